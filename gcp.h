@@ -1,0 +1,7063 @@
+/* gcp.h - 0.1.0 - gradient checkpointing for C: record a network, plan its memory, train it. MIT licence, at the end.
+
+   Do this in *one* C file:
+       #define GCP_IMPLEMENTATION
+       #include "gcp.h"
+   and plain #include "gcp.h" wherever else it is used. Link with -lm. Compile with -fopenmp for threads.
+
+   ------------------------------------------------------------------------------------------------------------
+   A COMPLETE PROGRAM (the tests build and run it)
+
+       #include <stdio.h>
+       #define GCP_IMPLEMENTATION
+       #include "gcp.h"
+
+       static unsigned char tape_memory[GCP_MB(2)], step_memory[GCP_MB(64)];
+       static float images[32 * 32 * 32 * 3];
+       static int   labels[32];
+
+       int main(void)
+       {
+           gcp_arena  arena = gcp_arena_from(tape_memory, sizeof tape_memory);
+           gcp_tape  *net   = gcp_tape_make(&arena, .ops = 128);
+
+           // record: shapes are checked here, nothing is computed
+           gcp_tensor image = gcp_input(net, "image", 32, 32, 32, 3);           // batch, height, width, channels
+           gcp_tensor label = gcp_labels(net, "label", 32);
+           gcp_tensor x     = gcp_relu(gcp_conv2d(image, .out = 16, .k = 3, .pad = 1));
+           for (int i = 0; i < 8; i++)
+               GCP_SEGMENT(net, "residual") {                                   // residual[0], residual[1], ...
+                   gcp_tensor y = gcp_relu(gcp_conv2d(x, .out = 16, .k = 3, .pad = 1));
+                   x = gcp_relu(gcp_add(gcp_conv2d(y, .out = 16, .k = 3, .pad = 1), x));
+               }
+           gcp_tensor loss = gcp_cross_entropy(gcp_linear(gcp_global_avg_pool(x), .out = 10), label);
+
+           // plan: the peak is known before a byte is spent
+           gcp_plan plan = gcp_plan_make(loss, .policy = GCP_SEGMENTS, .optimizer = GCP_SGD, .momentum = 0.9);
+           gcp_why_print(&plan, gcp_file(stdout));
+
+           // bind: the only memory a step touches
+           gcp_bind(&plan, step_memory, sizeof step_memory);
+
+           // run
+           for (int step = 0; step < 3; step++) {
+               for (int i = 0; i < 32; i++) labels[i] = (i + step) % 10;
+               for (int i = 0; i < 32 * 32 * 32 * 3; i++) images[i] = (float)((i * 7 + labels[i / 3072]) % 11) / 11;
+               gcp_write(&plan, image, images);
+               gcp_write(&plan, label, labels);
+               printf("step %d: loss %.4f\n", step, (double)gcp_step(&plan, .lr = 0.05));
+           }
+           if (gcp_error(net)) { fprintf(stderr, "%s\n", gcp_error(net)); return 1; }
+           return 0;
+       }
+
+   STEP BY STEP
+     gcp_arena_from    give the library memory; it never takes any itself
+     gcp_tape_make     a tape of fixed capacity in that arena
+     gcp_input ...     record inputs, layers and ops; every call checks its shapes at once
+     GCP_SEGMENT       mark a block whose inside may be recomputed in backward instead of kept
+     gcp_plan_make     choose a policy; plan.bytes is all that a step needs
+     gcp_bind          give those bytes
+     gcp_write         put a batch into the inputs
+     gcp_step          forward, backward, update; returns the loss
+     gcp_error         NULL, or the first thing that went wrong, as file:line: op: what was found and allowed
+
+   gcp DOES NOT allocate, print, exit or abort; use globals; keep a thread; need any library but libc and libm;
+   change one bit of loss, gradients, batch-norm statistics or dropout between one plan and another.
+
+   CONTENTS (search for the rule lines)
+     1 how checkpointing works   2 configuration   3 types   4 functions   5 macros
+     with GCP_IMPLEMENTATION: 6 arena   7 errors   8 tape and segments   9 kernels   10 ops   11 problem
+     12 schedule   13 lifetimes and layout   14 verifier   15 policies   16 plan   17 state and optimisers   18 executor
+     19 reports
+
+   ---- 1 how checkpointing works -----------------------------------------------------------------------------
+
+   Training runs a network forward, then backward. The backward of a layer reads values that its forward saw or
+   made (a convolution its input, a ReLU the sign of its output), so plain backpropagation keeps all of them: for a
+   chain of n layers with outputs of one unit, n units at the turning point.
+
+   Chen et al. 2016 ("Training Deep Nets with Sublinear Memory Cost", arXiv 1604.06174) cut the chain into segments
+   of k layers. Forward keeps only what crosses a cut (n/k units). Backward takes the segments last to first: run one
+   forward again from its cut, keeping its inside (k units), then go backward through it. The peak is n/k + k, least
+   at k = sqrt(n): 2 sqrt(n) units for at most one extra forward pass.
+
+       n = 16, k = 4           kept: the cuts               live at the turn of the last segment: 4 + 4 = 8, not 16
+         x -1-2-3-4 | 5-6-7-8 | 9-10-11-12 | 13-14-15-16 - loss
+                    ^         ^            ^
+
+   Applied again inside each segment (GCP_RECURSIVE) it needs O(log n) units for O(n log n) extra work. A network
+   that is no chain is cut the same way: what is kept at a cut is every tensor made before it and read after it.
+
+   A *plan* is such a choice turned into a list of instructions, each with the addresses of what it reads and writes:
+       F forward   R the same forward again   B backward   U update   H gradient ready   W wait for its hook
+   A read means the latest value made before it, so the list alone fixes how long each value lives; values whose
+   lives do not meet share bytes. The result is one slab of known size, the same in every step.
+
+   A recomputed op is the same call on the same inputs: same bits. Ops with side effects (batch-norm statistics) run
+   once and their small outputs are kept; dropout draws from a counter (seed, step, op, element), so that nothing has
+   to be stored to draw the same mask again.
+
+   Memory has two parts. *State*: weights, batch-norm statistics, optimiser slots; it belongs to the tape and outlives
+   plans, so that switching plan in mid-training changes no bit. *Slab*: inputs, activations, gradients, workspace;
+   it belongs to the plan. plan.bytes = plan.state_bytes + plan.slab_bytes. */
+
+#ifndef GCP_H
+#define GCP_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+/* ---- 2 configuration ------------------------------------------------------------------------------------------
+   GCP_REAL     float (default) or double: the type of all activations, gradients and weights. One choice a program:
+                files that differ do not link (the choice is part of a function's name).
+   GCP_STATIC   makes every function static, for a library of its own inside one file.
+   GCP_API      put before every declaration (dllexport and the like).
+   Every option below is a field of a struct: zero means its default. No macro changes a public struct. */
+
+#define GCP_VERSION_MAJOR 0
+#define GCP_VERSION_MINOR 1
+#define GCP_VERSION_PATCH 0
+
+#if defined(__cplusplus) ? __cplusplus < 201703L : !defined(__STDC_VERSION__) || __STDC_VERSION__ < 201112L
+#error "gcp.h needs C11 or C++17"
+#endif
+#ifndef GCP_REAL
+#define GCP_REAL float
+#endif
+#ifdef GCP_STATIC
+#if defined(__GNUC__)
+#define GCP_API static __attribute__((unused))
+#else
+#define GCP_API static
+#endif
+#elif !defined(GCP_API)
+#define GCP_API extern
+#endif
+/* A program's files agree on GCP_REAL or do not link: gcp_tape_make_at is gcp_tape_make_at_v1_float or ..._double. */
+#define GCPI_STAMPED(name) GCPI_STAMP(name, GCP_REAL)
+#define GCPI_STAMP(name, real) GCPI_STAMP2(name, real)
+#define GCPI_STAMP2(name, real) name##_v1_##real
+#ifdef __cplusplus
+#define GCPI_Z = {}       /* C++ wants every option field to have an initialiser of its own */
+extern "C" {
+#else
+#define GCPI_Z
+#endif
+
+#define GCP_KB(n) ((size_t)(n) << 10)
+#define GCP_MB(n) ((size_t)(n) << 20)
+#define GCP_GB(n) ((size_t)(n) << 30)
+enum { GCP_MAX_INPUTS = 64, GCP_MAX_OUTPUTS = 8, GCP_MAX_DIMS = 4, GCP_MAX_ERROR = 320 };
+
+/* ---- 3 types --------------------------------------------------------------------------------------------------*/
+
+typedef GCP_REAL gcp_real;
+typedef struct gcp_tape gcp_tape;
+typedef struct gcp_target gcp_target;
+
+/* Where a call stands in the user's code; every message begins with it. */
+typedef struct gcp_at { const char *file; int line; } gcp_at;
+
+/* Memory that the caller owns. The library takes from its front (what lasts) and its back (what it returns). */
+typedef struct gcp_arena {
+    unsigned char *base;
+    ptrdiff_t size, used, scratch;      /* bytes in all; taken at the front; taken at the back */
+    ptrdiff_t high;                     /* the most that was ever taken at once */
+} gcp_arena;
+
+/* A handle. id 0 is nil: what a failed call returns; ops on nil do nothing and return nil. Passed by value. */
+typedef struct gcp_tensor { gcp_tape *tape; int id; unsigned generation; } gcp_tensor;
+
+/* Sizes, always four of them inside: {n, h, w, c}; (n, c) is {n, 1, 1, c}; (n, l, c) is {n, 1, l, c}; (c) is {1, 1, 1, c}. */
+typedef struct gcp_shape { int rank; int d[GCP_MAX_DIMS]; } gcp_shape;
+
+typedef enum gcp_dtype { GCP_DTYPE_REAL, GCP_DTYPE_I32, GCP_DTYPE_U8, GCP_DTYPE_BIT } gcp_dtype;
+
+#define GCP_ERRORS(X) \
+    X(NOMEM, "out of memory") X(CAPACITY, "a fixed capacity is full") X(SHAPE, "shapes do not fit") \
+    X(ARGUMENT, "an argument is out of range") X(DTYPE, "wrong kind of element") X(SEGMENT, "a segment block is broken") \
+    X(STALE, "a handle or plan of an earlier recording") X(FOREIGN, "a tensor of another tape") \
+    X(NAME, "a name is used twice or unknown") X(PARAMETERS, "the set of parameters changed") \
+    X(PLAN, "the options of a plan contradict") X(BUDGET, "the plan does not fit the budget") \
+    X(LIST, "a list of instructions is wrong") X(BIND, "memory cannot be bound") X(STATE, "state and plan do not fit") \
+    X(CHECK, "a recomputed value differs")
+#define GCPI_CODE(name, text) GCP_E_##name,
+typedef enum gcp_code { GCP_OK, GCP_ERRORS(GCPI_CODE) GCP_ERROR_COUNT } gcp_code;
+#undef GCPI_CODE
+
+/* The ops. One name serves the enum, the table of section 10 and the masks of .keep. */
+#define GCP_OPS(X) \
+    X(CONV2D, conv2d) X(CONV_TRANSPOSE2D, conv_transpose2d) X(UPSAMPLE, upsample) X(LINEAR, linear) X(MATMUL, matmul) \
+    X(ADD, add) X(MUL, mul) X(BIAS, bias) X(SCALE, scale) X(RELU, relu) X(LEAKY_RELU, leaky_relu) X(TANH, tanh) \
+    X(SIGMOID, sigmoid) X(GELU, gelu) X(MAX_POOL, max_pool) X(AVG_POOL, avg_pool) X(GLOBAL_AVG_POOL, global_avg_pool) \
+    X(BATCH_STATS, batch_stats) X(BATCH_NORM, batch_norm) X(LAYER_NORM, layer_norm) X(DROPOUT, dropout) \
+    X(CONCAT, concat) X(SLICE, slice) X(RESHAPE, reshape) X(EMBEDDING, embedding) X(CROSS_ENTROPY, cross_entropy) \
+    X(MSE, mse) X(MEAN, mean) X(CUSTOM, custom)
+#define GCPI_KIND(NAME, name) GCP_OP_##NAME,
+typedef enum gcp_op_kind { GCP_OPS(GCPI_KIND) GCP_OP_COUNT } gcp_op_kind;
+#undef GCPI_KIND
+#define GCPI_KEEP(NAME, name) GCP_KEEP_##NAME = (1 << GCP_OP_##NAME),
+typedef enum gcp_keep_mask { GCP_OPS(GCPI_KEEP) GCP_KEEP_NONE = 0 } gcp_keep_mask;   /* for GCP_SEGMENT(..., .keep = a | b) */
+#undef GCPI_KEEP
+
+/* One operand of a kernel: element (pixel p, channel c) at data[p * pitch + c]; pixels = n * h * w. data is NULL for
+   what this call does not read or make. BIT: pixel-major, 8 elements a byte, dense. */
+typedef struct gcp_view { void *data; gcp_shape shape; ptrdiff_t pitch; gcp_dtype dtype; int accumulate; } gcp_view;
+
+/* What changes from step to step; it sits in the slab, so that a captured step reads it from there. */
+typedef struct gcp_step_numbers {
+    double   lr, gradient_scale;        /* gradient_scale: 1 / micro-batches, times the clip factor */
+    uint64_t step, updates, seed;       /* steps and updates before this one */
+    uint64_t first_sample;              /* number of this batch's first sample among all workers' */
+    int      micro, micros;             /* which micro-batch of how many */
+} gcp_step_numbers;
+
+/* A call of an op's forward or backward. din[i].data is NULL where no gradient is wanted; with .accumulate the kernel
+   adds to it. in[i] and out[j] hold data in backward only where the op's row says that backward reads them. */
+typedef struct gcp_call {
+    const void *attributes;             /* a custom op's context */
+    const gcp_view *in, *out, *din, *dout;
+    int inputs, outputs;
+    void *workspace;                    /* as many bytes as the row's cost said */
+    const gcp_step_numbers *numbers;
+    uint64_t ordinal;                   /* the op's number on the tape: keys random draws */
+    int training, commit;               /* commit: write side effects (running statistics) */
+    const gcp_target *target;
+} gcp_call;
+
+/* A shape rule sees its inputs and fills its outputs; on failure it writes a message and returns 0. */
+typedef struct gcp_shape_call {
+    const void *attributes;
+    const gcp_shape *in;  const gcp_dtype *in_dtype;  int inputs;
+    gcp_shape *out;       gcp_dtype *out_dtype;       int outputs;
+    char *message; size_t message_size;
+} gcp_shape_call;
+
+typedef struct gcp_cost { double flops, bytes; size_t workspace; } gcp_cost;          /* of one call */
+typedef struct gcp_cost_call {
+    const void *attributes; const gcp_shape *in, *out; int inputs, outputs, backward; const gcp_target *target;
+    unsigned wanted;                    /* backward: bit i = gradient of input i is wanted */
+} gcp_cost_call;
+
+/* An op: one row. Built-in ops and gcp_custom use the same struct. */
+enum {
+    GCP_IN_PLACE      = 1,   /* forward may write output 0 over an input of the same size that nobody reads again */
+    GCP_GRAD_IN_PLACE = 2,   /* backward may write the gradient of input 0 over that of output 0 */
+    GCP_ONCE          = 4,   /* side effects: runs once a step, outputs are kept */
+    GCP_VIEW          = 8,   /* output 0 can be the same bytes as the inputs: reshape, slice, concat */
+    GCP_GRAD_VIEW     = 16,  /* the gradient of an input can be the same bytes as (part of) that of output 0 */
+    GCP_COSTLY        = 32,  /* GCP_CHEAP keeps its output */
+    GCP_LOSS          = 64,  /* belongs to the loss, not to a unit */
+    GCP_SIGN_OR_MASK  = 128, /* backward reads output 0 where another backward reads it anyway, else the mask, output 1 */
+    GCP_NO_GRADIENT   = 256, /* gradients stop here */
+    GCP_CROSS         = 512  /* backward reads input 0 for the gradient of input 1 only, and the reverse */
+};
+typedef struct gcp_op {
+    const char *name;
+    int  (*shape)(gcp_shape_call *call);
+    void (*forward)(const gcp_call *call);
+    void (*backward)(const gcp_call *call);
+    void (*cost)(const gcp_cost_call *call, gcp_cost *cost);
+    unsigned reads_in, reads_out;       /* what backward reads: bit i = input i, bit j = output j */
+    unsigned flags;
+    int outputs;
+} gcp_op;
+
+/* What a plan is made for. Zero-initialised = this CPU, with OpenMP's threads where compiled with it, else one.
+   A caller's own thread pool: fill threads, parallel_for and context. parallel_for runs task(arg, i, worker) for every
+   i in [0, tasks), worker in [0, threads) being unique among tasks that run at the same time. */
+struct gcp_target {
+    const char *name;
+    const gcp_op *kernels;              /* GCP_OP_COUNT rows whose forward, backward and cost replace the CPU's */
+    int    threads, isa;                /* isa: 0 best, else GCP_ISA_...: forced, for tests */
+    size_t align;                       /* of every tensor; a power of two, default 64 */
+    double flops_per_second, bytes_per_second;      /* cost model; defaults 1e11 and 1e10 */
+    void  *context;
+    void  (*parallel_for)(void *context, int tasks, void (*task)(void *arg, int index, int worker), void *arg);
+    void  (*copy_async)(void *context, void *to, const void *from, size_t size);
+    void *(*allocate)(void *context, size_t size);          /* for gcp_bind(plan, NULL, 0) */
+    void  (*release)(void *context, void *memory, size_t size);
+};
+enum { GCP_ISA_BEST, GCP_ISA_SCALAR, GCP_ISA_V128, GCP_ISA_AVX2, GCP_ISA_AVX512 };
+
+/* A report goes through a writer; gcp_file(stdout) is one. */
+typedef struct gcp_writer { void (*write)(void *context, const char *text, size_t size); void *context; } gcp_writer;
+
+typedef enum gcp_init { GCP_INIT_DEFAULT, GCP_INIT_HE, GCP_INIT_GLOROT, GCP_INIT_ZEROS, GCP_INIT_ONES } gcp_init;
+typedef enum gcp_padding { GCP_EXPLICIT, GCP_SAME } gcp_padding;       /* GCP_SAME: TensorFlow's: out = ceil(in / stride) */
+typedef enum gcp_upsampling { GCP_NEAREST, GCP_BILINEAR } gcp_upsampling;
+
+typedef enum gcp_policy {
+    GCP_SEGMENTS,        /* the user's blocks: what crosses them is kept, their inside recomputed once (Chen 2016) */
+    GCP_KEEP_ALL,        /* plain backpropagation */
+    GCP_UNIFORM,         /* .segments equal runs of units, the last not recomputed; .balance: by bytes where better */
+    GCP_CHECKPOINTS,     /* .checkpoints units evenly by index; .replay keeps nothing inside a segment (quadratic time) */
+    GCP_SQRT,            /* about sqrt(n) cuts, placed for the least peak (Chen 2016) */
+    GCP_RECURSIVE,       /* cuts inside cuts: O(log n) memory */
+    GCP_CHEAP            /* keep the outputs of convolutions and matrix products, redo the cheap rest */
+} gcp_policy;
+
+typedef enum gcp_optimizer { GCP_NO_OPTIMIZER, GCP_SGD, GCP_ADAM, GCP_ADAMW } gcp_optimizer;
+
+/* Called when a parameter's gradient is finished; its bytes may be changed in place until on_wait returns. */
+typedef void (*gcp_gradient_hook)(void *context, gcp_tensor parameter, gcp_real *gradient, size_t count);
+
+/* Options, each a struct whose first field the macro fills with the call site. Fields stand in order of use. */
+typedef struct gcp_tape_opts {
+    gcp_at at GCPI_Z;
+    int ops GCPI_Z;                     /* capacity, default 256; .tensors and .inputs follow from it unless given */
+    int tensors GCPI_Z, parameters GCPI_Z, segments GCPI_Z;
+    int names GCPI_Z;                   /* bytes for names */
+    uint64_t seed GCPI_Z;               /* of initial values and dropout */
+} gcp_tape_opts;
+
+typedef struct gcp_op_opts { gcp_at at GCPI_Z; const char *name GCPI_Z; } gcp_op_opts;
+
+typedef struct gcp_segment_opts { gcp_at at GCPI_Z; unsigned keep GCPI_Z; } gcp_segment_opts;      /* .keep: GCP_KEEP_CONV2D | ... */
+
+typedef struct gcp_param_opts { gcp_at at GCPI_Z; gcp_init init GCPI_Z; int fan_in GCPI_Z, fan_out GCPI_Z; } gcp_param_opts;
+
+typedef struct gcp_conv2d_opts {        /* also of gcp_conv_transpose2d */
+    gcp_at at GCPI_Z;
+    int out GCPI_Z;                                              /* output channels */
+    int k GCPI_Z, kh GCPI_Z, kw GCPI_Z;                          /* kernel; .k sets both */
+    int stride GCPI_Z, stride_h GCPI_Z, stride_w GCPI_Z;
+    int pad GCPI_Z, pad_top GCPI_Z, pad_bottom GCPI_Z, pad_left GCPI_Z, pad_right GCPI_Z;
+    gcp_padding padding GCPI_Z;                                  /* GCP_SAME: not with .pad */
+    int dilation GCPI_Z, dilation_h GCPI_Z, dilation_w GCPI_Z;
+    int groups GCPI_Z;
+    int no_bias GCPI_Z;
+    gcp_init init GCPI_Z;                                        /* default He */
+    const char *name GCPI_Z;
+} gcp_conv2d_opts;
+
+typedef struct gcp_linear_opts {
+    gcp_at at GCPI_Z; int out GCPI_Z; int no_bias GCPI_Z; gcp_init init GCPI_Z; const char *name GCPI_Z;
+} gcp_linear_opts;
+
+typedef struct gcp_pool_opts {
+    gcp_at at GCPI_Z;
+    int k GCPI_Z, kh GCPI_Z, kw GCPI_Z;
+    int stride GCPI_Z, stride_h GCPI_Z, stride_w GCPI_Z;         /* default: the kernel's size */
+    int pad GCPI_Z, pad_top GCPI_Z, pad_bottom GCPI_Z, pad_left GCPI_Z, pad_right GCPI_Z;
+    gcp_padding padding GCPI_Z;
+    const char *name GCPI_Z;
+} gcp_pool_opts;
+
+typedef struct gcp_upsample_opts { gcp_at at GCPI_Z; int factor GCPI_Z; gcp_upsampling mode GCPI_Z; const char *name GCPI_Z; } gcp_upsample_opts;
+typedef struct gcp_scale_opts { gcp_at at GCPI_Z; double by GCPI_Z; const char *name GCPI_Z; } gcp_scale_opts;
+typedef struct gcp_leaky_relu_opts { gcp_at at GCPI_Z; double slope GCPI_Z; const char *name GCPI_Z; } gcp_leaky_relu_opts;   /* default 0.01 */
+typedef struct gcp_norm_opts {
+    gcp_at at GCPI_Z;
+    double epsilon GCPI_Z;              /* default 1e-5 */
+    double momentum GCPI_Z;             /* batch-norm: running = (1 - m) running + m batch; default 0.1 */
+    const char *name GCPI_Z;
+} gcp_norm_opts;
+typedef struct gcp_dropout_opts { gcp_at at GCPI_Z; double rate GCPI_Z; const char *name GCPI_Z; } gcp_dropout_opts;
+typedef struct gcp_slice_opts { gcp_at at GCPI_Z; int first GCPI_Z, count GCPI_Z; const char *name GCPI_Z; } gcp_slice_opts;   /* channels */
+typedef struct gcp_embedding_opts { gcp_at at GCPI_Z; int entries GCPI_Z, out GCPI_Z; const char *name GCPI_Z; } gcp_embedding_opts;
+typedef struct gcp_custom_opts { gcp_at at GCPI_Z; void *context GCPI_Z; gcp_tensor *outputs GCPI_Z; const char *name GCPI_Z; } gcp_custom_opts;
+
+typedef struct gcp_plan_opts {
+    gcp_at at GCPI_Z;
+    gcp_policy policy GCPI_Z;
+    int segments GCPI_Z, balance GCPI_Z;                         /* GCP_UNIFORM */
+    int checkpoints GCPI_Z, replay GCPI_Z;                       /* GCP_CHECKPOINTS */
+    const char *list GCPI_Z;                                     /* instructions as text (gcp_list_print) instead of a policy */
+    size_t budget GCPI_Z;                                        /* the most that plan.bytes may be; 0: no limit */
+    int inference GCPI_Z;                                        /* forward only: running statistics, no dropout, no gradients */
+    gcp_optimizer optimizer GCPI_Z;
+    double momentum GCPI_Z; int nesterov GCPI_Z;                 /* SGD */
+    double beta1 GCPI_Z, beta2 GCPI_Z, epsilon GCPI_Z;           /* Adam: defaults 0.9, 0.999, 1e-8 */
+    double weight_decay GCPI_Z;                                  /* SGD, Adam: added to the gradient; AdamW: decoupled */
+    double clip_value GCPI_Z, clip_norm GCPI_Z;                  /* 0: none */
+    int fuse_update GCPI_Z;                                      /* update each weight as soon as its gradient is finished */
+    int accumulate GCPI_Z;                                       /* micro-batches per update; gradients are averaged */
+    int check GCPI_Z;                                            /* GCP_CHECK: hash recomputed tensors, poison dead bytes */
+    gcp_gradient_hook on_gradient GCPI_Z, on_wait GCPI_Z; void *hook_context GCPI_Z;
+    const gcp_target *target GCPI_Z;                             /* NULL: this CPU; copied */
+    gcp_arena *arena GCPI_Z;                                     /* NULL: the tape's */
+} gcp_plan_opts;
+enum { GCP_CHECK = 1 };
+
+/* Where the peak's bytes go. They add up to bytes - gaps. */
+typedef struct gcp_split {
+    size_t weights, optimizer, statistics;                       /* state */
+    size_t inputs, kept, recomputed, weight_gradients, activation_gradients, workspace, gaps;   /* slab at the peak */
+} gcp_split;
+
+/* A plan, passed by pointer. The figures are known before gcp_bind; they are all in bytes unless they say otherwise. */
+typedef struct gcp_plan {
+    gcp_tape *tape; unsigned generation;
+    size_t bytes;                       /* all that a step needs: state_bytes + slab_bytes */
+    size_t state_bytes, slab_bytes;
+    size_t live_peak;                   /* the most live slab bytes at once; slab_bytes - live_peak is lost to layout */
+    size_t after_forward;               /* live activations between forward and backward, inputs and state left out */
+    size_t checkpoint_bytes;            /* outputs of the cuts' units that GCP_CHECKPOINTS chose */
+    gcp_split split;
+    double seconds, keep_all_seconds;   /* by the cost model */
+    double forward_flops, rerun_flops;
+    int    units, reruns;               /* units of the network; runs of a unit again */
+    int    instructions, segments;      /* segments of the plan: 1 = keep-all */
+    int    peak_instruction;
+    struct gcpi_plan *in;
+} gcp_plan;
+
+typedef struct gcp_step_opts {
+    gcp_at at GCPI_Z;
+    double lr GCPI_Z;                   /* no default: zero is zero */
+    uint64_t first_sample GCPI_Z;       /* data parallel: number of this worker's first sample in the whole batch */
+} gcp_step_opts;
+
+typedef struct gcp_gradcheck_opts { gcp_at at GCPI_Z; double step GCPI_Z, tolerance GCPI_Z; } gcp_gradcheck_opts;   /* defaults 1e-3, 1e-7 */
+typedef struct gcp_gradcheck_result {
+    int passed, elements;               /* elements checked */
+    double worst;                       /* largest |analytic - numeric| / max(1, |analytic|, |numeric|) */
+    gcp_tensor tensor; int element;     /* where */
+    double analytic, numeric;
+} gcp_gradcheck_result;
+
+/* ---- 4 functions ----------------------------------------------------------------------------------------------
+   Most have a macro of the same name without _at (section 5), which captures the call site and takes the options as
+   designated initialisers: gcp_conv2d(x, .out = 16, .k = 3). Shapes are checked where they are recorded. */
+
+/* Arena. memory must outlive everything made from it. gcp_arena_push: zeroed, NULL if it does not fit. */
+GCP_API gcp_arena gcp_arena_from(void *memory, size_t size);
+GCP_API void     *gcp_arena_push(gcp_arena *arena, ptrdiff_t size, ptrdiff_t align, ptrdiff_t count);
+
+/* Tape. Its capacity is fixed; a full tape is an error that says how many ops were needed. An arena that is too small
+   for the tape is an error too (NULL if not even the error fits). gcp_tape_bytes: what gcp_tape_make takes.
+   gcp_tape_reset forgets ops, tensors and plans, and keeps parameters: recording again finds their values. */
+GCP_API size_t      gcp_tape_bytes_at(gcp_tape_opts opts);
+GCP_API gcp_tape   *GCPI_STAMPED(gcp_tape_make_at)(gcp_arena *arena, gcp_tape_opts opts);
+GCP_API void        gcp_tape_reset(gcp_tape *tape);
+GCP_API const char *gcp_error(gcp_tape *tape);          /* NULL: none. The first error, until gcp_error_clear */
+GCP_API gcp_code    gcp_error_code(const gcp_tape *tape);
+GCP_API void        gcp_error_clear(gcp_tape *tape);
+GCP_API const char *gcp_code_text(gcp_code code);
+
+/* Inputs. They stay intact through a step. gcp_labels: int32. gcp_want_grad: also compute this input's gradient. */
+GCP_API gcp_tensor gcp_input_at(gcp_tape *tape, const char *name, gcp_shape shape, gcp_at at);
+GCP_API gcp_tensor gcp_labels_at(gcp_tape *tape, const char *name, gcp_shape shape, gcp_at at);
+GCP_API gcp_tensor gcp_want_grad_at(gcp_tensor input, gcp_at at);
+
+/* Parameters: values in the tape's state, found again by path after a reset. Layers make their own; gcp_param makes one
+   to share. gcp_freeze: no gradient for it from here on. */
+GCP_API gcp_tensor gcp_param_at(gcp_tape *tape, const char *name, gcp_shape shape, gcp_param_opts opts);
+GCP_API gcp_tensor gcp_freeze_at(gcp_tensor parameter, gcp_at at);
+GCP_API gcp_tensor gcp_parameter(gcp_tape *tape, int index);            /* in order of recording; nil past the last */
+GCP_API gcp_tensor gcp_find(gcp_tape *tape, const char *path);          /* parameter or input by path; nil if none */
+
+/* gcp_keep: never recomputed, never overwritten, readable after the step with gcp_read. */
+GCP_API gcp_tensor gcp_keep_at(gcp_tensor x, gcp_at at);
+
+/* About a tensor. gcp_name writes its path (cut to size) and returns buffer. */
+GCP_API gcp_shape   gcp_shape_of(gcp_tensor x);
+GCP_API size_t      gcp_elements(gcp_tensor x);
+GCP_API const char *gcp_name(gcp_tensor x, char *buffer, size_t size);
+GCP_API int         gcp_is_nil(gcp_tensor x);
+
+/* Layers: they make their weights. Shapes: image n h w c; conv weights [out][kh][kw][c / groups]; transposed conv
+   [c][kh][kw][out / groups]; linear [out][c]. A linear layer acts on the last axis. */
+GCP_API gcp_tensor gcp_conv2d_at(gcp_tensor x, gcp_conv2d_opts opts);
+GCP_API gcp_tensor gcp_conv_transpose2d_at(gcp_tensor x, gcp_conv2d_opts opts);   /* out = (h - 1) stride - pad + kernel */
+GCP_API gcp_tensor gcp_linear_at(gcp_tensor x, gcp_linear_opts opts);
+GCP_API gcp_tensor gcp_embedding_at(gcp_tensor ids, gcp_embedding_opts opts);     /* ids: gcp_labels; out of range: row 0 */
+GCP_API gcp_tensor gcp_batch_norm_at(gcp_tensor x, gcp_norm_opts opts);           /* two ops: statistics (once) and apply */
+GCP_API gcp_tensor gcp_layer_norm_at(gcp_tensor x, gcp_norm_opts opts);           /* over channels */
+
+/* The same ops with weights given, for sharing. bias may be nil (pass GCP_NIL). */
+GCP_API gcp_tensor gcp_conv2d_op_at(gcp_tensor x, gcp_tensor weight, gcp_tensor bias, gcp_conv2d_opts opts);
+GCP_API gcp_tensor gcp_conv_transpose2d_op_at(gcp_tensor x, gcp_tensor weight, gcp_tensor bias, gcp_conv2d_opts opts);
+GCP_API gcp_tensor gcp_linear_op_at(gcp_tensor x, gcp_tensor weight, gcp_tensor bias, gcp_linear_opts opts);
+GCP_API gcp_tensor gcp_embedding_op_at(gcp_tensor ids, gcp_tensor table, gcp_embedding_opts opts);
+GCP_API gcp_tensor gcp_layer_norm_op_at(gcp_tensor x, gcp_tensor gamma, gcp_tensor beta, gcp_norm_opts opts);
+
+/* Ops. add, mul: equal shapes. matmul: (n, k) x (k, m). bias: adds one value a channel. */
+GCP_API gcp_tensor gcp_matmul_at(gcp_tensor a, gcp_tensor b, gcp_op_opts opts);
+GCP_API gcp_tensor gcp_add_at(gcp_tensor a, gcp_tensor b, gcp_op_opts opts);
+GCP_API gcp_tensor gcp_mul_at(gcp_tensor a, gcp_tensor b, gcp_op_opts opts);
+GCP_API gcp_tensor gcp_bias_at(gcp_tensor x, gcp_tensor bias, gcp_op_opts opts);
+GCP_API gcp_tensor gcp_scale_at(gcp_tensor x, gcp_scale_opts opts);
+GCP_API gcp_tensor gcp_relu_at(gcp_tensor x, gcp_op_opts opts);
+GCP_API gcp_tensor gcp_leaky_relu_at(gcp_tensor x, gcp_leaky_relu_opts opts);
+GCP_API gcp_tensor gcp_tanh_at(gcp_tensor x, gcp_op_opts opts);
+GCP_API gcp_tensor gcp_sigmoid_at(gcp_tensor x, gcp_op_opts opts);
+GCP_API gcp_tensor gcp_gelu_at(gcp_tensor x, gcp_op_opts opts);                   /* exact: x Phi(x) */
+GCP_API gcp_tensor gcp_max_pool_at(gcp_tensor x, gcp_pool_opts opts);
+GCP_API gcp_tensor gcp_avg_pool_at(gcp_tensor x, gcp_pool_opts opts);             /* padding does not count */
+GCP_API gcp_tensor gcp_global_avg_pool_at(gcp_tensor x, gcp_op_opts opts);        /* n h w c -> n c */
+GCP_API gcp_tensor gcp_upsample_at(gcp_tensor x, gcp_upsample_opts opts);
+GCP_API gcp_tensor gcp_dropout_at(gcp_tensor x, gcp_dropout_opts opts);
+GCP_API gcp_tensor gcp_concat_at(const gcp_tensor *inputs, int count, gcp_op_opts opts);     /* channels; macro: gcp_concat(a, b, ...) */
+GCP_API gcp_tensor gcp_slice_at(gcp_tensor x, gcp_slice_opts opts);               /* channels [first, first + count) */
+GCP_API gcp_tensor gcp_flatten_at(gcp_tensor x, gcp_op_opts opts);                /* n h w c -> n, hwc */
+GCP_API gcp_tensor gcp_reshape_at(gcp_tensor x, gcp_shape shape, gcp_at at);
+
+/* Losses: scalars. cross_entropy: mean over pixels of softmax cross-entropy, labels int32 in [0, c) (others: no loss). */
+GCP_API gcp_tensor gcp_cross_entropy_at(gcp_tensor logits, gcp_tensor labels, gcp_op_opts opts);
+GCP_API gcp_tensor gcp_mse_at(gcp_tensor a, gcp_tensor b, gcp_op_opts opts);
+GCP_API gcp_tensor gcp_mean_at(gcp_tensor x, gcp_op_opts opts);
+
+/* A user's own op, with the rights of a built-in one. op and context must outlive the tape's recording. Returns the
+   first output; all of them go to opts.outputs if given. A time step of an adjoint is such an op. */
+GCP_API gcp_tensor gcp_custom_at(const gcp_tensor *inputs, int count, const gcp_op *op, gcp_custom_opts opts);
+
+/* Segments: use GCP_SEGMENT. */
+GCP_API int  gcp_segment_begin(gcp_tape *tape, const char *label, gcp_segment_opts opts);
+GCP_API void gcp_segment_end(gcp_tape *tape, int segment, int *state);
+
+/* Plan. loss: a scalar (any tensor for .inference). Takes memory from opts.arena or the tape's, and scratch that it
+   returns; gcp_plan_arena says how much is enough for both. On error plan.in is NULL and the tape holds the message. */
+GCP_API gcp_plan gcp_plan_make_at(gcp_tensor loss, gcp_plan_opts opts);
+GCP_API size_t   gcp_plan_arena_at(gcp_tensor loss, gcp_plan_opts opts);
+
+/* Bind. memory: plan->bytes, aligned to the target's align (what alignment costs must be there too). A tape whose state
+   has no home takes it from the front of this memory; plans bound to the same memory share it. NULL, 0: the target's
+   allocate. gcp_state_bind gives state a home of its own first (gcp_state_bytes; slots for optimizer).
+   gcp_slots_reset forgets the optimiser's slots and the step counter, so that another optimiser may be bound. */
+GCP_API gcp_code gcp_bind(gcp_plan *plan, void *memory, size_t size);
+GCP_API gcp_code gcp_unbind(gcp_plan *plan);
+GCP_API size_t   gcp_state_bytes(const gcp_tape *tape, gcp_optimizer optimizer);
+GCP_API gcp_code gcp_state_bind(gcp_tape *tape, void *memory, size_t size);
+GCP_API void     gcp_slots_reset(gcp_tape *tape);
+
+/* Run. gcp_write / gcp_read: whole tensors, dense, in the element type of the tensor (gcp_real, int32). Written: inputs
+   and parameters. Read: inputs, parameters, the loss, kept tensors, after a step. gcp_grad: a parameter's gradient (plan
+   without optimiser) or a wanted input's. gcp_state_find: batch-norm statistics and the like, by path. */
+GCP_API gcp_code gcp_write(gcp_plan *plan, gcp_tensor x, const void *data);
+GCP_API gcp_code gcp_read(gcp_plan *plan, gcp_tensor x, void *data);
+GCP_API gcp_code gcp_grad(gcp_plan *plan, gcp_tensor x, gcp_real *data);
+GCP_API float    gcp_step_at(gcp_plan *plan, gcp_step_opts opts);       /* forward, backward, update; the loss; 0 on error */
+GCP_API float    gcp_forward_at(gcp_plan *plan, gcp_step_opts opts);    /* of an inference plan; its value if a scalar */
+GCP_API uint64_t gcp_steps_done(const gcp_tape *tape);
+
+/* Memory as it is, not as planned: runs a step twice on copies of state and inputs in memory (plan->bytes and some more,
+   filled with a pattern, then with its complement) and returns the bytes up to the last that changed. */
+GCP_API size_t gcp_measure_at(gcp_plan *plan, void *memory, size_t size, gcp_step_opts opts);
+
+/* Numeric gradient by a 4-point stencil against gcp_grad's, for every parameter and wanted input of a bound plan that
+   has no optimiser. Meant for GCP_REAL double. */
+GCP_API gcp_gradcheck_result gcp_gradcheck_at(gcp_plan *plan, gcp_gradcheck_opts opts);
+
+/* Reports. list: the instructions as text that .list reads back. plan: one line an instruction, live bytes at the right.
+   layers: shape, parameters, activation bytes, kept or recomputed. why: what the peak is made of and what to do.
+   svg: memory over time and address. */
+GCP_API gcp_writer gcp_file(void *stdio_file);
+GCP_API void gcp_list_print(const gcp_plan *plan, gcp_writer out);
+GCP_API void gcp_plan_print(const gcp_plan *plan, gcp_writer out);
+GCP_API void gcp_layers_print(const gcp_plan *plan, gcp_writer out);
+GCP_API void gcp_why_print(const gcp_plan *plan, gcp_writer out);
+GCP_API void gcp_memory_svg(const gcp_plan *plan, gcp_writer out);
+
+/* ---- 5 macros -------------------------------------------------------------------------------------------------
+   C11 and C++20. Strict C++17 has no designated initialisers: fill a struct with .at = GCP_AT and call the _at function.
+   One empty argument is appended so that a call without options is no pedantic warning. No #ifdef inside a call. */
+
+#ifdef __cplusplus
+} /* extern "C" */
+template <class T> inline T gcpi_with_at(T opts, const char *file, int line) { opts.at.file = file; opts.at.line = line; return opts; }
+template <class... D> inline gcp_shape gcpi_shape(D... d) { gcp_shape s = { (int)sizeof...(d), { (int)d... } }; return s; }
+inline gcp_at gcpi_at(const char *file, int line) { gcp_at at = { file, line }; return at; }
+template <class... X> inline gcp_tensor gcpi_concat(const char *file, int line, X... x)
+{
+    const gcp_tensor list[] = { x... };
+    gcp_op_opts opts; opts.at = gcpi_at(file, line);
+    return gcp_concat_at(list, (int)sizeof...(x), opts);
+}
+inline gcp_tensor gcpi_nil(void) { gcp_tensor nil = { nullptr, 0, 0 }; return nil; }
+#define GCP_OPTS(T, ...) gcpi_with_at(T { __VA_ARGS__ }, __FILE__, __LINE__)
+#define GCP_SHAPE(...) gcpi_shape(__VA_ARGS__)
+#define GCP_AT gcpi_at(__FILE__, __LINE__)
+#define GCP_NIL gcpi_nil()
+#define gcp_concat(...) gcpi_concat(__FILE__, __LINE__, __VA_ARGS__)
+#else
+#define GCP_OPTS(T, ...) ((T) { .at = { __FILE__, __LINE__ }, __VA_ARGS__ })
+#define GCP_SHAPE(...) ((gcp_shape) { (int)(sizeof (int[]) { __VA_ARGS__ } / sizeof(int)), { __VA_ARGS__ } })
+#define GCP_AT ((gcp_at) { __FILE__, __LINE__ })
+#define GCP_NIL ((gcp_tensor) { 0, 0, 0 })
+#define gcp_concat(...) gcp_concat_at((const gcp_tensor[]) { __VA_ARGS__ }, \
+    (int)(sizeof (gcp_tensor[]) { __VA_ARGS__ } / sizeof(gcp_tensor)), GCP_OPTS(gcp_op_opts, .name = 0))
+#endif
+
+#define GCPI_CAT(a, b) GCPI_CAT2(a, b)
+#define GCPI_CAT2(a, b) a##b
+#define GCPI_F0(fn, T, ...) fn(GCP_OPTS(T, __VA_ARGS__))
+#define GCPI_F1(fn, T, a, ...) fn((a), GCP_OPTS(T, __VA_ARGS__))
+#define GCPI_F2(fn, T, a, b, ...) fn((a), (b), GCP_OPTS(T, __VA_ARGS__))
+#define GCPI_F3(fn, T, a, b, c, ...) fn((a), (b), (c), GCP_OPTS(T, __VA_ARGS__))
+
+#define gcp_tape_bytes(...)          GCPI_F0(gcp_tape_bytes_at, gcp_tape_opts, __VA_ARGS__, )
+#define gcp_tape_make(...)           GCPI_F1(GCPI_STAMPED(gcp_tape_make_at), gcp_tape_opts, __VA_ARGS__, )
+#define gcp_input(tape, name, ...)   gcp_input_at((tape), (name), GCP_SHAPE(__VA_ARGS__), GCP_AT)
+#define gcp_labels(tape, name, ...)  gcp_labels_at((tape), (name), GCP_SHAPE(__VA_ARGS__), GCP_AT)
+#define gcp_want_grad(x)             gcp_want_grad_at((x), GCP_AT)
+#define gcp_param(...)               GCPI_F3(gcp_param_at, gcp_param_opts, __VA_ARGS__, )
+#define gcp_freeze(x)                gcp_freeze_at((x), GCP_AT)
+#define gcp_keep(x)                  gcp_keep_at((x), GCP_AT)
+#define gcp_conv2d(...)              GCPI_F1(gcp_conv2d_at, gcp_conv2d_opts, __VA_ARGS__, )
+#define gcp_conv_transpose2d(...)    GCPI_F1(gcp_conv_transpose2d_at, gcp_conv2d_opts, __VA_ARGS__, )
+#define gcp_linear(...)              GCPI_F1(gcp_linear_at, gcp_linear_opts, __VA_ARGS__, )
+#define gcp_embedding(...)           GCPI_F1(gcp_embedding_at, gcp_embedding_opts, __VA_ARGS__, )
+#define gcp_batch_norm(...)          GCPI_F1(gcp_batch_norm_at, gcp_norm_opts, __VA_ARGS__, )
+#define gcp_layer_norm(...)          GCPI_F1(gcp_layer_norm_at, gcp_norm_opts, __VA_ARGS__, )
+#define gcp_conv2d_op(...)           GCPI_F3(gcp_conv2d_op_at, gcp_conv2d_opts, __VA_ARGS__, )
+#define gcp_conv_transpose2d_op(...) GCPI_F3(gcp_conv_transpose2d_op_at, gcp_conv2d_opts, __VA_ARGS__, )
+#define gcp_linear_op(...)           GCPI_F3(gcp_linear_op_at, gcp_linear_opts, __VA_ARGS__, )
+#define gcp_embedding_op(...)        GCPI_F2(gcp_embedding_op_at, gcp_embedding_opts, __VA_ARGS__, )
+#define gcp_layer_norm_op(...)       GCPI_F3(gcp_layer_norm_op_at, gcp_norm_opts, __VA_ARGS__, )
+#define gcp_matmul(...)              GCPI_F2(gcp_matmul_at, gcp_op_opts, __VA_ARGS__, )
+#define gcp_add(...)                 GCPI_F2(gcp_add_at, gcp_op_opts, __VA_ARGS__, )
+#define gcp_mul(...)                 GCPI_F2(gcp_mul_at, gcp_op_opts, __VA_ARGS__, )
+#define gcp_bias(...)                GCPI_F2(gcp_bias_at, gcp_op_opts, __VA_ARGS__, )
+#define gcp_scale(...)               GCPI_F1(gcp_scale_at, gcp_scale_opts, __VA_ARGS__, )
+#define gcp_relu(...)                GCPI_F1(gcp_relu_at, gcp_op_opts, __VA_ARGS__, )
+#define gcp_leaky_relu(...)          GCPI_F1(gcp_leaky_relu_at, gcp_leaky_relu_opts, __VA_ARGS__, )
+#define gcp_tanh(...)                GCPI_F1(gcp_tanh_at, gcp_op_opts, __VA_ARGS__, )
+#define gcp_sigmoid(...)             GCPI_F1(gcp_sigmoid_at, gcp_op_opts, __VA_ARGS__, )
+#define gcp_gelu(...)                GCPI_F1(gcp_gelu_at, gcp_op_opts, __VA_ARGS__, )
+#define gcp_max_pool(...)            GCPI_F1(gcp_max_pool_at, gcp_pool_opts, __VA_ARGS__, )
+#define gcp_avg_pool(...)            GCPI_F1(gcp_avg_pool_at, gcp_pool_opts, __VA_ARGS__, )
+#define gcp_global_avg_pool(...)     GCPI_F1(gcp_global_avg_pool_at, gcp_op_opts, __VA_ARGS__, )
+#define gcp_upsample(...)            GCPI_F1(gcp_upsample_at, gcp_upsample_opts, __VA_ARGS__, )
+#define gcp_dropout(...)             GCPI_F1(gcp_dropout_at, gcp_dropout_opts, __VA_ARGS__, )
+#define gcp_slice(...)               GCPI_F1(gcp_slice_at, gcp_slice_opts, __VA_ARGS__, )
+#define gcp_flatten(...)             GCPI_F1(gcp_flatten_at, gcp_op_opts, __VA_ARGS__, )
+#define gcp_reshape(x, ...)          gcp_reshape_at((x), GCP_SHAPE(__VA_ARGS__), GCP_AT)
+#define gcp_cross_entropy(...)       GCPI_F2(gcp_cross_entropy_at, gcp_op_opts, __VA_ARGS__, )
+#define gcp_mse(...)                 GCPI_F2(gcp_mse_at, gcp_op_opts, __VA_ARGS__, )
+#define gcp_mean(...)                GCPI_F1(gcp_mean_at, gcp_op_opts, __VA_ARGS__, )
+#define gcp_custom(...)              GCPI_F3(gcp_custom_at, gcp_custom_opts, __VA_ARGS__, )   /* inputs, count, op, options */
+#define gcp_plan_make(...)           GCPI_F1(gcp_plan_make_at, gcp_plan_opts, __VA_ARGS__, )
+#define gcp_plan_arena(...)          GCPI_F1(gcp_plan_arena_at, gcp_plan_opts, __VA_ARGS__, )
+#define gcp_step(...)                GCPI_F1(gcp_step_at, gcp_step_opts, __VA_ARGS__, )
+#define gcp_forward(...)             GCPI_F1(gcp_forward_at, gcp_step_opts, __VA_ARGS__, )
+#define gcp_measure(...)             GCPI_F3(gcp_measure_at, gcp_step_opts, __VA_ARGS__, )
+#define gcp_gradcheck(...)           GCPI_F1(gcp_gradcheck_at, gcp_gradcheck_opts, __VA_ARGS__, )
+
+/* GCP_SEGMENT(net, "residual", .keep = GCP_KEEP_CONV2D) { ... } is
+       for (scope s = begin(); s.state; end(s)) for (; s.state == 1; s.state = 2) { ... }
+   break leaves the inner loop with state 1, so end() sees it at once; continue ends the block early and is fine;
+   return and goto leave the segment open, which the enclosing end() or gcp_plan_make reports with the line of the block.
+   The label must be a literal; one that repeats under the same parent numbers itself. Blocks nest. */
+typedef struct gcpi_scope { gcp_tape *tape; int segment, state; } gcpi_scope;
+#define GCP_SEGMENT(...) GCPI_SEGMENT(GCPI_CAT(gcpi_scope_, __LINE__), __VA_ARGS__, )
+#define GCPI_SEGMENT(s, net, label, ...) \
+    for (gcpi_scope s = { (net), gcp_segment_begin((net), "" label, GCP_OPTS(gcp_segment_opts, __VA_ARGS__)), 1 }; \
+         s.state; gcp_segment_end(s.tape, s.segment, &s.state)) \
+        for (; s.state == 1; s.state = 2)
+
+#endif /* GCP_H */
+
+/* ================================================================================================================
+   IMPLEMENTATION. A section calls only sections above it. */
+#if defined(GCP_IMPLEMENTATION) && !defined(GCP_IMPLEMENTATION_DONE)
+#define GCP_IMPLEMENTATION_DONE
+
+#include <float.h>
+#include <math.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#ifdef _OPENMP
+#include <omp.h>
+#endif
+
+#if defined(__GNUC__) && !defined(__clang__)
+#define GCPI_LOOP static __attribute__((optimize("O3")))     /* elementwise loops are fast in an -O0 build too */
+#define GCPI_PRINTF(f, a) __attribute__((format(printf, f, a)))
+#elif defined(__clang__)
+#define GCPI_LOOP static
+#define GCPI_PRINTF(f, a) __attribute__((format(printf, f, a)))
+#else
+#define GCPI_LOOP static
+#define GCPI_PRINTF(f, a)
+#endif
+#ifdef GCP_STATIC
+#define GCPI_DEF static
+#else
+#define GCPI_DEF
+#endif
+#define GCPI_MIN(a, b) ((a) < (b) ? (a) : (b))
+#define GCPI_MAX(a, b) ((a) > (b) ? (a) : (b))
+
+/* ---- 6 arena --------------------------------------------------------------------------------------------------
+   Front: what lasts. Back: scratch, given back by restoring .scratch. */
+
+GCPI_DEF gcp_arena gcp_arena_from(void *memory, size_t size)
+{
+    gcp_arena arena;
+    memset(&arena, 0, sizeof arena);
+    arena.base = (unsigned char *)memory;
+    arena.size = memory && size <= PTRDIFF_MAX ? (ptrdiff_t)size : 0;
+    return arena;
+}
+
+static void gcpi_arena_mark_high(gcp_arena *a) { a->high = GCPI_MAX(a->high, a->used + a->scratch); }
+
+/* size * count with no overflow, or -1. */
+static ptrdiff_t gcpi_product(ptrdiff_t size, ptrdiff_t count)
+{
+    if (size < 0 || count < 0 || (size && count > PTRDIFF_MAX / size)) return -1;
+    return size * count;
+}
+
+GCPI_DEF void *gcp_arena_push(gcp_arena *a, ptrdiff_t size, ptrdiff_t align, ptrdiff_t count)
+{
+    ptrdiff_t bytes = gcpi_product(size, count);
+    if (!a || !a->base || bytes < 0 || align <= 0) return NULL;
+    ptrdiff_t pad = (ptrdiff_t)(-(uintptr_t)(a->base + a->used) & (uintptr_t)(align - 1));
+    ptrdiff_t room = a->size - a->used - a->scratch;
+    if (pad > room || bytes > room - pad) return NULL;
+    void *p = a->base + a->used + pad;
+    a->used += pad + bytes;
+    gcpi_arena_mark_high(a);
+    return memset(p, 0, (size_t)bytes);
+}
+
+static void *gcpi_scratch_push(gcp_arena *a, ptrdiff_t size, ptrdiff_t align, ptrdiff_t count)
+{
+    ptrdiff_t bytes = gcpi_product(size, count), room = a->size - a->used - a->scratch;
+    if (bytes < 0 || bytes > room) return NULL;
+    ptrdiff_t end = a->size - a->scratch - bytes;
+    ptrdiff_t pad = (ptrdiff_t)((uintptr_t)(a->base + end) & (uintptr_t)(align - 1));
+    if (pad > room - bytes) return NULL;
+    a->scratch += bytes + pad;
+    gcpi_arena_mark_high(a);
+    return memset(a->base + end - pad, 0, (size_t)bytes);
+}
+
+/* ---- 7 errors -------------------------------------------------------------------------------------------------
+   The first error sticks. A full tape goes on counting, so that its message says how much was needed. */
+
+typedef struct gcpi_name { int parent, index, used; const char *label; uint32_t hash; int named; } gcpi_name;
+
+typedef struct gcpi_segment { int parent, name, depth, open, ops, state; unsigned keep; gcp_at at; } gcpi_segment;
+
+enum { GCPI_INPUT = 1, GCPI_PARAMETER, GCPI_STATISTIC, GCPI_ACTIVATION };
+enum { GCPI_KEPT = 1, GCPI_WANTED = 2, GCPI_FROZEN = 4 };
+
+typedef struct gcpi_tensor {
+    int kind, flags, producer, parameter, name;   /* producer: op; parameter: index; -1 where there is none */
+    gcp_dtype dtype;
+    gcp_shape shape;
+} gcpi_tensor;
+
+typedef struct gcpi_parameter {
+    const char *path;
+    gcp_shape shape;
+    gcp_init init;
+    int kind, tensor, fan_in, fan_out;            /* tensor: of this recording, 0 where it was not recorded (yet) */
+    uint32_t hash;
+    size_t offset, slot;                          /* in the state: its value; its optimiser slots, 0 where it has none */
+} gcpi_parameter;
+
+typedef struct gcpi_conv_attr {
+    int n, h, w, ci, ho, wo, co, kh, kw, sh, sw, pt, pb, pl, pr, dh, dw, groups, same;
+} gcpi_conv_attr;
+typedef union gcpi_attributes {
+    gcpi_conv_attr conv;                          /* convolutions and pools */
+    struct { double a, b; int i, j; } number;     /* scale, slope, rates; epsilon, momentum; slice, upsample, reshape rank */
+    gcp_shape shape;
+} gcpi_attributes;
+
+typedef struct gcpi_op {
+    const gcp_op *row;
+    int kind, name, segment;
+    int in, inputs, out, outputs;                 /* in: first of its run in tape->edges; out: first tensor id */
+    gcp_at at;
+    const void *context;
+    gcpi_attributes attributes;
+} gcpi_op;
+
+struct gcp_tape {
+    gcp_arena *arena;
+    gcp_code code;
+    char message[GCP_MAX_ERROR];
+    gcp_at full_at;                               /* where the tape was first full */
+    int full_ops;                                 /* ops wanted in all, once it is full */
+    unsigned generation;
+    int recording;                                /* plans made from this recording use arena space freed at reset */
+    ptrdiff_t arena_mark;
+    uint64_t seed;
+    gcpi_op *ops;               int op_count, op_capacity;
+    gcpi_tensor *tensors;       int tensor_count, tensor_capacity;     /* 0 is nil */
+    int *edges;                 int edge_count, edge_capacity;
+    gcpi_name *names;           int name_count, name_capacity;         /* 0 is the root */
+    gcpi_segment *segments;     int segment_count, segment_capacity, open;     /* 0 is the whole tape */
+    gcpi_parameter *parameters; int parameter_count, parameter_capacity;
+    char *text;                 ptrdiff_t text_used, text_capacity, text_mark;      /* names given by the user; paths of parameters from the back */
+    int sealed;                                   /* parameters are those of an earlier recording: the set may not change */
+    /* state: the counters, values, then optimiser slots; layout counts changes of where slabs may lie */
+    unsigned char *state; size_t state_size, state_capacity;
+    const void *state_memory;                     /* the caller's pointer that it came from */
+    int own_state, slots;                         /* slots: of each parameter; 0 until a plan that has some is bound */
+    gcp_optimizer optimizer;                      /* whose slots they are */
+    unsigned layout;
+};
+
+GCPI_DEF const char *gcp_code_text(gcp_code code)
+{
+#define GCPI_TEXT(name, text) text,
+    static const char *const texts[] = { "no error", GCP_ERRORS(GCPI_TEXT) };
+#undef GCPI_TEXT
+    return code < GCP_ERROR_COUNT ? texts[code] : "unknown code";
+}
+
+static const char *gcpi_basename(const char *file)
+{
+    const char *slash = file ? strrchr(file, '/') : NULL;
+    return slash ? slash + 1 : file ? file : "?";
+}
+
+GCPI_PRINTF(5, 6)
+static void gcpi_fail(gcp_tape *t, gcp_code code, gcp_at at, const char *what, const char *format, ...)
+{
+    if (!t || t->code) return;
+    t->code = code;
+    int n = snprintf(t->message, sizeof t->message, "%s:%d: %s: ", gcpi_basename(at.file), at.line, what);
+    if (n < 0 || n >= (int)sizeof t->message) return;
+    va_list args;
+    va_start(args, format);
+    vsnprintf(t->message + n, sizeof t->message - (size_t)n, format, args);
+    va_end(args);
+}
+
+static const char gcpi_no_tape[] = "gcp_tape_make: the arena is too small for a tape (gcp_tape_bytes says what one takes)";
+
+GCPI_DEF const char *gcp_error(gcp_tape *t)
+{
+    if (!t) return gcpi_no_tape;
+    if (t->full_ops)
+        snprintf(t->message, sizeof t->message, "%s:%d: tape: %d ops are recorded, %d were needed so far (.ops = %d)",
+                 gcpi_basename(t->full_at.file), t->full_at.line, t->op_capacity, t->full_ops, t->op_capacity);
+    return t->code ? t->message : NULL;
+}
+
+GCPI_DEF gcp_code gcp_error_code(const gcp_tape *t) { return t ? t->code : GCP_E_NOMEM; }
+
+GCPI_DEF void gcp_error_clear(gcp_tape *t)
+{
+    if (!t) return;
+    t->code = GCP_OK;
+    t->full_ops = 0;
+    t->message[0] = 0;
+}
+
+/* ---- 8 tape and segments --------------------------------------------------------------------------------------
+   Records only. Names are nodes of a tree; text is written on demand. */
+
+static uint32_t gcpi_hash(const char *s)
+{
+    uint32_t h = 2166136261u;
+    for (; *s; s++) h = (h ^ (unsigned char)*s) * 16777619u;
+    return h;
+}
+
+typedef struct gcpi_capacities { int ops, tensors, edges, names, segments, parameters; ptrdiff_t text; } gcpi_capacities;
+
+static gcpi_capacities gcpi_capacities_of(const gcp_tape_opts *o)
+{
+    gcpi_capacities c;
+    c.ops = o->ops > 0 ? o->ops : 256;
+    c.parameters = o->parameters > 0 ? o->parameters : 2 * c.ops + 16;
+    c.tensors = o->tensors > 0 ? o->tensors : 5 * c.ops + 16;
+    c.segments = (o->segments > 0 ? o->segments : c.ops) + 1;
+    c.edges = 4 * c.ops + GCP_MAX_INPUTS;
+    c.names = c.ops + c.tensors + c.segments + 1;
+    c.text = o->names > 0 ? o->names : 96 * (ptrdiff_t)c.ops + 1024;
+    return c;
+}
+
+static int gcpi_tape_fits(const gcp_tape_opts *o)     /* sizes that int arithmetic above can hold */
+{
+    return o->ops < (1 << 24) && o->parameters < (1 << 24) && o->tensors < (1 << 26) && o->segments < (1 << 24);
+}
+
+GCPI_DEF size_t gcp_tape_bytes_at(gcp_tape_opts o)
+{
+    if (!gcpi_tape_fits(&o)) return SIZE_MAX;
+    gcpi_capacities c = gcpi_capacities_of(&o);
+    return sizeof(gcp_tape) + (size_t)c.ops * sizeof(gcpi_op) + (size_t)c.tensors * sizeof(gcpi_tensor)
+         + (size_t)c.edges * sizeof(int) + (size_t)c.names * sizeof(gcpi_name) + (size_t)c.segments * sizeof(gcpi_segment)
+         + (size_t)c.parameters * sizeof(gcpi_parameter) + (size_t)c.text + 8 * 64;
+}
+
+#define GCPI_NEW(arena, type, count) ((type *)gcp_arena_push((arena), (ptrdiff_t)sizeof(type), 16, (ptrdiff_t)(count)))
+#define GCPI_SCRATCH(arena, type, count) ((type *)gcpi_scratch_push((arena), (ptrdiff_t)sizeof(type), 16, (ptrdiff_t)(count)))
+
+static int gcpi_tape_arrays(gcp_tape *t, gcp_arena *a, gcpi_capacities c)
+{
+    t->ops = GCPI_NEW(a, gcpi_op, c.ops);                         t->op_capacity = c.ops;
+    t->tensors = GCPI_NEW(a, gcpi_tensor, c.tensors);             t->tensor_capacity = c.tensors;
+    t->edges = GCPI_NEW(a, int, c.edges);                         t->edge_capacity = c.edges;
+    t->names = GCPI_NEW(a, gcpi_name, c.names);                   t->name_capacity = c.names;
+    t->segments = GCPI_NEW(a, gcpi_segment, c.segments);          t->segment_capacity = c.segments;
+    t->parameters = GCPI_NEW(a, gcpi_parameter, c.parameters);    t->parameter_capacity = c.parameters;
+    t->text = GCPI_NEW(a, char, c.text);                          t->text_capacity = c.text;
+    return t->ops && t->tensors && t->edges && t->names && t->segments && t->parameters && t->text;
+}
+
+static void gcpi_tape_clear(gcp_tape *t)
+{
+    t->op_count = t->edge_count = t->open = 0;
+    t->tensor_count = t->name_count = t->segment_count = 1;
+    t->text_used = 0;
+    memset(&t->names[0], 0, sizeof t->names[0]);
+    t->names[0].label = "";
+    memset(&t->segments[0], 0, sizeof t->segments[0]);
+    for (int i = 0; i < t->parameter_count; i++) t->parameters[i].tensor = 0;
+}
+
+GCPI_DEF gcp_tape *GCPI_STAMPED(gcp_tape_make_at)(gcp_arena *arena, gcp_tape_opts o)
+{
+    gcp_tape *t = GCPI_NEW(arena, gcp_tape, 1);
+    if (!t) return NULL;
+    t->arena = arena;
+    t->generation = 1;
+    t->seed = o.seed;
+    if (!gcpi_tape_fits(&o) || !gcpi_tape_arrays(t, arena, gcpi_capacities_of(&o))) {
+        memset(&t->ops, 0, (size_t)((char *)&t->text - (char *)&t->ops) + sizeof t->text);
+        gcpi_fail(t, GCP_E_NOMEM, o.at, "gcp_tape_make", "an arena of %td bytes is too small for %d ops, which take %zu bytes",
+                  arena->size, o.ops > 0 ? o.ops : 256, gcp_tape_bytes_at(o));
+        return t;
+    }
+    gcpi_tape_clear(t);
+    t->arena_mark = arena->used;
+    return t;
+}
+
+GCPI_DEF void gcp_tape_reset(gcp_tape *t)
+{
+    if (!t || !t->ops) return;
+    t->sealed = t->sealed || t->parameter_count > 0;
+    gcp_error_clear(t);
+    gcpi_tape_clear(t);
+    t->generation++;
+    t->arena->used = t->arena_mark;
+    t->layout++;
+}
+
+static gcp_tensor gcpi_nil(gcp_tape *t)          /* nil keeps its tape, so that a full tape can go on counting */
+{
+    gcp_tensor x;
+    x.tape = t; x.id = 0; x.generation = t ? t->generation : 0;
+    return x;
+}
+
+static gcp_tensor gcpi_handle(gcp_tape *t, int id)
+{
+    gcp_tensor x = gcpi_nil(t);
+    x.id = id;
+    return x;
+}
+
+GCPI_DEF int gcp_is_nil(gcp_tensor x) { return x.tape == NULL || x.id == 0; }
+
+/* NULL unless x is a live tensor of its tape. */
+static gcpi_tensor *gcpi_get(gcp_tensor x)
+{
+    if (gcp_is_nil(x) || x.generation != x.tape->generation || x.id < 0 || x.id >= x.tape->tensor_count) return NULL;
+    return &x.tape->tensors[x.id];
+}
+
+static size_t gcpi_count(gcp_shape s) { return (size_t)s.d[0] * (size_t)s.d[1] * (size_t)s.d[2] * (size_t)s.d[3]; }
+static size_t gcpi_pixels(gcp_shape s) { return (size_t)s.d[0] * (size_t)s.d[1] * (size_t)s.d[2]; }
+
+static size_t gcpi_row_bytes(gcp_dtype type, size_t elements)
+{
+    switch (type) {
+    case GCP_DTYPE_REAL: return elements * sizeof(gcp_real);
+    case GCP_DTYPE_I32:  return elements * sizeof(int32_t);
+    case GCP_DTYPE_U8:   return elements;
+    case GCP_DTYPE_BIT:  return (elements + 7) / 8;
+    }
+    return 0;
+}
+
+static const char *gcpi_shape_text(gcp_shape s, char *buffer, size_t size)
+{
+    int from = s.rank >= 4 ? 0 : 4 - s.rank, n = 0;
+    if (s.rank == 0) { snprintf(buffer, size, "scalar"); return buffer; }
+    if (s.rank == 2 || s.rank == 3) n = snprintf(buffer, size, "%d", s.d[0]), from++;
+    for (int i = from; i < 4 && n >= 0 && n < (int)size; i++) n += snprintf(buffer + n, size - (size_t)n, "%s%d", n ? "x" : "", s.d[i]);
+    return buffer;
+}
+
+/* {rank, raw sizes} -> four sizes. 0 if a size is not positive or the bytes overflow. */
+static int gcpi_shape_normal(gcp_shape raw, gcp_shape *s)
+{
+    static const int place[5][4] = { { 0 }, { 3 }, { 0, 3 }, { 0, 2, 3 }, { 0, 1, 2, 3 } };
+    size_t count = 1;
+    if (raw.rank < 0 || raw.rank > 4) return 0;
+    s->rank = raw.rank;
+    s->d[0] = s->d[1] = s->d[2] = s->d[3] = 1;
+    for (int i = 0; i < raw.rank; i++) {
+        if (raw.d[i] <= 0 || count > (size_t)PTRDIFF_MAX / 64 / (size_t)raw.d[i]) return 0;
+        count *= (size_t)raw.d[i];
+        s->d[place[raw.rank][i]] = raw.d[i];
+    }
+    return 1;
+}
+
+/* Names. */
+static const char *gcpi_keep_text(gcp_tape *t, const char *s)     /* a copy that lives until the reset; NULL if full */
+{
+    ptrdiff_t n = (ptrdiff_t)strlen(s) + 1;
+    if (n > t->text_capacity - t->text_mark - t->text_used) return NULL;
+    char *copy = t->text + t->text_used;
+    t->text_used += n;
+    return (const char *)memcpy(copy, s, (size_t)n);
+}
+
+static int gcpi_name_find(const gcp_tape *t, int parent, const char *label, uint32_t hash)     /* the latest, or 0 */
+{
+    for (int i = t->name_count - 1; i > 0; i--)
+        if (t->names[i].hash == hash && t->names[i].parent == parent && !strcmp(t->names[i].label, label)) return i;
+    return 0;
+}
+
+/* A child of parent: label[0], label[1], ... or, where the user named it, that name, which must be new there. */
+static int gcpi_name_new(gcp_tape *t, int parent, const char *label, const char *named, gcp_at at)
+{
+    const char *text = named ? gcpi_keep_text(t, named) : label;
+    if (!text || t->name_count == t->name_capacity) {
+        gcpi_fail(t, GCP_E_CAPACITY, at, label, "the tape's %td bytes for names are full (.names)", t->text_capacity);
+        return 0;
+    }
+    uint32_t hash = gcpi_hash(text);
+    int same = gcpi_name_find(t, parent, text, hash);
+    if (named && (same || !*named || strpbrk(named, " /#\n\t"))) {
+        gcpi_fail(t, GCP_E_NAME, at, label, same ? "the name '%s' is used twice here" : "the name '%s' is empty or has a space, '/' or '#'", named);
+        return 0;
+    }
+    gcpi_name *n = &t->names[t->name_count];
+    n->parent = parent; n->label = text; n->hash = hash; n->named = named != NULL;
+    n->index = same ? t->names[same].index + 1 : 0;
+    return t->name_count++;
+}
+
+static int gcpi_name_text(const gcp_tape *t, int name, char *buffer, size_t size)
+{
+    if (!name || !size) { if (size) buffer[0] = 0; return 0; }
+    const gcpi_name *x = &t->names[name];
+    int n = gcpi_name_text(t, x->parent, buffer, size);
+    if (n >= (int)size - 1) return n;
+    int more = x->named ? snprintf(buffer + n, size - (size_t)n, "%s%s", n ? "/" : "", x->label)
+                        : snprintf(buffer + n, size - (size_t)n, "%s%s[%d]", n ? "/" : "", x->label, x->index);
+    return more < 0 ? n : GCPI_MIN(n + more, (int)size - 1);
+}
+
+GCPI_DEF const char *gcp_name(gcp_tensor x, char *buffer, size_t size)
+{
+    const gcpi_tensor *e = gcpi_get(x);
+    if (size) buffer[0] = 0;
+    if (e) gcpi_name_text(x.tape, e->name, buffer, size);
+    return buffer;
+}
+
+GCPI_DEF gcp_shape gcp_shape_of(gcp_tensor x)
+{
+    const gcpi_tensor *e = gcpi_get(x);
+    gcp_shape none;
+    memset(&none, 0, sizeof none);
+    return e ? e->shape : none;
+}
+
+GCPI_DEF size_t gcp_elements(gcp_tensor x)
+{
+    const gcpi_tensor *e = gcpi_get(x);
+    return e ? gcpi_count(e->shape) : 0;
+}
+
+/* Tensors. */
+static int gcpi_tensor_new(gcp_tape *t, int kind, gcp_dtype dtype, gcp_shape shape, int name, gcp_at at, const char *what)
+{
+    if (t->tensor_count == t->tensor_capacity) {
+        gcpi_fail(t, GCP_E_CAPACITY, at, what, "the tape's %d tensors are full (.tensors)", t->tensor_capacity);
+        return 0;
+    }
+    gcpi_tensor *e = &t->tensors[t->tensor_count];
+    memset(e, 0, sizeof *e);
+    e->kind = kind; e->dtype = dtype; e->shape = shape; e->name = name;
+    e->producer = e->parameter = -1;
+    return t->tensor_count++;
+}
+
+static gcp_tensor gcpi_input_of(gcp_tape *t, gcp_dtype dtype, const char *name, gcp_shape raw, gcp_at at)
+{
+    gcp_shape shape;
+    if (!t || t->code) return gcpi_nil(t);
+    if (!gcpi_shape_normal(raw, &shape)) {
+        gcpi_fail(t, GCP_E_SHAPE, at, "input", "'%s' needs 1 to 4 sizes, each at least 1, and fewer than 2^57 bytes", name ? name : "");
+        return gcpi_nil(t);
+    }
+    int node = gcpi_name_new(t, 0, "input", name ? name : "", at);
+    return node ? gcpi_handle(t, gcpi_tensor_new(t, GCPI_INPUT, dtype, shape, node, at, "input")) : gcpi_nil(t);
+}
+
+GCPI_DEF gcp_tensor gcp_input_at(gcp_tape *t, const char *name, gcp_shape shape, gcp_at at)
+{
+    return gcpi_input_of(t, GCP_DTYPE_REAL, name, shape, at);
+}
+
+GCPI_DEF gcp_tensor gcp_labels_at(gcp_tape *t, const char *name, gcp_shape shape, gcp_at at)
+{
+    return gcpi_input_of(t, GCP_DTYPE_I32, name, shape, at);
+}
+
+/* Checks a handle for a call: 0 with an error, or silently on nil after an earlier error. */
+static int gcpi_usable(gcp_tape *t, gcp_tensor x, gcp_at at, const char *what)
+{
+    if (!t || t->code) return 0;
+    if (gcp_is_nil(x)) { gcpi_fail(t, GCP_E_ARGUMENT, at, what, "a nil tensor"); return 0; }
+    if (x.tape != t) { gcpi_fail(t, GCP_E_FOREIGN, at, what, "a tensor of another tape"); return 0; }
+    if (!gcpi_get(x)) { gcpi_fail(t, GCP_E_STALE, at, what, "a tensor from before the tape's reset"); return 0; }
+    return 1;
+}
+
+static gcp_tensor gcpi_flag(gcp_tensor x, int kinds, int flag, gcp_at at, const char *what, const char *kind_text)
+{
+    if (!gcpi_usable(x.tape, x, at, what)) return gcpi_nil(x.tape);
+    gcpi_tensor *e = gcpi_get(x);
+    if (!(kinds & 1 << e->kind) || (flag == GCPI_WANTED && e->dtype != GCP_DTYPE_REAL)) {
+        char name[96];
+        gcpi_fail(x.tape, GCP_E_ARGUMENT, at, what, "'%s' is not %s", gcp_name(x, name, sizeof name), kind_text);
+        return gcpi_nil(x.tape);
+    }
+    e->flags |= flag;
+    return x;
+}
+
+GCPI_DEF gcp_tensor gcp_want_grad_at(gcp_tensor x, gcp_at at)
+{
+    return gcpi_flag(x, 1 << GCPI_INPUT, GCPI_WANTED, at, "gcp_want_grad", "a real input");
+}
+
+GCPI_DEF gcp_tensor gcp_freeze_at(gcp_tensor x, gcp_at at)
+{
+    return gcpi_flag(x, 1 << GCPI_PARAMETER, GCPI_FROZEN, at, "gcp_freeze", "a parameter");
+}
+
+GCPI_DEF gcp_tensor gcp_keep_at(gcp_tensor x, gcp_at at)
+{
+    return gcpi_flag(x, 1 << GCPI_ACTIVATION | 1 << GCPI_INPUT, GCPI_KEPT, at, "gcp_keep", "an activation");
+}
+
+/* Parameters live on through a reset, so their paths are copied to the far end of the text. */
+static const char *gcpi_keep_path(gcp_tape *t, const char *path)
+{
+    ptrdiff_t n = (ptrdiff_t)strlen(path) + 1;
+    if (n > t->text_capacity - t->text_mark - t->text_used) return NULL;
+    t->text_mark += n;
+    return (const char *)memcpy(t->text + t->text_capacity - t->text_mark, path, (size_t)n);
+}
+
+static int gcpi_parameter_find(const gcp_tape *t, const char *path, uint32_t hash)
+{
+    for (int i = 0; i < t->parameter_count; i++)
+        if (t->parameters[i].hash == hash && !strcmp(t->parameters[i].path, path)) return i;
+    return -1;
+}
+
+/* A new parameter, or -1 with an error. A sealed set accepts none: its state is laid out. */
+static int gcpi_parameter_new(gcp_tape *t, const char *path, uint32_t hash, gcp_at at)
+{
+    if (t->sealed || t->state) {
+        gcpi_fail(t, GCP_E_PARAMETERS, at, "parameter", "'%s' was not there when the state was laid out", path);
+        return -1;
+    }
+    if (t->parameter_count == t->parameter_capacity) {
+        gcpi_fail(t, GCP_E_CAPACITY, at, "parameter", "the tape's %d parameters are full (.parameters)", t->parameter_capacity);
+        return -1;
+    }
+    const char *copy = gcpi_keep_path(t, path);
+    if (!copy) {
+        gcpi_fail(t, GCP_E_CAPACITY, at, "parameter", "the tape's %td bytes for names are full (.names)", t->text_capacity);
+        return -1;
+    }
+    t->parameters[t->parameter_count].path = copy;
+    t->parameters[t->parameter_count].hash = hash;
+    return t->parameter_count++;
+}
+
+static int gcpi_same_shape(gcp_shape a, gcp_shape b) { return !memcmp(a.d, b.d, sizeof a.d); }
+
+static gcp_tensor gcpi_parameter_of(gcp_tape *t, int kind, int parent, const char *name, gcp_shape raw, gcp_param_opts o)
+{
+    gcp_shape shape;
+    char path[256], was[64], is[64];
+    if (!t || t->code) return gcpi_nil(t);
+    if (!gcpi_shape_normal(raw, &shape)) {
+        gcpi_fail(t, GCP_E_SHAPE, o.at, "parameter", "'%s' needs 1 to 4 sizes, each at least 1", name ? name : "");
+        return gcpi_nil(t);
+    }
+    int node = gcpi_name_new(t, parent, "parameter", name ? name : "", o.at);
+    int id = node ? gcpi_tensor_new(t, kind, GCP_DTYPE_REAL, shape, node, o.at, "parameter") : 0;
+    if (!id) return gcpi_nil(t);
+    if (gcpi_name_text(t, node, path, sizeof path) >= (int)sizeof path - 1) {
+        gcpi_fail(t, GCP_E_NAME, o.at, "parameter", "a path of over %d characters", (int)sizeof path - 2);
+        return gcpi_nil(t);
+    }
+    uint32_t hash = gcpi_hash(path);
+    int index = gcpi_parameter_find(t, path, hash), fresh = index < 0;
+    if (fresh && (index = gcpi_parameter_new(t, path, hash, o.at)) < 0) return gcpi_nil(t);
+    gcpi_parameter *p = &t->parameters[index];
+    if (fresh) { p->shape = shape; p->kind = kind; p->init = o.init; p->fan_in = o.fan_in; p->fan_out = o.fan_out; }
+    if (!gcpi_same_shape(p->shape, shape) || p->kind != kind) {
+        gcpi_fail(t, GCP_E_PARAMETERS, o.at, "parameter", "'%s' was %s before the reset and is %s now", path,
+                  gcpi_shape_text(p->shape, was, sizeof was), gcpi_shape_text(shape, is, sizeof is));
+        return gcpi_nil(t);
+    }
+    p->tensor = id;
+    t->tensors[id].parameter = index;
+    return gcpi_handle(t, id);
+}
+
+GCPI_DEF gcp_tensor gcp_param_at(gcp_tape *t, const char *name, gcp_shape shape, gcp_param_opts o)
+{
+    return gcpi_parameter_of(t, GCPI_PARAMETER, t ? t->segments[t->open].name : 0, name, shape, o);
+}
+
+GCPI_DEF gcp_tensor gcp_parameter(gcp_tape *t, int index)
+{
+    for (int i = 0, seen = 0; t && i < t->parameter_count; i++)
+        if (t->parameters[i].kind == GCPI_PARAMETER && seen++ == index) return gcpi_handle(t, t->parameters[i].tensor);
+    return gcpi_nil(t);
+}
+
+GCPI_DEF gcp_tensor gcp_find(gcp_tape *t, const char *path)
+{
+    char name[256];
+    for (int i = 1; t && path && i < t->tensor_count; i++) {
+        gcpi_name_text(t, t->tensors[i].name, name, sizeof name);
+        if (t->tensors[i].kind != GCPI_ACTIVATION && !strcmp(name, path)) return gcpi_handle(t, i);
+    }
+    return gcpi_nil(t);
+}
+
+/* Segments. */
+GCPI_DEF int gcp_segment_begin(gcp_tape *t, const char *label, gcp_segment_opts o)
+{
+    if (!t || t->code) return 0;
+    if (t->segment_count == t->segment_capacity) {
+        gcpi_fail(t, GCP_E_CAPACITY, o.at, "segment", "the tape's %d segments are full (.segments)", t->segment_capacity - 1);
+        return 0;
+    }
+    int name = gcpi_name_new(t, t->segments[t->open].name, label, NULL, o.at);
+    if (!name) return 0;
+    gcpi_segment *s = &t->segments[t->segment_count];
+    memset(s, 0, sizeof *s);
+    s->parent = t->open; s->name = name; s->at = o.at; s->keep = o.keep; s->open = 1;
+    s->depth = t->segments[t->open].depth + 1;
+    s->ops = t->op_count;                         /* where it began, until it ends */
+    return t->open = t->segment_count++;
+}
+
+static void gcpi_segment_error(gcp_tape *t, int segment, const char *text)
+{
+    char name[128], what[160];
+    gcpi_name_text(t, t->segments[segment].name, name, sizeof name);
+    snprintf(what, sizeof what, "segment '%s'", name);
+    gcpi_fail(t, GCP_E_SEGMENT, t->segments[segment].at, what, "%s", text);
+}
+
+/* Closes every block from the innermost open one up to segment (0: all). Those inside it were left by return or goto. */
+static void gcpi_segments_close(gcp_tape *t, int segment)
+{
+    while (t->open > segment) {
+        gcpi_segment *s = &t->segments[t->open];
+        if (t->open != segment) gcpi_segment_error(t, t->open, "a return or goto left its block");
+        s->open = 0;
+        t->open = s->parent;
+    }
+}
+
+GCPI_DEF void gcp_segment_end(gcp_tape *t, int segment, int *state)
+{
+    int left = *state == 1;                       /* the inner loop did not run to its end */
+    *state = 0;
+    if (!t || !segment) return;
+    if (segment >= t->segment_count || !t->segments[segment].open) return;
+    gcpi_segments_close(t, segment);
+    if (t->open == segment) {
+        gcpi_segment *s = &t->segments[segment];
+        if (left) gcpi_segment_error(t, segment, "a break left its block");
+        else if (s->ops == t->op_count && !t->code) gcpi_segment_error(t, segment, "its block recorded no op");
+        s->open = 0;
+        t->open = s->parent;
+    }
+}
+
+/* Records an op: its shape rule makes the outputs. Returns its index, or -1 with the tape's error set. */
+static int gcpi_op_room(gcp_tape *t, const gcp_op *row, int inputs, int outputs, gcp_at at)
+{
+    if (t->full_ops) t->full_ops++;
+    if (t->code) return 0;
+    if (t->op_count == t->op_capacity) {
+        gcpi_fail(t, GCP_E_CAPACITY, at, "tape", "full");
+        t->full_at = at;
+        t->full_ops = t->op_capacity + 1;
+        return 0;
+    }
+    if (inputs > GCP_MAX_INPUTS || outputs < 1 || outputs > GCP_MAX_OUTPUTS) {
+        gcpi_fail(t, GCP_E_ARGUMENT, at, row->name, "%d inputs and %d outputs; at most %d and %d", inputs, outputs, GCP_MAX_INPUTS, GCP_MAX_OUTPUTS);
+        return 0;
+    }
+    if (inputs > t->edge_capacity - t->edge_count) {
+        gcpi_fail(t, GCP_E_CAPACITY, at, row->name, "the tape's %d inputs of ops are full (.ops)", t->edge_capacity);
+        return 0;
+    }
+    return 1;
+}
+
+static int gcpi_op_shapes(gcp_tape *t, const gcpi_op *op, gcp_shape *out, gcp_dtype *out_type)
+{
+    gcp_shape in[GCP_MAX_INPUTS];
+    gcp_dtype type[GCP_MAX_INPUTS];
+    char message[200];
+    gcp_shape_call call;
+    for (int i = 0; i < op->inputs; i++) {
+        int id = t->edges[op->in + i];
+        in[i] = t->tensors[id].shape;
+        type[i] = t->tensors[id].dtype;
+    }
+    memset(out, 0, (size_t)op->outputs * sizeof *out);
+    for (int j = 0; j < op->outputs; j++) out_type[j] = GCP_DTYPE_REAL;
+    message[0] = 0;
+    call.attributes = op->context ? op->context : (const void *)&op->attributes;
+    call.in = in; call.in_dtype = type; call.inputs = op->inputs;
+    call.out = out; call.out_dtype = out_type; call.outputs = op->outputs;
+    call.message = message; call.message_size = sizeof message;
+    if (!op->row->shape(&call)) { gcpi_fail(t, GCP_E_SHAPE, op->at, op->row->name, "%s", message); return 0; }
+    for (int j = 0; j < op->outputs; j++) {
+        gcp_shape raw = out[j];
+        size_t count = 1;
+        for (int d = 0; d < 4; d++) {
+            if (raw.d[d] <= 0 || count > (size_t)PTRDIFF_MAX / 64 / (size_t)raw.d[d]) {
+                gcpi_fail(t, GCP_E_SHAPE, op->at, op->row->name, "an output of %d x %d x %d x %d", raw.d[0], raw.d[1], raw.d[2], raw.d[3]);
+                return 0;
+            }
+            count *= (size_t)raw.d[d];
+        }
+    }
+    return 1;
+}
+
+static int gcpi_op_new(gcp_tape *t, const gcp_op *row, int kind, int name, const gcp_tensor *inputs, int count,
+                       const gcpi_attributes *attributes, const void *context, gcp_at at)
+{
+    gcp_shape shape[GCP_MAX_OUTPUTS];
+    gcp_dtype type[GCP_MAX_OUTPUTS];
+    gcpi_op *op = &t->ops[t->op_count];
+    if (!gcpi_op_room(t, row, count, row->outputs, at)) return -1;
+    for (int i = 0; i < count; i++)
+        if (!gcpi_usable(t, inputs[i], at, row->name)) return -1;
+    memset(op, 0, sizeof *op);
+    op->row = row; op->kind = kind; op->at = at; op->name = name; op->segment = t->open; op->context = context;
+    op->in = t->edge_count; op->inputs = count; op->outputs = row->outputs;
+    if (attributes) op->attributes = *attributes;
+    for (int i = 0; i < count; i++) t->edges[op->in + i] = inputs[i].id;
+    if (!gcpi_op_shapes(t, op, shape, type)) return -1;
+    if (op->outputs > t->tensor_capacity - t->tensor_count) {
+        gcpi_fail(t, GCP_E_CAPACITY, at, row->name, "the tape's %d tensors are full (.tensors)", t->tensor_capacity);
+        return -1;
+    }
+    op->out = t->tensor_count;
+    for (int j = 0; j < op->outputs; j++)
+        t->tensors[gcpi_tensor_new(t, GCPI_ACTIVATION, type[j], shape[j], name, at, row->name)].producer = t->op_count;
+    t->edge_count += count;
+    return t->op_count++;
+}
+
+/* ---- 9 kernels ------------------------------------------------------------------------------------------------
+   What a kernel needs of the target: threads and the instruction set. Nothing else of gcp is known here. */
+
+typedef struct gcpi_par {
+    void *context; int threads;
+    void (*parallel_for)(void *context, int tasks, void (*task)(void *arg, int index, int worker), void *arg);
+    int isa;
+} gcpi_par;
+
+/* ---- CPU kernels: convolution and matrix product ------------------------------------------------
+ *
+ * Everything below is one idea, the gather product: a tile of MR rows, each known by a pointer,
+ * times NV vectors of columns, summed over three nested loops with a stride each. Nothing is
+ * lowered to an im2col matrix.
+ *   forward            rows = output pixels, columns = output channels, loops = (ky, kx, ci)
+ *   backward data      the same on dy with flipped weights, one call per stride phase
+ *   backward weights   rows = output channels, columns = a run of (kx, ci), loops = (image, y, x)
+ *   matrix product     a 1x1 convolution, or its backward weights where A is stored transposed
+ * Borders cost nothing inside the loops: each task copies the zero-padded window of x it needs, and
+ * because that copy is dense, kx and ci merge into one contiguous run.
+ *
+ * Work is cut by shape and instruction set only, so results do not depend on the threads. */
+
+#if defined(__GNUC__) || defined(__clang__)
+#define GCPI_VECTORS 1
+#else
+#define GCPI_VECTORS 0
+#endif
+#if GCPI_VECTORS && (defined(__x86_64__) || defined(__i386__))
+#define GCPI_X86 1
+#else
+#define GCPI_X86 0
+#endif
+
+/* Full speed whatever flags the user builds with: gcc takes the optimisation level per function. */
+#if defined(__clang__)
+#define GCPI_FAST
+#define GCPI_HOT __attribute__((noinline))
+#define GCPI_PREFETCH(p) __builtin_prefetch(p, 1)
+#define GCPI_UNROLL _Pragma("clang loop unroll(full)")
+#elif defined(__GNUC__)
+#define GCPI_FAST __attribute__((optimize("O2")))
+#define GCPI_PREFETCH(p) __builtin_prefetch(p, 1)
+#define GCPI_HOT __attribute__((noinline, optimize("O2", "fp-contract=fast")))
+#define GCPI_UNROLL _Pragma("GCC unroll 16")
+#else
+#define GCPI_FAST
+#define GCPI_HOT
+#define GCPI_PREFETCH(p) ((void)0)
+#define GCPI_UNROLL
+#endif
+
+enum { GCPI_ISA_SCALAR, GCPI_ISA_V128, GCPI_ISA_AVX2, GCPI_ISA_AVX512 };
+enum { GCPI_FORWARD, GCPI_BACKWARD_DATA, GCPI_BACKWARD_WEIGHTS };
+enum {
+    GCPI_ROWS = 24, /* rows walked together, in tiles of MR */
+    GCPI_MR_MAX = 12,
+    GCPI_LINE = 64 / (int)sizeof(gcp_real),         /* values in a cache line */
+    GCPI_NR_MAX = 4 * GCPI_LINE,                    /* widest panel of columns */
+    GCPI_K_BLOCK = 1024,                            /* terms summed at a stretch */
+    GCPI_PACK_MAX = 786432 / (int)sizeof(gcp_real), /* packed weights of a worker, fits L2 */
+    GCPI_L1_HALF = 16384 / (int)sizeof(gcp_real),   /* values that leave L1 room for others */
+    GCPI_PLANAR_COLS = 64,                          /* most output channels kept in planes */
+    GCPI_PACK_ROWS = 8 * GCPI_LINE,                 /* rows of weights turned around at a time */
+    GCPI_RESIDENT_MAX = 1310720 / (int)sizeof(gcp_real), /* or of one panel, whole sum */
+    GCPI_WINDOW_MAX = 1048576 / (int)sizeof(gcp_real),   /* copied window of a worker */
+    GCPI_PARTIAL_MAX = 2097152 / (int)sizeof(gcp_real),  /* all private sums of dw together */
+    GCPI_OUTER_PIXELS = 256,                             /* pixels summed at a stretch for dw */
+    GCPI_COPY_ROWS = 64,                                 /* rows of dw that pay for copying x */
+    GCPI_TASKS = 16                                      /* fewer tasks than this are cut finer */
+};
+
+typedef struct gcpi_conv { /* NHWC activations, OHWI weights [co][kh][kw][ci/groups] */
+    int n, h, w, ci; ptrdiff_t xpitch;     /* x: element (b,y,x,c) at ((b*h+y)*w+x)*xpitch + c */
+    int ho, wo, co;  ptrdiff_t ypitch;     /* y likewise */
+    int kh, kw, sh, sw, pt, pl, dh, dw, groups;
+} gcpi_conv;
+
+/* ---- The micro-kernel ------------------------------------------------------------------------ */
+
+typedef struct gcpi_tile { /* c[i][j] = start + sum over k of a[i][k*as] * b[k*bs + j] */
+    ptrdiff_t n[3], as[3], bs[3];          /* three loops, outermost first; steps of a and b */
+    const gcp_real *a[GCPI_MR_MAX], *b;
+    gcp_real *c[GCPI_MR_MAX];
+    const gcp_real *start;                 /* a row of starting values, or NULL: from c */
+    int rows;                              /* rows to store; a[] and c[] beyond repeat row 0 */
+} gcpi_tile;
+
+typedef void gcpi_kernel(const gcpi_tile *t);
+typedef void gcpi_copier(gcp_real *to, const gcp_real *from, ptrdiff_t rows, ptrdiff_t pitch,
+                         ptrdiff_t width);
+typedef void gcpi_madder(gcp_real *to, const gcp_real *a, const gcp_real *b, ptrdiff_t count);
+
+/* Sizes are literals and every short loop unrolls, so that acc lives in registers: a tile whose
+ * size is a parameter runs at a quarter of the speed. */
+#define GCPI_KERNEL(NAME, TARGET, VEC, MR, NV)                                                     \
+    GCPI_HOT TARGET static void NAME(const gcpi_tile *t)                                           \
+    {                                                                                              \
+        const ptrdiff_t lanes = (ptrdiff_t)(sizeof(VEC) / sizeof(gcp_real));                       \
+        const ptrdiff_t n = t->n[2], as = t->as[2], bs = t->bs[2];                                 \
+        VEC acc[MR][NV];                                                                           \
+        GCPI_UNROLL for (int i = 0; i < MR; i++)                                                   \
+            GCPI_UNROLL for (int v = 0; v < NV; v++)                                               \
+                GCPI_PREFETCH(t->c[i] + v * lanes);                                                \
+        GCPI_UNROLL for (int i = 0; i < MR; i++)                                                   \
+            GCPI_UNROLL for (int v = 0; v < NV; v++)                                               \
+                acc[i][v] = *(const VEC *)((t->start ? t->start : t->c[i]) + v * lanes);           \
+        for (ptrdiff_t k0 = 0; k0 < t->n[0]; k0++)                                                 \
+            for (ptrdiff_t k1 = 0; k1 < t->n[1]; k1++) {                                           \
+                const gcp_real *b = t->b + k0 * t->bs[0] + k1 * t->bs[1], *a[MR];                  \
+                GCPI_UNROLL for (int i = 0; i < MR; i++)                                           \
+                    a[i] = t->a[i] + k0 * t->as[0] + k1 * t->as[1];                                \
+                for (ptrdiff_t k = 0, o = 0; k < n; k++, o += as, b += bs) {                       \
+                    VEC row[NV];                                                                   \
+                    GCPI_UNROLL for (int v = 0; v < NV; v++)                                       \
+                        row[v] = *(const VEC *)(b + v * lanes);                                    \
+                    GCPI_UNROLL for (int i = 0; i < MR; i++)                                       \
+                        GCPI_UNROLL for (int v = 0; v < NV; v++)                                   \
+                            acc[i][v] += a[i][o] * row[v];                                         \
+                }                                                                                  \
+            }                                                                                      \
+        GCPI_UNROLL for (int i = 0; i < MR; i++)                                                   \
+            if (i < t->rows)                                                                       \
+                GCPI_UNROLL for (int v = 0; v < NV; v++)                                           \
+                    *(VEC *)(t->c[i] + v * lanes) = acc[i][v];                                     \
+    }
+
+/* Copies rows of whole vectors to dense rows. */
+#define GCPI_COPY(NAME, TARGET, VEC)                                                               \
+    GCPI_HOT TARGET static void NAME(gcp_real *to, const gcp_real *from, ptrdiff_t rows,           \
+                                     ptrdiff_t pitch, ptrdiff_t width)                             \
+    {                                                                                              \
+        const ptrdiff_t lanes = (ptrdiff_t)(sizeof(VEC) / sizeof(gcp_real));                       \
+        for (ptrdiff_t r = 0; r < rows; r++, from += pitch, to += width)                           \
+            for (ptrdiff_t j = 0; j < width; j += lanes)                                           \
+                *(VEC *)(to + j) = *(const VEC *)(from + j);                                       \
+    }
+
+/* to[i] += a[i] * b[i] */
+#define GCPI_MADD(NAME, TARGET, VEC)                                                               \
+    GCPI_HOT TARGET static void NAME(gcp_real *to, const gcp_real *a, const gcp_real *b,           \
+                                     ptrdiff_t count)                                              \
+    {                                                                                              \
+        const ptrdiff_t lanes = (ptrdiff_t)(sizeof(VEC) / sizeof(gcp_real));                       \
+        ptrdiff_t i = 0;                                                                           \
+        for (; i + lanes <= count; i += lanes)                                                     \
+            *(VEC *)(to + i) += *(const VEC *)(a + i) * *(const VEC *)(b + i);                     \
+        for (; i < count; i++)                                                                     \
+            to[i] += a[i] * b[i];                                                                  \
+    }
+
+#define GCPI_NO_TARGET
+#if GCPI_VECTORS
+typedef gcp_real gcpi_v16 __attribute__((vector_size(16), aligned(sizeof(gcp_real)), may_alias));
+typedef gcp_real gcpi_v32 __attribute__((vector_size(32), aligned(sizeof(gcp_real)), may_alias));
+typedef gcp_real gcpi_v64 __attribute__((vector_size(64), aligned(sizeof(gcp_real)), may_alias));
+GCPI_MADD(gcpi_v128_madd, GCPI_NO_TARGET, gcpi_v16)
+GCPI_COPY(gcpi_v128_copy, GCPI_NO_TARGET, gcpi_v16)
+GCPI_KERNEL(gcpi_v128_12x1, GCPI_NO_TARGET, gcpi_v16, 12, 1)
+GCPI_KERNEL(gcpi_v128_6x2, GCPI_NO_TARGET, gcpi_v16, 6, 2)
+GCPI_KERNEL(gcpi_v128_4x3, GCPI_NO_TARGET, gcpi_v16, 4, 3)
+#endif
+#if GCPI_X86
+#define GCPI_AVX2 __attribute__((target("avx2,fma")))
+#define GCPI_AVX512 __attribute__((target("avx512f,avx512vl,fma")))
+GCPI_MADD(gcpi_avx2_madd, GCPI_AVX2, gcpi_v32)
+GCPI_COPY(gcpi_avx2_copy, GCPI_AVX2, gcpi_v32)
+GCPI_KERNEL(gcpi_avx2_12x1, GCPI_AVX2, gcpi_v32, 12, 1)
+GCPI_KERNEL(gcpi_avx2_6x2, GCPI_AVX2, gcpi_v32, 6, 2)
+GCPI_KERNEL(gcpi_avx2_4x3, GCPI_AVX2, gcpi_v32, 4, 3)
+GCPI_MADD(gcpi_avx512_madd, GCPI_AVX512, gcpi_v64)
+GCPI_COPY(gcpi_avx512_copy, GCPI_AVX512, gcpi_v64)
+GCPI_KERNEL(gcpi_avx512_8x1, GCPI_AVX512, gcpi_v64, 8, 1)
+GCPI_KERNEL(gcpi_avx512_8x2, GCPI_AVX512, gcpi_v64, 8, 2)
+GCPI_KERNEL(gcpi_avx512_8x3, GCPI_AVX512, gcpi_v64, 8, 3)
+GCPI_KERNEL(gcpi_avx512_5x4, GCPI_AVX512, gcpi_v64, 5, 4)
+GCPI_KERNEL(gcpi_avx512_6x4, GCPI_AVX512, gcpi_v64, 6, 4)
+#endif
+GCPI_MADD(gcpi_scalar_madd, GCPI_NO_TARGET, gcp_real)
+GCPI_COPY(gcpi_scalar_copy, GCPI_NO_TARGET, gcp_real)
+GCPI_KERNEL(gcpi_scalar_12x1, GCPI_NO_TARGET, gcp_real, 12, 1)
+GCPI_KERNEL(gcpi_scalar_6x2, GCPI_NO_TARGET, gcp_real, 6, 2)
+GCPI_KERNEL(gcpi_scalar_4x3, GCPI_NO_TARGET, gcp_real, 4, 3)
+
+typedef struct gcpi_simd {
+    int lanes, nv;                         /* values per vector, most vectors in a tile */
+    int mr[4];                             /* rows of the kernel that is 1, 2, 3, 4 vectors wide */
+    gcpi_kernel *kernel[4];
+    gcpi_copier *copy;
+    gcpi_madder *madd;
+    gcpi_kernel *five;                     /* 5 x 4: wastes no row where the count is 10, 20, 40 */
+} gcpi_simd;
+
+static gcpi_simd gcpi_simd_of(int isa)
+{
+    static const gcpi_simd scalar = { 1, 3, { 12, 6, 4, 0 },
+        { gcpi_scalar_12x1, gcpi_scalar_6x2, gcpi_scalar_4x3, NULL },
+        gcpi_scalar_copy, gcpi_scalar_madd, NULL };
+#if GCPI_X86
+    static const gcpi_simd avx512 = { 64 / (int)sizeof(gcp_real), 4, { 8, 8, 8, 6 },
+        { gcpi_avx512_8x1, gcpi_avx512_8x2, gcpi_avx512_8x3, gcpi_avx512_6x4 },
+        gcpi_avx512_copy, gcpi_avx512_madd, gcpi_avx512_5x4 };
+    static const gcpi_simd avx2 = { 32 / (int)sizeof(gcp_real), 3, { 12, 6, 4, 0 },
+        { gcpi_avx2_12x1, gcpi_avx2_6x2, gcpi_avx2_4x3, NULL },
+        gcpi_avx2_copy, gcpi_avx2_madd, NULL };
+    if (isa == GCPI_ISA_AVX512)
+        return avx512;
+    if (isa == GCPI_ISA_AVX2)
+        return avx2;
+#endif
+#if GCPI_VECTORS
+    static const gcpi_simd v128 = { 16 / (int)sizeof(gcp_real), 3, { 12, 6, 4, 0 },
+        { gcpi_v128_12x1, gcpi_v128_6x2, gcpi_v128_4x3, NULL },
+        gcpi_v128_copy, gcpi_v128_madd, NULL };
+    if (isa != GCPI_ISA_SCALAR)
+        return v128;
+#endif
+    (void)isa;
+    return scalar;
+}
+
+static int gcpi_isa_best(void)
+{
+#if GCPI_X86
+    __builtin_cpu_init();
+    if (__builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512vl") &&
+        __builtin_cpu_supports("fma"))
+        return GCPI_ISA_AVX512;
+    if (__builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma"))
+        return GCPI_ISA_AVX2;
+#endif
+    return GCPI_VECTORS ? GCPI_ISA_V128 : GCPI_ISA_SCALAR;
+}
+
+/* ---- Small helpers --------------------------------------------------------------------------- */
+
+static int gcpi_min(int a, int b) { return a < b ? a : b; }
+static int gcpi_max(int a, int b) { return a > b ? a : b; }
+static int gcpi_ceil(int a, int b) { return a / b + (a % b != 0); }
+static int gcpi_even(int total, int most) { return gcpi_ceil(total, gcpi_ceil(total, most)); }
+static ptrdiff_t gcpi_line(ptrdiff_t n) { return (n + GCPI_LINE - 1) / GCPI_LINE * GCPI_LINE; }
+
+/* memcpy for the few values where a call would cost more than the copy. */
+GCPI_FAST static void gcpi_copy(gcp_real *to, const gcp_real *from, int count)
+{
+    int i = 0;
+    for (; i + 8 <= count; i += 8)
+        memcpy(to + i, from + i, 8 * sizeof *to);
+    if (count & 4)
+        memcpy(to + i, from + i, 4 * sizeof *to), i += 4;
+    if (count & 2)
+        memcpy(to + i, from + i, 2 * sizeof *to), i += 2;
+    if (count & 1)
+        to[i] = from[i];
+}
+
+/* Columns come in panels of at most nv vectors, all nearly equally wide. */
+typedef struct gcpi_columns { int count, lanes, vectors, panels; } gcpi_columns;
+
+static gcpi_columns gcpi_columns_of(int count, const gcpi_simd *simd)
+{
+    gcpi_columns c;
+    c.count = count;
+    c.lanes = simd->lanes;
+    c.vectors = gcpi_ceil(count, simd->lanes);
+    c.panels = gcpi_ceil(c.vectors, simd->nv);
+    return c;
+}
+
+/* First column, vectors, and columns of a panel with and without padding. */
+typedef struct gcpi_panel { int first, nv, width, cols; } gcpi_panel;
+
+static gcpi_panel gcpi_panel_of(const gcpi_columns *c, int index)
+{
+    gcpi_panel p;
+    int begin = (int)((ptrdiff_t)index * c->vectors / c->panels);
+    int end = (int)((ptrdiff_t)(index + 1) * c->vectors / c->panels);
+    p.first = begin * c->lanes;
+    p.nv = end - begin;
+    p.width = p.nv * c->lanes;
+    p.cols = gcpi_min(p.width, c->count - p.first);
+    return p;
+}
+
+/* The kernel for panels of nv vectors and, in all, so many rows. */
+static gcpi_kernel *gcpi_kernel_of(const gcpi_simd *simd, int nv, int rows, int *mr)
+{
+    int five = nv == 4 && rows % 5 == 0 && rows % 6 != 0;
+    *mr = five ? 5 : simd->mr[nv - 1];
+    return five ? simd->five : simd->kernel[nv - 1];
+}
+
+/* Runs a kernel on a tile; where its panel is padded, c goes through a full-width copy. */
+GCPI_FAST static void gcpi_run_tile(gcpi_kernel *kernel, gcpi_tile *t, const gcpi_panel *p)
+{
+    gcp_real wide[GCPI_MR_MAX][GCPI_NR_MAX], *c[GCPI_MR_MAX];
+    if (p->cols == p->width) {
+        kernel(t);
+        return;
+    }
+    for (int i = 0; i < GCPI_MR_MAX; i++) {
+        c[i] = t->c[i];
+        t->c[i] = wide[i < t->rows ? i : 0];
+    }
+    for (int i = 0; i < t->rows && !t->start; i++)
+        gcpi_copy(wide[i], c[i], p->cols);
+    kernel(t);
+    for (int i = 0; i < t->rows; i++) {
+        gcpi_copy(c[i], wide[i], p->cols);
+        t->c[i] = c[i];
+    }
+}
+
+/* ---- Views: the pixels of x under a block of output pixels ----------------------------------- */
+
+typedef struct gcpi_view {
+    int n, h, w, channels;                 /* source images; channels of one group */
+    ptrdiff_t xs[3], xc;                   /* steps to the next image, row, pixel, and channel */
+    int oy, ox, sy, sx, ky, kx, dy, dx;    /* row y reads source rows oy + y*sy + k*dy, k < ky */
+    int ho, wo;
+    /* set by gcpi_view_cut */
+    int bn, bh, bw, cn, ch, cw;            /* images, rows, columns of a block; how many blocks */
+    int direct, wh, ww;                    /* x read in place, or copied, wh x ww pixels an image */
+    int runs, len;                         /* per kernel row: contiguous runs, and their length */
+    ptrdiff_t ws[3];                       /* steps of what is read: image, row, pixel */
+    ptrdiff_t window;                      /* values in the copied window */
+} gcpi_view;
+
+typedef struct gcpi_block { int b, y, x, n, h, w; } gcpi_block;
+
+static ptrdiff_t gcpi_view_window(gcpi_view *v)
+{
+    v->wh = (v->bh - 1) * v->sy + (v->ky - 1) * v->dy + 1;
+    v->ww = (v->bw - 1) * v->sx + (v->kx - 1) * v->dx + 1;
+    return (ptrdiff_t)v->bn * v->wh * v->ww * v->channels;
+}
+
+static int gcpi_view_inside(const gcpi_view *v)
+{
+    return v->oy >= 0 && v->ox >= 0 &&
+           (ptrdiff_t)v->oy + (ptrdiff_t)(v->ho - 1) * v->sy + (ptrdiff_t)(v->ky - 1) * v->dy <
+               v->h &&
+           (ptrdiff_t)v->ox + (ptrdiff_t)(v->wo - 1) * v->sx + (ptrdiff_t)(v->kx - 1) * v->dx <
+               v->w;
+}
+
+/* Cuts the output into blocks of about `pixels`. Reading in place needs every pixel to exist, and
+ * whole vectors (`lanes`) where x is the vector operand. */
+static void gcpi_view_cut(gcpi_view *v, int pixels, int lanes)
+{
+    v->bw = gcpi_even(v->wo, pixels);
+    v->bh = gcpi_even(v->ho, gcpi_max(1, pixels / v->wo));
+    v->bn = v->bh < v->ho
+                ? 1
+                : gcpi_even(v->n, gcpi_max(1, (int)(pixels / ((ptrdiff_t)v->ho * v->wo))));
+    v->direct = lanes && gcpi_view_inside(v) && v->channels % lanes == 0;
+    while (gcpi_view_window(v) > GCPI_WINDOW_MAX && !v->direct && v->bn * v->bh * v->bw > 1)
+        if (v->bn > 1)
+            v->bn = (v->bn + 1) / 2;
+        else if (v->bh > 1)
+            v->bh = (v->bh + 1) / 2;
+        else
+            v->bw = (v->bw + 1) / 2;
+    v->cn = gcpi_ceil(v->n, v->bn);
+    v->ch = gcpi_ceil(v->ho, v->bh);
+    v->cw = gcpi_ceil(v->wo, v->bw);
+    v->ws[2] = v->direct ? v->xs[2] : v->channels;
+    v->ws[1] = v->direct ? v->xs[1] : v->ww * v->ws[2];
+    v->ws[0] = v->direct ? v->xs[0] : v->wh * v->ws[1];
+    int merge = v->dx == 1 && v->ws[2] == v->channels && v->xc == 1;
+    v->runs = merge ? 1 : v->kx;
+    v->len = merge ? v->kx * v->channels : v->channels;
+    v->window = v->direct ? 0 : gcpi_line(gcpi_view_window(v)) + GCPI_LINE; /* read past the end */
+}
+
+static gcpi_block gcpi_view_block(const gcpi_view *v, int index)
+{
+    gcpi_block k;
+    k.x = index % v->cw * v->bw;
+    k.y = index / v->cw % v->ch * v->bh;
+    k.b = index / v->cw / v->ch * v->bn;
+    k.w = gcpi_min(v->bw, v->wo - k.x);
+    k.h = gcpi_min(v->bh, v->ho - k.y);
+    k.n = gcpi_min(v->bn, v->n - k.b);
+    return k;
+}
+
+/* One row of the window: pixels first .. first + ww of a source row, zeros where there are none. */
+GCPI_FAST static void gcpi_view_row(const gcpi_view *v, const gcp_real *x, ptrdiff_t first,
+                                    gcp_real *out)
+{
+    ptrdiff_t c = v->channels, left = first < 0 ? -first : 0, end = v->w - first;
+    if (left > v->ww)
+        left = v->ww;
+    if (end > v->ww)
+        end = v->ww;
+    if (end < left)
+        end = left;
+    memset(out, 0, (size_t)(left * c) * sizeof *out);
+    memset(out + end * c, 0, (size_t)((v->ww - end) * c) * sizeof *out);
+    if (v->xs[2] == c && end > left)
+        memcpy(out + left * c, x + (first + left) * c, (size_t)((end - left) * c) * sizeof *out);
+    else
+        for (ptrdiff_t i = left; i < end; i++)
+            memcpy(out + i * c, x + (first + i) * v->xs[2], (size_t)c * sizeof *out);
+}
+
+/* Where the pixels of a block are read with the steps v->ws: in x itself, or copied to `window`. */
+GCPI_FAST static const gcp_real *gcpi_view_load(const gcpi_view *v, const gcp_real *x,
+                                                const gcpi_block *k, gcp_real *window)
+{
+    ptrdiff_t y0 = v->oy + (ptrdiff_t)k->y * v->sy, x0 = v->ox + (ptrdiff_t)k->x * v->sx;
+    if (v->direct)
+        return x + k->b * v->xs[0] + y0 * v->xs[1] + x0 * v->xs[2];
+    for (int b = 0; b < k->n; b++)
+        for (int y = 0; y < v->wh; y++) {
+            gcp_real *out = window + b * v->ws[0] + y * v->ws[1];
+            if (y0 + y < 0 || y0 + y >= v->h)
+                memset(out, 0, (size_t)v->ws[1] * sizeof *out);
+            else
+                gcpi_view_row(v, x + (k->b + b) * v->xs[0] + (y0 + y) * v->xs[1], x0, out);
+        }
+    memset(window + k->n * v->ws[0], 0, GCPI_LINE * sizeof *window);
+    return window;
+}
+
+/* ---- Gather product: forward, backward data, A*B --------------------------------------------- */
+
+typedef struct gcpi_gather {
+    gcpi_view v;
+    const gcp_real *x, *w, *bias;
+    gcp_real *y;
+    int accumulate, groups;
+    ptrdiff_t ws[4], wfirst;               /* steps of w: ky, kx, channel, column; its start */
+    ptrdiff_t ys[3], yfirst;               /* steps of y: image, row, pixel */
+    ptrdiff_t xgroup, wgroup, ygroup;      /* steps to the next group */
+    int depthwise;                         /* one channel and one column per group */
+    /* set by gcpi_gather_plan */
+    gcpi_simd simd;
+    gcpi_columns columns;                  /* columns, or in the planar case pixels of a row */
+    int planar, cols;
+    int by, bx, bj;                        /* block of the sum: kernel rows, runs, terms of a run */
+    int panels, sets, chunks;              /* panels packed together, such sets, blocks of pixels */
+    int resident; /* weights packed for the whole sum, kept for later tasks */
+    ptrdiff_t pack, worker;                /* values packed, and in all scratch of a worker */
+    gcp_real *scratch;
+} gcpi_gather;
+
+/* to[r*pitch + c] = from[r*rs + c*cs], four columns at a time: one vector store. */
+GCPI_FAST static void gcpi_transpose(gcp_real *to, ptrdiff_t pitch, int rows, int cols,
+                                     const gcp_real *from, ptrdiff_t rs, ptrdiff_t cs)
+{
+    int c = 0;
+    for (; c + 4 <= cols; c += 4)
+        for (int r = 0; r < rows; r++) {
+            const gcp_real *f = from + r * rs + c * cs;
+            gcp_real *t = to + r * pitch + c, v0 = f[0], v1 = f[cs], v2 = f[2 * cs], v3 = f[3 * cs];
+            t[0] = v0, t[1] = v1, t[2] = v2, t[3] = v3;
+        }
+    for (; c < cols; c++)
+        for (int r = 0; r < rows; r++)
+            to[r * pitch + c] = from[r * rs + c * cs];
+}
+
+/* out[r][c] = w[r*rs + c*cs], rows padded with zeros to `width`. */
+GCPI_FAST static void gcpi_pack_rows(gcp_real *out, int width, int cols, const gcp_real *w,
+                                     int rows, ptrdiff_t rs, ptrdiff_t cs)
+{
+    for (int r0 = 0; r0 < rows; r0 += GCPI_PACK_ROWS) {
+        int r1 = gcpi_min(rows, r0 + GCPI_PACK_ROWS);
+        if (cs != 1)
+            gcpi_transpose(out + (ptrdiff_t)r0 * width, width, r1 - r0, cols, w + r0 * rs, rs, cs);
+        for (int r = r0; r < r1; r++) {
+            if (cs == 1)
+                memcpy(out + (ptrdiff_t)r * width, w + r * rs, (size_t)cols * sizeof *out);
+            memset(out + (ptrdiff_t)r * width + cols, 0, (size_t)(width - cols) * sizeof *out);
+        }
+    }
+}
+
+/* Planar: where few output channels would leave vector lanes empty, a vector holds pixels of a row
+ * instead. The window is copied as [row][channel][x], so (ky, channel) is one evenly spaced run,
+ * and output channels are the rows of the tile. */
+
+/* Whether that fills enough more lanes to pay for turning x and y around. */
+static int gcpi_planar_pays(const gcpi_gather *g, int cols)
+{
+    int lanes = g->simd.lanes, mr;
+    gcpi_kernel_of(&g->simd, g->simd.nv, cols, &mr);
+    double across = (double)cols / (gcpi_ceil(cols, lanes) * lanes);
+    double along =
+        (double)g->v.wo / (gcpi_ceil(g->v.wo, lanes) * lanes) * cols / (gcpi_ceil(cols, mr) * mr);
+    return g->groups == 1 && g->v.sx == 1 && g->v.xc == 1 && g->v.wo > lanes &&
+           g->v.ky * g->v.kx >= 9 && g->v.channels > 0 && cols <= GCPI_PLANAR_COLS &&
+           along > 1.25 * across;
+}
+
+static size_t gcpi_planar_plan(gcpi_gather *g, int cols, const gcpi_par *par)
+{
+    gcpi_view_cut(&g->v, 1024, 0);
+    g->v.bn = 1;
+    g->v.cn = g->v.n;
+    g->chunks = g->v.cn * g->v.ch * g->v.cw;
+    g->sets = 1;
+    g->cols = cols;
+    g->columns = gcpi_columns_of(g->v.bw, &g->simd);
+    g->pack = gcpi_line((ptrdiff_t)g->v.wh * g->v.ww * g->v.channels) + GCPI_NR_MAX;
+    g->worker = g->pack + (ptrdiff_t)cols * g->columns.vectors * g->simd.lanes;
+    g->worker = gcpi_line(g->worker);
+    return (size_t)(gcpi_line((ptrdiff_t)g->v.ky * g->v.kx * g->v.channels * cols) +
+                    g->worker * par->threads) *
+           sizeof(gcp_real);
+}
+
+GCPI_FAST static void gcpi_planar_load(const gcpi_view *v, const gcp_real *x, const gcpi_block *k,
+                                       gcp_real *window)
+{
+    ptrdiff_t y0 = v->oy + (ptrdiff_t)k->y * v->sy, x0 = v->ox + k->x,
+              row = (ptrdiff_t)v->channels * v->ww;
+    ptrdiff_t left = x0 < 0 ? -x0 : 0, end = v->w - x0 < v->ww ? v->w - x0 : v->ww;
+    for (ptrdiff_t y = 0; y < v->wh; y++) {
+        gcp_real *to = window + y * row;
+        int exists = y0 + y >= 0 && y0 + y < v->h && end > left;
+        if (!exists || left > 0 || end < v->ww)
+            memset(to, 0, (size_t)row * sizeof *to);
+        if (exists)
+            gcpi_transpose(to + left, v->ww, v->channels, (int)(end - left),
+                           x + k->b * v->xs[0] + (y0 + y) * v->xs[1] + (x0 + left) * v->xs[2], 1,
+                           v->xs[2]);
+    }
+    memset(window + v->wh * row, 0, GCPI_NR_MAX * sizeof *window);      /* read past the end */
+}
+
+/* One output row of the block, into the planes at `out`. */
+static void gcpi_planar_row(const gcpi_gather *g, const gcp_real *window, gcp_real *out,
+                            ptrdiff_t plane)
+{
+    const gcpi_view *v = &g->v;
+    gcpi_tile t;
+    /* ky and channels make one run, unless reuse across kx in L1 is worth more */
+    int whole = v->dy == 1 && (ptrdiff_t)v->ky * v->channels * v->ww <= GCPI_L1_HALF;
+    t.n[0] = whole ? 1 : v->ky, t.n[1] = v->kx, t.n[2] = whole ? v->ky * v->channels : v->channels;
+    t.as[2] = g->cols, t.as[0] = t.as[2] * v->channels, t.as[1] = t.as[0] * v->ky;
+    t.bs[2] = v->ww, t.bs[1] = v->dx, t.bs[0] = (ptrdiff_t)v->dy * v->channels * v->ww;
+    t.start = NULL;
+    for (int p = 0; p < g->columns.panels; p++) {
+        gcpi_panel panel = gcpi_panel_of(&g->columns, p);
+        int mr;
+        gcpi_kernel *kernel = gcpi_kernel_of(&g->simd, panel.nv, g->cols, &mr);
+        t.b = window + panel.first;
+        for (int r = 0; r < g->cols; r += mr) {
+            t.rows = gcpi_min(mr, g->cols - r);
+            for (int i = 0; i < mr; i++) {
+                t.a[i] = g->scratch + (i < t.rows ? r + i : r);
+                t.c[i] = out + (i < t.rows ? r + i : r) * plane + panel.first;
+            }
+            kernel(&t);
+        }
+    }
+}
+
+static void gcpi_planar_task(void *arg, int index, int worker)
+{
+    const gcpi_gather *g = (const gcpi_gather *)arg;
+    const gcpi_view *v = &g->v;
+    gcpi_block k = gcpi_view_block(v, index);
+    gcp_real *window = g->scratch + gcpi_line((ptrdiff_t)v->ky * v->kx * v->channels * g->cols) +
+                       worker * g->worker;
+    gcp_real *out = window + g->pack;
+    ptrdiff_t plane = (ptrdiff_t)g->columns.vectors * g->simd.lanes;
+    gcpi_planar_load(v, g->x, &k, window);
+    for (int py = 0; py < k.h; py++) {
+        gcp_real *y = g->y + g->yfirst + k.b * g->ys[0] + (k.y + py) * g->ys[1] + k.x * g->ys[2];
+        for (int c = 0; c < g->cols; c++)
+            for (ptrdiff_t i = 0; i < plane; i++)
+                out[c * plane + i] = g->bias ? g->bias[c] : 0;
+        if (g->accumulate)
+            gcpi_transpose(out, plane, g->cols, k.w, y, 1, g->ys[2]);
+        gcpi_planar_row(g, window + (ptrdiff_t)py * v->sy * v->channels * v->ww, out, plane);
+        gcpi_transpose(y, g->ys[2], k.w, g->cols, out, 1, plane);
+    }
+}
+
+static void gcpi_planar_run(gcpi_gather *g, const gcpi_par *par)
+{
+    gcp_real *out = g->scratch;
+    for (int x = 0; x < g->v.kx; x++)
+        for (int y = 0; y < g->v.ky; y++, out += g->v.channels * g->cols)
+            gcpi_pack_rows(out, g->cols, g->cols, g->w + g->wfirst + y * g->ws[0] + x * g->ws[1],
+                           g->v.channels, g->ws[2], g->ws[3]);
+    par->parallel_for(par->context, g->chunks, gcpi_planar_task, g);
+}
+
+typedef struct gcpi_kblock { int y, x, j, ny, nx, nj; } gcpi_kblock;
+
+static void gcpi_gather_cut(gcpi_gather *g)
+{
+    int pixels = 512;
+    do {
+        gcpi_view_cut(&g->v, pixels, 1);
+        g->chunks = g->v.cn * g->v.ch * g->v.cw;
+        pixels /= 2;
+    } while (pixels >= 96 && (ptrdiff_t)g->chunks * g->sets * g->groups < GCPI_TASKS);
+}
+
+/* Chooses all block sizes; returns the bytes of scratch. */
+static size_t gcpi_gather_plan(gcpi_gather *g, int cols, const gcpi_par *par)
+{
+    g->simd = gcpi_simd_of(par->isa);
+    if (g->depthwise)
+        return (size_t)(g->v.ky * g->v.kx * g->groups) * sizeof(gcp_real);
+    g->planar = gcpi_planar_pays(g, cols);
+    if (g->planar)
+        return gcpi_planar_plan(g, cols, par);
+    g->columns = gcpi_columns_of(cols, &g->simd);
+    g->sets = 1;
+    gcpi_gather_cut(g);
+    ptrdiff_t row = (ptrdiff_t)g->v.runs * g->v.len, all = g->v.ky * row;
+    int width = gcpi_ceil(g->columns.vectors, g->columns.panels) * g->simd.lanes;
+    g->by = row <= GCPI_K_BLOCK
+                ? gcpi_even(g->v.ky, gcpi_max(1, GCPI_K_BLOCK / gcpi_max(1, (int)row)))
+                : 1;
+    g->bx = row <= GCPI_K_BLOCK ? g->v.runs
+                                : gcpi_even(g->v.runs, gcpi_max(1, GCPI_K_BLOCK / g->v.len));
+    g->bj = g->v.len ? gcpi_even(g->v.len, GCPI_K_BLOCK) : 1;
+    g->resident = all * width <= GCPI_RESIDENT_MAX;
+    ptrdiff_t terms = g->resident ? all : (ptrdiff_t)g->by * g->bx * g->bj;
+    ptrdiff_t most = terms ? GCPI_PACK_MAX / (terms * width) : g->columns.panels;
+    g->panels = gcpi_even(g->columns.panels,
+                          gcpi_max(1, most < g->columns.panels ? (int)most : g->columns.panels));
+    g->sets = gcpi_ceil(g->columns.panels, g->panels);
+    gcpi_gather_cut(g);
+    g->pack = gcpi_line((terms + 1) * g->panels * width);
+    g->worker = GCPI_LINE + g->pack + g->v.window;
+    return (size_t)(g->worker * par->threads) * sizeof(gcp_real);
+}
+
+/* Packs one panel of one block of the sum. */
+static void gcpi_gather_pack(const gcpi_gather *g, const gcp_real *w, const gcpi_kblock *k,
+                             const gcpi_panel *p, gcp_real *out)
+{
+    int channels = g->v.channels;
+    for (int y = k->y; y < k->y + k->ny; y++)
+        for (int x = k->x; x < k->x + k->nx; x++)
+            for (int j = x * g->v.len + k->j, end = j + k->nj, rows; j < end; j += rows) {
+                rows = gcpi_min(end - j, channels - j % channels);
+                gcpi_pack_rows(out, p->width, p->cols,
+                               w + y * g->ws[0] + j / channels * g->ws[1] +
+                                   j % channels * g->ws[2] + p->first * g->ws[3],
+                               rows, g->ws[2], g->ws[3]);
+                out += (ptrdiff_t)rows * p->width;
+            }
+}
+
+/* All pixels of a chunk, for the panels of a set and one block of the sum. */
+typedef struct gcpi_sweep {
+    const gcpi_gather *g;
+    gcpi_block block;
+    gcpi_kblock k;
+    const gcp_real *x, *packed, *start;    /* start: see gcpi_tile */
+    gcp_real *y;
+    int panel;                             /* first of the set */
+    int panel_end;
+} gcpi_sweep;
+
+GCPI_FAST static void gcpi_sweep_panels(const gcpi_sweep *s, const gcp_real **a, gcp_real **c,
+                                        int rows)
+{
+    const gcpi_gather *g = s->g;
+    const gcpi_view *v = &g->v;
+    int base = gcpi_panel_of(&g->columns, s->panel).first;
+    ptrdiff_t terms = (ptrdiff_t)s->k.ny * s->k.nx * s->k.nj;
+    gcpi_tile t;
+    for (int p = s->panel; p < s->panel_end; p++) {
+        gcpi_panel panel = gcpi_panel_of(&g->columns, p);
+        int mr = g->simd.mr[panel.nv - 1];
+        t.n[0] = s->k.ny, t.n[1] = s->k.nx, t.n[2] = s->k.nj;
+        t.as[0] = v->dy * v->ws[1], t.as[1] = v->dx * v->ws[2], t.as[2] = v->xc;
+        t.bs[2] = panel.width, t.bs[1] = t.bs[2] * t.n[2], t.bs[0] = t.bs[1] * t.n[1];
+        t.b = s->packed + terms * (panel.first - base);
+        t.start = s->start ? s->start + (panel.first - base) : NULL;
+        for (int r = 0; r < rows; r += mr) {
+            t.rows = gcpi_min(mr, rows - r);
+            for (int i = 0; i < mr; i++) {
+                t.a[i] = a[i < t.rows ? r + i : r];
+                t.c[i] = c[i < t.rows ? r + i : r] + panel.first;
+            }
+            gcpi_run_tile(g->simd.kernel[panel.nv - 1], &t, &panel);
+        }
+    }
+}
+
+GCPI_FAST static void gcpi_sweep_pixels(const gcpi_sweep *s)
+{
+    const gcpi_gather *g = s->g;
+    const gcpi_view *v = &g->v;
+    const gcp_real *a[GCPI_ROWS],
+        *x = s->x + s->k.y * v->dy * v->ws[1] + s->k.x * v->dx * v->ws[2] + s->k.j * v->xc;
+    gcp_real *c[GCPI_ROWS];
+    int rows = 0;
+    for (int b = 0; b < s->block.n; b++)
+        for (int py = 0; py < s->block.h; py++)
+            for (int px = 0; px < s->block.w; px++) {
+                a[rows] = x + b * v->ws[0] + py * v->sy * v->ws[1] + px * v->sx * v->ws[2];
+                c[rows++] = s->y + (s->block.b + b) * g->ys[0] + (s->block.y + py) * g->ys[1] +
+                            (s->block.x + px) * g->ys[2];
+                if (rows == GCPI_ROWS) {
+                    gcpi_sweep_panels(s, a, c, rows);
+                    rows = 0;
+                }
+            }
+    if (rows)
+        gcpi_sweep_panels(s, a, c, rows);
+}
+
+/* Packs the panels of a set for the block s->k, at `out`. */
+static void gcpi_gather_pack_set(const gcpi_gather *g, const gcpi_sweep *s, const gcp_real *w,
+                                 gcp_real *out)
+{
+    for (int p = s->panel; p < s->panel_end; p++) {
+        gcpi_panel panel = gcpi_panel_of(&g->columns, p);
+        gcpi_gather_pack(g, w, &s->k, &panel, out);
+        out += (ptrdiff_t)s->k.ny * s->k.nx * s->k.nj * panel.width;
+    }
+}
+
+/* The starting values of a set: the bias, or zeros. */
+static void gcpi_gather_start(const gcpi_gather *g, int group, int first, int width, gcp_real *out)
+{
+    for (int j = 0; j < width; j++)
+        out[j] = g->bias && first + j < g->columns.count
+                     ? g->bias[group * g->columns.count + first + j]
+                     : 0;
+}
+
+static void gcpi_gather_task(void *arg, int index, int worker)
+{
+    const gcpi_gather *g = (const gcpi_gather *)arg;
+    const gcpi_view *v = &g->v;
+    gcp_real *scratch = g->scratch + worker * g->worker, *start = scratch + GCPI_LINE;
+    int chunk = index % g->chunks, set = index / g->chunks, group = set / g->sets;
+    const gcp_real *w = g->w + g->wfirst + group * g->wgroup;
+    gcpi_sweep s;
+    s.g = g;
+    s.panel = set % g->sets * g->panels;
+    s.panel_end = gcpi_min(g->columns.panels, s.panel + g->panels);
+    int first = gcpi_panel_of(&g->columns, s.panel).first;
+    int width = gcpi_panel_of(&g->columns, s.panel_end).first - first;
+    s.block = gcpi_view_block(v, chunk);
+    s.x = gcpi_view_load(v, g->x + group * g->xgroup, &s.block, start + g->pack);
+    s.y = g->y + g->yfirst + group * g->ygroup;
+    int packed = g->resident && scratch[0] == (gcp_real)(set + 1);      /* by an earlier task */
+    scratch[0] = (gcp_real)(set + 1);
+    if (!packed)
+        gcpi_gather_start(g, group, first, width, start);
+    s.start = g->accumulate ? NULL : start;
+    gcp_real *out = start + width;
+    for (s.k.y = 0; s.k.y < v->ky; s.k.y += g->by)
+        for (s.k.x = 0; s.k.x < v->runs; s.k.x += g->bx)
+            for (s.k.j = 0; s.k.j == 0 || s.k.j < v->len; s.k.j += g->bj) {
+                s.k.ny = gcpi_min(g->by, v->ky - s.k.y);
+                s.k.nx = gcpi_min(g->bx, v->runs - s.k.x);
+                s.k.nj = gcpi_min(g->bj, v->len - s.k.j);
+                if (!packed)
+                    gcpi_gather_pack_set(g, &s, w, out);
+                s.packed = out;
+                gcpi_sweep_pixels(&s);
+                s.start = NULL;
+                if (g->resident)
+                    out += (ptrdiff_t)s.k.ny * s.k.nx * s.k.nj * width;
+            }
+}
+
+/* Depthwise: a vector holds channels, and a tap of a pixel is one multiply-add over all of them. */
+
+/* The source pixel that tap (ky, kx) of output pixel (b, y, x) reads, or NULL outside the image. */
+static const gcp_real *gcpi_view_tap(const gcpi_view *v, const gcp_real *x, int b, int y, int px,
+                                     int ky, int kx)
+{
+    ptrdiff_t sy = v->oy + (ptrdiff_t)y * v->sy + (ptrdiff_t)ky * v->dy,
+              sx = v->ox + (ptrdiff_t)px * v->sx + (ptrdiff_t)kx * v->dx;
+    if (sy < 0 || sy >= v->h || sx < 0 || sx >= v->w)
+        return NULL;
+    return x + b * v->xs[0] + sy * v->xs[1] + sx * v->xs[2];
+}
+
+/* One row of the output; the scratch holds w as [tap][channel]. */
+static void gcpi_depthwise_row(void *arg, int index, int worker)
+{
+    const gcpi_gather *g = (const gcpi_gather *)arg;
+    const gcpi_view *v = &g->v;
+    int b = index / v->ho, oy = index % v->ho, taps = v->channels ? v->ky * v->kx : 0;
+    (void)worker;
+    for (int ox = 0; ox < v->wo; ox++) {
+        gcp_real *y = g->y + g->yfirst + b * g->ys[0] + oy * g->ys[1] + ox * g->ys[2];
+        for (int c = 0; c < g->groups && !g->accumulate; c++)
+            y[c] = g->bias ? g->bias[c] : 0;
+        for (int t = 0; t < taps; t++) {
+            const gcp_real *x = gcpi_view_tap(v, g->x, b, oy, ox, t / v->kx, t % v->kx);
+            if (x)
+                g->simd.madd(y, x, g->scratch + (ptrdiff_t)t * g->groups, g->groups);
+        }
+    }
+}
+
+static void gcpi_depthwise_run(gcpi_gather *g, const gcpi_par *par)
+{
+    for (int t = 0; t < g->v.ky * g->v.kx && g->v.channels; t++)
+        for (int c = 0; c < g->groups; c++)
+            g->scratch[(ptrdiff_t)t * g->groups + c] =
+                g->w[g->wfirst + c * g->wgroup + t / g->v.kx * g->ws[0] + t % g->v.kx * g->ws[1]];
+    par->parallel_for(par->context, g->v.n * g->v.ho, gcpi_depthwise_row, g);
+}
+
+static void gcpi_gather_run(gcpi_gather *g, void *scratch, const gcpi_par *par)
+{
+    g->scratch = (gcp_real *)scratch;
+    if (g->depthwise) {
+        gcpi_depthwise_run(g, par);
+        return;
+    }
+    if (g->planar) {
+        gcpi_planar_run(g, par);
+        return;
+    }
+    for (int i = 0; i < par->threads; i++)
+        g->scratch[i * g->worker] = 0;                                  /* nothing packed yet */
+    par->parallel_for(par->context, g->chunks * g->sets * g->groups, gcpi_gather_task, g);
+}
+
+/* ---- Outer product: backward weights, transposed A times B ----------------------------------- */
+
+typedef struct gcpi_outer { /* d[row][t, j] = sum over pixels p of e[p][row] * x[p + t][j] */
+    gcpi_view v;
+    const gcp_real *x, *e;
+    gcp_real *d;
+    int rows, groups, accumulate;
+    ptrdiff_t es[3], ds;                   /* steps of e: image, row, pixel; and of d: row */
+    ptrdiff_t xgroup, egroup, dgroup;
+    int depthwise;                         /* one channel and one row per group */
+    /* set by gcpi_outer_plan */
+    gcpi_simd simd;
+    gcpi_columns columns;                  /* of one run */
+    int chunks, splits;                    /* blocks of pixels, and private sums they go to */
+    int part, parts, unit, units;          /* rows and panels of a task, and how many such cuts */
+    ptrdiff_t sum, panel, worker;          /* values in a sum, a copied panel, a worker's scratch */
+    gcp_real *scratch;
+} gcpi_outer;
+
+/* Values from one block of 24 packed rows to the next; the extra line spreads them over cache sets. */
+static ptrdiff_t gcpi_outer_block(ptrdiff_t pixels)
+{
+    return gcpi_line(pixels * GCPI_ROWS) + GCPI_LINE;
+}
+
+static size_t gcpi_outer_plan(gcpi_outer *o, const gcpi_par *par)
+{
+    o->simd = gcpi_simd_of(par->isa);
+    o->splits = GCPI_TASKS;
+    if (o->depthwise)
+        return (size_t)(o->splits * o->v.ky * o->v.kx * o->groups) * sizeof(gcp_real);
+    gcpi_view_cut(&o->v, GCPI_OUTER_PIXELS, o->simd.lanes);
+    o->columns = gcpi_columns_of(o->v.len, &o->simd);
+    o->chunks = o->v.cn * o->v.ch * o->v.cw;
+    o->sum = gcpi_line((ptrdiff_t)o->groups * o->rows * o->v.ky * o->v.runs * o->v.len);
+    o->splits =
+        gcpi_max(1, gcpi_min(gcpi_min(o->chunks, GCPI_TASKS), (int)(GCPI_PARTIAL_MAX / o->sum)));
+    o->part = gcpi_even(gcpi_ceil(o->rows, GCPI_ROWS), 10) * GCPI_ROWS;
+    o->parts = gcpi_ceil(o->rows, o->part);
+    int panels = o->v.ky * o->v.runs * o->columns.panels,
+        cuts = gcpi_ceil(GCPI_TASKS, o->splits * o->parts * o->groups);
+    o->unit = gcpi_ceil(panels, cuts);
+    o->units = gcpi_ceil(panels, o->unit);
+    ptrdiff_t pixels = (ptrdiff_t)o->v.bn * o->v.bh * o->v.bw;
+    o->panel =
+        o->rows >= GCPI_COPY_ROWS
+            ? gcpi_line(pixels * o->simd.lanes * gcpi_ceil(o->columns.vectors, o->columns.panels))
+            : 0;
+    o->worker = gcpi_ceil(o->part, GCPI_ROWS) * gcpi_outer_block(pixels) + o->panel + o->v.window;
+    ptrdiff_t sums = o->splits > 1 ? o->sum * o->splits : 0;
+    return (size_t)(sums + o->worker * par->threads) * sizeof(gcp_real);
+}
+
+/* The rows of e at the pixels of a chunk as [rows / 24][pixel][24]: at its own pitch e would
+ * fight for cache sets. */
+GCPI_FAST static void gcpi_outer_pack(const gcpi_outer *o, const gcp_real *e, const gcpi_block *k,
+                                      int rows, gcp_real *out)
+{
+    ptrdiff_t block = gcpi_outer_block((ptrdiff_t)k->n * k->h * k->w);
+    for (int b = 0; b < k->n; b++)
+        for (int y = 0; y < k->h; y++) {
+            const gcp_real *from =
+                e + (k->b + b) * o->es[0] + (k->y + y) * o->es[1] + k->x * o->es[2];
+            for (int x = 0; x < k->w; x++, out += GCPI_ROWS, from += o->es[2])
+                for (int r = 0; r < rows; r += GCPI_ROWS)
+                    gcpi_copy(out + r / GCPI_ROWS * block, from + r, gcpi_min(GCPI_ROWS, rows - r));
+        }
+}
+
+/* Copies the panel of x that t->b points to, so that it is one dense stream. */
+GCPI_FAST static void gcpi_outer_copy(const gcpi_outer *o, gcpi_tile *t, int width, gcp_real *out)
+{
+    const gcp_real *from = t->b;
+    t->b = out;
+    for (ptrdiff_t b = 0; b < t->n[0]; b++)
+        for (ptrdiff_t y = 0; y < t->n[1]; y++, out += t->n[2] * width)
+            o->simd.copy(out, from + b * t->bs[0] + y * t->bs[1], t->n[2], t->bs[2], width);
+    t->n[2] *= t->n[1] * t->n[0];
+    t->n[1] = t->n[0] = 1;
+    t->bs[2] = width;
+}
+
+/* Adds one chunk to `rows` rows of d, for one panel of a run; d and x at the start of the run. */
+GCPI_FAST static void gcpi_outer_panel(const gcpi_outer *o, const gcpi_block *k, int index,
+                                       const gcp_real *e, const gcp_real *x, gcp_real *copy,
+                                       gcp_real *d, ptrdiff_t ds, int rows, int fresh)
+{
+    static const gcp_real zero[GCPI_NR_MAX] = { 0 };
+    const gcpi_view *v = &o->v;
+    gcpi_panel panel = gcpi_panel_of(&o->columns, index);
+    int mr = o->simd.mr[panel.nv - 1];
+    ptrdiff_t block = gcpi_outer_block((ptrdiff_t)k->n * k->h * k->w);
+    gcpi_tile t;
+    t.n[0] = k->n, t.n[1] = k->h, t.n[2] = k->w;
+    t.bs[0] = v->ws[0], t.bs[1] = v->sy * v->ws[1], t.bs[2] = v->sx * v->ws[2];
+    t.as[2] = GCPI_ROWS, t.as[1] = t.as[2] * k->w, t.as[0] = t.as[1] * k->h;
+    t.start = fresh ? zero : NULL;
+    t.b = x + panel.first;
+    if (o->panel)
+        gcpi_outer_copy(o, &t, panel.width, copy);
+    for (int r = 0; r < rows; r += mr) {
+        const gcp_real *a = e + r / GCPI_ROWS * block + r % GCPI_ROWS;
+        gcp_real *c = d + r * ds + panel.first;
+        t.rows = gcpi_min(mr, rows - r);
+        for (int i = 0; i < mr; i++) {
+            t.a[i] = i < t.rows ? a + i : a;
+            t.c[i] = i < t.rows ? c + i * ds : c;
+        }
+        gcpi_run_tile(o->simd.kernel[panel.nv - 1], &t, &panel);
+    }
+}
+
+static void gcpi_outer_task(void *arg, int index, int worker)
+{
+    const gcpi_outer *o = (const gcpi_outer *)arg;
+    const gcpi_view *v = &o->v;
+    int split = index % o->splits, unit = index / o->splits % o->units,
+        part = index / o->splits / o->units % o->parts;
+    int group = index / o->splits / o->units / o->parts, shared = o->splits == 1;
+    int row = part * o->part, rows = gcpi_min(o->part, o->rows - row),
+        width = v->ky * v->runs * v->len;
+    int last = gcpi_min((unit + 1) * o->unit, v->ky * v->runs * o->columns.panels);
+    ptrdiff_t ds = shared ? o->ds : width;
+    gcp_real *e = o->scratch + (shared ? 0 : o->splits * o->sum) + worker * o->worker,
+             *window = e + o->worker - v->window;
+    gcp_real *d = shared ? o->d + group * o->dgroup
+                         : o->scratch + split * o->sum + (ptrdiff_t)group * o->rows * width;
+    int begin = (int)((ptrdiff_t)split * o->chunks / o->splits),
+        end = (int)((ptrdiff_t)(split + 1) * o->chunks / o->splits);
+    for (int i = begin; i < end; i++) {
+        gcpi_block k = gcpi_view_block(v, i);
+        const gcp_real *x = gcpi_view_load(v, o->x + group * o->xgroup, &k, window);
+        gcpi_outer_pack(o, o->e + group * o->egroup + row, &k, rows, e);
+        for (int p = unit * o->unit; p < last; p++) {
+            int run = p / o->columns.panels, y = run / v->runs, j = run % v->runs;
+            gcpi_outer_panel(o, &k, p % o->columns.panels, e,
+                             x + y * v->dy * v->ws[1] + j * v->dx * v->ws[2], window - o->panel,
+                             d + row * ds + run * v->len, ds, rows,
+                             i == begin && !(shared && o->accumulate));
+        }
+    }
+}
+
+/* Sums the private results of a range of rows, always in the same order. */
+GCPI_FAST static void gcpi_outer_sum(void *arg, int index, int worker)
+{
+    const gcpi_outer *o = (const gcpi_outer *)arg;
+    int width = o->v.ky * o->v.runs * o->v.len, total = o->groups * o->rows;
+    (void)worker;
+    int end = (int)((ptrdiff_t)(index + 1) * total / GCPI_TASKS);
+    for (int r = (int)((ptrdiff_t)index * total / GCPI_TASKS); r < end; r++) {
+        gcp_real *d = o->d + r / o->rows * o->dgroup + r % o->rows * o->ds;
+        for (int s = 0; s < o->splits; s++) {
+            const gcp_real *from = o->scratch + s * o->sum + (ptrdiff_t)r * width;
+            if (s == 0 && !o->accumulate)
+                memcpy(d, from, (size_t)width * sizeof *d);
+            else
+                for (int j = 0; j < width; j++)
+                    d[j] += from[j];
+        }
+    }
+}
+
+/* Depthwise: a share of the output rows, summed as [tap][channel]. */
+static void gcpi_depthwise_split(void *arg, int index, int worker)
+{
+    const gcpi_outer *o = (const gcpi_outer *)arg;
+    const gcpi_view *v = &o->v;
+    int taps = v->ky * v->kx;
+    ptrdiff_t rows = (ptrdiff_t)v->n * v->ho;
+    gcp_real *sum = o->scratch + (ptrdiff_t)index * taps * o->groups;
+    (void)worker;
+    memset(sum, 0, (size_t)(taps * o->groups) * sizeof *sum);
+    for (ptrdiff_t r = index * rows / o->splits; r < (index + 1) * rows / o->splits; r++)
+        for (int ox = 0; ox < v->wo; ox++) {
+            int b = (int)(r / v->ho), oy = (int)(r % v->ho);
+            const gcp_real *e = o->e + b * o->es[0] + oy * o->es[1] + ox * o->es[2];
+            for (int t = 0; t < taps; t++) {
+                const gcp_real *x = gcpi_view_tap(v, o->x, b, oy, ox, t / v->kx, t % v->kx);
+                if (x)
+                    o->simd.madd(sum + (ptrdiff_t)t * o->groups, x, e, o->groups);
+            }
+        }
+}
+
+static void gcpi_depthwise_outer(gcpi_outer *o, const gcpi_par *par)
+{
+    int taps = o->v.ky * o->v.kx;
+    par->parallel_for(par->context, o->splits, gcpi_depthwise_split, o);
+    for (int c = 0; c < o->groups; c++)
+        for (int t = 0; t < taps; t++) {
+            gcp_real *d = o->d + c * o->dgroup + t, sum = o->accumulate ? *d : 0;
+            for (int s = 0; s < o->splits; s++)
+                sum += o->scratch[((ptrdiff_t)s * taps + t) * o->groups + c];
+            *d = sum;
+        }
+}
+
+static void gcpi_outer_run(gcpi_outer *o, void *scratch, const gcpi_par *par)
+{
+    o->scratch = (gcp_real *)scratch;
+    if (o->depthwise) {
+        gcpi_depthwise_outer(o, par);
+        return;
+    }
+    par->parallel_for(par->context, o->splits * o->units * o->parts * o->groups, gcpi_outer_task,
+                      o);
+    if (o->splits > 1)
+        par->parallel_for(par->context, GCPI_TASKS, gcpi_outer_sum, o);
+}
+
+/* ---- Convolution ----------------------------------------------------------------------------- */
+
+static int gcpi_conv_empty(const gcpi_conv *c)
+{
+    return c->n <= 0 || c->h <= 0 || c->w <= 0 || c->ho <= 0 || c->wo <= 0;
+}
+
+static int gcpi_conv_depthwise(const gcpi_conv *c)
+{
+    return c->groups > 1 && c->ci == c->groups && c->co == c->groups;
+}
+
+/* Steps of an image, a row and a pixel. */
+static void gcpi_steps(ptrdiff_t *s, int h, int w, ptrdiff_t pitch)
+{
+    s[2] = pitch;
+    s[1] = w * pitch;
+    s[0] = h * s[1];
+}
+
+static gcpi_view gcpi_conv_view(const gcpi_conv *c)
+{
+    gcpi_view v;
+    memset(&v, 0, sizeof v);
+    v.n = c->n, v.h = c->h, v.w = c->w, v.channels = c->ci / c->groups;
+    gcpi_steps(v.xs, c->h, c->w, c->xpitch);
+    v.xc = 1;
+    v.oy = -c->pt, v.sy = c->sh, v.ky = c->kh, v.dy = c->dh, v.ho = c->ho;
+    v.ox = -c->pl, v.sx = c->sw, v.kx = c->kw, v.dx = c->dw, v.wo = c->wo;
+    return v;
+}
+
+static gcpi_gather gcpi_conv_gather(const gcpi_conv *c)
+{
+    gcpi_gather g;
+    memset(&g, 0, sizeof g);
+    g.v = gcpi_conv_view(c);
+    g.groups = c->groups, g.depthwise = gcpi_conv_depthwise(c);
+    g.ws[2] = 1, g.ws[1] = g.v.channels, g.ws[0] = c->kw * g.ws[1], g.ws[3] = c->kh * g.ws[0];
+    gcpi_steps(g.ys, c->ho, c->wo, c->ypitch);
+    g.xgroup = g.v.channels, g.ygroup = c->co / c->groups, g.wgroup = g.ygroup * g.ws[3];
+    return g;
+}
+
+/* Along one axis, the gradient at positions i, i + s, i + 2s, ... is a stride-1 convolution of dy
+ * with every tap that reaches them, last tap first. */
+typedef struct gcpi_phase { int count, taps, last, step, origin, dilation; } gcpi_phase;
+
+static gcpi_phase gcpi_phase_of(int i, int size, int k, int stride, int pad, int dilation)
+{
+    gcpi_phase p;
+    int first = 0;
+    p.count = gcpi_ceil(size - i, stride);
+    for (p.step = 1; (ptrdiff_t)p.step * dilation % stride; p.step++)
+        ;
+    while (first < p.step && ((ptrdiff_t)i + pad - (ptrdiff_t)first * dilation) % stride)
+        first++;
+    p.taps = first < p.step && first < k ? (k - 1 - first) / p.step + 1 : 0;
+    p.last = first + (p.taps - 1) * p.step;
+    p.origin = p.taps ? (i + pad - p.last * dilation) / stride : 0;
+    p.dilation = p.step * dilation / stride;
+    return p;
+}
+
+static gcpi_gather gcpi_conv_phase(const gcpi_conv *c, int y, int x)
+{
+    gcpi_phase py = gcpi_phase_of(y, c->h, c->kh, c->sh, c->pt, c->dh);
+    gcpi_phase px = gcpi_phase_of(x, c->w, c->kw, c->sw, c->pl, c->dw);
+    int reached = py.taps && px.taps, ci = c->ci / c->groups, co = c->co / c->groups;
+    ptrdiff_t row = (ptrdiff_t)c->kw * ci;
+    gcpi_gather g;
+    memset(&g, 0, sizeof g);
+    g.groups = c->groups, g.depthwise = gcpi_conv_depthwise(c);
+    g.v.n = c->n, g.v.h = c->ho, g.v.w = c->wo, g.v.channels = reached ? co : 0;
+    gcpi_steps(g.v.xs, c->ho, c->wo, c->ypitch);
+    g.v.xc = 1;
+    g.v.oy = py.origin, g.v.sy = 1, g.v.ky = reached ? py.taps : 1, g.v.dy = py.dilation,
+    g.v.ho = py.count;
+    g.v.ox = px.origin, g.v.sx = 1, g.v.kx = reached ? px.taps : 1, g.v.dx = px.dilation,
+    g.v.wo = px.count;
+    g.wfirst = reached ? py.last * row + (ptrdiff_t)px.last * ci : 0;
+    g.ws[0] = -py.step * row, g.ws[1] = -(ptrdiff_t)px.step * ci, g.ws[2] = c->kh * row,
+    g.ws[3] = 1;
+    gcpi_steps(g.ys, c->h, c->w, c->xpitch);
+    g.yfirst = y * g.ys[1] + x * g.ys[2];
+    g.ys[1] *= c->sh, g.ys[2] *= c->sw;
+    g.xgroup = co, g.ygroup = ci, g.wgroup = co * g.ws[2];
+    return g;
+}
+
+static gcpi_outer gcpi_conv_outer(const gcpi_conv *c)
+{
+    gcpi_outer o;
+    memset(&o, 0, sizeof o);
+    o.v = gcpi_conv_view(c);
+    o.depthwise = gcpi_conv_depthwise(c);
+    o.groups = c->groups, o.rows = c->co / c->groups;
+    gcpi_steps(o.es, c->ho, c->wo, c->ypitch);
+    o.ds = (ptrdiff_t)c->kh * c->kw * o.v.channels;
+    o.xgroup = o.v.channels, o.egroup = o.rows, o.dgroup = o.rows * o.ds;
+    return o;
+}
+
+static size_t gcpi_conv_scratch(const gcpi_conv *c, int pass, const gcpi_par *par)
+{
+    size_t most = 0;
+    if (gcpi_conv_empty(c))
+        return 0;
+    if (pass == GCPI_FORWARD) {
+        gcpi_gather g = gcpi_conv_gather(c);
+        return gcpi_gather_plan(&g, c->co / c->groups, par);
+    }
+    if (pass == GCPI_BACKWARD_WEIGHTS) {
+        gcpi_outer o = gcpi_conv_outer(c);
+        return gcpi_outer_plan(&o, par);
+    }
+    for (int y = 0; y < c->sh && y < c->h; y++)
+        for (int x = 0; x < c->sw && x < c->w; x++) {
+            gcpi_gather g = gcpi_conv_phase(c, y, x);
+            size_t bytes = gcpi_gather_plan(&g, c->ci / c->groups, par);
+            most = bytes > most ? bytes : most;
+        }
+    return most;
+}
+
+static void gcpi_conv_forward(const gcpi_conv *c, const gcp_real *x, const gcp_real *w,
+                              const gcp_real *bias, gcp_real *y, int accumulate, void *scratch,
+                              const gcpi_par *par)
+{
+    if (gcpi_conv_empty(c))
+        return;
+    gcpi_gather g = gcpi_conv_gather(c);
+    g.x = x, g.w = w, g.bias = bias, g.y = y, g.accumulate = accumulate;
+    gcpi_gather_plan(&g, c->co / c->groups, par);
+    gcpi_gather_run(&g, scratch, par);
+}
+
+static void gcpi_conv_backward_data(const gcpi_conv *c, const gcp_real *dy, const gcp_real *w,
+                                    gcp_real *dx, int accumulate, void *scratch,
+                                    const gcpi_par *par)
+{
+    if (gcpi_conv_empty(c))
+        return;
+    for (int py = 0; py < c->sh && py < c->h; py++)
+        for (int px = 0; px < c->sw && px < c->w; px++) {
+            gcpi_gather g = gcpi_conv_phase(c, py, px);
+            if (accumulate && !g.v.channels)
+                continue;
+            g.x = dy, g.w = w, g.y = dx, g.accumulate = accumulate;
+            gcpi_gather_plan(&g, c->ci / c->groups, par);
+            gcpi_gather_run(&g, scratch, par);
+        }
+}
+
+static void gcpi_conv_backward_weights(const gcpi_conv *c, const gcp_real *x, const gcp_real *dy,
+                                       gcp_real *dw, int accumulate, void *scratch,
+                                       const gcpi_par *par)
+{
+    gcpi_outer o = gcpi_conv_outer(c);
+    if (gcpi_conv_empty(c)) {
+        if (!accumulate)
+            memset(dw, 0, (size_t)(c->co * o.ds) * sizeof *dw);
+        return;
+    }
+    o.x = x, o.e = dy, o.d = dw, o.accumulate = accumulate;
+    gcpi_outer_plan(&o, par);
+    gcpi_outer_run(&o, scratch, par);
+}
+
+/* ---- Matrix product ------------------------------------------------------------------------- */
+
+static gcpi_gather gcpi_gemm_gather(int ta, int tb, int m, int k, ptrdiff_t lda, ptrdiff_t ldb,
+                                    ptrdiff_t ldc)
+{
+    gcpi_gather g;
+    memset(&g, 0, sizeof g);
+    g.groups = 1;
+    g.v.n = g.v.h = g.v.ho = g.v.sy = g.v.sx = g.v.ky = g.v.kx = g.v.dy = g.v.dx = 1;
+    g.v.w = g.v.wo = m, g.v.channels = k;
+    g.v.xs[2] = ta ? 1 : lda, g.v.xc = ta ? lda : 1;
+    g.ws[2] = tb ? 1 : ldb, g.ws[3] = tb ? ldb : 1;
+    g.ys[2] = ldc;
+    return g;
+}
+
+static gcpi_outer gcpi_gemm_outer(int m, int n, int k, ptrdiff_t lda, ptrdiff_t ldb, ptrdiff_t ldc)
+{
+    gcpi_outer o;
+    memset(&o, 0, sizeof o);
+    o.groups = 1, o.rows = m, o.es[2] = lda, o.ds = ldc;
+    o.v.n = o.v.h = o.v.ho = o.v.sy = o.v.sx = o.v.ky = o.v.kx = o.v.dy = o.v.dx = 1;
+    o.v.w = o.v.wo = k, o.v.channels = n, o.v.xs[2] = ldb, o.v.xc = 1;
+    return o;
+}
+
+static size_t gcpi_gemm_scratch(int ta, int tb, int m, int n, int k, const gcpi_par *par)
+{
+    if (m <= 0 || n <= 0)
+        return 0;
+    if (ta && !tb && k > 0) {
+        gcpi_outer o = gcpi_gemm_outer(m, n, k, m, n, n);
+        return gcpi_outer_plan(&o, par);
+    }
+    gcpi_gather g = gcpi_gemm_gather(ta, tb, m, k, k, k, n);
+    return gcpi_gather_plan(&g, n, par);
+}
+
+static void gcpi_gemm(int ta, int tb, int m, int n, int k, const gcp_real *a, ptrdiff_t lda,
+                      const gcp_real *b, ptrdiff_t ldb, const gcp_real *bias, gcp_real *c,
+                      ptrdiff_t ldc, int accumulate, void *scratch, const gcpi_par *par)
+{
+    int outer = ta && !tb && k > 0;
+    if (m <= 0 || n <= 0)
+        return;
+    if (bias && (outer || accumulate)) {
+        for (int i = 0; i < m; i++)
+            for (int j = 0; j < n; j++)
+                c[i * ldc + j] = bias[j] + (accumulate ? c[i * ldc + j] : 0);
+        accumulate = 1;
+    }
+    if (outer) {
+        gcpi_outer o = gcpi_gemm_outer(m, n, k, lda, ldb, ldc);
+        o.x = b, o.e = a, o.d = c, o.accumulate = accumulate;
+        gcpi_outer_plan(&o, par);
+        gcpi_outer_run(&o, scratch, par);
+        return;
+    }
+    gcpi_gather g = gcpi_gemm_gather(ta, tb, m, k, lda, ldb, ldc);
+    g.x = a, g.w = b, g.bias = bias, g.y = c, g.accumulate = accumulate;
+    gcpi_gather_plan(&g, n, par);
+    gcpi_gather_run(&g, scratch, par);
+}
+
+/* ---- 10 ops ---------------------------------------------------------------------------------------------------
+   Each op: shape rule, forward, backward, cost together; then the table; then the functions that record them.
+   Work is split by shape, never by the number of threads; every sum has one order. */
+
+static gcpi_par gcpi_par_of(const gcp_target *target)
+{
+    gcpi_par par;
+    par.context = target->context; par.threads = target->threads;
+    par.parallel_for = target->parallel_for;
+    par.isa = target->isa - GCP_ISA_SCALAR + GCPI_ISA_SCALAR;
+    return par;
+}
+
+GCPI_PRINTF(2, 3)
+static int gcpi_refuse(gcp_shape_call *s, const char *format, ...)
+{
+    va_list args;
+    va_start(args, format);
+    vsnprintf(s->message, s->message_size, format, args);
+    va_end(args);
+    return 0;
+}
+
+static const gcpi_attributes *gcpi_attr(const void *attributes) { return (const gcpi_attributes *)attributes; }
+
+#define GCPI_TEXT(shape) gcpi_shape_text((shape), (char[64]) { 0 }, 64)
+#ifdef __cplusplus
+#undef GCPI_TEXT
+struct gcpi_shape_string { char s[64]; explicit gcpi_shape_string(gcp_shape x) { gcpi_shape_text(x, s, sizeof s); } };
+#define GCPI_TEXT(shape) gcpi_shape_string(shape).s
+#endif
+
+static int gcpi_all_real(gcp_shape_call *s)
+{
+    for (int i = 0; i < s->inputs; i++)
+        if (s->in_dtype[i] != GCP_DTYPE_REAL) return gcpi_refuse(s, "input %d holds integers, not real numbers", i);
+    return 1;
+}
+
+static gcp_shape gcpi_scalar(void)
+{
+    gcp_shape s;
+    s.rank = 0;
+    s.d[0] = s.d[1] = s.d[2] = s.d[3] = 1;
+    return s;
+}
+
+static int gcpi_shape_same(gcp_shape_call *s)
+{
+    s->out[0] = s->in[0];
+    return gcpi_all_real(s);
+}
+
+/* Elementwise ops: a function on one contiguous span of up to four operands. Spans of one task start at a multiple of
+   8 pixels, so that no two tasks share a byte of a bit mask. */
+typedef struct gcpi_span { gcp_real *p[4]; unsigned char *mask; size_t n, index; const gcp_call *call; int accumulate; } gcpi_span;
+typedef void (*gcpi_span_fn)(const gcpi_span *s);
+typedef struct gcpi_map_job {
+    const gcp_call *call; gcpi_span_fn fn;
+    gcp_view view[4]; unsigned char *mask; int dense, accumulate;
+    size_t pixels, chunk, width;
+} gcpi_map_job;
+
+static void gcpi_map_task(void *arg, int index, int worker)
+{
+    const gcpi_map_job *job = (const gcpi_map_job *)arg;
+    size_t first = (size_t)index * job->chunk, last = GCPI_MIN(first + job->chunk, job->pixels);
+    size_t step = job->dense ? last - first : 1;
+    gcpi_span s;
+    s.call = job->call; s.mask = job->mask; s.accumulate = job->accumulate; s.n = step * job->width;
+    for (size_t pixel = first; pixel < last; pixel += step) {
+        s.index = pixel * job->width;
+        for (int v = 0; v < 4; v++)
+            s.p[v] = job->view[v].data ? (gcp_real *)job->view[v].data + (ptrdiff_t)pixel * job->view[v].pitch : NULL;
+        job->fn(&s);
+    }
+    (void)worker;
+}
+
+static void gcpi_map(const gcp_call *call, gcpi_span_fn fn, const gcp_view *const *views, int count, unsigned char *mask, int accumulate)
+{
+    gcpi_map_job job;
+    memset(&job, 0, sizeof job);
+    job.call = call; job.fn = fn; job.mask = mask; job.dense = 1; job.accumulate = accumulate;
+    job.pixels = gcpi_pixels(views[0]->shape);
+    job.width = (size_t)views[0]->shape.d[3];
+    for (int v = 0; v < count; v++) {
+        job.view[v] = *views[v];
+        if (views[v]->data && views[v]->pitch != (ptrdiff_t)job.width) job.dense = 0;
+    }
+    job.chunk = (GCPI_MAX((size_t)1, 16384 / job.width) + 7) / 8 * 8;
+    call->target->parallel_for(call->target->context, (int)((job.pixels + job.chunk - 1) / job.chunk), gcpi_map_task, &job);
+}
+
+static void gcpi_map_forward(const gcp_call *c, gcpi_span_fn fn)          /* p: x, y */
+{
+    const gcp_view *v[2];
+    v[0] = &c->in[0]; v[1] = &c->out[0];
+    gcpi_map(c, fn, v, 2, c->outputs > 1 ? (unsigned char *)c->out[1].data : NULL, 0);
+}
+
+static void gcpi_map_backward(const gcp_call *c, gcpi_span_fn fn)         /* p: dx, dy, x or NULL, y or NULL */
+{
+    const gcp_view *v[4];
+    if (!c->din[0].data) return;
+    v[0] = &c->din[0]; v[1] = &c->dout[0]; v[2] = &c->in[0]; v[3] = &c->out[0];
+    gcpi_map(c, fn, v, 4, c->outputs > 1 ? (unsigned char *)c->out[1].data : NULL, c->din[0].accumulate);
+}
+
+/* Defines forward and backward of a unary op from two expressions: of x; and of x, y, mask bit m (the derivative). */
+#define GCPI_UNARY(name, prepare, value, derivative) \
+    GCPI_LOOP void gcpi_##name##_span(const gcpi_span *s) \
+    { \
+        const gcp_real *in = s->p[0]; gcp_real *out = s->p[1]; \
+        prepare \
+        for (size_t i = 0; i < s->n; i++) { const gcp_real x = in[i]; out[i] = (value); } \
+    } \
+    GCPI_LOOP void gcpi_##name##_span_back(const gcpi_span *s) \
+    { \
+        gcp_real *dx = s->p[0]; const gcp_real *dy = s->p[1], *xs = s->p[2] ? s->p[2] : dy, *ys = s->p[3] ? s->p[3] : dy; \
+        prepare \
+        if (s->accumulate) for (size_t i = 0; i < s->n; i++) { const gcp_real x = xs[i], y = ys[i]; (void)x; (void)y; dx[i] += dy[i] * (derivative); } \
+        else               for (size_t i = 0; i < s->n; i++) { const gcp_real x = xs[i], y = ys[i]; (void)x; (void)y; dx[i] = dy[i] * (derivative); } \
+    } \
+    static void gcpi_##name##_forward(const gcp_call *c) { gcpi_map_forward(c, gcpi_##name##_span); } \
+    static void gcpi_##name##_backward(const gcp_call *c) { gcpi_map_backward(c, gcpi_##name##_span_back); }
+
+static gcp_real gcpi_tanh1(gcp_real x) { return sizeof x == sizeof(double) ? (gcp_real)tanh((double)x) : (gcp_real)tanhf((float)x); }
+static gcp_real gcpi_exp1(gcp_real x) { return sizeof x == sizeof(double) ? (gcp_real)exp((double)x) : (gcp_real)expf((float)x); }
+static gcp_real gcpi_phi(gcp_real x) { return (gcp_real)(0.5 * erfc(-(double)x * 0.70710678118654752440)); }
+static gcp_real gcpi_density(gcp_real x) { return (gcp_real)(0.39894228040143267794 * exp(-0.5 * (double)x * (double)x)); }
+
+GCPI_UNARY(tanh, , gcpi_tanh1(x), (1 - y * y))
+GCPI_UNARY(sigmoid, , 1 / (1 + gcpi_exp1(-x)), (y * (1 - y)))
+GCPI_UNARY(gelu, , x * gcpi_phi(x), (gcpi_phi(x) + x * gcpi_density(x)))
+GCPI_UNARY(scale, const gcp_real by = (gcp_real)gcpi_attr(s->call->attributes)->number.a;, x * by, by)
+
+/* relu and leaky relu: max(x, slope x) with slope 0 for relu. Backward reads the sign of y, or the mask. */
+static void gcpi_mask_write(unsigned char *mask, const gcp_real *x, size_t index, size_t n)
+{
+    for (size_t i = 0; i < n; i++) {
+        size_t k = index + i;
+        if ((k & 7) == 0) mask[k >> 3] = 0;
+        mask[k >> 3] = (unsigned char)(mask[k >> 3] | (x[i] > 0) << (k & 7));
+    }
+}
+
+GCPI_LOOP void gcpi_rectify_span(const gcpi_span *s)
+{
+    const gcp_real *x = s->p[0], slope = (gcp_real)gcpi_attr(s->call->attributes)->number.a;
+    gcp_real *y = s->p[1];
+    size_t bytes = s->mask && (s->index & 7) == 0 ? s->n / 8 : 0;
+    for (size_t b = 0; b < bytes; b++) {
+        unsigned bits = 0;
+        for (unsigned i = 0; i < 8; i++) bits |= (unsigned)(x[8 * b + i] > 0) << i;
+        s->mask[s->index / 8 + b] = (unsigned char)bits;
+    }
+    if (s->mask) gcpi_mask_write(s->mask, x + 8 * bytes, s->index + 8 * bytes, s->n - 8 * bytes);
+    for (size_t i = 0; i < s->n; i++) y[i] = x[i] > 0 ? x[i] : slope * x[i];
+}
+
+GCPI_LOOP void gcpi_rectify_span_back(const gcpi_span *s)
+{
+    gcp_real *dx = s->p[0];
+    const gcp_real *dy = s->p[1], *y = s->p[3], slope = (gcp_real)gcpi_attr(s->call->attributes)->number.a;
+    for (size_t i = 0; i < s->n; i++) {
+        size_t k = s->index + i;
+        int positive = s->mask ? s->mask[k >> 3] >> (k & 7) & 1 : y[i] > 0;
+        gcp_real g = positive ? dy[i] : slope * dy[i];
+        dx[i] = s->accumulate ? dx[i] + g : g;
+    }
+}
+
+static void gcpi_rectify_forward(const gcp_call *c) { gcpi_map_forward(c, gcpi_rectify_span); }
+static void gcpi_rectify_backward(const gcp_call *c) { gcpi_map_backward(c, gcpi_rectify_span_back); }
+
+static int gcpi_rectify_shape(gcp_shape_call *s)
+{
+    s->out[0] = s->out[1] = s->in[0];
+    s->out_dtype[1] = GCP_DTYPE_BIT;
+    return gcpi_all_real(s);
+}
+
+/* add, mul, bias */
+static int gcpi_pair_shape(gcp_shape_call *s)
+{
+    s->out[0] = s->in[0];
+    if (!gcpi_same_shape(s->in[0], s->in[1])) return gcpi_refuse(s, "%s and %s differ", GCPI_TEXT(s->in[0]), GCPI_TEXT(s->in[1]));
+    return gcpi_all_real(s);
+}
+
+GCPI_LOOP void gcpi_add_span(const gcpi_span *s)
+{
+    const gcp_real *a = s->p[0], *b = s->p[1];
+    gcp_real *y = s->p[2];
+    for (size_t i = 0; i < s->n; i++) y[i] = a[i] + b[i];
+}
+
+GCPI_LOOP void gcpi_mul_span(const gcpi_span *s)
+{
+    const gcp_real *a = s->p[0], *b = s->p[1];
+    gcp_real *y = s->p[2];
+    for (size_t i = 0; i < s->n; i++) y[i] = a[i] * b[i];
+}
+
+GCPI_LOOP void gcpi_copy_span(const gcpi_span *s)                          /* p: to, from */
+{
+    gcp_real *to = s->p[0];
+    const gcp_real *from = s->p[1];
+    if (s->accumulate) for (size_t i = 0; i < s->n; i++) to[i] += from[i];
+    else if (to != from) memmove(to, from, s->n * sizeof *to);
+}
+
+GCPI_LOOP void gcpi_mul_span_back(const gcpi_span *s)                      /* p: d of one, dy, the other */
+{
+    gcp_real *d = s->p[0];
+    const gcp_real *dy = s->p[1], *other = s->p[2];
+    if (s->accumulate) for (size_t i = 0; i < s->n; i++) d[i] += dy[i] * other[i];
+    else               for (size_t i = 0; i < s->n; i++) d[i] = dy[i] * other[i];
+}
+
+static void gcpi_pair_forward(const gcp_call *c, gcpi_span_fn fn)
+{
+    const gcp_view *v[3];
+    v[0] = &c->in[0]; v[1] = &c->in[1]; v[2] = &c->out[0];
+    gcpi_map(c, fn, v, 3, NULL, 0);
+}
+static void gcpi_add_forward(const gcp_call *c) { gcpi_pair_forward(c, gcpi_add_span); }
+static void gcpi_mul_forward(const gcp_call *c) { gcpi_pair_forward(c, gcpi_mul_span); }
+
+static void gcpi_view_copy(const gcp_call *c, const gcp_view *to, const gcp_view *from, int accumulate)
+{
+    const gcp_view *v[2];
+    if (to->data == from->data && to->pitch == from->pitch && !accumulate) return;
+    v[0] = to; v[1] = from;
+    gcpi_map(c, gcpi_copy_span, v, 2, NULL, accumulate);
+}
+
+static void gcpi_add_backward(const gcp_call *c)
+{
+    for (int i = 0; i < 2; i++)
+        if (c->din[i].data) gcpi_view_copy(c, &c->din[i], &c->dout[0], c->din[i].accumulate);
+}
+
+static void gcpi_mul_backward(const gcp_call *c)     /* input 1 first: input 0's gradient may overwrite dy; x * x keeps the order */
+{
+    int same = c->din[0].data == c->din[1].data;
+    for (int k = 0; k < 2; k++) {
+        int i = same ? k : 1 - k;
+        const gcp_view *v[3];
+        if (!c->din[i].data) continue;
+        v[0] = &c->din[i]; v[1] = &c->dout[0]; v[2] = &c->in[1 - i];
+        gcpi_map(c, gcpi_mul_span_back, v, 3, NULL, c->din[i].accumulate);
+    }
+}
+
+/* Sums over pixels, per channel. Blocks of pixels are fixed by the shape; each sums in double; blocks add up in order. */
+typedef void (*gcpi_sum_fn)(const gcp_call *call, size_t first, size_t last, double *sums);
+typedef struct gcpi_sum_job { const gcp_call *call; gcpi_sum_fn fn; size_t pixels, blocks, width; double *partial; } gcpi_sum_job;
+
+static size_t gcpi_sum_blocks(size_t pixels, size_t width)
+{
+    size_t most = GCPI_MAX((size_t)1, GCPI_MIN((size_t)64, 32768 / GCPI_MAX(width, (size_t)1)));
+    return GCPI_MAX((size_t)1, GCPI_MIN(most, pixels / 32));
+}
+static size_t gcpi_sum_workspace(gcp_shape s, int sums)
+{
+    size_t width = (size_t)s.d[3] * (size_t)sums;
+    return gcpi_sum_blocks(gcpi_pixels(s), width) * width * sizeof(double);
+}
+
+static void gcpi_sum_task(void *arg, int index, int worker)
+{
+    const gcpi_sum_job *job = (const gcpi_sum_job *)arg;
+    size_t first = job->pixels * (size_t)index / job->blocks, last = job->pixels * (size_t)(index + 1) / job->blocks;
+    double *sums = job->partial + (size_t)index * job->width;
+    memset(sums, 0, job->width * sizeof *sums);
+    job->fn(job->call, first, last, sums);
+    (void)worker;
+}
+
+/* Returns the sums: [sums][channels], at the front of the workspace. */
+static double *gcpi_sums(const gcp_call *call, gcp_shape shape, int sums, gcpi_sum_fn fn)
+{
+    gcpi_sum_job job;
+    job.call = call; job.fn = fn; job.pixels = gcpi_pixels(shape);
+    job.width = (size_t)shape.d[3] * (size_t)sums;
+    job.blocks = gcpi_sum_blocks(job.pixels, job.width);
+    job.partial = (double *)call->workspace;
+    call->target->parallel_for(call->target->context, (int)job.blocks, gcpi_sum_task, &job);
+    for (size_t b = 1; b < job.blocks; b++)
+        for (size_t i = 0; i < job.width; i++) job.partial[i] += job.partial[b * job.width + i];
+    return job.partial;
+}
+
+static void gcpi_store_sums(const gcp_view *to, const double *sums)
+{
+    gcp_real *d = (gcp_real *)to->data;
+    for (size_t i = 0; i < gcpi_count(to->shape); i++) d[i] = (gcp_real)((to->accumulate ? (double)d[i] : 0) + sums[i]);
+}
+
+static const gcp_real *gcpi_row(const gcp_view *v, size_t pixel) { return (const gcp_real *)v->data + (ptrdiff_t)pixel * v->pitch; }
+static gcp_real *gcpi_row_out(const gcp_view *v, size_t pixel) { return (gcp_real *)v->data + (ptrdiff_t)pixel * v->pitch; }
+
+GCPI_LOOP void gcpi_sum_dout(const gcp_call *c, size_t first, size_t last, double *sums)
+{
+    int width = c->dout[0].shape.d[3];
+    for (size_t p = first; p < last; p++) {
+        const gcp_real *dy = gcpi_row(&c->dout[0], p);
+        for (int i = 0; i < width; i++) sums[i] += (double)dy[i];
+    }
+}
+
+static void gcpi_bias_gradient(const gcp_call *c, const gcp_view *db)
+{
+    if (db->data) gcpi_store_sums(db, gcpi_sums(c, c->dout[0].shape, 1, gcpi_sum_dout));
+}
+
+static int gcpi_bias_shape(gcp_shape_call *s)
+{
+    s->out[0] = s->in[0];
+    if (gcpi_count(s->in[1]) != (size_t)s->in[0].d[3])
+        return gcpi_refuse(s, "%zu values for the %d channels of %s", gcpi_count(s->in[1]), s->in[0].d[3], GCPI_TEXT(s->in[0]));
+    return gcpi_all_real(s);
+}
+
+GCPI_LOOP void gcpi_bias_rows(const gcp_view *x, const gcp_real *bias, const gcp_view *y)
+{
+    size_t pixels = gcpi_pixels(y->shape);
+    for (size_t p = 0; p < pixels; p++) {
+        const gcp_real *from = gcpi_row(x, p);
+        gcp_real *to = gcpi_row_out(y, p);
+        for (int i = 0; i < y->shape.d[3]; i++) to[i] = from[i] + bias[i];
+    }
+}
+static void gcpi_bias_forward(const gcp_call *c) { gcpi_bias_rows(&c->in[0], (const gcp_real *)c->in[1].data, &c->out[0]); }
+static void gcpi_bias_backward(const gcp_call *c)
+{
+    gcpi_bias_gradient(c, &c->din[1]);
+    if (c->din[0].data) gcpi_view_copy(c, &c->din[0], &c->dout[0], c->din[0].accumulate);
+}
+static void gcpi_bias_cost(const gcp_cost_call *c, gcp_cost *cost)
+{
+    if (c->backward && c->wanted & 2) cost->workspace = gcpi_sum_workspace(c->out[0], 1);
+}
+
+/* Convolutions. Attributes hold the sizes; the pitches come with the call. */
+static gcpi_conv gcpi_conv_of(const gcpi_conv_attr *a, ptrdiff_t xpitch, ptrdiff_t ypitch)
+{
+    gcpi_conv c;
+    c.n = a->n; c.h = a->h; c.w = a->w; c.ci = a->ci; c.xpitch = xpitch;
+    c.ho = a->ho; c.wo = a->wo; c.co = a->co; c.ypitch = ypitch;
+    c.kh = a->kh; c.kw = a->kw; c.sh = a->sh; c.sw = a->sw; c.pt = a->pt; c.pl = a->pl;
+    c.dh = a->dh; c.dw = a->dw; c.groups = a->groups;
+    return c;
+}
+
+/* Window arithmetic shared by convolutions and pools: fills ho, wo and, for SAME, the paddings. */
+static int gcpi_window(gcp_shape_call *s, gcpi_conv_attr *a)
+{
+    long long eh = (long long)a->dh * (a->kh - 1) + 1, ew = (long long)a->dw * (a->kw - 1) + 1;
+    if (a->same) {
+        long long th = (long long)((a->h - 1) / a->sh) * a->sh + eh - a->h, tw = (long long)((a->w - 1) / a->sw) * a->sw + ew - a->w;
+        if (th > INT32_MAX || tw > INT32_MAX) return gcpi_refuse(s, "a kernel of %dx%d with .dilation = %d", a->kh, a->kw, a->dh);
+        a->pt = (int)GCPI_MAX(th, 0) / 2; a->pb = (int)GCPI_MAX(th, 0) - a->pt;
+        a->pl = (int)GCPI_MAX(tw, 0) / 2; a->pr = (int)GCPI_MAX(tw, 0) - a->pl;
+    }
+    long long fh = (long long)a->h + a->pt + a->pb - eh, fw = (long long)a->w + a->pl + a->pr - ew;
+    if (fh < 0 || fw < 0)
+        return gcpi_refuse(s, "%s does not fit a %dx%d kernel with .out = %d, .pad = %d", GCPI_TEXT(s->in[0]), a->kh, a->kw, a->co, a->pt);
+    a->ho = (int)(fh / a->sh) + 1;
+    a->wo = (int)(fw / a->sw) + 1;
+    return 1;
+}
+
+static void gcpi_image_out(gcp_shape *out, int n, int h, int w, int c)
+{
+    out->rank = 4;
+    out->d[0] = n; out->d[1] = h; out->d[2] = w; out->d[3] = c;
+}
+
+static int gcpi_conv_weights_fit(gcp_shape_call *s, const gcpi_conv_attr *a)
+{
+    const int *w = s->in[1].d;
+    if (w[0] != a->co || w[1] != a->kh || w[2] != a->kw || w[3] != a->ci / a->groups)
+        return gcpi_refuse(s, "weights of %dx%dx%dx%d, not %dx%dx%dx%d", w[0], w[1], w[2], w[3], a->co, a->kh, a->kw, a->ci / a->groups);
+    return 1;
+}
+
+static int gcpi_bias_fits(gcp_shape_call *s, int channels)
+{
+    if (s->inputs > 2 && gcpi_count(s->in[2]) != (size_t)channels)
+        return gcpi_refuse(s, "a bias of %zu values for %d outputs", gcpi_count(s->in[2]), channels);
+    return gcpi_all_real(s);
+}
+
+/* The shape rules may complete the attributes they were given: they are the op's own, still being recorded. */
+static gcpi_conv_attr *gcpi_conv_attr_of(const gcp_shape_call *s) { return &((gcpi_attributes *)(uintptr_t)s->attributes)->conv; }
+
+static int gcpi_conv2d_shape(gcp_shape_call *s)
+{
+    gcpi_conv_attr *a = gcpi_conv_attr_of(s);
+    a->n = s->in[0].d[0]; a->h = s->in[0].d[1]; a->w = s->in[0].d[2]; a->ci = s->in[0].d[3];
+    if (a->ci % a->groups || a->co % a->groups)
+        return gcpi_refuse(s, "%d channels in and .out = %d do not divide into .groups = %d", a->ci, a->co, a->groups);
+    if (!gcpi_window(s, a) || !gcpi_conv_weights_fit(s, a)) return 0;
+    gcpi_image_out(&s->out[0], a->n, a->ho, a->wo, a->co);
+    return gcpi_bias_fits(s, a->co);
+}
+
+static double gcpi_conv_flops(const gcpi_conv_attr *a)
+{
+    return 2.0 * a->n * a->ho * a->wo * a->co * (a->ci / a->groups) * a->kh * a->kw;
+}
+
+static size_t gcpi_conv_workspace(const gcpi_conv_attr *a, int pass, const gcp_target *target)
+{
+    gcpi_par par = gcpi_par_of(target);
+    gcpi_conv c = gcpi_conv_of(a, a->ci, a->co);
+    return gcpi_conv_scratch(&c, pass, &par);
+}
+
+static void gcpi_conv2d_cost(const gcp_cost_call *c, gcp_cost *cost)
+{
+    const gcpi_conv_attr *a = &gcpi_attr(c->attributes)->conv;
+    if (!c->backward) {
+        cost->flops = gcpi_conv_flops(a);
+        cost->workspace = gcpi_conv_workspace(a, GCPI_FORWARD, c->target);
+        return;
+    }
+    cost->flops = gcpi_conv_flops(a) * ((c->wanted & 1) + (c->wanted >> 1 & 1));
+    if (c->wanted & 1) cost->workspace = gcpi_conv_workspace(a, GCPI_BACKWARD_DATA, c->target);
+    if (c->wanted & 2) cost->workspace = GCPI_MAX(cost->workspace, gcpi_conv_workspace(a, GCPI_BACKWARD_WEIGHTS, c->target));
+    if (c->wanted & 4) cost->workspace = GCPI_MAX(cost->workspace, gcpi_sum_workspace(c->out[0], 1));
+}
+
+static void gcpi_conv2d_forward(const gcp_call *c)
+{
+    gcpi_par par = gcpi_par_of(c->target);
+    gcpi_conv d = gcpi_conv_of(&gcpi_attr(c->attributes)->conv, c->in[0].pitch, c->out[0].pitch);
+    gcpi_conv_forward(&d, (const gcp_real *)c->in[0].data, (const gcp_real *)c->in[1].data,
+                      c->inputs > 2 ? (const gcp_real *)c->in[2].data : NULL, (gcp_real *)c->out[0].data, 0, c->workspace, &par);
+}
+
+static void gcpi_conv2d_backward(const gcp_call *c)
+{
+    gcpi_par par = gcpi_par_of(c->target);
+    const gcpi_conv_attr *a = &gcpi_attr(c->attributes)->conv;
+    const gcp_real *dy = (const gcp_real *)c->dout[0].data;
+    if (c->inputs > 2) gcpi_bias_gradient(c, &c->din[2]);
+    if (c->din[0].data) {
+        gcpi_conv d = gcpi_conv_of(a, c->din[0].pitch, c->dout[0].pitch);
+        gcpi_conv_backward_data(&d, dy, (const gcp_real *)c->in[1].data, (gcp_real *)c->din[0].data, c->din[0].accumulate, c->workspace, &par);
+    }
+    if (c->din[1].data) {
+        gcpi_conv d = gcpi_conv_of(a, c->in[0].pitch, c->dout[0].pitch);
+        gcpi_conv_backward_weights(&d, (const gcp_real *)c->in[0].data, dy, (gcp_real *)c->din[1].data, c->din[1].accumulate, c->workspace, &par);
+    }
+}
+
+/* The transposed convolution is the backward-data of a convolution from its output to its input. */
+static int gcpi_conv_transpose2d_shape(gcp_shape_call *s)
+{
+    gcpi_conv_attr *a = gcpi_conv_attr_of(s);
+    const gcp_shape *x = &s->in[0];
+    int out = a->ci;
+    a->n = x->d[0]; a->ho = x->d[1]; a->wo = x->d[2]; a->co = x->d[3];
+    long long h = (long long)(a->ho - 1) * a->sh - a->pt - a->pb + (long long)a->dh * (a->kh - 1) + 1;
+    long long w = (long long)(a->wo - 1) * a->sw - a->pl - a->pr + (long long)a->dw * (a->kw - 1) + 1;
+    if (a->same) { h = (long long)a->ho * a->sh; w = (long long)a->wo * a->sw; }
+    if (h < 1 || w < 1 || h > INT32_MAX || w > INT32_MAX)
+        return gcpi_refuse(s, "%s with a %dx%d kernel and .pad = %d gives %lldx%lld", GCPI_TEXT(*x), a->kh, a->kw, a->pt, h, w);
+    a->h = (int)h; a->w = (int)w;
+    if (a->co % a->groups || out % a->groups)
+        return gcpi_refuse(s, "%d channels in and .out = %d do not divide into .groups = %d", a->co, out, a->groups);
+    if (a->same) {
+        int ho = a->ho, wo = a->wo;
+        if (!gcpi_window(s, a)) return 0;
+        a->ho = ho; a->wo = wo;
+    }
+    if (!gcpi_conv_weights_fit(s, a)) return 0;
+    gcpi_image_out(&s->out[0], a->n, a->h, a->w, out);
+    return gcpi_bias_fits(s, out);
+}
+
+static void gcpi_conv_transpose2d_cost(const gcp_cost_call *c, gcp_cost *cost)
+{
+    const gcpi_conv_attr *a = &gcpi_attr(c->attributes)->conv;
+    if (!c->backward) {
+        cost->flops = gcpi_conv_flops(a);
+        cost->workspace = gcpi_conv_workspace(a, GCPI_BACKWARD_DATA, c->target);
+        return;
+    }
+    cost->flops = gcpi_conv_flops(a) * ((c->wanted & 1) + (c->wanted >> 1 & 1));
+    if (c->wanted & 1) cost->workspace = gcpi_conv_workspace(a, GCPI_FORWARD, c->target);
+    if (c->wanted & 2) cost->workspace = GCPI_MAX(cost->workspace, gcpi_conv_workspace(a, GCPI_BACKWARD_WEIGHTS, c->target));
+    if (c->wanted & 4) cost->workspace = GCPI_MAX(cost->workspace, gcpi_sum_workspace(c->out[0], 1));
+}
+
+static void gcpi_conv_transpose2d_forward(const gcp_call *c)
+{
+    gcpi_par par = gcpi_par_of(c->target);
+    gcpi_conv d = gcpi_conv_of(&gcpi_attr(c->attributes)->conv, c->out[0].pitch, c->in[0].pitch);
+    gcp_real *y = (gcp_real *)c->out[0].data;
+    size_t pixels = gcpi_pixels(c->out[0].shape);
+    if (c->inputs > 2)
+        for (size_t p = 0; p < pixels; p++)
+            memcpy(gcpi_row_out(&c->out[0], p), c->in[2].data, (size_t)c->out[0].shape.d[3] * sizeof(gcp_real));
+    gcpi_conv_backward_data(&d, (const gcp_real *)c->in[0].data, (const gcp_real *)c->in[1].data, y, c->inputs > 2, c->workspace, &par);
+}
+
+static void gcpi_conv_transpose2d_backward(const gcp_call *c)
+{
+    gcpi_par par = gcpi_par_of(c->target);
+    const gcpi_conv_attr *a = &gcpi_attr(c->attributes)->conv;
+    const gcp_real *dy = (const gcp_real *)c->dout[0].data;
+    if (c->inputs > 2) gcpi_bias_gradient(c, &c->din[2]);
+    if (c->din[0].data) {
+        gcpi_conv d = gcpi_conv_of(a, c->dout[0].pitch, c->din[0].pitch);
+        gcpi_conv_forward(&d, dy, (const gcp_real *)c->in[1].data, NULL, (gcp_real *)c->din[0].data, c->din[0].accumulate, c->workspace, &par);
+    }
+    if (c->din[1].data) {
+        gcpi_conv d = gcpi_conv_of(a, c->dout[0].pitch, c->in[0].pitch);
+        gcpi_conv_backward_weights(&d, dy, (const gcp_real *)c->in[0].data, (gcp_real *)c->din[1].data, c->din[1].accumulate, c->workspace, &par);
+    }
+}
+
+/* Matrix products. linear: y = x W' + b; matmul: y = a b. */
+static int gcpi_linear_shape(gcp_shape_call *s)
+{
+    int out = gcpi_attr(s->attributes)->number.i;
+    s->out[0] = s->in[0];
+    s->out[0].d[3] = out;
+    if (s->in[1].d[0] * s->in[1].d[1] * s->in[1].d[2] != out || s->in[1].d[3] != s->in[0].d[3])
+        return gcpi_refuse(s, "weights of %s for %s and .out = %d", GCPI_TEXT(s->in[1]), GCPI_TEXT(s->in[0]), out);
+    return gcpi_bias_fits(s, out);
+}
+
+static int gcpi_matmul_shape(gcp_shape_call *s)
+{
+    s->out[0] = s->in[0];
+    s->out[0].d[3] = s->in[1].d[3];
+    if ((size_t)s->in[0].d[3] != gcpi_pixels(s->in[1]) || gcpi_pixels(s->in[0]) > INT32_MAX)
+        return gcpi_refuse(s, "%s times %s", GCPI_TEXT(s->in[0]), GCPI_TEXT(s->in[1]));
+    return gcpi_all_real(s);
+}
+
+/* m x k times k x n, all passes; tb: the second operand is stored n x k. */
+static void gcpi_product_cost(const gcp_cost_call *c, gcp_cost *cost, int tb)
+{
+    gcpi_par par = gcpi_par_of(c->target);
+    int m = (int)gcpi_pixels(c->in[0]), k = c->in[0].d[3], n = c->out[0].d[3];
+    double one = 2.0 * m * k * n;
+    if (!c->backward) { cost->flops = one; cost->workspace = gcpi_gemm_scratch(0, tb, m, n, k, &par); return; }
+    cost->flops = one * ((c->wanted & 1) + (c->wanted >> 1 & 1));
+    if (c->wanted & 1) cost->workspace = gcpi_gemm_scratch(0, !tb, m, k, n, &par);
+    if (c->wanted & 2) {
+        size_t weights = tb ? gcpi_gemm_scratch(1, 0, n, k, m, &par) : gcpi_gemm_scratch(1, 0, k, n, m, &par);
+        cost->workspace = GCPI_MAX(cost->workspace, weights);
+    }
+    if (c->wanted & 4) cost->workspace = GCPI_MAX(cost->workspace, gcpi_sum_workspace(c->out[0], 1));
+}
+static void gcpi_linear_cost(const gcp_cost_call *c, gcp_cost *cost) { gcpi_product_cost(c, cost, 1); }
+static void gcpi_matmul_cost(const gcp_cost_call *c, gcp_cost *cost) { gcpi_product_cost(c, cost, 0); }
+
+static void gcpi_product_forward(const gcp_call *c, int tb, const gcp_real *bias)
+{
+    gcpi_par par = gcpi_par_of(c->target);
+    gcpi_gemm(0, tb, (int)gcpi_pixels(c->in[0].shape), c->out[0].shape.d[3], c->in[0].shape.d[3], (const gcp_real *)c->in[0].data, c->in[0].pitch,
+              (const gcp_real *)c->in[1].data, c->in[1].pitch, bias, (gcp_real *)c->out[0].data, c->out[0].pitch, 0, c->workspace, &par);
+}
+static void gcpi_linear_forward(const gcp_call *c) { gcpi_product_forward(c, 1, c->inputs > 2 ? (const gcp_real *)c->in[2].data : NULL); }
+static void gcpi_matmul_forward(const gcp_call *c) { gcpi_product_forward(c, 0, NULL); }
+
+static void gcpi_product_backward(const gcp_call *c, int tb)
+{
+    gcpi_par par = gcpi_par_of(c->target);
+    const gcp_view *a = &c->in[0], *b = &c->in[1], *dy = &c->dout[0];
+    const gcp_real *g = (const gcp_real *)dy->data;
+    int m = (int)gcpi_pixels(dy->shape), n = dy->shape.d[3], k = a->shape.d[3];
+    if (c->inputs > 2) gcpi_bias_gradient(c, &c->din[2]);
+    if (c->din[0].data)
+        gcpi_gemm(0, !tb, m, k, n, g, dy->pitch, (const gcp_real *)b->data, b->pitch, NULL, (gcp_real *)c->din[0].data, c->din[0].pitch, c->din[0].accumulate, c->workspace, &par);
+    if (c->din[1].data && tb)
+        gcpi_gemm(1, 0, n, k, m, g, dy->pitch, (const gcp_real *)a->data, a->pitch, NULL, (gcp_real *)c->din[1].data, c->din[1].pitch, c->din[1].accumulate, c->workspace, &par);
+    else if (c->din[1].data)
+        gcpi_gemm(1, 0, k, n, m, (const gcp_real *)a->data, a->pitch, g, dy->pitch, NULL, (gcp_real *)c->din[1].data, c->din[1].pitch, c->din[1].accumulate, c->workspace, &par);
+}
+static void gcpi_linear_backward(const gcp_call *c) { gcpi_product_backward(c, 1); }
+static void gcpi_matmul_backward(const gcp_call *c) { gcpi_product_backward(c, 0); }
+
+/* Work by image: tasks = batch, each image by one task, so scattered sums keep one order. */
+typedef struct gcpi_image_job { const gcp_call *call; void (*fn)(const gcp_call *call, int image); } gcpi_image_job;
+static void gcpi_image_task(void *arg, int index, int worker)
+{
+    const gcpi_image_job *job = (const gcpi_image_job *)arg;
+    job->fn(job->call, index);
+    (void)worker;
+}
+static void gcpi_images(const gcp_call *c, int images, void (*fn)(const gcp_call *call, int image))
+{
+    gcpi_image_job job;
+    job.call = c; job.fn = fn;
+    c->target->parallel_for(c->target->context, images, gcpi_image_task, &job);
+}
+static size_t gcpi_pixel(gcp_shape s, int n, int y, int x) { return ((size_t)n * (size_t)s.d[1] + (size_t)y) * (size_t)s.d[2] + (size_t)x; }
+
+static void gcpi_zero_image(const gcp_view *v, int image)
+{
+    size_t per = (size_t)v->shape.d[1] * (size_t)v->shape.d[2], width = (size_t)v->shape.d[3] * sizeof(gcp_real);
+    for (size_t p = 0; p < per; p++) memset(gcpi_row_out(v, (size_t)image * per + p), 0, width);
+}
+
+/* Pools. Max-pool notes which cell of the window won, in one byte; a 1x1 window needs no note. */
+static int gcpi_pool_shape(gcp_shape_call *s)
+{
+    gcpi_conv_attr *a = gcpi_conv_attr_of(s);
+    a->n = s->in[0].d[0]; a->h = s->in[0].d[1]; a->w = s->in[0].d[2]; a->ci = a->co = s->in[0].d[3];
+    if (!gcpi_window(s, a)) return 0;
+    if (a->pt >= a->kh || a->pb >= a->kh || a->pl >= a->kw || a->pr >= a->kw) return gcpi_refuse(s, "padding %d of a %dx%d window", GCPI_MAX(a->pt, a->pl), a->kh, a->kw);
+    gcpi_image_out(&s->out[0], a->n, a->ho, a->wo, a->co);
+    return gcpi_all_real(s);
+}
+static int gcpi_max_pool_shape(gcp_shape_call *s)
+{
+    if (!gcpi_pool_shape(s)) return 0;
+    if (gcpi_conv_attr_of(s)->kh * gcpi_conv_attr_of(s)->kw > 256) return gcpi_refuse(s, "a window of over 256 cells");
+    s->out[1] = s->out[0];
+    s->out_dtype[1] = GCP_DTYPE_U8;
+    return 1;
+}
+
+typedef struct gcpi_cells { int y0, y1, x0, x1, top, left; } gcpi_cells;     /* the window's cells inside the image */
+static gcpi_cells gcpi_cells_of(const gcpi_conv_attr *a, int oy, int ox)
+{
+    gcpi_cells c;
+    c.top = oy * a->sh - a->pt; c.left = ox * a->sw - a->pl;
+    c.y0 = GCPI_MAX(c.top, 0); c.y1 = GCPI_MIN(c.top + a->kh, a->h);
+    c.x0 = GCPI_MAX(c.left, 0); c.x1 = GCPI_MIN(c.left + a->kw, a->w);
+    return c;
+}
+
+GCPI_LOOP void gcpi_max_pool_pixel(const gcp_call *c, const gcpi_conv_attr *a, int image, int oy, int ox)
+{
+    gcpi_cells w = gcpi_cells_of(a, oy, ox);
+    size_t o = gcpi_pixel(c->out[0].shape, image, oy, ox);
+    gcp_real *y = gcpi_row_out(&c->out[0], o);
+    unsigned char *which = c->out[1].data ? (unsigned char *)c->out[1].data + o * (size_t)a->co : NULL;
+    for (int iy = w.y0; iy < w.y1; iy++)
+        for (int ix = w.x0; ix < w.x1; ix++) {
+            const gcp_real *x = gcpi_row(&c->in[0], gcpi_pixel(c->in[0].shape, image, iy, ix));
+            unsigned char cell = (unsigned char)((iy - w.top) * a->kw + ix - w.left);
+            int first = iy == w.y0 && ix == w.x0;
+            if (!which) { memmove(y, x, (size_t)a->co * sizeof *y); continue; }
+            for (int k = 0; k < a->co; k++)
+                if (first || x[k] > y[k]) { y[k] = x[k]; which[k] = cell; }
+        }
+}
+static void gcpi_max_pool_image(const gcp_call *c, int image)
+{
+    const gcpi_conv_attr *a = &gcpi_attr(c->attributes)->conv;
+    for (int oy = 0; oy < a->ho; oy++)
+        for (int ox = 0; ox < a->wo; ox++) gcpi_max_pool_pixel(c, a, image, oy, ox);
+}
+static void gcpi_max_pool_forward(const gcp_call *c) { gcpi_images(c, c->in[0].shape.d[0], gcpi_max_pool_image); }
+
+GCPI_LOOP void gcpi_max_pool_image_back(const gcp_call *c, int image)
+{
+    const gcpi_conv_attr *a = &gcpi_attr(c->attributes)->conv;
+    if (!c->din[0].accumulate) gcpi_zero_image(&c->din[0], image);
+    for (int oy = 0; oy < a->ho; oy++)
+        for (int ox = 0; ox < a->wo; ox++) {
+            size_t o = gcpi_pixel(c->dout[0].shape, image, oy, ox);
+            const gcp_real *dy = gcpi_row(&c->dout[0], o);
+            const unsigned char *which = c->out[1].data ? (const unsigned char *)c->out[1].data + o * (size_t)a->co : NULL;
+            for (int k = 0; k < a->co; k++) {
+                int cell = which ? which[k] : 0;
+                int iy = oy * a->sh - a->pt + cell / a->kw, ix = ox * a->sw - a->pl + cell % a->kw;
+                gcpi_row_out(&c->din[0], gcpi_pixel(c->din[0].shape, image, iy, ix))[k] += dy[k];
+            }
+        }
+}
+static void gcpi_max_pool_backward(const gcp_call *c) { if (c->din[0].data) gcpi_images(c, c->din[0].shape.d[0], gcpi_max_pool_image_back); }
+
+GCPI_LOOP void gcpi_avg_pool_image(const gcp_call *c, int image)
+{
+    const gcpi_conv_attr *a = &gcpi_attr(c->attributes)->conv;
+    for (int oy = 0; oy < a->ho; oy++)
+        for (int ox = 0; ox < a->wo; ox++) {
+            gcpi_cells w = gcpi_cells_of(a, oy, ox);
+            gcp_real *y = gcpi_row_out(&c->out[0], gcpi_pixel(c->out[0].shape, image, oy, ox));
+            gcp_real share = (gcp_real)1 / (gcp_real)GCPI_MAX(1, (w.y1 - w.y0) * (w.x1 - w.x0));
+            memset(y, 0, (size_t)a->co * sizeof *y);
+            for (int iy = w.y0; iy < w.y1; iy++)
+                for (int ix = w.x0; ix < w.x1; ix++) {
+                    const gcp_real *x = gcpi_row(&c->in[0], gcpi_pixel(c->in[0].shape, image, iy, ix));
+                    for (int k = 0; k < a->co; k++) y[k] += x[k];
+                }
+            for (int k = 0; k < a->co; k++) y[k] *= share;
+        }
+}
+static void gcpi_avg_pool_forward(const gcp_call *c) { gcpi_images(c, c->in[0].shape.d[0], gcpi_avg_pool_image); }
+
+GCPI_LOOP void gcpi_avg_pool_image_back(const gcp_call *c, int image)
+{
+    const gcpi_conv_attr *a = &gcpi_attr(c->attributes)->conv;
+    if (!c->din[0].accumulate) gcpi_zero_image(&c->din[0], image);
+    for (int oy = 0; oy < a->ho; oy++)
+        for (int ox = 0; ox < a->wo; ox++) {
+            gcpi_cells w = gcpi_cells_of(a, oy, ox);
+            const gcp_real *dy = gcpi_row(&c->dout[0], gcpi_pixel(c->dout[0].shape, image, oy, ox));
+            gcp_real share = (gcp_real)1 / (gcp_real)GCPI_MAX(1, (w.y1 - w.y0) * (w.x1 - w.x0));
+            for (int iy = w.y0; iy < w.y1; iy++)
+                for (int ix = w.x0; ix < w.x1; ix++) {
+                    gcp_real *dx = gcpi_row_out(&c->din[0], gcpi_pixel(c->din[0].shape, image, iy, ix));
+                    for (int k = 0; k < a->co; k++) dx[k] += dy[k] * share;
+                }
+        }
+}
+static void gcpi_avg_pool_backward(const gcp_call *c) { if (c->din[0].data) gcpi_images(c, c->din[0].shape.d[0], gcpi_avg_pool_image_back); }
+
+static int gcpi_global_avg_pool_shape(gcp_shape_call *s)
+{
+    s->out[0] = s->in[0];
+    s->out[0].rank = 2;
+    s->out[0].d[1] = s->out[0].d[2] = 1;
+    return gcpi_all_real(s);
+}
+GCPI_LOOP void gcpi_global_avg_pool_image(const gcp_call *c, int image)
+{
+    size_t per = (size_t)c->in[0].shape.d[1] * (size_t)c->in[0].shape.d[2];
+    gcp_real *y = gcpi_row_out(&c->out[0], (size_t)image);
+    for (int k = 0; k < c->in[0].shape.d[3]; k += 64) {
+        int width = GCPI_MIN(64, c->in[0].shape.d[3] - k);
+        double sum[64] = { 0 };
+        for (size_t p = 0; p < per; p++) {
+            const gcp_real *x = gcpi_row(&c->in[0], (size_t)image * per + p) + k;
+            for (int i = 0; i < width; i++) sum[i] += (double)x[i];
+        }
+        for (int i = 0; i < width; i++) y[k + i] = (gcp_real)(sum[i] / (double)per);
+    }
+}
+static void gcpi_global_avg_pool_forward(const gcp_call *c) { gcpi_images(c, c->in[0].shape.d[0], gcpi_global_avg_pool_image); }
+GCPI_LOOP void gcpi_global_avg_pool_image_back(const gcp_call *c, int image)
+{
+    const gcp_view *d = &c->din[0];
+    size_t per = (size_t)d->shape.d[1] * (size_t)d->shape.d[2];
+    const gcp_real *dy = gcpi_row(&c->dout[0], (size_t)image), share = (gcp_real)(1.0 / (double)per);
+    for (size_t p = 0; p < per; p++) {
+        gcp_real *dx = gcpi_row_out(d, (size_t)image * per + p);
+        for (int k = 0; k < d->shape.d[3]; k++) dx[k] = (d->accumulate ? dx[k] : 0) + dy[k] * share;
+    }
+}
+static void gcpi_global_avg_pool_backward(const gcp_call *c) { if (c->din[0].data) gcpi_images(c, c->din[0].shape.d[0], gcpi_global_avg_pool_image_back); }
+
+/* Upsampling by a whole factor. Bilinear: half-pixel centres, edges clamped. */
+static int gcpi_upsample_shape(gcp_shape_call *s)
+{
+    int f = gcpi_attr(s->attributes)->number.i;
+    s->out[0] = s->in[0];
+    if (s->in[0].d[1] > INT32_MAX / f || s->in[0].d[2] > INT32_MAX / f) return gcpi_refuse(s, "%s times .factor = %d", GCPI_TEXT(s->in[0]), f);
+    s->out[0].d[1] *= f; s->out[0].d[2] *= f;
+    s->out[0].rank = 4;
+    return gcpi_all_real(s);
+}
+typedef struct gcpi_taps { int i[2]; gcp_real w[2]; } gcpi_taps;
+static gcpi_taps gcpi_taps_of(int o, int factor, int size, int mode)
+{
+    gcpi_taps t;
+    double x = mode == GCP_BILINEAR ? GCPI_MAX(0.0, ((double)o + 0.5) / factor - 0.5) : (double)(o / factor);
+    t.i[0] = (int)x;
+    t.i[1] = GCPI_MIN(t.i[0] + 1, size - 1);
+    t.w[1] = (gcp_real)(x - (double)t.i[0]);
+    t.w[0] = 1 - t.w[1];
+    return t;
+}
+GCPI_LOOP void gcpi_upsample_walk(const gcp_call *c, int image, const gcp_view *small, const gcp_view *large, int backward)
+{
+    const gcpi_attributes *a = gcpi_attr(c->attributes);
+    for (int oy = 0; oy < large->shape.d[1]; oy++)
+        for (int ox = 0; ox < large->shape.d[2]; ox++) {
+            gcpi_taps ty = gcpi_taps_of(oy, a->number.i, small->shape.d[1], a->number.j), tx = gcpi_taps_of(ox, a->number.i, small->shape.d[2], a->number.j);
+            gcp_real *l = gcpi_row_out(large, gcpi_pixel(large->shape, image, oy, ox));
+            if (!backward) memset(l, 0, (size_t)large->shape.d[3] * sizeof *l);
+            for (int t = 0; t < 4; t++) {
+                gcp_real w = ty.w[t >> 1] * tx.w[t & 1];
+                gcp_real *s = gcpi_row_out(small, gcpi_pixel(small->shape, image, ty.i[t >> 1], tx.i[t & 1]));
+                if (w == 0) continue;
+                if (backward) for (int k = 0; k < large->shape.d[3]; k++) s[k] += w * l[k];
+                else          for (int k = 0; k < large->shape.d[3]; k++) l[k] += w * s[k];
+            }
+        }
+}
+static void gcpi_upsample_image(const gcp_call *c, int image) { gcpi_upsample_walk(c, image, &c->in[0], &c->out[0], 0); }
+static void gcpi_upsample_image_back(const gcp_call *c, int image)
+{
+    if (!c->din[0].accumulate) gcpi_zero_image(&c->din[0], image);
+    gcpi_upsample_walk(c, image, &c->din[0], &c->dout[0], 1);
+}
+static void gcpi_upsample_forward(const gcp_call *c) { gcpi_images(c, c->in[0].shape.d[0], gcpi_upsample_image); }
+static void gcpi_upsample_backward(const gcp_call *c) { if (c->din[0].data) gcpi_images(c, c->din[0].shape.d[0], gcpi_upsample_image_back); }
+
+/* Batch-norm. Statistics: in: x, running mean, running variance; out: mean, 1 / sqrt(variance + epsilon). Once a step;
+   commits the running values (PyTorch's rule: unbiased variance). Apply: in: x, mean, scale, gamma, beta. Its backward
+   is that of both ops, so that x is read once: dx = gamma s (dy - mean(dy) - xhat mean(dy xhat)). */
+static int gcpi_batch_stats_shape(gcp_shape_call *s)
+{
+    s->out[0] = s->out[1] = s->in[1];
+    return gcpi_all_real(s);
+}
+GCPI_LOOP void gcpi_sum_x(const gcp_call *c, size_t first, size_t last, double *sums)
+{
+    int width = c->in[0].shape.d[3];
+    for (size_t p = first; p < last; p++) {
+        const gcp_real *x = gcpi_row(&c->in[0], p);
+        for (int i = 0; i < width; i++) sums[i] += (double)x[i];
+        for (int i = 0; i < width; i++) sums[width + i] += (double)x[i] * (double)x[i];
+    }
+}
+static void gcpi_batch_stats_forward(const gcp_call *c)
+{
+    const gcpi_attributes *a = gcpi_attr(c->attributes);
+    gcp_real *running_mean = (gcp_real *)c->in[1].data, *running_var = (gcp_real *)c->in[2].data;
+    gcp_real *mean = (gcp_real *)c->out[0].data, *scale = (gcp_real *)c->out[1].data;
+    int width = c->in[0].shape.d[3];
+    double n = (double)gcpi_pixels(c->in[0].shape), m = a->number.b;
+    const double *sums = c->training ? gcpi_sums(c, c->in[0].shape, 2, gcpi_sum_x) : NULL;
+    for (int i = 0; i < width; i++) {
+        double mu = sums ? sums[i] / n : (double)running_mean[i];
+        double var = sums ? GCPI_MAX(0.0, sums[width + i] / n - mu * mu) : (double)running_var[i];
+        mean[i] = (gcp_real)mu;
+        scale[i] = (gcp_real)(1.0 / sqrt(var + a->number.a));
+        if (!sums || !c->commit) continue;
+        running_mean[i] = (gcp_real)((1 - m) * (double)running_mean[i] + m * mu);
+        running_var[i] = (gcp_real)((1 - m) * (double)running_var[i] + m * var * (n > 1 ? n / (n - 1) : 1));
+    }
+}
+static void gcpi_batch_stats_cost(const gcp_cost_call *c, gcp_cost *cost)
+{
+    cost->workspace = gcpi_sum_workspace(c->in[0], 2);
+}
+
+static int gcpi_batch_norm_shape(gcp_shape_call *s)
+{
+    s->out[0] = s->in[0];
+    for (int i = 1; i < 5; i++)
+        if (gcpi_count(s->in[i]) != (size_t)s->in[0].d[3]) return gcpi_refuse(s, "%zu values for %d channels", gcpi_count(s->in[i]), s->in[0].d[3]);
+    return gcpi_all_real(s);
+}
+typedef struct gcpi_norm_job { const gcp_call *call; const double *sums; size_t pixels, chunk; } gcpi_norm_job;
+
+GCPI_LOOP void gcpi_batch_norm_task(void *arg, int index, int worker)
+{
+    const gcpi_norm_job *job = (const gcpi_norm_job *)arg;
+    const gcp_call *c = job->call;
+    const gcp_real *mean = (const gcp_real *)c->in[1].data, *scale = (const gcp_real *)c->in[2].data;
+    const gcp_real *gamma = (const gcp_real *)c->in[3].data, *beta = (const gcp_real *)c->in[4].data;
+    size_t first = (size_t)index * job->chunk, last = GCPI_MIN(first + job->chunk, job->pixels);
+    int width = c->in[0].shape.d[3];
+    for (size_t p = first; p < last; p++) {
+        const gcp_real *x = gcpi_row(&c->in[0], p);
+        gcp_real *y = gcpi_row_out(&c->out[0], p);
+        for (int i = 0; i < width; i++) y[i] = (x[i] - mean[i]) * (scale[i] * gamma[i]) + beta[i];
+    }
+    (void)worker;
+}
+static void gcpi_norm_rows(const gcp_call *c, gcp_shape shape, const double *sums, void (*task)(void *arg, int index, int worker))
+{
+    gcpi_norm_job job;
+    job.call = c; job.sums = sums; job.pixels = gcpi_pixels(shape);
+    job.chunk = GCPI_MAX((size_t)1, 16384 / (size_t)shape.d[3]);
+    c->target->parallel_for(c->target->context, (int)((job.pixels + job.chunk - 1) / job.chunk), task, &job);
+}
+static void gcpi_batch_norm_forward(const gcp_call *c) { gcpi_norm_rows(c, c->in[0].shape, NULL, gcpi_batch_norm_task); }
+
+GCPI_LOOP void gcpi_sum_norm(const gcp_call *c, size_t first, size_t last, double *sums)     /* dy xhat, dy */
+{
+    const gcp_real *mean = (const gcp_real *)c->in[1].data, *scale = (const gcp_real *)c->in[2].data;
+    int width = c->in[0].shape.d[3];
+    for (size_t p = first; p < last; p++) {
+        const gcp_real *x = gcpi_row(&c->in[0], p), *dy = gcpi_row(&c->dout[0], p);
+        for (int i = 0; i < width; i++) sums[i] += (double)(dy[i] * ((x[i] - mean[i]) * scale[i]));
+        for (int i = 0; i < width; i++) sums[width + i] += (double)dy[i];
+    }
+}
+GCPI_LOOP void gcpi_batch_norm_task_back(void *arg, int index, int worker)
+{
+    const gcpi_norm_job *job = (const gcpi_norm_job *)arg;
+    const gcp_call *c = job->call;
+    const gcp_real *mean = (const gcp_real *)c->in[1].data, *scale = (const gcp_real *)c->in[2].data, *gamma = (const gcp_real *)c->in[3].data;
+    const gcp_view *d = &c->din[0];
+    size_t first = (size_t)index * job->chunk, last = GCPI_MIN(first + job->chunk, job->pixels);
+    int width = d->shape.d[3];
+    double n = (double)job->pixels;
+    for (size_t p = first; p < last; p++) {
+        const gcp_real *x = gcpi_row(&c->in[0], p), *dy = gcpi_row(&c->dout[0], p);
+        gcp_real *dx = gcpi_row_out(d, p);
+        for (int i = 0; i < width; i++) {
+            gcp_real xhat = (x[i] - mean[i]) * scale[i];
+            gcp_real g = gamma[i] * scale[i] * (dy[i] - (gcp_real)(job->sums[width + i] / n) - xhat * (gcp_real)(job->sums[i] / n));
+            dx[i] = d->accumulate ? dx[i] + g : g;
+        }
+    }
+    (void)worker;
+}
+static void gcpi_batch_norm_backward(const gcp_call *c)
+{
+    const double *sums = gcpi_sums(c, c->in[0].shape, 2, gcpi_sum_norm);
+    if (c->din[3].data) gcpi_store_sums(&c->din[3], sums);
+    if (c->din[4].data) gcpi_store_sums(&c->din[4], sums + c->in[0].shape.d[3]);
+    if (c->din[0].data) gcpi_norm_rows(c, c->din[0].shape, sums, gcpi_batch_norm_task_back);
+}
+static void gcpi_norm_cost(const gcp_cost_call *c, gcp_cost *cost)
+{
+    if (c->backward) cost->workspace = gcpi_sum_workspace(c->in[0], 2);
+}
+
+/* Layer-norm over channels. Mean and scale of a pixel are found again in backward. */
+static int gcpi_layer_norm_shape(gcp_shape_call *s)
+{
+    s->out[0] = s->in[0];
+    for (int i = 1; i < 3; i++)
+        if (gcpi_count(s->in[i]) != (size_t)s->in[0].d[3]) return gcpi_refuse(s, "%zu values for %d channels", gcpi_count(s->in[i]), s->in[0].d[3]);
+    return gcpi_all_real(s);
+}
+static void gcpi_pixel_moments(const gcp_real *x, int width, double epsilon, double *mean, double *scale)
+{
+    double sum = 0, square = 0;
+    for (int i = 0; i < width; i++) sum += (double)x[i];
+    *mean = sum / width;
+    for (int i = 0; i < width; i++) square += ((double)x[i] - *mean) * ((double)x[i] - *mean);
+    *scale = 1.0 / sqrt(square / width + epsilon);
+}
+GCPI_LOOP void gcpi_layer_norm_task(void *arg, int index, int worker)
+{
+    const gcpi_norm_job *job = (const gcpi_norm_job *)arg;
+    const gcp_call *c = job->call;
+    const gcp_real *gamma = (const gcp_real *)c->in[1].data, *beta = (const gcp_real *)c->in[2].data;
+    size_t first = (size_t)index * job->chunk, last = GCPI_MIN(first + job->chunk, job->pixels);
+    int width = c->in[0].shape.d[3];
+    for (size_t p = first; p < last; p++) {
+        const gcp_real *x = gcpi_row(&c->in[0], p);
+        gcp_real *y = gcpi_row_out(&c->out[0], p);
+        double mean, scale;
+        gcpi_pixel_moments(x, width, gcpi_attr(c->attributes)->number.a, &mean, &scale);
+        for (int i = 0; i < width; i++) y[i] = (gcp_real)(((double)x[i] - mean) * scale) * gamma[i] + beta[i];
+    }
+    (void)worker;
+}
+static void gcpi_layer_norm_forward(const gcp_call *c) { gcpi_norm_rows(c, c->in[0].shape, NULL, gcpi_layer_norm_task); }
+
+GCPI_LOOP void gcpi_sum_layer_norm(const gcp_call *c, size_t first, size_t last, double *sums)
+{
+    int width = c->in[0].shape.d[3];
+    for (size_t p = first; p < last; p++) {
+        const gcp_real *x = gcpi_row(&c->in[0], p), *dy = gcpi_row(&c->dout[0], p);
+        double mean, scale;
+        gcpi_pixel_moments(x, width, gcpi_attr(c->attributes)->number.a, &mean, &scale);
+        for (int i = 0; i < width; i++) {
+            sums[i] += (double)dy[i] * (((double)x[i] - mean) * scale);
+            sums[width + i] += (double)dy[i];
+        }
+    }
+}
+GCPI_LOOP void gcpi_layer_norm_task_back(void *arg, int index, int worker)
+{
+    const gcpi_norm_job *job = (const gcpi_norm_job *)arg;
+    const gcp_call *c = job->call;
+    const gcp_real *gamma = (const gcp_real *)c->in[1].data;
+    const gcp_view *d = &c->din[0];
+    size_t first = (size_t)index * job->chunk, last = GCPI_MIN(first + job->chunk, job->pixels);
+    int width = d->shape.d[3];
+    for (size_t p = first; p < last; p++) {
+        const gcp_real *x = gcpi_row(&c->in[0], p), *dy = gcpi_row(&c->dout[0], p);
+        gcp_real *dx = gcpi_row_out(d, p);
+        double mean, scale, a = 0, b = 0;
+        gcpi_pixel_moments(x, width, gcpi_attr(c->attributes)->number.a, &mean, &scale);
+        for (int i = 0; i < width; i++) {
+            double g = (double)dy[i] * (double)gamma[i];
+            a += g;
+            b += g * ((double)x[i] - mean) * scale;
+        }
+        for (int i = 0; i < width; i++) {
+            double xhat = ((double)x[i] - mean) * scale;
+            gcp_real g = (gcp_real)(scale * ((double)dy[i] * (double)gamma[i] - a / width - xhat * b / width));
+            dx[i] = d->accumulate ? dx[i] + g : g;
+        }
+    }
+    (void)worker;
+}
+static void gcpi_layer_norm_backward(const gcp_call *c)
+{
+    if (c->din[1].data || c->din[2].data) {
+        const double *sums = gcpi_sums(c, c->in[0].shape, 2, gcpi_sum_layer_norm);
+        if (c->din[1].data) gcpi_store_sums(&c->din[1], sums);
+        if (c->din[2].data) gcpi_store_sums(&c->din[2], sums + c->in[0].shape.d[3]);
+    }
+    if (c->din[0].data) gcpi_norm_rows(c, c->din[0].shape, NULL, gcpi_layer_norm_task_back);
+}
+
+/* Random numbers: Philox 4x32-10 (Salmon et al. 2011). What is drawn depends on the key and counter alone. */
+typedef struct gcpi_random { uint32_t x[4]; } gcpi_random;
+static gcpi_random gcpi_philox(uint32_t c0, uint32_t c1, uint32_t c2, uint32_t c3, uint64_t key)
+{
+    uint32_t k0 = (uint32_t)key, k1 = (uint32_t)(key >> 32);
+    gcpi_random r;
+    for (int round = 0; round < 10; round++) {
+        uint64_t a = (uint64_t)0xD2511F53u * c0, b = (uint64_t)0xCD9E8D57u * c2;
+        c0 = (uint32_t)(b >> 32) ^ c1 ^ k0; c1 = (uint32_t)b;
+        c2 = (uint32_t)(a >> 32) ^ c3 ^ k1; c3 = (uint32_t)a;
+        k0 += 0x9E3779B9u; k1 += 0xBB67AE85u;
+    }
+    r.x[0] = c0; r.x[1] = c1; r.x[2] = c2; r.x[3] = c3;
+    return r;
+}
+
+/* dropout: y = x / (1 - rate) or 0. The draw is keyed by seed, step, op, global sample and element. */
+GCPI_LOOP void gcpi_dropout_walk(const gcp_call *c, const gcp_view *to, const gcp_view *from, int image, int accumulate)
+{
+    double rate = gcpi_attr(c->attributes)->number.a;
+    uint32_t limit = (uint32_t)(rate * 4294967296.0);
+    gcp_real gain = (gcp_real)(1.0 / (1.0 - rate));
+    uint64_t sample = c->numbers->first_sample + (uint64_t)image, key = c->numbers->seed + 0x9E3779B97F4A7C15u * c->ordinal;
+    size_t per = (size_t)to->shape.d[1] * (size_t)to->shape.d[2], width = (size_t)to->shape.d[3], element = 0;
+    gcpi_random r;
+    for (size_t p = 0; p < per; p++) {
+        const gcp_real *x = gcpi_row(from, (size_t)image * per + p);
+        gcp_real *y = gcpi_row_out(to, (size_t)image * per + p);
+        for (size_t i = 0; i < width; i++, element++) {
+            if (i == 0 || (element & 3) == 0)
+                r = gcpi_philox((uint32_t)(element >> 2), (uint32_t)sample, (uint32_t)c->numbers->step, (uint32_t)((element >> 34) ^ (sample >> 32)), key);
+            gcp_real v = r.x[element & 3] >= limit ? x[i] * gain : 0;
+            y[i] = accumulate ? y[i] + v : v;
+        }
+    }
+}
+static void gcpi_dropout_image(const gcp_call *c, int image) { gcpi_dropout_walk(c, &c->out[0], &c->in[0], image, 0); }
+static void gcpi_dropout_image_back(const gcp_call *c, int image) { gcpi_dropout_walk(c, &c->din[0], &c->dout[0], image, c->din[0].accumulate); }
+static void gcpi_dropout_forward(const gcp_call *c)
+{
+    if (c->training) gcpi_images(c, c->in[0].shape.d[0], gcpi_dropout_image);
+    else gcpi_view_copy(c, &c->out[0], &c->in[0], 0);
+}
+static void gcpi_dropout_backward(const gcp_call *c) { if (c->din[0].data) gcpi_images(c, c->din[0].shape.d[0], gcpi_dropout_image_back); }
+
+/* Views: concat, slice, reshape. Where the layout made output and input the same bytes there is nothing to do. */
+static gcp_view gcpi_channels(const gcp_view *v, int first, int count)
+{
+    gcp_view part = *v;
+    part.data = (gcp_real *)v->data + first;
+    part.shape.d[3] = count;
+    return part;
+}
+static int gcpi_concat_shape(gcp_shape_call *s)
+{
+    long long channels = 0;
+    for (int i = 0; i < s->inputs; i++) {
+        gcp_shape want = s->in[0];
+        want.d[3] = s->in[i].d[3];
+        if (!gcpi_same_shape(want, s->in[i])) return gcpi_refuse(s, "%s beside %s", GCPI_TEXT(s->in[0]), GCPI_TEXT(s->in[i]));
+        channels += s->in[i].d[3];
+    }
+    if (channels > INT32_MAX) return gcpi_refuse(s, "%lld channels", channels);
+    s->out[0] = s->in[0];
+    s->out[0].d[3] = (int)channels;
+    return gcpi_all_real(s);
+}
+static void gcpi_concat_forward(const gcp_call *c)
+{
+    for (int i = 0, at = 0; i < c->inputs; at += c->in[i++].shape.d[3]) {
+        gcp_view part = gcpi_channels(&c->out[0], at, c->in[i].shape.d[3]);
+        gcpi_view_copy(c, &part, &c->in[i], 0);
+    }
+}
+static void gcpi_concat_backward(const gcp_call *c)
+{
+    for (int i = 0, at = 0; i < c->inputs; at += c->in[i++].shape.d[3]) {
+        gcp_view part = gcpi_channels(&c->dout[0], at, c->in[i].shape.d[3]);
+        if (c->din[i].data) gcpi_view_copy(c, &c->din[i], &part, c->din[i].accumulate);
+    }
+}
+
+static int gcpi_slice_shape(gcp_shape_call *s)
+{
+    int first = gcpi_attr(s->attributes)->number.i, count = gcpi_attr(s->attributes)->number.j;
+    if (first < 0 || count < 1 || first > s->in[0].d[3] - count)
+        return gcpi_refuse(s, "channels [%d, %d + %d) of %s", first, first, count, GCPI_TEXT(s->in[0]));
+    s->out[0] = s->in[0];
+    s->out[0].d[3] = count;
+    return gcpi_all_real(s);
+}
+static void gcpi_slice_forward(const gcp_call *c)
+{
+    gcp_view part = gcpi_channels(&c->in[0], gcpi_attr(c->attributes)->number.i, c->out[0].shape.d[3]);
+    gcpi_view_copy(c, &c->out[0], &part, 0);
+}
+static void gcpi_slice_backward(const gcp_call *c)
+{
+    if (!c->din[0].data) return;
+    gcp_view part = gcpi_channels(&c->din[0], gcpi_attr(c->attributes)->number.i, c->dout[0].shape.d[3]);
+    if (!c->din[0].accumulate)
+        for (int n = 0; n < c->din[0].shape.d[0]; n++) gcpi_zero_image(&c->din[0], n);
+    gcpi_view_copy(c, &part, &c->dout[0], c->din[0].accumulate);
+}
+
+static int gcpi_reshape_shape(gcp_shape_call *s)
+{
+    s->out[0] = gcpi_attr(s->attributes)->shape;
+    s->out_dtype[0] = s->in_dtype[0];
+    if (gcpi_count(s->out[0]) != gcpi_count(s->in[0])) return gcpi_refuse(s, "%s into %s", GCPI_TEXT(s->in[0]), GCPI_TEXT(s->out[0]));
+    return gcpi_all_real(s);
+}
+GCPI_LOOP void gcpi_reshape_copy(const gcp_view *to, const gcp_view *from, int accumulate)    /* row lengths differ */
+{
+    size_t n = gcpi_count(to->shape), tw = (size_t)to->shape.d[3], fw = (size_t)from->shape.d[3];
+    if (to->data == from->data && !accumulate) return;
+    for (size_t i = 0; i < n;) {
+        size_t run = GCPI_MIN(tw - i % tw, fw - i % fw);
+        gcp_real *t = gcpi_row_out(to, i / tw) + i % tw;
+        const gcp_real *f = gcpi_row(from, i / fw) + i % fw;
+        for (size_t k = 0; k < run; k++) t[k] = accumulate ? t[k] + f[k] : f[k];
+        i += run;
+    }
+}
+static void gcpi_reshape_forward(const gcp_call *c) { gcpi_reshape_copy(&c->out[0], &c->in[0], 0); }
+static void gcpi_reshape_backward(const gcp_call *c) { if (c->din[0].data) gcpi_reshape_copy(&c->din[0], &c->dout[0], c->din[0].accumulate); }
+
+/* Embedding. Rows are added in the order of the ids. */
+static int gcpi_embedding_shape(gcp_shape_call *s)
+{
+    const int *d = s->in[0].d;
+    if (s->in_dtype[0] != GCP_DTYPE_I32) return gcpi_refuse(s, "ids must be gcp_labels");
+    if (d[1] != 1) return gcpi_refuse(s, "ids of %s: at most two sizes", GCPI_TEXT(s->in[0]));
+    s->out[0].rank = s->in[0].rank + 1;
+    s->out[0].d[0] = s->in[0].rank == 1 ? d[3] : d[0];
+    s->out[0].d[1] = 1;
+    s->out[0].d[2] = s->in[0].rank == 1 ? 1 : d[3];
+    s->out[0].d[3] = s->in[1].d[3];
+    return 1;
+}
+static size_t gcpi_entry(const gcp_call *c, size_t i)
+{
+    int32_t id = ((const int32_t *)c->in[0].data)[i];
+    return id < 0 || (size_t)id >= gcpi_pixels(c->in[1].shape) ? 0 : (size_t)id;
+}
+static void gcpi_embedding_forward(const gcp_call *c)
+{
+    size_t n = gcpi_count(c->in[0].shape), width = (size_t)c->in[1].shape.d[3] * sizeof(gcp_real);
+    for (size_t i = 0; i < n; i++) memcpy(gcpi_row_out(&c->out[0], i), gcpi_row(&c->in[1], gcpi_entry(c, i)), width);
+}
+static void gcpi_embedding_backward(const gcp_call *c)
+{
+    size_t n = gcpi_count(c->in[0].shape);
+    const gcp_view *d = &c->din[1];
+    if (!d->data) return;
+    if (!d->accumulate) memset(d->data, 0, gcpi_count(d->shape) * sizeof(gcp_real));
+    for (size_t i = 0; i < n; i++) {
+        gcp_real *to = gcpi_row_out(d, gcpi_entry(c, i));
+        const gcp_real *dy = gcpi_row(&c->dout[0], i);
+        for (int k = 0; k < d->shape.d[3]; k++) to[k] += dy[k];
+    }
+}
+
+/* Losses: a value a block of pixels, blocks fixed by the shape, added in order, in double. */
+typedef struct gcpi_loss_job { const gcp_call *call; double (*value)(const gcp_call *call, size_t pixel); size_t pixels, blocks; } gcpi_loss_job;
+static void gcpi_loss_task(void *arg, int index, int worker)
+{
+    const gcpi_loss_job *job = (const gcpi_loss_job *)arg;
+    size_t first = job->pixels * (size_t)index / job->blocks, last = job->pixels * (size_t)(index + 1) / job->blocks;
+    double sum = 0;
+    for (size_t p = first; p < last; p++) sum += job->value(job->call, p);
+    ((double *)job->call->workspace)[index] = sum;
+    (void)worker;
+}
+static size_t gcpi_loss_blocks(gcp_shape s) { return GCPI_MIN((size_t)64, (gcpi_pixels(s) + 15) / 16); }
+static void gcpi_loss(const gcp_call *c, double (*value)(const gcp_call *call, size_t pixel), double count)
+{
+    gcpi_loss_job job;
+    double sum = 0;
+    job.call = c; job.value = value; job.pixels = gcpi_pixels(c->in[0].shape);
+    job.blocks = gcpi_loss_blocks(c->in[0].shape);
+    c->target->parallel_for(c->target->context, (int)job.blocks, gcpi_loss_task, &job);
+    for (size_t b = 0; b < job.blocks; b++) sum += ((double *)c->workspace)[b];
+    *(gcp_real *)c->out[0].data = (gcp_real)(sum / count);
+}
+static void gcpi_loss_cost(const gcp_cost_call *c, gcp_cost *cost)
+{
+    if (!c->backward) cost->workspace = gcpi_loss_blocks(c->in[0]) * sizeof(double);
+}
+
+static int gcpi_cross_entropy_shape(gcp_shape_call *s)
+{
+    s->out[0] = gcpi_scalar();
+    if (s->in_dtype[0] != GCP_DTYPE_REAL || s->in_dtype[1] != GCP_DTYPE_I32) return gcpi_refuse(s, "needs real logits and gcp_labels");
+    if (gcpi_count(s->in[1]) != gcpi_pixels(s->in[0]))
+        return gcpi_refuse(s, "%zu labels for the %zu rows of %s", gcpi_count(s->in[1]), gcpi_pixels(s->in[0]), GCPI_TEXT(s->in[0]));
+    return 1;
+}
+static int gcpi_label(const gcp_call *c, size_t pixel)                       /* -1: does not count */
+{
+    int32_t label = ((const int32_t *)c->in[1].data)[pixel];
+    return label >= 0 && label < c->in[0].shape.d[3] ? label : -1;
+}
+static double gcpi_labels_counted(const gcp_call *c)
+{
+    size_t n = gcpi_pixels(c->in[0].shape), counted = 0;
+    for (size_t p = 0; p < n; p++) counted += gcpi_label(c, p) >= 0;
+    return counted ? (double)counted : 1;
+}
+static void gcpi_softmax_sums(const gcp_real *x, int width, double *top, double *sum)
+{
+    *top = (double)x[0];
+    for (int i = 1; i < width; i++) *top = GCPI_MAX(*top, (double)x[i]);
+    *sum = 0;
+    for (int i = 0; i < width; i++) *sum += exp((double)x[i] - *top);
+}
+static double gcpi_cross_entropy_value(const gcp_call *c, size_t pixel)
+{
+    const gcp_real *x = gcpi_row(&c->in[0], pixel);
+    int label = gcpi_label(c, pixel);
+    double top, sum;
+    if (label < 0) return 0;
+    gcpi_softmax_sums(x, c->in[0].shape.d[3], &top, &sum);
+    return log(sum) + top - (double)x[label];
+}
+static void gcpi_cross_entropy_forward(const gcp_call *c) { gcpi_loss(c, gcpi_cross_entropy_value, gcpi_labels_counted(c)); }
+static void gcpi_cross_entropy_backward(const gcp_call *c)
+{
+    const gcp_view *d = &c->din[0];
+    int width = c->in[0].shape.d[3];
+    double share;
+    if (!d->data) return;
+    share = (double)*(const gcp_real *)c->dout[0].data / gcpi_labels_counted(c);
+    for (size_t p = 0; p < gcpi_pixels(d->shape); p++) {
+        const gcp_real *x = gcpi_row(&c->in[0], p);
+        gcp_real *dx = gcpi_row_out(d, p);
+        int label = gcpi_label(c, p);
+        double top, sum;
+        gcpi_softmax_sums(x, width, &top, &sum);
+        for (int i = 0; i < width; i++) {
+            gcp_real g = label < 0 ? 0 : (gcp_real)((exp((double)x[i] - top) / sum - (i == label)) * share);
+            dx[i] = d->accumulate ? dx[i] + g : g;
+        }
+    }
+}
+
+static int gcpi_mse_shape(gcp_shape_call *s)
+{
+    if (!gcpi_pair_shape(s)) return 0;
+    s->out[0] = gcpi_scalar();
+    return 1;
+}
+static double gcpi_mse_value(const gcp_call *c, size_t pixel)
+{
+    const gcp_real *a = gcpi_row(&c->in[0], pixel), *b = gcpi_row(&c->in[1], pixel);
+    double sum = 0;
+    for (int i = 0; i < c->in[0].shape.d[3]; i++) sum += ((double)a[i] - (double)b[i]) * ((double)a[i] - (double)b[i]);
+    return sum;
+}
+static void gcpi_mse_forward(const gcp_call *c) { gcpi_loss(c, gcpi_mse_value, (double)gcpi_count(c->in[0].shape)); }
+static void gcpi_mse_backward(const gcp_call *c)
+{
+    gcp_real share = (gcp_real)(2.0 * (double)*(const gcp_real *)c->dout[0].data / (double)gcpi_count(c->in[0].shape));
+    for (int k = 0; k < 2; k++)
+        for (size_t p = 0; c->din[k].data && p < gcpi_pixels(c->in[0].shape); p++) {
+            const gcp_real *a = gcpi_row(&c->in[k], p), *b = gcpi_row(&c->in[1 - k], p);
+            gcp_real *d = gcpi_row_out(&c->din[k], p);
+            for (int i = 0; i < c->in[0].shape.d[3]; i++) d[i] = (c->din[k].accumulate ? d[i] : 0) + (a[i] - b[i]) * share;
+        }
+}
+
+static int gcpi_mean_shape(gcp_shape_call *s)
+{
+    s->out[0] = gcpi_scalar();
+    return gcpi_all_real(s);
+}
+static double gcpi_mean_value(const gcp_call *c, size_t pixel)
+{
+    const gcp_real *x = gcpi_row(&c->in[0], pixel);
+    double sum = 0;
+    for (int i = 0; i < c->in[0].shape.d[3]; i++) sum += (double)x[i];
+    return sum;
+}
+static void gcpi_mean_forward(const gcp_call *c) { gcpi_loss(c, gcpi_mean_value, (double)gcpi_count(c->in[0].shape)); }
+static void gcpi_mean_backward(const gcp_call *c)
+{
+    const gcp_view *d = &c->din[0];
+    if (!d->data) return;
+    gcp_real share = (gcp_real)((double)*(const gcp_real *)c->dout[0].data / (double)gcpi_count(d->shape));
+    for (size_t p = 0; p < gcpi_pixels(d->shape); p++) {
+        gcp_real *dx = gcpi_row_out(d, p);
+        for (int i = 0; i < d->shape.d[3]; i++) dx[i] = (d->accumulate ? dx[i] : 0) + share;
+    }
+}
+
+/* The table, in the order of GCP_OPS. Reads: bits of inputs, bits of outputs. */
+#define GCPI_E (GCP_IN_PLACE | GCP_GRAD_IN_PLACE)
+static const gcp_op gcpi_rows[GCP_OP_COUNT] = {
+/*    name               shape                        forward                       backward                       cost                         in  out flags  outputs */
+    { "conv2d",           gcpi_conv2d_shape,           gcpi_conv2d_forward,          gcpi_conv2d_backward,          gcpi_conv2d_cost,            3,  0, GCP_COSTLY | GCP_CROSS, 1 },
+    { "conv_transpose2d", gcpi_conv_transpose2d_shape, gcpi_conv_transpose2d_forward, gcpi_conv_transpose2d_backward, gcpi_conv_transpose2d_cost, 3,  0, GCP_COSTLY | GCP_CROSS, 1 },
+    { "upsample",         gcpi_upsample_shape,         gcpi_upsample_forward,        gcpi_upsample_backward,        NULL,                        0,  0, 0, 1 },
+    { "linear",           gcpi_linear_shape,           gcpi_linear_forward,          gcpi_linear_backward,          gcpi_linear_cost,            3,  0, GCP_COSTLY | GCP_CROSS, 1 },
+    { "matmul",           gcpi_matmul_shape,           gcpi_matmul_forward,          gcpi_matmul_backward,          gcpi_matmul_cost,            3,  0, GCP_COSTLY | GCP_CROSS, 1 },
+    { "add",              gcpi_pair_shape,             gcpi_add_forward,             gcpi_add_backward,             NULL,                        0,  0, GCP_IN_PLACE | GCP_GRAD_VIEW, 1 },
+    { "mul",              gcpi_pair_shape,             gcpi_mul_forward,             gcpi_mul_backward,             NULL,                        3,  0, GCPI_E | GCP_CROSS, 1 },
+    { "bias",             gcpi_bias_shape,             gcpi_bias_forward,            gcpi_bias_backward,            gcpi_bias_cost,              0,  0, GCPI_E, 1 },
+    { "scale",            gcpi_shape_same,             gcpi_scale_forward,           gcpi_scale_backward,           NULL,                        0,  0, GCPI_E, 1 },
+    { "relu",             gcpi_rectify_shape,          gcpi_rectify_forward,         gcpi_rectify_backward,         NULL,                        0,  1, GCPI_E | GCP_SIGN_OR_MASK, 2 },
+    { "leaky_relu",       gcpi_rectify_shape,          gcpi_rectify_forward,         gcpi_rectify_backward,         NULL,                        0,  1, GCPI_E | GCP_SIGN_OR_MASK, 2 },
+    { "tanh",             gcpi_shape_same,             gcpi_tanh_forward,            gcpi_tanh_backward,            NULL,                        0,  1, GCPI_E, 1 },
+    { "sigmoid",          gcpi_shape_same,             gcpi_sigmoid_forward,         gcpi_sigmoid_backward,         NULL,                        0,  1, GCPI_E, 1 },
+    { "gelu",             gcpi_shape_same,             gcpi_gelu_forward,            gcpi_gelu_backward,            NULL,                        1,  0, GCPI_E, 1 },
+    { "max_pool",         gcpi_max_pool_shape,         gcpi_max_pool_forward,        gcpi_max_pool_backward,        NULL,                        0,  2, 0, 2 },
+    { "avg_pool",         gcpi_pool_shape,             gcpi_avg_pool_forward,        gcpi_avg_pool_backward,        NULL,                        0,  0, 0, 1 },
+    { "global_avg_pool",  gcpi_global_avg_pool_shape,  gcpi_global_avg_pool_forward, gcpi_global_avg_pool_backward, NULL,                        0,  0, 0, 1 },
+    { "batch_stats",      gcpi_batch_stats_shape,      gcpi_batch_stats_forward,     NULL,                          gcpi_batch_stats_cost,       0,  0, GCP_ONCE | GCP_NO_GRADIENT, 2 },
+    { "batch_norm",       gcpi_batch_norm_shape,       gcpi_batch_norm_forward,      gcpi_batch_norm_backward,      gcpi_norm_cost,              15, 0, GCPI_E, 1 },
+    { "layer_norm",       gcpi_layer_norm_shape,       gcpi_layer_norm_forward,      gcpi_layer_norm_backward,      gcpi_norm_cost,              3,  0, GCPI_E, 1 },
+    { "dropout",          gcpi_shape_same,             gcpi_dropout_forward,         gcpi_dropout_backward,         NULL,                        0,  0, GCPI_E, 1 },
+    { "concat",           gcpi_concat_shape,           gcpi_concat_forward,          gcpi_concat_backward,          NULL,                        0,  0, GCP_VIEW | GCP_GRAD_VIEW, 1 },
+    { "slice",            gcpi_slice_shape,            gcpi_slice_forward,           gcpi_slice_backward,           NULL,                        0,  0, GCP_VIEW, 1 },
+    { "reshape",          gcpi_reshape_shape,          gcpi_reshape_forward,         gcpi_reshape_backward,         NULL,                        0,  0, GCP_VIEW | GCP_GRAD_VIEW, 1 },
+    { "embedding",        gcpi_embedding_shape,        gcpi_embedding_forward,       gcpi_embedding_backward,       NULL,                        1,  0, 0, 1 },
+    { "cross_entropy",    gcpi_cross_entropy_shape,    gcpi_cross_entropy_forward,   gcpi_cross_entropy_backward,   gcpi_loss_cost,              3,  0, GCP_LOSS, 1 },
+    { "mse",              gcpi_mse_shape,              gcpi_mse_forward,             gcpi_mse_backward,             gcpi_loss_cost,              3,  0, GCP_LOSS, 1 },
+    { "mean",             gcpi_mean_shape,             gcpi_mean_forward,            gcpi_mean_backward,            gcpi_loss_cost,              0,  0, GCP_LOSS, 1 },
+    { "custom",           NULL,                        NULL,                         NULL,                          NULL,                        0,  0, 0, 1 }
+};
+
+/* The functions that record them. A layer: a name, its weights under that name, the op. */
+static int gcpi_enter(gcp_tensor x, gcp_at at, const char *what)
+{
+    if (x.tape && x.tape->full_ops) x.tape->full_ops++;
+    if (!x.tape || x.tape->code) return 0;
+    return gcpi_usable(x.tape, x, at, what);
+}
+
+static int gcpi_op_name(gcp_tape *t, const char *label, const char *named, gcp_at at)
+{
+    return gcpi_name_new(t, t->segments[t->open].name, label, named, at);
+}
+
+static gcp_tensor gcpi_record(gcp_tape *t, int kind, int name, const gcp_tensor *inputs, int count, const gcpi_attributes *a, gcp_at at)
+{
+    int op = name ? gcpi_op_new(t, &gcpi_rows[kind], kind, name, inputs, count, a, NULL, at) : -1;
+    return op < 0 ? gcpi_nil(t) : gcpi_handle(t, t->ops[op].out);
+}
+
+/* An op on one or two tensors without weights. */
+static gcp_tensor gcpi_simple(int kind, const gcp_tensor *inputs, int count, const gcpi_attributes *a, const char *named, gcp_at at)
+{
+    const char *label = gcpi_rows[kind].name;
+    gcp_tape *t = inputs[0].tape;
+    if (!gcpi_enter(inputs[0], at, label)) return gcpi_nil(t);
+    return gcpi_record(t, kind, gcpi_op_name(t, label, named, at), inputs, count, a, at);
+}
+
+static gcp_tensor gcpi_unary(int kind, gcp_tensor x, double number, gcp_at at, const char *named)
+{
+    gcpi_attributes a;
+    memset(&a, 0, sizeof a);
+    a.number.a = number;
+    return gcpi_simple(kind, &x, 1, &a, named, at);
+}
+
+static gcp_tensor gcpi_binary(int kind, gcp_tensor a, gcp_tensor b, gcp_op_opts o)
+{
+    gcp_tensor in[2];
+    in[0] = a; in[1] = b;
+    return gcpi_simple(kind, in, 2, NULL, o.name, o.at);
+}
+
+GCPI_DEF gcp_tensor gcp_relu_at(gcp_tensor x, gcp_op_opts o) { return gcpi_unary(GCP_OP_RELU, x, 0, o.at, o.name); }
+GCPI_DEF gcp_tensor gcp_tanh_at(gcp_tensor x, gcp_op_opts o) { return gcpi_unary(GCP_OP_TANH, x, 0, o.at, o.name); }
+GCPI_DEF gcp_tensor gcp_sigmoid_at(gcp_tensor x, gcp_op_opts o) { return gcpi_unary(GCP_OP_SIGMOID, x, 0, o.at, o.name); }
+GCPI_DEF gcp_tensor gcp_gelu_at(gcp_tensor x, gcp_op_opts o) { return gcpi_unary(GCP_OP_GELU, x, 0, o.at, o.name); }
+GCPI_DEF gcp_tensor gcp_mean_at(gcp_tensor x, gcp_op_opts o) { return gcpi_unary(GCP_OP_MEAN, x, 0, o.at, o.name); }
+GCPI_DEF gcp_tensor gcp_scale_at(gcp_tensor x, gcp_scale_opts o) { return gcpi_unary(GCP_OP_SCALE, x, o.by, o.at, o.name); }
+GCPI_DEF gcp_tensor gcp_global_avg_pool_at(gcp_tensor x, gcp_op_opts o) { return gcpi_unary(GCP_OP_GLOBAL_AVG_POOL, x, 0, o.at, o.name); }
+GCPI_DEF gcp_tensor gcp_matmul_at(gcp_tensor a, gcp_tensor b, gcp_op_opts o) { return gcpi_binary(GCP_OP_MATMUL, a, b, o); }
+GCPI_DEF gcp_tensor gcp_add_at(gcp_tensor a, gcp_tensor b, gcp_op_opts o) { return gcpi_binary(GCP_OP_ADD, a, b, o); }
+GCPI_DEF gcp_tensor gcp_mul_at(gcp_tensor a, gcp_tensor b, gcp_op_opts o) { return gcpi_binary(GCP_OP_MUL, a, b, o); }
+GCPI_DEF gcp_tensor gcp_bias_at(gcp_tensor x, gcp_tensor b, gcp_op_opts o) { return gcpi_binary(GCP_OP_BIAS, x, b, o); }
+GCPI_DEF gcp_tensor gcp_mse_at(gcp_tensor a, gcp_tensor b, gcp_op_opts o) { return gcpi_binary(GCP_OP_MSE, a, b, o); }
+GCPI_DEF gcp_tensor gcp_cross_entropy_at(gcp_tensor x, gcp_tensor labels, gcp_op_opts o) { return gcpi_binary(GCP_OP_CROSS_ENTROPY, x, labels, o); }
+
+static gcp_tensor gcpi_bad_option(gcp_tensor x, gcp_at at, const char *what, const char *option, double value, const char *allowed)
+{
+    if (gcpi_enter(x, at, what)) gcpi_fail(x.tape, GCP_E_ARGUMENT, at, what, "%s = %g; %s", option, value, allowed);
+    return gcpi_nil(x.tape);
+}
+
+GCPI_DEF gcp_tensor gcp_leaky_relu_at(gcp_tensor x, gcp_leaky_relu_opts o)
+{
+    double slope = o.slope == 0 ? 0.01 : o.slope;
+    if (!(slope > 0)) return gcpi_bad_option(x, o.at, "leaky_relu", ".slope", slope, "more than 0");   /* backward goes by the sign of y */
+    return gcpi_unary(GCP_OP_LEAKY_RELU, x, slope, o.at, o.name);
+}
+
+GCPI_DEF gcp_tensor gcp_dropout_at(gcp_tensor x, gcp_dropout_opts o)
+{
+    if (!(o.rate >= 0 && o.rate < 1)) return gcpi_bad_option(x, o.at, "dropout", ".rate", o.rate, "at least 0 and less than 1");
+    return gcpi_unary(GCP_OP_DROPOUT, x, o.rate, o.at, o.name);
+}
+
+GCPI_DEF gcp_tensor gcp_upsample_at(gcp_tensor x, gcp_upsample_opts o)
+{
+    gcpi_attributes a;
+    memset(&a, 0, sizeof a);
+    a.number.i = o.factor ? o.factor : 2;
+    a.number.j = (int)o.mode;
+    if (a.number.i < 1) return gcpi_bad_option(x, o.at, "upsample", ".factor", o.factor, "at least 1");
+    return gcpi_simple(GCP_OP_UPSAMPLE, &x, 1, &a, o.name, o.at);
+}
+
+GCPI_DEF gcp_tensor gcp_slice_at(gcp_tensor x, gcp_slice_opts o)
+{
+    gcpi_attributes a;
+    memset(&a, 0, sizeof a);
+    a.number.i = o.first;
+    a.number.j = o.count;
+    return gcpi_simple(GCP_OP_SLICE, &x, 1, &a, o.name, o.at);
+}
+
+GCPI_DEF gcp_tensor gcp_concat_at(const gcp_tensor *inputs, int count, gcp_op_opts o)
+{
+    gcp_tape *t = inputs && count > 0 ? inputs[0].tape : NULL;
+    return t ? gcpi_simple(GCP_OP_CONCAT, inputs, count, NULL, o.name, o.at) : gcpi_nil(NULL);
+}
+
+static gcp_tensor gcpi_reshape(gcp_tensor x, gcp_shape raw, const char *named, gcp_at at)
+{
+    gcpi_attributes a;
+    memset(&a, 0, sizeof a);
+    if (!gcpi_shape_normal(raw, &a.shape)) return gcpi_bad_option(x, at, "reshape", "a size", raw.rank ? raw.d[0] : 0, "1 to 4 sizes, each at least 1");
+    return gcpi_simple(GCP_OP_RESHAPE, &x, 1, &a, named, at);
+}
+GCPI_DEF gcp_tensor gcp_reshape_at(gcp_tensor x, gcp_shape shape, gcp_at at) { return gcpi_reshape(x, shape, NULL, at); }
+GCPI_DEF gcp_tensor gcp_flatten_at(gcp_tensor x, gcp_op_opts o)
+{
+    const gcpi_tensor *e = gcpi_get(x);
+    size_t per = e ? gcpi_count(e->shape) / (size_t)e->shape.d[0] : 1;
+    gcp_shape s;
+    memset(&s, 0, sizeof s);
+    s.rank = 2;
+    s.d[0] = e ? e->shape.d[0] : 1;
+    s.d[1] = per <= INT32_MAX ? (int)per : 0;
+    return gcpi_reshape(x, s, o.name, o.at);
+}
+
+/* Windows: .k sets both sides, .stride both strides, .pad all four paddings; the single fields come first. */
+static int gcpi_pick(int single, int both, int otherwise) { return single ? single : both ? both : otherwise; }
+
+static int gcpi_window_bad(const gcpi_conv_attr *a, int same)
+{
+    int lowest = GCPI_MIN(GCPI_MIN(a->pt, a->pb), GCPI_MIN(a->pl, a->pr)), highest = GCPI_MAX(GCPI_MAX(a->pt, a->pb), GCPI_MAX(a->pl, a->pr));
+    return a->kh < 1 || a->kw < 1 || a->sh < 1 || a->sw < 1 || a->dh < 1 || a->dw < 1 || a->groups < 1 || lowest < 0
+        || highest > (1 << 24) || (same && highest) || a->kh > (1 << 24) || a->kw > (1 << 24) || a->sh > (1 << 24) || a->sw > (1 << 24)
+        || a->dh > (1 << 24) || a->dw > (1 << 24);
+}
+
+static gcpi_attributes gcpi_conv_options(const gcp_conv2d_opts *o)
+{
+    gcpi_attributes a;
+    memset(&a, 0, sizeof a);
+    gcpi_conv_attr *c = &a.conv;
+    c->kh = gcpi_pick(o->kh, o->k, 0); c->kw = gcpi_pick(o->kw, o->k, 0);
+    c->sh = gcpi_pick(o->stride_h, o->stride, 1); c->sw = gcpi_pick(o->stride_w, o->stride, 1);
+    c->pt = gcpi_pick(o->pad_top, o->pad, 0); c->pb = gcpi_pick(o->pad_bottom, o->pad, 0);
+    c->pl = gcpi_pick(o->pad_left, o->pad, 0); c->pr = gcpi_pick(o->pad_right, o->pad, 0);
+    c->dh = gcpi_pick(o->dilation_h, o->dilation, 1); c->dw = gcpi_pick(o->dilation_w, o->dilation, 1);
+    c->groups = gcpi_pick(o->groups, 0, 1);
+    c->same = o->padding == GCP_SAME;
+    return a;
+}
+
+static gcp_tensor gcpi_pool(int kind, gcp_tensor x, gcp_pool_opts o)
+{
+    gcpi_attributes a;
+    memset(&a, 0, sizeof a);
+    gcpi_conv_attr *c = &a.conv;
+    c->kh = gcpi_pick(o.kh, o.k, 0); c->kw = gcpi_pick(o.kw, o.k, 0);
+    c->sh = gcpi_pick(o.stride_h, o.stride, c->kh); c->sw = gcpi_pick(o.stride_w, o.stride, c->kw);
+    c->pt = gcpi_pick(o.pad_top, o.pad, 0); c->pb = gcpi_pick(o.pad_bottom, o.pad, 0);
+    c->pl = gcpi_pick(o.pad_left, o.pad, 0); c->pr = gcpi_pick(o.pad_right, o.pad, 0);
+    c->dh = c->dw = c->groups = 1;
+    c->same = o.padding == GCP_SAME;
+    if (gcpi_window_bad(c, c->same))
+        return gcpi_bad_option(x, o.at, gcpi_rows[kind].name, ".k", c->kh, "kernel and strides at least 1, paddings at least 0 and none with GCP_SAME");
+    return gcpi_simple(kind, &x, 1, &a, o.name, o.at);
+}
+GCPI_DEF gcp_tensor gcp_max_pool_at(gcp_tensor x, gcp_pool_opts o) { return gcpi_pool(GCP_OP_MAX_POOL, x, o); }
+GCPI_DEF gcp_tensor gcp_avg_pool_at(gcp_tensor x, gcp_pool_opts o) { return gcpi_pool(GCP_OP_AVG_POOL, x, o); }
+
+/* Convolutions and linear: weights given, or made under the layer's name. */
+static gcp_param_opts gcpi_weight_options(gcp_init init, gcp_init otherwise, double fan_in, double fan_out, gcp_at at)
+{
+    gcp_param_opts p;
+    p.at = at;
+    p.init = init == GCP_INIT_DEFAULT ? otherwise : init;
+    p.fan_in = (int)GCPI_MIN(fan_in, 2e9);
+    p.fan_out = (int)GCPI_MIN(fan_out, 2e9);
+    return p;
+}
+
+static gcp_shape gcpi_shape4(int a, int b, int c, int d)
+{
+    gcp_shape s;
+    s.rank = 4;
+    s.d[0] = a; s.d[1] = b; s.d[2] = c; s.d[3] = d;
+    return s;
+}
+static gcp_shape gcpi_shape1(int n)
+{
+    gcp_shape s = gcpi_shape4(n, 0, 0, 0);
+    s.rank = 1;
+    return s;
+}
+static gcp_shape gcpi_shape2(int n, int c)
+{
+    gcp_shape s = gcpi_shape4(n, c, 0, 0);
+    s.rank = 2;
+    return s;
+}
+
+static gcp_tensor gcpi_weight(gcp_tape *t, int layer, const char *name, gcp_shape shape, gcp_param_opts p)
+{
+    return gcpi_parameter_of(t, GCPI_PARAMETER, layer, name, shape, p);
+}
+
+static gcp_tensor gcpi_conv_record(int kind, gcp_tensor x, int name, gcp_tensor weight, gcp_tensor bias, gcpi_attributes a, gcp_conv2d_opts o)
+{
+    gcp_tensor in[3];
+    in[0] = x; in[1] = weight; in[2] = bias;
+    if (kind == GCP_OP_CONV_TRANSPOSE2D) { a.conv.ci = o.out; }
+    else a.conv.co = o.out;
+    return gcpi_record(x.tape, kind, name, in, gcp_is_nil(bias) ? 2 : 3, &a, o.at);
+}
+
+static int gcpi_conv_options_ok(gcp_tensor x, const char *what, const gcpi_attributes *a, const gcp_conv2d_opts *o)
+{
+    if (!gcpi_enter(x, o->at, what)) return 0;
+    if (o->out >= 1 && !gcpi_window_bad(&a->conv, a->conv.same)) return 1;
+    gcpi_fail(x.tape, GCP_E_ARGUMENT, o->at, what, ".out = %d, .k = %d, .stride = %d, .pad = %d, .dilation = %d, .groups = %d; "
+              "all but .pad at least 1, no .pad with GCP_SAME", o->out, a->conv.kh, a->conv.sh, a->conv.pt, a->conv.dh, a->conv.groups);
+    return 0;
+}
+
+static gcp_tensor gcpi_conv_layer(int kind, gcp_tensor x, gcp_conv2d_opts o)
+{
+    const char *what = gcpi_rows[kind].name;
+    gcpi_attributes a = gcpi_conv_options(&o);
+    gcp_tape *t = x.tape;
+    if (!gcpi_conv_options_ok(x, what, &a, &o)) return gcpi_nil(t);
+    int in = gcpi_get(x)->shape.d[3], name = gcpi_op_name(t, what, o.name, o.at);
+    int transposed = kind == GCP_OP_CONV_TRANSPOSE2D, cells = gcpi_product(a.conv.kh, a.conv.kw) > (1 << 24) ? 1 << 24 : a.conv.kh * a.conv.kw;
+    if (!name) return gcpi_nil(t);
+    if (in % a.conv.groups || o.out % a.conv.groups) {
+        gcpi_fail(t, GCP_E_SHAPE, o.at, what, "%d channels in and .out = %d do not divide into .groups = %d", in, o.out, a.conv.groups);
+        return gcpi_nil(t);
+    }
+    gcp_shape shape = transposed ? gcpi_shape4(in, a.conv.kh, a.conv.kw, o.out / a.conv.groups) : gcpi_shape4(o.out, a.conv.kh, a.conv.kw, in / a.conv.groups);
+    double fan = (double)cells / a.conv.groups;
+    gcp_tensor weight = gcpi_weight(t, name, "weight", shape, gcpi_weight_options(o.init, GCP_INIT_HE, fan * in, fan * o.out, o.at));
+    gcp_tensor bias = o.no_bias ? gcpi_nil(t) : gcpi_weight(t, name, "bias", gcpi_shape1(o.out), gcpi_weight_options(GCP_INIT_ZEROS, GCP_INIT_ZEROS, 1, 1, o.at));
+    return t->code ? gcpi_nil(t) : gcpi_conv_record(kind, x, name, weight, bias, a, o);
+}
+GCPI_DEF gcp_tensor gcp_conv2d_at(gcp_tensor x, gcp_conv2d_opts o) { return gcpi_conv_layer(GCP_OP_CONV2D, x, o); }
+GCPI_DEF gcp_tensor gcp_conv_transpose2d_at(gcp_tensor x, gcp_conv2d_opts o) { return gcpi_conv_layer(GCP_OP_CONV_TRANSPOSE2D, x, o); }
+
+static gcp_tensor gcpi_conv_op(int kind, gcp_tensor x, gcp_tensor weight, gcp_tensor bias, gcp_conv2d_opts o)
+{
+    const char *what = gcpi_rows[kind].name;
+    if (gcpi_get(weight)) {
+        const int *d = gcpi_get(weight)->shape.d;
+        if (!o.k && !o.kh) o.kh = d[1];
+        if (!o.k && !o.kw) o.kw = d[2];
+        if (!o.out) o.out = kind == GCP_OP_CONV2D ? d[0] : d[3] * GCPI_MAX(o.groups, 1);
+    }
+    gcpi_attributes a = gcpi_conv_options(&o);
+    if (!gcpi_conv_options_ok(x, what, &a, &o)) return gcpi_nil(x.tape);
+    return gcpi_conv_record(kind, x, gcpi_op_name(x.tape, what, o.name, o.at), weight, bias, a, o);
+}
+GCPI_DEF gcp_tensor gcp_conv2d_op_at(gcp_tensor x, gcp_tensor w, gcp_tensor b, gcp_conv2d_opts o) { return gcpi_conv_op(GCP_OP_CONV2D, x, w, b, o); }
+GCPI_DEF gcp_tensor gcp_conv_transpose2d_op_at(gcp_tensor x, gcp_tensor w, gcp_tensor b, gcp_conv2d_opts o) { return gcpi_conv_op(GCP_OP_CONV_TRANSPOSE2D, x, w, b, o); }
+
+static gcp_tensor gcpi_linear_record(gcp_tensor x, int name, gcp_tensor weight, gcp_tensor bias, int out, gcp_at at)
+{
+    gcp_tensor in[3];
+    gcpi_attributes a;
+    memset(&a, 0, sizeof a);
+    a.number.i = out;
+    in[0] = x; in[1] = weight; in[2] = bias;
+    return gcpi_record(x.tape, GCP_OP_LINEAR, name, in, gcp_is_nil(bias) ? 2 : 3, &a, at);
+}
+
+GCPI_DEF gcp_tensor gcp_linear_at(gcp_tensor x, gcp_linear_opts o)
+{
+    gcp_tape *t = x.tape;
+    if (o.out < 1) return gcpi_bad_option(x, o.at, "linear", ".out", o.out, "at least 1");
+    if (!gcpi_enter(x, o.at, "linear")) return gcpi_nil(t);
+    int in = gcpi_get(x)->shape.d[3], name = gcpi_op_name(t, "linear", o.name, o.at);
+    if (!name) return gcpi_nil(t);
+    gcp_tensor weight = gcpi_weight(t, name, "weight", gcpi_shape2(o.out, in), gcpi_weight_options(o.init, GCP_INIT_HE, in, o.out, o.at));
+    gcp_tensor bias = o.no_bias ? gcpi_nil(t) : gcpi_weight(t, name, "bias", gcpi_shape1(o.out), gcpi_weight_options(GCP_INIT_ZEROS, GCP_INIT_ZEROS, 1, 1, o.at));
+    return t->code ? gcpi_nil(t) : gcpi_linear_record(x, name, weight, bias, o.out, o.at);
+}
+
+GCPI_DEF gcp_tensor gcp_linear_op_at(gcp_tensor x, gcp_tensor weight, gcp_tensor bias, gcp_linear_opts o)
+{
+    const gcpi_tensor *w = gcpi_get(weight);
+    if (!gcpi_enter(x, o.at, "linear")) return gcpi_nil(x.tape);
+    return gcpi_linear_record(x, gcpi_op_name(x.tape, "linear", o.name, o.at), weight, bias, o.out ? o.out : w ? w->shape.d[0] : 1, o.at);
+}
+
+GCPI_DEF gcp_tensor gcp_embedding_op_at(gcp_tensor ids, gcp_tensor table, gcp_embedding_opts o)
+{
+    gcp_tensor in[2];
+    in[0] = ids; in[1] = table;
+    return gcpi_simple(GCP_OP_EMBEDDING, in, 2, NULL, o.name, o.at);
+}
+
+GCPI_DEF gcp_tensor gcp_embedding_at(gcp_tensor ids, gcp_embedding_opts o)
+{
+    gcp_tape *t = ids.tape;
+    gcp_tensor in[2];
+    if (o.entries < 1 || o.out < 1) return gcpi_bad_option(ids, o.at, "embedding", o.entries < 1 ? ".entries" : ".out", o.entries < 1 ? o.entries : o.out, "at least 1");
+    if (!gcpi_enter(ids, o.at, "embedding")) return gcpi_nil(t);
+    int name = gcpi_op_name(t, "embedding", o.name, o.at);
+    if (!name) return gcpi_nil(t);
+    in[0] = ids;
+    in[1] = gcpi_weight(t, name, "table", gcpi_shape2(o.entries, o.out), gcpi_weight_options(GCP_INIT_GLOROT, GCP_INIT_GLOROT, o.entries, o.out, o.at));
+    return t->code ? gcpi_nil(t) : gcpi_record(t, GCP_OP_EMBEDDING, name, in, 2, NULL, o.at);
+}
+
+static int gcpi_norm_options(gcp_tensor x, const char *what, gcp_norm_opts *o)
+{
+    if (o->epsilon == 0) o->epsilon = 1e-5;
+    if (o->momentum == 0) o->momentum = 0.1;
+    if (o->epsilon > 0 && o->momentum > 0 && o->momentum <= 1) return gcpi_enter(x, o->at, what);
+    gcpi_bad_option(x, o->at, what, o->epsilon > 0 ? ".momentum" : ".epsilon", o->epsilon > 0 ? o->momentum : o->epsilon, ".epsilon above 0, .momentum in (0, 1]");
+    return 0;
+}
+
+GCPI_DEF gcp_tensor gcp_batch_norm_at(gcp_tensor x, gcp_norm_opts o)
+{
+    gcp_tape *t = x.tape;
+    gcp_tensor stats[3], apply[5];
+    gcpi_attributes a;
+    memset(&a, 0, sizeof a);
+    if (!gcpi_norm_options(x, "batch_norm", &o)) return gcpi_nil(t);
+    a.number.a = o.epsilon; a.number.b = o.momentum;
+    gcp_shape channels = gcpi_shape1(gcpi_get(x)->shape.d[3]);
+    gcp_param_opts ones = gcpi_weight_options(GCP_INIT_ONES, GCP_INIT_ONES, 1, 1, o.at), zeros = gcpi_weight_options(GCP_INIT_ZEROS, GCP_INIT_ZEROS, 1, 1, o.at);
+    int name = gcpi_op_name(t, "batch_norm", o.name, o.at);
+    int statistics = name ? gcpi_name_new(t, name, "statistics", "statistics", o.at) : 0;
+    if (!statistics) return gcpi_nil(t);
+    stats[0] = apply[0] = x;
+    stats[1] = gcpi_parameter_of(t, GCPI_STATISTIC, name, "running_mean", channels, zeros);
+    stats[2] = gcpi_parameter_of(t, GCPI_STATISTIC, name, "running_var", channels, ones);
+    apply[3] = gcpi_weight(t, name, "gamma", channels, ones);
+    apply[4] = gcpi_weight(t, name, "beta", channels, zeros);
+    if (t->code) return gcpi_nil(t);
+    apply[1] = gcpi_record(t, GCP_OP_BATCH_STATS, statistics, stats, 3, &a, o.at);
+    if (gcp_is_nil(apply[1])) return gcpi_nil(t);
+    apply[2] = gcpi_handle(t, apply[1].id + 1);
+    return gcpi_record(t, GCP_OP_BATCH_NORM, name, apply, 5, &a, o.at);
+}
+
+GCPI_DEF gcp_tensor gcp_layer_norm_op_at(gcp_tensor x, gcp_tensor gamma, gcp_tensor beta, gcp_norm_opts o)
+{
+    gcp_tensor in[3];
+    gcpi_attributes a;
+    memset(&a, 0, sizeof a);
+    in[0] = x; in[1] = gamma; in[2] = beta;
+    if (!gcpi_norm_options(x, "layer_norm", &o)) return gcpi_nil(x.tape);
+    a.number.a = o.epsilon;
+    return gcpi_record(x.tape, GCP_OP_LAYER_NORM, gcpi_op_name(x.tape, "layer_norm", o.name, o.at), in, 3, &a, o.at);
+}
+
+GCPI_DEF gcp_tensor gcp_layer_norm_at(gcp_tensor x, gcp_norm_opts o)
+{
+    gcp_tape *t = x.tape;
+    gcp_tensor in[3];
+    gcpi_attributes a;
+    memset(&a, 0, sizeof a);
+    if (!gcpi_norm_options(x, "layer_norm", &o)) return gcpi_nil(t);
+    a.number.a = o.epsilon;
+    gcp_shape channels = gcpi_shape1(gcpi_get(x)->shape.d[3]);
+    int name = gcpi_op_name(t, "layer_norm", o.name, o.at);
+    if (!name) return gcpi_nil(t);
+    in[0] = x;
+    in[1] = gcpi_weight(t, name, "gamma", channels, gcpi_weight_options(GCP_INIT_ONES, GCP_INIT_ONES, 1, 1, o.at));
+    in[2] = gcpi_weight(t, name, "beta", channels, gcpi_weight_options(GCP_INIT_ZEROS, GCP_INIT_ZEROS, 1, 1, o.at));
+    return t->code ? gcpi_nil(t) : gcpi_record(t, GCP_OP_LAYER_NORM, name, in, 3, &a, o.at);
+}
+
+GCPI_DEF gcp_tensor gcp_custom_at(const gcp_tensor *inputs, int count, const gcp_op *op, gcp_custom_opts o)
+{
+    gcp_tape *t = inputs && count > 0 ? inputs[0].tape : NULL;
+    if (!t || !gcpi_enter(inputs[0], o.at, "custom")) return gcpi_nil(t);
+    if (!op || !op->name || !op->shape || !op->forward || (!op->backward && !(op->flags & GCP_NO_GRADIENT)) || op->flags & (GCP_VIEW | GCP_GRAD_VIEW | GCP_SIGN_OR_MASK)) {
+        gcpi_fail(t, GCP_E_ARGUMENT, o.at, op && op->name ? op->name : "custom", "an op needs name, shape, forward, and backward or GCP_NO_GRADIENT; its flags may not be VIEW, GRAD_VIEW or SIGN_OR_MASK");
+        return gcpi_nil(t);
+    }
+    static const char nothing[1] = { 0 };
+    int name = gcpi_op_name(t, op->name, o.name, o.at);
+    int index = name ? gcpi_op_new(t, op, GCP_OP_CUSTOM, name, inputs, count, NULL, o.context ? o.context : nothing, o.at) : -1;
+    for (int j = 0; index >= 0 && o.outputs && j < op->outputs; j++) o.outputs[j] = gcpi_handle(t, t->ops[index].out + j);
+    return index < 0 ? gcpi_nil(t) : gcpi_handle(t, t->ops[index].out);
+}
+
+/* ---- 11 problem -----------------------------------------------------------------------------------------------
+   What planning sees: items (tensors and gradients: bytes, where they lie inside an alias group) and tasks (op groups
+   run forward or backward, updates), in the order of plain backpropagation. Tasks [0, forward) may run again unless
+   they have side effects; the others run once, in this order. Nothing here depends on a policy. */
+
+enum { GCPI_STATE_ITEM, GCPI_INPUT_ITEM, GCPI_FORWARD_ITEM, GCPI_GRADIENT_ITEM };
+enum { GCPI_READ, GCPI_WRITE, GCPI_ADD, GCPI_ALIAS };     /* ADD: read and written in place; ALIAS: becomes the same bytes */
+enum { GCPI_TASK_FORWARD, GCPI_TASK_SEED, GCPI_TASK_BACKWARD, GCPI_TASK_NORM, GCPI_TASK_UPDATE, GCPI_TASK_HOOK, GCPI_TASK_WAIT };
+
+typedef struct gcpi_item {
+    size_t bytes, offset;             /* own bytes; where they begin in the root's */
+    ptrdiff_t pitch;                  /* elements */
+    int kind, tensor, producer;       /* tensor of the tape; producer: forward task or -1 */
+    int root, next;                   /* alias group; next member, -1 at the end */
+    int active, pinned, dense;        /* pinned: 1 to the end of the step, 2 from its beginning too; dense: pitch is fixed */
+} gcpi_item;
+
+typedef struct gcpi_operand { int item, mode, slot; } gcpi_operand;      /* slot: which of its op's operands it is */
+
+typedef struct gcpi_task {
+    int kind, op, ops;                /* op group: ops [op, op + ops) of the tape; updates and hooks: op = parameter */
+    int operands, count;              /* run in problem->operands */
+    int once, free, segment, unit;    /* free: a view, costs nothing; segment and unit: of its forward op */
+    double seconds, flops;
+    size_t workspace;
+} gcpi_task;
+
+typedef struct gcpi_problem {
+    gcp_tape *tape;
+    gcp_target target;
+    gcpi_item *items;       int item_count;           /* tensor i is item i, its gradient item tape tensors + i */
+    gcpi_task *tasks;       int task_count, forward;
+    gcpi_operand *operands; int operand_count;
+    int units, root, training;                        /* root: the loss or output tensor */
+    int *first_backward;                              /* per op: its backward task, or 0 */
+} gcpi_problem;
+
+enum { GCPI_SLOT_IN = 0, GCPI_SLOT_OUT = 100, GCPI_SLOT_DIN = 200, GCPI_SLOT_DOUT = 300 };
+
+static size_t gcpi_round(size_t n, size_t align) { return (n + align - 1) & ~(align - 1); }
+
+/* The end of the last pixel: what a kernel may touch. */
+static size_t gcpi_view_bytes(gcp_shape s, gcp_dtype type, ptrdiff_t pitch)
+{
+    if (type != GCP_DTYPE_REAL) return gcpi_row_bytes(type, gcpi_count(s));
+    return ((gcpi_pixels(s) - 1) * (size_t)pitch + (size_t)s.d[3]) * sizeof(gcp_real);
+}
+
+static void gcpi_operand_add(gcpi_problem *p, gcpi_task *task, int item, int mode, int slot)
+{
+    gcpi_operand *o = &p->operands[p->operand_count++];
+    o->item = item; o->mode = mode; o->slot = slot;
+    task->count++;
+}
+
+static gcpi_task *gcpi_task_add(gcpi_problem *p, int kind, int op)
+{
+    gcpi_task *task = &p->tasks[p->task_count++];
+    memset(task, 0, sizeof *task);
+    task->kind = kind; task->op = op; task->ops = 1;
+    task->operands = p->operand_count;
+    return task;
+}
+
+static int gcpi_edge(const gcp_tape *t, const gcpi_op *op, int i) { return t->edges[op->in + i]; }
+
+/* Which ops are needed: ancestors of the root and of kept tensors. */
+static void gcpi_mark_needed(const gcp_tape *t, int root, unsigned char *needed)
+{
+    for (int o = t->op_count - 1; o >= 0; o--) {
+        const gcpi_op *op = &t->ops[o];
+        for (int j = 0; j < op->outputs; j++)
+            if (op->out + j == root || t->tensors[op->out + j].flags & GCPI_KEPT) needed[o] = 1;
+        for (int i = 0; needed[o] && i < op->inputs; i++) {
+            int producer = t->tensors[gcpi_edge(t, op, i)].producer;
+            if (producer >= 0) needed[producer] = 1;
+        }
+    }
+}
+
+/* A gradient is active where it is wanted (some parameter or wanted input lies behind it) and flows (the loss lies ahead). */
+static void gcpi_mark_gradients(gcpi_problem *p, const unsigned char *needed)
+{
+    const gcp_tape *t = p->tape;
+    gcpi_item *gradient = p->items + t->tensor_count;
+    for (int i = 1; i < t->tensor_count; i++) {
+        const gcpi_tensor *e = &t->tensors[i];
+        gradient[i].active = (e->kind == GCPI_PARAMETER && !(e->flags & GCPI_FROZEN)) || (e->kind == GCPI_INPUT && e->flags & GCPI_WANTED);
+    }
+    for (int o = 0; o < t->op_count; o++) {
+        const gcpi_op *op = &t->ops[o];
+        int wanted = 0;
+        if (!needed[o] || op->row->flags & GCP_NO_GRADIENT) continue;
+        for (int i = 0; i < op->inputs; i++) wanted |= gradient[gcpi_edge(t, op, i)].active;
+        for (int j = 0; j < op->outputs; j++) gradient[op->out + j].active = wanted && t->tensors[op->out + j].dtype == GCP_DTYPE_REAL;
+    }
+    for (int i = 1; i < t->tensor_count; i++) gradient[i].active *= 2;          /* 2: wanted; 3: wanted and flows */
+    if (gradient[p->root].active) gradient[p->root].active = 3;
+    for (int o = t->op_count - 1; o >= 0; o--) {
+        const gcpi_op *op = &t->ops[o];
+        int flows = 0;
+        for (int j = 0; j < op->outputs; j++) flows |= gradient[op->out + j].active == 3;
+        for (int i = 0; flows && i < op->inputs; i++)
+            if (gradient[gcpi_edge(t, op, i)].active) gradient[gcpi_edge(t, op, i)].active = 3;
+    }
+    for (int i = 1; i < t->tensor_count; i++) gradient[i].active = gradient[i].active == 3;
+}
+
+static int gcpi_has_backward(const gcpi_problem *p, const gcpi_op *op)
+{
+    int out = 0, in = 0;
+    for (int j = 0; j < op->outputs; j++) out |= p->items[p->tape->tensor_count + op->out + j].active;
+    for (int i = 0; i < op->inputs; i++) in |= p->items[p->tape->tensor_count + gcpi_edge(p->tape, op, i)].active;
+    return out && in;
+}
+
+/* What the backward of op reads, as bits of inputs and outputs. GCP_CROSS ops read input 0 for the gradient of input 1
+   and the reverse. SIGN_OR_MASK is settled by read_anyway: whether another backward reads output 0. */
+static void gcpi_backward_reads(const gcpi_problem *p, const gcpi_op *op, int read_anyway, uint64_t *in, uint64_t *out)
+{
+    const gcpi_item *gradient = p->items + p->tape->tensor_count;
+    *in = op->row->reads_in;
+    *out = op->row->reads_out;
+    if (op->row->flags & GCP_CROSS) {
+        if (!gradient[gcpi_edge(p->tape, op, 1)].active) *in &= ~(uint64_t)1;
+        if (!gradient[gcpi_edge(p->tape, op, 0)].active) *in &= ~(uint64_t)2;
+    }
+    if (op->row->flags & GCP_SIGN_OR_MASK && !read_anyway) *out = 2;
+    if (op->kind == GCP_OP_MAX_POOL && op->attributes.conv.kh * op->attributes.conv.kw == 1) *out = 0;
+}
+
+/* Fills read[tensor]: some backward reads its value. Fixed readers first; then the ops that may choose follow. */
+static void gcpi_mark_reads(const gcpi_problem *p, const unsigned char *needed, unsigned char *read)
+{
+    const gcp_tape *t = p->tape;
+    for (int choosing = 0; choosing < 2; choosing++)
+        for (int o = 0; o < t->op_count; o++) {
+            const gcpi_op *op = &t->ops[o];
+            uint64_t in, out;
+            if (!needed[o] || !gcpi_has_backward(p, op) || choosing != !!(op->row->flags & GCP_SIGN_OR_MASK)) continue;
+            gcpi_backward_reads(p, op, read[op->out], &in, &out);
+            for (int i = 0; i < op->inputs; i++) if (in >> i & 1) read[gcpi_edge(t, op, i)] = 1;
+            for (int j = 0; j < op->outputs; j++) if (out >> j & 1) read[op->out + j] = 1;
+        }
+}
+
+static void gcpi_items_make(gcpi_problem *p)
+{
+    const gcp_tape *t = p->tape;
+    static const int kinds[] = { 0, GCPI_INPUT_ITEM, GCPI_STATE_ITEM, GCPI_STATE_ITEM, GCPI_FORWARD_ITEM };
+    for (int i = 0; i < p->item_count; i++) {
+        gcpi_item *item = &p->items[i];
+        int gradient = i >= t->tensor_count;
+        item->tensor = gradient ? i - t->tensor_count : i;
+        const gcpi_tensor *e = &t->tensors[item->tensor];
+        item->root = i; item->next = -1; item->producer = -1;
+        if (item->tensor == 0) continue;
+        item->kind = gradient ? GCPI_GRADIENT_ITEM : kinds[e->kind];
+        item->pitch = e->shape.d[3];
+        item->bytes = gcpi_view_bytes(e->shape, gradient ? GCP_DTYPE_REAL : e->dtype, item->pitch);
+        item->dense = e->dtype == GCP_DTYPE_BIT || e->dtype == GCP_DTYPE_U8 || e->dtype == GCP_DTYPE_I32 || item->kind == GCPI_STATE_ITEM || item->kind == GCPI_INPUT_ITEM;
+    }
+}
+
+/* Alias groups. Moves every member of group `from` into `to`, at an offset, with the pitch of to. */
+static void gcpi_join(gcpi_problem *p, int from, int to, size_t offset, ptrdiff_t pitch)
+{
+    int last = to;
+    while (p->items[last].next >= 0) last = p->items[last].next;
+    p->items[last].next = from;
+    for (int i = from; i >= 0; i = p->items[i].next) {
+        p->items[i].root = p->items[to].root;
+        p->items[i].offset += offset;
+        p->items[i].pitch = pitch;
+        p->items[i].bytes = gcpi_view_bytes(p->tape->tensors[p->items[i].tensor].shape, GCP_DTYPE_REAL, pitch);
+    }
+}
+
+/* A new item becomes a view of an old one. */
+static void gcpi_view_of(gcpi_problem *p, int item, int of, size_t offset, ptrdiff_t pitch)
+{
+    gcpi_item *x = &p->items[item], *base = &p->items[of];
+    x->offset = base->offset + offset;
+    x->pitch = pitch;
+    x->bytes = gcpi_view_bytes(p->tape->tensors[x->tensor].shape, GCP_DTYPE_REAL, pitch);
+    x->root = base->root;
+    x->next = p->items[base->root].next;
+    p->items[base->root].next = item;
+    if (x->kind == GCPI_FORWARD_ITEM && p->items[base->root].kind != GCPI_FORWARD_ITEM) x->pinned = 0;
+}
+
+static int gcpi_is_dense(const gcpi_problem *p, int item)
+{
+    return p->items[item].pitch == p->tape->tensors[p->items[item].tensor].shape.d[3];
+}
+
+static void gcpi_dense_group(gcpi_problem *p, int item)
+{
+    for (int i = p->items[item].root; i >= 0; i = p->items[i].next) p->items[i].dense = 1;
+}
+
+/* Whether an input of a concat can be made where the concat needs it: it owns its bytes and its pitch is free. */
+static int gcpi_can_join(const gcpi_problem *p, int item, int to)
+{
+    const gcpi_item *x = &p->items[item];
+    if (x->kind != GCPI_FORWARD_ITEM || x->root != item || item == p->items[to].root) return 0;
+    for (int i = item; i >= 0; i = p->items[i].next) if (p->items[i].dense) return 0;
+    return 1;
+}
+
+static int gcpi_forward_views(gcpi_problem *p, const gcpi_op *op)       /* 1: nothing is left to copy */
+{
+    const gcp_tape *t = p->tape;
+    int y = op->out, x = gcpi_edge(t, op, 0), whole = 1;
+    if (op->kind == GCP_OP_RESHAPE && gcpi_is_dense(p, x)) {
+        gcpi_view_of(p, y, x, 0, p->items[y].pitch);
+        gcpi_dense_group(p, x);
+        return 1;
+    }
+    if (op->kind == GCP_OP_SLICE) {
+        gcpi_view_of(p, y, x, (size_t)op->attributes.number.i * sizeof(gcp_real), p->items[x].pitch);
+        return 1;
+    }
+    if (op->kind != GCP_OP_CONCAT) return 0;
+    size_t offset = 0;
+    for (int i = 0; i < op->inputs; i++) {
+        x = gcpi_edge(t, op, i);
+        if (gcpi_can_join(p, x, y)) gcpi_join(p, x, y, offset, p->items[y].pitch);
+        else whole = 0;
+        offset += (size_t)t->tensors[x].shape.d[3] * sizeof(gcp_real);
+    }
+    return whole;
+}
+
+static void gcpi_task_cost(const gcpi_problem *p, gcpi_task *task, const gcpi_op *op, int backward)
+{
+    gcp_shape in[GCP_MAX_INPUTS], out[GCP_MAX_OUTPUTS];
+    const gcp_tape *t = p->tape;
+    const gcp_op *row = p->target.kernels && op->kind != GCP_OP_CUSTOM ? &p->target.kernels[op->kind] : op->row;
+    gcp_cost_call call;
+    gcp_cost cost;
+    memset(&cost, 0, sizeof cost);
+    memset(&call, 0, sizeof call);
+    for (int i = 0; i < op->inputs; i++) in[i] = t->tensors[gcpi_edge(t, op, i)].shape;
+    for (int j = 0; j < op->outputs; j++) out[j] = t->tensors[op->out + j].shape;
+    for (int k = 0; k < task->count; k++) {
+        const gcpi_operand *o = &p->operands[task->operands + k];
+        cost.bytes += (double)p->items[o->item].bytes * (o->mode == GCPI_ADD ? 2 : 1);
+    }
+    call.attributes = op->context ? op->context : (const void *)&op->attributes;
+    call.in = in; call.out = out; call.inputs = op->inputs; call.outputs = op->outputs;
+    call.backward = backward; call.target = &p->target;
+    for (int i = 0; backward && i < GCPI_MIN(op->inputs, 32); i++) call.wanted |= (unsigned)p->items[t->tensor_count + gcpi_edge(t, op, i)].active << i;
+    if (row->cost) row->cost(&call, &cost);
+    if (task->free) cost.bytes = 0;
+    task->flops = cost.flops;
+    task->workspace = cost.workspace;
+    task->seconds = GCPI_MAX(cost.flops / p->target.flops_per_second, cost.bytes / p->target.bytes_per_second);
+}
+
+static void gcpi_forward_task(gcpi_problem *p, int o, const unsigned char *read)
+{
+    const gcp_tape *t = p->tape;
+    const gcpi_op *op = &t->ops[o];
+    gcpi_task *task = gcpi_task_add(p, GCPI_TASK_FORWARD, o);
+    int whole = op->row->flags & GCP_VIEW ? gcpi_forward_views(p, op) : 0;
+    for (int i = 0; i < op->inputs; i++) gcpi_operand_add(p, task, gcpi_edge(t, op, i), GCPI_READ, GCPI_SLOT_IN + i);
+    for (int j = 0; j < op->outputs; j++) {
+        gcpi_item *item = &p->items[op->out + j];
+        item->producer = p->task_count - 1;
+        item->active = j == 0 || op->kind == GCP_OP_CUSTOM || op->row->flags & GCP_ONCE || read[op->out + j];
+        item->pinned = t->tensors[op->out + j].flags & GCPI_KEPT || op->out + j == p->root;
+        if (item->active) gcpi_operand_add(p, task, op->out + j, op->row->flags & GCP_VIEW ? GCPI_ALIAS : GCPI_WRITE, GCPI_SLOT_OUT + j);
+    }
+    task->once = !!(op->row->flags & GCP_ONCE);
+    task->free = whole;
+    gcpi_task_cost(p, task, op, 0);
+}
+
+/* Gradients. Each is written first, then added to, in backward order. Passed on unchanged by add, concat or reshape, it
+   can be the same bytes, unless one of those that share them is changed while another is still to be read. */
+typedef struct gcpi_uses { int *first, *consumers, *last; } gcpi_uses;     /* consumers[first[i] ..]: ops that read tensor i, descending */
+
+static int gcpi_uses_make(const gcpi_problem *p, const unsigned char *needed, gcp_arena *a, gcpi_uses *u)
+{
+    const gcp_tape *t = p->tape;
+    u->first = GCPI_SCRATCH(a, int, t->tensor_count + 2);
+    u->consumers = GCPI_SCRATCH(a, int, t->edge_count + 1);
+    if (!u->first || !u->consumers) return 0;
+    for (int o = 0; o < t->op_count; o++)
+        for (int i = 0; needed[o] && i < t->ops[o].inputs; i++) u->first[gcpi_edge(t, &t->ops[o], i) + 2]++;
+    for (int i = 2; i <= t->tensor_count + 1; i++) u->first[i] += u->first[i - 1];
+    for (int o = t->op_count - 1; o >= 0; o--)
+        for (int i = 0; needed[o] && i < t->ops[o].inputs; i++) u->consumers[u->first[gcpi_edge(t, &t->ops[o], i) + 1]++] = o;
+    return 1;
+}
+
+/* Whether gradient x, added to by ops before o (in backward: after it), would change while y is still to be read. Both
+   are last read by the backward of their producers; times run from the last op down to -1. */
+static int gcpi_changes_under(const gcpi_problem *p, const gcpi_uses *u, int x, int y, int o)
+{
+    const gcp_tape *t = p->tape;
+    int tx = p->items[x].tensor, ty = p->items[y].tensor;
+    int y_last = t->tensors[ty].producer;                     /* -1: an input's, read at the end */
+    for (int k = u->first[tx]; k < u->first[tx + 1]; k++) {
+        int c = u->consumers[k];
+        if (c < o && c >= y_last && gcpi_has_backward(p, &t->ops[c])) return 1;
+    }
+    return 0;
+}
+
+static int gcpi_regions_meet(const gcpi_problem *p, int x, int y)
+{
+    const gcpi_item *a = &p->items[x], *b = &p->items[y];
+    size_t wa = (size_t)p->tape->tensors[a->tensor].shape.d[3] * sizeof(gcp_real), wb = (size_t)p->tape->tensors[b->tensor].shape.d[3] * sizeof(gcp_real);
+    return a->pitch != b->pitch || (a->offset < b->offset + wb && b->offset < a->offset + wa);
+}
+
+static int gcpi_gradient_alias(gcpi_problem *p, const gcpi_uses *u, int o, int i, size_t offset)
+{
+    const gcp_tape *t = p->tape;
+    const gcpi_op *op = &t->ops[o];
+    int x = t->tensor_count + gcpi_edge(t, op, i), y = t->tensor_count + op->out;
+    if (!(op->row->flags & GCP_GRAD_VIEW) || t->tensors[gcpi_edge(t, op, i)].kind == GCPI_PARAMETER) return 0;
+    if (op->kind == GCP_OP_RESHAPE && !gcpi_is_dense(p, y)) return 0;
+    for (int k = 0; k < op->inputs; k++) if (k != i && gcpi_edge(t, op, k) == gcpi_edge(t, op, i)) return 0;
+    gcpi_item trial = p->items[x];
+    gcpi_view_of(p, x, y, offset, op->kind == GCP_OP_RESHAPE ? trial.pitch : p->items[y].pitch);
+    for (int m = p->items[x].root; m >= 0; m = p->items[m].next) {
+        if (m == x || m == y || t->tensors[p->items[m].tensor].producer >= o || !gcpi_regions_meet(p, x, m)) continue;
+        if (!gcpi_changes_under(p, u, x, m, o) && !gcpi_changes_under(p, u, m, x, o)) continue;
+        p->items[p->items[x].root].next = p->items[x].next;   /* gcpi_view_of put it right behind the root */
+        p->items[x] = trial;
+        return 0;
+    }
+    return 1;
+}
+
+static void gcpi_backward_task(gcpi_problem *p, const gcpi_uses *u, int o, const unsigned char *read, unsigned char *defined)
+{
+    const gcp_tape *t = p->tape;
+    const gcpi_op *op = &t->ops[o];
+    gcpi_task *task = gcpi_task_add(p, GCPI_TASK_BACKWARD, o);
+    uint64_t in, out;
+    size_t offset = 0;
+    p->first_backward[o] = p->task_count - 1;
+    gcpi_backward_reads(p, op, read[op->out], &in, &out);
+    for (int i = 0; i < op->inputs; i++) if (in >> i & 1) gcpi_operand_add(p, task, gcpi_edge(t, op, i), GCPI_READ, GCPI_SLOT_IN + i);
+    for (int j = 0; j < op->outputs; j++) {
+        int gradient = t->tensor_count + op->out + j;
+        if (out >> j & 1) gcpi_operand_add(p, task, op->out + j, GCPI_READ, GCPI_SLOT_OUT + j);
+        if (p->items[gradient].active && defined[op->out + j]) gcpi_operand_add(p, task, gradient, GCPI_READ, GCPI_SLOT_DOUT + j);
+    }
+    for (int i = 0; i < op->inputs; i++) {
+        int x = gcpi_edge(t, op, i);
+        if (p->items[t->tensor_count + x].active) {
+            int mode = defined[x] ? GCPI_ADD : gcpi_gradient_alias(p, u, o, i, offset) ? GCPI_ALIAS : GCPI_WRITE;
+            gcpi_operand_add(p, task, t->tensor_count + x, mode, GCPI_SLOT_DIN + i);
+            defined[x] = 1;
+        }
+        if (op->kind == GCP_OP_CONCAT) offset += (size_t)t->tensors[x].shape.d[3] * sizeof(gcp_real);
+    }
+    gcpi_task_cost(p, task, op, 1);
+}
+
+static void gcpi_parameter_task(gcpi_problem *p, int kind, int parameter, int mode)
+{
+    int gradient = p->tape->tensor_count + p->tape->parameters[parameter].tensor;
+    gcpi_task *task = gcpi_task_add(p, kind, parameter);
+    gcpi_operand_add(p, task, gradient, mode, GCPI_SLOT_DIN);
+    task->seconds = 3.0 * (double)p->items[gradient].bytes / p->target.bytes_per_second;
+}
+
+static int gcpi_trained(const gcpi_problem *p, int parameter)       /* has a gradient in this plan */
+{
+    int tensor = p->tape->parameters[parameter].tensor;
+    return tensor && p->tape->parameters[parameter].kind == GCPI_PARAMETER && p->items[p->tape->tensor_count + tensor].active;
+}
+
+/* What follows the backward of op o: hooks, and updates where they are fused, of parameters whose last reader it is. */
+static void gcpi_after_backward(gcpi_problem *p, const gcpi_uses *u, int o, const gcp_plan_opts *opts)
+{
+    const gcp_tape *t = p->tape;
+    const gcpi_op *op = &t->ops[o];
+    for (int i = 0; i < op->inputs; i++) {
+        int x = gcpi_edge(t, op, i), parameter = t->tensors[x].parameter, repeated = 0, last = 1;
+        for (int k = 0; k < i; k++) repeated |= gcpi_edge(t, op, k) == x;
+        if (t->tensors[x].kind != GCPI_PARAMETER || !p->items[t->tensor_count + x].active || repeated) continue;
+        for (int k = u->first[x]; k < u->first[x + 1]; k++) last &= u->consumers[k] >= o || !gcpi_has_backward(p, &t->ops[u->consumers[k]]);
+        if (!last) continue;
+        if (opts->on_gradient) gcpi_parameter_task(p, GCPI_TASK_HOOK, parameter, GCPI_ADD);
+        if (!opts->fuse_update) continue;
+        if (opts->on_gradient) gcpi_parameter_task(p, GCPI_TASK_WAIT, parameter, GCPI_ADD);
+        gcpi_parameter_task(p, GCPI_TASK_UPDATE, parameter, GCPI_READ);
+    }
+}
+
+static void gcpi_updates(gcpi_problem *p, const gcp_plan_opts *opts)
+{
+    const gcp_tape *t = p->tape;
+    if (opts->fuse_update) return;
+    for (int i = 0; opts->on_gradient && i < t->parameter_count; i++)
+        if (gcpi_trained(p, i)) gcpi_parameter_task(p, GCPI_TASK_WAIT, i, GCPI_ADD);
+    if (!opts->optimizer) return;
+    if (opts->clip_norm > 0) {
+        gcpi_task *norm = gcpi_task_add(p, GCPI_TASK_NORM, 0);
+        for (int i = 0; i < t->parameter_count; i++)
+            if (gcpi_trained(p, i)) gcpi_operand_add(p, norm, t->tensor_count + t->parameters[i].tensor, GCPI_READ, GCPI_SLOT_DIN);
+    }
+    for (int i = 0; i < t->parameter_count; i++)
+        if (gcpi_trained(p, i)) gcpi_parameter_task(p, GCPI_TASK_UPDATE, i, GCPI_READ);
+}
+
+/* Units: an outermost segment, or an op outside of any; the loss and what follows it belong to none (unit = units). */
+static void gcpi_units_number(gcpi_problem *p)
+{
+    const gcp_tape *t = p->tape;
+    int unit = -1, segment = 0, tail = 0;
+    for (int i = 0; i < p->forward; i++) {
+        const gcpi_op *op = &t->ops[p->tasks[i].op];
+        int outer = op->segment;
+        while (outer && t->segments[outer].depth > 1) outer = t->segments[outer].parent;
+        tail |= p->training && op->row->flags & GCP_LOSS;
+        if (!tail && (!outer || outer != segment || unit < 0)) unit++;
+        segment = outer;
+        p->tasks[i].segment = op->segment;
+        p->tasks[i].unit = tail ? -1 : unit;
+    }
+    p->units = unit + 1;
+    for (int i = 0; i < p->forward; i++) if (p->tasks[i].unit < 0) p->tasks[i].unit = p->units;
+}
+
+static int gcpi_problem_arrays(gcpi_problem *p, gcp_arena *a)
+{
+    const gcp_tape *t = p->tape;
+    ptrdiff_t tasks = 2 * (ptrdiff_t)t->op_count + 3 * (ptrdiff_t)t->parameter_count + 2;
+    ptrdiff_t operands = 3 * (ptrdiff_t)t->edge_count + 4 * (ptrdiff_t)t->tensor_count + 4 * (ptrdiff_t)t->parameter_count + 1;
+    p->item_count = 2 * t->tensor_count;
+    p->items = GCPI_NEW(a, gcpi_item, p->item_count);
+    p->tasks = GCPI_NEW(a, gcpi_task, tasks);
+    p->operands = GCPI_NEW(a, gcpi_operand, operands);
+    p->first_backward = GCPI_NEW(a, int, t->op_count + 1);
+    return p->items && p->tasks && p->operands && p->first_backward;
+}
+
+static void gcpi_problem_backward(gcpi_problem *p, const gcpi_uses *u, const unsigned char *needed, const unsigned char *read,
+                                  unsigned char *defined, const gcp_plan_opts *opts)
+{
+    const gcp_tape *t = p->tape;
+    gcpi_task *seed = gcpi_task_add(p, GCPI_TASK_SEED, t->tensors[p->root].producer);
+    gcpi_operand_add(p, seed, t->tensor_count + p->root, GCPI_WRITE, GCPI_SLOT_DOUT);
+    defined[p->root] = 1;
+    for (int o = t->op_count - 1; o >= 0; o--) {
+        if (!needed[o] || !gcpi_has_backward(p, &t->ops[o])) continue;
+        gcpi_backward_task(p, u, o, read, defined);
+        gcpi_after_backward(p, u, o, opts);
+    }
+    gcpi_updates(p, opts);
+    for (int i = 1; i < t->tensor_count; i++) {
+        gcpi_item *gradient = &p->items[t->tensor_count + i];
+        if (!gradient->active) continue;
+        if (t->tensors[i].kind == GCPI_PARAMETER) gradient->pinned = opts->accumulate > 1 ? 2 : !opts->optimizer;
+        if (t->tensors[i].kind == GCPI_INPUT) gradient->pinned = 1;
+    }
+}
+
+/* Makes the problem of a tape. 0: the arena is too small. */
+static int gcpi_problem_make(gcpi_problem *p, int root, const gcp_plan_opts *opts, const gcp_target *target, gcp_arena *a)
+{
+    gcp_tape *t = p->tape;
+    ptrdiff_t scratch = a->scratch;
+    gcpi_uses uses;
+    p->target = *target; p->root = root; p->training = !opts->inference;
+    unsigned char *needed = GCPI_SCRATCH(a, unsigned char, t->op_count + 1), *read = GCPI_SCRATCH(a, unsigned char, t->tensor_count);
+    unsigned char *defined = GCPI_SCRATCH(a, unsigned char, t->tensor_count);
+    if (!gcpi_problem_arrays(p, a) || !needed || !read || !defined) return 0;
+    gcpi_mark_needed(t, root, needed);
+    if (!gcpi_uses_make(p, needed, a, &uses)) return 0;
+    gcpi_items_make(p);
+    if (p->training) gcpi_mark_gradients(p, needed);
+    gcpi_mark_reads(p, needed, read);
+    for (int i = 1; i < t->tensor_count; i++)
+        if (p->items[i].kind == GCPI_INPUT_ITEM) p->items[i].pinned = 2;
+    for (int o = 0; o < t->op_count; o++) if (needed[o]) gcpi_forward_task(p, o, read);
+    for (int i = 0; i < p->operand_count; i++) p->items[p->operands[i].item].active = 1;     /* inputs and parameters that are read */
+    p->forward = p->task_count;
+    gcpi_units_number(p);
+    if (p->training) gcpi_problem_backward(p, &uses, needed, read, defined, opts);
+    a->scratch = scratch;
+    return 1;
+}
+
+static const char *gcpi_task_name(const gcpi_problem *p, const gcpi_task *task, char *buffer, size_t size)
+{
+    const gcp_tape *t = p->tape;
+    if (task->kind == GCPI_TASK_SEED) snprintf(buffer, size, "seed");
+    else if (task->kind == GCPI_TASK_NORM) snprintf(buffer, size, "norm");
+    else if (task->kind > GCPI_TASK_NORM) snprintf(buffer, size, "%s", t->parameters[task->op].path);
+    else gcpi_name_text(t, t->ops[task->op].name, buffer, size);
+    return buffer;
+}
+
+/* ---- 12 schedule ----------------------------------------------------------------------------------------------
+   A choice says what is kept; gcpi_schedule turns it into a list. Segments form a tree. An item's home is the smallest
+   segment that holds its producer and all its readers. Forward leaves resident what is at home where the backward
+   begins; afterwards an item stays resident while the op being reversed lies in its home. With one level that is Chen's
+   scheme; with more, each replay keeps the inner boundaries only, which is his recursion; with none, keep-all. */
+
+enum { GCPI_AUTO, GCPI_STORE, GCPI_DROP };       /* by home; never drop; drop after forward */
+
+typedef struct gcpi_choice {
+    unsigned char *store;             /* per forward item: one of the above */
+    int *segment;                     /* per forward task */
+    int *parent, *depth, segments;    /* 0 is the root */
+    int replay;                       /* drop what was recomputed as soon as backward enters another unit */
+} gcpi_choice;
+
+typedef struct gcpi_instruction { int kind, task; } gcpi_instruction;      /* kind: 'F' 'R' 'B' 'U' 'H' 'W' */
+
+typedef struct gcpi_list { gcpi_instruction *at; ptrdiff_t count, capacity; int reruns; double rerun_flops, seconds; } gcpi_list;
+
+typedef struct gcpi_scheduler {
+    const gcpi_problem *p;
+    const gcpi_choice *c;
+    gcpi_list *list;
+    int *home, *event;                /* home: per item; event: per unit, the backward unit it was last run again for */
+    unsigned char *resident, *need;   /* per item; per forward task */
+    int *again, again_count;          /* forward tasks run again since the last sweep */
+} gcpi_scheduler;
+
+static const char gcpi_letters[] = { 'F', 'B', 'B', 'U', 'U', 'H', 'W' };     /* by task kind */
+
+static void gcpi_emit(gcpi_list *list, int kind, int task, const gcpi_task *t)
+{
+    if (list->at && list->count < list->capacity) {
+        list->at[list->count].kind = kind;
+        list->at[list->count].task = task;
+    }
+    list->count++;
+    list->seconds += t->seconds;
+    if (kind == 'R') list->rerun_flops += t->flops;
+}
+
+static int gcpi_common(const gcpi_choice *c, int a, int b)        /* least common ancestor */
+{
+    while (a != b) {
+        if (c->depth[a] >= c->depth[b]) a = c->parent[a];
+        else b = c->parent[b];
+    }
+    return a;
+}
+
+static int gcpi_holds(const gcpi_choice *c, int segment, int inner)
+{
+    while (c->depth[inner] > c->depth[segment]) inner = c->parent[inner];
+    return inner == segment;
+}
+
+static void gcpi_homes(gcpi_scheduler *s)
+{
+    const gcpi_problem *p = s->p;
+    for (int i = 0; i < p->item_count; i++) s->home[i] = p->items[i].producer >= 0 ? s->c->segment[p->items[i].producer] : 0;
+    for (int f = 0; f < p->forward; f++)
+        for (int k = 0; k < p->tasks[f].count; k++) {
+            int item = p->operands[p->tasks[f].operands + k].item;
+            s->home[item] = gcpi_common(s->c, s->home[item], s->c->segment[f]);
+        }
+}
+
+static int gcpi_stays(const gcpi_scheduler *s, int item, int segment)
+{
+    return s->c->store[item] == GCPI_STORE || gcpi_holds(s->c, s->home[item], segment);
+}
+
+/* Drops the outputs of tasks that are at home elsewhere (or, with all set, everything that is not stored). */
+static void gcpi_drop(gcpi_scheduler *s, const int *tasks, int count, int segment, int all)
+{
+    for (int i = 0; i < count; i++) {
+        const gcpi_task *t = &s->p->tasks[tasks ? tasks[i] : i];
+        for (int k = 0; k < t->count; k++) {
+            const gcpi_operand *o = &s->p->operands[t->operands + k];
+            if (o->mode == GCPI_READ || s->c->store[o->item] == GCPI_STORE) continue;
+            if (all || !gcpi_stays(s, o->item, segment)) s->resident[o->item] = 0;
+        }
+    }
+}
+
+/* Runs again what task reads and is not resident: first marks down the tape, then emits up it. */
+static void gcpi_materialise(gcpi_scheduler *s, int task)
+{
+    const gcpi_problem *p = s->p;
+    int pending = 0, low = p->forward, high = -1;
+    for (int f = -1;;) {              /* -1: the task itself, then the marked ones from high to low */
+        const gcpi_task *t = &p->tasks[f < 0 ? task : f];
+        for (int k = 0; k < t->count; k++) {
+            const gcpi_operand *o = &p->operands[t->operands + k];
+            int producer = p->items[o->item].producer;
+            if (o->mode != GCPI_READ || p->items[o->item].kind != GCPI_FORWARD_ITEM || s->resident[o->item] || s->need[producer]) continue;
+            s->need[producer] = 1;
+            pending++;
+            high = GCPI_MAX(high, producer);
+            low = GCPI_MIN(low, producer);
+        }
+        if (!pending) break;
+        if (f < 0) f = high + 1;
+        do f--; while (!s->need[f]);
+        pending--;
+    }
+    for (int f = low; f <= high; f++) {
+        const gcpi_task *t = &p->tasks[f];
+        int event = p->tasks[task].unit + 1;
+        if (!s->need[f]) continue;
+        s->need[f] = 0;
+        gcpi_emit(s->list, 'R', f, t);
+        if (s->event[t->unit] != event && !t->free) { s->event[t->unit] = event; s->list->reruns++; }
+        s->again[s->again_count++] = f;
+        for (int k = 0; k < t->count; k++)
+            if (p->operands[t->operands + k].mode != GCPI_READ) s->resident[p->operands[t->operands + k].item] = 1;
+    }
+}
+
+static void gcpi_backward_list(gcpi_scheduler *s)
+{
+    const gcpi_problem *p = s->p;
+    int segment = p->forward ? s->c->segment[p->forward - 1] : 0, unit = -1;
+    for (int b = p->forward; b < p->task_count; b++) {
+        const gcpi_task *t = &p->tasks[b];
+        if (t->kind == GCPI_TASK_BACKWARD) {
+            int forward = p->items[p->tape->ops[t->op].out].producer;
+            int here = s->c->segment[forward];
+            if (s->c->replay && unit != p->tasks[forward].unit) { gcpi_drop(s, s->again, s->again_count, here, 1); s->again_count = 0; }
+            if (here != segment) gcpi_drop(s, NULL, p->forward, here, 0);
+            segment = here;
+            unit = p->tasks[forward].unit;
+            gcpi_materialise(s, b);
+            if (!s->c->replay) { gcpi_drop(s, s->again, s->again_count, here, 0); s->again_count = 0; }
+        }
+        gcpi_emit(s->list, gcpi_letters[t->kind], b, t);
+    }
+}
+
+/* Fills list (list->at NULL: counts only). 0: not enough scratch. */
+static int gcpi_schedule(const gcpi_problem *p, const gcpi_choice *c, gcpi_list *list, gcp_arena *a)
+{
+    ptrdiff_t scratch = a->scratch;
+    gcpi_scheduler s;
+    memset(&s, 0, sizeof s);
+    s.p = p; s.c = c; s.list = list;
+    s.home = GCPI_SCRATCH(a, int, p->item_count);
+    s.event = GCPI_SCRATCH(a, int, p->units + 1);
+    s.resident = GCPI_SCRATCH(a, unsigned char, p->item_count);
+    s.need = GCPI_SCRATCH(a, unsigned char, p->forward + 1);
+    s.again = GCPI_SCRATCH(a, int, c->replay ? (p->forward + 1) * (ptrdiff_t)(p->forward + 1) : 2 * p->forward + 1);
+    list->count = 0; list->reruns = 0; list->rerun_flops = list->seconds = 0;
+    if (!s.home || !s.event || !s.resident || !s.need || !s.again) return 0;
+    gcpi_homes(&s);
+    for (int f = 0; f < p->forward; f++) gcpi_emit(list, 'F', f, &p->tasks[f]);
+    int last = p->forward ? c->segment[p->forward - 1] : 0;
+    for (int i = 0; i < p->item_count; i++)
+        s.resident[i] = c->store[i] == GCPI_STORE || (c->store[i] == GCPI_AUTO && gcpi_holds(c, s.home[i], last) && !c->replay)
+                     || (c->replay && c->store[i] == GCPI_AUTO && s.home[i] == 0);
+    gcpi_backward_list(&s);
+    a->scratch = scratch;
+    return 1;
+}
+
+/* ---- 13 lifetimes and layout ----------------------------------------------------------------------------------
+   A value is one writing of an item. Values of one alias group whose lives meet share a buffer; where an op may work in
+   place on a value that dies there, input and output become one buffer. A layout gives each buffer its offset. */
+
+typedef struct gcpi_value { int item, buffer; int first, last; } gcpi_value;
+
+typedef struct gcpi_buffer {
+    size_t bytes, offset;
+    int first, last, root, joined;    /* joined: the buffer this one became part of, or -1 */
+} gcpi_buffer;
+
+typedef struct gcpi_lives {
+    gcpi_value *values;   int value_count;
+    gcpi_buffer *buffers; int buffer_count;
+    int *operand_value;               /* per operand of each instruction, in list order */
+    size_t peak; int peak_at;         /* most live bytes at once, and when; excludes the step's numbers */
+} gcpi_lives;
+
+static int gcpi_operand_total(const gcpi_problem *p, const gcpi_list *list)
+{
+    int total = 0;
+    for (ptrdiff_t i = 0; i < list->count; i++) total += p->tasks[list->at[i].task].count;
+    return total;
+}
+
+static int gcpi_buffer_of(const gcpi_lives *l, int buffer)
+{
+    while (l->buffers[buffer].joined >= 0) buffer = l->buffers[buffer].joined;
+    return buffer;
+}
+
+static int gcpi_value_new(gcpi_lives *l, int item, int first, int *current)
+{
+    gcpi_value *v = &l->values[l->value_count];
+    v->item = item; v->first = v->last = first; v->buffer = -1;
+    return current[item] = l->value_count++;
+}
+
+static void gcpi_values_make(const gcpi_problem *p, const gcpi_list *list, gcpi_lives *l, int *current)
+{
+    int end = (int)list->count - 1, n = 0;
+    for (int i = 0; i < p->item_count; i++) {
+        current[i] = -1;
+        if (p->items[i].active && p->items[i].pinned == 2) gcpi_value_new(l, i, 0, current);
+    }
+    for (int i = 0; i <= end; i++) {
+        const gcpi_task *t = &p->tasks[list->at[i].task];
+        for (int k = 0; k < t->count; k++, n++) {
+            const gcpi_operand *o = &p->operands[t->operands + k];
+            int fresh = (o->mode == GCPI_WRITE || o->mode == GCPI_ALIAS) && p->items[o->item].pinned != 2;
+            l->operand_value[n] = -1;
+            if (p->items[p->items[o->item].root].kind == GCPI_STATE_ITEM) continue;
+            if (fresh) gcpi_value_new(l, o->item, i, current);
+            if (current[o->item] < 0) continue;
+            l->operand_value[n] = current[o->item];
+            l->values[current[o->item]].last = i;
+        }
+    }
+    for (int v = 0; v < l->value_count; v++)
+        if (p->items[l->values[v].item].pinned && current[l->values[v].item] == v) l->values[v].last = end;
+}
+
+/* Buffers: values arrive by group in order of their first instruction. An input whose view is read is there already. */
+static void gcpi_buffers_make(const gcpi_problem *p, gcpi_lives *l, const int *order)
+{
+    for (int k = 0; k < l->value_count; k++) {
+        gcpi_value *v = &l->values[order[k]];
+        int root = p->items[v->item].root, open = l->buffer_count - 1;
+        if (open < 0 || l->buffers[open].root != root || v->first > l->buffers[open].last) {
+            gcpi_buffer *b = &l->buffers[open = l->buffer_count++];
+            b->bytes = p->items[root].bytes; b->offset = 0;
+            b->first = v->first; b->last = v->last; b->root = root; b->joined = -1;
+        }
+        v->buffer = open;
+        l->buffers[open].last = GCPI_MAX(l->buffers[open].last, v->last);
+    }
+}
+
+static void gcpi_values_sort(const gcpi_problem *p, const gcpi_lives *l, int *order, int *count)
+{
+    memset(count, 0, (size_t)(p->item_count + 1) * sizeof *count);      /* by root; values are in order of time already */
+    for (int v = 0; v < l->value_count; v++) count[p->items[l->values[v].item].root + 1]++;
+    for (int i = 1; i <= p->item_count; i++) count[i] += count[i - 1];
+    for (int v = 0; v < l->value_count; v++) order[count[p->items[l->values[v].item].root]++] = v;
+}
+
+static int gcpi_whole(const gcpi_problem *p, int item)              /* fills its buffer, in dense rows */
+{
+    const gcpi_item *x = &p->items[item];
+    return x->offset == 0 && x->bytes == p->items[x->root].bytes && gcpi_is_dense(p, item);
+}
+
+/* Output value z takes over the buffer of value x, which dies at instruction i. */
+static int gcpi_take_over(const gcpi_problem *p, gcpi_lives *l, int x, int z, int i)
+{
+    if (x < 0 || z < 0 || l->values[z].first != i) return 0;
+    int from = gcpi_buffer_of(l, l->values[x].buffer), to = gcpi_buffer_of(l, l->values[z].buffer);
+    gcpi_buffer *b = &l->buffers[from], *e = &l->buffers[to];
+    if (from == to || b->last != i || e->first != i || b->bytes != e->bytes) return 0;
+    if (!gcpi_whole(p, l->values[x].item) || !gcpi_whole(p, l->values[z].item)) return 0;
+    e->joined = from;
+    b->last = e->last;
+    return 1;
+}
+
+static void gcpi_in_place(const gcpi_problem *p, const gcpi_list *list, gcpi_lives *l)
+{
+    int n = 0;
+    for (int i = 0; i < (int)list->count; i++) {
+        const gcpi_task *t = &p->tasks[list->at[i].task];
+        const gcpi_operand *o = &p->operands[t->operands];
+        int back = t->kind == GCPI_TASK_BACKWARD, x = -1, other = -1, z = -1;
+        unsigned flags = t->kind == GCPI_TASK_FORWARD || back ? p->tape->ops[t->op].row->flags : 0;
+        int pair = !back && flags & GCP_IN_PLACE && p->tape->ops[t->op].kind != GCP_OP_CUSTOM;
+        for (int k = 0; k < t->count && flags & (back ? GCP_GRAD_IN_PLACE : GCP_IN_PLACE); k++) {
+            if (o[k].slot == (back ? GCPI_SLOT_DOUT : GCPI_SLOT_IN)) x = l->operand_value[n + k];
+            if (pair && o[k].slot == GCPI_SLOT_IN + 1) other = l->operand_value[n + k];
+            if (o[k].slot == (back ? GCPI_SLOT_DIN : GCPI_SLOT_OUT)) z = o[k].mode == GCPI_WRITE ? l->operand_value[n + k] : -1;
+            else if (z >= 0 && l->operand_value[n + k] == z) flags = 0;          /* x * x: written and then added to */
+        }
+        if (!gcpi_take_over(p, l, x, z, i) && pair) gcpi_take_over(p, l, other, z, i);
+        n += t->count;
+    }
+}
+
+/* Live bytes at each instruction, workspace included; the most of them. */
+static void gcpi_profile(const gcpi_problem *p, const gcpi_list *list, gcpi_lives *l, size_t *live)
+{
+    size_t align = p->target.align, now = 0;
+    memset(live, 0, (size_t)(list->count + 1) * sizeof *live);
+    for (int b = 0; b < l->buffer_count; b++) {
+        if (l->buffers[b].joined >= 0) continue;
+        live[l->buffers[b].first] += gcpi_round(l->buffers[b].bytes, align);
+        live[l->buffers[b].last + 1] -= gcpi_round(l->buffers[b].bytes, align);     /* wraps, and back */
+    }
+    l->peak = 0; l->peak_at = 0;
+    for (int i = 0; i < (int)list->count; i++) {
+        now += live[i];
+        live[i] = now + gcpi_round(p->tasks[list->at[i].task].workspace, align);
+        if (live[i] > l->peak) { l->peak = live[i]; l->peak_at = i; }
+    }
+}
+
+/* Fills l, all in scratch of a, which the caller gives back. 0: not enough. */
+static int gcpi_lives_make(const gcpi_problem *p, const gcpi_list *list, gcpi_lives *l, size_t **live, gcp_arena *a)
+{
+    int operands = gcpi_operand_total(p, list), values = operands + p->item_count;
+    memset(l, 0, sizeof *l);
+    l->values = GCPI_SCRATCH(a, gcpi_value, values);
+    l->buffers = GCPI_SCRATCH(a, gcpi_buffer, values);
+    l->operand_value = GCPI_SCRATCH(a, int, operands + 1);
+    *live = GCPI_SCRATCH(a, size_t, list->count + 2);
+    ptrdiff_t scratch = a->scratch;
+    int *current = GCPI_SCRATCH(a, int, p->item_count), *order = GCPI_SCRATCH(a, int, values), *count = GCPI_SCRATCH(a, int, p->item_count + 1);
+    if (!l->values || !l->buffers || !l->operand_value || !*live || !current || !order || !count) return 0;
+    gcpi_values_make(p, list, l, current);
+    gcpi_values_sort(p, l, order, count);
+    gcpi_buffers_make(p, l, order);
+    gcpi_in_place(p, list, l);
+    gcpi_profile(p, list, l, *live);
+    a->scratch = scratch;
+    return 1;
+}
+
+/* Layout. The step's numbers come first, then the workspace of the instruction at hand (it may be written in part only,
+   so it never lies on top), then buffers, first fit in an order; several orders are tried. */
+enum { GCPI_NUMBERS_BYTES = 64 };
+
+typedef struct gcpi_layout {
+    const gcpi_problem *p; const gcpi_list *list; gcpi_lives *l;
+    int *order, *placed, *best, count, placed_count;
+    size_t *floor, *offset, top, best_top;
+    int offender;                      /* position in order of the buffer that set the top */
+} gcpi_layout;
+
+static size_t gcpi_first_fit(const gcpi_layout *y, int b)
+{
+    const gcpi_buffer *x = &y->l->buffers[b];
+    size_t at = y->floor[b];
+    for (int k = 0; k < y->placed_count; k++) {        /* placed ones by offset */
+        const gcpi_buffer *o = &y->l->buffers[y->placed[k]];
+        if (o->first > x->last || x->first > o->last) continue;
+        if (o->offset >= at + x->bytes) break;
+        at = GCPI_MAX(at, gcpi_round(o->offset + o->bytes, y->p->target.align));
+    }
+    return at;
+}
+
+static void gcpi_place_all(gcpi_layout *y)
+{
+    y->placed_count = 0; y->top = 0;
+    for (int i = 0; i < y->count; i++) {
+        int b = y->order[i], k;
+        gcpi_buffer *x = &y->l->buffers[b];
+        x->offset = gcpi_first_fit(y, b);
+        if (x->offset + x->bytes > y->top) { y->top = x->offset + x->bytes; y->offender = i; }
+        for (k = y->placed_count++; k > 0 && y->l->buffers[y->placed[k - 1]].offset > x->offset; k--) y->placed[k] = y->placed[k - 1];
+        y->placed[k] = b;
+    }
+    if (y->top >= y->best_top) return;
+    y->best_top = y->top;
+    for (int i = 0; i < y->count; i++) y->offset[y->order[i]] = y->l->buffers[y->order[i]].offset;
+}
+
+static double gcpi_layout_key(const gcpi_buffer *b, int by)
+{
+    double bytes = (double)b->bytes, life = (double)(b->last - b->first + 1);
+    return by == 0 ? bytes * 1e6 + life : by == 1 ? bytes * life : by == 2 ? life * 1e3 + bytes * 1e-9 : -(double)b->first + bytes * 1e-12;
+}
+
+static void gcpi_layout_sort(gcpi_layout *y, int by)       /* heap sort; equal keys by buffer, so that a layout is one */
+{
+    int n = y->count, *o = y->order;
+#define GCPI_BEFORE(a, b) (gcpi_layout_key(&y->l->buffers[a], by) > gcpi_layout_key(&y->l->buffers[b], by) || \
+    (gcpi_layout_key(&y->l->buffers[a], by) == gcpi_layout_key(&y->l->buffers[b], by) && (a) < (b)))
+    for (int start = n / 2 - 1, end = n; end > 1;) {
+        int root;
+        if (start >= 0) root = start--;
+        else { int last = o[--end]; o[end] = o[0]; o[0] = last; root = 0; }
+        for (int child; (child = 2 * root + 1) < end; root = child) {
+            if (child + 1 < end && GCPI_BEFORE(o[child], o[child + 1])) child++;
+            if (!GCPI_BEFORE(o[root], o[child])) break;
+            int swap = o[root]; o[root] = o[child]; o[child] = swap;
+        }
+    }
+#undef GCPI_BEFORE
+}
+
+/* Moves the buffer that set the top towards the front and places again, while that helps. */
+static void gcpi_promote(gcpi_layout *y, size_t goal, int rounds)
+{
+    for (; rounds > 0 && y->best_top > goal && y->offender > 0; rounds--) {
+        int at = y->offender, to = at / 2, b = y->order[at];
+        memmove(y->order + to + 1, y->order + to, (size_t)(at - to) * sizeof *y->order);
+        y->order[to] = b;
+        gcpi_place_all(y);
+    }
+}
+
+static void gcpi_floors(gcpi_layout *y)
+{
+    size_t align = y->p->target.align;
+    for (int i = 0; i < y->count; i++) {
+        const gcpi_buffer *b = &y->l->buffers[y->order[i]];
+        size_t most = 0;
+        for (int k = b->first; k <= b->last; k++) most = GCPI_MAX(most, y->p->tasks[y->list->at[k].task].workspace);
+        y->floor[y->order[i]] = gcpi_round(GCPI_NUMBERS_BYTES, align) + gcpi_round(most, align);
+    }
+}
+
+/* Sets the offsets of l's buffers; returns the slab's bytes, or 0: not enough scratch. */
+static size_t gcpi_layout_make(const gcpi_problem *p, const gcpi_list *list, gcpi_lives *l, gcp_arena *a)
+{
+    ptrdiff_t scratch = a->scratch;
+    gcpi_layout y;
+    memset(&y, 0, sizeof y);
+    y.p = p; y.list = list; y.l = l;
+    y.best_top = SIZE_MAX;
+    y.order = GCPI_SCRATCH(a, int, l->buffer_count + 1);
+    y.placed = GCPI_SCRATCH(a, int, l->buffer_count + 1);
+    y.floor = GCPI_SCRATCH(a, size_t, l->buffer_count + 1);
+    y.offset = GCPI_SCRATCH(a, size_t, l->buffer_count + 1);
+    if (!y.order || !y.placed || !y.floor || !y.offset) return 0;
+    size_t goal = gcpi_round(GCPI_NUMBERS_BYTES, p->target.align), top = goal;
+    for (int b = 0; b < l->buffer_count; b++) if (l->buffers[b].joined < 0) y.order[y.count++] = b;
+    goal += l->peak;
+    gcpi_floors(&y);
+    for (int by = 0; by < 4 && y.best_top > goal; by++) {
+        gcpi_layout_sort(&y, by);
+        gcpi_place_all(&y);
+        gcpi_promote(&y, goal, y.count < 3000 ? 40 : 4);
+    }
+    for (ptrdiff_t i = 0; i < list->count; i++) top = GCPI_MAX(top, gcpi_round(GCPI_NUMBERS_BYTES, p->target.align) + p->tasks[list->at[i].task].workspace);
+    for (int b = 0; b < l->buffer_count; b++) if (l->buffers[b].joined < 0) { l->buffers[b].offset = y.offset[b]; top = GCPI_MAX(top, y.offset[b] + l->buffers[b].bytes); }
+    a->scratch = scratch;
+    return top;
+}
+
+/* ---- 14 verifier ----------------------------------------------------------------------------------------------
+   Knows neither policy nor lifetimes: it runs a placed list over a map of which value lies where, and refuses it at the
+   first instruction that reads what is not there, writes what must stay, or comes out of order. */
+
+typedef struct gcpi_placed { ptrdiff_t offset; } gcpi_placed;      /* of an operand in the slab; -1: state */
+
+typedef struct gcpi_region { size_t at, end, pitch, width; int item; } gcpi_region;   /* rows of width bytes every pitch */
+
+typedef struct gcpi_verifier {
+    const gcpi_problem *p; const gcpi_list *list; const gcpi_placed *placed;
+    gcpi_region *held; int held_count;             /* what lies in the slab now */
+    unsigned char *done;                           /* per task */
+    int backward_next;
+    char *message; size_t size;
+} gcpi_verifier;
+
+static gcpi_region gcpi_region_of(const gcpi_problem *p, int item, size_t at)
+{
+    const gcpi_item *x = &p->items[item];
+    const gcpi_tensor *e = &p->tape->tensors[x->tensor];
+    gcpi_region r;
+    int real = x->kind == GCPI_GRADIENT_ITEM || e->dtype == GCP_DTYPE_REAL;
+    r.item = item; r.at = at; r.end = at + x->bytes;
+    r.pitch = real ? (size_t)x->pitch * sizeof(gcp_real) : x->bytes;
+    r.width = real ? (size_t)e->shape.d[3] * sizeof(gcp_real) : x->bytes;
+    return r;
+}
+
+static int gcpi_overlap(const gcpi_region *a, const gcpi_region *b)
+{
+    if (a->at >= b->end || b->at >= a->end) return 0;
+    if (a->pitch != b->pitch) return 1;
+    size_t shift = (b->at % a->pitch + a->pitch - a->at % a->pitch) % a->pitch;     /* of b's columns behind a's */
+    return shift < a->width || shift + b->width > a->pitch;
+}
+
+static int gcpi_held(const gcpi_verifier *v, int item)
+{
+    for (int i = v->held_count - 1; i >= 0; i--) if (v->held[i].item == item) return i;
+    return -1;
+}
+
+static int gcpi_verify_fail(gcpi_verifier *v, int i, const char *text, int item)
+{
+    char task[128], name[128];
+    name[0] = 0;
+    if (item >= 0) gcpi_name_text(v->p->tape, v->p->tape->tensors[v->p->items[item].tensor].name, name, sizeof name);
+    snprintf(v->message, v->size, "line %d: %c %s: %s%s%s", i + 1, v->list->at[i].kind,
+             gcpi_task_name(v->p, &v->p->tasks[v->list->at[i].task], task, sizeof task), text,
+             item >= 0 && v->p->items[item].kind == GCPI_GRADIENT_ITEM ? " gradient of " : item >= 0 ? " " : "", name);
+    return 0;
+}
+
+static int gcpi_verify_order(gcpi_verifier *v, int i)
+{
+    int task = v->list->at[i].task, kind = v->list->at[i].kind;
+    const gcpi_task *t = &v->p->tasks[task];
+    if (kind == 'F' && v->done[task]) return gcpi_verify_fail(v, i, "runs forward a second time", -1);
+    if (kind == 'F' && task > 0 && !v->done[task - 1]) return gcpi_verify_fail(v, i, "runs before the op ahead of it", -1);
+    if (kind == 'R' && (!v->done[task] || t->once)) return gcpi_verify_fail(v, i, t->once ? "has side effects and may not run again" : "runs again before it ran", -1);
+    if (task >= v->p->forward) {
+        if (task != v->backward_next) return gcpi_verify_fail(v, i, v->done[task] ? "runs a second time" : "is out of order", -1);
+        if (task == v->p->forward && v->p->forward && !v->done[v->p->forward - 1]) return gcpi_verify_fail(v, i, "begins before forward has ended", -1);
+        v->backward_next++;
+    }
+    v->done[task] = 1;
+    return 1;
+}
+
+/* An op may overwrite what it reads where its row says so, region for region. */
+static int gcpi_may_overwrite(const gcpi_verifier *v, int i, const gcpi_operand *write, const gcpi_operand *read)
+{
+    const gcpi_task *t = &v->p->tasks[v->list->at[i].task];
+    unsigned flags = v->p->tape->ops[t->op].row->flags;
+    if (t->kind == GCPI_TASK_BACKWARD) return flags & GCP_GRAD_IN_PLACE && write->slot == GCPI_SLOT_DIN && read->slot == GCPI_SLOT_DOUT;
+    return flags & GCP_IN_PLACE && write->slot == GCPI_SLOT_OUT && read->slot <= GCPI_SLOT_IN + 1;
+}
+
+static void gcpi_forget(gcpi_verifier *v, const gcpi_region *r)          /* what writing r destroys; its own older value too */
+{
+    for (int k = 0; k < v->held_count;) {
+        if (v->held[k].item == r->item || gcpi_overlap(&v->held[k], r)) v->held[k] = v->held[--v->held_count];
+        else k++;
+    }
+}
+
+/* An alias changes the bytes that do not come from an operand lying there already. */
+static void gcpi_forget_copied(gcpi_verifier *v, const gcpi_task *t, int n, const gcpi_region *out)
+{
+    const gcpi_item *items = v->p->items, *y = &items[out->item];
+    int concat = t->kind == GCPI_TASK_FORWARD && v->p->tape->ops[t->op].kind == GCP_OP_CONCAT;
+    size_t column = 0;
+    for (int k = 0; k < t->count; k++) {
+        const gcpi_operand *o = &v->p->operands[t->operands + k];
+        const gcpi_item *x = &items[o->item];
+        gcpi_region part = *out;
+        if (o->mode != GCPI_READ || (t->kind == GCPI_TASK_BACKWARD && o->slot < GCPI_SLOT_DOUT)) continue;
+        if (concat) { part.at += column; part.width = (size_t)v->p->tape->tensors[x->tensor].shape.d[3] * sizeof(gcp_real); column += part.width; }
+        if (x->root == y->root && (size_t)v->placed[n + k].offset - x->offset == out->at - y->offset) continue;
+        gcpi_forget(v, &part);
+    }
+    for (int k = v->held_count - 1; k >= 0; k--) if (v->held[k].item == out->item) v->held[k] = v->held[--v->held_count];
+}
+
+static int gcpi_verify_instruction(gcpi_verifier *v, int i, int n, size_t slab)
+{
+    const gcpi_problem *p = v->p;
+    const gcpi_task *t = &p->tasks[v->list->at[i].task];
+    const gcpi_operand *o = &p->operands[t->operands];
+    gcpi_region work;
+    for (int k = 0; k < t->count; k++) {
+        if (v->placed[n + k].offset < 0) continue;
+        gcpi_region r = gcpi_region_of(p, o[k].item, (size_t)v->placed[n + k].offset);
+        if (r.end > slab || r.at < GCPI_NUMBERS_BYTES) return gcpi_verify_fail(v, i, "lies outside of the slab:", o[k].item);
+        if (o[k].mode != GCPI_READ && o[k].mode != GCPI_ADD) continue;
+        int h = gcpi_held(v, o[k].item);
+        if (h < 0 || v->held[h].at != r.at) return gcpi_verify_fail(v, i, "reads what is not there:", o[k].item);
+    }
+    memset(&work, 0, sizeof work);
+    work.at = gcpi_round(GCPI_NUMBERS_BYTES, p->target.align); work.end = work.at + t->workspace; work.pitch = work.width = t->workspace; work.item = -1;
+    for (int k = 0; t->workspace && k < t->count; k++) {
+        if (v->placed[n + k].offset < 0) continue;
+        gcpi_region r = gcpi_region_of(p, o[k].item, (size_t)v->placed[n + k].offset);
+        if (r.at < work.end) return gcpi_verify_fail(v, i, "workspace lies on", o[k].item);
+    }
+    if (t->workspace) gcpi_forget(v, &work);
+    for (int k = 0; k < t->count; k++) {
+        if (v->placed[n + k].offset < 0 || o[k].mode == GCPI_READ) continue;
+        gcpi_region r = gcpi_region_of(p, o[k].item, (size_t)v->placed[n + k].offset);
+        for (int m = 0; m < t->count; m++) {
+            if (m == k || v->placed[n + m].offset < 0 || o[k].mode == GCPI_ALIAS || o[m].mode == GCPI_ALIAS) continue;
+            gcpi_region s = gcpi_region_of(p, o[m].item, (size_t)v->placed[n + m].offset);
+            if (o[m].item == o[k].item || !gcpi_overlap(&r, &s)) continue;
+            if (o[m].mode != GCPI_READ || s.at != r.at || s.end != r.end || !gcpi_may_overwrite(v, i, &o[k], &o[m]))
+                return gcpi_verify_fail(v, i, "writes over its operand", o[m].item);
+        }
+        if (o[k].mode == GCPI_ALIAS) gcpi_forget_copied(v, t, n, &r);
+        else gcpi_forget(v, &r);
+        v->held[v->held_count++] = r;
+    }
+    return 1;
+}
+
+static int gcpi_verify(const gcpi_problem *p, const gcpi_list *list, const gcpi_placed *placed, size_t slab, char *message, size_t size, gcp_arena *a)
+{
+    ptrdiff_t scratch = a->scratch;
+    gcpi_verifier v;
+    int n = 0, ok = 1, initial = 0;
+    memset(&v, 0, sizeof v);
+    v.p = p; v.list = list; v.placed = placed; v.message = message; v.size = size;
+    v.held = GCPI_SCRATCH(a, gcpi_region, p->item_count + 8);
+    v.done = GCPI_SCRATCH(a, unsigned char, p->task_count + 1);
+    if (!v.held || !v.done) { snprintf(message, size, "not enough arena to verify the list"); return 0; }
+    v.backward_next = p->forward;
+    for (int i = 0; i < (int)list->count; i++)         /* inputs and lasting gradients are there from the start */
+        for (int k = 0; k < p->tasks[list->at[i].task].count; k++, initial++) {
+            int item = p->operands[p->tasks[list->at[i].task].operands + k].item;
+            if (p->items[item].pinned == 2 && placed[initial].offset >= 0 && gcpi_held(&v, item) < 0)
+                v.held[v.held_count++] = gcpi_region_of(p, item, (size_t)placed[initial].offset);
+        }
+    for (int i = 0; ok && i < (int)list->count; i++) {
+        ok = gcpi_verify_order(&v, i) && gcpi_verify_instruction(&v, i, n, slab);
+        n += p->tasks[list->at[i].task].count;
+    }
+    for (int i = 0; ok && i < p->task_count; i++)
+        if (!v.done[i]) {
+            char name[128];
+            snprintf(message, size, "%c %s is missing", gcpi_letters[p->tasks[i].kind], gcpi_task_name(p, &p->tasks[i], name, sizeof name));
+            ok = 0;
+        }
+    for (int i = 0; ok && i < p->item_count; i++) {
+        int pinned = p->items[i].active && p->items[i].pinned && p->items[p->items[i].root].kind != GCPI_STATE_ITEM;
+        if (pinned && gcpi_held(&v, i) < 0) ok = gcpi_verify_fail(&v, (int)list->count - 1, "at the end there is no", i);
+    }
+    a->scratch = scratch;
+    return ok;
+}
+
+/* ---- 15 policies ----------------------------------------------------------------------------------------------
+   Each only fills a choice. Where a policy has freedom it tries several and keeps the one with the least live peak,
+   then the least time. */
+
+typedef struct gcpi_planner {
+    gcpi_problem *p; const gcp_plan_opts *opts; gcp_arena *a;
+    gcpi_choice now, best;
+    size_t best_peak; double best_seconds; int found, tries;
+    size_t *crossing, *saved;         /* per position: bytes that a cut behind task f keeps; that backward reads of f's outputs */
+    int out_of_memory;
+} gcpi_planner;
+
+static int gcpi_choice_make(gcpi_planner *q, gcpi_choice *c)
+{
+    const gcpi_problem *p = q->p;
+    int segments = p->tape->segment_count + 2 * p->forward + 4;
+    c->store = GCPI_SCRATCH(q->a, unsigned char, p->item_count);
+    c->segment = GCPI_SCRATCH(q->a, int, p->forward + 1);
+    c->parent = GCPI_SCRATCH(q->a, int, segments);
+    c->depth = GCPI_SCRATCH(q->a, int, segments);
+    return c->store && c->segment && c->parent && c->depth;
+}
+
+static void gcpi_choice_copy(const gcpi_problem *p, gcpi_choice *to, const gcpi_choice *from)
+{
+    memcpy(to->store, from->store, (size_t)p->item_count);
+    memcpy(to->segment, from->segment, (size_t)p->forward * sizeof *to->segment);
+    memcpy(to->parent, from->parent, (size_t)from->segments * sizeof *to->parent);
+    memcpy(to->depth, from->depth, (size_t)from->segments * sizeof *to->depth);
+    to->segments = from->segments; to->replay = from->replay;
+}
+
+/* Everything in the root; outputs of ops with side effects, kept tensors and .keep masks are stored. */
+static void gcpi_choice_clear(gcpi_planner *q)
+{
+    const gcpi_problem *p = q->p;
+    gcpi_choice *c = &q->now;
+    const gcp_tape *t = p->tape;
+    memset(c->store, 0, (size_t)p->item_count);
+    memset(c->segment, 0, (size_t)p->forward * sizeof *c->segment);
+    c->parent[0] = c->depth[0] = 0;
+    c->segments = 1; c->replay = 0;
+    for (int f = 0; f < p->forward; f++) {
+        const gcpi_op *op = &t->ops[p->tasks[f].op];
+        unsigned keep = 0;
+        for (int s = op->segment; s; s = t->segments[s].parent) keep |= t->segments[s].keep;
+        for (int j = 0; j < op->outputs; j++)
+            if (p->tasks[f].once || t->tensors[op->out + j].flags & GCPI_KEPT || keep >> op->kind & 1) c->store[op->out + j] = GCPI_STORE;
+    }
+}
+
+static int gcpi_segment_add(gcpi_choice *c, int parent)
+{
+    c->parent[c->segments] = parent;
+    c->depth[c->segments] = c->depth[parent] + 1;
+    return c->segments++;
+}
+
+/* The live peak and time of the current choice; it becomes the best if it is. */
+static void gcpi_try(gcpi_planner *q)
+{
+    ptrdiff_t scratch = q->a->scratch;
+    gcpi_list list;
+    gcpi_lives lives;
+    size_t *live;
+    memset(&list, 0, sizeof list);
+    q->tries++;
+    int ok = gcpi_schedule(q->p, &q->now, &list, q->a);
+    list.capacity = list.count;
+    list.at = ok ? GCPI_SCRATCH(q->a, gcpi_instruction, list.count) : NULL;
+    ok = list.at && gcpi_schedule(q->p, &q->now, &list, q->a) && gcpi_lives_make(q->p, &list, &lives, &live, q->a);
+    q->a->scratch = scratch;
+    if (!ok) { q->out_of_memory = 1; return; }
+    if (q->found && (lives.peak > q->best_peak || (lives.peak == q->best_peak && list.seconds >= q->best_seconds))) return;
+    q->found = 1;
+    q->best_peak = lives.peak;
+    q->best_seconds = list.seconds;
+    gcpi_choice_copy(q->p, &q->best, &q->now);
+}
+
+/* What a cut behind each task would keep, and what segments would hold: guides for the search, no accounting. */
+static int gcpi_guides(gcpi_planner *q)
+{
+    const gcpi_problem *p = q->p;
+    q->crossing = GCPI_SCRATCH(q->a, size_t, p->forward + 2);
+    q->saved = GCPI_SCRATCH(q->a, size_t, p->forward + 2);
+    ptrdiff_t scratch = q->a->scratch;
+    int *last = GCPI_SCRATCH(q->a, int, p->item_count);
+    unsigned char *read = GCPI_SCRATCH(q->a, unsigned char, p->item_count);
+    if (!q->crossing || !q->saved || !last || !read) return 0;
+    for (int i = 0; i < p->item_count; i++) last[i] = -1;
+    for (int b = 0; b < p->task_count; b++)
+        for (int k = 0; k < p->tasks[b].count; k++) {
+            const gcpi_operand *o = &p->operands[p->tasks[b].operands + k];
+            if (o->mode == GCPI_READ && b < p->forward) last[p->items[o->item].root] = b;
+            if (o->mode == GCPI_READ && b >= p->forward) read[p->items[o->item].root] = 1;
+        }
+    for (int i = 0; i < p->item_count; i++) {
+        const gcpi_item *x = &p->items[i];
+        if (x->kind != GCPI_FORWARD_ITEM || x->root != i || x->producer < 0 || q->now.store[i] == GCPI_STORE) continue;
+        if (last[i] > x->producer) { q->crossing[x->producer] += x->bytes; q->crossing[last[i]] -= x->bytes; }
+        if (read[i]) q->saved[x->producer] += x->bytes;
+    }
+    for (int f = 1; f <= p->forward; f++) q->crossing[f] += q->crossing[f - 1];
+    q->a->scratch = scratch;
+    return 1;
+}
+
+/* Segments from cuts: cut[f] = 1 begins a new segment behind task f. */
+static void gcpi_cut(gcpi_planner *q, const unsigned char *cut)
+{
+    const gcpi_problem *p = q->p;
+    gcpi_choice_clear(q);
+    int segment = gcpi_segment_add(&q->now, 0);
+    for (int f = 0; f < p->forward; f++) {
+        q->now.segment[f] = segment;
+        if (cut[f] && f + 1 < p->forward) segment = gcpi_segment_add(&q->now, 0);
+    }
+}
+
+/* Chen's algorithm 3: grow a segment to `budget` saved bytes, then cut at the cheapest place in its second half.
+   family 0: anywhere; 1: where one tensor's worth (the least crossing nearby) is crossed; 2: between units. */
+static int gcpi_chen_cuts(const gcpi_planner *q, size_t budget, int family, unsigned char *cut)
+{
+    const gcpi_problem *p = q->p;
+    size_t held = 0;
+    int begin = 0, cuts = 0, end = p->forward;
+    while (end > 0 && p->tasks[end - 1].unit == p->units) end--;
+    memset(cut, 0, (size_t)p->forward + 1);
+    for (int f = 0; f + 1 < end; f++) {
+        held += q->saved[f];
+        if (held < budget) continue;
+        int best = -1, from = family == 1 ? begin + (f - begin) / 2 : GCPI_MAX(begin, f - 3);
+        for (int g = f; g >= from; g--) {
+            if (family == 2 && p->tasks[g].unit == p->tasks[g + 1].unit) continue;
+            if (best < 0 || q->crossing[g] < q->crossing[best]) best = g;
+        }
+        if (best < 0) continue;
+        cut[best] = 1;
+        cuts++;
+        held = 0;
+        for (int g = best + 1; g <= f; g++) held += q->saved[g];
+        begin = best + 1;
+    }
+    return cuts;
+}
+
+static void gcpi_policy_sqrt(gcpi_planner *q)
+{
+    const gcpi_problem *p = q->p;
+    unsigned char *cut = GCPI_SCRATCH(q->a, unsigned char, p->forward + 1);
+    size_t total = 0, last_budget = 0;
+    if (!cut) { q->out_of_memory = 1; return; }
+    for (int f = 0; f < p->forward; f++) total += q->saved[f];
+    for (int family = 0; family < 3; family++)
+        for (int k = 1; k <= 64; k++) {               /* about k segments; more than 2 sqrt(n) never pays */
+            size_t budget = total / (size_t)k + 1;
+            if (k > 4 && (double)k * k > 8.0 * p->forward) break;
+            if (budget == last_budget || !gcpi_chen_cuts(q, budget, family, cut)) continue;
+            last_budget = budget;
+            gcpi_cut(q, cut);
+            gcpi_try(q);
+        }
+    for (int round = 0; round < 3 && q->found; round++) {      /* then move single cuts by one place */
+        for (int f = 0; f + 1 < p->forward && q->tries < 400; f++) {
+            if (q->best.segment[f] == q->best.segment[f + 1]) continue;
+            for (int to = f - 1; to <= f + 1; to += 2) {
+                for (int g = 0; g + 1 < p->forward; g++) cut[g] = q->best.segment[g] != q->best.segment[g + 1];
+                if (to < 0 || to + 1 >= p->forward || cut[to] || !cut[f]) continue;
+                cut[f] = 0; cut[to] = 1;
+                gcpi_cut(q, cut);
+                gcpi_try(q);
+            }
+        }
+    }
+}
+
+/* Halves (or k-ths) of a run of tasks, again and again, down to leaves of a few saved tensors. */
+static void gcpi_divide(gcpi_planner *q, int first, int last, int segment, int parts, int leaf)
+{
+    size_t total = 0, sum = 0;
+    int begin = first, done = 0;
+    for (int f = first; f < last; f++) { total += q->saved[f]; q->now.segment[f] = segment; }
+    if (last - first <= leaf || total == 0 || q->now.depth[segment] > 24) return;
+    for (int f = first; f < last && done + 1 < parts; f++) {
+        sum += q->saved[f];
+        if (sum < total / (size_t)parts * (size_t)(done + 1) || f + 1 >= last) continue;
+        int best = f;
+        for (int g = f; g >= GCPI_MAX(begin, f - 3); g--) if (q->crossing[g] < q->crossing[best]) best = g;
+        gcpi_divide(q, begin, best + 1, gcpi_segment_add(&q->now, segment), parts, leaf);
+        begin = best + 1;
+        done++;
+    }
+    if (begin > first && begin < last) gcpi_divide(q, begin, last, gcpi_segment_add(&q->now, segment), parts, leaf);
+}
+
+static void gcpi_policy_recursive(gcpi_planner *q)
+{
+    for (int parts = 2; parts <= 4; parts++)
+        for (int leaf = 1; leaf <= 16; leaf *= 2) {
+            gcpi_choice_clear(q);
+            gcpi_divide(q, 0, q->p->forward, 0, parts, leaf);
+            gcpi_try(q);
+        }
+}
+
+/* Keeps what is costly to redo. Joins (add, concat) may be kept too, lest one recomputation reach back to the start. */
+static void gcpi_policy_cheap(gcpi_planner *q)
+{
+    const gcpi_problem *p = q->p;
+    for (int joins = 0; joins < 2; joins++) {
+        gcpi_choice_clear(q);
+        for (int f = 0; f < p->forward; f++) {
+            const gcpi_op *op = &p->tape->ops[p->tasks[f].op];
+            int activations = 0;
+            for (int i = 0; i < op->inputs; i++) activations += p->items[gcpi_edge(p->tape, op, i)].kind == GCPI_FORWARD_ITEM;
+            if (op->row->flags & (GCP_COSTLY | GCP_LOSS) || (joins && activations > 1 && !p->tasks[f].once && op->kind != GCP_OP_BATCH_NORM)) continue;
+            for (int j = 0; j < op->outputs; j++) if (q->now.store[op->out + j] == GCPI_AUTO) q->now.store[op->out + j] = GCPI_DROP;
+        }
+        gcpi_try(q);
+    }
+}
+
+/* The user's blocks. What follows the last one (the loss) belongs to the root, or to that block, which then need not be
+   run again; both are tried. */
+static void gcpi_policy_segments(gcpi_planner *q)
+{
+    const gcpi_problem *p = q->p;
+    const gcp_tape *t = p->tape;
+    int blocks = 0;
+    for (int tail = 0; tail < 2; tail++) {
+        int last = 0;
+        gcpi_choice_clear(q);
+        q->now.segments = t->segment_count;
+        for (int s = 0; s < t->segment_count; s++) { q->now.parent[s] = t->segments[s].parent; q->now.depth[s] = t->segments[s].depth; }
+        for (int f = 0; f < p->forward; f++) { q->now.segment[f] = p->tasks[f].segment; blocks |= p->tasks[f].segment; }
+        for (int f = p->forward - 1; tail && f >= 0 && !last; f--) last = p->tasks[f].segment;
+        for (int f = p->forward - 1; last && f >= 0 && !p->tasks[f].segment; f--) q->now.segment[f] = last;
+        gcpi_try(q);
+        if (!blocks) break;
+    }
+}
+
+/* Runs of units: boundary[i] = first unit of run i + 1. The loss belongs to the last run, or in replay to the root. */
+static void gcpi_runs(gcpi_planner *q, const int *boundary, int boundaries, int replay)
+{
+    const gcpi_problem *p = q->p;
+    gcpi_choice_clear(q);
+    q->now.replay = replay;
+    int run = 0, segment = gcpi_segment_add(&q->now, 0);
+    for (int f = 0; f < p->forward; f++) {
+        for (; run < boundaries && p->tasks[f].unit >= boundary[run] && p->tasks[f].unit < p->units; run++) segment = gcpi_segment_add(&q->now, 0);
+        q->now.segment[f] = replay && p->tasks[f].unit == p->units ? 0 : segment;
+    }
+    gcpi_try(q);
+}
+
+static void gcpi_policy_uniform(gcpi_planner *q)
+{
+    const gcpi_problem *p = q->p;
+    int runs = q->opts->segments, *boundary = GCPI_SCRATCH(q->a, int, p->units + 1);
+    if (!boundary) { q->out_of_memory = 1; return; }
+    for (int i = 0; i + 1 < runs; i++) boundary[i] = (i + 1) * (p->units / runs);
+    gcpi_runs(q, boundary, runs - 1, 0);
+    if (!q->opts->balance) return;
+    size_t total = 0, sum = 0;
+    int n = 0;
+    for (int f = 0; f < p->forward; f++) total += q->saved[f];
+    for (int f = 0; f + 1 < p->forward && n + 1 < runs; f++) {
+        sum += q->saved[f];
+        int next = p->tasks[f + 1].unit;
+        if (next == p->tasks[f].unit || next == p->units) continue;
+        if (sum >= total / (size_t)runs * (size_t)(n + 1) || p->units - next <= runs - 1 - n) boundary[n++] = next;
+    }
+    gcpi_runs(q, boundary, n, 0);
+}
+
+/* Seed 000's rule: k units evenly spaced by index, both ends truncated before interpolating. */
+static int gcpi_checkpoint_unit(int units, int k, int i)
+{
+    int offset = (units - 1) / k, first = offset / 2, last = (2 * (units - 1) - offset) / 2;
+    return k == 1 ? first : first + (int)((long long)(last - first) * i / (k - 1));
+}
+
+static void gcpi_policy_checkpoints(gcpi_planner *q)
+{
+    int k = q->opts->checkpoints, *boundary = GCPI_SCRATCH(q->a, int, k + 1);
+    if (!boundary) { q->out_of_memory = 1; return; }
+    for (int i = 0; i < k; i++) boundary[i] = gcpi_checkpoint_unit(q->p->units, k, i) + 1;
+    gcpi_runs(q, boundary, k, q->opts->replay);
+}
+
+/* Bytes of the chosen units' outputs: the checkpoints, views counted once, the input not at all. */
+static size_t gcpi_checkpoint_bytes(const gcpi_planner *q)
+{
+    const gcpi_problem *p = q->p;
+    size_t bytes = 0;
+    for (int i = 0; q->opts->policy == GCP_CHECKPOINTS && i < q->opts->checkpoints; i++) {
+        int unit = gcpi_checkpoint_unit(p->units, q->opts->checkpoints, i);
+        for (int x = 0; x < p->item_count; x++) {
+            const gcpi_item *e = &p->items[x];
+            int crosses = 0;
+            if (e->kind != GCPI_FORWARD_ITEM || e->producer < 0 || p->tasks[e->producer].unit != unit || p->items[e->root].kind != GCPI_FORWARD_ITEM) continue;
+            for (int f = e->producer + 1; f < p->forward && !crosses; f++)
+                for (int o = 0; o < p->tasks[f].count; o++)
+                    crosses |= p->tasks[f].unit != unit && p->operands[p->tasks[f].operands + o].item == x && p->operands[p->tasks[f].operands + o].mode == GCPI_READ;
+            if (crosses) bytes += e->bytes;
+        }
+    }
+    return bytes;
+}
+
+static void gcpi_policy_keep_all(gcpi_planner *q)
+{
+    gcpi_choice_clear(q);
+    gcpi_try(q);
+}
+
+/* Runs the policy; SQRT, RECURSIVE and CHEAP answer with keep-all where that is smaller. 0: not enough arena. */
+static int gcpi_choose(gcpi_planner *q)
+{
+    static void (*const policies[])(gcpi_planner *) = { gcpi_policy_segments, gcpi_policy_keep_all, gcpi_policy_uniform,
+        gcpi_policy_checkpoints, gcpi_policy_sqrt, gcpi_policy_recursive, gcpi_policy_cheap };
+    gcp_policy policy = q->p->training ? q->opts->policy : GCP_KEEP_ALL;
+    if (!gcpi_choice_make(q, &q->now) || !gcpi_choice_make(q, &q->best)) return 0;
+    gcpi_choice_clear(q);
+    if (!gcpi_guides(q)) return 0;
+    policies[policy](q);
+    if (policy == GCP_SQRT || policy == GCP_RECURSIVE || policy == GCP_CHEAP) gcpi_policy_keep_all(q);
+    return !q->out_of_memory;
+}
+
+/* ---- 16 plan --------------------------------------------------------------------------------------------------
+   Problem, choice, list, lifetimes, layout, verification; then the figures that a plan shows. */
+
+typedef struct gcpi_extent { size_t offset, bytes; int first, last, item, again; } gcpi_extent;      /* a buffer, for reports */
+
+typedef struct gcpi_plan {
+    gcp_plan_opts opts;
+    gcpi_problem p;
+    gcpi_list list;
+    gcpi_placed *placed;              /* per operand, in list order */
+    size_t *live;                     /* per instruction */
+    gcpi_extent *blocks; int block_count;
+    ptrdiff_t *where;                 /* per item: offset of its last value in the slab, -1 where it has none */
+    uint64_t *hashes; int *dying, *dying_first;       /* .check: first version's hash per item; blocks that die at each instruction */
+    size_t slab_bytes, state_bytes, live_peak;
+    int peak_at, slots, segments;
+    unsigned char *slab; const void *memory; size_t memory_size; void *owned;
+    unsigned layout;                  /* of the tape's memory when it was bound */
+    int micro, measuring;
+} gcpi_plan;
+
+static void gcpi_serial_for(void *context, int tasks, void (*task)(void *arg, int index, int worker), void *arg)
+{
+    (void)context;
+    for (int i = 0; i < tasks; i++) task(arg, i, 0);
+}
+
+#ifdef _OPENMP
+static void gcpi_openmp_for(void *context, int tasks, void (*task)(void *arg, int index, int worker), void *arg)
+{
+    int threads = *(const int *)context;
+#pragma omp parallel for schedule(dynamic, 1) num_threads(threads)
+    for (int i = 0; i < tasks; i++) task(arg, i, omp_get_thread_num());
+}
+#endif
+
+/* Fills the zeros of a target. Its context points into itself only once it lies in the plan (see gcpi_target_settle). */
+static gcp_target gcpi_target_of(const gcp_target *given)
+{
+    gcp_target t;
+    memset(&t, 0, sizeof t);
+    if (given) t = *given;
+    if (!t.name) t.name = "cpu";
+    if (!t.align) t.align = 64;
+    if (t.isa == GCP_ISA_BEST) t.isa = gcpi_isa_best() - GCPI_ISA_SCALAR + GCP_ISA_SCALAR;
+    if (t.flops_per_second <= 0) t.flops_per_second = 1e11;
+    if (t.bytes_per_second <= 0) t.bytes_per_second = 1e10;
+#ifdef _OPENMP
+    if (t.threads <= 0 && !t.parallel_for) t.threads = GCPI_MAX(1, omp_get_max_threads());
+    if (!t.parallel_for && t.threads > 1) t.parallel_for = gcpi_openmp_for;
+#endif
+    if (!t.parallel_for) { t.parallel_for = gcpi_serial_for; t.threads = 1; }
+    t.threads = GCPI_MAX(1, t.threads);
+    return t;
+}
+
+static void gcpi_target_settle(gcp_target *t)
+{
+#ifdef _OPENMP
+    if (t->parallel_for == gcpi_openmp_for) t->context = &t->threads;
+#endif
+    (void)t;
+}
+
+static int gcpi_plan_bad(gcp_tape *t, const gcp_plan_opts *o, const char *text)
+{
+    gcpi_fail(t, GCP_E_PLAN, o->at, "gcp_plan_make", "%s", text);
+    return 0;
+}
+
+static int gcpi_plan_options_ok(gcp_tape *t, const gcp_plan_opts *o)
+{
+    if ((int)o->policy < 0 || o->policy > GCP_CHEAP) return gcpi_plan_bad(t, o, "unknown .policy");
+    if ((int)o->optimizer < 0 || o->optimizer > GCP_ADAMW) return gcpi_plan_bad(t, o, "unknown .optimizer");
+    if (o->inference && (o->optimizer || o->accumulate > 1 || o->on_gradient || o->fuse_update)) return gcpi_plan_bad(t, o, "an inference plan has no optimiser, accumulation or gradient hook");
+    if (o->fuse_update && !o->optimizer) return gcpi_plan_bad(t, o, ".fuse_update without .optimizer");
+    if (o->fuse_update && o->clip_norm > 0) return gcpi_plan_bad(t, o, ".fuse_update with .clip_norm: the norm needs all gradients first");
+    if (o->fuse_update && o->accumulate > 1) return gcpi_plan_bad(t, o, ".fuse_update with .accumulate: gradients are not finished before the last micro-batch");
+    if (o->accumulate < 0 || o->clip_norm < 0 || o->clip_value < 0 || o->momentum < 0) return gcpi_plan_bad(t, o, ".accumulate, .clip_norm, .clip_value and .momentum are at least 0");
+    if (o->nesterov && (o->optimizer != GCP_SGD || o->momentum == 0)) return gcpi_plan_bad(t, o, ".nesterov needs GCP_SGD with .momentum");
+    if (o->target && (o->target->align & (o->target->align - 1))) return gcpi_plan_bad(t, o, "the target's .align is not a power of two");
+    if (o->target && o->target->align && o->target->align < sizeof(double)) return gcpi_plan_bad(t, o, "the target's .align is below 8");
+    if (o->target && (o->target->isa < 0 || (o->target->isa > 0 && o->target->isa - GCP_ISA_SCALAR > gcpi_isa_best() - GCPI_ISA_SCALAR)))
+        return gcpi_plan_bad(t, o, "the target's .isa is not to be had on this machine");
+    return 1;
+}
+
+/* Every parameter of the state was recorded again, or the first missing one is named. */
+static int gcpi_parameters_seen(gcp_tape *t, gcp_at at)
+{
+    for (int i = 0; i < t->parameter_count; i++)
+        if (!t->parameters[i].tensor) {
+            gcpi_fail(t, GCP_E_PARAMETERS, at, "gcp_plan_make", "'%s' was there before the reset and was not recorded again", t->parameters[i].path);
+            return 0;
+        }
+    return 1;
+}
+
+static int gcpi_plan_ready(gcp_tensor loss, const gcp_plan_opts *o)
+{
+    gcp_tape *t = loss.tape;
+    if (!t) return 0;
+    gcpi_segments_close(t, 0);
+    if (!gcpi_usable(t, loss, o->at, "gcp_plan_make") || !gcpi_plan_options_ok(t, o) || !gcpi_parameters_seen(t, o->at)) return 0;
+    const gcpi_tensor *e = gcpi_get(loss);
+    char text[64];
+    if (e->producer < 0) return gcpi_plan_bad(t, o, "the tensor is an input or parameter: there is nothing to run");
+    if (!o->inference && (gcpi_count(e->shape) != 1 || e->dtype != GCP_DTYPE_REAL)) {
+        gcpi_fail(t, GCP_E_SHAPE, o->at, "gcp_plan_make", "the loss is %s, not a scalar (gcp_mean makes one)", gcpi_shape_text(e->shape, text, sizeof text));
+        return 0;
+    }
+    return 1;
+}
+
+static int gcpi_policy_fits(gcp_tape *t, const gcp_plan_opts *o, int units)
+{
+    int bad_k = o->policy == GCP_CHECKPOINTS && (o->checkpoints < 0 || o->checkpoints >= units);
+    int bad_s = o->policy == GCP_UNIFORM && (o->segments < 1 || o->segments > units);
+    if (o->inference || o->list || (!bad_k && !bad_s)) return 1;
+    gcpi_fail(t, GCP_E_PLAN, o->at, "gcp_plan_make", bad_k ? ".checkpoints = %d of %d units; allowed are 0 to %d" : ".segments = %d of %d units; allowed are 1 to %d",
+              bad_k ? o->checkpoints : o->segments, units, bad_k ? units - 1 : units);
+    return 0;
+}
+
+/* Lists as text: a letter and a name a line; '#' begins a comment. */
+static int gcpi_letter_task(const gcpi_task *t, char letter)
+{
+    return letter == gcpi_letters[t->kind] || (letter == 'R' && t->kind == GCPI_TASK_FORWARD);
+}
+
+static int gcpi_list_find(const gcpi_problem *p, char letter, const char *name, int from)      /* task, or -1 */
+{
+    char buffer[256];
+    for (int k = 0; k < p->task_count; k++) {
+        int task = (from + k) % p->task_count;
+        if (gcpi_letter_task(&p->tasks[task], letter) && !strcmp(gcpi_task_name(p, &p->tasks[task], buffer, sizeof buffer), name)) return task;
+    }
+    return -1;
+}
+
+/* list->at NULL: counts. 0: message says which line is wrong. */
+static int gcpi_list_parse(const gcpi_problem *p, const char *text, gcpi_list *list, char *message, size_t size)
+{
+    int line = 0, from = 0;
+    list->count = 0; list->seconds = list->rerun_flops = 0;
+    while (*text) {
+        const char *end = strchr(text, '\n'), *hash;
+        size_t n = end ? (size_t)(end - text) : strlen(text);
+        char name[256], letter = *text;
+        line++;
+        hash = (const char *)memchr(text, '#', n);
+        size_t used = hash ? (size_t)(hash - text) : n;
+        while (used && (text[used - 1] == ' ' || text[used - 1] == '\t' || text[used - 1] == '\r')) used--;
+        if (used) {
+            if (used < 3 || text[1] != ' ' || used - 2 >= sizeof name) { snprintf(message, size, "line %d: not 'LETTER NAME'", line); return 0; }
+            memcpy(name, text + 2, used - 2);
+            name[used - 2] = 0;
+            int task = gcpi_list_find(p, letter, name, from);
+            if (task < 0) { snprintf(message, size, "line %d: no instruction '%c %.120s' in this network", line, letter, name); return 0; }
+            gcpi_emit(list, letter, task, &p->tasks[task]);
+            from = letter == 'R' ? from : task + 1;
+        }
+        text += n + (end != NULL);
+    }
+    return 1;
+}
+
+static void gcpi_list_reruns(const gcpi_problem *p, gcpi_list *list)     /* as the scheduler counts them */
+{
+    int unit = -1;
+    list->reruns = 0;
+    for (ptrdiff_t i = list->count - 1; i >= 0; i--) {
+        const gcpi_task *t = &p->tasks[list->at[i].task];
+        if (list->at[i].kind != 'R') { unit = -1; continue; }
+        if (t->unit != unit && !t->free) list->reruns++;
+        unit = t->unit;
+    }
+}
+
+static int gcpi_plan_list(gcpi_plan *in, const gcpi_choice *choice, gcp_arena *a, gcp_arena *front)
+{
+    gcp_tape *t = in->p.tape;
+    char message[200];
+    for (int pass = 0; pass < 2; pass++) {
+        if (choice ? !gcpi_schedule(&in->p, choice, &in->list, a) : 0) return 0;
+        if (!choice && !gcpi_list_parse(&in->p, in->opts.list, &in->list, message, sizeof message)) {
+            gcpi_fail(t, GCP_E_LIST, in->opts.at, "gcp_plan_make", "%s", message);
+            return 0;
+        }
+        if (pass == 0 && in->list.count > INT32_MAX / 4) { gcpi_fail(t, GCP_E_PLAN, in->opts.at, "gcp_plan_make", "%td instructions", in->list.count); return 0; }
+        if (pass == 0 && (in->list.at = front ? GCPI_NEW(front, gcpi_instruction, in->list.count) : GCPI_SCRATCH(a, gcpi_instruction, in->list.count)) == NULL) return 0;
+        in->list.capacity = in->list.count;
+    }
+    if (!choice) gcpi_list_reruns(&in->p, &in->list);
+    return 1;
+}
+
+/* Where each operand lies, from the buffers. */
+static void gcpi_plan_place(gcpi_plan *in, const gcpi_lives *l)
+{
+    const gcpi_problem *p = &in->p;
+    int n = 0;
+    for (int i = 0; i < p->item_count; i++) in->where[i] = -1;
+    for (ptrdiff_t i = 0; i < in->list.count; i++) {
+        const gcpi_task *t = &p->tasks[in->list.at[i].task];
+        for (int k = 0; k < t->count; k++, n++) {
+            const gcpi_item *x = &p->items[p->operands[t->operands + k].item];
+            in->placed[n].offset = -1;
+            if (l->operand_value[n] < 0) continue;
+            in->placed[n].offset = (ptrdiff_t)(l->buffers[gcpi_buffer_of(l, l->values[l->operand_value[n]].buffer)].offset + x->offset);
+            in->where[p->operands[t->operands + k].item] = in->placed[n].offset;
+        }
+    }
+}
+
+static void gcpi_plan_blocks(gcpi_plan *in, const gcpi_lives *l)
+{
+    for (int b = 0, n = 0; b < l->buffer_count; b++) {
+        const gcpi_buffer *x = &l->buffers[b];
+        if (x->joined >= 0) continue;
+        gcpi_extent *block = &in->blocks[n++];
+        block->offset = x->offset; block->bytes = x->bytes; block->first = x->first; block->last = x->last; block->item = x->root;
+        block->again = in->list.at[x->first].kind == 'R';
+        in->block_count = n;
+    }
+}
+
+static int gcpi_plan_deaths(gcpi_plan *in, gcp_arena *a)
+{
+    in->hashes = GCPI_NEW(a, uint64_t, in->p.item_count);
+    in->dying = GCPI_NEW(a, int, in->block_count + 1);
+    in->dying_first = GCPI_NEW(a, int, in->list.count + 2);
+    if (!in->hashes || !in->dying || !in->dying_first) return 0;
+    for (int b = 0; b < in->block_count; b++) in->dying_first[in->blocks[b].last + 1]++;
+    for (ptrdiff_t i = 0; i < in->list.count; i++) in->dying_first[i + 1] += in->dying_first[i];
+    for (int b = 0; b < in->block_count; b++) in->dying[in->dying_first[in->blocks[b].last]++] = b;
+    for (ptrdiff_t i = in->list.count; i > 0; i--) in->dying_first[i] = in->dying_first[i - 1];
+    in->dying_first[0] = 0;
+    return 1;
+}
+
+/* From a list to a verified, placed plan. */
+static int gcpi_plan_settle(gcpi_plan *in, gcp_arena *a)
+{
+    ptrdiff_t scratch = a->scratch;
+    gcpi_lives lives;
+    size_t *live;
+    char message[200];
+    int operands = gcpi_operand_total(&in->p, &in->list);
+    in->placed = GCPI_NEW(a, gcpi_placed, operands + 1);
+    in->live = GCPI_NEW(a, size_t, in->list.count + 1);
+    in->where = GCPI_NEW(a, ptrdiff_t, in->p.item_count);
+    if (!in->placed || !in->live || !in->where || !gcpi_lives_make(&in->p, &in->list, &lives, &live, a)) return 0;
+    in->slab_bytes = gcpi_layout_make(&in->p, &in->list, &lives, a);
+    in->blocks = GCPI_NEW(a, gcpi_extent, lives.buffer_count + 1);
+    if (!in->slab_bytes || !in->blocks) return 0;
+    memcpy(in->live, live, (size_t)in->list.count * sizeof *live);
+    in->live_peak = lives.peak;
+    in->peak_at = lives.peak_at;
+    gcpi_plan_place(in, &lives);
+    gcpi_plan_blocks(in, &lives);
+    a->scratch = scratch;
+    if (!gcpi_verify(&in->p, &in->list, in->placed, in->slab_bytes, message, sizeof message, a)) {
+        gcpi_fail(in->p.tape, GCP_E_LIST, in->opts.at, "gcp_plan_make", "%s", message);
+        return 0;
+    }
+    return !in->opts.check || gcpi_plan_deaths(in, a);
+}
+
+/* The slab that a choice would need after layout; SIZE_MAX where the arena is too small to tell. */
+static size_t gcpi_slab_of(gcpi_planner *q, const gcpi_choice *c)
+{
+    ptrdiff_t scratch = q->a->scratch;
+    gcpi_lives lives;
+    gcpi_list list;
+    size_t *live, slab = 0;
+    memset(&list, 0, sizeof list);
+    if (gcpi_schedule(q->p, c, &list, q->a)) {
+        list.capacity = list.count;
+        list.at = GCPI_SCRATCH(q->a, gcpi_instruction, list.count);
+        if (list.at && gcpi_schedule(q->p, c, &list, q->a) && gcpi_lives_make(q->p, &list, &lives, &live, q->a)) slab = gcpi_layout_make(q->p, &list, &lives, q->a);
+    }
+    q->a->scratch = scratch;
+    return slab ? slab : SIZE_MAX;
+}
+
+static int gcpi_plan_choose(gcpi_plan *in, gcp_arena *a, size_t *checkpoint_bytes)
+{
+    ptrdiff_t scratch = a->scratch;
+    gcpi_planner q;
+    memset(&q, 0, sizeof q);
+    q.p = &in->p; q.opts = &in->opts; q.a = a;
+    if (!gcpi_choose(&q)) return 0;
+    if (in->opts.policy >= GCP_SQRT && in->p.training) {
+        gcpi_choice_clear(&q);
+        if (gcpi_slab_of(&q, &q.now) <= gcpi_slab_of(&q, &q.best)) gcpi_choice_copy(&in->p, &q.best, &q.now);
+    }
+    *checkpoint_bytes = in->p.training ? gcpi_checkpoint_bytes(&q) : 0;
+    in->segments = GCPI_MAX(1, q.best.segments - 1);
+    int ok = gcpi_plan_list(in, &q.best, a, a);
+    a->scratch = scratch;
+    return ok;
+}
+
+static int gcpi_slots_of(const gcp_plan_opts *o)
+{
+    return o->optimizer == GCP_SGD ? o->momentum > 0 : o->optimizer ? 2 : 0;
+}
+
+/* State: counters, values, slots of the parameters that the plan trains (or all: p NULL). */
+enum { GCPI_COUNTERS_BYTES = 64, GCPI_STATE_ALIGN = 64 };
+static size_t gcpi_state_total(const gcp_tape *t, const gcpi_problem *p, int slots)
+{
+    size_t total = GCPI_COUNTERS_BYTES;
+    for (int i = 0; i < t->parameter_count; i++) {
+        size_t one = gcpi_round(gcpi_count(t->parameters[i].shape) * sizeof(gcp_real), GCPI_STATE_ALIGN);
+        int trained = p ? gcpi_trained(p, i) || t->parameters[i].slot : t->parameters[i].kind == GCPI_PARAMETER;
+        total += one + (trained ? (size_t)slots * one : 0);
+    }
+    return total;
+}
+GCPI_DEF size_t gcp_state_bytes(const gcp_tape *t, gcp_optimizer optimizer)
+{
+    return t ? gcpi_state_total(t, NULL, optimizer == GCP_SGD ? 1 : optimizer ? 2 : 0) : 0;
+}
+
+static void gcpi_plan_split(gcp_plan *plan)
+{
+    const gcpi_plan *in = plan->in;
+    const gcpi_problem *p = &in->p;
+    const gcp_tape *t = p->tape;
+    gcp_split *s = &plan->split;
+    size_t sum = 0;
+    for (int i = 0; i < t->parameter_count; i++) {
+        size_t bytes = gcpi_round(gcpi_count(t->parameters[i].shape) * sizeof(gcp_real), GCPI_STATE_ALIGN);
+        *(t->parameters[i].kind == GCPI_PARAMETER ? &s->weights : &s->statistics) += bytes;
+    }
+    s->statistics += GCPI_COUNTERS_BYTES;
+    s->optimizer = plan->state_bytes - s->weights - s->statistics;
+    for (int b = 0; b < in->block_count; b++) {
+        const gcpi_extent *x = &in->blocks[b];
+        const gcpi_item *item = &p->items[x->item];
+        if (x->first > in->peak_at || x->last < in->peak_at) continue;
+        sum += x->bytes;
+        if (item->kind == GCPI_INPUT_ITEM) s->inputs += x->bytes;
+        else if (item->kind == GCPI_GRADIENT_ITEM) *(t->tensors[item->tensor].kind == GCPI_PARAMETER ? &s->weight_gradients : &s->activation_gradients) += x->bytes;
+        else *(x->again ? &s->recomputed : &s->kept) += x->bytes;
+    }
+    s->workspace = p->tasks[in->list.at[in->peak_at].task].workspace + GCPI_NUMBERS_BYTES;
+    s->gaps = in->slab_bytes - sum - s->workspace;
+}
+
+static void gcpi_plan_figures(gcp_plan *plan)
+{
+    gcpi_plan *in = plan->in;
+    const gcpi_problem *p = &in->p;
+    plan->state_bytes = in->state_bytes;
+    plan->slab_bytes = in->slab_bytes;
+    plan->bytes = plan->state_bytes + plan->slab_bytes;
+    plan->live_peak = in->live_peak;
+    plan->peak_instruction = in->peak_at;
+    plan->instructions = (int)in->list.count;
+    plan->units = p->units;
+    plan->reruns = in->list.reruns;
+    plan->rerun_flops = in->list.rerun_flops;
+    plan->seconds = in->list.seconds;
+    plan->segments = in->segments;
+    for (int i = 0; i < p->task_count; i++) plan->keep_all_seconds += p->tasks[i].seconds;
+    for (int i = 0; i < p->forward; i++) plan->forward_flops += p->tasks[i].flops;
+    for (int b = 0; b < in->block_count; b++) {
+        const gcpi_extent *x = &in->blocks[b];
+        if (x->first < p->forward && x->last >= p->forward && p->items[x->item].kind == GCPI_FORWARD_ITEM) plan->after_forward += x->bytes;
+    }
+    gcpi_plan_split(plan);
+}
+
+static int gcpi_plan_within(gcp_plan *plan)
+{
+    const gcpi_plan *in = plan->in;
+    const gcpi_task *task = &in->p.tasks[in->list.at[in->peak_at].task];
+    char name[128];
+    if (!in->opts.budget || plan->bytes <= in->opts.budget) return 1;
+    int by_op = task->kind <= GCPI_TASK_BACKWARD;
+    gcp_at at = by_op ? in->p.tape->ops[task->op].at : in->opts.at;
+    gcpi_fail(in->p.tape, GCP_E_BUDGET, in->opts.at, "gcp_plan_make", "the plan takes %zu bytes, .budget allows %zu; the peak is at %c %s (%s:%d)", plan->bytes,
+              in->opts.budget, in->list.at[in->peak_at].kind, gcpi_task_name(&in->p, task, name, sizeof name), gcpi_basename(at.file), at.line);
+    return 0;
+}
+
+static int gcpi_plan_steps(gcp_plan *plan, int root, gcp_arena *a)
+{
+    gcpi_plan *in = plan->in;
+    gcp_tape *t = plan->tape;
+    gcp_target target = gcpi_target_of(in->opts.target);
+    in->p.tape = t;
+    if (!gcpi_problem_make(&in->p, root, &in->opts, &target, a)) return 0;
+    gcpi_target_settle(&in->p.target);
+    if (in->p.training && !in->p.items[t->tensor_count + root].active) return gcpi_plan_bad(t, &in->opts, "no parameter and no wanted input lies behind the loss");
+    if (!gcpi_policy_fits(t, &in->opts, in->p.units)) return 0;
+    in->slots = gcpi_slots_of(&in->opts);
+    in->state_bytes = gcpi_state_total(t, &in->p, in->slots);
+    if (in->opts.list ? !gcpi_plan_list(in, NULL, a, a) : !gcpi_plan_choose(in, a, &plan->checkpoint_bytes)) return 0;
+    if (!gcpi_plan_settle(in, a)) return 0;
+    gcpi_plan_figures(plan);
+    return gcpi_plan_within(plan);
+}
+
+GCPI_DEF gcp_plan gcp_plan_make_at(gcp_tensor loss, gcp_plan_opts o)
+{
+    gcp_tape *t = loss.tape;
+    gcp_plan plan;
+    memset(&plan, 0, sizeof plan);
+    plan.tape = t;
+    if (!gcpi_plan_ready(loss, &o)) return plan;
+    gcp_arena *a = o.arena ? o.arena : t->arena;
+    ptrdiff_t used = a->used, scratch = a->scratch;
+    plan.generation = t->generation;
+    plan.in = GCPI_NEW(a, gcpi_plan, 1);
+    if (plan.in) plan.in->opts = o;
+    if (!plan.in || !gcpi_plan_steps(&plan, loss.id, a)) {
+        gcpi_fail(t, GCP_E_NOMEM, o.at, "gcp_plan_make", "the plan's arena of %td bytes is too small; %zu are enough (gcp_plan_arena)", a->size - used - scratch, gcp_plan_arena_at(loss, o));
+        memset(&plan, 0, sizeof plan);
+        plan.tape = t;
+        a->used = used;
+    }
+    a->scratch = scratch;
+    return plan;
+}
+
+/* An upper bound: the problem, the longest list that the policy can make, and its lifetimes, twice over. */
+GCPI_DEF size_t gcp_plan_arena_at(gcp_tensor loss, gcp_plan_opts o)
+{
+    const gcp_tape *t = loss.tape;
+    if (!t || !t->ops) return 0;
+    size_t ops = (size_t)t->op_count, tensors = (size_t)t->tensor_count, edges = (size_t)t->edge_count, parameters = (size_t)t->parameter_count;
+    size_t tasks = 2 * ops + 3 * parameters + 2, operands = 3 * edges + 4 * tensors + 4 * parameters + 1, depth = 2;
+    for (int s = 0; s < t->segment_count; s++) depth = GCPI_MAX(depth, (size_t)t->segments[s].depth + 1);
+    if (o.policy == GCP_RECURSIVE) depth = 26;
+    if (o.policy == GCP_CHECKPOINTS && o.replay) depth = ops + 1;
+    if (o.list) depth = strlen(o.list) / 3 + 1;
+    size_t list = tasks + depth * ops, listed = o.list ? list * (edges + 2 * tensors) / (ops + 1) + operands : operands + depth * (edges + 2 * tensors);
+    size_t problem = 2 * tensors * sizeof(gcpi_item) + tasks * sizeof(gcpi_task) + operands * sizeof(gcpi_operand) + ops * sizeof(int);
+    size_t lives = (listed + 2 * tensors) * (sizeof(gcpi_value) + sizeof(gcpi_buffer) + 4 * sizeof(int) + 2 * sizeof(size_t) + sizeof(gcpi_placed) + sizeof(gcpi_extent));
+    size_t lists = 2 * list * (sizeof(gcpi_instruction) + sizeof(size_t) + sizeof(int));
+    size_t choice = 2 * (2 * tensors + (ops + 4) * 5 * sizeof(int) + 2 * (size_t)t->segment_count * sizeof(int));
+    size_t search = (tensors * 4 + ops * 4 + edges) * 2 * sizeof(size_t) + (o.replay ? (ops + 1) * (ops + 1) : 2 * ops) * sizeof(int);
+    return sizeof(gcpi_plan) + problem + lives + lists + choice + search + 64 * 64;
+}
+
+/* ---- 17 state and optimisers ----------------------------------------------------------------------------------
+   State outlives plans. Its counters come first, then values in order of recording, then slots. */
+
+typedef struct gcpi_counters { uint64_t steps, updates; } gcpi_counters;
+
+static gcp_real *gcpi_value_at(const gcp_tape *t, int parameter) { return (gcp_real *)(void *)(t->state + t->parameters[parameter].offset); }
+static gcpi_counters *gcpi_counters_at(const gcp_tape *t) { return (gcpi_counters *)(void *)t->state; }
+
+static double gcpi_uniform01(uint32_t x) { return ((double)x + 0.5) / 4294967296.0; }
+
+/* Initial values, keyed by seed and ordinal. He: normal, variance 2 / fan in. Glorot: uniform, variance 2 / (fan in + out). */
+static void gcpi_initialise(const gcp_tape *t, int ordinal)
+{
+    const gcpi_parameter *p = &t->parameters[ordinal];
+    gcp_real *w = gcpi_value_at(t, ordinal);
+    size_t n = gcpi_count(p->shape);
+    double deviation = sqrt(2.0 / GCPI_MAX(1, p->fan_in)), limit = sqrt(6.0 / GCPI_MAX(1.0, (double)p->fan_in + p->fan_out));
+    for (size_t i = 0; i < n; i++) {
+        gcpi_random r = gcpi_philox((uint32_t)i, (uint32_t)(i >> 32), (uint32_t)ordinal, 0x67637069u, t->seed);
+        double u = gcpi_uniform01(r.x[0]), v = gcpi_uniform01(r.x[1]);
+        if (p->init == GCP_INIT_ONES) w[i] = 1;
+        else if (p->init == GCP_INIT_ZEROS) w[i] = 0;
+        else if (p->init == GCP_INIT_GLOROT) w[i] = (gcp_real)((2 * u - 1) * limit);
+        else w[i] = (gcp_real)(deviation * sqrt(-2 * log(u)) * cos(6.28318530717958647692 * v));
+    }
+}
+
+static void gcpi_state_settle(gcp_tape *t, unsigned char *base, size_t capacity)
+{
+    size_t offset = GCPI_COUNTERS_BYTES;
+    t->state = base;
+    t->state_capacity = capacity;
+    memset(base, 0, GCPI_COUNTERS_BYTES);
+    for (int i = 0; i < t->parameter_count; i++) {
+        t->parameters[i].offset = offset;
+        t->parameters[i].slot = 0;
+        offset += gcpi_round(gcpi_count(t->parameters[i].shape) * sizeof(gcp_real), GCPI_STATE_ALIGN);
+        memset(base + t->parameters[i].offset, 0, offset - t->parameters[i].offset);
+        gcpi_initialise(t, i);
+    }
+    t->state_size = offset;
+    t->layout++;
+}
+
+/* Gives the plan's parameters their slots, behind what there is. What they take, were they given. */
+static size_t gcpi_slots_settle(gcp_tape *t, const gcpi_plan *in, int dry)
+{
+    size_t offset = t->state_size;
+    for (int i = 0; i < t->parameter_count; i++) {
+        size_t bytes = gcpi_round(gcpi_count(t->parameters[i].shape) * sizeof(gcp_real), GCPI_STATE_ALIGN) * (size_t)in->slots;
+        if (!bytes || !gcpi_trained(&in->p, i) || t->parameters[i].slot) continue;
+        if (!dry) { t->parameters[i].slot = offset; memset(t->state + offset, 0, bytes); }
+        offset += bytes;
+    }
+    if (dry || offset == t->state_size) return offset;
+    t->slots = in->slots;
+    t->optimizer = in->opts.optimizer;
+    t->state_size = offset;
+    t->layout++;
+    return offset;
+}
+
+GCPI_DEF void gcp_slots_reset(gcp_tape *t)
+{
+    if (!t) return;
+    for (int i = 0; i < t->parameter_count; i++) {
+        if (!t->parameters[i].slot) continue;
+        t->parameters[i].slot = 0;
+        t->state_size -= (size_t)t->slots * gcpi_round(gcpi_count(t->parameters[i].shape) * sizeof(gcp_real), GCPI_STATE_ALIGN);
+    }
+    t->slots = 0;
+    t->optimizer = GCP_NO_OPTIMIZER;
+    if (t->state) memset(t->state, 0, GCPI_COUNTERS_BYTES);
+    t->layout++;
+}
+
+GCPI_DEF uint64_t gcp_steps_done(const gcp_tape *t) { return t && t->state ? gcpi_counters_at(t)->steps : 0; }
+
+typedef struct gcpi_update_job {
+    const gcp_plan_opts *o; const gcp_step_numbers *n;
+    gcp_real *w, *s1, *s2; const gcp_real *g;
+    size_t count;
+} gcpi_update_job;
+
+static gcp_real gcpi_clip(const gcpi_update_job *u, gcp_real g)
+{
+    g *= (gcp_real)u->n->gradient_scale;
+    if (u->o->clip_value <= 0) return g;
+    return GCPI_MIN(GCPI_MAX(g, (gcp_real)-u->o->clip_value), (gcp_real)u->o->clip_value);
+}
+
+/* SGD as Sutskever et al. 2013 in PyTorch's form: v = m v + g; w -= lr (v, or g + m v). */
+static void gcpi_sgd(const gcpi_update_job *u, size_t first, size_t last)
+{
+    gcp_real lr = (gcp_real)u->n->lr, m = (gcp_real)u->o->momentum, decay = (gcp_real)u->o->weight_decay;
+    for (size_t i = first; i < last; i++) {
+        gcp_real g = gcpi_clip(u, u->g[i]) + decay * u->w[i];
+        if (u->s1) {
+            u->s1[i] = m * u->s1[i] + g;
+            g = u->o->nesterov ? g + m * u->s1[i] : u->s1[i];
+        }
+        u->w[i] -= lr * g;
+    }
+}
+
+/* Kingma and Ba 2015; AdamW: Loshchilov and Hutter 2019 (decay apart from the gradient). */
+static void gcpi_adam(const gcpi_update_job *u, size_t first, size_t last)
+{
+    double b1 = u->o->beta1 == 0 ? 0.9 : u->o->beta1, b2 = u->o->beta2 == 0 ? 0.999 : u->o->beta2, eps = u->o->epsilon == 0 ? 1e-8 : u->o->epsilon;
+    double t = (double)(u->n->updates + 1), step = u->n->lr / (1 - pow(b1, t)), root = sqrt(1 - pow(b2, t));
+    int decoupled = u->o->optimizer == GCP_ADAMW;
+    for (size_t i = first; i < last; i++) {
+        double g = (double)gcpi_clip(u, u->g[i]), w = (double)u->w[i];
+        if (decoupled) w *= 1 - u->n->lr * u->o->weight_decay;
+        else g += u->o->weight_decay * w;
+        u->s1[i] = (gcp_real)(b1 * (double)u->s1[i] + (1 - b1) * g);
+        u->s2[i] = (gcp_real)(b2 * (double)u->s2[i] + (1 - b2) * g * g);
+        u->w[i] = (gcp_real)(w - step * (double)u->s1[i] / (sqrt((double)u->s2[i]) / root + eps));
+    }
+}
+
+static void gcpi_update_task(void *arg, int index, int worker)
+{
+    const gcpi_update_job *u = (const gcpi_update_job *)arg;
+    size_t first = (size_t)index * 16384, last = GCPI_MIN(first + 16384, u->count);
+    (u->o->optimizer == GCP_SGD ? gcpi_sgd : gcpi_adam)(u, first, last);
+    (void)worker;
+}
+
+/* ---- 18 executor ---------------------------------------------------------------------------------------------- */
+
+static unsigned char *gcpi_align_up(void *memory, size_t align)
+{
+    return (unsigned char *)memory + (-(uintptr_t)memory & (uintptr_t)(align - 1));
+}
+
+static gcp_code gcpi_bind_fail(gcp_plan *plan, gcp_code code, const char *format, size_t a, size_t b)
+{
+    gcpi_fail(plan->tape, code, plan->in->opts.at, "gcp_bind", format, a, b);
+    return code;
+}
+
+/* A plan may be used: it was made, from this recording, and nothing went wrong since. */
+static gcp_code gcpi_plan_check(const gcp_plan *plan, const char *what)
+{
+    if (!plan || !plan->tape) return GCP_E_PLAN;
+    if (plan->tape->code) return plan->tape->code;
+    gcp_at at;
+    at.file = NULL; at.line = 0;
+    if (!plan->in) { gcpi_fail(plan->tape, GCP_E_PLAN, at, what, "a plan that was not made"); return GCP_E_PLAN; }
+    if (plan->generation == plan->tape->generation) return GCP_OK;
+    gcpi_fail(plan->tape, GCP_E_STALE, at, what, "a plan from before the tape's reset");
+    return GCP_E_STALE;
+}
+
+static gcp_code gcpi_bound_check(const gcp_plan *plan, const char *what)
+{
+    gcp_code code = gcpi_plan_check(plan, what);
+    if (code) return code;
+    if (plan->in->slab && plan->in->layout == plan->tape->layout) return GCP_OK;
+    gcpi_fail(plan->tape, GCP_E_BIND, plan->in->opts.at, what, plan->in->slab ? "the state has grown or moved since gcp_bind: bind again" : "the plan is not bound");
+    return GCP_E_BIND;
+}
+
+static int gcpi_ranges_meet(const unsigned char *a, size_t an, const unsigned char *b, size_t bn) { return a < b + bn && b < a + an; }
+
+GCPI_DEF gcp_code gcp_state_bind(gcp_tape *t, void *memory, size_t size)
+{
+    gcp_at at;
+    at.file = NULL; at.line = 0;
+    if (!t || t->code) return t ? t->code : GCP_E_NOMEM;
+    unsigned char *base = memory ? gcpi_align_up(memory, GCPI_STATE_ALIGN) : NULL;
+    size_t lost = memory ? (size_t)(base - (unsigned char *)memory) : 0, need = gcpi_state_total(t, NULL, 0);
+    if (t->state) gcpi_fail(t, GCP_E_STATE, at, "gcp_state_bind", "the state has a home already");
+    else if (!memory || size < lost || size - lost < need) gcpi_fail(t, GCP_E_BIND, at, "gcp_state_bind", "%zu bytes; %zu are needed, and what the optimiser takes (gcp_state_bytes)", size, need + lost);
+    if (t->code) return t->code;
+    gcpi_state_settle(t, base, size - lost);
+    t->own_state = 1;
+    t->state_memory = memory;
+    return GCP_OK;
+}
+
+/* Where state and slab go: state at the front of this memory, or elsewhere already. */
+static gcp_code gcpi_bind_state(gcp_plan *plan, void *memory, unsigned char *base, size_t room)
+{
+    gcp_tape *t = plan->tape;
+    gcpi_plan *in = plan->in;
+    if (in->slots && t->slots && (t->optimizer != in->opts.optimizer || t->slots != in->slots))
+        return gcpi_bind_fail(plan, GCP_E_STATE, "the state holds slots of another optimiser; gcp_slots_reset forgets them%.0zu%.0zu", 0, 0);
+    int here = !t->state || (!t->own_state && memory == t->state_memory);
+    size_t total = gcpi_state_total(t, &in->p, GCPI_MAX(in->slots, t->slots));
+    if (here && room < gcpi_round(total, in->p.target.align) + in->slab_bytes)
+        return gcpi_bind_fail(plan, GCP_E_BIND, "%zu bytes; %zu are needed", room, gcpi_round(total, in->p.target.align) + in->slab_bytes);
+    if (!t->state) { gcpi_state_settle(t, base, room); t->state_memory = memory; }
+    if (here) t->state_capacity = room;
+    if (gcpi_slots_settle(t, in, 1) > t->state_capacity)
+        return gcpi_bind_fail(plan, GCP_E_STATE, "the state's home has %zu bytes, with this optimiser it takes %zu", t->state_capacity, gcpi_slots_settle(t, in, 1));
+    if (!here && !t->own_state && gcpi_slots_settle(t, in, 1) > t->state_size)
+        return gcpi_bind_fail(plan, GCP_E_STATE, "the optimiser's slots belong behind the values: bind this plan to the memory that holds them%.0zu%.0zu", 0, 0);
+    gcpi_slots_settle(t, in, 0);
+    in->slab = here ? base + gcpi_round(t->state_size, in->p.target.align) : base;
+    size_t slab_room = here ? room - gcpi_round(t->state_size, in->p.target.align) : room;
+    if (slab_room < in->slab_bytes) { in->slab = NULL; return gcpi_bind_fail(plan, GCP_E_BIND, "%zu bytes for a slab of %zu", slab_room, in->slab_bytes); }
+    if (!gcpi_ranges_meet(in->slab, in->slab_bytes, t->state, t->state_size)) return GCP_OK;
+    in->slab = NULL;
+    return gcpi_bind_fail(plan, GCP_E_BIND, "the memory overlaps the state%.0zu%.0zu", 0, 0);
+}
+
+GCPI_DEF gcp_code gcp_bind(gcp_plan *plan, void *memory, size_t size)
+{
+    gcp_code code = gcpi_plan_check(plan, "gcp_bind");
+    if (code) return code;
+    gcpi_plan *in = plan->in;
+    const gcp_target *target = &in->p.target;
+    if (!memory && size == 0 && target->allocate) {
+        size = plan->bytes + target->align;
+        memory = in->owned = target->allocate(target->context, size);
+        if (!memory) return gcpi_bind_fail(plan, GCP_E_NOMEM, "the target gave no %zu bytes%.0zu", size, 0);
+    }
+    if (!memory) return gcpi_bind_fail(plan, GCP_E_BIND, "no memory, and the target allocates none; %zu bytes are needed%.0zu", plan->bytes, 0);
+    unsigned char *base = gcpi_align_up(memory, target->align);
+    size_t lost = (size_t)(base - (unsigned char *)memory);
+    code = size < lost ? gcpi_bind_fail(plan, GCP_E_BIND, "%zu bytes; %zu are needed", size, plan->bytes + lost) : gcpi_bind_state(plan, memory, base, size - lost);
+    in->layout = plan->tape->layout;
+    in->memory = memory;
+    in->memory_size = size;
+    in->micro = 0;
+    return code;
+}
+
+GCPI_DEF gcp_code gcp_unbind(gcp_plan *plan)
+{
+    gcp_code code = gcpi_plan_check(plan, "gcp_unbind");
+    if (code) return code;
+    gcpi_plan *in = plan->in;
+    gcp_tape *t = plan->tape;
+    if (in->owned && t->state_memory == in->owned && !t->own_state) { t->state = NULL; t->state_memory = NULL; t->slots = 0; t->layout++; }
+    if (in->owned && in->p.target.release) in->p.target.release(in->p.target.context, in->owned, in->memory_size);
+    in->owned = NULL;
+    in->slab = NULL;
+    return GCP_OK;
+}
+
+/* The bytes of an item, by its place: in the slab, or in the state through its root's parameter. */
+static void *gcpi_item_data(const gcpi_plan *in, int item, ptrdiff_t offset)
+{
+    const gcpi_item *x = &in->p.items[item];
+    const gcpi_tensor *root = &in->p.tape->tensors[in->p.items[x->root].tensor];
+    if (offset >= 0) return in->slab + offset;
+    if (root->parameter < 0) return NULL;
+    return in->p.tape->state + in->p.tape->parameters[root->parameter].offset + x->offset;
+}
+
+typedef struct gcpi_call_space { gcp_view in[GCP_MAX_INPUTS], din[GCP_MAX_INPUTS], out[GCP_MAX_OUTPUTS], dout[GCP_MAX_OUTPUTS]; } gcpi_call_space;
+
+static void gcpi_view_empty(const gcpi_plan *in, gcp_view *v, int tensor, int gradient)
+{
+    const gcpi_tensor *e = &in->p.tape->tensors[tensor];
+    v->data = NULL;
+    v->shape = e->shape;
+    v->dtype = gradient ? GCP_DTYPE_REAL : e->dtype;
+    v->pitch = e->shape.d[3];
+    v->accumulate = 0;
+}
+
+static void gcpi_call_fill(const gcpi_plan *in, const gcpi_task *t, int n, gcp_call *c, gcpi_call_space *s)
+{
+    const gcpi_problem *p = &in->p;
+    const gcpi_op *op = &p->tape->ops[t->op];
+    const gcp_step_numbers *numbers = (const gcp_step_numbers *)(void *)in->slab;
+    for (int i = 0; i < op->inputs; i++) { gcpi_view_empty(in, &s->in[i], gcpi_edge(p->tape, op, i), 0); gcpi_view_empty(in, &s->din[i], gcpi_edge(p->tape, op, i), 1); }
+    for (int j = 0; j < op->outputs; j++) { gcpi_view_empty(in, &s->out[j], op->out + j, 0); gcpi_view_empty(in, &s->dout[j], op->out + j, 1); }
+    for (int k = 0; k < t->count; k++) {
+        const gcpi_operand *o = &p->operands[t->operands + k];
+        int index = o->slot % 100;
+        gcp_view *v = o->slot >= GCPI_SLOT_DOUT ? &s->dout[index] : o->slot >= GCPI_SLOT_DIN ? &s->din[index] : o->slot >= GCPI_SLOT_OUT ? &s->out[index] : &s->in[index];
+        v->data = gcpi_item_data(in, o->item, in->placed[n + k].offset);
+        v->pitch = p->items[o->item].pitch;
+        v->accumulate = o->mode == GCPI_ADD || (o->mode == GCPI_WRITE && p->items[o->item].pinned == 2 && numbers->micro > 0);
+    }
+    c->attributes = op->context ? op->context : (const void *)&op->attributes;
+    c->in = s->in; c->out = s->out; c->din = s->din; c->dout = s->dout;
+    c->inputs = op->inputs; c->outputs = op->outputs;
+    c->workspace = in->slab + gcpi_round(GCPI_NUMBERS_BYTES, p->target.align);
+    c->numbers = numbers;
+    c->ordinal = (uint64_t)t->op;
+    c->training = p->training;
+    c->target = &p->target;
+}
+
+static void gcpi_run_op(const gcpi_plan *in, const gcpi_instruction *i, int n)
+{
+    const gcpi_task *t = &in->p.tasks[i->task];
+    const gcpi_op *op = &in->p.tape->ops[t->op];
+    const gcp_op *row = in->p.target.kernels && op->kind != GCP_OP_CUSTOM ? &in->p.target.kernels[op->kind] : op->row;
+    gcp_call call;
+    gcpi_call_space space;
+    call.commit = i->kind == 'F' && in->measuring != 2;
+    gcpi_call_fill(in, t, n, &call, &space);
+    (t->kind == GCPI_TASK_FORWARD ? row->forward : row->backward)(&call);
+}
+
+static double gcpi_gradient_scale(const gcpi_plan *in, const gcpi_task *norm, int n)
+{
+    double sum = 0, scale = 1.0 / GCPI_MAX(1, in->opts.accumulate);
+    for (int k = 0; norm && k < norm->count; k++) {
+        int item = in->p.operands[norm->operands + k].item;
+        const gcp_real *g = (const gcp_real *)gcpi_item_data(in, item, in->placed[n + k].offset);
+        size_t count = gcpi_count(in->p.tape->tensors[in->p.items[item].tensor].shape);
+        for (size_t i = 0; i < count; i++) sum += (double)g[i] * (double)g[i];
+    }
+    return norm ? scale * GCPI_MIN(1.0, in->opts.clip_norm / (sqrt(sum) * scale + 1e-6)) : scale;
+}
+
+static void gcpi_run_update(const gcpi_plan *in, const gcpi_task *t, int n)
+{
+    gcp_tape *tape = in->p.tape;
+    const gcpi_parameter *p = &tape->parameters[t->op];
+    gcpi_update_job u;
+    size_t slot = gcpi_round(gcpi_count(p->shape) * sizeof(gcp_real), GCPI_STATE_ALIGN);
+    u.o = &in->opts; u.n = (const gcp_step_numbers *)(void *)in->slab;
+    u.w = gcpi_value_at(tape, t->op);
+    u.s1 = in->slots ? (gcp_real *)(void *)(tape->state + p->slot) : NULL;
+    u.s2 = in->slots > 1 ? (gcp_real *)(void *)(tape->state + p->slot + slot) : NULL;
+    u.g = (const gcp_real *)gcpi_item_data(in, in->p.operands[t->operands].item, in->placed[n].offset);
+    u.count = gcpi_count(p->shape);
+    in->p.target.parallel_for(in->p.target.context, (int)((u.count + 16383) / 16384), gcpi_update_task, &u);
+}
+
+static void gcpi_run_hook(const gcpi_plan *in, const gcpi_task *t, int n)
+{
+    gcp_gradient_hook hook = t->kind == GCPI_TASK_HOOK ? in->opts.on_gradient : in->opts.on_wait;
+    const gcpi_parameter *p = &in->p.tape->parameters[t->op];
+    if (hook && !in->measuring)
+        hook(in->opts.hook_context, gcpi_handle(in->p.tape, p->tensor), (gcp_real *)gcpi_item_data(in, in->p.operands[t->operands].item, in->placed[n].offset), gcpi_count(p->shape));
+}
+
+/* .check: a recomputed output must hash as its first version did; what dies is overwritten with NaNs. */
+static uint64_t gcpi_hash_item(const gcpi_plan *in, int item, ptrdiff_t offset)
+{
+    const gcpi_item *x = &in->p.items[item];
+    const gcpi_tensor *e = &in->p.tape->tensors[x->tensor];
+    size_t rows = e->dtype == GCP_DTYPE_REAL ? gcpi_pixels(e->shape) : 1, width = e->dtype == GCP_DTYPE_REAL ? (size_t)e->shape.d[3] * sizeof(gcp_real) : x->bytes;
+    uint64_t h = 14695981039346656037u;
+    for (size_t r = 0; r < rows; r++) {
+        const unsigned char *data = in->slab + offset + r * (size_t)x->pitch * sizeof(gcp_real);
+        for (size_t i = 0; i < width; i++) h = (h ^ data[i]) * 1099511628211u;
+    }
+    return h;
+}
+
+static void gcpi_check_instruction(const gcpi_plan *in, int i, int n)
+{
+    const gcpi_task *t = &in->p.tasks[in->list.at[i].task];
+    for (int k = 0; t->kind == GCPI_TASK_FORWARD && k < t->count; k++) {
+        const gcpi_operand *o = &in->p.operands[t->operands + k];
+        if (o->mode == GCPI_READ || in->placed[n + k].offset < 0) continue;
+        uint64_t hash = gcpi_hash_item(in, o->item, in->placed[n + k].offset);
+        char name[128];
+        if (in->list.at[i].kind == 'F') in->hashes[o->item] = hash;
+        else if (in->hashes[o->item] != hash)
+            gcpi_fail(in->p.tape, GCP_E_CHECK, in->p.tape->ops[t->op].at, gcpi_task_name(&in->p, t, name, sizeof name), "output %d was recomputed with other bits", o->slot - GCPI_SLOT_OUT);
+    }
+    for (int d = in->dying_first[i]; d < in->dying_first[i + 1] && i + 1 < (int)in->list.count; d++)
+        memset(in->slab + in->blocks[in->dying[d]].offset, 0xFF, in->blocks[in->dying[d]].bytes);
+}
+
+static void gcpi_run_instruction(const gcpi_plan *in, int i, int n)
+{
+    const gcpi_task *t = &in->p.tasks[in->list.at[i].task];
+    gcp_step_numbers *numbers = (gcp_step_numbers *)(void *)in->slab;
+    int last = numbers->micro + 1 == numbers->micros;
+    switch (t->kind) {
+    case GCPI_TASK_FORWARD: case GCPI_TASK_BACKWARD: gcpi_run_op(in, &in->list.at[i], n); break;
+    case GCPI_TASK_SEED: *(gcp_real *)(void *)(in->slab + in->placed[n].offset) = 1; break;
+    case GCPI_TASK_NORM: if (last) numbers->gradient_scale = gcpi_gradient_scale(in, t, n); break;
+    case GCPI_TASK_UPDATE: if (last) gcpi_run_update(in, t, n); break;
+    case GCPI_TASK_HOOK: case GCPI_TASK_WAIT: if (last) gcpi_run_hook(in, t, n); break;
+    default: break;
+    }
+    if (in->opts.check) gcpi_check_instruction(in, i, n);
+}
+
+static float gcpi_root_value(const gcpi_plan *in)
+{
+    const gcpi_tensor *e = &in->p.tape->tensors[in->p.root];
+    if (gcpi_count(e->shape) != 1 || e->dtype != GCP_DTYPE_REAL) return 0;
+    return (float)*(const gcp_real *)gcpi_item_data(in, in->p.root, in->where[in->p.root]);
+}
+
+static float gcpi_run(gcpi_plan *in, const gcp_step_opts *o)
+{
+    gcp_tape *t = in->p.tape;
+    gcp_step_numbers numbers;
+    memset(&numbers, 0, sizeof numbers);
+    numbers.lr = o->lr;
+    numbers.step = gcpi_counters_at(t)->steps;
+    numbers.updates = gcpi_counters_at(t)->updates;
+    numbers.seed = t->seed;
+    numbers.first_sample = o->first_sample;
+    numbers.micro = in->micro;
+    numbers.micros = GCPI_MAX(1, in->opts.accumulate);
+    numbers.gradient_scale = gcpi_gradient_scale(in, NULL, 0);
+    memset(in->slab, 0, GCPI_NUMBERS_BYTES);
+    memcpy(in->slab, &numbers, sizeof numbers);
+    for (int i = 0, n = 0; i < (int)in->list.count; i++) {
+        gcpi_run_instruction(in, i, n);
+        n += in->p.tasks[in->list.at[i].task].count;
+    }
+    if (in->p.training && in->measuring != 2) {
+        gcpi_counters_at(t)->steps++;
+        in->micro = (in->micro + 1) % numbers.micros;
+        if (in->micro == 0) gcpi_counters_at(t)->updates++;
+    }
+    return gcpi_root_value(in);
+}
+
+GCPI_DEF float gcp_step_at(gcp_plan *plan, gcp_step_opts o)
+{
+    if (gcpi_bound_check(plan, "gcp_step")) return 0;
+    if (!plan->in->p.training) { gcpi_fail(plan->tape, GCP_E_PLAN, o.at, "gcp_step", "an inference plan: use gcp_forward"); return 0; }
+    return gcpi_run(plan->in, &o);
+}
+
+GCPI_DEF float gcp_forward_at(gcp_plan *plan, gcp_step_opts o)
+{
+    if (gcpi_bound_check(plan, "gcp_forward")) return 0;
+    if (plan->in->p.training) { gcpi_fail(plan->tape, GCP_E_PLAN, o.at, "gcp_forward", "a training plan: use gcp_step, or plan with .inference = 1"); return 0; }
+    return gcpi_run(plan->in, &o);
+}
+
+/* Copies a whole tensor between the user's dense array and where it lies. */
+static void gcpi_copy_dense(const gcpi_plan *in, int item, unsigned char *data, unsigned char *user, int to_user)
+{
+    const gcpi_item *x = &in->p.items[item];
+    const gcpi_tensor *e = &in->p.tape->tensors[x->tensor];
+    int real = x->kind == GCPI_GRADIENT_ITEM || e->dtype == GCP_DTYPE_REAL, dense = !real || x->pitch == e->shape.d[3];
+    size_t rows = dense ? 1 : gcpi_pixels(e->shape), width = dense ? gcpi_row_bytes(real ? GCP_DTYPE_REAL : e->dtype, gcpi_count(e->shape)) : (size_t)e->shape.d[3] * sizeof(gcp_real);
+    for (size_t r = 0; r < rows; r++) {
+        unsigned char *place = data + r * (size_t)x->pitch * sizeof(gcp_real);
+        if (to_user) memcpy(user + r * width, place, width);
+        else memcpy(place, user + r * width, width);
+    }
+}
+
+static gcp_code gcpi_access_fail(gcp_plan *plan, gcp_tensor x, const char *what, const char *text)
+{
+    char name[96];
+    gcpi_fail(plan->tape, GCP_E_ARGUMENT, plan->in->opts.at, what, "'%s' %s", gcp_name(x, name, sizeof name), text);
+    return GCP_E_ARGUMENT;
+}
+
+static gcp_code gcpi_access(gcp_plan *plan, gcp_tensor x, const char *what)
+{
+    gcp_code code = gcpi_bound_check(plan, what);
+    if (code) return code;
+    return gcpi_usable(plan->tape, x, plan->in->opts.at, what) ? GCP_OK : plan->tape->code;
+}
+
+GCPI_DEF gcp_code gcp_write(gcp_plan *plan, gcp_tensor x, const void *data)
+{
+    gcp_code code = gcpi_access(plan, x, "gcp_write");
+    if (code) return code;
+    const gcpi_plan *in = plan->in;
+    int kind = in->p.items[x.id].kind;
+    if (!data || (kind != GCPI_INPUT_ITEM && kind != GCPI_STATE_ITEM)) return gcpi_access_fail(plan, x, "gcp_write", data ? "is neither input nor parameter" : "from NULL");
+    if (kind == GCPI_INPUT_ITEM && in->where[x.id] < 0) return GCP_OK;        /* this plan does not read it */
+    gcpi_copy_dense(in, x.id, (unsigned char *)gcpi_item_data(in, x.id, in->where[x.id]), (unsigned char *)(uintptr_t)data, 0);
+    return GCP_OK;
+}
+
+GCPI_DEF gcp_code gcp_read(gcp_plan *plan, gcp_tensor x, void *data)
+{
+    gcp_code code = gcpi_access(plan, x, "gcp_read");
+    if (code) return code;
+    const gcpi_item *item = &plan->in->p.items[x.id];
+    int there = item->kind == GCPI_STATE_ITEM || ((item->kind == GCPI_INPUT_ITEM || item->pinned) && plan->in->where[x.id] >= 0)
+             || (item->kind == GCPI_FORWARD_ITEM && plan->in->p.items[item->root].kind == GCPI_STATE_ITEM);
+    if (!data || !there) return gcpi_access_fail(plan, x, "gcp_read", data ? "is not kept: mark it with gcp_keep before planning" : "to NULL");
+    gcpi_copy_dense(plan->in, x.id, (unsigned char *)gcpi_item_data(plan->in, x.id, plan->in->where[x.id]), (unsigned char *)data, 1);
+    return GCP_OK;
+}
+
+GCPI_DEF gcp_code gcp_grad(gcp_plan *plan, gcp_tensor x, gcp_real *data)
+{
+    gcp_code code = gcpi_access(plan, x, "gcp_grad");
+    if (code) return code;
+    int item = plan->tape->tensor_count + x.id;
+    if (!data || !plan->in->p.items[item].pinned || plan->in->where[item] < 0)
+        return gcpi_access_fail(plan, x, "gcp_grad", data ? "has no gradient that outlives the step: plan without an optimiser, or gcp_want_grad for an input" : "to NULL");
+    gcpi_copy_dense(plan->in, item, plan->in->slab + plan->in->where[item], (unsigned char *)data, 1);
+    return GCP_OK;
+}
+
+/* Runs the plan in other memory on copies of state and inputs; everything is as it was afterwards. */
+static void gcpi_run_copy(gcpi_plan *in, unsigned char *base, const gcp_step_opts *o)
+{
+    gcp_tape *t = in->p.tape;
+    unsigned char *slab = in->slab, *state = t->state;
+    int micro = in->micro;
+    memcpy(base, state, t->state_size);
+    t->state = base;
+    in->slab = base + gcpi_round(t->state_size, in->p.target.align);
+    in->measuring = 1;
+    for (int i = 0; i < in->p.item_count; i++)
+        if (in->p.items[i].kind == GCPI_INPUT_ITEM && in->where[i] >= 0) memcpy(in->slab + in->where[i], slab + in->where[i], in->p.items[i].bytes);
+    in->micro = 0;
+    for (int m = 0; m < GCPI_MAX(1, in->opts.accumulate); m++) gcpi_run(in, o);
+    in->measuring = 0;
+    in->micro = micro;
+    in->slab = slab;
+    t->state = state;
+}
+
+GCPI_DEF size_t gcp_measure_at(gcp_plan *plan, void *memory, size_t size, gcp_step_opts o)
+{
+    if (gcpi_bound_check(plan, "gcp_measure")) return 0;
+    gcpi_plan *in = plan->in;
+    size_t align = in->p.target.align, need = gcpi_round(plan->tape->state_size, align) + in->slab_bytes, last = 0;
+    unsigned char *base = memory ? gcpi_align_up(memory, align) : NULL;
+    size_t lost = memory ? (size_t)(base - (unsigned char *)memory) : 0;
+    if (!memory || size < lost || size - lost <= need || gcpi_ranges_meet(base, size - lost, in->slab, in->slab_bytes) || gcpi_ranges_meet(base, size - lost, plan->tape->state, plan->tape->state_size)) {
+        gcpi_fail(plan->tape, GCP_E_BIND, o.at, "gcp_measure", "%zu bytes; more than %zu are needed, apart from the plan's own", size, need + lost);
+        return 0;
+    }
+    for (int pass = 0; pass < 2; pass++) {
+        unsigned char pattern = pass ? 0x5A : 0xA5;
+        memset(base, pattern, size - lost);
+        gcpi_run_copy(in, base, &o);
+        size_t end = size - lost;
+        while (end > 0 && base[end - 1] == pattern) end--;
+        last = GCPI_MAX(last, end);
+    }
+    return last;
+}
+
+/* Gradient check. Steps repeat on the same numbers and leave state alone (measuring = 2). */
+typedef struct gcpi_check_job { gcp_plan *plan; gcp_step_opts o; double step, tolerance; gcp_gradcheck_result r; } gcpi_check_job;
+
+static double gcpi_loss_at(gcpi_check_job *j, gcp_real *x, double value)
+{
+    gcpi_plan *in = j->plan->in;
+    *x = (gcp_real)value;
+    gcpi_run(in, &j->o);
+    return (double)*(const gcp_real *)gcpi_item_data(in, in->p.root, in->where[in->p.root]);
+}
+
+static void gcpi_check_tensor(gcpi_check_job *j, int tensor, gcp_real *x, const gcp_real *analytic)
+{
+    size_t n = gcpi_count(j->plan->tape->tensors[tensor].shape);
+    for (size_t i = 0; i < n; i++) {
+        double was = (double)x[i], h = j->step * GCPI_MAX(1.0, fabs(was));
+        double a = gcpi_loss_at(j, &x[i], was + h) - gcpi_loss_at(j, &x[i], was - h);
+        double b = gcpi_loss_at(j, &x[i], was + 2 * h) - gcpi_loss_at(j, &x[i], was - 2 * h);
+        double numeric = (8 * a - b) / (12 * h), exact = (double)analytic[i];
+        double error = fabs(numeric - exact) / GCPI_MAX(1.0, GCPI_MAX(fabs(numeric), fabs(exact)));
+        x[i] = (gcp_real)was;
+        j->r.elements++;
+        if (error <= j->r.worst) continue;          /* a NaN is no less: it counts as worst */
+        j->r.worst = error;
+        j->r.tensor = gcpi_handle(j->plan->tape, tensor);
+        j->r.element = (int)i;
+        j->r.analytic = exact; j->r.numeric = numeric;
+        if (isnan(error)) { j->r.worst = HUGE_VAL; return; }
+    }
+}
+
+GCPI_DEF gcp_gradcheck_result gcp_gradcheck_at(gcp_plan *plan, gcp_gradcheck_opts o)
+{
+    gcpi_check_job j;
+    memset(&j.r, 0, sizeof j.r);
+    j.o.at = o.at; j.o.lr = 0; j.o.first_sample = 0;
+    if (gcpi_bound_check(plan, "gcp_gradcheck")) return j.r;
+    gcpi_plan *in = plan->in;
+    gcp_tape *t = plan->tape;
+    if (!in->p.training || in->opts.optimizer || in->opts.accumulate > 1) {
+        gcpi_fail(t, GCP_E_PLAN, o.at, "gcp_gradcheck", "needs a training plan without optimiser or accumulation");
+        return j.r;
+    }
+    gcp_arena *a = in->opts.arena ? in->opts.arena : t->arena;
+    ptrdiff_t scratch = a->scratch;
+    j.plan = plan;
+    j.step = o.step > 0 ? o.step : 1e-3;
+    j.tolerance = o.tolerance > 0 ? o.tolerance : 1e-7;
+    for (int i = 1; i < t->tensor_count; i++) {
+        int gradient = t->tensor_count + i, kind = t->tensors[i].kind;
+        if (!in->p.items[gradient].active || (kind != GCPI_PARAMETER && kind != GCPI_INPUT)) continue;
+        gcp_real *analytic = GCPI_SCRATCH(a, gcp_real, gcpi_count(t->tensors[i].shape));
+        if (!analytic) { gcpi_fail(t, GCP_E_NOMEM, o.at, "gcp_gradcheck", "the plan's arena has no room for one gradient"); return j.r; }
+        in->measuring = 2;
+        gcpi_run(in, &j.o);
+        gcp_grad(plan, gcpi_handle(t, i), analytic);
+        gcpi_check_tensor(&j, i, (gcp_real *)gcpi_item_data(in, i, in->where[i]), analytic);
+        in->measuring = 0;
+        a->scratch = scratch;
+    }
+    j.r.passed = j.r.elements > 0 && j.r.worst <= j.tolerance;
+    return j.r;
+}
+
+/* ---- 19 reports -----------------------------------------------------------------------------------------------
+   Plain text and SVG through a writer. */
+
+static void gcpi_file_write(void *context, const char *text, size_t size) { fwrite(text, 1, size, (FILE *)context); }
+
+GCPI_DEF gcp_writer gcp_file(void *stdio_file)
+{
+    gcp_writer w;
+    w.write = gcpi_file_write; w.context = stdio_file;
+    return w;
+}
+
+GCPI_PRINTF(2, 3)
+static void gcpi_say(gcp_writer w, const char *format, ...)
+{
+    char line[640];
+    va_list args;
+    va_start(args, format);
+    int n = vsnprintf(line, sizeof line, format, args);
+    va_end(args);
+    if (n > 0 && w.write) w.write(w.context, line, (size_t)GCPI_MIN(n, (int)sizeof line - 1));
+}
+
+static double gcpi_mib(size_t bytes) { return (double)bytes / 1048576.0; }
+
+/* Names in markup: '<', '&' and quotes cannot be in labels that are identifiers, but a user's may be anything. */
+static void gcpi_say_escaped(gcp_writer w, const char *s)
+{
+    for (; *s; s++) {
+        if (*s == '<') gcpi_say(w, "&lt;");
+        else if (*s == '&') gcpi_say(w, "&amp;");
+        else if (*s == '"') gcpi_say(w, "&quot;");
+        else gcpi_say(w, "%c", *s);
+    }
+}
+
+GCPI_DEF void gcp_list_print(const gcp_plan *plan, gcp_writer w)
+{
+    char name[256];
+    if (!plan->in) return;
+    for (int i = 0; i < plan->instructions; i++)
+        gcpi_say(w, "%c %s\n", plan->in->list.at[i].kind, gcpi_task_name(&plan->in->p, &plan->in->p.tasks[plan->in->list.at[i].task], name, sizeof name));
+}
+
+GCPI_DEF void gcp_plan_print(const gcp_plan *plan, gcp_writer w)
+{
+    char name[256];
+    if (!plan->in) return;
+    const gcpi_plan *in = plan->in;
+    int turn = in->p.forward;
+    for (int i = 0; i < plan->instructions; i++) {
+        if (i == turn && in->p.training) gcpi_say(w, "-- forward is done; backward begins, last to first --\n");
+        gcpi_say(w, "%5d  %c %-44s %10.3f MiB live%s\n", i + 1, in->list.at[i].kind, gcpi_task_name(&in->p, &in->p.tasks[in->list.at[i].task], name, sizeof name),
+                 gcpi_mib(in->live[i]), i == in->peak_at ? "  <- peak" : "");
+    }
+    gcpi_say(w, "F forward, R forward again, B backward, U update, H gradient ready, W wait for its hook\n");
+}
+
+static int gcpi_rerun(const gcpi_plan *in, int task)
+{
+    int n = 0;
+    for (ptrdiff_t i = 0; i < in->list.count; i++) n += in->list.at[i].kind == 'R' && in->list.at[i].task == task;
+    return n;
+}
+
+GCPI_DEF void gcp_layers_print(const gcp_plan *plan, gcp_writer w)
+{
+    char name[256], shape[64];
+    if (!plan->in) return;
+    const gcpi_problem *p = &plan->in->p;
+    const gcp_tape *t = p->tape;
+    size_t parameters = 0, bytes = 0;
+    gcpi_say(w, "%-40s %-16s %12s %14s\n", "op", "output", "parameters", "bytes");
+    for (int f = 0; f < p->forward; f++) {
+        const gcpi_op *op = &t->ops[p->tasks[f].op];
+        size_t own = 0, size = 0;
+        int again = gcpi_rerun(plan->in, f);
+        for (int i = 0; i < op->inputs; i++) if (t->tensors[gcpi_edge(t, op, i)].kind == GCPI_PARAMETER) own += gcpi_count(t->tensors[gcpi_edge(t, op, i)].shape);
+        for (int j = 0; j < op->outputs; j++) if (p->items[op->out + j].active && p->items[op->out + j].root == op->out + j) size += p->items[op->out + j].bytes;
+        gcpi_name_text(t, op->name, name, sizeof name);
+        gcpi_say(w, "%-40s %-16s %12zu %14zu  ", name, gcpi_shape_text(t->tensors[op->out].shape, shape, sizeof shape), own, size);
+        if (again) gcpi_say(w, "run %d more time%s\n", again, again > 1 ? "s" : "");
+        else gcpi_say(w, "%s\n", p->tasks[f].free ? "view" : "run once");
+        parameters += own; bytes += size;
+    }
+    gcpi_say(w, "%-40s %-16s %12zu %14zu\n", "total", "", parameters, bytes);
+}
+
+/* Why: what the peak is made of, what set it, what was paid, and where nothing was saved, the reason. */
+static void gcpi_why_reason(const gcp_plan *plan, gcp_writer w)
+{
+    const gcp_split *s = &plan->split;
+    const gcpi_plan *in = plan->in;
+    size_t activations = s->kept + s->recomputed, fixed = plan->bytes - activations - s->activation_gradients;
+    if (!in->p.training) return;
+    if (activations * 2 < plan->bytes)
+        gcpi_say(w, "why not less: activations are only %.1f %% of the peak; weights, gradients, optimiser and inputs take %.3f MiB under every plan: "
+                 "at most %.1f %% can be saved by recomputing\n", 100.0 * (double)activations / (double)plan->bytes, gcpi_mib(fixed), 100.0 * (double)activations / (double)plan->bytes);
+    if (plan->reruns == 0 && in->opts.policy != GCP_KEEP_ALL)
+        gcpi_say(w, "why nothing is recomputed: %s\n", in->opts.policy == GCP_SEGMENTS && in->p.tape->segment_count < 2 ? "no GCP_SEGMENT block was recorded"
+                 : in->opts.policy >= GCP_SQRT ? "every plan of this policy needs at least as much as keeping all"
+                 : plan->segments <= 1 ? "one segment holds the whole network, and the last segment is never run again"
+                 : "the last segment is never run again, and nothing that backward reads lies inside the others");
+    if (in->p.tasks[in->list.at[in->peak_at].task].kind == GCPI_TASK_FORWARD && in->list.at[in->peak_at].kind == 'R')
+        gcpi_say(w, "the peak is inside a segment that is run again: more, shorter segments would lower it\n");
+}
+
+GCPI_DEF void gcp_why_print(const gcp_plan *plan, gcp_writer w)
+{
+    char name[256];
+    if (!plan->in) return;
+    const gcpi_plan *in = plan->in;
+    const gcp_split *s = &plan->split;
+    const gcpi_task *task = &in->p.tasks[in->list.at[in->peak_at].task];
+    gcp_at at = task->kind <= GCPI_TASK_BACKWARD ? in->p.tape->ops[task->op].at : in->opts.at;
+    gcpi_say(w, "peak %.3f MiB (%zu bytes) = state: weights %.3f + statistics %.3f + optimiser %.3f; slab: input %.3f + kept %.3f + recomputed %.3f "
+             "+ weight gradients %.3f + activation gradients %.3f + workspace %.3f + gaps %.3f\n", gcpi_mib(plan->bytes), plan->bytes,
+             gcpi_mib(s->weights), gcpi_mib(s->statistics), gcpi_mib(s->optimizer), gcpi_mib(s->inputs), gcpi_mib(s->kept), gcpi_mib(s->recomputed),
+             gcpi_mib(s->weight_gradients), gcpi_mib(s->activation_gradients), gcpi_mib(s->workspace), gcpi_mib(s->gaps));
+    gcpi_say(w, "set by %c %s (%s:%d), instruction %d of %d; %d unit%s run again, extra forward work %.1f %%, time by the cost model %.3f of keeping all\n",
+             in->list.at[in->peak_at].kind, gcpi_task_name(&in->p, task, name, sizeof name), gcpi_basename(at.file), at.line, in->peak_at + 1, plan->instructions,
+             plan->reruns, plan->reruns == 1 ? "" : "s", plan->forward_flops > 0 ? 100.0 * plan->rerun_flops / plan->forward_flops : 0.0,
+             plan->keep_all_seconds > 0 ? plan->seconds / plan->keep_all_seconds : 1.0);
+    gcpi_why_reason(plan, w);
+}
+
+/* Memory over time (right) and address (up): a rectangle a buffer, named on hover. */
+static const char *gcpi_block_colour(const gcpi_plan *in, const gcpi_extent *b)
+{
+    const gcpi_item *x = &in->p.items[b->item];
+    if (x->kind == GCPI_INPUT_ITEM) return "#9aa0a6";
+    if (x->kind == GCPI_GRADIENT_ITEM) return in->p.tape->tensors[x->tensor].kind == GCPI_PARAMETER ? "#b5651d" : "#e8710a";
+    return b->again ? "#7baaf7" : "#1a73e8";
+}
+
+static void gcpi_svg_rect(gcp_writer w, double x, double y, double width, double height, const char *colour)
+{
+    gcpi_say(w, "<rect x=\"%.2f\" y=\"%.2f\" width=\"%.2f\" height=\"%.2f\" fill=\"%s\">", x, y, GCPI_MAX(width, 0.3), GCPI_MAX(height, 0.3), colour);
+}
+
+static void gcpi_svg_blocks(const gcpi_plan *in, gcp_writer w, double left, double bottom, double dx, double dy)
+{
+    char name[256];
+    for (int b = 0; b < in->block_count; b++) {
+        const gcpi_extent *x = &in->blocks[b];
+        gcpi_svg_rect(w, left + dx * x->first, bottom - dy * (double)(x->offset + x->bytes), dx * (x->last - x->first + 1), dy * (double)x->bytes, gcpi_block_colour(in, x));
+        gcpi_name_text(in->p.tape, in->p.tape->tensors[in->p.items[x->item].tensor].name, name, sizeof name);
+        gcpi_say(w, "<title>%s", in->p.items[x->item].kind == GCPI_GRADIENT_ITEM ? "gradient of " : x->again ? "recomputed " : "");
+        gcpi_say_escaped(w, name);
+        gcpi_say(w, ": %zu bytes at %zu, instructions %d to %d</title></rect>\n", x->bytes, x->offset, x->first + 1, x->last + 1);
+    }
+    for (int i = 0; i < (int)in->list.count; i++) {
+        size_t bytes = in->p.tasks[in->list.at[i].task].workspace;
+        if (!bytes) continue;
+        gcpi_svg_rect(w, left + dx * i, bottom - dy * (double)(GCPI_NUMBERS_BYTES + bytes), dx, dy * (double)bytes, "#188038");
+        gcpi_say(w, "<title>workspace of instruction %d: %zu bytes</title></rect>\n", i + 1, bytes);
+    }
+}
+
+GCPI_DEF void gcp_memory_svg(const gcp_plan *plan, gcp_writer w)
+{
+    static const char *const legend[][2] = { { "input", "#9aa0a6" }, { "kept", "#1a73e8" }, { "recomputed", "#7baaf7" },
+        { "activation gradient", "#e8710a" }, { "weight gradient", "#b5651d" }, { "workspace", "#188038" } };
+    const double width = 960, height = 420, left = 76, top = 34;
+    if (!plan->in) return;
+    const gcpi_plan *in = plan->in;
+    double dx = width / (double)plan->instructions, dy = height / (double)plan->slab_bytes, turn = left + dx * in->p.forward;
+    gcpi_say(w, "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 1060 520\" font-family=\"sans-serif\" font-size=\"12\">\n<rect width=\"1060\" height=\"520\" fill=\"white\"/>\n");
+    gcpi_say(w, "<text x=\"%.0f\" y=\"20\" font-size=\"14\">slab %.3f MiB of %.3f MiB in all, over %d instructions; %d unit%s run again</text>\n", left, gcpi_mib(plan->slab_bytes),
+             gcpi_mib(plan->bytes), plan->instructions, plan->reruns, plan->reruns == 1 ? "" : "s");
+    for (int i = 0; i <= 4; i++) {
+        double y = top + height - height * i / 4;
+        gcpi_say(w, "<line x1=\"%.0f\" y1=\"%.1f\" x2=\"%.0f\" y2=\"%.1f\" stroke=\"#e0e0e0\"/><text x=\"%.0f\" y=\"%.1f\" text-anchor=\"end\">%.2f MiB</text>\n", left, y, left + width, y, left - 6, y + 4, gcpi_mib(plan->slab_bytes) * i / 4);
+    }
+    gcpi_svg_blocks(in, w, left, top + height, dx, dy);
+    if (in->p.training) gcpi_say(w, "<line x1=\"%.1f\" y1=\"%.0f\" x2=\"%.1f\" y2=\"%.0f\" stroke=\"black\" stroke-dasharray=\"4 3\"/><text x=\"%.1f\" y=\"%.0f\">backward begins</text>\n", turn, top, turn, top + height, turn + 4, top + 12);
+    for (int i = 0; i < 6; i++)
+        gcpi_say(w, "<rect x=\"%.0f\" y=\"%.0f\" width=\"12\" height=\"12\" fill=\"%s\"/><text x=\"%.0f\" y=\"%.0f\">%s</text>\n", left + 150.0 * i, top + height + 18, legend[i][1], left + 150.0 * i + 17, top + height + 28, legend[i][0]);
+    gcpi_say(w, "<text x=\"%.0f\" y=\"%.0f\">instructions, in order &#8594;   up: address in the slab</text>\n</svg>\n", left, top + height + 50);
+}
+
+#endif /* GCP_IMPLEMENTATION */
+
+/* MIT licence
+
+   Copyright (c) 2026 the gcp authors
+
+   Permission is hereby granted, free of charge, to any person obtaining a copy of this software and associated
+   documentation files (the "Software"), to deal in the Software without restriction, including without limitation the
+   rights to use, copy, modify, merge, publish, distribute, sublicense, and/or sell copies of the Software, and to permit
+   persons to whom the Software is furnished to do so, subject to the following conditions:
+
+   The above copyright notice and this permission notice shall be included in all copies or substantial portions of the
+   Software.
+
+   THE SOFTWARE IS PROVIDED "AS IS", WITHOUT WARRANTY OF ANY KIND, EXPRESS OR IMPLIED, INCLUDING BUT NOT LIMITED TO THE
+   WARRANTIES OF MERCHANTABILITY, FITNESS FOR A PARTICULAR PURPOSE AND NONINFRINGEMENT. IN NO EVENT SHALL THE AUTHORS OR
+   COPYRIGHT HOLDERS BE LIABLE FOR ANY CLAIM, DAMAGES OR OTHER LIABILITY, WHETHER IN AN ACTION OF CONTRACT, TORT OR
+   OTHERWISE, ARISING FROM, OUT OF OR IN CONNECTION WITH THE SOFTWARE OR THE USE OR OTHER DEALINGS IN THE SOFTWARE. */

@@ -1,0 +1,2 @@
+#define GCP_IMPLEMENTATION
+#include "gcp.h"

@@ -1,0 +1,218 @@
+"""Write cases.txt: outputs and gradients of gcp's ops, computed by PyTorch in float64.
+
+Run:  pip install torch numpy && python make_reference.py
+Made with Python 3.11.7, torch 2.15.0 (CPU), numpy 2.4.6.
+Layouts and file format: README.md. Nothing is read; inputs come from value().
+"""
+from pathlib import Path
+
+import numpy as np
+import torch
+import torch.nn.functional as F
+
+DOUT_SEED = 9  # upstream gradient
+STEP_SEED = 20  # optimisers: the gradient of step t is value(20 + t, i), t = 1..4
+STEPS = 4
+
+
+def conv(op, x, w, bias=None, stride=1, pad=(0, 0, 0, 0), dilation=1, groups=1):
+    """pad is top, bottom, left, right."""
+    shapes = dict(x=x, w=w) | (dict(bias=bias) if bias else {})
+    return dict(op=op, shapes=shapes, stride=stride, pad=pad, dilation=dilation, groups=groups)
+
+
+def case(op, shapes, **attributes):
+    return dict(op=op, shapes=shapes, **attributes)
+
+
+X = (2, 3, 4, 3)  # NHWC
+BN = dict(x=X, gamma=(3,), beta=(3,))
+PARAM = dict(param=(5,))
+
+# name -> op, operand shapes in gcp layout (operand 1 has seed 1, and so on), attributes
+CASES = {
+    "conv2d_k3_pad1_bias": conv("conv2d", (2, 5, 4, 3), (4, 3, 3, 3), (4,), pad=(1, 1, 1, 1)),
+    "conv2d_k3_stride2": conv("conv2d", (2, 5, 6, 3), (4, 3, 3, 3), stride=2),
+    "conv2d_k3x2_asym_pad": conv("conv2d", (2, 5, 4, 3), (2, 3, 2, 3), pad=(1, 0, 2, 1)),
+    "conv2d_k3_dilation2": conv("conv2d", (2, 6, 5, 3), (2, 3, 3, 3), pad=(1, 1, 1, 1), dilation=2),
+    "conv2d_k3_groups2": conv("conv2d", (2, 4, 3, 4), (6, 3, 3, 2), (6,), pad=(1, 1, 1, 1), groups=2),
+    "conv2d_depthwise": conv("conv2d", (2, 4, 5, 4), (4, 3, 3, 1), pad=(1, 1, 1, 1), groups=4),
+    "conv2d_1x1": conv("conv2d", (2, 3, 4, 3), (5, 1, 1, 3)),
+    # TensorFlow SAME: out = ceil(in / stride), the odd cell of padding goes to the end
+    "conv2d_k5_same_stride2": conv("conv2d", (1, 6, 7, 2), (3, 5, 5, 2), stride=2, pad=(1, 2, 2, 2)),
+    "conv_transpose2d_k3_stride2": conv("conv_transpose2d", (2, 3, 4, 3), (3, 3, 3, 2), (2,),
+                                        stride=2, pad=(1, 1, 1, 1)),
+    "upsample_nearest2": case("upsample", dict(x=(2, 3, 2, 2)), scale=2, mode="nearest"),
+    "upsample_bilinear2": case("upsample", dict(x=(2, 3, 2, 2)), scale=2, mode="bilinear"),
+    "linear_bias": case("linear", dict(x=(4, 5), w=(3, 5), bias=(3,))),
+    "matmul": case("matmul", dict(a=(3, 4), b=(4, 5))),
+    "add": case("add", dict(a=X, b=X)),
+    "mul": case("mul", dict(a=X, b=X)),
+    "bias": case("bias", dict(x=X, bias=(3,))),
+    "scale": case("scale", dict(x=X), factor=-1.5),
+    "relu": case("relu", dict(x=X)),
+    "leaky_relu": case("leaky_relu", dict(x=X), slope=0.1),
+    "tanh": case("tanh", dict(x=X)),
+    "sigmoid": case("sigmoid", dict(x=X)),
+    "gelu": case("gelu", dict(x=X), form="erf"),
+    "max_pool_k2_s2": case("max_pool", dict(x=(2, 4, 6, 3)), kernel=2, stride=2, pad=0),
+    "max_pool_k3_s2_pad1": case("max_pool", dict(x=(2, 5, 6, 3)), kernel=3, stride=2, pad=1),
+    "avg_pool_k2_s2": case("avg_pool", dict(x=(2, 4, 6, 3)), kernel=2, stride=2, pad=0),
+    "avg_pool_k3_s1_pad1": case("avg_pool", dict(x=(2, 4, 5, 3)), kernel=3, stride=1, pad=1),
+    "global_avg_pool": case("global_avg_pool", dict(x=X)),
+    "batch_norm_train": case("batch_norm", BN, training=True, eps=1e-5, momentum=0.1),
+    "batch_norm_infer": case("batch_norm", BN, training=False, eps=1e-5, momentum=0.1),
+    "layer_norm": case("layer_norm", dict(x=(2, 2, 3, 5), gamma=(5,), beta=(5,)), eps=1e-5),
+    "concat": case("concat", dict(a=(2, 3, 2, 2), b=(2, 3, 2, 3))),
+    "slice": case("slice", dict(x=(2, 3, 2, 4)), begin=1, end=3),
+    "softmax_cross_entropy": case("cross_entropy", dict(logits=(4, 5))),
+    "mse": case("mse", dict(prediction=(3, 4), target=(3, 4))),
+    "embedding": case("embedding", dict(table=(7, 3)), ids=(2, 4)),
+    "embedding_vocab5": case("embedding", dict(table=(5, 3)), ids=(2, 4)),
+    "mean": case("mean", dict(x=X)),
+    "sgd_momentum": case("sgd", PARAM, lr=0.1, momentum=0.9),
+    "sgd_nesterov_wd": case("sgd", PARAM, lr=0.1, momentum=0.9, nesterov=True, weight_decay=0.01),
+    "adam": case("adam", PARAM, lr=0.1, betas=(0.9, 0.999), eps=1e-8),
+    "adamw": case("adamw", PARAM, lr=0.1, betas=(0.9, 0.999), eps=1e-8, weight_decay=0.01),
+    "sgd_clip_norm": case("sgd", PARAM, lr=0.1, clip_norm=0.5),
+    "sgd_clip_value": case("sgd", PARAM, lr=0.1, clip_value=0.3),
+}
+
+OPTIMISERS = dict(sgd=torch.optim.SGD, adam=torch.optim.Adam, adamw=torch.optim.AdamW)
+LOSSES = ("cross_entropy", "mse", "mean")
+
+
+def value(seed, shape):
+    """value(seed, i) of README.md in row-major order; exact in float32 too."""
+    i = np.arange(1, np.prod(shape, dtype=np.int64) + 1, dtype=np.uint64)
+    bits = (i * 2654435761 + seed * 2246822519) & 0xFFFFFFFF
+    bits = ((bits ^ (bits >> 15)) * 3266489917) & 0xFFFFFFFF
+    bits ^= bits >> 13
+    return torch.from_numpy((bits >> 8).astype(np.float64) / 16777216.0 * 2.0 - 1.0).reshape(shape)
+
+
+def index(shape, classes):
+    return ((torch.arange(int(np.prod(shape))) * 7 + 3) % classes).reshape(shape)
+
+
+def nchw(t):  # NHWC -> NCHW; also OHWI -> OIHW
+    return t.permute(0, 3, 1, 2)
+
+
+def nhwc(t):
+    return t.permute(0, 2, 3, 1)
+
+
+def conv2d(c, x, w, bias=None):
+    top, bottom, left, right = c["pad"]
+    x = F.pad(nchw(x), (left, right, top, bottom))
+    return nhwc(F.conv2d(x, nchw(w), bias, c["stride"], 0, c["dilation"], c["groups"]))
+
+
+def conv_transpose2d(c, x, w, bias=None):
+    top, bottom, left, right = c["pad"]
+    y = F.conv_transpose2d(nchw(x), nchw(w), None, c["stride"], 0, 0, c["groups"], c["dilation"])
+    y = nhwc(y[:, :, top:y.shape[2] - bottom, left:y.shape[3] - right])
+    return y if bias is None else y + bias
+
+
+def upsample(c, x):
+    corners = False if c["mode"] == "bilinear" else None
+    return nhwc(F.interpolate(nchw(x), scale_factor=c["scale"], mode=c["mode"], align_corners=corners))
+
+
+def batch_norm(c, x, gamma, beta):
+    channel = torch.arange(x.shape[-1], dtype=torch.float64)
+    if c["training"]:
+        mean, var = torch.zeros_like(channel), torch.ones_like(channel)
+    else:
+        mean, var = 0.1 * channel, 1 + 0.2 * channel
+    y = nhwc(F.batch_norm(nchw(x), mean, var, gamma, beta, c["training"], c["momentum"], c["eps"]))
+    return (y, dict(running_mean=mean, running_var=var)) if c["training"] else y
+
+
+OPS = dict(
+    conv2d=conv2d,
+    conv_transpose2d=conv_transpose2d,
+    upsample=upsample,
+    linear=lambda c, x, w, bias: F.linear(x, w, bias),
+    matmul=lambda c, a, b: a @ b,
+    add=lambda c, a, b: a + b,
+    mul=lambda c, a, b: a * b,
+    bias=lambda c, x, b: x + b,
+    scale=lambda c, x: x * c["factor"],
+    relu=lambda c, x: F.relu(x),
+    leaky_relu=lambda c, x: F.leaky_relu(x, c["slope"]),
+    tanh=lambda c, x: torch.tanh(x),
+    sigmoid=lambda c, x: torch.sigmoid(x),
+    gelu=lambda c, x: F.gelu(x),
+    max_pool=lambda c, x: nhwc(F.max_pool2d(nchw(x), c["kernel"], c["stride"], c["pad"])),
+    avg_pool=lambda c, x: nhwc(F.avg_pool2d(nchw(x), c["kernel"], c["stride"], c["pad"],
+                                            count_include_pad=False)),
+    global_avg_pool=lambda c, x: x.mean((1, 2), keepdim=True),
+    batch_norm=batch_norm,
+    layer_norm=lambda c, x, g, b: F.layer_norm(x, x.shape[-1:], g, b, c["eps"]),
+    concat=lambda c, a, b: torch.cat((a, b), -1),
+    slice=lambda c, x: x[..., c["begin"]:c["end"]],
+    cross_entropy=lambda c, x: F.cross_entropy(x, index(x.shape[:1], x.shape[1])),
+    mse=lambda c, p, t: F.mse_loss(p, t),
+    embedding=lambda c, t: F.embedding(index(c["ids"], t.shape[0]), t),
+    mean=lambda c, x: x.mean(),
+)
+
+
+def run_op(c):
+    """(out, gradients of the operands in order, extras)"""
+    operands = [value(k, s).requires_grad_() for k, s in enumerate(c["shapes"].values(), 1)]
+    out, extras = OPS[c["op"]](c, *operands), {}
+    if isinstance(out, tuple):
+        out, extras = out
+    dout = torch.ones(()).double() if c["op"] in LOSSES else value(DOUT_SEED, tuple(out.shape))
+    return out, torch.autograd.grad(out, operands, dout), extras
+
+
+def run_optimiser(c):
+    options = {k: v for k, v in c.items() if k not in ("op", "shapes", "clip_norm", "clip_value")}
+    param = value(1, c["shapes"]["param"]).requires_grad_()
+    optimiser = OPTIMISERS[c["op"]]([param], **options)
+    for t in range(1, STEPS + 1):
+        param.grad = value(STEP_SEED + t, tuple(param.shape))
+        if "clip_norm" in c:
+            torch.nn.utils.clip_grad_norm_([param], c["clip_norm"])
+        if "clip_value" in c:
+            torch.nn.utils.clip_grad_value_([param], c["clip_value"])
+        optimiser.step()
+    return param, (), {}
+
+
+def dims(shape):
+    return "x".join(str(n) for n in shape) or "scalar"
+
+
+def attribute(v):
+    return ",".join(str(e) for e in v) if isinstance(v, tuple) else str(v)
+
+
+def line(label, tensor):
+    numbers = ["%.9g" % v for v in tensor.detach().reshape(-1).tolist()]
+    rows = [" ".join(numbers[i:i + 10]) for i in range(0, len(numbers), 10)]
+    return "\n".join([f"{label} {len(numbers)}", *rows]) + "\n"
+
+
+def main():
+    parts = ["# written by make_reference.py; format: README.md\n"]
+    for name, c in CASES.items():
+        out, grads, extras = (run_optimiser if c["op"] in OPTIMISERS else run_op)(c)
+        notes = [f"{k}={dims(s)}" for k, s in c["shapes"].items()]
+        notes += [f"{k}={attribute(v)}" for k, v in c.items() if k not in ("op", "shapes")]
+        parts.append(f"\n# {c['op']} {' '.join(notes)} -> out={dims(out.shape)}\ncase {name}\n")
+        parts.append(line("out", out))
+        parts += [line(f"grad {k}", g) for k, g in enumerate(grads, 1)]
+        parts += [line(f"extra {k}", e) for k, e in extras.items()]
+    path = Path(__file__).resolve().parent / "cases.txt"
+    path.write_text("".join(parts), encoding="ascii", newline="\n")
+    print(f"{path.name}: {len(CASES)} cases, {path.stat().st_size} bytes")
+
+
+if __name__ == "__main__":
+    main()
