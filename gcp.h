@@ -1427,15 +1427,15 @@ typedef struct gcpi_par {
 enum { GCPI_ISA_SCALAR, GCPI_ISA_V128, GCPI_ISA_AVX2, GCPI_ISA_AVX512 };
 enum { GCPI_FORWARD, GCPI_BACKWARD_DATA, GCPI_BACKWARD_WEIGHTS };
 enum {
-    GCPI_ROWS = 24, /* rows walked together, in tiles of MR */
+    GCPI_ROWS = 24,                                      /* rows walked together, in tiles of MR */
     GCPI_MR_MAX = 12,
-    GCPI_LINE = 64 / (int)sizeof(gcp_real),         /* values in a cache line */
-    GCPI_NR_MAX = 4 * GCPI_LINE,                    /* widest panel of columns */
-    GCPI_K_BLOCK = 1024,                            /* terms summed at a stretch */
-    GCPI_PACK_MAX = 786432 / (int)sizeof(gcp_real), /* packed weights of a worker, fits L2 */
-    GCPI_L1_HALF = 16384 / (int)sizeof(gcp_real),   /* values that leave L1 room for others */
-    GCPI_PLANAR_COLS = 64,                          /* most output channels kept in planes */
-    GCPI_PACK_ROWS = 8 * GCPI_LINE,                 /* rows of weights turned around at a time */
+    GCPI_LINE = 64 / (int)sizeof(gcp_real),              /* values in a cache line */
+    GCPI_NR_MAX = 4 * GCPI_LINE,                         /* widest panel of columns */
+    GCPI_K_BLOCK = 1024,                                 /* terms summed at a stretch */
+    GCPI_PACK_MAX = 786432 / (int)sizeof(gcp_real),      /* packed weights of a worker, fits L2 */
+    GCPI_L1_HALF = 16384 / (int)sizeof(gcp_real),        /* values that leave L1 room for others */
+    GCPI_PLANAR_COLS = 64,                               /* most output channels kept in planes */
+    GCPI_PACK_ROWS = 8 * GCPI_LINE,                      /* rows of weights turned at a time */
     GCPI_RESIDENT_MAX = 1310720 / (int)sizeof(gcp_real), /* or of one panel, whole sum */
     GCPI_WINDOW_MAX = 1048576 / (int)sizeof(gcp_real),   /* copied window of a worker */
     GCPI_PARTIAL_MAX = 2097152 / (int)sizeof(gcp_real),  /* all private sums of dw together */
@@ -1444,7 +1444,7 @@ enum {
     GCPI_TASKS = 16                                      /* fewer tasks than this are cut finer */
 };
 
-typedef struct gcpi_conv { /* NHWC activations, OHWI weights [co][kh][kw][ci/groups] */
+typedef struct gcpi_conv {                 /* NHWC x and y, OHWI weights [co][kh][kw][ci/groups] */
     int n, h, w, ci; ptrdiff_t xpitch;     /* x: element (b,y,x,c) at ((b*h+y)*w+x)*xpitch + c */
     int ho, wo, co;  ptrdiff_t ypitch;     /* y likewise */
     int kh, kw, sh, sw, pt, pl, dh, dw, groups;
@@ -1991,12 +1991,12 @@ static size_t gcpi_gather_plan(gcpi_gather *g, int cols, const gcpi_par *par)
     gcpi_gather_cut(g);
     ptrdiff_t row = (ptrdiff_t)g->v.runs * g->v.len, all = g->v.ky * row;
     int width = gcpi_ceil(g->columns.vectors, g->columns.panels) * g->simd.lanes;
-    g->by = row <= GCPI_K_BLOCK
-                ? gcpi_even(g->v.ky, gcpi_max(1, GCPI_K_BLOCK / gcpi_max(1, (int)row)))
-                : 1;
-    g->bx = row <= GCPI_K_BLOCK ? g->v.runs
-                                : gcpi_even(g->v.runs, gcpi_max(1, GCPI_K_BLOCK / g->v.len));
-    g->bj = g->v.len ? gcpi_even(g->v.len, GCPI_K_BLOCK) : 1;
+    g->by = g->bx = g->bj = 1;
+    if (row > 0) {
+        g->bj = gcpi_even(g->v.len, GCPI_K_BLOCK);
+        g->bx = gcpi_even(g->v.runs, gcpi_max(1, GCPI_K_BLOCK / g->v.len));
+        g->by = gcpi_even(g->v.ky, gcpi_max(1, (int)(GCPI_K_BLOCK / row)));
+    }
     g->resident = all * width <= GCPI_RESIDENT_MAX;
     ptrdiff_t terms = g->resident ? all : (ptrdiff_t)g->by * g->bx * g->bj;
     ptrdiff_t most = terms ? GCPI_PACK_MAX / (terms * width) : g->columns.panels;
@@ -2033,8 +2033,7 @@ typedef struct gcpi_sweep {
     gcpi_kblock k;
     const gcp_real *x, *packed, *start;    /* start: see gcpi_tile */
     gcp_real *y;
-    int panel;                             /* first of the set */
-    int panel_end;
+    int panel, panel_end;
 } gcpi_sweep;
 
 GCPI_FAST static void gcpi_sweep_panels(const gcpi_sweep *s, const gcp_real **a, gcp_real **c,
@@ -2068,8 +2067,9 @@ GCPI_FAST static void gcpi_sweep_pixels(const gcpi_sweep *s)
 {
     const gcpi_gather *g = s->g;
     const gcpi_view *v = &g->v;
-    const gcp_real *a[GCPI_ROWS],
-        *x = s->x + s->k.y * v->dy * v->ws[1] + s->k.x * v->dx * v->ws[2] + s->k.j * v->xc;
+    const gcp_real *a[GCPI_ROWS];
+    const gcp_real *x = s->x + s->k.y * v->dy * v->ws[1] + s->k.x * v->dx * v->ws[2];
+    x += s->k.j * v->xc;
     gcp_real *c[GCPI_ROWS];
     int rows = 0;
     for (int b = 0; b < s->block.n; b++)
@@ -2221,7 +2221,7 @@ typedef struct gcpi_outer { /* d[row][t, j] = sum over pixels p of e[p][row] * x
     gcp_real *scratch;
 } gcpi_outer;
 
-/* Values from one block of 24 packed rows to the next; the extra line spreads them over cache sets. */
+/* Values from one block of 24 packed rows to the next; the extra line spreads the cache sets. */
 static ptrdiff_t gcpi_outer_block(ptrdiff_t pixels)
 {
     return gcpi_line(pixels * GCPI_ROWS) + GCPI_LINE;
@@ -2237,19 +2237,17 @@ static size_t gcpi_outer_plan(gcpi_outer *o, const gcpi_par *par)
     o->columns = gcpi_columns_of(o->v.len, &o->simd);
     o->chunks = o->v.cn * o->v.ch * o->v.cw;
     o->sum = gcpi_line((ptrdiff_t)o->groups * o->rows * o->v.ky * o->v.runs * o->v.len);
-    o->splits =
-        gcpi_max(1, gcpi_min(gcpi_min(o->chunks, GCPI_TASKS), (int)(GCPI_PARTIAL_MAX / o->sum)));
+    o->splits = gcpi_min(gcpi_min(o->chunks, GCPI_TASKS), (int)(GCPI_PARTIAL_MAX / o->sum));
+    o->splits = gcpi_max(1, o->splits);
     o->part = gcpi_even(gcpi_ceil(o->rows, GCPI_ROWS), 10) * GCPI_ROWS;
     o->parts = gcpi_ceil(o->rows, o->part);
-    int panels = o->v.ky * o->v.runs * o->columns.panels,
-        cuts = gcpi_ceil(GCPI_TASKS, o->splits * o->parts * o->groups);
+    int panels = o->v.ky * o->v.runs * o->columns.panels;
+    int cuts = gcpi_ceil(GCPI_TASKS, o->splits * o->parts * o->groups);
     o->unit = gcpi_ceil(panels, cuts);
     o->units = gcpi_ceil(panels, o->unit);
     ptrdiff_t pixels = (ptrdiff_t)o->v.bn * o->v.bh * o->v.bw;
-    o->panel =
-        o->rows >= GCPI_COPY_ROWS
-            ? gcpi_line(pixels * o->simd.lanes * gcpi_ceil(o->columns.vectors, o->columns.panels))
-            : 0;
+    int width = gcpi_ceil(o->columns.vectors, o->columns.panels) * o->simd.lanes;
+    o->panel = o->rows >= GCPI_COPY_ROWS ? gcpi_line(pixels * width) : 0;
     o->worker = gcpi_ceil(o->part, GCPI_ROWS) * gcpi_outer_block(pixels) + o->panel + o->v.window;
     ptrdiff_t sums = o->splits > 1 ? o->sum * o->splits : 0;
     return (size_t)(sums + o->worker * par->threads) * sizeof(gcp_real);
