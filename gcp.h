@@ -4379,7 +4379,7 @@ typedef struct gcpi_operand { int item, mode, slot; } gcpi_operand;      /* slot
 typedef struct gcpi_task {
     int kind, op, ops;                /* op group: ops [op, op + ops) of the tape; updates and hooks: op = parameter */
     int operands, count;              /* run in problem->operands */
-    int once, free, segment, unit;    /* free: a view, costs nothing; segment and unit: of its forward op */
+    int once, free, segment, unit;    /* free: a view, costs nothing; segment: of the tape; unit: of its forward op */
     double seconds, flops;
     size_t workspace;
 } gcpi_task;
@@ -4391,7 +4391,6 @@ typedef struct gcpi_problem {
     gcpi_task *tasks;       int task_count, forward;
     gcpi_operand *operands; int operand_count;
     int units, root, training;                        /* root: the loss or output tensor */
-    int *first_backward;                              /* per op: its backward task, or 0 */
 } gcpi_problem;
 
 enum { GCPI_SLOT_IN = 0, GCPI_SLOT_OUT = 100, GCPI_SLOT_DIN = 200, GCPI_SLOT_DOUT = 300 };
@@ -4702,7 +4701,7 @@ static void gcpi_backward_task(gcpi_problem *p, const gcpi_uses *u, int o, const
     gcpi_task *task = gcpi_task_add(p, GCPI_TASK_BACKWARD, o);
     uint64_t in, out;
     size_t offset = 0;
-    p->first_backward[o] = p->task_count - 1;
+    task->unit = p->tasks[p->items[op->out].producer].unit;
     gcpi_backward_reads(p, op, read[op->out], &in, &out);
     for (int i = 0; i < op->inputs; i++) if (in >> i & 1) gcpi_operand_add(p, task, gcpi_edge(t, op, i), GCPI_READ, GCPI_SLOT_IN + i);
     for (int j = 0; j < op->outputs; j++) {
@@ -4798,8 +4797,7 @@ static int gcpi_problem_arrays(gcpi_problem *p, gcp_arena *a)
     p->items = GCPI_NEW(a, gcpi_item, p->item_count);
     p->tasks = GCPI_NEW(a, gcpi_task, tasks);
     p->operands = GCPI_NEW(a, gcpi_operand, operands);
-    p->first_backward = GCPI_NEW(a, int, t->op_count + 1);
-    return p->items && p->tasks && p->operands && p->first_backward;
+    return p->items && p->tasks && p->operands;
 }
 
 static void gcpi_problem_backward(gcpi_problem *p, const gcpi_uses *u, const unsigned char *needed, const unsigned char *read,
@@ -4865,7 +4863,7 @@ static const char *gcpi_task_name(const gcpi_problem *p, const gcpi_task *task, 
    begins; afterwards an item stays resident while the op being reversed lies in its home. With one level that is Chen's
    scheme; with more, each replay keeps the inner boundaries only, which is his recursion; with none, keep-all. */
 
-enum { GCPI_AUTO, GCPI_STORE, GCPI_DROP };       /* by home; never drop; drop after forward */
+enum { GCPI_DROP, GCPI_AUTO, GCPI_STORE };       /* drop after forward; by home; never drop */
 
 typedef struct gcpi_choice {
     unsigned char *store;             /* per forward item: one of the above */
@@ -4883,7 +4881,7 @@ typedef struct gcpi_scheduler {
     const gcpi_choice *c;
     gcpi_list *list;
     int *home, *event;                /* home: per item; event: per unit, the backward unit it was last run again for */
-    unsigned char *resident, *need;   /* per item; per forward task */
+    unsigned char *mode, *resident, *need;            /* per item; per item; per forward task */
     int *again, again_count;          /* forward tasks run again since the last sweep */
 } gcpi_scheduler;
 
@@ -4915,20 +4913,48 @@ static int gcpi_holds(const gcpi_choice *c, int segment, int inner)
     return inner == segment;
 }
 
+/* The outputs of one op go together: running it again for one would write the others too. 1: something changed. */
+static int gcpi_join_outputs(gcpi_scheduler *s)
+{
+    const gcpi_problem *p = s->p;
+    int changed = 0;
+    for (int f = 0; f < p->forward; f++) {
+        const gcpi_operand *o = &p->operands[p->tasks[f].operands];
+        int home = -1, mode = GCPI_DROP;
+        for (int pass = 0; pass < 2; pass++)
+            for (int k = 0; k < p->tasks[f].count; k++) {
+                int root = p->items[o[k].item].root;
+                if (o[k].mode == GCPI_READ) continue;
+                if (pass) { changed |= s->home[root] != home || s->mode[root] != mode; s->home[root] = home; s->mode[root] = (unsigned char)mode; }
+                home = home < 0 ? s->home[root] : gcpi_common(s->c, home, s->home[root]);
+                mode = GCPI_MAX(mode, s->mode[root]);
+            }
+    }
+    return changed;
+}
+
+/* Homes and modes are those of alias groups: while one member holds the bytes, dropping another frees nothing. */
 static void gcpi_homes(gcpi_scheduler *s)
 {
     const gcpi_problem *p = s->p;
-    for (int i = 0; i < p->item_count; i++) s->home[i] = p->items[i].producer >= 0 ? s->c->segment[p->items[i].producer] : 0;
+    for (int i = 0; i < p->item_count; i++) { s->home[i] = -1; s->mode[i] = GCPI_DROP; }
     for (int f = 0; f < p->forward; f++)
         for (int k = 0; k < p->tasks[f].count; k++) {
-            int item = p->operands[p->tasks[f].operands + k].item;
-            s->home[item] = gcpi_common(s->c, s->home[item], s->c->segment[f]);
+            int item = p->operands[p->tasks[f].operands + k].item, root = p->items[item].root;
+            s->home[root] = s->home[root] < 0 ? s->c->segment[f] : gcpi_common(s->c, s->home[root], s->c->segment[f]);
+            if (p->items[root].kind != GCPI_FORWARD_ITEM) s->mode[root] = GCPI_STORE;
+            s->mode[root] = GCPI_MAX(s->mode[root], s->c->store[item]);
         }
+    while (gcpi_join_outputs(s)) { }
+    for (int i = 0; i < p->item_count; i++) {
+        s->home[i] = s->home[p->items[i].root] < 0 ? 0 : s->home[p->items[i].root];
+        s->mode[i] = s->mode[p->items[i].root];
+    }
 }
 
 static int gcpi_stays(const gcpi_scheduler *s, int item, int segment)
 {
-    return s->c->store[item] == GCPI_STORE || gcpi_holds(s->c, s->home[item], segment);
+    return s->mode[item] == GCPI_STORE || gcpi_holds(s->c, s->home[item], segment);
 }
 
 /* Drops the outputs of tasks that are at home elsewhere (or, with all set, everything that is not stored). */
@@ -4938,7 +4964,7 @@ static void gcpi_drop(gcpi_scheduler *s, const int *tasks, int count, int segmen
         const gcpi_task *t = &s->p->tasks[tasks ? tasks[i] : i];
         for (int k = 0; k < t->count; k++) {
             const gcpi_operand *o = &s->p->operands[t->operands + k];
-            if (o->mode == GCPI_READ || s->c->store[o->item] == GCPI_STORE) continue;
+            if (o->mode == GCPI_READ || s->mode[o->item] == GCPI_STORE) continue;
             if (all || !gcpi_stays(s, o->item, segment)) s->resident[o->item] = 0;
         }
     }
@@ -4987,10 +5013,10 @@ static void gcpi_backward_list(gcpi_scheduler *s)
         if (t->kind == GCPI_TASK_BACKWARD) {
             int forward = p->items[p->tape->ops[t->op].out].producer;
             int here = s->c->segment[forward];
-            if (s->c->replay && unit != p->tasks[forward].unit) { gcpi_drop(s, s->again, s->again_count, here, 1); s->again_count = 0; }
+            if (s->c->replay && unit != t->unit) { gcpi_drop(s, s->again, s->again_count, here, 1); s->again_count = 0; }
             if (here != segment) gcpi_drop(s, NULL, p->forward, here, 0);
             segment = here;
-            unit = p->tasks[forward].unit;
+            unit = t->unit;
             gcpi_materialise(s, b);
             if (!s->c->replay) { gcpi_drop(s, s->again, s->again_count, here, 0); s->again_count = 0; }
         }
@@ -5007,17 +5033,19 @@ static int gcpi_schedule(const gcpi_problem *p, const gcpi_choice *c, gcpi_list 
     s.p = p; s.c = c; s.list = list;
     s.home = GCPI_SCRATCH(a, int, p->item_count);
     s.event = GCPI_SCRATCH(a, int, p->units + 1);
+    s.mode = GCPI_SCRATCH(a, unsigned char, p->item_count);
     s.resident = GCPI_SCRATCH(a, unsigned char, p->item_count);
     s.need = GCPI_SCRATCH(a, unsigned char, p->forward + 1);
     s.again = GCPI_SCRATCH(a, int, c->replay ? (p->forward + 1) * (ptrdiff_t)(p->forward + 1) : 2 * p->forward + 1);
     list->count = 0; list->reruns = 0; list->rerun_flops = list->seconds = 0;
-    if (!s.home || !s.event || !s.resident || !s.need || !s.again) return 0;
+    if (!s.home || !s.event || !s.mode || !s.resident || !s.need || !s.again) return 0;
     gcpi_homes(&s);
     for (int f = 0; f < p->forward; f++) gcpi_emit(list, 'F', f, &p->tasks[f]);
     int last = p->forward ? c->segment[p->forward - 1] : 0;
-    for (int i = 0; i < p->item_count; i++)
-        s.resident[i] = c->store[i] == GCPI_STORE || (c->store[i] == GCPI_AUTO && gcpi_holds(c, s.home[i], last) && !c->replay)
-                     || (c->replay && c->store[i] == GCPI_AUTO && s.home[i] == 0);
+    for (int i = 0; i < p->item_count; i++) {
+        int at_home = c->replay ? s.home[i] == 0 : gcpi_holds(c, s.home[i], last);
+        s.resident[i] = s.mode[i] == GCPI_STORE || (s.mode[i] == GCPI_AUTO && at_home);
+    }
     gcpi_backward_list(&s);
     a->scratch = scratch;
     return 1;
@@ -5141,7 +5169,7 @@ static void gcpi_in_place(const gcpi_problem *p, const gcpi_list *list, gcpi_liv
             if (o[k].slot == (back ? GCPI_SLOT_DOUT : GCPI_SLOT_IN)) x = l->operand_value[n + k];
             if (pair && o[k].slot == GCPI_SLOT_IN + 1) other = l->operand_value[n + k];
             if (o[k].slot == (back ? GCPI_SLOT_DIN : GCPI_SLOT_OUT)) z = o[k].mode == GCPI_WRITE ? l->operand_value[n + k] : -1;
-            else if (z >= 0 && l->operand_value[n + k] == z) flags = 0;          /* x * x: written and then added to */
+            else if (z >= 0 && l->operand_value[n + k] == z) { z = -1; break; }     /* x * x: written, then added to */
         }
         if (!gcpi_take_over(p, l, x, z, i) && pair) gcpi_take_over(p, l, other, z, i);
         n += t->count;
@@ -5415,7 +5443,9 @@ static int gcpi_verify_instruction(gcpi_verifier *v, int i, int n, size_t slab)
         if (v->placed[n + k].offset < 0) continue;
         gcpi_region r = gcpi_region_of(p, o[k].item, (size_t)v->placed[n + k].offset);
         if (r.end > slab || r.at < GCPI_NUMBERS_BYTES) return gcpi_verify_fail(v, i, "lies outside of the slab:", o[k].item);
-        if (o[k].mode != GCPI_READ && o[k].mode != GCPI_ADD) continue;
+        int here = o[k].mode == GCPI_WRITE || o[k].mode == GCPI_ALIAS;     /* made by this instruction */
+        for (int m = 0; m < k; m++) here |= o[k].mode == GCPI_ADD && o[m].item == o[k].item && o[m].mode != GCPI_READ;
+        if (here) continue;
         int h = gcpi_held(v, o[k].item);
         if (h < 0 || v->held[h].at != r.at) return gcpi_verify_fail(v, i, "reads what is not there:", o[k].item);
     }
@@ -5517,7 +5547,7 @@ static void gcpi_choice_clear(gcpi_planner *q)
     const gcpi_problem *p = q->p;
     gcpi_choice *c = &q->now;
     const gcp_tape *t = p->tape;
-    memset(c->store, 0, (size_t)p->item_count);
+    memset(c->store, GCPI_AUTO, (size_t)p->item_count);
     memset(c->segment, 0, (size_t)p->forward * sizeof *c->segment);
     c->parent[0] = c->depth[0] = 0;
     c->segments = 1; c->replay = 0;

@@ -1,0 +1,123 @@
+/* Random networks under every policy: loss, gradients, running statistics and optimiser state are those of keep-all,
+   bit for bit; the planned bytes are the measured ones. Usage: test_dags [networks [first seed]] */
+#include <stdlib.h>
+#include "check.h"
+#include "random_net.h"
+
+static unsigned char tape_memory[GCP_MB(48)], slab[GCP_MB(8)], probe[GCP_MB(8)];
+static unsigned char state[GCP_MB(1)], state_kept[GCP_MB(1)];
+static float gradient[1 << 18], gradient_kept[1 << 18], images[4096];
+static int labels[2];
+
+/* Threads in the wrong order, to show that order does not matter. */
+static void backwards(void *context, int tasks, void (*task)(void *arg, int index, int worker), void *arg)
+{
+    (void)context;
+    for (int i = tasks - 1; i >= 0; i--) task(arg, i, i % 3);
+}
+
+static void feed(gcp_plan *plan, const random_net *r, int step)
+{
+    for (int i = 0; i < 4096; i++) images[i] = (float)((i * 37 + step * 11) % 101) / 50 - 1;
+    labels[0] = step % 5;
+    labels[1] = (step + 3) % 5;
+    gcp_write(plan, r->image, images);
+    gcp_write(plan, r->label, labels);
+}
+
+static gcp_plan_opts variant(int policy, unsigned seed, int units)
+{
+    gcp_plan_opts o = { .at = GCP_AT, .policy = (gcp_policy)(policy % 7) };
+    o.segments = 1 + (int)(seed % (unsigned)(units < 6 ? units : 6));
+    o.balance = (int)(seed & 1);
+    o.checkpoints = (int)(seed % (unsigned)(units < 5 ? units : 5));
+    o.replay = policy >= 7;
+    if (policy >= 7) o.policy = GCP_CHECKPOINTS;
+    return o;
+}
+
+static void sizes(gcp_plan *plan, unsigned seed, int policy)
+{
+    size_t room = plan->bytes + 4096 < sizeof probe ? plan->bytes + 4096 : sizeof probe;
+    size_t measured = gcp_measure(plan, probe, room, .lr = 0.01);
+    if (measured != plan->bytes) fprintf(stderr, "network %u, policy %d:\n", seed, policy);
+    CHECK_INT(measured, ==, plan->bytes);
+    CHECK_INT(plan->slab_bytes, >=, plan->live_peak * 9 / 10);
+}
+
+/* All gradients after one step of a plan that has no optimiser. Returns how many numbers. */
+static size_t gradients(const random_net *r, gcp_plan_opts o, float *out, float *loss, unsigned seed, int policy)
+{
+    size_t n = 0;
+    gcp_plan plan = gcp_plan_make_at(r->loss, o);
+    gcp_bind(&plan, slab, sizeof slab);
+    feed(&plan, r, 1);
+    *loss = gcp_step(&plan);
+    for (int i = 0; !gcp_error(r->tape) && !gcp_is_nil(gcp_parameter(r->tape, i)); i++) {
+        gcp_tensor p = gcp_parameter(r->tape, i);
+        if (gcp_grad(&plan, p, out + n)) gcp_error_clear(r->tape);       /* one that the loss does not depend on */
+        else n += gcp_elements(p);
+    }
+    sizes(&plan, seed, policy);
+    return n;
+}
+
+static size_t train(const random_net *r, gcp_plan_opts o, unsigned seed, int policy)
+{
+    static const gcp_optimizer kinds[] = { GCP_SGD, GCP_ADAM, GCP_ADAMW };
+    o.optimizer = kinds[seed % 3];
+    o.momentum = 0.9;
+    o.weight_decay = 0.01;
+    o.fuse_update = seed % 4 == 1;
+    o.clip_norm = seed % 4 == 2 ? 0.5 : 0;
+    o.accumulate = seed % 4 == 3 ? 2 : 0;
+    gcp_plan plan = gcp_plan_make_at(r->loss, o);
+    gcp_bind(&plan, slab, sizeof slab);
+    for (int step = 0; step < 2; step++) {
+        feed(&plan, r, step);
+        gcp_step(&plan, .lr = 0.01);
+    }
+    sizes(&plan, seed, policy);
+    return plan.state_bytes;
+}
+
+static void one(unsigned seed, int policy, size_t *kept_gradients, float *kept_loss, size_t *kept_state)
+{
+    gcp_arena arena = gcp_arena_from(tape_memory, sizeof tape_memory);
+    random_net r = net_make(&arena, seed);
+    const gcp_target scrambled = { .threads = 3, .parallel_for = backwards };
+    gcp_plan trial = gcp_plan_make(r.loss, .policy = GCP_KEEP_ALL);
+    gcp_plan_opts o = variant(policy, seed, trial.units);
+    float loss;
+    if (policy != GCP_KEEP_ALL) o.check = GCP_CHECK;
+    if (seed % 5 == 0 && policy != GCP_KEEP_ALL) o.target = &scrambled;
+    memset(state, 0, sizeof state);
+    gcp_state_bind(r.tape, state, sizeof state);
+    size_t n = gradients(&r, o, gradient, &loss, seed, policy);
+    size_t bytes = train(&r, o, seed, policy);
+    if (gcp_error(r.tape)) fprintf(stderr, "network %u, policy %d: %s\n", seed, policy, gcp_error(r.tape));
+    CHECK(gcp_error(r.tape) == NULL);
+    if (policy == GCP_KEEP_ALL) {
+        memcpy(gradient_kept, gradient, n * sizeof *gradient);
+        memcpy(state_kept, state, bytes);
+        *kept_gradients = n; *kept_loss = loss; *kept_state = bytes;
+    }
+    int same = n == *kept_gradients && loss == *kept_loss && bytes == *kept_state && !memcmp(gradient, gradient_kept, n * sizeof *gradient)
+            && !memcmp(state, state_kept, bytes);
+    if (!same) fprintf(stderr, "network %u, policy %d: other bits\n", seed, policy);
+    CHECK(same);
+}
+
+int main(int argc, char **argv)
+{
+    int networks = argc > 1 ? atoi(argv[1]) : 500, first = argc > 2 ? atoi(argv[2]) : 0;
+    static const int policies[] = { GCP_KEEP_ALL, GCP_SEGMENTS, GCP_UNIFORM, GCP_CHECKPOINTS, GCP_SQRT, GCP_RECURSIVE, GCP_CHEAP, 7 };
+    for (int i = 0; i < networks && check_failed < 10; i++) {
+        size_t kept_gradients = 0, kept_state = 0;
+        float kept_loss = 0;
+        for (size_t p = 0; p < sizeof policies / sizeof *policies; p++)
+            one((unsigned)(first + i), policies[p], &kept_gradients, &kept_loss, &kept_state);
+    }
+    printf("%d networks\n", networks);
+    return check_done();
+}
