@@ -1,0 +1,79 @@
+/* Real threads (examples/threads.h, what the thread sanitizer runs): the same bits for 1, 2, 3 and 4 of them, and two
+   contexts in two threads that share nothing. */
+#include "../examples/threads.h"
+#include "check.h"
+#include "random_net.h"
+
+enum { STATE = 1 << 20 };
+typedef struct context {
+    _Alignas(64) unsigned char state[STATE];      /* aligned alike, so that states compare byte by byte */
+    unsigned char tape[GCP_MB(24)], slab[GCP_MB(8)];
+    float image[4096];
+    unsigned seed;
+    size_t bytes;                        /* of state */
+    char error[GCP_MAX_ERROR];
+} context;
+
+static context one, two, alone;
+
+/* Three steps of a random network with everything in it. */
+static void run(context *c, const gcp_target *target, gcp_policy policy)
+{
+    gcp_arena arena = gcp_arena_from(c->tape, sizeof c->tape);
+    random_net r = net_make(&arena, c->seed);
+    const int labels[2] = { 1, 3 };
+    gcp_plan plan = gcp_plan_make(r.loss, .policy = policy, .segments = 2, .optimizer = GCP_ADAM, .target = target);
+    memset(c->state, 0, STATE);
+    gcp_state_bind(r.tape, c->state, STATE);
+    gcp_bind(&plan, c->slab, sizeof c->slab);
+    for (int i = 0; i < 4096; i++) c->image[i] = (float)(i * 29 % 83) / 41 - 1;
+    gcp_write(&plan, r.image, c->image);
+    gcp_write(&plan, r.label, labels);
+    for (int step = 0; step < 3; step++) gcp_step(&plan, .lr = 0.01);
+    c->bytes = plan.state_bytes;
+    snprintf(c->error, sizeof c->error, "%s", gcp_error(r.tape) ? gcp_error(r.tape) : "none");
+}
+
+static void same_bits(void)
+{
+    for (unsigned seed = 0; seed < 12; seed++)
+        for (int threads = 1; threads <= 4; threads++) {
+            thread_pool pool;
+            context *c = threads == 1 ? &one : &two;
+            pool_start(&pool, threads);
+            gcp_target target = pool_target(&pool);
+            c->seed = seed;
+            run(c, &target, seed % 2 ? GCP_SQRT : GCP_SEGMENTS);
+            pool_stop(&pool);
+            CHECK_TEXT(c->error, "none");
+            CHECK(one.bytes == c->bytes && !memcmp(one.state, c->state, one.bytes));
+        }
+}
+
+static void *thread(void *argument)
+{
+    run((context *)argument, NULL, GCP_SEGMENTS);
+    return NULL;
+}
+
+static void two_contexts(void)
+{
+    for (unsigned seed = 20; seed < 26; seed++) {
+        pthread_t a, b;
+        one.seed = two.seed = alone.seed = seed;
+        run(&alone, NULL, GCP_SEGMENTS);
+        pthread_create(&a, NULL, thread, &one);
+        pthread_create(&b, NULL, thread, &two);
+        pthread_join(a, NULL);
+        pthread_join(b, NULL);
+        CHECK_TEXT(one.error, "none");
+        CHECK(!memcmp(one.state, alone.state, alone.bytes) && !memcmp(two.state, alone.state, alone.bytes));
+    }
+}
+
+int main(void)
+{
+    same_bits();
+    two_contexts();
+    return check_done();
+}
