@@ -1381,7 +1381,7 @@ typedef struct gcpi_par {
     int isa;
 } gcpi_par;
 
-/* ---- CPU kernels: convolution and matrix product ------------------------------------------------
+/* Convolution and matrix product.
  *
  * Everything below is one idea, the gather product: a tile of MR rows, each known by a pointer,
  * times NV vectors of columns, summed over three nested loops with a stride each. Nothing is
@@ -1427,7 +1427,7 @@ typedef struct gcpi_par {
 enum { GCPI_ISA_SCALAR, GCPI_ISA_V128, GCPI_ISA_AVX2, GCPI_ISA_AVX512 };
 enum { GCPI_FORWARD, GCPI_BACKWARD_DATA, GCPI_BACKWARD_WEIGHTS };
 enum {
-    GCPI_ROWS = 24,                                      /* rows walked together, in tiles of MR */
+    GCPI_ROWS = 24, /* rows walked together, in tiles of MR */
     GCPI_MR_MAX = 12,
     GCPI_LINE = 64 / (int)sizeof(gcp_real),              /* values in a cache line */
     GCPI_NR_MAX = 4 * GCPI_LINE,                         /* widest panel of columns */
@@ -1444,83 +1444,73 @@ enum {
     GCPI_TASKS = 16                                      /* fewer tasks than this are cut finer */
 };
 
-typedef struct gcpi_conv {                 /* NHWC x and y, OHWI weights [co][kh][kw][ci/groups] */
-    int n, h, w, ci; ptrdiff_t xpitch;     /* x: element (b,y,x,c) at ((b*h+y)*w+x)*xpitch + c */
-    int ho, wo, co;  ptrdiff_t ypitch;     /* y likewise */
+typedef struct gcpi_conv { /* NHWC x and y, OHWI weights [co][kh][kw][ci/groups] */
+    int n, h, w, ci;
+    ptrdiff_t xpitch; /* x: element (b,y,x,c) at ((b*h+y)*w+x)*xpitch + c */
+    int ho, wo, co;
+    ptrdiff_t ypitch; /* y likewise */
     int kh, kw, sh, sw, pt, pl, dh, dw, groups;
 } gcpi_conv;
 
-/* ---- The micro-kernel ------------------------------------------------------------------------ */
+/* The micro-kernel. */
 
-typedef struct gcpi_tile { /* c[i][j] = start + sum over k of a[i][k*as] * b[k*bs + j] */
-    ptrdiff_t n[3], as[3], bs[3];          /* three loops, outermost first; steps of a and b */
+typedef struct gcpi_tile {        /* c[i][j] = start + sum over k of a[i][k*as] * b[k*bs + j] */
+    ptrdiff_t n[3], as[3], bs[3]; /* three loops, outermost first; steps of a and b */
     const gcp_real *a[GCPI_MR_MAX], *b;
     gcp_real *c[GCPI_MR_MAX];
-    const gcp_real *start;                 /* a row of starting values, or NULL: from c */
-    int rows;                              /* rows to store; a[] and c[] beyond repeat row 0 */
+    const gcp_real *start; /* a row of starting values, or NULL: from c */
+    int rows;              /* rows to store; a[] and c[] beyond repeat row 0 */
 } gcpi_tile;
 
 typedef void gcpi_kernel(const gcpi_tile *t);
-typedef void gcpi_copier(gcp_real *to, const gcp_real *from, ptrdiff_t rows, ptrdiff_t pitch,
-                         ptrdiff_t width);
+typedef void gcpi_copier(gcp_real *to, const gcp_real *from, ptrdiff_t rows, ptrdiff_t pitch, ptrdiff_t width);
 typedef void gcpi_madder(gcp_real *to, const gcp_real *a, const gcp_real *b, ptrdiff_t count);
 
 /* Sizes are literals and every short loop unrolls, so that acc lives in registers: a tile whose
  * size is a parameter runs at a quarter of the speed. */
-#define GCPI_KERNEL(NAME, TARGET, VEC, MR, NV)                                                     \
-    GCPI_HOT TARGET static void NAME(const gcpi_tile *t)                                           \
-    {                                                                                              \
-        const ptrdiff_t lanes = (ptrdiff_t)(sizeof(VEC) / sizeof(gcp_real));                       \
-        const ptrdiff_t n = t->n[2], as = t->as[2], bs = t->bs[2];                                 \
-        VEC acc[MR][NV];                                                                           \
-        GCPI_UNROLL for (int i = 0; i < MR; i++)                                                   \
-            GCPI_UNROLL for (int v = 0; v < NV; v++)                                               \
-                GCPI_PREFETCH(t->c[i] + v * lanes);                                                \
-        GCPI_UNROLL for (int i = 0; i < MR; i++)                                                   \
-            GCPI_UNROLL for (int v = 0; v < NV; v++)                                               \
-                acc[i][v] = *(const VEC *)((t->start ? t->start : t->c[i]) + v * lanes);           \
-        for (ptrdiff_t k0 = 0; k0 < t->n[0]; k0++)                                                 \
-            for (ptrdiff_t k1 = 0; k1 < t->n[1]; k1++) {                                           \
-                const gcp_real *b = t->b + k0 * t->bs[0] + k1 * t->bs[1], *a[MR];                  \
-                GCPI_UNROLL for (int i = 0; i < MR; i++)                                           \
-                    a[i] = t->a[i] + k0 * t->as[0] + k1 * t->as[1];                                \
-                for (ptrdiff_t k = 0, o = 0; k < n; k++, o += as, b += bs) {                       \
-                    VEC row[NV];                                                                   \
-                    GCPI_UNROLL for (int v = 0; v < NV; v++)                                       \
-                        row[v] = *(const VEC *)(b + v * lanes);                                    \
-                    GCPI_UNROLL for (int i = 0; i < MR; i++)                                       \
-                        GCPI_UNROLL for (int v = 0; v < NV; v++)                                   \
-                            acc[i][v] += a[i][o] * row[v];                                         \
-                }                                                                                  \
-            }                                                                                      \
-        GCPI_UNROLL for (int i = 0; i < MR; i++)                                                   \
-            if (i < t->rows)                                                                       \
-                GCPI_UNROLL for (int v = 0; v < NV; v++)                                           \
-                    *(VEC *)(t->c[i] + v * lanes) = acc[i][v];                                     \
+#define GCPI_KERNEL(NAME, TARGET, VEC, MR, NV)                                                                     \
+    GCPI_HOT TARGET static void NAME(const gcpi_tile *t)                                                           \
+    {                                                                                                              \
+        const ptrdiff_t lanes = (ptrdiff_t)(sizeof(VEC) / sizeof(gcp_real));                                       \
+        const ptrdiff_t n = t->n[2], as = t->as[2], bs = t->bs[2];                                                 \
+        VEC acc[MR][NV];                                                                                           \
+        GCPI_UNROLL for (int i = 0; i < MR; i++) GCPI_UNROLL for (int v = 0; v < NV; v++)                          \
+            GCPI_PREFETCH(t->c[i] + v * lanes);                                                                    \
+        GCPI_UNROLL for (int i = 0; i < MR; i++) GCPI_UNROLL for (int v = 0; v < NV; v++) acc[i][v] =              \
+            *(const VEC *)((t->start ? t->start : t->c[i]) + v * lanes);                                           \
+        for (ptrdiff_t k0 = 0; k0 < t->n[0]; k0++)                                                                 \
+            for (ptrdiff_t k1 = 0; k1 < t->n[1]; k1++) {                                                           \
+                const gcp_real *b = t->b + k0 * t->bs[0] + k1 * t->bs[1], *a[MR];                                  \
+                GCPI_UNROLL for (int i = 0; i < MR; i++) a[i] = t->a[i] + k0 * t->as[0] + k1 * t->as[1];           \
+                for (ptrdiff_t k = 0, o = 0; k < n; k++, o += as, b += bs) {                                       \
+                    VEC row[NV];                                                                                   \
+                    GCPI_UNROLL for (int v = 0; v < NV; v++) row[v] = *(const VEC *)(b + v * lanes);               \
+                    GCPI_UNROLL for (int i = 0; i < MR; i++) GCPI_UNROLL for (int v = 0; v < NV; v++) acc[i][v] += \
+                        a[i][o] * row[v];                                                                          \
+                }                                                                                                  \
+            }                                                                                                      \
+        GCPI_UNROLL for (int i = 0; i < MR; i++) if (i < t->rows) GCPI_UNROLL for (int v = 0; v < NV; v++) *       \
+            (VEC *)(t->c[i] + v * lanes) = acc[i][v];                                                              \
     }
 
 /* Copies rows of whole vectors to dense rows. */
-#define GCPI_COPY(NAME, TARGET, VEC)                                                               \
-    GCPI_HOT TARGET static void NAME(gcp_real *to, const gcp_real *from, ptrdiff_t rows,           \
-                                     ptrdiff_t pitch, ptrdiff_t width)                             \
-    {                                                                                              \
-        const ptrdiff_t lanes = (ptrdiff_t)(sizeof(VEC) / sizeof(gcp_real));                       \
-        for (ptrdiff_t r = 0; r < rows; r++, from += pitch, to += width)                           \
-            for (ptrdiff_t j = 0; j < width; j += lanes)                                           \
-                *(VEC *)(to + j) = *(const VEC *)(from + j);                                       \
+#define GCPI_COPY(NAME, TARGET, VEC)                                                                      \
+    GCPI_HOT TARGET static void NAME(gcp_real *to, const gcp_real *from, ptrdiff_t rows, ptrdiff_t pitch, \
+                                     ptrdiff_t width)                                                     \
+    {                                                                                                     \
+        const ptrdiff_t lanes = (ptrdiff_t)(sizeof(VEC) / sizeof(gcp_real));                              \
+        for (ptrdiff_t r = 0; r < rows; r++, from += pitch, to += width)                                  \
+            for (ptrdiff_t j = 0; j < width; j += lanes) *(VEC *)(to + j) = *(const VEC *)(from + j);     \
     }
 
 /* to[i] += a[i] * b[i] */
-#define GCPI_MADD(NAME, TARGET, VEC)                                                               \
-    GCPI_HOT TARGET static void NAME(gcp_real *to, const gcp_real *a, const gcp_real *b,           \
-                                     ptrdiff_t count)                                              \
-    {                                                                                              \
-        const ptrdiff_t lanes = (ptrdiff_t)(sizeof(VEC) / sizeof(gcp_real));                       \
-        ptrdiff_t i = 0;                                                                           \
-        for (; i + lanes <= count; i += lanes)                                                     \
-            *(VEC *)(to + i) += *(const VEC *)(a + i) * *(const VEC *)(b + i);                     \
-        for (; i < count; i++)                                                                     \
-            to[i] += a[i] * b[i];                                                                  \
+#define GCPI_MADD(NAME, TARGET, VEC)                                                                              \
+    GCPI_HOT TARGET static void NAME(gcp_real *to, const gcp_real *a, const gcp_real *b, ptrdiff_t count)         \
+    {                                                                                                             \
+        const ptrdiff_t lanes = (ptrdiff_t)(sizeof(VEC) / sizeof(gcp_real));                                      \
+        ptrdiff_t i = 0;                                                                                          \
+        for (; i + lanes <= count; i += lanes) *(VEC *)(to + i) += *(const VEC *)(a + i) * *(const VEC *)(b + i); \
+        for (; i < count; i++) to[i] += a[i] * b[i];                                                              \
     }
 
 #define GCPI_NO_TARGET
@@ -1557,37 +1547,50 @@ GCPI_KERNEL(gcpi_scalar_6x2, GCPI_NO_TARGET, gcp_real, 6, 2)
 GCPI_KERNEL(gcpi_scalar_4x3, GCPI_NO_TARGET, gcp_real, 4, 3)
 
 typedef struct gcpi_simd {
-    int lanes, nv;                         /* values per vector, most vectors in a tile */
-    int mr[4];                             /* rows of the kernel that is 1, 2, 3, 4 vectors wide */
+    int lanes, nv; /* values per vector, most vectors in a tile */
+    int mr[4];     /* rows of the kernel that is 1, 2, 3, 4 vectors wide */
     gcpi_kernel *kernel[4];
     gcpi_copier *copy;
     gcpi_madder *madd;
-    gcpi_kernel *five;                     /* 5 x 4: wastes no row where the count is 10, 20, 40 */
+    gcpi_kernel *five; /* 5 x 4: wastes no row where the count is 10, 20, 40 */
 } gcpi_simd;
 
 static gcpi_simd gcpi_simd_of(int isa)
 {
-    static const gcpi_simd scalar = { 1, 3, { 12, 6, 4, 0 },
-        { gcpi_scalar_12x1, gcpi_scalar_6x2, gcpi_scalar_4x3, NULL },
-        gcpi_scalar_copy, gcpi_scalar_madd, NULL };
+    static const gcpi_simd scalar = {1,
+                                     3,
+                                     {12, 6, 4, 0},
+                                     {gcpi_scalar_12x1, gcpi_scalar_6x2, gcpi_scalar_4x3, NULL},
+                                     gcpi_scalar_copy,
+                                     gcpi_scalar_madd,
+                                     NULL};
 #if GCPI_X86
-    static const gcpi_simd avx512 = { 64 / (int)sizeof(gcp_real), 4, { 8, 8, 8, 6 },
-        { gcpi_avx512_8x1, gcpi_avx512_8x2, gcpi_avx512_8x3, gcpi_avx512_6x4 },
-        gcpi_avx512_copy, gcpi_avx512_madd, gcpi_avx512_5x4 };
-    static const gcpi_simd avx2 = { 32 / (int)sizeof(gcp_real), 3, { 12, 6, 4, 0 },
-        { gcpi_avx2_12x1, gcpi_avx2_6x2, gcpi_avx2_4x3, NULL },
-        gcpi_avx2_copy, gcpi_avx2_madd, NULL };
-    if (isa == GCPI_ISA_AVX512)
-        return avx512;
-    if (isa == GCPI_ISA_AVX2)
-        return avx2;
+    static const gcpi_simd avx512 = {64 / (int)sizeof(gcp_real),
+                                     4,
+                                     {8, 8, 8, 6},
+                                     {gcpi_avx512_8x1, gcpi_avx512_8x2, gcpi_avx512_8x3, gcpi_avx512_6x4},
+                                     gcpi_avx512_copy,
+                                     gcpi_avx512_madd,
+                                     gcpi_avx512_5x4};
+    static const gcpi_simd avx2 = {32 / (int)sizeof(gcp_real),
+                                   3,
+                                   {12, 6, 4, 0},
+                                   {gcpi_avx2_12x1, gcpi_avx2_6x2, gcpi_avx2_4x3, NULL},
+                                   gcpi_avx2_copy,
+                                   gcpi_avx2_madd,
+                                   NULL};
+    if (isa == GCPI_ISA_AVX512) return avx512;
+    if (isa == GCPI_ISA_AVX2) return avx2;
 #endif
 #if GCPI_VECTORS
-    static const gcpi_simd v128 = { 16 / (int)sizeof(gcp_real), 3, { 12, 6, 4, 0 },
-        { gcpi_v128_12x1, gcpi_v128_6x2, gcpi_v128_4x3, NULL },
-        gcpi_v128_copy, gcpi_v128_madd, NULL };
-    if (isa != GCPI_ISA_SCALAR)
-        return v128;
+    static const gcpi_simd v128 = {16 / (int)sizeof(gcp_real),
+                                   3,
+                                   {12, 6, 4, 0},
+                                   {gcpi_v128_12x1, gcpi_v128_6x2, gcpi_v128_4x3, NULL},
+                                   gcpi_v128_copy,
+                                   gcpi_v128_madd,
+                                   NULL};
+    if (isa != GCPI_ISA_SCALAR) return v128;
 #endif
     (void)isa;
     return scalar;
@@ -1597,11 +1600,9 @@ static int gcpi_isa_best(void)
 {
 #if GCPI_X86
     __builtin_cpu_init();
-    if (__builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512vl") &&
-        __builtin_cpu_supports("fma"))
+    if (__builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512vl") && __builtin_cpu_supports("fma"))
         return GCPI_ISA_AVX512;
-    if (__builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma"))
-        return GCPI_ISA_AVX2;
+    if (__builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma")) return GCPI_ISA_AVX2;
 #endif
     return GCPI_VECTORS ? GCPI_ISA_V128 : GCPI_ISA_SCALAR;
 }
@@ -1618,18 +1619,16 @@ static ptrdiff_t gcpi_line(ptrdiff_t n) { return (n + GCPI_LINE - 1) / GCPI_LINE
 GCPI_FAST static void gcpi_copy(gcp_real *to, const gcp_real *from, int count)
 {
     int i = 0;
-    for (; i + 8 <= count; i += 8)
-        memcpy(to + i, from + i, 8 * sizeof *to);
-    if (count & 4)
-        memcpy(to + i, from + i, 4 * sizeof *to), i += 4;
-    if (count & 2)
-        memcpy(to + i, from + i, 2 * sizeof *to), i += 2;
-    if (count & 1)
-        to[i] = from[i];
+    for (; i + 8 <= count; i += 8) memcpy(to + i, from + i, 8 * sizeof *to);
+    if (count & 4) memcpy(to + i, from + i, 4 * sizeof *to), i += 4;
+    if (count & 2) memcpy(to + i, from + i, 2 * sizeof *to), i += 2;
+    if (count & 1) to[i] = from[i];
 }
 
 /* Columns come in panels of at most nv vectors, all nearly equally wide. */
-typedef struct gcpi_columns { int count, lanes, vectors, panels; } gcpi_columns;
+typedef struct gcpi_columns {
+    int count, lanes, vectors, panels;
+} gcpi_columns;
 
 static gcpi_columns gcpi_columns_of(int count, const gcpi_simd *simd)
 {
@@ -1642,7 +1641,9 @@ static gcpi_columns gcpi_columns_of(int count, const gcpi_simd *simd)
 }
 
 /* First column, vectors, and columns of a panel with and without padding. */
-typedef struct gcpi_panel { int first, nv, width, cols; } gcpi_panel;
+typedef struct gcpi_panel {
+    int first, nv, width, cols;
+} gcpi_panel;
 
 static gcpi_panel gcpi_panel_of(const gcpi_columns *c, int index)
 {
@@ -1676,8 +1677,7 @@ GCPI_FAST static void gcpi_run_tile(gcpi_kernel *kernel, gcpi_tile *t, const gcp
         c[i] = t->c[i];
         t->c[i] = wide[i < t->rows ? i : 0];
     }
-    for (int i = 0; i < t->rows && !t->start; i++)
-        gcpi_copy(wide[i], c[i], p->cols);
+    for (int i = 0; i < t->rows && !t->start; i++) gcpi_copy(wide[i], c[i], p->cols);
     kernel(t);
     for (int i = 0; i < t->rows; i++) {
         gcpi_copy(c[i], wide[i], p->cols);
@@ -1688,19 +1688,21 @@ GCPI_FAST static void gcpi_run_tile(gcpi_kernel *kernel, gcpi_tile *t, const gcp
 /* ---- Views: the pixels of x under a block of output pixels ----------------------------------- */
 
 typedef struct gcpi_view {
-    int n, h, w, channels;                 /* source images; channels of one group */
-    ptrdiff_t xs[3], xc;                   /* steps to the next image, row, pixel, and channel */
-    int oy, ox, sy, sx, ky, kx, dy, dx;    /* row y reads source rows oy + y*sy + k*dy, k < ky */
+    int n, h, w, channels;              /* source images; channels of one group */
+    ptrdiff_t xs[3], xc;                /* steps to the next image, row, pixel, and channel */
+    int oy, ox, sy, sx, ky, kx, dy, dx; /* row y reads source rows oy + y*sy + k*dy, k < ky */
     int ho, wo;
     /* set by gcpi_view_cut */
-    int bn, bh, bw, cn, ch, cw;            /* images, rows, columns of a block; how many blocks */
-    int direct, wh, ww;                    /* x read in place, or copied, wh x ww pixels an image */
-    int runs, len;                         /* per kernel row: contiguous runs, and their length */
-    ptrdiff_t ws[3];                       /* steps of what is read: image, row, pixel */
-    ptrdiff_t window;                      /* values in the copied window */
+    int bn, bh, bw, cn, ch, cw; /* images, rows, columns of a block; how many blocks */
+    int direct, wh, ww;         /* x read in place, or copied, wh x ww pixels an image */
+    int runs, len;              /* per kernel row: contiguous runs, and their length */
+    ptrdiff_t ws[3];            /* steps of what is read: image, row, pixel */
+    ptrdiff_t window;           /* values in the copied window */
 } gcpi_view;
 
-typedef struct gcpi_block { int b, y, x, n, h, w; } gcpi_block;
+typedef struct gcpi_block {
+    int b, y, x, n, h, w;
+} gcpi_block;
 
 static ptrdiff_t gcpi_view_window(gcpi_view *v)
 {
@@ -1712,10 +1714,8 @@ static ptrdiff_t gcpi_view_window(gcpi_view *v)
 static int gcpi_view_inside(const gcpi_view *v)
 {
     return v->oy >= 0 && v->ox >= 0 &&
-           (ptrdiff_t)v->oy + (ptrdiff_t)(v->ho - 1) * v->sy + (ptrdiff_t)(v->ky - 1) * v->dy <
-               v->h &&
-           (ptrdiff_t)v->ox + (ptrdiff_t)(v->wo - 1) * v->sx + (ptrdiff_t)(v->kx - 1) * v->dx <
-               v->w;
+           (ptrdiff_t)v->oy + (ptrdiff_t)(v->ho - 1) * v->sy + (ptrdiff_t)(v->ky - 1) * v->dy < v->h &&
+           (ptrdiff_t)v->ox + (ptrdiff_t)(v->wo - 1) * v->sx + (ptrdiff_t)(v->kx - 1) * v->dx < v->w;
 }
 
 /* Cuts the output into blocks of about `pixels`. Reading in place needs every pixel to exist, and
@@ -1724,17 +1724,12 @@ static void gcpi_view_cut(gcpi_view *v, int pixels, int lanes)
 {
     v->bw = gcpi_even(v->wo, pixels);
     v->bh = gcpi_even(v->ho, gcpi_max(1, pixels / v->wo));
-    v->bn = v->bh < v->ho
-                ? 1
-                : gcpi_even(v->n, gcpi_max(1, (int)(pixels / ((ptrdiff_t)v->ho * v->wo))));
+    v->bn = v->bh < v->ho ? 1 : gcpi_even(v->n, gcpi_max(1, (int)(pixels / ((ptrdiff_t)v->ho * v->wo))));
     v->direct = lanes && gcpi_view_inside(v) && v->channels % lanes == 0;
     while (gcpi_view_window(v) > GCPI_WINDOW_MAX && !v->direct && v->bn * v->bh * v->bw > 1)
-        if (v->bn > 1)
-            v->bn = (v->bn + 1) / 2;
-        else if (v->bh > 1)
-            v->bh = (v->bh + 1) / 2;
-        else
-            v->bw = (v->bw + 1) / 2;
+        if (v->bn > 1) v->bn = (v->bn + 1) / 2;
+        else if (v->bh > 1) v->bh = (v->bh + 1) / 2;
+        else v->bw = (v->bw + 1) / 2;
     v->cn = gcpi_ceil(v->n, v->bn);
     v->ch = gcpi_ceil(v->ho, v->bh);
     v->cw = gcpi_ceil(v->wo, v->bw);
@@ -1760,39 +1755,31 @@ static gcpi_block gcpi_view_block(const gcpi_view *v, int index)
 }
 
 /* One row of the window: pixels first .. first + ww of a source row, zeros where there are none. */
-GCPI_FAST static void gcpi_view_row(const gcpi_view *v, const gcp_real *x, ptrdiff_t first,
-                                    gcp_real *out)
+GCPI_FAST static void gcpi_view_row(const gcpi_view *v, const gcp_real *x, ptrdiff_t first, gcp_real *out)
 {
     ptrdiff_t c = v->channels, left = first < 0 ? -first : 0, end = v->w - first;
-    if (left > v->ww)
-        left = v->ww;
-    if (end > v->ww)
-        end = v->ww;
-    if (end < left)
-        end = left;
+    if (left > v->ww) left = v->ww;
+    if (end > v->ww) end = v->ww;
+    if (end < left) end = left;
     memset(out, 0, (size_t)(left * c) * sizeof *out);
     memset(out + end * c, 0, (size_t)((v->ww - end) * c) * sizeof *out);
     if (v->xs[2] == c && end > left)
         memcpy(out + left * c, x + (first + left) * c, (size_t)((end - left) * c) * sizeof *out);
     else
-        for (ptrdiff_t i = left; i < end; i++)
-            memcpy(out + i * c, x + (first + i) * v->xs[2], (size_t)c * sizeof *out);
+        for (ptrdiff_t i = left; i < end; i++) memcpy(out + i * c, x + (first + i) * v->xs[2], (size_t)c * sizeof *out);
 }
 
 /* Where the pixels of a block are read with the steps v->ws: in x itself, or copied to `window`. */
-GCPI_FAST static const gcp_real *gcpi_view_load(const gcpi_view *v, const gcp_real *x,
-                                                const gcpi_block *k, gcp_real *window)
+GCPI_FAST static const gcp_real *gcpi_view_load(const gcpi_view *v, const gcp_real *x, const gcpi_block *k,
+                                                gcp_real *window)
 {
     ptrdiff_t y0 = v->oy + (ptrdiff_t)k->y * v->sy, x0 = v->ox + (ptrdiff_t)k->x * v->sx;
-    if (v->direct)
-        return x + k->b * v->xs[0] + y0 * v->xs[1] + x0 * v->xs[2];
+    if (v->direct) return x + k->b * v->xs[0] + y0 * v->xs[1] + x0 * v->xs[2];
     for (int b = 0; b < k->n; b++)
         for (int y = 0; y < v->wh; y++) {
             gcp_real *out = window + b * v->ws[0] + y * v->ws[1];
-            if (y0 + y < 0 || y0 + y >= v->h)
-                memset(out, 0, (size_t)v->ws[1] * sizeof *out);
-            else
-                gcpi_view_row(v, x + (k->b + b) * v->xs[0] + (y0 + y) * v->xs[1], x0, out);
+            if (y0 + y < 0 || y0 + y >= v->h) memset(out, 0, (size_t)v->ws[1] * sizeof *out);
+            else gcpi_view_row(v, x + (k->b + b) * v->xs[0] + (y0 + y) * v->xs[1], x0, out);
         }
     memset(window + k->n * v->ws[0], 0, GCPI_LINE * sizeof *window);
     return window;
@@ -1805,24 +1792,24 @@ typedef struct gcpi_gather {
     const gcp_real *x, *w, *bias;
     gcp_real *y;
     int accumulate, groups;
-    ptrdiff_t ws[4], wfirst;               /* steps of w: ky, kx, channel, column; its start */
-    ptrdiff_t ys[3], yfirst;               /* steps of y: image, row, pixel */
-    ptrdiff_t xgroup, wgroup, ygroup;      /* steps to the next group */
-    int depthwise;                         /* one channel and one column per group */
+    ptrdiff_t ws[4], wfirst;          /* steps of w: ky, kx, channel, column; its start */
+    ptrdiff_t ys[3], yfirst;          /* steps of y: image, row, pixel */
+    ptrdiff_t xgroup, wgroup, ygroup; /* steps to the next group */
+    int depthwise;                    /* one channel and one column per group */
     /* set by gcpi_gather_plan */
     gcpi_simd simd;
-    gcpi_columns columns;                  /* columns, or in the planar case pixels of a row */
+    gcpi_columns columns; /* columns, or in the planar case pixels of a row */
     int planar, cols;
-    int by, bx, bj;                        /* block of the sum: kernel rows, runs, terms of a run */
-    int panels, sets, chunks;              /* panels packed together, such sets, blocks of pixels */
-    int resident; /* weights packed for the whole sum, kept for later tasks */
-    ptrdiff_t pack, worker;                /* values packed, and in all scratch of a worker */
+    int by, bx, bj;           /* block of the sum: kernel rows, runs, terms of a run */
+    int panels, sets, chunks; /* panels packed together, such sets, blocks of pixels */
+    int resident;             /* weights packed for the whole sum, kept for later tasks */
+    ptrdiff_t pack, worker;   /* values packed, and in all scratch of a worker */
     gcp_real *scratch;
 } gcpi_gather;
 
 /* to[r*pitch + c] = from[r*rs + c*cs], four columns at a time: one vector store. */
-GCPI_FAST static void gcpi_transpose(gcp_real *to, ptrdiff_t pitch, int rows, int cols,
-                                     const gcp_real *from, ptrdiff_t rs, ptrdiff_t cs)
+GCPI_FAST static void gcpi_transpose(gcp_real *to, ptrdiff_t pitch, int rows, int cols, const gcp_real *from,
+                                     ptrdiff_t rs, ptrdiff_t cs)
 {
     int c = 0;
     for (; c + 4 <= cols; c += 4)
@@ -1832,21 +1819,18 @@ GCPI_FAST static void gcpi_transpose(gcp_real *to, ptrdiff_t pitch, int rows, in
             t[0] = v0, t[1] = v1, t[2] = v2, t[3] = v3;
         }
     for (; c < cols; c++)
-        for (int r = 0; r < rows; r++)
-            to[r * pitch + c] = from[r * rs + c * cs];
+        for (int r = 0; r < rows; r++) to[r * pitch + c] = from[r * rs + c * cs];
 }
 
 /* out[r][c] = w[r*rs + c*cs], rows padded with zeros to `width`. */
-GCPI_FAST static void gcpi_pack_rows(gcp_real *out, int width, int cols, const gcp_real *w,
-                                     int rows, ptrdiff_t rs, ptrdiff_t cs)
+GCPI_FAST static void gcpi_pack_rows(gcp_real *out, int width, int cols, const gcp_real *w, int rows, ptrdiff_t rs,
+                                     ptrdiff_t cs)
 {
     for (int r0 = 0; r0 < rows; r0 += GCPI_PACK_ROWS) {
         int r1 = gcpi_min(rows, r0 + GCPI_PACK_ROWS);
-        if (cs != 1)
-            gcpi_transpose(out + (ptrdiff_t)r0 * width, width, r1 - r0, cols, w + r0 * rs, rs, cs);
+        if (cs != 1) gcpi_transpose(out + (ptrdiff_t)r0 * width, width, r1 - r0, cols, w + r0 * rs, rs, cs);
         for (int r = r0; r < r1; r++) {
-            if (cs == 1)
-                memcpy(out + (ptrdiff_t)r * width, w + r * rs, (size_t)cols * sizeof *out);
+            if (cs == 1) memcpy(out + (ptrdiff_t)r * width, w + r * rs, (size_t)cols * sizeof *out);
             memset(out + (ptrdiff_t)r * width + cols, 0, (size_t)(width - cols) * sizeof *out);
         }
     }
@@ -1862,11 +1846,9 @@ static int gcpi_planar_pays(const gcpi_gather *g, int cols)
     int lanes = g->simd.lanes, mr;
     gcpi_kernel_of(&g->simd, g->simd.nv, cols, &mr);
     double across = (double)cols / (gcpi_ceil(cols, lanes) * lanes);
-    double along =
-        (double)g->v.wo / (gcpi_ceil(g->v.wo, lanes) * lanes) * cols / (gcpi_ceil(cols, mr) * mr);
-    return g->groups == 1 && g->v.sx == 1 && g->v.xc == 1 && g->v.wo > lanes &&
-           g->v.ky * g->v.kx >= 9 && g->v.channels > 0 && cols <= GCPI_PLANAR_COLS &&
-           along > 1.25 * across;
+    double along = (double)g->v.wo / (gcpi_ceil(g->v.wo, lanes) * lanes) * cols / (gcpi_ceil(cols, mr) * mr);
+    return g->groups == 1 && g->v.sx == 1 && g->v.xc == 1 && g->v.wo > lanes && g->v.ky * g->v.kx >= 9 &&
+           g->v.channels > 0 && cols <= GCPI_PLANAR_COLS && along > 1.25 * across;
 }
 
 static size_t gcpi_planar_plan(gcpi_gather *g, int cols, const gcpi_par *par)
@@ -1881,33 +1863,27 @@ static size_t gcpi_planar_plan(gcpi_gather *g, int cols, const gcpi_par *par)
     g->pack = gcpi_line((ptrdiff_t)g->v.wh * g->v.ww * g->v.channels) + GCPI_NR_MAX;
     g->worker = g->pack + (ptrdiff_t)cols * g->columns.vectors * g->simd.lanes;
     g->worker = gcpi_line(g->worker);
-    return (size_t)(gcpi_line((ptrdiff_t)g->v.ky * g->v.kx * g->v.channels * cols) +
-                    g->worker * par->threads) *
+    return (size_t)(gcpi_line((ptrdiff_t)g->v.ky * g->v.kx * g->v.channels * cols) + g->worker * par->threads) *
            sizeof(gcp_real);
 }
 
-GCPI_FAST static void gcpi_planar_load(const gcpi_view *v, const gcp_real *x, const gcpi_block *k,
-                                       gcp_real *window)
+GCPI_FAST static void gcpi_planar_load(const gcpi_view *v, const gcp_real *x, const gcpi_block *k, gcp_real *window)
 {
-    ptrdiff_t y0 = v->oy + (ptrdiff_t)k->y * v->sy, x0 = v->ox + k->x,
-              row = (ptrdiff_t)v->channels * v->ww;
+    ptrdiff_t y0 = v->oy + (ptrdiff_t)k->y * v->sy, x0 = v->ox + k->x, row = (ptrdiff_t)v->channels * v->ww;
     ptrdiff_t left = x0 < 0 ? -x0 : 0, end = v->w - x0 < v->ww ? v->w - x0 : v->ww;
     for (ptrdiff_t y = 0; y < v->wh; y++) {
         gcp_real *to = window + y * row;
         int exists = y0 + y >= 0 && y0 + y < v->h && end > left;
-        if (!exists || left > 0 || end < v->ww)
-            memset(to, 0, (size_t)row * sizeof *to);
+        if (!exists || left > 0 || end < v->ww) memset(to, 0, (size_t)row * sizeof *to);
         if (exists)
             gcpi_transpose(to + left, v->ww, v->channels, (int)(end - left),
-                           x + k->b * v->xs[0] + (y0 + y) * v->xs[1] + (x0 + left) * v->xs[2], 1,
-                           v->xs[2]);
+                           x + k->b * v->xs[0] + (y0 + y) * v->xs[1] + (x0 + left) * v->xs[2], 1, v->xs[2]);
     }
-    memset(window + v->wh * row, 0, GCPI_NR_MAX * sizeof *window);      /* read past the end */
+    memset(window + v->wh * row, 0, GCPI_NR_MAX * sizeof *window); /* read past the end */
 }
 
 /* One output row of the block, into the planes at `out`. */
-static void gcpi_planar_row(const gcpi_gather *g, const gcp_real *window, gcp_real *out,
-                            ptrdiff_t plane)
+static void gcpi_planar_row(const gcpi_gather *g, const gcp_real *window, gcp_real *out, ptrdiff_t plane)
 {
     const gcpi_view *v = &g->v;
     gcpi_tile t;
@@ -1938,18 +1914,15 @@ static void gcpi_planar_task(void *arg, int index, int worker)
     const gcpi_gather *g = (const gcpi_gather *)arg;
     const gcpi_view *v = &g->v;
     gcpi_block k = gcpi_view_block(v, index);
-    gcp_real *window = g->scratch + gcpi_line((ptrdiff_t)v->ky * v->kx * v->channels * g->cols) +
-                       worker * g->worker;
+    gcp_real *window = g->scratch + gcpi_line((ptrdiff_t)v->ky * v->kx * v->channels * g->cols) + worker * g->worker;
     gcp_real *out = window + g->pack;
     ptrdiff_t plane = (ptrdiff_t)g->columns.vectors * g->simd.lanes;
     gcpi_planar_load(v, g->x, &k, window);
     for (int py = 0; py < k.h; py++) {
         gcp_real *y = g->y + g->yfirst + k.b * g->ys[0] + (k.y + py) * g->ys[1] + k.x * g->ys[2];
         for (int c = 0; c < g->cols; c++)
-            for (ptrdiff_t i = 0; i < plane; i++)
-                out[c * plane + i] = g->bias ? g->bias[c] : 0;
-        if (g->accumulate)
-            gcpi_transpose(out, plane, g->cols, k.w, y, 1, g->ys[2]);
+            for (ptrdiff_t i = 0; i < plane; i++) out[c * plane + i] = g->bias ? g->bias[c] : 0;
+        if (g->accumulate) gcpi_transpose(out, plane, g->cols, k.w, y, 1, g->ys[2]);
         gcpi_planar_row(g, window + (ptrdiff_t)py * v->sy * v->channels * v->ww, out, plane);
         gcpi_transpose(y, g->ys[2], k.w, g->cols, out, 1, plane);
     }
@@ -1960,12 +1933,14 @@ static void gcpi_planar_run(gcpi_gather *g, const gcpi_par *par)
     gcp_real *out = g->scratch;
     for (int x = 0; x < g->v.kx; x++)
         for (int y = 0; y < g->v.ky; y++, out += g->v.channels * g->cols)
-            gcpi_pack_rows(out, g->cols, g->cols, g->w + g->wfirst + y * g->ws[0] + x * g->ws[1],
-                           g->v.channels, g->ws[2], g->ws[3]);
+            gcpi_pack_rows(out, g->cols, g->cols, g->w + g->wfirst + y * g->ws[0] + x * g->ws[1], g->v.channels,
+                           g->ws[2], g->ws[3]);
     par->parallel_for(par->context, g->chunks, gcpi_planar_task, g);
 }
 
-typedef struct gcpi_kblock { int y, x, j, ny, nx, nj; } gcpi_kblock;
+typedef struct gcpi_kblock {
+    int y, x, j, ny, nx, nj;
+} gcpi_kblock;
 
 static void gcpi_gather_cut(gcpi_gather *g)
 {
@@ -1981,11 +1956,9 @@ static void gcpi_gather_cut(gcpi_gather *g)
 static size_t gcpi_gather_plan(gcpi_gather *g, int cols, const gcpi_par *par)
 {
     g->simd = gcpi_simd_of(par->isa);
-    if (g->depthwise)
-        return (size_t)(g->v.ky * g->v.kx * g->groups) * sizeof(gcp_real);
+    if (g->depthwise) return (size_t)(g->v.ky * g->v.kx * g->groups) * sizeof(gcp_real);
     g->planar = gcpi_planar_pays(g, cols);
-    if (g->planar)
-        return gcpi_planar_plan(g, cols, par);
+    if (g->planar) return gcpi_planar_plan(g, cols, par);
     g->columns = gcpi_columns_of(cols, &g->simd);
     g->sets = 1;
     gcpi_gather_cut(g);
@@ -2000,8 +1973,7 @@ static size_t gcpi_gather_plan(gcpi_gather *g, int cols, const gcpi_par *par)
     g->resident = all * width <= GCPI_RESIDENT_MAX;
     ptrdiff_t terms = g->resident ? all : (ptrdiff_t)g->by * g->bx * g->bj;
     ptrdiff_t most = terms ? GCPI_PACK_MAX / (terms * width) : g->columns.panels;
-    g->panels = gcpi_even(g->columns.panels,
-                          gcpi_max(1, most < g->columns.panels ? (int)most : g->columns.panels));
+    g->panels = gcpi_even(g->columns.panels, gcpi_max(1, most < g->columns.panels ? (int)most : g->columns.panels));
     g->sets = gcpi_ceil(g->columns.panels, g->panels);
     gcpi_gather_cut(g);
     g->pack = gcpi_line((terms + 1) * g->panels * width);
@@ -2010,8 +1982,8 @@ static size_t gcpi_gather_plan(gcpi_gather *g, int cols, const gcpi_par *par)
 }
 
 /* Packs one panel of one block of the sum. */
-static void gcpi_gather_pack(const gcpi_gather *g, const gcp_real *w, const gcpi_kblock *k,
-                             const gcpi_panel *p, gcp_real *out)
+static void gcpi_gather_pack(const gcpi_gather *g, const gcp_real *w, const gcpi_kblock *k, const gcpi_panel *p,
+                             gcp_real *out)
 {
     int channels = g->v.channels;
     for (int y = k->y; y < k->y + k->ny; y++)
@@ -2019,8 +1991,8 @@ static void gcpi_gather_pack(const gcpi_gather *g, const gcp_real *w, const gcpi
             for (int j = x * g->v.len + k->j, end = j + k->nj, rows; j < end; j += rows) {
                 rows = gcpi_min(end - j, channels - j % channels);
                 gcpi_pack_rows(out, p->width, p->cols,
-                               w + y * g->ws[0] + j / channels * g->ws[1] +
-                                   j % channels * g->ws[2] + p->first * g->ws[3],
+                               w + y * g->ws[0] + j / channels * g->ws[1] + j % channels * g->ws[2] +
+                                   p->first * g->ws[3],
                                rows, g->ws[2], g->ws[3]);
                 out += (ptrdiff_t)rows * p->width;
             }
@@ -2031,13 +2003,12 @@ typedef struct gcpi_sweep {
     const gcpi_gather *g;
     gcpi_block block;
     gcpi_kblock k;
-    const gcp_real *x, *packed, *start;    /* start: see gcpi_tile */
+    const gcp_real *x, *packed, *start; /* start: see gcpi_tile */
     gcp_real *y;
     int panel, panel_end;
 } gcpi_sweep;
 
-GCPI_FAST static void gcpi_sweep_panels(const gcpi_sweep *s, const gcp_real **a, gcp_real **c,
-                                        int rows)
+GCPI_FAST static void gcpi_sweep_panels(const gcpi_sweep *s, const gcp_real **a, gcp_real **c, int rows)
 {
     const gcpi_gather *g = s->g;
     const gcpi_view *v = &g->v;
@@ -2076,20 +2047,18 @@ GCPI_FAST static void gcpi_sweep_pixels(const gcpi_sweep *s)
         for (int py = 0; py < s->block.h; py++)
             for (int px = 0; px < s->block.w; px++) {
                 a[rows] = x + b * v->ws[0] + py * v->sy * v->ws[1] + px * v->sx * v->ws[2];
-                c[rows++] = s->y + (s->block.b + b) * g->ys[0] + (s->block.y + py) * g->ys[1] +
-                            (s->block.x + px) * g->ys[2];
+                c[rows++] =
+                    s->y + (s->block.b + b) * g->ys[0] + (s->block.y + py) * g->ys[1] + (s->block.x + px) * g->ys[2];
                 if (rows == GCPI_ROWS) {
                     gcpi_sweep_panels(s, a, c, rows);
                     rows = 0;
                 }
             }
-    if (rows)
-        gcpi_sweep_panels(s, a, c, rows);
+    if (rows) gcpi_sweep_panels(s, a, c, rows);
 }
 
 /* Packs the panels of a set for the block s->k, at `out`. */
-static void gcpi_gather_pack_set(const gcpi_gather *g, const gcpi_sweep *s, const gcp_real *w,
-                                 gcp_real *out)
+static void gcpi_gather_pack_set(const gcpi_gather *g, const gcpi_sweep *s, const gcp_real *w, gcp_real *out)
 {
     for (int p = s->panel; p < s->panel_end; p++) {
         gcpi_panel panel = gcpi_panel_of(&g->columns, p);
@@ -2102,9 +2071,7 @@ static void gcpi_gather_pack_set(const gcpi_gather *g, const gcpi_sweep *s, cons
 static void gcpi_gather_start(const gcpi_gather *g, int group, int first, int width, gcp_real *out)
 {
     for (int j = 0; j < width; j++)
-        out[j] = g->bias && first + j < g->columns.count
-                     ? g->bias[group * g->columns.count + first + j]
-                     : 0;
+        out[j] = g->bias && first + j < g->columns.count ? g->bias[group * g->columns.count + first + j] : 0;
 }
 
 static void gcpi_gather_task(void *arg, int index, int worker)
@@ -2123,10 +2090,9 @@ static void gcpi_gather_task(void *arg, int index, int worker)
     s.block = gcpi_view_block(v, chunk);
     s.x = gcpi_view_load(v, g->x + group * g->xgroup, &s.block, start + g->pack);
     s.y = g->y + g->yfirst + group * g->ygroup;
-    int packed = g->resident && scratch[0] == (gcp_real)(set + 1);      /* by an earlier task */
+    int packed = g->resident && scratch[0] == (gcp_real)(set + 1); /* by an earlier task */
     scratch[0] = (gcp_real)(set + 1);
-    if (!packed)
-        gcpi_gather_start(g, group, first, width, start);
+    if (!packed) gcpi_gather_start(g, group, first, width, start);
     s.start = g->accumulate ? NULL : start;
     gcp_real *out = start + width;
     for (s.k.y = 0; s.k.y < v->ky; s.k.y += g->by)
@@ -2135,26 +2101,22 @@ static void gcpi_gather_task(void *arg, int index, int worker)
                 s.k.ny = gcpi_min(g->by, v->ky - s.k.y);
                 s.k.nx = gcpi_min(g->bx, v->runs - s.k.x);
                 s.k.nj = gcpi_min(g->bj, v->len - s.k.j);
-                if (!packed)
-                    gcpi_gather_pack_set(g, &s, w, out);
+                if (!packed) gcpi_gather_pack_set(g, &s, w, out);
                 s.packed = out;
                 gcpi_sweep_pixels(&s);
                 s.start = NULL;
-                if (g->resident)
-                    out += (ptrdiff_t)s.k.ny * s.k.nx * s.k.nj * width;
+                if (g->resident) out += (ptrdiff_t)s.k.ny * s.k.nx * s.k.nj * width;
             }
 }
 
 /* Depthwise: a vector holds channels, and a tap of a pixel is one multiply-add over all of them. */
 
 /* The source pixel that tap (ky, kx) of output pixel (b, y, x) reads, or NULL outside the image. */
-static const gcp_real *gcpi_view_tap(const gcpi_view *v, const gcp_real *x, int b, int y, int px,
-                                     int ky, int kx)
+static const gcp_real *gcpi_view_tap(const gcpi_view *v, const gcp_real *x, int b, int y, int px, int ky, int kx)
 {
     ptrdiff_t sy = v->oy + (ptrdiff_t)y * v->sy + (ptrdiff_t)ky * v->dy,
               sx = v->ox + (ptrdiff_t)px * v->sx + (ptrdiff_t)kx * v->dx;
-    if (sy < 0 || sy >= v->h || sx < 0 || sx >= v->w)
-        return NULL;
+    if (sy < 0 || sy >= v->h || sx < 0 || sx >= v->w) return NULL;
     return x + b * v->xs[0] + sy * v->xs[1] + sx * v->xs[2];
 }
 
@@ -2167,12 +2129,10 @@ static void gcpi_depthwise_row(void *arg, int index, int worker)
     (void)worker;
     for (int ox = 0; ox < v->wo; ox++) {
         gcp_real *y = g->y + g->yfirst + b * g->ys[0] + oy * g->ys[1] + ox * g->ys[2];
-        for (int c = 0; c < g->groups && !g->accumulate; c++)
-            y[c] = g->bias ? g->bias[c] : 0;
+        for (int c = 0; c < g->groups && !g->accumulate; c++) y[c] = g->bias ? g->bias[c] : 0;
         for (int t = 0; t < taps; t++) {
             const gcp_real *x = gcpi_view_tap(v, g->x, b, oy, ox, t / v->kx, t % v->kx);
-            if (x)
-                g->simd.madd(y, x, g->scratch + (ptrdiff_t)t * g->groups, g->groups);
+            if (x) g->simd.madd(y, x, g->scratch + (ptrdiff_t)t * g->groups, g->groups);
         }
     }
 }
@@ -2197,8 +2157,7 @@ static void gcpi_gather_run(gcpi_gather *g, void *scratch, const gcpi_par *par)
         gcpi_planar_run(g, par);
         return;
     }
-    for (int i = 0; i < par->threads; i++)
-        g->scratch[i * g->worker] = 0;                                  /* nothing packed yet */
+    for (int i = 0; i < par->threads; i++) g->scratch[i * g->worker] = 0; /* nothing packed yet */
     par->parallel_for(par->context, g->chunks * g->sets * g->groups, gcpi_gather_task, g);
 }
 
@@ -2209,30 +2168,26 @@ typedef struct gcpi_outer { /* d[row][t, j] = sum over pixels p of e[p][row] * x
     const gcp_real *x, *e;
     gcp_real *d;
     int rows, groups, accumulate;
-    ptrdiff_t es[3], ds;                   /* steps of e: image, row, pixel; and of d: row */
+    ptrdiff_t es[3], ds; /* steps of e: image, row, pixel; and of d: row */
     ptrdiff_t xgroup, egroup, dgroup;
-    int depthwise;                         /* one channel and one row per group */
+    int depthwise; /* one channel and one row per group */
     /* set by gcpi_outer_plan */
     gcpi_simd simd;
-    gcpi_columns columns;                  /* of one run */
-    int chunks, splits;                    /* blocks of pixels, and private sums they go to */
-    int part, parts, unit, units;          /* rows and panels of a task, and how many such cuts */
-    ptrdiff_t sum, panel, worker;          /* values in a sum, a copied panel, a worker's scratch */
+    gcpi_columns columns;         /* of one run */
+    int chunks, splits;           /* blocks of pixels, and private sums they go to */
+    int part, parts, unit, units; /* rows and panels of a task, and how many such cuts */
+    ptrdiff_t sum, panel, worker; /* values in a sum, a copied panel, a worker's scratch */
     gcp_real *scratch;
 } gcpi_outer;
 
 /* Values from one block of 24 packed rows to the next; the extra line spreads the cache sets. */
-static ptrdiff_t gcpi_outer_block(ptrdiff_t pixels)
-{
-    return gcpi_line(pixels * GCPI_ROWS) + GCPI_LINE;
-}
+static ptrdiff_t gcpi_outer_block(ptrdiff_t pixels) { return gcpi_line(pixels * GCPI_ROWS) + GCPI_LINE; }
 
 static size_t gcpi_outer_plan(gcpi_outer *o, const gcpi_par *par)
 {
     o->simd = gcpi_simd_of(par->isa);
     o->splits = GCPI_TASKS;
-    if (o->depthwise)
-        return (size_t)(o->splits * o->v.ky * o->v.kx * o->groups) * sizeof(gcp_real);
+    if (o->depthwise) return (size_t)(o->splits * o->v.ky * o->v.kx * o->groups) * sizeof(gcp_real);
     gcpi_view_cut(&o->v, GCPI_OUTER_PIXELS, o->simd.lanes);
     o->columns = gcpi_columns_of(o->v.len, &o->simd);
     o->chunks = o->v.cn * o->v.ch * o->v.cw;
@@ -2255,14 +2210,13 @@ static size_t gcpi_outer_plan(gcpi_outer *o, const gcpi_par *par)
 
 /* The rows of e at the pixels of a chunk as [rows / 24][pixel][24]: at its own pitch e would
  * fight for cache sets. */
-GCPI_FAST static void gcpi_outer_pack(const gcpi_outer *o, const gcp_real *e, const gcpi_block *k,
-                                      int rows, gcp_real *out)
+GCPI_FAST static void gcpi_outer_pack(const gcpi_outer *o, const gcp_real *e, const gcpi_block *k, int rows,
+                                      gcp_real *out)
 {
     ptrdiff_t block = gcpi_outer_block((ptrdiff_t)k->n * k->h * k->w);
     for (int b = 0; b < k->n; b++)
         for (int y = 0; y < k->h; y++) {
-            const gcp_real *from =
-                e + (k->b + b) * o->es[0] + (k->y + y) * o->es[1] + k->x * o->es[2];
+            const gcp_real *from = e + (k->b + b) * o->es[0] + (k->y + y) * o->es[1] + k->x * o->es[2];
             for (int x = 0; x < k->w; x++, out += GCPI_ROWS, from += o->es[2])
                 for (int r = 0; r < rows; r += GCPI_ROWS)
                     gcpi_copy(out + r / GCPI_ROWS * block, from + r, gcpi_min(GCPI_ROWS, rows - r));
@@ -2283,11 +2237,11 @@ GCPI_FAST static void gcpi_outer_copy(const gcpi_outer *o, gcpi_tile *t, int wid
 }
 
 /* Adds one chunk to `rows` rows of d, for one panel of a run; d and x at the start of the run. */
-GCPI_FAST static void gcpi_outer_panel(const gcpi_outer *o, const gcpi_block *k, int index,
-                                       const gcp_real *e, const gcp_real *x, gcp_real *copy,
-                                       gcp_real *d, ptrdiff_t ds, int rows, int fresh)
+GCPI_FAST static void gcpi_outer_panel(const gcpi_outer *o, const gcpi_block *k, int index, const gcp_real *e,
+                                       const gcp_real *x, gcp_real *copy, gcp_real *d, ptrdiff_t ds, int rows,
+                                       int fresh)
 {
-    static const gcp_real zero[GCPI_NR_MAX] = { 0 };
+    static const gcp_real zero[GCPI_NR_MAX] = {0};
     const gcpi_view *v = &o->v;
     gcpi_panel panel = gcpi_panel_of(&o->columns, index);
     int mr = o->simd.mr[panel.nv - 1];
@@ -2298,8 +2252,7 @@ GCPI_FAST static void gcpi_outer_panel(const gcpi_outer *o, const gcpi_block *k,
     t.as[2] = GCPI_ROWS, t.as[1] = t.as[2] * k->w, t.as[0] = t.as[1] * k->h;
     t.start = fresh ? zero : NULL;
     t.b = x + panel.first;
-    if (o->panel)
-        gcpi_outer_copy(o, &t, panel.width, copy);
+    if (o->panel) gcpi_outer_copy(o, &t, panel.width, copy);
     for (int r = 0; r < rows; r += mr) {
         const gcp_real *a = e + r / GCPI_ROWS * block + r % GCPI_ROWS;
         gcp_real *c = d + r * ds + panel.first;
@@ -2316,17 +2269,14 @@ static void gcpi_outer_task(void *arg, int index, int worker)
 {
     const gcpi_outer *o = (const gcpi_outer *)arg;
     const gcpi_view *v = &o->v;
-    int split = index % o->splits, unit = index / o->splits % o->units,
-        part = index / o->splits / o->units % o->parts;
+    int split = index % o->splits, unit = index / o->splits % o->units, part = index / o->splits / o->units % o->parts;
     int group = index / o->splits / o->units / o->parts, shared = o->splits == 1;
-    int row = part * o->part, rows = gcpi_min(o->part, o->rows - row),
-        width = v->ky * v->runs * v->len;
+    int row = part * o->part, rows = gcpi_min(o->part, o->rows - row), width = v->ky * v->runs * v->len;
     int last = gcpi_min((unit + 1) * o->unit, v->ky * v->runs * o->columns.panels);
     ptrdiff_t ds = shared ? o->ds : width;
     gcp_real *e = o->scratch + (shared ? 0 : o->splits * o->sum) + worker * o->worker,
              *window = e + o->worker - v->window;
-    gcp_real *d = shared ? o->d + group * o->dgroup
-                         : o->scratch + split * o->sum + (ptrdiff_t)group * o->rows * width;
+    gcp_real *d = shared ? o->d + group * o->dgroup : o->scratch + split * o->sum + (ptrdiff_t)group * o->rows * width;
     int begin = (int)((ptrdiff_t)split * o->chunks / o->splits),
         end = (int)((ptrdiff_t)(split + 1) * o->chunks / o->splits);
     for (int i = begin; i < end; i++) {
@@ -2335,9 +2285,8 @@ static void gcpi_outer_task(void *arg, int index, int worker)
         gcpi_outer_pack(o, o->e + group * o->egroup + row, &k, rows, e);
         for (int p = unit * o->unit; p < last; p++) {
             int run = p / o->columns.panels, y = run / v->runs, j = run % v->runs;
-            gcpi_outer_panel(o, &k, p % o->columns.panels, e,
-                             x + y * v->dy * v->ws[1] + j * v->dx * v->ws[2], window - o->panel,
-                             d + row * ds + run * v->len, ds, rows,
+            gcpi_outer_panel(o, &k, p % o->columns.panels, e, x + y * v->dy * v->ws[1] + j * v->dx * v->ws[2],
+                             window - o->panel, d + row * ds + run * v->len, ds, rows,
                              i == begin && !(shared && o->accumulate));
         }
     }
@@ -2354,11 +2303,9 @@ GCPI_FAST static void gcpi_outer_sum(void *arg, int index, int worker)
         gcp_real *d = o->d + r / o->rows * o->dgroup + r % o->rows * o->ds;
         for (int s = 0; s < o->splits; s++) {
             const gcp_real *from = o->scratch + s * o->sum + (ptrdiff_t)r * width;
-            if (s == 0 && !o->accumulate)
-                memcpy(d, from, (size_t)width * sizeof *d);
+            if (s == 0 && !o->accumulate) memcpy(d, from, (size_t)width * sizeof *d);
             else
-                for (int j = 0; j < width; j++)
-                    d[j] += from[j];
+                for (int j = 0; j < width; j++) d[j] += from[j];
         }
     }
 }
@@ -2379,8 +2326,7 @@ static void gcpi_depthwise_split(void *arg, int index, int worker)
             const gcp_real *e = o->e + b * o->es[0] + oy * o->es[1] + ox * o->es[2];
             for (int t = 0; t < taps; t++) {
                 const gcp_real *x = gcpi_view_tap(v, o->x, b, oy, ox, t / v->kx, t % v->kx);
-                if (x)
-                    o->simd.madd(sum + (ptrdiff_t)t * o->groups, x, e, o->groups);
+                if (x) o->simd.madd(sum + (ptrdiff_t)t * o->groups, x, e, o->groups);
             }
         }
 }
@@ -2392,8 +2338,7 @@ static void gcpi_depthwise_outer(gcpi_outer *o, const gcpi_par *par)
     for (int c = 0; c < o->groups; c++)
         for (int t = 0; t < taps; t++) {
             gcp_real *d = o->d + c * o->dgroup + t, sum = o->accumulate ? *d : 0;
-            for (int s = 0; s < o->splits; s++)
-                sum += o->scratch[((ptrdiff_t)s * taps + t) * o->groups + c];
+            for (int s = 0; s < o->splits; s++) sum += o->scratch[((ptrdiff_t)s * taps + t) * o->groups + c];
             *d = sum;
         }
 }
@@ -2405,10 +2350,8 @@ static void gcpi_outer_run(gcpi_outer *o, void *scratch, const gcpi_par *par)
         gcpi_depthwise_outer(o, par);
         return;
     }
-    par->parallel_for(par->context, o->splits * o->units * o->parts * o->groups, gcpi_outer_task,
-                      o);
-    if (o->splits > 1)
-        par->parallel_for(par->context, GCPI_TASKS, gcpi_outer_sum, o);
+    par->parallel_for(par->context, o->splits * o->units * o->parts * o->groups, gcpi_outer_task, o);
+    if (o->splits > 1) par->parallel_for(par->context, GCPI_TASKS, gcpi_outer_sum, o);
 }
 
 /* ---- Convolution ----------------------------------------------------------------------------- */
@@ -2418,10 +2361,7 @@ static int gcpi_conv_empty(const gcpi_conv *c)
     return c->n <= 0 || c->h <= 0 || c->w <= 0 || c->ho <= 0 || c->wo <= 0;
 }
 
-static int gcpi_conv_depthwise(const gcpi_conv *c)
-{
-    return c->groups > 1 && c->ci == c->groups && c->co == c->groups;
-}
+static int gcpi_conv_depthwise(const gcpi_conv *c) { return c->groups > 1 && c->ci == c->groups && c->co == c->groups; }
 
 /* Steps of an image, a row and a pixel. */
 static void gcpi_steps(ptrdiff_t *s, int h, int w, ptrdiff_t pitch)
@@ -2457,7 +2397,9 @@ static gcpi_gather gcpi_conv_gather(const gcpi_conv *c)
 
 /* Along one axis, the gradient at positions i, i + s, i + 2s, ... is a stride-1 convolution of dy
  * with every tap that reaches them, last tap first. */
-typedef struct gcpi_phase { int count, taps, last, step, origin, dilation; } gcpi_phase;
+typedef struct gcpi_phase {
+    int count, taps, last, step, origin, dilation;
+} gcpi_phase;
 
 static gcpi_phase gcpi_phase_of(int i, int size, int k, int stride, int pad, int dilation)
 {
@@ -2466,8 +2408,7 @@ static gcpi_phase gcpi_phase_of(int i, int size, int k, int stride, int pad, int
     p.count = gcpi_ceil(size - i, stride);
     for (p.step = 1; (ptrdiff_t)p.step * dilation % stride; p.step++)
         ;
-    while (first < p.step && ((ptrdiff_t)i + pad - (ptrdiff_t)first * dilation) % stride)
-        first++;
+    while (first < p.step && ((ptrdiff_t)i + pad - (ptrdiff_t)first * dilation) % stride) first++;
     p.taps = first < p.step && first < k ? (k - 1 - first) / p.step + 1 : 0;
     p.last = first + (p.taps - 1) * p.step;
     p.origin = p.taps ? (i + pad - p.last * dilation) / stride : 0;
@@ -2487,13 +2428,10 @@ static gcpi_gather gcpi_conv_phase(const gcpi_conv *c, int y, int x)
     g.v.n = c->n, g.v.h = c->ho, g.v.w = c->wo, g.v.channels = reached ? co : 0;
     gcpi_steps(g.v.xs, c->ho, c->wo, c->ypitch);
     g.v.xc = 1;
-    g.v.oy = py.origin, g.v.sy = 1, g.v.ky = reached ? py.taps : 1, g.v.dy = py.dilation,
-    g.v.ho = py.count;
-    g.v.ox = px.origin, g.v.sx = 1, g.v.kx = reached ? px.taps : 1, g.v.dx = px.dilation,
-    g.v.wo = px.count;
+    g.v.oy = py.origin, g.v.sy = 1, g.v.ky = reached ? py.taps : 1, g.v.dy = py.dilation, g.v.ho = py.count;
+    g.v.ox = px.origin, g.v.sx = 1, g.v.kx = reached ? px.taps : 1, g.v.dx = px.dilation, g.v.wo = px.count;
     g.wfirst = reached ? py.last * row + (ptrdiff_t)px.last * ci : 0;
-    g.ws[0] = -py.step * row, g.ws[1] = -(ptrdiff_t)px.step * ci, g.ws[2] = c->kh * row,
-    g.ws[3] = 1;
+    g.ws[0] = -py.step * row, g.ws[1] = -(ptrdiff_t)px.step * ci, g.ws[2] = c->kh * row, g.ws[3] = 1;
     gcpi_steps(g.ys, c->h, c->w, c->xpitch);
     g.yfirst = y * g.ys[1] + x * g.ys[2];
     g.ys[1] *= c->sh, g.ys[2] *= c->sw;
@@ -2517,8 +2455,7 @@ static gcpi_outer gcpi_conv_outer(const gcpi_conv *c)
 static size_t gcpi_conv_scratch(const gcpi_conv *c, int pass, const gcpi_par *par)
 {
     size_t most = 0;
-    if (gcpi_conv_empty(c))
-        return 0;
+    if (gcpi_conv_empty(c)) return 0;
     if (pass == GCPI_FORWARD) {
         gcpi_gather g = gcpi_conv_gather(c);
         return gcpi_gather_plan(&g, c->co / c->groups, par);
@@ -2536,43 +2473,36 @@ static size_t gcpi_conv_scratch(const gcpi_conv *c, int pass, const gcpi_par *pa
     return most;
 }
 
-static void gcpi_conv_forward(const gcpi_conv *c, const gcp_real *x, const gcp_real *w,
-                              const gcp_real *bias, gcp_real *y, int accumulate, void *scratch,
-                              const gcpi_par *par)
+static void gcpi_conv_forward(const gcpi_conv *c, const gcp_real *x, const gcp_real *w, const gcp_real *bias,
+                              gcp_real *y, int accumulate, void *scratch, const gcpi_par *par)
 {
-    if (gcpi_conv_empty(c))
-        return;
+    if (gcpi_conv_empty(c)) return;
     gcpi_gather g = gcpi_conv_gather(c);
     g.x = x, g.w = w, g.bias = bias, g.y = y, g.accumulate = accumulate;
     gcpi_gather_plan(&g, c->co / c->groups, par);
     gcpi_gather_run(&g, scratch, par);
 }
 
-static void gcpi_conv_backward_data(const gcpi_conv *c, const gcp_real *dy, const gcp_real *w,
-                                    gcp_real *dx, int accumulate, void *scratch,
-                                    const gcpi_par *par)
+static void gcpi_conv_backward_data(const gcpi_conv *c, const gcp_real *dy, const gcp_real *w, gcp_real *dx,
+                                    int accumulate, void *scratch, const gcpi_par *par)
 {
-    if (gcpi_conv_empty(c))
-        return;
+    if (gcpi_conv_empty(c)) return;
     for (int py = 0; py < c->sh && py < c->h; py++)
         for (int px = 0; px < c->sw && px < c->w; px++) {
             gcpi_gather g = gcpi_conv_phase(c, py, px);
-            if (accumulate && !g.v.channels)
-                continue;
+            if (accumulate && !g.v.channels) continue;
             g.x = dy, g.w = w, g.y = dx, g.accumulate = accumulate;
             gcpi_gather_plan(&g, c->ci / c->groups, par);
             gcpi_gather_run(&g, scratch, par);
         }
 }
 
-static void gcpi_conv_backward_weights(const gcpi_conv *c, const gcp_real *x, const gcp_real *dy,
-                                       gcp_real *dw, int accumulate, void *scratch,
-                                       const gcpi_par *par)
+static void gcpi_conv_backward_weights(const gcpi_conv *c, const gcp_real *x, const gcp_real *dy, gcp_real *dw,
+                                       int accumulate, void *scratch, const gcpi_par *par)
 {
     gcpi_outer o = gcpi_conv_outer(c);
     if (gcpi_conv_empty(c)) {
-        if (!accumulate)
-            memset(dw, 0, (size_t)(c->co * o.ds) * sizeof *dw);
+        if (!accumulate) memset(dw, 0, (size_t)(c->co * o.ds) * sizeof *dw);
         return;
     }
     o.x = x, o.e = dy, o.d = dw, o.accumulate = accumulate;
@@ -2582,8 +2512,7 @@ static void gcpi_conv_backward_weights(const gcpi_conv *c, const gcp_real *x, co
 
 /* ---- Matrix product ------------------------------------------------------------------------- */
 
-static gcpi_gather gcpi_gemm_gather(int ta, int tb, int m, int k, ptrdiff_t lda, ptrdiff_t ldb,
-                                    ptrdiff_t ldc)
+static gcpi_gather gcpi_gemm_gather(int ta, int tb, int m, int k, ptrdiff_t lda, ptrdiff_t ldb, ptrdiff_t ldc)
 {
     gcpi_gather g;
     memset(&g, 0, sizeof g);
@@ -2608,8 +2537,7 @@ static gcpi_outer gcpi_gemm_outer(int m, int n, int k, ptrdiff_t lda, ptrdiff_t 
 
 static size_t gcpi_gemm_scratch(int ta, int tb, int m, int n, int k, const gcpi_par *par)
 {
-    if (m <= 0 || n <= 0)
-        return 0;
+    if (m <= 0 || n <= 0) return 0;
     if (ta && !tb && k > 0) {
         gcpi_outer o = gcpi_gemm_outer(m, n, k, m, n, n);
         return gcpi_outer_plan(&o, par);
@@ -2618,17 +2546,15 @@ static size_t gcpi_gemm_scratch(int ta, int tb, int m, int n, int k, const gcpi_
     return gcpi_gather_plan(&g, n, par);
 }
 
-static void gcpi_gemm(int ta, int tb, int m, int n, int k, const gcp_real *a, ptrdiff_t lda,
-                      const gcp_real *b, ptrdiff_t ldb, const gcp_real *bias, gcp_real *c,
-                      ptrdiff_t ldc, int accumulate, void *scratch, const gcpi_par *par)
+static void gcpi_gemm(int ta, int tb, int m, int n, int k, const gcp_real *a, ptrdiff_t lda, const gcp_real *b,
+                      ptrdiff_t ldb, const gcp_real *bias, gcp_real *c, ptrdiff_t ldc, int accumulate, void *scratch,
+                      const gcpi_par *par)
 {
     int outer = ta && !tb && k > 0;
-    if (m <= 0 || n <= 0)
-        return;
+    if (m <= 0 || n <= 0) return;
     if (bias && (outer || accumulate)) {
         for (int i = 0; i < m; i++)
-            for (int j = 0; j < n; j++)
-                c[i * ldc + j] = bias[j] + (accumulate ? c[i * ldc + j] : 0);
+            for (int j = 0; j < n; j++) c[i * ldc + j] = bias[j] + (accumulate ? c[i * ldc + j] : 0);
         accumulate = 1;
     }
     if (outer) {
