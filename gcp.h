@@ -2992,19 +2992,18 @@ static size_t gcpi_conv_workspace(const gcpi_conv_attr *a, int pass, const gcp_t
     return gcpi_conv_scratch(&c, pass, &par);
 }
 
-static void gcpi_conv2d_cost(const gcp_cost_call *c, gcp_cost *cost)
+/* forward, data: the kernel passes behind the op's forward and its input's gradient. */
+static void gcpi_conv_cost(const gcp_cost_call *c, gcp_cost *cost, int forward, int data)
 {
     const gcpi_conv_attr *a = &gcpi_attr(c->attributes)->conv;
-    if (!c->backward) {
-        cost->flops = gcpi_conv_flops(a);
-        cost->workspace = gcpi_conv_workspace(a, GCPI_FORWARD, c->target);
-        return;
-    }
-    cost->flops = gcpi_conv_flops(a) * ((c->wanted & 1) + (c->wanted >> 1 & 1));
-    if (c->wanted & 1) cost->workspace = gcpi_conv_workspace(a, GCPI_BACKWARD_DATA, c->target);
-    if (c->wanted & 2) cost->workspace = GCPI_MAX(cost->workspace, gcpi_conv_workspace(a, GCPI_BACKWARD_WEIGHTS, c->target));
-    if (c->wanted & 4) cost->workspace = GCPI_MAX(cost->workspace, gcpi_sum_workspace(c->out[0], 1));
+    cost->flops = gcpi_conv_flops(a) * (c->backward ? (c->wanted & 1) + (c->wanted >> 1 & 1) : 1);
+    if (!c->backward) cost->workspace = gcpi_conv_workspace(a, forward, c->target);
+    if (c->backward && c->wanted & 1) cost->workspace = gcpi_conv_workspace(a, data, c->target);
+    if (c->backward && c->wanted & 2) cost->workspace = GCPI_MAX(cost->workspace, gcpi_conv_workspace(a, GCPI_BACKWARD_WEIGHTS, c->target));
+    if (c->backward && c->wanted & 4) cost->workspace = GCPI_MAX(cost->workspace, gcpi_sum_workspace(c->out[0], 1));
 }
+static void gcpi_conv2d_cost(const gcp_cost_call *c, gcp_cost *cost) { gcpi_conv_cost(c, cost, GCPI_FORWARD, GCPI_BACKWARD_DATA); }
+static void gcpi_conv_transpose2d_cost(const gcp_cost_call *c, gcp_cost *cost) { gcpi_conv_cost(c, cost, GCPI_BACKWARD_DATA, GCPI_FORWARD); }
 
 static void gcpi_conv2d_forward(const gcp_call *c)
 {
@@ -3053,20 +3052,6 @@ static int gcpi_conv_transpose2d_shape(gcp_shape_call *s)
     if (!gcpi_conv_weights_fit(s, a)) return 0;
     gcpi_image_out(&s->out[0], a->n, a->h, a->w, out);
     return gcpi_bias_fits(s, out);
-}
-
-static void gcpi_conv_transpose2d_cost(const gcp_cost_call *c, gcp_cost *cost)
-{
-    const gcpi_conv_attr *a = &gcpi_attr(c->attributes)->conv;
-    if (!c->backward) {
-        cost->flops = gcpi_conv_flops(a);
-        cost->workspace = gcpi_conv_workspace(a, GCPI_BACKWARD_DATA, c->target);
-        return;
-    }
-    cost->flops = gcpi_conv_flops(a) * ((c->wanted & 1) + (c->wanted >> 1 & 1));
-    if (c->wanted & 1) cost->workspace = gcpi_conv_workspace(a, GCPI_FORWARD, c->target);
-    if (c->wanted & 2) cost->workspace = GCPI_MAX(cost->workspace, gcpi_conv_workspace(a, GCPI_BACKWARD_WEIGHTS, c->target));
-    if (c->wanted & 4) cost->workspace = GCPI_MAX(cost->workspace, gcpi_sum_workspace(c->out[0], 1));
 }
 
 static void gcpi_conv_transpose2d_forward(const gcp_call *c)
@@ -3412,10 +3397,10 @@ static void gcpi_batch_stats_cost(const gcp_cost_call *c, gcp_cost *cost)
     cost->workspace = gcpi_sum_workspace(c->in[0], 2);
 }
 
-static int gcpi_batch_norm_shape(gcp_shape_call *s)
+static int gcpi_norm_shape(gcp_shape_call *s)       /* input 1 on: a value a channel */
 {
     s->out[0] = s->in[0];
-    for (int i = 1; i < 5; i++)
+    for (int i = 1; i < s->inputs; i++)
         if (gcpi_count(s->in[i]) != (size_t)s->in[0].d[3]) return gcpi_refuse(s, "%zu values for %d channels", gcpi_count(s->in[i]), s->in[0].d[3]);
     return gcpi_all_real(s);
 }
@@ -3488,13 +3473,6 @@ static void gcpi_norm_cost(const gcp_cost_call *c, gcp_cost *cost)
 }
 
 /* Layer-norm over channels. Mean and scale of a pixel are found again in backward. */
-static int gcpi_layer_norm_shape(gcp_shape_call *s)
-{
-    s->out[0] = s->in[0];
-    for (int i = 1; i < 3; i++)
-        if (gcpi_count(s->in[i]) != (size_t)s->in[0].d[3]) return gcpi_refuse(s, "%zu values for %d channels", gcpi_count(s->in[i]), s->in[0].d[3]);
-    return gcpi_all_real(s);
-}
 static void gcpi_pixel_moments(const gcp_real *x, int width, double epsilon, double *mean, double *scale)
 {
     double sum = 0, square = 0;
@@ -3887,8 +3865,8 @@ static const gcp_op gcpi_rows[GCP_OP_COUNT] = {
     { "avg_pool",         gcpi_pool_shape,             gcpi_avg_pool_forward,        gcpi_avg_pool_backward,        NULL,                        0,  0, 0, 1 },
     { "global_avg_pool",  gcpi_global_avg_pool_shape,  gcpi_global_avg_pool_forward, gcpi_global_avg_pool_backward, NULL,                        0,  0, 0, 1 },
     { "batch_stats",      gcpi_batch_stats_shape,      gcpi_batch_stats_forward,     NULL,                          gcpi_batch_stats_cost,       0,  0, GCP_ONCE | GCP_NO_GRADIENT, 2 },
-    { "batch_norm",       gcpi_batch_norm_shape,       gcpi_batch_norm_forward,      gcpi_batch_norm_backward,      gcpi_norm_cost,              15, 0, GCPI_E, 1 },
-    { "layer_norm",       gcpi_layer_norm_shape,       gcpi_layer_norm_forward,      gcpi_layer_norm_backward,      gcpi_norm_cost,              3,  0, GCPI_E, 1 },
+    { "batch_norm",       gcpi_norm_shape,             gcpi_batch_norm_forward,      gcpi_batch_norm_backward,      gcpi_norm_cost,              15, 0, GCPI_E, 1 },
+    { "layer_norm",       gcpi_norm_shape,             gcpi_layer_norm_forward,      gcpi_layer_norm_backward,      gcpi_norm_cost,              3,  0, GCPI_E, 1 },
     { "dropout",          gcpi_shape_same,             gcpi_dropout_forward,         gcpi_dropout_backward,         NULL,                        0,  0, GCPI_E, 1 },
     { "concat",           gcpi_concat_shape,           gcpi_concat_forward,          gcpi_concat_backward,          NULL,                        0,  0, GCP_VIEW | GCP_GRAD_VIEW, 1 },
     { "slice",            gcpi_slice_shape,            gcpi_slice_forward,           gcpi_slice_backward,           NULL,                        0,  0, GCP_VIEW, 1 },
@@ -4302,8 +4280,8 @@ typedef struct gcpi_item {
 
 typedef struct gcpi_operand { int item, mode, slot; } gcpi_operand;      /* slot: which of its op's operands it is */
 
-typedef struct gcpi_task {
-    int kind, op, ops;                /* op group: ops [op, op + ops) of the tape; updates and hooks: op = parameter */
+typedef struct gcpi_task {          /* an op group run forward or backward; groups hold one op so far */
+    int kind, op;                     /* op of the tape; of updates and hooks: the parameter */
     int operands, count;              /* run in problem->operands */
     int once, free, segment, unit;    /* free: a view, costs nothing; segment: of the tape; unit: of its forward op */
     double seconds, flops;
@@ -4341,7 +4319,7 @@ static gcpi_task *gcpi_task_add(gcpi_problem *p, int kind, int op)
 {
     gcpi_task *task = &p->tasks[p->task_count++];
     memset(task, 0, sizeof *task);
-    task->kind = kind; task->op = op; task->ops = 1;
+    task->kind = kind; task->op = op;
     task->operands = p->operand_count;
     return task;
 }

@@ -15,7 +15,7 @@ static unsigned char tape_memory[1 << 18], step_memory[1 << 18];
 static gcp_arena arena;
 static gcp_tape *net;
 static struct { gcp_tensor x; fill how; } given[16];
-static int givens;
+static int givens, names;
 
 static gcp_tensor give(gcp_tensor x, fill how)
 {
@@ -27,7 +27,7 @@ static gcp_tensor give(gcp_tensor x, fill how)
 static const char *fresh_name(void)
 {
     static char name[8];
-    snprintf(name, sizeof name, "x%d", givens);
+    snprintf(name, sizeof name, "x%d", names++ % 1000);
     return name;
 }
 
@@ -44,15 +44,17 @@ static gcp_tensor weight(gcp_shape shape) { return gcp_param_at(net, fresh_name(
 /* A scalar whose gradient differs from element to element; a loss stays as it is. */
 static gcp_tensor weighed(gcp_tensor y)
 {
-    if (gcp_shape_of(y).rank == 0) return y;
-    return gcp_scale(gcp_mean(gcp_mul(y, fixed(gcp_shape_of(y)))), .by = (double)gcp_elements(y));
+    gcp_shape s = gcp_shape_of(y);
+    if (s.rank == 0) return y;
+    s.rank = 4;                      /* its four sizes are all given */
+    return gcp_scale(gcp_mean(gcp_mul(y, fixed(s))), .by = (double)gcp_elements(y));
 }
 
 /* ---- a custom op: (a, b) -> (exp(a / 2), a + b b), in place over a where it may ------------------------------- */
 
 static gcp_op_kind wrong_kind;       /* whose backward is wrong, ... */
 static int wrong_input;              /* ... in the gradient of which input, ... */
-static int wrong_made, calls;        /* ... how often it was; and calls of any backward of that kind */
+static int wrong_made, calls;        /* ... how many elements of it were; and calls of any backward of that kind */
 
 static double at(const gcp_view *v, int i) { return ((const double *)v->data)[i / v->shape.d[3] * v->pitch + i % v->shape.d[3]]; }
 static void put(const gcp_view *v, int i, double value)
@@ -68,8 +70,10 @@ static void make_wrong(const gcp_call *c)
     if (wrong_input >= c->inputs || !c->din[wrong_input].data) return;
     gcp_view v = c->din[wrong_input];
     v.accumulate = 0;
-    wrong_made++;
-    for (int i = 0; i < count_of(&v); i++) put(&v, i, at(&v, i) * 1.001);
+    for (int i = 0; i < count_of(&v); i++) {
+        wrong_made += fabs(at(&v, i)) > 1e-3;
+        put(&v, i, at(&v, i) * 1.001);
+    }
 }
 
 static int two_shape(gcp_shape_call *s)
@@ -184,7 +188,7 @@ static gcp_tensor custom(gcp_tensor a, gcp_tensor b, int which)
     X(RELU, relu, return gcp_relu(AWAY(2, 3, 4, 3));) \
     X(RELU, relu_of_made, return gcp_relu(gcp_scale(AWAY(3, 5), .by = 2));) \
     X(RELU, relu_before_conv, return gcp_conv2d(gcp_relu(gcp_scale(AWAY(1, 3, 3, 2), .by = 2)), .out = 2, .k = 2);) \
-    X(RELU, relu_twice_used, gcp_tensor y = gcp_relu(AWAY(3, 5)); return gcp_mul(gcp_relu(gcp_scale(y, .by = -1.5)), gcp_tanh(gcp_add(y, y)));) \
+    X(RELU, relu_twice_used, gcp_tensor y = gcp_relu(AWAY(3, 5)); return gcp_mul(gcp_relu(gcp_scale(y, .by = 1.5)), gcp_tanh(gcp_add(y, y)));) \
     X(LEAKY_RELU, leaky_relu, return gcp_leaky_relu(AWAY(2, 3, 4, 3), .slope = 0.2);) \
     X(LEAKY_RELU, leaky_relu_default, return gcp_leaky_relu(AWAY(4, 5));) \
     X(LEAKY_RELU, leaky_relu_before_linear, return gcp_linear(gcp_leaky_relu(gcp_scale(AWAY(4, 5), .by = 3), .slope = 0.3), .out = 2);) \
@@ -363,7 +367,7 @@ static int gradcheck(const gradient_case *c, const gcp_target *target, gcp_polic
 {
     arena = gcp_arena_from(tape_memory, sizeof tape_memory);
     net = gcp_tape_make(&arena, .ops = 48);
-    givens = 0;
+    givens = names = 0;
     gcp_tensor loss = weighed(c->build());
     gcp_plan plan = gcp_plan_make(loss, .policy = policy, .check = GCP_CHECK, .target = target);
     if (gcp_error_code(net) == GCP_E_PLAN && target->isa > GCP_ISA_SCALAR) return 0;
