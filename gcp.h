@@ -3208,9 +3208,11 @@ GCPI_LOOP void gcpi_max_pool_pixel(const gcp_call *c, const gcpi_conv_attr *a, i
             const gcp_real *x = gcpi_row(&c->in[0], gcpi_pixel(c->in[0].shape, image, iy, ix));
             unsigned char cell = (unsigned char)((iy - w.top) * a->kw + ix - w.left);
             int first = iy == w.y0 && ix == w.x0;
-            if (!which) { memmove(y, x, (size_t)a->co * sizeof *y); continue; }
-            for (int k = 0; k < a->co; k++)
-                if (first || x[k] > y[k]) { y[k] = x[k]; which[k] = cell; }
+            for (int k = 0; k < a->co; k++) {
+                if (!first && !(x[k] > y[k])) continue;
+                y[k] = x[k];
+                if (which) which[k] = cell;
+            }
         }
 }
 static void gcpi_max_pool_image(const gcp_call *c, int image)
@@ -4964,6 +4966,7 @@ typedef struct gcpi_value { int item, buffer; int first, last; } gcpi_value;
 typedef struct gcpi_buffer {
     size_t bytes, offset;
     int first, last, root, joined;    /* joined: the buffer this one became part of, or -1 */
+    int pinned;                       /* holds what must stay: nobody works in place on it */
 } gcpi_buffer;
 
 typedef struct gcpi_lives {
@@ -5026,8 +5029,9 @@ static void gcpi_buffers_make(const gcpi_problem *p, gcpi_lives *l, const int *o
         if (open < 0 || l->buffers[open].root != root || v->first > l->buffers[open].last) {
             gcpi_buffer *b = &l->buffers[open = l->buffer_count++];
             b->bytes = p->items[root].bytes; b->offset = 0;
-            b->first = v->first; b->last = v->last; b->root = root; b->joined = -1;
+            b->first = v->first; b->last = v->last; b->root = root; b->joined = -1; b->pinned = 0;
         }
+        l->buffers[open].pinned |= p->items[v->item].pinned;
         v->buffer = open;
         l->buffers[open].last = GCPI_MAX(l->buffers[open].last, v->last);
     }
@@ -5053,10 +5057,11 @@ static int gcpi_take_over(const gcpi_problem *p, gcpi_lives *l, int x, int z, in
     if (x < 0 || z < 0 || l->values[z].first != i) return 0;
     int from = gcpi_buffer_of(l, l->values[x].buffer), to = gcpi_buffer_of(l, l->values[z].buffer);
     gcpi_buffer *b = &l->buffers[from], *e = &l->buffers[to];
-    if (from == to || b->last != i || e->first != i || b->bytes != e->bytes) return 0;
+    if (from == to || b->pinned || b->last != i || e->first != i || b->bytes != e->bytes) return 0;
     if (!gcpi_whole(p, l->values[x].item) || !gcpi_whole(p, l->values[z].item)) return 0;
     e->joined = from;
     b->last = e->last;
+    b->pinned = e->pinned;
     return 1;
 }
 

@@ -1,0 +1,8 @@
+/* The cases of test_precision.c in float, with a copy of the implementation of their own. */
+#define GCP_REAL float
+#define GCP_STATIC
+#define GCP_IMPLEMENTATION
+#include "gcp.h"
+#include "precision_cases.h"
+
+int precision_run_float(const precision_case *c, int isa, int threads, precision_result *r) { return precision_run(c, isa, threads, r); }

@@ -1,0 +1,384 @@
+/* Optimisers against PyTorch's trajectories (tests/reference), accumulation, hooks, and plans changed in mid-training. */
+#include <stdlib.h>
+#include "check.h"
+#include "gcp.h"
+
+#ifndef TEST_DATA
+#define TEST_DATA "."
+#endif
+
+static unsigned char tape_memory[1 << 20], step_memory[3][1 << 18], state_memory[1 << 16];
+static gcp_arena arena;
+static gcp_tape *net;
+
+static double value(uint32_t seed, uint32_t i)
+{
+    uint32_t h = (i + 1) * 2654435761u + seed * 2246822519u;
+    h = (h ^ (h >> 15)) * 3266489917u;
+    h ^= h >> 13;
+    return (double)(h >> 8) / 16777216.0 * 2.0 - 1.0;
+}
+
+static void fill(gcp_real *v, int count, uint32_t seed)
+{
+    for (int i = 0; i < count; i++) v[i] = (gcp_real)value(seed, (uint32_t)i);
+}
+
+static void fresh(void)
+{
+    arena = gcp_arena_from(tape_memory, sizeof tape_memory);
+    net = gcp_tape_make(&arena, .ops = 64, .seed = 5);
+}
+
+static void no_error(void) { CHECK_TEXT(gcp_error(net) ? gcp_error(net) : "none", "none"); }
+
+/* ---- one parameter whose gradient is an input ------------------------------------------------------------------ */
+
+enum { FIVE = 5 };
+static gcp_tensor p, g;
+
+static gcp_tensor gradient_is_input(void)
+{
+    fresh();
+    p = gcp_param(net, "p", GCP_SHAPE(FIVE));
+    g = gcp_input(net, "g", FIVE);
+    return gcp_scale(gcp_mean(gcp_mul(p, g)), .by = FIVE);
+}
+
+static void step_with(gcp_plan *plan, uint32_t seed, double lr)
+{
+    gcp_real v[FIVE];
+    fill(v, FIVE, seed);
+    gcp_write(plan, g, v);
+    gcp_step(plan, .lr = lr);
+}
+
+static void start(gcp_plan *plan)
+{
+    gcp_real v[FIVE];
+    gcp_bind(plan, step_memory[0], sizeof step_memory[0]);
+    fill(v, FIVE, 1);
+    gcp_write(plan, p, v);
+}
+
+static int same_p(gcp_plan *plan, const gcp_real *want)
+{
+    gcp_real got[FIVE];
+    return gcp_read(plan, p, got) == GCP_OK && !memcmp(got, want, sizeof got);
+}
+
+/* ---- trajectories ------------------------------------------------------------------------------------------------ */
+
+static char reference[100000];
+
+static void read_reference(void)
+{
+    FILE *file = fopen(TEST_DATA "/tests/reference/cases.txt", "r");
+    CHECK(file != NULL);
+    if (!file) return;
+    reference[fread(reference, 1, sizeof reference - 1, file)] = 0;
+    CHECK(feof(file));
+    fclose(file);
+}
+
+static int trajectory(const char *name, double *want)
+{
+    char head[64];
+    snprintf(head, sizeof head, "case %s\nout %d", name, FIVE);
+    const char *at = strstr(reference, head);
+    if (!at) return 0;
+    char *end = reference + (at - reference) + strlen(head);
+    for (int i = 0; i < FIVE; i++) want[i] = strtod(end, &end);
+    return 1;
+}
+
+static void follow(const char *name, gcp_plan_opts o, int fused)
+{
+    double want[FIVE] = { 0 };
+    gcp_real got[FIVE] = { 0 };
+    gcp_tensor loss = gradient_is_input();
+    o.fuse_update = fused;
+    gcp_plan plan = gcp_plan_make_at(loss, o);
+    start(&plan);
+    for (uint32_t t = 1; t <= 4; t++) step_with(&plan, 20 + t, 0.1);
+    gcp_read(&plan, p, got);
+    no_error();
+    CHECK(trajectory(name, want));
+    for (int i = 0; i < FIVE; i++) CHECK_NEAR(got[i], want[i], 1e-6);
+}
+
+#define FOLLOW(name, fused, ...) follow(name, GCP_OPTS(gcp_plan_opts, __VA_ARGS__), fused)
+static void trajectories(void)
+{
+    for (int fused = 0; fused < 2; fused++) {
+        FOLLOW("sgd_momentum", fused, .policy = GCP_KEEP_ALL, .optimizer = GCP_SGD, .momentum = 0.9);
+        FOLLOW("sgd_nesterov_wd", fused, .policy = GCP_KEEP_ALL, .optimizer = GCP_SGD, .momentum = 0.9, .nesterov = 1, .weight_decay = 0.01);
+        FOLLOW("adam", fused, .policy = GCP_KEEP_ALL, .optimizer = GCP_ADAM);
+        FOLLOW("adamw", fused, .policy = GCP_KEEP_ALL, .optimizer = GCP_ADAMW, .weight_decay = 0.01);
+        FOLLOW("sgd_clip_value", fused, .policy = GCP_KEEP_ALL, .optimizer = GCP_SGD, .clip_value = 0.3);
+    }
+    FOLLOW("sgd_clip_norm", 0, .policy = GCP_KEEP_ALL, .optimizer = GCP_SGD, .clip_norm = 0.5);
+}
+
+/* ---- accumulation -------------------------------------------------------------------------------------------------- */
+
+/* Four micro-batches a step against one step by their mean gradient, for two updates. */
+static void accumulation(gcp_plan_opts o)
+{
+    gcp_real got[FIVE] = { 0 }, want[FIVE] = { 0 }, before[FIVE], mean[FIVE];
+    gcp_plan_opts four = o;
+    four.accumulate = 4;
+    gcp_plan plan = gcp_plan_make_at(gradient_is_input(), four);
+    start(&plan);
+    for (uint32_t t = 0; t < 8; t++) {
+        gcp_read(&plan, p, before);
+        step_with(&plan, 50 + t, 0.1);
+        CHECK_INT(same_p(&plan, before), ==, t % 4 != 3);          /* only the last of four updates */
+    }
+    gcp_read(&plan, p, got);
+    CHECK_INT(gcp_steps_done(net), ==, 8);
+    no_error();
+
+    plan = gcp_plan_make_at(gradient_is_input(), o);
+    start(&plan);
+    for (uint32_t u = 0; u < 2; u++) {
+        for (uint32_t i = 0; i < FIVE; i++) {
+            double sum = 0;
+            for (uint32_t t = 0; t < 4; t++) sum += value(50 + 4 * u + t, i);
+            mean[i] = (gcp_real)(sum / 4);
+        }
+        gcp_write(&plan, g, mean);
+        gcp_step(&plan, .lr = 0.1);
+    }
+    gcp_read(&plan, p, want);
+    no_error();
+    for (int i = 0; i < FIVE; i++) CHECK_NEAR(got[i], want[i], 1e-6);
+}
+
+static void accumulations(void)
+{
+    accumulation(GCP_OPTS(gcp_plan_opts, .policy = GCP_KEEP_ALL, .optimizer = GCP_SGD, .momentum = 0.9));
+    accumulation(GCP_OPTS(gcp_plan_opts, .policy = GCP_KEEP_ALL, .optimizer = GCP_ADAM));
+    accumulation(GCP_OPTS(gcp_plan_opts, .policy = GCP_KEEP_ALL, .optimizer = GCP_SGD, .clip_norm = 0.2));
+    accumulation(GCP_OPTS(gcp_plan_opts, .policy = GCP_KEEP_ALL, .optimizer = GCP_SGD, .clip_value = 0.1));
+}
+
+/* ---- a small network ------------------------------------------------------------------------------------------------- */
+
+enum { BATCH = 4, SIDE = 6, PIXELS = BATCH * SIDE * SIDE * 2, CLASSES = 3, ALL = 2048 };
+static gcp_tensor image, label;
+
+static gcp_tensor residual_net(void)
+{
+    fresh();
+    image = gcp_input(net, "image", BATCH, SIDE, SIDE, 2);
+    label = gcp_labels(net, "label", BATCH);
+    gcp_tensor x = gcp_relu(gcp_conv2d(image, .out = 4, .k = 3, .pad = 1));
+    for (int i = 0; i < 4; i++)
+        GCP_SEGMENT(net, "block") {
+            gcp_tensor y = gcp_relu(gcp_batch_norm(gcp_conv2d(x, .out = 4, .k = 3, .pad = 1)));
+            x = gcp_add(gcp_dropout(gcp_conv2d(y, .out = 4, .k = 3, .pad = 1), .rate = 0.2), x);
+        }
+    return gcp_cross_entropy(gcp_linear(gcp_global_avg_pool(x), .out = CLASSES), label);
+}
+
+static void step_net(gcp_plan *plan, int t)
+{
+    gcp_real pixels[PIXELS];
+    int labels[BATCH];
+    fill(pixels, PIXELS, (uint32_t)(100 + t));
+    for (int i = 0; i < BATCH; i++) labels[i] = (i + t) % CLASSES;
+    gcp_write(plan, image, pixels);
+    gcp_write(plan, label, labels);
+    gcp_step(plan, .lr = 0.01);
+}
+
+/* All parameters, and the running statistics of the last block; returns how many values. */
+static int snapshot(gcp_plan *plan, gcp_real *all)
+{
+    int n = 0;
+    for (int i = 0; !gcp_is_nil(gcp_parameter(net, i)); i++) {
+        gcp_read(plan, gcp_parameter(net, i), all + n);
+        n += (int)gcp_elements(gcp_parameter(net, i));
+    }
+    gcp_tensor variance = gcp_find(net, "block[3]/batch_norm[0]/running_var");
+    CHECK(!gcp_is_nil(variance));
+    gcp_read(plan, variance, all + n);
+    return n + (int)gcp_elements(variance);
+}
+
+static int train(gcp_plan_opts o, int steps, gcp_real *all)
+{
+    gcp_plan plan = gcp_plan_make_at(residual_net(), o);
+    gcp_bind(&plan, step_memory[0], sizeof step_memory[0]);
+    for (int t = 0; t < steps; t++) step_net(&plan, t);
+    int n = snapshot(&plan, all);
+    no_error();
+    return n;
+}
+
+static void fused_updates(void)
+{
+    static gcp_real one[ALL], other[ALL];
+    static const gcp_optimizer which[] = { GCP_SGD, GCP_ADAM, GCP_ADAMW };
+    for (int i = 0; i < 3; i++)
+        for (int policy = GCP_SEGMENTS; policy <= GCP_KEEP_ALL; policy++) {
+            gcp_plan_opts o = GCP_OPTS(gcp_plan_opts, .policy = (gcp_policy)policy, .optimizer = which[i], .weight_decay = 0.01, .clip_value = 0.5);
+            if (which[i] == GCP_SGD) o.momentum = 0.9;
+            int n = train(o, 3, one);
+            o.fuse_update = 1;
+            CHECK_INT(train(o, 3, other), ==, n);
+            CHECK(!memcmp(one, other, (size_t)n * sizeof *one));
+        }
+}
+
+/* ---- plans changed in mid-training ------------------------------------------------------------------------------- */
+
+static gcp_plan plans[3];
+
+static void three_plans(void)
+{
+    gcp_tensor loss = residual_net();
+    static const gcp_policy policies[3] = { GCP_KEEP_ALL, GCP_SQRT, GCP_SEGMENTS };
+    for (int i = 0; i < 3; i++) plans[i] = gcp_plan_make(loss, .policy = policies[i], .optimizer = GCP_ADAM, .weight_decay = 0.01);
+}
+
+/* shared: the plans take turns in one memory that holds the state too; else the state has its own, and so has each plan. */
+static void switching(int shared)
+{
+    static gcp_real one[ALL], other[ALL];
+    int n = train(GCP_OPTS(gcp_plan_opts, .policy = GCP_KEEP_ALL, .optimizer = GCP_ADAM, .weight_decay = 0.01), 9, one);
+    three_plans();
+    if (!shared) gcp_state_bind(net, state_memory, sizeof state_memory);
+    for (int i = 0; i < 3; i++) gcp_bind(&plans[i], step_memory[shared ? 0 : i], sizeof step_memory[0]);
+    for (int t = 0; t < 9; t++) step_net(&plans[t < 6 ? t / 2 : t % 3], t);
+    CHECK_INT(snapshot(&plans[1], other), ==, n);
+    no_error();
+    CHECK_INT(gcp_steps_done(net), ==, 9);
+    CHECK(!memcmp(one, other, (size_t)n * sizeof *one));
+}
+
+/* ---- hooks --------------------------------------------------------------------------------------------------------- */
+
+enum { MOST = 64 };
+typedef struct hook_log { int ready[MOST], waited[MOST], ready_count, wait_count; } hook_log;
+
+static int times(const int *ids, int count, int id)
+{
+    int n = 0;
+    for (int i = 0; i < count; i++) n += ids[i] == id;
+    return n;
+}
+
+static void on_ready(void *context, gcp_tensor x, gcp_real *gradient, size_t count)
+{
+    hook_log *log = (hook_log *)context;
+    if (log->ready_count < MOST) log->ready[log->ready_count++] = x.id;
+    CHECK_INT(count, ==, gcp_elements(x));
+    (void)gradient;
+}
+static void on_wait(void *context, gcp_tensor x, gcp_real *gradient, size_t count)
+{
+    hook_log *log = (hook_log *)context;
+    CHECK_INT(times(log->ready, log->ready_count, x.id), ==, 1);          /* it was ready before */
+    if (log->wait_count < MOST) log->waited[log->wait_count++] = x.id;
+    for (size_t i = 0; i < count; i++) gradient[i] *= 2;
+}
+
+static void hooked_run(hook_log *log, gcp_plan_opts o, int steps)
+{
+    memset(log, 0, sizeof *log);
+    o.on_gradient = on_ready; o.on_wait = on_wait; o.hook_context = log;
+    gcp_plan plan = gcp_plan_make_at(residual_net(), o);
+    gcp_bind(&plan, step_memory[0], sizeof step_memory[0]);
+    for (int t = 0; t < steps; t++) step_net(&plan, t);
+    no_error();
+}
+
+/* Once per parameter and update, each wait behind its ready; the order is the same in every plan. */
+static void hook_order(void)
+{
+    static hook_log first, log;
+    gcp_plan_opts o = GCP_OPTS(gcp_plan_opts, .policy = GCP_KEEP_ALL, .optimizer = GCP_SGD);
+    hooked_run(&first, o, 1);
+    int parameters = 0;
+    while (!gcp_is_nil(gcp_parameter(net, parameters))) parameters++;
+    CHECK_INT(first.ready_count, ==, parameters);
+    CHECK_INT(first.wait_count, ==, parameters);
+    for (int i = 0; i < parameters; i++) {
+        CHECK_INT(times(first.ready, first.ready_count, gcp_parameter(net, i).id), ==, 1);
+        CHECK_INT(times(first.waited, first.wait_count, gcp_parameter(net, i).id), ==, 1);
+    }
+    for (int k = 0; k < 4; k++) {                       /* other policies, fused, and four micro-batches */
+        o.policy = k < 3 ? (gcp_policy[]) { GCP_SQRT, GCP_SEGMENTS, GCP_RECURSIVE }[k] : GCP_KEEP_ALL;
+        o.fuse_update = k == 1;
+        o.accumulate = k == 3 ? 4 : 0;
+        hooked_run(&log, o, k == 3 ? 4 : 1);
+        CHECK_INT(log.ready_count, ==, parameters);
+        CHECK_INT(log.wait_count, ==, parameters);
+        CHECK(!memcmp(first.ready, log.ready, sizeof first.ready));
+    }
+}
+
+/* Doubled by the hook, the gradient moves the weight twice as far. */
+static void hook_changes(int fused)
+{
+    gcp_real want[FIVE], got[FIVE] = { 0 }, v[FIVE];
+    hook_log log = { 0 };
+    gcp_tensor loss = gradient_is_input();
+    gcp_plan plan = gcp_plan_make(loss, .policy = GCP_KEEP_ALL, .optimizer = GCP_SGD, .fuse_update = fused, .on_gradient = on_ready, .on_wait = on_wait, .hook_context = &log);
+    start(&plan);
+    fill(want, FIVE, 1);
+    fill(v, FIVE, 21);
+    step_with(&plan, 21, 0.25);
+    gcp_read(&plan, p, got);
+    for (int i = 0; i < FIVE; i++) CHECK_NEAR(got[i], (double)want[i] - 0.25 * 2 * (double)v[i], 1e-6);
+    no_error();
+}
+
+/* ---- gcp_slots_reset ------------------------------------------------------------------------------------------------ */
+
+/* After the reset momentum begins at nothing, the counters at 0, and another optimiser may come. */
+static void slots_reset(void)
+{
+    gcp_real once[FIVE], again[FIVE];
+    gcp_tensor loss = gradient_is_input();
+    gcp_plan sgd = gcp_plan_make(loss, .policy = GCP_KEEP_ALL, .optimizer = GCP_SGD, .momentum = 0.9);
+    gcp_plan adam = gcp_plan_make(loss, .policy = GCP_KEEP_ALL, .optimizer = GCP_ADAM);
+    start(&sgd);
+    step_with(&sgd, 21, 0.1);
+    gcp_read(&sgd, p, once);
+    step_with(&sgd, 22, 0.1);
+    gcp_slots_reset(net);
+    CHECK_INT(gcp_steps_done(net), ==, 0);
+    start(&sgd);
+    step_with(&sgd, 21, 0.1);
+    CHECK(same_p(&sgd, once));
+    no_error();
+
+    CHECK_INT(gcp_bind(&adam, step_memory[0], sizeof step_memory[0]), ==, GCP_E_STATE);
+    CHECK(strstr(gcp_error(net), "gcp_slots_reset") != NULL);
+    gcp_error_clear(net);
+    gcp_slots_reset(net);
+    start(&adam);
+    step_with(&adam, 21, 0.1);
+    gcp_read(&adam, p, again);
+    no_error();
+    for (uint32_t i = 0; i < FIVE; i++)                 /* Adam's first step is lr long */
+        CHECK_NEAR(again[i], value(1, i) - 0.1 * (value(21, i) > 0 ? 1 : -1), 1e-6);
+}
+
+int main(void)
+{
+    read_reference();
+    trajectories();
+    accumulations();
+    fused_updates();
+    switching(0);
+    switching(1);
+    hook_order();
+    hook_changes(0);
+    hook_changes(1);
+    slots_reset();
+    return check_done();
+}
