@@ -55,7 +55,7 @@ static inline size_t framework_bytes(const stored *s) { return stored_between(s,
    ends, each rounded down before the spacing is. */
 static inline int checkpoint_layer(int layers, int k, int i)
 {
-    int first = (layers - 1) / k / 2, last = layers - 1 - first;
+    int offset = (layers - 1) / k, first = offset / 2, last = (2 * (layers - 1) - offset) / 2;
     return k == 1 ? first : first + i * (last - first) / (k - 1);
 }
 

@@ -1,0 +1,140 @@
+/* The published systems' own numbers: tf2_gradient_checkpointing (26-layer CNN, k checkpoints by index) and the
+   tf.recompute_grad tutorial (3 partitions of 3 blocks), at 64x64 for figures and 32x32 where steps are run. */
+#include "../examples/networks.h"
+#include "check.h"
+
+static unsigned char tape_memory[GCP_MB(48)], slab[GCP_MB(80)];
+static float image[16 * 64 * 64], gradient[4 << 20], gradient_kept[4 << 20];
+static int labels[16];
+static gcp_arena arena;
+
+static gcp_tape *fresh(void)
+{
+    arena = gcp_arena_from(tape_memory, sizeof tape_memory);
+    return gcp_tape_make(&arena, .ops = 128, .seed = 3);
+}
+
+static double mib(size_t bytes) { return (double)bytes / 1048576; }
+static const char *none(gcp_tape *net) { return gcp_error(net) ? gcp_error(net) : "none"; }
+
+static const int ks[] = { 0, 2, 4, 8, 16 };
+
+static void checkpoint_figures(void)
+{
+    static const double published[] = { 0, 15, 26.25, 58.75, 108.75 };
+    static const int replayed[] = { 351, 140, 86, 52, 35 };
+    gcp_tape *net = fresh();
+    gcp_tensor x, y;
+    stored s = { .count = 0 };
+    gcp_tensor loss = seed000_stored(net, 64, 16, &x, &y, &s);
+    CHECK_NEAR(mib(framework_bytes(&s)), 181.5, 0.1);
+    for (int i = 0; i < 5; i++) {
+        gcp_plan retain = gcp_plan_make(loss, .policy = GCP_CHECKPOINTS, .checkpoints = ks[i]);
+        gcp_plan replay = gcp_plan_make(loss, .policy = GCP_CHECKPOINTS, .checkpoints = ks[i], .replay = 1);
+        CHECK_INT(retain.units, ==, 26);
+        CHECK_NEAR(mib(retain.checkpoint_bytes), published[i], 0.0025);      /* a dense output is 0.002 MiB */
+        CHECK_NEAR(mib(replay.checkpoint_bytes), published[i], 0.0025);
+        CHECK_INT(framework_reruns(&s, ks[i], 1), ==, replayed[i]);
+        CHECK_INT(replay.reruns, <=, replayed[i]);
+        CHECK_INT(retain.reruns, <=, 26);
+        CHECK_INT(replay.after_forward, <=, replay.checkpoint_bytes + GCP_MB(2));
+    }
+    gcp_plan four = gcp_plan_make(loss, .policy = GCP_CHECKPOINTS, .checkpoints = 4), all = gcp_plan_make(loss, .policy = GCP_KEEP_ALL);
+    CHECK_NEAR(mib(four.slab_bytes), 0, 81.5 + 30);
+    CHECK(mib(four.slab_bytes) * 1.6 <= 181.5);
+    CHECK(mib(all.bytes) < 181.5);
+    gcp_plan_make(loss, .policy = GCP_CHECKPOINTS, .checkpoints = 26);
+    CHECK_INT(gcp_error_code(net), ==, GCP_E_PLAN);
+}
+
+static size_t gradients(gcp_tape *net, gcp_plan *plan, float *out)
+{
+    size_t n = 0;
+    for (int i = 0; !gcp_is_nil(gcp_parameter(net, i)); i++) {
+        gcp_grad(plan, gcp_parameter(net, i), out + n);
+        n += gcp_elements(gcp_parameter(net, i));
+    }
+    return n;
+}
+
+static float step(const gcp_plan_opts *o, float *out, size_t *n)
+{
+    gcp_tape *net = fresh();
+    gcp_tensor x, y, loss = seed000(net, 32, 16, &x, &y);
+    gcp_plan plan = gcp_plan_make_at(loss, *o);
+    gcp_bind(&plan, slab, sizeof slab);
+    gcp_write(&plan, x, image);
+    gcp_write(&plan, y, labels);
+    float value = gcp_step(&plan);
+    *n = gradients(net, &plan, out);
+    CHECK_TEXT(none(net), "none");
+    return value;
+}
+
+static void checkpoint_bits(void)
+{
+    size_t n, m;
+    gcp_plan_opts o = { .at = GCP_AT, .policy = GCP_KEEP_ALL };
+    float kept = step(&o, gradient_kept, &n);
+    CHECK_NEAR(kept, log(10), 1);
+    for (int i = 0; i < 10; i++) {
+        o.policy = GCP_CHECKPOINTS;
+        o.checkpoints = ks[i / 2];
+        o.replay = i % 2;
+        float again = step(&o, gradient, &m);
+        CHECK(again == kept);
+        CHECK(n == m && !memcmp(gradient, gradient_kept, n * sizeof *gradient));
+    }
+}
+
+static void partition_figures(void)
+{
+    gcp_tape *net = fresh();
+    gcp_tensor x, y;
+    stored s = { .count = 0 };
+    gcp_tensor loss = seed003_stored(net, 3, 3, 64, 16, &x, &y, &s);
+    gcp_plan cut = gcp_plan_make(loss, .policy = GCP_SEGMENTS, .optimizer = GCP_SGD);
+    CHECK_NEAR(mib(framework_bytes(&s)), 315, 3.15);
+    CHECK(mib(cut.bytes) <= 115 + 20);
+    CHECK(cut.rerun_flops <= cut.forward_flops);
+    CHECK_TEXT(none(net), "none");
+}
+
+/* Three SGD steps; plain, or in partitions under a cap that plain does not fit. */
+static void partition_steps(float *losses, size_t *cap, gcp_policy policy)
+{
+    gcp_tape *net = fresh();
+    gcp_tensor x, y, loss = seed003(net, 3, 3, 32, 16, &x, &y);
+    gcp_plan plan = gcp_plan_make(loss, .policy = policy, .budget = *cap, .optimizer = GCP_SGD);
+    gcp_bind(&plan, slab, sizeof slab);
+    gcp_write(&plan, x, image);
+    gcp_write(&plan, y, labels);
+    for (int i = 0; i < 3; i++) losses[i] = gcp_step(&plan, .lr = 0.01);
+    CHECK_TEXT(none(net), "none");
+    if (*cap == 0) *cap = plan.bytes * 65 / 100;
+}
+
+static void partition_cap(void)
+{
+    float plain[3], cut[3];
+    size_t cap = 0;
+    partition_steps(plain, &cap, GCP_KEEP_ALL);
+    partition_steps(cut, &cap, GCP_SEGMENTS);
+    CHECK(!memcmp(plain, cut, sizeof plain));
+    gcp_tape *net = fresh();
+    gcp_tensor x, y, loss = seed003(net, 3, 3, 32, 16, &x, &y);
+    gcp_plan refused = gcp_plan_make(loss, .policy = GCP_KEEP_ALL, .budget = cap, .optimizer = GCP_SGD);
+    CHECK(refused.in == NULL);
+    CHECK_INT(gcp_error_code(net), ==, GCP_E_BUDGET);
+}
+
+int main(void)
+{
+    for (int i = 0; i < 16 * 64 * 64; i++) image[i] = 1;
+    for (int i = 0; i < 16; i++) labels[i] = 1;
+    checkpoint_figures();
+    checkpoint_bits();
+    partition_figures();
+    partition_cap();
+    return check_done();
+}
