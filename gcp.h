@@ -6931,7 +6931,7 @@ static const char *gcpi_block_colour(const gcpi_plan *in, const gcpi_extent *b)
     const gcpi_item *x = &in->p.items[b->item];
     if (x->kind == GCPI_INPUT_ITEM) return "#9aa0a6";
     if (x->kind == GCPI_GRADIENT_ITEM) return in->p.tape->tensors[x->tensor].kind == GCPI_PARAMETER ? "#b5651d" : "#e8710a";
-    return b->again ? "#7baaf7" : "#1a73e8";
+    return b->again ? "#7baaf7" : b->last >= in->p.forward ? "#1a73e8" : "#d2e3fc";
 }
 
 static void gcpi_svg_rect(gcp_writer w, double x, double y, double width, double height, const char *colour)
@@ -6960,7 +6960,7 @@ static void gcpi_svg_blocks(const gcpi_plan *in, gcp_writer w, double left, doub
 
 GCPI_DEF void gcp_memory_svg(const gcp_plan *plan, gcp_writer w)
 {
-    static const char *const legend[][2] = { { "input", "#9aa0a6" }, { "kept", "#1a73e8" }, { "recomputed", "#7baaf7" },
+    static const char *const legend[][2] = { { "input", "#9aa0a6" }, { "kept for backward", "#1a73e8" }, { "gone after forward", "#d2e3fc" }, { "recomputed", "#7baaf7" },
         { "activation gradient", "#e8710a" }, { "weight gradient", "#b5651d" }, { "workspace", "#188038" } };
     const double width = 960, height = 420, left = 76, top = 34;
     if (!plan->in) return;
@@ -6975,8 +6975,8 @@ GCPI_DEF void gcp_memory_svg(const gcp_plan *plan, gcp_writer w)
     }
     gcpi_svg_blocks(in, w, left, top + height, dx, dy);
     if (in->p.training) gcpi_say(w, "<line x1=\"%.1f\" y1=\"%.0f\" x2=\"%.1f\" y2=\"%.0f\" stroke=\"black\" stroke-dasharray=\"4 3\"/><text x=\"%.1f\" y=\"%.0f\">backward begins</text>\n", turn, top, turn, top + height, turn + 4, top + 12);
-    for (int i = 0; i < 6; i++)
-        gcpi_say(w, "<rect x=\"%.0f\" y=\"%.0f\" width=\"12\" height=\"12\" fill=\"%s\"/><text x=\"%.0f\" y=\"%.0f\">%s</text>\n", left + 150.0 * i, top + height + 18, legend[i][1], left + 150.0 * i + 17, top + height + 28, legend[i][0]);
+    for (int i = 0; i < 7; i++)
+        gcpi_say(w, "<rect x=\"%.0f\" y=\"%.0f\" width=\"12\" height=\"12\" fill=\"%s\"/><text x=\"%.0f\" y=\"%.0f\">%s</text>\n", left + 139.0 * i, top + height + 18, legend[i][1], left + 139.0 * i + 17, top + height + 28, legend[i][0]);
     gcpi_say(w, "<text x=\"%.0f\" y=\"%.0f\">instructions, in order &#8594;   up: address in the slab</text>\n</svg>\n", left, top + height + 50);
 }
 

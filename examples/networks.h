@@ -4,8 +4,6 @@
 #ifndef NETWORKS_H
 #define NETWORKS_H
 
-#include <string.h>
-
 #include "gcp.h"
 
 typedef struct network { gcp_tensor image, labels, logits, loss; } network;
