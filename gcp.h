@@ -214,7 +214,8 @@ typedef struct gcp_step_numbers {
 } gcp_step_numbers;
 
 /* A call of an op's forward or backward. din[i].data is NULL where no gradient is wanted; with .accumulate the kernel
-   adds to it. in[i] and out[j] hold data in backward only where the op's row says that backward reads them. */
+   adds to it. in[i] and out[j] hold data in backward only where the op's row says that backward reads them; dout[j].data
+   is NULL where output j of several has no gradient. */
 typedef struct gcp_call {
     const void *attributes;             /* a custom op's context */
     const gcp_view *in, *out, *din, *dout;
@@ -452,7 +453,8 @@ GCP_API gcp_tensor gcp_find(gcp_tape *tape, const char *path);          /* param
 /* gcp_keep: never recomputed, never overwritten, readable after the step with gcp_read. */
 GCP_API gcp_tensor gcp_keep_at(gcp_tensor x, gcp_at at);
 
-/* About a tensor. gcp_name writes its path (cut to size) and returns buffer. */
+/* About a tensor. gcp_name writes its path (cut to size) and returns buffer. gcp_shape_of: all four sizes in d, whatever
+   the rank; set .rank = 4 before giving it to a function that takes a shape. */
 GCP_API gcp_shape   gcp_shape_of(gcp_tensor x);
 GCP_API size_t      gcp_elements(gcp_tensor x);
 GCP_API const char *gcp_name(gcp_tensor x, char *buffer, size_t size);
@@ -525,7 +527,7 @@ GCP_API void     gcp_slots_reset(gcp_tape *tape);
 
 /* Run. gcp_write / gcp_read: whole tensors, dense, in the element type of the tensor (gcp_real, int32). Written: inputs
    and parameters. Read: inputs, parameters, the loss, kept tensors, after a step. gcp_grad: a parameter's gradient (plan
-   without optimiser) or a wanted input's. gcp_state_find: batch-norm statistics and the like, by path. */
+   without optimiser) or a wanted input's. Batch-norm statistics: gcp_find(net, "batch_norm[0]/running_mean"). */
 GCP_API gcp_code gcp_write(gcp_plan *plan, gcp_tensor x, const void *data);
 GCP_API gcp_code gcp_read(gcp_plan *plan, gcp_tensor x, void *data);
 GCP_API gcp_code gcp_grad(gcp_plan *plan, gcp_tensor x, gcp_real *data);
@@ -628,7 +630,7 @@ inline gcp_tensor gcpi_nil(void) { gcp_tensor nil = { nullptr, 0, 0 }; return ni
 #define gcp_cross_entropy(...)       GCPI_F2(gcp_cross_entropy_at, gcp_op_opts, __VA_ARGS__, )
 #define gcp_mse(...)                 GCPI_F2(gcp_mse_at, gcp_op_opts, __VA_ARGS__, )
 #define gcp_mean(...)                GCPI_F1(gcp_mean_at, gcp_op_opts, __VA_ARGS__, )
-#define gcp_custom(...)              GCPI_F3(gcp_custom_at, gcp_custom_opts, __VA_ARGS__, )   /* inputs, count, op, options */
+#define gcp_custom(...)              GCPI_F3(gcp_custom_at, gcp_custom_opts, __VA_ARGS__, )   /* inputs (a named array), count, op, options */
 #define gcp_plan_make(...)           GCPI_F1(gcp_plan_make_at, gcp_plan_opts, __VA_ARGS__, )
 #define gcp_plan_arena(...)          GCPI_F1(gcp_plan_arena_at, gcp_plan_opts, __VA_ARGS__, )
 #define gcp_step(...)                GCPI_F1(gcp_step_at, gcp_step_opts, __VA_ARGS__, )

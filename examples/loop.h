@@ -1,0 +1,132 @@
+/* loop.h - what the programs that train share: memory for a network, one epoch, accuracy, a hash of the weights. */
+#ifndef LOOP_H
+#define LOOP_H
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <time.h>
+
+#include "data.h"
+#include "networks.h"
+
+static inline double seconds_now(void)
+{
+    struct timespec t;
+    timespec_get(&t, TIME_UTC);
+    return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
+}
+
+static inline double mib(size_t bytes) { return (double)bytes / 1048576.0; }
+
+/* A training plan and an inference plan over one block of memory, and a batch on its way in. */
+typedef struct loop {
+    gcp_tape *net;
+    network ends;
+    gcp_plan train, infer;
+    void *memory;
+    size_t size, measured;              /* measured: bytes that a step touched, 0 before loop_measure */
+    int batch, classes;
+    float *images, *logits;
+    int32_t *labels;
+    int *order;
+    augment change;                     /* of training images */
+    double lr;
+} loop;
+
+enum { BIND_SLACK = 256 };              /* malloc's memory may have to be aligned */
+
+static inline int loop_free(loop *l)
+{
+    free(l->memory); free(l->images); free(l->logits); free(l->labels); free(l->order);
+    l->memory = NULL; l->images = l->logits = NULL; l->labels = NULL; l->order = NULL;
+    return 0;
+}
+
+/* l->net, .ends, .train, .infer, .batch are set: takes the memory that the plans ask for, no more. 0: an error. */
+static inline int loop_start(loop *l, const dataset *d)
+{
+    size_t image = (size_t)(d->height * d->width * d->channels), batch = (size_t)l->batch;
+    if (gcp_error(l->net)) return 0;
+    l->classes = d->classes;
+    l->size = (l->train.bytes > l->infer.bytes ? l->train.bytes : l->infer.bytes) + BIND_SLACK;
+    l->memory = malloc(l->size);
+    l->images = malloc(batch * image * sizeof(float));
+    l->logits = malloc(batch * (size_t)d->classes * sizeof(float));
+    l->labels = malloc(batch * sizeof(int32_t));
+    l->order = malloc((size_t)d->count * sizeof(int));
+    if (!l->memory || !l->images || !l->logits || !l->labels || !l->order) return loop_free(l);
+    if (gcp_bind(&l->train, l->memory, l->size) == GCP_OK && gcp_bind(&l->infer, l->memory, l->size) == GCP_OK) return 1;
+    return loop_free(l);
+}
+
+/* Trains on whole batches in a new random order; at most limit of them (0: all). Returns the mean loss; *ms a step. */
+static inline double loop_epoch(loop *l, const dataset *d, int epoch, int limit, double *ms)
+{
+    double loss = 0, spent = 0;
+    int steps = d->count / l->batch;
+    if (limit > 0 && limit < steps) steps = limit;
+    l->change.key = (uint64_t)epoch;
+    data_shuffle(l->order, d->count, (uint64_t)epoch);
+    for (int i = 0; i < steps; i++) {
+        data_batch(d, l->order, i * l->batch, l->batch, l->change, l->images, l->labels);
+        double start = seconds_now();
+        gcp_write(&l->train, l->ends.image, l->images);
+        gcp_write(&l->train, l->ends.labels, l->labels);
+        loss += (double)gcp_step(&l->train, .lr = l->lr);
+        spent += seconds_now() - start;
+    }
+    *ms = steps ? 1e3 * spent / steps : 0;
+    return steps ? loss / steps : 0;
+}
+
+/* The share of a dataset that is classified rightly, in percent. */
+static inline double loop_accuracy(loop *l, const dataset *d)
+{
+    const augment none = { 0, 0, 0 };
+    int right = 0;
+    for (int first = 0; first < d->count; first += l->batch) {
+        data_batch(d, NULL, first, l->batch, none, l->images, l->labels);
+        gcp_write(&l->infer, l->ends.image, l->images);
+        gcp_forward(&l->infer);
+        if (gcp_read(&l->infer, l->ends.logits, l->logits)) return 0;
+        for (int i = 0; i < l->batch; i++) {
+            const float *y = l->logits + i * l->classes;
+            int best = 0;
+            for (int c = 1; c < l->classes; c++) if (y[c] > y[best]) best = c;
+            right += best == l->labels[i];
+        }
+    }
+    return 100.0 * right / d->count;
+}
+
+/* The bytes that a step really touches, found in memory of its own. */
+static inline size_t loop_measure(loop *l)
+{
+    size_t size = l->train.bytes + 2 * BIND_SLACK;
+    void *memory = malloc(size);
+    if (memory) l->measured = gcp_measure(&l->train, memory, size, .lr = l->lr);
+    free(memory);
+    return l->measured;
+}
+
+static inline uint64_t hash_bytes(uint64_t hash, const void *data, size_t size)
+{
+    const unsigned char *p = data;
+    for (size_t i = 0; i < size; i++) hash = (hash ^ p[i]) * 0x100000001B3u;
+    return hash;
+}
+
+/* FNV-1a over every weight. */
+static inline uint64_t loop_hash(loop *l)
+{
+    uint64_t hash = 0xCBF29CE484222325u;
+    for (int i = 0;; i++) {
+        gcp_tensor w = gcp_parameter(l->net, i);
+        if (gcp_is_nil(w)) return hash;
+        size_t bytes = gcp_elements(w) * sizeof(gcp_real);
+        gcp_real *values = malloc(bytes);
+        if (values && gcp_read(&l->train, w, values) == GCP_OK) hash = hash_bytes(hash, values, bytes);
+        free(values);
+    }
+}
+#endif

@@ -1,0 +1,86 @@
+/* scatter.h - a scatter plot with named points as SVG: peak memory against time. */
+#ifndef SCATTER_H
+#define SCATTER_H
+
+#include <stdio.h>
+#include <string.h>
+
+typedef struct scatter_point { double x, y; const char *name, *colour; } scatter_point;
+typedef struct scatter_box { double x, y, width; } scatter_box;
+
+enum { SCATTER_MAX = 32, SCATTER_WIDTH = 900, SCATTER_HEIGHT = 520, SCATTER_LEFT = 70, SCATTER_TOP = 50, SCATTER_BOTTOM = 460, SCATTER_RIGHT = 870 };
+
+/* The least of 1, 2, 5 x 10^n that cuts a range into at most parts. */
+static inline double scatter_tick(double range, int parts)
+{
+    static const double step[] = { 1, 2, 5 };
+    double unit = 1e-3;
+    for (int i = 0; ; i++) {
+        if (i && i % 3 == 0) unit *= 10;
+        if (step[i % 3] * unit * parts >= range) return step[i % 3] * unit;
+    }
+}
+
+static inline double scatter_x(double x, double most) { return SCATTER_LEFT + (x - 1) / (most - 1) * (SCATTER_RIGHT - SCATTER_LEFT); }
+static inline double scatter_y(double y, double most) { return SCATTER_BOTTOM - y / most * (SCATTER_BOTTOM - SCATTER_TOP); }
+
+static inline int scatter_clear(const scatter_box *box, int count, scatter_box b)
+{
+    if (b.x < SCATTER_LEFT || b.x + b.width > SCATTER_WIDTH) return 0;
+    for (int i = 0; i < count; i++)
+        if (b.x < box[i].x + box[i].width && box[i].x < b.x + b.width && b.y < box[i].y + 12 && box[i].y < b.y + 12) return 0;
+    return 1;
+}
+
+/* A name goes beside its point where no other name or point is: tried right, left, then further and further away. */
+static inline scatter_box scatter_place(const scatter_box *taken, int count, double x, double y, const char *name)
+{
+    scatter_box b = { x + 9, y - 6, 7.0 * (double)strlen(name) };
+    for (int i = 0; i < 24 && !scatter_clear(taken, count, b); i++) {
+        b.x = i % 2 ? x + 9 : x - 9 - b.width;
+        b.y = y - 6 + (i / 2 % 2 ? -13 : 13) * ((i + 2) / 4);
+    }
+    return b;
+}
+
+static inline void scatter_axes(FILE *f, double xmost, double ymost, const char *xname, const char *yname)
+{
+    double xtick = scatter_tick(xmost - 1, 8), ytick = scatter_tick(ymost, 6);
+    for (int i = 0; i * ytick <= ymost + 1e-9; i++)
+        fprintf(f, "<line x1=\"%d\" x2=\"%d\" y1=\"%.1f\" y2=\"%.1f\" stroke=\"#e0e0e0\"/><text x=\"%d\" y=\"%.1f\" text-anchor=\"end\">%g</text>\n",
+                SCATTER_LEFT, SCATTER_RIGHT, scatter_y(i * ytick, ymost), scatter_y(i * ytick, ymost), SCATTER_LEFT - 8, scatter_y(i * ytick, ymost) + 4, i * ytick);
+    for (int i = 0; 1 + i * xtick <= xmost + 1e-9; i++)
+        fprintf(f, "<line y1=\"%d\" y2=\"%d\" x1=\"%.1f\" x2=\"%.1f\" stroke=\"#e0e0e0\"/><text x=\"%.1f\" y=\"%d\" text-anchor=\"middle\">%gx</text>\n",
+                SCATTER_TOP, SCATTER_BOTTOM, scatter_x(1 + i * xtick, xmost), scatter_x(1 + i * xtick, xmost), scatter_x(1 + i * xtick, xmost), SCATTER_BOTTOM + 18, 1 + i * xtick);
+    fprintf(f, "<text x=\"%d\" y=\"%d\" text-anchor=\"end\">%s</text>\n<text x=\"%d\" y=\"%d\">%s</text>\n",
+            SCATTER_RIGHT, SCATTER_BOTTOM + 40, xname, SCATTER_LEFT, SCATTER_TOP - 10, yname);
+}
+
+/* y from 0, x from 1. title and names are written as they are. */
+static inline void scatter_svg(FILE *f, const scatter_point *p, int count, const char *title, const char *xname, const char *yname)
+{
+    scatter_box taken[2 * SCATTER_MAX];
+    double xmost = 1.1, ymost = 0;
+    int boxes = 0;
+    if (count > SCATTER_MAX) count = SCATTER_MAX;
+    for (int i = 0; i < count; i++) {
+        if (p[i].x > xmost) xmost = p[i].x;
+        if (p[i].y > ymost) ymost = p[i].y;
+    }
+    xmost += 0.06 * (xmost - 1); ymost *= 1.08;
+    fprintf(f, "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 %d %d\" font-family=\"sans-serif\" font-size=\"12\">\n<rect width=\"%d\" height=\"%d\" fill=\"white\"/>\n<text x=\"%d\" y=\"22\" font-size=\"15\">%s</text>\n",
+            SCATTER_WIDTH, SCATTER_HEIGHT, SCATTER_WIDTH, SCATTER_HEIGHT, SCATTER_LEFT, title);
+    scatter_axes(f, xmost, ymost, xname, yname);
+    for (int i = 0; i < count; i++) {
+        double x = scatter_x(p[i].x, xmost), y = scatter_y(p[i].y, ymost);
+        taken[boxes++] = (scatter_box) { x - 6, y - 6, 12 };
+        fprintf(f, "<circle cx=\"%.1f\" cy=\"%.1f\" r=\"5\" fill=\"%s\"/>\n", x, y, p[i].colour);
+    }
+    for (int i = 0; i < count; i++) {
+        scatter_box b = scatter_place(taken, boxes, scatter_x(p[i].x, xmost), scatter_y(p[i].y, ymost), p[i].name);
+        taken[boxes++] = b;
+        fprintf(f, "<text x=\"%.1f\" y=\"%.1f\" fill=\"%s\">%s</text>\n", b.x, b.y + 10, p[i].colour, p[i].name);
+    }
+    fprintf(f, "</svg>\n");
+}
+#endif

@@ -1,0 +1,396 @@
+/* tradeoff.c - memory against time, measured on this machine. cmake --workflow --preset demo runs it.
+
+   Part one: the 26-layer CNN of tf2_gradient_checkpointing under every policy: planned and measured peak, runs of a
+   layer again, time, and whether loss and every gradient are the same bits. Part two: a CNN learns handwritten digits
+   three times, keeping all and recomputing, and ends with the same weights. */
+#include <limits.h>
+
+#include "loop.h"
+#include "scatter.h"
+
+enum { MAX_TIMES = 64, GUARD = 1 << 16 };
+
+typedef struct options { int image, batch, epochs; double seconds; const char *out, *data; } options;
+
+typedef struct row {
+    const char *name;
+    gcp_policy policy;
+    int k, replay;
+    gcp_plan plan;
+    size_t measured;
+    double seconds[MAX_TIMES], median;
+    int times, same;
+} row;
+
+static row rows[] = {
+    { .name = "keep_all", .policy = GCP_KEEP_ALL },
+    { .name = "k0_replay", .policy = GCP_CHECKPOINTS, .k = 0, .replay = 1 },
+    { .name = "k2_replay", .policy = GCP_CHECKPOINTS, .k = 2, .replay = 1 },
+    { .name = "k4_replay", .policy = GCP_CHECKPOINTS, .k = 4, .replay = 1 },
+    { .name = "k8_replay", .policy = GCP_CHECKPOINTS, .k = 8, .replay = 1 },
+    { .name = "k16_replay", .policy = GCP_CHECKPOINTS, .k = 16, .replay = 1 },
+    { .name = "k0_retain", .policy = GCP_CHECKPOINTS, .k = 0 },
+    { .name = "k2_retain", .policy = GCP_CHECKPOINTS, .k = 2 },
+    { .name = "k4_retain", .policy = GCP_CHECKPOINTS, .k = 4 },
+    { .name = "k8_retain", .policy = GCP_CHECKPOINTS, .k = 8 },
+    { .name = "k16_retain", .policy = GCP_CHECKPOINTS, .k = 16 },
+    { .name = "sqrt", .policy = GCP_SQRT },
+    { .name = "recursive", .policy = GCP_RECURSIVE },
+    { .name = "cheap", .policy = GCP_CHEAP },
+};
+enum { ROWS = sizeof rows / sizeof *rows };
+
+/* Part one's network, its memory and what keep_all computed. */
+typedef struct study {
+    gcp_arena arena;
+    gcp_tape *net;
+    gcp_tensor image, labels, loss;
+    stored framework;
+    void *tape_memory, *state;
+    unsigned char *slab;
+    size_t slab_size;
+    float *ones;
+    int32_t *label;
+    gcp_real *expected, *gradient;      /* every gradient of keep_all, one after the other; one of another plan */
+    float expected_loss;
+} study;
+
+static study part_one;
+
+/* ---- Setting up ------------------------------------------------------------------------------------------------*/
+
+static int out_of_memory(void) { fprintf(stderr, "tradeoff: out of memory\n"); return 0; }
+static int failed(gcp_tape *net) { fprintf(stderr, "tradeoff: %s\n", gcp_error(net)); return 0; }
+
+static int study_record(study *s, const options *o)
+{
+    const size_t arena = GCP_MB(64);
+    s->tape_memory = malloc(arena);
+    if (!s->tape_memory) return out_of_memory();
+    s->arena = gcp_arena_from(s->tape_memory, arena);
+    s->net = gcp_tape_make(&s->arena, .ops = 128, .seed = 1);
+    s->loss = seed000_stored(s->net, o->image, o->batch, &s->image, &s->labels, &s->framework);
+    for (int i = 0; i < ROWS; i++) {
+        row *r = &rows[i];
+        r->plan = gcp_plan_make(s->loss, .policy = r->policy, .checkpoints = r->k, .replay = r->replay);
+        if (r->plan.slab_bytes > s->slab_size) s->slab_size = r->plan.slab_bytes;
+    }
+    return gcp_error(s->net) ? failed(s->net) : 1;
+}
+
+/* Weights have a home of their own; all plans use one slab, as large as the largest says, and a guard behind it. */
+static int study_memory(study *s, const options *o)
+{
+    size_t pixels = (size_t)o->image * (size_t)o->image * (size_t)o->batch, weights = 0, state = gcp_state_bytes(s->net, GCP_NO_OPTIMIZER) + BIND_SLACK;
+    for (int i = 0; !gcp_is_nil(gcp_parameter(s->net, i)); i++) weights += gcp_elements(gcp_parameter(s->net, i));
+    s->slab_size += GUARD + BIND_SLACK;
+    s->state = malloc(state);
+    s->slab = malloc(s->slab_size);
+    s->ones = malloc(pixels * sizeof *s->ones);
+    s->label = malloc((size_t)o->batch * sizeof *s->label);
+    s->expected = malloc(weights * sizeof *s->expected);
+    s->gradient = malloc(weights * sizeof *s->gradient);
+    if (!s->state || !s->slab || !s->ones || !s->label || !s->expected || !s->gradient) return out_of_memory();
+    for (size_t i = 0; i < pixels; i++) s->ones[i] = 1;
+    for (int i = 0; i < o->batch; i++) s->label[i] = 1;
+    return gcp_state_bind(s->net, s->state, state) ? failed(s->net) : 1;
+}
+
+static void study_free(study *s)
+{
+    free(s->tape_memory); free(s->state); free(s->slab); free(s->ones); free(s->label); free(s->expected); free(s->gradient);
+}
+
+/* ---- Running ---------------------------------------------------------------------------------------------------*/
+
+/* Every gradient of the plan that has just run against keep_all's, which comes first and is taken as it is. */
+static int study_same(study *s, row *r, float loss)
+{
+    size_t at = 0;
+    int same = 1, first = r == rows && r->times == 0;
+    if (first) s->expected_loss = loss;
+    for (int i = 0; !gcp_is_nil(gcp_parameter(s->net, i)); i++) {
+        gcp_tensor w = gcp_parameter(s->net, i);
+        gcp_real *expected = s->expected + at, *found = first ? expected : s->gradient;
+        if (gcp_grad(&r->plan, w, found)) return 0;
+        same &= !memcmp(found, expected, gcp_elements(w) * sizeof *found);
+        at += gcp_elements(w);
+    }
+    return same && !memcmp(&loss, &s->expected_loss, sizeof loss);
+}
+
+/* A step in memory filled with a pattern: the last byte that differs afterwards ends what the step touched. Each run of
+   a row has another pattern, lest a byte that is written happens to equal it. (gcp_measure does this with two runs of
+   its own; here the runs that are timed serve.) */
+static int study_run(study *s, row *r)
+{
+    unsigned char pattern = r->times % 2 ? 0x5A : 0xA5, *base = s->slab + (-(uintptr_t)s->slab & 63);
+    size_t end = r->plan.slab_bytes + GUARD;
+    if (gcp_bind(&r->plan, base, s->slab_size - BIND_SLACK)) return failed(s->net);
+    memset(base, pattern, end);
+    gcp_write(&r->plan, s->image, s->ones);
+    gcp_write(&r->plan, s->labels, s->label);
+    double start = seconds_now();
+    float loss = gcp_step(&r->plan);
+    r->seconds[r->times] = seconds_now() - start;
+    if (gcp_error(s->net)) return failed(s->net);
+    while (end > 0 && base[end - 1] == pattern) end--;
+    if (r->plan.state_bytes + end > r->measured) r->measured = r->plan.state_bytes + end;
+    int same = study_same(s, r, loss);
+    r->same = same && (r->times == 0 || r->same);
+    r->times++;
+    return 1;
+}
+
+static int by_size(const void *a, const void *b)
+{
+    double x = *(const double *)a, y = *(const double *)b;
+    return (x > y) - (x < y);
+}
+
+static double median(const row *r)
+{
+    double sorted[MAX_TIMES];
+    memcpy(sorted, r->seconds, (size_t)r->times * sizeof *sorted);
+    qsort(sorted, (size_t)r->times, sizeof *sorted, by_size);
+    return r->times % 2 ? sorted[r->times / 2] : 0.5 * (sorted[r->times / 2 - 1] + sorted[r->times / 2]);
+}
+
+static int row_good(const row *r) { return r->same && r->measured == r->plan.bytes; }
+
+/* Runs every row once, then again and again while there is time for the next: those whose first measurement came out
+   different once more at any rate, with the other pattern. */
+static int study_measure(study *s, double until)
+{
+    for (int i = 0; i < ROWS; i++) {
+        row *r = &rows[i];
+        printf("[%2d/%d] %-11s planned %8.2f MiB ", i + 1, ROWS, r->name, mib(r->plan.bytes));
+        fflush(stdout);
+        if (!study_run(s, r)) return 0;
+        if (r->measured != r->plan.bytes && !study_run(s, r)) return 0;
+        printf("measured %8.2f MiB %8.3f s\n", mib(r->measured), r->seconds[0]);
+    }
+    printf("again, for the median");
+    for (int ran = 1; ran; ) {
+        ran = 0;
+        for (int i = 0; i < ROWS; i++) {
+            if (rows[i].times == MAX_TIMES || seconds_now() + 1.1 * rows[i].seconds[0] > until) continue;
+            if (!study_run(s, &rows[i])) return 0;
+            printf(".");
+            fflush(stdout);
+            ran = 1;
+        }
+    }
+    for (int i = 0; i < ROWS; i++) rows[i].median = median(&rows[i]);
+    printf("\n\n");
+    return 1;
+}
+
+/* ---- Showing ---------------------------------------------------------------------------------------------------*/
+
+/* What a framework holds and runs again under the same policy; for policies that it lacks, nothing. */
+static void print_framework(const study *s, const row *r)
+{
+    if (r->policy == GCP_KEEP_ALL) printf("%9.2f %7d", mib(framework_bytes(&s->framework)), 0);
+    else if (r->policy != GCP_CHECKPOINTS) printf("%9s %7s", "-", "-");
+    else printf("%9.2f %7d", mib(framework_checkpoint_bytes(&s->framework, r->k, r->replay)), framework_reruns(&s->framework, r->k, r->replay));
+}
+
+static void print_table(const study *s)
+{
+    printf("             a framework       |  gcp (MiB)\n");
+    printf("policy         stores  re-runs | checkpts  after fwd   planned  measured  re-runs        ms  ratio  same bits\n");
+    for (int i = 0; i < ROWS; i++) {
+        const row *r = &rows[i];
+        printf("%-11s ", r->name);
+        print_framework(s, r);
+        if (r->plan.checkpoint_bytes) printf("  | %8.2f", mib(r->plan.checkpoint_bytes));
+        else printf("  | %8s", "-");
+        printf("  %9.2f %9.2f %9.2f  %7d  %8.0f  %5.2f  %s\n", mib(r->plan.after_forward), mib(r->plan.bytes), mib(r->measured),
+               r->plan.reruns, 1e3 * r->median, r->median / rows[0].median, row_good(r) ? "yes" : r->same ? "yes, but planned is not measured" : "NO");
+    }
+    printf("\nreplay keeps nothing inside a segment and starts each layer from the last checkpoint; retain runs a segment once more\n"
+           "and keeps its inside. A framework stores float tensors where gcp stores bits and byte indices, or nothing (1x1 pools,\n"
+           "reshapes). planned and measured are all bytes of a step: weights, their gradients, inputs and workspace, too.\n\n");
+}
+
+static FILE *open_out(const options *o, const char *name, const char *suffix)
+{
+    char path[1024];
+    snprintf(path, sizeof path, "%s/%s%s", o->out, name, suffix);
+    FILE *f = fopen(path, "w");
+    if (!f) fprintf(stderr, "tradeoff: %s cannot be written; --out names a folder that is there\n", path);
+    return f;
+}
+
+static int write_csv(const options *o)
+{
+    FILE *f = open_out(o, "tradeoff", ".csv");
+    if (!f) return 0;
+    fprintf(f, "policy,after_forward_bytes,planned_peak,measured_peak,reruns,ms,ratio,same_bits\n");
+    for (int i = 0; i < ROWS; i++)
+        fprintf(f, "%s,%zu,%zu,%zu,%d,%.3f,%.4f,%s\n", rows[i].name, rows[i].plan.after_forward, rows[i].plan.bytes, rows[i].measured, rows[i].plan.reruns,
+                1e3 * rows[i].median, rows[i].median / rows[0].median, rows[i].same ? "yes" : "no");
+    return fclose(f) == 0;
+}
+
+static int write_scatter(const options *o)
+{
+    scatter_point p[ROWS];
+    char title[160];
+    FILE *f = open_out(o, "tradeoff", ".svg");
+    if (!f) return 0;
+    for (int i = 0; i < ROWS; i++)
+        p[i] = (scatter_point) { rows[i].median / rows[0].median, mib(rows[i].plan.bytes), rows[i].name,
+                                 rows[i].replay ? "#c5221f" : rows[i].policy == GCP_CHECKPOINTS ? "#1a73e8" : rows[i].policy == GCP_KEEP_ALL ? "black" : "#188038" };
+    snprintf(title, sizeof title, "Peak memory against time of a step: 26-layer CNN, %dx%d, batch %d", o->image, o->image, o->batch);
+    scatter_svg(f, p, ROWS, title, "time, keep_all = 1", "peak, MiB");
+    return fclose(f) == 0;
+}
+
+static int write_pictures(const options *o)
+{
+    for (int i = 0; i < ROWS; i++) {
+        char name[64];
+        snprintf(name, sizeof name, "memory_%s", rows[i].name);
+        FILE *f = open_out(o, name, ".svg");
+        if (!f) return 0;
+        gcp_memory_svg(&rows[i].plan, gcp_file(f));
+        if (fclose(f)) return 0;
+    }
+    return write_scatter(o);
+}
+
+static void print_why(const char *name)
+{
+    for (int i = 0; i < ROWS; i++) {
+        if (strcmp(rows[i].name, name)) continue;
+        printf("why %s:\n", name);
+        gcp_why_print(&rows[i].plan, gcp_file(stdout));
+        printf("\n");
+    }
+}
+
+static int policies(const options *o, double until)
+{
+    study *s = &part_one;
+    printf("Part one: 26-layer CNN, image %dx%dx1, batch %d, one training step under %d policies\n\n", o->image, o->image, o->batch, ROWS);
+    int done = study_record(s, o) && study_memory(s, o) && study_measure(s, until), good = done;
+    if (done) {
+        print_table(s);
+        print_why("keep_all");
+        print_why("k4_retain");
+        for (int i = 0; i < ROWS; i++) good &= row_good(&rows[i]);
+        good &= write_csv(o) && write_pictures(o);
+        printf("%s\n", good ? "every row: measured = planned, byte for byte; loss and all gradients equal keep_all's, bit for bit" : "SOMETHING DIFFERS: see the table");
+        printf("written to %s: tradeoff.csv, tradeoff.svg, memory_<policy>.svg (memory over time, a rectangle a tensor)\n\n", o->out);
+    }
+    study_free(s);
+    return good;
+}
+
+/* ---- Part two: training ----------------------------------------------------------------------------------------*/
+
+/* Trains from the same start; *hash of the final weights. 0 where something is wrong. */
+static int digits_train(const char *name, gcp_policy policy, const dataset *train, const dataset *test, int epochs, uint64_t *hash)
+{
+    static unsigned char tape_memory[GCP_MB(4)];
+    gcp_arena arena = gcp_arena_from(tape_memory, sizeof tape_memory);
+    loop l = { .net = gcp_tape_make(&arena, .ops = 64, .seed = 1), .batch = 50, .lr = 0.002 };
+    double accuracy = 0;
+    l.ends = digits_cnn(l.net, l.batch);
+    l.train = gcp_plan_make(l.ends.loss, .policy = policy, .optimizer = GCP_ADAM);
+    l.infer = gcp_plan_make(l.ends.logits, .inference = 1);
+    if (!loop_start(&l, train)) return gcp_error(l.net) ? failed(l.net) : out_of_memory();
+    size_t measured = loop_measure(&l);
+    for (int epoch = 1; epoch <= epochs; epoch++) {
+        double ms, loss = loop_epoch(&l, train, epoch, 0, 0, &ms), seen = loop_accuracy(&l, train);
+        accuracy = loop_accuracy(&l, test);
+        printf("%-8s epoch %2d: loss %.4f, right: training %6.2f %%, test %6.2f %%; %.2f ms a step; peak planned %zu, measured %zu bytes\n",
+               name, epoch, loss, seen, accuracy, ms, l.train.bytes, measured);
+    }
+    *hash = loop_hash(&l);
+    int good = gcp_error(l.net) ? failed(l.net) : accuracy >= 95 && measured == l.train.bytes;
+    printf("%-8s weights %016llx, %d units run again in each step\n\n", name, (unsigned long long)*hash, l.train.reruns);
+    loop_free(&l);
+    return good;
+}
+
+static int digits(const options *o)
+{
+    char images[1024], labels[1024], error[DATA_ERROR];
+    uint64_t all = 0, root = 1, blocks = 2;
+    dataset d;
+    snprintf(images, sizeof images, "%s/digits-images.idx3-ubyte", o->data);
+    snprintf(labels, sizeof labels, "%s/digits-labels.idx1-ubyte", o->data);
+    if (!data_idx(&d, images, labels, 10, 16, error)) { fprintf(stderr, "tradeoff: %s\n", error); return 0; }
+    if (d.count < 1501 || d.height != 8 || d.width != 8) { fprintf(stderr, "tradeoff: %s: found %d images of %dx%d, expected the 1797 digits of 8x8\n", images, d.count, d.height, d.width); data_free(&d); return 0; }
+    dataset train = data_slice(&d, 0, 1500), test = data_slice(&d, 1500, d.count - 1500);
+    printf("Part two: a CNN learns handwritten digits, %d to train on, %d to test on; batches of 50, Adam\n\n", train.count, test.count);
+    int good = digits_train("keep_all", GCP_KEEP_ALL, &train, &test, o->epochs, &all);
+    good &= digits_train("sqrt", GCP_SQRT, &train, &test, o->epochs, &root);
+    good &= digits_train("segments", GCP_SEGMENTS, &train, &test, o->epochs, &blocks);
+    good &= all == root && all == blocks;
+    printf("%s\n", good ? "the three trainings end with the same weights, bit for bit" : "THE TRAININGS DIFFER, or one of them went wrong");
+    data_free(&d);
+    return good;
+}
+
+/* ---- Options ---------------------------------------------------------------------------------------------------*/
+
+static int usage(FILE *f, int status)
+{
+    fputs("tradeoff - peak memory against time of a training step under every policy of gcp, then a training on digits\n\n"
+          "  --image N     side of the square input (default 64; 256 is the published size: 16 times the work and memory)\n"
+          "  --batch N     images in a step (default 16)\n"
+          "  --seconds S   repeat the steps until S seconds have passed (default 40); each policy runs at least once\n"
+          "  --epochs N    of part two (default 12; 0 leaves it out)\n"
+          "  --out DIR     folder for tradeoff.csv, tradeoff.svg and memory_<policy>.svg (default .; it must be there)\n"
+          "  --data DIR    folder with the digits (default: the source's examples/data)\n\n"
+          "The status is 0 only if every measured peak equals the planned one and all bits are the same.\n", f);
+    return status;
+}
+
+/* The whole of text as a number from least to most; what else it is, is said. */
+static int number(const char *name, const char *text, double least, double most, double *value)
+{
+    char *end;
+    double v = text ? strtod(text, &end) : 0;
+    if (text && end != text && !*end && v >= least && v <= most) { *value = v; return 1; }
+    fprintf(stderr, "tradeoff: %s: found '%s', expected a number from %g to %g\n", name, text ? text : "nothing", least, most);
+    return 0;
+}
+
+static int whole(const char *name, const char *text, int least, int most, int *value)
+{
+    double v;
+    if (!number(name, text, least, most, &v)) return 0;
+    *value = (int)v;
+    return 1;
+}
+
+static int option(options *o, const char *name, const char *value)
+{
+    if (!strcmp(name, "--image")) return whole(name, value, 2, 4096, &o->image);
+    if (!strcmp(name, "--batch")) return whole(name, value, 1, 4096, &o->batch);
+    if (!strcmp(name, "--epochs")) return whole(name, value, 0, 1000, &o->epochs);
+    if (!strcmp(name, "--seconds")) return number(name, value, 0, 1e6, &o->seconds);
+    if (!strcmp(name, "--out") && value) { o->out = value; return 1; }
+    if (!strcmp(name, "--data") && value) { o->data = value; return 1; }
+    fprintf(stderr, "tradeoff: '%s' %s\n\n", name, value ? "is no option" : "needs a value, or is no option");
+    return usage(stderr, 0);
+}
+
+int main(int argc, char **argv)
+{
+    double start = seconds_now();
+    options o = { .image = 64, .batch = 16, .epochs = 12, .seconds = 40, .out = ".", .data = GCP_EXAMPLE_DATA };
+    for (int i = 1; i < argc; i += 2) {
+        if (!strcmp(argv[i], "--help")) return usage(stdout, 0);
+        if (!option(&o, argv[i], i + 1 < argc ? argv[i + 1] : NULL)) return 2;
+    }
+    int good = policies(&o, start + o.seconds);
+    if (o.epochs) good &= digits(&o);
+    printf("%.1f s in all, %.1f s of processor time\n", seconds_now() - start, (double)clock() / CLOCKS_PER_SEC);
+    return !good;
+}

@@ -1,0 +1,942 @@
+/* Bad input to every public function: the whole message, its code, nil or zero as the result, and a tape that works on
+   after gcp_error_clear. BAD: one refused call on a line; GOOD: the allowed neighbour. */
+#include "check.h"
+#include "gcp.h"
+#include <limits.h>
+
+static unsigned char tape_memory[1 << 20], other_memory[1 << 18], state_memory[1 << 16];
+static _Alignas(4096) unsigned char step_memory[1 << 19], more_memory[1 << 19];
+static gcp_arena arena, other_arena;
+static gcp_tape *net;
+static gcp_tensor x, flat, ids, loss, foreign, weight;
+static int seen[GCP_ERROR_COUNT], cases;
+
+/* Options with a call site of the test's choice, where a message comes from a helper or from a later call. */
+#define SITE(T, n, ...) ((T) { .at = { "test_errors.c", n }, __VA_ARGS__ })
+
+/* A tape with an image, a matrix, labels, a weight and a scalar; another tape with a tensor of its own. */
+static void begin(void)
+{
+    arena = gcp_arena_from(tape_memory, sizeof tape_memory);
+    net = gcp_tape_make(&arena, .ops = 64);
+    x = gcp_input(net, "x", 2, 8, 8, 6);
+    flat = gcp_input(net, "flat", 2, 4);
+    ids = gcp_labels(net, "ids", 2);
+    weight = gcp_param(net, "w", GCP_SHAPE(4), .init = GCP_INIT_ONES);
+    loss = gcp_mean(gcp_bias(flat, weight));
+    other_arena = gcp_arena_from(other_memory, sizeof other_memory);
+    foreign = gcp_input(gcp_tape_make(&other_arena, .ops = 4), "x", 2, 4);
+}
+
+/* What can follow a clear: new layers, a plan, a bind, a step. */
+static void works_again(int line)
+{
+    gcp_error_clear(net);
+    gcp_plan plan = gcp_plan_make(gcp_mean(gcp_linear(flat, .out = 3)), .optimizer = GCP_SGD);
+    gcp_bind(&plan, step_memory, sizeof step_memory);
+    gcp_step(&plan, .lr = 0.1);
+    if (!check_report(!gcp_error(net), __FILE__, line)) fprintf(stderr, "after the clear: %s\n", gcp_error(net));
+}
+
+/* The message is FILE:line: text, with any FILE:line where line is 0. */
+static void said(gcp_code code, int line, int at, const char *text)
+{
+    char want[480];
+    const char *got = gcp_error(net), *rest = got;
+    cases++;
+    for (int colons = 0; at == 0 && rest && *rest && colons < 2; rest++) colons += *rest == ':';
+    snprintf(want, sizeof want, at ? "test_errors.c:%d: %s" : "%.0d %s", at, text);
+    if (!check_report(got && !strcmp(rest, want), __FILE__, line)) fprintf(stderr, "message\n  '%s', not\n  '%s'\n", got ? got : "none", want);
+    if (!check_report(gcp_error_code(net) == code, __FILE__, line)) fprintf(stderr, "code %s, not %s\n", gcp_code_text(gcp_error_code(net)), gcp_code_text(code));
+    seen[gcp_error_code(net)] = 1;
+}
+
+static void nil_and_said(gcp_tensor y, gcp_code code, int line, const char *text)
+{
+    if (!check_report(gcp_is_nil(y), __FILE__, line)) fprintf(stderr, "not nil\n");
+    if (!check_report(gcp_elements(y) == 0, __FILE__, line)) fprintf(stderr, "not empty\n");
+    said(code, line, line, text);
+    works_again(line);
+}
+
+static void fine(int ok, int line)
+{
+    if (!check_report(ok && !gcp_error(net), __FILE__, line)) fprintf(stderr, "refused: %s\n", gcp_error(net) ? gcp_error(net) : "");
+}
+
+#define BAD(code, text, ...) (begin(), nil_and_said((__VA_ARGS__), (code), __LINE__, (text)))
+#define GOOD(...) (begin(), fine(!gcp_is_nil(__VA_ARGS__), __LINE__))
+
+/* ---- recording -------------------------------------------------------------------------------------------------*/
+
+static gcp_shape raw_shape(int rank) { return (gcp_shape) { rank, { 1, 1, 1, 1 } }; }
+
+static void inputs(void)
+{
+#define SIZES(name) "input: '" name "' needs 1 to 4 sizes, each at least 1, and fewer than 2^57 bytes"
+#define NAMED(name) "the name '" name "' is empty or has a space, '/' or '#'"
+    BAD(GCP_E_SHAPE, SIZES("a"), gcp_input(net, "a", 0));
+    BAD(GCP_E_SHAPE, SIZES("a"), gcp_input(net, "a", -1, 3));
+    BAD(GCP_E_SHAPE, SIZES("a"), gcp_input(net, "a", 2, 3, 4, INT_MIN));
+    BAD(GCP_E_SHAPE, SIZES("a"), gcp_input(net, "a", INT_MAX, INT_MAX, INT_MAX, INT_MAX));
+    BAD(GCP_E_SHAPE, SIZES("a"), gcp_input(net, "a", 1 << 30, 1 << 27));
+    GOOD(gcp_input(net, "a", 1 << 30, (1 << 27) - 1));
+    GOOD(gcp_input(net, "a", 1));
+    BAD(GCP_E_SHAPE, SIZES("a"), gcp_input_at(net, "a", raw_shape(5), GCP_AT));
+    BAD(GCP_E_SHAPE, SIZES("a"), gcp_input_at(net, "a", raw_shape(-1), GCP_AT));
+    BAD(GCP_E_SHAPE, SIZES("a"), gcp_labels(net, "a", 3, 0));
+    BAD(GCP_E_NAME, "input: " NAMED(""), gcp_input(net, NULL, 3));
+    BAD(GCP_E_NAME, "input: " NAMED(""), gcp_input(net, "", 3));
+    BAD(GCP_E_NAME, "input: " NAMED("a b"), gcp_input(net, "a b", 3));
+    BAD(GCP_E_NAME, "input: " NAMED("a/b"), gcp_labels(net, "a/b", 3));
+    BAD(GCP_E_NAME, "input: " NAMED("a#"), gcp_input(net, "a#", 3));
+    BAD(GCP_E_NAME, "input: the name 'x' is used twice here", gcp_input(net, "x", 3));
+    BAD(GCP_E_NAME, "input: the name 'ids' is used twice here", gcp_labels(net, "ids", 3));
+    BAD(GCP_E_NAME, "input: the name 'w' is used twice here", gcp_input(net, "w", 3));
+    GOOD(gcp_input(net, "x2", 3));
+}
+
+static gcp_tensor path_of(int letters)
+{
+    char name[400];
+    memset(name, 'p', sizeof name);
+    name[letters] = 0;
+    return gcp_param_at(net, name, GCP_SHAPE(1), SITE(gcp_param_opts, 1, .fan_in = 1));
+}
+
+static void parameters(void)
+{
+    BAD(GCP_E_SHAPE, "parameter: 'p' needs 1 to 4 sizes, each at least 1", gcp_param(net, "p", GCP_SHAPE(0), .fan_in = 1));
+    BAD(GCP_E_SHAPE, "parameter: 'p' needs 1 to 4 sizes, each at least 1", gcp_param(net, "p", GCP_SHAPE(INT_MAX, INT_MAX, INT_MAX), .fan_in = 1));
+    BAD(GCP_E_NAME, "parameter: the name 'w' is used twice here", gcp_param(net, "w", GCP_SHAPE(4), .fan_in = 1));
+    BAD(GCP_E_NAME, "parameter: " NAMED("p q"), gcp_param(net, "p q", GCP_SHAPE(4), .fan_in = 1));
+    BAD(GCP_E_NAME, "parameter: " NAMED(""), gcp_param(net, NULL, GCP_SHAPE(4), .fan_in = 1));
+    GOOD(path_of(254));
+    begin();
+    CHECK(gcp_is_nil(path_of(255)));
+    said(GCP_E_NAME, __LINE__, 1, "parameter: a path of over 254 characters");
+    BAD(GCP_E_ARGUMENT, "gcp_freeze: 'x' is not a parameter", gcp_freeze(x));
+    BAD(GCP_E_ARGUMENT, "gcp_freeze: 'relu[0]' is not a parameter", gcp_freeze(gcp_relu(x)));
+    BAD(GCP_E_ARGUMENT, "gcp_freeze: 'batch_norm[0]/running_var' is not a parameter", gcp_freeze((gcp_batch_norm(x), gcp_find(net, "batch_norm[0]/running_var"))));
+    BAD(GCP_E_ARGUMENT, "gcp_freeze: a nil tensor", gcp_freeze(gcp_parameter(net, 1)));
+    BAD(GCP_E_ARGUMENT, "gcp_freeze: a nil tensor", gcp_freeze(gcp_parameter(net, -1)));
+    BAD(GCP_E_ARGUMENT, "gcp_keep: a nil tensor", gcp_keep(gcp_find(net, "nobody")));
+    BAD(GCP_E_ARGUMENT, "gcp_keep: a nil tensor", gcp_keep(gcp_find(net, NULL)));
+    GOOD(gcp_freeze(gcp_parameter(net, 0)));
+    BAD(GCP_E_ARGUMENT, "gcp_keep: 'w' is not an activation", gcp_keep(weight));
+    GOOD(gcp_keep(gcp_relu(x)));
+    BAD(GCP_E_ARGUMENT, "gcp_want_grad: 'ids' is not a real input", gcp_want_grad(ids));
+    BAD(GCP_E_ARGUMENT, "gcp_want_grad: 'w' is not a real input", gcp_want_grad(weight));
+    BAD(GCP_E_ARGUMENT, "gcp_want_grad: 'tanh[0]' is not a real input", gcp_want_grad(gcp_tanh(x)));
+    GOOD(gcp_want_grad(x));
+}
+
+static void windows(void)
+{
+#define CONV(o, k, s, p, d, g) ".out = " o ", .k = " k ", .stride = " s ", .pad = " p ", .dilation = " d ", .groups = " g "; all but .pad at least 1, no .pad with GCP_SAME"
+#define POOL "kernel and strides at least 1, paddings at least 0 and none with GCP_SAME"
+    BAD(GCP_E_ARGUMENT, "conv2d: " CONV("0", "3", "1", "0", "1", "1"), gcp_conv2d(x, .k = 3));
+    BAD(GCP_E_ARGUMENT, "conv2d: " CONV("-1", "3", "1", "0", "1", "1"), gcp_conv2d(x, .out = -1, .k = 3));
+    BAD(GCP_E_ARGUMENT, "conv2d: " CONV("4", "0", "1", "0", "1", "1"), gcp_conv2d(x, .out = 4));
+    BAD(GCP_E_ARGUMENT, "conv2d: " CONV("4", "3", "-1", "0", "1", "1"), gcp_conv2d(x, .out = 4, .k = 3, .stride = -1));
+    BAD(GCP_E_ARGUMENT, "conv2d: " CONV("4", "3", "1", "-1", "1", "1"), gcp_conv2d(x, .out = 4, .k = 3, .pad = -1));
+    BAD(GCP_E_ARGUMENT, "conv2d: " CONV("4", "3", "1", "0", "-2", "1"), gcp_conv2d(x, .out = 4, .k = 3, .dilation = -2));
+    BAD(GCP_E_ARGUMENT, "conv2d: " CONV("4", "3", "1", "0", "1", "-2"), gcp_conv2d(x, .out = 4, .k = 3, .groups = -2));
+    BAD(GCP_E_ARGUMENT, "conv2d: " CONV("4", "3", "1", "1", "1", "1"), gcp_conv2d(x, .out = 4, .k = 3, .pad = 1, .padding = GCP_SAME));
+    BAD(GCP_E_ARGUMENT, "conv_transpose2d: " CONV("4", "2", "1", "0", "1", "1"), gcp_conv_transpose2d(x, .out = 4, .k = 2, .pad_right = 2, .padding = GCP_SAME));
+    GOOD(gcp_conv2d(x, .out = 4, .k = 3, .padding = GCP_SAME));
+    BAD(GCP_E_SHAPE, "conv2d: 2x8x8x6 does not fit a 9x9 kernel with .out = 4, .pad = 0", gcp_conv2d(x, .out = 4, .k = 9));
+    BAD(GCP_E_SHAPE, "conv2d: 2x8x8x6 does not fit a 3x3 kernel with .out = 4, .pad = 0", gcp_conv2d(x, .out = 4, .k = 3, .dilation = 4));
+    GOOD(gcp_conv2d(x, .out = 4, .k = 8));
+    GOOD(gcp_conv2d(x, .out = 4, .k = 9, .pad_bottom = 1, .pad_left = 1));
+    BAD(GCP_E_SHAPE, "conv2d: 6 channels in and .out = 4 do not divide into .groups = 4", gcp_conv2d(x, .out = 4, .k = 3, .groups = 4));
+    BAD(GCP_E_SHAPE, "conv2d: 6 channels in and .out = 4 do not divide into .groups = 3", gcp_conv2d(x, .out = 4, .k = 3, .groups = 3));
+    GOOD(gcp_conv2d(x, .out = 4, .k = 3, .groups = 2));
+    BAD(GCP_E_SHAPE, "conv_transpose2d: 2x8x8x6 with a 1x1 kernel and .pad = 4 gives 0x0", gcp_conv_transpose2d(x, .out = 4, .k = 1, .pad = 4));
+    GOOD(gcp_conv_transpose2d(x, .out = 4, .k = 2, .pad = 4));
+    BAD(GCP_E_SHAPE, "conv2d: weights of 1x1x1x4, not 4x1x1x6", gcp_conv2d_op(x, weight, GCP_NIL, .out = 4, .k = 1));
+    BAD(GCP_E_SHAPE, "conv2d: a bias of 4 values for 2 outputs", gcp_conv2d_op(x, gcp_param(net, "k", GCP_SHAPE(2, 1, 1, 6), .fan_in = 6), weight, .out = 2));
+    BAD(GCP_E_ARGUMENT, "max_pool: .k = 0; " POOL, gcp_max_pool(x, .stride = 2));
+    BAD(GCP_E_ARGUMENT, "avg_pool: .k = 2; " POOL, gcp_avg_pool(x, .k = 2, .stride = -2));
+    BAD(GCP_E_ARGUMENT, "max_pool: .k = 3; " POOL, gcp_max_pool(x, .k = 3, .pad = 1, .padding = GCP_SAME));
+    BAD(GCP_E_SHAPE, "max_pool: padding 2 of a 2x2 window", gcp_max_pool(x, .k = 2, .pad = 2));
+    BAD(GCP_E_SHAPE, "avg_pool: 2x8x8x6 does not fit a 9x9 kernel with .out = 6, .pad = 0", gcp_avg_pool(x, .k = 9));
+    GOOD(gcp_max_pool(x, .k = 2, .pad = 1));
+    BAD(GCP_E_SHAPE, "max_pool: a window of over 256 cells", gcp_max_pool(gcp_input(net, "big", 1, 20, 20, 1), .k = 17));
+    GOOD(gcp_max_pool(gcp_input(net, "big", 1, 20, 20, 1), .k = 16));
+    BAD(GCP_E_ARGUMENT, "upsample: .factor = -1; at least 1", gcp_upsample(x, .factor = -1));
+    BAD(GCP_E_SHAPE, "upsample: 2x8x8x6 times .factor = 268435456", gcp_upsample(x, .factor = 1 << 28));
+}
+
+/* Numbers whose products leave int: refused, never wrapped to something that fits. */
+static void overflows(void)
+{
+    BAD(GCP_E_SHAPE, "max_pool: a window of over 256 cells", gcp_max_pool(gcp_input(net, "big", 1, 65536, 65536, 1), .k = 65536));
+    BAD(GCP_E_SHAPE, "concat: 2147483651 channels", gcp_concat(flat, gcp_input(net, "wide", 2, INT_MAX)));
+    begin();                                         /* 2^32 rows of weights; no works_again, for the weights stay */
+    gcp_tensor v = gcp_param(net, "v", GCP_SHAPE(65536, 65536, 1, 4), .fan_in = 1);
+    int line = __LINE__ + 1;
+    CHECK(gcp_is_nil(gcp_linear_op(flat, v, GCP_NIL, .out = 65536)));
+    said(GCP_E_SHAPE, __LINE__, line, "linear: weights of 65536x65536x1x4 for 2x4 and .out = 65536");
+    begin();
+    gcp_tensor tall = gcp_input(net, "tall", 1, INT_MAX, 1, 1);
+    CHECK(gcp_is_nil(gcp_conv2d(tall, .out = 1, .k = 1, .pad_bottom = 1)));
+    CHECK_INT(gcp_error_code(net), ==, GCP_E_SHAPE);
+    works_again(__LINE__);
+    begin();
+    gcp_tensor k = gcp_param(net, "k", GCP_SHAPE(6, 1, 1, 4), .fan_in = 1);
+    CHECK(gcp_is_nil(gcp_conv_transpose2d_op(x, k, GCP_NIL, .groups = 1 << 30)));
+    CHECK_INT(gcp_error_code(net), !=, GCP_OK);
+    works_again(__LINE__);
+}
+
+static void numbers(void)
+{
+    BAD(GCP_E_ARGUMENT, "dropout: .rate = 1; at least 0 and less than 1", gcp_dropout(x, .rate = 1));
+    BAD(GCP_E_ARGUMENT, "dropout: .rate = -0.1; at least 0 and less than 1", gcp_dropout(x, .rate = -0.1));
+    BAD(GCP_E_ARGUMENT, "dropout: .rate = nan; at least 0 and less than 1", gcp_dropout(x, .rate = (double)NAN));
+    GOOD(gcp_dropout(x, .rate = 0.999));
+    GOOD(gcp_dropout(x, .rate = 0));
+    BAD(GCP_E_ARGUMENT, "leaky_relu: .slope = -0.5; more than 0", gcp_leaky_relu(x, .slope = -0.5));
+    BAD(GCP_E_ARGUMENT, "batch_norm: .momentum = 1.5; .epsilon above 0, .momentum in (0, 1]", gcp_batch_norm(x, .momentum = 1.5));
+    GOOD(gcp_batch_norm(x, .momentum = 1));
+    BAD(GCP_E_ARGUMENT, "layer_norm: .epsilon = -1; .epsilon above 0, .momentum in (0, 1]", gcp_layer_norm(x, .epsilon = -1));
+    BAD(GCP_E_ARGUMENT, "linear: .out = 0; at least 1", gcp_linear(flat, .no_bias = 1));
+    BAD(GCP_E_ARGUMENT, "linear: .out = -3; at least 1", gcp_linear(flat, .out = -3));
+    BAD(GCP_E_ARGUMENT, "embedding: .entries = 0; at least 1", gcp_embedding(ids, .out = 4));
+    BAD(GCP_E_ARGUMENT, "embedding: .out = 0; at least 1", gcp_embedding(ids, .entries = 4));
+}
+
+static gcp_tensor many(int count)
+{
+    gcp_tensor list[80];
+    for (int i = 0; i < count; i++) list[i] = flat;
+    return gcp_concat_at(list, count, SITE(gcp_op_opts, 2, .name = NULL));
+}
+
+static void shapes(void)
+{
+    BAD(GCP_E_SHAPE, "slice: channels [2, 2 + 3) of 2x4", gcp_slice(flat, .first = 2, .count = 3));
+    BAD(GCP_E_SHAPE, "slice: channels [-1, -1 + 2) of 2x4", gcp_slice(flat, .first = -1, .count = 2));
+    BAD(GCP_E_SHAPE, "slice: channels [0, 0 + 0) of 2x4", gcp_slice(flat, .first = 0));
+    BAD(GCP_E_SHAPE, "slice: channels [2147483647, 2147483647 + 2147483647) of 2x4", gcp_slice(flat, .first = INT_MAX, .count = INT_MAX));
+    GOOD(gcp_slice(flat, .first = 2, .count = 2));
+    BAD(GCP_E_SHAPE, "concat: 2x4 beside 2x8x8x6", gcp_concat(flat, x));
+    GOOD(gcp_concat(flat, flat));
+    begin();
+    CHECK(gcp_is_nil(many(65)));
+    said(GCP_E_ARGUMENT, __LINE__, 2, "concat: 65 inputs and 1 outputs; at most 64 and 8");
+    GOOD(many(64));
+    BAD(GCP_E_SHAPE, "add: 2x4 and 2x8x8x6 differ", gcp_add(flat, x));
+    BAD(GCP_E_SHAPE, "mul: 2x8x8x6 and 2x4 differ", gcp_mul(x, flat));
+    BAD(GCP_E_SHAPE, "mse: 2x4 and 2x8x8x6 differ", gcp_mse(flat, x));
+    BAD(GCP_E_SHAPE, "bias: 4 values for the 6 channels of 2x8x8x6", gcp_bias(x, weight));
+    BAD(GCP_E_SHAPE, "matmul: 2x4 times 2x4", gcp_matmul(flat, flat));
+    GOOD(gcp_matmul(flat, gcp_input(net, "b", 4, 3)));
+    BAD(GCP_E_SHAPE, "reshape: 2x4 into 3x3", gcp_reshape(flat, 3, 3));
+    BAD(GCP_E_ARGUMENT, "reshape: a size = -8; 1 to 4 sizes, each at least 1", gcp_reshape(flat, -8));
+    GOOD(gcp_reshape(flat, 8));
+    BAD(GCP_E_SHAPE, "linear: weights of 4 for 2x4 and .out = 2", gcp_linear_op(flat, weight, GCP_NIL, .out = 2));
+    BAD(GCP_E_SHAPE, "linear: a bias of 4 values for 1 outputs", gcp_linear_op(flat, weight, weight, .out = 1));
+    GOOD(gcp_linear_op(flat, weight, GCP_NIL, .out = 1));
+    BAD(GCP_E_SHAPE, "layer_norm: 4 values for 6 channels", gcp_layer_norm_op(x, weight, weight, .epsilon = 1e-5));
+    GOOD(gcp_layer_norm_op(flat, weight, weight, .epsilon = 1e-5));
+    BAD(GCP_E_SHAPE, "cross_entropy: 3 labels for the 2 rows of 2x4", gcp_cross_entropy(flat, gcp_labels(net, "y", 3)));
+    GOOD(gcp_cross_entropy(flat, ids));
+    BAD(GCP_E_SHAPE, "embedding: ids of 2x3x4x5: at most two sizes", gcp_embedding(gcp_labels(net, "i", 2, 3, 4, 5), .entries = 3, .out = 2));
+    BAD(GCP_E_SHAPE, "embedding: ids of 2x3x4: at most two sizes", gcp_embedding(gcp_labels(net, "i", 2, 3, 4), .entries = 3, .out = 2));
+    GOOD(gcp_embedding(gcp_labels(net, "i", 2, 3), .entries = 3, .out = 2));
+}
+
+static void dtypes(void)
+{
+#define INTEGERS(i) "input " i " holds integers, not real numbers"
+    BAD(GCP_E_DTYPE, "relu: " INTEGERS("0"), gcp_relu(ids));
+    BAD(GCP_E_DTYPE, "linear: " INTEGERS("0"), gcp_linear(ids, .out = 2));
+    BAD(GCP_E_DTYPE, "mean: " INTEGERS("0"), gcp_mean(ids));
+    BAD(GCP_E_DTYPE, "reshape: " INTEGERS("0"), gcp_reshape(ids, 2, 1));
+    BAD(GCP_E_DTYPE, "add: " INTEGERS("0"), gcp_add(ids, ids));
+    BAD(GCP_E_DTYPE, "concat: " INTEGERS("1"), gcp_concat(gcp_reshape(gcp_slice(flat, .count = 1), 2), ids));
+    BAD(GCP_E_DTYPE, "conv2d: " INTEGERS("0"), gcp_conv2d(gcp_labels(net, "i", 1, 3, 3, 1), .out = 1, .k = 1));
+    BAD(GCP_E_DTYPE, "dropout: " INTEGERS("0"), gcp_dropout(ids, .rate = 0.5));
+    BAD(GCP_E_DTYPE, "cross_entropy: needs real logits and gcp_labels", gcp_cross_entropy(flat, gcp_input(net, "y", 2)));
+    BAD(GCP_E_DTYPE, "cross_entropy: needs real logits and gcp_labels", gcp_cross_entropy(ids, ids));
+    BAD(GCP_E_DTYPE, "embedding: ids must be gcp_labels", gcp_embedding(flat, .entries = 3, .out = 2));
+    BAD(GCP_E_DTYPE, "embedding: " INTEGERS("1"), gcp_embedding_op(ids, gcp_labels(net, "table", 3, 2), .name = "e"));
+}
+
+static gcp_tensor stale(void)
+{
+    gcp_tensor old = flat;
+    gcp_tape_reset(net);
+    flat = gcp_input(net, "flat", 2, 4);
+    weight = gcp_param(net, "w", GCP_SHAPE(4), .init = GCP_INIT_ONES);
+    gcp_param(net, "linear[0]-", GCP_SHAPE(4), .init = GCP_INIT_ONES);     /* sealed: refused; cleared again */
+    gcp_error_clear(net);
+    return old;
+}
+
+/* works_again records a new layer, which a sealed tape refuses, so stale handles are checked without it. */
+static void stale_said(gcp_tensor y, int line, const char *text)
+{
+    CHECK(gcp_is_nil(y));
+    said(GCP_E_STALE, line, line, text);
+    gcp_error_clear(net);
+    gcp_plan plan = gcp_plan_make(gcp_mean(gcp_bias(flat, weight)));
+    CHECK(plan.in && !gcp_error(net));
+}
+#define STALE(what, ...) (begin(), stale_said((__VA_ARGS__), __LINE__, what ": a tensor from before the tape's reset"))
+
+static void handles(void)
+{
+    BAD(GCP_E_FOREIGN, "add: a tensor of another tape", gcp_add(flat, foreign));
+    BAD(GCP_E_FOREIGN, "concat: a tensor of another tape", gcp_concat(flat, foreign));
+    BAD(GCP_E_FOREIGN, "linear: a tensor of another tape", gcp_linear_op(flat, foreign, GCP_NIL, .out = 2));
+    BAD(GCP_E_FOREIGN, "cross_entropy: a tensor of another tape", gcp_cross_entropy(flat, foreign));
+    BAD(GCP_E_ARGUMENT, "add: a nil tensor", gcp_add(flat, GCP_NIL));
+    BAD(GCP_E_ARGUMENT, "matmul: a nil tensor", gcp_matmul(flat, GCP_NIL));
+    BAD(GCP_E_ARGUMENT, "conv2d: a nil tensor", gcp_conv2d_op(x, GCP_NIL, GCP_NIL, .out = 2, .k = 1));
+    BAD(GCP_E_ARGUMENT, "linear: a nil tensor", gcp_linear_op(flat, GCP_NIL, GCP_NIL, .out = 2));
+    BAD(GCP_E_ARGUMENT, "layer_norm: a nil tensor", gcp_layer_norm_op(flat, GCP_NIL, weight, .epsilon = 1));
+    BAD(GCP_E_ARGUMENT, "embedding: a nil tensor", gcp_embedding_op(ids, GCP_NIL, .out = 1));
+    BAD(GCP_E_ARGUMENT, "relu: a nil tensor", gcp_relu(gcp_parameter(net, 9)));
+    STALE("relu", gcp_relu(stale()));
+    STALE("linear", gcp_linear(stale(), .out = 2));
+    STALE("gcp_keep", gcp_keep(stale()));
+    STALE("gcp_want_grad", gcp_want_grad(stale()));
+    begin();
+    gcp_tensor old = stale();
+    char text[8] = "?";
+    CHECK(gcp_elements(old) == 0 && gcp_shape_of(old).d[0] == 0);
+    CHECK_TEXT(gcp_name(old, text, sizeof text), "");
+    begin();                                         /* nil of no tape: nothing happens and nothing is said */
+    CHECK(gcp_is_nil(gcp_relu(GCP_NIL)) && gcp_is_nil(gcp_linear(GCP_NIL, .out = 1)) && gcp_is_nil(gcp_concat(GCP_NIL, GCP_NIL)));
+    CHECK(gcp_is_nil(gcp_concat_at(NULL, 2, (gcp_op_opts) { .name = 0 })) && gcp_is_nil(gcp_freeze(GCP_NIL)));
+    CHECK(gcp_error(net) == NULL);
+}
+
+static void layer_names(void)
+{
+    BAD(GCP_E_NAME, "relu: " NAMED("a b"), gcp_relu(x, .name = "a b"));
+    BAD(GCP_E_NAME, "relu: " NAMED(""), gcp_relu(x, .name = ""));
+    BAD(GCP_E_NAME, "tanh: the name 'one' is used twice here", (gcp_relu(x, .name = "one"), gcp_tanh(x, .name = "one")));
+    BAD(GCP_E_NAME, "conv2d: the name 'c' is used twice here", (gcp_conv2d(x, .out = 1, .k = 1, .name = "c"), gcp_conv2d(x, .out = 1, .k = 1, .name = "c")));
+    BAD(GCP_E_NAME, "linear: the name 'x' is used twice here", gcp_linear(flat, .out = 1, .name = "x"));
+    begin();                                         /* a name that reads like a numbered one must not share its weights */
+    gcp_tensor a = gcp_linear(flat, .out = 4, .name = "linear[0]"), b = gcp_is_nil(a) ? a : gcp_linear(a, .out = 4);
+    CHECK(gcp_error_code(net) == GCP_E_NAME && gcp_is_nil(b));
+}
+
+static void segment_left(void)
+{
+    GCP_SEGMENT(net, "left") {
+        gcp_relu(x);
+        if (gcp_elements(x)) return;
+    }
+}
+
+static void segments(void)
+{
+    begin();
+    int line = __LINE__ + 1;
+    GCP_SEGMENT(net, "out") {
+        gcp_relu(x);
+        break;
+    }
+    said(GCP_E_SEGMENT, __LINE__, line, "segment 'out[0]': a break left its block");
+    works_again(__LINE__);
+    begin();
+    line = __LINE__ + 1;
+    GCP_SEGMENT(net, "empty", .keep = GCP_KEEP_RELU) { }
+    said(GCP_E_SEGMENT, __LINE__, line, "segment 'empty[0]': its block recorded no op");
+    begin();
+    segment_left();
+    gcp_plan plan = gcp_plan_make(loss);
+    CHECK(!plan.in && gcp_error_code(net) == GCP_E_SEGMENT && strstr(gcp_error(net), "segment 'left[0]': a return or goto left its block"));
+    works_again(__LINE__);
+}
+
+/* ---- capacities ------------------------------------------------------------------------------------------------*/
+
+static gcp_tape *small(gcp_tape_opts o)
+{
+    arena = gcp_arena_from(tape_memory, sizeof tape_memory);
+    return net = GCPI_STAMPED(gcp_tape_make_at)(&arena, o);
+}
+
+static void full_tape(void)
+{
+    small((gcp_tape_opts) { .ops = 5 });
+    gcp_tensor y = gcp_input(net, "x", 2, 4);
+    int line = 0;
+    for (int i = 0; i < 20; i++) y = (line = __LINE__, gcp_linear(y, .out = 4));
+    CHECK(gcp_is_nil(y));
+    said(GCP_E_CAPACITY, __LINE__, line, "tape: 5 ops are recorded, 20 were needed so far (.ops = 5)");
+    small((gcp_tape_opts) { .ops = 20 });
+    y = gcp_input(net, "x", 2, 4);
+    for (int i = 0; i < 20; i++) y = gcp_linear(y, .out = 4);
+    fine(!gcp_is_nil(y), __LINE__);
+}
+
+/* The number asked for must be enough, whatever the layers are. */
+static void full_tape_of_norms(void)
+{
+    small((gcp_tape_opts) { .ops = 3 });
+    gcp_tensor y = gcp_input(net, "x", 2, 4);
+    int line = 0;
+    for (int i = 0; i < 6; i++) y = (line = __LINE__, gcp_relu(gcp_batch_norm(y)));
+    said(GCP_E_CAPACITY, __LINE__, line, "tape: 3 ops are recorded, 18 were needed so far (.ops = 3)");
+}
+
+static void capacities(void)
+{
+    int line = 0;
+    small((gcp_tape_opts) { .ops = 8, .tensors = 3 });
+    gcp_tensor y = gcp_input(net, "x", 2, 4);
+    for (int i = 0; i < 2; i++) y = (line = __LINE__, gcp_relu(y));
+    said(GCP_E_CAPACITY, __LINE__, line, "relu: the tape's 3 tensors are full (.tensors)");
+    small((gcp_tape_opts) { .ops = 8, .parameters = 1 });
+    gcp_param(net, "a", GCP_SHAPE(1), .fan_in = 1);
+    CHECK(!gcp_error(net));
+    CHECK(gcp_is_nil((line = __LINE__, gcp_param(net, "b", GCP_SHAPE(1), .fan_in = 1))));
+    said(GCP_E_CAPACITY, __LINE__, line, "parameter: the tape's 1 parameters are full (.parameters)");
+    small((gcp_tape_opts) { .ops = 8, .segments = 1 });
+    y = gcp_input(net, "x", 2, 4);
+    for (int i = 0; i < 2; i++) {
+        line = __LINE__ + 1;
+        GCP_SEGMENT(net, "block") y = gcp_relu(y);
+    }
+    said(GCP_E_CAPACITY, __LINE__, line, "segment: the tape's 1 segments are full (.segments)");
+    small((gcp_tape_opts) { .ops = 8, .names = 8 });
+    fine(!gcp_is_nil(gcp_input(net, "seven77", 2, 4)), __LINE__);
+    CHECK(gcp_is_nil((line = __LINE__, gcp_input(net, "x", 2, 4))));
+    said(GCP_E_CAPACITY, __LINE__, line, "input: the tape's 8 bytes for names are full (.names)");
+}
+
+/* A tape that found no room holds its error; nothing can be recorded, and nothing crashes. */
+static void no_room(void)
+{
+    char want[320];
+    int line = __LINE__ + 2;
+    arena = gcp_arena_from(tape_memory, 4096);
+    net = gcp_tape_make(&arena, .ops = 64);
+    CHECK(net != NULL);
+    snprintf(want, sizeof want, "gcp_tape_make: an arena of 4096 bytes is too small for 64 ops, which take %zu bytes", gcp_tape_bytes(.ops = 64));
+    said(GCP_E_NOMEM, __LINE__, line, want);
+    for (int clear = 0; clear < 2; clear++) {
+        gcp_tensor y = gcp_input(net, "x", 2, 4);
+        CHECK(gcp_is_nil(y) && gcp_is_nil(gcp_labels(net, "l", 2)) && gcp_is_nil(gcp_relu(y)) && gcp_is_nil(gcp_linear(y, .out = 2)));
+        CHECK(gcp_is_nil(gcp_param(net, "w", GCP_SHAPE(2), .fan_in = 1)) && gcp_is_nil(gcp_parameter(net, 0)) && gcp_is_nil(gcp_find(net, "x")));
+        GCP_SEGMENT(net, "block") y = gcp_relu(y);
+        CHECK(gcp_plan_make(y).in == NULL);
+        gcp_tape_reset(net);
+        CHECK(gcp_state_bind(net, state_memory, sizeof state_memory) == GCP_E_NOMEM);
+        CHECK(gcp_error_code(net) != GCP_OK);
+        gcp_error_clear(net);                        /* the second round: cleared, still without room */
+    }
+    arena = gcp_arena_from(tape_memory, 64);
+    net = gcp_tape_make(&arena, .ops = 64);
+    CHECK(net == NULL && gcp_error(net) && gcp_error_code(net) == GCP_E_NOMEM);
+    CHECK(gcp_tape_make(NULL, .ops = 64) == NULL);
+    CHECK_INT(gcp_tape_bytes(.ops = INT_MAX), ==, SIZE_MAX);
+}
+
+/* ---- plans -----------------------------------------------------------------------------------------------------*/
+
+static void plan_said(gcp_plan plan, gcp_code code, int line, const char *text)
+{
+    if (!check_report(!plan.in && plan.bytes == 0, __FILE__, line)) fprintf(stderr, "a plan was made\n");
+    said(code, line, line, text);
+    works_again(line);
+}
+#define PLAN(code, text, ...) (begin(), plan_said((__VA_ARGS__), (code), __LINE__, "gcp_plan_make: " text))
+#define PLAN_OK(...) (begin(), fine((__VA_ARGS__).in != NULL, __LINE__))
+
+static gcp_tensor chain(int units)
+{
+    gcp_tensor y = flat;
+    for (int i = 0; i < units; i++) y = gcp_linear(y, .out = 4);
+    return gcp_mean(y);
+}
+
+static void any_hook(void *context, gcp_tensor p, gcp_real *g, size_t count) { (void)context; (void)p; (void)g; (void)count; }
+
+static void plan_options(void)
+{
+    PLAN(GCP_E_SHAPE, "the loss is 2x4, not a scalar (gcp_mean makes one)", gcp_plan_make(gcp_relu(flat)));
+    PLAN_OK(gcp_plan_make(gcp_relu(flat), .inference = 1));
+    PLAN(GCP_E_PLAN, "the tensor is an input or parameter: there is nothing to run", gcp_plan_make(flat));
+    PLAN(GCP_E_PLAN, "the tensor is an input or parameter: there is nothing to run", gcp_plan_make(weight, .inference = 1));
+    PLAN(GCP_E_PLAN, "no parameter and no wanted input lies behind the loss", gcp_plan_make(gcp_mean(flat)));
+    PLAN(GCP_E_PLAN, "no parameter and no wanted input lies behind the loss", gcp_plan_make((gcp_freeze(weight), loss)));
+    PLAN_OK(gcp_plan_make((gcp_freeze(weight), gcp_want_grad(flat), loss)));
+    PLAN(GCP_E_ARGUMENT, "a nil tensor", gcp_plan_make(gcp_parameter(net, 7)));
+    PLAN(GCP_E_PLAN, "unknown .policy", gcp_plan_make(loss, .policy = (gcp_policy)7));
+    PLAN(GCP_E_PLAN, "unknown .optimizer", gcp_plan_make(loss, .optimizer = (gcp_optimizer)4));
+    PLAN(GCP_E_PLAN, "an inference plan has no optimiser, accumulation or gradient hook", gcp_plan_make(loss, .inference = 1, .optimizer = GCP_SGD));
+    PLAN(GCP_E_PLAN, "an inference plan has no optimiser, accumulation or gradient hook", gcp_plan_make(loss, .inference = 1, .accumulate = 2));
+    PLAN(GCP_E_PLAN, "an inference plan has no optimiser, accumulation or gradient hook", gcp_plan_make(loss, .inference = 1, .on_gradient = any_hook));
+    PLAN(GCP_E_PLAN, ".fuse_update without .optimizer", gcp_plan_make(loss, .fuse_update = 1));
+    PLAN(GCP_E_PLAN, ".fuse_update with .clip_norm: the norm needs all gradients first", gcp_plan_make(loss, .fuse_update = 1, .optimizer = GCP_SGD, .clip_norm = 1));
+    PLAN(GCP_E_PLAN, ".fuse_update with .accumulate: gradients are not finished before the last micro-batch", gcp_plan_make(loss, .fuse_update = 1, .optimizer = GCP_SGD, .accumulate = 2));
+    PLAN_OK(gcp_plan_make(loss, .fuse_update = 1, .optimizer = GCP_SGD, .clip_value = 1));
+#define AT_LEAST ".accumulate, .clip_norm, .clip_value and .momentum are at least 0"
+    PLAN(GCP_E_PLAN, AT_LEAST, gcp_plan_make(loss, .accumulate = -1));
+    PLAN(GCP_E_PLAN, AT_LEAST, gcp_plan_make(loss, .optimizer = GCP_SGD, .clip_norm = -1));
+    PLAN(GCP_E_PLAN, AT_LEAST, gcp_plan_make(loss, .optimizer = GCP_SGD, .momentum = -0.5));
+    PLAN(GCP_E_PLAN, ".nesterov needs GCP_SGD with .momentum", gcp_plan_make(loss, .optimizer = GCP_SGD, .nesterov = 1));
+    PLAN(GCP_E_PLAN, ".nesterov needs GCP_SGD with .momentum", gcp_plan_make(loss, .optimizer = GCP_ADAM, .momentum = 0.5, .nesterov = 1));
+    PLAN(GCP_E_PLAN, ".checkpoints = 5 of 5 units; allowed are 0 to 4", gcp_plan_make(chain(5), .policy = GCP_CHECKPOINTS, .checkpoints = 5));
+    PLAN(GCP_E_PLAN, ".checkpoints = -1 of 5 units; allowed are 0 to 4", gcp_plan_make(chain(5), .policy = GCP_CHECKPOINTS, .checkpoints = -1));
+    PLAN_OK(gcp_plan_make(chain(5), .policy = GCP_CHECKPOINTS, .checkpoints = 4));
+    PLAN(GCP_E_PLAN, ".segments = 0 of 5 units; allowed are 1 to 5", gcp_plan_make(chain(5), .policy = GCP_UNIFORM));
+    PLAN(GCP_E_PLAN, ".segments = 6 of 5 units; allowed are 1 to 5", gcp_plan_make(chain(5), .policy = GCP_UNIFORM, .segments = 6));
+    PLAN_OK(gcp_plan_make(chain(5), .policy = GCP_UNIFORM, .segments = 5));
+}
+
+static void plan_targets(void)
+{
+    gcp_target t = { .align = 48 }, low = { .align = 4 }, isa = { .isa = 99 }, good = { .align = 8 };
+    PLAN(GCP_E_PLAN, "the target's .align is not a power of two", gcp_plan_make(loss, .target = &t));
+    PLAN(GCP_E_PLAN, "the target's .align is below 8", gcp_plan_make(loss, .target = &low));
+    PLAN(GCP_E_PLAN, "the target's .isa is not to be had on this machine", gcp_plan_make(loss, .target = &isa));
+    PLAN_OK(gcp_plan_make(loss, .target = &good));
+    begin();
+    gcp_tensor old = loss;
+    stale();
+    int line = __LINE__ + 1;
+    gcp_plan plan = gcp_plan_make(old);
+    CHECK(!plan.in);
+    said(GCP_E_STALE, __LINE__, line, "gcp_plan_make: a tensor from before the tape's reset");
+}
+
+static void plan_budget(void)
+{
+    char want[320];
+    begin();
+    int line = __LINE__ + 1;
+    gcp_tensor wide = gcp_mean(gcp_mul(gcp_tanh(gcp_linear(flat, .out = 512)), gcp_input(net, "m", 2, 512)));
+    gcp_plan plan = gcp_plan_make(wide, .policy = GCP_KEEP_ALL);
+    size_t bytes = plan.bytes;
+    CHECK(bytes > 0);
+    plan = gcp_plan_make(wide, .policy = GCP_KEEP_ALL, .budget = bytes);
+    fine(plan.in && plan.bytes == bytes, __LINE__);
+    int made = __LINE__ + 1;
+    plan = gcp_plan_make(wide, .policy = GCP_KEEP_ALL, .budget = bytes - 1);
+    snprintf(want, sizeof want, "test_errors.c:%d: gcp_plan_make: the plan takes %zu bytes, .budget allows %zu; the peak is at ", made, bytes, bytes - 1);
+    CHECK(!plan.in && gcp_error(net) && !strncmp(gcp_error(net), want, strlen(want)));
+    const char *rest = gcp_error(net) + strlen(want);
+    char name[64], place[64];
+    snprintf(place, sizeof place, "(test_errors.c:%d)", line);
+    CHECK(sscanf(rest, "%*c %63s", name) == 1 && strchr(name, '[') && strstr(rest, place));
+    CHECK_INT(gcp_error_code(net), ==, GCP_E_BUDGET);
+    seen[GCP_E_BUDGET] = 1;
+    cases++;
+    works_again(__LINE__);
+}
+
+static unsigned char plan_memory[1 << 21];
+
+static gcp_tensor arena_net(int kind)
+{
+    gcp_tensor y = gcp_conv2d(x, .out = 4, .k = 3, .pad = 1);
+    for (int i = 0; i < 3 + kind % 5; i++)
+        GCP_SEGMENT(net, "block") {
+            gcp_tensor z = kind & 1 ? gcp_batch_norm(y) : gcp_relu(y);
+            if (kind & 2) GCP_SEGMENT(net, "inner") z = gcp_conv2d(z, .out = 4, .k = 3, .padding = GCP_SAME);
+            if (kind & 4) z = gcp_slice(gcp_concat(z, y, gcp_dropout(z, .rate = 0.5)), .first = 2, .count = 4);
+            y = kind & 8 ? gcp_add(z, y) : gcp_tanh(z);
+            if (kind & 16) y = gcp_max_pool(y, .k = 3, .stride = 1, .pad = 1);
+        }
+    return gcp_mean(gcp_linear(gcp_flatten(y), .out = 3));
+}
+
+/* gcp_plan_arena's bytes are enough for every policy; far too few are an error with both numbers. */
+static void plan_arenas(void)
+{
+    char want[240];
+    for (int kind = 0; kind < 20; kind++)
+        for (int policy = GCP_SEGMENTS; policy <= GCP_CHEAP; policy++)
+            for (int replay = 0; replay <= (policy == GCP_CHECKPOINTS); replay++) {
+                begin();
+                gcp_tensor out = arena_net(kind);
+                gcp_arena own;
+                gcp_plan_opts o = { .policy = (gcp_policy)policy, .segments = 2, .checkpoints = 2, .replay = replay, .arena = &own, .check = kind & 1, .optimizer = GCP_ADAM, .clip_norm = 1 };
+                size_t bytes = gcp_plan_arena_at(out, o);
+                own = gcp_arena_from(plan_memory, bytes);
+                CHECK(bytes <= sizeof plan_memory);
+                gcp_plan plan = gcp_plan_make_at(out, o);
+                if (!check_report(plan.in && !gcp_error(net), __FILE__, __LINE__)) fprintf(stderr, "net %d policy %d: %s\n", kind, policy, gcp_error(net));
+                o.at = GCP_AT;
+                own = gcp_arena_from(plan_memory, 2048);
+                plan = gcp_plan_make_at(out, o);
+                CHECK(!plan.in && own.used == 0 && own.scratch == 0);
+                snprintf(want, sizeof want, "gcp_plan_make: the plan's arena of 2048 bytes is too small; %zu are enough (gcp_plan_arena)", bytes);
+                said(GCP_E_NOMEM, __LINE__, o.at.line, want);
+            }
+}
+
+/* ---- memory ----------------------------------------------------------------------------------------------------*/
+
+static void code_said(gcp_code got, gcp_code code, int line, int at, const char *text)
+{
+    if (!check_report(got == code, __FILE__, line)) fprintf(stderr, "returned '%s', not '%s'\n", gcp_code_text(got), gcp_code_text(code));
+    said(code, line, at, text);
+    gcp_error_clear(net);
+}
+
+/* Every call on a plan that was not made, or of an earlier recording, refuses, returns zeros and reports nothing. */
+static void count_bytes(void *context, const char *text, size_t size) { (void)text; *(size_t *)context += size; }
+
+static size_t all_reports(const gcp_plan *plan)
+{
+    size_t bytes = 0;
+    gcp_writer w = { count_bytes, &bytes };
+    gcp_list_print(plan, w);
+    gcp_plan_print(plan, w);
+    gcp_layers_print(plan, w);
+    gcp_why_print(plan, w);
+    gcp_memory_svg(plan, w);
+    return bytes;
+}
+
+static void unusable(gcp_plan *plan, gcp_code code, const char *why)
+{
+    static const char *const calls[] = { "gcp_bind", "gcp_unbind", "gcp_write", "gcp_read", "gcp_grad", "gcp_step", "gcp_forward", "gcp_measure", "gcp_gradcheck" };
+    gcp_real data[64] = { 0 };
+    for (int i = 0; i < 9; i++) {
+        char text[160];
+        gcp_code got = code;
+        double value = 0;
+        if (i == 0) got = gcp_bind(plan, step_memory, sizeof step_memory);
+        if (i == 1) got = gcp_unbind(plan);
+        if (i == 2) got = gcp_write(plan, flat, data);
+        if (i == 3) got = gcp_read(plan, flat, data);
+        if (i == 4) got = gcp_grad(plan, flat, data);
+        if (i == 5) value = (double)gcp_step(plan, .lr = 1);
+        if (i == 6) value = (double)gcp_forward(plan, .lr = 1);
+        if (i == 7) value = (double)gcp_measure(plan, more_memory, sizeof more_memory, .lr = 1);
+        if (i == 8) value = gcp_gradcheck(plan, .step = 1e-3).elements;
+        CHECK(value == 0);
+        snprintf(text, sizeof text, "%s: %s", calls[i], why);
+        code_said(got, code, __LINE__, 0, text);
+    }
+    CHECK_INT(all_reports(plan), ==, 0);
+}
+
+static void unusable_plans(void)
+{
+    begin();
+    gcp_plan failed = gcp_plan_make(loss, .policy = (gcp_policy)99), plan, null_plan = { 0 };
+    gcp_error_clear(net);
+    unusable(&failed, GCP_E_PLAN, "a plan that was not made");
+    works_again(__LINE__);
+    begin();
+    plan = gcp_plan_make(loss);
+    stale();
+    gcp_plan_make(gcp_mean(gcp_bias(flat, weight)), .policy = GCP_SQRT);      /* lies where the old plan lay */
+    unusable(&plan, GCP_E_STALE, "a plan from before the tape's reset");
+    CHECK(gcp_bind(NULL, step_memory, 64) != GCP_OK && gcp_unbind(NULL) != GCP_OK && gcp_write(NULL, flat, NULL) != GCP_OK);
+    CHECK(gcp_read(NULL, flat, NULL) != GCP_OK && gcp_grad(NULL, flat, NULL) != GCP_OK && gcp_step(NULL, .lr = 1) == 0 && gcp_forward(NULL, .lr = 1) == 0);
+    CHECK(gcp_measure(NULL, NULL, 0, .lr = 1) == 0 && gcp_gradcheck(NULL, .step = 1).elements == 0);
+    CHECK(gcp_bind(&null_plan, NULL, 0) != GCP_OK && gcp_step(&null_plan, .lr = 0) == 0 && all_reports(&null_plan) == 0);
+    CHECK_INT(all_reports(NULL), ==, 0);
+}
+
+static void no_tape(void)
+{
+    char text[8] = "old";
+    CHECK(gcp_error(NULL) && gcp_error_code(NULL) == GCP_E_NOMEM);
+    gcp_error_clear(NULL);
+    gcp_tape_reset(NULL);
+    gcp_slots_reset(NULL);
+    CHECK(gcp_is_nil(gcp_input(NULL, "x", 2)) && gcp_is_nil(gcp_labels(NULL, "x", 2)) && gcp_is_nil(gcp_param(NULL, "x", GCP_SHAPE(2), .fan_in = 1)));
+    CHECK(gcp_is_nil(gcp_parameter(NULL, 0)) && gcp_is_nil(gcp_find(NULL, "x")) && gcp_state_bytes(NULL, GCP_ADAM) == 0 && gcp_steps_done(NULL) == 0);
+    CHECK(gcp_state_bind(NULL, state_memory, 64) != GCP_OK && gcp_plan_make(GCP_NIL).in == NULL && gcp_plan_arena(GCP_NIL) == 0);
+    CHECK_TEXT(gcp_name(GCP_NIL, text, sizeof text), "");
+    CHECK(gcp_name(GCP_NIL, NULL, 0) == NULL);
+    GCP_SEGMENT(NULL, "none") text[0] = 'x';
+    CHECK(text[0] == 'x');
+    CHECK(gcp_code_text(GCP_ERROR_COUNT) != NULL && gcp_code_text((gcp_code)-1) != NULL);
+    for (int code = 0; code < GCP_ERROR_COUNT; code++) CHECK(gcp_code_text((gcp_code)code)[0] != 0);
+}
+
+static gcp_plan training(void)
+{
+    begin();
+    return gcp_plan_make_at(loss, SITE(gcp_plan_opts, 7, .optimizer = GCP_SGD, .momentum = 0.9));
+}
+
+static void binds(void)
+{
+    char text[160];
+    gcp_plan plan = training();
+    code_said((gcp_code)(gcp_step(&plan, .lr = 1) == 0 ? GCP_E_BIND : GCP_OK), GCP_E_BIND, __LINE__, 7, "gcp_step: the plan is not bound");
+    code_said(gcp_write(&plan, flat, step_memory), GCP_E_BIND, __LINE__, 7, "gcp_write: the plan is not bound");
+    snprintf(text, sizeof text, "gcp_bind: no memory, and the target allocates none; %zu bytes are needed", plan.bytes);
+    code_said(gcp_bind(&plan, NULL, 0), GCP_E_BIND, __LINE__, 7, text);
+    snprintf(text, sizeof text, "gcp_bind: %zu bytes; %zu are needed", plan.bytes - 1, plan.bytes);
+    code_said(gcp_bind(&plan, step_memory, plan.bytes - 1), GCP_E_BIND, __LINE__, 7, text);
+    CHECK_INT(gcp_step(&plan, .lr = 1), ==, 0);
+    CHECK_INT(gcp_error_code(net), ==, GCP_E_BIND);
+    gcp_error_clear(net);
+    fine(gcp_bind(&plan, step_memory, plan.bytes) == GCP_OK, __LINE__);
+    plan = training();                               /* 63 bytes are lost to alignment and must be there too */
+    CHECK(gcp_bind(&plan, step_memory + 1, plan.bytes + 62) == GCP_E_BIND);
+    gcp_error_clear(net);
+    fine(gcp_bind(&plan, step_memory + 1, plan.bytes + 63) == GCP_OK, __LINE__);
+    plan = training();
+    CHECK(gcp_bind(&plan, step_memory + 1, 5) == GCP_E_BIND);
+}
+
+/* Memory of plan.bytes, aligned to the target's align, is enough for any align. */
+static void wide_align(void)
+{
+    for (size_t align = 8; align <= 4096; align *= 2) {
+        gcp_target t = { .align = align };
+        begin();
+        gcp_plan plan = gcp_plan_make(loss, .optimizer = GCP_ADAM, .target = &t);
+        fine(gcp_bind(&plan, step_memory, plan.bytes) == GCP_OK, __LINE__);
+        CHECK_INT(gcp_step(&plan, .lr = 0.1) != 0, ==, 1);
+    }
+}
+
+/* A bind that failed leaves no plan that still runs in its old place. */
+static void failed_rebind(void)
+{
+    begin();
+    gcp_plan inference = gcp_plan_make(loss, .inference = 1), train = gcp_plan_make_at(loss, SITE(gcp_plan_opts, 8, .optimizer = GCP_ADAM));
+    CHECK(gcp_bind(&inference, step_memory, sizeof step_memory) == GCP_OK && gcp_bind(&train, step_memory, sizeof step_memory) == GCP_OK);
+    CHECK(gcp_forward(&inference, .lr = 0) == 0 && gcp_error_code(net) == GCP_E_BIND);
+    CHECK(strstr(gcp_error(net), "the state has grown or moved since gcp_bind: bind again") != NULL);
+    gcp_error_clear(net);
+    CHECK(gcp_bind(&inference, step_memory, 64) == GCP_E_BIND);
+    gcp_error_clear(net);
+    gcp_forward(&inference, .lr = 0);
+    CHECK_INT(gcp_error_code(net), ==, GCP_E_BIND);
+    gcp_error_clear(net);
+    fine(gcp_bind(&inference, step_memory, sizeof step_memory) == GCP_OK, __LINE__);
+}
+
+static void states(void)
+{
+    char text[200];
+    gcp_plan plan = training();
+    size_t need = gcp_state_bytes(net, GCP_NO_OPTIMIZER);
+    snprintf(text, sizeof text, "gcp_state_bind: %zu bytes; %zu are needed, and what the optimiser takes (gcp_state_bytes)", need - 1, need);
+    code_said(gcp_state_bind(net, more_memory, need - 1), GCP_E_BIND, __LINE__, 0, text);
+    CHECK(gcp_state_bind(net, NULL, 1000) == GCP_E_BIND);
+    gcp_error_clear(net);
+    CHECK(gcp_state_bind(net, more_memory, need) == GCP_OK);
+    code_said(gcp_state_bind(net, more_memory, need), GCP_E_STATE, __LINE__, 0, "gcp_state_bind: the state has a home already");
+    snprintf(text, sizeof text, "gcp_bind: the state's home has %zu bytes, with this optimiser it takes %zu", need, gcp_state_bytes(net, GCP_SGD));
+    code_said(gcp_bind(&plan, step_memory, sizeof step_memory), GCP_E_STATE, __LINE__, 7, text);
+    plan = training();
+    CHECK(gcp_state_bind(net, more_memory, gcp_state_bytes(net, GCP_SGD)) == GCP_OK);
+    code_said(gcp_bind(&plan, more_memory + 64, sizeof more_memory - 64), GCP_E_BIND, __LINE__, 7, "gcp_bind: the memory overlaps the state");
+    fine(gcp_bind(&plan, more_memory + gcp_state_bytes(net, GCP_SGD), plan.slab_bytes) == GCP_OK, __LINE__);
+}
+
+static void optimisers(void)
+{
+    gcp_plan sgd = training(), adam = gcp_plan_make_at(loss, SITE(gcp_plan_opts, 9, .optimizer = GCP_ADAM));
+    CHECK(gcp_bind(&sgd, step_memory, sizeof step_memory) == GCP_OK);
+    code_said(gcp_bind(&adam, step_memory, sizeof step_memory), GCP_E_STATE, __LINE__, 9, "gcp_bind: the state holds slots of another optimiser; gcp_slots_reset forgets them");
+    gcp_slots_reset(net);
+    fine(gcp_bind(&adam, step_memory, sizeof step_memory) == GCP_OK, __LINE__);
+    begin();
+    gcp_plan plain = gcp_plan_make(loss);
+    adam = gcp_plan_make_at(loss, SITE(gcp_plan_opts, 9, .optimizer = GCP_ADAM));
+    CHECK(gcp_bind(&plain, step_memory, sizeof step_memory) == GCP_OK);
+    code_said(gcp_bind(&adam, more_memory, sizeof more_memory), GCP_E_STATE, __LINE__, 9,
+              "gcp_bind: the optimiser's slots belong behind the values: bind this plan to the memory that holds them");
+}
+
+static void accesses(void)
+{
+    gcp_real data[1024] = { 0 };
+    gcp_plan plan = training();
+    gcp_tensor hidden = gcp_find(net, "w");
+    CHECK(gcp_bind(&plan, step_memory, sizeof step_memory) == GCP_OK);
+    code_said(gcp_write(&plan, loss, data), GCP_E_ARGUMENT, __LINE__, 7, "gcp_write: 'mean[0]' is neither input nor parameter");
+    code_said(gcp_write(&plan, flat, NULL), GCP_E_ARGUMENT, __LINE__, 7, "gcp_write: 'flat' from NULL");
+    code_said(gcp_write(&plan, foreign, data), GCP_E_FOREIGN, __LINE__, 7, "gcp_write: a tensor of another tape");
+    code_said(gcp_write(&plan, GCP_NIL, data), GCP_E_ARGUMENT, __LINE__, 7, "gcp_write: a nil tensor");
+    code_said(gcp_read(&plan, flat, NULL), GCP_E_ARGUMENT, __LINE__, 7, "gcp_read: 'flat' to NULL");
+    code_said(gcp_grad(&plan, weight, data), GCP_E_ARGUMENT, __LINE__, 7, "gcp_grad: 'w' has no gradient that outlives the step: plan without an optimiser, or gcp_want_grad for an input");
+    code_said(gcp_grad(&plan, flat, data), GCP_E_ARGUMENT, __LINE__, 7, "gcp_grad: 'flat' has no gradient that outlives the step: plan without an optimiser, or gcp_want_grad for an input");
+    fine(gcp_read(&plan, hidden, data) == GCP_OK && gcp_write(&plan, hidden, data) == GCP_OK && gcp_read(&plan, loss, data) == GCP_OK, __LINE__);
+    begin();
+    gcp_tensor mid = gcp_relu(gcp_bias(flat, weight));
+    plan = gcp_plan_make_at(gcp_mean(mid), SITE(gcp_plan_opts, 7, .policy = GCP_SEGMENTS));
+    CHECK(gcp_bind(&plan, step_memory, sizeof step_memory) == GCP_OK);
+    gcp_step(&plan, .lr = 0);
+    code_said(gcp_read(&plan, mid, data), GCP_E_ARGUMENT, __LINE__, 7, "gcp_read: 'relu[0]' is not kept: mark it with gcp_keep before planning");
+    code_said(gcp_grad(&plan, weight, NULL), GCP_E_ARGUMENT, __LINE__, 7, "gcp_grad: 'w' to NULL");
+    fine(gcp_grad(&plan, weight, data) == GCP_OK, __LINE__);
+}
+
+static void runs(void)
+{
+    char text[160];
+    gcp_plan plan = training(), inference = gcp_plan_make(loss, .inference = 1);
+    CHECK(gcp_bind(&plan, step_memory, sizeof step_memory) == GCP_OK && gcp_bind(&inference, step_memory, sizeof step_memory) == GCP_OK);
+    CHECK_INT((gcp_step(&inference, .lr = 1)), ==, 0); said(GCP_E_PLAN, __LINE__, __LINE__, "gcp_step: an inference plan: use gcp_forward");
+    gcp_error_clear(net);
+    CHECK_INT((gcp_forward(&plan, .lr = 1)), ==, 0); said(GCP_E_PLAN, __LINE__, __LINE__, "gcp_forward: a training plan: use gcp_step, or plan with .inference = 1");
+    CHECK_INT((gcp_step(&plan, .lr = 1)), ==, 0);     /* the first error sticks */
+    CHECK(strstr(gcp_error(net), "gcp_forward") && gcp_steps_done(net) == 0);
+    gcp_error_clear(net);
+    CHECK_INT((gcp_gradcheck(&plan, .step = 1).passed), ==, 0); said(GCP_E_PLAN, __LINE__, __LINE__, "gcp_gradcheck: needs a training plan without optimiser or accumulation");
+    gcp_error_clear(net);
+    snprintf(text, sizeof text, "gcp_measure: %zu bytes; more than %zu are needed, apart from the plan's own", plan.bytes, plan.bytes);
+    CHECK_INT((gcp_measure(&plan, more_memory, plan.bytes, .lr = 1)), ==, 0); said(GCP_E_BIND, __LINE__, __LINE__, text);
+    gcp_error_clear(net);
+    CHECK_INT((gcp_measure(&plan, step_memory, sizeof step_memory, .lr = 1)), ==, 0); CHECK_INT(gcp_error_code(net), ==, GCP_E_BIND);
+    gcp_error_clear(net);
+    CHECK_INT((gcp_measure(&plan, NULL, 0, .lr = 1)), ==, 0); CHECK_INT(gcp_error_code(net), ==, GCP_E_BIND);
+    gcp_error_clear(net);
+    size_t used = gcp_measure(&plan, more_memory, plan.bytes + 64, .lr = 1);
+    CHECK(used > 0 && used <= plan.bytes && !gcp_error(net));
+}
+
+/* ---- custom ops ------------------------------------------------------------------------------------------------*/
+
+static int same_shape(gcp_shape_call *s) { s->out[0] = s->in[0]; return 1; }
+static int no_shape(gcp_shape_call *s) { snprintf(s->message, s->message_size, "never"); return 0; }
+static int empty_shape(gcp_shape_call *s) { s->out[0] = s->in[0]; s->out[0].d[3] = 0; return 1; }
+static int calls_made;
+
+static void drifting_forward(const gcp_call *c)      /* other bits on every call */
+{
+    const gcp_real *from = (const gcp_real *)c->in[0].data;
+    gcp_real *to = (gcp_real *)c->out[0].data;
+    calls_made++;
+    for (int i = 0; i < 8; i++) to[i] = from[i] + (gcp_real)calls_made;
+}
+static void pass_backward(const gcp_call *c)
+{
+    for (int i = 0; i < 8; i++) ((gcp_real *)c->din[0].data)[i] = ((gcp_real *)c->dout[0].data)[i] + (c->din[0].accumulate ? ((gcp_real *)c->din[0].data)[i] : 0);
+}
+
+static gcp_op drift(void)
+{
+    gcp_op op = { "drift", same_shape, drifting_forward, pass_backward, NULL, 0, 0, 0, 1 };
+    return op;
+}
+
+static gcp_tensor custom(gcp_op op, int inputs)
+{
+    static gcp_op row;
+    gcp_tensor in[80];
+    row = op;
+    for (int i = 0; i < inputs; i++) in[i] = flat;
+    return gcp_custom_at(in, inputs, &row, SITE(gcp_custom_opts, 3, .name = NULL));
+}
+
+static void custom_bad(gcp_op op, gcp_code code, int line, const char *text)
+{
+    begin();
+    CHECK(gcp_is_nil(custom(op, 1)));
+    said(code, line, 3, text);
+    works_again(line);
+}
+
+static void customs(void)
+{
+#define OP_NEEDS ": an op needs name, shape, forward, and backward or GCP_NO_GRADIENT; its flags may not be VIEW, GRAD_VIEW or SIGN_OR_MASK"
+    static const unsigned flags[] = { GCP_VIEW, GCP_GRAD_VIEW, GCP_SIGN_OR_MASK };
+    gcp_op op = drift();
+    begin();
+    fine(!gcp_is_nil(custom(op, 1)), __LINE__);
+    op.shape = NULL;      custom_bad(op, GCP_E_ARGUMENT, __LINE__, "drift" OP_NEEDS); op = drift();
+    op.forward = NULL;    custom_bad(op, GCP_E_ARGUMENT, __LINE__, "drift" OP_NEEDS); op = drift();
+    op.backward = NULL;   custom_bad(op, GCP_E_ARGUMENT, __LINE__, "drift" OP_NEEDS);
+    op.flags = GCP_NO_GRADIENT;
+    begin();
+    fine(!gcp_is_nil(custom(op, 1)), __LINE__);
+    op = drift();
+    op.name = NULL;       custom_bad(op, GCP_E_ARGUMENT, __LINE__, "custom" OP_NEEDS); op = drift();
+    for (int i = 0; i < 3; i++) { op.flags = flags[i]; custom_bad(op, GCP_E_ARGUMENT, __LINE__, "drift" OP_NEEDS); op = drift(); }
+    op.outputs = 0;       custom_bad(op, GCP_E_ARGUMENT, __LINE__, "drift: 1 inputs and 0 outputs; at most 64 and 8"); op = drift();
+    op.outputs = 9;       custom_bad(op, GCP_E_ARGUMENT, __LINE__, "drift: 1 inputs and 9 outputs; at most 64 and 8"); op = drift();
+    op.shape = no_shape;  custom_bad(op, GCP_E_SHAPE, __LINE__, "drift: never"); op = drift();
+    op.shape = empty_shape; custom_bad(op, GCP_E_SHAPE, __LINE__, "drift: an output of 2 x 1 x 1 x 0"); op = drift();
+    begin();
+    CHECK(gcp_is_nil(custom(op, 65)));
+    said(GCP_E_ARGUMENT, __LINE__, 3, "drift: 65 inputs and 1 outputs; at most 64 and 8");
+    begin();
+    gcp_tensor in = flat;
+    CHECK(gcp_is_nil(gcp_custom(&in, 1, NULL, .name = "n")) && gcp_error_code(net) == GCP_E_ARGUMENT);
+    begin();
+    CHECK(gcp_is_nil(gcp_custom(NULL, 1, &op, .name = "n")) && gcp_is_nil(gcp_custom(&in, 0, &op, .name = "n")));
+    op.flags = GCP_CROSS;                            /* it is about two inputs */
+    begin();
+    CHECK(gcp_is_nil(custom(op, 1)) && gcp_error_code(net) == GCP_E_ARGUMENT);
+}
+
+/* A forward that is not a function of its inputs: .check finds it where it is recomputed, and only there. */
+static void drifts(void)
+{
+    for (int policy = GCP_SEGMENTS; policy <= GCP_KEEP_ALL; policy++) {
+        begin();
+        gcp_tensor y = gcp_bias(flat, weight);
+        GCP_SEGMENT(net, "bad") y = gcp_tanh(gcp_mul(custom(drift(), 1), y));
+        GCP_SEGMENT(net, "end") y = gcp_tanh(y);
+        gcp_plan plan = gcp_plan_make(gcp_mean(y), .policy = (gcp_policy)policy, .check = GCP_CHECK);
+        CHECK(gcp_bind(&plan, step_memory, sizeof step_memory) == GCP_OK);
+        gcp_step(&plan, .lr = 0);
+        if (policy == GCP_SEGMENTS) said(GCP_E_CHECK, __LINE__, 3, "bad[0]/drift[0]: output 0 was recomputed with other bits");
+        else fine(1, __LINE__);
+    }
+}
+
+/* ---- recording again -------------------------------------------------------------------------------------------*/
+
+static void again(int wide, int more)                /* the net of begin() with other parameters */
+{
+    begin();
+    gcp_tape_reset(net);
+    flat = gcp_input(net, "flat", 2, 4);
+    if (more >= 0) weight = gcp_param_at(net, "w", GCP_SHAPE(wide), SITE(gcp_param_opts, 4, .fan_in = 1));
+    if (more > 0) gcp_param_at(net, "v", GCP_SHAPE(4), SITE(gcp_param_opts, 4, .fan_in = 1));
+}
+
+static void parameter_sets(void)
+{
+    again(4, 0);
+    fine(gcp_plan_make(gcp_mean(gcp_bias(flat, weight))).in != NULL, __LINE__);
+    again(5, 0);
+    said(GCP_E_PARAMETERS, __LINE__, 4, "parameter: 'w' was 4 before the reset and is 5 now");
+    again(4, 1);
+    said(GCP_E_PARAMETERS, __LINE__, 4, "parameter: 'v' was not there when the state was laid out");
+    again(4, -1);
+    gcp_tensor out = gcp_mean(gcp_want_grad(flat));
+    int line = __LINE__ + 1;
+    CHECK(gcp_plan_make(out).in == NULL);
+    said(GCP_E_PARAMETERS, __LINE__, line, "gcp_plan_make: 'w' was there before the reset and was not recorded again");
+    gcp_plan plan = training();                      /* the state is laid out by a bind too */
+    CHECK(gcp_bind(&plan, step_memory, sizeof step_memory) == GCP_OK);
+    line = __LINE__ + 1;
+    CHECK(gcp_is_nil(gcp_linear(flat, .out = 2)));
+    said(GCP_E_PARAMETERS, __LINE__, line, "parameter: 'linear[0]/weight' was not there when the state was laid out");
+}
+
+static void lists(void)
+{
+    PLAN(GCP_E_LIST, "line 1: no instruction 'F nobody' in this network", gcp_plan_make(loss, .list = "F nobody\n"));
+    PLAN(GCP_E_LIST, "line 2: not 'LETTER NAME'", gcp_plan_make(loss, .list = "F bias[0]\nFmean[0]\n"));
+    PLAN(GCP_E_LIST, "F bias[0] is missing", gcp_plan_make(loss, .list = ""));
+}
+
+int main(void)
+{
+    static void (*const groups[])(void) = { inputs, parameters, windows, overflows, numbers, shapes, dtypes, handles, layer_names, segments,
+        full_tape, full_tape_of_norms, capacities, no_room, plan_options, plan_targets, plan_budget, plan_arenas, unusable_plans, no_tape,
+        binds, wide_align, failed_rebind, states, optimisers, accesses, runs, customs, drifts, parameter_sets, lists };
+    for (size_t i = 0; i < sizeof groups / sizeof *groups; i++) groups[i]();
+    for (int code = GCP_OK + 1; code < GCP_ERROR_COUNT; code++)
+        if (!check_report(seen[code], __FILE__, __LINE__)) fprintf(stderr, "code '%s' was never seen\n", gcp_code_text((gcp_code)code));
+    CHECK_INT(cases, >=, 100);
+    return check_done();
+}

@@ -1,0 +1,215 @@
+/* Reports: of three networks under every policy, through a writer that counts; their figures add up. */
+#include "check.h"
+#include "gcp.h"
+#include <stdlib.h>
+
+static unsigned char tape_memory[1 << 20];
+static gcp_arena arena;
+static gcp_tape *net;
+static char out[1 << 17];
+static size_t used, writes;
+
+static gcp_tensor start(int h, int w, int c)
+{
+    arena = gcp_arena_from(tape_memory, sizeof tape_memory);
+    net = gcp_tape_make(&arena, .ops = 96);
+    return gcp_input(net, "image", 2, h, w, c);
+}
+
+static gcp_tensor chain(void)
+{
+    gcp_tensor x = start(8, 8, 3);
+    for (int i = 0; i < 8; i++) GCP_SEGMENT(net, "layer") x = gcp_gelu(gcp_conv2d(x, .out = 4, .k = 3, .pad = 1));
+    return gcp_mean(x);
+}
+static gcp_tensor residual(void)
+{
+    gcp_tensor x = gcp_conv2d(start(6, 6, 3), .out = 4, .k = 1);
+    for (int i = 0; i < 4; i++) GCP_SEGMENT(net, "block") x = gcp_relu(gcp_add(gcp_batch_norm(gcp_conv2d(x, .out = 4, .k = 3, .pad = 1)), x));
+    return gcp_cross_entropy(gcp_linear(gcp_global_avg_pool(x), .out = 3), gcp_labels(net, "label", 2));
+}
+static gcp_tensor branches(void)
+{
+    gcp_tensor x = start(6, 6, 4);
+    for (int i = 0; i < 3; i++)
+        GCP_SEGMENT(net, "mix") {
+            gcp_tensor a = gcp_layer_norm(gcp_conv2d(x, .out = 3, .k = 3, .pad = 1)), b = gcp_dropout(gcp_slice(x, .first = 1, .count = 2), .rate = 0.5, .name = "a<b>&\"c'");
+            x = gcp_concat(a, b);
+        }
+    return gcp_mean(gcp_mul(gcp_max_pool(x, .k = 2), gcp_avg_pool(x, .k = 2)));
+}
+static gcp_tensor (*const nets[])(void) = { chain, residual, branches };
+
+static void append(void *context, const char *s, size_t size)
+{
+    (void)context;
+    writes++;
+    CHECK(size > 0 && memchr(s, 0, size) == NULL && used + size < sizeof out);
+    if (used + size < sizeof out) memcpy(out + used, s, size);
+    out[used += size] = 0;
+}
+
+/* The text of a report, in out. */
+static const char *report(void (*print)(const gcp_plan *plan, gcp_writer w), const gcp_plan *plan)
+{
+    used = writes = 0;
+    out[0] = 0;
+    print(plan, (gcp_writer) { append, NULL });
+    CHECK(used > 0 && writes > 0 && out[used - 1] == '\n');
+    return out;
+}
+
+static int count(const char *text, const char *what)
+{
+    int n = 0;
+    for (const char *s = strstr(text, what); s; s = strstr(s + strlen(what), what)) n++;
+    return n;
+}
+
+/* Tags close in the order they were opened, quotes and entities are whole; the number of elements, or -1. */
+static int well_formed(const char *s)
+{
+    char open[16][16];
+    int depth = 0, elements = 0;
+    for (; *s; s++) {
+        if (*s == '&' && strncmp(s, "&lt;", 4) && strncmp(s, "&amp;", 5) && strncmp(s, "&quot;", 6) && strncmp(s, "&#8594;", 7)) return -1;
+        if (*s == '>') return -1;
+        if (*s != '<') continue;
+        char name[16] = { 0 };
+        int closing = s[1] == '/', quote = 0;
+        if (sscanf(s + 1 + closing, "%15[a-z]", name) != 1) return -1;
+        for (s++; *s && (*s != '>' || quote); s++) {
+            quote ^= *s == '"';
+            if (*s == '<') return -1;
+        }
+        if (!*s) return -1;
+        if (closing) { if (depth == 0 || strcmp(open[--depth], name)) return -1; }
+        else if (elements++, s[-1] != '/') { if (depth == 16) return -1; strcpy(open[depth++], name); }
+    }
+    return depth == 0 ? elements : -1;
+}
+
+static void svg(const gcp_plan *plan)
+{
+    const char *s = report(gcp_memory_svg, plan);
+    CHECK_INT(well_formed(s), >, 20);
+    CHECK(!strncmp(s, "<svg ", 5) && count(s, "<svg ") == 1 && strstr(s, "</svg>"));
+    int titles = count(s, "<title>"), work = count(s, "<title>workspace "), blocks = count(s, " bytes at ");
+    CHECK_INT(count(s, "<rect "), ==, titles + 1 + 6);       /* with the background and the legend */
+    CHECK_INT(blocks, ==, titles - work);
+    CHECK_INT(blocks, >, 3);
+    size_t high = 0;                                 /* the blocks fill the slab to its end */
+    for (const char *t = strstr(s, " bytes at "); t; t = strstr(t + 1, " bytes at ")) {
+        const char *digits = t;
+        while (digits[-1] >= '0' && digits[-1] <= '9') digits--;
+        size_t end = strtoull(digits, NULL, 10) + strtoull(t + 10, NULL, 10);
+        if (end > high) high = end;
+    }
+    CHECK(high <= plan->slab_bytes && high + 64 > plan->slab_bytes);
+}
+
+static void instructions(const gcp_plan *plan)
+{
+    int lines = 0, peak = 0, n;
+    const char *s = report(gcp_plan_print, plan);
+    CHECK_INT(count(s, "<- peak"), ==, 1);
+    for (const char *line = s; line && *line; line = strchr(line, '\n'), line = line ? line + 1 : NULL) {
+        if (sscanf(line, "%d", &n) != 1) continue;
+        CHECK_INT(n, ==, ++lines);
+        const char *mark = strstr(line, "<- peak"), *end = strchr(line, '\n');
+        if (mark && mark < end) peak = n;
+    }
+    CHECK_INT(lines, ==, plan->instructions);
+    CHECK_INT(peak, ==, plan->peak_instruction + 1);
+    CHECK_INT(count(report(gcp_list_print, plan), "\n"), ==, plan->instructions);
+    CHECK_INT(count(report(gcp_layers_print, plan), "\n"), ==, count(report(gcp_list_print, plan), "\nF ") + 1 + 2);
+}
+
+static double figure(const char *s, const char *label)
+{
+    const char *at = strstr(s, label);
+    CHECK(at != NULL);
+    return at ? strtod(at + strlen(label), NULL) : 0;
+}
+
+static void why(const gcp_plan *plan)
+{
+    static const char *const parts[] = { "weights ", "statistics ", "optimiser ", "input ", "kept ", "recomputed ", "weight gradients ", "activation gradients ", "workspace ", "gaps " };
+    const char *s = report(gcp_why_print, plan);
+    const gcp_split *p = &plan->split;
+    double sum = 0;
+    for (int i = 0; i < 10; i++) sum += figure(s, parts[i]);
+    CHECK_NEAR(sum, (double)plan->bytes / 1048576, 0.0005 * 10);
+    char total[40];
+    snprintf(total, sizeof total, "(%zu bytes)", plan->bytes);
+    CHECK(strstr(s, total) && strstr(s, "(test_reports.c:"));
+    CHECK_INT(p->weights + p->statistics + p->optimizer, ==, plan->state_bytes);
+    CHECK_INT(p->inputs + p->kept + p->recomputed + p->weight_gradients + p->activation_gradients + p->workspace + p->gaps, ==, plan->slab_bytes);
+    CHECK_INT(plan->state_bytes + plan->slab_bytes, ==, plan->bytes);
+    CHECK(p->gaps <= plan->slab_bytes && plan->live_peak <= plan->slab_bytes);
+}
+
+static void every_report(void)
+{
+    for (int n = 0; n < 3; n++)
+        for (int policy = GCP_SEGMENTS; policy <= GCP_CHEAP + 1; policy++) {
+            gcp_tensor loss = nets[n]();
+            gcp_plan plan = policy > GCP_CHEAP ? gcp_plan_make(loss, .inference = 1)
+                : gcp_plan_make(loss, .policy = (gcp_policy)policy, .segments = 3, .checkpoints = 2, .optimizer = n ? GCP_ADAM : GCP_SGD, .momentum = 0.9);
+            CHECK(plan.in != NULL);
+            if (!plan.in) { fprintf(stderr, "%s\n", gcp_error(net)); continue; }
+            svg(&plan);
+            instructions(&plan);
+            why(&plan);
+        }
+}
+
+static void reasons(void)
+{
+    gcp_tensor x = gcp_flatten(start(4, 4, 4));      /* all weights */
+    for (int i = 0; i < 3; i++) GCP_SEGMENT(net, "dense") x = gcp_tanh(gcp_linear(x, .out = 256));
+    gcp_plan plan = gcp_plan_make(gcp_mean(x), .optimizer = GCP_ADAM);
+    CHECK(strstr(report(gcp_why_print, &plan), "why not less: activations are only ") != NULL);
+    CHECK(strstr(out, "weights, gradients, optimiser and inputs take ") != NULL);
+
+    x = start(16, 16, 8);                            /* no blocks */
+    for (int i = 0; i < 6; i++) x = gcp_gelu(gcp_conv2d(x, .out = 8, .k = 3, .pad = 1));
+    plan = gcp_plan_make(gcp_mean(x));
+    CHECK(strstr(report(gcp_why_print, &plan), "why nothing is recomputed: no GCP_SEGMENT block was recorded\n") != NULL);
+    CHECK(plan.reruns == 0 && plan.segments == 1);
+
+    x = start(16, 16, 8);                            /* one block */
+    GCP_SEGMENT(net, "all") for (int i = 0; i < 6; i++) x = gcp_gelu(gcp_conv2d(x, .out = 8, .k = 3, .pad = 1));
+    plan = gcp_plan_make(gcp_mean(x));
+    CHECK(strstr(report(gcp_why_print, &plan), "why nothing is recomputed: one segment holds the whole network, and the last segment is never run again\n") != NULL);
+    CHECK(strstr(out, "why not less") == NULL);
+    plan = gcp_plan_make(gcp_mean(x), .policy = GCP_KEEP_ALL);      /* asked for: nothing to explain */
+    CHECK(strstr(report(gcp_why_print, &plan), "why nothing") == NULL);
+}
+
+/* Writers without a function and reports of nothing write nothing. */
+static void nothing(void)
+{
+    gcp_plan plan = gcp_plan_make(chain()), none = { 0 };
+    void (*const prints[])(const gcp_plan *p, gcp_writer w) = { gcp_list_print, gcp_plan_print, gcp_layers_print, gcp_why_print, gcp_memory_svg };
+    for (int i = 0; i < 5; i++) {
+        used = 0;
+        prints[i](&plan, (gcp_writer) { NULL, NULL });
+        prints[i](&none, (gcp_writer) { append, NULL });
+        prints[i](NULL, (gcp_writer) { append, NULL });
+        CHECK_INT(used, ==, 0);
+    }
+    FILE *file = tmpfile();
+    if (!file) return;
+    gcp_list_print(&plan, gcp_file(file));
+    CHECK_INT(ftell(file), ==, strlen(report(gcp_list_print, &plan)));
+    fclose(file);
+}
+
+int main(void)
+{
+    every_report();
+    reasons();
+    nothing();
+    return check_done();
+}
