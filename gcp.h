@@ -27,7 +27,7 @@
            gcp_tensor x     = gcp_relu(gcp_conv2d(image, .out = 16, .k = 3, .pad = 1));
            for (int i = 0; i < 8; i++)
                GCP_SEGMENT(net, "residual") {                                   // residual[0], residual[1], ...
-                   gcp_tensor y = gcp_relu(gcp_conv2d(x, .out = 16, .k = 3, .pad = 1));
+                   gcp_tensor y = gcp_relu(gcp_batch_norm(gcp_conv2d(x, .out = 16, .k = 3, .pad = 1)));
                    x = gcp_relu(gcp_add(gcp_conv2d(y, .out = 16, .k = 3, .pad = 1), x));
                }
            gcp_tensor loss = gcp_cross_entropy(gcp_linear(gcp_global_avg_pool(x), .out = 10), label);
@@ -233,6 +233,7 @@ typedef struct gcp_shape_call {
     const gcp_shape *in;  const gcp_dtype *in_dtype;  int inputs;
     gcp_shape *out;       gcp_dtype *out_dtype;       int outputs;
     char *message; size_t message_size;
+    gcp_code code;                      /* of that failure; GCP_E_SHAPE unless the rule sets another */
 } gcp_shape_call;
 
 typedef struct gcp_cost { double flops, bytes; size_t workspace; } gcp_cost;          /* of one call */
@@ -267,7 +268,8 @@ typedef struct gcp_op {
 
 /* What a plan is made for. Zero-initialised = this CPU, with OpenMP's threads where compiled with it, else one.
    A caller's own thread pool: fill threads, parallel_for and context. parallel_for runs task(arg, i, worker) for every
-   i in [0, tasks), worker in [0, threads) being unique among tasks that run at the same time. */
+   i in [0, tasks), worker in [0, threads) being unique among tasks that run at the same time; it stays NULL where the
+   caller gave none. */
 struct gcp_target {
     const char *name;
     const gcp_op *kernels;              /* GCP_OP_COUNT rows whose forward, backward and cost replace the CPU's */
@@ -842,7 +844,7 @@ GCPI_DEF gcp_code gcp_error_code(const gcp_tape *t) { return t ? t->code : GCP_E
 
 GCPI_DEF void gcp_error_clear(gcp_tape *t)
 {
-    if (!t) return;
+    if (!t || !t->ops) return;                    /* a tape that found no room stays in error */
     t->code = GCP_OK;
     t->full_ops = 0;
     t->message[0] = 0;
@@ -921,7 +923,7 @@ GCPI_DEF gcp_tape *GCPI_STAMPED(gcp_tape_make_at)(gcp_arena *arena, gcp_tape_opt
     t->generation = 1;
     t->seed = o.seed;
     if (!gcpi_tape_fits(&o) || !gcpi_tape_arrays(t, arena, gcpi_capacities_of(&o))) {
-        memset(&t->ops, 0, (size_t)((char *)&t->text - (char *)&t->ops) + sizeof t->text);
+        memset(&t->ops, 0, (size_t)((char *)&t->sealed - (char *)&t->ops));
         gcpi_fail(t, GCP_E_NOMEM, o.at, "gcp_tape_make", "an arena of %td bytes is too small for %d ops, which take %zu bytes",
                   arena->size, o.ops > 0 ? o.ops : 256, gcp_tape_bytes_at(o));
         return t;
@@ -1031,8 +1033,8 @@ static int gcpi_name_new(gcp_tape *t, int parent, const char *label, const char 
     }
     uint32_t hash = gcpi_hash(text);
     int same = gcpi_name_find(t, parent, text, hash);
-    if (named && (same || !*named || strpbrk(named, " /#\n\t"))) {
-        gcpi_fail(t, GCP_E_NAME, at, label, same ? "the name '%s' is used twice here" : "the name '%s' is empty or has a space, '/' or '#'", named);
+    if (named && (same || !*named || strpbrk(named, " /#[\n\t\r"))) {
+        gcpi_fail(t, GCP_E_NAME, at, label, same ? "the name '%s' is used twice here" : "the name '%s' is empty or has a space, '/', '[' or '#'", named);
         return 0;
     }
     gcpi_name *n = &t->names[t->name_count];
@@ -1220,7 +1222,7 @@ static gcp_tensor gcpi_parameter_of(gcp_tape *t, int kind, int parent, const cha
 
 GCPI_DEF gcp_tensor gcp_param_at(gcp_tape *t, const char *name, gcp_shape shape, gcp_param_opts o)
 {
-    return gcpi_parameter_of(t, GCPI_PARAMETER, t ? t->segments[t->open].name : 0, name, shape, o);
+    return gcpi_parameter_of(t, GCPI_PARAMETER, t && t->segments ? t->segments[t->open].name : 0, name, shape, o);
 }
 
 GCPI_DEF gcp_tensor gcp_parameter(gcp_tape *t, int index)
@@ -1332,8 +1334,8 @@ static int gcpi_op_shapes(gcp_tape *t, const gcpi_op *op, gcp_shape *out, gcp_dt
     call.attributes = op->context ? op->context : (const void *)&op->attributes;
     call.in = in; call.in_dtype = type; call.inputs = op->inputs;
     call.out = out; call.out_dtype = out_type; call.outputs = op->outputs;
-    call.message = message; call.message_size = sizeof message;
-    if (!op->row->shape(&call)) { gcpi_fail(t, GCP_E_SHAPE, op->at, op->row->name, "%s", message); return 0; }
+    call.message = message; call.message_size = sizeof message; call.code = GCP_E_SHAPE;
+    if (!op->row->shape(&call)) { gcpi_fail(t, call.code, op->at, op->row->name, "%s", message); return 0; }
     for (int j = 0; j < op->outputs; j++) {
         gcp_shape raw = out[j];
         size_t count = 1;
@@ -2576,13 +2578,40 @@ static void gcpi_gemm(int ta, int tb, int m, int n, int k, const gcp_real *a, pt
    Each op: shape rule, forward, backward, cost together; then the table; then the functions that record them.
    Work is split by shape, never by the number of threads; every sum has one order. */
 
+/* Where the target brings no threads: OpenMP's, as many as context says, or this one. */
+#ifdef _OPENMP
+enum { GCPI_OPENMP = 1 };
+static int gcpi_threads(void) { return omp_get_max_threads(); }
+#else
+enum { GCPI_OPENMP = 0 };
+static int gcpi_threads(void) { return 1; }
+#endif
+static void gcpi_default_for(void *context, int tasks, void (*task)(void *arg, int index, int worker), void *arg)
+{
+#ifdef _OPENMP
+    int threads = *(const int *)context;
+#pragma omp parallel for schedule(dynamic, 1) num_threads(threads) if (tasks > 1)
+    for (int i = 0; i < tasks; i++) task(arg, i, omp_get_thread_num());
+#else
+    (void)context;
+    for (int i = 0; i < tasks; i++) task(arg, i, 0);
+#endif
+}
+
 static gcpi_par gcpi_par_of(const gcp_target *target)
 {
     gcpi_par par;
-    par.context = target->context; par.threads = target->threads;
-    par.parallel_for = target->parallel_for;
+    par.parallel_for = target->parallel_for ? target->parallel_for : gcpi_default_for;
+    par.context = target->parallel_for ? target->context : (void *)(uintptr_t)&target->threads;
+    par.threads = target->threads;
     par.isa = target->isa - GCP_ISA_SCALAR + GCPI_ISA_SCALAR;
     return par;
+}
+
+static void gcpi_parallel(const gcp_target *target, int tasks, void (*task)(void *arg, int index, int worker), void *arg)
+{
+    gcpi_par par = gcpi_par_of(target);
+    par.parallel_for(par.context, tasks, task, arg);
 }
 
 GCPI_PRINTF(2, 3)
@@ -2604,10 +2633,12 @@ struct gcpi_shape_string { char s[64]; explicit gcpi_shape_string(gcp_shape x) {
 #define GCPI_TEXT(shape) gcpi_shape_string(shape).s
 #endif
 
+#define gcpi_refuse_type(s, ...) ((s)->code = GCP_E_DTYPE, gcpi_refuse((s), __VA_ARGS__))
+
 static int gcpi_all_real(gcp_shape_call *s)
 {
     for (int i = 0; i < s->inputs; i++)
-        if (s->in_dtype[i] != GCP_DTYPE_REAL) return gcpi_refuse(s, "input %d holds integers, not real numbers", i);
+        if (s->in_dtype[i] != GCP_DTYPE_REAL) return gcpi_refuse_type(s, "input %d holds integers, not real numbers", i);
     return 1;
 }
 
@@ -2663,7 +2694,7 @@ static void gcpi_map(const gcp_call *call, gcpi_span_fn fn, const gcp_view *cons
         if (views[v]->data && views[v]->pitch != (ptrdiff_t)job.width) job.dense = 0;
     }
     job.chunk = (GCPI_MAX((size_t)1, 16384 / job.width) + 7) / 8 * 8;
-    call->target->parallel_for(call->target->context, (int)((job.pixels + job.chunk - 1) / job.chunk), gcpi_map_task, &job);
+    gcpi_parallel(call->target, (int)((job.pixels + job.chunk - 1) / job.chunk), gcpi_map_task, &job);
 }
 
 static void gcpi_map_forward(const gcp_call *c, gcpi_span_fn fn)          /* p: x, y */
@@ -2861,7 +2892,7 @@ static double *gcpi_sums(const gcp_call *call, gcp_shape shape, int sums, gcpi_s
     job.width = (size_t)shape.d[3] * (size_t)sums;
     job.blocks = gcpi_sum_blocks(job.pixels, job.width);
     job.partial = (double *)call->workspace;
-    call->target->parallel_for(call->target->context, (int)job.blocks, gcpi_sum_task, &job);
+    gcpi_parallel(call->target, (int)job.blocks, gcpi_sum_task, &job);
     for (size_t b = 1; b < job.blocks; b++)
         for (size_t i = 0; i < job.width; i++) job.partial[i] += job.partial[b * job.width + i];
     return job.partial;
@@ -2940,7 +2971,7 @@ static int gcpi_window(gcp_shape_call *s, gcpi_conv_attr *a)
         a->pl = (int)GCPI_MAX(tw, 0) / 2; a->pr = (int)GCPI_MAX(tw, 0) - a->pl;
     }
     long long fh = (long long)a->h + a->pt + a->pb - eh, fw = (long long)a->w + a->pl + a->pr - ew;
-    if (fh < 0 || fw < 0)
+    if (fh < 0 || fw < 0 || fh / a->sh >= INT32_MAX || fw / a->sw >= INT32_MAX)
         return gcpi_refuse(s, "%s does not fit a %dx%d kernel with .out = %d, .pad = %d", GCPI_TEXT(s->in[0]), a->kh, a->kw, a->co, a->pt);
     a->ho = (int)(fh / a->sh) + 1;
     a->wo = (int)(fw / a->sw) + 1;
@@ -3090,7 +3121,7 @@ static int gcpi_linear_shape(gcp_shape_call *s)
     int out = gcpi_attr(s->attributes)->number.i;
     s->out[0] = s->in[0];
     s->out[0].d[3] = out;
-    if (s->in[1].d[0] * s->in[1].d[1] * s->in[1].d[2] != out || s->in[1].d[3] != s->in[0].d[3])
+    if (gcpi_pixels(s->in[1]) != (size_t)out || s->in[1].d[3] != s->in[0].d[3])
         return gcpi_refuse(s, "weights of %s for %s and .out = %d", GCPI_TEXT(s->in[1]), GCPI_TEXT(s->in[0]), out);
     return gcpi_bias_fits(s, out);
 }
@@ -3160,7 +3191,7 @@ static void gcpi_images(const gcp_call *c, int images, void (*fn)(const gcp_call
 {
     gcpi_image_job job;
     job.call = c; job.fn = fn;
-    c->target->parallel_for(c->target->context, images, gcpi_image_task, &job);
+    gcpi_parallel(c->target, images, gcpi_image_task, &job);
 }
 static size_t gcpi_pixel(gcp_shape s, int n, int y, int x) { return ((size_t)n * (size_t)s.d[1] + (size_t)y) * (size_t)s.d[2] + (size_t)x; }
 
@@ -3183,7 +3214,7 @@ static int gcpi_pool_shape(gcp_shape_call *s)
 static int gcpi_max_pool_shape(gcp_shape_call *s)
 {
     if (!gcpi_pool_shape(s)) return 0;
-    if (gcpi_conv_attr_of(s)->kh * gcpi_conv_attr_of(s)->kw > 256) return gcpi_refuse(s, "a window of over 256 cells");
+    if ((long long)gcpi_conv_attr_of(s)->kh * gcpi_conv_attr_of(s)->kw > 256) return gcpi_refuse(s, "a window of over 256 cells");
     s->out[1] = s->out[0];
     s->out_dtype[1] = GCP_DTYPE_U8;
     return 1;
@@ -3280,39 +3311,15 @@ GCPI_LOOP void gcpi_avg_pool_image_back(const gcp_call *c, int image)
 }
 static void gcpi_avg_pool_backward(const gcp_call *c) { if (c->din[0].data) gcpi_images(c, c->din[0].shape.d[0], gcpi_avg_pool_image_back); }
 
-static int gcpi_global_avg_pool_shape(gcp_shape_call *s)
+static int gcpi_global_avg_pool_shape(gcp_shape_call *s)     /* the window is the image */
 {
-    s->out[0] = s->in[0];
+    gcpi_conv_attr *a = gcpi_conv_attr_of(s);
+    a->kh = a->sh = s->in[0].d[1]; a->kw = a->sw = s->in[0].d[2];
+    a->dh = a->dw = a->groups = 1;
+    if (!gcpi_pool_shape(s)) return 0;
     s->out[0].rank = 2;
-    s->out[0].d[1] = s->out[0].d[2] = 1;
-    return gcpi_all_real(s);
+    return 1;
 }
-GCPI_LOOP void gcpi_global_avg_pool_image(const gcp_call *c, int image)
-{
-    size_t per = (size_t)c->in[0].shape.d[1] * (size_t)c->in[0].shape.d[2];
-    gcp_real *y = gcpi_row_out(&c->out[0], (size_t)image);
-    for (int k = 0; k < c->in[0].shape.d[3]; k += 64) {
-        int width = GCPI_MIN(64, c->in[0].shape.d[3] - k);
-        double sum[64] = { 0 };
-        for (size_t p = 0; p < per; p++) {
-            const gcp_real *x = gcpi_row(&c->in[0], (size_t)image * per + p) + k;
-            for (int i = 0; i < width; i++) sum[i] += (double)x[i];
-        }
-        for (int i = 0; i < width; i++) y[k + i] = (gcp_real)(sum[i] / (double)per);
-    }
-}
-static void gcpi_global_avg_pool_forward(const gcp_call *c) { gcpi_images(c, c->in[0].shape.d[0], gcpi_global_avg_pool_image); }
-GCPI_LOOP void gcpi_global_avg_pool_image_back(const gcp_call *c, int image)
-{
-    const gcp_view *d = &c->din[0];
-    size_t per = (size_t)d->shape.d[1] * (size_t)d->shape.d[2];
-    const gcp_real *dy = gcpi_row(&c->dout[0], (size_t)image), share = (gcp_real)(1.0 / (double)per);
-    for (size_t p = 0; p < per; p++) {
-        gcp_real *dx = gcpi_row_out(d, (size_t)image * per + p);
-        for (int k = 0; k < d->shape.d[3]; k++) dx[k] = (d->accumulate ? dx[k] : 0) + dy[k] * share;
-    }
-}
-static void gcpi_global_avg_pool_backward(const gcp_call *c) { if (c->din[0].data) gcpi_images(c, c->din[0].shape.d[0], gcpi_global_avg_pool_image_back); }
 
 /* Upsampling by a whole factor. Bilinear: half-pixel centres, edges clamped. */
 static int gcpi_upsample_shape(gcp_shape_call *s)
@@ -3430,7 +3437,7 @@ static void gcpi_norm_rows(const gcp_call *c, gcp_shape shape, const double *sum
     gcpi_norm_job job;
     job.call = c; job.sums = sums; job.pixels = gcpi_pixels(shape);
     job.chunk = GCPI_MAX((size_t)1, 16384 / (size_t)shape.d[3]);
-    c->target->parallel_for(c->target->context, (int)((job.pixels + job.chunk - 1) / job.chunk), task, &job);
+    gcpi_parallel(c->target, (int)((job.pixels + job.chunk - 1) / job.chunk), task, &job);
 }
 static void gcpi_batch_norm_forward(const gcp_call *c) { gcpi_norm_rows(c, c->in[0].shape, NULL, gcpi_batch_norm_task); }
 
@@ -3683,8 +3690,9 @@ static void gcpi_reshape_backward(const gcp_call *c) { if (c->din[0].data) gcpi_
 static int gcpi_embedding_shape(gcp_shape_call *s)
 {
     const int *d = s->in[0].d;
-    if (s->in_dtype[0] != GCP_DTYPE_I32) return gcpi_refuse(s, "ids must be gcp_labels");
-    if (d[1] != 1) return gcpi_refuse(s, "ids of %s: at most two sizes", GCPI_TEXT(s->in[0]));
+    if (s->in_dtype[0] != GCP_DTYPE_I32) return gcpi_refuse_type(s, "ids must be gcp_labels");
+    if (s->in_dtype[1] != GCP_DTYPE_REAL) return gcpi_refuse_type(s, "input 1 holds integers, not real numbers");
+    if (d[1] != 1 || s->in[0].rank > 2) return gcpi_refuse(s, "ids of %s: at most two sizes", GCPI_TEXT(s->in[0]));
     s->out[0].rank = s->in[0].rank + 1;
     s->out[0].d[0] = s->in[0].rank == 1 ? d[3] : d[0];
     s->out[0].d[1] = 1;
@@ -3733,7 +3741,7 @@ static void gcpi_loss(const gcp_call *c, double (*value)(const gcp_call *call, s
     double sum = 0;
     job.call = c; job.value = value; job.pixels = gcpi_pixels(c->in[0].shape);
     job.blocks = gcpi_loss_blocks(c->in[0].shape);
-    c->target->parallel_for(c->target->context, (int)job.blocks, gcpi_loss_task, &job);
+    gcpi_parallel(c->target, (int)job.blocks, gcpi_loss_task, &job);
     for (size_t b = 0; b < job.blocks; b++) sum += ((double *)c->workspace)[b];
     *(gcp_real *)c->out[0].data = (gcp_real)(sum / count);
 }
@@ -3745,7 +3753,7 @@ static void gcpi_loss_cost(const gcp_cost_call *c, gcp_cost *cost)
 static int gcpi_cross_entropy_shape(gcp_shape_call *s)
 {
     s->out[0] = gcpi_scalar();
-    if (s->in_dtype[0] != GCP_DTYPE_REAL || s->in_dtype[1] != GCP_DTYPE_I32) return gcpi_refuse(s, "needs real logits and gcp_labels");
+    if (s->in_dtype[0] != GCP_DTYPE_REAL || s->in_dtype[1] != GCP_DTYPE_I32) return gcpi_refuse_type(s, "needs real logits and gcp_labels");
     if (gcpi_count(s->in[1]) != gcpi_pixels(s->in[0]))
         return gcpi_refuse(s, "%zu labels for the %zu rows of %s", gcpi_count(s->in[1]), gcpi_pixels(s->in[0]), GCPI_TEXT(s->in[0]));
     return 1;
@@ -3867,7 +3875,7 @@ static const gcp_op gcpi_rows[GCP_OP_COUNT] = {
     { "gelu",             gcpi_shape_same,             gcpi_gelu_forward,            gcpi_gelu_backward,            NULL,                        1,  0, GCPI_E, 1 },
     { "max_pool",         gcpi_max_pool_shape,         gcpi_max_pool_forward,        gcpi_max_pool_backward,        NULL,                        0,  2, 0, 2 },
     { "avg_pool",         gcpi_pool_shape,             gcpi_avg_pool_forward,        gcpi_avg_pool_backward,        NULL,                        0,  0, 0, 1 },
-    { "global_avg_pool",  gcpi_global_avg_pool_shape,  gcpi_global_avg_pool_forward, gcpi_global_avg_pool_backward, NULL,                        0,  0, 0, 1 },
+    { "global_avg_pool",  gcpi_global_avg_pool_shape,  gcpi_avg_pool_forward,        gcpi_avg_pool_backward,        NULL,                        0,  0, 0, 1 },
     { "batch_stats",      gcpi_batch_stats_shape,      gcpi_batch_stats_forward,     NULL,                          gcpi_batch_stats_cost,       0,  0, GCP_ONCE | GCP_NO_GRADIENT, 2 },
     { "batch_norm",       gcpi_norm_shape,             gcpi_batch_norm_forward,      gcpi_batch_norm_backward,      gcpi_norm_cost,              15, 0, GCPI_E, 1 },
     { "layer_norm",       gcpi_norm_shape,             gcpi_layer_norm_forward,      gcpi_layer_norm_backward,      gcpi_norm_cost,              3,  0, GCPI_E, 1 },
@@ -4058,23 +4066,11 @@ static gcp_param_opts gcpi_weight_options(gcp_init init, gcp_init otherwise, dou
     return p;
 }
 
-static gcp_shape gcpi_shape4(int a, int b, int c, int d)
+static gcp_shape gcpi_raw(int rank, int a, int b, int c, int d)
 {
     gcp_shape s;
-    s.rank = 4;
+    s.rank = rank;
     s.d[0] = a; s.d[1] = b; s.d[2] = c; s.d[3] = d;
-    return s;
-}
-static gcp_shape gcpi_shape1(int n)
-{
-    gcp_shape s = gcpi_shape4(n, 0, 0, 0);
-    s.rank = 1;
-    return s;
-}
-static gcp_shape gcpi_shape2(int n, int c)
-{
-    gcp_shape s = gcpi_shape4(n, c, 0, 0);
-    s.rank = 2;
     return s;
 }
 
@@ -4114,10 +4110,10 @@ static gcp_tensor gcpi_conv_layer(int kind, gcp_tensor x, gcp_conv2d_opts o)
         gcpi_fail(t, GCP_E_SHAPE, o.at, what, "%d channels in and .out = %d do not divide into .groups = %d", in, o.out, a.conv.groups);
         return gcpi_nil(t);
     }
-    gcp_shape shape = transposed ? gcpi_shape4(in, a.conv.kh, a.conv.kw, o.out / a.conv.groups) : gcpi_shape4(o.out, a.conv.kh, a.conv.kw, in / a.conv.groups);
+    gcp_shape shape = transposed ? gcpi_raw(4, in, a.conv.kh, a.conv.kw, o.out / a.conv.groups) : gcpi_raw(4, o.out, a.conv.kh, a.conv.kw, in / a.conv.groups);
     double fan = (double)cells / a.conv.groups;
     gcp_tensor weight = gcpi_weight(t, name, "weight", shape, gcpi_weight_options(o.init, GCP_INIT_HE, fan * in, fan * o.out, o.at));
-    gcp_tensor bias = o.no_bias ? gcpi_nil(t) : gcpi_weight(t, name, "bias", gcpi_shape1(o.out), gcpi_weight_options(GCP_INIT_ZEROS, GCP_INIT_ZEROS, 1, 1, o.at));
+    gcp_tensor bias = o.no_bias ? gcpi_nil(t) : gcpi_weight(t, name, "bias", gcpi_raw(1, o.out, 0, 0, 0), gcpi_weight_options(GCP_INIT_ZEROS, GCP_INIT_ZEROS, 1, 1, o.at));
     return t->code ? gcpi_nil(t) : gcpi_conv_record(kind, x, name, weight, bias, a, o);
 }
 GCPI_DEF gcp_tensor gcp_conv2d_at(gcp_tensor x, gcp_conv2d_opts o) { return gcpi_conv_layer(GCP_OP_CONV2D, x, o); }
@@ -4130,7 +4126,7 @@ static gcp_tensor gcpi_conv_op(int kind, gcp_tensor x, gcp_tensor weight, gcp_te
         const int *d = gcpi_get(weight)->shape.d;
         if (!o.k && !o.kh) o.kh = d[1];
         if (!o.k && !o.kw) o.kw = d[2];
-        if (!o.out) o.out = kind == GCP_OP_CONV2D ? d[0] : d[3] * GCPI_MAX(o.groups, 1);
+        if (!o.out) o.out = kind == GCP_OP_CONV2D ? d[0] : (int)GCPI_MIN((long long)d[3] * GCPI_MAX(o.groups, 1), INT32_MAX);
     }
     gcpi_attributes a = gcpi_conv_options(&o);
     if (!gcpi_conv_options_ok(x, what, &a, &o)) return gcpi_nil(x.tape);
@@ -4156,8 +4152,8 @@ GCPI_DEF gcp_tensor gcp_linear_at(gcp_tensor x, gcp_linear_opts o)
     if (!gcpi_enter(x, o.at, "linear")) return gcpi_nil(t);
     int in = gcpi_get(x)->shape.d[3], name = gcpi_op_name(t, "linear", o.name, o.at);
     if (!name) return gcpi_nil(t);
-    gcp_tensor weight = gcpi_weight(t, name, "weight", gcpi_shape2(o.out, in), gcpi_weight_options(o.init, GCP_INIT_HE, in, o.out, o.at));
-    gcp_tensor bias = o.no_bias ? gcpi_nil(t) : gcpi_weight(t, name, "bias", gcpi_shape1(o.out), gcpi_weight_options(GCP_INIT_ZEROS, GCP_INIT_ZEROS, 1, 1, o.at));
+    gcp_tensor weight = gcpi_weight(t, name, "weight", gcpi_raw(2, o.out, in, 0, 0), gcpi_weight_options(o.init, GCP_INIT_HE, in, o.out, o.at));
+    gcp_tensor bias = o.no_bias ? gcpi_nil(t) : gcpi_weight(t, name, "bias", gcpi_raw(1, o.out, 0, 0, 0), gcpi_weight_options(GCP_INIT_ZEROS, GCP_INIT_ZEROS, 1, 1, o.at));
     return t->code ? gcpi_nil(t) : gcpi_linear_record(x, name, weight, bias, o.out, o.at);
 }
 
@@ -4184,7 +4180,7 @@ GCPI_DEF gcp_tensor gcp_embedding_at(gcp_tensor ids, gcp_embedding_opts o)
     int name = gcpi_op_name(t, "embedding", o.name, o.at);
     if (!name) return gcpi_nil(t);
     in[0] = ids;
-    in[1] = gcpi_weight(t, name, "table", gcpi_shape2(o.entries, o.out), gcpi_weight_options(GCP_INIT_GLOROT, GCP_INIT_GLOROT, o.entries, o.out, o.at));
+    in[1] = gcpi_weight(t, name, "table", gcpi_raw(2, o.entries, o.out, 0, 0), gcpi_weight_options(GCP_INIT_GLOROT, GCP_INIT_GLOROT, o.entries, o.out, o.at));
     return t->code ? gcpi_nil(t) : gcpi_record(t, GCP_OP_EMBEDDING, name, in, 2, NULL, o.at);
 }
 
@@ -4203,9 +4199,10 @@ GCPI_DEF gcp_tensor gcp_batch_norm_at(gcp_tensor x, gcp_norm_opts o)
     gcp_tensor stats[3], apply[5];
     gcpi_attributes a;
     memset(&a, 0, sizeof a);
+    if (t && t->full_ops) t->full_ops++;                             /* two ops; gcpi_enter counts the other */
     if (!gcpi_norm_options(x, "batch_norm", &o)) return gcpi_nil(t);
     a.number.a = o.epsilon; a.number.b = o.momentum;
-    gcp_shape channels = gcpi_shape1(gcpi_get(x)->shape.d[3]);
+    gcp_shape channels = gcpi_raw(1, gcpi_get(x)->shape.d[3], 0, 0, 0);
     gcp_param_opts ones = gcpi_weight_options(GCP_INIT_ONES, GCP_INIT_ONES, 1, 1, o.at), zeros = gcpi_weight_options(GCP_INIT_ZEROS, GCP_INIT_ZEROS, 1, 1, o.at);
     int name = gcpi_op_name(t, "batch_norm", o.name, o.at);
     int statistics = name ? gcpi_name_new(t, name, "statistics", "statistics", o.at) : 0;
@@ -4217,6 +4214,7 @@ GCPI_DEF gcp_tensor gcp_batch_norm_at(gcp_tensor x, gcp_norm_opts o)
     apply[4] = gcpi_weight(t, name, "beta", channels, zeros);
     if (t->code) return gcpi_nil(t);
     apply[1] = gcpi_record(t, GCP_OP_BATCH_STATS, statistics, stats, 3, &a, o.at);
+    if (gcp_is_nil(apply[1]) && t->full_ops) t->full_ops++;          /* the second op would be one more */
     if (gcp_is_nil(apply[1])) return gcpi_nil(t);
     apply[2] = gcpi_handle(t, apply[1].id + 1);
     return gcpi_record(t, GCP_OP_BATCH_NORM, name, apply, 5, &a, o.at);
@@ -4241,7 +4239,7 @@ GCPI_DEF gcp_tensor gcp_layer_norm_at(gcp_tensor x, gcp_norm_opts o)
     memset(&a, 0, sizeof a);
     if (!gcpi_norm_options(x, "layer_norm", &o)) return gcpi_nil(t);
     a.number.a = o.epsilon;
-    gcp_shape channels = gcpi_shape1(gcpi_get(x)->shape.d[3]);
+    gcp_shape channels = gcpi_raw(1, gcpi_get(x)->shape.d[3], 0, 0, 0);
     int name = gcpi_op_name(t, "layer_norm", o.name, o.at);
     if (!name) return gcpi_nil(t);
     in[0] = x;
@@ -4254,7 +4252,8 @@ GCPI_DEF gcp_tensor gcp_custom_at(const gcp_tensor *inputs, int count, const gcp
 {
     gcp_tape *t = inputs && count > 0 ? inputs[0].tape : NULL;
     if (!t || !gcpi_enter(inputs[0], o.at, "custom")) return gcpi_nil(t);
-    if (!op || !op->name || !op->shape || !op->forward || (!op->backward && !(op->flags & GCP_NO_GRADIENT)) || op->flags & (GCP_VIEW | GCP_GRAD_VIEW | GCP_SIGN_OR_MASK)) {
+    if (!op || !op->name || !op->shape || !op->forward || (!op->backward && !(op->flags & GCP_NO_GRADIENT)) || op->flags & (GCP_VIEW | GCP_GRAD_VIEW | GCP_SIGN_OR_MASK)
+        || (op->flags & GCP_CROSS && count != 2)) {
         gcpi_fail(t, GCP_E_ARGUMENT, o.at, op && op->name ? op->name : "custom", "an op needs name, shape, forward, and backward or GCP_NO_GRADIENT; its flags may not be VIEW, GRAD_VIEW or SIGN_OR_MASK");
         return gcpi_nil(t);
     }
@@ -4788,7 +4787,7 @@ typedef struct gcpi_scheduler {
     const gcpi_problem *p;
     const gcpi_choice *c;
     gcpi_list *list;
-    int *home, *event;                /* home: per item; event: per unit, the backward unit it was last run again for */
+    int *home;                        /* per item */
     unsigned char *mode, *resident, *need;            /* per item; per item; per forward task */
     int *again, again_count;          /* forward tasks run again since the last sweep */
 } gcpi_scheduler;
@@ -4901,11 +4900,9 @@ static void gcpi_materialise(gcpi_scheduler *s, int task)
     }
     for (int f = low; f <= high; f++) {
         const gcpi_task *t = &p->tasks[f];
-        int event = p->tasks[task].unit + 1;
         if (!s->need[f]) continue;
         s->need[f] = 0;
         gcpi_emit(s->list, 'R', f, t);
-        if (s->event[t->unit] != event && !t->free) { s->event[t->unit] = event; s->list->reruns++; }
         s->again[s->again_count++] = f;
         for (int k = 0; k < t->count; k++)
             if (p->operands[t->operands + k].mode != GCPI_READ) s->resident[p->operands[t->operands + k].item] = 1;
@@ -4940,13 +4937,12 @@ static int gcpi_schedule(const gcpi_problem *p, const gcpi_choice *c, gcpi_list 
     memset(&s, 0, sizeof s);
     s.p = p; s.c = c; s.list = list;
     s.home = GCPI_SCRATCH(a, int, p->item_count);
-    s.event = GCPI_SCRATCH(a, int, p->units + 1);
     s.mode = GCPI_SCRATCH(a, unsigned char, p->item_count);
     s.resident = GCPI_SCRATCH(a, unsigned char, p->item_count);
     s.need = GCPI_SCRATCH(a, unsigned char, p->forward + 1);
     s.again = GCPI_SCRATCH(a, int, c->replay ? (p->forward + 1) * (ptrdiff_t)(p->forward + 1) : 2 * p->forward + 1);
-    list->count = 0; list->reruns = 0; list->rerun_flops = list->seconds = 0;
-    if (!s.home || !s.event || !s.mode || !s.resident || !s.need || !s.again) return 0;
+    list->count = 0; list->rerun_flops = list->seconds = 0;
+    if (!s.home || !s.mode || !s.resident || !s.need || !s.again) return 0;
     gcpi_homes(&s);
     for (int f = 0; f < p->forward; f++) gcpi_emit(list, 'F', f, &p->tasks[f]);
     int last = p->forward ? c->segment[p->forward - 1] : 0;
@@ -5768,27 +5764,12 @@ typedef struct gcpi_plan {
     uint64_t *hashes; int *dying, *dying_first;       /* .check: first version's hash per item; blocks that die at each instruction */
     size_t slab_bytes, state_bytes, live_peak;
     int peak_at, slots, segments;
-    unsigned char *slab; const void *memory; size_t memory_size; void *owned;
+    unsigned char *slab; void *owned; size_t owned_size;              /* owned: given by the target */
     unsigned layout;                  /* of the tape's memory when it was bound */
     int micro, measuring;
 } gcpi_plan;
 
-static void gcpi_serial_for(void *context, int tasks, void (*task)(void *arg, int index, int worker), void *arg)
-{
-    (void)context;
-    for (int i = 0; i < tasks; i++) task(arg, i, 0);
-}
-
-#ifdef _OPENMP
-static void gcpi_openmp_for(void *context, int tasks, void (*task)(void *arg, int index, int worker), void *arg)
-{
-    int threads = *(const int *)context;
-#pragma omp parallel for schedule(dynamic, 1) num_threads(threads)
-    for (int i = 0; i < tasks; i++) task(arg, i, omp_get_thread_num());
-}
-#endif
-
-/* Fills the zeros of a target. Its context points into itself only once it lies in the plan (see gcpi_target_settle). */
+/* Fills the zeros of a target. */
 static gcp_target gcpi_target_of(const gcp_target *given)
 {
     gcp_target t;
@@ -5799,21 +5780,9 @@ static gcp_target gcpi_target_of(const gcp_target *given)
     if (t.isa == GCP_ISA_BEST) t.isa = gcpi_isa_best() - GCPI_ISA_SCALAR + GCP_ISA_SCALAR;
     if (t.flops_per_second <= 0) t.flops_per_second = 1e11;
     if (t.bytes_per_second <= 0) t.bytes_per_second = 1e10;
-#ifdef _OPENMP
-    if (t.threads <= 0 && !t.parallel_for) t.threads = GCPI_MAX(1, omp_get_max_threads());
-    if (!t.parallel_for && t.threads > 1) t.parallel_for = gcpi_openmp_for;
-#endif
-    if (!t.parallel_for) { t.parallel_for = gcpi_serial_for; t.threads = 1; }
+    if (!t.parallel_for) t.threads = GCPI_OPENMP ? (t.threads > 0 ? t.threads : gcpi_threads()) : 1;
     t.threads = GCPI_MAX(1, t.threads);
     return t;
-}
-
-static void gcpi_target_settle(gcp_target *t)
-{
-#ifdef _OPENMP
-    if (t->parallel_for == gcpi_openmp_for) t->context = &t->threads;
-#endif
-    (void)t;
 }
 
 static int gcpi_plan_bad(gcp_tape *t, const gcp_plan_opts *o, const char *text)
@@ -5919,16 +5888,22 @@ static int gcpi_list_parse(const gcpi_problem *p, const char *text, gcpi_list *l
     return 1;
 }
 
-static void gcpi_list_reruns(const gcpi_problem *p, gcpi_list *list)     /* as the scheduler counts them */
+/* Runs of a unit again: once for each unit whose backward it was run again for; views cost nothing and do not count. */
+static int gcpi_list_reruns(const gcpi_problem *p, gcpi_list *list, gcp_arena *a)
 {
-    int unit = -1;
+    ptrdiff_t scratch = a->scratch;
+    int *last = GCPI_SCRATCH(a, int, p->units + 1), unit = -1;
+    if (!last) return 0;
     list->reruns = 0;
     for (ptrdiff_t i = list->count - 1; i >= 0; i--) {
         const gcpi_task *t = &p->tasks[list->at[i].task];
-        if (list->at[i].kind != 'R') { unit = -1; continue; }
-        if (t->unit != unit && !t->free) list->reruns++;
-        unit = t->unit;
+        if (t->kind == GCPI_TASK_BACKWARD) unit = t->unit;
+        if (list->at[i].kind != 'R' || t->free || last[t->unit] == unit + 1) continue;
+        last[t->unit] = unit + 1;
+        list->reruns++;
     }
+    a->scratch = scratch;
+    return 1;
 }
 
 static int gcpi_plan_list(gcpi_plan *in, const gcpi_choice *choice, gcp_arena *a, gcp_arena *front)
@@ -5945,8 +5920,7 @@ static int gcpi_plan_list(gcpi_plan *in, const gcpi_choice *choice, gcp_arena *a
         if (pass == 0 && (in->list.at = front ? GCPI_NEW(front, gcpi_instruction, in->list.count) : GCPI_SCRATCH(a, gcpi_instruction, in->list.count)) == NULL) return 0;
         in->list.capacity = in->list.count;
     }
-    if (!choice) gcpi_list_reruns(&in->p, &in->list);
-    return 1;
+    return gcpi_list_reruns(&in->p, &in->list, a);
 }
 
 /* Where each operand lies, from the buffers. */
@@ -6148,11 +6122,10 @@ static int gcpi_plan_steps(gcp_plan *plan, int root, gcp_arena *a)
     gcp_target target = gcpi_target_of(in->opts.target);
     in->p.tape = t;
     if (!gcpi_problem_make(&in->p, root, &in->opts, &target, a)) return 0;
-    gcpi_target_settle(&in->p.target);
     if (in->p.training && !in->p.items[t->tensor_count + root].active) return gcpi_plan_bad(t, &in->opts, "no parameter and no wanted input lies behind the loss");
     if (!gcpi_policy_fits(t, &in->opts, in->p.units)) return 0;
     in->slots = gcpi_slots_of(&in->opts);
-    in->state_bytes = gcpi_state_total(t, &in->p, in->slots);
+    in->state_bytes = gcpi_round(gcpi_state_total(t, &in->p, in->slots), in->p.target.align);
     if (in->opts.list ? !gcpi_plan_list(in, NULL, a, a) : !gcpi_plan_choose(in, a, &plan->checkpoint_bytes)) return 0;
     if (!gcpi_plan_settle(in, a)) return 0;
     gcpi_plan_figures(plan);
@@ -6344,21 +6317,21 @@ static gcp_code gcpi_bind_fail(gcp_plan *plan, gcp_code code, const char *format
 }
 
 /* A plan may be used: it was made, from this recording, and nothing went wrong since. */
-static gcp_code gcpi_plan_check(const gcp_plan *plan, const char *what)
+static gcp_code gcpi_plan_check(const gcp_plan *plan, gcp_at at, const char *what)
 {
     if (!plan || !plan->tape) return GCP_E_PLAN;
     if (plan->tape->code) return plan->tape->code;
-    gcp_at at;
-    at.file = NULL; at.line = 0;
     if (!plan->in) { gcpi_fail(plan->tape, GCP_E_PLAN, at, what, "a plan that was not made"); return GCP_E_PLAN; }
     if (plan->generation == plan->tape->generation) return GCP_OK;
     gcpi_fail(plan->tape, GCP_E_STALE, at, what, "a plan from before the tape's reset");
     return GCP_E_STALE;
 }
 
-static gcp_code gcpi_bound_check(const gcp_plan *plan, const char *what)
+static gcp_at gcpi_nowhere(void) { gcp_at at; at.file = NULL; at.line = 0; return at; }
+
+static gcp_code gcpi_bound_check(const gcp_plan *plan, gcp_at at, const char *what)
 {
-    gcp_code code = gcpi_plan_check(plan, what);
+    gcp_code code = gcpi_plan_check(plan, at, what);
     if (code) return code;
     if (plan->in->slab && plan->in->layout == plan->tape->layout) return GCP_OK;
     gcpi_fail(plan->tape, GCP_E_BIND, plan->in->opts.at, what, plan->in->slab ? "the state has grown or moved since gcp_bind: bind again" : "the plan is not bound");
@@ -6369,8 +6342,7 @@ static int gcpi_ranges_meet(const unsigned char *a, size_t an, const unsigned ch
 
 GCPI_DEF gcp_code gcp_state_bind(gcp_tape *t, void *memory, size_t size)
 {
-    gcp_at at;
-    at.file = NULL; at.line = 0;
+    gcp_at at = gcpi_nowhere();
     if (!t || t->code) return t ? t->code : GCP_E_NOMEM;
     unsigned char *base = memory ? gcpi_align_up(memory, GCPI_STATE_ALIGN) : NULL;
     size_t lost = memory ? (size_t)(base - (unsigned char *)memory) : 0, need = gcpi_state_total(t, NULL, 0);
@@ -6409,38 +6381,52 @@ static gcp_code gcpi_bind_state(gcp_plan *plan, void *memory, unsigned char *bas
     return gcpi_bind_fail(plan, GCP_E_BIND, "the memory overlaps the state%.0zu%.0zu", 0, 0);
 }
 
+/* Gives back what the target allocated, and with it a state that lay there. */
+static void gcpi_release(gcp_plan *plan)
+{
+    gcpi_plan *in = plan->in;
+    gcp_tape *t = plan->tape;
+    if (!in->owned) return;
+    if (t->state_memory == in->owned && !t->own_state) {
+        gcp_slots_reset(t);
+        t->state = NULL;
+        t->state_memory = NULL;
+        t->state_size = t->state_capacity = 0;
+    }
+    if (in->p.target.release) in->p.target.release(in->p.target.context, in->owned, in->owned_size);
+    in->owned = NULL;
+    in->slab = NULL;
+    t->layout++;
+}
+
 GCPI_DEF gcp_code gcp_bind(gcp_plan *plan, void *memory, size_t size)
 {
-    gcp_code code = gcpi_plan_check(plan, "gcp_bind");
+    gcp_code code = gcpi_plan_check(plan, gcpi_nowhere(), "gcp_bind");
     if (code) return code;
     gcpi_plan *in = plan->in;
     const gcp_target *target = &in->p.target;
-    if (!memory && size == 0 && target->allocate) {
-        size = plan->bytes + target->align;
-        memory = in->owned = target->allocate(target->context, size);
-        if (!memory) return gcpi_bind_fail(plan, GCP_E_NOMEM, "the target gave no %zu bytes%.0zu", size, 0);
+    in->slab = NULL;                              /* until this bind succeeds */
+    if (!memory && size == 0 && !in->owned && target->allocate) {
+        in->owned_size = gcpi_round(GCPI_MAX(plan->state_bytes, plan->tape->state_size), target->align) + in->slab_bytes + target->align;
+        in->owned = target->allocate(target->context, in->owned_size);
+        if (!in->owned) return gcpi_bind_fail(plan, GCP_E_NOMEM, "the target gave no %zu bytes%.0zu", in->owned_size, 0);
     }
+    if (!memory && size == 0) { memory = in->owned; size = in->owned_size; }     /* bound again: what it has */
     if (!memory) return gcpi_bind_fail(plan, GCP_E_BIND, "no memory, and the target allocates none; %zu bytes are needed%.0zu", plan->bytes, 0);
     unsigned char *base = gcpi_align_up(memory, target->align);
     size_t lost = (size_t)(base - (unsigned char *)memory);
     code = size < lost ? gcpi_bind_fail(plan, GCP_E_BIND, "%zu bytes; %zu are needed", size, plan->bytes + lost) : gcpi_bind_state(plan, memory, base, size - lost);
     in->layout = plan->tape->layout;
-    in->memory = memory;
-    in->memory_size = size;
     in->micro = 0;
+    if (code && memory == in->owned) gcpi_release(plan);
     return code;
 }
 
 GCPI_DEF gcp_code gcp_unbind(gcp_plan *plan)
 {
-    gcp_code code = gcpi_plan_check(plan, "gcp_unbind");
-    if (code) return code;
-    gcpi_plan *in = plan->in;
-    gcp_tape *t = plan->tape;
-    if (in->owned && t->state_memory == in->owned && !t->own_state) { t->state = NULL; t->state_memory = NULL; t->slots = 0; t->layout++; }
-    if (in->owned && in->p.target.release) in->p.target.release(in->p.target.context, in->owned, in->memory_size);
-    in->owned = NULL;
-    in->slab = NULL;
+    if (!plan || !plan->tape || !plan->in || plan->generation != plan->tape->generation) return gcpi_plan_check(plan, gcpi_nowhere(), "gcp_unbind");
+    gcpi_release(plan);
+    plan->in->slab = NULL;
     return GCP_OK;
 }
 
@@ -6527,7 +6513,7 @@ static void gcpi_run_update(const gcpi_plan *in, const gcpi_task *t, int n)
     u.s2 = in->slots > 1 ? (gcp_real *)(void *)(tape->state + p->slot + slot) : NULL;
     u.g = (const gcp_real *)gcpi_item_data(in, in->p.operands[t->operands].item, in->placed[n].offset);
     u.count = gcpi_count(p->shape);
-    in->p.target.parallel_for(in->p.target.context, (int)((u.count + 16383) / 16384), gcpi_update_task, &u);
+    gcpi_parallel(&in->p.target, (int)((u.count + 16383) / 16384), gcpi_update_task, &u);
 }
 
 static void gcpi_run_hook(const gcpi_plan *in, const gcpi_task *t, int n)
@@ -6620,14 +6606,14 @@ static float gcpi_run(gcpi_plan *in, const gcp_step_opts *o)
 
 GCPI_DEF float gcp_step_at(gcp_plan *plan, gcp_step_opts o)
 {
-    if (gcpi_bound_check(plan, "gcp_step")) return 0;
+    if (gcpi_bound_check(plan, o.at, "gcp_step")) return 0;
     if (!plan->in->p.training) { gcpi_fail(plan->tape, GCP_E_PLAN, o.at, "gcp_step", "an inference plan: use gcp_forward"); return 0; }
     return gcpi_run(plan->in, &o);
 }
 
 GCPI_DEF float gcp_forward_at(gcp_plan *plan, gcp_step_opts o)
 {
-    if (gcpi_bound_check(plan, "gcp_forward")) return 0;
+    if (gcpi_bound_check(plan, o.at, "gcp_forward")) return 0;
     if (plan->in->p.training) { gcpi_fail(plan->tape, GCP_E_PLAN, o.at, "gcp_forward", "a training plan: use gcp_step, or plan with .inference = 1"); return 0; }
     return gcpi_run(plan->in, &o);
 }
@@ -6655,7 +6641,7 @@ static gcp_code gcpi_access_fail(gcp_plan *plan, gcp_tensor x, const char *what,
 
 static gcp_code gcpi_access(gcp_plan *plan, gcp_tensor x, const char *what)
 {
-    gcp_code code = gcpi_bound_check(plan, what);
+    gcp_code code = gcpi_bound_check(plan, gcpi_nowhere(), what);
     if (code) return code;
     return gcpi_usable(plan->tape, x, plan->in->opts.at, what) ? GCP_OK : plan->tape->code;
 }
@@ -6717,7 +6703,7 @@ static void gcpi_run_copy(gcpi_plan *in, unsigned char *base, const gcp_step_opt
 
 GCPI_DEF size_t gcp_measure_at(gcp_plan *plan, void *memory, size_t size, gcp_step_opts o)
 {
-    if (gcpi_bound_check(plan, "gcp_measure")) return 0;
+    if (gcpi_bound_check(plan, o.at, "gcp_measure")) return 0;
     gcpi_plan *in = plan->in;
     size_t align = in->p.target.align, need = gcpi_round(plan->tape->state_size, align) + in->slab_bytes, last = 0;
     unsigned char *base = memory ? gcpi_align_up(memory, align) : NULL;
@@ -6773,7 +6759,7 @@ GCPI_DEF gcp_gradcheck_result gcp_gradcheck_at(gcp_plan *plan, gcp_gradcheck_opt
     gcpi_check_job j;
     memset(&j.r, 0, sizeof j.r);
     j.o.at = o.at; j.o.lr = 0; j.o.first_sample = 0;
-    if (gcpi_bound_check(plan, "gcp_gradcheck")) return j.r;
+    if (gcpi_bound_check(plan, o.at, "gcp_gradcheck")) return j.r;
     gcpi_plan *in = plan->in;
     gcp_tape *t = plan->tape;
     if (!in->p.training || in->opts.optimizer || in->opts.accumulate > 1) {
@@ -6813,6 +6799,8 @@ GCPI_DEF gcp_writer gcp_file(void *stdio_file)
     return w;
 }
 
+static int gcpi_reportable(const gcp_plan *plan) { return plan && plan->in && plan->generation == plan->tape->generation; }
+
 GCPI_PRINTF(2, 3)
 static void gcpi_say(gcp_writer w, const char *format, ...)
 {
@@ -6840,7 +6828,7 @@ static void gcpi_say_escaped(gcp_writer w, const char *s)
 GCPI_DEF void gcp_list_print(const gcp_plan *plan, gcp_writer w)
 {
     char name[256];
-    if (!plan->in) return;
+    if (!gcpi_reportable(plan)) return;
     for (int i = 0; i < plan->instructions; i++)
         gcpi_say(w, "%c %s\n", plan->in->list.at[i].kind, gcpi_task_name(&plan->in->p, &plan->in->p.tasks[plan->in->list.at[i].task], name, sizeof name));
 }
@@ -6848,7 +6836,7 @@ GCPI_DEF void gcp_list_print(const gcp_plan *plan, gcp_writer w)
 GCPI_DEF void gcp_plan_print(const gcp_plan *plan, gcp_writer w)
 {
     char name[256];
-    if (!plan->in) return;
+    if (!gcpi_reportable(plan)) return;
     const gcpi_plan *in = plan->in;
     int turn = in->p.forward;
     for (int i = 0; i < plan->instructions; i++) {
@@ -6869,7 +6857,7 @@ static int gcpi_rerun(const gcpi_plan *in, int task)
 GCPI_DEF void gcp_layers_print(const gcp_plan *plan, gcp_writer w)
 {
     char name[256], shape[64];
-    if (!plan->in) return;
+    if (!gcpi_reportable(plan)) return;
     const gcpi_problem *p = &plan->in->p;
     const gcp_tape *t = p->tape;
     size_t parameters = 0, bytes = 0;
@@ -6894,11 +6882,12 @@ static void gcpi_why_reason(const gcp_plan *plan, gcp_writer w)
 {
     const gcp_split *s = &plan->split;
     const gcpi_plan *in = plan->in;
-    size_t activations = s->kept + s->recomputed, fixed = plan->bytes - activations - s->activation_gradients;
+    size_t fixed = plan->state_bytes + s->inputs + s->weight_gradients;
+    double share = 100.0 * (double)fixed / (double)plan->bytes;
     if (!in->p.training) return;
-    if (activations * 2 < plan->bytes)
-        gcpi_say(w, "why not less: activations are only %.1f %% of the peak; weights, gradients, optimiser and inputs take %.3f MiB under every plan: "
-                 "at most %.1f %% can be saved by recomputing\n", 100.0 * (double)activations / (double)plan->bytes, gcpi_mib(fixed), 100.0 * (double)activations / (double)plan->bytes);
+    if (share > 50)
+        gcpi_say(w, "why not less: weights, their gradients, optimiser and inputs are %.1f %% of the peak and need as much under every plan: "
+                 "at most %.1f %% can be saved by recomputing\n", share, 100 - share);
     if (plan->reruns == 0 && in->opts.policy != GCP_KEEP_ALL)
         gcpi_say(w, "why nothing is recomputed: %s\n", in->opts.policy == GCP_SEGMENTS && in->p.tape->segment_count < 2 ? "no GCP_SEGMENT block was recorded"
                  : in->opts.policy >= GCP_SQRT ? "every plan of this policy needs at least as much as keeping all"
@@ -6911,7 +6900,7 @@ static void gcpi_why_reason(const gcp_plan *plan, gcp_writer w)
 GCPI_DEF void gcp_why_print(const gcp_plan *plan, gcp_writer w)
 {
     char name[256];
-    if (!plan->in) return;
+    if (!gcpi_reportable(plan)) return;
     const gcpi_plan *in = plan->in;
     const gcp_split *s = &plan->split;
     const gcpi_task *task = &in->p.tasks[in->list.at[in->peak_at].task];
@@ -6965,7 +6954,7 @@ GCPI_DEF void gcp_memory_svg(const gcp_plan *plan, gcp_writer w)
     static const char *const legend[][2] = { { "input", "#9aa0a6" }, { "kept for backward", "#1a73e8" }, { "gone after forward", "#d2e3fc" }, { "recomputed", "#7baaf7" },
         { "activation gradient", "#e8710a" }, { "weight gradient", "#b5651d" }, { "workspace", "#188038" } };
     const double width = 960, height = 420, left = 76, top = 34;
-    if (!plan->in) return;
+    if (!gcpi_reportable(plan)) return;
     const gcpi_plan *in = plan->in;
     double dx = width / (double)plan->instructions, dy = height / (double)plan->slab_bytes, turn = left + dx * in->p.forward;
     gcpi_say(w, "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 1060 520\" font-family=\"sans-serif\" font-size=\"12\">\n<rect width=\"1060\" height=\"520\" fill=\"white\"/>\n");

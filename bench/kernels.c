@@ -66,7 +66,7 @@ static double peak(const gcp_target *target, gcp_real *out)
     double best = 1e9;
     for (int run = 0; run < 12; run++) {
         double t = now();
-        target->parallel_for(target->context, target->threads, peak_task, out);
+        gcpi_parallel(target, target->threads, peak_task, out);
         t = now() - t;
         if (t < best) best = t;
     }
@@ -120,7 +120,6 @@ static void layer_run(const layer *l, const gcp_target *target, gcp_real *space,
 int main(int argc, char **argv)
 {
     gcp_target wish = { .threads = argc > 1 ? atoi(argv[1]) : 0 }, target = gcpi_target_of(&wish);
-    gcpi_target_settle(&target);
     gcp_real *space = filled(2048 * (size_t)target.threads);
     FILE *csv = fopen("kernels.csv", "w");
     if (!csv || !space) { fprintf(stderr, "kernels: cannot write kernels.csv here\n"); return 1; }

@@ -83,14 +83,16 @@ static inline int idx_header(FILE *f, const char *path, int dimensions, uint32_t
     size_t want = 4 + 4 * (size_t)dimensions, got = fread(head, 1, want, f);
     uint32_t expected = 0x800u + (uint32_t)dimensions, magic = got < 4 ? 0 : data_word(head);
     if (got >= 4 && magic != expected)
-        return data_fail(error, "%s: offset 0: found 0x%08x (%s), expected 0x%08x (%s)", path, (unsigned)magic, idx_kind(magic), (unsigned)expected, idx_kind(expected));
+        return data_fail(error, "%s: offset 0: found 0x%08x (%s), expected 0x%08x (%s)", path,
+                         (unsigned)magic, idx_kind(magic), (unsigned)expected, idx_kind(expected));
     if (got < want) return data_fail(error, "%s: offset 0: found %zu bytes, expected a header of %zu (%s)", path, got, want, idx_kind(expected));
     *body = 1;
     for (int i = 0; i < dimensions; i++) {
         uint32_t most = i ? DATA_MAX_SIDE : INT32_MAX;
         size[i] = data_word(head + 4 + 4 * i);
         if (size[i] < 1 || size[i] > most)
-            return data_fail(error, "%s: offset %d: found %s %lu, expected 1 to %lu", path, 4 + 4 * i, i == 0 ? "a count of" : i == 1 ? "a height of" : "a width of", (unsigned long)size[i], (unsigned long)most);
+            return data_fail(error, "%s: offset %d: found %s %lu, expected 1 to %lu", path, 4 + 4 * i,
+                             i == 0 ? "a count of" : i == 1 ? "a height of" : "a width of", (unsigned long)size[i], (unsigned long)most);
         *body *= size[i];
     }
     return 1;
@@ -105,9 +107,11 @@ static inline unsigned char *idx_read(const char *path, int dimensions, uint32_t
     FILE *f = data_open(path, &bytes, error);
     if (!f) return NULL;
     if (!idx_header(f, path, dimensions, size, &body, error)) { fclose(f); return NULL; }
-    if ((uint64_t)bytes != head + body)
-        data_fail(error, "%s: offset %llu: found %s of %ld bytes, expected %llu as its header says", path, (unsigned long long)((uint64_t)bytes < head + body ? (uint64_t)bytes : head + body),
-                  (uint64_t)bytes < head + body ? "the end of a truncated file" : "more data in a file", bytes, (unsigned long long)(head + body));
+    unsigned long long found = (unsigned long long)bytes, expected = head + body;
+    if (found < expected)
+        data_fail(error, "%s: offset %llu: found the end of a truncated file of %llu bytes, expected %llu as its header says", path, found, found, expected);
+    else if (found > expected)
+        data_fail(error, "%s: offset %llu: found more data in a file of %llu bytes, expected %llu as its header says", path, expected, found, expected);
     else p = data_take(f, path, (size_t)body, error);
     fclose(f);
     return p;
@@ -182,7 +186,8 @@ static inline int cifar_append(dataset *d, const char *path, char *error)
     int good = 1, first = fgetc(f);
     if (first == EOF) good = data_fail(error, "%s: offset 0: found no data, expected records of %d bytes", path, CIFAR_RECORD);
     else if (bytes % CIFAR_RECORD)
-        good = data_fail(error, "%s: offset %ld: found %ld bytes, expected a whole record of %d: truncated, or not a CIFAR-10 file", path, bytes - bytes % CIFAR_RECORD, bytes % CIFAR_RECORD, CIFAR_RECORD);
+        good = data_fail(error, "%s: offset %ld: found %ld bytes, expected a whole record of %d: truncated, or not a CIFAR-10 file", path,
+                         bytes - bytes % CIFAR_RECORD, bytes % CIFAR_RECORD, CIFAR_RECORD);
     else if (bytes / CIFAR_RECORD > INT32_MAX / CIFAR_RECORD - d->count)
         good = data_fail(error, "%s: offset 0: found %ld records, expected %d at most in all files", path, bytes / CIFAR_RECORD, INT32_MAX / CIFAR_RECORD);
     else {
@@ -234,6 +239,26 @@ static inline void data_shuffle(int *order, int count, uint64_t epoch)
         int j = (int)(data_random(epoch, (uint64_t)i) % (uint64_t)(i + 1)), was = order[i];
         order[i] = order[j];
         order[j] = was;
+    }
+}
+
+static inline void data_swap(unsigned char *a, unsigned char *b, size_t size)
+{
+    for (size_t i = 0; i < size; i++) {
+        unsigned char was = a[i];
+        a[i] = b[i];
+        b[i] = was;
+    }
+}
+
+/* Puts a dataset in random order for good, so that slices of it are random samples: files are often sorted by writer. */
+static inline void data_mix(dataset *d, uint64_t key)
+{
+    size_t size = (size_t)(d->height * d->width * d->channels);
+    for (int i = d->count - 1; i > 0; i--) {
+        size_t j = (size_t)(data_random(key, (uint64_t)i) % (uint64_t)(i + 1));
+        data_swap(d->pixels + (size_t)i * size, d->pixels + j * size, size);
+        data_swap(d->labels + i, d->labels + j, 1);
     }
 }
 

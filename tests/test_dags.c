@@ -4,6 +4,12 @@
 #include "check.h"
 #include "random_net.h"
 
+#ifdef __SANITIZE_ADDRESS__
+enum { NETWORKS = 120 };
+#else
+enum { NETWORKS = 500 };
+#endif
+
 static unsigned char tape_memory[GCP_MB(48)], slab[GCP_MB(8)], probe[GCP_MB(8)];
 static unsigned char state[GCP_MB(1)], state_kept[GCP_MB(1)];
 static float gradient[1 << 18], gradient_kept[1 << 18], images[4096];
@@ -110,7 +116,7 @@ static void one(unsigned seed, int policy, size_t *kept_gradients, float *kept_l
 
 int main(int argc, char **argv)
 {
-    int networks = argc > 1 ? atoi(argv[1]) : 500, first = argc > 2 ? atoi(argv[2]) : 0;
+    int networks = argc > 1 ? atoi(argv[1]) : NETWORKS, first = argc > 2 ? atoi(argv[2]) : 0;
     static const int policies[] = { GCP_KEEP_ALL, GCP_SEGMENTS, GCP_UNIFORM, GCP_CHECKPOINTS, GCP_SQRT, GCP_RECURSIVE, GCP_CHEAP, 7 };
     for (int i = 0; i < networks && check_failed < 10; i++) {
         size_t kept_gradients = 0, kept_state = 0;

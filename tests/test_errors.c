@@ -74,7 +74,7 @@ static gcp_shape raw_shape(int rank) { return (gcp_shape) { rank, { 1, 1, 1, 1 }
 static void inputs(void)
 {
 #define SIZES(name) "input: '" name "' needs 1 to 4 sizes, each at least 1, and fewer than 2^57 bytes"
-#define NAMED(name) "the name '" name "' is empty or has a space, '/' or '#'"
+#define NAMED(name) "the name '" name "' is empty or has a space, '/', '[' or '#'"
     BAD(GCP_E_SHAPE, SIZES("a"), gcp_input(net, "a", 0));
     BAD(GCP_E_SHAPE, SIZES("a"), gcp_input(net, "a", -1, 3));
     BAD(GCP_E_SHAPE, SIZES("a"), gcp_input(net, "a", 2, 3, 4, INT_MIN));

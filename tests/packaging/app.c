@@ -1,0 +1,18 @@
+/* A user's program: the header is found, libm is linked, a step runs. */
+#define GCP_IMPLEMENTATION
+#include <gcp.h>
+#include <stdio.h>
+
+static unsigned char tape_memory[GCP_KB(256)], step_memory[GCP_KB(256)];
+
+int main(void)
+{
+    gcp_arena arena = gcp_arena_from(tape_memory, sizeof tape_memory);
+    gcp_tape *net = gcp_tape_make(&arena, .ops = 16);
+    gcp_tensor loss = gcp_mean(gcp_sigmoid(gcp_linear(gcp_input(net, "x", 2, 4), .out = 4)));
+    gcp_plan plan = gcp_plan_make(loss, .optimizer = GCP_ADAM);
+    gcp_bind(&plan, step_memory, sizeof step_memory);
+    printf("loss %g\n", (double)gcp_step(&plan, .lr = 0.1));
+    if (gcp_error(net)) fprintf(stderr, "%s\n", gcp_error(net));
+    return gcp_error(net) != NULL;
+}

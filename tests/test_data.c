@@ -1,0 +1,194 @@
+/* The examples' loaders: the digits as they are, and files with every kind of damage, whose message is compared whole.
+   Leaves small files of both formats behind, on which examples/train is run. */
+#include "check.h"
+#include "data.h"
+
+#define DIGITS TEST_DATA "/examples/data/digits-"
+
+static char message[DATA_ERROR];
+
+static void put(const char *path, const void *bytes, size_t size)
+{
+    FILE *f = fopen(path, "wb");
+    CHECK(f != NULL);
+    if (!f) return;
+    CHECK(fwrite(bytes, 1, size, f) == size);
+    CHECK(fclose(f) == 0);
+}
+
+static void word_at(unsigned char *p, uint32_t v)
+{
+    for (int i = 0; i < 4; i++) p[i] = (unsigned char)(v >> (24 - 8 * i));
+}
+
+/* IDX images: the header as given, then size bytes that count up. */
+static void put_images(const char *path, uint32_t magic, uint32_t count, uint32_t height, uint32_t width, size_t size)
+{
+    static unsigned char file[1 << 20];
+    word_at(file, magic); word_at(file + 4, count); word_at(file + 8, height); word_at(file + 12, width);
+    for (size_t i = 0; i < size; i++) file[16 + i] = (unsigned char)(i * 7);
+    put(path, file, 16 + size);
+}
+
+static void put_labels(const char *path, uint32_t magic, uint32_t count, size_t size, int wrong_at)
+{
+    static unsigned char file[1 << 16];
+    word_at(file, magic); word_at(file + 4, count);
+    for (size_t i = 0; i < size; i++) file[8 + i] = (unsigned char)(i % 10);
+    if (wrong_at >= 0) file[8 + wrong_at] = 10;
+    put(path, file, 8 + size);
+}
+
+static const char *load(const char *images, const char *labels)
+{
+    dataset d;
+    message[0] = 0;
+    if (data_idx(&d, images, labels, 10, 255, message)) { data_free(&d); return "loaded"; }
+    CHECK(d.pixels == NULL && d.labels == NULL);
+    return message;
+}
+
+static void digits(void)
+{
+    dataset d;
+    int seen[10] = { 0 }, brightest = 0;
+    static const int expected[10] = { 178, 182, 177, 183, 181, 182, 181, 179, 174, 180 };
+    int good = data_idx(&d, DIGITS "images.idx3-ubyte", DIGITS "labels.idx1-ubyte", 10, 16, message);
+    CHECK(good);
+    if (!good) return;
+    CHECK_INT(d.count, ==, 1797);
+    CHECK_INT(d.height * 100 + d.width * 10 + d.channels, ==, 881);
+    for (int i = 0; i < d.count; i++) seen[d.labels[i]]++;
+    for (int i = 0; i < d.count * 64; i++) if (d.pixels[i] > brightest) brightest = d.pixels[i];
+    for (int i = 0; i < 10; i++) CHECK_INT(seen[i], ==, expected[i]);
+    CHECK_INT(brightest, ==, 16);
+    data_free(&d);
+}
+
+static void images_damaged(void)
+{
+    put_labels("data-labels", 0x801, 20, 20, -1);
+    put_images("data-images", 0x803, 20, 28, 28, 20 * 784);
+    CHECK_TEXT(load("data-images", "data-labels"), "loaded");
+    CHECK_TEXT(load("data-none", "data-labels"), "data-none: cannot be opened");
+    CHECK_TEXT(load("data-labels", "data-images"), "data-labels: offset 0: found 0x00000801 (IDX labels), expected 0x00000803 (IDX images)");
+    CHECK_TEXT(load("data-images", "data-images"), "data-images: offset 0: found 0x00000803 (IDX images), expected 0x00000801 (IDX labels)");
+    put("data-bad", "\x1f\x8b\x08\x00 and so on", 14);
+    CHECK_TEXT(load("data-bad", "data-labels"), "data-bad: offset 0: found 0x1f8b0800 (a gzip file: unpack it first), expected 0x00000803 (IDX images)");
+    put_images("data-bad", 0x0D03, 20, 28, 28, 20 * 784);
+    CHECK_TEXT(load("data-bad", "data-labels"), "data-bad: offset 0: found 0x00000d03 (no IDX file of bytes), expected 0x00000803 (IDX images)");
+    put("data-bad", "", 0);
+    CHECK_TEXT(load("data-bad", "data-labels"), "data-bad: offset 0: found 0 bytes, expected a header of 16 (IDX images)");
+    put("data-bad", "\0\0\x8\x3\0\0", 6);
+    CHECK_TEXT(load("data-bad", "data-labels"), "data-bad: offset 0: found 6 bytes, expected a header of 16 (IDX images)");
+    put_images("data-bad", 0x803, 20, 28, 28, 20 * 784 - 1);
+    CHECK_TEXT(load("data-bad", "data-labels"), "data-bad: offset 15695: found the end of a truncated file of 15695 bytes, expected 15696 as its header says");
+    put_images("data-bad", 0x803, 20, 28, 28, 20 * 784 + 3);
+    CHECK_TEXT(load("data-bad", "data-labels"), "data-bad: offset 15696: found more data in a file of 15699 bytes, expected 15696 as its header says");
+}
+
+static void sizes_absurd(void)
+{
+    put_images("data-bad", 0x803, 0, 28, 28, 0);
+    CHECK_TEXT(load("data-bad", "data-labels"), "data-bad: offset 4: found a count of 0, expected 1 to 2147483647");
+    put_images("data-bad", 0x803, 0xFFFFFFFFu, 28, 28, 784);
+    CHECK_TEXT(load("data-bad", "data-labels"), "data-bad: offset 4: found a count of 4294967295, expected 1 to 2147483647");
+    put_images("data-bad", 0x803, 20, 0, 28, 784);
+    CHECK_TEXT(load("data-bad", "data-labels"), "data-bad: offset 8: found a height of 0, expected 1 to 4096");
+    put_images("data-bad", 0x803, 20, 28, 0x10000u, 784);
+    CHECK_TEXT(load("data-bad", "data-labels"), "data-bad: offset 12: found a width of 65536, expected 1 to 4096");
+    put_images("data-bad", 0x803, 0x7FFFFFFF, 4096, 4096, 100);      /* 2^55 bytes: seen before anything is allocated */
+    CHECK_TEXT(load("data-bad", "data-labels"), "data-bad: offset 116: found the end of a truncated file of 116 bytes, expected 36028797002186768 as its header says");
+}
+
+static void labels_damaged(void)
+{
+    put_labels("data-bad", 0x801, 19, 19, -1);
+    CHECK_TEXT(load("data-images", "data-bad"), "data-bad: offset 4: found 19 labels, expected 20 as data-images has images");
+    put_labels("data-bad", 0x801, 20, 20, 13);
+    CHECK_TEXT(load("data-images", "data-bad"), "data-bad: offset 21: found label 10, expected 0 to 9");
+    put_labels("data-bad", 0x801, 20, 12, -1);
+    CHECK_TEXT(load("data-images", "data-bad"), "data-bad: offset 20: found the end of a truncated file of 20 bytes, expected 28 as its header says");
+}
+
+/* CIFAR-10: record i has label i % 10 and, in plane c, pixel p, the value i + 80 c + p. */
+static void put_cifar(const char *path, int count, long size, int wrong_at)
+{
+    static unsigned char file[64 * CIFAR_RECORD];
+    for (int i = 0; i < count; i++) {
+        unsigned char *r = file + i * CIFAR_RECORD;
+        r[0] = (unsigned char)(i == wrong_at ? 200 : i % 10);
+        for (int c = 0; c < 3; c++)
+            for (int p = 0; p < 1024; p++) r[1 + c * 1024 + p] = (unsigned char)(i + 80 * c + p);
+    }
+    put(path, file, (size_t)size);
+}
+
+static const char *load_cifar(const char *first, const char *second, int *count)
+{
+    dataset d;
+    char a[64], b[64], *paths[] = { a, b };
+    snprintf(a, sizeof a, "%s", first);
+    snprintf(b, sizeof b, "%s", second ? second : "");
+    message[0] = 0;
+    if (!data_cifar(&d, paths, second ? 2 : 1, message)) return message;
+    *count = d.count;
+    for (int i = 0; i < 12; i++) CHECK_INT(d.labels[i], ==, i % 10);
+    CHECK_INT(d.pixels[3072 * 5 + 3 * 7 + 2], ==, 5 + 80 * 2 + 7);   /* image 5, pixel 7, blue */
+    data_free(&d);
+    return "loaded";
+}
+
+static void cifar(void)
+{
+    int count = 0;
+    put_cifar("data-cifar", 24, 24L * CIFAR_RECORD, -1);
+    CHECK_TEXT(load_cifar("data-cifar", "data-cifar", &count), "loaded");
+    CHECK_INT(count, ==, 48);
+    CHECK_TEXT(load_cifar("data-cifar", "data-none", &count), "data-none: cannot be opened");
+    put_cifar("data-bad", 3, 3L * CIFAR_RECORD - 1, -1);
+    CHECK_TEXT(load_cifar("data-bad", NULL, &count), "data-bad: offset 6146: found 3072 bytes, expected a whole record of 3073: truncated, or not a CIFAR-10 file");
+    CHECK_TEXT(load_cifar("data-cifar", "data-bad", &count), message);
+    put_cifar("data-bad", 3, 3L * CIFAR_RECORD, 2);
+    CHECK_TEXT(load_cifar("data-bad", NULL, &count), "data-bad: offset 6146: found label 200, expected 0 to 9");
+    put("data-bad", "", 0);
+    CHECK_TEXT(load_cifar("data-bad", NULL, &count), "data-bad: offset 0: found no data, expected records of 3073 bytes");
+}
+
+/* Batches: a permutation each epoch, empty images with label -1 past the end, crops and mirrors. */
+static void batches(void)
+{
+    unsigned char pixels[5 * 4], labels[5] = { 0, 1, 2, 3, 4 };
+    int order[5], again[5], sum = 0;
+    float images[3 * 4];
+    int32_t label[3];
+    for (int i = 0; i < 20; i++) pixels[i] = (unsigned char)(10 * i);
+    dataset d = { .pixels = pixels, .labels = labels, .count = 5, .height = 2, .width = 2, .channels = 1, .classes = 5, .scale = 0.5f };
+    data_shuffle(order, 5, 7);
+    data_shuffle(again, 5, 7);
+    CHECK(!memcmp(order, again, sizeof order));
+    for (int i = 0; i < 5; i++) sum |= 1 << order[i];
+    CHECK_INT(sum, ==, 31);
+    data_batch(&d, NULL, 3, 3, (augment) { 0, 0, 0 }, images, label);
+    CHECK_INT(label[0] * 100 + label[1] * 10 + label[2], ==, 339);      /* 3, 4 and -1 */
+    CHECK_NEAR(images[0], 60, 0);
+    CHECK_NEAR(images[11], 0, 0);
+    data_image(&d, 1, 0, 0, 1, images);
+    CHECK_NEAR(images[0], 25, 0);
+    data_image(&d, 1, 1, 0, 0, images);
+    CHECK_NEAR(images[1], 35, 0);
+    CHECK_NEAR(images[2], 0, 0);
+    data_mix(&d, 3);
+    for (int i = 0; i < 5; i++) CHECK_INT(pixels[4 * i], ==, 40 * labels[i]);
+}
+
+int main(void)
+{
+    digits();
+    images_damaged();
+    sizes_absurd();
+    labels_damaged();
+    cifar();
+    batches();
+    return check_done();
+}
