@@ -4074,10 +4074,7 @@ static gcp_shape gcpi_raw(int rank, int a, int b, int c, int d)
     return s;
 }
 
-static gcp_tensor gcpi_weight(gcp_tape *t, int layer, const char *name, gcp_shape shape, gcp_param_opts p)
-{
-    return gcpi_parameter_of(t, GCPI_PARAMETER, layer, name, shape, p);
-}
+#define gcpi_weight(t, layer, name, shape, options) gcpi_parameter_of((t), GCPI_PARAMETER, (layer), (name), (shape), (options))
 
 static gcp_tensor gcpi_conv_record(int kind, gcp_tensor x, int name, gcp_tensor weight, gcp_tensor bias, gcpi_attributes a, gcp_conv2d_opts o)
 {
@@ -5126,23 +5123,31 @@ static int gcpi_lives_make(const gcpi_problem *p, const gcpi_list *list, gcpi_li
    so it never lies on top), then buffers, first fit in an order; several orders are tried. */
 enum { GCPI_NUMBERS_BYTES = 64 };
 
+typedef struct gcpi_spot { size_t at, end; int first, last; } gcpi_spot;        /* a placed buffer */
+
 typedef struct gcpi_layout {
     const gcpi_problem *p; const gcpi_list *list; gcpi_lives *l;
-    int *order, *placed, *best, count, placed_count;
+    gcpi_spot *placed;                 /* by offset */
+    int *order, count, placed_count;
     size_t *floor, *offset, top, best_top;
     int offender;                      /* position in order of the buffer that set the top */
 } gcpi_layout;
 
-static size_t gcpi_first_fit(const gcpi_layout *y, int b)
+/* The lowest place for b; *before: how many placed ones lie below it. */
+static size_t gcpi_first_fit(const gcpi_layout *y, int b, int *before)
 {
     const gcpi_buffer *x = &y->l->buffers[b];
     size_t at = y->floor[b];
-    for (int k = 0; k < y->placed_count; k++) {        /* placed ones by offset */
-        const gcpi_buffer *o = &y->l->buffers[y->placed[k]];
+    int k;
+    for (k = 0; k < y->placed_count; k++) {
+        const gcpi_spot *o = &y->placed[k];
         if (o->first > x->last || x->first > o->last) continue;
-        if (o->offset >= at + x->bytes) break;
-        at = GCPI_MAX(at, gcpi_round(o->offset + o->bytes, y->p->target.align));
+        if (o->at >= at + x->bytes) break;
+        if (o->end > at) at = gcpi_round(o->end, y->p->target.align);
     }
+    while (k > 0 && y->placed[k - 1].at > at) k--;
+    while (k < y->placed_count && y->placed[k].at <= at) k++;
+    *before = k;
     return at;
 }
 
@@ -5150,12 +5155,13 @@ static void gcpi_place_all(gcpi_layout *y)
 {
     y->placed_count = 0; y->top = 0;
     for (int i = 0; i < y->count; i++) {
-        int b = y->order[i], k;
-        gcpi_buffer *x = &y->l->buffers[b];
-        x->offset = gcpi_first_fit(y, b);
+        int k;
+        gcpi_buffer *x = &y->l->buffers[y->order[i]];
+        x->offset = gcpi_first_fit(y, y->order[i], &k);
         if (x->offset + x->bytes > y->top) { y->top = x->offset + x->bytes; y->offender = i; }
-        for (k = y->placed_count++; k > 0 && y->l->buffers[y->placed[k - 1]].offset > x->offset; k--) y->placed[k] = y->placed[k - 1];
-        y->placed[k] = b;
+        gcpi_spot *spot = y->placed + k;
+        memmove(spot + 1, spot, (size_t)(y->placed_count++ - k) * sizeof *spot);
+        spot->at = x->offset; spot->end = x->offset + x->bytes; spot->first = x->first; spot->last = x->last;
     }
     if (y->top >= y->best_top) return;
     y->best_top = y->top;
@@ -5186,14 +5192,16 @@ static void gcpi_layout_sort(gcpi_layout *y, int by)       /* heap sort; equal k
 #undef GCPI_BEFORE
 }
 
-/* Moves the buffer that set the top towards the front and places again, while that helps. */
-static void gcpi_promote(gcpi_layout *y, size_t goal, int rounds)
+/* Moves the buffer that set the top towards the front and places again, until that has not helped for a while. */
+static void gcpi_promote(gcpi_layout *y, size_t goal)
 {
-    for (; rounds > 0 && y->best_top > goal && y->offender > 0; rounds--) {
+    for (int idle = 0; idle < 12 && y->best_top > goal && y->offender > 0; idle++) {
         int at = y->offender, to = at / 2, b = y->order[at];
+        size_t before = y->best_top;
         memmove(y->order + to + 1, y->order + to, (size_t)(at - to) * sizeof *y->order);
         y->order[to] = b;
         gcpi_place_all(y);
+        if (y->best_top < before) idle = -1;
     }
 }
 
@@ -5217,7 +5225,7 @@ static size_t gcpi_layout_make(const gcpi_problem *p, const gcpi_list *list, gcp
     y.p = p; y.list = list; y.l = l;
     y.best_top = SIZE_MAX;
     y.order = GCPI_SCRATCH(a, int, l->buffer_count + 1);
-    y.placed = GCPI_SCRATCH(a, int, l->buffer_count + 1);
+    y.placed = GCPI_SCRATCH(a, gcpi_spot, l->buffer_count + 1);
     y.floor = GCPI_SCRATCH(a, size_t, l->buffer_count + 1);
     y.offset = GCPI_SCRATCH(a, size_t, l->buffer_count + 1);
     if (!y.order || !y.placed || !y.floor || !y.offset) return 0;
@@ -5228,7 +5236,7 @@ static size_t gcpi_layout_make(const gcpi_problem *p, const gcpi_list *list, gcp
     for (int by = 0; by < 4 && y.best_top > goal; by++) {
         gcpi_layout_sort(&y, by);
         gcpi_place_all(&y);
-        gcpi_promote(&y, goal, y.count < 3000 ? 40 : 4);
+        gcpi_promote(&y, goal);
     }
     for (ptrdiff_t i = 0; i < list->count; i++) top = GCPI_MAX(top, gcpi_round(GCPI_NUMBERS_BYTES, p->target.align) + p->tasks[list->at[i].task].workspace);
     for (int b = 0; b < l->buffer_count; b++) if (l->buffers[b].joined < 0) { l->buffers[b].offset = y.offset[b]; top = GCPI_MAX(top, y.offset[b] + l->buffers[b].bytes); }
@@ -6167,7 +6175,7 @@ GCPI_DEF size_t gcp_plan_arena_at(gcp_tensor loss, gcp_plan_opts o)
     if (o.list) depth = strlen(o.list) / 3 + 1;
     size_t list = tasks + depth * ops, listed = o.list ? list * (edges + 2 * tensors) / (ops + 1) + operands : operands + depth * (edges + 2 * tensors);
     size_t problem = 2 * tensors * sizeof(gcpi_item) + tasks * sizeof(gcpi_task) + operands * sizeof(gcpi_operand) + ops * sizeof(int);
-    size_t lives = (listed + 2 * tensors) * (sizeof(gcpi_value) + sizeof(gcpi_buffer) + 4 * sizeof(int) + 2 * sizeof(size_t) + sizeof(gcpi_placed) + sizeof(gcpi_extent));
+    size_t lives = (listed + 2 * tensors) * (sizeof(gcpi_value) + sizeof(gcpi_buffer) + sizeof(gcpi_spot) + 4 * sizeof(int) + 2 * sizeof(size_t) + sizeof(gcpi_placed) + sizeof(gcpi_extent));
     size_t lists = 2 * list * (sizeof(gcpi_instruction) + sizeof(size_t) + sizeof(int));
     size_t choice = 2 * (2 * tensors + (ops + 4) * 5 * sizeof(int) + 2 * (size_t)t->segment_count * sizeof(int));
     size_t search = (tensors * 4 + ops * 4 + edges) * 2 * sizeof(size_t) + (o.replay ? (ops + 1) * (ops + 1) : 2 * ops) * sizeof(int);
