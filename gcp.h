@@ -309,7 +309,7 @@ typedef void (*gcp_gradient_hook)(void *context, gcp_tensor parameter, gcp_real 
 /* Options, each a struct whose first field the macro fills with the call site. Fields stand in order of use. */
 typedef struct gcp_tape_opts {
     gcp_at at GCPI_Z;
-    int ops GCPI_Z;                     /* capacity, default 256; .tensors and .inputs follow from it unless given */
+    int ops GCPI_Z;                     /* capacity, default 256; the others follow from it unless given */
     int tensors GCPI_Z, parameters GCPI_Z, segments GCPI_Z;
     int names GCPI_Z;                   /* bytes for names */
     uint64_t seed GCPI_Z;               /* of initial values and dropout */
@@ -430,8 +430,8 @@ GCP_API gcp_arena gcp_arena_from(void *memory, size_t size);
 GCP_API void     *gcp_arena_push(gcp_arena *arena, ptrdiff_t size, ptrdiff_t align, ptrdiff_t count);
 
 /* Tape. Its capacity is fixed; a full tape is an error that says how many ops were needed. An arena that is too small
-   for the tape is an error too (NULL if not even the error fits). gcp_tape_bytes: what gcp_tape_make takes.
-   gcp_tape_reset forgets ops, tensors and plans, and keeps parameters: recording again finds their values. */
+   for the tape is an error too (NULL if not even the error fits). gcp_tape_bytes: what gcp_tape_make takes. An arena
+   serves one tape: what was pushed behind the tape goes with gcp_tape_reset, which forgets ops, tensors and plans, and keeps parameters: recording again finds their values. */
 GCP_API size_t      gcp_tape_bytes_at(gcp_tape_opts opts);
 GCP_API gcp_tape   *GCPI_STAMPED(gcp_tape_make_at)(gcp_arena *arena, gcp_tape_opts opts);
 GCP_API void        gcp_tape_reset(gcp_tape *tape);
@@ -800,6 +800,7 @@ struct gcp_tape {
     int own_state, slots;                         /* slots: of each parameter; 0 until a plan that has some is bound */
     gcp_optimizer optimizer;                      /* whose slots they are */
     unsigned layout;
+    const struct gcpi_plan *runner;               /* the plan that ran last */
 };
 
 GCPI_DEF const char *gcp_code_text(gcp_code code)
@@ -941,6 +942,7 @@ GCPI_DEF void gcp_tape_reset(gcp_tape *t)
     gcpi_tape_clear(t);
     t->generation++;
     t->arena->used = t->arena_mark;
+    t->runner = NULL;
     t->layout++;
 }
 
@@ -1070,11 +1072,7 @@ GCPI_DEF gcp_shape gcp_shape_of(gcp_tensor x)
     return e ? e->shape : none;
 }
 
-GCPI_DEF size_t gcp_elements(gcp_tensor x)
-{
-    const gcpi_tensor *e = gcpi_get(x);
-    return e ? gcpi_count(e->shape) : 0;
-}
+GCPI_DEF size_t gcp_elements(gcp_tensor x) { const gcpi_tensor *e = gcpi_get(x); return e ? gcpi_count(e->shape) : 0; }
 
 /* Tensors. */
 static int gcpi_tensor_new(gcp_tape *t, int kind, gcp_dtype dtype, gcp_shape shape, int name, gcp_at at, const char *what)
@@ -1472,39 +1470,36 @@ typedef void gcpi_madder(gcp_real *to, const gcp_real *a, const gcp_real *b, ptr
 
 /* Sizes are literals and every short loop unrolls, so that acc lives in registers: a tile whose
  * size is a parameter runs at a quarter of the speed. */
-#define GCPI_KERNEL(NAME, TARGET, VEC, MR, NV)                                                                     \
-    GCPI_HOT TARGET static void NAME(const gcpi_tile *t)                                                           \
-    {                                                                                                              \
-        const ptrdiff_t lanes = (ptrdiff_t)(sizeof(VEC) / sizeof(gcp_real));                                       \
-        const ptrdiff_t n = t->n[2], as = t->as[2], bs = t->bs[2];                                                 \
-        VEC acc[MR][NV];                                                                                           \
-        GCPI_UNROLL for (int i = 0; i < MR; i++) GCPI_UNROLL for (int v = 0; v < NV; v++)                          \
-            GCPI_PREFETCH(t->c[i] + v * lanes);                                                                    \
-        GCPI_UNROLL for (int i = 0; i < MR; i++) GCPI_UNROLL for (int v = 0; v < NV; v++) acc[i][v] =              \
-            *(const VEC *)((t->start ? t->start : t->c[i]) + v * lanes);                                           \
-        for (ptrdiff_t k0 = 0; k0 < t->n[0]; k0++)                                                                 \
-            for (ptrdiff_t k1 = 0; k1 < t->n[1]; k1++) {                                                           \
-                const gcp_real *b = t->b + k0 * t->bs[0] + k1 * t->bs[1], *a[MR];                                  \
-                GCPI_UNROLL for (int i = 0; i < MR; i++) a[i] = t->a[i] + k0 * t->as[0] + k1 * t->as[1];           \
-                for (ptrdiff_t k = 0, o = 0; k < n; k++, o += as, b += bs) {                                       \
-                    VEC row[NV];                                                                                   \
-                    GCPI_UNROLL for (int v = 0; v < NV; v++) row[v] = *(const VEC *)(b + v * lanes);               \
-                    GCPI_UNROLL for (int i = 0; i < MR; i++) GCPI_UNROLL for (int v = 0; v < NV; v++) acc[i][v] += \
-                        a[i][o] * row[v];                                                                          \
-                }                                                                                                  \
-            }                                                                                                      \
-        GCPI_UNROLL for (int i = 0; i < MR; i++) if (i < t->rows) GCPI_UNROLL for (int v = 0; v < NV; v++) *       \
-            (VEC *)(t->c[i] + v * lanes) = acc[i][v];                                                              \
+#define GCPI_KERNEL(NAME, TARGET, VEC, MR, NV)                                                                                              \
+    GCPI_HOT TARGET static void NAME(const gcpi_tile *t)                                                                                    \
+    {                                                                                                                                       \
+        const ptrdiff_t lanes = (ptrdiff_t)(sizeof(VEC) / sizeof(gcp_real));                                                                \
+        const ptrdiff_t n = t->n[2], as = t->as[2], bs = t->bs[2];                                                                          \
+        VEC acc[MR][NV];                                                                                                                    \
+        GCPI_UNROLL for (int i = 0; i < MR; i++) GCPI_UNROLL for (int v = 0; v < NV; v++) GCPI_PREFETCH(t->c[i] + v * lanes);               \
+        GCPI_UNROLL for (int i = 0; i < MR; i++) GCPI_UNROLL for (int v = 0; v < NV; v++) acc[i][v] =                                       \
+            *(const VEC *)((t->start ? t->start : t->c[i]) + v * lanes);                                                                    \
+        for (ptrdiff_t k0 = 0; k0 < t->n[0]; k0++)                                                                                          \
+            for (ptrdiff_t k1 = 0; k1 < t->n[1]; k1++) {                                                                                    \
+                const gcp_real *b = t->b + k0 * t->bs[0] + k1 * t->bs[1], *a[MR];                                                           \
+                GCPI_UNROLL for (int i = 0; i < MR; i++) a[i] = t->a[i] + k0 * t->as[0] + k1 * t->as[1];                                    \
+                for (ptrdiff_t k = 0, o = 0; k < n; k++, o += as, b += bs) {                                                                \
+                    VEC row[NV];                                                                                                            \
+                    GCPI_UNROLL for (int v = 0; v < NV; v++) row[v] = *(const VEC *)(b + v * lanes);                                        \
+                    GCPI_UNROLL for (int i = 0; i < MR; i++) GCPI_UNROLL for (int v = 0; v < NV; v++) acc[i][v] += a[i][o] * row[v];        \
+                }                                                                                                                           \
+            }                                                                                                                               \
+        GCPI_UNROLL for (int i = 0; i < MR; i++) if (i < t->rows) GCPI_UNROLL for (int v = 0; v < NV; v++) * (VEC *)(t->c[i] + v * lanes) = \
+            acc[i][v];                                                                                                                      \
     }
 
 /* Copies rows of whole vectors to dense rows. */
-#define GCPI_COPY(NAME, TARGET, VEC)                                                                      \
-    GCPI_HOT TARGET static void NAME(gcp_real *to, const gcp_real *from, ptrdiff_t rows, ptrdiff_t pitch, \
-                                     ptrdiff_t width)                                                     \
-    {                                                                                                     \
-        const ptrdiff_t lanes = (ptrdiff_t)(sizeof(VEC) / sizeof(gcp_real));                              \
-        for (ptrdiff_t r = 0; r < rows; r++, from += pitch, to += width)                                  \
-            for (ptrdiff_t j = 0; j < width; j += lanes) *(VEC *)(to + j) = *(const VEC *)(from + j);     \
+#define GCPI_COPY(NAME, TARGET, VEC)                                                                                       \
+    GCPI_HOT TARGET static void NAME(gcp_real *to, const gcp_real *from, ptrdiff_t rows, ptrdiff_t pitch, ptrdiff_t width) \
+    {                                                                                                                      \
+        const ptrdiff_t lanes = (ptrdiff_t)(sizeof(VEC) / sizeof(gcp_real));                                               \
+        for (ptrdiff_t r = 0; r < rows; r++, from += pitch, to += width)                                                   \
+            for (ptrdiff_t j = 0; j < width; j += lanes) *(VEC *)(to + j) = *(const VEC *)(from + j);                      \
     }
 
 /* to[i] += a[i] * b[i] */
@@ -1561,13 +1556,8 @@ typedef struct gcpi_simd {
 
 static gcpi_simd gcpi_simd_of(int isa)
 {
-    static const gcpi_simd scalar = {1,
-                                     3,
-                                     {12, 6, 4, 0},
-                                     {gcpi_scalar_12x1, gcpi_scalar_6x2, gcpi_scalar_4x3, NULL},
-                                     gcpi_scalar_copy,
-                                     gcpi_scalar_madd,
-                                     NULL};
+    static const gcpi_simd scalar = {
+        1, 3, {12, 6, 4, 0}, {gcpi_scalar_12x1, gcpi_scalar_6x2, gcpi_scalar_4x3, NULL}, gcpi_scalar_copy, gcpi_scalar_madd, NULL};
 #if GCPI_X86
     static const gcpi_simd avx512 = {64 / (int)sizeof(gcp_real),
                                      4,
@@ -1576,24 +1566,14 @@ static gcpi_simd gcpi_simd_of(int isa)
                                      gcpi_avx512_copy,
                                      gcpi_avx512_madd,
                                      gcpi_avx512_5x4};
-    static const gcpi_simd avx2 = {32 / (int)sizeof(gcp_real),
-                                   3,
-                                   {12, 6, 4, 0},
-                                   {gcpi_avx2_12x1, gcpi_avx2_6x2, gcpi_avx2_4x3, NULL},
-                                   gcpi_avx2_copy,
-                                   gcpi_avx2_madd,
-                                   NULL};
+    static const gcpi_simd avx2 = {
+        32 / (int)sizeof(gcp_real), 3, {12, 6, 4, 0}, {gcpi_avx2_12x1, gcpi_avx2_6x2, gcpi_avx2_4x3, NULL}, gcpi_avx2_copy, gcpi_avx2_madd, NULL};
     if (isa == GCPI_ISA_AVX512) return avx512;
     if (isa == GCPI_ISA_AVX2) return avx2;
 #endif
 #if GCPI_VECTORS
-    static const gcpi_simd v128 = {16 / (int)sizeof(gcp_real),
-                                   3,
-                                   {12, 6, 4, 0},
-                                   {gcpi_v128_12x1, gcpi_v128_6x2, gcpi_v128_4x3, NULL},
-                                   gcpi_v128_copy,
-                                   gcpi_v128_madd,
-                                   NULL};
+    static const gcpi_simd v128 = {
+        16 / (int)sizeof(gcp_real), 3, {12, 6, 4, 0}, {gcpi_v128_12x1, gcpi_v128_6x2, gcpi_v128_4x3, NULL}, gcpi_v128_copy, gcpi_v128_madd, NULL};
     if (isa != GCPI_ISA_SCALAR) return v128;
 #endif
     (void)isa;
@@ -1604,8 +1584,7 @@ static int gcpi_isa_best(void)
 {
 #if GCPI_X86
     __builtin_cpu_init();
-    if (__builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512vl") && __builtin_cpu_supports("fma"))
-        return GCPI_ISA_AVX512;
+    if (__builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512vl") && __builtin_cpu_supports("fma")) return GCPI_ISA_AVX512;
     if (__builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma")) return GCPI_ISA_AVX2;
 #endif
     return GCPI_VECTORS ? GCPI_ISA_V128 : GCPI_ISA_SCALAR;
@@ -1717,8 +1696,7 @@ static ptrdiff_t gcpi_view_window(gcpi_view *v)
 
 static int gcpi_view_inside(const gcpi_view *v)
 {
-    return v->oy >= 0 && v->ox >= 0 &&
-           (ptrdiff_t)v->oy + (ptrdiff_t)(v->ho - 1) * v->sy + (ptrdiff_t)(v->ky - 1) * v->dy < v->h &&
+    return v->oy >= 0 && v->ox >= 0 && (ptrdiff_t)v->oy + (ptrdiff_t)(v->ho - 1) * v->sy + (ptrdiff_t)(v->ky - 1) * v->dy < v->h &&
            (ptrdiff_t)v->ox + (ptrdiff_t)(v->wo - 1) * v->sx + (ptrdiff_t)(v->kx - 1) * v->dx < v->w;
 }
 
@@ -1767,15 +1745,13 @@ GCPI_FAST static void gcpi_view_row(const gcpi_view *v, const gcp_real *x, ptrdi
     if (end < left) end = left;
     memset(out, 0, (size_t)(left * c) * sizeof *out);
     memset(out + end * c, 0, (size_t)((v->ww - end) * c) * sizeof *out);
-    if (v->xs[2] == c && end > left)
-        memcpy(out + left * c, x + (first + left) * c, (size_t)((end - left) * c) * sizeof *out);
+    if (v->xs[2] == c && end > left) memcpy(out + left * c, x + (first + left) * c, (size_t)((end - left) * c) * sizeof *out);
     else
         for (ptrdiff_t i = left; i < end; i++) memcpy(out + i * c, x + (first + i) * v->xs[2], (size_t)c * sizeof *out);
 }
 
 /* Where the pixels of a block are read with the steps v->ws: in x itself, or copied to `window`. */
-GCPI_FAST static const gcp_real *gcpi_view_load(const gcpi_view *v, const gcp_real *x, const gcpi_block *k,
-                                                gcp_real *window)
+GCPI_FAST static const gcp_real *gcpi_view_load(const gcpi_view *v, const gcp_real *x, const gcpi_block *k, gcp_real *window)
 {
     ptrdiff_t y0 = v->oy + (ptrdiff_t)k->y * v->sy, x0 = v->ox + (ptrdiff_t)k->x * v->sx;
     if (v->direct) return x + k->b * v->xs[0] + y0 * v->xs[1] + x0 * v->xs[2];
@@ -1812,8 +1788,7 @@ typedef struct gcpi_gather {
 } gcpi_gather;
 
 /* to[r*pitch + c] = from[r*rs + c*cs], four columns at a time: one vector store. */
-GCPI_FAST static void gcpi_transpose(gcp_real *to, ptrdiff_t pitch, int rows, int cols, const gcp_real *from,
-                                     ptrdiff_t rs, ptrdiff_t cs)
+GCPI_FAST static void gcpi_transpose(gcp_real *to, ptrdiff_t pitch, int rows, int cols, const gcp_real *from, ptrdiff_t rs, ptrdiff_t cs)
 {
     int c = 0;
     for (; c + 4 <= cols; c += 4)
@@ -1827,8 +1802,7 @@ GCPI_FAST static void gcpi_transpose(gcp_real *to, ptrdiff_t pitch, int rows, in
 }
 
 /* out[r][c] = w[r*rs + c*cs], rows padded with zeros to `width`. */
-GCPI_FAST static void gcpi_pack_rows(gcp_real *out, int width, int cols, const gcp_real *w, int rows, ptrdiff_t rs,
-                                     ptrdiff_t cs)
+GCPI_FAST static void gcpi_pack_rows(gcp_real *out, int width, int cols, const gcp_real *w, int rows, ptrdiff_t rs, ptrdiff_t cs)
 {
     for (int r0 = 0; r0 < rows; r0 += GCPI_PACK_ROWS) {
         int r1 = gcpi_min(rows, r0 + GCPI_PACK_ROWS);
@@ -1851,8 +1825,8 @@ static int gcpi_planar_pays(const gcpi_gather *g, int cols)
     gcpi_kernel_of(&g->simd, g->simd.nv, cols, &mr);
     double across = (double)cols / (gcpi_ceil(cols, lanes) * lanes);
     double along = (double)g->v.wo / (gcpi_ceil(g->v.wo, lanes) * lanes) * cols / (gcpi_ceil(cols, mr) * mr);
-    return g->groups == 1 && g->v.sx == 1 && g->v.xc == 1 && g->v.wo > lanes && g->v.ky * g->v.kx >= 9 &&
-           g->v.channels > 0 && cols <= GCPI_PLANAR_COLS && along > 1.25 * across;
+    return g->groups == 1 && g->v.sx == 1 && g->v.xc == 1 && g->v.wo > lanes && g->v.ky * g->v.kx >= 9 && g->v.channels > 0 &&
+           cols <= GCPI_PLANAR_COLS && along > 1.25 * across;
 }
 
 static size_t gcpi_planar_plan(gcpi_gather *g, int cols, const gcpi_par *par)
@@ -1867,8 +1841,7 @@ static size_t gcpi_planar_plan(gcpi_gather *g, int cols, const gcpi_par *par)
     g->pack = gcpi_line((ptrdiff_t)g->v.wh * g->v.ww * g->v.channels) + GCPI_NR_MAX;
     g->worker = g->pack + (ptrdiff_t)cols * g->columns.vectors * g->simd.lanes;
     g->worker = gcpi_line(g->worker);
-    return (size_t)(gcpi_line((ptrdiff_t)g->v.ky * g->v.kx * g->v.channels * cols) + g->worker * par->threads) *
-           sizeof(gcp_real);
+    return (size_t)(gcpi_line((ptrdiff_t)g->v.ky * g->v.kx * g->v.channels * cols) + g->worker * par->threads) * sizeof(gcp_real);
 }
 
 GCPI_FAST static void gcpi_planar_load(const gcpi_view *v, const gcp_real *x, const gcpi_block *k, gcp_real *window)
@@ -1880,8 +1853,8 @@ GCPI_FAST static void gcpi_planar_load(const gcpi_view *v, const gcp_real *x, co
         int exists = y0 + y >= 0 && y0 + y < v->h && end > left;
         if (!exists || left > 0 || end < v->ww) memset(to, 0, (size_t)row * sizeof *to);
         if (exists)
-            gcpi_transpose(to + left, v->ww, v->channels, (int)(end - left),
-                           x + k->b * v->xs[0] + (y0 + y) * v->xs[1] + (x0 + left) * v->xs[2], 1, v->xs[2]);
+            gcpi_transpose(to + left, v->ww, v->channels, (int)(end - left), x + k->b * v->xs[0] + (y0 + y) * v->xs[1] + (x0 + left) * v->xs[2], 1,
+                           v->xs[2]);
     }
     memset(window + v->wh * row, 0, GCPI_NR_MAX * sizeof *window); /* read past the end */
 }
@@ -1937,8 +1910,7 @@ static void gcpi_planar_run(gcpi_gather *g, const gcpi_par *par)
     gcp_real *out = g->scratch;
     for (int x = 0; x < g->v.kx; x++)
         for (int y = 0; y < g->v.ky; y++, out += g->v.channels * g->cols)
-            gcpi_pack_rows(out, g->cols, g->cols, g->w + g->wfirst + y * g->ws[0] + x * g->ws[1], g->v.channels,
-                           g->ws[2], g->ws[3]);
+            gcpi_pack_rows(out, g->cols, g->cols, g->w + g->wfirst + y * g->ws[0] + x * g->ws[1], g->v.channels, g->ws[2], g->ws[3]);
     par->parallel_for(par->context, g->chunks, gcpi_planar_task, g);
 }
 
@@ -1986,17 +1958,14 @@ static size_t gcpi_gather_plan(gcpi_gather *g, int cols, const gcpi_par *par)
 }
 
 /* Packs one panel of one block of the sum. */
-static void gcpi_gather_pack(const gcpi_gather *g, const gcp_real *w, const gcpi_kblock *k, const gcpi_panel *p,
-                             gcp_real *out)
+static void gcpi_gather_pack(const gcpi_gather *g, const gcp_real *w, const gcpi_kblock *k, const gcpi_panel *p, gcp_real *out)
 {
     int channels = g->v.channels;
     for (int y = k->y; y < k->y + k->ny; y++)
         for (int x = k->x; x < k->x + k->nx; x++)
             for (int j = x * g->v.len + k->j, end = j + k->nj, rows; j < end; j += rows) {
                 rows = gcpi_min(end - j, channels - j % channels);
-                gcpi_pack_rows(out, p->width, p->cols,
-                               w + y * g->ws[0] + j / channels * g->ws[1] + j % channels * g->ws[2] +
-                                   p->first * g->ws[3],
+                gcpi_pack_rows(out, p->width, p->cols, w + y * g->ws[0] + j / channels * g->ws[1] + j % channels * g->ws[2] + p->first * g->ws[3],
                                rows, g->ws[2], g->ws[3]);
                 out += (ptrdiff_t)rows * p->width;
             }
@@ -2051,8 +2020,7 @@ GCPI_FAST static void gcpi_sweep_pixels(const gcpi_sweep *s)
         for (int py = 0; py < s->block.h; py++)
             for (int px = 0; px < s->block.w; px++) {
                 a[rows] = x + b * v->ws[0] + py * v->sy * v->ws[1] + px * v->sx * v->ws[2];
-                c[rows++] =
-                    s->y + (s->block.b + b) * g->ys[0] + (s->block.y + py) * g->ys[1] + (s->block.x + px) * g->ys[2];
+                c[rows++] = s->y + (s->block.b + b) * g->ys[0] + (s->block.y + py) * g->ys[1] + (s->block.x + px) * g->ys[2];
                 if (rows == GCPI_ROWS) {
                     gcpi_sweep_panels(s, a, c, rows);
                     rows = 0;
@@ -2074,8 +2042,7 @@ static void gcpi_gather_pack_set(const gcpi_gather *g, const gcpi_sweep *s, cons
 /* The starting values of a set: the bias, or zeros. */
 static void gcpi_gather_start(const gcpi_gather *g, int group, int first, int width, gcp_real *out)
 {
-    for (int j = 0; j < width; j++)
-        out[j] = g->bias && first + j < g->columns.count ? g->bias[group * g->columns.count + first + j] : 0;
+    for (int j = 0; j < width; j++) out[j] = g->bias && first + j < g->columns.count ? g->bias[group * g->columns.count + first + j] : 0;
 }
 
 static void gcpi_gather_task(void *arg, int index, int worker)
@@ -2118,8 +2085,7 @@ static void gcpi_gather_task(void *arg, int index, int worker)
 /* The source pixel that tap (ky, kx) of output pixel (b, y, x) reads, or NULL outside the image. */
 static const gcp_real *gcpi_view_tap(const gcpi_view *v, const gcp_real *x, int b, int y, int px, int ky, int kx)
 {
-    ptrdiff_t sy = v->oy + (ptrdiff_t)y * v->sy + (ptrdiff_t)ky * v->dy,
-              sx = v->ox + (ptrdiff_t)px * v->sx + (ptrdiff_t)kx * v->dx;
+    ptrdiff_t sy = v->oy + (ptrdiff_t)y * v->sy + (ptrdiff_t)ky * v->dy, sx = v->ox + (ptrdiff_t)px * v->sx + (ptrdiff_t)kx * v->dx;
     if (sy < 0 || sy >= v->h || sx < 0 || sx >= v->w) return NULL;
     return x + b * v->xs[0] + sy * v->xs[1] + sx * v->xs[2];
 }
@@ -2145,8 +2111,7 @@ static void gcpi_depthwise_run(gcpi_gather *g, const gcpi_par *par)
 {
     for (int t = 0; t < g->v.ky * g->v.kx && g->v.channels; t++)
         for (int c = 0; c < g->groups; c++)
-            g->scratch[(ptrdiff_t)t * g->groups + c] =
-                g->w[g->wfirst + c * g->wgroup + t / g->v.kx * g->ws[0] + t % g->v.kx * g->ws[1]];
+            g->scratch[(ptrdiff_t)t * g->groups + c] = g->w[g->wfirst + c * g->wgroup + t / g->v.kx * g->ws[0] + t % g->v.kx * g->ws[1]];
     par->parallel_for(par->context, g->v.n * g->v.ho, gcpi_depthwise_row, g);
 }
 
@@ -2214,16 +2179,14 @@ static size_t gcpi_outer_plan(gcpi_outer *o, const gcpi_par *par)
 
 /* The rows of e at the pixels of a chunk as [rows / 24][pixel][24]: at its own pitch e would
  * fight for cache sets. */
-GCPI_FAST static void gcpi_outer_pack(const gcpi_outer *o, const gcp_real *e, const gcpi_block *k, int rows,
-                                      gcp_real *out)
+GCPI_FAST static void gcpi_outer_pack(const gcpi_outer *o, const gcp_real *e, const gcpi_block *k, int rows, gcp_real *out)
 {
     ptrdiff_t block = gcpi_outer_block((ptrdiff_t)k->n * k->h * k->w);
     for (int b = 0; b < k->n; b++)
         for (int y = 0; y < k->h; y++) {
             const gcp_real *from = e + (k->b + b) * o->es[0] + (k->y + y) * o->es[1] + k->x * o->es[2];
             for (int x = 0; x < k->w; x++, out += GCPI_ROWS, from += o->es[2])
-                for (int r = 0; r < rows; r += GCPI_ROWS)
-                    gcpi_copy(out + r / GCPI_ROWS * block, from + r, gcpi_min(GCPI_ROWS, rows - r));
+                for (int r = 0; r < rows; r += GCPI_ROWS) gcpi_copy(out + r / GCPI_ROWS * block, from + r, gcpi_min(GCPI_ROWS, rows - r));
         }
 }
 
@@ -2241,9 +2204,8 @@ GCPI_FAST static void gcpi_outer_copy(const gcpi_outer *o, gcpi_tile *t, int wid
 }
 
 /* Adds one chunk to `rows` rows of d, for one panel of a run; d and x at the start of the run. */
-GCPI_FAST static void gcpi_outer_panel(const gcpi_outer *o, const gcpi_block *k, int index, const gcp_real *e,
-                                       const gcp_real *x, gcp_real *copy, gcp_real *d, ptrdiff_t ds, int rows,
-                                       int fresh)
+GCPI_FAST static void gcpi_outer_panel(const gcpi_outer *o, const gcpi_block *k, int index, const gcp_real *e, const gcp_real *x, gcp_real *copy,
+                                       gcp_real *d, ptrdiff_t ds, int rows, int fresh)
 {
     static const gcp_real zero[GCPI_NR_MAX] = {0};
     const gcpi_view *v = &o->v;
@@ -2278,20 +2240,17 @@ static void gcpi_outer_task(void *arg, int index, int worker)
     int row = part * o->part, rows = gcpi_min(o->part, o->rows - row), width = v->ky * v->runs * v->len;
     int last = gcpi_min((unit + 1) * o->unit, v->ky * v->runs * o->columns.panels);
     ptrdiff_t ds = shared ? o->ds : width;
-    gcp_real *e = o->scratch + (shared ? 0 : o->splits * o->sum) + worker * o->worker,
-             *window = e + o->worker - v->window;
+    gcp_real *e = o->scratch + (shared ? 0 : o->splits * o->sum) + worker * o->worker, *window = e + o->worker - v->window;
     gcp_real *d = shared ? o->d + group * o->dgroup : o->scratch + split * o->sum + (ptrdiff_t)group * o->rows * width;
-    int begin = (int)((ptrdiff_t)split * o->chunks / o->splits),
-        end = (int)((ptrdiff_t)(split + 1) * o->chunks / o->splits);
+    int begin = (int)((ptrdiff_t)split * o->chunks / o->splits), end = (int)((ptrdiff_t)(split + 1) * o->chunks / o->splits);
     for (int i = begin; i < end; i++) {
         gcpi_block k = gcpi_view_block(v, i);
         const gcp_real *x = gcpi_view_load(v, o->x + group * o->xgroup, &k, window);
         gcpi_outer_pack(o, o->e + group * o->egroup + row, &k, rows, e);
         for (int p = unit * o->unit; p < last; p++) {
             int run = p / o->columns.panels, y = run / v->runs, j = run % v->runs;
-            gcpi_outer_panel(o, &k, p % o->columns.panels, e, x + y * v->dy * v->ws[1] + j * v->dx * v->ws[2],
-                             window - o->panel, d + row * ds + run * v->len, ds, rows,
-                             i == begin && !(shared && o->accumulate));
+            gcpi_outer_panel(o, &k, p % o->columns.panels, e, x + y * v->dy * v->ws[1] + j * v->dx * v->ws[2], window - o->panel,
+                             d + row * ds + run * v->len, ds, rows, i == begin && !(shared && o->accumulate));
         }
     }
 }
@@ -2360,10 +2319,7 @@ static void gcpi_outer_run(gcpi_outer *o, void *scratch, const gcpi_par *par)
 
 /* ---- Convolution ----------------------------------------------------------------------------- */
 
-static int gcpi_conv_empty(const gcpi_conv *c)
-{
-    return c->n <= 0 || c->h <= 0 || c->w <= 0 || c->ho <= 0 || c->wo <= 0;
-}
+static int gcpi_conv_empty(const gcpi_conv *c) { return c->n <= 0 || c->h <= 0 || c->w <= 0 || c->ho <= 0 || c->wo <= 0; }
 
 static int gcpi_conv_depthwise(const gcpi_conv *c) { return c->groups > 1 && c->ci == c->groups && c->co == c->groups; }
 
@@ -2477,8 +2433,8 @@ static size_t gcpi_conv_scratch(const gcpi_conv *c, int pass, const gcpi_par *pa
     return most;
 }
 
-static void gcpi_conv_forward(const gcpi_conv *c, const gcp_real *x, const gcp_real *w, const gcp_real *bias,
-                              gcp_real *y, int accumulate, void *scratch, const gcpi_par *par)
+static void gcpi_conv_forward(const gcpi_conv *c, const gcp_real *x, const gcp_real *w, const gcp_real *bias, gcp_real *y, int accumulate,
+                              void *scratch, const gcpi_par *par)
 {
     if (gcpi_conv_empty(c)) return;
     gcpi_gather g = gcpi_conv_gather(c);
@@ -2487,8 +2443,8 @@ static void gcpi_conv_forward(const gcpi_conv *c, const gcp_real *x, const gcp_r
     gcpi_gather_run(&g, scratch, par);
 }
 
-static void gcpi_conv_backward_data(const gcpi_conv *c, const gcp_real *dy, const gcp_real *w, gcp_real *dx,
-                                    int accumulate, void *scratch, const gcpi_par *par)
+static void gcpi_conv_backward_data(const gcpi_conv *c, const gcp_real *dy, const gcp_real *w, gcp_real *dx, int accumulate, void *scratch,
+                                    const gcpi_par *par)
 {
     if (gcpi_conv_empty(c)) return;
     for (int py = 0; py < c->sh && py < c->h; py++)
@@ -2501,8 +2457,8 @@ static void gcpi_conv_backward_data(const gcpi_conv *c, const gcp_real *dy, cons
         }
 }
 
-static void gcpi_conv_backward_weights(const gcpi_conv *c, const gcp_real *x, const gcp_real *dy, gcp_real *dw,
-                                       int accumulate, void *scratch, const gcpi_par *par)
+static void gcpi_conv_backward_weights(const gcpi_conv *c, const gcp_real *x, const gcp_real *dy, gcp_real *dw, int accumulate, void *scratch,
+                                       const gcpi_par *par)
 {
     gcpi_outer o = gcpi_conv_outer(c);
     if (gcpi_conv_empty(c)) {
@@ -2550,9 +2506,8 @@ static size_t gcpi_gemm_scratch(int ta, int tb, int m, int n, int k, const gcpi_
     return gcpi_gather_plan(&g, n, par);
 }
 
-static void gcpi_gemm(int ta, int tb, int m, int n, int k, const gcp_real *a, ptrdiff_t lda, const gcp_real *b,
-                      ptrdiff_t ldb, const gcp_real *bias, gcp_real *c, ptrdiff_t ldc, int accumulate, void *scratch,
-                      const gcpi_par *par)
+static void gcpi_gemm(int ta, int tb, int m, int n, int k, const gcp_real *a, ptrdiff_t lda, const gcp_real *b, ptrdiff_t ldb, const gcp_real *bias,
+                      gcp_real *c, ptrdiff_t ldc, int accumulate, void *scratch, const gcpi_par *par)
 {
     int outer = ta && !tb && k > 0;
     if (m <= 0 || n <= 0) return;
@@ -2650,11 +2605,7 @@ static gcp_shape gcpi_scalar(void)
     return s;
 }
 
-static int gcpi_shape_same(gcp_shape_call *s)
-{
-    s->out[0] = s->in[0];
-    return gcpi_all_real(s);
-}
+static int gcpi_shape_same(gcp_shape_call *s) { s->out[0] = s->in[0]; return gcpi_all_real(s); }
 
 /* Elementwise ops: a function on one contiguous span of up to four operands. Spans of one task start at a multiple of
    8 pixels, so that no two tasks share a byte of a bit mask. */
@@ -3013,10 +2964,7 @@ static int gcpi_conv2d_shape(gcp_shape_call *s)
     return gcpi_bias_fits(s, a->co);
 }
 
-static double gcpi_conv_flops(const gcpi_conv_attr *a)
-{
-    return 2.0 * a->n * a->ho * a->wo * a->co * (a->ci / a->groups) * a->kh * a->kw;
-}
+static double gcpi_conv_flops(const gcpi_conv_attr *a) { return 2.0 * a->n * a->ho * a->wo * a->co * (a->ci / a->groups) * a->kh * a->kw; }
 
 static size_t gcpi_conv_workspace(const gcpi_conv_attr *a, int pass, const gcp_target *target)
 {
@@ -3371,11 +3319,7 @@ static void gcpi_upsample_backward(const gcp_call *c) { if (c->din[0].data) gcpi
 /* Batch-norm. Statistics: in: x, running mean, running variance; out: mean, 1 / sqrt(variance + epsilon). Once a step;
    commits the running values (PyTorch's rule: unbiased variance). Apply: in: x, mean, scale, gamma, beta. Its backward
    is that of both ops, so that x is read once: dx = gamma s (dy - mean(dy) - xhat mean(dy xhat)). */
-static int gcpi_batch_stats_shape(gcp_shape_call *s)
-{
-    s->out[0] = s->out[1] = s->in[1];
-    return gcpi_all_real(s);
-}
+static int gcpi_batch_stats_shape(gcp_shape_call *s) { s->out[0] = s->out[1] = s->in[1]; return gcpi_all_real(s); }
 GCPI_LOOP void gcpi_sum_x(const gcp_call *c, size_t first, size_t last, double *sums)
 {
     int width = c->in[0].shape.d[3];
@@ -3403,10 +3347,7 @@ static void gcpi_batch_stats_forward(const gcp_call *c)
         running_var[i] = (gcp_real)((1 - m) * (double)running_var[i] + m * var * (n > 1 ? n / (n - 1) : 1));
     }
 }
-static void gcpi_batch_stats_cost(const gcp_cost_call *c, gcp_cost *cost)
-{
-    cost->workspace = gcpi_sum_workspace(c->in[0], 2);
-}
+static void gcpi_batch_stats_cost(const gcp_cost_call *c, gcp_cost *cost) { cost->workspace = gcpi_sum_workspace(c->in[0], 2); }
 
 static int gcpi_norm_shape(gcp_shape_call *s)       /* input 1 on: a value a channel */
 {
@@ -3478,10 +3419,7 @@ static void gcpi_batch_norm_backward(const gcp_call *c)
     if (c->din[4].data) gcpi_store_sums(&c->din[4], sums + c->in[0].shape.d[3]);
     if (c->din[0].data) gcpi_norm_rows(c, c->din[0].shape, sums, gcpi_batch_norm_task_back);
 }
-static void gcpi_norm_cost(const gcp_cost_call *c, gcp_cost *cost)
-{
-    if (c->backward) cost->workspace = gcpi_sum_workspace(c->in[0], 2);
-}
+static void gcpi_norm_cost(const gcp_cost_call *c, gcp_cost *cost) { if (c->backward) cost->workspace = gcpi_sum_workspace(c->in[0], 2); }
 
 /* Layer-norm over channels. Mean and scale of a pixel are found again in backward. */
 static void gcpi_pixel_moments(const gcp_real *x, int width, double epsilon, double *mean, double *scale)
@@ -3831,11 +3769,7 @@ static void gcpi_mse_backward(const gcp_call *c)
         }
 }
 
-static int gcpi_mean_shape(gcp_shape_call *s)
-{
-    s->out[0] = gcpi_scalar();
-    return gcpi_all_real(s);
-}
+static int gcpi_mean_shape(gcp_shape_call *s) { s->out[0] = gcpi_scalar(); return gcpi_all_real(s); }
 static double gcpi_mean_value(const gcp_call *c, size_t pixel)
 {
     const gcp_real *x = gcpi_row(&c->in[0], pixel);
@@ -4294,7 +4228,7 @@ typedef struct gcpi_problem {
     gcpi_item *items;       int item_count;           /* tensor i is item i, its gradient item tape tensors + i */
     gcpi_task *tasks;       int task_count, forward;
     gcpi_operand *operands; int operand_count;
-    int units, root, training;                        /* root: the loss or output tensor */
+    int units, root, training, tensors;               /* root: the loss or output tensor; tensors: of the tape, when planned */
 } gcpi_problem;
 
 enum { GCPI_SLOT_IN = 0, GCPI_SLOT_OUT = 100, GCPI_SLOT_DIN = 200, GCPI_SLOT_DOUT = 300 };
@@ -4371,8 +4305,8 @@ static void gcpi_mark_gradients(gcpi_problem *p, const unsigned char *needed)
 static int gcpi_has_backward(const gcpi_problem *p, const gcpi_op *op)
 {
     int out = 0, in = 0;
-    for (int j = 0; j < op->outputs; j++) out |= p->items[p->tape->tensor_count + op->out + j].active;
-    for (int i = 0; i < op->inputs; i++) in |= p->items[p->tape->tensor_count + gcpi_edge(p->tape, op, i)].active;
+    for (int j = 0; j < op->outputs; j++) out |= p->items[p->tensors + op->out + j].active;
+    for (int i = 0; i < op->inputs; i++) in |= p->items[p->tensors + gcpi_edge(p->tape, op, i)].active;
     return out && in;
 }
 
@@ -4380,7 +4314,7 @@ static int gcpi_has_backward(const gcpi_problem *p, const gcpi_op *op)
    and the reverse. SIGN_OR_MASK is settled by read_anyway: whether another backward reads output 0. */
 static void gcpi_backward_reads(const gcpi_problem *p, const gcpi_op *op, int read_anyway, uint64_t *in, uint64_t *out)
 {
-    const gcpi_item *gradient = p->items + p->tape->tensor_count;
+    const gcpi_item *gradient = p->items + p->tensors;
     *in = op->row->reads_in;
     *out = op->row->reads_out;
     if (op->row->flags & GCP_CROSS) {
@@ -4448,18 +4382,11 @@ static void gcpi_view_of(gcpi_problem *p, int item, int of, size_t offset, ptrdi
     x->root = base->root;
     x->next = p->items[base->root].next;
     p->items[base->root].next = item;
-    if (x->kind == GCPI_FORWARD_ITEM && p->items[base->root].kind != GCPI_FORWARD_ITEM) x->pinned = 0;
 }
 
-static int gcpi_is_dense(const gcpi_problem *p, int item)
-{
-    return p->items[item].pitch == p->tape->tensors[p->items[item].tensor].shape.d[3];
-}
+static int gcpi_is_dense(const gcpi_problem *p, int item) { return p->items[item].pitch == p->tape->tensors[p->items[item].tensor].shape.d[3]; }
 
-static void gcpi_dense_group(gcpi_problem *p, int item)
-{
-    for (int i = p->items[item].root; i >= 0; i = p->items[i].next) p->items[i].dense = 1;
-}
+static void gcpi_dense_group(gcpi_problem *p, int item) { for (int i = p->items[item].root; i >= 0; i = p->items[i].next) p->items[i].dense = 1; }
 
 /* Whether an input of a concat can be made where the concat needs it: it owns its bytes and its pitch is free. */
 static int gcpi_can_join(const gcpi_problem *p, int item, int to)
@@ -4627,7 +4554,7 @@ static void gcpi_backward_task(gcpi_problem *p, const gcpi_uses *u, int o, const
 
 static void gcpi_parameter_task(gcpi_problem *p, int kind, int parameter, int mode)
 {
-    int gradient = p->tape->tensor_count + p->tape->parameters[parameter].tensor;
+    int gradient = p->tensors + p->tape->parameters[parameter].tensor;
     gcpi_task *task = gcpi_task_add(p, kind, parameter);
     gcpi_operand_add(p, task, gradient, mode, GCPI_SLOT_DIN);
     task->seconds = 3.0 * (double)p->items[gradient].bytes / p->target.bytes_per_second;
@@ -4636,7 +4563,7 @@ static void gcpi_parameter_task(gcpi_problem *p, int kind, int parameter, int mo
 static int gcpi_trained(const gcpi_problem *p, int parameter)       /* has a gradient in this plan */
 {
     int tensor = p->tape->parameters[parameter].tensor;
-    return tensor && p->tape->parameters[parameter].kind == GCPI_PARAMETER && p->items[p->tape->tensor_count + tensor].active;
+    return tensor && tensor < p->tensors && p->tape->parameters[parameter].kind == GCPI_PARAMETER && p->items[p->tensors + tensor].active;
 }
 
 /* What follows the backward of op o: hooks, and updates where they are fused, of parameters whose last reader it is. */
@@ -4645,24 +4572,32 @@ static void gcpi_after_backward(gcpi_problem *p, const gcpi_uses *u, int o, cons
     const gcp_tape *t = p->tape;
     const gcpi_op *op = &t->ops[o];
     for (int i = 0; i < op->inputs; i++) {
-        int x = gcpi_edge(t, op, i), parameter = t->tensors[x].parameter, repeated = 0, last = 1;
+        int x = gcpi_edge(t, op, i), parameter = t->tensors[x].parameter, repeated = 0, last = 1, read = 0;
         for (int k = 0; k < i; k++) repeated |= gcpi_edge(t, op, k) == x;
         if (t->tensors[x].kind != GCPI_PARAMETER || !p->items[t->tensor_count + x].active || repeated) continue;
-        for (int k = u->first[x]; k < u->first[x + 1]; k++) last &= u->consumers[k] >= o || !gcpi_has_backward(p, &t->ops[u->consumers[k]]);
+        for (int k = u->first[x]; k < u->first[x + 1]; k++) {
+            last &= u->consumers[k] >= o || !gcpi_has_backward(p, &t->ops[u->consumers[k]]);
+            read |= u->consumers[k] < o;          /* may run again later, and must see the old weights */
+        }
         if (!last) continue;
         if (opts->on_gradient) gcpi_parameter_task(p, GCPI_TASK_HOOK, parameter, GCPI_ADD);
-        if (!opts->fuse_update) continue;
+        if (!opts->fuse_update || read) continue;
         if (opts->on_gradient) gcpi_parameter_task(p, GCPI_TASK_WAIT, parameter, GCPI_ADD);
         gcpi_parameter_task(p, GCPI_TASK_UPDATE, parameter, GCPI_READ);
     }
 }
 
+static int gcpi_updated(const gcpi_problem *p, int parameter)
+{
+    for (int i = p->forward; i < p->task_count; i++) if (p->tasks[i].kind == GCPI_TASK_UPDATE && p->tasks[i].op == parameter) return 1;
+    return 0;
+}
+
 static void gcpi_updates(gcpi_problem *p, const gcp_plan_opts *opts)
 {
     const gcp_tape *t = p->tape;
-    if (opts->fuse_update) return;
     for (int i = 0; opts->on_gradient && i < t->parameter_count; i++)
-        if (gcpi_trained(p, i)) gcpi_parameter_task(p, GCPI_TASK_WAIT, i, GCPI_ADD);
+        if (gcpi_trained(p, i) && !gcpi_updated(p, i)) gcpi_parameter_task(p, GCPI_TASK_WAIT, i, GCPI_ADD);
     if (!opts->optimizer) return;
     if (opts->clip_norm > 0) {
         gcpi_task *norm = gcpi_task_add(p, GCPI_TASK_NORM, 0);
@@ -4670,26 +4605,39 @@ static void gcpi_updates(gcpi_problem *p, const gcp_plan_opts *opts)
             if (gcpi_trained(p, i)) gcpi_operand_add(p, norm, t->tensor_count + t->parameters[i].tensor, GCPI_READ, GCPI_SLOT_DIN);
     }
     for (int i = 0; i < t->parameter_count; i++)
-        if (gcpi_trained(p, i)) gcpi_parameter_task(p, GCPI_TASK_UPDATE, i, GCPI_READ);
+        if (gcpi_trained(p, i) && !gcpi_updated(p, i)) gcpi_parameter_task(p, GCPI_TASK_UPDATE, i, GCPI_READ);
 }
 
-/* Units: an outermost segment, or an op outside of any; the loss and what follows it belong to none (unit = units). */
+/* The first task of the tail: the loss, and what is made from losses alone, up to the end. */
+static int gcpi_tail(gcpi_problem *p)
+{
+    int tail = p->forward;
+    for (int i = 0; i < p->forward; i++) {
+        int made = 0, losses = 0;
+        for (int k = 0; k < p->tasks[i].count; k++) {
+            const gcpi_item *x = &p->items[p->operands[p->tasks[i].operands + k].item];
+            if (p->operands[p->tasks[i].operands + k].mode != GCPI_READ || x->kind != GCPI_FORWARD_ITEM) continue;
+            made++;
+            losses += p->tasks[x->producer].unit;
+        }
+        p->tasks[i].unit = p->training && (p->tape->ops[p->tasks[i].op].row->flags & GCP_LOSS || (made && made == losses));
+    }
+    while (tail > 0 && p->tasks[tail - 1].unit) tail--;
+    return tail;
+}
+
+/* Units: an outermost segment, or an op outside of any; the tail belongs to none (unit = units). */
 static void gcpi_units_number(gcpi_problem *p)
 {
     const gcp_tape *t = p->tape;
-    int unit = -1, segment = 0, tail = 0;
+    int segment = 0, tail = gcpi_tail(p);
     for (int i = 0; i < p->forward; i++) {
-        const gcpi_op *op = &t->ops[p->tasks[i].op];
-        int outer = op->segment;
+        int outer = p->tasks[i].segment = t->ops[p->tasks[i].op].segment;
         while (outer && t->segments[outer].depth > 1) outer = t->segments[outer].parent;
-        tail |= p->training && op->row->flags & GCP_LOSS;
-        if (!tail && (!outer || outer != segment || unit < 0)) unit++;
+        if (i < tail && (!outer || outer != segment || p->units == 0)) p->units++;
         segment = outer;
-        p->tasks[i].segment = op->segment;
-        p->tasks[i].unit = tail ? -1 : unit;
+        p->tasks[i].unit = i < tail ? p->units - 1 : p->units;
     }
-    p->units = unit + 1;
-    for (int i = 0; i < p->forward; i++) if (p->tasks[i].unit < 0) p->tasks[i].unit = p->units;
 }
 
 static int gcpi_problem_arrays(gcpi_problem *p, gcp_arena *a)
@@ -4697,7 +4645,8 @@ static int gcpi_problem_arrays(gcpi_problem *p, gcp_arena *a)
     const gcp_tape *t = p->tape;
     ptrdiff_t tasks = 2 * (ptrdiff_t)t->op_count + 3 * (ptrdiff_t)t->parameter_count + 2;
     ptrdiff_t operands = 3 * (ptrdiff_t)t->edge_count + 4 * (ptrdiff_t)t->tensor_count + 4 * (ptrdiff_t)t->parameter_count + 1;
-    p->item_count = 2 * t->tensor_count;
+    p->tensors = t->tensor_count;
+    p->item_count = 2 * p->tensors;
     p->items = GCPI_NEW(a, gcpi_item, p->item_count);
     p->tasks = GCPI_NEW(a, gcpi_task, tasks);
     p->operands = GCPI_NEW(a, gcpi_operand, operands);
@@ -4786,7 +4735,9 @@ typedef struct gcpi_scheduler {
     gcpi_list *list;
     int *home;                        /* per item */
     unsigned char *mode, *resident, *need;            /* per item; per item; per forward task */
-    int *again, again_count;          /* forward tasks run again since the last sweep */
+    unsigned char *listed;            /* per forward task: stands in held */
+    int *held, held_count;            /* forward tasks with resident outputs that may be dropped */
+    int *last, *entered, entry, here; /* last: per item, the last backward task that reads it; entered: per segment */
 } gcpi_scheduler;
 
 static const char gcpi_letters[] = { 'F', 'B', 'B', 'U', 'U', 'H', 'W' };     /* by task kind */
@@ -4861,17 +4812,53 @@ static int gcpi_stays(const gcpi_scheduler *s, int item, int segment)
     return s->mode[item] == GCPI_STORE || gcpi_holds(s->c, s->home[item], segment);
 }
 
-/* Drops the outputs of tasks that are at home elsewhere (or, with all set, everything that is not stored). */
-static void gcpi_drop(gcpi_scheduler *s, const int *tasks, int count, int segment, int all)
+/* Drops what is resident and at home elsewhere (or, with all set, everything that is not stored). */
+static void gcpi_drop(gcpi_scheduler *s, int segment, int all)
 {
-    for (int i = 0; i < count; i++) {
-        const gcpi_task *t = &s->p->tasks[tasks ? tasks[i] : i];
+    int kept = 0;
+    for (int i = 0; i < s->held_count; i++) {
+        const gcpi_task *t = &s->p->tasks[s->held[i]];
+        int stays = 0;
         for (int k = 0; k < t->count; k++) {
             const gcpi_operand *o = &s->p->operands[t->operands + k];
-            if (o->mode == GCPI_READ || s->mode[o->item] == GCPI_STORE) continue;
-            if (all || !gcpi_stays(s, o->item, segment)) s->resident[o->item] = 0;
+            if (o->mode == GCPI_READ) continue;
+            if (s->mode[o->item] != GCPI_STORE && (all || !gcpi_stays(s, o->item, segment))) s->resident[o->item] = 0;
+            stays |= s->resident[o->item];
         }
+        if (stays) s->held[kept++] = s->held[i];
+        else s->listed[s->held[i]] = 0;
     }
+    s->held_count = kept;
+}
+
+static void gcpi_hold(gcpi_scheduler *s, int task) { if (!s->listed[task]) s->held[s->held_count++] = task; s->listed[task] = 1; }
+
+static int gcpi_need(gcpi_scheduler *s, int f, int *low, int *high)      /* 1: it was not marked yet */
+{
+    if (s->need[f]) return 0;
+    *low = GCPI_MIN(*low, f);
+    *high = GCPI_MAX(*high, f);
+    return s->need[f] = 1;
+}
+
+/* A segment that is entered to run f again also makes what stays behind it and backward will still read: it is run once
+   for all of them, not once for each. */
+static int gcpi_enter_segment(gcpi_scheduler *s, int task, int f, int *low, int *high)
+{
+    const gcpi_problem *p = s->p;
+    int here = s->here, c = s->c->segment[f], marked = 0;
+    if (gcpi_holds(s->c, c, here)) return 0;
+    while (!gcpi_holds(s->c, s->c->parent[c], here)) c = s->c->parent[c];
+    if (s->entered[c] == s->entry) return 0;
+    s->entered[c] = s->entry;
+    for (int side = -1; side <= 1; side += 2)
+        for (int g = f; g >= 0 && g < p->forward && gcpi_holds(s->c, c, s->c->segment[g]); g += side)
+            for (int k = 0; k < p->tasks[g].count; k++) {
+                const gcpi_operand *o = &p->operands[p->tasks[g].operands + k];
+                if (o->mode == GCPI_READ || s->resident[o->item] || s->last[o->item] < task || !gcpi_stays(s, o->item, here)) continue;
+                marked += gcpi_need(s, g, low, high);
+            }
+    return marked;
 }
 
 /* Runs again what task reads and is not resident: first marks down the tape, then emits up it. */
@@ -4885,10 +4872,8 @@ static void gcpi_materialise(gcpi_scheduler *s, int task)
             const gcpi_operand *o = &p->operands[t->operands + k];
             int producer = p->items[o->item].producer;
             if (o->mode != GCPI_READ || p->items[o->item].kind != GCPI_FORWARD_ITEM || s->resident[o->item] || s->need[producer]) continue;
-            s->need[producer] = 1;
-            pending++;
-            high = GCPI_MAX(high, producer);
-            low = GCPI_MIN(low, producer);
+            pending += gcpi_need(s, producer, &low, &high);
+            if (!s->c->replay) pending += gcpi_enter_segment(s, task, producer, &low, &high);
         }
         if (!pending) break;
         if (f < 0) f = high + 1;
@@ -4900,7 +4885,7 @@ static void gcpi_materialise(gcpi_scheduler *s, int task)
         if (!s->need[f]) continue;
         s->need[f] = 0;
         gcpi_emit(s->list, 'R', f, t);
-        s->again[s->again_count++] = f;
+        gcpi_hold(s, f);
         for (int k = 0; k < t->count; k++)
             if (p->operands[t->operands + k].mode != GCPI_READ) s->resident[p->operands[t->operands + k].item] = 1;
     }
@@ -4915,12 +4900,13 @@ static void gcpi_backward_list(gcpi_scheduler *s)
         if (t->kind == GCPI_TASK_BACKWARD) {
             int forward = p->items[p->tape->ops[t->op].out].producer;
             int here = s->c->segment[forward];
-            if (s->c->replay && unit != t->unit) { gcpi_drop(s, s->again, s->again_count, here, 1); s->again_count = 0; }
-            if (here != segment) gcpi_drop(s, NULL, p->forward, here, 0);
-            segment = here;
+            if (s->c->replay && unit != t->unit) gcpi_drop(s, here, 1);
+            if (!s->c->replay && here != segment) gcpi_drop(s, here, 0);
+            segment = s->here = here;
             unit = t->unit;
+            s->entry++;
             gcpi_materialise(s, b);
-            if (!s->c->replay) { gcpi_drop(s, s->again, s->again_count, here, 0); s->again_count = 0; }
+            if (!s->c->replay) gcpi_drop(s, here, 0);
         }
         gcpi_emit(s->list, gcpi_letters[t->kind], b, t);
     }
@@ -4937,16 +4923,22 @@ static int gcpi_schedule(const gcpi_problem *p, const gcpi_choice *c, gcpi_list 
     s.mode = GCPI_SCRATCH(a, unsigned char, p->item_count);
     s.resident = GCPI_SCRATCH(a, unsigned char, p->item_count);
     s.need = GCPI_SCRATCH(a, unsigned char, p->forward + 1);
-    s.again = GCPI_SCRATCH(a, int, c->replay ? (p->forward + 1) * (ptrdiff_t)(p->forward + 1) : 2 * p->forward + 1);
+    s.listed = GCPI_SCRATCH(a, unsigned char, p->forward + 1);
+    s.held = GCPI_SCRATCH(a, int, p->forward + 1);
+    s.last = GCPI_SCRATCH(a, int, p->item_count);
+    s.entered = GCPI_SCRATCH(a, int, c->segments + 1);
     list->count = 0; list->rerun_flops = list->seconds = 0;
-    if (!s.home || !s.mode || !s.resident || !s.need || !s.again) return 0;
+    if (!s.home || !s.mode || !s.resident || !s.need || !s.listed || !s.held || !s.last || !s.entered) return 0;
     gcpi_homes(&s);
     for (int f = 0; f < p->forward; f++) gcpi_emit(list, 'F', f, &p->tasks[f]);
     int last = p->forward ? c->segment[p->forward - 1] : 0;
     for (int i = 0; i < p->item_count; i++) {
         int at_home = c->replay ? s.home[i] == 0 : gcpi_holds(c, s.home[i], last);
         s.resident[i] = s.mode[i] == GCPI_STORE || (s.mode[i] == GCPI_AUTO && at_home);
+        if (!c->replay && s.resident[i] && s.mode[i] != GCPI_STORE && s.home[i] && p->items[i].producer >= 0) gcpi_hold(&s, p->items[i].producer);
     }
+    for (int b = p->forward; b < p->task_count; b++)
+        for (int k = 0; k < p->tasks[b].count; k++) s.last[p->operands[p->tasks[b].operands + k].item] = b;
     gcpi_backward_list(&s);
     a->scratch = scratch;
     return 1;
@@ -5195,7 +5187,8 @@ static void gcpi_layout_sort(gcpi_layout *y, int by)       /* heap sort; equal k
 /* Moves the buffer that set the top towards the front and places again, until that has not helped for a while. */
 static void gcpi_promote(gcpi_layout *y, size_t goal)
 {
-    for (int idle = 0; idle < 12 && y->best_top > goal && y->offender > 0; idle++) {
+    double work = (double)y->count * y->count, most = 2e8;             /* of one order */
+    for (int idle = 0; idle < 12 && most > 0 && y->best_top > goal && y->offender > 0; idle++, most -= work) {
         int at = y->offender, to = at / 2, b = y->order[at];
         size_t before = y->best_top;
         memmove(y->order + to + 1, y->order + to, (size_t)(at - to) * sizeof *y->order);
@@ -5255,7 +5248,7 @@ typedef struct gcpi_region { size_t at, end, pitch, width; int item; } gcpi_regi
 typedef struct gcpi_verifier {
     const gcpi_problem *p; const gcpi_list *list; const gcpi_placed *placed;
     gcpi_region *held; int held_count;             /* what lies in the slab now */
-    unsigned char *done;                           /* per task */
+    unsigned char *done, *updated;                 /* per task; per parameter */
     int backward_next;
     char *message; size_t size;
 } gcpi_verifier;
@@ -5303,6 +5296,13 @@ static int gcpi_verify_order(gcpi_verifier *v, int i)
     const gcpi_task *t = &v->p->tasks[task];
     if (kind == 'F' && v->done[task]) return gcpi_verify_fail(v, i, "runs forward a second time", -1);
     if (kind == 'F' && task > 0 && !v->done[task - 1]) return gcpi_verify_fail(v, i, "runs before the op ahead of it", -1);
+    for (int k = 0; kind == 'R' && k < t->count; k++) {
+        const gcpi_operand *o = &v->p->operands[t->operands + k];
+        int parameter = v->p->tape->tensors[v->p->items[v->p->items[o->item].root].tensor].parameter;
+        if (o->mode == GCPI_READ && parameter >= 0 && v->updated[parameter]) return gcpi_verify_fail(v, i, "runs again after the update of", o->item);
+        if (o->mode != GCPI_READ && v->p->tape->tensors[v->p->items[o->item].tensor].flags & GCPI_KEPT) return gcpi_verify_fail(v, i, "would recompute the kept", o->item);
+    }
+    if (t->kind == GCPI_TASK_UPDATE) v->updated[t->op] = 1;
     if (kind == 'R' && (!v->done[task] || t->once)) return gcpi_verify_fail(v, i, t->once ? "has side effects and may not run again" : "runs again before it ran", -1);
     if (task >= v->p->forward) {
         if (task != v->backward_next) return gcpi_verify_fail(v, i, v->done[task] ? "runs a second time" : "is out of order", -1);
@@ -5398,7 +5398,8 @@ static int gcpi_verify(const gcpi_problem *p, const gcpi_list *list, const gcpi_
     v.p = p; v.list = list; v.placed = placed; v.message = message; v.size = size;
     v.held = GCPI_SCRATCH(a, gcpi_region, p->item_count + 8);
     v.done = GCPI_SCRATCH(a, unsigned char, p->task_count + 1);
-    if (!v.held || !v.done) { snprintf(message, size, "not enough arena to verify the list"); return 0; }
+    v.updated = GCPI_SCRATCH(a, unsigned char, p->tape->parameter_count + 1);
+    if (!v.held || !v.done || !v.updated) { snprintf(message, size, "not enough arena to verify the list"); return 0; }
     v.backward_next = p->forward;
     for (int i = 0; i < (int)list->count; i++)         /* inputs and lasting gradients are there from the start */
         for (int k = 0; k < p->tasks[list->at[i].task].count; k++, initial++) {
@@ -5588,7 +5589,7 @@ static void gcpi_policy_sqrt(gcpi_planner *q)
             gcpi_try(q);
         }
     for (int round = 0; round < 3 && q->found; round++) {      /* then move single cuts by one place */
-        for (int f = 0; f + 1 < p->forward && q->tries < 400; f++) {
+        for (int f = 0; f + 1 < p->forward && q->tries < 400 && (double)q->tries * p->task_count < 5e5; f++) {
             if (q->best.segment[f] == q->best.segment[f + 1]) continue;
             for (int to = f - 1; to <= f + 1; to += 2) {
                 for (int g = 0; g + 1 < p->forward; g++) cut[g] = q->best.segment[g] != q->best.segment[g + 1];
@@ -5736,11 +5737,7 @@ static size_t gcpi_checkpoint_bytes(const gcpi_planner *q)
     return bytes;
 }
 
-static void gcpi_policy_keep_all(gcpi_planner *q)
-{
-    gcpi_choice_clear(q);
-    gcpi_try(q);
-}
+static void gcpi_policy_keep_all(gcpi_planner *q) { gcpi_choice_clear(q); gcpi_try(q); }
 
 /* Runs the policy; SQRT, RECURSIVE and CHEAP answer with keep-all where that is smaller. 0: not enough arena. */
 static int gcpi_choose(gcpi_planner *q)
@@ -5872,7 +5869,7 @@ static int gcpi_list_find(const gcpi_problem *p, char letter, const char *name, 
 /* list->at NULL: counts. 0: message says which line is wrong. */
 static int gcpi_list_parse(const gcpi_problem *p, const char *text, gcpi_list *list, char *message, size_t size)
 {
-    int line = 0, from = 0;
+    int line = 0, from = 0, again = 0;           /* where the next F, B, U or R is likely to be */
     list->count = 0; list->seconds = list->rerun_flops = 0;
     while (*text) {
         const char *end = strchr(text, '\n'), *hash;
@@ -5886,10 +5883,10 @@ static int gcpi_list_parse(const gcpi_problem *p, const char *text, gcpi_list *l
             if (used < 3 || text[1] != ' ' || used - 2 >= sizeof name) { snprintf(message, size, "line %d: not 'LETTER NAME'", line); return 0; }
             memcpy(name, text + 2, used - 2);
             name[used - 2] = 0;
-            int task = gcpi_list_find(p, letter, name, from);
+            int task = gcpi_list_find(p, letter, name, letter == 'R' ? again : from);
             if (task < 0) { snprintf(message, size, "line %d: no instruction '%c %.120s' in this network", line, letter, name); return 0; }
             gcpi_emit(list, letter, task, &p->tasks[task]);
-            from = letter == 'R' ? from : task + 1;
+            *(letter == 'R' ? &again : &from) = task + 1;
         }
         text += n + (end != NULL);
     }
@@ -5924,6 +5921,7 @@ static int gcpi_plan_list(gcpi_plan *in, const gcpi_choice *choice, gcp_arena *a
             gcpi_fail(t, GCP_E_LIST, in->opts.at, "gcp_plan_make", "%s", message);
             return 0;
         }
+        if (in->list.count == 0) { gcpi_fail(t, GCP_E_LIST, in->opts.at, "gcp_plan_make", "the list holds no instruction"); return 0; }
         if (pass == 0 && in->list.count > INT32_MAX / 4) { gcpi_fail(t, GCP_E_PLAN, in->opts.at, "gcp_plan_make", "%td instructions", in->list.count); return 0; }
         if (pass == 0 && (in->list.at = front ? GCPI_NEW(front, gcpi_instruction, in->list.count) : GCPI_SCRATCH(a, gcpi_instruction, in->list.count)) == NULL) return 0;
         in->list.capacity = in->list.count;
@@ -6038,10 +6036,7 @@ static int gcpi_plan_choose(gcpi_plan *in, gcp_arena *a, size_t *checkpoint_byte
     return ok;
 }
 
-static int gcpi_slots_of(const gcp_plan_opts *o)
-{
-    return o->optimizer == GCP_SGD ? o->momentum > 0 : o->optimizer ? 2 : 0;
-}
+static int gcpi_slots_of(const gcp_plan_opts *o) { return o->optimizer == GCP_SGD ? o->momentum > 0 : o->optimizer ? 2 : 0; }
 
 /* State: counters, values, slots of the parameters that the plan trains (or all: p NULL). */
 enum { GCPI_COUNTERS_BYTES = 64, GCPI_STATE_ALIGN = 64 };
@@ -6050,8 +6045,8 @@ static size_t gcpi_state_total(const gcp_tape *t, const gcpi_problem *p, int slo
     size_t total = GCPI_COUNTERS_BYTES;
     for (int i = 0; i < t->parameter_count; i++) {
         size_t one = gcpi_round(gcpi_count(t->parameters[i].shape) * sizeof(gcp_real), GCPI_STATE_ALIGN);
-        int trained = p ? gcpi_trained(p, i) || t->parameters[i].slot : t->parameters[i].kind == GCPI_PARAMETER;
-        total += one + (trained ? (size_t)slots * one : 0);
+        int trained = p ? gcpi_trained(p, i) : t->parameters[i].kind == GCPI_PARAMETER;
+        total += one + one * (size_t)(p && t->parameters[i].slot ? t->slots : trained ? slots : 0);
     }
     return total;
 }
@@ -6172,13 +6167,15 @@ GCPI_DEF size_t gcp_plan_arena_at(gcp_tensor loss, gcp_plan_opts o)
     for (int s = 0; s < t->segment_count; s++) depth = GCPI_MAX(depth, (size_t)t->segments[s].depth + 1);
     if (o.policy == GCP_RECURSIVE) depth = 26;
     if (o.policy == GCP_CHECKPOINTS && o.replay) depth = ops + 1;
-    if (o.list) depth = strlen(o.list) / 3 + 1;
-    size_t list = tasks + depth * ops, listed = o.list ? list * (edges + 2 * tensors) / (ops + 1) + operands : operands + depth * (edges + 2 * tensors);
+    size_t list = tasks + depth * ops, listed = operands + depth * (edges + 2 * tensors), widest = 0, lines = 1;
+    for (int i = 0; i < t->op_count; i++) widest = GCPI_MAX(widest, 2 * (size_t)(t->ops[i].inputs + t->ops[i].outputs));
+    for (const char *c = o.list; c && *c; c++) lines += *c == '\n';
+    if (o.list) { list = lines; listed = lines * (widest + parameters); }
     size_t problem = 2 * tensors * sizeof(gcpi_item) + tasks * sizeof(gcpi_task) + operands * sizeof(gcpi_operand) + ops * sizeof(int);
     size_t lives = (listed + 2 * tensors) * (sizeof(gcpi_value) + sizeof(gcpi_buffer) + sizeof(gcpi_spot) + 4 * sizeof(int) + 2 * sizeof(size_t) + sizeof(gcpi_placed) + sizeof(gcpi_extent));
     size_t lists = 2 * list * (sizeof(gcpi_instruction) + sizeof(size_t) + sizeof(int));
     size_t choice = 2 * (2 * tensors + (ops + 4) * 5 * sizeof(int) + 2 * (size_t)t->segment_count * sizeof(int));
-    size_t search = (tensors * 4 + ops * 4 + edges) * 2 * sizeof(size_t) + (o.replay ? (ops + 1) * (ops + 1) : 2 * ops) * sizeof(int);
+    size_t search = (tensors * 4 + ops * 4 + edges) * 2 * sizeof(size_t) + (4 * ops + 4 * tensors + 2 * (size_t)t->segment_count) * sizeof(int);
     return sizeof(gcpi_plan) + problem + lives + lists + choice + search + 64 * 64;
 }
 
@@ -6313,10 +6310,7 @@ static void gcpi_update_task(void *arg, int index, int worker)
 
 /* ---- 18 executor ---------------------------------------------------------------------------------------------- */
 
-static unsigned char *gcpi_align_up(void *memory, size_t align)
-{
-    return (unsigned char *)memory + (-(uintptr_t)memory & (uintptr_t)(align - 1));
-}
+static unsigned char *gcpi_align_up(void *memory, size_t align) { return (unsigned char *)memory + (-(uintptr_t)memory & (uintptr_t)(align - 1)); }
 
 static gcp_code gcpi_bind_fail(gcp_plan *plan, gcp_code code, const char *format, size_t a, size_t b)
 {
@@ -6371,7 +6365,7 @@ static gcp_code gcpi_bind_state(gcp_plan *plan, void *memory, unsigned char *bas
     if (in->slots && t->slots && (t->optimizer != in->opts.optimizer || t->slots != in->slots))
         return gcpi_bind_fail(plan, GCP_E_STATE, "the state holds slots of another optimiser; gcp_slots_reset forgets them%.0zu%.0zu", 0, 0);
     int here = !t->state || (!t->own_state && memory == t->state_memory);
-    size_t total = gcpi_state_total(t, &in->p, GCPI_MAX(in->slots, t->slots));
+    size_t total = gcpi_state_total(t, &in->p, in->slots);
     if (here && room < gcpi_round(total, in->p.target.align) + in->slab_bytes)
         return gcpi_bind_fail(plan, GCP_E_BIND, "%zu bytes; %zu are needed", room, gcpi_round(total, in->p.target.align) + in->slab_bytes);
     if (!t->state) { gcpi_state_settle(t, base, room); t->state_memory = memory; }
@@ -6590,6 +6584,11 @@ static float gcpi_run(gcpi_plan *in, const gcp_step_opts *o)
     gcp_tape *t = in->p.tape;
     gcp_step_numbers numbers;
     memset(&numbers, 0, sizeof numbers);
+    if (in->micro && t->runner != in) {
+        gcpi_fail(t, GCP_E_BIND, o->at, "gcp_step", "another plan ran between the micro-batches of this one");
+        return 0;
+    }
+    if (!in->measuring) t->runner = in;
     numbers.lr = o->lr;
     numbers.step = gcpi_counters_at(t)->steps;
     numbers.updates = gcpi_counters_at(t)->updates;
@@ -6651,7 +6650,8 @@ static gcp_code gcpi_access(gcp_plan *plan, gcp_tensor x, const char *what)
 {
     gcp_code code = gcpi_bound_check(plan, gcpi_nowhere(), what);
     if (code) return code;
-    return gcpi_usable(plan->tape, x, plan->in->opts.at, what) ? GCP_OK : plan->tape->code;
+    if (!gcpi_usable(plan->tape, x, plan->in->opts.at, what)) return plan->tape->code;
+    return x.id < plan->in->p.tensors ? GCP_OK : gcpi_access_fail(plan, x, what, "was recorded after the plan was made");
 }
 
 GCPI_DEF gcp_code gcp_write(gcp_plan *plan, gcp_tensor x, const void *data)
@@ -6682,7 +6682,7 @@ GCPI_DEF gcp_code gcp_grad(gcp_plan *plan, gcp_tensor x, gcp_real *data)
 {
     gcp_code code = gcpi_access(plan, x, "gcp_grad");
     if (code) return code;
-    int item = plan->tape->tensor_count + x.id;
+    int item = plan->in->p.tensors + x.id;
     if (!data || !plan->in->p.items[item].pinned || plan->in->where[item] < 0)
         return gcpi_access_fail(plan, x, "gcp_grad", data ? "has no gradient that outlives the step: plan without an optimiser, or gcp_want_grad for an input" : "to NULL");
     gcpi_copy_dense(plan->in, item, plan->in->slab + plan->in->where[item], (unsigned char *)data, 1);
@@ -6695,6 +6695,7 @@ static void gcpi_run_copy(gcpi_plan *in, unsigned char *base, const gcp_step_opt
     gcp_tape *t = in->p.tape;
     unsigned char *slab = in->slab, *state = t->state;
     int micro = in->micro;
+    const struct gcpi_plan *runner = t->runner;
     memcpy(base, state, t->state_size);
     t->state = base;
     in->slab = base + gcpi_round(t->state_size, in->p.target.align);
@@ -6702,7 +6703,9 @@ static void gcpi_run_copy(gcpi_plan *in, unsigned char *base, const gcp_step_opt
     for (int i = 0; i < in->p.item_count; i++)
         if (in->p.items[i].kind == GCPI_INPUT_ITEM && in->where[i] >= 0) memcpy(in->slab + in->where[i], slab + in->where[i], in->p.items[i].bytes);
     in->micro = 0;
+    t->runner = in;
     for (int m = 0; m < GCPI_MAX(1, in->opts.accumulate); m++) gcpi_run(in, o);
+    t->runner = runner;
     in->measuring = 0;
     in->micro = micro;
     in->slab = slab;
@@ -6779,8 +6782,8 @@ GCPI_DEF gcp_gradcheck_result gcp_gradcheck_at(gcp_plan *plan, gcp_gradcheck_opt
     j.plan = plan;
     j.step = o.step > 0 ? o.step : 1e-3;
     j.tolerance = o.tolerance > 0 ? o.tolerance : 1e-7;
-    for (int i = 1; i < t->tensor_count; i++) {
-        int gradient = t->tensor_count + i, kind = t->tensors[i].kind;
+    for (int i = 1; i < in->p.tensors; i++) {
+        int gradient = in->p.tensors + i, kind = t->tensors[i].kind;
         if (!in->p.items[gradient].active || (kind != GCPI_PARAMETER && kind != GCPI_INPUT)) continue;
         gcp_real *analytic = GCPI_SCRATCH(a, gcp_real, gcpi_count(t->tensors[i].shape));
         if (!analytic) { gcpi_fail(t, GCP_E_NOMEM, o.at, "gcp_gradcheck", "the plan's arena has no room for one gradient"); return j.r; }

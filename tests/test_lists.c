@@ -230,8 +230,8 @@ static void wrong_text(void)
     REFUSED(before("R layer[3]", "R\n"), 0, "line %d: not 'LETTER NAME'", number_of("R\n"));
     REFUSED(memset(edited, 'F', 600); edited[1] = ' '; edited[600] = 0, 0, "line 1: not 'LETTER NAME'");
     REFUSED(snprintf(edited, sizeof edited, "\x01\xff\xfe\n"), 0, "line 1: not 'LETTER NAME'");
-    REFUSED(edited[0] = 0, 0, "F reshape[0] is missing");
-    REFUSED(snprintf(edited, sizeof edited, "# nothing\n\n"), 0, "F reshape[0] is missing");
+    REFUSED(edited[0] = 0, 0, "the list holds no instruction");
+    REFUSED(snprintf(edited, sizeof edited, "# nothing\n\n"), 0, "the list holds no instruction");
 }
 
 static void wrong_order(void)
