@@ -2320,7 +2320,6 @@ static void gcpi_outer_run(gcpi_outer *o, void *scratch, const gcpi_par *par)
 /* ---- Convolution ----------------------------------------------------------------------------- */
 
 static int gcpi_conv_empty(const gcpi_conv *c) { return c->n <= 0 || c->h <= 0 || c->w <= 0 || c->ho <= 0 || c->wo <= 0; }
-
 static int gcpi_conv_depthwise(const gcpi_conv *c) { return c->groups > 1 && c->ci == c->groups && c->co == c->groups; }
 
 /* Steps of an image, a row and a pixel. */
@@ -4385,7 +4384,6 @@ static void gcpi_view_of(gcpi_problem *p, int item, int of, size_t offset, ptrdi
 }
 
 static int gcpi_is_dense(const gcpi_problem *p, int item) { return p->items[item].pitch == p->tape->tensors[p->items[item].tensor].shape.d[3]; }
-
 static void gcpi_dense_group(gcpi_problem *p, int item) { for (int i = p->items[item].root; i >= 0; i = p->items[i].next) p->items[i].dense = 1; }
 
 /* Whether an input of a concat can be made where the concat needs it: it owns its bytes and its pitch is free. */
@@ -6186,7 +6184,6 @@ typedef struct gcpi_counters { uint64_t steps, updates; } gcpi_counters;
 
 static gcp_real *gcpi_value_at(const gcp_tape *t, int parameter) { return (gcp_real *)(void *)(t->state + t->parameters[parameter].offset); }
 static gcpi_counters *gcpi_counters_at(const gcp_tape *t) { return (gcpi_counters *)(void *)t->state; }
-
 static double gcpi_uniform01(uint32_t x) { return ((double)x + 0.5) / 4294967296.0; }
 
 /* Initial values, keyed by seed and ordinal. He: normal, variance 2 / fan in. Glorot: uniform, variance 2 / (fan in + out). */

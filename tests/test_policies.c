@@ -194,8 +194,47 @@ static void dropout_once(void)
     CHECK(losses[0][0] != losses[0][1]);
 }
 
+/* A segment that many ops behind it read: it is run again once for all of them, and within gcp_plan_arena's bytes. */
+static void nested_once(void)
+{
+    static unsigned char exact[GCP_MB(4)];
+    gcp_tape *net = fresh();
+    gcp_tensor h[40], x = gcp_want_grad(gcp_input(net, "x", 4, 64)), sum = x;
+    GCP_SEGMENT(net, "outer") {
+        GCP_SEGMENT(net, "first") {
+            for (int i = 0; i < 40; i++) sum = gcp_tanh(sum);
+            for (int i = 0; i < 40; i++) h[i] = gcp_scale(sum, .by = 1 + i);
+        }
+        GCP_SEGMENT(net, "second")
+            for (int i = 0; i < 40; i++) sum = gcp_add(sum, gcp_gelu(h[i]));
+    }
+    gcp_tensor loss = gcp_mean(sum);
+    size_t bytes = gcp_plan_arena(loss);
+    gcp_arena own = gcp_arena_from(exact, bytes < sizeof exact ? bytes : sizeof exact);
+    gcp_plan plan = gcp_plan_make(loss, .arena = &own);
+    CHECK_INT(plan.instructions, <=, 161 + 161 + 2 * 160 + 2);
+    CHECK_TEXT(none(net), "none");
+}
+
+/* A second loss early in the network: what follows it still counts as units. */
+static void auxiliary_loss(void)
+{
+    gcp_tape *net = fresh();
+    gcp_tensor early = GCP_NIL, x = gcp_want_grad(gcp_input(net, "x", 4, 4096));
+    for (int i = 0; i < 60; i++) {
+        x = gcp_gelu(x);
+        if (i == 3) early = gcp_scale(gcp_mean(x), .by = 0.3);
+    }
+    gcp_tensor loss = gcp_add(gcp_mean(x), early);
+    gcp_plan all = gcp_plan_make(loss, .policy = GCP_KEEP_ALL), root = gcp_plan_make(loss, .policy = GCP_SQRT);
+    CHECK_INT(all.units, >=, 60);
+    CHECK_INT(root.bytes * 2, <, all.bytes);
+}
+
 int main(void)
 {
+    nested_once();
+    auxiliary_loss();
     tanh_chains();
     last_node_only();
     checkpoint_sequential();
