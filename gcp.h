@@ -5186,7 +5186,7 @@ static void gcpi_layout_sort(gcpi_layout *y, int by)       /* heap sort; equal k
 static void gcpi_promote(gcpi_layout *y, size_t goal)
 {
     double work = (double)y->count * y->count, most = 2e8;             /* of one order */
-    for (int idle = 0; idle < 12 && most > 0 && y->best_top > goal && y->offender > 0; idle++, most -= work) {
+    for (int idle = 0; idle < 40 && most > 0 && y->best_top > goal && y->offender > 0; idle++, most -= work) {
         int at = y->offender, to = at / 2, b = y->order[at];
         size_t before = y->best_top;
         memmove(y->order + to + 1, y->order + to, (size_t)(at - to) * sizeof *y->order);
