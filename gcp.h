@@ -5357,7 +5357,8 @@ static int gcpi_verify_instruction(gcpi_verifier *v, int i, int n, size_t slab)
         gcpi_region r = gcpi_region_of(p, o[k].item, (size_t)v->placed[n + k].offset);
         if (r.end > slab || r.at < GCPI_NUMBERS_BYTES) return gcpi_verify_fail(v, i, "lies outside of the slab:", o[k].item);
         int here = o[k].mode == GCPI_WRITE || o[k].mode == GCPI_ALIAS;     /* made by this instruction */
-        for (int m = 0; m < k; m++) here |= o[k].mode == GCPI_ADD && o[m].item == o[k].item && o[m].mode != GCPI_READ;
+        for (int m = 0; m < k; m++)
+            here |= o[k].mode == GCPI_ADD && o[m].item == o[k].item && o[m].mode != GCPI_READ && v->placed[n + m].offset == v->placed[n + k].offset;
         if (here) continue;
         int h = gcpi_held(v, o[k].item);
         if (h < 0 || v->held[h].at != r.at) return gcpi_verify_fail(v, i, "reads what is not there:", o[k].item);
