@@ -736,9 +736,9 @@ static void *gcpi_scratch_push(gcp_arena *a, ptrdiff_t size, ptrdiff_t align, pt
 /* ---- 7 errors -------------------------------------------------------------------------------------------------
    The first error sticks. A full tape goes on counting, so that its message says how much was needed. */
 
-typedef struct gcpi_name { int parent, index, used; const char *label; uint32_t hash; int named; } gcpi_name;
+typedef struct gcpi_name { int parent, index; const char *label; uint32_t hash; int named; } gcpi_name;
 
-typedef struct gcpi_segment { int parent, name, depth, open, ops, state; unsigned keep; gcp_at at; } gcpi_segment;
+typedef struct gcpi_segment { int parent, name, depth, open, ops; unsigned keep; gcp_at at; } gcpi_segment;
 
 enum { GCPI_INPUT = 1, GCPI_PARAMETER, GCPI_STATISTIC, GCPI_ACTIVATION };
 enum { GCPI_KEPT = 1, GCPI_WANTED = 2, GCPI_FROZEN = 4 };
@@ -783,7 +783,6 @@ struct gcp_tape {
     gcp_at full_at;                               /* where the tape was first full */
     int full_ops;                                 /* ops wanted in all, once it is full */
     unsigned generation;
-    int recording;                                /* plans made from this recording use arena space freed at reset */
     ptrdiff_t arena_mark;
     uint64_t seed;
     gcpi_op *ops;               int op_count, op_capacity;
