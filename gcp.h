@@ -68,7 +68,7 @@
    CONTENTS (search for the rule lines)
      1 how checkpointing works   2 configuration   3 types   4 functions   5 macros
      with GCP_IMPLEMENTATION: 6 arena   7 errors   8 tape and segments   9 kernels   10 ops   11 problem
-     12 schedule   13 lifetimes and layout   14 verifier   15 policies   16 plan   17 state and optimisers   18 executor
+     12 schedule   13 lifetimes and layout   14 verifier   15 policies   16 plan   17 state   18 executor
      19 reports
 
    ---- 1 how checkpointing works -----------------------------------------------------------------------------
@@ -91,6 +91,7 @@
 
    A *plan* is such a choice turned into a list of instructions, each with the addresses of what it reads and writes:
        F forward   R the same forward again   B backward   U update   H gradient ready   W wait for its hook
+       O copy to far memory   P copy back   W wait for that copy
    A read means the latest value made before it, so the list alone fixes how long each value lives; values whose
    lives do not meet share bytes. The result is one slab of known size, the same in every step.
 
@@ -181,7 +182,7 @@ typedef enum gcp_dtype { GCP_DTYPE_REAL, GCP_DTYPE_I32, GCP_DTYPE_U8, GCP_DTYPE_
     X(NAME, "a name is used twice or unknown") X(PARAMETERS, "the set of parameters changed") \
     X(PLAN, "the options of a plan contradict") X(BUDGET, "the plan does not fit the budget") \
     X(LIST, "a list of instructions is wrong") X(BIND, "memory cannot be bound") X(STATE, "state and plan do not fit") \
-    X(CHECK, "a recomputed value differs")
+    X(CHECK, "a recomputed value differs") X(DEVICE, "the device failed")
 #define GCPI_CODE(name, text) GCP_E_##name,
 typedef enum gcp_code { GCP_OK, GCP_ERRORS(GCPI_CODE) GCP_ERROR_COUNT } gcp_code;
 #undef GCPI_CODE
@@ -196,6 +197,7 @@ typedef enum gcp_code { GCP_OK, GCP_ERRORS(GCPI_CODE) GCP_ERROR_COUNT } gcp_code
     X(MSE, mse) X(MEAN, mean) X(CUSTOM, custom)
 #define GCPI_KIND(NAME, name) GCP_OP_##NAME,
 typedef enum gcp_op_kind { GCP_OPS(GCPI_KIND) GCP_OP_COUNT } gcp_op_kind;
+enum { GCP_ROW_SEED = GCP_OP_COUNT, GCP_ROW_NORM, GCP_ROW_UPDATE, GCP_ROW_COUNT };     /* rows of the table that nobody records */
 #undef GCPI_KIND
 #define GCPI_KEEP(NAME, name) GCP_KEEP_##NAME = (1 << GCP_OP_##NAME),
 typedef enum gcp_keep_mask { GCP_OPS(GCPI_KEEP) GCP_KEEP_NONE = 0 } gcp_keep_mask;   /* for GCP_SEGMENT(..., .keep = a | b) */
@@ -264,7 +266,21 @@ typedef struct gcp_op {
     unsigned reads_in, reads_out;       /* what backward reads: bit i = input i, bit j = output j */
     unsigned flags;
     int outputs;
+    const struct gcp_op *on_device;     /* a custom op's forward, backward and cost for targets with memory of their own; NULL: refused there */
 } gcp_op;
+
+/* A target whose memory the CPU cannot touch (a GPU). What is issued runs in order, later; copy, fill and timed come after
+   all that was issued before, and have finished when they return. */
+typedef struct gcp_device {
+    void (*copy)(void *context, void *to, const void *from, size_t size);       /* in any direction */
+    void (*fill)(void *context, void *to, int byte, size_t size);
+    /* issue(arg) makes the calls of a step. play may record them in *recording and replay that the next time: every call
+       would be the same. forget gives a recording back. */
+    void (*play)(void *context, void **recording, void (*issue)(void *arg), void *arg);
+    void (*forget)(void *context, void *recording);
+    double (*timed)(void *context, void (*issue)(void *arg), void *arg);        /* seconds that issue's calls take there */
+    const char *(*trouble)(void *context);      /* NULL, or what went wrong since the last time it was asked */
+} gcp_device;
 
 /* What a plan is made for. Zero-initialised = this CPU, with OpenMP's threads where compiled with it, else one.
    A caller's own thread pool: fill threads, parallel_for and context. parallel_for runs task(arg, i, worker) for every
@@ -272,16 +288,23 @@ typedef struct gcp_op {
    caller gave none. */
 struct gcp_target {
     const char *name;
-    const gcp_op *kernels;              /* GCP_OP_COUNT rows whose forward, backward and cost replace the CPU's */
+    const gcp_op *kernels;              /* GCP_ROW_COUNT rows whose forward, backward and cost replace the CPU's */
+    const gcp_device *device;           /* NULL: the CPU reads and writes this target's memory */
     int    threads, isa;                /* isa: 0 best, else GCP_ISA_...: forced, for tests */
     size_t align;                       /* of every tensor; a power of two, default 64 */
     double flops_per_second, bytes_per_second;      /* cost model; defaults 1e11 and 1e10 */
     void  *context;
     void  (*parallel_for)(void *context, int tasks, void (*task)(void *arg, int index, int worker), void *arg);
-    void  (*copy_async)(void *context, void *to, const void *from, size_t size);
-    void *(*allocate)(void *context, size_t size);          /* for gcp_bind(plan, NULL, 0) */
+    /* Far memory, where a list's O puts values and its P gets them back. start begins a copy behind all that was issued
+       before, wait holds back what is issued next until copy id (below GCP_COPIES) is done. NULL: copied at once. */
+    void  (*copy_start)(void *context, int id, void *to, const void *from, size_t size);
+    void  (*copy_wait)(void *context, int id);
+    void *(*far_allocate)(void *context, size_t size);      /* for plans with far_bytes, at gcp_bind; NULL: gcp_far_bind gives it */
+    void  (*far_release)(void *context, void *memory, size_t size);
+    void *(*allocate)(void *context, size_t size);          /* for gcp_bind(plan, NULL, 0); aligned to align */
     void  (*release)(void *context, void *memory, size_t size);
 };
+enum { GCP_COPIES = 32 };
 enum { GCP_ISA_BEST, GCP_ISA_SCALAR, GCP_ISA_V128, GCP_ISA_AVX2, GCP_ISA_AVX512 };
 
 /* A report goes through a writer; gcp_file(stdout) is one. */
@@ -398,6 +421,7 @@ typedef struct gcp_plan {
     size_t live_peak;                   /* the most live slab bytes at once; slab_bytes - live_peak is lost to layout */
     size_t after_forward;               /* live activations between forward and backward, inputs and state left out */
     size_t checkpoint_bytes;            /* outputs of the cuts' units that GCP_CHECKPOINTS chose */
+    size_t far_bytes;                   /* far memory that the list's O instructions need; not part of bytes */
     gcp_split split;
     double seconds, keep_all_seconds;   /* by the cost model */
     double forward_flops, rerun_flops;
@@ -525,7 +549,9 @@ GCP_API gcp_code gcp_bind(gcp_plan *plan, void *memory, size_t size);
 GCP_API gcp_code gcp_unbind(gcp_plan *plan);
 GCP_API size_t   gcp_state_bytes(const gcp_tape *tape, gcp_optimizer optimizer);
 GCP_API gcp_code gcp_state_bind(gcp_tape *tape, void *memory, size_t size);
+GCP_API gcp_code gcp_state_bind_on(gcp_tape *tape, const gcp_target *target, void *memory, size_t size);     /* in that target's memory */
 GCP_API void     gcp_slots_reset(gcp_tape *tape);
+GCP_API gcp_code gcp_far_bind(gcp_plan *plan, void *memory, size_t size);      /* plan->far_bytes, before the first step */
 
 /* Run. gcp_write / gcp_read: whole tensors, dense, in the element type of the tensor (gcp_real, int32). Written: inputs
    and parameters. Read: inputs, parameters, the loss, kept tensors, after a step. gcp_grad: a parameter's gradient (plan
@@ -538,7 +564,8 @@ GCP_API float    gcp_forward_at(gcp_plan *plan, gcp_step_opts opts);    /* of an
 GCP_API uint64_t gcp_steps_done(const gcp_tape *tape);
 
 /* Memory as it is, not as planned: runs a step twice on copies of state and inputs in memory (plan->bytes and some more,
-   filled with a pattern, then with its complement) and returns the bytes up to the last that changed. */
+   filled with a pattern, then with its complement) and returns the bytes up to the last that changed. NULL, 0: memory of
+   the target's allocate. */
 GCP_API size_t gcp_measure_at(gcp_plan *plan, void *memory, size_t size, gcp_step_opts opts);
 
 /* Numeric gradient by a 4-point stencil against gcp_grad's, for every parameter and wanted input of a bound plan that
@@ -795,6 +822,7 @@ struct gcp_tape {
     int sealed;                                   /* parameters are those of an earlier recording: the set may not change */
     /* state: the counters, values, then optimiser slots; layout counts changes of where slabs may lie */
     unsigned char *state; size_t state_size, state_capacity;
+    gcp_target home;                              /* whose memory the state lies in */
     const void *state_memory;                     /* the caller's pointer that it came from */
     int own_state, slots;                         /* slots: of each parameter; 0 until a plan that has some is bound */
     gcp_optimizer optimizer;                      /* whose slots they are */
@@ -3787,39 +3815,124 @@ static void gcpi_mean_backward(const gcp_call *c)
     }
 }
 
+/* What a step does beside its ops; the attributes of these calls are the plan's options. seed: the loss's own gradient. */
+static void gcpi_seed_forward(const gcp_call *c) { *(gcp_real *)c->out[0].data = 1; }
+
+/* norm: forward adds the squares of one gradient to the sum in the workspace (the first sets it), backward turns the sum
+   into the gradient scale of the step. */
+static void gcpi_norm_add(const gcp_call *c)
+{
+    const gcp_real *g = (const gcp_real *)c->in[0].data;
+    size_t count = gcpi_count(c->in[0].shape);
+    double sum = c->in[0].accumulate ? *(double *)c->workspace : 0;
+    for (size_t i = 0; i < count; i++) sum += (double)g[i] * (double)g[i];
+    *(double *)c->workspace = sum;
+}
+static void gcpi_norm_finish(const gcp_call *c)
+{
+    gcp_step_numbers *n = (gcp_step_numbers *)(uintptr_t)c->numbers;
+    double limit = ((const gcp_plan_opts *)c->attributes)->clip_norm, scale = 1.0 / n->micros;
+    n->gradient_scale = scale * GCPI_MIN(1.0, limit / (sqrt(*(double *)c->workspace) * scale + 1e-6));
+}
+static void gcpi_norm_workspace(const gcp_cost_call *c, gcp_cost *cost) { (void)c; cost->workspace = sizeof(double); }
+
+/* update: in: gradient; out: value and up to two slots. */
+typedef struct gcpi_update_job {
+    const gcp_plan_opts *o; const gcp_step_numbers *n;
+    gcp_real *w, *s1, *s2; const gcp_real *g;
+    size_t count;
+} gcpi_update_job;
+
+static gcp_real gcpi_clip(const gcpi_update_job *u, gcp_real g)
+{
+    g *= (gcp_real)u->n->gradient_scale;
+    if (u->o->clip_value <= 0) return g;
+    return GCPI_MIN(GCPI_MAX(g, (gcp_real)-u->o->clip_value), (gcp_real)u->o->clip_value);
+}
+
+/* SGD as Sutskever et al. 2013 in PyTorch's form: v = m v + g; w -= lr (v, or g + m v). */
+static void gcpi_sgd(const gcpi_update_job *u, size_t first, size_t last)
+{
+    gcp_real lr = (gcp_real)u->n->lr, m = (gcp_real)u->o->momentum, decay = (gcp_real)u->o->weight_decay;
+    for (size_t i = first; i < last; i++) {
+        gcp_real g = gcpi_clip(u, u->g[i]) + decay * u->w[i];
+        if (u->s1) {
+            u->s1[i] = m * u->s1[i] + g;
+            g = u->o->nesterov ? g + m * u->s1[i] : u->s1[i];
+        }
+        u->w[i] -= lr * g;
+    }
+}
+
+/* Kingma and Ba 2015; AdamW: Loshchilov and Hutter 2019 (decay apart from the gradient). */
+static void gcpi_adam(const gcpi_update_job *u, size_t first, size_t last)
+{
+    double b1 = u->o->beta1 == 0 ? 0.9 : u->o->beta1, b2 = u->o->beta2 == 0 ? 0.999 : u->o->beta2, eps = u->o->epsilon == 0 ? 1e-8 : u->o->epsilon;
+    double t = (double)(u->n->updates + 1), step = u->n->lr / (1 - pow(b1, t)), root = sqrt(1 - pow(b2, t));
+    int decoupled = u->o->optimizer == GCP_ADAMW;
+    for (size_t i = first; i < last; i++) {
+        double g = (double)gcpi_clip(u, u->g[i]), w = (double)u->w[i];
+        if (decoupled) w *= 1 - u->n->lr * u->o->weight_decay;
+        else g += u->o->weight_decay * w;
+        u->s1[i] = (gcp_real)(b1 * (double)u->s1[i] + (1 - b1) * g);
+        u->s2[i] = (gcp_real)(b2 * (double)u->s2[i] + (1 - b2) * g * g);
+        u->w[i] = (gcp_real)(w - step * (double)u->s1[i] / (sqrt((double)u->s2[i]) / root + eps));
+    }
+}
+
+static void gcpi_update_task(void *arg, int index, int worker)
+{
+    const gcpi_update_job *u = (const gcpi_update_job *)arg;
+    size_t first = (size_t)index * 16384, last = GCPI_MIN(first + 16384, u->count);
+    (u->o->optimizer == GCP_SGD ? gcpi_sgd : gcpi_adam)(u, first, last);
+    (void)worker;
+}
+static void gcpi_update_forward(const gcp_call *c)
+{
+    gcpi_update_job u;
+    u.o = (const gcp_plan_opts *)c->attributes; u.n = c->numbers;
+    u.w = (gcp_real *)c->out[0].data; u.s1 = (gcp_real *)c->out[1].data; u.s2 = (gcp_real *)c->out[2].data;
+    u.g = (const gcp_real *)c->in[0].data;
+    u.count = gcpi_count(c->in[0].shape);
+    gcpi_parallel(c->target, (int)((u.count + 16383) / 16384), gcpi_update_task, &u);
+}
+
 /* The table, in the order of GCP_OPS. Reads: bits of inputs, bits of outputs. */
 #define GCPI_E (GCP_IN_PLACE | GCP_GRAD_IN_PLACE)
-static const gcp_op gcpi_rows[GCP_OP_COUNT] = {
+static const gcp_op gcpi_rows[GCP_ROW_COUNT] = {
 /*    name               shape                        forward                       backward                       cost                         in  out flags  outputs */
-    { "conv2d",           gcpi_conv2d_shape,           gcpi_conv2d_forward,          gcpi_conv2d_backward,          gcpi_conv2d_cost,            3,  0, GCP_COSTLY | GCP_CROSS, 1 },
-    { "conv_transpose2d", gcpi_conv_transpose2d_shape, gcpi_conv_transpose2d_forward, gcpi_conv_transpose2d_backward, gcpi_conv_transpose2d_cost, 3,  0, GCP_COSTLY | GCP_CROSS, 1 },
-    { "upsample",         gcpi_upsample_shape,         gcpi_upsample_forward,        gcpi_upsample_backward,        NULL,                        0,  0, 0, 1 },
-    { "linear",           gcpi_linear_shape,           gcpi_linear_forward,          gcpi_linear_backward,          gcpi_linear_cost,            3,  0, GCP_COSTLY | GCP_CROSS, 1 },
-    { "matmul",           gcpi_matmul_shape,           gcpi_matmul_forward,          gcpi_matmul_backward,          gcpi_matmul_cost,            3,  0, GCP_COSTLY | GCP_CROSS, 1 },
-    { "add",              gcpi_pair_shape,             gcpi_add_forward,             gcpi_add_backward,             NULL,                        0,  0, GCP_IN_PLACE | GCP_GRAD_VIEW, 1 },
-    { "mul",              gcpi_pair_shape,             gcpi_mul_forward,             gcpi_mul_backward,             NULL,                        3,  0, GCPI_E | GCP_CROSS, 1 },
-    { "bias",             gcpi_bias_shape,             gcpi_bias_forward,            gcpi_bias_backward,            gcpi_bias_cost,              0,  0, GCPI_E, 1 },
-    { "scale",            gcpi_shape_same,             gcpi_scale_forward,           gcpi_scale_backward,           NULL,                        0,  0, GCPI_E, 1 },
-    { "relu",             gcpi_rectify_shape,          gcpi_rectify_forward,         gcpi_rectify_backward,         NULL,                        0,  1, GCPI_E | GCP_SIGN_OR_MASK, 2 },
-    { "leaky_relu",       gcpi_rectify_shape,          gcpi_rectify_forward,         gcpi_rectify_backward,         NULL,                        0,  1, GCPI_E | GCP_SIGN_OR_MASK, 2 },
-    { "tanh",             gcpi_shape_same,             gcpi_tanh_forward,            gcpi_tanh_backward,            NULL,                        0,  1, GCPI_E, 1 },
-    { "sigmoid",          gcpi_shape_same,             gcpi_sigmoid_forward,         gcpi_sigmoid_backward,         NULL,                        0,  1, GCPI_E, 1 },
-    { "gelu",             gcpi_shape_same,             gcpi_gelu_forward,            gcpi_gelu_backward,            NULL,                        1,  0, GCPI_E, 1 },
-    { "max_pool",         gcpi_max_pool_shape,         gcpi_max_pool_forward,        gcpi_max_pool_backward,        NULL,                        0,  2, 0, 2 },
-    { "avg_pool",         gcpi_pool_shape,             gcpi_avg_pool_forward,        gcpi_avg_pool_backward,        NULL,                        0,  0, 0, 1 },
-    { "global_avg_pool",  gcpi_global_avg_pool_shape,  gcpi_avg_pool_forward,        gcpi_avg_pool_backward,        NULL,                        0,  0, 0, 1 },
-    { "batch_stats",      gcpi_batch_stats_shape,      gcpi_batch_stats_forward,     NULL,                          gcpi_batch_stats_cost,       0,  0, GCP_ONCE | GCP_NO_GRADIENT, 2 },
-    { "batch_norm",       gcpi_norm_shape,             gcpi_batch_norm_forward,      gcpi_batch_norm_backward,      gcpi_norm_cost,              15, 0, GCPI_E, 1 },
-    { "layer_norm",       gcpi_norm_shape,             gcpi_layer_norm_forward,      gcpi_layer_norm_backward,      gcpi_norm_cost,              3,  0, GCPI_E, 1 },
-    { "dropout",          gcpi_shape_same,             gcpi_dropout_forward,         gcpi_dropout_backward,         NULL,                        0,  0, GCPI_E, 1 },
-    { "concat",           gcpi_concat_shape,           gcpi_concat_forward,          gcpi_concat_backward,          NULL,                        0,  0, GCP_VIEW | GCP_GRAD_VIEW, 1 },
-    { "slice",            gcpi_slice_shape,            gcpi_slice_forward,           gcpi_slice_backward,           NULL,                        0,  0, GCP_VIEW, 1 },
-    { "reshape",          gcpi_reshape_shape,          gcpi_reshape_forward,         gcpi_reshape_backward,         NULL,                        0,  0, GCP_VIEW | GCP_GRAD_VIEW, 1 },
-    { "embedding",        gcpi_embedding_shape,        gcpi_embedding_forward,       gcpi_embedding_backward,       NULL,                        1,  0, 0, 1 },
-    { "cross_entropy",    gcpi_cross_entropy_shape,    gcpi_cross_entropy_forward,   gcpi_cross_entropy_backward,   gcpi_loss_cost,              3,  0, GCP_LOSS, 1 },
-    { "mse",              gcpi_mse_shape,              gcpi_mse_forward,             gcpi_mse_backward,             gcpi_loss_cost,              3,  0, GCP_LOSS, 1 },
-    { "mean",             gcpi_mean_shape,             gcpi_mean_forward,            gcpi_mean_backward,            gcpi_loss_cost,              0,  0, GCP_LOSS, 1 },
-    { "custom",           NULL,                        NULL,                         NULL,                          NULL,                        0,  0, 0, 1 }
+    { "conv2d",           gcpi_conv2d_shape,           gcpi_conv2d_forward,          gcpi_conv2d_backward,          gcpi_conv2d_cost,            3,  0, GCP_COSTLY | GCP_CROSS, 1, NULL },
+    { "conv_transpose2d", gcpi_conv_transpose2d_shape, gcpi_conv_transpose2d_forward, gcpi_conv_transpose2d_backward, gcpi_conv_transpose2d_cost, 3,  0, GCP_COSTLY | GCP_CROSS, 1, NULL },
+    { "upsample",         gcpi_upsample_shape,         gcpi_upsample_forward,        gcpi_upsample_backward,        NULL,                        0,  0, 0, 1, NULL },
+    { "linear",           gcpi_linear_shape,           gcpi_linear_forward,          gcpi_linear_backward,          gcpi_linear_cost,            3,  0, GCP_COSTLY | GCP_CROSS, 1, NULL },
+    { "matmul",           gcpi_matmul_shape,           gcpi_matmul_forward,          gcpi_matmul_backward,          gcpi_matmul_cost,            3,  0, GCP_COSTLY | GCP_CROSS, 1, NULL },
+    { "add",              gcpi_pair_shape,             gcpi_add_forward,             gcpi_add_backward,             NULL,                        0,  0, GCP_IN_PLACE | GCP_GRAD_VIEW, 1, NULL },
+    { "mul",              gcpi_pair_shape,             gcpi_mul_forward,             gcpi_mul_backward,             NULL,                        3,  0, GCPI_E | GCP_CROSS, 1, NULL },
+    { "bias",             gcpi_bias_shape,             gcpi_bias_forward,            gcpi_bias_backward,            gcpi_bias_cost,              0,  0, GCPI_E, 1, NULL },
+    { "scale",            gcpi_shape_same,             gcpi_scale_forward,           gcpi_scale_backward,           NULL,                        0,  0, GCPI_E, 1, NULL },
+    { "relu",             gcpi_rectify_shape,          gcpi_rectify_forward,         gcpi_rectify_backward,         NULL,                        0,  1, GCPI_E | GCP_SIGN_OR_MASK, 2, NULL },
+    { "leaky_relu",       gcpi_rectify_shape,          gcpi_rectify_forward,         gcpi_rectify_backward,         NULL,                        0,  1, GCPI_E | GCP_SIGN_OR_MASK, 2, NULL },
+    { "tanh",             gcpi_shape_same,             gcpi_tanh_forward,            gcpi_tanh_backward,            NULL,                        0,  1, GCPI_E, 1, NULL },
+    { "sigmoid",          gcpi_shape_same,             gcpi_sigmoid_forward,         gcpi_sigmoid_backward,         NULL,                        0,  1, GCPI_E, 1, NULL },
+    { "gelu",             gcpi_shape_same,             gcpi_gelu_forward,            gcpi_gelu_backward,            NULL,                        1,  0, GCPI_E, 1, NULL },
+    { "max_pool",         gcpi_max_pool_shape,         gcpi_max_pool_forward,        gcpi_max_pool_backward,        NULL,                        0,  2, 0, 2, NULL },
+    { "avg_pool",         gcpi_pool_shape,             gcpi_avg_pool_forward,        gcpi_avg_pool_backward,        NULL,                        0,  0, 0, 1, NULL },
+    { "global_avg_pool",  gcpi_global_avg_pool_shape,  gcpi_avg_pool_forward,        gcpi_avg_pool_backward,        NULL,                        0,  0, 0, 1, NULL },
+    { "batch_stats",      gcpi_batch_stats_shape,      gcpi_batch_stats_forward,     NULL,                          gcpi_batch_stats_cost,       0,  0, GCP_ONCE | GCP_NO_GRADIENT, 2, NULL },
+    { "batch_norm",       gcpi_norm_shape,             gcpi_batch_norm_forward,      gcpi_batch_norm_backward,      gcpi_norm_cost,              15, 0, GCPI_E, 1, NULL },
+    { "layer_norm",       gcpi_norm_shape,             gcpi_layer_norm_forward,      gcpi_layer_norm_backward,      gcpi_norm_cost,              3,  0, GCPI_E, 1, NULL },
+    { "dropout",          gcpi_shape_same,             gcpi_dropout_forward,         gcpi_dropout_backward,         NULL,                        0,  0, GCPI_E, 1, NULL },
+    { "concat",           gcpi_concat_shape,           gcpi_concat_forward,          gcpi_concat_backward,          NULL,                        0,  0, GCP_VIEW | GCP_GRAD_VIEW, 1, NULL },
+    { "slice",            gcpi_slice_shape,            gcpi_slice_forward,           gcpi_slice_backward,           NULL,                        0,  0, GCP_VIEW, 1, NULL },
+    { "reshape",          gcpi_reshape_shape,          gcpi_reshape_forward,         gcpi_reshape_backward,         NULL,                        0,  0, GCP_VIEW | GCP_GRAD_VIEW, 1, NULL },
+    { "embedding",        gcpi_embedding_shape,        gcpi_embedding_forward,       gcpi_embedding_backward,       NULL,                        1,  0, 0, 1, NULL },
+    { "cross_entropy",    gcpi_cross_entropy_shape,    gcpi_cross_entropy_forward,   gcpi_cross_entropy_backward,   gcpi_loss_cost,              3,  0, GCP_LOSS, 1, NULL },
+    { "mse",              gcpi_mse_shape,              gcpi_mse_forward,             gcpi_mse_backward,             gcpi_loss_cost,              3,  0, GCP_LOSS, 1, NULL },
+    { "mean",             gcpi_mean_shape,             gcpi_mean_forward,            gcpi_mean_backward,            gcpi_loss_cost,              0,  0, GCP_LOSS, 1, NULL },
+    { "custom",           NULL,                        NULL,                         NULL,                          NULL,                        0,  0, 0, 1, NULL },
+    { "seed",             NULL,                        gcpi_seed_forward,            NULL,                          NULL,                        0,  0, 0, 1, NULL },
+    { "norm",             NULL,                        gcpi_norm_add,                gcpi_norm_finish,              gcpi_norm_workspace,         0,  0, 0, 0, NULL },
+    { "update",           NULL,                        gcpi_update_forward,          NULL,                          NULL,                        0,  0, 0, 3, NULL }
 };
 
 /* The functions that record them. A layer: a name, its weights under that name, the op. */
@@ -4200,7 +4313,8 @@ GCPI_DEF gcp_tensor gcp_custom_at(const gcp_tensor *inputs, int count, const gcp
 
 enum { GCPI_STATE_ITEM, GCPI_INPUT_ITEM, GCPI_FORWARD_ITEM, GCPI_GRADIENT_ITEM };
 enum { GCPI_READ, GCPI_WRITE, GCPI_ADD, GCPI_ALIAS };     /* ADD: read and written in place; ALIAS: becomes the same bytes */
-enum { GCPI_TASK_FORWARD, GCPI_TASK_SEED, GCPI_TASK_BACKWARD, GCPI_TASK_NORM, GCPI_TASK_UPDATE, GCPI_TASK_HOOK, GCPI_TASK_WAIT };
+enum { GCPI_TASK_FORWARD, GCPI_TASK_SEED, GCPI_TASK_BACKWARD, GCPI_TASK_NORM, GCPI_TASK_UPDATE, GCPI_TASK_HOOK, GCPI_TASK_WAIT,
+       GCPI_TASK_OFFLOAD, GCPI_TASK_PREFETCH, GCPI_TASK_ARRIVE };       /* the last three: far tasks, by item */
 
 typedef struct gcpi_item {
     size_t bytes, offset;             /* own bytes; where they begin in the root's */
@@ -4213,7 +4327,7 @@ typedef struct gcpi_item {
 typedef struct gcpi_operand { int item, mode, slot; } gcpi_operand;      /* slot: which of its op's operands it is */
 
 typedef struct gcpi_task {          /* an op group run forward or backward; groups hold one op so far */
-    int kind, op;                     /* op of the tape; of updates and hooks: the parameter */
+    int kind, op;                     /* op of the tape; of updates and hooks: the parameter; of far tasks: the tensor */
     int operands, count;              /* run in problem->operands */
     int once, free, segment, unit;    /* free: a view, costs nothing; segment: of the tape; unit: of its forward op */
     double seconds, flops;
@@ -4224,7 +4338,8 @@ typedef struct gcpi_problem {
     gcp_tape *tape;
     gcp_target target;
     gcpi_item *items;       int item_count;           /* tensor i is item i, its gradient item tape tensors + i */
-    gcpi_task *tasks;       int task_count, forward;
+    gcpi_task *tasks;       int task_count, forward;  /* every list holds these; behind them: */
+    int far_count;                                    /* far tasks, which a list may hold */
     gcpi_operand *operands; int operand_count;
     int units, root, training, tensors;               /* root: the loss or output tensor; tensors: of the tape, when planned */
 } gcpi_problem;
@@ -4249,7 +4364,7 @@ static void gcpi_operand_add(gcpi_problem *p, gcpi_task *task, int item, int mod
 
 static gcpi_task *gcpi_task_add(gcpi_problem *p, int kind, int op)
 {
-    gcpi_task *task = &p->tasks[p->task_count++];
+    gcpi_task *task = &p->tasks[kind >= GCPI_TASK_OFFLOAD ? p->task_count + p->far_count++ : p->task_count++];
     memset(task, 0, sizeof *task);
     task->kind = kind; task->op = op;
     task->operands = p->operand_count;
@@ -4418,11 +4533,18 @@ static int gcpi_forward_views(gcpi_problem *p, const gcpi_op *op)       /* 1: no
     return whole;
 }
 
+/* The functions that serve an op, or (op NULL) one of the rows that nobody records. */
+static const gcp_op *gcpi_row_for(const gcp_target *target, const gcpi_op *op, int row)
+{
+    if (op && op->kind == GCP_OP_CUSTOM) return target->device ? op->row->on_device : op->row;
+    return &(target->kernels ? target->kernels : gcpi_rows)[op ? op->kind : row];
+}
+
 static void gcpi_task_cost(const gcpi_problem *p, gcpi_task *task, const gcpi_op *op, int backward)
 {
     gcp_shape in[GCP_MAX_INPUTS], out[GCP_MAX_OUTPUTS];
     const gcp_tape *t = p->tape;
-    const gcp_op *row = p->target.kernels && op->kind != GCP_OP_CUSTOM ? &p->target.kernels[op->kind] : op->row;
+    const gcp_op *row = gcpi_row_for(&p->target, op, 0);
     gcp_cost_call call;
     gcp_cost cost;
     memset(&cost, 0, sizeof cost);
@@ -4590,6 +4712,17 @@ static int gcpi_updated(const gcpi_problem *p, int parameter)
     return 0;
 }
 
+static size_t gcpi_norm_bytes(const gcpi_problem *p, const gcp_shape *shape)
+{
+    gcp_cost_call call;
+    gcp_cost cost;
+    memset(&cost, 0, sizeof cost);
+    memset(&call, 0, sizeof call);
+    call.in = shape; call.inputs = 1; call.target = &p->target;
+    gcpi_row_for(&p->target, NULL, GCP_ROW_NORM)->cost(&call, &cost);
+    return cost.workspace;
+}
+
 static void gcpi_updates(gcpi_problem *p, const gcp_plan_opts *opts)
 {
     const gcp_tape *t = p->tape;
@@ -4599,7 +4732,10 @@ static void gcpi_updates(gcpi_problem *p, const gcp_plan_opts *opts)
     if (opts->clip_norm > 0) {
         gcpi_task *norm = gcpi_task_add(p, GCPI_TASK_NORM, 0);
         for (int i = 0; i < t->parameter_count; i++)
-            if (gcpi_trained(p, i)) gcpi_operand_add(p, norm, t->tensor_count + t->parameters[i].tensor, GCPI_READ, GCPI_SLOT_DIN);
+            if (gcpi_trained(p, i)) {
+                gcpi_operand_add(p, norm, t->tensor_count + t->parameters[i].tensor, GCPI_READ, GCPI_SLOT_DIN);
+                norm->workspace = GCPI_MAX(norm->workspace, gcpi_norm_bytes(p, &t->parameters[i].shape));
+            }
     }
     for (int i = 0; i < t->parameter_count; i++)
         if (gcpi_trained(p, i) && !gcpi_updated(p, i)) gcpi_parameter_task(p, GCPI_TASK_UPDATE, i, GCPI_READ);
@@ -4637,11 +4773,23 @@ static void gcpi_units_number(gcpi_problem *p)
     }
 }
 
-static int gcpi_problem_arrays(gcpi_problem *p, gcp_arena *a)
+/* Copies to far memory, back, and waiting for them. Only for values that share their bytes with no other tensor. */
+static void gcpi_far_tasks(gcpi_problem *p)
+{
+    for (int i = 1; i < p->tensors; i++) {
+        const gcpi_item *x = &p->items[i];
+        if (x->kind != GCPI_FORWARD_ITEM || !x->active || x->root != i || x->next >= 0 || x->pinned) continue;
+        for (int kind = GCPI_TASK_OFFLOAD; kind <= GCPI_TASK_ARRIVE; kind++)
+            gcpi_operand_add(p, gcpi_task_add(p, kind, i), i, kind == GCPI_TASK_PREFETCH ? GCPI_WRITE : GCPI_READ, GCPI_SLOT_OUT);
+    }
+}
+
+static int gcpi_problem_arrays(gcpi_problem *p, int far, gcp_arena *a)
 {
     const gcp_tape *t = p->tape;
     ptrdiff_t tasks = 2 * (ptrdiff_t)t->op_count + 3 * (ptrdiff_t)t->parameter_count + 2;
     ptrdiff_t operands = 3 * (ptrdiff_t)t->edge_count + 4 * (ptrdiff_t)t->tensor_count + 4 * (ptrdiff_t)t->parameter_count + 1;
+    if (far) { tasks += 3 * (ptrdiff_t)t->tensor_count; operands += 3 * (ptrdiff_t)t->tensor_count; }
     p->tensors = t->tensor_count;
     p->item_count = 2 * p->tensors;
     p->items = GCPI_NEW(a, gcpi_item, p->item_count);
@@ -4680,7 +4828,7 @@ static int gcpi_problem_make(gcpi_problem *p, int root, const gcp_plan_opts *opt
     p->target = *target; p->root = root; p->training = !opts->inference;
     unsigned char *needed = GCPI_SCRATCH(a, unsigned char, t->op_count + 1), *read = GCPI_SCRATCH(a, unsigned char, t->tensor_count);
     unsigned char *defined = GCPI_SCRATCH(a, unsigned char, t->tensor_count);
-    if (!gcpi_problem_arrays(p, a) || !needed || !read || !defined) return 0;
+    if (!gcpi_problem_arrays(p, opts->list != NULL, a) || !needed || !read || !defined) return 0;
     gcpi_mark_needed(t, root, needed);
     if (!gcpi_uses_make(p, needed, a, &uses)) return 0;
     gcpi_items_make(p);
@@ -4693,6 +4841,7 @@ static int gcpi_problem_make(gcpi_problem *p, int root, const gcp_plan_opts *opt
     p->forward = p->task_count;
     gcpi_units_number(p);
     if (p->training) gcpi_problem_backward(p, &uses, needed, read, defined, opts);
+    if (opts->list) gcpi_far_tasks(p);
     a->scratch = scratch;
     return 1;
 }
@@ -4702,6 +4851,7 @@ static const char *gcpi_task_name(const gcpi_problem *p, const gcpi_task *task, 
     const gcp_tape *t = p->tape;
     if (task->kind == GCPI_TASK_SEED) snprintf(buffer, size, "seed");
     else if (task->kind == GCPI_TASK_NORM) snprintf(buffer, size, "norm");
+    else if (task->kind >= GCPI_TASK_OFFLOAD) gcpi_name_text(t, t->tensors[task->op].name, buffer, size);
     else if (task->kind > GCPI_TASK_NORM) snprintf(buffer, size, "%s", t->parameters[task->op].path);
     else gcpi_name_text(t, t->ops[task->op].name, buffer, size);
     return buffer;
@@ -4722,7 +4872,7 @@ typedef struct gcpi_choice {
     int replay;                       /* drop what was recomputed as soon as backward enters another unit */
 } gcpi_choice;
 
-typedef struct gcpi_instruction { int kind, task; } gcpi_instruction;      /* kind: 'F' 'R' 'B' 'U' 'H' 'W' */
+typedef struct gcpi_instruction { int kind, task; } gcpi_instruction;      /* kind: 'F' 'R' 'B' 'U' 'H' 'W' 'O' 'P' */
 
 typedef struct gcpi_list { gcpi_instruction *at; ptrdiff_t count, capacity; int reruns; double rerun_flops, seconds; } gcpi_list;
 
@@ -4737,7 +4887,7 @@ typedef struct gcpi_scheduler {
     int *last, *entered, entry, here; /* last: per item, the last backward task that reads it; entered: per segment */
 } gcpi_scheduler;
 
-static const char gcpi_letters[] = { 'F', 'B', 'B', 'U', 'U', 'H', 'W' };     /* by task kind */
+static const char gcpi_letters[] = { 'F', 'B', 'B', 'U', 'U', 'H', 'W', 'O', 'P', 'W' };     /* by task kind */
 
 static void gcpi_emit(gcpi_list *list, int kind, int task, const gcpi_task *t)
 {
@@ -5245,7 +5395,7 @@ typedef struct gcpi_region { size_t at, end, pitch, width; int item; } gcpi_regi
 typedef struct gcpi_verifier {
     const gcpi_problem *p; const gcpi_list *list; const gcpi_placed *placed;
     gcpi_region *held; int held_count;             /* what lies in the slab now */
-    unsigned char *done, *updated;                 /* per task; per parameter */
+    unsigned char *done, *updated, *far;           /* per task; per parameter; per item: far memory holds it */
     int backward_next;
     char *message; size_t size;
 } gcpi_verifier;
@@ -5291,6 +5441,9 @@ static int gcpi_verify_order(gcpi_verifier *v, int i)
 {
     int task = v->list->at[i].task, kind = v->list->at[i].kind;
     const gcpi_task *t = &v->p->tasks[task];
+    if (t->kind == GCPI_TASK_OFFLOAD) v->far[t->op] = 1;
+    if (t->kind > GCPI_TASK_OFFLOAD && !v->far[t->op]) return gcpi_verify_fail(v, i, "was not copied to far memory before", -1);
+    if (t->kind >= GCPI_TASK_OFFLOAD) return 1;
     if (kind == 'F' && v->done[task]) return gcpi_verify_fail(v, i, "runs forward a second time", -1);
     if (kind == 'F' && task > 0 && !v->done[task - 1]) return gcpi_verify_fail(v, i, "runs before the op ahead of it", -1);
     for (int k = 0; kind == 'R' && k < t->count; k++) {
@@ -5352,6 +5505,7 @@ static int gcpi_verify_instruction(gcpi_verifier *v, int i, int n, size_t slab)
     const gcpi_operand *o = &p->operands[t->operands];
     gcpi_region work;
     for (int k = 0; k < t->count; k++) {
+        if (v->placed[n + k].offset < 0 && t->kind >= GCPI_TASK_OFFLOAD) return gcpi_verify_fail(v, i, "reads what is not there:", o[k].item);
         if (v->placed[n + k].offset < 0) continue;
         gcpi_region r = gcpi_region_of(p, o[k].item, (size_t)v->placed[n + k].offset);
         if (r.end > slab || r.at < GCPI_NUMBERS_BYTES) return gcpi_verify_fail(v, i, "lies outside of the slab:", o[k].item);
@@ -5397,7 +5551,8 @@ static int gcpi_verify(const gcpi_problem *p, const gcpi_list *list, const gcpi_
     v.held = GCPI_SCRATCH(a, gcpi_region, p->item_count + 8);
     v.done = GCPI_SCRATCH(a, unsigned char, p->task_count + 1);
     v.updated = GCPI_SCRATCH(a, unsigned char, p->tape->parameter_count + 1);
-    if (!v.held || !v.done || !v.updated) { snprintf(message, size, "not enough arena to verify the list"); return 0; }
+    v.far = GCPI_SCRATCH(a, unsigned char, p->tensors);
+    if (!v.held || !v.done || !v.updated || !v.far) { snprintf(message, size, "not enough arena to verify the list"); return 0; }
     v.backward_next = p->forward;
     for (int i = 0; i < (int)list->count; i++)         /* inputs and lasting gradients are there from the start */
         for (int k = 0; k < p->tasks[list->at[i].task].count; k++, initial++) {
@@ -5756,6 +5911,8 @@ static int gcpi_choose(gcpi_planner *q)
 
 typedef struct gcpi_extent { size_t offset, bytes; int first, last, item, again; } gcpi_extent;      /* a buffer, for reports */
 
+typedef struct gcpi_transfer { size_t at, end; int item, back; } gcpi_transfer;      /* in the slab; end 0: none; back: into it */
+
 typedef struct gcpi_plan {
     gcp_plan_opts opts;
     gcpi_problem p;
@@ -5770,7 +5927,32 @@ typedef struct gcpi_plan {
     unsigned char *slab; void *owned; size_t owned_size;              /* owned: given by the target */
     unsigned layout;                  /* of the tape's memory when it was bound */
     int micro, measuring;
+    ptrdiff_t *far_at;                /* per tensor: where far memory has it, -1: never */
+    unsigned char *far; void *far_owned; size_t far_bytes;
+    gcpi_transfer flying[GCP_COPIES]; int next_copy;
+    gcp_step_numbers numbers;         /* of the step that is being issued; the slab holds a copy for the kernels */
+    void *recordings[4];              /* the device's, one for each way that micro-batches differ */
 } gcpi_plan;
+
+/* Bytes in and out of the target's memory. */
+static void gcpi_bytes_copy(const gcp_target *target, void *to, const void *from, size_t size)
+{
+    if (target->device) target->device->copy(target->context, to, from, size);
+    else memcpy(to, from, size);
+}
+static void gcpi_bytes_fill(const gcp_target *target, void *to, int byte, size_t size)
+{
+    if (target->device) target->device->fill(target->context, to, byte, size);
+    else memset(to, byte, size);
+}
+
+/* 1, and an error on the tape, if the device has failed. */
+static int gcpi_trouble(gcp_tape *t, const gcp_target *target, gcp_at at, const char *what)
+{
+    const char *text = target->device ? target->device->trouble(target->context) : NULL;
+    if (text) gcpi_fail(t, GCP_E_DEVICE, at, what, "%s: %s", target->name, text);
+    return text != NULL;
+}
 
 /* Fills the zeros of a target. */
 static gcp_target gcpi_target_of(const gcp_target *given)
@@ -5857,8 +6039,9 @@ static int gcpi_letter_task(const gcpi_task *t, char letter)
 static int gcpi_list_find(const gcpi_problem *p, char letter, const char *name, int from)      /* task, or -1 */
 {
     char buffer[256];
-    for (int k = 0; k < p->task_count; k++) {
-        int task = (from + k) % p->task_count;
+    int count = p->task_count + p->far_count;
+    for (int k = 0; k < count; k++) {
+        int task = (from + k) % count;
         if (gcpi_letter_task(&p->tasks[task], letter) && !strcmp(gcpi_task_name(p, &p->tasks[task], buffer, sizeof buffer), name)) return task;
     }
     return -1;
@@ -5884,7 +6067,7 @@ static int gcpi_list_parse(const gcpi_problem *p, const char *text, gcpi_list *l
             int task = gcpi_list_find(p, letter, name, letter == 'R' ? again : from);
             if (task < 0) { snprintf(message, size, "line %d: no instruction '%c %.120s' in this network", line, letter, name); return 0; }
             gcpi_emit(list, letter, task, &p->tasks[task]);
-            *(letter == 'R' ? &again : &from) = task + 1;
+            if (task < p->task_count) *(letter == 'R' ? &again : &from) = task + 1;
         }
         text += n + (end != NULL);
     }
@@ -6094,6 +6277,7 @@ static void gcpi_plan_figures(gcp_plan *plan)
     plan->rerun_flops = in->list.rerun_flops;
     plan->seconds = in->list.seconds;
     plan->segments = in->segments;
+    plan->far_bytes = in->far_bytes;
     for (int i = 0; i < p->task_count; i++) plan->keep_all_seconds += p->tasks[i].seconds;
     for (int i = 0; i < p->forward; i++) plan->forward_flops += p->tasks[i].flops;
     for (int b = 0; b < in->block_count; b++) {
@@ -6116,19 +6300,46 @@ static int gcpi_plan_within(gcp_plan *plan)
     return 0;
 }
 
+/* Every tensor that the list copies away has a place of its own in far memory. */
+static int gcpi_plan_far(gcpi_plan *in, gcp_arena *a)
+{
+    if (!in->p.far_count) return 1;
+    in->far_at = GCPI_NEW(a, ptrdiff_t, in->p.tensors);
+    for (int i = 0; in->far_at && i < in->p.tensors; i++) in->far_at[i] = -1;
+    for (ptrdiff_t i = 0; in->far_at && i < in->list.count; i++) {
+        const gcpi_task *t = &in->p.tasks[in->list.at[i].task];
+        if (t->kind != GCPI_TASK_OFFLOAD || in->far_at[t->op] >= 0) continue;
+        in->far_at[t->op] = (ptrdiff_t)in->far_bytes;
+        in->far_bytes += gcpi_round(in->p.items[t->op].bytes, in->p.target.align);
+    }
+    return in->far_at != NULL;
+}
+
+static int gcpi_customs_run_on(gcp_tape *t, const gcp_target *target)
+{
+    for (int o = 0; target->device && o < t->op_count; o++) {
+        const gcp_op *own = t->ops[o].row->on_device;
+        if (t->ops[o].kind != GCP_OP_CUSTOM || (own && own->forward && (own->backward || !t->ops[o].row->backward))) continue;
+        gcpi_fail(t, GCP_E_PLAN, t->ops[o].at, t->ops[o].row->name, "no version for the target '%s' (.on_device)", target->name);
+        return 0;
+    }
+    return 1;
+}
+
 static int gcpi_plan_steps(gcp_plan *plan, int root, gcp_arena *a)
 {
     gcpi_plan *in = plan->in;
     gcp_tape *t = plan->tape;
     gcp_target target = gcpi_target_of(in->opts.target);
     in->p.tape = t;
+    if (gcpi_trouble(t, &target, in->opts.at, "gcp_plan_make") || !gcpi_customs_run_on(t, &target)) return 0;
     if (!gcpi_problem_make(&in->p, root, &in->opts, &target, a)) return 0;
     if (in->p.training && !in->p.items[t->tensor_count + root].active) return gcpi_plan_bad(t, &in->opts, "no parameter and no wanted input lies behind the loss");
     if (!gcpi_policy_fits(t, &in->opts, in->p.units)) return 0;
     in->slots = gcpi_slots_of(&in->opts);
     in->state_bytes = gcpi_round(gcpi_state_total(t, &in->p, in->slots), in->p.target.align);
     if (in->opts.list ? !gcpi_plan_list(in, NULL, a, a) : !gcpi_plan_choose(in, a, &plan->checkpoint_bytes)) return 0;
-    if (!gcpi_plan_settle(in, a)) return 0;
+    if (!gcpi_plan_settle(in, a) || !gcpi_plan_far(in, a)) return 0;
     gcpi_plan_figures(plan);
     return gcpi_plan_within(plan);
 }
@@ -6168,7 +6379,7 @@ GCPI_DEF size_t gcp_plan_arena_at(gcp_tensor loss, gcp_plan_opts o)
     size_t list = tasks + depth * ops, listed = operands + depth * (edges + 2 * tensors), widest = 0, lines = 1;
     for (int i = 0; i < t->op_count; i++) widest = GCPI_MAX(widest, 2 * (size_t)(t->ops[i].inputs + t->ops[i].outputs));
     for (const char *c = o.list; c && *c; c++) lines += *c == '\n';
-    if (o.list) { list = lines; listed = lines * (widest + parameters); }
+    if (o.list) { list = lines; listed = lines * (widest + parameters); tasks += 3 * tensors; operands += 3 * tensors; }
     size_t problem = 2 * tensors * sizeof(gcpi_item) + tasks * sizeof(gcpi_task) + operands * sizeof(gcpi_operand) + ops * sizeof(int);
     size_t lives = (listed + 2 * tensors) * (sizeof(gcpi_value) + sizeof(gcpi_buffer) + sizeof(gcpi_spot) + 4 * sizeof(int) + 2 * sizeof(size_t) + sizeof(gcpi_placed) + sizeof(gcpi_extent));
     size_t lists = 2 * list * (sizeof(gcpi_instruction) + sizeof(size_t) + sizeof(int));
@@ -6177,45 +6388,57 @@ GCPI_DEF size_t gcp_plan_arena_at(gcp_tensor loss, gcp_plan_opts o)
     return sizeof(gcpi_plan) + problem + lives + lists + choice + search + 64 * 64;
 }
 
-/* ---- 17 state and optimisers ----------------------------------------------------------------------------------
+/* ---- 17 state ----------------------------------------------------------------------------------
    State outlives plans. Its counters come first, then values in order of recording, then slots. */
 
 typedef struct gcpi_counters { uint64_t steps, updates; } gcpi_counters;
 
-static gcp_real *gcpi_value_at(const gcp_tape *t, int parameter) { return (gcp_real *)(void *)(t->state + t->parameters[parameter].offset); }
-static gcpi_counters *gcpi_counters_at(const gcp_tape *t) { return (gcpi_counters *)(void *)t->state; }
+static unsigned char *gcpi_value_at(const gcp_tape *t, int parameter) { return t->state + t->parameters[parameter].offset; }
+static gcpi_counters gcpi_counters_read(const gcp_tape *t)
+{
+    gcpi_counters c;
+    gcpi_bytes_copy(&t->home, &c, t->state, sizeof c);
+    return c;
+}
 static double gcpi_uniform01(uint32_t x) { return ((double)x + 0.5) / 4294967296.0; }
 
 /* Initial values, keyed by seed and ordinal. He: normal, variance 2 / fan in. Glorot: uniform, variance 2 / (fan in + out). */
-static void gcpi_initialise(const gcp_tape *t, int ordinal)
+static gcp_real gcpi_initial(const gcp_tape *t, int ordinal, size_t i)
 {
     const gcpi_parameter *p = &t->parameters[ordinal];
-    gcp_real *w = gcpi_value_at(t, ordinal);
-    size_t n = gcpi_count(p->shape);
     double deviation = sqrt(2.0 / GCPI_MAX(1, p->fan_in)), limit = sqrt(6.0 / GCPI_MAX(1.0, (double)p->fan_in + p->fan_out));
-    for (size_t i = 0; i < n; i++) {
-        gcpi_random r = gcpi_philox((uint32_t)i, (uint32_t)(i >> 32), (uint32_t)ordinal, 0x67637069u, t->seed);
-        double u = gcpi_uniform01(r.x[0]), v = gcpi_uniform01(r.x[1]);
-        if (p->init == GCP_INIT_ONES) w[i] = 1;
-        else if (p->init == GCP_INIT_ZEROS) w[i] = 0;
-        else if (p->init == GCP_INIT_GLOROT) w[i] = (gcp_real)((2 * u - 1) * limit);
-        else w[i] = (gcp_real)(deviation * sqrt(-2 * log(u)) * cos(6.28318530717958647692 * v));
+    if (p->init == GCP_INIT_ONES || p->init == GCP_INIT_ZEROS) return p->init == GCP_INIT_ONES;
+    gcpi_random r = gcpi_philox((uint32_t)i, (uint32_t)(i >> 32), (uint32_t)ordinal, 0x67637069u, t->seed);
+    double u = gcpi_uniform01(r.x[0]), v = gcpi_uniform01(r.x[1]);
+    if (p->init == GCP_INIT_GLOROT) return (gcp_real)((2 * u - 1) * limit);
+    return (gcp_real)(deviation * sqrt(-2 * log(u)) * cos(6.28318530717958647692 * v));
+}
+
+static void gcpi_initialise(const gcp_tape *t, int ordinal)
+{
+    enum { CHUNK = 1024 };
+    gcp_real some[CHUNK];
+    size_t count = gcpi_count(t->parameters[ordinal].shape);
+    for (size_t first = 0; first < count; first += CHUNK) {
+        size_t n = GCPI_MIN((size_t)CHUNK, count - first);
+        for (size_t i = 0; i < n; i++) some[i] = gcpi_initial(t, ordinal, first + i);
+        gcpi_bytes_copy(&t->home, gcpi_value_at(t, ordinal) + first * sizeof(gcp_real), some, n * sizeof(gcp_real));
     }
 }
 
-static void gcpi_state_settle(gcp_tape *t, unsigned char *base, size_t capacity)
+static void gcpi_state_settle(gcp_tape *t, const gcp_target *home, unsigned char *base, size_t capacity)
 {
     size_t offset = GCPI_COUNTERS_BYTES;
+    t->home = *home;
     t->state = base;
     t->state_capacity = capacity;
-    memset(base, 0, GCPI_COUNTERS_BYTES);
     for (int i = 0; i < t->parameter_count; i++) {
         t->parameters[i].offset = offset;
         t->parameters[i].slot = 0;
         offset += gcpi_round(gcpi_count(t->parameters[i].shape) * sizeof(gcp_real), GCPI_STATE_ALIGN);
-        memset(base + t->parameters[i].offset, 0, offset - t->parameters[i].offset);
-        gcpi_initialise(t, i);
     }
+    gcpi_bytes_fill(home, base, 0, offset);
+    for (int i = 0; i < t->parameter_count; i++) gcpi_initialise(t, i);
     t->state_size = offset;
     t->layout++;
 }
@@ -6227,7 +6450,7 @@ static size_t gcpi_slots_settle(gcp_tape *t, const gcpi_plan *in, int dry)
     for (int i = 0; i < t->parameter_count; i++) {
         size_t bytes = gcpi_round(gcpi_count(t->parameters[i].shape) * sizeof(gcp_real), GCPI_STATE_ALIGN) * (size_t)in->slots;
         if (!bytes || !gcpi_trained(&in->p, i) || t->parameters[i].slot) continue;
-        if (!dry) { t->parameters[i].slot = offset; memset(t->state + offset, 0, bytes); }
+        if (!dry) { t->parameters[i].slot = offset; gcpi_bytes_fill(&t->home, t->state + offset, 0, bytes); }
         offset += bytes;
     }
     if (dry || offset == t->state_size) return offset;
@@ -6248,62 +6471,11 @@ GCPI_DEF void gcp_slots_reset(gcp_tape *t)
     }
     t->slots = 0;
     t->optimizer = GCP_NO_OPTIMIZER;
-    if (t->state) memset(t->state, 0, GCPI_COUNTERS_BYTES);
+    if (t->state) gcpi_bytes_fill(&t->home, t->state, 0, GCPI_COUNTERS_BYTES);
     t->layout++;
 }
 
-GCPI_DEF uint64_t gcp_steps_done(const gcp_tape *t) { return t && t->state ? gcpi_counters_at(t)->steps : 0; }
-
-typedef struct gcpi_update_job {
-    const gcp_plan_opts *o; const gcp_step_numbers *n;
-    gcp_real *w, *s1, *s2; const gcp_real *g;
-    size_t count;
-} gcpi_update_job;
-
-static gcp_real gcpi_clip(const gcpi_update_job *u, gcp_real g)
-{
-    g *= (gcp_real)u->n->gradient_scale;
-    if (u->o->clip_value <= 0) return g;
-    return GCPI_MIN(GCPI_MAX(g, (gcp_real)-u->o->clip_value), (gcp_real)u->o->clip_value);
-}
-
-/* SGD as Sutskever et al. 2013 in PyTorch's form: v = m v + g; w -= lr (v, or g + m v). */
-static void gcpi_sgd(const gcpi_update_job *u, size_t first, size_t last)
-{
-    gcp_real lr = (gcp_real)u->n->lr, m = (gcp_real)u->o->momentum, decay = (gcp_real)u->o->weight_decay;
-    for (size_t i = first; i < last; i++) {
-        gcp_real g = gcpi_clip(u, u->g[i]) + decay * u->w[i];
-        if (u->s1) {
-            u->s1[i] = m * u->s1[i] + g;
-            g = u->o->nesterov ? g + m * u->s1[i] : u->s1[i];
-        }
-        u->w[i] -= lr * g;
-    }
-}
-
-/* Kingma and Ba 2015; AdamW: Loshchilov and Hutter 2019 (decay apart from the gradient). */
-static void gcpi_adam(const gcpi_update_job *u, size_t first, size_t last)
-{
-    double b1 = u->o->beta1 == 0 ? 0.9 : u->o->beta1, b2 = u->o->beta2 == 0 ? 0.999 : u->o->beta2, eps = u->o->epsilon == 0 ? 1e-8 : u->o->epsilon;
-    double t = (double)(u->n->updates + 1), step = u->n->lr / (1 - pow(b1, t)), root = sqrt(1 - pow(b2, t));
-    int decoupled = u->o->optimizer == GCP_ADAMW;
-    for (size_t i = first; i < last; i++) {
-        double g = (double)gcpi_clip(u, u->g[i]), w = (double)u->w[i];
-        if (decoupled) w *= 1 - u->n->lr * u->o->weight_decay;
-        else g += u->o->weight_decay * w;
-        u->s1[i] = (gcp_real)(b1 * (double)u->s1[i] + (1 - b1) * g);
-        u->s2[i] = (gcp_real)(b2 * (double)u->s2[i] + (1 - b2) * g * g);
-        u->w[i] = (gcp_real)(w - step * (double)u->s1[i] / (sqrt((double)u->s2[i]) / root + eps));
-    }
-}
-
-static void gcpi_update_task(void *arg, int index, int worker)
-{
-    const gcpi_update_job *u = (const gcpi_update_job *)arg;
-    size_t first = (size_t)index * 16384, last = GCPI_MIN(first + 16384, u->count);
-    (u->o->optimizer == GCP_SGD ? gcpi_sgd : gcpi_adam)(u, first, last);
-    (void)worker;
-}
+GCPI_DEF uint64_t gcp_steps_done(const gcp_tape *t) { return t && t->state ? gcpi_counters_read(t).steps : 0; }
 
 /* ---- 18 executor ---------------------------------------------------------------------------------------------- */
 
@@ -6332,6 +6504,10 @@ static gcp_code gcpi_bound_check(const gcp_plan *plan, gcp_at at, const char *wh
 {
     gcp_code code = gcpi_plan_check(plan, at, what);
     if (code) return code;
+    if (plan->in->far_bytes && !plan->in->far) {
+        gcpi_fail(plan->tape, GCP_E_BIND, plan->in->opts.at, what, "no far memory: %zu bytes to gcp_far_bind", plan->far_bytes);
+        return GCP_E_BIND;
+    }
     if (plan->in->slab && plan->in->layout == plan->tape->layout) return GCP_OK;
     gcpi_fail(plan->tape, GCP_E_BIND, plan->in->opts.at, what, plan->in->slab ? "the state has grown or moved since gcp_bind: bind again" : "the plan is not bound");
     return GCP_E_BIND;
@@ -6339,19 +6515,21 @@ static gcp_code gcpi_bound_check(const gcp_plan *plan, gcp_at at, const char *wh
 
 static int gcpi_ranges_meet(const unsigned char *a, size_t an, const unsigned char *b, size_t bn) { return a < b + bn && b < a + an; }
 
-GCPI_DEF gcp_code gcp_state_bind(gcp_tape *t, void *memory, size_t size)
+GCPI_DEF gcp_code gcp_state_bind(gcp_tape *t, void *memory, size_t size) { return gcp_state_bind_on(t, NULL, memory, size); }
+GCPI_DEF gcp_code gcp_state_bind_on(gcp_tape *t, const gcp_target *target, void *memory, size_t size)
 {
     gcp_at at = gcpi_nowhere();
+    gcp_target home = gcpi_target_of(target);
     if (!t || t->code) return t ? t->code : GCP_E_NOMEM;
     unsigned char *base = memory ? gcpi_align_up(memory, GCPI_STATE_ALIGN) : NULL;
     size_t lost = memory ? (size_t)(base - (unsigned char *)memory) : 0, need = gcpi_state_total(t, NULL, 0);
     if (t->state) gcpi_fail(t, GCP_E_STATE, at, "gcp_state_bind", "the state has a home already");
     else if (!memory || size < lost || size - lost < need) gcpi_fail(t, GCP_E_BIND, at, "gcp_state_bind", "%zu bytes; %zu are needed, and what the optimiser takes (gcp_state_bytes)", size, need + lost);
     if (t->code) return t->code;
-    gcpi_state_settle(t, base, size - lost);
+    gcpi_state_settle(t, &home, base, size - lost);
     t->own_state = 1;
     t->state_memory = memory;
-    return GCP_OK;
+    return gcpi_trouble(t, &home, at, "gcp_state_bind") ? t->code : GCP_OK;
 }
 
 /* Where state and slab go: state at the front of this memory, or elsewhere already. */
@@ -6361,11 +6539,13 @@ static gcp_code gcpi_bind_state(gcp_plan *plan, void *memory, unsigned char *bas
     gcpi_plan *in = plan->in;
     if (in->slots && t->slots && (t->optimizer != in->opts.optimizer || t->slots != in->slots))
         return gcpi_bind_fail(plan, GCP_E_STATE, "the state holds slots of another optimiser; gcp_slots_reset forgets them%.0zu%.0zu", 0, 0);
+    if (t->state && (t->home.device != in->p.target.device || (t->home.device && t->home.context != in->p.target.context)))
+        return gcpi_bind_fail(plan, GCP_E_STATE, "the state lies in the memory of another target: its values can be moved with gcp_read and gcp_write%.0zu%.0zu", 0, 0);
     int here = !t->state || (!t->own_state && memory == t->state_memory);
     size_t total = gcpi_state_total(t, &in->p, in->slots);
     if (here && room < gcpi_round(total, in->p.target.align) + in->slab_bytes)
         return gcpi_bind_fail(plan, GCP_E_BIND, "%zu bytes; %zu are needed", room, gcpi_round(total, in->p.target.align) + in->slab_bytes);
-    if (!t->state) { gcpi_state_settle(t, base, room); t->state_memory = memory; }
+    if (!t->state) { gcpi_state_settle(t, &in->p.target, base, room); t->state_memory = memory; }
     if (here) t->state_capacity = room;
     if (gcpi_slots_settle(t, in, 1) > t->state_capacity)
         return gcpi_bind_fail(plan, GCP_E_STATE, "the state's home has %zu bytes, with this optimiser it takes %zu", t->state_capacity, gcpi_slots_settle(t, in, 1));
@@ -6378,6 +6558,21 @@ static gcp_code gcpi_bind_state(gcp_plan *plan, void *memory, unsigned char *bas
     if (!gcpi_ranges_meet(in->slab, in->slab_bytes, t->state, t->state_size)) return GCP_OK;
     in->slab = NULL;
     return gcpi_bind_fail(plan, GCP_E_BIND, "the memory overlaps the state%.0zu%.0zu", 0, 0);
+}
+
+static void gcpi_recordings_forget(gcpi_plan *in)
+{
+    for (int i = 0; i < 4; i++) {
+        if (in->recordings[i]) in->p.target.device->forget(in->p.target.context, in->recordings[i]);
+        in->recordings[i] = NULL;
+    }
+}
+
+static void gcpi_far_release(gcpi_plan *in)
+{
+    if (in->far_owned && in->p.target.far_release) in->p.target.far_release(in->p.target.context, in->far_owned, in->far_bytes);
+    in->far = NULL;
+    in->far_owned = NULL;
 }
 
 /* Gives back what the target allocated, and with it a state that lay there. */
@@ -6404,11 +6599,20 @@ GCPI_DEF gcp_code gcp_bind(gcp_plan *plan, void *memory, size_t size)
     if (code) return code;
     gcpi_plan *in = plan->in;
     const gcp_target *target = &in->p.target;
+    gcpi_recordings_forget(in);
     in->slab = NULL;                              /* until this bind succeeds */
+    int elsewhere = plan->tape->state && (!in->owned || plan->tape->state_memory != in->owned);
+    size_t exact = (elsewhere ? 0 : GCPI_MAX(plan->state_bytes, gcpi_round(plan->tape->state_size, target->align))) + in->slab_bytes;
+    if (!memory && size == 0 && in->owned && in->owned_size < exact && plan->tape->state_memory != in->owned) gcpi_release(plan);
     if (!memory && size == 0 && !in->owned && target->allocate) {
-        in->owned_size = gcpi_round(GCPI_MAX(plan->state_bytes, plan->tape->state_size), target->align) + in->slab_bytes + target->align;
+        in->owned_size = exact;
         in->owned = target->allocate(target->context, in->owned_size);
+        if (!in->owned && gcpi_trouble(plan->tape, target, in->opts.at, "gcp_bind")) return plan->tape->code;
         if (!in->owned) return gcpi_bind_fail(plan, GCP_E_NOMEM, "the target gave no %zu bytes%.0zu", in->owned_size, 0);
+    }
+    if (!memory && size == 0 && (uintptr_t)in->owned & (target->align - 1)) {
+        gcpi_release(plan);
+        return gcpi_bind_fail(plan, GCP_E_BIND, "the target's allocate gave memory that is not aligned to %zu bytes%.0zu", target->align, 0);
     }
     if (!memory && size == 0) { memory = in->owned; size = in->owned_size; }     /* bound again: what it has */
     if (!memory) return gcpi_bind_fail(plan, GCP_E_BIND, "no memory, and the target allocates none; %zu bytes are needed%.0zu", plan->bytes, 0);
@@ -6417,14 +6621,31 @@ GCPI_DEF gcp_code gcp_bind(gcp_plan *plan, void *memory, size_t size)
     code = size < lost ? gcpi_bind_fail(plan, GCP_E_BIND, "%zu bytes; %zu are needed", size, plan->bytes + lost) : gcpi_bind_state(plan, memory, base, size - lost);
     in->layout = plan->tape->layout;
     in->micro = 0;
+    if (!code && in->far_bytes && !in->far && target->far_allocate && (in->far_owned = target->far_allocate(target->context, in->far_bytes)) == NULL)
+        code = gcpi_trouble(plan->tape, target, in->opts.at, "gcp_bind") ? plan->tape->code : gcpi_bind_fail(plan, GCP_E_NOMEM, "the target gave no %zu bytes of far memory%.0zu", in->far_bytes, 0);
+    if (in->far_owned) in->far = (unsigned char *)in->far_owned;
+    if (gcpi_trouble(plan->tape, target, in->opts.at, "gcp_bind")) code = plan->tape->code;
     if (code && memory == in->owned) gcpi_release(plan);
     return code;
+}
+
+GCPI_DEF gcp_code gcp_far_bind(gcp_plan *plan, void *memory, size_t size)
+{
+    gcp_code code = gcpi_plan_check(plan, gcpi_nowhere(), "gcp_far_bind");
+    if (code) return code;
+    if (!memory || size < plan->far_bytes) return gcpi_bind_fail(plan, GCP_E_BIND, "%zu bytes of far memory; %zu are needed", size, plan->far_bytes);
+    if (plan->in->far_owned) gcpi_far_release(plan->in);
+    plan->in->far = (unsigned char *)memory;
+    gcpi_recordings_forget(plan->in);
+    return GCP_OK;
 }
 
 GCPI_DEF gcp_code gcp_unbind(gcp_plan *plan)
 {
     if (!plan || !plan->tape || !plan->in || plan->generation != plan->tape->generation) return gcpi_plan_check(plan, gcpi_nowhere(), "gcp_unbind");
+    gcpi_recordings_forget(plan->in);
     gcpi_release(plan);
+    gcpi_far_release(plan->in);
     plan->in->slab = NULL;
     return GCP_OK;
 }
@@ -6455,7 +6676,6 @@ static void gcpi_call_fill(const gcpi_plan *in, const gcpi_task *t, int n, gcp_c
 {
     const gcpi_problem *p = &in->p;
     const gcpi_op *op = &p->tape->ops[t->op];
-    const gcp_step_numbers *numbers = (const gcp_step_numbers *)(void *)in->slab;
     for (int i = 0; i < op->inputs; i++) { gcpi_view_empty(in, &s->in[i], gcpi_edge(p->tape, op, i), 0); gcpi_view_empty(in, &s->din[i], gcpi_edge(p->tape, op, i), 1); }
     for (int j = 0; j < op->outputs; j++) { gcpi_view_empty(in, &s->out[j], op->out + j, 0); gcpi_view_empty(in, &s->dout[j], op->out + j, 1); }
     for (int k = 0; k < t->count; k++) {
@@ -6464,55 +6684,86 @@ static void gcpi_call_fill(const gcpi_plan *in, const gcpi_task *t, int n, gcp_c
         gcp_view *v = o->slot >= GCPI_SLOT_DOUT ? &s->dout[index] : o->slot >= GCPI_SLOT_DIN ? &s->din[index] : o->slot >= GCPI_SLOT_OUT ? &s->out[index] : &s->in[index];
         v->data = gcpi_item_data(in, o->item, in->placed[n + k].offset);
         v->pitch = p->items[o->item].pitch;
-        v->accumulate = o->mode == GCPI_ADD || (o->mode == GCPI_WRITE && p->items[o->item].pinned == 2 && numbers->micro > 0);
+        v->accumulate = o->mode == GCPI_ADD || (o->mode == GCPI_WRITE && p->items[o->item].pinned == 2 && in->numbers.micro > 0);
     }
     c->attributes = op->context ? op->context : (const void *)&op->attributes;
-    c->in = s->in; c->out = s->out; c->din = s->din; c->dout = s->dout;
     c->inputs = op->inputs; c->outputs = op->outputs;
-    c->workspace = in->slab + gcpi_round(GCPI_NUMBERS_BYTES, p->target.align);
-    c->numbers = numbers;
+}
+
+static void gcpi_call_begin(const gcpi_plan *in, const gcpi_task *t, gcp_call *c, gcpi_call_space *s)
+{
+    memset(c, 0, sizeof *c);
+    c->in = s->in; c->out = s->out; c->din = s->din; c->dout = s->dout;
+    c->attributes = &in->opts;
+    c->workspace = in->slab + gcpi_round(GCPI_NUMBERS_BYTES, in->p.target.align);
+    c->numbers = (const gcp_step_numbers *)(void *)in->slab;
     c->ordinal = (uint64_t)t->op;
-    c->training = p->training;
-    c->target = &p->target;
+    c->training = in->p.training;
+    c->target = &in->p.target;
 }
 
 static void gcpi_run_op(const gcpi_plan *in, const gcpi_instruction *i, int n)
 {
     const gcpi_task *t = &in->p.tasks[i->task];
-    const gcpi_op *op = &in->p.tape->ops[t->op];
-    const gcp_op *row = in->p.target.kernels && op->kind != GCP_OP_CUSTOM ? &in->p.target.kernels[op->kind] : op->row;
+    const gcp_op *row = gcpi_row_for(&in->p.target, &in->p.tape->ops[t->op], 0);
     gcp_call call;
     gcpi_call_space space;
+    gcpi_call_begin(in, t, &call, &space);
     call.commit = i->kind == 'F' && in->measuring != 2;
     gcpi_call_fill(in, t, n, &call, &space);
     (t->kind == GCPI_TASK_FORWARD ? row->forward : row->backward)(&call);
 }
 
-static double gcpi_gradient_scale(const gcpi_plan *in, const gcpi_task *norm, int n)
+/* A gradient, or bytes of the state that have its shape. */
+static gcp_view gcpi_view_like(const gcpi_plan *in, int item, void *data)
 {
-    double sum = 0, scale = 1.0 / GCPI_MAX(1, in->opts.accumulate);
-    for (int k = 0; norm && k < norm->count; k++) {
-        int item = in->p.operands[norm->operands + k].item;
-        const gcp_real *g = (const gcp_real *)gcpi_item_data(in, item, in->placed[n + k].offset);
-        size_t count = gcpi_count(in->p.tape->tensors[in->p.items[item].tensor].shape);
-        for (size_t i = 0; i < count; i++) sum += (double)g[i] * (double)g[i];
+    gcp_view v;
+    gcpi_view_empty(in, &v, in->p.items[item].tensor, 1);
+    v.data = data;
+    v.pitch = in->p.items[item].pitch;
+    return v;
+}
+
+static void gcpi_run_seed(const gcpi_plan *in, const gcpi_task *t, int n)
+{
+    gcp_call call;
+    gcpi_call_space space;
+    gcpi_call_begin(in, t, &call, &space);
+    space.out[0] = gcpi_view_like(in, in->p.operands[t->operands].item, in->slab + in->placed[n].offset);
+    call.outputs = 1;
+    gcpi_row_for(&in->p.target, NULL, GCP_ROW_SEED)->forward(&call);
+}
+
+static void gcpi_run_norm(const gcpi_plan *in, const gcpi_task *t, int n)
+{
+    const gcp_op *row = gcpi_row_for(&in->p.target, NULL, GCP_ROW_NORM);
+    gcp_call call;
+    gcpi_call_space space;
+    gcpi_call_begin(in, t, &call, &space);
+    call.inputs = 1;
+    for (int k = 0; k < t->count; k++) {
+        int item = in->p.operands[t->operands + k].item;
+        space.in[0] = gcpi_view_like(in, item, gcpi_item_data(in, item, in->placed[n + k].offset));
+        space.in[0].accumulate = k > 0;
+        row->forward(&call);
     }
-    return norm ? scale * GCPI_MIN(1.0, in->opts.clip_norm / (sqrt(sum) * scale + 1e-6)) : scale;
+    row->backward(&call);
 }
 
 static void gcpi_run_update(const gcpi_plan *in, const gcpi_task *t, int n)
 {
-    gcp_tape *tape = in->p.tape;
-    const gcpi_parameter *p = &tape->parameters[t->op];
-    gcpi_update_job u;
-    size_t slot = gcpi_round(gcpi_count(p->shape) * sizeof(gcp_real), GCPI_STATE_ALIGN);
-    u.o = &in->opts; u.n = (const gcp_step_numbers *)(void *)in->slab;
-    u.w = gcpi_value_at(tape, t->op);
-    u.s1 = in->slots ? (gcp_real *)(void *)(tape->state + p->slot) : NULL;
-    u.s2 = in->slots > 1 ? (gcp_real *)(void *)(tape->state + p->slot + slot) : NULL;
-    u.g = (const gcp_real *)gcpi_item_data(in, in->p.operands[t->operands].item, in->placed[n].offset);
-    u.count = gcpi_count(p->shape);
-    gcpi_parallel(&in->p.target, (int)((u.count + 16383) / 16384), gcpi_update_task, &u);
+    const gcpi_parameter *p = &in->p.tape->parameters[t->op];
+    unsigned char *slots = in->p.tape->state + p->slot;
+    int item = in->p.operands[t->operands].item;
+    gcp_call call;
+    gcpi_call_space space;
+    gcpi_call_begin(in, t, &call, &space);
+    space.in[0] = gcpi_view_like(in, item, gcpi_item_data(in, item, in->placed[n].offset));
+    space.out[0] = gcpi_view_like(in, item, gcpi_value_at(in->p.tape, t->op));
+    for (int k = 0; k < 2; k++)
+        space.out[1 + k] = gcpi_view_like(in, item, in->slots > k ? slots + (size_t)k * gcpi_round(gcpi_count(p->shape) * sizeof(gcp_real), GCPI_STATE_ALIGN) : NULL);
+    call.inputs = 1; call.outputs = 3;
+    gcpi_row_for(&in->p.target, NULL, GCP_ROW_UPDATE)->forward(&call);
 }
 
 static void gcpi_run_hook(const gcpi_plan *in, const gcpi_task *t, int n)
@@ -6523,107 +6774,204 @@ static void gcpi_run_hook(const gcpi_plan *in, const gcpi_task *t, int n)
         hook(in->opts.hook_context, gcpi_handle(in->p.tape, p->tensor), (gcp_real *)gcpi_item_data(in, in->p.operands[t->operands].item, in->placed[n].offset), gcpi_count(p->shape));
 }
 
+static gcp_at gcpi_instruction_at(const gcpi_plan *in, int i)
+{
+    const gcpi_task *t = &in->p.tasks[in->list.at[i].task];
+    int op = t->kind >= GCPI_TASK_OFFLOAD ? in->p.tape->tensors[t->op].producer : t->op;
+    return t->kind <= GCPI_TASK_BACKWARD || t->kind >= GCPI_TASK_OFFLOAD ? in->p.tape->ops[op].at : in->opts.at;
+}
+
 /* .check: a recomputed output must hash as its first version did; what dies is overwritten with NaNs. */
+static uint64_t gcpi_hash_bytes(const gcp_target *target, const unsigned char *data, size_t size, uint64_t h)
+{
+    unsigned char some[4096];
+    for (size_t first = 0; first < size; first += sizeof some) {
+        size_t n = GCPI_MIN(sizeof some, size - first);
+        gcpi_bytes_copy(target, some, data + first, n);
+        for (size_t i = 0; i < n; i++) h = (h ^ some[i]) * 1099511628211u;
+    }
+    return h;
+}
+
 static uint64_t gcpi_hash_item(const gcpi_plan *in, int item, ptrdiff_t offset)
 {
     const gcpi_item *x = &in->p.items[item];
     const gcpi_tensor *e = &in->p.tape->tensors[x->tensor];
-    size_t rows = e->dtype == GCP_DTYPE_REAL ? gcpi_pixels(e->shape) : 1, width = e->dtype == GCP_DTYPE_REAL ? (size_t)e->shape.d[3] * sizeof(gcp_real) : x->bytes;
+    int dense = e->dtype != GCP_DTYPE_REAL || x->pitch == e->shape.d[3];
+    size_t rows = dense ? 1 : gcpi_pixels(e->shape), width = dense ? x->bytes : (size_t)e->shape.d[3] * sizeof(gcp_real);
     uint64_t h = 14695981039346656037u;
-    for (size_t r = 0; r < rows; r++) {
-        const unsigned char *data = in->slab + offset + r * (size_t)x->pitch * sizeof(gcp_real);
-        for (size_t i = 0; i < width; i++) h = (h ^ data[i]) * 1099511628211u;
-    }
+    for (size_t r = 0; r < rows; r++) h = gcpi_hash_bytes(&in->p.target, in->slab + offset + r * (size_t)x->pitch * sizeof(gcp_real), width, h);
     return h;
 }
 
 static void gcpi_check_instruction(const gcpi_plan *in, int i, int n)
 {
     const gcpi_task *t = &in->p.tasks[in->list.at[i].task];
-    for (int k = 0; t->kind == GCPI_TASK_FORWARD && k < t->count; k++) {
+    for (int k = 0; (t->kind == GCPI_TASK_FORWARD || t->kind == GCPI_TASK_PREFETCH) && k < t->count; k++) {
         const gcpi_operand *o = &in->p.operands[t->operands + k];
         if (o->mode == GCPI_READ || in->placed[n + k].offset < 0) continue;
         uint64_t hash = gcpi_hash_item(in, o->item, in->placed[n + k].offset);
         char name[128];
         if (in->list.at[i].kind == 'F') in->hashes[o->item] = hash;
         else if (in->hashes[o->item] != hash)
-            gcpi_fail(in->p.tape, GCP_E_CHECK, in->p.tape->ops[t->op].at, gcpi_task_name(&in->p, t, name, sizeof name), "output %d was recomputed with other bits", o->slot - GCPI_SLOT_OUT);
+            gcpi_fail(in->p.tape, GCP_E_CHECK, gcpi_instruction_at(in, i), gcpi_task_name(&in->p, t, name, sizeof name), "output %d %s with other bits", o->slot - GCPI_SLOT_OUT, in->list.at[i].kind == 'P' ? "came back" : "was recomputed");
     }
     for (int d = in->dying_first[i]; d < in->dying_first[i + 1] && i + 1 < (int)in->list.count; d++)
-        memset(in->slab + in->blocks[in->dying[d]].offset, 0xFF, in->blocks[in->dying[d]].bytes);
+        gcpi_bytes_fill(&in->p.target, in->slab + in->blocks[in->dying[d]].offset, 0xFF, in->blocks[in->dying[d]].bytes);
 }
 
-static void gcpi_run_instruction(const gcpi_plan *in, int i, int n)
+/* Far copies. The list reads as if each were done at once; they run on until an instruction needs their bytes. */
+static void gcpi_far_wait(gcpi_plan *in, int id)
+{
+    if (in->flying[id].end && in->p.target.copy_wait) in->p.target.copy_wait(in->p.target.context, id);
+    in->flying[id].end = 0;
+}
+
+static void gcpi_far_start(gcpi_plan *in, const gcpi_task *t, int n)
+{
+    const gcp_target *target = &in->p.target;
+    int id = in->next_copy, back = t->kind == GCPI_TASK_PREFETCH;
+    gcpi_transfer *f = &in->flying[id];
+    unsigned char *near = in->slab + in->placed[n].offset, *far = in->far + in->far_at[t->op];
+    size_t bytes = in->p.items[t->op].bytes;
+    for (int k = 0; k < GCP_COPIES; k++) if (k == id || in->flying[k].item == t->op) gcpi_far_wait(in, k);
+    f->at = (size_t)in->placed[n].offset; f->end = f->at + bytes; f->item = t->op; f->back = back;
+    in->next_copy = (id + 1) % GCP_COPIES;
+    if (!target->copy_start) gcpi_bytes_copy(target, back ? near : far, back ? far : near, bytes);
+    else target->copy_start(target->context, id, back ? near : far, back ? far : near, bytes);
+    if (!target->copy_start || in->opts.check) gcpi_far_wait(in, id);
+}
+
+/* Waits for copies out of bytes that instruction i writes, and into bytes that it touches. */
+static void gcpi_far_meet(gcpi_plan *in, int i, int n)
 {
     const gcpi_task *t = &in->p.tasks[in->list.at[i].task];
-    gcp_step_numbers *numbers = (gcp_step_numbers *)(void *)in->slab;
-    int last = numbers->micro + 1 == numbers->micros;
+    size_t work = gcpi_round(GCPI_NUMBERS_BYTES, in->p.target.align) + t->workspace;
+    for (int id = 0; id < GCP_COPIES; id++) {
+        const gcpi_transfer *f = &in->flying[id];
+        int meets = f->end && t->workspace && f->at < work;
+        for (int k = 0; f->end && k < t->count; k++) {
+            const gcpi_operand *o = &in->p.operands[t->operands + k];
+            if (in->placed[n + k].offset < 0 || (o->mode == GCPI_READ && !f->back)) continue;
+            size_t at = (size_t)in->placed[n + k].offset;
+            meets |= at < f->end && f->at < at + in->p.items[o->item].bytes;
+        }
+        if (meets) gcpi_far_wait(in, id);
+    }
+}
+
+static void gcpi_run_instruction(gcpi_plan *in, int i, int n)
+{
+    const gcpi_task *t = &in->p.tasks[in->list.at[i].task];
+    int last = in->numbers.micro + 1 == in->numbers.micros;
+    if (in->far_at) gcpi_far_meet(in, i, n);
     switch (t->kind) {
     case GCPI_TASK_FORWARD: case GCPI_TASK_BACKWARD: gcpi_run_op(in, &in->list.at[i], n); break;
-    case GCPI_TASK_SEED: *(gcp_real *)(void *)(in->slab + in->placed[n].offset) = 1; break;
-    case GCPI_TASK_NORM: if (last) numbers->gradient_scale = gcpi_gradient_scale(in, t, n); break;
+    case GCPI_TASK_SEED: gcpi_run_seed(in, t, n); break;
+    case GCPI_TASK_NORM: if (last) gcpi_run_norm(in, t, n); break;
     case GCPI_TASK_UPDATE: if (last) gcpi_run_update(in, t, n); break;
     case GCPI_TASK_HOOK: case GCPI_TASK_WAIT: if (last) gcpi_run_hook(in, t, n); break;
+    case GCPI_TASK_OFFLOAD: case GCPI_TASK_PREFETCH: gcpi_far_start(in, t, n); break;
+    case GCPI_TASK_ARRIVE: for (int id = 0; id < GCP_COPIES; id++) if (in->flying[id].item == t->op) gcpi_far_wait(in, id); break;
     default: break;
     }
     if (in->opts.check) gcpi_check_instruction(in, i, n);
 }
 
-static float gcpi_root_value(const gcpi_plan *in)
+/* Issues the whole list. A device's first complaint carries the line of the op that it followed. */
+static void gcpi_issue(void *plan)
 {
-    const gcpi_tensor *e = &in->p.tape->tensors[in->p.root];
-    if (gcpi_count(e->shape) != 1 || e->dtype != GCP_DTYPE_REAL) return 0;
-    return (float)*(const gcp_real *)gcpi_item_data(in, in->p.root, in->where[in->p.root]);
+    gcpi_plan *in = (gcpi_plan *)plan;
+    const gcp_target *target = &in->p.target;
+    for (int i = 0, n = 0; i < (int)in->list.count; i++) {
+        const gcpi_task *t = &in->p.tasks[in->list.at[i].task];
+        const char *text;
+        char name[128];
+        gcpi_run_instruction(in, i, n);
+        n += t->count;
+        if (!target->device || (text = target->device->trouble(target->context)) == NULL) continue;
+        gcpi_fail(in->p.tape, GCP_E_DEVICE, gcpi_instruction_at(in, i), gcpi_task_name(&in->p, t, name, sizeof name), "%s: %s", target->name, text);
+        break;
+    }
+    for (int id = 0; in->far_at && id < GCP_COPIES; id++) gcpi_far_wait(in, id);
+    in->next_copy = 0;
 }
 
-static float gcpi_run(gcpi_plan *in, const gcp_step_opts *o)
+static double gcpi_root_value(const gcpi_plan *in)
+{
+    const gcpi_tensor *e = &in->p.tape->tensors[in->p.root];
+    gcp_real value = 0;
+    if (gcpi_count(e->shape) == 1 && e->dtype == GCP_DTYPE_REAL)
+        gcpi_bytes_copy(&in->p.target, &value, gcpi_item_data(in, in->p.root, in->where[in->p.root]), sizeof value);
+    return (double)value;
+}
+
+static void gcpi_numbers_fill(gcpi_plan *in, const gcp_step_opts *o)
 {
     gcp_tape *t = in->p.tape;
-    gcp_step_numbers numbers;
-    memset(&numbers, 0, sizeof numbers);
+    gcpi_counters counters = gcpi_counters_read(t);
+    unsigned char bytes[GCPI_NUMBERS_BYTES] = { 0 };
+    in->numbers.lr = o->lr;
+    in->numbers.step = counters.steps;
+    in->numbers.updates = counters.updates;
+    in->numbers.seed = t->seed;
+    in->numbers.first_sample = o->first_sample;
+    in->numbers.micro = in->micro;
+    in->numbers.micros = GCPI_MAX(1, in->opts.accumulate);
+    in->numbers.gradient_scale = 1.0 / in->numbers.micros;
+    memcpy(bytes, &in->numbers, sizeof in->numbers);
+    gcpi_bytes_copy(&in->p.target, in->slab, bytes, sizeof bytes);
+}
+
+static void gcpi_counters_advance(gcpi_plan *in)
+{
+    gcpi_counters c;
+    in->micro = (in->micro + 1) % in->numbers.micros;
+    c.steps = in->numbers.step + 1;
+    c.updates = in->numbers.updates + (in->micro == 0);
+    gcpi_bytes_copy(&in->p.tape->home, in->p.tape->state, &c, sizeof c);
+}
+
+/* A step is recorded only where each repetition makes the same calls: no host code in between, always the same memory. */
+static double gcpi_run(gcpi_plan *in, const gcp_step_opts *o)
+{
+    gcp_tape *t = in->p.tape;
+    const gcp_target *target = &in->p.target;
     if (in->micro && t->runner != in) {
         gcpi_fail(t, GCP_E_BIND, o->at, "gcp_step", "another plan ran between the micro-batches of this one");
         return 0;
     }
     if (!in->measuring) t->runner = in;
-    numbers.lr = o->lr;
-    numbers.step = gcpi_counters_at(t)->steps;
-    numbers.updates = gcpi_counters_at(t)->updates;
-    numbers.seed = t->seed;
-    numbers.first_sample = o->first_sample;
-    numbers.micro = in->micro;
-    numbers.micros = GCPI_MAX(1, in->opts.accumulate);
-    numbers.gradient_scale = gcpi_gradient_scale(in, NULL, 0);
-    memset(in->slab, 0, GCPI_NUMBERS_BYTES);
-    memcpy(in->slab, &numbers, sizeof numbers);
-    for (int i = 0, n = 0; i < (int)in->list.count; i++) {
-        gcpi_run_instruction(in, i, n);
-        n += in->p.tasks[in->list.at[i].task].count;
+    gcpi_numbers_fill(in, o);
+    int way = (in->numbers.micro > 0) + 2 * (in->numbers.micro + 1 == in->numbers.micros);
+    if (target->device && target->device->play && !in->measuring && !in->opts.check && !in->opts.on_gradient)
+        target->device->play(target->context, &in->recordings[way], gcpi_issue, in);
+    else gcpi_issue(in);
+    if (t->code) {                                /* what was issued broke off: so did its recording */
+        gcpi_recordings_forget(in);
+        return 0;
     }
-    if (in->p.training && in->measuring != 2) {
-        gcpi_counters_at(t)->steps++;
-        in->micro = (in->micro + 1) % numbers.micros;
-        if (in->micro == 0) gcpi_counters_at(t)->updates++;
-    }
-    return gcpi_root_value(in);
+    if (in->p.training && in->measuring != 2) gcpi_counters_advance(in);
+    double value = gcpi_root_value(in);
+    return gcpi_trouble(t, target, o->at, "gcp_step") ? 0 : value;
 }
 
 GCPI_DEF float gcp_step_at(gcp_plan *plan, gcp_step_opts o)
 {
     if (gcpi_bound_check(plan, o.at, "gcp_step")) return 0;
     if (!plan->in->p.training) { gcpi_fail(plan->tape, GCP_E_PLAN, o.at, "gcp_step", "an inference plan: use gcp_forward"); return 0; }
-    return gcpi_run(plan->in, &o);
+    return (float)gcpi_run(plan->in, &o);
 }
 
 GCPI_DEF float gcp_forward_at(gcp_plan *plan, gcp_step_opts o)
 {
     if (gcpi_bound_check(plan, o.at, "gcp_forward")) return 0;
     if (plan->in->p.training) { gcpi_fail(plan->tape, GCP_E_PLAN, o.at, "gcp_forward", "a training plan: use gcp_step, or plan with .inference = 1"); return 0; }
-    return gcpi_run(plan->in, &o);
+    return (float)gcpi_run(plan->in, &o);
 }
 
 /* Copies a whole tensor between the user's dense array and where it lies. */
-static void gcpi_copy_dense(const gcpi_plan *in, int item, unsigned char *data, unsigned char *user, int to_user)
+static gcp_code gcpi_copy_dense(const gcpi_plan *in, int item, unsigned char *data, unsigned char *user, int to_user)
 {
     const gcpi_item *x = &in->p.items[item];
     const gcpi_tensor *e = &in->p.tape->tensors[x->tensor];
@@ -6631,9 +6979,9 @@ static void gcpi_copy_dense(const gcpi_plan *in, int item, unsigned char *data, 
     size_t rows = dense ? 1 : gcpi_pixels(e->shape), width = dense ? gcpi_row_bytes(real ? GCP_DTYPE_REAL : e->dtype, gcpi_count(e->shape)) : (size_t)e->shape.d[3] * sizeof(gcp_real);
     for (size_t r = 0; r < rows; r++) {
         unsigned char *place = data + r * (size_t)x->pitch * sizeof(gcp_real);
-        if (to_user) memcpy(user + r * width, place, width);
-        else memcpy(place, user + r * width, width);
+        gcpi_bytes_copy(&in->p.target, to_user ? user + r * width : place, to_user ? place : user + r * width, width);
     }
+    return gcpi_trouble(in->p.tape, &in->p.target, in->opts.at, to_user ? "gcp_read" : "gcp_write") ? in->p.tape->code : GCP_OK;
 }
 
 static gcp_code gcpi_access_fail(gcp_plan *plan, gcp_tensor x, const char *what, const char *text)
@@ -6659,8 +7007,7 @@ GCPI_DEF gcp_code gcp_write(gcp_plan *plan, gcp_tensor x, const void *data)
     int kind = in->p.items[x.id].kind;
     if (!data || (kind != GCPI_INPUT_ITEM && kind != GCPI_STATE_ITEM)) return gcpi_access_fail(plan, x, "gcp_write", data ? "is neither input nor parameter" : "from NULL");
     if (kind == GCPI_INPUT_ITEM && in->where[x.id] < 0) return GCP_OK;        /* this plan does not read it */
-    gcpi_copy_dense(in, x.id, (unsigned char *)gcpi_item_data(in, x.id, in->where[x.id]), (unsigned char *)(uintptr_t)data, 0);
-    return GCP_OK;
+    return gcpi_copy_dense(in, x.id, (unsigned char *)gcpi_item_data(in, x.id, in->where[x.id]), (unsigned char *)(uintptr_t)data, 0);
 }
 
 GCPI_DEF gcp_code gcp_read(gcp_plan *plan, gcp_tensor x, void *data)
@@ -6671,8 +7018,7 @@ GCPI_DEF gcp_code gcp_read(gcp_plan *plan, gcp_tensor x, void *data)
     int there = item->kind == GCPI_STATE_ITEM || ((item->kind == GCPI_INPUT_ITEM || item->pinned) && plan->in->where[x.id] >= 0)
              || (item->kind == GCPI_FORWARD_ITEM && plan->in->p.items[item->root].kind == GCPI_STATE_ITEM);
     if (!data || !there) return gcpi_access_fail(plan, x, "gcp_read", data ? "is not kept: mark it with gcp_keep before planning" : "to NULL");
-    gcpi_copy_dense(plan->in, x.id, (unsigned char *)gcpi_item_data(plan->in, x.id, plan->in->where[x.id]), (unsigned char *)data, 1);
-    return GCP_OK;
+    return gcpi_copy_dense(plan->in, x.id, (unsigned char *)gcpi_item_data(plan->in, x.id, plan->in->where[x.id]), (unsigned char *)data, 1);
 }
 
 GCPI_DEF gcp_code gcp_grad(gcp_plan *plan, gcp_tensor x, gcp_real *data)
@@ -6682,8 +7028,7 @@ GCPI_DEF gcp_code gcp_grad(gcp_plan *plan, gcp_tensor x, gcp_real *data)
     int item = plan->in->p.tensors + x.id;
     if (!data || !plan->in->p.items[item].pinned || plan->in->where[item] < 0)
         return gcpi_access_fail(plan, x, "gcp_grad", data ? "has no gradient that outlives the step: plan without an optimiser, or gcp_want_grad for an input" : "to NULL");
-    gcpi_copy_dense(plan->in, item, plan->in->slab + plan->in->where[item], (unsigned char *)data, 1);
-    return GCP_OK;
+    return gcpi_copy_dense(plan->in, item, plan->in->slab + plan->in->where[item], (unsigned char *)data, 1);
 }
 
 /* Runs the plan in other memory on copies of state and inputs; everything is as it was afterwards. */
@@ -6693,12 +7038,12 @@ static void gcpi_run_copy(gcpi_plan *in, unsigned char *base, const gcp_step_opt
     unsigned char *slab = in->slab, *state = t->state;
     int micro = in->micro;
     const struct gcpi_plan *runner = t->runner;
-    memcpy(base, state, t->state_size);
+    gcpi_bytes_copy(&in->p.target, base, state, t->state_size);
     t->state = base;
     in->slab = base + gcpi_round(t->state_size, in->p.target.align);
     in->measuring = 1;
     for (int i = 0; i < in->p.item_count; i++)
-        if (in->p.items[i].kind == GCPI_INPUT_ITEM && in->where[i] >= 0) memcpy(in->slab + in->where[i], slab + in->where[i], in->p.items[i].bytes);
+        if (in->p.items[i].kind == GCPI_INPUT_ITEM && in->where[i] >= 0) gcpi_bytes_copy(&in->p.target, in->slab + in->where[i], slab + in->where[i], in->p.items[i].bytes);
     in->micro = 0;
     t->runner = in;
     for (int m = 0; m < GCPI_MAX(1, in->opts.accumulate); m++) gcpi_run(in, o);
@@ -6709,26 +7054,49 @@ static void gcpi_run_copy(gcpi_plan *in, unsigned char *base, const gcp_step_opt
     t->state = state;
 }
 
-GCPI_DEF size_t gcp_measure_at(gcp_plan *plan, void *memory, size_t size, gcp_step_opts o)
+/* Bytes up to the last that is not pattern. */
+static size_t gcpi_touched(const gcp_target *target, const unsigned char *base, size_t size, unsigned char pattern)
 {
-    if (gcpi_bound_check(plan, o.at, "gcp_measure")) return 0;
+    unsigned char some[16384];
+    while (size > 0) {
+        size_t n = (size - 1) % sizeof some + 1;
+        gcpi_bytes_copy(target, some, base + size - n, n);
+        while (n > 0 && some[n - 1] == pattern) { n--; size--; }
+        if (n > 0) break;
+    }
+    return size;
+}
+
+static size_t gcpi_measure(gcp_plan *plan, unsigned char *memory, size_t size, const gcp_step_opts *o)
+{
     gcpi_plan *in = plan->in;
-    size_t align = in->p.target.align, need = gcpi_round(plan->tape->state_size, align) + in->slab_bytes, last = 0;
-    unsigned char *base = memory ? gcpi_align_up(memory, align) : NULL;
-    size_t lost = memory ? (size_t)(base - (unsigned char *)memory) : 0;
+    const gcp_target *target = &in->p.target;
+    size_t need = gcpi_round(plan->tape->state_size, target->align) + in->slab_bytes, last = 0;
+    unsigned char *base = memory ? gcpi_align_up(memory, target->align) : NULL;
+    size_t lost = memory ? (size_t)(base - memory) : 0;
     if (!memory || size < lost || size - lost <= need || gcpi_ranges_meet(base, size - lost, in->slab, in->slab_bytes) || gcpi_ranges_meet(base, size - lost, plan->tape->state, plan->tape->state_size)) {
-        gcpi_fail(plan->tape, GCP_E_BIND, o.at, "gcp_measure", "%zu bytes; more than %zu are needed, apart from the plan's own", size, need + lost);
+        gcpi_fail(plan->tape, GCP_E_BIND, o->at, "gcp_measure", "%zu bytes; more than %zu are needed, apart from the plan's own", size, need + lost);
         return 0;
     }
     for (int pass = 0; pass < 2; pass++) {
         unsigned char pattern = pass ? 0x5A : 0xA5;
-        memset(base, pattern, size - lost);
-        gcpi_run_copy(in, base, &o);
-        size_t end = size - lost;
-        while (end > 0 && base[end - 1] == pattern) end--;
-        last = GCPI_MAX(last, end);
+        gcpi_bytes_fill(target, base, pattern, size - lost);
+        gcpi_run_copy(in, base, o);
+        last = GCPI_MAX(last, gcpi_touched(target, base, size - lost, pattern));
     }
-    return last;
+    return gcpi_trouble(plan->tape, target, o->at, "gcp_measure") ? 0 : last;
+}
+
+GCPI_DEF size_t gcp_measure_at(gcp_plan *plan, void *memory, size_t size, gcp_step_opts o)
+{
+    if (gcpi_bound_check(plan, o.at, "gcp_measure")) return 0;
+    const gcp_target *target = &plan->in->p.target;
+    if (memory || size || !target->allocate) return gcpi_measure(plan, (unsigned char *)memory, size, &o);
+    size = gcpi_round(plan->tape->state_size, target->align) + plan->in->slab_bytes + 4096;
+    memory = target->allocate(target->context, size);
+    size_t measured = gcpi_measure(plan, (unsigned char *)memory, memory ? size : 0, &o);
+    if (memory && target->release) target->release(target->context, memory, size);
+    return measured;
 }
 
 /* Gradient check. Steps repeat on the same numbers and leave state alone (measuring = 2). */
@@ -6736,22 +7104,24 @@ typedef struct gcpi_check_job { gcp_plan *plan; gcp_step_opts o; double step, to
 
 static double gcpi_loss_at(gcpi_check_job *j, gcp_real *x, double value)
 {
-    gcpi_plan *in = j->plan->in;
-    *x = (gcp_real)value;
-    gcpi_run(in, &j->o);
-    return (double)*(const gcp_real *)gcpi_item_data(in, in->p.root, in->where[in->p.root]);
+    gcp_real v = (gcp_real)value;
+    gcpi_bytes_copy(&j->plan->in->p.target, x, &v, sizeof v);
+    return gcpi_run(j->plan->in, &j->o);
 }
 
 static void gcpi_check_tensor(gcpi_check_job *j, int tensor, gcp_real *x, const gcp_real *analytic)
 {
     size_t n = gcpi_count(j->plan->tape->tensors[tensor].shape);
+    const gcp_target *target = &j->plan->in->p.target;
     for (size_t i = 0; i < n; i++) {
-        double was = (double)x[i], h = j->step * GCPI_MAX(1.0, fabs(was));
+        gcp_real first;
+        gcpi_bytes_copy(target, &first, &x[i], sizeof first);
+        double was = (double)first, h = j->step * GCPI_MAX(1.0, fabs(was));
         double a = gcpi_loss_at(j, &x[i], was + h) - gcpi_loss_at(j, &x[i], was - h);
         double b = gcpi_loss_at(j, &x[i], was + 2 * h) - gcpi_loss_at(j, &x[i], was - 2 * h);
         double numeric = (8 * a - b) / (12 * h), exact = (double)analytic[i];
         double error = fabs(numeric - exact) / GCPI_MAX(1.0, GCPI_MAX(fabs(numeric), fabs(exact)));
-        x[i] = (gcp_real)was;
+        gcpi_bytes_copy(target, &x[i], &first, sizeof first);
         j->r.elements++;
         if (error <= j->r.worst) continue;          /* a NaN is no less: it counts as worst */
         j->r.worst = error;

@@ -821,7 +821,7 @@ static void pass_backward(const gcp_call *c)
 
 static gcp_op drift(void)
 {
-    gcp_op op = { "drift", same_shape, drifting_forward, pass_backward, NULL, 0, 0, 0, 1 };
+    gcp_op op = { "drift", same_shape, drifting_forward, pass_backward, NULL, 0, 0, 0, 1, NULL };
     return op;
 }
 
@@ -922,6 +922,15 @@ static void parameter_sets(void)
     said(GCP_E_PARAMETERS, __LINE__, line, "parameter: 'linear[0]/weight' was not there when the state was laid out");
 }
 
+static const char *out_of_order(void *context) { (void)context; return "out of order"; }
+
+static void devices(void)                            /* test_device has the rest */
+{
+    static const gcp_device device = { .trouble = out_of_order };
+    gcp_target target = { .name = "card", .device = &device };
+    PLAN(GCP_E_DEVICE, "card: out of order", gcp_plan_make(loss, .target = &target));
+}
+
 static void lists(void)
 {
     PLAN(GCP_E_LIST, "line 1: no instruction 'F nobody' in this network", gcp_plan_make(loss, .list = "F nobody\n"));
@@ -933,7 +942,7 @@ int main(void)
 {
     static void (*const groups[])(void) = { inputs, parameters, windows, overflows, numbers, shapes, dtypes, handles, layer_names, segments,
         full_tape, full_tape_of_norms, capacities, no_room, plan_options, plan_targets, plan_budget, plan_arenas, unusable_plans, no_tape,
-        binds, wide_align, failed_rebind, states, optimisers, accesses, runs, customs, drifts, parameter_sets, lists };
+        binds, wide_align, failed_rebind, states, optimisers, accesses, runs, customs, drifts, parameter_sets, devices, lists };
     for (size_t i = 0; i < sizeof groups / sizeof *groups; i++) groups[i]();
     for (int code = GCP_OK + 1; code < GCP_ERROR_COUNT; code++)
         if (!check_report(seen[code], __FILE__, __LINE__)) fprintf(stderr, "code '%s' was never seen\n", gcp_code_text((gcp_code)code));

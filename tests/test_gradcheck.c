@@ -106,7 +106,7 @@ static void two_backward(const gcp_call *c)
     }
     if (wrong_kind == GCP_OP_CUSTOM) make_wrong(c);
 }
-static const gcp_op two = { "two", two_shape, two_forward, two_backward, two_cost, 2, 1, GCP_IN_PLACE | GCP_GRAD_IN_PLACE, 2 };
+static const gcp_op two = { "two", two_shape, two_forward, two_backward, two_cost, 2, 1, GCP_IN_PLACE | GCP_GRAD_IN_PLACE, 2, NULL };
 
 /* which: 1, 2 or 3: one output is used, the other, or both */
 static gcp_tensor custom(gcp_tensor a, gcp_tensor b, int which)
@@ -348,7 +348,7 @@ static void wrong_backward(const gcp_call *c, gcp_op_kind kind)
 }
 #define WRONG(NAME, name) static void wrong_##name(const gcp_call *c) { wrong_backward(c, GCP_OP_##NAME); }
 GCP_OPS(WRONG)
-static gcp_op wrong_rows[GCP_OP_COUNT];
+static gcp_op wrong_rows[GCP_ROW_COUNT];
 #define WRONG_ROW(NAME, name) wrong_rows[GCP_OP_##NAME].backward = wrong_##name;
 static void wrong_table(void)
 {

@@ -7,7 +7,7 @@ static unsigned char tape_memory[1 << 20], slab[1 << 18];
 
 static int identity_shape(gcp_shape_call *c) { c->out[0] = c->in[0]; return 1; }
 static void identity(const gcp_call *c) { memcpy(c->out[0].data, c->in[0].data, (size_t)c->in[0].shape.d[0] * (size_t)c->in[0].shape.d[3] * sizeof(gcp_real)); }
-static const gcp_op stop_gradient = { "stop", identity_shape, identity, NULL, NULL, 0, 0, GCP_NO_GRADIENT, 1 };
+static const gcp_op stop_gradient = { "stop", identity_shape, identity, NULL, NULL, 0, 0, GCP_NO_GRADIENT, 1, NULL };
 
 /* w is read once with a gradient and, earlier on the tape, once without: a fused update must wait for both. */
 static float fused_shared(int fuse, gcp_policy policy)

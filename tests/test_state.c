@@ -378,20 +378,20 @@ static void running(void)
 
 /* ---- memory from the target ------------------------------------------------------------------------------------*/
 
-typedef struct pool { int taken, given; size_t bytes; int refuse; } pool;
+typedef struct pool { int taken, given; size_t bytes; int refuse, crooked; } pool;
 static void *take(void *context, size_t size)
 {
     pool *p = (pool *)context;
-    void *memory = p->refuse ? NULL : malloc(size);
+    unsigned char *memory = p->refuse ? NULL : (unsigned char *)aligned_alloc(4096, (size + 4096 + 4095) / 4096 * 4096);
     if (memory) { p->taken++; p->bytes += size; }
-    return memory;
+    return memory && p->crooked ? memory + 8 : memory;
 }
 static void give(void *context, void *memory, size_t size)
 {
     pool *p = (pool *)context;
     p->given++;
     p->bytes -= size;
-    free(memory);
+    free(p->crooked ? (unsigned char *)memory - 8 : memory);
 }
 
 static void allocating(void)
@@ -403,6 +403,7 @@ static void allocating(void)
         record(1);
         gcp_plan plan = gcp_plan_make(loss, .target = &target, .optimizer = GCP_ADAM);
         CHECK_INT(gcp_bind(&plan, NULL, 0), ==, GCP_OK);
+        CHECK_INT(p.bytes, ==, plan.bytes);
         CHECK(train(&plan, 0) > 0);
         CHECK_INT(gcp_unbind(&plan), ==, GCP_OK);
         CHECK(p.taken == 1 && p.given == 1 && p.bytes == 0);
@@ -418,6 +419,10 @@ static void allocating(void)
         CHECK_INT(gcp_bind(&plan, NULL, 0), ==, GCP_E_NOMEM);
         gcp_error_clear(net);
         CHECK(gcp_unbind(&plan) == GCP_OK && p.taken == p.given);
+        p.refuse = 0; p.crooked = 1;
+        CHECK_INT(gcp_bind(&plan, NULL, 0), ==, GCP_E_BIND);      /* not aligned as the target says */
+        gcp_error_clear(net);
+        CHECK(p.taken == p.given && p.bytes == 0);
     }
 }
 

@@ -1,0 +1,109 @@
+/* device_dags.h - random networks on a target with memory of its own: under every policy the bits of keep-all on that
+   target, the bytes that were planned, nothing left allocated. */
+#ifndef DEVICE_DAGS_H
+#define DEVICE_DAGS_H
+#include "check.h"
+#include "random_net.h"
+
+static unsigned char device_tape[GCP_MB(48)];
+static float device_images[4096], device_numbers[1 << 18];
+
+typedef struct device_outcome { float loss[4]; double hash; size_t values; } device_outcome;
+
+static inline void device_feed(gcp_plan *plan, const random_net *r, int step)
+{
+    int labels[2];
+    for (int i = 0; i < 4096; i++) device_images[i] = (float)((i * 37 + step * 11) % 101) / 50 - 1;
+    labels[0] = step % 5;
+    labels[1] = (step + 3) % 5;
+    gcp_write(plan, r->image, device_images);
+    gcp_write(plan, r->label, labels);
+}
+
+/* A number that any changed bit of any value changes, for all parameters and statistics, or for all gradients. */
+static inline void device_hash(gcp_plan *plan, device_outcome *o, int gradients)
+{
+    gcp_tape *net = plan->tape;
+    for (int i = 0; !gcp_error(net) && !gcp_is_nil(gcp_parameter(net, i)); i++) {
+        gcp_tensor p = gcp_parameter(net, i);
+        const unsigned char *bytes = (const unsigned char *)device_numbers;
+        gcp_code code = gradients ? gcp_grad(plan, p, device_numbers) : gcp_read(plan, p, device_numbers);
+        if (code && gradients) { gcp_error_clear(net); continue; }
+        for (size_t k = 0; k < 4 * gcp_elements(p); k++) o->hash = fmod(o->hash * 257 + bytes[k] + 1, 4503599627370449.0);
+        o->values += gcp_elements(p);
+    }
+}
+
+static inline gcp_plan_opts device_variant(int policy, unsigned seed, int units, const gcp_target *target)
+{
+    gcp_plan_opts o = { .at = GCP_AT, .policy = (gcp_policy)(policy % 7), .target = target };
+    o.segments = 1 + (int)(seed % (unsigned)(units < 6 ? units : 6));
+    o.balance = (int)(seed & 1);
+    o.checkpoints = (int)(seed % (unsigned)(units < 5 ? units : 5));
+    o.replay = policy >= 7;
+    if (policy >= 7) o.policy = GCP_CHECKPOINTS;
+    return o;
+}
+
+static inline gcp_plan_opts device_training(gcp_plan_opts o, unsigned seed)
+{
+    static const gcp_optimizer kinds[] = { GCP_SGD, GCP_ADAM, GCP_ADAMW };
+    o.optimizer = kinds[seed % 3];
+    o.momentum = 0.9;
+    o.weight_decay = 0.01;
+    o.fuse_update = seed % 4 == 1;
+    o.clip_norm = seed % 4 == 2 ? 0.5 : 0;
+    o.accumulate = seed % 4 == 3 ? 2 : 0;
+    return o;
+}
+
+/* One network under one policy: gradients of a first step, then four steps of training (the third replays what the second
+   recorded). */
+static inline device_outcome device_one(unsigned seed, int policy, const gcp_target *target)
+{
+    gcp_arena arena = gcp_arena_from(device_tape, sizeof device_tape);
+    random_net r = net_make(&arena, seed);
+    int units = gcp_plan_make(r.loss, .policy = GCP_KEEP_ALL).units;
+    gcp_plan_opts o = device_variant(policy, seed, units, target);
+    device_outcome out = { .values = 0 };
+    if (policy && seed % 4 == 0) o.check = GCP_CHECK;
+    gcp_plan gradients = gcp_plan_make_at(r.loss, o), plan = gcp_plan_make_at(r.loss, device_training(o, seed));
+    gcp_bind(&plan, NULL, 0);
+    gcp_bind(&gradients, NULL, 0);
+    device_feed(&gradients, &r, 1);
+    gcp_step(&gradients);
+    device_hash(&gradients, &out, 1);
+    for (int step = 0; step < 4; step++) {
+        device_feed(&plan, &r, step);
+        out.loss[step] = gcp_step(&plan, .lr = 0.01 / (step + 1));
+    }
+    device_hash(&plan, &out, 0);
+    CHECK_INT(gcp_measure(&plan, NULL, 0, .lr = 0.01), ==, plan.bytes);
+    CHECK_INT(gcp_steps_done(r.tape), ==, 5);
+    gcp_unbind(&gradients);
+    gcp_unbind(&plan);
+    if (gcp_error(r.tape)) fprintf(stderr, "network %u, policy %d: %s\n", seed, policy, gcp_error(r.tape));
+    CHECK(gcp_error(r.tape) == NULL);
+    return out;
+}
+
+static inline int device_same(const device_outcome *a, const device_outcome *b)
+{
+    return a->hash == b->hash && a->values == b->values && !memcmp(a->loss, b->loss, sizeof a->loss);
+}
+
+/* other: a target that must give the same bits, or NULL. */
+static inline void device_dags(int networks, const gcp_target *target, const gcp_target *other)
+{
+    static const int policies[] = { GCP_KEEP_ALL, GCP_SEGMENTS, GCP_UNIFORM, GCP_CHECKPOINTS, GCP_SQRT, GCP_RECURSIVE, GCP_CHEAP, 7 };
+    for (int i = 0; i < networks && check_failed < 10; i++) {
+        device_outcome kept = device_one((unsigned)i, GCP_KEEP_ALL, other ? other : target);
+        for (size_t p = 0; p < sizeof policies / sizeof *policies; p++) {
+            device_outcome now = device_one((unsigned)i, policies[p], target);
+            if (!device_same(&now, &kept)) fprintf(stderr, "network %d, policy %d: other bits\n", i, policies[p]);
+            CHECK(device_same(&now, &kept));
+        }
+    }
+    printf("%d networks\n", networks);
+}
+#endif

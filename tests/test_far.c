@@ -1,0 +1,163 @@
+/* Far memory: lists that copy values away and back give keep-all's bits in fewer bytes, whether a copy is done at once, as
+   late as it may be, or by another thread. */
+#include <stdlib.h>
+#define GCP_IMPLEMENTATION
+#include "device_dags.h"
+
+static unsigned char tape_memory[GCP_MB(48)], memory[GCP_MB(8)], probe[GCP_MB(8)], far_memory[GCP_MB(8)];
+static char text[1 << 20];
+
+/* ---- A target whose copies wait until they must be done -------------------------------------------------------*/
+
+typedef struct late_copy { void *to; const void *from; size_t size; } late_copy;
+static late_copy late[GCP_COPIES];
+static int copies_made, copies_pending;
+static void late_start(void *context, int id, void *to, const void *from, size_t size)
+{
+    (void)context;
+    CHECK(late[id].size == 0);                   /* an id is free again only after its wait */
+    late[id].to = to; late[id].from = from; late[id].size = size;
+    copies_pending++;
+}
+static void late_wait(void *context, int id)
+{
+    (void)context;
+    memcpy(late[id].to, late[id].from, late[id].size);
+    late[id].size = 0;
+    copies_pending--;
+    copies_made++;
+}
+static void *take(void *context, size_t size) { (void)context; return malloc(size); }
+static void give(void *context, void *p, size_t size) { (void)context; (void)size; free(p); }
+
+/* ---- Lists ----------------------------------------------------------------------------------------------------*/
+
+typedef struct edit { int after, before; char name[128]; } edit;      /* O behind instruction after, P ahead of before */
+
+/* Where the value of a tensor is idle for longest. */
+static int idle(const gcpi_plan *in, int item, edit *e)
+{
+    int last = -1, best = 1;
+    for (int i = 0; i < (int)in->list.count; i++) {
+        const gcpi_task *t = &in->p.tasks[in->list.at[i].task];
+        for (int k = 0; k < t->count; k++) {
+            if (in->p.operands[t->operands + k].item != item) continue;
+            if (last >= 0 && i - last > best) { best = i - last; e->after = last; e->before = i; }
+            last = i;
+        }
+    }
+    gcpi_name_text(in->p.tape, in->p.tape->tensors[item].name, e->name, sizeof e->name);
+    return best > 1;
+}
+
+/* The plan's list with some values copied away. Returns how many. */
+static int edited(const gcp_plan *plan, unsigned seed)
+{
+    static edit edits[512];
+    const gcpi_plan *in = plan->in;
+    int count = 0, n = 0;
+    for (int i = 1; i < in->p.tensors; i++) {
+        const gcpi_item *x = &in->p.items[i];
+        int alone = x->kind == GCPI_FORWARD_ITEM && x->active && x->root == i && x->next < 0 && !x->pinned;
+        if (alone && count < 512 && (seed + (unsigned)i) % 3 && idle(in, i, &edits[count])) count++;
+    }
+    for (int i = 0; i < (int)in->list.count; i++) {
+        char name[128];
+        for (int e = 0; e < count; e++) {
+            if (edits[e].before - 1 == i && e % 2) n += snprintf(text + n, sizeof text - (size_t)n, "W %s\n", edits[e].name);
+            if (edits[e].before == i) n += snprintf(text + n, sizeof text - (size_t)n, "P %s\n", edits[e].name);
+        }
+        n += snprintf(text + n, sizeof text - (size_t)n, "%c %s\n", in->list.at[i].kind, gcpi_task_name(&in->p, &in->p.tasks[in->list.at[i].task], name, sizeof name));
+        for (int e = 0; e < count; e++) if (edits[e].after == i) n += snprintf(text + n, sizeof text - (size_t)n, "O %s\n", edits[e].name);
+    }
+    return count;
+}
+
+static device_outcome train(random_net *r, gcp_plan *plan)
+{
+    device_outcome out = { .values = 0 };
+    gcp_bind(plan, memory, sizeof memory);
+    if (plan->far_bytes && !plan->in->far) gcp_far_bind(plan, far_memory, sizeof far_memory);
+    for (int step = 0; step < 3; step++) {
+        device_feed(plan, r, step);
+        out.loss[step] = gcp_step(plan, .lr = 0.01);
+    }
+    device_hash(plan, &out, 0);
+    CHECK_INT(gcp_measure(plan, probe, plan->bytes + 4096, .lr = 0.01), ==, plan->bytes);
+    return out;
+}
+
+static void networks(int count)
+{
+    gcp_target slow = { .copy_start = late_start, .copy_wait = late_wait, .far_allocate = take, .far_release = give };
+    long moved = 0, smaller = 0;
+    for (int i = 0; i < count && check_failed < 10; i++) {
+        device_outcome kept = { .values = 0 };
+        for (int way = 0; way < 4; way++) {
+            gcp_arena arena = gcp_arena_from(tape_memory, sizeof tape_memory);
+            random_net r = net_make(&arena, (unsigned)i);
+            gcp_plan plain = gcp_plan_make(r.loss, .policy = i % 2 ? GCP_KEEP_ALL : GCP_SEGMENTS, .optimizer = GCP_ADAM);
+            if (way == 0) { kept = train(&r, &plain); continue; }
+            moved += edited(&plain, (unsigned)i);
+            gcp_plan plan = gcp_plan_make(r.loss, .list = text, .optimizer = GCP_ADAM, .target = way == 2 ? &slow : NULL, .check = way == 3);
+            device_outcome now = train(&r, &plan);
+            if (gcp_error(r.tape)) fprintf(stderr, "network %d, way %d: %s\n", i, way, gcp_error(r.tape));
+            CHECK(gcp_error(r.tape) == NULL && device_same(&now, &kept));
+            CHECK(plan.bytes <= plain.bytes + plain.bytes / 4 && copies_pending == 0);
+            smaller += plan.bytes < plain.bytes;
+            gcp_unbind(&plan);
+        }
+    }
+    printf("%d networks, %ld values copied away, %ld plans smaller, %d copies made late\n", count, moved, smaller, copies_made);
+    CHECK(moved > count && smaller > count / 4 && copies_made > count);
+}
+
+/* ---- A chain: the figures that one works out by hand, and what is refused --------------------------------------*/
+
+static gcp_tape *net;
+static gcp_tensor loss;
+static void chain(int n)
+{
+    static gcp_arena arena;
+    arena = gcp_arena_from(tape_memory, sizeof tape_memory);
+    net = gcp_tape_make(&arena, .ops = 64);
+    gcp_tensor x = gcp_want_grad(gcp_input(net, "x", 1, 16384));
+    for (int i = 0; i < n; i++) x = gcp_tanh(x);
+    loss = gcp_mean(x);
+}
+
+static void refused(const char *list, const char *message)
+{
+    CHECK(gcp_plan_make(loss, .list = list).in == NULL);
+    CHECK(gcp_error(net) && strstr(gcp_error(net), message));
+    if (gcp_error(net) && !strstr(gcp_error(net), message)) fprintf(stderr, "%s\n", gcp_error(net));
+    gcp_error_clear(net);
+}
+
+static void by_hand(void)
+{
+    chain(3);
+    const char *list = "F tanh[0]\nF tanh[1]\nO tanh[0]\nF tanh[2]\nO tanh[1]\nW tanh[0]\nF mean[0]\nB seed\nB mean[0]\nB tanh[2]\nP tanh[1]\nB tanh[1]\nP tanh[0]\nB tanh[0]\n";
+    gcp_plan plan = gcp_plan_make(loss, .list = list), plain = gcp_plan_make(loss, .policy = GCP_KEEP_ALL);
+    CHECK(plan.in && plan.far_bytes == 2 * 65536);
+    CHECK_NEAR(plain.slab_bytes - plan.slab_bytes, 65536, 64);           /* never three values at once */
+    gcp_bind(&plan, memory, sizeof memory);
+    CHECK(gcp_step(&plan) == 0 && gcp_error_code(net) == GCP_E_BIND && strstr(gcp_error(net), "131072 bytes to gcp_far_bind"));
+    gcp_error_clear(net);
+    CHECK(gcp_far_bind(&plan, far_memory, 100) == GCP_E_BIND);
+    gcp_error_clear(net);
+    CHECK(gcp_far_bind(&plan, far_memory, plan.far_bytes) == GCP_OK);
+    gcp_step(&plan);
+    CHECK(gcp_error(net) == NULL);
+    refused("F tanh[0]\nP tanh[0]\n", "line 2: P tanh[0]: was not copied to far memory before");
+    refused("F tanh[0]\nW tanh[0]\n", "line 2: W tanh[0]: was not copied to far memory before");
+    refused("O tanh[0]\nF tanh[0]\n", "line 1: O tanh[0]: reads what is not there");
+    refused("F tanh[0]\nF tanh[1]\nF tanh[2]\nF mean[0]\nO mean[0]\n", "line 5: no instruction 'O mean[0]'");
+}
+
+int main(int argc, char **argv)
+{
+    by_hand();
+    networks(argc > 1 ? atoi(argv[1]) : 60);
+    return check_done();
+}
