@@ -197,7 +197,7 @@ typedef enum gcp_code { GCP_OK, GCP_ERRORS(GCPI_CODE) GCP_ERROR_COUNT } gcp_code
     X(MSE, mse) X(MEAN, mean) X(CUSTOM, custom)
 #define GCPI_KIND(NAME, name) GCP_OP_##NAME,
 typedef enum gcp_op_kind { GCP_OPS(GCPI_KIND) GCP_OP_COUNT } gcp_op_kind;
-enum { GCP_ROW_SEED = GCP_OP_COUNT, GCP_ROW_NORM, GCP_ROW_UPDATE, GCP_ROW_COUNT };     /* rows of the table that nobody records */
+enum { GCP_ROW_APPLY = GCP_OP_COUNT, GCP_ROW_SEED, GCP_ROW_NORM, GCP_ROW_UPDATE, GCP_ROW_COUNT };     /* rows that nobody records */
 #undef GCPI_KIND
 #define GCPI_KEEP(NAME, name) GCP_KEEP_##NAME = (1 << GCP_OP_##NAME),
 typedef enum gcp_keep_mask { GCP_OPS(GCPI_KEEP) GCP_KEEP_NONE = 0 } gcp_keep_mask;   /* for GCP_SEGMENT(..., .keep = a | b) */
@@ -400,6 +400,7 @@ typedef struct gcp_plan_opts {
     double clip_value GCPI_Z, clip_norm GCPI_Z;                  /* 0: none */
     int fuse_update GCPI_Z;                                      /* update each weight as soon as its gradient is finished */
     int accumulate GCPI_Z;                                       /* micro-batches per update; gradients are averaged */
+    int no_groups GCPI_Z;                                        /* run every op on its own: same bits, more passes over memory */
     int check GCPI_Z;                                            /* GCP_CHECK: hash recomputed tensors, poison dead bytes */
     gcp_gradient_hook on_gradient GCPI_Z, on_wait GCPI_Z; void *hook_context GCPI_Z;
     const gcp_target *target GCPI_Z;                             /* NULL: this CPU; copied */
@@ -437,6 +438,7 @@ typedef struct gcp_step_opts {
     uint64_t first_sample GCPI_Z;       /* data parallel: number of this worker's first sample in the whole batch */
 } gcp_step_opts;
 
+typedef struct gcp_profile_opts { gcp_at at GCPI_Z; double lr GCPI_Z; int repeats GCPI_Z; } gcp_profile_opts;     /* repeats: default 5 */
 typedef struct gcp_gradcheck_opts { gcp_at at GCPI_Z; double step GCPI_Z, tolerance GCPI_Z; } gcp_gradcheck_opts;   /* defaults 1e-3, 1e-7 */
 typedef struct gcp_gradcheck_result {
     int passed, elements;               /* elements checked */
@@ -572,6 +574,12 @@ GCP_API size_t gcp_measure_at(gcp_plan *plan, void *memory, size_t size, gcp_ste
    has no optimiser. Meant for GCP_REAL double. */
 GCP_API gcp_gradcheck_result gcp_gradcheck_at(gcp_plan *plan, gcp_gradcheck_opts opts);
 
+/* Profile: runs .repeats steps of a bound plan as gcp_step would, each instruction on its own, and keeps the median of each
+   one's seconds; by the device's events where it has them. Returns their sum. gcp_plan_print shows them beside the
+   instructions, gcp_instruction_seconds gives one (0: not measured). */
+GCP_API double gcp_profile_at(gcp_plan *plan, gcp_profile_opts opts);
+GCP_API double gcp_instruction_seconds(const gcp_plan *plan, int instruction);
+
 /* Reports. list: the instructions as text that .list reads back. plan: one line an instruction, live bytes at the right.
    layers: shape, parameters, activation bytes, kept or recomputed. why: what the peak is made of and what to do.
    svg: memory over time and address. */
@@ -664,6 +672,7 @@ inline gcp_tensor gcpi_nil(void) { gcp_tensor nil = { nullptr, 0, 0 }; return ni
 #define gcp_plan_arena(...)          GCPI_F1(gcp_plan_arena_at, gcp_plan_opts, __VA_ARGS__, )
 #define gcp_step(...)                GCPI_F1(gcp_step_at, gcp_step_opts, __VA_ARGS__, )
 #define gcp_forward(...)             GCPI_F1(gcp_forward_at, gcp_step_opts, __VA_ARGS__, )
+#define gcp_profile(...)             GCPI_F1(gcp_profile_at, gcp_profile_opts, __VA_ARGS__, )
 #define gcp_measure(...)             GCPI_F3(gcp_measure_at, gcp_step_opts, __VA_ARGS__, )
 #define gcp_gradcheck(...)           GCPI_F1(gcp_gradcheck_at, gcp_gradcheck_opts, __VA_ARGS__, )
 
@@ -692,6 +701,7 @@ typedef struct gcpi_scope { gcp_tape *tape; int segment, state; } gcpi_scope;
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 #ifdef _OPENMP
 #include <omp.h>
 #endif
@@ -2727,17 +2737,22 @@ static void gcpi_mask_write(unsigned char *mask, const gcp_real *x, size_t index
     }
 }
 
+GCPI_LOOP void gcpi_mask_span(unsigned char *mask, const gcp_real *x, size_t index, size_t n)      /* whole bytes at once where they are */
+{
+    size_t bytes = (index & 7) == 0 ? n / 8 : 0;
+    for (size_t b = 0; b < bytes; b++) {
+        unsigned bits = 0;
+        for (unsigned i = 0; i < 8; i++) bits |= (unsigned)(x[8 * b + i] > 0) << i;
+        mask[index / 8 + b] = (unsigned char)bits;
+    }
+    gcpi_mask_write(mask, x + 8 * bytes, index + 8 * bytes, n - 8 * bytes);
+}
+
 GCPI_LOOP void gcpi_rectify_span(const gcpi_span *s)
 {
     const gcp_real *x = s->p[0], slope = (gcp_real)gcpi_attr(s->call->attributes)->number.a;
     gcp_real *y = s->p[1];
-    size_t bytes = s->mask && (s->index & 7) == 0 ? s->n / 8 : 0;
-    for (size_t b = 0; b < bytes; b++) {
-        unsigned bits = 0;
-        for (unsigned i = 0; i < 8; i++) bits |= (unsigned)(x[8 * b + i] > 0) << i;
-        s->mask[s->index / 8 + b] = (unsigned char)bits;
-    }
-    if (s->mask) gcpi_mask_write(s->mask, x + 8 * bytes, s->index + 8 * bytes, s->n - 8 * bytes);
+    if (s->mask) gcpi_mask_span(s->mask, x, s->index, s->n);
     for (size_t i = 0; i < s->n; i++) y[i] = x[i] > 0 ? x[i] : slope * x[i];
 }
 
@@ -3403,10 +3418,40 @@ static void gcpi_norm_rows(const gcp_call *c, gcp_shape shape, const double *sum
 {
     gcpi_norm_job job;
     job.call = c; job.sums = sums; job.pixels = gcpi_pixels(shape);
-    job.chunk = GCPI_MAX((size_t)1, 16384 / (size_t)shape.d[3]);
+    job.chunk = (GCPI_MAX((size_t)1, 16384 / (size_t)shape.d[3]) + 7) / 8 * 8;      /* no two tasks share a byte of a mask */
     gcpi_parallel(c->target, (int)((job.pixels + job.chunk - 1) / job.chunk), task, &job);
 }
 static void gcpi_batch_norm_forward(const gcp_call *c) { gcpi_norm_rows(c, c->in[0].shape, NULL, gcpi_batch_norm_task); }
+
+/* apply: batch-norm, addition and rectifier in one pass, each where it is there; the same arithmetic as the ops alone.
+   in: x, other, mean, scale, gamma, beta; out: y, mask. Attributes are the rectifier's, NULL without one. */
+GCPI_LOOP void gcpi_apply_run(const gcp_call *c, size_t pixel, int first, int count)
+{
+    const gcpi_attributes *rectifier = gcpi_attr(c->attributes);
+    const gcp_real *x = gcpi_row(&c->in[0], pixel) + first, *mean = (const gcp_real *)c->in[2].data, *scale = (const gcp_real *)c->in[3].data;
+    const gcp_real *gamma = (const gcp_real *)c->in[4].data, *beta = (const gcp_real *)c->in[5].data;
+    gcp_real v[64], *y = gcpi_row_out(&c->out[0], pixel) + first;        /* y may lie on an input: v is made first */
+    if (mean) for (int i = 0; i < count; i++) v[i] = (x[i] - mean[first + i]) * (scale[first + i] * gamma[first + i]) + beta[first + i];
+    else memcpy(v, x, (size_t)count * sizeof *v);
+    if (c->in[1].data) {
+        const gcp_real *other = gcpi_row(&c->in[1], pixel) + first;
+        for (int i = 0; i < count; i++) v[i] = v[i] + other[i];
+    }
+    if (!rectifier) { memcpy(y, v, (size_t)count * sizeof *v); return; }
+    if (c->out[1].data) gcpi_mask_span((unsigned char *)c->out[1].data, v, pixel * (size_t)c->out[0].shape.d[3] + (size_t)first, (size_t)count);
+    const gcp_real slope = (gcp_real)rectifier->number.a;
+    for (int i = 0; i < count; i++) y[i] = v[i] > 0 ? v[i] : slope * v[i];
+}
+static void gcpi_apply_task(void *arg, int index, int worker)
+{
+    const gcpi_norm_job *job = (const gcpi_norm_job *)arg;
+    size_t first = (size_t)index * job->chunk, last = GCPI_MIN(first + job->chunk, job->pixels);
+    int width = job->call->in[0].shape.d[3];
+    for (size_t p = first; p < last; p++)
+        for (int c = 0; c < width; c += 64) gcpi_apply_run(job->call, p, c, GCPI_MIN(64, width - c));
+    (void)worker;
+}
+static void gcpi_apply_forward(const gcp_call *c) { gcpi_norm_rows(c, c->in[0].shape, NULL, gcpi_apply_task); }
 
 GCPI_LOOP void gcpi_sum_norm(const gcp_call *c, size_t first, size_t last, double *sums)     /* dy xhat, dy */
 {
@@ -3930,6 +3975,7 @@ static const gcp_op gcpi_rows[GCP_ROW_COUNT] = {
     { "mse",              gcpi_mse_shape,              gcpi_mse_forward,             gcpi_mse_backward,             gcpi_loss_cost,              3,  0, GCP_LOSS, 1, NULL },
     { "mean",             gcpi_mean_shape,             gcpi_mean_forward,            gcpi_mean_backward,            gcpi_loss_cost,              0,  0, GCP_LOSS, 1, NULL },
     { "custom",           NULL,                        NULL,                         NULL,                          NULL,                        0,  0, 0, 1, NULL },
+    { "apply",            NULL,                        gcpi_apply_forward,           NULL,                          NULL,                        0,  0, GCP_IN_PLACE, 2, NULL },
     { "seed",             NULL,                        gcpi_seed_forward,            NULL,                          NULL,                        0,  0, 0, 1, NULL },
     { "norm",             NULL,                        gcpi_norm_add,                gcpi_norm_finish,              gcpi_norm_workspace,         0,  0, 0, 0, NULL },
     { "update",           NULL,                        gcpi_update_forward,          NULL,                          NULL,                        0,  0, 0, 3, NULL }
@@ -4326,8 +4372,9 @@ typedef struct gcpi_item {
 
 typedef struct gcpi_operand { int item, mode, slot; } gcpi_operand;      /* slot: which of its op's operands it is */
 
-typedef struct gcpi_task {          /* an op group run forward or backward; groups hold one op so far */
-    int kind, op;                     /* op of the tape; of updates and hooks: the parameter; of far tasks: the tensor */
+typedef struct gcpi_task {          /* an op group run forward, an op run backward, ... */
+    int kind, op;                     /* op of the tape, of a group its last; of updates and hooks: the parameter; of far tasks: the tensor */
+    int ops;                          /* forward: how many ops it runs, the last of them op; 1, or a group for GCP_ROW_APPLY */
     int operands, count;              /* run in problem->operands */
     int once, free, segment, unit;    /* free: a view, costs nothing; segment: of the tape; unit: of its forward op */
     double seconds, flops;
@@ -4544,51 +4591,99 @@ static void gcpi_task_cost(const gcpi_problem *p, gcpi_task *task, const gcpi_op
 {
     gcp_shape in[GCP_MAX_INPUTS], out[GCP_MAX_OUTPUTS];
     const gcp_tape *t = p->tape;
-    const gcp_op *row = gcpi_row_for(&p->target, op, 0);
+    const gcp_op *row = gcpi_row_for(&p->target, op, GCP_ROW_APPLY);
     gcp_cost_call call;
     gcp_cost cost;
     memset(&cost, 0, sizeof cost);
     memset(&call, 0, sizeof call);
-    for (int i = 0; i < op->inputs; i++) in[i] = t->tensors[gcpi_edge(t, op, i)].shape;
-    for (int j = 0; j < op->outputs; j++) out[j] = t->tensors[op->out + j].shape;
+    for (int i = 0; op && i < op->inputs; i++) in[i] = t->tensors[gcpi_edge(t, op, i)].shape;
+    for (int j = 0; op && j < op->outputs; j++) out[j] = t->tensors[op->out + j].shape;
     for (int k = 0; k < task->count; k++) {
         const gcpi_operand *o = &p->operands[task->operands + k];
         cost.bytes += (double)p->items[o->item].bytes * (o->mode == GCPI_ADD ? 2 : 1);
     }
-    call.attributes = op->context ? op->context : (const void *)&op->attributes;
-    call.in = in; call.out = out; call.inputs = op->inputs; call.outputs = op->outputs;
+    if (op) {
+        call.attributes = op->context ? op->context : (const void *)&op->attributes;
+        call.inputs = op->inputs; call.outputs = op->outputs;
+    }
+    call.in = in; call.out = out;
     call.backward = backward; call.target = &p->target;
-    for (int i = 0; backward && i < GCPI_MIN(op->inputs, 32); i++) call.wanted |= (unsigned)p->items[t->tensor_count + gcpi_edge(t, op, i)].active << i;
-    if (row->cost) row->cost(&call, &cost);
+    for (int i = 0; backward && op && i < GCPI_MIN(op->inputs, 32); i++) call.wanted |= (unsigned)p->items[t->tensor_count + gcpi_edge(t, op, i)].active << i;
+    if (row->cost && op) row->cost(&call, &cost);
     if (task->free) cost.bytes = 0;
     task->flops = cost.flops;
     task->workspace = cost.workspace;
     task->seconds = GCPI_MAX(cost.flops / p->target.flops_per_second, cost.bytes / p->target.bytes_per_second);
 }
 
-static void gcpi_forward_task(gcpi_problem *p, int o, const unsigned char *read)
+static void gcpi_forward_output(gcpi_problem *p, gcpi_task *task, int op, int j, const unsigned char *read)
 {
     const gcp_tape *t = p->tape;
-    const gcpi_op *op = &t->ops[o];
+    int kind = t->ops[op].kind, tensor = t->ops[op].out + j;
+    unsigned flags = t->ops[op].row->flags;
+    gcpi_item *item = &p->items[tensor];
+    item->producer = (int)(task - p->tasks);
+    item->active = j == 0 || kind == GCP_OP_CUSTOM || flags & GCP_ONCE || read[tensor];
+    item->pinned = t->tensors[tensor].flags & GCPI_KEPT || tensor == p->root;
+    if (item->active) gcpi_operand_add(p, task, tensor, flags & GCP_VIEW ? GCPI_ALIAS : GCPI_WRITE, GCPI_SLOT_OUT + j);
+}
+
+static void gcpi_forward_task(gcpi_problem *p, int o, const unsigned char *read)
+{
+    const gcpi_op *op = &p->tape->ops[o];
     gcpi_task *task = gcpi_task_add(p, GCPI_TASK_FORWARD, o);
     int whole = op->row->flags & GCP_VIEW ? gcpi_forward_views(p, op) : 0;
-    for (int i = 0; i < op->inputs; i++) gcpi_operand_add(p, task, gcpi_edge(t, op, i), GCPI_READ, GCPI_SLOT_IN + i);
-    for (int j = 0; j < op->outputs; j++) {
-        gcpi_item *item = &p->items[op->out + j];
-        item->producer = p->task_count - 1;
-        item->active = j == 0 || op->kind == GCP_OP_CUSTOM || op->row->flags & GCP_ONCE || read[op->out + j];
-        item->pinned = t->tensors[op->out + j].flags & GCPI_KEPT || op->out + j == p->root;
-        if (item->active) gcpi_operand_add(p, task, op->out + j, op->row->flags & GCP_VIEW ? GCPI_ALIAS : GCPI_WRITE, GCPI_SLOT_OUT + j);
-    }
+    task->ops = 1;
+    for (int i = 0; i < op->inputs; i++) gcpi_operand_add(p, task, gcpi_edge(p->tape, op, i), GCPI_READ, GCPI_SLOT_IN + i);
+    for (int j = 0; j < op->outputs; j++) gcpi_forward_output(p, task, o, j, read);
     task->once = !!(op->row->flags & GCP_ONCE);
     task->free = whole;
     gcpi_task_cost(p, task, op, 0);
 }
 
-/* Gradients. Each is written first, then added to, in backward order. Passed on unchanged by add, concat or reshape, it
-   can be the same bytes, unless one of those that share them is changed while another is still to be read. */
+/* Groups: batch_norm, add and a rectifier that follow one another run as one pass (GCP_ROW_APPLY), so that the values in
+   between are never made. They must be nobody else's: not kept, not read by another op nor by any backward. Backward runs
+   op by op. Which ops form a group depends on the tape alone. */
 typedef struct gcpi_uses { int *first, *consumers, *last; } gcpi_uses;     /* consumers[first[i] ..]: ops that read tensor i, descending */
 
+static int gcpi_swallowed(const gcpi_problem *p, const gcpi_uses *u, int o, const unsigned char *read)     /* its output is for op o + 1 only */
+{
+    const gcp_tape *t = p->tape;
+    const gcpi_op *op = &t->ops[o], *next = op + 1;
+    unsigned keep = 0;
+    if (o + 1 >= t->op_count || op->segment != next->segment || read[op->out] || t->tensors[op->out].flags & GCPI_KEPT || op->out == p->root) return 0;
+    for (int s = op->segment; s; s = t->segments[s].parent) keep |= t->segments[s].keep;
+    return !(keep >> op->kind & 1) && u->first[op->out + 1] - u->first[op->out] == 1 && u->consumers[u->first[op->out]] == o + 1;
+}
+
+static int gcpi_group(const gcpi_problem *p, const gcpi_uses *u, int o, const unsigned char *read)        /* how many ops from o on */
+{
+    const gcp_tape *t = p->tape;
+    int first = t->ops[o].kind, n = 1;
+    if ((first != GCP_OP_BATCH_NORM && first != GCP_OP_ADD) || !gcpi_swallowed(p, u, o, read)) return 1;
+    if (first == GCP_OP_BATCH_NORM && t->ops[o + n].kind == GCP_OP_ADD) {
+        n++;
+        if (!gcpi_swallowed(p, u, o + 1, read)) return n;
+    }
+    return n + (t->ops[o + n].kind == GCP_OP_RELU || t->ops[o + n].kind == GCP_OP_LEAKY_RELU);
+}
+
+static void gcpi_group_task(gcpi_problem *p, int o, int ops, const unsigned char *read)
+{
+    const gcp_tape *t = p->tape;
+    const gcpi_op *op = &t->ops[o], *last = op + ops - 1, *add = op->kind == GCP_OP_ADD ? op : op[1].kind == GCP_OP_ADD ? op + 1 : NULL;
+    gcpi_task *task = gcpi_task_add(p, GCPI_TASK_FORWARD, o + ops - 1);
+    task->ops = ops;
+    gcpi_operand_add(p, task, gcpi_edge(t, op, 0), GCPI_READ, GCPI_SLOT_IN);
+    if (add) gcpi_operand_add(p, task, gcpi_edge(t, add, add == op || gcpi_edge(t, add, 0) == op->out), GCPI_READ, GCPI_SLOT_IN + 1);
+    for (int i = 1; op->kind == GCP_OP_BATCH_NORM && i < 5; i++) gcpi_operand_add(p, task, gcpi_edge(t, op, i), GCPI_READ, GCPI_SLOT_IN + 1 + i);
+    for (const gcpi_op *k = op; k < last; k++) p->items[k->out].producer = p->task_count - 1;      /* what is never made is made here */
+    for (int j = 0; j < last->outputs; j++) gcpi_forward_output(p, task, o + ops - 1, j, read);
+    gcpi_task_cost(p, task, NULL, 0);
+}
+
+/* Gradients. Each is written first, then added to, in backward order. Passed on unchanged by add, concat or reshape, it
+   can be the same bytes, unless one of those that share them is changed while another is still to be read. */
 static int gcpi_uses_make(const gcpi_problem *p, const unsigned char *needed, gcp_arena *a, gcpi_uses *u)
 {
     const gcp_tape *t = p->tape;
@@ -4836,7 +4931,11 @@ static int gcpi_problem_make(gcpi_problem *p, int root, const gcp_plan_opts *opt
     gcpi_mark_reads(p, needed, read);
     for (int i = 1; i < t->tensor_count; i++)
         if (p->items[i].kind == GCPI_INPUT_ITEM) p->items[i].pinned = 2;
-    for (int o = 0; o < t->op_count; o++) if (needed[o]) gcpi_forward_task(p, o, read);
+    for (int o = 0, n; o < t->op_count; o += n) {
+        n = needed[o] && !opts->no_groups ? gcpi_group(p, &uses, o, read) : 1;
+        if (n > 1) gcpi_group_task(p, o, n, read);
+        else if (needed[o]) gcpi_forward_task(p, o, read);
+    }
     for (int i = 0; i < p->operand_count; i++) p->items[p->operands[i].item].active = 1;     /* inputs and parameters that are read */
     p->forward = p->task_count;
     gcpi_units_number(p);
@@ -4853,7 +4952,15 @@ static const char *gcpi_task_name(const gcpi_problem *p, const gcpi_task *task, 
     else if (task->kind == GCPI_TASK_NORM) snprintf(buffer, size, "norm");
     else if (task->kind >= GCPI_TASK_OFFLOAD) gcpi_name_text(t, t->tensors[task->op].name, buffer, size);
     else if (task->kind > GCPI_TASK_NORM) snprintf(buffer, size, "%s", t->parameters[task->op].path);
-    else gcpi_name_text(t, t->ops[task->op].name, buffer, size);
+    else gcpi_name_text(t, t->ops[task->op - GCPI_MAX(task->ops, 1) + 1].name, buffer, size);
+    for (int o = task->op - task->ops + 2; task->kind == GCPI_TASK_FORWARD && o <= task->op; o++) {       /* a group: a+b+c */
+        char name[256];
+        const char *base;
+        gcpi_name_text(t, t->ops[o].name, name, sizeof name);
+        base = strrchr(name, '/');
+        size_t used = strlen(buffer);
+        snprintf(buffer + used, size - used, "+%s", base ? base + 1 : name);
+    }
     return buffer;
 }
 
@@ -5919,6 +6026,7 @@ typedef struct gcpi_plan {
     gcpi_list list;
     gcpi_placed *placed;              /* per operand, in list order */
     size_t *live;                     /* per instruction */
+    double *seconds;                  /* per instruction, measured; 0: not yet */
     gcpi_extent *blocks; int block_count;
     ptrdiff_t *where;                 /* per item: offset of its last value in the slab, -1 where it has none */
     uint64_t *hashes; int *dying, *dying_first;       /* .check: first version's hash per item; blocks that die at each instruction */
@@ -6165,7 +6273,8 @@ static int gcpi_plan_settle(gcpi_plan *in, gcp_arena *a)
     in->placed = GCPI_NEW(a, gcpi_placed, operands + 1);
     in->live = GCPI_NEW(a, size_t, in->list.count + 1);
     in->where = GCPI_NEW(a, ptrdiff_t, in->p.item_count);
-    if (!in->placed || !in->live || !in->where || !gcpi_lives_make(&in->p, &in->list, &lives, &live, a)) return 0;
+    in->seconds = GCPI_NEW(a, double, in->list.count);
+    if (!in->placed || !in->live || !in->where || !in->seconds || !gcpi_lives_make(&in->p, &in->list, &lives, &live, a)) return 0;
     in->slab_bytes = gcpi_layout_make(&in->p, &in->list, &lives, a);
     in->blocks = GCPI_NEW(a, gcpi_extent, lives.buffer_count + 1);
     if (!in->slab_bytes || !in->blocks) return 0;
@@ -6382,7 +6491,7 @@ GCPI_DEF size_t gcp_plan_arena_at(gcp_tensor loss, gcp_plan_opts o)
     if (o.list) { list = lines; listed = lines * (widest + parameters); tasks += 3 * tensors; operands += 3 * tensors; }
     size_t problem = 2 * tensors * sizeof(gcpi_item) + tasks * sizeof(gcpi_task) + operands * sizeof(gcpi_operand) + ops * sizeof(int);
     size_t lives = (listed + 2 * tensors) * (sizeof(gcpi_value) + sizeof(gcpi_buffer) + sizeof(gcpi_spot) + 4 * sizeof(int) + 2 * sizeof(size_t) + sizeof(gcpi_placed) + sizeof(gcpi_extent));
-    size_t lists = 2 * list * (sizeof(gcpi_instruction) + sizeof(size_t) + sizeof(int));
+    size_t lists = 2 * list * (sizeof(gcpi_instruction) + sizeof(size_t) + sizeof(int) + sizeof(double));
     size_t choice = 2 * (2 * tensors + (ops + 4) * 5 * sizeof(int) + 2 * (size_t)t->segment_count * sizeof(int));
     size_t search = (tensors * 4 + ops * 4 + edges) * 2 * sizeof(size_t) + (4 * ops + 4 * tensors + 2 * (size_t)t->segment_count) * sizeof(int);
     return sizeof(gcpi_plan) + problem + lives + lists + choice + search + 64 * 64;
@@ -6672,20 +6781,27 @@ static void gcpi_view_empty(const gcpi_plan *in, gcp_view *v, int tensor, int gr
     v->accumulate = 0;
 }
 
-static void gcpi_call_fill(const gcpi_plan *in, const gcpi_task *t, int n, gcp_call *c, gcpi_call_space *s)
+/* Fills the operands of a call in from those of a task. */
+static void gcpi_call_operands(const gcpi_plan *in, const gcpi_task *t, int n, gcpi_call_space *s)
 {
     const gcpi_problem *p = &in->p;
-    const gcpi_op *op = &p->tape->ops[t->op];
-    for (int i = 0; i < op->inputs; i++) { gcpi_view_empty(in, &s->in[i], gcpi_edge(p->tape, op, i), 0); gcpi_view_empty(in, &s->din[i], gcpi_edge(p->tape, op, i), 1); }
-    for (int j = 0; j < op->outputs; j++) { gcpi_view_empty(in, &s->out[j], op->out + j, 0); gcpi_view_empty(in, &s->dout[j], op->out + j, 1); }
     for (int k = 0; k < t->count; k++) {
         const gcpi_operand *o = &p->operands[t->operands + k];
-        int index = o->slot % 100;
-        gcp_view *v = o->slot >= GCPI_SLOT_DOUT ? &s->dout[index] : o->slot >= GCPI_SLOT_DIN ? &s->din[index] : o->slot >= GCPI_SLOT_OUT ? &s->out[index] : &s->in[index];
+        int index = o->slot % 100, gradient = o->slot >= GCPI_SLOT_DIN;
+        gcp_view *v = o->slot >= GCPI_SLOT_DOUT ? &s->dout[index] : gradient ? &s->din[index] : o->slot >= GCPI_SLOT_OUT ? &s->out[index] : &s->in[index];
+        gcpi_view_empty(in, v, p->items[o->item].tensor, gradient);
         v->data = gcpi_item_data(in, o->item, in->placed[n + k].offset);
         v->pitch = p->items[o->item].pitch;
         v->accumulate = o->mode == GCPI_ADD || (o->mode == GCPI_WRITE && p->items[o->item].pinned == 2 && in->numbers.micro > 0);
     }
+}
+
+static void gcpi_call_fill(const gcpi_plan *in, const gcpi_task *t, int n, gcp_call *c, gcpi_call_space *s)
+{
+    const gcpi_op *op = &in->p.tape->ops[t->op];
+    for (int i = 0; i < op->inputs; i++) { gcpi_view_empty(in, &s->in[i], gcpi_edge(in->p.tape, op, i), 0); gcpi_view_empty(in, &s->din[i], gcpi_edge(in->p.tape, op, i), 1); }
+    for (int j = 0; j < op->outputs; j++) { gcpi_view_empty(in, &s->out[j], op->out + j, 0); gcpi_view_empty(in, &s->dout[j], op->out + j, 1); }
+    gcpi_call_operands(in, t, n, s);
     c->attributes = op->context ? op->context : (const void *)&op->attributes;
     c->inputs = op->inputs; c->outputs = op->outputs;
 }
@@ -6700,6 +6816,20 @@ static void gcpi_call_begin(const gcpi_plan *in, const gcpi_task *t, gcp_call *c
     c->ordinal = (uint64_t)t->op;
     c->training = in->p.training;
     c->target = &in->p.target;
+}
+
+static void gcpi_run_group(const gcpi_plan *in, const gcpi_task *t, int n)
+{
+    const gcpi_op *last = &in->p.tape->ops[t->op];
+    gcp_call call;
+    gcpi_call_space space;
+    gcpi_call_begin(in, t, &call, &space);
+    memset(space.in, 0, 6 * sizeof *space.in);
+    memset(space.out, 0, 2 * sizeof *space.out);
+    gcpi_call_operands(in, t, n, &space);
+    call.attributes = last->kind == GCP_OP_ADD ? NULL : (const void *)&last->attributes;
+    call.inputs = 6; call.outputs = 2;
+    gcpi_row_for(&in->p.target, NULL, GCP_ROW_APPLY)->forward(&call);
 }
 
 static void gcpi_run_op(const gcpi_plan *in, const gcpi_instruction *i, int n)
@@ -6866,7 +6996,8 @@ static void gcpi_run_instruction(gcpi_plan *in, int i, int n)
     int last = in->numbers.micro + 1 == in->numbers.micros;
     if (in->far_at) gcpi_far_meet(in, i, n);
     switch (t->kind) {
-    case GCPI_TASK_FORWARD: case GCPI_TASK_BACKWARD: gcpi_run_op(in, &in->list.at[i], n); break;
+    case GCPI_TASK_FORWARD: if (t->ops > 1) { gcpi_run_group(in, t, n); break; }  /* fall through */
+    case GCPI_TASK_BACKWARD: gcpi_run_op(in, &in->list.at[i], n); break;
     case GCPI_TASK_SEED: gcpi_run_seed(in, t, n); break;
     case GCPI_TASK_NORM: if (last) gcpi_run_norm(in, t, n); break;
     case GCPI_TASK_UPDATE: if (last) gcpi_run_update(in, t, n); break;
@@ -6969,6 +7100,68 @@ GCPI_DEF float gcp_forward_at(gcp_plan *plan, gcp_step_opts o)
     if (plan->in->p.training) { gcpi_fail(plan->tape, GCP_E_PLAN, o.at, "gcp_forward", "a training plan: use gcp_step, or plan with .inference = 1"); return 0; }
     return (float)gcpi_run(plan->in, &o);
 }
+
+/* Profile. */
+typedef struct gcpi_timed { gcpi_plan *in; int instruction, operand; } gcpi_timed;
+static void gcpi_issue_one(void *timed)
+{
+    const gcpi_timed *t = (const gcpi_timed *)timed;
+    gcpi_run_instruction(t->in, t->instruction, t->operand);
+}
+
+static double gcpi_now(void)
+{
+    struct timespec t;
+    timespec_get(&t, TIME_UTC);
+    return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
+}
+
+static void gcpi_profile_step(gcpi_plan *in, const gcp_step_opts *o, double *seconds)
+{
+    const gcp_target *target = &in->p.target;
+    gcpi_timed t;
+    t.in = in;
+    gcpi_numbers_fill(in, o);
+    for (t.instruction = t.operand = 0; t.instruction < (int)in->list.count; t.instruction++) {
+        double begin = gcpi_now();
+        if (target->device) seconds[t.instruction] = target->device->timed(target->context, gcpi_issue_one, &t);
+        else { gcpi_issue_one(&t); seconds[t.instruction] = gcpi_now() - begin; }
+        t.operand += in->p.tasks[in->list.at[t.instruction].task].count;
+    }
+    for (int id = 0; in->far_at && id < GCP_COPIES; id++) gcpi_far_wait(in, id);
+    if (in->p.training) gcpi_counters_advance(in);
+}
+
+static double gcpi_median(const double *x, ptrdiff_t stride, int n)          /* the value with as many below as above */
+{
+    for (int i = 0; i < n; i++) {
+        int below = 0;
+        for (int k = 0; k < n; k++) below += x[k * stride] < x[i * stride] || (x[k * stride] == x[i * stride] && k < i);
+        if (below == n / 2) return x[i * stride];
+    }
+    return 0;
+}
+
+GCPI_DEF double gcp_profile_at(gcp_plan *plan, gcp_profile_opts o)
+{
+    gcp_step_opts step;
+    double sum = 0;
+    if (gcpi_bound_check(plan, o.at, "gcp_profile")) return 0;
+    gcpi_plan *in = plan->in;
+    gcp_arena *a = in->opts.arena ? in->opts.arena : plan->tape->arena;
+    ptrdiff_t scratch = a->scratch, count = in->list.count;
+    int repeats = o.repeats > 0 ? o.repeats : 5;
+    double *all = GCPI_SCRATCH(a, double, gcpi_product(count, repeats));
+    memset(&step, 0, sizeof step);
+    step.at = o.at; step.lr = o.lr;
+    if (!all) gcpi_fail(plan->tape, GCP_E_NOMEM, o.at, "gcp_profile", "the plan's arena has no room for %d x %td times", repeats, count);
+    for (int r = 0; all && r < repeats; r++) gcpi_profile_step(in, &step, all + r * count);
+    for (ptrdiff_t i = 0; all && i < count; i++) sum += in->seconds[i] = gcpi_median(all + i, count, repeats);
+    a->scratch = scratch;
+    return gcpi_trouble(plan->tape, &in->p.target, o.at, "gcp_profile") ? 0 : sum;
+}
+
+GCPI_DEF double gcp_instruction_seconds(const gcp_plan *plan, int i) { return plan && plan->in && i >= 0 && i < plan->instructions ? plan->in->seconds[i] : 0; }
 
 /* Copies a whole tensor between the user's dense array and where it lies. */
 static gcp_code gcpi_copy_dense(const gcpi_plan *in, int item, unsigned char *data, unsigned char *user, int to_user)
@@ -7216,13 +7409,15 @@ GCPI_DEF void gcp_plan_print(const gcp_plan *plan, gcp_writer w)
     char name[256];
     if (!gcpi_reportable(plan)) return;
     const gcpi_plan *in = plan->in;
-    int turn = in->p.forward;
     for (int i = 0; i < plan->instructions; i++) {
-        if (i == turn && in->p.training) gcpi_say(w, "-- forward is done; backward begins, last to first --\n");
-        gcpi_say(w, "%5d  %c %-44s %10.3f MiB live%s\n", i + 1, in->list.at[i].kind, gcpi_task_name(&in->p, &in->p.tasks[in->list.at[i].task], name, sizeof name),
-                 gcpi_mib(in->live[i]), i == in->peak_at ? "  <- peak" : "");
+        char time[32] = "";
+        if (in->seconds[i] > 0) snprintf(time, sizeof time, " %10.3f ms", 1e3 * in->seconds[i]);
+        if (in->list.at[i].task == in->p.forward && in->p.training) gcpi_say(w, "-- forward is done; backward begins, last to first --\n");
+        gcpi_say(w, "%5d  %c %-44s %10.3f MiB live%s%s\n", i + 1, in->list.at[i].kind, gcpi_task_name(&in->p, &in->p.tasks[in->list.at[i].task], name, sizeof name),
+                 gcpi_mib(in->live[i]), time, i == in->peak_at ? "  <- peak" : "");
     }
-    gcpi_say(w, "F forward, R forward again, B backward, U update, H gradient ready, W wait for its hook\n");
+    gcpi_say(w, "F forward, R forward again, B backward, U update, H gradient ready, W wait for its hook");
+    gcpi_say(w, in->far_bytes ? " or copy, O copy to far memory, P copy back\n" : "\n");
 }
 
 static int gcpi_rerun(const gcpi_plan *in, int task)
@@ -7244,10 +7439,12 @@ GCPI_DEF void gcp_layers_print(const gcp_plan *plan, gcp_writer w)
         const gcpi_op *op = &t->ops[p->tasks[f].op];
         size_t own = 0, size = 0;
         int again = gcpi_rerun(plan->in, f);
-        for (int i = 0; i < op->inputs; i++) if (t->tensors[gcpi_edge(t, op, i)].kind == GCPI_PARAMETER) own += gcpi_count(t->tensors[gcpi_edge(t, op, i)].shape);
+        for (int k = 0; k < p->tasks[f].count; k++) {
+            const gcpi_operand *o = &p->operands[p->tasks[f].operands + k];
+            if (o->mode == GCPI_READ && t->tensors[o->item].kind == GCPI_PARAMETER) own += gcpi_count(t->tensors[o->item].shape);
+        }
         for (int j = 0; j < op->outputs; j++) if (p->items[op->out + j].active && p->items[op->out + j].root == op->out + j) size += p->items[op->out + j].bytes;
-        gcpi_name_text(t, op->name, name, sizeof name);
-        gcpi_say(w, "%-40s %-16s %12zu %14zu  ", name, gcpi_shape_text(t->tensors[op->out].shape, shape, sizeof shape), own, size);
+        gcpi_say(w, "%-40s %-16s %12zu %14zu  ", gcpi_task_name(p, &p->tasks[f], name, sizeof name), gcpi_shape_text(t->tensors[op->out].shape, shape, sizeof shape), own, size);
         if (again) gcpi_say(w, "run %d more time%s\n", again, again > 1 ? "s" : "");
         else gcpi_say(w, "%s\n", p->tasks[f].free ? "view" : "run once");
         parameters += own; bytes += size;

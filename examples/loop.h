@@ -7,6 +7,7 @@
 #include <time.h>
 
 #include "data.h"
+#include "device.h"
 #include "networks.h"
 
 static inline double seconds_now(void)
@@ -23,6 +24,7 @@ typedef struct loop {
     gcp_tape *net;
     network ends;
     gcp_plan train, infer;
+    const gcp_target *target;           /* that the plans were made for; NULL: the CPU */
     void *memory;
     size_t size, measured;              /* measured: bytes that a step touched, 0 before loop_measure */
     int batch, classes;
@@ -37,7 +39,8 @@ enum { BIND_SLACK = 256 };              /* malloc's memory may have to be aligne
 
 static inline int loop_free(loop *l)
 {
-    free(l->memory); free(l->images); free(l->logits); free(l->labels); free(l->order);
+    device_give(l->target, l->memory, l->size);
+    free(l->images); free(l->logits); free(l->labels); free(l->order);
     l->memory = NULL; l->images = l->logits = NULL; l->labels = NULL; l->order = NULL;
     return 0;
 }
@@ -49,7 +52,7 @@ static inline int loop_start(loop *l, const dataset *d)
     if (gcp_error(l->net)) return 0;
     l->classes = d->classes;
     l->size = (l->train.bytes > l->infer.bytes ? l->train.bytes : l->infer.bytes) + BIND_SLACK;
-    l->memory = malloc(l->size);
+    l->memory = device_take(l->target, l->size);
     l->images = malloc(batch * image * sizeof(float));
     l->logits = malloc(batch * (size_t)d->classes * sizeof(float));
     l->labels = malloc(batch * sizeof(int32_t));
@@ -103,9 +106,9 @@ static inline double loop_accuracy(loop *l, const dataset *d)
 static inline size_t loop_measure(loop *l)
 {
     size_t size = l->train.bytes + 2 * BIND_SLACK;
-    void *memory = malloc(size);
+    void *memory = device_take(l->target, size);
     if (memory) l->measured = gcp_measure(&l->train, memory, size, .lr = l->lr);
-    free(memory);
+    device_give(l->target, memory, size);
     return l->measured;
 }
 

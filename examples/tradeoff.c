@@ -8,7 +8,7 @@
 
 enum { MAX_TIMES = 64, GUARD = 1 << 16 };
 
-typedef struct options { int image, batch, epochs; double seconds; const char *out, *data; } options;
+typedef struct options { int image, batch, epochs; double seconds; const char *out, *data, *device; } options;
 
 typedef struct row {
     const char *name;
@@ -46,7 +46,7 @@ typedef struct study {
     stored framework;
     void *tape_memory, *state;
     unsigned char *slab;
-    size_t slab_size;
+    size_t slab_size, state_size;
     float *ones;
     int32_t *label;
     gcp_real *expected, *gradient;      /* every gradient of keep_all, one after the other; one of another plan */
@@ -54,6 +54,7 @@ typedef struct study {
 } study;
 
 static study part_one;
+static const gcp_target *target;        /* of every plan; NULL: this CPU */
 
 /* ---- Setting up ------------------------------------------------------------------------------------------------*/
 
@@ -70,7 +71,7 @@ static int study_record(study *s, const options *o)
     s->loss = seed000_stored(s->net, o->image, o->batch, &s->image, &s->labels, &s->framework);
     for (int i = 0; i < ROWS; i++) {
         row *r = &rows[i];
-        r->plan = gcp_plan_make(s->loss, .policy = r->policy, .checkpoints = r->k, .replay = r->replay);
+        r->plan = gcp_plan_make(s->loss, .policy = r->policy, .checkpoints = r->k, .replay = r->replay, .target = target);
         if (r->plan.slab_bytes > s->slab_size) s->slab_size = r->plan.slab_bytes;
     }
     return gcp_error(s->net) ? failed(s->net) : 1;
@@ -82,8 +83,9 @@ static int study_memory(study *s, const options *o)
     size_t pixels = (size_t)o->image * (size_t)o->image * (size_t)o->batch, weights = 0, state = gcp_state_bytes(s->net, GCP_NO_OPTIMIZER) + BIND_SLACK;
     for (int i = 0; !gcp_is_nil(gcp_parameter(s->net, i)); i++) weights += gcp_elements(gcp_parameter(s->net, i));
     s->slab_size += GUARD + BIND_SLACK;
-    s->state = malloc(state);
-    s->slab = malloc(s->slab_size);
+    s->state_size = state;
+    s->state = device_take(target, state);
+    s->slab = device_take(target, s->slab_size);
     s->ones = malloc(pixels * sizeof *s->ones);
     s->label = malloc((size_t)o->batch * sizeof *s->label);
     s->expected = malloc(weights * sizeof *s->expected);
@@ -91,12 +93,14 @@ static int study_memory(study *s, const options *o)
     if (!s->state || !s->slab || !s->ones || !s->label || !s->expected || !s->gradient) return out_of_memory();
     for (size_t i = 0; i < pixels; i++) s->ones[i] = 1;
     for (int i = 0; i < o->batch; i++) s->label[i] = 1;
-    return gcp_state_bind(s->net, s->state, state) ? failed(s->net) : 1;
+    return gcp_state_bind_on(s->net, target, s->state, state) ? failed(s->net) : 1;
 }
 
 static void study_free(study *s)
 {
-    free(s->tape_memory); free(s->state); free(s->slab); free(s->ones); free(s->label); free(s->expected); free(s->gradient);
+    device_give(target, s->state, s->state_size);
+    device_give(target, s->slab, s->slab_size);
+    free(s->tape_memory); free(s->ones); free(s->label); free(s->expected); free(s->gradient);
 }
 
 /* ---- Running ---------------------------------------------------------------------------------------------------*/
@@ -117,22 +121,36 @@ static int study_same(study *s, row *r, float loss)
     return same && !memcmp(&loss, &s->expected_loss, sizeof loss);
 }
 
+/* Bytes up to the last that is not pattern. */
+static size_t last_change(const unsigned char *base, size_t end, unsigned char pattern)
+{
+    static unsigned char some[1 << 16];
+    while (end > 0) {
+        size_t n = end < sizeof some ? end : sizeof some, first = end - n;
+        device_copy(target, some, base + first, n);
+        while (n > 0 && some[n - 1] == pattern) n--;
+        if (n > 0) return first + n;
+        end = first;
+    }
+    return 0;
+}
+
 /* A step in memory filled with a pattern: the last byte that differs afterwards ends what the step touched. Each run of
    a row has another pattern, lest a byte that is written happens to equal it. (gcp_measure does this with two runs of
    its own; here the runs that are timed serve.) */
 static int study_run(study *s, row *r)
 {
-    unsigned char pattern = r->times % 2 ? 0x5A : 0xA5, *base = s->slab + (-(uintptr_t)s->slab & 63);
+    unsigned char pattern = r->times % 2 ? 0x5A : 0xA5, *base = s->slab + (-(uintptr_t)s->slab & 255);
     size_t end = r->plan.slab_bytes + GUARD;
     if (gcp_bind(&r->plan, base, s->slab_size - BIND_SLACK)) return failed(s->net);
-    memset(base, pattern, end);
+    device_fill(target, base, pattern, end);
     gcp_write(&r->plan, s->image, s->ones);
     gcp_write(&r->plan, s->labels, s->label);
     double start = seconds_now();
     float loss = gcp_step(&r->plan);
     r->seconds[r->times] = seconds_now() - start;
     if (gcp_error(s->net)) return failed(s->net);
-    while (end > 0 && base[end - 1] == pattern) end--;
+    end = last_change(base, end, pattern);
     if (r->plan.state_bytes + end > r->measured) r->measured = r->plan.state_bytes + end;
     int same = study_same(s, r, loss);
     r->same = same && (r->times == 0 || r->same);
@@ -309,11 +327,11 @@ static int digits_train(const char *name, gcp_policy policy, const dataset *trai
 {
     static unsigned char tape_memory[GCP_MB(4)];
     gcp_arena arena = gcp_arena_from(tape_memory, sizeof tape_memory);
-    loop l = { .net = gcp_tape_make(&arena, .ops = 64, .seed = 1), .batch = 50, .lr = 0.003 };
+    loop l = { .net = gcp_tape_make(&arena, .ops = 64, .seed = 1), .batch = 50, .lr = 0.003, .target = target };
     double accuracy = 0;
     l.ends = digits_cnn(l.net, l.batch);
-    l.train = gcp_plan_make(l.ends.loss, .policy = policy, .optimizer = GCP_ADAM);
-    l.infer = gcp_plan_make(l.ends.logits, .inference = 1);
+    l.train = gcp_plan_make(l.ends.loss, .policy = policy, .optimizer = GCP_ADAM, .target = target);
+    l.infer = gcp_plan_make(l.ends.logits, .inference = 1, .target = target);
     if (!loop_start(&l, train)) return gcp_error(l.net) ? failed(l.net) : out_of_memory();
     size_t measured = loop_measure(&l);
     for (int epoch = 1; epoch <= epochs; epoch++) {
@@ -366,7 +384,8 @@ static int usage(FILE *f, int status)
           "  --seconds S   repeat the steps until S seconds have passed (default 32); each policy runs at least once\n"
           "  --epochs N    of part two (default 6; 0 leaves it out)\n"
           "  --out DIR     folder for tradeoff.csv, tradeoff.svg and memory_<policy>.svg (default .; it must be there)\n"
-          "  --data DIR    folder with the digits (default: the source's examples/data)\n\n"
+          "  --data DIR    folder with the digits (default: the source's examples/data)\n"
+          "  --device D    cpu (default) or cuda\n\n"
           "The status is 0 only if every measured peak equals the planned one and all bits are the same.\n", f);
     return status;
 }
@@ -397,6 +416,7 @@ static int option(options *o, const char *name, const char *value)
     if (!strcmp(name, "--seconds")) return number(name, value, 0, 1e6, &o->seconds);
     if (!strcmp(name, "--out") && value) { o->out = value; return 1; }
     if (!strcmp(name, "--data") && value) { o->data = value; return 1; }
+    if (!strcmp(name, "--device") && value) { o->device = value; return 1; }
     fprintf(stderr, "tradeoff: '%s' %s\n\n", name, value ? "is no option" : "needs a value, or is no option");
     return usage(stderr, 0);
 }
@@ -404,11 +424,12 @@ static int option(options *o, const char *name, const char *value)
 int main(int argc, char **argv)
 {
     double start = seconds_now();
-    options o = { .image = 64, .batch = 16, .epochs = 6, .seconds = 32, .out = ".", .data = GCP_EXAMPLE_DATA };
+    options o = { .image = 64, .batch = 16, .epochs = 6, .seconds = 32, .out = ".", .data = GCP_EXAMPLE_DATA, .device = "cpu" };
     for (int i = 1; i < argc; i += 2) {
         if (!strcmp(argv[i], "--help")) return usage(stdout, 0);
         if (!option(&o, argv[i], i + 1 < argc ? argv[i + 1] : NULL)) return 2;
     }
+    if (!device_open("tradeoff", o.device, &target)) return 2;
     int good = policies(&o, start + o.seconds);
     if (o.epochs) good &= digits(&o);
     printf("%.1f s in all, %.1f s of processor time\n", seconds_now() - start, (double)clock() / CLOCKS_PER_SEC);

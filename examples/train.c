@@ -20,7 +20,7 @@ typedef struct options {
     gcp_optimizer optimizer;
     int segments, checkpoints, replay, epochs, batch, steps, blocks;
     double lr;
-    char *data;
+    char *data, *device;
 } options;
 
 /* ---- Options ---------------------------------------------------------------------------------------------------*/
@@ -42,7 +42,8 @@ static int usage(FILE *f, int status)
           "  --lr X           learning rate (default 0.002; 0.1 with sgd), falling smoothly to 0\n"
           "  --epochs N (default 10)   --batch N (default 50)   --steps N at most in an epoch\n"
           "  --blocks N       residual blocks a stage for CIFAR-10 (default 3: 20 layers)\n"
-          "  --data DIR       where the digits are\n", f);
+          "  --data DIR       where the digits are\n"
+          "  --device D       cpu (default) or cuda\n", f);
     return status;
 }
 
@@ -117,6 +118,7 @@ static int option(options *o, const char *name, char *value)
     if (!strcmp(name, "--steps")) return whole(name, value, 0, &o->steps);
     if (!strcmp(name, "--blocks")) return whole(name, value, 1, &o->blocks);
     if (!strcmp(name, "--data")) { o->data = value; return 1; }
+    if (!strcmp(name, "--device")) { o->device = value; return 1; }
     fprintf(stderr, "train: '%s' is no option (--help)\n", name);
     return 0;
 }
@@ -197,8 +199,8 @@ static int plan(const options *o, loop *l, const dataset *d)
     l->ends = record(o, l->net, d);
     l->train = gcp_plan_make(l->ends.loss, .policy = o->policy, .segments = o->policy == GCP_UNIFORM ? o->segments : 0,
                              .checkpoints = o->policy == GCP_CHECKPOINTS ? o->checkpoints : 0, .replay = o->policy == GCP_CHECKPOINTS && o->replay,
-                             .optimizer = o->optimizer, .momentum = sgd ? 0.9 : 0, .weight_decay = sgd ? 1e-4 : o->optimizer == GCP_ADAMW ? 0.01 : 0);
-    l->infer = gcp_plan_make(l->ends.logits, .inference = 1);
+                             .optimizer = o->optimizer, .momentum = sgd ? 0.9 : 0, .weight_decay = sgd ? 1e-4 : o->optimizer == GCP_ADAMW ? 0.01 : 0, .target = l->target);
+    l->infer = gcp_plan_make(l->ends.logits, .inference = 1, .target = l->target);
     if (gcp_error(l->net)) return 0;
     gcp_layers_print(&l->train, gcp_file(stdout));
     printf("\n");
@@ -231,14 +233,16 @@ int main(int argc, char **argv)
     static unsigned char tape_memory[GCP_MB(64)];
     options o = { .epochs = 10, .batch = 50, .segments = 4, .checkpoints = 4, .blocks = 3 };
     samples s = { 0 };
-    char data[] = GCP_EXAMPLE_DATA;
+    char data[] = GCP_EXAMPLE_DATA, cpu[] = "cpu";
     o.data = data;
+    o.device = cpu;
     for (int i = 1; i < argc; i++) if (!strcmp(argv[i], "--help")) return usage(stdout, 0);
     if (!parse(&o, argc, argv)) return 2;
     if (!o.optimizer) o.optimizer = o.task == CIFAR ? GCP_SGD : GCP_ADAM;
     if (o.lr <= 0) o.lr = o.optimizer == GCP_SGD ? 0.1 : 0.002;
     gcp_arena arena = gcp_arena_from(tape_memory, sizeof tape_memory);
     loop l = { .net = gcp_tape_make(&arena, .ops = 8192, .seed = 1), .batch = o.batch };
+    if (!device_open("train", o.device, &l.target)) return 2;
     if (o.task == CIFAR) l.change = (augment) { .shift = 4, .mirror = 1 };
     int good = load(&o, &s);
     if (good && !(good = plan(&o, &l, &s.train) && train(&o, &l, &s)))

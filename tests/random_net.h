@@ -70,6 +70,17 @@ static inline gcp_tensor net_elementwise(random_net *r, gcp_tensor x)
     }
 }
 
+/* What may run as one pass: batch-norm or nothing, an addition, a rectifier. */
+static inline gcp_tensor net_group(random_net *r, gcp_tensor x)
+{
+    if (roll(&r->d, 2)) x = roll(&r->d, 2) ? gcp_add(x, net_partner(r, x, 1)) : gcp_add(net_partner(r, x, 1), x);
+    switch (roll(&r->d, 4)) {
+    case 0: return x;
+    case 1: return gcp_leaky_relu(x, .slope = 0.1);
+    default: return gcp_relu(x);
+    }
+}
+
 static inline gcp_tensor net_op(random_net *r)
 {
     gcp_tensor x = net_pick(r);
@@ -77,9 +88,9 @@ static inline gcp_tensor net_op(random_net *r)
     switch (roll(&r->d, 14)) {
     case 0: return gcp_conv2d(x, .out = 1 + (int)roll(&r->d, 6), .k = 1 + 2 * (int)roll(&r->d, 2), .padding = GCP_SAME, .no_bias = (int)roll(&r->d, 2));
     case 1: return net_shared(r, x);
-    case 2: return gcp_batch_norm(x);
+    case 2: return net_group(r, gcp_batch_norm(x));
     case 3: return gcp_layer_norm(x);
-    case 4: return gcp_add(x, net_partner(r, x, 1));
+    case 4: return net_group(r, gcp_add(x, net_partner(r, x, 1)));
     case 5: return gcp_mul(x, net_partner(r, x, 1));
     case 6: return s.d[3] <= 12 ? gcp_concat(x, net_partner(r, x, 0)) : gcp_relu(x);
     case 7: return s.d[3] <= 8 ? gcp_concat(net_partner(r, x, 0), x, net_partner(r, x, 0)) : gcp_tanh(x);

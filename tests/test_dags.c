@@ -96,6 +96,7 @@ static void one(unsigned seed, int policy, size_t *kept_gradients, float *kept_l
     gcp_plan_opts o = variant(policy, seed, trial.units);
     float loss;
     if (policy != GCP_KEEP_ALL) o.check = GCP_CHECK;
+    else o.no_groups = (int)(seed % 2);                   /* in groups or op by op: the same bits */
     if (seed % 5 == 0 && policy != GCP_KEEP_ALL) o.target = &scrambled;
     memset(state, 0, sizeof state);
     gcp_state_bind(r.tape, state, sizeof state);

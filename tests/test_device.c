@@ -59,6 +59,7 @@ static void queue_call(const gcp_call *c, void (*fn)(const gcp_call *call))
     static void name##_later(const gcp_call *c) { queue_call(c, gcpi_rows[GCP_OP_##NAME].forward); } \
     static void name##_back_later(const gcp_call *c) { queue_call(c, gcpi_rows[GCP_OP_##NAME].backward); }
 GCP_OPS(ROW_CALLS)
+static void apply_later(const gcp_call *c) { queue_call(c, gcpi_rows[GCP_ROW_APPLY].forward); }
 static void seed_later(const gcp_call *c) { queue_call(c, gcpi_rows[GCP_ROW_SEED].forward); }
 static void norm_later(const gcp_call *c) { queue_call(c, gcpi_rows[GCP_ROW_NORM].forward); }
 static void norm_back_later(const gcp_call *c) { queue_call(c, gcpi_rows[GCP_ROW_NORM].backward); }
@@ -70,6 +71,7 @@ static void rows_make(void)
     memcpy(rows, gcpi_rows, sizeof rows);
 #define ROW_SET(NAME, name) rows[GCP_OP_##NAME].forward = name##_later; rows[GCP_OP_##NAME].backward = name##_back_later;
     GCP_OPS(ROW_SET)
+    rows[GCP_ROW_APPLY].forward = apply_later;
     rows[GCP_ROW_SEED].forward = seed_later;
     rows[GCP_ROW_NORM].forward = norm_later; rows[GCP_ROW_NORM].backward = norm_back_later;
     rows[GCP_ROW_UPDATE].forward = update_later;
@@ -234,6 +236,7 @@ static void own_home(void)
     gcp_gradcheck_result r = gcp_gradcheck(&checks, .step = 1e-2, .tolerance = 2e-2);
     CHECK(r.passed && r.elements == 30);
     CHECK_INT(gcp_steps_done(net), ==, 3);
+    CHECK_NEAR(gcp_profile(&checks), 1e-3 * checks.instructions, 1e-6);      /* by the device's clock */
     gcp_unbind(&checks);
     CHECK(gcp_error(net) == NULL);
     release(&card, home, size);

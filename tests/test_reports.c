@@ -209,8 +209,27 @@ static void nothing(void)
     fclose(file);
 }
 
+/* Measured seconds: none before, one for each instruction after, beside its line; a real step each time. */
+static void profile(void)
+{
+    static unsigned char memory[1 << 20];
+    gcp_plan plan = gcp_plan_make(residual(), .policy = GCP_SEGMENTS, .optimizer = GCP_SGD);
+    CHECK(gcp_profile(&plan) == 0 && gcp_error_code(net) == GCP_E_BIND);
+    gcp_error_clear(net);
+    gcp_bind(&plan, memory, sizeof memory);
+    CHECK(gcp_instruction_seconds(&plan, 0) == 0 && !strstr(report(gcp_plan_print, &plan), " ms"));
+    double sum = gcp_profile(&plan, .repeats = 3, .lr = 0.1), parts = 0;
+    for (int i = 0; i < plan.instructions; i++) parts += gcp_instruction_seconds(&plan, i);
+    CHECK(sum > 0 && parts == sum && gcp_steps_done(net) == 3);
+    CHECK(strstr(report(gcp_plan_print, &plan), " ms") != NULL);
+    CHECK(gcp_instruction_seconds(&plan, -1) == 0 && gcp_instruction_seconds(&plan, plan.instructions) == 0);
+    arena.size = arena.used + 16;
+    CHECK(gcp_profile(&plan) == 0 && gcp_error_code(net) == GCP_E_NOMEM);
+}
+
 int main(void)
 {
+    profile();
     every_report();
     reasons();
     nothing();

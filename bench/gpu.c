@@ -1,0 +1,223 @@
+/* gpu.c - what the card reaches and what gcp makes of it: copy and cuBLAS rates; convolutions a layer and pass; whole
+   training steps of ResNet-50 and of the 26-layer CNN under several policies. Prints tables and writes one JSON.
+
+       gpu [--out FILE.json] [--batch N] [--small 1]
+
+   --small 1: sizes that the host emulation gets through. */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include "../examples/networks.h"
+#include "gcp_cuda.h"
+
+enum { REPEATS = 7 };
+static FILE *json;
+static gcp_gpu gpus[2];                              /* GCP_FP32, GCP_TF32 */
+static int small, batch;
+
+static double seconds_now(void)
+{
+    struct timespec t;
+    timespec_get(&t, TIME_UTC);
+    return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
+}
+
+static int by_size(const void *a, const void *b)
+{
+    double x = *(const double *)a, y = *(const double *)b;
+    return (x > y) - (x < y);
+}
+
+/* Seconds of what issue queues: median of REPEATS behind two that warm up; *least: the best. */
+static double timed(gcp_gpu *gpu, void (*issue)(void *arg), void *arg, double *least)
+{
+    double s[REPEATS];
+    const gcp_target *t = gcp_cuda(gpu);
+    for (int i = -2; i < REPEATS; i++) {
+        double now = t->device->timed(t->context, issue, arg);
+        if (i >= 0) s[i] = now;
+    }
+    qsort(s, REPEATS, sizeof *s, by_size);
+    *least = s[0];
+    return s[REPEATS / 2];
+}
+
+static void fail(const char *what)
+{
+    fprintf(stderr, "gpu: %s\n", what);
+    exit(1);
+}
+static void check(void)
+{
+    for (int i = 0; i < 2; i++) {
+        const char *text = gpus[i].target.device ? gpus[i].target.device->trouble(&gpus[i]) : NULL;
+        if (text) fail(text);
+    }
+}
+static float *device_floats(size_t count)
+{
+    void *memory = NULL;
+    if (cudaMalloc(&memory, count * sizeof(float)) != cudaSuccess) fail("out of memory on the device");
+    gpus[0].target.device->fill(&gpus[0], memory, 0, count * sizeof(float));
+    return (float *)memory;
+}
+
+/* ---- The card -------------------------------------------------------------------------------------------------*/
+
+typedef struct rate_job { gcp_gpu *gpu; float *a, *b, *c; size_t n; } rate_job;
+static void issue_copy(void *arg)
+{
+    rate_job *j = (rate_job *)arg;
+    cudaMemcpyAsync(j->a, j->b, j->n * sizeof(float), cudaMemcpyDefault, j->gpu->stream);
+}
+static void issue_gemm(void *arg)
+{
+    rate_job *j = (rate_job *)arg;
+    const float one = 1, zero = 0;
+    int n = (int)j->n;
+    cublasGemmEx(j->gpu->blas, CUBLAS_OP_N, CUBLAS_OP_N, n, n, n, &one, j->a, CUDA_R_32F, n, j->b, CUDA_R_32F, n, &zero, j->c, CUDA_R_32F, n,
+                 j->gpu->opts.math == GCP_TF32 ? CUBLAS_COMPUTE_32F_FAST_TF32 : CUBLAS_COMPUTE_32F, CUBLAS_GEMM_DEFAULT);
+}
+
+static double peak[2];                               /* FLOP/s of cuBLAS, by math */
+static void card(void)
+{
+    size_t side = small ? 64 : 8192, count = side * side;
+    double least, copy;
+    rate_job j = { &gpus[0], device_floats(count), device_floats(count), device_floats(count), count };
+    copy = 2.0 * (double)count * sizeof(float) / timed(&gpus[0], issue_copy, &j, &least);
+    j.n = side;
+    for (int math = 0; math < 2; math++) {
+        j.gpu = &gpus[math];
+        peak[math] = 2.0 * (double)count * (double)side / timed(&gpus[math], issue_gemm, &j, &least);
+    }
+    cudaFree(j.a); cudaFree(j.b); cudaFree(j.c);
+    check();
+    printf("copy %.0f GB/s; cuBLAS %zu^3: fp32 %.1f, tf32 %.1f TFLOP/s\n\n", copy / 1e9, side, peak[0] / 1e12, peak[1] / 1e12);
+    fprintf(json, "  \"copy_gb_per_second\": %.1f,\n  \"cublas_tflops\": { \"fp32\": %.2f, \"tf32\": %.2f },\n", copy / 1e9, peak[0] / 1e12, peak[1] / 1e12);
+}
+
+/* ---- Convolutions ---------------------------------------------------------------------------------------------*/
+
+typedef struct layer { const char *name; int n, h, w, ci, co, k, stride, pad; } layer;
+static const layer layers[] = {
+    { "seed 1->10 5x5", 16, 256, 256, 1, 10, 5, 1, 2 },      { "seed 10->40 5x5", 16, 256, 256, 10, 40, 5, 1, 2 },  { "seed 40->20 5x5", 16, 256, 256, 40, 20, 5, 1, 2 },
+    { "7x7s2 3->64 @224", 128, 224, 224, 3, 64, 7, 2, 3 },   { "3x3 64->64 @56", 128, 56, 56, 64, 64, 3, 1, 1 },    { "3x3 128->128 @28", 128, 28, 28, 128, 128, 3, 1, 1 },
+    { "3x3 256->256 @14", 128, 14, 14, 256, 256, 3, 1, 1 },  { "3x3 512->512 @7", 128, 7, 7, 512, 512, 3, 1, 1 },   { "3x3s2 128->128 @56", 128, 56, 56, 128, 128, 3, 2, 1 },
+    { "1x1s2 256->512 @56", 128, 56, 56, 256, 512, 1, 2, 0 } };
+
+typedef struct conv_job { gcpi_cuda_conv conv; int pass; float *x, *w, *y, *workspace; cudaStream_t stream; } conv_job;
+static void issue_conv(void *arg)
+{
+    conv_job *j = (conv_job *)arg;
+    if (j->pass == GCPI_CUDA_FORWARD) gcpi_cuda_conv_forward(&j->conv, j->x, j->w, NULL, j->y, 0, j->workspace, j->stream);
+    if (j->pass == GCPI_CUDA_DATA) gcpi_cuda_conv_backward_data(&j->conv, j->y, j->w, j->x, 0, j->workspace, j->stream);
+    if (j->pass == GCPI_CUDA_WEIGHTS) gcpi_cuda_conv_backward_weights(&j->conv, j->x, j->y, j->w, 0, j->workspace, j->stream);
+}
+
+static void convolution(const layer *l, int math, const char *comma)
+{
+    static const char *const passes[] = { "forward", "data", "weights" };
+    gcpi_cuda_conv c = { small ? 1 : l->n, small ? 8 : l->h, small ? 8 : l->w, l->ci, 0, 0, l->co, l->k, l->k, l->stride, l->stride, l->pad, l->pad, 1, 1, 1, l->ci, l->co, math == GCP_TF32 };
+    c.ho = (c.h + 2 * l->pad - l->k) / l->stride + 1;
+    c.wo = (c.w + 2 * l->pad - l->k) / l->stride + 1;
+    size_t work = 256;
+    for (int pass = 0; pass < 3; pass++) if (gcpi_cuda_conv_workspace(&c, pass) > work) work = gcpi_cuda_conv_workspace(&c, pass);
+    conv_job j = { c, 0, device_floats((size_t)c.n * (size_t)(c.h * c.w) * (size_t)c.ci), device_floats((size_t)(c.co * c.ci) * (size_t)(c.kh * c.kw)),
+                   device_floats((size_t)c.n * (size_t)(c.ho * c.wo) * (size_t)c.co), device_floats(work / sizeof(float) + 1), gpus[math].stream };
+    double flops = 2.0 * c.n * c.ho * c.wo * c.co * c.ci * c.kh * c.kw;
+    printf("%-20s %s ", l->name, math ? "tf32" : "fp32");
+    for (j.pass = 0; j.pass < 3; j.pass++) {
+        double least, s = timed(&gpus[math], issue_conv, &j, &least);
+        printf("  %8s %8.3f ms %6.1f TFLOP/s %3.0f %%", passes[j.pass], 1e3 * s, flops / s / 1e12, 100 * flops / s / peak[math]);
+        fprintf(json, "    { \"layer\": \"%s\", \"math\": \"%s\", \"pass\": \"%s\", \"ms_median\": %.4f, \"ms_min\": %.4f, \"tflops\": %.2f, \"share_of_cublas\": %.3f }%s\n",
+                l->name, math ? "tf32" : "fp32", passes[j.pass], 1e3 * s, 1e3 * least, flops / s / 1e12, flops / s / peak[math], j.pass < 2 ? "," : comma);
+    }
+    printf("\n");
+    cudaFree(j.x); cudaFree(j.w); cudaFree(j.y); cudaFree(j.workspace);
+    check();
+}
+
+/* ---- Training steps -------------------------------------------------------------------------------------------*/
+
+typedef struct run { const char *name; gcp_policy policy; int checkpoints, replay; } run;
+
+static void steps(const char *network_name, gcp_tensor loss, gcp_tensor image, gcp_tensor labels, const run *r, int math, const char *comma)
+{
+    gcp_tape *net = loss.tape;
+    gcp_plan plan = gcp_plan_make(loss, .policy = r->policy, .checkpoints = r->checkpoints, .replay = r->replay, .optimizer = GCP_SGD, .momentum = 0.9, .target = gcp_cuda(&gpus[math]));
+    float *pixels = (float *)calloc(gcp_elements(image), sizeof *pixels);
+    int *label = (int *)calloc(gcp_elements(labels), sizeof *label);
+    double s[REPEATS];
+    if (!pixels || !label) fail("out of memory");
+    for (size_t i = 0; i < gcp_elements(image); i++) pixels[i] = (float)(i % 255) / 255;
+    gcp_bind(&plan, NULL, 0);
+    gcp_write(&plan, image, pixels);
+    gcp_write(&plan, labels, label);
+    for (int i = -3; i < REPEATS; i++) {             /* as it stands, recorded, replayed */
+        double start = seconds_now();
+        gcp_step(&plan, .lr = 0.001);
+        if (i >= 0) s[i] = seconds_now() - start;
+    }
+    qsort(s, REPEATS, sizeof *s, by_size);
+    if (gcp_error(net)) { printf("%-12s %-10s %s\n", network_name, r->name, gcp_error(net)); gcp_error_clear(net); }
+    else printf("%-12s %-10s %s %9.2f ms (least %9.2f)  %8.1f images/s  %9.1f MiB, %d units run again\n", network_name, r->name, math ? "tf32" : "fp32",
+                1e3 * s[REPEATS / 2], 1e3 * s[0], gcp_shape_of(image).d[0] / s[REPEATS / 2], (double)plan.bytes / 1048576, plan.reruns);
+    fprintf(json, "    { \"network\": \"%s\", \"batch\": %d, \"policy\": \"%s\", \"math\": \"%s\", \"ms_median\": %.3f, \"ms_min\": %.3f, \"images_per_second\": %.1f, \"bytes\": %zu, \"after_forward\": %zu, \"reruns\": %d }%s\n",
+            network_name, gcp_shape_of(image).d[0], r->name, math ? "tf32" : "fp32", 1e3 * s[REPEATS / 2], 1e3 * s[0], gcp_shape_of(image).d[0] / s[REPEATS / 2], plan.bytes, plan.after_forward, plan.reruns, comma);
+    gcp_unbind(&plan);
+    free(pixels); free(label);
+}
+
+static void networks(void)
+{
+    static const run resnet_runs[] = { { "keep_all", GCP_KEEP_ALL, 0, 0 }, { "segments", GCP_SEGMENTS, 0, 0 }, { "sqrt", GCP_SQRT, 0, 0 } };
+    static const run seed_runs[] = { { "keep_all", GCP_KEEP_ALL, 0, 0 }, { "k0_replay", GCP_CHECKPOINTS, 0, 1 }, { "k2_retain", GCP_CHECKPOINTS, 2, 0 }, { "k4_retain", GCP_CHECKPOINTS, 4, 0 },
+        { "k4_replay", GCP_CHECKPOINTS, 4, 1 }, { "k8_retain", GCP_CHECKPOINTS, 8, 0 }, { "k16_retain", GCP_CHECKPOINTS, 16, 0 }, { "sqrt", GCP_SQRT, 0, 0 } };
+    enum { RESNETS = sizeof resnet_runs / sizeof *resnet_runs, SEEDS = sizeof seed_runs / sizeof *seed_runs };
+    static unsigned char tape_memory[GCP_MB(96)];
+    gcp_arena arena;
+    for (int i = 0; i < RESNETS; i++) {
+        arena = gcp_arena_from(tape_memory, sizeof tape_memory);
+        network n = resnet50(gcp_tape_make(&arena, .ops = 512), small ? 1 : batch, small ? 32 : 224, 1000);
+        steps("resnet50", n.loss, n.image, n.labels, &resnet_runs[i], GCP_TF32, ",");
+    }
+    for (int i = 0; i < SEEDS; i++) {
+        gcp_tensor image, labels;
+        arena = gcp_arena_from(tape_memory, sizeof tape_memory);
+        gcp_tensor loss = seed000(gcp_tape_make(&arena, .ops = 128), small ? 8 : 256, small ? 1 : 16, &image, &labels);
+        steps("seed000", loss, image, labels, &seed_runs[i], GCP_FP32, i + 1 < SEEDS ? "," : "");
+    }
+}
+
+int main(int argc, char **argv)
+{
+    const char *out = "gpu.json";
+    int runtime = 0, blas = 0;
+    batch = 128;
+    for (int i = 1; i + 1 < argc; i += 2) {
+        if (!strcmp(argv[i], "--out")) out = argv[i + 1];
+        else if (!strcmp(argv[i], "--batch")) batch = atoi(argv[i + 1]);
+        else if (!strcmp(argv[i], "--small")) small = atoi(argv[i + 1]);
+        else { fprintf(stderr, "gpu [--out FILE.json] [--batch N] [--small 1]\n"); return 2; }
+    }
+    for (int math = 0; math < 2; math++) { gpus[math] = gcp_gpu_open(.math = (gcp_math)math, .workspace = small ? 1 << 16 : (size_t)32 << 20); gcp_cuda(&gpus[math]); }
+    if (!gpus[0].blas) { printf("no GPU: %s\n", gpus[0].message); return 77; }
+    json = fopen(out, "w");
+    if (!json) fail("--out cannot be written");
+    cudaRuntimeGetVersion(&runtime);
+    cublasGetVersion(gpus[0].blas, &blas);
+    printf("%s, CUDA %d, cuBLAS %d\n", gpus[0].name, runtime, blas);
+    fprintf(json, "{\n  \"device\": \"%s\", \"cuda\": %d, \"cublas\": %d, \"gcp\": \"%d.%d.%d\",\n", gpus[0].name, runtime, blas, GCP_VERSION_MAJOR, GCP_VERSION_MINOR, GCP_VERSION_PATCH);
+    card();
+    fprintf(json, "  \"convolutions\": [\n");
+    for (size_t i = 0; i < sizeof layers / sizeof *layers; i++)
+        for (int math = 0; math < 2; math++) convolution(&layers[i], math, i + 1 < sizeof layers / sizeof *layers || !math ? "," : "");
+    fprintf(json, "  ],\n  \"steps\": [\n");
+    networks();
+    fprintf(json, "  ]\n}\n");
+    for (int math = 0; math < 2; math++) gcp_gpu_close(&gpus[math]);
+    return fclose(json) != 0;
+}

@@ -1,0 +1,1554 @@
+/* kernels.cu - the kernels of gcp_cuda.h. MIT licence, see gcp.h.
+
+   nvcc -c kernels.cu. The same text compiles as C++ against the host emulation in tests/hostcuda, where every kernel is
+   tested. What that asks of it: launches only by GCP_LAUNCH, dynamic shared memory only by GCP_DYN_SHARED, PTX only in
+   wrappers that have a host twin, warp collectives with explicit masks, at most 256 threads a block. No atomics: every sum
+   has one order, given by shapes. Products that are meant to be fused say fmaf (compile with -fmad=false). */
+
+#include "gcp_cuda.h"
+
+#ifdef __CUDACC__
+#define GCP_LAUNCH(kernel, grid, block, shared, stream, ...) kernel<<<(grid), (block), (shared), (stream)>>>(__VA_ARGS__)
+#define GCP_DYN_SHARED(T, name) extern __shared__ __align__(16) unsigned char gcpi_dynamic[]; T *name = (T *)gcpi_dynamic
+#endif
+#define GCPI_DEVICE static __device__ __forceinline__
+
+static size_t gcpi_least(size_t a, size_t b) { return a < b ? a : b; }
+static size_t gcpi_pixels_of(gcp_shape s) { return (size_t)s.d[0] * (size_t)s.d[1] * (size_t)s.d[2]; }
+static int gcpi_blocks(ptrdiff_t items, int each) { return (int)((items + each - 1) / each); }
+static size_t gcpi_count_of(gcp_shape s) { return gcpi_pixels_of(s) * (size_t)s.d[3]; }
+
+#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ < 800
+#define GCPI_SM80 0 /* no asynchronous copies, no TF32: plain copies and fmaf */
+#else
+#define GCPI_SM80 1
+#endif
+
+/* Copies VEC floats (1, or 4 when both ends are 16-byte aligned) to shared memory, or zeros if not
+ * valid. They are there after commit, wait and __syncthreads. Through L1, since the taps of a
+ * convolution read the same pixels again. */
+template <int VEC>
+static __device__ __forceinline__ void gcpi_copy_async(float *shared, const float *global, bool valid)
+{
+#ifndef __CUDACC__
+    hostcuda_cp_async(shared, global, 4 * VEC, valid);
+#elif GCPI_SM80
+    unsigned to = (unsigned)__cvta_generic_to_shared(shared);
+    asm volatile("cp.async.ca.shared.global [%0], [%1], %2, %3;\n" ::"r"(to), "l"(global),
+                 "n"(4 * VEC), "r"(valid ? 4 * VEC : 0)
+                 : "memory");
+#else
+    if (VEC == 4)
+        *(float4 *)shared = valid ? *(const float4 *)global : make_float4(0, 0, 0, 0);
+    else
+        *shared = valid ? *global : 0.0f;
+#endif
+}
+
+static __device__ __forceinline__ void gcpi_copy_commit(void)
+{
+#ifndef __CUDACC__
+    hostcuda_cp_async_commit();
+#elif GCPI_SM80
+    asm volatile("cp.async.commit_group;\n" ::: "memory");
+#endif
+}
+
+/* Waits until at most n of this thread's committed groups are still under way. */
+template <int n> static __device__ __forceinline__ void gcpi_copy_wait(void)
+{
+#ifndef __CUDACC__
+    hostcuda_cp_async_wait(n);
+#elif GCPI_SM80
+    asm volatile("cp.async.wait_group %0;\n" ::"n"(n) : "memory");
+#endif
+}
+
+#if GCPI_SM80
+static __device__ __forceinline__ unsigned gcpi_to_tf32(float v) /* rounds to nearest */
+{
+#ifndef __CUDACC__
+    return hostcuda_to_tf32(v);
+#else
+    unsigned r;
+    asm("cvt.rna.tf32.f32 %0, %1;\n" : "=r"(r) : "f"(v));
+    return r;
+#endif
+}
+
+/* d += a * b of 16x8 and 8x8; lane l has g = l/4, t = l%4 and holds
+ * a: (g,t) (g+8,t) (g,t+4) (g+8,t+4)   b: (t,g) (t+4,g)   d: (g,2t) (g,2t+1) (g+8,2t) (g+8,2t+1) */
+static __device__ __forceinline__ void gcpi_mma(float d[4], const unsigned a[4], const unsigned b[2])
+{
+#ifndef __CUDACC__
+    hostcuda_mma_m16n8k8_tf32(d, a, b);
+#else
+    asm volatile("mma.sync.aligned.m16n8k8.row.col.f32.tf32.tf32.f32 "
+                 "{%0,%1,%2,%3}, {%4,%5,%6,%7}, {%8,%9}, {%0,%1,%2,%3};\n"
+                 : "+f"(d[0]), "+f"(d[1]), "+f"(d[2]), "+f"(d[3])
+                 : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b[0]), "r"(b[1]));
+#endif
+}
+
+/* f = elements (g,t) (g+8,t) (g,t+4) (g+8,t+4) of the 16x8 corner of a tile stored [row][k]: one
+ * ldmatrix, each lane naming four floats of a row. The pitch is a multiple of 4. */
+static __device__ __forceinline__ void gcpi_load_rows(float f[4], const float *corner, int pitch, int lane)
+{
+#ifdef __CUDACC__
+    unsigned from = (unsigned)__cvta_generic_to_shared(corner + lane % 16 * pitch +
+                                                       lane / 16 * 4);
+    asm volatile("ldmatrix.sync.aligned.m8n8.x4.shared.b16 {%0,%1,%2,%3}, [%4];\n"
+                 : "=f"(f[0]), "=f"(f[1]), "=f"(f[2]), "=f"(f[3])
+                 : "r"(from)
+                 : "memory");
+#else
+    for (int i = 0; i < 4; i++)
+        f[i] = corner[(lane / 4 + i % 2 * 8) * pitch + lane % 4 + i / 2 * 4];
+#endif
+}
+#endif
+
+
+
+/* ---- Convolution ------------------------------------------------------------------------------
+ *
+ * Two products over the same staged tiles, with nothing lowered to a matrix in memory:
+ *   gather    out[p][c]  = sum over k of src[where k of pixel p lies] * b[c][k]
+ *             forward; backward data too, on dy with transposed weights, a gather per stride phase
+ *   weights   dw[co][k]  = sum over pixels p of dy[p][co] * x[where k of pixel p lies]
+ * k = (tap row, tap column, channel) flattened, channels fastest, as OHWI weights lie. Groups, and
+ * the gradient of a stride with a dilation, take the direct kernels: a thread per result.
+ *
+ * A block of 256 threads owns 128 x BN results and sums 16 terms (a K-block) at a time. Each result
+ * is one thread's work, summed in an order that the shape alone decides: no atomics, same bits. */
+enum {
+    GCPI_THREADS = 256,
+    GCPI_BM = 128,                /* rows of a block's tile: pixels (gather) or k (weights) */
+    GCPI_BK = 16,                 /* terms staged at a time */
+    GCPI_KP = GCPI_BK + 4,        /* pitch of a [row][k] tile: 80 bytes, no bank conflicts */
+    GCPI_STAGES = 3,              /* K-blocks in shared memory: one in use, two on their way */
+    GCPI_SPLIT_BLOCKS = 512,      /* blocks that keep a large GPU busy with dw */
+    GCPI_SPLIT_MAX = 64,          /* most partial sums of dw */
+    GCPI_SPLIT_PIXELS = 128,      /* fewest pixels worth one */
+    GCPI_SPLIT_BYTES = 32 << 20   /* all of them together */
+};
+
+/* A counter in mixed radix, so that walking on by a fixed step costs no division:
+ * (image, row, column) of a pixel, or (tap row, tap column, channel) of k. */
+typedef struct gcpi_walk { int hi, mid, lo; } gcpi_walk;
+
+typedef struct gcpi_tiling {               /* one launch of either product */
+    int n, rows, cols;                     /* output pixels: image, row j, column i */
+    int h, w, channels; ptrdiff_t pitch;   /* source images */
+    int ystep, ybase, ytap, taps_h;        /* tap t of row j: source row j*ystep+ybase+t*ytap */
+    int xstep, xbase, xtap, taps_w;        /* columns likewise */
+    int oys, oy0, oxs, ox0, out_h, out_w;  /* (j, i) is written at (j*oys+oy0, i*oxs+ox0) */
+    ptrdiff_t out_pitch;
+    int k, columns;                        /* taps_h*taps_w*channels; output channels */
+    const float *src, *b, *bias;           /* b [columns][k], or dy for the weights */
+    float *out;
+    int accumulate, length;                /* length: pixels of a partial sum */
+    gcpi_walk step;                        /* from what a thread copies to what it copies next */
+} gcpi_tiling;
+
+static __host__ __device__ __forceinline__ gcpi_walk gcpi_walk_at(ptrdiff_t index, int mids, int los)
+{
+    gcpi_walk w;
+    ptrdiff_t rest = los > 0 ? index / los : 0; /* no channels or no taps: nothing will be read */
+    w.lo = (int)(index - rest * los);
+    w.hi = mids > 0 ? (int)(rest / mids) : 0;
+    w.mid = (int)(rest - (ptrdiff_t)w.hi * mids);
+    return w;
+}
+
+static __device__ __forceinline__ void gcpi_walk_on(gcpi_walk *w, gcpi_walk step, int mids, int los)
+{
+    w->lo += step.lo;
+    int carry = w->lo >= los;
+    w->lo -= carry ? los : 0;
+    w->mid += step.mid + carry;
+    carry = w->mid >= mids;
+    w->mid -= carry ? mids : 0;
+    w->hi += step.hi + carry;
+}
+
+/* ---- Products of staged tiles -----------------------------------------------------------------
+ * a is 128 x 16, b is BN x 16 (rows x k). KMAJOR: stored [row][k], pitch GCPI_KP. Otherwise stored
+ * [k][row], pitch rows + 8. Both keep the reads below free of bank conflicts.
+ *
+ * FP32: a thread sums MI x NI results in order of k; a warp is 4 threads down and 8 across. */
+template <int BN, bool KMAJOR, bool TF32> struct gcpi_tile_sums {
+    static const int ACROSS = BN == 128 ? 16 : 8, DOWN = GCPI_THREADS / ACROSS;
+    static const int MI = GCPI_BM / DOWN, NI = BN / ACROSS;
+    static const int DEEP = KMAJOR ? 2 : 1; /* k at a time */
+    float sum[MI][NI] = {};
+
+    /* this thread's place among the threads down and across */
+    const int down = threadIdx.x / 32 / (ACROSS / 8) * 4 + threadIdx.x % 32 / 8;
+    const int across = threadIdx.x / 32 % (ACROSS / 8) * 8 + threadIdx.x % 8;
+
+    static __device__ __forceinline__ int row(int t, int threads, int i) /* the i-th of the t-th of so many */
+    {
+        return KMAJOR ? t + threads * i : 4 * (t + threads * (i / 4)) + i % 4;
+    }
+
+    /* f[e][i] = this thread's rows at k + e */
+    template <int ROWS, int COUNT>
+    static __device__ __forceinline__ void load(float f[DEEP][COUNT], const float *tile, int t, int k)
+    {
+#pragma unroll
+        for (int i = 0; i < COUNT; i += KMAJOR ? 1 : 4)
+            if (KMAJOR) {
+                float2 v = *(const float2 *)(tile + row(t, ROWS / COUNT, i) * GCPI_KP + k);
+                f[0][i] = v.x, f[DEEP - 1][i] = v.y;
+            } else {
+                float4 v = *(const float4 *)(tile + k * (ROWS + 8) + row(t, ROWS / COUNT, i));
+                f[0][i] = v.x, f[0][i + 1] = v.y, f[0][i + 2] = v.z, f[0][i + 3] = v.w;
+            }
+    }
+
+    __device__ __forceinline__ void add(const float *a, const float *b)
+    {
+#pragma unroll (KMAJOR ? 1 : 2) /* more, and so many loads move up that registers spill */
+        for (int k = 0; k < GCPI_BK; k += DEEP) {
+            float fa[DEEP][MI], fb[DEEP][NI];
+            load<GCPI_BM>(fa, a, down, k);
+            load<BN>(fb, b, across, k);
+#pragma unroll
+            for (int e = 0; e < DEEP * MI * NI; e++) {
+                const int kk = e / (MI * NI), i = e / NI % MI, j = e % NI;
+                sum[i][j] = fmaf(fa[kk][i], fb[kk][j], sum[i][j]);
+            }
+        }
+    }
+
+    template <class F> __device__ __forceinline__ void each(F store) const
+    {
+#pragma unroll
+        for (int e = 0; e < MI * NI; e++) {
+            const int i = KMAJOR ? e / NI : e % MI, j = KMAJOR ? e % NI : e / MI;
+            store(row(down, DOWN, i), row(across, ACROSS, j), sum[i][j]);
+        }
+    }
+};
+
+#if GCPI_SM80
+/* Eight warps share the tile: 2x4 of 64x32, 4x2 of 32x32 or 8x1 of 16x32. */
+template <int BN, bool KMAJOR> struct gcpi_tile_sums<BN, KMAJOR, true> {
+    static const int ACROSS = BN / 32, TALL = GCPI_BM * ACROSS / 8, MI = TALL / 16;
+    float sum[MI][4][4] = {};
+
+    /* as gcpi_load_rows, of either kind of tile, rounded to TF32 */
+    template <int ROWS>
+    static __device__ __forceinline__ void load(unsigned r[4], const float *tile, int row, int k)
+    {
+        const int lane = threadIdx.x % 32;
+        float f[4];
+        if (KMAJOR) {
+            gcpi_load_rows(f, tile + row * GCPI_KP + k, GCPI_KP, lane);
+        } else {
+#pragma unroll
+            for (int i = 0; i < 4; i++)
+                f[i] = tile[(k + lane % 4 + i / 2 * 4) * (ROWS + 8) + row + lane / 4 + i % 2 * 8];
+        }
+#pragma unroll
+        for (int i = 0; i < 4; i++) r[i] = gcpi_to_tf32(f[i]);
+    }
+
+    __device__ __forceinline__ void add(const float *a, const float *b)
+    {
+        const int warp = threadIdx.x / 32;
+#pragma unroll (KMAJOR ? 2 : 1) /* for registers' sake */
+        for (int k = 0; k < GCPI_BK; k += 8) {
+            unsigned fb[4][2];
+#pragma unroll
+            for (int j = 0; j < 4; j += 2) {
+                unsigned r[4];
+                load<BN>(r, b, warp % ACROSS * 32 + j * 8, k);
+                fb[j][0] = r[0], fb[j][1] = r[2], fb[j + 1][0] = r[1], fb[j + 1][1] = r[3];
+            }
+#pragma unroll
+            for (int i = 0; i < MI; i++) {
+                unsigned fa[4];
+                load<GCPI_BM>(fa, a, warp / ACROSS * TALL + i * 16, k);
+#pragma unroll
+                for (int j = 0; j < 4; j++) gcpi_mma(sum[i][j], fa, fb[j]);
+            }
+        }
+    }
+
+    template <class F> __device__ __forceinline__ void each(F store) const
+    {
+        const int warp = threadIdx.x / 32, lane = threadIdx.x % 32;
+        const int row = warp / ACROSS * TALL + lane / 4, col = warp % ACROSS * 32 + lane % 4 * 2;
+#pragma unroll
+        for (int e = 0; e < MI * 16; e++) {
+            const int r = KMAJOR ? e / 8 : e % (2 * MI), c = KMAJOR ? e % 8 : e / (2 * MI);
+            store(row + r * 8, col + c / 2 * 8 + c % 2, sum[r / 2][c / 2][r % 2 * 2 + c % 2]);
+        }
+    }
+};
+#endif
+
+/* Adds up all terms: load(k, to) sends for the K-block from k on. Round b sums block b, in stage
+ * use = b mod GCPI_STAGES, and sends for the last block that the stages hold room for, into the one
+ * that every thread has left behind at this round's barrier. */
+template <int A, int B, class P, class L>
+static __device__ __forceinline__ void gcpi_rounds(P &product, float *stages, int terms, L load)
+{
+    for (int b = 1 - GCPI_STAGES, use = 1; b * GCPI_BK < terms; b++) {
+        if (b >= 0) {
+            gcpi_copy_wait<GCPI_STAGES - 2>();
+            __syncthreads();
+        }
+        const int k = (b + GCPI_STAGES - 1) * GCPI_BK;
+        if (k < terms) load(k, stages + (use ? use - 1 : GCPI_STAGES - 1) * (A + B));
+        gcpi_copy_commit(); /* also of nothing: the waits count groups */
+        if (b >= 0) product.add(stages + use * (A + B), stages + use * (A + B) + A);
+        use = use + 1 == GCPI_STAGES ? 0 : use + 1;
+    }
+}
+
+/* ---- Gather: forward, and backward data ------------------------------------------------------ */
+
+typedef struct gcpi_place {
+    ptrdiff_t origin, out; /* where its tap (0,0) lies in the source, if anywhere; -1: no pixel */
+    int y, x;
+} gcpi_place;
+
+static __device__ gcpi_place gcpi_gather_pixel(const gcpi_tiling &g, ptrdiff_t p)
+{
+    const gcpi_walk at = gcpi_walk_at(p, g.rows, g.cols);
+    gcpi_place px = { 0, -1, -(1 << 30), 0 }; /* y so far off that every tap reads a zero */
+    if (at.hi >= g.n) return px;
+    const int y = at.mid * g.oys + g.oy0, x = at.lo * g.oxs + g.ox0;
+    px.out = (((ptrdiff_t)at.hi * g.out_h + y) * g.out_w + x) * g.out_pitch;
+    px.y = at.mid * g.ystep + g.ybase;
+    px.x = at.lo * g.xstep + g.xbase;
+    px.origin = (((ptrdiff_t)at.hi * g.h + px.y) * g.w + px.x) * g.pitch;
+    return px;
+}
+
+/* Stages one K-block. A thread copies one column k of it (VEC columns), so all its taps are one. */
+template <int VEC, int BN>
+static __device__ __forceinline__ void gcpi_gather_load(const gcpi_tiling &g, const gcpi_place *pixels, int column,
+                                         gcpi_walk tap, int k, float *a)
+{
+    const int lanes = GCPI_BK / VEC, first = threadIdx.x / lanes, step = GCPI_THREADS / lanes;
+    const int dy = tap.hi * g.ytap, dx = tap.mid * g.xtap;
+    const ptrdiff_t offset = ((ptrdiff_t)dy * g.w + dx) * g.pitch + tap.lo;
+    a += first * GCPI_KP + threadIdx.x % lanes * VEC;
+#pragma unroll
+    for (int r = 0; r < GCPI_BM; r += step) {
+        const gcpi_place *px = pixels + first + r;
+        const bool valid = k < g.k && (unsigned)(px->y + dy) < (unsigned)g.h &&
+                           (unsigned)(px->x + dx) < (unsigned)g.w;
+        gcpi_copy_async<VEC>(a + r * GCPI_KP, g.src + (valid ? px->origin + offset : 0), valid);
+    }
+    column += first;
+    const float *b = g.b + (ptrdiff_t)column * g.k + k; /* not read where not valid */
+#pragma unroll
+    for (int r = 0; r < BN && (step <= BN || first < BN); r += step) {
+        const bool valid = k < g.k && column + r < g.columns;
+        gcpi_copy_async<VEC>(a + (GCPI_BM + r) * GCPI_KP, valid ? b + (ptrdiff_t)r * g.k : g.b,
+                             valid);
+    }
+}
+
+template <int VEC, int BN, bool TF32>
+static __global__ void __launch_bounds__(GCPI_THREADS, 2)
+gcpi_gather_kernel(gcpi_tiling g)
+{
+    GCP_DYN_SHARED(float, stages); /* GCPI_STAGES of a [128][KP], b [BN][KP] */
+    __shared__ gcpi_place pixels[GCPI_BM];
+    const int across = (g.columns + BN - 1) / BN; /* blocks that share pixels run together */
+    const int column = (int)(blockIdx.x % across) * BN;
+    const ptrdiff_t first = (ptrdiff_t)(blockIdx.x / across) * GCPI_BM;
+    if (threadIdx.x < GCPI_BM) pixels[threadIdx.x] = gcpi_gather_pixel(g, first + threadIdx.x);
+    __syncthreads();
+
+    const int k0 = threadIdx.x % (GCPI_BK / VEC) * VEC;
+    gcpi_walk tap = gcpi_walk_at(k0, g.taps_w, g.channels);
+    gcpi_tile_sums<BN, true, TF32> product;
+    gcpi_rounds<GCPI_BM * GCPI_KP, BN * GCPI_KP>(product, stages, g.k, [&](int k, float *a) {
+        gcpi_gather_load<VEC, BN>(g, pixels, column, tap, k + k0, a);
+        gcpi_walk_on(&tap, g.step, g.taps_w, g.channels);
+    });
+    product.each([&](int r, int c, float v) {
+        c += column;
+        if (pixels[r].out < 0 || c >= g.columns) return;
+        float *to = g.out + pixels[r].out + c;
+        if (g.bias) v += g.bias[c];
+        *to = g.accumulate ? *to + v : v;
+    });
+}
+
+/* Backward data wants its weights as [phase][ci][tap of the phase][co]; the phase of tap (ky, kx)
+ * is (qy, qx) = (ky % sh, kx % sw). Per axis, q has the taps q, q + stride, ... */
+static __host__ __device__ __forceinline__ int gcpi_tap_count(int q, int kernel, int stride)
+{
+    return q < kernel ? (kernel - q + stride - 1) / stride : 0;
+}
+
+static __host__ __device__ __forceinline__ ptrdiff_t gcpi_phase_start(const gcpi_cuda_conv &c, int qy, int qx)
+{
+    const int rows = c.kh / c.sh * qy + (c.kh % c.sh < qy ? c.kh % c.sh : qy); /* taps before */
+    const int cols = c.kw / c.sw * qx + (c.kw % c.sw < qx ? c.kw % c.sw : qx);
+    return (ptrdiff_t)(rows * c.kw + cols * gcpi_tap_count(qy, c.kh, c.sh)) * c.ci * c.co;
+}
+
+static __global__ void __launch_bounds__(GCPI_THREADS)
+gcpi_conv_transpose_kernel(gcpi_cuda_conv c, const float *w, float *out)
+{
+    __shared__ float tile[32][33];
+    const int tap = blockIdx.z, ky = tap / c.kw, kx = tap % c.kw, qy = ky % c.sh, qx = kx % c.sw;
+    const int taps_h = gcpi_tap_count(qy, c.kh, c.sh), taps_w = gcpi_tap_count(qx, c.kw, c.sw);
+    const int x = threadIdx.x % 32, co0 = blockIdx.y * 32, ci0 = blockIdx.x * 32;
+    for (int y = threadIdx.x / 32; y < 32; y += GCPI_THREADS / 32)
+        if (co0 + y < c.co && ci0 + x < c.ci)
+            tile[y][x] = w[((ptrdiff_t)(co0 + y) * c.kh * c.kw + tap) * c.ci + ci0 + x];
+    __syncthreads();
+    out += gcpi_phase_start(c, qy, qx) + (ptrdiff_t)(ky / c.sh * taps_w + kx / c.sw) * c.co;
+    for (int y = threadIdx.x / 32; y < 32; y += GCPI_THREADS / 32)
+        if (ci0 + y < c.ci && co0 + x < c.co)
+            out[(ptrdiff_t)(ci0 + y) * taps_h * taps_w * c.co + co0 + x] = tile[x][y];
+}
+
+/* ---- Backward weights ------------------------------------------------------------------------ */
+
+/* Stages 16 pixels, p and on of `pixels`: a = what the tile's columns k read of x there, b = dy. A
+ * thread copies one column, whose tap (0,0)-relative place is tap; pixel walks the rows it copies,
+ * call after call. */
+template <int VEC, int BN>
+static __device__ __forceinline__ void gcpi_weights_load(const gcpi_tiling &g, const float *dy, int column, int p,
+                                          int pixels, gcpi_walk tap, gcpi_walk *pixel, float *a)
+{
+    const int lanes = GCPI_BM / VEC, wide = BN / VEC, c = threadIdx.x % wide * VEC;
+#pragma unroll
+    for (int i = 0; i < GCPI_BK; i += GCPI_THREADS / lanes) {
+        const int r = i + threadIdx.x / lanes;
+        const int py = pixel->mid * g.ystep + tap.hi, px = pixel->lo * g.xstep + tap.mid;
+        const bool valid = p + r < pixels && (unsigned)py < (unsigned)g.h &&
+                           (unsigned)px < (unsigned)g.w;
+        ptrdiff_t at = (((ptrdiff_t)pixel->hi * g.h + py) * g.w + px) * g.pitch + tap.lo;
+        gcpi_copy_async<VEC>(a + r * (GCPI_BM + 8) + threadIdx.x % lanes * VEC,
+                             g.src + (valid ? at : 0), valid);
+        gcpi_walk_on(pixel, g.step, g.rows, g.cols);
+    }
+    const int first = threadIdx.x / wide, down = GCPI_THREADS / wide;
+    a += GCPI_BK * (GCPI_BM + 8) + first * (BN + 8) + c;
+    p += first;
+#pragma unroll
+    for (int r = 0; r < GCPI_BK && (down <= GCPI_BK || first < GCPI_BK); r += down) {
+        const bool valid = p + r < pixels && column + c < g.columns;
+        gcpi_copy_async<VEC>(a + r * (BN + 8),
+                             dy + (valid ? (p + r) * g.out_pitch + column + c : 0), valid);
+    }
+}
+
+/* Sums pixels [y*length, (y+1)*length) into the y-th [co][k] of out, y = blockIdx.y. */
+template <int VEC, int BN, bool TF32>
+static __global__ void __launch_bounds__(GCPI_THREADS, 2)
+gcpi_weights_kernel(gcpi_tiling g)
+{
+    GCP_DYN_SHARED(float, stages); /* GCPI_STAGES of a [16][128+8], b [16][BN+8] */
+    const int across = (g.columns + BN - 1) / BN;
+    const int column = (int)(blockIdx.x % across) * BN, k0 = (int)(blockIdx.x / across) * GCPI_BM;
+    const int lanes = GCPI_BM / VEC, k = k0 + threadIdx.x % lanes * VEC;
+    const ptrdiff_t first = (ptrdiff_t)blockIdx.y * g.length;
+    const ptrdiff_t rest = (ptrdiff_t)g.n * g.rows * g.cols - first;
+    const int pixels = (int)(rest < g.length ? rest : g.length);
+    gcpi_walk tap = gcpi_walk_at(k, g.taps_w, g.channels);
+    tap.hi = k < g.k ? tap.hi * g.ytap + g.ybase : -(1 << 30); /* or only zeros */
+    tap.mid = tap.mid * g.xtap + g.xbase;
+    gcpi_walk pixel = gcpi_walk_at(first + threadIdx.x / lanes, g.rows, g.cols);
+    gcpi_tile_sums<BN, false, TF32> product;
+    const float *dy = g.b + first * g.out_pitch;
+    gcpi_rounds<GCPI_BK * (GCPI_BM + 8), GCPI_BK * (BN + 8)>(
+        product, stages, pixels, [&](int p, float *a) {
+            gcpi_weights_load<VEC, BN>(g, dy, column, p, pixels, tap, &pixel, a);
+        });
+    float *out = g.out + ((ptrdiff_t)blockIdx.y * g.columns + column) * g.k + k0;
+    product.each([&](int r, int c, float v) {
+        asm volatile("" ::: "memory"); /* one address at a time, or registers spill */
+        if (r >= g.k - k0 || c >= g.columns - column) return;
+        float *to = out + (ptrdiff_t)c * g.k + r;
+        *to = g.accumulate ? *to + v : v;
+    });
+}
+
+/* dw = the partial sums, added in order. */
+static __global__ void __launch_bounds__(GCPI_THREADS)
+gcpi_weights_sum_kernel(const float *partial, int splits, ptrdiff_t count, float *dw,
+                        int accumulate)
+{
+    ptrdiff_t i = (ptrdiff_t)blockIdx.x * GCPI_THREADS + threadIdx.x;
+    if (i >= count) return;
+    float sum = partial[i];
+    for (int s = 1; s < splits; s++) sum += partial[s * count + i];
+    dw[i] = accumulate ? dw[i] + sum : sum;
+}
+
+/* ---- Direct kernels: any shape, one thread per result --------------------------------------- */
+
+/* DATA: out = dx, in = dy; otherwise out = y, in = x. */
+template <bool DATA>
+static __global__ void __launch_bounds__(GCPI_THREADS)
+gcpi_direct_kernel(gcpi_cuda_conv c, const float *in, const float *w, const float *bias, float *out,
+                   int accumulate)
+{
+    const int outs = DATA ? c.ci : c.co, rows = DATA ? c.h : c.ho, cols = DATA ? c.w : c.wo;
+    const int in_h = DATA ? c.ho : c.h, in_w = DATA ? c.wo : c.w;
+    const ptrdiff_t index = (ptrdiff_t)blockIdx.x * GCPI_THREADS + threadIdx.x;
+    const ptrdiff_t pixel = index / outs;
+    const int channel = (int)(index - pixel * outs), group = channel / (outs / c.groups);
+    const int ci = c.ci / c.groups, co = c.co / c.groups, ins = DATA ? co : ci;
+    const ptrdiff_t filter = (ptrdiff_t)c.kh * c.kw * ci, step = DATA ? filter : 1;
+    const gcpi_walk at = gcpi_walk_at(pixel, rows, cols);
+    if (at.hi >= c.n) return;
+    in += group * ins;
+    w += DATA ? group * co * filter + channel % ci : channel * filter;
+    float sum = 0;
+    for (int ky = 0; ky < c.kh; ky++)
+        for (int kx = 0; kx < c.kw; kx++, w += ci) {
+            int y = DATA ? at.mid + c.pt - ky * c.dh : at.mid * c.sh - c.pt + ky * c.dh;
+            int x = DATA ? at.lo + c.pl - kx * c.dw : at.lo * c.sw - c.pl + kx * c.dw;
+            if (DATA && (y % c.sh || x % c.sw)) continue;
+            if (DATA) y /= c.sh, x /= c.sw;
+            if (y < 0 || y >= in_h || x < 0 || x >= in_w) continue;
+            const ptrdiff_t pixel_in = ((ptrdiff_t)at.hi * in_h + y) * in_w + x;
+            const float *from = in + pixel_in * (DATA ? c.ypitch : c.xpitch);
+#pragma unroll 2 /* more, and registers spill */
+            for (int i = 0; i < ins; i++) sum = fmaf(from[i], w[i * step], sum);
+        }
+    if (bias) sum += bias[channel];
+    out += pixel * (DATA ? c.xpitch : c.ypitch) + channel;
+    *out = accumulate ? *out + sum : sum;
+}
+
+/* splits as in gcpi_weights_kernel */
+static __global__ void __launch_bounds__(GCPI_THREADS)
+gcpi_direct_weights_kernel(gcpi_cuda_conv c, const float *x, const float *dy, float *out,
+                           ptrdiff_t length, int accumulate)
+{
+    const ptrdiff_t index = (ptrdiff_t)blockIdx.x * GCPI_THREADS + threadIdx.x;
+    const ptrdiff_t total = (ptrdiff_t)c.n * c.ho * c.wo, first = blockIdx.y * length;
+    const ptrdiff_t end = first + length < total ? first + length : total;
+    const int ci = c.ci / c.groups, k = c.kh * c.kw * ci, co = (int)(index / k);
+    if (co >= c.co) return;
+    const gcpi_walk tap = gcpi_walk_at(index - (ptrdiff_t)co * k, c.kw, ci), step = { 0, 0, 1 };
+    const int channel = co / (c.co / c.groups) * ci + tap.lo;
+    gcpi_walk at = gcpi_walk_at(first, c.ho, c.wo);
+    float sum = 0;
+    for (ptrdiff_t p = first; p < end; p++, gcpi_walk_on(&at, step, c.ho, c.wo)) {
+        const int iy = at.mid * c.sh - c.pt + tap.hi * c.dh;
+        const int ix = at.lo * c.sw - c.pl + tap.mid * c.dw;
+        if (iy < 0 || iy >= c.h || ix < 0 || ix >= c.w) continue;
+        sum = fmaf(x[(((ptrdiff_t)at.hi * c.h + iy) * c.w + ix) * c.xpitch + channel],
+                   dy[p * c.ypitch + co], sum);
+    }
+    out += blockIdx.y * ((ptrdiff_t)c.co * k) + index;
+    *out = accumulate ? *out + sum : sum;
+}
+
+/* ---- Host side ------------------------------------------------------------------------------ */
+
+static gcpi_tiling gcpi_gather_forward(const gcpi_cuda_conv *c)
+{
+    gcpi_tiling g = { c->n, c->ho, c->wo, c->h, c->w, c->ci, c->xpitch,
+                      c->sh, -c->pt, c->dh, c->kh, c->sw, -c->pl, c->dw, c->kw,
+                      1, 0, 1, 0, c->ho, c->wo, c->ypitch, c->kh * c->kw * c->ci, c->co,
+                      NULL, NULL, NULL, NULL, 0, 0, { 0, 0, 0 } };
+    return g;
+}
+
+/* Row iy of x is read by outputs oy with oy*sh = iy + pt - ky*dh. For the rows py, py+sh, ... that
+ * means, if dh == 1, ky = q, q+sh, ..., q = (py+pt) % sh; if sh == 1, every ky. Either way the i-th
+ * tap of the j-th of them reads dy row j + (py+pt-q)/sh - i*dh. Columns likewise. */
+static gcpi_tiling gcpi_gather_data(const gcpi_cuda_conv *c, int py, int px, const float *turned)
+{
+    const int rows = py < c->h ? (c->h - py + c->sh - 1) / c->sh : 0, qy = (py + c->pt) % c->sh;
+    const int cols = px < c->w ? (c->w - px + c->sw - 1) / c->sw : 0, qx = (px + c->pl) % c->sw;
+    const int taps_h = gcpi_tap_count(qy, c->kh, c->sh), taps_w = gcpi_tap_count(qx, c->kw, c->sw);
+    gcpi_tiling g = { c->n, rows, cols, c->ho, c->wo, c->co, c->ypitch,
+                      1, (py + c->pt) / c->sh, -c->dh, taps_h,
+                      1, (px + c->pl) / c->sw, -c->dw, taps_w,
+                      c->sh, py, c->sw, px, c->h, c->w, c->xpitch, taps_h * taps_w * c->co, c->ci,
+                      NULL, NULL, NULL, NULL, 0, 0, { 0, 0, 0 } };
+    g.b = turned + gcpi_phase_start(*c, qy, qx);
+    return g;
+}
+
+static bool gcpi_conv_direct(const gcpi_cuda_conv *c, int pass)
+{
+    const bool both = (c->sh > 1 && c->dh > 1) || (c->sw > 1 && c->dw > 1);
+    return c->groups != 1 || (pass == GCPI_CUDA_DATA && both);
+}
+
+static int gcpi_tile_columns(int columns) { return columns > 64 ? 128 : columns > 32 ? 64 : 32; }
+
+/* How many partial sums of dw, by shape alone, so that the bits do not depend on the device. */
+static int gcpi_conv_splits(const gcpi_cuda_conv *c)
+{
+    const ptrdiff_t k = (ptrdiff_t)c->kh * c->kw * (c->ci / c->groups), count = c->co * k;
+    const ptrdiff_t pixels = (ptrdiff_t)c->n * c->ho * c->wo;
+    const ptrdiff_t across = gcpi_blocks(c->co, gcpi_tile_columns(c->co));
+    const ptrdiff_t tiles = c->groups > 1 ? gcpi_blocks(count, GCPI_THREADS)
+                                          : gcpi_blocks(k, GCPI_BM) * across;
+    const ptrdiff_t least = 1 + (pixels >> 30); /* a split's pixels are counted by an int */
+    ptrdiff_t splits = pixels / GCPI_SPLIT_PIXELS;
+    if (count <= 0) return 1;
+    if (splits > GCPI_SPLIT_MAX) splits = GCPI_SPLIT_MAX;
+    if (splits > GCPI_SPLIT_BLOCKS / tiles) splits = GCPI_SPLIT_BLOCKS / tiles;
+    if (splits > GCPI_SPLIT_BYTES / 4 / count) splits = GCPI_SPLIT_BYTES / 4 / count;
+    return (int)(splits > least ? splits : least);
+}
+
+/* The attribute lets a launch have more than 48 KB of shared memory on the current device. */
+template <int VEC, int BN, bool TF32>
+static void gcpi_tiling_launch(gcpi_tiling g, int splits, cudaStream_t stream)
+{
+    const int across = gcpi_blocks(g.columns, BN);
+    const int shared = 4 * GCPI_STAGES * (splits ? GCPI_BK * (GCPI_BM + BN + 16)
+                                                 : (GCPI_BM + BN) * GCPI_KP);
+    const void *kernel = splits ? (const void *)gcpi_weights_kernel<VEC, BN, TF32>
+                                : (const void *)gcpi_gather_kernel<VEC, BN, TF32>;
+    cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, shared);
+    if (splits) {
+        const dim3 blocks(gcpi_blocks(g.k, GCPI_BM) * across, splits);
+        g.step = gcpi_walk_at(GCPI_THREADS * VEC / GCPI_BM, g.rows, g.cols);
+        GCP_LAUNCH((gcpi_weights_kernel<VEC, BN, TF32>), blocks, GCPI_THREADS, shared, stream, g);
+    } else {
+        const dim3 blocks(gcpi_blocks((ptrdiff_t)g.n * g.rows * g.cols, GCPI_BM) * across);
+        g.step = gcpi_walk_at(GCPI_BK, g.taps_w, g.channels);
+        GCP_LAUNCH((gcpi_gather_kernel<VEC, BN, TF32>), blocks, GCPI_THREADS, shared, stream, g);
+    }
+}
+
+/* The weights product if there are splits, else the gather. */
+static void gcpi_tiling_run(const gcpi_tiling &g, int splits, int tf32, cudaStream_t stream)
+{
+#define GCPI_CONV_MATH(v, bn) { gcpi_tiling_launch<v, bn, false>, gcpi_tiling_launch<v, bn, true> }
+#define GCPI_CONV_TILES(v) { GCPI_CONV_MATH(v, 32), GCPI_CONV_MATH(v, 64), GCPI_CONV_MATH(v, 128) }
+    typedef void launcher(gcpi_tiling, int, cudaStream_t);
+    static launcher *const launch[2][3][2] = { GCPI_CONV_TILES(1), GCPI_CONV_TILES(4) };
+    const ptrdiff_t counts = g.channels | g.pitch | (splits ? g.columns | g.out_pitch : 0);
+    const bool four = counts % 4 == 0 && ((size_t)g.src | (size_t)g.b) % 16 == 0;
+    if (splits || (g.n > 0 && g.rows > 0 && g.cols > 0 && g.columns > 0))
+        launch[four][gcpi_tile_columns(g.columns) / 64][tf32 != 0](g, splits, stream);
+}
+
+size_t gcpi_cuda_conv_workspace(const gcpi_cuda_conv *c, int pass)
+{
+    const size_t weights = (size_t)c->co * c->kh * c->kw * (c->ci / c->groups) * sizeof(float);
+    if (pass == GCPI_CUDA_DATA) return gcpi_conv_direct(c, pass) ? 0 : weights;
+    if (pass == GCPI_CUDA_WEIGHTS && gcpi_conv_splits(c) > 1) return gcpi_conv_splits(c) * weights;
+    return 0;
+}
+
+void gcpi_cuda_conv_forward(const gcpi_cuda_conv *c, const float *x, const float *w,
+                                       const float *bias, float *y, int accumulate,
+                                       void *workspace, cudaStream_t stream)
+{
+    const ptrdiff_t outputs = (ptrdiff_t)c->n * c->ho * c->wo * c->co;
+    gcpi_tiling g = gcpi_gather_forward(c);
+    g.src = x, g.b = w, g.bias = bias, g.out = y, g.accumulate = accumulate;
+    (void)workspace;
+    if (!gcpi_conv_direct(c, GCPI_CUDA_FORWARD))
+        gcpi_tiling_run(g, 0, c->tf32, stream);
+    else if (outputs > 0)
+        GCP_LAUNCH(gcpi_direct_kernel<false>, gcpi_blocks(outputs, GCPI_THREADS), GCPI_THREADS, 0,
+                   stream, *c, x, w, bias, y, accumulate);
+}
+
+void gcpi_cuda_conv_backward_data(const gcpi_cuda_conv *c, const float *dy,
+                                             const float *w, float *dx, int accumulate,
+                                             void *workspace, cudaStream_t stream)
+{
+    const ptrdiff_t inputs = (ptrdiff_t)c->n * c->h * c->w * c->ci;
+    if (inputs <= 0) return;
+    if (gcpi_conv_direct(c, GCPI_CUDA_DATA)) {
+        GCP_LAUNCH(gcpi_direct_kernel<true>, gcpi_blocks(inputs, GCPI_THREADS), GCPI_THREADS, 0,
+                   stream, *c, dy, w, (const float *)NULL, dx, accumulate);
+        return;
+    }
+    float *turned = (float *)workspace;
+    const dim3 blocks(gcpi_blocks(c->ci, 32), gcpi_blocks(c->co, 32), c->kh * c->kw);
+    GCP_LAUNCH(gcpi_conv_transpose_kernel, blocks, GCPI_THREADS, 0, stream, *c, w, turned);
+    for (int py = 0; py < c->sh; py++)
+        for (int px = 0; px < c->sw; px++) {
+            gcpi_tiling g = gcpi_gather_data(c, py, px, turned);
+            g.src = dy, g.out = dx, g.accumulate = accumulate;
+            if (g.k > 0 || !accumulate) /* pixels that no output reads get zeros */
+                gcpi_tiling_run(g, 0, c->tf32, stream);
+        }
+}
+
+void gcpi_cuda_conv_backward_weights(const gcpi_cuda_conv *c, const float *x,
+                                                const float *dy, float *dw, int accumulate,
+                                                void *workspace, cudaStream_t stream)
+{
+    const ptrdiff_t pixels = (ptrdiff_t)c->n * c->ho * c->wo;
+    const ptrdiff_t count = (ptrdiff_t)c->co * c->kh * c->kw * (c->ci / c->groups);
+    const int splits = gcpi_conv_splits(c), add = accumulate && splits == 1;
+    const ptrdiff_t length = ((pixels + splits - 1) / splits + GCPI_BK - 1) / GCPI_BK * GCPI_BK;
+    float *out = splits > 1 ? (float *)workspace : dw;
+    if (count <= 0) return;
+    if (gcpi_conv_direct(c, GCPI_CUDA_WEIGHTS)) {
+        const dim3 blocks(gcpi_blocks(count, GCPI_THREADS), splits);
+        GCP_LAUNCH(gcpi_direct_weights_kernel, blocks, GCPI_THREADS, 0, stream, *c, x, dy, out,
+                   length, add);
+    } else {
+        gcpi_tiling g = gcpi_gather_forward(c);
+        g.src = x, g.b = dy, g.out = out, g.accumulate = add, g.length = (int)length;
+        gcpi_tiling_run(g, splits, c->tf32, stream);
+    }
+    if (splits > 1)
+        GCP_LAUNCH(gcpi_weights_sum_kernel, gcpi_blocks(count, GCPI_THREADS), GCPI_THREADS, 0,
+                   stream, out, splits, count, dw, accumulate);
+}
+
+/* ---- Elementwise ---------------------------------------------------------------------------------------------
+   A thread makes V neighbouring channels of one pixel. Where all operands are dense the tensor is one long pixel, so that
+   no division is left and 16-byte accesses need nothing but alignment. */
+
+struct gcpi_map { float *to; const float *a, *b; ptrdiff_t to_pitch, a_pitch, b_pitch; unsigned units, width; float number; int accumulate; };
+
+template <int FN> GCPI_DEVICE float gcpi_apply(float old, float a, float b, float number)
+{
+    const float pi = 0.39894228040143268f, half = 0.70710678118654752f;
+    switch (FN) {
+    case GCPI_FN_COPY: return a;
+    case GCPI_FN_ADD: case GCPI_FN_ADD_CHANNEL: return a + b;
+    case GCPI_FN_MUL: return a * b;
+    case GCPI_FN_SCALE: return a * number;
+    case GCPI_FN_TANH: return tanhf(a);
+    case GCPI_FN_SIGMOID: return 1 / (1 + expf(-a));
+    case GCPI_FN_GELU: return a * (0.5f * erfcf(-a * half));
+    case GCPI_FN_TANH_BACK: return a * (1 - b * b);
+    case GCPI_FN_SIGMOID_BACK: return a * (b * (1 - b));
+    case GCPI_FN_GELU_BACK: return a * (0.5f * erfcf(-b * half) + b * (pi * expf(-0.5f * b * b)));
+    case GCPI_FN_FILL: return number;
+    case GCPI_FN_FILL_FROM: return b * number;
+    default: return old;
+    }
+}
+
+template <int V> GCPI_DEVICE void gcpi_load(float *v, const float *p)
+{
+    if (V == 4) { float4 x = *(const float4 *)p; v[0] = x.x; v[1 % V] = x.y; v[2 % V] = x.z; v[3 % V] = x.w; }
+    else v[0] = *p;
+}
+template <int V> GCPI_DEVICE void gcpi_store(float *p, const float *v)
+{
+    if (V == 4) *(float4 *)p = make_float4(v[0], v[1 % V], v[2 % V], v[3 % V]);
+    else *p = v[0];
+}
+
+template <int FN, int V> __global__ void gcpi_map_kernel(gcpi_map m)
+{
+    unsigned unit = blockIdx.x * blockDim.x + threadIdx.x;
+    if (unit >= m.units) return;
+    unsigned pixel = m.width ? unit / m.width : 0;
+    size_t c = (size_t)(m.width ? unit % m.width : unit) * V;
+    float a[V] = {}, b[V] = {}, y[V] = {};
+    float *to = m.to + (ptrdiff_t)pixel * m.to_pitch + c;
+    if (m.a) gcpi_load<V>(a, m.a + (ptrdiff_t)pixel * m.a_pitch + c);
+    if (FN == GCPI_FN_FILL_FROM) for (int i = 0; i < V; i++) b[i] = *m.b;
+    else if (m.b) gcpi_load<V>(b, m.b + (ptrdiff_t)pixel * m.b_pitch + c);
+    if (m.accumulate) gcpi_load<V>(y, to);
+    for (int i = 0; i < V; i++) {
+        float f = gcpi_apply<FN>(0, a[i], b[i], m.number);
+        y[i] = m.accumulate ? y[i] + f : f;
+    }
+    gcpi_store<V>(to, y);
+}
+
+static int gcpi_aligned(const void *p, ptrdiff_t pitch) { return !p || ((uintptr_t)p % 16 == 0 && pitch % 4 == 0); }
+
+
+template <int FN> static void gcpi_map_launch(gcpi_map m, size_t pixels, size_t width, cudaStream_t stream)
+{
+    size_t vector = width % 4 == 0 && gcpi_aligned(m.to, m.to_pitch) && gcpi_aligned(m.a, m.a_pitch) && (FN == GCPI_FN_FILL_FROM || gcpi_aligned(m.b, m.b_pitch)) ? 4 : 1;
+    size_t most = ((size_t)1 << 31) / (width / vector);                  /* pixels of one launch: 32-bit units */
+    if (most == 0) most = 1;
+    for (size_t first = 0; first < pixels; first += most) {
+        size_t n = gcpi_least(most, pixels - first);
+        gcpi_map part = m;
+        part.to += (ptrdiff_t)first * m.to_pitch;
+        if (m.a) part.a += (ptrdiff_t)first * m.a_pitch;
+        if (m.b) part.b += (ptrdiff_t)first * m.b_pitch;
+        part.units = (unsigned)(n * (width / vector));
+        part.width = pixels == 1 ? 0 : (unsigned)(width / vector);
+        if (vector == 4) GCP_LAUNCH((gcpi_map_kernel<FN, 4>), gcpi_blocks(part.units, 256), 256, 0, stream, part);
+        else             GCP_LAUNCH((gcpi_map_kernel<FN, 1>), gcpi_blocks(part.units, 256), 256, 0, stream, part);
+    }
+}
+
+/* All operands dense: one pixel as wide as the tensor, cut into rows that 32-bit numbers hold. */
+static void gcpi_flatten(gcpi_map *m, size_t *pixels, size_t *width, int channel)
+{
+    ptrdiff_t w = (ptrdiff_t)*width;
+    int dense = m->to_pitch == w && (!m->a || m->a_pitch == w) && (!m->b || m->b_pitch == w || (m->b_pitch == 0 && !channel));
+    if (!dense || channel || *pixels * *width > (size_t)1 << 30) return;
+    *width *= *pixels;
+    *pixels = 1;
+}
+
+void gcpi_cuda_map(gcpi_cuda_fn fn, gcp_view to, gcp_view a, gcp_view b, float number, cudaStream_t stream)
+{
+    size_t pixels = gcpi_pixels_of(to.shape), width = (size_t)to.shape.d[3];
+    gcpi_map m = {};
+    m.to = (float *)to.data; m.a = (const float *)a.data; m.b = (const float *)b.data;
+    m.to_pitch = to.pitch; m.a_pitch = a.pitch; m.number = number; m.accumulate = to.accumulate;
+    m.b_pitch = fn == GCPI_FN_ADD_CHANNEL || fn == GCPI_FN_FILL_FROM ? 0 : b.pitch;
+    gcpi_flatten(&m, &pixels, &width, fn == GCPI_FN_ADD_CHANNEL);
+#define GCPI_CASE(name) case name: gcpi_map_launch<name>(m, pixels, width, stream); break;
+    switch (fn) {
+    GCPI_CASE(GCPI_FN_COPY) GCPI_CASE(GCPI_FN_ADD) GCPI_CASE(GCPI_FN_MUL) GCPI_CASE(GCPI_FN_ADD_CHANNEL) GCPI_CASE(GCPI_FN_SCALE)
+    GCPI_CASE(GCPI_FN_TANH) GCPI_CASE(GCPI_FN_SIGMOID) GCPI_CASE(GCPI_FN_GELU) GCPI_CASE(GCPI_FN_TANH_BACK)
+    GCPI_CASE(GCPI_FN_SIGMOID_BACK) GCPI_CASE(GCPI_FN_GELU_BACK) GCPI_CASE(GCPI_FN_FILL) GCPI_CASE(GCPI_FN_FILL_FROM)
+    }
+#undef GCPI_CASE
+}
+
+/* apply: batch-norm, addition and rectifier in one pass, each where it is there. A thread makes 8 neighbouring elements,
+   which share a byte of the mask; V 4: they lie in one pixel, in two 16-byte accesses. */
+struct gcpi_applied { gcpi_cuda_apply a; size_t count, width; };
+
+GCPI_DEVICE float gcpi_apply_one(const gcpi_cuda_apply &a, float x, float other, size_t c, unsigned i, unsigned *bits)
+{
+    float v = a.mean ? (x - a.mean[c]) * (a.scale[c] * a.gamma[c]) + a.beta[c] : x;
+    if (a.other.data) v = v + other;
+    *bits |= (unsigned)(v > 0) << i;
+    return !a.rectify || v > 0 ? v : a.slope * v;
+}
+template <int V> __global__ void gcpi_apply_kernel(gcpi_applied m)
+{
+    const gcpi_cuda_apply &a = m.a;
+    const float *xs = (const float *)a.x.data, *others = (const float *)a.other.data;
+    size_t first = ((size_t)blockIdx.x * blockDim.x + threadIdx.x) * 8;
+    if (first >= m.count) return;
+    ptrdiff_t pixel = (ptrdiff_t)(first / m.width);
+    size_t c = first % m.width;
+    unsigned bits = 0, n = m.count - first < 8 ? (unsigned)(m.count - first) : 8;
+    for (unsigned i = 0; i < n; i += V) {
+        float x[V], other[V] = {}, y[V];
+        gcpi_load<V>(x, xs + pixel * a.x.pitch + c);
+        if (others) gcpi_load<V>(other, others + pixel * a.other.pitch + c);
+        for (int k = 0; k < V; k++) y[k] = gcpi_apply_one(a, x[k], other[k], c + k, i + k, &bits);
+        gcpi_store<V>((float *)a.y.data + pixel * a.y.pitch + c, y);
+        if ((c += V) == m.width) { c = 0; pixel++; }
+    }
+    if (a.mask) a.mask[first / 8] = (unsigned char)bits;
+}
+void gcpi_cuda_apply_run(const gcpi_cuda_apply *a, cudaStream_t stream)
+{
+    gcpi_applied m = { *a, gcpi_count_of(a->y.shape), (size_t)a->y.shape.d[3] };
+    ptrdiff_t width = a->y.shape.d[3];
+    if (!a->mean && a->x.pitch == width && a->y.pitch == width && (!a->other.data || a->other.pitch == width)) m.width = m.count;     /* one long pixel */
+    int aligned = gcpi_aligned(a->x.data, a->x.pitch) && gcpi_aligned(a->y.data, a->y.pitch) && gcpi_aligned(a->other.data, a->other.pitch);
+    if (m.width == m.count) aligned = gcpi_aligned(a->x.data, 0) && gcpi_aligned(a->y.data, 0) && gcpi_aligned(a->other.data, 0);
+    int blocks = gcpi_blocks((ptrdiff_t)((m.count + 7) / 8), 256);
+    if (aligned && m.width % 8 == 0) GCP_LAUNCH((gcpi_apply_kernel<4>), blocks, 256, 0, stream, m);
+    else                             GCP_LAUNCH((gcpi_apply_kernel<1>), blocks, 256, 0, stream, m);
+}
+
+/* The rectifier's gradient: by the mask, or by the sign of y. */
+struct gcpi_rectify { float *to; const float *from, *sign; const unsigned char *mask; ptrdiff_t to_pitch, from_pitch, sign_pitch; size_t count, width; float slope; int accumulate; };
+
+template <int V> __global__ void gcpi_rectify_back_kernel(gcpi_rectify r)
+{
+    size_t first = ((size_t)blockIdx.x * blockDim.x + threadIdx.x) * 8;
+    if (first >= r.count) return;
+    ptrdiff_t pixel = (ptrdiff_t)(first / r.width);
+    size_t c = first % r.width;
+    unsigned bits = r.mask ? r.mask[first / 8] : 0, n = r.count - first < 8 ? (unsigned)(r.count - first) : 8;
+    for (unsigned i = 0; i < n; i += V) {
+        float g[V], s[V] = {}, y[V] = {}, *to = r.to + pixel * r.to_pitch + c;
+        gcpi_load<V>(g, r.from + pixel * r.from_pitch + c);
+        if (!r.mask) gcpi_load<V>(s, r.sign + pixel * r.sign_pitch + c);
+        if (r.accumulate) gcpi_load<V>(y, to);
+        for (int k = 0; k < V; k++) {
+            float v = (r.mask ? (int)(bits >> (i + k) & 1) : s[k] > 0) ? g[k] : r.slope * g[k];
+            y[k] = r.accumulate ? y[k] + v : v;
+        }
+        gcpi_store<V>(to, y);
+        if ((c += V) == r.width) { c = 0; pixel++; }
+    }
+}
+void gcpi_cuda_rectify_back(gcp_view dx, gcp_view dy, gcp_view y, const unsigned char *mask, float slope, cudaStream_t stream)
+{
+    ptrdiff_t width = dx.shape.d[3];
+    gcpi_rectify r = { (float *)dx.data, (const float *)dy.data, mask ? NULL : (const float *)y.data, mask, dx.pitch, dy.pitch, y.pitch,
+                       gcpi_count_of(dx.shape), (size_t)width, slope, dx.accumulate };
+    if (dx.pitch == width && dy.pitch == width && (mask || y.pitch == width)) {
+        r.width = r.count;
+        r.to_pitch = r.from_pitch = r.sign_pitch = 0;
+    }
+    int aligned = gcpi_aligned(r.to, r.to_pitch) && gcpi_aligned(r.from, r.from_pitch) && gcpi_aligned(r.sign, r.sign_pitch);
+    int blocks = gcpi_blocks((ptrdiff_t)((r.count + 7) / 8), 256);
+    if (aligned && r.width % 8 == 0) GCP_LAUNCH((gcpi_rectify_back_kernel<4>), blocks, 256, 0, stream, r);
+    else                             GCP_LAUNCH((gcpi_rectify_back_kernel<1>), blocks, 256, 0, stream, r);
+}
+
+/* Same elements in the same order, rows of another length. */
+__global__ void gcpi_reshape_kernel(gcp_view to, gcp_view from, size_t count)
+{
+    size_t i = (size_t)blockIdx.x * blockDim.x + threadIdx.x;
+    if (i >= count) return;
+    unsigned tw = (unsigned)to.shape.d[3], fw = (unsigned)from.shape.d[3];
+    float *t = (float *)to.data + (ptrdiff_t)(i / tw) * to.pitch + i % tw;
+    float f = ((const float *)from.data)[(ptrdiff_t)(i / fw) * from.pitch + i % fw];
+    *t = to.accumulate ? *t + f : f;
+}
+void gcpi_cuda_reshape(gcp_view to, gcp_view from, cudaStream_t stream)
+{
+    size_t count = gcpi_count_of(to.shape);
+    GCP_LAUNCH(gcpi_reshape_kernel, gcpi_blocks(count, 256), 256, 0, stream, to, from, count);
+}
+
+/* Dropout: Philox 4x32-10 as on the CPU, four elements of one sample a draw. */
+GCPI_DEVICE void gcpi_philox(unsigned c[4], uint64_t key)
+{
+    unsigned k0 = (unsigned)key, k1 = (unsigned)(key >> 32);
+    for (int round = 0; round < 10; round++) {
+        unsigned a_high = __umulhi(0xD2511F53u, c[0]), a_low = 0xD2511F53u * c[0], b_high = __umulhi(0xCD9E8D57u, c[2]), b_low = 0xCD9E8D57u * c[2];
+        c[0] = b_high ^ c[1] ^ k0; c[1] = b_low;
+        c[2] = a_high ^ c[3] ^ k1; c[3] = a_low;
+        k0 += 0x9E3779B9u; k1 += 0xBB67AE85u;
+    }
+}
+__global__ void gcpi_dropout_kernel(gcp_view to, gcp_view from, double rate, uint64_t ordinal, const gcp_step_numbers *numbers, size_t per, size_t groups)
+{
+    size_t unit = (size_t)blockIdx.x * blockDim.x + threadIdx.x;
+    size_t image = unit / groups, group = unit % groups, width = (size_t)to.shape.d[3], area = per / width;
+    if (image >= (size_t)to.shape.d[0]) return;
+    uint64_t sample = numbers->first_sample + image;
+    unsigned draw[4] = { (unsigned)group, (unsigned)sample, (unsigned)numbers->step, (unsigned)((group >> 32) ^ (sample >> 32)) };
+    unsigned limit = (unsigned)(rate * 4294967296.0);
+    float gain = (float)(1.0 / (1.0 - rate));
+    gcpi_philox(draw, numbers->seed + 0x9E3779B97F4A7C15u * ordinal);
+    for (size_t k = 0; k < 4 && 4 * group + k < per; k++) {
+        size_t element = 4 * group + k, pixel = image * area + element / width, c = element % width;
+        float v = draw[k] >= limit ? ((const float *)from.data)[(ptrdiff_t)pixel * from.pitch + c] * gain : 0;
+        float *y = (float *)to.data + (ptrdiff_t)pixel * to.pitch + c;
+        *y = to.accumulate ? *y + v : v;
+    }
+}
+void gcpi_cuda_dropout(gcp_view to, gcp_view from, double rate, uint64_t ordinal, const gcp_step_numbers *numbers, cudaStream_t stream)
+{
+    size_t per = gcpi_count_of(to.shape) / (size_t)to.shape.d[0], groups = (per + 3) / 4;
+    GCP_LAUNCH(gcpi_dropout_kernel, gcpi_blocks(groups * (size_t)to.shape.d[0], 256), 256, 0, stream, to, from, rate, ordinal, numbers, per, groups);
+}
+
+/* ---- Windows -------------------------------------------------------------------------------------------------
+   Forward: a thread an output element. Backward: a thread an input element, which gathers from the windows over it in
+   the order of the outputs: no atomics, and the order of the CPU's sums. */
+
+struct gcpi_spot_at { int image, y, x, c; };
+GCPI_DEVICE gcpi_spot_at gcpi_spot_of(size_t i, gcp_shape s)
+{
+    gcpi_spot_at p;
+    unsigned pixel = (unsigned)(i / (unsigned)s.d[3]), row = pixel / (unsigned)s.d[2];
+    p.c = (int)(i % (unsigned)s.d[3]); p.x = (int)(pixel % (unsigned)s.d[2]);
+    p.y = (int)(row % (unsigned)s.d[1]); p.image = (int)(row / (unsigned)s.d[1]);
+    return p;
+}
+GCPI_DEVICE ptrdiff_t gcpi_at(const gcp_view &v, int image, int y, int x, int c)
+{
+    return (((ptrdiff_t)image * v.shape.d[1] + y) * v.shape.d[2] + x) * v.pitch + c;
+}
+GCPI_DEVICE int gcpi_low(int size, int start) { return start < 0 ? 0 : start < size ? start : size; }
+
+__global__ void gcpi_max_pool_kernel(gcpi_cuda_conv a, gcp_view x, gcp_view y, unsigned char *which)
+{
+    size_t i = (size_t)blockIdx.x * blockDim.x + threadIdx.x;
+    if (i >= (size_t)a.n * a.ho * a.wo * a.co) return;
+    gcpi_spot_at p = gcpi_spot_of(i, y.shape);
+    int top = p.y * a.sh - a.pt, left = p.x * a.sw - a.pl, cell = 0, first = 1;
+    float best = 0;
+    for (int iy = gcpi_low(a.h, top); iy < gcpi_low(a.h, top + a.kh); iy++)
+        for (int ix = gcpi_low(a.w, left); ix < gcpi_low(a.w, left + a.kw); ix++) {
+            float v = ((const float *)x.data)[gcpi_at(x, p.image, iy, ix, p.c)];
+            if (!first && !(v > best)) continue;
+            best = v; cell = (iy - top) * a.kw + ix - left; first = 0;
+        }
+    ((float *)y.data)[gcpi_at(y, p.image, p.y, p.x, p.c)] = best;
+    if (which) which[i] = (unsigned char)cell;
+}
+
+/* Outputs whose windows lie over row (column) i: from gcpi_first to the last at or before (i + pad) / stride. */
+GCPI_DEVICE int gcpi_first(int i, int pad, int k, int stride) { int t = i + pad - k + 1; return t <= 0 ? 0 : (t + stride - 1) / stride; }
+
+__global__ void gcpi_max_pool_back_kernel(gcpi_cuda_conv a, gcp_view dx, gcp_view dy, const unsigned char *which)
+{
+    size_t i = (size_t)blockIdx.x * blockDim.x + threadIdx.x;
+    if (i >= (size_t)a.n * a.h * a.w * a.ci) return;
+    gcpi_spot_at p = gcpi_spot_of(i, dx.shape);
+    float *to = (float *)dx.data + gcpi_at(dx, p.image, p.y, p.x, p.c), sum = dx.accumulate ? *to : 0;
+    for (int oy = gcpi_first(p.y, a.pt, a.kh, a.sh); oy < a.ho && oy * a.sh - a.pt <= p.y; oy++)
+        for (int ox = gcpi_first(p.x, a.pl, a.kw, a.sw); ox < a.wo && ox * a.sw - a.pl <= p.x; ox++) {
+            size_t o = (((size_t)p.image * a.ho + oy) * a.wo + ox) * a.co + p.c;
+            int cell = (p.y - oy * a.sh + a.pt) * a.kw + p.x - ox * a.sw + a.pl;
+            if ((which ? which[o] : 0) == cell) sum += ((const float *)dy.data)[gcpi_at(dy, p.image, oy, ox, p.c)];
+        }
+    *to = sum;
+}
+
+GCPI_DEVICE float gcpi_share(const gcpi_cuda_conv &a, int oy, int ox)
+{
+    int top = oy * a.sh - a.pt, left = ox * a.sw - a.pl;
+    int cells = (gcpi_low(a.h, top + a.kh) - gcpi_low(a.h, top)) * (gcpi_low(a.w, left + a.kw) - gcpi_low(a.w, left));
+    return 1.0f / (float)(cells > 1 ? cells : 1);
+}
+__global__ void gcpi_avg_pool_kernel(gcpi_cuda_conv a, gcp_view x, gcp_view y)
+{
+    size_t i = (size_t)blockIdx.x * blockDim.x + threadIdx.x;
+    if (i >= (size_t)a.n * a.ho * a.wo * a.co) return;
+    gcpi_spot_at p = gcpi_spot_of(i, y.shape);
+    int top = p.y * a.sh - a.pt, left = p.x * a.sw - a.pl;
+    float sum = 0;
+    for (int iy = gcpi_low(a.h, top); iy < gcpi_low(a.h, top + a.kh); iy++)
+        for (int ix = gcpi_low(a.w, left); ix < gcpi_low(a.w, left + a.kw); ix++) sum += ((const float *)x.data)[gcpi_at(x, p.image, iy, ix, p.c)];
+    ((float *)y.data)[gcpi_at(y, p.image, p.y, p.x, p.c)] = sum * gcpi_share(a, p.y, p.x);
+}
+__global__ void gcpi_avg_pool_back_kernel(gcpi_cuda_conv a, gcp_view dx, gcp_view dy)
+{
+    size_t i = (size_t)blockIdx.x * blockDim.x + threadIdx.x;
+    if (i >= (size_t)a.n * a.h * a.w * a.ci) return;
+    gcpi_spot_at p = gcpi_spot_of(i, dx.shape);
+    float *to = (float *)dx.data + gcpi_at(dx, p.image, p.y, p.x, p.c), sum = dx.accumulate ? *to : 0;
+    for (int oy = gcpi_first(p.y, a.pt, a.kh, a.sh); oy < a.ho && oy * a.sh - a.pt <= p.y; oy++)
+        for (int ox = gcpi_first(p.x, a.pl, a.kw, a.sw); ox < a.wo && ox * a.sw - a.pl <= p.x; ox++)
+            sum += ((const float *)dy.data)[gcpi_at(dy, p.image, oy, ox, p.c)] * gcpi_share(a, oy, ox);
+    *to = sum;
+}
+
+void gcpi_cuda_max_pool(const gcpi_cuda_conv *c, gcp_view x, gcp_view y, unsigned char *which, cudaStream_t stream)
+{
+    GCP_LAUNCH(gcpi_max_pool_kernel, gcpi_blocks(gcpi_count_of(y.shape), 256), 256, 0, stream, *c, x, y, which);
+}
+void gcpi_cuda_max_pool_back(const gcpi_cuda_conv *c, gcp_view dx, gcp_view dy, const unsigned char *which, cudaStream_t stream)
+{
+    GCP_LAUNCH(gcpi_max_pool_back_kernel, gcpi_blocks(gcpi_count_of(dx.shape), 256), 256, 0, stream, *c, dx, dy, which);
+}
+void gcpi_cuda_avg_pool(const gcpi_cuda_conv *c, gcp_view x, gcp_view y, cudaStream_t stream)
+{
+    GCP_LAUNCH(gcpi_avg_pool_kernel, gcpi_blocks(gcpi_count_of(y.shape), 256), 256, 0, stream, *c, x, y);
+}
+void gcpi_cuda_avg_pool_back(const gcpi_cuda_conv *c, gcp_view dx, gcp_view dy, cudaStream_t stream)
+{
+    GCP_LAUNCH(gcpi_avg_pool_back_kernel, gcpi_blocks(gcpi_count_of(dx.shape), 256), 256, 0, stream, *c, dx, dy);
+}
+
+/* Upsampling: the taps of large pixel o, as on the CPU (half-pixel centres, edges clamped). */
+struct gcpi_lerp { int i[2]; float w[2]; };
+GCPI_DEVICE gcpi_lerp gcpi_lerp_of(int o, int factor, int size, int bilinear)
+{
+    gcpi_lerp t;
+    double x = bilinear ? fmax(0.0, ((double)o + 0.5) / factor - 0.5) : (double)(o / factor);
+    t.i[0] = (int)x;
+    t.i[1] = t.i[0] + 1 < size ? t.i[0] + 1 : size - 1;
+    t.w[1] = (float)(x - (double)t.i[0]);
+    t.w[0] = 1 - t.w[1];
+    return t;
+}
+__global__ void gcpi_upsample_kernel(gcp_view x, gcp_view y, int factor, int bilinear, size_t count)
+{
+    size_t i = (size_t)blockIdx.x * blockDim.x + threadIdx.x;
+    if (i >= count) return;
+    gcpi_spot_at p = gcpi_spot_of(i, y.shape);
+    gcpi_lerp ty = gcpi_lerp_of(p.y, factor, x.shape.d[1], bilinear), tx = gcpi_lerp_of(p.x, factor, x.shape.d[2], bilinear);
+    float sum = 0;
+    for (int t = 0; t < 4; t++) {
+        float w = ty.w[t >> 1] * tx.w[t & 1];
+        if (w != 0) sum += w * ((const float *)x.data)[gcpi_at(x, p.image, ty.i[t >> 1], tx.i[t & 1], p.c)];
+    }
+    ((float *)y.data)[gcpi_at(y, p.image, p.y, p.x, p.c)] = sum;
+}
+__global__ void gcpi_upsample_back_kernel(gcp_view dx, gcp_view dy, int factor, int bilinear, size_t count)
+{
+    size_t i = (size_t)blockIdx.x * blockDim.x + threadIdx.x;
+    if (i >= count) return;
+    gcpi_spot_at p = gcpi_spot_of(i, dx.shape);
+    int h = dx.shape.d[1], w = dx.shape.d[2], reach = bilinear ? factor : 0;
+    float *to = (float *)dx.data + gcpi_at(dx, p.image, p.y, p.x, p.c), sum = dx.accumulate ? *to : 0;
+    for (int oy = gcpi_low(h * factor, p.y * factor - reach); oy < gcpi_low(h * factor, (p.y + 1) * factor + reach); oy++) {
+        gcpi_lerp ty = gcpi_lerp_of(oy, factor, h, bilinear);
+        for (int ox = gcpi_low(w * factor, p.x * factor - reach); ox < gcpi_low(w * factor, (p.x + 1) * factor + reach); ox++) {
+            gcpi_lerp tx = gcpi_lerp_of(ox, factor, w, bilinear);
+            for (int t = 0; t < 4; t++) {
+                float weight = ty.w[t >> 1] * tx.w[t & 1];
+                if (weight != 0 && ty.i[t >> 1] == p.y && tx.i[t & 1] == p.x) sum += weight * ((const float *)dy.data)[gcpi_at(dy, p.image, oy, ox, p.c)];
+            }
+        }
+    }
+    *to = sum;
+}
+void gcpi_cuda_upsample(gcp_view x, gcp_view y, int factor, int bilinear, cudaStream_t stream)
+{
+    size_t count = gcpi_count_of(y.shape);
+    GCP_LAUNCH(gcpi_upsample_kernel, gcpi_blocks(count, 256), 256, 0, stream, x, y, factor, bilinear, count);
+}
+void gcpi_cuda_upsample_back(gcp_view dx, gcp_view dy, int factor, int bilinear, cudaStream_t stream)
+{
+    size_t count = gcpi_count_of(dx.shape);
+    GCP_LAUNCH(gcpi_upsample_back_kernel, gcpi_blocks(count, 256), 256, 0, stream, dx, dy, factor, bilinear, count);
+}
+
+/* ---- Sums over pixels ----------------------------------------------------------------------------------------
+   Two passes. Each block sums its rows for a strip of channels: threads lie as rows x columns, add their rows in order in
+   double, then rows add up in order. The second pass adds the blocks in order. Strips and blocks follow from the shape. */
+
+enum { GCPI_SUM_THREADS = 256, GCPI_SUM_BLOCKS = 256 };
+static unsigned gcpi_sum_columns(int channels) { return channels > 16 ? 32 : channels > 8 ? 16 : channels > 4 ? 8 : 4; }
+static unsigned gcpi_sum_rows(gcp_shape s)
+{
+    size_t rows = GCPI_SUM_THREADS / gcpi_sum_columns(s.d[3]);
+    return (unsigned)gcpi_least(GCPI_SUM_BLOCKS, (gcpi_pixels_of(s) + 4 * rows - 1) / (4 * rows));
+}
+size_t gcpi_cuda_sums_workspace(gcp_shape shape, int sums) { return ((size_t)gcpi_sum_rows(shape) + 1) * (size_t)shape.d[3] * (size_t)sums * sizeof(double); }
+
+struct gcpi_sum_of_dy     { enum { SUMS = 1 }; gcp_view dy;
+    __device__ __forceinline__ void add(double *s, size_t p, int c) const { s[0] += (double)((const float *)dy.data)[(ptrdiff_t)p * dy.pitch + c]; } };
+struct gcpi_sum_of_x      { enum { SUMS = 2 }; gcp_view x;
+    __device__ __forceinline__ void add(double *s, size_t p, int c) const { double v = (double)((const float *)x.data)[(ptrdiff_t)p * x.pitch + c]; s[0] += v; s[1] += v * v; } };
+struct gcpi_sum_of_norm   { enum { SUMS = 2 }; gcp_view x, dy; const float *mean, *scale;
+    __device__ __forceinline__ void add(double *s, size_t p, int c) const
+    {
+        float v = ((const float *)x.data)[(ptrdiff_t)p * x.pitch + c], g = ((const float *)dy.data)[(ptrdiff_t)p * dy.pitch + c];
+        s[0] += (double)(g * ((v - mean[c]) * scale[c]));
+        s[1] += (double)g;
+    } };
+struct gcpi_sum_of_layer  { enum { SUMS = 2 }; gcp_view x, dy; const float2 *moments;     /* a pixel's mean and scale */
+    __device__ __forceinline__ void add(double *s, size_t p, int c) const
+    {
+        float v = ((const float *)x.data)[(ptrdiff_t)p * x.pitch + c], g = ((const float *)dy.data)[(ptrdiff_t)p * dy.pitch + c];
+        s[0] += (double)g * (((double)v - (double)moments[p].x) * (double)moments[p].y);
+        s[1] += (double)g;
+    } };
+
+template <class F> __global__ void gcpi_sum_blocks_kernel(F f, size_t pixels, int channels, unsigned columns, double *partial)
+{
+    __shared__ double part[F::SUMS][GCPI_SUM_THREADS];
+    unsigned column = threadIdx.x % columns, row = threadIdx.x / columns, rows = GCPI_SUM_THREADS / columns;
+    int c = (int)(blockIdx.x * columns + column);
+    size_t first = pixels * blockIdx.y / gridDim.y, last = pixels * (blockIdx.y + 1) / gridDim.y;
+    double s[F::SUMS] = {};
+    if (c < channels) for (size_t p = first + row; p < last; p += rows) f.add(s, p, c);
+    for (int k = 0; k < F::SUMS; k++) part[k][threadIdx.x] = s[k];
+    __syncthreads();
+    if (row || c >= channels) return;
+    for (int k = 0; k < F::SUMS; k++) {
+        double sum = 0;
+        for (unsigned r = 0; r < rows; r++) sum += part[k][r * columns + column];
+        partial[((size_t)blockIdx.y * F::SUMS + k) * channels + c] = sum;
+    }
+}
+
+/* Adds the blocks: 8 threads a sum, each every eighth block, then those in order. sums: [sums][channels]. */
+__global__ void gcpi_sum_finish_kernel(const double *partial, unsigned blocks, unsigned width, double *sums)
+{
+    __shared__ double part[8][32];
+    unsigned column = threadIdx.x % 32, lane = threadIdx.x / 32, i = blockIdx.x * 32 + column;
+    double sum = 0;
+    if (i < width) for (unsigned b = lane; b < blocks; b += 8) sum += partial[(size_t)b * width + i];
+    part[lane][column] = sum;
+    __syncthreads();
+    if (lane || i >= width) return;
+    for (int l = 1; l < 8; l++) sum += part[l][column];
+    sums[i] = sum;
+}
+
+/* Returns where the sums lie: behind the partial ones. */
+template <class F> static double *gcpi_sums(const F &f, gcp_shape shape, void *workspace, cudaStream_t stream)
+{
+    unsigned columns = gcpi_sum_columns(shape.d[3]), blocks = gcpi_sum_rows(shape), width = (unsigned)(F::SUMS * shape.d[3]);
+    double *partial = (double *)workspace, *sums = partial + (size_t)blocks * width;
+    dim3 grid(gcpi_blocks((size_t)shape.d[3], columns), blocks);
+    GCP_LAUNCH((gcpi_sum_blocks_kernel<F>), grid, GCPI_SUM_THREADS, 0, stream, f, gcpi_pixels_of(shape), shape.d[3], columns, partial);
+    GCP_LAUNCH(gcpi_sum_finish_kernel, gcpi_blocks(width, 32), 256, 0, stream, (const double *)partial, blocks, width, sums);
+    return sums;
+}
+
+__global__ void gcpi_sum_store_kernel(gcp_view to, const double *sums)
+{
+    unsigned i = blockIdx.x * blockDim.x + threadIdx.x;
+    float *d = (float *)to.data;
+    if (i < (unsigned)to.shape.d[3]) d[i] = (float)((to.accumulate ? (double)d[i] : 0) + sums[i]);
+}
+static void gcpi_sum_store(gcp_view to, const double *sums, cudaStream_t stream)
+{
+    if (to.data) GCP_LAUNCH(gcpi_sum_store_kernel, gcpi_blocks((size_t)to.shape.d[3], 256), 256, 0, stream, to, sums);
+}
+
+void gcpi_cuda_bias_back(gcp_view db, gcp_view dy, void *workspace, cudaStream_t stream)
+{
+    gcpi_sum_of_dy f = { dy };
+    gcpi_sum_store(db, gcpi_sums(f, dy.shape, workspace, stream), stream);
+}
+
+/* ---- Norms ---------------------------------------------------------------------------------------------------*/
+
+__global__ void gcpi_batch_stats_kernel(gcpi_cuda_stats s, const double *sums, int channels, double n)
+{
+    int c = (int)(blockIdx.x * blockDim.x + threadIdx.x);
+    if (c >= channels) return;
+    double mean = s.training ? sums[c] / n : (double)s.running_mean[c];
+    double var = s.training ? fmax(0.0, sums[channels + c] / n - mean * mean) : (double)s.running_var[c];
+    s.mean[c] = (float)mean;
+    s.scale[c] = (float)(1.0 / sqrt(var + s.epsilon));
+    if (!s.training || !s.commit) return;
+    s.running_mean[c] = (float)((1 - s.momentum) * (double)s.running_mean[c] + s.momentum * mean);
+    s.running_var[c] = (float)((1 - s.momentum) * (double)s.running_var[c] + s.momentum * var * (n > 1 ? n / (n - 1) : 1));
+}
+void gcpi_cuda_batch_stats(gcp_view x, const gcpi_cuda_stats *s, void *workspace, cudaStream_t stream)
+{
+    gcpi_sum_of_x f = { x };
+    const double *sums = s->training ? gcpi_sums(f, x.shape, workspace, stream) : NULL;
+    GCP_LAUNCH(gcpi_batch_stats_kernel, gcpi_blocks((size_t)x.shape.d[3], 128), 128, 0, stream, *s, sums, x.shape.d[3], (double)gcpi_pixels_of(x.shape));
+}
+
+/* dx = gamma s (dy - mean dy - xhat mean(dy xhat)): one pass over pixels, V channels a thread. */
+struct gcpi_norm { gcp_view to, x, dy; const float *mean, *scale, *gamma; const double *sums; double n; size_t units; unsigned width; };
+
+template <int V> __global__ void gcpi_batch_norm_back_kernel(gcpi_norm m)
+{
+    size_t unit = (size_t)blockIdx.x * blockDim.x + threadIdx.x;
+    if (unit >= m.units) return;
+    ptrdiff_t pixel = (ptrdiff_t)(unit / m.width);
+    unsigned c = (unsigned)(unit % m.width) * V, channels = m.width * V;
+    float x[V], dy[V], y[V] = {}, *to = (float *)m.to.data + pixel * m.to.pitch + c;
+    gcpi_load<V>(x, (const float *)m.x.data + pixel * m.x.pitch + c);
+    gcpi_load<V>(dy, (const float *)m.dy.data + pixel * m.dy.pitch + c);
+    if (m.to.accumulate) gcpi_load<V>(y, to);
+    for (unsigned i = 0; i < V; i++) {
+        float mean = m.mean[c + i], scale = m.scale[c + i], gamma = m.gamma[c + i], xhat = (x[i] - mean) * scale;
+        float g = gamma * scale * (dy[i] - (float)(m.sums[channels + c + i] / m.n) - xhat * (float)(m.sums[c + i] / m.n));
+        y[i] = m.to.accumulate ? y[i] + g : g;
+    }
+    gcpi_store<V>(to, y);
+}
+static void gcpi_norm_launch(gcpi_norm m, cudaStream_t stream)
+{
+    int vector = m.x.shape.d[3] % 4 == 0 && gcpi_aligned(m.to.data, m.to.pitch) && gcpi_aligned(m.x.data, m.x.pitch) && gcpi_aligned(m.dy.data, m.dy.pitch);
+    m.width = (unsigned)m.x.shape.d[3] / (vector ? 4 : 1);
+    m.units = gcpi_pixels_of(m.x.shape) * m.width;
+    m.n = (double)gcpi_pixels_of(m.x.shape);
+    if (vector) GCP_LAUNCH((gcpi_batch_norm_back_kernel<4>), gcpi_blocks((ptrdiff_t)m.units, 256), 256, 0, stream, m);
+    else        GCP_LAUNCH((gcpi_batch_norm_back_kernel<1>), gcpi_blocks((ptrdiff_t)m.units, 256), 256, 0, stream, m);
+}
+void gcpi_cuda_batch_norm_back(const gcp_call *c, cudaStream_t stream)
+{
+    gcpi_norm m = {};
+    m.to = c->din[0]; m.x = c->in[0]; m.dy = c->dout[0];
+    m.mean = (const float *)c->in[1].data; m.scale = (const float *)c->in[2].data; m.gamma = (const float *)c->in[3].data;
+    gcpi_sum_of_norm f = { m.x, m.dy, m.mean, m.scale };
+    m.sums = gcpi_sums(f, m.x.shape, c->workspace, stream);
+    gcpi_sum_store(c->din[3], m.sums, stream);
+    gcpi_sum_store(c->din[4], m.sums + m.x.shape.d[3], stream);
+    if (m.to.data) gcpi_norm_launch(m, stream);
+}
+
+/* Layer-norm: a warp a pixel. Sums over lanes by a butterfly, whose order is fixed. */
+GCPI_DEVICE double gcpi_warp_sum(double v)
+{
+    for (int offset = 16; offset > 0; offset /= 2) v += __shfl_xor_sync(0xFFFFFFFFu, v, offset);
+    return v;
+}
+GCPI_DEVICE void gcpi_moments(const float *x, int width, double epsilon, double *mean, double *scale)
+{
+    int lane = (int)(threadIdx.x % 32);
+    double sum = 0, square = 0;
+    for (int i = lane; i < width; i += 32) sum += (double)x[i];
+    *mean = gcpi_warp_sum(sum) / width;
+    for (int i = lane; i < width; i += 32) square += ((double)x[i] - *mean) * ((double)x[i] - *mean);
+    *scale = 1.0 / sqrt(gcpi_warp_sum(square) / width + epsilon);
+}
+__global__ void gcpi_layer_norm_kernel(gcp_view y, gcp_view x, const float *gamma, const float *beta, double epsilon, size_t pixels)
+{
+    size_t p = (size_t)blockIdx.x * (blockDim.x / 32) + threadIdx.x / 32;
+    if (p >= pixels) return;
+    const float *from = (const float *)x.data + (ptrdiff_t)p * x.pitch;
+    float *to = (float *)y.data + (ptrdiff_t)p * y.pitch;
+    double mean, scale;
+    gcpi_moments(from, x.shape.d[3], epsilon, &mean, &scale);
+    for (int i = (int)(threadIdx.x % 32); i < x.shape.d[3]; i += 32) to[i] = (float)(((double)from[i] - mean) * scale) * gamma[i] + beta[i];
+}
+__global__ void gcpi_layer_norm_back_kernel(gcp_view dx, gcp_view x, gcp_view dy, const float *gamma, double epsilon, float2 *moments, size_t pixels)
+{
+    size_t p = (size_t)blockIdx.x * (blockDim.x / 32) + threadIdx.x / 32;
+    int lane = (int)(threadIdx.x % 32), width = x.shape.d[3];
+    if (p >= pixels) return;
+    const float *v = (const float *)x.data + (ptrdiff_t)p * x.pitch, *g = (const float *)dy.data + (ptrdiff_t)p * dy.pitch;
+    double mean, scale, a = 0, b = 0;
+    gcpi_moments(v, width, epsilon, &mean, &scale);
+    if (lane == 0) moments[p] = make_float2((float)mean, (float)scale);
+    for (int i = lane; i < width; i += 32) {
+        double t = (double)g[i] * (double)gamma[i];
+        a += t;
+        b += t * ((double)v[i] - mean) * scale;
+    }
+    a = gcpi_warp_sum(a); b = gcpi_warp_sum(b);
+    float *to = (float *)dx.data + (ptrdiff_t)p * dx.pitch;
+    for (int i = lane; dx.data && i < width; i += 32) {
+        double xhat = ((double)v[i] - mean) * scale;
+        float d = (float)(scale * ((double)g[i] * (double)gamma[i] - a / width - xhat * b / width));
+        to[i] = dx.accumulate ? to[i] + d : d;
+    }
+}
+size_t gcpi_cuda_layer_norm_workspace(gcp_shape shape) { return gcpi_cuda_sums_workspace(shape, 2) + gcpi_pixels_of(shape) * sizeof(float2); }
+void gcpi_cuda_layer_norm(gcp_view y, gcp_view x, const float *gamma, const float *beta, double epsilon, cudaStream_t stream)
+{
+    size_t pixels = gcpi_pixels_of(x.shape);
+    GCP_LAUNCH(gcpi_layer_norm_kernel, gcpi_blocks(pixels, 8), 256, 0, stream, y, x, gamma, beta, epsilon, pixels);
+}
+/* The sums of gamma's and beta's gradients read dy, which dx may overwrite: moments first, then sums, then dx. */
+void gcpi_cuda_layer_norm_back(const gcp_call *c, double epsilon, cudaStream_t stream)
+{
+    gcp_view x = c->in[0], dy = c->dout[0], none = c->din[0];
+    size_t pixels = gcpi_pixels_of(x.shape);
+    float2 *moments = (float2 *)c->workspace;
+    void *partial = (char *)c->workspace + pixels * sizeof(float2);
+    const float *gamma = (const float *)c->in[1].data;
+    none.data = NULL;
+    if (c->din[1].data || c->din[2].data) {
+        GCP_LAUNCH(gcpi_layer_norm_back_kernel, gcpi_blocks(pixels, 8), 256, 0, stream, none, x, dy, gamma, epsilon, moments, pixels);
+        gcpi_sum_of_layer f = { x, dy, moments };
+        const double *sums = gcpi_sums(f, x.shape, partial, stream);
+        gcpi_sum_store(c->din[1], sums, stream);
+        gcpi_sum_store(c->din[2], sums + x.shape.d[3], stream);
+    }
+    if (c->din[0].data) GCP_LAUNCH(gcpi_layer_norm_back_kernel, gcpi_blocks(pixels, 8), 256, 0, stream, c->din[0], x, dy, gamma, epsilon, moments, pixels);
+}
+
+/* ---- Embedding -----------------------------------------------------------------------------------------------
+   Backward: the block of an id's first appearance adds the gradients of all of them, in order. */
+
+GCPI_DEVICE size_t gcpi_entry(const int *ids, size_t i, size_t entries) { return ids[i] < 0 || (size_t)ids[i] >= entries ? 0 : (size_t)ids[i]; }
+
+__global__ void gcpi_embedding_kernel(gcp_view y, const int *ids, gcp_view table, size_t entries)
+{
+    const float *from = (const float *)table.data + (ptrdiff_t)gcpi_entry(ids, blockIdx.x, entries) * table.pitch;
+    for (int c = (int)threadIdx.x; c < table.shape.d[3]; c += (int)blockDim.x) ((float *)y.data)[(ptrdiff_t)blockIdx.x * y.pitch + c] = from[c];
+}
+__global__ void gcpi_embedding_back_kernel(gcp_view d, const int *ids, gcp_view dy, size_t count, size_t entries)
+{
+    __shared__ int seen;
+    size_t me = blockIdx.x, entry = gcpi_entry(ids, me, entries);
+    if (threadIdx.x == 0) seen = 0;
+    __syncthreads();
+    for (size_t i = threadIdx.x; i < me; i += blockDim.x) if (gcpi_entry(ids, i, entries) == entry) seen = 1;
+    __syncthreads();
+    if (seen) return;
+    for (int c = (int)threadIdx.x; c < d.shape.d[3]; c += (int)blockDim.x) {
+        float *to = (float *)d.data + (ptrdiff_t)entry * d.pitch + c, sum = *to;
+        for (size_t i = me; i < count; i++) if (gcpi_entry(ids, i, entries) == entry) sum += ((const float *)dy.data)[(ptrdiff_t)i * dy.pitch + c];
+        *to = sum;
+    }
+}
+void gcpi_cuda_embedding(gcp_view y, gcp_view ids, gcp_view table, cudaStream_t stream)
+{
+    GCP_LAUNCH(gcpi_embedding_kernel, (unsigned)gcpi_count_of(ids.shape), 128, 0, stream, y, (const int *)ids.data, table, gcpi_pixels_of(table.shape));
+}
+void gcpi_cuda_embedding_back(gcp_view d, gcp_view ids, gcp_view dy, cudaStream_t stream)
+{
+    gcp_view none = {};
+    size_t count = gcpi_count_of(ids.shape);
+    if (!d.accumulate) gcpi_cuda_map(GCPI_FN_FILL, d, none, none, 0, stream);
+    GCP_LAUNCH(gcpi_embedding_back_kernel, (unsigned)count, 128, 0, stream, d, (const int *)ids.data, dy, count, gcpi_pixels_of(d.shape));
+}
+
+/* ---- Losses --------------------------------------------------------------------------------------------------
+   Blocks, as many as the shape says, sum their share in double; one block adds them in order. */
+
+static unsigned gcpi_loss_blocks(size_t units) { return (unsigned)gcpi_least(GCPI_CUDA_LOSS_BLOCKS, (units + 255) / 256); }
+
+/* Sums of a block's 256 threads, in order of the threads; known to all of them. */
+GCPI_DEVICE double gcpi_block_sum(double v)
+{
+    __shared__ double warps[8];
+    v = gcpi_warp_sum(v);
+    __syncthreads();
+    if (threadIdx.x % 32 == 0) warps[threadIdx.x / 32] = v;
+    __syncthreads();
+    v = 0;
+    for (int w = 0; w < 8; w++) v += warps[w];
+    return v;
+}
+
+/* kind 0: mean of a; 1: mean of (a - b)^2; 2: sum of squares of a. */
+__global__ void gcpi_reduce_kernel(gcp_view a, gcp_view b, int kind, size_t count, double *partial)
+{
+    unsigned width = (unsigned)a.shape.d[3];
+    double sum = 0;
+    for (size_t i = (size_t)blockIdx.x * 256 + threadIdx.x; i < count; i += (size_t)gridDim.x * 256) {
+        size_t pixel = i / width, c = i % width;
+        double v = (double)((const float *)a.data)[(ptrdiff_t)pixel * a.pitch + c];
+        if (kind == 1) v -= (double)((const float *)b.data)[(ptrdiff_t)pixel * b.pitch + c];
+        sum += kind ? v * v : v;
+    }
+    sum = gcpi_block_sum(sum);
+    if (threadIdx.x == 0) partial[blockIdx.x] = sum;
+}
+/* out = sum / count; into: added to *into instead (set where first). counts: how many, one a block, in place of count. */
+__global__ void gcpi_finish_kernel(const double *partial, const double *counts, unsigned blocks, double count, float *out, double *into, int first)
+{
+    double sum = 0, n = 0;
+    for (unsigned b = 0; b < blocks; b++) { sum += partial[b]; if (counts) n += counts[b]; }
+    if (counts) count = n > 0 ? n : 1;
+    if (out) *out = (float)(sum / count);
+    if (into) *into = first ? sum : *into + sum;
+}
+static void gcpi_reduce(gcp_view a, gcp_view b, int kind, float *out, void *workspace, cudaStream_t stream)
+{
+    size_t count = gcpi_count_of(a.shape);
+    unsigned blocks = gcpi_loss_blocks(count);
+    GCP_LAUNCH(gcpi_reduce_kernel, blocks, 256, 0, stream, a, b, kind, count, (double *)workspace);
+    GCP_LAUNCH(gcpi_finish_kernel, 1, 1, 0, stream, (const double *)workspace, (const double *)NULL, blocks, (double)count, out, (double *)NULL, 0);
+}
+void gcpi_cuda_mean(gcp_view x, float *out, void *workspace, cudaStream_t stream) { gcpi_reduce(x, x, 0, out, workspace, stream); }
+void gcpi_cuda_mse(gcp_view a, gcp_view b, float *out, void *workspace, cudaStream_t stream) { gcpi_reduce(a, b, 1, out, workspace, stream); }
+
+__global__ void gcpi_mse_back_kernel(gcp_view d, gcp_view a, gcp_view b, const float *dout, size_t count)
+{
+    size_t i = (size_t)blockIdx.x * blockDim.x + threadIdx.x;
+    if (i >= count) return;
+    unsigned width = (unsigned)a.shape.d[3];
+    ptrdiff_t pixel = (ptrdiff_t)(i / width), c = (ptrdiff_t)(i % width);
+    float share = (float)(2.0 * (double)*dout / (double)count), *to = (float *)d.data + pixel * d.pitch + c;
+    float g = (((const float *)a.data)[pixel * a.pitch + c] - ((const float *)b.data)[pixel * b.pitch + c]) * share;
+    *to = d.accumulate ? *to + g : g;
+}
+void gcpi_cuda_mse_back(gcp_view d, gcp_view a, gcp_view b, const float *dout, cudaStream_t stream)
+{
+    size_t count = gcpi_count_of(a.shape);
+    GCP_LAUNCH(gcpi_mse_back_kernel, gcpi_blocks(count, 256), 256, 0, stream, d, a, b, dout, count);
+}
+
+GCPI_DEVICE float gcpi_warp_max(float v)
+{
+    for (int offset = 16; offset > 0; offset /= 2) v = fmaxf(v, __shfl_xor_sync(0xFFFFFFFFu, v, offset));
+    return v;
+}
+/* A warp's row: its largest value and the sum of exponentials above it. */
+GCPI_DEVICE void gcpi_softmax(const float *x, int width, double *top, double *sum)
+{
+    int lane = (int)(threadIdx.x % 32);
+    float most = x[0];
+    for (int i = lane; i < width; i += 32) most = fmaxf(most, x[i]);
+    *top = (double)gcpi_warp_max(most);
+    *sum = 0;
+    for (int i = lane; i < width; i += 32) *sum += exp((double)x[i] - *top);
+    *sum = gcpi_warp_sum(*sum);
+}
+__global__ void gcpi_cross_entropy_kernel(gcp_view x, const int *labels, size_t pixels, double *partial, double *counts)
+{
+    int width = x.shape.d[3], lane = (int)(threadIdx.x % 32);
+    double loss = 0, counted = 0;
+    for (size_t p = (size_t)blockIdx.x * 8 + threadIdx.x / 32; p < pixels; p += (size_t)gridDim.x * 8) {
+        const float *row = (const float *)x.data + (ptrdiff_t)p * x.pitch;
+        double top, sum;
+        if (labels[p] < 0 || labels[p] >= width) continue;
+        gcpi_softmax(row, width, &top, &sum);
+        if (lane) continue;
+        loss += log(sum) + top - (double)row[labels[p]];
+        counted += 1;
+    }
+    loss = gcpi_block_sum(loss);
+    counted = gcpi_block_sum(counted);
+    if (threadIdx.x == 0) { partial[blockIdx.x] = loss; counts[blockIdx.x] = counted; }
+}
+void gcpi_cuda_cross_entropy(gcp_view x, gcp_view labels, float *out, void *workspace, cudaStream_t stream)
+{
+    size_t pixels = gcpi_pixels_of(x.shape);
+    unsigned blocks = gcpi_loss_blocks(pixels * 32);
+    double *partial = (double *)workspace, *counts = partial + GCPI_CUDA_LOSS_BLOCKS;
+    GCP_LAUNCH(gcpi_cross_entropy_kernel, blocks, 256, 0, stream, x, (const int *)labels.data, pixels, partial, counts);
+    GCP_LAUNCH(gcpi_finish_kernel, 1, 1, 0, stream, (const double *)partial, (const double *)counts, blocks, 1.0, out, (double *)NULL, 0);
+}
+
+__global__ void gcpi_count_labels_kernel(const int *labels, size_t pixels, int width, double *counted)
+{
+    double n = 0;
+    for (size_t p = threadIdx.x; p < pixels; p += 256) n += labels[p] >= 0 && labels[p] < width;
+    n = gcpi_block_sum(n);
+    if (threadIdx.x == 0) *counted = n > 0 ? n : 1;
+}
+__global__ void gcpi_cross_entropy_back_kernel(gcp_view d, gcp_view x, const int *labels, const float *dout, const double *counted, size_t pixels)
+{
+    size_t p = (size_t)blockIdx.x * 8 + threadIdx.x / 32;
+    int width = x.shape.d[3];
+    if (p >= pixels) return;
+    const float *row = (const float *)x.data + (ptrdiff_t)p * x.pitch;
+    float *to = (float *)d.data + (ptrdiff_t)p * d.pitch;
+    int label = labels[p] >= 0 && labels[p] < width ? labels[p] : -1;
+    double share = (double)*dout / *counted, top, sum;
+    gcpi_softmax(row, width, &top, &sum);
+    for (int i = (int)(threadIdx.x % 32); i < width; i += 32) {
+        float g = label < 0 ? 0 : (float)((exp((double)row[i] - top) / sum - (i == label)) * share);
+        to[i] = d.accumulate ? to[i] + g : g;
+    }
+}
+void gcpi_cuda_cross_entropy_back(gcp_view d, gcp_view x, gcp_view labels, const float *dout, void *workspace, cudaStream_t stream)
+{
+    size_t pixels = gcpi_pixels_of(x.shape);
+    GCP_LAUNCH(gcpi_count_labels_kernel, 1, 256, 0, stream, (const int *)labels.data, pixels, x.shape.d[3], (double *)workspace);
+    GCP_LAUNCH(gcpi_cross_entropy_back_kernel, gcpi_blocks(pixels, 8), 256, 0, stream, d, x, (const int *)labels.data, dout, (const double *)workspace, pixels);
+}
+
+/* ---- Updates -------------------------------------------------------------------------------------------------
+   The numbers of the step are read on the device, so that a recorded step sees each step's own. */
+
+void gcpi_cuda_norm_add(gcp_view g, void *workspace, cudaStream_t stream)
+{
+    size_t count = gcpi_count_of(g.shape);
+    unsigned blocks = gcpi_loss_blocks(count);
+    double *sum = (double *)workspace, *partial = sum + 1;
+    GCP_LAUNCH(gcpi_reduce_kernel, blocks, 256, 0, stream, g, g, 2, count, partial);
+    GCP_LAUNCH(gcpi_finish_kernel, 1, 1, 0, stream, (const double *)partial, (const double *)NULL, blocks, 1.0, (float *)NULL, sum, !g.accumulate);
+}
+__global__ void gcpi_norm_finish_kernel(gcp_step_numbers *n, double limit, const double *sum)
+{
+    double scale = 1.0 / n->micros, clip = limit / (sqrt(*sum) * scale + 1e-6);
+    n->gradient_scale = scale * (clip < 1 ? clip : 1.0);
+}
+void gcpi_cuda_norm_finish(gcp_step_numbers *numbers, double limit, const void *workspace, cudaStream_t stream)
+{
+    GCP_LAUNCH(gcpi_norm_finish_kernel, 1, 1, 0, stream, numbers, limit, (const double *)workspace);
+}
+
+GCPI_DEVICE float gcpi_clip(const gcpi_cuda_update &u, size_t i)
+{
+    float g = u.g[i] * (float)u.numbers->gradient_scale, limit = (float)u.clip_value;
+    return limit <= 0 ? g : fminf(fmaxf(g, -limit), limit);
+}
+__global__ void gcpi_sgd_kernel(gcpi_cuda_update u)
+{
+    size_t i = (size_t)blockIdx.x * blockDim.x + threadIdx.x;
+    if (i >= u.count) return;
+    float m = (float)u.momentum, g = gcpi_clip(u, i) + (float)u.weight_decay * u.w[i];
+    if (u.s1) {
+        float v = u.s1[i] = m * u.s1[i] + g;
+        g = u.nesterov ? g + m * v : v;
+    }
+    u.w[i] -= (float)u.numbers->lr * g;
+}
+__global__ void gcpi_adam_kernel(gcpi_cuda_update u)
+{
+    size_t i = (size_t)blockIdx.x * blockDim.x + threadIdx.x;
+    if (i >= u.count) return;
+    double t = (double)(u.numbers->updates + 1), step = u.numbers->lr / (1 - pow(u.beta1, t)), root = sqrt(1 - pow(u.beta2, t));
+    double g = (double)gcpi_clip(u, i), w = (double)u.w[i];
+    if (u.optimizer == GCP_ADAMW) w *= 1 - u.numbers->lr * u.weight_decay;
+    else g += u.weight_decay * w;
+    float a = u.s1[i] = (float)(u.beta1 * (double)u.s1[i] + (1 - u.beta1) * g);
+    float b = u.s2[i] = (float)(u.beta2 * (double)u.s2[i] + (1 - u.beta2) * g * g);
+    u.w[i] = (float)(w - step * (double)a / (sqrt((double)b) / root + u.epsilon));
+}
+void gcpi_cuda_step(const gcpi_cuda_update *u, cudaStream_t stream)
+{
+    if (u->optimizer == GCP_SGD) GCP_LAUNCH(gcpi_sgd_kernel, gcpi_blocks(u->count, 256), 256, 0, stream, *u);
+    else                         GCP_LAUNCH(gcpi_adam_kernel, gcpi_blocks(u->count, 256), 256, 0, stream, *u);
+}

@@ -1,0 +1,3 @@
+#define GCP_IMPLEMENTATION
+#include "gcp.h"
+#include "gcp_cuda.h"

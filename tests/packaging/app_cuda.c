@@ -1,0 +1,23 @@
+/* A user's program on a GPU: naming the target and letting gcp_bind allocate is all that changes. */
+#define GCP_IMPLEMENTATION
+#include <gcp.h>
+#include <gcp_cuda.h>
+#include <stdio.h>
+
+static unsigned char tape_memory[GCP_KB(256)];
+
+int main(void)
+{
+    gcp_gpu gpu = gcp_gpu_open(.math = GCP_TF32);
+    gcp_arena arena = gcp_arena_from(tape_memory, sizeof tape_memory);
+    gcp_tape *net = gcp_tape_make(&arena, .ops = 16);
+    gcp_tensor loss = gcp_mean(gcp_sigmoid(gcp_linear(gcp_input(net, "x", 2, 4), .out = 4)));
+    gcp_plan plan = gcp_plan_make(loss, .optimizer = GCP_ADAM, .target = gcp_cuda(&gpu));
+    if (!gpu.blas) { printf("no GPU: %s\n", gcp_error(net)); return gcp_error_code(net) == GCP_E_DEVICE ? 77 : 1; }
+    gcp_bind(&plan, NULL, 0);
+    printf("loss %g\n", (double)gcp_step(&plan, .lr = 0.1));
+    if (gcp_error(net)) fprintf(stderr, "%s\n", gcp_error(net));
+    gcp_unbind(&plan);
+    gcp_gpu_close(&gpu);
+    return gcp_error(net) != NULL;
+}

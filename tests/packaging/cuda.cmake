@@ -1,0 +1,39 @@
+# gcp::cuda for a program in C: by find_package after an install, and by plain cc with kernels.o. Links everywhere nvcc is;
+# runs where a GPU is. cmake -DCC= -DROOT= -DOUT= -DGENERATOR= -DNVCC= -DCUDA_INCLUDE= -DCUDA_LIB= -P cuda.cmake
+cmake_minimum_required(VERSION 3.21)
+file(REMOVE_RECURSE ${OUT})
+file(MAKE_DIRECTORY ${OUT})
+function(run)
+  execute_process(COMMAND ${ARGN} COMMAND_ERROR_IS_FATAL ANY OUTPUT_QUIET)
+endfunction()
+function(run_app app)                             # 77: no GPU, which the program says itself
+  execute_process(COMMAND ${app} RESULT_VARIABLE result OUTPUT_VARIABLE output)
+  if(NOT (result EQUAL 0 AND output MATCHES "loss") AND NOT (result EQUAL 77 AND output MATCHES "no GPU: .*: cuda: "))
+    message(FATAL_ERROR "${app}: ${result}: ${output}")
+  endif()
+endfunction()
+
+run(${CMAKE_COMMAND} -S ${ROOT} -B ${OUT}/gcp -G ${GENERATOR} -DCMAKE_C_COMPILER=${CC} -DGCP_TESTS=OFF -DGCP_EXAMPLES=OFF -DGCP_CUDA=ON
+    -DCMAKE_CUDA_ARCHITECTURES=80-virtual -DCMAKE_INSTALL_PREFIX=${OUT}/prefix)
+run(${CMAKE_COMMAND} --build ${OUT}/gcp --config Release)
+run(${CMAKE_COMMAND} --install ${OUT}/gcp --config Release)
+run(${CMAKE_COMMAND} -S ${ROOT}/tests/packaging -B ${OUT}/app -G ${GENERATOR} -DCMAKE_C_COMPILER=${CC} -DCMAKE_BUILD_TYPE=Release -DROOT=${ROOT} -DWAY=find
+    -DPART=cuda -DCMAKE_PREFIX_PATH=${OUT}/prefix)
+run(${CMAKE_COMMAND} --build ${OUT}/app --config Release)
+run_app(${OUT}/app/app_cuda)
+
+find_program(AR ar REQUIRED)
+run(${CMAKE_COMMAND} -E chdir ${OUT} ${AR} x ${OUT}/prefix/lib/libgcp_cuda.a)
+file(GLOB object ${OUT}/kernels.cu*.o)
+run(${CC} -O1 -I${ROOT} -I${CUDA_INCLUDE} ${ROOT}/tests/packaging/app_cuda.c ${object} -L${CUDA_LIB} -Wl,-rpath,${CUDA_LIB} -lcudart -lcublas -lm -o ${OUT}/plain)
+run_app(${OUT}/plain)
+
+# An install without a GPU says what it lacks.
+run(${CMAKE_COMMAND} -S ${ROOT} -B ${OUT}/none -G ${GENERATOR} -DCMAKE_C_COMPILER=${CC} -DGCP_TESTS=OFF -DGCP_EXAMPLES=OFF -DGCP_CUDA=OFF -DCMAKE_INSTALL_PREFIX=${OUT}/bare)
+run(${CMAKE_COMMAND} --build ${OUT}/none --config Release)
+run(${CMAKE_COMMAND} --install ${OUT}/none --config Release)
+execute_process(COMMAND ${CMAKE_COMMAND} -S ${ROOT}/tests/packaging -B ${OUT}/lacking -G ${GENERATOR} -DCMAKE_C_COMPILER=${CC} -DROOT=${ROOT} -DWAY=find -DPART=cuda
+                -DCMAKE_PREFIX_PATH=${OUT}/bare RESULT_VARIABLE result OUTPUT_QUIET ERROR_VARIABLE error)
+if(result EQUAL 0 OR NOT error MATCHES "without its component 'cuda'")
+  message(FATAL_ERROR "an install without a GPU passes for one: ${error}")
+endif()

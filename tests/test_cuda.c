@@ -1,0 +1,258 @@
+/* The GPU target as a whole: random networks under every policy, memory, errors, two contexts at once, the same bits again
+   and again, lists with far memory. On a GPU, or on the host emulation (where its faults can be planted, too). */
+#include "device_dags.h"
+#include "gcp_cuda.h"
+#include <stdlib.h>
+#ifdef __unix__
+#include <pthread.h>
+#endif
+
+static unsigned char tape_memory[2][GCP_MB(8)];
+static gcp_gpu gpu;
+
+typedef struct small { gcp_arena arena; gcp_tape *net; gcp_tensor image, labels, loss; float pixels[2 * 12 * 12 * 3]; int label[2]; } small;
+
+static void record(small *s, int index)
+{
+    s->arena = gcp_arena_from(tape_memory[index], sizeof tape_memory[index]);
+    s->net = gcp_tape_make(&s->arena, .ops = 64, .seed = 7);
+    gcp_tensor x = s->image = gcp_input(s->net, "image", 2, 12, 12, 3);
+    s->labels = gcp_labels(s->net, "labels", 2);
+    for (int i = 0; i < 3; i++)
+        GCP_SEGMENT(s->net, "block") {
+            x = gcp_relu(gcp_batch_norm(gcp_conv2d(x, .out = 8, .k = 3, .pad = 1)));
+            x = gcp_dropout(gcp_conv2d(x, .out = 8, .k = 1), .rate = 0.2);
+        }
+    s->loss = gcp_cross_entropy(gcp_linear(gcp_flatten(x), .out = 5), s->labels);
+    for (size_t i = 0; i < sizeof s->pixels / sizeof *s->pixels; i++) s->pixels[i] = (float)(i * 37 % 101) / 50 - 1;
+    s->label[0] = 1; s->label[1] = 4;
+}
+
+static float train(small *s, gcp_plan *plan, int steps)
+{
+    float loss = 0;
+    for (int i = 0; i < steps; i++) {
+        gcp_write(plan, s->image, s->pixels);
+        gcp_write(plan, s->labels, s->label);
+        loss = gcp_step(plan, .lr = 0.01);
+    }
+    return loss;
+}
+
+static int said(gcp_tape *net, gcp_code code, const char *text)
+{
+    int ok = gcp_error_code(net) == code && strstr(gcp_error(net) ? gcp_error(net) : "", text);
+    if (!ok) fprintf(stderr, "'%s', not '%s'\n", gcp_error(net) ? gcp_error(net) : "no error", text);
+    gcp_error_clear(net);
+    return ok;
+}
+
+static uint64_t hash(small *s, gcp_plan *plan)
+{
+    static float w[4096];
+    uint64_t h = 14695981039346656037u;
+    for (int i = 0; !gcp_is_nil(gcp_parameter(s->net, i)); i++) {
+        size_t n = gcp_elements(gcp_parameter(s->net, i));
+        if (n > 4096 || gcp_read(plan, gcp_parameter(s->net, i), w)) continue;
+        for (size_t k = 0; k < n * sizeof *w; k++) h = (h ^ ((unsigned char *)w)[k]) * 1099511628211u;
+    }
+    return h;
+}
+
+/* ---- Memory ---------------------------------------------------------------------------------------------------*/
+
+static void memory(void)
+{
+    static small s;
+    record(&s, 0);
+    gcp_plan plan = gcp_plan_make(s.loss, .target = gcp_cuda(&gpu), .optimizer = GCP_ADAM);
+#ifdef HOSTCUDA
+    size_t before = hostcuda_live_bytes();
+    CHECK(gcp_bind(&plan, NULL, 0) == GCP_OK);
+    CHECK_INT(hostcuda_live_bytes() - before, ==, plan.bytes);       /* planned = allocated */
+    CHECK(train(&s, &plan, 3) > 0);
+    CHECK_INT(hostcuda_live_bytes() - before, ==, plan.bytes);
+    gcp_unbind(&plan);
+    CHECK_INT(hostcuda_live_bytes(), ==, before);
+    hostcuda_capacity(plan.bytes - 1 + before);
+    CHECK(gcp_bind(&plan, NULL, 0) == GCP_E_DEVICE && said(s.net, GCP_E_DEVICE, "cudaMalloc: cudaErrorMemoryAllocation"));
+    hostcuda_capacity(plan.bytes + before);
+    CHECK(gcp_bind(&plan, NULL, 0) == GCP_OK && train(&s, &plan, 1) > 0);
+    hostcuda_capacity(0);
+    gcp_unbind(&plan);
+    hostcuda_fail_nth(1);
+    CHECK(gcp_bind(&plan, NULL, 0) == GCP_E_DEVICE && said(s.net, GCP_E_DEVICE, "out of memory"));
+    hostcuda_fail_nth(0);
+#endif
+    void *mine = NULL;
+    CHECK(cudaMalloc(&mine, plan.bytes) == cudaSuccess);
+    gcp_gpu own = gcp_gpu_open(.memory = mine, .size = plan.bytes, .workspace = 1 << 16);
+    gcp_plan fits = gcp_plan_make(s.loss, .target = gcp_cuda(&own), .optimizer = GCP_ADAM);
+    CHECK(gcp_bind(&fits, NULL, 0) == GCP_OK && train(&s, &fits, 1) > 0);
+    gcp_plan second = gcp_plan_make(s.loss, .target = gcp_cuda(&own), .optimizer = GCP_ADAM);
+    CHECK(gcp_bind(&second, NULL, 0) == GCP_E_DEVICE && said(s.net, GCP_E_DEVICE, "bytes asked, 0 of the"));
+    gcp_unbind(&fits);
+    CHECK(gcp_bind(&second, NULL, 0) == GCP_OK && train(&s, &second, 1) > 0);
+    gcp_unbind(&second);
+    gcp_gpu_close(&own);
+    cudaFree(mine);
+    CHECK(gcp_error(s.net) == NULL);
+}
+
+/* ---- Errors ---------------------------------------------------------------------------------------------------*/
+
+static int same_shape(gcp_shape_call *s) { s->out[0] = s->in[0]; return 1; }
+static void on_cpu(const gcp_call *c) { (void)c; }
+static void too_far(const gcp_call *c)               /* what a wrong launch looks like to the library */
+{
+    cudaStream_t stream = gcp_cuda_stream(c->target);
+    (void)stream;
+    (void)cudaSetDevice(12345);
+}
+
+static void errors(void)
+{
+    static small s;
+    gcp_gpu none = gcp_gpu_open(.device = 99);
+    record(&s, 0);
+    CHECK(none.blas == NULL && gcp_plan_make(s.loss, .target = gcp_cuda(&none)).in == NULL);
+    CHECK(said(s.net, GCP_E_DEVICE, "gcp_plan_make: cuda: cudaSetDevice: cudaErrorInvalidDevice"));
+    gcp_gpu_close(&none);
+    gcp_op there = { .name = "far", .forward = too_far, .backward = on_cpu }, op = { .name = "far", .shape = same_shape, .forward = on_cpu, .backward = on_cpu, .outputs = 1 };
+    gcp_tensor in[1];
+    for (int k = 0; k < 2; k++) {
+        record(&s, 0);
+        char text[64];
+        in[0] = gcp_conv2d(s.image, .out = 2, .k = 1);
+        op.on_device = k ? &there : NULL;
+        int line = __LINE__ + 1;
+        gcp_tensor loss = gcp_mean(gcp_custom(in, 1, &op));
+        gcp_plan plan = gcp_plan_make(loss, .target = gcp_cuda(&gpu));
+        if (!k) { CHECK(plan.in == NULL && said(s.net, GCP_E_PLAN, "far: no version for the target 'cuda'")); continue; }
+        CHECK(gcp_bind(&plan, NULL, 0) == GCP_OK && gcp_step(&plan) == 0);
+        snprintf(text, sizeof text, "test_cuda.c:%d: far[0]: cuda: a kernel: ", line);
+        CHECK(said(s.net, GCP_E_DEVICE, text));
+        gcp_unbind(&plan);
+    }
+}
+
+/* ---- The same bits --------------------------------------------------------------------------------------------*/
+
+static uint64_t trained(int index, gcp_gpu *g, gcp_policy policy, int steps, float *loss)
+{
+    static small s[2];
+    record(&s[index], index);
+    gcp_plan plan = gcp_plan_make(s[index].loss, .target = gcp_cuda(g), .policy = policy, .optimizer = GCP_ADAM);
+    gcp_bind(&plan, NULL, 0);
+    *loss = train(&s[index], &plan, steps);
+    uint64_t h = hash(&s[index], &plan);
+    gcp_unbind(&plan);
+    if (gcp_error(s[index].net)) fprintf(stderr, "%s\n", gcp_error(s[index].net));
+    CHECK(gcp_error(s[index].net) == NULL);
+    return h;
+}
+
+static void again(int times)
+{
+    float first, now;
+    gcp_gpu plain = gcp_gpu_open(.no_graphs = 1);
+    uint64_t want = trained(0, &gpu, GCP_KEEP_ALL, 4, &first);
+    CHECK(trained(0, &plain, GCP_KEEP_ALL, 4, &now) == want && now == first);      /* recorded or not */
+    for (int i = 0; i < times; i++) CHECK(trained(0, &gpu, i % 2 ? GCP_SEGMENTS : GCP_KEEP_ALL, 4, &now) == want && now == first);
+    gcp_gpu_close(&plain);
+}
+
+#ifdef __unix__
+typedef struct job { int index; gcp_gpu *gpu; uint64_t hash; float loss; } job;
+static void *work(void *arg)
+{
+    job *j = (job *)arg;
+    j->hash = trained(j->index, j->gpu, GCP_SEGMENTS, 5, &j->loss);
+    return NULL;
+}
+
+/* Two contexts, a thread and a stream each. */
+static void two_at_once(void)
+{
+    gcp_gpu other = gcp_gpu_open(.math = GCP_FP32);
+    float loss;
+    uint64_t want = trained(0, &gpu, GCP_SEGMENTS, 5, &loss);
+    job jobs[2] = { { 0, &gpu, 0, 0 }, { 1, &other, 0, 0 } };
+    pthread_t threads[2];
+    for (int i = 0; i < 2; i++) pthread_create(&threads[i], NULL, work, &jobs[i]);
+    for (int i = 0; i < 2; i++) pthread_join(threads[i], NULL);
+    for (int i = 0; i < 2; i++) CHECK(jobs[i].hash == want && jobs[i].loss == loss);
+    gcp_gpu_close(&other);
+}
+#endif
+
+/* ---- Far memory: copies on a second stream --------------------------------------------------------------------*/
+
+static void far_chain(int graphs)
+{
+    static float x[3 * 4096], dx[2][3 * 4096];
+    const char *list = "F tanh[0]\nF tanh[1]\nO tanh[0]\nF tanh[2]\nO tanh[1]\nF tanh[3]\nW tanh[0]\nF mean[0]\nB seed\nB mean[0]\nB tanh[3]\n"
+                       "P tanh[1]\nB tanh[2]\nP tanh[0]\nB tanh[1]\nB tanh[0]\n";
+    gcp_gpu plain = gcp_gpu_open(.no_graphs = !graphs);
+    for (size_t i = 0; i < sizeof x / sizeof *x; i++) x[i] = (float)(i % 13) / 6 - 1;
+    for (int way = 0; way < 2; way++) {
+        gcp_arena arena = gcp_arena_from(tape_memory[0], sizeof tape_memory[0]);
+        gcp_tape *net = gcp_tape_make(&arena, .ops = 16);
+        gcp_tensor image = gcp_want_grad(gcp_input(net, "x", 3, 4096)), y = image;
+        for (int i = 0; i < 4; i++) y = gcp_tanh(y);
+        gcp_plan plan = gcp_plan_make(gcp_mean(y), .policy = GCP_KEEP_ALL, .list = way ? list : NULL, .target = gcp_cuda(&plain));
+        CHECK(gcp_bind(&plan, NULL, 0) == GCP_OK && (!way || plan.far_bytes == 2 * sizeof x));
+        for (int step = 0; step < 4; step++) { gcp_write(&plan, image, x); gcp_step(&plan); }
+        gcp_grad(&plan, image, dx[way]);
+        if (gcp_error(net)) fprintf(stderr, "%s\n", gcp_error(net));
+        CHECK(gcp_error(net) == NULL);
+        gcp_unbind(&plan);
+    }
+    CHECK(!memcmp(dx[0], dx[1], sizeof dx[0]));
+    gcp_gpu_close(&plain);
+}
+
+static void far_copies(void)
+{
+    far_chain(1);
+#ifdef HOSTCUDA
+    for (unsigned order = 1; order < 40; order++) { hostcuda_streams(order); far_chain((int)(order % 2)); }      /* any legal order */
+    hostcuda_streams(0);
+#else
+    for (int i = 0; i < 20; i++) far_chain(i % 2);
+#endif
+}
+
+/* ---- Profile --------------------------------------------------------------------------------------------------*/
+
+static void profile(void)
+{
+    static small s;
+    record(&s, 0);
+    gcp_plan plan = gcp_plan_make(s.loss, .target = gcp_cuda(&gpu), .optimizer = GCP_SGD);
+    gcp_bind(&plan, NULL, 0);
+    train(&s, &plan, 1);
+    CHECK(gcp_profile(&plan, .repeats = 3) > 0 && gcp_error(s.net) == NULL && gcp_steps_done(s.net) == 4);
+    gcp_unbind(&plan);
+}
+
+int main(int argc, char **argv)
+{
+    gpu = gcp_gpu_open(.workspace = 1 << 16);
+    if (!gpu.blas) { printf("no GPU: %s\n", gpu.message); return 77; }
+    printf("on %s\n", gpu.name);
+    memory();
+    errors();
+    again(argc > 2 ? atoi(argv[2]) : 5);
+    far_copies();
+    profile();
+#ifdef __unix__
+    two_at_once();
+#endif
+    device_dags(argc > 1 ? atoi(argv[1]) : 25, gcp_cuda(&gpu), NULL);
+    gcp_gpu_close(&gpu);
+#ifdef HOSTCUDA
+    CHECK_INT(hostcuda_live_count(), ==, 0);
+#endif
+    return check_done();
+}

@@ -1,0 +1,193 @@
+/* Op by op on the GPU target against the CPU: values, gradients, statistics and updated weights, for shapes that take every
+   path of the kernels. Runs on a GPU, or on the host emulation. */
+#include "check.h"
+#include "gcp_cuda.h"
+#include <stdlib.h>
+
+enum { VALUES = 1 << 18 };
+static unsigned char tape_memory[GCP_MB(8)], cpu_memory[GCP_MB(96)];
+static float cpu[VALUES], gpu[VALUES], scale[VALUES], input[VALUES];
+static gcp_arena arena;
+static gcp_tape *net;
+static gcp_tensor kept[64];
+static int kept_count;
+static gcp_gpu gpus[2];                              /* GCP_FP32, GCP_TF32 */
+
+/* ---- What a case records: it marks what is compared ------------------------------------------------------------*/
+
+static gcp_tensor image(int n, int h, int w, int c)
+{
+    char name[16];
+    snprintf(name, sizeof name, "image%d", kept_count);
+    gcp_tensor x = gcp_want_grad(gcp_input(net, name, n, h, w, c));
+    kept[kept_count++] = x;
+    return x;
+}
+static gcp_tensor seen(gcp_tensor x) { return kept[kept_count++] = gcp_keep(x); }
+static gcp_tensor square(gcp_tensor x) { return gcp_mean(gcp_mul(x, gcp_tanh(x))); }
+
+typedef struct conv_shape { int n, h, w, ci, co, kh, kw, stride, stride_w, pad, dilation, groups; } conv_shape;
+static const conv_shape shapes[] = {
+    { 2, 8, 8, 4, 8, 3, 3, 1, 1, 1, 1, 1 },      { 1, 9, 7, 3, 5, 3, 3, 1, 1, 1, 1, 1 },     { 2, 11, 10, 8, 12, 5, 5, 2, 2, 2, 1, 1 },
+    { 1, 13, 12, 1, 10, 5, 5, 1, 1, 2, 1, 1 },   { 2, 7, 7, 16, 40, 1, 1, 1, 1, 0, 1, 1 },   { 2, 8, 8, 16, 12, 1, 1, 2, 2, 0, 1, 1 },
+    { 1, 12, 15, 6, 7, 3, 5, 3, 2, 1, 1, 1 },    { 1, 16, 16, 3, 20, 7, 7, 2, 2, 3, 1, 1 },  { 1, 10, 10, 4, 4, 3, 3, 1, 1, 2, 2, 1 },
+    { 1, 11, 11, 4, 4, 3, 3, 2, 2, 2, 2, 1 },    { 2, 8, 8, 8, 8, 3, 3, 1, 1, 1, 1, 8 },     { 1, 9, 9, 12, 6, 3, 3, 2, 2, 1, 1, 3 },
+    { 1, 20, 20, 32, 136, 3, 3, 1, 1, 1, 1, 1 }, { 3, 6, 6, 20, 64, 2, 2, 2, 2, 0, 1, 1 },   { 1, 6, 6, 5, 3, 1, 1, 1, 1, 0, 1, 1 },
+    { 2, 5, 5, 4, 4, 4, 4, 1, 1, 2, 1, 1 },      { 1, 30, 30, 10, 10, 1, 7, 1, 1, 0, 1, 1 } };
+
+static gcp_tensor conv_of(const conv_shape *s, int transposed)
+{
+    gcp_conv2d_opts o = { .at = GCP_AT, .out = s->co, .kh = s->kh, .kw = s->kw, .stride_h = s->stride, .stride_w = s->stride_w,
+        .pad = s->pad, .dilation = s->dilation, .groups = s->groups, .no_bias = s->ci % 3 == 0 };
+    gcp_tensor x = image(s->n, s->h, s->w, s->ci);
+    if (transposed) o.pad = s->pad < 2 ? s->pad : 1;
+    return square(seen(transposed ? gcp_conv_transpose2d_at(x, o) : gcp_conv2d_at(x, o)));
+}
+static gcp_tensor convolution(int k) { return conv_of(&shapes[k], 0); }
+static gcp_tensor transposed(int k) { return conv_of(&shapes[k], 1); }
+
+static gcp_tensor pitched(int k)                     /* between slices and concats: pitches beyond the channels */
+{
+    gcp_tensor x = image(2, 6, 6, 9), a = gcp_slice(x, .first = k % 2 ? 4 : 1, .count = 4);
+    gcp_tensor y = k < 2 ? gcp_conv2d(a, .out = 8, .k = 3, .pad = 1) : k < 4 ? gcp_conv2d(a, .out = 5, .k = 1) : gcp_max_pool(a, .k = 2, .stride = 1);
+    gcp_tensor z = k % 2 ? gcp_relu(y) : gcp_batch_norm(gcp_gelu(y));
+    return square(seen(gcp_concat(z, gcp_sigmoid(y), gcp_scale(z, .by = 0.5))));
+}
+
+static gcp_tensor elementwise(int k)
+{
+    gcp_tensor x = image(2, 5, 3 + k % 3, k % 2 ? 7 : 8), y = image(2, 5, 3 + k % 3, k % 2 ? 7 : 8);
+    switch (k / 2) {
+    case 0: return square(seen(gcp_add(x, y)));
+    case 1: return square(seen(gcp_mul(x, y)));
+    case 2: return square(seen(gcp_mul(x, x)));
+    case 3: return square(seen(gcp_relu(gcp_add(x, y))));
+    case 4: return square(seen(gcp_leaky_relu(x, .slope = 0.3)));
+    case 5: return square(seen(gcp_add(gcp_tanh(x), gcp_sigmoid(y))));
+    case 6: return square(seen(gcp_gelu(gcp_scale(x, .by = -1.5))));
+    case 7: return square(seen(gcp_dropout(gcp_add(x, y), .rate = 0.4)));
+    case 8: return square(seen(gcp_bias(x, gcp_param(net, "b", GCP_SHAPE(k % 2 ? 7 : 8), .init = GCP_INIT_ONES))));
+    case 9: return square(seen(gcp_reshape(gcp_slice(x, .first = 1, .count = 6), 2, 3 + k % 3, 5, 6)));
+    case 10: return square(seen(gcp_flatten(gcp_concat(x, y))));
+    default: return gcp_add(gcp_mean(gcp_relu(x)), gcp_mse(seen(gcp_relu(y)), x));
+    }
+}
+
+static gcp_tensor windows(int k)
+{
+    static const int size[] = { 2, 3, 3, 5, 1, 4 }, stride[] = { 2, 2, 1, 3, 1, 2 }, pad[] = { 0, 1, 1, 2, 0, 1 };
+    gcp_tensor x = image(2, 9, 8, 3 + k % 2 * 5);
+    gcp_pool_opts o = { .at = GCP_AT, .k = size[k / 2 % 6], .stride = stride[k / 2 % 6], .pad = pad[k / 2 % 6] };
+    if (k < 12) return square(seen(gcp_max_pool_at(gcp_tanh(x), o)));
+    if (k < 24) return square(seen(gcp_avg_pool_at(x, o)));
+    if (k < 26) return square(seen(gcp_global_avg_pool(x)));
+    return square(seen(gcp_upsample(x, .factor = 2 + k % 2, .mode = k < 28 ? GCP_NEAREST : GCP_BILINEAR)));
+}
+
+static gcp_tensor norms(int k)
+{
+    static const int channels[] = { 1, 3, 4, 6, 12, 33, 64, 100 };
+    gcp_tensor x = image(3, 7, 5 + k % 4, channels[k % 8]);
+    return square(seen(k < 8 ? gcp_batch_norm(x) : k < 16 ? gcp_layer_norm(x) : gcp_relu(gcp_add(gcp_batch_norm(x), x))));
+}
+
+static gcp_tensor products(int k)
+{
+    gcp_tensor x = image(5, 1, 3 + k % 2, 7 + k), y = gcp_linear(x, .out = 4 + k % 3, .no_bias = k % 2);
+    if (k < 4) return square(seen(y));
+    gcp_tensor a = gcp_input(net, "a", 6, 9);
+    kept[kept_count++] = gcp_want_grad(a);
+    return gcp_mean(gcp_tanh(seen(gcp_matmul(a, gcp_param(net, "w", GCP_SHAPE(9, 2 + k), .init = GCP_INIT_HE, .fan_in = 9)))));
+}
+
+static gcp_tensor losses(int k)
+{
+    gcp_tensor ids = gcp_labels(net, "ids", 6, 4);
+    if (k < 2) return square(seen(gcp_embedding(ids, .entries = 5, .out = 3 + 30 * k)));
+    gcp_tensor labels = gcp_labels(net, "labels", 40), x = image(40, 1, 1, k == 2 ? 5 : 70);
+    return gcp_cross_entropy(seen(gcp_tanh(x)), labels);
+}
+
+/* ---- Running one case on both ---------------------------------------------------------------------------------*/
+
+static void feed(gcp_plan *plan)
+{
+    for (int i = 0; i < kept_count + 4; i++) {
+        char name[16];
+        snprintf(name, sizeof name, i < kept_count ? "image%d" : i == kept_count ? "a" : i == kept_count + 1 ? "ids" : "labels", i);
+        gcp_tensor x = gcp_find(net, name);
+        if (gcp_is_nil(x)) continue;
+        for (size_t e = 0; e < gcp_elements(x) && e < VALUES; e++) {
+            if (i <= kept_count) input[e] = (float)((e * 2654435761u + (size_t)i * 977) % 2048) / 1024 - 1;
+            else ((int *)(void *)input)[e] = (int)((e * 7 + e / 5) % 11) - 2;      /* some out of range */
+        }
+        gcp_write(plan, x, input);
+    }
+}
+
+/* Everything that may be read after a step without and a step with an optimiser, end to end. Returns how many. */
+static size_t results(gcp_tensor loss, const gcp_target *target, gcp_optimizer optimizer, float *out)
+{
+    size_t n = 0, first;
+    gcp_plan plan = gcp_plan_make(loss, .policy = GCP_SEGMENTS, .target = target, .optimizer = optimizer, .momentum = 0.9, .weight_decay = 0.1,
+                                  .nesterov = optimizer == GCP_SGD, .clip_norm = optimizer == GCP_ADAM ? 0.5 : 0, .clip_value = optimizer == GCP_SGD ? 0.05 : 0);
+    if (target) gcp_bind(&plan, NULL, 0);
+    else gcp_bind(&plan, cpu_memory, sizeof cpu_memory);
+    for (int step = 0; step < (optimizer ? 3 : 1); step++) {
+        feed(&plan);
+        out[n] = gcp_step(&plan, .lr = 0.05);
+        scale[n] = 1;
+        n++;
+    }
+    for (int i = 0; i < 2 * kept_count + 64; i++) {
+        gcp_tensor x = i < 2 * kept_count ? kept[i / 2] : gcp_parameter(net, i - 2 * kept_count);
+        int gradient = i < 2 * kept_count ? i % 2 : !optimizer;
+        float most = 1e-3f;
+        if (gcp_is_nil(x) || n + gcp_elements(x) > VALUES) continue;
+        if (gradient ? gcp_grad(&plan, x, out + n) : gcp_read(&plan, x, out + n)) { gcp_error_clear(net); continue; }
+        for (first = n, n += gcp_elements(x); first < n; first++) most = fmaxf(most, fabsf(out[first]));
+        for (size_t e = n - gcp_elements(x); e < n; e++) scale[e] = most;
+    }
+    gcp_unbind(&plan);
+    return n;
+}
+
+static void one(const char *name, gcp_tensor (*record)(int k), int k, gcp_math math, gcp_optimizer optimizer)
+{
+    size_t count[2] = { 0, 0 }, worst = 0;
+    double tolerance = math == GCP_TF32 ? 1e-2 : 5e-5, most = 0;
+    for (int on_gpu = 0; on_gpu < 2; on_gpu++) {
+        arena = gcp_arena_from(tape_memory, sizeof tape_memory);
+        net = gcp_tape_make(&arena, .ops = 64);
+        kept_count = 0;
+        gcp_tensor loss = record(k);
+        count[on_gpu] = results(loss, on_gpu ? gcp_cuda(&gpus[math]) : NULL, optimizer, on_gpu ? gpu : cpu);
+        if (gcp_error(net)) fprintf(stderr, "%s %d: %s\n", name, k, gcp_error(net));
+        CHECK(gcp_error(net) == NULL);
+    }
+    for (size_t i = 0; i < count[0]; i++) {
+        double error = fabs((double)cpu[i] - (double)gpu[i]) / (double)scale[i];
+        if (!(error <= most)) { most = error; worst = i; }
+    }
+    if (count[0] != count[1] || !(most <= tolerance))
+        fprintf(stderr, "%s %d (math %d, optimizer %d): %zu and %zu values; value %zu is %g on the CPU, %g on the GPU\n", name, k, (int)math, (int)optimizer, count[0], count[1], worst, (double)cpu[worst], (double)gpu[worst]);
+    CHECK(count[0] == count[1] && count[0] > 3 && most <= tolerance);
+}
+
+int main(void)
+{
+    static const struct { const char *name; gcp_tensor (*record)(int k); int count; } cases[] = {
+        { "convolution", convolution, sizeof shapes / sizeof *shapes }, { "transposed", transposed, sizeof shapes / sizeof *shapes }, { "pitched", pitched, 6 },
+        { "elementwise", elementwise, 24 }, { "windows", windows, 30 }, { "norms", norms, 20 }, { "products", products, 8 }, { "losses", losses, 4 } };
+    for (int math = 0; math < 2; math++) gpus[math] = gcp_gpu_open(.math = (gcp_math)math);
+    if (!gpus[0].blas) { printf("no GPU: %s\n", gpus[0].message); return 77; }
+    printf("on %s\n", gpus[0].name);
+    for (size_t c = 0; c < sizeof cases / sizeof *cases; c++)
+        for (int k = 0; k < cases[c].count; k++) {
+            one(cases[c].name, cases[c].record, k, GCP_FP32, (gcp_optimizer)(k % 4));
+            one(cases[c].name, cases[c].record, k, GCP_FP32, GCP_NO_OPTIMIZER);
+            if (c < 3 || c == 6) one(cases[c].name, cases[c].record, k, GCP_TF32, GCP_NO_OPTIMIZER);
+        }
+    for (int math = 0; math < 2; math++) gcp_gpu_close(&gpus[math]);
+    return check_done();
+}
