@@ -12,6 +12,7 @@
 #define GCP_DYN_SHARED(T, name) extern __shared__ __align__(16) unsigned char gcpi_dynamic[]; T *name = (T *)gcpi_dynamic
 #endif
 #define GCPI_DEVICE static __device__ __forceinline__
+#define GCPI_EACH(kernel, count, ...) GCP_LAUNCH(kernel, gcpi_blocks((ptrdiff_t)(count), 256), 256, 0, stream, __VA_ARGS__)      /* a thread an element */
 
 static size_t gcpi_least(size_t a, size_t b) { return a < b ? a : b; }
 static size_t gcpi_pixels_of(gcp_shape s) { return (size_t)s.d[0] * (size_t)s.d[1] * (size_t)s.d[2]; }
@@ -34,9 +35,7 @@ static __device__ __forceinline__ void gcpi_copy_async(float *shared, const floa
     hostcuda_cp_async(shared, global, 4 * VEC, valid);
 #elif GCPI_SM80
     unsigned to = (unsigned)__cvta_generic_to_shared(shared);
-    asm volatile("cp.async.ca.shared.global [%0], [%1], %2, %3;\n" ::"r"(to), "l"(global),
-                 "n"(4 * VEC), "r"(valid ? 4 * VEC : 0)
-                 : "memory");
+    asm volatile("cp.async.ca.shared.global [%0], [%1], %2, %3;\n" ::"r"(to), "l"(global), "n"(4 * VEC), "r"(valid ? 4 * VEC : 0) : "memory");
 #else
     if (VEC == 4)
         *(float4 *)shared = valid ? *(const float4 *)global : make_float4(0, 0, 0, 0);
@@ -83,10 +82,8 @@ static __device__ __forceinline__ void gcpi_mma(float d[4], const unsigned a[4],
 #ifndef __CUDACC__
     hostcuda_mma_m16n8k8_tf32(d, a, b);
 #else
-    asm volatile("mma.sync.aligned.m16n8k8.row.col.f32.tf32.tf32.f32 "
-                 "{%0,%1,%2,%3}, {%4,%5,%6,%7}, {%8,%9}, {%0,%1,%2,%3};\n"
-                 : "+f"(d[0]), "+f"(d[1]), "+f"(d[2]), "+f"(d[3])
-                 : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b[0]), "r"(b[1]));
+    asm volatile("mma.sync.aligned.m16n8k8.row.col.f32.tf32.tf32.f32 " "{%0,%1,%2,%3}, {%4,%5,%6,%7}, {%8,%9}, {%0,%1,%2,%3};\n"
+                 : "+f"(d[0]), "+f"(d[1]), "+f"(d[2]), "+f"(d[3]) : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b[0]), "r"(b[1]));
 #endif
 }
 
@@ -95,11 +92,8 @@ static __device__ __forceinline__ void gcpi_mma(float d[4], const unsigned a[4],
 static __device__ __forceinline__ void gcpi_load_rows(float f[4], const float *corner, int pitch, int lane)
 {
 #ifdef __CUDACC__
-    unsigned from = (unsigned)__cvta_generic_to_shared(corner + lane % 16 * pitch +
-                                                       lane / 16 * 4);
-    asm volatile("ldmatrix.sync.aligned.m8n8.x4.shared.b16 {%0,%1,%2,%3}, [%4];\n"
-                 : "=f"(f[0]), "=f"(f[1]), "=f"(f[2]), "=f"(f[3])
-                 : "r"(from)
+    unsigned from = (unsigned)__cvta_generic_to_shared(corner + lane % 16 * pitch + lane / 16 * 4);
+    asm volatile("ldmatrix.sync.aligned.m8n8.x4.shared.b16 {%0,%1,%2,%3}, [%4];\n" : "=f"(f[0]), "=f"(f[1]), "=f"(f[2]), "=f"(f[3]) : "r"(from)
                  : "memory");
 #else
     for (int i = 0; i < 4; i++)
@@ -331,8 +325,7 @@ static __device__ gcpi_place gcpi_gather_pixel(const gcpi_tiling &g, ptrdiff_t p
 
 /* Stages one K-block. A thread copies one column k of it (VEC columns), so all its taps are one. */
 template <int VEC, int BN>
-static __device__ __forceinline__ void gcpi_gather_load(const gcpi_tiling &g, const gcpi_place *pixels, int column,
-                                         gcpi_walk tap, int k, float *a)
+static __device__ __forceinline__ void gcpi_gather_load(const gcpi_tiling &g, const gcpi_place *pixels, int column, gcpi_walk tap, int k, float *a)
 {
     const int lanes = GCPI_BK / VEC, first = threadIdx.x / lanes, step = GCPI_THREADS / lanes;
     const int dy = tap.hi * g.ytap, dx = tap.mid * g.xtap;
@@ -341,8 +334,7 @@ static __device__ __forceinline__ void gcpi_gather_load(const gcpi_tiling &g, co
 #pragma unroll
     for (int r = 0; r < GCPI_BM; r += step) {
         const gcpi_place *px = pixels + first + r;
-        const bool valid = k < g.k && (unsigned)(px->y + dy) < (unsigned)g.h &&
-                           (unsigned)(px->x + dx) < (unsigned)g.w;
+        const bool valid = k < g.k && (unsigned)(px->y + dy) < (unsigned)g.h && (unsigned)(px->x + dx) < (unsigned)g.w;
         gcpi_copy_async<VEC>(a + r * GCPI_KP, g.src + (valid ? px->origin + offset : 0), valid);
     }
     column += first;
@@ -350,14 +342,12 @@ static __device__ __forceinline__ void gcpi_gather_load(const gcpi_tiling &g, co
 #pragma unroll
     for (int r = 0; r < BN && (step <= BN || first < BN); r += step) {
         const bool valid = k < g.k && column + r < g.columns;
-        gcpi_copy_async<VEC>(a + (GCPI_BM + r) * GCPI_KP, valid ? b + (ptrdiff_t)r * g.k : g.b,
-                             valid);
+        gcpi_copy_async<VEC>(a + (GCPI_BM + r) * GCPI_KP, valid ? b + (ptrdiff_t)r * g.k : g.b, valid);
     }
 }
 
 template <int VEC, int BN, bool TF32>
-static __global__ void __launch_bounds__(GCPI_THREADS, 2)
-gcpi_gather_kernel(gcpi_tiling g)
+static __global__ void __launch_bounds__(GCPI_THREADS, 2) gcpi_gather_kernel(gcpi_tiling g)
 {
     GCP_DYN_SHARED(float, stages); /* GCPI_STAGES of a [128][KP], b [BN][KP] */
     __shared__ gcpi_place pixels[GCPI_BM];
@@ -397,8 +387,7 @@ static __host__ __device__ __forceinline__ ptrdiff_t gcpi_phase_start(const gcpi
     return (ptrdiff_t)(rows * c.kw + cols * gcpi_tap_count(qy, c.kh, c.sh)) * c.ci * c.co;
 }
 
-static __global__ void __launch_bounds__(GCPI_THREADS)
-gcpi_conv_transpose_kernel(gcpi_cuda_conv c, const float *w, float *out)
+static __global__ void __launch_bounds__(GCPI_THREADS) gcpi_conv_transpose_kernel(gcpi_cuda_conv c, const float *w, float *out)
 {
     __shared__ float tile[32][33];
     const int tap = blockIdx.z, ky = tap / c.kw, kx = tap % c.kw, qy = ky % c.sh, qx = kx % c.sw;
@@ -428,11 +417,9 @@ static __device__ __forceinline__ void gcpi_weights_load(const gcpi_tiling &g, c
     for (int i = 0; i < GCPI_BK; i += GCPI_THREADS / lanes) {
         const int r = i + threadIdx.x / lanes;
         const int py = pixel->mid * g.ystep + tap.hi, px = pixel->lo * g.xstep + tap.mid;
-        const bool valid = p + r < pixels && (unsigned)py < (unsigned)g.h &&
-                           (unsigned)px < (unsigned)g.w;
+        const bool valid = p + r < pixels && (unsigned)py < (unsigned)g.h && (unsigned)px < (unsigned)g.w;
         ptrdiff_t at = (((ptrdiff_t)pixel->hi * g.h + py) * g.w + px) * g.pitch + tap.lo;
-        gcpi_copy_async<VEC>(a + r * (GCPI_BM + 8) + threadIdx.x % lanes * VEC,
-                             g.src + (valid ? at : 0), valid);
+        gcpi_copy_async<VEC>(a + r * (GCPI_BM + 8) + threadIdx.x % lanes * VEC, g.src + (valid ? at : 0), valid);
         gcpi_walk_on(pixel, g.step, g.rows, g.cols);
     }
     const int first = threadIdx.x / wide, down = GCPI_THREADS / wide;
@@ -441,15 +428,13 @@ static __device__ __forceinline__ void gcpi_weights_load(const gcpi_tiling &g, c
 #pragma unroll
     for (int r = 0; r < GCPI_BK && (down <= GCPI_BK || first < GCPI_BK); r += down) {
         const bool valid = p + r < pixels && column + c < g.columns;
-        gcpi_copy_async<VEC>(a + r * (BN + 8),
-                             dy + (valid ? (p + r) * g.out_pitch + column + c : 0), valid);
+        gcpi_copy_async<VEC>(a + r * (BN + 8), dy + (valid ? (p + r) * g.out_pitch + column + c : 0), valid);
     }
 }
 
 /* Sums pixels [y*length, (y+1)*length) into the y-th [co][k] of out, y = blockIdx.y. */
 template <int VEC, int BN, bool TF32>
-static __global__ void __launch_bounds__(GCPI_THREADS, 2)
-gcpi_weights_kernel(gcpi_tiling g)
+static __global__ void __launch_bounds__(GCPI_THREADS, 2) gcpi_weights_kernel(gcpi_tiling g)
 {
     GCP_DYN_SHARED(float, stages); /* GCPI_STAGES of a [16][128+8], b [16][BN+8] */
     const int across = (g.columns + BN - 1) / BN;
@@ -464,8 +449,7 @@ gcpi_weights_kernel(gcpi_tiling g)
     gcpi_walk pixel = gcpi_walk_at(first + threadIdx.x / lanes, g.rows, g.cols);
     gcpi_tile_sums<BN, false, TF32> product;
     const float *dy = g.b + first * g.out_pitch;
-    gcpi_rounds<GCPI_BK * (GCPI_BM + 8), GCPI_BK * (BN + 8)>(
-        product, stages, pixels, [&](int p, float *a) {
+    gcpi_rounds<GCPI_BK * (GCPI_BM + 8), GCPI_BK * (BN + 8)>(product, stages, pixels, [&](int p, float *a) {
             gcpi_weights_load<VEC, BN>(g, dy, column, p, pixels, tap, &pixel, a);
         });
     float *out = g.out + ((ptrdiff_t)blockIdx.y * g.columns + column) * g.k + k0;
@@ -478,9 +462,7 @@ gcpi_weights_kernel(gcpi_tiling g)
 }
 
 /* dw = the partial sums, added in order. */
-static __global__ void __launch_bounds__(GCPI_THREADS)
-gcpi_weights_sum_kernel(const float *partial, int splits, ptrdiff_t count, float *dw,
-                        int accumulate)
+static __global__ void __launch_bounds__(GCPI_THREADS) gcpi_weights_sum_kernel(const float *partial, int splits, ptrdiff_t count, float *dw, int accumulate)
 {
     ptrdiff_t i = (ptrdiff_t)blockIdx.x * GCPI_THREADS + threadIdx.x;
     if (i >= count) return;
@@ -493,9 +475,7 @@ gcpi_weights_sum_kernel(const float *partial, int splits, ptrdiff_t count, float
 
 /* DATA: out = dx, in = dy; otherwise out = y, in = x. */
 template <bool DATA>
-static __global__ void __launch_bounds__(GCPI_THREADS)
-gcpi_direct_kernel(gcpi_cuda_conv c, const float *in, const float *w, const float *bias, float *out,
-                   int accumulate)
+static __global__ void __launch_bounds__(GCPI_THREADS) gcpi_direct_kernel(gcpi_cuda_conv c, const float *in, const float *w, const float *bias, float *out, int accumulate)
 {
     const int outs = DATA ? c.ci : c.co, rows = DATA ? c.h : c.ho, cols = DATA ? c.w : c.wo;
     const int in_h = DATA ? c.ho : c.h, in_w = DATA ? c.wo : c.w;
@@ -527,9 +507,7 @@ gcpi_direct_kernel(gcpi_cuda_conv c, const float *in, const float *w, const floa
 }
 
 /* splits as in gcpi_weights_kernel */
-static __global__ void __launch_bounds__(GCPI_THREADS)
-gcpi_direct_weights_kernel(gcpi_cuda_conv c, const float *x, const float *dy, float *out,
-                           ptrdiff_t length, int accumulate)
+static __global__ void __launch_bounds__(GCPI_THREADS) gcpi_direct_weights_kernel(gcpi_cuda_conv c, const float *x, const float *dy, float *out, ptrdiff_t length, int accumulate)
 {
     const ptrdiff_t index = (ptrdiff_t)blockIdx.x * GCPI_THREADS + threadIdx.x;
     const ptrdiff_t total = (ptrdiff_t)c.n * c.ho * c.wo, first = blockIdx.y * length;
@@ -544,8 +522,7 @@ gcpi_direct_weights_kernel(gcpi_cuda_conv c, const float *x, const float *dy, fl
         const int iy = at.mid * c.sh - c.pt + tap.hi * c.dh;
         const int ix = at.lo * c.sw - c.pl + tap.mid * c.dw;
         if (iy < 0 || iy >= c.h || ix < 0 || ix >= c.w) continue;
-        sum = fmaf(x[(((ptrdiff_t)at.hi * c.h + iy) * c.w + ix) * c.xpitch + channel],
-                   dy[p * c.ypitch + co], sum);
+        sum = fmaf(x[(((ptrdiff_t)at.hi * c.h + iy) * c.w + ix) * c.xpitch + channel], dy[p * c.ypitch + co], sum);
     }
     out += blockIdx.y * ((ptrdiff_t)c.co * k) + index;
     *out = accumulate ? *out + sum : sum;
@@ -555,10 +532,8 @@ gcpi_direct_weights_kernel(gcpi_cuda_conv c, const float *x, const float *dy, fl
 
 static gcpi_tiling gcpi_gather_forward(const gcpi_cuda_conv *c)
 {
-    gcpi_tiling g = { c->n, c->ho, c->wo, c->h, c->w, c->ci, c->xpitch,
-                      c->sh, -c->pt, c->dh, c->kh, c->sw, -c->pl, c->dw, c->kw,
-                      1, 0, 1, 0, c->ho, c->wo, c->ypitch, c->kh * c->kw * c->ci, c->co,
-                      NULL, NULL, NULL, NULL, 0, 0, { 0, 0, 0 } };
+    gcpi_tiling g = { c->n, c->ho, c->wo, c->h, c->w, c->ci, c->xpitch, c->sh, -c->pt, c->dh, c->kh, c->sw, -c->pl, c->dw, c->kw,
+                      1, 0, 1, 0, c->ho, c->wo, c->ypitch, c->kh * c->kw * c->ci, c->co, NULL, NULL, NULL, NULL, 0, 0, { 0, 0, 0 } };
     return g;
 }
 
@@ -570,10 +545,8 @@ static gcpi_tiling gcpi_gather_data(const gcpi_cuda_conv *c, int py, int px, con
     const int rows = py < c->h ? (c->h - py + c->sh - 1) / c->sh : 0, qy = (py + c->pt) % c->sh;
     const int cols = px < c->w ? (c->w - px + c->sw - 1) / c->sw : 0, qx = (px + c->pl) % c->sw;
     const int taps_h = gcpi_tap_count(qy, c->kh, c->sh), taps_w = gcpi_tap_count(qx, c->kw, c->sw);
-    gcpi_tiling g = { c->n, rows, cols, c->ho, c->wo, c->co, c->ypitch,
-                      1, (py + c->pt) / c->sh, -c->dh, taps_h,
-                      1, (px + c->pl) / c->sw, -c->dw, taps_w,
-                      c->sh, py, c->sw, px, c->h, c->w, c->xpitch, taps_h * taps_w * c->co, c->ci,
+    gcpi_tiling g = { c->n, rows, cols, c->ho, c->wo, c->co, c->ypitch, 1, (py + c->pt) / c->sh, -c->dh, taps_h,
+                      1, (px + c->pl) / c->sw, -c->dw, taps_w, c->sh, py, c->sw, px, c->h, c->w, c->xpitch, taps_h * taps_w * c->co, c->ci,
                       NULL, NULL, NULL, NULL, 0, 0, { 0, 0, 0 } };
     g.b = turned + gcpi_phase_start(*c, qy, qx);
     return g;
@@ -593,8 +566,7 @@ static int gcpi_conv_splits(const gcpi_cuda_conv *c)
     const ptrdiff_t k = (ptrdiff_t)c->kh * c->kw * (c->ci / c->groups), count = c->co * k;
     const ptrdiff_t pixels = (ptrdiff_t)c->n * c->ho * c->wo;
     const ptrdiff_t across = gcpi_blocks(c->co, gcpi_tile_columns(c->co));
-    const ptrdiff_t tiles = c->groups > 1 ? gcpi_blocks(count, GCPI_THREADS)
-                                          : gcpi_blocks(k, GCPI_BM) * across;
+    const ptrdiff_t tiles = c->groups > 1 ? gcpi_blocks(count, GCPI_THREADS) : gcpi_blocks(k, GCPI_BM) * across;
     const ptrdiff_t least = 1 + (pixels >> 30); /* a split's pixels are counted by an int */
     ptrdiff_t splits = pixels / GCPI_SPLIT_PIXELS;
     if (count <= 0) return 1;
@@ -609,10 +581,8 @@ template <int VEC, int BN, bool TF32>
 static void gcpi_tiling_launch(gcpi_tiling g, int splits, cudaStream_t stream)
 {
     const int across = gcpi_blocks(g.columns, BN);
-    const int shared = 4 * GCPI_STAGES * (splits ? GCPI_BK * (GCPI_BM + BN + 16)
-                                                 : (GCPI_BM + BN) * GCPI_KP);
-    const void *kernel = splits ? (const void *)gcpi_weights_kernel<VEC, BN, TF32>
-                                : (const void *)gcpi_gather_kernel<VEC, BN, TF32>;
+    const int shared = 4 * GCPI_STAGES * (splits ? GCPI_BK * (GCPI_BM + BN + 16) : (GCPI_BM + BN) * GCPI_KP);
+    const void *kernel = splits ? (const void *)gcpi_weights_kernel<VEC, BN, TF32> : (const void *)gcpi_gather_kernel<VEC, BN, TF32>;
     cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, shared);
     if (splits) {
         const dim3 blocks(gcpi_blocks(g.k, GCPI_BM) * across, splits);
@@ -646,8 +616,7 @@ size_t gcpi_cuda_conv_workspace(const gcpi_cuda_conv *c, int pass)
     return 0;
 }
 
-void gcpi_cuda_conv_forward(const gcpi_cuda_conv *c, const float *x, const float *w,
-                                       const float *bias, float *y, int accumulate,
+void gcpi_cuda_conv_forward(const gcpi_cuda_conv *c, const float *x, const float *w, const float *bias, float *y, int accumulate,
                                        void *workspace, cudaStream_t stream)
 {
     const ptrdiff_t outputs = (ptrdiff_t)c->n * c->ho * c->wo * c->co;
@@ -657,12 +626,10 @@ void gcpi_cuda_conv_forward(const gcpi_cuda_conv *c, const float *x, const float
     if (!gcpi_conv_direct(c, GCPI_CUDA_FORWARD))
         gcpi_tiling_run(g, 0, c->tf32, stream);
     else if (outputs > 0)
-        GCP_LAUNCH(gcpi_direct_kernel<false>, gcpi_blocks(outputs, GCPI_THREADS), GCPI_THREADS, 0,
-                   stream, *c, x, w, bias, y, accumulate);
+        GCP_LAUNCH(gcpi_direct_kernel<false>, gcpi_blocks(outputs, GCPI_THREADS), GCPI_THREADS, 0, stream, *c, x, w, bias, y, accumulate);
 }
 
-void gcpi_cuda_conv_backward_data(const gcpi_cuda_conv *c, const float *dy,
-                                             const float *w, float *dx, int accumulate,
+void gcpi_cuda_conv_backward_data(const gcpi_cuda_conv *c, const float *dy, const float *w, float *dx, int accumulate,
                                              void *workspace, cudaStream_t stream)
 {
     const ptrdiff_t inputs = (ptrdiff_t)c->n * c->h * c->w * c->ci;
@@ -684,8 +651,7 @@ void gcpi_cuda_conv_backward_data(const gcpi_cuda_conv *c, const float *dy,
         }
 }
 
-void gcpi_cuda_conv_backward_weights(const gcpi_cuda_conv *c, const float *x,
-                                                const float *dy, float *dw, int accumulate,
+void gcpi_cuda_conv_backward_weights(const gcpi_cuda_conv *c, const float *x, const float *dy, float *dw, int accumulate,
                                                 void *workspace, cudaStream_t stream)
 {
     const ptrdiff_t pixels = (ptrdiff_t)c->n * c->ho * c->wo;
@@ -696,16 +662,14 @@ void gcpi_cuda_conv_backward_weights(const gcpi_cuda_conv *c, const float *x,
     if (count <= 0) return;
     if (gcpi_conv_direct(c, GCPI_CUDA_WEIGHTS)) {
         const dim3 blocks(gcpi_blocks(count, GCPI_THREADS), splits);
-        GCP_LAUNCH(gcpi_direct_weights_kernel, blocks, GCPI_THREADS, 0, stream, *c, x, dy, out,
-                   length, add);
+        GCP_LAUNCH(gcpi_direct_weights_kernel, blocks, GCPI_THREADS, 0, stream, *c, x, dy, out, length, add);
     } else {
         gcpi_tiling g = gcpi_gather_forward(c);
         g.src = x, g.b = dy, g.out = out, g.accumulate = add, g.length = (int)length;
         gcpi_tiling_run(g, splits, c->tf32, stream);
     }
     if (splits > 1)
-        GCP_LAUNCH(gcpi_weights_sum_kernel, gcpi_blocks(count, GCPI_THREADS), GCPI_THREADS, 0,
-                   stream, out, splits, count, dw, accumulate);
+        GCP_LAUNCH(gcpi_weights_sum_kernel, gcpi_blocks(count, GCPI_THREADS), GCPI_THREADS, 0, stream, out, splits, count, dw, accumulate);
 }
 
 /* ---- Elementwise ---------------------------------------------------------------------------------------------
@@ -713,7 +677,6 @@ void gcpi_cuda_conv_backward_weights(const gcpi_cuda_conv *c, const float *x,
    no division is left and 16-byte accesses need nothing but alignment. */
 
 struct gcpi_map { float *to; const float *a, *b; ptrdiff_t to_pitch, a_pitch, b_pitch; unsigned units, width; float number; int accumulate; };
-
 template <int FN> GCPI_DEVICE float gcpi_apply(float old, float a, float b, float number)
 {
     const float pi = 0.39894228040143268f, half = 0.70710678118654752f;
@@ -733,7 +696,6 @@ template <int FN> GCPI_DEVICE float gcpi_apply(float old, float a, float b, floa
     default: return old;
     }
 }
-
 template <int V> GCPI_DEVICE void gcpi_load(float *v, const float *p)
 {
     if (V == 4) { float4 x = *(const float4 *)p; v[0] = x.x; v[1 % V] = x.y; v[2 % V] = x.z; v[3 % V] = x.w; }
@@ -744,7 +706,6 @@ template <int V> GCPI_DEVICE void gcpi_store(float *p, const float *v)
     if (V == 4) *(float4 *)p = make_float4(v[0], v[1 % V], v[2 % V], v[3 % V]);
     else *p = v[0];
 }
-
 template <int FN, int V> __global__ void gcpi_map_kernel(gcpi_map m)
 {
     unsigned unit = blockIdx.x * blockDim.x + threadIdx.x;
@@ -780,8 +741,8 @@ template <int FN> static void gcpi_map_launch(gcpi_map m, size_t pixels, size_t 
         if (m.b) part.b += (ptrdiff_t)first * m.b_pitch;
         part.units = (unsigned)(n * (width / vector));
         part.width = pixels == 1 ? 0 : (unsigned)(width / vector);
-        if (vector == 4) GCP_LAUNCH((gcpi_map_kernel<FN, 4>), gcpi_blocks(part.units, 256), 256, 0, stream, part);
-        else             GCP_LAUNCH((gcpi_map_kernel<FN, 1>), gcpi_blocks(part.units, 256), 256, 0, stream, part);
+        if (vector == 4) GCPI_EACH((gcpi_map_kernel<FN, 4>), part.units, part);
+        else             GCPI_EACH((gcpi_map_kernel<FN, 1>), part.units, part);
     }
 }
 
@@ -815,7 +776,6 @@ void gcpi_cuda_map(gcpi_cuda_fn fn, gcp_view to, gcp_view a, gcp_view b, float n
 /* apply: batch-norm, addition and rectifier in one pass, each where it is there. A thread makes 8 neighbouring elements,
    which share a byte of the mask; V 4: they lie in one pixel, in two 16-byte accesses. */
 struct gcpi_applied { gcpi_cuda_apply a; size_t count, width; };
-
 GCPI_DEVICE float gcpi_apply_one(const gcpi_cuda_apply &a, float x, float other, size_t c, unsigned i, unsigned *bits)
 {
     float v = a.mean ? (x - a.mean[c]) * (a.scale[c] * a.gamma[c]) + a.beta[c] : x;
@@ -856,7 +816,6 @@ void gcpi_cuda_apply_run(const gcpi_cuda_apply *a, cudaStream_t stream)
 
 /* The rectifier's gradient: by the mask, or by the sign of y. */
 struct gcpi_rectify { float *to; const float *from, *sign; const unsigned char *mask; ptrdiff_t to_pitch, from_pitch, sign_pitch; size_t count, width; float slope; int accumulate; };
-
 template <int V> __global__ void gcpi_rectify_back_kernel(gcpi_rectify r)
 {
     size_t first = ((size_t)blockIdx.x * blockDim.x + threadIdx.x) * 8;
@@ -905,7 +864,7 @@ __global__ void gcpi_reshape_kernel(gcp_view to, gcp_view from, size_t count)
 void gcpi_cuda_reshape(gcp_view to, gcp_view from, cudaStream_t stream)
 {
     size_t count = gcpi_count_of(to.shape);
-    GCP_LAUNCH(gcpi_reshape_kernel, gcpi_blocks(count, 256), 256, 0, stream, to, from, count);
+    GCPI_EACH(gcpi_reshape_kernel, count, to, from, count);
 }
 
 /* Dropout: Philox 4x32-10 as on the CPU, four elements of one sample a draw. */
@@ -939,7 +898,7 @@ __global__ void gcpi_dropout_kernel(gcp_view to, gcp_view from, double rate, uin
 void gcpi_cuda_dropout(gcp_view to, gcp_view from, double rate, uint64_t ordinal, const gcp_step_numbers *numbers, cudaStream_t stream)
 {
     size_t per = gcpi_count_of(to.shape) / (size_t)to.shape.d[0], groups = (per + 3) / 4;
-    GCP_LAUNCH(gcpi_dropout_kernel, gcpi_blocks(groups * (size_t)to.shape.d[0], 256), 256, 0, stream, to, from, rate, ordinal, numbers, per, groups);
+    GCPI_EACH(gcpi_dropout_kernel, groups * (size_t)to.shape.d[0], to, from, rate, ordinal, numbers, per, groups);
 }
 
 /* ---- Windows -------------------------------------------------------------------------------------------------
@@ -995,7 +954,6 @@ __global__ void gcpi_max_pool_back_kernel(gcpi_cuda_conv a, gcp_view dx, gcp_vie
         }
     *to = sum;
 }
-
 GCPI_DEVICE float gcpi_share(const gcpi_cuda_conv &a, int oy, int ox)
 {
     int top = oy * a.sh - a.pt, left = ox * a.sw - a.pl;
@@ -1027,19 +985,16 @@ __global__ void gcpi_avg_pool_back_kernel(gcpi_cuda_conv a, gcp_view dx, gcp_vie
 
 void gcpi_cuda_max_pool(const gcpi_cuda_conv *c, gcp_view x, gcp_view y, unsigned char *which, cudaStream_t stream)
 {
-    GCP_LAUNCH(gcpi_max_pool_kernel, gcpi_blocks(gcpi_count_of(y.shape), 256), 256, 0, stream, *c, x, y, which);
+    GCPI_EACH(gcpi_max_pool_kernel, gcpi_count_of(y.shape), *c, x, y, which);
 }
 void gcpi_cuda_max_pool_back(const gcpi_cuda_conv *c, gcp_view dx, gcp_view dy, const unsigned char *which, cudaStream_t stream)
 {
-    GCP_LAUNCH(gcpi_max_pool_back_kernel, gcpi_blocks(gcpi_count_of(dx.shape), 256), 256, 0, stream, *c, dx, dy, which);
+    GCPI_EACH(gcpi_max_pool_back_kernel, gcpi_count_of(dx.shape), *c, dx, dy, which);
 }
-void gcpi_cuda_avg_pool(const gcpi_cuda_conv *c, gcp_view x, gcp_view y, cudaStream_t stream)
-{
-    GCP_LAUNCH(gcpi_avg_pool_kernel, gcpi_blocks(gcpi_count_of(y.shape), 256), 256, 0, stream, *c, x, y);
-}
+void gcpi_cuda_avg_pool(const gcpi_cuda_conv *c, gcp_view x, gcp_view y, cudaStream_t stream) { GCPI_EACH(gcpi_avg_pool_kernel, gcpi_count_of(y.shape), *c, x, y); }
 void gcpi_cuda_avg_pool_back(const gcpi_cuda_conv *c, gcp_view dx, gcp_view dy, cudaStream_t stream)
 {
-    GCP_LAUNCH(gcpi_avg_pool_back_kernel, gcpi_blocks(gcpi_count_of(dx.shape), 256), 256, 0, stream, *c, dx, dy);
+    GCPI_EACH(gcpi_avg_pool_back_kernel, gcpi_count_of(dx.shape), *c, dx, dy);
 }
 
 /* Upsampling: the taps of large pixel o, as on the CPU (half-pixel centres, edges clamped). */
@@ -1089,12 +1044,12 @@ __global__ void gcpi_upsample_back_kernel(gcp_view dx, gcp_view dy, int factor, 
 void gcpi_cuda_upsample(gcp_view x, gcp_view y, int factor, int bilinear, cudaStream_t stream)
 {
     size_t count = gcpi_count_of(y.shape);
-    GCP_LAUNCH(gcpi_upsample_kernel, gcpi_blocks(count, 256), 256, 0, stream, x, y, factor, bilinear, count);
+    GCPI_EACH(gcpi_upsample_kernel, count, x, y, factor, bilinear, count);
 }
 void gcpi_cuda_upsample_back(gcp_view dx, gcp_view dy, int factor, int bilinear, cudaStream_t stream)
 {
     size_t count = gcpi_count_of(dx.shape);
-    GCP_LAUNCH(gcpi_upsample_back_kernel, gcpi_blocks(count, 256), 256, 0, stream, dx, dy, factor, bilinear, count);
+    GCPI_EACH(gcpi_upsample_back_kernel, count, dx, dy, factor, bilinear, count);
 }
 
 /* ---- Sums over pixels ----------------------------------------------------------------------------------------
@@ -1128,7 +1083,6 @@ struct gcpi_sum_of_layer  { enum { SUMS = 2 }; gcp_view x, dy; const float2 *mom
         s[0] += (double)g * (((double)v - (double)moments[p].x) * (double)moments[p].y);
         s[1] += (double)g;
     } };
-
 template <class F> __global__ void gcpi_sum_blocks_kernel(F f, size_t pixels, int channels, unsigned columns, double *partial)
 {
     __shared__ double part[F::SUMS][GCPI_SUM_THREADS];
@@ -1180,7 +1134,7 @@ __global__ void gcpi_sum_store_kernel(gcp_view to, const double *sums)
 }
 static void gcpi_sum_store(gcp_view to, const double *sums, cudaStream_t stream)
 {
-    if (to.data) GCP_LAUNCH(gcpi_sum_store_kernel, gcpi_blocks((size_t)to.shape.d[3], 256), 256, 0, stream, to, sums);
+    if (to.data) GCPI_EACH(gcpi_sum_store_kernel, (size_t)to.shape.d[3], to, sums);
 }
 
 void gcpi_cuda_bias_back(gcp_view db, gcp_view dy, void *workspace, cudaStream_t stream)
@@ -1212,7 +1166,6 @@ void gcpi_cuda_batch_stats(gcp_view x, const gcpi_cuda_stats *s, void *workspace
 
 /* dx = gamma s (dy - mean dy - xhat mean(dy xhat)): one pass over pixels, V channels a thread. */
 struct gcpi_norm { gcp_view to, x, dy; const float *mean, *scale, *gamma; const double *sums; double n; size_t units; unsigned width; };
-
 template <int V> __global__ void gcpi_batch_norm_back_kernel(gcpi_norm m)
 {
     size_t unit = (size_t)blockIdx.x * blockDim.x + threadIdx.x;
@@ -1236,8 +1189,8 @@ static void gcpi_norm_launch(gcpi_norm m, cudaStream_t stream)
     m.width = (unsigned)m.x.shape.d[3] / (vector ? 4 : 1);
     m.units = gcpi_pixels_of(m.x.shape) * m.width;
     m.n = (double)gcpi_pixels_of(m.x.shape);
-    if (vector) GCP_LAUNCH((gcpi_batch_norm_back_kernel<4>), gcpi_blocks((ptrdiff_t)m.units, 256), 256, 0, stream, m);
-    else        GCP_LAUNCH((gcpi_batch_norm_back_kernel<1>), gcpi_blocks((ptrdiff_t)m.units, 256), 256, 0, stream, m);
+    if (vector) GCPI_EACH((gcpi_batch_norm_back_kernel<4>), (ptrdiff_t)m.units, m);
+    else        GCPI_EACH((gcpi_batch_norm_back_kernel<1>), (ptrdiff_t)m.units, m);
 }
 void gcpi_cuda_batch_norm_back(const gcp_call *c, cudaStream_t stream)
 {
@@ -1424,9 +1377,8 @@ __global__ void gcpi_mse_back_kernel(gcp_view d, gcp_view a, gcp_view b, const f
 void gcpi_cuda_mse_back(gcp_view d, gcp_view a, gcp_view b, const float *dout, cudaStream_t stream)
 {
     size_t count = gcpi_count_of(a.shape);
-    GCP_LAUNCH(gcpi_mse_back_kernel, gcpi_blocks(count, 256), 256, 0, stream, d, a, b, dout, count);
+    GCPI_EACH(gcpi_mse_back_kernel, count, d, a, b, dout, count);
 }
-
 GCPI_DEVICE float gcpi_warp_max(float v)
 {
     for (int offset = 16; offset > 0; offset /= 2) v = fmaxf(v, __shfl_xor_sync(0xFFFFFFFFu, v, offset));
@@ -1518,7 +1470,6 @@ void gcpi_cuda_norm_finish(gcp_step_numbers *numbers, double limit, const void *
 {
     GCP_LAUNCH(gcpi_norm_finish_kernel, 1, 1, 0, stream, numbers, limit, (const double *)workspace);
 }
-
 GCPI_DEVICE float gcpi_clip(const gcpi_cuda_update &u, size_t i)
 {
     float g = u.g[i] * (float)u.numbers->gradient_scale, limit = (float)u.clip_value;
@@ -1549,6 +1500,6 @@ __global__ void gcpi_adam_kernel(gcpi_cuda_update u)
 }
 void gcpi_cuda_step(const gcpi_cuda_update *u, cudaStream_t stream)
 {
-    if (u->optimizer == GCP_SGD) GCP_LAUNCH(gcpi_sgd_kernel, gcpi_blocks(u->count, 256), 256, 0, stream, *u);
-    else                         GCP_LAUNCH(gcpi_adam_kernel, gcpi_blocks(u->count, 256), 256, 0, stream, *u);
+    if (u->optimizer == GCP_SGD) GCPI_EACH(gcpi_sgd_kernel, u->count, *u);
+    else                         GCPI_EACH(gcpi_adam_kernel, u->count, *u);
 }
