@@ -7152,8 +7152,7 @@ GCPI_DEF double gcp_profile_at(gcp_plan *plan, gcp_profile_opts o)
     ptrdiff_t scratch = a->scratch, count = in->list.count;
     int repeats = o.repeats > 0 ? o.repeats : 5;
     double *all = GCPI_SCRATCH(a, double, gcpi_product(count, repeats));
-    memset(&step, 0, sizeof step);
-    step.at = o.at; step.lr = o.lr;
+    step.at = o.at; step.lr = o.lr; step.first_sample = 0;
     if (!all) gcpi_fail(plan->tape, GCP_E_NOMEM, o.at, "gcp_profile", "the plan's arena has no room for %d x %td times", repeats, count);
     for (int r = 0; all && r < repeats; r++) gcpi_profile_step(in, &step, all + r * count);
     for (ptrdiff_t i = 0; all && i < count; i++) sum += in->seconds[i] = gcpi_median(all + i, count, repeats);

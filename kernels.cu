@@ -919,7 +919,6 @@ GCPI_DEVICE ptrdiff_t gcpi_at(const gcp_view &v, int image, int y, int x, int c)
     return (((ptrdiff_t)image * v.shape.d[1] + y) * v.shape.d[2] + x) * v.pitch + c;
 }
 GCPI_DEVICE int gcpi_low(int size, int start) { return start < 0 ? 0 : start < size ? start : size; }
-
 __global__ void gcpi_max_pool_kernel(gcpi_cuda_conv a, gcp_view x, gcp_view y, unsigned char *which)
 {
     size_t i = (size_t)blockIdx.x * blockDim.x + threadIdx.x;
@@ -939,7 +938,6 @@ __global__ void gcpi_max_pool_kernel(gcpi_cuda_conv a, gcp_view x, gcp_view y, u
 
 /* Outputs whose windows lie over row (column) i: from gcpi_first to the last at or before (i + pad) / stride. */
 GCPI_DEVICE int gcpi_first(int i, int pad, int k, int stride) { int t = i + pad - k + 1; return t <= 0 ? 0 : (t + stride - 1) / stride; }
-
 __global__ void gcpi_max_pool_back_kernel(gcpi_cuda_conv a, gcp_view dx, gcp_view dy, const unsigned char *which)
 {
     size_t i = (size_t)blockIdx.x * blockDim.x + threadIdx.x;
@@ -1125,7 +1123,6 @@ template <class F> static double *gcpi_sums(const F &f, gcp_shape shape, void *w
     GCP_LAUNCH(gcpi_sum_finish_kernel, gcpi_blocks(width, 32), 256, 0, stream, (const double *)partial, blocks, width, sums);
     return sums;
 }
-
 __global__ void gcpi_sum_store_kernel(gcp_view to, const double *sums)
 {
     unsigned i = blockIdx.x * blockDim.x + threadIdx.x;
@@ -1280,7 +1277,6 @@ void gcpi_cuda_layer_norm_back(const gcp_call *c, double epsilon, cudaStream_t s
    Backward: the block of an id's first appearance adds the gradients of all of them, in order. */
 
 GCPI_DEVICE size_t gcpi_entry(const int *ids, size_t i, size_t entries) { return ids[i] < 0 || (size_t)ids[i] >= entries ? 0 : (size_t)ids[i]; }
-
 __global__ void gcpi_embedding_kernel(gcp_view y, const int *ids, gcp_view table, size_t entries)
 {
     const float *from = (const float *)table.data + (ptrdiff_t)gcpi_entry(ids, blockIdx.x, entries) * table.pitch;
@@ -1363,7 +1359,6 @@ static void gcpi_reduce(gcp_view a, gcp_view b, int kind, float *out, void *work
 }
 void gcpi_cuda_mean(gcp_view x, float *out, void *workspace, cudaStream_t stream) { gcpi_reduce(x, x, 0, out, workspace, stream); }
 void gcpi_cuda_mse(gcp_view a, gcp_view b, float *out, void *workspace, cudaStream_t stream) { gcpi_reduce(a, b, 1, out, workspace, stream); }
-
 __global__ void gcpi_mse_back_kernel(gcp_view d, gcp_view a, gcp_view b, const float *dout, size_t count)
 {
     size_t i = (size_t)blockIdx.x * blockDim.x + threadIdx.x;
@@ -1420,7 +1415,6 @@ void gcpi_cuda_cross_entropy(gcp_view x, gcp_view labels, float *out, void *work
     GCP_LAUNCH(gcpi_cross_entropy_kernel, blocks, 256, 0, stream, x, (const int *)labels.data, pixels, partial, counts);
     GCP_LAUNCH(gcpi_finish_kernel, 1, 1, 0, stream, (const double *)partial, (const double *)counts, blocks, 1.0, out, (double *)NULL, 0);
 }
-
 __global__ void gcpi_count_labels_kernel(const int *labels, size_t pixels, int width, double *counted)
 {
     double n = 0;

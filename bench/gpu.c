@@ -12,10 +12,10 @@
 #include "../examples/networks.h"
 #include "gcp_cuda.h"
 
-enum { REPEATS = 7 };
+enum { REPEATS = 7 };                                /* once with --small */
 static FILE *json;
 static gcp_gpu gpus[2];                              /* GCP_FP32, GCP_TF32 */
-static int small, batch;
+static int small, batch, repeats = REPEATS;
 
 static double seconds_now(void)
 {
@@ -35,13 +35,13 @@ static double timed(gcp_gpu *gpu, void (*issue)(void *arg), void *arg, double *l
 {
     double s[REPEATS];
     const gcp_target *t = gcp_cuda(gpu);
-    for (int i = -2; i < REPEATS; i++) {
+    for (int i = -2; i < repeats; i++) {
         double now = t->device->timed(t->context, issue, arg);
         if (i >= 0) s[i] = now;
     }
-    qsort(s, REPEATS, sizeof *s, by_size);
+    qsort(s, (size_t)repeats, sizeof *s, by_size);
     *least = s[0];
-    return s[REPEATS / 2];
+    return s[repeats / 2];
 }
 
 static void fail(const char *what)
@@ -120,7 +120,8 @@ static void issue_conv(void *arg)
 static void convolution(const layer *l, int math, const char *comma)
 {
     static const char *const passes[] = { "forward", "data", "weights" };
-    gcpi_cuda_conv c = { small ? 1 : l->n, small ? 8 : l->h, small ? 8 : l->w, l->ci, 0, 0, l->co, l->k, l->k, l->stride, l->stride, l->pad, l->pad, 1, 1, 1, l->ci, l->co, math == GCP_TF32 };
+    gcpi_cuda_conv c = { small ? 1 : l->n, small ? 8 : l->h, small ? 8 : l->w, small && l->ci > 24 ? 24 : l->ci, 0, 0, small && l->co > 24 ? 24 : l->co, l->k, l->k, l->stride, l->stride, l->pad, l->pad, 1, 1, 1, 0, 0, math == GCP_TF32 };
+    c.xpitch = c.ci; c.ypitch = c.co;
     c.ho = (c.h + 2 * l->pad - l->k) / l->stride + 1;
     c.wo = (c.w + 2 * l->pad - l->k) / l->stride + 1;
     size_t work = 256;
@@ -156,17 +157,17 @@ static void steps(const char *network_name, gcp_tensor loss, gcp_tensor image, g
     gcp_bind(&plan, NULL, 0);
     gcp_write(&plan, image, pixels);
     gcp_write(&plan, labels, label);
-    for (int i = -3; i < REPEATS; i++) {             /* as it stands, recorded, replayed */
+    for (int i = -3; i < repeats; i++) {             /* as it stands, recorded, replayed */
         double start = seconds_now();
         gcp_step(&plan, .lr = 0.001);
         if (i >= 0) s[i] = seconds_now() - start;
     }
-    qsort(s, REPEATS, sizeof *s, by_size);
+    qsort(s, (size_t)repeats, sizeof *s, by_size);
     if (gcp_error(net)) { printf("%-12s %-10s %s\n", network_name, r->name, gcp_error(net)); gcp_error_clear(net); }
     else printf("%-12s %-10s %s %9.2f ms (least %9.2f)  %8.1f images/s  %9.1f MiB, %d units run again\n", network_name, r->name, math ? "tf32" : "fp32",
-                1e3 * s[REPEATS / 2], 1e3 * s[0], gcp_shape_of(image).d[0] / s[REPEATS / 2], (double)plan.bytes / 1048576, plan.reruns);
+                1e3 * s[repeats / 2], 1e3 * s[0], gcp_shape_of(image).d[0] / s[repeats / 2], (double)plan.bytes / 1048576, plan.reruns);
     fprintf(json, "    { \"network\": \"%s\", \"batch\": %d, \"policy\": \"%s\", \"math\": \"%s\", \"ms_median\": %.3f, \"ms_min\": %.3f, \"images_per_second\": %.1f, \"bytes\": %zu, \"after_forward\": %zu, \"reruns\": %d }%s\n",
-            network_name, gcp_shape_of(image).d[0], r->name, math ? "tf32" : "fp32", 1e3 * s[REPEATS / 2], 1e3 * s[0], gcp_shape_of(image).d[0] / s[REPEATS / 2], plan.bytes, plan.after_forward, plan.reruns, comma);
+            network_name, gcp_shape_of(image).d[0], r->name, math ? "tf32" : "fp32", 1e3 * s[repeats / 2], 1e3 * s[0], gcp_shape_of(image).d[0] / s[repeats / 2], plan.bytes, plan.after_forward, plan.reruns, comma);
     gcp_unbind(&plan);
     free(pixels); free(label);
 }
@@ -181,8 +182,9 @@ static void networks(void)
     gcp_arena arena;
     for (int i = 0; i < RESNETS; i++) {
         arena = gcp_arena_from(tape_memory, sizeof tape_memory);
-        network n = resnet50(gcp_tape_make(&arena, .ops = 512), small ? 1 : batch, small ? 32 : 224, 1000);
-        steps("resnet50", n.loss, n.image, n.labels, &resnet_runs[i], GCP_TF32, ",");
+        gcp_tape *net = gcp_tape_make(&arena, .ops = 512);
+        network n = small ? cifar_resnet(net, 1, 1) : resnet50(net, batch, 224, 1000);
+        steps(small ? "resnet8" : "resnet50", n.loss, n.image, n.labels, &resnet_runs[i], GCP_TF32, ",");
     }
     for (int i = 0; i < SEEDS; i++) {
         gcp_tensor image, labels;
@@ -203,6 +205,7 @@ int main(int argc, char **argv)
         else if (!strcmp(argv[i], "--small")) small = atoi(argv[i + 1]);
         else { fprintf(stderr, "gpu [--out FILE.json] [--batch N] [--small 1]\n"); return 2; }
     }
+    if (small) repeats = 1;
     for (int math = 0; math < 2; math++) { gpus[math] = gcp_gpu_open(.math = (gcp_math)math, .workspace = small ? 1 << 16 : (size_t)32 << 20); gcp_cuda(&gpus[math]); }
     if (!gpus[0].blas) { printf("no GPU: %s\n", gpus[0].message); return 77; }
     json = fopen(out, "w");

@@ -1,6 +1,7 @@
 /* networks.h - the networks of the examples, the benchmarks and the tests, and what a framework would store for them.
 
-   Each builder records on a tape and returns the loss (seed000, seed003) or the four tensors that training needs. */
+   Each builder records on a tape and returns the loss (seed000, seed003) or the four tensors that training needs. The
+   published ones have a twin, NAME_stored, that also notes what a framework stores. */
 #ifndef NETWORKS_H
 #define NETWORKS_H
 
@@ -8,25 +9,46 @@
 
 typedef struct network { gcp_tensor image, labels, logits, loss; } network;
 
+static inline network network_of(gcp_tensor image, gcp_tensor labels, gcp_tensor logits)
+{
+    network n = { image, labels, logits, gcp_cross_entropy(logits, labels) };
+    return n;
+}
+
 /* ---- What a framework stores --------------------------------------------------------------------------------
-   Frameworks keep, as whole float tensors, what backward reads: inputs of convolutions and dense layers, outputs of
-   ReLUs, inputs and outputs of max-pools. A builder that is given a list notes each such tensor once, with the layer
-   that makes it. gcp itself stores less (bits, indices, views), so that this is the figure to compare with. */
+   Frameworks keep, as whole float tensors, what backward reads: inputs of convolutions, dense layers and batch-norms,
+   outputs of ReLUs, inputs and outputs of max-pools, and the padded copies of those that pad by an op of their own. A
+   builder that is given a list notes each such tensor once, with the layer that makes it. gcp itself stores less (bits,
+   indices, views), so that this is the figure to compare with. */
 
 enum { STORED_MAX = 512 };
 
 typedef struct stored {
     gcp_tensor tensor[STORED_MAX];
+    size_t bytes[STORED_MAX];
     int layer[STORED_MAX];              /* the tensor is made by this layer, from 0; -1: the network's input */
     int count, layers;
 } stored;
 
-static inline void stored_note(stored *s, gcp_tensor x)
+/* Returns x, so that a call can stand inside another. */
+static inline gcp_tensor stored_note(stored *s, gcp_tensor x)
 {
-    if (!s || s->count == STORED_MAX) return;
-    for (int i = 0; i < s->count; i++) if (s->tensor[i].id == x.id) return;
+    if (!s || s->count == STORED_MAX) return x;
+    for (int i = 0; i < s->count; i++) if (s->tensor[i].id == x.id) return x;
     s->layer[s->count] = s->layers;
+    s->bytes[s->count] = 4 * gcp_elements(x);
     s->tensor[s->count++] = x;
+    return x;
+}
+
+/* x with pad zeros around it, a tensor of its own there and none here. */
+static inline void stored_padded(stored *s, gcp_tensor x, int pad)
+{
+    gcp_shape d = gcp_shape_of(x);
+    if (!s || s->count == STORED_MAX) return;
+    s->layer[s->count] = s->layers;
+    s->bytes[s->count] = (size_t)4 * (size_t)d.d[0] * (size_t)(d.d[1] + 2 * pad) * (size_t)(d.d[2] + 2 * pad) * (size_t)d.d[3];
+    s->tensor[s->count++] = GCP_NIL;
 }
 
 static inline void stored_input(stored *s, gcp_tensor x)
@@ -42,7 +64,7 @@ static inline void stored_next_layer(stored *s) { if (s) s->layers++; }
 static inline size_t stored_between(const stored *s, int first, int end)
 {
     size_t bytes = 0;
-    for (int i = 0; i < s->count; i++) if (s->layer[i] >= first && s->layer[i] < end) bytes += 4 * gcp_elements(s->tensor[i]);
+    for (int i = 0; i < s->count; i++) if (s->layer[i] >= first && s->layer[i] < end) bytes += s->bytes[i];
     return bytes;
 }
 
@@ -58,7 +80,7 @@ static inline int checkpoint_layer(int layers, int k, int i)
 }
 
 /* The most that k checkpoints hold at once: their outputs, the network's input and, unless each layer is replayed on
-   its own, the inside of the largest segment. */
+   its own, the inside of the largest segment. For networks whose layers note one tensor each: not the residual ones. */
 static inline size_t framework_checkpoint_bytes(const stored *s, int k, int replay)
 {
     size_t kept = stored_between(s, -1, 0), inside = 0;
@@ -91,11 +113,11 @@ static inline int framework_reruns(const stored *s, int k, int replay)
 
 /* ---- The networks of the published measurements ---------------------------------------------------------------*/
 
-static inline gcp_tensor keras_conv(gcp_tape *net, stored *s, gcp_tensor x, int channels)
+static inline gcp_tensor keras_conv(gcp_tape *net, stored *s, gcp_tensor x, int channels, int k)
 {
     GCP_SEGMENT(net, "conv") {
         stored_note(s, x);
-        x = gcp_relu(gcp_conv2d(x, .out = channels, .k = 5, .padding = GCP_SAME, .init = GCP_INIT_GLOROT));
+        x = gcp_relu(gcp_conv2d(x, .out = channels, .k = k, .padding = GCP_SAME, .init = GCP_INIT_GLOROT));
         stored_note(s, x);
     }
     stored_next_layer(s);
@@ -110,17 +132,19 @@ static inline gcp_tensor keras_pool(gcp_tape *net, stored *s, gcp_tensor x, int 
     return x;
 }
 
-/* Flatten, dense 32 with ReLU, dense 10, loss. */
-static inline gcp_tensor keras_tail(gcp_tape *net, stored *s, gcp_tensor x, gcp_tensor labels)
+/* Flatten, dense layers of one width with ReLU, a dense layer without. */
+static inline gcp_tensor keras_head(gcp_tape *net, stored *s, gcp_tensor x, int hidden, int width, int classes)
 {
     GCP_SEGMENT(net, "flatten") x = gcp_flatten(x);
     stored_next_layer(s);
-    GCP_SEGMENT(net, "dense") x = gcp_relu(gcp_linear(x, .out = 32, .init = GCP_INIT_GLOROT));
-    stored_note(s, x);
+    for (int i = 0; i < hidden; i++) {
+        GCP_SEGMENT(net, "dense") x = gcp_relu(gcp_linear(x, .out = width, .init = GCP_INIT_GLOROT));
+        stored_note(s, x);
+        stored_next_layer(s);
+    }
+    GCP_SEGMENT(net, "dense") x = gcp_linear(x, .out = classes, .init = GCP_INIT_GLOROT);
     stored_next_layer(s);
-    GCP_SEGMENT(net, "dense") x = gcp_linear(x, .out = 10, .init = GCP_INIT_GLOROT);
-    stored_next_layer(s);
-    return gcp_cross_entropy(x, labels);
+    return x;
 }
 
 /* The CNN of tf2_gradient_checkpointing: 26 Keras layers, each a segment and so a unit of the index rules. Ten of its
@@ -134,10 +158,10 @@ static inline gcp_tensor seed000_stored(gcp_tape *net, int image_size, int batch
     stored_input(s, x);
     stored_next_layer(s);
     for (int i = 0; i < 11; i++) {
-        x = keras_conv(net, s, x, channels[i]);
+        x = keras_conv(net, s, x, channels[i], 5);
         x = keras_pool(net, s, x, i == 10 ? 2 : 1);
     }
-    return keras_tail(net, s, x, *labels);
+    return gcp_cross_entropy(keras_head(net, s, x, 1, 32, 10), *labels);
 }
 
 static inline gcp_tensor seed000(gcp_tape *net, int image_size, int batch, gcp_tensor *image, gcp_tensor *labels)
@@ -155,10 +179,10 @@ static inline gcp_tensor seed003_stored(gcp_tape *net, int partitions, int block
     for (int p = 0; p < partitions; p++)
         GCP_SEGMENT(net, "partition")
             for (int i = 0; i < 3 * blocks; i++) {
-                x = keras_conv(net, s, x, channels[i % 3]);
+                x = keras_conv(net, s, x, channels[i % 3], 5);
                 x = keras_pool(net, s, x, 1);
             }
-    return keras_tail(net, s, x, *labels);
+    return gcp_cross_entropy(keras_head(net, s, x, 1, 32, 10), *labels);
 }
 
 static inline gcp_tensor seed003(gcp_tape *net, int partitions, int blocks, int image_size, int batch, gcp_tensor *image, gcp_tensor *labels)
@@ -166,13 +190,27 @@ static inline gcp_tensor seed003(gcp_tape *net, int partitions, int blocks, int 
     return seed003_stored(net, partitions, blocks, image_size, batch, image, labels, NULL);
 }
 
-/* ---- Networks to train ----------------------------------------------------------------------------------------*/
-
-static inline network network_of(gcp_tensor image, gcp_tensor labels, gcp_tensor logits)
+/* VGG16 as Keras has it, without dropout: configuration D of Simonyan & Zisserman 2014. Its layers are segments, so are
+   its five blocks. */
+static inline network vgg16_stored(gcp_tape *net, int batch, int image_size, int classes, stored *s)
 {
-    network n = { image, labels, logits, gcp_cross_entropy(logits, labels) };
-    return n;
+    static const int convs[] = { 2, 2, 3, 3, 3 }, channels[] = { 64, 128, 256, 512, 512 };
+    gcp_tensor image = gcp_input(net, "image", batch, image_size, image_size, 3), labels = gcp_labels(net, "labels", batch), x = image;
+    stored_input(s, x);
+    for (int b = 0; b < 5; b++)
+        GCP_SEGMENT(net, "block") {
+            for (int i = 0; i < convs[b]; i++) x = keras_conv(net, s, x, channels[b], 3);
+            x = keras_pool(net, s, x, 2);
+        }
+    return network_of(image, labels, keras_head(net, s, x, 2, 4096, classes));
 }
+
+static inline network vgg16(gcp_tape *net, int batch, int image_size, int classes)
+{
+    return vgg16_stored(net, batch, image_size, classes, NULL);
+}
+
+/* ---- Networks to train ----------------------------------------------------------------------------------------*/
 
 /* Digits of 8x8: two convolutions a segment, so that there is something to run again. */
 static inline network digits_cnn(gcp_tape *net, int batch)
@@ -209,30 +247,126 @@ static inline network mnist_cnn(gcp_tape *net, int batch, int height, int width,
     return network_of(image, labels, x);
 }
 
-static inline gcp_tensor conv_norm(gcp_tensor x, int channels, int k, int stride)
+/* ---- Residual networks ----------------------------------------------------------------------------------------*/
+
+static inline gcp_tensor conv(stored *s, gcp_tensor x, int channels, int k, int stride)
 {
-    return gcp_batch_norm(gcp_conv2d(x, .out = channels, .k = k, .stride = stride, .pad = k / 2, .no_bias = 1));
+    return gcp_conv2d(stored_note(s, x), .out = channels, .k = k, .stride = stride, .pad = k / 2, .no_bias = 1);
 }
 
-/* relu(f(x) + x); where size or width changes, x goes through a 1x1 convolution. */
-static inline gcp_tensor residual_block(gcp_tape *net, gcp_tensor x, int channels, int stride)
+static inline gcp_tensor norm(stored *s, gcp_tensor x) { return gcp_batch_norm(stored_note(s, x)); }
+static inline gcp_tensor norm_relu(stored *s, gcp_tensor x) { return stored_note(s, gcp_relu(norm(s, x))); }
+
+/* relu(f(x) + x), f two 3x3 convolutions or, in a bottleneck, 1x1, 3x3 and a four times wider 1x1; the 3x3 has the stride.
+   Where size or width changes, x goes through a 1x1 convolution. */
+static inline gcp_tensor residual_block(gcp_tape *net, stored *s, gcp_tensor x, int channels, int stride, int bottleneck)
 {
+    int out = bottleneck ? 4 * channels : channels;
     GCP_SEGMENT(net, "residual") {
-        gcp_tensor y = gcp_relu(conv_norm(x, channels, 3, stride));
-        y = conv_norm(y, channels, 3, 1);
-        if (stride > 1) x = conv_norm(x, channels, 1, stride);
-        x = gcp_relu(gcp_add(y, x));
+        gcp_tensor y = bottleneck ? norm_relu(s, conv(s, x, channels, 1, 1)) : x;
+        y = norm_relu(s, conv(s, y, channels, 3, stride));
+        y = norm(s, conv(s, y, out, bottleneck ? 1 : 3, 1));
+        if (stride > 1 || gcp_shape_of(x).d[3] != out) x = norm(s, conv(s, x, out, 1, stride));
+        x = stored_note(s, gcp_relu(gcp_add(y, x)));
     }
+    stored_next_layer(s);
     return x;
+}
+
+/* Blocks in the four stages of the residual networks for ImageNet; NULL for a depth that none has. */
+static inline const int *resnet_stages(int depth)
+{
+    static const int stages[][5] = { { 18, 2, 2, 2, 2 }, { 34, 3, 4, 6, 3 }, { 50, 3, 4, 6, 3 }, { 101, 3, 4, 23, 3 }, { 152, 3, 8, 36, 3 }, { 200, 3, 24, 36, 3 } };
+    for (int i = 0; i < 6; i++) if (stages[i][0] == depth) return stages[i] + 1;
+    return NULL;
+}
+
+/* ResNet-18 to -200 (He et al. 2015) as torchvision has them: in a bottleneck the 3x3 has the stride ("v1.5"). The tape
+   needs 16 ops a block and 16 more. Another depth: nil tensors. */
+static inline network resnet_stored(gcp_tape *net, int depth, int batch, int image_size, int classes, stored *s)
+{
+    const int *stages = resnet_stages(depth);
+    network none = { GCP_NIL, GCP_NIL, GCP_NIL, GCP_NIL };
+    if (!stages) return none;
+    gcp_tensor image = gcp_input(net, "image", batch, image_size, image_size, 3), labels = gcp_labels(net, "labels", batch), x = image;
+    stored_input(s, x);
+    GCP_SEGMENT(net, "stem") {
+        x = norm_relu(s, conv(s, x, 64, 7, 2));
+        x = stored_note(s, gcp_max_pool(x, .k = 3, .stride = 2, .pad = 1));
+    }
+    stored_next_layer(s);
+    for (int stage = 0; stage < 4; stage++)
+        for (int i = 0; i < stages[stage]; i++) x = residual_block(net, s, x, 64 << stage, stage && !i ? 2 : 1, depth >= 50);
+    GCP_SEGMENT(net, "head") x = gcp_linear(stored_note(s, gcp_global_avg_pool(x)), .out = classes);
+    stored_next_layer(s);
+    return network_of(image, labels, x);
+}
+
+static inline network resnet(gcp_tape *net, int depth, int batch, int image_size, int classes)
+{
+    return resnet_stored(net, depth, batch, image_size, classes, NULL);
+}
+
+static inline network resnet50(gcp_tape *net, int batch, int image_size, int classes)
+{
+    return resnet(net, 50, batch, image_size, classes);
+}
+
+/* TensorFlow's official models pad by an op of their own before a convolution with a stride; the copy is then all that
+   the convolution reads. */
+static inline gcp_tensor padded_conv(stored *s, gcp_tensor x, int channels, int k, int stride)
+{
+    if (stride == 1 || k == 1) return conv(s, x, channels, k, stride);
+    stored_padded(s, x, k / 2);
+    return conv(NULL, x, channels, k, stride);
+}
+
+/* f(relu(norm(x))) + x, f as above with a norm and a ReLU between its convolutions. */
+static inline gcp_tensor preactivated_block(gcp_tape *net, stored *s, gcp_tensor x, int channels, int stride, int bottleneck, int project)
+{
+    int out = bottleneck ? 4 * channels : channels;
+    GCP_SEGMENT(net, "residual") {
+        gcp_tensor y = norm_relu(s, x);
+        if (project) x = padded_conv(s, y, out, 1, stride);
+        if (bottleneck) y = norm_relu(s, conv(s, y, channels, 1, 1));
+        y = norm_relu(s, padded_conv(s, y, channels, 3, stride));
+        x = gcp_add(conv(s, y, out, bottleneck ? 1 : 3, 1), x);
+    }
+    stored_next_layer(s);
+    return x;
+}
+
+/* The pre-activated ResNet-18 to -200 (He et al. 2016) of the checkpointing, swapping and OME measurements. */
+static inline network seed002_stored(gcp_tape *net, int depth, int batch, int image_size, int classes, stored *s)
+{
+    const int *stages = resnet_stages(depth);
+    network none = { GCP_NIL, GCP_NIL, GCP_NIL, GCP_NIL };
+    if (!stages) return none;
+    gcp_tensor image = gcp_input(net, "image", batch, image_size, image_size, 3), labels = gcp_labels(net, "labels", batch), x = image;
+    GCP_SEGMENT(net, "stem") {
+        x = stored_note(s, padded_conv(s, x, 64, 7, 2));
+        x = stored_note(s, gcp_max_pool(x, .k = 3, .stride = 2, .padding = GCP_SAME));
+    }
+    stored_next_layer(s);
+    for (int stage = 0; stage < 4; stage++)
+        for (int i = 0; i < stages[stage]; i++) x = preactivated_block(net, s, x, 64 << stage, stage && !i ? 2 : 1, depth >= 50, !i);
+    GCP_SEGMENT(net, "head") x = gcp_linear(stored_note(s, gcp_global_avg_pool(norm_relu(s, x))), .out = classes);
+    stored_next_layer(s);
+    return network_of(image, labels, x);
+}
+
+static inline network seed002(gcp_tape *net, int depth, int batch, int image_size, int classes)
+{
+    return seed002_stored(net, depth, batch, image_size, classes, NULL);
 }
 
 /* A residual network for CIFAR-10 (He et al. 2016): 6 blocks + 2 layers for blocks = 2. */
 static inline network cifar_resnet(gcp_tape *net, int batch, int blocks)
 {
     gcp_tensor image = gcp_input(net, "image", batch, 32, 32, 3), labels = gcp_labels(net, "labels", batch), x = image;
-    GCP_SEGMENT(net, "stem") x = gcp_relu(conv_norm(x, 16, 3, 1));
+    GCP_SEGMENT(net, "stem") x = norm_relu(NULL, conv(NULL, x, 16, 3, 1));
     for (int stage = 0; stage < 3; stage++)
-        for (int i = 0; i < blocks; i++) x = residual_block(net, x, 16 << stage, stage && !i ? 2 : 1);
+        for (int i = 0; i < blocks; i++) x = residual_block(net, NULL, x, 16 << stage, stage && !i ? 2 : 1, 0);
     GCP_SEGMENT(net, "head") x = gcp_linear(gcp_global_avg_pool(x), .out = 10);
     return network_of(image, labels, x);
 }

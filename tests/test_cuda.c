@@ -49,7 +49,7 @@ static int said(gcp_tape *net, gcp_code code, const char *text)
 
 static uint64_t hash(small *s, gcp_plan *plan)
 {
-    static float w[4096];
+    float w[4096];                                   /* not static: two threads come here */
     uint64_t h = 14695981039346656037u;
     for (int i = 0; !gcp_is_nil(gcp_parameter(s->net, i)); i++) {
         size_t n = gcp_elements(gcp_parameter(s->net, i));
