@@ -6512,25 +6512,28 @@ static gcpi_counters gcpi_counters_read(const gcp_tape *t)
 static double gcpi_uniform01(uint32_t x) { return ((double)x + 0.5) / 4294967296.0; }
 
 /* Initial values, keyed by seed and ordinal. He: normal, variance 2 / fan in. Glorot: uniform, variance 2 / (fan in + out). */
-static gcp_real gcpi_initial(const gcp_tape *t, int ordinal, size_t i)
+static gcp_real gcpi_initial(gcpi_random r, gcp_init init, double deviation, double limit)
 {
-    const gcpi_parameter *p = &t->parameters[ordinal];
-    double deviation = sqrt(2.0 / GCPI_MAX(1, p->fan_in)), limit = sqrt(6.0 / GCPI_MAX(1.0, (double)p->fan_in + p->fan_out));
-    if (p->init == GCP_INIT_ONES || p->init == GCP_INIT_ZEROS) return p->init == GCP_INIT_ONES;
-    gcpi_random r = gcpi_philox((uint32_t)i, (uint32_t)(i >> 32), (uint32_t)ordinal, 0x67637069u, t->seed);
     double u = gcpi_uniform01(r.x[0]), v = gcpi_uniform01(r.x[1]);
-    if (p->init == GCP_INIT_GLOROT) return (gcp_real)((2 * u - 1) * limit);
+    if (init == GCP_INIT_GLOROT) return (gcp_real)((2 * u - 1) * limit);
     return (gcp_real)(deviation * sqrt(-2 * log(u)) * cos(6.28318530717958647692 * v));
 }
 
 static void gcpi_initialise(const gcp_tape *t, int ordinal)
 {
     enum { CHUNK = 1024 };
+    const gcpi_parameter *p = &t->parameters[ordinal];
     gcp_real some[CHUNK];
-    size_t count = gcpi_count(t->parameters[ordinal].shape);
+    size_t count = gcpi_count(p->shape);
+    int constant = p->init == GCP_INIT_ONES || p->init == GCP_INIT_ZEROS;
+    double deviation = sqrt(2.0 / GCPI_MAX(1, p->fan_in)), limit = sqrt(6.0 / GCPI_MAX(1.0, (double)p->fan_in + p->fan_out));
     for (size_t first = 0; first < count; first += CHUNK) {
         size_t n = GCPI_MIN((size_t)CHUNK, count - first);
-        for (size_t i = 0; i < n; i++) some[i] = gcpi_initial(t, ordinal, first + i);
+        for (size_t k = 0; k < n; k++) {
+            size_t i = first + k;
+            some[k] = constant ? (gcp_real)(p->init == GCP_INIT_ONES)
+                    : gcpi_initial(gcpi_philox((uint32_t)i, (uint32_t)(i >> 32), (uint32_t)ordinal, 0x67637069u, t->seed), p->init, deviation, limit);
+        }
         gcpi_bytes_copy(&t->home, gcpi_value_at(t, ordinal) + first * sizeof(gcp_real), some, n * sizeof(gcp_real));
     }
 }
