@@ -707,7 +707,8 @@ typedef struct gcpi_scope { gcp_tape *tape; int segment, state; } gcpi_scope;
 #endif
 
 #if defined(__GNUC__) && !defined(__clang__)
-#define GCPI_LOOP static __attribute__((optimize("O3")))     /* elementwise loops are fast in an -O0 build too */
+/* Elementwise loops are fast in an -O0 build too; a product and a sum stay two roundings, alone or in a group. */
+#define GCPI_LOOP static __attribute__((optimize("O3", "fp-contract=off")))
 #define GCPI_PRINTF(f, a) __attribute__((format(printf, f, a)))
 #elif defined(__clang__)
 #define GCPI_LOOP static
@@ -2568,6 +2569,10 @@ static void gcpi_gemm(int ta, int tb, int m, int n, int k, const gcp_real *a, pt
 /* ---- 10 ops ---------------------------------------------------------------------------------------------------
    Each op: shape rule, forward, backward, cost together; then the table; then the functions that record them.
    Work is split by shape, never by the number of threads; every sum has one order. */
+
+#ifdef __clang__
+#pragma STDC FP_CONTRACT OFF            /* as GCPI_LOOP says to gcc; on again at the end */
+#endif
 
 /* Where the target brings no threads: OpenMP's, as many as context says, or this one. */
 #ifdef _OPENMP
@@ -7548,6 +7553,9 @@ GCPI_DEF void gcp_memory_svg(const gcp_plan *plan, gcp_writer w)
     gcpi_say(w, "<text x=\"%.0f\" y=\"%.0f\">instructions, in order &#8594;   up: address in the slab</text>\n</svg>\n", left, top + height + 50);
 }
 
+#ifdef __clang__
+#pragma STDC FP_CONTRACT DEFAULT
+#endif
 #endif /* GCP_IMPLEMENTATION */
 
 /* MIT licence

@@ -87,6 +87,14 @@ static size_t train(const random_net *r, gcp_plan_opts o, unsigned seed, int pol
     return plan.state_bytes;
 }
 
+static float inferred(const random_net *r, int no_groups)
+{
+    gcp_plan plan = gcp_plan_make(r->loss, .inference = 1, .no_groups = no_groups);
+    gcp_bind(&plan, slab, sizeof slab);
+    feed(&plan, r, 3);
+    return gcp_forward(&plan);
+}
+
 static void one(unsigned seed, int policy, size_t *kept_gradients, float *kept_loss, size_t *kept_state)
 {
     gcp_arena arena = gcp_arena_from(tape_memory, sizeof tape_memory);
@@ -102,6 +110,7 @@ static void one(unsigned seed, int policy, size_t *kept_gradients, float *kept_l
     gcp_state_bind(r.tape, state, sizeof state);
     size_t n = gradients(&r, o, gradient, &loss, seed, policy);
     size_t bytes = train(&r, o, seed, policy);
+    if (policy == GCP_KEEP_ALL) CHECK(inferred(&r, 0) == inferred(&r, 1));
     if (gcp_error(r.tape)) fprintf(stderr, "network %u, policy %d: %s\n", seed, policy, gcp_error(r.tape));
     CHECK(gcp_error(r.tape) == NULL);
     if (policy == GCP_KEEP_ALL) {
