@@ -34,29 +34,6 @@ static inline void device_hash(gcp_plan *plan, device_outcome *o, int gradients)
     }
 }
 
-static inline gcp_plan_opts device_variant(int policy, unsigned seed, int units, const gcp_target *target)
-{
-    gcp_plan_opts o = { .at = GCP_AT, .policy = (gcp_policy)(policy % 7), .target = target };
-    o.segments = 1 + (int)(seed % (unsigned)(units < 6 ? units : 6));
-    o.balance = (int)(seed & 1);
-    o.checkpoints = (int)(seed % (unsigned)(units < 5 ? units : 5));
-    o.replay = policy >= 7;
-    if (policy >= 7) o.policy = GCP_CHECKPOINTS;
-    return o;
-}
-
-static inline gcp_plan_opts device_training(gcp_plan_opts o, unsigned seed)
-{
-    static const gcp_optimizer kinds[] = { GCP_SGD, GCP_ADAM, GCP_ADAMW };
-    o.optimizer = kinds[seed % 3];
-    o.momentum = 0.9;
-    o.weight_decay = 0.01;
-    o.fuse_update = seed % 4 == 1;
-    o.clip_norm = seed % 4 == 2 ? 0.5 : 0;
-    o.accumulate = seed % 4 == 3 ? 2 : 0;
-    return o;
-}
-
 /* One network under one policy: gradients of a first step, then four steps of training (the third replays what the second
    recorded). */
 static inline device_outcome device_one(unsigned seed, int policy, const gcp_target *target)
@@ -64,10 +41,11 @@ static inline device_outcome device_one(unsigned seed, int policy, const gcp_tar
     gcp_arena arena = gcp_arena_from(device_tape, sizeof device_tape);
     random_net r = net_make(&arena, seed);
     int units = gcp_plan_make(r.loss, .policy = GCP_KEEP_ALL).units;
-    gcp_plan_opts o = device_variant(policy, seed, units, target);
+    gcp_plan_opts o = net_policy(policy, seed, units);
     device_outcome out = { .values = 0 };
+    o.target = target;
     if (policy && seed % 4 == 0) o.check = GCP_CHECK;
-    gcp_plan gradients = gcp_plan_make_at(r.loss, o), plan = gcp_plan_make_at(r.loss, device_training(o, seed));
+    gcp_plan gradients = gcp_plan_make_at(r.loss, o), plan = gcp_plan_make_at(r.loss, net_training(o, seed));
     gcp_bind(&plan, NULL, 0);
     gcp_bind(&gradients, NULL, 0);
     device_feed(&gradients, &r, 1);

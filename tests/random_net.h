@@ -138,4 +138,28 @@ static inline random_net net_make(gcp_arena *arena, unsigned seed)
     if (roll(&r.d, 3) == 0) r.loss = gcp_add(r.loss, gcp_mean(gcp_mul(other, other)));
     return r;
 }
+
+/* What the property tests vary: a policy (7: replayed checkpoints) with its numbers, an optimiser with its options. */
+static inline gcp_plan_opts net_policy(int policy, unsigned seed, int units)
+{
+    gcp_plan_opts o = { .at = GCP_AT, .policy = (gcp_policy)(policy % 7) };
+    o.segments = 1 + (int)(seed % (unsigned)(units < 6 ? units : 6));
+    o.balance = (int)(seed & 1);
+    o.checkpoints = (int)(seed % (unsigned)(units < 5 ? units : 5));
+    o.replay = policy >= 7;
+    if (policy >= 7) o.policy = GCP_CHECKPOINTS;
+    return o;
+}
+
+static inline gcp_plan_opts net_training(gcp_plan_opts o, unsigned seed)
+{
+    static const gcp_optimizer kinds[] = { GCP_SGD, GCP_ADAM, GCP_ADAMW };
+    o.optimizer = kinds[seed % 3];
+    o.momentum = 0.9;
+    o.weight_decay = 0.01;
+    o.fuse_update = seed % 4 == 1;
+    o.clip_norm = seed % 4 == 2 ? 0.5 : 0;
+    o.accumulate = seed % 4 == 3 ? 2 : 0;
+    return o;
+}
 #endif

@@ -31,17 +31,6 @@ static void feed(gcp_plan *plan, const random_net *r, int step)
     gcp_write(plan, r->label, labels);
 }
 
-static gcp_plan_opts variant(int policy, unsigned seed, int units)
-{
-    gcp_plan_opts o = { .at = GCP_AT, .policy = (gcp_policy)(policy % 7) };
-    o.segments = 1 + (int)(seed % (unsigned)(units < 6 ? units : 6));
-    o.balance = (int)(seed & 1);
-    o.checkpoints = (int)(seed % (unsigned)(units < 5 ? units : 5));
-    o.replay = policy >= 7;
-    if (policy >= 7) o.policy = GCP_CHECKPOINTS;
-    return o;
-}
-
 static void sizes(gcp_plan *plan, unsigned seed, int policy)
 {
     size_t room = plan->bytes + 4096 < sizeof probe ? plan->bytes + 4096 : sizeof probe;
@@ -70,14 +59,7 @@ static size_t gradients(const random_net *r, gcp_plan_opts o, float *out, float 
 
 static size_t train(const random_net *r, gcp_plan_opts o, unsigned seed, int policy)
 {
-    static const gcp_optimizer kinds[] = { GCP_SGD, GCP_ADAM, GCP_ADAMW };
-    o.optimizer = kinds[seed % 3];
-    o.momentum = 0.9;
-    o.weight_decay = 0.01;
-    o.fuse_update = seed % 4 == 1;
-    o.clip_norm = seed % 4 == 2 ? 0.5 : 0;
-    o.accumulate = seed % 4 == 3 ? 2 : 0;
-    gcp_plan plan = gcp_plan_make_at(r->loss, o);
+    gcp_plan plan = gcp_plan_make_at(r->loss, net_training(o, seed));
     gcp_bind(&plan, slab, sizeof slab);
     for (int step = 0; step < 2; step++) {
         feed(&plan, r, step);
@@ -101,7 +83,7 @@ static void one(unsigned seed, int policy, size_t *kept_gradients, float *kept_l
     random_net r = net_make(&arena, seed);
     const gcp_target scrambled = { .threads = 3, .parallel_for = backwards };
     gcp_plan trial = gcp_plan_make(r.loss, .policy = GCP_KEEP_ALL);
-    gcp_plan_opts o = variant(policy, seed, trial.units);
+    gcp_plan_opts o = net_policy(policy, seed, trial.units);
     float loss;
     if (policy != GCP_KEEP_ALL) o.check = GCP_CHECK;
     else o.no_groups = (int)(seed % 2);                   /* in groups or op by op: the same bits */
