@@ -4,7 +4,8 @@
        #define GCP_IMPLEMENTATION
        #include "gcp.h"
        #include "gcp_cuda.h"
-   Compile kernels.cu once (nvcc -c kernels.cu) and link: cc main.c kernels.o -lcudart -lcublas -lm.
+   Compile kernels.cu once (nvcc -O2 -arch=native -fmad=false -c kernels.cu; tensor cores need sm_80 or newer) and link:
+   cc main.c kernels.o -lcudart -lcublas -lm.
    In CMake: target_link_libraries(app gcp::cuda).
 
        gcp_gpu  gpu  = gcp_gpu_open(.math = GCP_TF32);
