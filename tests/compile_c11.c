@@ -22,6 +22,7 @@ int main(void)
     gcp_write(&plan, image, image_data);
     gcp_write(&plan, label, label_data);
     float value = gcp_step(&plan, .lr = 0.1);
-    if (gcp_error(net)) fprintf(stderr, "%s\n", gcp_error(net));
+    const char *error = gcp_error(net);
+    if (error) fprintf(stderr, "%s\n", error);
     return gcp_error(net) != NULL || !(value > 0);
 }

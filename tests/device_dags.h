@@ -60,7 +60,8 @@ static inline device_outcome device_one(unsigned seed, int policy, const gcp_tar
     CHECK_INT(gcp_steps_done(r.tape), ==, 5);
     gcp_unbind(&gradients);
     gcp_unbind(&plan);
-    if (gcp_error(r.tape)) fprintf(stderr, "network %u, policy %d: %s\n", seed, policy, gcp_error(r.tape));
+    const char *error = gcp_error(r.tape);
+    if (error) fprintf(stderr, "network %u, policy %d: %s\n", seed, policy, error);
     CHECK(gcp_error(r.tape) == NULL);
     return out;
 }

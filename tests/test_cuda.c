@@ -147,7 +147,8 @@ static uint64_t trained(int index, gcp_gpu *g, gcp_policy policy, int steps, flo
     *loss = train(&s[index], &plan, steps);
     uint64_t h = hash(&s[index], &plan);
     gcp_unbind(&plan);
-    if (gcp_error(s[index].net)) fprintf(stderr, "%s\n", gcp_error(s[index].net));
+    const char *error = gcp_error(s[index].net);
+    if (error) fprintf(stderr, "%s\n", error);
     CHECK(gcp_error(s[index].net) == NULL);
     return h;
 }
@@ -204,7 +205,8 @@ static void far_chain(int graphs)
         CHECK(gcp_bind(&plan, NULL, 0) == GCP_OK && (!way || plan.far_bytes == 2 * sizeof x));
         for (int step = 0; step < 4; step++) { gcp_write(&plan, image, x); gcp_step(&plan); }
         gcp_grad(&plan, image, dx[way]);
-        if (gcp_error(net)) fprintf(stderr, "%s\n", gcp_error(net));
+        const char *error = gcp_error(net);
+        if (error) fprintf(stderr, "%s\n", error);
         CHECK(gcp_error(net) == NULL);
         gcp_unbind(&plan);
     }

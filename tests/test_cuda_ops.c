@@ -17,7 +17,7 @@ static gcp_gpu gpus[2];                              /* GCP_FP32, GCP_TF32 */
 
 static gcp_tensor image(int n, int h, int w, int c)
 {
-    char name[16];
+    char name[24];
     snprintf(name, sizeof name, "image%d", kept_count);
     gcp_tensor x = gcp_want_grad(gcp_input(net, name, n, h, w, c));
     kept[kept_count++] = x;
@@ -163,7 +163,8 @@ static void one(const char *name, gcp_tensor (*record)(int k), int k, gcp_math m
         kept_count = 0;
         gcp_tensor loss = record(k);
         count[on_gpu] = results(loss, on_gpu ? gcp_cuda(&gpus[math]) : NULL, optimizer, on_gpu ? gpu : cpu);
-        if (gcp_error(net)) fprintf(stderr, "%s %d: %s\n", name, k, gcp_error(net));
+        const char *error = gcp_error(net);
+        if (error) fprintf(stderr, "%s %d: %s\n", name, k, error);
         CHECK(gcp_error(net) == NULL);
     }
     for (size_t i = 0; i < count[0]; i++) {

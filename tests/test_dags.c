@@ -93,7 +93,8 @@ static void one(unsigned seed, int policy, size_t *kept_gradients, float *kept_l
     size_t n = gradients(&r, o, gradient, &loss, seed, policy);
     size_t bytes = train(&r, o, seed, policy);
     if (policy == GCP_KEEP_ALL) CHECK(inferred(&r, 0) == inferred(&r, 1));
-    if (gcp_error(r.tape)) fprintf(stderr, "network %u, policy %d: %s\n", seed, policy, gcp_error(r.tape));
+    const char *error = gcp_error(r.tape);
+    if (error) fprintf(stderr, "network %u, policy %d: %s\n", seed, policy, error);
     CHECK(gcp_error(r.tape) == NULL);
     if (policy == GCP_KEEP_ALL) {
         memcpy(gradient_kept, gradient, n * sizeof *gradient);

@@ -101,7 +101,8 @@ static void networks(int count)
             moved += edited(&plain, (unsigned)i);
             gcp_plan plan = gcp_plan_make(r.loss, .list = text, .optimizer = GCP_ADAM, .target = way == 2 ? &slow : NULL, .check = way == 3);
             device_outcome now = train(&r, &plan);
-            if (gcp_error(r.tape)) fprintf(stderr, "network %d, way %d: %s\n", i, way, gcp_error(r.tape));
+            const char *error = gcp_error(r.tape);
+            if (error) fprintf(stderr, "network %d, way %d: %s\n", i, way, error);
             CHECK(gcp_error(r.tape) == NULL && device_same(&now, &kept));
             CHECK(plan.bytes <= plain.bytes + plain.bytes / 4 && copies_pending == 0);
             smaller += plan.bytes < plain.bytes;
@@ -130,7 +131,8 @@ static void refused(const char *list, const char *message)
 {
     CHECK(gcp_plan_make(loss, .list = list).in == NULL);
     CHECK(gcp_error(net) && strstr(gcp_error(net), message));
-    if (gcp_error(net) && !strstr(gcp_error(net), message)) fprintf(stderr, "%s\n", gcp_error(net));
+    const char *error = gcp_error(net);
+    if (error && !strstr(error, message)) fprintf(stderr, "%s\n", error);
     gcp_error_clear(net);
 }
 

@@ -13,6 +13,7 @@ int main(void)
     gcp_plan plan = gcp_plan_make(loss, .optimizer = GCP_ADAM);
     gcp_bind(&plan, step_memory, sizeof step_memory);
     printf("loss %g\n", (double)gcp_step(&plan, .lr = 0.1));
-    if (gcp_error(net)) fprintf(stderr, "%s\n", gcp_error(net));
+    const char *error = gcp_error(net);
+    if (error) fprintf(stderr, "%s\n", error);
     return gcp_error(net) != NULL;
 }

@@ -16,7 +16,8 @@ int main(void)
     if (!gpu.blas) { printf("no GPU: %s\n", gcp_error(net)); return gcp_error_code(net) == GCP_E_DEVICE ? 77 : 1; }
     gcp_bind(&plan, NULL, 0);
     printf("loss %g\n", (double)gcp_step(&plan, .lr = 0.1));
-    if (gcp_error(net)) fprintf(stderr, "%s\n", gcp_error(net));
+    const char *error = gcp_error(net);
+    if (error) fprintf(stderr, "%s\n", error);
     gcp_unbind(&plan);
     gcp_gpu_close(&gpu);
     return gcp_error(net) != NULL;
