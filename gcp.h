@@ -4369,10 +4369,11 @@ enum { GCPI_TASK_FORWARD, GCPI_TASK_SEED, GCPI_TASK_BACKWARD, GCPI_TASK_NORM, GC
 
 typedef struct gcpi_item {
     size_t bytes, offset;             /* own bytes; where they begin in the root's */
-    ptrdiff_t pitch;                  /* elements */
+    ptrdiff_t pitch, row;             /* elements from row to row, and in one; row 0: no rows, one run of bytes */
     int kind, tensor, producer;       /* tensor of the tape; producer: forward task or -1 */
     int root, next;                   /* alias group; next member, -1 at the end */
     int active, pinned, dense;        /* pinned: 1 to the end of the step, 2 from its beginning too; dense: pitch is fixed */
+    int stored, kept;                 /* stored: every policy keeps it; kept: by gcp_keep, nothing may write it again */
 } gcpi_item;
 
 typedef struct gcpi_operand { int item, mode, slot; } gcpi_operand;      /* slot: which of its op's operands it is */
@@ -4381,7 +4382,10 @@ typedef struct gcpi_task {          /* an op group run forward, an op run backwa
     int kind, op;                     /* op of the tape, of a group its last; of updates and hooks: the parameter; of far tasks: the tensor */
     int ops;                          /* forward: how many ops it runs, the last of them op; 1, or a group for GCP_ROW_APPLY */
     int operands, count;              /* run in problem->operands */
+    int forward;                      /* backward: the forward task that it reverses */
     int once, free, segment, unit;    /* free: a view, costs nothing; segment: of the tape; unit: of its forward op */
+    int costly, loss, joins, concat;  /* for GCP_CHEAP: keep; belongs to the loss; several activations meet. concat: parts side by side */
+    int over, under[2];               /* operand `over` may be written in place on operands under[0] or [1]; -1: none */
     double seconds, flops;
     size_t workspace;
 } gcpi_task;
@@ -4420,7 +4424,22 @@ static gcpi_task *gcpi_task_add(gcpi_problem *p, int kind, int op)
     memset(task, 0, sizeof *task);
     task->kind = kind; task->op = op;
     task->operands = p->operand_count;
+    task->forward = task->over = task->under[0] = task->under[1] = -1;
     return task;
+}
+
+/* What the task may write in place: output 0 over input 0 (or 1), or backward the gradient of input 0 over that of output 0. */
+static void gcpi_task_in_place(const gcpi_problem *p, gcpi_task *task, const gcpi_op *op)
+{
+    int back = task->kind == GCPI_TASK_BACKWARD, pair = !back && op->kind != GCP_OP_CUSTOM;
+    const gcpi_operand *o = &p->operands[task->operands];
+    if (!(op->row->flags & (back ? GCP_GRAD_IN_PLACE : GCP_IN_PLACE))) return;
+    for (int k = 0; k < task->count; k++) {
+        if (o[k].slot == (back ? GCPI_SLOT_DOUT : GCPI_SLOT_IN)) task->under[0] = k;
+        if (pair && o[k].slot == GCPI_SLOT_IN + 1) task->under[1] = k;
+        if (o[k].slot == (back ? GCPI_SLOT_DIN : GCPI_SLOT_OUT) && o[k].mode == GCPI_WRITE) task->over = k;
+        else if (task->over >= 0 && o[k].item == o[task->over].item) { task->over = -1; return; }      /* x * x: written, then added to */
+    }
 }
 
 static int gcpi_edge(const gcp_tape *t, const gcpi_op *op, int i) { return t->edges[op->in + i]; }
@@ -4517,8 +4536,9 @@ static void gcpi_items_make(gcpi_problem *p)
         item->root = i; item->next = -1; item->producer = -1;
         if (item->tensor == 0) continue;
         item->kind = gradient ? GCPI_GRADIENT_ITEM : kinds[e->kind];
-        item->pitch = e->shape.d[3];
+        item->pitch = item->row = e->shape.d[3];
         item->bytes = gcpi_view_bytes(e->shape, gradient ? GCP_DTYPE_REAL : e->dtype, item->pitch);
+        if (!gradient && e->dtype != GCP_DTYPE_REAL) item->row = 0;
         item->dense = e->dtype == GCP_DTYPE_BIT || e->dtype == GCP_DTYPE_U8 || e->dtype == GCP_DTYPE_I32 || item->kind == GCPI_STATE_ITEM || item->kind == GCPI_INPUT_ITEM;
     }
 }
@@ -4549,7 +4569,7 @@ static void gcpi_view_of(gcpi_problem *p, int item, int of, size_t offset, ptrdi
     p->items[base->root].next = item;
 }
 
-static int gcpi_is_dense(const gcpi_problem *p, int item) { return p->items[item].pitch == p->tape->tensors[p->items[item].tensor].shape.d[3]; }
+static int gcpi_is_dense(const gcpi_problem *p, int item) { return !p->items[item].row || p->items[item].pitch == p->items[item].row; }
 static void gcpi_dense_group(gcpi_problem *p, int item) { for (int i = p->items[item].root; i >= 0; i = p->items[i].next) p->items[i].dense = 1; }
 
 /* Whether an input of a concat can be made where the concat needs it: it owns its bytes and its pitch is free. */
@@ -4625,12 +4645,25 @@ static void gcpi_forward_output(gcpi_problem *p, gcpi_task *task, int op, int j,
 {
     const gcp_tape *t = p->tape;
     int kind = t->ops[op].kind, tensor = t->ops[op].out + j;
-    unsigned flags = t->ops[op].row->flags;
+    unsigned flags = t->ops[op].row->flags, keep = 0;
     gcpi_item *item = &p->items[tensor];
+    for (int s = t->ops[op].segment; s; s = t->segments[s].parent) keep |= t->segments[s].keep;
     item->producer = (int)(task - p->tasks);
     item->active = j == 0 || kind == GCP_OP_CUSTOM || flags & GCP_ONCE || read[tensor];
-    item->pinned = t->tensors[tensor].flags & GCPI_KEPT || tensor == p->root;
+    item->kept = !!(t->tensors[tensor].flags & GCPI_KEPT);
+    item->pinned = item->kept || tensor == p->root;
+    item->stored = item->kept || flags & GCP_ONCE || keep >> kind & 1;
     if (item->active) gcpi_operand_add(p, task, tensor, flags & GCP_VIEW ? GCPI_ALIAS : GCPI_WRITE, GCPI_SLOT_OUT + j);
+}
+
+static void gcpi_task_traits(const gcpi_problem *p, gcpi_task *task, const gcpi_op *op)
+{
+    int activations = 0;
+    for (int i = 0; i < op->inputs; i++) activations += p->items[gcpi_edge(p->tape, op, i)].kind == GCPI_FORWARD_ITEM;
+    task->joins = activations > 1 && !task->once && op->kind != GCP_OP_BATCH_NORM;
+    task->costly = !!(op->row->flags & GCP_COSTLY);
+    task->loss = !!(op->row->flags & GCP_LOSS);
+    gcpi_task_in_place(p, task, op);
 }
 
 static void gcpi_forward_task(gcpi_problem *p, int o, const unsigned char *read)
@@ -4643,6 +4676,8 @@ static void gcpi_forward_task(gcpi_problem *p, int o, const unsigned char *read)
     for (int j = 0; j < op->outputs; j++) gcpi_forward_output(p, task, o, j, read);
     task->once = !!(op->row->flags & GCP_ONCE);
     task->free = whole;
+    task->concat = op->kind == GCP_OP_CONCAT;
+    gcpi_task_traits(p, task, op);
     gcpi_task_cost(p, task, op, 0);
 }
 
@@ -4684,6 +4719,7 @@ static void gcpi_group_task(gcpi_problem *p, int o, int ops, const unsigned char
     for (int i = 1; op->kind == GCP_OP_BATCH_NORM && i < 5; i++) gcpi_operand_add(p, task, gcpi_edge(t, op, i), GCPI_READ, GCPI_SLOT_IN + 1 + i);
     for (const gcpi_op *k = op; k < last; k++) p->items[k->out].producer = p->task_count - 1;      /* what is never made is made here */
     for (int j = 0; j < last->outputs; j++) gcpi_forward_output(p, task, o + ops - 1, j, read);
+    gcpi_task_traits(p, task, last);
     gcpi_task_cost(p, task, NULL, 0);
 }
 
@@ -4720,7 +4756,7 @@ static int gcpi_changes_under(const gcpi_problem *p, const gcpi_uses *u, int x, 
 static int gcpi_regions_meet(const gcpi_problem *p, int x, int y)
 {
     const gcpi_item *a = &p->items[x], *b = &p->items[y];
-    size_t wa = (size_t)p->tape->tensors[a->tensor].shape.d[3] * sizeof(gcp_real), wb = (size_t)p->tape->tensors[b->tensor].shape.d[3] * sizeof(gcp_real);
+    size_t wa = (size_t)a->row * sizeof(gcp_real), wb = (size_t)b->row * sizeof(gcp_real);
     return a->pitch != b->pitch || (a->offset < b->offset + wb && b->offset < a->offset + wa);
 }
 
@@ -4751,7 +4787,8 @@ static void gcpi_backward_task(gcpi_problem *p, const gcpi_uses *u, int o, const
     gcpi_task *task = gcpi_task_add(p, GCPI_TASK_BACKWARD, o);
     uint64_t in, out;
     size_t offset = 0;
-    task->unit = p->tasks[p->items[op->out].producer].unit;
+    task->forward = p->items[op->out].producer;
+    task->unit = p->tasks[task->forward].unit;
     gcpi_backward_reads(p, op, read[op->out], &in, &out);
     for (int i = 0; i < op->inputs; i++) if (in >> i & 1) gcpi_operand_add(p, task, gcpi_edge(t, op, i), GCPI_READ, GCPI_SLOT_IN + i);
     for (int j = 0; j < op->outputs; j++) {
@@ -4768,6 +4805,7 @@ static void gcpi_backward_task(gcpi_problem *p, const gcpi_uses *u, int o, const
         }
         if (op->kind == GCP_OP_CONCAT) offset += (size_t)t->tensors[x].shape.d[3] * sizeof(gcp_real);
     }
+    gcpi_task_in_place(p, task, op);
     gcpi_task_cost(p, task, op, 1);
 }
 
@@ -4853,7 +4891,7 @@ static int gcpi_tail(gcpi_problem *p)
             made++;
             losses += p->tasks[x->producer].unit;
         }
-        p->tasks[i].unit = p->training && (p->tape->ops[p->tasks[i].op].row->flags & GCP_LOSS || (made && made == losses));
+        p->tasks[i].unit = p->training && (p->tasks[i].loss || (made && made == losses));
     }
     while (tail > 0 && p->tasks[tail - 1].unit) tail--;
     return tail;
@@ -4948,6 +4986,11 @@ static int gcpi_problem_make(gcpi_problem *p, int root, const gcp_plan_opts *opt
     if (opts->list) gcpi_far_tasks(p);
     a->scratch = scratch;
     return 1;
+}
+
+static void gcpi_item_name(const gcpi_problem *p, int item, char *buffer, size_t size)
+{
+    gcpi_name_text(p->tape, p->tape->tensors[p->items[item].tensor].name, buffer, size);
 }
 
 static const char *gcpi_task_name(const gcpi_problem *p, const gcpi_task *task, char *buffer, size_t size)
@@ -5157,8 +5200,7 @@ static void gcpi_backward_list(gcpi_scheduler *s)
     for (int b = p->forward; b < p->task_count; b++) {
         const gcpi_task *t = &p->tasks[b];
         if (t->kind == GCPI_TASK_BACKWARD) {
-            int forward = p->items[p->tape->ops[t->op].out].producer;
-            int here = s->c->segment[forward];
+            int here = s->c->segment[t->forward];
             if (s->c->replay && unit != t->unit) gcpi_drop(s, here, 1);
             if (!s->c->replay && here != segment) gcpi_drop(s, here, 0);
             segment = s->here = here;
@@ -5316,17 +5358,9 @@ static void gcpi_in_place(const gcpi_problem *p, const gcpi_list *list, gcpi_liv
     int n = 0;
     for (int i = 0; i < (int)list->count; i++) {
         const gcpi_task *t = &p->tasks[list->at[i].task];
-        const gcpi_operand *o = &p->operands[t->operands];
-        int back = t->kind == GCPI_TASK_BACKWARD, x = -1, other = -1, z = -1;
-        unsigned flags = t->kind == GCPI_TASK_FORWARD || back ? p->tape->ops[t->op].row->flags : 0;
-        int pair = !back && flags & GCP_IN_PLACE && p->tape->ops[t->op].kind != GCP_OP_CUSTOM;
-        for (int k = 0; k < t->count && flags & (back ? GCP_GRAD_IN_PLACE : GCP_IN_PLACE); k++) {
-            if (o[k].slot == (back ? GCPI_SLOT_DOUT : GCPI_SLOT_IN)) x = l->operand_value[n + k];
-            if (pair && o[k].slot == GCPI_SLOT_IN + 1) other = l->operand_value[n + k];
-            if (o[k].slot == (back ? GCPI_SLOT_DIN : GCPI_SLOT_OUT)) z = o[k].mode == GCPI_WRITE ? l->operand_value[n + k] : -1;
-            else if (z >= 0 && l->operand_value[n + k] == z) { z = -1; break; }     /* x * x: written, then added to */
-        }
-        if (!gcpi_take_over(p, l, x, z, i) && pair) gcpi_take_over(p, l, other, z, i);
+        int done = t->over < 0;
+        for (int k = 0; k < 2 && !done; k++)
+            done = t->under[k] >= 0 && gcpi_take_over(p, l, l->operand_value[n + t->under[k]], l->operand_value[n + t->over], i);
         n += t->count;
     }
 }
@@ -5507,7 +5541,7 @@ typedef struct gcpi_region { size_t at, end, pitch, width; int item; } gcpi_regi
 typedef struct gcpi_verifier {
     const gcpi_problem *p; const gcpi_list *list; const gcpi_placed *placed;
     gcpi_region *held; int held_count;             /* what lies in the slab now */
-    unsigned char *done, *updated, *far;           /* per task; per parameter; per item: far memory holds it */
+    unsigned char *done, *updated, *far;           /* per task; per item: its parameter has changed; far memory holds it */
     int backward_next;
     char *message; size_t size;
 } gcpi_verifier;
@@ -5515,12 +5549,10 @@ typedef struct gcpi_verifier {
 static gcpi_region gcpi_region_of(const gcpi_problem *p, int item, size_t at)
 {
     const gcpi_item *x = &p->items[item];
-    const gcpi_tensor *e = &p->tape->tensors[x->tensor];
     gcpi_region r;
-    int real = x->kind == GCPI_GRADIENT_ITEM || e->dtype == GCP_DTYPE_REAL;
     r.item = item; r.at = at; r.end = at + x->bytes;
-    r.pitch = real ? (size_t)x->pitch * sizeof(gcp_real) : x->bytes;
-    r.width = real ? (size_t)e->shape.d[3] * sizeof(gcp_real) : x->bytes;
+    r.pitch = x->row ? (size_t)x->pitch * sizeof(gcp_real) : x->bytes;
+    r.width = x->row ? (size_t)x->row * sizeof(gcp_real) : x->bytes;
     return r;
 }
 
@@ -5542,7 +5574,7 @@ static int gcpi_verify_fail(gcpi_verifier *v, int i, const char *text, int item)
 {
     char task[128], name[128];
     name[0] = 0;
-    if (item >= 0) gcpi_name_text(v->p->tape, v->p->tape->tensors[v->p->items[item].tensor].name, name, sizeof name);
+    if (item >= 0) gcpi_item_name(v->p, item, name, sizeof name);
     snprintf(v->message, v->size, "line %d: %c %s: %s%s%s", i + 1, v->list->at[i].kind,
              gcpi_task_name(v->p, &v->p->tasks[v->list->at[i].task], task, sizeof task), text,
              item >= 0 && v->p->items[item].kind == GCPI_GRADIENT_ITEM ? " gradient of " : item >= 0 ? " " : "", name);
@@ -5560,11 +5592,10 @@ static int gcpi_verify_order(gcpi_verifier *v, int i)
     if (kind == 'F' && task > 0 && !v->done[task - 1]) return gcpi_verify_fail(v, i, "runs before the op ahead of it", -1);
     for (int k = 0; kind == 'R' && k < t->count; k++) {
         const gcpi_operand *o = &v->p->operands[t->operands + k];
-        int parameter = v->p->tape->tensors[v->p->items[v->p->items[o->item].root].tensor].parameter;
-        if (o->mode == GCPI_READ && parameter >= 0 && v->updated[parameter]) return gcpi_verify_fail(v, i, "runs again after the update of", o->item);
-        if (o->mode != GCPI_READ && v->p->tape->tensors[v->p->items[o->item].tensor].flags & GCPI_KEPT) return gcpi_verify_fail(v, i, "would recompute the kept", o->item);
+        if (o->mode == GCPI_READ && v->updated[v->p->items[o->item].root]) return gcpi_verify_fail(v, i, "runs again after the update of", o->item);
+        if (o->mode != GCPI_READ && v->p->items[o->item].kept) return gcpi_verify_fail(v, i, "would recompute the kept", o->item);
     }
-    if (t->kind == GCPI_TASK_UPDATE) v->updated[t->op] = 1;
+    if (t->kind == GCPI_TASK_UPDATE) v->updated[v->p->items[v->p->operands[t->operands].item].tensor] = 1;
     if (kind == 'R' && (!v->done[task] || t->once)) return gcpi_verify_fail(v, i, t->once ? "has side effects and may not run again" : "runs again before it ran", -1);
     if (task >= v->p->forward) {
         if (task != v->backward_next) return gcpi_verify_fail(v, i, v->done[task] ? "runs a second time" : "is out of order", -1);
@@ -5573,15 +5604,6 @@ static int gcpi_verify_order(gcpi_verifier *v, int i)
     }
     v->done[task] = 1;
     return 1;
-}
-
-/* An op may overwrite what it reads where its row says so, region for region. */
-static int gcpi_may_overwrite(const gcpi_verifier *v, int i, const gcpi_operand *write, const gcpi_operand *read)
-{
-    const gcpi_task *t = &v->p->tasks[v->list->at[i].task];
-    unsigned flags = v->p->tape->ops[t->op].row->flags;
-    if (t->kind == GCPI_TASK_BACKWARD) return flags & GCP_GRAD_IN_PLACE && write->slot == GCPI_SLOT_DIN && read->slot == GCPI_SLOT_DOUT;
-    return flags & GCP_IN_PLACE && write->slot == GCPI_SLOT_OUT && read->slot <= GCPI_SLOT_IN + 1;
 }
 
 static void gcpi_forget(gcpi_verifier *v, const gcpi_region *r)          /* what writing r destroys; its own older value too */
@@ -5596,14 +5618,13 @@ static void gcpi_forget(gcpi_verifier *v, const gcpi_region *r)          /* what
 static void gcpi_forget_copied(gcpi_verifier *v, const gcpi_task *t, int n, const gcpi_region *out)
 {
     const gcpi_item *items = v->p->items, *y = &items[out->item];
-    int concat = t->kind == GCPI_TASK_FORWARD && v->p->tape->ops[t->op].kind == GCP_OP_CONCAT;
     size_t column = 0;
     for (int k = 0; k < t->count; k++) {
         const gcpi_operand *o = &v->p->operands[t->operands + k];
         const gcpi_item *x = &items[o->item];
         gcpi_region part = *out;
         if (o->mode != GCPI_READ || (t->kind == GCPI_TASK_BACKWARD && o->slot < GCPI_SLOT_DOUT)) continue;
-        if (concat) { part.at += column; part.width = (size_t)v->p->tape->tensors[x->tensor].shape.d[3] * sizeof(gcp_real); column += part.width; }
+        if (t->concat) { part.at += column; part.width = (size_t)x->row * sizeof(gcp_real); column += part.width; }
         if (x->root == y->root && (size_t)v->placed[n + k].offset - x->offset == out->at - y->offset) continue;
         gcpi_forget(v, &part);
     }
@@ -5643,7 +5664,7 @@ static int gcpi_verify_instruction(gcpi_verifier *v, int i, int n, size_t slab)
             if (m == k || v->placed[n + m].offset < 0 || o[k].mode == GCPI_ALIAS || o[m].mode == GCPI_ALIAS) continue;
             gcpi_region s = gcpi_region_of(p, o[m].item, (size_t)v->placed[n + m].offset);
             if (o[m].item == o[k].item || !gcpi_overlap(&r, &s)) continue;
-            if (o[m].mode != GCPI_READ || s.at != r.at || s.end != r.end || !gcpi_may_overwrite(v, i, &o[k], &o[m]))
+            if (o[m].mode != GCPI_READ || s.at != r.at || s.end != r.end || k != t->over || (m != t->under[0] && m != t->under[1]))
                 return gcpi_verify_fail(v, i, "writes over its operand", o[m].item);
         }
         if (o[k].mode == GCPI_ALIAS) gcpi_forget_copied(v, t, n, &r);
@@ -5662,7 +5683,7 @@ static int gcpi_verify(const gcpi_problem *p, const gcpi_list *list, const gcpi_
     v.p = p; v.list = list; v.placed = placed; v.message = message; v.size = size;
     v.held = GCPI_SCRATCH(a, gcpi_region, p->item_count + 8);
     v.done = GCPI_SCRATCH(a, unsigned char, p->task_count + 1);
-    v.updated = GCPI_SCRATCH(a, unsigned char, p->tape->parameter_count + 1);
+    v.updated = GCPI_SCRATCH(a, unsigned char, p->item_count);
     v.far = GCPI_SCRATCH(a, unsigned char, p->tensors);
     if (!v.held || !v.done || !v.updated || !v.far) { snprintf(message, size, "not enough arena to verify the list"); return 0; }
     v.backward_next = p->forward;
@@ -5727,18 +5748,11 @@ static void gcpi_choice_clear(gcpi_planner *q)
 {
     const gcpi_problem *p = q->p;
     gcpi_choice *c = &q->now;
-    const gcp_tape *t = p->tape;
     memset(c->store, GCPI_AUTO, (size_t)p->item_count);
     memset(c->segment, 0, (size_t)p->forward * sizeof *c->segment);
     c->parent[0] = c->depth[0] = 0;
     c->segments = 1; c->replay = 0;
-    for (int f = 0; f < p->forward; f++) {
-        const gcpi_op *op = &t->ops[p->tasks[f].op];
-        unsigned keep = 0;
-        for (int s = op->segment; s; s = t->segments[s].parent) keep |= t->segments[s].keep;
-        for (int j = 0; j < op->outputs; j++)
-            if (p->tasks[f].once || t->tensors[op->out + j].flags & GCPI_KEPT || keep >> op->kind & 1) c->store[op->out + j] = GCPI_STORE;
-    }
+    for (int i = 0; i < p->item_count; i++) if (p->items[i].stored) c->store[i] = GCPI_STORE;
 }
 
 static int gcpi_segment_add(gcpi_choice *c, int parent)
@@ -5903,11 +5917,12 @@ static void gcpi_policy_cheap(gcpi_planner *q)
     for (int joins = 0; joins < 2; joins++) {
         gcpi_choice_clear(q);
         for (int f = 0; f < p->forward; f++) {
-            const gcpi_op *op = &p->tape->ops[p->tasks[f].op];
-            int activations = 0;
-            for (int i = 0; i < op->inputs; i++) activations += p->items[gcpi_edge(p->tape, op, i)].kind == GCPI_FORWARD_ITEM;
-            if (op->row->flags & (GCP_COSTLY | GCP_LOSS) || (joins && activations > 1 && !p->tasks[f].once && op->kind != GCP_OP_BATCH_NORM)) continue;
-            for (int j = 0; j < op->outputs; j++) if (q->now.store[op->out + j] == GCPI_AUTO) q->now.store[op->out + j] = GCPI_DROP;
+            const gcpi_task *t = &p->tasks[f];
+            if (t->costly || t->loss || (joins && t->joins)) continue;
+            for (int k = 0; k < t->count; k++) {
+                const gcpi_operand *o = &p->operands[t->operands + k];
+                if (o->mode != GCPI_READ && q->now.store[o->item] == GCPI_AUTO) q->now.store[o->item] = GCPI_DROP;
+            }
         }
         gcpi_try(q);
     }
