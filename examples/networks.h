@@ -21,7 +21,7 @@ static inline network network_of(gcp_tensor image, gcp_tensor labels, gcp_tensor
    builder that is given a list notes each such tensor once, with the layer that makes it. gcp itself stores less (bits,
    indices, views), so that this is the figure to compare with. */
 
-enum { STORED_MAX = 512 };
+enum { STORED_MAX = 2048 };
 
 typedef struct stored {
     gcp_tensor tensor[STORED_MAX];
@@ -113,15 +113,20 @@ static inline int framework_reruns(const stored *s, int k, int replay)
 
 /* ---- The networks of the published measurements ---------------------------------------------------------------*/
 
-static inline gcp_tensor keras_conv(gcp_tape *net, stored *s, gcp_tensor x, int channels, int k)
+static inline gcp_tensor conv_relu(gcp_tape *net, stored *s, gcp_tensor x, int channels, int k, gcp_init init)
 {
     GCP_SEGMENT(net, "conv") {
         stored_note(s, x);
-        x = gcp_relu(gcp_conv2d(x, .out = channels, .k = k, .padding = GCP_SAME, .init = GCP_INIT_GLOROT));
+        x = gcp_relu(gcp_conv2d(x, .out = channels, .k = k, .padding = GCP_SAME, .init = init));
         stored_note(s, x);
     }
     stored_next_layer(s);
     return x;
+}
+
+static inline gcp_tensor keras_conv(gcp_tape *net, stored *s, gcp_tensor x, int channels, int k)
+{
+    return conv_relu(net, s, x, channels, k, GCP_INIT_GLOROT);
 }
 
 static inline gcp_tensor keras_pool(gcp_tape *net, stored *s, gcp_tensor x, int size)
@@ -190,16 +195,18 @@ static inline gcp_tensor seed003(gcp_tape *net, int partitions, int blocks, int 
     return seed003_stored(net, partitions, blocks, image_size, batch, image, labels, NULL);
 }
 
-/* VGG16 as Keras has it, without dropout: configuration D of Simonyan & Zisserman 2014. Its layers are segments, so are
-   its five blocks. */
-static inline network vgg16_stored(gcp_tape *net, int batch, int image_size, int classes, stored *s)
+/* VGG13, 16 and 19 as Keras has the last two, without dropout: configurations B, D and E of Simonyan & Zisserman 2014.
+   Their layers are segments, so are their five blocks. Another depth: nil tensors. VGG19 takes 44 ops. */
+static inline network vgg_stored(gcp_tape *net, int depth, int batch, int image_size, int classes, stored *s)
 {
-    static const int convs[] = { 2, 2, 3, 3, 3 }, channels[] = { 64, 128, 256, 512, 512 };
+    static const int channels[] = { 64, 128, 256, 512, 512 };
+    network none = { GCP_NIL, GCP_NIL, GCP_NIL, GCP_NIL };
+    if (depth != 13 && depth != 16 && depth != 19) return none;
     gcp_tensor image = gcp_input(net, "image", batch, image_size, image_size, 3), labels = gcp_labels(net, "labels", batch), x = image;
     stored_input(s, x);
     for (int b = 0; b < 5; b++)
         GCP_SEGMENT(net, "block") {
-            for (int i = 0; i < convs[b]; i++) x = keras_conv(net, s, x, channels[b], 3);
+            for (int i = 0; i < (b < 2 ? 2 : (depth - 7) / 3); i++) x = keras_conv(net, s, x, channels[b], 3);
             x = keras_pool(net, s, x, 2);
         }
     return network_of(image, labels, keras_head(net, s, x, 2, 4096, classes));
@@ -207,7 +214,12 @@ static inline network vgg16_stored(gcp_tape *net, int batch, int image_size, int
 
 static inline network vgg16(gcp_tape *net, int batch, int image_size, int classes)
 {
-    return vgg16_stored(net, batch, image_size, classes, NULL);
+    return vgg_stored(net, 16, batch, image_size, classes, NULL);
+}
+
+static inline network vgg19(gcp_tape *net, int batch, int image_size, int classes)
+{
+    return vgg_stored(net, 19, batch, image_size, classes, NULL);
 }
 
 /* ---- Networks to train ----------------------------------------------------------------------------------------*/
@@ -257,6 +269,29 @@ static inline gcp_tensor conv(stored *s, gcp_tensor x, int channels, int k, int 
 static inline gcp_tensor norm(stored *s, gcp_tensor x) { return gcp_batch_norm(stored_note(s, x)); }
 static inline gcp_tensor norm_relu(stored *s, gcp_tensor x) { return stored_note(s, gcp_relu(norm(s, x))); }
 
+/* The first layers of the residual networks for ImageNet and of the densely connected ones: a quarter of the size. */
+static inline gcp_tensor imagenet_stem(gcp_tape *net, stored *s, gcp_tensor x)
+{
+    stored_input(s, x);
+    GCP_SEGMENT(net, "stem") {
+        x = norm_relu(s, conv(s, x, 64, 7, 2));
+        x = stored_note(s, gcp_max_pool(x, .k = 3, .stride = 2, .pad = 1));
+    }
+    stored_next_layer(s);
+    return x;
+}
+
+/* The mean over pixels, then a dense layer; activate: norm and ReLU come first. */
+static inline gcp_tensor mean_head(gcp_tape *net, stored *s, gcp_tensor x, int activate, int classes)
+{
+    GCP_SEGMENT(net, "head") {
+        if (activate) x = norm_relu(s, x);
+        x = gcp_linear(stored_note(s, gcp_global_avg_pool(x)), .out = classes);
+    }
+    stored_next_layer(s);
+    return x;
+}
+
 /* relu(f(x) + x), f two 3x3 convolutions or, in a bottleneck, 1x1, 3x3 and a four times wider 1x1; the 3x3 has the stride.
    Where size or width changes, x goes through a 1x1 convolution. */
 static inline gcp_tensor residual_block(gcp_tape *net, stored *s, gcp_tensor x, int channels, int stride, int bottleneck)
@@ -288,18 +323,11 @@ static inline network resnet_stored(gcp_tape *net, int depth, int batch, int ima
     const int *stages = resnet_stages(depth);
     network none = { GCP_NIL, GCP_NIL, GCP_NIL, GCP_NIL };
     if (!stages) return none;
-    gcp_tensor image = gcp_input(net, "image", batch, image_size, image_size, 3), labels = gcp_labels(net, "labels", batch), x = image;
-    stored_input(s, x);
-    GCP_SEGMENT(net, "stem") {
-        x = norm_relu(s, conv(s, x, 64, 7, 2));
-        x = stored_note(s, gcp_max_pool(x, .k = 3, .stride = 2, .pad = 1));
-    }
-    stored_next_layer(s);
+    gcp_tensor image = gcp_input(net, "image", batch, image_size, image_size, 3), labels = gcp_labels(net, "labels", batch);
+    gcp_tensor x = imagenet_stem(net, s, image);
     for (int stage = 0; stage < 4; stage++)
         for (int i = 0; i < stages[stage]; i++) x = residual_block(net, s, x, 64 << stage, stage && !i ? 2 : 1, depth >= 50);
-    GCP_SEGMENT(net, "head") x = gcp_linear(stored_note(s, gcp_global_avg_pool(x)), .out = classes);
-    stored_next_layer(s);
-    return network_of(image, labels, x);
+    return network_of(image, labels, mean_head(net, s, x, 0, classes));
 }
 
 static inline network resnet(gcp_tape *net, int depth, int batch, int image_size, int classes)
@@ -350,9 +378,7 @@ static inline network seed002_stored(gcp_tape *net, int depth, int batch, int im
     stored_next_layer(s);
     for (int stage = 0; stage < 4; stage++)
         for (int i = 0; i < stages[stage]; i++) x = preactivated_block(net, s, x, 64 << stage, stage && !i ? 2 : 1, depth >= 50, !i);
-    GCP_SEGMENT(net, "head") x = gcp_linear(stored_note(s, gcp_global_avg_pool(norm_relu(s, x))), .out = classes);
-    stored_next_layer(s);
-    return network_of(image, labels, x);
+    return network_of(image, labels, mean_head(net, s, x, 1, classes));
 }
 
 static inline network seed002(gcp_tape *net, int depth, int batch, int image_size, int classes)
@@ -360,14 +386,248 @@ static inline network seed002(gcp_tape *net, int depth, int batch, int image_siz
     return seed002_stored(net, depth, batch, image_size, classes, NULL);
 }
 
+/* The residual networks for CIFAR-10: three stages of blocks, 16, 32 and 64 channels wide. */
+static inline network cifar_stages(gcp_tape *net, int preactivated, int blocks, int batch, int image_size, int classes, stored *s)
+{
+    gcp_tensor image = gcp_input(net, "image", batch, image_size, image_size, 3), labels = gcp_labels(net, "labels", batch), x = image;
+    stored_input(s, x);
+    GCP_SEGMENT(net, "stem") {
+        x = conv(s, x, 16, 3, 1);
+        if (!preactivated) x = norm_relu(s, x);
+    }
+    stored_next_layer(s);
+    for (int stage = 0; stage < 3; stage++)
+        for (int i = 0; i < blocks; i++) {
+            int channels = 16 << stage, stride = stage && !i ? 2 : 1;
+            x = preactivated ? preactivated_block(net, s, x, channels, stride, 0, stride > 1) : residual_block(net, s, x, channels, stride, 0);
+        }
+    return network_of(image, labels, mean_head(net, s, x, preactivated, classes));
+}
+
 /* A residual network for CIFAR-10 (He et al. 2016): 6 blocks + 2 layers for blocks = 2. */
 static inline network cifar_resnet(gcp_tape *net, int batch, int blocks)
 {
-    gcp_tensor image = gcp_input(net, "image", batch, 32, 32, 3), labels = gcp_labels(net, "labels", batch), x = image;
-    GCP_SEGMENT(net, "stem") x = norm_relu(NULL, conv(NULL, x, 16, 3, 1));
-    for (int stage = 0; stage < 3; stage++)
-        for (int i = 0; i < blocks; i++) x = residual_block(net, NULL, x, 16 << stage, stage && !i ? 2 : 1, 0);
-    GCP_SEGMENT(net, "head") x = gcp_linear(gcp_global_avg_pool(x), .out = 10);
+    return cifar_stages(net, 0, blocks, batch, 32, 10, NULL);
+}
+
+/* The pre-activated one (He et al. 2016, "Identity Mappings"), as deep as wanted: 6 blocks + 2 layers and two projections,
+   1000 in all for blocks = 166, the depth that Chen et al. 2016 measure. The tape needs 27 blocks + 9 ops. */
+static inline network resnet_deep_stored(gcp_tape *net, int blocks, int batch, int image_size, int classes, stored *s)
+{
+    return cifar_stages(net, 1, blocks, batch, image_size, classes, s);
+}
+
+static inline network resnet_deep(gcp_tape *net, int blocks, int batch, int image_size, int classes)
+{
+    return resnet_deep_stored(net, blocks, batch, image_size, classes, NULL);
+}
+
+/* ---- Depthwise convolutions and concatenations ----------------------------------------------------------------*/
+
+/* MobileNet (Howard et al. 2017) of width 1: a 3x3 convolution of each channel on its own, then a 1x1 over all, thirteen
+   times. It takes 111 ops. */
+static inline network mobilenet_stored(gcp_tape *net, int batch, int image_size, int classes, stored *s)
+{
+    static const int channels[] = { 32, 64, 128, 128, 256, 256, 512, 512, 512, 512, 512, 512, 1024, 1024 };
+    gcp_tensor image = gcp_input(net, "image", batch, image_size, image_size, 3), labels = gcp_labels(net, "labels", batch), x = image;
+    stored_input(s, x);
+    GCP_SEGMENT(net, "stem") x = norm_relu(s, conv(s, x, channels[0], 3, 2));
+    stored_next_layer(s);
+    for (int i = 1; i < 14; i++) {
+        int in = channels[i - 1], stride = i > 1 && channels[i] > in ? 2 : 1;
+        GCP_SEGMENT(net, "separable") {
+            x = norm_relu(s, gcp_conv2d(stored_note(s, x), .out = in, .k = 3, .stride = stride, .pad = 1, .groups = in, .no_bias = 1));
+            x = norm_relu(s, conv(s, x, channels[i], 1, 1));
+        }
+        stored_next_layer(s);
+    }
+    return network_of(image, labels, mean_head(net, s, x, 0, classes));
+}
+
+static inline network mobilenet(gcp_tape *net, int batch, int image_size, int classes)
+{
+    return mobilenet_stored(net, batch, image_size, classes, NULL);
+}
+
+/* x and 32 channels more, made of all of x by way of 128. */
+static inline gcp_tensor dense_layer(gcp_tape *net, stored *s, gcp_tensor x)
+{
+    GCP_SEGMENT(net, "layer") {
+        gcp_tensor y = conv(s, norm_relu(s, x), 128, 1, 1);
+        y = conv(s, norm_relu(s, y), 32, 3, 1);
+        x = gcp_concat(x, y);
+    }
+    stored_next_layer(s);
+    return x;
+}
+
+/* DenseNet-121 (Huang et al. 2017). Between its four blocks a transition halves width, height and channels. It takes 548
+   ops. */
+static inline network densenet121_stored(gcp_tape *net, int batch, int image_size, int classes, stored *s)
+{
+    static const int layers[] = { 6, 12, 24, 16 };
+    gcp_tensor image = gcp_input(net, "image", batch, image_size, image_size, 3), labels = gcp_labels(net, "labels", batch);
+    gcp_tensor x = imagenet_stem(net, s, image);
+    for (int b = 0; b < 4; b++) {
+        if (b) {
+            GCP_SEGMENT(net, "transition") x = gcp_avg_pool(conv(s, norm_relu(s, x), gcp_shape_of(x).d[3] / 2, 1, 1), .k = 2);
+            stored_next_layer(s);
+        }
+        for (int i = 0; i < layers[b]; i++) x = dense_layer(net, s, x);
+    }
+    return network_of(image, labels, mean_head(net, s, x, 1, classes));
+}
+
+static inline network densenet121(gcp_tape *net, int batch, int image_size, int classes)
+{
+    return densenet121_stored(net, batch, image_size, classes, NULL);
+}
+
+/* Inception: a kernel of any size that keeps the image's, and a 3x3 that reads no padding. */
+static inline gcp_tensor same_conv(stored *s, gcp_tensor x, int channels, int kh, int kw)
+{
+    return norm_relu(s, gcp_conv2d(stored_note(s, x), .out = channels, .kh = kh, .kw = kw, .padding = GCP_SAME, .no_bias = 1));
+}
+
+static inline gcp_tensor valid_conv(stored *s, gcp_tensor x, int channels, int stride)
+{
+    return norm_relu(s, gcp_conv2d(stored_note(s, x), .out = channels, .k = 3, .stride = stride, .no_bias = 1));
+}
+
+static inline gcp_tensor valid_pool(stored *s, gcp_tensor x)
+{
+    return stored_note(s, gcp_max_pool(stored_note(s, x), .k = 3, .stride = 2));
+}
+
+static inline gcp_tensor mean_branch(stored *s, gcp_tensor x, int channels)
+{
+    return same_conv(s, gcp_avg_pool(x, .k = 3, .stride = 1, .pad = 1), channels, 1, 1);
+}
+
+/* Its modules, by the size of their image: branches of x, side by side in the result. */
+static inline gcp_tensor inception_35(gcp_tape *net, stored *s, gcp_tensor x, int pooled)
+{
+    GCP_SEGMENT(net, "mixed") {
+        gcp_tensor a = same_conv(s, x, 64, 1, 1);
+        gcp_tensor b = same_conv(s, same_conv(s, x, 48, 1, 1), 64, 5, 5);
+        gcp_tensor c = same_conv(s, same_conv(s, same_conv(s, x, 64, 1, 1), 96, 3, 3), 96, 3, 3);
+        gcp_tensor d = mean_branch(s, x, pooled);
+        x = gcp_concat(a, b, c, d);
+    }
+    stored_next_layer(s);
+    return x;
+}
+
+static inline gcp_tensor inception_35_to_17(gcp_tape *net, stored *s, gcp_tensor x)
+{
+    GCP_SEGMENT(net, "mixed") {
+        gcp_tensor a = valid_conv(s, x, 384, 2);
+        gcp_tensor b = valid_conv(s, same_conv(s, same_conv(s, x, 64, 1, 1), 96, 3, 3), 96, 2);
+        gcp_tensor c = valid_pool(s, x);
+        x = gcp_concat(a, b, c);
+    }
+    stored_next_layer(s);
+    return x;
+}
+
+static inline gcp_tensor inception_17(gcp_tape *net, stored *s, gcp_tensor x, int channels)
+{
+    GCP_SEGMENT(net, "mixed") {
+        gcp_tensor a = same_conv(s, x, 192, 1, 1);
+        gcp_tensor b = same_conv(s, same_conv(s, same_conv(s, x, channels, 1, 1), channels, 1, 7), 192, 7, 1);
+        gcp_tensor c = same_conv(s, same_conv(s, same_conv(s, x, channels, 1, 1), channels, 7, 1), channels, 1, 7);
+        c = same_conv(s, same_conv(s, c, channels, 7, 1), 192, 1, 7);
+        gcp_tensor d = mean_branch(s, x, 192);
+        x = gcp_concat(a, b, c, d);
+    }
+    stored_next_layer(s);
+    return x;
+}
+
+static inline gcp_tensor inception_17_to_8(gcp_tape *net, stored *s, gcp_tensor x)
+{
+    GCP_SEGMENT(net, "mixed") {
+        gcp_tensor a = valid_conv(s, same_conv(s, x, 192, 1, 1), 320, 2);
+        gcp_tensor b = same_conv(s, same_conv(s, same_conv(s, x, 192, 1, 1), 192, 1, 7), 192, 7, 1);
+        b = valid_conv(s, b, 192, 2);
+        gcp_tensor c = valid_pool(s, x);
+        x = gcp_concat(a, b, c);
+    }
+    stored_next_layer(s);
+    return x;
+}
+
+static inline gcp_tensor inception_8(gcp_tape *net, stored *s, gcp_tensor x)
+{
+    GCP_SEGMENT(net, "mixed") {
+        gcp_tensor a = same_conv(s, x, 320, 1, 1);
+        gcp_tensor b = same_conv(s, x, 384, 1, 1), b1 = same_conv(s, b, 384, 1, 3), b2 = same_conv(s, b, 384, 3, 1);
+        gcp_tensor c = same_conv(s, same_conv(s, x, 448, 1, 1), 384, 3, 3), c1 = same_conv(s, c, 384, 1, 3), c2 = same_conv(s, c, 384, 3, 1);
+        gcp_tensor d = mean_branch(s, x, 192);
+        x = gcp_concat(a, b1, b2, c1, c2, d);
+    }
+    stored_next_layer(s);
+    return x;
+}
+
+/* Inception-v3 (Szegedy et al. 2015) as torchvision has it, without the auxiliary head and dropout, but that its average
+   pools leave padding out, as in TensorFlow. Images are 299x299, at least 75x75. It takes 403 ops. */
+static inline network inception_v3_stored(gcp_tape *net, int batch, int image_size, int classes, stored *s)
+{
+    static const int pooled[] = { 32, 64, 64 }, channels[] = { 128, 160, 160, 192 };
+    gcp_tensor image = gcp_input(net, "image", batch, image_size, image_size, 3), labels = gcp_labels(net, "labels", batch), x = image;
+    stored_input(s, x);
+    GCP_SEGMENT(net, "stem") {
+        x = valid_conv(s, valid_conv(s, x, 32, 2), 32, 1);
+        x = valid_pool(s, same_conv(s, x, 64, 3, 3));
+        x = valid_conv(s, same_conv(s, x, 80, 1, 1), 192, 1);
+        x = valid_pool(s, x);
+    }
+    stored_next_layer(s);
+    for (int i = 0; i < 3; i++) x = inception_35(net, s, x, pooled[i]);
+    x = inception_35_to_17(net, s, x);
+    for (int i = 0; i < 4; i++) x = inception_17(net, s, x, channels[i]);
+    x = inception_17_to_8(net, s, x);
+    for (int i = 0; i < 2; i++) x = inception_8(net, s, x);
+    return network_of(image, labels, mean_head(net, s, x, 0, classes));
+}
+
+static inline network inception_v3(gcp_tape *net, int batch, int image_size, int classes)
+{
+    return inception_v3_stored(net, batch, image_size, classes, NULL);
+}
+
+static inline gcp_tensor unet_pair(gcp_tape *net, stored *s, gcp_tensor x, int channels)
+{
+    for (int i = 0; i < 2; i++) x = conv_relu(net, s, x, channels, 3, GCP_INIT_HE);
+    return x;
+}
+
+/* U-Net (Ronneberger et al. 2015) with padded convolutions and without dropout: a class for each pixel. Height and width
+   are multiples of 16. It takes 50 ops. */
+static inline network unet_stored(gcp_tape *net, int batch, int height, int width, int classes, stored *s)
+{
+    gcp_tensor image = gcp_input(net, "image", batch, height, width, 3), labels = gcp_labels(net, "labels", batch, height, width), x = image, skip[4];
+    stored_input(s, x);
+    for (int level = 0; level < 4; level++)
+        GCP_SEGMENT(net, "down") {
+            skip[level] = unet_pair(net, s, x, 64 << level);
+            x = keras_pool(net, s, skip[level], 2);
+        }
+    GCP_SEGMENT(net, "bottom") x = unet_pair(net, s, x, 1024);
+    for (int level = 3; level >= 0; level--)
+        GCP_SEGMENT(net, "up") {
+            x = gcp_conv_transpose2d(stored_note(s, x), .out = 64 << level, .k = 2, .stride = 2);
+            stored_next_layer(s);
+            x = unet_pair(net, s, gcp_concat(skip[level], x), 64 << level);
+        }
+    GCP_SEGMENT(net, "head") x = gcp_conv2d(stored_note(s, x), .out = classes, .k = 1);
+    stored_next_layer(s);
     return network_of(image, labels, x);
+}
+
+static inline network unet(gcp_tape *net, int batch, int height, int width, int classes)
+{
+    return unet_stored(net, batch, height, width, classes, NULL);
 }
 #endif
