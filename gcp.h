@@ -182,7 +182,7 @@ typedef enum gcp_dtype { GCP_DTYPE_REAL, GCP_DTYPE_I32, GCP_DTYPE_U8, GCP_DTYPE_
     X(NAME, "a name is used twice or unknown") X(PARAMETERS, "the set of parameters changed") \
     X(PLAN, "the options of a plan contradict") X(BUDGET, "the plan does not fit the budget") \
     X(LIST, "a list of instructions is wrong") X(BIND, "memory cannot be bound") X(STATE, "state and plan do not fit") \
-    X(CHECK, "a recomputed value differs") X(DEVICE, "the device failed")
+    X(CHECK, "a recomputed value differs") X(GRAPH, "a graph's text is wrong") X(DEVICE, "the device failed")
 #define GCPI_CODE(name, text) GCP_E_##name,
 typedef enum gcp_code { GCP_OK, GCP_ERRORS(GCPI_CODE) GCP_ERROR_COUNT } gcp_code;
 #undef GCPI_CODE
@@ -321,8 +321,12 @@ typedef enum gcp_policy {
     GCP_CHECKPOINTS,     /* .checkpoints units evenly by index; .replay keeps nothing inside a segment (quadratic time) */
     GCP_SQRT,            /* about sqrt(n) cuts, placed for the least peak (Chen 2016) */
     GCP_RECURSIVE,       /* cuts inside cuts: O(log n) memory */
-    GCP_CHEAP            /* keep the outputs of convolutions and matrix products, redo the cheap rest */
+    GCP_CHEAP,           /* keep the outputs of convolutions and matrix products, redo the cheap rest */
+    GCP_BUDGET           /* the fastest schedule found whose plan.bytes are at most .budget; else an error that names the least */
 } gcp_policy;
+
+/* How long GCP_BUDGET searches: instructions simulated, never seconds, so that a plan is one. */
+typedef enum gcp_effort { GCP_EFFORT_DEFAULT, GCP_EFFORT_QUICK, GCP_EFFORT_THOROUGH } gcp_effort;
 
 typedef enum gcp_optimizer { GCP_NO_OPTIMIZER, GCP_SGD, GCP_ADAM, GCP_ADAMW } gcp_optimizer;
 
@@ -392,6 +396,7 @@ typedef struct gcp_plan_opts {
     int checkpoints GCPI_Z, replay GCPI_Z;                       /* GCP_CHECKPOINTS */
     const char *list GCPI_Z;                                     /* instructions as text (gcp_list_print) instead of a policy */
     size_t budget GCPI_Z;                                        /* the most that plan.bytes may be; 0: no limit */
+    gcp_effort effort GCPI_Z;                                    /* GCP_BUDGET */
     int inference GCPI_Z;                                        /* forward only: running statistics, no dropout, no gradients */
     gcp_optimizer optimizer GCPI_Z;
     double momentum GCPI_Z; int nesterov GCPI_Z;                 /* SGD */
@@ -425,6 +430,9 @@ typedef struct gcp_plan {
     size_t far_bytes;                   /* far memory that the list's O instructions need; not part of bytes */
     gcp_split split;
     double seconds, keep_all_seconds;   /* by the cost model */
+    size_t least_bytes;                 /* GCP_BUDGET failed: the least budget found to work. Set in the plan that is returned then */
+    double bound_seconds;               /* GCP_BUDGET: no schedule within the budget is faster; else 0 */
+    const char *method;                 /* GCP_BUDGET: what found the schedule: a policy, "cuts", "chain", "search", "exact"; else NULL */
     double forward_flops, rerun_flops;
     int    units, reruns;               /* units of the network; runs of a unit again */
     int    instructions, segments;      /* segments of the plan: 1 = keep-all */
@@ -543,6 +551,11 @@ GCP_API void gcp_segment_end(gcp_tape *tape, int segment, int *state);
 GCP_API gcp_plan gcp_plan_make_at(gcp_tensor loss, gcp_plan_opts opts);
 GCP_API size_t   gcp_plan_arena_at(gcp_tensor loss, gcp_plan_opts opts);
 
+/* The same for a graph given as text (section 11 has the format; gcp_graph_print makes it from any plan): figures, lists and
+   reports, and nothing to bind. tape holds the errors and the arena; text is copied. */
+GCP_API gcp_plan gcp_graph_plan_at(gcp_tape *tape, const char *text, gcp_plan_opts opts);
+GCP_API size_t   gcp_graph_arena_at(const gcp_tape *tape, const char *text, gcp_plan_opts opts);
+
 /* Bind. memory: plan->bytes, aligned to the target's align (what alignment costs must be there too). A tape whose state
    has no home takes it from the front of this memory; plans bound to the same memory share it. NULL, 0: the target's
    allocate. gcp_state_bind gives state a home of its own first (gcp_state_bytes; slots for optimizer).
@@ -585,6 +598,7 @@ GCP_API double gcp_instruction_seconds(const gcp_plan *plan, int instruction);
    svg: memory over time and address. */
 GCP_API gcp_writer gcp_file(void *stdio_file);
 GCP_API void gcp_list_print(const gcp_plan *plan, gcp_writer out);
+GCP_API void gcp_graph_print(const gcp_plan *plan, gcp_writer out);     /* gcp-graph 2: what gcp_graph_plan reads */
 GCP_API void gcp_plan_print(const gcp_plan *plan, gcp_writer out);
 GCP_API void gcp_layers_print(const gcp_plan *plan, gcp_writer out);
 GCP_API void gcp_why_print(const gcp_plan *plan, gcp_writer out);
@@ -669,6 +683,8 @@ inline gcp_tensor gcpi_nil(void) { gcp_tensor nil = { nullptr, 0, 0 }; return ni
 #define gcp_mean(...)                GCPI_F1(gcp_mean_at, gcp_op_opts, __VA_ARGS__, )
 #define gcp_custom(...)              GCPI_F3(gcp_custom_at, gcp_custom_opts, __VA_ARGS__, )   /* inputs (a named array), count, op, options */
 #define gcp_plan_make(...)           GCPI_F1(gcp_plan_make_at, gcp_plan_opts, __VA_ARGS__, )
+#define gcp_graph_plan(tape, ...)    GCPI_F2(gcp_graph_plan_at, gcp_plan_opts, tape, __VA_ARGS__, )
+#define gcp_graph_arena(tape, ...)   GCPI_F2(gcp_graph_arena_at, gcp_plan_opts, tape, __VA_ARGS__, )
 #define gcp_plan_arena(...)          GCPI_F1(gcp_plan_arena_at, gcp_plan_opts, __VA_ARGS__, )
 #define gcp_step(...)                GCPI_F1(gcp_step_at, gcp_step_opts, __VA_ARGS__, )
 #define gcp_forward(...)             GCPI_F1(gcp_forward_at, gcp_step_opts, __VA_ARGS__, )
@@ -709,12 +725,15 @@ typedef struct gcpi_scope { gcp_tape *tape; int segment, state; } gcpi_scope;
 #if defined(__GNUC__) && !defined(__clang__)
 /* Elementwise loops are fast in an -O0 build too; a product and a sum stay two roundings, alone or in a group. */
 #define GCPI_LOOP static __attribute__((optimize("O3", "fp-contract=off")))
+#define GCPI_RESTRICT __restrict__
 #define GCPI_PRINTF(f, a) __attribute__((format(printf, f, a)))
 #elif defined(__clang__)
 #define GCPI_LOOP static
+#define GCPI_RESTRICT __restrict__
 #define GCPI_PRINTF(f, a) __attribute__((format(printf, f, a)))
 #else
 #define GCPI_LOOP static
+#define GCPI_RESTRICT
 #define GCPI_PRINTF(f, a)
 #endif
 #ifdef GCP_STATIC
@@ -4398,7 +4417,10 @@ typedef struct gcpi_problem {
     int far_count;                                    /* far tasks, which a list may hold */
     gcpi_operand *operands; int operand_count;
     int units, root, training, tensors;               /* root: the loss or output tensor; tensors: of the tape, when planned */
+    char **names, **item_names;                       /* of a graph that no tape made; else NULL */
+    size_t numbers, state;                            /* bytes of every step's numbers, in front; a graph's state */
 } gcpi_problem;
+enum { GCPI_NUMBERS_BYTES = 64 };                     /* what a tape's steps need for gcp_step_numbers */
 
 enum { GCPI_SLOT_IN = 0, GCPI_SLOT_OUT = 100, GCPI_SLOT_DIN = 200, GCPI_SLOT_DOUT = 300 };
 
@@ -4964,6 +4986,7 @@ static int gcpi_problem_make(gcpi_problem *p, int root, const gcp_plan_opts *opt
     ptrdiff_t scratch = a->scratch;
     gcpi_uses uses;
     p->target = *target; p->root = root; p->training = !opts->inference;
+    p->numbers = GCPI_NUMBERS_BYTES;
     unsigned char *needed = GCPI_SCRATCH(a, unsigned char, t->op_count + 1), *read = GCPI_SCRATCH(a, unsigned char, t->tensor_count);
     unsigned char *defined = GCPI_SCRATCH(a, unsigned char, t->tensor_count);
     if (!gcpi_problem_arrays(p, opts->list != NULL, a) || !needed || !read || !defined) return 0;
@@ -4990,12 +5013,14 @@ static int gcpi_problem_make(gcpi_problem *p, int root, const gcp_plan_opts *opt
 
 static void gcpi_item_name(const gcpi_problem *p, int item, char *buffer, size_t size)
 {
-    gcpi_name_text(p->tape, p->tape->tensors[p->items[item].tensor].name, buffer, size);
+    if (p->names) snprintf(buffer, size, "%s", p->item_names[item]);
+    else gcpi_name_text(p->tape, p->tape->tensors[p->items[item].tensor].name, buffer, size);
 }
 
 static const char *gcpi_task_name(const gcpi_problem *p, const gcpi_task *task, char *buffer, size_t size)
 {
     const gcp_tape *t = p->tape;
+    if (p->names) { snprintf(buffer, size, "%s", p->names[task - p->tasks]); return buffer; }
     if (task->kind == GCPI_TASK_SEED) snprintf(buffer, size, "seed");
     else if (task->kind == GCPI_TASK_NORM) snprintf(buffer, size, "norm");
     else if (task->kind >= GCPI_TASK_OFFLOAD) gcpi_name_text(t, t->tensors[task->op].name, buffer, size);
@@ -5010,6 +5035,302 @@ static const char *gcpi_task_name(const gcpi_problem *p, const gcpi_task *task, 
         snprintf(buffer + used, size - used, "+%s", base ? base + 1 : name);
     }
     return buffer;
+}
+
+/* ---- Graphs: problems as text -------------------------------------------------------------------------------------
+   gcp-graph 1: a line an op,  KIND ID COST BYTES WORKSPACE INPUTS...  where KIND is f (may run again), o (forward, once)
+   or b (once, in this order, behind all f and o); an op's output is a tensor of its own, INPUTS are the ids of ops.
+   gcp-graph 2 (the first line says so) has tensors apart:
+     t ID BYTES [in=ID@OFFSET] [rows=PITCH/ROW] [gradient] [stored] [keep] [end] [always]
+     f|o|b ID COST WORKSPACE OPERANDS... [of=ID] [free] [concat] [costly] [joins] [loss] [unit=N]
+   Operands: T read, >T written, +T added to, =T becomes the same bytes; >T<A or >T<A<B: may be written in place on A or B.
+   keep: by the user; end: lives to the end; always: from the beginning too; of: the op that a b reverses (else ID_b is of ID).
+   '# numbers N', '# state N' and '# units N' say how many bytes every step and the state take, and how many units count. Other text behind # is a comment. */
+
+typedef struct gcpi_reader {
+    gcpi_problem *p; gcp_arena *a;
+    char *text, *at;                  /* a copy, cut into tokens; where in the line */
+    int *table, table_size;           /* names: item + 1 at even places, task + 1 at odd ones */
+    int version, line;
+    char *message; size_t size;
+} gcpi_reader;
+
+static int gcpi_graph_bad(gcpi_reader *r, const char *text, const char *token)
+{
+    snprintf(r->message, r->size, "line %d: %s%s%.80s", r->line, text, token ? " " : "", token ? token : "");
+    return 0;
+}
+
+static char *gcpi_token(gcpi_reader *r)              /* the line's next, or NULL */
+{
+    while (*r->at == ' ' || *r->at == '\t' || *r->at == '\r') r->at++;
+    if (!*r->at || *r->at == '#') return NULL;
+    char *token = r->at;
+    while (*r->at && *r->at != ' ' && *r->at != '\t' && *r->at != '\r' && *r->at != '#') r->at++;
+    if (*r->at == '#') *r->at = 0;
+    else if (*r->at) *r->at++ = 0;
+    return token;
+}
+
+static int gcpi_size_token(const char *token, size_t *n)
+{
+    char *end;
+    if (!token || *token < '0' || *token > '9') return 0;
+    double value = strtod(token, &end);
+    if (*end || !(value >= 0) || value > 1e18) return 0;
+    *n = (size_t)strtoull(token, &end, 10);
+    if (*end) *n = (size_t)value;
+    return 1;
+}
+
+static int *gcpi_name_place(gcpi_reader *r, const char *name, int task)      /* where name is, or would be */
+{
+    char *const *names = task ? r->p->names : r->p->item_names;
+    uint32_t at = gcpi_hash(name);
+    for (;; at++) {
+        int *entry = &r->table[2 * (at % (uint32_t)r->table_size) + (uint32_t)task];
+        if (!*entry || !strcmp(names[*entry - 1], name)) return entry;
+    }
+}
+
+static int gcpi_graph_item(gcpi_reader *r, char *name, size_t bytes)
+{
+    gcpi_problem *p = r->p;
+    int *place = gcpi_name_place(r, name, 0);
+    if (*place) return gcpi_graph_bad(r, "a second tensor", name) - 1;
+    gcpi_item *x = &p->items[p->item_count];
+    memset(x, 0, sizeof *x);
+    x->bytes = bytes;
+    x->kind = GCPI_FORWARD_ITEM;
+    x->tensor = x->root = p->item_count;
+    x->next = x->producer = -1;
+    p->item_names[p->item_count] = name;
+    return (*place = ++p->item_count) - 1;
+}
+
+static int gcpi_graph_rows(gcpi_reader *r, gcpi_item *x, const char *token)
+{
+    size_t pitch, row;
+    char first[32];
+    const char *slash = strchr(token, '/');
+    if (!slash || (size_t)(slash - token) >= sizeof first) return gcpi_graph_bad(r, "not rows=PITCH/ROW:", token);
+    memcpy(first, token, (size_t)(slash - token));
+    first[slash - token] = 0;
+    if (!gcpi_size_token(first, &pitch) || !gcpi_size_token(slash + 1, &row) || row > pitch || row < 1 || pitch > PTRDIFF_MAX / 16) return gcpi_graph_bad(r, "not rows=PITCH/ROW:", token);
+    x->pitch = (ptrdiff_t)pitch; x->row = (ptrdiff_t)row;
+    return 1;
+}
+
+static int gcpi_graph_inside(gcpi_reader *r, int item, char *token)
+{
+    gcpi_problem *p = r->p;
+    gcpi_item *x = &p->items[item];
+    char *at = strrchr(token, '@');
+    if (!at || !gcpi_size_token(at + 1, &x->offset)) return gcpi_graph_bad(r, "not in=ID@OFFSET:", token);
+    *at = 0;
+    int root = *gcpi_name_place(r, token, 0) - 1;
+    if (root < 0 || root == item || p->items[root].root != root) return gcpi_graph_bad(r, "no tensor of its own:", token);
+    if (x->offset + x->bytes > p->items[root].bytes) return gcpi_graph_bad(r, "does not lie inside of", token);
+    x->root = root;
+    x->next = p->items[root].next;
+    p->items[root].next = item;
+    return 1;
+}
+
+static int gcpi_graph_tensor(gcpi_reader *r)
+{
+    char *name = gcpi_token(r), *token;
+    size_t bytes;
+    if (!name || !gcpi_size_token(gcpi_token(r), &bytes)) return gcpi_graph_bad(r, "not 't ID BYTES'", NULL);
+    int item = gcpi_graph_item(r, name, bytes);
+    if (item < 0) return 0;
+    gcpi_item *x = &r->p->items[item];
+    while ((token = gcpi_token(r)) != NULL) {
+        if (!strncmp(token, "in=", 3)) { if (!gcpi_graph_inside(r, item, token + 3)) return 0; }
+        else if (!strncmp(token, "rows=", 5)) { if (!gcpi_graph_rows(r, x, token + 5)) return 0; }
+        else if (!strcmp(token, "gradient")) x->kind = GCPI_GRADIENT_ITEM;
+        else if (!strcmp(token, "stored")) x->stored = 1;
+        else if (!strcmp(token, "keep")) x->kept = x->stored = 1;
+        else if (!strcmp(token, "end")) x->pinned = 1;
+        else if (!strcmp(token, "always")) { x->pinned = 2; if (x->kind == GCPI_FORWARD_ITEM) x->kind = GCPI_INPUT_ITEM; }
+        else return gcpi_graph_bad(r, "unknown:", token);
+    }
+    return 1;
+}
+
+static int gcpi_graph_find(gcpi_reader *r, const char *name)
+{
+    int item = *gcpi_name_place(r, name, 0) - 1;
+    return item >= 0 ? item : gcpi_graph_bad(r, "no tensor", name) - 1;
+}
+
+/* The operand behind >, with what it may lie on. */
+static int gcpi_graph_write(gcpi_reader *r, gcpi_task *task, char *token, int mode)
+{
+    char *on = strchr(token, '<');
+    if (on) *on++ = 0;
+    int item = gcpi_graph_find(r, token);
+    for (int side = 0; item >= 0 && on && side < 2; side++) {
+        char *next = strchr(on, '<');
+        if (next) *next++ = 0;
+        int under = gcpi_graph_find(r, on);
+        if (under < 0) return 0;
+        for (int k = 0; k < task->count && task->under[side] < 0; k++)
+            if (r->p->operands[task->operands + k].item == under && !(side && task->under[0] == k)) task->under[side] = k;
+        if (task->under[side] < 0) return gcpi_graph_bad(r, "is not read before it is written on:", on);
+        task->over = task->count;
+        on = next;
+    }
+    if (item < 0) return 0;
+    if (r->p->items[item].producer < 0) r->p->items[item].producer = (int)(task - r->p->tasks);
+    gcpi_operand_add(r->p, task, item, mode, GCPI_SLOT_OUT);
+    return 1;
+}
+
+static int gcpi_graph_trait(gcpi_reader *r, gcpi_task *task, const char *token)      /* 1: it is one; 0: not; -1: wrong */
+{
+    size_t unit;
+    if (!strncmp(token, "of=", 3)) {
+        task->forward = *gcpi_name_place(r, token + 3, 1) - 1;
+        if (task->forward < 0) return gcpi_graph_bad(r, "no op", token + 3) - 1;
+        return 1;
+    }
+    if (!strncmp(token, "unit=", 5)) {
+        if (!gcpi_size_token(token + 5, &unit) || unit > INT32_MAX / 2) return gcpi_graph_bad(r, "not unit=N:", token) - 1;
+        task->unit = (int)unit;
+        return 1;
+    }
+    int *traits[] = { &task->free, &task->concat, &task->costly, &task->joins, &task->loss };
+    static const char *const names[] = { "free", "concat", "costly", "joins", "loss" };
+    for (int i = 0; i < 5; i++) if (!strcmp(token, names[i])) return *traits[i] = 1;
+    return 0;
+}
+
+static int gcpi_graph_operands(gcpi_reader *r, gcpi_task *task)
+{
+    char *token;
+    while ((token = gcpi_token(r)) != NULL) {
+        int trait = r->version == 2 ? gcpi_graph_trait(r, task, token) : 0, item;
+        if (trait < 0) return 0;
+        if (trait) continue;
+        if (r->version == 2 && *token == '>') { if (!gcpi_graph_write(r, task, token + 1, GCPI_WRITE)) return 0; continue; }
+        if (r->version == 2 && *token == '=') { if (!gcpi_graph_write(r, task, token + 1, GCPI_ALIAS)) return 0; continue; }
+        int add = r->version == 2 && *token == '+';
+        if ((item = gcpi_graph_find(r, token + add)) < 0) return 0;
+        if (r->p->items[item].producer < 0 && r->p->items[item].pinned != 2) return gcpi_graph_bad(r, "is read before it is made:", token + add);
+        if (add && r->p->items[item].producer < r->p->forward) return gcpi_graph_bad(r, "only a gradient is added to:", token + 1);
+        gcpi_operand_add(r->p, task, item, add ? GCPI_ADD : GCPI_READ, GCPI_SLOT_IN);
+    }
+    return 1;
+}
+
+/* Which forward op a b reverses: of=ID; ID_b; else the one of the b ahead of it, or the last. */
+static void gcpi_graph_reverses(gcpi_reader *r, gcpi_task *task, char *name)
+{
+    const gcpi_problem *p = r->p;
+    size_t n = strlen(name);
+    if (task->forward < 0 && n > 2 && !strcmp(name + n - 2, "_b")) {
+        name[n - 2] = 0;
+        task->forward = *gcpi_name_place(r, name, 1) - 1;
+        name[n - 2] = '_';
+    }
+    if (task->forward < 0 || task->forward >= p->forward) task->forward = p->task_count - 1 > p->forward ? task[-1].forward : p->forward - 1;
+    task->unit = p->tasks[task->forward].unit;
+}
+
+static int gcpi_graph_op(gcpi_reader *r, char kind)
+{
+    gcpi_problem *p = r->p;
+    char *name = gcpi_token(r), *cost = gcpi_token(r), *end = NULL;
+    size_t bytes = 0;
+    double seconds = cost ? strtod(cost, &end) : -1;
+    if (!name || !cost || *end || !(seconds >= 0) || seconds > 1e300) return gcpi_graph_bad(r, "not 'KIND ID COST ...'", NULL);
+    if (r->version == 1 && !gcpi_size_token(gcpi_token(r), &bytes)) return gcpi_graph_bad(r, "no bytes of", name);
+    if (kind == 'b' ? p->task_count == 0 : p->forward >= 0) return gcpi_graph_bad(r, "a forward op behind a b, or no forward op:", name);
+    if (kind == 'b' && p->forward < 0) p->forward = p->task_count;
+    gcpi_task *task = gcpi_task_add(p, kind == 'b' ? GCPI_TASK_BACKWARD : GCPI_TASK_FORWARD, p->task_count);
+    int *place = gcpi_name_place(r, name, 1);
+    if (*place) return gcpi_graph_bad(r, "a second op", name);
+    p->names[p->task_count - 1] = name;
+    *place = p->task_count;
+    task->seconds = seconds; task->once = kind == 'o'; task->ops = 1; task->unit = p->task_count - 1;
+    if (!gcpi_size_token(gcpi_token(r), &task->workspace)) return gcpi_graph_bad(r, "no workspace bytes of", name);
+    if (!gcpi_graph_operands(r, task)) return 0;
+    if (kind == 'b') gcpi_graph_reverses(r, task, name);
+    if (r->version != 1 || !bytes) return 1;
+    int item = gcpi_graph_item(r, name, bytes);
+    if (item < 0) return 0;
+    p->items[item].kind = kind == 'b' ? GCPI_GRADIENT_ITEM : GCPI_FORWARD_ITEM;
+    p->items[item].producer = p->task_count - 1;
+    gcpi_operand_add(p, task, item, GCPI_WRITE, GCPI_SLOT_OUT);
+    return 1;
+}
+
+static int gcpi_graph_line(gcpi_reader *r)
+{
+    const char *kind = gcpi_token(r);
+    if (!kind) return 1;
+    if (!strcmp(kind, "t") && r->version == 2) return gcpi_graph_tensor(r);
+    if (!strcmp(kind, "f") || !strcmp(kind, "o") || !strcmp(kind, "b")) return gcpi_graph_op(r, *kind);
+    return gcpi_graph_bad(r, "neither f, o, b nor t:", kind);
+}
+
+/* Arrays from counts of lines and words: no line makes more of anything. 0: the arena is too small. */
+static int gcpi_graph_arrays(gcpi_reader *r, const char *text)
+{
+    gcpi_problem *p = r->p;
+    size_t lines = 2, words = 2, n = strlen(text);
+    for (size_t i = 0; i < n; i++) {
+        lines += text[i] == '\n';
+        words += text[i] > ' ' && (i == 0 || text[i - 1] <= ' ');
+    }
+    r->text = GCPI_NEW(r->a, char, n + 1);
+    p->items = GCPI_NEW(r->a, gcpi_item, lines);
+    p->tasks = GCPI_NEW(r->a, gcpi_task, lines);
+    p->operands = GCPI_NEW(r->a, gcpi_operand, words);
+    p->names = GCPI_NEW(r->a, char *, lines);
+    p->item_names = GCPI_NEW(r->a, char *, lines);
+    if (lines > INT32_MAX / 8 || words > INT32_MAX / 8) return 0;
+    r->table_size = 2 * (int)lines + 1;
+    r->table = GCPI_SCRATCH(r->a, int, 2 * r->table_size);
+    if (!r->text || !p->items || !p->tasks || !p->operands || !p->names || !p->item_names || !r->table) return 0;
+    memcpy(r->text, text, n + 1);
+    return 1;
+}
+
+/* An instruction behind the first that needs the tape's functions is not to be had: such a problem can be planned, not run.
+   0: the text is wrong (message says which line), or the arena too small (message is empty). */
+static int gcpi_graph_parse(gcpi_problem *p, const char *text, const gcp_target *target, char *message, size_t size, gcp_arena *a)
+{
+    ptrdiff_t scratch = a->scratch;
+    gcpi_reader r;
+    memset(&r, 0, sizeof r);
+    r.p = p; r.a = a; r.message = message; r.size = size;
+    message[0] = 0;
+    p->target = *target; p->training = 1; p->root = -1; p->forward = -1;
+    if (!gcpi_graph_arrays(&r, text)) return 0;
+    r.version = strncmp(text, "# gcp-graph 2", 13) ? 1 : 2;
+    for (char *line = r.text, *next; line; line = next) {
+        next = strchr(line, '\n');
+        if (next) *next++ = 0;
+        r.line++;
+        if (!strncmp(line, "# numbers ", 10)) p->numbers = (size_t)strtoull(line + 10, NULL, 10);
+        if (!strncmp(line, "# units ", 8)) p->units = (int)strtol(line + 8, NULL, 10);
+        if (!strncmp(line, "# state ", 8)) p->state = (size_t)strtoull(line + 8, NULL, 10);
+        r.at = line;
+        if (!gcpi_graph_line(&r)) return 0;
+    }
+    if (p->forward <= 0) return gcpi_graph_bad(&r, "there is no backward op", NULL);
+    for (int i = 0; i < p->operand_count; i++) p->items[p->operands[i].item].active = 1;
+    for (int i = 0; i < p->item_count; i++) if (p->items[i].producer >= p->forward) p->items[i].kind = GCPI_GRADIENT_ITEM;
+    p->tensors = p->item_count;
+    for (int f = 0; f < p->forward; f++)
+        for (int k = 0; k < p->tasks[f].count; k++)
+            if (p->tasks[f].once && p->operands[p->tasks[f].operands + k].mode != GCPI_READ) p->items[p->operands[p->tasks[f].operands + k].item].stored = 1;
+    for (int f = 0, given = p->units; f < p->forward && !given; f++) p->units = GCPI_MAX(p->units, p->tasks[f].unit + 1);
+    for (int f = 0; f < p->forward; f++) p->tasks[f].unit = GCPI_MIN(p->tasks[f].unit, p->units);
+    a->scratch = scratch;
+    return 1;
 }
 
 /* ---- 12 schedule ----------------------------------------------------------------------------------------------
@@ -5406,7 +5727,7 @@ static int gcpi_lives_make(const gcpi_problem *p, const gcpi_list *list, gcpi_li
 
 /* Layout. The step's numbers come first, then the workspace of the instruction at hand (it may be written in part only,
    so it never lies on top), then buffers, first fit in an order; several orders are tried. */
-enum { GCPI_NUMBERS_BYTES = 64 };
+enum { GCPI_LAYOUT_WORK = 6000000 };
 
 typedef struct gcpi_spot { size_t at, end; int first, last; } gcpi_spot;        /* a placed buffer */
 
@@ -5477,17 +5798,23 @@ static void gcpi_layout_sort(gcpi_layout *y, int by)       /* heap sort; equal k
 #undef GCPI_BEFORE
 }
 
-/* Moves the buffer that set the top towards the front and places again, until that has not helped for a while. */
-static void gcpi_promote(gcpi_layout *y, size_t goal)
+/* Moves the buffer that set the top to some place ahead of it and places again; undone where that was worse. */
+static void gcpi_promote(gcpi_layout *y, size_t goal, double work)
 {
-    double work = (double)y->count * y->count, most = 2e8;             /* of one order */
-    for (int idle = 0; idle < 40 && most > 0 && y->best_top > goal && y->offender > 0; idle++, most -= work) {
-        int at = y->offender, to = at / 2, b = y->order[at];
-        size_t before = y->best_top;
+    uint64_t random = 88172645463325252ull;
+    double cost = (double)y->count * y->count;
+    for (size_t top = y->top; work > 0 && y->best_top > goal && y->offender > 0; work -= cost) {
+        int at = y->offender, to;
+        random ^= random << 13; random ^= random >> 7; random ^= random << 17;
+        to = (int)((random >> 32) * (uint64_t)at >> 32);
+        int b = y->order[at];
         memmove(y->order + to + 1, y->order + to, (size_t)(at - to) * sizeof *y->order);
         y->order[to] = b;
         gcpi_place_all(y);
-        if (y->best_top < before) idle = -1;
+        if (y->top <= top || (random & 31) == 0) { top = y->top; continue; }
+        memmove(y->order + to, y->order + to + 1, (size_t)(at - to) * sizeof *y->order);
+        y->order[at] = b;
+        y->offender = at;
     }
 }
 
@@ -5498,12 +5825,12 @@ static void gcpi_floors(gcpi_layout *y)
         const gcpi_buffer *b = &y->l->buffers[y->order[i]];
         size_t most = 0;
         for (int k = b->first; k <= b->last; k++) most = GCPI_MAX(most, y->p->tasks[y->list->at[k].task].workspace);
-        y->floor[y->order[i]] = gcpi_round(GCPI_NUMBERS_BYTES, align) + gcpi_round(most, align);
+        y->floor[y->order[i]] = gcpi_round(y->p->numbers, align) + gcpi_round(most, align);
     }
 }
 
-/* Sets the offsets of l's buffers; returns the slab's bytes, or 0: not enough scratch. */
-static size_t gcpi_layout_make(const gcpi_problem *p, const gcpi_list *list, gcpi_lives *l, gcp_arena *a)
+/* Sets the offsets of l's buffers; returns the slab's bytes, or 0: not enough scratch. work: pairs of buffers to look at. */
+static size_t gcpi_layout_make(const gcpi_problem *p, const gcpi_list *list, gcpi_lives *l, double work, gcp_arena *a)
 {
     ptrdiff_t scratch = a->scratch;
     gcpi_layout y;
@@ -5515,16 +5842,16 @@ static size_t gcpi_layout_make(const gcpi_problem *p, const gcpi_list *list, gcp
     y.floor = GCPI_SCRATCH(a, size_t, l->buffer_count + 1);
     y.offset = GCPI_SCRATCH(a, size_t, l->buffer_count + 1);
     if (!y.order || !y.placed || !y.floor || !y.offset) return 0;
-    size_t goal = gcpi_round(GCPI_NUMBERS_BYTES, p->target.align), top = goal;
+    size_t goal = gcpi_round(p->numbers, p->target.align), top = goal;
     for (int b = 0; b < l->buffer_count; b++) if (l->buffers[b].joined < 0) y.order[y.count++] = b;
     goal += l->peak;
     gcpi_floors(&y);
     for (int by = 0; by < 4 && y.best_top > goal; by++) {
         gcpi_layout_sort(&y, by);
         gcpi_place_all(&y);
-        gcpi_promote(&y, goal);
+        gcpi_promote(&y, goal, by < 3 ? work / 6 : work / 2);
     }
-    for (ptrdiff_t i = 0; i < list->count; i++) top = GCPI_MAX(top, gcpi_round(GCPI_NUMBERS_BYTES, p->target.align) + p->tasks[list->at[i].task].workspace);
+    for (ptrdiff_t i = 0; i < list->count; i++) top = GCPI_MAX(top, gcpi_round(p->numbers, p->target.align) + p->tasks[list->at[i].task].workspace);
     for (int b = 0; b < l->buffer_count; b++) if (l->buffers[b].joined < 0) { l->buffers[b].offset = y.offset[b]; top = GCPI_MAX(top, y.offset[b] + l->buffers[b].bytes); }
     a->scratch = scratch;
     return top;
@@ -5623,7 +5950,7 @@ static void gcpi_forget_copied(gcpi_verifier *v, const gcpi_task *t, int n, cons
         const gcpi_operand *o = &v->p->operands[t->operands + k];
         const gcpi_item *x = &items[o->item];
         gcpi_region part = *out;
-        if (o->mode != GCPI_READ || (t->kind == GCPI_TASK_BACKWARD && o->slot < GCPI_SLOT_DOUT)) continue;
+        if (o->mode != GCPI_READ || (t->kind == GCPI_TASK_BACKWARD && x->kind != GCPI_GRADIENT_ITEM)) continue;
         if (t->concat) { part.at += column; part.width = (size_t)x->row * sizeof(gcp_real); column += part.width; }
         if (x->root == y->root && (size_t)v->placed[n + k].offset - x->offset == out->at - y->offset) continue;
         gcpi_forget(v, &part);
@@ -5641,7 +5968,7 @@ static int gcpi_verify_instruction(gcpi_verifier *v, int i, int n, size_t slab)
         if (v->placed[n + k].offset < 0 && t->kind >= GCPI_TASK_OFFLOAD) return gcpi_verify_fail(v, i, "reads what is not there:", o[k].item);
         if (v->placed[n + k].offset < 0) continue;
         gcpi_region r = gcpi_region_of(p, o[k].item, (size_t)v->placed[n + k].offset);
-        if (r.end > slab || r.at < GCPI_NUMBERS_BYTES) return gcpi_verify_fail(v, i, "lies outside of the slab:", o[k].item);
+        if (r.end > slab || r.at < p->numbers) return gcpi_verify_fail(v, i, "lies outside of the slab:", o[k].item);
         int here = o[k].mode == GCPI_WRITE || o[k].mode == GCPI_ALIAS;     /* made by this instruction */
         for (int m = 0; m < k; m++)
             here |= o[k].mode == GCPI_ADD && o[m].item == o[k].item && o[m].mode != GCPI_READ && v->placed[n + m].offset == v->placed[n + k].offset;
@@ -5650,7 +5977,7 @@ static int gcpi_verify_instruction(gcpi_verifier *v, int i, int n, size_t slab)
         if (h < 0 || v->held[h].at != r.at) return gcpi_verify_fail(v, i, "reads what is not there:", o[k].item);
     }
     memset(&work, 0, sizeof work);
-    work.at = gcpi_round(GCPI_NUMBERS_BYTES, p->target.align); work.end = work.at + t->workspace; work.pitch = work.width = t->workspace; work.item = -1;
+    work.at = gcpi_round(p->numbers, p->target.align); work.end = work.at + t->workspace; work.pitch = work.width = t->workspace; work.item = -1;
     for (int k = 0; t->workspace && k < t->count; k++) {
         if (v->placed[n + k].offset < 0) continue;
         gcpi_region r = gcpi_region_of(p, o[k].item, (size_t)v->placed[n + k].offset);
@@ -5711,16 +6038,286 @@ static int gcpi_verify(const gcpi_problem *p, const gcpi_list *list, const gcpi_
     return ok;
 }
 
-/* ---- 15 policies ----------------------------------------------------------------------------------------------
+/* ---- 15 model -------------------------------------------------------------------------------------------------
+   What searching sees of a problem: forward values only, in arrays. Gradients, inputs and workspace follow from where backward
+   stands, whatever is kept; they are summed up once. An order is a list in the making: task, or ~task where it runs again.
+   Its peak is exactly that of section 13, found in one pass from the end, in which runs that nobody reads fall out. */
+
+typedef struct gcpi_model {
+    const gcpi_problem *p;
+    int values, groups, *value_of;    /* value_of: per item, -1: not a forward value */
+    int *item, *group, *producer;     /* per value */
+    size_t *bytes;                    /* per group, rounded to the target's align */
+    int *read, *read_first, *written, *written_first;      /* per task: values */
+    int *over, *under;                /* per task: value written in place, and (two each) the ones it may lie on; -1: none */
+    int *until;                       /* per task: may run again ahead of this task, not behind it: a weight that it reads changes there */
+    unsigned char *lasting, *again, *shares;       /* per value: lives to the end; per task: may run again; writes where others do, too */
+    size_t *during, *before, *workspace;          /* per task: other bytes while it runs, while others run again ahead of it; its own */
+    double seconds;                   /* of keep-all */
+    unsigned char *live; int *members;            /* of the pass: per value; per group: how many of its values live */
+} gcpi_model;
+
+typedef struct gcpi_order { int *at, count, capacity, peak_at, valid; size_t peak; double seconds; } gcpi_order;
+
+/* Whether running task again changes bytes of value v, which another task made. A view changes only what it copies. */
+static int gcpi_clash(const gcpi_model *m, int task, int v)
+{
+    const gcpi_problem *p = m->p;
+    const gcpi_task *t = &p->tasks[task];
+    const gcpi_operand *o = &p->operands[t->operands];
+    const gcpi_item *x = &p->items[m->item[v]];
+    gcpi_region other = gcpi_region_of(p, m->item[v], x->offset);
+    int clash = 0;
+    size_t column = 0;
+    for (int k = 0; k < t->count; k++) if (o[k].item == m->item[v]) return 0;
+    for (int k = 0; k < t->count; k++) {
+        if (o[k].mode == GCPI_READ || p->items[o[k].item].root != x->root) continue;
+        gcpi_region mine = gcpi_region_of(p, o[k].item, p->items[o[k].item].offset), part = mine;
+        if (o[k].mode != GCPI_ALIAS) clash |= gcpi_overlap(&mine, &other);
+        for (int i = 0; o[k].mode == GCPI_ALIAS && i < t->count; i++) {
+            if (o[i].mode != GCPI_READ) continue;
+            if (t->concat) { part.at = mine.at + column; part.width = (size_t)p->items[o[i].item].row * sizeof(gcp_real); column += part.width; }
+            if (p->items[o[i].item].root != x->root) clash |= gcpi_overlap(&part, &other);
+        }
+    }
+    return clash;
+}
+
+static void gcpi_model_task(gcpi_model *m, int task, int *reads, int *writes)
+{
+    const gcpi_problem *p = m->p;
+    const gcpi_task *t = &p->tasks[task];
+    const gcpi_operand *o = &p->operands[t->operands];
+    m->read_first[task] = *reads; m->written_first[task] = *writes;
+    m->over[task] = m->under[2 * task] = m->under[2 * task + 1] = -1;
+    m->again[task] = task < p->forward && !t->once;
+    m->until[task] = p->task_count;
+    for (int k = 0; k < t->count; k++) {
+        int v = m->value_of[o[k].item];
+        if (o[k].mode != GCPI_READ && p->items[o[k].item].stored) m->again[task] = 0;
+        if (v < 0) continue;
+        if (o[k].mode == GCPI_READ || o[k].mode == GCPI_ADD) m->read[(*reads)++] = v;
+        if (o[k].mode == GCPI_READ) continue;
+        m->written[(*writes)++] = v;
+        m->shares[task] |= p->items[p->items[o[k].item].root].next >= 0 && !t->free;
+    }
+    if (t->over < 0 || m->value_of[o[t->over].item] < 0 || !gcpi_whole(p, o[t->over].item)) return;
+    m->over[task] = m->value_of[o[t->over].item];
+    for (int side = 0; side < 2; side++) {
+        int x = t->under[side] < 0 ? -1 : o[t->under[side]].item, pinned = 0;
+        if (x < 0 || m->value_of[x] < 0 || !gcpi_whole(p, x) || p->items[p->items[x].root].bytes != p->items[p->items[o[t->over].item].root].bytes) continue;
+        for (int i = p->items[x].root; i >= 0; i = p->items[i].next) pinned |= p->items[i].pinned;
+        if (!pinned && p->items[x].root != p->items[o[t->over].item].root) m->under[2 * task + side] = m->value_of[x];
+    }
+}
+
+/* Bytes of what the choice does not touch, from the lifetimes of keep-all. */
+static int gcpi_model_fixed(gcpi_model *m, gcp_arena *a)
+{
+    const gcpi_problem *p = m->p;
+    ptrdiff_t scratch = a->scratch;
+    gcpi_list list;
+    gcpi_lives lives;
+    size_t *live, now = 0, across = 0;
+    memset(&list, 0, sizeof list);
+    list.count = p->task_count;
+    list.at = GCPI_SCRATCH(a, gcpi_instruction, p->task_count);
+    for (int i = 0; list.at && i < p->task_count; i++) { list.at[i].task = i; list.at[i].kind = gcpi_letters[p->tasks[i].kind]; }
+    if (!list.at || !gcpi_lives_make(p, &list, &lives, &live, a)) return 0;
+    for (int b = 0; b < lives.buffer_count; b++) {
+        const gcpi_buffer *x = &lives.buffers[b];
+        if (x->joined >= 0 || p->items[x->root].kind == GCPI_FORWARD_ITEM) continue;
+        m->during[x->first] += gcpi_round(x->bytes, p->target.align);
+        m->during[x->last + 1] -= gcpi_round(x->bytes, p->target.align);        /* wraps, and back */
+        if (x->first < x->last) { m->before[x->first + 1] += gcpi_round(x->bytes, p->target.align); m->before[x->last + 1] -= gcpi_round(x->bytes, p->target.align); }
+        if (x->first == 0 && x->first < x->last) { m->before[0] += gcpi_round(x->bytes, p->target.align); m->before[1] -= gcpi_round(x->bytes, p->target.align); }
+    }
+    for (int i = 0; i < p->task_count; i++) {
+        m->workspace[i] = gcpi_round(p->tasks[i].workspace, p->target.align);
+        now += m->during[i]; across += m->before[i];
+        m->during[i] = now + m->workspace[i];
+        m->before[i] = across;
+        m->seconds += p->tasks[i].seconds;
+    }
+    a->scratch = scratch;
+    return 1;
+}
+
+static int gcpi_model_values(gcpi_model *m, gcp_arena *a)
+{
+    const gcpi_problem *p = m->p;
+    m->value_of = GCPI_SCRATCH(a, int, p->item_count);
+    m->item = GCPI_SCRATCH(a, int, p->item_count);
+    m->group = GCPI_SCRATCH(a, int, p->item_count);
+    m->producer = GCPI_SCRATCH(a, int, p->item_count);
+    m->bytes = GCPI_SCRATCH(a, size_t, p->item_count);
+    m->lasting = GCPI_SCRATCH(a, unsigned char, p->item_count);
+    int *group_of = GCPI_SCRATCH(a, int, p->item_count);
+    if (!m->value_of || !m->item || !m->group || !m->producer || !m->bytes || !m->lasting || !group_of) return 0;
+    for (int i = 0; i < p->item_count; i++) {
+        const gcpi_item *x = &p->items[i], *root = &p->items[x->root];
+        m->value_of[i] = -1;
+        if (!x->active || x->kind != GCPI_FORWARD_ITEM || root->kind != GCPI_FORWARD_ITEM || x->producer < 0) continue;
+        if (!group_of[x->root]) { m->bytes[m->groups] = gcpi_round(root->bytes, p->target.align); group_of[x->root] = ++m->groups; }
+        m->group[m->values] = group_of[x->root] - 1;
+        m->producer[m->values] = x->producer;
+        m->item[m->values] = i;
+        m->lasting[m->values] = x->pinned != 0;
+        m->value_of[i] = m->values++;
+    }
+    return 1;
+}
+
+static void gcpi_model_updates(gcpi_model *m, int *updated)          /* updated: per item, scratch of zeros */
+{
+    const gcpi_problem *p = m->p;
+    for (int t = p->forward; t < p->task_count; t++)
+        if (p->tasks[t].kind == GCPI_TASK_UPDATE) updated[p->items[p->operands[p->tasks[t].operands].item].tensor] = t;
+    for (int f = 0; f < p->forward; f++)
+        for (int k = 0; k < p->tasks[f].count; k++) {
+            int item = p->operands[p->tasks[f].operands + k].item;
+            if (updated[p->items[item].root]) m->until[f] = GCPI_MIN(m->until[f], updated[p->items[item].root]);
+        }
+}
+
+/* All in scratch of a. 0: not enough. */
+static int gcpi_model_make(gcpi_model *m, const gcpi_problem *p, gcp_arena *a)
+{
+    memset(m, 0, sizeof *m);
+    m->p = p;
+    int ok = gcpi_model_values(m, a), reads = 0, writes = 0;
+    m->read = GCPI_SCRATCH(a, int, p->operand_count + 1);
+    m->written = GCPI_SCRATCH(a, int, p->operand_count + 1);
+    m->read_first = GCPI_SCRATCH(a, int, p->task_count + 1);
+    m->written_first = GCPI_SCRATCH(a, int, p->task_count + 1);
+    m->shares = GCPI_SCRATCH(a, unsigned char, p->task_count + 1);
+    m->over = GCPI_SCRATCH(a, int, p->task_count + 1);
+    m->under = GCPI_SCRATCH(a, int, 2 * p->task_count + 2);
+    m->again = GCPI_SCRATCH(a, unsigned char, p->task_count + 1);
+    m->until = GCPI_SCRATCH(a, int, p->task_count + 1);
+    int *updated = GCPI_SCRATCH(a, int, p->item_count + 1);
+    m->during = GCPI_SCRATCH(a, size_t, p->task_count + 2);
+    m->before = GCPI_SCRATCH(a, size_t, p->task_count + 2);
+    m->workspace = GCPI_SCRATCH(a, size_t, p->task_count + 2);
+    m->live = GCPI_SCRATCH(a, unsigned char, m->values + 1);
+    m->members = GCPI_SCRATCH(a, int, m->groups + 1);
+    if (!ok || !m->read || !m->written || !m->read_first || !m->written_first || !m->shares || !m->until || !updated || !m->over || !m->under || !m->again || !m->during || !m->before
+        || !m->workspace || !m->live || !m->members) return 0;
+    for (int t = 0; t < p->task_count; t++) gcpi_model_task(m, t, &reads, &writes);
+    m->read_first[p->task_count] = reads; m->written_first[p->task_count] = writes;
+    gcpi_model_updates(m, updated);
+    return gcpi_model_fixed(m, a);
+}
+
+#define GCPI_READS(m, t, i) (int i = (m)->read_first[t]; i < (m)->read_first[(t) + 1]; i++)
+#define GCPI_WRITES(m, t, i) (int i = (m)->written_first[t]; i < (m)->written_first[(t) + 1]; i++)
+
+static int gcpi_is_read(const gcpi_model *m, int task)       /* later: whether anything that it writes is live */
+{
+    for GCPI_WRITES(m, task, i) if (m->live[m->written[i]]) return 1;
+    return 0;
+}
+
+static size_t gcpi_revive(const gcpi_model *m, int value)    /* the bytes that this brings to life */
+{
+    if (m->live[value]) return 0;
+    m->live[value] = 1;
+    return m->members[m->group[value]]++ ? 0 : m->bytes[m->group[value]];
+}
+
+static int gcpi_clear_of(const gcpi_model *m, int task)      /* no live value is lost when task runs */
+{
+    for GCPI_WRITES(m, task, k)
+        for (int i = m->p->items[m->item[m->written[k]]].root; i >= 0; i = m->p->items[i].next)
+            if (m->value_of[i] >= 0 && m->live[m->value_of[i]] && gcpi_clash(m, task, m->value_of[i])) return 0;
+    return 1;
+}
+
+/* One instruction, from behind: *live before it from *live after it; returns the live forward bytes while it runs. */
+static size_t gcpi_pass_task(const gcpi_model *m, int task, size_t *live)
+{
+    int dies = 0, under = m->over[task] < 0 ? 0 : 2, over = m->over[task];
+    size_t now;
+    for GCPI_WRITES(m, task, i) *live += gcpi_revive(m, m->written[i]);
+    for (int side = 0; side < under; side++) {
+        int x = m->under[2 * task + side];
+        if (x >= 0 && m->members[m->group[x]] == 0) dies = 1;
+    }
+    for GCPI_READS(m, task, i) *live += gcpi_revive(m, m->read[i]);
+    now = *live;
+    for GCPI_WRITES(m, task, i) {
+        int v = m->written[i];
+        m->live[v] = 0;
+        if (--m->members[m->group[v]] == 0) *live -= m->bytes[m->group[v]];
+    }
+    if (dies && m->members[m->group[over]] == 0) now -= m->bytes[m->group[over]];
+    return now;
+}
+
+/* Sets peak, peak_at, seconds and valid of an order, and takes runs out of it that nobody reads. profile: NULL, or the live
+   bytes of each instruction. */
+static void gcpi_simulate(const gcpi_model *m, gcpi_order *o, size_t *profile)
+{
+    int next = m->p->task_count - 1, kept = o->count;
+    size_t live = 0;
+    memset(m->live, 0, (size_t)m->values);
+    memset(m->members, 0, (size_t)m->groups * sizeof *m->members);
+    for (int v = 0; v < m->values; v++) if (m->lasting[v]) live += gcpi_revive(m, v);
+    o->peak = 0; o->seconds = 0; o->valid = 1;
+    for (int i = o->count - 1; i >= 0; i--) {
+        int again = o->at[i] < 0, task = again ? ~o->at[i] : o->at[i];
+        if (again && !gcpi_is_read(m, task)) continue;
+        size_t now = gcpi_pass_task(m, task, &live) + (again ? m->before[next] + m->workspace[task] : m->during[task]);
+        if (!again) next = task;
+        else {
+            o->valid &= next <= m->until[task];
+            if (m->shares[task] && o->valid) o->valid = gcpi_clear_of(m, task);
+        }
+        o->at[--kept] = o->at[i];
+        if (profile) profile[kept] = now;
+        o->seconds += m->p->tasks[task].seconds;
+        if (now > o->peak) { o->peak = now; o->peak_at = kept; }
+    }
+    o->count -= kept;
+    memmove(o->at, o->at + kept, (size_t)o->count * sizeof *o->at);
+    if (profile) memmove(profile, profile + kept, (size_t)o->count * sizeof *profile);
+    o->peak_at -= kept;
+}
+
+static int gcpi_order_make(gcpi_order *o, int capacity, gcp_arena *a)
+{
+    memset(o, 0, sizeof *o);
+    o->capacity = capacity;
+    return (o->at = GCPI_SCRATCH(a, int, capacity + 1)) != NULL;
+}
+
+static void gcpi_order_copy(gcpi_order *to, const gcpi_order *from)
+{
+    int *at = to->at, capacity = to->capacity;
+    memcpy(at, from->at, (size_t)from->count * sizeof *at);
+    *to = *from;
+    to->at = at; to->capacity = capacity;
+}
+
+/* ---- 16 policies ----------------------------------------------------------------------------------------------
    Each only fills a choice. Where a policy has freedom it tries several and keeps the one with the least live peak,
-   then the least time. */
+   then the least time; GCP_BUDGET keeps the fastest that fits. */
 
 typedef struct gcpi_planner {
     gcpi_problem *p; const gcp_plan_opts *opts; gcp_arena *a;
-    gcpi_choice now, best;
-    size_t best_peak; double best_seconds; int found, tries;
+    gcpi_model m;
+    gcpi_choice now, guide;           /* guide: of the best order */
+    gcpi_list list;                   /* room for one */
+    gcpi_order trial, best;           /* of the present choice; least peak, then least time */
+    int found, tries;
     size_t *crossing, *saved;         /* per position: bytes that a cut behind task f keeps; that backward reads of f's outputs */
     int out_of_memory;
+    size_t front, slab_limit;         /* GCP_BUDGET (else 0): most bytes of the slab; the step's numbers among them */
+    gcpi_order kept; int has_kept;    /* the fastest whose arena fits */
+    const char *method, *kept_method; /* of the present candidate; of kept */
+    double bound; size_t least_slab;  /* seconds; where nothing fits: the smallest slab that was found, */
+    int least_task;                   /* and the task that is its peak */
+    int no_exact, by_peak;            /* for tests: without exact search; as if every order's arena were as small as its peak */
 } gcpi_planner;
 
 static int gcpi_choice_make(gcpi_planner *q, gcpi_choice *c)
@@ -5762,26 +6359,60 @@ static int gcpi_segment_add(gcpi_choice *c, int parent)
     return c->segments++;
 }
 
-/* The live peak and time of the current choice; it becomes the best if it is. */
-static void gcpi_try(gcpi_planner *q)
+/* Runs, bytes and seconds of a choice. 0: more runs than there is room for. */
+static int gcpi_order_of(gcpi_planner *q, const gcpi_choice *c, gcpi_order *o)
+{
+    o->count = o->valid = 0;
+    if (!gcpi_schedule(q->p, c, &q->list, q->a)) { q->out_of_memory = 1; return 0; }
+    if (q->list.count > q->list.capacity) return 0;
+    for (ptrdiff_t i = 0; i < q->list.count; i++) o->at[o->count++] = q->list.at[i].kind == 'R' ? ~q->list.at[i].task : q->list.at[i].task;
+    gcpi_simulate(&q->m, o, NULL);
+    return 1;
+}
+
+static void gcpi_list_of(const gcpi_problem *p, const gcpi_order *o, gcpi_list *list)
+{
+    list->count = 0; list->seconds = list->rerun_flops = 0;
+    for (int i = 0; i < o->count; i++) {
+        int task = o->at[i] < 0 ? ~o->at[i] : o->at[i];
+        gcpi_emit(list, o->at[i] < 0 ? 'R' : gcpi_letters[p->tasks[task].kind], task, &p->tasks[task]);
+    }
+}
+
+/* The slab that an order needs after layout; SIZE_MAX where the arena is too small to tell. */
+static size_t gcpi_order_slab(gcpi_planner *q, const gcpi_order *o)
 {
     ptrdiff_t scratch = q->a->scratch;
-    gcpi_list list;
     gcpi_lives lives;
-    size_t *live;
-    memset(&list, 0, sizeof list);
-    q->tries++;
-    int ok = gcpi_schedule(q->p, &q->now, &list, q->a);
-    list.capacity = list.count;
-    list.at = ok ? GCPI_SCRATCH(q->a, gcpi_instruction, list.count) : NULL;
-    ok = list.at && gcpi_schedule(q->p, &q->now, &list, q->a) && gcpi_lives_make(q->p, &list, &lives, &live, q->a);
+    size_t *live, slab = 0;
+    gcpi_list_of(q->p, o, &q->list);
+    if (gcpi_lives_make(q->p, &q->list, &lives, &live, q->a)) slab = gcpi_layout_make(q->p, &q->list, &lives, GCPI_LAYOUT_WORK, q->a);
     q->a->scratch = scratch;
-    if (!ok) { q->out_of_memory = 1; return; }
-    if (q->found && (lives.peak > q->best_peak || (lives.peak == q->best_peak && list.seconds >= q->best_seconds))) return;
+    return slab ? slab : SIZE_MAX;
+}
+
+/* A candidate of GCP_BUDGET: kept if its arena fits and none that does is as fast. */
+static void gcpi_offer(gcpi_planner *q, const gcpi_order *o, const char *method)
+{
+    if (!o->valid || (q->has_kept && o->seconds >= q->kept.seconds)) return;
+    if (q->front + o->peak > gcpi_round(q->slab_limit, q->p->target.align)) return;
+    if (!q->by_peak && gcpi_order_slab(q, o) > q->slab_limit) return;
+    gcpi_order_copy(&q->kept, o);
+    q->has_kept = 1;
+    q->kept_method = method;
+}
+
+/* The order of the current choice; it becomes the best if it is. */
+static void gcpi_try(gcpi_planner *q)
+{
+    gcpi_order *o = &q->trial;
+    q->tries++;
+    if (!gcpi_order_of(q, &q->now, o) || !o->valid) return;
+    if (q->slab_limit) gcpi_offer(q, o, q->method);
+    if (q->found && (o->peak > q->best.peak || (o->peak == q->best.peak && o->seconds >= q->best.seconds))) return;
     q->found = 1;
-    q->best_peak = lives.peak;
-    q->best_seconds = list.seconds;
-    gcpi_choice_copy(q->p, &q->best, &q->now);
+    gcpi_order_copy(&q->best, o);
+    gcpi_choice_copy(q->p, &q->guide, &q->now);
 }
 
 /* What a cut behind each task would keep, and what segments would hold: guides for the search, no accounting. */
@@ -5813,7 +6444,7 @@ static int gcpi_guides(gcpi_planner *q)
 }
 
 /* Segments from cuts: cut[f] = 1 begins a new segment behind task f. */
-static void gcpi_cut(gcpi_planner *q, const unsigned char *cut)
+static void gcpi_segments_from(gcpi_planner *q, const unsigned char *cut)
 {
     const gcpi_problem *p = q->p;
     gcpi_choice_clear(q);
@@ -5864,17 +6495,17 @@ static void gcpi_policy_sqrt(gcpi_planner *q)
             if (k > 4 && (double)k * k > 8.0 * p->forward) break;
             if (budget == last_budget || !gcpi_chen_cuts(q, budget, family, cut)) continue;
             last_budget = budget;
-            gcpi_cut(q, cut);
+            gcpi_segments_from(q, cut);
             gcpi_try(q);
         }
     for (int round = 0; round < 3 && q->found; round++) {      /* then move single cuts by one place */
         for (int f = 0; f + 1 < p->forward && q->tries < 400 && (double)q->tries * p->task_count < 5e5; f++) {
-            if (q->best.segment[f] == q->best.segment[f + 1]) continue;
+            if (q->guide.segment[f] == q->guide.segment[f + 1]) continue;
             for (int to = f - 1; to <= f + 1; to += 2) {
-                for (int g = 0; g + 1 < p->forward; g++) cut[g] = q->best.segment[g] != q->best.segment[g + 1];
+                for (int g = 0; g + 1 < p->forward; g++) cut[g] = q->guide.segment[g] != q->guide.segment[g + 1];
                 if (to < 0 || to + 1 >= p->forward || cut[to] || !cut[f]) continue;
                 cut[f] = 0; cut[to] = 1;
-                gcpi_cut(q, cut);
+                gcpi_segments_from(q, cut);
                 gcpi_try(q);
             }
         }
@@ -6019,21 +6650,1048 @@ static size_t gcpi_checkpoint_bytes(const gcpi_planner *q)
 
 static void gcpi_policy_keep_all(gcpi_planner *q) { gcpi_choice_clear(q); gcpi_try(q); }
 
+/* ---- 17 budget ------------------------------------------------------------------------------------------------
+   GCP_BUDGET: the fastest order whose arena fits. Candidates come from every policy, from minimum cuts (keep what is worth its
+   bytes at a price) and from dynamic programming over a chain of stages; the best is then improved by local search. All are
+   judged by the model's simulation and accepted by their real layout. */
+
+/* -- Local search: a run is taken out, put in, or moved nearer to its reader; annealing with a fixed seed. -- */
+typedef struct gcpi_search {
+    const gcpi_model *m;
+    gcpi_order now, trial, best;      /* best: the fastest whose peak fits */
+    size_t limit;
+    uint64_t random;
+    int *event;                       /* per value: place of its next reading, -1: written first, 0: none */
+    int found;
+} gcpi_search;
+
+static uint32_t gcpi_draw(gcpi_search *s, uint32_t below)
+{
+    s->random ^= s->random << 13; s->random ^= s->random >> 7; s->random ^= s->random << 17;
+    return (uint32_t)((s->random >> 32) * below >> 32);
+}
+
+static double gcpi_chance(gcpi_search *s) { return (double)gcpi_draw(s, 1u << 30) / (double)(1u << 30); }
+
+static double gcpi_energy(const gcpi_search *s, const gcpi_order *o)
+{
+    double over = o->peak > s->limit ? (double)(o->peak - s->limit) / (double)GCPI_MAX(s->limit, 1) : 0;
+    return o->seconds / s->m->seconds + 3 * over;
+}
+
+/* What happens to each value from place `from` on: where it is read next, or that it is written before. */
+static void gcpi_next_events(gcpi_search *s, const gcpi_order *o, int from)
+{
+    const gcpi_model *m = s->m;
+    memset(s->event, 0, (size_t)m->values * sizeof *s->event);
+    for (int v = 0; v < m->values; v++) if (m->lasting[v]) s->event[v] = INT32_MAX;
+    for (int i = o->count - 1; i >= from; i--) {
+        int task = o->at[i] < 0 ? ~o->at[i] : o->at[i];
+        for GCPI_WRITES(m, task, k) s->event[m->written[k]] = -1;
+        for GCPI_READS(m, task, k) s->event[m->read[k]] = i;
+    }
+}
+
+static int gcpi_insert(gcpi_order *o, int at, int code)
+{
+    if (o->count >= o->capacity) return 0;
+    memmove(o->at + at + 1, o->at + at, (size_t)(o->count++ - at) * sizeof *o->at);
+    o->at[at] = code;
+    return 1;
+}
+
+/* Runs task again at place `at` of the trial, and (by chance) those whose outputs it needs and that have died by then. */
+static int gcpi_insert_run(gcpi_search *s, int task, int at, int depth)
+{
+    const gcpi_model *m = s->m;
+    if (!gcpi_insert(&s->trial, at, ~task)) return 0;
+    for GCPI_READS(m, task, k) {
+        int v = m->read[k], maker = m->producer[v];
+        if (s->event[v] > 0 || !m->again[maker] || depth > 40 || gcpi_draw(s, 8) < 2) continue;
+        s->event[v] = INT32_MAX;
+        if (!gcpi_insert_run(s, maker, at, depth + 1)) return 0;
+    }
+    return 1;
+}
+
+/* Drop: a value that idles across a crowded place is run again for its next reader. Weight: bytes over seconds. */
+static int gcpi_move_drop(gcpi_search *s)
+{
+    const gcpi_model *m = s->m;
+    const gcpi_order *o = &s->now;
+    int at = o->peak > s->limit || gcpi_draw(s, 4) == 0 ? o->peak_at : (int)gcpi_draw(s, (uint32_t)o->count), chosen = -1;
+    double sum = 0;
+    gcpi_next_events(s, o, at);
+    for (int v = 0; v < m->values; v++) {
+        int maker = m->producer[v];
+        if (s->event[v] <= at || s->event[v] == INT32_MAX || !m->again[maker]) continue;
+        double weight = (double)m->bytes[m->group[v]] / (m->p->tasks[maker].seconds + 1e-6 * m->seconds);
+        sum += weight;
+        if (gcpi_chance(s) * sum < weight) chosen = v;
+    }
+    if (chosen < 0) return 0;
+    int reader = s->event[chosen];
+    gcpi_order_copy(&s->trial, o);
+    gcpi_next_events(s, o, reader);
+    for GCPI_WRITES(m, m->producer[chosen], k) s->event[m->written[k]] = INT32_MAX;
+    return gcpi_insert_run(s, m->producer[chosen], reader, 0);
+}
+
+static int gcpi_some_run(gcpi_search *s)             /* place of a run again, or -1 */
+{
+    int at = (int)gcpi_draw(s, (uint32_t)s->now.count);
+    for (int k = 0; k < s->now.count; k++, at = at + 1 < s->now.count ? at + 1 : 0) if (s->now.at[at] < 0) return at;
+    return -1;
+}
+
+static int gcpi_move_retain(gcpi_search *s)
+{
+    int at = gcpi_some_run(s);
+    if (at < 0) return 0;
+    gcpi_order_copy(&s->trial, &s->now);
+    memmove(s->trial.at + at, s->trial.at + at + 1, (size_t)(--s->trial.count - at) * sizeof *s->trial.at);
+    return 1;
+}
+
+static int gcpi_move_slide(gcpi_search *s)
+{
+    const gcpi_model *m = s->m;
+    int at = gcpi_some_run(s), task, reader = INT32_MAX;
+    if (at < 0) return 0;
+    task = ~s->now.at[at];
+    gcpi_next_events(s, &s->now, at + 1);
+    for GCPI_WRITES(m, task, k) if (s->event[m->written[k]] > 0) reader = GCPI_MIN(reader, s->event[m->written[k]]);
+    if (reader == INT32_MAX || reader <= at + 1) return 0;
+    int to = gcpi_draw(s, 2) ? reader - 1 : at + 1 + (int)gcpi_draw(s, (uint32_t)(reader - at - 1));
+    gcpi_order_copy(&s->trial, &s->now);
+    memmove(s->trial.at + at, s->trial.at + at + 1, (size_t)(to - at) * sizeof *s->trial.at);
+    s->trial.at[to] = ~task;
+    return 1;
+}
+
+static void gcpi_search_keep(gcpi_search *s)         /* the present order, if it is the best yet that fits */
+{
+    if (s->now.peak > s->limit || (s->found && s->now.seconds >= s->best.seconds)) return;
+    s->found = 1;
+    gcpi_order_copy(&s->best, &s->now);
+}
+
+/* Moves until `visits` instructions were simulated, from the order in s->now. */
+static void gcpi_search_run(gcpi_search *s, double visits, double hot, double cold)
+{
+    double energy = gcpi_energy(s, &s->now), done = 0;
+    gcpi_search_keep(s);
+    while (done < visits) {
+        double heat = hot * pow(cold / hot, done / visits);
+        uint32_t kind = gcpi_draw(s, 8);
+        int made = kind < 3 ? gcpi_move_drop(s) : kind < 6 ? gcpi_move_retain(s) : gcpi_move_slide(s);
+        done += s->now.count;
+        if (!made) continue;
+        gcpi_simulate(s->m, &s->trial, NULL);
+        double e = gcpi_energy(s, &s->trial);
+        if (!s->trial.valid || (e > energy && gcpi_chance(s) >= exp((energy - e) / heat))) continue;
+        gcpi_order swap = s->now; s->now = s->trial; s->trial = swap;
+        energy = e;
+        gcpi_search_keep(s);
+    }
+}
+
+/* -- Dynamic programming over a chain of stages: the recursion of Beaumont et al. (rotor, 2019), with boundaries that are sets
+   of values, and with a second table for "what the segment ends with is still there", which spares its last run.
+
+   A stage is a run of forward tasks with the backward tasks that reverse them. L(s): the values that stages behind s read.
+   C0(s, t, m): least seconds to reverse stages s..t with m slots above L(s - 1); C1: L(t) lies there already, inside of m.
+     keep: run s and keep what its backward reads; C(s + 1, t) with less; backward of s
+     cut:  run s..r - 1, keep L(r - 1); C(r, t) with less; C1(s, r - 1)
+   Sizes are rounded up to slots. The orders that come out are judged by simulation: no accounting here is trusted. -- */
+typedef struct gcpi_chain {
+    const gcpi_model *m;
+    int stages, *begin, *back;        /* stage s: forward tasks begin[s] .. begin[s + 1], backward tasks back[s] .. back[s - 1] */
+    int *made, *end;                  /* per group: stage that makes it; last that reads it, forward or backward */
+    double *seconds, *reverse_seconds;
+    unsigned char *need;              /* per value: backward of the stage that makes it reads it */
+    /* bytes per stage: kept by `keep`; of those, what no later stage reads; what its backward reads of its own; the most of its own while it runs with
+       that kept, with L(s) kept, and while it is reversed; gradients when that begins */
+    size_t *keep, *own, *reads_own, *save, *pass, *reverse, *gradient, *cross;      /* cross[s * stages + t]: of L(t), what s..t made */
+    float *table[2]; int slots; double per_byte;                        /* C0 and C1; slots in a byte */
+    int *first[2], *full[2];          /* per row: below is nothing; from here on it is what keeping all takes */
+    size_t constant;                  /* what is there throughout */
+    unsigned char *ran;
+} gcpi_chain;
+
+enum { GCPI_MOST_STAGES = 192, GCPI_MOST_SLOTS = 160 };
+#define GCPI_NEVER 1e30f
+
+/* Whether the chain may be cut behind task f: not inside a pair that works in place, nor ahead of a view. */
+static int gcpi_may_cut(const gcpi_model *m, int f)
+{
+    if (f + 1 >= m->p->forward) return 1;
+    if (m->p->tasks[f + 1].free) return 0;
+    for (int side = 0; m->over[f + 1] >= 0 && side < 2; side++)
+        if (m->under[2 * (f + 1) + side] >= 0 && m->producer[m->under[2 * (f + 1) + side]] == f) return 0;
+    return 1;
+}
+
+/* At most `most` stages: equal numbers of places each, cut at the one that least crosses. */
+static void gcpi_chain_cut(gcpi_chain *c, const size_t *crossing, int most)
+{
+    int places = 0, seen = 0, best = -1;
+    for (int f = 0; f < c->m->p->forward; f++) places += gcpi_may_cut(c->m, f);
+    c->stages = 0;
+    for (int f = 0; f < c->m->p->forward; f++) {
+        if (!gcpi_may_cut(c->m, f)) continue;
+        if (best < 0 || crossing[f] < crossing[best]) best = f;
+        seen++;
+        int last = f + 1 == c->m->p->forward;
+        if (!last && places > most && (long long)seen * most < (long long)(c->stages + 1) * places) continue;
+        c->begin[++c->stages] = (last ? f : best) + 1;
+        best = -1;
+    }
+}
+
+static void gcpi_chain_backs(gcpi_chain *c, int *stage_of)         /* stage_of: per task */
+{
+    const gcpi_problem *p = c->m->p;
+    for (int s = 0; s < c->stages; s++) for (int f = c->begin[s]; f < c->begin[s + 1]; f++) stage_of[f] = s;
+    for (int b = p->forward, now = c->stages - 1; b < p->task_count; b++) {
+        if (p->tasks[b].kind == GCPI_TASK_BACKWARD) now = GCPI_MIN(now, stage_of[p->tasks[b].forward]);
+        stage_of[b] = now;
+    }
+    for (int s = 0, b = p->task_count; s < c->stages; s++) {
+        while (b > p->forward && stage_of[b - 1] <= s) b--;
+        c->back[s] = s + 1 == c->stages ? p->forward : b;
+    }
+}
+
+static int gcpi_chain_back_end(const gcpi_chain *c, int s) { return s ? c->back[s - 1] : c->m->p->task_count; }
+
+/* Values that may not be made again lie there throughout; the others cross from where they are made to where they are read. */
+static void gcpi_chain_lives(gcpi_chain *c, const int *stage_of)
+{
+    const gcpi_model *m = c->m;
+    for (int g = 0; g < m->groups; g++) { c->made[g] = c->stages; c->end[g] = -1; }
+    for (int v = 0; v < m->values; v++) {
+        c->made[m->group[v]] = GCPI_MIN(c->made[m->group[v]], stage_of[m->producer[v]]);
+        if (!m->again[m->producer[v]]) c->end[m->group[v]] = c->stages;
+    }
+    for (int t = 0; t < m->p->task_count; t++)
+        for GCPI_READS(m, t, k) {
+            int v = m->read[k];
+            c->end[m->group[v]] = GCPI_MAX(c->end[m->group[v]], stage_of[t]);
+            if (t < m->p->forward || stage_of[t] != stage_of[m->producer[v]]) continue;
+            c->need[v] = 1;
+            c->reads_own[stage_of[t]] += m->bytes[m->group[v]];
+        }
+    for (int g = 0; g < m->groups; g++) {
+        if (c->end[g] >= c->stages) c->constant += m->bytes[g];
+        else for (int t = c->made[g]; t < c->end[g]; t++) c->cross[c->made[g] * c->stages + t] += m->bytes[g];
+    }
+    for (int t = 0; t < c->stages; t++) for (int s = c->stages - 2; s >= 0; s--) c->cross[s * c->stages + t] += c->cross[(s + 1) * c->stages + t];
+}
+
+/* The most bytes of stage s's own values while tasks [first, end) run; what was made before is live and not counted. hold: 1:
+   L(s) lives on; 2: what backward of s reads, too. *held: bytes of what lives on. */
+static size_t gcpi_chain_most(const gcpi_chain *c, int s, int first, int end, int hold, size_t *held)
+{
+    const gcpi_model *m = c->m;
+    size_t live = 0, most = 0;
+    memset(m->live, 0, (size_t)m->values);
+    memset(m->members, 0, (size_t)m->groups * sizeof *m->members);
+    for (int t = first; t < end; t++)
+        for GCPI_READS(m, t, k) if (m->producer[m->read[k]] < c->begin[s]) gcpi_revive(m, m->read[k]);
+    for (int f = c->begin[s]; hold && f < c->begin[s + 1]; f++)
+        for GCPI_WRITES(m, f, k)
+            if (c->end[m->group[m->written[k]]] > s || (hold == 2 && c->need[m->written[k]])) live += gcpi_revive(m, m->written[k]);
+    *held = live;
+    for (int t = end - 1; t >= first; t--) {
+        size_t now = gcpi_pass_task(m, t, &live) + (t < m->p->forward ? m->workspace[t] : m->during[t] - (m->during[0] - m->workspace[0]));
+        most = GCPI_MAX(most, now);
+    }
+    return most;
+}
+
+static void gcpi_chain_figures(gcpi_chain *c)
+{
+    const gcpi_model *m = c->m;
+    size_t held;
+    for (int s = 0; s < c->stages; s++) {
+        int b = c->back[s], end = gcpi_chain_back_end(c, s);
+        for (int f = c->begin[s]; f < c->begin[s + 1]; f++) c->seconds[s] += m->p->tasks[f].seconds;
+        for (int k = b; k < end; k++) c->reverse_seconds[s] += m->p->tasks[k].seconds;
+        c->pass[s] = gcpi_chain_most(c, s, c->begin[s], c->begin[s + 1], 1, &held);
+        c->save[s] = gcpi_chain_most(c, s, c->begin[s], c->begin[s + 1], 2, &c->keep[s]);
+        c->own[s] = c->keep[s] - held;
+        c->reverse[s] = gcpi_chain_most(c, s, b, end, 0, &held);
+        c->gradient[s] = b < end ? m->before[b] - (m->during[0] - m->workspace[0]) : 0;
+    }
+}
+
+static int gcpi_chain_at(int s, int t) { return t * (t + 1) / 2 + s; }
+static float *gcpi_chain_row(const gcpi_chain *c, int with, int s, int t) { return c->table[with] + (size_t)gcpi_chain_at(s, t) * (size_t)(c->slots + 1); }
+
+static int gcpi_chain_slots(const gcpi_chain *c, size_t bytes)
+{
+    double n = (double)(ptrdiff_t)bytes * c->per_byte + (1 - 1e-9);               /* rounds up */
+    return n > c->slots ? c->slots + 1 : (int)n;
+}
+
+static float gcpi_relative(const gcpi_chain *c, double seconds) { return (float)(seconds / c->m->seconds); }
+
+/* row[k] = least of row[k] and a[k - shift] + b[k] + seconds, for k in [from, to]. b may be NULL. */
+GCPI_LOOP void gcpi_chain_relax(float *GCPI_RESTRICT row, const float *a, const float *b, float seconds, int from, int to)
+{
+    for (int k = from; b && k <= to; k++) {
+        float value = a[k] + b[k] + seconds;
+        row[k] = value < row[k] ? value : row[k];
+    }
+    for (int k = from; !b && k <= to; k++) row[k] = a[k] + seconds < row[k] ? a[k] + seconds : row[k];
+}
+
+/* What lies there of L(t) when stages s.. t begin: nothing, or (with) what s..t made of it. */
+static size_t gcpi_chain_start(const gcpi_chain *c, int with, int s, int t) { return c->gradient[t] + (with ? c->cross[s * c->stages + t] : 0); }
+
+/* The rest of a row, and where it begins to hold anything. */
+static void gcpi_chain_first(gcpi_chain *c, int with, int s, int t)
+{
+    float *row = gcpi_chain_row(c, with, s, t);
+    int at = gcpi_chain_at(s, t), first = 0;
+    for (int k = c->full[with][at] + 1; k <= c->slots; k++) row[k] = row[k - 1];
+    while (first <= c->slots && row[first] >= GCPI_NEVER) first++;
+    c->first[with][at] = first;
+}
+
+static void gcpi_chain_single(gcpi_chain *c, int s)
+{
+    float *row[2] = { gcpi_chain_row(c, 0, s, s), gcpi_chain_row(c, 1, s, s) };
+    float f = gcpi_relative(c, c->seconds[s]), b = gcpi_relative(c, c->reverse_seconds[s]);
+    int run = gcpi_chain_slots(c, GCPI_MAX(c->gradient[s] + c->save[s], c->reverse[s])), reverse = gcpi_chain_slots(c, c->reverse[s]);
+    int there = gcpi_chain_slots(c, GCPI_MAX(gcpi_chain_start(c, 1, s, s), c->reverse[s]));
+    for (int k = 0; k <= c->slots; k++) {
+        row[0][k] = k >= reverse && c->reads_own[s] == 0 ? b : k >= run ? f + b : GCPI_NEVER;
+        row[1][k] = k >= there && c->own[s] == 0 ? GCPI_MIN(b, row[0][k]) : row[0][k];
+    }
+    c->full[0][gcpi_chain_at(s, s)] = c->full[1][gcpi_chain_at(s, s)] = GCPI_MIN(c->slots, GCPI_MAX(run, there));
+    gcpi_chain_first(c, 0, s, s);
+    gcpi_chain_first(c, 1, s, s);
+}
+
+static void gcpi_chain_segment(gcpi_chain *c, int with, int s, int t)
+{
+    float *row = gcpi_chain_row(c, with, s, t);
+    size_t start = gcpi_chain_start(c, with, s, t), most = 0;
+    double run = 0;
+    int shift = gcpi_chain_slots(c, c->keep[s]), from = gcpi_chain_slots(c, GCPI_MAX(start + c->save[s], c->reverse[s])), rest = gcpi_chain_at(s + 1, t);
+    int full = GCPI_MIN(c->slots, GCPI_MAX(from, shift + c->full[with][rest]));
+    c->full[with][gcpi_chain_at(s, t)] = full;
+    for (int k = 0; k <= full; k++) row[k] = with ? gcpi_chain_row(c, 0, s, t)[k] : GCPI_NEVER;
+    gcpi_chain_relax(row, gcpi_chain_row(c, with, s + 1, t) - shift, NULL, gcpi_relative(c, c->seconds[s] + c->reverse_seconds[s]), GCPI_MAX(from, shift + c->first[with][rest]), full);
+    for (int r = s + 1; r <= t; r++) {
+        run += c->seconds[r - 1];
+        most = GCPI_MAX(most, (r - 1 > s ? c->cross[s * c->stages + r - 2] : 0) + c->pass[r - 1]);
+        from = gcpi_chain_slots(c, start + most);
+        if (from > full) break;
+        shift = gcpi_chain_slots(c, c->cross[s * c->stages + r - 1]);
+        from = GCPI_MAX(from, GCPI_MAX(shift + c->first[with][gcpi_chain_at(r, t)], c->first[1][gcpi_chain_at(s, r - 1)]));
+        gcpi_chain_relax(row, gcpi_chain_row(c, with, r, t) - shift, gcpi_chain_row(c, 1, s, r - 1), gcpi_relative(c, run), from, full);
+    }
+    gcpi_chain_first(c, with, s, t);
+}
+
+/* A few t at a time: what they read of C1 stays in the cache. */
+static void gcpi_chain_solve(gcpi_chain *c)
+{
+    enum { TILE = 8 };
+    for (int s = 0; s < c->stages; s++) gcpi_chain_single(c, s);
+    for (int tile = 0; tile < c->stages; tile += TILE)
+        for (int s = GCPI_MIN(tile + TILE, c->stages) - 2; s >= 0; s--)
+            for (int t = GCPI_MAX(tile, s + 1); t < GCPI_MIN(tile + TILE, c->stages); t++)
+                for (int with = 0; with < 2; with++) gcpi_chain_segment(c, with, s, t);
+}
+
+/* Emission: forward tasks run first or again; values that nobody reads fall out in the simulation. */
+static void gcpi_chain_emit(gcpi_chain *c, gcpi_order *out, int task)
+{
+    int again = task < c->m->p->forward && c->ran[task];
+    if (again && !c->m->again[task]) return;
+    if (out->count < out->capacity) out->at[out->count] = again ? ~task : task;
+    out->count++;
+    c->ran[task] = 1;
+}
+
+static void gcpi_chain_run(gcpi_chain *c, gcpi_order *out, int s) { for (int f = c->begin[s]; f < c->begin[s + 1]; f++) gcpi_chain_emit(c, out, f); }
+static void gcpi_chain_reverse(gcpi_chain *c, gcpi_order *out, int s) { for (int b = c->back[s]; b < gcpi_chain_back_end(c, s); b++) gcpi_chain_emit(c, out, b); }
+
+/* Which way the table went: 0: keep; r: cut ahead of stage r; -1: without what is there. */
+static int gcpi_chain_way(const gcpi_chain *c, int with, int s, int t, int k)
+{
+    size_t start = gcpi_chain_start(c, with, s, t), most = 0;
+    double run = 0;
+    float least = GCPI_NEVER;
+    int way = 0, keep = gcpi_chain_slots(c, c->keep[s]);
+    if (k >= GCPI_MAX(keep, gcpi_chain_slots(c, GCPI_MAX(start + c->save[s], c->reverse[s]))))
+        least = gcpi_chain_row(c, with, s + 1, t)[k - keep] + gcpi_relative(c, c->seconds[s] + c->reverse_seconds[s]);
+    for (int r = s + 1; r <= t; r++) {
+        run += c->seconds[r - 1];
+        most = GCPI_MAX(most, (r - 1 > s ? c->cross[s * c->stages + r - 2] : 0) + c->pass[r - 1]);
+        int shift = gcpi_chain_slots(c, c->cross[s * c->stages + r - 1]);
+        if (k < GCPI_MAX(shift, gcpi_chain_slots(c, start + most))) continue;
+        float value = gcpi_chain_row(c, with, r, t)[k - shift] + gcpi_chain_row(c, 1, s, r - 1)[k] + gcpi_relative(c, run);
+        if (value < least) { least = value; way = r; }
+    }
+    return with && gcpi_chain_row(c, 0, s, t)[k] <= least ? -1 : way;
+}
+
+static void gcpi_chain_trace(gcpi_chain *c, gcpi_order *out, int with, int s, int t, int k)
+{
+    if (out->count > out->capacity) return;
+    if (s == t) {
+        int there = with && c->own[s] == 0 && k >= gcpi_chain_slots(c, GCPI_MAX(gcpi_chain_start(c, 1, s, s), c->reverse[s]));
+        if (!c->ran[c->begin[s]] || (!there && c->reads_own[s])) gcpi_chain_run(c, out, s);
+        gcpi_chain_reverse(c, out, s);
+        return;
+    }
+    int way = gcpi_chain_way(c, with, s, t, k);
+    if (way < 0) { gcpi_chain_trace(c, out, 0, s, t, k); return; }
+    for (int r = s; r < GCPI_MAX(way, s + 1); r++) gcpi_chain_run(c, out, r);
+    if (way == 0) {
+        gcpi_chain_trace(c, out, with, s + 1, t, k - gcpi_chain_slots(c, c->keep[s]));
+        gcpi_chain_reverse(c, out, s);
+    } else {
+        gcpi_chain_trace(c, out, with, way, t, k - gcpi_chain_slots(c, c->cross[s * c->stages + way - 1]));
+        gcpi_chain_trace(c, out, 1, s, way - 1, k);
+    }
+}
+
+static int gcpi_chain_arrays(gcpi_chain *c, int most, gcp_arena *a)
+{
+    const gcpi_model *m = c->m;
+    size_t **const bytes[] = { &c->keep, &c->own, &c->reads_own, &c->save, &c->pass, &c->reverse, &c->gradient };
+    int ok = 1;
+    c->begin = GCPI_SCRATCH(a, int, most + 1);
+    c->back = GCPI_SCRATCH(a, int, most + 1);
+    c->made = GCPI_SCRATCH(a, int, m->groups + 1);
+    c->end = GCPI_SCRATCH(a, int, m->groups + 1);
+    c->need = GCPI_SCRATCH(a, unsigned char, m->values + 1);
+    c->seconds = GCPI_SCRATCH(a, double, most + 1);
+    c->reverse_seconds = GCPI_SCRATCH(a, double, most + 1);
+    for (int i = 0; i < 7; i++) ok &= (*bytes[i] = GCPI_SCRATCH(a, size_t, most + 1)) != NULL;
+    c->cross = GCPI_SCRATCH(a, size_t, most * most + 1);
+    c->ran = GCPI_SCRATCH(a, unsigned char, m->p->task_count + 1);
+    return ok && c->begin && c->back && c->made && c->end && c->need && c->seconds && c->reverse_seconds && c->cross && c->ran;
+}
+
+/* The chain of a model, with tables for orders of up to `bytes`. Scratch of a; 0: not enough. */
+static int gcpi_chain_make(gcpi_chain *c, const gcpi_model *m, const size_t *crossing, size_t bytes, int most, int slots, gcp_arena *a)
+{
+    memset(c, 0, sizeof *c);
+    c->m = m;
+    if (!gcpi_chain_arrays(c, most, a)) return 0;
+    ptrdiff_t scratch = a->scratch;
+    int *stage_of = GCPI_SCRATCH(a, int, m->p->task_count + 1);
+    if (!stage_of) return 0;
+    gcpi_chain_cut(c, crossing, most);
+    gcpi_chain_backs(c, stage_of);
+    c->constant = m->during[0] - m->workspace[0];
+    gcpi_chain_lives(c, stage_of);
+    gcpi_chain_figures(c);
+    a->scratch = scratch;
+    if (bytes <= c->constant) return 0;
+    c->slots = slots;
+    c->per_byte = slots / (double)(bytes - c->constant);
+    ptrdiff_t rows = (ptrdiff_t)c->stages * (c->stages + 1) / 2;
+    for (int with = 0; with < 2; with++) {
+        c->table[with] = GCPI_SCRATCH(a, float, rows * (slots + 1));
+        c->first[with] = GCPI_SCRATCH(a, int, rows);
+        c->full[with] = GCPI_SCRATCH(a, int, rows);
+    }
+    if (!c->table[0] || !c->table[1] || !c->first[0] || !c->first[1] || !c->full[0] || !c->full[1]) return 0;
+    gcpi_chain_solve(c);
+    return 1;
+}
+
+/* The table's order for k slots; 0: there is none. */
+static int gcpi_chain_order(gcpi_chain *c, gcpi_order *out, int k)
+{
+    if (gcpi_chain_row(c, 0, 0, c->stages - 1)[k] >= GCPI_NEVER) return 0;
+    memset(c->ran, 0, (size_t)c->m->p->task_count);
+    out->count = 0;
+    gcpi_chain_trace(c, out, 0, 0, c->stages - 1, k);
+    if (out->count > out->capacity) return 0;
+    gcpi_simulate(c->m, out, NULL);
+    return out->valid;
+}
+
+/* -- Minimum cuts. Price a resident byte: a value that is needed later is kept (bytes times price) or its task is run again
+   (seconds), which needs its inputs. The least total is a minimum cut: source side of a value: needed; sink side of its task:
+   kept. Keep-sets for many prices are starts for the search; and for each place in the order the cut bounds what any order
+   must pay from there on (Lagrangian of the bytes that are free there), so that the answer comes with its gap. -- */
+typedef struct gcpi_cut {
+    const gcpi_model *m;
+    int nodes, arcs, *head, *next, *to, *level, *at, *path;        /* node 0: source, 1: sink, 2 + value, 2 + values + task */
+    double *room, kept;               /* per arc: what may still flow; kept: bytes on the cut */
+    size_t *own;                      /* per value: bytes that keeping it adds */
+    int *needed;                      /* per value: last task that reads it */
+    unsigned char *free;              /* per value: resident at the place in question */
+} gcpi_cut;
+
+static int gcpi_cut_make(gcpi_cut *c, const gcpi_model *m, gcp_arena *a)
+{
+    const gcpi_problem *p = m->p;
+    int arcs = 2 * (3 * m->values + m->read_first[p->forward] * 2 + p->forward + 8);
+    memset(c, 0, sizeof *c);
+    c->m = m;
+    c->nodes = 2 + m->values + p->forward;
+    c->head = GCPI_SCRATCH(a, int, c->nodes); c->level = GCPI_SCRATCH(a, int, c->nodes);
+    c->at = GCPI_SCRATCH(a, int, c->nodes); c->path = GCPI_SCRATCH(a, int, c->nodes + 1);
+    c->next = GCPI_SCRATCH(a, int, arcs); c->to = GCPI_SCRATCH(a, int, arcs); c->room = GCPI_SCRATCH(a, double, arcs);
+    c->own = GCPI_SCRATCH(a, size_t, m->values + 1); c->needed = GCPI_SCRATCH(a, int, m->values + 1); c->free = GCPI_SCRATCH(a, unsigned char, m->values + 1);
+    if (!c->head || !c->level || !c->at || !c->path || !c->next || !c->to || !c->room || !c->own || !c->needed || !c->free) return 0;
+    for (int i = 0; i < p->item_count; i++) {
+        int v = m->value_of[i];
+        if (v < 0) continue;
+        c->own[v] = gcpi_round(p->items[i].bytes, p->target.align);
+        const gcpi_task *t = &p->tasks[m->producer[v]];
+        for (int k = 0; k < t->count; k++) {         /* a view adds what does not come from its inputs' bytes */
+            const gcpi_item *x = &p->items[p->operands[t->operands + k].item];
+            if (p->operands[t->operands + k].mode == GCPI_READ && x->root == p->items[i].root) c->own[v] -= GCPI_MIN(c->own[v], x->bytes);
+        }
+    }
+    for (int t = 0; t < p->task_count; t++) for GCPI_READS(m, t, k) c->needed[m->read[k]] = t;
+    return 1;
+}
+
+static void gcpi_arc(gcpi_cut *c, int from, int to, double room)
+{
+    for (int back = 0; back < 2; back++) {
+        c->to[c->arcs] = back ? from : to;
+        c->room[c->arcs] = back ? 0 : room;
+        c->next[c->arcs] = c->head[back ? to : from];
+        c->head[back ? to : from] = c->arcs++;
+    }
+}
+
+/* The network at a price for place k: values made before k that something behind k reads, and what making them again takes. */
+static void gcpi_cut_build(gcpi_cut *c, int k, double price)
+{
+    const gcpi_model *m = c->m;
+    int forward = GCPI_MIN(k, m->p->forward), tasks = 2 + m->values;
+    const double never = 1e30;
+    c->arcs = 0;
+    for (int i = 0; i < c->nodes; i++) c->head[i] = -1;
+    for (int f = 0; f < forward; f++) {
+        if (!m->again[f]) continue;
+        gcpi_arc(c, tasks + f, 1, m->p->tasks[f].seconds);
+        for GCPI_READS(m, f, i) if (!c->free[m->read[i]] && m->again[m->producer[m->read[i]]]) gcpi_arc(c, tasks + f, 2 + m->read[i], never);
+        for GCPI_WRITES(m, f, i) {
+            int v = m->written[i];
+            if (c->free[v]) continue;
+            gcpi_arc(c, 2 + v, tasks + f, price * (double)c->own[v]);
+            for GCPI_READS(m, f, j) if (m->group[m->read[j]] == m->group[v] && !c->free[m->read[j]] && m->again[m->producer[m->read[j]]]) gcpi_arc(c, 2 + v, 2 + m->read[j], never);
+            if (c->needed[v] > k || (k >= m->p->forward && c->needed[v] == k)) gcpi_arc(c, 0, 2 + v, never);
+        }
+    }
+}
+
+static int gcpi_cut_levels(gcpi_cut *c)
+{
+    int first = 0, count = 1;
+    for (int i = 0; i < c->nodes; i++) { c->level[i] = -1; c->at[i] = c->head[i]; }
+    c->level[0] = 0;
+    c->path[0] = 0;                                  /* as a queue */
+    while (first < count) {
+        int node = c->path[first++];
+        for (int e = c->head[node]; e >= 0; e = c->next[e])
+            if (c->room[e] > 0 && c->level[c->to[e]] < 0) { c->level[c->to[e]] = c->level[node] + 1; c->path[count++] = c->to[e]; }
+    }
+    return c->level[1] >= 0;
+}
+
+/* Pushes one path's worth from the source along levels; 0: none is left. path: its arcs. */
+static double gcpi_cut_push(gcpi_cut *c)
+{
+    int node = 0, depth = 0;
+    while (node != 1) {
+        int e = c->at[node];
+        while (e >= 0 && (c->room[e] <= 0 || c->level[c->to[e]] != c->level[node] + 1)) e = c->next[e];
+        c->at[node] = e;
+        if (e >= 0) { c->path[depth++] = e; node = c->to[e]; continue; }
+        if (!depth) return 0;
+        c->level[node] = -1;
+        node = c->to[c->path[--depth] ^ 1];
+    }
+    double least = 1e300;
+    for (int i = 0; i < depth; i++) least = GCPI_MIN(least, c->room[c->path[i]]);
+    for (int i = 0; i < depth; i++) { c->room[c->path[i]] -= least; c->room[c->path[i] ^ 1] += least; }
+    return least;
+}
+
+static int gcpi_cut_keeps(const gcpi_cut *c, int v) { return c->level[2 + v] >= 0 && c->level[2 + c->m->values + c->m->producer[v]] < 0; }
+
+/* Dinic's algorithm (1970). Returns the least seconds + price x bytes. */
+static double gcpi_cut_solve(gcpi_cut *c, int k, double price)
+{
+    double flow = 0, more;
+    gcpi_cut_build(c, k, price);
+    while (gcpi_cut_levels(c)) while ((more = gcpi_cut_push(c)) > 0) flow += more;
+    c->kept = 0;
+    for (int v = 0; v < c->m->values; v++) if (gcpi_cut_keeps(c, v)) c->kept += (double)c->own[v];
+    return flow;
+}
+
+/* Bytes while task k runs, whatever else there is; what is resident then becomes free. */
+static size_t gcpi_cut_place(gcpi_cut *c, int k)
+{
+    const gcpi_model *m = c->m;
+    size_t live = 0, now;
+    memset(m->live, 0, (size_t)m->values);
+    memset(m->members, 0, (size_t)m->groups * sizeof *m->members);
+    for (int v = 0; v < m->values; v++) if (m->lasting[v] && m->producer[v] <= k) live += gcpi_revive(m, v);
+    now = gcpi_pass_task(m, k, &live) + m->during[k];
+    for GCPI_WRITES(m, k, i) m->members[m->group[m->written[i]]]++;
+    for (int v = 0; v < m->values; v++) c->free[v] = m->members[m->group[v]] > 0;
+    return now;
+}
+
+/* What any order pays above keep-all because only `limit` bytes are there while task k runs for the first time. */
+static double gcpi_cut_bound_at(gcpi_cut *c, int k, size_t limit)
+{
+    size_t footprint = gcpi_cut_place(c, k);
+    double capacity = (double)limit - (double)footprint, low = 0, high = 0, best = 0, need = 0, cost = 0;
+    for (int v = 0; v < c->m->values; v++) if (!c->free[v] && c->m->producer[v] < k && c->needed[v] >= k) { need += (double)c->own[v]; cost += c->m->p->tasks[c->m->producer[v]].seconds; }
+    if (capacity < 0 || need <= capacity) return 0;
+    for (int step = 0; step < 24; step++) {
+        double price = high == 0 ? (low == 0 ? cost / need : 4 * low) : (low + high) / 2;
+        double value = gcpi_cut_solve(c, k, price) - price * capacity;
+        best = GCPI_MAX(best, value);
+        if (c->kept > capacity) low = price;
+        else high = price;
+        if (high > 0 && high - low < 0.01 * high) break;
+    }
+    return best;
+}
+
+/* The bytes below which nothing fits, and the task that needs them. */
+static size_t gcpi_least_bytes(gcpi_cut *c, int *task)
+{
+    size_t most = 0;
+    for (int t = 0; t < c->m->p->task_count; t++) {
+        size_t now = gcpi_cut_place(c, t);
+        if (now > most) { most = now; *task = t; }
+    }
+    return most;
+}
+
+/* A lower bound of every order's seconds within `limit` bytes: the best of `places` cuts, at the most crowded tasks. */
+static double gcpi_bound(gcpi_cut *c, size_t limit, int places, double *excess)      /* excess: scratch, per task */
+{
+    const gcpi_model *m = c->m;
+    double best = 0;
+    for (int t = 0; t < m->p->task_count; t++) {
+        excess[t] = (double)gcpi_cut_place(c, t) - (double)limit;
+        if (excess[t] > 0) return INFINITY;
+        for (int v = 0; v < m->values; v++) if (!c->free[v] && m->producer[v] < t && c->needed[v] >= t) excess[t] += (double)c->own[v];
+    }
+    for (int i = 0; i < places; i++) {
+        int at = 0;
+        for (int t = 1; t < m->p->task_count; t++) if (excess[t] > excess[at]) at = t;
+        if (excess[at] <= 0) break;
+        double value = gcpi_cut_bound_at(c, at, limit);
+        best = GCPI_MAX(best, value);
+        excess[at] = 0;
+        for (int t = GCPI_MAX(0, at - m->p->task_count / (8 * places)); t < GCPI_MIN(m->p->task_count, at + m->p->task_count / (8 * places)); t++) excess[t] = 0;
+    }
+    return m->seconds + best;
+}
+
+/* -- Exact search, for few values: Dijkstra over (next task, set of live values). Edges: the next task; a task again; a value
+   dropped. Least seconds within a limit, or (limit 0) the least peak that any order has. -- */
+enum { GCPI_EXACT_VALUES = 14 };
+
+typedef struct gcpi_exact {
+    const gcpi_model *m;
+    size_t limit, *bytes;             /* bytes: per set */
+    unsigned *mates, *useful, *reads, *writes, *clashes;      /* sets; mates: per value, its group; useful: per next task, what may still be read */
+    double *cost;                     /* per state: (next task << values) + set */
+    int *heap, *place, count;         /* states; place in the heap + 1 per state, -1: settled */
+    int *edge;                        /* per state: how it was reached: task, ~task for a task again, INT32_MAX: a value dropped */
+    unsigned *from;                   /* per state: the set it was reached from */
+} gcpi_exact;
+
+static void gcpi_exact_sift(gcpi_exact *x, int i)
+{
+    int state = x->heap[i];
+    for (; i > 0 && x->cost[x->heap[(i - 1) / 2]] > x->cost[state]; i = (i - 1) / 2) { x->heap[i] = x->heap[(i - 1) / 2]; x->place[x->heap[i]] = i + 1; }
+    for (int child; (child = 2 * i + 1) < x->count; i = child) {
+        if (child + 1 < x->count && x->cost[x->heap[child + 1]] < x->cost[x->heap[child]]) child++;
+        if (x->cost[x->heap[child]] >= x->cost[state]) break;
+        x->heap[i] = x->heap[child]; x->place[x->heap[i]] = i + 1;
+    }
+    x->heap[i] = state; x->place[state] = i + 1;
+}
+
+static void gcpi_exact_reach(gcpi_exact *x, int next, unsigned set, double cost, int edge, unsigned from)
+{
+    int state = (int)(((unsigned)next << x->m->values) + (set & x->useful[next]));
+    if (x->place[state] < 0 || (x->place[state] > 0 && x->cost[state] <= cost)) return;
+    x->cost[state] = cost; x->edge[state] = edge; x->from[state] = from;
+    if (x->place[state] == 0) { x->heap[x->count] = state; x->place[state] = ++x->count; }
+    gcpi_exact_sift(x, x->place[state] - 1);
+}
+
+/* Runs task (the next one, or one again) on a set, with each way of working in place. */
+static void gcpi_exact_run(gcpi_exact *x, int next, unsigned set, int task, double cost)
+{
+    const gcpi_model *m = x->m;
+    int again = task != next;
+    unsigned all = set | x->writes[task];
+    if ((x->reads[task] & ~set) || (again && (next > m->until[task] || x->clashes[task] & set))) return;
+    size_t fixed = again ? m->before[next] + m->workspace[task] : m->during[task];
+    for (int side = -1; side < (m->over[task] < 0 ? 0 : 2); side++) {
+        unsigned after = all;
+        size_t bytes = x->bytes[all] + fixed;
+        if (side >= 0) {
+            int under = m->under[2 * task + side], z = m->over[task];
+            if (under < 0) continue;
+            after &= ~(1u << under);
+            if (set & x->mates[z] || after & x->mates[under]) continue;          /* others of its group live on */
+            bytes -= m->bytes[m->group[z]];
+        }
+        if (x->limit && bytes > x->limit) continue;
+        gcpi_exact_reach(x, again ? next : next + 1, after, x->limit ? cost + m->p->tasks[task].seconds : GCPI_MAX(cost, (double)bytes), again ? ~task : task, set);
+    }
+}
+
+static int gcpi_exact_make(gcpi_exact *x, const gcpi_model *m, gcp_arena *a)
+{
+    int tasks = m->p->task_count;
+    memset(x, 0, sizeof *x);
+    x->m = m;
+    if (m->values > GCPI_EXACT_VALUES || tasks > 400) return 0;
+    ptrdiff_t sets = (ptrdiff_t)1 << m->values, states = sets * (tasks + 1);
+    x->bytes = GCPI_SCRATCH(a, size_t, sets);
+    x->mates = GCPI_SCRATCH(a, unsigned, m->values + 1); x->useful = GCPI_SCRATCH(a, unsigned, tasks + 1); x->reads = GCPI_SCRATCH(a, unsigned, tasks + 1);
+    x->writes = GCPI_SCRATCH(a, unsigned, tasks + 1); x->clashes = GCPI_SCRATCH(a, unsigned, tasks + 1);
+    x->cost = GCPI_SCRATCH(a, double, states); x->heap = GCPI_SCRATCH(a, int, states); x->place = GCPI_SCRATCH(a, int, states);
+    x->edge = GCPI_SCRATCH(a, int, states); x->from = GCPI_SCRATCH(a, unsigned, states);
+    if (!x->bytes || !x->mates || !x->useful || !x->reads || !x->writes || !x->clashes || !x->cost || !x->heap || !x->place || !x->edge || !x->from) return 0;
+    for (int t = 0; t < tasks; t++) {
+        for GCPI_READS(m, t, k) x->reads[t] |= 1u << m->read[k];
+        for GCPI_WRITES(m, t, k) x->writes[t] |= 1u << m->written[k];
+        for (int v = 0; v < m->values; v++) x->clashes[t] |= (unsigned)(m->shares[t] && gcpi_clash(m, t, v)) << v;
+    }
+    for (int v = 0; v < m->values; v++) {
+        if (m->lasting[v]) x->useful[tasks] |= 1u << v;
+        for (int u = 0; u < m->values; u++) x->mates[v] |= (unsigned)(m->group[u] == m->group[v]) << u;
+    }
+    for (int t = tasks - 1; t >= 0; t--) {
+        x->useful[t] = x->useful[t + 1] | x->reads[t];
+        for (int f = m->p->forward - 1; f >= 0; f--) if (m->again[f] && x->writes[f] & x->useful[t]) x->useful[t] |= x->reads[f];
+    }
+    for (ptrdiff_t set = 1; set < sets; set++) {
+        int top = m->values - 1;
+        while (!((unsigned)set >> top & 1)) top--;
+        unsigned rest = (unsigned)set & ~(1u << top);
+        x->bytes[set] = x->bytes[rest] + (rest & x->mates[top] ? 0 : m->bytes[m->group[top]]);
+    }
+    return 1;
+}
+
+static void gcpi_exact_order(const gcpi_exact *x, int state, gcpi_order *out)
+{
+    const gcpi_model *m = x->m;
+    int count = out->capacity;
+    for (int next = m->p->task_count; x->from[state] != UINT32_MAX;) {
+        int edge = x->edge[state];
+        if (edge != INT32_MAX && count > 0) out->at[--count] = edge;
+        next -= edge >= 0 && edge != INT32_MAX;
+        state = (int)(((unsigned)next << m->values) + x->from[state]);
+    }
+    out->count = out->capacity - count;
+    memmove(out->at, out->at + count, (size_t)out->count * sizeof *out->at);
+    gcpi_simulate(m, out, NULL);
+    out->valid &= count > 0;
+}
+
+/* 1: out holds the best order; 0: there is none within the limit. */
+static int gcpi_exact_search(gcpi_exact *x, size_t limit, gcpi_order *out)
+{
+    const gcpi_model *m = x->m;
+    int tasks = m->p->task_count;
+    ptrdiff_t states = ((ptrdiff_t)tasks + 1) << m->values;
+    x->limit = limit; x->count = 0;
+    memset(x->place, 0, (size_t)states * sizeof *x->place);
+    gcpi_exact_reach(x, 0, 0, 0, INT32_MAX, UINT32_MAX);
+    while (x->count) {
+        int state = x->heap[0], next = state >> m->values;
+        unsigned set = (unsigned)state & ((1u << m->values) - 1);
+        double cost = x->cost[state];
+        x->heap[0] = x->heap[--x->count];
+        if (x->count) gcpi_exact_sift(x, 0);
+        x->place[state] = -1;
+        if (next == tasks && set == x->useful[tasks]) {
+            if (limit) { gcpi_exact_order(x, state, out); return out->valid; }
+            return gcpi_exact_search(x, (size_t)cost, out);             /* of those with this peak, the fastest */
+        }
+        if (next == tasks) continue;
+        gcpi_exact_run(x, next, set, next, cost);
+        for (int f = 0; f < m->p->forward && f < next; f++) if (m->again[f] && x->writes[f] & x->useful[next] & ~set) gcpi_exact_run(x, next, set, f, cost);
+        for (int v = 0; v < m->values; v++) if (set >> v & 1) gcpi_exact_reach(x, next, set & ~(1u << v), cost, INT32_MAX, set);
+    }
+    return 0;
+}
+
+/* -- The portfolio. -- */
+
+/* Keep-sets for prices, from nothing to everything: by bisection on whether the order fits. */
+static void gcpi_budget_cuts(gcpi_planner *q, int prices)
+{
+    const gcpi_problem *p = q->p;
+    ptrdiff_t scratch = q->a->scratch;
+    gcpi_cut c;
+    double low = -12, high = 12, scale = 0;
+    if (!gcpi_cut_make(&c, &q->m, q->a)) { q->a->scratch = scratch; return; }
+    for (int v = 0; v < q->m.values; v++) scale += (double)c.own[v];
+    scale = q->m.seconds / GCPI_MAX(scale, 1);
+    for (int k = 0; k < prices; k++) {
+        double price = (low + high) / 2;
+        gcpi_cut_solve(&c, p->forward, scale * exp2(price));
+        gcpi_choice_clear(q);
+        for (int i = 0; i < p->item_count; i++) {
+            int v = q->m.value_of[i];
+            if (v >= 0 && q->now.store[i] == GCPI_AUTO) q->now.store[i] = gcpi_cut_keeps(&c, v) ? GCPI_STORE : GCPI_DROP;
+        }
+        gcpi_try(q);
+        if (q->trial.peak + q->front > q->slab_limit) low = price;
+        else high = price;
+    }
+    q->a->scratch = scratch;
+}
+
+/* Slots from many to few: the first orders that fit are the fastest. */
+static void gcpi_budget_chain(gcpi_planner *q, size_t bytes)
+{
+    ptrdiff_t scratch = q->a->scratch;
+    gcpi_chain c;
+    int stages = q->p->forward > 2 * GCPI_MOST_STAGES ? GCPI_MOST_STAGES / 2 : GCPI_MOST_STAGES, slots = GCPI_MOST_SLOTS, made = 0;
+    for (; stages >= 16 && !made; stages /= 2, slots = GCPI_MAX(64, slots / 2)) {
+        q->a->scratch = scratch;
+        made = gcpi_chain_make(&c, &q->m, q->crossing, bytes, stages, slots, q->a);
+    }
+    for (int k = made ? c.slots : 0, after = 0; k > 0 && after < 4; k--) {
+        if (!gcpi_chain_order(&c, &q->trial, k)) continue;
+        if (q->trial.peak + q->front > q->slab_limit) continue;
+        gcpi_offer(q, &q->trial, "chain");
+        after += q->has_kept && q->kept.seconds <= q->trial.seconds;
+    }
+    q->a->scratch = scratch;
+}
+
+/* The search's rounds: where each starts, its share of the visits, its first heat. Heats are shares of keep-all's seconds. */
+enum { GCPI_FROM_KEPT, GCPI_FROM_KEEP_ALL };
+static const struct gcpi_round { int from; double share, heat; } gcpi_rounds[] = {
+    { GCPI_FROM_KEPT, 0.25, 0.001 }, { GCPI_FROM_KEEP_ALL, 0.25, 0.01 }, { GCPI_FROM_KEEP_ALL, 0.25, 0.005 }, { GCPI_FROM_KEPT, 0.25, 0.001 } };
+
+static int gcpi_search_make(gcpi_search *s, gcpi_planner *q)
+{
+    memset(s, 0, sizeof *s);
+    s->m = &q->m;
+    s->random = 88172645463325252ull;
+    s->event = GCPI_SCRATCH(q->a, int, q->m.values + 1);
+    return s->event && gcpi_order_make(&s->now, q->trial.capacity, q->a) && gcpi_order_make(&s->trial, q->trial.capacity, q->a) && gcpi_order_make(&s->best, q->trial.capacity, q->a);
+}
+
+static void gcpi_keep_all_order(const gcpi_model *m, gcpi_order *o)
+{
+    o->count = 0;
+    for (int i = 0; i < m->p->task_count; i++) o->at[o->count++] = i;
+    gcpi_simulate(m, o, NULL);
+}
+
+static int gcpi_proven(const gcpi_planner *q) { return q->has_kept && q->kept.seconds <= q->bound * (1 + 1e-12); }
+
+/* Where an order's arena is larger than its peak and too large, the rounds that follow aim lower. */
+static void gcpi_budget_search(gcpi_planner *q, double visits)
+{
+    ptrdiff_t scratch = q->a->scratch;
+    gcpi_search s;
+    int ok = gcpi_search_make(&s, q);
+    double scale = GCPI_MAX(1, 60.0 / q->p->forward);              /* in small problems each step is a larger share */
+    s.limit = q->slab_limit > q->front ? q->slab_limit - q->front : 0;
+    for (size_t i = 0; ok && i < sizeof gcpi_rounds / sizeof *gcpi_rounds && !gcpi_proven(q); i++) {
+        if (gcpi_rounds[i].from == GCPI_FROM_KEPT && q->has_kept) gcpi_order_copy(&s.now, &q->kept);
+        else gcpi_keep_all_order(s.m, &s.now);
+        gcpi_search_run(&s, visits * gcpi_rounds[i].share, gcpi_rounds[i].heat * scale, 4e-5 * scale);
+        if (!s.found) continue;
+        gcpi_offer(q, &s.best, "search");
+        if (q->has_kept && q->kept.seconds <= s.best.seconds) continue;
+        s.limit = (size_t)((double)s.limit * (double)q->slab_limit / (double)gcpi_order_slab(q, &s.best));
+        s.found = 0;
+    }
+    q->a->scratch = scratch;
+}
+
+static void gcpi_budget_exact(gcpi_planner *q)
+{
+    ptrdiff_t scratch = q->a->scratch;
+    gcpi_exact x;
+    if (q->slab_limit > q->front && gcpi_exact_make(&x, &q->m, q->a) && gcpi_exact_search(&x, q->slab_limit - q->front, &q->trial)) {
+        q->bound = q->trial.seconds;
+        gcpi_offer(q, &q->trial, "exact");
+    }
+    q->a->scratch = scratch;
+}
+
+static void gcpi_budget_bound(gcpi_planner *q, int places)
+{
+    ptrdiff_t scratch = q->a->scratch;
+    gcpi_cut c;
+    double *excess = GCPI_SCRATCH(q->a, double, q->p->task_count + 1);
+    if (q->slab_limit > q->front && excess && gcpi_cut_make(&c, &q->m, q->a)) q->bound = GCPI_MAX(q->bound, gcpi_bound(&c, gcpi_round(q->slab_limit - q->front, q->p->target.align), places, excess));
+    q->a->scratch = scratch;
+}
+
+/* The candidates, for the present slab_limit. */
+static void gcpi_budget_find(gcpi_planner *q)
+{
+    static const struct { double visits; int prices, places; } efforts[] = { { 6.5e6, 14, 6 }, { 1e6, 8, 2 }, { 6.5e7, 24, 32 } };
+    q->bound = 0;
+    if (!q->no_exact) gcpi_budget_exact(q);
+    gcpi_budget_chain(q, (size_t)(1.6 * (double)q->slab_limit));
+    q->method = "cuts";      gcpi_budget_cuts(q, efforts[q->opts->effort].prices);
+    q->found = 0;                     /* from here to the least budget nothing depends on what was asked for */
+    q->method = "segments";  gcpi_policy_segments(q);
+    q->method = "cheap";     gcpi_policy_cheap(q);
+    q->method = "sqrt";      gcpi_policy_sqrt(q);
+    q->method = "recursive"; gcpi_policy_recursive(q);
+    gcpi_budget_bound(q, efforts[q->opts->effort].places);
+    gcpi_budget_search(q, GCPI_MIN(efforts[q->opts->effort].visits, 150000.0 * q->p->forward));
+}
+
+/* -- The least budget. It does not depend on what was asked for. -- */
+typedef struct gcpi_least { gcpi_order order; size_t slab; } gcpi_least;
+
+static void gcpi_least_offer(gcpi_planner *q, gcpi_least *least, const gcpi_order *o)
+{
+    if (!o->valid || q->front + o->peak > gcpi_round(least->slab, q->p->target.align)) return;
+    size_t slab = gcpi_order_slab(q, o);
+    if (slab > least->slab || (slab == least->slab && o->seconds >= least->order.seconds)) return;
+    least->slab = slab;
+    gcpi_order_copy(&least->order, o);
+}
+
+/* Aims below what was found, again and again, by less and less. */
+static void gcpi_least_search(gcpi_planner *q, gcpi_least *least, size_t floor, double visits)
+{
+    gcpi_search s;
+    if (!gcpi_search_make(&s, q)) return;
+    for (double step = 0.1; step > 0.002;) {
+        size_t before = least->slab;
+        double goal = (double)(least->slab - q->front) * (1 - step);
+        s.limit = GCPI_MAX(floor, (size_t)goal);
+        s.found = 0;
+        gcpi_order_copy(&s.now, &least->order);
+        gcpi_search_run(&s, visits / 12, 0.01, 4e-4);
+        if (s.found) gcpi_least_offer(q, least, &s.best);
+        if (least->slab == before) step /= 2;
+        if (least->slab <= q->front + floor) break;
+    }
+}
+
+/* Where nothing fits: the least slab that can be found; its order is kept if it does fit after all. */
+static void gcpi_budget_least(gcpi_planner *q)
+{
+    ptrdiff_t scratch = q->a->scratch;
+    gcpi_least least;
+    gcpi_cut cut;
+    gcpi_chain chain;
+    gcpi_exact exact;
+    size_t floor = 0;
+    int task = 0;
+    least.slab = SIZE_MAX / 2;
+    if (!gcpi_order_make(&least.order, q->trial.capacity, q->a) || !gcpi_cut_make(&cut, &q->m, q->a)) { q->a->scratch = scratch; return; }
+    floor = gcpi_least_bytes(&cut, &task);
+    gcpi_least_offer(q, &least, &q->best);
+    ptrdiff_t here = q->a->scratch;
+    if (gcpi_chain_make(&chain, &q->m, q->crossing, 3 * floor, 96, GCPI_MOST_SLOTS, q->a))
+        for (int k = 0; k <= chain.slots; k++) if (gcpi_chain_order(&chain, &q->trial, k)) { gcpi_least_offer(q, &least, &q->trial); break; }
+    q->a->scratch = here;
+    if (!q->no_exact && gcpi_exact_make(&exact, &q->m, q->a) && gcpi_exact_search(&exact, 0, &q->trial)) gcpi_least_offer(q, &least, &q->trial);
+    else { q->a->scratch = here; gcpi_least_search(q, &least, floor, 6.5e6); }
+    double bound = q->bound;
+    for (size_t asked = q->slab_limit;;) {       /* until nothing finds less */
+        q->slab_limit = least.slab - 1; q->has_kept = 0;
+        gcpi_budget_find(q);
+        if (q->has_kept) gcpi_least_offer(q, &least, &q->kept);
+        int less = q->has_kept;
+        q->slab_limit = asked; q->has_kept = 0;
+        if (!less) break;
+    }
+    q->least_slab = least.slab;
+    q->bound = bound;
+    q->least_task = least.order.at[least.order.peak_at] < 0 ? ~least.order.at[least.order.peak_at] : least.order.at[least.order.peak_at];
+    if (least.slab <= q->slab_limit) { gcpi_order_copy(&q->kept, &least.order); q->has_kept = 1; q->kept_method = "least"; }
+    q->a->scratch = scratch;
+}
+
+static void gcpi_policy_budget(gcpi_planner *q)
+{
+    q->method = "keep_all";
+    gcpi_policy_keep_all(q);
+    if (q->has_kept) { q->bound = q->m.seconds; return; }
+    gcpi_budget_find(q);
+    if (!q->has_kept) gcpi_budget_least(q);
+    if (!q->has_kept) return;
+    q->bound = GCPI_MIN(q->bound, q->kept.seconds);
+    gcpi_order_copy(&q->best, &q->kept);
+}
+
+static const struct gcpi_policy { const char *name; void (*run)(gcpi_planner *); } gcpi_policies[] = {
+    { "segments", gcpi_policy_segments }, { "keep_all", gcpi_policy_keep_all }, { "uniform", gcpi_policy_uniform }, { "checkpoints", gcpi_policy_checkpoints },
+    { "sqrt", gcpi_policy_sqrt }, { "recursive", gcpi_policy_recursive }, { "cheap", gcpi_policy_cheap }, { "budget", gcpi_policy_budget } };
+
+/* How many runs a policy's orders may hold. */
+static ptrdiff_t gcpi_order_capacity(const gcp_plan_opts *o, ptrdiff_t tasks, ptrdiff_t forward, ptrdiff_t segments_deep)
+{
+    ptrdiff_t depth = GCPI_MAX(2, segments_deep + 1);
+    if (o->policy == GCP_BUDGET) depth = GCPI_MAX(depth, 8);
+    if (o->policy == GCP_RECURSIVE) depth = 26;
+    if (o->policy == GCP_CHECKPOINTS && o->replay) depth = forward + 1;
+    return tasks + depth * forward + 1;
+}
+
+static int gcpi_planner_make(gcpi_planner *q)
+{
+    const gcpi_problem *p = q->p;
+    int depth = 0;
+    for (int i = 0; i < p->tape->segment_count; i++) depth = GCPI_MAX(depth, p->tape->segments[i].depth);
+    ptrdiff_t capacity = gcpi_order_capacity(q->opts, p->task_count, p->forward, depth);
+    if (capacity > INT32_MAX / 4) return 0;
+    q->list.capacity = capacity;
+    q->list.at = GCPI_SCRATCH(q->a, gcpi_instruction, capacity);
+    q->front = gcpi_round(p->numbers, p->target.align);
+    return q->list.at && gcpi_model_make(&q->m, p, q->a) && gcpi_order_make(&q->trial, (int)capacity, q->a) && gcpi_order_make(&q->best, (int)capacity, q->a)
+        && gcpi_order_make(&q->kept, (int)capacity, q->a) && gcpi_choice_make(q, &q->now) && gcpi_choice_make(q, &q->guide);
+}
+
 /* Runs the policy; SQRT, RECURSIVE and CHEAP answer with keep-all where that is smaller. 0: not enough arena. */
 static int gcpi_choose(gcpi_planner *q)
 {
-    static void (*const policies[])(gcpi_planner *) = { gcpi_policy_segments, gcpi_policy_keep_all, gcpi_policy_uniform,
-        gcpi_policy_checkpoints, gcpi_policy_sqrt, gcpi_policy_recursive, gcpi_policy_cheap };
     gcp_policy policy = q->p->training ? q->opts->policy : GCP_KEEP_ALL;
-    if (!gcpi_choice_make(q, &q->now) || !gcpi_choice_make(q, &q->best)) return 0;
+    if (!gcpi_planner_make(q)) return 0;
     gcpi_choice_clear(q);
     if (!gcpi_guides(q)) return 0;
-    policies[policy](q);
-    if (policy == GCP_SQRT || policy == GCP_RECURSIVE || policy == GCP_CHEAP) gcpi_policy_keep_all(q);
-    return !q->out_of_memory;
+    gcpi_policies[policy].run(q);
+    if (policy < GCP_SQRT || policy == GCP_BUDGET || q->out_of_memory) return !q->out_of_memory && q->found;
+    gcpi_choice_clear(q);
+    if (gcpi_order_of(q, &q->now, &q->trial) && (!q->found || gcpi_order_slab(q, &q->trial) <= gcpi_order_slab(q, &q->best))) {
+        q->found = 1;
+        gcpi_order_copy(&q->best, &q->trial);
+        gcpi_choice_copy(q->p, &q->guide, &q->now);
+    }
+    return !q->out_of_memory && q->found;
 }
 
-/* ---- 16 plan --------------------------------------------------------------------------------------------------
+/* ---- 18 plan --------------------------------------------------------------------------------------------------
    Problem, choice, list, lifetimes, layout, verification; then the figures that a plan shows. */
 
 typedef struct gcpi_extent { size_t offset, bytes; int first, last, item, again; } gcpi_extent;      /* a buffer, for reports */
@@ -6051,6 +7709,7 @@ typedef struct gcpi_plan {
     ptrdiff_t *where;                 /* per item: offset of its last value in the slab, -1 where it has none */
     uint64_t *hashes; int *dying, *dying_first;       /* .check: first version's hash per item; blocks that die at each instruction */
     size_t slab_bytes, state_bytes, live_peak;
+    const char *method; double bound; /* of GCP_BUDGET */
     int peak_at, slots, segments;
     unsigned char *slab; void *owned; size_t owned_size;              /* owned: given by the target */
     unsigned layout;                  /* of the tape's memory when it was bound */
@@ -6106,7 +7765,9 @@ static int gcpi_plan_bad(gcp_tape *t, const gcp_plan_opts *o, const char *text)
 
 static int gcpi_plan_options_ok(gcp_tape *t, const gcp_plan_opts *o)
 {
-    if ((int)o->policy < 0 || o->policy > GCP_CHEAP) return gcpi_plan_bad(t, o, "unknown .policy");
+    if ((int)o->policy < 0 || o->policy > GCP_BUDGET) return gcpi_plan_bad(t, o, "unknown .policy");
+    if ((int)o->effort < 0 || o->effort > GCP_EFFORT_THOROUGH) return gcpi_plan_bad(t, o, "unknown .effort");
+    if (o->policy == GCP_BUDGET && !o->budget && !o->list) return gcpi_plan_bad(t, o, "GCP_BUDGET without .budget");
     if ((int)o->optimizer < 0 || o->optimizer > GCP_ADAMW) return gcpi_plan_bad(t, o, "unknown .optimizer");
     if (o->inference && (o->optimizer || o->accumulate > 1 || o->on_gradient || o->fuse_update)) return gcpi_plan_bad(t, o, "an inference plan has no optimiser, accumulation or gradient hook");
     if (o->fuse_update && !o->optimizer) return gcpi_plan_bad(t, o, ".fuse_update without .optimizer");
@@ -6220,19 +7881,19 @@ static int gcpi_list_reruns(const gcpi_problem *p, gcpi_list *list, gcp_arena *a
     return 1;
 }
 
-static int gcpi_plan_list(gcpi_plan *in, const gcpi_choice *choice, gcp_arena *a, gcp_arena *front)
+/* The list that the user gave. */
+static int gcpi_plan_list(gcpi_plan *in, gcp_arena *a)
 {
     gcp_tape *t = in->p.tape;
     char message[200];
     for (int pass = 0; pass < 2; pass++) {
-        if (choice ? !gcpi_schedule(&in->p, choice, &in->list, a) : 0) return 0;
-        if (!choice && !gcpi_list_parse(&in->p, in->opts.list, &in->list, message, sizeof message)) {
+        if (!gcpi_list_parse(&in->p, in->opts.list, &in->list, message, sizeof message)) {
             gcpi_fail(t, GCP_E_LIST, in->opts.at, "gcp_plan_make", "%s", message);
             return 0;
         }
         if (in->list.count == 0) { gcpi_fail(t, GCP_E_LIST, in->opts.at, "gcp_plan_make", "the list holds no instruction"); return 0; }
         if (pass == 0 && in->list.count > INT32_MAX / 4) { gcpi_fail(t, GCP_E_PLAN, in->opts.at, "gcp_plan_make", "%td instructions", in->list.count); return 0; }
-        if (pass == 0 && (in->list.at = front ? GCPI_NEW(front, gcpi_instruction, in->list.count) : GCPI_SCRATCH(a, gcpi_instruction, in->list.count)) == NULL) return 0;
+        if (pass == 0 && (in->list.at = GCPI_NEW(a, gcpi_instruction, in->list.count)) == NULL) return 0;
         in->list.capacity = in->list.count;
     }
     return gcpi_list_reruns(&in->p, &in->list, a);
@@ -6295,7 +7956,7 @@ static int gcpi_plan_settle(gcpi_plan *in, gcp_arena *a)
     in->where = GCPI_NEW(a, ptrdiff_t, in->p.item_count);
     in->seconds = GCPI_NEW(a, double, in->list.count);
     if (!in->placed || !in->live || !in->where || !in->seconds || !gcpi_lives_make(&in->p, &in->list, &lives, &live, a)) return 0;
-    in->slab_bytes = gcpi_layout_make(&in->p, &in->list, &lives, a);
+    in->slab_bytes = gcpi_layout_make(&in->p, &in->list, &lives, GCPI_LAYOUT_WORK, a);
     in->blocks = GCPI_NEW(a, gcpi_extent, lives.buffer_count + 1);
     if (!in->slab_bytes || !in->blocks) return 0;
     memcpy(in->live, live, (size_t)in->list.count * sizeof *live);
@@ -6311,37 +7972,39 @@ static int gcpi_plan_settle(gcpi_plan *in, gcp_arena *a)
     return !in->opts.check || gcpi_plan_deaths(in, a);
 }
 
-/* The slab that a choice would need after layout; SIZE_MAX where the arena is too small to tell. */
-static size_t gcpi_slab_of(gcpi_planner *q, const gcpi_choice *c)
+static gcp_at gcpi_task_at(const gcpi_problem *p, int task, gcp_at other)          /* where the user recorded it */
 {
-    ptrdiff_t scratch = q->a->scratch;
-    gcpi_lives lives;
-    gcpi_list list;
-    size_t *live, slab = 0;
-    memset(&list, 0, sizeof list);
-    if (gcpi_schedule(q->p, c, &list, q->a)) {
-        list.capacity = list.count;
-        list.at = GCPI_SCRATCH(q->a, gcpi_instruction, list.count);
-        if (list.at && gcpi_schedule(q->p, c, &list, q->a) && gcpi_lives_make(q->p, &list, &lives, &live, q->a)) slab = gcpi_layout_make(q->p, &list, &lives, q->a);
-    }
-    q->a->scratch = scratch;
-    return slab ? slab : SIZE_MAX;
+    return p->tasks[task].kind <= GCPI_TASK_BACKWARD && !p->names ? p->tape->ops[p->tasks[task].op].at : other;
 }
 
-static int gcpi_plan_choose(gcpi_plan *in, gcp_arena *a, size_t *checkpoint_bytes)
+static int gcpi_budget_fail(const gcpi_plan *in, const gcpi_planner *q)
 {
+    char name[128];
+    gcp_at at = gcpi_task_at(q->p, q->least_task, in->opts.at);
+    if (q->least_slab) gcpi_fail(q->p->tape, GCP_E_BUDGET, in->opts.at, "gcp_plan_make", ".budget allows %zu bytes; the least found to work is %zu; %s %s (%s:%d) sets it", in->opts.budget,
+                                 in->state_bytes + q->least_slab, q->least_task < q->p->forward ? "forward of" : "backward of", gcpi_task_name(q->p, &q->p->tasks[q->least_task], name, sizeof name),
+                                 gcpi_basename(at.file), at.line);
+    return 0;
+}
+
+static int gcpi_plan_choose(gcp_plan *plan, gcp_arena *a)
+{
+    gcpi_plan *in = plan->in;
     ptrdiff_t scratch = a->scratch;
     gcpi_planner q;
     memset(&q, 0, sizeof q);
     q.p = &in->p; q.opts = &in->opts; q.a = a;
+    if (in->opts.policy == GCP_BUDGET) q.slab_limit = in->opts.budget > in->state_bytes ? in->opts.budget - in->state_bytes : 1;
     if (!gcpi_choose(&q)) return 0;
-    if (in->opts.policy >= GCP_SQRT && in->p.training) {
-        gcpi_choice_clear(&q);
-        if (gcpi_slab_of(&q, &q.now) <= gcpi_slab_of(&q, &q.best)) gcpi_choice_copy(&in->p, &q.best, &q.now);
-    }
-    *checkpoint_bytes = in->p.training ? gcpi_checkpoint_bytes(&q) : 0;
-    in->segments = GCPI_MAX(1, q.best.segments - 1);
-    int ok = gcpi_plan_list(in, &q.best, a, a);
+    plan->least_bytes = q.least_slab ? in->state_bytes + q.least_slab : 0;
+    if (q.slab_limit && !q.has_kept) return gcpi_budget_fail(in, &q);
+    plan->checkpoint_bytes = in->p.training ? gcpi_checkpoint_bytes(&q) : 0;
+    in->segments = GCPI_MAX(1, q.guide.segments - 1);
+    in->method = q.kept_method; in->bound = q.bound;
+    in->list.capacity = q.best.count;
+    in->list.at = GCPI_NEW(a, gcpi_instruction, q.best.count);
+    if (in->list.at) gcpi_list_of(&in->p, &q.best, &in->list);
+    int ok = in->list.at && gcpi_list_reruns(&in->p, &in->list, a);
     a->scratch = scratch;
     return ok;
 }
@@ -6372,11 +8035,12 @@ static void gcpi_plan_split(gcp_plan *plan)
     const gcp_tape *t = p->tape;
     gcp_split *s = &plan->split;
     size_t sum = 0;
-    for (int i = 0; i < t->parameter_count; i++) {
+    for (int i = 0; i < t->parameter_count && !p->names; i++) {
         size_t bytes = gcpi_round(gcpi_count(t->parameters[i].shape) * sizeof(gcp_real), GCPI_STATE_ALIGN);
         *(t->parameters[i].kind == GCPI_PARAMETER ? &s->weights : &s->statistics) += bytes;
     }
-    s->statistics += GCPI_COUNTERS_BYTES;
+    if (p->names) s->weights = plan->state_bytes;
+    else s->statistics += GCPI_COUNTERS_BYTES;
     s->optimizer = plan->state_bytes - s->weights - s->statistics;
     for (int b = 0; b < in->block_count; b++) {
         const gcpi_extent *x = &in->blocks[b];
@@ -6384,10 +8048,10 @@ static void gcpi_plan_split(gcp_plan *plan)
         if (x->first > in->peak_at || x->last < in->peak_at) continue;
         sum += x->bytes;
         if (item->kind == GCPI_INPUT_ITEM) s->inputs += x->bytes;
-        else if (item->kind == GCPI_GRADIENT_ITEM) *(t->tensors[item->tensor].kind == GCPI_PARAMETER ? &s->weight_gradients : &s->activation_gradients) += x->bytes;
+        else if (item->kind == GCPI_GRADIENT_ITEM) *(!p->names && t->tensors[item->tensor].kind == GCPI_PARAMETER ? &s->weight_gradients : &s->activation_gradients) += x->bytes;
         else *(x->again ? &s->recomputed : &s->kept) += x->bytes;
     }
-    s->workspace = p->tasks[in->list.at[in->peak_at].task].workspace + GCPI_NUMBERS_BYTES;
+    s->workspace = p->tasks[in->list.at[in->peak_at].task].workspace + p->numbers;
     s->gaps = in->slab_bytes - sum - s->workspace;
 }
 
@@ -6407,6 +8071,8 @@ static void gcpi_plan_figures(gcp_plan *plan)
     plan->seconds = in->list.seconds;
     plan->segments = in->segments;
     plan->far_bytes = in->far_bytes;
+    plan->bound_seconds = in->bound;
+    plan->method = in->method;
     for (int i = 0; i < p->task_count; i++) plan->keep_all_seconds += p->tasks[i].seconds;
     for (int i = 0; i < p->forward; i++) plan->forward_flops += p->tasks[i].flops;
     for (int b = 0; b < in->block_count; b++) {
@@ -6422,8 +8088,7 @@ static int gcpi_plan_within(gcp_plan *plan)
     const gcpi_task *task = &in->p.tasks[in->list.at[in->peak_at].task];
     char name[128];
     if (!in->opts.budget || plan->bytes <= in->opts.budget) return 1;
-    int by_op = task->kind <= GCPI_TASK_BACKWARD;
-    gcp_at at = by_op ? in->p.tape->ops[task->op].at : in->opts.at;
+    gcp_at at = gcpi_task_at(&in->p, (int)(task - in->p.tasks), in->opts.at);
     gcpi_fail(in->p.tape, GCP_E_BUDGET, in->opts.at, "gcp_plan_make", "the plan takes %zu bytes, .budget allows %zu; the peak is at %c %s (%s:%d)", plan->bytes,
               in->opts.budget, in->list.at[in->peak_at].kind, gcpi_task_name(&in->p, task, name, sizeof name), gcpi_basename(at.file), at.line);
     return 0;
@@ -6455,6 +8120,15 @@ static int gcpi_customs_run_on(gcp_tape *t, const gcp_target *target)
     return 1;
 }
 
+static int gcpi_plan_finish(gcp_plan *plan, gcp_arena *a)
+{
+    gcpi_plan *in = plan->in;
+    if (in->opts.list ? !gcpi_plan_list(in, a) : !gcpi_plan_choose(plan, a)) return 0;
+    if (!gcpi_plan_settle(in, a) || !gcpi_plan_far(in, a)) return 0;
+    gcpi_plan_figures(plan);
+    return gcpi_plan_within(plan);
+}
+
 static int gcpi_plan_steps(gcp_plan *plan, int root, gcp_arena *a)
 {
     gcpi_plan *in = plan->in;
@@ -6467,10 +8141,21 @@ static int gcpi_plan_steps(gcp_plan *plan, int root, gcp_arena *a)
     if (!gcpi_policy_fits(t, &in->opts, in->p.units)) return 0;
     in->slots = gcpi_slots_of(&in->opts);
     in->state_bytes = gcpi_round(gcpi_state_total(t, &in->p, in->slots), in->p.target.align);
-    if (in->opts.list ? !gcpi_plan_list(in, NULL, a, a) : !gcpi_plan_choose(in, a, &plan->checkpoint_bytes)) return 0;
-    if (!gcpi_plan_settle(in, a) || !gcpi_plan_far(in, a)) return 0;
-    gcpi_plan_figures(plan);
-    return gcpi_plan_within(plan);
+    return gcpi_plan_finish(plan, a);
+}
+
+static int gcpi_graph_steps(gcp_plan *plan, const char *text, gcp_arena *a)
+{
+    gcpi_plan *in = plan->in;
+    char message[200];
+    gcp_target target = gcpi_target_of(in->opts.target);
+    in->p.tape = plan->tape;
+    if (!gcpi_graph_parse(&in->p, text, &target, message, sizeof message, a)) {
+        if (message[0]) gcpi_fail(plan->tape, GCP_E_GRAPH, in->opts.at, "gcp_graph_plan", "%s", message);
+        return 0;
+    }
+    in->state_bytes = gcpi_round(in->p.state, in->p.target.align);
+    return gcpi_policy_fits(plan->tape, &in->opts, in->p.units) && gcpi_plan_finish(plan, a);
 }
 
 GCPI_DEF gcp_plan gcp_plan_make_at(gcp_tensor loss, gcp_plan_opts o)
@@ -6487,37 +8172,93 @@ GCPI_DEF gcp_plan gcp_plan_make_at(gcp_tensor loss, gcp_plan_opts o)
     if (plan.in) plan.in->opts = o;
     if (!plan.in || !gcpi_plan_steps(&plan, loss.id, a)) {
         gcpi_fail(t, GCP_E_NOMEM, o.at, "gcp_plan_make", "the plan's arena of %td bytes is too small; %zu are enough (gcp_plan_arena)", a->size - used - scratch, gcp_plan_arena_at(loss, o));
+        size_t least = plan.in && t->code == GCP_E_BUDGET ? plan.least_bytes : 0;
         memset(&plan, 0, sizeof plan);
-        plan.tape = t;
+        plan.tape = t; plan.least_bytes = least;
         a->used = used;
     }
     a->scratch = scratch;
     return plan;
 }
 
-/* An upper bound: the problem, the longest list that the policy can make, and its lifetimes, twice over. */
+GCPI_DEF gcp_plan gcp_graph_plan_at(gcp_tape *t, const char *text, gcp_plan_opts o)
+{
+    gcp_plan plan;
+    memset(&plan, 0, sizeof plan);
+    plan.tape = t;
+    if (!t || !t->ops || t->code || !gcpi_plan_options_ok(t, &o)) return plan;
+    if (o.inference || o.optimizer || o.accumulate > 1 || o.on_gradient) { gcpi_plan_bad(t, &o, "a graph says itself what a step does: no .inference, .optimizer, .accumulate or hooks"); return plan; }
+    gcp_arena *a = o.arena ? o.arena : t->arena;
+    ptrdiff_t used = a->used, scratch = a->scratch;
+    plan.generation = t->generation;
+    plan.in = GCPI_NEW(a, gcpi_plan, 1);
+    if (plan.in) plan.in->opts = o;
+    if (!plan.in || !gcpi_graph_steps(&plan, text, a)) {
+        gcpi_fail(t, GCP_E_NOMEM, o.at, "gcp_graph_plan", "the plan's arena of %td bytes is too small; %zu are enough (gcp_graph_arena)", a->size - used - scratch, gcp_graph_arena_at(t, text, o));
+        size_t least = plan.in && t->code == GCP_E_BUDGET ? plan.least_bytes : 0;
+        memset(&plan, 0, sizeof plan);
+        plan.tape = t; plan.least_bytes = least;
+        a->used = used;
+    }
+    a->scratch = scratch;
+    return plan;
+}
+
+/* An upper bound of what planning takes, the longest list that the policy can make included. */
+typedef struct gcpi_sizes { size_t tasks, forward, items, operands, list, listed; } gcpi_sizes;     /* list: instructions; listed: their operands */
+
+static size_t gcpi_arena_budget(const gcpi_sizes *n)
+{
+    size_t stages = GCPI_MIN(n->forward, GCPI_MOST_STAGES), rows = stages * (stages + 1) / 2, sets = n->forward <= GCPI_EXACT_VALUES ? (size_t)1 << GCPI_EXACT_VALUES : 0;
+    size_t chain = 2 * rows * ((GCPI_MOST_SLOTS + 1) * sizeof(float) + 2 * sizeof(int)) + stages * (stages + 16) * sizeof(size_t) + (n->items + n->tasks) * 4 * sizeof(int);
+    size_t exact = sets * sizeof(size_t) + sets * (n->tasks + 1) * (sizeof(double) + 4 * sizeof(int)) + (n->tasks + n->items) * 4 * sizeof(int);
+    size_t cut = (n->items + n->forward) * 6 * sizeof(size_t) + (n->operands + n->items + n->forward) * 8 * (2 * sizeof(int) + sizeof(double));
+    return GCPI_MAX(chain, exact) + cut + 4 * n->list * sizeof(int) + n->items * sizeof(int) + n->tasks * sizeof(double);
+}
+
+static size_t gcpi_arena_of(const gcp_tape *t, const gcp_plan_opts *o, const gcpi_sizes *n)
+{
+    size_t problem = n->items * sizeof(gcpi_item) + n->tasks * sizeof(gcpi_task) + n->operands * sizeof(gcpi_operand) + n->forward * sizeof(int);
+    size_t lives = (n->listed + n->items) * (sizeof(gcpi_value) + sizeof(gcpi_buffer) + sizeof(gcpi_spot) + 4 * sizeof(int) + 2 * sizeof(size_t) + sizeof(gcpi_placed) + sizeof(gcpi_extent));
+    size_t lists = n->list * (2 * sizeof(gcpi_instruction) + 2 * sizeof(size_t) + 5 * sizeof(int) + sizeof(double));
+    size_t choice = 2 * (n->items + (n->forward + 4) * 5 * sizeof(int) + 2 * (size_t)t->segment_count * sizeof(int));
+    size_t model = n->items * (6 * sizeof(int) + sizeof(size_t) + 2) + n->tasks * (6 * sizeof(int) + 3 * sizeof(size_t) + 2) + 2 * n->operands * sizeof(int);
+    size_t search = (n->items * 4 + n->forward * 4 + n->operands) * 2 * sizeof(size_t) + (4 * n->forward + 4 * n->items + 2 * (size_t)t->segment_count) * sizeof(int);
+    return sizeof(gcpi_plan) + problem + lives + lists + choice + model + search + (o->policy == GCP_BUDGET ? gcpi_arena_budget(n) : 0) + 128 * 64;
+}
+
 GCPI_DEF size_t gcp_plan_arena_at(gcp_tensor loss, gcp_plan_opts o)
 {
     const gcp_tape *t = loss.tape;
+    gcpi_sizes n;
     if (!t || !t->ops) return 0;
-    size_t ops = (size_t)t->op_count, tensors = (size_t)t->tensor_count, edges = (size_t)t->edge_count, parameters = (size_t)t->parameter_count;
-    size_t tasks = 2 * ops + 3 * parameters + 2, operands = 3 * edges + 4 * tensors + 4 * parameters + 1, depth = 2;
-    for (int s = 0; s < t->segment_count; s++) depth = GCPI_MAX(depth, (size_t)t->segments[s].depth + 1);
-    if (o.policy == GCP_RECURSIVE) depth = 26;
-    if (o.policy == GCP_CHECKPOINTS && o.replay) depth = ops + 1;
-    size_t list = tasks + depth * ops, listed = operands + depth * (edges + 2 * tensors), widest = 0, lines = 1;
+    size_t tensors = (size_t)t->tensor_count, edges = (size_t)t->edge_count, parameters = (size_t)t->parameter_count, widest = 0, lines = 1;
+    int depth = 0;
+    for (int s = 0; s < t->segment_count; s++) depth = GCPI_MAX(depth, t->segments[s].depth);
+    n.forward = (size_t)t->op_count; n.items = 2 * tensors;
+    n.tasks = 2 * n.forward + 3 * parameters + 2; n.operands = 3 * edges + 4 * tensors + 4 * parameters + 1;
+    n.list = (size_t)gcpi_order_capacity(&o, (ptrdiff_t)n.tasks, (ptrdiff_t)n.forward, depth);
+    n.listed = n.operands + (n.list - n.tasks) / n.forward * (edges + 2 * tensors);
     for (int i = 0; i < t->op_count; i++) widest = GCPI_MAX(widest, 2 * (size_t)(t->ops[i].inputs + t->ops[i].outputs));
     for (const char *c = o.list; c && *c; c++) lines += *c == '\n';
-    if (o.list) { list = lines; listed = lines * (widest + parameters); tasks += 3 * tensors; operands += 3 * tensors; }
-    size_t problem = 2 * tensors * sizeof(gcpi_item) + tasks * sizeof(gcpi_task) + operands * sizeof(gcpi_operand) + ops * sizeof(int);
-    size_t lives = (listed + 2 * tensors) * (sizeof(gcpi_value) + sizeof(gcpi_buffer) + sizeof(gcpi_spot) + 4 * sizeof(int) + 2 * sizeof(size_t) + sizeof(gcpi_placed) + sizeof(gcpi_extent));
-    size_t lists = 2 * list * (sizeof(gcpi_instruction) + sizeof(size_t) + sizeof(int) + sizeof(double));
-    size_t choice = 2 * (2 * tensors + (ops + 4) * 5 * sizeof(int) + 2 * (size_t)t->segment_count * sizeof(int));
-    size_t search = (tensors * 4 + ops * 4 + edges) * 2 * sizeof(size_t) + (4 * ops + 4 * tensors + 2 * (size_t)t->segment_count) * sizeof(int);
-    return sizeof(gcpi_plan) + problem + lives + lists + choice + search + 64 * 64;
+    if (o.list) { n.list = lines; n.listed = lines * (widest + parameters); n.tasks += 3 * tensors; n.operands += 3 * tensors; }
+    return gcpi_arena_of(t, &o, &n);
 }
 
-/* ---- 17 state ----------------------------------------------------------------------------------
+/* From lines and words: what gcp_graph_plan makes of them. */
+GCPI_DEF size_t gcp_graph_arena_at(const gcp_tape *t, const char *text, gcp_plan_opts o)
+{
+    gcpi_sizes n;
+    size_t lines = 2, words = 2, length = strlen(text);
+    for (size_t i = 0; i < length; i++) { lines += text[i] == '\n'; words += text[i] > ' ' && (i == 0 || text[i - 1] <= ' '); }
+    n.forward = n.tasks = n.items = lines; n.operands = words;
+    n.list = (size_t)gcpi_order_capacity(&o, (ptrdiff_t)lines, (ptrdiff_t)lines, 2);
+    n.listed = words * (1 + n.list / lines);
+    for (const char *c = o.list; c && *c; c++) n.list += *c == '\n';
+    return gcpi_arena_of(t, &o, &n) + length + lines * (2 * sizeof(char *) + 8 * sizeof(int)) + 1;
+}
+
+/* ---- 19 state ----------------------------------------------------------------------------------
    State outlives plans. Its counters come first, then values in order of recording, then slots. */
 
 typedef struct gcpi_counters { uint64_t steps, updates; } gcpi_counters;
@@ -6609,7 +8350,7 @@ GCPI_DEF void gcp_slots_reset(gcp_tape *t)
 
 GCPI_DEF uint64_t gcp_steps_done(const gcp_tape *t) { return t && t->state ? gcpi_counters_read(t).steps : 0; }
 
-/* ---- 18 executor ---------------------------------------------------------------------------------------------- */
+/* ---- 20 executor ---------------------------------------------------------------------------------------------- */
 
 static unsigned char *gcpi_align_up(void *memory, size_t align) { return (unsigned char *)memory + (-(uintptr_t)memory & (uintptr_t)(align - 1)); }
 
@@ -6731,6 +8472,7 @@ GCPI_DEF gcp_code gcp_bind(gcp_plan *plan, void *memory, size_t size)
     if (code) return code;
     gcpi_plan *in = plan->in;
     const gcp_target *target = &in->p.target;
+    if (in->p.names) return gcpi_bind_fail(plan, GCP_E_BIND, "a graph's plan has nothing to run%.0zu%.0zu", 0, 0);
     gcpi_recordings_forget(in);
     in->slab = NULL;                              /* until this bind succeeds */
     int elsewhere = plan->tape->state && (!in->owned || plan->tape->state_memory != in->owned);
@@ -7380,7 +9122,7 @@ GCPI_DEF gcp_gradcheck_result gcp_gradcheck_at(gcp_plan *plan, gcp_gradcheck_opt
     return j.r;
 }
 
-/* ---- 19 reports -----------------------------------------------------------------------------------------------
+/* ---- 21 reports -----------------------------------------------------------------------------------------------
    Plain text and SVG through a writer. */
 
 static void gcpi_file_write(void *context, const char *text, size_t size) { fwrite(text, 1, size, (FILE *)context); }
@@ -7424,6 +9166,60 @@ GCPI_DEF void gcp_list_print(const gcp_plan *plan, gcp_writer w)
     if (!gcpi_reportable(plan)) return;
     for (int i = 0; i < plan->instructions; i++)
         gcpi_say(w, "%c %s\n", plan->in->list.at[i].kind, gcpi_task_name(&plan->in->p, &plan->in->p.tasks[plan->in->list.at[i].task], name, sizeof name));
+}
+
+/* A tensor's line, its group's root first. done: per item, 1 once it has a line. */
+static void gcpi_graph_print_tensor(const gcpi_problem *p, int item, unsigned char *done, gcp_writer w)
+{
+    const gcpi_item *x = &p->items[item];
+    char name[256];
+    if (done[item]) return;
+    done[item] = 1;
+    if (x->root != item) gcpi_graph_print_tensor(p, x->root, done, w);
+    gcpi_say(w, "t %d %zu", item, x->bytes);
+    if (x->root != item) gcpi_say(w, " in=%d@%zu", x->root, x->offset);
+    if (x->row) gcpi_say(w, " rows=%td/%td", x->pitch, x->row);
+    gcpi_item_name(p, item, name, sizeof name);
+    gcpi_say(w, "%s%s%s%s%s # %s\n", x->kind == GCPI_GRADIENT_ITEM ? " gradient" : "", x->stored ? " stored" : "", x->kept ? " keep" : "",
+             x->pinned == 1 ? " end" : "", x->pinned == 2 ? " always" : "", name);
+}
+
+static void gcpi_graph_print_op(const gcpi_problem *p, int task, gcp_writer w)
+{
+    const gcpi_task *t = &p->tasks[task];
+    const gcpi_operand *o = &p->operands[t->operands];
+    char name[256];
+    static const char *const modes[] = { "", ">", "+", "=" };
+    gcpi_say(w, "%c ", task >= p->forward ? 'b' : t->once ? 'o' : 'f');
+    if (task < p->forward || t->kind == GCPI_TASK_BACKWARD) gcpi_say(w, "%s%s", gcpi_task_name(p, t, name, sizeof name), task < p->forward || p->names ? "" : "_b");
+    else gcpi_say(w, "%c:%d", gcpi_letters[t->kind], task);
+    gcpi_say(w, " %.17g %zu", t->seconds, t->workspace);
+    for (int k = 0; k < t->count; k++) {
+        if (p->items[p->items[o[k].item].root].kind == GCPI_STATE_ITEM) continue;
+        gcpi_say(w, " %s%d", modes[o[k].mode], o[k].item);
+        for (int side = 0; k == t->over && side < 2; side++) if (t->under[side] >= 0 && t->under[side] < k && p->items[p->items[o[t->under[side]].item].root].kind != GCPI_STATE_ITEM) gcpi_say(w, "<%d", o[t->under[side]].item);
+    }
+    if (t->kind == GCPI_TASK_BACKWARD && t->forward >= 0) gcpi_say(w, " of=%s", gcpi_task_name(p, &p->tasks[t->forward], name, sizeof name));
+    gcpi_say(w, "%s%s%s%s%s", t->free ? " free" : "", t->concat ? " concat" : "", t->costly ? " costly" : "", t->joins ? " joins" : "", t->loss ? " loss" : "");
+    if (task < p->forward) gcpi_say(w, " unit=%d", t->unit);
+    gcpi_say(w, "\n");
+}
+
+GCPI_DEF void gcp_graph_print(const gcp_plan *plan, gcp_writer w)
+{
+    if (!gcpi_reportable(plan)) return;
+    const gcpi_plan *in = plan->in;
+    const gcpi_problem *p = &in->p;
+    gcp_arena *a = in->opts.arena ? in->opts.arena : p->tape->arena;
+    ptrdiff_t scratch = a->scratch;
+    unsigned char *done = GCPI_SCRATCH(a, unsigned char, p->item_count);
+    if (done) {
+        gcpi_say(w, "# gcp-graph 2\n# numbers %zu\n# state %zu\n# units %d\n", p->numbers, plan->state_bytes, p->units);
+        for (int i = 0; i < p->operand_count; i++)
+            if (p->items[p->items[p->operands[i].item].root].kind != GCPI_STATE_ITEM) gcpi_graph_print_tensor(p, p->operands[i].item, done, w);
+        for (int i = 0; i < p->task_count; i++) gcpi_graph_print_op(p, i, w);
+    }
+    a->scratch = scratch;
 }
 
 GCPI_DEF void gcp_plan_print(const gcp_plan *plan, gcp_writer w)
@@ -7501,7 +9297,7 @@ GCPI_DEF void gcp_why_print(const gcp_plan *plan, gcp_writer w)
     const gcpi_plan *in = plan->in;
     const gcp_split *s = &plan->split;
     const gcpi_task *task = &in->p.tasks[in->list.at[in->peak_at].task];
-    gcp_at at = task->kind <= GCPI_TASK_BACKWARD ? in->p.tape->ops[task->op].at : in->opts.at;
+    gcp_at at = gcpi_task_at(&in->p, (int)(task - in->p.tasks), in->opts.at);
     gcpi_say(w, "peak %.3f MiB (%zu bytes) = state: weights %.3f + statistics %.3f + optimiser %.3f; slab: input %.3f + kept %.3f + recomputed %.3f "
              "+ weight gradients %.3f + activation gradients %.3f + workspace %.3f + gaps %.3f\n", gcpi_mib(plan->bytes), plan->bytes,
              gcpi_mib(s->weights), gcpi_mib(s->statistics), gcpi_mib(s->optimizer), gcpi_mib(s->inputs), gcpi_mib(s->kept), gcpi_mib(s->recomputed),
@@ -7518,7 +9314,7 @@ static const char *gcpi_block_colour(const gcpi_plan *in, const gcpi_extent *b)
 {
     const gcpi_item *x = &in->p.items[b->item];
     if (x->kind == GCPI_INPUT_ITEM) return "#9aa0a6";
-    if (x->kind == GCPI_GRADIENT_ITEM) return in->p.tape->tensors[x->tensor].kind == GCPI_PARAMETER ? "#b5651d" : "#e8710a";
+    if (x->kind == GCPI_GRADIENT_ITEM) return !in->p.names && in->p.tape->tensors[x->tensor].kind == GCPI_PARAMETER ? "#b5651d" : "#e8710a";
     return b->again ? "#7baaf7" : b->last >= in->p.forward ? "#1a73e8" : "#d2e3fc";
 }
 
@@ -7533,7 +9329,7 @@ static void gcpi_svg_blocks(const gcpi_plan *in, gcp_writer w, double left, doub
     for (int b = 0; b < in->block_count; b++) {
         const gcpi_extent *x = &in->blocks[b];
         gcpi_svg_rect(w, left + dx * x->first, bottom - dy * (double)(x->offset + x->bytes), dx * (x->last - x->first + 1), dy * (double)x->bytes, gcpi_block_colour(in, x));
-        gcpi_name_text(in->p.tape, in->p.tape->tensors[in->p.items[x->item].tensor].name, name, sizeof name);
+        gcpi_item_name(&in->p, x->item, name, sizeof name);
         gcpi_say(w, "<title>%s", in->p.items[x->item].kind == GCPI_GRADIENT_ITEM ? "gradient of " : x->again ? "recomputed " : "");
         gcpi_say_escaped(w, name);
         gcpi_say(w, ": %zu bytes at %zu, instructions %d to %d</title></rect>\n", x->bytes, x->offset, x->first + 1, x->last + 1);

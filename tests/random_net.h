@@ -139,16 +139,31 @@ static inline random_net net_make(gcp_arena *arena, unsigned seed)
     return r;
 }
 
-/* What the property tests vary: a policy (7: replayed checkpoints) with its numbers, an optimiser with its options. */
+/* What the property tests vary: a policy (7: replayed checkpoints, 8: a budget) with its numbers, an optimiser with its options. */
 static inline gcp_plan_opts net_policy(int policy, unsigned seed, int units)
 {
     gcp_plan_opts o = { .at = GCP_AT, .policy = (gcp_policy)(policy % 7) };
     o.segments = 1 + (int)(seed % (unsigned)(units < 6 ? units : 6));
     o.balance = (int)(seed & 1);
     o.checkpoints = (int)(seed % (unsigned)(units < 5 ? units : 5));
-    o.replay = policy >= 7;
-    if (policy >= 7) o.policy = GCP_CHECKPOINTS;
+    o.replay = policy == 7;
+    if (policy == 7) o.policy = GCP_CHECKPOINTS;
+    if (policy == 8) { o.policy = GCP_BUDGET; o.effort = GCP_EFFORT_QUICK; }
     return o;
+}
+
+/* The plan of those options; a budget is some share of what keep-all takes, or the least one where that is too little. */
+static inline gcp_plan net_plan(gcp_tensor loss, gcp_plan_opts o, unsigned seed)
+{
+    if (o.policy != GCP_BUDGET) return gcp_plan_make_at(loss, o);
+    gcp_plan_opts keep = o;
+    keep.policy = GCP_KEEP_ALL;
+    o.budget = gcp_plan_make_at(loss, keep).bytes * (30 + 7 * (seed % 11)) / 100;
+    gcp_plan plan = gcp_plan_make_at(loss, o);
+    if (plan.in || gcp_error_code(loss.tape) != GCP_E_BUDGET) return plan;
+    gcp_error_clear(loss.tape);
+    o.budget = plan.least_bytes;
+    return gcp_plan_make_at(loss, o);
 }
 
 static inline gcp_plan_opts net_training(gcp_plan_opts o, unsigned seed)

@@ -471,7 +471,7 @@ static void plan_options(void)
     PLAN(GCP_E_PLAN, "no parameter and no wanted input lies behind the loss", gcp_plan_make((gcp_freeze(weight), loss)));
     PLAN_OK(gcp_plan_make((gcp_freeze(weight), gcp_want_grad(flat), loss)));
     PLAN(GCP_E_ARGUMENT, "a nil tensor", gcp_plan_make(gcp_parameter(net, 7)));
-    PLAN(GCP_E_PLAN, "unknown .policy", gcp_plan_make(loss, .policy = (gcp_policy)7));
+    PLAN(GCP_E_PLAN, "unknown .policy", gcp_plan_make(loss, .policy = (gcp_policy)8));
     PLAN(GCP_E_PLAN, "unknown .optimizer", gcp_plan_make(loss, .optimizer = (gcp_optimizer)4));
     PLAN(GCP_E_PLAN, "an inference plan has no optimiser, accumulation or gradient hook", gcp_plan_make(loss, .inference = 1, .optimizer = GCP_SGD));
     PLAN(GCP_E_PLAN, "an inference plan has no optimiser, accumulation or gradient hook", gcp_plan_make(loss, .inference = 1, .accumulate = 2));
@@ -938,11 +938,25 @@ static void lists(void)
     PLAN(GCP_E_LIST, "the list holds no instruction", gcp_plan_make(loss, .list = ""));
 }
 
+static void graphs(void)
+{
+    begin();
+    gcp_plan plan = gcp_graph_plan(net, "f a 1 64 0\nf b 1 64 0 z\n", .policy = GCP_KEEP_ALL);
+    plan_said(plan, GCP_E_GRAPH, __LINE__ - 1, "gcp_graph_plan: line 2: no tensor z");
+    begin();
+    plan = gcp_graph_plan(net, "f a 1 64 0\nb a_b 1 64 0 a\n", .policy = GCP_KEEP_ALL, .optimizer = GCP_SGD);
+    plan_said(plan, GCP_E_PLAN, __LINE__ - 1, "gcp_plan_make: a graph says itself what a step does: no .inference, .optimizer, .accumulate or hooks");
+    begin();
+    plan = gcp_graph_plan(net, "f a 1 64 0\nb a_b 1 64 0 a\n", .policy = GCP_KEEP_ALL);
+    CHECK(plan.in && plan.bytes == 128 && gcp_bind(&plan, step_memory, sizeof step_memory) == GCP_E_BIND);
+    said(GCP_E_BIND, __LINE__, 0, "gcp_bind: a graph's plan has nothing to run");
+}
+
 int main(void)
 {
     static void (*const groups[])(void) = { inputs, parameters, windows, overflows, numbers, shapes, dtypes, handles, layer_names, segments,
         full_tape, full_tape_of_norms, capacities, no_room, plan_options, plan_targets, plan_budget, plan_arenas, unusable_plans, no_tape,
-        binds, wide_align, failed_rebind, states, optimisers, accesses, runs, customs, drifts, parameter_sets, devices, lists };
+        binds, wide_align, failed_rebind, states, optimisers, accesses, runs, customs, drifts, parameter_sets, devices, lists, graphs };
     for (size_t i = 0; i < sizeof groups / sizeof *groups; i++) groups[i]();
     for (int code = GCP_OK + 1; code < GCP_ERROR_COUNT; code++)
         if (!check_report(seen[code], __FILE__, __LINE__)) fprintf(stderr, "code '%s' was never seen\n", gcp_code_text((gcp_code)code));

@@ -142,7 +142,7 @@ static void by_hand(void)
     const char *list = "F tanh[0]\nF tanh[1]\nO tanh[0]\nF tanh[2]\nO tanh[1]\nW tanh[0]\nF mean[0]\nB seed\nB mean[0]\nB tanh[2]\nP tanh[1]\nB tanh[1]\nP tanh[0]\nB tanh[0]\n";
     gcp_plan plan = gcp_plan_make(loss, .list = list), plain = gcp_plan_make(loss, .policy = GCP_KEEP_ALL);
     CHECK(plan.in && plan.far_bytes == 2 * 65536);
-    CHECK_NEAR(plain.slab_bytes - plan.slab_bytes, 65536, 64);           /* never three values at once */
+    CHECK_NEAR(plain.slab_bytes - plan.slab_bytes, 65536, 128);           /* never three values at once */
     gcp_bind(&plan, memory, sizeof memory);
     CHECK(gcp_step(&plan) == 0 && gcp_error_code(net) == GCP_E_BIND && strstr(gcp_error(net), "131072 bytes to gcp_far_bind"));
     gcp_error_clear(net);

@@ -1,0 +1,237 @@
+#define GCP_IMPLEMENTATION
+#include "gcp.h"
+#include "check.h"
+#include "oracle.h"
+#include "random_net.h"
+#include <math.h>
+
+/* The budget planner against exact search, closed forms and itself; graphs as text. */
+
+enum { ROOM = 1 << 17 };
+static unsigned char memory[300 << 20];
+static char text[ROOM], list[ROOM];
+static size_t written;
+static oracle_graph graph;
+
+static void put(void *to, const char *what, size_t size)
+{
+    if (written + size + 1 > ROOM) return;
+    memcpy((char *)to + written, what, size);
+    ((char *)to)[written += size] = 0;
+}
+static gcp_writer into(char *to) { gcp_writer w = { put, to }; written = 0; *to = 0; return w; }
+
+static gcp_arena arena;
+static gcp_tape *fresh(void) { arena = gcp_arena_from(memory, sizeof memory); return gcp_tape_make(&arena, .ops = 8); }
+
+/* What a plan of a graph says is what an independent simulator finds in its list. */
+static void checked(const gcp_plan *plan, size_t budget)
+{
+    uint64_t peak = 0;
+    double seconds = 0;
+    gcp_list_print(plan, into(list));
+    CHECK(oracle_simulate(&graph, list, &peak, &seconds) && peak == plan->live_peak && fabs(seconds - plan->seconds) <= 1e-9 * seconds);
+    CHECK(plan->bytes <= budget && plan->slab_bytes >= plan->live_peak);
+    CHECK(plan->bound_seconds <= plan->seconds * (1 + 1e-9));
+}
+
+typedef struct score { int solved, optimal, missed; double gap, worst; } score;
+
+/* The plan without exact search, which would make the comparison idle: the portfolio's parts alone, judged by live bytes. */
+static double portfolio(gcp_tape *tape, size_t budget)
+{
+    gcp_plan keep = gcp_graph_plan(tape, text, .policy = GCP_KEEP_ALL);
+    gcp_plan_opts o = { .policy = GCP_BUDGET, .budget = budget };
+    gcpi_planner q;
+    double best = INFINITY;
+    memset(&q, 0, sizeof q);
+    q.p = &keep.in->p; q.opts = &o; q.a = &arena; q.no_exact = q.by_peak = 1;
+    q.slab_limit = budget;
+    if (gcpi_choose(&q) && q.has_kept) best = q.kept.seconds;
+    arena.scratch = 0;
+    return best;
+}
+
+static void against_oracle(int dag, int ops, int problems, oracle_memory *m, score *s)
+{
+    for (int i = 0; i < problems; i++) {
+        uint64_t seed = (uint64_t)(1000 * ops + i), peak = 0, least;
+        gcp_tape *tape = fresh();
+        if (dag) oracle_random_dag(&graph, seed, ops);
+        else oracle_random_chain(&graph, seed, ops);
+        CHECK(oracle_write(&graph, text, sizeof text));
+        oracle_keep_all(&graph, &peak, NULL);
+        least = oracle_least(&graph, m);
+        if (least >= peak) continue;
+        size_t budget = (size_t)((double)least + (double)(peak - least) * (0.05 + 0.65 * oracle_pick(&seed, 1000) / 1000)) / 64 * 64;
+        double best = oracle_best(&graph, budget, m), ours = portfolio(tape, budget);
+        s->solved++;
+        s->missed += ours == INFINITY;
+        if (ours == INFINITY) continue;
+        s->optimal += ours <= best * (1 + 1e-9);
+        s->gap += ours / best - 1;
+        s->worst = fmax(s->worst, ours / best - 1);
+        gcp_plan plan = gcp_graph_plan(tape, text, .policy = GCP_BUDGET, .budget = budget);
+        if (plan.in) { checked(&plan, budget); CHECK(plan.bound_seconds <= best * (1 + 1e-9) && plan.seconds >= best * (1 - 1e-9)); }
+        else CHECK(gcp_error_code(tape) == GCP_E_BUDGET);
+    }
+}
+
+static void oracles(int problems)
+{
+    oracle_memory m;
+    CHECK(oracle_open(&m, 12));
+    for (int dag = 0; dag < 2; dag++) {
+        score s = { 0 };
+        for (int ops = 5; ops <= 11; ops += 2) against_oracle(dag, ops, problems, &m, &s);
+        printf("%s: %d problems, %d without a plan, optimal %.1f %%, mean gap %.3f %%, worst %.2f %%\n", dag ? "DAGs" : "chains", s.solved, s.missed,
+               100.0 * s.optimal / s.solved, 100 * s.gap / s.solved, 100 * s.worst);
+        CHECK(s.missed == 0 && s.optimal >= (dag ? 0.95 : 0.97) * s.solved && s.gap <= (dag ? 0.003 : 0.001) * s.solved);
+    }
+    oracle_close(&m);
+}
+
+
+/* The least budget: exact where problems are small; it works, and a byte less is refused with the same number. */
+static void least_budgets(void)
+{
+    oracle_memory m;
+    CHECK(oracle_open(&m, 12));
+    for (int i = 0; i < 24; i++) {
+        gcp_tape *tape = fresh();
+        if (i % 2) oracle_random_dag(&graph, (uint64_t)i, 6 + i % 4);
+        else oracle_random_chain(&graph, (uint64_t)i, 6 + i % 4);
+        CHECK(oracle_write(&graph, text, sizeof text));
+        gcp_plan none = gcp_graph_plan(tape, text, .policy = GCP_BUDGET, .budget = 1);
+        CHECK(!none.in && gcp_error_code(tape) == GCP_E_BUDGET && none.least_bytes >= oracle_least(&graph, &m));
+        gcp_error_clear(tape);
+        gcp_plan least = gcp_graph_plan(tape, text, .policy = GCP_BUDGET, .budget = none.least_bytes);
+        CHECK(least.in && least.bytes <= none.least_bytes);
+        if (least.in) checked(&least, none.least_bytes);
+        gcp_plan less = gcp_graph_plan(tape, text, .policy = GCP_BUDGET, .budget = none.least_bytes - 1);
+        CHECK(!less.in && less.least_bytes == none.least_bytes);
+    }
+    oracle_close(&m);
+}
+
+static void load(const char *name)
+{
+    char path[512];
+    snprintf(path, sizeof path, "%s/tests/graphs/%s.graph", TEST_DATA, name);
+    FILE *f = fopen(path, "r");
+    CHECK(f != NULL);
+    text[f ? fread(text, 1, sizeof text - 1, f) : 0] = 0;
+    if (f) fclose(f);
+    CHECK(oracle_parse(&graph, text));
+}
+
+static size_t activations(void)
+{
+    size_t sum = 0;
+    for (int i = 0; i < graph.forwards; i++) sum += (size_t)graph.op[i].bytes;
+    return sum;
+}
+
+/* Published cost graphs, as ratios to keep-all; what chain programming, cuts and search reach with default effort. */
+static void published(void)
+{
+    static const struct { const char *name; double share, most, bound; } rows[] = {
+        { "chain81", 1 / 2.0, 1.089, 1.0884 }, { "chain81", 1 / 4.0, 1.201, 1.1978 }, { "chain81", 1 / 8.0, 1.37, 1.2814 },
+        { "resnet50", 1 / 2.0, 1.010, 1.0092 }, { "resnet50", 1 / 3.0, 1.055, 1.0540 }, { "resnet50", 1 / 4.0, 1.10, 1.0871 },
+        { "resnet50", 1 / 6.0, 1.165, 1.1290 }, { "resnet50", 1 / 8.0, 1.27, 1.1539 } };
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        gcp_tape *tape = fresh();
+        load(rows[i].name);
+        size_t budget = (size_t)(rows[i].share * (double)activations());
+        gcp_plan plan = gcp_graph_plan(tape, text, .policy = GCP_BUDGET, .budget = budget);
+        CHECK(plan.in != NULL);
+        if (!plan.in) continue;
+        checked(&plan, budget);
+        printf("%s at %.3f: %.4f, bound %.4f, by %s\n", rows[i].name, rows[i].share, plan.seconds / plan.keep_all_seconds, plan.bound_seconds / plan.keep_all_seconds, plan.method);
+        CHECK(plan.seconds <= rows[i].most * plan.keep_all_seconds);
+        CHECK(plan.bound_seconds >= rows[i].bound * plan.keep_all_seconds);
+    }
+}
+
+/* Along a list of budgets more bytes never cost time, once the best plan so far is carried on (gcp_sweep does). The same plan
+   comes out twice. */
+static void repeats(void)
+{
+    load("resnet50");
+    for (int i = 0; i < 2; i++) {
+        gcp_tape *tape = fresh();
+        gcp_plan plan = gcp_graph_plan(tape, text, .policy = GCP_BUDGET, .budget = activations() / 3, .effort = GCP_EFFORT_QUICK);
+        static char first[ROOM];
+        gcp_list_print(&plan, into(list));
+        if (i == 0) memcpy(first, list, written + 1);
+        CHECK_TEXT(list, first);
+    }
+}
+
+/* A tape's problem as text is planned as the tape is, under every policy that does not ask for the user's segments. */
+static void round_trips(void)
+{
+    static const gcp_policy policies[] = { GCP_KEEP_ALL, GCP_SQRT, GCP_RECURSIVE, GCP_CHEAP, GCP_BUDGET };
+    static unsigned char second[64 << 20];
+    for (unsigned seed = 0; seed < 40; seed++)
+        for (size_t k = 0; k < sizeof policies / sizeof *policies; k++) {
+            arena = gcp_arena_from(memory, sizeof memory);
+            gcp_arena apart = gcp_arena_from(second, sizeof second);
+            random_net r = net_make(&arena, seed);
+            gcp_plan_opts o = { .policy = policies[k], .effort = GCP_EFFORT_QUICK };
+            gcp_plan plan = net_plan(r.loss, o, seed);
+            gcp_graph_print(&plan, into(text));
+            gcp_tape *tape = gcp_tape_make(&apart, .ops = 8);
+            if (k == 4 && plan.in) o.budget = plan.in->opts.budget;
+            gcp_plan again = gcp_graph_plan_at(tape, text, o);
+            if (k < 4 && gcp_error(tape)) fprintf(stderr, "seed %u: %s\n", seed, gcp_error(tape));
+            if (k < 4) CHECK(plan.in && again.in && plan.live_peak == again.live_peak && plan.state_bytes == again.state_bytes && plan.instructions == again.instructions);
+            if (k < 4) CHECK_NEAR(plan.seconds, again.seconds, 1e-12 * plan.seconds);
+            CHECK(again.in ? k < 4 || again.bytes <= o.budget : gcp_error_code(tape) == GCP_E_BUDGET);
+        }
+}
+
+static void refused(const char *graph_text, const char *message)
+{
+    gcp_tape *tape = fresh();
+    CHECK(gcp_graph_plan(tape, graph_text, .policy = GCP_KEEP_ALL).in == NULL);
+    CHECK(gcp_error_code(tape) == GCP_E_GRAPH && strstr(gcp_error(tape), message));
+    const char *error = gcp_error(tape);
+    if (error && !strstr(error, message)) fprintf(stderr, "'%s' gave: %s\n", graph_text, error);
+}
+
+static void bad_graphs(void)
+{
+    refused("", "line 1: there is no backward op");
+    refused("f a 1 64 0\n", "there is no backward op");
+    refused("b a 1 64 0\n", "line 1: a forward op behind a b, or no forward op: a");
+    refused("f a 1 64 0\nb b 1 0 0 a\nf c 1 64 0\n", "line 3: a forward op behind a b, or no forward op: c");
+    refused("f a 1 64 0\nf a 1 64 0\n", "line 2: a second op a");
+    refused("f a -1 64 0\n", "line 1: not 'KIND ID COST ...'");
+    refused("f a nan 64 0\n", "line 1: not 'KIND ID COST ...'");
+    refused("f a 1 -64 0\n", "line 1: no bytes of a");
+    refused("f a 1 64\n", "line 1: no workspace bytes of a");
+    refused("f a 1 64 0 x\n", "line 1: no tensor x");
+    refused("g a 1 64 0\n", "line 1: neither f, o, b nor t: g");
+    refused("# gcp-graph 2\nt x\n", "line 2: not 't ID BYTES'");
+    refused("# gcp-graph 2\nt x 64\nt x 64\n", "line 3: a second tensor x");
+    refused("# gcp-graph 2\nt x 64\nt y 64 in=x@8\n", "line 3: does not lie inside of x");
+    refused("# gcp-graph 2\nt x 64\nt y 8 in=z@8\n", "line 3: no tensor of its own: z");
+    refused("# gcp-graph 2\nt x 64 rows=1/2\n", "line 2: not rows=PITCH/ROW: 1/2");
+    refused("# gcp-graph 2\nt x 64 shiny\n", "line 2: unknown: shiny");
+    refused("# gcp-graph 2\nt x 64\nf a 1 0 x\n", "line 3: is read before it is made: x");
+    refused("# gcp-graph 2\nt x 64\nt y 64\nf a 1 0 >x\nf b 1 0 >y<x\n", "line 5: is not read before it is written on: x");
+    refused("# gcp-graph 2\nt x 64\nf a 1 0 >x of=q\n", "line 3: no op q");
+    refused("# gcp-graph 2\nt x 64\nf a 1 0 >x\nb c 1 0 +x\n", "line 4: only a gradient is added to: x");
+}
+
+int main(int argc, char **argv)
+{
+    oracles(argc > 1 ? atoi(argv[1]) : 40);
+    least_budgets();
+    published();
+    repeats();
+    round_trips();
+    bad_graphs();
+    return check_done();
+}
