@@ -5435,11 +5435,12 @@ static int gcpi_stays(const gcpi_scheduler *s, int item, int segment)
     return s->mode[item] == GCPI_STORE || gcpi_holds(s->c, s->home[item], segment);
 }
 
-/* Drops what is resident and at home elsewhere (or, with all set, everything that is not stored). */
-static void gcpi_drop(gcpi_scheduler *s, int segment, int all)
+/* Drops what is resident and at home elsewhere (or, with all set, everything that is not stored), of held from `from` on: what
+   was looked at for this segment before stays. */
+static void gcpi_drop(gcpi_scheduler *s, int segment, int all, int from)
 {
-    int kept = 0;
-    for (int i = 0; i < s->held_count; i++) {
+    int kept = from;
+    for (int i = from; i < s->held_count; i++) {
         const gcpi_task *t = &s->p->tasks[s->held[i]];
         int stays = 0;
         for (int k = 0; k < t->count; k++) {
@@ -5522,13 +5523,14 @@ static void gcpi_backward_list(gcpi_scheduler *s)
         const gcpi_task *t = &p->tasks[b];
         if (t->kind == GCPI_TASK_BACKWARD) {
             int here = s->c->segment[t->forward];
-            if (s->c->replay && unit != t->unit) gcpi_drop(s, here, 1);
-            if (!s->c->replay && here != segment) gcpi_drop(s, here, 0);
+            if (s->c->replay && unit != t->unit) gcpi_drop(s, here, 1, 0);
+            if (!s->c->replay && here != segment) gcpi_drop(s, here, 0, 0);
             segment = s->here = here;
             unit = t->unit;
             s->entry++;
+            int before = s->held_count;
             gcpi_materialise(s, b);
-            if (!s->c->replay) gcpi_drop(s, here, 0);
+            if (!s->c->replay) gcpi_drop(s, here, 0, before);
         }
         gcpi_emit(s->list, gcpi_letters[t->kind], b, t);
     }
@@ -7134,6 +7136,14 @@ typedef struct gcpi_cut {
     unsigned char *free;              /* per value: resident at the place in question */
 } gcpi_cut;
 
+static size_t gcpi_dense_bytes(const gcpi_problem *p, int item)      /* without what lies between its rows */
+{
+    const gcpi_item *x = &p->items[item];
+    if (!x->row || x->pitch == x->row) return x->bytes;
+    size_t row = (size_t)x->row * sizeof(gcp_real), pitch = (size_t)x->pitch * sizeof(gcp_real);
+    return (x->bytes - GCPI_MIN(row, x->bytes)) / pitch * row + row;
+}
+
 static int gcpi_cut_make(gcpi_cut *c, const gcpi_model *m, gcp_arena *a)
 {
     const gcpi_problem *p = m->p;
@@ -7149,13 +7159,14 @@ static int gcpi_cut_make(gcpi_cut *c, const gcpi_model *m, gcp_arena *a)
     for (int i = 0; i < p->item_count; i++) {
         int v = m->value_of[i];
         if (v < 0) continue;
-        c->own[v] = gcpi_round(p->items[i].bytes, p->target.align);
+        c->own[v] = p->items[p->items[i].root].next < 0 ? gcpi_round(p->items[i].bytes, p->target.align) : gcpi_dense_bytes(p, i);
         const gcpi_task *t = &p->tasks[m->producer[v]];
         for (int k = 0; k < t->count; k++) {         /* a view adds what does not come from its inputs' bytes */
-            const gcpi_item *x = &p->items[p->operands[t->operands + k].item];
-            if (p->operands[t->operands + k].mode == GCPI_READ && x->root == p->items[i].root) c->own[v] -= GCPI_MIN(c->own[v], x->bytes);
+            int x = p->operands[t->operands + k].item;
+            if (p->operands[t->operands + k].mode == GCPI_READ && p->items[x].root == p->items[i].root) c->own[v] -= GCPI_MIN(c->own[v], gcpi_dense_bytes(p, x));
         }
     }
+    for (int v = 0; v < m->values; v++) c->needed[v] = m->producer[v];
     for (int t = 0; t < p->task_count; t++) for GCPI_READS(m, t, k) c->needed[m->read[k]] = t;
     return 1;
 }
@@ -7270,35 +7281,63 @@ static double gcpi_cut_bound_at(gcpi_cut *c, int k, size_t limit)
     return best;
 }
 
-/* The bytes below which nothing fits, and the task that needs them. */
-static size_t gcpi_least_bytes(gcpi_cut *c, int *task)
+/* Bytes that task k takes whatever else there is; own: what a crossing value in its way is worth. Everything is dead before and after. */
+static size_t gcpi_footprint(const gcpi_cut *c, int k, size_t *own)
 {
-    size_t most = 0;
+    const gcpi_model *m = c->m;
+    size_t live = 0, now = gcpi_pass_task(m, k, &live) + m->during[k];
+    *own = 0;
+    for (int pass = 0; pass < 2; pass++)
+        for (int i = pass ? m->written_first[k] : m->read_first[k]; i < (pass ? m->written_first[k + 1] : m->read_first[k + 1]); i++) {
+            int v = pass ? m->written[i] : m->read[i];
+            m->live[v] = 0;
+            m->members[m->group[v]] = 0;
+            for (int x = m->p->items[m->item[v]].root; x >= 0; x = m->p->items[x].next)
+                if (m->value_of[x] >= 0 && m->producer[m->value_of[x]] < k && c->needed[m->value_of[x]] >= k) *own += c->own[m->value_of[x]];
+        }
+    return now;
+}
+
+static void gcpi_all_dead(const gcpi_model *m)
+{
+    memset(m->live, 0, (size_t)m->values);
+    memset(m->members, 0, (size_t)m->groups * sizeof *m->members);
+}
+
+/* The bytes below which nothing fits. */
+static size_t gcpi_least_bytes(gcpi_cut *c)
+{
+    size_t most = 0, own;
+    gcpi_all_dead(c->m);
     for (int t = 0; t < c->m->p->task_count; t++) {
-        size_t now = gcpi_cut_place(c, t);
-        if (now > most) { most = now; *task = t; }
+        size_t now = gcpi_footprint(c, t, &own);
+        most = GCPI_MAX(most, now);
     }
     return most;
 }
 
 /* A lower bound of every order's seconds within `limit` bytes: the best of `places` cuts, at the most crowded tasks. */
-static double gcpi_bound(gcpi_cut *c, size_t limit, int places, double *excess)      /* excess: scratch, per task */
+static double gcpi_bound(gcpi_cut *c, size_t limit, int places, double *excess)      /* excess: scratch, one more than tasks */
 {
     const gcpi_model *m = c->m;
-    double best = 0;
-    for (int t = 0; t < m->p->task_count; t++) {
-        excess[t] = (double)gcpi_cut_place(c, t) - (double)limit;
+    int tasks = m->p->task_count, apart = tasks / (8 * places);
+    double best = 0, crossing = 0;
+    for (int v = 0; v < m->values; v++) { excess[m->producer[v] + 1] += (double)c->own[v]; excess[c->needed[v] + 1] -= (double)c->own[v]; }
+    gcpi_all_dead(m);
+    for (int t = 0; t < tasks; t++) {
+        size_t own, footprint = gcpi_footprint(c, t, &own);
+        crossing += excess[t];
+        excess[t] = (double)footprint - (double)limit;
         if (excess[t] > 0) return INFINITY;
-        for (int v = 0; v < m->values; v++) if (!c->free[v] && m->producer[v] < t && c->needed[v] >= t) excess[t] += (double)c->own[v];
+        excess[t] += crossing - (double)own;
     }
     for (int i = 0; i < places; i++) {
         int at = 0;
-        for (int t = 1; t < m->p->task_count; t++) if (excess[t] > excess[at]) at = t;
+        for (int t = 1; t < tasks; t++) if (excess[t] > excess[at]) at = t;
         if (excess[at] <= 0) break;
         double value = gcpi_cut_bound_at(c, at, limit);
         best = GCPI_MAX(best, value);
-        excess[at] = 0;
-        for (int t = GCPI_MAX(0, at - m->p->task_count / (8 * places)); t < GCPI_MIN(m->p->task_count, at + m->p->task_count / (8 * places)); t++) excess[t] = 0;
+        for (int t = GCPI_MAX(0, at - apart); t <= GCPI_MIN(tasks - 1, at + apart); t++) excess[t] = 0;
     }
     return m->seconds + best;
 }
@@ -7468,11 +7507,12 @@ static void gcpi_budget_cuts(gcpi_planner *q, int prices)
 }
 
 /* Slots from many to few: the first orders that fit are the fastest. */
-static void gcpi_budget_chain(gcpi_planner *q, size_t bytes)
+static void gcpi_budget_chain(gcpi_planner *q, size_t bytes, int stages, int slots)
 {
     ptrdiff_t scratch = q->a->scratch;
     gcpi_chain c;
-    int stages = q->p->forward > 2 * GCPI_MOST_STAGES ? GCPI_MOST_STAGES / 2 : GCPI_MOST_STAGES, slots = GCPI_MOST_SLOTS, made = 0;
+    int made = 0;
+    if (q->p->forward > 2 * stages) stages /= 2;
     for (; stages >= 16 && !made; stages /= 2, slots = GCPI_MAX(64, slots / 2)) {
         q->a->scratch = scratch;
         made = gcpi_chain_make(&c, &q->m, q->crossing, bytes, stages, slots, q->a);
@@ -7545,24 +7585,28 @@ static void gcpi_budget_bound(gcpi_planner *q, int places)
 {
     ptrdiff_t scratch = q->a->scratch;
     gcpi_cut c;
-    double *excess = GCPI_SCRATCH(q->a, double, q->p->task_count + 1);
-    if (q->slab_limit > q->front && excess && gcpi_cut_make(&c, &q->m, q->a)) q->bound = GCPI_MAX(q->bound, gcpi_bound(&c, gcpi_round(q->slab_limit - q->front, q->p->target.align), places, excess));
+    double *excess = GCPI_SCRATCH(q->a, double, q->p->task_count + 2);
+    if (q->slab_limit > q->front && excess && gcpi_cut_make(&c, &q->m, q->a)) {
+        double bound = gcpi_bound(&c, gcpi_round(q->slab_limit - q->front, q->p->target.align), places, excess);
+        q->bound = GCPI_MAX(q->bound, bound);
+    }
     q->a->scratch = scratch;
 }
 
 /* The candidates, for the present slab_limit. */
 static void gcpi_budget_find(gcpi_planner *q)
 {
-    static const struct { double visits; int prices, places; } efforts[] = { { 6.5e6, 14, 6 }, { 1e6, 8, 2 }, { 6.5e7, 24, 32 } };
+    static const struct { double visits; int prices, places, stages, slots, policies; } efforts[] = {
+        { 6.5e6, 14, 6, GCPI_MOST_STAGES, GCPI_MOST_SLOTS, 1 }, { 8e5, 8, 2, 64, 64, 0 }, { 6.5e7, 24, 32, GCPI_MOST_STAGES, GCPI_MOST_SLOTS, 1 } };
     q->bound = 0;
     if (!q->no_exact) gcpi_budget_exact(q);
-    gcpi_budget_chain(q, (size_t)(1.6 * (double)q->slab_limit));
+    gcpi_budget_chain(q, (size_t)(1.6 * (double)q->slab_limit), efforts[q->opts->effort].stages, efforts[q->opts->effort].slots);
     q->method = "cuts";      gcpi_budget_cuts(q, efforts[q->opts->effort].prices);
     q->found = 0;                     /* from here to the least budget nothing depends on what was asked for */
     q->method = "segments";  gcpi_policy_segments(q);
     q->method = "cheap";     gcpi_policy_cheap(q);
-    q->method = "sqrt";      gcpi_policy_sqrt(q);
-    q->method = "recursive"; gcpi_policy_recursive(q);
+    q->method = "sqrt";      if (efforts[q->opts->effort].policies) gcpi_policy_sqrt(q);
+    q->method = "recursive"; if (efforts[q->opts->effort].policies) gcpi_policy_recursive(q);
     gcpi_budget_bound(q, efforts[q->opts->effort].places);
     gcpi_budget_search(q, GCPI_MIN(efforts[q->opts->effort].visits, 150000.0 * q->p->forward));
 }
@@ -7606,10 +7650,9 @@ static void gcpi_budget_least(gcpi_planner *q)
     gcpi_chain chain;
     gcpi_exact exact;
     size_t floor = 0;
-    int task = 0;
     least.slab = SIZE_MAX / 2;
     if (!gcpi_order_make(&least.order, q->trial.capacity, q->a) || !gcpi_cut_make(&cut, &q->m, q->a)) { q->a->scratch = scratch; return; }
-    floor = gcpi_least_bytes(&cut, &task);
+    floor = gcpi_least_bytes(&cut);
     gcpi_least_offer(q, &least, &q->best);
     ptrdiff_t here = q->a->scratch;
     if (gcpi_chain_make(&chain, &q->m, q->crossing, 3 * floor, 96, GCPI_MOST_SLOTS, q->a))
@@ -7641,7 +7684,7 @@ static void gcpi_policy_budget(gcpi_planner *q)
     gcpi_budget_find(q);
     if (!q->has_kept) gcpi_budget_least(q);
     if (!q->has_kept) return;
-    q->bound = GCPI_MIN(q->bound, q->kept.seconds);
+    if (q->bound > q->kept.seconds) q->bound = GCPI_MAX(q->kept.seconds, q->bound * (1 - 1e-9));       /* rounding */
     gcpi_order_copy(&q->best, &q->kept);
 }
 

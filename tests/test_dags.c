@@ -54,6 +54,7 @@ static size_t gradients(const random_net *r, gcp_plan_opts o, float *out, float 
         else n += gcp_elements(p);
     }
     sizes(&plan, seed, policy);
+    CHECK(plan.bound_seconds <= plan.seconds);
     return n;
 }
 

@@ -32,7 +32,7 @@ static void checked(const gcp_plan *plan, size_t budget)
     gcp_list_print(plan, into(list));
     CHECK(oracle_simulate(&graph, list, &peak, &seconds) && peak == plan->live_peak && fabs(seconds - plan->seconds) <= 1e-9 * seconds);
     CHECK(plan->bytes <= budget && plan->slab_bytes >= plan->live_peak);
-    CHECK(plan->bound_seconds <= plan->seconds * (1 + 1e-9));
+    CHECK(plan->bound_seconds <= plan->seconds * (1 + 1e-12));
 }
 
 typedef struct score { int solved, optimal, missed; double gap, worst; } score;
