@@ -266,7 +266,8 @@ typedef struct gcp_op {
     unsigned reads_in, reads_out;       /* what backward reads: bit i = input i, bit j = output j */
     unsigned flags;
     int outputs;
-    const struct gcp_op *on_device;     /* a custom op's forward, backward and cost for targets with memory of their own; NULL: refused there */
+    const struct gcp_op *on_device;     /* a custom op's forward, backward and cost for targets with memory of their own; NULL: refused there.
+                                           Where steps are recorded they are called while recording, not in each step */
 } gcp_op;
 
 /* A target whose memory the CPU cannot touch (a GPU). What is issued runs in order, later; copy, fill and timed come after
@@ -330,7 +331,8 @@ typedef enum gcp_effort { GCP_EFFORT_DEFAULT, GCP_EFFORT_QUICK, GCP_EFFORT_THORO
 
 typedef enum gcp_optimizer { GCP_NO_OPTIMIZER, GCP_SGD, GCP_ADAM, GCP_ADAMW } gcp_optimizer;
 
-/* Called when a parameter's gradient is finished; its bytes may be changed in place until on_wait returns. */
+/* Called when a parameter's gradient is finished (on a device: issued; gradient is an address there, and work on it goes behind
+   what was issued); its bytes may be changed in place until on_wait returns. on_wait needs on_gradient. */
 typedef void (*gcp_gradient_hook)(void *context, gcp_tensor parameter, gcp_real *gradient, size_t count);
 
 /* Options, each a struct whose first field the macro fills with the call site. Fields stand in order of use. */
@@ -465,7 +467,9 @@ GCP_API void     *gcp_arena_push(gcp_arena *arena, ptrdiff_t size, ptrdiff_t ali
 
 /* Tape. Its capacity is fixed; a full tape is an error that says how many ops were needed. An arena that is too small
    for the tape is an error too (NULL if not even the error fits). gcp_tape_bytes: what gcp_tape_make takes. An arena
-   serves one tape: what was pushed behind the tape goes with gcp_tape_reset, which forgets ops, tensors and plans, and keeps parameters: recording again finds their values. */
+   serves one tape: what was pushed behind the tape goes with gcp_tape_reset, which forgets ops, tensors and plans, and keeps
+   parameters: recording again finds their values. Unbind plans first: afterwards nobody knows what their target gave them. State that
+   shall outlive a plan whose memory the target gives needs gcp_state_bind_on. */
 GCP_API size_t      gcp_tape_bytes_at(gcp_tape_opts opts);
 GCP_API gcp_tape   *GCPI_STAMPED(gcp_tape_make_at)(gcp_arena *arena, gcp_tape_opts opts);
 GCP_API void        gcp_tape_reset(gcp_tape *tape);
@@ -4656,7 +4660,7 @@ static void gcpi_task_cost(const gcpi_problem *p, gcpi_task *task, const gcpi_op
     call.in = in; call.out = out;
     call.backward = backward; call.target = &p->target;
     for (int i = 0; backward && op && i < GCPI_MIN(op->inputs, 32); i++) call.wanted |= (unsigned)p->items[t->tensor_count + gcpi_edge(t, op, i)].active << i;
-    if (row->cost && op) row->cost(&call, &cost);
+    if (op && row && row->cost) row->cost(&call, &cost);       /* row NULL: a custom op that will be refused */
     if (task->free) cost.bytes = 0;
     task->flops = cost.flops;
     task->workspace = cost.workspace;
@@ -4705,7 +4709,7 @@ static void gcpi_forward_task(gcpi_problem *p, int o, const unsigned char *read)
 
 /* Groups: batch_norm, add and a rectifier that follow one another run as one pass (GCP_ROW_APPLY), so that the values in
    between are never made. They must be nobody else's: not kept, not read by another op nor by any backward. Backward runs
-   op by op. Which ops form a group depends on the tape alone. */
+   op by op. Which ops form a group depends on the tape, the loss and .inference. */
 typedef struct gcpi_uses { int *first, *consumers, *last; } gcpi_uses;     /* consumers[first[i] ..]: ops that read tensor i, descending */
 
 static int gcpi_swallowed(const gcpi_problem *p, const gcpi_uses *u, int o, const unsigned char *read)     /* its output is for op o + 1 only */
@@ -4889,7 +4893,9 @@ static void gcpi_updates(gcpi_problem *p, const gcp_plan_opts *opts)
     for (int i = 0; opts->on_gradient && i < t->parameter_count; i++)
         if (gcpi_trained(p, i) && !gcpi_updated(p, i)) gcpi_parameter_task(p, GCPI_TASK_WAIT, i, GCPI_ADD);
     if (!opts->optimizer) return;
-    if (opts->clip_norm > 0) {
+    int trained = 0;
+    for (int i = 0; i < t->parameter_count; i++) trained |= gcpi_trained(p, i);
+    if (opts->clip_norm > 0 && trained) {
         gcpi_task *norm = gcpi_task_add(p, GCPI_TASK_NORM, 0);
         for (int i = 0; i < t->parameter_count; i++)
             if (gcpi_trained(p, i)) {
@@ -4933,12 +4939,13 @@ static void gcpi_units_number(gcpi_problem *p)
     }
 }
 
-/* Copies to far memory, back, and waiting for them. Only for values that share their bytes with no other tensor. */
+/* Copies to far memory, back, and waiting for them. Only for first outputs that share their bytes with no other tensor. */
 static void gcpi_far_tasks(gcpi_problem *p)
 {
     for (int i = 1; i < p->tensors; i++) {
         const gcpi_item *x = &p->items[i];
         if (x->kind != GCPI_FORWARD_ITEM || !x->active || x->root != i || x->next >= 0 || x->pinned) continue;
+        if (p->tape->ops[p->tape->tensors[i].producer].out != i) continue;       /* masks and the like share their op's name */
         for (int kind = GCPI_TASK_OFFLOAD; kind <= GCPI_TASK_ARRIVE; kind++)
             gcpi_operand_add(p, gcpi_task_add(p, kind, i), i, kind == GCPI_TASK_PREFETCH ? GCPI_WRITE : GCPI_READ, GCPI_SLOT_OUT);
     }
@@ -7684,7 +7691,6 @@ static void gcpi_policy_budget(gcpi_planner *q)
     gcpi_budget_find(q);
     if (!q->has_kept) gcpi_budget_least(q);
     if (!q->has_kept) return;
-    if (q->bound > q->kept.seconds) q->bound = GCPI_MAX(q->kept.seconds, q->bound * (1 - 1e-9));       /* rounding */
     gcpi_order_copy(&q->best, &q->kept);
 }
 
@@ -7819,6 +7825,10 @@ static int gcpi_plan_options_ok(gcp_tape *t, const gcp_plan_opts *o)
     if (o->accumulate < 0 || o->clip_norm < 0 || o->clip_value < 0 || o->momentum < 0) return gcpi_plan_bad(t, o, ".accumulate, .clip_norm, .clip_value and .momentum are at least 0");
     if (o->nesterov && (o->optimizer != GCP_SGD || o->momentum == 0)) return gcpi_plan_bad(t, o, ".nesterov needs GCP_SGD with .momentum");
     if (o->target && (o->target->align & (o->target->align - 1))) return gcpi_plan_bad(t, o, "the target's .align is not a power of two");
+    const gcp_device *d = o->target ? o->target->device : NULL;
+    if (d && (!o->target->kernels || !d->copy || !d->fill || !d->timed || !d->trouble || !d->play != !d->forget))
+        return gcpi_plan_bad(t, o, "the target's .device needs .kernels, and copy, fill, timed and trouble, and play and forget together");
+    if (o->target && !o->target->copy_start != !o->target->copy_wait) return gcpi_plan_bad(t, o, "the target's .copy_start and .copy_wait belong together");
     if (o->target && o->target->align && o->target->align < sizeof(double)) return gcpi_plan_bad(t, o, "the target's .align is below 8");
     if (o->target && (o->target->isa < 0 || (o->target->isa > 0 && o->target->isa - GCP_ISA_SCALAR > gcpi_isa_best() - GCPI_ISA_SCALAR)))
         return gcpi_plan_bad(t, o, "the target's .isa is not to be had on this machine");
@@ -8114,7 +8124,7 @@ static void gcpi_plan_figures(gcp_plan *plan)
     plan->seconds = in->list.seconds;
     plan->segments = in->segments;
     plan->far_bytes = in->far_bytes;
-    plan->bound_seconds = in->bound;
+    plan->bound_seconds = in->bound > in->list.seconds && in->bound < in->list.seconds * (1 + 1e-9) ? in->list.seconds : in->bound;     /* rounding */
     plan->method = in->method;
     for (int i = 0; i < p->task_count; i++) plan->keep_all_seconds += p->tasks[i].seconds;
     for (int i = 0; i < p->forward; i++) plan->forward_flops += p->tasks[i].flops;
@@ -8152,12 +8162,15 @@ static int gcpi_plan_far(gcpi_plan *in, gcp_arena *a)
     return in->far_at != NULL;
 }
 
-static int gcpi_customs_run_on(gcp_tape *t, const gcp_target *target)
+static int gcpi_customs_run_on(const gcpi_problem *p)
 {
-    for (int o = 0; target->device && o < t->op_count; o++) {
-        const gcp_op *own = t->ops[o].row->on_device;
-        if (t->ops[o].kind != GCP_OP_CUSTOM || (own && own->forward && (own->backward || !t->ops[o].row->backward))) continue;
-        gcpi_fail(t, GCP_E_PLAN, t->ops[o].at, t->ops[o].row->name, "no version for the target '%s' (.on_device)", target->name);
+    for (int i = 0; p->target.device && i < p->task_count; i++) {
+        const gcpi_task *task = &p->tasks[i];
+        if (task->kind != GCPI_TASK_FORWARD && task->kind != GCPI_TASK_BACKWARD) continue;
+        const gcpi_op *op = &p->tape->ops[task->op];
+        const gcp_op *own = op->row->on_device;
+        if (op->kind != GCP_OP_CUSTOM || (own && (task->kind == GCPI_TASK_FORWARD ? own->forward != NULL : own->backward != NULL))) continue;
+        gcpi_fail(p->tape, GCP_E_PLAN, op->at, op->row->name, "no version for the target '%s' (.on_device)", p->target.name);
         return 0;
     }
     return 1;
@@ -8178,8 +8191,8 @@ static int gcpi_plan_steps(gcp_plan *plan, int root, gcp_arena *a)
     gcp_tape *t = plan->tape;
     gcp_target target = gcpi_target_of(in->opts.target);
     in->p.tape = t;
-    if (gcpi_trouble(t, &target, in->opts.at, "gcp_plan_make") || !gcpi_customs_run_on(t, &target)) return 0;
-    if (!gcpi_problem_make(&in->p, root, &in->opts, &target, a)) return 0;
+    if (gcpi_trouble(t, &target, in->opts.at, "gcp_plan_make")) return 0;
+    if (!gcpi_problem_make(&in->p, root, &in->opts, &target, a) || !gcpi_customs_run_on(&in->p)) return 0;
     if (in->p.training && !in->p.items[t->tensor_count + root].active) return gcpi_plan_bad(t, &in->opts, "no parameter and no wanted input lies behind the loss");
     if (!gcpi_policy_fits(t, &in->opts, in->p.units)) return 0;
     in->slots = gcpi_slots_of(&in->opts);
@@ -8431,6 +8444,16 @@ static gcp_code gcpi_bound_check(const gcp_plan *plan, gcp_at at, const char *wh
 
 static int gcpi_ranges_meet(const unsigned char *a, size_t an, const unsigned char *b, size_t bn) { return a < b + bn && b < a + an; }
 
+static void gcpi_state_forget(gcp_tape *t)          /* its home is gone, or was never filled */
+{
+    gcp_slots_reset(t);
+    t->state = NULL;
+    t->state_memory = NULL;
+    t->state_size = t->state_capacity = 0;
+    t->own_state = 0;
+    t->layout++;
+}
+
 GCPI_DEF gcp_code gcp_state_bind(gcp_tape *t, void *memory, size_t size) { return gcp_state_bind_on(t, NULL, memory, size); }
 GCPI_DEF gcp_code gcp_state_bind_on(gcp_tape *t, const gcp_target *target, void *memory, size_t size)
 {
@@ -8445,7 +8468,9 @@ GCPI_DEF gcp_code gcp_state_bind_on(gcp_tape *t, const gcp_target *target, void 
     gcpi_state_settle(t, &home, base, size - lost);
     t->own_state = 1;
     t->state_memory = memory;
-    return gcpi_trouble(t, &home, at, "gcp_state_bind") ? t->code : GCP_OK;
+    if (!gcpi_trouble(t, &home, at, "gcp_state_bind")) return GCP_OK;
+    gcpi_state_forget(t);
+    return t->code;
 }
 
 /* Where state and slab go: state at the front of this memory, or elsewhere already. */
@@ -8497,16 +8522,18 @@ static void gcpi_release(gcp_plan *plan)
     gcpi_plan *in = plan->in;
     gcp_tape *t = plan->tape;
     if (!in->owned) return;
-    if (t->state_memory == in->owned && !t->own_state) {
-        gcp_slots_reset(t);
-        t->state = NULL;
-        t->state_memory = NULL;
-        t->state_size = t->state_capacity = 0;
-    }
+    if (t->state_memory == in->owned && !t->own_state) gcpi_state_forget(t);
     if (in->p.target.release) in->p.target.release(in->p.target.context, in->owned, in->owned_size);
     in->owned = NULL;
     in->slab = NULL;
     t->layout++;
+}
+
+static int gcpi_far_meets(const gcpi_plan *in, const unsigned char *far)
+{
+    const gcp_tape *t = in->p.tape;
+    if (in->p.target.device || !far) return 0;
+    return (in->slab && gcpi_ranges_meet(far, in->far_bytes, in->slab, in->slab_bytes)) || (t->state && gcpi_ranges_meet(far, in->far_bytes, t->state, t->state_size));
 }
 
 GCPI_DEF gcp_code gcp_bind(gcp_plan *plan, void *memory, size_t size)
@@ -8515,6 +8542,7 @@ GCPI_DEF gcp_code gcp_bind(gcp_plan *plan, void *memory, size_t size)
     if (code) return code;
     gcpi_plan *in = plan->in;
     const gcp_target *target = &in->p.target;
+    const void *owned = in->owned, *had_state = plan->tape->state;
     if (in->p.names) return gcpi_bind_fail(plan, GCP_E_BIND, "a graph's plan has nothing to run%.0zu%.0zu", 0, 0);
     gcpi_recordings_forget(in);
     in->slab = NULL;                              /* until this bind succeeds */
@@ -8541,8 +8569,11 @@ GCPI_DEF gcp_code gcp_bind(gcp_plan *plan, void *memory, size_t size)
     if (!code && in->far_bytes && !in->far && target->far_allocate && (in->far_owned = target->far_allocate(target->context, in->far_bytes)) == NULL)
         code = gcpi_trouble(plan->tape, target, in->opts.at, "gcp_bind") ? plan->tape->code : gcpi_bind_fail(plan, GCP_E_NOMEM, "the target gave no %zu bytes of far memory%.0zu", in->far_bytes, 0);
     if (in->far_owned) in->far = (unsigned char *)in->far_owned;
+    if (!code && gcpi_far_meets(in, in->far)) code = gcpi_bind_fail(plan, GCP_E_BIND, "the far memory overlaps the step's or the state%.0zu%.0zu", 0, 0);
     if (gcpi_trouble(plan->tape, target, in->opts.at, "gcp_bind")) code = plan->tape->code;
-    if (code && memory == in->owned) gcpi_release(plan);
+    if (code && memory == in->owned && memory != owned) gcpi_release(plan);       /* what an earlier bind was given stays: the state lies in it */
+    if (code) in->slab = NULL;
+    if (code && !had_state) gcpi_state_forget(plan->tape);
     return code;
 }
 
@@ -8551,9 +8582,10 @@ GCPI_DEF gcp_code gcp_far_bind(gcp_plan *plan, void *memory, size_t size)
     gcp_code code = gcpi_plan_check(plan, gcpi_nowhere(), "gcp_far_bind");
     if (code) return code;
     if (!memory || size < plan->far_bytes) return gcpi_bind_fail(plan, GCP_E_BIND, "%zu bytes of far memory; %zu are needed", size, plan->far_bytes);
+    if (gcpi_far_meets(plan->in, (unsigned char *)memory)) return gcpi_bind_fail(plan, GCP_E_BIND, "the far memory overlaps the step's or the state%.0zu%.0zu", 0, 0);
+    gcpi_recordings_forget(plan->in);
     if (plan->in->far_owned) gcpi_far_release(plan->in);
     plan->in->far = (unsigned char *)memory;
-    gcpi_recordings_forget(plan->in);
     return GCP_OK;
 }
 
@@ -8871,28 +8903,41 @@ static void gcpi_counters_advance(gcpi_plan *in)
     gcpi_bytes_copy(&in->p.tape->home, in->p.tape->state, &c, sizeof c);
 }
 
-/* A step is recorded only where each repetition makes the same calls: no host code in between, always the same memory. */
-static double gcpi_run(gcpi_plan *in, const gcp_step_opts *o)
+/* Whether this plan may go on from where it stands; it then is the one that runs. */
+static int gcpi_may_run(gcpi_plan *in, gcp_at at, const char *what)
 {
     gcp_tape *t = in->p.tape;
-    const gcp_target *target = &in->p.target;
     if (in->micro && t->runner != in) {
-        gcpi_fail(t, GCP_E_BIND, o->at, "gcp_step", "another plan ran between the micro-batches of this one");
+        gcpi_fail(t, GCP_E_BIND, at, what, "another plan ran between the micro-batches of this one");
         return 0;
     }
     if (!in->measuring) t->runner = in;
+    return 1;
+}
+
+/* What was issued broke off: its recording is worth nothing, nor is what the micro-batches have added up. */
+static int gcpi_broken_off(gcpi_plan *in, gcp_at at, const char *what)
+{
+    if (!in->p.tape->code && !gcpi_trouble(in->p.tape, &in->p.target, at, what)) return 0;
+    gcpi_recordings_forget(in);
+    in->micro = 0;
+    return 1;
+}
+
+/* A step is recorded only where each repetition makes the same calls: no host code in between, always the same memory. */
+static double gcpi_run(gcpi_plan *in, const gcp_step_opts *o)
+{
+    const gcp_target *target = &in->p.target;
+    if (!gcpi_may_run(in, o->at, "gcp_step")) return 0;
     gcpi_numbers_fill(in, o);
-    int way = (in->numbers.micro > 0) + 2 * (in->numbers.micro + 1 == in->numbers.micros);
-    if (target->device && target->device->play && !in->measuring && !in->opts.check && !in->opts.on_gradient)
+    int way = (in->numbers.micro > 0) + 2 * (in->numbers.micro + 1 == in->numbers.micros), by_host = in->far_bytes && !target->copy_start;
+    if (target->device && target->device->play && !in->measuring && !in->opts.check && !in->opts.on_gradient && !by_host)
         target->device->play(target->context, &in->recordings[way], gcpi_issue, in);
     else gcpi_issue(in);
-    if (t->code) {                                /* what was issued broke off: so did its recording */
-        gcpi_recordings_forget(in);
-        return 0;
-    }
+    if (gcpi_broken_off(in, o->at, "gcp_step")) return 0;
     if (in->p.training && in->measuring != 2) gcpi_counters_advance(in);
     double value = gcpi_root_value(in);
-    return gcpi_trouble(t, target, o->at, "gcp_step") ? 0 : value;
+    return gcpi_broken_off(in, o->at, "gcp_step") ? 0 : value;
 }
 
 GCPI_DEF float gcp_step_at(gcp_plan *plan, gcp_step_opts o)
@@ -8924,10 +8969,11 @@ static double gcpi_now(void)
     return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
 }
 
-static void gcpi_profile_step(gcpi_plan *in, const gcp_step_opts *o, double *seconds)
+static int gcpi_profile_step(gcpi_plan *in, const gcp_step_opts *o, double *seconds)
 {
     const gcp_target *target = &in->p.target;
     gcpi_timed t;
+    if (!gcpi_may_run(in, o->at, "gcp_profile")) return 0;
     t.in = in;
     gcpi_numbers_fill(in, o);
     for (t.instruction = t.operand = 0; t.instruction < (int)in->list.count; t.instruction++) {
@@ -8937,7 +8983,9 @@ static void gcpi_profile_step(gcpi_plan *in, const gcp_step_opts *o, double *sec
         t.operand += in->p.tasks[in->list.at[t.instruction].task].count;
     }
     for (int id = 0; in->far_at && id < GCP_COPIES; id++) gcpi_far_wait(in, id);
+    if (gcpi_broken_off(in, o->at, "gcp_profile")) return 0;
     if (in->p.training) gcpi_counters_advance(in);
+    return 1;
 }
 
 static double gcpi_median(const double *x, ptrdiff_t stride, int n)          /* the value with as many below as above */
@@ -8962,13 +9010,14 @@ GCPI_DEF double gcp_profile_at(gcp_plan *plan, gcp_profile_opts o)
     double *all = GCPI_SCRATCH(a, double, gcpi_product(count, repeats));
     step.at = o.at; step.lr = o.lr; step.first_sample = 0;
     if (!all) gcpi_fail(plan->tape, GCP_E_NOMEM, o.at, "gcp_profile", "the plan's arena has no room for %d x %td times", repeats, count);
-    for (int r = 0; all && r < repeats; r++) gcpi_profile_step(in, &step, all + r * count);
-    for (ptrdiff_t i = 0; all && i < count; i++) sum += in->seconds[i] = gcpi_median(all + i, count, repeats);
+    int ok = all != NULL;
+    for (int r = 0; ok && r < repeats; r++) ok = gcpi_profile_step(in, &step, all + r * count);
+    for (ptrdiff_t i = 0; ok && i < count; i++) sum += in->seconds[i] = gcpi_median(all + i, count, repeats);
     a->scratch = scratch;
-    return gcpi_trouble(plan->tape, &in->p.target, o.at, "gcp_profile") ? 0 : sum;
+    return ok ? sum : 0;
 }
 
-GCPI_DEF double gcp_instruction_seconds(const gcp_plan *plan, int i) { return plan && plan->in && i >= 0 && i < plan->instructions ? plan->in->seconds[i] : 0; }
+GCPI_DEF double gcp_instruction_seconds(const gcp_plan *plan, int i) { return plan && plan->in && plan->generation == plan->tape->generation && i >= 0 && i < plan->instructions ? plan->in->seconds[i] : 0; }
 
 /* Copies a whole tensor between the user's dense array and where it lies. */
 static gcp_code gcpi_copy_dense(const gcpi_plan *in, int item, unsigned char *data, unsigned char *user, int to_user)
@@ -9094,8 +9143,12 @@ GCPI_DEF size_t gcp_measure_at(gcp_plan *plan, void *memory, size_t size, gcp_st
     if (memory || size || !target->allocate) return gcpi_measure(plan, (unsigned char *)memory, size, &o);
     size = gcpi_round(plan->tape->state_size, target->align) + plan->in->slab_bytes + 4096;
     memory = target->allocate(target->context, size);
-    size_t measured = gcpi_measure(plan, (unsigned char *)memory, memory ? size : 0, &o);
-    if (memory && target->release) target->release(target->context, memory, size);
+    if (!memory) {
+        if (!gcpi_trouble(plan->tape, target, o.at, "gcp_measure")) gcpi_fail(plan->tape, GCP_E_NOMEM, o.at, "gcp_measure", "the target gave no %zu bytes", size);
+        return 0;
+    }
+    size_t measured = gcpi_measure(plan, (unsigned char *)memory, size, &o);
+    if (target->release) target->release(target->context, memory, size);
     return measured;
 }
 

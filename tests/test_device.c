@@ -270,6 +270,75 @@ static void customs(void)
     }
 }
 
+/* Far copies by the host are part of every step, also of those that a device could replay. */
+static void far_by_host(void)
+{
+    const char *list = "F c\nF tanh[0]\nF tanh[1]\nO tanh[0]\nF tanh[2]\nF mean[1]\nB seed\nB mean[1]\nB tanh[2]\nB tanh[1]\nP tanh[0]\nB tanh[0]\nB c\n";
+    float got[2][3], far[2][512];
+    for (int k = 0; k < 2; k++) {
+        record();
+        loss = gcp_mean(gcp_tanh(gcp_tanh(gcp_tanh(gcp_conv2d(image, .out = 3, .k = 3, .pad = 1, .name = "c")))));
+        gcp_plan plan = gcp_plan_make(loss, .target = k ? &target : NULL, .list = list);
+        CHECK(plan.in && plan.far_bytes > 0 && plan.far_bytes <= sizeof far[0]);
+        if (k) CHECK(gcp_bind(&plan, NULL, 0) == GCP_OK);
+        else CHECK(gcp_bind(&plan, plain_memory, sizeof plain_memory) == GCP_OK);
+        CHECK(gcp_far_bind(&plan, far[k], sizeof far[k]) == GCP_OK);
+        for (int step = 0; step < 3; step++) {
+            float x[32];
+            for (int i = 0; i < 32; i++) x[i] = (float)((i * 7 + step * 5) % 11) / 5 - 1;
+            gcp_write(&plan, image, x);
+            got[k][step] = gcp_step(&plan);
+        }
+        float g[27];
+        CHECK(gcp_grad(&plan, gcp_find(net, "c/weight"), g) == GCP_OK);
+        memcpy(far[k], g, sizeof g);
+        gcp_unbind(&plan);
+        const char *error = gcp_error(net);
+        if (error) fprintf(stderr, "%s\n", error);
+        CHECK(error == NULL);
+    }
+    CHECK(!memcmp(got[0], got[1], sizeof got[0]) && !memcmp(far[0], far[1], 27 * sizeof(float)));
+}
+
+/* What fails leaves things as they were: weights in memory that an earlier bind was given, a state that was not there yet,
+   gradients of micro-batches that broke off. */
+static void recoveries(void)
+{
+    float w[27], want[27], x[32] = { 1, 2, 3 };
+    record();
+    gcp_tensor weight = gcp_find(net, "conv2d[0]/weight");
+    gcp_plan plan = gcp_plan_make(loss, .target = &target, .accumulate = 2);
+    CHECK(gcp_bind(&plan, NULL, 0) == GCP_OK);
+    for (int i = 0; i < 27; i++) want[i] = (float)i / 9;
+    gcp_write(&plan, weight, want);
+    card.trouble = "no more";
+    CHECK(gcp_bind(&plan, NULL, 0) == GCP_E_DEVICE && said(GCP_E_DEVICE, "no more"));
+    CHECK(gcp_bind(&plan, NULL, 0) == GCP_OK && gcp_read(&plan, weight, w) == GCP_OK && !memcmp(w, want, sizeof w));
+    float sums[2][27];
+    for (int broken = 0; broken < 2; broken++) {
+        gcp_write(&plan, image, x);
+        if (broken) {
+            gcp_step(&plan);
+            card.trouble = "out of order";
+            gcp_step(&plan);
+            CHECK(said(GCP_E_DEVICE, "out of order"));
+        }
+        gcp_step(&plan);
+        gcp_step(&plan);
+        CHECK(gcp_grad(&plan, weight, sums[broken]) == GCP_OK);
+    }
+    CHECK(!memcmp(sums[0], sums[1], sizeof sums[0]));
+    CHECK(gcp_profile(&plan, .repeats = 3) > 0 && (gcp_step(&plan), !gcp_error(net)));       /* goes on between micro-batches */
+    gcp_unbind(&plan);
+    record();
+    void *home = allocate(&card, gcp_state_bytes(net, GCP_SGD));
+    card.trouble = "no copy";
+    CHECK(gcp_state_bind_on(net, &target, home, gcp_state_bytes(net, GCP_SGD)) == GCP_E_DEVICE && said(GCP_E_DEVICE, "no copy"));
+    CHECK(gcp_state_bind_on(net, &target, home, gcp_state_bytes(net, GCP_SGD)) == GCP_OK);
+    release(&card, home, gcp_state_bytes(net, GCP_SGD));
+    CHECK(gcp_error(net) == NULL);
+}
+
 int main(int argc, char **argv)
 {
     const gcp_target cpu = { .align = 256, .allocate = cpu_allocate, .release = cpu_release };
@@ -277,6 +346,8 @@ int main(int argc, char **argv)
     failures();
     own_home();
     customs();
+    far_by_host();
+    recoveries();
     device_dags(argc > 1 ? atoi(argv[1]) : 40, &target, &cpu);
     CHECK_INT(card.live, ==, 0);
     CHECK(card.recorded > 0 && card.replayed > card.recorded / 2);

@@ -922,13 +922,30 @@ static void parameter_sets(void)
     said(GCP_E_PARAMETERS, __LINE__, line, "parameter: 'linear[0]/weight' was not there when the state was laid out");
 }
 
+static void any_wait(void *context, int id) { (void)context; (void)id; }
 static const char *out_of_order(void *context) { (void)context; return "out of order"; }
+
+static void any_copy(void *context, void *to, const void *from, size_t size) { (void)context; (void)to; (void)from; (void)size; }
+static void any_fill(void *context, void *to, int byte, size_t size) { (void)context; (void)to; (void)byte; (void)size; }
+static double any_timed(void *context, void (*issue)(void *arg), void *arg) { (void)context; (void)issue; (void)arg; return 0; }
 
 static void devices(void)                            /* test_device has the rest */
 {
-    static const gcp_device device = { .trouble = out_of_order };
-    gcp_target target = { .name = "card", .device = &device };
+    static const gcp_device device = { .copy = any_copy, .fill = any_fill, .timed = any_timed, .trouble = out_of_order }, half = { .trouble = out_of_order };
+    static const gcp_op rows[GCP_ROW_COUNT];
+    gcp_target target = { .name = "card", .device = &device, .kernels = rows };
     PLAN(GCP_E_DEVICE, "card: out of order", gcp_plan_make(loss, .target = &target));
+    const char *incomplete = "the target's .device needs .kernels, and copy, fill, timed and trouble, and play and forget together";
+    char want[200];
+    snprintf(want, sizeof want, "gcp_plan_make: %s", incomplete);
+    target.kernels = NULL;
+    begin();
+    plan_said(gcp_plan_make(loss, .target = &target), GCP_E_PLAN, __LINE__, want);
+    target.kernels = rows; target.device = &half;
+    begin();
+    plan_said(gcp_plan_make(loss, .target = &target), GCP_E_PLAN, __LINE__, want);
+    target.device = NULL; target.copy_wait = any_wait;
+    PLAN(GCP_E_PLAN, "the target's .copy_start and .copy_wait belong together", gcp_plan_make(loss, .target = &target));
 }
 
 static void lists(void)

@@ -58,7 +58,8 @@ static int edited(const gcp_plan *plan, unsigned seed)
     int count = 0, n = 0;
     for (int i = 1; i < in->p.tensors; i++) {
         const gcpi_item *x = &in->p.items[i];
-        int alone = x->kind == GCPI_FORWARD_ITEM && x->active && x->root == i && x->next < 0 && !x->pinned;
+        int alone = x->kind == GCPI_FORWARD_ITEM && x->active && x->root == i && x->next < 0 && !x->pinned
+                 && in->p.tape->ops[in->p.tape->tensors[i].producer].out == i;
         if (alone && count < 512 && (seed + (unsigned)i) % 3 && idle(in, i, &edits[count])) count++;
     }
     for (int i = 0; i < (int)in->list.count; i++) {
