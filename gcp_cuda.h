@@ -4,8 +4,9 @@
        #define GCP_IMPLEMENTATION
        #include "gcp.h"
        #include "gcp_cuda.h"
-   Compile kernels.cu once (nvcc -O2 -arch=native -fmad=false -c kernels.cu; tensor cores need sm_80 or newer) and link:
-   cc main.c kernels.o -lcudart -lcublas -lm.
+   Compile kernels.cu once with CUDA 11.4 or newer (tensor cores need sm_80 or newer) and link:
+       nvcc -O2 -arch=native -fmad=false -Xcompiler=-fno-threadsafe-statics,-fno-exceptions,-fno-rtti -c kernels.cu
+       cc main.c kernels.o -lcudart -lcublas -lm
    In CMake: target_link_libraries(app gcp::cuda).
 
        gcp_gpu  gpu  = gcp_gpu_open(.math = GCP_TF32);
@@ -15,9 +16,11 @@
        gcp_unbind(&plan);
        gcp_gpu_close(&gpu);
 
-   A step is issued once as it stands and recorded as a CUDA graph the second time; from then on it is replayed. What
-   fails on the device is an error on the tape with CUDA's own words. Same bits in every run on the same card and
-   version of CUDA, kept or recomputed: no atomics, every sum in an order that depends on shapes alone. */
+   A step is issued once as it stands and recorded as a CUDA graph the second time; from then on it is replayed (not with
+   .check, .on_gradient or .no_graphs; where a recording fails, steps go on unrecorded). What fails on the device is an error on
+   the tape with CUDA's own words. Same bits in every run on the same card and version of CUDA, kept or recomputed: no atomics,
+   every sum in an order that depends on shapes alone; matrix products are cuBLAS's, whose order also depends on .workspace.
+   gcp_gpu_open and every step make .device the calling thread's current one. */
 
 #ifndef GCP_CUDA_H
 #define GCP_CUDA_H
@@ -32,14 +35,16 @@ extern "C" {
 
 typedef enum gcp_math {
     GCP_FP32,           /* every product in float */
-    GCP_TF32            /* convolutions and matrix products round their inputs to 10 bits of mantissa (tensor cores) */
+    GCP_TF32            /* convolutions and matrix products round their inputs to 10 bits of mantissa (tensor cores); grouped
+                           convolutions, and input gradients of those with stride and dilation, stay in float */
 } gcp_math;
 
 typedef struct gcp_gpu_opts {
     gcp_at at GCPI_Z;
     int device GCPI_Z;
     gcp_math math GCPI_Z;
-    void *memory GCPI_Z; size_t size GCPI_Z;     /* device memory to take plans' bytes from, aligned to 256; NULL: cudaMalloc */
+    void *memory GCPI_Z; size_t size GCPI_Z;     /* device memory to take plans' bytes from, aligned to 256; NULL: cudaMalloc.
+                                                    Given back in the reverse order, or all at once when the last plan is unbound */
     size_t workspace GCPI_Z;                     /* for cuBLAS, planned with each matrix product; 0: 4 MiB; 32 MiB is its wish on an H100 */
     cudaStream_t stream GCPI_Z;                  /* NULL: one of its own */
     int no_graphs GCPI_Z;                        /* issue every step anew */
@@ -47,7 +52,7 @@ typedef struct gcp_gpu_opts {
 
 enum { GCP_GPU_RECORDINGS = 64 };
 
-typedef struct gcp_gpu_recording { int taken; cudaGraphExec_t graph; } gcp_gpu_recording;
+typedef struct gcp_gpu_recording { int taken, plain; cudaGraphExec_t graph; } gcp_gpu_recording;       /* plain: cannot be recorded */
 
 /* All that a GPU needs; two of them share nothing. It must stay where it is while a plan uses it, and serves one thread at
    a time. The fields are for reading. */
@@ -59,7 +64,7 @@ typedef struct gcp_gpu {
     cublasHandle_t blas;
     char name[256], message[320], told[320];     /* of the card; what went wrong; and what the tape was told of it */
     gcp_target target;
-    size_t used;                                 /* of opts.memory */
+    size_t used; int blocks;                     /* of opts.memory; how many are out */
     gcp_gpu_recording recordings[GCP_GPU_RECORDINGS];
 } gcp_gpu;
 
@@ -207,6 +212,7 @@ static void *gcpi_gpu_allocate(void *context, size_t size)
     if (gpu->opts.memory) {
         memory = (unsigned char *)gpu->opts.memory + gpu->used;
         gpu->used = GCPI_MIN(gpu->used + rounded, gpu->opts.size);
+        gpu->blocks++;
         return memory;
     }
     cudaError_t code = cudaMalloc(&memory, size);
@@ -223,17 +229,24 @@ static void gcpi_gpu_release(void *context, void *memory, size_t size)
     GCPI_GPU(gpu, cudaSetDevice, (gpu->opts.device));
     GCPI_GPU(gpu, cudaStreamSynchronize, (gpu->stream));
     if (!gpu->opts.memory) GCPI_GPU(gpu, cudaFree, (memory));
+    else if (--gpu->blocks == 0) gpu->used = 0;
     else if (first + gcpi_round(size, gpu->target.align) >= gpu->used) gpu->used = first;
 }
 
-/* A step goes as it stands the first time (libraries set themselves up then), is recorded the second, replayed after. */
-static void gcpi_gpu_record(gcp_gpu *gpu, cudaGraphExec_t *recorded, void (*issue)(void *arg), void *arg)
+/* A step goes as it stands the first time (libraries set themselves up then), is recorded the second, replayed after. A card
+   without room for the graph, or a stream that cannot be captured, is no reason to fail: nothing has run yet. */
+static int gcpi_gpu_record(gcp_gpu *gpu, gcp_gpu_recording *r, void (*issue)(void *arg), void *arg)
 {
     cudaGraph_t graph = NULL;
-    if (!GCPI_GPU(gpu, cudaStreamBeginCapture, (gpu->stream, cudaStreamCaptureModeThreadLocal))) return;
-    issue(arg);
-    if (GCPI_GPU(gpu, cudaStreamEndCapture, (gpu->stream, &graph)) && graph) GCPI_GPU(gpu, cudaGraphInstantiate, (recorded, graph, 0));
-    if (graph) GCPI_GPU(gpu, cudaGraphDestroy, (graph));
+    if (cudaStreamBeginCapture(gpu->stream, cudaStreamCaptureModeThreadLocal) == cudaSuccess) {
+        issue(arg);
+        if (gpu->message[0]) { if (cudaStreamEndCapture(gpu->stream, &graph) == cudaSuccess && graph) cudaGraphDestroy(graph); return 0; }
+        if (cudaStreamEndCapture(gpu->stream, &graph) == cudaSuccess && graph && cudaGraphInstantiateWithFlags(&r->graph, graph, 0) != cudaSuccess) r->graph = NULL;
+        if (graph) cudaGraphDestroy(graph);
+    }
+    (void)cudaGetLastError();
+    r->plain = !r->graph;
+    return 1;
 }
 static void gcpi_gpu_play(void *context, void **recording, void (*issue)(void *arg), void *arg)
 {
@@ -246,9 +259,10 @@ static void gcpi_gpu_play(void *context, void **recording, void (*issue)(void *a
             *recording = &gpu->recordings[i];
             break;
         }
-    if (!r) { issue(arg); return; }
-    if (!r->graph) gcpi_gpu_record(gpu, &r->graph, issue, arg);
-    if (r->graph) GCPI_GPU(gpu, cudaGraphLaunch, (r->graph, gpu->stream));
+    (void)cudaGetLastError();                                 /* the application's own, or an event that was not ready */
+    if (r && !r->graph && !r->plain && !gcpi_gpu_record(gpu, r, issue, arg)) return;
+    if (r && r->graph) GCPI_GPU(gpu, cudaGraphLaunch, (r->graph, gpu->stream));
+    else issue(arg);
 }
 static void gcpi_gpu_forget(void *context, void *recording)
 {
@@ -257,7 +271,7 @@ static void gcpi_gpu_forget(void *context, void *recording)
     GCPI_GPU(gpu, cudaSetDevice, (gpu->opts.device));
     if (r->graph && GCPI_GPU(gpu, cudaStreamSynchronize, (gpu->stream))) GCPI_GPU(gpu, cudaGraphExecDestroy, (r->graph));
     r->graph = NULL;
-    r->taken = 0;
+    r->taken = r->plain = 0;
 }
 
 static double gcpi_gpu_timed(void *context, void (*issue)(void *arg), void *arg)
@@ -323,6 +337,7 @@ GCPI_DEF gcp_gpu gcp_gpu_open_at(gcp_gpu_opts o)
 GCPI_DEF void gcp_gpu_close(gcp_gpu *gpu)
 {
     if (!gpu) return;
+    if (gpu->blas) (void)cudaSetDevice(gpu->opts.device);     /* cuBLAS wants the one it was made with */
     for (int i = 0; i < GCP_GPU_RECORDINGS; i++) if (gpu->recordings[i].taken) gcpi_gpu_forget(gpu, &gpu->recordings[i]);
     if (gpu->blas) cublasDestroy(gpu->blas);
     for (int i = 0; i < GCP_COPIES; i++) if (gpu->copied[i]) cudaEventDestroy(gpu->copied[i]);

@@ -121,7 +121,7 @@ cudaError_t cudaEventRecord(cudaEvent_t event, cudaStream_t stream HOSTCUDA_OR(0
 cudaError_t cudaEventSynchronize(cudaEvent_t event);
 cudaError_t cudaEventQuery(cudaEvent_t event);
 cudaError_t cudaEventElapsedTime(float *milliseconds, cudaEvent_t start, cudaEvent_t stop);
-cudaError_t cudaGraphInstantiate(cudaGraphExec_t *exec, cudaGraph_t graph, unsigned long long flags HOSTCUDA_OR(0));
+cudaError_t cudaGraphInstantiateWithFlags(cudaGraphExec_t *exec, cudaGraph_t graph, unsigned long long flags HOSTCUDA_OR(0));
 cudaError_t cudaGraphLaunch(cudaGraphExec_t exec, cudaStream_t stream);
 cudaError_t cudaGraphDestroy(cudaGraph_t graph);
 cudaError_t cudaGraphExecDestroy(cudaGraphExec_t exec);
@@ -817,7 +817,7 @@ static struct device {
 } device;
 static thread_local cudaError_t last_error = cudaSuccess;
 
-static cudaError_t note(cudaError_t e) { if (e != cudaSuccess && e != cudaErrorNotReady) last_error = e; return e; }
+static cudaError_t note(cudaError_t e) { if (e != cudaSuccess) last_error = e; return e; }
 static cudaError_t told(void) { cudaError_t e = device.error; device.error = cudaSuccess; return note(e); }
 template <class T> static bool known(T *handle) { return device.handles.count(handle) != 0; }
 static CUstream_st *stream_of(cudaStream_t s) { return !s ? &device.legacy : known(s) ? s : nullptr; }
@@ -1273,7 +1273,7 @@ cudaError_t cudaEventElapsedTime(float *milliseconds, cudaEvent_t begin, cudaEve
     return told();
 }
 
-cudaError_t cudaGraphInstantiate(cudaGraphExec_t *exec, cudaGraph_t graph, unsigned long long flags)
+cudaError_t cudaGraphInstantiateWithFlags(cudaGraphExec_t *exec, cudaGraph_t graph, unsigned long long flags)
 {
     HOSTCUDA_ENTER;
     if (!exec || !known(graph) || flags) return note(cudaErrorInvalidValue);

@@ -444,7 +444,7 @@ static void graphs(unsigned seed)
     CHECK_INT(cudaStreamEndCapture(one, &graph), ==, cudaSuccess);
     CHECK_INT(cudaStreamIsCapturing(two, &status), ==, cudaSuccess);
     CHECK_INT(status, ==, cudaStreamCaptureStatusNone);
-    CHECK_INT(cudaGraphInstantiate(&exec, graph, 0), ==, cudaSuccess);
+    CHECK_INT(cudaGraphInstantiateWithFlags(&exec, graph, 0), ==, cudaSuccess);
     CHECK_INT(cudaGraphDestroy(graph), ==, cudaSuccess);
     cudaDeviceSynchronize();
     CHECK_INT(hostcuda_launches() - launches, ==, 0); /* recorded, not run */
