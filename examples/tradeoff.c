@@ -13,7 +13,8 @@ typedef struct options { int image, batch, epochs; double seconds; const char *o
 typedef struct row {
     const char *name;
     gcp_policy policy;
-    int k, replay;
+    int k, replay, share;               /* share: a budget of keep_all's bytes over this */
+    size_t budget;
     gcp_plan plan;
     size_t measured;
     double seconds[MAX_TIMES], median;
@@ -35,6 +36,9 @@ static row rows[] = {
     { .name = "sqrt", .policy = GCP_SQRT },
     { .name = "recursive", .policy = GCP_RECURSIVE },
     { .name = "cheap", .policy = GCP_CHEAP },
+    { .name = "budget_1/2", .policy = GCP_BUDGET, .share = 2 },
+    { .name = "budget_1/4", .policy = GCP_BUDGET, .share = 4 },
+    { .name = "budget_1/8", .policy = GCP_BUDGET, .share = 8 },
 };
 enum { ROWS = sizeof rows / sizeof *rows };
 
@@ -61,6 +65,17 @@ static const gcp_target *target;        /* of every plan; NULL: this CPU */
 static int out_of_memory(void) { fprintf(stderr, "tradeoff: out of memory\n"); return 0; }
 static int failed(gcp_tape *net) { fprintf(stderr, "tradeoff: %s\n", gcp_error(net)); return 0; }
 
+/* A row's plan; of a budget below the least one, the plan of that. */
+static gcp_plan row_plan(const study *s, row *r)
+{
+    if (r->share) r->budget = rows[0].plan.bytes / (size_t)r->share;
+    gcp_plan plan = gcp_plan_make(s->loss, .policy = r->policy, .checkpoints = r->k, .replay = r->replay, .budget = r->budget, .target = target);
+    if (plan.in || gcp_error_code(s->net) != GCP_E_BUDGET) return plan;
+    gcp_error_clear(s->net);
+    r->budget = plan.least_bytes;
+    return gcp_plan_make(s->loss, .policy = r->policy, .budget = r->budget, .target = target);
+}
+
 static int study_record(study *s, const options *o)
 {
     const size_t arena = GCP_MB(64);
@@ -71,7 +86,7 @@ static int study_record(study *s, const options *o)
     s->loss = seed000_stored(s->net, o->image, o->batch, &s->image, &s->labels, &s->framework);
     for (int i = 0; i < ROWS; i++) {
         row *r = &rows[i];
-        r->plan = gcp_plan_make(s->loss, .policy = r->policy, .checkpoints = r->k, .replay = r->replay, .target = target);
+        r->plan = row_plan(s, r);
         if (r->plan.slab_bytes > s->slab_size) s->slab_size = r->plan.slab_bytes;
     }
     return gcp_error(s->net) ? failed(s->net) : 1;
@@ -230,6 +245,24 @@ static void print_table(const study *s)
            "reshapes). planned and measured are all bytes of a step: weights, their gradients, inputs and workspace, too.\n\n");
 }
 
+/* What each budget asked for, and that no other row whose bytes fit it is faster by planned cost. */
+static int print_budgets(void)
+{
+    int good = 1;
+    for (int i = 0; i < ROWS; i++) {
+        const row *r = &rows[i], *faster = NULL;
+        if (!r->share) continue;
+        for (int k = 0; k < ROWS; k++) if (rows[k].plan.bytes <= r->budget && rows[k].plan.seconds < r->plan.seconds) faster = &rows[k];
+        printf("%s: %.2f MiB%s; found by %s, %.1f %% over keep_all by the cost model, no plan of these bytes is below %.1f %%\n", r->name, mib(r->budget),
+               r->budget != rows[0].plan.bytes / (size_t)r->share ? ", the least that works" : "", r->plan.method,
+               100 * (r->plan.seconds / r->plan.keep_all_seconds - 1), 100 * (r->plan.bound_seconds / r->plan.keep_all_seconds - 1));
+        if (faster) printf("%s IS SLOWER than %s, which fits, too\n", r->name, faster->name);
+        good &= !faster;
+    }
+    printf("\n");
+    return good;
+}
+
 /* Rows that came out as the same plan as keep_all should take the same time: how far apart they are is the noise. */
 static void print_noise(void)
 {
@@ -282,6 +315,7 @@ static int write_pictures(const options *o)
     for (int i = 0; i < ROWS; i++) {
         char name[64];
         snprintf(name, sizeof name, "memory_%s", rows[i].name);
+        if (strchr(name, '/')) *strchr(name, '/') = '_';
         FILE *f = open_out(o, name, ".svg");
         if (!f) return 0;
         gcp_memory_svg(&rows[i].plan, gcp_file(f));
@@ -310,6 +344,7 @@ static int policies(const options *o, double until)
         print_noise();
         print_why("keep_all");
         print_why("k4_retain");
+        good &= print_budgets();
         for (int i = 0; i < ROWS; i++) good &= row_good(&rows[i]);
         int written = write_csv(o) && write_pictures(o);
         printf("%s\n", good ? "every row: measured = planned, byte for byte; loss and all gradients equal keep_all's, bit for bit" : "SOMETHING DIFFERS: see the table");
