@@ -68,8 +68,8 @@
    CONTENTS (search for the rule lines)
      1 how checkpointing works   2 configuration   3 types   4 functions   5 macros
      with GCP_IMPLEMENTATION: 6 arena   7 errors   8 tape and segments   9 kernels   10 ops   11 problem
-     12 schedule   13 lifetimes and layout   14 verifier   15 policies   16 plan   17 state   18 executor
-     19 reports
+     12 schedule   13 lifetimes and layout   14 verifier   15 model   16 policies   17 budget   18 plan
+     19 state   20 executor   21 reports
 
    ---- 1 how checkpointing works -----------------------------------------------------------------------------
 
@@ -88,6 +88,9 @@
 
    Applied again inside each segment (GCP_RECURSIVE) it needs O(log n) units for O(n log n) extra work. A network
    that is no chain is cut the same way: what is kept at a cut is every tensor made before it and read after it.
+
+   With GCP_BUDGET you say how many bytes there are instead: gcp searches lists that fit and keeps the fastest, says how
+   much no other could save (plan.bound_seconds), and where nothing fits, the least budget that does.
 
    A *plan* is such a choice turned into a list of instructions, each with the addresses of what it reads and writes:
        F forward   R the same forward again   B backward   U update   H gradient ready   W wait for its hook
@@ -560,6 +563,31 @@ GCP_API size_t   gcp_plan_arena_at(gcp_tensor loss, gcp_plan_opts opts);
 GCP_API gcp_plan gcp_graph_plan_at(gcp_tape *tape, const char *text, gcp_plan_opts opts);
 GCP_API size_t   gcp_graph_arena_at(const gcp_tape *tape, const char *text, gcp_plan_opts opts);
 
+/* The trade-off curve: fills seconds, bytes and bound of `count` points whose budgets are given, in ascending order; more budget
+   never costs time. Returns how many of them fit (the last ones); 0 with the tape's error if planning failed otherwise. The plan of
+   a point is gcp_plan_make with .budget = point.planned_with. As CSV, or as a curve with the lower bound beside it. */
+typedef struct gcp_point {
+    size_t budget;                      /* given */
+    size_t bytes, planned_with;         /* of the plan; the budget of the list at which it was found. Nothing fits: 0, the least that does */
+    double seconds, keep_all_seconds, bound_seconds;
+} gcp_point;
+GCP_API int  gcp_sweep_at(gcp_tensor loss, gcp_point *points, int count, gcp_plan_opts opts);
+GCP_API int  gcp_graph_sweep_at(gcp_tape *tape, const char *text, gcp_point *points, int count, gcp_plan_opts opts);
+GCP_API void gcp_sweep_csv(const gcp_point *points, int count, gcp_writer out);
+GCP_API void gcp_sweep_svg(const gcp_point *points, int count, gcp_writer out);
+
+/* The largest batch for .budget bytes, by planning alone. record makes a network of that batch on a fresh tape and returns its loss.
+   0: not even a batch of one fits, or error (may be NULL, GCP_MAX_ERROR chars) says what else went wrong. */
+typedef gcp_tensor (*gcp_record_fn)(void *context, gcp_tape *tape, int batch);
+typedef struct gcp_batch_opts {
+    gcp_at at GCPI_Z;
+    int ops GCPI_Z, most GCPI_Z;        /* of the tape, default 256; the largest batch to try, default 65536 */
+    double slowdown GCPI_Z;             /* the most that a step may take, in steps of keep-all; 0: any */
+    char *error GCPI_Z;
+    gcp_plan_opts plan GCPI_Z;          /* .budget and what else the plan shall be; .policy is GCP_BUDGET */
+} gcp_batch_opts;
+GCP_API int gcp_max_batch_at(gcp_arena *arena, gcp_record_fn record, void *context, gcp_batch_opts opts);
+
 /* Bind. memory: plan->bytes, aligned to the target's align (what alignment costs must be there too). A tape whose state
    has no home takes it from the front of this memory; plans bound to the same memory share it. NULL, 0: the target's
    allocate. gcp_state_bind gives state a home of its own first (gcp_state_bytes; slots for optimizer).
@@ -644,6 +672,7 @@ inline gcp_tensor gcpi_nil(void) { gcp_tensor nil = { nullptr, 0, 0 }; return ni
 #define GCPI_F1(fn, T, a, ...) fn((a), GCP_OPTS(T, __VA_ARGS__))
 #define GCPI_F2(fn, T, a, b, ...) fn((a), (b), GCP_OPTS(T, __VA_ARGS__))
 #define GCPI_F3(fn, T, a, b, c, ...) fn((a), (b), (c), GCP_OPTS(T, __VA_ARGS__))
+#define GCPI_F4(fn, T, a, b, c, d, ...) fn((a), (b), (c), (d), GCP_OPTS(T, __VA_ARGS__))
 
 #define gcp_tape_bytes(...)          GCPI_F0(gcp_tape_bytes_at, gcp_tape_opts, __VA_ARGS__, )
 #define gcp_tape_make(...)           GCPI_F1(GCPI_STAMPED(gcp_tape_make_at), gcp_tape_opts, __VA_ARGS__, )
@@ -687,8 +716,11 @@ inline gcp_tensor gcpi_nil(void) { gcp_tensor nil = { nullptr, 0, 0 }; return ni
 #define gcp_mean(...)                GCPI_F1(gcp_mean_at, gcp_op_opts, __VA_ARGS__, )
 #define gcp_custom(...)              GCPI_F3(gcp_custom_at, gcp_custom_opts, __VA_ARGS__, )   /* inputs (a named array), count, op, options */
 #define gcp_plan_make(...)           GCPI_F1(gcp_plan_make_at, gcp_plan_opts, __VA_ARGS__, )
-#define gcp_graph_plan(tape, ...)    GCPI_F2(gcp_graph_plan_at, gcp_plan_opts, tape, __VA_ARGS__, )
-#define gcp_graph_arena(tape, ...)   GCPI_F2(gcp_graph_arena_at, gcp_plan_opts, tape, __VA_ARGS__, )
+#define gcp_graph_plan(...)          GCPI_F2(gcp_graph_plan_at, gcp_plan_opts, __VA_ARGS__, )   /* tape, text, options */
+#define gcp_graph_arena(...)         GCPI_F2(gcp_graph_arena_at, gcp_plan_opts, __VA_ARGS__, )
+#define gcp_sweep(...)               GCPI_F3(gcp_sweep_at, gcp_plan_opts, __VA_ARGS__, )        /* loss, points, count, options */
+#define gcp_graph_sweep(...)         GCPI_F4(gcp_graph_sweep_at, gcp_plan_opts, __VA_ARGS__, )  /* tape, text, points, count, options */
+#define gcp_max_batch(...)           GCPI_F3(gcp_max_batch_at, gcp_batch_opts, __VA_ARGS__, )   /* arena, record, context, options */
 #define gcp_plan_arena(...)          GCPI_F1(gcp_plan_arena_at, gcp_plan_opts, __VA_ARGS__, )
 #define gcp_step(...)                GCPI_F1(gcp_step_at, gcp_step_opts, __VA_ARGS__, )
 #define gcp_forward(...)             GCPI_F1(gcp_forward_at, gcp_step_opts, __VA_ARGS__, )
@@ -8265,7 +8297,7 @@ typedef struct gcpi_sizes { size_t tasks, forward, items, operands, list, listed
 
 static size_t gcpi_arena_budget(const gcpi_sizes *n)
 {
-    size_t stages = GCPI_MIN(n->forward, GCPI_MOST_STAGES), rows = stages * (stages + 1) / 2, sets = n->forward <= GCPI_EXACT_VALUES ? (size_t)1 << GCPI_EXACT_VALUES : 0;
+    size_t stages = GCPI_MIN(n->forward, (size_t)GCPI_MOST_STAGES), rows = stages * (stages + 1) / 2, sets = n->forward <= GCPI_EXACT_VALUES ? (size_t)1 << GCPI_EXACT_VALUES : 0;
     size_t chain = 2 * rows * ((GCPI_MOST_SLOTS + 1) * sizeof(float) + 2 * sizeof(int)) + stages * (stages + 16) * sizeof(size_t) + (n->items + n->tasks) * 4 * sizeof(int);
     size_t exact = sets * sizeof(size_t) + sets * (n->tasks + 1) * (sizeof(double) + 4 * sizeof(int)) + (n->tasks + n->items) * 4 * sizeof(int);
     size_t cut = (n->items + n->forward) * 6 * sizeof(size_t) + (n->operands + n->items + n->forward) * 8 * (2 * sizeof(int) + sizeof(double));
@@ -8312,6 +8344,83 @@ GCPI_DEF size_t gcp_graph_arena_at(const gcp_tape *t, const char *text, gcp_plan
     n.listed = words * (1 + n.list / lines);
     for (const char *c = o.list; c && *c; c++) n.list += *c == '\n';
     return gcpi_arena_of(t, &o, &n) + length + lines * (2 * sizeof(char *) + 8 * sizeof(int)) + 1;
+}
+
+/* Sweeps. A point takes over the plan of a smaller budget where that is faster. */
+static gcp_plan gcpi_plan_any(gcp_tensor loss, const char *text, gcp_plan_opts o)
+{
+    return text ? gcp_graph_plan_at(loss.tape, text, o) : gcp_plan_make_at(loss, o);
+}
+
+static int gcpi_sweep_points(gcp_tensor loss, const char *text, gcp_point *points, int count, gcp_plan_opts o)
+{
+    gcp_tape *t = loss.tape;
+    int fit = 0;
+    if (!t || t->code || count <= 0) return 0;
+    gcp_arena *a = o.arena ? o.arena : t->arena;
+    ptrdiff_t used = a->used;
+    o.policy = GCP_BUDGET;
+    for (int i = 0; i < count; i++, a->used = used) {
+        gcp_point *p = &points[i];
+        size_t budget = o.budget = p->budget;
+        if (i && budget < points[i - 1].budget) { gcpi_fail(t, GCP_E_ARGUMENT, o.at, "gcp_sweep", "budget %d is less than the one before it", i); return 0; }
+        gcp_plan plan = gcpi_plan_any(loss, text, o);
+        memset(p, 0, sizeof *p);
+        p->budget = budget;
+        p->planned_with = plan.in ? budget : plan.least_bytes;
+        if (!plan.in && t->code != GCP_E_BUDGET) return 0;
+        if (!plan.in) { gcp_error_clear(t); continue; }
+        p->bytes = plan.bytes; p->seconds = plan.seconds; p->keep_all_seconds = plan.keep_all_seconds; p->bound_seconds = plan.bound_seconds;
+        if (fit++ && points[i - 1].seconds < p->seconds) {
+            p->bytes = points[i - 1].bytes; p->planned_with = points[i - 1].planned_with; p->seconds = points[i - 1].seconds;
+        }
+    }
+    return fit;
+}
+GCPI_DEF int gcp_sweep_at(gcp_tensor loss, gcp_point *points, int count, gcp_plan_opts o) { return gcpi_sweep_points(loss, NULL, points, count, o); }
+GCPI_DEF int gcp_graph_sweep_at(gcp_tape *t, const char *text, gcp_point *points, int count, gcp_plan_opts o)
+{
+    gcp_tensor holder;
+    memset(&holder, 0, sizeof holder);
+    holder.tape = t;
+    return gcpi_sweep_points(holder, text, points, count, o);
+}
+
+/* 1: a batch fits; 0: not; -1: something else is wrong. */
+static int gcpi_batch_fits(gcp_arena *a, gcp_record_fn record, void *context, const gcp_batch_opts *o, int batch)
+{
+    gcp_tape_opts tape;
+    ptrdiff_t used = a->used;
+    int fits = -1;
+    tape.at = o->at; tape.ops = o->ops;
+    tape.tensors = tape.parameters = tape.segments = tape.names = 0; tape.seed = 0;
+    gcp_tape *t = GCPI_STAMPED(gcp_tape_make_at)(a, tape);
+    if (t) {
+        gcp_plan_opts plan = o->plan;
+        plan.at = o->at; plan.policy = GCP_BUDGET; plan.arena = NULL;
+        gcp_plan made = gcp_plan_make_at(record(context, t, batch), plan);
+        fits = made.in ? !(o->slowdown > 0) || made.seconds <= o->slowdown * made.keep_all_seconds : t->code == GCP_E_BUDGET ? 0 : -1;
+        if (fits < 0 && o->error) snprintf(o->error, GCP_MAX_ERROR, "%s", gcp_error(t) ? gcp_error(t) : "record returned no tensor of the tape that it was given");
+    } else if (o->error) snprintf(o->error, GCP_MAX_ERROR, "the arena has no room for a tape of %d ops", o->ops);
+    a->used = used;
+    return fits;
+}
+
+GCPI_DEF int gcp_max_batch_at(gcp_arena *a, gcp_record_fn record, void *context, gcp_batch_opts o)
+{
+    int low = 0, high = 1, most = o.most > 0 ? o.most : 65536, fits = 1;
+    if (o.error) *o.error = 0;
+    if (!a || !record) return 0;
+    if (o.ops <= 0) o.ops = 256;
+    while (high <= most && (fits = gcpi_batch_fits(a, record, context, &o, high)) == 1) { low = high; high *= 2; }
+    if (high > most) high = most + 1;
+    while (fits >= 0 && high - low > 1) {
+        int middle = low + (high - low) / 2;
+        fits = gcpi_batch_fits(a, record, context, &o, middle);
+        if (fits > 0) low = middle;
+        else high = middle;
+    }
+    return fits < 0 ? 0 : low;
 }
 
 /* ---- 19 state ----------------------------------------------------------------------------------
@@ -9339,6 +9448,45 @@ static int gcpi_rerun(const gcpi_plan *in, int task)
     int n = 0;
     for (ptrdiff_t i = 0; i < in->list.count; i++) n += in->list.at[i].kind == 'R' && in->list.at[i].task == task;
     return n;
+}
+
+GCPI_DEF void gcp_sweep_csv(const gcp_point *p, int count, gcp_writer w)
+{
+    gcpi_say(w, "budget_bytes,plan_bytes,planned_with,time,bound\n");
+    for (int i = 0; i < count; i++)
+        if (p[i].bytes) gcpi_say(w, "%zu,%zu,%zu,%.6f,%.6f\n", p[i].budget, p[i].bytes, p[i].planned_with, p[i].seconds / p[i].keep_all_seconds, p[i].bound_seconds / p[i].keep_all_seconds);
+        else gcpi_say(w, "%zu,,%zu,,\n", p[i].budget, p[i].planned_with);
+}
+
+/* One of the curve's two lines, over the points that fit. */
+static void gcpi_sweep_line(const gcp_point *p, int count, gcp_writer w, int bound, double most, const char *style)
+{
+    double width = (double)p[count - 1].budget;
+    gcpi_say(w, "<polyline fill=\"none\" %s points=\"", style);
+    for (int i = 0; i < count; i++)
+        if (p[i].bytes) gcpi_say(w, "%.1f,%.1f ", 70 + 780 * (double)p[i].budget / width, 400 - 340 * ((bound ? p[i].bound_seconds : p[i].seconds) / p[i].keep_all_seconds - 1) / (most - 1));
+    gcpi_say(w, "\"/>\n");
+}
+
+GCPI_DEF void gcp_sweep_svg(const gcp_point *p, int count, gcp_writer w)
+{
+    double most = 1.05;
+    if (count <= 0) return;
+    for (int i = 0; i < count; i++) if (p[i].bytes) most = GCPI_MAX(most, p[i].seconds / p[i].keep_all_seconds);
+    gcpi_say(w, "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 900 460\" font-family=\"sans-serif\" font-size=\"12\"><rect width=\"900\" height=\"460\" fill=\"white\"/>\n"
+             "<text x=\"70\" y=\"28\" font-size=\"15\">Time of a step (keep-all = 1) against the budget in MiB; dashed: no plan is faster</text>\n");
+    for (int i = 0; i <= 4; i++) {
+        double share = i / 4.0;
+        gcpi_say(w, "<line x1=\"70\" x2=\"850\" y1=\"%.1f\" y2=\"%.1f\" stroke=\"#e0e0e0\"/><text x=\"62\" y=\"%.1f\" text-anchor=\"end\">%.3f</text>\n", 400 - 340 * share, 400 - 340 * share,
+                 404 - 340 * share, 1 + share * (most - 1));
+        gcpi_say(w, "<text x=\"%.1f\" y=\"420\" text-anchor=\"middle\">%.1f</text>\n", 70 + 780 * share, share * (double)p[count - 1].budget / 1048576);
+    }
+    gcpi_sweep_line(p, count, w, 1, most, "stroke=\"#5f6368\" stroke-dasharray=\"5 4\"");
+    gcpi_sweep_line(p, count, w, 0, most, "stroke=\"#1a73e8\" stroke-width=\"2\"");
+    for (int i = 0; i < count; i++)
+        if (p[i].bytes) gcpi_say(w, "<circle cx=\"%.1f\" cy=\"%.1f\" r=\"3\" fill=\"#1a73e8\"><title>%zu bytes: %.4f</title></circle>\n", 70 + 780 * (double)p[i].budget / (double)p[count - 1].budget,
+                                 400 - 340 * (p[i].seconds / p[i].keep_all_seconds - 1) / (most - 1), p[i].budget, p[i].seconds / p[i].keep_all_seconds);
+    gcpi_say(w, "</svg>\n");
 }
 
 GCPI_DEF void gcp_layers_print(const gcp_plan *plan, gcp_writer w)

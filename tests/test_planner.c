@@ -7,6 +7,11 @@
 
 /* The budget planner against exact search, closed forms and itself; graphs as text. */
 
+#ifdef __SANITIZE_ADDRESS__
+enum { PROBLEMS = 6, BUDGETS = 10, TRIPS = 8 };      /* several times slower: too few to judge shares by */
+#else
+enum { PROBLEMS = 40, BUDGETS = 50, TRIPS = 40 };
+#endif
 enum { ROOM = 1 << 17 };
 static unsigned char memory[300 << 20];
 static char text[ROOM], list[ROOM];
@@ -86,7 +91,8 @@ static void oracles(int problems)
         for (int ops = 5; ops <= 11; ops += 2) against_oracle(dag, ops, problems, &m, &s);
         printf("%s: %d problems, %d without a plan, optimal %.1f %%, mean gap %.3f %%, worst %.2f %%\n", dag ? "DAGs" : "chains", s.solved, s.missed,
                100.0 * s.optimal / s.solved, 100 * s.gap / s.solved, 100 * s.worst);
-        CHECK(s.missed == 0 && s.optimal >= (dag ? 0.95 : 0.97) * s.solved && s.gap <= (dag ? 0.003 : 0.001) * s.solved);
+        CHECK(s.missed == 0 && s.solved > 0);
+        if (s.solved > 100) CHECK(s.optimal >= (dag ? 0.95 : 0.97) * s.solved && s.gap <= (dag ? 0.003 : 0.001) * s.solved);
     }
     oracle_close(&m);
 }
@@ -153,8 +159,7 @@ static void published(void)
     }
 }
 
-/* Along a list of budgets more bytes never cost time, once the best plan so far is carried on (gcp_sweep does). The same plan
-   comes out twice. */
+/* The same plan comes out twice. */
 static void repeats(void)
 {
     load("resnet50");
@@ -173,7 +178,7 @@ static void round_trips(void)
 {
     static const gcp_policy policies[] = { GCP_KEEP_ALL, GCP_SQRT, GCP_RECURSIVE, GCP_CHEAP, GCP_BUDGET };
     static unsigned char second[64 << 20];
-    for (unsigned seed = 0; seed < 40; seed++)
+    for (unsigned seed = 0; seed < TRIPS; seed++)
         for (size_t k = 0; k < sizeof policies / sizeof *policies; k++) {
             arena = gcp_arena_from(memory, sizeof memory);
             gcp_arena apart = gcp_arena_from(second, sizeof second);
@@ -189,6 +194,57 @@ static void round_trips(void)
             if (k < 4) CHECK_NEAR(plan.seconds, again.seconds, 1e-12 * plan.seconds);
             CHECK(again.in ? k < 4 || again.bytes <= o.budget : gcp_error_code(tape) == GCP_E_BUDGET);
         }
+}
+
+/* Along 50 budgets time does not rise, nothing is above its budget, and the plan of a point is to be had again. */
+static void sweeps(void)
+{
+    static gcp_point points[BUDGETS];
+    load("resnet50");
+    gcp_tape *tape = fresh();
+    gcp_plan keep = gcp_graph_plan(tape, text, .policy = GCP_KEEP_ALL);
+    for (int i = 0; i < BUDGETS; i++) points[i].budget = keep.bytes / 12 + (keep.bytes - keep.bytes / 12) * (size_t)i / (BUDGETS - 1);
+    int fit = gcp_graph_sweep(tape, text, points, BUDGETS, .effort = GCP_EFFORT_QUICK);
+    CHECK(fit > BUDGETS * 4 / 5 && points[BUDGETS - 1].seconds == keep.seconds && !gcp_error(tape));
+    for (int i = 0; i < BUDGETS; i++) {
+        if (i < BUDGETS - fit) { CHECK(points[i].bytes == 0 && points[i].planned_with > points[i].budget); continue; }
+        CHECK(points[i].bytes && points[i].bytes <= points[i].budget && points[i].bound_seconds <= points[i].seconds && points[i].planned_with <= points[i].budget);
+        CHECK(i == BUDGETS - fit || points[i].seconds <= points[i - 1].seconds);
+    }
+    gcp_plan again = gcp_graph_plan(tape, text, .policy = GCP_BUDGET, .budget = points[BUDGETS * 3 / 5].planned_with, .effort = GCP_EFFORT_QUICK);
+    CHECK(again.seconds == points[BUDGETS * 3 / 5].seconds && again.bytes == points[BUDGETS * 3 / 5].bytes);
+    gcp_sweep_csv(points, BUDGETS, into(list));
+    CHECK(!strncmp(list, "budget_bytes,plan_bytes,planned_with,time,bound\n", 48) && strstr(list, ",1.000000,1.000000\n"));
+    gcp_sweep_svg(points, BUDGETS, into(list));
+    CHECK(strstr(list, "<svg") == list && strstr(list, "</svg>"));
+    points[1].budget = 1;
+    CHECK(gcp_graph_sweep(tape, text, points, 2) == 0 && gcp_error_code(tape) == GCP_E_ARGUMENT);
+}
+
+static gcp_tensor small_net(void *context, gcp_tape *tape, int batch)
+{
+    gcp_tensor x = gcp_input(tape, "image", batch, 8, 8, 3);
+    for (int i = 0; i < 6; i++) x = gcp_tanh(gcp_conv2d(x, .out = 8, .k = 3, .pad = 1));
+    return context ? x : gcp_mean(gcp_mul(x, x));
+}
+
+/* The batch that comes out fits, and one more does not; an error is passed on. */
+static void batches(void)
+{
+    char error[GCP_MAX_ERROR];
+    arena = gcp_arena_from(memory, sizeof memory);
+    gcp_plan_opts plan = { .budget = 1 << 20, .effort = GCP_EFFORT_QUICK };
+    int batch = gcp_max_batch(&arena, small_net, NULL, .error = error, .plan = plan), fast = gcp_max_batch(&arena, small_net, NULL, .slowdown = 1, .plan = plan);
+    CHECK(batch > fast && fast > 0 && error[0] == 0 && arena.used == 0);
+    for (int more = 0; more < 2; more++) {
+        gcp_tape *tape = gcp_tape_make(&arena, .ops = 64);
+        gcp_plan made = gcp_plan_make(small_net(NULL, tape, batch + more), .policy = GCP_BUDGET, .budget = plan.budget, .effort = GCP_EFFORT_QUICK);
+        CHECK((made.in != NULL) == !more && (more || made.bytes <= plan.budget));
+        arena.used = 0;
+    }
+    plan.budget = 64;
+    CHECK(gcp_max_batch(&arena, small_net, NULL, .plan = plan) == 0);
+    CHECK(gcp_max_batch(&arena, small_net, &arena, .error = error, .plan = plan) == 0 && strstr(error, "not a scalar"));
 }
 
 static void refused(const char *graph_text, const char *message)
@@ -227,10 +283,12 @@ static void bad_graphs(void)
 
 int main(int argc, char **argv)
 {
-    oracles(argc > 1 ? atoi(argv[1]) : 40);
+    oracles(argc > 1 ? atoi(argv[1]) : PROBLEMS);
     least_budgets();
     published();
     repeats();
+    sweeps();
+    batches();
     round_trips();
     bad_graphs();
     return check_done();
