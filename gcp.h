@@ -6820,6 +6820,7 @@ static void gcpi_search_keep(gcpi_search *s)         /* the present order, if it
 /* Moves until `visits` instructions were simulated, from the order in s->now. */
 static void gcpi_search_run(gcpi_search *s, double visits, double hot, double cold)
 {
+    if (!s->now.count) return;
     double energy = gcpi_energy(s, &s->now), done = 0;
     gcpi_search_keep(s);
     while (done < visits) {
@@ -7381,7 +7382,7 @@ static double gcpi_bound(gcpi_cut *c, size_t limit, int places, double *excess) 
     return m->seconds + best;
 }
 
-/* -- Exact search, for few values: Dijkstra over (next task, set of live values). Edges: the next task; a task again; a value
+/* -- Exact search, for at most 14 forward ops and values: Dijkstra over (next task, set of live values). Edges: the next task; a task again; a value
    dropped. Least seconds within a limit, or (limit 0) the least peak that any order has. -- */
 enum { GCPI_EXACT_VALUES = 14 };
 
@@ -7444,7 +7445,7 @@ static int gcpi_exact_make(gcpi_exact *x, const gcpi_model *m, gcp_arena *a)
     int tasks = m->p->task_count;
     memset(x, 0, sizeof *x);
     x->m = m;
-    if (m->values > GCPI_EXACT_VALUES || tasks > 400) return 0;
+    if (m->values > GCPI_EXACT_VALUES || (m->p->names ? m->p->forward : m->p->tape->op_count) > GCPI_EXACT_VALUES) return 0;
     ptrdiff_t sets = (ptrdiff_t)1 << m->values, states = sets * (tasks + 1);
     x->bytes = GCPI_SCRATCH(a, size_t, sets);
     x->mates = GCPI_SCRATCH(a, unsigned, m->values + 1); x->useful = GCPI_SCRATCH(a, unsigned, tasks + 1); x->reads = GCPI_SCRATCH(a, unsigned, tasks + 1);
@@ -7693,6 +7694,7 @@ static void gcpi_budget_least(gcpi_planner *q)
     if (!gcpi_order_make(&least.order, q->trial.capacity, q->a) || !gcpi_cut_make(&cut, &q->m, q->a)) { q->a->scratch = scratch; return; }
     floor = gcpi_least_bytes(&cut);
     gcpi_least_offer(q, &least, &q->best);
+    if (!least.order.count) { q->a->scratch = scratch; return; }          /* the arena is too small to lay anything out */
     ptrdiff_t here = q->a->scratch;
     if (gcpi_chain_make(&chain, &q->m, q->crossing, 3 * floor, 96, GCPI_MOST_SLOTS, q->a))
         for (int k = 0; k <= chain.slots; k++) if (gcpi_chain_order(&chain, &q->trial, k)) { gcpi_least_offer(q, &least, &q->trial); break; }
@@ -9550,6 +9552,9 @@ GCPI_DEF void gcp_why_print(const gcp_plan *plan, gcp_writer w)
              in->list.at[in->peak_at].kind, gcpi_task_name(&in->p, task, name, sizeof name), gcpi_basename(at.file), at.line, in->peak_at + 1, plan->instructions,
              plan->reruns, plan->reruns == 1 ? "" : "s", plan->forward_flops > 0 ? 100.0 * plan->rerun_flops / plan->forward_flops : 0.0,
              plan->keep_all_seconds > 0 ? plan->seconds / plan->keep_all_seconds : 1.0);
+    if (in->opts.policy == GCP_BUDGET && plan->method)
+        gcpi_say(w, "found by %s for %.3f MiB; no schedule in these bytes is below %.4f of keeping all: at most %.2f %% could be gained\n", plan->method, gcpi_mib(in->opts.budget),
+                 plan->bound_seconds / plan->keep_all_seconds, 100 * (plan->seconds / plan->bound_seconds - 1));
     gcpi_why_reason(plan, w);
 }
 

@@ -630,4 +630,24 @@ static inline network unet(gcp_tape *net, int batch, int height, int width, int 
 {
     return unet_stored(net, batch, height, width, classes, NULL);
 }
+
+/* ---- By name ----------------------------------------------------------------------------------------------------
+   With 1000 classes and the image size of the paper (U-Net: 2 and 256; resnet1000, 10 and 32). */
+
+static inline network named_vgg16(gcp_tape *net, int batch, int image) { return vgg16(net, batch, image, 1000); }
+static inline network named_vgg19(gcp_tape *net, int batch, int image) { return vgg19(net, batch, image, 1000); }
+static inline network named_resnet50(gcp_tape *net, int batch, int image) { return resnet50(net, batch, image, 1000); }
+static inline network named_resnet200(gcp_tape *net, int batch, int image) { return resnet(net, 200, batch, image, 1000); }
+static inline network named_unet(gcp_tape *net, int batch, int image) { return unet(net, batch, image, image, 2); }
+static inline network named_mobilenet(gcp_tape *net, int batch, int image) { return mobilenet(net, batch, image, 1000); }
+static inline network named_densenet121(gcp_tape *net, int batch, int image) { return densenet121(net, batch, image, 1000); }
+static inline network named_inception_v3(gcp_tape *net, int batch, int image) { return inception_v3(net, batch, image, 1000); }
+static inline network named_resnet1000(gcp_tape *net, int batch, int image) { return resnet_deep(net, 166, batch, image, 10); }
+
+typedef struct network_name { const char *name; int ops, batch, image; network (*record)(gcp_tape *net, int batch, int image); } network_name;
+static const network_name network_names[] = {
+    { "vgg16", 64, 32, 224, named_vgg16 }, { "vgg19", 64, 32, 224, named_vgg19 }, { "resnet50", 256, 32, 224, named_resnet50 },
+    { "resnet200", 1024, 32, 224, named_resnet200 }, { "unet", 64, 8, 256, named_unet }, { "mobilenet", 128, 32, 224, named_mobilenet },
+    { "densenet121", 640, 32, 224, named_densenet121 }, { "inception_v3", 512, 32, 299, named_inception_v3 }, { "resnet1000", 4608, 32, 32, named_resnet1000 } };
+enum { NETWORK_NAMES = sizeof network_names / sizeof *network_names };
 #endif

@@ -247,6 +247,33 @@ static void batches(void)
     CHECK(gcp_max_batch(&arena, small_net, &arena, .error = error, .plan = plan) == 0 && strstr(error, "not a scalar"));
 }
 
+/* What gcp_plan_arena asks for is enough for the same plan; with less there is another plan or an error, never harm. */
+static void arenas(void)
+{
+    static unsigned char second[96 << 20];
+    for (unsigned seed = 0; seed < TRIPS; seed++) {
+        arena = gcp_arena_from(memory, sizeof memory);
+        random_net r = net_make(&arena, seed);
+        gcp_plan_opts o = { .policy = GCP_KEEP_ALL, .effort = GCP_EFFORT_QUICK };
+        o.budget = gcp_plan_make_at(r.loss, o).bytes * 7 / 10;
+        o.policy = GCP_BUDGET;
+        gcp_plan wide = gcp_plan_make_at(r.loss, o);
+        gcp_error_clear(r.tape);
+        size_t enough = gcp_plan_arena_at(r.loss, o);
+        CHECK(enough <= sizeof second);
+        for (int part = 1; part <= 16 && enough <= sizeof second; part *= 4) {
+            gcp_arena own = gcp_arena_from(second, enough / (size_t)part);
+            o.arena = &own;
+            gcp_plan plan = gcp_plan_make_at(r.loss, o);
+            gcp_code code = gcp_error_code(r.tape);
+            if (part == 1) CHECK(!plan.in == !wide.in && plan.seconds == wide.seconds && plan.least_bytes == wide.least_bytes);
+            else CHECK(plan.in ? plan.bytes <= o.budget : code == GCP_E_BUDGET || code == GCP_E_NOMEM);
+            CHECK(own.scratch == 0 && (plan.in || own.used == 0));
+            gcp_error_clear(r.tape);
+        }
+    }
+}
+
 static void refused(const char *graph_text, const char *message)
 {
     gcp_tape *tape = fresh();
@@ -289,6 +316,7 @@ int main(int argc, char **argv)
     repeats();
     sweeps();
     batches();
+    arenas();
     round_trips();
     bad_graphs();
     return check_done();

@@ -1,0 +1,212 @@
+/* plan.c - what would it cost? Plans a known network, or a graph in a file, for a number of bytes; nothing is computed.
+
+       plan resnet50 --batch 32 --budget 1.5GB
+       plan unet --curve 12 --svg curve.svg
+       plan mobilenet --budget 4GB --max-batch
+       plan --graph tests/graphs/chain81.graph --budget 2GB --list schedule.txt */
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include "networks.h"
+
+enum { CURVE_MAX = 200 };
+
+typedef struct options {
+    const network_name *net;
+    const char *graph, *csv, *svg, *list;
+    int batch, image, curve, max_batch;
+    size_t budget;
+    gcp_effort effort;
+    gcp_optimizer optimizer;
+} options;
+
+static gcp_arena arena;
+static char *text;                      /* of --graph */
+static gcp_tensor loss;                 /* of a network; of a graph only its tape */
+
+/* ---- Options ---------------------------------------------------------------------------------------------------*/
+
+static int usage(FILE *f, int status)
+{
+    fputs("plan - the fastest schedule of a training step that fits a number of bytes, by planning alone\n\n"
+          "  plan NETWORK | --graph FILE [options]\n\nnetworks:", f);
+    for (int i = 0; i < NETWORK_NAMES; i++) fprintf(f, " %s", network_names[i].name);
+    fputs("\n\noptions:\n"
+          "  --budget B      bytes of a step, weights and all: 800MB, 1.5GB, 123456; without it the curve alone\n"
+          "  --batch N, --image N            default: as in the benchmark\n"
+          "  --optimizer none|sgd|adam       sgd has momentum (default)\n"
+          "  --effort quick|default|thorough how long to search\n"
+          "  --curve N       N budgets from the least that works to keep-all (default 8; 0: none); --csv FILE, --svg FILE write it\n"
+          "  --max-batch     also: the largest batch for --budget\n"
+          "  --list FILE     write the schedule as text, for .list of gcp_plan_make\n"
+          "Times are by the cost model: the larger of FLOPs at 100 GFLOP/s and bytes at 10 GB/s, or the costs in the file.\n", f);
+    return status;
+}
+
+static size_t bytes_of(const char *s)
+{
+    static const struct { const char *unit; double bytes; } units[] = { { "", 1 }, { "KB", 1e3 }, { "MB", 1e6 }, { "GB", 1e9 }, { "KiB", 1024 }, { "MiB", 1048576 }, { "GiB", 1073741824 } };
+    char *end;
+    double n = strtod(s, &end);
+    for (size_t i = 0; n > 0 && i < sizeof units / sizeof *units; i++) if (!strcmp(end, units[i].unit) && n * units[i].bytes < 1e18) return (size_t)(n * units[i].bytes);
+    return 0;
+}
+
+static int word_of(const char *s, const char *const *words, int count)       /* which, or -1 */
+{
+    for (int i = 0; i < count; i++) if (!strcmp(s, words[i])) return i;
+    return -1;
+}
+
+/* Takes one option with its value; 0: it is wrong. */
+static int option(options *o, const char *name, const char *value)
+{
+    static const char *const efforts[] = { "default", "quick", "thorough" }, *const optimizers[] = { "none", "sgd", "adam" };
+    int *numbers[] = { &o->batch, &o->image, &o->curve };
+    static const char *const number_names[] = { "--batch", "--image", "--curve" };
+    const char **texts[] = { &o->graph, &o->csv, &o->svg, &o->list };
+    static const char *const text_names[] = { "--graph", "--csv", "--svg", "--list" };
+    int k = word_of(name, number_names, 3), t = word_of(name, text_names, 4), e;
+    if (k >= 0) { *numbers[k] = atoi(value); return *numbers[k] >= (k < 2) && *numbers[k] <= (k < 2 ? 1 << 20 : CURVE_MAX); }
+    if (t >= 0) { *texts[t] = value; return 1; }
+    if (!strcmp(name, "--budget")) return (o->budget = bytes_of(value)) > 0;
+    if (!strcmp(name, "--effort") && (e = word_of(value, efforts, 3)) >= 0) { o->effort = (gcp_effort)e; return 1; }
+    if (!strcmp(name, "--optimizer") && (e = word_of(value, optimizers, 3)) >= 0) { o->optimizer = (gcp_optimizer)e; return 1; }
+    return 0;
+}
+
+static int options_read(options *o, int argc, char **argv)
+{
+    for (int i = 1; i < argc; i++) {
+        if (!strcmp(argv[i], "--max-batch")) { o->max_batch = 1; continue; }
+        if (argv[i][0] != '-') {
+            for (int k = 0; k < NETWORK_NAMES; k++) if (!strcmp(argv[i], network_names[k].name)) o->net = &network_names[k];
+            if (o->net && !strcmp(argv[i], o->net->name)) continue;
+            fprintf(stderr, "plan: no network '%s'\n", argv[i]);
+            return 0;
+        }
+        if (i + 1 >= argc || !option(o, argv[i], argv[i + 1])) { fprintf(stderr, "plan: %s: wrong or without a value\n", argv[i]); return 0; }
+        i++;
+    }
+    if (!o->net == !o->graph) { fprintf(stderr, "plan: one network, or --graph\n"); return 0; }
+    if (o->max_batch && (!o->budget || o->graph)) { fprintf(stderr, "plan: --max-batch wants a network and --budget\n"); return 0; }
+    if (o->net && !o->batch) o->batch = o->net->batch;
+    if (o->net && !o->image) o->image = o->net->image;
+    return 1;
+}
+
+/* ---- Planning --------------------------------------------------------------------------------------------------*/
+
+static int failed(void) { fprintf(stderr, "plan: %s\n", gcp_error(loss.tape)); return 0; }
+
+static char *file_text(const char *path)
+{
+    FILE *f = fopen(path, "rb");
+    char *all = NULL;
+    if (f && !fseek(f, 0, SEEK_END)) {
+        long size = ftell(f);
+        rewind(f);
+        if (size >= 0 && (all = malloc((size_t)size + 1)) != NULL) all[fread(all, 1, (size_t)size, f)] = 0;
+    }
+    if (f) fclose(f);
+    if (!all) fprintf(stderr, "plan: %s cannot be read\n", path);
+    return all;
+}
+
+static gcp_tensor record(void *context, gcp_tape *tape, int batch)
+{
+    const options *o = context;
+    return o->net->record(tape, batch, o->image).loss;
+}
+
+static gcp_plan_opts plan_options(const options *o)
+{
+    gcp_plan_opts p = { .at = GCP_AT, .policy = GCP_KEEP_ALL, .effort = o->effort };
+    if (!o->graph) { p.optimizer = o->optimizer; p.momentum = o->optimizer == GCP_SGD ? 0.9 : 0; }
+    return p;
+}
+
+static gcp_plan plan_any(gcp_plan_opts p) { return text ? gcp_graph_plan_at(loss.tape, text, p) : gcp_plan_make_at(loss, p); }
+
+static int print_budget(const options *o)
+{
+    gcp_plan_opts p = plan_options(o);
+    p.policy = GCP_BUDGET;
+    p.budget = o->budget;
+    gcp_plan plan = plan_any(p);
+    if (!plan.in) return failed();
+    printf("budget %.1f MB: %.1f MB planned, %.2f %% more time than keeping all, %d instructions\n", (double)o->budget / 1e6, (double)plan.bytes / 1e6,
+           100 * (plan.seconds / plan.keep_all_seconds - 1), plan.instructions);
+    gcp_why_print(&plan, gcp_file(stdout));
+    FILE *f = o->list ? fopen(o->list, "w") : NULL;
+    if (o->list && !f) { fprintf(stderr, "plan: %s cannot be written\n", o->list); return 0; }
+    if (f) gcp_list_print(&plan, gcp_file(f));
+    return !f || !fclose(f);
+}
+
+static int write_curve(const char *path, void (*print)(const gcp_point *, int, gcp_writer), const gcp_point *points, int count)
+{
+    FILE *f = path ? fopen(path, "w") : NULL;
+    if (!path) return 1;
+    if (!f) { fprintf(stderr, "plan: %s cannot be written\n", path); return 0; }
+    print(points, count, gcp_file(f));
+    return !fclose(f);
+}
+
+static int print_curve(const options *o, const gcp_plan *keep, size_t least)
+{
+    static gcp_point points[CURVE_MAX];
+    gcp_plan_opts p = plan_options(o);
+    for (int i = 0; i < o->curve; i++) points[i].budget = least + (size_t)((double)(keep->bytes - least) * (o->curve > 1 ? (double)i / (o->curve - 1) : 1));
+    if (!(text ? gcp_graph_sweep_at(loss.tape, text, points, o->curve, p) : gcp_sweep_at(loss, points, o->curve, p))) return failed();
+    printf("\n budget MB   time   no plan below   (keep-all = 1)\n");
+    for (int i = 0; i < o->curve; i++)
+        printf("%10.1f  %6.4f  %6.4f  %.*s\n", (double)points[i].budget / 1e6, points[i].seconds / points[i].keep_all_seconds, points[i].bound_seconds / points[i].keep_all_seconds,
+               (int)fmin(60, 100 * (points[i].seconds / points[i].keep_all_seconds - 1)), "############################################################");
+    return write_curve(o->csv, gcp_sweep_csv, points, o->curve) && write_curve(o->svg, gcp_sweep_svg, points, o->curve);
+}
+
+/* Keep-all and the least budget, which the error of an impossible one names. */
+static int run(const options *o)
+{
+    gcp_plan_opts p = plan_options(o);
+    gcp_plan keep = plan_any(p);
+    if (!keep.in) return failed();
+    p.policy = GCP_BUDGET;
+    p.budget = 1;
+    size_t least = plan_any(p).least_bytes;
+    if (gcp_error_code(loss.tape) != GCP_E_BUDGET) return failed();
+    gcp_error_clear(loss.tape);
+    if (o->net) printf("%s, batch %d, %dx%d: ", o->net->name, o->batch, o->image, o->image);
+    printf("keeping all takes %.1f MB, the least that works is %.1f MB\n\n", (double)keep.bytes / 1e6, (double)least / 1e6);
+    if (o->budget && !print_budget(o)) return 0;
+    if (o->curve && !print_curve(o, &keep, least)) return 0;
+    if (o->max_batch) {
+        char error[GCP_MAX_ERROR];
+        gcp_plan_opts q = plan_options(o);
+        q.budget = o->budget;
+        int batch = gcp_max_batch(&arena, record, (void *)(uintptr_t)o, .ops = o->net->ops, .error = error, .plan = q);
+        if (error[0]) { fprintf(stderr, "plan: %s\n", error); return 0; }
+        printf("\nthe largest batch for %.1f MB: %d\n", (double)o->budget / 1e6, batch);
+    }
+    return 1;
+}
+
+int main(int argc, char **argv)
+{
+    options o = { .curve = 8, .optimizer = GCP_SGD };
+    if (argc < 2 || !strcmp(argv[1], "--help")) return usage(argc < 2 ? stderr : stdout, argc < 2);
+    if (!options_read(&o, argc, argv)) return 1;
+    const size_t size = GCP_MB(512);
+    void *memory = malloc(size);
+    if (!memory) { fprintf(stderr, "plan: out of memory\n"); return 1; }
+    arena = gcp_arena_from(memory, size);
+    if (o.graph && !(text = file_text(o.graph))) return 1;
+    loss.tape = gcp_tape_make(&arena, .ops = o.net ? o.net->ops : 8);
+    if (o.net) loss = o.net->record(loss.tape, o.batch, o.image).loss;
+    int good = run(&o);
+    free(text);
+    free(memory);
+    return !good;
+}
