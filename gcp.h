@@ -402,6 +402,7 @@ typedef struct gcp_plan_opts {
     const char *list GCPI_Z;                                     /* instructions as text (gcp_list_print) instead of a policy */
     size_t budget GCPI_Z;                                        /* the most that plan.bytes may be; 0: no limit */
     gcp_effort effort GCPI_Z;                                    /* GCP_BUDGET */
+    const char *costs GCPI_Z;                                    /* text of gcp_costs_print: seconds to plan with; of this machine or another */
     int inference GCPI_Z;                                        /* forward only: running statistics, no dropout, no gradients */
     gcp_optimizer optimizer GCPI_Z;
     double momentum GCPI_Z; int nesterov GCPI_Z;                 /* SGD */
@@ -436,6 +437,7 @@ typedef struct gcp_plan {
     gcp_split split;
     double seconds, keep_all_seconds;   /* by the cost model */
     size_t least_bytes;                 /* GCP_BUDGET failed: the least budget found to work. Set in the plan that is returned then */
+    int    costed;                      /* ops whose seconds .costs gave; the others' come from FLOPs and bytes */
     double bound_seconds;               /* GCP_BUDGET: no schedule within the budget is faster; else 0 */
     const char *method;                 /* GCP_BUDGET: what found the schedule: a policy, "cuts", "chain", "search", "exact"; else NULL */
     double forward_flops, rerun_flops;
@@ -624,6 +626,9 @@ GCP_API gcp_gradcheck_result gcp_gradcheck_at(gcp_plan *plan, gcp_gradcheck_opts
    instructions, gcp_instruction_seconds gives one (0: not measured). */
 GCP_API double gcp_profile_at(gcp_plan *plan, gcp_profile_opts opts);
 GCP_API double gcp_instruction_seconds(const gcp_plan *plan, int instruction);
+
+/* The profile as a table for .costs: a line an op, shapes, attributes and median seconds, whatever its place on the tape. */
+GCP_API void gcp_costs_print(const gcp_plan *plan, gcp_writer out);
 
 /* Reports. list: the instructions as text that .list reads back. plan: one line an instruction, live bytes at the right.
    layers: shape, parameters, activation bytes, kept or recomputed. why: what the peak is made of and what to do.
@@ -4455,6 +4460,7 @@ typedef struct gcpi_problem {
     int units, root, training, tensors;               /* root: the loss or output tensor; tensors: of the tape, when planned */
     char **names, **item_names;                       /* of a graph that no tape made; else NULL */
     size_t numbers, state;                            /* bytes of every step's numbers, in front; a graph's state */
+    int optimizer, costed;                            /* tasks whose seconds .costs gave */
 } gcpi_problem;
 enum { GCPI_NUMBERS_BYTES = 64 };                     /* what a tape's steps need for gcp_step_numbers */
 
@@ -5018,6 +5024,71 @@ static void gcpi_problem_backward(gcpi_problem *p, const gcpi_uses *u, const uns
     }
 }
 
+/* Cost tables. A key says what a task is, never where: its ops, the shapes of its operands, windows. */
+static void gcpi_task_key(const gcpi_problem *p, const gcpi_task *task, char *key, size_t size)
+{
+    static const char *const kinds[] = { "forward", "seed", "backward", "norm", "update", "hook", "wait", "offload", "prefetch", "arrive" };
+    static const char *const modes[] = { "", ">", "+", "=" };
+    const gcp_tape *t = p->tape;
+    size_t n = (size_t)snprintf(key, size, "%s", kinds[task->kind]);
+    int ops = task->kind == GCPI_TASK_FORWARD || task->kind == GCPI_TASK_BACKWARD;
+    for (int o = task->op - GCPI_MAX(task->ops, 1) + 1; ops && o <= task->op && n < size; o++) {
+        const gcpi_conv_attr *a = &t->ops[o].attributes.conv;
+        int window = t->ops[o].kind == GCP_OP_CONV2D || t->ops[o].kind == GCP_OP_CONV_TRANSPOSE2D || t->ops[o].kind == GCP_OP_MAX_POOL || t->ops[o].kind == GCP_OP_AVG_POOL;
+        n += (size_t)snprintf(key + n, size - n, " %s", t->ops[o].row->name);
+        if (window && n < size) n += (size_t)snprintf(key + n, size - n, ",%dx%d,%dx%d,%d+%d+%d+%d,%dx%d,%d", a->kh, a->kw, a->sh, a->sw, a->pt, a->pb, a->pl, a->pr, a->dh, a->dw, a->groups);
+    }
+    if (task->kind == GCPI_TASK_UPDATE && n < size) n += (size_t)snprintf(key + n, size - n, " %d", p->optimizer);
+    for (int k = 0; k < task->count && n < size; k++) {
+        const gcpi_operand *o = &p->operands[task->operands + k];
+        const int *d = t->tensors[p->items[o->item].tensor].shape.d;
+        n += (size_t)snprintf(key + n, size - n, " %s%dx%dx%dx%d", modes[o->mode], d[0], d[1], d[2], d[3]);
+    }
+}
+
+enum { GCPI_KEY_BYTES = 1024 };
+static uint64_t gcpi_key_hash(const char *key, size_t n)
+{
+    uint64_t h = 14695981039346656037u;
+    for (size_t i = 0; i < n; i++) if (key[i] != ' ') h = (h ^ (unsigned char)key[i]) * 1099511628211u;
+    return h;
+}
+
+/* Seconds from a table's text. 0: an error is on the tape, or the arena is too small. */
+static int gcpi_costs_apply(gcpi_problem *p, const gcp_plan_opts *opts, gcp_arena *a)
+{
+    ptrdiff_t scratch = a->scratch;
+    int lines = 1, count = 0, line = 0;
+    for (const char *c = opts->costs; *c; c++) lines += *c == '\n';
+    uint64_t *hash = GCPI_SCRATCH(a, uint64_t, lines);
+    double *seconds = GCPI_SCRATCH(a, double, lines);
+    if (!hash || !seconds) return 0;
+    for (const char *c = opts->costs; *c;) {
+        size_t n = strcspn(c, "\n"), last = n;
+        char *end;
+        line++;
+        while (last > 0 && c[last - 1] != ' ') last--;
+        if (n && *c != '#') {
+            double value = strtod(c + last, &end);
+            if (!last || end != c + n || !(value >= 0) || value > 1e9) {
+                gcpi_fail(p->tape, GCP_E_ARGUMENT, opts->at, "gcp_plan_make", ".costs, line %d: not 'OP SHAPES SECONDS'", line);
+                return 0;
+            }
+            hash[count] = gcpi_key_hash(c, last);
+            seconds[count++] = value;
+        }
+        c += n + (c[n] != 0);
+    }
+    for (int i = 0; i < p->task_count; i++) {
+        char key[GCPI_KEY_BYTES];
+        gcpi_task_key(p, &p->tasks[i], key, sizeof key);
+        uint64_t mine = gcpi_key_hash(key, strlen(key));
+        for (int k = 0; k < count; k++) if (hash[k] == mine) { p->tasks[i].seconds = seconds[k]; p->costed++; break; }
+    }
+    a->scratch = scratch;
+    return 1;
+}
+
 /* Makes the problem of a tape. 0: the arena is too small. */
 static int gcpi_problem_make(gcpi_problem *p, int root, const gcp_plan_opts *opts, const gcp_target *target, gcp_arena *a)
 {
@@ -5047,7 +5118,8 @@ static int gcpi_problem_make(gcpi_problem *p, int root, const gcp_plan_opts *opt
     if (p->training) gcpi_problem_backward(p, &uses, needed, read, defined, opts);
     if (opts->list) gcpi_far_tasks(p);
     a->scratch = scratch;
-    return 1;
+    p->optimizer = (int)opts->optimizer;
+    return !opts->costs || gcpi_costs_apply(p, opts, a);
 }
 
 static void gcpi_item_name(const gcpi_problem *p, int item, char *buffer, size_t size)
@@ -8158,6 +8230,7 @@ static void gcpi_plan_figures(gcp_plan *plan)
     plan->seconds = in->list.seconds;
     plan->segments = in->segments;
     plan->far_bytes = in->far_bytes;
+    plan->costed = p->costed;
     plan->bound_seconds = in->bound > in->list.seconds && in->bound < in->list.seconds * (1 + 1e-9) ? in->list.seconds : in->bound;     /* rounding */
     plan->method = in->method;
     for (int i = 0; i < p->task_count; i++) plan->keep_all_seconds += p->tasks[i].seconds;
@@ -8277,7 +8350,10 @@ GCPI_DEF gcp_plan gcp_graph_plan_at(gcp_tape *t, const char *text, gcp_plan_opts
     memset(&plan, 0, sizeof plan);
     plan.tape = t;
     if (!t || !t->ops || t->code || !gcpi_plan_options_ok(t, &o)) return plan;
-    if (o.inference || o.optimizer || o.accumulate > 1 || o.on_gradient) { gcpi_plan_bad(t, &o, "a graph says itself what a step does: no .inference, .optimizer, .accumulate or hooks"); return plan; }
+    if (o.inference || o.optimizer || o.accumulate > 1 || o.on_gradient || o.costs) {
+        gcpi_plan_bad(t, &o, "a graph says itself what a step does: no .inference, .optimizer, .accumulate, hooks or .costs");
+        return plan;
+    }
     gcp_arena *a = o.arena ? o.arena : t->arena;
     ptrdiff_t used = a->used, scratch = a->scratch;
     plan.generation = t->generation;
@@ -8332,7 +8408,9 @@ GCPI_DEF size_t gcp_plan_arena_at(gcp_tensor loss, gcp_plan_opts o)
     for (int i = 0; i < t->op_count; i++) widest = GCPI_MAX(widest, 2 * (size_t)(t->ops[i].inputs + t->ops[i].outputs));
     for (const char *c = o.list; c && *c; c++) lines += *c == '\n';
     if (o.list) { n.list = lines; n.listed = lines * (widest + parameters); n.tasks += 3 * tensors; n.operands += 3 * tensors; }
-    return gcpi_arena_of(t, &o, &n);
+    lines = 1;
+    for (const char *c = o.costs; c && *c; c++) lines += *c == '\n';
+    return gcpi_arena_of(t, &o, &n) + lines * (sizeof(uint64_t) + sizeof(double));
 }
 
 /* From lines and words: what gcp_graph_plan makes of them. */
@@ -9410,6 +9488,34 @@ static void gcpi_graph_print_op(const gcpi_problem *p, int task, gcp_writer w)
     gcpi_say(w, "%s%s%s%s%s", t->free ? " free" : "", t->concat ? " concat" : "", t->costly ? " costly" : "", t->joins ? " joins" : "", t->loss ? " loss" : "");
     if (task < p->forward) gcpi_say(w, " unit=%d", t->unit);
     gcpi_say(w, "\n");
+}
+
+GCPI_DEF void gcp_costs_print(const gcp_plan *plan, gcp_writer w)
+{
+    if (!gcpi_reportable(plan) || plan->in->p.names) return;
+    const gcpi_plan *in = plan->in;
+    gcp_arena *a = in->opts.arena ? in->opts.arena : plan->tape->arena;
+    ptrdiff_t scratch = a->scratch, count = in->list.count;
+    uint64_t *hash = GCPI_SCRATCH(a, uint64_t, count);
+    double *same = GCPI_SCRATCH(a, double, count);
+    char key[GCPI_KEY_BYTES];
+    gcpi_say(w, "# gcp-costs: seconds on %s, %d threads\n", in->p.target.name, in->p.target.threads);
+    for (ptrdiff_t i = 0; hash && same && i < count; i++) {
+        gcpi_task_key(&in->p, &in->p.tasks[in->list.at[i].task], key, sizeof key);
+        hash[i] = in->seconds[i] > 0 ? gcpi_key_hash(key, strlen(key)) : 0;
+    }
+    for (ptrdiff_t i = 0; hash && same && i < count; i++) {
+        int n = 0;
+        for (ptrdiff_t k = i; hash[i] && k < count; k++) {
+            if (hash[k] != hash[i]) continue;
+            same[n++] = in->seconds[k];
+            if (k > i) hash[k] = 0;
+        }
+        if (!n) continue;
+        gcpi_task_key(&in->p, &in->p.tasks[in->list.at[i].task], key, sizeof key);
+        gcpi_say(w, "%s %.9g\n", key, gcpi_median(same, 1, n));
+    }
+    a->scratch = scratch;
 }
 
 GCPI_DEF void gcp_graph_print(const gcp_plan *plan, gcp_writer w)

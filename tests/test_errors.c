@@ -962,7 +962,7 @@ static void graphs(void)
     plan_said(plan, GCP_E_GRAPH, __LINE__ - 1, "gcp_graph_plan: line 2: no tensor z");
     begin();
     plan = gcp_graph_plan(net, "f a 1 64 0\nb a_b 1 64 0 a\n", .policy = GCP_KEEP_ALL, .optimizer = GCP_SGD);
-    plan_said(plan, GCP_E_PLAN, __LINE__ - 1, "gcp_plan_make: a graph says itself what a step does: no .inference, .optimizer, .accumulate or hooks");
+    plan_said(plan, GCP_E_PLAN, __LINE__ - 1, "gcp_plan_make: a graph says itself what a step does: no .inference, .optimizer, .accumulate, hooks or .costs");
     begin();
     plan = gcp_graph_plan(net, "f a 1 64 0\nb a_b 1 64 0 a\n", .policy = GCP_KEEP_ALL);
     CHECK(plan.in && plan.bytes == 128 && gcp_bind(&plan, step_memory, sizeof step_memory) == GCP_E_BIND);

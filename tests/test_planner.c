@@ -247,6 +247,34 @@ static void batches(void)
     CHECK(gcp_max_batch(&arena, small_net, &arena, .error = error, .plan = plan) == 0 && strstr(error, "not a scalar"));
 }
 
+/* A profile as a table: planning with it adds up the measured seconds; another batch finds no line of its own. */
+static void cost_tables(void)
+{
+    static unsigned char step[GCP_MB(8)];
+    static char table[ROOM];
+    double measured = 0, keep = 0;
+    for (int pass = 0; pass < 3; pass++) {
+        arena = gcp_arena_from(memory, sizeof memory);
+        gcp_tape *tape = gcp_tape_make(&arena, .ops = 64);
+        gcp_tensor loss = small_net(NULL, tape, pass == 2 ? 3 : 4);
+        gcp_plan plan = gcp_plan_make(loss, .policy = GCP_KEEP_ALL, .optimizer = GCP_SGD, .costs = pass ? table : NULL);
+        CHECK(plan.in != NULL);
+        if (pass == 0) {
+            CHECK(plan.costed == 0 && gcp_bind(&plan, step, sizeof step) == GCP_OK);
+            measured = gcp_profile(&plan, .repeats = 5);
+            gcp_costs_print(&plan, into(table));
+            CHECK(measured > 0 && strstr(table, "# gcp-costs: seconds on cpu") == table && strstr(table, "\nbackward conv2d,3x3,1x1,1+1+1+1,1x1,1 4x8x8x8"));
+        } else if (pass == 1) {
+            keep = plan.keep_all_seconds;
+            CHECK(plan.costed > plan.in->p.task_count / 2 && keep > measured / 4 && keep < measured * 4);
+            gcp_plan fit = gcp_plan_make(loss, .policy = GCP_BUDGET, .budget = plan.bytes * 8 / 10, .optimizer = GCP_SGD, .costs = table);
+            CHECK(fit.in && fit.bytes <= plan.bytes * 8 / 10 && fit.keep_all_seconds == keep);
+        } else CHECK(plan.costed < plan.in->p.task_count / 2);
+        CHECK(gcp_plan_make(loss, .costs = "# comment\nforward conv2d slow\n").in == NULL && gcp_error_code(tape) == GCP_E_ARGUMENT
+              && strstr(gcp_error(tape), ".costs, line 2: not 'OP SHAPES SECONDS'"));
+    }
+}
+
 /* What gcp_plan_arena asks for is enough for the same plan; with less there is another plan or an error, never harm. */
 static void arenas(void)
 {
@@ -316,6 +344,7 @@ int main(int argc, char **argv)
     repeats();
     sweeps();
     batches();
+    cost_tables();
     arenas();
     round_trips();
     bad_graphs();
