@@ -136,8 +136,35 @@ static void partition_cap(void)
     CHECK_INT(gcp_error_code(net), ==, GCP_E_BUDGET);
 }
 
+/* Budgets, by planning alone: the partitioned CNN in 75 + 20 MiB, weights and all; the v2 ResNets' slab (updates fused, so that
+   weight gradients come and go) in 1/2.4 and 1/4 of what a framework stores; at most one more forward pass. */
+static void budget_figures(void)
+{
+    static unsigned char planning[GCP_MB(96)];
+    static const struct { int depth, batch; double over; } nets[] = { { 0, 16, 1 }, { 50, 4, 2.4 }, { 152, 2, 4.0 } };
+    for (int i = 0; i < 3; i++) {
+        arena = gcp_arena_from(planning, sizeof planning);
+        gcp_tape *net = gcp_tape_make(&arena, .ops = 1024);
+        static stored s;
+        gcp_tensor x, y;
+        s.count = s.layers = 0;
+        gcp_tensor loss = nets[i].depth ? seed002_stored(net, nets[i].depth, nets[i].batch, 224, 1000, &s).loss : seed003_stored(net, 3, 3, 64, 16, &x, &y, &s);
+        gcp_plan_opts o = { .at = GCP_AT, .policy = GCP_BUDGET, .budget = GCP_MB(95) };
+        if (nets[i].depth) {
+            o.optimizer = GCP_SGD;
+            o.fuse_update = 1;
+            o.budget = gcp_plan_make(loss, .policy = GCP_KEEP_ALL, .optimizer = GCP_SGD, .fuse_update = 1).state_bytes + (size_t)((double)framework_bytes(&s) / nets[i].over);
+        }
+        gcp_plan plan = gcp_plan_make_at(loss, o);
+        if (!plan.in) fprintf(stderr, "ResNet-%d: %s\n", nets[i].depth, none(net));
+        CHECK(plan.in && plan.bytes <= o.budget && plan.rerun_flops <= plan.forward_flops);
+        CHECK(plan.bound_seconds <= plan.seconds && plan.seconds <= 1.35 * plan.keep_all_seconds);
+    }
+}
+
 int main(void)
 {
+    budget_figures();
     for (int i = 0; i < 16 * 64 * 64; i++) image[i] = 1;
     for (int i = 0; i < 16; i++) labels[i] = 1;
     checkpoint_figures();
