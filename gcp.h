@@ -6167,7 +6167,8 @@ typedef struct gcpi_model {
     unsigned char *lasting, *again, *shares;       /* per value: lives to the end; per task: may run again; writes where others do, too */
     size_t *during, *before, *workspace;          /* per task: other bytes while it runs, while others run again ahead of it; its own */
     double seconds;                   /* of keep-all */
-    unsigned char *live; int *members;            /* of the pass: per value; per group: how many of its values live */
+    unsigned char *live; uint16_t *members;       /* of the pass: per value; per group, right behind: how many of its values live */
+    size_t state_bytes;               /* of both */
 } gcpi_model;
 
 typedef struct gcpi_order { int *at, count, capacity, peak_at, valid; size_t peak; double seconds; } gcpi_order;
@@ -6312,10 +6313,11 @@ static int gcpi_model_make(gcpi_model *m, const gcpi_problem *p, gcp_arena *a)
     m->during = GCPI_SCRATCH(a, size_t, p->task_count + 2);
     m->before = GCPI_SCRATCH(a, size_t, p->task_count + 2);
     m->workspace = GCPI_SCRATCH(a, size_t, p->task_count + 2);
-    m->live = GCPI_SCRATCH(a, unsigned char, m->values + 1);
-    m->members = GCPI_SCRATCH(a, int, m->groups + 1);
+    m->state_bytes = (size_t)(m->values + (m->values & 1)) + (size_t)m->groups * sizeof *m->members;
+    m->live = GCPI_SCRATCH(a, unsigned char, (ptrdiff_t)m->state_bytes);
+    m->members = (uint16_t *)(void *)(m->live + m->values + (m->values & 1));
     if (!ok || !m->read || !m->written || !m->read_first || !m->written_first || !m->shares || !m->until || !updated || !m->over || !m->under || !m->again || !m->during || !m->before
-        || !m->workspace || !m->live || !m->members) return 0;
+        || !m->workspace || !m->live) return 0;
     for (int t = 0; t < p->task_count; t++) gcpi_model_task(m, t, &reads, &writes);
     m->read_first[p->task_count] = reads; m->written_first[p->task_count] = writes;
     gcpi_model_updates(m, updated);
@@ -6367,30 +6369,40 @@ static size_t gcpi_pass_task(const gcpi_model *m, int task, size_t *live)
     return now;
 }
 
+/* The pass, at some place: live forward bytes and the next task ahead of which it stands. */
+typedef struct gcpi_pass { size_t live; int next, valid; } gcpi_pass;
+#define GCPI_DEAD SIZE_MAX
+
+/* One entry of an order, from behind: the live bytes while it runs, or GCPI_DEAD for a run that nobody reads. */
+static size_t gcpi_pass_code(const gcpi_model *m, int code, gcpi_pass *pass)
+{
+    int task = code < 0 ? ~code : code;
+    if (code >= 0) { pass->next = task; return gcpi_pass_task(m, task, &pass->live) + m->during[task]; }
+    if (!gcpi_is_read(m, task)) return GCPI_DEAD;
+    size_t now = gcpi_pass_task(m, task, &pass->live) + m->before[pass->next] + m->workspace[task];
+    pass->valid &= pass->next <= m->until[task];
+    if (m->shares[task] && pass->valid) pass->valid = gcpi_clear_of(m, task);
+    return now;
+}
+
 /* Sets peak, peak_at, seconds and valid of an order, and takes runs out of it that nobody reads. profile: NULL, or the live
    bytes of each instruction. */
 static void gcpi_simulate(const gcpi_model *m, gcpi_order *o, size_t *profile)
 {
-    int next = m->p->task_count - 1, kept = o->count;
-    size_t live = 0;
-    memset(m->live, 0, (size_t)m->values);
-    memset(m->members, 0, (size_t)m->groups * sizeof *m->members);
-    for (int v = 0; v < m->values; v++) if (m->lasting[v]) live += gcpi_revive(m, v);
-    o->peak = 0; o->seconds = 0; o->valid = 1;
+    gcpi_pass pass = { 0, m->p->task_count - 1, 1 };
+    int kept = o->count;
+    memset(m->live, 0, m->state_bytes);
+    for (int v = 0; v < m->values; v++) if (m->lasting[v]) pass.live += gcpi_revive(m, v);
+    o->peak = 0; o->seconds = 0;
     for (int i = o->count - 1; i >= 0; i--) {
-        int again = o->at[i] < 0, task = again ? ~o->at[i] : o->at[i];
-        if (again && !gcpi_is_read(m, task)) continue;
-        size_t now = gcpi_pass_task(m, task, &live) + (again ? m->before[next] + m->workspace[task] : m->during[task]);
-        if (!again) next = task;
-        else {
-            o->valid &= next <= m->until[task];
-            if (m->shares[task] && o->valid) o->valid = gcpi_clear_of(m, task);
-        }
+        size_t now = gcpi_pass_code(m, o->at[i], &pass);
+        if (now == GCPI_DEAD) continue;
         o->at[--kept] = o->at[i];
         if (profile) profile[kept] = now;
-        o->seconds += m->p->tasks[task].seconds;
+        o->seconds += m->p->tasks[o->at[i] < 0 ? ~o->at[i] : o->at[i]].seconds;
         if (now > o->peak) { o->peak = now; o->peak_at = kept; }
     }
+    o->valid = pass.valid;
     o->count -= kept;
     memmove(o->at, o->at + kept, (size_t)o->count * sizeof *o->at);
     if (profile) memmove(profile, profile + kept, (size_t)o->count * sizeof *profile);
@@ -6768,14 +6780,31 @@ static void gcpi_policy_keep_all(gcpi_planner *q) { gcpi_choice_clear(q); gcpi_t
    bytes at a price) and from dynamic programming over a chain of stages; the best is then improved by local search. All are
    judged by the model's simulation and accepted by their real layout. */
 
-/* -- Local search: a run is taken out, put in, or moved nearer to its reader; annealing with a fixed seed. -- */
+/* -- Local search: a run is taken out, put in, or moved nearer to its reader; annealing with a fixed seed. What an order has
+   above the limit costs it a price, which rises while the present order does not fit and falls while it does: so the search
+   stays about the limit and finds out by itself what a byte is worth there.
+
+   What a move changes is simulated alone. Marks stand along the present order, each with what is live there and the peak of
+   the part that follows it. A trial begins at the mark behind the move and walks towards the front until, at a mark ahead of
+   the move, the same is live as before: what lies ahead of that is as it was. -- */
+typedef struct gcpi_mark { int at, next, peak_at, state; size_t live, peak; } gcpi_mark;     /* peak_at: from `at`; state: in states */
+
+enum { GCPI_MARKS = 64, GCPI_STATES = 2 * GCPI_MARKS };
+
 typedef struct gcpi_search {
     const gcpi_model *m;
-    gcpi_order now, trial, best;      /* best: the fastest whose peak fits */
-    size_t limit;
+    gcpi_order now, best;             /* best: the fastest whose peak fits */
+    size_t limit, most;               /* most: a trial with a higher peak is not taken */
     uint64_t random;
-    int *event;                       /* per value: place of its next reading, -1: written first, 0: none */
-    int found;
+    double price, rate;               /* of bytes above the limit: keep-alls per limit; e-folds of the price in a whole run */
+    int found, spacing;
+    unsigned char *states, *there;    /* there: per value, live at some place */
+    double *weight;                   /* per value: bytes over seconds; 0: it cannot be made again */
+    gcpi_mark mark[GCPI_MARKS], fresh[GCPI_MARKS];     /* from the front; of the trial, from behind */
+    int marks, fresh_count, spare[GCPI_STATES], spares;
+    int removed, ahead, *runs, run_count;              /* the move: place of a run; place ahead of which runs are put, listed from behind */
+    int *part, part_count, low, high;                  /* the trial from mark low to mark high, from behind */
+    gcpi_mark front; gcpi_pass pass; double seconds;   /* of the trial: its mark low; where it walks; all seconds */
 } gcpi_search;
 
 static uint32_t gcpi_draw(gcpi_search *s, uint32_t below)
@@ -6786,43 +6815,185 @@ static uint32_t gcpi_draw(gcpi_search *s, uint32_t below)
 
 static double gcpi_chance(gcpi_search *s) { return (double)gcpi_draw(s, 1u << 30) / (double)(1u << 30); }
 
-static double gcpi_energy(const gcpi_search *s, const gcpi_order *o)
+static double gcpi_energy(const gcpi_search *s, size_t peak, double seconds)
 {
-    double over = o->peak > s->limit ? (double)(o->peak - s->limit) / (double)GCPI_MAX(s->limit, 1) : 0;
-    return o->seconds / s->m->seconds + 3 * over;
+    double over = peak > s->limit ? (double)(peak - s->limit) / (double)GCPI_MAX(s->limit, 1) : 0;
+    return seconds / s->m->seconds + s->price * over;
 }
 
-/* What happens to each value from place `from` on: where it is read next, or that it is written before. */
-static void gcpi_next_events(gcpi_search *s, const gcpi_order *o, int from)
+static unsigned char *gcpi_state(const gcpi_search *s, int state) { return s->states + (size_t)state * s->m->state_bytes; }
+
+/* -- The trial. -- */
+
+static void gcpi_walk_step(gcpi_search *s, int code, int old)
+{
+    size_t bytes = gcpi_pass_code(s->m, code, &s->pass);
+    double seconds = code < 0 ? s->m->p->tasks[~code].seconds : 0;
+    if (bytes == GCPI_DEAD) { if (old) s->seconds -= seconds; return; }
+    if (!old) s->seconds += seconds;
+    s->part[s->part_count++] = code;
+    if (bytes > s->front.peak) { s->front.peak = bytes; s->front.peak_at = s->part_count; }
+}
+
+/* Where the walk stands becomes a mark: `at` and peak_at count from behind until the trial is taken. */
+static void gcpi_walk_mark(gcpi_search *s, gcpi_mark *mark)
+{
+    *mark = s->front;
+    mark->at = s->part_count; mark->next = s->pass.next; mark->live = s->pass.live;
+    memcpy(gcpi_state(s, mark->state), s->m->live, s->m->state_bytes);
+    s->front.peak = 0; s->front.peak_at = s->part_count;
+}
+
+static void gcpi_walk_runs(gcpi_search *s) { for (int i = 0; i < s->run_count; i++) gcpi_walk_step(s, s->runs[i], 0); }
+
+static int gcpi_mark_behind(const gcpi_search *s, int at)    /* the first mark at this place or behind it */
+{
+    int low = 0, high = s->marks - 1;
+    while (low < high) {
+        int middle = (low + high) / 2;
+        if (s->mark[middle].at < at) low = middle + 1;
+        else high = middle;
+    }
+    return low;
+}
+
+/* Walks through what the move changes; 0: the trial is not valid. */
+static int gcpi_walk(gcpi_search *s)
 {
     const gcpi_model *m = s->m;
-    memset(s->event, 0, (size_t)m->values * sizeof *s->event);
-    for (int v = 0; v < m->values; v++) if (m->lasting[v]) s->event[v] = INT32_MAX;
-    for (int i = o->count - 1; i >= from; i--) {
-        int task = o->at[i] < 0 ? ~o->at[i] : o->at[i];
-        for GCPI_WRITES(m, task, k) s->event[m->written[k]] = -1;
-        for GCPI_READS(m, task, k) s->event[m->read[k]] = i;
+    int first = GCPI_MIN(s->removed < 0 ? s->ahead : s->removed, s->ahead < 0 ? INT32_MAX : s->ahead);
+    s->high = gcpi_mark_behind(s, GCPI_MAX(s->removed + 1, s->ahead));
+    const gcpi_mark *mark = &s->mark[s->high];
+    memcpy(m->live, gcpi_state(s, mark->state), m->state_bytes);
+    s->pass.live = mark->live; s->pass.next = mark->next; s->pass.valid = 1;
+    s->front.peak = 0; s->front.peak_at = 0;
+    s->seconds = s->now.seconds;
+    s->part_count = s->fresh_count = 0;
+    s->low = s->high;
+    if (s->ahead == mark->at) gcpi_walk_runs(s);
+    for (int i = mark->at, last = 0, met = 0; s->low > 0;) {
+        i--;
+        if (i == s->removed) s->seconds -= m->p->tasks[~s->now.at[i]].seconds;
+        else gcpi_walk_step(s, s->now.at[i], 1);
+        if (i == s->ahead) gcpi_walk_runs(s);
+        if (!s->pass.valid || s->front.peak > s->most) return 0;
+        for (; s->low > 0 && s->mark[s->low - 1].at == i; s->low--) met = 1;
+        if (met && i <= first && !memcmp(m->live, gcpi_state(s, s->mark[s->low].state), (size_t)m->values)) break;
+        met = 0;
+        if (s->part_count - last < s->spacing || s->low == 0 || s->low + 1 + s->fresh_count + s->marks - s->high >= GCPI_MARKS) continue;
+        s->front.state = s->spare[s->spares - 1 - s->fresh_count];
+        gcpi_walk_mark(s, &s->fresh[s->fresh_count++]);
+        last = s->part_count;
     }
-}
-
-static int gcpi_insert(gcpi_order *o, int at, int code)
-{
-    if (o->count >= o->capacity) return 0;
-    memmove(o->at + at + 1, o->at + at, (size_t)(o->count++ - at) * sizeof *o->at);
-    o->at[at] = code;
     return 1;
 }
 
-/* Runs task again at place `at` of the trial, and (by chance) those whose outputs it needs and that have died by then. */
-static int gcpi_insert_run(gcpi_search *s, int task, int at, int depth)
+/* The trial's peak, and the mark that begins the part with it; -1: the trial's own. */
+static size_t gcpi_walk_peak(const gcpi_search *s)
+{
+    size_t peak = s->front.peak;
+    for (int i = 0; i < s->low; i++) peak = GCPI_MAX(peak, s->mark[i].peak);
+    for (int i = s->high; i < s->marks; i++) peak = GCPI_MAX(peak, s->mark[i].peak);
+    for (int i = 0; i < s->fresh_count; i++) peak = GCPI_MAX(peak, s->fresh[i].peak);
+    return peak;
+}
+
+static void gcpi_take_marks(gcpi_search *s, int shift)
+{
+    int inner = s->high - s->low - 1, from = s->high;
+    s->spares -= s->fresh_count;
+    for (int i = s->low + 1; i < s->high; i++) s->spare[s->spares++] = s->mark[i].state;
+    memmove(s->mark + s->low + 1 + s->fresh_count, s->mark + s->high, (size_t)(s->marks - s->high) * sizeof *s->mark);
+    s->marks += s->fresh_count - inner;
+    from = s->low + 1 + s->fresh_count;
+    for (int i = from; i < s->marks; i++) s->mark[i].at += shift;
+    for (int k = 0; k < s->fresh_count; k++) {
+        gcpi_mark *mark = &s->mark[from - 1 - k];
+        *mark = s->fresh[k];
+        mark->peak_at = mark->at - mark->peak_at;
+        mark->at = s->mark[s->low].at + s->part_count - mark->at;
+    }
+}
+
+/* The trial becomes the present order. */
+static void gcpi_take(gcpi_search *s)
+{
+    gcpi_order *o = &s->now;
+    int begin = s->mark[s->low].at, end = s->mark[s->high].at, shift = s->part_count - (end - begin), at;
+    memmove(o->at + end + shift, o->at + end, (size_t)(o->count - end) * sizeof *o->at);
+    for (int i = 0; i < s->part_count; i++) o->at[begin + i] = s->part[s->part_count - 1 - i];
+    o->count += shift;
+    o->seconds = s->seconds;
+    s->front.state = s->mark[s->low].state;
+    gcpi_walk_mark(s, &s->mark[s->low]);
+    at = s->mark[s->low].at;
+    s->mark[s->low].at = begin;
+    s->mark[s->low].peak_at = at - s->mark[s->low].peak_at;
+    gcpi_take_marks(s, shift);
+    o->peak = 0;
+    for (int i = 0; i < s->marks; i++) if (s->mark[i].peak > o->peak) { o->peak = s->mark[i].peak; o->peak_at = s->mark[i].at + s->mark[i].peak_at; }
+}
+
+/* Marks for the order in s->now, from one walk through all of it. */
+static void gcpi_search_begin(gcpi_search *s)
 {
     const gcpi_model *m = s->m;
-    if (!gcpi_insert(&s->trial, at, ~task)) return 0;
+    gcpi_simulate(m, &s->now, NULL);
+    double seconds = s->now.seconds;
+    s->spacing = s->now.count / (GCPI_MARKS / 2) + 4;
+    s->spares = 0;
+    for (int i = GCPI_STATES - 1; i >= 2; i--) s->spare[s->spares++] = i;
+    memset(s->mark, 0, sizeof s->mark);
+    s->marks = 2;
+    s->mark[1].at = s->now.count;
+    s->mark[1].next = m->p->task_count - 1;
+    s->mark[1].state = 1;
+    memset(m->live, 0, m->state_bytes);
+    for (int v = 0; v < m->values; v++) if (m->lasting[v]) s->mark[1].live += gcpi_revive(m, v);
+    memcpy(gcpi_state(s, 1), m->live, m->state_bytes);
+    memset(gcpi_state(s, 0), 0xff, m->state_bytes);          /* equals no state */
+    s->removed = -1; s->ahead = s->now.count; s->run_count = 0; s->most = SIZE_MAX;
+    gcpi_walk(s);
+    gcpi_take(s);
+    s->now.seconds = seconds;
+}
+
+/* -- Moves. -- */
+
+/* s->there: what is live ahead of the instruction at this place. */
+static void gcpi_live_ahead(gcpi_search *s, int at)
+{
+    const gcpi_model *m = s->m;
+    const gcpi_mark *mark = &s->mark[gcpi_mark_behind(s, at)];
+    memcpy(s->there, gcpi_state(s, mark->state), (size_t)m->values);
+    for (int i = mark->at - 1; i >= at; i--) {
+        int task = s->now.at[i] < 0 ? ~s->now.at[i] : s->now.at[i];
+        for GCPI_WRITES(m, task, k) s->there[m->written[k]] = 0;
+        for GCPI_READS(m, task, k) s->there[m->read[k]] = 1;
+    }
+}
+
+static int gcpi_reader_of(const gcpi_search *s, int task, int from)       /* the next place that reads anything that task makes */
+{
+    const gcpi_model *m = s->m;
+    for (int i = from; i < s->now.count; i++) {
+        int reader = s->now.at[i] < 0 ? ~s->now.at[i] : s->now.at[i];
+        for GCPI_READS(m, reader, k) if (m->producer[m->read[k]] == task) return i;
+    }
+    return -1;
+}
+
+/* Lists a run of task and (by chance) of those whose outputs it needs and that are not live at the place. */
+static int gcpi_list_runs(gcpi_search *s, int task, int depth)
+{
+    const gcpi_model *m = s->m;
+    if (s->now.count + s->run_count >= s->now.capacity) return 0;
+    s->runs[s->run_count++] = ~task;
     for GCPI_READS(m, task, k) {
         int v = m->read[k], maker = m->producer[v];
-        if (s->event[v] > 0 || !m->again[maker] || depth > 40 || gcpi_draw(s, 8) < 2) continue;
-        s->event[v] = INT32_MAX;
-        if (!gcpi_insert_run(s, maker, at, depth + 1)) return 0;
+        if (s->there[v] || !m->again[maker] || depth > 40 || gcpi_draw(s, 8) < 2) continue;
+        s->there[v] = 1;
+        if (!gcpi_list_runs(s, maker, depth + 1)) return 0;
     }
     return 1;
 }
@@ -6832,22 +7003,20 @@ static int gcpi_move_drop(gcpi_search *s)
 {
     const gcpi_model *m = s->m;
     const gcpi_order *o = &s->now;
-    int at = o->peak > s->limit || gcpi_draw(s, 4) == 0 ? o->peak_at : (int)gcpi_draw(s, (uint32_t)o->count), chosen = -1;
+    int at = o->peak > s->limit || gcpi_draw(s, 4) == 0 ? o->peak_at : (int)gcpi_draw(s, (uint32_t)o->count), v = 0;
+    int task = o->at[at] < 0 ? ~o->at[at] : o->at[at];
     double sum = 0;
-    gcpi_next_events(s, o, at);
-    for (int v = 0; v < m->values; v++) {
-        int maker = m->producer[v];
-        if (s->event[v] <= at || s->event[v] == INT32_MAX || !m->again[maker]) continue;
-        double weight = (double)m->bytes[m->group[v]] / (m->p->tasks[maker].seconds + 1e-6 * m->seconds);
-        sum += weight;
-        if (gcpi_chance(s) * sum < weight) chosen = v;
-    }
-    if (chosen < 0) return 0;
-    int reader = s->event[chosen];
-    gcpi_order_copy(&s->trial, o);
-    gcpi_next_events(s, o, reader);
-    for GCPI_WRITES(m, m->producer[chosen], k) s->event[m->written[k]] = INT32_MAX;
-    return gcpi_insert_run(s, m->producer[chosen], reader, 0);
+    gcpi_live_ahead(s, at);
+    for GCPI_READS(m, task, k) s->there[m->read[k]] = 0;
+    for (int i = 0; i < m->values; i++) sum += s->there[i] * s->weight[i];
+    if (sum <= 0) return 0;
+    for (sum *= gcpi_chance(s); v < m->values - 1; v++) if ((sum -= s->there[v] * s->weight[v]) < 0) break;
+    if (!s->there[v] || s->weight[v] <= 0) return 0;
+    s->ahead = gcpi_reader_of(s, m->producer[v], at + 1);
+    if (s->ahead < 0) return 0;
+    gcpi_live_ahead(s, s->ahead);
+    for GCPI_WRITES(m, m->producer[v], k) s->there[m->written[k]] = 1;
+    return gcpi_list_runs(s, m->producer[v], 0);
 }
 
 static int gcpi_some_run(gcpi_search *s)             /* place of a run again, or -1 */
@@ -6857,29 +7026,23 @@ static int gcpi_some_run(gcpi_search *s)             /* place of a run again, or
     return -1;
 }
 
-static int gcpi_move_retain(gcpi_search *s)
+static int gcpi_move_slide(gcpi_search *s)
 {
-    int at = gcpi_some_run(s);
-    if (at < 0) return 0;
-    gcpi_order_copy(&s->trial, &s->now);
-    memmove(s->trial.at + at, s->trial.at + at + 1, (size_t)(--s->trial.count - at) * sizeof *s->trial.at);
+    int reader = gcpi_reader_of(s, ~s->now.at[s->removed], s->removed + 1);
+    if (reader <= s->removed + 1) return 0;
+    s->runs[s->run_count++] = s->now.at[s->removed];
+    s->ahead = gcpi_draw(s, 2) ? reader : s->removed + 2 + (int)gcpi_draw(s, (uint32_t)(reader - s->removed - 1));
     return 1;
 }
 
-static int gcpi_move_slide(gcpi_search *s)
+static int gcpi_move(gcpi_search *s)
 {
-    const gcpi_model *m = s->m;
-    int at = gcpi_some_run(s), task, reader = INT32_MAX;
-    if (at < 0) return 0;
-    task = ~s->now.at[at];
-    gcpi_next_events(s, &s->now, at + 1);
-    for GCPI_WRITES(m, task, k) if (s->event[m->written[k]] > 0) reader = GCPI_MIN(reader, s->event[m->written[k]]);
-    if (reader == INT32_MAX || reader <= at + 1) return 0;
-    int to = gcpi_draw(s, 2) ? reader - 1 : at + 1 + (int)gcpi_draw(s, (uint32_t)(reader - at - 1));
-    gcpi_order_copy(&s->trial, &s->now);
-    memmove(s->trial.at + at, s->trial.at + at + 1, (size_t)(to - at) * sizeof *s->trial.at);
-    s->trial.at[to] = ~task;
-    return 1;
+    uint32_t kind = gcpi_draw(s, 8);
+    s->removed = s->ahead = -1;
+    s->run_count = 0;
+    if (kind < 3) return gcpi_move_drop(s);
+    s->removed = gcpi_some_run(s);
+    return s->removed >= 0 && (kind < 6 || gcpi_move_slide(s));
 }
 
 static void gcpi_search_keep(gcpi_search *s)         /* the present order, if it is the best yet that fits */
@@ -6889,24 +7052,45 @@ static void gcpi_search_keep(gcpi_search *s)         /* the present order, if it
     gcpi_order_copy(&s->best, &s->now);
 }
 
+/* What a move may lead to at most if its energy is to stay below `worst`; 0: not even its seconds do. Runs right ahead of the one
+   that is taken out may fall out with it; others are not reckoned with. */
+static int gcpi_hope(gcpi_search *s, double worst)
+{
+    double seconds = s->now.seconds;
+    for (int i = 0; i < s->run_count; i++) seconds += s->m->p->tasks[~s->runs[i]].seconds;
+    for (int i = s->removed; i >= 0 && s->now.at[i] < 0; i--) seconds -= s->m->p->tasks[~s->now.at[i]].seconds;
+    double over = (worst - seconds / s->m->seconds) / s->price;
+    s->most = over < 1 ? (size_t)((double)s->limit * (1 + over)) : SIZE_MAX;
+    return over >= 0;
+}
+
+/* A move, kept if its energy is below some chance; returns how many instructions were looked at. */
+static int gcpi_search_step(gcpi_search *s, double heat)
+{
+    if (!gcpi_move(s)) return s->spacing;
+    double worst = gcpi_energy(s, s->now.peak, s->now.seconds) - heat * log(1 - gcpi_chance(s));
+    if (!gcpi_hope(s, worst)) return s->spacing;
+    if (gcpi_walk(s) && gcpi_energy(s, gcpi_walk_peak(s), s->seconds) <= worst) {
+        int looked = s->spacing + s->part_count;
+        gcpi_take(s);
+        if (s->marks + GCPI_MARKS / 8 > GCPI_MARKS) gcpi_search_begin(s);
+        gcpi_search_keep(s);
+        return looked;
+    }
+    return s->spacing + s->part_count;
+}
+
 /* Moves until `visits` instructions were simulated, from the order in s->now. */
 static void gcpi_search_run(gcpi_search *s, double visits, double hot, double cold)
 {
     if (!s->now.count) return;
-    double energy = gcpi_energy(s, &s->now), done = 0;
+    gcpi_search_begin(s);
     gcpi_search_keep(s);
-    while (done < visits) {
-        double heat = hot * pow(cold / hot, done / visits);
-        uint32_t kind = gcpi_draw(s, 8);
-        int made = kind < 3 ? gcpi_move_drop(s) : kind < 6 ? gcpi_move_retain(s) : gcpi_move_slide(s);
-        done += s->now.count;
-        if (!made) continue;
-        gcpi_simulate(s->m, &s->trial, NULL);
-        double e = gcpi_energy(s, &s->trial);
-        if (!s->trial.valid || (e > energy && gcpi_chance(s) >= exp((energy - e) / heat))) continue;
-        gcpi_order swap = s->now; s->now = s->trial; s->trial = swap;
-        energy = e;
-        gcpi_search_keep(s);
+    for (double done = s->now.count; done < visits;) {
+        int looked = gcpi_search_step(s, hot * pow(cold / hot, done / visits));
+        double turn = (s->now.peak > s->limit ? s->rate : -s->rate) * looked / visits;
+        s->price = GCPI_MIN(50, GCPI_MAX(0.02, s->price * exp(turn)));
+        done += looked;
     }
 }
 
@@ -7009,8 +7193,7 @@ static size_t gcpi_chain_most(const gcpi_chain *c, int s, int first, int end, in
 {
     const gcpi_model *m = c->m;
     size_t live = 0, most = 0;
-    memset(m->live, 0, (size_t)m->values);
-    memset(m->members, 0, (size_t)m->groups * sizeof *m->members);
+    memset(m->live, 0, m->state_bytes);
     for (int t = first; t < end; t++)
         for GCPI_READS(m, t, k) if (m->producer[m->read[k]] < c->begin[s]) gcpi_revive(m, m->read[k]);
     for (int f = c->begin[s]; hold && f < c->begin[s + 1]; f++)
@@ -7366,8 +7549,7 @@ static size_t gcpi_cut_place(gcpi_cut *c, int k)
 {
     const gcpi_model *m = c->m;
     size_t live = 0, now;
-    memset(m->live, 0, (size_t)m->values);
-    memset(m->members, 0, (size_t)m->groups * sizeof *m->members);
+    memset(m->live, 0, m->state_bytes);
     for (int v = 0; v < m->values; v++) if (m->lasting[v] && m->producer[v] <= k) live += gcpi_revive(m, v);
     now = gcpi_pass_task(m, k, &live) + m->during[k];
     for GCPI_WRITES(m, k, i) m->members[m->group[m->written[i]]]++;
@@ -7412,8 +7594,7 @@ static size_t gcpi_footprint(const gcpi_cut *c, int k, size_t *own)
 
 static void gcpi_all_dead(const gcpi_model *m)
 {
-    memset(m->live, 0, (size_t)m->values);
-    memset(m->members, 0, (size_t)m->groups * sizeof *m->members);
+    memset(m->live, 0, m->state_bytes);
 }
 
 /* The bytes below which nothing fits. */
@@ -7638,18 +7819,26 @@ static void gcpi_budget_chain(gcpi_planner *q, size_t bytes, int stages, int slo
     q->a->scratch = scratch;
 }
 
-/* The search's rounds: where each starts, its share of the visits, its first heat. Heats are shares of keep-all's seconds. */
+/* The search's rounds: where each starts, its share of the visits, its first heat (in keep-alls), price and rate. */
 enum { GCPI_FROM_KEPT, GCPI_FROM_KEEP_ALL };
-static const struct gcpi_round { int from; double share, heat; } gcpi_rounds[] = {
-    { GCPI_FROM_KEPT, 0.25, 0.001 }, { GCPI_FROM_KEEP_ALL, 0.25, 0.01 }, { GCPI_FROM_KEEP_ALL, 0.25, 0.005 }, { GCPI_FROM_KEPT, 0.25, 0.001 } };
+static const struct gcpi_round { int from; double share, heat, price, rate; } gcpi_rounds[] = {
+    { GCPI_FROM_KEEP_ALL, 0.3, 0.003, 0.2, 100 }, { GCPI_FROM_KEEP_ALL, 0.3, 0.01, 0.3, 100 }, { GCPI_FROM_KEEP_ALL, 0.2, 0.01, 1, 3 }, { GCPI_FROM_KEPT, 0.1, 0.001, 3, 0 } };
 
 static int gcpi_search_make(gcpi_search *s, gcpi_planner *q)
 {
+    const gcpi_model *m = &q->m;
     memset(s, 0, sizeof *s);
-    s->m = &q->m;
+    s->m = m;
     s->random = 88172645463325252ull;
-    s->event = GCPI_SCRATCH(q->a, int, q->m.values + 1);
-    return s->event && gcpi_order_make(&s->now, q->trial.capacity, q->a) && gcpi_order_make(&s->trial, q->trial.capacity, q->a) && gcpi_order_make(&s->best, q->trial.capacity, q->a);
+    s->there = GCPI_SCRATCH(q->a, unsigned char, m->values + 1);
+    s->weight = GCPI_SCRATCH(q->a, double, m->values + 1);
+    s->states = GCPI_SCRATCH(q->a, unsigned char, GCPI_STATES * (ptrdiff_t)m->state_bytes);
+    s->runs = GCPI_SCRATCH(q->a, int, q->trial.capacity + 1);
+    s->part = GCPI_SCRATCH(q->a, int, q->trial.capacity + 1);
+    if (!s->there || !s->weight || !s->states || !s->runs || !s->part) return 0;
+    for (int v = 0; v < m->values; v++)
+        s->weight[v] = m->again[m->producer[v]] ? (double)m->bytes[m->group[v]] / (m->p->tasks[m->producer[v]].seconds + 1e-6 * m->seconds) : 0;
+    return gcpi_order_make(&s->now, q->trial.capacity, q->a) && gcpi_order_make(&s->best, q->trial.capacity, q->a);
 }
 
 static void gcpi_keep_all_order(const gcpi_model *m, gcpi_order *o)
@@ -7661,7 +7850,24 @@ static void gcpi_keep_all_order(const gcpi_model *m, gcpi_order *o)
 
 static int gcpi_proven(const gcpi_planner *q) { return q->has_kept && q->kept.seconds <= q->bound * (1 + 1e-12); }
 
-/* Where an order's arena is larger than its peak and too large, the rounds that follow aim lower. */
+/* Offers what a round found. Where its arena is larger than its peak and too large, the search goes on from there, aiming lower. */
+static void gcpi_budget_mend(gcpi_planner *q, gcpi_search *s, double visits, double scale)
+{
+    enum { TRIES = 3 };
+    size_t limit = s->limit;
+    for (int i = 0; s->found; i++) {
+        gcpi_offer(q, &s->best, "search");
+        if (i == TRIES || (q->has_kept && q->kept.seconds <= s->best.seconds)) break;
+        double lower = (double)s->limit * (double)q->slab_limit / (double)gcpi_order_slab(q, &s->best);
+        s->limit = GCPI_MIN((size_t)lower, s->best.peak - 1);
+        gcpi_order_copy(&s->now, &s->best);
+        s->found = 0; s->price = 3; s->rate = 0;
+        gcpi_search_run(s, visits, 0.001 * scale, 4e-5 * scale);
+    }
+    s->found = 0;
+    s->limit = limit;
+}
+
 static void gcpi_budget_search(gcpi_planner *q, double visits)
 {
     ptrdiff_t scratch = q->a->scratch;
@@ -7672,12 +7878,9 @@ static void gcpi_budget_search(gcpi_planner *q, double visits)
     for (size_t i = 0; ok && i < sizeof gcpi_rounds / sizeof *gcpi_rounds && !gcpi_proven(q); i++) {
         if (gcpi_rounds[i].from == GCPI_FROM_KEPT && q->has_kept) gcpi_order_copy(&s.now, &q->kept);
         else gcpi_keep_all_order(s.m, &s.now);
+        s.price = gcpi_rounds[i].price; s.rate = gcpi_rounds[i].rate;
         gcpi_search_run(&s, visits * gcpi_rounds[i].share, gcpi_rounds[i].heat * scale, 4e-5 * scale);
-        if (!s.found) continue;
-        gcpi_offer(q, &s.best, "search");
-        if (q->has_kept && q->kept.seconds <= s.best.seconds) continue;
-        s.limit = (size_t)((double)s.limit * (double)q->slab_limit / (double)gcpi_order_slab(q, &s.best));
-        s.found = 0;
+        gcpi_budget_mend(q, &s, visits * 0.06, scale);
     }
     q->a->scratch = scratch;
 }
@@ -7709,7 +7912,7 @@ static void gcpi_budget_bound(gcpi_planner *q, int places)
 static void gcpi_budget_find(gcpi_planner *q)
 {
     static const struct { double visits; int prices, places, stages, slots, policies; } efforts[] = {
-        { 6.5e6, 14, 6, GCPI_MOST_STAGES, GCPI_MOST_SLOTS, 1 }, { 8e5, 8, 2, 64, 64, 0 }, { 6.5e7, 24, 32, GCPI_MOST_STAGES, GCPI_MOST_SLOTS, 1 } };
+        { 3e6, 14, 6, 96, GCPI_MOST_SLOTS, 1 }, { 5e5, 8, 2, 48, 64, 0 }, { 6.5e7, 24, 32, GCPI_MOST_STAGES, GCPI_MOST_SLOTS, 1 } };
     q->bound = 0;
     if (!q->no_exact) gcpi_budget_exact(q);
     gcpi_budget_chain(q, (size_t)(1.6 * (double)q->slab_limit), efforts[q->opts->effort].stages, efforts[q->opts->effort].slots);
@@ -7744,7 +7947,7 @@ static void gcpi_least_search(gcpi_planner *q, gcpi_least *least, size_t floor, 
         size_t before = least->slab;
         double goal = (double)(least->slab - q->front) * (1 - step);
         s.limit = GCPI_MAX(floor, (size_t)goal);
-        s.found = 0;
+        s.found = 0; s.price = 3;
         gcpi_order_copy(&s.now, &least->order);
         gcpi_search_run(&s, visits / 12, 0.01, 4e-4);
         if (s.found) gcpi_least_offer(q, least, &s.best);
@@ -7768,7 +7971,7 @@ static void gcpi_budget_least(gcpi_planner *q)
     gcpi_least_offer(q, &least, &q->best);
     if (!least.order.count) { q->a->scratch = scratch; return; }          /* the arena is too small to lay anything out */
     ptrdiff_t here = q->a->scratch;
-    if (gcpi_chain_make(&chain, &q->m, q->crossing, 3 * floor, 96, GCPI_MOST_SLOTS, q->a))
+    if (gcpi_chain_make(&chain, &q->m, q->crossing, 3 * floor, GCPI_MOST_STAGES, GCPI_MOST_SLOTS, q->a))
         for (int k = 0; k <= chain.slots; k++) if (gcpi_chain_order(&chain, &q->trial, k)) { gcpi_least_offer(q, &least, &q->trial); break; }
     q->a->scratch = here;
     if (!q->no_exact && gcpi_exact_make(&exact, &q->m, q->a) && gcpi_exact_search(&exact, 0, &q->trial)) gcpi_least_offer(q, &least, &q->trial);
@@ -8379,7 +8582,7 @@ static size_t gcpi_arena_budget(const gcpi_sizes *n)
     size_t chain = 2 * rows * ((GCPI_MOST_SLOTS + 1) * sizeof(float) + 2 * sizeof(int)) + stages * (stages + 16) * sizeof(size_t) + (n->items + n->tasks) * 4 * sizeof(int);
     size_t exact = sets * sizeof(size_t) + sets * (n->tasks + 1) * (sizeof(double) + 4 * sizeof(int)) + (n->tasks + n->items) * 4 * sizeof(int);
     size_t cut = (n->items + n->forward) * 6 * sizeof(size_t) + (n->operands + n->items + n->forward) * 8 * (2 * sizeof(int) + sizeof(double));
-    return GCPI_MAX(chain, exact) + cut + 4 * n->list * sizeof(int) + n->items * sizeof(int) + n->tasks * sizeof(double);
+    return GCPI_MAX(chain, exact) + cut + 6 * n->list * sizeof(int) + n->items * (sizeof(double) + 1 + GCPI_STATES * (1 + sizeof(uint16_t))) + 8192;
 }
 
 static size_t gcpi_arena_of(const gcp_tape *t, const gcp_plan_opts *o, const gcpi_sizes *n)
