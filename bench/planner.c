@@ -1,22 +1,57 @@
-/* planner.c - GCP_BUDGET on known networks and on cost graphs: time (keep-all = 1), the bound, arena over peak, milliseconds
-   of planning on one core; and how planning time grows. Writes planner.csv.
+/* planner.c - GCP_BUDGET beside the published methods, on cost graphs and known networks; and how its planning time grows.
+   Writes planner.csv. Times are ratios to keep-all by the cost model, plan_ms is gcp's planning time on one core; a field is
+   empty where a method does not fit or is not available.
 
-       planner [--graph FILE]... [--shares 1/2,1/4] [--effort quick|default|thorough] [--out FOLDER] [--growth 0] */
+   A plan counts only if its arena, all tensors with addresses, fits the budget. Cost graphs: the lists of chen, recursive,
+   revolve and rotor (methods.h) are laid out by gcp. Networks: methods.h reads no tapes, so chen and recursive are gcp's own
+   policies (GCP_UNIFORM with 2 to 64 segments or GCP_SQRT; GCP_RECURSIVE), and revolve and rotor are empty.
+
+       planner [--graph FILE]... [--shares 1/2,1/4] [--effort quick|default|thorough] [--out FOLDER] [--growth 0]
+
+   Exit status 1: a method was faster than gcp somewhere, or the comparison could not be made. */
 #define _POSIX_C_SOURCE 199309L
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
+#include "methods.h"
 #include "networks.h"
 
-enum { MAX_GRAPHS = 16, MAX_SHARES = 16, REPEATS = 5 };
+enum { MAX_GRAPHS = 16, MAX_SHARES = 16, PARTS = 4, REPEATS = 5, ATTEMPTS = 8, MOST_SEGMENTS = 64, LABEL = 24 };
+enum { CHEN, RECURSIVE, REVOLVE, ROTOR, METHODS };
+
+static const struct {
+    const char *name;
+    int (*call)(const method_graph *g, uint64_t budget, method_list *out);
+} methods[METHODS] = {
+    [CHEN] = { "chen", method_chen }, [RECURSIVE] = { "recursive", method_recursive },
+    [REVOLVE] = { "revolve", method_revolve }, [ROTOR] = { "rotor", method_rotor },
+};
+
+/* A policy's plan that needs no budget: made once, then compared with each. */
+typedef struct policy_plan { int method; size_t bytes; double time; } policy_plan;
+
+/* What is planned: a tape's loss, or a graph's text with only the tape to hold errors. */
+typedef struct subject {
+    const char *name, *text;
+    gcp_tensor loss;
+    gcp_plan keep;
+    const method_graph *graph;          /* for methods.h; NULL: it cannot read the text, or there is none */
+    policy_plan policies[MOST_SEGMENTS + 2];
+    int policy_count;
+} subject;
+
+/* A cell where gcp was slower than a method, or found nothing (gcp 0). */
+typedef struct loss_cell { const char *network; char share[LABEL]; int method; double gcp, other; } loss_cell;
 
 static unsigned char *memory;
 static const size_t room = GCP_MB(1500);
 static gcp_arena arena;
 static gcp_effort effort;
 static FILE *csv;
+static loss_cell losses[(MAX_GRAPHS * MAX_SHARES + NETWORK_NAMES * PARTS) * METHODS];
+static int loss_count, cell_count, faults;
 
 static double milliseconds(void)
 {
@@ -25,10 +60,11 @@ static double milliseconds(void)
     return 1e3 * (double)t.tv_sec + 1e-6 * (double)t.tv_nsec;
 }
 
-static int ascending(const void *a, const void *b) { double x = *(const double *)a, y = *(const double *)b; return (x > y) - (x < y); }
-
-/* What is planned: a tape's loss, or a graph's text with only the tape to hold errors. */
-typedef struct subject { const char *name, *text; gcp_tensor loss; gcp_plan keep; } subject;
+static int ascending(const void *a, const void *b)
+{
+    double x = *(const double *)a, y = *(const double *)b;
+    return (x > y) - (x < y);
+}
 
 static gcp_plan_opts options_of(const subject *s)
 {
@@ -37,13 +73,125 @@ static gcp_plan_opts options_of(const subject *s)
     return o;
 }
 
-static gcp_plan plan_any(const subject *s, gcp_plan_opts o) { return s->text ? gcp_graph_plan_at(s->loss.tape, s->text, o) : gcp_plan_make_at(s->loss, o); }
+static gcp_plan plan_any(const subject *s, gcp_plan_opts o)
+{
+    return s->text ? gcp_graph_plan_at(s->loss.tape, s->text, o) : gcp_plan_make_at(s->loss, o);
+}
 
-static void row(const subject *s, const char *share, size_t budget)
+/* ---- the other methods: 0 is no time, the cell is empty ---- */
+
+static void report_fault(const subject *s, const char *method, const char *text)
+{
+    printf("%s: %s: %s\n", s->name, method, text);
+    faults++;
+}
+
+/* The list with addresses, by gcp: its time, and *bytes. 0: gcp refuses it. */
+static double lay_out(const subject *s, const char *method, const method_list *list, size_t *bytes)
+{
+    ptrdiff_t used = arena.used;
+    char *text = method_text(s->graph, list), message[128];
+    gcp_plan plan = gcp_graph_plan(s->loss.tape, s->text, .list = text);
+    free(text);
+    arena.used = used;
+    if (!plan.in) {
+        report_fault(s, method, gcp_error(s->loss.tape));
+        gcp_error_clear(s->loss.tape);
+        return 0;
+    }
+    if (fabs(plan.seconds - list->time) > 1e-9 * plan.seconds) {
+        snprintf(message, sizeof message, "%.12g by methods.h, %.12g by gcp: the same list", list->time, plan.seconds);
+        report_fault(s, method, message);
+    }
+    *bytes = plan.bytes;
+    return plan.seconds / plan.keep_all_seconds;
+}
+
+/* methods.h knows live bytes, not addresses. Where the arena of its list is over the budget it is asked again for less, and
+   then, between what fitted and what did not, for more. */
+static double graph_time(const subject *s, int method, size_t budget)
+{
+    method_list list = { 0 };
+    uint64_t asked = budget, fits = 0, fails = 0;
+    double best = 0;
+    for (int i = 0; i < ATTEMPTS && methods[method].call(s->graph, asked, &list); i++) {
+        size_t bytes;
+        double time = lay_out(s, methods[method].name, &list, &bytes);
+        if (!(time > 0)) break;
+        if (bytes <= budget) {
+            if (!(best > 0) || time < best) best = time;
+            fits = asked;
+        } else fails = list.peak;
+        if (fails <= fits) break;                /* nothing failed, or nothing is left between the two */
+        asked = fits ? fits + (fails - fits) / 2 : (uint64_t)((double)fails * (double)budget / (double)bytes);
+    }
+    method_list_free(&list);
+    return best;
+}
+
+static double policy_time(const subject *s, int method, size_t budget)
+{
+    double best = 0;
+    for (int i = 0; i < s->policy_count; i++) {
+        const policy_plan *p = &s->policies[i];
+        if (p->method == method && p->bytes <= budget && (!(best > 0) || p->time < best)) best = p->time;
+    }
+    return best;
+}
+
+static void add_policy(subject *s, int method, gcp_policy policy, int segments)
+{
+    ptrdiff_t used = arena.used;
+    gcp_plan_opts o = options_of(s);
+    o.policy = policy;
+    o.segments = segments;
+    gcp_plan plan = plan_any(s, o);
+    arena.used = used;
+    if (plan.in) {
+        s->policies[s->policy_count++] = (policy_plan){ method, plan.bytes, plan.seconds / plan.keep_all_seconds };
+        return;
+    }
+    report_fault(s, methods[method].name, gcp_error(s->loss.tape));
+    gcp_error_clear(s->loss.tape);
+}
+
+static void add_policies(subject *s)
+{
+    for (int segments = 2; segments <= MOST_SEGMENTS && segments <= s->keep.units; segments++) add_policy(s, CHEN, GCP_UNIFORM, segments);
+    add_policy(s, CHEN, GCP_SQRT, 0);
+    add_policy(s, RECURSIVE, GCP_RECURSIVE, 0);
+}
+
+/* ---- rows ---- */
+
+static void count_cell(const subject *s, const char *share, double gcp, int method, double other)
+{
+    if (!(other > 0)) return;
+    cell_count++;
+    if (gcp > 0 && gcp <= other * (1 + 1e-9)) return;
+    loss_cell *l = &losses[loss_count++];
+    *l = (loss_cell){ .network = s->name, .method = method, .gcp = gcp, .other = other };
+    snprintf(l->share, sizeof l->share, "%s", share);
+}
+
+static void print_methods(const double times[METHODS])
+{
+    for (int m = 0; m < METHODS; m++)
+        if (times[m] > 0) printf(" | %s %.4f", methods[m].name, times[m]);
+        else printf(" | %s   -   ", methods[m].name);
+}
+
+static void write_time(double time)
+{
+    if (time > 0) fprintf(csv, ",%.6f", time);
+    else fprintf(csv, ",");
+}
+
+/* gcp's plan, and the milliseconds that it took in ascending order. */
+static gcp_plan plan_budget(const subject *s, size_t budget, double ms[REPEATS])
 {
     gcp_plan_opts o = options_of(s);
     gcp_plan plan = { 0 };
-    double ms[REPEATS];
     ptrdiff_t used = arena.used;
     o.policy = GCP_BUDGET;
     o.budget = budget;
@@ -54,18 +202,39 @@ static void row(const subject *s, const char *share, size_t budget)
         ms[i] = milliseconds() - begin;
         if (!plan.in) break;
     }
-    if (!plan.in) {
-        printf("%-14s %-6s %8.1f MB: nothing fits; %.1f MB would\n", s->name, share, (double)budget / 1e6, (double)plan.least_bytes / 1e6);
-        fprintf(csv, "%s,%s,%zu,,,,\n", s->name, share, budget);
-        gcp_error_clear(s->loss.tape);
-    } else {
-        qsort(ms, REPEATS, sizeof *ms, ascending);
-        double time = plan.seconds / plan.keep_all_seconds, bound = plan.bound_seconds / plan.keep_all_seconds, over = (double)plan.slab_bytes / (double)plan.live_peak;
-        printf("%-14s %-6s %8.1f MB: %.4f, bound %.4f, arena/peak %.3f, by %-9s %6.0f ms (%.0f to %.0f)\n", s->name, share, (double)budget / 1e6, time, bound, over, plan.method,
-               ms[REPEATS / 2], ms[0], ms[REPEATS - 1]);
-        fprintf(csv, "%s,%s,%zu,%.6f,%.6f,%.4f,%.1f\n", s->name, share, budget, time, bound, over, ms[REPEATS / 2]);
-    }
+    if (plan.in) qsort(ms, REPEATS, sizeof *ms, ascending);
+    else gcp_error_clear(s->loss.tape);
+    return plan;
+}
+
+static void row(const subject *s, const char *share, size_t budget)
+{
+    double ms[REPEATS], times[METHODS], time = 0;
+    ptrdiff_t used = arena.used;
+    gcp_plan plan = plan_budget(s, budget, ms);
     arena.used = used;
+    if (plan.in) time = plan.seconds / plan.keep_all_seconds;
+    for (int m = 0; m < METHODS; m++) {
+        times[m] = s->graph ? graph_time(s, m, budget) : policy_time(s, m, budget);
+        count_cell(s, share, time, m, times[m]);
+    }
+    printf("%-14s %-6s %8.1f MB: ", s->name, share, (double)budget / 1e6);
+    fprintf(csv, "%s,%s,%zu", s->name, share, budget);
+    write_time(time);
+    for (int m = 0; m < METHODS; m++) write_time(times[m]);
+    if (plan.in) {
+        double bound = plan.bound_seconds / plan.keep_all_seconds, over = (double)plan.slab_bytes / (double)plan.live_peak;
+        printf("%.4f", time);
+        print_methods(times);
+        printf(" | bound %.4f, arena/peak %.3f, by %-9s %6.0f ms (%.0f to %.0f)\n", bound, over, plan.method, ms[REPEATS / 2], ms[0], ms[REPEATS - 1]);
+        fprintf(csv, ",%.6f,%.4f,%.1f\n", bound, over, ms[REPEATS / 2]);
+    } else {
+        printf("  -   ");
+        print_methods(times);
+        printf(" | nothing fits; %.1f MB would\n", (double)plan.least_bytes / 1e6);
+        fprintf(csv, ",,,\n");
+    }
+    fflush(stdout);
 }
 
 /* Shares of the sum of forward output bytes. */
@@ -79,28 +248,39 @@ static size_t activations_of(const char *text)
     return sum;
 }
 
-static void graph(const char *path, char *const *shares, int count)
+static char *text_of(const char *path)
 {
+    const size_t most = 16 << 20;
     FILE *f = fopen(path, "r");
-    char *text = calloc(1, 16 << 20);
+    char *text = calloc(1, most);
     if (!f || !text) { fprintf(stderr, "planner: %s cannot be read\n", path); exit(1); }
-    text[fread(text, 1, (16 << 20) - 1, f)] = 0;
+    text[fread(text, 1, most - 1, f)] = 0;
     fclose(f);
-    arena = gcp_arena_from(memory, room);
+    return text;
+}
+
+static void graph_rows(const char *path, char *const *shares, int count)
+{
+    char *text = text_of(path);
+    method_graph g;
     subject s = { .name = strrchr(path, '/') ? strrchr(path, '/') + 1 : path, .text = text };
+    arena = gcp_arena_from(memory, room);
     s.loss.tape = gcp_tape_make(&arena, .ops = 8);
+    if (method_parse(&g, text)) s.graph = &g;
+    else printf("%s: no gcp-graph 1 (line %d), so gcp is alone\n", s.name, g.line);
     for (int i = 0; i < count; i++) {
         double over = 1, part = strtod(shares[i], NULL);
         if (strchr(shares[i], '/')) over = strtod(strchr(shares[i], '/') + 1, NULL);
         row(&s, shares[i], (size_t)((double)activations_of(text) * part / over));
     }
+    method_free(&g);
     free(text);
 }
 
 /* Budgets a part of the way from the least that works to keep-all. */
 static void network_rows(const network_name *n)
 {
-    static const double parts[] = { 0.1, 0.25, 0.5, 0.75 };
+    static const double parts[PARTS] = { 0.1, 0.25, 0.5, 0.75 };
     arena = gcp_arena_from(memory, room);
     subject s = { .name = n->name };
     gcp_tape *tape = gcp_tape_make(&arena, .ops = n->ops);
@@ -113,14 +293,15 @@ static void network_rows(const network_name *n)
     size_t least = plan_any(&s, o).least_bytes;
     printf("%s: %d ops, keep-all %.1f MB, least %.1f MB (%.0f ms)\n", n->name, n->ops, (double)s.keep.bytes / 1e6, (double)least / 1e6, milliseconds() - begin);
     gcp_error_clear(tape);
-    for (int i = 0; i < 4; i++) {
-        char name[16];
+    add_policies(&s);
+    for (int i = 0; i < PARTS; i++) {
+        char name[LABEL];
         snprintf(name, sizeof name, "%.2f", parts[i]);
         row(&s, name, least + (size_t)((double)(s.keep.bytes - least) * parts[i]));
     }
 }
 
-/* Residual chains of about n ops. */
+/* Residual chains of about n ops; gcp alone. */
 static void growth(void)
 {
     printf("\nplanning time of a residual network, half way between least and keep-all\n");
@@ -128,11 +309,24 @@ static void growth(void)
         arena = gcp_arena_from(memory, room);
         gcp_tape *tape = gcp_tape_make(&arena, .ops = 27 * blocks + 64);
         subject s = { .name = "resnet_deep", .loss = resnet_deep(tape, blocks, 32, 32, 10).loss };
-        char ops[16];
+        char ops[LABEL];
         snprintf(ops, sizeof ops, "%d", 27 * blocks);
         s.keep = plan_any(&s, options_of(&s));
         row(&s, ops, s.keep.state_bytes + s.keep.slab_bytes / 2);
     }
+}
+
+static void verdict(void)
+{
+    printf("\nin %d of %d cells gcp is at least as fast\n", cell_count - loss_count, cell_count);
+    for (int i = 0; i < loss_count; i++) {
+        const loss_cell *l = &losses[i];
+        printf("slower: %s %s: ", l->network, l->share);
+        if (l->gcp > 0) printf("gcp %.6f, ", l->gcp);
+        else printf("gcp fits nothing, ");
+        printf("%s %.6f\n", methods[l->method].name, l->other);
+    }
+    if (faults) printf("%d lists or policies failed or disagreed (above)\n", faults);
 }
 
 int main(int argc, char **argv)
@@ -155,10 +349,13 @@ int main(int argc, char **argv)
     snprintf(path, sizeof path, "%s/planner.csv", out);
     csv = fopen(path, "w");
     if (!memory || !csv) { fprintf(stderr, "planner: no memory, or %s cannot be written\n", path); return 1; }
-    fprintf(csv, "network,share,budget_bytes,gcp,bound,arena_over_peak,plan_ms\n");
-    for (int i = 0; i < count; i++) graph(graphs[i], shares, parts);
+    fprintf(csv, "network,share,budget_bytes,gcp");
+    for (int m = 0; m < METHODS; m++) fprintf(csv, ",%s", methods[m].name);
+    fprintf(csv, ",bound,arena_over_peak,plan_ms\n");
+    for (int i = 0; i < count; i++) graph_rows(graphs[i], shares, parts);
     for (int i = 0; i < NETWORK_NAMES; i++) network_rows(&network_names[i]);
     if (grow) growth();
+    verdict();
     free(memory);
-    return fclose(csv) != 0;
+    return fclose(csv) != 0 || loss_count > 0 || faults > 0;
 }
