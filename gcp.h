@@ -5163,6 +5163,7 @@ typedef struct gcpi_reader {
     char *text, *at;                  /* a copy, cut into tokens; where in the line */
     int *table, table_size;           /* names: item + 1 at even places, task + 1 at odd ones */
     int version, line;
+    size_t bytes;                     /* of all tensors and workspaces so far */
     char *message; size_t size;
 } gcpi_reader;
 
@@ -5188,10 +5189,16 @@ static int gcpi_size_token(const char *token, size_t *n)
     char *end;
     if (!token || *token < '0' || *token > '9') return 0;
     double value = strtod(token, &end);
-    if (*end || !(value >= 0) || value > 1e18) return 0;
+    if (*end || !(value >= 0) || value > (double)(SIZE_MAX / 16)) return 0;
     *n = (size_t)strtoull(token, &end, 10);
     if (*end) *n = (size_t)value;
     return 1;
+}
+
+/* Bytes of the problem. Their sum stays small enough for multiples of it. */
+static int gcpi_bytes_token(gcpi_reader *r, const char *token, size_t *n)
+{
+    return gcpi_size_token(token, n) && (r->bytes += *n) <= SIZE_MAX / 16;
 }
 
 static int *gcpi_name_place(gcpi_reader *r, const char *name, int task)      /* where name is, or would be */
@@ -5240,7 +5247,7 @@ static int gcpi_graph_inside(gcpi_reader *r, int item, char *token)
     if (!at || !gcpi_size_token(at + 1, &x->offset)) return gcpi_graph_bad(r, "not in=ID@OFFSET:", token);
     *at = 0;
     int root = *gcpi_name_place(r, token, 0) - 1;
-    if (root < 0 || root == item || p->items[root].root != root) return gcpi_graph_bad(r, "no tensor of its own:", token);
+    if (root < 0 || root == item || p->items[root].root != root || x->root != item) return gcpi_graph_bad(r, "no tensor of its own:", token);
     if (x->offset + x->bytes > p->items[root].bytes) return gcpi_graph_bad(r, "does not lie inside of", token);
     x->root = root;
     x->next = p->items[root].next;
@@ -5252,7 +5259,7 @@ static int gcpi_graph_tensor(gcpi_reader *r)
 {
     char *name = gcpi_token(r), *token;
     size_t bytes;
-    if (!name || !gcpi_size_token(gcpi_token(r), &bytes)) return gcpi_graph_bad(r, "not 't ID BYTES'", NULL);
+    if (!name || !gcpi_bytes_token(r, gcpi_token(r), &bytes)) return gcpi_graph_bad(r, "not 't ID BYTES'", NULL);
     int item = gcpi_graph_item(r, name, bytes);
     if (item < 0) return 0;
     gcpi_item *x = &r->p->items[item];
@@ -5307,7 +5314,7 @@ static int gcpi_graph_trait(gcpi_reader *r, gcpi_task *task, const char *token) 
         return 1;
     }
     if (!strncmp(token, "unit=", 5)) {
-        if (!gcpi_size_token(token + 5, &unit) || unit > INT32_MAX / 2) return gcpi_graph_bad(r, "not unit=N:", token) - 1;
+        if (!gcpi_size_token(token + 5, &unit) || unit > (size_t)r->table_size) return gcpi_graph_bad(r, "not unit=N:", token) - 1;
         task->unit = (int)unit;
         return 1;
     }
@@ -5356,7 +5363,7 @@ static int gcpi_graph_op(gcpi_reader *r, char kind)
     size_t bytes = 0;
     double seconds = cost ? strtod(cost, &end) : -1;
     if (!name || !cost || *end || !(seconds >= 0) || seconds > 1e300) return gcpi_graph_bad(r, "not 'KIND ID COST ...'", NULL);
-    if (r->version == 1 && !gcpi_size_token(gcpi_token(r), &bytes)) return gcpi_graph_bad(r, "no bytes of", name);
+    if (r->version == 1 && !gcpi_bytes_token(r, gcpi_token(r), &bytes)) return gcpi_graph_bad(r, "no bytes of", name);
     if (kind == 'b' ? p->task_count == 0 : p->forward >= 0) return gcpi_graph_bad(r, "a forward op behind a b, or no forward op:", name);
     if (kind == 'b' && p->forward < 0) p->forward = p->task_count;
     gcpi_task *task = gcpi_task_add(p, kind == 'b' ? GCPI_TASK_BACKWARD : GCPI_TASK_FORWARD, p->task_count);
@@ -5365,7 +5372,7 @@ static int gcpi_graph_op(gcpi_reader *r, char kind)
     p->names[p->task_count - 1] = name;
     *place = p->task_count;
     task->seconds = seconds; task->once = kind == 'o'; task->ops = 1; task->unit = p->task_count - 1;
-    if (!gcpi_size_token(gcpi_token(r), &task->workspace)) return gcpi_graph_bad(r, "no workspace bytes of", name);
+    if (!gcpi_bytes_token(r, gcpi_token(r), &task->workspace)) return gcpi_graph_bad(r, "no workspace bytes of", name);
     if (!gcpi_graph_operands(r, task)) return 0;
     if (kind == 'b') gcpi_graph_reverses(r, task, name);
     if (r->version != 1 || !bytes) return 1;
@@ -5375,6 +5382,17 @@ static int gcpi_graph_op(gcpi_reader *r, char kind)
     p->items[item].producer = p->task_count - 1;
     gcpi_operand_add(p, task, item, GCPI_WRITE, GCPI_SLOT_OUT);
     return 1;
+}
+
+/* '# units N', '# numbers BYTES', '# state BYTES': of the step as a whole; other comments say nothing. */
+static int gcpi_graph_header(gcpi_reader *r, char *line)
+{
+    size_t units = 0;
+    int ok = 1;
+    if (!strncmp(line, "# numbers ", 10)) ok = gcpi_bytes_token(r, line + 10, &r->p->numbers);
+    if (!strncmp(line, "# state ", 8)) ok = gcpi_bytes_token(r, line + 8, &r->p->state);
+    if (!strncmp(line, "# units ", 8)) { ok = gcpi_size_token(line + 8, &units) && units <= (size_t)r->table_size; r->p->units = ok ? (int)units : 0; }
+    return ok || gcpi_graph_bad(r, "not a number that can be:", line);
 }
 
 static int gcpi_graph_line(gcpi_reader *r)
@@ -5425,11 +5443,8 @@ static int gcpi_graph_parse(gcpi_problem *p, const char *text, const gcp_target 
         next = strchr(line, '\n');
         if (next) *next++ = 0;
         r.line++;
-        if (!strncmp(line, "# numbers ", 10)) p->numbers = (size_t)strtoull(line + 10, NULL, 10);
-        if (!strncmp(line, "# units ", 8)) p->units = (int)strtol(line + 8, NULL, 10);
-        if (!strncmp(line, "# state ", 8)) p->state = (size_t)strtoull(line + 8, NULL, 10);
         r.at = line;
-        if (!gcpi_graph_line(&r)) return 0;
+        if (!gcpi_graph_header(&r, line) || !gcpi_graph_line(&r)) return 0;
     }
     if (p->forward <= 0) return gcpi_graph_bad(&r, "there is no backward op", NULL);
     for (int i = 0; i < p->operand_count; i++) p->items[p->operands[i].item].active = 1;
@@ -5839,52 +5854,69 @@ static int gcpi_lives_make(const gcpi_problem *p, const gcpi_list *list, gcpi_li
 }
 
 /* Layout. The step's numbers come first, then the workspace of the instruction at hand (it may be written in part only,
-   so it never lies on top), then buffers, first fit in an order; several orders are tried. */
-enum { GCPI_LAYOUT_WORK = 6000000 };
+   so it never lies on top), then buffers, first fit in an order. The order is searched: the buffer on top moves ahead of some
+   other, and what comes behind that is placed again. */
+enum { GCPI_LAYOUT_WORK = 1500000, GCPI_LAYOUT_HARD = 12000000 };
 
-typedef struct gcpi_spot { size_t at, end; int first, last; } gcpi_spot;        /* a placed buffer */
+typedef struct gcpi_spot { size_t at, end, next; int first, last, rank; } gcpi_spot;    /* a placed buffer; next: end, aligned; rank: place in order */
 
 typedef struct gcpi_layout {
     const gcpi_problem *p; const gcpi_list *list; gcpi_lives *l;
-    gcpi_spot *placed;                 /* by offset */
-    int *order, count, placed_count;
+    gcpi_spot *placed, *trial;         /* by offset: of the order as it was, and as it is tried */
+    int *order, count, placed_count, trial_count;
     size_t *floor, *offset, top, best_top;
-    int offender;                      /* position in order of the buffer that set the top */
+    int offender;                      /* place in order of the buffer that set the top */
+    double work;                       /* spots that may still be looked at */
 } gcpi_layout;
 
 /* The lowest place for b; *before: how many placed ones lie below it. */
-static size_t gcpi_first_fit(const gcpi_layout *y, int b, int *before)
+static size_t gcpi_first_fit(gcpi_layout *y, int b, int *before)
 {
     const gcpi_buffer *x = &y->l->buffers[b];
     size_t at = y->floor[b];
     int k;
-    for (k = 0; k < y->placed_count; k++) {
-        const gcpi_spot *o = &y->placed[k];
-        if (o->first > x->last || x->first > o->last) continue;
-        if (o->at >= at + x->bytes) break;
-        if (o->end > at) at = gcpi_round(o->end, y->p->target.align);
+    for (k = 0; k < y->trial_count; k++) {
+        const gcpi_spot *o = &y->trial[k];
+        int meets = (o->first <= x->last) & (x->first <= o->last);        /* without branches: which ones meet is chance */
+        if (meets & (o->at >= at + x->bytes)) break;
+        size_t next = meets ? o->next : 0;
+        at = next > at ? next : at;
     }
-    while (k > 0 && y->placed[k - 1].at > at) k--;
-    while (k < y->placed_count && y->placed[k].at <= at) k++;
+    y->work -= k + 1;
+    while (k > 0 && y->trial[k - 1].at > at) k--;
+    while (k < y->trial_count && y->trial[k].at <= at) k++;
     *before = k;
     return at;
 }
 
-static void gcpi_place_all(gcpi_layout *y)
+/* Places the buffers from place `from` of the order on; what comes ahead of it stays. 0: the top would be above `most`. */
+static int gcpi_place_from(gcpi_layout *y, int from, size_t most)
 {
-    y->placed_count = 0; y->top = 0;
-    for (int i = 0; i < y->count; i++) {
-        int k;
-        gcpi_buffer *x = &y->l->buffers[y->order[i]];
-        x->offset = gcpi_first_fit(y, y->order[i], &k);
-        if (x->offset + x->bytes > y->top) { y->top = x->offset + x->bytes; y->offender = i; }
-        gcpi_spot *spot = y->placed + k;
-        memmove(spot + 1, spot, (size_t)(y->placed_count++ - k) * sizeof *spot);
-        spot->at = x->offset; spot->end = x->offset + x->bytes; spot->first = x->first; spot->last = x->last;
+    y->trial_count = 0;
+    size_t top = 0;
+    int offender = 0;
+    for (int i = 0; from > 0 && i < y->placed_count; i++) {
+        if (y->placed[i].rank >= from) continue;
+        y->trial[y->trial_count++] = y->placed[i];
+        if (y->placed[i].end > top) { top = y->placed[i].end; offender = y->placed[i].rank; }
     }
-    if (y->top >= y->best_top) return;
-    y->best_top = y->top;
-    for (int i = 0; i < y->count; i++) y->offset[y->order[i]] = y->l->buffers[y->order[i]].offset;
+    for (int i = from; i < y->count; i++) {
+        int k;
+        const gcpi_buffer *x = &y->l->buffers[y->order[i]];
+        size_t at = gcpi_first_fit(y, y->order[i], &k);
+        if (at + x->bytes > most) return 0;
+        if (at + x->bytes > top) { top = at + x->bytes; offender = i; }
+        gcpi_spot *spot = y->trial + k;
+        memmove(spot + 1, spot, (size_t)(y->trial_count++ - k) * sizeof *spot);
+        spot->at = at; spot->end = at + x->bytes; spot->next = gcpi_round(spot->end, y->p->target.align); spot->first = x->first; spot->last = x->last; spot->rank = i;
+    }
+    gcpi_spot *swap = y->placed; y->placed = y->trial; y->trial = swap;
+    y->placed_count = y->trial_count;
+    y->top = top; y->offender = offender;
+    if (top >= y->best_top) return 1;
+    y->best_top = top;
+    for (int i = 0; i < y->count; i++) y->offset[y->order[y->placed[i].rank]] = y->placed[i].at;
+    return 1;
 }
 
 static double gcpi_layout_key(const gcpi_buffer *b, int by)
@@ -5915,19 +5947,17 @@ static void gcpi_layout_sort(gcpi_layout *y, int by)       /* heap sort; equal k
 static void gcpi_promote(gcpi_layout *y, size_t goal, double work)
 {
     uint64_t random = 88172645463325252ull;
-    double cost = (double)y->count * y->count;
-    for (size_t top = y->top; work > 0 && y->best_top > goal && y->offender > 0; work -= cost) {
+    for (y->work = work; y->work > 0 && y->best_top > goal && y->offender > 0;) {
         int at = y->offender, to;
         random ^= random << 13; random ^= random >> 7; random ^= random << 17;
         to = (int)((random >> 32) * (uint64_t)at >> 32);
         int b = y->order[at];
         memmove(y->order + to + 1, y->order + to, (size_t)(at - to) * sizeof *y->order);
         y->order[to] = b;
-        gcpi_place_all(y);
-        if (y->top <= top || (random & 31) == 0) { top = y->top; continue; }
+        y->work -= y->placed_count / 4;
+        if (gcpi_place_from(y, to, (random & 31) == 0 ? SIZE_MAX : y->top)) continue;
         memmove(y->order + to, y->order + to + 1, (size_t)(at - to) * sizeof *y->order);
         y->order[at] = b;
-        y->offender = at;
     }
 }
 
@@ -5942,8 +5972,9 @@ static void gcpi_floors(gcpi_layout *y)
     }
 }
 
-/* Sets the offsets of l's buffers; returns the slab's bytes, or 0: not enough scratch. work: pairs of buffers to look at. */
-static size_t gcpi_layout_make(const gcpi_problem *p, const gcpi_list *list, gcpi_lives *l, double work, gcp_arena *a)
+/* Sets the offsets of l's buffers; returns the slab's bytes, or 0: not enough scratch. Searches until the slab is no larger than
+   `enough`, or than live bytes are at their peak; work: placed buffers to look at. More of either finds no worse. */
+static size_t gcpi_layout_make(const gcpi_problem *p, const gcpi_list *list, gcpi_lives *l, size_t enough, double work, gcp_arena *a)
 {
     ptrdiff_t scratch = a->scratch;
     gcpi_layout y;
@@ -5952,16 +5983,17 @@ static size_t gcpi_layout_make(const gcpi_problem *p, const gcpi_list *list, gcp
     y.best_top = SIZE_MAX;
     y.order = GCPI_SCRATCH(a, int, l->buffer_count + 1);
     y.placed = GCPI_SCRATCH(a, gcpi_spot, l->buffer_count + 1);
+    y.trial = GCPI_SCRATCH(a, gcpi_spot, l->buffer_count + 1);
     y.floor = GCPI_SCRATCH(a, size_t, l->buffer_count + 1);
     y.offset = GCPI_SCRATCH(a, size_t, l->buffer_count + 1);
-    if (!y.order || !y.placed || !y.floor || !y.offset) return 0;
+    if (!y.order || !y.placed || !y.trial || !y.floor || !y.offset) return 0;
     size_t goal = gcpi_round(p->numbers, p->target.align), top = goal;
     for (int b = 0; b < l->buffer_count; b++) if (l->buffers[b].joined < 0) y.order[y.count++] = b;
-    goal += l->peak;
+    goal = GCPI_MAX(goal + l->peak, enough);
     gcpi_floors(&y);
     for (int by = 0; by < 4 && y.best_top > goal; by++) {
         gcpi_layout_sort(&y, by);
-        gcpi_place_all(&y);
+        gcpi_place_from(&y, 0, SIZE_MAX);
         gcpi_promote(&y, goal, by < 3 ? work / 6 : work / 2);
     }
     for (ptrdiff_t i = 0; i < list->count; i++) top = GCPI_MAX(top, gcpi_round(p->numbers, p->target.align) + p->tasks[list->at[i].task].workspace);
@@ -6438,8 +6470,8 @@ typedef struct gcpi_planner {
     size_t *crossing, *saved;         /* per position: bytes that a cut behind task f keeps; that backward reads of f's outputs */
     int out_of_memory;
     size_t front, slab_limit;         /* GCP_BUDGET (else 0): most bytes of the slab; the step's numbers among them */
-    gcpi_order kept; int has_kept;    /* the fastest whose arena fits */
-    const char *method, *kept_method; /* of the present candidate; of kept */
+    gcpi_order kept, loose; int has_kept, has_loose;               /* the fastest whose arena fits; whose bytes fit, but not its arena */
+    const char *method, *kept_method, *loose_method;               /* of the present candidate; of those two */
     double bound; size_t least_slab;  /* seconds; where nothing fits: the smallest slab that was found, */
     int least_task;                   /* and the task that is its peak */
     int no_exact, by_peak;            /* for tests: without exact search; as if every order's arena were as small as its peak */
@@ -6505,26 +6537,32 @@ static void gcpi_list_of(const gcpi_problem *p, const gcpi_order *o, gcpi_list *
 }
 
 /* The slab that an order needs after layout; SIZE_MAX where the arena is too small to tell. */
-static size_t gcpi_order_slab(gcpi_planner *q, const gcpi_order *o)
+static size_t gcpi_order_slab(gcpi_planner *q, const gcpi_order *o, size_t enough, double work)
 {
     ptrdiff_t scratch = q->a->scratch;
     gcpi_lives lives;
     size_t *live, slab = 0;
     gcpi_list_of(q->p, o, &q->list);
-    if (gcpi_lives_make(q->p, &q->list, &lives, &live, q->a)) slab = gcpi_layout_make(q->p, &q->list, &lives, GCPI_LAYOUT_WORK, q->a);
+    if (gcpi_lives_make(q->p, &q->list, &lives, &live, q->a)) slab = gcpi_layout_make(q->p, &q->list, &lives, enough, work, q->a);
     q->a->scratch = scratch;
     return slab ? slab : SIZE_MAX;
 }
 
-/* A candidate of GCP_BUDGET: kept if its arena fits and none that does is as fast. */
-static void gcpi_offer(gcpi_planner *q, const gcpi_order *o, const char *method)
+/* A candidate of GCP_BUDGET: kept if its arena fits and none that does is as fast. Returns its slab, or 0 where it is none.
+   The fastest one whose bytes fit and whose arena does not is remembered. */
+static size_t gcpi_offer(gcpi_planner *q, const gcpi_order *o, const char *method)
 {
-    if (!o->valid || (q->has_kept && o->seconds >= q->kept.seconds)) return;
-    if (q->front + o->peak > gcpi_round(q->slab_limit, q->p->target.align)) return;
-    if (!q->by_peak && gcpi_order_slab(q, o) > q->slab_limit) return;
+    size_t slab = q->slab_limit;
+    if (!o->valid || (q->has_kept && o->seconds >= q->kept.seconds)) return 0;
+    if (q->front + o->peak > gcpi_round(q->slab_limit, q->p->target.align)) return 0;
+    if (!q->by_peak && (slab = gcpi_order_slab(q, o, q->slab_limit, GCPI_LAYOUT_WORK)) > q->slab_limit) {
+        if (slab < SIZE_MAX && (!q->has_loose || o->seconds < q->loose.seconds)) { gcpi_order_copy(&q->loose, o); q->has_loose = 1; q->loose_method = method; }
+        return slab;
+    }
     gcpi_order_copy(&q->kept, o);
     q->has_kept = 1;
     q->kept_method = method;
+    return slab;
 }
 
 /* The order of the current choice; it becomes the best if it is. */
@@ -7822,7 +7860,8 @@ static void gcpi_budget_chain(gcpi_planner *q, size_t bytes, int stages, int slo
 /* The search's rounds: where each starts, its share of the visits, its first heat (in keep-alls), price and rate. */
 enum { GCPI_FROM_KEPT, GCPI_FROM_KEEP_ALL };
 static const struct gcpi_round { int from; double share, heat, price, rate; } gcpi_rounds[] = {
-    { GCPI_FROM_KEEP_ALL, 0.3, 0.003, 0.2, 100 }, { GCPI_FROM_KEEP_ALL, 0.3, 0.01, 0.3, 100 }, { GCPI_FROM_KEEP_ALL, 0.2, 0.01, 1, 3 }, { GCPI_FROM_KEPT, 0.1, 0.001, 3, 0 } };
+    { GCPI_FROM_KEPT, 0.1, 0.001, 3, 0 }, { GCPI_FROM_KEEP_ALL, 0.3, 0.003, 0.2, 50 }, { GCPI_FROM_KEEP_ALL, 0.3, 0.01, 0.3, 50 },
+    { GCPI_FROM_KEEP_ALL, 0.2, 0.01, 1, 3 }, { GCPI_FROM_KEPT, 0.1, 0.001, 1, 10 } };
 
 static int gcpi_search_make(gcpi_search *s, gcpi_planner *q)
 {
@@ -7853,19 +7892,29 @@ static int gcpi_proven(const gcpi_planner *q) { return q->has_kept && q->kept.se
 /* Offers what a round found. Where its arena is larger than its peak and too large, the search goes on from there, aiming lower. */
 static void gcpi_budget_mend(gcpi_planner *q, gcpi_search *s, double visits, double scale)
 {
-    enum { TRIES = 3 };
+    enum { TRIES = 2 };
     size_t limit = s->limit;
     for (int i = 0; s->found; i++) {
-        gcpi_offer(q, &s->best, "search");
-        if (i == TRIES || (q->has_kept && q->kept.seconds <= s->best.seconds)) break;
-        double lower = (double)s->limit * (double)q->slab_limit / (double)gcpi_order_slab(q, &s->best);
-        s->limit = GCPI_MIN((size_t)lower, s->best.peak - 1);
+        size_t slab = gcpi_offer(q, &s->best, "search");
+        if (slab <= q->slab_limit || i == TRIES) break;
+        s->limit = GCPI_MIN((size_t)((double)s->limit * (double)q->slab_limit / (double)slab), s->best.peak - 1);
         gcpi_order_copy(&s->now, &s->best);
         s->found = 0; s->price = 3; s->rate = 0;
         gcpi_search_run(s, visits, 0.001 * scale, 4e-5 * scale);
     }
     s->found = 0;
     s->limit = limit;
+}
+
+/* The last resort for the fastest order whose bytes fit: more work on its layout. */
+static void gcpi_budget_pack(gcpi_planner *q)
+{
+    int fits = q->has_loose && (!q->has_kept || q->loose.seconds < q->kept.seconds) && gcpi_order_slab(q, &q->loose, q->slab_limit, GCPI_LAYOUT_HARD) <= q->slab_limit;
+    q->has_loose = 0;
+    if (!fits) return;
+    gcpi_order_copy(&q->kept, &q->loose);
+    q->has_kept = 1;
+    q->kept_method = q->loose_method;
 }
 
 static void gcpi_budget_search(gcpi_planner *q, double visits)
@@ -7883,13 +7932,14 @@ static void gcpi_budget_search(gcpi_planner *q, double visits)
         gcpi_budget_mend(q, &s, visits * 0.06, scale);
     }
     q->a->scratch = scratch;
+    gcpi_budget_pack(q);
 }
 
 static void gcpi_budget_exact(gcpi_planner *q)
 {
     ptrdiff_t scratch = q->a->scratch;
     gcpi_exact x;
-    if (q->slab_limit > q->front && gcpi_exact_make(&x, &q->m, q->a) && gcpi_exact_search(&x, q->slab_limit - q->front, &q->trial)) {
+    if (q->slab_limit > q->front && gcpi_exact_make(&x, &q->m, q->a) && gcpi_exact_search(&x, gcpi_round(q->slab_limit - q->front, q->p->target.align), &q->trial)) {
         q->bound = q->trial.seconds;
         gcpi_offer(q, &q->trial, "exact");
     }
@@ -7912,8 +7962,8 @@ static void gcpi_budget_bound(gcpi_planner *q, int places)
 static void gcpi_budget_find(gcpi_planner *q)
 {
     static const struct { double visits; int prices, places, stages, slots, policies; } efforts[] = {
-        { 3e6, 14, 6, 96, GCPI_MOST_SLOTS, 1 }, { 5e5, 8, 2, 48, 64, 0 }, { 6.5e7, 24, 32, GCPI_MOST_STAGES, GCPI_MOST_SLOTS, 1 } };
-    q->bound = 0;
+        { 2.5e6, 14, 6, 96, GCPI_MOST_SLOTS, 1 }, { 5e5, 8, 2, 48, 64, 0 }, { 4e7, 24, 32, GCPI_MOST_STAGES, GCPI_MOST_SLOTS, 1 } };
+    q->bound = 0; q->has_loose = 0;
     if (!q->no_exact) gcpi_budget_exact(q);
     gcpi_budget_chain(q, (size_t)(1.6 * (double)q->slab_limit), efforts[q->opts->effort].stages, efforts[q->opts->effort].slots);
     q->method = "cuts";      gcpi_budget_cuts(q, efforts[q->opts->effort].prices);
@@ -7929,10 +7979,10 @@ static void gcpi_budget_find(gcpi_planner *q)
 /* -- The least budget. It does not depend on what was asked for. -- */
 typedef struct gcpi_least { gcpi_order order; size_t slab; } gcpi_least;
 
-static void gcpi_least_offer(gcpi_planner *q, gcpi_least *least, const gcpi_order *o)
+static void gcpi_least_offer(gcpi_planner *q, gcpi_least *least, const gcpi_order *o, size_t enough, double work)
 {
     if (!o->valid || q->front + o->peak > gcpi_round(least->slab, q->p->target.align)) return;
-    size_t slab = gcpi_order_slab(q, o);
+    size_t slab = gcpi_order_slab(q, o, enough, work);
     if (slab > least->slab || (slab == least->slab && o->seconds >= least->order.seconds)) return;
     least->slab = slab;
     gcpi_order_copy(&least->order, o);
@@ -7950,7 +8000,7 @@ static void gcpi_least_search(gcpi_planner *q, gcpi_least *least, size_t floor, 
         s.found = 0; s.price = 3;
         gcpi_order_copy(&s.now, &least->order);
         gcpi_search_run(&s, visits / 12, 0.01, 4e-4);
-        if (s.found) gcpi_least_offer(q, least, &s.best);
+        if (s.found) gcpi_least_offer(q, least, &s.best, 0, GCPI_LAYOUT_WORK);
         if (least->slab == before) step /= 2;
         if (least->slab <= q->front + floor) break;
     }
@@ -7968,19 +8018,19 @@ static void gcpi_budget_least(gcpi_planner *q)
     least.slab = SIZE_MAX / 2;
     if (!gcpi_order_make(&least.order, q->trial.capacity, q->a) || !gcpi_cut_make(&cut, &q->m, q->a)) { q->a->scratch = scratch; return; }
     floor = gcpi_least_bytes(&cut);
-    gcpi_least_offer(q, &least, &q->best);
+    gcpi_least_offer(q, &least, &q->best, 0, GCPI_LAYOUT_WORK);
     if (!least.order.count) { q->a->scratch = scratch; return; }          /* the arena is too small to lay anything out */
     ptrdiff_t here = q->a->scratch;
     if (gcpi_chain_make(&chain, &q->m, q->crossing, 3 * floor, GCPI_MOST_STAGES, GCPI_MOST_SLOTS, q->a))
-        for (int k = 0; k <= chain.slots; k++) if (gcpi_chain_order(&chain, &q->trial, k)) { gcpi_least_offer(q, &least, &q->trial); break; }
+        for (int k = 0, orders = 0; k <= chain.slots && orders < 12; k++) if (gcpi_chain_order(&chain, &q->trial, k)) { gcpi_least_offer(q, &least, &q->trial, 0, GCPI_LAYOUT_WORK); orders++; }
     q->a->scratch = here;
-    if (!q->no_exact && gcpi_exact_make(&exact, &q->m, q->a) && gcpi_exact_search(&exact, 0, &q->trial)) gcpi_least_offer(q, &least, &q->trial);
+    if (!q->no_exact && gcpi_exact_make(&exact, &q->m, q->a) && gcpi_exact_search(&exact, 0, &q->trial)) gcpi_least_offer(q, &least, &q->trial, 0, GCPI_LAYOUT_WORK);
     else { q->a->scratch = here; gcpi_least_search(q, &least, floor, 6.5e6); }
     double bound = q->bound;
     for (size_t asked = q->slab_limit;;) {       /* until nothing finds less */
         q->slab_limit = least.slab - 1; q->has_kept = 0;
         gcpi_budget_find(q);
-        if (q->has_kept) gcpi_least_offer(q, &least, &q->kept);
+        if (q->has_kept) gcpi_least_offer(q, &least, &q->kept, q->slab_limit, GCPI_LAYOUT_HARD);
         int less = q->has_kept;
         q->slab_limit = asked; q->has_kept = 0;
         if (!less) break;
@@ -8028,7 +8078,7 @@ static int gcpi_planner_make(gcpi_planner *q)
     q->list.at = GCPI_SCRATCH(q->a, gcpi_instruction, capacity);
     q->front = gcpi_round(p->numbers, p->target.align);
     return q->list.at && gcpi_model_make(&q->m, p, q->a) && gcpi_order_make(&q->trial, (int)capacity, q->a) && gcpi_order_make(&q->best, (int)capacity, q->a)
-        && gcpi_order_make(&q->kept, (int)capacity, q->a) && gcpi_choice_make(q, &q->now) && gcpi_choice_make(q, &q->guide);
+        && gcpi_order_make(&q->kept, (int)capacity, q->a) && gcpi_order_make(&q->loose, (int)capacity, q->a) && gcpi_choice_make(q, &q->now) && gcpi_choice_make(q, &q->guide);
 }
 
 /* Runs the policy; SQRT, RECURSIVE and CHEAP answer with keep-all where that is smaller. 0: not enough arena. */
@@ -8041,7 +8091,7 @@ static int gcpi_choose(gcpi_planner *q)
     gcpi_policies[policy].run(q);
     if (policy < GCP_SQRT || policy == GCP_BUDGET || q->out_of_memory) return !q->out_of_memory && q->found;
     gcpi_choice_clear(q);
-    if (gcpi_order_of(q, &q->now, &q->trial) && (!q->found || gcpi_order_slab(q, &q->trial) <= gcpi_order_slab(q, &q->best))) {
+    if (gcpi_order_of(q, &q->now, &q->trial) && (!q->found || gcpi_order_slab(q, &q->trial, 0, GCPI_LAYOUT_WORK) <= gcpi_order_slab(q, &q->best, 0, GCPI_LAYOUT_WORK))) {
         q->found = 1;
         gcpi_order_copy(&q->best, &q->trial);
         gcpi_choice_copy(q->p, &q->guide, &q->now);
@@ -8318,11 +8368,13 @@ static int gcpi_plan_settle(gcpi_plan *in, gcp_arena *a)
     in->where = GCPI_NEW(a, ptrdiff_t, in->p.item_count);
     in->seconds = GCPI_NEW(a, double, in->list.count);
     if (!in->placed || !in->live || !in->where || !in->seconds || !gcpi_lives_make(&in->p, &in->list, &lives, &live, a)) return 0;
-    in->slab_bytes = gcpi_layout_make(&in->p, &in->list, &lives, GCPI_LAYOUT_WORK, a);
+    size_t limit = in->opts.budget > in->state_bytes ? in->opts.budget - in->state_bytes : 0;
+    in->slab_bytes = gcpi_layout_make(&in->p, &in->list, &lives, 0, GCPI_LAYOUT_WORK, a);
+    if (limit && in->slab_bytes > limit) in->slab_bytes = gcpi_layout_make(&in->p, &in->list, &lives, limit, GCPI_LAYOUT_HARD, a);
     in->blocks = GCPI_NEW(a, gcpi_extent, lives.buffer_count + 1);
     if (!in->slab_bytes || !in->blocks) return 0;
     memcpy(in->live, live, (size_t)in->list.count * sizeof *live);
-    in->live_peak = lives.peak;
+    in->live_peak = GCPI_MIN(lives.peak, in->slab_bytes);              /* the last buffer ends at a byte, not at a multiple of align */
     in->peak_at = lives.peak_at;
     gcpi_plan_place(in, &lives);
     gcpi_plan_blocks(in, &lives);
@@ -8588,7 +8640,7 @@ static size_t gcpi_arena_budget(const gcpi_sizes *n)
 static size_t gcpi_arena_of(const gcp_tape *t, const gcp_plan_opts *o, const gcpi_sizes *n)
 {
     size_t problem = n->items * sizeof(gcpi_item) + n->tasks * sizeof(gcpi_task) + n->operands * sizeof(gcpi_operand) + n->forward * sizeof(int);
-    size_t lives = (n->listed + n->items) * (sizeof(gcpi_value) + sizeof(gcpi_buffer) + sizeof(gcpi_spot) + 4 * sizeof(int) + 2 * sizeof(size_t) + sizeof(gcpi_placed) + sizeof(gcpi_extent));
+    size_t lives = (n->listed + n->items) * (sizeof(gcpi_value) + sizeof(gcpi_buffer) + 2 * sizeof(gcpi_spot) + 4 * sizeof(int) + 2 * sizeof(size_t) + sizeof(gcpi_placed) + sizeof(gcpi_extent));
     size_t lists = n->list * (2 * sizeof(gcpi_instruction) + 2 * sizeof(size_t) + 5 * sizeof(int) + sizeof(double));
     size_t choice = 2 * (n->items + (n->forward + 4) * 5 * sizeof(int) + 2 * (size_t)t->segment_count * sizeof(int));
     size_t model = n->items * (6 * sizeof(int) + sizeof(size_t) + 2) + n->tasks * (6 * sizeof(int) + 3 * sizeof(size_t) + 2) + 2 * n->operands * sizeof(int);
