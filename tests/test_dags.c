@@ -93,7 +93,10 @@ static void one(unsigned seed, int policy, size_t *kept_gradients, float *kept_l
     gcp_state_bind(r.tape, state, sizeof state);
     size_t n = gradients(&r, o, gradient, &loss, seed, policy);
     size_t bytes = train(&r, o, seed, policy);
-    if (policy == GCP_KEEP_ALL) CHECK(inferred(&r, 0) == inferred(&r, 1));
+    if (policy == GCP_KEEP_ALL) {
+        float grouped = inferred(&r, 0), single = inferred(&r, 1);         /* a step may have diverged: NaNs have the same bits, too */
+        CHECK(!memcmp(&grouped, &single, sizeof grouped));
+    }
     const char *error = gcp_error(r.tape);
     if (error) fprintf(stderr, "network %u, policy %d: %s\n", seed, policy, error);
     CHECK(gcp_error(r.tape) == NULL);
