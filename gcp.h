@@ -6926,8 +6926,7 @@ static int gcpi_walk(gcpi_search *s)
     return 1;
 }
 
-/* The trial's peak, and the mark that begins the part with it; -1: the trial's own. */
-static size_t gcpi_walk_peak(const gcpi_search *s)
+static size_t gcpi_walk_peak(const gcpi_search *s)         /* of the whole order that the trial makes */
 {
     size_t peak = s->front.peak;
     for (int i = 0; i < s->low; i++) peak = GCPI_MAX(peak, s->mark[i].peak);
@@ -6936,14 +6935,13 @@ static size_t gcpi_walk_peak(const gcpi_search *s)
     return peak;
 }
 
-static void gcpi_take_marks(gcpi_search *s, int shift)
+static void gcpi_take_marks(gcpi_search *s, int shift)     /* the trial's in place of those that it walked past */
 {
-    int inner = s->high - s->low - 1, from = s->high;
+    int from = s->low + 1 + s->fresh_count;
     s->spares -= s->fresh_count;
     for (int i = s->low + 1; i < s->high; i++) s->spare[s->spares++] = s->mark[i].state;
-    memmove(s->mark + s->low + 1 + s->fresh_count, s->mark + s->high, (size_t)(s->marks - s->high) * sizeof *s->mark);
-    s->marks += s->fresh_count - inner;
-    from = s->low + 1 + s->fresh_count;
+    memmove(s->mark + from, s->mark + s->high, (size_t)(s->marks - s->high) * sizeof *s->mark);
+    s->marks += from - s->high;
     for (int i = from; i < s->marks; i++) s->mark[i].at += shift;
     for (int k = 0; k < s->fresh_count; k++) {
         gcpi_mark *mark = &s->mark[from - 1 - k];
@@ -6957,16 +6955,16 @@ static void gcpi_take_marks(gcpi_search *s, int shift)
 static void gcpi_take(gcpi_search *s)
 {
     gcpi_order *o = &s->now;
-    int begin = s->mark[s->low].at, end = s->mark[s->high].at, shift = s->part_count - (end - begin), at;
+    gcpi_mark *low = &s->mark[s->low];
+    int begin = low->at, end = s->mark[s->high].at, shift = s->part_count - (end - begin);
     memmove(o->at + end + shift, o->at + end, (size_t)(o->count - end) * sizeof *o->at);
     for (int i = 0; i < s->part_count; i++) o->at[begin + i] = s->part[s->part_count - 1 - i];
     o->count += shift;
     o->seconds = s->seconds;
-    s->front.state = s->mark[s->low].state;
-    gcpi_walk_mark(s, &s->mark[s->low]);
-    at = s->mark[s->low].at;
-    s->mark[s->low].at = begin;
-    s->mark[s->low].peak_at = at - s->mark[s->low].peak_at;
+    s->front.state = low->state;
+    gcpi_walk_mark(s, low);
+    low->peak_at = low->at - low->peak_at;
+    low->at = begin;
     gcpi_take_marks(s, shift);
     o->peak = 0;
     for (int i = 0; i < s->marks; i++) if (s->mark[i].peak > o->peak) { o->peak = s->mark[i].peak; o->peak_at = s->mark[i].at + s->mark[i].peak_at; }

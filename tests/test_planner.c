@@ -42,6 +42,44 @@ static void checked(const gcp_plan *plan, size_t budget)
     CHECK(plan->bound_seconds <= plan->seconds * (1 + 1e-12));
 }
 
+/* The search simulates what a move changes; after each move its figures are those of the whole order. */
+static void incremental(size_t limit)
+{
+    gcp_tape *tape = fresh();
+    gcp_plan keep = gcp_graph_plan(tape, text, .policy = GCP_KEEP_ALL);
+    gcp_plan_opts o = { .policy = GCP_BUDGET };
+    gcpi_planner q = { .p = keep.in ? &keep.in->p : NULL, .opts = &o, .a = &arena };
+    gcpi_search s;
+    int wrong = 0, moved = 0;
+    CHECK(keep.in && gcpi_planner_make(&q) && gcpi_search_make(&s, &q));
+    if (!keep.in) return;
+    s.limit = limit; s.price = 0.2;
+    gcpi_keep_all_order(s.m, &s.now);
+    gcpi_search_begin(&s);
+    for (int i = 0; i < 3000; i++) {
+        double before = s.now.seconds;
+        gcpi_search_step(&s, i < 1500 ? 0.01 : 0.001);
+        moved += before != s.now.seconds;
+        gcpi_order_copy(&q.trial, &s.now);
+        gcpi_simulate(s.m, &q.trial, NULL);
+        wrong += !q.trial.valid || q.trial.count != s.now.count || q.trial.peak != s.now.peak || fabs(q.trial.seconds - s.now.seconds) > 1e-9 * q.trial.seconds;
+    }
+    CHECK(!wrong && moved > 20);
+    arena.scratch = 0;
+}
+
+static void incrementals(void)
+{
+    for (int i = 0; i < 40; i++) {
+        uint64_t peak = 0;
+        if (i % 2) oracle_random_dag(&graph, (uint64_t)i, 12 + i);
+        else oracle_random_chain(&graph, (uint64_t)i, 12 + i);
+        CHECK(oracle_write(&graph, text, sizeof text));
+        oracle_keep_all(&graph, &peak, NULL);
+        incremental((size_t)peak * 6 / 10);
+    }
+}
+
 typedef struct score { int solved, optimal, missed; double gap, worst; } score;
 
 /* The plan without exact search, which would make the comparison idle: the portfolio's parts alone, judged by live bytes. */
@@ -524,6 +562,7 @@ int main(int argc, char **argv)
     if (!strcmp(what, "forms")) { closed_forms(); return check_done(); }
     if (!strcmp(what, "networks")) { networks(); network_sweeps(); return check_done(); }
     oracles(*what ? atoi(what) : PROBLEMS);
+    incrementals();
     least_budgets();
     published();
     repeats();
