@@ -90,7 +90,8 @@
    that is no chain is cut the same way: what is kept at a cut is every tensor made before it and read after it.
 
    With GCP_BUDGET you say how many bytes there are instead: gcp searches lists that fit and keeps the fastest, says how
-   much no other could save (plan.bound_seconds), and where nothing fits, the least budget that does.
+   much no other could save (plan.bound_seconds), and where nothing fits, the least budget that does. With .far bytes of
+   far memory (a file, a host behind a device) values may also wait there, copied beside the computing.
 
    A *plan* is such a choice turned into a list of instructions, each with the addresses of what it reads and writes:
        F forward   R the same forward again   B backward   U update   H gradient ready   W wait for its hook
@@ -297,6 +298,7 @@ struct gcp_target {
     int    threads, isa;                /* isa: 0 best, else GCP_ISA_...: forced, for tests */
     size_t align;                       /* of every tensor; a power of two, default 64 */
     double flops_per_second, bytes_per_second;      /* cost model; defaults 1e11 and 1e10 */
+    double far_bytes_per_second;                    /* of the copies below; default 1e10 */
     void  *context;
     void  (*parallel_for)(void *context, int tasks, void (*task)(void *arg, int index, int worker), void *arg);
     /* Far memory, where a list's O puts values and its P gets them back. start begins a copy behind all that was issued
@@ -402,6 +404,7 @@ typedef struct gcp_plan_opts {
     const char *list GCPI_Z;                                     /* instructions as text (gcp_list_print) instead of a policy */
     size_t budget GCPI_Z;                                        /* the most that plan.bytes may be; 0: no limit */
     gcp_effort effort GCPI_Z;                                    /* GCP_BUDGET */
+    size_t far GCPI_Z; int far_only GCPI_Z;                      /* GCP_BUDGET: bytes of far memory that values may wait in; far_only: nothing runs again */
     const char *costs GCPI_Z;                                    /* text of gcp_costs_print: seconds to plan with; of this machine or another */
     int inference GCPI_Z;                                        /* forward only: running statistics, no dropout, no gradients */
     gcp_optimizer optimizer GCPI_Z;
@@ -433,12 +436,14 @@ typedef struct gcp_plan {
     size_t live_peak;                   /* the most live slab bytes at once; slab_bytes - live_peak is lost to layout */
     size_t after_forward;               /* live activations between forward and backward, inputs and state left out */
     size_t checkpoint_bytes;            /* outputs of the cuts' units that GCP_CHECKPOINTS chose */
-    size_t far_bytes;                   /* far memory that the list's O instructions need; not part of bytes */
+    size_t far_bytes, far_traffic;      /* far memory that the list's O instructions need, not part of bytes; bytes copied in a step */
     gcp_split split;
     double seconds, keep_all_seconds;   /* by the cost model */
+    double stall_seconds;               /* of seconds: waiting for copies to and from far memory */
     size_t least_bytes;                 /* GCP_BUDGET failed: the least budget found to work. Set in the plan that is returned then */
     int    costed;                      /* ops whose seconds .costs gave; the others' come from FLOPs and bytes */
     double bound_seconds;               /* GCP_BUDGET: no schedule within the budget is faster; else 0 */
+    int    coarse;                      /* GCP_BUDGET: 1: the plan's arena had no room for all of the search */
     const char *method;                 /* GCP_BUDGET: what found the schedule: a policy, "cuts", "chain", "search", "exact"; else NULL */
     double forward_flops, rerun_flops;
     int    units, reruns;               /* units of the network; runs of a unit again */
@@ -4980,10 +4985,10 @@ static void gcpi_units_number(gcpi_problem *p)
 /* Copies to far memory, back, and waiting for them. Only for first outputs that share their bytes with no other tensor. */
 static void gcpi_far_tasks(gcpi_problem *p)
 {
-    for (int i = 1; i < p->tensors; i++) {
+    for (int i = 0; i < p->tensors; i++) {
         const gcpi_item *x = &p->items[i];
         if (x->kind != GCPI_FORWARD_ITEM || !x->active || x->root != i || x->next >= 0 || x->pinned) continue;
-        if (p->tape->ops[p->tape->tensors[i].producer].out != i) continue;       /* masks and the like share their op's name */
+        if (!p->names && p->tape->ops[p->tape->tensors[i].producer].out != i) continue;       /* masks and the like share their op's name */
         for (int kind = GCPI_TASK_OFFLOAD; kind <= GCPI_TASK_ARRIVE; kind++)
             gcpi_operand_add(p, gcpi_task_add(p, kind, i), i, kind == GCPI_TASK_PREFETCH ? GCPI_WRITE : GCPI_READ, GCPI_SLOT_OUT);
     }
@@ -5099,7 +5104,7 @@ static int gcpi_problem_make(gcpi_problem *p, int root, const gcp_plan_opts *opt
     p->numbers = GCPI_NUMBERS_BYTES;
     unsigned char *needed = GCPI_SCRATCH(a, unsigned char, t->op_count + 1), *read = GCPI_SCRATCH(a, unsigned char, t->tensor_count);
     unsigned char *defined = GCPI_SCRATCH(a, unsigned char, t->tensor_count);
-    if (!gcpi_problem_arrays(p, opts->list != NULL, a) || !needed || !read || !defined) return 0;
+    if (!gcpi_problem_arrays(p, opts->list || opts->far, a) || !needed || !read || !defined) return 0;
     gcpi_mark_needed(t, root, needed);
     if (!gcpi_uses_make(p, needed, a, &uses)) return 0;
     gcpi_items_make(p);
@@ -5116,7 +5121,7 @@ static int gcpi_problem_make(gcpi_problem *p, int root, const gcp_plan_opts *opt
     p->forward = p->task_count;
     gcpi_units_number(p);
     if (p->training) gcpi_problem_backward(p, &uses, needed, read, defined, opts);
-    if (opts->list) gcpi_far_tasks(p);
+    if (opts->list || opts->far) gcpi_far_tasks(p);
     a->scratch = scratch;
     p->optimizer = (int)opts->optimizer;
     return !opts->costs || gcpi_costs_apply(p, opts, a);
@@ -5131,7 +5136,7 @@ static void gcpi_item_name(const gcpi_problem *p, int item, char *buffer, size_t
 static const char *gcpi_task_name(const gcpi_problem *p, const gcpi_task *task, char *buffer, size_t size)
 {
     const gcp_tape *t = p->tape;
-    if (p->names) { snprintf(buffer, size, "%s", p->names[task - p->tasks]); return buffer; }
+    if (p->names) { snprintf(buffer, size, "%s", task->kind >= GCPI_TASK_OFFLOAD ? p->item_names[task->op] : p->names[task - p->tasks]); return buffer; }
     if (task->kind == GCPI_TASK_SEED) snprintf(buffer, size, "seed");
     else if (task->kind == GCPI_TASK_NORM) snprintf(buffer, size, "norm");
     else if (task->kind >= GCPI_TASK_OFFLOAD) gcpi_name_text(t, t->tensors[task->op].name, buffer, size);
@@ -5405,7 +5410,7 @@ static int gcpi_graph_line(gcpi_reader *r)
 }
 
 /* Arrays from counts of lines and words: no line makes more of anything. 0: the arena is too small. */
-static int gcpi_graph_arrays(gcpi_reader *r, const char *text)
+static int gcpi_graph_arrays(gcpi_reader *r, const char *text, int far)
 {
     gcpi_problem *p = r->p;
     size_t lines = 2, words = 2, n = strlen(text);
@@ -5415,8 +5420,8 @@ static int gcpi_graph_arrays(gcpi_reader *r, const char *text)
     }
     r->text = GCPI_NEW(r->a, char, n + 1);
     p->items = GCPI_NEW(r->a, gcpi_item, lines);
-    p->tasks = GCPI_NEW(r->a, gcpi_task, lines);
-    p->operands = GCPI_NEW(r->a, gcpi_operand, words);
+    p->tasks = GCPI_NEW(r->a, gcpi_task, far ? 4 * lines : lines);
+    p->operands = GCPI_NEW(r->a, gcpi_operand, far ? words + 3 * lines : words);
     p->names = GCPI_NEW(r->a, char *, lines);
     p->item_names = GCPI_NEW(r->a, char *, lines);
     if (lines > INT32_MAX / 8 || words > INT32_MAX / 8) return 0;
@@ -5429,7 +5434,7 @@ static int gcpi_graph_arrays(gcpi_reader *r, const char *text)
 
 /* An instruction behind the first that needs the tape's functions is not to be had: such a problem can be planned, not run.
    0: the text is wrong (message says which line), or the arena too small (message is empty). */
-static int gcpi_graph_parse(gcpi_problem *p, const char *text, const gcp_target *target, char *message, size_t size, gcp_arena *a)
+static int gcpi_graph_parse(gcpi_problem *p, const char *text, const gcp_target *target, int far, char *message, size_t size, gcp_arena *a)
 {
     ptrdiff_t scratch = a->scratch;
     gcpi_reader r;
@@ -5437,7 +5442,7 @@ static int gcpi_graph_parse(gcpi_problem *p, const char *text, const gcp_target 
     r.p = p; r.a = a; r.message = message; r.size = size;
     message[0] = 0;
     p->target = *target; p->training = 1; p->root = -1; p->forward = -1;
-    if (!gcpi_graph_arrays(&r, text)) return 0;
+    if (!gcpi_graph_arrays(&r, text, far)) return 0;
     r.version = strncmp(text, "# gcp-graph 2", 13) ? 1 : 2;
     for (char *line = r.text, *next; line; line = next) {
         next = strchr(line, '\n');
@@ -5455,6 +5460,7 @@ static int gcpi_graph_parse(gcpi_problem *p, const char *text, const gcp_target 
             if (p->tasks[f].once && p->operands[p->tasks[f].operands + k].mode != GCPI_READ) p->items[p->operands[p->tasks[f].operands + k].item].stored = 1;
     for (int f = 0, given = p->units; f < p->forward && !given; f++) p->units = GCPI_MAX(p->units, p->tasks[f].unit + 1);
     for (int f = 0; f < p->forward; f++) p->tasks[f].unit = GCPI_MIN(p->tasks[f].unit, p->units);
+    if (far) gcpi_far_tasks(p);
     a->scratch = scratch;
     return 1;
 }
@@ -6192,6 +6198,7 @@ typedef struct gcpi_model {
     const gcpi_problem *p;
     int values, groups, *value_of;    /* value_of: per item, -1: not a forward value */
     int *item, *group, *producer;     /* per value */
+    int *fetch;                       /* per value: the task that copies it back from far memory, or -1; beside it stand the other two */
     size_t *bytes;                    /* per group, rounded to the target's align */
     int *read, *read_first, *written, *written_first;      /* per task: values */
     int *over, *under;                /* per task: value written in place, and (two each) the ones it may lie on; -1: none */
@@ -6296,10 +6303,11 @@ static int gcpi_model_values(gcpi_model *m, gcp_arena *a)
     m->item = GCPI_SCRATCH(a, int, p->item_count);
     m->group = GCPI_SCRATCH(a, int, p->item_count);
     m->producer = GCPI_SCRATCH(a, int, p->item_count);
+    m->fetch = GCPI_SCRATCH(a, int, p->item_count);
     m->bytes = GCPI_SCRATCH(a, size_t, p->item_count);
     m->lasting = GCPI_SCRATCH(a, unsigned char, p->item_count);
     int *group_of = GCPI_SCRATCH(a, int, p->item_count);
-    if (!m->value_of || !m->item || !m->group || !m->producer || !m->bytes || !m->lasting || !group_of) return 0;
+    if (!m->value_of || !m->item || !m->group || !m->producer || !m->fetch || !m->bytes || !m->lasting || !group_of) return 0;
     for (int i = 0; i < p->item_count; i++) {
         const gcpi_item *x = &p->items[i], *root = &p->items[x->root];
         m->value_of[i] = -1;
@@ -6307,6 +6315,7 @@ static int gcpi_model_values(gcpi_model *m, gcp_arena *a)
         if (!group_of[x->root]) { m->bytes[m->groups] = gcpi_round(root->bytes, p->target.align); group_of[x->root] = ++m->groups; }
         m->group[m->values] = group_of[x->root] - 1;
         m->producer[m->values] = x->producer;
+        m->fetch[m->values] = -1;
         m->item[m->values] = i;
         m->lasting[m->values] = x->pinned != 0;
         m->value_of[i] = m->values++;
@@ -6331,27 +6340,28 @@ static int gcpi_model_make(gcpi_model *m, const gcpi_problem *p, gcp_arena *a)
 {
     memset(m, 0, sizeof *m);
     m->p = p;
-    int ok = gcpi_model_values(m, a), reads = 0, writes = 0;
+    int ok = gcpi_model_values(m, a), reads = 0, writes = 0, all = p->task_count + p->far_count;
     m->read = GCPI_SCRATCH(a, int, p->operand_count + 1);
     m->written = GCPI_SCRATCH(a, int, p->operand_count + 1);
-    m->read_first = GCPI_SCRATCH(a, int, p->task_count + 1);
-    m->written_first = GCPI_SCRATCH(a, int, p->task_count + 1);
-    m->shares = GCPI_SCRATCH(a, unsigned char, p->task_count + 1);
-    m->over = GCPI_SCRATCH(a, int, p->task_count + 1);
-    m->under = GCPI_SCRATCH(a, int, 2 * p->task_count + 2);
-    m->again = GCPI_SCRATCH(a, unsigned char, p->task_count + 1);
-    m->until = GCPI_SCRATCH(a, int, p->task_count + 1);
+    m->read_first = GCPI_SCRATCH(a, int, all + 1);
+    m->written_first = GCPI_SCRATCH(a, int, all + 1);
+    m->shares = GCPI_SCRATCH(a, unsigned char, all + 1);
+    m->over = GCPI_SCRATCH(a, int, all + 1);
+    m->under = GCPI_SCRATCH(a, int, 2 * all + 2);
+    m->again = GCPI_SCRATCH(a, unsigned char, all + 1);
+    m->until = GCPI_SCRATCH(a, int, all + 1);
     int *updated = GCPI_SCRATCH(a, int, p->item_count + 1);
-    m->during = GCPI_SCRATCH(a, size_t, p->task_count + 2);
-    m->before = GCPI_SCRATCH(a, size_t, p->task_count + 2);
-    m->workspace = GCPI_SCRATCH(a, size_t, p->task_count + 2);
+    m->during = GCPI_SCRATCH(a, size_t, all + 2);
+    m->before = GCPI_SCRATCH(a, size_t, all + 2);
+    m->workspace = GCPI_SCRATCH(a, size_t, all + 2);
     m->state_bytes = (size_t)(m->values + (m->values & 1)) + (size_t)m->groups * sizeof *m->members;
     m->live = GCPI_SCRATCH(a, unsigned char, (ptrdiff_t)m->state_bytes);
     m->members = (uint16_t *)(void *)(m->live + m->values + (m->values & 1));
     if (!ok || !m->read || !m->written || !m->read_first || !m->written_first || !m->shares || !m->until || !updated || !m->over || !m->under || !m->again || !m->during || !m->before
         || !m->workspace || !m->live) return 0;
-    for (int t = 0; t < p->task_count; t++) gcpi_model_task(m, t, &reads, &writes);
-    m->read_first[p->task_count] = reads; m->written_first[p->task_count] = writes;
+    for (int t = 0; t < all; t++) gcpi_model_task(m, t, &reads, &writes);
+    m->read_first[all] = reads; m->written_first[all] = writes;
+    for (int t = p->task_count; t < all; t++) if (p->tasks[t].kind == GCPI_TASK_PREFETCH) m->fetch[m->written[m->written_first[t]]] = t;
     gcpi_model_updates(m, updated);
     return gcpi_model_fixed(m, a);
 }
@@ -6409,8 +6419,8 @@ typedef struct gcpi_pass { size_t live; int next, valid; } gcpi_pass;
 static size_t gcpi_pass_code(const gcpi_model *m, int code, gcpi_pass *pass)
 {
     int task = code < 0 ? ~code : code;
-    if (code >= 0) { pass->next = task; return gcpi_pass_task(m, task, &pass->live) + m->during[task]; }
-    if (!gcpi_is_read(m, task)) return GCPI_DEAD;
+    if (code >= 0 && task < m->p->task_count) { pass->next = task; return gcpi_pass_task(m, task, &pass->live) + m->during[task]; }
+    if (code < 0 && !gcpi_is_read(m, task)) return GCPI_DEAD;
     size_t now = gcpi_pass_task(m, task, &pass->live) + m->before[pass->next] + m->workspace[task];
     pass->valid &= pass->next <= m->until[task];
     if (m->shares[task] && pass->valid) pass->valid = gcpi_clear_of(m, task);
@@ -6456,9 +6466,65 @@ static void gcpi_order_copy(gcpi_order *to, const gcpi_order *from)
     to->at = at; to->capacity = capacity;
 }
 
+/* -- Far memory: one link copies values away and back, in the order of the list, beside the computing. -- */
+typedef struct gcpi_transfer { size_t at, end; int item, back; double done; } gcpi_transfer;      /* in the slab; end 0: none; back: into it */
+
+/* Whether a task waits for a copy: one of the same value, one out of bytes that it writes, or one into bytes that it touches.
+   placed: of its operands; NULL: to be told by items alone. */
+static int gcpi_meets(const gcpi_problem *p, const gcpi_task *t, const gcpi_placed *placed, const gcpi_transfer *f)
+{
+    int meets = f->end && ((t->kind >= GCPI_TASK_OFFLOAD && t->op == f->item) || (placed && t->workspace && f->at < gcpi_round(p->numbers, p->target.align) + t->workspace));
+    for (int k = 0; f->end && k < t->count; k++) {
+        const gcpi_operand *o = &p->operands[t->operands + k];
+        if (o->mode == GCPI_READ && !f->back) continue;
+        if (!placed) { meets |= o->item == f->item; continue; }
+        size_t at = (size_t)placed[k].offset;
+        meets |= placed[k].offset >= 0 && at < f->end && f->at < at + p->items[o->item].bytes;
+    }
+    return meets;
+}
+
+/* Seconds of a list on two streams: a copy begins when it is issued and the link is free; what meets it waits. Without
+   copy_start the computing waits for every copy. */
+static double gcpi_timeline(const gcpi_problem *p, const gcpi_list *list, const gcpi_placed *placed)
+{
+    gcpi_transfer flying[GCP_COPIES];
+    double now = 0, link = 0;
+    int next = 0, at_once = !p->names && !p->target.copy_start;
+    memset(flying, 0, sizeof flying);
+    for (ptrdiff_t i = 0, n = 0; i < list->count; i++) {
+        const gcpi_task *t = &p->tasks[list->at[i].task];
+        int copies = t->kind == GCPI_TASK_OFFLOAD || t->kind == GCPI_TASK_PREFETCH;
+        for (int id = 0; id < GCP_COPIES; id++) {
+            if (!(copies && id == next) && !gcpi_meets(p, t, placed ? placed + n : NULL, &flying[id])) continue;
+            now = GCPI_MAX(now, flying[id].done);
+            flying[id].end = 0;
+        }
+        if (copies) {
+            gcpi_transfer *f = &flying[next];
+            link = f->done = GCPI_MAX(now, link) + (double)p->items[t->op].bytes / p->target.far_bytes_per_second;
+            f->at = placed ? (size_t)placed[n].offset : 0; f->end = f->at + p->items[t->op].bytes;
+            f->item = t->op; f->back = t->kind == GCPI_TASK_PREFETCH;
+            next = (next + 1) % GCP_COPIES;
+            if (at_once) now = link;
+        } else now += t->kind == GCPI_TASK_ARRIVE ? 0 : t->seconds;
+        n += t->count;
+    }
+    return now;
+}
+
 /* ---- 16 policies ----------------------------------------------------------------------------------------------
    Each only fills a choice. Where a policy has freedom it tries several and keeps the one with the least live peak,
    then the least time; GCP_BUDGET keeps the fastest that fits. */
+
+/* An order whose copies are being placed, per value and per place (an entry of the order, or its end). */
+typedef struct gcpi_far {
+    gcpi_order full;                  /* with all copies */
+    size_t *live; double *clock;      /* per place: bytes while it runs; when it begins */
+    int *made, *read, *end, *back, *wait;          /* per value: places of its first run, of that one's last reader, of the next run or copy back, of the
+                                         first copy back, of the wait for the copy away; -1: none */
+    int *waits, *next_wait, *backs, *next_back;        /* per place: lists of values to wait for, of places of copies back that are issued there */
+} gcpi_far;
 
 typedef struct gcpi_planner {
     gcpi_problem *p; const gcp_plan_opts *opts; gcp_arena *a;
@@ -6468,10 +6534,11 @@ typedef struct gcpi_planner {
     gcpi_order trial, best;           /* of the present choice; least peak, then least time */
     int found, tries;
     size_t *crossing, *saved;         /* per position: bytes that a cut behind task f keeps; that backward reads of f's outputs */
-    int out_of_memory;
+    int out_of_memory, coarse;        /* coarse: some part of the search had no room */
     size_t front, slab_limit;         /* GCP_BUDGET (else 0): most bytes of the slab; the step's numbers among them */
     gcpi_order kept, loose; int has_kept, has_loose;               /* the fastest whose arena fits; whose bytes fit, but not its arena */
     const char *method, *kept_method, *loose_method;               /* of the present candidate; of those two */
+    gcpi_far far;                     /* where .far is given */
     double bound; size_t least_slab;  /* seconds; where nothing fits: the smallest slab that was found, */
     int least_task;                   /* and the task that is its peak */
     int no_exact, by_peak;            /* for tests: without exact search; as if every order's arena were as small as its peak */
@@ -6532,7 +6599,7 @@ static void gcpi_list_of(const gcpi_problem *p, const gcpi_order *o, gcpi_list *
     list->count = 0; list->seconds = list->rerun_flops = 0;
     for (int i = 0; i < o->count; i++) {
         int task = o->at[i] < 0 ? ~o->at[i] : o->at[i];
-        gcpi_emit(list, o->at[i] < 0 ? 'R' : gcpi_letters[p->tasks[task].kind], task, &p->tasks[task]);
+        gcpi_emit(list, o->at[i] < 0 && task < p->forward ? 'R' : gcpi_letters[p->tasks[task].kind], task, &p->tasks[task]);
     }
 }
 
@@ -6548,12 +6615,140 @@ static size_t gcpi_order_slab(gcpi_planner *q, const gcpi_order *o, size_t enoug
     return slab ? slab : SIZE_MAX;
 }
 
+/* -- Placing copies. Of them a search's order holds only those back, as runs of tasks that read nothing and whose seconds are a
+   price. Here each gets its place: away (O) behind the value's first run, done (W) when the link will have done it, back (P) as
+   far ahead of the reader as the link needs; where the bytes within the limit do not allow that, the computing waits. -- */
+static int gcpi_far_make(gcpi_planner *q, int capacity)
+{
+    gcpi_far *f = &q->far;
+    int **const places[] = { &f->waits, &f->backs, &f->next_back }, **const values[] = { &f->made, &f->read, &f->end, &f->back, &f->wait, &f->next_wait };
+    int ok = gcpi_order_make(&f->full, capacity, q->a);
+    for (int i = 0; i < 3; i++) ok &= (*places[i] = GCPI_SCRATCH(q->a, int, capacity + 1)) != NULL;
+    for (int i = 0; i < 6; i++) ok &= (*values[i] = GCPI_SCRATCH(q->a, int, q->m.values + 1)) != NULL;
+    f->live = GCPI_SCRATCH(q->a, size_t, capacity + 1);
+    f->clock = GCPI_SCRATCH(q->a, double, capacity + 1);
+    return ok && f->live && f->clock;
+}
+
+static int gcpi_code_task(const gcpi_order *o, int i) { return o->at[i] < 0 ? ~o->at[i] : o->at[i]; }
+
+static double gcpi_far_seconds(const gcpi_planner *q, int v) { return (double)q->p->items[q->m.item[v]].bytes / q->p->target.far_bytes_per_second; }
+
+static int gcpi_touches(const gcpi_model *m, int task, int v)
+{
+    int touches = 0;
+    for GCPI_READS(m, task, i) touches |= m->read[i] == v;
+    for GCPI_WRITES(m, task, i) touches |= m->written[i] == v;
+    return touches;
+}
+
+/* Clock and places of an order. Returns the bytes that far memory needs. */
+static size_t gcpi_far_scan(gcpi_planner *q, const gcpi_order *o)
+{
+    const gcpi_model *m = &q->m;
+    gcpi_far *f = &q->far;
+    size_t bytes = 0;
+    for (int v = 0; v < m->values; v++) f->made[v] = f->read[v] = f->end[v] = f->back[v] = f->wait[v] = -1;
+    f->clock[0] = 0;
+    for (int i = 0; i <= o->count; i++) {
+        f->waits[i] = f->backs[i] = -1;
+        if (i == o->count) break;
+        int task = gcpi_code_task(o, i), far = task >= q->p->task_count;
+        f->clock[i + 1] = f->clock[i] + (far ? 0 : q->p->tasks[task].seconds);
+        for GCPI_READS(m, task, k) if (f->end[m->read[k]] < 0) f->read[m->read[k]] = i;
+        for GCPI_WRITES(m, task, k) {
+            int v = m->written[k];
+            if (far && f->back[v] < 0) { f->back[v] = i; bytes += m->bytes[m->group[v]]; }
+            if (o->at[i] >= 0) f->made[v] = f->read[v] = i;
+            else if (f->end[v] < 0) f->end[v] = i;
+        }
+    }
+    return bytes;
+}
+
+/* A copy away: the value stays until it is done, or until its bytes are needed. link: when the link is free. */
+static void gcpi_far_away(gcpi_planner *q, const gcpi_order *o, int v, size_t limit, double *link)
+{
+    const gcpi_model *m = &q->m;
+    gcpi_far *f = &q->far;
+    size_t bytes = m->bytes[m->group[v]];
+    int w = f->read[v], task = gcpi_code_task(o, w), over = m->over[task] >= 0 && (m->under[2 * task] == v || m->under[2 * task + 1] == v);
+    *link = GCPI_MAX(*link, f->clock[f->made[v] + 1]) + gcpi_far_seconds(q, v);
+    if (!over) for (w++; w < f->end[v] && f->clock[w] < *link && f->live[w] + bytes <= limit; w++) f->live[w] += bytes;
+    double stall = *link - f->clock[w];
+    for (int i = w; stall > 0 && i <= o->count; i++) f->clock[i] += stall;
+    f->wait[v] = w;
+    f->next_wait[v] = f->waits[w];
+    f->waits[w] = v;
+}
+
+/* A copy back for the reader behind place r. due: when the link is wanted by the next one. */
+static void gcpi_far_back(gcpi_planner *q, const gcpi_order *o, int r, size_t limit, double *due)
+{
+    const gcpi_model *m = &q->m;
+    gcpi_far *f = &q->far;
+    int v = m->written[m->written_first[gcpi_code_task(o, r)]], at = r;
+    size_t bytes = m->bytes[m->group[v]];
+    double start = GCPI_MIN(*due, f->clock[r]) - gcpi_far_seconds(q, v);
+    while (at > f->wait[v] && f->clock[at] > start && f->live[at - 1] + bytes <= limit && !gcpi_touches(m, gcpi_code_task(o, at - 1), v)) f->live[--at] += bytes;
+    *due = GCPI_MAX(start, f->clock[at]);
+    f->next_back[r] = f->backs[at];
+    f->backs[at] = r;
+}
+
+static int gcpi_far_emit(gcpi_planner *q, const gcpi_order *o)
+{
+    const gcpi_model *m = &q->m;
+    gcpi_far *f = &q->far;
+    gcpi_order *out = &f->full;
+    out->count = 0;
+    if (o->count + 2 * m->values > out->capacity) return 0;
+    for (int i = 0; i <= o->count; i++) {
+        for (int v = f->waits[i]; v >= 0; v = f->next_wait[v]) out->at[out->count++] = m->fetch[v] + 1;
+        for (int r = f->backs[i]; r >= 0; r = f->next_back[r]) out->at[out->count++] = o->at[r];
+        if (i == o->count || gcpi_code_task(o, i) >= q->p->task_count) continue;
+        out->at[out->count++] = o->at[i];
+        for GCPI_WRITES(m, gcpi_code_task(o, i), k)
+            if (o->at[i] >= 0 && f->back[m->written[k]] >= 0) out->at[out->count++] = m->fetch[m->written[k]] - 1;
+    }
+    return 1;
+}
+
+/* The order with its copies placed within the limit, judged by the timeline; one without copies as it is. NULL: it has no place. */
+static const gcpi_order *gcpi_far_place(gcpi_planner *q, gcpi_order *o, size_t limit)
+{
+    gcpi_far *f = &q->far;
+    int copies = 0, placed = 0;
+    double link = 0, due = INFINITY;
+    for (int i = 0; q->opts->far && i < o->count; i++) { copies += gcpi_code_task(o, i) >= q->p->task_count; placed |= o->at[i] >= q->p->task_count; }
+    if (!copies || placed) return o;
+    gcpi_simulate(&q->m, o, f->live);
+    if (!o->valid || gcpi_far_scan(q, o) > q->opts->far) return NULL;
+    for (int i = 0; i < o->count; i++)
+        for GCPI_WRITES(&q->m, gcpi_code_task(o, i), k) if (o->at[i] >= 0 && f->back[q->m.written[k]] >= 0) gcpi_far_away(q, o, q->m.written[k], limit, &link);
+    for (int i = o->count - 1; i >= 0; i--) if (gcpi_code_task(o, i) >= q->p->task_count) gcpi_far_back(q, o, i, limit, &due);
+    if (!gcpi_far_emit(q, o)) return NULL;
+    gcpi_simulate(&q->m, &f->full, NULL);
+    gcpi_list_of(q->p, &f->full, &q->list);
+    f->full.seconds = gcpi_timeline(q->p, &q->list, NULL);
+    return &f->full;
+}
+
+/* Takes what placing put in out of an order again. */
+static void gcpi_far_strip(const gcpi_planner *q, gcpi_order *o)
+{
+    int kept = 0;
+    for (int i = 0; i < o->count; i++) if (o->at[i] < q->p->task_count) o->at[kept++] = o->at[i];
+    o->count = kept;
+}
+
 /* A candidate of GCP_BUDGET: kept if its arena fits and none that does is as fast. Returns its slab, or 0 where it is none.
    The fastest one whose bytes fit and whose arena does not is remembered. */
-static size_t gcpi_offer(gcpi_planner *q, const gcpi_order *o, const char *method)
+static size_t gcpi_offer(gcpi_planner *q, gcpi_order *found, const char *method)
 {
     size_t slab = q->slab_limit;
-    if (!o->valid || (q->has_kept && o->seconds >= q->kept.seconds)) return 0;
+    const gcpi_order *o = found->valid ? gcpi_far_place(q, found, q->slab_limit - q->front) : found;
+    if (!o || !o->valid || (q->has_kept && o->seconds >= q->kept.seconds)) return 0;
     if (q->front + o->peak > gcpi_round(q->slab_limit, q->p->target.align)) return 0;
     if (!q->by_peak && (slab = gcpi_order_slab(q, o, q->slab_limit, GCPI_LAYOUT_WORK)) > q->slab_limit) {
         if (slab < SIZE_MAX && (!q->has_loose || o->seconds < q->loose.seconds)) { gcpi_order_copy(&q->loose, o); q->has_loose = 1; q->loose_method = method; }
@@ -6838,6 +7033,8 @@ typedef struct gcpi_search {
     int found, spacing;
     unsigned char *states, *there;    /* there: per value, live at some place */
     double *weight;                   /* per value: bytes over seconds; 0: it cannot be made again */
+    int far;                          /* how values may come to life again: 0: by runs, 1: copied from far memory, too, 2: by copies alone */
+    gcpi_planner *judge;              /* NULL: an order's seconds are summed; else its copies are placed and the timeline says them */
     gcpi_mark mark[GCPI_MARKS], fresh[GCPI_MARKS];     /* from the front; of the trial, from behind */
     int marks, fresh_count, spare[GCPI_STATES], spares;
     int removed, ahead, *runs, run_count;              /* the move: place of a run; place ahead of which runs are put, listed from behind */
@@ -6926,6 +7123,24 @@ static int gcpi_walk(gcpi_search *s)
     return 1;
 }
 
+/* What the timeline says of the order that the trial makes; INFINITY: its copies have no place. */
+static double gcpi_judge(gcpi_search *s)
+{
+    gcpi_planner *q = s->judge;
+    gcpi_order *o = &q->trial;
+    int begin = s->mark[s->low].at, end = s->mark[s->high].at;
+    unsigned char *here = gcpi_state(s, GCPI_STATES);
+    memcpy(o->at, s->now.at, (size_t)begin * sizeof *o->at);
+    for (int i = 0; i < s->part_count; i++) o->at[begin + i] = s->part[s->part_count - 1 - i];
+    o->count = begin + s->part_count + s->now.count - end;
+    memcpy(o->at + begin + s->part_count, s->now.at + end, (size_t)(s->now.count - end) * sizeof *o->at);
+    memcpy(here, s->m->live, s->m->state_bytes);
+    gcpi_simulate(s->m, o, NULL);
+    const gcpi_order *full = gcpi_far_place(q, o, GCPI_MAX(s->limit, o->peak));
+    memcpy(s->m->live, here, s->m->state_bytes);
+    return full && full->valid && full->peak <= GCPI_MAX(s->limit, o->peak) ? full->seconds : INFINITY;
+}
+
 static size_t gcpi_walk_peak(const gcpi_search *s)         /* of the whole order that the trial makes */
 {
     size_t peak = s->front.peak;
@@ -6990,6 +7205,7 @@ static void gcpi_search_begin(gcpi_search *s)
     memset(gcpi_state(s, 0), 0xff, m->state_bytes);          /* equals no state */
     s->removed = -1; s->ahead = s->now.count; s->run_count = 0; s->most = SIZE_MAX;
     gcpi_walk(s);
+    if (s->judge) seconds = gcpi_judge(s);
     gcpi_take(s);
     s->now.seconds = seconds;
 }
@@ -7012,11 +7228,21 @@ static void gcpi_live_ahead(gcpi_search *s, int at)
 static int gcpi_reader_of(const gcpi_search *s, int task, int from)       /* the next place that reads anything that task makes */
 {
     const gcpi_model *m = s->m;
+    int back = task >= m->p->task_count ? m->written[m->written_first[task]] : -1;
     for (int i = from; i < s->now.count; i++) {
         int reader = s->now.at[i] < 0 ? ~s->now.at[i] : s->now.at[i];
-        for GCPI_READS(m, reader, k) if (m->producer[m->read[k]] == task) return i;
+        for GCPI_READS(m, reader, k) if (m->producer[m->read[k]] == task || m->read[k] == back) return i;
     }
     return -1;
+}
+
+/* The task that is to bring a value to life again, -1: none can. */
+static int gcpi_maker(gcpi_search *s, int v)
+{
+    const gcpi_model *m = s->m;
+    int again = s->far < 2 && m->again[m->producer[v]];
+    if (s->far && m->fetch[v] >= 0 && (!again || gcpi_draw(s, 2))) return m->fetch[v];
+    return again ? m->producer[v] : -1;
 }
 
 /* Lists a run of task and (by chance) of those whose outputs it needs and that are not live at the place. */
@@ -7026,8 +7252,8 @@ static int gcpi_list_runs(gcpi_search *s, int task, int depth)
     if (s->now.count + s->run_count >= s->now.capacity) return 0;
     s->runs[s->run_count++] = ~task;
     for GCPI_READS(m, task, k) {
-        int v = m->read[k], maker = m->producer[v];
-        if (s->there[v] || !m->again[maker] || depth > 40 || gcpi_draw(s, 8) < 2) continue;
+        int v = m->read[k], maker = s->there[v] ? -1 : gcpi_maker(s, v);
+        if (maker < 0 || depth > 40 || gcpi_draw(s, 8) < 2) continue;
         s->there[v] = 1;
         if (!gcpi_list_runs(s, maker, depth + 1)) return 0;
     }
@@ -7048,11 +7274,12 @@ static int gcpi_move_drop(gcpi_search *s)
     if (sum <= 0) return 0;
     for (sum *= gcpi_chance(s); v < m->values - 1; v++) if ((sum -= s->there[v] * s->weight[v]) < 0) break;
     if (!s->there[v] || s->weight[v] <= 0) return 0;
-    s->ahead = gcpi_reader_of(s, m->producer[v], at + 1);
+    int maker = gcpi_maker(s, v);
+    s->ahead = gcpi_reader_of(s, maker, at + 1);
     if (s->ahead < 0) return 0;
     gcpi_live_ahead(s, s->ahead);
-    for GCPI_WRITES(m, m->producer[v], k) s->there[m->written[k]] = 1;
-    return gcpi_list_runs(s, m->producer[v], 0);
+    for GCPI_WRITES(m, maker, k) s->there[m->written[k]] = 1;
+    return gcpi_list_runs(s, maker, 0);
 }
 
 static int gcpi_some_run(gcpi_search *s)             /* place of a run again, or -1 */
@@ -7096,8 +7323,8 @@ static int gcpi_hope(gcpi_search *s, double worst)
     for (int i = 0; i < s->run_count; i++) seconds += s->m->p->tasks[~s->runs[i]].seconds;
     for (int i = s->removed; i >= 0 && s->now.at[i] < 0; i--) seconds -= s->m->p->tasks[~s->now.at[i]].seconds;
     double over = (worst - seconds / s->m->seconds) / s->price;
-    s->most = over < 1 ? (size_t)((double)s->limit * (1 + over)) : SIZE_MAX;
-    return over >= 0;
+    s->most = over < 1 && !s->judge ? (size_t)((double)s->limit * (1 + over)) : SIZE_MAX;
+    return over >= 0 || s->judge;
 }
 
 /* A move, kept if its energy is below some chance; returns how many instructions were looked at. */
@@ -7106,14 +7333,15 @@ static int gcpi_search_step(gcpi_search *s, double heat)
     if (!gcpi_move(s)) return s->spacing;
     double worst = gcpi_energy(s, s->now.peak, s->now.seconds) - heat * log(1 - gcpi_chance(s));
     if (!gcpi_hope(s, worst)) return s->spacing;
-    if (gcpi_walk(s) && gcpi_energy(s, gcpi_walk_peak(s), s->seconds) <= worst) {
-        int looked = s->spacing + s->part_count;
+    int looked = s->spacing, valid = gcpi_walk(s);
+    looked += s->part_count;
+    if (valid && s->judge) { s->seconds = gcpi_judge(s); looked += 4 * s->now.count; }
+    if (valid && gcpi_energy(s, gcpi_walk_peak(s), s->seconds) <= worst) {
         gcpi_take(s);
         if (s->marks + GCPI_MARKS / 8 > GCPI_MARKS) gcpi_search_begin(s);
         gcpi_search_keep(s);
-        return looked;
     }
-    return s->spacing + s->part_count;
+    return looked;
 }
 
 /* Moves until `visits` instructions were simulated, from the order in s->now. */
@@ -7817,7 +8045,7 @@ static void gcpi_budget_cuts(gcpi_planner *q, int prices)
     ptrdiff_t scratch = q->a->scratch;
     gcpi_cut c;
     double low = -12, high = 12, scale = 0;
-    if (!gcpi_cut_make(&c, &q->m, q->a)) { q->a->scratch = scratch; return; }
+    if (!gcpi_cut_make(&c, &q->m, q->a)) { q->coarse = 1; q->a->scratch = scratch; return; }
     for (int v = 0; v < q->m.values; v++) scale += (double)c.own[v];
     scale = q->m.seconds / GCPI_MAX(scale, 1);
     for (int k = 0; k < prices; k++) {
@@ -7845,6 +8073,7 @@ static void gcpi_budget_chain(gcpi_planner *q, size_t bytes, int stages, int slo
     for (; stages >= 16 && !made; stages /= 2, slots = GCPI_MAX(64, slots / 2)) {
         q->a->scratch = scratch;
         made = gcpi_chain_make(&c, &q->m, q->crossing, bytes, stages, slots, q->a);
+        q->coarse |= !made && bytes > c.constant;
     }
     for (int k = made ? c.slots : 0, after = 0; k > 0 && after < 4; k--) {
         if (!gcpi_chain_order(&c, &q->trial, k)) continue;
@@ -7861,6 +8090,19 @@ static const struct gcpi_round { int from; double share, heat, price, rate; } gc
     { GCPI_FROM_KEPT, 0.1, 0.001, 3, 0 }, { GCPI_FROM_KEEP_ALL, 0.3, 0.003, 0.2, 50 }, { GCPI_FROM_KEEP_ALL, 0.3, 0.01, 0.3, 50 },
     { GCPI_FROM_KEEP_ALL, 0.2, 0.01, 1, 3 }, { GCPI_FROM_KEPT, 0.1, 0.001, 1, 10 } };
 
+/* What it takes to have each value again, by whatever may be used. Copies are priced at a tenth of their link's seconds. */
+static void gcpi_search_by(gcpi_search *s, gcpi_planner *q, int far)
+{
+    const gcpi_model *m = s->m;
+    s->far = far;
+    for (int v = 0; v < m->values; v++) {
+        double run = far < 2 && m->again[m->producer[v]] ? m->p->tasks[m->producer[v]].seconds : INFINITY;
+        double copy = far && m->fetch[v] >= 0 ? 0.2 * gcpi_far_seconds(q, v) : INFINITY, least = GCPI_MIN(run, copy);
+        if (m->fetch[v] >= 0) q->p->tasks[m->fetch[v]].seconds = far ? copy : 0;
+        s->weight[v] = least < INFINITY ? (double)m->bytes[m->group[v]] / (least + 1e-6 * m->seconds) : 0;
+    }
+}
+
 static int gcpi_search_make(gcpi_search *s, gcpi_planner *q)
 {
     const gcpi_model *m = &q->m;
@@ -7869,12 +8111,11 @@ static int gcpi_search_make(gcpi_search *s, gcpi_planner *q)
     s->random = 88172645463325252ull;
     s->there = GCPI_SCRATCH(q->a, unsigned char, m->values + 1);
     s->weight = GCPI_SCRATCH(q->a, double, m->values + 1);
-    s->states = GCPI_SCRATCH(q->a, unsigned char, GCPI_STATES * (ptrdiff_t)m->state_bytes);
+    s->states = GCPI_SCRATCH(q->a, unsigned char, (GCPI_STATES + 1) * (ptrdiff_t)m->state_bytes);
     s->runs = GCPI_SCRATCH(q->a, int, q->trial.capacity + 1);
     s->part = GCPI_SCRATCH(q->a, int, q->trial.capacity + 1);
     if (!s->there || !s->weight || !s->states || !s->runs || !s->part) return 0;
-    for (int v = 0; v < m->values; v++)
-        s->weight[v] = m->again[m->producer[v]] ? (double)m->bytes[m->group[v]] / (m->p->tasks[m->producer[v]].seconds + 1e-6 * m->seconds) : 0;
+    gcpi_search_by(s, q, 0);
     return gcpi_order_make(&s->now, q->trial.capacity, q->a) && gcpi_order_make(&s->best, q->trial.capacity, q->a);
 }
 
@@ -7915,20 +8156,42 @@ static void gcpi_budget_pack(gcpi_planner *q)
     q->kept_method = q->loose_method;
 }
 
+static void gcpi_budget_round(gcpi_planner *q, gcpi_search *s, const struct gcpi_round *r, double visits, double scale, double mending)
+{
+    if (r->from == GCPI_FROM_KEPT && q->has_kept) gcpi_order_copy(&s->now, &q->kept);
+    else gcpi_keep_all_order(s->m, &s->now);
+    gcpi_far_strip(q, &s->now);
+    s->price = r->price; s->rate = r->rate;
+    gcpi_search_run(s, visits * r->share, r->heat * scale, 4e-5 * scale);
+    gcpi_budget_mend(q, s, visits * mending, scale);
+}
+
+/* Searches with copies. An order is judged by the timeline of its copies, wherever they can be placed: a second of the link has
+   no price that is the same everywhere. More visits than without: each looks at the whole order. */
+static void gcpi_budget_far(gcpi_planner *q, gcpi_search *s, double visits, double scale)
+{
+    static const struct gcpi_round rounds[] = { { GCPI_FROM_KEEP_ALL, 1.5, 0.003, 1, 3 }, { GCPI_FROM_KEPT, 2, 0.003, 0.3, 10 }, { GCPI_FROM_KEEP_ALL, 1.5, 0.003, 1, 3 },
+        { GCPI_FROM_KEPT, 1, 0.001, 1, 10 } };
+    s->judge = q;
+    for (size_t i = 0; i < sizeof rounds / sizeof *rounds && !gcpi_proven(q); i++) {
+        gcpi_search_by(s, q, i == 0 || q->opts->far_only ? 2 : 1);
+        gcpi_budget_round(q, s, &rounds[i], visits, scale, 0.3);
+    }
+    s->judge = NULL;
+    gcpi_search_by(s, q, 0);
+}
+
 static void gcpi_budget_search(gcpi_planner *q, double visits)
 {
     ptrdiff_t scratch = q->a->scratch;
     gcpi_search s;
     int ok = gcpi_search_make(&s, q);
+    q->coarse |= !ok;
     double scale = GCPI_MAX(1, 60.0 / q->p->forward);              /* in small problems each step is a larger share */
     s.limit = q->slab_limit > q->front ? q->slab_limit - q->front : 0;
-    for (size_t i = 0; ok && i < sizeof gcpi_rounds / sizeof *gcpi_rounds && !gcpi_proven(q); i++) {
-        if (gcpi_rounds[i].from == GCPI_FROM_KEPT && q->has_kept) gcpi_order_copy(&s.now, &q->kept);
-        else gcpi_keep_all_order(s.m, &s.now);
-        s.price = gcpi_rounds[i].price; s.rate = gcpi_rounds[i].rate;
-        gcpi_search_run(&s, visits * gcpi_rounds[i].share, gcpi_rounds[i].heat * scale, 4e-5 * scale);
-        gcpi_budget_mend(q, &s, visits * 0.06, scale);
-    }
+    for (size_t i = 0; ok && i < sizeof gcpi_rounds / sizeof *gcpi_rounds && !gcpi_proven(q); i++)
+        gcpi_budget_round(q, &s, &gcpi_rounds[i], visits, scale, 0.06);
+    if (ok && q->opts->far) gcpi_budget_far(q, &s, visits, scale);
     q->a->scratch = scratch;
     gcpi_budget_pack(q);
 }
@@ -7938,7 +8201,7 @@ static void gcpi_budget_exact(gcpi_planner *q)
     ptrdiff_t scratch = q->a->scratch;
     gcpi_exact x;
     if (q->slab_limit > q->front && gcpi_exact_make(&x, &q->m, q->a) && gcpi_exact_search(&x, gcpi_round(q->slab_limit - q->front, q->p->target.align), &q->trial)) {
-        q->bound = q->trial.seconds;
+        if (!q->opts->far) q->bound = q->trial.seconds;
         gcpi_offer(q, &q->trial, "exact");
     }
     q->a->scratch = scratch;
@@ -7948,6 +8211,7 @@ static void gcpi_budget_bound(gcpi_planner *q, int places)
 {
     ptrdiff_t scratch = q->a->scratch;
     gcpi_cut c;
+    if (q->opts->far) { q->bound = q->m.seconds; return; }          /* the cuts know of no copies */
     double *excess = GCPI_SCRATCH(q->a, double, q->p->task_count + 2);
     if (q->slab_limit > q->front && excess && gcpi_cut_make(&c, &q->m, q->a)) {
         double bound = gcpi_bound(&c, gcpi_round(q->slab_limit - q->front, q->p->target.align), places, excess);
@@ -7963,13 +8227,15 @@ static void gcpi_budget_find(gcpi_planner *q)
         { 2.5e6, 14, 6, 96, GCPI_MOST_SLOTS, 1 }, { 5e5, 8, 2, 48, 64, 0 }, { 4e7, 24, 32, GCPI_MOST_STAGES, GCPI_MOST_SLOTS, 1 } };
     q->bound = 0; q->has_loose = 0;
     if (!q->no_exact) gcpi_budget_exact(q);
-    gcpi_budget_chain(q, (size_t)(1.6 * (double)q->slab_limit), efforts[q->opts->effort].stages, efforts[q->opts->effort].slots);
-    q->method = "cuts";      gcpi_budget_cuts(q, efforts[q->opts->effort].prices);
+    int policies = q->opts->far_only ? 0 : 1 + efforts[q->opts->effort].policies;
+    if (policies) gcpi_budget_chain(q, (size_t)(1.6 * (double)q->slab_limit), efforts[q->opts->effort].stages, efforts[q->opts->effort].slots);
+    q->method = "cuts";      if (policies) gcpi_budget_cuts(q, efforts[q->opts->effort].prices);
     q->found = 0;                     /* from here to the least budget nothing depends on what was asked for */
-    q->method = "segments";  gcpi_policy_segments(q);
-    q->method = "cheap";     gcpi_policy_cheap(q);
-    q->method = "sqrt";      if (efforts[q->opts->effort].policies) gcpi_policy_sqrt(q);
-    q->method = "recursive"; if (efforts[q->opts->effort].policies) gcpi_policy_recursive(q);
+    q->method = "keep_all";  if (!policies) gcpi_policy_keep_all(q);
+    q->method = "segments";  if (policies > 0) gcpi_policy_segments(q);
+    q->method = "cheap";     if (policies > 0) gcpi_policy_cheap(q);
+    q->method = "sqrt";      if (policies > 1) gcpi_policy_sqrt(q);
+    q->method = "recursive"; if (policies > 1) gcpi_policy_recursive(q);
     gcpi_budget_bound(q, efforts[q->opts->effort].places);
     gcpi_budget_search(q, GCPI_MIN(efforts[q->opts->effort].visits, 150000.0 * q->p->forward));
 }
@@ -7977,9 +8243,10 @@ static void gcpi_budget_find(gcpi_planner *q)
 /* -- The least budget. It does not depend on what was asked for. -- */
 typedef struct gcpi_least { gcpi_order order; size_t slab; } gcpi_least;
 
-static void gcpi_least_offer(gcpi_planner *q, gcpi_least *least, const gcpi_order *o, size_t enough, double work)
+static void gcpi_least_offer(gcpi_planner *q, gcpi_least *least, gcpi_order *found, size_t enough, double work)
 {
-    if (!o->valid || q->front + o->peak > gcpi_round(least->slab, q->p->target.align)) return;
+    const gcpi_order *o = found->valid ? gcpi_far_place(q, found, found->peak) : found;
+    if (!o || !o->valid || q->front + o->peak > gcpi_round(least->slab, q->p->target.align)) return;
     size_t slab = gcpi_order_slab(q, o, enough, work);
     if (slab > least->slab || (slab == least->slab && o->seconds >= least->order.seconds)) return;
     least->slab = slab;
@@ -7991,17 +8258,20 @@ static void gcpi_least_search(gcpi_planner *q, gcpi_least *least, size_t floor, 
 {
     gcpi_search s;
     if (!gcpi_search_make(&s, q)) return;
+    if (q->opts->far) gcpi_search_by(&s, q, 2 - !q->opts->far_only);
     for (double step = 0.1; step > 0.002;) {
         size_t before = least->slab;
         double goal = (double)(least->slab - q->front) * (1 - step);
         s.limit = GCPI_MAX(floor, (size_t)goal);
         s.found = 0; s.price = 3;
         gcpi_order_copy(&s.now, &least->order);
+        gcpi_far_strip(q, &s.now);
         gcpi_search_run(&s, visits / 12, 0.01, 4e-4);
         if (s.found) gcpi_least_offer(q, least, &s.best, 0, GCPI_LAYOUT_WORK);
         if (least->slab == before) step /= 2;
         if (least->slab <= q->front + floor) break;
     }
+    gcpi_search_by(&s, q, 0);
 }
 
 /* Where nothing fits: the least slab that can be found; its order is kept if it does fit after all. */
@@ -8019,11 +8289,12 @@ static void gcpi_budget_least(gcpi_planner *q)
     gcpi_least_offer(q, &least, &q->best, 0, GCPI_LAYOUT_WORK);
     if (!least.order.count) { q->a->scratch = scratch; return; }          /* the arena is too small to lay anything out */
     ptrdiff_t here = q->a->scratch;
-    if (gcpi_chain_make(&chain, &q->m, q->crossing, 3 * floor, GCPI_MOST_STAGES, GCPI_MOST_SLOTS, q->a))
+    if (!q->opts->far_only && gcpi_chain_make(&chain, &q->m, q->crossing, 3 * floor, GCPI_MOST_STAGES, GCPI_MOST_SLOTS, q->a))
         for (int k = 0, orders = 0; k <= chain.slots && orders < 12; k++) if (gcpi_chain_order(&chain, &q->trial, k)) { gcpi_least_offer(q, &least, &q->trial, 0, GCPI_LAYOUT_WORK); orders++; }
     q->a->scratch = here;
     if (!q->no_exact && gcpi_exact_make(&exact, &q->m, q->a) && gcpi_exact_search(&exact, 0, &q->trial)) gcpi_least_offer(q, &least, &q->trial, 0, GCPI_LAYOUT_WORK);
-    else { q->a->scratch = here; gcpi_least_search(q, &least, floor, 6.5e6); }
+    else q->a->scratch = here;
+    if (q->a->scratch == here || q->opts->far) gcpi_least_search(q, &least, floor, 6.5e6);
     double bound = q->bound;
     for (size_t asked = q->slab_limit;;) {       /* until nothing finds less */
         q->slab_limit = least.slab - 1; q->has_kept = 0;
@@ -8035,7 +8306,7 @@ static void gcpi_budget_least(gcpi_planner *q)
     }
     q->least_slab = least.slab;
     q->bound = bound;
-    q->least_task = least.order.at[least.order.peak_at] < 0 ? ~least.order.at[least.order.peak_at] : least.order.at[least.order.peak_at];
+    for (int i = least.order.peak_at; (q->least_task = gcpi_code_task(&least.order, i)) >= q->p->task_count;) i++;
     if (least.slab <= q->slab_limit) { gcpi_order_copy(&q->kept, &least.order); q->has_kept = 1; q->kept_method = "least"; }
     q->a->scratch = scratch;
 }
@@ -8059,7 +8330,7 @@ static const struct gcpi_policy { const char *name; void (*run)(gcpi_planner *);
 static ptrdiff_t gcpi_order_capacity(const gcp_plan_opts *o, ptrdiff_t tasks, ptrdiff_t forward, ptrdiff_t segments_deep)
 {
     ptrdiff_t depth = GCPI_MAX(2, segments_deep + 1);
-    if (o->policy == GCP_BUDGET) depth = GCPI_MAX(depth, 8);
+    if (o->policy == GCP_BUDGET) depth = GCPI_MAX(depth, 8) + (o->far ? 6 : 0);
     if (o->policy == GCP_RECURSIVE) depth = 26;
     if (o->policy == GCP_CHECKPOINTS && o->replay) depth = forward + 1;
     return tasks + depth * forward + 1;
@@ -8076,7 +8347,7 @@ static int gcpi_planner_make(gcpi_planner *q)
     q->list.at = GCPI_SCRATCH(q->a, gcpi_instruction, capacity);
     q->front = gcpi_round(p->numbers, p->target.align);
     return q->list.at && gcpi_model_make(&q->m, p, q->a) && gcpi_order_make(&q->trial, (int)capacity, q->a) && gcpi_order_make(&q->best, (int)capacity, q->a)
-        && gcpi_order_make(&q->kept, (int)capacity, q->a) && gcpi_order_make(&q->loose, (int)capacity, q->a) && gcpi_choice_make(q, &q->now) && gcpi_choice_make(q, &q->guide);
+        && gcpi_order_make(&q->kept, (int)capacity, q->a) && gcpi_order_make(&q->loose, (int)capacity, q->a) && gcpi_choice_make(q, &q->now) && gcpi_choice_make(q, &q->guide) && (!q->opts->far || gcpi_far_make(q, (int)capacity));
 }
 
 /* Runs the policy; SQRT, RECURSIVE and CHEAP answer with keep-all where that is smaller. 0: not enough arena. */
@@ -8084,6 +8355,7 @@ static int gcpi_choose(gcpi_planner *q)
 {
     gcp_policy policy = q->p->training ? q->opts->policy : GCP_KEEP_ALL;
     if (!gcpi_planner_make(q)) return 0;
+    if (q->opts->far_only) memset(q->m.again, 0, (size_t)q->p->task_count);
     gcpi_choice_clear(q);
     if (!gcpi_guides(q)) return 0;
     gcpi_policies[policy].run(q);
@@ -8102,8 +8374,6 @@ static int gcpi_choose(gcpi_planner *q)
 
 typedef struct gcpi_extent { size_t offset, bytes; int first, last, item, again; } gcpi_extent;      /* a buffer, for reports */
 
-typedef struct gcpi_transfer { size_t at, end; int item, back; } gcpi_transfer;      /* in the slab; end 0: none; back: into it */
-
 typedef struct gcpi_plan {
     gcp_plan_opts opts;
     gcpi_problem p;
@@ -8115,12 +8385,13 @@ typedef struct gcpi_plan {
     ptrdiff_t *where;                 /* per item: offset of its last value in the slab, -1 where it has none */
     uint64_t *hashes; int *dying, *dying_first;       /* .check: first version's hash per item; blocks that die at each instruction */
     size_t slab_bytes, state_bytes, live_peak;
-    const char *method; double bound; /* of GCP_BUDGET */
+    const char *method; double bound; int coarse;     /* of GCP_BUDGET */
     int peak_at, slots, segments;
     unsigned char *slab; void *owned; size_t owned_size;              /* owned: given by the target */
     unsigned layout;                  /* of the tape's memory when it was bound */
     int micro, measuring;
     ptrdiff_t *far_at;                /* per tensor: where far memory has it, -1: never */
+    double timeline;                  /* seconds with far copies beside them; 0: there are none */
     unsigned char *far; void *far_owned; size_t far_bytes;
     gcpi_transfer flying[GCP_COPIES]; int next_copy;
     gcp_step_numbers numbers;         /* of the step that is being issued; the slab holds a copy for the kernels */
@@ -8158,6 +8429,7 @@ static gcp_target gcpi_target_of(const gcp_target *given)
     if (t.isa == GCP_ISA_BEST) t.isa = gcpi_isa_best() - GCPI_ISA_SCALAR + GCP_ISA_SCALAR;
     if (t.flops_per_second <= 0) t.flops_per_second = 1e11;
     if (t.bytes_per_second <= 0) t.bytes_per_second = 1e10;
+    if (t.far_bytes_per_second <= 0) t.far_bytes_per_second = 1e10;
     if (!t.parallel_for) t.threads = GCPI_OPENMP ? (t.threads > 0 ? t.threads : gcpi_threads()) : 1;
     t.threads = GCPI_MAX(1, t.threads);
     return t;
@@ -8173,6 +8445,8 @@ static int gcpi_plan_options_ok(gcp_tape *t, const gcp_plan_opts *o)
 {
     if ((int)o->policy < 0 || o->policy > GCP_BUDGET) return gcpi_plan_bad(t, o, "unknown .policy");
     if ((int)o->effort < 0 || o->effort > GCP_EFFORT_THOROUGH) return gcpi_plan_bad(t, o, "unknown .effort");
+    if (o->far && (o->policy != GCP_BUDGET || o->list || o->inference)) return gcpi_plan_bad(t, o, ".far belongs to GCP_BUDGET");
+    if (o->far_only && !o->far) return gcpi_plan_bad(t, o, ".far_only without .far");
     if (o->policy == GCP_BUDGET && !o->budget && !o->list) return gcpi_plan_bad(t, o, "GCP_BUDGET without .budget");
     if ((int)o->optimizer < 0 || o->optimizer > GCP_ADAMW) return gcpi_plan_bad(t, o, "unknown .optimizer");
     if (o->inference && (o->optimizer || o->accumulate > 1 || o->on_gradient || o->fuse_update)) return gcpi_plan_bad(t, o, "an inference plan has no optimiser, accumulation or gradient hook");
@@ -8412,7 +8686,7 @@ static int gcpi_plan_choose(gcp_plan *plan, gcp_arena *a)
     if (q.slab_limit && !q.has_kept) return gcpi_budget_fail(in, &q);
     plan->checkpoint_bytes = in->p.training ? gcpi_checkpoint_bytes(&q) : 0;
     in->segments = GCPI_MAX(1, q.guide.segments - 1);
-    in->method = q.kept_method; in->bound = q.bound;
+    in->method = q.kept_method; in->bound = q.bound; in->coarse = q.coarse;
     in->list.capacity = q.best.count;
     in->list.at = GCPI_NEW(a, gcpi_instruction, q.best.count);
     if (in->list.at) gcpi_list_of(&in->p, &q.best, &in->list);
@@ -8480,14 +8754,16 @@ static void gcpi_plan_figures(gcp_plan *plan)
     plan->units = p->units;
     plan->reruns = in->list.reruns;
     plan->rerun_flops = in->list.rerun_flops;
-    plan->seconds = in->list.seconds;
+    plan->seconds = GCPI_MAX(in->list.seconds, in->timeline);
+    plan->stall_seconds = plan->seconds - in->list.seconds;
     plan->segments = in->segments;
     plan->far_bytes = in->far_bytes;
     plan->costed = p->costed;
-    plan->bound_seconds = in->bound > in->list.seconds && in->bound < in->list.seconds * (1 + 1e-9) ? in->list.seconds : in->bound;     /* rounding */
-    plan->method = in->method;
+    plan->bound_seconds = in->bound > plan->seconds && in->bound < plan->seconds * (1 + 1e-9) ? plan->seconds : in->bound;     /* rounding */
+    plan->method = in->method; plan->coarse = in->coarse;
     for (int i = 0; i < p->task_count; i++) plan->keep_all_seconds += p->tasks[i].seconds;
     for (int i = 0; i < p->forward; i++) plan->forward_flops += p->tasks[i].flops;
+    for (ptrdiff_t i = 0; i < in->list.count; i++) if (in->list.at[i].kind == 'O' || in->list.at[i].kind == 'P') plan->far_traffic += p->items[p->tasks[in->list.at[i].task].op].bytes;
     for (int b = 0; b < in->block_count; b++) {
         const gcpi_extent *x = &in->blocks[b];
         if (x->first < p->forward && x->last >= p->forward && p->items[x->item].kind == GCPI_FORWARD_ITEM) plan->after_forward += x->bytes;
@@ -8519,6 +8795,7 @@ static int gcpi_plan_far(gcpi_plan *in, gcp_arena *a)
         in->far_at[t->op] = (ptrdiff_t)in->far_bytes;
         in->far_bytes += gcpi_round(in->p.items[t->op].bytes, in->p.target.align);
     }
+    if (in->far_bytes) in->timeline = gcpi_timeline(&in->p, &in->list, in->placed);
     return in->far_at != NULL;
 }
 
@@ -8566,7 +8843,7 @@ static int gcpi_graph_steps(gcp_plan *plan, const char *text, gcp_arena *a)
     char message[200];
     gcp_target target = gcpi_target_of(in->opts.target);
     in->p.tape = plan->tape;
-    if (!gcpi_graph_parse(&in->p, text, &target, message, sizeof message, a)) {
+    if (!gcpi_graph_parse(&in->p, text, &target, in->opts.list || in->opts.far, message, sizeof message, a)) {
         if (message[0]) gcpi_fail(plan->tape, GCP_E_GRAPH, in->opts.at, "gcp_graph_plan", "%s", message);
         return 0;
     }
@@ -8632,7 +8909,7 @@ static size_t gcpi_arena_budget(const gcpi_sizes *n)
     size_t chain = 2 * rows * ((GCPI_MOST_SLOTS + 1) * sizeof(float) + 2 * sizeof(int)) + stages * (stages + 16) * sizeof(size_t) + (n->items + n->tasks) * 4 * sizeof(int);
     size_t exact = sets * sizeof(size_t) + sets * (n->tasks + 1) * (sizeof(double) + 4 * sizeof(int)) + (n->tasks + n->items) * 4 * sizeof(int);
     size_t cut = (n->items + n->forward) * 6 * sizeof(size_t) + (n->operands + n->items + n->forward) * 8 * (2 * sizeof(int) + sizeof(double));
-    return GCPI_MAX(chain, exact) + cut + 6 * n->list * sizeof(int) + n->items * (sizeof(double) + 1 + GCPI_STATES * (1 + sizeof(uint16_t))) + 8192;
+    return GCPI_MAX(chain, exact) + cut + 6 * n->list * sizeof(int) + n->items * (sizeof(double) + 1 + (GCPI_STATES + 1) * (1 + sizeof(uint16_t))) + 8192;
 }
 
 static size_t gcpi_arena_of(const gcp_tape *t, const gcp_plan_opts *o, const gcpi_sizes *n)
@@ -8643,7 +8920,8 @@ static size_t gcpi_arena_of(const gcp_tape *t, const gcp_plan_opts *o, const gcp
     size_t choice = 2 * (n->items + (n->forward + 4) * 5 * sizeof(int) + 2 * (size_t)t->segment_count * sizeof(int));
     size_t model = n->items * (6 * sizeof(int) + sizeof(size_t) + 2) + n->tasks * (6 * sizeof(int) + 3 * sizeof(size_t) + 2) + 2 * n->operands * sizeof(int);
     size_t search = (n->items * 4 + n->forward * 4 + n->operands) * 2 * sizeof(size_t) + (4 * n->forward + 4 * n->items + 2 * (size_t)t->segment_count) * sizeof(int);
-    return sizeof(gcpi_plan) + problem + lives + lists + choice + model + search + (o->policy == GCP_BUDGET ? gcpi_arena_budget(n) : 0) + 128 * 64;
+    size_t far = o->far ? n->list * (4 * sizeof(int) + sizeof(size_t) + sizeof(double)) + n->items * 7 * sizeof(int) : 0;
+    return sizeof(gcpi_plan) + problem + lives + lists + choice + model + search + far + (o->policy == GCP_BUDGET ? gcpi_arena_budget(n) : 0) + 128 * 64;
 }
 
 GCPI_DEF size_t gcp_plan_arena_at(gcp_tensor loss, gcp_plan_opts o)
@@ -8658,6 +8936,7 @@ GCPI_DEF size_t gcp_plan_arena_at(gcp_tensor loss, gcp_plan_opts o)
     n.tasks = 2 * n.forward + 3 * parameters + 2; n.operands = 3 * edges + 4 * tensors + 4 * parameters + 1;
     n.list = (size_t)gcpi_order_capacity(&o, (ptrdiff_t)n.tasks, (ptrdiff_t)n.forward, depth);
     n.listed = n.operands + (n.list - n.tasks) / n.forward * (edges + 2 * tensors);
+    if (o.far) { n.tasks += 3 * tensors; n.operands += 3 * tensors; }
     for (int i = 0; i < t->op_count; i++) widest = GCPI_MAX(widest, 2 * (size_t)(t->ops[i].inputs + t->ops[i].outputs));
     for (const char *c = o.list; c && *c; c++) lines += *c == '\n';
     if (o.list) { n.list = lines; n.listed = lines * (widest + parameters); n.tasks += 3 * tensors; n.operands += 3 * tensors; }
@@ -8675,6 +8954,7 @@ GCPI_DEF size_t gcp_graph_arena_at(const gcp_tape *t, const char *text, gcp_plan
     n.forward = n.tasks = n.items = lines; n.operands = words;
     n.list = (size_t)gcpi_order_capacity(&o, (ptrdiff_t)lines, (ptrdiff_t)lines, 2);
     n.listed = words * (1 + n.list / lines);
+    if (o.far || o.list) { n.tasks += 3 * lines; n.operands += 3 * lines; }
     for (const char *c = o.list; c && *c; c++) n.list += *c == '\n';
     return gcpi_arena_of(t, &o, &n) + length + lines * (2 * sizeof(char *) + 8 * sizeof(int)) + 1;
 }
@@ -9246,7 +9526,7 @@ static void gcpi_far_start(gcpi_plan *in, const gcpi_task *t, int n)
     gcpi_transfer *f = &in->flying[id];
     unsigned char *near = in->slab + in->placed[n].offset, *far = in->far + in->far_at[t->op];
     size_t bytes = in->p.items[t->op].bytes;
-    for (int k = 0; k < GCP_COPIES; k++) if (k == id || in->flying[k].item == t->op) gcpi_far_wait(in, k);
+    gcpi_far_wait(in, id);
     f->at = (size_t)in->placed[n].offset; f->end = f->at + bytes; f->item = t->op; f->back = back;
     in->next_copy = (id + 1) % GCP_COPIES;
     if (!target->copy_start) gcpi_bytes_copy(target, back ? near : far, back ? far : near, bytes);
@@ -9254,29 +9534,11 @@ static void gcpi_far_start(gcpi_plan *in, const gcpi_task *t, int n)
     if (!target->copy_start || in->opts.check) gcpi_far_wait(in, id);
 }
 
-/* Waits for copies out of bytes that instruction i writes, and into bytes that it touches. */
-static void gcpi_far_meet(gcpi_plan *in, int i, int n)
-{
-    const gcpi_task *t = &in->p.tasks[in->list.at[i].task];
-    size_t work = gcpi_round(GCPI_NUMBERS_BYTES, in->p.target.align) + t->workspace;
-    for (int id = 0; id < GCP_COPIES; id++) {
-        const gcpi_transfer *f = &in->flying[id];
-        int meets = f->end && t->workspace && f->at < work;
-        for (int k = 0; f->end && k < t->count; k++) {
-            const gcpi_operand *o = &in->p.operands[t->operands + k];
-            if (in->placed[n + k].offset < 0 || (o->mode == GCPI_READ && !f->back)) continue;
-            size_t at = (size_t)in->placed[n + k].offset;
-            meets |= at < f->end && f->at < at + in->p.items[o->item].bytes;
-        }
-        if (meets) gcpi_far_wait(in, id);
-    }
-}
-
 static void gcpi_run_instruction(gcpi_plan *in, int i, int n)
 {
     const gcpi_task *t = &in->p.tasks[in->list.at[i].task];
     int last = in->numbers.micro + 1 == in->numbers.micros;
-    if (in->far_at) gcpi_far_meet(in, i, n);
+    for (int id = 0; in->far_at && id < GCP_COPIES; id++) if (gcpi_meets(&in->p, t, in->placed + n, &in->flying[id])) gcpi_far_wait(in, id);
     switch (t->kind) {
     case GCPI_TASK_FORWARD: if (t->ops > 1) { gcpi_run_group(in, t, n); break; }  /* fall through */
     case GCPI_TASK_BACKWARD: gcpi_run_op(in, &in->list.at[i], n); break;
@@ -9285,7 +9547,6 @@ static void gcpi_run_instruction(gcpi_plan *in, int i, int n)
     case GCPI_TASK_UPDATE: if (last) gcpi_run_update(in, t, n); break;
     case GCPI_TASK_HOOK: case GCPI_TASK_WAIT: if (last) gcpi_run_hook(in, t, n); break;
     case GCPI_TASK_OFFLOAD: case GCPI_TASK_PREFETCH: gcpi_far_start(in, t, n); break;
-    case GCPI_TASK_ARRIVE: for (int id = 0; id < GCP_COPIES; id++) if (in->flying[id].item == t->op) gcpi_far_wait(in, id); break;
     default: break;
     }
     if (in->opts.check) gcpi_check_instruction(in, i, n);
@@ -9886,8 +10147,8 @@ static void gcpi_why_reason(const gcp_plan *plan, gcp_writer w)
     if (share > 50)
         gcpi_say(w, "why not less: weights, their gradients, optimiser and inputs are %.1f %% of the peak and need as much under every plan: "
                  "at most %.1f %% can be saved by recomputing\n", share, 100 - share);
-    if (plan->reruns == 0 && in->opts.policy != GCP_KEEP_ALL)
-        gcpi_say(w, "why nothing is recomputed: %s\n", in->opts.policy == GCP_SEGMENTS && in->p.tape->segment_count < 2 ? "no GCP_SEGMENT block was recorded"
+    if (plan->reruns == 0 && in->opts.policy != GCP_KEEP_ALL && !plan->far_bytes)
+        gcpi_say(w, "why nothing is recomputed: %s\n", in->opts.policy == GCP_BUDGET ? "keeping all fits the budget" : in->opts.policy == GCP_SEGMENTS && in->p.tape->segment_count < 2 ? "no GCP_SEGMENT block was recorded"
                  : in->opts.policy >= GCP_SQRT ? "every plan of this policy needs at least as much as keeping all"
                  : plan->segments <= 1 ? "one segment holds the whole network, and the last segment is never run again"
                  : "the last segment is never run again, and nothing that backward reads lies inside the others");
@@ -9914,6 +10175,10 @@ GCPI_DEF void gcp_why_print(const gcp_plan *plan, gcp_writer w)
     if (in->opts.policy == GCP_BUDGET && plan->method)
         gcpi_say(w, "found by %s for %.3f MiB; no schedule in these bytes is below %.4f of keeping all: at most %.2f %% could be gained\n", plan->method, gcpi_mib(in->opts.budget),
                  plan->bound_seconds / plan->keep_all_seconds, 100 * (plan->seconds / plan->bound_seconds - 1));
+    if (plan->far_bytes)
+        gcpi_say(w, "%.3f MiB wait in far memory, %.3f MiB are copied in a step; computing waits for copies for %.2f %% of the step\n", gcpi_mib(plan->far_bytes),
+                 gcpi_mib(plan->far_traffic), plan->seconds > 0 ? 100 * plan->stall_seconds / plan->seconds : 0.0);
+    if (plan->coarse) gcpi_say(w, "the plan's arena had no room for all of the search: gcp_plan_arena says how much it takes\n");
     gcpi_why_reason(plan, w);
 }
 

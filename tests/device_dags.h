@@ -5,7 +5,7 @@
 #include "check.h"
 #include "random_net.h"
 
-static unsigned char device_tape[GCP_MB(48)];
+static unsigned char device_tape[GCP_MB(48)], device_far[2][GCP_MB(8)];
 static float device_images[4096], device_numbers[1 << 18];
 
 typedef struct device_outcome { float loss[4]; double hash; size_t values; } device_outcome;
@@ -48,6 +48,8 @@ static inline device_outcome device_one(unsigned seed, int policy, const gcp_tar
     gcp_plan gradients = net_plan(r.loss, o, seed), plan = net_plan(r.loss, net_training(o, seed), seed);
     gcp_bind(&plan, NULL, 0);
     gcp_bind(&gradients, NULL, 0);
+    if (!target->far_allocate && gradients.far_bytes) gcp_far_bind(&gradients, device_far[0], sizeof device_far[0]);
+    if (!target->far_allocate && plan.far_bytes) gcp_far_bind(&plan, device_far[1], sizeof device_far[1]);
     device_feed(&gradients, &r, 1);
     gcp_step(&gradients);
     device_hash(&gradients, &out, 1);

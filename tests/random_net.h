@@ -148,7 +148,7 @@ static inline gcp_plan_opts net_policy(int policy, unsigned seed, int units)
     o.checkpoints = (int)(seed % (unsigned)(units < 5 ? units : 5));
     o.replay = policy == 7;
     if (policy == 7) o.policy = GCP_CHECKPOINTS;
-    if (policy == 8) { o.policy = GCP_BUDGET; o.effort = GCP_EFFORT_QUICK; }
+    if (policy == 8) { o.policy = GCP_BUDGET; o.effort = GCP_EFFORT_QUICK; o.far = seed % 2 ? GCP_MB(8) : 0; o.far_only = seed % 4 == 3; }
     return o;
 }
 
@@ -158,6 +158,7 @@ static inline gcp_plan net_plan(gcp_tensor loss, gcp_plan_opts o, unsigned seed)
     if (o.policy != GCP_BUDGET) return gcp_plan_make_at(loss, o);
     gcp_plan_opts keep = o;
     keep.policy = GCP_KEEP_ALL;
+    keep.far = 0; keep.far_only = 0;
     o.budget = gcp_plan_make_at(loss, keep).bytes * (30 + 7 * (seed % 11)) / 100;
     gcp_plan plan = gcp_plan_make_at(loss, o);
     if (plan.in || gcp_error_code(loss.tape) != GCP_E_BUDGET) return plan;

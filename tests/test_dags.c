@@ -11,6 +11,7 @@ enum { NETWORKS = 500 };
 #endif
 
 static unsigned char tape_memory[GCP_MB(48)], slab[GCP_MB(8)], probe[GCP_MB(8)];
+static unsigned char far_memory[GCP_MB(8)];
 static unsigned char state[GCP_MB(1)], state_kept[GCP_MB(1)];
 static float gradient[1 << 18], gradient_kept[1 << 18], images[4096];
 static int labels[2];
@@ -46,6 +47,7 @@ static size_t gradients(const random_net *r, gcp_plan_opts o, float *out, float 
     size_t n = 0;
     gcp_plan plan = net_plan(r->loss, o, seed);
     gcp_bind(&plan, slab, sizeof slab);
+    if (plan.far_bytes) gcp_far_bind(&plan, far_memory, sizeof far_memory);
     feed(&plan, r, 1);
     *loss = gcp_step(&plan);
     for (int i = 0; !gcp_error(r->tape) && !gcp_is_nil(gcp_parameter(r->tape, i)); i++) {
@@ -62,6 +64,7 @@ static size_t train(const random_net *r, gcp_plan_opts o, unsigned seed, int pol
 {
     gcp_plan plan = net_plan(r->loss, net_training(o, seed), seed);
     gcp_bind(&plan, slab, sizeof slab);
+    if (plan.far_bytes) gcp_far_bind(&plan, far_memory, sizeof far_memory);
     for (int step = 0; step < 2; step++) {
         feed(&plan, r, step);
         gcp_step(&plan, .lr = 0.01);

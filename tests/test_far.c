@@ -1,5 +1,5 @@
-/* Far memory: lists that copy values away and back give keep-all's bits in fewer bytes, whether a copy is done at once, as
-   late as it may be, or by another thread. */
+/* Far memory: lists that copy values away and back, given by hand or chosen for a budget, give keep-all's bits in fewer bytes,
+   whether a copy is done at once or as late as it may be. (By another thread: test_threads.) */
 #include <stdlib.h>
 #define GCP_IMPLEMENTATION
 #include "device_dags.h"
@@ -158,9 +158,77 @@ static void by_hand(void)
     refused("F tanh[0]\nF tanh[1]\nF tanh[2]\nF mean[0]\nO mean[0]\n", "line 5: no instruction 'O mean[0]'");
 }
 
+/* ---- The timeline: two streams worked out by hand --------------------------------------------------------------*/
+
+static const char graph[] =
+    "f a 1 1000000000 0\nf b 2 1000000000 0 a\nf c 1 64 0 b\n"
+    "b c_b 1 64 0 c\nb b_b 4 64 0 a b c_b\nb a_b 1 64 0 b_b\n";
+
+static void seconds(const char *list, double rate, double want, double stall)
+{
+    gcp_arena arena = gcp_arena_from(tape_memory, sizeof tape_memory);
+    gcp_tape *t = gcp_tape_make(&arena, .ops = 8);
+    gcp_target link = { .far_bytes_per_second = rate };
+    gcp_plan plan = gcp_graph_plan(t, graph, .list = list, .target = &link);
+    CHECK(gcp_error(t) == NULL);
+    CHECK_NEAR(plan.seconds, want, 1e-9);
+    CHECK_NEAR(plan.stall_seconds, stall, 1e-9);
+    CHECK_NEAR(plan.keep_all_seconds, 10, 1e-9);
+}
+
+static void timeline(void)
+{
+    seconds("F a\nF b\nF c\nB c_b\nB b_b\nB a_b\n", 1e9, 10, 0);
+    seconds("F a\nO a\nF b\nW a\nF c\nB c_b\nP a\nB b_b\nB a_b\n", 1e9, 11, 1);       /* out under b; back with nothing beside it */
+    seconds("F a\nO a\nF b\nW a\nF c\nP a\nB c_b\nB b_b\nB a_b\n", 1e9, 10, 0);       /* back under c_b */
+    seconds("F a\nO a\nF b\nW a\nF c\nP a\nB c_b\nB b_b\nB a_b\n", 0.4e9, 12, 2);     /* 2.5 s: out from 1 to 3.5, 0.5 waited; back from 4.5 to 7, 1.5 waited */
+    seconds("F a\nO a\nF b\nO b\nF c\nW a\nW b\nP b\nB c_b\nP a\nB b_b\nB a_b\n", 1e9, 11, 1);     /* one link: b out 3..4, back 4..5, a back 5..6 */
+    seconds("F a\nO a\nF b\nP a\nF c\nB c_b\nB b_b\nB a_b\n", 0.25e9, 14, 4);        /* out 1..5, waited for 2 s; back 5..9, beside c and c_b, waited for 2 more */
+}
+
+/* ---- Plans for a budget: the least that works, and half-way from it to keep-all ---------------------------------*/
+
+static const gcp_target slow = { .copy_start = late_start, .copy_wait = late_wait };
+enum { BOTH, ONLY, LITTLE, AT_ONCE, WAYS };
+static gcp_plan budget_plan(gcp_tensor of, int way, size_t budget)
+{
+    return gcp_plan_make(of, .policy = GCP_BUDGET, .budget = budget, .effort = GCP_EFFORT_QUICK, .far = way == LITTLE ? 2000 : sizeof far_memory, .far_only = way == ONLY,
+                         .optimizer = GCP_ADAM, .check = way == LITTLE, .target = way == AT_ONCE ? NULL : &slow);
+}
+
+static void budgets(int count)
+{
+    int made = 0, copying = 0, only = 0;
+    for (int i = 0; i < count && check_failed < 10; i++)
+        for (int way = 0; way < WAYS; way++) {
+            gcp_arena arena = gcp_arena_from(tape_memory, sizeof tape_memory);
+            random_net r = net_make(&arena, (unsigned)i);
+            gcp_plan plain = gcp_plan_make(r.loss, .policy = GCP_KEEP_ALL, .optimizer = GCP_ADAM);
+            device_outcome kept = train(&r, &plain);
+            arena = gcp_arena_from(tape_memory, sizeof tape_memory);
+            r = net_make(&arena, (unsigned)i);
+            size_t least = budget_plan(r.loss, way, 1).least_bytes, budget = i % 2 ? least : least + (plain.bytes - least) / 2;
+            CHECK(gcp_error_code(r.tape) == GCP_E_BUDGET && least <= plain.bytes);
+            gcp_error_clear(r.tape);
+            gcp_plan plan = budget_plan(r.loss, way, budget);
+            device_outcome now = train(&r, &plan);
+            const char *error = gcp_error(r.tape);
+            if (error) fprintf(stderr, "network %d, way %d: %s\n", i, way, error);
+            CHECK(error == NULL && device_same(&now, &kept) && copies_pending == 0);
+            CHECK(plan.bytes <= budget && plan.far_bytes <= (way == LITTLE ? 2000 : sizeof far_memory));
+            CHECK(way != ONLY || plan.reruns == 0);
+            made++; copying += plan.far_bytes > 0; only += way == ONLY && plan.far_bytes > 0;
+            gcp_unbind(&plan);
+        }
+    printf("%d plans for a budget, %d of them copy, %d of those with nothing run again\n", made, copying, only);
+    CHECK(copying > made / 4 && only > count / 4);
+}
+
 int main(int argc, char **argv)
 {
     by_hand();
+    timeline();
+    budgets(argc > 2 ? atoi(argv[2]) : 12);
     networks(argc > 1 ? atoi(argv[1]) : 60);
     return check_done();
 }

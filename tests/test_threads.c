@@ -1,5 +1,5 @@
-/* Real threads (examples/threads.h, what the thread sanitizer runs): the same bits for 1, 2, 3 and 4 of them, and two
-   contexts in two threads that share nothing. */
+/* Real threads (examples/threads.h, what the thread sanitizer runs): the same bits for 1, 2, 3 and 4 of them, with values
+   copied to far memory and back by one more, and two contexts in two threads that share nothing. */
 #include "../examples/threads.h"
 #include "check.h"
 #include "random_net.h"
@@ -9,8 +9,9 @@ typedef struct context {
     _Alignas(64) unsigned char state[STATE];      /* aligned alike, so that states compare byte by byte */
     unsigned char tape[GCP_MB(24)], slab[GCP_MB(8)];
     float image[4096];
+    unsigned char far[GCP_MB(8)];
     unsigned seed;
-    size_t bytes;                        /* of state */
+    size_t bytes, moved;                 /* of state; copied in a step */
     char error[GCP_MAX_ERROR];
 } context;
 
@@ -22,10 +23,14 @@ static void run(context *c, const gcp_target *target, gcp_policy policy)
     gcp_arena arena = gcp_arena_from(c->tape, sizeof c->tape);
     random_net r = net_make(&arena, c->seed);
     const int labels[2] = { 1, 3 };
-    gcp_plan plan = gcp_plan_make(r.loss, .policy = policy, .segments = 2, .optimizer = GCP_ADAM, .target = target);
+    gcp_plan plan = gcp_plan_make(r.loss, .policy = policy == GCP_BUDGET ? GCP_KEEP_ALL : policy, .segments = 2, .optimizer = GCP_ADAM, .target = target);
+    size_t budget = plan.state_bytes + plan.slab_bytes / 8 * 7;
+    if (policy == GCP_BUDGET) plan = gcp_plan_make(r.loss, .policy = policy, .budget = budget, .effort = GCP_EFFORT_QUICK, .far = sizeof c->far, .far_only = 1, .optimizer = GCP_ADAM, .target = target);
     memset(c->state, 0, STATE);
     gcp_state_bind(r.tape, c->state, STATE);
     gcp_bind(&plan, c->slab, sizeof c->slab);
+    if (plan.far_bytes) gcp_far_bind(&plan, c->far, sizeof c->far);
+    c->moved = plan.far_traffic;
     for (int i = 0; i < 4096; i++) c->image[i] = (float)(i * 29 % 83) / 41 - 1;
     gcp_write(&plan, r.image, c->image);
     gcp_write(&plan, r.label, labels);
@@ -48,6 +53,28 @@ static void same_bits(void)
             CHECK_TEXT(c->error, "none");
             CHECK(one.bytes == c->bytes && !memcmp(one.state, c->state, one.bytes));
         }
+}
+
+/* Offload plans, copied by a thread of their own while one or two others compute. */
+static void far_copies(void)
+{
+    size_t moved = 0;
+    for (unsigned seed = 0; seed < 8; seed++) {
+        thread_pool pool;
+        one.seed = two.seed = seed;
+        run(&one, NULL, GCP_KEEP_ALL);
+        pool_start(&pool, 1 + (int)seed % 2);
+        CHECK(pool_copies(&pool));
+        gcp_target target = pool_target(&pool);
+        target.far_bytes_per_second = 1e12;
+        run(&two, &target, GCP_BUDGET);
+        pool_stop(&pool);
+        if (strstr(two.error, ".budget allows")) continue;               /* what lies at the peak cannot be copied away */
+        moved += two.moved;
+        CHECK_TEXT(two.error, "none");
+        CHECK(one.bytes == two.bytes && !memcmp(one.state, two.state, one.bytes));
+    }
+    CHECK_INT(moved, >, 0);
 }
 
 static void *thread(void *argument)
@@ -74,6 +101,7 @@ static void two_contexts(void)
 int main(void)
 {
     same_bits();
+    far_copies();
     two_contexts();
     return check_done();
 }
