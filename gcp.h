@@ -5979,7 +5979,8 @@ static void gcpi_floors(gcpi_layout *y)
 }
 
 /* Sets the offsets of l's buffers; returns the slab's bytes, or 0: not enough scratch. Searches until the slab is no larger than
-   `enough`, or than live bytes are at their peak; work: placed buffers to look at. More of either finds no worse. */
+   `enough`, or than live bytes are at their peak; work: placed buffers to look at. More of either finds no worse, but for the
+   last bytes below a multiple of align. */
 static size_t gcpi_layout_make(const gcpi_problem *p, const gcpi_list *list, gcpi_lives *l, size_t enough, double work, gcp_arena *a)
 {
     ptrdiff_t scratch = a->scratch;
@@ -6526,6 +6527,13 @@ typedef struct gcpi_far {
     int *waits, *next_wait, *backs, *next_back;        /* per place: lists of values to wait for, of places of copies back that are issued there */
 } gcpi_far;
 
+/* What .effort means: instructions that the search simulates; prices of cuts; places of bounds; stages and slots of the chain;
+   whether every policy is tried; placed buffers that a layout looks at, and the one last layout of what nearly fits. */
+typedef struct gcpi_effort { double visits; int prices, places, stages, slots, policies; double layout, hard; } gcpi_effort;
+enum { GCPI_MOST_STAGES = 192, GCPI_MOST_SLOTS = 160 };
+static const gcpi_effort gcpi_efforts[] = { { 1e6, 14, 6, 96, 100, 1, 6e5, 3e6 }, { 2e5, 8, 2, 48, 64, 0, 1e5, 3e5 },
+                                            { 4e7, 24, 32, GCPI_MOST_STAGES, GCPI_MOST_SLOTS, 1, 1.5e6, 1.2e7 } };
+
 typedef struct gcpi_planner {
     gcpi_problem *p; const gcp_plan_opts *opts; gcp_arena *a;
     gcpi_model m;
@@ -6535,6 +6543,7 @@ typedef struct gcpi_planner {
     int found, tries;
     size_t *crossing, *saved;         /* per position: bytes that a cut behind task f keeps; that backward reads of f's outputs */
     int out_of_memory, coarse;        /* coarse: some part of the search had no room */
+    double layout;                    /* work on the layout of a candidate */
     size_t front, slab_limit;         /* GCP_BUDGET (else 0): most bytes of the slab; the step's numbers among them */
     gcpi_order kept, loose; int has_kept, has_loose;               /* the fastest whose arena fits; whose bytes fit, but not its arena */
     const char *method, *kept_method, *loose_method;               /* of the present candidate; of those two */
@@ -6750,7 +6759,7 @@ static size_t gcpi_offer(gcpi_planner *q, gcpi_order *found, const char *method)
     const gcpi_order *o = found->valid ? gcpi_far_place(q, found, q->slab_limit - q->front) : found;
     if (!o || !o->valid || (q->has_kept && o->seconds >= q->kept.seconds)) return 0;
     if (q->front + o->peak > gcpi_round(q->slab_limit, q->p->target.align)) return 0;
-    if (!q->by_peak && (slab = gcpi_order_slab(q, o, q->slab_limit, GCPI_LAYOUT_WORK)) > q->slab_limit) {
+    if (!q->by_peak && (slab = gcpi_order_slab(q, o, q->slab_limit, q->layout)) > q->slab_limit) {
         if (slab < SIZE_MAX && (!q->has_loose || o->seconds < q->loose.seconds)) { gcpi_order_copy(&q->loose, o); q->has_loose = 1; q->loose_method = method; }
         return slab;
     }
@@ -6857,7 +6866,7 @@ static void gcpi_policy_sqrt(gcpi_planner *q)
             gcpi_try(q);
         }
     for (int round = 0; round < 3 && q->found; round++) {      /* then move single cuts by one place */
-        for (int f = 0; f + 1 < p->forward && q->tries < 400 && (double)q->tries * p->task_count < 5e5; f++) {
+        for (int f = 0; f + 1 < p->forward && q->tries < 400 && (double)q->tries * p->task_count < (q->slab_limit ? 1e5 : 5e5); f++) {
             if (q->guide.segment[f] == q->guide.segment[f + 1]) continue;
             for (int to = f - 1; to <= f + 1; to += 2) {
                 for (int g = 0; g + 1 < p->forward; g++) cut[g] = q->guide.segment[g] != q->guide.segment[g + 1];
@@ -7373,35 +7382,36 @@ typedef struct gcpi_chain {
     double *seconds, *reverse_seconds;
     unsigned char *need;              /* per value: backward of the stage that makes it reads it */
     /* bytes per stage: kept by `keep`; of those, what no later stage reads; what its backward reads of its own; the most of its own while it runs with
-       that kept, with L(s) kept, and while it is reversed; gradients when that begins */
-    size_t *keep, *own, *reads_own, *save, *pass, *reverse, *gradient, *cross;      /* cross[s * stages + t]: of L(t), what s..t made */
+       that kept, with L(s) kept, the same with its inputs reckoned in, and while it is reversed; gradients when that begins */
+    size_t *keep, *own, *reads_own, *save, *pass, *alone, *reverse, *gradient, *cross;      /* cross[s * stages + t]: of L(t), what s..t made */
     float *table[2]; int slots; double per_byte;                        /* C0 and C1; slots in a byte */
     int *first[2], *full[2];          /* per row: below is nothing; from here on it is what keeping all takes */
     size_t constant;                  /* what is there throughout */
     unsigned char *ran;
 } gcpi_chain;
 
-enum { GCPI_MOST_STAGES = 192, GCPI_MOST_SLOTS = 160 };
 #define GCPI_NEVER 1e30f
 
-/* Whether the chain may be cut behind task f: not inside a pair that works in place, nor ahead of a view. */
-static int gcpi_may_cut(const gcpi_model *m, int f)
+/* Whether the chain may be cut behind task f: not ahead of a view, nor (unless pairs) inside a pair that works in place. */
+static int gcpi_may_cut(const gcpi_model *m, int f, int pairs)
 {
     if (f + 1 >= m->p->forward) return 1;
     if (m->p->tasks[f + 1].free) return 0;
-    for (int side = 0; m->over[f + 1] >= 0 && side < 2; side++)
+    for (int side = 0; !pairs && m->over[f + 1] >= 0 && side < 2; side++)
         if (m->under[2 * (f + 1) + side] >= 0 && m->producer[m->under[2 * (f + 1) + side]] == f) return 0;
     return 1;
 }
 
-/* At most `most` stages: equal numbers of places each, cut at the one that least crosses. */
+/* At most `most` stages: equal numbers of places each, cut at the one that least crosses. A chain that works in place from end to
+   end is cut all the same: what a cut takes is then reckoned too high, and simulated as it is. */
 static void gcpi_chain_cut(gcpi_chain *c, const size_t *crossing, int most)
 {
-    int places = 0, seen = 0, best = -1;
-    for (int f = 0; f < c->m->p->forward; f++) places += gcpi_may_cut(c->m, f);
-    c->stages = 0;
+    int places = 0, seen = 0, best = -1, pairs = 0;
+    for (int f = 0; f < c->m->p->forward; f++) places += gcpi_may_cut(c->m, f, 0);
+    for (pairs = places * 8 < c->m->p->forward, places = 0, seen = 0; seen < c->m->p->forward; seen++) places += gcpi_may_cut(c->m, seen, pairs);
+    c->stages = seen = 0;
     for (int f = 0; f < c->m->p->forward; f++) {
-        if (!gcpi_may_cut(c->m, f)) continue;
+        if (!gcpi_may_cut(c->m, f, pairs)) continue;
         if (best < 0 || crossing[f] < crossing[best]) best = f;
         seen++;
         int last = f + 1 == c->m->p->forward;
@@ -7451,19 +7461,25 @@ static void gcpi_chain_lives(gcpi_chain *c, const int *stage_of)
     for (int t = 0; t < c->stages; t++) for (int s = c->stages - 2; s >= 0; s--) c->cross[s * c->stages + t] += c->cross[(s + 1) * c->stages + t];
 }
 
-/* The most bytes of stage s's own values while tasks [first, end) run; what was made before is live and not counted. hold: 1:
-   L(s) lives on; 2: what backward of s reads, too. *held: bytes of what lives on. */
-static size_t gcpi_chain_most(const gcpi_chain *c, int s, int first, int end, int hold, size_t *held)
+/* The most bytes of stage s's own values while tasks [first, end) run; what was made before is live and not counted (alone: it is
+   counted, and lives as long as it is needed). hold: 1: L(s) lives on; 2: what backward of s reads, too. *held: bytes of what lives on. */
+static size_t gcpi_chain_most(const gcpi_chain *c, int s, int first, int end, int hold, int alone, size_t *held)
 {
     const gcpi_model *m = c->m;
     size_t live = 0, most = 0;
     memset(m->live, 0, m->state_bytes);
     for (int t = first; t < end; t++)
-        for GCPI_READS(m, t, k) if (m->producer[m->read[k]] < c->begin[s]) gcpi_revive(m, m->read[k]);
+        for GCPI_READS(m, t, k) if (!alone && m->producer[m->read[k]] < c->begin[s]) gcpi_revive(m, m->read[k]);
+    for (int v = 0; alone && v < m->values; v++) {
+        if (m->producer[v] >= c->begin[s] || c->end[m->group[v]] <= s) continue;
+        size_t bytes = gcpi_revive(m, v);
+        live += c->end[m->group[v]] < c->stages ? bytes : 0;
+    }
+    *held = 0;
     for (int f = c->begin[s]; hold && f < c->begin[s + 1]; f++)
         for GCPI_WRITES(m, f, k)
-            if (c->end[m->group[m->written[k]]] > s || (hold == 2 && c->need[m->written[k]])) live += gcpi_revive(m, m->written[k]);
-    *held = live;
+            if (c->end[m->group[m->written[k]]] > s || (hold == 2 && c->need[m->written[k]])) *held += gcpi_revive(m, m->written[k]);
+    live += *held;
     for (int t = end - 1; t >= first; t--) {
         size_t now = gcpi_pass_task(m, t, &live) + (t < m->p->forward ? m->workspace[t] : m->during[t] - (m->during[0] - m->workspace[0]));
         most = GCPI_MAX(most, now);
@@ -7479,12 +7495,21 @@ static void gcpi_chain_figures(gcpi_chain *c)
         int b = c->back[s], end = gcpi_chain_back_end(c, s);
         for (int f = c->begin[s]; f < c->begin[s + 1]; f++) c->seconds[s] += m->p->tasks[f].seconds;
         for (int k = b; k < end; k++) c->reverse_seconds[s] += m->p->tasks[k].seconds;
-        c->pass[s] = gcpi_chain_most(c, s, c->begin[s], c->begin[s + 1], 1, &held);
-        c->save[s] = gcpi_chain_most(c, s, c->begin[s], c->begin[s + 1], 2, &c->keep[s]);
+        c->pass[s] = gcpi_chain_most(c, s, c->begin[s], c->begin[s + 1], 1, 0, &held);
+        c->alone[s] = gcpi_chain_most(c, s, c->begin[s], c->begin[s + 1], 1, 1, &held);
+        c->save[s] = gcpi_chain_most(c, s, c->begin[s], c->begin[s + 1], 2, 0, &c->keep[s]);
         c->own[s] = c->keep[s] - held;
-        c->reverse[s] = gcpi_chain_most(c, s, b, end, 0, &held);
+        c->reverse[s] = gcpi_chain_most(c, s, b, end, 0, 0, &held);
         c->gradient[s] = b < end ? m->before[b] - (m->during[0] - m->workspace[0]) : 0;
     }
+}
+
+/* Bytes above L(s - 1) while stage r runs on the way from s: its inputs die there, and may be written on, where L(s - 1) holds none of them. */
+static size_t gcpi_chain_pass(const gcpi_chain *c, int s, int r)
+{
+    if (r == s) return c->pass[r];
+    size_t inputs = c->cross[s * c->stages + r - 1];
+    return inputs == c->cross[r - 1] ? c->alone[r] : inputs + c->pass[r];
 }
 
 static int gcpi_chain_at(int s, int t) { return t * (t + 1) / 2 + s; }
@@ -7548,7 +7573,7 @@ static void gcpi_chain_segment(gcpi_chain *c, int with, int s, int t)
     gcpi_chain_relax(row, gcpi_chain_row(c, with, s + 1, t) - shift, NULL, gcpi_relative(c, c->seconds[s] + c->reverse_seconds[s]), GCPI_MAX(from, shift + c->first[with][rest]), full);
     for (int r = s + 1; r <= t; r++) {
         run += c->seconds[r - 1];
-        most = GCPI_MAX(most, (r - 1 > s ? c->cross[s * c->stages + r - 2] : 0) + c->pass[r - 1]);
+        most = GCPI_MAX(most, gcpi_chain_pass(c, s, r - 1));
         from = gcpi_chain_slots(c, start + most);
         if (from > full) break;
         shift = gcpi_chain_slots(c, c->cross[s * c->stages + r - 1]);
@@ -7593,7 +7618,7 @@ static int gcpi_chain_way(const gcpi_chain *c, int with, int s, int t, int k)
         least = gcpi_chain_row(c, with, s + 1, t)[k - keep] + gcpi_relative(c, c->seconds[s] + c->reverse_seconds[s]);
     for (int r = s + 1; r <= t; r++) {
         run += c->seconds[r - 1];
-        most = GCPI_MAX(most, (r - 1 > s ? c->cross[s * c->stages + r - 2] : 0) + c->pass[r - 1]);
+        most = GCPI_MAX(most, gcpi_chain_pass(c, s, r - 1));
         int shift = gcpi_chain_slots(c, c->cross[s * c->stages + r - 1]);
         if (k < GCPI_MAX(shift, gcpi_chain_slots(c, start + most))) continue;
         float value = gcpi_chain_row(c, with, r, t)[k - shift] + gcpi_chain_row(c, 1, s, r - 1)[k] + gcpi_relative(c, run);
@@ -7626,7 +7651,7 @@ static void gcpi_chain_trace(gcpi_chain *c, gcpi_order *out, int with, int s, in
 static int gcpi_chain_arrays(gcpi_chain *c, int most, gcp_arena *a)
 {
     const gcpi_model *m = c->m;
-    size_t **const bytes[] = { &c->keep, &c->own, &c->reads_own, &c->save, &c->pass, &c->reverse, &c->gradient };
+    size_t **const bytes[] = { &c->keep, &c->own, &c->reads_own, &c->save, &c->pass, &c->alone, &c->reverse, &c->gradient };
     int ok = 1;
     c->begin = GCPI_SCRATCH(a, int, most + 1);
     c->back = GCPI_SCRATCH(a, int, most + 1);
@@ -7635,10 +7660,21 @@ static int gcpi_chain_arrays(gcpi_chain *c, int most, gcp_arena *a)
     c->need = GCPI_SCRATCH(a, unsigned char, m->values + 1);
     c->seconds = GCPI_SCRATCH(a, double, most + 1);
     c->reverse_seconds = GCPI_SCRATCH(a, double, most + 1);
-    for (int i = 0; i < 7; i++) ok &= (*bytes[i] = GCPI_SCRATCH(a, size_t, most + 1)) != NULL;
+    for (int i = 0; i < 8; i++) ok &= (*bytes[i] = GCPI_SCRATCH(a, size_t, most + 1)) != NULL;
     c->cross = GCPI_SCRATCH(a, size_t, most * most + 1);
     c->ran = GCPI_SCRATCH(a, unsigned char, m->p->task_count + 1);
     return ok && c->begin && c->back && c->made && c->end && c->need && c->seconds && c->reverse_seconds && c->cross && c->ran;
+}
+
+/* What all sizes are multiples of. */
+static size_t gcpi_chain_unit(const gcpi_model *m)
+{
+    size_t unit = 0;
+    for (int i = 0; i < m->groups + m->p->task_count; i++) {
+        size_t size = i < m->groups ? m->bytes[i] : m->during[i - m->groups];
+        while (size) { size_t rest = unit % size; unit = size; size = rest; }
+    }
+    return GCPI_MAX(unit, 1);
 }
 
 /* The chain of a model, with tables for orders of up to `bytes`. Scratch of a; 0: not enough. */
@@ -7657,8 +7693,10 @@ static int gcpi_chain_make(gcpi_chain *c, const gcpi_model *m, const size_t *cro
     gcpi_chain_figures(c);
     a->scratch = scratch;
     if (bytes <= c->constant) return 0;
-    c->slots = slots;
-    c->per_byte = slots / (double)(bytes - c->constant);
+    size_t unit = gcpi_chain_unit(m);
+    int exact = (bytes - c->constant) / unit <= (size_t)slots;       /* then a slot is the unit, and nothing is rounded */
+    c->slots = exact ? GCPI_MIN(slots, (int)((bytes - c->constant) / unit) + 4) : slots;
+    c->per_byte = exact ? 1 / (double)unit : slots / (double)(bytes - c->constant);
     ptrdiff_t rows = (ptrdiff_t)c->stages * (c->stages + 1) / 2;
     for (int with = 0; with < 2; with++) {
         c->table[with] = GCPI_SCRATCH(a, float, rows * (slots + 1));
@@ -8126,7 +8164,8 @@ static void gcpi_keep_all_order(const gcpi_model *m, gcpi_order *o)
     gcpi_simulate(m, o, NULL);
 }
 
-static int gcpi_proven(const gcpi_planner *q) { return q->has_kept && q->kept.seconds <= q->bound * (1 + 1e-12); }
+/* Nothing worth the search could still be gained. */
+static int gcpi_proven(const gcpi_planner *q) { return q->has_kept && q->kept.seconds <= q->bound * (1 + 3e-4); }
 
 /* Offers what a round found. Where its arena is larger than its peak and too large, the search goes on from there, aiming lower. */
 static void gcpi_budget_mend(gcpi_planner *q, gcpi_search *s, double visits, double scale)
@@ -8148,7 +8187,7 @@ static void gcpi_budget_mend(gcpi_planner *q, gcpi_search *s, double visits, dou
 /* The last resort for the fastest order whose bytes fit: more work on its layout. */
 static void gcpi_budget_pack(gcpi_planner *q)
 {
-    int fits = q->has_loose && (!q->has_kept || q->loose.seconds < q->kept.seconds) && gcpi_order_slab(q, &q->loose, q->slab_limit, GCPI_LAYOUT_HARD) <= q->slab_limit;
+    int fits = q->has_loose && (!q->has_kept || q->loose.seconds < q->kept.seconds) && gcpi_order_slab(q, &q->loose, q->slab_limit, gcpi_efforts[q->opts->effort].hard) <= q->slab_limit;
     q->has_loose = 0;
     if (!fits) return;
     gcpi_order_copy(&q->kept, &q->loose);
@@ -8223,21 +8262,20 @@ static void gcpi_budget_bound(gcpi_planner *q, int places)
 /* The candidates, for the present slab_limit. */
 static void gcpi_budget_find(gcpi_planner *q)
 {
-    static const struct { double visits; int prices, places, stages, slots, policies; } efforts[] = {
-        { 2.5e6, 14, 6, 96, GCPI_MOST_SLOTS, 1 }, { 5e5, 8, 2, 48, 64, 0 }, { 4e7, 24, 32, GCPI_MOST_STAGES, GCPI_MOST_SLOTS, 1 } };
-    q->bound = 0; q->has_loose = 0;
+    const gcpi_effort *e = &gcpi_efforts[q->opts->effort];
+    q->bound = 0; q->has_loose = 0; q->layout = e->layout;
     if (!q->no_exact) gcpi_budget_exact(q);
-    int policies = q->opts->far_only ? 0 : 1 + efforts[q->opts->effort].policies;
-    if (policies) gcpi_budget_chain(q, (size_t)(1.6 * (double)q->slab_limit), efforts[q->opts->effort].stages, efforts[q->opts->effort].slots);
-    q->method = "cuts";      if (policies) gcpi_budget_cuts(q, efforts[q->opts->effort].prices);
+    int policies = q->opts->far_only ? 0 : 1 + e->policies;
+    if (policies) gcpi_budget_chain(q, (size_t)(1.6 * (double)q->slab_limit), e->stages, e->slots);
+    q->method = "cuts";      if (policies) gcpi_budget_cuts(q, e->prices);
     q->found = 0;                     /* from here to the least budget nothing depends on what was asked for */
     q->method = "keep_all";  if (!policies) gcpi_policy_keep_all(q);
     q->method = "segments";  if (policies > 0) gcpi_policy_segments(q);
     q->method = "cheap";     if (policies > 0) gcpi_policy_cheap(q);
     q->method = "sqrt";      if (policies > 1) gcpi_policy_sqrt(q);
     q->method = "recursive"; if (policies > 1) gcpi_policy_recursive(q);
-    gcpi_budget_bound(q, efforts[q->opts->effort].places);
-    gcpi_budget_search(q, GCPI_MIN(efforts[q->opts->effort].visits, 150000.0 * q->p->forward));
+    gcpi_budget_bound(q, e->places);
+    gcpi_budget_search(q, GCPI_MIN(e->visits, 150000.0 * q->p->forward));
 }
 
 /* -- The least budget. It does not depend on what was asked for. -- */
@@ -8299,7 +8337,7 @@ static void gcpi_budget_least(gcpi_planner *q)
     for (size_t asked = q->slab_limit;;) {       /* until nothing finds less */
         q->slab_limit = least.slab - 1; q->has_kept = 0;
         gcpi_budget_find(q);
-        if (q->has_kept) gcpi_least_offer(q, &least, &q->kept, q->slab_limit, GCPI_LAYOUT_HARD);
+        if (q->has_kept) { gcpi_least_offer(q, &least, &q->kept, q->slab_limit, q->layout); gcpi_least_offer(q, &least, &q->kept, 0, GCPI_LAYOUT_HARD); }
         int less = q->has_kept;
         q->slab_limit = asked; q->has_kept = 0;
         if (!less) break;
@@ -8313,7 +8351,7 @@ static void gcpi_budget_least(gcpi_planner *q)
 
 static void gcpi_policy_budget(gcpi_planner *q)
 {
-    q->method = "keep_all";
+    q->method = "keep_all"; q->layout = GCPI_LAYOUT_WORK;
     gcpi_policy_keep_all(q);
     if (q->has_kept) { q->bound = q->m.seconds; return; }
     gcpi_budget_find(q);
@@ -8330,7 +8368,7 @@ static const struct gcpi_policy { const char *name; void (*run)(gcpi_planner *);
 static ptrdiff_t gcpi_order_capacity(const gcp_plan_opts *o, ptrdiff_t tasks, ptrdiff_t forward, ptrdiff_t segments_deep)
 {
     ptrdiff_t depth = GCPI_MAX(2, segments_deep + 1);
-    if (o->policy == GCP_BUDGET) depth = GCPI_MAX(depth, 8) + (o->far ? 6 : 0);
+    if (o->policy == GCP_BUDGET) depth = GCPI_MAX(depth, GCPI_MIN(64, GCPI_MAX(8, 6000 / GCPI_MAX(forward, 1)))) + (o->far ? 6 : 0);      /* Revolve on a short chain runs all of it often */
     if (o->policy == GCP_RECURSIVE) depth = 26;
     if (o->policy == GCP_CHECKPOINTS && o->replay) depth = forward + 1;
     return tasks + depth * forward + 1;
@@ -8641,8 +8679,9 @@ static int gcpi_plan_settle(gcpi_plan *in, gcp_arena *a)
     in->seconds = GCPI_NEW(a, double, in->list.count);
     if (!in->placed || !in->live || !in->where || !in->seconds || !gcpi_lives_make(&in->p, &in->list, &lives, &live, a)) return 0;
     size_t limit = in->opts.budget > in->state_bytes ? in->opts.budget - in->state_bytes : 0;
-    in->slab_bytes = gcpi_layout_make(&in->p, &in->list, &lives, 0, GCPI_LAYOUT_WORK, a);
-    if (limit && in->slab_bytes > limit) in->slab_bytes = gcpi_layout_make(&in->p, &in->list, &lives, limit, GCPI_LAYOUT_HARD, a);
+    const double works[] = { gcpi_efforts[in->opts.effort].layout, GCPI_LAYOUT_WORK, gcpi_efforts[in->opts.effort].hard, GCPI_LAYOUT_HARD };
+    for (int i = in->opts.policy != GCP_BUDGET; i < 4 && (!in->slab_bytes || (limit && in->slab_bytes > limit)); i++)
+        in->slab_bytes = gcpi_layout_make(&in->p, &in->list, &lives, in->opts.policy == GCP_BUDGET ? limit : 0, works[i], a);
     in->blocks = GCPI_NEW(a, gcpi_extent, lives.buffer_count + 1);
     if (!in->slab_bytes || !in->blocks) return 0;
     memcpy(in->live, live, (size_t)in->list.count * sizeof *live);
