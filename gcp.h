@@ -8275,7 +8275,7 @@ static void gcpi_budget_find(gcpi_planner *q)
     q->method = "sqrt";      if (policies > 1) gcpi_policy_sqrt(q);
     q->method = "recursive"; if (policies > 1) gcpi_policy_recursive(q);
     gcpi_budget_bound(q, e->places);
-    gcpi_budget_search(q, GCPI_MIN(e->visits, 150000.0 * q->p->forward));
+    gcpi_budget_search(q, GCPI_MIN(e->visits * GCPI_MIN(2.5, GCPI_MAX(1, q->p->task_count / 500.0)), 150000.0 * q->p->forward));       /* more to choose, longer */
 }
 
 /* -- The least budget. It does not depend on what was asked for. -- */
