@@ -8260,10 +8260,15 @@ static void gcpi_budget_bound(gcpi_planner *q, int places)
 }
 
 /* The candidates, for the present slab_limit. */
+static double gcpi_budget_visits(const gcpi_planner *q)              /* more to choose, longer */
+{
+    return GCPI_MIN(gcpi_efforts[q->opts->effort].visits * GCPI_MIN(2.5, GCPI_MAX(1, q->p->task_count / 500.0)), 150000.0 * q->p->forward);
+}
+
 static void gcpi_budget_find(gcpi_planner *q)
 {
     const gcpi_effort *e = &gcpi_efforts[q->opts->effort];
-    q->bound = 0; q->has_loose = 0; q->layout = e->layout;
+    q->bound = 0; q->has_loose = 0; q->layout = e->layout; q->tries = 0;
     if (!q->no_exact) gcpi_budget_exact(q);
     int policies = q->opts->far_only ? 0 : 1 + e->policies;
     if (policies) gcpi_budget_chain(q, (size_t)(1.6 * (double)q->slab_limit), e->stages, e->slots);
@@ -8275,7 +8280,7 @@ static void gcpi_budget_find(gcpi_planner *q)
     q->method = "sqrt";      if (policies > 1) gcpi_policy_sqrt(q);
     q->method = "recursive"; if (policies > 1) gcpi_policy_recursive(q);
     gcpi_budget_bound(q, e->places);
-    gcpi_budget_search(q, GCPI_MIN(e->visits * GCPI_MIN(2.5, GCPI_MAX(1, q->p->task_count / 500.0)), 150000.0 * q->p->forward));       /* more to choose, longer */
+    gcpi_budget_search(q, gcpi_budget_visits(q));
 }
 
 /* -- The least budget. It does not depend on what was asked for. -- */
@@ -8292,11 +8297,11 @@ static void gcpi_least_offer(gcpi_planner *q, gcpi_least *least, gcpi_order *fou
 }
 
 /* Aims below what was found, again and again, by less and less. */
-static void gcpi_least_search(gcpi_planner *q, gcpi_least *least, size_t floor, double visits)
+static void gcpi_least_search(gcpi_planner *q, gcpi_least *least, size_t floor, double visits, int far)
 {
     gcpi_search s;
     if (!gcpi_search_make(&s, q)) return;
-    if (q->opts->far) gcpi_search_by(&s, q, 2 - !q->opts->far_only);
+    gcpi_search_by(&s, q, far);
     for (double step = 0.1; step > 0.002;) {
         size_t before = least->slab;
         double goal = (double)(least->slab - q->front) * (1 - step);
@@ -8332,13 +8337,16 @@ static void gcpi_budget_least(gcpi_planner *q)
     q->a->scratch = here;
     if (!q->no_exact && gcpi_exact_make(&exact, &q->m, q->a) && gcpi_exact_search(&exact, 0, &q->trial)) gcpi_least_offer(q, &least, &q->trial, 0, GCPI_LAYOUT_WORK);
     else q->a->scratch = here;
-    if (q->a->scratch == here || q->opts->far) gcpi_least_search(q, &least, floor, 6.5e6);
+    if (q->a->scratch == here && !q->opts->far_only) gcpi_least_search(q, &least, floor, 6.5e6, 0);
+    if (q->opts->far) gcpi_least_search(q, &least, floor, 6.5e6, 1 + (q->opts->far_only != 0));
     double bound = q->bound;
     for (size_t asked = q->slab_limit;;) {       /* until nothing finds less */
         q->slab_limit = least.slab - 1; q->has_kept = 0;
         gcpi_budget_find(q);
-        if (q->has_kept) { gcpi_least_offer(q, &least, &q->kept, q->slab_limit, q->layout); gcpi_least_offer(q, &least, &q->kept, 0, GCPI_LAYOUT_HARD); }
-        int less = q->has_kept;
+        size_t before = least.slab;
+        const double works[] = { q->layout, gcpi_efforts[q->opts->effort].hard, GCPI_LAYOUT_HARD };          /* with one of the first two it was found */
+        for (int i = 0; q->has_kept && i < 3; i++) gcpi_least_offer(q, &least, &q->kept, i < 2 ? q->slab_limit : 0, works[i]);
+        int less = least.slab < before;
         q->slab_limit = asked; q->has_kept = 0;
         if (!less) break;
     }
@@ -8355,7 +8363,10 @@ static void gcpi_policy_budget(gcpi_planner *q)
     gcpi_policy_keep_all(q);
     if (q->has_kept) { q->bound = q->m.seconds; return; }
     gcpi_budget_find(q);
-    if (!q->has_kept) gcpi_budget_least(q);
+    if (!q->has_kept) {
+        gcpi_budget_least(q);
+        if (q->has_kept) gcpi_budget_search(q, gcpi_budget_visits(q));          /* from there */
+    }
     if (!q->has_kept) return;
     gcpi_order_copy(&q->best, &q->kept);
 }
@@ -8367,11 +8378,13 @@ static const struct gcpi_policy { const char *name; void (*run)(gcpi_planner *);
 /* How many runs a policy's orders may hold. */
 static ptrdiff_t gcpi_order_capacity(const gcp_plan_opts *o, ptrdiff_t tasks, ptrdiff_t forward, ptrdiff_t segments_deep)
 {
-    ptrdiff_t depth = GCPI_MAX(2, segments_deep + 1);
-    if (o->policy == GCP_BUDGET) depth = GCPI_MAX(depth, GCPI_MIN(64, GCPI_MAX(8, 6000 / GCPI_MAX(forward, 1)))) + (o->far ? 6 : 0);      /* Revolve on a short chain runs all of it often */
+    ptrdiff_t depth = GCPI_MAX(2, segments_deep + 1), runs;
     if (o->policy == GCP_RECURSIVE) depth = 26;
     if (o->policy == GCP_CHECKPOINTS && o->replay) depth = forward + 1;
-    return tasks + depth * forward + 1;
+    runs = depth * forward;
+    if (o->policy == GCP_BUDGET) runs = GCPI_MAX(runs, GCPI_MAX(8 * forward, GCPI_MIN(64 * forward, 6000)));      /* Revolve on a short chain runs all of it often */
+    if (o->far) runs += 6 * forward;
+    return tasks + runs + 1;
 }
 
 static int gcpi_planner_make(gcpi_planner *q)
