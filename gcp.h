@@ -6212,6 +6212,7 @@ typedef struct gcpi_model {
 } gcpi_model;
 
 typedef struct gcpi_order { int *at, count, capacity, peak_at, valid; size_t peak; double seconds; } gcpi_order;
+static int gcpi_code_task(const gcpi_order *o, int i) { return o->at[i] < 0 ? ~o->at[i] : o->at[i]; }
 
 /* Whether running task again changes bytes of value v, which another task made. A view changes only what it copies. */
 static int gcpi_clash(const gcpi_model *m, int task, int v)
@@ -6442,7 +6443,7 @@ static void gcpi_simulate(const gcpi_model *m, gcpi_order *o, size_t *profile)
         if (now == GCPI_DEAD) continue;
         o->at[--kept] = o->at[i];
         if (profile) profile[kept] = now;
-        o->seconds += m->p->tasks[o->at[i] < 0 ? ~o->at[i] : o->at[i]].seconds;
+        o->seconds += m->p->tasks[gcpi_code_task(o, i)].seconds;
         if (now > o->peak) { o->peak = now; o->peak_at = kept; }
     }
     o->valid = pass.valid;
@@ -6527,13 +6528,6 @@ typedef struct gcpi_far {
     int *waits, *next_wait, *backs, *next_back;        /* per place: lists of values to wait for, of places of copies back that are issued there */
 } gcpi_far;
 
-/* What .effort means: instructions that the search simulates; prices of cuts; places of bounds; stages and slots of the chain;
-   whether every policy is tried; placed buffers that a layout looks at, and the one last layout of what nearly fits. */
-typedef struct gcpi_effort { double visits; int prices, places, stages, slots, policies; double layout, hard; } gcpi_effort;
-enum { GCPI_MOST_STAGES = 192, GCPI_MOST_SLOTS = 160 };
-static const gcpi_effort gcpi_efforts[] = { { 1e6, 14, 6, 96, 100, 1, 6e5, 3e6 }, { 2e5, 8, 2, 48, 64, 0, 1e5, 3e5 },
-                                            { 4e7, 24, 32, GCPI_MOST_STAGES, GCPI_MOST_SLOTS, 1, 1.5e6, 1.2e7 } };
-
 typedef struct gcpi_planner {
     gcpi_problem *p; const gcp_plan_opts *opts; gcp_arena *a;
     gcpi_model m;
@@ -6607,7 +6601,7 @@ static void gcpi_list_of(const gcpi_problem *p, const gcpi_order *o, gcpi_list *
 {
     list->count = 0; list->seconds = list->rerun_flops = 0;
     for (int i = 0; i < o->count; i++) {
-        int task = o->at[i] < 0 ? ~o->at[i] : o->at[i];
+        int task = gcpi_code_task(o, i);
         gcpi_emit(list, o->at[i] < 0 && task < p->forward ? 'R' : gcpi_letters[p->tasks[task].kind], task, &p->tasks[task]);
     }
 }
@@ -6638,8 +6632,6 @@ static int gcpi_far_make(gcpi_planner *q, int capacity)
     f->clock = GCPI_SCRATCH(q->a, double, capacity + 1);
     return ok && f->live && f->clock;
 }
-
-static int gcpi_code_task(const gcpi_order *o, int i) { return o->at[i] < 0 ? ~o->at[i] : o->at[i]; }
 
 static double gcpi_far_seconds(const gcpi_planner *q, int v) { return (double)q->p->items[q->m.item[v]].bytes / q->p->target.far_bytes_per_second; }
 
@@ -7022,6 +7014,13 @@ static void gcpi_policy_keep_all(gcpi_planner *q) { gcpi_choice_clear(q); gcpi_t
    bytes at a price) and from dynamic programming over a chain of stages; the best is then improved by local search. All are
    judged by the model's simulation and accepted by their real layout. */
 
+/* What .effort means: instructions that the search simulates; prices of cuts; places of bounds; stages and slots of the chain;
+   whether every policy is tried; placed buffers that a layout looks at, and the one last layout of what nearly fits. */
+typedef struct gcpi_effort { double visits; int prices, places, stages, slots, policies; double layout, hard; } gcpi_effort;
+enum { GCPI_MOST_STAGES = 192, GCPI_MOST_SLOTS = 160 };
+static const gcpi_effort gcpi_efforts[] = { { 1e6, 14, 6, 96, 100, 1, 6e5, 3e6 }, { 2e5, 8, 2, 48, 64, 0, 1e5, 3e5 },
+                                            { 4e7, 24, 32, GCPI_MOST_STAGES, GCPI_MOST_SLOTS, 1, 1.5e6, 1.2e7 } };
+
 /* -- Local search: a run is taken out, put in, or moved nearer to its reader; annealing with a fixed seed. What an order has
    above the limit costs it a price, which rises while the present order does not fit and falls while it does: so the search
    stays about the limit and finds out by itself what a byte is worth there.
@@ -7228,7 +7227,7 @@ static void gcpi_live_ahead(gcpi_search *s, int at)
     const gcpi_mark *mark = &s->mark[gcpi_mark_behind(s, at)];
     memcpy(s->there, gcpi_state(s, mark->state), (size_t)m->values);
     for (int i = mark->at - 1; i >= at; i--) {
-        int task = s->now.at[i] < 0 ? ~s->now.at[i] : s->now.at[i];
+        int task = gcpi_code_task(&s->now, i);
         for GCPI_WRITES(m, task, k) s->there[m->written[k]] = 0;
         for GCPI_READS(m, task, k) s->there[m->read[k]] = 1;
     }
@@ -7239,7 +7238,7 @@ static int gcpi_reader_of(const gcpi_search *s, int task, int from)       /* the
     const gcpi_model *m = s->m;
     int back = task >= m->p->task_count ? m->written[m->written_first[task]] : -1;
     for (int i = from; i < s->now.count; i++) {
-        int reader = s->now.at[i] < 0 ? ~s->now.at[i] : s->now.at[i];
+        int reader = gcpi_code_task(&s->now, i);
         for GCPI_READS(m, reader, k) if (m->producer[m->read[k]] == task || m->read[k] == back) return i;
     }
     return -1;
@@ -7275,7 +7274,7 @@ static int gcpi_move_drop(gcpi_search *s)
     const gcpi_model *m = s->m;
     const gcpi_order *o = &s->now;
     int at = o->peak > s->limit || gcpi_draw(s, 4) == 0 ? o->peak_at : (int)gcpi_draw(s, (uint32_t)o->count), v = 0;
-    int task = o->at[at] < 0 ? ~o->at[at] : o->at[at];
+    int task = gcpi_code_task(o, at);
     double sum = 0;
     gcpi_live_ahead(s, at);
     for GCPI_READS(m, task, k) s->there[m->read[k]] = 0;

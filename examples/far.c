@@ -7,12 +7,9 @@
 #define _DEFAULT_SOURCE                  /* mmap, mkstemp */
 #endif
 #include <fcntl.h>
-#include <stdio.h>
-#include <stdlib.h>
 #include <sys/mman.h>
-#include <time.h>
 #include <unistd.h>
-#include "networks.h"
+#include "loop.h"
 #include "threads.h"
 
 enum { MAX_STEPS = 101, TEXT = 1 << 17 };
@@ -28,13 +25,6 @@ static mapping far_file;
 static char costs[TEXT];
 static size_t costs_used;
 static gcp_real *expected, *gradient;
-
-static double now(void)
-{
-    struct timespec t;
-    timespec_get(&t, TIME_UTC);
-    return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
-}
 
 static int by_size(const void *a, const void *b)
 {
@@ -65,10 +55,10 @@ static double link_rate(void)
     size_t size = far_file.size < slab_size ? far_file.size : slab_size;
     memset(slab, 1, size);
     memcpy(far_file.at, slab, size);     /* its pages come into being */
-    double begin = now();
+    double begin = seconds_now();
     memcpy(far_file.at, slab, size);
     memcpy(slab, far_file.at, size);
-    return 2 * (double)size / (now() - begin);
+    return 2 * (double)size / (seconds_now() - begin);
 }
 
 /* ---- Steps -------------------------------------------------------------------------------------------------------*/
@@ -90,9 +80,9 @@ static int bind(gcp_plan *plan)
 
 static double step(gcp_plan *plan)
 {
-    double begin = now();
+    double begin = seconds_now();
     gcp_step(plan);
-    return now() - begin;
+    return seconds_now() - begin;
 }
 
 /* All gradients, one after the other. Returns how many numbers. */
@@ -132,7 +122,7 @@ static int print(int steps)
     printf("%-24s %9s %9s %10s %9s %9s  %s\n", "", "MiB", "far MiB", "moved MiB", "plan ms", "step ms", "spread");
     for (row *r = rows; r < rows + ROWS; r++) {
         qsort(r->seconds, (size_t)steps, sizeof *r->seconds, by_size);
-        printf("%-24s %9.2f %9.2f %10.2f %9.1f %9.1f  %.1f-%.1f  %s\n", r->name, (double)r->plan.bytes / 1048576, (double)r->plan.far_bytes / 1048576, (double)r->plan.far_traffic / 1048576,
+        printf("%-24s %9.2f %9.2f %10.2f %9.1f %9.1f  %.1f-%.1f  %s\n", r->name, mib(r->plan.bytes), mib(r->plan.far_bytes), mib(r->plan.far_traffic),
                1e3 * r->plan.seconds, 1e3 * r->seconds[steps / 2], 1e3 * r->seconds[0], 1e3 * r->seconds[steps - 1], r->same ? "same bits" : "OTHER BITS");
         same &= r->same;
     }
