@@ -5860,18 +5860,23 @@ static int gcpi_lives_make(const gcpi_problem *p, const gcpi_list *list, gcpi_li
 }
 
 /* Layout. The step's numbers come first, then the workspace of the instruction at hand (it may be written in part only,
-   so it never lies on top), then buffers, first fit in an order. The order is searched: the buffer on top moves ahead of some
-   other, and what comes behind that is placed again. */
-enum { GCPI_LAYOUT_WORK = 1500000, GCPI_LAYOUT_HARD = 12000000 };
+   so it never lies on top), then buffers, first fit in an order. The order is searched: the first buffer that finds no room
+   below a limit moves ahead of some other, and what comes behind that is placed again. */
+enum { GCPI_LAYOUT_WORK = 1500000, GCPI_LAYOUT_HARD = 12000000, GCPI_LAYOUT_RUN = 64 };
+
+/* What a layout is to be: 0, as small as can be found, or as many bytes as the slab may have; with how much work (placed buffers
+   looked at). The same list and fit give the same layout; another fit may well fail where this one did not. */
+typedef struct gcpi_fit { size_t enough; double work; } gcpi_fit;
+static gcpi_fit gcpi_fit_of(size_t enough, double work) { gcpi_fit f; f.enough = enough; f.work = work; return f; }
 
 typedef struct gcpi_spot { size_t at, end, next; int first, last, rank; } gcpi_spot;    /* a placed buffer; next: end, aligned; rank: place in order */
 
 typedef struct gcpi_layout {
     const gcpi_problem *p; const gcpi_list *list; gcpi_lives *l;
-    gcpi_spot *placed, *trial;         /* by offset: of the order as it was, and as it is tried */
+    gcpi_spot *placed, *trial;         /* by offset: the first of the order as it was, and as it is tried */
     int *order, count, placed_count, trial_count;
     size_t *floor, *offset, top, best_top;
-    int offender;                      /* place in order of the buffer that set the top */
+    uint64_t random;
     double work;                       /* spots that may still be looked at */
 } gcpi_layout;
 
@@ -5895,40 +5900,44 @@ static size_t gcpi_first_fit(gcpi_layout *y, int b, int *before)
     return at;
 }
 
-/* Places the buffers from place `from` of the order on; what comes ahead of it stays. 0: the top would be above `most`. */
+/* Tries the buffers from place `from` of the order on; what comes ahead of it stays. Returns the place of the first that would
+   end above `most`, or count; top is where that one, or the highest, ends. */
 static int gcpi_place_from(gcpi_layout *y, int from, size_t most)
 {
-    y->trial_count = 0;
-    size_t top = 0;
-    int offender = 0;
+    y->trial_count = 0; y->top = 0;
+    y->work -= y->placed_count / 4;
     for (int i = 0; from > 0 && i < y->placed_count; i++) {
         if (y->placed[i].rank >= from) continue;
         y->trial[y->trial_count++] = y->placed[i];
-        if (y->placed[i].end > top) { top = y->placed[i].end; offender = y->placed[i].rank; }
+        y->top = GCPI_MAX(y->top, y->placed[i].end);
     }
     for (int i = from; i < y->count; i++) {
         int k;
         const gcpi_buffer *x = &y->l->buffers[y->order[i]];
         size_t at = gcpi_first_fit(y, y->order[i], &k);
-        if (at + x->bytes > most) return 0;
-        if (at + x->bytes > top) { top = at + x->bytes; offender = i; }
+        y->top = GCPI_MAX(y->top, at + x->bytes);
+        if (at + x->bytes > most) return i;
         gcpi_spot *spot = y->trial + k;
         memmove(spot + 1, spot, (size_t)(y->trial_count++ - k) * sizeof *spot);
         spot->at = at; spot->end = at + x->bytes; spot->next = gcpi_round(spot->end, y->p->target.align); spot->first = x->first; spot->last = x->last; spot->rank = i;
     }
+    return y->count;
+}
+
+/* The trial is the order as it is now. Where it holds all buffers, it may be the best. */
+static void gcpi_layout_take(gcpi_layout *y)
+{
     gcpi_spot *swap = y->placed; y->placed = y->trial; y->trial = swap;
     y->placed_count = y->trial_count;
-    y->top = top; y->offender = offender;
-    if (top >= y->best_top) return 1;
-    y->best_top = top;
+    if (y->placed_count < y->count || y->top >= y->best_top) return;
+    y->best_top = y->top;
     for (int i = 0; i < y->count; i++) y->offset[y->order[y->placed[i].rank]] = y->placed[i].at;
-    return 1;
 }
 
 static double gcpi_layout_key(const gcpi_buffer *b, int by)
 {
     double bytes = (double)b->bytes, life = (double)(b->last - b->first + 1);
-    return by == 0 ? bytes * 1e6 + life : by == 1 ? bytes * life : by == 2 ? life * 1e3 + bytes * 1e-9 : -(double)b->first + bytes * 1e-12;
+    return by == 0 ? bytes * 1e6 + life : bytes * life;
 }
 
 static void gcpi_layout_sort(gcpi_layout *y, int by)       /* heap sort; equal keys by buffer, so that a layout is one */
@@ -5949,63 +5958,93 @@ static void gcpi_layout_sort(gcpi_layout *y, int by)       /* heap sort; equal k
 #undef GCPI_BEFORE
 }
 
-/* Moves the buffer that set the top to some place ahead of it and places again; undone where that was worse. */
-static void gcpi_promote(gcpi_layout *y, size_t goal, double work)
+static uint32_t gcpi_layout_draw(gcpi_layout *y, int n)
 {
-    uint64_t random = 88172645463325252ull;
-    for (y->work = work; y->work > 0 && y->best_top > goal && y->offender > 0;) {
-        int at = y->offender, to;
-        random ^= random << 13; random ^= random >> 7; random ^= random << 17;
-        to = (int)((random >> 32) * (uint64_t)at >> 32);
-        int b = y->order[at];
-        memmove(y->order + to + 1, y->order + to, (size_t)(at - to) * sizeof *y->order);
+    y->random ^= y->random << 13; y->random ^= y->random >> 7; y->random ^= y->random << 17;
+    return (uint32_t)((y->random >> 32) * (uint64_t)n >> 32);
+}
+
+/* Looks for an order in which all end at `most` or below. The first that does not moves ahead; that is
+   undone where fewer find room, by more than some chance allows: the mover's neighbours may be the ones to move next. */
+static void gcpi_pack(gcpi_layout *y, size_t most, double work)
+{
+    int reached = y->placed_count;
+    double end = y->work - work;
+    for (int i = 0; i < y->placed_count; i++) if (y->placed[i].end > most) reached = GCPI_MIN(reached, y->placed[i].rank);
+    while (reached > 0 && reached < y->count && y->work > end) {
+        int to = (int)gcpi_layout_draw(y, reached), b = y->order[reached];
+        double chance = gcpi_layout_draw(y, 65536) / 65536.0, slack = chance * chance * chance * chance * reached / 2;
+        memmove(y->order + to + 1, y->order + to, (size_t)(reached - to) * sizeof *y->order);
         y->order[to] = b;
-        y->work -= y->placed_count / 4;
-        if (gcpi_place_from(y, to, (random & 31) == 0 ? SIZE_MAX : y->top)) continue;
-        memmove(y->order + to, y->order + to + 1, (size_t)(at - to) * sizeof *y->order);
-        y->order[at] = b;
+        int now = gcpi_place_from(y, to, most);
+        if (now > reached - 2 - (int)slack) { gcpi_layout_take(y); reached = now; continue; }
+        memmove(y->order + to, y->order + to + 1, (size_t)(reached - to) * sizeof *y->order);
+        y->order[reached] = b;
     }
 }
 
-static void gcpi_floors(gcpi_layout *y)
+/* Where buffers may begin: behind the largest workspace of their lives. run: scratch. */
+static void gcpi_floors(gcpi_layout *y, size_t *run)
 {
+    enum { RUN = GCPI_LAYOUT_RUN };
     size_t align = y->p->target.align;
+    memset(run, 0, ((size_t)y->list->count / RUN + 1) * sizeof *run);
+    for (ptrdiff_t k = 0; k < y->list->count; k++) run[k / RUN] = GCPI_MAX(run[k / RUN], y->p->tasks[y->list->at[k].task].workspace);
     for (int i = 0; i < y->count; i++) {
         const gcpi_buffer *b = &y->l->buffers[y->order[i]];
         size_t most = 0;
-        for (int k = b->first; k <= b->last; k++) most = GCPI_MAX(most, y->p->tasks[y->list->at[k].task].workspace);
+        for (int k = b->first; k <= b->last;) {
+            int whole = k % RUN == 0 && k + RUN - 1 <= b->last;
+            most = GCPI_MAX(most, whole ? run[k / RUN] : y->p->tasks[y->list->at[k].task].workspace);
+            k += whole ? RUN : 1;
+        }
         y->floor[y->order[i]] = gcpi_round(y->p->numbers, align) + gcpi_round(most, align);
     }
 }
 
-/* Sets the offsets of l's buffers; returns the slab's bytes, or 0: not enough scratch. Searches until the slab is no larger than
-   `enough`, or than live bytes are at their peak; work: placed buffers to look at. More of either finds no worse, but for the
-   last bytes below a multiple of align. */
-static size_t gcpi_layout_make(const gcpi_problem *p, const gcpi_list *list, gcpi_lives *l, size_t enough, double work, gcp_arena *a)
+/* From one order of the buffers: to the goal at once, or, where all layouts count, by steps that get smaller. */
+static void gcpi_layout_search(gcpi_layout *y, size_t goal, int least, double work)
+{
+    y->placed_count = 0; y->work = work;
+    gcpi_place_from(y, 0, least ? SIZE_MAX : goal);
+    gcpi_layout_take(y);
+    y->work = work;
+    if (!least) { gcpi_pack(y, goal, work); return; }
+    for (double share = 1; share > 0.01 && y->work > 0 && y->best_top > goal;) {
+        size_t before = y->best_top;
+        gcpi_pack(y, before - GCPI_MAX((size_t)((double)(before - goal) * share), 1), work / 6);
+        if (y->best_top == before) share /= 2;
+    }
+}
+
+/* Sets the offsets of l's buffers; returns the slab's bytes, or 0: not enough scratch. More than fit.enough: it was not found, and
+   nothing is laid out. */
+static size_t gcpi_layout_make(const gcpi_problem *p, const gcpi_list *list, gcpi_lives *l, gcpi_fit fit, gcp_arena *a)
 {
     ptrdiff_t scratch = a->scratch;
     gcpi_layout y;
     memset(&y, 0, sizeof y);
     y.p = p; y.list = list; y.l = l;
-    y.best_top = SIZE_MAX;
+    y.best_top = SIZE_MAX; y.random = 88172645463325252ull;
     y.order = GCPI_SCRATCH(a, int, l->buffer_count + 1);
     y.placed = GCPI_SCRATCH(a, gcpi_spot, l->buffer_count + 1);
     y.trial = GCPI_SCRATCH(a, gcpi_spot, l->buffer_count + 1);
     y.floor = GCPI_SCRATCH(a, size_t, l->buffer_count + 1);
     y.offset = GCPI_SCRATCH(a, size_t, l->buffer_count + 1);
-    if (!y.order || !y.placed || !y.trial || !y.floor || !y.offset) return 0;
+    size_t *run = GCPI_SCRATCH(a, size_t, list->count / GCPI_LAYOUT_RUN + 1);
+    if (!y.order || !y.placed || !y.trial || !y.floor || !y.offset || !run) return 0;
     size_t goal = gcpi_round(p->numbers, p->target.align), top = goal;
     for (int b = 0; b < l->buffer_count; b++) if (l->buffers[b].joined < 0) y.order[y.count++] = b;
-    goal = GCPI_MAX(goal + l->peak, enough);
-    gcpi_floors(&y);
-    for (int by = 0; by < 4 && y.best_top > goal; by++) {
+    goal = GCPI_MAX(goal + l->peak, fit.enough);
+    gcpi_floors(&y, run);
+    for (int by = 0; by < 2 && y.best_top > goal; by++) {
         gcpi_layout_sort(&y, by);
-        gcpi_place_from(&y, 0, SIZE_MAX);
-        gcpi_promote(&y, goal, by < 3 ? work / 6 : work / 2);
+        gcpi_layout_search(&y, goal, fit.enough == 0, fit.work / 2);
     }
+    a->scratch = scratch;
+    if (y.best_top == SIZE_MAX) return GCPI_MAX(y.top, goal + 1);
     for (ptrdiff_t i = 0; i < list->count; i++) top = GCPI_MAX(top, gcpi_round(p->numbers, p->target.align) + p->tasks[list->at[i].task].workspace);
     for (int b = 0; b < l->buffer_count; b++) if (l->buffers[b].joined < 0) { l->buffers[b].offset = y.offset[b]; top = GCPI_MAX(top, y.offset[b] + l->buffers[b].bytes); }
-    a->scratch = scratch;
     return top;
 }
 
@@ -6538,12 +6577,14 @@ typedef struct gcpi_planner {
     size_t *crossing, *saved;         /* per position: bytes that a cut behind task f keeps; that backward reads of f's outputs */
     int out_of_memory, coarse;        /* coarse: some part of the search had no room */
     double layout;                    /* work on the layout of a candidate */
+    gcpi_fit fit;                     /* of the order that is the plan */
     size_t front, slab_limit;         /* GCP_BUDGET (else 0): most bytes of the slab; the step's numbers among them */
     gcpi_order kept, loose; int has_kept, has_loose;               /* the fastest whose arena fits; whose bytes fit, but not its arena */
     const char *method, *kept_method, *loose_method;               /* of the present candidate; of those two */
     gcpi_far far;                     /* where .far is given */
     double bound; size_t least_slab;  /* seconds; where nothing fits: the smallest slab that was found, */
     int least_task;                   /* and the task that is its peak */
+    int lazy;                         /* candidates are not laid out: the fastest whose bytes fit is `loose` */
     int no_exact, by_peak;            /* for tests: without exact search; as if every order's arena were as small as its peak */
 } gcpi_planner;
 
@@ -6607,13 +6648,13 @@ static void gcpi_list_of(const gcpi_problem *p, const gcpi_order *o, gcpi_list *
 }
 
 /* The slab that an order needs after layout; SIZE_MAX where the arena is too small to tell. */
-static size_t gcpi_order_slab(gcpi_planner *q, const gcpi_order *o, size_t enough, double work)
+static size_t gcpi_order_slab(gcpi_planner *q, const gcpi_order *o, gcpi_fit fit)
 {
     ptrdiff_t scratch = q->a->scratch;
     gcpi_lives lives;
     size_t *live, slab = 0;
     gcpi_list_of(q->p, o, &q->list);
-    if (gcpi_lives_make(q->p, &q->list, &lives, &live, q->a)) slab = gcpi_layout_make(q->p, &q->list, &lives, enough, work, q->a);
+    if (gcpi_lives_make(q->p, &q->list, &lives, &live, q->a)) slab = gcpi_layout_make(q->p, &q->list, &lives, fit, q->a);
     q->a->scratch = scratch;
     return slab ? slab : SIZE_MAX;
 }
@@ -6743,6 +6784,13 @@ static void gcpi_far_strip(const gcpi_planner *q, gcpi_order *o)
     o->count = kept;
 }
 
+static void gcpi_keep(gcpi_planner *q, const gcpi_order *o, const char *method, gcpi_fit fit)
+{
+    gcpi_order_copy(&q->kept, o);
+    q->has_kept = 1;
+    q->kept_method = method; q->fit = fit;
+}
+
 /* A candidate of GCP_BUDGET: kept if its arena fits and none that does is as fast. Returns its slab, or 0 where it is none.
    The fastest one whose bytes fit and whose arena does not is remembered. */
 static size_t gcpi_offer(gcpi_planner *q, gcpi_order *found, const char *method)
@@ -6751,13 +6799,11 @@ static size_t gcpi_offer(gcpi_planner *q, gcpi_order *found, const char *method)
     const gcpi_order *o = found->valid ? gcpi_far_place(q, found, q->slab_limit - q->front) : found;
     if (!o || !o->valid || (q->has_kept && o->seconds >= q->kept.seconds)) return 0;
     if (q->front + o->peak > gcpi_round(q->slab_limit, q->p->target.align)) return 0;
-    if (!q->by_peak && (slab = gcpi_order_slab(q, o, q->slab_limit, q->layout)) > q->slab_limit) {
+    if (!q->by_peak && (q->lazy || (slab = gcpi_order_slab(q, o, gcpi_fit_of(q->slab_limit, q->layout))) > q->slab_limit)) {
         if (slab < SIZE_MAX && (!q->has_loose || o->seconds < q->loose.seconds)) { gcpi_order_copy(&q->loose, o); q->has_loose = 1; q->loose_method = method; }
         return slab;
     }
-    gcpi_order_copy(&q->kept, o);
-    q->has_kept = 1;
-    q->kept_method = method;
+    gcpi_keep(q, o, method, gcpi_fit_of(q->slab_limit, q->layout));
     return slab;
 }
 
@@ -6849,7 +6895,7 @@ static void gcpi_policy_sqrt(gcpi_planner *q)
     if (!cut) { q->out_of_memory = 1; return; }
     for (int f = 0; f < p->forward; f++) total += q->saved[f];
     for (int family = 0; family < 3; family++)
-        for (int k = 1; k <= 64; k++) {               /* about k segments; more than 2 sqrt(n) never pays */
+        for (int k = 1; k <= 64; k += q->slab_limit ? 1 + k / 8 : 1) {      /* about k segments; more than 2 sqrt(n) never pays */
             size_t budget = total / (size_t)k + 1;
             if (k > 4 && (double)k * k > 8.0 * p->forward) break;
             if (budget == last_budget || !gcpi_chen_cuts(q, budget, family, cut)) continue;
@@ -7018,7 +7064,7 @@ static void gcpi_policy_keep_all(gcpi_planner *q) { gcpi_choice_clear(q); gcpi_t
    whether every policy is tried; placed buffers that a layout looks at, and the one last layout of what nearly fits. */
 typedef struct gcpi_effort { double visits; int prices, places, stages, slots, policies; double layout, hard; } gcpi_effort;
 enum { GCPI_MOST_STAGES = 192, GCPI_MOST_SLOTS = 160 };
-static const gcpi_effort gcpi_efforts[] = { { 1e6, 14, 6, 96, 100, 1, 6e5, 3e6 }, { 2e5, 8, 2, 48, 64, 0, 1e5, 3e5 },
+static const gcpi_effort gcpi_efforts[] = { { 1.8e6, 14, 6, 96, 100, 1, 6e5, 3e6 }, { 2e5, 8, 2, 48, 64, 0, 1e5, 3e5 },
                                             { 4e7, 24, 32, GCPI_MOST_STAGES, GCPI_MOST_SLOTS, 1, 1.5e6, 1.2e7 } };
 
 /* -- Local search: a run is taken out, put in, or moved nearer to its reader; annealing with a fixed seed. What an order has
@@ -7035,7 +7081,8 @@ enum { GCPI_MARKS = 64, GCPI_STATES = 2 * GCPI_MARKS };
 typedef struct gcpi_search {
     const gcpi_model *m;
     gcpi_order now, best;             /* best: the fastest whose peak fits */
-    size_t limit, most;               /* most: a trial with a higher peak is not taken */
+    size_t whole, limit, most;        /* limit: share `aim` of the whole; most: a trial with a higher peak is not taken */
+    double aim;
     uint64_t random;
     double price, rate;               /* of bytes above the limit: keep-alls per limit; e-folds of the price in a whole run */
     int found, spacing;
@@ -7359,10 +7406,13 @@ static void gcpi_search_run(gcpi_search *s, double visits, double hot, double co
     gcpi_search_begin(s);
     gcpi_search_keep(s);
     for (double done = s->now.count; done < visits;) {
-        int looked = gcpi_search_step(s, hot * pow(cold / hot, done / visits));
-        double turn = (s->now.peak > s->limit ? s->rate : -s->rate) * looked / visits;
-        s->price = GCPI_MIN(50, GCPI_MAX(0.02, s->price * exp(turn)));
-        done += looked;
+        double heat = hot * pow(cold / hot, done / visits), turn = 0;
+        for (int i = 0; i < 16; i++) {          /* so many steps at one heat and price */
+            int looked = gcpi_search_step(s, heat);
+            turn += s->now.peak > s->limit ? looked : -looked;
+            done += looked;
+        }
+        s->price = GCPI_MIN(50, GCPI_MAX(0.02, s->price * exp(s->rate * turn / visits)));
     }
 }
 
@@ -8075,28 +8125,37 @@ static int gcpi_exact_search(gcpi_exact *x, size_t limit, gcpi_order *out)
 
 /* -- The portfolio. -- */
 
-/* Keep-sets for prices, from nothing to everything: by bisection on whether the order fits. */
+/* The order that keeps what the cut at this price of a byte (a power of two, in keep-alls for all bytes) keeps. 0: its bytes do not fit. */
+static int gcpi_cut_order(gcpi_planner *q, gcpi_cut *c, double price)
+{
+    double all = 0;
+    for (int v = 0; v < q->m.values; v++) all += (double)c->own[v];
+    gcpi_cut_solve(c, q->p->forward, q->m.seconds / GCPI_MAX(all, 1) * exp2(price));
+    gcpi_choice_clear(q);
+    for (int i = 0; i < q->p->item_count; i++) {
+        int v = q->m.value_of[i];
+        if (v >= 0 && q->now.store[i] == GCPI_AUTO) q->now.store[i] = gcpi_cut_keeps(c, v) ? GCPI_STORE : GCPI_DROP;
+    }
+    return gcpi_order_of(q, &q->now, &q->trial) && q->trial.valid && q->trial.peak + q->front <= q->slab_limit;
+}
+
+/* Keep-sets for prices, from nothing to everything: by bisection on whether the order fits. Of those that do, those of lower prices
+   are faster: they are laid out first. */
 static void gcpi_budget_cuts(gcpi_planner *q, int prices)
 {
-    const gcpi_problem *p = q->p;
+    enum { MOST = 32 };
     ptrdiff_t scratch = q->a->scratch;
     gcpi_cut c;
-    double low = -12, high = 12, scale = 0;
+    double low = -12, high = 12, fit[MOST];
+    int fits = 0, kept = q->has_kept;
     if (!gcpi_cut_make(&c, &q->m, q->a)) { q->coarse = 1; q->a->scratch = scratch; return; }
-    for (int v = 0; v < q->m.values; v++) scale += (double)c.own[v];
-    scale = q->m.seconds / GCPI_MAX(scale, 1);
-    for (int k = 0; k < prices; k++) {
+    for (int k = 0; k < prices && k < MOST; k++) {
         double price = (low + high) / 2;
-        gcpi_cut_solve(&c, p->forward, scale * exp2(price));
-        gcpi_choice_clear(q);
-        for (int i = 0; i < p->item_count; i++) {
-            int v = q->m.value_of[i];
-            if (v >= 0 && q->now.store[i] == GCPI_AUTO) q->now.store[i] = gcpi_cut_keeps(&c, v) ? GCPI_STORE : GCPI_DROP;
-        }
-        gcpi_try(q);
-        if (q->trial.peak + q->front > q->slab_limit) low = price;
-        else high = price;
+        if (gcpi_cut_order(q, &c, price)) fit[fits++] = high = price;
+        else low = price;
     }
+    while (fits-- > 0)
+        if (gcpi_cut_order(q, &c, fit[fits]) && gcpi_offer(q, &q->trial, "cuts") <= q->slab_limit && (kept || q->has_kept)) break;
     q->a->scratch = scratch;
 }
 
@@ -8121,11 +8180,12 @@ static void gcpi_budget_chain(gcpi_planner *q, size_t bytes, int stages, int slo
     q->a->scratch = scratch;
 }
 
-/* The search's rounds: where each starts, its share of the visits, its first heat (in keep-alls), price and rate. */
-enum { GCPI_FROM_KEPT, GCPI_FROM_KEEP_ALL };
+/* The search's rounds: where each starts, its share of the visits, its first heat (in keep-alls), price and rate. One more for where a
+   policy was faster than all of them. */
+enum { GCPI_FROM_KEPT, GCPI_FROM_KEEP_ALL, GCPI_ROUNDS = 5 };
 static const struct gcpi_round { int from; double share, heat, price, rate; } gcpi_rounds[] = {
     { GCPI_FROM_KEPT, 0.1, 0.001, 3, 0 }, { GCPI_FROM_KEEP_ALL, 0.3, 0.003, 0.2, 50 }, { GCPI_FROM_KEEP_ALL, 0.3, 0.01, 0.3, 50 },
-    { GCPI_FROM_KEEP_ALL, 0.2, 0.01, 1, 3 }, { GCPI_FROM_KEPT, 0.1, 0.001, 1, 10 } };
+    { GCPI_FROM_KEEP_ALL, 0.2, 0.01, 1, 3 }, { GCPI_FROM_KEPT, 0.1, 0.001, 1, 10 }, { GCPI_FROM_KEPT, 0.4, 0.001, 3, 0 } };
 
 /* What it takes to have each value again, by whatever may be used. Copies are priced at a tenth of their link's seconds. */
 static void gcpi_search_by(gcpi_search *s, gcpi_planner *q, int far)
@@ -8138,6 +8198,12 @@ static void gcpi_search_by(gcpi_search *s, gcpi_planner *q, int far)
         if (m->fetch[v] >= 0) q->p->tasks[m->fetch[v]].seconds = far ? copy : 0;
         s->weight[v] = least < INFINITY ? (double)m->bytes[m->group[v]] / (least + 1e-6 * m->seconds) : 0;
     }
+}
+
+static void gcpi_search_aim(gcpi_search *s, double aim)
+{
+    s->aim = GCPI_MIN(1, aim);
+    s->limit = (size_t)((double)s->whole * s->aim);
 }
 
 static int gcpi_search_make(gcpi_search *s, gcpi_planner *q)
@@ -8166,32 +8232,32 @@ static void gcpi_keep_all_order(const gcpi_model *m, gcpi_order *o)
 /* Nothing worth the search could still be gained. */
 static int gcpi_proven(const gcpi_planner *q) { return q->has_kept && q->kept.seconds <= q->bound * (1 + 3e-4); }
 
-/* Offers what a round found. Where its arena is larger than its peak and too large, the search goes on from there, aiming lower. */
+/* Offers what a round found. Where no layout of it was found, the search goes on from there and aims lower, as later rounds will. */
 static void gcpi_budget_mend(gcpi_planner *q, gcpi_search *s, double visits, double scale)
 {
     enum { TRIES = 2 };
-    size_t limit = s->limit;
     for (int i = 0; s->found; i++) {
-        size_t slab = gcpi_offer(q, &s->best, "search");
-        if (slab <= q->slab_limit || i == TRIES) break;
-        s->limit = GCPI_MIN((size_t)((double)s->limit * (double)q->slab_limit / (double)slab), s->best.peak - 1);
+        int fits = gcpi_offer(q, &s->best, "search") <= q->slab_limit;
+        gcpi_search_aim(s, s->aim + (fits ? 0.002 : -0.008));
+        if (fits || i == TRIES) break;
+        s->limit = GCPI_MIN(s->limit, s->best.peak - 1);
         gcpi_order_copy(&s->now, &s->best);
         s->found = 0; s->price = 3; s->rate = 0;
         gcpi_search_run(s, visits, 0.001 * scale, 4e-5 * scale);
     }
     s->found = 0;
-    s->limit = limit;
 }
 
-/* The last resort for the fastest order whose bytes fit: more work on its layout. */
-static void gcpi_budget_pack(gcpi_planner *q)
+/* The last resort for the fastest order whose bytes fit: more work on its layout, and the layout that it has where no limit is given.
+   Whether that is kept. */
+static int gcpi_budget_pack(gcpi_planner *q)
 {
-    int fits = q->has_loose && (!q->has_kept || q->loose.seconds < q->kept.seconds) && gcpi_order_slab(q, &q->loose, q->slab_limit, gcpi_efforts[q->opts->effort].hard) <= q->slab_limit;
+    const gcpi_fit fits[] = { { q->slab_limit, gcpi_efforts[q->opts->effort].hard }, { 0, GCPI_LAYOUT_WORK } };
+    int kept = 0;
+    for (int i = 0; i < 2 && !kept && q->has_loose && (!q->has_kept || q->loose.seconds < q->kept.seconds); i++)
+        if (gcpi_order_slab(q, &q->loose, fits[i]) <= q->slab_limit) { gcpi_keep(q, &q->loose, q->loose_method, fits[i]); kept = 1; }
     q->has_loose = 0;
-    if (!fits) return;
-    gcpi_order_copy(&q->kept, &q->loose);
-    q->has_kept = 1;
-    q->kept_method = q->loose_method;
+    return kept;
 }
 
 static void gcpi_budget_round(gcpi_planner *q, gcpi_search *s, const struct gcpi_round *r, double visits, double scale, double mending)
@@ -8200,6 +8266,7 @@ static void gcpi_budget_round(gcpi_planner *q, gcpi_search *s, const struct gcpi
     else gcpi_keep_all_order(s->m, &s->now);
     gcpi_far_strip(q, &s->now);
     s->price = r->price; s->rate = r->rate;
+    gcpi_search_aim(s, s->aim);
     gcpi_search_run(s, visits * r->share, r->heat * scale, 4e-5 * scale);
     gcpi_budget_mend(q, s, visits * mending, scale);
 }
@@ -8219,15 +8286,22 @@ static void gcpi_budget_far(gcpi_planner *q, gcpi_search *s, double visits, doub
     gcpi_search_by(s, q, 0);
 }
 
-static void gcpi_budget_search(gcpi_planner *q, double visits)
+static double gcpi_budget_visits(const gcpi_planner *q)              /* more to choose, longer */
 {
+    return GCPI_MIN(gcpi_efforts[q->opts->effort].visits * GCPI_MIN(1.5, GCPI_MAX(1, q->p->task_count / 800.0)), 150000.0 * q->p->forward);
+}
+
+static void gcpi_budget_search(gcpi_planner *q, int from, int to)
+{
+    double visits = gcpi_budget_visits(q);
     ptrdiff_t scratch = q->a->scratch;
     gcpi_search s;
     int ok = gcpi_search_make(&s, q);
     q->coarse |= !ok;
     double scale = GCPI_MAX(1, 60.0 / q->p->forward);              /* in small problems each step is a larger share */
-    s.limit = q->slab_limit > q->front ? q->slab_limit - q->front : 0;
-    for (size_t i = 0; ok && i < sizeof gcpi_rounds / sizeof *gcpi_rounds && !gcpi_proven(q); i++)
+    s.whole = q->slab_limit > q->front ? q->slab_limit - q->front : 0;
+    gcpi_search_aim(&s, 1);
+    for (int i = from; ok && i < to && !gcpi_proven(q); i++)
         gcpi_budget_round(q, &s, &gcpi_rounds[i], visits, scale, 0.06);
     if (ok && q->opts->far) gcpi_budget_far(q, &s, visits, scale);
     q->a->scratch = scratch;
@@ -8258,40 +8332,48 @@ static void gcpi_budget_bound(gcpi_planner *q, int places)
     q->a->scratch = scratch;
 }
 
-/* The candidates, for the present slab_limit. */
-static double gcpi_budget_visits(const gcpi_planner *q)              /* more to choose, longer */
+/* The policies: first the fastest of all their orders whose bytes fit is laid out; where that fails, each that may be faster. To
+   the least budget nothing here depends on what was asked for. */
+static void gcpi_budget_policies(gcpi_planner *q)
 {
-    return GCPI_MIN(gcpi_efforts[q->opts->effort].visits * GCPI_MIN(2.5, GCPI_MAX(1, q->p->task_count / 500.0)), 150000.0 * q->p->forward);
+    for (q->lazy = !q->opts->far_only;; q->lazy = 0) {
+        q->found = q->tries = 0;
+        if (q->opts->far_only) { q->method = "keep_all"; gcpi_policy_keep_all(q); return; }
+        q->method = "segments";  gcpi_policy_segments(q);
+        q->method = "cheap";     gcpi_policy_cheap(q);
+        q->method = "sqrt";      if (gcpi_efforts[q->opts->effort].policies) gcpi_policy_sqrt(q);
+        q->method = "recursive"; if (gcpi_efforts[q->opts->effort].policies) gcpi_policy_recursive(q);
+        if (!q->lazy) return;
+        if (!q->has_loose || gcpi_budget_pack(q)) break;
+    }
+    q->lazy = 0;
 }
 
+/* The candidates, for the present slab_limit. */
 static void gcpi_budget_find(gcpi_planner *q)
 {
     const gcpi_effort *e = &gcpi_efforts[q->opts->effort];
-    q->bound = 0; q->has_loose = 0; q->layout = e->layout; q->tries = 0;
+    q->bound = 0; q->has_loose = 0; q->layout = e->layout;
     if (!q->no_exact) gcpi_budget_exact(q);
-    int policies = q->opts->far_only ? 0 : 1 + e->policies;
-    if (policies) gcpi_budget_chain(q, (size_t)(1.6 * (double)q->slab_limit), e->stages, e->slots);
-    q->method = "cuts";      if (policies) gcpi_budget_cuts(q, e->prices);
-    q->found = 0;                     /* from here to the least budget nothing depends on what was asked for */
-    q->method = "keep_all";  if (!policies) gcpi_policy_keep_all(q);
-    q->method = "segments";  if (policies > 0) gcpi_policy_segments(q);
-    q->method = "cheap";     if (policies > 0) gcpi_policy_cheap(q);
-    q->method = "sqrt";      if (policies > 1) gcpi_policy_sqrt(q);
-    q->method = "recursive"; if (policies > 1) gcpi_policy_recursive(q);
+    if (!q->opts->far_only) gcpi_budget_chain(q, (size_t)(1.6 * (double)q->slab_limit), e->stages, e->slots);
+    if (!q->opts->far_only) gcpi_budget_cuts(q, e->prices);
     gcpi_budget_bound(q, e->places);
-    gcpi_budget_search(q, gcpi_budget_visits(q));
+    gcpi_budget_search(q, 0, GCPI_ROUNDS);
+    double searched = q->has_kept ? q->kept.seconds : INFINITY;
+    gcpi_budget_policies(q);
+    if (q->has_kept && q->kept.seconds < searched) gcpi_budget_search(q, GCPI_ROUNDS, GCPI_ROUNDS + 1);
 }
 
 /* -- The least budget. It does not depend on what was asked for. -- */
-typedef struct gcpi_least { gcpi_order order; size_t slab; } gcpi_least;
+typedef struct gcpi_least { gcpi_order order; size_t slab; gcpi_fit fit; } gcpi_least;
 
-static void gcpi_least_offer(gcpi_planner *q, gcpi_least *least, gcpi_order *found, size_t enough, double work)
+static void gcpi_least_offer(gcpi_planner *q, gcpi_least *least, gcpi_order *found, gcpi_fit fit)
 {
     const gcpi_order *o = found->valid ? gcpi_far_place(q, found, found->peak) : found;
     if (!o || !o->valid || q->front + o->peak > gcpi_round(least->slab, q->p->target.align)) return;
-    size_t slab = gcpi_order_slab(q, o, enough, work);
+    size_t slab = gcpi_order_slab(q, o, fit);
     if (slab > least->slab || (slab == least->slab && o->seconds >= least->order.seconds)) return;
-    least->slab = slab;
+    least->slab = slab; least->fit = fit;
     gcpi_order_copy(&least->order, o);
 }
 
@@ -8309,7 +8391,7 @@ static void gcpi_least_search(gcpi_planner *q, gcpi_least *least, size_t floor, 
         gcpi_order_copy(&s.now, &least->order);
         gcpi_far_strip(q, &s.now);
         gcpi_search_run(&s, visits / 12, 0.01, 4e-4);
-        if (s.found) gcpi_least_offer(q, least, &s.best, 0, GCPI_LAYOUT_WORK);
+        if (s.found) gcpi_least_offer(q, least, &s.best, gcpi_fit_of(0, GCPI_LAYOUT_WORK));
         if (least->slab == before) step /= 2;
         if (least->slab <= q->front + floor) break;
     }
@@ -8328,43 +8410,47 @@ static void gcpi_budget_least(gcpi_planner *q)
     least.slab = SIZE_MAX / 2;
     if (!gcpi_order_make(&least.order, q->trial.capacity, q->a) || !gcpi_cut_make(&cut, &q->m, q->a)) { q->a->scratch = scratch; return; }
     floor = gcpi_least_bytes(&cut);
-    gcpi_least_offer(q, &least, &q->best, 0, GCPI_LAYOUT_WORK);
+    gcpi_least_offer(q, &least, &q->best, gcpi_fit_of(0, GCPI_LAYOUT_WORK));
     if (!least.order.count) { q->a->scratch = scratch; return; }          /* the arena is too small to lay anything out */
     ptrdiff_t here = q->a->scratch;
     if (!q->opts->far_only && gcpi_chain_make(&chain, &q->m, q->crossing, 3 * floor, GCPI_MOST_STAGES, GCPI_MOST_SLOTS, q->a))
-        for (int k = 0, orders = 0; k <= chain.slots && orders < 12; k++) if (gcpi_chain_order(&chain, &q->trial, k)) { gcpi_least_offer(q, &least, &q->trial, 0, GCPI_LAYOUT_WORK); orders++; }
+        for (int k = 0, orders = 0; k <= chain.slots && orders < 12; k++) if (gcpi_chain_order(&chain, &q->trial, k)) { gcpi_least_offer(q, &least, &q->trial, gcpi_fit_of(0, GCPI_LAYOUT_WORK)); orders++; }
     q->a->scratch = here;
-    if (!q->no_exact && gcpi_exact_make(&exact, &q->m, q->a) && gcpi_exact_search(&exact, 0, &q->trial)) gcpi_least_offer(q, &least, &q->trial, 0, GCPI_LAYOUT_WORK);
+    if (!q->no_exact && gcpi_exact_make(&exact, &q->m, q->a) && gcpi_exact_search(&exact, 0, &q->trial)) gcpi_least_offer(q, &least, &q->trial, gcpi_fit_of(0, GCPI_LAYOUT_WORK));
     else q->a->scratch = here;
-    if (q->a->scratch == here && !q->opts->far_only) gcpi_least_search(q, &least, floor, 6.5e6, 0);
-    if (q->opts->far) gcpi_least_search(q, &least, floor, 6.5e6, 1 + (q->opts->far_only != 0));
+    double visits = GCPI_MIN(6.5e6, 2500.0 * q->p->forward * q->p->forward);
+    if (q->a->scratch == here && !q->opts->far_only) gcpi_least_search(q, &least, floor, visits, 0);
+    if (q->opts->far) gcpi_least_search(q, &least, floor, visits, 1 + (q->opts->far_only != 0));
     double bound = q->bound;
-    for (size_t asked = q->slab_limit;;) {       /* until nothing finds less */
-        q->slab_limit = least.slab - 1; q->has_kept = 0;
+    size_t asked = q->slab_limit;
+    int last = 0;
+    for (double step = 0.04; !last;) {          /* by steps, until nothing finds a byte less */
+        size_t before = least.slab, less = GCPI_MAX((size_t)((double)(before - q->front) * step), 1);
+        q->slab_limit = before - less; q->has_kept = 0;
         gcpi_budget_find(q);
-        size_t before = least.slab;
-        const double works[] = { q->layout, gcpi_efforts[q->opts->effort].hard, GCPI_LAYOUT_HARD };          /* with one of the first two it was found */
-        for (int i = 0; q->has_kept && i < 3; i++) gcpi_least_offer(q, &least, &q->kept, i < 2 ? q->slab_limit : 0, works[i]);
-        int less = least.slab < before;
-        q->slab_limit = asked; q->has_kept = 0;
-        if (!less) break;
+        if (q->has_kept) gcpi_least_offer(q, &least, &q->kept, q->fit);
+        if (q->has_kept) gcpi_least_offer(q, &least, &q->kept, gcpi_fit_of(0, GCPI_LAYOUT_WORK));
+        if (least.slab < before) continue;
+        last = less == 1;
+        step = step > 0.005 ? step / 2 : 0;
     }
+    q->slab_limit = asked; q->has_kept = 0;
     q->least_slab = least.slab;
     q->bound = bound;
     for (int i = least.order.peak_at; (q->least_task = gcpi_code_task(&least.order, i)) >= q->p->task_count;) i++;
-    if (least.slab <= q->slab_limit) { gcpi_order_copy(&q->kept, &least.order); q->has_kept = 1; q->kept_method = "least"; }
+    if (least.slab <= q->slab_limit) gcpi_keep(q, &least.order, "least", least.fit);
     q->a->scratch = scratch;
 }
 
 static void gcpi_policy_budget(gcpi_planner *q)
 {
-    q->method = "keep_all"; q->layout = GCPI_LAYOUT_WORK;
+    q->method = "keep_all";
     gcpi_policy_keep_all(q);
-    if (q->has_kept) { q->bound = q->m.seconds; return; }
+    if (q->has_kept || gcpi_budget_pack(q)) { q->bound = q->m.seconds; return; }
     gcpi_budget_find(q);
     if (!q->has_kept) {
         gcpi_budget_least(q);
-        if (q->has_kept) gcpi_budget_search(q, gcpi_budget_visits(q));          /* from there */
+        if (q->has_kept) gcpi_budget_search(q, 0, GCPI_ROUNDS);          /* from there */
     }
     if (!q->has_kept) return;
     gcpi_order_copy(&q->best, &q->kept);
@@ -8396,6 +8482,7 @@ static int gcpi_planner_make(gcpi_planner *q)
     q->list.capacity = capacity;
     q->list.at = GCPI_SCRATCH(q->a, gcpi_instruction, capacity);
     q->front = gcpi_round(p->numbers, p->target.align);
+    q->layout = GCPI_LAYOUT_WORK; q->fit = gcpi_fit_of(0, GCPI_LAYOUT_WORK);
     return q->list.at && gcpi_model_make(&q->m, p, q->a) && gcpi_order_make(&q->trial, (int)capacity, q->a) && gcpi_order_make(&q->best, (int)capacity, q->a)
         && gcpi_order_make(&q->kept, (int)capacity, q->a) && gcpi_order_make(&q->loose, (int)capacity, q->a) && gcpi_choice_make(q, &q->now) && gcpi_choice_make(q, &q->guide) && (!q->opts->far || gcpi_far_make(q, (int)capacity));
 }
@@ -8411,7 +8498,7 @@ static int gcpi_choose(gcpi_planner *q)
     gcpi_policies[policy].run(q);
     if (policy < GCP_SQRT || policy == GCP_BUDGET || q->out_of_memory) return !q->out_of_memory && q->found;
     gcpi_choice_clear(q);
-    if (gcpi_order_of(q, &q->now, &q->trial) && (!q->found || gcpi_order_slab(q, &q->trial, 0, GCPI_LAYOUT_WORK) <= gcpi_order_slab(q, &q->best, 0, GCPI_LAYOUT_WORK))) {
+    if (gcpi_order_of(q, &q->now, &q->trial) && (!q->found || gcpi_order_slab(q, &q->trial, gcpi_fit_of(0, GCPI_LAYOUT_WORK)) <= gcpi_order_slab(q, &q->best, gcpi_fit_of(0, GCPI_LAYOUT_WORK)))) {
         q->found = 1;
         gcpi_order_copy(&q->best, &q->trial);
         gcpi_choice_copy(q->p, &q->guide, &q->now);
@@ -8435,7 +8522,7 @@ typedef struct gcpi_plan {
     ptrdiff_t *where;                 /* per item: offset of its last value in the slab, -1 where it has none */
     uint64_t *hashes; int *dying, *dying_first;       /* .check: first version's hash per item; blocks that die at each instruction */
     size_t slab_bytes, state_bytes, live_peak;
-    const char *method; double bound; int coarse;     /* of GCP_BUDGET */
+    const char *method; double bound; int coarse; gcpi_fit fit;     /* of the planner's order */
     int peak_at, slots, segments;
     unsigned char *slab; void *owned; size_t owned_size;              /* owned: given by the target */
     unsigned layout;                  /* of the tape's memory when it was bound */
@@ -8692,8 +8779,10 @@ static int gcpi_plan_settle(gcpi_plan *in, gcp_arena *a)
     if (!in->placed || !in->live || !in->where || !in->seconds || !gcpi_lives_make(&in->p, &in->list, &lives, &live, a)) return 0;
     size_t limit = in->opts.budget > in->state_bytes ? in->opts.budget - in->state_bytes : 0;
     const double works[] = { gcpi_efforts[in->opts.effort].layout, GCPI_LAYOUT_WORK, gcpi_efforts[in->opts.effort].hard, GCPI_LAYOUT_HARD };
-    for (int i = in->opts.policy != GCP_BUDGET; i < 4 && (!in->slab_bytes || (limit && in->slab_bytes > limit)); i++)
-        in->slab_bytes = gcpi_layout_make(&in->p, &in->list, &lives, in->opts.policy == GCP_BUDGET ? limit : 0, works[i], a);
+    if (in->opts.list) in->fit = gcpi_fit_of(0, GCPI_LAYOUT_WORK);
+    for (int i = 0; in->opts.list && limit && i < 4 && (!in->slab_bytes || in->slab_bytes > limit); i++)          /* a planner's list fits by one of these */
+        in->slab_bytes = gcpi_layout_make(&in->p, &in->list, &lives, gcpi_fit_of(limit, works[i]), a);
+    if (!in->slab_bytes || in->slab_bytes > limit) in->slab_bytes = gcpi_layout_make(&in->p, &in->list, &lives, in->fit, a);
     in->blocks = GCPI_NEW(a, gcpi_extent, lives.buffer_count + 1);
     if (!in->slab_bytes || !in->blocks) return 0;
     memcpy(in->live, live, (size_t)in->list.count * sizeof *live);
@@ -8737,7 +8826,7 @@ static int gcpi_plan_choose(gcp_plan *plan, gcp_arena *a)
     if (q.slab_limit && !q.has_kept) return gcpi_budget_fail(in, &q);
     plan->checkpoint_bytes = in->p.training ? gcpi_checkpoint_bytes(&q) : 0;
     in->segments = GCPI_MAX(1, q.guide.segments - 1);
-    in->method = q.kept_method; in->bound = q.bound; in->coarse = q.coarse;
+    in->method = q.kept_method; in->bound = q.bound; in->coarse = q.coarse; in->fit = q.fit;
     in->list.capacity = q.best.count;
     in->list.at = GCPI_NEW(a, gcpi_instruction, q.best.count);
     if (in->list.at) gcpi_list_of(&in->p, &q.best, &in->list);
