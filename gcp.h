@@ -7061,7 +7061,7 @@ static void gcpi_policy_keep_all(gcpi_planner *q) { gcpi_choice_clear(q); gcpi_t
    judged by the model's simulation and accepted by their real layout. */
 
 /* What .effort means: instructions that the search simulates; prices of cuts; places of bounds; stages and slots of the chain;
-   whether every policy is tried; placed buffers that a layout looks at, and the one last layout of what nearly fits. */
+   whether every policy is tried anyway; placed buffers that a layout looks at, and the one last layout of what nearly fits. */
 typedef struct gcpi_effort { double visits; int prices, places, stages, slots, policies; double layout, hard; } gcpi_effort;
 enum { GCPI_MOST_STAGES = 192, GCPI_MOST_SLOTS = 160 };
 static const gcpi_effort gcpi_efforts[] = { { 1.8e6, 14, 6, 96, 100, 1, 6e5, 3e6 }, { 2e5, 8, 2, 48, 64, 0, 1e5, 3e5 },
@@ -8332,6 +8332,18 @@ static void gcpi_budget_bound(gcpi_planner *q, int places)
     q->a->scratch = scratch;
 }
 
+/* Nothing is kept inside of a segment: quadratic time, and in short chains the least memory. */
+static void gcpi_policy_replay(gcpi_planner *q)
+{
+    enum { MOST = 16 };
+    int boundary[MOST], units = q->p->units;
+    for (int k = 0; k <= MOST && k < units; k = k ? 2 * k : 1) {
+        if ((double)q->p->forward * units / (k + 1) > 2.0 * q->trial.capacity) continue;
+        for (int i = 0; i < k; i++) boundary[i] = gcpi_checkpoint_unit(units, k, i) + 1;
+        gcpi_runs(q, boundary, k, 1);
+    }
+}
+
 /* The policies: first the fastest of all their orders whose bytes fit is laid out; where that fails, each that may be faster. To
    the least budget nothing here depends on what was asked for. */
 static void gcpi_budget_policies(gcpi_planner *q)
@@ -8341,8 +8353,10 @@ static void gcpi_budget_policies(gcpi_planner *q)
         if (q->opts->far_only) { q->method = "keep_all"; gcpi_policy_keep_all(q); return; }
         q->method = "segments";  gcpi_policy_segments(q);
         q->method = "cheap";     gcpi_policy_cheap(q);
-        q->method = "sqrt";      if (gcpi_efforts[q->opts->effort].policies) gcpi_policy_sqrt(q);
-        q->method = "recursive"; if (gcpi_efforts[q->opts->effort].policies) gcpi_policy_recursive(q);
+        int all = gcpi_efforts[q->opts->effort].policies || !q->has_kept;
+        q->method = "sqrt";      if (all) gcpi_policy_sqrt(q);
+        q->method = "recursive"; if (all) gcpi_policy_recursive(q);
+        q->method = "replay";    if (all) gcpi_policy_replay(q);
         if (!q->lazy) return;
         if (!q->has_loose || gcpi_budget_pack(q)) break;
     }
@@ -8350,7 +8364,7 @@ static void gcpi_budget_policies(gcpi_planner *q)
 }
 
 /* The candidates, for the present slab_limit. */
-static void gcpi_budget_find(gcpi_planner *q)
+static void gcpi_budget_find(gcpi_planner *q, int policies)
 {
     const gcpi_effort *e = &gcpi_efforts[q->opts->effort];
     q->bound = 0; q->has_loose = 0; q->layout = e->layout;
@@ -8360,7 +8374,7 @@ static void gcpi_budget_find(gcpi_planner *q)
     gcpi_budget_bound(q, e->places);
     gcpi_budget_search(q, 0, GCPI_ROUNDS);
     double searched = q->has_kept ? q->kept.seconds : INFINITY;
-    gcpi_budget_policies(q);
+    if (policies) gcpi_budget_policies(q);
     if (q->has_kept && q->kept.seconds < searched) gcpi_budget_search(q, GCPI_ROUNDS, GCPI_ROUNDS + 1);
 }
 
@@ -8424,10 +8438,10 @@ static void gcpi_budget_least(gcpi_planner *q)
     double bound = q->bound;
     size_t asked = q->slab_limit;
     int last = 0;
-    for (double step = 0.04; !last;) {          /* by steps, until nothing finds a byte less */
+    for (double step = q->opts->far ? 0 : 0.04; !last;) {          /* by steps, until nothing finds a byte less; searches with copies take long */
         size_t before = least.slab, less = GCPI_MAX((size_t)((double)(before - q->front) * step), 1);
         q->slab_limit = before - less; q->has_kept = 0;
-        gcpi_budget_find(q);
+        gcpi_budget_find(q, less == 1);          /* what the policies have was looked at, all but their layouts */
         if (q->has_kept) gcpi_least_offer(q, &least, &q->kept, q->fit);
         if (q->has_kept) gcpi_least_offer(q, &least, &q->kept, gcpi_fit_of(0, GCPI_LAYOUT_WORK));
         if (least.slab < before) continue;
@@ -8447,7 +8461,7 @@ static void gcpi_policy_budget(gcpi_planner *q)
     q->method = "keep_all";
     gcpi_policy_keep_all(q);
     if (q->has_kept || gcpi_budget_pack(q)) { q->bound = q->m.seconds; return; }
-    gcpi_budget_find(q);
+    gcpi_budget_find(q, 1);
     if (!q->has_kept) {
         gcpi_budget_least(q);
         if (q->has_kept) gcpi_budget_search(q, 0, GCPI_ROUNDS);          /* from there */

@@ -1,4 +1,4 @@
-/* scatter.h - a scatter plot with named points as SVG: peak memory against time. */
+/* scatter.h - a scatter plot with named points and lines as SVG: peak memory against time. */
 #ifndef SCATTER_H
 #define SCATTER_H
 
@@ -6,6 +6,7 @@
 #include <string.h>
 
 typedef struct scatter_point { double x, y; const char *name, *colour; } scatter_point;
+typedef struct scatter_line { const double *x, *y; int count; const char *style; } scatter_line;
 typedef struct scatter_box { double x, y, width; } scatter_box;
 
 enum { SCATTER_MAX = 32, SCATTER_WIDTH = 900, SCATTER_HEIGHT = 520, SCATTER_LEFT = 70, SCATTER_TOP = 50, SCATTER_BOTTOM = 460, SCATTER_RIGHT = 870 };
@@ -77,8 +78,8 @@ static inline scatter_range scatter_range_of(const scatter_point *p, int count)
     return r;
 }
 
-/* y from 0, x around 1. title and names are written as they are. */
-static inline void scatter_svg(FILE *f, const scatter_point *p, int count, const char *title, const char *xname, const char *yname)
+/* y from 0, x around 1, as far as the points go. title and names are written as they are. */
+static inline void scatter_svg(FILE *f, const scatter_point *p, int count, const scatter_line *lines, int line_count, const char *title, const char *xname, const char *yname)
 {
     scatter_box taken[2 * SCATTER_MAX];
     int boxes = 0;
@@ -88,6 +89,11 @@ static inline void scatter_svg(FILE *f, const scatter_point *p, int count, const
             "<rect width=\"%d\" height=\"%d\" fill=\"white\"/>\n<text x=\"%d\" y=\"22\" font-size=\"15\">%s</text>\n",
             SCATTER_WIDTH, SCATTER_HEIGHT, SCATTER_WIDTH, SCATTER_HEIGHT, SCATTER_LEFT, title);
     scatter_axes(f, r, xname, yname);
+    for (int l = 0; l < line_count; l++) {
+        fprintf(f, "<polyline fill=\"none\" %s points=\"", lines[l].style);
+        for (int i = 0; i < lines[l].count; i++) fprintf(f, "%.1f,%.1f ", scatter_x(lines[l].x[i], r), scatter_y(lines[l].y[i], r));
+        fprintf(f, "\"/>\n");
+    }
     for (int i = 0; i < count; i++) {
         double x = scatter_x(p[i].x, r), y = scatter_y(p[i].y, r);
         taken[boxes++] = (scatter_box) { x - 6, y - 6, 12 };

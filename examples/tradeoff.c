@@ -6,7 +6,7 @@
 #include "loop.h"
 #include "scatter.h"
 
-enum { MAX_TIMES = 64, GUARD = 1 << 16 };
+enum { MAX_TIMES = 64, GUARD = 1 << 16, CURVE = 25 };
 
 typedef struct options { int image, batch, epochs; double seconds; const char *out, *data, *device; } options;
 
@@ -58,6 +58,7 @@ typedef struct study {
 } study;
 
 static study part_one;
+static gcp_point curve[CURVE];          /* from the last row's budget to keep_all's bytes */
 static const gcp_target *target;        /* of every plan; NULL: this CPU */
 
 /* ---- Setting up ------------------------------------------------------------------------------------------------*/
@@ -89,6 +90,9 @@ static int study_record(study *s, const options *o)
         r->plan = row_plan(s, r);
         if (r->plan.slab_bytes > s->slab_size) s->slab_size = r->plan.slab_bytes;
     }
+    size_t least = rows[ROWS - 1].budget, most = rows[0].plan.bytes;
+    for (int i = 0; i < CURVE; i++) curve[i].budget = least + (most - least) * (size_t)i / (CURVE - 1);
+    if (!gcp_error(s->net)) gcp_sweep(s->loss, curve, CURVE, .target = target);
     return gcp_error(s->net) ? failed(s->net) : 1;
 }
 
@@ -296,17 +300,26 @@ static int write_csv(const options *o)
     return fclose(f) == 0;
 }
 
-static int write_scatter(const options *o)
+/* The rows as points, at times as measured; or as planned, with the curve of the best plans and its bound. */
+static int write_scatter(const options *o, int planned)
 {
+    static double x[2][CURVE], y[CURVE];
+    const scatter_line lines[] = { { x[1], y, CURVE, "stroke=\"#5f6368\" stroke-dasharray=\"5 4\"" }, { x[0], y, CURVE, "stroke=\"#188038\" stroke-width=\"2\"" } };
     scatter_point p[ROWS];
-    char title[160];
-    FILE *f = open_out(o, "tradeoff", ".svg");
+    char title[200];
+    FILE *f = open_out(o, planned ? "curve" : "tradeoff", ".svg");
     if (!f) return 0;
     for (int i = 0; i < ROWS; i++)
-        p[i] = (scatter_point) { rows[i].median / rows[0].median, mib(rows[i].plan.bytes), rows[i].name,
+        p[i] = (scatter_point) { planned ? rows[i].plan.seconds / rows[0].plan.seconds : rows[i].median / rows[0].median, mib(rows[i].plan.bytes), rows[i].name,
                                  rows[i].replay ? "#c5221f" : rows[i].policy == GCP_CHECKPOINTS ? "#1a73e8" : rows[i].policy == GCP_KEEP_ALL ? "black" : "#188038" };
-    snprintf(title, sizeof title, "Peak memory against time of a step: 26-layer CNN, %dx%d, batch %d", o->image, o->image, o->batch);
-    scatter_svg(f, p, ROWS, title, "time, keep_all = 1", "peak, MiB");
+    for (int i = 0; i < CURVE; i++) {
+        x[0][i] = curve[i].seconds / curve[i].keep_all_seconds;
+        x[1][i] = curve[i].bound_seconds / curve[i].keep_all_seconds;
+        y[i] = mib(curve[i].budget);
+    }
+    snprintf(title, sizeof title, "Peak memory against time of a step: 26-layer CNN, %dx%d, batch %d%s", o->image, o->image, o->batch,
+             planned ? "; planned; line: any budget, dashed: bound" : "");
+    scatter_svg(f, p, ROWS, lines, planned ? 2 : 0, title, "time, keep_all = 1", "peak, MiB");
     return fclose(f) == 0;
 }
 
@@ -321,7 +334,7 @@ static int write_pictures(const options *o)
         gcp_memory_svg(&rows[i].plan, gcp_file(f));
         if (fclose(f)) return 0;
     }
-    return write_scatter(o);
+    return write_scatter(o, 0) && write_scatter(o, 1);
 }
 
 static void print_why(const char *name)
@@ -348,7 +361,7 @@ static int policies(const options *o, double until)
         for (int i = 0; i < ROWS; i++) good &= row_good(&rows[i]);
         int written = write_csv(o) && write_pictures(o);
         printf("%s\n", good ? "every row: measured = planned, byte for byte; loss and all gradients equal keep_all's, bit for bit" : "SOMETHING DIFFERS: see the table");
-        if (written) printf("written to %s: tradeoff.csv, tradeoff.svg, memory_<policy>.svg (memory over time, a rectangle a tensor)\n\n", o->out);
+        if (written) printf("written to %s: tradeoff.csv, tradeoff.svg (measured), curve.svg (planned, for any budget), memory_<policy>.svg (memory over time, a rectangle a tensor)\n\n", o->out);
         good &= written;
     }
     study_free(s);
@@ -418,7 +431,7 @@ static int usage(FILE *f, int status)
           "  --batch N     images in a step (default 16)\n"
           "  --seconds S   repeat the steps until S seconds have passed (default 32); each policy runs at least once\n"
           "  --epochs N    of part two (default 6; 0 leaves it out)\n"
-          "  --out DIR     folder for tradeoff.csv, tradeoff.svg and memory_<policy>.svg (default .; it must be there)\n"
+          "  --out DIR     folder for tradeoff.csv and .svg, curve.svg and memory_<policy>.svg (default .; it must be there)\n"
           "  --data DIR    folder with the digits (default: the source's examples/data)\n"
           "  --device D    cpu (default) or cuda\n\n"
           "The status is 0 only if every measured peak equals the planned one and all bits are the same.\n", f);
