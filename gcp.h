@@ -5862,12 +5862,13 @@ static int gcpi_lives_make(const gcpi_problem *p, const gcpi_list *list, gcpi_li
 /* Layout. The step's numbers come first, then the workspace of the instruction at hand (it may be written in part only,
    so it never lies on top), then buffers, first fit in an order. The order is searched: the first buffer that finds no room
    below a limit moves ahead of some other, and what comes behind that is placed again. */
-enum { GCPI_LAYOUT_WORK = 1500000, GCPI_LAYOUT_HARD = 12000000, GCPI_LAYOUT_RUN = 64 };
+enum { GCPI_LAYOUT_WORK = 1500000, GCPI_LAYOUT_RUN = 64 };
 
 /* What a layout is to be: 0, as small as can be found, or as many bytes as the slab may have; with how much work (placed buffers
    looked at). The same list and fit give the same layout; another fit may well fail where this one did not. */
 typedef struct gcpi_fit { size_t enough; double work; } gcpi_fit;
 static gcpi_fit gcpi_fit_of(size_t enough, double work) { gcpi_fit f; f.enough = enough; f.work = work; return f; }
+static gcpi_fit gcpi_fit_free(void) { return gcpi_fit_of(0, GCPI_LAYOUT_WORK); }
 
 typedef struct gcpi_spot { size_t at, end, next; int first, last, rank; } gcpi_spot;    /* a placed buffer; next: end, aligned; rank: place in order */
 
@@ -5986,17 +5987,17 @@ static void gcpi_pack(gcpi_layout *y, size_t most, double work)
 /* Where buffers may begin: behind the largest workspace of their lives. run: scratch. */
 static void gcpi_floors(gcpi_layout *y, size_t *run)
 {
-    enum { RUN = GCPI_LAYOUT_RUN };
+    const ptrdiff_t length = GCPI_LAYOUT_RUN;
     size_t align = y->p->target.align;
-    memset(run, 0, ((size_t)y->list->count / RUN + 1) * sizeof *run);
-    for (ptrdiff_t k = 0; k < y->list->count; k++) run[k / RUN] = GCPI_MAX(run[k / RUN], y->p->tasks[y->list->at[k].task].workspace);
+    memset(run, 0, ((size_t)(y->list->count / length) + 1) * sizeof *run);
+    for (ptrdiff_t k = 0; k < y->list->count; k++) run[k / length] = GCPI_MAX(run[k / length], y->p->tasks[y->list->at[k].task].workspace);
     for (int i = 0; i < y->count; i++) {
         const gcpi_buffer *b = &y->l->buffers[y->order[i]];
         size_t most = 0;
-        for (int k = b->first; k <= b->last;) {
-            int whole = k % RUN == 0 && k + RUN - 1 <= b->last;
-            most = GCPI_MAX(most, whole ? run[k / RUN] : y->p->tasks[y->list->at[k].task].workspace);
-            k += whole ? RUN : 1;
+        for (ptrdiff_t k = b->first; k <= b->last;) {
+            int whole = k % length == 0 && k + length - 1 <= b->last;
+            most = GCPI_MAX(most, whole ? run[k / length] : y->p->tasks[y->list->at[k].task].workspace);
+            k += whole ? length : 1;
         }
         y->floor[y->order[i]] = gcpi_round(y->p->numbers, align) + gcpi_round(most, align);
     }
@@ -6017,8 +6018,8 @@ static void gcpi_layout_search(gcpi_layout *y, size_t goal, int least, double wo
     }
 }
 
-/* Sets the offsets of l's buffers; returns the slab's bytes, or 0: not enough scratch. More than fit.enough: it was not found, and
-   nothing is laid out. */
+/* Sets the offsets of l's buffers; returns the slab's bytes, or 0: not enough scratch. Where fit.enough is given and what is returned is
+   more, there was none, and the offsets are worth nothing. */
 static size_t gcpi_layout_make(const gcpi_problem *p, const gcpi_list *list, gcpi_lives *l, gcpi_fit fit, gcp_arena *a)
 {
     ptrdiff_t scratch = a->scratch;
@@ -6032,7 +6033,7 @@ static size_t gcpi_layout_make(const gcpi_problem *p, const gcpi_list *list, gcp
     y.floor = GCPI_SCRATCH(a, size_t, l->buffer_count + 1);
     y.offset = GCPI_SCRATCH(a, size_t, l->buffer_count + 1);
     size_t *run = GCPI_SCRATCH(a, size_t, list->count / GCPI_LAYOUT_RUN + 1);
-    if (!y.order || !y.placed || !y.trial || !y.floor || !y.offset || !run) return 0;
+    if (!y.order || !y.placed || !y.trial || !y.floor || !y.offset || !run) { a->scratch = scratch; return 0; }
     size_t goal = gcpi_round(p->numbers, p->target.align), top = goal;
     for (int b = 0; b < l->buffer_count; b++) if (l->buffers[b].joined < 0) y.order[y.count++] = b;
     goal = GCPI_MAX(goal + l->peak, fit.enough);
@@ -6784,6 +6785,9 @@ static void gcpi_far_strip(const gcpi_planner *q, gcpi_order *o)
     o->count = kept;
 }
 
+/* Most live bytes within slab_limit: all but the last buffer end at a multiple of align, which is not counted. */
+static size_t gcpi_room(const gcpi_planner *q) { return q->slab_limit > q->front ? gcpi_round(q->slab_limit - q->front, q->p->target.align) : 0; }
+
 static void gcpi_keep(gcpi_planner *q, const gcpi_order *o, const char *method, gcpi_fit fit)
 {
     gcpi_order_copy(&q->kept, o);
@@ -6791,14 +6795,14 @@ static void gcpi_keep(gcpi_planner *q, const gcpi_order *o, const char *method, 
     q->kept_method = method; q->fit = fit;
 }
 
-/* A candidate of GCP_BUDGET: kept if its arena fits and none that does is as fast. Returns its slab, or 0 where it is none.
+/* A candidate of GCP_BUDGET: kept if its arena fits and none that does is as fast. Returns its slab (lazy: the limit), or 0 where it is none.
    The fastest one whose bytes fit and whose arena does not is remembered. */
 static size_t gcpi_offer(gcpi_planner *q, gcpi_order *found, const char *method)
 {
     size_t slab = q->slab_limit;
-    const gcpi_order *o = found->valid ? gcpi_far_place(q, found, q->slab_limit - q->front) : found;
+    const gcpi_order *o = found->valid ? gcpi_far_place(q, found, gcpi_room(q)) : found;
     if (!o || !o->valid || (q->has_kept && o->seconds >= q->kept.seconds)) return 0;
-    if (q->front + o->peak > gcpi_round(q->slab_limit, q->p->target.align)) return 0;
+    if (o->peak > gcpi_room(q)) return 0;
     if (!q->by_peak && (q->lazy || (slab = gcpi_order_slab(q, o, gcpi_fit_of(q->slab_limit, q->layout))) > q->slab_limit)) {
         if (slab < SIZE_MAX && (!q->has_loose || o->seconds < q->loose.seconds)) { gcpi_order_copy(&q->loose, o); q->has_loose = 1; q->loose_method = method; }
         return slab;
@@ -7470,15 +7474,30 @@ static void gcpi_chain_cut(gcpi_chain *c, const size_t *crossing, int most)
     }
 }
 
+/* Whether task b reads nothing from ahead of the last stage with forward tasks. */
+static int gcpi_chain_at_end(const gcpi_chain *c, int b)
+{
+    for GCPI_READS(c->m, b, k) if (c->m->producer[c->m->read[k]] < c->begin[c->stages - 1]) return 0;
+    return 1;
+}
+
+/* Where the last stage has backward tasks that read what was made ahead of it, those before them, of the loss, are a stage of their
+   own, without forward tasks: what they read has crossed to it, and what the others read need not lie there with that. */
 static void gcpi_chain_backs(gcpi_chain *c, int *stage_of)         /* stage_of: per task */
 {
     const gcpi_problem *p = c->m->p;
+    int b = p->forward, last = c->stages - 1;
     for (int s = 0; s < c->stages; s++) for (int f = c->begin[s]; f < c->begin[s + 1]; f++) stage_of[f] = s;
-    for (int b = p->forward, now = c->stages - 1; b < p->task_count; b++) {
+    while (b < p->task_count && gcpi_chain_at_end(c, b)) b++;
+    int own = b > p->forward && b < p->task_count && p->tasks[b].kind == GCPI_TASK_BACKWARD && stage_of[p->tasks[b].forward] == last;
+    if (own) { c->begin[++c->stages] = p->forward; for (int k = p->forward; k < b; k++) stage_of[k] = last + 1; }
+    else b = p->forward;
+    for (int now = last; b < p->task_count; b++) {
         if (p->tasks[b].kind == GCPI_TASK_BACKWARD) now = GCPI_MIN(now, stage_of[p->tasks[b].forward]);
         stage_of[b] = now;
     }
-    for (int s = 0, b = p->task_count; s < c->stages; s++) {
+    b = p->task_count;
+    for (int s = 0; s < c->stages; s++) {
         while (b > p->forward && stage_of[b - 1] <= s) b--;
         c->back[s] = s + 1 == c->stages ? p->forward : b;
     }
@@ -7702,7 +7721,7 @@ static int gcpi_chain_arrays(gcpi_chain *c, int most, gcp_arena *a)
     const gcpi_model *m = c->m;
     size_t **const bytes[] = { &c->keep, &c->own, &c->reads_own, &c->save, &c->pass, &c->alone, &c->reverse, &c->gradient };
     int ok = 1;
-    c->begin = GCPI_SCRATCH(a, int, most + 1);
+    c->begin = GCPI_SCRATCH(a, int, most + 2);
     c->back = GCPI_SCRATCH(a, int, most + 1);
     c->made = GCPI_SCRATCH(a, int, m->groups + 1);
     c->end = GCPI_SCRATCH(a, int, m->groups + 1);
@@ -7735,7 +7754,7 @@ static int gcpi_chain_make(gcpi_chain *c, const gcpi_model *m, const size_t *cro
     ptrdiff_t scratch = a->scratch;
     int *stage_of = GCPI_SCRATCH(a, int, m->p->task_count + 1);
     if (!stage_of) return 0;
-    gcpi_chain_cut(c, crossing, most);
+    gcpi_chain_cut(c, crossing, most - 1);
     gcpi_chain_backs(c, stage_of);
     c->constant = m->during[0] - m->workspace[0];
     gcpi_chain_lives(c, stage_of);
@@ -8125,18 +8144,16 @@ static int gcpi_exact_search(gcpi_exact *x, size_t limit, gcpi_order *out)
 
 /* -- The portfolio. -- */
 
-/* The order that keeps what the cut at this price of a byte (a power of two, in keep-alls for all bytes) keeps. 0: its bytes do not fit. */
+/* The order that keeps what the cut at this price (seconds a byte) keeps. 0: its bytes do not fit. */
 static int gcpi_cut_order(gcpi_planner *q, gcpi_cut *c, double price)
 {
-    double all = 0;
-    for (int v = 0; v < q->m.values; v++) all += (double)c->own[v];
-    gcpi_cut_solve(c, q->p->forward, q->m.seconds / GCPI_MAX(all, 1) * exp2(price));
+    gcpi_cut_solve(c, q->p->forward, price);
     gcpi_choice_clear(q);
     for (int i = 0; i < q->p->item_count; i++) {
         int v = q->m.value_of[i];
         if (v >= 0 && q->now.store[i] == GCPI_AUTO) q->now.store[i] = gcpi_cut_keeps(c, v) ? GCPI_STORE : GCPI_DROP;
     }
-    return gcpi_order_of(q, &q->now, &q->trial) && q->trial.valid && q->trial.peak + q->front <= q->slab_limit;
+    return gcpi_order_of(q, &q->now, &q->trial) && q->trial.valid && q->trial.peak <= gcpi_room(q);
 }
 
 /* Keep-sets for prices, from nothing to everything: by bisection on whether the order fits. Of those that do, those of lower prices
@@ -8146,16 +8163,17 @@ static void gcpi_budget_cuts(gcpi_planner *q, int prices)
     enum { MOST = 32 };
     ptrdiff_t scratch = q->a->scratch;
     gcpi_cut c;
-    double low = -12, high = 12, fit[MOST];
-    int fits = 0, kept = q->has_kept;
+    double low = -12, high = 12, fit[MOST], all = 0;          /* powers of two, of the price at which all bytes cost a keep-all */
+    int fits = 0;
     if (!gcpi_cut_make(&c, &q->m, q->a)) { q->coarse = 1; q->a->scratch = scratch; return; }
+    for (int v = 0; v < q->m.values; v++) all += (double)c.own[v];
     for (int k = 0; k < prices && k < MOST; k++) {
-        double price = (low + high) / 2;
-        if (gcpi_cut_order(q, &c, price)) fit[fits++] = high = price;
+        double price = (low + high) / 2, seconds = q->m.seconds / GCPI_MAX(all, 1) * exp2(price);
+        if (gcpi_cut_order(q, &c, seconds)) { fit[fits++] = seconds; high = price; }
         else low = price;
     }
     while (fits-- > 0)
-        if (gcpi_cut_order(q, &c, fit[fits]) && gcpi_offer(q, &q->trial, "cuts") <= q->slab_limit && (kept || q->has_kept)) break;
+        if (gcpi_cut_order(q, &c, fit[fits]) && gcpi_offer(q, &q->trial, "cuts") <= q->slab_limit) break;
     q->a->scratch = scratch;
 }
 
@@ -8173,7 +8191,7 @@ static void gcpi_budget_chain(gcpi_planner *q, size_t bytes, int stages, int slo
     }
     for (int k = made ? c.slots : 0, after = 0; k > 0 && after < 4; k--) {
         if (!gcpi_chain_order(&c, &q->trial, k)) continue;
-        if (q->trial.peak + q->front > q->slab_limit) continue;
+        if (q->trial.peak > gcpi_room(q)) continue;
         gcpi_offer(q, &q->trial, "chain");
         after += q->has_kept && q->kept.seconds <= q->trial.seconds;
     }
@@ -8182,10 +8200,10 @@ static void gcpi_budget_chain(gcpi_planner *q, size_t bytes, int stages, int slo
 
 /* The search's rounds: where each starts, its share of the visits, its first heat (in keep-alls), price and rate. One more for where a
    policy was faster than all of them. */
-enum { GCPI_FROM_KEPT, GCPI_FROM_KEEP_ALL, GCPI_ROUNDS = 5 };
+enum { GCPI_FROM_KEPT, GCPI_FROM_KEEP_ALL, GCPI_ROUNDS = 6 };
 static const struct gcpi_round { int from; double share, heat, price, rate; } gcpi_rounds[] = {
     { GCPI_FROM_KEPT, 0.1, 0.001, 3, 0 }, { GCPI_FROM_KEEP_ALL, 0.3, 0.003, 0.2, 50 }, { GCPI_FROM_KEEP_ALL, 0.3, 0.01, 0.3, 50 },
-    { GCPI_FROM_KEEP_ALL, 0.2, 0.01, 1, 3 }, { GCPI_FROM_KEPT, 0.1, 0.001, 1, 10 }, { GCPI_FROM_KEPT, 0.4, 0.001, 3, 0 } };
+    { GCPI_FROM_KEEP_ALL, 0.2, 0.01, 1, 3 }, { GCPI_FROM_KEPT, 0.2, 0.001, 1, 10 }, { GCPI_FROM_KEPT, 0.1, 0.0005, 1, 10 }, { GCPI_FROM_KEPT, 0.4, 0.001, 3, 0 } };
 
 /* What it takes to have each value again, by whatever may be used. Copies are priced at a tenth of their link's seconds. */
 static void gcpi_search_by(gcpi_search *s, gcpi_planner *q, int far)
@@ -8237,8 +8255,9 @@ static void gcpi_budget_mend(gcpi_planner *q, gcpi_search *s, double visits, dou
 {
     enum { TRIES = 2 };
     for (int i = 0; s->found; i++) {
-        int fits = gcpi_offer(q, &s->best, "search") <= q->slab_limit;
-        gcpi_search_aim(s, s->aim + (fits ? 0.002 : -0.008));
+        size_t slab = gcpi_offer(q, &s->best, "search");
+        int fits = slab <= q->slab_limit;
+        if (slab) gcpi_search_aim(s, s->aim + (fits ? 0.002 : -0.008));
         if (fits || i == TRIES) break;
         s->limit = GCPI_MIN(s->limit, s->best.peak - 1);
         gcpi_order_copy(&s->now, &s->best);
@@ -8299,7 +8318,7 @@ static void gcpi_budget_search(gcpi_planner *q, int from, int to)
     int ok = gcpi_search_make(&s, q);
     q->coarse |= !ok;
     double scale = GCPI_MAX(1, 60.0 / q->p->forward);              /* in small problems each step is a larger share */
-    s.whole = q->slab_limit > q->front ? q->slab_limit - q->front : 0;
+    s.whole = gcpi_room(q);
     gcpi_search_aim(&s, 1);
     for (int i = from; ok && i < to && !gcpi_proven(q); i++)
         gcpi_budget_round(q, &s, &gcpi_rounds[i], visits, scale, 0.06);
@@ -8312,7 +8331,7 @@ static void gcpi_budget_exact(gcpi_planner *q)
 {
     ptrdiff_t scratch = q->a->scratch;
     gcpi_exact x;
-    if (q->slab_limit > q->front && gcpi_exact_make(&x, &q->m, q->a) && gcpi_exact_search(&x, gcpi_round(q->slab_limit - q->front, q->p->target.align), &q->trial)) {
+    if (gcpi_room(q) && gcpi_exact_make(&x, &q->m, q->a) && gcpi_exact_search(&x, gcpi_room(q), &q->trial)) {
         if (!q->opts->far) q->bound = q->trial.seconds;
         gcpi_offer(q, &q->trial, "exact");
     }
@@ -8325,8 +8344,8 @@ static void gcpi_budget_bound(gcpi_planner *q, int places)
     gcpi_cut c;
     if (q->opts->far) { q->bound = q->m.seconds; return; }          /* the cuts know of no copies */
     double *excess = GCPI_SCRATCH(q->a, double, q->p->task_count + 2);
-    if (q->slab_limit > q->front && excess && gcpi_cut_make(&c, &q->m, q->a)) {
-        double bound = gcpi_bound(&c, gcpi_round(q->slab_limit - q->front, q->p->target.align), places, excess);
+    if (gcpi_room(q) && excess && gcpi_cut_make(&c, &q->m, q->a)) {
+        double bound = gcpi_bound(&c, gcpi_room(q), places, excess);
         q->bound = GCPI_MAX(q->bound, bound);
     }
     q->a->scratch = scratch;
@@ -8363,11 +8382,22 @@ static void gcpi_budget_policies(gcpi_planner *q)
     q->lazy = 0;
 }
 
+static int gcpi_budget_keep_all(gcpi_planner *q)
+{
+    q->method = "keep_all"; q->layout = GCPI_LAYOUT_WORK;
+    gcpi_policy_keep_all(q);
+    if (!q->has_kept && !gcpi_budget_pack(q)) return 0;
+    q->bound = q->m.seconds;
+    return 1;
+}
+
 /* The candidates, for the present slab_limit. */
 static void gcpi_budget_find(gcpi_planner *q, int policies)
 {
     const gcpi_effort *e = &gcpi_efforts[q->opts->effort];
-    q->bound = 0; q->has_loose = 0; q->layout = e->layout;
+    q->bound = 0; q->has_loose = 0;
+    if (policies && gcpi_budget_keep_all(q)) return;
+    q->layout = e->layout;
     if (!q->no_exact) gcpi_budget_exact(q);
     if (!q->opts->far_only) gcpi_budget_chain(q, (size_t)(1.6 * (double)q->slab_limit), e->stages, e->slots);
     if (!q->opts->far_only) gcpi_budget_cuts(q, e->prices);
@@ -8405,11 +8435,29 @@ static void gcpi_least_search(gcpi_planner *q, gcpi_least *least, size_t floor, 
         gcpi_order_copy(&s.now, &least->order);
         gcpi_far_strip(q, &s.now);
         gcpi_search_run(&s, visits / 12, 0.01, 4e-4);
-        if (s.found) gcpi_least_offer(q, least, &s.best, gcpi_fit_of(0, GCPI_LAYOUT_WORK));
+        if (s.found) gcpi_least_offer(q, least, &s.best, gcpi_fit_free());
         if (least->slab == before) step /= 2;
         if (least->slab <= q->front + floor) break;
     }
     gcpi_search_by(&s, q, 0);
+}
+
+/* Asks for less, by steps, until not even a byte less is found. With copies by single bytes at once: those searches take long. */
+static void gcpi_least_descend(gcpi_planner *q, gcpi_least *least)
+{
+    double step = q->opts->far ? 0 : 0.04, bound = q->bound;
+    size_t asked = q->slab_limit;
+    for (int last = 0; !last;) {
+        size_t before = least->slab, less = GCPI_MAX((size_t)((double)(before - q->front) * step), 1);
+        q->slab_limit = before - less; q->has_kept = 0;
+        gcpi_budget_find(q, less == 1);          /* what the policies have was looked at, all but their layouts */
+        if (q->has_kept) gcpi_least_offer(q, least, &q->kept, q->fit);
+        if (q->has_kept) gcpi_least_offer(q, least, &q->kept, gcpi_fit_free());
+        if (least->slab < before) continue;
+        last = less == 1;
+        step = step > 0.005 ? step / 2 : 0;
+    }
+    q->slab_limit = asked; q->has_kept = 0; q->bound = bound;
 }
 
 /* Where nothing fits: the least slab that can be found; its order is kept if it does fit after all. */
@@ -8424,33 +8472,19 @@ static void gcpi_budget_least(gcpi_planner *q)
     least.slab = SIZE_MAX / 2;
     if (!gcpi_order_make(&least.order, q->trial.capacity, q->a) || !gcpi_cut_make(&cut, &q->m, q->a)) { q->a->scratch = scratch; return; }
     floor = gcpi_least_bytes(&cut);
-    gcpi_least_offer(q, &least, &q->best, gcpi_fit_of(0, GCPI_LAYOUT_WORK));
+    gcpi_least_offer(q, &least, &q->best, gcpi_fit_free());
     if (!least.order.count) { q->a->scratch = scratch; return; }          /* the arena is too small to lay anything out */
     ptrdiff_t here = q->a->scratch;
     if (!q->opts->far_only && gcpi_chain_make(&chain, &q->m, q->crossing, 3 * floor, GCPI_MOST_STAGES, GCPI_MOST_SLOTS, q->a))
-        for (int k = 0, orders = 0; k <= chain.slots && orders < 12; k++) if (gcpi_chain_order(&chain, &q->trial, k)) { gcpi_least_offer(q, &least, &q->trial, gcpi_fit_of(0, GCPI_LAYOUT_WORK)); orders++; }
+        for (int k = 0, orders = 0; k <= chain.slots && orders < 12; k++) if (gcpi_chain_order(&chain, &q->trial, k)) { gcpi_least_offer(q, &least, &q->trial, gcpi_fit_free()); orders++; }
     q->a->scratch = here;
-    if (!q->no_exact && gcpi_exact_make(&exact, &q->m, q->a) && gcpi_exact_search(&exact, 0, &q->trial)) gcpi_least_offer(q, &least, &q->trial, gcpi_fit_of(0, GCPI_LAYOUT_WORK));
+    if (!q->no_exact && gcpi_exact_make(&exact, &q->m, q->a) && gcpi_exact_search(&exact, 0, &q->trial)) gcpi_least_offer(q, &least, &q->trial, gcpi_fit_free());
     else q->a->scratch = here;
     double visits = GCPI_MIN(6.5e6, 2500.0 * q->p->forward * q->p->forward);
     if (q->a->scratch == here && !q->opts->far_only) gcpi_least_search(q, &least, floor, visits, 0);
     if (q->opts->far) gcpi_least_search(q, &least, floor, visits, 1 + (q->opts->far_only != 0));
-    double bound = q->bound;
-    size_t asked = q->slab_limit;
-    int last = 0;
-    for (double step = q->opts->far ? 0 : 0.04; !last;) {          /* by steps, until nothing finds a byte less; searches with copies take long */
-        size_t before = least.slab, less = GCPI_MAX((size_t)((double)(before - q->front) * step), 1);
-        q->slab_limit = before - less; q->has_kept = 0;
-        gcpi_budget_find(q, less == 1);          /* what the policies have was looked at, all but their layouts */
-        if (q->has_kept) gcpi_least_offer(q, &least, &q->kept, q->fit);
-        if (q->has_kept) gcpi_least_offer(q, &least, &q->kept, gcpi_fit_of(0, GCPI_LAYOUT_WORK));
-        if (least.slab < before) continue;
-        last = less == 1;
-        step = step > 0.005 ? step / 2 : 0;
-    }
-    q->slab_limit = asked; q->has_kept = 0;
+    gcpi_least_descend(q, &least);
     q->least_slab = least.slab;
-    q->bound = bound;
     for (int i = least.order.peak_at; (q->least_task = gcpi_code_task(&least.order, i)) >= q->p->task_count;) i++;
     if (least.slab <= q->slab_limit) gcpi_keep(q, &least.order, "least", least.fit);
     q->a->scratch = scratch;
@@ -8458,16 +8492,17 @@ static void gcpi_budget_least(gcpi_planner *q)
 
 static void gcpi_policy_budget(gcpi_planner *q)
 {
-    q->method = "keep_all";
-    gcpi_policy_keep_all(q);
-    if (q->has_kept || gcpi_budget_pack(q)) { q->bound = q->m.seconds; return; }
-    gcpi_budget_find(q, 1);
+    if (!q->p->training && !gcpi_budget_keep_all(q)) {          /* there is one order */
+        q->least_slab = gcpi_order_slab(q, &q->best, gcpi_fit_free());
+        q->least_task = gcpi_code_task(&q->best, q->best.peak_at);
+        return;
+    }
+    if (!q->has_kept) gcpi_budget_find(q, 1);
     if (!q->has_kept) {
         gcpi_budget_least(q);
         if (q->has_kept) gcpi_budget_search(q, 0, GCPI_ROUNDS);          /* from there */
     }
-    if (!q->has_kept) return;
-    gcpi_order_copy(&q->best, &q->kept);
+    if (q->has_kept) gcpi_order_copy(&q->best, &q->kept);
 }
 
 static const struct gcpi_policy { const char *name; void (*run)(gcpi_planner *); } gcpi_policies[] = {
@@ -8496,7 +8531,7 @@ static int gcpi_planner_make(gcpi_planner *q)
     q->list.capacity = capacity;
     q->list.at = GCPI_SCRATCH(q->a, gcpi_instruction, capacity);
     q->front = gcpi_round(p->numbers, p->target.align);
-    q->layout = GCPI_LAYOUT_WORK; q->fit = gcpi_fit_of(0, GCPI_LAYOUT_WORK);
+    q->layout = GCPI_LAYOUT_WORK; q->fit = gcpi_fit_free();
     return q->list.at && gcpi_model_make(&q->m, p, q->a) && gcpi_order_make(&q->trial, (int)capacity, q->a) && gcpi_order_make(&q->best, (int)capacity, q->a)
         && gcpi_order_make(&q->kept, (int)capacity, q->a) && gcpi_order_make(&q->loose, (int)capacity, q->a) && gcpi_choice_make(q, &q->now) && gcpi_choice_make(q, &q->guide) && (!q->opts->far || gcpi_far_make(q, (int)capacity));
 }
@@ -8504,7 +8539,7 @@ static int gcpi_planner_make(gcpi_planner *q)
 /* Runs the policy; SQRT, RECURSIVE and CHEAP answer with keep-all where that is smaller. 0: not enough arena. */
 static int gcpi_choose(gcpi_planner *q)
 {
-    gcp_policy policy = q->p->training ? q->opts->policy : GCP_KEEP_ALL;
+    gcp_policy policy = q->p->training || q->opts->policy == GCP_BUDGET ? q->opts->policy : GCP_KEEP_ALL;
     if (!gcpi_planner_make(q)) return 0;
     if (q->opts->far_only) memset(q->m.again, 0, (size_t)q->p->task_count);
     gcpi_choice_clear(q);
@@ -8512,7 +8547,7 @@ static int gcpi_choose(gcpi_planner *q)
     gcpi_policies[policy].run(q);
     if (policy < GCP_SQRT || policy == GCP_BUDGET || q->out_of_memory) return !q->out_of_memory && q->found;
     gcpi_choice_clear(q);
-    if (gcpi_order_of(q, &q->now, &q->trial) && (!q->found || gcpi_order_slab(q, &q->trial, gcpi_fit_of(0, GCPI_LAYOUT_WORK)) <= gcpi_order_slab(q, &q->best, gcpi_fit_of(0, GCPI_LAYOUT_WORK)))) {
+    if (gcpi_order_of(q, &q->now, &q->trial) && (!q->found || gcpi_order_slab(q, &q->trial, gcpi_fit_free()) <= gcpi_order_slab(q, &q->best, gcpi_fit_free()))) {
         q->found = 1;
         gcpi_order_copy(&q->best, &q->trial);
         gcpi_choice_copy(q->p, &q->guide, &q->now);
@@ -8792,9 +8827,9 @@ static int gcpi_plan_settle(gcpi_plan *in, gcp_arena *a)
     in->seconds = GCPI_NEW(a, double, in->list.count);
     if (!in->placed || !in->live || !in->where || !in->seconds || !gcpi_lives_make(&in->p, &in->list, &lives, &live, a)) return 0;
     size_t limit = in->opts.budget > in->state_bytes ? in->opts.budget - in->state_bytes : 0;
-    const double works[] = { gcpi_efforts[in->opts.effort].layout, GCPI_LAYOUT_WORK, gcpi_efforts[in->opts.effort].hard, GCPI_LAYOUT_HARD };
-    if (in->opts.list) in->fit = gcpi_fit_of(0, GCPI_LAYOUT_WORK);
-    for (int i = 0; in->opts.list && limit && i < 4 && (!in->slab_bytes || in->slab_bytes > limit); i++)          /* a planner's list fits by one of these */
+    const double works[] = { gcpi_efforts[in->opts.effort].layout, GCPI_LAYOUT_WORK, gcpi_efforts[in->opts.effort].hard, gcpi_efforts[GCP_EFFORT_THOROUGH].hard };
+    if (in->opts.list) in->fit = gcpi_fit_free();
+    for (int i = 0; in->opts.list && limit && i < 4 && (!in->slab_bytes || in->slab_bytes > limit); i++)          /* a planner's list nearly always fits by one of these */
         in->slab_bytes = gcpi_layout_make(&in->p, &in->list, &lives, gcpi_fit_of(limit, works[i]), a);
     if (!in->slab_bytes || in->slab_bytes > limit) in->slab_bytes = gcpi_layout_make(&in->p, &in->list, &lives, in->fit, a);
     in->blocks = GCPI_NEW(a, gcpi_extent, lives.buffer_count + 1);
@@ -9123,6 +9158,7 @@ static int gcpi_sweep_points(gcp_tensor loss, const char *text, gcp_point *point
 {
     gcp_tape *t = loss.tape;
     int fit = 0;
+    const gcp_point *last = NULL;          /* the fastest so far: its plan fits in all larger budgets */
     if (!t || t->code || count <= 0) return 0;
     gcp_arena *a = o.arena ? o.arena : t->arena;
     ptrdiff_t used = a->used;
@@ -9136,11 +9172,16 @@ static int gcpi_sweep_points(gcp_tensor loss, const char *text, gcp_point *point
         p->budget = budget;
         p->planned_with = plan.in ? budget : plan.least_bytes;
         if (!plan.in && t->code != GCP_E_BUDGET) return 0;
-        if (!plan.in) { gcp_error_clear(t); continue; }
-        p->bytes = plan.bytes; p->seconds = plan.seconds; p->keep_all_seconds = plan.keep_all_seconds; p->bound_seconds = plan.bound_seconds;
-        if (fit++ && points[i - 1].seconds < p->seconds) {
-            p->bytes = points[i - 1].bytes; p->planned_with = points[i - 1].planned_with; p->seconds = points[i - 1].seconds;
+        if (!plan.in) gcp_error_clear(t);
+        if (!plan.in && !last) continue;
+        fit++;
+        if (plan.in) { p->bytes = plan.bytes; p->seconds = plan.seconds; p->keep_all_seconds = plan.keep_all_seconds; p->bound_seconds = plan.bound_seconds; }
+        if (last && (!plan.in || last->seconds < p->seconds)) {
+            double bound = plan.in ? p->bound_seconds : last->bound_seconds;
+            *p = *last;
+            p->budget = budget; p->bound_seconds = bound;
         }
+        last = p;
     }
     return fit;
 }

@@ -58,7 +58,8 @@ typedef struct study {
 } study;
 
 static study part_one;
-static gcp_point curve[CURVE];          /* from the last row's budget to keep_all's bytes */
+static gcp_point curve[CURVE];          /* from the last row's budget to keep_all's bytes; */
+static int curve_fits;                  /* and how many of them, the last ones, have a plan */
 static const gcp_target *target;        /* of every plan; NULL: this CPU */
 
 /* ---- Setting up ------------------------------------------------------------------------------------------------*/
@@ -92,7 +93,7 @@ static int study_record(study *s, const options *o)
     }
     size_t least = rows[ROWS - 1].budget, most = rows[0].plan.bytes;
     for (int i = 0; i < CURVE; i++) curve[i].budget = least + (most - least) * (size_t)i / (CURVE - 1);
-    if (!gcp_error(s->net)) gcp_sweep(s->loss, curve, CURVE, .target = target);
+    if (!gcp_error(s->net)) curve_fits = gcp_sweep(s->loss, curve, CURVE, .target = target);
     return gcp_error(s->net) ? failed(s->net) : 1;
 }
 
@@ -304,7 +305,8 @@ static int write_csv(const options *o)
 static int write_scatter(const options *o, int planned)
 {
     static double x[2][CURVE], y[CURVE];
-    const scatter_line lines[] = { { x[1], y, CURVE, "stroke=\"#5f6368\" stroke-dasharray=\"5 4\"" }, { x[0], y, CURVE, "stroke=\"#188038\" stroke-width=\"2\"" } };
+    const int from = CURVE - curve_fits;
+    const scatter_line lines[] = { { x[1] + from, y + from, curve_fits, "stroke=\"#5f6368\" stroke-dasharray=\"5 4\"" }, { x[0] + from, y + from, curve_fits, "stroke=\"#188038\" stroke-width=\"2\"" } };
     scatter_point p[ROWS];
     char title[200];
     FILE *f = open_out(o, planned ? "curve" : "tradeoff", ".svg");
@@ -312,7 +314,7 @@ static int write_scatter(const options *o, int planned)
     for (int i = 0; i < ROWS; i++)
         p[i] = (scatter_point) { planned ? rows[i].plan.seconds / rows[0].plan.seconds : rows[i].median / rows[0].median, mib(rows[i].plan.bytes), rows[i].name,
                                  rows[i].replay ? "#c5221f" : rows[i].policy == GCP_CHECKPOINTS ? "#1a73e8" : rows[i].policy == GCP_KEEP_ALL ? "black" : "#188038" };
-    for (int i = 0; i < CURVE; i++) {
+    for (int i = from; i < CURVE; i++) {
         x[0][i] = curve[i].seconds / curve[i].keep_all_seconds;
         x[1][i] = curve[i].bound_seconds / curve[i].keep_all_seconds;
         y[i] = mib(curve[i].budget);
