@@ -359,6 +359,21 @@ static void sweeps(void)
     CHECK(gcp_graph_sweep(tape, text, points, 2) == 0 && gcp_error_code(tape) == GCP_E_ARGUMENT);
 }
 
+/* A plan that was found for fewer bytes is every larger budget's, too, where nothing is found for that by itself. */
+static void sweep_of_luck(void)
+{
+    gcp_point points[40];
+    gcp_tape *tape = fresh();
+    oracle_random_chain(&graph, 1014, 20);
+    CHECK(oracle_write(&graph, text, sizeof text));
+    gcp_plan none = gcp_graph_plan(tape, text, .policy = GCP_BUDGET, .budget = 1, .effort = GCP_EFFORT_QUICK);
+    gcp_error_clear(tape);
+    for (int i = 0; i < 40; i++) points[i].budget = none.least_bytes * (size_t)(960 + 2 * i) / 1000;
+    int fit = gcp_graph_sweep(tape, text, points, 40, .effort = GCP_EFFORT_QUICK);
+    CHECK(fit >= 20 && !gcp_error(tape));
+    for (int i = 40 - fit; i < 40; i++) CHECK(points[i].bytes && points[i].bytes <= points[i].budget && points[i].seconds > 0 && (i == 40 - fit || points[i].seconds <= points[i - 1].seconds));
+}
+
 /* ---- Known networks, from shapes ----
    Budgets half way between the least one found and keep-all, as bytes, so that they stay when the least improves; the kernels of
    any machine, for their workspace counts. Ratios to keep-all: times 0.3 % above what was reached, bounds 0.2 % below. Leasts
@@ -469,6 +484,20 @@ static gcp_tensor small_net(void *context, gcp_tape *tape, int batch)
     gcp_tensor x = gcp_input(tape, "image", batch, 8, 8, 3);
     for (int i = 0; i < 6; i++) x = gcp_tanh(gcp_conv2d(x, .out = 8, .k = 3, .pad = 1));
     return context ? x : gcp_mean(gcp_mul(x, x));
+}
+
+/* Without training there is one order: its bytes are the least budget. */
+static void inference_budgets(void)
+{
+    arena = gcp_arena_from(memory, sizeof memory);
+    gcp_tape *tape = gcp_tape_make(&arena, .ops = 64);
+    gcp_tensor loss = small_net(NULL, tape, 4);
+    size_t least = gcp_plan_make(loss, .policy = GCP_BUDGET, .budget = 1, .inference = 1).least_bytes;
+    CHECK(least > 0 && gcp_error_code(tape) == GCP_E_BUDGET);
+    gcp_error_clear(tape);
+    CHECK(gcp_plan_make(loss, .policy = GCP_BUDGET, .budget = least, .inference = 1).bytes == least);
+    CHECK(gcp_plan_make(loss, .inference = 1).bytes == least && !gcp_error(tape));
+    CHECK(gcp_plan_make(loss, .policy = GCP_BUDGET, .budget = least - 1, .inference = 1).least_bytes == least && gcp_error_code(tape) == GCP_E_BUDGET);
 }
 
 /* The batch that comes out fits, and one more does not; an error is passed on. */
@@ -611,6 +640,8 @@ int main(int argc, char **argv)
     published();
     repeats();
     sweeps();
+    sweep_of_luck();
+    inference_budgets();
     batches();
     cost_tables();
     arenas();
