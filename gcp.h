@@ -5965,8 +5965,8 @@ static uint32_t gcpi_layout_draw(gcpi_layout *y, int n)
     return (uint32_t)((y->random >> 32) * (uint64_t)n >> 32);
 }
 
-/* Looks for an order in which all end at `most` or below. The first that does not moves ahead; that is
-   undone where fewer find room, by more than some chance allows: the mover's neighbours may be the ones to move next. */
+/* Looks for an order in which all end at `most` or below. The first that does not moves ahead of a random one. That is undone where
+   fewer find room, by more than chance allows: some steps back are taken, since another buffer may be the one to move. */
 static void gcpi_pack(gcpi_layout *y, size_t most, double work)
 {
     int reached = y->placed_count;
@@ -8382,6 +8382,7 @@ static void gcpi_budget_policies(gcpi_planner *q)
     q->lazy = 0;
 }
 
+/* Keep-all fits: nothing is faster. */
 static int gcpi_budget_keep_all(gcpi_planner *q)
 {
     q->method = "keep_all"; q->layout = GCPI_LAYOUT_WORK;
@@ -8391,7 +8392,7 @@ static int gcpi_budget_keep_all(gcpi_planner *q)
     return 1;
 }
 
-/* The candidates, for the present slab_limit. */
+/* The candidates, for the present slab_limit. policies: keep-all and the policies, too. */
 static void gcpi_budget_find(gcpi_planner *q, int policies)
 {
     const gcpi_effort *e = &gcpi_efforts[q->opts->effort];
@@ -8450,7 +8451,7 @@ static void gcpi_least_descend(gcpi_planner *q, gcpi_least *least)
     for (int last = 0; !last;) {
         size_t before = least->slab, less = GCPI_MAX((size_t)((double)(before - q->front) * step), 1);
         q->slab_limit = before - less; q->has_kept = 0;
-        gcpi_budget_find(q, less == 1);          /* what the policies have was looked at, all but their layouts */
+        gcpi_budget_find(q, less == 1);          /* the policies' orders are the same for every limit: once is enough */
         if (q->has_kept) gcpi_least_offer(q, least, &q->kept, q->fit);
         if (q->has_kept) gcpi_least_offer(q, least, &q->kept, gcpi_fit_free());
         if (least->slab < before) continue;
