@@ -5160,7 +5160,8 @@ static const char *gcpi_task_name(const gcpi_problem *p, const gcpi_task *task, 
      t ID BYTES [in=ID@OFFSET] [rows=PITCH/ROW] [gradient] [stored] [keep] [end] [always]
      f|o|b ID COST WORKSPACE OPERANDS... [of=ID] [free] [concat] [costly] [joins] [loss] [unit=N]
    Operands: T read, >T written, +T added to, =T becomes the same bytes; >T<A or >T<A<B: may be written in place on A or B.
-   keep: by the user; end: lives to the end; always: from the beginning too; of: the op that a b reverses (else ID_b is of ID).
+   keep: by the user; end: lives to the end; always: from the beginning too; of: the op that a b reverses (else ID_b is of ID, and any
+   other of the last op whose output it reads).
    '# numbers N', '# state N' and '# units N' say how many bytes every step and the state take, and how many units count. Other text behind # is a comment. */
 
 typedef struct gcpi_reader {
@@ -5347,7 +5348,18 @@ static int gcpi_graph_operands(gcpi_reader *r, gcpi_task *task)
     return 1;
 }
 
-/* Which forward op a b reverses: of=ID; ID_b; else the one of the b ahead of it, or the last. */
+/* The last forward op of those that made what a b reads, -1: none did. */
+static int gcpi_graph_newest(const gcpi_problem *p, const gcpi_task *task)
+{
+    int newest = -1;
+    for (int k = 0; k < task->count; k++) {
+        int producer = p->items[p->operands[task->operands + k].item].producer;
+        if (producer < p->forward) newest = GCPI_MAX(newest, producer);
+    }
+    return newest;
+}
+
+/* Which forward op a b reverses: of=ID; ID_b; else the newest of those whose outputs it reads, the one of the b ahead of it, or the last. */
 static void gcpi_graph_reverses(gcpi_reader *r, gcpi_task *task, char *name)
 {
     const gcpi_problem *p = r->p;
@@ -5357,7 +5369,8 @@ static void gcpi_graph_reverses(gcpi_reader *r, gcpi_task *task, char *name)
         task->forward = *gcpi_name_place(r, name, 1) - 1;
         name[n - 2] = '_';
     }
-    if (task->forward < 0 || task->forward >= p->forward) task->forward = p->task_count - 1 > p->forward ? task[-1].forward : p->forward - 1;
+    if (task->forward < 0 || task->forward >= p->forward) task->forward = gcpi_graph_newest(p, task);
+    if (task->forward < 0) task->forward = p->task_count - 1 > p->forward ? task[-1].forward : p->forward - 1;
     task->unit = p->tasks[task->forward].unit;
 }
 
@@ -7067,7 +7080,7 @@ static void gcpi_policy_keep_all(gcpi_planner *q) { gcpi_choice_clear(q); gcpi_t
 /* What .effort means: instructions that the search simulates; prices of cuts; places of bounds; stages and slots of the chain;
    whether every policy is tried anyway; placed buffers that a layout looks at, and the one last layout of what nearly fits. */
 typedef struct gcpi_effort { double visits; int prices, places, stages, slots, policies; double layout, hard; } gcpi_effort;
-enum { GCPI_MOST_STAGES = 192, GCPI_MOST_SLOTS = 160 };
+enum { GCPI_MOST_STAGES = 192, GCPI_MOST_SLOTS = 160, GCPI_FEW_SLOTS = 48, GCPI_FEW_STAGES = 256, GCPI_SHORT_CHAIN = 201 };
 static const gcpi_effort gcpi_efforts[] = { { 1.8e6, 14, 6, 96, 100, 1, 6e5, 3e6 }, { 2e5, 8, 2, 48, 64, 0, 1e5, 3e5 },
                                             { 4e7, 24, 32, GCPI_MOST_STAGES, GCPI_MOST_SLOTS, 1, 1.5e6, 1.2e7 } };
 
@@ -7421,24 +7434,29 @@ static void gcpi_search_run(gcpi_search *s, double visits, double hot, double co
 }
 
 /* -- Dynamic programming over a chain of stages: the recursion of Beaumont et al. (rotor, 2019), with boundaries that are sets
-   of values, and with a second table for "what the segment ends with is still there", which spares its last run.
+   of values, and with a second table for "what the segment ends with is still there", which spares its last run. Where backward does not
+   read the boundaries, a third: what the segment begins with may go once its first stage has run for the last time.
 
    A stage is a run of forward tasks with the backward tasks that reverse them. L(s): the values that stages behind s read.
-   C0(s, t, m): least seconds to reverse stages s..t with m slots above L(s - 1); C1: L(t) lies there already, inside of m.
+   C0(s, t, m): least seconds to reverse stages s..t with m slots above L(s - 1); C1: L(t) lies there already, inside of m; C2: L(s - 1) does,
+   and is not needed behind that.
      keep: run s and keep what its backward reads; C(s + 1, t) with less; backward of s
-     cut:  run s..r - 1, keep L(r - 1); C(r, t) with less; C1(s, r - 1)
+     cut:  run s..r - 1, keep L(r - 1); C(r, t) with less; C1(s, r - 1) (C2: keep L(s - 1); C2(r, t) with less; C2(s, r - 1))
    Sizes are rounded up to slots. The orders that come out are judged by simulation: no accounting here is trusted. -- */
 typedef struct gcpi_chain {
     const gcpi_model *m;
     int stages, *begin, *back;        /* stage s: forward tasks begin[s] .. begin[s + 1], backward tasks back[s] .. back[s - 1] */
     int *made, *end;                  /* per group: stage that makes it; last that reads it, forward or backward */
     double *seconds, *reverse_seconds;
-    unsigned char *need;              /* per value: backward of the stage that makes it reads it */
+    unsigned char *need, *taped;      /* per value: backward of the stage that makes it reads it; per group: any backward task does */
     /* bytes per stage: kept by `keep`; of those, what no later stage reads; what its backward reads of its own; the most of its own while it runs with
-       that kept, with L(s) kept, the same with its inputs reckoned in, and while it is reversed; gradients when that begins */
-    size_t *keep, *own, *reads_own, *save, *pass, *alone, *reverse, *gradient, *cross;      /* cross[s * stages + t]: of L(t), what s..t made */
-    float *table[2]; int slots; double per_byte;                        /* C0 and C1; slots in a byte */
-    int *first[2], *full[2];          /* per row: below is nothing; from here on it is what keeping all takes */
+       that kept, with L(s) kept, both with its inputs reckoned in, and while it is reversed; gradients when that begins */
+    size_t *keep, *own, *reads_own, *save, *pass, *last, *alone, *reverse, *gradient;
+    size_t *cross;                    /* cross[s * stages + t]: of L(t), what s..t made */
+    float *table[3]; int tables, slots; double per_byte;                /* C0, C1 and (where tables is 3) C2; slots in a byte */
+    int *first[3], *full[3];          /* per row: below is nothing; from here on it is what keeping all takes */
+    unsigned char *loose;             /* per stage: its backward, and what follows, does without L(s - 1) */
+    int pinned;                       /* the first stage may not run again, and what it makes is not read by backward: L(0) is kept till then */
     size_t constant;                  /* what is there throughout */
     unsigned char *ran;
 } gcpi_chain;
@@ -7505,28 +7523,46 @@ static void gcpi_chain_backs(gcpi_chain *c, int *stage_of)         /* stage_of: 
 
 static int gcpi_chain_back_end(const gcpi_chain *c, int s) { return s ? c->back[s - 1] : c->m->p->task_count; }
 
-/* Values that may not be made again lie there throughout; the others cross from where they are made to where they are read. */
+/* Values that may not be made again lie there throughout (but the ones that chains begin with and backward does not read); the others
+   cross from where they are made to where they are read. */
 static void gcpi_chain_lives(gcpi_chain *c, const int *stage_of)
 {
     const gcpi_model *m = c->m;
     for (int g = 0; g < m->groups; g++) { c->made[g] = c->stages; c->end[g] = -1; }
-    for (int v = 0; v < m->values; v++) {
-        c->made[m->group[v]] = GCPI_MIN(c->made[m->group[v]], stage_of[m->producer[v]]);
-        if (!m->again[m->producer[v]]) c->end[m->group[v]] = c->stages;
-    }
+    for (int v = 0; v < m->values; v++) c->made[m->group[v]] = GCPI_MIN(c->made[m->group[v]], stage_of[m->producer[v]]);
     for (int t = 0; t < m->p->task_count; t++)
         for GCPI_READS(m, t, k) {
             int v = m->read[k];
             c->end[m->group[v]] = GCPI_MAX(c->end[m->group[v]], stage_of[t]);
-            if (t < m->p->forward || stage_of[t] != stage_of[m->producer[v]]) continue;
+            if (t < m->p->forward) continue;
+            c->taped[m->group[v]] = 1;
+            if (stage_of[t] != stage_of[m->producer[v]]) continue;
             c->need[v] = 1;
             c->reads_own[stage_of[t]] += m->bytes[m->group[v]];
         }
+    for (int v = 0; v < m->values; v++) {
+        if (m->again[m->producer[v]]) continue;
+        if (c->made[m->group[v]] == 0 && !c->taped[m->group[v]] && !m->lasting[v]) c->pinned = 1;
+        else c->end[m->group[v]] = c->stages;
+    }
     for (int g = 0; g < m->groups; g++) {
         if (c->end[g] >= c->stages) c->constant += m->bytes[g];
         else for (int t = c->made[g]; t < c->end[g]; t++) c->cross[c->made[g] * c->stages + t] += m->bytes[g];
     }
     for (int t = 0; t < c->stages; t++) for (int s = c->stages - 2; s >= 0; s--) c->cross[s * c->stages + t] += c->cross[(s + 1) * c->stages + t];
+}
+
+static size_t gcpi_chain_input(const gcpi_chain *c, int s) { return s ? c->cross[s - 1] : 0; }          /* bytes of L(s - 1) */
+
+/* C2 is worth it where some L(s) is read by the forward tasks of the next stage alone. */
+static int gcpi_chain_tables(gcpi_chain *c)
+{
+    int simple = 1, any = 0;
+    for (int s = 0; s < c->stages; s++) c->loose[s] = gcpi_chain_input(c, s) > 0;
+    for (int t = 0; t < c->stages; t++) simple &= c->cross[t] == c->cross[t * c->stages + t];
+    for (int g = 0; g < c->m->groups; g++) if (c->taped[g]) for (int t = c->made[g]; t < c->end[g] && t + 1 < c->stages; t++) c->loose[t + 1] = 0;
+    for (int s = 0; s < c->stages; s++) any |= c->loose[s];
+    return simple && any ? 3 : 2;
 }
 
 /* The most bytes of stage s's own values while tasks [first, end) run; what was made before is live and not counted (alone: it is
@@ -7563,6 +7599,7 @@ static void gcpi_chain_figures(gcpi_chain *c)
         int b = c->back[s], end = gcpi_chain_back_end(c, s);
         for (int f = c->begin[s]; f < c->begin[s + 1]; f++) c->seconds[s] += m->p->tasks[f].seconds;
         for (int k = b; k < end; k++) c->reverse_seconds[s] += m->p->tasks[k].seconds;
+        c->last[s] = gcpi_chain_most(c, s, c->begin[s], c->begin[s + 1], 2, 1, &held);
         c->pass[s] = gcpi_chain_most(c, s, c->begin[s], c->begin[s + 1], 1, 0, &held);
         c->alone[s] = gcpi_chain_most(c, s, c->begin[s], c->begin[s + 1], 1, 1, &held);
         c->save[s] = gcpi_chain_most(c, s, c->begin[s], c->begin[s + 1], 2, 0, &c->keep[s]);
@@ -7602,7 +7639,7 @@ GCPI_LOOP void gcpi_chain_relax(float *GCPI_RESTRICT row, const float *a, const 
 }
 
 /* What lies there of L(t) when stages s.. t begin: nothing, or (with) what s..t made of it. */
-static size_t gcpi_chain_start(const gcpi_chain *c, int with, int s, int t) { return c->gradient[t] + (with ? c->cross[s * c->stages + t] : 0); }
+static size_t gcpi_chain_start(const gcpi_chain *c, int with, int s, int t) { return c->gradient[t] + (with == 1 ? c->cross[s * c->stages + t] : 0); }
 
 /* The rest of a row, and where it begins to hold anything. */
 static void gcpi_chain_first(gcpi_chain *c, int with, int s, int t)
@@ -7616,37 +7653,61 @@ static void gcpi_chain_first(gcpi_chain *c, int with, int s, int t)
 
 static void gcpi_chain_single(gcpi_chain *c, int s)
 {
-    float *row[2] = { gcpi_chain_row(c, 0, s, s), gcpi_chain_row(c, 1, s, s) };
+    float *row[3] = { gcpi_chain_row(c, 0, s, s), gcpi_chain_row(c, 1, s, s), c->tables < 3 ? NULL : gcpi_chain_row(c, 2, s, s) };
     float f = gcpi_relative(c, c->seconds[s]), b = gcpi_relative(c, c->reverse_seconds[s]);
     int run = gcpi_chain_slots(c, GCPI_MAX(c->gradient[s] + c->save[s], c->reverse[s])), reverse = gcpi_chain_slots(c, c->reverse[s]);
     int there = gcpi_chain_slots(c, GCPI_MAX(gcpi_chain_start(c, 1, s, s), c->reverse[s]));
+    int input = gcpi_chain_slots(c, gcpi_chain_input(c, s)), last = gcpi_chain_slots(c, GCPI_MAX(c->gradient[s] + c->last[s], c->reverse[s]));
     for (int k = 0; k <= c->slots; k++) {
         row[0][k] = k >= reverse && c->reads_own[s] == 0 ? b : k >= run ? f + b : GCPI_NEVER;
         row[1][k] = k >= there && c->own[s] == 0 ? GCPI_MIN(b, row[0][k]) : row[0][k];
+        if (c->tables < 3) continue;
+        row[2][k] = k >= input ? row[0][k - input] : GCPI_NEVER;
+        if (c->loose[s] && k >= last) row[2][k] = GCPI_MIN(row[2][k], f + b);
     }
-    c->full[0][gcpi_chain_at(s, s)] = c->full[1][gcpi_chain_at(s, s)] = GCPI_MIN(c->slots, GCPI_MAX(run, there));
-    gcpi_chain_first(c, 0, s, s);
-    gcpi_chain_first(c, 1, s, s);
+    for (int with = 0; with < c->tables; with++) {
+        c->full[with][gcpi_chain_at(s, s)] = GCPI_MIN(c->slots, GCPI_MAX(GCPI_MAX(run, there), with < 2 ? 0 : GCPI_MAX(last, input + GCPI_MAX(run, reverse))));
+        gcpi_chain_first(c, with, s, s);
+    }
+}
+
+/* What way `with` of reversing s..t takes: L(s - 1), if that is inside; slots while s runs for the last time, and after that; slots while stages
+   up to r - 1 run on the way to a cut ahead of r, where `most` is what they take, and after that. */
+static size_t gcpi_chain_inside(const gcpi_chain *c, int with, int s) { return with == 2 ? gcpi_chain_input(c, s) : 0; }
+
+static int gcpi_chain_keep(const gcpi_chain *c, int with, int s, int t, int *from)
+{
+    size_t start = gcpi_chain_start(c, with, s, t);
+    *from = gcpi_chain_slots(c, GCPI_MAX(start + (with == 2 ? c->last : c->save)[s], c->reverse[s]));
+    if (with == 2 && !c->loose[s]) *from = c->slots + 1;
+    return gcpi_chain_slots(c, with == 2 ? c->own[s] : c->keep[s]);
+}
+
+static int gcpi_chain_hold(const gcpi_chain *c, int with, int s, int t, int r, size_t most, int *from)
+{
+    size_t inside = gcpi_chain_inside(c, with, s);
+    *from = s == 0 && c->pinned && r > 1 ? c->slots + 1 : gcpi_chain_slots(c, inside + gcpi_chain_start(c, with, s, t) + most);
+    return gcpi_chain_slots(c, with == 2 ? inside : c->cross[s * c->stages + r - 1]);
 }
 
 static void gcpi_chain_segment(gcpi_chain *c, int with, int s, int t)
 {
-    float *row = gcpi_chain_row(c, with, s, t);
-    size_t start = gcpi_chain_start(c, with, s, t), most = 0;
+    float *row = gcpi_chain_row(c, with, s, t), *without = gcpi_chain_row(c, 0, s, t);
+    size_t most = 0;
     double run = 0;
-    int shift = gcpi_chain_slots(c, c->keep[s]), from = gcpi_chain_slots(c, GCPI_MAX(start + c->save[s], c->reverse[s])), rest = gcpi_chain_at(s + 1, t);
-    int full = GCPI_MIN(c->slots, GCPI_MAX(from, shift + c->full[with][rest]));
-    c->full[with][gcpi_chain_at(s, t)] = full;
-    for (int k = 0; k <= full; k++) row[k] = with ? gcpi_chain_row(c, 0, s, t)[k] : GCPI_NEVER;
+    int from, shift = gcpi_chain_keep(c, with, s, t, &from), rest = gcpi_chain_at(s + 1, t), left = with == 2 ? 2 : 1;
+    int inside = gcpi_chain_slots(c, gcpi_chain_inside(c, with, s));
+    int full = GCPI_MAX(from > c->slots ? 0 : GCPI_MAX(from, shift + c->full[with][rest]), with ? inside + c->full[0][gcpi_chain_at(s, t)] : 0);
+    c->full[with][gcpi_chain_at(s, t)] = full = GCPI_MIN(full, c->slots);
+    for (int k = 0; k <= full; k++) row[k] = with && k >= inside ? without[k - inside] : GCPI_NEVER;
     gcpi_chain_relax(row, gcpi_chain_row(c, with, s + 1, t) - shift, NULL, gcpi_relative(c, c->seconds[s] + c->reverse_seconds[s]), GCPI_MAX(from, shift + c->first[with][rest]), full);
     for (int r = s + 1; r <= t; r++) {
         run += c->seconds[r - 1];
         most = GCPI_MAX(most, gcpi_chain_pass(c, s, r - 1));
-        from = gcpi_chain_slots(c, start + most);
+        shift = gcpi_chain_hold(c, with, s, t, r, most, &from);
         if (from > full) break;
-        shift = gcpi_chain_slots(c, c->cross[s * c->stages + r - 1]);
-        from = GCPI_MAX(from, GCPI_MAX(shift + c->first[with][gcpi_chain_at(r, t)], c->first[1][gcpi_chain_at(s, r - 1)]));
-        gcpi_chain_relax(row, gcpi_chain_row(c, with, r, t) - shift, gcpi_chain_row(c, 1, s, r - 1), gcpi_relative(c, run), from, full);
+        from = GCPI_MAX(from, GCPI_MAX(shift + c->first[with][gcpi_chain_at(r, t)], c->first[left][gcpi_chain_at(s, r - 1)]));
+        gcpi_chain_relax(row, gcpi_chain_row(c, with, r, t) - shift, gcpi_chain_row(c, left, s, r - 1), gcpi_relative(c, run), from, full);
     }
     gcpi_chain_first(c, with, s, t);
 }
@@ -7659,7 +7720,7 @@ static void gcpi_chain_solve(gcpi_chain *c)
     for (int tile = 0; tile < c->stages; tile += TILE)
         for (int s = GCPI_MIN(tile + TILE, c->stages) - 2; s >= 0; s--)
             for (int t = GCPI_MAX(tile, s + 1); t < GCPI_MIN(tile + TILE, c->stages); t++)
-                for (int with = 0; with < 2; with++) gcpi_chain_segment(c, with, s, t);
+                for (int with = 0; with < c->tables; with++) gcpi_chain_segment(c, with, s, t);
 }
 
 /* Emission: forward tasks run first or again; values that nobody reads fall out in the simulation. */
@@ -7675,63 +7736,64 @@ static void gcpi_chain_emit(gcpi_chain *c, gcpi_order *out, int task)
 static void gcpi_chain_run(gcpi_chain *c, gcpi_order *out, int s) { for (int f = c->begin[s]; f < c->begin[s + 1]; f++) gcpi_chain_emit(c, out, f); }
 static void gcpi_chain_reverse(gcpi_chain *c, gcpi_order *out, int s) { for (int b = c->back[s]; b < gcpi_chain_back_end(c, s); b++) gcpi_chain_emit(c, out, b); }
 
-/* Which way the table went: 0: keep; r: cut ahead of stage r; -1: without what is there. */
+/* Which way the table went: 0: keep; r: cut ahead of stage r; -1: C0's. */
 static int gcpi_chain_way(const gcpi_chain *c, int with, int s, int t, int k)
 {
-    size_t start = gcpi_chain_start(c, with, s, t), most = 0;
+    size_t most = 0;
     double run = 0;
     float least = GCPI_NEVER;
-    int way = 0, keep = gcpi_chain_slots(c, c->keep[s]);
-    if (k >= GCPI_MAX(keep, gcpi_chain_slots(c, GCPI_MAX(start + c->save[s], c->reverse[s]))))
-        least = gcpi_chain_row(c, with, s + 1, t)[k - keep] + gcpi_relative(c, c->seconds[s] + c->reverse_seconds[s]);
+    int way = 0, from, shift = gcpi_chain_keep(c, with, s, t, &from), inside = gcpi_chain_slots(c, gcpi_chain_inside(c, with, s));
+    if (k >= GCPI_MAX(shift, from)) least = gcpi_chain_row(c, with, s + 1, t)[k - shift] + gcpi_relative(c, c->seconds[s] + c->reverse_seconds[s]);
     for (int r = s + 1; r <= t; r++) {
         run += c->seconds[r - 1];
         most = GCPI_MAX(most, gcpi_chain_pass(c, s, r - 1));
-        int shift = gcpi_chain_slots(c, c->cross[s * c->stages + r - 1]);
-        if (k < GCPI_MAX(shift, gcpi_chain_slots(c, start + most))) continue;
-        float value = gcpi_chain_row(c, with, r, t)[k - shift] + gcpi_chain_row(c, 1, s, r - 1)[k] + gcpi_relative(c, run);
+        shift = gcpi_chain_hold(c, with, s, t, r, most, &from);
+        if (k < GCPI_MAX(shift, from)) continue;
+        float value = gcpi_chain_row(c, with, r, t)[k - shift] + gcpi_chain_row(c, with == 2 ? 2 : 1, s, r - 1)[k] + gcpi_relative(c, run);
         if (value < least) { least = value; way = r; }
     }
-    return with && gcpi_chain_row(c, 0, s, t)[k] <= least ? -1 : way;
+    return with && k >= inside && gcpi_chain_row(c, 0, s, t)[k - inside] <= least ? -1 : way;
 }
 
 static void gcpi_chain_trace(gcpi_chain *c, gcpi_order *out, int with, int s, int t, int k)
 {
     if (out->count > out->capacity) return;
     if (s == t) {
-        int there = with && c->own[s] == 0 && k >= gcpi_chain_slots(c, GCPI_MAX(gcpi_chain_start(c, 1, s, s), c->reverse[s]));
+        int there = with == 1 && c->own[s] == 0 && k >= gcpi_chain_slots(c, GCPI_MAX(gcpi_chain_start(c, 1, s, s), c->reverse[s]));
         if (!c->ran[c->begin[s]] || (!there && c->reads_own[s])) gcpi_chain_run(c, out, s);
         gcpi_chain_reverse(c, out, s);
         return;
     }
-    int way = gcpi_chain_way(c, with, s, t, k);
-    if (way < 0) { gcpi_chain_trace(c, out, 0, s, t, k); return; }
+    int way = gcpi_chain_way(c, with, s, t, k), from;
+    if (way < 0) { gcpi_chain_trace(c, out, 0, s, t, k - gcpi_chain_slots(c, gcpi_chain_inside(c, with, s))); return; }
     for (int r = s; r < GCPI_MAX(way, s + 1); r++) gcpi_chain_run(c, out, r);
     if (way == 0) {
-        gcpi_chain_trace(c, out, with, s + 1, t, k - gcpi_chain_slots(c, c->keep[s]));
+        gcpi_chain_trace(c, out, with, s + 1, t, k - gcpi_chain_keep(c, with, s, t, &from));
         gcpi_chain_reverse(c, out, s);
     } else {
-        gcpi_chain_trace(c, out, with, way, t, k - gcpi_chain_slots(c, c->cross[s * c->stages + way - 1]));
-        gcpi_chain_trace(c, out, 1, s, way - 1, k);
+        gcpi_chain_trace(c, out, with, way, t, k - gcpi_chain_hold(c, with, s, t, way, 0, &from));
+        gcpi_chain_trace(c, out, with == 2 ? 2 : 1, s, way - 1, k);
     }
 }
 
 static int gcpi_chain_arrays(gcpi_chain *c, int most, gcp_arena *a)
 {
     const gcpi_model *m = c->m;
-    size_t **const bytes[] = { &c->keep, &c->own, &c->reads_own, &c->save, &c->pass, &c->alone, &c->reverse, &c->gradient };
+    size_t **const bytes[] = { &c->keep, &c->own, &c->reads_own, &c->save, &c->pass, &c->last, &c->alone, &c->reverse, &c->gradient };
     int ok = 1;
     c->begin = GCPI_SCRATCH(a, int, most + 2);
     c->back = GCPI_SCRATCH(a, int, most + 1);
     c->made = GCPI_SCRATCH(a, int, m->groups + 1);
     c->end = GCPI_SCRATCH(a, int, m->groups + 1);
     c->need = GCPI_SCRATCH(a, unsigned char, m->values + 1);
+    c->taped = GCPI_SCRATCH(a, unsigned char, m->groups + 1);
+    c->loose = GCPI_SCRATCH(a, unsigned char, most + 1);
     c->seconds = GCPI_SCRATCH(a, double, most + 1);
     c->reverse_seconds = GCPI_SCRATCH(a, double, most + 1);
-    for (int i = 0; i < 8; i++) ok &= (*bytes[i] = GCPI_SCRATCH(a, size_t, most + 1)) != NULL;
+    for (int i = 0; i < 9; i++) ok &= (*bytes[i] = GCPI_SCRATCH(a, size_t, most + 1)) != NULL;
     c->cross = GCPI_SCRATCH(a, size_t, most * most + 1);
     c->ran = GCPI_SCRATCH(a, unsigned char, m->p->task_count + 1);
-    return ok && c->begin && c->back && c->made && c->end && c->need && c->seconds && c->reverse_seconds && c->cross && c->ran;
+    return ok && c->begin && c->back && c->made && c->end && c->need && c->taped && c->loose && c->seconds && c->reverse_seconds && c->cross && c->ran;
 }
 
 /* What all sizes are multiples of. */
@@ -7745,11 +7807,15 @@ static size_t gcpi_chain_unit(const gcpi_model *m)
     return GCPI_MAX(unit, 1);
 }
 
+/* At most `most` stages; but where all sizes are multiples of so much that few slots do, more stages cost no more. */
+static int gcpi_chain_stages(const gcpi_model *m, size_t bytes, int most) { return bytes / gcpi_chain_unit(m) < GCPI_FEW_SLOTS ? GCPI_FEW_STAGES : most; }
+
 /* The chain of a model, with tables for orders of up to `bytes`. Scratch of a; 0: not enough. */
 static int gcpi_chain_make(gcpi_chain *c, const gcpi_model *m, const size_t *crossing, size_t bytes, int most, int slots, gcp_arena *a)
 {
     memset(c, 0, sizeof *c);
     c->m = m;
+    most = GCPI_MIN(most, m->p->forward + 1);
     if (!gcpi_chain_arrays(c, most, a)) return 0;
     ptrdiff_t scratch = a->scratch;
     int *stage_of = GCPI_SCRATCH(a, int, m->p->task_count + 1);
@@ -7759,6 +7825,7 @@ static int gcpi_chain_make(gcpi_chain *c, const gcpi_model *m, const size_t *cro
     c->constant = m->during[0] - m->workspace[0];
     gcpi_chain_lives(c, stage_of);
     gcpi_chain_figures(c);
+    c->tables = gcpi_chain_tables(c);
     a->scratch = scratch;
     if (bytes <= c->constant) return 0;
     size_t unit = gcpi_chain_unit(m);
@@ -7766,12 +7833,12 @@ static int gcpi_chain_make(gcpi_chain *c, const gcpi_model *m, const size_t *cro
     c->slots = exact ? GCPI_MIN(slots, (int)((bytes - c->constant) / unit) + 4) : slots;
     c->per_byte = exact ? 1 / (double)unit : slots / (double)(bytes - c->constant);
     ptrdiff_t rows = (ptrdiff_t)c->stages * (c->stages + 1) / 2;
-    for (int with = 0; with < 2; with++) {
-        c->table[with] = GCPI_SCRATCH(a, float, rows * (slots + 1));
+    for (int with = 0; with < c->tables; with++) {
+        c->table[with] = GCPI_SCRATCH(a, float, rows * (c->slots + 1));
         c->first[with] = GCPI_SCRATCH(a, int, rows);
         c->full[with] = GCPI_SCRATCH(a, int, rows);
+        if (!c->table[with] || !c->first[with] || !c->full[with]) return 0;
     }
-    if (!c->table[0] || !c->table[1] || !c->first[0] || !c->first[1] || !c->full[0] || !c->full[1]) return 0;
     gcpi_chain_solve(c);
     return 1;
 }
@@ -7779,10 +7846,11 @@ static int gcpi_chain_make(gcpi_chain *c, const gcpi_model *m, const size_t *cro
 /* The table's order for k slots; 0: there is none. */
 static int gcpi_chain_order(gcpi_chain *c, gcpi_order *out, int k)
 {
-    if (gcpi_chain_row(c, 0, 0, c->stages - 1)[k] >= GCPI_NEVER) return 0;
+    int with = c->tables < 3 ? 0 : 2;
+    if (gcpi_chain_row(c, with, 0, c->stages - 1)[k] >= GCPI_NEVER) return 0;
     memset(c->ran, 0, (size_t)c->m->p->task_count);
     out->count = 0;
-    gcpi_chain_trace(c, out, 0, 0, c->stages - 1, k);
+    gcpi_chain_trace(c, out, with, 0, c->stages - 1, k);
     if (out->count > out->capacity) return 0;
     gcpi_simulate(c->m, out, NULL);
     return out->valid;
@@ -8184,6 +8252,7 @@ static void gcpi_budget_chain(gcpi_planner *q, size_t bytes, int stages, int slo
     gcpi_chain c;
     int made = 0;
     if (q->p->forward > 2 * stages) stages /= 2;
+    stages = gcpi_chain_stages(&q->m, bytes, stages);
     for (; stages >= 16 && !made; stages /= 2, slots = GCPI_MAX(64, slots / 2)) {
         q->a->scratch = scratch;
         made = gcpi_chain_make(&c, &q->m, q->crossing, bytes, stages, slots, q->a);
@@ -8476,7 +8545,7 @@ static void gcpi_budget_least(gcpi_planner *q)
     gcpi_least_offer(q, &least, &q->best, gcpi_fit_free());
     if (!least.order.count) { q->a->scratch = scratch; return; }          /* the arena is too small to lay anything out */
     ptrdiff_t here = q->a->scratch;
-    if (!q->opts->far_only && gcpi_chain_make(&chain, &q->m, q->crossing, 3 * floor, GCPI_MOST_STAGES, GCPI_MOST_SLOTS, q->a))
+    if (!q->opts->far_only && gcpi_chain_make(&chain, &q->m, q->crossing, 3 * floor, gcpi_chain_stages(&q->m, 3 * floor, GCPI_MOST_STAGES), GCPI_MOST_SLOTS, q->a))
         for (int k = 0, orders = 0; k <= chain.slots && orders < 12; k++) if (gcpi_chain_order(&chain, &q->trial, k)) { gcpi_least_offer(q, &least, &q->trial, gcpi_fit_free()); orders++; }
     q->a->scratch = here;
     if (!q->no_exact && gcpi_exact_make(&exact, &q->m, q->a) && gcpi_exact_search(&exact, 0, &q->trial)) gcpi_least_offer(q, &least, &q->trial, gcpi_fit_free());
@@ -8517,7 +8586,8 @@ static ptrdiff_t gcpi_order_capacity(const gcp_plan_opts *o, ptrdiff_t tasks, pt
     if (o->policy == GCP_RECURSIVE) depth = 26;
     if (o->policy == GCP_CHECKPOINTS && o->replay) depth = forward + 1;
     runs = depth * forward;
-    if (o->policy == GCP_BUDGET) runs = GCPI_MAX(runs, GCPI_MAX(8 * forward, GCPI_MIN(64 * forward, 6000)));      /* Revolve on a short chain runs all of it often */
+    if (o->policy == GCP_BUDGET) runs = GCPI_MAX(runs, GCPI_MAX(8 * forward, GCPI_MIN(64 * forward, 6000)));
+    if (o->policy == GCP_BUDGET && forward <= GCPI_SHORT_CHAIN) runs = GCPI_MAX(runs, forward * (forward + 1) / 2);      /* the least memory: for each op all from the start */
     if (o->far) runs += 6 * forward;
     return tasks + runs + 1;
 }
