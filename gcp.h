@@ -437,6 +437,7 @@ typedef struct gcp_plan {
     size_t after_forward;               /* live activations between forward and backward, inputs and state left out */
     size_t checkpoint_bytes;            /* outputs of the cuts' units that GCP_CHECKPOINTS chose */
     size_t far_bytes, far_traffic;      /* far memory that the list's O instructions need, not part of bytes; bytes copied in a step */
+    size_t moved_bytes;                 /* moved inside the slab in a step, because no layout without that fits */
     gcp_split split;
     double seconds, keep_all_seconds;   /* by the cost model */
     double stall_seconds;               /* of seconds: waiting for copies to and from far memory */
@@ -635,7 +636,9 @@ GCP_API double gcp_instruction_seconds(const gcp_plan *plan, int instruction);
 /* The profile as a table for .costs: a line an op, shapes, attributes and median seconds, whatever its place on the tape. */
 GCP_API void gcp_costs_print(const gcp_plan *plan, gcp_writer out);
 
-/* Reports. list: the instructions as text that .list reads back. plan: one line an instruction, live bytes at the right.
+/* Reports. list: the instructions as text that .list reads back, a letter and a name each: F forward, R forward again, B backward, U update,
+   H and W a gradient's hooks; O away to far memory, P back, W wait for O; M to another place in the slab ("M gradient of x" for x's gradient).
+   plan: one line an instruction, live bytes at the right.
    layers: shape, parameters, activation bytes, kept or recomputed. why: what the peak is made of and what to do.
    svg: memory over time and address. */
 GCP_API gcp_writer gcp_file(void *stdio_file);
@@ -4430,7 +4433,8 @@ GCPI_DEF gcp_tensor gcp_custom_at(const gcp_tensor *inputs, int count, const gcp
 enum { GCPI_STATE_ITEM, GCPI_INPUT_ITEM, GCPI_FORWARD_ITEM, GCPI_GRADIENT_ITEM };
 enum { GCPI_READ, GCPI_WRITE, GCPI_ADD, GCPI_ALIAS };     /* ADD: read and written in place; ALIAS: becomes the same bytes */
 enum { GCPI_TASK_FORWARD, GCPI_TASK_SEED, GCPI_TASK_BACKWARD, GCPI_TASK_NORM, GCPI_TASK_UPDATE, GCPI_TASK_HOOK, GCPI_TASK_WAIT,
-       GCPI_TASK_OFFLOAD, GCPI_TASK_PREFETCH, GCPI_TASK_ARRIVE };       /* the last three: far tasks, by item */
+       GCPI_TASK_OFFLOAD, GCPI_TASK_PREFETCH, GCPI_TASK_ARRIVE,         /* far tasks, by item */
+       GCPI_TASK_MOVE };                                                /* to another place in the slab, by item */
 
 typedef struct gcpi_item {
     size_t bytes, offset;             /* own bytes; where they begin in the root's */
@@ -4439,12 +4443,13 @@ typedef struct gcpi_item {
     int root, next;                   /* alias group; next member, -1 at the end */
     int active, pinned, dense;        /* pinned: 1 to the end of the step, 2 from its beginning too; dense: pitch is fixed */
     int stored, kept;                 /* stored: every policy keeps it; kept: by gcp_keep, nothing may write it again */
+    int move;                         /* the task that moves it; 0: none */
 } gcpi_item;
 
 typedef struct gcpi_operand { int item, mode, slot; } gcpi_operand;      /* slot: which of its op's operands it is */
 
 typedef struct gcpi_task {          /* an op group run forward, an op run backward, ... */
-    int kind, op;                     /* op of the tape, of a group its last; of updates and hooks: the parameter; of far tasks: the tensor */
+    int kind, op;                     /* op of the tape, of a group its last; of updates and hooks: the parameter; of far tasks and moves: the item */
     int ops;                          /* forward: how many ops it runs, the last of them op; 1, or a group for GCP_ROW_APPLY */
     int operands, count;              /* run in problem->operands */
     int forward;                      /* backward: the forward task that it reverses */
@@ -4460,7 +4465,7 @@ typedef struct gcpi_problem {
     gcp_target target;
     gcpi_item *items;       int item_count;           /* tensor i is item i, its gradient item tape tensors + i */
     gcpi_task *tasks;       int task_count, forward;  /* every list holds these; behind them: */
-    int far_count;                                    /* far tasks, which a list may hold */
+    int far_count, move_count;                        /* far tasks, then moves: a list may hold them */
     gcpi_operand *operands; int operand_count;
     int units, root, training, tensors;               /* root: the loss or output tensor; tensors: of the tape, when planned */
     char **names, **item_names;                       /* of a graph that no tape made; else NULL */
@@ -4489,7 +4494,9 @@ static void gcpi_operand_add(gcpi_problem *p, gcpi_task *task, int item, int mod
 
 static gcpi_task *gcpi_task_add(gcpi_problem *p, int kind, int op)
 {
-    gcpi_task *task = &p->tasks[kind >= GCPI_TASK_OFFLOAD ? p->task_count + p->far_count++ : p->task_count++];
+    int *count = kind == GCPI_TASK_MOVE ? &p->move_count : kind >= GCPI_TASK_OFFLOAD ? &p->far_count : &p->task_count;
+    gcpi_task *task = &p->tasks[p->task_count + p->far_count + p->move_count];
+    ++*count;
     memset(task, 0, sizeof *task);
     task->kind = kind; task->op = op;
     task->operands = p->operand_count;
@@ -4994,12 +5001,38 @@ static void gcpi_far_tasks(gcpi_problem *p)
     }
 }
 
-static int gcpi_problem_arrays(gcpi_problem *p, int far, gcp_arena *a)
+static int gcpi_may_move(const gcpi_problem *p, int i)
+{
+    const gcpi_item *x = &p->items[i];
+    if ((x->kind != GCPI_FORWARD_ITEM && x->kind != GCPI_GRADIENT_ITEM) || !x->active || x->root != i || x->next >= 0 || x->pinned == 2 || !x->bytes) return 0;
+    if (p->names) return 1;
+    const gcpi_tensor *e = &p->tape->tensors[x->tensor];
+    return e->producer < 0 || (p->tape->ops[e->producer].out == x->tensor && (e->dtype == GCP_DTYPE_REAL || x->kind == GCPI_GRADIENT_ITEM));
+}
+
+/* For what shares its bytes with nothing else and is real numbers: a concat of one copies it. A graph's costs may be in any unit: a move is priced
+   like the op that made what is moved. */
+static void gcpi_move_tasks(gcpi_problem *p)
+{
+    for (int i = 0; i < p->item_count; i++) {
+        if (!gcpi_may_move(p, i)) continue;
+        gcpi_task *task = gcpi_task_add(p, GCPI_TASK_MOVE, i);
+        gcpi_operand_add(p, task, i, GCPI_READ, GCPI_SLOT_IN);
+        gcpi_operand_add(p, task, i, GCPI_WRITE, GCPI_SLOT_OUT);
+        task->seconds = p->names ? p->tasks[p->items[i].producer].seconds : 2 * (double)p->items[i].bytes / p->target.bytes_per_second;
+        p->items[i].move = (int)(task - p->tasks);
+    }
+}
+
+static int gcpi_moves(const gcp_plan_opts *o) { return o->list != NULL || o->policy == GCP_BUDGET; }
+
+static int gcpi_problem_arrays(gcpi_problem *p, int far, int moves, gcp_arena *a)
 {
     const gcp_tape *t = p->tape;
     ptrdiff_t tasks = 2 * (ptrdiff_t)t->op_count + 3 * (ptrdiff_t)t->parameter_count + 2;
     ptrdiff_t operands = 3 * (ptrdiff_t)t->edge_count + 4 * (ptrdiff_t)t->tensor_count + 4 * (ptrdiff_t)t->parameter_count + 1;
     if (far) { tasks += 3 * (ptrdiff_t)t->tensor_count; operands += 3 * (ptrdiff_t)t->tensor_count; }
+    if (moves) { tasks += 2 * (ptrdiff_t)t->tensor_count; operands += 4 * (ptrdiff_t)t->tensor_count; }
     p->tensors = t->tensor_count;
     p->item_count = 2 * p->tensors;
     p->items = GCPI_NEW(a, gcpi_item, p->item_count);
@@ -5032,7 +5065,7 @@ static void gcpi_problem_backward(gcpi_problem *p, const gcpi_uses *u, const uns
 /* Cost tables. A key says what a task is, never where: its ops, the shapes of its operands, windows. */
 static void gcpi_task_key(const gcpi_problem *p, const gcpi_task *task, char *key, size_t size)
 {
-    static const char *const kinds[] = { "forward", "seed", "backward", "norm", "update", "hook", "wait", "offload", "prefetch", "arrive" };
+    static const char *const kinds[] = { "forward", "seed", "backward", "norm", "update", "hook", "wait", "offload", "prefetch", "arrive", "move" };
     static const char *const modes[] = { "", ">", "+", "=" };
     const gcp_tape *t = p->tape;
     size_t n = (size_t)snprintf(key, size, "%s", kinds[task->kind]);
@@ -5104,7 +5137,7 @@ static int gcpi_problem_make(gcpi_problem *p, int root, const gcp_plan_opts *opt
     p->numbers = GCPI_NUMBERS_BYTES;
     unsigned char *needed = GCPI_SCRATCH(a, unsigned char, t->op_count + 1), *read = GCPI_SCRATCH(a, unsigned char, t->tensor_count);
     unsigned char *defined = GCPI_SCRATCH(a, unsigned char, t->tensor_count);
-    if (!gcpi_problem_arrays(p, opts->list || opts->far, a) || !needed || !read || !defined) return 0;
+    if (!gcpi_problem_arrays(p, opts->list || opts->far, gcpi_moves(opts), a) || !needed || !read || !defined) return 0;
     gcpi_mark_needed(t, root, needed);
     if (!gcpi_uses_make(p, needed, a, &uses)) return 0;
     gcpi_items_make(p);
@@ -5122,6 +5155,7 @@ static int gcpi_problem_make(gcpi_problem *p, int root, const gcp_plan_opts *opt
     gcpi_units_number(p);
     if (p->training) gcpi_problem_backward(p, &uses, needed, read, defined, opts);
     if (opts->list || opts->far) gcpi_far_tasks(p);
+    if (gcpi_moves(opts)) gcpi_move_tasks(p);
     a->scratch = scratch;
     p->optimizer = (int)opts->optimizer;
     return !opts->costs || gcpi_costs_apply(p, opts, a);
@@ -5136,10 +5170,15 @@ static void gcpi_item_name(const gcpi_problem *p, int item, char *buffer, size_t
 static const char *gcpi_task_name(const gcpi_problem *p, const gcpi_task *task, char *buffer, size_t size)
 {
     const gcp_tape *t = p->tape;
-    if (p->names) { snprintf(buffer, size, "%s", task->kind >= GCPI_TASK_OFFLOAD ? p->item_names[task->op] : p->names[task - p->tasks]); return buffer; }
+    if (p->names && task->kind < GCPI_TASK_OFFLOAD) { snprintf(buffer, size, "%s", p->names[task - p->tasks]); return buffer; }
+    if (task->kind >= GCPI_TASK_OFFLOAD) {
+        const char *of = !p->names && p->items[task->op].kind == GCPI_GRADIENT_ITEM ? "gradient of " : "";
+        snprintf(buffer, size, "%s", of);
+        gcpi_item_name(p, task->op, buffer + strlen(of), size - strlen(of));
+        return buffer;
+    }
     if (task->kind == GCPI_TASK_SEED) snprintf(buffer, size, "seed");
     else if (task->kind == GCPI_TASK_NORM) snprintf(buffer, size, "norm");
-    else if (task->kind >= GCPI_TASK_OFFLOAD) gcpi_name_text(t, t->tensors[task->op].name, buffer, size);
     else if (task->kind > GCPI_TASK_NORM) snprintf(buffer, size, "%s", t->parameters[task->op].path);
     else gcpi_name_text(t, t->ops[task->op - GCPI_MAX(task->ops, 1) + 1].name, buffer, size);
     for (int o = task->op - task->ops + 2; task->kind == GCPI_TASK_FORWARD && o <= task->op; o++) {       /* a group: a+b+c */
@@ -5423,18 +5462,18 @@ static int gcpi_graph_line(gcpi_reader *r)
 }
 
 /* Arrays from counts of lines and words: no line makes more of anything. 0: the arena is too small. */
-static int gcpi_graph_arrays(gcpi_reader *r, const char *text, int far)
+static int gcpi_graph_arrays(gcpi_reader *r, const char *text, const gcp_plan_opts *opts)
 {
     gcpi_problem *p = r->p;
-    size_t lines = 2, words = 2, n = strlen(text);
+    size_t lines = 2, words = 2, n = strlen(text), far = opts->list || opts->far ? 3 : 0, moves = gcpi_moves(opts) ? 1 : 0;      /* tasks for each item */
     for (size_t i = 0; i < n; i++) {
         lines += text[i] == '\n';
         words += text[i] > ' ' && (i == 0 || text[i - 1] <= ' ');
     }
     r->text = GCPI_NEW(r->a, char, n + 1);
     p->items = GCPI_NEW(r->a, gcpi_item, lines);
-    p->tasks = GCPI_NEW(r->a, gcpi_task, far ? 4 * lines : lines);
-    p->operands = GCPI_NEW(r->a, gcpi_operand, far ? words + 3 * lines : words);
+    p->tasks = GCPI_NEW(r->a, gcpi_task, (1 + far + moves) * lines);
+    p->operands = GCPI_NEW(r->a, gcpi_operand, words + (far + 2 * moves) * lines);
     p->names = GCPI_NEW(r->a, char *, lines);
     p->item_names = GCPI_NEW(r->a, char *, lines);
     if (lines > INT32_MAX / 8 || words > INT32_MAX / 8) return 0;
@@ -5447,7 +5486,7 @@ static int gcpi_graph_arrays(gcpi_reader *r, const char *text, int far)
 
 /* An instruction behind the first that needs the tape's functions is not to be had: such a problem can be planned, not run.
    0: the text is wrong (message says which line), or the arena too small (message is empty). */
-static int gcpi_graph_parse(gcpi_problem *p, const char *text, const gcp_target *target, int far, char *message, size_t size, gcp_arena *a)
+static int gcpi_graph_parse(gcpi_problem *p, const char *text, const gcp_target *target, const gcp_plan_opts *opts, char *message, size_t size, gcp_arena *a)
 {
     ptrdiff_t scratch = a->scratch;
     gcpi_reader r;
@@ -5455,7 +5494,7 @@ static int gcpi_graph_parse(gcpi_problem *p, const char *text, const gcp_target 
     r.p = p; r.a = a; r.message = message; r.size = size;
     message[0] = 0;
     p->target = *target; p->training = 1; p->root = -1; p->forward = -1;
-    if (!gcpi_graph_arrays(&r, text, far)) return 0;
+    if (!gcpi_graph_arrays(&r, text, opts)) return 0;
     r.version = strncmp(text, "# gcp-graph 2", 13) ? 1 : 2;
     for (char *line = r.text, *next; line; line = next) {
         next = strchr(line, '\n');
@@ -5473,7 +5512,8 @@ static int gcpi_graph_parse(gcpi_problem *p, const char *text, const gcp_target 
             if (p->tasks[f].once && p->operands[p->tasks[f].operands + k].mode != GCPI_READ) p->items[p->operands[p->tasks[f].operands + k].item].stored = 1;
     for (int f = 0, given = p->units; f < p->forward && !given; f++) p->units = GCPI_MAX(p->units, p->tasks[f].unit + 1);
     for (int f = 0; f < p->forward; f++) p->tasks[f].unit = GCPI_MIN(p->tasks[f].unit, p->units);
-    if (far) gcpi_far_tasks(p);
+    if (opts->list || opts->far) gcpi_far_tasks(p);
+    if (gcpi_moves(opts)) gcpi_move_tasks(p);
     a->scratch = scratch;
     return 1;
 }
@@ -5493,7 +5533,7 @@ typedef struct gcpi_choice {
     int replay;                       /* drop what was recomputed as soon as backward enters another unit */
 } gcpi_choice;
 
-typedef struct gcpi_instruction { int kind, task; } gcpi_instruction;      /* kind: 'F' 'R' 'B' 'U' 'H' 'W' 'O' 'P' */
+typedef struct gcpi_instruction { int kind, task; } gcpi_instruction;      /* kind: 'F' 'R' 'B' 'U' 'H' 'W' 'O' 'P' 'M' */
 
 typedef struct gcpi_list { gcpi_instruction *at; ptrdiff_t count, capacity; int reruns; double rerun_flops, seconds; } gcpi_list;
 
@@ -5508,7 +5548,7 @@ typedef struct gcpi_scheduler {
     int *last, *entered, entry, here; /* last: per item, the last backward task that reads it; entered: per segment */
 } gcpi_scheduler;
 
-static const char gcpi_letters[] = { 'F', 'B', 'B', 'U', 'U', 'H', 'W', 'O', 'P', 'W' };     /* by task kind */
+static const char gcpi_letters[] = { 'F', 'B', 'B', 'U', 'U', 'H', 'W', 'O', 'P', 'W', 'M' };     /* by task kind */
 
 static void gcpi_emit(gcpi_list *list, int kind, int task, const gcpi_task *t)
 {
@@ -5730,6 +5770,7 @@ typedef struct gcpi_lives {
     gcpi_buffer *buffers; int buffer_count;
     int *operand_value;               /* per operand of each instruction, in list order */
     size_t peak; int peak_at;         /* most live bytes at once, and when; excludes the step's numbers */
+    int move, move_at;                /* where a limit was not kept: a move that may help, and the instruction ahead of which; -1: none */
 } gcpi_lives;
 
 static int gcpi_operand_total(const gcpi_problem *p, const gcpi_list *list)
@@ -5776,13 +5817,14 @@ static void gcpi_values_make(const gcpi_problem *p, const gcpi_list *list, gcpi_
         if (p->items[l->values[v].item].pinned && current[l->values[v].item] == v) l->values[v].last = end;
 }
 
-/* Buffers: values arrive by group in order of their first instruction. An input whose view is read is there already. */
+/* Buffers: values arrive by group in order of their first instruction. An input whose view is read is there already. Values of an item that
+   shares its bytes with no other meet only where one is moved. */
 static void gcpi_buffers_make(const gcpi_problem *p, gcpi_lives *l, const int *order)
 {
     for (int k = 0; k < l->value_count; k++) {
         gcpi_value *v = &l->values[order[k]];
         int root = p->items[v->item].root, open = l->buffer_count - 1;
-        if (open < 0 || l->buffers[open].root != root || v->first > l->buffers[open].last) {
+        if (open < 0 || l->buffers[open].root != root || v->first > l->buffers[open].last || p->items[root].next < 0) {
             gcpi_buffer *b = &l->buffers[open = l->buffer_count++];
             b->bytes = p->items[root].bytes; b->offset = 0;
             b->first = v->first; b->last = v->last; b->root = root; b->joined = -1; b->pinned = 0;
@@ -5878,10 +5920,10 @@ static int gcpi_lives_make(const gcpi_problem *p, const gcpi_list *list, gcpi_li
 enum { GCPI_LAYOUT_WORK = 1500000, GCPI_LAYOUT_RUN = 64 };
 
 /* What a layout is to be: 0, as small as can be found, or as many bytes as the slab may have; with how much work (placed buffers
-   looked at). The same list and fit give the same layout; another fit may well fail where this one did not. */
-typedef struct gcpi_fit { size_t enough; double work; } gcpi_fit;
-static gcpi_fit gcpi_fit_of(size_t enough, double work) { gcpi_fit f; f.enough = enough; f.work = work; return f; }
-static gcpi_fit gcpi_fit_free(void) { return gcpi_fit_of(0, GCPI_LAYOUT_WORK); }
+   looked at) and how many moves at most. The same list and fit give the same layout; another fit may well fail where this one did not. */
+typedef struct gcpi_fit { size_t enough; double work; int moves; } gcpi_fit;
+static gcpi_fit gcpi_fit_of(size_t enough, double work, int moves) { gcpi_fit f; f.enough = enough; f.work = work; f.moves = moves; return f; }
+static gcpi_fit gcpi_fit_free(void) { return gcpi_fit_of(0, GCPI_LAYOUT_WORK, 0); }
 
 typedef struct gcpi_spot { size_t at, end, next; int first, last, rank; } gcpi_spot;    /* a placed buffer; next: end, aligned; rank: place in order */
 
@@ -6031,6 +6073,52 @@ static void gcpi_layout_search(gcpi_layout *y, size_t goal, int least, double wo
     }
 }
 
+/* -- Moves, the last resort: a buffer that finds no room for all of its life gets two places. -- */
+
+/* The task that moves what buffer b holds between instructions t and t + 1, where there are bytes for both places; 0: none. */
+static int gcpi_mover(const gcpi_layout *y, int b, int t, size_t most)
+{
+    const gcpi_lives *l = y->l;
+    size_t across = gcpi_round(y->p->numbers, y->p->target.align) + l->buffers[b].bytes;
+    int value = -1, values = 0;
+    for (int v = 0; v < l->value_count; v++)
+        if (l->values[v].first <= t && l->values[v].last > t && gcpi_buffer_of(l, l->values[v].buffer) == b) { value = v; values++; }
+    if (values != 1) return 0;
+    for (int k = 0; k < l->buffer_count; k++)
+        if (l->buffers[k].joined < 0 && l->buffers[k].first <= t && l->buffers[k].last > t) across += gcpi_round(l->buffers[k].bytes, y->p->target.align);
+    return across <= most ? y->p->items[l->values[value].item].move : 0;
+}
+
+/* Whether b would find room below `most` if it lived from first to last, beside what is placed. */
+static int gcpi_layout_room(gcpi_layout *y, int b, int first, int last, size_t most)
+{
+    gcpi_buffer *x = &y->l->buffers[b], whole = *x;
+    int before;
+    x->first = first; x->last = last;
+    size_t at = gcpi_first_fit(y, b, &before);
+    *x = whole;
+    return at + x->bytes <= most;
+}
+
+/* Of the buffer that found no room: the longest first part of its life that would, or the longest last one. Sets the move between the two. */
+static void gcpi_layout_move(gcpi_layout *y, size_t most)
+{
+    if (y->placed_count >= y->count) return;
+    int b = y->order[y->placed_count], first = y->l->buffers[b].first, last = y->l->buffers[b].last, front;
+    memcpy(y->trial, y->placed, (size_t)y->placed_count * sizeof *y->trial);
+    y->trial_count = y->placed_count;
+    front = gcpi_layout_room(y, b, first, first, most);
+    if (!front && !gcpi_layout_room(y, b, last, last, most)) return;
+    int low = first, high = last;                  /* the end of the part lies in between */
+    while (high - low > 1) {
+        int middle = low + (high - low) / 2, fits = front ? gcpi_layout_room(y, b, first, middle, most) : gcpi_layout_room(y, b, middle, last, most);
+        *(fits == front ? &low : &high) = middle;
+    }
+    int move = 0, t = low;                         /* from there to shorter parts */
+    while (t >= first && t < last && (move = gcpi_mover(y, b, t, most)) == 0) t += front ? -1 : 1;
+    if (move) { y->l->move = move; y->l->move_at = t + 1; }
+}
+
 /* Sets the offsets of l's buffers; returns the slab's bytes, or 0: not enough scratch. Where fit.enough is given and what is returned is
    more, there was none, and the offsets are worth nothing. */
 static size_t gcpi_layout_make(const gcpi_problem *p, const gcpi_list *list, gcpi_lives *l, gcpi_fit fit, gcp_arena *a)
@@ -6050,16 +6138,34 @@ static size_t gcpi_layout_make(const gcpi_problem *p, const gcpi_list *list, gcp
     size_t goal = gcpi_round(p->numbers, p->target.align), top = goal;
     for (int b = 0; b < l->buffer_count; b++) if (l->buffers[b].joined < 0) y.order[y.count++] = b;
     goal = GCPI_MAX(goal + l->peak, fit.enough);
+    l->move = -1;
     gcpi_floors(&y, run);
     for (int by = 0; by < 2 && y.best_top > goal; by++) {
         gcpi_layout_sort(&y, by);
         gcpi_layout_search(&y, goal, fit.enough == 0, fit.work / 2);
     }
     a->scratch = scratch;
+    if (y.best_top == SIZE_MAX && fit.moves) gcpi_layout_move(&y, fit.enough);
     if (y.best_top == SIZE_MAX) return GCPI_MAX(y.top, goal + 1);
     for (ptrdiff_t i = 0; i < list->count; i++) top = GCPI_MAX(top, gcpi_round(p->numbers, p->target.align) + p->tasks[list->at[i].task].workspace);
     for (int b = 0; b < l->buffer_count; b++) if (l->buffers[b].joined < 0) { l->buffers[b].offset = y.offset[b]; top = GCPI_MAX(top, y.offset[b] + l->buffers[b].bytes); }
     return top;
+}
+
+/* Lifetimes and layout of a list, which may grow by moves. The slab's bytes as gcpi_layout_make gives them; l and *live lie in scratch. */
+static size_t gcpi_arrange(const gcpi_problem *p, gcpi_list *list, gcpi_lives *l, size_t **live, gcpi_fit fit, gcp_arena *a)
+{
+    ptrdiff_t scratch = a->scratch;
+    for (int moves = 0;; moves++) {
+        a->scratch = scratch;
+        if (!gcpi_lives_make(p, list, l, live, a)) return 0;
+        size_t slab = gcpi_layout_make(p, list, l, fit, a);
+        if (slab == 0 || slab <= fit.enough || moves == fit.moves || l->move < 0 || list->count >= list->capacity) return slab;
+        const gcpi_task *task = &p->tasks[l->move];
+        gcpi_emit(list, 'M', l->move, task);
+        memmove(list->at + l->move_at + 1, list->at + l->move_at, (size_t)(list->count - 1 - l->move_at) * sizeof *list->at);
+        list->at[l->move_at].kind = 'M'; list->at[l->move_at].task = l->move;
+    }
 }
 
 /* ---- 14 verifier ----------------------------------------------------------------------------------------------
@@ -6118,7 +6224,7 @@ static int gcpi_verify_order(gcpi_verifier *v, int i)
     int task = v->list->at[i].task, kind = v->list->at[i].kind;
     const gcpi_task *t = &v->p->tasks[task];
     if (t->kind == GCPI_TASK_OFFLOAD) v->far[t->op] = 1;
-    if (t->kind > GCPI_TASK_OFFLOAD && !v->far[t->op]) return gcpi_verify_fail(v, i, "was not copied to far memory before", -1);
+    if ((t->kind == GCPI_TASK_PREFETCH || t->kind == GCPI_TASK_ARRIVE) && !v->far[t->op]) return gcpi_verify_fail(v, i, "was not copied to far memory before", -1);
     if (t->kind >= GCPI_TASK_OFFLOAD) return 1;
     if (kind == 'F' && v->done[task]) return gcpi_verify_fail(v, i, "runs forward a second time", -1);
     if (kind == 'F' && task > 0 && !v->done[task - 1]) return gcpi_verify_fail(v, i, "runs before the op ahead of it", -1);
@@ -6195,7 +6301,7 @@ static int gcpi_verify_instruction(gcpi_verifier *v, int i, int n, size_t slab)
         for (int m = 0; m < t->count; m++) {
             if (m == k || v->placed[n + m].offset < 0 || o[k].mode == GCPI_ALIAS || o[m].mode == GCPI_ALIAS) continue;
             gcpi_region s = gcpi_region_of(p, o[m].item, (size_t)v->placed[n + m].offset);
-            if (o[m].item == o[k].item || !gcpi_overlap(&r, &s)) continue;
+            if ((o[m].item == o[k].item && t->kind != GCPI_TASK_MOVE) || !gcpi_overlap(&r, &s)) continue;
             if (o[m].mode != GCPI_READ || s.at != r.at || s.end != r.end || k != t->over || (m != t->under[0] && m != t->under[1]))
                 return gcpi_verify_fail(v, i, "writes over its operand", o[m].item);
         }
@@ -6590,7 +6696,7 @@ typedef struct gcpi_planner {
     int found, tries;
     size_t *crossing, *saved;         /* per position: bytes that a cut behind task f keeps; that backward reads of f's outputs */
     int out_of_memory, coarse;        /* coarse: some part of the search had no room */
-    double layout;                    /* work on the layout of a candidate */
+    double layout, moving;            /* work on the layout of a candidate; seconds of the moves of the last one */
     gcpi_fit fit;                     /* of the order that is the plan */
     size_t front, slab_limit;         /* GCP_BUDGET (else 0): most bytes of the slab; the step's numbers among them */
     gcpi_order kept, loose; int has_kept, has_loose;               /* the fastest whose arena fits; whose bytes fit, but not its arena */
@@ -6668,7 +6774,9 @@ static size_t gcpi_order_slab(gcpi_planner *q, const gcpi_order *o, gcpi_fit fit
     gcpi_lives lives;
     size_t *live, slab = 0;
     gcpi_list_of(q->p, o, &q->list);
-    if (gcpi_lives_make(q->p, &q->list, &lives, &live, q->a)) slab = gcpi_layout_make(q->p, &q->list, &lives, fit, q->a);
+    q->moving = q->list.seconds;
+    slab = gcpi_arrange(q->p, &q->list, &lives, &live, fit, q->a);
+    q->moving = q->list.seconds - q->moving;
     q->a->scratch = scratch;
     return slab ? slab : SIZE_MAX;
 }
@@ -6816,11 +6924,11 @@ static size_t gcpi_offer(gcpi_planner *q, gcpi_order *found, const char *method)
     const gcpi_order *o = found->valid ? gcpi_far_place(q, found, gcpi_room(q)) : found;
     if (!o || !o->valid || (q->has_kept && o->seconds >= q->kept.seconds)) return 0;
     if (o->peak > gcpi_room(q)) return 0;
-    if (!q->by_peak && (q->lazy || (slab = gcpi_order_slab(q, o, gcpi_fit_of(q->slab_limit, q->layout))) > q->slab_limit)) {
+    if (!q->by_peak && (q->lazy || (slab = gcpi_order_slab(q, o, gcpi_fit_of(q->slab_limit, q->layout, 0))) > q->slab_limit)) {
         if (slab < SIZE_MAX && (!q->has_loose || o->seconds < q->loose.seconds)) { gcpi_order_copy(&q->loose, o); q->has_loose = 1; q->loose_method = method; }
         return slab;
     }
-    gcpi_keep(q, o, method, gcpi_fit_of(q->slab_limit, q->layout));
+    gcpi_keep(q, o, method, gcpi_fit_of(q->slab_limit, q->layout, 0));
     return slab;
 }
 
@@ -7080,7 +7188,7 @@ static void gcpi_policy_keep_all(gcpi_planner *q) { gcpi_choice_clear(q); gcpi_t
 /* What .effort means: instructions that the search simulates; prices of cuts; places of bounds; stages and slots of the chain;
    whether every policy is tried anyway; placed buffers that a layout looks at, and the one last layout of what nearly fits. */
 typedef struct gcpi_effort { double visits; int prices, places, stages, slots, policies; double layout, hard; } gcpi_effort;
-enum { GCPI_MOST_STAGES = 192, GCPI_MOST_SLOTS = 160, GCPI_FEW_SLOTS = 48, GCPI_FEW_STAGES = 256, GCPI_SHORT_CHAIN = 201 };
+enum { GCPI_MOST_STAGES = 192, GCPI_MOST_SLOTS = 160, GCPI_FEW_SLOTS = 48, GCPI_FEW_STAGES = 256, GCPI_SHORT_CHAIN = 201, GCPI_MOST_MOVES = 8 };
 static const gcpi_effort gcpi_efforts[] = { { 1.8e6, 14, 6, 96, 100, 1, 6e5, 3e6 }, { 2e5, 8, 2, 48, 64, 0, 1e5, 3e5 },
                                             { 4e7, 24, 32, GCPI_MOST_STAGES, GCPI_MOST_SLOTS, 1, 1.5e6, 1.2e7 } };
 
@@ -8336,14 +8444,19 @@ static void gcpi_budget_mend(gcpi_planner *q, gcpi_search *s, double visits, dou
     s->found = 0;
 }
 
-/* The last resort for the fastest order whose bytes fit: more work on its layout, and the layout that it has where no limit is given.
+/* The last resort for the fastest order whose bytes fit: more work on its layout, the layout that it has where no limit is given, moves.
    Whether that is kept. */
 static int gcpi_budget_pack(gcpi_planner *q)
 {
-    const gcpi_fit fits[] = { { q->slab_limit, gcpi_efforts[q->opts->effort].hard }, { 0, GCPI_LAYOUT_WORK } };
+    const gcpi_effort *e = &gcpi_efforts[q->opts->effort];
+    const gcpi_fit fits[] = { gcpi_fit_of(q->slab_limit, e->hard, 0), gcpi_fit_free(), gcpi_fit_of(q->slab_limit, e->layout / 2, GCPI_MOST_MOVES) };
     int kept = 0;
-    for (int i = 0; i < 2 && !kept && q->has_loose && (!q->has_kept || q->loose.seconds < q->kept.seconds); i++)
-        if (gcpi_order_slab(q, &q->loose, fits[i]) <= q->slab_limit) { gcpi_keep(q, &q->loose, q->loose_method, fits[i]); kept = 1; }
+    for (int i = 0; i < 3 && !kept && q->has_loose && (!q->has_kept || q->loose.seconds < q->kept.seconds); i++) {
+        if (gcpi_order_slab(q, &q->loose, fits[i]) > q->slab_limit || (q->has_kept && q->loose.seconds + q->moving >= q->kept.seconds)) continue;
+        gcpi_keep(q, &q->loose, q->loose_method, fits[i]);
+        q->kept.seconds += q->moving;
+        kept = 1;
+    }
     q->has_loose = 0;
     return kept;
 }
@@ -8643,7 +8756,7 @@ typedef struct gcpi_plan {
     uint64_t *hashes; int *dying, *dying_first;       /* .check: first version's hash per item; blocks that die at each instruction */
     size_t slab_bytes, state_bytes, live_peak;
     const char *method; double bound; int coarse; gcpi_fit fit;     /* of the planner's order */
-    int peak_at, slots, segments;
+    int peak_at, forward_end, slots, segments;          /* forward_end: the instruction behind the last F */
     unsigned char *slab; void *owned; size_t owned_size;              /* owned: given by the target */
     unsigned layout;                  /* of the tape's memory when it was bound */
     int micro, measuring;
@@ -8769,7 +8882,7 @@ static int gcpi_letter_task(const gcpi_task *t, char letter)
 static int gcpi_list_find(const gcpi_problem *p, char letter, const char *name, int from)      /* task, or -1 */
 {
     char buffer[256];
-    int count = p->task_count + p->far_count;
+    int count = p->task_count + p->far_count + p->move_count;
     for (int k = 0; k < count; k++) {
         int task = (from + k) % count;
         if (gcpi_letter_task(&p->tasks[task], letter) && !strcmp(gcpi_task_name(p, &p->tasks[task], buffer, sizeof buffer), name)) return task;
@@ -8891,20 +9004,23 @@ static int gcpi_plan_settle(gcpi_plan *in, gcp_arena *a)
     gcpi_lives lives;
     size_t *live;
     char message[200];
-    int operands = gcpi_operand_total(&in->p, &in->list);
-    in->placed = GCPI_NEW(a, gcpi_placed, operands + 1);
-    in->live = GCPI_NEW(a, size_t, in->list.count + 1);
-    in->where = GCPI_NEW(a, ptrdiff_t, in->p.item_count);
-    in->seconds = GCPI_NEW(a, double, in->list.count);
-    if (!in->placed || !in->live || !in->where || !in->seconds || !gcpi_lives_make(&in->p, &in->list, &lives, &live, a)) return 0;
     size_t limit = in->opts.budget > in->state_bytes ? in->opts.budget - in->state_bytes : 0;
     const double works[] = { gcpi_efforts[in->opts.effort].layout, GCPI_LAYOUT_WORK, gcpi_efforts[in->opts.effort].hard, gcpi_efforts[GCP_EFFORT_THOROUGH].hard };
     if (in->opts.list) in->fit = gcpi_fit_free();
-    for (int i = 0; in->opts.list && limit && i < 4 && (!in->slab_bytes || in->slab_bytes > limit); i++)          /* a planner's list nearly always fits by one of these */
-        in->slab_bytes = gcpi_layout_make(&in->p, &in->list, &lives, gcpi_fit_of(limit, works[i]), a);
-    if (!in->slab_bytes || in->slab_bytes > limit) in->slab_bytes = gcpi_layout_make(&in->p, &in->list, &lives, in->fit, a);
+    for (int i = 0; in->opts.list && limit && i < 4 && (!in->slab_bytes || in->slab_bytes > limit); i++) {          /* a planner's list nearly always fits by one of these */
+        a->scratch = scratch;
+        in->slab_bytes = gcpi_arrange(&in->p, &in->list, &lives, &live, gcpi_fit_of(limit, works[i], 0), a);
+    }
+    if (!in->slab_bytes || in->slab_bytes > limit) {
+        a->scratch = scratch;
+        in->slab_bytes = gcpi_arrange(&in->p, &in->list, &lives, &live, in->fit, a);
+    }
+    in->placed = GCPI_NEW(a, gcpi_placed, gcpi_operand_total(&in->p, &in->list) + 1);
+    in->live = GCPI_NEW(a, size_t, in->list.count + 1);
+    in->where = GCPI_NEW(a, ptrdiff_t, in->p.item_count);
+    in->seconds = GCPI_NEW(a, double, in->list.count);
     in->blocks = GCPI_NEW(a, gcpi_extent, lives.buffer_count + 1);
-    if (!in->slab_bytes || !in->blocks) return 0;
+    if (!in->slab_bytes || !in->placed || !in->live || !in->where || !in->seconds || !in->blocks) return 0;
     memcpy(in->live, live, (size_t)in->list.count * sizeof *live);
     in->live_peak = GCPI_MIN(lives.peak, in->slab_bytes);              /* the last buffer ends at a byte, not at a multiple of align */
     in->peak_at = lives.peak_at;
@@ -8947,8 +9063,8 @@ static int gcpi_plan_choose(gcp_plan *plan, gcp_arena *a)
     plan->checkpoint_bytes = in->p.training ? gcpi_checkpoint_bytes(&q) : 0;
     in->segments = GCPI_MAX(1, q.guide.segments - 1);
     in->method = q.kept_method; in->bound = q.bound; in->coarse = q.coarse; in->fit = q.fit;
-    in->list.capacity = q.best.count;
-    in->list.at = GCPI_NEW(a, gcpi_instruction, q.best.count);
+    in->list.capacity = q.best.count + q.fit.moves;
+    in->list.at = GCPI_NEW(a, gcpi_instruction, in->list.capacity);
     if (in->list.at) gcpi_list_of(&in->p, &q.best, &in->list);
     int ok = in->list.at && gcpi_list_reruns(&in->p, &in->list, a);
     a->scratch = scratch;
@@ -9023,10 +9139,15 @@ static void gcpi_plan_figures(gcp_plan *plan)
     plan->method = in->method; plan->coarse = in->coarse;
     for (int i = 0; i < p->task_count; i++) plan->keep_all_seconds += p->tasks[i].seconds;
     for (int i = 0; i < p->forward; i++) plan->forward_flops += p->tasks[i].flops;
-    for (ptrdiff_t i = 0; i < in->list.count; i++) if (in->list.at[i].kind == 'O' || in->list.at[i].kind == 'P') plan->far_traffic += p->items[p->tasks[in->list.at[i].task].op].bytes;
+    for (ptrdiff_t i = 0; i < in->list.count; i++) {
+        const gcpi_task *t = &p->tasks[in->list.at[i].task];
+        if (t->kind == GCPI_TASK_OFFLOAD || t->kind == GCPI_TASK_PREFETCH) plan->far_traffic += p->items[t->op].bytes;
+        if (t->kind == GCPI_TASK_MOVE) plan->moved_bytes += p->items[t->op].bytes;
+        if (in->list.at[i].kind == 'F') in->forward_end = (int)i + 1;
+    }
     for (int b = 0; b < in->block_count; b++) {
         const gcpi_extent *x = &in->blocks[b];
-        if (x->first < p->forward && x->last >= p->forward && p->items[x->item].kind == GCPI_FORWARD_ITEM) plan->after_forward += x->bytes;
+        if (x->first < in->forward_end && x->last >= in->forward_end && p->items[x->item].kind == GCPI_FORWARD_ITEM) plan->after_forward += x->bytes;
     }
     gcpi_plan_split(plan);
 }
@@ -9103,7 +9224,7 @@ static int gcpi_graph_steps(gcp_plan *plan, const char *text, gcp_arena *a)
     char message[200];
     gcp_target target = gcpi_target_of(in->opts.target);
     in->p.tape = plan->tape;
-    if (!gcpi_graph_parse(&in->p, text, &target, in->opts.list || in->opts.far, message, sizeof message, a)) {
+    if (!gcpi_graph_parse(&in->p, text, &target, &in->opts, message, sizeof message, a)) {
         if (message[0]) gcpi_fail(plan->tape, GCP_E_GRAPH, in->opts.at, "gcp_graph_plan", "%s", message);
         return 0;
     }
@@ -9197,6 +9318,7 @@ GCPI_DEF size_t gcp_plan_arena_at(gcp_tensor loss, gcp_plan_opts o)
     n.list = (size_t)gcpi_order_capacity(&o, (ptrdiff_t)n.tasks, (ptrdiff_t)n.forward, depth);
     n.listed = n.operands + (n.list - n.tasks) / n.forward * (edges + 2 * tensors);
     if (o.far) { n.tasks += 3 * tensors; n.operands += 3 * tensors; }
+    if (gcpi_moves(&o)) { n.tasks += 2 * tensors; n.operands += 4 * tensors; }
     for (int i = 0; i < t->op_count; i++) widest = GCPI_MAX(widest, 2 * (size_t)(t->ops[i].inputs + t->ops[i].outputs));
     for (const char *c = o.list; c && *c; c++) lines += *c == '\n';
     if (o.list) { n.list = lines; n.listed = lines * (widest + parameters); n.tasks += 3 * tensors; n.operands += 3 * tensors; }
@@ -9215,6 +9337,7 @@ GCPI_DEF size_t gcp_graph_arena_at(const gcp_tape *t, const char *text, gcp_plan
     n.list = (size_t)gcpi_order_capacity(&o, (ptrdiff_t)lines, (ptrdiff_t)lines, 2);
     n.listed = words * (1 + n.list / lines);
     if (o.far || o.list) { n.tasks += 3 * lines; n.operands += 3 * lines; }
+    if (gcpi_moves(&o)) { n.tasks += lines; n.operands += 2 * lines; }
     for (const char *c = o.list; c && *c; c++) n.list += *c == '\n';
     return gcpi_arena_of(t, &o, &n) + length + lines * (2 * sizeof(char *) + 8 * sizeof(int)) + 1;
 }
@@ -9724,6 +9847,17 @@ static void gcpi_run_update(const gcpi_plan *in, const gcpi_task *t, int n)
     gcpi_row_for(&in->p.target, NULL, GCP_ROW_UPDATE)->forward(&call);
 }
 
+static void gcpi_run_move(const gcpi_plan *in, const gcpi_task *t, int n)
+{
+    gcp_call call;
+    gcpi_call_space space;
+    gcpi_call_begin(in, t, &call, &space);
+    space.in[0] = gcpi_view_like(in, t->op, in->slab + in->placed[n].offset);
+    space.out[0] = gcpi_view_like(in, t->op, in->slab + in->placed[n + 1].offset);
+    call.inputs = call.outputs = 1;
+    gcpi_row_for(&in->p.target, NULL, GCP_OP_CONCAT)->forward(&call);
+}
+
 static void gcpi_run_hook(const gcpi_plan *in, const gcpi_task *t, int n)
 {
     gcp_gradient_hook hook = t->kind == GCPI_TASK_HOOK ? in->opts.on_gradient : in->opts.on_wait;
@@ -9735,8 +9869,8 @@ static void gcpi_run_hook(const gcpi_plan *in, const gcpi_task *t, int n)
 static gcp_at gcpi_instruction_at(const gcpi_plan *in, int i)
 {
     const gcpi_task *t = &in->p.tasks[in->list.at[i].task];
-    int op = t->kind >= GCPI_TASK_OFFLOAD ? in->p.tape->tensors[t->op].producer : t->op;
-    return t->kind <= GCPI_TASK_BACKWARD || t->kind >= GCPI_TASK_OFFLOAD ? in->p.tape->ops[op].at : in->opts.at;
+    int by_item = t->kind >= GCPI_TASK_OFFLOAD, op = by_item ? in->p.tape->tensors[in->p.items[t->op].tensor].producer : t->op;
+    return (t->kind <= GCPI_TASK_BACKWARD || by_item) && op >= 0 ? in->p.tape->ops[op].at : in->opts.at;
 }
 
 /* .check: a recomputed output must hash as its first version did; what dies is overwritten with NaNs. */
@@ -9813,6 +9947,7 @@ static void gcpi_run_instruction(gcpi_plan *in, int i, int n)
     case GCPI_TASK_UPDATE: if (last) gcpi_run_update(in, t, n); break;
     case GCPI_TASK_HOOK: case GCPI_TASK_WAIT: if (last) gcpi_run_hook(in, t, n); break;
     case GCPI_TASK_OFFLOAD: case GCPI_TASK_PREFETCH: gcpi_far_start(in, t, n); break;
+    case GCPI_TASK_MOVE: gcpi_run_move(in, t, n); break;
     default: break;
     }
     if (in->opts.check) gcpi_check_instruction(in, i, n);
@@ -10444,6 +10579,7 @@ GCPI_DEF void gcp_why_print(const gcp_plan *plan, gcp_writer w)
     if (plan->far_bytes)
         gcpi_say(w, "%.3f MiB wait in far memory, %.3f MiB are copied in a step; computing waits for copies for %.2f %% of the step\n", gcpi_mib(plan->far_bytes),
                  gcpi_mib(plan->far_traffic), plan->seconds > 0 ? 100 * plan->stall_seconds / plan->seconds : 0.0);
+    if (plan->moved_bytes) gcpi_say(w, "%.3f MiB are moved inside the slab in a step: no layout without that fits\n", gcpi_mib(plan->moved_bytes));
     if (plan->coarse) gcpi_say(w, "the plan's arena had no room for all of the search: gcp_plan_arena says how much it takes\n");
     gcpi_why_reason(plan, w);
 }
@@ -10454,7 +10590,7 @@ static const char *gcpi_block_colour(const gcpi_plan *in, const gcpi_extent *b)
     const gcpi_item *x = &in->p.items[b->item];
     if (x->kind == GCPI_INPUT_ITEM) return "#9aa0a6";
     if (x->kind == GCPI_GRADIENT_ITEM) return !in->p.names && in->p.tape->tensors[x->tensor].kind == GCPI_PARAMETER ? "#b5651d" : "#e8710a";
-    return b->again ? "#7baaf7" : b->last >= in->p.forward ? "#1a73e8" : "#d2e3fc";
+    return b->again ? "#7baaf7" : b->last >= in->forward_end ? "#1a73e8" : "#d2e3fc";
 }
 
 static void gcpi_svg_rect(gcp_writer w, double x, double y, double width, double height, const char *colour)

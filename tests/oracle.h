@@ -175,9 +175,21 @@ static inline int oracle_may_run(const oracle_run *r, char kind, int i)
     return kind == 'B' && r->forwards == r->g->forwards && i == r->forwards + r->backwards;
 }
 
+/* A move: what op i made lies at two places for one step. */
+static inline int oracle_move(oracle_run *r, int i)
+{
+    if (i < 0 || !oracle_has_run(r, i)) return 0;
+    r->change[r->step] += r->g->op[i].bytes;
+    r->last[i] = r->step++;
+    r->change[r->step] -= r->g->op[i].bytes;
+    r->seconds += r->g->op[i].cost;
+    return 1;
+}
+
 static inline int oracle_step(oracle_run *r, char kind, int i)
 {
     const oracle_op *op = i < 0 ? NULL : &r->g->op[i];
+    if (kind == 'M') return oracle_move(r, i);
     if (!oracle_may_run(r, kind, i)) return 0;
     for (int k = 0; k < op->inputs; k++) r->last[op->input[k]] = r->step;
     if (kind == 'R') r->change[r->last[i] + 1] -= op->bytes;
@@ -206,7 +218,7 @@ static inline int oracle_run_close(oracle_run *r, int ok, uint64_t *peak, double
     return ok;
 }
 
-/* A list of lines 'F name', 'R name', 'B name'. 0: not a valid schedule of g. */
+/* A list of lines 'F name', 'R name', 'B name', 'M name'. 0: not a valid schedule of g. */
 static inline int oracle_simulate(const oracle_graph *g, const char *list, uint64_t *peak, double *seconds)
 {
     oracle_run r;

@@ -187,13 +187,13 @@ static void two_at_once(void)
 }
 #endif
 
-/* ---- Far memory: copies on a second stream --------------------------------------------------------------------*/
+/* ---- Far memory: copies on a second stream; moves --------------------------------------------------------------------*/
 
 static void far_chain(int graphs)
 {
     static float x[3 * 4096], dx[2][3 * 4096];
-    const char *list = "F tanh[0]\nF tanh[1]\nO tanh[0]\nF tanh[2]\nO tanh[1]\nF tanh[3]\nW tanh[0]\nF mean[0]\nB seed\nB mean[0]\nB tanh[3]\n"
-                       "P tanh[1]\nB tanh[2]\nP tanh[0]\nB tanh[1]\nB tanh[0]\n";
+    const char *list = "F tanh[0]\nF tanh[1]\nO tanh[0]\nF tanh[2]\nO tanh[1]\nF tanh[3]\nW tanh[0]\nF mean[0]\nB seed\nM tanh[3]\nB mean[0]\nB tanh[3]\n"
+                       "M gradient of tanh[2]\nP tanh[1]\nB tanh[2]\nP tanh[0]\nB tanh[1]\nB tanh[0]\n";
     gcp_gpu plain = gcp_gpu_open(.no_graphs = !graphs);
     for (size_t i = 0; i < sizeof x / sizeof *x; i++) x[i] = (float)(i % 13) / 6 - 1;
     for (int way = 0; way < 2; way++) {
@@ -202,7 +202,7 @@ static void far_chain(int graphs)
         gcp_tensor image = gcp_want_grad(gcp_input(net, "x", 3, 4096)), y = image;
         for (int i = 0; i < 4; i++) y = gcp_tanh(y);
         gcp_plan plan = gcp_plan_make(gcp_mean(y), .policy = GCP_KEEP_ALL, .list = way ? list : NULL, .target = gcp_cuda(&plain));
-        CHECK(gcp_bind(&plan, NULL, 0) == GCP_OK && (!way || plan.far_bytes == 2 * sizeof x));
+        CHECK(gcp_bind(&plan, NULL, 0) == GCP_OK && (!way || (plan.far_bytes == 2 * sizeof x && plan.moved_bytes == 2 * sizeof x)));
         for (int step = 0; step < 4; step++) { gcp_write(&plan, image, x); gcp_step(&plan); }
         gcp_grad(&plan, image, dx[way]);
         const char *error = gcp_error(net);

@@ -257,8 +257,57 @@ static void missing_end(void)
     refused(__LINE__, 0, "U linear[0]/bias is missing");
 }
 
+/* A move is a copy to another place: what can be moved behind forward, one after the other and all at once. */
+static void moved(int which, const char *behind, const char *prefix, int at_least)
+{
+    char text[4096] = "", line[128];
+    int count = 0;
+    record(which);
+    gcp_plan plan = policy_plan(GCP_SEGMENTS);
+    print(&plan, printed);
+    double want = losses(&plan);
+    for (char *s = printed; *s; s += line_length(s)) {
+        if (*s != 'F') continue;
+        snprintf(line, sizeof line, "M %s%.*s", prefix, (int)line_length(s) - 2, s + 2);
+        before(behind, line);
+        gcp_plan other = use_list(which);
+        if (!other.in) continue;
+        CHECK(other.moved_bytes > 0 && other.instructions == plan.instructions + 1 && other.live_peak >= plan.live_peak && other.after_forward >= plan.after_forward);
+        CHECK_NEAR(losses(&other), want, 0);
+        snprintf(text + strlen(text), sizeof text - strlen(text), "%s", line);
+        count++;
+    }
+    CHECK_INT(count, >=, at_least);
+    before(behind, text);
+    gcp_plan all = use_list(which);
+    CHECK(all.in && all.instructions == plan.instructions + count);
+    CHECK_NEAR(losses(&all), want, 0);
+    print(&all, again);
+    CHECK_TEXT(again, edited);
+}
+
+static void moves(void)
+{
+    moved(0, "B seed", "", 2);
+    moved(1, "B seed", "", 4);
+    moved(2, "B seed", "", 2);
+    moved(0, "B layer[3]/linear[0]", "gradient of ", 1);
+    moved(1, "B block[2]/conv2d[0]", "gradient of ", 1);
+    record(0);
+    gcp_plan plan = policy_plan(GCP_SEGMENTS);
+    print(&plan, printed);
+    double want = losses(&plan);
+    before("U linear[0]/weight", "M gradient of linear[0]/weight\nM gradient of linear[0]/weight\n");
+    plan = use_list(0);
+    CHECK(plan.in && plan.moved_bytes == 2 * 3 * 12 * sizeof(gcp_real));
+    CHECK_NEAR(losses(&plan), want, 0);
+    REFUSED(before("F layer[1]/gelu[0]", "M layer[2]/gelu[0]\n"), 0, "line %d: M layer[2]/gelu[0]: reads what is not there: layer[2]/gelu[0]", number_of("M layer[2]"));
+    REFUSED(before("B seed", "M image\n"), 0, "line %d: no instruction 'M image' in this network", number_of("M image"));
+}
+
 int main(void)
 {
+    moves();
     round_trips();
     good_edits();
     more_edits();
