@@ -6014,10 +6014,10 @@ static void gcpi_layout_sort(gcpi_layout *y, int by)       /* heap sort; equal k
 #undef GCPI_BEFORE
 }
 
-static uint32_t gcpi_layout_draw(gcpi_layout *y, int n)
+static uint32_t gcpi_below(uint64_t *random, uint32_t n)       /* Marsaglia's xorshift (2003): of what planning tries; nothing that runs depends on it */
 {
-    y->random ^= y->random << 13; y->random ^= y->random >> 7; y->random ^= y->random << 17;
-    return (uint32_t)((y->random >> 32) * (uint64_t)n >> 32);
+    *random ^= *random << 13; *random ^= *random >> 7; *random ^= *random << 17;
+    return (uint32_t)((*random >> 32) * n >> 32);
 }
 
 /* Looks for an order in which all end at `most` or below. The first that does not moves ahead of a random one. That is undone where
@@ -6028,8 +6028,8 @@ static void gcpi_pack(gcpi_layout *y, size_t most, double work)
     double end = y->work - work;
     for (int i = 0; i < y->placed_count; i++) if (y->placed[i].end > most) reached = GCPI_MIN(reached, y->placed[i].rank);
     while (reached > 0 && reached < y->count && y->work > end) {
-        int to = (int)gcpi_layout_draw(y, reached), b = y->order[reached];
-        double chance = gcpi_layout_draw(y, 65536) / 65536.0, slack = chance * chance * chance * chance * reached / 2;
+        int to = (int)gcpi_below(&y->random, (uint32_t)reached), b = y->order[reached];
+        double chance = gcpi_below(&y->random, 65536) / 65536.0, slack = chance * chance * chance * chance * reached / 2;
         memmove(y->order + to + 1, y->order + to, (size_t)(reached - to) * sizeof *y->order);
         y->order[to] = b;
         int now = gcpi_place_from(y, to, most);
@@ -6687,6 +6687,8 @@ typedef struct gcpi_far {
     int *waits, *next_wait, *backs, *next_back;        /* per place: lists of values to wait for, of places of copies back that are issued there */
 } gcpi_far;
 
+typedef struct gcpi_candidate { gcpi_order order; const char *method; gcpi_fit fit; } gcpi_candidate;      /* none: its seconds are infinite */
+
 typedef struct gcpi_planner {
     gcpi_problem *p; const gcp_plan_opts *opts; gcp_arena *a;
     gcpi_model m;
@@ -6697,10 +6699,9 @@ typedef struct gcpi_planner {
     size_t *crossing, *saved;         /* per position: bytes that a cut behind task f keeps; that backward reads of f's outputs */
     int out_of_memory, coarse;        /* coarse: some part of the search had no room */
     double layout, moving;            /* work on the layout of a candidate; seconds of the moves of the last one */
-    gcpi_fit fit;                     /* of the order that is the plan */
     size_t front, slab_limit;         /* GCP_BUDGET (else 0): most bytes of the slab; the step's numbers among them */
-    gcpi_order kept, loose; int has_kept, has_loose;               /* the fastest whose arena fits; whose bytes fit, but not its arena */
-    const char *method, *kept_method, *loose_method;               /* of the present candidate; of those two */
+    gcpi_candidate kept, loose;       /* the fastest whose arena fits; whose bytes fit, but not its arena */
+    const char *method;               /* of the present candidate */
     gcpi_far far;                     /* where .far is given */
     double bound; size_t least_slab;  /* seconds; where nothing fits: the smallest slab that was found, */
     int least_task;                   /* and the task that is its peak */
@@ -6909,11 +6910,13 @@ static void gcpi_far_strip(const gcpi_planner *q, gcpi_order *o)
 /* Most live bytes within slab_limit: all but the last buffer end at a multiple of align, which is not counted. */
 static size_t gcpi_room(const gcpi_planner *q) { return q->slab_limit > q->front ? gcpi_round(q->slab_limit - q->front, q->p->target.align) : 0; }
 
-static void gcpi_keep(gcpi_planner *q, const gcpi_order *o, const char *method, gcpi_fit fit)
+static int gcpi_has(const gcpi_candidate *c) { return c->order.seconds < INFINITY; }
+static void gcpi_none(gcpi_candidate *c) { c->order.seconds = INFINITY; }
+
+static void gcpi_keep(gcpi_candidate *c, const gcpi_order *o, const char *method, gcpi_fit fit)
 {
-    gcpi_order_copy(&q->kept, o);
-    q->has_kept = 1;
-    q->kept_method = method; q->fit = fit;
+    gcpi_order_copy(&c->order, o);
+    c->method = method; c->fit = fit;
 }
 
 /* A candidate of GCP_BUDGET: kept if its arena fits and none that does is as fast. Returns its slab (lazy: the limit), or 0 where it is none.
@@ -6922,13 +6925,11 @@ static size_t gcpi_offer(gcpi_planner *q, gcpi_order *found, const char *method)
 {
     size_t slab = q->slab_limit;
     const gcpi_order *o = found->valid ? gcpi_far_place(q, found, gcpi_room(q)) : found;
-    if (!o || !o->valid || (q->has_kept && o->seconds >= q->kept.seconds)) return 0;
-    if (o->peak > gcpi_room(q)) return 0;
-    if (!q->by_peak && (q->lazy || (slab = gcpi_order_slab(q, o, gcpi_fit_of(q->slab_limit, q->layout, 0))) > q->slab_limit)) {
-        if (slab < SIZE_MAX && (!q->has_loose || o->seconds < q->loose.seconds)) { gcpi_order_copy(&q->loose, o); q->has_loose = 1; q->loose_method = method; }
-        return slab;
-    }
-    gcpi_keep(q, o, method, gcpi_fit_of(q->slab_limit, q->layout, 0));
+    const gcpi_fit fit = gcpi_fit_of(q->slab_limit, q->layout, 0);
+    if (!o || !o->valid || o->seconds >= q->kept.order.seconds || o->peak > gcpi_room(q)) return 0;
+    int loose = !q->by_peak && (q->lazy || (slab = gcpi_order_slab(q, o, fit)) > q->slab_limit);
+    if (!loose) gcpi_keep(&q->kept, o, method, fit);
+    else if (slab < SIZE_MAX && o->seconds < q->loose.order.seconds) gcpi_keep(&q->loose, o, method, fit);
     return slab;
 }
 
@@ -7222,11 +7223,7 @@ typedef struct gcpi_search {
     gcpi_mark front; gcpi_pass pass; double seconds;   /* of the trial: its mark low; where it walks; all seconds */
 } gcpi_search;
 
-static uint32_t gcpi_draw(gcpi_search *s, uint32_t below)
-{
-    s->random ^= s->random << 13; s->random ^= s->random >> 7; s->random ^= s->random << 17;
-    return (uint32_t)((s->random >> 32) * below >> 32);
-}
+static uint32_t gcpi_draw(gcpi_search *s, uint32_t below) { return gcpi_below(&s->random, below); }
 
 static double gcpi_chance(gcpi_search *s) { return (double)gcpi_draw(s, 1u << 30) / (double)(1u << 30); }
 
@@ -8370,7 +8367,7 @@ static void gcpi_budget_chain(gcpi_planner *q, size_t bytes, int stages, int slo
         if (!gcpi_chain_order(&c, &q->trial, k)) continue;
         if (q->trial.peak > gcpi_room(q)) continue;
         gcpi_offer(q, &q->trial, "chain");
-        after += q->has_kept && q->kept.seconds <= q->trial.seconds;
+        after += q->kept.order.seconds <= q->trial.seconds;
     }
     q->a->scratch = scratch;
 }
@@ -8425,7 +8422,7 @@ static void gcpi_keep_all_order(const gcpi_model *m, gcpi_order *o)
 }
 
 /* Nothing worth the search could still be gained. */
-static int gcpi_proven(const gcpi_planner *q) { return q->has_kept && q->kept.seconds <= q->bound * (1 + 3e-4); }
+static int gcpi_proven(const gcpi_planner *q) { return gcpi_has(&q->kept) && q->kept.order.seconds <= q->bound * (1 + 3e-4); }
 
 /* Offers what a round found. Where no layout of it was found, the search goes on from there and aims lower, as later rounds will. */
 static void gcpi_budget_mend(gcpi_planner *q, gcpi_search *s, double visits, double scale)
@@ -8451,19 +8448,19 @@ static int gcpi_budget_pack(gcpi_planner *q)
     const gcpi_effort *e = &gcpi_efforts[q->opts->effort];
     const gcpi_fit fits[] = { gcpi_fit_of(q->slab_limit, e->hard, 0), gcpi_fit_free(), gcpi_fit_of(q->slab_limit, e->layout / 2, GCPI_MOST_MOVES) };
     int kept = 0;
-    for (int i = 0; i < 3 && !kept && q->has_loose && (!q->has_kept || q->loose.seconds < q->kept.seconds); i++) {
-        if (gcpi_order_slab(q, &q->loose, fits[i]) > q->slab_limit || (q->has_kept && q->loose.seconds + q->moving >= q->kept.seconds)) continue;
-        gcpi_keep(q, &q->loose, q->loose_method, fits[i]);
-        q->kept.seconds += q->moving;
+    for (int i = 0; i < 3 && !kept && q->loose.order.seconds < q->kept.order.seconds; i++) {
+        if (gcpi_order_slab(q, &q->loose.order, fits[i]) > q->slab_limit || q->loose.order.seconds + q->moving >= q->kept.order.seconds) continue;
+        gcpi_keep(&q->kept, &q->loose.order, q->loose.method, fits[i]);
+        q->kept.order.seconds += q->moving;
         kept = 1;
     }
-    q->has_loose = 0;
+    gcpi_none(&q->loose);
     return kept;
 }
 
 static void gcpi_budget_round(gcpi_planner *q, gcpi_search *s, const struct gcpi_round *r, double visits, double scale, double mending)
 {
-    if (r->from == GCPI_FROM_KEPT && q->has_kept) gcpi_order_copy(&s->now, &q->kept);
+    if (r->from == GCPI_FROM_KEPT && gcpi_has(&q->kept)) gcpi_order_copy(&s->now, &q->kept.order);
     else gcpi_keep_all_order(s->m, &s->now);
     gcpi_far_strip(q, &s->now);
     s->price = r->price; s->rate = r->rate;
@@ -8549,17 +8546,16 @@ static void gcpi_policy_replay(gcpi_planner *q)
    the least budget nothing here depends on what was asked for. */
 static void gcpi_budget_policies(gcpi_planner *q)
 {
-    for (q->lazy = !q->opts->far_only;; q->lazy = 0) {
+    for (q->lazy = 1;; q->lazy = 0) {
         q->found = q->tries = 0;
-        if (q->opts->far_only) { q->method = "keep_all"; gcpi_policy_keep_all(q); return; }
         q->method = "segments";  gcpi_policy_segments(q);
         q->method = "cheap";     gcpi_policy_cheap(q);
-        int all = gcpi_efforts[q->opts->effort].policies || !q->has_kept;
+        int all = gcpi_efforts[q->opts->effort].policies || !gcpi_has(&q->kept);
         q->method = "sqrt";      if (all) gcpi_policy_sqrt(q);
         q->method = "recursive"; if (all) gcpi_policy_recursive(q);
         q->method = "replay";    if (all) gcpi_policy_replay(q);
         if (!q->lazy) return;
-        if (!q->has_loose || gcpi_budget_pack(q)) break;
+        if (!gcpi_has(&q->loose) || gcpi_budget_pack(q)) break;
     }
     q->lazy = 0;
 }
@@ -8569,7 +8565,7 @@ static int gcpi_budget_keep_all(gcpi_planner *q)
 {
     q->method = "keep_all"; q->layout = GCPI_LAYOUT_WORK;
     gcpi_policy_keep_all(q);
-    if (!q->has_kept && !gcpi_budget_pack(q)) return 0;
+    if (!gcpi_has(&q->kept) && !gcpi_budget_pack(q)) return 0;
     q->bound = q->m.seconds;
     return 1;
 }
@@ -8578,7 +8574,8 @@ static int gcpi_budget_keep_all(gcpi_planner *q)
 static void gcpi_budget_find(gcpi_planner *q, int policies)
 {
     const gcpi_effort *e = &gcpi_efforts[q->opts->effort];
-    q->bound = 0; q->has_loose = 0;
+    q->bound = 0;
+    gcpi_none(&q->loose);
     if (policies && gcpi_budget_keep_all(q)) return;
     q->layout = e->layout;
     if (!q->no_exact) gcpi_budget_exact(q);
@@ -8586,9 +8583,9 @@ static void gcpi_budget_find(gcpi_planner *q, int policies)
     if (!q->opts->far_only) gcpi_budget_cuts(q, e->prices);
     gcpi_budget_bound(q, e->places);
     gcpi_budget_search(q, 0, GCPI_ROUNDS);
-    double searched = q->has_kept ? q->kept.seconds : INFINITY;
-    if (policies) gcpi_budget_policies(q);
-    if (q->has_kept && q->kept.seconds < searched) gcpi_budget_search(q, GCPI_ROUNDS, GCPI_ROUNDS + 1);
+    double searched = q->kept.order.seconds;
+    if (policies && !q->opts->far_only) gcpi_budget_policies(q);
+    if (q->kept.order.seconds < searched) gcpi_budget_search(q, GCPI_ROUNDS, GCPI_ROUNDS + 1);
 }
 
 /* -- The least budget. It does not depend on what was asked for. -- */
@@ -8632,15 +8629,17 @@ static void gcpi_least_descend(gcpi_planner *q, gcpi_least *least)
     size_t asked = q->slab_limit;
     for (int last = 0; !last;) {
         size_t before = least->slab, less = GCPI_MAX((size_t)((double)(before - q->front) * step), 1);
-        q->slab_limit = before - less; q->has_kept = 0;
+        q->slab_limit = before - less;
+        gcpi_none(&q->kept);
         gcpi_budget_find(q, less == 1);          /* the policies' orders are the same for every limit: once is enough */
-        if (q->has_kept) gcpi_least_offer(q, least, &q->kept, q->fit);
-        if (q->has_kept) gcpi_least_offer(q, least, &q->kept, gcpi_fit_free());
+        if (gcpi_has(&q->kept)) gcpi_least_offer(q, least, &q->kept.order, q->kept.fit);
+        if (gcpi_has(&q->kept)) gcpi_least_offer(q, least, &q->kept.order, gcpi_fit_free());
         if (least->slab < before) continue;
         last = less == 1;
         step = step > 0.005 ? step / 2 : 0;
     }
-    q->slab_limit = asked; q->has_kept = 0; q->bound = bound;
+    q->slab_limit = asked; q->bound = bound;
+    gcpi_none(&q->kept);
 }
 
 /* Where nothing fits: the least slab that can be found; its order is kept if it does fit after all. */
@@ -8669,7 +8668,7 @@ static void gcpi_budget_least(gcpi_planner *q)
     gcpi_least_descend(q, &least);
     q->least_slab = least.slab;
     for (int i = least.order.peak_at; (q->least_task = gcpi_code_task(&least.order, i)) >= q->p->task_count;) i++;
-    if (least.slab <= q->slab_limit) gcpi_keep(q, &least.order, "least", least.fit);
+    if (least.slab <= q->slab_limit) gcpi_keep(&q->kept, &least.order, "least", least.fit);
     q->a->scratch = scratch;
 }
 
@@ -8680,12 +8679,12 @@ static void gcpi_policy_budget(gcpi_planner *q)
         q->least_task = gcpi_code_task(&q->best, q->best.peak_at);
         return;
     }
-    if (!q->has_kept) gcpi_budget_find(q, 1);
-    if (!q->has_kept) {
+    if (!gcpi_has(&q->kept)) gcpi_budget_find(q, 1);
+    if (!gcpi_has(&q->kept)) {
         gcpi_budget_least(q);
-        if (q->has_kept) gcpi_budget_search(q, 0, GCPI_ROUNDS);          /* from there */
+        if (gcpi_has(&q->kept)) gcpi_budget_search(q, 0, GCPI_ROUNDS);          /* from there */
     }
-    if (q->has_kept) gcpi_order_copy(&q->best, &q->kept);
+    if (gcpi_has(&q->kept)) gcpi_order_copy(&q->best, &q->kept.order);
 }
 
 static const struct gcpi_policy { const char *name; void (*run)(gcpi_planner *); } gcpi_policies[] = {
@@ -8715,9 +8714,12 @@ static int gcpi_planner_make(gcpi_planner *q)
     q->list.capacity = capacity;
     q->list.at = GCPI_SCRATCH(q->a, gcpi_instruction, capacity);
     q->front = gcpi_round(p->numbers, p->target.align);
-    q->layout = GCPI_LAYOUT_WORK; q->fit = gcpi_fit_free();
-    return q->list.at && gcpi_model_make(&q->m, p, q->a) && gcpi_order_make(&q->trial, (int)capacity, q->a) && gcpi_order_make(&q->best, (int)capacity, q->a)
-        && gcpi_order_make(&q->kept, (int)capacity, q->a) && gcpi_order_make(&q->loose, (int)capacity, q->a) && gcpi_choice_make(q, &q->now) && gcpi_choice_make(q, &q->guide) && (!q->opts->far || gcpi_far_make(q, (int)capacity));
+    q->layout = GCPI_LAYOUT_WORK; q->kept.fit = gcpi_fit_free();
+    int ok = q->list.at && gcpi_model_make(&q->m, p, q->a) && gcpi_choice_make(q, &q->now) && gcpi_choice_make(q, &q->guide) && (!q->opts->far || gcpi_far_make(q, (int)capacity));
+    gcpi_order *const orders[] = { &q->trial, &q->best, &q->kept.order, &q->loose.order };
+    for (int i = 0; ok && i < 4; i++) ok = gcpi_order_make(orders[i], (int)capacity, q->a);
+    gcpi_none(&q->kept); gcpi_none(&q->loose);
+    return ok;
 }
 
 /* Runs the policy; SQRT, RECURSIVE and CHEAP answer with keep-all where that is smaller. 0: not enough arena. */
@@ -9059,11 +9061,11 @@ static int gcpi_plan_choose(gcp_plan *plan, gcp_arena *a)
     if (in->opts.policy == GCP_BUDGET) q.slab_limit = in->opts.budget > in->state_bytes ? in->opts.budget - in->state_bytes : 1;
     if (!gcpi_choose(&q)) return 0;
     plan->least_bytes = q.least_slab ? in->state_bytes + q.least_slab : 0;
-    if (q.slab_limit && !q.has_kept) return gcpi_budget_fail(in, &q);
+    if (q.slab_limit && !gcpi_has(&q.kept)) return gcpi_budget_fail(in, &q);
     plan->checkpoint_bytes = in->p.training ? gcpi_checkpoint_bytes(&q) : 0;
     in->segments = GCPI_MAX(1, q.guide.segments - 1);
-    in->method = q.kept_method; in->bound = q.bound; in->coarse = q.coarse; in->fit = q.fit;
-    in->list.capacity = q.best.count + q.fit.moves;
+    in->method = q.kept.method; in->bound = q.bound; in->coarse = q.coarse; in->fit = q.kept.fit;
+    in->list.capacity = q.best.count + in->fit.moves;
     in->list.at = GCPI_NEW(a, gcpi_instruction, in->list.capacity);
     if (in->list.at) gcpi_list_of(&in->p, &q.best, &in->list);
     int ok = in->list.at && gcpi_list_reruns(&in->p, &in->list, a);

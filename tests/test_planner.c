@@ -92,7 +92,7 @@ static double portfolio(gcp_tape *tape, size_t budget)
     memset(&q, 0, sizeof q);
     q.p = &keep.in->p; q.opts = &o; q.a = &arena; q.no_exact = q.by_peak = 1;
     q.slab_limit = budget;
-    if (gcpi_choose(&q) && q.has_kept) best = q.kept.seconds;
+    if (gcpi_choose(&q) && gcpi_has(&q.kept)) best = q.kept.order.seconds;
     arena.scratch = 0;
     return best;
 }
