@@ -5001,21 +5001,22 @@ static void gcpi_far_tasks(gcpi_problem *p)
     }
 }
 
-static int gcpi_may_move(const gcpi_problem *p, int i)
+static int gcpi_may_move(const gcpi_problem *p, int i, int hooks)
 {
     const gcpi_item *x = &p->items[i];
     if ((x->kind != GCPI_FORWARD_ITEM && x->kind != GCPI_GRADIENT_ITEM) || !x->active || x->root != i || x->next >= 0 || x->pinned == 2 || !x->bytes) return 0;
     if (p->names) return 1;
     const gcpi_tensor *e = &p->tape->tensors[x->tensor];
+    if (hooks && e->kind == GCPI_PARAMETER) return 0;          /* a hook has its address till the other returns */
     return e->producer < 0 || (p->tape->ops[e->producer].out == x->tensor && (e->dtype == GCP_DTYPE_REAL || x->kind == GCPI_GRADIENT_ITEM));
 }
 
 /* For what shares its bytes with nothing else and is real numbers: a concat of one copies it. A graph's costs may be in any unit: a move is priced
    like the op that made what is moved. */
-static void gcpi_move_tasks(gcpi_problem *p)
+static void gcpi_move_tasks(gcpi_problem *p, int hooks)
 {
     for (int i = 0; i < p->item_count; i++) {
-        if (!gcpi_may_move(p, i)) continue;
+        if (!gcpi_may_move(p, i, hooks)) continue;
         gcpi_task *task = gcpi_task_add(p, GCPI_TASK_MOVE, i);
         gcpi_operand_add(p, task, i, GCPI_READ, GCPI_SLOT_IN);
         gcpi_operand_add(p, task, i, GCPI_WRITE, GCPI_SLOT_OUT);
@@ -5155,7 +5156,7 @@ static int gcpi_problem_make(gcpi_problem *p, int root, const gcp_plan_opts *opt
     gcpi_units_number(p);
     if (p->training) gcpi_problem_backward(p, &uses, needed, read, defined, opts);
     if (opts->list || opts->far) gcpi_far_tasks(p);
-    if (gcpi_moves(opts)) gcpi_move_tasks(p);
+    if (gcpi_moves(opts)) gcpi_move_tasks(p, opts->on_gradient != NULL);
     a->scratch = scratch;
     p->optimizer = (int)opts->optimizer;
     return !opts->costs || gcpi_costs_apply(p, opts, a);
@@ -5513,7 +5514,7 @@ static int gcpi_graph_parse(gcpi_problem *p, const char *text, const gcp_target 
     for (int f = 0, given = p->units; f < p->forward && !given; f++) p->units = GCPI_MAX(p->units, p->tasks[f].unit + 1);
     for (int f = 0; f < p->forward; f++) p->tasks[f].unit = GCPI_MIN(p->tasks[f].unit, p->units);
     if (opts->list || opts->far) gcpi_far_tasks(p);
-    if (gcpi_moves(opts)) gcpi_move_tasks(p);
+    if (gcpi_moves(opts)) gcpi_move_tasks(p, opts->on_gradient != NULL);
     a->scratch = scratch;
     return 1;
 }
@@ -5917,7 +5918,7 @@ static int gcpi_lives_make(const gcpi_problem *p, const gcpi_list *list, gcpi_li
 /* Layout. The step's numbers come first, then the workspace of the instruction at hand (it may be written in part only,
    so it never lies on top), then buffers, first fit in an order. The order is searched: the first buffer that finds no room
    below a limit moves ahead of some other, and what comes behind that is placed again. */
-enum { GCPI_LAYOUT_WORK = 1500000, GCPI_LAYOUT_RUN = 64 };
+enum { GCPI_LAYOUT_WORK = 1500000, GCPI_LAYOUT_RUN = 64, GCPI_MOVES_LARGE = 3000 };      /* with more buffers moves take too long to find */
 
 /* What a layout is to be: 0, as small as can be found, or as many bytes as the slab may have; with how much work (placed buffers
    looked at) and how many moves at most. The same list and fit give the same layout; another fit may well fail where this one did not. */
@@ -6160,7 +6161,7 @@ static size_t gcpi_arrange(const gcpi_problem *p, gcpi_list *list, gcpi_lives *l
         a->scratch = scratch;
         if (!gcpi_lives_make(p, list, l, live, a)) return 0;
         size_t slab = gcpi_layout_make(p, list, l, fit, a);
-        if (slab == 0 || slab <= fit.enough || moves == fit.moves || l->move < 0 || list->count >= list->capacity) return slab;
+        if (slab == 0 || slab <= fit.enough || moves == fit.moves || l->move < 0 || l->buffer_count > GCPI_MOVES_LARGE || list->count >= list->capacity) return slab;
         const gcpi_task *task = &p->tasks[l->move];
         gcpi_emit(list, 'M', l->move, task);
         memmove(list->at + l->move_at + 1, list->at + l->move_at, (size_t)(list->count - 1 - l->move_at) * sizeof *list->at);
@@ -7934,6 +7935,7 @@ static int gcpi_chain_make(gcpi_chain *c, const gcpi_model *m, const size_t *cro
     a->scratch = scratch;
     if (bytes <= c->constant) return 0;
     size_t unit = gcpi_chain_unit(m);
+    if (c->tables == 3) slots = GCPI_MIN(slots, GCPI_MOST_SLOTS * 5 / 8);
     int exact = (bytes - c->constant) / unit <= (size_t)slots;       /* then a slot is the unit, and nothing is rounded */
     c->slots = exact ? GCPI_MIN(slots, (int)((bytes - c->constant) / unit) + 4) : slots;
     c->per_byte = exact ? 1 / (double)unit : slots / (double)(bytes - c->constant);
@@ -8236,12 +8238,14 @@ static void gcpi_exact_run(gcpi_exact *x, int next, unsigned set, int task, doub
     }
 }
 
+static int gcpi_exact_small(const gcpi_model *m) { return m->values <= GCPI_EXACT_VALUES && (m->p->names ? m->p->forward : m->p->tape->op_count) <= GCPI_EXACT_VALUES; }
+
 static int gcpi_exact_make(gcpi_exact *x, const gcpi_model *m, gcp_arena *a)
 {
     int tasks = m->p->task_count;
     memset(x, 0, sizeof *x);
     x->m = m;
-    if (m->values > GCPI_EXACT_VALUES || (m->p->names ? m->p->forward : m->p->tape->op_count) > GCPI_EXACT_VALUES) return 0;
+    if (!gcpi_exact_small(m)) return 0;
     ptrdiff_t sets = (ptrdiff_t)1 << m->values, states = sets * (tasks + 1);
     x->bytes = GCPI_SCRATCH(a, size_t, sets);
     x->mates = GCPI_SCRATCH(a, unsigned, m->values + 1); x->useful = GCPI_SCRATCH(a, unsigned, tasks + 1); x->reads = GCPI_SCRATCH(a, unsigned, tasks + 1);
@@ -8510,7 +8514,9 @@ static void gcpi_budget_exact(gcpi_planner *q)
 {
     ptrdiff_t scratch = q->a->scratch;
     gcpi_exact x;
-    if (gcpi_room(q) && gcpi_exact_make(&x, &q->m, q->a) && gcpi_exact_search(&x, gcpi_room(q), &q->trial)) {
+    int made = gcpi_room(q) && gcpi_exact_make(&x, &q->m, q->a);
+    q->coarse |= gcpi_room(q) && !made && gcpi_exact_small(&q->m);
+    if (made && gcpi_exact_search(&x, gcpi_room(q), &q->trial)) {
         if (!q->opts->far) q->bound = q->trial.seconds;
         gcpi_offer(q, &q->trial, "exact");
     }
@@ -8560,12 +8566,13 @@ static void gcpi_budget_policies(gcpi_planner *q)
     q->lazy = 0;
 }
 
-/* Keep-all fits: nothing is faster. */
+/* Keep-all; 1: it fits without a move, and nothing is faster. */
 static int gcpi_budget_keep_all(gcpi_planner *q)
 {
     q->method = "keep_all"; q->layout = GCPI_LAYOUT_WORK;
     gcpi_policy_keep_all(q);
-    if (!gcpi_has(&q->kept) && !gcpi_budget_pack(q)) return 0;
+    if (!gcpi_has(&q->kept)) gcpi_budget_pack(q);
+    if (q->kept.order.seconds > q->m.seconds) return 0;
     q->bound = q->m.seconds;
     return 1;
 }
@@ -8672,13 +8679,29 @@ static void gcpi_budget_least(gcpi_planner *q)
     q->a->scratch = scratch;
 }
 
+/* Inference: there is one order. Where it does not fit, bytes are asked for below what was found, until none are. */
+static void gcpi_budget_inference(gcpi_planner *q)
+{
+    size_t asked = q->slab_limit;
+    gcpi_fit fit = gcpi_fit_free();
+    gcpi_budget_keep_all(q);
+    q->bound = q->m.seconds;
+    if (gcpi_has(&q->kept)) return;
+    q->least_task = gcpi_code_task(&q->best, q->best.peak_at);
+    q->least_slab = gcpi_order_slab(q, &q->best, fit);
+    for (int found = 1; found;) {
+        q->slab_limit = q->least_slab - 1;
+        gcpi_budget_keep_all(q);
+        if ((found = gcpi_has(&q->kept)) != 0) { fit = q->kept.fit; q->least_slab = gcpi_order_slab(q, &q->best, fit); }
+        gcpi_none(&q->kept);
+    }
+    q->slab_limit = asked;
+    if (q->least_slab <= asked) gcpi_keep(&q->kept, &q->best, "keep_all", fit);
+}
+
 static void gcpi_policy_budget(gcpi_planner *q)
 {
-    if (!q->p->training && !gcpi_budget_keep_all(q)) {          /* there is one order */
-        q->least_slab = gcpi_order_slab(q, &q->best, gcpi_fit_free());
-        q->least_task = gcpi_code_task(&q->best, q->best.peak_at);
-        return;
-    }
+    if (!q->p->training) { gcpi_budget_inference(q); return; }
     if (!gcpi_has(&q->kept)) gcpi_budget_find(q, 1);
     if (!gcpi_has(&q->kept)) {
         gcpi_budget_least(q);
@@ -8999,6 +9022,23 @@ static int gcpi_plan_deaths(gcpi_plan *in, gcp_arena *a)
     return 1;
 }
 
+/* As the planner accepted it. A user's list with a budget: by every amount of work that a planner may have spent, which finds the layout of a
+   printed plan again (of a least budget's nearly always). */
+static int gcpi_plan_layout(gcpi_plan *in, gcpi_lives *l, size_t **live, gcp_arena *a)
+{
+    ptrdiff_t scratch = a->scratch;
+    size_t limit = in->opts.budget > in->state_bytes ? in->opts.budget - in->state_bytes : 0;
+    for (int i = 0; in->opts.list && limit && i < 9; i++) {
+        const gcpi_effort *e = &gcpi_efforts[((int)in->opts.effort + i / 3) % 3];
+        a->scratch = scratch;
+        in->slab_bytes = gcpi_arrange(&in->p, &in->list, l, live, gcpi_fit_of(limit, i % 3 == 0 ? e->layout : i % 3 == 1 ? e->layout / 2 : e->hard, 0), a);
+        if (in->slab_bytes && in->slab_bytes <= limit) return 1;
+    }
+    a->scratch = scratch;
+    in->slab_bytes = gcpi_arrange(&in->p, &in->list, l, live, in->opts.list ? gcpi_fit_free() : in->fit, a);
+    return in->slab_bytes != 0;
+}
+
 /* From a list to a verified, placed plan. */
 static int gcpi_plan_settle(gcpi_plan *in, gcp_arena *a)
 {
@@ -9006,23 +9046,13 @@ static int gcpi_plan_settle(gcpi_plan *in, gcp_arena *a)
     gcpi_lives lives;
     size_t *live;
     char message[200];
-    size_t limit = in->opts.budget > in->state_bytes ? in->opts.budget - in->state_bytes : 0;
-    const double works[] = { gcpi_efforts[in->opts.effort].layout, GCPI_LAYOUT_WORK, gcpi_efforts[in->opts.effort].hard, gcpi_efforts[GCP_EFFORT_THOROUGH].hard };
-    if (in->opts.list) in->fit = gcpi_fit_free();
-    for (int i = 0; in->opts.list && limit && i < 4 && (!in->slab_bytes || in->slab_bytes > limit); i++) {          /* a planner's list nearly always fits by one of these */
-        a->scratch = scratch;
-        in->slab_bytes = gcpi_arrange(&in->p, &in->list, &lives, &live, gcpi_fit_of(limit, works[i], 0), a);
-    }
-    if (!in->slab_bytes || in->slab_bytes > limit) {
-        a->scratch = scratch;
-        in->slab_bytes = gcpi_arrange(&in->p, &in->list, &lives, &live, in->fit, a);
-    }
+    if (!gcpi_plan_layout(in, &lives, &live, a)) return 0;
     in->placed = GCPI_NEW(a, gcpi_placed, gcpi_operand_total(&in->p, &in->list) + 1);
     in->live = GCPI_NEW(a, size_t, in->list.count + 1);
     in->where = GCPI_NEW(a, ptrdiff_t, in->p.item_count);
     in->seconds = GCPI_NEW(a, double, in->list.count);
     in->blocks = GCPI_NEW(a, gcpi_extent, lives.buffer_count + 1);
-    if (!in->slab_bytes || !in->placed || !in->live || !in->where || !in->seconds || !in->blocks) return 0;
+    if (!in->placed || !in->live || !in->where || !in->seconds || !in->blocks) return 0;
     memcpy(in->live, live, (size_t)in->list.count * sizeof *live);
     in->live_peak = GCPI_MIN(lives.peak, in->slab_bytes);              /* the last buffer ends at a byte, not at a multiple of align */
     in->peak_at = lives.peak_at;
@@ -9288,7 +9318,7 @@ typedef struct gcpi_sizes { size_t tasks, forward, items, operands, list, listed
 
 static size_t gcpi_arena_budget(const gcpi_sizes *n)
 {
-    size_t stages = GCPI_MIN(n->forward, (size_t)GCPI_MOST_STAGES), rows = stages * (stages + 1) / 2, sets = n->forward <= GCPI_EXACT_VALUES ? (size_t)1 << GCPI_EXACT_VALUES : 0;
+    size_t stages = GCPI_MIN(n->forward + 1, (size_t)GCPI_MOST_STAGES), rows = stages * (stages + 1) / 2, sets = n->forward <= GCPI_EXACT_VALUES ? (size_t)1 << GCPI_EXACT_VALUES : 0;
     size_t chain = 2 * rows * ((GCPI_MOST_SLOTS + 1) * sizeof(float) + 2 * sizeof(int)) + stages * (stages + 16) * sizeof(size_t) + (n->items + n->tasks) * 4 * sizeof(int);
     size_t exact = sets * sizeof(size_t) + sets * (n->tasks + 1) * (sizeof(double) + 4 * sizeof(int)) + (n->tasks + n->items) * 4 * sizeof(int);
     size_t cut = (n->items + n->forward) * 6 * sizeof(size_t) + (n->operands + n->items + n->forward) * 8 * (2 * sizeof(int) + sizeof(double));
@@ -9333,14 +9363,23 @@ GCPI_DEF size_t gcp_plan_arena_at(gcp_tensor loss, gcp_plan_opts o)
 GCPI_DEF size_t gcp_graph_arena_at(const gcp_tape *t, const char *text, gcp_plan_opts o)
 {
     gcpi_sizes n;
-    size_t lines = 2, words = 2, length = strlen(text);
-    for (size_t i = 0; i < length; i++) { lines += text[i] == '\n'; words += text[i] > ' ' && (i == 0 || text[i - 1] <= ' '); }
-    n.forward = n.tasks = n.items = lines; n.operands = words;
+    size_t lines = 2, words = 2, length = strlen(text), line = 0, widest = 2;
+    n.forward = 0;
+    for (size_t i = 0; i < length; i++) {
+        int begins = text[i] > ' ' && (i == 0 || text[i - 1] <= ' ');
+        line = text[i] == '\n' ? 0 : line + (size_t)begins;
+        widest = GCPI_MAX(widest, line);
+        lines += text[i] == '\n'; words += (size_t)begins;
+        n.forward += begins && line == 1 && (text[i] == 'f' || text[i] == 'o');
+    }
+    n.forward = GCPI_MAX(n.forward, 1); n.tasks = n.items = lines; n.operands = words;
     n.list = (size_t)gcpi_order_capacity(&o, (ptrdiff_t)lines, (ptrdiff_t)lines, 2);
     n.listed = words * (1 + n.list / lines);
     if (o.far || o.list) { n.tasks += 3 * lines; n.operands += 3 * lines; }
     if (gcpi_moves(&o)) { n.tasks += lines; n.operands += 2 * lines; }
-    for (const char *c = o.list; c && *c; c++) n.list += *c == '\n';
+    size_t given = o.list != NULL;
+    for (const char *c = o.list; c && *c; c++) given += *c == '\n';
+    n.list += given; n.listed += given * widest;
     return gcpi_arena_of(t, &o, &n) + length + lines * (2 * sizeof(char *) + 8 * sizeof(int)) + 1;
 }
 

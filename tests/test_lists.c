@@ -286,6 +286,8 @@ static void moved(int which, const char *behind, const char *prefix, int at_leas
     CHECK_TEXT(again, edited);
 }
 
+static void no_hook(void *context, gcp_tensor parameter, gcp_real *gradient, size_t count) { (void)context; (void)parameter; (void)gradient; (void)count; }
+
 static void moves(void)
 {
     moved(0, "B seed", "", 2);
@@ -301,6 +303,9 @@ static void moves(void)
     plan = use_list(0);
     CHECK(plan.in && plan.moved_bytes == 2 * 3 * 12 * sizeof(gcp_real));
     CHECK_NEAR(losses(&plan), want, 0);
+    record(0);
+    CHECK(!gcp_plan_make(loss, .list = edited, .optimizer = GCP_SGD, .on_gradient = no_hook).in);        /* which has the address till it is waited for */
+    CHECK(gcp_error(net) && strstr(gcp_error(net), "no instruction 'M gradient of linear[0]/weight'"));
     REFUSED(before("F layer[1]/gelu[0]", "M layer[2]/gelu[0]\n"), 0, "line %d: M layer[2]/gelu[0]: reads what is not there: layer[2]/gelu[0]", number_of("M layer[2]"));
     REFUSED(before("B seed", "M image\n"), 0, "line %d: no instruction 'M image' in this network", number_of("M image"));
 }

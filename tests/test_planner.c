@@ -242,6 +242,32 @@ static void closed_forms(int all)
     oracle_close(&m);
 }
 
+/* An arena of the stated size gives the plan that a larger one gives; for a list, too. */
+static void graph_arenas(void)
+{
+    static unsigned char other[160 << 20];
+    for (int i = 0; i < TRIPS / 2; i++) {
+        gcp_tape *tape = fresh();
+        gcp_plan_opts o = { .policy = GCP_BUDGET, .effort = GCP_EFFORT_QUICK, .budget = 1 };
+        oracle_random_dag(&graph, (uint64_t)i, 5 + i % 12);
+        CHECK(oracle_write(&graph, text, sizeof text));
+        o.budget = gcp_graph_plan_at(tape, text, o).least_bytes;
+        gcp_error_clear(tape);
+        for (int given = 0; given < 2; given++) {
+            size_t stated = gcp_graph_arena_at(tape, text, o);
+            CHECK(stated <= sizeof other);
+            gcp_arena own = gcp_arena_from(other, GCPI_MIN(stated, sizeof other));
+            gcp_plan wide = gcp_graph_plan_at(tape, text, o);
+            o.arena = &own;
+            gcp_plan plan = gcp_graph_plan_at(tape, text, o);
+            CHECK(wide.in && plan.in && !plan.coarse && plan.bytes == wide.bytes && plan.seconds == wide.seconds && plan.moved_bytes == wide.moved_bytes);
+            if (given || !plan.in) break;
+            gcp_list_print(&plan, into(list));
+            o.list = list; o.arena = NULL;
+        }
+    }
+}
+
 /* The least budget: exact where problems are small; it works, and a byte less is refused with the same number. */
 static void least_budgets(void)
 {
@@ -509,6 +535,18 @@ static void inference_budgets(void)
     CHECK(gcp_plan_make(loss, .policy = GCP_BUDGET, .budget = least, .inference = 1).bytes == least);
     CHECK(gcp_plan_make(loss, .inference = 1).bytes == least && !gcp_error(tape));
     CHECK(gcp_plan_make(loss, .policy = GCP_BUDGET, .budget = least - 1, .inference = 1).least_bytes == least && gcp_error_code(tape) == GCP_E_BUDGET);
+    int moves = 0;
+    for (unsigned seed = 160; seed < 160 + 2 * TRIPS; seed++) {
+        arena = gcp_arena_from(memory, sizeof memory);
+        random_net r = net_make(&arena, seed);
+        least = gcp_plan_make(r.loss, .policy = GCP_BUDGET, .budget = 1, .inference = 1).least_bytes;
+        gcp_error_clear(r.tape);
+        gcp_plan plan = gcp_plan_make(r.loss, .policy = GCP_BUDGET, .budget = least, .inference = 1);
+        CHECK(plan.in && plan.bytes <= least);
+        CHECK(gcp_plan_make(r.loss, .policy = GCP_BUDGET, .budget = least - 1, .inference = 1).least_bytes == least);
+        moves += plan.moved_bytes > 0;
+    }
+    CHECK(moves > 0);
 }
 
 /* The batch that comes out fits, and one more does not; an error is passed on. */
@@ -648,6 +686,7 @@ int main(int argc, char **argv)
     oracles(*what ? atoi(what) : PROBLEMS);
     incrementals();
     least_budgets();
+    graph_arenas();
     published();
     repeats();
     sweeps();
