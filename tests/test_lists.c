@@ -7,7 +7,7 @@ static unsigned char step_memory[1 << 19];
 static gcp_arena arena;
 static gcp_tape *net;
 static gcp_tensor image, label, loss;
-static char printed[1 << 15], edited[1 << 15], again[1 << 15];
+static char printed[1 << 15], edited[1 << 16], again[1 << 16];         /* the latter: printed, and lines more */
 
 static gcp_tensor dense_chain(gcp_tensor x)
 {
