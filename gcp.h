@@ -5025,6 +5025,7 @@ static void gcpi_move_tasks(gcpi_problem *p, int hooks)
     }
 }
 
+/* Whether the list may hold moves. */
 static int gcpi_moves(const gcp_plan_opts *o) { return o->list != NULL || o->policy == GCP_BUDGET; }
 
 static int gcpi_problem_arrays(gcpi_problem *p, int far, int moves, gcp_arena *a)
@@ -5918,7 +5919,8 @@ static int gcpi_lives_make(const gcpi_problem *p, const gcpi_list *list, gcpi_li
 /* Layout. The step's numbers come first, then the workspace of the instruction at hand (it may be written in part only,
    so it never lies on top), then buffers, first fit in an order. The order is searched: the first buffer that finds no room
    below a limit moves ahead of some other, and what comes behind that is placed again. */
-enum { GCPI_LAYOUT_WORK = 1500000, GCPI_LAYOUT_RUN = 64, GCPI_MOVES_LARGE = 3000 };      /* with more buffers moves take too long to find */
+enum { GCPI_LAYOUT_WORK = 1500000, GCPI_LAYOUT_RUN = 64,
+       GCPI_MOST_MOVES = 8, GCPI_MOVES_LARGE = 3000 };          /* of a list; with more buffers they take too long to find */
 
 /* What a layout is to be: 0, as small as can be found, or as many bytes as the slab may have; with how much work (placed buffers
    looked at) and how many moves at most. The same list and fit give the same layout; another fit may well fail where this one did not. */
@@ -7190,7 +7192,7 @@ static void gcpi_policy_keep_all(gcpi_planner *q) { gcpi_choice_clear(q); gcpi_t
 /* What .effort means: instructions that the search simulates; prices of cuts; places of bounds; stages and slots of the chain;
    whether every policy is tried anyway; placed buffers that a layout looks at, and the one last layout of what nearly fits. */
 typedef struct gcpi_effort { double visits; int prices, places, stages, slots, policies; double layout, hard; } gcpi_effort;
-enum { GCPI_MOST_STAGES = 192, GCPI_MOST_SLOTS = 160, GCPI_FEW_SLOTS = 48, GCPI_FEW_STAGES = 256, GCPI_SHORT_CHAIN = 201, GCPI_MOST_MOVES = 8 };
+enum { GCPI_MOST_STAGES = 192, GCPI_MOST_SLOTS = 160, GCPI_FEW_SLOTS = 48, GCPI_FEW_STAGES = 256, GCPI_SHORT_CHAIN = 201 };
 static const gcpi_effort gcpi_efforts[] = { { 1.8e6, 14, 6, 96, 100, 1, 6e5, 3e6 }, { 2e5, 8, 2, 48, 64, 0, 1e5, 3e5 },
                                             { 4e7, 24, 32, GCPI_MOST_STAGES, GCPI_MOST_SLOTS, 1, 1.5e6, 1.2e7 } };
 
@@ -7777,10 +7779,11 @@ static void gcpi_chain_single(gcpi_chain *c, int s)
     }
 }
 
-/* What way `with` of reversing s..t takes: L(s - 1), if that is inside; slots while s runs for the last time, and after that; slots while stages
-   up to r - 1 run on the way to a cut ahead of r, where `most` is what they take, and after that. */
+/* What distinguishes the tables. Bytes of L(s - 1) inside of m; the table of what lies ahead of a cut. */
 static size_t gcpi_chain_inside(const gcpi_chain *c, int with, int s) { return with == 2 ? gcpi_chain_input(c, s) : 0; }
+static int gcpi_chain_left(int with) { return with == 2 ? 2 : 1; }
 
+/* keep: slots that it takes from what follows; *from: the fewest with which it can be done. */
 static int gcpi_chain_keep(const gcpi_chain *c, int with, int s, int t, int *from)
 {
     size_t start = gcpi_chain_start(c, with, s, t);
@@ -7789,6 +7792,7 @@ static int gcpi_chain_keep(const gcpi_chain *c, int with, int s, int t, int *fro
     return gcpi_chain_slots(c, with == 2 ? c->own[s] : c->keep[s]);
 }
 
+/* cut ahead of r: the same; most: bytes that stages s..r - 1 take above L(s - 1) on the way. */
 static int gcpi_chain_hold(const gcpi_chain *c, int with, int s, int t, int r, size_t most, int *from)
 {
     size_t inside = gcpi_chain_inside(c, with, s);
@@ -7801,7 +7805,7 @@ static void gcpi_chain_segment(gcpi_chain *c, int with, int s, int t)
     float *row = gcpi_chain_row(c, with, s, t), *without = gcpi_chain_row(c, 0, s, t);
     size_t most = 0;
     double run = 0;
-    int from, shift = gcpi_chain_keep(c, with, s, t, &from), rest = gcpi_chain_at(s + 1, t), left = with == 2 ? 2 : 1;
+    int from, shift = gcpi_chain_keep(c, with, s, t, &from), rest = gcpi_chain_at(s + 1, t), left = gcpi_chain_left(with);
     int inside = gcpi_chain_slots(c, gcpi_chain_inside(c, with, s));
     int full = GCPI_MAX(from > c->slots ? 0 : GCPI_MAX(from, shift + c->full[with][rest]), with ? inside + c->full[0][gcpi_chain_at(s, t)] : 0);
     c->full[with][gcpi_chain_at(s, t)] = full = GCPI_MIN(full, c->slots);
@@ -7855,7 +7859,7 @@ static int gcpi_chain_way(const gcpi_chain *c, int with, int s, int t, int k)
         most = GCPI_MAX(most, gcpi_chain_pass(c, s, r - 1));
         shift = gcpi_chain_hold(c, with, s, t, r, most, &from);
         if (k < GCPI_MAX(shift, from)) continue;
-        float value = gcpi_chain_row(c, with, r, t)[k - shift] + gcpi_chain_row(c, with == 2 ? 2 : 1, s, r - 1)[k] + gcpi_relative(c, run);
+        float value = gcpi_chain_row(c, with, r, t)[k - shift] + gcpi_chain_row(c, gcpi_chain_left(with), s, r - 1)[k] + gcpi_relative(c, run);
         if (value < least) { least = value; way = r; }
     }
     return with && k >= inside && gcpi_chain_row(c, 0, s, t)[k - inside] <= least ? -1 : way;
@@ -7878,7 +7882,7 @@ static void gcpi_chain_trace(gcpi_chain *c, gcpi_order *out, int with, int s, in
         gcpi_chain_reverse(c, out, s);
     } else {
         gcpi_chain_trace(c, out, with, way, t, k - gcpi_chain_hold(c, with, s, t, way, 0, &from));
-        gcpi_chain_trace(c, out, with == 2 ? 2 : 1, s, way - 1, k);
+        gcpi_chain_trace(c, out, gcpi_chain_left(with), s, way - 1, k);
     }
 }
 
