@@ -4443,7 +4443,7 @@ typedef struct gcpi_item {
     int root, next;                   /* alias group; next member, -1 at the end */
     int active, pinned, dense;        /* pinned: 1 to the end of the step, 2 from its beginning too; dense: pitch is fixed */
     int stored, kept;                 /* stored: every policy keeps it; kept: by gcp_keep, nothing may write it again */
-    int move;                         /* the task that moves it; 0: none */
+    int move, updated;                /* the task that moves it; of a parameter's gradient: that updates it; 0: none */
 } gcpi_item;
 
 typedef struct gcpi_operand { int item, mode, slot; } gcpi_operand;      /* slot: which of its op's operands it is */
@@ -4890,6 +4890,7 @@ static void gcpi_parameter_task(gcpi_problem *p, int kind, int parameter, int mo
     int gradient = p->tensors + p->tape->parameters[parameter].tensor;
     gcpi_task *task = gcpi_task_add(p, kind, parameter);
     gcpi_operand_add(p, task, gradient, mode, GCPI_SLOT_DIN);
+    if (kind == GCPI_TASK_UPDATE) p->items[gradient].updated = (int)(task - p->tasks);
     task->seconds = 3.0 * (double)p->items[gradient].bytes / p->target.bytes_per_second;
 }
 
@@ -4920,11 +4921,7 @@ static void gcpi_after_backward(gcpi_problem *p, const gcpi_uses *u, int o, cons
     }
 }
 
-static int gcpi_updated(const gcpi_problem *p, int parameter)
-{
-    for (int i = p->forward; i < p->task_count; i++) if (p->tasks[i].kind == GCPI_TASK_UPDATE && p->tasks[i].op == parameter) return 1;
-    return 0;
-}
+static int gcpi_updated(const gcpi_problem *p, int parameter) { return p->items[p->tensors + p->tape->parameters[parameter].tensor].updated; }
 
 static size_t gcpi_norm_bytes(const gcpi_problem *p, const gcp_shape *shape)
 {
@@ -6181,11 +6178,15 @@ typedef struct gcpi_region { size_t at, end, pitch, width; int item; } gcpi_regi
 
 typedef struct gcpi_verifier {
     const gcpi_problem *p; const gcpi_list *list; const gcpi_placed *placed;
-    gcpi_region *held; int held_count;             /* what lies in the slab now */
+    gcpi_region *held;                             /* per item: where its value lies */
+    int *next, *page;                              /* what lies in the slab now: item + 1, threaded by the page that it begins in; next 0: nowhere, -1: last */
+    size_t page_bytes, longest;                    /* longest: bytes of any that was there */
     unsigned char *done, *updated, *far;           /* per task; per item: its parameter has changed; far memory holds it */
     int backward_next;
     char *message; size_t size;
 } gcpi_verifier;
+
+enum { GCPI_PAGES = 1024 };
 
 static gcpi_region gcpi_region_of(const gcpi_problem *p, int item, size_t at)
 {
@@ -6205,10 +6206,24 @@ static int gcpi_overlap(const gcpi_region *a, const gcpi_region *b)
     return shift < a->width || shift + b->width > a->pitch;
 }
 
-static int gcpi_held(const gcpi_verifier *v, int item)
+static int *gcpi_page(const gcpi_verifier *v, size_t at) { return v->page + GCPI_MIN(at / v->page_bytes, (size_t)GCPI_PAGES); }
+
+static void gcpi_hold_region(gcpi_verifier *v, const gcpi_region *r)
 {
-    for (int i = v->held_count - 1; i >= 0; i--) if (v->held[i].item == item) return i;
-    return -1;
+    int *page = gcpi_page(v, r->at);
+    v->held[r->item] = *r;
+    v->next[r->item] = *page > 0 ? *page : -1;
+    v->longest = GCPI_MAX(v->longest, r->end - r->at);
+    *page = r->item + 1;
+}
+
+static void gcpi_lose(gcpi_verifier *v, int item)
+{
+    if (!v->next[item]) return;
+    int *link = gcpi_page(v, v->held[item].at);
+    while (*link != item + 1) link = &v->next[*link - 1];
+    *link = v->next[item];
+    v->next[item] = 0;
 }
 
 static int gcpi_verify_fail(gcpi_verifier *v, int i, const char *text, int item)
@@ -6249,10 +6264,14 @@ static int gcpi_verify_order(gcpi_verifier *v, int i)
 
 static void gcpi_forget(gcpi_verifier *v, const gcpi_region *r)          /* what writing r destroys; its own older value too */
 {
-    for (int k = 0; k < v->held_count;) {
-        if (v->held[k].item == r->item || gcpi_overlap(&v->held[k], r)) v->held[k] = v->held[--v->held_count];
-        else k++;
-    }
+    if (r->item >= 0) gcpi_lose(v, r->item);
+    for (int *page = gcpi_page(v, r->at - GCPI_MIN(r->at, v->longest)); page <= gcpi_page(v, r->end); page++)
+        for (int *link = page; *link > 0;) {
+            int item = *link - 1;
+            if (!gcpi_overlap(&v->held[item], r)) { link = &v->next[item]; continue; }
+            *link = v->next[item];
+            v->next[item] = 0;
+        }
 }
 
 /* An alias changes the bytes that do not come from an operand lying there already. */
@@ -6269,7 +6288,7 @@ static void gcpi_forget_copied(gcpi_verifier *v, const gcpi_task *t, int n, cons
         if (x->root == y->root && (size_t)v->placed[n + k].offset - x->offset == out->at - y->offset) continue;
         gcpi_forget(v, &part);
     }
-    for (int k = v->held_count - 1; k >= 0; k--) if (v->held[k].item == out->item) v->held[k] = v->held[--v->held_count];
+    gcpi_lose(v, out->item);
 }
 
 static int gcpi_verify_instruction(gcpi_verifier *v, int i, int n, size_t slab)
@@ -6287,8 +6306,7 @@ static int gcpi_verify_instruction(gcpi_verifier *v, int i, int n, size_t slab)
         for (int m = 0; m < k; m++)
             here |= o[k].mode == GCPI_ADD && o[m].item == o[k].item && o[m].mode != GCPI_READ && v->placed[n + m].offset == v->placed[n + k].offset;
         if (here) continue;
-        int h = gcpi_held(v, o[k].item);
-        if (h < 0 || v->held[h].at != r.at) return gcpi_verify_fail(v, i, "reads what is not there:", o[k].item);
+        if (!v->next[o[k].item] || v->held[o[k].item].at != r.at) return gcpi_verify_fail(v, i, "reads what is not there:", o[k].item);
     }
     memset(&work, 0, sizeof work);
     work.at = gcpi_round(p->numbers, p->target.align); work.end = work.at + t->workspace; work.pitch = work.width = t->workspace; work.item = -1;
@@ -6310,7 +6328,7 @@ static int gcpi_verify_instruction(gcpi_verifier *v, int i, int n, size_t slab)
         }
         if (o[k].mode == GCPI_ALIAS) gcpi_forget_copied(v, t, n, &r);
         else gcpi_forget(v, &r);
-        v->held[v->held_count++] = r;
+        gcpi_hold_region(v, &r);
     }
     return 1;
 }
@@ -6322,17 +6340,21 @@ static int gcpi_verify(const gcpi_problem *p, const gcpi_list *list, const gcpi_
     int n = 0, ok = 1, initial = 0;
     memset(&v, 0, sizeof v);
     v.p = p; v.list = list; v.placed = placed; v.message = message; v.size = size;
-    v.held = GCPI_SCRATCH(a, gcpi_region, p->item_count + 8);
+    v.page_bytes = slab / GCPI_PAGES + 1;
+    v.held = GCPI_SCRATCH(a, gcpi_region, p->item_count);
+    v.next = GCPI_SCRATCH(a, int, p->item_count);
+    v.page = GCPI_SCRATCH(a, int, GCPI_PAGES + 1);
     v.done = GCPI_SCRATCH(a, unsigned char, p->task_count + 1);
     v.updated = GCPI_SCRATCH(a, unsigned char, p->item_count);
     v.far = GCPI_SCRATCH(a, unsigned char, p->tensors);
-    if (!v.held || !v.done || !v.updated || !v.far) { snprintf(message, size, "not enough arena to verify the list"); return 0; }
+    if (!v.held || !v.next || !v.page || !v.done || !v.updated || !v.far) { snprintf(message, size, "not enough arena to verify the list"); return 0; }
     v.backward_next = p->forward;
     for (int i = 0; i < (int)list->count; i++)         /* inputs and lasting gradients are there from the start */
         for (int k = 0; k < p->tasks[list->at[i].task].count; k++, initial++) {
             int item = p->operands[p->tasks[list->at[i].task].operands + k].item;
-            if (p->items[item].pinned == 2 && placed[initial].offset >= 0 && gcpi_held(&v, item) < 0)
-                v.held[v.held_count++] = gcpi_region_of(p, item, (size_t)placed[initial].offset);
+            if (p->items[item].pinned != 2 || placed[initial].offset < 0 || v.next[item]) continue;
+            gcpi_region r = gcpi_region_of(p, item, (size_t)placed[initial].offset);
+            gcpi_hold_region(&v, &r);
         }
     for (int i = 0; ok && i < (int)list->count; i++) {
         ok = gcpi_verify_order(&v, i) && gcpi_verify_instruction(&v, i, n, slab);
@@ -6346,7 +6368,7 @@ static int gcpi_verify(const gcpi_problem *p, const gcpi_list *list, const gcpi_
         }
     for (int i = 0; ok && i < p->item_count; i++) {
         int pinned = p->items[i].active && p->items[i].pinned && p->items[p->items[i].root].kind != GCPI_STATE_ITEM;
-        if (pinned && gcpi_held(&v, i) < 0) ok = gcpi_verify_fail(&v, (int)list->count - 1, "at the end there is no", i);
+        if (pinned && !v.next[i]) ok = gcpi_verify_fail(&v, (int)list->count - 1, "at the end there is no", i);
     }
     a->scratch = scratch;
     return ok;
@@ -6709,7 +6731,7 @@ typedef struct gcpi_planner {
     double bound; size_t least_slab;  /* seconds; where nothing fits: the smallest slab that was found, */
     int least_task;                   /* and the task that is its peak */
     int lazy;                         /* candidates are not laid out: the fastest whose bytes fit is `loose` */
-    int no_exact, by_peak;            /* for tests: without exact search; as if every order's arena were as small as its peak */
+    int no_exact, by_peak;            /* for tests, without exact search; as if every order's arena were as small as its peak */
 } gcpi_planner;
 
 static int gcpi_choice_make(gcpi_planner *q, gcpi_choice *c)
@@ -7189,12 +7211,12 @@ static void gcpi_policy_keep_all(gcpi_planner *q) { gcpi_choice_clear(q); gcpi_t
    bytes at a price) and from dynamic programming over a chain of stages; the best is then improved by local search. All are
    judged by the model's simulation and accepted by their real layout. */
 
-/* What .effort means: instructions that the search simulates; prices of cuts; places of bounds; stages and slots of the chain;
+/* What .effort means: instructions that the search simulates, and times how many more at most in large problems; prices of cuts; places of bounds; stages and slots of the chain;
    whether every policy is tried anyway; placed buffers that a layout looks at, and the one last layout of what nearly fits. */
-typedef struct gcpi_effort { double visits; int prices, places, stages, slots, policies; double layout, hard; } gcpi_effort;
+typedef struct gcpi_effort { double visits, growth; int prices, places, stages, slots, policies; double layout, hard; } gcpi_effort;
 enum { GCPI_MOST_STAGES = 192, GCPI_MOST_SLOTS = 160, GCPI_FEW_SLOTS = 48, GCPI_FEW_STAGES = 256, GCPI_SHORT_CHAIN = 201 };
-static const gcpi_effort gcpi_efforts[] = { { 1.8e6, 14, 6, 96, 100, 1, 6e5, 3e6 }, { 2e5, 8, 2, 48, 64, 0, 1e5, 3e5 },
-                                            { 4e7, 24, 32, GCPI_MOST_STAGES, GCPI_MOST_SLOTS, 1, 1.5e6, 1.2e7 } };
+static const gcpi_effort gcpi_efforts[] = { { 1.8e6, 6, 20, 6, 96, 100, 1, 6e5, 3e6 }, { 1.5e5, 1, 12, 2, 48, 64, 0, 1e5, 3e5 },
+                                            { 4e7, 6, 24, 32, GCPI_MOST_STAGES, GCPI_MOST_SLOTS, 1, 1.5e6, 1.2e7 } };
 
 /* -- Local search: a run is taken out, put in, or moved nearer to its reader; annealing with a fixed seed. What an order has
    above the limit costs it a price, which rises while the present order does not fit and falls while it does: so the search
@@ -8494,7 +8516,8 @@ static void gcpi_budget_far(gcpi_planner *q, gcpi_search *s, double visits, doub
 
 static double gcpi_budget_visits(const gcpi_planner *q)              /* more to choose, longer */
 {
-    return GCPI_MIN(gcpi_efforts[q->opts->effort].visits * GCPI_MIN(1.5, GCPI_MAX(1, q->p->task_count / 800.0)), 150000.0 * q->p->forward);
+    const gcpi_effort *e = &gcpi_efforts[q->opts->effort];
+    return GCPI_MIN(e->visits * GCPI_MIN(e->growth, GCPI_MAX(1, sqrt(q->p->task_count / 800.0))), 150000.0 * q->p->forward);
 }
 
 static void gcpi_budget_search(gcpi_planner *q, int from, int to)
@@ -8560,10 +8583,10 @@ static void gcpi_budget_policies(gcpi_planner *q)
         q->found = q->tries = 0;
         q->method = "segments";  gcpi_policy_segments(q);
         q->method = "cheap";     gcpi_policy_cheap(q);
-        int all = gcpi_efforts[q->opts->effort].policies || !gcpi_has(&q->kept);
-        q->method = "sqrt";      if (all) gcpi_policy_sqrt(q);
-        q->method = "recursive"; if (all) gcpi_policy_recursive(q);
-        q->method = "replay";    if (all) gcpi_policy_replay(q);
+        int all = gcpi_efforts[q->opts->effort].policies;
+        q->method = "sqrt";      if (all || !gcpi_has(&q->kept)) gcpi_policy_sqrt(q);
+        q->method = "recursive"; if (all || !gcpi_has(&q->kept)) gcpi_policy_recursive(q);
+        q->method = "replay";    if (all || !gcpi_has(&q->kept)) gcpi_policy_replay(q);
         if (!q->lazy) return;
         if (!gcpi_has(&q->loose) || gcpi_budget_pack(q)) break;
     }
@@ -8708,6 +8731,7 @@ static void gcpi_policy_budget(gcpi_planner *q)
     if (!q->p->training) { gcpi_budget_inference(q); return; }
     if (!gcpi_has(&q->kept)) gcpi_budget_find(q, 1);
     if (!gcpi_has(&q->kept)) {
+        q->by_peak = 0;
         gcpi_budget_least(q);
         if (gcpi_has(&q->kept)) gcpi_budget_search(q, 0, GCPI_ROUNDS);          /* from there */
     }
@@ -9026,48 +9050,23 @@ static int gcpi_plan_deaths(gcpi_plan *in, gcp_arena *a)
     return 1;
 }
 
-/* As the planner accepted it. A user's list with a budget: by every amount of work that a planner may have spent, which finds the layout of a
-   printed plan again (of a least budget's nearly always). */
+static size_t gcpi_slab_limit(const gcpi_plan *in) { return in->opts.budget > in->state_bytes ? in->opts.budget - in->state_bytes : 0; }
+
+/* The layout of a user's list. With a budget: by every amount of work that a planner may have spent, which finds that of a printed plan
+   again (of a least budget's nearly always). */
 static int gcpi_plan_layout(gcpi_plan *in, gcpi_lives *l, size_t **live, gcp_arena *a)
 {
     ptrdiff_t scratch = a->scratch;
-    size_t limit = in->opts.budget > in->state_bytes ? in->opts.budget - in->state_bytes : 0;
-    for (int i = 0; in->opts.list && limit && i < 9; i++) {
+    size_t limit = gcpi_slab_limit(in);
+    for (int i = 0; limit && i < 9; i++) {
         const gcpi_effort *e = &gcpi_efforts[((int)in->opts.effort + i / 3) % 3];
         a->scratch = scratch;
         in->slab_bytes = gcpi_arrange(&in->p, &in->list, l, live, gcpi_fit_of(limit, i % 3 == 0 ? e->layout : i % 3 == 1 ? e->layout / 2 : e->hard, 0), a);
         if (in->slab_bytes && in->slab_bytes <= limit) return 1;
     }
     a->scratch = scratch;
-    in->slab_bytes = gcpi_arrange(&in->p, &in->list, l, live, in->opts.list ? gcpi_fit_free() : in->fit, a);
+    in->slab_bytes = gcpi_arrange(&in->p, &in->list, l, live, gcpi_fit_free(), a);
     return in->slab_bytes != 0;
-}
-
-/* From a list to a verified, placed plan. */
-static int gcpi_plan_settle(gcpi_plan *in, gcp_arena *a)
-{
-    ptrdiff_t scratch = a->scratch;
-    gcpi_lives lives;
-    size_t *live;
-    char message[200];
-    if (!gcpi_plan_layout(in, &lives, &live, a)) return 0;
-    in->placed = GCPI_NEW(a, gcpi_placed, gcpi_operand_total(&in->p, &in->list) + 1);
-    in->live = GCPI_NEW(a, size_t, in->list.count + 1);
-    in->where = GCPI_NEW(a, ptrdiff_t, in->p.item_count);
-    in->seconds = GCPI_NEW(a, double, in->list.count);
-    in->blocks = GCPI_NEW(a, gcpi_extent, lives.buffer_count + 1);
-    if (!in->placed || !in->live || !in->where || !in->seconds || !in->blocks) return 0;
-    memcpy(in->live, live, (size_t)in->list.count * sizeof *live);
-    in->live_peak = GCPI_MIN(lives.peak, in->slab_bytes);              /* the last buffer ends at a byte, not at a multiple of align */
-    in->peak_at = lives.peak_at;
-    gcpi_plan_place(in, &lives);
-    gcpi_plan_blocks(in, &lives);
-    a->scratch = scratch;
-    if (!gcpi_verify(&in->p, &in->list, in->placed, in->slab_bytes, message, sizeof message, a)) {
-        gcpi_fail(in->p.tape, GCP_E_LIST, in->opts.at, "gcp_plan_make", "%s", message);
-        return 0;
-    }
-    return !in->opts.check || gcpi_plan_deaths(in, a);
 }
 
 static gcp_at gcpi_task_at(const gcpi_problem *p, int task, gcp_at other)          /* where the user recorded it */
@@ -9085,14 +9084,14 @@ static int gcpi_budget_fail(const gcpi_plan *in, const gcpi_planner *q)
     return 0;
 }
 
-static int gcpi_plan_choose(gcp_plan *plan, gcp_arena *a)
+static int gcpi_plan_choose(gcp_plan *plan, int by_peak, gcp_arena *a)
 {
     gcpi_plan *in = plan->in;
     ptrdiff_t scratch = a->scratch;
     gcpi_planner q;
     memset(&q, 0, sizeof q);
-    q.p = &in->p; q.opts = &in->opts; q.a = a;
-    if (in->opts.policy == GCP_BUDGET) q.slab_limit = in->opts.budget > in->state_bytes ? in->opts.budget - in->state_bytes : 1;
+    q.p = &in->p; q.opts = &in->opts; q.a = a; q.by_peak = by_peak;
+    if (in->opts.policy == GCP_BUDGET) q.slab_limit = GCPI_MAX(gcpi_slab_limit(in), 1);
     if (!gcpi_choose(&q)) return 0;
     plan->least_bytes = q.least_slab ? in->state_bytes + q.least_slab : 0;
     if (q.slab_limit && !gcpi_has(&q.kept)) return gcpi_budget_fail(in, &q);
@@ -9105,6 +9104,49 @@ static int gcpi_plan_choose(gcp_plan *plan, gcp_arena *a)
     int ok = in->list.at && gcpi_list_reruns(&in->p, &in->list, a);
     a->scratch = scratch;
     return ok;
+}
+
+/* The planner's list and its layout. In a large problem a layout takes longer than finding another order: there candidates count by their
+   bytes alone, and only what comes of it is laid out; where that fails, each is. */
+static int gcpi_plan_search(gcp_plan *plan, gcpi_lives *l, size_t **live, gcp_arena *a)
+{
+    enum { LARGE = 3000 };
+    gcpi_plan *in = plan->in;
+    ptrdiff_t used = a->used, scratch = a->scratch;
+    for (int by_peak = in->opts.policy == GCP_BUDGET && in->p.task_count > LARGE;; by_peak = 0) {
+        a->used = used; a->scratch = scratch;
+        if (!gcpi_plan_choose(plan, by_peak, a)) return 0;
+        in->slab_bytes = gcpi_arrange(&in->p, &in->list, l, live, in->fit, a);
+        if (!by_peak || in->slab_bytes <= gcpi_slab_limit(in)) return in->slab_bytes != 0;
+    }
+}
+
+/* From options to a verified, placed plan. */
+static int gcpi_plan_settle(gcp_plan *plan, gcp_arena *a)
+{
+    gcpi_plan *in = plan->in;
+    ptrdiff_t scratch = a->scratch;
+    gcpi_lives lives;
+    size_t *live;
+    char message[200];
+    if (in->opts.list ? !gcpi_plan_list(in, a) || !gcpi_plan_layout(in, &lives, &live, a) : !gcpi_plan_search(plan, &lives, &live, a)) return 0;
+    in->placed = GCPI_NEW(a, gcpi_placed, gcpi_operand_total(&in->p, &in->list) + 1);
+    in->live = GCPI_NEW(a, size_t, in->list.count + 1);
+    in->where = GCPI_NEW(a, ptrdiff_t, in->p.item_count);
+    in->seconds = GCPI_NEW(a, double, in->list.count);
+    in->blocks = GCPI_NEW(a, gcpi_extent, lives.buffer_count + 1);
+    if (!in->placed || !in->live || !in->where || !in->seconds || !in->blocks) return 0;
+    memcpy(in->live, live, (size_t)in->list.count * sizeof *live);
+    in->live_peak = GCPI_MIN(lives.peak, in->slab_bytes);              /* the last buffer ends at a byte, not at a multiple of align */
+    in->peak_at = lives.peak_at;
+    gcpi_plan_place(in, &lives);
+    gcpi_plan_blocks(in, &lives);
+    a->scratch = scratch;
+    if (!gcpi_verify(&in->p, &in->list, in->placed, in->slab_bytes, message, sizeof message, a)) {
+        gcpi_fail(in->p.tape, GCP_E_LIST, in->opts.at, "gcp_plan_make", "%s", message);
+        return 0;
+    }
+    return !in->opts.check || gcpi_plan_deaths(in, a);
 }
 
 static int gcpi_slots_of(const gcp_plan_opts *o) { return o->optimizer == GCP_SGD ? o->momentum > 0 : o->optimizer ? 2 : 0; }
@@ -9233,8 +9275,7 @@ static int gcpi_customs_run_on(const gcpi_problem *p)
 static int gcpi_plan_finish(gcp_plan *plan, gcp_arena *a)
 {
     gcpi_plan *in = plan->in;
-    if (in->opts.list ? !gcpi_plan_list(in, a) : !gcpi_plan_choose(plan, a)) return 0;
-    if (!gcpi_plan_settle(in, a) || !gcpi_plan_far(in, a)) return 0;
+    if (!gcpi_plan_settle(plan, a) || !gcpi_plan_far(in, a)) return 0;
     gcpi_plan_figures(plan);
     return gcpi_plan_within(plan);
 }
