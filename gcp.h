@@ -633,7 +633,8 @@ GCP_API gcp_gradcheck_result gcp_gradcheck_at(gcp_plan *plan, gcp_gradcheck_opts
 GCP_API double gcp_profile_at(gcp_plan *plan, gcp_profile_opts opts);
 GCP_API double gcp_instruction_seconds(const gcp_plan *plan, int instruction);
 
-/* The profile as a table for .costs: a line an op, shapes, attributes and median seconds, whatever its place on the tape. */
+/* The profile as a table for .costs: a line an op, shapes, attributes and median seconds, whatever its place on the tape; and one of the
+   link to far memory, from a plan that copies. */
 GCP_API void gcp_costs_print(const gcp_plan *plan, gcp_writer out);
 
 /* Reports. list: the instructions as text that .list reads back, a letter and a name each: F forward, R forward again, B backward, U update,
@@ -4459,6 +4460,7 @@ typedef struct gcpi_task {          /* an op group run forward, an op run backwa
     double seconds, flops;
     size_t workspace;
 } gcpi_task;
+static int gcpi_copies(const gcpi_task *t) { return t->kind == GCPI_TASK_OFFLOAD || t->kind == GCPI_TASK_PREFETCH; }
 
 typedef struct gcpi_problem {
     gcp_tape *tape;
@@ -5062,6 +5064,7 @@ static void gcpi_problem_backward(gcpi_problem *p, const gcpi_uses *u, const uns
 }
 
 /* Cost tables. A key says what a task is, never where: its ops, the shapes of its operands, windows. */
+#define GCPI_LINK_KEY "link 1e9 bytes"
 static void gcpi_task_key(const gcpi_problem *p, const gcpi_task *task, char *key, size_t size)
 {
     static const char *const kinds[] = { "forward", "seed", "backward", "norm", "update", "hook", "wait", "offload", "prefetch", "arrive", "move" };
@@ -5116,6 +5119,8 @@ static int gcpi_costs_apply(gcpi_problem *p, const gcp_plan_opts *opts, gcp_aren
         }
         c += n + (c[n] != 0);
     }
+    uint64_t link = gcpi_key_hash(GCPI_LINK_KEY, strlen(GCPI_LINK_KEY));
+    for (int k = 0; k < count; k++) if (hash[k] == link && seconds[k] > 0) p->target.far_bytes_per_second = 1e9 / seconds[k];
     for (int i = 0; i < p->task_count; i++) {
         char key[GCPI_KEY_BYTES];
         gcpi_task_key(p, &p->tasks[i], key, sizeof key);
@@ -6680,7 +6685,7 @@ static double gcpi_timeline(const gcpi_problem *p, const gcpi_list *list, const 
     memset(flying, 0, sizeof flying);
     for (ptrdiff_t i = 0, n = 0; i < list->count; i++) {
         const gcpi_task *t = &p->tasks[list->at[i].task];
-        int copies = t->kind == GCPI_TASK_OFFLOAD || t->kind == GCPI_TASK_PREFETCH;
+        int copies = gcpi_copies(t);
         for (int id = 0; id < GCP_COPIES; id++) {
             if (!(copies && id == next) && !gcpi_meets(p, t, placed ? placed + n : NULL, &flying[id])) continue;
             now = GCPI_MAX(now, flying[id].done);
@@ -6807,6 +6812,9 @@ static size_t gcpi_order_slab(gcpi_planner *q, const gcpi_order *o, gcpi_fit fit
     return slab ? slab : SIZE_MAX;
 }
 
+/* Most live bytes within slab_limit: all but the last buffer end at a multiple of align, which is not counted. */
+static size_t gcpi_room(const gcpi_planner *q) { return q->slab_limit > q->front ? gcpi_round(q->slab_limit - q->front, q->p->target.align) : 0; }
+
 /* -- Placing copies. Of them a search's order holds only those back, as runs of tasks that read nothing and whose seconds are a
    price. Here each gets its place: away (O) behind the value's first run, done (W) when the link will have done it, back (P) as
    far ahead of the reader as the link needs; where the bytes within the limit do not allow that, the computing waits. -- */
@@ -6864,7 +6872,9 @@ static void gcpi_far_away(gcpi_planner *q, const gcpi_order *o, int v, size_t li
     size_t bytes = m->bytes[m->group[v]];
     int w = f->read[v], task = gcpi_code_task(o, w), over = m->over[task] >= 0 && (m->under[2 * task] == v || m->under[2 * task + 1] == v);
     *link = GCPI_MAX(*link, f->clock[f->made[v] + 1]) + gcpi_far_seconds(q, v);
-    if (!over) for (w++; w < f->end[v] && f->clock[w] < *link && f->live[w] + bytes <= limit; w++) f->live[w] += bytes;
+    int stays = !over || (f->clock[w] < *link && f->live[w] + bytes <= limit);
+    if (over && stays) f->live[w] += bytes;            /* nobody works in place on it then */
+    if (stays) for (w++; w < f->end[v] && f->clock[w] < *link && f->live[w] + bytes <= limit; w++) f->live[w] += bytes;
     double stall = *link - f->clock[w];
     for (int i = w; stall > 0 && i <= o->count; i++) f->clock[i] += stall;
     f->wait[v] = w;
@@ -6932,8 +6942,63 @@ static void gcpi_far_strip(const gcpi_planner *q, gcpi_order *o)
     o->count = kept;
 }
 
-/* Most live bytes within slab_limit: all but the last buffer end at a multiple of align, which is not counted. */
-static size_t gcpi_room(const gcpi_planner *q) { return q->slab_limit > q->front ? gcpi_round(q->slab_limit - q->front, q->p->target.align) : 0; }
+/* What waits at a place of an order is copied away meanwhile, the longest wait first, until the place is within room. left: of far memory. */
+static int gcpi_far_relieve_at(gcpi_planner *q, const gcpi_order *o, int at, size_t room, size_t *left)
+{
+    const gcpi_model *m = &q->m;
+    gcpi_far *f = &q->far;
+    for (int v = 0; v < m->values; v++) f->read[v] = f->end[v] = -1;
+    for (int i = 0; i <= at; i++) {
+        for GCPI_READS(m, gcpi_code_task(o, i), k) f->read[m->read[k]] = i;
+        for GCPI_WRITES(m, gcpi_code_task(o, i), k) f->read[m->written[k]] = i;
+    }
+    for (int i = o->count - 1; i > at; i--) {
+        for GCPI_WRITES(m, gcpi_code_task(o, i), k) f->end[m->written[k]] = -1;
+        for GCPI_READS(m, gcpi_code_task(o, i), k) f->end[m->read[k]] = i;
+    }
+    while (f->live[at] > room) {
+        int longest = -1;
+        double wait, most = 0;
+        for (int v = 0; v < m->values; v++)
+            if (m->fetch[v] >= 0 && f->back[v] < 0 && f->read[v] >= 0 && f->read[v] < at && f->end[v] > at && m->bytes[m->group[v]] <= *left
+                && (wait = f->clock[f->end[v]] - f->clock[f->read[v] + 1]) > most) { longest = v; most = wait; }
+        if (longest < 0) return 0;
+        size_t bytes = m->bytes[m->group[longest]];
+        int reader = f->end[longest];
+        for (int i = f->read[longest] + 1; i < reader; i++) f->live[i] -= bytes;
+        *left -= bytes;
+        f->back[longest] = reader;
+        f->next_wait[longest] = f->waits[reader];
+        f->waits[reader] = longest;
+    }
+    return 1;
+}
+
+/* The order with copies back added until its bytes are within room; 0: they do not get there. */
+static int gcpi_far_relieve(gcpi_planner *q, gcpi_order *o, size_t room)
+{
+    gcpi_far *f = &q->far;
+    size_t used, left;
+    gcpi_simulate(&q->m, o, f->live);
+    if (!o->valid || (used = gcpi_far_scan(q, o)) > q->opts->far) return 0;
+    left = q->opts->far - used;
+    for (;;) {
+        int at = 0;
+        for (int i = 1; i < o->count; i++) if (f->live[i] > f->live[at]) at = i;
+        if (f->live[at] <= room) break;
+        if (!gcpi_far_relieve_at(q, o, at, room, &left)) return 0;
+    }
+    gcpi_order *out = &f->full;
+    out->count = 0;
+    if (o->count + q->m.values > out->capacity) return 0;
+    for (int i = 0; i < o->count; i++) {
+        for (int v = f->waits[i]; v >= 0; v = f->next_wait[v]) out->at[out->count++] = ~q->m.fetch[v];
+        out->at[out->count++] = o->at[i];
+    }
+    gcpi_order_copy(o, out);
+    gcpi_simulate(&q->m, o, NULL);
+    return o->valid && o->peak <= room;
+}
 
 static int gcpi_has(const gcpi_candidate *c) { return c->order.seconds < INFINITY; }
 static void gcpi_none(gcpi_candidate *c) { c->order.seconds = INFINITY; }
@@ -6946,15 +7011,27 @@ static void gcpi_keep(gcpi_candidate *c, const gcpi_order *o, const char *method
 
 /* A candidate of GCP_BUDGET: kept if its arena fits and none that does is as fast. Returns its slab (lazy: the limit), or 0 where it is none.
    The fastest one whose bytes fit and whose arena does not is remembered. */
-static size_t gcpi_offer(gcpi_planner *q, gcpi_order *found, const char *method)
+static size_t gcpi_offer_order(gcpi_planner *q, const gcpi_order *o, const char *method)
 {
     size_t slab = q->slab_limit;
-    const gcpi_order *o = found->valid ? gcpi_far_place(q, found, gcpi_room(q)) : found;
     const gcpi_fit fit = gcpi_fit_of(q->slab_limit, q->layout, 0);
     if (!o || !o->valid || o->seconds >= q->kept.order.seconds || o->peak > gcpi_room(q)) return 0;
     int loose = !q->by_peak && (q->lazy || (slab = gcpi_order_slab(q, o, fit)) > q->slab_limit);
     if (!loose) gcpi_keep(&q->kept, o, method, fit);
     else if (slab < SIZE_MAX && o->seconds < q->loose.order.seconds) gcpi_keep(&q->loose, o, method, fit);
+    return slab;
+}
+
+static size_t gcpi_offer(gcpi_planner *q, gcpi_order *found, const char *method)
+{
+    return gcpi_offer_order(q, found->valid ? gcpi_far_place(q, found, gcpi_room(q)) : found, method);
+}
+
+/* Copies take what room there is; where the arena does not fit then, somewhat less. Returns what gcpi_offer does. */
+static size_t gcpi_offer_copies(gcpi_planner *q, gcpi_order *found, const char *method)
+{
+    size_t room = gcpi_room(q), slab = gcpi_offer(q, found, method);
+    for (int less = 1; less < 4 && slab > q->slab_limit; less++) slab = gcpi_offer_order(q, gcpi_far_place(q, found, room - room / 32 * (size_t)less), method);
     return slab;
 }
 
@@ -8377,6 +8454,10 @@ static void gcpi_budget_cuts(gcpi_planner *q, int prices)
     }
     while (fits-- > 0)
         if (gcpi_cut_order(q, &c, fit[fits]) && gcpi_offer(q, &q->trial, "cuts") <= q->slab_limit) break;
+    for (double price = high; q->opts->far && price > -12; price -= 0.5) {       /* copies take away what lower prices keep in excess */
+        gcpi_cut_order(q, &c, q->m.seconds / GCPI_MAX(all, 1) * exp2(price));
+        if (gcpi_far_relieve(q, &q->trial, gcpi_room(q))) gcpi_offer_copies(q, &q->trial, "cuts");
+    }
     q->a->scratch = scratch;
 }
 
@@ -8459,7 +8540,7 @@ static void gcpi_budget_mend(gcpi_planner *q, gcpi_search *s, double visits, dou
 {
     enum { TRIES = 2 };
     for (int i = 0; s->found; i++) {
-        size_t slab = gcpi_offer(q, &s->best, "search");
+        size_t slab = q->opts->far_only ? gcpi_offer_copies(q, &s->best, "search") : gcpi_offer(q, &s->best, "search");
         int fits = slab <= q->slab_limit;
         if (slab) gcpi_search_aim(s, s->aim + (fits ? 0.002 : -0.008));
         if (fits || i == TRIES) break;
@@ -8503,7 +8584,7 @@ static void gcpi_budget_round(gcpi_planner *q, gcpi_search *s, const struct gcpi
    no price that is the same everywhere. More visits than without: each looks at the whole order. */
 static void gcpi_budget_far(gcpi_planner *q, gcpi_search *s, double visits, double scale)
 {
-    static const struct gcpi_round rounds[] = { { GCPI_FROM_KEEP_ALL, 1.5, 0.003, 1, 3 }, { GCPI_FROM_KEPT, 2, 0.003, 0.3, 10 }, { GCPI_FROM_KEEP_ALL, 1.5, 0.003, 1, 3 },
+    static const struct gcpi_round rounds[] = { { GCPI_FROM_KEPT, 1.5, 0.001, 1, 3 }, { GCPI_FROM_KEPT, 2, 0.003, 0.3, 10 }, { GCPI_FROM_KEPT, 1.5, 0.002, 1, 3 },
         { GCPI_FROM_KEPT, 1, 0.001, 1, 10 } };
     s->judge = q;
     for (size_t i = 0; i < sizeof rounds / sizeof *rounds && !gcpi_proven(q); i++) {
@@ -8537,6 +8618,16 @@ static void gcpi_budget_search(gcpi_planner *q, int from, int to)
     gcpi_budget_pack(q);
 }
 
+/* Everything is kept, or away. Where that has no layout, more is. */
+static void gcpi_budget_copies(gcpi_planner *q)
+{
+    size_t room = gcpi_room(q);
+    for (int less = 0; less < 6; less++) {
+        gcpi_keep_all_order(&q->m, &q->trial);
+        if (gcpi_far_relieve(q, &q->trial, room - room / 16 * (size_t)less) && gcpi_offer_copies(q, &q->trial, "copies") <= q->slab_limit) break;
+    }
+}
+
 static void gcpi_budget_exact(gcpi_planner *q)
 {
     ptrdiff_t scratch = q->a->scratch;
@@ -8550,14 +8641,32 @@ static void gcpi_budget_exact(gcpi_planner *q)
     q->a->scratch = scratch;
 }
 
+/* With copies. What is away at any moment came out before and goes back later: in T seconds that is at most half of what the link moves, and
+   no more than far memory holds. So T is at least the time of a schedule without copies in that many bytes more; the least such T by bisection. */
+static double gcpi_far_bound(gcpi_planner *q, gcpi_cut *c, int places, double *excess)
+{
+    enum { STEPS = 12, MOST = 16 };
+    double low = q->m.seconds, high = gcpi_has(&q->kept) ? q->kept.order.seconds : MOST * low;
+    gcpi_keep_all_order(&q->m, &q->trial);
+    for (int i = 0; i < STEPS && low < high; i++) {
+        double seconds = (low + high) / 2, least = INFINITY;
+        size_t room = gcpi_room(q) + (size_t)GCPI_MIN((double)q->opts->far, q->p->target.far_bytes_per_second * seconds / 2);
+        memset(excess, 0, ((size_t)q->p->task_count + 2) * sizeof *excess);
+        if (!q->opts->far_only) least = gcpi_bound(c, room, places, excess);
+        else if (q->trial.peak <= room) least = q->m.seconds;
+        if (least < seconds) { low = GCPI_MAX(low, least); high = seconds; }
+        else low = seconds;
+    }
+    return low;
+}
+
 static void gcpi_budget_bound(gcpi_planner *q, int places)
 {
     ptrdiff_t scratch = q->a->scratch;
     gcpi_cut c;
-    if (q->opts->far) { q->bound = q->m.seconds; return; }          /* the cuts know of no copies */
     double *excess = GCPI_SCRATCH(q->a, double, q->p->task_count + 2);
     if (gcpi_room(q) && excess && gcpi_cut_make(&c, &q->m, q->a)) {
-        double bound = gcpi_bound(&c, gcpi_room(q), places, excess);
+        double bound = q->opts->far ? gcpi_far_bound(q, &c, places, excess) : gcpi_bound(&c, gcpi_room(q), places, excess);
         q->bound = GCPI_MAX(q->bound, bound);
     }
     q->a->scratch = scratch;
@@ -8615,6 +8724,7 @@ static void gcpi_budget_find(gcpi_planner *q, int policies)
     if (!q->no_exact) gcpi_budget_exact(q);
     if (!q->opts->far_only) gcpi_budget_chain(q, (size_t)(1.6 * (double)q->slab_limit), e->stages, e->slots);
     if (!q->opts->far_only) gcpi_budget_cuts(q, e->prices);
+    if (q->opts->far_only) gcpi_budget_copies(q);
     gcpi_budget_bound(q, e->places);
     gcpi_budget_search(q, 0, GCPI_ROUNDS);
     double searched = q->kept.order.seconds;
@@ -8627,7 +8737,7 @@ typedef struct gcpi_least { gcpi_order order; size_t slab; gcpi_fit fit; } gcpi_
 
 static void gcpi_least_offer(gcpi_planner *q, gcpi_least *least, gcpi_order *found, gcpi_fit fit)
 {
-    const gcpi_order *o = found->valid ? gcpi_far_place(q, found, found->peak) : found;
+    const gcpi_order *o = found->valid ? gcpi_far_place(q, found, 0) : found;           /* each copy is waited for at once: fewer bytes */
     if (!o || !o->valid || q->front + o->peak > gcpi_round(least->slab, q->p->target.align)) return;
     size_t slab = gcpi_order_slab(q, o, fit);
     if (slab > least->slab || (slab == least->slab && o->seconds >= least->order.seconds)) return;
@@ -8696,6 +8806,10 @@ static void gcpi_budget_least(gcpi_planner *q)
     q->a->scratch = here;
     if (!q->no_exact && gcpi_exact_make(&exact, &q->m, q->a) && gcpi_exact_search(&exact, 0, &q->trial)) gcpi_least_offer(q, &least, &q->trial, gcpi_fit_free());
     else q->a->scratch = here;
+    for (size_t room = floor, relieved = 0; q->opts->far && relieved < 4 && room < q->best.peak; room += room / 32) {
+        gcpi_keep_all_order(&q->m, &q->trial);
+        if (gcpi_far_relieve(q, &q->trial, room)) { gcpi_least_offer(q, &least, &q->trial, gcpi_fit_free()); relieved++; }
+    }
     double visits = GCPI_MIN(6.5e6, 2500.0 * q->p->forward * q->p->forward);
     if (q->a->scratch == here && !q->opts->far_only) gcpi_least_search(q, &least, floor, visits, 0);
     if (q->opts->far) gcpi_least_search(q, &least, floor, visits, 1 + (q->opts->far_only != 0));
@@ -9219,7 +9333,7 @@ static void gcpi_plan_figures(gcp_plan *plan)
     for (int i = 0; i < p->forward; i++) plan->forward_flops += p->tasks[i].flops;
     for (ptrdiff_t i = 0; i < in->list.count; i++) {
         const gcpi_task *t = &p->tasks[in->list.at[i].task];
-        if (t->kind == GCPI_TASK_OFFLOAD || t->kind == GCPI_TASK_PREFETCH) plan->far_traffic += p->items[t->op].bytes;
+        if (gcpi_copies(t)) plan->far_traffic += p->items[t->op].bytes;
         if (t->kind == GCPI_TASK_MOVE) plan->moved_bytes += p->items[t->op].bytes;
         if (in->list.at[i].kind == 'F') in->forward_end = (int)i + 1;
     }
@@ -10005,6 +10119,8 @@ static void gcpi_far_wait(gcpi_plan *in, int id)
     in->flying[id].end = 0;
 }
 
+static void gcpi_far_wait_all(gcpi_plan *in) { for (int id = 0; in->far_at && id < GCP_COPIES; id++) gcpi_far_wait(in, id); }
+
 static void gcpi_far_start(gcpi_plan *in, const gcpi_task *t, int n)
 {
     const gcp_target *target = &in->p.target;
@@ -10054,7 +10170,7 @@ static void gcpi_issue(void *plan)
         gcpi_fail(in->p.tape, GCP_E_DEVICE, gcpi_instruction_at(in, i), gcpi_task_name(&in->p, t, name, sizeof name), "%s: %s", target->name, text);
         break;
     }
-    for (int id = 0; in->far_at && id < GCP_COPIES; id++) gcpi_far_wait(in, id);
+    gcpi_far_wait_all(in);
     in->next_copy = 0;
 }
 
@@ -10144,12 +10260,13 @@ GCPI_DEF float gcp_forward_at(gcp_plan *plan, gcp_step_opts o)
     return (float)gcpi_run(plan->in, &o);
 }
 
-/* Profile. */
+/* Profile. A copy runs beside nothing: its seconds are the link's. */
 typedef struct gcpi_timed { gcpi_plan *in; int instruction, operand; } gcpi_timed;
 static void gcpi_issue_one(void *timed)
 {
     const gcpi_timed *t = (const gcpi_timed *)timed;
     gcpi_run_instruction(t->in, t->instruction, t->operand);
+    gcpi_far_wait_all(t->in);
 }
 
 static double gcpi_now(void)
@@ -10172,7 +10289,6 @@ static int gcpi_profile_step(gcpi_plan *in, const gcp_step_opts *o, double *seco
         else { gcpi_issue_one(&t); seconds[t.instruction] = gcpi_now() - begin; }
         t.operand += in->p.tasks[in->list.at[t.instruction].task].count;
     }
-    for (int id = 0; in->far_at && id < GCP_COPIES; id++) gcpi_far_wait(in, id);
     if (gcpi_broken_off(in, o->at, "gcp_profile")) return 0;
     if (in->p.training) gcpi_counters_advance(in);
     return 1;
@@ -10491,6 +10607,16 @@ static void gcpi_graph_print_op(const gcpi_problem *p, int task, gcp_writer w)
     gcpi_say(w, "\n");
 }
 
+static void gcpi_link_print(const gcpi_plan *in, gcp_writer w)
+{
+    double bytes = 0, seconds = 0;
+    for (ptrdiff_t i = 0; i < in->list.count; i++) {
+        const gcpi_task *t = &in->p.tasks[in->list.at[i].task];
+        if (gcpi_copies(t) && in->seconds[i] > 0) { bytes += (double)in->p.items[t->op].bytes; seconds += in->seconds[i]; }
+    }
+    if (seconds > 0) gcpi_say(w, GCPI_LINK_KEY " %.9g\n", 1e9 * seconds / bytes);
+}
+
 GCPI_DEF void gcp_costs_print(const gcp_plan *plan, gcp_writer w)
 {
     if (!gcpi_reportable(plan) || plan->in->p.names) return;
@@ -10501,9 +10627,11 @@ GCPI_DEF void gcp_costs_print(const gcp_plan *plan, gcp_writer w)
     double *same = GCPI_SCRATCH(a, double, count);
     char key[GCPI_KEY_BYTES];
     gcpi_say(w, "# gcp-costs: seconds on %s, %d threads\n", in->p.target.name, in->p.target.threads);
+    gcpi_link_print(in, w);
     for (ptrdiff_t i = 0; hash && same && i < count; i++) {
-        gcpi_task_key(&in->p, &in->p.tasks[in->list.at[i].task], key, sizeof key);
-        hash[i] = in->seconds[i] > 0 ? gcpi_key_hash(key, strlen(key)) : 0;
+        const gcpi_task *t = &in->p.tasks[in->list.at[i].task];
+        gcpi_task_key(&in->p, t, key, sizeof key);
+        hash[i] = in->seconds[i] > 0 && t->kind < GCPI_TASK_OFFLOAD ? gcpi_key_hash(key, strlen(key)) : 0;
     }
     for (ptrdiff_t i = 0; hash && same && i < count; i++) {
         int n = 0;

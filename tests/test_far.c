@@ -186,6 +186,61 @@ static void timeline(void)
     seconds("F a\nO a\nF b\nP a\nF c\nB c_b\nB b_b\nB a_b\n", 0.25e9, 14, 4);        /* out 1..5, waited for 2 s; back 5..9, beside c and c_b, waited for 2 more */
 }
 
+/* a may be away for as long as it likes, and b, but nothing runs again: by hand, what cannot stay must go out and come back. */
+static void bound(void)
+{
+    static const char chain[] = "f a 1 1000000000 0\nf b 1 1000000000 0 a\nf c 1 1000000000 0 b\nf d 1 64 0 c\n"
+        "b d_b 1 64 0 c d\nb c_b 1 64 0 b c d_b\nb b_b 1 64 0 a b c_b\nb a_b 1 64 0 a b_b\n";
+    gcp_arena arena = gcp_arena_from(tape_memory, sizeof tape_memory);
+    gcp_tape *t = gcp_tape_make(&arena, .ops = 8);
+    gcp_target link = { .far_bytes_per_second = 0.2e9 };
+    gcp_plan keep = gcp_graph_plan(t, chain, .policy = GCP_KEEP_ALL);
+    gcp_plan plan = gcp_graph_plan(t, chain, .policy = GCP_BUDGET, .budget = keep.bytes - 1000000000, .far = GCP_MB(4000), .far_only = 1, .target = &link);
+    CHECK(gcp_error(t) == NULL && plan.far_bytes > 0 && plan.reruns == 0);
+    CHECK_NEAR(plan.keep_all_seconds, 8, 1e-9);
+    CHECK_NEAR(plan.bound_seconds, 10, 0.01);           /* 1 GB at 0.2 GB/s, both ways */
+    CHECK(plan.seconds >= plan.bound_seconds);
+    plan = gcp_graph_plan(t, chain, .policy = GCP_BUDGET, .budget = keep.bytes - 1000000000, .far = GCP_MB(1), .target = &link);
+    CHECK(plan.in && plan.seconds >= plan.bound_seconds && plan.bound_seconds > plan.keep_all_seconds);        /* far memory too small for any of them */
+}
+
+/* ---- The link, measured: a profile of a plan that copies says what it moves, and .costs plans with it ------------*/
+
+static char table[1 << 16];
+static size_t table_used;
+static void table_write(void *context, const char *part, size_t size)
+{
+    (void)context;
+    if (table_used + size < sizeof table) memcpy(table + table_used, part, size), table_used += size;
+    table[table_used] = 0;
+}
+
+static void measured_link(void)
+{
+    static const gcp_target target = { .copy_start = late_start, .copy_wait = late_wait, .far_allocate = take, .far_release = give };
+    gcp_writer writer = { table_write, NULL };
+    gcp_arena arena = gcp_arena_from(tape_memory, sizeof tape_memory);
+    gcp_plan_opts o = { .policy = GCP_BUDGET, .far = sizeof far_memory, .far_only = 1, .target = &target };
+    random_net r = net_make(&arena, 1);
+    o.budget = 1;
+    o.budget = gcp_plan_make_at(r.loss, o).least_bytes;
+    gcp_error_clear(r.tape);
+    gcp_plan plan = gcp_plan_make_at(r.loss, o);
+    CHECK(plan.far_bytes > 0 && plan.in->p.target.far_bytes_per_second == 1e10);
+    CHECK(gcp_bind(&plan, memory, sizeof memory) == GCP_OK);
+    CHECK(gcp_profile(&plan, .repeats = 3) > 0 && copies_pending == 0);
+    gcp_costs_print(&plan, writer);
+    gcp_unbind(&plan);
+    const char *line = strstr(table, "\nlink 1e9 bytes ");
+    CHECK(line && !strstr(table, "offload") && !strstr(table, "prefetch"));
+    double seconds = line ? atof(line + strlen("\nlink 1e9 bytes ")) : 0;
+    o.costs = table;
+    gcp_plan again = gcp_plan_make_at(r.loss, o);
+    CHECK(again.in && seconds > 0);
+    CHECK_NEAR(again.in->p.target.far_bytes_per_second * seconds, 1e9, 1);
+    CHECK(gcp_plan_make(r.loss, .costs = "link 1e9 bytes fast\n").in == NULL && gcp_error_code(r.tape) == GCP_E_ARGUMENT);
+}
+
 /* ---- Plans for a budget: the least that works, and half-way from it to keep-all ---------------------------------*/
 
 static const gcp_target slow = { .copy_start = late_start, .copy_wait = late_wait };
@@ -217,6 +272,7 @@ static void budgets(int count)
             CHECK(error == NULL && device_same(&now, &kept) && copies_pending == 0);
             CHECK(plan.bytes <= budget && plan.far_bytes <= (way == LITTLE ? 2000 : sizeof far_memory));
             CHECK(way != ONLY || plan.reruns == 0);
+            CHECK(plan.bound_seconds <= plan.seconds);
             made++; copying += plan.far_bytes > 0; only += way == ONLY && plan.far_bytes > 0;
             gcp_unbind(&plan);
         }
@@ -228,6 +284,8 @@ int main(int argc, char **argv)
 {
     by_hand();
     timeline();
+    bound();
+    measured_link();
     budgets(argc > 2 ? atoi(argv[2]) : 12);
     networks(argc > 1 ? atoi(argv[1]) : 60);
     return check_done();

@@ -12,7 +12,7 @@
 #ifdef __SANITIZE_ADDRESS__
 enum { PROBLEMS = 6, BUDGETS = 10, TRIPS = 8, CHAINS = 3, NETWORKS = 3, FARS = 1 };      /* several times slower: too few to judge shares by */
 #else
-enum { PROBLEMS = 40, BUDGETS = 50, TRIPS = 40, CHAINS = 7, NETWORKS = 8, FARS = 3 };
+enum { PROBLEMS = 40, BUDGETS = 50, TRIPS = 40, CHAINS = 7, NETWORKS = 8, FARS = 4 };
 #endif
 enum { ROOM = 1 << 17 };
 static unsigned char memory[300 << 20];
@@ -495,7 +495,7 @@ static void link_wait(void *context, int id) { (void)context; (void)id; }
 
 static void far_networks(void)
 {
-    static const struct { const char *name; double budget, both, only; } cases[] = { { "unet", 1199.7, 1.01, 1.04 }, { "unet", 1447.3, 1.001, 1.002 }, { "resnet50", 2310, 1.012, 1.19 } };
+    static const struct { const char *name; double budget, both, only; } cases[] = { { "unet", 1199.7, 1.01, 1.04 }, { "unet", 1447.3, 1.001, 1.002 }, { "resnet50", 2310, 1.008, 1.25 }, { "resnet50", 1263, 1.055, 3.1 } };
     static const gcp_target card = { .isa = GCP_ISA_SCALAR, .threads = 1, .flops_per_second = 1e13, .bytes_per_second = 8e11, .far_bytes_per_second = 1.2e10, .copy_start = link_start, .copy_wait = link_wait };
     for (int i = 0; i < FARS; i++) {
         gcp_plan_opts o = known_options();
@@ -511,7 +511,7 @@ static void far_networks(void)
         double all = plan[0].keep_all_seconds;
         printf("%s: in %.1f MB %.4f; with copies %.4f, %.0f MB moved; with copies alone %.4f, %.0f MB moved\n", cases[i].name, cases[i].budget, plan[0].seconds / all,
                plan[1].seconds / all, (double)plan[1].far_traffic / 1e6, plan[2].seconds / all, (double)plan[2].far_traffic / 1e6);
-        CHECK(plan[1].seconds <= plan[0].seconds && plan[1].seconds <= cases[i].both * all);
+        CHECK(plan[1].seconds <= plan[0].seconds && plan[1].seconds <= cases[i].both * all && plan[1].bound_seconds <= plan[0].bound_seconds);
         CHECK(plan[2].seconds <= cases[i].only * all && plan[2].reruns == 0 && plan[2].far_traffic > 0);
     }
 }
