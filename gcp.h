@@ -6736,7 +6736,7 @@ typedef struct gcpi_planner {
     double bound; size_t least_slab;  /* seconds; where nothing fits: the smallest slab that was found, */
     int least_task;                   /* and the task that is its peak */
     int lazy;                         /* candidates are not laid out: the fastest whose bytes fit is `loose` */
-    int no_exact, by_peak;            /* for tests, without exact search; as if every order's arena were as small as its peak */
+    int no_exact, by_peak;            /* without exact search, for tests; as if every order's arena were as small as its peak */
 } gcpi_planner;
 
 static int gcpi_choice_make(gcpi_planner *q, gcpi_choice *c)
@@ -7288,8 +7288,9 @@ static void gcpi_policy_keep_all(gcpi_planner *q) { gcpi_choice_clear(q); gcpi_t
    bytes at a price) and from dynamic programming over a chain of stages; the best is then improved by local search. All are
    judged by the model's simulation and accepted by their real layout. */
 
-/* What .effort means: instructions that the search simulates, and times how many more at most in large problems; prices of cuts; places of bounds; stages and slots of the chain;
-   whether every policy is tried anyway; placed buffers that a layout looks at, and the one last layout of what nearly fits. */
+/* What .effort means: instructions that the search simulates, and how many times more at most in large problems; prices of cuts; places
+   of bounds; stages and slots of the chain; whether every policy is tried anyway; placed buffers that a layout looks at, and the one
+   last layout of what nearly fits. */
 typedef struct gcpi_effort { double visits, growth; int prices, places, stages, slots, policies; double layout, hard; } gcpi_effort;
 enum { GCPI_MOST_STAGES = 192, GCPI_MOST_SLOTS = 160, GCPI_FEW_SLOTS = 48, GCPI_FEW_STAGES = 256, GCPI_SHORT_CHAIN = 201 };
 static const gcpi_effort gcpi_efforts[] = { { 1.8e6, 6, 20, 6, 96, 100, 1, 6e5, 3e6 }, { 1.5e5, 1, 12, 2, 48, 64, 0, 1e5, 3e5 },
