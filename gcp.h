@@ -7293,7 +7293,7 @@ static void gcpi_policy_keep_all(gcpi_planner *q) { gcpi_choice_clear(q); gcpi_t
    last layout of what nearly fits. */
 typedef struct gcpi_effort { double visits, growth; int prices, places, stages, slots, policies; double layout, hard; } gcpi_effort;
 enum { GCPI_MOST_STAGES = 192, GCPI_MOST_SLOTS = 160, GCPI_FEW_SLOTS = 48, GCPI_FEW_STAGES = 256, GCPI_SHORT_CHAIN = 201 };
-static const gcpi_effort gcpi_efforts[] = { { 1.8e6, 6, 20, 6, 96, 100, 1, 6e5, 3e6 }, { 1.5e5, 1, 12, 2, 48, 64, 0, 1e5, 3e5 },
+static const gcpi_effort gcpi_efforts[] = { { 1.6e6, 6, 20, 6, 96, 100, 1, 6e5, 3e6 }, { 1.5e5, 1, 12, 2, 48, 64, 0, 1e5, 3e5 },
                                             { 4e7, 6, 24, 32, GCPI_MOST_STAGES, GCPI_MOST_SLOTS, 1, 1.5e6, 1.2e7 } };
 
 /* -- Local search: a run is taken out, put in, or moved nearer to its reader; annealing with a fixed seed. What an order has
