@@ -5120,7 +5120,7 @@ static int gcpi_costs_apply(gcpi_problem *p, const gcp_plan_opts *opts, gcp_aren
         c += n + (c[n] != 0);
     }
     uint64_t link = gcpi_key_hash(GCPI_LINK_KEY, strlen(GCPI_LINK_KEY));
-    for (int k = 0; k < count; k++) if (hash[k] == link && seconds[k] > 0) p->target.far_bytes_per_second = 1e9 / seconds[k];
+    for (int k = 0; k < count; k++) if (hash[k] == link && seconds[k] > 0) { p->target.far_bytes_per_second = 1e9 / seconds[k]; break; }
     for (int i = 0; i < p->task_count; i++) {
         char key[GCPI_KEY_BYTES];
         gcpi_task_key(p, &p->tasks[i], key, sizeof key);
@@ -8643,18 +8643,21 @@ static void gcpi_budget_exact(gcpi_planner *q)
 }
 
 /* With copies. What is away at any moment came out before and goes back later: in T seconds that is at most half of what the link moves, and
-   no more than far memory holds. So T is at least the time of a schedule without copies in that many bytes more; the least such T by bisection. */
+   no more than far memory holds, and in the slab it is the larger by what aligns it. So T is at least the time of a schedule without copies in
+   that many bytes more; the least such T by bisection. */
 static double gcpi_far_bound(gcpi_planner *q, gcpi_cut *c, int places, double *excess)
 {
     enum { STEPS = 12, MOST = 16 };
-    double low = q->m.seconds, high = gcpi_has(&q->kept) ? q->kept.order.seconds : MOST * low;
-    gcpi_keep_all_order(&q->m, &q->trial);
+    const gcpi_model *m = &q->m;
+    double low = m->seconds, high = gcpi_has(&q->kept) ? q->kept.order.seconds : MOST * low, aligning = 0;
+    for (int v = 0; v < m->values; v++) if (m->fetch[v] >= 0) aligning += (double)(m->bytes[m->group[v]] - q->p->items[m->item[v]].bytes);
+    gcpi_keep_all_order(m, &q->trial);
     for (int i = 0; i < STEPS && low < high; i++) {
-        double seconds = (low + high) / 2, least = INFINITY;
-        size_t room = gcpi_room(q) + (size_t)GCPI_MIN((double)q->opts->far, q->p->target.far_bytes_per_second * seconds / 2);
+        double seconds = (low + high) / 2, least = INFINITY, away = GCPI_MIN((double)q->opts->far, q->p->target.far_bytes_per_second * seconds / 2);
+        size_t room = gcpi_room(q) + (size_t)GCPI_MIN(away + aligning, (double)q->trial.peak);
         memset(excess, 0, ((size_t)q->p->task_count + 2) * sizeof *excess);
         if (!q->opts->far_only) least = gcpi_bound(c, room, places, excess);
-        else if (q->trial.peak <= room) least = q->m.seconds;
+        else if (q->trial.peak <= room) least = m->seconds;
         if (least < seconds) { low = GCPI_MAX(low, least); high = seconds; }
         else low = seconds;
     }

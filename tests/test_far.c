@@ -204,6 +204,40 @@ static void bound(void)
     CHECK(plan.in && plan.seconds >= plan.bound_seconds && plan.bound_seconds > plan.keep_all_seconds);        /* far memory too small for any of them */
 }
 
+/* Values of n bytes take up whole multiples of 64 in the slab and n on the link: no list of copies made by hand is below the bound. */
+static void bound_aligned(void)
+{
+    char chain[1024], list[1024];
+    int lists = 0;
+    for (int n = 4; n <= 68; n += 61)
+        for (double rate = n / 16.0; rate <= n; rate *= 4) {
+            gcp_arena arena = gcp_arena_from(tape_memory, sizeof tape_memory);
+            gcp_tape *t = gcp_tape_make(&arena, .ops = 8);
+            gcp_target link = { .far_bytes_per_second = rate };
+            int end = snprintf(chain, sizeof chain, "f a0 1 %d 0\n", n);
+            for (int i = 1; i < 7; i++) end += snprintf(chain + end, sizeof chain - (size_t)end, "f a%d 1 %d 0 a%d\n", i, n, i - 1);
+            end += snprintf(chain + end, sizeof chain - (size_t)end, "b g6 1 %d 0 a5 a6\n", n);
+            for (int i = 5; i >= 0; i--) end += snprintf(chain + end, sizeof chain - (size_t)end, "b g%d 1 %d 0 a%d a%d g%d\n", i, n, i ? i - 1 : 0, i, i + 1);
+            for (int away = 1; away < 5; away++) {             /* a0 to a(away - 1), each back ahead of the second that reads it */
+                int at = 0;
+                for (int i = 0; i < 7; i++) {
+                    if (i >= 2 && i - 2 < away) at += snprintf(list + at, sizeof list - (size_t)at, "W a%d\n", i - 2);
+                    at += snprintf(list + at, sizeof list - (size_t)at, i < away ? "F a%d\nO a%d\n" : "F a%d\n", i, i);
+                }
+                for (int i = 6; i >= 0; i--) {
+                    if (i > 0 && i - 1 < away) at += snprintf(list + at, sizeof list - (size_t)at, "P a%d\n", i - 1);
+                    at += snprintf(list + at, sizeof list - (size_t)at, "B g%d\n", i);
+                }
+                gcp_plan hand = gcp_graph_plan(t, chain, .list = list, .target = &link);
+                CHECK(hand.in && hand.far_bytes > 0);
+                gcp_plan plan = gcp_graph_plan(t, chain, .policy = GCP_BUDGET, .budget = hand.bytes, .far = hand.far_bytes, .far_only = away & 1, .target = &link);
+                CHECK(plan.in && plan.bound_seconds <= plan.seconds && plan.bound_seconds <= hand.seconds * (1 + 1e-9));
+                lists++;
+            }
+        }
+    CHECK(lists == 24);
+}
+
 /* ---- The link, measured: a profile of a plan that copies says what it moves, and .costs plans with it ------------*/
 
 static char table[1 << 16];
@@ -285,6 +319,7 @@ int main(int argc, char **argv)
     by_hand();
     timeline();
     bound();
+    bound_aligned();
     measured_link();
     budgets(argc > 2 ? atoi(argv[2]) : 12);
     networks(argc > 1 ? atoi(argv[1]) : 60);
