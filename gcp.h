@@ -8649,7 +8649,7 @@ static double gcpi_far_bound(gcpi_planner *q, gcpi_cut *c, int places, double *e
 {
     enum { STEPS = 12, MOST = 16 };
     const gcpi_model *m = &q->m;
-    double low = m->seconds, high = gcpi_has(&q->kept) ? q->kept.order.seconds : MOST * low, aligning = 0;
+    double low = m->seconds, high = gcpi_has(&q->kept) ? q->kept.order.seconds : (double)MOST * low, aligning = 0;
     for (int v = 0; v < m->values; v++) if (m->fetch[v] >= 0) aligning += (double)(m->bytes[m->group[v]] - q->p->items[m->item[v]].bytes);
     gcpi_keep_all_order(m, &q->trial);
     for (int i = 0; i < STEPS && low < high; i++) {
