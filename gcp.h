@@ -6736,7 +6736,7 @@ typedef struct gcpi_planner {
     double bound; size_t least_slab;  /* seconds; where nothing fits: the smallest slab that was found, */
     int least_task;                   /* and the task that is its peak */
     int lazy;                         /* candidates are not laid out: the fastest whose bytes fit is `loose` */
-    int no_exact, by_peak;            /* without exact search, for tests; as if every order's arena were as small as its peak */
+    int no_exact, by_peak;            /* without exact search, for tests; as if every order's arena were as small as its peak, see gcpi_plan_search */
 } gcpi_planner;
 
 static int gcpi_choice_make(gcpi_planner *q, gcpi_choice *c)
@@ -8810,6 +8810,7 @@ static void gcpi_budget_least(gcpi_planner *q)
     q->a->scratch = here;
     if (!q->no_exact && gcpi_exact_make(&exact, &q->m, q->a) && gcpi_exact_search(&exact, 0, &q->trial)) gcpi_least_offer(q, &least, &q->trial, gcpi_fit_free());
     else q->a->scratch = here;
+    /* keep-all with copies, from the fewest bytes up: the first few that get there */
     for (size_t room = floor, relieved = 0; q->opts->far && relieved < 4 && room < q->best.peak; room += room / 32) {
         gcpi_keep_all_order(&q->m, &q->trial);
         if (gcpi_far_relieve(q, &q->trial, room)) { gcpi_least_offer(q, &least, &q->trial, gcpi_fit_free()); relieved++; }

@@ -489,7 +489,7 @@ static void network_sweeps(void)
     for (int i = 0; i < 3; i++) network_sweep(known_networks[i].name, GCP_EFFORT_QUICK);
 }
 
-/* In a large network only what is chosen is laid out; it fits nevertheless, and more bytes are never slower by much. */
+/* In a large network only what is chosen is laid out; it fits nevertheless. */
 static void large_network(void)
 {
     static const double shares[] = { 0.16, 0.25, 0.5, 0.75 };
