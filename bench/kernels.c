@@ -1,51 +1,118 @@
-/* GFLOP/s of the convolution passes beside the FMA rate that this machine reaches in registers, measured next to each
-   layer. Usage: kernels [threads]. Prints a table and writes kernels.csv: layer,pass,threads,gcp_gflops,peak_gflops.
-   Medians of at least 5 runs; a FLOP count includes padding, for all alike. */
+/* kernels.c - GFLOP/s of gcp's convolutions and matrix products beside the FMA rate that this machine reaches in registers,
+   and beside oneDNN, OpenBLAS and PyTorch where they are installed.
+
+       kernels [--threads N] [--torch PYTHON] [--only TEXT] [--rounds 5] [--out FOLDER]
+
+   --torch names a Python that has torch; --only keeps the layers whose names hold TEXT. Prints a table and writes
+   kernels.csv: layer,pass,threads,gcp_gflops,peak_gflops,peer,peer_gflops, a line per peer (both empty where there is none).
+   All that is compared runs in turn, a twentieth of a second each, in each of the rounds; a figure is the median of the
+   rounds, its spread half of what lies between the slowest and the fastest. FLOPs include padding, for all alike. */
 #define _POSIX_C_SOURCE 200809L
 #define GCP_STATIC
 #define GCP_IMPLEMENTATION
 #include "gcp.h"
-#include <stdlib.h>
-#include <time.h>
+#include <math.h>
+#include <signal.h>
+#include "rivals.h"
+#ifdef _OPENMP
+#include <omp.h>
+#endif
 
-typedef struct layer { const char *name; gcpi_conv c; } layer;
+enum { MOST_ROUNDS = 32, MOST_RIVALS = 8, PEAK_TERMS = 100000 };
+#define BLOCK_SECONDS 0.05
 
-static const layer layers[] = {        /* n h w ci pitch ho wo co pitch kh kw sh sw pt pl dh dw groups */
-    { "5x5 10-20 64x64 b16",    { 16, 64, 64, 10, 10, 64, 64, 20, 20, 5, 5, 1, 1, 2, 2, 1, 1, 1 } },
-    { "5x5 20-40 64x64 b16",    { 16, 64, 64, 20, 20, 64, 64, 40, 40, 5, 5, 1, 1, 2, 2, 1, 1, 1 } },
-    { "5x5 40-60 64x64 b16",    { 16, 64, 64, 40, 40, 64, 64, 60, 60, 5, 5, 1, 1, 2, 2, 1, 1, 1 } },
-    { "5x5 60-40 64x64 b16",    { 16, 64, 64, 60, 60, 64, 64, 40, 40, 5, 5, 1, 1, 2, 2, 1, 1, 1 } },
-    { "5x5 40-40 64x64 b16",    { 16, 64, 64, 40, 40, 64, 64, 40, 40, 5, 5, 1, 1, 2, 2, 1, 1, 1 } },
-    { "5x5 20-20 64x64 b16",    { 16, 64, 64, 20, 20, 64, 64, 20, 20, 5, 5, 1, 1, 2, 2, 1, 1, 1 } },
-    { "3x3 64-64 56x56 b8",     { 8, 56, 56, 64, 64, 56, 56, 64, 64, 3, 3, 1, 1, 1, 1, 1, 1, 1 } },
-    { "3x3 128-128 28x28 b8",   { 8, 28, 28, 128, 128, 28, 28, 128, 128, 3, 3, 1, 1, 1, 1, 1, 1, 1 } },
-    { "3x3 256-256 14x14 b8",   { 8, 14, 14, 256, 256, 14, 14, 256, 256, 3, 3, 1, 1, 1, 1, 1, 1, 1 } },
-    { "1x1 64-256 56x56 b8",    { 8, 56, 56, 64, 64, 56, 56, 256, 256, 1, 1, 1, 1, 0, 0, 1, 1, 1 } },
-    { "1x1 1024-256 14x14 b8",  { 8, 14, 14, 1024, 1024, 14, 14, 256, 256, 1, 1, 1, 1, 0, 0, 1, 1, 1 } },
+typedef enum group { SEED, RESNET, SEED000, OTHER, PRODUCT, GROUPS } group;
+static const char *const group_names[GROUPS] = { "seed network", "ResNet-50", "seed 000", "not tuned on", "matrix products" };
+
+typedef struct layer { const char *name; group group; int n, h, w, ci, co, kh, kw, stride, pt, pl, groups; } layer;
+
+/* The layers that the kernels were tuned on are those of the first three groups. */
+static const layer layers[] = {
+    { "5x5 1-10 256 b4", SEED, 4, 256, 256, 1, 10, 5, 5, 1, 2, 2, 1 },
+    { "5x5 10-40 256 b4", SEED, 4, 256, 256, 10, 40, 5, 5, 1, 2, 2, 1 },
+    { "5x5 40-20 256 b4", SEED, 4, 256, 256, 40, 20, 5, 5, 1, 2, 2, 1 },
+    { "5x5 20-10 256 b4", SEED, 4, 256, 256, 20, 10, 5, 5, 1, 2, 2, 1 },
+    { "3x3 64-64 56 b8", RESNET, 8, 56, 56, 64, 64, 3, 3, 1, 1, 1, 1 },
+    { "3x3 128-128 28 b8", RESNET, 8, 28, 28, 128, 128, 3, 3, 1, 1, 1, 1 },
+    { "3x3 256-256 14 b8", RESNET, 8, 14, 14, 256, 256, 3, 3, 1, 1, 1, 1 },
+    { "3x3 512-512 7 b8", RESNET, 8, 7, 7, 512, 512, 3, 3, 1, 1, 1, 1 },
+    { "1x1 64-256 56 b8", RESNET, 8, 56, 56, 64, 256, 1, 1, 1, 0, 0, 1 },
+    { "1x1 256-64 56 b8", RESNET, 8, 56, 56, 256, 64, 1, 1, 1, 0, 0, 1 },
+    { "1x1 1024-256 14 b8", RESNET, 8, 14, 14, 1024, 256, 1, 1, 1, 0, 0, 1 },
+    { "1x1 2048-512 7 b8", RESNET, 8, 7, 7, 2048, 512, 1, 1, 1, 0, 0, 1 },
+    { "3x3s2 128-128 56 b8", RESNET, 8, 56, 56, 128, 128, 3, 3, 2, 1, 1, 1 },
+    { "5x5 10-20 64 b16", SEED000, 16, 64, 64, 10, 20, 5, 5, 1, 2, 2, 1 },
+    { "5x5 20-40 64 b16", SEED000, 16, 64, 64, 20, 40, 5, 5, 1, 2, 2, 1 },
+    { "5x5 40-60 64 b16", SEED000, 16, 64, 64, 40, 60, 5, 5, 1, 2, 2, 1 },
+    { "5x5 60-40 64 b16", SEED000, 16, 64, 64, 60, 40, 5, 5, 1, 2, 2, 1 },
+    { "5x5 40-40 64 b16", SEED000, 16, 64, 64, 40, 40, 5, 5, 1, 2, 2, 1 },
+    { "5x5 20-20 64 b16", SEED000, 16, 64, 64, 20, 20, 5, 5, 1, 2, 2, 1 },
+    { "7x7s2 3-64 224 b8", OTHER, 8, 224, 224, 3, 64, 7, 7, 2, 3, 3, 1 },
+    { "vgg 3x3 128-128 112 b4", OTHER, 4, 112, 112, 128, 128, 3, 3, 1, 1, 1, 1 },
+    { "vgg 3x3 512-512 14 b32", OTHER, 32, 14, 14, 512, 512, 3, 3, 1, 1, 1, 1 },
+    { "resnet18 3x3 64-64 32 b32", OTHER, 32, 32, 32, 64, 64, 3, 3, 1, 1, 1, 1 },
+    { "mobilenet 3x3 dw 128 56 b8", OTHER, 8, 56, 56, 128, 128, 3, 3, 1, 1, 1, 128 },
+    { "mobilenet 3x3s2 dw 256 28 b8", OTHER, 8, 28, 28, 256, 256, 3, 3, 2, 1, 1, 256 },
+    { "mobilenet 1x1 32-64 112 b8", OTHER, 8, 112, 112, 32, 64, 1, 1, 1, 0, 0, 1 },
+    { "densenet 3x3 48-12 32 b32", OTHER, 32, 32, 32, 48, 12, 3, 3, 1, 1, 1, 1 },
+    { "densenet 1x1 300-48 32 b32", OTHER, 32, 32, 32, 300, 48, 1, 1, 1, 0, 0, 1 },
+    { "inception 1x7 128-128 17 b8", OTHER, 8, 17, 17, 128, 128, 1, 7, 1, 0, 3, 1 },
+    { "inception 7x1 160-192 17 b8", OTHER, 8, 17, 17, 160, 192, 7, 1, 1, 3, 0, 1 },
+    { "inception 5x5 48-64 35 b8", OTHER, 8, 35, 35, 48, 64, 5, 5, 1, 2, 2, 1 },
+    { "odd 3x3 37-53 29x31 b5", OTHER, 5, 29, 31, 37, 53, 3, 3, 1, 1, 1, 1 },
+    { "3x3 256-256 14 b1", OTHER, 1, 14, 14, 256, 256, 3, 3, 1, 1, 1, 1 },
+    { "1x1 512-2048 7 b1", OTHER, 1, 7, 7, 512, 2048, 1, 1, 1, 0, 0, 1 },
 };
+static const int products[][3] = { { 256, 256, 256 }, { 512, 512, 512 }, { 1024, 1024, 1024 }, { 2048, 2048, 2048 }, { 64, 2048, 1000 }, { 128, 2048, 1000 }, { 4096, 784, 128 } };   /* m k n */
 
-static double now(void)
+static const rival rivals[] = { RIVALS_ONEDNN RIVALS_BLAS RIVALS_TORCH };
+enum { RIVALS = (int)(sizeof rivals / sizeof *rivals) };
+
+static gcp_target target;
+static gcpi_par par;
+static FILE *csv;
+static int rounds = 5;
+static gcp_real *registers;
+static double logs[GROUPS][3][RIVALS + 1];     /* sums of log ratios: gcp over each rival, over the peak at the end */
+static int counts[GROUPS][3][RIVALS + 1];
+
+/* ---- gcp ---- */
+
+static struct { work w; gcp_real *x, *k, *y; void *scratch; } own;
+
+static void own_open(const work *w)
 {
-    struct timespec t;
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
+    const gcpi_conv *c = &w->c;
+    size_t scratch = w->m ? gcpi_gemm_scratch(w->pass == 2, w->pass == 1, w->m, w->n, w->k, &par) : gcpi_conv_scratch(c, w->pass, &par);
+    own.w = *w;
+    own.x = filled(w->m ? (size_t)w->m * (size_t)w->k : (size_t)c->n * (size_t)c->h * (size_t)c->w * (size_t)c->ci);
+    own.k = filled(w->m ? (size_t)w->k * (size_t)w->n : (size_t)c->co * (size_t)c->kh * (size_t)c->kw * (size_t)(c->ci / c->groups));
+    own.y = filled(w->m ? (size_t)w->m * (size_t)w->n : (size_t)c->n * (size_t)c->ho * (size_t)c->wo * (size_t)c->co);
+    own.scratch = aligned_alloc(64, gcpi_round(scratch + 64, 64));
+    if (!own.scratch) { fprintf(stderr, "kernels: out of memory\n"); exit(1); }
 }
 
-static int by_value(const void *a, const void *b)
+static void own_call(void)
 {
-    double x = *(const double *)a, y = *(const double *)b;
-    return (x > y) - (x < y);
+    const work *w = &own.w;
+    int ta = w->pass == 2, tb = w->pass == 1;
+    if (w->m) gcpi_gemm(ta, tb, w->m, w->n, w->k, own.x, ta ? w->m : w->k, own.k, tb ? w->k : w->n, NULL, own.y, w->n, 0, own.scratch, &par);
+    else if (w->pass == GCPI_FORWARD) gcpi_conv_forward(&w->c, own.x, own.k, NULL, own.y, 0, own.scratch, &par);
+    else if (w->pass == GCPI_BACKWARD_DATA) gcpi_conv_backward_data(&w->c, own.y, own.k, own.x, 0, own.scratch, &par);
+    else gcpi_conv_backward_weights(&w->c, own.x, own.y, own.k, 0, own.scratch, &par);
 }
 
-static gcp_real *filled(size_t n)
+static double own_seconds(int calls)
 {
-    gcp_real *p = (gcp_real *)aligned_alloc(64, (n * sizeof *p + 127) / 64 * 64);
-    for (size_t i = 0; p && i < n; i++) p[i] = (gcp_real)((int)(i * 7919 % 2001) - 1000) / 997;
-    return p;
+    double start = now();
+    for (int i = 0; i < calls; i++) own_call();
+    return now() - start;
 }
 
-/* The widest micro-kernel on operands that stay in registers and L1. */
-enum { PEAK_TERMS = 100000 };
+static void own_close(void) { free(own.x); free(own.k); free(own.y); free(own.scratch); }
+
+/* ---- the peak: the widest micro-kernel on operands that stay in registers and L1 ---- */
+
 static void peak_task(void *arg, int index, int worker)
 {
     static const gcp_real row[8], column[4096];
@@ -60,73 +127,164 @@ static void peak_task(void *arg, int index, int worker)
     (void)worker;
 }
 
-static double peak(const gcp_target *target, gcp_real *out)
+static double peak(void)
 {
     gcpi_simd s = gcpi_simd_of(gcpi_isa_best());
     double best = 1e9;
     for (int run = 0; run < 12; run++) {
         double t = now();
-        gcpi_parallel(target, target->threads, peak_task, out);
+        gcpi_parallel(&target, target.threads, peak_task, registers);
         t = now() - t;
         if (t < best) best = t;
     }
-    return 2.0 * s.lanes * s.nv * s.mr[s.nv - 1] * PEAK_TERMS * target->threads / best * 1e-9;
+    return 2.0 * s.lanes * s.nv * s.mr[s.nv - 1] * PEAK_TERMS * target.threads / best * 1e-9;
 }
 
-typedef struct tensors { gcp_real *x, *w, *y; void *scratch; } tensors;
+/* ---- measuring ---- */
 
-static void pass_run(const gcpi_conv *c, int pass, const tensors *t, const gcpi_par *par)
+typedef struct figure { double median, spread; } figure;       /* GFLOP/s; spread as a share of it */
+
+static int by_value(const void *a, const void *b)
 {
-    if (pass == GCPI_FORWARD) gcpi_conv_forward(c, t->x, t->w, NULL, t->y, 0, t->scratch, par);
-    else if (pass == GCPI_BACKWARD_DATA) gcpi_conv_backward_data(c, t->y, t->w, t->x, 0, t->scratch, par);
-    else gcpi_conv_backward_weights(c, t->x, t->y, t->w, 0, t->scratch, par);
+    double x = *(const double *)a, y = *(const double *)b;
+    return (x > y) - (x < y);
 }
 
-static double median_seconds(const gcpi_conv *c, int pass, const tensors *t, const gcpi_par *par)
+static figure figure_of(double *rates)
 {
-    double times[64], total = 0;
-    int n = 0;
-    pass_run(c, pass, t, par);
-    while (n < 5 || (n < 64 && total < 0.3)) {
-        double start = now();
-        pass_run(c, pass, t, par);
-        total += times[n++] = now() - start;
+    qsort(rates, (size_t)rounds, sizeof *rates, by_value);
+    return (figure){ rates[rounds / 2], (rates[rounds - 1] - rates[0]) / 2 / rates[rounds / 2] };
+}
+
+static int calls_for(double (*seconds)(int))
+{
+    seconds(1);
+    return 1 + (int)(BLOCK_SECONDS / GCPI_MAX(seconds(1), 1e-6));
+}
+
+/* One open rival and gcp in turn, and the peak. */
+static void measure(double flops, const rival *r, figure *gcp, figure *other, double *most)
+{
+    double rates[2][MOST_ROUNDS];
+    int calls[2] = { calls_for(own_seconds), r ? calls_for(r->seconds) : 0 };
+    for (int i = 0; i < rounds; i++) {
+        rates[0][i] = flops * calls[0] / own_seconds(calls[0]) * 1e-9;
+        if (r) rates[1][i] = flops * calls[1] / r->seconds(calls[1]) * 1e-9;
+        *most = GCPI_MAX(*most, peak());
     }
-    qsort(times, (size_t)n, sizeof *times, by_value);
-    return times[n / 2];
+    *gcp = figure_of(rates[0]);
+    if (r) *other = figure_of(rates[1]);
 }
 
-static void layer_run(const layer *l, const gcp_target *target, gcp_real *space, FILE *csv)
+static void count(group g, int pass, int at, double ratio) { logs[g][pass][at] += log(ratio); counts[g][pass][at]++; }
+
+static void write_row(const char *name, const char *pass, figure gcp, double most, const char *peer, double rate)
 {
-    static const char *const names[] = { "forward", "backward_data", "backward_weights" };
-    const gcpi_conv *c = &l->c;
-    gcpi_par par = gcpi_par_of(target);
-    size_t scratch = 0;
-    for (int pass = 0; pass < 3; pass++) scratch = GCPI_MAX(scratch, gcpi_conv_scratch(c, pass, &par));
-    tensors t = { filled((size_t)c->n * (size_t)c->h * (size_t)c->w * (size_t)c->ci), filled((size_t)c->co * (size_t)c->kh * (size_t)c->kw * (size_t)c->ci),
-                  filled((size_t)c->n * (size_t)c->ho * (size_t)c->wo * (size_t)c->co), aligned_alloc(64, gcpi_round(scratch + 64, 64)) };
-    double flops = 2.0 * c->n * c->ho * c->wo * c->co * c->kh * c->kw * c->ci;
-    printf("%-24s", l->name);
-    for (int pass = 0; pass < 3 && t.x && t.w && t.y && t.scratch; pass++) {
-        double rate = flops / median_seconds(c, pass, &t, &par) * 1e-9, most = peak(target, space);
-        printf("  %6.0f (%2.0f %%)", rate, 100 * rate / most);
-        fprintf(csv, "%s,%s,%d,%.1f,%.1f\n", l->name, names[pass], target->threads, rate, most);
-        fflush(stdout);
+    fprintf(csv, "%s,%s,%d,%.1f,%.1f,%s,", name, pass, target.threads, gcp.median, most, peer);
+    if (rate > 0) fprintf(csv, "%.1f", rate);
+    fprintf(csv, "\n");
+}
+
+static void run(const char *name, const char *pass, group g, const work *w, double flops)
+{
+    figure gcp = { 0, 0 }, other = { 0, 0 };
+    double most = 0;
+    int met = 0;
+    own_open(w);
+    printf("%-30s %-17s", name, pass);
+    for (int i = 0; i < RIVALS; i++) {
+        if (!rivals[i].open(w)) continue;
+        most = 0;
+        measure(flops, &rivals[i], &gcp, &other, &most);
+        rivals[i].close();
+        if (!met++) printf("%5.0f +-%2.0f %% (%2.0f %%)", gcp.median, 100 * gcp.spread, 100 * gcp.median / most);
+        printf(" | %s %4.0f +-%2.0f %%: %.2f", rivals[i].name, other.median, 100 * other.spread, gcp.median / other.median);
+        write_row(name, pass, gcp, most, rivals[i].name, other.median);
+        count(g, w->pass, i, gcp.median / other.median);
     }
+    if (!met) {
+        measure(flops, NULL, &gcp, &other, &most);
+        printf("%5.0f +-%2.0f %% (%2.0f %%)", gcp.median, 100 * gcp.spread, 100 * gcp.median / most);
+        write_row(name, pass, gcp, most, "", 0);
+    }
+    count(g, w->pass, RIVALS, gcp.median / most);
     printf("\n");
-    free(t.x); free(t.w); free(t.y); free(t.scratch);
+    fflush(stdout);
+    own_close();
+}
+
+static void run_layer(const layer *l)
+{
+    static const char *const passes[] = { "forward", "backward_data", "backward_weights" };
+    gcpi_conv c = { l->n, l->h, l->w, l->ci, l->ci, (l->h + 2 * l->pt - l->kh) / l->stride + 1, (l->w + 2 * l->pl - l->kw) / l->stride + 1, l->co, l->co,
+                    l->kh, l->kw, l->stride, l->stride, l->pt, l->pl, 1, 1, l->groups };
+    double flops = 2.0 * c.n * c.ho * c.wo * c.co * c.kh * c.kw * (c.ci / c.groups);
+    for (int pass = 0; pass < 3; pass++) {
+        if (pass == GCPI_BACKWARD_DATA && l->ci <= 3) continue;        /* an image's gradient, which nobody asks for */
+        work w = { .c = c, .pass = pass };
+        run(l->name, passes[pass], l->group, &w, flops);
+    }
+}
+
+static void run_product(const int *p, const char *name)
+{
+    static const char *const passes[] = { "NN", "NT", "TN" };
+    for (int pass = 0; pass < 3; pass++) {
+        work w = { .pass = pass, .m = p[0], .k = p[1], .n = p[2] };
+        run(name, passes[pass], PRODUCT, &w, 2.0 * p[0] * p[1] * p[2]);
+    }
+}
+
+static void print_means(void)
+{
+    printf("\ngeometric means of the three passes: share of the peak, and gcp over each\n");
+    for (int g = 0; g < GROUPS; g++) {
+        if (!counts[g][0][RIVALS]) continue;
+        printf("%-16s", group_names[g]);
+        for (int i = RIVALS; i >= 0; i--) {
+            if (!counts[g][0][i]) continue;
+            printf(i < RIVALS ? " | %s" : " %s", i < RIVALS ? rivals[i].name : "peak");
+            for (int pass = 0; pass < 3; pass++) printf(" %.2f", exp(logs[g][pass][i] / GCPI_MAX(counts[g][pass][i], 1)));
+        }
+        printf("\n");
+    }
 }
 
 int main(int argc, char **argv)
 {
-    gcp_target wish = { .threads = argc > 1 ? atoi(argv[1]) : 0 }, target = gcpi_target_of(&wish);
-    gcp_real *space = filled(2048 * (size_t)target.threads);
-    FILE *csv = fopen("kernels.csv", "w");
-    if (!csv || !space) { fprintf(stderr, "kernels: cannot write kernels.csv here\n"); return 1; }
-    fprintf(csv, "layer,pass,threads,gcp_gflops,peak_gflops\n");
-    printf("%d thread(s), %.0f GFLOP/s FMA peak; GFLOP/s and share of the peak measured beside it\n", target.threads, peak(&target, space));
-    printf("%-24s  %13s  %13s  %13s\n", "layer", "forward", "backward data", "backward weights");
-    for (size_t i = 0; i < sizeof layers / sizeof *layers; i++) layer_run(&layers[i], &target, space, csv);
-    free(space);
+    gcp_target wish = { 0 };
+    const char *only = "", *out = ".", *python = NULL;
+    char path[1024];
+    for (int i = 1; i < argc; i += 2) {
+        const char *value = i + 1 < argc ? argv[i + 1] : "";
+        if (!strcmp(argv[i], "--threads")) wish.threads = atoi(value);
+        else if (!strcmp(argv[i], "--torch")) python = value;
+        else if (!strcmp(argv[i], "--only")) only = value;
+        else if (!strcmp(argv[i], "--rounds")) rounds = GCPI_MIN(GCPI_MAX(atoi(value), 1), MOST_ROUNDS);
+        else if (!strcmp(argv[i], "--out")) out = value;
+        else { fprintf(stderr, "kernels [--threads N] [--torch PYTHON] [--only TEXT] [--rounds 5] [--out FOLDER]\n"); return 1; }
+    }
+    target = gcpi_target_of(&wish);
+    par = gcpi_par_of(&target);
+#ifdef _OPENMP
+    omp_set_num_threads(target.threads);       /* what oneDNN and OpenBLAS take */
+#endif
+    registers = filled(2048 * (size_t)target.threads);
+    snprintf(path, sizeof path, "%s/kernels.csv", out);
+    csv = fopen(path, "w");
+    if (!csv) { fprintf(stderr, "kernels: cannot write %s\n", path); return 1; }
+    signal(SIGPIPE, SIG_IGN);
+    if (python && !torch_start(python, BENCH_PEERS "/torch_layers.py", target.threads)) fprintf(stderr, "kernels: %s has no torch\n", python);
+    fprintf(csv, "layer,pass,threads,gcp_gflops,peak_gflops,peer,peer_gflops\n");
+    printf("%d thread(s), %.0f GFLOP/s FMA peak; gcp's GFLOP/s (share of the peak) | each peer's: gcp over it\n", target.threads, peak());
+    for (size_t i = 0; i < sizeof layers / sizeof *layers; i++)
+        if (strstr(layers[i].name, only)) run_layer(&layers[i]);
+    for (size_t i = 0; i < sizeof products / sizeof *products; i++) {
+        char name[64];
+        snprintf(name, sizeof name, "matmul %dx%dx%d", products[i][0], products[i][1], products[i][2]);
+        if (strstr(name, only)) run_product(products[i], name);
+    }
+    print_means();
+    free(registers);
     return fclose(csv) != 0;
 }

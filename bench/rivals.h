@@ -1,0 +1,217 @@
+/* rivals.h - the kernels that bench/kernels runs beside gcp's: oneDNN, OpenBLAS, and PyTorch in a process of its own.
+
+   A rival opens one pass of one layer, or one matrix product, with operands of its own, and times calls of it. All run with
+   the same number of threads. oneDNN counts its primitive alone, no reorders, in NHWC and in the format it likes best;
+   OpenBLAS the matrix product that an im2col convolution would call, without the im2col; PyTorch its operator in both layouts. */
+#ifndef RIVALS_H
+#define RIVALS_H
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+typedef struct work {                  /* a pass of a convolution, or where m > 0 a matrix product [m][k] x [k][n] */
+    gcpi_conv c;
+    int pass;                          /* GCPI_FORWARD ..., or 0 NN, 1 NT, 2 TN */
+    int m, n, k;
+} work;
+
+typedef struct rival {
+    const char *name;
+    int (*open)(const work *w);        /* 0: not this one */
+    double (*seconds)(int calls);
+    void (*close)(void);
+} rival;
+
+static double now(void)
+{
+    struct timespec t;
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
+}
+
+static float *filled(size_t n)
+{
+    float *p = (float *)aligned_alloc(64, (n * sizeof *p + 127) / 64 * 64);
+    if (!p) { fprintf(stderr, "kernels: out of memory\n"); exit(1); }
+    for (size_t i = 0; i < n; i++) p[i] = (float)((int)(i * 7919 % 2001) - 1000) / 997;
+    return p;
+}
+
+/* ---- oneDNN 2.x (its third version has another interface) ---- */
+#ifdef BENCH_ONEDNN
+#include <dnnl.h>
+#endif
+#if defined(BENCH_ONEDNN) && DNNL_VERSION_MAJOR == 2
+
+static struct { dnnl_engine_t engine; dnnl_stream_t stream; dnnl_primitive_t primitive; dnnl_memory_t memory[3]; dnnl_exec_arg_t args[3]; } dnn;
+
+static void dnn_must(dnnl_status_t s) { if (s != dnnl_success) { fprintf(stderr, "kernels: oneDNN status %d\n", (int)s); exit(1); } }
+
+static void dnn_operand(int at, dnnl_primitive_desc_t pd, dnnl_query_t what, int argument)
+{
+    const dnnl_memory_desc_t *md = dnnl_primitive_desc_query_md(pd, what, 0);
+    void *data;
+    dnn_must(dnnl_memory_create(&dnn.memory[at], md, dnn.engine, DNNL_MEMORY_ALLOCATE));
+    dnn_must(dnnl_memory_get_data_handle(dnn.memory[at], &data));
+    for (size_t i = 0, n = dnnl_memory_desc_get_size(md) / sizeof(float); i < n; i++) ((float *)data)[i] = (float)((int)(i * 7919 % 2001) - 1000) / 997;
+    dnn.args[at].arg = argument;
+    dnn.args[at].memory = dnn.memory[at];
+}
+
+static void dnn_descriptors(const gcpi_conv *c, int nhwc, dnnl_memory_desc_t md[3])
+{
+    int grouped = c->groups > 1;
+    dnnl_dims_t x = { c->n, c->ci, c->h, c->w }, y = { c->n, c->co, c->ho, c->wo }, w = { c->co, c->ci, c->kh, c->kw };
+    dnnl_dims_t g = { c->groups, c->co / c->groups, c->ci / c->groups, c->kh, c->kw };
+    dnn_must(dnnl_memory_desc_init_by_tag(&md[0], 4, x, dnnl_f32, nhwc ? dnnl_nhwc : dnnl_format_tag_any));
+    dnn_must(dnnl_memory_desc_init_by_tag(&md[1], grouped ? 5 : 4, grouped ? g : w, dnnl_f32, dnnl_format_tag_any));
+    dnn_must(dnnl_memory_desc_init_by_tag(&md[2], 4, y, dnnl_f32, nhwc ? dnnl_nhwc : dnnl_format_tag_any));
+}
+
+static dnnl_primitive_desc_t dnn_describe(const gcpi_conv *c, int pass, dnnl_memory_desc_t md[3], dnnl_primitive_desc_t hint)
+{
+    int ends[2] = { (c->ho - 1) * c->sh + c->kh - c->h - c->pt, (c->wo - 1) * c->sw + c->kw - c->w - c->pl };
+    dnnl_dims_t strides = { c->sh, c->sw }, before = { c->pt, c->pl }, after = { ends[0], ends[1] };
+    dnnl_convolution_desc_t d;
+    dnnl_primitive_desc_t pd = NULL;
+    if (pass == GCPI_FORWARD) dnn_must(dnnl_convolution_forward_desc_init(&d, dnnl_forward_training, dnnl_convolution_direct, &md[0], &md[1], NULL, &md[2], strides, before, after));
+    else if (pass == GCPI_BACKWARD_DATA) dnn_must(dnnl_convolution_backward_data_desc_init(&d, dnnl_convolution_direct, &md[0], &md[1], &md[2], strides, before, after));
+    else dnn_must(dnnl_convolution_backward_weights_desc_init(&d, dnnl_convolution_direct, &md[0], &md[1], NULL, &md[2], strides, before, after));
+    return dnnl_primitive_desc_create(&pd, &d, NULL, dnn.engine, hint) == dnnl_success ? pd : NULL;
+}
+
+static int dnn_open(const work *w, int nhwc)
+{
+    dnnl_memory_desc_t md[3];
+    if (w->m) return 0;
+    if (!dnn.engine) { dnn_must(dnnl_engine_create(&dnn.engine, dnnl_cpu, 0)); dnn_must(dnnl_stream_create(&dnn.stream, dnn.engine, dnnl_stream_default_flags)); }
+    dnn_descriptors(&w->c, nhwc, md);
+    dnnl_primitive_desc_t forward = dnn_describe(&w->c, GCPI_FORWARD, md, NULL), pd = forward;
+    if (forward && w->pass != GCPI_FORWARD) pd = dnn_describe(&w->c, w->pass, md, forward);
+    if (pd) {
+        dnn_operand(0, pd, w->pass == GCPI_BACKWARD_DATA ? dnnl_query_diff_src_md : dnnl_query_src_md, w->pass == GCPI_BACKWARD_DATA ? DNNL_ARG_DIFF_SRC : DNNL_ARG_SRC);
+        dnn_operand(1, pd, w->pass == GCPI_BACKWARD_WEIGHTS ? dnnl_query_diff_weights_md : dnnl_query_weights_md, w->pass == GCPI_BACKWARD_WEIGHTS ? DNNL_ARG_DIFF_WEIGHTS : DNNL_ARG_WEIGHTS);
+        dnn_operand(2, pd, w->pass == GCPI_FORWARD ? dnnl_query_dst_md : dnnl_query_diff_dst_md, w->pass == GCPI_FORWARD ? DNNL_ARG_DST : DNNL_ARG_DIFF_DST);
+        dnn_must(dnnl_primitive_create(&dnn.primitive, pd));
+    }
+    if (pd && pd != forward) dnnl_primitive_desc_destroy(pd);
+    if (forward) dnnl_primitive_desc_destroy(forward);
+    return pd != NULL;
+}
+
+static int dnn_open_nhwc(const work *w) { return dnn_open(w, 1); }
+static int dnn_open_any(const work *w) { return dnn_open(w, 0); }
+
+static double dnn_seconds(int calls)
+{
+    double start = now();
+    for (int i = 0; i < calls; i++) dnn_must(dnnl_primitive_execute(dnn.primitive, dnn.stream, 3, dnn.args));
+    dnn_must(dnnl_stream_wait(dnn.stream));
+    return now() - start;
+}
+
+static void dnn_close(void)
+{
+    dnnl_primitive_destroy(dnn.primitive);
+    for (int i = 0; i < 3; i++) dnnl_memory_destroy(dnn.memory[i]);
+}
+#define RIVALS_ONEDNN { "onednn_nhwc", dnn_open_nhwc, dnn_seconds, dnn_close }, { "onednn_any", dnn_open_any, dnn_seconds, dnn_close },
+#else
+#define RIVALS_ONEDNN
+#endif
+
+/* ---- OpenBLAS ---- */
+#ifdef BENCH_CBLAS
+#include <cblas.h>
+
+enum { BLAS_MOST = 64 << 20 };        /* values in a matrix that im2col would make; more are cut by images */
+static struct { int ta, tb, m, n, k, times; float *a, *b, *c; } blas;
+
+static int blas_open(const work *w)
+{
+    const gcpi_conv *c = &w->c;
+    blas.times = 1;
+    blas.ta = w->m && w->pass == 2; blas.tb = w->m && w->pass == 1;
+    blas.m = w->m; blas.n = w->n; blas.k = w->k;
+    if (!w->m) {
+        if (c->groups > 1) return 0;
+        int taps = c->kh * c->kw * c->ci, images = c->n;
+        while (images > 1 && (double)images * c->ho * c->wo * taps > BLAS_MOST) images = (images + 1) / 2;
+        int pixels = images * c->ho * c->wo;
+        blas.times = (c->n + images - 1) / images;
+        blas.tb = w->pass == GCPI_FORWARD; blas.ta = w->pass == GCPI_BACKWARD_WEIGHTS;
+        blas.m = w->pass == GCPI_BACKWARD_WEIGHTS ? c->co : pixels;
+        blas.n = w->pass == GCPI_FORWARD ? c->co : taps;
+        blas.k = w->pass == GCPI_FORWARD ? taps : w->pass == GCPI_BACKWARD_DATA ? c->co : pixels;
+    }
+    blas.a = filled((size_t)blas.m * (size_t)blas.k);
+    blas.b = filled((size_t)blas.k * (size_t)blas.n);
+    blas.c = filled((size_t)blas.m * (size_t)blas.n);
+    return 1;
+}
+
+static double blas_seconds(int calls)
+{
+    double start = now();
+    for (int i = 0; i < calls * blas.times; i++)
+        cblas_sgemm(CblasRowMajor, blas.ta ? CblasTrans : CblasNoTrans, blas.tb ? CblasTrans : CblasNoTrans, blas.m, blas.n, blas.k, 1,
+                    blas.a, blas.ta ? blas.m : blas.k, blas.b, blas.tb ? blas.k : blas.n, 0, blas.c, blas.n);
+    return now() - start;
+}
+
+static void blas_close(void) { free(blas.a); free(blas.b); free(blas.c); }
+#define RIVALS_BLAS { "openblas", blas_open, blas_seconds, blas_close },
+#else
+#define RIVALS_BLAS
+#endif
+
+/* ---- PyTorch: torch_layers.py at the other end of two pipes, a line each way ---- */
+#include <unistd.h>
+
+static FILE *torch_to, *torch_from;
+
+/* Starts the worker; 0: no such Python, or no torch in it. */
+static int torch_start(const char *python, const char *script, int threads)
+{
+    int to[2], from[2];
+    char count[16], line[64];
+    if (pipe(to) || pipe(from)) return 0;
+    snprintf(count, sizeof count, "%d", threads);
+    if (fork() == 0) {
+        dup2(to[0], 0); dup2(from[1], 1);
+        close(to[1]); close(from[0]);
+        execlp(python, python, script, count, (char *)NULL);
+        _exit(127);
+    }
+    close(to[0]); close(from[1]);
+    torch_to = fdopen(to[1], "w");
+    torch_from = fdopen(from[0], "r");
+    if (!fgets(line, sizeof line, torch_from)) { torch_to = NULL; return 0; }
+    printf("PyTorch %s", line);
+    return 1;
+}
+
+static double torch_ask(void)
+{
+    char line[64];
+    fflush(torch_to);
+    return fgets(line, sizeof line, torch_from) ? atof(line) : 0;
+}
+
+static int torch_open(const work *w, int channels_last)
+{
+    const gcpi_conv *c = &w->c;
+    if (!torch_to || (w->m && channels_last)) return 0;
+    if (w->m) fprintf(torch_to, "matmul %d %d %d %d\n", w->m, w->n, w->k, w->pass);
+    else fprintf(torch_to, "conv %d %d %d %d %d %d %d %d %d %d %d %d %d %d\n", c->n, c->h, c->w, c->ci, c->co, c->kh, c->kw, c->sh, c->sw, c->pt, c->pl, c->groups, w->pass, channels_last);
+    return torch_ask() > 0;
+}
+
+static int torch_open_last(const work *w) { return torch_open(w, 1); }
+static int torch_open_default(const work *w) { return torch_open(w, 0); }
+static double torch_seconds(int calls) { fprintf(torch_to, "run %d\n", calls); return torch_ask(); }
+static void torch_close(void) { }
+#define RIVALS_TORCH { "torch_channels_last", torch_open_last, torch_seconds, torch_close }, { "torch", torch_open_default, torch_seconds, torch_close },
+
+#endif
