@@ -1538,6 +1538,9 @@ enum { GCPI_FORWARD, GCPI_BACKWARD_DATA, GCPI_BACKWARD_WEIGHTS };
 enum {
     GCPI_ROWS = 24, /* rows walked together, in tiles of MR */
     GCPI_MR_MAX = 12,
+    GCPI_OUTER_ROWS = 48,   /* rows of dy packed side by side: whole tiles of every kernel */
+    GCPI_OUTER_PLAIN = 24,  /* so few channels of dy are read in place */
+    GCPI_OUTER_BLOCKS = 3,  /* most such blocks of a task */
     GCPI_LINE = 64 / (int)sizeof(gcp_real),              /* values in a cache line */
     GCPI_NR_MAX = 4 * GCPI_LINE,                         /* widest panel of columns */
     GCPI_K_BLOCK = 1024,                                 /* terms summed at a stretch */
@@ -1548,8 +1551,7 @@ enum {
     GCPI_RESIDENT_MAX = 1310720 / (int)sizeof(gcp_real), /* or of one panel, whole sum */
     GCPI_WINDOW_MAX = 1048576 / (int)sizeof(gcp_real),   /* copied window of a worker */
     GCPI_PARTIAL_MAX = 2097152 / (int)sizeof(gcp_real),  /* all private sums of dw together */
-    GCPI_OUTER_PIXELS = 256,                             /* pixels summed at a stretch for dw */
-    GCPI_COPY_ROWS = 64,                                 /* rows of dw that pay for copying x */
+    GCPI_OUTER_PIXELS = 512,                             /* pixels summed at a stretch for dw */
     GCPI_TASKS = 16                                      /* fewer tasks than this are cut finer */
 };
 
@@ -1600,13 +1602,16 @@ typedef void gcpi_madder(gcp_real *to, const gcp_real *a, const gcp_real *b, ptr
             acc[i][v];                                                                                                                      \
     }
 
-/* Copies rows of whole vectors to dense rows. */
+/* Copies rows of `width` values to dense rows; the last vector of a row overlaps the one ahead of it. */
 #define GCPI_COPY(NAME, TARGET, VEC)                                                                                       \
     GCPI_HOT TARGET static void NAME(gcp_real *to, const gcp_real *from, ptrdiff_t rows, ptrdiff_t pitch, ptrdiff_t width) \
     {                                                                                                                      \
         const ptrdiff_t lanes = (ptrdiff_t)(sizeof(VEC) / sizeof(gcp_real));                                               \
         for (ptrdiff_t r = 0; r < rows; r++, from += pitch, to += width)                                                   \
-            for (ptrdiff_t j = 0; j < width; j += lanes) *(VEC *)(to + j) = *(const VEC *)(from + j);                      \
+            for (ptrdiff_t j = 0; j < width; j += lanes) {                                                                 \
+                ptrdiff_t at = GCPI_MIN(j, width - lanes);                                                                 \
+                *(VEC *)(to + at) = *(const VEC *)(from + at);                                                             \
+            }                                                                                                              \
     }
 
 /* to[i] += a[i] * b[i] */
@@ -2251,13 +2256,34 @@ typedef struct gcpi_outer { /* d[row][t, j] = sum over pixels p of e[p][row] * x
     gcpi_simd simd;
     gcpi_columns columns;         /* of one run */
     int chunks, splits;           /* blocks of pixels, and private sums they go to */
+    int packed;                   /* rows of e are copied side by side */
     int part, parts, unit, units; /* rows and panels of a task, and how many such cuts */
-    ptrdiff_t sum, panel, worker; /* values in a sum, a copied panel, a worker's scratch */
+    ptrdiff_t sum, worker;        /* values in a sum, and in a worker's scratch */
     gcp_real *scratch;
 } gcpi_outer;
 
-/* Values from one block of 24 packed rows to the next; the extra line spreads the cache sets. */
-static ptrdiff_t gcpi_outer_block(ptrdiff_t pixels) { return gcpi_line(pixels * GCPI_ROWS) + GCPI_LINE; }
+/* Rows of e are packed as [rows / 48][pixel][48], the last block as wide as there are rows: at its own pitch e would fight for
+ * cache sets. The extra line from one block to the next spreads them. */
+static ptrdiff_t gcpi_outer_block(ptrdiff_t pixels) { return pixels * GCPI_OUTER_ROWS + GCPI_LINE; }
+
+/* Cuts rows and panels into enough tasks, so that as little as possible is copied twice: each part of the rows copies x again, each
+ * unit of panels the rows. The parts, which scratch depends on, go by the shape alone, whatever the pitch of x. */
+static void gcpi_outer_cut(gcpi_outer *o)
+{
+    double best = 0, x = (double)o->v.ky * o->v.kx * o->v.channels, panel = o->simd.nv * o->simd.lanes;
+    int blocks = gcpi_ceil(o->rows, GCPI_OUTER_ROWS), tasks = gcpi_ceil(GCPI_TASKS, o->splits * o->groups);
+    for (int most = gcpi_min(blocks, GCPI_OUTER_BLOCKS); most > 0; most--) {
+        int part = gcpi_even(blocks, most), parts = gcpi_ceil(blocks, part), units = gcpi_ceil(tasks, parts);
+        double copied = parts * x + (units * panel < x ? units : x / panel) * o->rows;
+        if (best > 0 && copied >= best) continue;
+        best = copied;
+        o->part = part * GCPI_OUTER_ROWS;
+    }
+    o->parts = gcpi_ceil(o->rows, o->part);
+    int panels = o->v.ky * o->v.runs * o->columns.panels;
+    o->unit = gcpi_ceil(panels, gcpi_ceil(tasks, o->parts));
+    o->units = gcpi_ceil(panels, o->unit);
+}
 
 static size_t gcpi_outer_plan(gcpi_outer *o, const gcpi_par *par)
 {
@@ -2270,69 +2296,73 @@ static size_t gcpi_outer_plan(gcpi_outer *o, const gcpi_par *par)
     o->sum = gcpi_line((ptrdiff_t)o->groups * o->rows * o->v.ky * o->v.runs * o->v.len);
     o->splits = gcpi_min(gcpi_min(o->chunks, GCPI_TASKS), (int)(GCPI_PARTIAL_MAX / o->sum));
     o->splits = gcpi_max(1, o->splits);
-    o->part = gcpi_even(gcpi_ceil(o->rows, GCPI_ROWS), 10) * GCPI_ROWS;
-    o->parts = gcpi_ceil(o->rows, o->part);
-    int panels = o->v.ky * o->v.runs * o->columns.panels;
-    int cuts = gcpi_ceil(GCPI_TASKS, o->splits * o->parts * o->groups);
-    o->unit = gcpi_ceil(panels, cuts);
-    o->units = gcpi_ceil(panels, o->unit);
+    gcpi_outer_cut(o);
     ptrdiff_t pixels = (ptrdiff_t)o->v.bn * o->v.bh * o->v.bw;
-    int width = gcpi_ceil(o->columns.vectors, o->columns.panels) * o->simd.lanes;
-    o->panel = o->rows >= GCPI_COPY_ROWS ? gcpi_line(pixels * width) : 0;
-    o->worker = gcpi_ceil(o->part, GCPI_ROWS) * gcpi_outer_block(pixels) + o->panel + o->v.window;
+    o->packed = o->groups * o->rows > GCPI_OUTER_PLAIN;
+    o->worker = (o->packed ? gcpi_ceil(o->part, GCPI_OUTER_ROWS) * gcpi_outer_block(pixels) : 0) + o->v.window;
     ptrdiff_t sums = o->splits > 1 ? o->sum * o->splits : 0;
     return (size_t)(sums + o->worker * par->threads) * sizeof(gcp_real);
 }
 
-/* The rows of e at the pixels of a chunk as [rows / 24][pixel][24]: at its own pitch e would
- * fight for cache sets. */
-GCPI_FAST static void gcpi_outer_pack(const gcpi_outer *o, const gcp_real *e, const gcpi_block *k, int rows, gcp_real *out)
+/* The rows of e at the pixels of a chunk. */
+GCPI_FAST static const gcp_real *gcpi_outer_pack(const gcpi_outer *o, const gcp_real *e, const gcpi_block *k, int rows, gcp_real *out)
 {
     ptrdiff_t block = gcpi_outer_block((ptrdiff_t)k->n * k->h * k->w);
-    for (int b = 0; b < k->n; b++)
-        for (int y = 0; y < k->h; y++) {
-            const gcp_real *from = e + (k->b + b) * o->es[0] + (k->y + y) * o->es[1] + k->x * o->es[2];
-            for (int x = 0; x < k->w; x++, out += GCPI_ROWS, from += o->es[2])
-                for (int r = 0; r < rows; r += GCPI_ROWS) gcpi_copy(out + r / GCPI_ROWS * block, from + r, gcpi_min(GCPI_ROWS, rows - r));
+    for (int line = 0; line < k->n * k->h; line++) {
+        const gcp_real *from = e + line / k->h * o->es[0] + line % k->h * o->es[1];
+        for (int r = 0; r < rows; r += GCPI_OUTER_ROWS) {
+            int width = gcpi_min(GCPI_OUTER_ROWS, rows - r);
+            gcp_real *to = out + r / GCPI_OUTER_ROWS * block + (ptrdiff_t)line * k->w * width;
+            if (width >= o->simd.lanes) o->simd.copy(to, from + r, k->w, o->es[2], width);
+            else for (int i = 0; i < k->w; i++) gcpi_copy(to + i * width, from + i * o->es[2] + r, width);
         }
+    }
+    return out;
 }
 
-/* Copies the panel of x that t->b points to, so that it is one dense stream. */
-GCPI_FAST static void gcpi_outer_copy(const gcpi_outer *o, gcpi_tile *t, int width, gcp_real *out)
+/* Where panel p of all runs begins in the pixels that gcpi_view_load gave. */
+static const gcp_real *gcpi_outer_source(const gcpi_outer *o, const gcp_real *x, int p, gcpi_panel *panel)
 {
-    const gcp_real *from = t->b;
-    t->b = out;
-    for (ptrdiff_t b = 0; b < t->n[0]; b++)
-        for (ptrdiff_t y = 0; y < t->n[1]; y++, out += t->n[2] * width)
-            o->simd.copy(out, from + b * t->bs[0] + y * t->bs[1], t->n[2], t->bs[2], width);
-    t->n[2] *= t->n[1] * t->n[0];
-    t->n[1] = t->n[0] = 1;
-    t->bs[2] = width;
+    int run = p / o->columns.panels;
+    *panel = gcpi_panel_of(&o->columns, p % o->columns.panels);
+    return x + run / o->v.runs * o->v.dy * o->v.ws[1] + run % o->v.runs * o->v.dx * o->v.ws[2] + panel->first;
 }
 
-/* Adds one chunk to `rows` rows of d, for one panel of a run; d and x at the start of the run. */
-GCPI_FAST static void gcpi_outer_panel(const gcpi_outer *o, const gcpi_block *k, int index, const gcp_real *e, const gcp_real *x, gcp_real *copy,
-                                       gcp_real *d, ptrdiff_t ds, int rows, int fresh)
+/* Two loops are one where the inner one ends where the outer one goes on. */
+static void gcpi_tile_merge(gcpi_tile *t)
+{
+    for (int i = 1; i >= 0; i--) {
+        if (t->as[i] != t->n[2] * t->as[2] || t->bs[i] != t->n[2] * t->bs[2]) return;
+        t->n[2] *= t->n[i], t->n[i] = 1;
+    }
+}
+
+/* Adds one chunk to `rows` rows of d, for panel p of x; e: the rows, packed or in place. */
+GCPI_FAST static void gcpi_outer_panel(const gcpi_outer *o, const gcpi_block *k, const gcp_real *x, int p, const gcp_real *e, gcp_real *d, ptrdiff_t ds,
+                                       int rows, int fresh)
 {
     static const gcp_real zero[GCPI_NR_MAX] = {0};
     const gcpi_view *v = &o->v;
-    gcpi_panel panel = gcpi_panel_of(&o->columns, index);
-    int mr = o->simd.mr[panel.nv - 1];
-    ptrdiff_t block = gcpi_outer_block((ptrdiff_t)k->n * k->h * k->w);
+    gcpi_panel panel;
     gcpi_tile t;
-    t.n[0] = k->n, t.n[1] = k->h, t.n[2] = k->w;
-    t.bs[0] = v->ws[0], t.bs[1] = v->sy * v->ws[1], t.bs[2] = v->sx * v->ws[2];
-    t.as[2] = GCPI_ROWS, t.as[1] = t.as[2] * k->w, t.as[0] = t.as[1] * k->h;
     t.start = fresh ? zero : NULL;
-    t.b = x + panel.first;
-    if (o->panel) gcpi_outer_copy(o, &t, panel.width, copy);
-    for (int r = 0; r < rows; r += mr) {
-        const gcp_real *a = e + r / GCPI_ROWS * block + r % GCPI_ROWS;
-        gcp_real *c = d + r * ds + panel.first;
+    t.b = gcpi_outer_source(o, x, p, &panel);
+    d += p / o->columns.panels * v->len + panel.first;
+    for (int r = 0, mr = o->simd.mr[panel.nv - 1]; r < rows; r += mr) {
+        int first = r / GCPI_OUTER_ROWS * GCPI_OUTER_ROWS;
+        const gcp_real *a = e + r;
+        t.n[0] = k->n, t.n[1] = k->h, t.n[2] = k->w;
+        t.bs[0] = v->ws[0], t.bs[1] = v->sy * v->ws[1], t.bs[2] = v->sx * v->ws[2];
+        t.as[0] = o->es[0], t.as[1] = o->es[1], t.as[2] = o->es[2];
+        if (o->packed) {
+            a = e + r / GCPI_OUTER_ROWS * gcpi_outer_block((ptrdiff_t)k->n * k->h * k->w) + (r - first);
+            t.as[2] = gcpi_min(GCPI_OUTER_ROWS, rows - first), t.as[1] = t.as[2] * k->w, t.as[0] = t.as[1] * k->h;
+        }
+        gcpi_tile_merge(&t);
         t.rows = gcpi_min(mr, rows - r);
         for (int i = 0; i < mr; i++) {
             t.a[i] = i < t.rows ? a + i : a;
-            t.c[i] = i < t.rows ? c + i * ds : c;
+            t.c[i] = d + (i < t.rows ? r + i : r) * ds;
         }
         gcpi_run_tile(o->simd.kernel[panel.nv - 1], &t, &panel);
     }
@@ -2345,20 +2375,17 @@ static void gcpi_outer_task(void *arg, int index, int worker)
     int split = index % o->splits, unit = index / o->splits % o->units, part = index / o->splits / o->units % o->parts;
     int group = index / o->splits / o->units / o->parts, shared = o->splits == 1;
     int row = part * o->part, rows = gcpi_min(o->part, o->rows - row), width = v->ky * v->runs * v->len;
-    int last = gcpi_min((unit + 1) * o->unit, v->ky * v->runs * o->columns.panels);
+    int first = unit * o->unit, last = gcpi_min(first + o->unit, v->ky * v->runs * o->columns.panels);
     ptrdiff_t ds = shared ? o->ds : width;
-    gcp_real *e = o->scratch + (shared ? 0 : o->splits * o->sum) + worker * o->worker, *window = e + o->worker - v->window;
+    gcp_real *packed = o->scratch + (shared ? 0 : o->splits * o->sum) + worker * o->worker, *window = packed + o->worker - v->window;
     gcp_real *d = shared ? o->d + group * o->dgroup : o->scratch + split * o->sum + (ptrdiff_t)group * o->rows * width;
     int begin = (int)((ptrdiff_t)split * o->chunks / o->splits), end = (int)((ptrdiff_t)(split + 1) * o->chunks / o->splits);
     for (int i = begin; i < end; i++) {
         gcpi_block k = gcpi_view_block(v, i);
         const gcp_real *x = gcpi_view_load(v, o->x + group * o->xgroup, &k, window);
-        gcpi_outer_pack(o, o->e + group * o->egroup + row, &k, rows, e);
-        for (int p = unit * o->unit; p < last; p++) {
-            int run = p / o->columns.panels, y = run / v->runs, j = run % v->runs;
-            gcpi_outer_panel(o, &k, p % o->columns.panels, e, x + y * v->dy * v->ws[1] + j * v->dx * v->ws[2], window - o->panel,
-                             d + row * ds + run * v->len, ds, rows, i == begin && !(shared && o->accumulate));
-        }
+        const gcp_real *e = o->e + group * o->egroup + row + k.b * o->es[0] + k.y * o->es[1] + k.x * o->es[2];
+        if (o->packed) e = gcpi_outer_pack(o, e, &k, rows, packed);
+        for (int p = first; p < last; p++) gcpi_outer_panel(o, &k, x, p, e, d + row * ds, ds, rows, i == begin && !(shared && o->accumulate));
     }
 }
 
