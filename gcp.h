@@ -1538,6 +1538,8 @@ enum { GCPI_FORWARD, GCPI_BACKWARD_DATA, GCPI_BACKWARD_WEIGHTS };
 enum {
     GCPI_ROWS = 24, /* rows walked together, in tiles of MR */
     GCPI_MR_MAX = 12,
+    GCPI_STRIP = 6,         /* pixels of a row that depthwise takes together */
+    GCPI_STRIP_TAPS = 3,    /* and taps, for the weights' gradient */
     GCPI_OUTER_ROWS = 48,   /* rows of dy packed side by side: whole tiles of every kernel */
     GCPI_OUTER_PLAIN = 24,  /* so few channels of dy are read in place */
     GCPI_OUTER_BLOCKS = 3,  /* most such blocks of a task */
@@ -1575,7 +1577,15 @@ typedef struct gcpi_tile {        /* c[i][j] = start + sum over k of a[i][k*as] 
 
 typedef void gcpi_kernel(const gcpi_tile *t);
 typedef void gcpi_copier(gcp_real *to, const gcp_real *from, ptrdiff_t rows, ptrdiff_t pitch, ptrdiff_t width);
-typedef void gcpi_madder(gcp_real *to, const gcp_real *a, const gcp_real *b, ptrdiff_t count);
+
+typedef struct gcpi_strip {       /* depthwise: pixels of a row, taps of rows of w */
+    const gcp_real *x, *w, *start; /* start: see gcpi_tile */
+    gcp_real *y;
+    ptrdiff_t xpixel, xrow, xtap, wrow, wtap, wpixel, ystep;
+    int rows, taps, pixels, channels;
+} gcpi_strip;
+
+typedef void gcpi_stripper(const gcpi_strip *s);
 
 /* Sizes are literals and every short loop unrolls, so that acc lives in registers: a tile whose
  * size is a parameter runs at a quarter of the speed. */
@@ -1614,23 +1624,63 @@ typedef void gcpi_madder(gcp_real *to, const gcp_real *a, const gcp_real *b, ptr
             }                                                                                                              \
     }
 
-/* to[i] += a[i] * b[i] */
-#define GCPI_MADD(NAME, TARGET, VEC)                                                                              \
-    GCPI_HOT TARGET static void NAME(gcp_real *to, const gcp_real *a, const gcp_real *b, ptrdiff_t count)         \
-    {                                                                                                             \
-        const ptrdiff_t lanes = (ptrdiff_t)(sizeof(VEC) / sizeof(gcp_real));                                      \
-        ptrdiff_t i = 0;                                                                                          \
-        for (; i + lanes <= count; i += lanes) *(VEC *)(to + i) += *(const VEC *)(a + i) * *(const VEC *)(b + i); \
-        for (; i < count; i++) to[i] += a[i] * b[i];                                                              \
+/* Depthwise: a vector holds channels, of which what does not fill one is left. y[p] = start + sum over rows and taps of
+ * x[p, row, tap] * w[row, tap], for P pixels. */
+#define GCPI_DEPTH(NAME, TARGET, VEC, P)                                                                                  \
+    GCPI_HOT TARGET static void NAME(const gcpi_strip *s)                                                                 \
+    {                                                                                                                     \
+        const ptrdiff_t lanes = (ptrdiff_t)(sizeof(VEC) / sizeof(gcp_real)), pixel = s->xpixel, step = s->ystep;          \
+        for (ptrdiff_t c = 0; c + lanes <= s->channels; c += lanes) {                                                     \
+            VEC acc[P];                                                                                                   \
+            GCPI_UNROLL for (int p = 0; p < P; p++) acc[p] = *(const VEC *)((s->start ? s->start : s->y + p * step) + c); \
+            for (int row = 0; row < s->rows; row++) {                                                                     \
+                const gcp_real *x = s->x + row * s->xrow + c, *w = s->w + row * s->wrow + c;                              \
+                for (int tap = 0; tap < s->taps; tap++, x += s->xtap, w += s->wtap) {                                     \
+                    VEC weight = *(const VEC *)w;                                                                         \
+                    GCPI_UNROLL for (int p = 0; p < P; p++) acc[p] += *(const VEC *)(x + p * pixel) * weight;             \
+                }                                                                                                         \
+            }                                                                                                             \
+            GCPI_UNROLL for (int p = 0; p < P; p++) *(VEC *)(s->y + p * step + c) = acc[p];                               \
+        }                                                                                                                 \
     }
+
+/* y[k] += sum over pixels of x[pixel, k] * w[pixel], for K taps; NV vectors of channels at a time, where there are as many. */
+#define GCPI_DEPTH_BACK_LOOP(VEC, K, NV)                                                                                                              \
+    for (; c + NV * lanes <= s->channels; c += NV * lanes) {                                                                                          \
+        const gcp_real *x = s->x + c, *w = s->w + c;                                                                                                  \
+        VEC acc[K][NV];                                                                                                                               \
+        GCPI_UNROLL for (int k = 0; k < K; k++) GCPI_UNROLL for (int v = 0; v < NV; v++) acc[k][v] = *(const VEC *)(s->y + k * step + c + v * lanes); \
+        for (int p = 0; p < s->pixels; p++, x += s->xpixel, w += s->wpixel)                                                                           \
+            GCPI_UNROLL for (int v = 0; v < NV; v++) {                                                                                                \
+                VEC weight = *(const VEC *)(w + v * lanes);                                                                                           \
+                GCPI_UNROLL for (int k = 0; k < K; k++) acc[k][v] += *(const VEC *)(x + k * tap + v * lanes) * weight;                                \
+            }                                                                                                                                         \
+        GCPI_UNROLL for (int k = 0; k < K; k++) GCPI_UNROLL for (int v = 0; v < NV; v++) *(VEC *)(s->y + k * step + c + v * lanes) = acc[k][v];       \
+    }
+
+#define GCPI_DEPTH_BACK(NAME, TARGET, VEC, K)                                                                \
+    GCPI_HOT TARGET static void NAME(const gcpi_strip *s)                                                    \
+    {                                                                                                        \
+        const ptrdiff_t lanes = (ptrdiff_t)(sizeof(VEC) / sizeof(gcp_real)), tap = s->xtap, step = s->ystep; \
+        ptrdiff_t c = 0;                                                                                     \
+        GCPI_DEPTH_BACK_LOOP(VEC, K, 4)                                                                      \
+        GCPI_DEPTH_BACK_LOOP(VEC, K, 2)                                                                      \
+        GCPI_DEPTH_BACK_LOOP(VEC, K, 1)                                                                      \
+    }
+
+#define GCPI_STRIPS(ISA, TARGET, VEC)                                             \
+    GCPI_COPY(ISA##_copy, TARGET, VEC)                                            \
+    GCPI_DEPTH(ISA##_depth, TARGET, VEC, GCPI_STRIP)                              \
+    GCPI_DEPTH(ISA##_depth_1, TARGET, VEC, 1)                                     \
+    GCPI_DEPTH_BACK(ISA##_depth_back, TARGET, VEC, GCPI_STRIP_TAPS)               \
+    GCPI_DEPTH_BACK(ISA##_depth_back_1, TARGET, VEC, 1)
 
 #define GCPI_NO_TARGET
 #if GCPI_VECTORS
 typedef gcp_real gcpi_v16 __attribute__((vector_size(16), aligned(sizeof(gcp_real)), may_alias));
 typedef gcp_real gcpi_v32 __attribute__((vector_size(32), aligned(sizeof(gcp_real)), may_alias));
 typedef gcp_real gcpi_v64 __attribute__((vector_size(64), aligned(sizeof(gcp_real)), may_alias));
-GCPI_MADD(gcpi_v128_madd, GCPI_NO_TARGET, gcpi_v16)
-GCPI_COPY(gcpi_v128_copy, GCPI_NO_TARGET, gcpi_v16)
+GCPI_STRIPS(gcpi_v128, GCPI_NO_TARGET, gcpi_v16)
 GCPI_KERNEL(gcpi_v128_12x1, GCPI_NO_TARGET, gcpi_v16, 12, 1)
 GCPI_KERNEL(gcpi_v128_6x2, GCPI_NO_TARGET, gcpi_v16, 6, 2)
 GCPI_KERNEL(gcpi_v128_4x3, GCPI_NO_TARGET, gcpi_v16, 4, 3)
@@ -1638,21 +1688,18 @@ GCPI_KERNEL(gcpi_v128_4x3, GCPI_NO_TARGET, gcpi_v16, 4, 3)
 #if GCPI_X86
 #define GCPI_AVX2 __attribute__((target("avx2,fma")))
 #define GCPI_AVX512 __attribute__((target("avx512f,avx512vl,fma")))
-GCPI_MADD(gcpi_avx2_madd, GCPI_AVX2, gcpi_v32)
-GCPI_COPY(gcpi_avx2_copy, GCPI_AVX2, gcpi_v32)
+GCPI_STRIPS(gcpi_avx2, GCPI_AVX2, gcpi_v32)
 GCPI_KERNEL(gcpi_avx2_12x1, GCPI_AVX2, gcpi_v32, 12, 1)
 GCPI_KERNEL(gcpi_avx2_6x2, GCPI_AVX2, gcpi_v32, 6, 2)
 GCPI_KERNEL(gcpi_avx2_4x3, GCPI_AVX2, gcpi_v32, 4, 3)
-GCPI_MADD(gcpi_avx512_madd, GCPI_AVX512, gcpi_v64)
-GCPI_COPY(gcpi_avx512_copy, GCPI_AVX512, gcpi_v64)
+GCPI_STRIPS(gcpi_avx512, GCPI_AVX512, gcpi_v64)
 GCPI_KERNEL(gcpi_avx512_8x1, GCPI_AVX512, gcpi_v64, 8, 1)
 GCPI_KERNEL(gcpi_avx512_8x2, GCPI_AVX512, gcpi_v64, 8, 2)
 GCPI_KERNEL(gcpi_avx512_8x3, GCPI_AVX512, gcpi_v64, 8, 3)
 GCPI_KERNEL(gcpi_avx512_5x4, GCPI_AVX512, gcpi_v64, 5, 4)
 GCPI_KERNEL(gcpi_avx512_6x4, GCPI_AVX512, gcpi_v64, 6, 4)
 #endif
-GCPI_MADD(gcpi_scalar_madd, GCPI_NO_TARGET, gcp_real)
-GCPI_COPY(gcpi_scalar_copy, GCPI_NO_TARGET, gcp_real)
+GCPI_STRIPS(gcpi_scalar, GCPI_NO_TARGET, gcp_real)
 GCPI_KERNEL(gcpi_scalar_12x1, GCPI_NO_TARGET, gcp_real, 12, 1)
 GCPI_KERNEL(gcpi_scalar_6x2, GCPI_NO_TARGET, gcp_real, 6, 2)
 GCPI_KERNEL(gcpi_scalar_4x3, GCPI_NO_TARGET, gcp_real, 4, 3)
@@ -1662,30 +1709,32 @@ typedef struct gcpi_simd {
     int mr[4];     /* rows of the kernel that is 1, 2, 3, 4 vectors wide */
     gcpi_kernel *kernel[4];
     gcpi_copier *copy;
-    gcpi_madder *madd;
+    gcpi_stripper *depth, *depth_1, *depth_back, *depth_back_1;
     gcpi_kernel *five; /* 5 x 4: wastes no row where the count is 10, 20, 40 */
 } gcpi_simd;
+
+#define GCPI_STRIPPERS(ISA) ISA##_depth, ISA##_depth_1, ISA##_depth_back, ISA##_depth_back_1
 
 static gcpi_simd gcpi_simd_of(int isa)
 {
     static const gcpi_simd scalar = {
-        1, 3, {12, 6, 4, 0}, {gcpi_scalar_12x1, gcpi_scalar_6x2, gcpi_scalar_4x3, NULL}, gcpi_scalar_copy, gcpi_scalar_madd, NULL};
+        1, 3, {12, 6, 4, 0}, {gcpi_scalar_12x1, gcpi_scalar_6x2, gcpi_scalar_4x3, NULL}, gcpi_scalar_copy, GCPI_STRIPPERS(gcpi_scalar), NULL};
 #if GCPI_X86
     static const gcpi_simd avx512 = {64 / (int)sizeof(gcp_real),
                                      4,
                                      {8, 8, 8, 6},
                                      {gcpi_avx512_8x1, gcpi_avx512_8x2, gcpi_avx512_8x3, gcpi_avx512_6x4},
                                      gcpi_avx512_copy,
-                                     gcpi_avx512_madd,
+                                     GCPI_STRIPPERS(gcpi_avx512),
                                      gcpi_avx512_5x4};
     static const gcpi_simd avx2 = {
-        32 / (int)sizeof(gcp_real), 3, {12, 6, 4, 0}, {gcpi_avx2_12x1, gcpi_avx2_6x2, gcpi_avx2_4x3, NULL}, gcpi_avx2_copy, gcpi_avx2_madd, NULL};
+        32 / (int)sizeof(gcp_real), 3, {12, 6, 4, 0}, {gcpi_avx2_12x1, gcpi_avx2_6x2, gcpi_avx2_4x3, NULL}, gcpi_avx2_copy, GCPI_STRIPPERS(gcpi_avx2), NULL};
     if (isa == GCPI_ISA_AVX512) return avx512;
     if (isa == GCPI_ISA_AVX2) return avx2;
 #endif
 #if GCPI_VECTORS
     static const gcpi_simd v128 = {
-        16 / (int)sizeof(gcp_real), 3, {12, 6, 4, 0}, {gcpi_v128_12x1, gcpi_v128_6x2, gcpi_v128_4x3, NULL}, gcpi_v128_copy, gcpi_v128_madd, NULL};
+        16 / (int)sizeof(gcp_real), 3, {12, 6, 4, 0}, {gcpi_v128_12x1, gcpi_v128_6x2, gcpi_v128_4x3, NULL}, gcpi_v128_copy, GCPI_STRIPPERS(gcpi_v128), NULL};
     if (isa != GCPI_ISA_SCALAR) return v128;
 #endif
     (void)isa;
@@ -2044,7 +2093,7 @@ static void gcpi_gather_cut(gcpi_gather *g)
 static size_t gcpi_gather_plan(gcpi_gather *g, int cols, const gcpi_par *par)
 {
     g->simd = gcpi_simd_of(par->isa);
-    if (g->depthwise) return (size_t)(g->v.ky * g->v.kx * g->groups) * sizeof(gcp_real);
+    if (g->depthwise) return ((size_t)(g->v.ky * g->v.kx) + 1) * (size_t)g->groups * sizeof(gcp_real);
     g->planar = gcpi_planar_pays(g, cols);
     if (g->planar) return gcpi_planar_plan(g, cols, par);
     g->columns = gcpi_columns_of(cols, &g->simd);
@@ -2192,38 +2241,66 @@ static void gcpi_gather_task(void *arg, int index, int worker)
             }
 }
 
-/* Depthwise: a vector holds channels, and a tap of a pixel is one multiply-add over all of them. */
+/* Depthwise. */
 
-/* The source pixel that tap (ky, kx) of output pixel (b, y, x) reads, or NULL outside the image. */
-static const gcp_real *gcpi_view_tap(const gcpi_view *v, const gcp_real *x, int b, int y, int px, int ky, int kx)
+/* Whole vectors of channels by one kernel, what is left by its scalar twin. */
+static void gcpi_strip_run(gcpi_strip s, int lanes, gcpi_stripper *whole, gcpi_stripper *scalar)
 {
-    ptrdiff_t sy = v->oy + (ptrdiff_t)y * v->sy + (ptrdiff_t)ky * v->dy, sx = v->ox + (ptrdiff_t)px * v->sx + (ptrdiff_t)kx * v->dx;
-    if (sy < 0 || sy >= v->h || sx < 0 || sx >= v->w) return NULL;
-    return x + b * v->xs[0] + sy * v->xs[1] + sx * v->xs[2];
+    int done = s.channels / lanes * lanes;
+    whole(&s);
+    if (done == s.channels) return;
+    s.x += done, s.w += done, s.y += done, s.channels -= done;
+    if (s.start) s.start += done;
+    scalar(&s);
 }
 
-/* One row of the output; the scratch holds w as [tap][channel]. */
-static void gcpi_depthwise_row(void *arg, int index, int worker)
+/* Of `count` positions from `first` on, `step` apart: those that lie in 0 .. size. */
+typedef struct gcpi_range { int begin, end; } gcpi_range;
+static gcpi_range gcpi_inside(ptrdiff_t first, int step, int count, int size)
+{
+    gcpi_range r = { 0, count };
+    while (r.begin < count && first + (ptrdiff_t)r.begin * step < 0) r.begin++;
+    while (r.end > r.begin && first + (ptrdiff_t)(r.end - 1) * step >= size) r.end--;
+    return r;
+}
+
+/* One row of the output; the scratch holds w as [tap][channel], then what a pixel starts from. */
+GCPI_FAST static void gcpi_depthwise_row(void *arg, int index, int worker)
 {
     const gcpi_gather *g = (const gcpi_gather *)arg;
     const gcpi_view *v = &g->v;
-    int b = index / v->ho, oy = index % v->ho, taps = v->channels ? v->ky * v->kx : 0;
+    int b = index / v->ho, oy = index % v->ho, row = v->oy + oy * v->sy, strip;
+    const gcpi_simd scalar = gcpi_simd_of(GCPI_ISA_SCALAR);
+    gcpi_range rows = gcpi_inside(row, v->dy, v->channels ? v->ky : 0, v->h);
+    gcpi_strip s;
+    memset(&s, 0, sizeof s);
+    s.xpixel = v->sx * v->xs[2], s.xrow = v->dy * v->xs[1], s.xtap = v->dx * v->xs[2];
+    s.wtap = g->groups, s.wrow = v->kx * s.wtap, s.ystep = g->ys[2];
+    s.start = g->accumulate ? NULL : g->scratch + v->ky * s.wrow;
+    s.channels = g->groups;
     (void)worker;
-    for (int ox = 0; ox < v->wo; ox++) {
-        gcp_real *y = g->y + g->yfirst + b * g->ys[0] + oy * g->ys[1] + ox * g->ys[2];
-        for (int c = 0; c < g->groups && !g->accumulate; c++) y[c] = g->bias ? g->bias[c] : 0;
-        for (int t = 0; t < taps; t++) {
-            const gcp_real *x = gcpi_view_tap(v, g->x, b, oy, ox, t / v->kx, t % v->kx);
-            if (x) g->simd.madd(y, x, g->scratch + (ptrdiff_t)t * g->groups, g->groups);
+    for (int ox = 0; ox < v->wo; ox += strip) {
+        ptrdiff_t x = v->ox + (ptrdiff_t)ox * v->sx, last = x + (ptrdiff_t)(GCPI_STRIP - 1) * v->sx + (ptrdiff_t)(v->kx - 1) * v->dx;
+        gcpi_range taps = gcpi_inside(x, v->dx, v->kx, v->w);
+        strip = x >= 0 && last < v->w && ox + GCPI_STRIP <= v->wo ? GCPI_STRIP : 1;
+        s.rows = taps.end > taps.begin ? rows.end - rows.begin : 0, s.taps = taps.end - taps.begin;
+        s.x = g->x, s.w = g->scratch;
+        if (s.rows > 0) {
+            s.x += b * v->xs[0] + (row + rows.begin * v->dy) * v->xs[1] + (x + taps.begin * v->dx) * v->xs[2];
+            s.w += rows.begin * s.wrow + taps.begin * s.wtap;
         }
+        s.y = g->y + g->yfirst + b * g->ys[0] + oy * g->ys[1] + ox * g->ys[2];
+        gcpi_strip_run(s, g->simd.lanes, strip > 1 ? g->simd.depth : g->simd.depth_1, strip > 1 ? scalar.depth : scalar.depth_1);
     }
 }
 
 static void gcpi_depthwise_run(gcpi_gather *g, const gcpi_par *par)
 {
-    for (int t = 0; t < g->v.ky * g->v.kx && g->v.channels; t++)
+    int taps = g->v.ky * g->v.kx;
+    for (int t = 0; t < taps && g->v.channels; t++)
         for (int c = 0; c < g->groups; c++)
             g->scratch[(ptrdiff_t)t * g->groups + c] = g->w[g->wfirst + c * g->wgroup + t / g->v.kx * g->ws[0] + t % g->v.kx * g->ws[1]];
+    for (int c = 0; c < g->groups; c++) g->scratch[(ptrdiff_t)taps * g->groups + c] = g->bias ? g->bias[c] : 0;
     par->parallel_for(par->context, g->v.n * g->v.ho, gcpi_depthwise_row, g);
 }
 
@@ -2407,25 +2484,56 @@ GCPI_FAST static void gcpi_outer_sum(void *arg, int index, int worker)
     }
 }
 
-/* Depthwise: a share of the output rows, summed as [tap][channel]. */
+/* Depthwise: what the pixels of a row add to `taps` taps from `tap` on, where all of them lie in the image; x, e and sum: of the row. */
+static void gcpi_depthwise_taps(const gcpi_outer *o, const gcp_real *x, const gcp_real *e, gcp_real *sum, int tap, int taps, gcpi_range pixels)
+{
+    const gcpi_view *v = &o->v;
+    const gcpi_simd scalar = gcpi_simd_of(GCPI_ISA_SCALAR);
+    gcpi_strip s;
+    if (pixels.end <= pixels.begin) return;
+    memset(&s, 0, sizeof s);
+    s.xpixel = v->sx * v->xs[2], s.xtap = v->dx * v->xs[2], s.wpixel = o->es[2], s.ystep = o->groups;
+    s.x = x + (v->ox + (ptrdiff_t)pixels.begin * v->sx + (ptrdiff_t)tap * v->dx) * v->xs[2];
+    s.w = e + pixels.begin * o->es[2];
+    s.y = sum + (ptrdiff_t)tap * o->groups;
+    s.pixels = pixels.end - pixels.begin, s.channels = o->groups;
+    gcpi_strip_run(s, o->simd.lanes, taps > 1 ? o->simd.depth_back : o->simd.depth_back_1, taps > 1 ? scalar.depth_back : scalar.depth_back_1);
+}
+
+/* One row of dy and one row of taps: three taps at a time where all are inside, each alone at the borders; every tap goes through
+ * the pixels from left to right. */
+static void gcpi_depthwise_line(const gcpi_outer *o, const gcp_real *x, const gcp_real *e, gcp_real *sum)
+{
+    const gcpi_view *v = &o->v;
+    for (int k = 0, n; k < v->kx; k += n) {
+        n = k + GCPI_STRIP_TAPS <= v->kx ? GCPI_STRIP_TAPS : 1;
+        gcpi_range own[GCPI_STRIP_TAPS], all = { 0, v->wo };
+        for (int t = 0; t < n; t++) {
+            own[t] = gcpi_inside(v->ox + (ptrdiff_t)(k + t) * v->dx, v->sx, v->wo, v->w);
+            all.begin = gcpi_max(all.begin, own[t].begin), all.end = gcpi_min(all.end, own[t].end);
+        }
+        all.end = gcpi_max(all.begin, all.end);
+        for (int t = 0; t < n; t++) { gcpi_range left = { own[t].begin, gcpi_min(all.begin, own[t].end) }; gcpi_depthwise_taps(o, x, e, sum, k + t, 1, left); }
+        gcpi_depthwise_taps(o, x, e, sum, k, n, all);
+        for (int t = 0; t < n; t++) { gcpi_range right = { gcpi_max(all.end, own[t].begin), own[t].end }; gcpi_depthwise_taps(o, x, e, sum, k + t, 1, right); }
+    }
+}
+
+/* A share of the output rows, summed as [tap][channel]. */
 static void gcpi_depthwise_split(void *arg, int index, int worker)
 {
     const gcpi_outer *o = (const gcpi_outer *)arg;
     const gcpi_view *v = &o->v;
-    int taps = v->ky * v->kx;
-    ptrdiff_t rows = (ptrdiff_t)v->n * v->ho;
-    gcp_real *sum = o->scratch + (ptrdiff_t)index * taps * o->groups;
+    ptrdiff_t rows = (ptrdiff_t)v->n * v->ho, step = (ptrdiff_t)v->kx * o->groups;
+    gcp_real *sum = o->scratch + index * v->ky * step;
     (void)worker;
-    memset(sum, 0, (size_t)(taps * o->groups) * sizeof *sum);
-    for (ptrdiff_t r = index * rows / o->splits; r < (index + 1) * rows / o->splits; r++)
-        for (int ox = 0; ox < v->wo; ox++) {
-            int b = (int)(r / v->ho), oy = (int)(r % v->ho);
-            const gcp_real *e = o->e + b * o->es[0] + oy * o->es[1] + ox * o->es[2];
-            for (int t = 0; t < taps; t++) {
-                const gcp_real *x = gcpi_view_tap(v, o->x, b, oy, ox, t / v->kx, t % v->kx);
-                if (x) o->simd.madd(sum + (ptrdiff_t)t * o->groups, x, e, o->groups);
-            }
-        }
+    memset(sum, 0, (size_t)(v->ky * step) * sizeof *sum);
+    for (ptrdiff_t r = index * rows / o->splits; r < (index + 1) * rows / o->splits; r++) {
+        ptrdiff_t b = r / v->ho, oy = r % v->ho, row = v->oy + oy * v->sy;
+        gcpi_range inside = gcpi_inside(row, v->dy, v->ky, v->h);
+        for (int k = inside.begin; k < inside.end; k++)
+            gcpi_depthwise_line(o, o->x + b * v->xs[0] + (row + k * v->dy) * v->xs[1], o->e + b * o->es[0] + oy * o->es[1], sum + k * step);
+    }
 }
 
 static void gcpi_depthwise_outer(gcpi_outer *o, const gcpi_par *par)
