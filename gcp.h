@@ -2674,6 +2674,7 @@ static size_t gcpi_conv_scratch(const gcpi_conv *c, int pass, const gcpi_par *pa
     return most;
 }
 
+/* y may start from a bias, or be added to; not both. */
 static void gcpi_conv_forward(const gcpi_conv *c, const gcp_real *x, const gcp_real *w, const gcp_real *bias, gcp_real *y, int accumulate,
                               void *scratch, const gcpi_par *par)
 {

@@ -1,0 +1,236 @@
+/* Random convolutions and matrix products on every instruction set of this machine: each value within 1e-6 of the sum of the
+   absolute products, computed in double; the same bits for 1, 2, 3 and 4 threads, whichever worker takes which task and when;
+   nothing written outside what is promised, the scratch that was asked for included.
+   Usage: test_kernels [shapes] */
+#define GCP_STATIC
+#define GCP_IMPLEMENTATION
+#include "gcp.h"
+#include "check.h"
+#include <stdlib.h>
+
+enum { TERMS = 1 << 21, VALUES = 1 << 18, GUARD = 64, THREADS = 4 };
+
+static uint64_t state = 88172645463325252ull;
+static int below(int n) { return (int)gcpi_below(&state, (uint32_t)n); }
+static int between(int low, int high) { return low + below(high - low + 1); }
+static gcp_real value(void) { return (gcp_real)(below(2001) - 1000) / 997; }
+
+/* Tasks in a random order, each by a random worker: what threads may do, and more. */
+static void shuffled(void *context, int tasks, void (*task)(void *arg, int index, int worker), void *arg)
+{
+    int *order = malloc((size_t)tasks * sizeof *order), threads = *(const int *)context;
+    for (int i = 0; i < tasks; i++) {
+        int at = below(i + 1);
+        order[i] = order[at];
+        order[at] = i;
+    }
+    for (int i = 0; i < tasks; i++) task(arg, order[i], below(threads));
+    free(order);
+}
+
+static gcpi_par par_of(int *threads, int isa)
+{
+    gcpi_par par = { threads, *threads, shuffled, isa };
+    return par;
+}
+
+/* ---- A buffer between guards ---- */
+
+typedef struct buffer { gcp_real *data; size_t count; } buffer;
+static const gcp_real guard = (gcp_real)12345.5;
+
+static buffer buffer_of(size_t count)
+{
+    buffer b = { NULL, count };
+    gcp_real *all = aligned_alloc(64, gcpi_round((count + 2 * GUARD) * sizeof *all, 64));
+    if (!all) exit(1);
+    for (size_t i = 0; i < count + 2 * GUARD; i++) all[i] = guard;
+    b.data = all + GUARD;
+    return b;
+}
+
+static int guarded(buffer b)
+{
+    int same = 1;
+    for (int i = 0; i < GUARD; i++) same &= b.data[-1 - i] == guard && b.data[b.count + (size_t)i] == guard;
+    return same;
+}
+
+static void release(buffer b) { free(b.data - GUARD); }
+
+/* ---- Convolutions: index tuples of all terms, forward's view of them ---- */
+
+typedef struct sums { double *sum, *size; } sums;      /* of a result's elements: their values, and the sums of absolute products */
+
+static void add_term(sums s, size_t at, gcp_real a, gcp_real b)
+{
+    s.sum[at] += (double)a * (double)b;
+    s.size[at] += fabs((double)a * (double)b);
+}
+
+/* Elements of x, w and y: dense indices, as the sums have them. */
+static void conv_terms(const gcpi_conv *c, int pass, const gcp_real *x, const gcp_real *w, const gcp_real *y, sums s)
+{
+    int ci = c->ci / c->groups, co = c->co / c->groups;
+    for (int b = 0; b < c->n; b++)
+        for (int oy = 0; oy < c->ho; oy++)
+            for (int ox = 0; ox < c->wo; ox++)
+                for (int ky = 0; ky < c->kh; ky++)
+                    for (int kx = 0; kx < c->kw; kx++) {
+                        int iy = oy * c->sh - c->pt + ky * c->dh, ix = ox * c->sw - c->pl + kx * c->dw;
+                        if (iy < 0 || iy >= c->h || ix < 0 || ix >= c->w) continue;
+                        size_t in = ((size_t)b * (size_t)c->h + (size_t)iy) * (size_t)c->w + (size_t)ix, out = ((size_t)b * (size_t)c->ho + (size_t)oy) * (size_t)c->wo + (size_t)ox;
+                        for (int o = 0; o < c->co; o++)
+                            for (int i = 0; i < ci; i++) {
+                                size_t xi = in * (size_t)c->ci + (size_t)(o / co * ci + i), yi = out * (size_t)c->co + (size_t)o;
+                                size_t wi = (((size_t)o * (size_t)c->kh + (size_t)ky) * (size_t)c->kw + (size_t)kx) * (size_t)ci + (size_t)i;
+                                gcp_real xv = x[in * (size_t)c->xpitch + (size_t)(o / co * ci + i)], yv = y[out * (size_t)c->ypitch + (size_t)o];
+                                if (pass == GCPI_FORWARD) add_term(s, yi, xv, w[wi]);
+                                else if (pass == GCPI_BACKWARD_DATA) add_term(s, xi, yv, w[wi]);
+                                else add_term(s, wi, xv, yv);
+                            }
+                    }
+}
+
+static gcpi_conv random_conv(void)
+{
+    for (;;) {
+        static const int channels[] = { 1, 2, 3, 5, 8, 10, 12, 16, 17, 20, 32, 40, 48, 64, 70, 96, 130 };
+        gcpi_conv c = { between(1, 3), between(1, 24), between(1, 40), channels[below(17)], 0, 0, 0, channels[below(17)], 0,
+                        between(1, 5), between(1, 5), between(1, 3), between(1, 3), between(0, 3), between(0, 3), between(1, 2), between(1, 2), 1 };
+        int kind = below(5), pb = between(0, 3), pr = between(0, 3);
+        if (kind == 0) c.co = c.groups = c.ci;
+        if (kind == 1) c.groups = c.ci % 4 ? 1 : 4, c.co = (c.co + 3) / 4 * 4;
+        if (kind == 2) c.kh = c.kw = 1, c.pt = c.pl = pb = pr = 0;
+        c.ho = (c.h + c.pt + pb - (c.kh - 1) * c.dh - 1) / c.sh + 1;
+        c.wo = (c.w + c.pl + pr - (c.kw - 1) * c.dw - 1) / c.sw + 1;
+        if (c.h + c.pt + pb < (c.kh - 1) * c.dh + 1 || c.w + c.pl + pr < (c.kw - 1) * c.dw + 1) continue;
+        c.xpitch = c.ci + (below(3) ? 0 : between(1, 19));
+        c.ypitch = c.co + (below(3) ? 0 : between(1, 19));
+        double terms = (double)c.n * c.ho * c.wo * c.co * (c.ci / c.groups) * c.kh * c.kw;
+        if (terms <= TERMS && c.n * c.h * c.w * c.xpitch <= VALUES && c.n * c.ho * c.wo * c.ypitch <= VALUES) return c;
+    }
+}
+
+typedef struct operands { buffer x, w, y, bias; } operands;
+
+static void conv_run(const gcpi_conv *c, int pass, const operands *o, int accumulate, int threads, int isa)
+{
+    gcpi_conv dense = *c;
+    gcpi_par par = par_of(&threads, isa);
+    dense.xpitch = c->ci, dense.ypitch = c->co;        /* a plan asks before it knows pitches */
+    size_t bytes = gcpi_conv_scratch(&dense, pass, &par);
+    buffer scratch = buffer_of((bytes + sizeof(gcp_real) - 1) / sizeof(gcp_real));
+    if (pass == GCPI_FORWARD) gcpi_conv_forward(c, o->x.data, o->w.data, o->bias.count ? o->bias.data : NULL, o->y.data, accumulate, scratch.data, &par);
+    else if (pass == GCPI_BACKWARD_DATA) gcpi_conv_backward_data(c, o->y.data, o->w.data, o->x.data, accumulate, scratch.data, &par);
+    else gcpi_conv_backward_weights(c, o->x.data, o->y.data, o->w.data, accumulate, scratch.data, &par);
+    CHECK(guarded(scratch) && guarded(o->x) && guarded(o->w) && guarded(o->y));
+    release(scratch);
+}
+
+/* The worst error of a result, as a multiple of what is allowed; `before`: what it was added to, `bias` by channel, or NULL. Between
+   pixels nothing changes. */
+static double worst(const gcp_real *result, const gcp_real *before, size_t pixels, int channels, ptrdiff_t pitch, int accumulate, const gcp_real *bias, sums s)
+{
+    double most = 0;
+    for (size_t p = 0; p < pixels; p++)
+        for (ptrdiff_t c = 0; c < pitch; c++) {
+            size_t at = p * (size_t)pitch + (size_t)c, i = p * (size_t)channels + (size_t)c;
+            if (c >= channels) { if (!(result[at] == before[at])) return 1e9; continue; }
+            double start = (accumulate ? (double)before[at] : 0) + (bias ? (double)bias[c] : 0);
+            double error = fabs((double)result[at] - (s.sum[i] + start)) / (1e-6 * (s.size[i] + fabs(start)) + 1e-30);
+            if (!(error <= most)) most = error;
+        }
+    return most;
+}
+
+static buffer copy_of(buffer b)
+{
+    buffer c = buffer_of(b.count);
+    memcpy(c.data, b.data, b.count * sizeof *c.data);
+    return c;
+}
+
+static buffer random_buffer(size_t count)
+{
+    buffer b = buffer_of(count);
+    for (size_t i = 0; i < count; i++) b.data[i] = value();
+    return b;
+}
+
+static int same_bits(buffer a, buffer b) { return memcmp(a.data, b.data, a.count * sizeof *a.data) == 0; }
+
+static void conv_pass(const gcpi_conv *c, int pass, const operands *o, int isa)
+{
+    buffer *out = (buffer *)(uintptr_t)(pass == GCPI_FORWARD ? &o->y : pass == GCPI_BACKWARD_DATA ? &o->x : &o->w), before = copy_of(*out), first;
+    size_t count = (size_t)(pass == GCPI_FORWARD ? c->n * c->ho * c->wo * c->co : pass == GCPI_BACKWARD_DATA ? c->n * c->h * c->w * c->ci : (int)o->w.count);
+    int channels = pass == GCPI_FORWARD ? c->co : pass == GCPI_BACKWARD_DATA ? c->ci : 1, accumulate = below(2);
+    ptrdiff_t pitch = pass == GCPI_FORWARD ? c->ypitch : pass == GCPI_BACKWARD_DATA ? c->xpitch : 1;
+    if (pass == GCPI_FORWARD && o->bias.count) accumulate = 0;     /* a bias is what y starts from */
+    sums s = { calloc(count + 1, sizeof(double)), calloc(count + 1, sizeof(double)) };
+    conv_terms(c, pass, o->x.data, o->w.data, o->y.data, s);
+    conv_run(c, pass, o, accumulate, 1, isa);
+    double error = worst(out->data, before.data, count / (size_t)channels, channels, pitch, accumulate, pass == GCPI_FORWARD && o->bias.count ? o->bias.data : NULL, s);
+    CHECK_NEAR(error, 0, 1);
+    if (error > 1 && check_shown())
+        fprintf(stderr, "  n %d, %dx%dx%d (%td) to %dx%dx%d (%td), kernel %dx%d, stride %d %d, pad %d %d, dilation %d %d, groups %d, pass %d, isa %d, accumulate %d\n", c->n, c->h, c->w,
+                c->ci, c->xpitch, c->ho, c->wo, c->co, c->ypitch, c->kh, c->kw, c->sh, c->sw, c->pt, c->pl, c->dh, c->dw, c->groups, pass, isa, accumulate);
+    first = copy_of(*out);
+    for (int threads = 2; threads <= THREADS; threads++) {
+        memcpy(out->data, before.data, before.count * sizeof *before.data);
+        conv_run(c, pass, o, accumulate, threads, isa);
+        CHECK(same_bits(*out, first));
+    }
+    memcpy(out->data, before.data, before.count * sizeof *before.data);
+    release(before); release(first);
+    free(s.sum); free(s.size);
+}
+
+static void convolutions(int shapes)
+{
+    for (int i = 0; i < shapes; i++) {
+        gcpi_conv c = random_conv();
+        operands o = { random_buffer((size_t)(c.n * c.h * c.w * c.xpitch)), random_buffer((size_t)(c.co * c.kh * c.kw * (c.ci / c.groups))),
+                       random_buffer((size_t)(c.n * c.ho * c.wo * c.ypitch)), random_buffer(below(2) ? (size_t)c.co : 0) };
+        for (int pass = 0; pass < 3; pass++) conv_pass(&c, pass, &o, i % (gcpi_isa_best() + 1));
+        release(o.x); release(o.w); release(o.y); release(o.bias);
+    }
+}
+
+/* ---- Matrix products ---- */
+
+static void product(int isa)
+{
+    int m = between(1, 90), n = between(1, 90), k = between(1, 300), ta = below(2), tb = below(2), accumulate = below(2), with_bias = below(2);
+    if (ta && tb) tb = 0;                              /* no op multiplies two transposed matrices */
+    ptrdiff_t lda = (ta ? m : k) + between(0, 3), ldb = (tb ? k : n) + between(0, 3), ldc = n + between(0, 3);
+    buffer a = random_buffer((size_t)((ta ? k : m) * lda)), b = random_buffer((size_t)((tb ? n : k) * ldb)), c = random_buffer((size_t)(m * ldc)), bias = random_buffer((size_t)n);
+    buffer before = copy_of(c), first = before;
+    sums s = { calloc((size_t)(m * n), sizeof(double)), calloc((size_t)(m * n), sizeof(double)) };
+    for (int i = 0; i < m; i++)
+        for (int j = 0; j < n; j++)
+            for (int t = 0; t < k; t++) add_term(s, (size_t)(i * n + j), a.data[ta ? t * lda + i : i * lda + t], b.data[tb ? j * ldb + t : t * ldb + j]);
+    for (int threads = 1; threads <= THREADS; threads++) {
+        gcpi_par par = par_of(&threads, isa);
+        buffer scratch = buffer_of((gcpi_gemm_scratch(ta, tb, m, n, k, &par) + sizeof(gcp_real) - 1) / sizeof(gcp_real));
+        memcpy(c.data, before.data, c.count * sizeof *c.data);
+        gcpi_gemm(ta, tb, m, n, k, a.data, lda, b.data, ldb, with_bias ? bias.data : NULL, c.data, ldc, accumulate, scratch.data, &par);
+        CHECK(guarded(scratch) && guarded(c));
+        if (threads == 1) {
+            CHECK_NEAR(worst(c.data, before.data, (size_t)m, n, ldc, accumulate, with_bias ? bias.data : NULL, s), 0, 1);
+            first = copy_of(c);
+        }
+        CHECK(same_bits(c, first));
+        release(scratch);
+    }
+    release(a); release(b); release(c); release(bias); release(before); release(first);
+    free(s.sum); free(s.size);
+}
+
+int main(int argc, char **argv)
+{
+    int shapes = argc > 1 ? atoi(argv[1]) : 500;
+    convolutions(shapes);
+    for (int i = 0; i < shapes / 2; i++) product(i % (gcpi_isa_best() + 1));
+    return check_done();
+}
