@@ -1,7 +1,7 @@
 /* Random convolutions and matrix products on every instruction set of this machine: each value within 1e-6 of the sum of the
    absolute products, computed in double; the same bits for 1, 2, 3 and 4 threads, whichever worker takes which task and when;
    nothing written outside what is promised, the scratch that was asked for included.
-   Usage: test_kernels [shapes] */
+   Usage: test_products [shapes] */
 #define GCP_STATIC
 #define GCP_IMPLEMENTATION
 #include "gcp.h"
