@@ -178,9 +178,9 @@ static void measure(double flops, const rival *r, figure *gcp, figure *other, do
 
 static void count(group g, int pass, int at, double ratio) { logs[g][pass][at] += log(ratio); counts[g][pass][at]++; }
 
-static void write_row(const char *name, const char *pass, figure gcp, double most, const char *peer, double rate)
+static void write_row(const char *name, const char *pass, figure gcp, double most, const char *beside, double rate)
 {
-    fprintf(csv, "%s,%s,%d,%.1f,%.1f,%s,", name, pass, target.threads, gcp.median, most, peer);
+    fprintf(csv, "%s,%s,%d,%.1f,%.1f,%s,", name, pass, target.threads, gcp.median, most, beside);
     if (rate > 0) fprintf(csv, "%.1f", rate);
     fprintf(csv, "\n");
 }
@@ -254,7 +254,7 @@ int main(int argc, char **argv)
 {
     gcp_target wish = { 0 };
     const char *only = "", *out = ".", *python = NULL;
-    char path[1024];
+    char path[1024], threads[16];
     for (int i = 1; i < argc; i += 2) {
         const char *value = i + 1 < argc ? argv[i + 1] : "";
         if (!strcmp(argv[i], "--threads")) wish.threads = atoi(value);
@@ -274,7 +274,10 @@ int main(int argc, char **argv)
     csv = fopen(path, "w");
     if (!csv) { fprintf(stderr, "kernels: cannot write %s\n", path); return 1; }
     signal(SIGPIPE, SIG_IGN);
-    if (python && !torch_start(python, BENCH_PEERS "/torch_layers.py", target.threads)) fprintf(stderr, "kernels: %s has no torch\n", python);
+    snprintf(threads, sizeof threads, "%d", target.threads);
+    torch_runs = python && peer_start(&torch, python, BENCH_PEERS "/torch_layers.py", (char *[]){ threads, NULL });
+    if (python && !torch_runs) fprintf(stderr, "kernels: %s has no torch\n", python);
+    if (torch_runs) printf("PyTorch %s\n", torch.version);
     fprintf(csv, "layer,pass,threads,gcp_gflops,peak_gflops,peer,peer_gflops\n");
     printf("%d thread(s), %.0f GFLOP/s FMA peak; gcp's GFLOP/s (share of the peak) | each peer's: gcp over it\n", target.threads, peak());
     for (size_t i = 0; i < sizeof layers / sizeof *layers; i++)
@@ -285,6 +288,7 @@ int main(int argc, char **argv)
         if (strstr(name, only)) run_product(products[i], name);
     }
     print_means();
+    if (torch_runs) peer_stop(&torch);
     free(registers);
     return fclose(csv) != 0;
 }

@@ -167,50 +167,29 @@ static void blas_close(void) { free(blas.a); free(blas.b); free(blas.c); }
 #endif
 
 /* ---- PyTorch: torch_layers.py at the other end of two pipes, a line each way ---- */
-#include <unistd.h>
+#include "peer.h"
 
-static FILE *torch_to, *torch_from;
-
-/* Starts the worker; 0: no such Python, or no torch in it. */
-static int torch_start(const char *python, const char *script, int threads)
-{
-    int to[2], from[2];
-    char count[16], line[64];
-    if (pipe(to) || pipe(from)) return 0;
-    snprintf(count, sizeof count, "%d", threads);
-    if (fork() == 0) {
-        dup2(to[0], 0); dup2(from[1], 1);
-        close(to[1]); close(from[0]);
-        execlp(python, python, script, count, (char *)NULL);
-        _exit(127);
-    }
-    close(to[0]); close(from[1]);
-    torch_to = fdopen(to[1], "w");
-    torch_from = fdopen(from[0], "r");
-    if (!fgets(line, sizeof line, torch_from)) { torch_to = NULL; return 0; }
-    printf("PyTorch %s", line);
-    return 1;
-}
+static peer torch;
+static int torch_runs;
 
 static double torch_ask(void)
 {
-    char line[64];
-    fflush(torch_to);
-    return fgets(line, sizeof line, torch_from) ? atof(line) : 0;
+    const char *line = peer_answer(&torch);
+    return line ? atof(line) : 0;
 }
 
 static int torch_open(const work *w, int channels_last)
 {
     const gcpi_conv *c = &w->c;
-    if (!torch_to || (w->m && channels_last)) return 0;
-    if (w->m) fprintf(torch_to, "matmul %d %d %d %d\n", w->m, w->n, w->k, w->pass);
-    else fprintf(torch_to, "conv %d %d %d %d %d %d %d %d %d %d %d %d %d %d\n", c->n, c->h, c->w, c->ci, c->co, c->kh, c->kw, c->sh, c->sw, c->pt, c->pl, c->groups, w->pass, channels_last);
+    if (!torch_runs || (w->m && channels_last)) return 0;
+    if (w->m) fprintf(torch.to, "matmul %d %d %d %d\n", w->m, w->n, w->k, w->pass);
+    else fprintf(torch.to, "conv %d %d %d %d %d %d %d %d %d %d %d %d %d %d\n", c->n, c->h, c->w, c->ci, c->co, c->kh, c->kw, c->sh, c->sw, c->pt, c->pl, c->groups, w->pass, channels_last);
     return torch_ask() > 0;
 }
 
 static int torch_open_last(const work *w) { return torch_open(w, 1); }
 static int torch_open_default(const work *w) { return torch_open(w, 0); }
-static double torch_seconds(int calls) { fprintf(torch_to, "run %d\n", calls); return torch_ask(); }
+static double torch_seconds(int calls) { fprintf(torch.to, "run %d\n", calls); return torch_ask(); }
 static void torch_close(void) { }
 #define RIVALS_TORCH { "torch_channels_last", torch_open_last, torch_seconds, torch_close }, { "torch", torch_open_default, torch_seconds, torch_close },
 

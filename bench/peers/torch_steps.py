@@ -1,0 +1,64 @@
+"""PyTorch's end of bench/steps, eager, channels-last. Checkpointed: checkpoint_sequential in four chunks."""
+import sys
+
+import torch
+from torch import nn
+from torch.utils.checkpoint import checkpoint_sequential
+
+from torch_resnet50 import conv_norm, resnet50
+from worker import BATCH, CHANNELS, HALVED, image_size, serve
+
+
+class Basic(nn.Module):
+    def __init__(self, inputs, outputs, stride):
+        super().__init__()
+        self.f = nn.Sequential(conv_norm(inputs, outputs, 3, stride), nn.ReLU(inplace=True), conv_norm(outputs, outputs, 3))
+        self.project = nn.Identity() if inputs == outputs and stride == 1 else conv_norm(inputs, outputs, 1, stride)
+        self.relu = nn.ReLU(inplace=True)
+
+    def forward(self, x):
+        return self.relu(self.f(x) + self.project(x))
+
+
+def resnet18_cifar():
+    parts, inputs = [nn.Sequential(conv_norm(3, 64, 3), nn.ReLU(inplace=True))], 64
+    for stage in range(4):
+        for i in range(2):
+            parts.append(Basic(inputs, 64 << stage, 2 if stage and not i else 1))
+            inputs = 64 << stage
+    return nn.Sequential(*parts, nn.Sequential(nn.AdaptiveAvgPool2d(1), nn.Flatten(), nn.Linear(inputs, 10)))
+
+
+def seed(network):
+    parts, inputs, size = [], 1, image_size(network)
+    for outputs in CHANNELS[network]:
+        parts.append(nn.Sequential(nn.Conv2d(inputs, outputs, 5, padding=2), nn.ReLU(inplace=True)))
+        inputs = outputs
+    if HALVED[network]:
+        parts.append(nn.MaxPool2d(2))
+        size //= 2
+    return nn.Sequential(*parts, nn.Flatten(), nn.Sequential(nn.Linear(inputs * size * size, 32), nn.ReLU(inplace=True)), nn.Linear(32, 10))
+
+
+def main():
+    network, mode, threads = sys.argv[1:4]
+    torch.set_num_threads(int(threads))
+    torch.manual_seed(1)
+    batch, size, channels, classes, make = {"resnet50": (8, 224, 3, 1000, resnet50), "resnet18_cifar": (128, 32, 3, 10, resnet18_cifar)}.get(
+        network, (BATCH, None, 1, 10, lambda: seed(network)))
+    model = make().to(memory_format=torch.channels_last).train()
+    images = torch.randn(batch, channels, size or image_size(network), size or image_size(network)).to(memory_format=torch.channels_last)
+    labels = torch.randint(classes, (batch,))
+    sgd = torch.optim.SGD(model.parameters(), lr=0.001, momentum=0.9 if network.startswith("resnet") else 0)
+
+    def step():
+        sgd.zero_grad(set_to_none=True)
+        logits = model(images) if mode == "plain" else checkpoint_sequential(model, 4, images, use_reentrant=False)
+        nn.functional.cross_entropy(logits, labels).backward()
+        sgd.step()
+
+    serve(torch.__version__, step)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,204 @@
+/* steps.c - whole training steps of gcp beside PyTorch, TensorFlow and JAX: time and peak memory, plain and checkpointed.
+
+       steps [--threads N] [--torch PYTHON] [--tensorflow PYTHON] [--jax PYTHON] [--only TEXT] [--rounds 5] [--out FOLDER]
+
+   Each PYTHON is one that has the tool. A peer runs twice: alone, with what it frees given back at once, for its peak of
+   resident memory above what it held before its first step; then, as it is, a step in turn with the others, for its time.
+   gcp's bytes are counted alike: all of the plan's but the weights and the input, which a peer holds before its first step.
+   Checkpointed, gcp has the least bytes that a peer needed as its budget, or half of what keep-all takes where there is no
+   peer; where no schedule fits, the least bytes that one does. Prints a table and writes steps.csv:
+   network,mode,tool,version,ms_median,ms_min,peak_bytes. The median is of the rounds. */
+#define _POSIX_C_SOURCE 200809L
+#define GCP_STATIC
+#define GCP_IMPLEMENTATION
+#include "gcp.h"
+#include <signal.h>
+#include <time.h>
+#include "networks.h"
+#include "peer.h"
+
+enum { TOOLS = 3, MOST_ROUNDS = 64 };
+
+typedef struct tool { const char *name, *python; peer peer; int runs; double ms[MOST_ROUNDS]; size_t peak; } tool;
+static tool tools[TOOLS] = { { .name = "torch" }, { .name = "tensorflow" }, { .name = "jax" } };
+
+static network resnet18_cifar(gcp_tape *net)
+{
+    gcp_tensor image = gcp_input(net, "image", 128, 32, 32, 3), labels = gcp_labels(net, "labels", 128), x = image;
+    GCP_SEGMENT(net, "stem") x = norm_relu(NULL, conv(NULL, x, 64, 3, 1));
+    for (int stage = 0; stage < 4; stage++)
+        for (int i = 0; i < 2; i++) x = residual_block(net, NULL, x, 64 << stage, stage && !i ? 2 : 1, 0);
+    return network_of(image, labels, mean_head(net, NULL, x, 0, 10));
+}
+
+static network of_seed(gcp_tensor loss, gcp_tensor image, gcp_tensor labels) { return (network){ .image = image, .labels = labels, .loss = loss }; }
+static network seed000_64(gcp_tape *net) { gcp_tensor x, l, loss = seed000(net, 64, 16, &x, &l); return of_seed(loss, x, l); }
+static network seed000_256(gcp_tape *net) { gcp_tensor x, l, loss = seed000(net, 256, 16, &x, &l); return of_seed(loss, x, l); }
+static network seed003_64(gcp_tape *net) { gcp_tensor x, l, loss = seed003(net, 3, 1, 64, 16, &x, &l); return of_seed(loss, x, l); }
+static network resnet50_224(gcp_tape *net) { return resnet50(net, 8, 224, 1000); }
+
+static const struct { const char *name; network (*record)(gcp_tape *net); double momentum; } networks[] = {
+    { "seed000_64", seed000_64, 0 }, { "seed000_256", seed000_256, 0 }, { "seed003_64", seed003_64, 0 },
+    { "resnet50", resnet50_224, 0.9 }, { "resnet18_cifar", resnet18_cifar, 0.9 } };
+static const char *const modes[] = { "plain", "checkpointed" };
+
+static unsigned char *tape_memory;
+static const size_t tape_room = GCP_MB(256);
+static gcp_target target;
+static int rounds = 5;
+static FILE *csv;
+
+static double milliseconds(void)
+{
+    struct timespec t;
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return 1e3 * (double)t.tv_sec + 1e-6 * (double)t.tv_nsec;
+}
+
+/* ---- Peers ---- */
+
+static int tool_start(tool *t, const char *name, const char *mode)
+{
+    char script[1024], threads[16];
+    char *words[] = { (char *)(size_t)name, (char *)(size_t)mode, threads, NULL };
+    snprintf(script, sizeof script, BENCH_PEERS "/%s_steps.py", t->name);
+    snprintf(threads, sizeof threads, "%d", target.threads);
+    return t->python && peer_start(&t->peer, t->python, script, words);
+}
+
+static int tool_step(tool *t, double *ms, size_t *peak)
+{
+    fprintf(t->peer.to, "step\n");
+    const char *line = peer_answer(&t->peer);
+    return line && sscanf(line, "%lf %zu", ms, peak) == 2;
+}
+
+/* Its peak of live memory, from a run of its own. 0: it does not run this. */
+static int tool_measure(tool *t, const char *name, const char *mode)
+{
+    double ms;
+    t->runs = 0;
+    if (!t->python) return 0;
+    setenv("MALLOC_MMAP_THRESHOLD_", "65536", 1);
+    if (tool_start(t, name, mode)) { t->runs = tool_step(t, &ms, &t->peak); peer_stop(&t->peer); }
+    unsetenv("MALLOC_MMAP_THRESHOLD_");
+    return t->runs;
+}
+
+/* ---- gcp ---- */
+
+static int fail(const char *what) { fprintf(stderr, "steps: %s\n", what); exit(1); }
+
+/* What a peer holds before its first step. */
+static size_t resident(const gcp_plan *keep) { return keep->split.weights + keep->split.statistics + keep->split.inputs; }
+
+static gcp_plan plan_of(const network *n, double momentum, size_t budget, gcp_plan *keep)
+{
+    gcp_tape *tape = n->loss.tape;
+    *keep = gcp_plan_make(n->loss, .policy = GCP_KEEP_ALL, .optimizer = GCP_SGD, .momentum = momentum, .fuse_update = 1, .target = &target);
+    if (!keep->in) fail(gcp_error(tape));
+    if (!budget) return *keep;
+    budget = budget == 1 ? keep->state_bytes + keep->slab_bytes / 2 : budget + resident(keep);
+    gcp_plan plan = gcp_plan_make(n->loss, .policy = GCP_BUDGET, .budget = budget, .optimizer = GCP_SGD, .momentum = momentum, .fuse_update = 1, .target = &target);
+    if (plan.in) return plan;
+    gcp_error_clear(tape);
+    plan = gcp_plan_make(n->loss, .policy = GCP_BUDGET, .budget = plan.least_bytes, .optimizer = GCP_SGD, .momentum = momentum, .fuse_update = 1, .target = &target);
+    if (!plan.in) fail(gcp_error(tape));
+    return plan;
+}
+
+static void fill(gcp_plan *plan, const network *n)
+{
+    gcp_shape s = gcp_shape_of(n->image);
+    size_t count = 1;
+    for (int i = 0; i < 4; i++) count *= (size_t)s.d[i];
+    float *x = malloc(count * sizeof *x);
+    int *labels = calloc((size_t)s.d[0], sizeof *labels);
+    if (!x || !labels) fail("out of memory");
+    for (size_t i = 0; i < count; i++) x[i] = (float)((int)(i * 7919 % 2001) - 1000) / 577;
+    for (int i = 0; i < s.d[0]; i++) labels[i] = i % 10;
+    gcp_write(plan, n->image, x);
+    gcp_write(plan, n->labels, labels);
+    free(x); free(labels);
+}
+
+/* ---- Rows ---- */
+
+static int by_value(const void *a, const void *b)
+{
+    double x = *(const double *)a, y = *(const double *)b;
+    return (x > y) - (x < y);
+}
+
+static double row(const char *name, const char *mode, const char *who, const char *version, double *ms, size_t peak, double own)
+{
+    qsort(ms, (size_t)rounds, sizeof *ms, by_value);
+    double median = ms[rounds / 2];
+    printf("%-15s %-12s %-10s %-14s %9.1f ms (%.1f to %.1f) %8.1f MiB", name, mode, who, version, median, ms[0], ms[rounds - 1], (double)peak / 1048576);
+    if (own > 0) printf("   gcp %.2f times as fast", median / own);
+    printf("\n");
+    fprintf(csv, "%s,%s,%s,%s,%.2f,%.2f,%zu\n", name, mode, who, version, median, ms[0], peak);
+    fflush(stdout);
+    return median;
+}
+
+static void run(int at, int mode)
+{
+    const char *name = networks[at].name;
+    size_t least = 0, peak;
+    double ms[MOST_ROUNDS];
+    for (int i = 0; i < TOOLS; i++)
+        if (tool_measure(&tools[i], name, modes[mode]) && (!least || tools[i].peak < least)) least = tools[i].peak;
+    gcp_arena arena = gcp_arena_from(tape_memory, tape_room);
+    network n = networks[at].record(gcp_tape_make(&arena, .ops = 1024));
+    gcp_plan keep, plan = plan_of(&n, networks[at].momentum, mode ? GCPI_MAX(least, 1) : 0, &keep);
+    void *memory = aligned_alloc(4096, gcpi_round(plan.bytes, 4096));
+    if (!memory || gcp_bind(&plan, memory, plan.bytes) != GCP_OK) fail("the plan cannot be bound");
+    fill(&plan, &n);
+    for (int i = 0; i < TOOLS; i++) tools[i].runs = tools[i].runs && tool_start(&tools[i], name, modes[mode]);
+    for (int r = -1; r < rounds; r++) {
+        double start = milliseconds();
+        gcp_step(&plan, .lr = 0.001);
+        if (r >= 0) ms[r] = milliseconds() - start;
+        for (int i = 0; i < TOOLS; i++)
+            if (tools[i].runs) tools[i].runs = tool_step(&tools[i], &tools[i].ms[GCPI_MAX(r, 0)], &peak);
+    }
+    if (gcp_error(n.loss.tape)) fail(gcp_error(n.loss.tape));
+    double own = row(name, modes[mode], "gcp", "0.1.0", ms, plan.bytes - resident(&keep), 0);
+    for (int i = 0; i < TOOLS; i++) {
+        if (!tools[i].runs) continue;
+        row(name, modes[mode], tools[i].name, tools[i].peer.version, tools[i].ms, tools[i].peak, own);
+        peer_stop(&tools[i].peer);
+    }
+    free(memory);
+}
+
+int main(int argc, char **argv)
+{
+    gcp_target wish = { 0 };
+    const char *only = "", *out = ".";
+    char path[1024];
+    for (int i = 1; i < argc; i += 2) {
+        const char *value = i + 1 < argc ? argv[i + 1] : "";
+        int known = 0;
+        for (int t = 0; t < TOOLS; t++) if (!strncmp(argv[i], "--", 2) && !strcmp(argv[i] + 2, tools[t].name)) { tools[t].python = value; known = 1; }
+        if (known) continue;
+        if (!strcmp(argv[i], "--threads")) wish.threads = atoi(value);
+        else if (!strcmp(argv[i], "--only")) only = value;
+        else if (!strcmp(argv[i], "--rounds")) rounds = GCPI_MIN(GCPI_MAX(atoi(value), 1), MOST_ROUNDS);
+        else if (!strcmp(argv[i], "--out")) out = value;
+        else { fprintf(stderr, "steps [--threads N] [--torch PYTHON] [--tensorflow PYTHON] [--jax PYTHON] [--only TEXT] [--rounds 5] [--out FOLDER]\n"); return 1; }
+    }
+    target = gcpi_target_of(&wish);
+    tape_memory = malloc(tape_room);
+    snprintf(path, sizeof path, "%s/steps.csv", out);
+    csv = fopen(path, "w");
+    if (!tape_memory || !csv) { fprintf(stderr, "steps: no memory, or %s cannot be written\n", path); return 1; }
+    signal(SIGPIPE, SIG_IGN);
+    fprintf(csv, "network,mode,tool,version,ms_median,ms_min,peak_bytes\n");
+    for (size_t i = 0; i < sizeof networks / sizeof *networks; i++)
+        for (int mode = 0; mode < 2; mode++)
+            if (strstr(networks[i].name, only)) run((int)i, mode);
+    free(tape_memory);
+    return fclose(csv) != 0;
+}
