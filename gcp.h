@@ -2779,6 +2779,35 @@ static void gcpi_gemm(int ta, int tb, int m, int n, int k, const gcp_real *a, pt
 #pragma STDC FP_CONTRACT OFF            /* as GCPI_LOOP says to gcc; on again at the end */
 #endif
 
+/* A loop for each instruction set: NAME_body is inlined into as many functions, and NAME takes the target's. The bits are the same:
+   nothing is contracted, and no sum changes its order. GCPI_EACH: operands may be the same bytes, but then from end to end. */
+#if defined(__clang__)
+#define GCPI_BODY static inline __attribute__((always_inline))
+#define GCPI_EACH _Pragma("clang loop vectorize(assume_safety)")
+#elif defined(__GNUC__)
+#define GCPI_BODY static inline __attribute__((always_inline))
+#define GCPI_EACH _Pragma("GCC ivdep")
+#else
+#define GCPI_BODY static
+#define GCPI_EACH
+#endif
+#if GCPI_X86
+#define GCPI_WIDE(NAME, PARAMETERS, ARGUMENTS, TARGET)                                                                                      \
+    GCPI_LOOP void NAME##_any PARAMETERS { NAME##_body ARGUMENTS; }                                                                         \
+    GCPI_LOOP GCPI_AVX2 void NAME##_avx2 PARAMETERS { NAME##_body ARGUMENTS; }                                                              \
+    GCPI_LOOP GCPI_AVX512 void NAME##_avx512 PARAMETERS { NAME##_body ARGUMENTS; }                                                          \
+    static void NAME PARAMETERS                                                                                                             \
+    {                                                                                                                                       \
+        int isa = (TARGET)->isa - GCP_ISA_SCALAR + GCPI_ISA_SCALAR;                                                                         \
+        (isa == GCPI_ISA_AVX512 ? NAME##_avx512 : isa == GCPI_ISA_AVX2 ? NAME##_avx2 : NAME##_any) ARGUMENTS;                               \
+    }
+#else
+#define GCPI_WIDE(NAME, PARAMETERS, ARGUMENTS, TARGET) GCPI_LOOP void NAME PARAMETERS { NAME##_body ARGUMENTS; }
+#endif
+#define GCPI_WIDE_SPAN(NAME) GCPI_WIDE(NAME, (const gcpi_span *s), (s), s->call->target)
+#define GCPI_WIDE_SUM(NAME) GCPI_WIDE(NAME, (const gcp_call *c, size_t first, size_t last, double *sums), (c, first, last, sums), c->target)
+#define GCPI_WIDE_TASK(NAME, JOB) GCPI_WIDE(NAME, (void *arg, int index, int worker), (arg, index, worker), ((const JOB *)arg)->call->target)
+
 /* Where the target brings no threads: OpenMP's, as many as context says, or this one. */
 #ifdef _OPENMP
 enum { GCPI_OPENMP = 1 };
@@ -2947,7 +2976,7 @@ static void gcpi_mask_write(unsigned char *mask, const gcp_real *x, size_t index
     }
 }
 
-GCPI_LOOP void gcpi_mask_span(unsigned char *mask, const gcp_real *x, size_t index, size_t n)      /* whole bytes at once where they are */
+GCPI_BODY void gcpi_mask_span(unsigned char *mask, const gcp_real *x, size_t index, size_t n)      /* whole bytes at once where they are */
 {
     size_t bytes = (index & 7) == 0 ? n / 8 : 0;
     for (size_t b = 0; b < bytes; b++) {
@@ -2958,25 +2987,28 @@ GCPI_LOOP void gcpi_mask_span(unsigned char *mask, const gcp_real *x, size_t ind
     gcpi_mask_write(mask, x + 8 * bytes, index + 8 * bytes, n - 8 * bytes);
 }
 
-GCPI_LOOP void gcpi_rectify_span(const gcpi_span *s)
+GCPI_BODY void gcpi_rectify_span_body(const gcpi_span *s)
 {
     const gcp_real *x = s->p[0], slope = (gcp_real)gcpi_attr(s->call->attributes)->number.a;
     gcp_real *y = s->p[1];
     if (s->mask) gcpi_mask_span(s->mask, x, s->index, s->n);
-    for (size_t i = 0; i < s->n; i++) y[i] = x[i] > 0 ? x[i] : slope * x[i];
+    GCPI_EACH for (size_t i = 0; i < s->n; i++) y[i] = x[i] > 0 ? x[i] : slope * x[i];
 }
+GCPI_WIDE_SPAN(gcpi_rectify_span)
 
-GCPI_LOOP void gcpi_rectify_span_back(const gcpi_span *s)
+GCPI_BODY void gcpi_rectify_span_back_body(const gcpi_span *s)
 {
     gcp_real *dx = s->p[0];
     const gcp_real *dy = s->p[1], *y = s->p[3], slope = (gcp_real)gcpi_attr(s->call->attributes)->number.a;
-    for (size_t i = 0; i < s->n; i++) {
+    if (s->mask) for (size_t i = 0; i < s->n; i++) {
         size_t k = s->index + i;
-        int positive = s->mask ? s->mask[k >> 3] >> (k & 7) & 1 : y[i] > 0;
-        gcp_real g = positive ? dy[i] : slope * dy[i];
+        gcp_real g = s->mask[k >> 3] >> (k & 7) & 1 ? dy[i] : slope * dy[i];
         dx[i] = s->accumulate ? dx[i] + g : g;
     }
+    else if (s->accumulate) GCPI_EACH for (size_t i = 0; i < s->n; i++) dx[i] += y[i] > 0 ? dy[i] : slope * dy[i];
+    else GCPI_EACH for (size_t i = 0; i < s->n; i++) dx[i] = y[i] > 0 ? dy[i] : slope * dy[i];
 }
+GCPI_WIDE_SPAN(gcpi_rectify_span_back)
 
 static void gcpi_rectify_forward(const gcp_call *c) { gcpi_map_forward(c, gcpi_rectify_span); }
 static void gcpi_rectify_backward(const gcp_call *c) { gcpi_map_backward(c, gcpi_rectify_span_back); }
@@ -2996,35 +3028,39 @@ static int gcpi_pair_shape(gcp_shape_call *s)
     return gcpi_all_real(s);
 }
 
-GCPI_LOOP void gcpi_add_span(const gcpi_span *s)
+GCPI_BODY void gcpi_add_span_body(const gcpi_span *s)
 {
     const gcp_real *a = s->p[0], *b = s->p[1];
     gcp_real *y = s->p[2];
-    for (size_t i = 0; i < s->n; i++) y[i] = a[i] + b[i];
+    GCPI_EACH for (size_t i = 0; i < s->n; i++) y[i] = a[i] + b[i];
 }
+GCPI_WIDE_SPAN(gcpi_add_span)
 
-GCPI_LOOP void gcpi_mul_span(const gcpi_span *s)
+GCPI_BODY void gcpi_mul_span_body(const gcpi_span *s)
 {
     const gcp_real *a = s->p[0], *b = s->p[1];
     gcp_real *y = s->p[2];
-    for (size_t i = 0; i < s->n; i++) y[i] = a[i] * b[i];
+    GCPI_EACH for (size_t i = 0; i < s->n; i++) y[i] = a[i] * b[i];
 }
+GCPI_WIDE_SPAN(gcpi_mul_span)
 
-GCPI_LOOP void gcpi_copy_span(const gcpi_span *s)                          /* p: to, from */
+GCPI_BODY void gcpi_copy_span_body(const gcpi_span *s)                          /* p: to, from */
 {
     gcp_real *to = s->p[0];
     const gcp_real *from = s->p[1];
-    if (s->accumulate) for (size_t i = 0; i < s->n; i++) to[i] += from[i];
+    if (s->accumulate) GCPI_EACH for (size_t i = 0; i < s->n; i++) to[i] += from[i];
     else if (to != from) memmove(to, from, s->n * sizeof *to);
 }
+GCPI_WIDE_SPAN(gcpi_copy_span)
 
-GCPI_LOOP void gcpi_mul_span_back(const gcpi_span *s)                      /* p: d of one, dy, the other */
+GCPI_BODY void gcpi_mul_span_back_body(const gcpi_span *s)                      /* p: d of one, dy, the other */
 {
     gcp_real *d = s->p[0];
     const gcp_real *dy = s->p[1], *other = s->p[2];
-    if (s->accumulate) for (size_t i = 0; i < s->n; i++) d[i] += dy[i] * other[i];
-    else               for (size_t i = 0; i < s->n; i++) d[i] = dy[i] * other[i];
+    if (s->accumulate) GCPI_EACH for (size_t i = 0; i < s->n; i++) d[i] += dy[i] * other[i];
+    else               GCPI_EACH for (size_t i = 0; i < s->n; i++) d[i] = dy[i] * other[i];
 }
+GCPI_WIDE_SPAN(gcpi_mul_span_back)
 
 static void gcpi_pair_forward(const gcp_call *c, gcpi_span_fn fn)
 {
@@ -3109,14 +3145,15 @@ static void gcpi_store_sums(const gcp_view *to, const double *sums)
 static const gcp_real *gcpi_row(const gcp_view *v, size_t pixel) { return (const gcp_real *)v->data + (ptrdiff_t)pixel * v->pitch; }
 static gcp_real *gcpi_row_out(const gcp_view *v, size_t pixel) { return (gcp_real *)v->data + (ptrdiff_t)pixel * v->pitch; }
 
-GCPI_LOOP void gcpi_sum_dout(const gcp_call *c, size_t first, size_t last, double *sums)
+GCPI_BODY void gcpi_sum_dout_body(const gcp_call *c, size_t first, size_t last, double *sums)
 {
     int width = c->dout[0].shape.d[3];
     for (size_t p = first; p < last; p++) {
         const gcp_real *dy = gcpi_row(&c->dout[0], p);
-        for (int i = 0; i < width; i++) sums[i] += (double)dy[i];
+        GCPI_EACH for (int i = 0; i < width; i++) sums[i] += (double)dy[i];
     }
 }
+GCPI_WIDE_SUM(gcpi_sum_dout)
 
 static void gcpi_bias_gradient(const gcp_call *c, const gcp_view *db)
 {
@@ -3571,15 +3608,16 @@ static void gcpi_upsample_backward(const gcp_call *c) { if (c->din[0].data) gcpi
    commits the running values (PyTorch's rule: unbiased variance). Apply: in: x, mean, scale, gamma, beta. Its backward
    is that of both ops, so that x is read once: dx = gamma s (dy - mean(dy) - xhat mean(dy xhat)). */
 static int gcpi_batch_stats_shape(gcp_shape_call *s) { s->out[0] = s->out[1] = s->in[1]; return gcpi_all_real(s); }
-GCPI_LOOP void gcpi_sum_x(const gcp_call *c, size_t first, size_t last, double *sums)
+GCPI_BODY void gcpi_sum_x_body(const gcp_call *c, size_t first, size_t last, double *sums)
 {
     int width = c->in[0].shape.d[3];
     for (size_t p = first; p < last; p++) {
         const gcp_real *x = gcpi_row(&c->in[0], p);
-        for (int i = 0; i < width; i++) sums[i] += (double)x[i];
-        for (int i = 0; i < width; i++) sums[width + i] += (double)x[i] * (double)x[i];
+        GCPI_EACH for (int i = 0; i < width; i++) sums[i] += (double)x[i];
+        GCPI_EACH for (int i = 0; i < width; i++) sums[width + i] += (double)x[i] * (double)x[i];
     }
 }
+GCPI_WIDE_SUM(gcpi_sum_x)
 static void gcpi_batch_stats_forward(const gcp_call *c)
 {
     const gcpi_attributes *a = gcpi_attr(c->attributes);
@@ -3607,9 +3645,9 @@ static int gcpi_norm_shape(gcp_shape_call *s)       /* input 1 on: a value a cha
         if (gcpi_count(s->in[i]) != (size_t)s->in[0].d[3]) return gcpi_refuse(s, "%zu values for %d channels", gcpi_count(s->in[i]), s->in[0].d[3]);
     return gcpi_all_real(s);
 }
-typedef struct gcpi_norm_job { const gcp_call *call; const double *sums; size_t pixels, chunk; } gcpi_norm_job;
+typedef struct gcpi_norm_job { const gcp_call *call; const gcp_real *means; size_t pixels, chunk; } gcpi_norm_job;      /* means: backward's */
 
-GCPI_LOOP void gcpi_batch_norm_task(void *arg, int index, int worker)
+GCPI_BODY void gcpi_batch_norm_task_body(void *arg, int index, int worker)
 {
     const gcpi_norm_job *job = (const gcpi_norm_job *)arg;
     const gcp_call *c = job->call;
@@ -3620,14 +3658,15 @@ GCPI_LOOP void gcpi_batch_norm_task(void *arg, int index, int worker)
     for (size_t p = first; p < last; p++) {
         const gcp_real *x = gcpi_row(&c->in[0], p);
         gcp_real *y = gcpi_row_out(&c->out[0], p);
-        for (int i = 0; i < width; i++) y[i] = (x[i] - mean[i]) * (scale[i] * gamma[i]) + beta[i];
+        GCPI_EACH for (int i = 0; i < width; i++) y[i] = (x[i] - mean[i]) * (scale[i] * gamma[i]) + beta[i];
     }
     (void)worker;
 }
-static void gcpi_norm_rows(const gcp_call *c, gcp_shape shape, const double *sums, void (*task)(void *arg, int index, int worker))
+GCPI_WIDE_TASK(gcpi_batch_norm_task, gcpi_norm_job)
+static void gcpi_norm_rows(const gcp_call *c, gcp_shape shape, const gcp_real *means, void (*task)(void *arg, int index, int worker))
 {
     gcpi_norm_job job;
-    job.call = c; job.sums = sums; job.pixels = gcpi_pixels(shape);
+    job.call = c; job.means = means; job.pixels = gcpi_pixels(shape);
     job.chunk = (GCPI_MAX((size_t)1, 16384 / (size_t)shape.d[3]) + 7) / 8 * 8;      /* no two tasks share a byte of a mask */
     gcpi_parallel(c->target, (int)((job.pixels + job.chunk - 1) / job.chunk), task, &job);
 }
@@ -3635,7 +3674,7 @@ static void gcpi_batch_norm_forward(const gcp_call *c) { gcpi_norm_rows(c, c->in
 
 /* apply: batch-norm, addition and rectifier in one pass, each where it is there; the same arithmetic as the ops alone.
    in: x, other, mean, scale, gamma, beta; out: y, mask. Attributes are the rectifier's, NULL without one. */
-GCPI_LOOP void gcpi_apply_run(const gcp_call *c, size_t pixel, int first, int count)
+GCPI_BODY void gcpi_apply_run(const gcp_call *c, size_t pixel, int first, int count)
 {
     const gcpi_attributes *rectifier = gcpi_attr(c->attributes);
     const gcp_real *x = gcpi_row(&c->in[0], pixel) + first, *mean = (const gcp_real *)c->in[2].data, *scale = (const gcp_real *)c->in[3].data;
@@ -3652,7 +3691,7 @@ GCPI_LOOP void gcpi_apply_run(const gcp_call *c, size_t pixel, int first, int co
     const gcp_real slope = (gcp_real)rectifier->number.a;
     for (int i = 0; i < count; i++) y[i] = v[i] > 0 ? v[i] : slope * v[i];
 }
-static void gcpi_apply_task(void *arg, int index, int worker)
+GCPI_BODY void gcpi_apply_task_body(void *arg, int index, int worker)
 {
     const gcpi_norm_job *job = (const gcpi_norm_job *)arg;
     size_t first = (size_t)index * job->chunk, last = GCPI_MIN(first + job->chunk, job->pixels);
@@ -3661,19 +3700,21 @@ static void gcpi_apply_task(void *arg, int index, int worker)
         for (int c = 0; c < width; c += 64) gcpi_apply_run(job->call, p, c, GCPI_MIN(64, width - c));
     (void)worker;
 }
+GCPI_WIDE_TASK(gcpi_apply_task, gcpi_norm_job)
 static void gcpi_apply_forward(const gcp_call *c) { gcpi_norm_rows(c, c->in[0].shape, NULL, gcpi_apply_task); }
 
-GCPI_LOOP void gcpi_sum_norm(const gcp_call *c, size_t first, size_t last, double *sums)     /* dy xhat, dy */
+GCPI_BODY void gcpi_sum_norm_body(const gcp_call *c, size_t first, size_t last, double *sums)     /* dy xhat, dy */
 {
     const gcp_real *mean = (const gcp_real *)c->in[1].data, *scale = (const gcp_real *)c->in[2].data;
     int width = c->in[0].shape.d[3];
     for (size_t p = first; p < last; p++) {
         const gcp_real *x = gcpi_row(&c->in[0], p), *dy = gcpi_row(&c->dout[0], p);
-        for (int i = 0; i < width; i++) sums[i] += (double)(dy[i] * ((x[i] - mean[i]) * scale[i]));
-        for (int i = 0; i < width; i++) sums[width + i] += (double)dy[i];
+        GCPI_EACH for (int i = 0; i < width; i++) sums[i] += (double)(dy[i] * ((x[i] - mean[i]) * scale[i]));
+        GCPI_EACH for (int i = 0; i < width; i++) sums[width + i] += (double)dy[i];
     }
 }
-GCPI_LOOP void gcpi_batch_norm_task_back(void *arg, int index, int worker)
+GCPI_WIDE_SUM(gcpi_sum_norm)
+GCPI_BODY void gcpi_batch_norm_task_back_body(void *arg, int index, int worker)
 {
     const gcpi_norm_job *job = (const gcpi_norm_job *)arg;
     const gcp_call *c = job->call;
@@ -3681,24 +3722,28 @@ GCPI_LOOP void gcpi_batch_norm_task_back(void *arg, int index, int worker)
     const gcp_view *d = &c->din[0];
     size_t first = (size_t)index * job->chunk, last = GCPI_MIN(first + job->chunk, job->pixels);
     int width = d->shape.d[3];
-    double n = (double)job->pixels;
+    const gcp_real *dy_xhat_mean = job->means, *dy_mean = dy_xhat_mean + width;
     for (size_t p = first; p < last; p++) {
         const gcp_real *x = gcpi_row(&c->in[0], p), *dy = gcpi_row(&c->dout[0], p);
         gcp_real *dx = gcpi_row_out(d, p);
-        for (int i = 0; i < width; i++) {
-            gcp_real xhat = (x[i] - mean[i]) * scale[i];
-            gcp_real g = gamma[i] * scale[i] * (dy[i] - (gcp_real)(job->sums[width + i] / n) - xhat * (gcp_real)(job->sums[i] / n));
+        GCPI_EACH for (int i = 0; i < width; i++) {
+            gcp_real g = gamma[i] * scale[i] * (dy[i] - dy_mean[i] - (x[i] - mean[i]) * scale[i] * dy_xhat_mean[i]);
             dx[i] = d->accumulate ? dx[i] + g : g;
         }
     }
     (void)worker;
 }
+GCPI_WIDE_TASK(gcpi_batch_norm_task_back, gcpi_norm_job)
 static void gcpi_batch_norm_backward(const gcp_call *c)
 {
-    const double *sums = gcpi_sums(c, c->in[0].shape, 2, gcpi_sum_norm);
+    double *sums = gcpi_sums(c, c->in[0].shape, 2, gcpi_sum_norm), n = (double)gcpi_pixels(c->in[0].shape);
     if (c->din[3].data) gcpi_store_sums(&c->din[3], sums);
     if (c->din[4].data) gcpi_store_sums(&c->din[4], sums + c->in[0].shape.d[3]);
-    if (c->din[0].data) gcpi_norm_rows(c, c->din[0].shape, sums, gcpi_batch_norm_task_back);
+    for (int i = 0; i < 2 * c->in[0].shape.d[3]; i++) {                  /* the means take the place of the sums, no wider than those */
+        gcp_real mean = (gcp_real)(sums[i] / n);
+        memcpy((unsigned char *)sums + (size_t)i * sizeof mean, &mean, sizeof mean);
+    }
+    if (c->din[0].data) gcpi_norm_rows(c, c->din[0].shape, (const gcp_real *)(const void *)sums, gcpi_batch_norm_task_back);
 }
 static void gcpi_norm_cost(const gcp_cost_call *c, gcp_cost *cost) { if (c->backward) cost->workspace = gcpi_sum_workspace(c->in[0], 2); }
 
@@ -4093,12 +4138,12 @@ static void gcpi_norm_workspace(const gcp_cost_call *c, gcp_cost *cost) { (void)
 
 /* update: in: gradient; out: value and up to two slots. */
 typedef struct gcpi_update_job {
-    const gcp_plan_opts *o; const gcp_step_numbers *n;
+    const gcp_target *target; const gcp_plan_opts *o; const gcp_step_numbers *n;
     gcp_real *w, *s1, *s2; const gcp_real *g;
     size_t count;
 } gcpi_update_job;
 
-static gcp_real gcpi_clip(const gcpi_update_job *u, gcp_real g)
+GCPI_BODY gcp_real gcpi_clip(const gcpi_update_job *u, gcp_real g)
 {
     g *= (gcp_real)u->n->gradient_scale;
     if (u->o->clip_value <= 0) return g;
@@ -4106,7 +4151,7 @@ static gcp_real gcpi_clip(const gcpi_update_job *u, gcp_real g)
 }
 
 /* SGD as Sutskever et al. 2013 in PyTorch's form: v = m v + g; w -= lr (v, or g + m v). */
-static void gcpi_sgd(const gcpi_update_job *u, size_t first, size_t last)
+GCPI_BODY void gcpi_sgd_body(const gcpi_update_job *u, size_t first, size_t last)
 {
     gcp_real lr = (gcp_real)u->n->lr, m = (gcp_real)u->o->momentum, decay = (gcp_real)u->o->weight_decay;
     for (size_t i = first; i < last; i++) {
@@ -4118,9 +4163,10 @@ static void gcpi_sgd(const gcpi_update_job *u, size_t first, size_t last)
         u->w[i] -= lr * g;
     }
 }
+GCPI_WIDE(gcpi_sgd, (const gcpi_update_job *u, size_t first, size_t last), (u, first, last), u->target)
 
 /* Kingma and Ba 2015; AdamW: Loshchilov and Hutter 2019 (decay apart from the gradient). */
-static void gcpi_adam(const gcpi_update_job *u, size_t first, size_t last)
+GCPI_BODY void gcpi_adam_body(const gcpi_update_job *u, size_t first, size_t last)
 {
     double b1 = u->o->beta1 == 0 ? 0.9 : u->o->beta1, b2 = u->o->beta2 == 0 ? 0.999 : u->o->beta2, eps = u->o->epsilon == 0 ? 1e-8 : u->o->epsilon;
     double t = (double)(u->n->updates + 1), step = u->n->lr / (1 - pow(b1, t)), root = sqrt(1 - pow(b2, t));
@@ -4134,6 +4180,7 @@ static void gcpi_adam(const gcpi_update_job *u, size_t first, size_t last)
         u->w[i] = (gcp_real)(w - step * (double)u->s1[i] / (sqrt((double)u->s2[i]) / root + eps));
     }
 }
+GCPI_WIDE(gcpi_adam, (const gcpi_update_job *u, size_t first, size_t last), (u, first, last), u->target)
 
 static void gcpi_update_task(void *arg, int index, int worker)
 {
@@ -4145,7 +4192,7 @@ static void gcpi_update_task(void *arg, int index, int worker)
 static void gcpi_update_forward(const gcp_call *c)
 {
     gcpi_update_job u;
-    u.o = (const gcp_plan_opts *)c->attributes; u.n = c->numbers;
+    u.target = c->target; u.o = (const gcp_plan_opts *)c->attributes; u.n = c->numbers;
     u.w = (gcp_real *)c->out[0].data; u.s1 = (gcp_real *)c->out[1].data; u.s2 = (gcp_real *)c->out[2].data;
     u.g = (const gcp_real *)c->in[0].data;
     u.count = gcpi_count(c->in[0].shape);
