@@ -3485,48 +3485,72 @@ static gcpi_cells gcpi_cells_of(const gcpi_conv_attr *a, int oy, int ox)
     return c;
 }
 
-GCPI_LOOP void gcpi_max_pool_pixel(const gcp_call *c, const gcpi_conv_attr *a, int image, int oy, int ox)
+static int gcpi_one_cell(gcpi_cells c) { return c.y1 - c.y0 == 1 && c.x1 - c.x0 == 1; }
+
+enum { GCPI_POOL_RUN = 64 };        /* channels taken together, the largest so far and its cell side by side */
+
+GCPI_BODY void gcpi_max_pool_run(const gcp_call *c, const gcpi_conv_attr *a, int image, gcpi_cells w, size_t o, int first, int n)
 {
-    gcpi_cells w = gcpi_cells_of(a, oy, ox);
-    size_t o = gcpi_pixel(c->out[0].shape, image, oy, ox);
-    gcp_real *y = gcpi_row_out(&c->out[0], o);
-    unsigned char *which = c->out[1].data ? (unsigned char *)c->out[1].data + o * (size_t)a->co : NULL;
+    gcp_real best[GCPI_POOL_RUN], *y = gcpi_row_out(&c->out[0], o) + first;
+    int at[GCPI_POOL_RUN];
+    unsigned char *which = c->out[1].data ? (unsigned char *)c->out[1].data + o * (size_t)a->co + first : NULL;
+    if (gcpi_one_cell(w)) {
+        memcpy(y, gcpi_row(&c->in[0], gcpi_pixel(c->in[0].shape, image, w.y0, w.x0)) + first, (size_t)n * sizeof *y);
+        if (which) memset(which, (w.y0 - w.top) * a->kw + w.x0 - w.left, (size_t)n);
+        return;
+    }
     for (int iy = w.y0; iy < w.y1; iy++)
         for (int ix = w.x0; ix < w.x1; ix++) {
-            const gcp_real *x = gcpi_row(&c->in[0], gcpi_pixel(c->in[0].shape, image, iy, ix));
-            unsigned char cell = (unsigned char)((iy - w.top) * a->kw + ix - w.left);
-            int first = iy == w.y0 && ix == w.x0;
-            for (int k = 0; k < a->co; k++) {
-                if (!first && !(x[k] > y[k])) continue;
-                y[k] = x[k];
-                if (which) which[k] = cell;
+            const gcp_real *x = gcpi_row(&c->in[0], gcpi_pixel(c->in[0].shape, image, iy, ix)) + first;
+            int cell = (iy - w.top) * a->kw + ix - w.left, any = iy == w.y0 && ix == w.x0;
+            if (any) for (int k = 0; k < n; k++) best[k] = x[k], at[k] = cell;
+            else for (int k = 0; k < n; k++) {
+                at[k] = x[k] > best[k] ? cell : at[k];
+                best[k] = x[k] > best[k] ? x[k] : best[k];
             }
         }
+    for (int k = 0; k < n; k++) y[k] = best[k];
+    for (int k = 0; which && k < n; k++) which[k] = (unsigned char)at[k];
 }
-static void gcpi_max_pool_image(const gcp_call *c, int image)
+GCPI_BODY void gcpi_max_pool_image_body(const gcp_call *c, int image)
 {
     const gcpi_conv_attr *a = &gcpi_attr(c->attributes)->conv;
     for (int oy = 0; oy < a->ho; oy++)
-        for (int ox = 0; ox < a->wo; ox++) gcpi_max_pool_pixel(c, a, image, oy, ox);
+        for (int ox = 0; ox < a->wo; ox++)
+            for (int k = 0; k < a->co; k += GCPI_POOL_RUN)
+                gcpi_max_pool_run(c, a, image, gcpi_cells_of(a, oy, ox), gcpi_pixel(c->out[0].shape, image, oy, ox), k, GCPI_MIN(GCPI_POOL_RUN, a->co - k));
 }
+GCPI_WIDE(gcpi_max_pool_image, (const gcp_call *c, int image), (c, image), c->target)
 static void gcpi_max_pool_forward(const gcp_call *c) { gcpi_images(c, c->in[0].shape.d[0], gcpi_max_pool_image); }
 
-GCPI_LOOP void gcpi_max_pool_image_back(const gcp_call *c, int image)
+GCPI_BODY void gcpi_max_pool_run_back(const gcp_call *c, const gcpi_conv_attr *a, int image, gcpi_cells w, size_t o, int first, int n)
+{
+    const gcp_real *dy = gcpi_row(&c->dout[0], o) + first;
+    const unsigned char *which = c->out[1].data ? (const unsigned char *)c->out[1].data + o * (size_t)a->co + first : NULL;
+    int at[GCPI_POOL_RUN];
+    if (gcpi_one_cell(w)) {
+        gcp_real *dx = gcpi_row_out(&c->din[0], gcpi_pixel(c->din[0].shape, image, w.y0, w.x0)) + first;
+        GCPI_EACH for (int k = 0; k < n; k++) dx[k] += dy[k];
+        return;
+    }
+    for (int k = 0; k < n; k++) at[k] = which ? which[k] : 0;
+    for (int iy = w.y0; iy < w.y1; iy++)
+        for (int ix = w.x0; ix < w.x1; ix++) {
+            gcp_real *dx = gcpi_row_out(&c->din[0], gcpi_pixel(c->din[0].shape, image, iy, ix)) + first;
+            int cell = (iy - w.top) * a->kw + ix - w.left;
+            GCPI_EACH for (int k = 0; k < n; k++) dx[k] = at[k] == cell ? dx[k] + dy[k] : dx[k];
+        }
+}
+GCPI_BODY void gcpi_max_pool_image_back_body(const gcp_call *c, int image)
 {
     const gcpi_conv_attr *a = &gcpi_attr(c->attributes)->conv;
     if (!c->din[0].accumulate) gcpi_zero_image(&c->din[0], image);
     for (int oy = 0; oy < a->ho; oy++)
-        for (int ox = 0; ox < a->wo; ox++) {
-            size_t o = gcpi_pixel(c->dout[0].shape, image, oy, ox);
-            const gcp_real *dy = gcpi_row(&c->dout[0], o);
-            const unsigned char *which = c->out[1].data ? (const unsigned char *)c->out[1].data + o * (size_t)a->co : NULL;
-            for (int k = 0; k < a->co; k++) {
-                int cell = which ? which[k] : 0;
-                int iy = oy * a->sh - a->pt + cell / a->kw, ix = ox * a->sw - a->pl + cell % a->kw;
-                gcpi_row_out(&c->din[0], gcpi_pixel(c->din[0].shape, image, iy, ix))[k] += dy[k];
-            }
-        }
+        for (int ox = 0; ox < a->wo; ox++)
+            for (int k = 0; k < a->co; k += GCPI_POOL_RUN)
+                gcpi_max_pool_run_back(c, a, image, gcpi_cells_of(a, oy, ox), gcpi_pixel(c->dout[0].shape, image, oy, ox), k, GCPI_MIN(GCPI_POOL_RUN, a->co - k));
 }
+GCPI_WIDE(gcpi_max_pool_image_back, (const gcp_call *c, int image), (c, image), c->target)
 static void gcpi_max_pool_backward(const gcp_call *c) { if (c->din[0].data) gcpi_images(c, c->din[0].shape.d[0], gcpi_max_pool_image_back); }
 
 GCPI_LOOP void gcpi_avg_pool_image(const gcp_call *c, int image)
