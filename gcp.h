@@ -1879,7 +1879,7 @@ static void gcpi_view_cut(gcpi_view *v, int pixels, int lanes)
     v->ws[2] = v->direct ? v->xs[2] : v->channels;
     v->ws[1] = v->direct ? v->xs[1] : v->ww * v->ws[2];
     v->ws[0] = v->direct ? v->xs[0] : v->wh * v->ws[1];
-    int merge = v->dx == 1 && v->ws[2] == v->channels && v->xc == 1;
+    int merge = v->dx == 1 && !v->direct && v->xc == 1;        /* in place the pitch would decide, and scratch must not depend on that */
     v->runs = merge ? 1 : v->kx;
     v->len = merge ? v->kx * v->channels : v->channels;
     v->window = v->direct ? 0 : gcpi_line(gcpi_view_window(v)) + GCPI_LINE; /* read past the end */

@@ -12,7 +12,7 @@ enum { TERMS = 1 << 21, VALUES = 1 << 18, GUARD = 64, THREADS = 4 };
 
 static uint64_t state = 88172645463325252ull;
 static int below(int n) { return (int)gcpi_below(&state, (uint32_t)n); }
-static int between(int low, int high) { return low + below(high - low + 1); }
+static int between(int low, int high) { return high > low ? low + below(high - low + 1) : low; }
 static gcp_real value(void) { return (gcp_real)(below(2001) - 1000) / 997; }
 
 /* Tasks in a random order, each by a random worker: what threads may do, and more. */
@@ -197,6 +197,33 @@ static void convolutions(int shapes)
     }
 }
 
+/* Too many weights to be packed at once, unpadded, x and y pitched: what is packed at a time must not depend on pitches. */
+static void wide(void)
+{
+    gcpi_conv c = { 1, 8, 8, 300, 320, 4, 4, 64, 70, 5, 5, 1, 1, 0, 0, 1, 1, 1 };
+    for (int isa = 0; isa <= gcpi_isa_best(); isa++) {
+        operands o = { random_buffer((size_t)(c.h * c.w * c.xpitch)), random_buffer((size_t)(c.co * 25 * c.ci)), random_buffer((size_t)(c.ho * c.wo * c.ypitch)), random_buffer(0) };
+        for (int pass = 0; pass < 3; pass++) conv_pass(&c, pass, &o, isa);
+        release(o.x); release(o.w); release(o.y); release(o.bias);
+    }
+}
+
+/* A plan asks for scratch before it knows pitches, so that of a pitched tensor is no larger. */
+static void scratch_sweep(int shapes)
+{
+    for (int i = 0; i < shapes; i++) {
+        int threads = between(1, THREADS), k = between(1, 7), size = between(k, 64);
+        gcpi_par par = par_of(&threads, below(gcpi_isa_best() + 1));
+        gcpi_conv dense = { between(1, 8), size, size, between(1, 640), 0, 0, 0, between(1, 640), 0, k, between(1, k), between(1, 3), between(1, 3), between(0, 2) * below(2), between(0, 2) * below(2),
+                            1, 1, 1 }, pitched;
+        dense.ho = (size + 2 * dense.pt - k) / dense.sh + 1, dense.wo = (size + 2 * dense.pl - dense.kw) / dense.sw + 1;
+        dense.xpitch = dense.ci, dense.ypitch = dense.co;
+        pitched = dense;
+        pitched.xpitch += between(0, 64), pitched.ypitch += between(0, 64);
+        for (int pass = 0; pass < 3; pass++) CHECK_INT(gcpi_conv_scratch(&pitched, pass, &par), <=, gcpi_conv_scratch(&dense, pass, &par));
+    }
+}
+
 /* ---- Matrix products ---- */
 
 static void product(int isa)
@@ -231,6 +258,8 @@ int main(int argc, char **argv)
 {
     int shapes = argc > 1 ? atoi(argv[1]) : 500;
     convolutions(shapes);
+    wide();
+    scratch_sweep(40 * shapes);
     for (int i = 0; i < shapes / 2; i++) product(i % (gcpi_isa_best() + 1));
     return check_done();
 }
