@@ -3,7 +3,8 @@
        steps [--threads N] [--torch PYTHON] [--tensorflow PYTHON] [--jax PYTHON] [--only TEXT] [--rounds 5] [--out FOLDER]
 
    Each PYTHON is one that has the tool. A peer runs twice: alone, with what it frees given back at once, for its peak of
-   resident memory above what it held before its first step; then, as it is, a step in turn with the others, for its time.
+   resident memory above what it held before its first step; then, as it is, a step in turn with the others, a fifth of a second
+   after the one before, for its time.
    gcp's bytes are counted alike: all of the plan's but the weights and the input, which a peer holds before its first step.
    Checkpointed, gcp has the least bytes that a peer needed as its budget, or half of what keep-all takes where there is no
    peer; where no schedule fits, the least bytes that one does. Prints a table and writes steps.csv:
@@ -53,6 +54,13 @@ static double milliseconds(void)
     struct timespec t;
     clock_gettime(CLOCK_MONOTONIC, &t);
     return 1e3 * (double)t.tv_sec + 1e-6 * (double)t.tv_nsec;
+}
+
+/* What ran before has threads that wait for more, awake for a while. */
+static void rest(void)
+{
+    struct timespec t = { 0, 200000000 };
+    nanosleep(&t, NULL);
 }
 
 /* ---- Peers ---- */
@@ -157,11 +165,15 @@ static void run(int at, int mode)
     fill(&plan, &n);
     for (int i = 0; i < TOOLS; i++) tools[i].runs = tools[i].runs && tool_start(&tools[i], name, modes[mode]);
     for (int r = -1; r < rounds; r++) {
+        rest();
         double start = milliseconds();
         gcp_step(&plan, .lr = 0.001);
         if (r >= 0) ms[r] = milliseconds() - start;
-        for (int i = 0; i < TOOLS; i++)
-            if (tools[i].runs) tools[i].runs = tool_step(&tools[i], &tools[i].ms[GCPI_MAX(r, 0)], &peak);
+        for (int i = 0; i < TOOLS; i++) {
+            if (!tools[i].runs) continue;
+            rest();
+            tools[i].runs = tool_step(&tools[i], &tools[i].ms[GCPI_MAX(r, 0)], &peak);
+        }
     }
     if (gcp_error(n.loss.tape)) fail(gcp_error(n.loss.tape));
     double own = row(name, modes[mode], "gcp", "0.1.0", ms, plan.bytes - resident(&keep), 0);
