@@ -1541,8 +1541,8 @@ enum {
     GCPI_STRIP = 6,         /* pixels of a row that depthwise takes together */
     GCPI_STRIP_TAPS = 3,    /* and taps, for the weights' gradient */
     GCPI_OUTER_ROWS = 48,   /* rows of dy packed side by side: whole tiles of every kernel */
-    GCPI_OUTER_PLAIN = 24,  /* so few channels of dy are read in place */
-    GCPI_OUTER_BLOCKS = 3,  /* most such blocks of a task */
+    GCPI_OUTER_BLOCKS = 3,  /* most blocks of so many rows in a task */
+    GCPI_OUTER_PLAIN = 24,  /* no more channels of dy than this are read in place */
     GCPI_LINE = 64 / (int)sizeof(gcp_real),              /* values in a cache line */
     GCPI_NR_MAX = 4 * GCPI_LINE,                         /* widest panel of columns */
     GCPI_K_BLOCK = 1024,                                 /* terms summed at a stretch */
