@@ -1517,16 +1517,19 @@ typedef struct gcpi_par {
 
 /* Full speed whatever flags the user builds with: gcc takes the optimisation level per function. */
 #if defined(__clang__)
+#define GCPI_BODY static inline __attribute__((always_inline))
 #define GCPI_FAST
 #define GCPI_HOT __attribute__((noinline))
 #define GCPI_PREFETCH(p) __builtin_prefetch(p, 1)
 #define GCPI_UNROLL _Pragma("clang loop unroll(full)")
 #elif defined(__GNUC__)
+#define GCPI_BODY static inline __attribute__((always_inline))
 #define GCPI_FAST __attribute__((optimize("O2")))
 #define GCPI_PREFETCH(p) __builtin_prefetch(p, 1)
 #define GCPI_HOT __attribute__((noinline, optimize("O2", "fp-contract=fast")))
 #define GCPI_UNROLL _Pragma("GCC unroll 16")
 #else
+#define GCPI_BODY static
 #define GCPI_FAST
 #define GCPI_HOT
 #define GCPI_PREFETCH(p) ((void)0)
@@ -1551,7 +1554,7 @@ enum {
     GCPI_PLANAR_COLS = 64,                               /* most output channels kept in planes */
     GCPI_PACK_ROWS = 8 * GCPI_LINE,                      /* rows of weights turned at a time */
     GCPI_RESIDENT_MAX = 1310720 / (int)sizeof(gcp_real), /* or of one panel, whole sum */
-    GCPI_WINDOW_MAX = 1048576 / (int)sizeof(gcp_real),   /* copied window of a worker */
+    GCPI_WINDOW_MAX = 786432 / (int)sizeof(gcp_real),   /* copied window of a worker */
     GCPI_PARTIAL_MAX = 2097152 / (int)sizeof(gcp_real),  /* all private sums of dw together */
     GCPI_OUTER_PIXELS = 512,                             /* pixels summed at a stretch for dw */
     GCPI_TASKS = 16                                      /* fewer tasks than this are cut finer */
@@ -1911,14 +1914,26 @@ GCPI_FAST static void gcpi_view_row(const gcpi_view *v, const gcp_real *x, ptrdi
         for (ptrdiff_t i = left; i < end; i++) memcpy(out + i * c, x + (first + i) * v->xs[2], (size_t)c * sizeof *out);
 }
 
-/* Where the pixels of a block are read with the steps v->ws: in x itself, or copied to `window`. */
-GCPI_FAST static const gcp_real *gcpi_view_load(const gcpi_view *v, const gcp_real *x, const gcpi_block *k, gcp_real *window)
+/* Whether kernel rows first .. last - 1 read row y of the window of k. */
+static int gcpi_view_reads(const gcpi_view *v, const gcpi_block *k, int y, int first, int last)
+{
+    for (int ky = first; ky < last; ky++) {
+        int from = y - ky * v->dy;
+        if (from >= 0 && from % v->sy == 0 && from / v->sy < k->h) return 1;
+    }
+    return 0;
+}
+
+/* Where the pixels of a block are read with the steps v->ws: in x itself, or copied to `window`, but only what kernel rows
+ * first .. last - 1 read. */
+GCPI_FAST static const gcp_real *gcpi_view_load(const gcpi_view *v, const gcp_real *x, const gcpi_block *k, int first, int last, gcp_real *window)
 {
     ptrdiff_t y0 = v->oy + (ptrdiff_t)k->y * v->sy, x0 = v->ox + (ptrdiff_t)k->x * v->sx;
     if (v->direct) return x + k->b * v->xs[0] + y0 * v->xs[1] + x0 * v->xs[2];
     for (int b = 0; b < k->n; b++)
         for (int y = 0; y < v->wh; y++) {
             gcp_real *out = window + b * v->ws[0] + y * v->ws[1];
+            if (!gcpi_view_reads(v, k, y, first, last)) continue;
             if (y0 + y < 0 || y0 + y >= v->h) memset(out, 0, (size_t)v->ws[1] * sizeof *out);
             else gcpi_view_row(v, x + (k->b + b) * v->xs[0] + (y0 + y) * v->xs[1], x0, out);
         }
@@ -1948,26 +1963,53 @@ typedef struct gcpi_gather {
     gcp_real *scratch;
 } gcpi_gather;
 
-/* to[r*pitch + c] = from[r*rs + c*cs], four columns at a time: one vector store. */
-GCPI_FAST static void gcpi_transpose(gcp_real *to, ptrdiff_t pitch, int rows, int cols, const gcp_real *from, ptrdiff_t rs, ptrdiff_t cs)
+/* Four rows of four values become four columns: pairs of rows are zipped, twice. */
+#if defined(__has_builtin)
+#if GCPI_VECTORS && __has_builtin(__builtin_shufflevector)
+#define GCPI_ZIP_LOW(a, b) __builtin_shufflevector(a, b, 0, 4, 1, 5)
+#define GCPI_ZIP_HIGH(a, b) __builtin_shufflevector(a, b, 2, 6, 3, 7)
+#endif
+#endif
+#ifdef GCPI_ZIP_LOW
+typedef gcp_real gcpi_four __attribute__((vector_size(4 * sizeof(gcp_real)), aligned(sizeof(gcp_real)), may_alias));
+
+GCPI_BODY void gcpi_transpose_four(gcp_real *to, ptrdiff_t pitch, const gcp_real *from, ptrdiff_t step)
 {
-    int c = 0;
-    for (; c + 4 <= cols; c += 4)
-        for (int r = 0; r < rows; r++) {
-            const gcp_real *f = from + r * rs + c * cs;
-            gcp_real *t = to + r * pitch + c, v0 = f[0], v1 = f[cs], v2 = f[2 * cs], v3 = f[3 * cs];
-            t[0] = v0, t[1] = v1, t[2] = v2, t[3] = v3;
-        }
+    gcpi_four r0 = *(const gcpi_four *)from, r1 = *(const gcpi_four *)(from + step);
+    gcpi_four r2 = *(const gcpi_four *)(from + 2 * step), r3 = *(const gcpi_four *)(from + 3 * step);
+    gcpi_four low = GCPI_ZIP_LOW(r0, r2), high = GCPI_ZIP_HIGH(r0, r2), odd_low = GCPI_ZIP_LOW(r1, r3), odd_high = GCPI_ZIP_HIGH(r1, r3);
+    *(gcpi_four *)to = GCPI_ZIP_LOW(low, odd_low);
+    *(gcpi_four *)(to + pitch) = GCPI_ZIP_HIGH(low, odd_low);
+    *(gcpi_four *)(to + 2 * pitch) = GCPI_ZIP_LOW(high, odd_high);
+    *(gcpi_four *)(to + 3 * pitch) = GCPI_ZIP_HIGH(high, odd_high);
+}
+#else
+GCPI_BODY void gcpi_transpose_four(gcp_real *to, ptrdiff_t pitch, const gcp_real *from, ptrdiff_t step)
+{
+    for (int r = 0; r < 4; r++)
+        for (int c = 0; c < 4; c++) to[r * pitch + c] = from[r + c * step];
+}
+#endif
+
+/* to[r*pitch + c] = from[r + c*step]. */
+GCPI_FAST static void gcpi_transpose(gcp_real *to, ptrdiff_t pitch, int rows, int cols, const gcp_real *from, ptrdiff_t step)
+{
+    int fours = rows & ~3, c = 0;
+    for (; c + 4 <= cols; c += 4) {
+        for (int r = 0; r < fours; r += 4) gcpi_transpose_four(to + r * pitch + c, pitch, from + r + c * step, step);
+        for (int r = fours; r < rows; r++)
+            for (int i = c; i < c + 4; i++) to[r * pitch + i] = from[r + i * step];
+    }
     for (; c < cols; c++)
-        for (int r = 0; r < rows; r++) to[r * pitch + c] = from[r * rs + c * cs];
+        for (int r = 0; r < rows; r++) to[r * pitch + c] = from[r + c * step];
 }
 
-/* out[r][c] = w[r*rs + c*cs], rows padded with zeros to `width`. */
+/* out[r][c] = w[r*rs + c*cs], rows padded with zeros to `width`; rs or cs is 1. */
 GCPI_FAST static void gcpi_pack_rows(gcp_real *out, int width, int cols, const gcp_real *w, int rows, ptrdiff_t rs, ptrdiff_t cs)
 {
     for (int r0 = 0; r0 < rows; r0 += GCPI_PACK_ROWS) {
         int r1 = gcpi_min(rows, r0 + GCPI_PACK_ROWS);
-        if (cs != 1) gcpi_transpose(out + (ptrdiff_t)r0 * width, width, r1 - r0, cols, w + r0 * rs, rs, cs);
+        if (cs != 1) gcpi_transpose(out + (ptrdiff_t)r0 * width, width, r1 - r0, cols, w + r0, cs);
         for (int r = r0; r < r1; r++) {
             if (cs == 1) memcpy(out + (ptrdiff_t)r * width, w + r * rs, (size_t)cols * sizeof *out);
             memset(out + (ptrdiff_t)r * width + cols, 0, (size_t)(width - cols) * sizeof *out);
@@ -1987,7 +2029,7 @@ static int gcpi_planar_pays(const gcpi_gather *g, int cols)
     double across = (double)cols / (gcpi_ceil(cols, lanes) * lanes);
     double along = (double)g->v.wo / (gcpi_ceil(g->v.wo, lanes) * lanes) * cols / (gcpi_ceil(cols, mr) * mr);
     return g->groups == 1 && g->v.sx == 1 && g->v.xc == 1 && g->v.wo > lanes && g->v.ky * g->v.kx >= 9 && g->v.channels > 0 &&
-           cols <= GCPI_PLANAR_COLS && along > 1.25 * across;
+           cols <= GCPI_PLANAR_COLS && along > 1.15 * across;
 }
 
 static size_t gcpi_planar_plan(gcpi_gather *g, int cols, const gcpi_par *par)
@@ -2000,8 +2042,7 @@ static size_t gcpi_planar_plan(gcpi_gather *g, int cols, const gcpi_par *par)
     g->cols = cols;
     g->columns = gcpi_columns_of(g->v.bw, &g->simd);
     g->pack = gcpi_line((ptrdiff_t)g->v.wh * g->v.ww * g->v.channels) + GCPI_NR_MAX;
-    g->worker = g->pack + (ptrdiff_t)cols * g->columns.vectors * g->simd.lanes;
-    g->worker = gcpi_line(g->worker);
+    g->worker = g->pack + gcpi_line((ptrdiff_t)cols * g->columns.vectors * g->simd.lanes) + GCPI_LINE;
     return (size_t)(gcpi_line((ptrdiff_t)g->v.ky * g->v.kx * g->v.channels * cols) + g->worker * par->threads) * sizeof(gcp_real);
 }
 
@@ -2014,7 +2055,7 @@ GCPI_FAST static void gcpi_planar_load(const gcpi_view *v, const gcp_real *x, co
         int exists = y0 + y >= 0 && y0 + y < v->h && end > left;
         if (!exists || left > 0 || end < v->ww) memset(to, 0, (size_t)row * sizeof *to);
         if (exists)
-            gcpi_transpose(to + left, v->ww, v->channels, (int)(end - left), x + k->b * v->xs[0] + (y0 + y) * v->xs[1] + (x0 + left) * v->xs[2], 1,
+            gcpi_transpose(to + left, v->ww, v->channels, (int)(end - left), x + k->b * v->xs[0] + (y0 + y) * v->xs[1] + (x0 + left) * v->xs[2],
                            v->xs[2]);
     }
     memset(window + v->wh * row, 0, GCPI_NR_MAX * sizeof *window); /* read past the end */
@@ -2047,6 +2088,16 @@ static void gcpi_planar_row(const gcpi_gather *g, const gcp_real *window, gcp_re
     }
 }
 
+/* Rows of the tile start from their bias, a line at a time, so that scratch has one line more. */
+GCPI_FAST static void gcpi_planar_start(const gcpi_gather *g, gcp_real *out, ptrdiff_t plane)
+{
+    gcp_real line[GCPI_LINE];
+    for (int c = 0; c < g->cols; c++) {
+        for (int i = 0; i < GCPI_LINE; i++) line[i] = g->bias ? g->bias[c] : 0;
+        for (ptrdiff_t i = 0; i < plane; i += GCPI_LINE) memcpy(out + c * plane + i, line, sizeof line);
+    }
+}
+
 static void gcpi_planar_task(void *arg, int index, int worker)
 {
     const gcpi_gather *g = (const gcpi_gather *)arg;
@@ -2058,11 +2109,10 @@ static void gcpi_planar_task(void *arg, int index, int worker)
     gcpi_planar_load(v, g->x, &k, window);
     for (int py = 0; py < k.h; py++) {
         gcp_real *y = g->y + g->yfirst + k.b * g->ys[0] + (k.y + py) * g->ys[1] + k.x * g->ys[2];
-        for (int c = 0; c < g->cols; c++)
-            for (ptrdiff_t i = 0; i < plane; i++) out[c * plane + i] = g->bias ? g->bias[c] : 0;
-        if (g->accumulate) gcpi_transpose(out, plane, g->cols, k.w, y, 1, g->ys[2]);
+        gcpi_planar_start(g, out, plane);
+        if (g->accumulate) gcpi_transpose(out, plane, g->cols, k.w, y, g->ys[2]);
         gcpi_planar_row(g, window + (ptrdiff_t)py * v->sy * v->channels * v->ww, out, plane);
-        gcpi_transpose(y, g->ys[2], k.w, g->cols, out, 1, plane);
+        gcpi_transpose(y, g->ys[2], k.w, g->cols, out, plane);
     }
 }
 
@@ -2220,7 +2270,7 @@ static void gcpi_gather_task(void *arg, int index, int worker)
     int first = gcpi_panel_of(&g->columns, s.panel).first;
     int width = gcpi_panel_of(&g->columns, s.panel_end).first - first;
     s.block = gcpi_view_block(v, chunk);
-    s.x = gcpi_view_load(v, g->x + group * g->xgroup, &s.block, start + g->pack);
+    s.x = gcpi_view_load(v, g->x + group * g->xgroup, &s.block, 0, v->ky, start + g->pack);
     s.y = g->y + g->yfirst + group * g->ygroup;
     int packed = g->resident && scratch[0] == (gcp_real)(set + 1); /* by an earlier task */
     scratch[0] = (gcp_real)(set + 1);
@@ -2329,10 +2379,11 @@ typedef struct gcpi_outer { /* d[row][t, j] = sum over pixels p of e[p][row] * x
     ptrdiff_t es[3], ds; /* steps of e: image, row, pixel; and of d: row */
     ptrdiff_t xgroup, egroup, dgroup;
     int depthwise; /* one channel and one row per group */
+    int turned;    /* d is stored [j][row]; one kernel tap, one group */
     /* set by gcpi_outer_plan */
     gcpi_simd simd;
     gcpi_columns columns;         /* of one run */
-    int chunks, splits;           /* blocks of pixels, and private sums they go to */
+    int chunks, splits, shared;   /* blocks of pixels, and private sums they go to; shared: to d itself */
     int packed;                   /* rows of e are copied side by side */
     int part, parts, unit, units; /* rows and panels of a task, and how many such cuts */
     ptrdiff_t sum, worker;        /* values in a sum, and in a worker's scratch */
@@ -2377,7 +2428,8 @@ static size_t gcpi_outer_plan(gcpi_outer *o, const gcpi_par *par)
     ptrdiff_t pixels = (ptrdiff_t)o->v.bn * o->v.bh * o->v.bw;
     o->packed = o->groups * o->rows > GCPI_OUTER_PLAIN;
     o->worker = (o->packed ? gcpi_ceil(o->part, GCPI_OUTER_ROWS) * gcpi_outer_block(pixels) : 0) + o->v.window;
-    ptrdiff_t sums = o->splits > 1 ? o->sum * o->splits : 0;
+    o->shared = o->splits == 1 && !o->turned;
+    ptrdiff_t sums = o->shared ? 0 : o->sum * o->splits;
     return (size_t)(sums + o->worker * par->threads) * sizeof(gcp_real);
 }
 
@@ -2450,38 +2502,48 @@ static void gcpi_outer_task(void *arg, int index, int worker)
     const gcpi_outer *o = (const gcpi_outer *)arg;
     const gcpi_view *v = &o->v;
     int split = index % o->splits, unit = index / o->splits % o->units, part = index / o->splits / o->units % o->parts;
-    int group = index / o->splits / o->units / o->parts, shared = o->splits == 1;
+    int group = index / o->splits / o->units / o->parts, shared = o->shared;
     int row = part * o->part, rows = gcpi_min(o->part, o->rows - row), width = v->ky * v->runs * v->len;
     int first = unit * o->unit, last = gcpi_min(first + o->unit, v->ky * v->runs * o->columns.panels);
+    int row_panels = v->runs * o->columns.panels;
     ptrdiff_t ds = shared ? o->ds : width;
     gcp_real *packed = o->scratch + (shared ? 0 : o->splits * o->sum) + worker * o->worker, *window = packed + o->worker - v->window;
     gcp_real *d = shared ? o->d + group * o->dgroup : o->scratch + split * o->sum + (ptrdiff_t)group * o->rows * width;
     int begin = (int)((ptrdiff_t)split * o->chunks / o->splits), end = (int)((ptrdiff_t)(split + 1) * o->chunks / o->splits);
     for (int i = begin; i < end; i++) {
         gcpi_block k = gcpi_view_block(v, i);
-        const gcp_real *x = gcpi_view_load(v, o->x + group * o->xgroup, &k, window);
+        const gcp_real *x = gcpi_view_load(v, o->x + group * o->xgroup, &k, first / row_panels, (last - 1) / row_panels + 1, window);
         const gcp_real *e = o->e + group * o->egroup + row + k.b * o->es[0] + k.y * o->es[1] + k.x * o->es[2];
         if (o->packed) e = gcpi_outer_pack(o, e, &k, rows, packed);
         for (int p = first; p < last; p++) gcpi_outer_panel(o, &k, x, p, e, d + row * ds, ds, rows, i == begin && !(shared && o->accumulate));
     }
 }
 
-/* Sums the private results of a range of rows, always in the same order. */
+/* Row r of all: adds the private sums into the first, always in the same order. */
+GCPI_FAST static gcp_real *gcpi_outer_row(const gcpi_outer *o, int r, int width)
+{
+    gcp_real *sum = o->scratch + (ptrdiff_t)r * width;
+    for (int s = 1; s < o->splits; s++) {
+        const gcp_real *from = sum + s * o->sum;
+        for (int j = 0; j < width; j++) sum[j] += from[j];
+    }
+    return sum;
+}
+
+/* Writes a share of the rows to d. */
 GCPI_FAST static void gcpi_outer_sum(void *arg, int index, int worker)
 {
     const gcpi_outer *o = (const gcpi_outer *)arg;
     int width = o->v.ky * o->v.runs * o->v.len, total = o->groups * o->rows;
+    int first = (int)((ptrdiff_t)index * total / GCPI_TASKS), end = (int)((ptrdiff_t)(index + 1) * total / GCPI_TASKS);
     (void)worker;
-    int end = (int)((ptrdiff_t)(index + 1) * total / GCPI_TASKS);
-    for (int r = (int)((ptrdiff_t)index * total / GCPI_TASKS); r < end; r++) {
-        gcp_real *d = o->d + r / o->rows * o->dgroup + r % o->rows * o->ds;
-        for (int s = 0; s < o->splits; s++) {
-            const gcp_real *from = o->scratch + s * o->sum + (ptrdiff_t)r * width;
-            if (s == 0 && !o->accumulate) memcpy(d, from, (size_t)width * sizeof *d);
-            else
-                for (int j = 0; j < width; j++) d[j] += from[j];
-        }
+    for (int r = first; r < end; r++) {
+        const gcp_real *sum = gcpi_outer_row(o, r, width);
+        gcp_real *d = o->d + r / o->rows * o->dgroup + (o->turned ? r : r % o->rows * o->ds);
+        if (o->accumulate) for (int j = 0; j < width; j++) d[o->turned ? j * o->ds : j] += sum[j];
+        else if (!o->turned) memcpy(d, sum, (size_t)width * sizeof *d);
     }
+    if (o->turned && !o->accumulate) gcpi_transpose(o->d + first, o->ds, width, end - first, o->scratch + (ptrdiff_t)first * width, width);
 }
 
 /* Depthwise: what the pixels of a row add to `taps` taps from `tap` on, where all of them lie in the image; x, e and sum: of the row. */
@@ -2556,7 +2618,7 @@ static void gcpi_outer_run(gcpi_outer *o, void *scratch, const gcpi_par *par)
         return;
     }
     par->parallel_for(par->context, o->splits * o->units * o->parts * o->groups, gcpi_outer_task, o);
-    if (o->splits > 1) par->parallel_for(par->context, GCPI_TASKS, gcpi_outer_sum, o);
+    if (!o->shared) par->parallel_for(par->context, GCPI_TASKS, gcpi_outer_sum, o);
 }
 
 /* ---- Convolution ----------------------------------------------------------------------------- */
@@ -2640,16 +2702,29 @@ static gcpi_gather gcpi_conv_phase(const gcpi_conv *c, int y, int x)
     return g;
 }
 
+/* Rows are copied, columns are read in place: of a 1x1 convolution the fewer channels become the rows, where every task has room for
+ * a sum of its own. */
+static int gcpi_conv_turns(const gcpi_conv *c)
+{
+    return c->kh == 1 && c->kw == 1 && !c->pt && !c->pl && c->groups == 1 && c->co > c->ci && (ptrdiff_t)c->ci * c->co <= GCPI_PARTIAL_MAX / GCPI_TASKS;
+}
+
 static gcpi_outer gcpi_conv_outer(const gcpi_conv *c)
 {
     gcpi_outer o;
     memset(&o, 0, sizeof o);
     o.v = gcpi_conv_view(c);
-    o.depthwise = gcpi_conv_depthwise(c);
+    o.depthwise = gcpi_conv_depthwise(c), o.turned = gcpi_conv_turns(c);
     o.groups = c->groups, o.rows = c->co / c->groups;
     gcpi_steps(o.es, c->ho, c->wo, c->ypitch);
     o.ds = (ptrdiff_t)c->kh * c->kw * o.v.channels;
     o.xgroup = o.v.channels, o.egroup = o.rows, o.dgroup = o.rows * o.ds;
+    if (!o.turned) return o;
+    memcpy(o.es, o.v.xs, sizeof o.es);
+    o.es[1] *= c->sh, o.es[2] *= c->sw;
+    gcpi_steps(o.v.xs, c->ho, c->wo, c->ypitch);
+    o.v.h = c->ho, o.v.w = c->wo, o.v.sy = o.v.sx = 1;
+    o.v.channels = c->co, o.rows = c->ci;
     return o;
 }
 
@@ -2707,7 +2782,7 @@ static void gcpi_conv_backward_weights(const gcpi_conv *c, const gcp_real *x, co
         if (!accumulate) memset(dw, 0, (size_t)(c->co * o.ds) * sizeof *dw);
         return;
     }
-    o.x = x, o.e = dy, o.d = dw, o.accumulate = accumulate;
+    o.x = o.turned ? dy : x, o.e = o.turned ? x : dy, o.d = dw, o.accumulate = accumulate;
     gcpi_outer_plan(&o, par);
     gcpi_outer_run(&o, scratch, par);
 }
@@ -2782,15 +2857,12 @@ static void gcpi_gemm(int ta, int tb, int m, int n, int k, const gcp_real *a, pt
 /* A loop for each instruction set: NAME_body is inlined into as many functions, and NAME takes the target's. The bits are the same:
    nothing is contracted, and no sum changes its order. GCPI_EACH: operands may be the same bytes, but then from end to end. GCPI_EIGHT: and it stays a loop, which fills a vector. */
 #if defined(__clang__)
-#define GCPI_BODY static inline __attribute__((always_inline))
 #define GCPI_EACH _Pragma("clang loop vectorize(assume_safety)")
 #define GCPI_EIGHT GCPI_EACH
 #elif defined(__GNUC__)
-#define GCPI_BODY static inline __attribute__((always_inline))
 #define GCPI_EACH _Pragma("GCC ivdep")
 #define GCPI_EIGHT _Pragma("GCC ivdep") _Pragma("GCC unroll 1")
 #else
-#define GCPI_BODY static
 #define GCPI_EACH
 #define GCPI_EIGHT
 #endif
