@@ -231,6 +231,8 @@ typedef struct gcp_call {
     uint64_t ordinal;                   /* the op's number on the tape: keys random draws */
     int training, commit;               /* commit: write side effects (running statistics) */
     const gcp_target *target;
+    const struct gcp_call *fused;       /* on this CPU, else NULL: the call that runs in the same pass. Behind a convolution's forward it is
+                                           one of GCP_ROW_APPLY; ahead of a batch-norm's backward, the backward of a rectifier */
 } gcp_call;
 
 /* A shape rule sees its inputs and fills its outputs; on failure it writes a message and returns 0. */
@@ -1943,6 +1945,12 @@ GCPI_FAST static const gcp_real *gcpi_view_load(const gcpi_view *v, const gcp_re
 
 /* ---- Gather product: forward, backward data, A*B --------------------------------------------- */
 
+/* Run on finished pixels of a row of y, `count` channels from `first` on, while they are in cache. */
+typedef struct gcpi_end {
+    void (*run)(const void *arg, size_t pixel, size_t pixels, int first, int count);
+    const void *arg;
+} gcpi_end;
+
 typedef struct gcpi_gather {
     gcpi_view v;
     const gcp_real *x, *w, *bias;
@@ -1952,6 +1960,7 @@ typedef struct gcpi_gather {
     ptrdiff_t ys[3], yfirst;          /* steps of y: image, row, pixel */
     ptrdiff_t xgroup, wgroup, ygroup; /* steps to the next group */
     int depthwise;                    /* one channel and one column per group */
+    const gcpi_end *end;              /* NULL: none; pixels of y are numbered as those of the view */
     /* set by gcpi_gather_plan */
     gcpi_simd simd;
     gcpi_columns columns; /* columns, or in the planar case pixels of a row */
@@ -2098,6 +2107,12 @@ GCPI_FAST static void gcpi_planar_start(const gcpi_gather *g, gcp_real *out, ptr
     }
 }
 
+static void gcpi_gather_end(const gcpi_gather *g, const gcpi_block *k, int first, int count)
+{
+    for (int b = k->b; g->end && b < k->b + k->n; b++)
+        for (int y = k->y; y < k->y + k->h; y++) g->end->run(g->end->arg, ((size_t)b * (size_t)g->v.ho + (size_t)y) * (size_t)g->v.wo + (size_t)k->x, (size_t)k->w, first, count);
+}
+
 static void gcpi_planar_task(void *arg, int index, int worker)
 {
     const gcpi_gather *g = (const gcpi_gather *)arg;
@@ -2114,6 +2129,7 @@ static void gcpi_planar_task(void *arg, int index, int worker)
         gcpi_planar_row(g, window + (ptrdiff_t)py * v->sy * v->channels * v->ww, out, plane);
         gcpi_transpose(y, g->ys[2], k.w, g->cols, out, plane);
     }
+    gcpi_gather_end(g, &k, 0, g->cols);
 }
 
 static void gcpi_planar_run(gcpi_gather *g, const gcpi_par *par)
@@ -2289,6 +2305,7 @@ static void gcpi_gather_task(void *arg, int index, int worker)
                 s.start = NULL;
                 if (g->resident) out += (ptrdiff_t)s.k.ny * s.k.nx * s.k.nj * width;
             }
+    gcpi_gather_end(g, &s.block, group * g->columns.count + first, gcpi_min(width, g->columns.count - first));
 }
 
 /* Depthwise. */
@@ -2342,6 +2359,8 @@ GCPI_FAST static void gcpi_depthwise_row(void *arg, int index, int worker)
         s.y = g->y + g->yfirst + b * g->ys[0] + oy * g->ys[1] + ox * g->ys[2];
         gcpi_strip_run(s, g->simd.lanes, strip > 1 ? g->simd.depth : g->simd.depth_1, strip > 1 ? scalar.depth : scalar.depth_1);
     }
+    gcpi_block done = { b, oy, 0, 1, 1, v->wo };
+    gcpi_gather_end(g, &done, 0, g->groups);
 }
 
 static void gcpi_depthwise_run(gcpi_gather *g, const gcpi_par *par)
@@ -2749,13 +2768,13 @@ static size_t gcpi_conv_scratch(const gcpi_conv *c, int pass, const gcpi_par *pa
     return most;
 }
 
-/* y may start from a bias, or be added to; not both. */
+/* y may start from a bias, or be added to; not both. end: may be NULL. */
 static void gcpi_conv_forward(const gcpi_conv *c, const gcp_real *x, const gcp_real *w, const gcp_real *bias, gcp_real *y, int accumulate,
-                              void *scratch, const gcpi_par *par)
+                              const gcpi_end *end, void *scratch, const gcpi_par *par)
 {
     if (gcpi_conv_empty(c)) return;
     gcpi_gather g = gcpi_conv_gather(c);
-    g.x = x, g.w = w, g.bias = bias, g.y = y, g.accumulate = accumulate;
+    g.x = x, g.w = w, g.bias = bias, g.y = y, g.accumulate = accumulate, g.end = end;
     gcpi_gather_plan(&g, c->co / c->groups, par);
     gcpi_gather_run(&g, scratch, par);
 }
@@ -3051,15 +3070,33 @@ static void gcpi_mask_write(unsigned char *mask, const gcp_real *x, size_t index
     }
 }
 
+/* Eight bytes of 0 or 1 become the bits of one: times this number, byte i lands on bit 56 + i, and no two terms on the same. */
+#if defined(__BYTE_ORDER__) && __BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__
+GCPI_BODY unsigned char gcpi_bits(const unsigned char *on)
+{
+    uint64_t all;
+    memcpy(&all, on, sizeof all);
+    return (unsigned char)(all * 0x0102040810204080u >> 56);
+}
+#else
+GCPI_BODY unsigned char gcpi_bits(const unsigned char *on)
+{
+    unsigned bits = 0;
+    for (unsigned i = 0; i < 8; i++) bits |= (unsigned)on[i] << i;
+    return (unsigned char)bits;
+}
+#endif
+
 GCPI_BODY void gcpi_mask_span(unsigned char *mask, const gcp_real *x, size_t index, size_t n)      /* whole bytes at once where they are */
 {
-    size_t bytes = (index & 7) == 0 ? n / 8 : 0;
-    for (size_t b = 0; b < bytes; b++) {
-        unsigned bits = 0;
-        for (unsigned i = 0; i < 8; i++) bits |= (unsigned)(x[8 * b + i] > 0) << i;
-        mask[index / 8 + b] = (unsigned char)bits;
+    enum { RUN = 64 };
+    unsigned char on[RUN];
+    size_t done = 0;
+    for (; (index & 7) == 0 && done + RUN <= n; done += RUN) {
+        for (int i = 0; i < RUN; i++) on[i] = x[done + (size_t)i] > 0;
+        for (size_t b = 0; b < RUN / 8; b++) mask[(index + done) / 8 + b] = gcpi_bits(on + 8 * b);
     }
-    gcpi_mask_write(mask, x + 8 * bytes, index + 8 * bytes, n - 8 * bytes);
+    gcpi_mask_write(mask, x + done, index + done, n - done);
 }
 
 GCPI_BODY void gcpi_rectify_span_body(const gcpi_span *s)
@@ -3279,6 +3316,61 @@ static void gcpi_bias_cost(const gcp_cost_call *c, gcp_cost *cost)
     if (c->backward && c->wanted & 2) cost->workspace = gcpi_sum_workspace(c->out[0], 1);
 }
 
+/* Norms go by chunks of pixels. */
+typedef struct gcpi_norm_job { const gcp_call *call; const gcp_real *means; size_t pixels, chunk; } gcpi_norm_job;      /* means: backward's */
+
+static void gcpi_norm_rows(const gcp_call *c, gcp_shape shape, const gcp_real *means, void (*task)(void *arg, int index, int worker))
+{
+    gcpi_norm_job job;
+    job.call = c; job.means = means; job.pixels = gcpi_pixels(shape);
+    job.chunk = (GCPI_MAX((size_t)1, 16384 / (size_t)shape.d[3]) + 7) / 8 * 8;      /* no two tasks share a byte of a mask */
+    gcpi_parallel(c->target, (int)((job.pixels + job.chunk - 1) / job.chunk), task, &job);
+}
+
+/* apply: batch-norm, addition and rectifier in one pass, each where it is there; the same arithmetic as the ops alone.
+   in: x, other, mean, scale, gamma, beta; out: y, mask. Attributes are the rectifier's, NULL without one. */
+enum { GCPI_APPLY_RUN = 64 };       /* channels taken together */
+
+GCPI_BODY void gcpi_apply_run(const gcp_call *c, size_t pixel, int first, int count)
+{
+    const gcpi_attributes *rectifier = gcpi_attr(c->attributes);
+    const gcp_real *x = gcpi_row(&c->in[0], pixel) + first, *mean = (const gcp_real *)c->in[2].data, *scale = (const gcp_real *)c->in[3].data;
+    const gcp_real *gamma = (const gcp_real *)c->in[4].data, *beta = (const gcp_real *)c->in[5].data;
+    gcp_real v[GCPI_APPLY_RUN], *y = gcpi_row_out(&c->out[0], pixel) + first;        /* y may lie on an input: v is made first */
+    if (mean) for (int i = 0; i < count; i++) v[i] = (x[i] - mean[first + i]) * (scale[first + i] * gamma[first + i]) + beta[first + i];
+    else memcpy(v, x, (size_t)count * sizeof *v);
+    if (c->in[1].data) {
+        const gcp_real *other = gcpi_row(&c->in[1], pixel) + first;
+        for (int i = 0; i < count; i++) v[i] = v[i] + other[i];
+    }
+    if (!rectifier) { memcpy(y, v, (size_t)count * sizeof *v); return; }
+    if (c->out[1].data) gcpi_mask_span((unsigned char *)c->out[1].data, v, pixel * (size_t)c->out[0].shape.d[3] + (size_t)first, (size_t)count);
+    const gcp_real slope = (gcp_real)rectifier->number.a;
+    for (int i = 0; i < count; i++) y[i] = v[i] > 0 ? v[i] : slope * v[i];
+}
+static int gcpi_dense_rows(const gcp_view *v, int width) { return !v->data || v->pitch == width; }
+
+/* Pixels that lie side by side and have nothing of their channels' are one. */
+GCPI_BODY void gcpi_apply_pixels_body(const gcp_call *c, size_t pixel, size_t pixels, int first, int count)
+{
+    int width = c->out[0].shape.d[3], flat = !c->in[2].data && count == width;
+    if (flat && gcpi_dense_rows(&c->in[0], width) && gcpi_dense_rows(&c->in[1], width) && gcpi_dense_rows(&c->out[0], width)) count *= (int)pixels, pixels = 1;
+    for (size_t p = pixel; p < pixel + pixels; p++)
+        for (int k = 0; k < count; k += GCPI_APPLY_RUN)
+            if (count - k >= GCPI_APPLY_RUN) gcpi_apply_run(c, p, first + k, GCPI_APPLY_RUN);          /* a literal, so that it stays in registers */
+            else gcpi_apply_run(c, p, first + k, count - k);
+}
+GCPI_WIDE(gcpi_apply_pixels, (const gcp_call *c, size_t pixel, size_t pixels, int first, int count), (c, pixel, pixels, first, count), c->target)
+static void gcpi_apply_end(const void *arg, size_t pixel, size_t pixels, int first, int count) { gcpi_apply_pixels((const gcp_call *)arg, pixel, pixels, first, count); }
+static void gcpi_apply_task(void *arg, int index, int worker)
+{
+    const gcpi_norm_job *job = (const gcpi_norm_job *)arg;
+    size_t first = (size_t)index * job->chunk, last = GCPI_MIN(first + job->chunk, job->pixels);
+    gcpi_apply_pixels(job->call, first, last - first, 0, job->call->in[0].shape.d[3]);
+    (void)worker;
+}
+static void gcpi_apply_forward(const gcp_call *c) { gcpi_norm_rows(c, c->in[0].shape, NULL, gcpi_apply_task); }
+
 /* Convolutions. Attributes hold the sizes; the pitches come with the call. */
 static gcpi_conv gcpi_conv_of(const gcpi_conv_attr *a, ptrdiff_t xpitch, ptrdiff_t ypitch)
 {
@@ -3369,8 +3461,11 @@ static void gcpi_conv2d_forward(const gcp_call *c)
 {
     gcpi_par par = gcpi_par_of(c->target);
     gcpi_conv d = gcpi_conv_of(&gcpi_attr(c->attributes)->conv, c->in[0].pitch, c->out[0].pitch);
-    gcpi_conv_forward(&d, (const gcp_real *)c->in[0].data, (const gcp_real *)c->in[1].data,
-                      c->inputs > 2 ? (const gcp_real *)c->in[2].data : NULL, (gcp_real *)c->out[0].data, 0, c->workspace, &par);
+    gcpi_end end = { gcpi_apply_end, c->fused };
+    int masked = c->fused && c->fused->out[1].data;         /* chunks of pixels may share a byte of the mask */
+    gcpi_conv_forward(&d, (const gcp_real *)c->in[0].data, (const gcp_real *)c->in[1].data, c->inputs > 2 ? (const gcp_real *)c->in[2].data : NULL,
+                      (gcp_real *)c->out[0].data, 0, c->fused && !masked ? &end : NULL, c->workspace, &par);
+    if (masked) gcpi_apply_forward(c->fused);
 }
 
 static void gcpi_conv2d_backward(const gcp_call *c)
@@ -3434,7 +3529,7 @@ static void gcpi_conv_transpose2d_backward(const gcp_call *c)
     if (c->inputs > 2) gcpi_bias_gradient(c, &c->din[2]);
     if (c->din[0].data) {
         gcpi_conv d = gcpi_conv_of(a, c->dout[0].pitch, c->din[0].pitch);
-        gcpi_conv_forward(&d, dy, (const gcp_real *)c->in[1].data, NULL, (gcp_real *)c->din[0].data, c->din[0].accumulate, c->workspace, &par);
+        gcpi_conv_forward(&d, dy, (const gcp_real *)c->in[1].data, NULL, (gcp_real *)c->din[0].data, c->din[0].accumulate, NULL, c->workspace, &par);
     }
     if (c->din[1].data) {
         gcpi_conv d = gcpi_conv_of(a, c->dout[0].pitch, c->in[0].pitch);
@@ -3760,8 +3855,6 @@ static int gcpi_norm_shape(gcp_shape_call *s)       /* input 1 on: a value a cha
         if (gcpi_count(s->in[i]) != (size_t)s->in[0].d[3]) return gcpi_refuse(s, "%zu values for %d channels", gcpi_count(s->in[i]), s->in[0].d[3]);
     return gcpi_all_real(s);
 }
-typedef struct gcpi_norm_job { const gcp_call *call; const gcp_real *means; size_t pixels, chunk; } gcpi_norm_job;      /* means: backward's */
-
 GCPI_BODY void gcpi_batch_norm_task_body(void *arg, int index, int worker)
 {
     const gcpi_norm_job *job = (const gcpi_norm_job *)arg;
@@ -3778,74 +3871,60 @@ GCPI_BODY void gcpi_batch_norm_task_body(void *arg, int index, int worker)
     (void)worker;
 }
 GCPI_WIDE_TASK(gcpi_batch_norm_task, gcpi_norm_job)
-static void gcpi_norm_rows(const gcp_call *c, gcp_shape shape, const gcp_real *means, void (*task)(void *arg, int index, int worker))
-{
-    gcpi_norm_job job;
-    job.call = c; job.means = means; job.pixels = gcpi_pixels(shape);
-    job.chunk = (GCPI_MAX((size_t)1, 16384 / (size_t)shape.d[3]) + 7) / 8 * 8;      /* no two tasks share a byte of a mask */
-    gcpi_parallel(c->target, (int)((job.pixels + job.chunk - 1) / job.chunk), task, &job);
-}
 static void gcpi_batch_norm_forward(const gcp_call *c) { gcpi_norm_rows(c, c->in[0].shape, NULL, gcpi_batch_norm_task); }
 
-/* apply: batch-norm, addition and rectifier in one pass, each where it is there; the same arithmetic as the ops alone.
-   in: x, other, mean, scale, gamma, beta; out: y, mask. Attributes are the rectifier's, NULL without one. */
-GCPI_BODY void gcpi_apply_run(const gcp_call *c, size_t pixel, int first, int count)
+/* The gradient of y, channels first .. first + count of a pixel: as it is, or through the rectifier behind, whose side is found again from
+   x as forward found it. */
+GCPI_BODY const gcp_real *gcpi_norm_gradient(const gcp_call *c, size_t pixel, int first, int count, gcp_real *through)
 {
-    const gcpi_attributes *rectifier = gcpi_attr(c->attributes);
-    const gcp_real *x = gcpi_row(&c->in[0], pixel) + first, *mean = (const gcp_real *)c->in[2].data, *scale = (const gcp_real *)c->in[3].data;
-    const gcp_real *gamma = (const gcp_real *)c->in[4].data, *beta = (const gcp_real *)c->in[5].data;
-    gcp_real v[64], *y = gcpi_row_out(&c->out[0], pixel) + first;        /* y may lie on an input: v is made first */
-    if (mean) for (int i = 0; i < count; i++) v[i] = (x[i] - mean[first + i]) * (scale[first + i] * gamma[first + i]) + beta[first + i];
-    else memcpy(v, x, (size_t)count * sizeof *v);
-    if (c->in[1].data) {
-        const gcp_real *other = gcpi_row(&c->in[1], pixel) + first;
-        for (int i = 0; i < count; i++) v[i] = v[i] + other[i];
+    const gcp_real *dy = gcpi_row(&c->dout[0], pixel) + first, *x = gcpi_row(&c->in[0], pixel) + first;
+    const gcp_real *mean = (const gcp_real *)c->in[1].data + first, *scale = (const gcp_real *)c->in[2].data + first;
+    if (!c->fused) return dy;
+    const gcp_real *gamma = (const gcp_real *)c->in[3].data + first, *beta = (const gcp_real *)c->in[4].data + first;
+    const gcp_real slope = (gcp_real)gcpi_attr(c->fused->attributes)->number.a;
+    for (int i = 0; i < count; i++) {
+        gcp_real y = (x[i] - mean[i]) * (scale[i] * gamma[i]) + beta[i];
+        through[i] = y > 0 ? dy[i] : slope * dy[i];
     }
-    if (!rectifier) { memcpy(y, v, (size_t)count * sizeof *v); return; }
-    if (c->out[1].data) gcpi_mask_span((unsigned char *)c->out[1].data, v, pixel * (size_t)c->out[0].shape.d[3] + (size_t)first, (size_t)count);
-    const gcp_real slope = (gcp_real)rectifier->number.a;
-    for (int i = 0; i < count; i++) y[i] = v[i] > 0 ? v[i] : slope * v[i];
+    return through;
 }
-GCPI_BODY void gcpi_apply_task_body(void *arg, int index, int worker)
-{
-    const gcpi_norm_job *job = (const gcpi_norm_job *)arg;
-    size_t first = (size_t)index * job->chunk, last = GCPI_MIN(first + job->chunk, job->pixels);
-    int width = job->call->in[0].shape.d[3];
-    for (size_t p = first; p < last; p++)
-        for (int c = 0; c < width; c += 64) gcpi_apply_run(job->call, p, c, GCPI_MIN(64, width - c));
-    (void)worker;
-}
-GCPI_WIDE_TASK(gcpi_apply_task, gcpi_norm_job)
-static void gcpi_apply_forward(const gcp_call *c) { gcpi_norm_rows(c, c->in[0].shape, NULL, gcpi_apply_task); }
+
+enum { GCPI_NORM_RUN = 64 };        /* channels taken together */
 
 GCPI_BODY void gcpi_sum_norm_body(const gcp_call *c, size_t first, size_t last, double *sums)     /* dy xhat, dy */
 {
-    const gcp_real *mean = (const gcp_real *)c->in[1].data, *scale = (const gcp_real *)c->in[2].data;
     int width = c->in[0].shape.d[3];
-    for (size_t p = first; p < last; p++) {
-        const gcp_real *x = gcpi_row(&c->in[0], p), *dy = gcpi_row(&c->dout[0], p);
-        GCPI_EACH for (int i = 0; i < width; i++) sums[i] += (double)(dy[i] * ((x[i] - mean[i]) * scale[i]));
-        GCPI_EACH for (int i = 0; i < width; i++) sums[width + i] += (double)dy[i];
-    }
+    gcp_real through[GCPI_NORM_RUN];
+    for (size_t p = first; p < last; p++)
+        for (int k = 0; k < width; k += GCPI_NORM_RUN) {
+            int n = GCPI_MIN(GCPI_NORM_RUN, width - k);
+            const gcp_real *x = gcpi_row(&c->in[0], p) + k, *dy = gcpi_norm_gradient(c, p, k, n, through);
+            const gcp_real *mean = (const gcp_real *)c->in[1].data + k, *scale = (const gcp_real *)c->in[2].data + k;
+            GCPI_EACH for (int i = 0; i < n; i++) sums[k + i] += (double)(dy[i] * ((x[i] - mean[i]) * scale[i]));
+            GCPI_EACH for (int i = 0; i < n; i++) sums[width + k + i] += (double)dy[i];
+        }
 }
 GCPI_WIDE_SUM(gcpi_sum_norm)
 GCPI_BODY void gcpi_batch_norm_task_back_body(void *arg, int index, int worker)
 {
     const gcpi_norm_job *job = (const gcpi_norm_job *)arg;
     const gcp_call *c = job->call;
-    const gcp_real *mean = (const gcp_real *)c->in[1].data, *scale = (const gcp_real *)c->in[2].data, *gamma = (const gcp_real *)c->in[3].data;
     const gcp_view *d = &c->din[0];
     size_t first = (size_t)index * job->chunk, last = GCPI_MIN(first + job->chunk, job->pixels);
     int width = d->shape.d[3];
-    const gcp_real *dy_xhat_mean = job->means, *dy_mean = dy_xhat_mean + width;
-    for (size_t p = first; p < last; p++) {
-        const gcp_real *x = gcpi_row(&c->in[0], p), *dy = gcpi_row(&c->dout[0], p);
-        gcp_real *dx = gcpi_row_out(d, p);
-        GCPI_EACH for (int i = 0; i < width; i++) {
-            gcp_real g = gamma[i] * scale[i] * (dy[i] - dy_mean[i] - (x[i] - mean[i]) * scale[i] * dy_xhat_mean[i]);
-            dx[i] = d->accumulate ? dx[i] + g : g;
+    gcp_real through[GCPI_NORM_RUN];
+    for (size_t p = first; p < last; p++)
+        for (int k = 0; k < width; k += GCPI_NORM_RUN) {
+            int n = GCPI_MIN(GCPI_NORM_RUN, width - k);
+            const gcp_real *mean = (const gcp_real *)c->in[1].data + k, *scale = (const gcp_real *)c->in[2].data + k, *gamma = (const gcp_real *)c->in[3].data + k;
+            const gcp_real *dy_xhat_mean = job->means + k, *dy_mean = dy_xhat_mean + width;
+            const gcp_real *x = gcpi_row(&c->in[0], p) + k, *dy = gcpi_norm_gradient(c, p, k, n, through);
+            gcp_real *dx = gcpi_row_out(d, p) + k;
+            GCPI_EACH for (int i = 0; i < n; i++) {
+                gcp_real g = gamma[i] * scale[i] * (dy[i] - dy_mean[i] - (x[i] - mean[i]) * scale[i] * dy_xhat_mean[i]);
+                dx[i] = d->accumulate ? dx[i] + g : g;
+            }
         }
-    }
     (void)worker;
 }
 GCPI_WIDE_TASK(gcpi_batch_norm_task_back, gcpi_norm_job)
@@ -5072,6 +5151,8 @@ static int gcpi_swallowed(const gcpi_problem *p, const gcpi_uses *u, int o, cons
     return !(keep >> op->kind & 1) && u->first[op->out + 1] - u->first[op->out] == 1 && u->consumers[u->first[op->out]] == o + 1;
 }
 
+static int gcpi_is_rectifier(const gcpi_op *op) { return op->kind == GCP_OP_RELU || op->kind == GCP_OP_LEAKY_RELU; }
+
 static int gcpi_group(const gcpi_problem *p, const gcpi_uses *u, int o, const unsigned char *read)        /* how many ops from o on */
 {
     const gcp_tape *t = p->tape;
@@ -5081,7 +5162,7 @@ static int gcpi_group(const gcpi_problem *p, const gcpi_uses *u, int o, const un
         n++;
         if (!gcpi_swallowed(p, u, o + 1, read)) return n;
     }
-    return n + (t->ops[o + n].kind == GCP_OP_RELU || t->ops[o + n].kind == GCP_OP_LEAKY_RELU);
+    return n + gcpi_is_rectifier(&t->ops[o + n]);
 }
 
 static void gcpi_group_task(gcpi_problem *p, int o, int ops, const unsigned char *read)
@@ -10272,18 +10353,32 @@ static void gcpi_call_begin(const gcpi_plan *in, const gcpi_task *t, gcp_call *c
     c->target = &in->p.target;
 }
 
-static void gcpi_run_group(const gcpi_plan *in, const gcpi_task *t, int n)
+/* A group, or an op that can be one, as a call of GCP_ROW_APPLY. */
+static void gcpi_apply_call(const gcpi_plan *in, const gcpi_task *t, int n, gcp_call *c, gcpi_call_space *s)
 {
     const gcpi_op *last = &in->p.tape->ops[t->op];
+    gcpi_call_begin(in, t, c, s);
+    memset(s->in, 0, 6 * sizeof *s->in);
+    memset(s->out, 0, 2 * sizeof *s->out);
+    gcpi_call_operands(in, t, n, s);
+    c->attributes = gcpi_is_rectifier(last) ? (const void *)&last->attributes : NULL;
+    c->inputs = 6; c->outputs = 2;
+}
+
+static void gcpi_run_group(const gcpi_plan *in, const gcpi_task *t, int n)
+{
     gcp_call call;
     gcpi_call_space space;
-    gcpi_call_begin(in, t, &call, &space);
-    memset(space.in, 0, 6 * sizeof *space.in);
-    memset(space.out, 0, 2 * sizeof *space.out);
-    gcpi_call_operands(in, t, n, &space);
-    call.attributes = last->kind == GCP_OP_ADD ? NULL : (const void *)&last->attributes;
-    call.inputs = 6; call.outputs = 2;
+    gcpi_apply_call(in, t, n, &call, &space);
     gcpi_row_for(&in->p.target, NULL, GCP_ROW_APPLY)->forward(&call);
+}
+
+static void gcpi_op_call(const gcpi_plan *in, const gcpi_instruction *i, int n, gcp_call *c, gcpi_call_space *s)
+{
+    const gcpi_task *t = &in->p.tasks[i->task];
+    gcpi_call_begin(in, t, c, s);
+    c->commit = i->kind == 'F' && in->measuring != 2;
+    gcpi_call_fill(in, t, n, c, s);
 }
 
 static void gcpi_run_op(const gcpi_plan *in, const gcpi_instruction *i, int n)
@@ -10292,10 +10387,78 @@ static void gcpi_run_op(const gcpi_plan *in, const gcpi_instruction *i, int n)
     const gcp_op *row = gcpi_row_for(&in->p.target, &in->p.tape->ops[t->op], 0);
     gcp_call call;
     gcpi_call_space space;
-    gcpi_call_begin(in, t, &call, &space);
-    call.commit = i->kind == 'F' && in->measuring != 2;
-    gcpi_call_fill(in, t, n, &call, &space);
+    gcpi_op_call(in, i, n, &call, &space);
     (t->kind == GCPI_TASK_FORWARD ? row->forward : row->backward)(&call);
+}
+
+/* Pairs: two instructions that run as one pass on this CPU, with the bits of both one by one. The second writes where the first would
+   have written, so that nothing can see what is left out, whatever the plan. */
+
+/* Index of a task's operand, or -1. */
+static int gcpi_operand_at(const gcpi_plan *in, const gcpi_task *t, int slot)
+{
+    for (int k = 0; k < t->count; k++) if (in->p.operands[t->operands + k].slot == slot) return k;
+    return -1;
+}
+
+/* Whether operand b of u, from placed[m] on, is the very bytes of operand a of t, both written but not added to. */
+static int gcpi_same_place(const gcpi_plan *in, const gcpi_task *t, int n, int a, const gcpi_task *u, int m, int b)
+{
+    if (a < 0 || b < 0) return 0;
+    const gcpi_operand *x = &in->p.operands[t->operands + a], *y = &in->p.operands[u->operands + b];
+    return x->mode == GCPI_WRITE && y->mode == GCPI_WRITE && in->p.items[x->item].pinned != 2 && in->p.items[y->item].pinned != 2 &&
+           in->placed[n + a].offset >= 0 && in->placed[n + a].offset == in->placed[m + b].offset &&
+           in->p.items[x->item].pitch == in->p.items[y->item].pitch && in->p.items[x->item].bytes == in->p.items[y->item].bytes;
+}
+
+/* conv2d and, in place behind it, an addition, a rectifier or both. */
+static int gcpi_conv_ends(const gcpi_plan *in, const gcpi_task *t, int n, const gcpi_task *u)
+{
+    const gcpi_op *op = &in->p.tape->ops[t->op], *first = &in->p.tape->ops[u->op] - (u->ops - 1);
+    int reads = 0;
+    if (t->kind != GCPI_TASK_FORWARD || u->kind != GCPI_TASK_FORWARD || op->kind != GCP_OP_CONV2D) return 0;
+    if (first->kind != GCP_OP_ADD && !gcpi_is_rectifier(first)) return 0;
+    for (int k = 0; k < u->count; k++) reads += in->p.operands[u->operands + k].item == op->out && in->p.operands[u->operands + k].mode == GCPI_READ;
+    return reads == 1 && gcpi_same_place(in, t, n, gcpi_operand_at(in, t, GCPI_SLOT_OUT), u, n + t->count, gcpi_operand_at(in, u, GCPI_SLOT_OUT));
+}
+
+/* Backward of a rectifier and, in place behind it, of the batch-norm ahead of it. */
+static int gcpi_norm_begins(const gcpi_plan *in, const gcpi_task *t, int n, const gcpi_task *u)
+{
+    const gcpi_op *op = &in->p.tape->ops[t->op], *norm = &in->p.tape->ops[u->op];
+    int dx = gcpi_operand_at(in, t, GCPI_SLOT_DIN), dy = gcpi_operand_at(in, t, GCPI_SLOT_DOUT);
+    if (t->kind != GCPI_TASK_BACKWARD || u->kind != GCPI_TASK_BACKWARD || !gcpi_is_rectifier(op) || norm->kind != GCP_OP_BATCH_NORM) return 0;
+    if (gcpi_edge(in->p.tape, op, 0) != norm->out || in->p.items[gcpi_edge(in->p.tape, norm, 4)].kind != GCPI_STATE_ITEM) return 0;
+    return gcpi_same_place(in, t, n, dx, u, n + t->count, gcpi_operand_at(in, u, GCPI_SLOT_DIN)) && dy >= 0 &&
+           in->placed[n + dy].offset == in->placed[n + dx].offset && in->p.items[in->p.operands[t->operands + dy].item].pitch == in->p.items[in->p.operands[t->operands + dx].item].pitch;
+}
+
+static int gcpi_pair(const gcpi_plan *in, int i, int n)
+{
+    if (i + 1 >= (int)in->list.count || in->p.target.kernels || in->opts.check || in->opts.no_groups) return 0;
+    const gcpi_task *t = &in->p.tasks[in->list.at[i].task], *u = &in->p.tasks[in->list.at[i + 1].task];
+    return gcpi_conv_ends(in, t, n, u) || gcpi_norm_begins(in, t, n, u);
+}
+
+static void gcpi_run_pair(const gcpi_plan *in, int i, int n)
+{
+    const gcpi_instruction *first = &in->list.at[i], *second = first + 1;
+    const gcpi_task *t = &in->p.tasks[first->task], *u = &in->p.tasks[second->task];
+    const gcpi_op *norm = &in->p.tape->ops[u->op];
+    gcp_call call, fused;
+    gcpi_call_space space, others;
+    if (t->kind == GCPI_TASK_FORWARD) {
+        gcpi_op_call(in, first, n, &call, &space);
+        gcpi_apply_call(in, u, n + t->count, &fused, &others);
+        call.fused = &fused;
+        gcpi_row_for(&in->p.target, &in->p.tape->ops[t->op], 0)->forward(&call);
+        return;
+    }
+    gcpi_op_call(in, first, n, &fused, &others);
+    gcpi_op_call(in, second, n + t->count, &call, &space);
+    space.in[4].data = gcpi_item_data(in, gcpi_edge(in->p.tape, norm, 4), -1);
+    call.fused = &fused;
+    gcpi_row_for(&in->p.target, norm, 0)->backward(&call);
 }
 
 /* A gradient, or bytes of the state that have its shape. */
@@ -10439,11 +10602,17 @@ static void gcpi_far_start(gcpi_plan *in, const gcpi_task *t, int n)
     if (!target->copy_start || in->opts.check) gcpi_far_wait(in, id);
 }
 
+/* Waits for the copies that meet a task's operands. */
+static void gcpi_far_meet(gcpi_plan *in, const gcpi_task *t, int n)
+{
+    for (int id = 0; in->far_at && id < GCP_COPIES; id++) if (gcpi_meets(&in->p, t, in->placed + n, &in->flying[id])) gcpi_far_wait(in, id);
+}
+
 static void gcpi_run_instruction(gcpi_plan *in, int i, int n)
 {
     const gcpi_task *t = &in->p.tasks[in->list.at[i].task];
     int last = in->numbers.micro + 1 == in->numbers.micros;
-    for (int id = 0; in->far_at && id < GCP_COPIES; id++) if (gcpi_meets(&in->p, t, in->placed + n, &in->flying[id])) gcpi_far_wait(in, id);
+    gcpi_far_meet(in, t, n);
     switch (t->kind) {
     case GCPI_TASK_FORWARD: if (t->ops > 1) { gcpi_run_group(in, t, n); break; }  /* fall through */
     case GCPI_TASK_BACKWARD: gcpi_run_op(in, &in->list.at[i], n); break;
@@ -10467,6 +10636,13 @@ static void gcpi_issue(void *plan)
         const gcpi_task *t = &in->p.tasks[in->list.at[i].task];
         const char *text;
         char name[128];
+        if (gcpi_pair(in, i, n)) {
+            gcpi_far_meet(in, t, n);
+            gcpi_far_meet(in, &in->p.tasks[in->list.at[i + 1].task], n + t->count);
+            gcpi_run_pair(in, i++, n);
+            n += t->count + in->p.tasks[in->list.at[i].task].count;
+            continue;
+        }
         gcpi_run_instruction(in, i, n);
         n += t->count;
         if (!target->device || (text = target->device->trouble(target->context)) == NULL) continue;

@@ -121,7 +121,7 @@ static void conv_run(const gcpi_conv *c, int pass, const operands *o, int accumu
     dense.xpitch = c->ci, dense.ypitch = c->co;        /* a plan asks before it knows pitches */
     size_t bytes = gcpi_conv_scratch(&dense, pass, &par);
     buffer scratch = buffer_of((bytes + sizeof(gcp_real) - 1) / sizeof(gcp_real));
-    if (pass == GCPI_FORWARD) gcpi_conv_forward(c, o->x.data, o->w.data, o->bias.count ? o->bias.data : NULL, o->y.data, accumulate, scratch.data, &par);
+    if (pass == GCPI_FORWARD) gcpi_conv_forward(c, o->x.data, o->w.data, o->bias.count ? o->bias.data : NULL, o->y.data, accumulate, NULL, scratch.data, &par);
     else if (pass == GCPI_BACKWARD_DATA) gcpi_conv_backward_data(c, o->y.data, o->w.data, o->x.data, accumulate, scratch.data, &par);
     else gcpi_conv_backward_weights(c, o->x.data, o->y.data, o->w.data, accumulate, scratch.data, &par);
     CHECK(guarded(scratch) && guarded(o->x) && guarded(o->w) && guarded(o->y));

@@ -1,0 +1,111 @@
+/* Two instructions as one pass (section 20 of gcp.h): they are found where they should be, and loss, weights, statistics and
+   masks have the bits of every op on its own, on every instruction set, in any order of tasks, under every plan. */
+#define GCP_IMPLEMENTATION
+#define GCP_STATIC
+#include "gcp.h"
+#include "check.h"
+
+enum { STATE = 1 << 20, BATCH = 2 };
+static unsigned char tape_memory[GCP_MB(4)];
+static _Alignas(64) unsigned char slab[GCP_MB(32)], state[2][STATE];
+
+/* ---- The networks: each ends in some tensor of any size ---- */
+
+static gcp_tensor conv_relu(gcp_tensor x) { return gcp_conv2d(gcp_relu(gcp_conv2d(x, .out = 24, .k = 3, .pad = 1)), .out = 8, .k = 1); }
+static gcp_tensor planar_relu(gcp_tensor x) { return gcp_conv2d(gcp_relu(gcp_conv2d(x, .out = 10, .k = 5, .pad = 2)), .out = 5, .k = 5, .pad = 2); }
+static gcp_tensor strided_leaky(gcp_tensor x) { return gcp_conv2d(gcp_leaky_relu(gcp_conv2d(x, .out = 70, .k = 3, .pad = 1, .stride = 2), .slope = 0.1), .out = 8, .k = 1); }
+static gcp_tensor grouped_relu(gcp_tensor x) { return gcp_conv2d(gcp_relu(gcp_conv2d(x, .out = 18, .k = 3, .pad = 1, .groups = 3)), .out = 8, .k = 1); }
+static gcp_tensor depthwise_relu(gcp_tensor x) { return gcp_conv2d(gcp_relu(gcp_conv2d(x, .out = 6, .k = 3, .pad = 1, .groups = 6)), .out = 8, .k = 1); }
+static gcp_tensor masked(gcp_tensor x) { return gcp_max_pool(gcp_relu(gcp_conv2d(x, .out = 12, .k = 3, .pad = 1)), .k = 2, .stride = 2); }
+static gcp_tensor masked_odd(gcp_tensor x) { return gcp_max_pool(gcp_relu(gcp_conv2d(x, .out = 11, .k = 3, .pad = 1)), .k = 2, .stride = 2); }
+static gcp_tensor residual(gcp_tensor x)
+{
+    gcp_tensor y = gcp_relu(gcp_conv2d(x, .out = 6, .k = 3, .pad = 1));
+    return gcp_conv2d(gcp_relu(gcp_add(gcp_conv2d(y, .out = 6, .k = 3, .pad = 1), y)), .out = 8, .k = 1);
+}
+static gcp_tensor sum_only(gcp_tensor x)
+{
+    gcp_tensor y = gcp_conv2d(x, .out = 6, .k = 1);
+    return gcp_conv2d(gcp_add(x, gcp_conv2d(y, .out = 6, .k = 3, .pad = 1)), .out = 8, .k = 3, .pad = 1);
+}
+static gcp_tensor norm_relu(gcp_tensor x) { return gcp_conv2d(gcp_relu(gcp_batch_norm(gcp_conv2d(x, .out = 70, .k = 3, .pad = 1))), .out = 8, .k = 3); }
+static gcp_tensor norm_leaky(gcp_tensor x) { return gcp_conv2d(gcp_leaky_relu(gcp_batch_norm(gcp_conv2d(x, .out = 13, .k = 1)), .slope = 0.2), .out = 8, .k = 3); }
+static gcp_tensor norm_masked(gcp_tensor x) { return gcp_avg_pool(gcp_relu(gcp_batch_norm(gcp_conv2d(x, .out = 11, .k = 3, .pad = 1))), .k = 2, .stride = 2); }
+static gcp_tensor norm_add_relu(gcp_tensor x) { return gcp_conv2d(gcp_relu(gcp_add(gcp_batch_norm(gcp_conv2d(x, .out = 6, .k = 3, .pad = 1)), x)), .out = 8, .k = 1); }
+
+typedef struct net { const char *name; gcp_tensor (*body)(gcp_tensor x); int pairs; } net;      /* pairs: in a step that keeps all */
+static const net nets[] = {
+    { "conv_relu", conv_relu, 1 }, { "planar_relu", planar_relu, 1 }, { "strided_leaky", strided_leaky, 1 }, { "grouped_relu", grouped_relu, 1 },
+    { "depthwise_relu", depthwise_relu, 1 }, { "masked", masked, 1 }, { "masked_odd", masked_odd, 1 }, { "residual", residual, 2 },
+    { "sum_only", sum_only, 1 }, { "norm_relu", norm_relu, 1 }, { "norm_leaky", norm_leaky, 1 }, { "norm_masked", norm_masked, 1 },
+    { "norm_add_relu", norm_add_relu, 0 } };
+
+/* ---- One run ---- */
+
+static void backwards(void *context, int tasks, void (*task)(void *arg, int index, int worker), void *arg)
+{
+    (void)context;
+    for (int i = tasks - 1; i >= 0; i--) task(arg, i, i % 3);
+}
+
+static int pairs_of(const gcp_plan *plan)
+{
+    const gcpi_plan *in = plan->in;
+    int found = 0;
+    for (int i = 0, n = 0; i < (int)in->list.count; i++) {
+        found += gcpi_pair(in, i, n);
+        n += in->p.tasks[in->list.at[i].task].count;
+    }
+    return found;
+}
+
+static float train(const net *n, gcp_plan_opts o, unsigned char *kept, int *pairs)
+{
+    static float image[BATCH * 19 * 18 * 6];
+    gcp_arena arena = gcp_arena_from(tape_memory, sizeof tape_memory);
+    gcp_tape *tape = gcp_tape_make(&arena, .ops = 64);
+    gcp_tensor x = gcp_input(tape, "image", BATCH, 19, 18, 6), label = gcp_labels(tape, "label", BATCH), y = x;
+    GCP_SEGMENT(tape, "body") y = n->body(x);
+    gcp_tensor loss = gcp_cross_entropy(gcp_linear(gcp_global_avg_pool(y), .out = 5), label);
+    const int labels[BATCH] = { 1, 3 };
+    float last = 0;
+    o.optimizer = GCP_ADAM;
+    gcp_plan plan = gcp_plan_make_at(loss, o);
+    memset(kept, 0, STATE);
+    gcp_state_bind(tape, kept, STATE);
+    gcp_bind(&plan, slab, sizeof slab);
+    for (int i = 0; i < BATCH * 19 * 18 * 6; i++) image[i] = (float)(i * 29 % 83) / 41 - 1;
+    gcp_write(&plan, x, image);
+    gcp_write(&plan, label, labels);
+    for (int step = 0; step < 3; step++) last = (float)gcp_step(&plan, .lr = 0.01);
+    if (gcp_error(tape)) fprintf(stderr, "%s: %s\n", n->name, gcp_error(tape));
+    CHECK(!gcp_error(tape));
+    *pairs = gcp_error(tape) ? -1 : pairs_of(&plan);
+    return last;
+}
+
+static void compare(const net *n, int isa)
+{
+    const gcp_target single = { .isa = isa, .threads = 1 }, scrambled = { .isa = isa, .threads = 3, .parallel_for = backwards };
+    gcp_plan_opts o = { .policy = GCP_KEEP_ALL, .no_groups = 1, .target = &single };
+    int pairs;
+    float apart = train(n, o, state[0], &pairs);
+    CHECK_INT(pairs, ==, 0);
+    for (int way = 0; way < 3; way++) {
+        o.no_groups = 0;
+        o.policy = way == 2 ? GCP_SEGMENTS : GCP_KEEP_ALL;
+        o.target = way == 1 ? &scrambled : &single;
+        float together = train(n, o, state[1], &pairs);
+        if (way < 2) CHECK_INT(pairs, ==, n->pairs);
+        if (memcmp(&apart, &together, sizeof apart) || memcmp(state[0], state[1], STATE)) fprintf(stderr, "%s, isa %d, way %d:\n", n->name, isa, way);
+        CHECK(!memcmp(&apart, &together, sizeof apart) && !memcmp(state[0], state[1], STATE));
+    }
+}
+
+int main(void)
+{
+    int best = gcpi_isa_best() - GCPI_ISA_SCALAR;
+    for (int isa = 0; isa <= best; isa++)
+        for (size_t i = 0; i < sizeof nets / sizeof *nets; i++) compare(&nets[i], GCP_ISA_SCALAR + isa);
+    return check_done();
+}
