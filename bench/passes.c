@@ -1,0 +1,336 @@
+/* passes.c - what is bound by memory: gcp's elementwise ops beside this machine's triad rate, fused passes beside the same ops
+   one by one, and what a step costs beyond its kernels.
+
+       passes [--threads N] [--rounds 9] [--out FOLDER]
+
+   Tensors are 8x56x56x256 (25.7 MB), the largest of ResNet-50's at batch 8; 8x28x28x512 and 32x64x64x40 follow. Bytes are what
+   an op must read and write; the triad's are its three arrays'. All that is compared runs in turn in each of the rounds; a
+   figure is the median. Prints a table and writes passes.csv: name,shape,threads,ms,gb_per_second,beside,ratio, where beside
+   names what the ratio is to: the triad's rate, or the time of the ops one by one. An instruction's cost is that of a chain
+   of 2,000 ops on one value, all of which fits L1, kernels included. */
+#define _POSIX_C_SOURCE 200809L
+#define GCP_STATIC
+#define GCP_IMPLEMENTATION
+#include "gcp.h"
+
+enum { MOST_ROUNDS = 64, CHAIN = 2000 };
+static gcp_target target;
+static int rounds = 9;
+static FILE *csv;
+
+static double now(void)
+{
+    struct timespec t;
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
+}
+
+static void *memory_of(size_t bytes)
+{
+    void *p = aligned_alloc(64, gcpi_round(bytes, 64));
+    if (!p) { fprintf(stderr, "passes: out of memory\n"); exit(1); }
+    return p;
+}
+
+/* ---- Operands: x and other come in, y and dy live beside them, weights are a value a channel ---- */
+
+enum { X, OTHER, Y, DY, TENSORS };
+enum { MEAN, SCALE, GAMMA, BETA, RUNNING_MEAN, RUNNING_VAR, VALUES };
+static gcp_shape shape;
+static gcp_real *tensors[TENSORS], *values[VALUES];
+static unsigned char *mask;
+static void *workspace;
+static gcpi_attributes rectifier, norm;
+
+static void operands_open(int n, int h, int c)
+{
+    gcpi_image_out(&shape, n, h, h, c);
+    size_t count = gcpi_count(shape);
+    for (int t = 0; t < TENSORS; t++) {
+        tensors[t] = (gcp_real *)memory_of(count * sizeof(gcp_real));
+        for (size_t i = 0; i < count; i++) tensors[t][i] = (gcp_real)((int)(i * 7919 % 2001) - 1000) / 997;
+    }
+    for (int v = 0; v < VALUES; v++) {
+        values[v] = (gcp_real *)memory_of((size_t)c * sizeof(gcp_real));
+        for (int i = 0; i < c; i++) values[v][i] = v == SCALE || v == GAMMA || v == RUNNING_VAR ? 1 : (gcp_real)0.1;
+    }
+    mask = (unsigned char *)memory_of(count / 8 + 1);
+    memset(mask, 0x5A, count / 8 + 1);
+    workspace = memory_of(gcpi_sum_workspace(shape, 2));
+    norm.number.a = 1e-5; norm.number.b = 0.1;
+}
+
+static void operands_close(void)
+{
+    for (int t = 0; t < TENSORS; t++) free(tensors[t]);
+    for (int v = 0; v < VALUES; v++) free(values[v]);
+    free(mask);
+    free(workspace);
+}
+
+static gcp_view view(void *data)
+{
+    gcp_view v = { .data = data, .shape = shape, .pitch = shape.d[3] };
+    return v;
+}
+
+typedef struct bench_call { gcp_call call; gcp_view in[8], out[4], din[8], dout[2]; } bench_call;
+static void call_begin(bench_call *b, const gcpi_attributes *attributes)
+{
+    memset(b, 0, sizeof *b);
+    b->call.attributes = attributes;
+    b->call.in = b->in; b->call.out = b->out; b->call.din = b->din; b->call.dout = b->dout;
+    b->call.workspace = workspace; b->call.training = b->call.commit = 1; b->call.target = &target;
+    for (int i = 0; i < 8; i++) b->in[i] = b->din[i] = view(NULL);
+    for (int i = 0; i < 4; i++) b->out[i] = view(NULL);
+    b->dout[0] = b->dout[1] = view(NULL);
+    b->call.inputs = b->call.outputs = 1;
+}
+
+/* ---- What is measured ---- */
+
+GCPI_BODY void triad_span_body(const gcpi_span *s)
+{
+    const gcp_real *a = s->p[0], *b = s->p[1];
+    gcp_real *y = s->p[2];
+    GCPI_EACH for (size_t i = 0; i < s->n; i++) y[i] = a[i] + (gcp_real)0.5 * b[i];
+}
+GCPI_WIDE_SPAN(triad_span)
+
+static void triad(void)
+{
+    bench_call b;
+    call_begin(&b, NULL);
+    b.in[0] = view(tensors[X]); b.in[1] = view(tensors[OTHER]); b.out[0] = view(tensors[Y]);
+    gcpi_pair_forward(&b.call, triad_span);
+}
+
+static void add(void)
+{
+    bench_call b;
+    call_begin(&b, NULL);
+    b.in[0] = view(tensors[X]); b.in[1] = view(tensors[OTHER]); b.out[0] = view(tensors[Y]);
+    gcpi_add_forward(&b.call);
+}
+
+static void add_in_place(void)
+{
+    bench_call b;
+    call_begin(&b, NULL);
+    b.in[0] = view(tensors[Y]); b.in[1] = view(tensors[OTHER]); b.out[0] = view(tensors[Y]);
+    gcpi_add_forward(&b.call);
+}
+
+static void relu(void)
+{
+    bench_call b;
+    call_begin(&b, &rectifier);
+    b.in[0] = view(tensors[X]); b.out[0] = view(tensors[Y]);
+    gcpi_rectify_forward(&b.call);
+}
+
+static void relu_masked(void)                     /* in place, with its mask */
+{
+    bench_call b;
+    call_begin(&b, &rectifier);
+    b.in[0] = view(tensors[Y]); b.out[0] = view(tensors[Y]); b.out[1].data = mask;
+    b.call.outputs = 2;
+    gcpi_rectify_forward(&b.call);
+}
+
+static void relu_back(void)                       /* in place, by the sign of y */
+{
+    bench_call b;
+    call_begin(&b, &rectifier);
+    b.out[0] = view(tensors[Y]); b.din[0] = view(tensors[DY]); b.dout[0] = view(tensors[DY]);
+    gcpi_rectify_backward(&b.call);
+}
+
+static void relu_masked_back(void)
+{
+    bench_call b;
+    call_begin(&b, &rectifier);
+    b.out[1].data = mask; b.din[0] = view(tensors[DY]); b.dout[0] = view(tensors[DY]);
+    b.call.outputs = 2;
+    gcpi_rectify_backward(&b.call);
+}
+
+static void stats(void)
+{
+    bench_call b;
+    call_begin(&b, &norm);
+    b.in[0] = view(tensors[X]); b.in[1].data = values[RUNNING_MEAN]; b.in[2].data = values[RUNNING_VAR];
+    b.out[0].data = values[MEAN]; b.out[1].data = values[SCALE];
+    gcpi_batch_stats_forward(&b.call);
+}
+
+static void norm_operands(bench_call *b, int first)
+{
+    for (int i = 0; i < 4; i++) b->in[first + i].data = values[MEAN + i];
+}
+
+static void apply(void)
+{
+    bench_call b;
+    call_begin(&b, &rectifier);
+    b.in[0] = view(tensors[X]); b.in[1] = view(tensors[OTHER]); b.out[0] = view(tensors[Y]);
+    norm_operands(&b, 2);
+    gcpi_apply_forward(&b.call);
+}
+
+static void norm_back_call(const gcp_call *fused)
+{
+    bench_call b;
+    call_begin(&b, &norm);
+    b.in[0] = view(tensors[X]); b.din[0] = view(tensors[DY]); b.dout[0] = view(tensors[DY]);
+    norm_operands(&b, 1);
+    b.call.fused = fused;
+    gcpi_batch_norm_backward(&b.call);
+}
+static void norm_back(void) { norm_back_call(NULL); }
+
+static void unfused_forward(void)
+{
+    bench_call b;
+    stats();
+    call_begin(&b, &norm);
+    b.in[0] = view(tensors[X]); b.out[0] = view(tensors[Y]);
+    norm_operands(&b, 1);
+    gcpi_batch_norm_forward(&b.call);
+    add_in_place();
+    call_begin(&b, &rectifier);
+    b.in[0] = view(tensors[Y]); b.out[0] = view(tensors[Y]);
+    gcpi_rectify_forward(&b.call);
+}
+static void fused_forward(void) { stats(); apply(); }
+
+static void unfused_backward(void) { relu_back(); norm_back(); }
+static void fused_backward(void)
+{
+    bench_call b;
+    call_begin(&b, &rectifier);
+    norm_back_call(&b.call);
+}
+
+/* ---- Measuring ---- */
+
+static int by_value(const void *a, const void *b)
+{
+    double x = *(const double *)a, y = *(const double *)b;
+    return (x > y) - (x < y);
+}
+
+typedef struct figure { double median, spread; } figure;       /* seconds; spread: half of slowest less fastest, as a share */
+static figure figure_of(double *seconds)
+{
+    qsort(seconds, (size_t)rounds, sizeof *seconds, by_value);
+    return (figure){ seconds[rounds / 2], (seconds[rounds - 1] - seconds[0]) / 2 / seconds[rounds / 2] };
+}
+
+static double seconds_of(void (*run)(void))
+{
+    double begin = now();
+    run();
+    return now() - begin;
+}
+
+/* Both in turn. */
+static void pair_of(void (*run)(void), void (*beside)(void), figure *a, figure *b)
+{
+    double seconds[2][MOST_ROUNDS];
+    for (int i = 0; i < rounds; i++) {
+        seconds[0][i] = seconds_of(run);
+        seconds[1][i] = seconds_of(beside);
+    }
+    *a = figure_of(seconds[0]);
+    *b = figure_of(seconds[1]);
+}
+
+/* passes: how often the tensor's bytes are read or written; ratio of rates to the triad's, which goes through three. */
+static void memory_bound(const char *name, void (*run)(void), double passes)
+{
+    figure own, three;
+    double bytes = passes * (double)gcpi_count(shape) * sizeof(gcp_real), ratio;
+    pair_of(run, triad, &own, &three);
+    ratio = bytes / own.median / (3.0 * (double)gcpi_count(shape) * sizeof(gcp_real) / three.median);
+    printf("  %-34s %7.2f ms +-%3.0f %% %6.1f GB/s   %.2f of the triad's rate\n", name, 1e3 * own.median, 100 * own.spread, 1e-9 * bytes / own.median, ratio);
+    fprintf(csv, "%s,%dx%dx%dx%d,%d,%.3f,%.1f,triad,%.3f\n", name, shape.d[0], shape.d[1], shape.d[2], shape.d[3], target.threads, 1e3 * own.median, 1e-9 * bytes / own.median, ratio);
+}
+
+static void fusion(const char *name, void (*fused)(void), void (*unfused)(void))
+{
+    figure own, apart;
+    pair_of(fused, unfused, &own, &apart);
+    printf("  %-34s %7.2f ms +-%3.0f %%   one by one %7.2f ms +-%3.0f %%: %.2f\n", name, 1e3 * own.median, 100 * own.spread, 1e3 * apart.median, 100 * apart.spread, apart.median / own.median);
+    fprintf(csv, "%s,%dx%dx%dx%d,%d,%.3f,,one by one,%.3f\n", name, shape.d[0], shape.d[1], shape.d[2], shape.d[3], target.threads, 1e3 * own.median, apart.median / own.median);
+}
+
+static void one_size(int n, int h, int c)
+{
+    operands_open(n, h, c);
+    printf("%dx%dx%dx%d\n", n, h, h, c);
+    for (int i = 0; i < 3; i++) triad();
+    memory_bound("add", add, 3);
+    memory_bound("relu", relu, 2);
+    memory_bound("relu, in place, with mask", relu_masked, 2 + 1.0 / 32);
+    memory_bound("relu backward by sign", relu_back, 3);
+    memory_bound("relu backward by mask", relu_masked_back, 2 + 1.0 / 32);
+    memory_bound("batch-norm sums", stats, 1);
+    memory_bound("batch-norm + add + relu", apply, 3);
+    memory_bound("batch-norm backward", norm_back, 5);
+    fusion("batch-norm, add, relu", fused_forward, unfused_forward);
+    fusion("backward of relu and batch-norm", fused_backward, unfused_backward);
+    operands_close();
+}
+
+/* ---- An instruction ---- */
+
+static gcp_plan chain;
+static void chain_step(void) { gcp_step(&chain, .lr = 0); }
+
+static void instructions(void)
+{
+    size_t room = GCP_MB(64), slab = GCP_MB(4);
+    unsigned char *memory = (unsigned char *)memory_of(room), *step = (unsigned char *)memory_of(slab);
+    gcp_arena arena = gcp_arena_from(memory, room);
+    gcp_tape *tape = gcp_tape_make(&arena, .ops = CHAIN + 8);
+    gcp_tensor x = gcp_input(tape, "x", 1, 4), y = gcp_linear(x, .out = 1);
+    for (int i = 0; i < CHAIN; i++) y = gcp_scale(y, .by = 0.999);
+    chain = gcp_plan_make(gcp_mean(y), .policy = GCP_KEEP_ALL, .optimizer = GCP_SGD, .target = &target);
+    gcp_bind(&chain, step, slab);
+    figure f;
+    double seconds[MOST_ROUNDS];
+    if (gcp_error(tape)) { fprintf(stderr, "passes: %s\n", gcp_error(tape)); exit(1); }
+    chain_step();
+    for (int i = 0; i < rounds; i++) seconds[i] = seconds_of(chain_step) / (double)chain.in->list.count;
+    f = figure_of(seconds);
+    printf("an instruction, of %zu in a step: %.3f us +-%.0f %%\n", (size_t)chain.in->list.count, 1e6 * f.median, 100 * f.spread);
+    fprintf(csv, "instruction,,%d,%.6f,,,\n", target.threads, 1e3 * f.median);
+    free(memory);
+    free(step);
+}
+
+int main(int argc, char **argv)
+{
+    gcp_target wish = { 0 };
+    const char *out = ".";
+    char path[1024];
+    for (int i = 1; i < argc; i += 2) {
+        const char *value = i + 1 < argc ? argv[i + 1] : "";
+        if (!strcmp(argv[i], "--threads")) wish.threads = atoi(value);
+        else if (!strcmp(argv[i], "--rounds")) rounds = GCPI_MIN(GCPI_MAX(atoi(value), 1), MOST_ROUNDS);
+        else if (!strcmp(argv[i], "--out")) out = value;
+        else { fprintf(stderr, "passes [--threads N] [--rounds 9] [--out FOLDER]\n"); return 1; }
+    }
+    target = gcpi_target_of(&wish);
+    snprintf(path, sizeof path, "%s/passes.csv", out);
+    csv = fopen(path, "w");
+    if (!csv) { fprintf(stderr, "passes: cannot write %s\n", path); return 1; }
+    fprintf(csv, "name,shape,threads,ms,gb_per_second,beside,ratio\n");
+    printf("%d thread(s); medians of %d\n", target.threads, rounds);
+    one_size(8, 56, 256);
+    one_size(8, 28, 512);
+    one_size(32, 64, 40);
+    instructions();
+    return fclose(csv) != 0;
+}
