@@ -118,6 +118,10 @@
                 files that differ do not link (the choice is part of a function's name).
    GCP_STATIC   makes every function static, for a library of its own inside one file.
    GCP_API      put before every declaration (dllexport and the like).
+   GCP_USE_CBLAS  matrix products (linear, matmul) by the CBLAS that you link, with <cblas.h>: gcp cuts a product by its shape and
+                calls from its own threads, the BLAS held to one, so that bits depend on no count of threads. OpenBLAS is
+                known; for another define GCP_CBLAS_THREADS(n), which sets its threads. What a BLAS allocates itself is not
+                in the plan. Convolutions stay gcp's own.
    Every option below is a field of a struct: zero means its default. No macro changes a public struct. */
 
 #define GCP_VERSION_MAJOR 0
@@ -772,6 +776,9 @@ typedef struct gcpi_scope { gcp_tape *tape; int segment, state; } gcpi_scope;
 #include <time.h>
 #ifdef _OPENMP
 #include <omp.h>
+#endif
+#ifdef GCP_USE_CBLAS
+#include <cblas.h>
 #endif
 
 #if defined(__GNUC__) && !defined(__clang__)
@@ -2831,9 +2838,62 @@ static gcpi_outer gcpi_gemm_outer(int m, int n, int k, ptrdiff_t lda, ptrdiff_t 
     return o;
 }
 
+/* The user's BLAS. Shares of the longer side of c, as many as the shape says, each one call on one thread. */
+#ifdef GCP_USE_CBLAS
+enum { GCPI_CBLAS = 1, GCPI_CBLAS_SHARE = 32 };       /* a share is no shorter */
+#if !defined(GCP_CBLAS_THREADS) && defined(OPENBLAS_VERSION)
+#define GCP_CBLAS_THREADS(n) openblas_set_num_threads(n)
+#define GCPI_CBLAS_BEFORE() openblas_get_num_threads()
+#elif !defined(GCP_CBLAS_THREADS)
+#error "GCP_USE_CBLAS: this is not OpenBLAS; define GCP_CBLAS_THREADS(n) as what sets its threads"
+#else
+#define GCPI_CBLAS_BEFORE() 1
+#endif
+
+typedef struct gcpi_blas {
+    int ta, tb, m, n, k, accumulate, shares;
+    const gcp_real *a, *b;
+    gcp_real *c;
+    ptrdiff_t lda, ldb, ldc;
+} gcpi_blas;
+
+static void gcpi_blas_task(void *arg, int index, int worker)
+{
+    const gcpi_blas *g = (const gcpi_blas *)arg;
+    int tall = g->m >= g->n, length = tall ? g->m : g->n;
+    int first = (int)((ptrdiff_t)index * length / g->shares), count = (int)((ptrdiff_t)(index + 1) * length / g->shares) - first;
+    int m = tall ? count : g->m, n = tall ? g->n : count, lda = (int)g->lda, ldb = (int)g->ldb, ldc = (int)g->ldc;
+    const void *a = g->a + (tall ? (g->ta ? 1 : g->lda) * first : 0), *b = g->b + (tall ? 0 : (g->tb ? g->ldb : 1) * first);
+    void *c = g->c + (tall ? g->ldc : 1) * first;
+    CBLAS_TRANSPOSE ta = g->ta ? CblasTrans : CblasNoTrans, tb = g->tb ? CblasTrans : CblasNoTrans;
+    (void)worker;
+    if (sizeof(gcp_real) == sizeof(float))
+        cblas_sgemm(CblasRowMajor, ta, tb, m, n, g->k, 1, (const float *)a, lda, (const float *)b, ldb, (float)g->accumulate, (float *)c, ldc);
+    else cblas_dgemm(CblasRowMajor, ta, tb, m, n, g->k, 1, (const double *)a, lda, (const double *)b, ldb, g->accumulate, (double *)c, ldc);
+}
+
+static void gcpi_blas_run(gcpi_blas *g, const gcpi_par *par)
+{
+    int before = GCPI_CBLAS_BEFORE();
+#ifdef _OPENMP
+    int openmp = omp_get_max_threads();       /* an OpenBLAS made with OpenMP sets this, too */
+#endif
+    GCP_CBLAS_THREADS(1);
+    g->shares = gcpi_max(1, gcpi_min(GCPI_TASKS, gcpi_max(g->m, g->n) / GCPI_CBLAS_SHARE));
+    par->parallel_for(par->context, g->shares, gcpi_blas_task, g);
+    GCP_CBLAS_THREADS(before);
+    (void)before;
+#ifdef _OPENMP
+    omp_set_num_threads(openmp);
+#endif
+}
+#else
+enum { GCPI_CBLAS = 0 };
+#endif
+
 static size_t gcpi_gemm_scratch(int ta, int tb, int m, int n, int k, const gcpi_par *par)
 {
-    if (m <= 0 || n <= 0) return 0;
+    if (m <= 0 || n <= 0 || GCPI_CBLAS) return 0;
     if (ta && !tb && k > 0) {
         gcpi_outer o = gcpi_gemm_outer(m, n, k, m, n, n);
         return gcpi_outer_plan(&o, par);
@@ -2847,11 +2907,16 @@ static void gcpi_gemm(int ta, int tb, int m, int n, int k, const gcp_real *a, pt
 {
     int outer = ta && !tb && k > 0;
     if (m <= 0 || n <= 0) return;
-    if (bias && (outer || accumulate)) {
+    if (bias && (outer || accumulate || GCPI_CBLAS)) {
         for (int i = 0; i < m; i++)
             for (int j = 0; j < n; j++) c[i * ldc + j] = bias[j] + (accumulate ? c[i * ldc + j] : 0);
         accumulate = 1;
     }
+#ifdef GCP_USE_CBLAS
+    gcpi_blas blas = { ta, tb, m, n, k, accumulate, 1, a, b, c, lda, ldb, ldc };
+    gcpi_blas_run(&blas, par);
+    return;
+#endif
     if (outer) {
         gcpi_outer o = gcpi_gemm_outer(m, n, k, lda, ldb, ldc);
         o.x = b, o.e = a, o.d = c, o.accumulate = accumulate;

@@ -226,6 +226,17 @@ static void scratch_sweep(int shapes)
 
 /* ---- Matrix products ---- */
 
+#ifdef GCP_USE_CBLAS
+/* The user's BLAS has one thread while gcp calls it, and its own number again afterwards. */
+enum { BLAS_THREADS = 2 };
+static int blas_most;
+static void watched(void *context, int tasks, void (*task)(void *arg, int index, int worker), void *arg)
+{
+    blas_most = GCPI_MAX(blas_most, openblas_get_num_threads());
+    shuffled(context, tasks, task, arg);
+}
+#endif
+
 static void product(int isa)
 {
     int m = between(1, 90), n = between(1, 90), k = between(1, 300), ta = below(2), tb = below(2), accumulate = below(2), with_bias = below(2);
@@ -241,6 +252,10 @@ static void product(int isa)
         gcpi_par par = par_of(&threads, isa);
         buffer scratch = buffer_of((gcpi_gemm_scratch(ta, tb, m, n, k, &par) + sizeof(gcp_real) - 1) / sizeof(gcp_real));
         memcpy(c.data, before.data, c.count * sizeof *c.data);
+#ifdef GCP_USE_CBLAS
+        par.parallel_for = watched;
+        openblas_set_num_threads(BLAS_THREADS);
+#endif
         gcpi_gemm(ta, tb, m, n, k, a.data, lda, b.data, ldb, with_bias ? bias.data : NULL, c.data, ldc, accumulate, scratch.data, &par);
         CHECK(guarded(scratch) && guarded(c));
         if (threads == 1) {
@@ -261,5 +276,8 @@ int main(int argc, char **argv)
     wide();
     scratch_sweep(40 * shapes);
     for (int i = 0; i < shapes / 2; i++) product(i % (gcpi_isa_best() + 1));
+#ifdef GCP_USE_CBLAS
+    CHECK(blas_most == 1 && openblas_get_num_threads() == BLAS_THREADS);
+#endif
     return check_done();
 }
