@@ -1530,11 +1530,13 @@ typedef struct gcpi_par {
 #define GCPI_FAST
 #define GCPI_HOT __attribute__((noinline))
 #define GCPI_PREFETCH(p) __builtin_prefetch(p, 1)
+#define GCPI_PREFETCH_READ(p) __builtin_prefetch(p, 0)
 #define GCPI_UNROLL _Pragma("clang loop unroll(full)")
 #elif defined(__GNUC__)
 #define GCPI_BODY static inline __attribute__((always_inline))
 #define GCPI_FAST __attribute__((optimize("O2")))
 #define GCPI_PREFETCH(p) __builtin_prefetch(p, 1)
+#define GCPI_PREFETCH_READ(p) __builtin_prefetch(p, 0)
 #define GCPI_HOT __attribute__((noinline, optimize("O2", "fp-contract=fast")))
 #define GCPI_UNROLL _Pragma("GCC unroll 16")
 #else
@@ -1542,6 +1544,7 @@ typedef struct gcpi_par {
 #define GCPI_FAST
 #define GCPI_HOT
 #define GCPI_PREFETCH(p) ((void)0)
+#define GCPI_PREFETCH_READ(p) ((void)0)
 #define GCPI_UNROLL
 #endif
 
@@ -2339,20 +2342,20 @@ static gcpi_range gcpi_inside(ptrdiff_t first, int step, int count, int size)
 }
 
 /* One row of the output; the scratch holds w as [tap][channel], then what a pixel starts from. */
-GCPI_FAST static void gcpi_depthwise_row(void *arg, int index, int worker)
+GCPI_FAST static void gcpi_depthwise_row(const gcpi_gather *g, int index)
 {
-    const gcpi_gather *g = (const gcpi_gather *)arg;
     const gcpi_view *v = &g->v;
     int b = index / v->ho, oy = index % v->ho, row = v->oy + oy * v->sy, strip;
     const gcpi_simd scalar = gcpi_simd_of(GCPI_ISA_SCALAR);
     gcpi_range rows = gcpi_inside(row, v->dy, v->channels ? v->ky : 0, v->h);
+    /* What the next row adds is fetched meanwhile: channel by channel, pixels apart, the hardware does not see it coming. */
+    int ahead = v->sy == 1 && v->dy == 1 && rows.end > rows.begin && row + rows.end < v->h;
     gcpi_strip s;
     memset(&s, 0, sizeof s);
     s.xpixel = v->sx * v->xs[2], s.xrow = v->dy * v->xs[1], s.xtap = v->dx * v->xs[2];
     s.wtap = g->groups, s.wrow = v->kx * s.wtap, s.ystep = g->ys[2];
     s.start = g->accumulate ? NULL : g->scratch + v->ky * s.wrow;
     s.channels = g->groups;
-    (void)worker;
     for (int ox = 0; ox < v->wo; ox += strip) {
         ptrdiff_t x = v->ox + (ptrdiff_t)ox * v->sx, last = x + (ptrdiff_t)(GCPI_STRIP - 1) * v->sx + (ptrdiff_t)(v->kx - 1) * v->dx;
         gcpi_range taps = gcpi_inside(x, v->dx, v->kx, v->w);
@@ -2364,10 +2367,21 @@ GCPI_FAST static void gcpi_depthwise_row(void *arg, int index, int worker)
             s.w += rows.begin * s.wrow + taps.begin * s.wtap;
         }
         s.y = g->y + g->yfirst + b * g->ys[0] + oy * g->ys[1] + ox * g->ys[2];
+        const gcp_real *below = ahead && strip > 1 ? s.x + (rows.end - rows.begin) * s.xrow : NULL;
+        for (ptrdiff_t i = 0; below && i < strip * s.xpixel; i += GCPI_LINE) GCPI_PREFETCH_READ(below + i);
         gcpi_strip_run(s, g->simd.lanes, strip > 1 ? g->simd.depth : g->simd.depth_1, strip > 1 ? scalar.depth : scalar.depth_1);
     }
     gcpi_block done = { b, oy, 0, 1, 1, v->wo };
     gcpi_gather_end(g, &done, 0, g->groups);
+}
+
+/* Rows one below the other, so that what they share is read once. */
+static void gcpi_depthwise_task(void *arg, int index, int worker)
+{
+    const gcpi_gather *g = (const gcpi_gather *)arg;
+    ptrdiff_t rows = (ptrdiff_t)g->v.n * g->v.ho;
+    (void)worker;
+    for (ptrdiff_t r = index * rows / g->chunks; r < (index + 1) * rows / g->chunks; r++) gcpi_depthwise_row(g, (int)r);
 }
 
 static void gcpi_depthwise_run(gcpi_gather *g, const gcpi_par *par)
@@ -2377,7 +2391,8 @@ static void gcpi_depthwise_run(gcpi_gather *g, const gcpi_par *par)
         for (int c = 0; c < g->groups; c++)
             g->scratch[(ptrdiff_t)t * g->groups + c] = g->w[g->wfirst + c * g->wgroup + t / g->v.kx * g->ws[0] + t % g->v.kx * g->ws[1]];
     for (int c = 0; c < g->groups; c++) g->scratch[(ptrdiff_t)taps * g->groups + c] = g->bias ? g->bias[c] : 0;
-    par->parallel_for(par->context, g->v.n * g->v.ho, gcpi_depthwise_row, g);
+    g->chunks = gcpi_min(g->v.n * g->v.ho, 4 * GCPI_TASKS);
+    par->parallel_for(par->context, g->chunks, gcpi_depthwise_task, g);
 }
 
 static void gcpi_gather_run(gcpi_gather *g, void *scratch, const gcpi_par *par)
