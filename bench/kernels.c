@@ -6,13 +6,15 @@
    --torch names a Python that has torch; --only keeps the layers whose names hold TEXT. Prints a table and writes
    kernels.csv: layer,pass,threads,gcp_gflops,peak_gflops,peer,peer_gflops, a line per peer (both empty where there is none).
    All that is compared runs in turn, a twentieth of a second each, in each of the rounds; a figure is the median of the
-   rounds, its spread half of what lies between the slowest and the fastest. FLOPs include padding, for all alike. */
+   rounds, its spread half of what lies between the slowest and the fastest. FLOPs include padding, for all alike. At the end,
+   what gcp promises of these figures (gates.h), met or not. */
 #define _POSIX_C_SOURCE 200809L
 #define GCP_STATIC
 #define GCP_IMPLEMENTATION
 #include "gcp.h"
 #include <math.h>
 #include <signal.h>
+#include "gates.h"
 #include "rivals.h"
 #ifdef _OPENMP
 #include <omp.h>
@@ -78,13 +80,14 @@ static int counts[GROUPS][3][RIVALS + 1];
 
 /* ---- gcp ---- */
 
-static struct { work w; gcp_real *x, *k, *y; void *scratch; } own;
+static struct { work w; gcp_real *x, *k, *y; void *scratch; size_t bytes; } own;      /* bytes: of scratch */
 
 static void own_open(const work *w)
 {
     const gcpi_conv *c = &w->c;
     size_t scratch = w->m ? gcpi_gemm_scratch(w->pass == 2, w->pass == 1, w->m, w->n, w->k, &par) : gcpi_conv_scratch(c, w->pass, &par);
     own.w = *w;
+    own.bytes = scratch;
     own.x = filled(w->m ? (size_t)w->m * (size_t)w->k : (size_t)c->n * (size_t)c->h * (size_t)c->w * (size_t)c->ci);
     own.k = filled(w->m ? (size_t)w->k * (size_t)w->n : (size_t)c->co * (size_t)c->kh * (size_t)c->kw * (size_t)(c->ci / c->groups));
     own.y = filled(w->m ? (size_t)w->m * (size_t)w->n : (size_t)c->n * (size_t)c->ho * (size_t)c->wo * (size_t)c->co);
@@ -190,6 +193,7 @@ static void run(const char *name, const char *pass, group g, const work *w, doub
     figure gcp = { 0, 0 }, other = { 0, 0 };
     double most = 0;
     int met = 0;
+    cell *c = &cells[cell_count++];
     own_open(w);
     printf("%-30s %-17s", name, pass);
     for (int i = 0; i < RIVALS; i++) {
@@ -201,6 +205,7 @@ static void run(const char *name, const char *pass, group g, const work *w, doub
         printf(" | %s %4.0f +-%2.0f %%: %.2f", rivals[i].name, other.median, 100 * other.spread, gcp.median / other.median);
         write_row(name, pass, gcp, most, rivals[i].name, other.median);
         count(g, w->pass, i, gcp.median / other.median);
+        c->rate[i] = other.median;
     }
     if (!met) {
         measure(flops, NULL, &gcp, &other, &most);
@@ -208,6 +213,8 @@ static void run(const char *name, const char *pass, group g, const work *w, doub
         write_row(name, pass, gcp, most, "", 0);
     }
     count(g, w->pass, RIVALS, gcp.median / most);
+    c->group = (int)g; c->pass = w->pass; c->kernel = w->m ? 0 : w->c.kh;
+    c->flops = flops; c->gcp = gcp.median; c->peak = most; c->scratch = own.bytes;
     printf("\n");
     fflush(stdout);
     own_close();
@@ -250,6 +257,25 @@ static void print_means(void)
     }
 }
 
+static void print_gates(void)
+{
+    const char *names[RIVALS + 1] = { NULL };
+    for (int i = 0; i < RIVALS; i++) names[i] = rivals[i].name;
+    printf("\nwhat is promised: measured (asked) of forward, backward data, backward weights; NN, NT, TN for products\n");
+    gate_share("ResNet-50's 3x3, least share of the peak", RESNET, 3, 0.70, 0.70, 0.62);
+    gate_share("ResNet-50's 1x1, least share of the peak", RESNET, 1, 0.62, 0.62, 0.55);
+    gate_ratio("ResNet-50's layers over oneDNN's best", RESNET, names, "onednn", 0, 0.88, 0.90, 0.82);
+    gate_ratio("... over PyTorch channels_last", RESNET, names, "torch_channels_last", 1, 0.92, 0.95, 0.98);
+    gate_ratio("... over PyTorch's default", RESNET, names, "torch", 1, 1.05, 1.05, 1.05);
+    gate_ratio("... over OpenBLAS, product of equal size", RESNET, names, "openblas", 1, 1.15, 1.15, 1.15);
+    gate_ratio("matrix products over OpenBLAS", PRODUCT, names, "openblas", 1, 0.90, 1.00, 0.95);
+    gate_ratio("layers not tuned on, over oneDNN's best", OTHER, names, "onednn", 0, 0.79, 0.81, 0.74);
+    gate_time("seed network's time: oneDNN's best over gcp", SEED, names, "onednn", 0, 1.2);
+    gate_time("... PyTorch channels_last over gcp", SEED, names, "torch_channels_last", 1, 1.3);
+    gate_time("... PyTorch's default over gcp", SEED, names, "torch", 1, 2.2);
+    gate_scratch(target.threads);
+}
+
 int main(int argc, char **argv)
 {
     gcp_target wish = { 0 };
@@ -288,6 +314,7 @@ int main(int argc, char **argv)
         if (strstr(name, only)) run_product(products[i], name);
     }
     print_means();
+    print_gates();
     if (torch_runs) peer_stop(&torch);
     free(registers);
     return fclose(csv) != 0;

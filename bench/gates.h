@@ -1,0 +1,86 @@
+/* gates.h - what gcp promises of its kernels on two threads, beside what bench/kernels has measured: a line a promise, met or not.
+   Shares are the least of the layers, ratios geometric means; of several oneDNN formats each cell counts the best. */
+#ifndef GATES_H
+#define GATES_H
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+enum { CELL_RIVALS = 8, MOST_CELLS = 256 };
+typedef struct cell {                  /* a pass of a layer */
+    int group, pass, kernel;           /* kernel: its height, 0 for a matrix product */
+    double flops, gcp, peak;           /* FLOPs of a call; GFLOP/s */
+    double rate[CELL_RIVALS];          /* of each rival, 0 where it has none */
+    size_t scratch;                    /* bytes, all threads */
+} cell;
+static cell cells[MOST_CELLS];
+static int cell_count;
+
+/* The best of the rivals whose names begin so. */
+static double best_rival(const cell *c, const char *const *names, const char *prefix, int whole)
+{
+    double best = 0;
+    for (int i = 0; names[i]; i++)
+        if ((whole ? !strcmp(names[i], prefix) : !strncmp(names[i], prefix, strlen(prefix))) && c->rate[i] > best) best = c->rate[i];
+    return best;
+}
+
+static void gate_print(const char *what, const double *measured, const double *asked, int passes)
+{
+    int met = 1, any = 0;
+    printf("  %-52s", what);
+    for (int p = 0; p < passes; p++) {
+        if (measured[p] <= 0) { printf("      -       "); continue; }
+        printf(" %5.2f (%4.2f) ", measured[p], asked[p]);
+        met &= measured[p] >= asked[p] - 0.005;            /* as printed */
+        any = 1;
+    }
+    printf("%s\n", !any ? "not measured" : met ? "met" : "NOT MET");
+}
+
+/* Least share of the peak of the layers with this kernel height. */
+static void gate_share(const char *what, int group, int kernel, double forward, double data, double weights)
+{
+    double least[3] = { 0, 0, 0 }, asked[3] = { forward, data, weights };
+    for (int i = 0; i < cell_count; i++) {
+        const cell *c = &cells[i];
+        double share = c->gcp / c->peak;
+        if (c->group == group && c->kernel == kernel && (least[c->pass] == 0 || share < least[c->pass])) least[c->pass] = share;
+    }
+    gate_print(what, least, asked, 3);
+}
+
+static void gate_ratio(const char *what, int group, const char *const *names, const char *rival, int whole, double first, double second, double third)
+{
+    double sum[3] = { 0, 0, 0 }, mean[3] = { 0, 0, 0 }, asked[3] = { first, second, third };
+    int n[3] = { 0, 0, 0 };
+    for (int i = 0; i < cell_count; i++) {
+        const cell *c = &cells[i];
+        double rate = best_rival(c, names, rival, whole);
+        if (c->group == group && rate > 0) { sum[c->pass] += log(c->gcp / rate); n[c->pass]++; }
+    }
+    for (int p = 0; p < 3; p++) if (n[p]) mean[p] = exp(sum[p] / n[p]);
+    gate_print(what, mean, asked, 3);
+}
+
+/* All passes of a group's layers, one after the other: a rival's time over gcp's. */
+static void gate_time(const char *what, int group, const char *const *names, const char *rival, int whole, double asked)
+{
+    double own = 0, other = 0, ratio = 0;
+    for (int i = 0; i < cell_count; i++) {
+        double rate = best_rival(&cells[i], names, rival, whole);
+        if (cells[i].group != group || rate <= 0) continue;
+        own += cells[i].flops / cells[i].gcp;
+        other += cells[i].flops / rate;
+    }
+    if (own > 0) ratio = other / own;
+    gate_print(what, &ratio, &asked, 1);
+}
+
+static void gate_scratch(int threads)
+{
+    double most = 0, asked = 3;
+    for (int i = 0; i < cell_count; i++) most = fmax(most, (double)cells[i].scratch / threads / 1048576);
+    printf("  %-52s %5.2f (%4.2f) %s\n", "scratch of a thread, MiB, private sums included", most, asked, most <= asked ? "met" : "NOT MET");
+}
+#endif
