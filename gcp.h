@@ -119,9 +119,9 @@
    GCP_STATIC   makes every function static, for a library of its own inside one file.
    GCP_API      put before every declaration (dllexport and the like).
    GCP_USE_CBLAS  matrix products (linear, matmul) by the CBLAS that you link, with <cblas.h>: gcp cuts a product by its shape and
-                calls from its own threads, the BLAS held to one, so that bits depend on no count of threads. OpenBLAS is
-                known; for another define GCP_CBLAS_THREADS(n), which sets its threads. What a BLAS allocates itself is not
-                in the plan. Convolutions stay gcp's own.
+                calls from its own threads, the BLAS set to one and left so, and bits depend on no count of threads. OpenBLAS
+                is known; for another define GCP_CBLAS_ONE_THREAD() as what sets it. What a BLAS allocates itself is not in
+                the plan. Convolutions stay gcp's own.
    Every option below is a field of a struct: zero means its default. No macro changes a public struct. */
 
 #define GCP_VERSION_MAJOR 0
@@ -2435,15 +2435,16 @@ typedef struct gcpi_outer { /* d[row][t, j] = sum over pixels p of e[p][row] * x
  * cache sets. The extra line from one block to the next spreads them. */
 static ptrdiff_t gcpi_outer_block(ptrdiff_t pixels) { return pixels * GCPI_OUTER_ROWS + GCPI_LINE; }
 
-/* Cuts rows and panels into enough tasks, so that as little as possible is copied twice: each part of the rows copies x again, each
- * unit of panels the rows. The parts, which scratch depends on, go by the shape alone, whatever the pitch of x. */
+/* Cuts rows and panels into enough tasks, so that as little as possible is copied twice: each unit of panels copies the rows again, and
+ * it or each part of the rows the window of x, or reads x in place. The parts, which scratch depends on, go by the shape alone, whatever the pitch of x. */
 static void gcpi_outer_cut(gcpi_outer *o)
 {
-    double best = 0, x = (double)o->v.ky * o->v.kx * o->v.channels, panel = o->simd.nv * o->simd.lanes;
+    double best = 0;
     int blocks = gcpi_ceil(o->rows, GCPI_OUTER_ROWS), tasks = gcpi_ceil(GCPI_TASKS, o->splits * o->groups);
     for (int most = gcpi_min(blocks, GCPI_OUTER_BLOCKS); most > 0; most--) {
         int part = gcpi_even(blocks, most), parts = gcpi_ceil(blocks, part), units = gcpi_ceil(tasks, parts);
-        double copied = parts * x + (units * panel < x ? units : x / panel) * o->rows;
+        int window = gcpi_min(o->v.sy, gcpi_ceil(o->v.ky, units)) * o->v.sx;      /* pixels of x for one of e, as kernel rows need them */
+        double copied = (double)units * o->rows + (double)parts * (o->v.direct ? 1 : units * window) * o->v.channels;
         if (best > 0 && copied >= best) continue;
         best = copied;
         o->part = part * GCPI_OUTER_ROWS;
@@ -2517,8 +2518,10 @@ GCPI_FAST static void gcpi_outer_panel(const gcpi_outer *o, const gcpi_block *k,
     gcpi_tile t;
     t.start = fresh ? zero : NULL;
     t.b = gcpi_outer_source(o, x, p, &panel);
+    int mr;
+    gcpi_kernel *kernel = gcpi_kernel_of(&o->simd, panel.nv, rows <= GCPI_OUTER_ROWS ? rows : 0, &mr);      /* no tile lies in two packed blocks */
     d += p / o->columns.panels * v->len + panel.first;
-    for (int r = 0, mr = o->simd.mr[panel.nv - 1]; r < rows; r += mr) {
+    for (int r = 0; r < rows; r += mr) {
         int first = r / GCPI_OUTER_ROWS * GCPI_OUTER_ROWS;
         const gcp_real *a = e + r;
         t.n[0] = k->n, t.n[1] = k->h, t.n[2] = k->w;
@@ -2534,7 +2537,7 @@ GCPI_FAST static void gcpi_outer_panel(const gcpi_outer *o, const gcpi_block *k,
             t.a[i] = i < t.rows ? a + i : a;
             t.c[i] = d + (i < t.rows ? r + i : r) * ds;
         }
-        gcpi_run_tile(o->simd.kernel[panel.nv - 1], &t, &panel);
+        gcpi_run_tile(kernel, &t, &panel);
     }
 }
 
@@ -2747,7 +2750,8 @@ static gcpi_gather gcpi_conv_phase(const gcpi_conv *c, int y, int x)
  * a sum of its own. */
 static int gcpi_conv_turns(const gcpi_conv *c)
 {
-    return c->kh == 1 && c->kw == 1 && !c->pt && !c->pl && c->groups == 1 && c->co > c->ci && (ptrdiff_t)c->ci * c->co <= GCPI_PARTIAL_MAX / GCPI_TASKS;
+    int inside = !c->pt && !c->pl && (c->ho - 1) * (ptrdiff_t)c->sh < c->h && (c->wo - 1) * (ptrdiff_t)c->sw < c->w;
+    return c->kh == 1 && c->kw == 1 && inside && c->groups == 1 && c->co > c->ci && (ptrdiff_t)c->ci * c->co <= GCPI_PARTIAL_MAX / GCPI_TASKS;
 }
 
 static gcpi_outer gcpi_conv_outer(const gcpi_conv *c)
@@ -2856,13 +2860,10 @@ static gcpi_outer gcpi_gemm_outer(int m, int n, int k, ptrdiff_t lda, ptrdiff_t 
 /* The user's BLAS. Shares of the longer side of c, as many as the shape says, each one call on one thread. */
 #ifdef GCP_USE_CBLAS
 enum { GCPI_CBLAS = 1, GCPI_CBLAS_SHARE = 32 };       /* a share is no shorter */
-#if !defined(GCP_CBLAS_THREADS) && defined(OPENBLAS_VERSION)
-#define GCP_CBLAS_THREADS(n) openblas_set_num_threads(n)
-#define GCPI_CBLAS_BEFORE() openblas_get_num_threads()
-#elif !defined(GCP_CBLAS_THREADS)
-#error "GCP_USE_CBLAS: this is not OpenBLAS; define GCP_CBLAS_THREADS(n) as what sets its threads"
-#else
-#define GCPI_CBLAS_BEFORE() 1
+#if !defined(GCP_CBLAS_ONE_THREAD) && defined(OPENBLAS_VERSION)
+#define GCP_CBLAS_ONE_THREAD() openblas_set_num_threads(1)
+#elif !defined(GCP_CBLAS_ONE_THREAD)
+#error "GCP_USE_CBLAS: this is not OpenBLAS; define GCP_CBLAS_ONE_THREAD() as what sets it to one thread"
 #endif
 
 typedef struct gcpi_blas {
@@ -2889,18 +2890,15 @@ static void gcpi_blas_task(void *arg, int index, int worker)
 
 static void gcpi_blas_run(gcpi_blas *g, const gcpi_par *par)
 {
-    int before = GCPI_CBLAS_BEFORE();
 #ifdef _OPENMP
-    int openmp = omp_get_max_threads();       /* an OpenBLAS made with OpenMP sets this, too */
+    int threads = omp_get_max_threads();       /* an OpenBLAS made with OpenMP sets this, too */
+    GCP_CBLAS_ONE_THREAD();                    /* not put back: another thread may be in a product, too */
+    omp_set_num_threads(threads);
+#else
+    GCP_CBLAS_ONE_THREAD();
 #endif
-    GCP_CBLAS_THREADS(1);
     g->shares = gcpi_max(1, gcpi_min(GCPI_TASKS, gcpi_max(g->m, g->n) / GCPI_CBLAS_SHARE));
     par->parallel_for(par->context, g->shares, gcpi_blas_task, g);
-    GCP_CBLAS_THREADS(before);
-    (void)before;
-#ifdef _OPENMP
-    omp_set_num_threads(openmp);
-#endif
 }
 #else
 enum { GCPI_CBLAS = 0 };

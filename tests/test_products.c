@@ -208,6 +208,20 @@ static void wide(void)
     }
 }
 
+/* 1x1, where the roles of x and dy may be swapped: strided, and padded below and to the right alone. */
+static void pointwise(void)
+{
+    static const gcpi_conv shapes[] = { { 2, 21, 30, 20, 23, 21, 30, 48, 50, 1, 1, 1, 1, 0, 0, 1, 1, 1 }, { 1, 21, 30, 20, 20, 11, 10, 48, 48, 1, 1, 2, 3, 0, 0, 1, 1, 1 },
+                                        { 1, 21, 30, 20, 20, 22, 10, 48, 48, 1, 1, 1, 3, 0, 0, 1, 1, 1 }, { 3, 9, 9, 16, 16, 5, 6, 20, 20, 1, 1, 2, 2, 0, 0, 1, 1, 1 } };
+    for (size_t i = 0; i < sizeof shapes / sizeof *shapes; i++)
+        for (int isa = 0; isa <= gcpi_isa_best(); isa++) {
+            const gcpi_conv *c = &shapes[i];
+            operands o = { random_buffer((size_t)(c->n * c->h * c->w * c->xpitch)), random_buffer((size_t)(c->co * c->ci)), random_buffer((size_t)(c->n * c->ho * c->wo * c->ypitch)), random_buffer(0) };
+            for (int pass = 0; pass < 3; pass++) conv_pass(c, pass, &o, isa);
+            release(o.x); release(o.w); release(o.y); release(o.bias);
+        }
+}
+
 /* A plan asks for scratch before it knows pitches, so that of a pitched tensor is no larger. */
 static void scratch_sweep(int shapes)
 {
@@ -227,8 +241,7 @@ static void scratch_sweep(int shapes)
 /* ---- Matrix products ---- */
 
 #ifdef GCP_USE_CBLAS
-/* The user's BLAS has one thread while gcp calls it, and its own number again afterwards. */
-enum { BLAS_THREADS = 2 };
+/* The user's BLAS has one thread when gcp calls it. */
 static int blas_most;
 static void watched(void *context, int tasks, void (*task)(void *arg, int index, int worker), void *arg)
 {
@@ -254,7 +267,7 @@ static void product(int isa)
         memcpy(c.data, before.data, c.count * sizeof *c.data);
 #ifdef GCP_USE_CBLAS
         par.parallel_for = watched;
-        openblas_set_num_threads(BLAS_THREADS);
+        openblas_set_num_threads(2);
 #endif
         gcpi_gemm(ta, tb, m, n, k, a.data, lda, b.data, ldb, with_bias ? bias.data : NULL, c.data, ldc, accumulate, scratch.data, &par);
         CHECK(guarded(scratch) && guarded(c));
@@ -274,10 +287,11 @@ int main(int argc, char **argv)
     int shapes = argc > 1 ? atoi(argv[1]) : 500;
     convolutions(shapes);
     wide();
+    pointwise();
     scratch_sweep(40 * shapes);
     for (int i = 0; i < shapes / 2; i++) product(i % (gcpi_isa_best() + 1));
 #ifdef GCP_USE_CBLAS
-    CHECK(blas_most == 1 && openblas_get_num_threads() == BLAS_THREADS);
+    CHECK_INT(blas_most, ==, 1);
 #endif
     return check_done();
 }
