@@ -1566,7 +1566,7 @@ enum {
     GCPI_PLANAR_COLS = 64,                               /* most output channels kept in planes */
     GCPI_PACK_ROWS = 8 * GCPI_LINE,                      /* rows of weights turned at a time */
     GCPI_RESIDENT_MAX = 1310720 / (int)sizeof(gcp_real), /* or of one panel, whole sum */
-    GCPI_WINDOW_MAX = 786432 / (int)sizeof(gcp_real),   /* copied window of a worker */
+    GCPI_WINDOW_MAX = 786432 / (int)sizeof(gcp_real),    /* copied window of a worker */
     GCPI_PARTIAL_MAX = 2097152 / (int)sizeof(gcp_real),  /* all private sums of dw together */
     GCPI_OUTER_PIXELS = 512,                             /* pixels summed at a stretch for dw */
     GCPI_TASKS = 16                                      /* fewer tasks than this are cut finer */
@@ -2435,8 +2435,9 @@ typedef struct gcpi_outer { /* d[row][t, j] = sum over pixels p of e[p][row] * x
  * cache sets. The extra line from one block to the next spreads them. */
 static ptrdiff_t gcpi_outer_block(ptrdiff_t pixels) { return pixels * GCPI_OUTER_ROWS + GCPI_LINE; }
 
-/* Cuts rows and panels into enough tasks, so that as little as possible is copied twice: each unit of panels copies the rows again, and
- * it or each part of the rows the window of x, or reads x in place. The parts, which scratch depends on, go by the shape alone, whatever the pitch of x. */
+/* Cuts rows and panels into enough tasks, so that as little as possible is copied twice: each unit of panels copies the rows again;
+ * each task copies its window of x, or each part of the rows reads x in place. The parts, which scratch depends on, go by the shape
+ * alone, whatever the pitch of x. */
 static void gcpi_outer_cut(gcpi_outer *o)
 {
     double best = 0;
@@ -3173,6 +3174,10 @@ GCPI_BODY void gcpi_mask_span(unsigned char *mask, const gcp_real *x, size_t ind
     for (; (index & 7) == 0 && done + RUN <= n; done += RUN) {
         for (int i = 0; i < RUN; i++) on[i] = x[done + (size_t)i] > 0;
         for (size_t b = 0; b < RUN / 8; b++) mask[(index + done) / 8 + b] = gcpi_bits(on + 8 * b);
+    }
+    for (; (index & 7) == 0 && done + 8 <= n; done += 8) {
+        for (int i = 0; i < 8; i++) on[i] = x[done + (size_t)i] > 0;
+        mask[(index + done) / 8] = gcpi_bits(on);
     }
     gcpi_mask_write(mask, x + done, index + done, n - done);
 }
