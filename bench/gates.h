@@ -10,18 +10,18 @@ enum { CELL_RIVALS = 8, MOST_CELLS = 256 };
 typedef struct cell {                  /* a pass of a layer */
     int group, pass, kernel;           /* kernel: its height, 0 for a matrix product */
     double flops, gcp, peak;           /* FLOPs of a call; GFLOP/s */
-    double rate[CELL_RIVALS];          /* of each rival, 0 where it has none */
+    double rate[CELL_RIVALS], ratio[CELL_RIVALS];      /* of each rival, and gcp's in turn with it over that; 0 where it has none */
     size_t scratch;                    /* bytes, all threads */
 } cell;
 static cell cells[MOST_CELLS];
 static int cell_count;
 
-/* The best of the rivals whose names begin so. */
-static double best_rival(const cell *c, const char *const *names, const char *prefix, int whole)
+/* The rival that gcp is least ahead of, of those whose names begin so; -1: none. */
+static int best_rival(const cell *c, const char *const *names, const char *prefix, int whole)
 {
-    double best = 0;
+    int best = -1;
     for (int i = 0; names[i]; i++)
-        if ((whole ? !strcmp(names[i], prefix) : !strncmp(names[i], prefix, strlen(prefix))) && c->rate[i] > best) best = c->rate[i];
+        if ((whole ? !strcmp(names[i], prefix) : !strncmp(names[i], prefix, strlen(prefix))) && c->rate[i] > 0 && (best < 0 || c->ratio[i] < c->ratio[best])) best = i;
     return best;
 }
 
@@ -56,8 +56,8 @@ static void gate_ratio(const char *what, int group, const char *const *names, co
     int n[3] = { 0, 0, 0 };
     for (int i = 0; i < cell_count; i++) {
         const cell *c = &cells[i];
-        double rate = best_rival(c, names, rival, whole);
-        if (c->group == group && rate > 0) { sum[c->pass] += log(c->gcp / rate); n[c->pass]++; }
+        int best = best_rival(c, names, rival, whole);
+        if (c->group == group && best >= 0) { sum[c->pass] += log(c->ratio[best]); n[c->pass]++; }
     }
     for (int p = 0; p < 3; p++) if (n[p]) mean[p] = exp(sum[p] / n[p]);
     gate_print(what, mean, asked, 3);
@@ -68,10 +68,11 @@ static void gate_time(const char *what, int group, const char *const *names, con
 {
     double own = 0, other = 0, ratio = 0;
     for (int i = 0; i < cell_count; i++) {
-        double rate = best_rival(&cells[i], names, rival, whole);
-        if (cells[i].group != group || rate <= 0) continue;
-        own += cells[i].flops / cells[i].gcp;
-        other += cells[i].flops / rate;
+        const cell *c = &cells[i];
+        int best = best_rival(c, names, rival, whole);
+        if (c->group != group || best < 0) continue;
+        own += c->flops / (c->ratio[best] * c->rate[best]);
+        other += c->flops / c->rate[best];
     }
     if (own > 0) ratio = other / own;
     gate_print(what, &ratio, &asked, 1);

@@ -206,15 +206,18 @@ static void run(const char *name, const char *pass, group g, const work *w, doub
         write_row(name, pass, gcp, most, rivals[i].name, other.median);
         count(g, w->pass, i, gcp.median / other.median);
         c->rate[i] = other.median;
+        c->ratio[i] = gcp.median / other.median;
+        if (met == 1) c->gcp = gcp.median, c->peak = most;
     }
     if (!met) {
         measure(flops, NULL, &gcp, &other, &most);
         printf("%5.0f +-%2.0f %% (%2.0f %%)", gcp.median, 100 * gcp.spread, 100 * gcp.median / most);
         write_row(name, pass, gcp, most, "", 0);
+        c->gcp = gcp.median, c->peak = most;
     }
     count(g, w->pass, RIVALS, gcp.median / most);
     c->group = (int)g; c->pass = w->pass; c->kernel = w->m ? 0 : w->c.kh;
-    c->flops = flops; c->gcp = gcp.median; c->peak = most; c->scratch = own.bytes;
+    c->flops = flops; c->scratch = own.bytes;
     printf("\n");
     fflush(stdout);
     own_close();
