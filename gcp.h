@@ -3399,7 +3399,8 @@ static void gcpi_bias_cost(const gcp_cost_call *c, gcp_cost *cost)
     if (c->backward && c->wanted & 2) cost->workspace = gcpi_sum_workspace(c->out[0], 1);
 }
 
-/* Norms go by chunks of pixels. */
+/* Norms go by chunks of pixels, and in a pixel by runs of channels. */
+enum { GCPI_NORM_RUN = 64 };
 typedef struct gcpi_norm_job { const gcp_call *call; const gcp_real *means; size_t pixels, chunk; } gcpi_norm_job;      /* means: backward's */
 
 static void gcpi_norm_rows(const gcp_call *c, gcp_shape shape, const gcp_real *means, void (*task)(void *arg, int index, int worker))
@@ -3412,14 +3413,12 @@ static void gcpi_norm_rows(const gcp_call *c, gcp_shape shape, const gcp_real *m
 
 /* apply: batch-norm, addition and rectifier in one pass, each where it is there; the same arithmetic as the ops alone.
    in: x, other, mean, scale, gamma, beta; out: y, mask. Attributes are the rectifier's, NULL without one. */
-enum { GCPI_APPLY_RUN = 64 };       /* channels taken together */
-
 GCPI_BODY void gcpi_apply_run(const gcp_call *c, size_t pixel, int first, int count)
 {
     const gcpi_attributes *rectifier = gcpi_attr(c->attributes);
     const gcp_real *x = gcpi_row(&c->in[0], pixel) + first, *mean = (const gcp_real *)c->in[2].data, *scale = (const gcp_real *)c->in[3].data;
     const gcp_real *gamma = (const gcp_real *)c->in[4].data, *beta = (const gcp_real *)c->in[5].data;
-    gcp_real v[GCPI_APPLY_RUN], *y = gcpi_row_out(&c->out[0], pixel) + first;        /* y may lie on an input: v is made first */
+    gcp_real v[GCPI_NORM_RUN], *y = gcpi_row_out(&c->out[0], pixel) + first;        /* y may lie on an input: v is made first */
     if (mean) for (int i = 0; i < count; i++) v[i] = (x[i] - mean[first + i]) * (scale[first + i] * gamma[first + i]) + beta[first + i];
     else memcpy(v, x, (size_t)count * sizeof *v);
     if (c->in[1].data) {
@@ -3439,8 +3438,8 @@ GCPI_BODY void gcpi_apply_pixels_body(const gcp_call *c, size_t pixel, size_t pi
     int width = c->out[0].shape.d[3], flat = !c->in[2].data && count == width;
     if (flat && gcpi_dense_rows(&c->in[0], width) && gcpi_dense_rows(&c->in[1], width) && gcpi_dense_rows(&c->out[0], width)) count *= (int)pixels, pixels = 1;
     for (size_t p = pixel; p < pixel + pixels; p++)
-        for (int k = 0; k < count; k += GCPI_APPLY_RUN)
-            if (count - k >= GCPI_APPLY_RUN) gcpi_apply_run(c, p, first + k, GCPI_APPLY_RUN);          /* a literal, so that it stays in registers */
+        for (int k = 0; k < count; k += GCPI_NORM_RUN)
+            if (count - k >= GCPI_NORM_RUN) gcpi_apply_run(c, p, first + k, GCPI_NORM_RUN);          /* a literal, so that it stays in registers */
             else gcpi_apply_run(c, p, first + k, count - k);
 }
 GCPI_WIDE(gcpi_apply_pixels, (const gcp_call *c, size_t pixel, size_t pixels, int first, int count), (c, pixel, pixels, first, count), c->target)
@@ -3971,8 +3970,6 @@ GCPI_BODY const gcp_real *gcpi_norm_gradient(const gcp_call *c, size_t pixel, in
     }
     return through;
 }
-
-enum { GCPI_NORM_RUN = 64 };        /* channels taken together */
 
 GCPI_BODY void gcpi_sum_norm_body(const gcp_call *c, size_t first, size_t last, double *sums)     /* dy xhat, dy */
 {
@@ -10497,9 +10494,10 @@ static int gcpi_same_place(const gcpi_plan *in, const gcpi_task *t, int n, int a
 /* conv2d and, in place behind it, an addition, a rectifier or both. */
 static int gcpi_conv_ends(const gcpi_plan *in, const gcpi_task *t, int n, const gcpi_task *u)
 {
-    const gcpi_op *op = &in->p.tape->ops[t->op], *first = &in->p.tape->ops[u->op] - (u->ops - 1);
     int reads = 0;
-    if (t->kind != GCPI_TASK_FORWARD || u->kind != GCPI_TASK_FORWARD || op->kind != GCP_OP_CONV2D) return 0;
+    if (t->kind != GCPI_TASK_FORWARD || u->kind != GCPI_TASK_FORWARD) return 0;
+    const gcpi_op *op = &in->p.tape->ops[t->op], *first = &in->p.tape->ops[u->op] - (u->ops - 1);
+    if (op->kind != GCP_OP_CONV2D) return 0;
     if (first->kind != GCP_OP_ADD && !gcpi_is_rectifier(first)) return 0;
     for (int k = 0; k < u->count; k++) reads += in->p.operands[u->operands + k].item == op->out && in->p.operands[u->operands + k].mode == GCPI_READ;
     return reads == 1 && gcpi_same_place(in, t, n, gcpi_operand_at(in, t, GCPI_SLOT_OUT), u, n + t->count, gcpi_operand_at(in, u, GCPI_SLOT_OUT));
@@ -10508,9 +10506,10 @@ static int gcpi_conv_ends(const gcpi_plan *in, const gcpi_task *t, int n, const 
 /* Backward of a rectifier and, in place behind it, of the batch-norm ahead of it. */
 static int gcpi_norm_begins(const gcpi_plan *in, const gcpi_task *t, int n, const gcpi_task *u)
 {
+    if (t->kind != GCPI_TASK_BACKWARD || u->kind != GCPI_TASK_BACKWARD) return 0;
     const gcpi_op *op = &in->p.tape->ops[t->op], *norm = &in->p.tape->ops[u->op];
     int dx = gcpi_operand_at(in, t, GCPI_SLOT_DIN), dy = gcpi_operand_at(in, t, GCPI_SLOT_DOUT);
-    if (t->kind != GCPI_TASK_BACKWARD || u->kind != GCPI_TASK_BACKWARD || !gcpi_is_rectifier(op) || norm->kind != GCP_OP_BATCH_NORM) return 0;
+    if (!gcpi_is_rectifier(op) || norm->kind != GCP_OP_BATCH_NORM) return 0;
     if (gcpi_edge(in->p.tape, op, 0) != norm->out || in->p.items[gcpi_edge(in->p.tape, norm, 4)].kind != GCPI_STATE_ITEM) return 0;
     return gcpi_same_place(in, t, n, dx, u, n + t->count, gcpi_operand_at(in, u, GCPI_SLOT_DIN)) && dy >= 0 &&
            in->placed[n + dy].offset == in->placed[n + dx].offset && in->p.items[in->p.operands[t->operands + dy].item].pitch == in->p.items[in->p.operands[t->operands + dx].item].pitch;
