@@ -1568,7 +1568,8 @@ enum {
     GCPI_RESIDENT_MAX = 1310720 / (int)sizeof(gcp_real), /* or of one panel, whole sum */
     GCPI_WINDOW_MAX = 786432 / (int)sizeof(gcp_real),    /* copied window of a worker */
     GCPI_PARTIAL_MAX = 2097152 / (int)sizeof(gcp_real),  /* all private sums of dw together */
-    GCPI_OUTER_PIXELS = 512,                             /* pixels summed at a stretch for dw */
+    GCPI_OUTER_PIXELS = 512,                             /* pixels summed at a stretch for dw, twice as many */
+    GCPI_OUTER_MAX = 1048576 / (int)sizeof(gcp_real),    /* where those of x and dy are no more values than this */
     GCPI_TASKS = 16                                      /* fewer tasks than this are cut finer */
 };
 
@@ -1586,11 +1587,13 @@ typedef struct gcpi_tile {        /* c[i][j] = start + sum over k of a[i][k*as] 
     ptrdiff_t n[3], as[3], bs[3]; /* three loops, outermost first; steps of a and b */
     const gcp_real *a[GCPI_MR_MAX], *b;
     gcp_real *c[GCPI_MR_MAX];
-    const gcp_real *start; /* a row of starting values, or NULL: from c */
+    const gcp_real *start; /* starting values of the first row, or NULL: from c */
+    ptrdiff_t ss;          /* step to those of the next row */
     int rows;              /* rows to store; a[] and c[] beyond repeat row 0 */
 } gcpi_tile;
 
 typedef void gcpi_kernel(const gcpi_tile *t);
+typedef void gcpi_turner(gcp_real *to, ptrdiff_t pitch, int rows, int cols, const gcp_real *from, ptrdiff_t step);
 typedef void gcpi_copier(gcp_real *to, const gcp_real *from, ptrdiff_t rows, ptrdiff_t pitch, ptrdiff_t width);
 
 typedef struct gcpi_strip {       /* depthwise: pixels of a row, taps of rows of w */
@@ -1612,7 +1615,7 @@ typedef void gcpi_stripper(const gcpi_strip *s);
         VEC acc[MR][NV];                                                                                                                    \
         GCPI_UNROLL for (int i = 0; i < MR; i++) GCPI_UNROLL for (int v = 0; v < NV; v++) GCPI_PREFETCH(t->c[i] + v * lanes);               \
         GCPI_UNROLL for (int i = 0; i < MR; i++) GCPI_UNROLL for (int v = 0; v < NV; v++) acc[i][v] =                                       \
-            *(const VEC *)((t->start ? t->start : t->c[i]) + v * lanes);                                                                    \
+            *(const VEC *)((t->start ? t->start + i * t->ss : t->c[i]) + v * lanes);                                                        \
         for (ptrdiff_t k0 = 0; k0 < t->n[0]; k0++)                                                                                          \
             for (ptrdiff_t k1 = 0; k1 < t->n[1]; k1++) {                                                                                    \
                 const gcp_real *b = t->b + k0 * t->bs[0] + k1 * t->bs[1], *a[MR];                                                           \
@@ -1637,6 +1640,55 @@ typedef void gcpi_stripper(const gcpi_strip *s);
                 ptrdiff_t at = GCPI_MIN(j, width - lanes);                                                                 \
                 *(VEC *)(to + at) = *(const VEC *)(from + at);                                                             \
             }                                                                                                              \
+    }
+
+/* to[r*pitch + c] = from[r + c*step]. Four rows and L columns at a time: vectors of L / 4 fours of rows, which are turned in place by
+ * zipping pairs of vectors, twice. A shuffle has its lanes written out, hence two of each. */
+#if defined(__has_builtin)
+#if GCPI_VECTORS && __has_builtin(__builtin_shufflevector)
+#define GCPI_SHUFFLES
+#endif
+#endif
+#ifdef GCPI_SHUFFLES
+typedef gcp_real gcpi_4 __attribute__((vector_size(4 * sizeof(gcp_real)), aligned(sizeof(gcp_real)), may_alias));
+typedef gcp_real gcpi_16 __attribute__((vector_size(16 * sizeof(gcp_real)), aligned(sizeof(gcp_real)), may_alias));
+#define GCPI_ZIP_LOW_4(a, b) __builtin_shufflevector(a, b, 0, 4, 1, 5)
+#define GCPI_ZIP_HIGH_4(a, b) __builtin_shufflevector(a, b, 2, 6, 3, 7)
+#define GCPI_ZIP_LOW_16(a, b) __builtin_shufflevector(a, b, 0, 16, 1, 17, 4, 20, 5, 21, 8, 24, 9, 25, 12, 28, 13, 29)
+#define GCPI_ZIP_HIGH_16(a, b) __builtin_shufflevector(a, b, 2, 18, 3, 19, 6, 22, 7, 23, 10, 26, 11, 27, 14, 30, 15, 31)
+#define GCPI_FOURS_4(p, step) (*(const gcpi_4 *)(p))
+#define GCPI_FOURS_8(p, step) __builtin_shufflevector(GCPI_FOURS_4(p, 0), GCPI_FOURS_4((p) + 4 * (step), 0), 0, 1, 2, 3, 4, 5, 6, 7)
+#define GCPI_FOURS_16(p, step) \
+    __builtin_shufflevector(GCPI_FOURS_8(p, step), GCPI_FOURS_8((p) + 8 * (step), step), 0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15)
+#define GCPI_TURN_FOUR(L, to, from)                                                                                                       \
+    {                                                                                                                                     \
+        gcpi_##L r0 = GCPI_FOURS_##L(from, step), r1 = GCPI_FOURS_##L((from) + step, step), r2 = GCPI_FOURS_##L((from) + 2 * step, step); \
+        gcpi_##L r3 = GCPI_FOURS_##L((from) + 3 * step, step), low = GCPI_ZIP_LOW_##L(r0, r2), high = GCPI_ZIP_HIGH_##L(r0, r2);          \
+        gcpi_##L odd_low = GCPI_ZIP_LOW_##L(r1, r3), odd_high = GCPI_ZIP_HIGH_##L(r1, r3);                                                \
+        *(gcpi_##L *)(to) = GCPI_ZIP_LOW_##L(low, odd_low);                                                                               \
+        *(gcpi_##L *)((to) + pitch) = GCPI_ZIP_HIGH_##L(low, odd_low);                                                                    \
+        *(gcpi_##L *)((to) + 2 * pitch) = GCPI_ZIP_LOW_##L(high, odd_high);                                                               \
+        *(gcpi_##L *)((to) + 3 * pitch) = GCPI_ZIP_HIGH_##L(high, odd_high);                                                              \
+    }
+#else
+#define GCPI_TURN_FOUR(L, to, from) \
+    for (int q = 0; q < 4 * L; q++) (to)[q / L * pitch + q % L] = (from)[q / L + q % L * step];
+#endif
+#define GCPI_TURN_COLUMNS(L)                                                                     \
+    for (; c + L <= cols; c += L) {                                                              \
+        int r = 0;                                                                               \
+        for (; r + 4 <= rows; r += 4) GCPI_TURN_FOUR(L, to + r * pitch + c, from + r + c * step) \
+        for (; r < rows; r++)                                                                    \
+            for (int i = c; i < c + L; i++) to[r * pitch + i] = from[r + i * step];              \
+    }
+#define GCPI_TURN(NAME, TARGET)                                                                                               \
+    GCPI_HOT TARGET static void NAME(gcp_real *to, ptrdiff_t pitch, int rows, int cols, const gcp_real *from, ptrdiff_t step) \
+    {                                                                                                                         \
+        int c = 0;                                                                                                            \
+        GCPI_TURN_COLUMNS(16)                                                                                                 \
+        GCPI_TURN_COLUMNS(4)                                                                                                  \
+        for (; c < cols; c++)                                                                                                 \
+            for (int r = 0; r < rows; r++) to[r * pitch + c] = from[r + c * step];                                            \
     }
 
 /* Depthwise: a vector holds channels, of which what does not fill one is left. y[p] = start + sum over rows and taps of
@@ -1685,6 +1737,7 @@ typedef void gcpi_stripper(const gcpi_strip *s);
 
 #define GCPI_STRIPS(ISA, TARGET, VEC)                                             \
     GCPI_COPY(ISA##_copy, TARGET, VEC)                                            \
+    GCPI_TURN(ISA##_turn, TARGET)                                                 \
     GCPI_DEPTH(ISA##_depth, TARGET, VEC, GCPI_STRIP)                              \
     GCPI_DEPTH(ISA##_depth_1, TARGET, VEC, 1)                                     \
     GCPI_DEPTH_BACK(ISA##_depth_back, TARGET, VEC, GCPI_STRIP_TAPS)               \
@@ -1724,6 +1777,7 @@ typedef struct gcpi_simd {
     int mr[4];     /* rows of the kernel that is 1, 2, 3, 4 vectors wide */
     gcpi_kernel *kernel[4];
     gcpi_copier *copy;
+    gcpi_turner *turn;
     gcpi_stripper *depth, *depth_1, *depth_back, *depth_back_1;
     gcpi_kernel *five; /* 5 x 4: wastes no row where the count is 10, 20, 40 */
 } gcpi_simd;
@@ -1733,23 +1787,24 @@ typedef struct gcpi_simd {
 static gcpi_simd gcpi_simd_of(int isa)
 {
     static const gcpi_simd scalar = {
-        1, 3, {12, 6, 4, 0}, {gcpi_scalar_12x1, gcpi_scalar_6x2, gcpi_scalar_4x3, NULL}, gcpi_scalar_copy, GCPI_STRIPPERS(gcpi_scalar), NULL};
+        1, 3, {12, 6, 4, 0}, {gcpi_scalar_12x1, gcpi_scalar_6x2, gcpi_scalar_4x3, NULL}, gcpi_scalar_copy, gcpi_scalar_turn, GCPI_STRIPPERS(gcpi_scalar), NULL};
 #if GCPI_X86
     static const gcpi_simd avx512 = {64 / (int)sizeof(gcp_real),
                                      4,
                                      {8, 8, 8, 6},
                                      {gcpi_avx512_8x1, gcpi_avx512_8x2, gcpi_avx512_8x3, gcpi_avx512_6x4},
                                      gcpi_avx512_copy,
+                                     gcpi_avx512_turn,
                                      GCPI_STRIPPERS(gcpi_avx512),
                                      gcpi_avx512_5x4};
     static const gcpi_simd avx2 = {
-        32 / (int)sizeof(gcp_real), 3, {12, 6, 4, 0}, {gcpi_avx2_12x1, gcpi_avx2_6x2, gcpi_avx2_4x3, NULL}, gcpi_avx2_copy, GCPI_STRIPPERS(gcpi_avx2), NULL};
+        32 / (int)sizeof(gcp_real), 3, {12, 6, 4, 0}, {gcpi_avx2_12x1, gcpi_avx2_6x2, gcpi_avx2_4x3, NULL}, gcpi_avx2_copy, gcpi_avx2_turn, GCPI_STRIPPERS(gcpi_avx2), NULL};
     if (isa == GCPI_ISA_AVX512) return avx512;
     if (isa == GCPI_ISA_AVX2) return avx2;
 #endif
 #if GCPI_VECTORS
     static const gcpi_simd v128 = {
-        16 / (int)sizeof(gcp_real), 3, {12, 6, 4, 0}, {gcpi_v128_12x1, gcpi_v128_6x2, gcpi_v128_4x3, NULL}, gcpi_v128_copy, GCPI_STRIPPERS(gcpi_v128), NULL};
+        16 / (int)sizeof(gcp_real), 3, {12, 6, 4, 0}, {gcpi_v128_12x1, gcpi_v128_6x2, gcpi_v128_4x3, NULL}, gcpi_v128_copy, gcpi_v128_turn, GCPI_STRIPPERS(gcpi_v128), NULL};
     if (isa != GCPI_ISA_SCALAR) return v128;
 #endif
     (void)isa;
@@ -1974,7 +2029,8 @@ typedef struct gcpi_gather {
     /* set by gcpi_gather_plan */
     gcpi_simd simd;
     gcpi_columns columns; /* columns, or in the planar case pixels of a row */
-    int planar, cols;
+    ptrdiff_t weights;        /* planar: values of w in scratch; behind it a panel of starting values for each column */
+    int planar, cols, tile;   /* tile: columns packed side by side, those of a kernel's tile where all panels have one kernel */
     int by, bx, bj;           /* block of the sum: kernel rows, runs, terms of a run */
     int panels, sets, chunks; /* panels packed together, such sets, blocks of pixels */
     int resident;             /* weights packed for the whole sum, kept for later tasks */
@@ -1982,53 +2038,12 @@ typedef struct gcpi_gather {
     gcp_real *scratch;
 } gcpi_gather;
 
-/* Four rows of four values become four columns: pairs of rows are zipped, twice. */
-#if defined(__has_builtin)
-#if GCPI_VECTORS && __has_builtin(__builtin_shufflevector)
-#define GCPI_ZIP_LOW(a, b) __builtin_shufflevector(a, b, 0, 4, 1, 5)
-#define GCPI_ZIP_HIGH(a, b) __builtin_shufflevector(a, b, 2, 6, 3, 7)
-#endif
-#endif
-#ifdef GCPI_ZIP_LOW
-typedef gcp_real gcpi_four __attribute__((vector_size(4 * sizeof(gcp_real)), aligned(sizeof(gcp_real)), may_alias));
-
-GCPI_BODY void gcpi_transpose_four(gcp_real *to, ptrdiff_t pitch, const gcp_real *from, ptrdiff_t step)
-{
-    gcpi_four r0 = *(const gcpi_four *)from, r1 = *(const gcpi_four *)(from + step);
-    gcpi_four r2 = *(const gcpi_four *)(from + 2 * step), r3 = *(const gcpi_four *)(from + 3 * step);
-    gcpi_four low = GCPI_ZIP_LOW(r0, r2), high = GCPI_ZIP_HIGH(r0, r2), odd_low = GCPI_ZIP_LOW(r1, r3), odd_high = GCPI_ZIP_HIGH(r1, r3);
-    *(gcpi_four *)to = GCPI_ZIP_LOW(low, odd_low);
-    *(gcpi_four *)(to + pitch) = GCPI_ZIP_HIGH(low, odd_low);
-    *(gcpi_four *)(to + 2 * pitch) = GCPI_ZIP_LOW(high, odd_high);
-    *(gcpi_four *)(to + 3 * pitch) = GCPI_ZIP_HIGH(high, odd_high);
-}
-#else
-GCPI_BODY void gcpi_transpose_four(gcp_real *to, ptrdiff_t pitch, const gcp_real *from, ptrdiff_t step)
-{
-    for (int r = 0; r < 4; r++)
-        for (int c = 0; c < 4; c++) to[r * pitch + c] = from[r + c * step];
-}
-#endif
-
-/* to[r*pitch + c] = from[r + c*step]. */
-GCPI_FAST static void gcpi_transpose(gcp_real *to, ptrdiff_t pitch, int rows, int cols, const gcp_real *from, ptrdiff_t step)
-{
-    int fours = rows & ~3, c = 0;
-    for (; c + 4 <= cols; c += 4) {
-        for (int r = 0; r < fours; r += 4) gcpi_transpose_four(to + r * pitch + c, pitch, from + r + c * step, step);
-        for (int r = fours; r < rows; r++)
-            for (int i = c; i < c + 4; i++) to[r * pitch + i] = from[r + i * step];
-    }
-    for (; c < cols; c++)
-        for (int r = 0; r < rows; r++) to[r * pitch + c] = from[r + c * step];
-}
-
 /* out[r][c] = w[r*rs + c*cs], rows padded with zeros to `width`; rs or cs is 1. */
-GCPI_FAST static void gcpi_pack_rows(gcp_real *out, int width, int cols, const gcp_real *w, int rows, ptrdiff_t rs, ptrdiff_t cs)
+GCPI_FAST static void gcpi_pack_rows(const gcpi_simd *simd, gcp_real *out, int width, int cols, const gcp_real *w, int rows, ptrdiff_t rs, ptrdiff_t cs)
 {
     for (int r0 = 0; r0 < rows; r0 += GCPI_PACK_ROWS) {
         int r1 = gcpi_min(rows, r0 + GCPI_PACK_ROWS);
-        if (cs != 1) gcpi_transpose(out + (ptrdiff_t)r0 * width, width, r1 - r0, cols, w + r0, cs);
+        if (cs != 1) simd->turn(out + (ptrdiff_t)r0 * width, width, r1 - r0, cols, w + r0, cs);
         for (int r = r0; r < r1; r++) {
             if (cs == 1) memcpy(out + (ptrdiff_t)r * width, w + r * rs, (size_t)cols * sizeof *out);
             memset(out + (ptrdiff_t)r * width + cols, 0, (size_t)(width - cols) * sizeof *out);
@@ -2048,7 +2063,7 @@ static int gcpi_planar_pays(const gcpi_gather *g, int cols)
     double across = (double)cols / (gcpi_ceil(cols, lanes) * lanes);
     double along = (double)g->v.wo / (gcpi_ceil(g->v.wo, lanes) * lanes) * cols / (gcpi_ceil(cols, mr) * mr);
     return g->groups == 1 && g->v.sx == 1 && g->v.xc == 1 && g->v.wo > lanes && g->v.ky * g->v.kx >= 9 && g->v.channels > 0 &&
-           cols <= GCPI_PLANAR_COLS && along > 1.15 * across;
+           cols <= GCPI_PLANAR_COLS && along > 1.05 * across;
 }
 
 static size_t gcpi_planar_plan(gcpi_gather *g, int cols, const gcpi_par *par)
@@ -2060,13 +2075,17 @@ static size_t gcpi_planar_plan(gcpi_gather *g, int cols, const gcpi_par *par)
     g->sets = 1;
     g->cols = cols;
     g->columns = gcpi_columns_of(g->v.bw, &g->simd);
+    gcpi_kernel_of(&g->simd, gcpi_panel_of(&g->columns, 0).nv, cols, &g->tile);
+    if (g->columns.vectors % g->columns.panels) g->tile = cols;
     g->pack = gcpi_line((ptrdiff_t)g->v.wh * g->v.ww * g->v.channels) + GCPI_NR_MAX;
     g->worker = g->pack + gcpi_line((ptrdiff_t)cols * g->columns.vectors * g->simd.lanes) + GCPI_LINE;
-    return (size_t)(gcpi_line((ptrdiff_t)g->v.ky * g->v.kx * g->v.channels * cols) + g->worker * par->threads) * sizeof(gcp_real);
+    g->weights = gcpi_line((ptrdiff_t)g->v.ky * g->v.kx * g->v.channels * cols);
+    return (size_t)(g->weights + cols * GCPI_NR_MAX + g->worker * par->threads) * sizeof(gcp_real);
 }
 
-GCPI_FAST static void gcpi_planar_load(const gcpi_view *v, const gcp_real *x, const gcpi_block *k, gcp_real *window)
+GCPI_FAST static void gcpi_planar_load(const gcpi_gather *g, const gcpi_block *k, gcp_real *window)
 {
+    const gcpi_view *v = &g->v;
     ptrdiff_t y0 = v->oy + (ptrdiff_t)k->y * v->sy, x0 = v->ox + k->x, row = (ptrdiff_t)v->channels * v->ww;
     ptrdiff_t left = x0 < 0 ? -x0 : 0, end = v->w - x0 < v->ww ? v->w - x0 : v->ww;
     for (ptrdiff_t y = 0; y < v->wh; y++) {
@@ -2074,8 +2093,7 @@ GCPI_FAST static void gcpi_planar_load(const gcpi_view *v, const gcp_real *x, co
         int exists = y0 + y >= 0 && y0 + y < v->h && end > left;
         if (!exists || left > 0 || end < v->ww) memset(to, 0, (size_t)row * sizeof *to);
         if (exists)
-            gcpi_transpose(to + left, v->ww, v->channels, (int)(end - left), x + k->b * v->xs[0] + (y0 + y) * v->xs[1] + (x0 + left) * v->xs[2],
-                           v->xs[2]);
+            g->simd.turn(to + left, v->ww, v->channels, (int)(end - left), g->x + k->b * v->xs[0] + (y0 + y) * v->xs[1] + (x0 + left) * v->xs[2], v->xs[2]);
     }
     memset(window + v->wh * row, 0, GCPI_NR_MAX * sizeof *window); /* read past the end */
 }
@@ -2084,36 +2102,31 @@ GCPI_FAST static void gcpi_planar_load(const gcpi_view *v, const gcp_real *x, co
 static void gcpi_planar_row(const gcpi_gather *g, const gcp_real *window, gcp_real *out, ptrdiff_t plane)
 {
     const gcpi_view *v = &g->v;
+    const gcp_real *start = g->scratch + g->weights, *w = g->scratch;
+    ptrdiff_t terms = (ptrdiff_t)v->ky * v->kx * v->channels;
     gcpi_tile t;
     /* ky and channels make one run, unless reuse across kx in L1 is worth more */
     int whole = v->dy == 1 && (ptrdiff_t)v->ky * v->channels * v->ww <= GCPI_L1_HALF;
     t.n[0] = whole ? 1 : v->ky, t.n[1] = v->kx, t.n[2] = whole ? v->ky * v->channels : v->channels;
-    t.as[2] = g->cols, t.as[0] = t.as[2] * v->channels, t.as[1] = t.as[0] * v->ky;
     t.bs[2] = v->ww, t.bs[1] = v->dx, t.bs[0] = (ptrdiff_t)v->dy * v->channels * v->ww;
-    t.start = NULL;
+    t.ss = GCPI_NR_MAX;
     for (int p = 0; p < g->columns.panels; p++) {
         gcpi_panel panel = gcpi_panel_of(&g->columns, p);
         int mr;
         gcpi_kernel *kernel = gcpi_kernel_of(&g->simd, panel.nv, g->cols, &mr);
         t.b = window + panel.first;
         for (int r = 0; r < g->cols; r += mr) {
+            int side = r % g->tile, from = r - side;
             t.rows = gcpi_min(mr, g->cols - r);
+            t.as[2] = gcpi_min(g->tile, g->cols - from), t.as[0] = t.as[2] * v->channels, t.as[1] = t.as[0] * v->ky;
+            t.start = g->accumulate ? NULL : start + r * GCPI_NR_MAX;
             for (int i = 0; i < mr; i++) {
-                t.a[i] = g->scratch + (i < t.rows ? r + i : r);
-                t.c[i] = out + (i < t.rows ? r + i : r) * plane + panel.first;
+                int row = i < t.rows ? i : 0;
+                t.a[i] = w + from * terms + side + row;
+                t.c[i] = out + (r + row) * plane + panel.first;
             }
             kernel(&t);
         }
-    }
-}
-
-/* Rows of the tile start from their bias, a line at a time, so that scratch has one line more. */
-GCPI_FAST static void gcpi_planar_start(const gcpi_gather *g, gcp_real *out, ptrdiff_t plane)
-{
-    gcp_real line[GCPI_LINE];
-    for (int c = 0; c < g->cols; c++) {
-        for (int i = 0; i < GCPI_LINE; i++) line[i] = g->bias ? g->bias[c] : 0;
-        for (ptrdiff_t i = 0; i < plane; i += GCPI_LINE) memcpy(out + c * plane + i, line, sizeof line);
     }
 }
 
@@ -2128,16 +2141,15 @@ static void gcpi_planar_task(void *arg, int index, int worker)
     const gcpi_gather *g = (const gcpi_gather *)arg;
     const gcpi_view *v = &g->v;
     gcpi_block k = gcpi_view_block(v, index);
-    gcp_real *window = g->scratch + gcpi_line((ptrdiff_t)v->ky * v->kx * v->channels * g->cols) + worker * g->worker;
+    gcp_real *window = g->scratch + g->weights + g->cols * GCPI_NR_MAX + worker * g->worker;
     gcp_real *out = window + g->pack;
     ptrdiff_t plane = (ptrdiff_t)g->columns.vectors * g->simd.lanes;
-    gcpi_planar_load(v, g->x, &k, window);
+    gcpi_planar_load(g, &k, window);
     for (int py = 0; py < k.h; py++) {
         gcp_real *y = g->y + g->yfirst + k.b * g->ys[0] + (k.y + py) * g->ys[1] + k.x * g->ys[2];
-        gcpi_planar_start(g, out, plane);
-        if (g->accumulate) gcpi_transpose(out, plane, g->cols, k.w, y, g->ys[2]);
+        if (g->accumulate) g->simd.turn(out, plane, g->cols, k.w, y, g->ys[2]);
         gcpi_planar_row(g, window + (ptrdiff_t)py * v->sy * v->channels * v->ww, out, plane);
-        gcpi_transpose(y, g->ys[2], k.w, g->cols, out, plane);
+        g->simd.turn(y, g->ys[2], k.w, g->cols, out, plane);
     }
     gcpi_gather_end(g, &k, 0, g->cols);
 }
@@ -2145,9 +2157,13 @@ static void gcpi_planar_task(void *arg, int index, int worker)
 static void gcpi_planar_run(gcpi_gather *g, const gcpi_par *par)
 {
     gcp_real *out = g->scratch;
-    for (int x = 0; x < g->v.kx; x++)
-        for (int y = 0; y < g->v.ky; y++, out += g->v.channels * g->cols)
-            gcpi_pack_rows(out, g->cols, g->cols, g->w + g->wfirst + y * g->ws[0] + x * g->ws[1], g->v.channels, g->ws[2], g->ws[3]);
+    for (int first = 0, n; first < g->cols; first += n) {
+        n = gcpi_min(g->tile, g->cols - first);
+        for (int t = 0; t < g->v.kx * g->v.ky; t++, out += g->v.channels * n)
+            gcpi_pack_rows(&g->simd, out, n, n, g->w + g->wfirst + t % g->v.ky * g->ws[0] + t / g->v.ky * g->ws[1] + first * g->ws[3], g->v.channels, g->ws[2], g->ws[3]);
+    }
+    out = g->scratch + g->weights;
+    for (int i = 0; i < g->cols * GCPI_NR_MAX; i++) out[i] = g->bias ? g->bias[i / GCPI_NR_MAX] : 0;
     par->parallel_for(par->context, g->chunks, gcpi_planar_task, g);
 }
 
@@ -2202,7 +2218,7 @@ static void gcpi_gather_pack(const gcpi_gather *g, const gcp_real *w, const gcpi
         for (int x = k->x; x < k->x + k->nx; x++)
             for (int j = x * g->v.len + k->j, end = j + k->nj, rows; j < end; j += rows) {
                 rows = gcpi_min(end - j, channels - j % channels);
-                gcpi_pack_rows(out, p->width, p->cols, w + y * g->ws[0] + j / channels * g->ws[1] + j % channels * g->ws[2] + p->first * g->ws[3],
+                gcpi_pack_rows(&g->simd, out, p->width, p->cols, w + y * g->ws[0] + j / channels * g->ws[1] + j % channels * g->ws[2] + p->first * g->ws[3],
                                rows, g->ws[2], g->ws[3]);
                 out += (ptrdiff_t)rows * p->width;
             }
@@ -2232,7 +2248,7 @@ GCPI_FAST static void gcpi_sweep_panels(const gcpi_sweep *s, const gcp_real **a,
         t.as[0] = v->dy * v->ws[1], t.as[1] = v->dx * v->ws[2], t.as[2] = v->xc;
         t.bs[2] = panel.width, t.bs[1] = t.bs[2] * t.n[2], t.bs[0] = t.bs[1] * t.n[1];
         t.b = s->packed + terms * (panel.first - base);
-        t.start = s->start ? s->start + (panel.first - base) : NULL;
+        t.start = s->start ? s->start + (panel.first - base) : NULL, t.ss = 0;
         for (int r = 0; r < rows; r += mr) {
             t.rows = gcpi_min(mr, rows - r);
             for (int i = 0; i < mr; i++) {
@@ -2242,6 +2258,15 @@ GCPI_FAST static void gcpi_sweep_panels(const gcpi_sweep *s, const gcp_real **a,
             gcpi_run_tile(g->simd.kernel[panel.nv - 1], &t, &panel);
         }
     }
+}
+
+/* Of x in place, the pixels that follow are fetched meanwhile: few rows at a time, each short, are no stream that the hardware knows. */
+GCPI_BODY void gcpi_sweep_ahead(const gcpi_sweep *s, const gcp_real **a)
+{
+    ptrdiff_t far = GCPI_ROWS * s->g->v.sx * s->g->v.ws[2];
+    if (!s->g->v.direct || GCPI_ROWS * s->k.nj > 2 * GCPI_L1_HALF) return;
+    for (int i = 0; i < GCPI_ROWS; i++)
+        for (ptrdiff_t j = far; j < far + s->k.nj; j += GCPI_LINE) GCPI_PREFETCH_READ((const void *)((uintptr_t)a[i] + (size_t)j * sizeof *a[i]));
 }
 
 GCPI_FAST static void gcpi_sweep_pixels(const gcpi_sweep *s)
@@ -2259,6 +2284,7 @@ GCPI_FAST static void gcpi_sweep_pixels(const gcpi_sweep *s)
                 a[rows] = x + b * v->ws[0] + py * v->sy * v->ws[1] + px * v->sx * v->ws[2];
                 c[rows++] = s->y + (s->block.b + b) * g->ys[0] + (s->block.y + py) * g->ys[1] + (s->block.x + px) * g->ys[2];
                 if (rows == GCPI_ROWS) {
+                    gcpi_sweep_ahead(s, a);
                     gcpi_sweep_panels(s, a, c, rows);
                     rows = 0;
                 }
@@ -2461,7 +2487,7 @@ static size_t gcpi_outer_plan(gcpi_outer *o, const gcpi_par *par)
     o->simd = gcpi_simd_of(par->isa);
     o->splits = GCPI_TASKS;
     if (o->depthwise) return (size_t)(o->splits * o->v.ky * o->v.kx * o->groups) * sizeof(gcp_real);
-    gcpi_view_cut(&o->v, GCPI_OUTER_PIXELS, o->simd.lanes);
+    gcpi_view_cut(&o->v, gcpi_max(GCPI_OUTER_PIXELS, gcpi_min(2 * GCPI_OUTER_PIXELS, GCPI_OUTER_MAX / (o->rows + o->v.channels))), o->simd.lanes);
     o->columns = gcpi_columns_of(o->v.len, &o->simd);
     o->chunks = o->v.cn * o->v.ch * o->v.cw;
     o->sum = gcpi_line((ptrdiff_t)o->groups * o->rows * o->v.ky * o->v.runs * o->v.len);
@@ -2485,7 +2511,8 @@ GCPI_FAST static const gcp_real *gcpi_outer_pack(const gcpi_outer *o, const gcp_
         for (int r = 0; r < rows; r += GCPI_OUTER_ROWS) {
             int width = gcpi_min(GCPI_OUTER_ROWS, rows - r);
             gcp_real *to = out + r / GCPI_OUTER_ROWS * block + (ptrdiff_t)line * k->w * width;
-            if (width >= o->simd.lanes) o->simd.copy(to, from + r, k->w, o->es[2], width);
+            if (width == o->es[2]) memcpy(to, from + r, (size_t)((ptrdiff_t)k->w * width) * sizeof *to);
+            else if (width >= o->simd.lanes) o->simd.copy(to, from + r, k->w, o->es[2], width);
             else for (int i = 0; i < k->w; i++) gcpi_copy(to + i * width, from + i * o->es[2] + r, width);
         }
     }
@@ -2517,7 +2544,7 @@ GCPI_FAST static void gcpi_outer_panel(const gcpi_outer *o, const gcpi_block *k,
     const gcpi_view *v = &o->v;
     gcpi_panel panel;
     gcpi_tile t;
-    t.start = fresh ? zero : NULL;
+    t.start = fresh ? zero : NULL, t.ss = 0;
     t.b = gcpi_outer_source(o, x, p, &panel);
     int mr;
     gcpi_kernel *kernel = gcpi_kernel_of(&o->simd, panel.nv, rows <= GCPI_OUTER_ROWS ? rows : 0, &mr);      /* no tile lies in two packed blocks */
@@ -2588,7 +2615,7 @@ GCPI_FAST static void gcpi_outer_sum(void *arg, int index, int worker)
         if (o->accumulate) for (int j = 0; j < width; j++) d[o->turned ? j * o->ds : j] += sum[j];
         else if (!o->turned) memcpy(d, sum, (size_t)width * sizeof *d);
     }
-    if (o->turned && !o->accumulate) gcpi_transpose(o->d + first, o->ds, width, end - first, o->scratch + (ptrdiff_t)first * width, width);
+    if (o->turned && !o->accumulate) o->simd.turn(o->d + first, o->ds, width, end - first, o->scratch + (ptrdiff_t)first * width, width);
 }
 
 /* Depthwise: what the pixels of a row add to `taps` taps from `tap` on, where all of them lie in the image; x, e and sum: of the row. */
@@ -3734,6 +3761,9 @@ static gcpi_cells gcpi_cells_of(const gcpi_conv_attr *a, int oy, int ox)
     return c;
 }
 
+/* Whether all windows are one cell, and all cells have one: y is x. Whether they cover the image side by side. */
+static int gcpi_pool_copies(const gcpi_conv_attr *a) { return a->kh * a->kw == 1 && a->sh == 1 && a->sw == 1; }
+static int gcpi_pool_tiles(const gcpi_conv_attr *a) { return a->kh == a->sh && a->kw == a->sw && a->ho * a->kh == a->h && a->wo * a->kw == a->w && !a->pt && !a->pl; }
 static int gcpi_one_cell(gcpi_cells c) { return c.y1 - c.y0 == 1 && c.x1 - c.x0 == 1; }
 
 enum { GCPI_POOL_RUN = 64 };        /* channels taken together, the largest so far and its cell side by side */
@@ -3770,16 +3800,20 @@ GCPI_BODY void gcpi_max_pool_image_body(const gcp_call *c, int image)
                 gcpi_max_pool_run(c, a, image, gcpi_cells_of(a, oy, ox), gcpi_pixel(c->out[0].shape, image, oy, ox), k, GCPI_MIN(GCPI_POOL_RUN, a->co - k));
 }
 GCPI_WIDE(gcpi_max_pool_image, (const gcp_call *c, int image), (c, image), c->target)
-static void gcpi_max_pool_forward(const gcp_call *c) { gcpi_images(c, c->in[0].shape.d[0], gcpi_max_pool_image); }
+static void gcpi_max_pool_forward(const gcp_call *c)
+{
+    if (gcpi_pool_copies(&gcpi_attr(c->attributes)->conv) && !c->out[1].data) gcpi_view_copy(c, &c->out[0], &c->in[0], 0);
+    else gcpi_images(c, c->in[0].shape.d[0], gcpi_max_pool_image);
+}
 
-GCPI_BODY void gcpi_max_pool_run_back(const gcp_call *c, const gcpi_conv_attr *a, int image, gcpi_cells w, size_t o, int first, int n)
+GCPI_BODY void gcpi_max_pool_run_back(const gcp_call *c, const gcpi_conv_attr *a, int image, gcpi_cells w, size_t o, int first, int n, int fresh)
 {
     const gcp_real *dy = gcpi_row(&c->dout[0], o) + first;
     const unsigned char *which = c->out[1].data ? (const unsigned char *)c->out[1].data + o * (size_t)a->co + first : NULL;
     int at[GCPI_POOL_RUN];
     if (gcpi_one_cell(w)) {
         gcp_real *dx = gcpi_row_out(&c->din[0], gcpi_pixel(c->din[0].shape, image, w.y0, w.x0)) + first;
-        GCPI_EACH for (int k = 0; k < n; k++) dx[k] += dy[k];
+        GCPI_EACH for (int k = 0; k < n; k++) dx[k] = (fresh ? 0 : dx[k]) + dy[k];
         return;
     }
     for (int k = 0; k < n; k++) at[k] = which ? which[k] : 0;
@@ -3787,20 +3821,27 @@ GCPI_BODY void gcpi_max_pool_run_back(const gcp_call *c, const gcpi_conv_attr *a
         for (int ix = w.x0; ix < w.x1; ix++) {
             gcp_real *dx = gcpi_row_out(&c->din[0], gcpi_pixel(c->din[0].shape, image, iy, ix)) + first;
             int cell = (iy - w.top) * a->kw + ix - w.left;
-            GCPI_EACH for (int k = 0; k < n; k++) dx[k] = at[k] == cell ? dx[k] + dy[k] : dx[k];
+            if (fresh) for (int k = 0; k < n; k++) dx[k] = at[k] == cell ? dy[k] : 0;
+            else GCPI_EACH for (int k = 0; k < n; k++) dx[k] = at[k] == cell ? dx[k] + dy[k] : dx[k];
         }
 }
 GCPI_BODY void gcpi_max_pool_image_back_body(const gcp_call *c, int image)
 {
     const gcpi_conv_attr *a = &gcpi_attr(c->attributes)->conv;
-    if (!c->din[0].accumulate) gcpi_zero_image(&c->din[0], image);
+    int fresh = !c->din[0].accumulate && gcpi_pool_tiles(a);       /* each cell is written once */
+    if (!c->din[0].accumulate && !fresh) gcpi_zero_image(&c->din[0], image);
     for (int oy = 0; oy < a->ho; oy++)
         for (int ox = 0; ox < a->wo; ox++)
             for (int k = 0; k < a->co; k += GCPI_POOL_RUN)
-                gcpi_max_pool_run_back(c, a, image, gcpi_cells_of(a, oy, ox), gcpi_pixel(c->dout[0].shape, image, oy, ox), k, GCPI_MIN(GCPI_POOL_RUN, a->co - k));
+                gcpi_max_pool_run_back(c, a, image, gcpi_cells_of(a, oy, ox), gcpi_pixel(c->dout[0].shape, image, oy, ox), k, GCPI_MIN(GCPI_POOL_RUN, a->co - k), fresh);
 }
 GCPI_WIDE(gcpi_max_pool_image_back, (const gcp_call *c, int image), (c, image), c->target)
-static void gcpi_max_pool_backward(const gcp_call *c) { if (c->din[0].data) gcpi_images(c, c->din[0].shape.d[0], gcpi_max_pool_image_back); }
+static void gcpi_max_pool_backward(const gcp_call *c)
+{
+    if (!c->din[0].data) return;
+    if (gcpi_pool_copies(&gcpi_attr(c->attributes)->conv)) gcpi_view_copy(c, &c->din[0], &c->dout[0], c->din[0].accumulate);
+    else gcpi_images(c, c->din[0].shape.d[0], gcpi_max_pool_image_back);
+}
 
 GCPI_LOOP void gcpi_avg_pool_image(const gcp_call *c, int image)
 {
@@ -4491,7 +4532,7 @@ static const gcp_op gcpi_rows[GCP_ROW_COUNT] = {
     { "tanh",             gcpi_shape_same,             gcpi_tanh_forward,            gcpi_tanh_backward,            NULL,                        0,  1, GCPI_E, 1, NULL },
     { "sigmoid",          gcpi_shape_same,             gcpi_sigmoid_forward,         gcpi_sigmoid_backward,         NULL,                        0,  1, GCPI_E, 1, NULL },
     { "gelu",             gcpi_shape_same,             gcpi_gelu_forward,            gcpi_gelu_backward,            NULL,                        1,  0, GCPI_E, 1, NULL },
-    { "max_pool",         gcpi_max_pool_shape,         gcpi_max_pool_forward,        gcpi_max_pool_backward,        NULL,                        0,  2, 0, 2, NULL },
+    { "max_pool",         gcpi_max_pool_shape,         gcpi_max_pool_forward,        gcpi_max_pool_backward,        NULL,                        0,  2, GCPI_E, 2, NULL },
     { "avg_pool",         gcpi_pool_shape,             gcpi_avg_pool_forward,        gcpi_avg_pool_backward,        NULL,                        0,  0, 0, 1, NULL },
     { "global_avg_pool",  gcpi_global_avg_pool_shape,  gcpi_avg_pool_forward,        gcpi_avg_pool_backward,        NULL,                        0,  0, 0, 1, NULL },
     { "batch_stats",      gcpi_batch_stats_shape,      gcpi_batch_stats_forward,     NULL,                          gcpi_batch_stats_cost,       0,  0, GCP_ONCE | GCP_NO_GRADIENT, 2, NULL },
@@ -4969,6 +5010,7 @@ static void gcpi_task_in_place(const gcpi_problem *p, gcpi_task *task, const gcp
     int back = task->kind == GCPI_TASK_BACKWARD, pair = !back && op->kind != GCP_OP_CUSTOM;
     const gcpi_operand *o = &p->operands[task->operands];
     if (!(op->row->flags & (back ? GCP_GRAD_IN_PLACE : GCP_IN_PLACE))) return;
+    if (op->kind == GCP_OP_MAX_POOL && !gcpi_pool_copies(&op->attributes.conv)) return;
     for (int k = 0; k < task->count; k++) {
         if (o[k].slot == (back ? GCPI_SLOT_DOUT : GCPI_SLOT_IN)) task->under[0] = k;
         if (pair && o[k].slot == GCPI_SLOT_IN + 1) task->under[1] = k;

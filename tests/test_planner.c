@@ -512,7 +512,7 @@ static void link_wait(void *context, int id) { (void)context; (void)id; }
 
 static void far_networks(void)
 {
-    static const struct { const char *name; double budget, both, only; } cases[] = { { "unet", 1199.7, 1.01, 1.04 }, { "unet", 1447.3, 1.001, 1.002 }, { "resnet50", 2310, 1.008, 1.25 }, { "resnet50", 1263, 1.055, 3.1 } };
+    static const struct { const char *name; double budget, both, only; } cases[] = { { "unet", 1199.7, 1.014, 1.04 }, { "unet", 1447.3, 1.001, 1.002 }, { "resnet50", 2310, 1.008, 1.25 }, { "resnet50", 1263, 1.055, 3.1 } };
     static const gcp_target card = { .isa = GCP_ISA_SCALAR, .threads = 1, .flops_per_second = 1e13, .bytes_per_second = 8e11, .far_bytes_per_second = 1.2e10, .copy_start = link_start, .copy_wait = link_wait };
     for (int i = 0; i < FARS; i++) {
         gcp_plan_opts o = known_options();
