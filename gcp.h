@@ -235,8 +235,8 @@ typedef struct gcp_call {
     uint64_t ordinal;                   /* the op's number on the tape: keys random draws */
     int training, commit;               /* commit: write side effects (running statistics) */
     const gcp_target *target;
-    const struct gcp_call *fused;       /* on this CPU, else NULL: the call that runs in the same pass. Behind a convolution's forward it is
-                                           one of GCP_ROW_APPLY; ahead of a batch-norm's backward, the backward of a rectifier */
+    const struct gcp_call *fused;       /* on this CPU, else NULL: the backward of a rectifier that runs in the same pass, ahead of a
+                                           batch-norm's */
 } gcp_call;
 
 /* A shape rule sees its inputs and fills its outputs; on failure it writes a message and returns 0. */
@@ -2012,8 +2012,8 @@ GCPI_FAST static const gcp_real *gcpi_view_load(const gcpi_view *v, const gcp_re
 
 /* Run on finished pixels of a row of y, `count` channels from `first` on, while they are in cache. */
 typedef struct gcpi_end {
-    void (*run)(const void *arg, size_t pixel, size_t pixels, int first, int count);
-    const void *arg;
+    void (*run)(void *arg, size_t pixel, size_t pixels, int first, int count);
+    void *arg;
 } gcpi_end;
 
 typedef struct gcpi_gather {
@@ -3336,13 +3336,23 @@ static void gcpi_mul_backward(const gcp_call *c)     /* input 1 first: input 0's
 }
 
 /* Sums over pixels, per channel. Blocks of pixels are fixed by the shape; each sums in double; blocks add up in order. */
+enum { GCPI_SUM_BLOCKS = 64 };
 typedef void (*gcpi_sum_fn)(const gcp_call *call, size_t first, size_t last, double *sums);
 typedef struct gcpi_sum_job { const gcp_call *call; gcpi_sum_fn fn; size_t pixels, blocks, width; double *partial; } gcpi_sum_job;
 
 static size_t gcpi_sum_blocks(size_t pixels, size_t width)
 {
-    size_t most = GCPI_MAX((size_t)1, GCPI_MIN((size_t)64, 32768 / GCPI_MAX(width, (size_t)1)));
+    size_t most = GCPI_MAX((size_t)1, GCPI_MIN((size_t)GCPI_SUM_BLOCKS, 32768 / GCPI_MAX(width, (size_t)1)));
     return GCPI_MAX((size_t)1, GCPI_MIN(most, pixels / 32));
+}
+static gcpi_sum_job gcpi_sum_job_of(const gcp_call *call, gcp_shape shape, int sums, gcpi_sum_fn fn, void *partial)
+{
+    gcpi_sum_job job;
+    job.call = call; job.fn = fn; job.pixels = gcpi_pixels(shape);
+    job.width = (size_t)shape.d[3] * (size_t)sums;
+    job.blocks = gcpi_sum_blocks(job.pixels, job.width);
+    job.partial = (double *)partial;
+    return job;
 }
 static size_t gcpi_sum_workspace(gcp_shape s, int sums)
 {
@@ -3350,28 +3360,54 @@ static size_t gcpi_sum_workspace(gcp_shape s, int sums)
     return gcpi_sum_blocks(gcpi_pixels(s), width) * width * sizeof(double);
 }
 
+static size_t gcpi_sum_begin(const gcpi_sum_job *job, size_t block) { return job->pixels * block / job->blocks; }
 static void gcpi_sum_task(void *arg, int index, int worker)
 {
     const gcpi_sum_job *job = (const gcpi_sum_job *)arg;
-    size_t first = job->pixels * (size_t)index / job->blocks, last = job->pixels * (size_t)(index + 1) / job->blocks;
     double *sums = job->partial + (size_t)index * job->width;
     memset(sums, 0, job->width * sizeof *sums);
-    job->fn(job->call, first, last, sums);
+    job->fn(job->call, gcpi_sum_begin(job, (size_t)index), gcpi_sum_begin(job, (size_t)index + 1), sums);
     (void)worker;
 }
 
-/* Returns the sums: [sums][channels], at the front of the workspace. */
+/* Returns the sums: [sums][channels], at the front of the partial ones. */
+static double *gcpi_sum_total(const gcpi_sum_job *job)
+{
+    for (size_t b = 1; b < job->blocks; b++)
+        for (size_t i = 0; i < job->width; i++) job->partial[i] += job->partial[b * job->width + i];
+    return job->partial;
+}
 static double *gcpi_sums(const gcp_call *call, gcp_shape shape, int sums, gcpi_sum_fn fn)
 {
-    gcpi_sum_job job;
-    job.call = call; job.fn = fn; job.pixels = gcpi_pixels(shape);
-    job.width = (size_t)shape.d[3] * (size_t)sums;
-    job.blocks = gcpi_sum_blocks(job.pixels, job.width);
-    job.partial = (double *)call->workspace;
+    gcpi_sum_job job = gcpi_sum_job_of(call, shape, sums, fn, call->workspace);
     gcpi_parallel(call->target, (int)job.blocks, gcpi_sum_task, &job);
-    for (size_t b = 1; b < job.blocks; b++)
-        for (size_t i = 0; i < job.width; i++) job.partial[i] += job.partial[b * job.width + i];
-    return job.partial;
+    return gcpi_sum_total(&job);
+}
+
+/* The same while the tensor is written, in any order and by any number of threads: who writes the last value of a block adds it up. */
+#if defined(__GNUC__) || defined(__clang__)
+enum { GCPI_TAKES = 1 };
+#define GCPI_TAKE(left, n) __atomic_sub_fetch(left, n, __ATOMIC_ACQ_REL)
+#else
+enum { GCPI_TAKES = 0 };               /* without an atomic subtraction nobody asks for this */
+#define GCPI_TAKE(left, n) (*(left) -= (n))
+#endif
+typedef struct gcpi_sum_end { gcpi_sum_job job; size_t left[GCPI_SUM_BLOCKS]; } gcpi_sum_end;     /* values to come in each block */
+
+static void gcpi_sum_end_of(gcpi_sum_end *e, const gcpi_sum_job *job, int channels)
+{
+    e->job = *job;
+    for (size_t b = 0; b < job->blocks; b++) e->left[b] = (gcpi_sum_begin(job, b + 1) - gcpi_sum_begin(job, b)) * (size_t)channels;
+}
+static void gcpi_sum_written(void *arg, size_t pixel, size_t pixels, int first, int count)
+{
+    gcpi_sum_end *e = (gcpi_sum_end *)arg;
+    for (size_t b = pixel * e->job.blocks / e->job.pixels, n; pixels; b++, pixel += n, pixels -= n) {
+        size_t end = gcpi_sum_begin(&e->job, b + 1);
+        n = end > pixel ? GCPI_MIN(end - pixel, pixels) : 0;
+        if (n && GCPI_TAKE(&e->left[b], n * (size_t)count) == 0) gcpi_sum_task(&e->job, (int)b, 0);
+    }
+    (void)first;
 }
 
 static void gcpi_store_sums(const gcp_view *to, const double *sums)
@@ -3470,7 +3506,7 @@ GCPI_BODY void gcpi_apply_pixels_body(const gcp_call *c, size_t pixel, size_t pi
             else gcpi_apply_run(c, p, first + k, count - k);
 }
 GCPI_WIDE(gcpi_apply_pixels, (const gcp_call *c, size_t pixel, size_t pixels, int first, int count), (c, pixel, pixels, first, count), c->target)
-static void gcpi_apply_end(const void *arg, size_t pixel, size_t pixels, int first, int count) { gcpi_apply_pixels((const gcp_call *)arg, pixel, pixels, first, count); }
+static void gcpi_apply_end(void *arg, size_t pixel, size_t pixels, int first, int count) { gcpi_apply_pixels((const gcp_call *)arg, pixel, pixels, first, count); }
 static void gcpi_apply_task(void *arg, int index, int worker)
 {
     const gcpi_norm_job *job = (const gcpi_norm_job *)arg;
@@ -3566,16 +3602,24 @@ static void gcpi_conv_cost(const gcp_cost_call *c, gcp_cost *cost, int forward, 
 static void gcpi_conv2d_cost(const gcp_cost_call *c, gcp_cost *cost) { gcpi_conv_cost(c, cost, GCPI_FORWARD, GCPI_BACKWARD_DATA); }
 static void gcpi_conv_transpose2d_cost(const gcp_cost_call *c, gcp_cost *cost) { gcpi_conv_cost(c, cost, GCPI_BACKWARD_DATA, GCPI_FORWARD); }
 
-static void gcpi_conv2d_forward(const gcp_call *c)
+static void gcpi_conv2d_run(const gcp_call *c, const gcpi_end *end)       /* end: may be NULL */
 {
     gcpi_par par = gcpi_par_of(c->target);
     gcpi_conv d = gcpi_conv_of(&gcpi_attr(c->attributes)->conv, c->in[0].pitch, c->out[0].pitch);
-    gcpi_end end = { gcpi_apply_end, c->fused };
-    int masked = c->fused && c->fused->out[1].data;         /* chunks of pixels may share a byte of the mask */
     gcpi_conv_forward(&d, (const gcp_real *)c->in[0].data, (const gcp_real *)c->in[1].data, c->inputs > 2 ? (const gcp_real *)c->in[2].data : NULL,
-                      (gcp_real *)c->out[0].data, 0, c->fused && !masked ? &end : NULL, c->workspace, &par);
-    if (masked) gcpi_apply_forward(c->fused);
+                      (gcp_real *)c->out[0].data, 0, end, c->workspace, &par);
 }
+static void gcpi_conv2d_forward(const gcp_call *c) { gcpi_conv2d_run(c, NULL); }
+
+/* Two that run as one pass with what is behind them. The next op's sums lie behind the convolution's own workspace. */
+static void gcpi_conv2d_apply(const gcp_call *c, gcp_call *apply)
+{
+    gcpi_end end = { gcpi_apply_end, apply };
+    int masked = apply->out[1].data != NULL;                /* chunks of pixels may share a byte of the mask */
+    gcpi_conv2d_run(c, masked ? NULL : &end);
+    if (masked) gcpi_apply_forward(apply);
+}
+static size_t gcpi_conv2d_room(const gcpi_conv_attr *a, const gcp_target *target) { return (gcpi_conv_workspace(a, GCPI_FORWARD, target) + 63) / 64 * 64; }
 
 static void gcpi_conv2d_backward(const gcp_call *c)
 {
@@ -3951,14 +3995,13 @@ GCPI_BODY void gcpi_sum_x_body(const gcp_call *c, size_t first, size_t last, dou
     }
 }
 GCPI_WIDE_SUM(gcpi_sum_x)
-static void gcpi_batch_stats_forward(const gcp_call *c)
+static void gcpi_batch_stats_set(const gcp_call *c, const double *sums)      /* sums: NULL, from the running values */
 {
     const gcpi_attributes *a = gcpi_attr(c->attributes);
     gcp_real *running_mean = (gcp_real *)c->in[1].data, *running_var = (gcp_real *)c->in[2].data;
     gcp_real *mean = (gcp_real *)c->out[0].data, *scale = (gcp_real *)c->out[1].data;
     int width = c->in[0].shape.d[3];
     double n = (double)gcpi_pixels(c->in[0].shape), m = a->number.b;
-    const double *sums = c->training ? gcpi_sums(c, c->in[0].shape, 2, gcpi_sum_x) : NULL;
     for (int i = 0; i < width; i++) {
         double mu = sums ? sums[i] / n : (double)running_mean[i];
         double var = sums ? GCPI_MAX(0.0, sums[width + i] / n - mu * mu) : (double)running_var[i];
@@ -3968,6 +4011,17 @@ static void gcpi_batch_stats_forward(const gcp_call *c)
         running_mean[i] = (gcp_real)((1 - m) * (double)running_mean[i] + m * mu);
         running_var[i] = (gcp_real)((1 - m) * (double)running_var[i] + m * var * (n > 1 ? n / (n - 1) : 1));
     }
+}
+static void gcpi_batch_stats_forward(const gcp_call *c) { gcpi_batch_stats_set(c, c->training ? gcpi_sums(c, c->in[0].shape, 2, gcpi_sum_x) : NULL); }
+static void gcpi_conv2d_stats(const gcp_call *c, const gcp_call *stats)      /* the statistics of its output, in training */
+{
+    gcpi_sum_end sums;
+    gcpi_end end = { gcpi_sum_written, &sums };
+    gcpi_sum_job job = gcpi_sum_job_of(stats, c->out[0].shape, 2, gcpi_sum_x, (unsigned char *)c->workspace + gcpi_conv2d_room(&gcpi_attr(c->attributes)->conv, c->target));
+    gcpi_sum_end_of(&sums, &job, c->out[0].shape.d[3]);
+    gcpi_conv2d_run(c, &end);
+    /* what stats writes may lie where c works, but not where stats works */
+    gcpi_batch_stats_set(stats, (const double *)memmove(stats->workspace, gcpi_sum_total(&job), job.width * sizeof *job.partial));
 }
 static void gcpi_batch_stats_cost(const gcp_cost_call *c, gcp_cost *cost) { cost->workspace = gcpi_sum_workspace(c->in[0], 2); }
 
@@ -5189,6 +5243,13 @@ static const gcp_op *gcpi_row_for(const gcp_target *target, const gcpi_op *op, i
     return &(target->kernels ? target->kernels : gcpi_rows)[op ? op->kind : row];
 }
 
+/* Whether statistics follow a convolution: on this CPU it has room for their sums, so that both may run as one pass. */
+static int gcpi_stats_follow(const gcpi_problem *p, const gcpi_op *op)
+{
+    const gcp_tape *t = p->tape;
+    return GCPI_TAKES && p->training && !p->target.kernels && op && op->kind == GCP_OP_CONV2D && op + 1 < t->ops + t->op_count && op[1].kind == GCP_OP_BATCH_STATS && gcpi_edge(t, op + 1, 0) == op->out;
+}
+
 static void gcpi_task_cost(const gcpi_problem *p, gcpi_task *task, const gcpi_op *op, int backward)
 {
     gcp_shape in[GCP_MAX_INPUTS], out[GCP_MAX_OUTPUTS];
@@ -5212,6 +5273,7 @@ static void gcpi_task_cost(const gcpi_problem *p, gcpi_task *task, const gcpi_op
     call.backward = backward; call.target = &p->target;
     for (int i = 0; backward && op && i < GCPI_MIN(op->inputs, 32); i++) call.wanted |= (unsigned)p->items[t->tensor_count + gcpi_edge(t, op, i)].active << i;
     if (op && row && row->cost) row->cost(&call, &cost);       /* row NULL: a custom op that will be refused */
+    if (!backward && gcpi_stats_follow(p, op)) cost.workspace = gcpi_conv2d_room(&op->attributes.conv, &p->target) + gcpi_sum_workspace(out[0], 2);
     if (task->free) cost.bytes = 0;
     task->flops = cost.flops;
     task->workspace = cost.workspace;
@@ -10514,7 +10576,7 @@ static void gcpi_run_op(const gcpi_plan *in, const gcpi_instruction *i, int n)
 }
 
 /* Pairs: two instructions that run as one pass on this CPU, with the bits of both one by one. The second writes where the first would
-   have written, so that nothing can see what is left out, whatever the plan. */
+   have written, or reads it while it is in cache, so that nothing can see what is left out, whatever the plan. */
 
 /* Index of a task's operand, or -1. */
 static int gcpi_operand_at(const gcpi_plan *in, const gcpi_task *t, int slot)
@@ -10557,32 +10619,59 @@ static int gcpi_norm_begins(const gcpi_plan *in, const gcpi_task *t, int n, cons
            in->placed[n + dy].offset == in->placed[n + dx].offset && in->p.items[in->p.operands[t->operands + dy].item].pitch == in->p.items[in->p.operands[t->operands + dx].item].pitch;
 }
 
-static int gcpi_pair(const gcpi_plan *in, int i, int n)
+/* conv2d and the statistics of its output. */
+static int gcpi_conv_sums(const gcpi_plan *in, const gcpi_task *t, int n, const gcpi_task *u)
 {
-    if (i + 1 >= (int)in->list.count || in->p.target.kernels || in->opts.check || in->opts.no_groups) return 0;
-    const gcpi_task *t = &in->p.tasks[in->list.at[i].task], *u = &in->p.tasks[in->list.at[i + 1].task];
-    return gcpi_conv_ends(in, t, n, u) || gcpi_norm_begins(in, t, n, u);
+    (void)n;
+    if (t->kind != GCPI_TASK_FORWARD || u->kind != GCPI_TASK_FORWARD || u->op != t->op + 1) return 0;
+    return gcpi_stats_follow(&in->p, &in->p.tape->ops[t->op]);
 }
 
-static void gcpi_run_pair(const gcpi_plan *in, int i, int n)
+
+static void gcpi_run_conv_ends(const gcpi_plan *in, int i, int n)
 {
-    const gcpi_instruction *first = &in->list.at[i], *second = first + 1;
-    const gcpi_task *t = &in->p.tasks[first->task], *u = &in->p.tasks[second->task];
-    const gcpi_op *norm = &in->p.tape->ops[u->op];
-    gcp_call call, fused;
+    const gcpi_task *t = &in->p.tasks[in->list.at[i].task];
+    gcp_call call, apply;
     gcpi_call_space space, others;
-    if (t->kind == GCPI_TASK_FORWARD) {
-        gcpi_op_call(in, first, n, &call, &space);
-        gcpi_apply_call(in, u, n + t->count, &fused, &others);
-        call.fused = &fused;
-        gcpi_row_for(&in->p.target, &in->p.tape->ops[t->op], 0)->forward(&call);
-        return;
-    }
-    gcpi_op_call(in, first, n, &fused, &others);
-    gcpi_op_call(in, second, n + t->count, &call, &space);
+    gcpi_op_call(in, &in->list.at[i], n, &call, &space);
+    gcpi_apply_call(in, &in->p.tasks[in->list.at[i + 1].task], n + t->count, &apply, &others);
+    gcpi_conv2d_apply(&call, &apply);
+}
+
+static void gcpi_run_conv_sums(const gcpi_plan *in, int i, int n)
+{
+    gcp_call call, stats;
+    gcpi_call_space space, others;
+    gcpi_op_call(in, &in->list.at[i], n, &call, &space);
+    gcpi_op_call(in, &in->list.at[i + 1], n + in->p.tasks[in->list.at[i].task].count, &stats, &others);
+    gcpi_conv2d_stats(&call, &stats);
+}
+
+static void gcpi_run_norm_begins(const gcpi_plan *in, int i, int n)
+{
+    const gcpi_op *norm = &in->p.tape->ops[in->p.tasks[in->list.at[i + 1].task].op];
+    gcp_call call, rectifier;
+    gcpi_call_space space, others;
+    gcpi_op_call(in, &in->list.at[i], n, &rectifier, &others);
+    gcpi_op_call(in, &in->list.at[i + 1], n + in->p.tasks[in->list.at[i].task].count, &call, &space);
     space.in[4].data = gcpi_item_data(in, gcpi_edge(in->p.tape, norm, 4), -1);
-    call.fused = &fused;
-    gcpi_row_for(&in->p.target, norm, 0)->backward(&call);
+    call.fused = &rectifier;
+    gcpi_batch_norm_backward(&call);
+}
+
+/* i, n: an instruction and where its operands are placed; t, u: its task and that of the next one. */
+typedef struct gcpi_pair {
+    int (*fits)(const gcpi_plan *in, const gcpi_task *t, int n, const gcpi_task *u);
+    void (*run)(const gcpi_plan *in, int i, int n);
+} gcpi_pair;
+static const gcpi_pair gcpi_pairs[] = { { gcpi_conv_ends, gcpi_run_conv_ends }, { gcpi_conv_sums, gcpi_run_conv_sums }, { gcpi_norm_begins, gcpi_run_norm_begins } };
+
+static const gcpi_pair *gcpi_pair_at(const gcpi_plan *in, int i, int n)        /* NULL: this one runs on its own */
+{
+    if (i + 1 >= (int)in->list.count || in->p.target.kernels || in->opts.check || in->opts.no_groups) return NULL;
+    const gcpi_task *t = &in->p.tasks[in->list.at[i].task], *u = &in->p.tasks[in->list.at[i + 1].task];
+    for (size_t k = 0; k < sizeof gcpi_pairs / sizeof *gcpi_pairs; k++) if (gcpi_pairs[k].fits(in, t, n, u)) return &gcpi_pairs[k];
+    return NULL;
 }
 
 /* A gradient, or bytes of the state that have its shape. */
@@ -10760,10 +10849,11 @@ static void gcpi_issue(void *plan)
         const gcpi_task *t = &in->p.tasks[in->list.at[i].task];
         const char *text;
         char name[128];
-        if (gcpi_pair(in, i, n)) {
+        const gcpi_pair *pair = gcpi_pair_at(in, i, n);
+        if (pair) {
             gcpi_far_meet(in, t, n);
             gcpi_far_meet(in, &in->p.tasks[in->list.at[i + 1].task], n + t->count);
-            gcpi_run_pair(in, i++, n);
+            pair->run(in, i++, n);
             n += t->count + in->p.tasks[in->list.at[i].task].count;
             continue;
         }

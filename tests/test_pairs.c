@@ -5,7 +5,7 @@
 #include "gcp.h"
 #include "check.h"
 
-enum { STATE = 1 << 20, BATCH = 2 };
+enum { STATE = 1 << 22, BATCH = 2 };
 static unsigned char tape_memory[GCP_MB(4)];
 static _Alignas(64) unsigned char slab[GCP_MB(32)], state[2][STATE];
 
@@ -33,12 +33,25 @@ static gcp_tensor norm_leaky(gcp_tensor x) { return gcp_conv2d(gcp_leaky_relu(gc
 static gcp_tensor norm_masked(gcp_tensor x) { return gcp_avg_pool(gcp_relu(gcp_batch_norm(gcp_conv2d(x, .out = 11, .k = 3, .pad = 1))), .k = 2, .stride = 2); }
 static gcp_tensor norm_add_relu(gcp_tensor x) { return gcp_conv2d(gcp_relu(gcp_add(gcp_batch_norm(gcp_conv2d(x, .out = 6, .k = 3, .pad = 1)), x)), .out = 8, .k = 1); }
 
+static gcp_tensor planar_norm(gcp_tensor x) { return gcp_conv2d(gcp_batch_norm(gcp_conv2d(x, .out = 10, .k = 5, .pad = 2)), .out = 8, .k = 1); }
+static gcp_tensor strided_norm(gcp_tensor x) { return gcp_conv2d(gcp_relu(gcp_batch_norm(gcp_conv2d(x, .out = 33, .k = 3, .stride = 2))), .out = 8, .k = 1); }
+static gcp_tensor grouped_norm(gcp_tensor x) { return gcp_conv2d(gcp_batch_norm(gcp_conv2d(x, .out = 18, .k = 3, .pad = 1, .groups = 3)), .out = 8, .k = 1); }
+static gcp_tensor depthwise_norm(gcp_tensor x) { return gcp_conv2d(gcp_batch_norm(gcp_conv2d(x, .out = 6, .k = 3, .pad = 1, .groups = 6)), .out = 8, .k = 1); }
+static gcp_tensor wide_norm(gcp_tensor x) { return gcp_conv2d(gcp_batch_norm(gcp_conv2d(gcp_conv2d(x, .out = 400, .k = 1), .out = 600, .k = 1)), .out = 8, .k = 1); }      /* several sets of panels */
+static gcp_tensor tiny_norm(gcp_tensor x) { return gcp_batch_norm(gcp_conv2d(x, .out = 7, .k = 5, .stride = 5)); }
+static gcp_tensor shared_norm(gcp_tensor x)        /* what is normed is read by others, too */
+{
+    gcp_tensor y = gcp_conv2d(x, .out = 6, .k = 3, .pad = 1), z = gcp_relu(gcp_batch_norm(y));
+    return gcp_add(z, gcp_mul(y, x));
+}
+
 typedef struct net { const char *name; gcp_tensor (*body)(gcp_tensor x); int pairs; } net;      /* pairs: in a step that keeps all */
 static const net nets[] = {
     { "conv_relu", conv_relu, 1 }, { "planar_relu", planar_relu, 1 }, { "strided_leaky", strided_leaky, 1 }, { "grouped_relu", grouped_relu, 1 },
     { "depthwise_relu", depthwise_relu, 1 }, { "masked", masked, 1 }, { "masked_odd", masked_odd, 1 }, { "residual", residual, 2 },
-    { "sum_only", sum_only, 1 }, { "norm_relu", norm_relu, 1 }, { "norm_leaky", norm_leaky, 1 }, { "norm_masked", norm_masked, 1 },
-    { "norm_add_relu", norm_add_relu, 0 } };
+    { "sum_only", sum_only, 1 }, { "norm_relu", norm_relu, 2 }, { "norm_leaky", norm_leaky, 2 }, { "norm_masked", norm_masked, 2 },
+    { "norm_add_relu", norm_add_relu, 1 }, { "planar_norm", planar_norm, 1 }, { "strided_norm", strided_norm, 2 }, { "grouped_norm", grouped_norm, 1 },
+    { "depthwise_norm", depthwise_norm, 1 }, { "wide_norm", wide_norm, 1 }, { "tiny_norm", tiny_norm, 1 }, { "shared_norm", shared_norm, 1 } };
 
 /* ---- One run ---- */
 
@@ -53,7 +66,7 @@ static int pairs_of(const gcp_plan *plan)
     const gcpi_plan *in = plan->in;
     int found = 0;
     for (int i = 0, n = 0; i < (int)in->list.count; i++) {
-        found += gcpi_pair(in, i, n);
+        found += gcpi_pair_at(in, i, n) != NULL;
         n += in->p.tasks[in->list.at[i].task].count;
     }
     return found;
