@@ -2446,12 +2446,14 @@ typedef struct gcpi_outer { /* d[row][t, j] = sum over pixels p of e[p][row] * x
     ptrdiff_t es[3], ds; /* steps of e: image, row, pixel; and of d: row */
     ptrdiff_t xgroup, egroup, dgroup;
     int depthwise; /* one channel and one row per group */
-    int turned;    /* d is stored [j][row]; one kernel tap, one group */
+    int turned;    /* d is stored [j][row]; one group */
     /* set by gcpi_outer_plan */
     gcpi_simd simd;
     gcpi_columns columns;         /* of one run */
     int chunks, splits, shared;   /* blocks of pixels, and private sums they go to; shared: to d itself */
     int packed;                   /* rows of e are copied side by side */
+    int swapped;                  /* the rows are elements of x under the kernel, the columns are e's: for few channels of x */
+    int height, width;            /* of a sum */
     int part, parts, unit, units; /* rows and panels of a task, and how many such cuts */
     ptrdiff_t sum, worker;        /* values in a sum, and in a worker's scratch */
     gcp_real *scratch;
@@ -2482,15 +2484,45 @@ static void gcpi_outer_cut(gcpi_outer *o)
     o->units = gcpi_ceil(panels, o->unit);
 }
 
+/* Whether more lanes work where rows and columns change places: a run of x is shorter than a vector, rows of e are not. */
+static int gcpi_outer_swaps(const gcpi_outer *o)
+{
+    int lanes = o->simd.lanes, run = o->v.kx * o->v.channels, elements = o->v.ky * run, mr, mr_swapped;
+    gcpi_columns c = gcpi_columns_of(run, &o->simd), swapped = gcpi_columns_of(o->rows, &o->simd);
+    gcpi_kernel_of(&o->simd, gcpi_panel_of(&c, 0).nv, o->rows, &mr);
+    gcpi_kernel_of(&o->simd, gcpi_panel_of(&swapped, 0).nv, elements, &mr_swapped);
+    double now = (double)run / (c.vectors * lanes) * o->rows / (gcpi_ceil(o->rows, mr) * mr);
+    double then = (double)o->rows / (swapped.vectors * lanes) * elements / (gcpi_ceil(elements, mr_swapped) * mr_swapped);
+    return o->v.channels <= 4 && o->v.ky * o->v.kx > 1 && o->v.dx == 1 && o->groups == 1 && !o->turned && (ptrdiff_t)elements * o->rows <= GCPI_PARTIAL_MAX / GCPI_TASKS &&
+           then > 1.3 * now;
+}
+
+/* Every task has all rows and columns, and a sum of its own. */
+static size_t gcpi_swapped_plan(gcpi_outer *o, const gcpi_par *par)
+{
+    gcpi_view_cut(&o->v, 2 * GCPI_OUTER_PIXELS, 0);
+    o->columns = gcpi_columns_of(o->rows, &o->simd);
+    o->chunks = o->v.cn * o->v.ch * o->v.cw;
+    o->splits = gcpi_min(o->chunks, GCPI_TASKS);
+    o->height = o->v.ky * o->v.len, o->width = o->rows, o->turned = 1;
+    o->sum = gcpi_line((ptrdiff_t)o->height * o->width);
+    o->packed = o->rows % o->simd.lanes != 0;         /* in place every column is a whole vector */
+    o->worker = (o->packed ? gcpi_line((ptrdiff_t)o->v.bn * o->v.bh * o->v.bw * o->rows) + GCPI_NR_MAX : 0) + o->v.window;
+    return (size_t)(o->sum * o->splits + o->worker * par->threads) * sizeof(gcp_real);
+}
+
 static size_t gcpi_outer_plan(gcpi_outer *o, const gcpi_par *par)
 {
     o->simd = gcpi_simd_of(par->isa);
     o->splits = GCPI_TASKS;
     if (o->depthwise) return (size_t)(o->splits * o->v.ky * o->v.kx * o->groups) * sizeof(gcp_real);
+    o->swapped = gcpi_outer_swaps(o);
+    if (o->swapped) return gcpi_swapped_plan(o, par);
     gcpi_view_cut(&o->v, gcpi_max(GCPI_OUTER_PIXELS, gcpi_min(2 * GCPI_OUTER_PIXELS, GCPI_OUTER_MAX / (o->rows + o->v.channels))), o->simd.lanes);
     o->columns = gcpi_columns_of(o->v.len, &o->simd);
     o->chunks = o->v.cn * o->v.ch * o->v.cw;
-    o->sum = gcpi_line((ptrdiff_t)o->groups * o->rows * o->v.ky * o->v.runs * o->v.len);
+    o->height = o->groups * o->rows, o->width = o->v.ky * o->v.runs * o->v.len;
+    o->sum = gcpi_line((ptrdiff_t)o->height * o->width);
     o->splits = gcpi_min(gcpi_min(o->chunks, GCPI_TASKS), (int)(GCPI_PARTIAL_MAX / o->sum));
     o->splits = gcpi_max(1, o->splits);
     gcpi_outer_cut(o);
@@ -2575,7 +2607,7 @@ static void gcpi_outer_task(void *arg, int index, int worker)
     const gcpi_view *v = &o->v;
     int split = index % o->splits, unit = index / o->splits % o->units, part = index / o->splits / o->units % o->parts;
     int group = index / o->splits / o->units / o->parts, shared = o->shared;
-    int row = part * o->part, rows = gcpi_min(o->part, o->rows - row), width = v->ky * v->runs * v->len;
+    int row = part * o->part, rows = gcpi_min(o->part, o->rows - row), width = o->width;
     int first = unit * o->unit, last = gcpi_min(first + o->unit, v->ky * v->runs * o->columns.panels);
     int row_panels = v->runs * o->columns.panels;
     ptrdiff_t ds = shared ? o->ds : width;
@@ -2588,6 +2620,48 @@ static void gcpi_outer_task(void *arg, int index, int worker)
         const gcp_real *e = o->e + group * o->egroup + row + k.b * o->es[0] + k.y * o->es[1] + k.x * o->es[2];
         if (o->packed) e = gcpi_outer_pack(o, e, &k, rows, packed);
         for (int p = first; p < last; p++) gcpi_outer_panel(o, &k, x, p, e, d + row * ds, ds, rows, i == begin && !(shared && o->accumulate));
+    }
+}
+
+/* The columns of e at the pixels of a chunk: rows of e, in place or copied side by side. */
+GCPI_FAST static const gcp_real *gcpi_swapped_columns(const gcpi_outer *o, const gcpi_block *k, ptrdiff_t *steps, gcp_real *out)
+{
+    const gcp_real *e = o->e + k->b * o->es[0] + k->y * o->es[1] + k->x * o->es[2];
+    memcpy(steps, o->es, sizeof o->es);
+    if (!o->packed) return e;
+    steps[2] = o->rows, steps[1] = k->w * steps[2], steps[0] = k->h * steps[1];
+    for (int line = 0; line < k->n * k->h; line++) {
+        const gcp_real *from = e + line / k->h * o->es[0] + line % k->h * o->es[1];
+        for (int i = 0; i < k->w; i++) gcpi_copy(out + line * steps[1] + i * steps[2], from + i * o->es[2], o->rows);
+    }
+    return out;
+}
+
+static void gcpi_swapped_task(void *arg, int index, int worker)
+{
+    const gcpi_outer *o = (const gcpi_outer *)arg;
+    static const gcp_real zero[GCPI_NR_MAX] = {0};
+    const gcpi_view *v = &o->v;
+    gcp_real *columns = o->scratch + o->splits * o->sum + worker * o->worker, *window = columns + o->worker - v->window, *d = o->scratch + index * o->sum;
+    int begin = (int)((ptrdiff_t)index * o->chunks / o->splits), end = (int)((ptrdiff_t)(index + 1) * o->chunks / o->splits), mr;
+    for (int i = begin; i < end; i++) {
+        gcpi_block k = gcpi_view_block(v, i);
+        gcpi_tile t = { { k.n, k.h, k.w }, { v->ws[0], v->sy * v->ws[1], v->sx * v->ws[2] }, { 0 }, { 0 }, NULL, { 0 }, i == begin ? zero : NULL, 0, 0 };
+        const gcp_real *x = gcpi_view_load(v, o->x, &k, 0, v->ky, window), *e = gcpi_swapped_columns(o, &k, t.bs, columns);
+        for (int p = 0; p < o->columns.panels; p++) {
+            gcpi_panel panel = gcpi_panel_of(&o->columns, p);
+            gcpi_kernel *kernel = gcpi_kernel_of(&o->simd, panel.nv, o->height, &mr);
+            t.b = e + panel.first;
+            for (int r = 0; r < o->height; r += mr) {
+                t.rows = gcpi_min(mr, o->height - r);
+                for (int q = 0; q < mr; q++) {
+                    int at = q < t.rows ? r + q : r;
+                    t.a[q] = x + at / v->len * v->dy * v->ws[1] + at % v->len;
+                    t.c[q] = d + (ptrdiff_t)at * o->width + panel.first;
+                }
+                gcpi_run_tile(kernel, &t, &panel);
+            }
+        }
     }
 }
 
@@ -2606,12 +2680,12 @@ GCPI_FAST static gcp_real *gcpi_outer_row(const gcpi_outer *o, int r, int width)
 GCPI_FAST static void gcpi_outer_sum(void *arg, int index, int worker)
 {
     const gcpi_outer *o = (const gcpi_outer *)arg;
-    int width = o->v.ky * o->v.runs * o->v.len, total = o->groups * o->rows;
+    int width = o->width, total = o->height;
     int first = (int)((ptrdiff_t)index * total / GCPI_TASKS), end = (int)((ptrdiff_t)(index + 1) * total / GCPI_TASKS);
     (void)worker;
     for (int r = first; r < end; r++) {
         const gcp_real *sum = gcpi_outer_row(o, r, width);
-        gcp_real *d = o->d + r / o->rows * o->dgroup + (o->turned ? r : r % o->rows * o->ds);
+        gcp_real *d = o->d + (o->turned ? r : r / o->rows * o->dgroup + r % o->rows * o->ds);
         if (o->accumulate) for (int j = 0; j < width; j++) d[o->turned ? j * o->ds : j] += sum[j];
         else if (!o->turned) memcpy(d, sum, (size_t)width * sizeof *d);
     }
@@ -2689,7 +2763,8 @@ static void gcpi_outer_run(gcpi_outer *o, void *scratch, const gcpi_par *par)
         gcpi_depthwise_outer(o, par);
         return;
     }
-    par->parallel_for(par->context, o->splits * o->units * o->parts * o->groups, gcpi_outer_task, o);
+    if (o->swapped) par->parallel_for(par->context, o->splits, gcpi_swapped_task, o);
+    else par->parallel_for(par->context, o->splits * o->units * o->parts * o->groups, gcpi_outer_task, o);
     if (!o->shared) par->parallel_for(par->context, GCPI_TASKS, gcpi_outer_sum, o);
 }
 

@@ -208,15 +208,22 @@ static void wide(void)
     }
 }
 
-/* 1x1, where the roles of x and dy may be swapped: strided, and padded below and to the right alone. */
-static void pointwise(void)
+/* Shapes that take a path of their own. 1x1, where the roles of x and dy may be swapped: strided, and padded below and to the right alone. */
+static void directed(void)
 {
     static const gcpi_conv shapes[] = { { 2, 21, 30, 20, 23, 21, 30, 48, 50, 1, 1, 1, 1, 0, 0, 1, 1, 1 }, { 1, 21, 30, 20, 20, 11, 10, 48, 48, 1, 1, 2, 3, 0, 0, 1, 1, 1 },
-                                        { 1, 21, 30, 20, 20, 22, 10, 48, 48, 1, 1, 1, 3, 0, 0, 1, 1, 1 }, { 3, 9, 9, 16, 16, 5, 6, 20, 20, 1, 1, 2, 2, 0, 0, 1, 1, 1 } };
+                                        { 1, 21, 30, 20, 20, 22, 10, 48, 48, 1, 1, 1, 3, 0, 0, 1, 1, 1 }, { 3, 9, 9, 16, 16, 5, 6, 20, 20, 1, 1, 2, 2, 0, 0, 1, 1, 1 },
+                                        /* few channels: rows and columns of dw change places */
+                                        { 1, 30, 29, 3, 5, 15, 15, 64, 70, 7, 7, 2, 2, 3, 3, 1, 1, 1 }, { 2, 20, 40, 1, 1, 20, 40, 10, 10, 5, 5, 1, 1, 2, 2, 1, 1, 1 },
+                                        { 1, 12, 20, 2, 2, 12, 20, 20, 22, 3, 3, 1, 1, 2, 1, 2, 1, 1 }, { 3, 9, 40, 3, 3, 9, 40, 33, 33, 3, 3, 1, 1, 0, 2, 1, 1, 1 },
+                                        { 20, 5, 5, 4, 4, 5, 5, 48, 48, 3, 3, 1, 1, 1, 1, 1, 1, 1 },
+                                        /* planar: a last tile that is not full, and panels of two kernels */
+                                        { 1, 6, 64, 7, 8, 6, 64, 23, 25, 3, 3, 1, 1, 1, 1, 1, 1, 1 }, { 1, 3, 224, 10, 10, 3, 224, 12, 12, 5, 5, 1, 1, 2, 2, 1, 1, 1 },
+                                        { 1, 4, 70, 5, 5, 4, 70, 58, 58, 3, 3, 1, 1, 1, 1, 1, 1, 1 } };
     for (size_t i = 0; i < sizeof shapes / sizeof *shapes; i++)
         for (int isa = 0; isa <= gcpi_isa_best(); isa++) {
             const gcpi_conv *c = &shapes[i];
-            operands o = { random_buffer((size_t)(c->n * c->h * c->w * c->xpitch)), random_buffer((size_t)(c->co * c->ci)), random_buffer((size_t)(c->n * c->ho * c->wo * c->ypitch)), random_buffer(0) };
+            operands o = { random_buffer((size_t)(c->n * c->h * c->w * c->xpitch)), random_buffer((size_t)(c->co * c->kh * c->kw * c->ci)), random_buffer((size_t)(c->n * c->ho * c->wo * c->ypitch)), random_buffer(0) };
             for (int pass = 0; pass < 3; pass++) conv_pass(c, pass, &o, isa);
             release(o.x); release(o.w); release(o.y); release(o.bias);
         }
@@ -287,7 +294,7 @@ int main(int argc, char **argv)
     int shapes = argc > 1 ? atoi(argv[1]) : 500;
     convolutions(shapes);
     wide();
-    pointwise();
+    directed();
     scratch_sweep(40 * shapes);
     for (int i = 0; i < shapes / 2; i++) product(i % (gcpi_isa_best() + 1));
 #ifdef GCP_USE_CBLAS
