@@ -2029,7 +2029,7 @@ typedef struct gcpi_gather {
     /* set by gcpi_gather_plan */
     gcpi_simd simd;
     gcpi_columns columns; /* columns, or in the planar case pixels of a row */
-    ptrdiff_t weights;        /* planar: values of w in scratch; behind it a panel of starting values for each column */
+    ptrdiff_t weights, shared; /* planar: values of w in scratch, and with a panel of starting values for each row of all tiles */
     int planar, cols, tile;   /* tile: columns packed side by side, those of a kernel's tile where all panels have one kernel */
     int by, bx, bj;           /* block of the sum: kernel rows, runs, terms of a run */
     int panels, sets, chunks; /* panels packed together, such sets, blocks of pixels */
@@ -2080,7 +2080,8 @@ static size_t gcpi_planar_plan(gcpi_gather *g, int cols, const gcpi_par *par)
     g->pack = gcpi_line((ptrdiff_t)g->v.wh * g->v.ww * g->v.channels) + GCPI_NR_MAX;
     g->worker = g->pack + gcpi_line((ptrdiff_t)cols * g->columns.vectors * g->simd.lanes) + GCPI_LINE;
     g->weights = gcpi_line((ptrdiff_t)g->v.ky * g->v.kx * g->v.channels * cols);
-    return (size_t)(g->weights + cols * GCPI_NR_MAX + g->worker * par->threads) * sizeof(gcp_real);
+    g->shared = g->weights + (cols + GCPI_MR_MAX) * GCPI_NR_MAX;      /* the last tile may have rows that are not stored */
+    return (size_t)(g->shared + g->worker * par->threads) * sizeof(gcp_real);
 }
 
 GCPI_FAST static void gcpi_planar_load(const gcpi_gather *g, const gcpi_block *k, gcp_real *window)
@@ -2141,7 +2142,7 @@ static void gcpi_planar_task(void *arg, int index, int worker)
     const gcpi_gather *g = (const gcpi_gather *)arg;
     const gcpi_view *v = &g->v;
     gcpi_block k = gcpi_view_block(v, index);
-    gcp_real *window = g->scratch + g->weights + g->cols * GCPI_NR_MAX + worker * g->worker;
+    gcp_real *window = g->scratch + g->shared + worker * g->worker;
     gcp_real *out = window + g->pack;
     ptrdiff_t plane = (ptrdiff_t)g->columns.vectors * g->simd.lanes;
     gcpi_planar_load(g, &k, window);
@@ -2163,7 +2164,7 @@ static void gcpi_planar_run(gcpi_gather *g, const gcpi_par *par)
             gcpi_pack_rows(&g->simd, out, n, n, g->w + g->wfirst + t % g->v.ky * g->ws[0] + t / g->v.ky * g->ws[1] + first * g->ws[3], g->v.channels, g->ws[2], g->ws[3]);
     }
     out = g->scratch + g->weights;
-    for (int i = 0; i < g->cols * GCPI_NR_MAX; i++) out[i] = g->bias ? g->bias[i / GCPI_NR_MAX] : 0;
+    for (ptrdiff_t i = 0; i < g->shared - g->weights; i++) out[i] = g->bias && i / GCPI_NR_MAX < g->cols ? g->bias[i / GCPI_NR_MAX] : 0;
     par->parallel_for(par->context, g->chunks, gcpi_planar_task, g);
 }
 
@@ -3932,7 +3933,7 @@ GCPI_BODY void gcpi_max_pool_run_back(const gcp_call *c, const gcpi_conv_attr *a
     int at[GCPI_POOL_RUN];
     if (gcpi_one_cell(w)) {
         gcp_real *dx = gcpi_row_out(&c->din[0], gcpi_pixel(c->din[0].shape, image, w.y0, w.x0)) + first;
-        GCPI_EACH for (int k = 0; k < n; k++) dx[k] = (fresh ? 0 : dx[k]) + dy[k];
+        GCPI_EACH for (int k = 0; k < n; k++) dx[k] += dy[k];
         return;
     }
     for (int k = 0; k < n; k++) at[k] = which ? which[k] : 0;

@@ -13,7 +13,7 @@
 #define GCP_IMPLEMENTATION
 #include "gcp.h"
 
-enum { MOST_ROUNDS = 64, CHAIN = 2000 };
+enum { MOST_ROUNDS = 64, CHAIN = 2000, NARROW = 64 };       /* NARROW: channels of a convolution's input */
 static gcp_target target;
 static int rounds = 9;
 static FILE *csv;
@@ -40,7 +40,8 @@ static gcp_shape shape;
 static gcp_real *tensors[TENSORS], *values[VALUES];
 static unsigned char *mask;
 static void *workspace;
-static gcpi_attributes rectifier, norm;
+static gcp_real *narrow, *weights;
+static gcpi_attributes rectifier, norm, conv;
 
 static void operands_open(int n, int h, int c)
 {
@@ -56,7 +57,12 @@ static void operands_open(int n, int h, int c)
     }
     mask = (unsigned char *)memory_of(count / 8 + 1);
     memset(mask, 0x5A, count / 8 + 1);
-    workspace = memory_of(gcpi_sum_workspace(shape, 2));
+    narrow = (gcp_real *)memory_of(gcpi_pixels(shape) * NARROW * sizeof(gcp_real));
+    weights = (gcp_real *)memory_of((size_t)c * NARROW * sizeof(gcp_real));
+    for (size_t i = 0; i < gcpi_pixels(shape) * NARROW; i++) narrow[i] = (gcp_real)((int)(i * 31 % 101) - 50) / 50;
+    for (size_t i = 0; i < (size_t)c * NARROW; i++) weights[i] = (gcp_real)((int)(i * 17 % 61) - 30) / 300;
+    conv.conv = (gcpi_conv_attr){ .n = n, .h = h, .w = h, .ci = NARROW, .ho = h, .wo = h, .co = c, .kh = 1, .kw = 1, .sh = 1, .sw = 1, .dh = 1, .dw = 1, .groups = 1 };
+    workspace = memory_of(gcpi_conv2d_room(&conv.conv, &target) + gcpi_sum_workspace(shape, 2));
     norm.number.a = 1e-5; norm.number.b = 0.1;
 }
 
@@ -65,6 +71,8 @@ static void operands_close(void)
     for (int t = 0; t < TENSORS; t++) free(tensors[t]);
     for (int v = 0; v < VALUES; v++) free(values[v]);
     free(mask);
+    free(narrow);
+    free(weights);
     free(workspace);
 }
 
@@ -155,13 +163,40 @@ static void relu_masked_back(void)
     gcpi_rectify_backward(&b.call);
 }
 
+static void stats_call(bench_call *b)
+{
+    call_begin(b, &norm);
+    b->in[0] = view(tensors[X]); b->in[1].data = values[RUNNING_MEAN]; b->in[2].data = values[RUNNING_VAR];
+    b->out[0].data = values[MEAN]; b->out[1].data = values[SCALE];
+}
 static void stats(void)
 {
     bench_call b;
-    call_begin(&b, &norm);
-    b.in[0] = view(tensors[X]); b.in[1].data = values[RUNNING_MEAN]; b.in[2].data = values[RUNNING_VAR];
-    b.out[0].data = values[MEAN]; b.out[1].data = values[SCALE];
+    stats_call(&b);
     gcpi_batch_stats_forward(&b.call);
+}
+
+static void conv_call(bench_call *b)              /* 1x1, from NARROW channels */
+{
+    call_begin(b, &conv);
+    b->in[0].data = narrow; b->in[0].pitch = NARROW; b->in[1].data = weights; b->out[0] = view(tensors[X]);
+    b->call.inputs = 2;
+}
+static void conv_then_stats(void)
+{
+    bench_call b;
+    conv_call(&b);
+    gcpi_conv2d_forward(&b.call);
+    stats();
+}
+static void conv_with_stats(void)
+{
+    static double sums[1 << 16];
+    bench_call b, s;
+    conv_call(&b);
+    stats_call(&s);
+    s.call.workspace = sums;
+    gcpi_conv2d_stats(&b.call, &s.call);
 }
 
 static void norm_operands(bench_call *b, int first)
@@ -280,6 +315,7 @@ static void one_size(int n, int h, int c)
     memory_bound("batch-norm backward", norm_back, 5);
     fusion("batch-norm, add, relu", fused_forward, unfused_forward);
     fusion("backward of relu and batch-norm", fused_backward, unfused_backward);
+    fusion("1x1 convolution, batch-norm sums", conv_with_stats, conv_then_stats);
     operands_close();
 }
 

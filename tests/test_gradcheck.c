@@ -215,6 +215,9 @@ static gcp_tensor custom(gcp_tensor a, gcp_tensor b, int which)
     X(MAX_POOL, max_pool_2x3, return gcp_max_pool(FAR(1, 5, 6, 2), .kh = 2, .kw = 3, .stride_h = 1, .stride_w = 2, .pad_top = 1, .pad_right = 2);) \
     X(MAX_POOL, max_pool_same, return gcp_max_pool(FAR(1, 5, 4, 2), .k = 3, .stride = 2, .padding = GCP_SAME);) \
     X(MAX_POOL, max_pool_1x1, return gcp_max_pool(FAR(1, 3, 4, 2), .k = 1);) \
+    X(MAX_POOL, max_pool_1x1_between, return gcp_scale(gcp_max_pool(gcp_scale(FAR(1, 3, 4, 2), .by = 1.1), .k = 1), .by = 1.2);) \
+    X(MAX_POOL, max_pool_not_in_place, return gcp_scale(gcp_max_pool(gcp_scale(FAR(1, 4, 5, 2), .by = 1.1), .k = 3, .stride = 1, .pad = 1), .by = 1.2);) \
+    X(MAX_POOL, max_pool_2_left_over, return gcp_max_pool(FAR(1, 5, 7, 2), .k = 2);) \
     X(MAX_POOL, max_pool_1x1_stride2, return gcp_max_pool(FAR(1, 4, 5, 2), .k = 1, .stride = 2);) \
     X(MAX_POOL, max_pool_used_twice, gcp_tensor x = gcp_scale(FAR(1, 4, 4, 2), .by = 1.1); return gcp_mul(gcp_max_pool(x, .k = 2), gcp_max_pool(x, .k = 3, .stride = 1));) \
     X(AVG_POOL, avg_pool_2, return gcp_avg_pool(IN(2, 4, 6, 2), .k = 2);) \
