@@ -1568,7 +1568,7 @@ enum {
     GCPI_RESIDENT_MAX = 1310720 / (int)sizeof(gcp_real), /* or of one panel, whole sum */
     GCPI_WINDOW_MAX = 786432 / (int)sizeof(gcp_real),    /* copied window of a worker */
     GCPI_PARTIAL_MAX = 2097152 / (int)sizeof(gcp_real),  /* all private sums of dw together */
-    GCPI_OUTER_PIXELS = 512,                             /* pixels summed at a stretch for dw, twice as many */
+    GCPI_OUTER_PIXELS = 512,                             /* pixels summed at a stretch for dw, up to twice as many */
     GCPI_OUTER_MAX = 1048576 / (int)sizeof(gcp_real),    /* where those of x and dy are no more values than this */
     GCPI_TASKS = 16                                      /* fewer tasks than this are cut finer */
 };
@@ -2261,7 +2261,8 @@ GCPI_FAST static void gcpi_sweep_panels(const gcpi_sweep *s, const gcp_real **a,
     }
 }
 
-/* Of x in place, the pixels that follow are fetched meanwhile: few rows at a time, each short, are no stream that the hardware knows. */
+/* Of x in place, the pixels that follow are fetched meanwhile: few rows at a time, each short, are no stream that the hardware knows.
+ * Inlined always, for gcc drops the call of a function that does nothing else. */
 GCPI_BODY void gcpi_sweep_ahead(const gcpi_sweep *s, const gcp_real **a)
 {
     ptrdiff_t far = GCPI_ROWS * s->g->v.sx * s->g->v.ws[2];
@@ -3436,13 +3437,13 @@ static size_t gcpi_sum_workspace(gcp_shape s, int sums)
     return gcpi_sum_blocks(gcpi_pixels(s), width) * width * sizeof(double);
 }
 
-static size_t gcpi_sum_begin(const gcpi_sum_job *job, size_t block) { return job->pixels * block / job->blocks; }
+static size_t gcpi_sum_first(const gcpi_sum_job *job, size_t block) { return job->pixels * block / job->blocks; }
 static void gcpi_sum_task(void *arg, int index, int worker)
 {
     const gcpi_sum_job *job = (const gcpi_sum_job *)arg;
     double *sums = job->partial + (size_t)index * job->width;
     memset(sums, 0, job->width * sizeof *sums);
-    job->fn(job->call, gcpi_sum_begin(job, (size_t)index), gcpi_sum_begin(job, (size_t)index + 1), sums);
+    job->fn(job->call, gcpi_sum_first(job, (size_t)index), gcpi_sum_first(job, (size_t)index + 1), sums);
     (void)worker;
 }
 
@@ -3468,18 +3469,18 @@ enum { GCPI_TAKES = 1 };
 enum { GCPI_TAKES = 0 };               /* without an atomic subtraction nobody asks for this */
 #define GCPI_TAKE(left, n) (*(left) -= (n))
 #endif
-typedef struct gcpi_sum_end { gcpi_sum_job job; size_t left[GCPI_SUM_BLOCKS]; } gcpi_sum_end;     /* values to come in each block */
+typedef struct gcpi_sum_watch { gcpi_sum_job job; size_t left[GCPI_SUM_BLOCKS]; } gcpi_sum_watch;     /* values to come in each block */
 
-static void gcpi_sum_end_of(gcpi_sum_end *e, const gcpi_sum_job *job, int channels)
+static void gcpi_sum_watch_of(gcpi_sum_watch *e, const gcpi_sum_job *job, int channels)
 {
     e->job = *job;
-    for (size_t b = 0; b < job->blocks; b++) e->left[b] = (gcpi_sum_begin(job, b + 1) - gcpi_sum_begin(job, b)) * (size_t)channels;
+    for (size_t b = 0; b < job->blocks; b++) e->left[b] = (gcpi_sum_first(job, b + 1) - gcpi_sum_first(job, b)) * (size_t)channels;
 }
 static void gcpi_sum_written(void *arg, size_t pixel, size_t pixels, int first, int count)
 {
-    gcpi_sum_end *e = (gcpi_sum_end *)arg;
+    gcpi_sum_watch *e = (gcpi_sum_watch *)arg;
     for (size_t b = pixel * e->job.blocks / e->job.pixels, n; pixels; b++, pixel += n, pixels -= n) {
-        size_t end = gcpi_sum_begin(&e->job, b + 1);
+        size_t end = gcpi_sum_first(&e->job, b + 1);
         n = end > pixel ? GCPI_MIN(end - pixel, pixels) : 0;
         if (n && GCPI_TAKE(&e->left[b], n * (size_t)count) == 0) gcpi_sum_task(&e->job, (int)b, 0);
     }
@@ -3687,7 +3688,7 @@ static void gcpi_conv2d_run(const gcp_call *c, const gcpi_end *end)       /* end
 }
 static void gcpi_conv2d_forward(const gcp_call *c) { gcpi_conv2d_run(c, NULL); }
 
-/* Two that run as one pass with what is behind them. The next op's sums lie behind the convolution's own workspace. */
+/* With an addition, a rectifier or both behind it, in one pass. */
 static void gcpi_conv2d_apply(const gcp_call *c, gcp_call *apply)
 {
     gcpi_end end = { gcpi_apply_end, apply };
@@ -3695,6 +3696,7 @@ static void gcpi_conv2d_apply(const gcp_call *c, gcp_call *apply)
     gcpi_conv2d_run(c, masked ? NULL : &end);
     if (masked) gcpi_apply_forward(apply);
 }
+/* Where in a convolution's workspace the sums of the statistics behind it begin. */
 static size_t gcpi_conv2d_room(const gcpi_conv_attr *a, const gcp_target *target) { return (gcpi_conv_workspace(a, GCPI_FORWARD, target) + 63) / 64 * 64; }
 
 static void gcpi_conv2d_backward(const gcp_call *c)
@@ -4091,10 +4093,10 @@ static void gcpi_batch_stats_set(const gcp_call *c, const double *sums)      /* 
 static void gcpi_batch_stats_forward(const gcp_call *c) { gcpi_batch_stats_set(c, c->training ? gcpi_sums(c, c->in[0].shape, 2, gcpi_sum_x) : NULL); }
 static void gcpi_conv2d_stats(const gcp_call *c, const gcp_call *stats)      /* the statistics of its output, in training */
 {
-    gcpi_sum_end sums;
+    gcpi_sum_watch sums;
     gcpi_end end = { gcpi_sum_written, &sums };
     gcpi_sum_job job = gcpi_sum_job_of(stats, c->out[0].shape, 2, gcpi_sum_x, (unsigned char *)c->workspace + gcpi_conv2d_room(&gcpi_attr(c->attributes)->conv, c->target));
-    gcpi_sum_end_of(&sums, &job, c->out[0].shape.d[3]);
+    gcpi_sum_watch_of(&sums, &job, c->out[0].shape.d[3]);
     gcpi_conv2d_run(c, &end);
     /* what stats writes may lie where c works, but not where stats works */
     gcpi_batch_stats_set(stats, (const double *)memmove(stats->workspace, gcpi_sum_total(&job), job.width * sizeof *job.partial));
@@ -5140,7 +5142,7 @@ static void gcpi_task_in_place(const gcpi_problem *p, gcpi_task *task, const gcp
     int back = task->kind == GCPI_TASK_BACKWARD, pair = !back && op->kind != GCP_OP_CUSTOM;
     const gcpi_operand *o = &p->operands[task->operands];
     if (!(op->row->flags & (back ? GCP_GRAD_IN_PLACE : GCP_IN_PLACE))) return;
-    if (op->kind == GCP_OP_MAX_POOL && !gcpi_pool_copies(&op->attributes.conv)) return;
+    if (op->kind == GCP_OP_MAX_POOL && !gcpi_pool_copies(&op->attributes.conv)) return;      /* other windows read their neighbours */
     for (int k = 0; k < task->count; k++) {
         if (o[k].slot == (back ? GCPI_SLOT_DOUT : GCPI_SLOT_IN)) task->under[0] = k;
         if (pair && o[k].slot == GCPI_SLOT_IN + 1) task->under[1] = k;
@@ -10702,7 +10704,6 @@ static int gcpi_conv_sums(const gcpi_plan *in, const gcpi_task *t, int n, const 
     if (t->kind != GCPI_TASK_FORWARD || u->kind != GCPI_TASK_FORWARD || u->op != t->op + 1) return 0;
     return gcpi_stats_follow(&in->p, &in->p.tape->ops[t->op]);
 }
-
 
 static void gcpi_run_conv_ends(const gcpi_plan *in, int i, int n)
 {

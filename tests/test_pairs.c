@@ -115,8 +115,32 @@ static void compare(const net *n, int isa)
     }
 }
 
+/* A pool of single cells copies: forward and backward it works in place, and has nothing to do. */
+static void pools_in_place(void)
+{
+    gcp_arena arena = gcp_arena_from(tape_memory, sizeof tape_memory);
+    gcp_tape *tape = gcp_tape_make(&arena, .ops = 64);
+    gcp_tensor x = gcp_input(tape, "image", BATCH, 16, 16, 6);
+    for (int i = 0; i < 3; i++) x = gcp_max_pool(gcp_relu(gcp_conv2d(x, .out = 6, .k = 3, .pad = 1)), .k = 1);
+    gcp_plan plan = gcp_plan_make(gcp_mean(x), .policy = GCP_KEEP_ALL);
+    int found = 0;
+    CHECK(!gcp_error(tape));
+    for (int i = 0, n = 0; plan.in && i < (int)plan.in->list.count; i++) {
+        const gcpi_plan *in = plan.in;
+        const gcpi_task *t = &in->p.tasks[in->list.at[i].task];
+        int back = t->kind == GCPI_TASK_BACKWARD;
+        if ((back || t->kind == GCPI_TASK_FORWARD) && in->p.tape->ops[t->op].kind == GCP_OP_MAX_POOL) {
+            int from = gcpi_operand_at(in, t, back ? GCPI_SLOT_DOUT : GCPI_SLOT_IN), to = gcpi_operand_at(in, t, back ? GCPI_SLOT_DIN : GCPI_SLOT_OUT);
+            found += from >= 0 && to >= 0 && in->placed[n + from].offset == in->placed[n + to].offset;
+        }
+        n += t->count;
+    }
+    CHECK_INT(found, ==, 6);
+}
+
 int main(void)
 {
+    pools_in_place();
     int best = gcpi_isa_best() - GCPI_ISA_SCALAR;
     for (int isa = 0; isa <= best; isa++)
         for (size_t i = 0; i < sizeof nets / sizeof *nets; i++) compare(&nets[i], GCP_ISA_SCALAR + isa);
