@@ -1553,8 +1553,8 @@ enum { GCPI_FORWARD, GCPI_BACKWARD_DATA, GCPI_BACKWARD_WEIGHTS };
 enum {
     GCPI_ROWS = 24, /* rows walked together, in tiles of MR */
     GCPI_MR_MAX = 12,
-    GCPI_STRIP = 6,         /* pixels of a row that depthwise takes together */
-    GCPI_STRIP_TAPS = 3,    /* and taps, for the weights' gradient */
+    GCPI_PHASES = 16,       /* depthwise: most phases of the strides */
+    GCPI_STRIPS = 3,        /* and sizes of strips */
     GCPI_OUTER_ROWS = 48,   /* rows of dy packed side by side: whole tiles of every kernel */
     GCPI_OUTER_BLOCKS = 3,  /* most blocks of so many rows in a task */
     GCPI_OUTER_PLAIN = 24,  /* no more channels of dy than this are read in place */
@@ -1570,6 +1570,7 @@ enum {
     GCPI_PARTIAL_MAX = 2097152 / (int)sizeof(gcp_real),  /* all private sums of dw together */
     GCPI_OUTER_PIXELS = 512,                             /* pixels summed at a stretch for dw, up to twice as many */
     GCPI_OUTER_MAX = 1048576 / (int)sizeof(gcp_real),    /* where those of x and dy are no more values than this */
+    GCPI_FAR = 16777216 / (int)sizeof(gcp_real),         /* more values than this are not in a cache */
     GCPI_TASKS = 16                                      /* fewer tasks than this are cut finer */
 };
 
@@ -1596,11 +1597,11 @@ typedef void gcpi_kernel(const gcpi_tile *t);
 typedef void gcpi_turner(gcp_real *to, ptrdiff_t pitch, int rows, int cols, const gcp_real *from, ptrdiff_t step);
 typedef void gcpi_copier(gcp_real *to, const gcp_real *from, ptrdiff_t rows, ptrdiff_t pitch, ptrdiff_t width);
 
-typedef struct gcpi_strip {       /* depthwise: pixels of a row, taps of rows of w */
-    const gcp_real *x, *w, *start; /* start: see gcpi_tile */
-    gcp_real *y;
-    ptrdiff_t xpixel, xrow, xtap, wrow, wtap, wpixel, ystep;
-    int rows, taps, pixels, channels;
+typedef struct gcpi_strip {            /* depthwise: pixels of a row, and the taps that reach them */
+    const gcp_real *x, *w, *start, *e; /* start: see gcpi_tile */
+    gcp_real *y, *d;                   /* forward: y from x and w; backward: d, where w is, from x and e, where y is */
+    ptrdiff_t xpixel, xrow, xtap, row, tap, pixel;
+    int rows, taps, channels;
 } gcpi_strip;
 
 typedef void gcpi_stripper(const gcpi_strip *s);
@@ -1691,64 +1692,77 @@ typedef gcp_real gcpi_16 __attribute__((vector_size(16 * sizeof(gcp_real)), alig
             for (int r = 0; r < rows; r++) to[r * pitch + c] = from[r + c * step];                                            \
     }
 
-/* Depthwise: a vector holds channels, of which what does not fill one is left. y[p] = start + sum over rows and taps of
- * x[p, row, tap] * w[row, tap], for P pixels. */
-#define GCPI_DEPTH(NAME, TARGET, VEC, P)                                                                                  \
-    GCPI_HOT TARGET static void NAME(const gcpi_strip *s)                                                                 \
-    {                                                                                                                     \
-        const ptrdiff_t lanes = (ptrdiff_t)(sizeof(VEC) / sizeof(gcp_real)), pixel = s->xpixel, step = s->ystep;          \
-        for (ptrdiff_t c = 0; c + lanes <= s->channels; c += lanes) {                                                     \
-            VEC acc[P];                                                                                                   \
-            GCPI_UNROLL for (int p = 0; p < P; p++) acc[p] = *(const VEC *)((s->start ? s->start : s->y + p * step) + c); \
-            for (int row = 0; row < s->rows; row++) {                                                                     \
-                const gcp_real *x = s->x + row * s->xrow + c, *w = s->w + row * s->wrow + c;                              \
-                for (int tap = 0; tap < s->taps; tap++, x += s->xtap, w += s->wtap) {                                     \
-                    VEC weight = *(const VEC *)w;                                                                         \
-                    GCPI_UNROLL for (int p = 0; p < P; p++) acc[p] += *(const VEC *)(x + p * pixel) * weight;             \
-                }                                                                                                         \
-            }                                                                                                             \
-            GCPI_UNROLL for (int p = 0; p < P; p++) *(VEC *)(s->y + p * step + c) = acc[p];                               \
-        }                                                                                                                 \
+/* Depthwise: vectors of channels, NV side by side, of P pixels.
+ * y[p] = start + sum over rows and taps of x[p, row, tap] * w[row, tap]. */
+#define GCPI_DEPTH_LOOP(VEC, P, NV)                                                                                                   \
+    for (const ptrdiff_t lanes = (ptrdiff_t)(sizeof(VEC) / sizeof(gcp_real)); c + NV * lanes <= s.channels; c += NV * lanes) {                                                                           \
+        const gcp_real *x = s.x + c, *w = s.w + c, *start = (s.start ? s.start : s.y) + c;                                            \
+        const ptrdiff_t step = s.start ? 0 : s.pixel;                                                                                 \
+        VEC acc[P][NV];                                                                                                               \
+        GCPI_UNROLL for (int p = 0; p < P; p++) GCPI_UNROLL for (int v = 0; v < NV; v++) acc[p][v] =                                  \
+            *(const VEC *)(start + p * step + v * lanes);                                                                             \
+        for (int row = 0; row < s.rows; row++, x += s.xrow, w += s.row) {                                                             \
+            const gcp_real *at = x, *tap = w;                                                                                         \
+            for (int t = 0; t < s.taps; t++, at += s.xtap, tap += s.tap) GCPI_UNROLL for (int v = 0; v < NV; v++) {                   \
+                VEC weight = *(const VEC *)(tap + v * lanes);                                                                         \
+                GCPI_UNROLL for (int p = 0; p < P; p++) acc[p][v] += *(const VEC *)(at + p * pixel + v * lanes) * weight;             \
+            }                                                                                                                         \
+        }                                                                                                                             \
+        GCPI_UNROLL for (int p = 0; p < P; p++) GCPI_UNROLL for (int v = 0; v < NV; v++) *(VEC *)(s.y + c + p * s.pixel + v * lanes) = \
+            acc[p][v];                                                                                                                \
     }
 
-/* y[k] += sum over pixels of x[pixel, k] * w[pixel], for K taps; NV vectors of channels at a time, where there are as many. */
-#define GCPI_DEPTH_BACK_LOOP(VEC, K, NV)                                                                                                              \
-    for (; c + NV * lanes <= s->channels; c += NV * lanes) {                                                                                          \
-        const gcp_real *x = s->x + c, *w = s->w + c;                                                                                                  \
-        VEC acc[K][NV];                                                                                                                               \
-        GCPI_UNROLL for (int k = 0; k < K; k++) GCPI_UNROLL for (int v = 0; v < NV; v++) acc[k][v] = *(const VEC *)(s->y + k * step + c + v * lanes); \
-        for (int p = 0; p < s->pixels; p++, x += s->xpixel, w += s->wpixel)                                                                           \
-            GCPI_UNROLL for (int v = 0; v < NV; v++) {                                                                                                \
-                VEC weight = *(const VEC *)(w + v * lanes);                                                                                           \
-                GCPI_UNROLL for (int k = 0; k < K; k++) acc[k][v] += *(const VEC *)(x + k * tap + v * lanes) * weight;                                \
-            }                                                                                                                                         \
-        GCPI_UNROLL for (int k = 0; k < K; k++) GCPI_UNROLL for (int v = 0; v < NV; v++) *(VEC *)(s->y + k * step + c + v * lanes) = acc[k][v];       \
+/* d[row, tap] += sum over P pixels of x[p, row, tap] * e[p]. */
+#define GCPI_DEPTH_BACK_LOOP(VEC, P, NV)                                                                                              \
+    for (const ptrdiff_t lanes = (ptrdiff_t)(sizeof(VEC) / sizeof(gcp_real)); c + NV * lanes <= s.channels; c += NV * lanes) {                                                                           \
+        const gcp_real *x = s.x + c;                                                                                                  \
+        gcp_real *d = s.d + c;                                                                                                        \
+        VEC e[P][NV];                                                                                                                 \
+        GCPI_UNROLL for (int p = 0; p < P; p++) GCPI_UNROLL for (int v = 0; v < NV; v++) e[p][v] =                                    \
+            *(const VEC *)(s.e + c + p * s.pixel + v * lanes);                                                                        \
+        for (int row = 0; row < s.rows; row++, x += s.xrow, d += s.row) {                                                             \
+            const gcp_real *at = x;                                                                                                   \
+            gcp_real *tap = d;                                                                                                        \
+            for (int t = 0; t < s.taps; t++, at += s.xtap, tap += s.tap) GCPI_UNROLL for (int v = 0; v < NV; v++) {                   \
+                VEC sum = *(const VEC *)(tap + v * lanes);                                                                            \
+                GCPI_UNROLL for (int p = 0; p < P; p++) sum += *(const VEC *)(at + p * pixel + v * lanes) * e[p][v];                  \
+                *(VEC *)(tap + v * lanes) = sum;                                                                                      \
+            }                                                                                                                         \
+        }                                                                                                                             \
     }
 
-#define GCPI_DEPTH_BACK(NAME, TARGET, VEC, K)                                                                \
-    GCPI_HOT TARGET static void NAME(const gcpi_strip *s)                                                    \
-    {                                                                                                        \
-        const ptrdiff_t lanes = (ptrdiff_t)(sizeof(VEC) / sizeof(gcp_real)), tap = s->xtap, step = s->ystep; \
-        ptrdiff_t c = 0;                                                                                     \
-        GCPI_DEPTH_BACK_LOOP(VEC, K, 4)                                                                      \
-        GCPI_DEPTH_BACK_LOOP(VEC, K, 2)                                                                      \
-        GCPI_DEPTH_BACK_LOOP(VEC, K, 1)                                                                      \
+/* Whole vectors, then fours, then one by one. */
+#define GCPI_DEPTH(NAME, TARGET, LOOP, VEC, P, NV)              \
+    GCPI_HOT TARGET static void NAME(const gcpi_strip *strip)   \
+    {                                                           \
+        const gcpi_strip s = *strip; /* no store changes a copy */ \
+        const ptrdiff_t pixel = s.xpixel;                       \
+        ptrdiff_t c = 0;                                        \
+        LOOP(VEC, P, NV)                                        \
+        LOOP(VEC, P, 1)                                         \
+        LOOP(GCPI_SHORT, P, 1)                                  \
+        LOOP(gcp_real, P, 1)                                    \
     }
 
-#define GCPI_STRIPS(ISA, TARGET, VEC)                                             \
+#define GCPI_VECTOR(ISA, TARGET, VEC)                                             \
     GCPI_COPY(ISA##_copy, TARGET, VEC)                                            \
     GCPI_TURN(ISA##_turn, TARGET)                                                 \
-    GCPI_DEPTH(ISA##_depth, TARGET, VEC, GCPI_STRIP)                              \
-    GCPI_DEPTH(ISA##_depth_1, TARGET, VEC, 1)                                     \
-    GCPI_DEPTH_BACK(ISA##_depth_back, TARGET, VEC, GCPI_STRIP_TAPS)               \
-    GCPI_DEPTH_BACK(ISA##_depth_back_1, TARGET, VEC, 1)
+    GCPI_DEPTH(ISA##_depth_8, TARGET, GCPI_DEPTH_LOOP, VEC, 8, 2)                 \
+    GCPI_DEPTH(ISA##_depth_4, TARGET, GCPI_DEPTH_LOOP, VEC, 4, 4)                 \
+    GCPI_DEPTH(ISA##_depth_1, TARGET, GCPI_DEPTH_LOOP, VEC, 1, 4)                 \
+    GCPI_DEPTH(ISA##_back_8, TARGET, GCPI_DEPTH_BACK_LOOP, VEC, 8, 2)             \
+    GCPI_DEPTH(ISA##_back_4, TARGET, GCPI_DEPTH_BACK_LOOP, VEC, 4, 4)             \
+    GCPI_DEPTH(ISA##_back_1, TARGET, GCPI_DEPTH_BACK_LOOP, VEC, 1, 4)
 
 #define GCPI_NO_TARGET
+#define GCPI_SHORT gcp_real
 #if GCPI_VECTORS
+#undef GCPI_SHORT
+#define GCPI_SHORT gcpi_v16
 typedef gcp_real gcpi_v16 __attribute__((vector_size(16), aligned(sizeof(gcp_real)), may_alias));
 typedef gcp_real gcpi_v32 __attribute__((vector_size(32), aligned(sizeof(gcp_real)), may_alias));
 typedef gcp_real gcpi_v64 __attribute__((vector_size(64), aligned(sizeof(gcp_real)), may_alias));
-GCPI_STRIPS(gcpi_v128, GCPI_NO_TARGET, gcpi_v16)
+GCPI_VECTOR(gcpi_v128, GCPI_NO_TARGET, gcpi_v16)
 GCPI_KERNEL(gcpi_v128_12x1, GCPI_NO_TARGET, gcpi_v16, 12, 1)
 GCPI_KERNEL(gcpi_v128_6x2, GCPI_NO_TARGET, gcpi_v16, 6, 2)
 GCPI_KERNEL(gcpi_v128_4x3, GCPI_NO_TARGET, gcpi_v16, 4, 3)
@@ -1756,18 +1770,18 @@ GCPI_KERNEL(gcpi_v128_4x3, GCPI_NO_TARGET, gcpi_v16, 4, 3)
 #if GCPI_X86
 #define GCPI_AVX2 __attribute__((target("avx2,fma")))
 #define GCPI_AVX512 __attribute__((target("avx512f,avx512vl,fma")))
-GCPI_STRIPS(gcpi_avx2, GCPI_AVX2, gcpi_v32)
+GCPI_VECTOR(gcpi_avx2, GCPI_AVX2, gcpi_v32)
 GCPI_KERNEL(gcpi_avx2_12x1, GCPI_AVX2, gcpi_v32, 12, 1)
 GCPI_KERNEL(gcpi_avx2_6x2, GCPI_AVX2, gcpi_v32, 6, 2)
 GCPI_KERNEL(gcpi_avx2_4x3, GCPI_AVX2, gcpi_v32, 4, 3)
-GCPI_STRIPS(gcpi_avx512, GCPI_AVX512, gcpi_v64)
+GCPI_VECTOR(gcpi_avx512, GCPI_AVX512, gcpi_v64)
 GCPI_KERNEL(gcpi_avx512_8x1, GCPI_AVX512, gcpi_v64, 8, 1)
 GCPI_KERNEL(gcpi_avx512_8x2, GCPI_AVX512, gcpi_v64, 8, 2)
 GCPI_KERNEL(gcpi_avx512_8x3, GCPI_AVX512, gcpi_v64, 8, 3)
 GCPI_KERNEL(gcpi_avx512_5x4, GCPI_AVX512, gcpi_v64, 5, 4)
 GCPI_KERNEL(gcpi_avx512_6x4, GCPI_AVX512, gcpi_v64, 6, 4)
 #endif
-GCPI_STRIPS(gcpi_scalar, GCPI_NO_TARGET, gcp_real)
+GCPI_VECTOR(gcpi_scalar, GCPI_NO_TARGET, gcp_real)
 GCPI_KERNEL(gcpi_scalar_12x1, GCPI_NO_TARGET, gcp_real, 12, 1)
 GCPI_KERNEL(gcpi_scalar_6x2, GCPI_NO_TARGET, gcp_real, 6, 2)
 GCPI_KERNEL(gcpi_scalar_4x3, GCPI_NO_TARGET, gcp_real, 4, 3)
@@ -1778,11 +1792,11 @@ typedef struct gcpi_simd {
     gcpi_kernel *kernel[4];
     gcpi_copier *copy;
     gcpi_turner *turn;
-    gcpi_stripper *depth, *depth_1, *depth_back, *depth_back_1;
+    gcpi_stripper *depth[GCPI_STRIPS], *depth_back[GCPI_STRIPS]; /* of 8, 4, 1 pixels */
     gcpi_kernel *five; /* 5 x 4: wastes no row where the count is 10, 20, 40 */
 } gcpi_simd;
 
-#define GCPI_STRIPPERS(ISA) ISA##_depth, ISA##_depth_1, ISA##_depth_back, ISA##_depth_back_1
+#define GCPI_STRIPPERS(ISA) {ISA##_depth_8, ISA##_depth_4, ISA##_depth_1}, {ISA##_back_8, ISA##_back_4, ISA##_back_1}
 
 static gcpi_simd gcpi_simd_of(int isa)
 {
@@ -2024,7 +2038,6 @@ typedef struct gcpi_gather {
     ptrdiff_t ws[4], wfirst;          /* steps of w: ky, kx, channel, column; its start */
     ptrdiff_t ys[3], yfirst;          /* steps of y: image, row, pixel */
     ptrdiff_t xgroup, wgroup, ygroup; /* steps to the next group */
-    int depthwise;                    /* one channel and one column per group */
     const gcpi_end *end;              /* NULL: none; pixels of y are numbered as those of the view */
     /* set by gcpi_gather_plan */
     gcpi_simd simd;
@@ -2186,7 +2199,6 @@ static void gcpi_gather_cut(gcpi_gather *g)
 static size_t gcpi_gather_plan(gcpi_gather *g, int cols, const gcpi_par *par)
 {
     g->simd = gcpi_simd_of(par->isa);
-    if (g->depthwise) return ((size_t)(g->v.ky * g->v.kx) + 1) * (size_t)g->groups * sizeof(gcp_real);
     g->planar = gcpi_planar_pays(g, cols);
     if (g->planar) return gcpi_planar_plan(g, cols, par);
     g->columns = gcpi_columns_of(cols, &g->simd);
@@ -2346,90 +2358,9 @@ static void gcpi_gather_task(void *arg, int index, int worker)
     gcpi_gather_end(g, &s.block, group * g->columns.count + first, gcpi_min(width, g->columns.count - first));
 }
 
-/* Depthwise. */
-
-/* Whole vectors of channels by one kernel, what is left by its scalar twin. */
-static void gcpi_strip_run(gcpi_strip s, int lanes, gcpi_stripper *whole, gcpi_stripper *scalar)
-{
-    int done = s.channels / lanes * lanes;
-    whole(&s);
-    if (done == s.channels) return;
-    s.x += done, s.w += done, s.y += done, s.channels -= done;
-    if (s.start) s.start += done;
-    scalar(&s);
-}
-
-/* Of `count` positions from `first` on, `step` apart: those that lie in 0 .. size. */
-typedef struct gcpi_range { int begin, end; } gcpi_range;
-static gcpi_range gcpi_inside(ptrdiff_t first, int step, int count, int size)
-{
-    gcpi_range r = { 0, count };
-    while (r.begin < count && first + (ptrdiff_t)r.begin * step < 0) r.begin++;
-    while (r.end > r.begin && first + (ptrdiff_t)(r.end - 1) * step >= size) r.end--;
-    return r;
-}
-
-/* One row of the output; the scratch holds w as [tap][channel], then what a pixel starts from. */
-GCPI_FAST static void gcpi_depthwise_row(const gcpi_gather *g, int index)
-{
-    const gcpi_view *v = &g->v;
-    int b = index / v->ho, oy = index % v->ho, row = v->oy + oy * v->sy, strip;
-    const gcpi_simd scalar = gcpi_simd_of(GCPI_ISA_SCALAR);
-    gcpi_range rows = gcpi_inside(row, v->dy, v->channels ? v->ky : 0, v->h);
-    /* What the next row adds is fetched meanwhile: channel by channel, pixels apart, the hardware does not see it coming. */
-    int ahead = v->sy == 1 && v->dy == 1 && rows.end > rows.begin && row + rows.end < v->h;
-    gcpi_strip s;
-    memset(&s, 0, sizeof s);
-    s.xpixel = v->sx * v->xs[2], s.xrow = v->dy * v->xs[1], s.xtap = v->dx * v->xs[2];
-    s.wtap = g->groups, s.wrow = v->kx * s.wtap, s.ystep = g->ys[2];
-    s.start = g->accumulate ? NULL : g->scratch + v->ky * s.wrow;
-    s.channels = g->groups;
-    for (int ox = 0; ox < v->wo; ox += strip) {
-        ptrdiff_t x = v->ox + (ptrdiff_t)ox * v->sx, last = x + (ptrdiff_t)(GCPI_STRIP - 1) * v->sx + (ptrdiff_t)(v->kx - 1) * v->dx;
-        gcpi_range taps = gcpi_inside(x, v->dx, v->kx, v->w);
-        strip = x >= 0 && last < v->w && ox + GCPI_STRIP <= v->wo ? GCPI_STRIP : 1;
-        s.rows = taps.end > taps.begin ? rows.end - rows.begin : 0, s.taps = taps.end - taps.begin;
-        s.x = g->x, s.w = g->scratch;
-        if (s.rows > 0) {
-            s.x += b * v->xs[0] + (row + rows.begin * v->dy) * v->xs[1] + (x + taps.begin * v->dx) * v->xs[2];
-            s.w += rows.begin * s.wrow + taps.begin * s.wtap;
-        }
-        s.y = g->y + g->yfirst + b * g->ys[0] + oy * g->ys[1] + ox * g->ys[2];
-        const gcp_real *below = ahead && strip > 1 ? s.x + (rows.end - rows.begin) * s.xrow : NULL;
-        for (ptrdiff_t i = 0; below && i < strip * s.xpixel; i += GCPI_LINE) GCPI_PREFETCH_READ(below + i);
-        gcpi_strip_run(s, g->simd.lanes, strip > 1 ? g->simd.depth : g->simd.depth_1, strip > 1 ? scalar.depth : scalar.depth_1);
-    }
-    gcpi_block done = { b, oy, 0, 1, 1, v->wo };
-    gcpi_gather_end(g, &done, 0, g->groups);
-}
-
-/* Rows one below the other, so that what they share is read once. */
-static void gcpi_depthwise_task(void *arg, int index, int worker)
-{
-    const gcpi_gather *g = (const gcpi_gather *)arg;
-    ptrdiff_t rows = (ptrdiff_t)g->v.n * g->v.ho;
-    (void)worker;
-    for (ptrdiff_t r = index * rows / g->chunks; r < (index + 1) * rows / g->chunks; r++) gcpi_depthwise_row(g, (int)r);
-}
-
-static void gcpi_depthwise_run(gcpi_gather *g, const gcpi_par *par)
-{
-    int taps = g->v.ky * g->v.kx;
-    for (int t = 0; t < taps && g->v.channels; t++)
-        for (int c = 0; c < g->groups; c++)
-            g->scratch[(ptrdiff_t)t * g->groups + c] = g->w[g->wfirst + c * g->wgroup + t / g->v.kx * g->ws[0] + t % g->v.kx * g->ws[1]];
-    for (int c = 0; c < g->groups; c++) g->scratch[(ptrdiff_t)taps * g->groups + c] = g->bias ? g->bias[c] : 0;
-    g->chunks = gcpi_min(g->v.n * g->v.ho, 4 * GCPI_TASKS);
-    par->parallel_for(par->context, g->chunks, gcpi_depthwise_task, g);
-}
-
 static void gcpi_gather_run(gcpi_gather *g, void *scratch, const gcpi_par *par)
 {
     g->scratch = (gcp_real *)scratch;
-    if (g->depthwise) {
-        gcpi_depthwise_run(g, par);
-        return;
-    }
     if (g->planar) {
         gcpi_planar_run(g, par);
         return;
@@ -2447,7 +2378,6 @@ typedef struct gcpi_outer { /* d[row][t, j] = sum over pixels p of e[p][row] * x
     int rows, groups, accumulate;
     ptrdiff_t es[3], ds; /* steps of e: image, row, pixel; and of d: row */
     ptrdiff_t xgroup, egroup, dgroup;
-    int depthwise; /* one channel and one row per group */
     int turned;    /* d is stored [j][row]; one group */
     /* set by gcpi_outer_plan */
     gcpi_simd simd;
@@ -2517,7 +2447,6 @@ static size_t gcpi_outer_plan(gcpi_outer *o, const gcpi_par *par)
 {
     o->simd = gcpi_simd_of(par->isa);
     o->splits = GCPI_TASKS;
-    if (o->depthwise) return (size_t)(o->splits * o->v.ky * o->v.kx * o->groups) * sizeof(gcp_real);
     o->swapped = gcpi_outer_swaps(o);
     if (o->swapped) return gcpi_swapped_plan(o, par);
     gcpi_view_cut(&o->v, gcpi_max(GCPI_OUTER_PIXELS, gcpi_min(2 * GCPI_OUTER_PIXELS, GCPI_OUTER_MAX / (o->rows + o->v.channels))), o->simd.lanes);
@@ -2694,86 +2623,159 @@ GCPI_FAST static void gcpi_outer_sum(void *arg, int index, int worker)
     if (o->turned && !o->accumulate) o->simd.turn(o->d + first, o->ds, width, end - first, o->scratch + (ptrdiff_t)first * width, width);
 }
 
-/* Depthwise: what the pixels of a row add to `taps` taps from `tap` on, where all of them lie in the image; x, e and sum: of the row. */
-static void gcpi_depthwise_taps(const gcpi_outer *o, const gcp_real *x, const gcp_real *e, gcp_real *sum, int tap, int taps, gcpi_range pixels)
-{
-    const gcpi_view *v = &o->v;
-    const gcpi_simd scalar = gcpi_simd_of(GCPI_ISA_SCALAR);
-    gcpi_strip s;
-    if (pixels.end <= pixels.begin) return;
-    memset(&s, 0, sizeof s);
-    s.xpixel = v->sx * v->xs[2], s.xtap = v->dx * v->xs[2], s.wpixel = o->es[2], s.ystep = o->groups;
-    s.x = x + (v->ox + (ptrdiff_t)pixels.begin * v->sx + (ptrdiff_t)tap * v->dx) * v->xs[2];
-    s.w = e + pixels.begin * o->es[2];
-    s.y = sum + (ptrdiff_t)tap * o->groups;
-    s.pixels = pixels.end - pixels.begin, s.channels = o->groups;
-    gcpi_strip_run(s, o->simd.lanes, taps > 1 ? o->simd.depth_back : o->simd.depth_back_1, taps > 1 ? scalar.depth_back : scalar.depth_back_1);
-}
-
-/* One row of dy and one row of taps: three taps at a time where all are inside, each alone at the borders; every tap goes through
- * the pixels from left to right. */
-static void gcpi_depthwise_line(const gcpi_outer *o, const gcp_real *x, const gcp_real *e, gcp_real *sum)
-{
-    const gcpi_view *v = &o->v;
-    for (int k = 0, n; k < v->kx; k += n) {
-        n = k + GCPI_STRIP_TAPS <= v->kx ? GCPI_STRIP_TAPS : 1;
-        gcpi_range own[GCPI_STRIP_TAPS], all = { 0, v->wo };
-        for (int t = 0; t < n; t++) {
-            own[t] = gcpi_inside(v->ox + (ptrdiff_t)(k + t) * v->dx, v->sx, v->wo, v->w);
-            all.begin = gcpi_max(all.begin, own[t].begin), all.end = gcpi_min(all.end, own[t].end);
-        }
-        all.end = gcpi_max(all.begin, all.end);
-        for (int t = 0; t < n; t++) { gcpi_range left = { own[t].begin, gcpi_min(all.begin, own[t].end) }; gcpi_depthwise_taps(o, x, e, sum, k + t, 1, left); }
-        gcpi_depthwise_taps(o, x, e, sum, k, n, all);
-        for (int t = 0; t < n; t++) { gcpi_range right = { gcpi_max(all.end, own[t].begin), own[t].end }; gcpi_depthwise_taps(o, x, e, sum, k + t, 1, right); }
-    }
-}
-
-/* A share of the output rows, summed as [tap][channel]. */
-static void gcpi_depthwise_split(void *arg, int index, int worker)
-{
-    const gcpi_outer *o = (const gcpi_outer *)arg;
-    const gcpi_view *v = &o->v;
-    ptrdiff_t rows = (ptrdiff_t)v->n * v->ho, step = (ptrdiff_t)v->kx * o->groups;
-    gcp_real *sum = o->scratch + index * v->ky * step;
-    (void)worker;
-    memset(sum, 0, (size_t)(v->ky * step) * sizeof *sum);
-    for (ptrdiff_t r = index * rows / o->splits; r < (index + 1) * rows / o->splits; r++) {
-        ptrdiff_t b = r / v->ho, oy = r % v->ho, row = v->oy + oy * v->sy;
-        gcpi_range inside = gcpi_inside(row, v->dy, v->ky, v->h);
-        for (int k = inside.begin; k < inside.end; k++)
-            gcpi_depthwise_line(o, o->x + b * v->xs[0] + (row + k * v->dy) * v->xs[1], o->e + b * o->es[0] + oy * o->es[1], sum + k * step);
-    }
-}
-
-static void gcpi_depthwise_outer(gcpi_outer *o, const gcpi_par *par)
-{
-    int taps = o->v.ky * o->v.kx;
-    par->parallel_for(par->context, o->splits, gcpi_depthwise_split, o);
-    for (int c = 0; c < o->groups; c++)
-        for (int t = 0; t < taps; t++) {
-            gcp_real *d = o->d + c * o->dgroup + t, sum = o->accumulate ? *d : 0;
-            for (int s = 0; s < o->splits; s++) sum += o->scratch[((ptrdiff_t)s * taps + t) * o->groups + c];
-            *d = sum;
-        }
-}
-
 static void gcpi_outer_run(gcpi_outer *o, void *scratch, const gcpi_par *par)
 {
     o->scratch = (gcp_real *)scratch;
-    if (o->depthwise) {
-        gcpi_depthwise_outer(o, par);
-        return;
-    }
     if (o->swapped) par->parallel_for(par->context, o->splits, gcpi_swapped_task, o);
     else par->parallel_for(par->context, o->splits * o->units * o->parts * o->groups, gcpi_outer_task, o);
     if (!o->shared) par->parallel_for(par->context, GCPI_TASKS, gcpi_outer_sum, o);
 }
 
+/* ---- Depthwise: one channel and one row per group -------------------------------------------- */
+
+typedef struct gcpi_depthwise {        /* in scratch: w, or private sums of d, as [tap][channel] */
+    gcpi_gather g[GCPI_PHASES];        /* forward, or backward data: phases of the rows, and within each of the columns */
+    int phases[2], height;             /* of rows, of columns; rows of an image of y */
+    int channels, taps, isa;           /* taps of w */
+    int shares;                        /* of all rows of y */
+    const gcp_real *e;                 /* backward weights: what y is forward; else NULL */
+    gcp_real *d;
+    gcp_real *scratch;
+} gcpi_depthwise;
+
+static void gcpi_depthwise_set(gcpi_depthwise *p, const gcp_real *x, const gcp_real *w, gcp_real *y, int accumulate)
+{
+    for (int i = 0; i < p->phases[0] * p->phases[1]; i++) p->g[i].x = x, p->g[i].w = w, p->g[i].y = y, p->g[i].accumulate = accumulate;
+}
+
+static size_t gcpi_depthwise_plan(gcpi_depthwise *p, int weights, const gcpi_par *par)
+{
+    p->isa = par->isa;
+    p->shares = gcpi_min(p->g[0].v.n * p->height, weights ? GCPI_TASKS : 4 * GCPI_TASKS);
+    return (size_t)(weights ? p->shares * p->taps : p->taps + 1) * (size_t)p->channels * sizeof(gcp_real);
+}
+
+/* Of `count` positions from `first` on, `step` apart: those that lie in 0 .. size. */
+typedef struct gcpi_range { int begin, end; } gcpi_range;
+static gcpi_range gcpi_inside(ptrdiff_t first, int step, int count, int size)
+{
+    gcpi_range r = { 0, count };
+    while (r.begin < count && first + (ptrdiff_t)r.begin * step < 0) r.begin++;
+    while (r.end > r.begin && first + (ptrdiff_t)(r.end - 1) * step >= size) r.end--;
+    return r;
+}
+
+/* In the order of memory: read by channels, pixels apart, the hardware does not see it coming. */
+GCPI_BODY void gcpi_fetch(const gcp_real *p, ptrdiff_t skip, ptrdiff_t count)
+{
+    uintptr_t line = GCPI_LINE * sizeof *p, at = (uintptr_t)p + (size_t)skip * sizeof *p, end = at + (size_t)count * sizeof *p;
+    for (; at < end; at += line) GCPI_PREFETCH_READ((const void *)at);
+}
+
+/* y two strips ahead; x, too, where no cache holds the images. */
+GCPI_FAST static void gcpi_strip_ahead(const gcpi_gather *g, const gcpi_strip *s, int pixels)
+{
+    gcpi_fetch(s->e ? s->e : s->y, 2 * pixels * s->pixel, pixels * s->pixel);
+    for (int i = 1; g->v.n * g->v.xs[0] > GCPI_FAR && i <= gcpi_min(g->v.sy, s->rows); i++)
+        gcpi_fetch(s->x, (s->rows - i) * s->xrow + 2 * pixels * s->xpixel, pixels * s->xpixel);
+}
+
+/* Row j of a phase in image b; taps: w, or the sum of d. */
+GCPI_FAST static void gcpi_depthwise_row(const gcpi_depthwise *p, const gcpi_gather *g, const gcpi_simd *simd, int b, int j, gcp_real *taps)
+{
+    static const int sizes[GCPI_STRIPS] = { 8, 4, 1 };
+    const gcpi_view *v = &g->v;
+    int row = v->oy + j * v->sy, size;
+    gcpi_range rows = gcpi_inside(row, v->dy, v->channels ? v->ky : 0, v->h);
+    ptrdiff_t from = b * v->xs[0] + (row + rows.begin * v->dy) * v->xs[1], to = b * g->ys[0] + j * g->ys[1];
+    gcpi_strip s;
+    memset(&s, 0, sizeof s);
+    s.xpixel = v->sx * v->xs[2], s.xrow = v->dy * v->xs[1], s.xtap = v->dx * v->xs[2];
+    s.row = g->ws[0] * p->channels, s.tap = g->ws[1] * p->channels, s.pixel = g->ys[2];
+    s.start = p->e || g->accumulate ? NULL : taps + (ptrdiff_t)p->taps * p->channels;
+    s.channels = p->channels;
+    for (int o = 0; o < v->wo; o += sizes[size], to += sizes[size] * s.pixel) {
+        ptrdiff_t x = v->ox + (ptrdiff_t)o * v->sx, left = v->w - x - (ptrdiff_t)(v->kx - 1) * v->dx;
+        gcpi_range in = gcpi_inside(x, v->dx, v->kx, v->w);
+        for (size = p->channels >= 4 * simd->lanes; size < GCPI_STRIPS - 1; size++)
+            if (x >= 0 && o + sizes[size] <= v->wo && (ptrdiff_t)(sizes[size] - 1) * v->sx < left) break;
+        s.rows = in.end > in.begin ? rows.end - rows.begin : 0, s.taps = in.end - in.begin;
+        s.x = s.rows ? g->x + from + (x + in.begin * v->dx) * v->xs[2] : g->x;
+        s.w = s.d = taps + (s.rows ? g->wfirst * p->channels + rows.begin * s.row + in.begin * s.tap : 0);
+        if (p->e) s.e = p->e + to;
+        else s.y = g->y + g->yfirst + to;
+        if (sizes[size] > 1) gcpi_strip_ahead(g, &s, sizes[size]);
+        (p->e ? simd->depth_back : simd->depth)[size](&s);
+    }
+}
+
+/* A share of the rows, one below the other, so that what they share is near. */
+static void gcpi_depthwise_rows(const gcpi_depthwise *p, int share, gcp_real *taps)
+{
+    const gcpi_simd simd = gcpi_simd_of(p->isa);
+    ptrdiff_t rows = (ptrdiff_t)p->g[0].v.n * p->height;
+    for (ptrdiff_t r = share * rows / p->shares; r < (share + 1) * rows / p->shares; r++) {
+        int b = (int)(r / p->height), y = (int)(r % p->height);
+        const gcpi_gather *g = &p->g[y % p->phases[0] * p->phases[1]];
+        gcpi_block done = { b, y, 0, 1, 1, g->v.wo };
+        for (int x = 0; x < p->phases[1]; x++) gcpi_depthwise_row(p, &g[x], &simd, b, y / p->phases[0], taps);
+        gcpi_gather_end(g, &done, 0, p->channels);
+    }
+}
+
+static void gcpi_depthwise_task(void *arg, int index, int worker)
+{
+    const gcpi_depthwise *p = (const gcpi_depthwise *)arg;
+    (void)worker;
+    gcpi_depthwise_rows(p, index, p->scratch);
+}
+
+static void gcpi_depthwise_run(gcpi_depthwise *p, void *scratch, const gcpi_par *par)
+{
+    const gcp_real *bias = p->g[0].bias;
+    gcpi_depthwise_plan(p, 0, par);
+    p->scratch = (gcp_real *)scratch;
+    gcpi_simd_of(p->isa).turn(p->scratch, p->channels, p->taps, p->channels, p->g[0].w, p->taps);
+    for (int c = 0; c < p->channels; c++) p->scratch[(ptrdiff_t)p->taps * p->channels + c] = bias ? bias[c] : 0;
+    par->parallel_for(par->context, p->shares, gcpi_depthwise_task, p);
+}
+
+/* Backward weights: each share has a sum of its own. */
+static void gcpi_depthwise_back_task(void *arg, int index, int worker)
+{
+    const gcpi_depthwise *p = (const gcpi_depthwise *)arg;
+    ptrdiff_t size = (ptrdiff_t)p->taps * p->channels;
+    (void)worker;
+    memset(p->scratch + index * size, 0, (size_t)size * sizeof *p->scratch);
+    gcpi_depthwise_rows(p, index, p->scratch + index * size);
+}
+
+/* One tap of all channels: the private sums into the first, always in the same order. */
+GCPI_FAST static void gcpi_depthwise_sum(void *arg, int tap, int worker)
+{
+    const gcpi_depthwise *p = (const gcpi_depthwise *)arg;
+    ptrdiff_t size = (ptrdiff_t)p->taps * p->channels;
+    gcp_real *sum = p->scratch + (ptrdiff_t)tap * p->channels;
+    (void)worker;
+    for (int s = 1; s < p->shares; s++)
+        for (int c = 0; c < p->channels; c++) sum[c] += sum[s * size + c];
+}
+
+static void gcpi_depthwise_back(gcpi_depthwise *p, void *scratch, const gcpi_par *par)
+{
+    gcpi_depthwise_plan(p, 1, par);
+    p->scratch = (gcp_real *)scratch;
+    par->parallel_for(par->context, p->shares, gcpi_depthwise_back_task, p);
+    par->parallel_for(par->context, p->taps, gcpi_depthwise_sum, p);
+    if (!p->g[0].accumulate) gcpi_simd_of(p->isa).turn(p->d, p->taps, p->channels, p->taps, p->scratch, p->channels);
+    else
+        for (int i = 0; i < p->channels * p->taps; i++) p->d[i] += p->scratch[(ptrdiff_t)(i % p->taps) * p->channels + i / p->taps];
+}
+
 /* ---- Convolution ----------------------------------------------------------------------------- */
 
 static int gcpi_conv_empty(const gcpi_conv *c) { return c->n <= 0 || c->h <= 0 || c->w <= 0 || c->ho <= 0 || c->wo <= 0; }
-static int gcpi_conv_depthwise(const gcpi_conv *c) { return c->groups > 1 && c->ci == c->groups && c->co == c->groups; }
+static int gcpi_conv_is_depthwise(const gcpi_conv *c) { return c->groups > 1 && c->ci == c->groups && c->co == c->groups && c->sh * (ptrdiff_t)c->sw <= GCPI_PHASES; }
 
 /* Steps of an image, a row and a pixel. */
 static void gcpi_steps(ptrdiff_t *s, int h, int w, ptrdiff_t pitch)
@@ -2800,7 +2802,7 @@ static gcpi_gather gcpi_conv_gather(const gcpi_conv *c)
     gcpi_gather g;
     memset(&g, 0, sizeof g);
     g.v = gcpi_conv_view(c);
-    g.groups = c->groups, g.depthwise = gcpi_conv_depthwise(c);
+    g.groups = c->groups;
     g.ws[2] = 1, g.ws[1] = g.v.channels, g.ws[0] = c->kw * g.ws[1], g.ws[3] = c->kh * g.ws[0];
     gcpi_steps(g.ys, c->ho, c->wo, c->ypitch);
     g.xgroup = g.v.channels, g.ygroup = c->co / c->groups, g.wgroup = g.ygroup * g.ws[3];
@@ -2836,7 +2838,7 @@ static gcpi_gather gcpi_conv_phase(const gcpi_conv *c, int y, int x)
     ptrdiff_t row = (ptrdiff_t)c->kw * ci;
     gcpi_gather g;
     memset(&g, 0, sizeof g);
-    g.groups = c->groups, g.depthwise = gcpi_conv_depthwise(c);
+    g.groups = c->groups;
     g.v.n = c->n, g.v.h = c->ho, g.v.w = c->wo, g.v.channels = reached ? co : 0;
     gcpi_steps(g.v.xs, c->ho, c->wo, c->ypitch);
     g.v.xc = 1;
@@ -2864,7 +2866,7 @@ static gcpi_outer gcpi_conv_outer(const gcpi_conv *c)
     gcpi_outer o;
     memset(&o, 0, sizeof o);
     o.v = gcpi_conv_view(c);
-    o.depthwise = gcpi_conv_depthwise(c), o.turned = gcpi_conv_turns(c);
+    o.turned = gcpi_conv_turns(c);
     o.groups = c->groups, o.rows = c->co / c->groups;
     gcpi_steps(o.es, c->ho, c->wo, c->ypitch);
     o.ds = (ptrdiff_t)c->kh * c->kw * o.v.channels;
@@ -2878,10 +2880,26 @@ static gcpi_outer gcpi_conv_outer(const gcpi_conv *c)
     return o;
 }
 
+static gcpi_depthwise gcpi_conv_depthwise(const gcpi_conv *c, int pass)
+{
+    gcpi_depthwise p;
+    int back = pass == GCPI_BACKWARD_DATA;
+    memset(&p, 0, sizeof p);
+    p.channels = c->groups, p.taps = c->kh * c->kw, p.height = back ? c->h : c->ho;
+    p.phases[0] = back ? gcpi_min(c->sh, c->h) : 1, p.phases[1] = back ? gcpi_min(c->sw, c->w) : 1;
+    for (int y = 0; y < p.phases[0]; y++)
+        for (int x = 0; x < p.phases[1]; x++) p.g[y * p.phases[1] + x] = back ? gcpi_conv_phase(c, y, x) : gcpi_conv_gather(c);
+    return p;
+}
+
 static size_t gcpi_conv_scratch(const gcpi_conv *c, int pass, const gcpi_par *par)
 {
     size_t most = 0;
     if (gcpi_conv_empty(c)) return 0;
+    if (gcpi_conv_is_depthwise(c)) {
+        gcpi_depthwise p = gcpi_conv_depthwise(c, pass);
+        return gcpi_depthwise_plan(&p, pass == GCPI_BACKWARD_WEIGHTS, par);
+    }
     if (pass == GCPI_FORWARD) {
         gcpi_gather g = gcpi_conv_gather(c);
         return gcpi_gather_plan(&g, c->co / c->groups, par);
@@ -2904,6 +2922,13 @@ static void gcpi_conv_forward(const gcpi_conv *c, const gcp_real *x, const gcp_r
                               const gcpi_end *end, void *scratch, const gcpi_par *par)
 {
     if (gcpi_conv_empty(c)) return;
+    if (gcpi_conv_is_depthwise(c)) {
+        gcpi_depthwise p = gcpi_conv_depthwise(c, GCPI_FORWARD);
+        gcpi_depthwise_set(&p, x, w, y, accumulate);
+        p.g[0].bias = bias, p.g[0].end = end;
+        gcpi_depthwise_run(&p, scratch, par);
+        return;
+    }
     gcpi_gather g = gcpi_conv_gather(c);
     g.x = x, g.w = w, g.bias = bias, g.y = y, g.accumulate = accumulate, g.end = end;
     gcpi_gather_plan(&g, c->co / c->groups, par);
@@ -2914,6 +2939,12 @@ static void gcpi_conv_backward_data(const gcpi_conv *c, const gcp_real *dy, cons
                                     const gcpi_par *par)
 {
     if (gcpi_conv_empty(c)) return;
+    if (gcpi_conv_is_depthwise(c)) {
+        gcpi_depthwise p = gcpi_conv_depthwise(c, GCPI_BACKWARD_DATA);
+        gcpi_depthwise_set(&p, dy, w, dx, accumulate);
+        gcpi_depthwise_run(&p, scratch, par);
+        return;
+    }
     for (int py = 0; py < c->sh && py < c->h; py++)
         for (int px = 0; px < c->sw && px < c->w; px++) {
             gcpi_gather g = gcpi_conv_phase(c, py, px);
@@ -2930,6 +2961,13 @@ static void gcpi_conv_backward_weights(const gcpi_conv *c, const gcp_real *x, co
     gcpi_outer o = gcpi_conv_outer(c);
     if (gcpi_conv_empty(c)) {
         if (!accumulate) memset(dw, 0, (size_t)(c->co * o.ds) * sizeof *dw);
+        return;
+    }
+    if (gcpi_conv_is_depthwise(c)) {
+        gcpi_depthwise p = gcpi_conv_depthwise(c, GCPI_BACKWARD_WEIGHTS);
+        gcpi_depthwise_set(&p, x, NULL, NULL, accumulate);
+        p.e = dy, p.d = dw;
+        gcpi_depthwise_back(&p, scratch, par);
         return;
     }
     o.x = o.turned ? dy : x, o.e = o.turned ? x : dy, o.d = dw, o.accumulate = accumulate;

@@ -116,8 +116,11 @@ static gcpi_conv random_conv(void)
 {
     for (;;) {
         static const int channels[] = { 1, 2, 3, 5, 8, 10, 12, 16, 17, 20, 32, 40, 48, 64, 70, 96, 130 };
-        gcpi_conv c = { between(1, 3), between(1, 24), between(1, 40), channels[below(17)], 0, 0, 0, channels[below(17)], 0,
-                        between(1, 5), between(1, 5), between(1, 3), between(1, 3), between(0, 3), between(0, 3), between(1, 2), between(1, 2), 1 };
+        gcpi_conv c = { .groups = 1 };
+        c.n = between(1, 3), c.h = between(1, 24), c.w = between(1, 40);        /* one by one: the order within an initialiser is the compiler's */
+        c.ci = channels[below(17)], c.co = channels[below(17)];
+        c.kh = between(1, 5), c.kw = between(1, 5), c.sh = between(1, 3), c.sw = between(1, 3);
+        c.pt = between(0, 3), c.pl = between(0, 3), c.dh = between(1, 2), c.dw = between(1, 2);
         int kind = below(5), pb = between(0, 3), pr = between(0, 3);
         if (kind == 0) c.co = c.groups = c.ci;
         if (kind == 1) c.groups = c.ci % 4 ? 1 : 4, c.co = (c.co + 3) / 4 * 4;
@@ -181,6 +184,18 @@ static buffer random_buffer(size_t count)
     return b;
 }
 
+static operands operands_of(const gcpi_conv *c, int bias)
+{
+    operands o;
+    o.x = random_buffer((size_t)(c->n * c->h * c->w * c->xpitch));
+    o.w = random_buffer((size_t)(c->co * c->kh * c->kw * (c->ci / c->groups)));
+    o.y = random_buffer((size_t)(c->n * c->ho * c->wo * c->ypitch));
+    o.bias = random_buffer(bias ? (size_t)c->co : 0);
+    return o;
+}
+
+static void operands_free(const operands *o) { release(o->x); release(o->w); release(o->y); release(o->bias); }
+
 static int same_bits(buffer a, buffer b) { return memcmp(a.data, b.data, a.count * sizeof *a.data) == 0; }
 
 static void conv_pass(const gcpi_conv *c, int pass, const operands *o, int isa)
@@ -213,10 +228,9 @@ static void convolutions(int shapes)
 {
     for (int i = 0; i < shapes; i++) {
         gcpi_conv c = random_conv();
-        operands o = { random_buffer((size_t)(c.n * c.h * c.w * c.xpitch)), random_buffer((size_t)(c.co * c.kh * c.kw * (c.ci / c.groups))),
-                       random_buffer((size_t)(c.n * c.ho * c.wo * c.ypitch)), random_buffer(below(2) ? (size_t)c.co : 0) };
+        operands o = operands_of(&c, below(2));
         for (int pass = 0; pass < 3; pass++) conv_pass(&c, pass, &o, i % (gcpi_isa_best() + 1));
-        release(o.x); release(o.w); release(o.y); release(o.bias);
+        operands_free(&o);
     }
 }
 
@@ -225,9 +239,9 @@ static void wide(void)
 {
     gcpi_conv c = { 1, 8, 8, 300, 320, 4, 4, 64, 70, 5, 5, 1, 1, 0, 0, 1, 1, 1 };
     for (int isa = 0; isa <= gcpi_isa_best(); isa++) {
-        operands o = { random_buffer((size_t)(c.h * c.w * c.xpitch)), random_buffer((size_t)(c.co * 25 * c.ci)), random_buffer((size_t)(c.ho * c.wo * c.ypitch)), random_buffer(0) };
+        operands o = operands_of(&c, 0);
         for (int pass = 0; pass < 3; pass++) conv_pass(&c, pass, &o, isa);
-        release(o.x); release(o.w); release(o.y); release(o.bias);
+        operands_free(&o);
     }
 }
 
@@ -240,6 +254,9 @@ static void directed(void)
                                         { 1, 30, 29, 3, 5, 15, 15, 64, 70, 7, 7, 2, 2, 3, 3, 1, 1, 1 }, { 2, 20, 40, 1, 1, 20, 40, 10, 10, 5, 5, 1, 1, 2, 2, 1, 1, 1 },
                                         { 1, 12, 20, 2, 2, 12, 20, 20, 22, 3, 3, 1, 1, 2, 1, 2, 1, 1 }, { 3, 9, 40, 3, 3, 9, 40, 33, 33, 3, 3, 1, 1, 0, 2, 1, 1, 1 },
                                         { 20, 5, 5, 4, 4, 5, 5, 48, 48, 3, 3, 1, 1, 1, 1, 1, 1, 1 },
+                                        /* depthwise: as many phases as it may have, and more; none of a row or a column; borders wider than the image */
+                                        { 2, 9, 19, 20, 20, 3, 5, 20, 20, 3, 3, 4, 4, 1, 1, 1, 1, 20 }, { 1, 9, 19, 7, 8, 2, 5, 7, 9, 3, 3, 5, 4, 1, 1, 1, 1, 7 },
+                                        { 1, 8, 30, 70, 70, 4, 10, 70, 70, 1, 1, 2, 3, 0, 0, 1, 1, 70 }, { 2, 3, 2, 130, 130, 3, 2, 130, 131, 7, 7, 1, 1, 3, 3, 1, 1, 130 },
                                         /* planar: a last tile that is not full, and panels of two kernels */
                                         { 1, 6, 64, 7, 8, 6, 64, 23, 25, 3, 3, 1, 1, 1, 1, 1, 1, 1 }, { 1, 3, 224, 10, 10, 3, 224, 12, 12, 5, 5, 1, 1, 2, 2, 1, 1, 1 },
                                         { 1, 4, 70, 5, 5, 4, 70, 58, 58, 3, 3, 1, 1, 1, 1, 1, 1, 1 }, { 1, 1, 17, 1, 1, 1, 17, 1, 1, 1, 9, 1, 1, 0, 4, 1, 1, 1 },
@@ -247,9 +264,9 @@ static void directed(void)
     for (size_t i = 0; i < sizeof shapes / sizeof *shapes; i++)
         for (int isa = 0; isa <= gcpi_isa_best(); isa++) {
             const gcpi_conv *c = &shapes[i];
-            operands o = { random_buffer((size_t)(c->n * c->h * c->w * c->xpitch)), random_buffer((size_t)(c->co * c->kh * c->kw * c->ci)), random_buffer((size_t)(c->n * c->ho * c->wo * c->ypitch)), random_buffer(0) };
+            operands o = operands_of(c, 0);
             for (int pass = 0; pass < 3; pass++) conv_pass(c, pass, &o, isa);
-            release(o.x); release(o.w); release(o.y); release(o.bias);
+            operands_free(&o);
         }
 }
 
