@@ -3534,12 +3534,25 @@ static void gcpi_store_sums(const gcp_view *to, const double *sums)
 static const gcp_real *gcpi_row(const gcp_view *v, size_t pixel) { return (const gcp_real *)v->data + (ptrdiff_t)pixel * v->pitch; }
 static gcp_real *gcpi_row_out(const gcp_view *v, size_t pixel) { return (gcp_real *)v->data + (ptrdiff_t)pixel * v->pitch; }
 
+/* Passes do so much with each line that the hardware fetches too late: they ask for whole pixels that lie so many values ahead, of one
+   tensor that is only read, or of each of several. */
+enum { GCPI_AHEAD = 512, GCPI_AHEAD_READ = 2048 };
+static ptrdiff_t gcpi_row_ahead(const gcp_view *v, int values) { return v->data ? (values / v->pitch + 1) * v->pitch : 0; }
+
+/* Sums go by so many pixels, each channel through one after the other: the sums are loaded and stored less often. */
+enum { GCPI_SUM_PIXELS = 4 };
+static size_t gcpi_sum_pixels(size_t left) { return left < GCPI_SUM_PIXELS ? 1 : GCPI_SUM_PIXELS; }
+
 GCPI_BODY void gcpi_sum_dout_body(const gcp_call *c, size_t first, size_t last, double *sums)
 {
+    const ptrdiff_t pitch = c->dout[0].pitch, far = gcpi_row_ahead(&c->dout[0], GCPI_AHEAD_READ);
     int width = c->dout[0].shape.d[3];
-    for (size_t p = first; p < last; p++) {
+    for (size_t p = first, n; p < last; p += n) {
         const gcp_real *dy = gcpi_row(&c->dout[0], p);
-        GCPI_EACH for (int i = 0; i < width; i++) sums[i] += (double)dy[i];
+        n = gcpi_sum_pixels(last - p);
+        for (size_t q = 0; q < n; q++) gcpi_fetch(dy, far + (ptrdiff_t)q * pitch, width);
+        if (n == 1) GCPI_EACH for (int i = 0; i < width; i++) sums[i] += (double)dy[i];
+        else GCPI_EACH for (int i = 0; i < width; i++) sums[i] = sums[i] + (double)dy[i] + (double)dy[i + pitch] + (double)dy[i + 2 * pitch] + (double)dy[i + 3 * pitch];
     }
 }
 GCPI_WIDE_SUM(gcpi_sum_dout)
@@ -3591,12 +3604,15 @@ static void gcpi_norm_rows(const gcp_call *c, gcp_shape shape, const gcp_real *m
 
 /* apply: batch-norm, addition and rectifier in one pass, each where it is there; the same arithmetic as the ops alone.
    in: x, other, mean, scale, gamma, beta; out: y, mask. Attributes are the rectifier's, NULL without one. */
-GCPI_BODY void gcpi_apply_run(const gcp_call *c, size_t pixel, int first, int count)
+GCPI_BODY void gcpi_apply_run(const gcp_call *c, size_t pixel, int first, int count, const ptrdiff_t *far)
 {
     const gcpi_attributes *rectifier = gcpi_attr(c->attributes);
     const gcp_real *x = gcpi_row(&c->in[0], pixel) + first, *mean = (const gcp_real *)c->in[2].data, *scale = (const gcp_real *)c->in[3].data;
     const gcp_real *gamma = (const gcp_real *)c->in[4].data, *beta = (const gcp_real *)c->in[5].data;
     gcp_real v[GCPI_NORM_RUN], *y = gcpi_row_out(&c->out[0], pixel) + first;        /* y may lie on an input: v is made first */
+    if (far[0]) gcpi_fetch(x, far[0], count);
+    if (far[1]) gcpi_fetch(gcpi_row(&c->in[1], pixel) + first, far[1], count);
+    if (far[2]) gcpi_fetch(y, far[2], count);
     if (mean) for (int i = 0; i < count; i++) v[i] = (x[i] - mean[first + i]) * (scale[first + i] * gamma[first + i]) + beta[first + i];
     else memcpy(v, x, (size_t)count * sizeof *v);
     if (c->in[1].data) {
@@ -3611,22 +3627,25 @@ GCPI_BODY void gcpi_apply_run(const gcp_call *c, size_t pixel, int first, int co
 static int gcpi_dense_rows(const gcp_view *v, int width) { return !v->data || v->pitch == width; }
 
 /* Pixels that lie side by side and have nothing of their channels' are one. */
-GCPI_BODY void gcpi_apply_pixels_body(const gcp_call *c, size_t pixel, size_t pixels, int first, int count)
+GCPI_BODY void gcpi_apply_pixels_body(const gcp_call *c, size_t pixel, size_t pixels, int first, int count, int ahead)
 {
     int width = c->out[0].shape.d[3], flat = !c->in[2].data && count == width;
+    const gcp_view *views[] = { &c->in[0], &c->in[1], &c->out[0] };
+    ptrdiff_t far[3];
+    for (int i = 0; i < 3; i++) far[i] = ahead && width >= GCPI_LINE ? gcpi_row_ahead(views[i], GCPI_AHEAD) : 0;
     if (flat && gcpi_dense_rows(&c->in[0], width) && gcpi_dense_rows(&c->in[1], width) && gcpi_dense_rows(&c->out[0], width)) count *= (int)pixels, pixels = 1;
     for (size_t p = pixel; p < pixel + pixels; p++)
         for (int k = 0; k < count; k += GCPI_NORM_RUN)
-            if (count - k >= GCPI_NORM_RUN) gcpi_apply_run(c, p, first + k, GCPI_NORM_RUN);          /* a literal, so that it stays in registers */
-            else gcpi_apply_run(c, p, first + k, count - k);
+            if (count - k >= GCPI_NORM_RUN) gcpi_apply_run(c, p, first + k, GCPI_NORM_RUN, far);          /* a literal, so that it stays in registers */
+            else gcpi_apply_run(c, p, first + k, count - k, far);
 }
-GCPI_WIDE(gcpi_apply_pixels, (const gcp_call *c, size_t pixel, size_t pixels, int first, int count), (c, pixel, pixels, first, count), c->target)
-static void gcpi_apply_end(void *arg, size_t pixel, size_t pixels, int first, int count) { gcpi_apply_pixels((const gcp_call *)arg, pixel, pixels, first, count); }
+GCPI_WIDE(gcpi_apply_pixels, (const gcp_call *c, size_t pixel, size_t pixels, int first, int count, int ahead), (c, pixel, pixels, first, count, ahead), c->target)
+static void gcpi_apply_end(void *arg, size_t pixel, size_t pixels, int first, int count) { gcpi_apply_pixels((const gcp_call *)arg, pixel, pixels, first, count, 0); }
 static void gcpi_apply_task(void *arg, int index, int worker)
 {
     const gcpi_norm_job *job = (const gcpi_norm_job *)arg;
     size_t first = (size_t)index * job->chunk, last = GCPI_MIN(first + job->chunk, job->pixels);
-    gcpi_apply_pixels(job->call, first, last - first, 0, job->call->in[0].shape.d[3]);
+    gcpi_apply_pixels(job->call, first, last - first, 0, job->call->in[0].shape.d[3], 1);
     (void)worker;
 }
 static void gcpi_apply_forward(const gcp_call *c) { gcpi_norm_rows(c, c->in[0].shape, NULL, gcpi_apply_task); }
@@ -4103,11 +4122,19 @@ static void gcpi_upsample_backward(const gcp_call *c) { if (c->din[0].data) gcpi
 static int gcpi_batch_stats_shape(gcp_shape_call *s) { s->out[0] = s->out[1] = s->in[1]; return gcpi_all_real(s); }
 GCPI_BODY void gcpi_sum_x_body(const gcp_call *c, size_t first, size_t last, double *sums)
 {
+    const ptrdiff_t pitch = c->in[0].pitch, far = gcpi_row_ahead(&c->in[0], GCPI_AHEAD_READ);
     int width = c->in[0].shape.d[3];
-    for (size_t p = first; p < last; p++) {
+    double *squares = sums + width;
+    for (size_t p = first, n; p < last; p += n) {
         const gcp_real *x = gcpi_row(&c->in[0], p);
-        GCPI_EACH for (int i = 0; i < width; i++) sums[i] += (double)x[i];
-        GCPI_EACH for (int i = 0; i < width; i++) sums[width + i] += (double)x[i] * (double)x[i];
+        n = gcpi_sum_pixels(last - p);
+        for (size_t q = 0; q < n; q++) gcpi_fetch(x, far + (ptrdiff_t)q * pitch, width);
+        if (n == 1) GCPI_EACH for (int i = 0; i < width; i++) { sums[i] += (double)x[i]; squares[i] += (double)x[i] * (double)x[i]; }
+        else GCPI_EACH for (int i = 0; i < width; i++) {
+            double x0 = x[i], x1 = x[i + pitch], x2 = x[i + 2 * pitch], x3 = x[i + 3 * pitch];
+            sums[i] = sums[i] + x0 + x1 + x2 + x3;
+            squares[i] = squares[i] + x0 * x0 + x1 * x1 + x2 * x2 + x3 * x3;
+        }
     }
 }
 GCPI_WIDE_SUM(gcpi_sum_x)
@@ -4166,56 +4193,79 @@ GCPI_BODY void gcpi_batch_norm_task_body(void *arg, int index, int worker)
 GCPI_WIDE_TASK(gcpi_batch_norm_task, gcpi_norm_job)
 static void gcpi_batch_norm_forward(const gcp_call *c) { gcpi_norm_rows(c, c->in[0].shape, NULL, gcpi_batch_norm_task); }
 
-/* The gradient of y, channels first .. first + count of a pixel: as it is, or through the rectifier behind, whose side is found again from
-   x as forward found it. */
-GCPI_BODY const gcp_real *gcpi_norm_gradient(const gcp_call *c, size_t pixel, int first, int count, gcp_real *through)
+/* The gradient of y, as it is, or through the rectifier behind, whose side is found again from x as forward found it. */
+typedef struct gcpi_norm_values { const gcp_real *mean, *scale, *gamma, *beta; gcp_real slope; } gcpi_norm_values;
+static gcpi_norm_values gcpi_norm_values_of(const gcp_call *c)
 {
-    const gcp_real *dy = gcpi_row(&c->dout[0], pixel) + first, *x = gcpi_row(&c->in[0], pixel) + first;
-    const gcp_real *mean = (const gcp_real *)c->in[1].data + first, *scale = (const gcp_real *)c->in[2].data + first;
-    if (!c->fused) return dy;
-    const gcp_real *gamma = (const gcp_real *)c->in[3].data + first, *beta = (const gcp_real *)c->in[4].data + first;
-    const gcp_real slope = (gcp_real)gcpi_attr(c->fused->attributes)->number.a;
-    for (int i = 0; i < count; i++) {
-        gcp_real y = (x[i] - mean[i]) * (scale[i] * gamma[i]) + beta[i];
-        through[i] = y > 0 ? dy[i] : slope * dy[i];
-    }
-    return through;
+    gcpi_norm_values v;
+    v.mean = (const gcp_real *)c->in[1].data; v.scale = (const gcp_real *)c->in[2].data;
+    v.gamma = (const gcp_real *)c->in[3].data; v.beta = (const gcp_real *)c->in[4].data;
+    v.slope = c->fused ? (gcp_real)gcpi_attr(c->fused->attributes)->number.a : 0;
+    return v;
+}
+GCPI_BODY gcp_real gcpi_norm_gradient(const gcpi_norm_values *v, int i, gcp_real x, gcp_real dy, int rectified)
+{
+    return !rectified || (x - v->mean[i]) * (v->scale[i] * v->gamma[i]) + v->beta[i] > 0 ? dy : v->slope * dy;
 }
 
-GCPI_BODY void gcpi_sum_norm_body(const gcp_call *c, size_t first, size_t last, double *sums)     /* dy xhat, dy */
+/* dy xhat and dy. */
+GCPI_BODY void gcpi_sum_norm_loop(const gcp_call *c, size_t first, size_t last, double *sums, const int rectified)
 {
+    const gcpi_norm_values v = gcpi_norm_values_of(c);
+    const ptrdiff_t xp = c->in[0].pitch, dp = c->dout[0].pitch, x_far = gcpi_row_ahead(&c->in[0], GCPI_AHEAD_READ / 2), d_far = gcpi_row_ahead(&c->dout[0], GCPI_AHEAD_READ / 2);
     int width = c->in[0].shape.d[3];
-    gcp_real through[GCPI_NORM_RUN];
-    for (size_t p = first; p < last; p++)
-        for (int k = 0; k < width; k += GCPI_NORM_RUN) {
-            int n = GCPI_MIN(GCPI_NORM_RUN, width - k);
-            const gcp_real *x = gcpi_row(&c->in[0], p) + k, *dy = gcpi_norm_gradient(c, p, k, n, through);
-            const gcp_real *mean = (const gcp_real *)c->in[1].data + k, *scale = (const gcp_real *)c->in[2].data + k;
-            GCPI_EACH for (int i = 0; i < n; i++) sums[k + i] += (double)(dy[i] * ((x[i] - mean[i]) * scale[i]));
-            GCPI_EACH for (int i = 0; i < n; i++) sums[width + k + i] += (double)dy[i];
+    double *plain = sums + width;
+    for (size_t p = first, n; p < last; p += n) {
+        const gcp_real *x = gcpi_row(&c->in[0], p), *dy = gcpi_row(&c->dout[0], p);
+        n = gcpi_sum_pixels(last - p);
+        for (size_t q = 0; q < n; q++) { gcpi_fetch(x, x_far + (ptrdiff_t)q * xp, width); gcpi_fetch(dy, d_far + (ptrdiff_t)q * dp, width); }
+        if (n == 1) GCPI_EACH for (int i = 0; i < width; i++) {
+            gcp_real d = gcpi_norm_gradient(&v, i, x[i], dy[i], rectified);
+            sums[i] += (double)(d * ((x[i] - v.mean[i]) * v.scale[i]));
+            plain[i] += (double)d;
+        } else GCPI_EACH for (int i = 0; i < width; i++) {
+            gcp_real x0 = x[i], x1 = x[i + xp], x2 = x[i + 2 * xp], x3 = x[i + 3 * xp], mean = v.mean[i], scale = v.scale[i];
+            gcp_real d0 = gcpi_norm_gradient(&v, i, x0, dy[i], rectified), d1 = gcpi_norm_gradient(&v, i, x1, dy[i + dp], rectified);
+            gcp_real d2 = gcpi_norm_gradient(&v, i, x2, dy[i + 2 * dp], rectified), d3 = gcpi_norm_gradient(&v, i, x3, dy[i + 3 * dp], rectified);
+            sums[i] = sums[i] + (double)(d0 * ((x0 - mean) * scale)) + (double)(d1 * ((x1 - mean) * scale)) + (double)(d2 * ((x2 - mean) * scale)) + (double)(d3 * ((x3 - mean) * scale));
+            plain[i] = plain[i] + (double)d0 + (double)d1 + (double)d2 + (double)d3;
         }
+    }
+}
+GCPI_BODY void gcpi_sum_norm_body(const gcp_call *c, size_t first, size_t last, double *sums)
+{
+    if (c->fused) gcpi_sum_norm_loop(c, first, last, sums, 1);
+    else gcpi_sum_norm_loop(c, first, last, sums, 0);
 }
 GCPI_WIDE_SUM(gcpi_sum_norm)
+GCPI_BODY void gcpi_batch_norm_loop_back(const gcpi_norm_job *job, size_t first, size_t last, const int rectified, const int accumulate)
+{
+    const gcp_call *c = job->call;
+    const gcpi_norm_values v = gcpi_norm_values_of(c);
+    const ptrdiff_t x_far = gcpi_row_ahead(&c->in[0], GCPI_AHEAD), dy_far = gcpi_row_ahead(&c->dout[0], GCPI_AHEAD), dx_far = gcpi_row_ahead(&c->din[0], GCPI_AHEAD);
+    int width = c->din[0].shape.d[3];
+    const gcp_real *dy_xhat_mean = job->means, *dy_mean = dy_xhat_mean + width;
+    for (size_t p = first; p < last; p++) {
+        const gcp_real *x = gcpi_row(&c->in[0], p), *dy = gcpi_row(&c->dout[0], p);
+        gcp_real *dx = gcpi_row_out(&c->din[0], p);
+        gcpi_fetch(x, x_far, width);
+        gcpi_fetch(dy, dy_far, width);
+        if (dx != dy) gcpi_fetch(dx, dx_far, width);
+        GCPI_EACH for (int i = 0; i < width; i++) {
+            gcp_real d = gcpi_norm_gradient(&v, i, x[i], dy[i], rectified);
+            gcp_real g = v.gamma[i] * v.scale[i] * (d - dy_mean[i] - (x[i] - v.mean[i]) * v.scale[i] * dy_xhat_mean[i]);
+            dx[i] = accumulate ? dx[i] + g : g;
+        }
+    }
+}
 GCPI_BODY void gcpi_batch_norm_task_back_body(void *arg, int index, int worker)
 {
     const gcpi_norm_job *job = (const gcpi_norm_job *)arg;
-    const gcp_call *c = job->call;
-    const gcp_view *d = &c->din[0];
     size_t first = (size_t)index * job->chunk, last = GCPI_MIN(first + job->chunk, job->pixels);
-    int width = d->shape.d[3];
-    gcp_real through[GCPI_NORM_RUN];
-    for (size_t p = first; p < last; p++)
-        for (int k = 0; k < width; k += GCPI_NORM_RUN) {
-            int n = GCPI_MIN(GCPI_NORM_RUN, width - k);
-            const gcp_real *mean = (const gcp_real *)c->in[1].data + k, *scale = (const gcp_real *)c->in[2].data + k, *gamma = (const gcp_real *)c->in[3].data + k;
-            const gcp_real *dy_xhat_mean = job->means + k, *dy_mean = dy_xhat_mean + width;
-            const gcp_real *x = gcpi_row(&c->in[0], p) + k, *dy = gcpi_norm_gradient(c, p, k, n, through);
-            gcp_real *dx = gcpi_row_out(d, p) + k;
-            GCPI_EACH for (int i = 0; i < n; i++) {
-                gcp_real g = gamma[i] * scale[i] * (dy[i] - dy_mean[i] - (x[i] - mean[i]) * scale[i] * dy_xhat_mean[i]);
-                dx[i] = d->accumulate ? dx[i] + g : g;
-            }
-        }
+    int accumulate = job->call->din[0].accumulate;
+    if (job->call->fused) gcpi_batch_norm_loop_back(job, first, last, 1, accumulate);
+    else if (accumulate) gcpi_batch_norm_loop_back(job, first, last, 0, 1);
+    else gcpi_batch_norm_loop_back(job, first, last, 0, 0);
     (void)worker;
 }
 GCPI_WIDE_TASK(gcpi_batch_norm_task_back, gcpi_norm_job)
