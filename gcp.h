@@ -1695,7 +1695,7 @@ typedef gcp_real gcpi_16 __attribute__((vector_size(16 * sizeof(gcp_real)), alig
 /* Depthwise: vectors of channels, NV side by side, of P pixels.
  * y[p] = start + sum over rows and taps of x[p, row, tap] * w[row, tap]. */
 #define GCPI_DEPTH_LOOP(VEC, P, NV)                                                                                                   \
-    for (const ptrdiff_t lanes = (ptrdiff_t)(sizeof(VEC) / sizeof(gcp_real)); c + NV * lanes <= s.channels; c += NV * lanes) {                                                                           \
+    for (const ptrdiff_t lanes = (ptrdiff_t)(sizeof(VEC) / sizeof(gcp_real)); c + NV * lanes <= s.channels; c += NV * lanes) {        \
         const gcp_real *x = s.x + c, *w = s.w + c, *start = (s.start ? s.start : s.y) + c;                                            \
         const ptrdiff_t step = s.start ? 0 : s.pixel;                                                                                 \
         VEC acc[P][NV];                                                                                                               \
@@ -1714,7 +1714,7 @@ typedef gcp_real gcpi_16 __attribute__((vector_size(16 * sizeof(gcp_real)), alig
 
 /* d[row, tap] += sum over P pixels of x[p, row, tap] * e[p]. */
 #define GCPI_DEPTH_BACK_LOOP(VEC, P, NV)                                                                                              \
-    for (const ptrdiff_t lanes = (ptrdiff_t)(sizeof(VEC) / sizeof(gcp_real)); c + NV * lanes <= s.channels; c += NV * lanes) {                                                                           \
+    for (const ptrdiff_t lanes = (ptrdiff_t)(sizeof(VEC) / sizeof(gcp_real)); c + NV * lanes <= s.channels; c += NV * lanes) {        \
         const gcp_real *x = s.x + c;                                                                                                  \
         gcp_real *d = s.d + c;                                                                                                        \
         VEC e[P][NV];                                                                                                                 \
@@ -1731,7 +1731,7 @@ typedef gcp_real gcpi_16 __attribute__((vector_size(16 * sizeof(gcp_real)), alig
         }                                                                                                                             \
     }
 
-/* Whole vectors, then fours, then one by one. */
+/* Whole vectors, then short ones, then one by one. */
 #define GCPI_DEPTH(NAME, TARGET, LOOP, VEC, P, NV)              \
     GCPI_HOT TARGET static void NAME(const gcpi_strip *strip)   \
     {                                                           \
@@ -2633,7 +2633,7 @@ static void gcpi_outer_run(gcpi_outer *o, void *scratch, const gcpi_par *par)
 
 /* ---- Depthwise: one channel and one row per group -------------------------------------------- */
 
-typedef struct gcpi_depthwise {        /* in scratch: w, or private sums of d, as [tap][channel] */
+typedef struct gcpi_depthwise {        /* in scratch: w and then the bias, or private sums of d, as [tap][channel] */
     gcpi_gather g[GCPI_PHASES];        /* forward, or backward data: phases of the rows, and within each of the columns */
     int phases[2], height;             /* of rows, of columns; rows of an image of y */
     int channels, taps, isa;           /* taps of w */
@@ -2650,9 +2650,10 @@ static void gcpi_depthwise_set(gcpi_depthwise *p, const gcp_real *x, const gcp_r
 
 static size_t gcpi_depthwise_plan(gcpi_depthwise *p, int weights, const gcpi_par *par)
 {
+    ptrdiff_t rows = (ptrdiff_t)p->g[0].v.n * p->height;
     p->isa = par->isa;
-    p->shares = gcpi_min(p->g[0].v.n * p->height, weights ? GCPI_TASKS : 4 * GCPI_TASKS);
-    return (size_t)(weights ? p->shares * p->taps : p->taps + 1) * (size_t)p->channels * sizeof(gcp_real);
+    p->shares = (int)GCPI_MIN(rows, weights ? GCPI_TASKS : 4 * GCPI_TASKS);
+    return (weights ? (size_t)p->shares * (size_t)p->taps : (size_t)p->taps + 1) * (size_t)p->channels * sizeof(gcp_real);
 }
 
 /* Of `count` positions from `first` on, `step` apart: those that lie in 0 .. size. */
@@ -2672,12 +2673,12 @@ GCPI_BODY void gcpi_fetch(const gcp_real *p, ptrdiff_t skip, ptrdiff_t count)
     for (; at < end; at += line) GCPI_PREFETCH_READ((const void *)at);
 }
 
-/* y two strips ahead; x, too, where no cache holds the images. */
+/* y two strips ahead; x, too, where no cache holds the images: what the lowest rows have not read yet. */
 GCPI_FAST static void gcpi_strip_ahead(const gcpi_gather *g, const gcpi_strip *s, int pixels)
 {
-    gcpi_fetch(s->e ? s->e : s->y, 2 * pixels * s->pixel, pixels * s->pixel);
+    for (int p = 2 * pixels; p < 3 * pixels; p++) gcpi_fetch(s->e ? s->e : s->y, p * s->pixel, s->channels);
     for (int i = 1; g->v.n * g->v.xs[0] > GCPI_FAR && i <= gcpi_min(g->v.sy, s->rows); i++)
-        gcpi_fetch(s->x, (s->rows - i) * s->xrow + 2 * pixels * s->xpixel, pixels * s->xpixel);
+        for (int p = 2 * pixels * g->v.sx; p < 3 * pixels * g->v.sx; p++) gcpi_fetch(s->x, (s->rows - i) * s->xrow + p * g->v.xs[2], s->channels);
 }
 
 /* Row j of a phase in image b; taps: w, or the sum of d. */
@@ -2769,7 +2770,7 @@ static void gcpi_depthwise_back(gcpi_depthwise *p, void *scratch, const gcpi_par
     par->parallel_for(par->context, p->taps, gcpi_depthwise_sum, p);
     if (!p->g[0].accumulate) gcpi_simd_of(p->isa).turn(p->d, p->taps, p->channels, p->taps, p->scratch, p->channels);
     else
-        for (int i = 0; i < p->channels * p->taps; i++) p->d[i] += p->scratch[(ptrdiff_t)(i % p->taps) * p->channels + i / p->taps];
+        for (ptrdiff_t i = 0; i < (ptrdiff_t)p->channels * p->taps; i++) p->d[i] += p->scratch[i % p->taps * p->channels + i / p->taps];
 }
 
 /* ---- Convolution ----------------------------------------------------------------------------- */
@@ -4262,9 +4263,8 @@ GCPI_BODY void gcpi_batch_norm_task_back_body(void *arg, int index, int worker)
 {
     const gcpi_norm_job *job = (const gcpi_norm_job *)arg;
     size_t first = (size_t)index * job->chunk, last = GCPI_MIN(first + job->chunk, job->pixels);
-    int accumulate = job->call->din[0].accumulate;
-    if (job->call->fused) gcpi_batch_norm_loop_back(job, first, last, 1, accumulate);
-    else if (accumulate) gcpi_batch_norm_loop_back(job, first, last, 0, 1);
+    if (job->call->fused) gcpi_batch_norm_loop_back(job, first, last, 1, 0);      /* dx takes the place of the rectifier's gradient: it is never added */
+    else if (job->call->din[0].accumulate) gcpi_batch_norm_loop_back(job, first, last, 0, 1);
     else gcpi_batch_norm_loop_back(job, first, last, 0, 0);
     (void)worker;
 }
