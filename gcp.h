@@ -1853,6 +1853,13 @@ GCPI_FAST static void gcpi_copy(gcp_real *to, const gcp_real *from, int count)
     if (count & 1) to[i] = from[i];
 }
 
+/* Asks for `count` values from p + skip on, before whoever reads or writes them line by line. */
+GCPI_BODY void gcpi_fetch(const gcp_real *p, ptrdiff_t skip, ptrdiff_t count)
+{
+    uintptr_t line = GCPI_LINE * sizeof *p, at = (uintptr_t)p + (size_t)skip * sizeof *p, end = at + (size_t)count * sizeof *p;
+    for (; at < end; at += line) GCPI_PREFETCH_READ((const void *)at);
+}
+
 /* Columns come in panels of at most nv vectors, all nearly equally wide. */
 typedef struct gcpi_columns {
     int count, lanes, vectors, panels;
@@ -2666,14 +2673,8 @@ static gcpi_range gcpi_inside(ptrdiff_t first, int step, int count, int size)
     return r;
 }
 
-/* In the order of memory: read by channels, pixels apart, the hardware does not see it coming. */
-GCPI_BODY void gcpi_fetch(const gcp_real *p, ptrdiff_t skip, ptrdiff_t count)
-{
-    uintptr_t line = GCPI_LINE * sizeof *p, at = (uintptr_t)p + (size_t)skip * sizeof *p, end = at + (size_t)count * sizeof *p;
-    for (; at < end; at += line) GCPI_PREFETCH_READ((const void *)at);
-}
-
-/* y two strips ahead; x, too, where no cache holds the images: what the lowest rows have not read yet. */
+/* In the order of memory, for by channels, pixels apart, the hardware does not see it coming: y two strips ahead; x, too, where no
+ * cache holds the images: what the lowest rows have not read yet. */
 GCPI_FAST static void gcpi_strip_ahead(const gcpi_gather *g, const gcpi_strip *s, int pixels)
 {
     for (int p = 2 * pixels; p < 3 * pixels; p++) gcpi_fetch(s->e ? s->e : s->y, p * s->pixel, s->channels);
