@@ -3541,21 +3541,28 @@ static gcp_real *gcpi_row_out(const gcp_view *v, size_t pixel) { return (gcp_rea
 enum { GCPI_AHEAD = 512, GCPI_AHEAD_READ = 2048 };
 static ptrdiff_t gcpi_row_ahead(const gcp_view *v, int values) { return v->data ? (values / v->pitch + 1) * v->pitch : 0; }
 
-/* Sums go by so many pixels, each channel through one after the other: the sums are loaded and stored less often. */
+/* Sums go by so many pixels, each channel through one after the other: the sums are loaded and stored less often. n is a literal:
+   so many, or one at the end. */
 enum { GCPI_SUM_PIXELS = 4 };
-static size_t gcpi_sum_pixels(size_t left) { return left < GCPI_SUM_PIXELS ? 1 : GCPI_SUM_PIXELS; }
 
+GCPI_BODY void gcpi_sum_dout_pixels(const gcp_call *c, size_t pixel, const int n, ptrdiff_t far, double *sums)
+{
+    const gcp_real *dy = gcpi_row(&c->dout[0], pixel);
+    const ptrdiff_t pitch = c->dout[0].pitch;
+    int width = c->dout[0].shape.d[3];
+    for (int q = 0; q < n; q++) gcpi_fetch(dy, far + q * pitch, width);
+    GCPI_EACH for (int i = 0; i < width; i++) {
+        double sum = sums[i];
+        GCPI_UNROLL for (int q = 0; q < n; q++) sum += (double)dy[i + q * pitch];
+        sums[i] = sum;
+    }
+}
 GCPI_BODY void gcpi_sum_dout_body(const gcp_call *c, size_t first, size_t last, double *sums)
 {
-    const ptrdiff_t pitch = c->dout[0].pitch, far = gcpi_row_ahead(&c->dout[0], GCPI_AHEAD_READ);
-    int width = c->dout[0].shape.d[3];
-    for (size_t p = first, n; p < last; p += n) {
-        const gcp_real *dy = gcpi_row(&c->dout[0], p);
-        n = gcpi_sum_pixels(last - p);
-        for (size_t q = 0; q < n; q++) gcpi_fetch(dy, far + (ptrdiff_t)q * pitch, width);
-        if (n == 1) GCPI_EACH for (int i = 0; i < width; i++) sums[i] += (double)dy[i];
-        else GCPI_EACH for (int i = 0; i < width; i++) sums[i] = sums[i] + (double)dy[i] + (double)dy[i + pitch] + (double)dy[i + 2 * pitch] + (double)dy[i + 3 * pitch];
-    }
+    const ptrdiff_t far = gcpi_row_ahead(&c->dout[0], GCPI_AHEAD_READ);
+    size_t p = first;
+    for (; p + GCPI_SUM_PIXELS <= last; p += GCPI_SUM_PIXELS) gcpi_sum_dout_pixels(c, p, GCPI_SUM_PIXELS, far, sums);
+    for (; p < last; p++) gcpi_sum_dout_pixels(c, p, 1, far, sums);
 }
 GCPI_WIDE_SUM(gcpi_sum_dout)
 
@@ -4122,22 +4129,25 @@ static void gcpi_upsample_backward(const gcp_call *c) { if (c->din[0].data) gcpi
    commits the running values (PyTorch's rule: unbiased variance). Apply: in: x, mean, scale, gamma, beta. Its backward
    is that of both ops, so that x is read once: dx = gamma s (dy - mean(dy) - xhat mean(dy xhat)). */
 static int gcpi_batch_stats_shape(gcp_shape_call *s) { s->out[0] = s->out[1] = s->in[1]; return gcpi_all_real(s); }
-GCPI_BODY void gcpi_sum_x_body(const gcp_call *c, size_t first, size_t last, double *sums)
+GCPI_BODY void gcpi_sum_x_pixels(const gcp_call *c, size_t pixel, const int n, ptrdiff_t far, double *sums)
 {
-    const ptrdiff_t pitch = c->in[0].pitch, far = gcpi_row_ahead(&c->in[0], GCPI_AHEAD_READ);
+    const gcp_real *x = gcpi_row(&c->in[0], pixel);
+    const ptrdiff_t pitch = c->in[0].pitch;
     int width = c->in[0].shape.d[3];
     double *squares = sums + width;
-    for (size_t p = first, n; p < last; p += n) {
-        const gcp_real *x = gcpi_row(&c->in[0], p);
-        n = gcpi_sum_pixels(last - p);
-        for (size_t q = 0; q < n; q++) gcpi_fetch(x, far + (ptrdiff_t)q * pitch, width);
-        if (n == 1) GCPI_EACH for (int i = 0; i < width; i++) { sums[i] += (double)x[i]; squares[i] += (double)x[i] * (double)x[i]; }
-        else GCPI_EACH for (int i = 0; i < width; i++) {
-            double x0 = x[i], x1 = x[i + pitch], x2 = x[i + 2 * pitch], x3 = x[i + 3 * pitch];
-            sums[i] = sums[i] + x0 + x1 + x2 + x3;
-            squares[i] = squares[i] + x0 * x0 + x1 * x1 + x2 * x2 + x3 * x3;
-        }
+    for (int q = 0; q < n; q++) gcpi_fetch(x, far + q * pitch, width);
+    GCPI_EACH for (int i = 0; i < width; i++) {
+        double sum = sums[i], square = squares[i];
+        GCPI_UNROLL for (int q = 0; q < n; q++) { double v = x[i + q * pitch]; sum += v; square += v * v; }
+        sums[i] = sum; squares[i] = square;
     }
+}
+GCPI_BODY void gcpi_sum_x_body(const gcp_call *c, size_t first, size_t last, double *sums)
+{
+    const ptrdiff_t far = gcpi_row_ahead(&c->in[0], GCPI_AHEAD_READ);
+    size_t p = first;
+    for (; p + GCPI_SUM_PIXELS <= last; p += GCPI_SUM_PIXELS) gcpi_sum_x_pixels(c, p, GCPI_SUM_PIXELS, far, sums);
+    for (; p < last; p++) gcpi_sum_x_pixels(c, p, 1, far, sums);
 }
 GCPI_WIDE_SUM(gcpi_sum_x)
 static void gcpi_batch_stats_set(const gcp_call *c, const double *sums)      /* sums: NULL, from the running values */
@@ -4211,28 +4221,30 @@ GCPI_BODY gcp_real gcpi_norm_gradient(const gcpi_norm_values *v, int i, gcp_real
 }
 
 /* dy xhat and dy. */
+GCPI_BODY void gcpi_sum_norm_pixels(const gcp_call *c, const gcpi_norm_values *v, size_t pixel, const int n, const int rectified, const ptrdiff_t *far, double *sums)
+{
+    const gcp_real *x = gcpi_row(&c->in[0], pixel), *dy = gcpi_row(&c->dout[0], pixel);
+    const ptrdiff_t xp = c->in[0].pitch, dp = c->dout[0].pitch;
+    int width = c->in[0].shape.d[3];
+    double *plain = sums + width;
+    for (int q = 0; q < n; q++) { gcpi_fetch(x, far[0] + q * xp, width); gcpi_fetch(dy, far[1] + q * dp, width); }
+    GCPI_EACH for (int i = 0; i < width; i++) {
+        double sum = sums[i], sum_dy = plain[i];
+        GCPI_UNROLL for (int q = 0; q < n; q++) {
+            gcp_real d = gcpi_norm_gradient(v, i, x[i + q * xp], dy[i + q * dp], rectified);
+            sum += (double)(d * ((x[i + q * xp] - v->mean[i]) * v->scale[i]));
+            sum_dy += (double)d;
+        }
+        sums[i] = sum; plain[i] = sum_dy;
+    }
+}
 GCPI_BODY void gcpi_sum_norm_loop(const gcp_call *c, size_t first, size_t last, double *sums, const int rectified)
 {
     const gcpi_norm_values v = gcpi_norm_values_of(c);
-    const ptrdiff_t xp = c->in[0].pitch, dp = c->dout[0].pitch, x_far = gcpi_row_ahead(&c->in[0], GCPI_AHEAD_READ / 2), d_far = gcpi_row_ahead(&c->dout[0], GCPI_AHEAD_READ / 2);
-    int width = c->in[0].shape.d[3];
-    double *plain = sums + width;
-    for (size_t p = first, n; p < last; p += n) {
-        const gcp_real *x = gcpi_row(&c->in[0], p), *dy = gcpi_row(&c->dout[0], p);
-        n = gcpi_sum_pixels(last - p);
-        for (size_t q = 0; q < n; q++) { gcpi_fetch(x, x_far + (ptrdiff_t)q * xp, width); gcpi_fetch(dy, d_far + (ptrdiff_t)q * dp, width); }
-        if (n == 1) GCPI_EACH for (int i = 0; i < width; i++) {
-            gcp_real d = gcpi_norm_gradient(&v, i, x[i], dy[i], rectified);
-            sums[i] += (double)(d * ((x[i] - v.mean[i]) * v.scale[i]));
-            plain[i] += (double)d;
-        } else GCPI_EACH for (int i = 0; i < width; i++) {
-            gcp_real x0 = x[i], x1 = x[i + xp], x2 = x[i + 2 * xp], x3 = x[i + 3 * xp], mean = v.mean[i], scale = v.scale[i];
-            gcp_real d0 = gcpi_norm_gradient(&v, i, x0, dy[i], rectified), d1 = gcpi_norm_gradient(&v, i, x1, dy[i + dp], rectified);
-            gcp_real d2 = gcpi_norm_gradient(&v, i, x2, dy[i + 2 * dp], rectified), d3 = gcpi_norm_gradient(&v, i, x3, dy[i + 3 * dp], rectified);
-            sums[i] = sums[i] + (double)(d0 * ((x0 - mean) * scale)) + (double)(d1 * ((x1 - mean) * scale)) + (double)(d2 * ((x2 - mean) * scale)) + (double)(d3 * ((x3 - mean) * scale));
-            plain[i] = plain[i] + (double)d0 + (double)d1 + (double)d2 + (double)d3;
-        }
-    }
+    const ptrdiff_t far[] = { gcpi_row_ahead(&c->in[0], GCPI_AHEAD_READ / 2), gcpi_row_ahead(&c->dout[0], GCPI_AHEAD_READ / 2) };
+    size_t p = first;
+    for (; p + GCPI_SUM_PIXELS <= last; p += GCPI_SUM_PIXELS) gcpi_sum_norm_pixels(c, &v, p, GCPI_SUM_PIXELS, rectified, far, sums);
+    for (; p < last; p++) gcpi_sum_norm_pixels(c, &v, p, 1, rectified, far, sums);
 }
 GCPI_BODY void gcpi_sum_norm_body(const gcp_call *c, size_t first, size_t last, double *sums)
 {
