@@ -1586,11 +1586,12 @@ typedef struct gcpi_conv { /* NHWC x and y, OHWI weights [co][kh][kw][ci/groups]
 
 typedef struct gcpi_tile {        /* c[i][j] = start + sum over k of a[i][k*as] * b[k*bs + j] */
     ptrdiff_t n[3], as[3], bs[3]; /* three loops, outermost first; steps of a and b */
-    const gcp_real *a[GCPI_MR_MAX], *b;
-    gcp_real *c[GCPI_MR_MAX];
+    const gcp_real *b, *const *a;
+    gcp_real *const *c;
+    ptrdiff_t first;       /* column of c where j is 0 */
     const gcp_real *start; /* starting values of the first row, or NULL: from c */
     ptrdiff_t ss;          /* step to those of the next row */
-    int rows;              /* rows to store; a[] and c[] beyond repeat row 0 */
+    int rows;              /* rows to store; a[] and c[] beyond repeat one of these */
 } gcpi_tile;
 
 typedef void gcpi_kernel(const gcpi_tile *t);
@@ -1613,10 +1614,12 @@ typedef void gcpi_stripper(const gcpi_strip *s);
     {                                                                                                                                       \
         const ptrdiff_t lanes = (ptrdiff_t)(sizeof(VEC) / sizeof(gcp_real));                                                                \
         const ptrdiff_t n = t->n[2], as = t->as[2], bs = t->bs[2];                                                                          \
+        gcp_real *c[MR];                                                                                                                    \
         VEC acc[MR][NV];                                                                                                                    \
-        GCPI_UNROLL for (int i = 0; i < MR; i++) GCPI_UNROLL for (int v = 0; v < NV; v++) GCPI_PREFETCH(t->c[i] + v * lanes);               \
+        GCPI_UNROLL for (int i = 0; i < MR; i++) c[i] = t->c[i] + t->first;                                                                 \
+        GCPI_UNROLL for (int i = 0; i < MR; i++) GCPI_UNROLL for (int v = 0; v < NV; v++) GCPI_PREFETCH(c[i] + v * lanes);                  \
         GCPI_UNROLL for (int i = 0; i < MR; i++) GCPI_UNROLL for (int v = 0; v < NV; v++) acc[i][v] =                                       \
-            *(const VEC *)((t->start ? t->start + i * t->ss : t->c[i]) + v * lanes);                                                        \
+            *(const VEC *)((t->start ? t->start + i * t->ss : c[i]) + v * lanes);                                                           \
         for (ptrdiff_t k0 = 0; k0 < t->n[0]; k0++)                                                                                          \
             for (ptrdiff_t k1 = 0; k1 < t->n[1]; k1++) {                                                                                    \
                 const gcp_real *b = t->b + k0 * t->bs[0] + k1 * t->bs[1], *a[MR];                                                           \
@@ -1627,7 +1630,7 @@ typedef void gcpi_stripper(const gcpi_strip *s);
                     GCPI_UNROLL for (int i = 0; i < MR; i++) GCPI_UNROLL for (int v = 0; v < NV; v++) acc[i][v] += a[i][o] * row[v];        \
                 }                                                                                                                           \
             }                                                                                                                               \
-        GCPI_UNROLL for (int i = 0; i < MR; i++) if (i < t->rows) GCPI_UNROLL for (int v = 0; v < NV; v++) * (VEC *)(t->c[i] + v * lanes) = \
+        GCPI_UNROLL for (int i = 0; i < MR; i++) if (i < t->rows) GCPI_UNROLL for (int v = 0; v < NV; v++) * (VEC *)(c[i] + v * lanes) =    \
             acc[i][v];                                                                                                                      \
     }
 
@@ -1901,23 +1904,19 @@ static gcpi_kernel *gcpi_kernel_of(const gcpi_simd *simd, int nv, int rows, int 
 }
 
 /* Runs a kernel on a tile; where its panel is padded, c goes through a full-width copy. */
-GCPI_FAST static void gcpi_run_tile(gcpi_kernel *kernel, gcpi_tile *t, const gcpi_panel *p)
+GCPI_FAST static void gcpi_run_tile(gcpi_kernel *kernel, const gcpi_tile *t, const gcpi_panel *p)
 {
     gcp_real wide[GCPI_MR_MAX][GCPI_NR_MAX], *c[GCPI_MR_MAX];
     if (p->cols == p->width) {
         kernel(t);
         return;
     }
-    for (int i = 0; i < GCPI_MR_MAX; i++) {
-        c[i] = t->c[i];
-        t->c[i] = wide[i < t->rows ? i : 0];
-    }
-    for (int i = 0; i < t->rows && !t->start; i++) gcpi_copy(wide[i], c[i], p->cols);
-    kernel(t);
-    for (int i = 0; i < t->rows; i++) {
-        gcpi_copy(c[i], wide[i], p->cols);
-        t->c[i] = c[i];
-    }
+    gcpi_tile padded = *t;
+    padded.c = c, padded.first = 0;
+    for (int i = 0; i < GCPI_MR_MAX; i++) c[i] = wide[i < t->rows ? i : 0];
+    for (int i = 0; i < t->rows && !t->start; i++) gcpi_copy(wide[i], t->c[i] + t->first, p->cols);
+    kernel(&padded);
+    for (int i = 0; i < t->rows; i++) gcpi_copy(t->c[i] + t->first, wide[i], p->cols);
 }
 
 /* ---- Views: the pixels of x under a block of output pixels ----------------------------------- */
@@ -2125,7 +2124,10 @@ static void gcpi_planar_row(const gcpi_gather *g, const gcp_real *window, gcp_re
     const gcpi_view *v = &g->v;
     const gcp_real *start = g->scratch + g->weights, *w = g->scratch;
     ptrdiff_t terms = (ptrdiff_t)v->ky * v->kx * v->channels;
+    const gcp_real *a[GCPI_MR_MAX];
+    gcp_real *c[GCPI_MR_MAX];
     gcpi_tile t;
+    t.a = a, t.c = c;
     /* ky and channels make one run, unless reuse across kx in L1 is worth more */
     int whole = v->dy == 1 && (ptrdiff_t)v->ky * v->channels * v->ww <= GCPI_L1_HALF;
     t.n[0] = whole ? 1 : v->ky, t.n[1] = v->kx, t.n[2] = whole ? v->ky * v->channels : v->channels;
@@ -2136,6 +2138,7 @@ static void gcpi_planar_row(const gcpi_gather *g, const gcp_real *window, gcp_re
         int mr;
         gcpi_kernel *kernel = gcpi_kernel_of(&g->simd, panel.nv, g->cols, &mr);
         t.b = window + panel.first;
+        t.first = panel.first;
         for (int r = 0; r < g->cols; r += mr) {
             int side = r % g->tile, from = r - side;
             t.rows = gcpi_min(mr, g->cols - r);
@@ -2143,8 +2146,8 @@ static void gcpi_planar_row(const gcpi_gather *g, const gcp_real *window, gcp_re
             t.start = g->accumulate ? NULL : start + r * GCPI_NR_MAX;
             for (int i = 0; i < mr; i++) {
                 int row = i < t.rows ? i : 0;
-                t.a[i] = w + from * terms + side + row;
-                t.c[i] = out + (r + row) * plane + panel.first;
+                a[i] = w + from * terms + side + row;
+                c[i] = out + (r + row) * plane;
             }
             kernel(&t);
         }
@@ -2254,7 +2257,8 @@ typedef struct gcpi_sweep {
     int panel, panel_end;
 } gcpi_sweep;
 
-GCPI_FAST static void gcpi_sweep_panels(const gcpi_sweep *s, const gcp_real **a, gcp_real **c, int rows)
+/* a and c are whole tiles long. */
+GCPI_FAST static void gcpi_sweep_panels(const gcpi_sweep *s, const gcp_real *const *a, gcp_real *const *c, int rows)
 {
     const gcpi_gather *g = s->g;
     const gcpi_view *v = &g->v;
@@ -2269,47 +2273,46 @@ GCPI_FAST static void gcpi_sweep_panels(const gcpi_sweep *s, const gcp_real **a,
         t.bs[2] = panel.width, t.bs[1] = t.bs[2] * t.n[2], t.bs[0] = t.bs[1] * t.n[1];
         t.b = s->packed + terms * (panel.first - base);
         t.start = s->start ? s->start + (panel.first - base) : NULL, t.ss = 0;
+        t.first = panel.first;
         for (int r = 0; r < rows; r += mr) {
             t.rows = gcpi_min(mr, rows - r);
-            for (int i = 0; i < mr; i++) {
-                t.a[i] = a[i < t.rows ? r + i : r];
-                t.c[i] = c[i < t.rows ? r + i : r] + panel.first;
-            }
+            t.a = a + r, t.c = c + r;
             gcpi_run_tile(g->simd.kernel[panel.nv - 1], &t, &panel);
         }
     }
 }
 
-/* Of x in place, the pixels that follow are fetched meanwhile: few rows at a time, each short, are no stream that the hardware knows.
- * Inlined always, for gcc drops the call of a function that does nothing else. */
-GCPI_BODY void gcpi_sweep_ahead(const gcpi_sweep *s, const gcp_real **a)
+/* Of x in place, the pixels that follow these rows are fetched meanwhile: few rows at a time, each short, are no stream that the
+ * hardware knows. Where they lie side by side in one go, which takes fewer instructions. */
+GCPI_BODY void gcpi_sweep_ahead(const gcp_real *const *a, ptrdiff_t step, ptrdiff_t terms)
 {
-    ptrdiff_t far = GCPI_ROWS * s->g->v.sx * s->g->v.ws[2];
-    if (!s->g->v.direct || GCPI_ROWS * s->k.nj > 2 * GCPI_L1_HALF) return;
-    for (int i = 0; i < GCPI_ROWS; i++)
-        for (ptrdiff_t j = far; j < far + s->k.nj; j += GCPI_LINE) GCPI_PREFETCH_READ((const void *)((uintptr_t)a[i] + (size_t)j * sizeof *a[i]));
+    const ptrdiff_t far = GCPI_ROWS * step;
+    if (step == terms) gcpi_fetch(a[0], far, far);
+    else for (int i = 0; i < GCPI_ROWS; i++) gcpi_fetch(a[i], far, terms);
 }
 
 GCPI_FAST static void gcpi_sweep_pixels(const gcpi_sweep *s)
 {
     const gcpi_gather *g = s->g;
     const gcpi_view *v = &g->v;
-    const gcp_real *a[GCPI_ROWS];
-    const gcp_real *x = s->x + s->k.y * v->dy * v->ws[1] + s->k.x * v->dx * v->ws[2];
-    x += s->k.j * v->xc;
+    const gcp_real *a[GCPI_ROWS], *first = s->x + s->k.y * v->dy * v->ws[1] + s->k.x * v->dx * v->ws[2] + s->k.j * v->xc;
     gcp_real *c[GCPI_ROWS];
+    const ptrdiff_t xstep = v->sx * v->ws[2], ystep = g->ys[2];
+    const int width = s->block.w, ahead = v->direct && GCPI_ROWS * s->k.nj <= 2 * GCPI_L1_HALF;
     int rows = 0;
-    for (int b = 0; b < s->block.n; b++)
-        for (int py = 0; py < s->block.h; py++)
-            for (int px = 0; px < s->block.w; px++) {
-                a[rows] = x + b * v->ws[0] + py * v->sy * v->ws[1] + px * v->sx * v->ws[2];
-                c[rows++] = s->y + (s->block.b + b) * g->ys[0] + (s->block.y + py) * g->ys[1] + (s->block.x + px) * g->ys[2];
-                if (rows == GCPI_ROWS) {
-                    gcpi_sweep_ahead(s, a);
-                    gcpi_sweep_panels(s, a, c, rows);
-                    rows = 0;
-                }
-            }
+    for (int line = 0; line < s->block.n * s->block.h; line++) {
+        int b = line / s->block.h, py = line % s->block.h;
+        const gcp_real *x = first + b * v->ws[0] + py * v->sy * v->ws[1];
+        gcp_real *y = s->y + (s->block.b + b) * g->ys[0] + (s->block.y + py) * g->ys[1] + s->block.x * ystep;
+        for (int px = 0; px < width; px++, x += xstep, y += ystep) {
+            a[rows] = x, c[rows] = y;
+            if (++rows < GCPI_ROWS) continue;
+            if (ahead) gcpi_sweep_ahead(a, xstep, s->k.nj);
+            gcpi_sweep_panels(s, a, c, rows);
+            rows = 0;
+        }
+    }
+    for (int i = rows; rows && i < GCPI_ROWS; i++) a[i] = a[0], c[i] = c[0];
     if (rows) gcpi_sweep_panels(s, a, c, rows);
 }
 
@@ -2512,8 +2515,11 @@ GCPI_FAST static void gcpi_outer_panel(const gcpi_outer *o, const gcpi_block *k,
 {
     static const gcp_real zero[GCPI_NR_MAX] = {0};
     const gcpi_view *v = &o->v;
+    const gcp_real *rows_of_e[GCPI_MR_MAX];
+    gcp_real *c[GCPI_MR_MAX];
     gcpi_panel panel;
     gcpi_tile t;
+    t.a = rows_of_e, t.c = c, t.first = 0;
     t.start = fresh ? zero : NULL, t.ss = 0;
     t.b = gcpi_outer_source(o, x, p, &panel);
     int mr;
@@ -2532,8 +2538,8 @@ GCPI_FAST static void gcpi_outer_panel(const gcpi_outer *o, const gcpi_block *k,
         gcpi_tile_merge(&t);
         t.rows = gcpi_min(mr, rows - r);
         for (int i = 0; i < mr; i++) {
-            t.a[i] = i < t.rows ? a + i : a;
-            t.c[i] = d + (i < t.rows ? r + i : r) * ds;
+            rows_of_e[i] = i < t.rows ? a + i : a;
+            c[i] = d + (i < t.rows ? r + i : r) * ds;
         }
         gcpi_run_tile(kernel, &t, &panel);
     }
@@ -2584,7 +2590,9 @@ static void gcpi_swapped_task(void *arg, int index, int worker)
     int begin = (int)((ptrdiff_t)index * o->chunks / o->splits), end = (int)((ptrdiff_t)(index + 1) * o->chunks / o->splits), mr;
     for (int i = begin; i < end; i++) {
         gcpi_block k = gcpi_view_block(v, i);
-        gcpi_tile t = { { k.n, k.h, k.w }, { v->ws[0], v->sy * v->ws[1], v->sx * v->ws[2] }, { 0 }, { 0 }, NULL, { 0 }, i == begin ? zero : NULL, 0, 0 };
+        const gcp_real *a[GCPI_MR_MAX];
+        gcp_real *c[GCPI_MR_MAX];
+        gcpi_tile t = { { k.n, k.h, k.w }, { v->ws[0], v->sy * v->ws[1], v->sx * v->ws[2] }, { 0 }, NULL, a, c, 0, i == begin ? zero : NULL, 0, 0 };
         const gcp_real *x = gcpi_view_load(v, o->x, &k, 0, v->ky, window), *e = gcpi_swapped_columns(o, &k, t.bs, columns);
         for (int p = 0; p < o->columns.panels; p++) {
             gcpi_panel panel = gcpi_panel_of(&o->columns, p);
@@ -2594,8 +2602,8 @@ static void gcpi_swapped_task(void *arg, int index, int worker)
                 t.rows = gcpi_min(mr, o->height - r);
                 for (int q = 0; q < mr; q++) {
                     int at = q < t.rows ? r + q : r;
-                    t.a[q] = x + at / v->len * v->dy * v->ws[1] + at % v->len;
-                    t.c[q] = d + (ptrdiff_t)at * o->width + panel.first;
+                    a[q] = x + at / v->len * v->dy * v->ws[1] + at % v->len;
+                    c[q] = d + (ptrdiff_t)at * o->width + panel.first;
                 }
                 gcpi_run_tile(kernel, &t, &panel);
             }

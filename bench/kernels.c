@@ -121,9 +121,12 @@ static void peak_task(void *arg, int index, int worker)
     static const gcp_real row[8], column[4096];
     gcpi_simd s = gcpi_simd_of(gcpi_isa_best());
     int mr = s.mr[s.nv - 1];
+    const gcp_real *a[GCPI_MR_MAX];
+    gcp_real *c[GCPI_MR_MAX];
     gcpi_tile t;
     memset(&t, 0, sizeof t);
-    for (int r = 0; r < mr; r++) { t.a[r] = row; t.c[r] = (gcp_real *)arg + index * 2048 + r * s.nv * s.lanes; }
+    for (int r = 0; r < mr; r++) { a[r] = row; c[r] = (gcp_real *)arg + index * 2048 + r * s.nv * s.lanes; }
+    t.a = a; t.c = c;
     t.b = t.start = column;
     t.n[0] = t.n[1] = 1; t.n[2] = PEAK_TERMS; t.rows = mr;
     s.kernel[s.nv - 1](&t);
