@@ -3318,14 +3318,14 @@ GCPI_BODY unsigned char gcpi_bits(const unsigned char *on)
 }
 #endif
 
+enum { GCPI_MASK_RUN = 64 };
 GCPI_BODY void gcpi_mask_span(unsigned char *mask, const gcp_real *x, size_t index, size_t n)      /* whole bytes at once where they are */
 {
-    enum { RUN = 64 };
-    unsigned char on[RUN];
+    unsigned char on[GCPI_MASK_RUN];
     size_t done = 0;
-    for (; (index & 7) == 0 && done + RUN <= n; done += RUN) {
-        for (int i = 0; i < RUN; i++) on[i] = x[done + (size_t)i] > 0;
-        for (size_t b = 0; b < RUN / 8; b++) mask[(index + done) / 8 + b] = gcpi_bits(on + 8 * b);
+    for (; (index & 7) == 0 && done + GCPI_MASK_RUN <= n; done += GCPI_MASK_RUN) {
+        for (int i = 0; i < GCPI_MASK_RUN; i++) on[i] = x[done + (size_t)i] > 0;
+        for (size_t b = 0; b < GCPI_MASK_RUN / 8; b++) mask[(index + done) / 8 + b] = gcpi_bits(on + 8 * b);
     }
     for (; (index & 7) == 0 && done + 8 <= n; done += 8) {
         for (int i = 0; i < 8; i++) on[i] = x[done + (size_t)i] > 0;
@@ -3607,8 +3607,7 @@ static void gcpi_bias_cost(const gcp_cost_call *c, gcp_cost *cost)
     if (c->backward && c->wanted & 2) cost->workspace = gcpi_sum_workspace(c->out[0], 1);
 }
 
-/* Norms go by chunks of pixels, and in a pixel by runs of channels. */
-enum { GCPI_NORM_RUN = 64 };
+/* Norms go by chunks of pixels. */
 typedef struct gcpi_norm_job { const gcp_call *call; const gcp_real *means; size_t pixels, chunk; } gcpi_norm_job;      /* means: backward's */
 
 static void gcpi_norm_rows(const gcp_call *c, gcp_shape shape, const gcp_real *means, void (*task)(void *arg, int index, int worker))
@@ -3619,42 +3618,83 @@ static void gcpi_norm_rows(const gcp_call *c, gcp_shape shape, const gcp_real *m
     gcpi_parallel(c->target, (int)((job.pixels + job.chunk - 1) / job.chunk), task, &job);
 }
 
-/* apply: batch-norm, addition and rectifier in one pass, each where it is there; the same arithmetic as the ops alone.
-   in: x, other, mean, scale, gamma, beta; out: y, mask. Attributes are the rectifier's, NULL without one. */
-GCPI_BODY void gcpi_apply_run(const gcp_call *c, size_t pixel, int first, int count, const ptrdiff_t *far)
+/* What batch-norm has of each channel, and the slope of the rectifier behind it. */
+typedef struct gcpi_norm_values { const gcp_real *mean, *scale, *gamma, *beta; gcp_real slope; } gcpi_norm_values;
+static gcpi_norm_values gcpi_norm_values_of(const gcp_view *in, const gcpi_attributes *rectifier)      /* in: mean, scale, gamma, beta */
 {
-    const gcpi_attributes *rectifier = gcpi_attr(c->attributes);
-    const gcp_real *x = gcpi_row(&c->in[0], pixel) + first, *mean = (const gcp_real *)c->in[2].data, *scale = (const gcp_real *)c->in[3].data;
-    const gcp_real *gamma = (const gcp_real *)c->in[4].data, *beta = (const gcp_real *)c->in[5].data;
-    gcp_real v[GCPI_NORM_RUN], *y = gcpi_row_out(&c->out[0], pixel) + first;        /* y may lie on an input: v is made first */
-    if (far[0]) gcpi_fetch(x, far[0], count);
-    if (far[1]) gcpi_fetch(gcpi_row(&c->in[1], pixel) + first, far[1], count);
-    if (far[2]) gcpi_fetch(y, far[2], count);
-    if (mean) for (int i = 0; i < count; i++) v[i] = (x[i] - mean[first + i]) * (scale[first + i] * gamma[first + i]) + beta[first + i];
-    else memcpy(v, x, (size_t)count * sizeof *v);
-    if (c->in[1].data) {
-        const gcp_real *other = gcpi_row(&c->in[1], pixel) + first;
-        for (int i = 0; i < count; i++) v[i] = v[i] + other[i];
+    gcpi_norm_values v;
+    v.mean = (const gcp_real *)in[0].data; v.scale = (const gcp_real *)in[1].data;
+    v.gamma = (const gcp_real *)in[2].data; v.beta = (const gcp_real *)in[3].data;
+    v.slope = rectifier ? (gcp_real)rectifier->number.a : 0;
+    return v;
+}
+GCPI_BODY gcp_real gcpi_norm_value(const gcpi_norm_values *v, int i, gcp_real x) { return (x - v->mean[i]) * (v->scale[i] * v->gamma[i]) + v->beta[i]; }
+
+/* apply: batch-norm, addition and rectifier in one pass, each where it is there; the same arithmetic as the ops alone.
+   in: x, other, mean, scale, gamma, beta; out: y, mask. Attributes are the rectifier's, NULL without one. y may lie on x or other.
+   What is there is literal: norm, add, rectify (GCPI_MASKED: and keeps its mask). */
+enum { GCPI_MASKED = 2 };
+typedef struct gcpi_apply_span { size_t pixel, pixels; int first, count; ptrdiff_t far[3]; } gcpi_apply_span;      /* channels; what to fetch of x, other, y */
+
+GCPI_BODY void gcpi_apply_run(const gcpi_norm_values *v, const gcp_real *x, const gcp_real *other, gcp_real *y, int channel, const int count, const int norm, const int add, const int rectify)
+{
+    GCPI_EACH for (int i = 0; i < count; i++) {
+        gcp_real z = norm ? gcpi_norm_value(v, channel + i, x[i]) : x[i];
+        if (add) z = z + other[i];
+        y[i] = !rectify || z > 0 ? z : v->slope * z;
     }
-    if (!rectifier) { memcpy(y, v, (size_t)count * sizeof *v); return; }
-    if (c->out[1].data) gcpi_mask_span((unsigned char *)c->out[1].data, v, pixel * (size_t)c->out[0].shape.d[3] + (size_t)first, (size_t)count);
-    const gcp_real slope = (gcp_real)rectifier->number.a;
-    for (int i = 0; i < count; i++) y[i] = v[i] > 0 ? v[i] : slope * v[i];
+}
+GCPI_BODY void gcpi_apply_masked(const gcpi_norm_values *v, const gcp_real *x, const gcp_real *other, gcp_real *y, int channel, const int count, const int norm, const int add, unsigned char *mask, size_t index)
+{
+    gcp_real z[GCPI_MASK_RUN];                   /* in registers where count is literal */
+    gcpi_apply_run(v, x, other, z, channel, count, norm, add, 0);
+    gcpi_mask_span(mask, z, index, (size_t)count);
+    GCPI_EACH for (int i = 0; i < count; i++) y[i] = z[i] > 0 ? z[i] : v->slope * z[i];
+}
+GCPI_BODY void gcpi_apply_values(const gcp_call *c, const gcpi_apply_span *s, size_t pixel, const int count, const int norm, const int add, const int rectify)
+{
+    const gcpi_norm_values v = gcpi_norm_values_of(c->in + 2, gcpi_attr(c->attributes));
+    const gcp_real *x = gcpi_row(&c->in[0], pixel) + s->first, *other = add ? gcpi_row(&c->in[1], pixel) + s->first : x;
+    gcp_real *y = gcpi_row_out(&c->out[0], pixel) + s->first;
+    unsigned char *mask = (unsigned char *)c->out[1].data;
+    size_t index = pixel * (size_t)c->out[0].shape.d[3] + (size_t)s->first;
+    int k = 0;
+    if (s->far[0]) gcpi_fetch(x, s->far[0], count);
+    if (s->far[1]) gcpi_fetch(other, s->far[1], count);
+    if (s->far[2]) gcpi_fetch(y, s->far[2], count);
+    if (rectify != GCPI_MASKED) { gcpi_apply_run(&v, x, other, y, s->first, count, norm, add, rectify); return; }
+    for (; k + GCPI_MASK_RUN <= count; k += GCPI_MASK_RUN) gcpi_apply_masked(&v, x + k, other + k, y + k, s->first + k, GCPI_MASK_RUN, norm, add, mask, index + (size_t)k);
+    gcpi_apply_masked(&v, x + k, other + k, y + k, s->first + k, count - k, norm, add, mask, index + (size_t)k);
 }
 static int gcpi_dense_rows(const gcp_view *v, int width) { return !v->data || v->pitch == width; }
 
-/* Pixels that lie side by side and have nothing of their channels' are one. */
+/* Pixels that lie side by side and have nothing of their channels' go together, as many as stay in L1. */
+enum { GCPI_TOGETHER = 1024 };
+GCPI_BODY void gcpi_apply_loop(const gcp_call *c, const gcpi_apply_span *s, const int norm, const int add, const int rectify)
+{
+    const int width = c->out[0].shape.d[3];
+    int flat = !norm && s->count == width && gcpi_dense_rows(&c->in[0], width) && gcpi_dense_rows(&c->in[1], width) && gcpi_dense_rows(&c->out[0], width);
+    size_t together = flat ? (size_t)(GCPI_TOGETHER / width + 1) : 1, end = s->pixel + s->pixels;
+    for (size_t p = s->pixel, n; p < end; p += n) {
+        n = GCPI_MIN(together, end - p);
+        gcpi_apply_values(c, s, p, s->count * (int)n, norm, add, rectify);
+    }
+}
+GCPI_BODY void gcpi_apply_rectified(const gcp_call *c, const gcpi_apply_span *s, const int norm, const int add)
+{
+    if (!c->attributes) gcpi_apply_loop(c, s, norm, add, 0);
+    else if (!c->out[1].data) gcpi_apply_loop(c, s, norm, add, 1);
+    else gcpi_apply_loop(c, s, norm, add, GCPI_MASKED);
+}
 GCPI_BODY void gcpi_apply_pixels_body(const gcp_call *c, size_t pixel, size_t pixels, int first, int count, int ahead)
 {
-    int width = c->out[0].shape.d[3], flat = !c->in[2].data && count == width;
+    gcpi_apply_span s = { pixel, pixels, first, count, { 0 } };
     const gcp_view *views[] = { &c->in[0], &c->in[1], &c->out[0] };
-    ptrdiff_t far[3];
-    for (int i = 0; i < 3; i++) far[i] = ahead && width >= GCPI_LINE ? gcpi_row_ahead(views[i], GCPI_AHEAD) : 0;
-    if (flat && gcpi_dense_rows(&c->in[0], width) && gcpi_dense_rows(&c->in[1], width) && gcpi_dense_rows(&c->out[0], width)) count *= (int)pixels, pixels = 1;
-    for (size_t p = pixel; p < pixel + pixels; p++)
-        for (int k = 0; k < count; k += GCPI_NORM_RUN)
-            if (count - k >= GCPI_NORM_RUN) gcpi_apply_run(c, p, first + k, GCPI_NORM_RUN, far);          /* a literal, so that it stays in registers */
-            else gcpi_apply_run(c, p, first + k, count - k, far);
+    for (int i = 0; i < 3; i++) s.far[i] = ahead && c->out[0].shape.d[3] >= GCPI_LINE ? gcpi_row_ahead(views[i], GCPI_AHEAD) : 0;
+    if (c->in[2].data && c->in[1].data) gcpi_apply_rectified(c, &s, 1, 1);
+    else if (c->in[2].data) gcpi_apply_rectified(c, &s, 1, 0);
+    else if (c->in[1].data) gcpi_apply_rectified(c, &s, 0, 1);
+    else gcpi_apply_rectified(c, &s, 0, 0);
 }
 GCPI_WIDE(gcpi_apply_pixels, (const gcp_call *c, size_t pixel, size_t pixels, int first, int count, int ahead), (c, pixel, pixels, first, count, ahead), c->target)
 static void gcpi_apply_end(void *arg, size_t pixel, size_t pixels, int first, int count) { gcpi_apply_pixels((const gcp_call *)arg, pixel, pixels, first, count, 0); }
@@ -4199,14 +4239,13 @@ GCPI_BODY void gcpi_batch_norm_task_body(void *arg, int index, int worker)
 {
     const gcpi_norm_job *job = (const gcpi_norm_job *)arg;
     const gcp_call *c = job->call;
-    const gcp_real *mean = (const gcp_real *)c->in[1].data, *scale = (const gcp_real *)c->in[2].data;
-    const gcp_real *gamma = (const gcp_real *)c->in[3].data, *beta = (const gcp_real *)c->in[4].data;
+    const gcpi_norm_values v = gcpi_norm_values_of(c->in + 1, NULL);
     size_t first = (size_t)index * job->chunk, last = GCPI_MIN(first + job->chunk, job->pixels);
     int width = c->in[0].shape.d[3];
     for (size_t p = first; p < last; p++) {
         const gcp_real *x = gcpi_row(&c->in[0], p);
         gcp_real *y = gcpi_row_out(&c->out[0], p);
-        GCPI_EACH for (int i = 0; i < width; i++) y[i] = (x[i] - mean[i]) * (scale[i] * gamma[i]) + beta[i];
+        GCPI_EACH for (int i = 0; i < width; i++) y[i] = gcpi_norm_value(&v, i, x[i]);
     }
     (void)worker;
 }
@@ -4214,18 +4253,9 @@ GCPI_WIDE_TASK(gcpi_batch_norm_task, gcpi_norm_job)
 static void gcpi_batch_norm_forward(const gcp_call *c) { gcpi_norm_rows(c, c->in[0].shape, NULL, gcpi_batch_norm_task); }
 
 /* The gradient of y, as it is, or through the rectifier behind, whose side is found again from x as forward found it. */
-typedef struct gcpi_norm_values { const gcp_real *mean, *scale, *gamma, *beta; gcp_real slope; } gcpi_norm_values;
-static gcpi_norm_values gcpi_norm_values_of(const gcp_call *c)
-{
-    gcpi_norm_values v;
-    v.mean = (const gcp_real *)c->in[1].data; v.scale = (const gcp_real *)c->in[2].data;
-    v.gamma = (const gcp_real *)c->in[3].data; v.beta = (const gcp_real *)c->in[4].data;
-    v.slope = c->fused ? (gcp_real)gcpi_attr(c->fused->attributes)->number.a : 0;
-    return v;
-}
 GCPI_BODY gcp_real gcpi_norm_gradient(const gcpi_norm_values *v, int i, gcp_real x, gcp_real dy, int rectified)
 {
-    return !rectified || (x - v->mean[i]) * (v->scale[i] * v->gamma[i]) + v->beta[i] > 0 ? dy : v->slope * dy;
+    return !rectified || gcpi_norm_value(v, i, x) > 0 ? dy : v->slope * dy;
 }
 
 /* dy xhat and dy. */
@@ -4248,7 +4278,7 @@ GCPI_BODY void gcpi_sum_norm_pixels(const gcp_call *c, const gcpi_norm_values *v
 }
 GCPI_BODY void gcpi_sum_norm_loop(const gcp_call *c, size_t first, size_t last, double *sums, const int rectified)
 {
-    const gcpi_norm_values v = gcpi_norm_values_of(c);
+    const gcpi_norm_values v = gcpi_norm_values_of(c->in + 1, c->fused ? gcpi_attr(c->fused->attributes) : NULL);
     const ptrdiff_t far[] = { gcpi_row_ahead(&c->in[0], GCPI_AHEAD_READ / 2), gcpi_row_ahead(&c->dout[0], GCPI_AHEAD_READ / 2) };
     size_t p = first;
     for (; p + GCPI_SUM_PIXELS <= last; p += GCPI_SUM_PIXELS) gcpi_sum_norm_pixels(c, &v, p, GCPI_SUM_PIXELS, rectified, far, sums);
@@ -4263,7 +4293,7 @@ GCPI_WIDE_SUM(gcpi_sum_norm)
 GCPI_BODY void gcpi_batch_norm_loop_back(const gcpi_norm_job *job, size_t first, size_t last, const int rectified, const int accumulate)
 {
     const gcp_call *c = job->call;
-    const gcpi_norm_values v = gcpi_norm_values_of(c);
+    const gcpi_norm_values v = gcpi_norm_values_of(c->in + 1, c->fused ? gcpi_attr(c->fused->attributes) : NULL);
     const ptrdiff_t x_far = gcpi_row_ahead(&c->in[0], GCPI_AHEAD), dy_far = gcpi_row_ahead(&c->dout[0], GCPI_AHEAD), dx_far = gcpi_row_ahead(&c->din[0], GCPI_AHEAD);
     int width = c->din[0].shape.d[3];
     const gcp_real *dy_xhat_mean = job->means, *dy_mean = dy_xhat_mean + width;
