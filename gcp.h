@@ -2304,8 +2304,8 @@ GCPI_FAST static void gcpi_sweep_pixels(const gcpi_sweep *s)
         int b = line / s->block.h, py = line % s->block.h;
         const gcp_real *x = first + b * v->ws[0] + py * v->sy * v->ws[1];
         gcp_real *y = s->y + (s->block.b + b) * g->ys[0] + (s->block.y + py) * g->ys[1] + s->block.x * ystep;
-        for (int px = 0; px < width; px++, x += xstep, y += ystep) {
-            a[rows] = x, c[rows] = y;
+        for (int px = 0; px < width; px++) {
+            a[rows] = x + px * xstep, c[rows] = y + px * ystep;
             if (++rows < GCPI_ROWS) continue;
             if (ahead) gcpi_sweep_ahead(a, xstep, s->k.nj);
             gcpi_sweep_panels(s, a, c, rows);
@@ -3318,14 +3318,14 @@ GCPI_BODY unsigned char gcpi_bits(const unsigned char *on)
 }
 #endif
 
-enum { GCPI_MASK_RUN = 64 };
 GCPI_BODY void gcpi_mask_span(unsigned char *mask, const gcp_real *x, size_t index, size_t n)      /* whole bytes at once where they are */
 {
-    unsigned char on[GCPI_MASK_RUN];
+    enum { RUN = 64 };
+    unsigned char on[RUN];
     size_t done = 0;
-    for (; (index & 7) == 0 && done + GCPI_MASK_RUN <= n; done += GCPI_MASK_RUN) {
-        for (int i = 0; i < GCPI_MASK_RUN; i++) on[i] = x[done + (size_t)i] > 0;
-        for (size_t b = 0; b < GCPI_MASK_RUN / 8; b++) mask[(index + done) / 8 + b] = gcpi_bits(on + 8 * b);
+    for (; (index & 7) == 0 && done + RUN <= n; done += RUN) {
+        for (int i = 0; i < RUN; i++) on[i] = x[done + (size_t)i] > 0;
+        for (size_t b = 0; b < RUN / 8; b++) mask[(index + done) / 8 + b] = gcpi_bits(on + 8 * b);
     }
     for (; (index & 7) == 0 && done + 8 <= n; done += 8) {
         for (int i = 0; i < 8; i++) on[i] = x[done + (size_t)i] > 0;
@@ -3632,11 +3632,10 @@ GCPI_BODY gcp_real gcpi_norm_value(const gcpi_norm_values *v, int i, gcp_real x)
 
 /* apply: batch-norm, addition and rectifier in one pass, each where it is there; the same arithmetic as the ops alone.
    in: x, other, mean, scale, gamma, beta; out: y, mask. Attributes are the rectifier's, NULL without one. y may lie on x or other.
-   What is there is literal: norm, add, rectify (GCPI_MASKED: and keeps its mask). */
-enum { GCPI_MASKED = 2 };
+   norm, add, rectify are literals; a rectifier that keeps a mask goes over what the others wrote while it is in L1. */
 typedef struct gcpi_apply_span { size_t pixel, pixels; int first, count; ptrdiff_t far[3]; } gcpi_apply_span;      /* channels; what to fetch of x, other, y */
 
-GCPI_BODY void gcpi_apply_run(const gcpi_norm_values *v, const gcp_real *x, const gcp_real *other, gcp_real *y, int channel, const int count, const int norm, const int add, const int rectify)
+GCPI_BODY void gcpi_apply_run(const gcpi_norm_values *v, const gcp_real *x, const gcp_real *other, gcp_real *y, int channel, int count, const int norm, const int add, const int rectify)
 {
     GCPI_EACH for (int i = 0; i < count; i++) {
         gcp_real z = norm ? gcpi_norm_value(v, channel + i, x[i]) : x[i];
@@ -3644,47 +3643,35 @@ GCPI_BODY void gcpi_apply_run(const gcpi_norm_values *v, const gcp_real *x, cons
         y[i] = !rectify || z > 0 ? z : v->slope * z;
     }
 }
-GCPI_BODY void gcpi_apply_masked(const gcpi_norm_values *v, const gcp_real *x, const gcp_real *other, gcp_real *y, int channel, const int count, const int norm, const int add, unsigned char *mask, size_t index)
-{
-    gcp_real z[GCPI_MASK_RUN];                   /* in registers where count is literal */
-    gcpi_apply_run(v, x, other, z, channel, count, norm, add, 0);
-    gcpi_mask_span(mask, z, index, (size_t)count);
-    GCPI_EACH for (int i = 0; i < count; i++) y[i] = z[i] > 0 ? z[i] : v->slope * z[i];
-}
-GCPI_BODY void gcpi_apply_values(const gcp_call *c, const gcpi_apply_span *s, size_t pixel, const int count, const int norm, const int add, const int rectify)
-{
-    const gcpi_norm_values v = gcpi_norm_values_of(c->in + 2, gcpi_attr(c->attributes));
-    const gcp_real *x = gcpi_row(&c->in[0], pixel) + s->first, *other = add ? gcpi_row(&c->in[1], pixel) + s->first : x;
-    gcp_real *y = gcpi_row_out(&c->out[0], pixel) + s->first;
-    unsigned char *mask = (unsigned char *)c->out[1].data;
-    size_t index = pixel * (size_t)c->out[0].shape.d[3] + (size_t)s->first;
-    int k = 0;
-    if (s->far[0]) gcpi_fetch(x, s->far[0], count);
-    if (s->far[1]) gcpi_fetch(other, s->far[1], count);
-    if (s->far[2]) gcpi_fetch(y, s->far[2], count);
-    if (rectify != GCPI_MASKED) { gcpi_apply_run(&v, x, other, y, s->first, count, norm, add, rectify); return; }
-    for (; k + GCPI_MASK_RUN <= count; k += GCPI_MASK_RUN) gcpi_apply_masked(&v, x + k, other + k, y + k, s->first + k, GCPI_MASK_RUN, norm, add, mask, index + (size_t)k);
-    gcpi_apply_masked(&v, x + k, other + k, y + k, s->first + k, count - k, norm, add, mask, index + (size_t)k);
-}
 static int gcpi_dense_rows(const gcp_view *v, int width) { return !v->data || v->pitch == width; }
 
-/* Pixels that lie side by side and have nothing of their channels' go together, as many as stay in L1. */
+/* Pixels that lie side by side and have nothing of their channels' go together, as many as stay in L1, from one whole byte of a mask
+   to another. */
 enum { GCPI_TOGETHER = 1024 };
 GCPI_BODY void gcpi_apply_loop(const gcp_call *c, const gcpi_apply_span *s, const int norm, const int add, const int rectify)
 {
+    const gcpi_norm_values v = gcpi_norm_values_of(c->in + 2, gcpi_attr(c->attributes));
     const int width = c->out[0].shape.d[3];
     int flat = !norm && s->count == width && gcpi_dense_rows(&c->in[0], width) && gcpi_dense_rows(&c->in[1], width) && gcpi_dense_rows(&c->out[0], width);
-    size_t together = flat ? (size_t)(GCPI_TOGETHER / width + 1) : 1, end = s->pixel + s->pixels;
+    size_t together = flat ? (size_t)(GCPI_TOGETHER / width + 8) / 8 * 8 : 1, end = s->pixel + s->pixels;
     for (size_t p = s->pixel, n; p < end; p += n) {
         n = GCPI_MIN(together, end - p);
-        gcpi_apply_values(c, s, p, s->count * (int)n, norm, add, rectify);
+        const int count = s->count * (int)n;
+        const gcp_real *x = gcpi_row(&c->in[0], p) + s->first, *other = add ? gcpi_row(&c->in[1], p) + s->first : x;
+        gcp_real *y = gcpi_row_out(&c->out[0], p) + s->first;
+        if (s->far[0]) gcpi_fetch(x, s->far[0], count);
+        if (s->far[1]) gcpi_fetch(other, s->far[1], count);
+        if (s->far[2]) gcpi_fetch(y, s->far[2], count);
+        gcpi_apply_run(&v, x, other, y, s->first, count, norm, add, rectify);
+        if (rectify || !c->attributes) continue;
+        gcpi_span masked = { { y, y }, (unsigned char *)c->out[1].data, (size_t)count, p * (size_t)width + (size_t)s->first, c, 0 };
+        gcpi_rectify_span(&masked);
     }
 }
 GCPI_BODY void gcpi_apply_rectified(const gcp_call *c, const gcpi_apply_span *s, const int norm, const int add)
 {
-    if (!c->attributes) gcpi_apply_loop(c, s, norm, add, 0);
-    else if (!c->out[1].data) gcpi_apply_loop(c, s, norm, add, 1);
-    else gcpi_apply_loop(c, s, norm, add, GCPI_MASKED);
+    if (c->attributes && !c->out[1].data) gcpi_apply_loop(c, s, norm, add, 1);
+    else gcpi_apply_loop(c, s, norm, add, 0);
 }
 GCPI_BODY void gcpi_apply_pixels_body(const gcp_call *c, size_t pixel, size_t pixels, int first, int count, int ahead)
 {
@@ -4235,22 +4222,14 @@ static int gcpi_norm_shape(gcp_shape_call *s)       /* input 1 on: a value a cha
         if (gcpi_count(s->in[i]) != (size_t)s->in[0].d[3]) return gcpi_refuse(s, "%zu values for %d channels", gcpi_count(s->in[i]), s->in[0].d[3]);
     return gcpi_all_real(s);
 }
-GCPI_BODY void gcpi_batch_norm_task_body(void *arg, int index, int worker)
+static void gcpi_batch_norm_forward(const gcp_call *c)      /* an apply without the rest */
 {
-    const gcpi_norm_job *job = (const gcpi_norm_job *)arg;
-    const gcp_call *c = job->call;
-    const gcpi_norm_values v = gcpi_norm_values_of(c->in + 1, NULL);
-    size_t first = (size_t)index * job->chunk, last = GCPI_MIN(first + job->chunk, job->pixels);
-    int width = c->in[0].shape.d[3];
-    for (size_t p = first; p < last; p++) {
-        const gcp_real *x = gcpi_row(&c->in[0], p);
-        gcp_real *y = gcpi_row_out(&c->out[0], p);
-        GCPI_EACH for (int i = 0; i < width; i++) y[i] = gcpi_norm_value(&v, i, x[i]);
-    }
-    (void)worker;
+    gcp_call apply = *c;
+    gcp_view in[6] = { c->in[0] };
+    memcpy(in + 2, c->in + 1, 4 * sizeof *in);
+    apply.in = in; apply.attributes = NULL;
+    gcpi_apply_forward(&apply);
 }
-GCPI_WIDE_TASK(gcpi_batch_norm_task, gcpi_norm_job)
-static void gcpi_batch_norm_forward(const gcp_call *c) { gcpi_norm_rows(c, c->in[0].shape, NULL, gcpi_batch_norm_task); }
 
 /* The gradient of y, as it is, or through the rectifier behind, whose side is found again from x as forward found it. */
 GCPI_BODY gcp_real gcpi_norm_gradient(const gcpi_norm_values *v, int i, gcp_real x, gcp_real dy, int rectified)
