@@ -309,16 +309,16 @@ static void one_size(int n, int h, int c)
     for (int i = 0; i < 3; i++) triad();
     memory_bound("add", add, 3);
     memory_bound("relu", relu, 2);
-    memory_bound("relu, in place, with mask", relu_masked, 2 + 1.0 / 32);
+    memory_bound("relu in place with mask", relu_masked, 2 + 1.0 / 32);
     memory_bound("relu backward by sign", relu_back, 3);
     memory_bound("relu backward by mask", relu_masked_back, 2 + 1.0 / 32);
     memory_bound("batch-norm sums", stats, 1);
     memory_bound("batch-norm + add + relu", apply, 3);
     memory_bound("batch-norm backward", norm_back, 5);
-    fusion("batch-norm, add, relu", fused_forward, unfused_forward, NULL);
-    fusion("the same, behind a 1x1 convolution", fused_block, unfused_block, conv_alone);
+    fusion("batch-norm with sums + add + relu", fused_forward, unfused_forward, NULL);
+    fusion("the same behind a 1x1 convolution", fused_block, unfused_block, conv_alone);
     fusion("backward of relu and batch-norm", fused_backward, unfused_backward, NULL);
-    fusion("1x1 convolution, batch-norm sums", conv_with_stats, conv_then_stats, NULL);
+    fusion("1x1 convolution + batch-norm sums", conv_with_stats, conv_then_stats, NULL);
     operands_close();
 }
 
