@@ -1551,7 +1551,7 @@ typedef struct gcpi_par {
 enum { GCPI_ISA_SCALAR, GCPI_ISA_V128, GCPI_ISA_AVX2, GCPI_ISA_AVX512 };
 enum { GCPI_FORWARD, GCPI_BACKWARD_DATA, GCPI_BACKWARD_WEIGHTS };
 enum {
-    GCPI_ROWS = 24, /* rows walked together, in tiles of MR */
+    GCPI_ROWS = 24, /* rows walked together: whole tiles of every kernel of gcpi_simd */
     GCPI_MR_MAX = 12,
     GCPI_PHASES = 16,       /* depthwise: most phases of the strides */
     GCPI_STRIPS = 3,        /* and sizes of strips */
@@ -2257,7 +2257,7 @@ typedef struct gcpi_sweep {
     int panel, panel_end;
 } gcpi_sweep;
 
-/* a and c are whole tiles long. */
+/* a and c hold GCPI_ROWS; beyond `rows` any that may be read. */
 GCPI_FAST static void gcpi_sweep_panels(const gcpi_sweep *s, const gcp_real *const *a, gcp_real *const *c, int rows)
 {
     const gcpi_gather *g = s->g;
@@ -2283,7 +2283,8 @@ GCPI_FAST static void gcpi_sweep_panels(const gcpi_sweep *s, const gcp_real *con
 }
 
 /* Of x in place, the pixels that follow these rows are fetched meanwhile: few rows at a time, each short, are no stream that the
- * hardware knows. Where they lie side by side in one go, which takes fewer instructions. */
+ * hardware knows. Where they lie side by side in one go, which takes fewer instructions. Inlined always, for gcc drops the call of a
+ * function that does nothing else. */
 GCPI_BODY void gcpi_sweep_ahead(const gcp_real *const *a, ptrdiff_t step, ptrdiff_t terms)
 {
     const ptrdiff_t far = GCPI_ROWS * step;
