@@ -183,6 +183,13 @@ static void conv_call(bench_call *b)              /* 1x1, from NARROW channels *
     b->in[0].data = narrow; b->in[0].pitch = NARROW; b->in[1].data = weights; b->out[0] = view(tensors[X]);
     b->call.inputs = 2;
 }
+static void conv_alone(void)
+{
+    bench_call b;
+    conv_call(&b);
+    gcpi_conv2d_forward(&b.call);
+}
+static void conv_then_stats(void) { conv_alone(); stats(); }
 static void conv_with_stats(void)
 {
     static double sums[1 << 16];
@@ -232,13 +239,6 @@ static void unfused_forward(void)
     gcpi_rectify_forward(&b.call);
 }
 static void fused_forward(void) { stats(); apply(); }
-static void conv_alone(void)
-{
-    bench_call b;
-    conv_call(&b);
-    gcpi_conv2d_forward(&b.call);
-}
-static void conv_then_stats(void) { conv_alone(); stats(); }
 static void unfused_block(void) { conv_alone(); unfused_forward(); }
 static void fused_block(void) { conv_with_stats(); apply(); }
 
@@ -272,13 +272,13 @@ static double seconds_of(void (*run)(void))
     return now() - begin;
 }
 
-/* All in turn; the last may be missing. */
+/* All in turn; the last may be missing, and is nothing then. */
 static void figures_of(void (*const run[3])(void), figure figures[3])
 {
-    double seconds[3][MOST_ROUNDS] = { { 0 } };
+    double seconds[3][MOST_ROUNDS];
     for (int i = 0; i < rounds; i++)
         for (int k = 0; k < 3 && run[k]; k++) seconds[k][i] = seconds_of(run[k]);
-    for (int k = 0; k < 3; k++) figures[k] = figure_of(seconds[k]);
+    for (int k = 0; k < 3; k++) figures[k] = run[k] ? figure_of(seconds[k]) : (figure){ 0, 0 };
 }
 
 /* passes: how often the tensor's bytes are read or written; ratio of rates to the triad's, which goes through three. */
