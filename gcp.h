@@ -157,7 +157,10 @@ extern "C" {
 #define GCP_KB(n) ((size_t)(n) << 10)
 #define GCP_MB(n) ((size_t)(n) << 20)
 #define GCP_GB(n) ((size_t)(n) << 30)
-enum { GCP_MAX_INPUTS = 64, GCP_MAX_OUTPUTS = 8, GCP_MAX_DIMS = 4, GCP_MAX_ERROR = 320 };
+enum { GCP_MAX_INPUTS = 64, GCP_MAX_OUTPUTS = 8, GCP_MAX_DIMS = 4, GCP_MAX_ERROR = 320, GCP_MAX_BOUND = 32 };
+
+/* Says zero where an option's own zero means its default or "not given": .lr = GCP_ZERO, .by = GCP_ZERO, .beta1 = GCP_ZERO, ... */
+#define GCP_ZERO (-2147483647 - 1)
 
 /* ---- 3 types --------------------------------------------------------------------------------------------------*/
 
@@ -190,7 +193,8 @@ typedef enum gcp_dtype { GCP_DTYPE_REAL, GCP_DTYPE_I32, GCP_DTYPE_U8, GCP_DTYPE_
     X(NAME, "a name is used twice or unknown") X(PARAMETERS, "the set of parameters changed") \
     X(PLAN, "the options of a plan contradict") X(BUDGET, "the plan does not fit the budget") \
     X(LIST, "a list of instructions is wrong") X(BIND, "memory cannot be bound") X(STATE, "state and plan do not fit") \
-    X(CHECK, "a recomputed value differs") X(GRAPH, "a graph's text is wrong") X(DEVICE, "the device failed")
+    X(CHECK, "a recomputed value differs") X(GRAPH, "a graph's text is wrong") X(DEVICE, "the device failed") \
+    X(INPUT, "an input was not written")
 #define GCPI_CODE(name, text) GCP_E_##name,
 typedef enum gcp_code { GCP_OK, GCP_ERRORS(GCPI_CODE) GCP_ERROR_COUNT } gcp_code;
 #undef GCPI_CODE
@@ -359,7 +363,11 @@ typedef struct gcp_op_opts { gcp_at at GCPI_Z; const char *name GCPI_Z; } gcp_op
 
 typedef struct gcp_segment_opts { gcp_at at GCPI_Z; unsigned keep GCPI_Z; } gcp_segment_opts;      /* .keep: GCP_KEEP_CONV2D | ... */
 
-typedef struct gcp_param_opts { gcp_at at GCPI_Z; gcp_init init GCPI_Z; int fan_in GCPI_Z, fan_out GCPI_Z; } gcp_param_opts;
+/* Default: zeros where the shape has one size, else He. fan_in is the product of all sizes but the first, fan_out the first;
+   of what matmul multiplies with from the right, (k, m), they are k and m. .std: normal with this deviation, in place of .init. */
+typedef struct gcp_param_opts {
+    gcp_at at GCPI_Z; gcp_init init GCPI_Z; int fan_in GCPI_Z, fan_out GCPI_Z; double std GCPI_Z;
+} gcp_param_opts;
 
 typedef struct gcp_conv2d_opts {        /* also of gcp_conv_transpose2d */
     gcp_at at GCPI_Z;
@@ -389,7 +397,7 @@ typedef struct gcp_pool_opts {
 } gcp_pool_opts;
 
 typedef struct gcp_upsample_opts { gcp_at at GCPI_Z; int factor GCPI_Z; gcp_upsampling mode GCPI_Z; const char *name GCPI_Z; } gcp_upsample_opts;
-typedef struct gcp_scale_opts { gcp_at at GCPI_Z; double by GCPI_Z; const char *name GCPI_Z; } gcp_scale_opts;
+typedef struct gcp_scale_opts { gcp_at at GCPI_Z; double by GCPI_Z; const char *name GCPI_Z; } gcp_scale_opts;      /* .by has no default */
 typedef struct gcp_leaky_relu_opts { gcp_at at GCPI_Z; double slope GCPI_Z; const char *name GCPI_Z; } gcp_leaky_relu_opts;   /* default 0.01 */
 typedef struct gcp_norm_opts {
     gcp_at at GCPI_Z;
@@ -400,6 +408,8 @@ typedef struct gcp_norm_opts {
 typedef struct gcp_dropout_opts { gcp_at at GCPI_Z; double rate GCPI_Z; const char *name GCPI_Z; } gcp_dropout_opts;
 typedef struct gcp_slice_opts { gcp_at at GCPI_Z; int first GCPI_Z, count GCPI_Z; const char *name GCPI_Z; } gcp_slice_opts;   /* channels */
 typedef struct gcp_embedding_opts { gcp_at at GCPI_Z; int entries GCPI_Z, out GCPI_Z; const char *name GCPI_Z; } gcp_embedding_opts;
+/* .ignore: a label that counts for nothing, neither in the loss nor in the mean's count; 0 is said with GCP_ZERO. */
+typedef struct gcp_cross_entropy_opts { gcp_at at GCPI_Z; int ignore GCPI_Z; const char *name GCPI_Z; } gcp_cross_entropy_opts;
 typedef struct gcp_custom_opts { gcp_at at GCPI_Z; void *context GCPI_Z; gcp_tensor *outputs GCPI_Z; const char *name GCPI_Z; } gcp_custom_opts;
 
 typedef struct gcp_plan_opts {
@@ -437,8 +447,11 @@ typedef struct gcp_split {
 /* A plan, passed by pointer. The figures are known before gcp_bind; they are all in bytes unless they say otherwise. */
 typedef struct gcp_plan {
     gcp_tape *tape; unsigned generation;
-    size_t bytes;                       /* all that a step needs: state_bytes + slab_bytes */
+    size_t bytes;                       /* all that a step needs: state_bytes + slab_bytes. Where another plan's optimiser made the state
+                                           grow, the next call with this plan brings them up to date */
     size_t state_bytes, slab_bytes;
+    size_t room;                        /* bytes to allocate: enough for gcp_bind at any address (bytes, and what alignment may cost) */
+    size_t keep_all_bytes;              /* of the plan of GCP_KEEP_ALL, to compare with; 0 for lists and graphs' inference */
     size_t live_peak;                   /* the most live slab bytes at once; slab_bytes - live_peak is lost to layout */
     size_t after_forward;               /* live activations between forward and backward, inputs and state left out */
     size_t checkpoint_bytes;            /* outputs of the cuts' units that GCP_CHECKPOINTS chose */
@@ -461,12 +474,14 @@ typedef struct gcp_plan {
 
 typedef struct gcp_step_opts {
     gcp_at at GCPI_Z;
-    double lr GCPI_Z;                   /* no default: zero is zero */
+    double lr GCPI_Z;                   /* with an optimiser there is no default; GCP_ZERO says zero. Without one it must not be given */
     uint64_t first_sample GCPI_Z;       /* data parallel: number of this worker's first sample in the whole batch */
 } gcp_step_opts;
 
-typedef struct gcp_profile_opts { gcp_at at GCPI_Z; double lr GCPI_Z; int repeats GCPI_Z; } gcp_profile_opts;     /* repeats: default 5 */
-typedef struct gcp_gradcheck_opts { gcp_at at GCPI_Z; double step GCPI_Z, tolerance GCPI_Z; } gcp_gradcheck_opts;   /* defaults 1e-3, 1e-7 */
+/* step: of the stencil, relative to the element (to its tensor's root mean square, where it is smaller); default 1e-3, 3e-2 in float.
+   tolerance: default 1e-7, 5e-3 in float. */
+typedef struct gcp_gradcheck_opts { gcp_at at GCPI_Z; double step GCPI_Z, tolerance GCPI_Z; } gcp_gradcheck_opts;
+typedef struct gcp_profile_opts { gcp_at at GCPI_Z; double lr GCPI_Z; int repeats GCPI_Z; } gcp_profile_opts;     /* lr: default 0; repeats: 5 */
 typedef struct gcp_gradcheck_result {
     int passed, elements;               /* elements checked */
     double worst;                       /* largest |analytic - numeric| / max(1, |analytic|, |numeric|) */
@@ -522,7 +537,7 @@ GCP_API int         gcp_is_nil(gcp_tensor x);
 GCP_API gcp_tensor gcp_conv2d_at(gcp_tensor x, gcp_conv2d_opts opts);
 GCP_API gcp_tensor gcp_conv_transpose2d_at(gcp_tensor x, gcp_conv2d_opts opts);   /* out = (h - 1) stride - pad + kernel */
 GCP_API gcp_tensor gcp_linear_at(gcp_tensor x, gcp_linear_opts opts);
-GCP_API gcp_tensor gcp_embedding_at(gcp_tensor ids, gcp_embedding_opts opts);     /* ids: gcp_labels; out of range: row 0 */
+GCP_API gcp_tensor gcp_embedding_at(gcp_tensor ids, gcp_embedding_opts opts);     /* ids: gcp_labels in [0, entries) */
 GCP_API gcp_tensor gcp_batch_norm_at(gcp_tensor x, gcp_norm_opts opts);           /* two ops: statistics (once) and apply */
 GCP_API gcp_tensor gcp_layer_norm_at(gcp_tensor x, gcp_norm_opts opts);           /* over channels */
 
@@ -554,8 +569,8 @@ GCP_API gcp_tensor gcp_slice_at(gcp_tensor x, gcp_slice_opts opts);             
 GCP_API gcp_tensor gcp_flatten_at(gcp_tensor x, gcp_op_opts opts);                /* n h w c -> n, hwc */
 GCP_API gcp_tensor gcp_reshape_at(gcp_tensor x, gcp_shape shape, gcp_at at);
 
-/* Losses: scalars. cross_entropy: mean over pixels of softmax cross-entropy, labels int32 in [0, c) (others: no loss). */
-GCP_API gcp_tensor gcp_cross_entropy_at(gcp_tensor logits, gcp_tensor labels, gcp_op_opts opts);
+/* Losses: scalars. cross_entropy: mean over pixels of softmax cross-entropy, labels int32 in [0, c) or .ignore; where all are ignored 0. */
+GCP_API gcp_tensor gcp_cross_entropy_at(gcp_tensor logits, gcp_tensor labels, gcp_cross_entropy_opts opts);
 GCP_API gcp_tensor gcp_mse_at(gcp_tensor a, gcp_tensor b, gcp_op_opts opts);
 GCP_API gcp_tensor gcp_mean_at(gcp_tensor x, gcp_op_opts opts);
 
@@ -571,6 +586,11 @@ GCP_API void gcp_segment_end(gcp_tape *tape, int segment, int *state);
    returns; gcp_plan_arena says how much is enough for both. On error plan.in is NULL and the tape holds the message. */
 GCP_API gcp_plan gcp_plan_make_at(gcp_tensor loss, gcp_plan_opts opts);
 GCP_API size_t   gcp_plan_arena_at(gcp_tensor loss, gcp_plan_opts opts);
+
+/* Gives a plan back, so that another can be made in its place (a new budget every epoch): unbinds it, and its arena has its bytes
+   again as soon as nothing that was taken behind it is left there. The state stays; of a plan that holds the state in memory of the
+   target's, gcp_unbind says what becomes of it. */
+GCP_API void gcp_plan_free(gcp_plan *plan);
 
 /* The same for a graph given as text (section 11 has the format; gcp_graph_print makes it from any plan): figures, lists and
    reports, and nothing to bind. tape holds the errors and the arena; text is copied. */
@@ -602,35 +622,45 @@ typedef struct gcp_batch_opts {
 } gcp_batch_opts;
 GCP_API int gcp_max_batch_at(gcp_arena *arena, gcp_record_fn record, void *context, gcp_batch_opts opts);
 
-/* Bind. memory: plan->bytes, aligned to the target's align (what alignment costs must be there too). A tape whose state
-   has no home takes it from the front of this memory; plans bound to the same memory share it. NULL, 0: the target's
-   allocate. gcp_state_bind gives state a home of its own first (gcp_state_bytes; slots for optimizer).
-   gcp_slots_reset forgets the optimiser's slots and the step counter, so that another optimiser may be bound. */
-GCP_API gcp_code gcp_bind(gcp_plan *plan, void *memory, size_t size);
-GCP_API gcp_code gcp_unbind(gcp_plan *plan);
+/* Bind. memory: plan->room bytes, or plan->bytes at an address that is aligned to the target's align; not the tape's own arena. A tape
+   whose state has no home takes it from the front of this memory. NULL, 0: the target's allocate.
+   Plans bound to the same memory share it: the state at its front, and behind it one slab at a time. gcp_plans_bytes says what all of
+   some plans need there (their state and the largest slab), before any is bound; gcp_plans_room what to allocate. Whatever another plan
+   writes or runs there takes a plan's inputs and results: write the inputs again. Where an optimiser's slots make the state grow, the
+   slabs of the others move by themselves, which also takes their inputs.
+   gcp_unbind: before the memory is freed or used otherwise. It gives back what the target allocated, a state in it too.
+   gcp_state_bind gives state a home of its own first: gcp_state_bytes at an address aligned to 64, 63 more at any; slots for optimizer.
+   gcp_slots_reset forgets the optimiser's slots, their counts of updates and the step counter, so that another optimiser may be bound. */
+GCP_API gcp_code gcp_bind_at(gcp_plan *plan, void *memory, size_t size, gcp_at at);
+GCP_API gcp_code gcp_unbind_at(gcp_plan *plan, gcp_at at);
+GCP_API size_t   gcp_plans_bytes_at(const gcp_plan *const *plans, int count);
+GCP_API size_t   gcp_plans_room_at(const gcp_plan *const *plans, int count);
 GCP_API size_t   gcp_state_bytes(const gcp_tape *tape, gcp_optimizer optimizer);
-GCP_API gcp_code gcp_state_bind(gcp_tape *tape, void *memory, size_t size);
-GCP_API gcp_code gcp_state_bind_on(gcp_tape *tape, const gcp_target *target, void *memory, size_t size);     /* in that target's memory */
+GCP_API gcp_code gcp_state_bind_at(gcp_tape *tape, void *memory, size_t size, gcp_at at);
+GCP_API gcp_code gcp_state_bind_on_at(gcp_tape *tape, const gcp_target *target, void *memory, size_t size, gcp_at at);     /* in that target's memory */
 GCP_API void     gcp_slots_reset(gcp_tape *tape);
-GCP_API gcp_code gcp_far_bind(gcp_plan *plan, void *memory, size_t size);      /* plan->far_bytes, before the first step */
+GCP_API gcp_code gcp_far_bind_at(gcp_plan *plan, void *memory, size_t size, gcp_at at);      /* plan->far_bytes, before the first step */
 
 /* Run. gcp_write / gcp_read: whole tensors, dense, in the element type of the tensor (gcp_real, int32). Written: inputs
-   and parameters. Read: inputs, parameters, the loss, kept tensors, after a step. gcp_grad: a parameter's gradient (plan
-   without optimiser) or a wanted input's. Batch-norm statistics: gcp_find(net, "batch_norm[0]/running_mean"). */
-GCP_API gcp_code gcp_write(gcp_plan *plan, gcp_tensor x, const void *data);
-GCP_API gcp_code gcp_read(gcp_plan *plan, gcp_tensor x, void *data);
-GCP_API gcp_code gcp_grad(gcp_plan *plan, gcp_tensor x, gcp_real *data);
+   and parameters; every input that the plan reads before its first step, labels within the range of what reads them. Read: inputs,
+   parameters, and after a step the loss and kept tensors. gcp_grad: a parameter's gradient (plan without optimiser) or a wanted
+   input's. gcp_ignored: how many labels in the batch are the .ignore of the cross-entropy that made this loss (-1: an error).
+   Batch-norm statistics: gcp_find(net, "batch_norm[0]/running_mean"). */
+GCP_API gcp_code gcp_write_at(gcp_plan *plan, gcp_tensor x, const void *data, gcp_at at);
+GCP_API gcp_code gcp_read_at(gcp_plan *plan, gcp_tensor x, void *data, gcp_at at);
+GCP_API gcp_code gcp_grad_at(gcp_plan *plan, gcp_tensor x, gcp_real *data, gcp_at at);
+GCP_API ptrdiff_t gcp_ignored_at(gcp_plan *plan, gcp_tensor loss, gcp_at at);
 GCP_API float    gcp_step_at(gcp_plan *plan, gcp_step_opts opts);       /* forward, backward, update; the loss; 0 on error */
 GCP_API float    gcp_forward_at(gcp_plan *plan, gcp_step_opts opts);    /* of an inference plan; its value if a scalar */
 GCP_API uint64_t gcp_steps_done(const gcp_tape *tape);
 
-/* Memory as it is, not as planned: runs a step twice on copies of state and inputs in memory (plan->bytes and some more,
-   filled with a pattern, then with its complement) and returns the bytes up to the last that changed. NULL, 0: memory of
-   the target's allocate. */
+/* Memory as it is, not as planned: runs a step twice on copies of state and inputs (written or not) in memory (more than plan->room
+   bytes, filled with a pattern, then with its complement) and returns the bytes up to the last that changed. NULL, 0: memory of the
+   target's allocate. .lr may be left out. */
 GCP_API size_t gcp_measure_at(gcp_plan *plan, void *memory, size_t size, gcp_step_opts opts);
 
-/* Numeric gradient by a 4-point stencil against gcp_grad's, for every parameter and wanted input of a bound plan that
-   has no optimiser. Meant for GCP_REAL double. */
+/* Numeric gradient by a 4-point stencil against gcp_grad's, for every parameter and wanted input of a bound plan that has no
+   optimiser. Meant for GCP_REAL double; in float the loss itself is rounded, and what is found are mistakes, not small errors. */
 GCP_API gcp_gradcheck_result gcp_gradcheck_at(gcp_plan *plan, gcp_gradcheck_opts opts);
 
 /* Profile: runs .repeats steps of a bound plan as gcp_step would, each instruction on its own, and keeps the median of each
@@ -671,12 +701,16 @@ template <class... X> inline gcp_tensor gcpi_concat(const char *file, int line, 
     gcp_op_opts opts; opts.at = gcpi_at(file, line);
     return gcp_concat_at(list, (int)sizeof...(x), opts);
 }
+template <class... P> inline size_t gcpi_plans_bytes(P... p) { const gcp_plan *const list[] = { p... }; return gcp_plans_bytes_at(list, (int)sizeof...(p)); }
+template <class... P> inline size_t gcpi_plans_room(P... p) { const gcp_plan *const list[] = { p... }; return gcp_plans_room_at(list, (int)sizeof...(p)); }
 inline gcp_tensor gcpi_nil(void) { gcp_tensor nil = { nullptr, 0, 0 }; return nil; }
 #define GCP_OPTS(T, ...) gcpi_with_at(T { __VA_ARGS__ }, __FILE__, __LINE__)
 #define GCP_SHAPE(...) gcpi_shape(__VA_ARGS__)
 #define GCP_AT gcpi_at(__FILE__, __LINE__)
 #define GCP_NIL gcpi_nil()
 #define gcp_concat(...) gcpi_concat(__FILE__, __LINE__, __VA_ARGS__)
+#define gcp_plans_bytes(...) gcpi_plans_bytes(__VA_ARGS__)
+#define gcp_plans_room(...) gcpi_plans_room(__VA_ARGS__)
 #else
 #define GCP_OPTS(T, ...) ((T) { .at = { __FILE__, __LINE__ }, __VA_ARGS__ })
 #define GCP_SHAPE(...) ((gcp_shape) { (int)(sizeof (int[]) { __VA_ARGS__ } / sizeof(int)), { __VA_ARGS__ } })
@@ -684,6 +718,9 @@ inline gcp_tensor gcpi_nil(void) { gcp_tensor nil = { nullptr, 0, 0 }; return ni
 #define GCP_NIL ((gcp_tensor) { 0, 0, 0 })
 #define gcp_concat(...) gcp_concat_at((const gcp_tensor[]) { __VA_ARGS__ }, \
     (int)(sizeof (gcp_tensor[]) { __VA_ARGS__ } / sizeof(gcp_tensor)), GCP_OPTS(gcp_op_opts, .name = 0))
+#define GCPI_PLANS(...) (const gcp_plan *const[]) { __VA_ARGS__ }, (int)(sizeof (const gcp_plan *[]) { __VA_ARGS__ } / sizeof(gcp_plan *))
+#define gcp_plans_bytes(...) gcp_plans_bytes_at(GCPI_PLANS(__VA_ARGS__))         /* &train, &eval, ... */
+#define gcp_plans_room(...) gcp_plans_room_at(GCPI_PLANS(__VA_ARGS__))
 #endif
 
 #define GCPI_CAT(a, b) GCPI_CAT2(a, b)
@@ -731,7 +768,7 @@ inline gcp_tensor gcpi_nil(void) { gcp_tensor nil = { nullptr, 0, 0 }; return ni
 #define gcp_slice(...)               GCPI_F1(gcp_slice_at, gcp_slice_opts, __VA_ARGS__, )
 #define gcp_flatten(...)             GCPI_F1(gcp_flatten_at, gcp_op_opts, __VA_ARGS__, )
 #define gcp_reshape(x, ...)          gcp_reshape_at((x), GCP_SHAPE(__VA_ARGS__), GCP_AT)
-#define gcp_cross_entropy(...)       GCPI_F2(gcp_cross_entropy_at, gcp_op_opts, __VA_ARGS__, )
+#define gcp_cross_entropy(...)       GCPI_F2(gcp_cross_entropy_at, gcp_cross_entropy_opts, __VA_ARGS__, )
 #define gcp_mse(...)                 GCPI_F2(gcp_mse_at, gcp_op_opts, __VA_ARGS__, )
 #define gcp_mean(...)                GCPI_F1(gcp_mean_at, gcp_op_opts, __VA_ARGS__, )
 #define gcp_custom(...)              GCPI_F3(gcp_custom_at, gcp_custom_opts, __VA_ARGS__, )   /* inputs (a named array), count, op, options */
@@ -742,6 +779,15 @@ inline gcp_tensor gcpi_nil(void) { gcp_tensor nil = { nullptr, 0, 0 }; return ni
 #define gcp_graph_sweep(...)         GCPI_F4(gcp_graph_sweep_at, gcp_plan_opts, __VA_ARGS__, )  /* tape, text, points, count, options */
 #define gcp_max_batch(...)           GCPI_F3(gcp_max_batch_at, gcp_batch_opts, __VA_ARGS__, )   /* arena, record, context, options */
 #define gcp_plan_arena(...)          GCPI_F1(gcp_plan_arena_at, gcp_plan_opts, __VA_ARGS__, )
+#define gcp_bind(...)                gcp_bind_at(__VA_ARGS__, GCP_AT)                            /* plan, memory, size */
+#define gcp_unbind(plan)             gcp_unbind_at((plan), GCP_AT)
+#define gcp_state_bind(...)          gcp_state_bind_at(__VA_ARGS__, GCP_AT)                      /* tape, memory, size */
+#define gcp_state_bind_on(...)       gcp_state_bind_on_at(__VA_ARGS__, GCP_AT)                   /* tape, target, memory, size */
+#define gcp_far_bind(...)            gcp_far_bind_at(__VA_ARGS__, GCP_AT)                        /* plan, memory, size */
+#define gcp_write(...)               gcp_write_at(__VA_ARGS__, GCP_AT)                           /* plan, tensor, data */
+#define gcp_read(...)                gcp_read_at(__VA_ARGS__, GCP_AT)                            /* plan, tensor, data */
+#define gcp_grad(...)                gcp_grad_at(__VA_ARGS__, GCP_AT)                            /* plan, tensor, data */
+#define gcp_ignored(plan, loss)      gcp_ignored_at((plan), (loss), GCP_AT)
 #define gcp_step(...)                GCPI_F1(gcp_step_at, gcp_step_opts, __VA_ARGS__, )
 #define gcp_forward(...)             GCPI_F1(gcp_forward_at, gcp_step_opts, __VA_ARGS__, )
 #define gcp_profile(...)             GCPI_F1(gcp_profile_at, gcp_profile_opts, __VA_ARGS__, )
@@ -869,7 +915,8 @@ typedef struct gcpi_parameter {
     const char *path;
     gcp_shape shape;
     gcp_init init;
-    int kind, tensor, fan_in, fan_out;            /* tensor: of this recording, 0 where it was not recorded (yet) */
+    int kind, tensor, fan_in, fan_out;            /* tensor: of this recording, 0 where it was not recorded (yet); fans: 0 where not given */
+    double deviation;                             /* 0: that of init */
     uint32_t hash;
     size_t offset, slot;                          /* in the state: its value; its optimiser slots, 0 where it has none */
 } gcpi_parameter;
@@ -891,6 +938,14 @@ typedef struct gcpi_op {
     const void *context;
     gcpi_attributes attributes;
 } gcpi_op;
+
+/* A bound plan: where it lies itself, its slab and its far memory. By value, since a plan whose arena was used otherwise cannot be asked. */
+typedef struct gcpi_binding {
+    const void *plan, *memory;                    /* plan: which, never read; memory: what gcp_bind was given */
+    const unsigned char *own, *slab, *far;
+    size_t own_bytes, slab_bytes, far_bytes;
+    int taken;                                    /* another plan wrote or ran in its slab since */
+} gcpi_binding;
 
 struct gcp_tape {
     gcp_arena *arena;
@@ -916,7 +971,9 @@ struct gcp_tape {
     int own_state, slots;                         /* slots: of each parameter; 0 until a plan that has some is bound */
     gcp_optimizer optimizer;                      /* whose slots they are */
     unsigned layout;
-    const struct gcpi_plan *runner;               /* the plan that ran last */
+    const struct gcpi_plan *runner, *toucher;     /* the plan that ran last; that wrote or ran in its slab last */
+    gcpi_binding bindings[GCP_MAX_BOUND];
+    struct gcpi_plan *newest;                     /* plan in this arena: what lies behind it is not a plan */
 };
 
 GCPI_DEF const char *gcp_code_text(gcp_code code)
@@ -966,6 +1023,11 @@ GCPI_DEF void gcp_error_clear(gcp_tape *t)
     t->full_ops = 0;
     t->message[0] = 0;
 }
+
+/* Options where 0 means a default, or that nothing was given. */
+static double gcpi_option(double given, double otherwise) { return given == 0 ? otherwise : given == GCP_ZERO ? 0 : given; }
+
+static int gcpi_finite(double x) { return x - x == 0; }
 
 /* ---- 8 tape and segments --------------------------------------------------------------------------------------
    Records only. Names are nodes of a tree; text is written on demand. */
@@ -1058,7 +1120,9 @@ GCPI_DEF void gcp_tape_reset(gcp_tape *t)
     gcpi_tape_clear(t);
     t->generation++;
     t->arena->used = t->arena_mark;
-    t->runner = NULL;
+    t->runner = t->toucher = NULL;
+    t->newest = NULL;
+    memset(t->bindings, 0, sizeof t->bindings);
     t->layout++;
 }
 
@@ -1323,7 +1387,7 @@ static gcp_tensor gcpi_parameter_of(gcp_tape *t, int kind, int parent, const cha
     int index = gcpi_parameter_find(t, path, hash), fresh = index < 0;
     if (fresh && (index = gcpi_parameter_new(t, path, hash, o.at)) < 0) return gcpi_nil(t);
     gcpi_parameter *p = &t->parameters[index];
-    if (fresh) { p->shape = shape; p->kind = kind; p->init = o.init; p->fan_in = o.fan_in; p->fan_out = o.fan_out; }
+    if (fresh) { p->shape = shape; p->kind = kind; p->init = o.init; p->fan_in = o.fan_in; p->fan_out = o.fan_out; p->deviation = o.std; }
     if (!gcpi_same_shape(p->shape, shape) || p->kind != kind) {
         gcpi_fail(t, GCP_E_PARAMETERS, o.at, "parameter", "'%s' was %s before the reset and is %s now", path,
                   gcpi_shape_text(p->shape, was, sizeof was), gcpi_shape_text(shape, is, sizeof is));
@@ -1336,6 +1400,9 @@ static gcp_tensor gcpi_parameter_of(gcp_tape *t, int kind, int parent, const cha
 
 GCPI_DEF gcp_tensor gcp_param_at(gcp_tape *t, const char *name, gcp_shape shape, gcp_param_opts o)
 {
+    int bad = o.fan_in < 0 || o.fan_out < 0 || !(o.std == GCP_ZERO || o.std >= 0) || !gcpi_finite(o.std) || (o.std != 0 && o.init != GCP_INIT_DEFAULT);
+    if (t && bad) gcpi_fail(t, GCP_E_ARGUMENT, o.at, "parameter", "'%s' with .fan_in = %d, .fan_out = %d, .std = %g; at least 0, and .std or .init", name ? name : "", o.fan_in, o.fan_out, o.std);
+    if (o.init == GCP_INIT_DEFAULT && (shape.rank == 1 || o.std == GCP_ZERO)) o.init = o.std > 0 ? GCP_INIT_HE : GCP_INIT_ZEROS;
     return gcpi_parameter_of(t, GCPI_PARAMETER, t && t->segments ? t->segments[t->open].name : 0, name, shape, o);
 }
 
@@ -4588,10 +4655,23 @@ static int gcpi_cross_entropy_shape(gcp_shape_call *s)
         return gcpi_refuse(s, "%zu labels for the %zu rows of %s", gcpi_count(s->in[1]), gcpi_pixels(s->in[0]), GCPI_TEXT(s->in[0]));
     return 1;
 }
+/* The labels that an op's input may hold: below count, from 0 up, or the one that it ignores. count 0: any. */
+typedef struct gcpi_label_range { int count, ignores, ignore; } gcpi_label_range;
+static int gcpi_label_ok(const gcpi_label_range *r, int32_t label) { return (label >= 0 && label < r->count) || (r->ignores && label == r->ignore); }
+static gcpi_label_range gcpi_label_range_of(const gcp_tape *t, const gcpi_op *op, int input)
+{
+    gcpi_label_range r = { 0, 0, 0 };
+    gcp_shape other = t->tensors[t->edges[op->in + (op->inputs > 1 ? 1 - input % 2 : 0)]].shape;
+    if (op->kind == GCP_OP_EMBEDDING) r.count = (int)GCPI_MIN(gcpi_pixels(other), (size_t)INT32_MAX);
+    if (op->kind == GCP_OP_CROSS_ENTROPY) { r.count = other.d[3]; r.ignore = op->attributes.number.i; r.ignores = op->attributes.number.j; }
+    return r;
+}
+
 static int gcpi_label(const gcp_call *c, size_t pixel)                       /* -1: does not count */
 {
+    const gcpi_attributes *a = gcpi_attr(c->attributes);
     int32_t label = ((const int32_t *)c->in[1].data)[pixel];
-    return label >= 0 && label < c->in[0].shape.d[3] ? label : -1;
+    return label >= 0 && label < c->in[0].shape.d[3] && !(a->number.j && label == a->number.i) ? label : -1;
 }
 static double gcpi_labels_counted(const gcp_call *c)
 {
@@ -4702,11 +4782,12 @@ static void gcpi_norm_finish(const gcp_call *c)
 }
 static void gcpi_norm_workspace(const gcp_cost_call *c, gcp_cost *cost) { (void)c; cost->workspace = sizeof(double); }
 
-/* update: in: gradient; out: value and up to two slots. */
+/* update: in: gradient, and how often the slots were updated before (a uint64_t); out: value and up to two slots. */
 typedef struct gcpi_update_job {
     const gcp_target *target; const gcp_plan_opts *o; const gcp_step_numbers *n;
     gcp_real *w, *s1, *s2; const gcp_real *g;
     size_t count;
+    double first, second;             /* Adam: 1 - beta1^t, 1 - beta2^t; t counts this parameter's updates */
 } gcpi_update_job;
 
 GCPI_BODY gcp_real gcpi_clip(const gcpi_update_job *u, gcp_real g)
@@ -4734,8 +4815,7 @@ GCPI_WIDE(gcpi_sgd, (const gcpi_update_job *u, size_t first, size_t last), (u, f
 /* Kingma and Ba 2015; AdamW: Loshchilov and Hutter 2019 (decay apart from the gradient). */
 GCPI_BODY void gcpi_adam_body(const gcpi_update_job *u, size_t first, size_t last)
 {
-    double b1 = u->o->beta1 == 0 ? 0.9 : u->o->beta1, b2 = u->o->beta2 == 0 ? 0.999 : u->o->beta2, eps = u->o->epsilon == 0 ? 1e-8 : u->o->epsilon;
-    double t = (double)(u->n->updates + 1), step = u->n->lr / (1 - pow(b1, t)), root = sqrt(1 - pow(b2, t));
+    double b1 = u->o->beta1, b2 = u->o->beta2, eps = u->o->epsilon, step = u->n->lr / u->first, root = sqrt(u->second);
     int decoupled = u->o->optimizer == GCP_ADAMW;
     for (size_t i = first; i < last; i++) {
         double g = (double)gcpi_clip(u, u->g[i]), w = (double)u->w[i];
@@ -4762,6 +4842,8 @@ static void gcpi_update_forward(const gcp_call *c)
     u.w = (gcp_real *)c->out[0].data; u.s1 = (gcp_real *)c->out[1].data; u.s2 = (gcp_real *)c->out[2].data;
     u.g = (const gcp_real *)c->in[0].data;
     u.count = gcpi_count(c->in[0].shape);
+    double t = (double)(*(const uint64_t *)c->in[1].data + 1);
+    u.first = 1 - pow(u.o->beta1, t); u.second = 1 - pow(u.o->beta2, t);
     gcpi_parallel(c->target, (int)((u.count + 16383) / 16384), gcpi_update_task, &u);
 }
 
@@ -4852,14 +4934,33 @@ GCPI_DEF gcp_tensor gcp_tanh_at(gcp_tensor x, gcp_op_opts o) { return gcpi_unary
 GCPI_DEF gcp_tensor gcp_sigmoid_at(gcp_tensor x, gcp_op_opts o) { return gcpi_unary(GCP_OP_SIGMOID, x, 0, o.at, o.name); }
 GCPI_DEF gcp_tensor gcp_gelu_at(gcp_tensor x, gcp_op_opts o) { return gcpi_unary(GCP_OP_GELU, x, 0, o.at, o.name); }
 GCPI_DEF gcp_tensor gcp_mean_at(gcp_tensor x, gcp_op_opts o) { return gcpi_unary(GCP_OP_MEAN, x, 0, o.at, o.name); }
-GCPI_DEF gcp_tensor gcp_scale_at(gcp_tensor x, gcp_scale_opts o) { return gcpi_unary(GCP_OP_SCALE, x, o.by, o.at, o.name); }
 GCPI_DEF gcp_tensor gcp_global_avg_pool_at(gcp_tensor x, gcp_op_opts o) { return gcpi_unary(GCP_OP_GLOBAL_AVG_POOL, x, 0, o.at, o.name); }
-GCPI_DEF gcp_tensor gcp_matmul_at(gcp_tensor a, gcp_tensor b, gcp_op_opts o) { return gcpi_binary(GCP_OP_MATMUL, a, b, o); }
 GCPI_DEF gcp_tensor gcp_add_at(gcp_tensor a, gcp_tensor b, gcp_op_opts o) { return gcpi_binary(GCP_OP_ADD, a, b, o); }
 GCPI_DEF gcp_tensor gcp_mul_at(gcp_tensor a, gcp_tensor b, gcp_op_opts o) { return gcpi_binary(GCP_OP_MUL, a, b, o); }
 GCPI_DEF gcp_tensor gcp_bias_at(gcp_tensor x, gcp_tensor b, gcp_op_opts o) { return gcpi_binary(GCP_OP_BIAS, x, b, o); }
 GCPI_DEF gcp_tensor gcp_mse_at(gcp_tensor a, gcp_tensor b, gcp_op_opts o) { return gcpi_binary(GCP_OP_MSE, a, b, o); }
-GCPI_DEF gcp_tensor gcp_cross_entropy_at(gcp_tensor x, gcp_tensor labels, gcp_op_opts o) { return gcpi_binary(GCP_OP_CROSS_ENTROPY, x, labels, o); }
+
+GCPI_DEF gcp_tensor gcp_cross_entropy_at(gcp_tensor x, gcp_tensor labels, gcp_cross_entropy_opts o)
+{
+    gcp_tensor in[2];
+    gcpi_attributes a;
+    memset(&a, 0, sizeof a);
+    in[0] = x; in[1] = labels;
+    a.number.i = o.ignore == GCP_ZERO ? 0 : o.ignore;
+    a.number.j = o.ignore != 0;
+    return gcpi_simple(GCP_OP_CROSS_ENTROPY, in, 2, &a, o.name, o.at);
+}
+
+GCPI_DEF gcp_tensor gcp_matmul_at(gcp_tensor a, gcp_tensor b, gcp_op_opts o)
+{
+    gcp_tensor y = gcpi_binary(GCP_OP_MATMUL, a, b, o);
+    const gcpi_tensor *right = gcp_is_nil(y) ? NULL : gcpi_get(b);
+    if (!right || right->kind != GCPI_PARAMETER) return y;
+    gcpi_parameter *p = &b.tape->parameters[right->parameter];
+    if (p->fan_in == 0) p->fan_in = (int)gcpi_pixels(right->shape);        /* not given: (k, m) has k */
+    if (p->fan_out == 0) p->fan_out = right->shape.d[3];
+    return y;
+}
 
 static gcp_tensor gcpi_bad_option(gcp_tensor x, gcp_at at, const char *what, const char *option, double value, const char *allowed)
 {
@@ -4867,15 +4968,22 @@ static gcp_tensor gcpi_bad_option(gcp_tensor x, gcp_at at, const char *what, con
     return gcpi_nil(x.tape);
 }
 
+GCPI_DEF gcp_tensor gcp_scale_at(gcp_tensor x, gcp_scale_opts o)
+{
+    if (o.by == 0) return gcpi_bad_option(x, o.at, "scale", ".by", 0, "not given; GCP_ZERO says zero");
+    return gcpi_unary(GCP_OP_SCALE, x, gcpi_option(o.by, 0), o.at, o.name);
+}
+
 GCPI_DEF gcp_tensor gcp_leaky_relu_at(gcp_tensor x, gcp_leaky_relu_opts o)
 {
-    double slope = o.slope == 0 ? 0.01 : o.slope;
-    if (!(slope > 0)) return gcpi_bad_option(x, o.at, "leaky_relu", ".slope", slope, "more than 0");   /* backward goes by the sign of y */
+    double slope = gcpi_option(o.slope, 0.01);
+    if (!(slope >= 0)) return gcpi_bad_option(x, o.at, "leaky_relu", ".slope", slope, "at least 0");   /* backward goes by the sign of y */
     return gcpi_unary(GCP_OP_LEAKY_RELU, x, slope, o.at, o.name);
 }
 
 GCPI_DEF gcp_tensor gcp_dropout_at(gcp_tensor x, gcp_dropout_opts o)
 {
+    o.rate = gcpi_option(o.rate, 0);
     if (!(o.rate >= 0 && o.rate < 1)) return gcpi_bad_option(x, o.at, "dropout", ".rate", o.rate, "at least 0 and less than 1");
     return gcpi_unary(GCP_OP_DROPOUT, x, o.rate, o.at, o.name);
 }
@@ -4974,6 +5082,7 @@ static gcp_param_opts gcpi_weight_options(gcp_init init, gcp_init otherwise, dou
 {
     gcp_param_opts p;
     p.at = at;
+    p.std = 0;
     p.init = init == GCP_INIT_DEFAULT ? otherwise : init;
     p.fan_in = (int)GCPI_MIN(fan_in, 2e9);
     p.fan_out = (int)GCPI_MIN(fan_out, 2e9);
@@ -5097,10 +5206,11 @@ GCPI_DEF gcp_tensor gcp_embedding_at(gcp_tensor ids, gcp_embedding_opts o)
 
 static int gcpi_norm_options(gcp_tensor x, const char *what, gcp_norm_opts *o)
 {
-    if (o->epsilon == 0) o->epsilon = 1e-5;
-    if (o->momentum == 0) o->momentum = 0.1;
-    if (o->epsilon > 0 && o->momentum > 0 && o->momentum <= 1) return gcpi_enter(x, o->at, what);
-    gcpi_bad_option(x, o->at, what, o->epsilon > 0 ? ".momentum" : ".epsilon", o->epsilon > 0 ? o->momentum : o->epsilon, ".epsilon above 0, .momentum in (0, 1]");
+    o->epsilon = gcpi_option(o->epsilon, 1e-5);
+    o->momentum = gcpi_option(o->momentum, 0.1);
+    int good = o->epsilon > 0 && gcpi_finite(o->epsilon);
+    if (good && o->momentum >= 0 && o->momentum <= 1) return gcpi_enter(x, o->at, what);
+    gcpi_bad_option(x, o->at, what, good ? ".momentum" : ".epsilon", good ? o->momentum : o->epsilon, ".epsilon above 0, .momentum in [0, 1]");
     return 0;
 }
 
@@ -9677,6 +9787,8 @@ static int gcpi_choose(gcpi_planner *q)
 typedef struct gcpi_extent { size_t offset, bytes; int first, last, item, again; } gcpi_extent;      /* a buffer, for reports */
 
 typedef struct gcpi_plan {
+    gcp_arena *arena; ptrdiff_t first, last;          /* the arena that it lies in, and its bytes there */
+    struct gcpi_plan *before; int freed;              /* the plan made before it in the tape's arena; given back by gcp_plan_free */
     gcp_plan_opts opts;
     gcpi_problem p;
     gcpi_list list;
@@ -9689,8 +9801,12 @@ typedef struct gcpi_plan {
     size_t slab_bytes, state_bytes, live_peak;
     const char *method; double bound; int coarse; gcpi_fit fit;     /* of the planner's order */
     int peak_at, forward_end, slots, segments;          /* forward_end: the instruction behind the last F */
+    void *memory; size_t memory_size;                                 /* what gcp_bind was given: where the state grows, the slab moves in it */
     unsigned char *slab; void *owned; size_t owned_size;              /* owned: given by the target */
-    unsigned layout;                  /* of the tape's memory when it was bound */
+    unsigned layout;                  /* of the tape's memory when the slab was laid */
+    unsigned char *written;           /* per tensor: an input that was written since then */
+    int inputs, unwritten, ran;       /* inputs that the list reads; those of them that were not written; a step ran since then */
+    const char *since;                /* what took away what was written */
     int micro, measuring;
     ptrdiff_t *far_at;                /* per tensor: where far memory has it, -1: never */
     double timeline;                  /* seconds with far copies beside them; 0: there are none */
@@ -9743,8 +9859,34 @@ static int gcpi_plan_bad(gcp_tape *t, const gcp_plan_opts *o, const char *text)
     return 0;
 }
 
+static void gcpi_plan_defaults(gcp_plan_opts *o)
+{
+    o->momentum = gcpi_option(o->momentum, 0);
+    o->beta1 = gcpi_option(o->beta1, 0.9);
+    o->beta2 = gcpi_option(o->beta2, 0.999);
+    o->epsilon = gcpi_option(o->epsilon, 1e-8);
+    o->weight_decay = gcpi_option(o->weight_decay, 0);
+    o->clip_value = gcpi_option(o->clip_value, 0);
+    o->clip_norm = gcpi_option(o->clip_norm, 0);
+}
+
+/* The numbers of an optimiser, with their defaults. */
+static int gcpi_plan_numbers_ok(gcp_tape *t, const gcp_plan_opts *o)
+{
+    const struct { const char *name; double value, below; } numbers[] = {
+        { ".momentum", o->momentum, HUGE_VAL }, { ".weight_decay", o->weight_decay, HUGE_VAL }, { ".clip_value", o->clip_value, HUGE_VAL },
+        { ".clip_norm", o->clip_norm, HUGE_VAL }, { ".epsilon", o->epsilon, HUGE_VAL }, { ".beta1", o->beta1, 1 }, { ".beta2", o->beta2, 1 } };
+    for (size_t i = 0; i < sizeof numbers / sizeof *numbers; i++) {
+        if (numbers[i].value >= 0 && numbers[i].value < numbers[i].below) continue;
+        gcpi_fail(t, GCP_E_PLAN, o->at, "gcp_plan_make", "%s = %g; at least 0%s", numbers[i].name, numbers[i].value, numbers[i].below > 1 ? ", and finite" : " and below 1");
+        return 0;
+    }
+    return 1;
+}
+
 static int gcpi_plan_options_ok(gcp_tape *t, const gcp_plan_opts *o)
 {
+    if (!gcpi_plan_numbers_ok(t, o)) return 0;
     if ((int)o->policy < 0 || o->policy > GCP_BUDGET) return gcpi_plan_bad(t, o, "unknown .policy");
     if ((int)o->effort < 0 || o->effort > GCP_EFFORT_THOROUGH) return gcpi_plan_bad(t, o, "unknown .effort");
     if (o->far && (o->policy != GCP_BUDGET || o->list || o->inference)) return gcpi_plan_bad(t, o, ".far belongs to GCP_BUDGET");
@@ -9755,7 +9897,7 @@ static int gcpi_plan_options_ok(gcp_tape *t, const gcp_plan_opts *o)
     if (o->fuse_update && !o->optimizer) return gcpi_plan_bad(t, o, ".fuse_update without .optimizer");
     if (o->fuse_update && o->clip_norm > 0) return gcpi_plan_bad(t, o, ".fuse_update with .clip_norm: the norm needs all gradients first");
     if (o->fuse_update && o->accumulate > 1) return gcpi_plan_bad(t, o, ".fuse_update with .accumulate: gradients are not finished before the last micro-batch");
-    if (o->accumulate < 0 || o->clip_norm < 0 || o->clip_value < 0 || o->momentum < 0) return gcpi_plan_bad(t, o, ".accumulate, .clip_norm, .clip_value and .momentum are at least 0");
+    if (o->accumulate < 0) return gcpi_plan_bad(t, o, ".accumulate is at least 0");
     if (o->nesterov && (o->optimizer != GCP_SGD || o->momentum == 0)) return gcpi_plan_bad(t, o, ".nesterov needs GCP_SGD with .momentum");
     if (o->target && (o->target->align & (o->target->align - 1))) return gcpi_plan_bad(t, o, "the target's .align is not a power of two");
     const gcp_device *d = o->target ? o->target->device : NULL;
@@ -10030,21 +10172,42 @@ static int gcpi_plan_settle(gcp_plan *plan, gcp_arena *a)
 
 static int gcpi_slots_of(const gcp_plan_opts *o) { return o->optimizer == GCP_SGD ? o->momentum > 0 : o->optimizer ? 2 : 0; }
 
-/* State: counters, values, slots of the parameters that the plan trains (or all: p NULL). */
-enum { GCPI_COUNTERS_BYTES = 64, GCPI_STATE_ALIGN = 64 };
-static size_t gcpi_state_total(const gcp_tape *t, const gcpi_problem *p, int slots)
+/* State: counters (of the tape, and of each parameter how often its slots were updated), values, slots. */
+enum { GCPI_STATE_ALIGN = 64 };
+typedef struct gcpi_counters { uint64_t steps, updates; } gcpi_counters;
+
+static size_t gcpi_counters_bytes(const gcp_tape *t) { return gcpi_round(sizeof(gcpi_counters) + (size_t)t->parameter_count * sizeof(uint64_t), GCPI_STATE_ALIGN); }
+static size_t gcpi_parameter_bytes(const gcp_tape *t, int i) { return gcpi_round(gcpi_count(t->parameters[i].shape) * sizeof(gcp_real), GCPI_STATE_ALIGN); }
+
+/* The state with what each of these plans adds to it. */
+static size_t gcpi_state_with(const gcp_tape *t, const gcpi_plan *const *plans, int count)
 {
-    size_t total = GCPI_COUNTERS_BYTES;
+    size_t total = gcpi_counters_bytes(t);
     for (int i = 0; i < t->parameter_count; i++) {
-        size_t one = gcpi_round(gcpi_count(t->parameters[i].shape) * sizeof(gcp_real), GCPI_STATE_ALIGN);
-        int trained = p ? gcpi_trained(p, i) : t->parameters[i].kind == GCPI_PARAMETER;
-        total += one + one * (size_t)(p && t->parameters[i].slot ? t->slots : trained ? slots : 0);
+        int slots = t->parameters[i].slot ? t->slots : 0;
+        for (int k = 0; k < count; k++) if (gcpi_trained(&plans[k]->p, i)) slots = GCPI_MAX(slots, plans[k]->slots);
+        total += gcpi_parameter_bytes(t, i) * (size_t)(1 + slots);
     }
     return total;
 }
 GCPI_DEF size_t gcp_state_bytes(const gcp_tape *t, gcp_optimizer optimizer)
 {
-    return t ? gcpi_state_total(t, NULL, optimizer == GCP_SGD ? 1 : optimizer ? 2 : 0) : 0;
+    size_t total = t ? gcpi_counters_bytes(t) : 0;
+    for (int i = 0; t && i < t->parameter_count; i++)
+        total += gcpi_parameter_bytes(t, i) * (t->parameters[i].kind != GCPI_PARAMETER || !optimizer ? 1 : optimizer == GCP_SGD ? 2 : 3);
+    return total;
+}
+
+/* The figures that change where the state grows. */
+static void gcpi_plan_sizes(gcp_plan *plan)
+{
+    gcpi_plan *in = plan->in;
+    if (!in->p.names) in->state_bytes = gcpi_round(gcpi_state_with(plan->tape, (const gcpi_plan *const *)&in, 1), in->p.target.align);
+    plan->state_bytes = in->state_bytes;
+    plan->slab_bytes = in->slab_bytes;
+    plan->bytes = plan->state_bytes + plan->slab_bytes;
+    plan->room = plan->bytes + in->p.target.align - 1;
+    plan->split.optimizer = plan->state_bytes - plan->split.weights - plan->split.statistics;
 }
 
 static void gcpi_plan_split(gcp_plan *plan)
@@ -10054,13 +10217,10 @@ static void gcpi_plan_split(gcp_plan *plan)
     const gcp_tape *t = p->tape;
     gcp_split *s = &plan->split;
     size_t sum = 0;
-    for (int i = 0; i < t->parameter_count && !p->names; i++) {
-        size_t bytes = gcpi_round(gcpi_count(t->parameters[i].shape) * sizeof(gcp_real), GCPI_STATE_ALIGN);
-        *(t->parameters[i].kind == GCPI_PARAMETER ? &s->weights : &s->statistics) += bytes;
-    }
-    if (p->names) s->weights = plan->state_bytes;
-    else s->statistics += GCPI_COUNTERS_BYTES;
-    s->optimizer = plan->state_bytes - s->weights - s->statistics;
+    for (int i = 0; i < t->parameter_count && !p->names; i++)
+        *(t->parameters[i].kind == GCPI_PARAMETER ? &s->weights : &s->statistics) += gcpi_parameter_bytes(t, i);
+    if (p->names) s->weights = in->state_bytes;
+    else s->statistics += gcpi_counters_bytes(t);
     for (int b = 0; b < in->block_count; b++) {
         const gcpi_extent *x = &in->blocks[b];
         const gcpi_item *item = &p->items[x->item];
@@ -10078,9 +10238,6 @@ static void gcpi_plan_figures(gcp_plan *plan)
 {
     gcpi_plan *in = plan->in;
     const gcpi_problem *p = &in->p;
-    plan->state_bytes = in->state_bytes;
-    plan->slab_bytes = in->slab_bytes;
-    plan->bytes = plan->state_bytes + plan->slab_bytes;
     plan->live_peak = in->live_peak;
     plan->peak_instruction = in->peak_at;
     plan->instructions = (int)in->list.count;
@@ -10107,6 +10264,7 @@ static void gcpi_plan_figures(gcp_plan *plan)
         if (x->first < in->forward_end && x->last >= in->forward_end && p->items[x->item].kind == GCPI_FORWARD_ITEM) plan->after_forward += x->bytes;
     }
     gcpi_plan_split(plan);
+    gcpi_plan_sizes(plan);
 }
 
 static int gcpi_plan_within(gcp_plan *plan)
@@ -10151,10 +10309,19 @@ static int gcpi_customs_run_on(const gcpi_problem *p)
     return 1;
 }
 
+/* Inputs that the list reads, to know which were written. */
+static int gcpi_plan_inputs(gcpi_plan *in, gcp_arena *a)
+{
+    in->written = GCPI_NEW(a, unsigned char, in->p.tensors + 1);
+    for (int i = 0; i < in->p.tensors; i++) in->inputs += in->p.items[i].kind == GCPI_INPUT_ITEM && in->where[i] >= 0;
+    in->unwritten = in->inputs;
+    return in->written != NULL;
+}
+
 static int gcpi_plan_finish(gcp_plan *plan, gcp_arena *a)
 {
     gcpi_plan *in = plan->in;
-    if (!gcpi_plan_settle(plan, a) || !gcpi_plan_far(in, a)) return 0;
+    if (!gcpi_plan_settle(plan, a) || !gcpi_plan_far(in, a) || !gcpi_plan_inputs(in, a)) return 0;
     gcpi_plan_figures(plan);
     return gcpi_plan_within(plan);
 }
@@ -10170,7 +10337,7 @@ static int gcpi_plan_steps(gcp_plan *plan, int root, gcp_arena *a)
     if (in->p.training && !in->p.items[t->tensor_count + root].active) return gcpi_plan_bad(t, &in->opts, "no parameter and no wanted input lies behind the loss");
     if (!gcpi_policy_fits(t, &in->opts, in->p.units)) return 0;
     in->slots = gcpi_slots_of(&in->opts);
-    in->state_bytes = gcpi_round(gcpi_state_total(t, &in->p, in->slots), in->p.target.align);
+    in->state_bytes = gcpi_round(gcpi_state_with(t, (const gcpi_plan *const *)&in, 1), in->p.target.align);
     return gcpi_plan_finish(plan, a);
 }
 
@@ -10188,52 +10355,94 @@ static int gcpi_graph_steps(gcp_plan *plan, const char *text, gcp_arena *a)
     return gcpi_policy_fits(plan->tape, &in->opts, in->p.units) && gcpi_plan_finish(plan, a);
 }
 
-GCPI_DEF gcp_plan gcp_plan_make_at(gcp_tensor loss, gcp_plan_opts o)
+/* Takes the plan's own bytes. */
+static int gcpi_plan_begin(gcp_plan *plan, const gcp_plan_opts *o)
 {
-    gcp_tape *t = loss.tape;
+    gcp_arena *a = o->arena ? o->arena : plan->tape->arena;
+    ptrdiff_t first = a->used;
+    plan->generation = plan->tape->generation;
+    plan->in = GCPI_NEW(a, gcpi_plan, 1);
+    if (!plan->in) return 0;
+    plan->in->opts = *o;
+    plan->in->arena = a; plan->in->first = first;
+    return 1;
+}
+
+/* What lay bound where this plan lies now is gone: its arena was used again. */
+static void gcpi_binding_forget(gcp_tape *t, const gcpi_plan *in)
+{
+    uintptr_t first = (uintptr_t)in->arena->base + (uintptr_t)in->first, last = (uintptr_t)in->arena->base + (uintptr_t)in->last;
+    for (int i = 0; i < GCP_MAX_BOUND; i++)
+        if ((uintptr_t)t->bindings[i].plan >= first && (uintptr_t)t->bindings[i].plan < last) memset(&t->bindings[i], 0, sizeof t->bindings[i]);
+}
+
+/* The plan is made, or its bytes go back, with the error that there is or that the arena is too small. */
+static void gcpi_plan_end(gcp_plan *plan, int made, const gcp_arena *was, size_t enough, const gcp_plan_opts *o, const char *what, const char *call)
+{
+    gcp_tape *t = plan->tape;
+    gcp_arena *a = o->arena ? o->arena : t->arena;
+    gcpi_plan *in = plan->in;
+    a->scratch = was->scratch;
+    if (made) {
+        in->last = a->used;
+        gcpi_binding_forget(t, in);
+        if (a != t->arena) return;
+        in->before = (uintptr_t)t->newest < (uintptr_t)a->base + (uintptr_t)in->first ? t->newest : NULL;
+        t->newest = in;
+        return;
+    }
+    gcpi_fail(t, GCP_E_NOMEM, o->at, what, "the plan's arena of %td bytes is too small; %zu are enough (%s)", was->size - was->used - was->scratch, enough, call);
+    size_t least = in && t->code == GCP_E_BUDGET ? plan->least_bytes : 0;
+    memset(plan, 0, sizeof *plan);
+    plan->tape = t; plan->least_bytes = least;
+    a->used = was->used;
+}
+
+static gcp_plan gcpi_plan_none(gcp_tape *t)
+{
     gcp_plan plan;
     memset(&plan, 0, sizeof plan);
     plan.tape = t;
-    if (!gcpi_plan_ready(loss, &o)) return plan;
-    gcp_arena *a = o.arena ? o.arena : t->arena;
-    ptrdiff_t used = a->used, scratch = a->scratch;
-    plan.generation = t->generation;
-    plan.in = GCPI_NEW(a, gcpi_plan, 1);
-    if (plan.in) plan.in->opts = o;
-    if (!plan.in || !gcpi_plan_steps(&plan, loss.id, a)) {
-        gcpi_fail(t, GCP_E_NOMEM, o.at, "gcp_plan_make", "the plan's arena of %td bytes is too small; %zu are enough (gcp_plan_arena)", a->size - used - scratch, gcp_plan_arena_at(loss, o));
-        size_t least = plan.in && t->code == GCP_E_BUDGET ? plan.least_bytes : 0;
-        memset(&plan, 0, sizeof plan);
-        plan.tape = t; plan.least_bytes = least;
-        a->used = used;
+    return plan;
+}
+
+/* The arena has the plan's bytes again: where nothing lies behind them, at once; behind plans of the tape's arena as soon as they went. */
+static void gcpi_plan_return(gcp_plan *plan)
+{
+    gcpi_plan *in = plan->in;
+    gcp_tape *t = plan->tape;
+    in->freed = 1;
+    if (in->arena != t->arena && in->arena->used == in->last) in->arena->used = in->first;
+    while (t->newest && t->newest->freed && t->arena->used == t->newest->last) {
+        t->arena->used = t->newest->first;
+        t->newest = t->newest->before;
     }
-    a->scratch = scratch;
+    *plan = gcpi_plan_none(t);
+}
+
+GCPI_DEF gcp_plan gcp_plan_make_at(gcp_tensor loss, gcp_plan_opts o)
+{
+    gcp_plan plan = gcpi_plan_none(loss.tape);
+    gcpi_plan_defaults(&o);
+    if (!gcpi_plan_ready(loss, &o)) return plan;
+    gcp_arena *a = o.arena ? o.arena : plan.tape->arena, was = *a;
+    int made = gcpi_plan_begin(&plan, &o) && gcpi_plan_steps(&plan, loss.id, a);
+    gcpi_plan_end(&plan, made, &was, made ? 0 : gcp_plan_arena_at(loss, o), &o, "gcp_plan_make", "gcp_plan_arena");
     return plan;
 }
 
 GCPI_DEF gcp_plan gcp_graph_plan_at(gcp_tape *t, const char *text, gcp_plan_opts o)
 {
-    gcp_plan plan;
-    memset(&plan, 0, sizeof plan);
-    plan.tape = t;
+    gcp_plan plan = gcpi_plan_none(t);
+    gcpi_plan_defaults(&o);
     if (!t || !t->ops || t->code || !gcpi_plan_options_ok(t, &o)) return plan;
     if (o.inference || o.optimizer || o.accumulate > 1 || o.on_gradient || o.costs) {
         gcpi_plan_bad(t, &o, "a graph says itself what a step does: no .inference, .optimizer, .accumulate, hooks or .costs");
         return plan;
     }
-    gcp_arena *a = o.arena ? o.arena : t->arena;
-    ptrdiff_t used = a->used, scratch = a->scratch;
-    plan.generation = t->generation;
-    plan.in = GCPI_NEW(a, gcpi_plan, 1);
-    if (plan.in) plan.in->opts = o;
-    if (!plan.in || !gcpi_graph_steps(&plan, text, a)) {
-        gcpi_fail(t, GCP_E_NOMEM, o.at, "gcp_graph_plan", "the plan's arena of %td bytes is too small; %zu are enough (gcp_graph_arena)", a->size - used - scratch, gcp_graph_arena_at(t, text, o));
-        size_t least = plan.in && t->code == GCP_E_BUDGET ? plan.least_bytes : 0;
-        memset(&plan, 0, sizeof plan);
-        plan.tape = t; plan.least_bytes = least;
-        a->used = used;
-    }
-    a->scratch = scratch;
+    gcp_arena *a = o.arena ? o.arena : t->arena, was = *a;
+    int made = gcpi_plan_begin(&plan, &o) && gcpi_graph_steps(&plan, text, a);
+    gcpi_plan_end(&plan, made, &was, made ? 0 : gcp_graph_arena_at(t, text, o), &o, "gcp_graph_plan", "gcp_graph_arena");
     return plan;
 }
 
@@ -10251,7 +10460,7 @@ static size_t gcpi_arena_budget(const gcpi_sizes *n)
 
 static size_t gcpi_arena_of(const gcp_tape *t, const gcp_plan_opts *o, const gcpi_sizes *n)
 {
-    size_t problem = n->items * sizeof(gcpi_item) + n->tasks * sizeof(gcpi_task) + n->operands * sizeof(gcpi_operand) + n->forward * sizeof(int);
+    size_t problem = n->items * (sizeof(gcpi_item) + 1) + n->tasks * sizeof(gcpi_task) + n->operands * sizeof(gcpi_operand) + n->forward * sizeof(int);
     size_t lives = (n->listed + n->items) * (sizeof(gcpi_value) + sizeof(gcpi_buffer) + 2 * sizeof(gcpi_spot) + 4 * sizeof(int) + 2 * sizeof(size_t) + sizeof(gcpi_placed) + sizeof(gcpi_extent));
     size_t lists = n->list * (2 * sizeof(gcpi_instruction) + 2 * sizeof(size_t) + 5 * sizeof(int) + sizeof(double));
     size_t choice = 2 * (n->items + (n->forward + 4) * 5 * sizeof(int) + 2 * (size_t)t->segment_count * sizeof(int));
@@ -10319,10 +10528,8 @@ static int gcpi_sweep_points(gcp_tensor loss, const char *text, gcp_point *point
     int fit = 0;
     const gcp_point *last = NULL;          /* the fastest so far: its plan fits in all larger budgets */
     if (!t || t->code || count <= 0) return 0;
-    gcp_arena *a = o.arena ? o.arena : t->arena;
-    ptrdiff_t used = a->used;
     o.policy = GCP_BUDGET;
-    for (int i = 0; i < count; i++, a->used = used) {
+    for (int i = 0; i < count; i++) {
         gcp_point *p = &points[i];
         size_t budget = o.budget = p->budget;
         if (i && budget < points[i - 1].budget) { gcpi_fail(t, GCP_E_ARGUMENT, o.at, "gcp_sweep", "budget %d is less than the one before it", i); return 0; }
@@ -10341,6 +10548,7 @@ static int gcpi_sweep_points(gcp_tensor loss, const char *text, gcp_point *point
             p->budget = budget; p->bound_seconds = bound;
         }
         last = p;
+        if (plan.in) gcpi_plan_return(&plan);
     }
     return fit;
 }
@@ -10393,8 +10601,6 @@ GCPI_DEF int gcp_max_batch_at(gcp_arena *a, gcp_record_fn record, void *context,
 /* ---- 19 state ----------------------------------------------------------------------------------
    State outlives plans. Its counters come first, then values in order of recording, then slots. */
 
-typedef struct gcpi_counters { uint64_t steps, updates; } gcpi_counters;
-
 static unsigned char *gcpi_value_at(const gcp_tape *t, int parameter) { return t->state + t->parameters[parameter].offset; }
 static gcpi_counters gcpi_counters_read(const gcp_tape *t)
 {
@@ -10404,7 +10610,8 @@ static gcpi_counters gcpi_counters_read(const gcp_tape *t)
 }
 static double gcpi_uniform01(uint32_t x) { return ((double)x + 0.5) / 4294967296.0; }
 
-/* Initial values, keyed by seed and ordinal. He: normal, variance 2 / fan in. Glorot: uniform, variance 2 / (fan in + out). */
+/* Initial values, keyed by seed and ordinal. He: normal, variance 2 / fan in. Glorot: uniform, variance 2 / (fan in + out). Fans that nobody
+   gave are those of a weight that is (out, ..., in). */
 static gcp_real gcpi_initial(gcpi_random r, gcp_init init, double deviation, double limit)
 {
     double u = gcpi_uniform01(r.x[0]), v = gcpi_uniform01(r.x[1]);
@@ -10419,7 +10626,8 @@ static void gcpi_initialise(const gcp_tape *t, int ordinal)
     gcp_real some[CHUNK];
     size_t count = gcpi_count(p->shape);
     int constant = p->init == GCP_INIT_ONES || p->init == GCP_INIT_ZEROS;
-    double deviation = sqrt(2.0 / GCPI_MAX(1, p->fan_in)), limit = sqrt(6.0 / GCPI_MAX(1.0, (double)p->fan_in + p->fan_out));
+    double out = (double)p->shape.d[p->shape.rank == 1 ? 3 : 0], in = p->fan_in ? p->fan_in : p->shape.rank > 1 ? (double)count / out : out;
+    double deviation = p->deviation > 0 ? p->deviation : sqrt(2.0 / in), limit = sqrt(6.0 / (in + (p->fan_out ? p->fan_out : out)));
     for (size_t first = 0; first < count; first += CHUNK) {
         size_t n = GCPI_MIN((size_t)CHUNK, count - first);
         for (size_t k = 0; k < n; k++) {
@@ -10433,14 +10641,14 @@ static void gcpi_initialise(const gcp_tape *t, int ordinal)
 
 static void gcpi_state_settle(gcp_tape *t, const gcp_target *home, unsigned char *base, size_t capacity)
 {
-    size_t offset = GCPI_COUNTERS_BYTES;
+    size_t offset = gcpi_counters_bytes(t);
     t->home = *home;
     t->state = base;
     t->state_capacity = capacity;
     for (int i = 0; i < t->parameter_count; i++) {
         t->parameters[i].offset = offset;
         t->parameters[i].slot = 0;
-        offset += gcpi_round(gcpi_count(t->parameters[i].shape) * sizeof(gcp_real), GCPI_STATE_ALIGN);
+        offset += gcpi_parameter_bytes(t, i);
     }
     gcpi_bytes_fill(home, base, 0, offset);
     for (int i = 0; i < t->parameter_count; i++) gcpi_initialise(t, i);
@@ -10448,22 +10656,32 @@ static void gcpi_state_settle(gcp_tape *t, const gcp_target *home, unsigned char
     t->layout++;
 }
 
-/* Gives the plan's parameters their slots, behind what there is. What they take, were they given. */
-static size_t gcpi_slots_settle(gcp_tape *t, const gcpi_plan *in, int dry)
+/* Where a parameter's count of updates is. */
+static unsigned char *gcpi_count_at(const gcp_tape *t, int parameter) { return t->state + sizeof(gcpi_counters) + (size_t)parameter * sizeof(uint64_t); }
+
+/* The state's bytes once the plan's parameters have their slots. */
+static size_t gcpi_slots_end(const gcp_tape *t, const gcpi_plan *in)
 {
-    size_t offset = t->state_size;
+    size_t end = t->state_size;
+    for (int i = 0; i < t->parameter_count; i++)
+        if (gcpi_trained(&in->p, i) && !t->parameters[i].slot) end += gcpi_parameter_bytes(t, i) * (size_t)in->slots;
+    return end;
+}
+
+/* Gives the plan's parameters their slots, behind what there is, with a count of updates that begins at 0. */
+static void gcpi_slots_settle(gcp_tape *t, const gcpi_plan *in)
+{
     for (int i = 0; i < t->parameter_count; i++) {
-        size_t bytes = gcpi_round(gcpi_count(t->parameters[i].shape) * sizeof(gcp_real), GCPI_STATE_ALIGN) * (size_t)in->slots;
+        size_t bytes = gcpi_parameter_bytes(t, i) * (size_t)in->slots;
         if (!bytes || !gcpi_trained(&in->p, i) || t->parameters[i].slot) continue;
-        if (!dry) { t->parameters[i].slot = offset; gcpi_bytes_fill(&t->home, t->state + offset, 0, bytes); }
-        offset += bytes;
+        t->parameters[i].slot = t->state_size;
+        gcpi_bytes_fill(&t->home, t->state + t->state_size, 0, bytes);
+        gcpi_bytes_fill(&t->home, gcpi_count_at(t, i), 0, sizeof(uint64_t));
+        t->state_size += bytes;
+        t->slots = in->slots;
+        t->optimizer = in->opts.optimizer;
+        t->layout++;
     }
-    if (dry || offset == t->state_size) return offset;
-    t->slots = in->slots;
-    t->optimizer = in->opts.optimizer;
-    t->state_size = offset;
-    t->layout++;
-    return offset;
 }
 
 GCPI_DEF void gcp_slots_reset(gcp_tape *t)
@@ -10472,11 +10690,11 @@ GCPI_DEF void gcp_slots_reset(gcp_tape *t)
     for (int i = 0; i < t->parameter_count; i++) {
         if (!t->parameters[i].slot) continue;
         t->parameters[i].slot = 0;
-        t->state_size -= (size_t)t->slots * gcpi_round(gcpi_count(t->parameters[i].shape) * sizeof(gcp_real), GCPI_STATE_ALIGN);
+        t->state_size -= (size_t)t->slots * gcpi_parameter_bytes(t, i);
     }
     t->slots = 0;
     t->optimizer = GCP_NO_OPTIMIZER;
-    if (t->state) gcpi_bytes_fill(&t->home, t->state, 0, GCPI_COUNTERS_BYTES);
+    if (t->state) gcpi_bytes_fill(&t->home, t->state, 0, gcpi_counters_bytes(t));
     t->layout++;
 }
 
@@ -10486,10 +10704,16 @@ GCPI_DEF uint64_t gcp_steps_done(const gcp_tape *t) { return t && t->state ? gcp
 
 static unsigned char *gcpi_align_up(void *memory, size_t align) { return (unsigned char *)memory + (-(uintptr_t)memory & (uintptr_t)(align - 1)); }
 
-static gcp_code gcpi_bind_fail(gcp_plan *plan, gcp_code code, const char *format, size_t a, size_t b)
+GCPI_PRINTF(5, 6)
+static gcp_code gcpi_refuse_plan(const gcp_plan *plan, gcp_code code, gcp_at at, const char *what, const char *format, ...)
 {
-    gcpi_fail(plan->tape, code, plan->in->opts.at, "gcp_bind", format, a, b);
-    return code;
+    char text[GCP_MAX_ERROR];
+    va_list args;
+    va_start(args, format);
+    vsnprintf(text, sizeof text, format, args);
+    va_end(args);
+    gcpi_fail(plan->tape, code, at, what, "%s", text);
+    return plan->tape->code;
 }
 
 /* A plan may be used: it was made, from this recording, and nothing went wrong since. */
@@ -10497,28 +10721,81 @@ static gcp_code gcpi_plan_check(const gcp_plan *plan, gcp_at at, const char *wha
 {
     if (!plan || !plan->tape) return GCP_E_PLAN;
     if (plan->tape->code) return plan->tape->code;
-    if (!plan->in) { gcpi_fail(plan->tape, GCP_E_PLAN, at, what, "a plan that was not made"); return GCP_E_PLAN; }
+    if (!plan->in) return gcpi_refuse_plan(plan, GCP_E_PLAN, at, what, "a plan that was not made, or was given back");
     if (plan->generation == plan->tape->generation) return GCP_OK;
-    gcpi_fail(plan->tape, GCP_E_STALE, at, what, "a plan from before the tape's reset");
-    return GCP_E_STALE;
+    return gcpi_refuse_plan(plan, GCP_E_STALE, at, what, "a plan from before the tape's reset");
 }
 
-static gcp_at gcpi_nowhere(void) { gcp_at at; at.file = NULL; at.line = 0; return at; }
-
-static gcp_code gcpi_bound_check(const gcp_plan *plan, gcp_at at, const char *what)
+static int gcpi_ranges_meet(const void *a, size_t an, const void *b, size_t bn)
 {
-    gcp_code code = gcpi_plan_check(plan, at, what);
-    if (code) return code;
-    if (plan->in->far_bytes && !plan->in->far) {
-        gcpi_fail(plan->tape, GCP_E_BIND, plan->in->opts.at, what, "no far memory: %zu bytes to gcp_far_bind", plan->far_bytes);
-        return GCP_E_BIND;
-    }
-    if (plan->in->slab && plan->in->layout == plan->tape->layout) return GCP_OK;
-    gcpi_fail(plan->tape, GCP_E_BIND, plan->in->opts.at, what, plan->in->slab ? "the state has grown or moved since gcp_bind: bind again" : "the plan is not bound");
-    return GCP_E_BIND;
+    return an && bn && (uintptr_t)a < (uintptr_t)b + bn && (uintptr_t)b < (uintptr_t)a + an;
 }
 
-static int gcpi_ranges_meet(const unsigned char *a, size_t an, const unsigned char *b, size_t bn) { return a < b + bn && b < a + an; }
+/* What of the tape's lies in a range of memory, or NULL: what library and plans took of the arena or will take, slabs, far memory, the
+   state. memory: the caller's pointer; plans bound to the same one share it, and its front may hold the state. for_far: far memory may
+   be shared, too, since values lie there within a step only. */
+static const char *gcpi_taken(const gcp_tape *t, const void *first, size_t bytes, const void *memory, int for_far)
+{
+    const gcp_arena *a = t->arena;
+    if (gcpi_ranges_meet(first, bytes, a->base, (size_t)t->arena_mark)) return "the tape in its arena";
+    if (gcpi_ranges_meet(first, bytes, a->base + a->used, (size_t)(a->size - a->used))) return "what is free in the tape's arena";
+    for (int i = 0; i < GCP_MAX_BOUND; i++) {
+        const gcpi_binding *b = &t->bindings[i];
+        if (gcpi_ranges_meet(first, bytes, b->own, b->own_bytes)) return "a plan in its arena";
+        if (b->memory != memory && gcpi_ranges_meet(first, bytes, b->slab, b->slab_bytes)) return "another plan's (gcp_unbind, or bind both to the same)";
+        if (!for_far && gcpi_ranges_meet(first, bytes, b->far, b->far_bytes)) return "a plan's far memory";
+    }
+    return (t->own_state || memory != t->state_memory) && gcpi_ranges_meet(first, bytes, t->state, t->state_size) ? "the state" : NULL;
+}
+
+/* The tape's note of a bound plan; NULL: of none. make: a new one where there is none, or NULL where all are in use. */
+static gcpi_binding *gcpi_binding_of(gcp_tape *t, const gcpi_plan *in, int make)
+{
+    gcpi_binding *vacant = NULL;
+    for (int i = GCP_MAX_BOUND - 1; i >= 0; i--) {
+        if (t->bindings[i].plan == in) return &t->bindings[i];
+        if (!t->bindings[i].plan) vacant = &t->bindings[i];
+    }
+    return make ? vacant : NULL;
+}
+
+static void gcpi_binding_note(gcp_tape *t, const gcpi_plan *in, gcpi_binding *b)
+{
+    b->plan = in; b->memory = in->memory; b->taken = 0;
+    b->own = (const unsigned char *)in; b->own_bytes = (size_t)(in->last - in->first);
+    b->slab = in->slab; b->slab_bytes = in->slab_bytes;
+    b->far = in->far; b->far_bytes = in->far_bytes;
+    if (t->toucher == in) t->toucher = NULL;
+}
+
+/* What was written to the slab, or came of a step, is gone. */
+static void gcpi_written_forget(gcpi_plan *in, const char *since)
+{
+    memset(in->written, 0, (size_t)in->p.tensors);
+    in->unwritten = in->inputs;
+    in->ran = 0;
+    in->since = since;
+}
+
+/* The plan is about to write to its slab: what the others have there is gone. */
+static void gcpi_touch(gcpi_plan *in)
+{
+    gcp_tape *t = in->p.tape;
+    if (t->toucher == in || in->measuring == 1) return;
+    t->toucher = in;
+    for (int i = 0; i < GCP_MAX_BOUND; i++) {
+        gcpi_binding *b = &t->bindings[i];
+        if (b->plan && b->plan != in && gcpi_ranges_meet(b->slab, b->slab_bytes, in->slab, in->slab_bytes)) b->taken = 1;
+    }
+}
+
+static void gcpi_recordings_forget(gcpi_plan *in)
+{
+    for (int i = 0; i < 4; i++) {
+        if (in->recordings[i]) in->p.target.device->forget(in->p.target.context, in->recordings[i]);
+        in->recordings[i] = NULL;
+    }
+}
 
 static void gcpi_state_forget(gcp_tape *t)          /* its home is gone, or was never filled */
 {
@@ -10530,16 +10807,17 @@ static void gcpi_state_forget(gcp_tape *t)          /* its home is gone, or was 
     t->layout++;
 }
 
-GCPI_DEF gcp_code gcp_state_bind(gcp_tape *t, void *memory, size_t size) { return gcp_state_bind_on(t, NULL, memory, size); }
-GCPI_DEF gcp_code gcp_state_bind_on(gcp_tape *t, const gcp_target *target, void *memory, size_t size)
+GCPI_DEF gcp_code gcp_state_bind_at(gcp_tape *t, void *memory, size_t size, gcp_at at) { return gcp_state_bind_on_at(t, NULL, memory, size, at); }
+GCPI_DEF gcp_code gcp_state_bind_on_at(gcp_tape *t, const gcp_target *target, void *memory, size_t size, gcp_at at)
 {
-    gcp_at at = gcpi_nowhere();
     gcp_target home = gcpi_target_of(target);
     if (!t || t->code) return t ? t->code : GCP_E_NOMEM;
-    unsigned char *base = memory ? gcpi_align_up(memory, GCPI_STATE_ALIGN) : NULL;
-    size_t lost = memory ? (size_t)(base - (unsigned char *)memory) : 0, need = gcpi_state_total(t, NULL, 0);
+    unsigned char *base = gcpi_align_up(memory, GCPI_STATE_ALIGN);
+    size_t lost = (size_t)(base - (unsigned char *)memory), need = gcp_state_bytes(t, GCP_NO_OPTIMIZER);
+    const char *taken = gcpi_taken(t, base, need, memory, 0);
     if (t->state) gcpi_fail(t, GCP_E_STATE, at, "gcp_state_bind", "the state has a home already");
-    else if (!memory || size < lost || size - lost < need) gcpi_fail(t, GCP_E_BIND, at, "gcp_state_bind", "%zu bytes; %zu are needed, and what the optimiser takes (gcp_state_bytes)", size, need + lost);
+    else if (!memory || size < need + lost) gcpi_fail(t, GCP_E_BIND, at, "gcp_state_bind", "%zu bytes; at this address %zu are needed, and what the optimiser takes (gcp_state_bytes)", size, need + lost);
+    else if (taken) gcpi_fail(t, GCP_E_BIND, at, "gcp_state_bind", "the memory overlaps %s", taken);
     if (t->code) return t->code;
     gcpi_state_settle(t, &home, base, size - lost);
     t->own_state = 1;
@@ -10549,40 +10827,111 @@ GCPI_DEF gcp_code gcp_state_bind_on(gcp_tape *t, const gcp_target *target, void 
     return t->code;
 }
 
-/* Where state and slab go: state at the front of this memory, or elsewhere already. */
-static gcp_code gcpi_bind_state(gcp_plan *plan, void *memory, unsigned char *base, size_t room)
+/* Whether the state is at the front of this memory, or will be. */
+static int gcpi_state_here(const gcp_tape *t, const void *memory) { return !t->state || (!t->own_state && memory == t->state_memory); }
+
+/* The plan's bytes for the state as it is, with the plan's own slots. */
+static gcp_code gcpi_plan_refresh(gcp_plan *plan, gcp_at at, const char *what)
+{
+    gcpi_plan_sizes(plan);
+    if (!plan->in->opts.budget || plan->bytes <= plan->in->opts.budget) return GCP_OK;
+    return gcpi_refuse_plan(plan, GCP_E_BUDGET, at, what, "the plan takes %zu bytes with the optimisers' slots that the state holds, .budget allows %zu",
+                            plan->bytes, plan->in->opts.budget);
+}
+
+/* Where the slab goes in the plan's memory: behind the state where that is at its front. NULL: an error. */
+static unsigned char *gcpi_slab_place(const gcp_plan *plan, gcp_at at, const char *what)
+{
+    const gcpi_plan *in = plan->in;
+    unsigned char *base = gcpi_align_up(in->memory, in->p.target.align);
+    size_t lost = (size_t)(base - (unsigned char *)in->memory), need = in->slab_bytes + (gcpi_state_here(plan->tape, in->memory) ? in->state_bytes : 0);
+    const char *taken = gcpi_ranges_meet(base, need, in, (size_t)(in->last - in->first)) ? "the plan in its arena" : gcpi_taken(plan->tape, base, need, in->memory, 0);
+    if (in->memory_size < need + lost)
+        gcpi_refuse_plan(plan, GCP_E_BIND, at, what, "%zu bytes; at this address %zu are needed, at any %zu (plan.room, gcp_plans_room)", in->memory_size, need + lost,
+                         need + in->p.target.align - 1);
+    else if (taken) gcpi_refuse_plan(plan, GCP_E_BIND, at, what, "the memory overlaps %s", taken);
+    return plan->tape->code ? NULL : base + (need - in->slab_bytes);
+}
+
+/* The state has another layout than when the slab was laid: the slab moves with it. */
+static gcp_code gcpi_lay_again(gcp_plan *plan, gcp_at at, const char *what)
+{
+    gcpi_plan *in = plan->in;
+    gcp_tape *t = plan->tape;
+    if (!t->state) return gcpi_refuse_plan(plan, GCP_E_BIND, at, what, "the state's memory was given back: bind again");
+    if (in->slots && (t->optimizer != in->opts.optimizer || gcpi_slots_end(t, in) > t->state_size))
+        return gcpi_refuse_plan(plan, GCP_E_STATE, at, what, "gcp_slots_reset has forgotten the optimiser's slots: bind again");
+    unsigned char *slab = gcpi_plan_refresh(plan, at, what) ? NULL : gcpi_slab_place(plan, at, what);
+    if (!slab) return t->code;
+    gcpi_recordings_forget(in);
+    int moved = slab != in->slab, micro = in->micro;
+    in->slab = slab;
+    in->layout = t->layout;
+    if (!moved) return GCP_OK;
+    gcpi_written_forget(in, "the state grew");
+    gcpi_binding *note = gcpi_binding_of(t, in, 1);
+    if (note) gcpi_binding_note(t, in, note);
+    in->micro = 0;
+    return micro ? gcpi_refuse_plan(plan, GCP_E_BIND, at, what, "another plan was bound between the micro-batches of this one") : GCP_OK;
+}
+
+static gcp_code gcpi_bound_check(gcp_plan *plan, gcp_at at, const char *what)
+{
+    gcp_code code = gcpi_plan_check(plan, at, what);
+    if (code) return code;
+    gcpi_plan *in = plan->in;
+    if (!in->slab) return gcpi_refuse_plan(plan, GCP_E_BIND, at, what, "the plan is not bound");
+    if (in->far_bytes && !in->far) return gcpi_refuse_plan(plan, GCP_E_BIND, at, what, "no far memory: %zu bytes to gcp_far_bind", plan->far_bytes);
+    if (in->layout != plan->tape->layout && (code = gcpi_lay_again(plan, at, what)) != GCP_OK) return code;
+    gcpi_binding *note = gcpi_binding_of(plan->tape, in, 0);
+    if (!note || !note->taken) return GCP_OK;
+    note->taken = 0;
+    gcpi_written_forget(in, "another plan used the same memory");
+    if (!in->micro) return GCP_OK;
+    in->micro = 0;
+    return gcpi_refuse_plan(plan, GCP_E_BIND, at, what, "another plan used the same memory between the micro-batches of this one");
+}
+
+/* Whether the plan's slots and target go with the state as it is, and where the state lies elsewhere, whether they find room there. */
+static gcp_code gcpi_bind_state_ok(const gcp_plan *plan, gcp_at at)
+{
+    const gcp_tape *t = plan->tape;
+    const gcpi_plan *in = plan->in;
+    if (in->slots && t->slots && (t->optimizer != in->opts.optimizer || t->slots != in->slots))
+        return gcpi_refuse_plan(plan, GCP_E_STATE, at, "gcp_bind", "the state holds slots of another optimiser; gcp_slots_reset forgets them");
+    if (t->state && (t->home.device != in->p.target.device || (t->home.device && t->home.context != in->p.target.context)))
+        return gcpi_refuse_plan(plan, GCP_E_STATE, at, "gcp_bind", "the state lies in the memory of another target: its values can be moved with gcp_read and gcp_write");
+    if (gcpi_state_here(t, in->memory)) return GCP_OK;
+    size_t end = gcpi_slots_end(t, in);
+    if (t->own_state && end > t->state_capacity)
+        return gcpi_refuse_plan(plan, GCP_E_STATE, at, "gcp_bind", "the state's home has %zu bytes, with this optimiser it takes %zu", t->state_capacity, end);
+    if (!t->own_state && end > t->state_size)
+        return gcpi_refuse_plan(plan, GCP_E_STATE, at, "gcp_bind", "the optimiser's slots belong behind the values: bind this plan to the memory that holds them");
+    return GCP_OK;
+}
+
+/* Lays state, slots and slab into in->memory. Nothing is written before all of it is known to fit. */
+static gcp_code gcpi_bind_memory(gcp_plan *plan, gcp_at at)
 {
     gcp_tape *t = plan->tape;
     gcpi_plan *in = plan->in;
-    if (in->slots && t->slots && (t->optimizer != in->opts.optimizer || t->slots != in->slots))
-        return gcpi_bind_fail(plan, GCP_E_STATE, "the state holds slots of another optimiser; gcp_slots_reset forgets them%.0zu%.0zu", 0, 0);
-    if (t->state && (t->home.device != in->p.target.device || (t->home.device && t->home.context != in->p.target.context)))
-        return gcpi_bind_fail(plan, GCP_E_STATE, "the state lies in the memory of another target: its values can be moved with gcp_read and gcp_write%.0zu%.0zu", 0, 0);
-    int here = !t->state || (!t->own_state && memory == t->state_memory);
-    size_t total = gcpi_state_total(t, &in->p, in->slots);
-    if (here && room < gcpi_round(total, in->p.target.align) + in->slab_bytes)
-        return gcpi_bind_fail(plan, GCP_E_BIND, "%zu bytes; %zu are needed", room, gcpi_round(total, in->p.target.align) + in->slab_bytes);
-    if (!t->state) { gcpi_state_settle(t, &in->p.target, base, room); t->state_memory = memory; }
-    if (here) t->state_capacity = room;
-    if (gcpi_slots_settle(t, in, 1) > t->state_capacity)
-        return gcpi_bind_fail(plan, GCP_E_STATE, "the state's home has %zu bytes, with this optimiser it takes %zu", t->state_capacity, gcpi_slots_settle(t, in, 1));
-    if (!here && !t->own_state && gcpi_slots_settle(t, in, 1) > t->state_size)
-        return gcpi_bind_fail(plan, GCP_E_STATE, "the optimiser's slots belong behind the values: bind this plan to the memory that holds them%.0zu%.0zu", 0, 0);
-    gcpi_slots_settle(t, in, 0);
-    in->slab = here ? base + gcpi_round(t->state_size, in->p.target.align) : base;
-    size_t slab_room = here ? room - gcpi_round(t->state_size, in->p.target.align) : room;
-    if (slab_room < in->slab_bytes) { in->slab = NULL; return gcpi_bind_fail(plan, GCP_E_BIND, "%zu bytes for a slab of %zu", slab_room, in->slab_bytes); }
-    if (!gcpi_ranges_meet(in->slab, in->slab_bytes, t->state, t->state_size)) return GCP_OK;
-    in->slab = NULL;
-    return gcpi_bind_fail(plan, GCP_E_BIND, "the memory overlaps the state%.0zu%.0zu", 0, 0);
-}
-
-static void gcpi_recordings_forget(gcpi_plan *in)
-{
-    for (int i = 0; i < 4; i++) {
-        if (in->recordings[i]) in->p.target.device->forget(in->p.target.context, in->recordings[i]);
-        in->recordings[i] = NULL;
+    if (gcpi_bind_state_ok(plan, at) || gcpi_plan_refresh(plan, at, "gcp_bind")) return t->code;
+    unsigned char *slab = gcpi_slab_place(plan, at, "gcp_bind"), *base = gcpi_align_up(in->memory, in->p.target.align);
+    if (!slab) return t->code;
+    gcpi_binding *note = gcpi_binding_of(t, in, 1);
+    if (!note) return gcpi_refuse_plan(plan, GCP_E_CAPACITY, at, "gcp_bind", "%d plans are bound; gcp_unbind those that are done", GCP_MAX_BOUND);
+    size_t capacity = in->memory_size - (size_t)(base - (unsigned char *)in->memory);
+    if (gcpi_state_here(t, in->memory)) {
+        if (!t->state) { gcpi_state_settle(t, &in->p.target, base, capacity); t->state_memory = in->memory; }
+        t->state_capacity = capacity;
     }
+    gcpi_slots_settle(t, in);
+    in->slab = slab;
+    in->layout = t->layout;
+    in->micro = 0;
+    gcpi_written_forget(in, "gcp_bind");
+    gcpi_binding_note(t, in, note);
+    return GCP_OK;
 }
 
 static void gcpi_far_release(gcpi_plan *in)
@@ -10590,6 +10939,14 @@ static void gcpi_far_release(gcpi_plan *in)
     if (in->far_owned && in->p.target.far_release) in->p.target.far_release(in->p.target.context, in->far_owned, in->far_bytes);
     in->far = NULL;
     in->far_owned = NULL;
+}
+
+static void gcpi_unlay(gcpi_plan *in)
+{
+    gcpi_binding *note = gcpi_binding_of(in->p.tape, in, 0);
+    if (note) memset(note, 0, sizeof *note);
+    gcpi_recordings_forget(in);
+    in->slab = NULL;
 }
 
 /* Gives back what the target allocated, and with it a state that lay there. */
@@ -10605,74 +10962,127 @@ static void gcpi_release(gcp_plan *plan)
     t->layout++;
 }
 
-static int gcpi_far_meets(const gcpi_plan *in, const unsigned char *far)
+/* gcp_bind(plan, NULL, 0): memory that the target gives, or gave before where that is enough or holds the state. */
+static gcp_code gcpi_bind_owned(gcp_plan *plan, gcp_at at)
 {
-    const gcp_tape *t = in->p.tape;
-    if (in->p.target.device || !far) return 0;
-    return (in->slab && gcpi_ranges_meet(far, in->far_bytes, in->slab, in->slab_bytes)) || (t->state && gcpi_ranges_meet(far, in->far_bytes, t->state, t->state_size));
+    gcpi_plan *in = plan->in;
+    gcp_tape *t = plan->tape;
+    const gcp_target *target = &in->p.target;
+    gcpi_plan_sizes(plan);
+    size_t exact = in->slab_bytes + (gcpi_state_here(t, in->owned) ? in->state_bytes : 0);
+    if (in->owned && in->owned_size < exact && t->state_memory != in->owned) gcpi_release(plan);
+    if (!in->owned && !target->allocate)
+        return gcpi_refuse_plan(plan, GCP_E_BIND, at, "gcp_bind", "no memory, and the target allocates none; %zu bytes are needed (plan.room)", plan->room);
+    if (!in->owned) {
+        in->owned_size = exact;
+        in->owned = target->allocate(target->context, exact);
+        if (!in->owned && !gcpi_trouble(t, target, at, "gcp_bind")) gcpi_refuse_plan(plan, GCP_E_NOMEM, at, "gcp_bind", "the target gave no %zu bytes", exact);
+    }
+    if ((uintptr_t)in->owned & (target->align - 1)) {
+        gcpi_release(plan);
+        gcpi_refuse_plan(plan, GCP_E_BIND, at, "gcp_bind", "the target's allocate gave memory that is not aligned to %zu bytes", target->align);
+    }
+    in->memory = in->owned; in->memory_size = in->owned_size;
+    return t->code;
 }
 
-GCPI_DEF gcp_code gcp_bind(gcp_plan *plan, void *memory, size_t size)
+static gcp_code gcpi_far_take(gcp_plan *plan, void *memory, gcp_at at, const char *what)
 {
-    gcp_code code = gcpi_plan_check(plan, gcpi_nowhere(), "gcp_bind");
-    if (code) return code;
+    gcpi_plan *in = plan->in;
+    gcpi_binding *note = gcpi_binding_of(plan->tape, in, 0);
+    int own = gcpi_ranges_meet(memory, in->far_bytes, in->slab, in->slab ? in->slab_bytes : 0);
+    const char *taken = own ? "the step's" : gcpi_taken(plan->tape, memory, in->far_bytes, NULL, 1);
+    if (taken) return gcpi_refuse_plan(plan, GCP_E_BIND, at, what, "the far memory overlaps %s", taken);
+    in->far = (unsigned char *)memory;
+    if (note) gcpi_binding_note(plan->tape, in, note);
+    return GCP_OK;
+}
+
+static gcp_code gcpi_bind_far(gcp_plan *plan, gcp_at at)
+{
     gcpi_plan *in = plan->in;
     const gcp_target *target = &in->p.target;
-    const void *owned = in->owned, *had_state = plan->tape->state;
-    if (in->p.names) return gcpi_bind_fail(plan, GCP_E_BIND, "a graph's plan has nothing to run%.0zu%.0zu", 0, 0);
-    gcpi_recordings_forget(in);
-    in->slab = NULL;                              /* until this bind succeeds */
-    int elsewhere = plan->tape->state && (!in->owned || plan->tape->state_memory != in->owned);
-    size_t exact = (elsewhere ? 0 : GCPI_MAX(plan->state_bytes, gcpi_round(plan->tape->state_size, target->align))) + in->slab_bytes;
-    if (!memory && size == 0 && in->owned && in->owned_size < exact && plan->tape->state_memory != in->owned) gcpi_release(plan);
-    if (!memory && size == 0 && !in->owned && target->allocate) {
-        in->owned_size = exact;
-        in->owned = target->allocate(target->context, in->owned_size);
-        if (!in->owned && gcpi_trouble(plan->tape, target, in->opts.at, "gcp_bind")) return plan->tape->code;
-        if (!in->owned) return gcpi_bind_fail(plan, GCP_E_NOMEM, "the target gave no %zu bytes%.0zu", in->owned_size, 0);
-    }
-    if (!memory && size == 0 && (uintptr_t)in->owned & (target->align - 1)) {
-        gcpi_release(plan);
-        return gcpi_bind_fail(plan, GCP_E_BIND, "the target's allocate gave memory that is not aligned to %zu bytes%.0zu", target->align, 0);
-    }
-    if (!memory && size == 0) { memory = in->owned; size = in->owned_size; }     /* bound again: what it has */
-    if (!memory) return gcpi_bind_fail(plan, GCP_E_BIND, "no memory, and the target allocates none; %zu bytes are needed%.0zu", plan->bytes, 0);
-    unsigned char *base = gcpi_align_up(memory, target->align);
-    size_t lost = (size_t)(base - (unsigned char *)memory);
-    code = size < lost ? gcpi_bind_fail(plan, GCP_E_BIND, "%zu bytes; %zu are needed", size, plan->bytes + lost) : gcpi_bind_state(plan, memory, base, size - lost);
-    in->layout = plan->tape->layout;
-    in->micro = 0;
-    if (!code && in->far_bytes && !in->far && target->far_allocate && (in->far_owned = target->far_allocate(target->context, in->far_bytes)) == NULL)
-        code = gcpi_trouble(plan->tape, target, in->opts.at, "gcp_bind") ? plan->tape->code : gcpi_bind_fail(plan, GCP_E_NOMEM, "the target gave no %zu bytes of far memory%.0zu", in->far_bytes, 0);
-    if (in->far_owned) in->far = (unsigned char *)in->far_owned;
-    if (!code && gcpi_far_meets(in, in->far)) code = gcpi_bind_fail(plan, GCP_E_BIND, "the far memory overlaps the step's or the state%.0zu%.0zu", 0, 0);
-    if (gcpi_trouble(plan->tape, target, in->opts.at, "gcp_bind")) code = plan->tape->code;
-    if (code && memory == in->owned && memory != owned) gcpi_release(plan);       /* what an earlier bind was given stays: the state lies in it */
-    if (code) in->slab = NULL;
-    if (code && !had_state) gcpi_state_forget(plan->tape);
+    if (!in->far_bytes || (!in->far && !target->far_allocate)) return GCP_OK;
+    if (in->far) return gcpi_far_take(plan, in->far, at, "gcp_bind");
+    in->far_owned = target->far_allocate(target->context, in->far_bytes);
+    if (in->far_owned) return gcpi_far_take(plan, in->far_owned, at, "gcp_bind");
+    if (gcpi_trouble(plan->tape, target, at, "gcp_bind")) return plan->tape->code;
+    return gcpi_refuse_plan(plan, GCP_E_NOMEM, at, "gcp_bind", "the target gave no %zu bytes of far memory", in->far_bytes);
+}
+
+GCPI_DEF gcp_code gcp_bind_at(gcp_plan *plan, void *memory, size_t size, gcp_at at)
+{
+    gcp_code code = gcpi_plan_check(plan, at, "gcp_bind");
+    if (code) return code;
+    gcpi_plan *in = plan->in;
+    gcp_tape *t = plan->tape;
+    const void *owned = in->owned, *had_state = t->state;
+    if (in->p.names) return gcpi_refuse_plan(plan, GCP_E_BIND, at, "gcp_bind", "a graph's plan has nothing to run");
+    gcpi_unlay(in);                               /* until this bind succeeds */
+    in->memory = memory; in->memory_size = size;
+    if (!memory && size == 0) code = gcpi_bind_owned(plan, at);
+    else if (!memory) code = gcpi_refuse_plan(plan, GCP_E_BIND, at, "gcp_bind", "%zu bytes at NULL; %zu are needed (plan.room)", size, plan->room);
+    if (!code) code = gcpi_bind_memory(plan, at);
+    if (!code) code = gcpi_bind_far(plan, at);
+    if (gcpi_trouble(t, &in->p.target, at, "gcp_bind")) code = t->code;
+    if (!code) return GCP_OK;
+    gcpi_unlay(in);
+    if (in->owned != owned) gcpi_release(plan);   /* what an earlier bind was given stays: the state lies in it */
+    if (!had_state) gcpi_state_forget(t);
     return code;
 }
 
-GCPI_DEF gcp_code gcp_far_bind(gcp_plan *plan, void *memory, size_t size)
+GCPI_DEF gcp_code gcp_far_bind_at(gcp_plan *plan, void *memory, size_t size, gcp_at at)
 {
-    gcp_code code = gcpi_plan_check(plan, gcpi_nowhere(), "gcp_far_bind");
+    gcp_code code = gcpi_plan_check(plan, at, "gcp_far_bind");
     if (code) return code;
-    if (!memory || size < plan->far_bytes) return gcpi_bind_fail(plan, GCP_E_BIND, "%zu bytes of far memory; %zu are needed", size, plan->far_bytes);
-    if (gcpi_far_meets(plan->in, (unsigned char *)memory)) return gcpi_bind_fail(plan, GCP_E_BIND, "the far memory overlaps the step's or the state%.0zu%.0zu", 0, 0);
+    if (!memory || size < plan->far_bytes) return gcpi_refuse_plan(plan, GCP_E_BIND, at, "gcp_far_bind", "%zu bytes of far memory; %zu are needed", size, plan->far_bytes);
     gcpi_recordings_forget(plan->in);
-    if (plan->in->far_owned) gcpi_far_release(plan->in);
-    plan->in->far = (unsigned char *)memory;
+    gcpi_far_release(plan->in);
+    return gcpi_far_take(plan, memory, at, "gcp_far_bind");
+}
+
+GCPI_DEF gcp_code gcp_unbind_at(gcp_plan *plan, gcp_at at)
+{
+    if (!plan || !plan->tape || !plan->in || plan->generation != plan->tape->generation) return gcpi_plan_check(plan, at, "gcp_unbind");
+    gcpi_unlay(plan->in);
+    gcpi_release(plan);
+    gcpi_far_release(plan->in);
     return GCP_OK;
 }
 
-GCPI_DEF gcp_code gcp_unbind(gcp_plan *plan)
+GCPI_DEF void gcp_plan_free(gcp_plan *plan)
 {
-    if (!plan || !plan->tape || !plan->in || plan->generation != plan->tape->generation) return gcpi_plan_check(plan, gcpi_nowhere(), "gcp_unbind");
-    gcpi_recordings_forget(plan->in);
-    gcpi_release(plan);
-    gcpi_far_release(plan->in);
-    plan->in->slab = NULL;
-    return GCP_OK;
+    if (!plan) return;
+    if (plan->in && plan->generation == plan->tape->generation) {
+        gcp_at at;
+        at.file = NULL; at.line = 0;
+        gcp_unbind_at(plan, at);
+        gcpi_plan_return(plan);
+    }
+    *plan = gcpi_plan_none(plan->tape);
+}
+
+GCPI_DEF size_t gcp_plans_bytes_at(const gcp_plan *const *plans, int count)
+{
+    enum { MOST = GCP_MAX_BOUND };
+    const gcpi_plan *in[MOST];
+    size_t slab = 0, align = 1;
+    int n = 0;
+    for (int i = 0; plans && i < count && i < MOST; i++) {
+        if (!plans[i] || !plans[i]->in || plans[i]->tape != plans[0]->tape || plans[i]->generation != plans[i]->tape->generation) return 0;
+        in[n++] = plans[i]->in;
+        slab = GCPI_MAX(slab, plans[i]->in->slab_bytes);
+        align = GCPI_MAX(align, plans[i]->in->p.target.align);
+    }
+    return n && n == count ? gcpi_round(gcpi_state_with(in[0]->p.tape, in, n), align) + slab : 0;
+}
+
+GCPI_DEF size_t gcp_plans_room_at(const gcp_plan *const *plans, int count)
+{
+    size_t bytes = gcp_plans_bytes_at(plans, count), align = 1;
+    for (int i = 0; bytes && i < count; i++) align = GCPI_MAX(align, plans[i]->in->p.target.align);
+    return bytes ? bytes + align - 1 : 0;
 }
 
 /* The bytes of an item, by its place: in the slab, or in the state through its root's parameter. */
@@ -10915,10 +11325,11 @@ static void gcpi_run_update(const gcpi_plan *in, const gcpi_task *t, int n)
     gcpi_call_space space;
     gcpi_call_begin(in, t, &call, &space);
     space.in[0] = gcpi_view_like(in, item, gcpi_item_data(in, item, in->placed[n].offset));
+    space.in[1] = gcpi_view_like(in, item, gcpi_count_at(in->p.tape, t->op));
     space.out[0] = gcpi_view_like(in, item, gcpi_value_at(in->p.tape, t->op));
     for (int k = 0; k < 2; k++)
         space.out[1 + k] = gcpi_view_like(in, item, in->slots > k ? slots + (size_t)k * gcpi_round(gcpi_count(p->shape) * sizeof(gcp_real), GCPI_STATE_ALIGN) : NULL);
-    call.inputs = 1; call.outputs = 3;
+    call.inputs = 2; call.outputs = 3;
     gcpi_row_for(&in->p.target, NULL, GCP_ROW_UPDATE)->forward(&call);
 }
 
@@ -11089,6 +11500,20 @@ static void gcpi_numbers_fill(gcpi_plan *in, const gcp_step_opts *o)
     gcpi_bytes_copy(&in->p.target, in->slab, bytes, sizeof bytes);
 }
 
+/* One more update of each parameter that this plan's has slots for. */
+static void gcpi_counts_advance(const gcpi_plan *in)
+{
+    enum { SOME = 512 };
+    const gcp_tape *t = in->p.tape;
+    uint64_t some[SOME];
+    for (int first = 0; in->slots && first < t->parameter_count; first += SOME) {
+        int n = GCPI_MIN((int)SOME, t->parameter_count - first);
+        gcpi_bytes_copy(&t->home, some, gcpi_count_at(t, first), (size_t)n * sizeof *some);
+        for (int i = 0; i < n; i++) some[i] += (uint64_t)gcpi_trained(&in->p, first + i);
+        gcpi_bytes_copy(&t->home, gcpi_count_at(t, first), some, (size_t)n * sizeof *some);
+    }
+}
+
 static void gcpi_counters_advance(gcpi_plan *in)
 {
     gcpi_counters c;
@@ -11096,17 +11521,30 @@ static void gcpi_counters_advance(gcpi_plan *in)
     c.steps = in->numbers.step + 1;
     c.updates = in->numbers.updates + (in->micro == 0);
     gcpi_bytes_copy(&in->p.tape->home, in->p.tape->state, &c, sizeof c);
+    if (in->micro == 0) gcpi_counts_advance(in);
+}
+
+/* The first input that the list reads and nobody wrote. */
+static void gcpi_unwritten_fail(const gcpi_plan *in, gcp_at at, const char *what)
+{
+    char name[128];
+    int i = 0;
+    while (in->p.items[i].kind != GCPI_INPUT_ITEM || in->where[i] < 0 || in->written[i]) i++;
+    gcpi_fail(in->p.tape, GCP_E_INPUT, at, what, "'%s' was not written since %s", gcp_name(gcpi_handle(in->p.tape, i), name, sizeof name), in->since);
 }
 
 /* Whether this plan may go on from where it stands; it then is the one that runs. */
 static int gcpi_may_run(gcpi_plan *in, gcp_at at, const char *what)
 {
     gcp_tape *t = in->p.tape;
+    if (in->measuring == 1) return 1;
+    if (in->unwritten) { gcpi_unwritten_fail(in, at, what); return 0; }
     if (in->micro && t->runner != in) {
         gcpi_fail(t, GCP_E_BIND, at, what, "another plan ran between the micro-batches of this one");
         return 0;
     }
     if (!in->measuring) t->runner = in;
+    gcpi_touch(in);
     return 1;
 }
 
@@ -11120,33 +11558,46 @@ static int gcpi_broken_off(gcpi_plan *in, gcp_at at, const char *what)
 }
 
 /* A step is recorded only where each repetition makes the same calls: no host code in between, always the same memory. */
-static double gcpi_run(gcpi_plan *in, const gcp_step_opts *o)
+static double gcpi_run(gcpi_plan *in, const gcp_step_opts *o, const char *what)
 {
     const gcp_target *target = &in->p.target;
-    if (!gcpi_may_run(in, o->at, "gcp_step")) return 0;
+    if (!gcpi_may_run(in, o->at, what)) return 0;
     gcpi_numbers_fill(in, o);
     int way = (in->numbers.micro > 0) + 2 * (in->numbers.micro + 1 == in->numbers.micros), by_host = in->far_bytes && !target->copy_start;
     if (target->device && target->device->play && !in->measuring && !in->opts.check && !in->opts.on_gradient && !by_host)
         target->device->play(target->context, &in->recordings[way], gcpi_issue, in);
     else gcpi_issue(in);
-    if (gcpi_broken_off(in, o->at, "gcp_step")) return 0;
+    if (gcpi_broken_off(in, o->at, what)) return 0;
     if (in->p.training && in->measuring != 2) gcpi_counters_advance(in);
     double value = gcpi_root_value(in);
-    return gcpi_broken_off(in, o->at, "gcp_step") ? 0 : value;
+    if (gcpi_broken_off(in, o->at, what)) return 0;
+    if (in->measuring != 1) in->ran = 1;
+    return value;
+}
+
+/* The learning rate goes with an optimiser, and only with one. free: it need not be given. */
+static int gcpi_rate_ok(const gcp_plan *plan, double *lr, int free, gcp_at at, const char *what)
+{
+    double given = *lr, rate = *lr = gcpi_option(given, 0);
+    int trains = plan->in->opts.optimizer != GCP_NO_OPTIMIZER;
+    if (given != 0 && !trains) gcpi_refuse_plan(plan, GCP_E_ARGUMENT, at, what, ".lr = %g, but the plan was made without .optimizer", rate);
+    else if (given == 0 && trains && !free) gcpi_refuse_plan(plan, GCP_E_ARGUMENT, at, what, ".lr is missing; GCP_ZERO says zero");
+    else if (!(rate >= 0) || !gcpi_finite(rate)) gcpi_refuse_plan(plan, GCP_E_ARGUMENT, at, what, ".lr = %g; at least 0, and finite", rate);
+    return plan->tape->code == GCP_OK;
 }
 
 GCPI_DEF float gcp_step_at(gcp_plan *plan, gcp_step_opts o)
 {
     if (gcpi_bound_check(plan, o.at, "gcp_step")) return 0;
     if (!plan->in->p.training) { gcpi_fail(plan->tape, GCP_E_PLAN, o.at, "gcp_step", "an inference plan: use gcp_forward"); return 0; }
-    return (float)gcpi_run(plan->in, &o);
+    return gcpi_rate_ok(plan, &o.lr, 0, o.at, "gcp_step") ? (float)gcpi_run(plan->in, &o, "gcp_step") : 0;
 }
 
 GCPI_DEF float gcp_forward_at(gcp_plan *plan, gcp_step_opts o)
 {
     if (gcpi_bound_check(plan, o.at, "gcp_forward")) return 0;
     if (plan->in->p.training) { gcpi_fail(plan->tape, GCP_E_PLAN, o.at, "gcp_forward", "a training plan: use gcp_step, or plan with .inference = 1"); return 0; }
-    return (float)gcpi_run(plan->in, &o);
+    return gcpi_rate_ok(plan, &o.lr, 1, o.at, "gcp_forward") ? (float)gcpi_run(plan->in, &o, "gcp_forward") : 0;
 }
 
 /* Profile. A copy runs beside nothing: its seconds are the link's. */
@@ -11180,6 +11631,7 @@ static int gcpi_profile_step(gcpi_plan *in, const gcp_step_opts *o, double *seco
     }
     if (gcpi_broken_off(in, o->at, "gcp_profile")) return 0;
     if (in->p.training) gcpi_counters_advance(in);
+    in->ran = 1;
     return 1;
 }
 
@@ -11197,7 +11649,7 @@ GCPI_DEF double gcp_profile_at(gcp_plan *plan, gcp_profile_opts o)
 {
     gcp_step_opts step;
     double sum = 0;
-    if (gcpi_bound_check(plan, o.at, "gcp_profile")) return 0;
+    if (gcpi_bound_check(plan, o.at, "gcp_profile") || !gcpi_rate_ok(plan, &o.lr, 1, o.at, "gcp_profile")) return 0;
     gcpi_plan *in = plan->in;
     gcp_arena *a = in->opts.arena ? in->opts.arena : plan->tape->arena;
     ptrdiff_t scratch = a->scratch, count = in->list.count;
@@ -11215,64 +11667,152 @@ GCPI_DEF double gcp_profile_at(gcp_plan *plan, gcp_profile_opts o)
 GCPI_DEF double gcp_instruction_seconds(const gcp_plan *plan, int i) { return plan && plan->in && plan->generation == plan->tape->generation && i >= 0 && i < plan->instructions ? plan->in->seconds[i] : 0; }
 
 /* Copies a whole tensor between the user's dense array and where it lies. */
-static gcp_code gcpi_copy_dense(const gcpi_plan *in, int item, unsigned char *data, unsigned char *user, int to_user)
+static gcp_code gcpi_copy_dense(const gcpi_plan *in, int item, unsigned char *user, int to_user, gcp_at at)
 {
     const gcpi_item *x = &in->p.items[item];
     const gcpi_tensor *e = &in->p.tape->tensors[x->tensor];
+    unsigned char *data = (unsigned char *)gcpi_item_data(in, item, in->where[item]);
     int real = x->kind == GCPI_GRADIENT_ITEM || e->dtype == GCP_DTYPE_REAL, dense = !real || x->pitch == e->shape.d[3];
     size_t rows = dense ? 1 : gcpi_pixels(e->shape), width = dense ? gcpi_row_bytes(real ? GCP_DTYPE_REAL : e->dtype, gcpi_count(e->shape)) : (size_t)e->shape.d[3] * sizeof(gcp_real);
     for (size_t r = 0; r < rows; r++) {
         unsigned char *place = data + r * (size_t)x->pitch * sizeof(gcp_real);
         gcpi_bytes_copy(&in->p.target, to_user ? user + r * width : place, to_user ? place : user + r * width, width);
     }
-    return gcpi_trouble(in->p.tape, &in->p.target, in->opts.at, to_user ? "gcp_read" : "gcp_write") ? in->p.tape->code : GCP_OK;
+    return gcpi_trouble(in->p.tape, &in->p.target, at, to_user ? "gcp_read" : "gcp_write") ? in->p.tape->code : GCP_OK;
 }
 
-static gcp_code gcpi_access_fail(gcp_plan *plan, gcp_tensor x, const char *what, const char *text)
+typedef struct gcpi_access { gcp_plan *plan; gcp_tensor x; gcp_at at; const char *what; } gcpi_access;
+
+static gcp_code gcpi_access_fail(const gcpi_access *a, gcp_code code, const char *text, const char *since)
 {
     char name[96];
-    gcpi_fail(plan->tape, GCP_E_ARGUMENT, plan->in->opts.at, what, "'%s' %s", gcp_name(x, name, sizeof name), text);
-    return GCP_E_ARGUMENT;
+    gcpi_fail(a->plan->tape, code, a->at, a->what, "'%s' %s%s", gcp_name(a->x, name, sizeof name), text, since);
+    return code;
 }
 
-static gcp_code gcpi_access(gcp_plan *plan, gcp_tensor x, const char *what)
+static gcp_code gcpi_access_check(const gcpi_access *a)
 {
-    gcp_code code = gcpi_bound_check(plan, gcpi_nowhere(), what);
+    gcp_code code = gcpi_bound_check(a->plan, a->at, a->what);
     if (code) return code;
-    if (!gcpi_usable(plan->tape, x, plan->in->opts.at, what)) return plan->tape->code;
-    return x.id < plan->in->p.tensors ? GCP_OK : gcpi_access_fail(plan, x, what, "was recorded after the plan was made");
+    if (!gcpi_usable(a->plan->tape, a->x, a->at, a->what)) return a->plan->tape->code;
+    return a->x.id < a->plan->in->p.tensors ? GCP_OK : gcpi_access_fail(a, GCP_E_ARGUMENT, "was recorded after the plan was made", "");
 }
 
-GCPI_DEF gcp_code gcp_write(gcp_plan *plan, gcp_tensor x, const void *data)
+static gcpi_access gcpi_access_of(gcp_plan *plan, gcp_tensor x, gcp_at at, const char *what)
 {
-    gcp_code code = gcpi_access(plan, x, "gcp_write");
+    gcpi_access a;
+    a.plan = plan; a.x = x; a.at = at; a.what = what;
+    return a;
+}
+
+/* The forward op that reads an input k-th, and as which of its inputs; NULL: no more. */
+static const gcpi_op *gcpi_reading_op(const gcpi_problem *p, int item, int k, int *input)
+{
+    for (int f = 0; f < p->forward; f++)
+        for (int o = p->tasks[f].operands; o < p->tasks[f].operands + p->tasks[f].count; o++) {
+            if (p->operands[o].item != item || p->operands[o].mode != GCPI_READ || k-- > 0) continue;
+            *input = p->operands[o].slot - GCPI_SLOT_IN;
+            return &p->tape->ops[p->tasks[f].op];
+        }
+    return NULL;
+}
+
+/* Each label is in the range of each op that reads it, or what that ignores. */
+static gcp_code gcpi_labels_check(const gcpi_access *a, const int32_t *labels)
+{
+    gcp_tape *t = a->plan->tape;
+    size_t n = gcp_elements(a->x);
+    int input = 0;
+    const gcpi_op *op;
+    for (int k = 0; (op = gcpi_reading_op(&a->plan->in->p, a->x.id, k, &input)) != NULL; k++) {
+        gcpi_label_range range = gcpi_label_range_of(t, op, input);
+        for (size_t i = 0; range.count && i < n; i++) {
+            if (gcpi_label_ok(&range, labels[i])) continue;
+            char name[96], reader[128], ignored[48] = "";
+            gcpi_name_text(t, op->name, reader, sizeof reader);
+            if (range.ignores) snprintf(ignored, sizeof ignored, ", or the ignored %d", range.ignore);
+            gcpi_fail(t, GCP_E_ARGUMENT, a->at, a->what, "element %zu of '%s' is %d; %s (%s:%d) reads 0 to %d%s", i, gcp_name(a->x, name, sizeof name), (int)labels[i],
+                      reader, gcpi_basename(op->at.file), op->at.line, range.count - 1, ignored);
+            return GCP_E_ARGUMENT;
+        }
+    }
+    return GCP_OK;
+}
+
+GCPI_DEF gcp_code gcp_write_at(gcp_plan *plan, gcp_tensor x, const void *data, gcp_at at)
+{
+    gcpi_access a = gcpi_access_of(plan, x, at, "gcp_write");
+    gcp_code code = gcpi_access_check(&a);
     if (code) return code;
-    const gcpi_plan *in = plan->in;
+    gcpi_plan *in = plan->in;
     int kind = in->p.items[x.id].kind;
-    if (!data || (kind != GCPI_INPUT_ITEM && kind != GCPI_STATE_ITEM)) return gcpi_access_fail(plan, x, "gcp_write", data ? "is neither input nor parameter" : "from NULL");
-    if (kind == GCPI_INPUT_ITEM && in->where[x.id] < 0) return GCP_OK;        /* this plan does not read it */
-    return gcpi_copy_dense(in, x.id, (unsigned char *)gcpi_item_data(in, x.id, in->where[x.id]), (unsigned char *)(uintptr_t)data, 0);
+    if (!data || (kind != GCPI_INPUT_ITEM && kind != GCPI_STATE_ITEM)) return gcpi_access_fail(&a, GCP_E_ARGUMENT, data ? "is neither input nor parameter" : "from NULL", "");
+    if (kind == GCPI_STATE_ITEM) return gcpi_copy_dense(in, x.id, (unsigned char *)(uintptr_t)data, 0, at);
+    if (in->where[x.id] < 0) return GCP_OK;        /* this plan does not read it */
+    if (plan->tape->tensors[x.id].dtype == GCP_DTYPE_I32 && (code = gcpi_labels_check(&a, (const int32_t *)data)) != GCP_OK) return code;
+    gcpi_touch(in);
+    if ((code = gcpi_copy_dense(in, x.id, (unsigned char *)(uintptr_t)data, 0, at)) != GCP_OK) return code;
+    in->unwritten -= !in->written[x.id];
+    in->written[x.id] = 1;
+    return GCP_OK;
 }
 
-GCPI_DEF gcp_code gcp_read(gcp_plan *plan, gcp_tensor x, void *data)
+/* A value that lies in the slab was written, or came of a step. */
+static gcp_code gcpi_there(const gcpi_access *a, int item)
 {
-    gcp_code code = gcpi_access(plan, x, "gcp_read");
+    const gcpi_plan *in = a->plan->in;
+    int kind = in->p.items[in->p.items[item].root].kind;
+    if (kind == GCPI_STATE_ITEM || (kind == GCPI_INPUT_ITEM ? in->written[in->p.items[item].root] : in->ran)) return GCP_OK;
+    return gcpi_access_fail(a, GCP_E_INPUT, kind == GCPI_INPUT_ITEM ? "was not written since " : "is not there: no step was taken since ", in->since);
+}
+
+GCPI_DEF gcp_code gcp_read_at(gcp_plan *plan, gcp_tensor x, void *data, gcp_at at)
+{
+    gcpi_access a = gcpi_access_of(plan, x, at, "gcp_read");
+    gcp_code code = gcpi_access_check(&a);
     if (code) return code;
     const gcpi_item *item = &plan->in->p.items[x.id];
     int there = item->kind == GCPI_STATE_ITEM || ((item->kind == GCPI_INPUT_ITEM || item->pinned) && plan->in->where[x.id] >= 0)
              || (item->kind == GCPI_FORWARD_ITEM && plan->in->p.items[item->root].kind == GCPI_STATE_ITEM);
-    if (!data || !there) return gcpi_access_fail(plan, x, "gcp_read", data ? "is not kept: mark it with gcp_keep before planning" : "to NULL");
-    return gcpi_copy_dense(plan->in, x.id, (unsigned char *)gcpi_item_data(plan->in, x.id, plan->in->where[x.id]), (unsigned char *)data, 1);
+    if (!data || !there) return gcpi_access_fail(&a, GCP_E_ARGUMENT, data ? "is not kept: mark it with gcp_keep before planning" : "to NULL", "");
+    code = gcpi_there(&a, x.id);
+    return code ? code : gcpi_copy_dense(plan->in, x.id, (unsigned char *)data, 1, at);
 }
 
-GCPI_DEF gcp_code gcp_grad(gcp_plan *plan, gcp_tensor x, gcp_real *data)
+GCPI_DEF gcp_code gcp_grad_at(gcp_plan *plan, gcp_tensor x, gcp_real *data, gcp_at at)
 {
-    gcp_code code = gcpi_access(plan, x, "gcp_grad");
+    gcpi_access a = gcpi_access_of(plan, x, at, "gcp_grad");
+    gcp_code code = gcpi_access_check(&a);
     if (code) return code;
     int item = plan->in->p.tensors + x.id;
     if (!data || !plan->in->p.items[item].pinned || plan->in->where[item] < 0)
-        return gcpi_access_fail(plan, x, "gcp_grad", data ? "has no gradient that outlives the step: plan without an optimiser, or gcp_want_grad for an input" : "to NULL");
-    return gcpi_copy_dense(plan->in, item, plan->in->slab + plan->in->where[item], (unsigned char *)data, 1);
+        return gcpi_access_fail(&a, GCP_E_ARGUMENT, data ? "has no gradient that outlives the step: plan without an optimiser, or gcp_want_grad for an input" : "to NULL", "");
+    code = gcpi_there(&a, item);
+    return code ? code : gcpi_copy_dense(plan->in, item, (unsigned char *)data, 1, at);
+}
+
+GCPI_DEF ptrdiff_t gcp_ignored_at(gcp_plan *plan, gcp_tensor loss, gcp_at at)
+{
+    enum { SOME = 1024 };
+    gcpi_access a = gcpi_access_of(plan, loss, at, "gcp_ignored");
+    if (gcpi_access_check(&a)) return -1;
+    gcp_tape *t = plan->tape;
+    const gcpi_plan *in = plan->in;
+    const gcpi_op *op = t->tensors[loss.id].producer >= 0 ? &t->ops[t->tensors[loss.id].producer] : NULL;
+    if (!op || op->kind != GCP_OP_CROSS_ENTROPY) { gcpi_access_fail(&a, GCP_E_ARGUMENT, "is not made by gcp_cross_entropy", ""); return -1; }
+    int labels = gcpi_edge(t, op, 1);
+    gcpi_label_range range = gcpi_label_range_of(t, op, 1);
+    ptrdiff_t n = (ptrdiff_t)gcpi_count(t->tensors[labels].shape), ignored = 0;
+    a.x = gcpi_handle(t, labels);
+    if (in->where[labels] < 0) { gcpi_access_fail(&a, GCP_E_ARGUMENT, "is not read by this plan", ""); return -1; }
+    if (gcpi_there(&a, labels)) return -1;
+    for (ptrdiff_t first = 0; range.ignores && first < n; first += SOME) {
+        int32_t some[SOME];
+        ptrdiff_t count = GCPI_MIN((ptrdiff_t)SOME, n - first);
+        gcpi_bytes_copy(&in->p.target, some, in->slab + in->where[labels] + (size_t)first * sizeof *some, (size_t)count * sizeof *some);
+        for (ptrdiff_t i = 0; i < count; i++) ignored += some[i] == range.ignore;
+    }
+    return gcpi_trouble(t, &in->p.target, at, "gcp_ignored") ? -1 : ignored;
 }
 
 /* Runs the plan in other memory on copies of state and inputs; everything is as it was afterwards. */
@@ -11281,7 +11821,6 @@ static void gcpi_run_copy(gcpi_plan *in, unsigned char *base, const gcp_step_opt
     gcp_tape *t = in->p.tape;
     unsigned char *slab = in->slab, *state = t->state;
     int micro = in->micro;
-    const struct gcpi_plan *runner = t->runner;
     gcpi_bytes_copy(&in->p.target, base, state, t->state_size);
     t->state = base;
     in->slab = base + gcpi_round(t->state_size, in->p.target.align);
@@ -11289,9 +11828,7 @@ static void gcpi_run_copy(gcpi_plan *in, unsigned char *base, const gcp_step_opt
     for (int i = 0; i < in->p.item_count; i++)
         if (in->p.items[i].kind == GCPI_INPUT_ITEM && in->where[i] >= 0) gcpi_bytes_copy(&in->p.target, in->slab + in->where[i], slab + in->where[i], in->p.items[i].bytes);
     in->micro = 0;
-    t->runner = in;
-    for (int m = 0; m < GCPI_MAX(1, in->opts.accumulate); m++) gcpi_run(in, o);
-    t->runner = runner;
+    for (int m = 0; m < GCPI_MAX(1, in->opts.accumulate); m++) gcpi_run(in, o, "gcp_measure");
     in->measuring = 0;
     in->micro = micro;
     in->slab = slab;
@@ -11315,11 +11852,15 @@ static size_t gcpi_measure(gcp_plan *plan, unsigned char *memory, size_t size, c
 {
     gcpi_plan *in = plan->in;
     const gcp_target *target = &in->p.target;
-    size_t need = gcpi_round(plan->tape->state_size, target->align) + in->slab_bytes, last = 0;
-    unsigned char *base = memory ? gcpi_align_up(memory, target->align) : NULL;
-    size_t lost = memory ? (size_t)(base - memory) : 0;
-    if (!memory || size < lost || size - lost <= need || gcpi_ranges_meet(base, size - lost, in->slab, in->slab_bytes) || gcpi_ranges_meet(base, size - lost, plan->tape->state, plan->tape->state_size)) {
-        gcpi_fail(plan->tape, GCP_E_BIND, o->at, "gcp_measure", "%zu bytes; more than %zu are needed, apart from the plan's own", size, need + lost);
+    unsigned char *base = gcpi_align_up(memory, target->align);
+    size_t lost = (size_t)(base - memory), last = 0;
+    if (!memory || size <= plan->bytes + lost) {
+        gcpi_fail(plan->tape, GCP_E_BIND, o->at, "gcp_measure", "%zu bytes; at this address more than %zu are needed, at any more than %zu (plan.room)", size, plan->bytes + lost, plan->room);
+        return 0;
+    }
+    const char *taken = gcpi_ranges_meet(memory, size, in->slab, in->slab_bytes) ? "the plan's own" : gcpi_taken(plan->tape, memory, size, NULL, 0);
+    if (taken) {
+        gcpi_fail(plan->tape, GCP_E_BIND, o->at, "gcp_measure", "the memory overlaps %s", taken);
         return 0;
     }
     for (int pass = 0; pass < 2; pass++) {
@@ -11333,10 +11874,10 @@ static size_t gcpi_measure(gcp_plan *plan, unsigned char *memory, size_t size, c
 
 GCPI_DEF size_t gcp_measure_at(gcp_plan *plan, void *memory, size_t size, gcp_step_opts o)
 {
-    if (gcpi_bound_check(plan, o.at, "gcp_measure")) return 0;
+    if (gcpi_bound_check(plan, o.at, "gcp_measure") || !gcpi_rate_ok(plan, &o.lr, 1, o.at, "gcp_measure")) return 0;
     const gcp_target *target = &plan->in->p.target;
     if (memory || size || !target->allocate) return gcpi_measure(plan, (unsigned char *)memory, size, &o);
-    size = gcpi_round(plan->tape->state_size, target->align) + plan->in->slab_bytes + 4096;
+    size = plan->room + 4096;
     memory = target->allocate(target->context, size);
     if (!memory) {
         if (!gcpi_trouble(plan->tape, target, o.at, "gcp_measure")) gcpi_fail(plan->tape, GCP_E_NOMEM, o.at, "gcp_measure", "the target gave no %zu bytes", size);
@@ -11354,17 +11895,29 @@ static double gcpi_loss_at(gcpi_check_job *j, gcp_real *x, double value)
 {
     gcp_real v = (gcp_real)value;
     gcpi_bytes_copy(&j->plan->in->p.target, x, &v, sizeof v);
-    return gcpi_run(j->plan->in, &j->o);
+    return gcpi_run(j->plan->in, &j->o, "gcp_gradcheck");
+}
+
+static double gcpi_mean_square_root(const gcp_target *target, const gcp_real *x, size_t n)
+{
+    double sum = 0;
+    for (size_t i = 0; i < n; i++) {
+        gcp_real v;
+        gcpi_bytes_copy(target, &v, &x[i], sizeof v);
+        sum += (double)v * (double)v / (double)n;
+    }
+    return sqrt(sum);
 }
 
 static void gcpi_check_tensor(gcpi_check_job *j, int tensor, gcp_real *x, const gcp_real *analytic)
 {
     size_t n = gcpi_count(j->plan->tape->tensors[tensor].shape);
     const gcp_target *target = &j->plan->in->p.target;
+    double usual = gcpi_mean_square_root(target, x, n);
     for (size_t i = 0; i < n; i++) {
         gcp_real first;
         gcpi_bytes_copy(target, &first, &x[i], sizeof first);
-        double was = (double)first, h = j->step * GCPI_MAX(1.0, fabs(was));
+        double was = (double)first, size = GCPI_MAX(usual, fabs(was)), h = j->step * (size > 0 ? size : 1);
         double a = gcpi_loss_at(j, &x[i], was + h) - gcpi_loss_at(j, &x[i], was - h);
         double b = gcpi_loss_at(j, &x[i], was + 2 * h) - gcpi_loss_at(j, &x[i], was - 2 * h);
         double numeric = (8 * a - b) / (12 * h), exact = (double)analytic[i];
@@ -11395,16 +11948,21 @@ GCPI_DEF gcp_gradcheck_result gcp_gradcheck_at(gcp_plan *plan, gcp_gradcheck_opt
     gcp_arena *a = in->opts.arena ? in->opts.arena : t->arena;
     ptrdiff_t scratch = a->scratch;
     j.plan = plan;
-    j.step = o.step > 0 ? o.step : 1e-3;
-    j.tolerance = o.tolerance > 0 ? o.tolerance : 1e-7;
+    int single = sizeof(gcp_real) == sizeof(float);
+    j.step = gcpi_option(o.step, single ? 3e-2 : 1e-3);
+    j.tolerance = gcpi_option(o.tolerance, single ? 5e-3 : 1e-7);
+    if (!(j.step > 0) || !gcpi_finite(j.step) || !(j.tolerance >= 0)) {
+        gcpi_fail(t, GCP_E_ARGUMENT, o.at, "gcp_gradcheck", ".step = %g, .tolerance = %g; above 0, at least 0", j.step, j.tolerance);
+        return j.r;
+    }
     for (int i = 1; i < in->p.tensors; i++) {
         int gradient = in->p.tensors + i, kind = t->tensors[i].kind;
         if (!in->p.items[gradient].active || (kind != GCPI_PARAMETER && kind != GCPI_INPUT)) continue;
         gcp_real *analytic = GCPI_SCRATCH(a, gcp_real, gcpi_count(t->tensors[i].shape));
         if (!analytic) { gcpi_fail(t, GCP_E_NOMEM, o.at, "gcp_gradcheck", "the plan's arena has no room for one gradient"); return j.r; }
         in->measuring = 2;
-        gcpi_run(in, &j.o);
-        gcp_grad(plan, gcpi_handle(t, i), analytic);
+        gcpi_run(in, &j.o, "gcp_gradcheck");
+        gcp_grad_at(plan, gcpi_handle(t, i), analytic, o.at);
         gcpi_check_tensor(&j, i, (gcp_real *)gcpi_item_data(in, i, in->where[i]), analytic);
         in->measuring = 0;
         a->scratch = scratch;

@@ -130,8 +130,9 @@ void gcpi_cuda_embedding_back(gcp_view dtable, gcp_view ids, gcp_view dy, cudaSt
 
 /* Losses: out is one value. Their workspace: GCPI_CUDA_LOSS_BYTES. */
 enum { GCPI_CUDA_LOSS_BLOCKS = 256, GCPI_CUDA_LOSS_BYTES = 2 * GCPI_CUDA_LOSS_BLOCKS * 8 };
-void gcpi_cuda_cross_entropy(gcp_view x, gcp_view labels, float *out, void *workspace, cudaStream_t stream);
-void gcpi_cuda_cross_entropy_back(gcp_view dx, gcp_view x, gcp_view labels, const float *dout, void *workspace, cudaStream_t stream);
+/* ignore: a label that does not count, -1: none (as all out of range) */
+void gcpi_cuda_cross_entropy(gcp_view x, gcp_view labels, int ignore, float *out, void *workspace, cudaStream_t stream);
+void gcpi_cuda_cross_entropy_back(gcp_view dx, gcp_view x, gcp_view labels, int ignore, const float *dout, void *workspace, cudaStream_t stream);
 void gcpi_cuda_mse(gcp_view a, gcp_view b, float *out, void *workspace, cudaStream_t stream);
 void gcpi_cuda_mse_back(gcp_view d, gcp_view a, gcp_view b, const float *dout, cudaStream_t stream);
 void gcpi_cuda_mean(gcp_view x, float *out, void *workspace, cudaStream_t stream);
@@ -142,6 +143,7 @@ void gcpi_cuda_norm_finish(gcp_step_numbers *numbers, double limit, const void *
 typedef struct gcpi_cuda_update {
     float *w, *s1, *s2; const float *g; size_t count;
     const gcp_step_numbers *numbers;
+    const uint64_t *updates;                     /* of this parameter before this one, on the device */
     double beta1, beta2, epsilon, weight_decay, clip_value, momentum;
     int nesterov, optimizer;
 } gcpi_cuda_update;
@@ -674,10 +676,14 @@ static void gcpi_cuda_embedding_forward(const gcp_call *c) { gcpi_cuda_embedding
 static void gcpi_cuda_embedding_backward(const gcp_call *c) { if (c->din[1].data) gcpi_cuda_embedding_back(c->din[1], c->in[0], c->dout[0], gcpi_stream(c)); }
 
 static void gcpi_cuda_loss_cost(const gcp_cost_call *c, gcp_cost *cost) { (void)c; cost->workspace = GCPI_CUDA_LOSS_BYTES; }
-static void gcpi_cuda_cross_entropy_forward(const gcp_call *c) { gcpi_cuda_cross_entropy(c->in[0], c->in[1], (float *)c->out[0].data, c->workspace, gcpi_stream(c)); }
+static int gcpi_cuda_ignored(const gcp_call *c) { return gcpi_attr(c->attributes)->number.j ? gcpi_attr(c->attributes)->number.i : -1; }
+static void gcpi_cuda_cross_entropy_forward(const gcp_call *c)
+{
+    gcpi_cuda_cross_entropy(c->in[0], c->in[1], gcpi_cuda_ignored(c), (float *)c->out[0].data, c->workspace, gcpi_stream(c));
+}
 static void gcpi_cuda_cross_entropy_backward(const gcp_call *c)
 {
-    if (c->din[0].data) gcpi_cuda_cross_entropy_back(c->din[0], c->in[0], c->in[1], (const float *)c->dout[0].data, c->workspace, gcpi_stream(c));
+    if (c->din[0].data) gcpi_cuda_cross_entropy_back(c->din[0], c->in[0], c->in[1], gcpi_cuda_ignored(c), (const float *)c->dout[0].data, c->workspace, gcpi_stream(c));
 }
 static void gcpi_cuda_mse_forward(const gcp_call *c) { gcpi_cuda_mse(c->in[0], c->in[1], (float *)c->out[0].data, c->workspace, gcpi_stream(c)); }
 static void gcpi_cuda_mse_backward(const gcp_call *c)
@@ -705,7 +711,7 @@ static void gcpi_cuda_update_forward(const gcp_call *c)
 {
     const gcp_plan_opts *o = (const gcp_plan_opts *)c->attributes;
     gcpi_cuda_update u = { (float *)c->out[0].data, (float *)c->out[1].data, (float *)c->out[2].data, (const float *)c->in[0].data, gcpi_count(c->in[0].shape), c->numbers,
-        o->beta1 == 0 ? 0.9 : o->beta1, o->beta2 == 0 ? 0.999 : o->beta2, o->epsilon == 0 ? 1e-8 : o->epsilon, o->weight_decay, o->clip_value, o->momentum, o->nesterov, (int)o->optimizer };
+        (const uint64_t *)c->in[1].data, o->beta1, o->beta2, o->epsilon, o->weight_decay, o->clip_value, o->momentum, o->nesterov, (int)o->optimizer };
     gcpi_cuda_step(&u, gcpi_stream(c));
 }
 

@@ -1390,46 +1390,52 @@ GCPI_DEVICE void gcpi_softmax(const float *x, int width, double *top, double *su
     for (int i = lane; i < width; i += 32) *sum += exp((double)x[i] - *top);
     *sum = gcpi_warp_sum(*sum);
 }
-__global__ void gcpi_cross_entropy_kernel(gcp_view x, const int *labels, size_t pixels, double *partial, double *counts)
+/* A pixel's label, or -1 where it does not count. */
+GCPI_DEVICE int gcpi_label(const int *labels, size_t p, int width, int ignore)
+{
+    return labels[p] >= 0 && labels[p] < width && labels[p] != ignore ? labels[p] : -1;
+}
+__global__ void gcpi_cross_entropy_kernel(gcp_view x, const int *labels, int ignore, size_t pixels, double *partial, double *counts)
 {
     int width = x.shape.d[3], lane = (int)(threadIdx.x % 32);
     double loss = 0, counted = 0;
     for (size_t p = (size_t)blockIdx.x * 8 + threadIdx.x / 32; p < pixels; p += (size_t)gridDim.x * 8) {
         const float *row = (const float *)x.data + (ptrdiff_t)p * x.pitch;
         double top, sum;
-        if (labels[p] < 0 || labels[p] >= width) continue;
+        int label = gcpi_label(labels, p, width, ignore);
+        if (label < 0) continue;
         gcpi_softmax(row, width, &top, &sum);
         if (lane) continue;
-        loss += log(sum) + top - (double)row[labels[p]];
+        loss += log(sum) + top - (double)row[label];
         counted += 1;
     }
     loss = gcpi_block_sum(loss);
     counted = gcpi_block_sum(counted);
     if (threadIdx.x == 0) { partial[blockIdx.x] = loss; counts[blockIdx.x] = counted; }
 }
-void gcpi_cuda_cross_entropy(gcp_view x, gcp_view labels, float *out, void *workspace, cudaStream_t stream)
+void gcpi_cuda_cross_entropy(gcp_view x, gcp_view labels, int ignore, float *out, void *workspace, cudaStream_t stream)
 {
     size_t pixels = gcpi_pixels_of(x.shape);
     unsigned blocks = gcpi_loss_blocks(pixels * 32);
     double *partial = (double *)workspace, *counts = partial + GCPI_CUDA_LOSS_BLOCKS;
-    GCP_LAUNCH(gcpi_cross_entropy_kernel, blocks, 256, 0, stream, x, (const int *)labels.data, pixels, partial, counts);
+    GCP_LAUNCH(gcpi_cross_entropy_kernel, blocks, 256, 0, stream, x, (const int *)labels.data, ignore, pixels, partial, counts);
     GCP_LAUNCH(gcpi_finish_kernel, 1, 1, 0, stream, (const double *)partial, (const double *)counts, blocks, 1.0, out, (double *)NULL, 0);
 }
-__global__ void gcpi_count_labels_kernel(const int *labels, size_t pixels, int width, double *counted)
+__global__ void gcpi_count_labels_kernel(const int *labels, int ignore, size_t pixels, int width, double *counted)
 {
     double n = 0;
-    for (size_t p = threadIdx.x; p < pixels; p += 256) n += labels[p] >= 0 && labels[p] < width;
+    for (size_t p = threadIdx.x; p < pixels; p += 256) n += gcpi_label(labels, p, width, ignore) >= 0;
     n = gcpi_block_sum(n);
     if (threadIdx.x == 0) *counted = n > 0 ? n : 1;
 }
-__global__ void gcpi_cross_entropy_back_kernel(gcp_view d, gcp_view x, const int *labels, const float *dout, const double *counted, size_t pixels)
+__global__ void gcpi_cross_entropy_back_kernel(gcp_view d, gcp_view x, const int *labels, int ignore, const float *dout, const double *counted, size_t pixels)
 {
     size_t p = (size_t)blockIdx.x * 8 + threadIdx.x / 32;
     int width = x.shape.d[3];
     if (p >= pixels) return;
     const float *row = (const float *)x.data + (ptrdiff_t)p * x.pitch;
     float *to = (float *)d.data + (ptrdiff_t)p * d.pitch;
-    int label = labels[p] >= 0 && labels[p] < width ? labels[p] : -1;
+    int label = gcpi_label(labels, p, width, ignore);
     double share = (double)*dout / *counted, top, sum;
     gcpi_softmax(row, width, &top, &sum);
     for (int i = (int)(threadIdx.x % 32); i < width; i += 32) {
@@ -1437,11 +1443,11 @@ __global__ void gcpi_cross_entropy_back_kernel(gcp_view d, gcp_view x, const int
         to[i] = d.accumulate ? to[i] + g : g;
     }
 }
-void gcpi_cuda_cross_entropy_back(gcp_view d, gcp_view x, gcp_view labels, const float *dout, void *workspace, cudaStream_t stream)
+void gcpi_cuda_cross_entropy_back(gcp_view d, gcp_view x, gcp_view labels, int ignore, const float *dout, void *workspace, cudaStream_t stream)
 {
     size_t pixels = gcpi_pixels_of(x.shape);
-    GCP_LAUNCH(gcpi_count_labels_kernel, 1, 256, 0, stream, (const int *)labels.data, pixels, x.shape.d[3], (double *)workspace);
-    GCP_LAUNCH(gcpi_cross_entropy_back_kernel, gcpi_blocks(pixels, 8), 256, 0, stream, d, x, (const int *)labels.data, dout, (const double *)workspace, pixels);
+    GCP_LAUNCH(gcpi_count_labels_kernel, 1, 256, 0, stream, (const int *)labels.data, ignore, pixels, x.shape.d[3], (double *)workspace);
+    GCP_LAUNCH(gcpi_cross_entropy_back_kernel, gcpi_blocks(pixels, 8), 256, 0, stream, d, x, (const int *)labels.data, ignore, dout, (const double *)workspace, pixels);
 }
 
 /* ---- Updates -------------------------------------------------------------------------------------------------
@@ -1482,9 +1488,12 @@ __global__ void gcpi_sgd_kernel(gcpi_cuda_update u)
 }
 __global__ void gcpi_adam_kernel(gcpi_cuda_update u)
 {
+    __shared__ double corrections[2];             /* 1 - beta^t, once a block */
     size_t i = (size_t)blockIdx.x * blockDim.x + threadIdx.x;
+    if (threadIdx.x < 2) corrections[threadIdx.x] = 1 - pow(threadIdx.x ? u.beta2 : u.beta1, (double)(*u.updates + 1));
+    __syncthreads();
     if (i >= u.count) return;
-    double t = (double)(u.numbers->updates + 1), step = u.numbers->lr / (1 - pow(u.beta1, t)), root = sqrt(1 - pow(u.beta2, t));
+    double step = u.numbers->lr / corrections[0], root = sqrt(corrections[1]);
     double g = (double)gcpi_clip(u, i), w = (double)u.w[i];
     if (u.optimizer == GCP_ADAMW) w *= 1 - u.numbers->lr * u.weight_decay;
     else g += u.weight_decay * w;

@@ -129,7 +129,7 @@ static void errors(void)
         gcp_tensor loss = gcp_mean(gcp_custom(in, 1, &op));
         gcp_plan plan = gcp_plan_make(loss, .target = gcp_cuda(&gpu));
         if (!k) { CHECK(plan.in == NULL && said(s.net, GCP_E_PLAN, "far: no version for the target 'cuda'")); continue; }
-        CHECK(gcp_bind(&plan, NULL, 0) == GCP_OK && gcp_step(&plan) == 0);
+        CHECK(gcp_bind(&plan, NULL, 0) == GCP_OK && gcp_write(&plan, s.image, s.pixels) == GCP_OK && gcp_step(&plan) == 0);
         snprintf(text, sizeof text, "test_cuda.c:%d: far[0]: cuda: a kernel: ", line);
         CHECK(said(s.net, GCP_E_DEVICE, text));
         gcp_unbind(&plan);

@@ -35,7 +35,7 @@ static void feed(gcp_plan *plan, const random_net *r, int step)
 static void sizes(gcp_plan *plan, unsigned seed, int policy)
 {
     size_t room = plan->bytes + 4096 < sizeof probe ? plan->bytes + 4096 : sizeof probe;
-    size_t measured = gcp_measure(plan, probe, room, .lr = 0.01);
+    size_t measured = gcp_measure(plan, probe, room);
     if (measured != plan->bytes) fprintf(stderr, "network %u, policy %d:\n", seed, policy);
     CHECK_INT(measured, ==, plan->bytes);
     CHECK_INT(plan->slab_bytes, >=, plan->live_peak * 9 / 10);

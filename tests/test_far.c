@@ -3,6 +3,7 @@
 #include <stdlib.h>
 #define GCP_IMPLEMENTATION
 #include "device_dags.h"
+#include "feed.h"
 
 static unsigned char tape_memory[GCP_MB(48)], memory[GCP_MB(8)], probe[GCP_MB(8)], far_memory[GCP_MB(8)];
 static char text[1 << 20];
@@ -84,7 +85,7 @@ static device_outcome train(random_net *r, gcp_plan *plan)
         out.loss[step] = gcp_step(plan, .lr = 0.01);
     }
     device_hash(plan, &out, 0);
-    CHECK_INT(gcp_measure(plan, probe, plan->bytes + 4096, .lr = 0.01), ==, plan->bytes);
+    CHECK_INT(gcp_measure(plan, probe, plan->bytes + 4096), ==, plan->bytes);
     return out;
 }
 
@@ -150,6 +151,7 @@ static void by_hand(void)
     CHECK(gcp_far_bind(&plan, far_memory, 100) == GCP_E_BIND);
     gcp_error_clear(net);
     CHECK(gcp_far_bind(&plan, far_memory, plan.far_bytes) == GCP_OK);
+    feed_zeros(&plan, "x");
     gcp_step(&plan);
     CHECK(gcp_error(net) == NULL);
     refused("F tanh[0]\nP tanh[0]\n", "line 2: P tanh[0]: was not copied to far memory before");
@@ -262,6 +264,7 @@ static void measured_link(void)
     gcp_plan plan = gcp_plan_make_at(r.loss, o);
     CHECK(plan.far_bytes > 0 && plan.in->p.target.far_bytes_per_second == 1e10);
     CHECK(gcp_bind(&plan, memory, sizeof memory) == GCP_OK);
+    feed_zeros(&plan, "image label");
     CHECK(gcp_profile(&plan, .repeats = 3) > 0 && copies_pending == 0);
     gcp_costs_print(&plan, writer);
     gcp_unbind(&plan);

@@ -269,12 +269,13 @@ static gcp_tensor custom(gcp_tensor a, gcp_tensor b, int which)
 #define LOSSES(X) \
     X(EMBEDDING, embedding_1d, return gcp_embedding(labels(IDS, S(6)), .entries = 4, .out = 3);) \
     X(EMBEDDING, embedding_2d, return gcp_embedding(labels(IDS, S(2, 4)), .entries = 5, .out = 3);) \
-    X(EMBEDDING, embedding_outside, return gcp_embedding(labels(SOME_IDS, S(2, 4)), .entries = 5, .out = 3);) \
-    X(EMBEDDING, embedding_shared, gcp_tensor t = gcp_tanh(IN(5, 3)), i = labels(IDS, S(4)), j = labels(SOME_IDS, S(4)); \
+    X(EMBEDDING, embedding_shared, gcp_tensor t = gcp_tanh(IN(5, 3)), i = labels(IDS, S(4)), j = labels(IDS, S(4)); \
                                    return gcp_mul(gcp_embedding_op(i, t), gcp_embedding_op(j, t));) \
     X(CROSS_ENTROPY, cross_entropy, return gcp_cross_entropy(gcp_scale(IN(4, 5), .by = 3), labels(IDS, S(4)));) \
     X(CROSS_ENTROPY, cross_entropy_pixels, return gcp_cross_entropy(IN(1, 3, 6, 5), labels(IDS, S(1, 3, 6)));) \
-    X(CROSS_ENTROPY, cross_entropy_ignored, return gcp_scale(gcp_cross_entropy(IN(6, 5), labels(SOME_IDS, S(6))), .by = 2);) \
+    X(CROSS_ENTROPY, cross_entropy_ignored, return gcp_scale(gcp_cross_entropy(IN(6, 5), labels(SOME_IDS, S(6)), .ignore = -1), .by = 2);) \
+    X(CROSS_ENTROPY, cross_entropy_ignored_class, return gcp_cross_entropy(IN(6, 5), labels(IDS, S(6)), .ignore = 3);) \
+    X(CROSS_ENTROPY, cross_entropy_ignored_zero, return gcp_cross_entropy(IN(6, 5), labels(IDS, S(6)), .ignore = GCP_ZERO);) \
     X(CROSS_ENTROPY, cross_entropy_tied, gcp_tensor x = IN(4, 5), l = labels(IDS, S(4)); return gcp_add(gcp_cross_entropy(x, l), gcp_mean(gcp_mul(x, x)));) \
     X(MSE, mse, gcp_tensor a = IN(3, 4), b = IN(3, 4); return gcp_mse(a, b);) \
     X(MSE, mse_target, gcp_tensor a = gcp_tanh(IN(3, 4)); return gcp_mse(a, fixed(S(3, 4)));) \
@@ -326,10 +327,10 @@ static void write_reals(gcp_plan *plan, gcp_tensor x, fill how, unsigned seed)
     gcp_write(plan, x, values);
 }
 
-static void write_ids(gcp_plan *plan, gcp_tensor x, fill how)           /* SOME_IDS: every third is out of range */
+static void write_ids(gcp_plan *plan, gcp_tensor x, fill how)           /* SOME_IDS: every third is -1 */
 {
     int ids[MOST];
-    for (int i = 0; i < (int)gcp_elements(x); i++) ids[i] = how == SOME_IDS && i % 3 == 1 ? (i % 2 ? -1 : 99) : (i * 7 + 3) % 5 % 4;
+    for (int i = 0; i < (int)gcp_elements(x); i++) ids[i] = how == SOME_IDS && i % 3 == 1 ? -1 : (i * 7 + 3) % 5 % 4;
     gcp_write(plan, x, ids);
 }
 

@@ -368,10 +368,43 @@ static void slots_reset(void)
         CHECK_NEAR(again[i], value(1, i) - 0.1 * (value(21, i) > 0 ? 1 : -1), 1e-6);
 }
 
+/* GCP_ZERO is zero where 0 is a default: Adam without memory goes by the sign of the gradient, a slope of zero is relu, a momentum of
+   zero leaves running statistics alone. */
+static void zeros(void)
+{
+    gcp_real before[FIVE], after[FIVE], v[FIVE], y[2][10];
+    gcp_plan plan = gcp_plan_make(gradient_is_input(), .optimizer = GCP_ADAM, .beta1 = GCP_ZERO, .beta2 = GCP_ZERO, .epsilon = GCP_ZERO);
+    start(&plan);
+    for (uint32_t t = 1; t < 4; t++) {
+        gcp_read(&plan, p, before);
+        step_with(&plan, t, 0.125);
+        gcp_read(&plan, p, after);
+        fill(v, FIVE, t);
+        for (int i = 0; i < FIVE; i++) CHECK_NEAR(after[i], before[i] - (v[i] > 0 ? 0.125f : -0.125f), 1e-6);
+    }
+    gcp_read(&plan, p, before);
+    step_with(&plan, 4, GCP_ZERO);
+    CHECK(same_p(&plan, before));
+    no_error();
+    fresh();
+    gcp_tensor x = gcp_input(net, "x", 5, 2), leaky = gcp_keep(gcp_leaky_relu(x, .slope = GCP_ZERO)), plain = gcp_keep(gcp_relu(x));
+    gcp_tensor norm = gcp_batch_norm(gcp_scale(x, .by = GCP_ZERO), .momentum = GCP_ZERO), other = gcp_batch_norm(x, .momentum = GCP_ZERO);
+    plan = gcp_plan_make(gcp_mean(gcp_mul(gcp_add(leaky, plain), gcp_add(norm, other))));
+    gcp_bind(&plan, step_memory[0], sizeof step_memory[0]);
+    fill(y[0], 10, 3);
+    gcp_write(&plan, x, y[0]);
+    gcp_step(&plan);
+    CHECK(gcp_read(&plan, leaky, y[0]) == GCP_OK && gcp_read(&plan, plain, y[1]) == GCP_OK && !memcmp(y[0], y[1], sizeof y[0]));
+    CHECK(gcp_read(&plan, gcp_find(net, "batch_norm[1]/running_mean"), v) == GCP_OK && v[0] == 0 && v[1] == 0);
+    CHECK(gcp_read(&plan, gcp_find(net, "batch_norm[1]/running_var"), v) == GCP_OK && v[0] == 1 && v[1] == 1);
+    no_error();
+}
+
 int main(void)
 {
     read_reference();
     trajectories();
+    zeros();
     accumulations();
     fused_updates();
     switching(0);

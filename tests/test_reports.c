@@ -1,6 +1,7 @@
 /* Reports: of three networks under every policy, through a writer that counts; their figures add up. */
 #include "check.h"
 #include "gcp.h"
+#include "feed.h"
 #include <stdlib.h>
 
 static unsigned char tape_memory[1 << 20];
@@ -218,6 +219,7 @@ static void profile(void)
     gcp_error_clear(net);
     gcp_bind(&plan, memory, sizeof memory);
     CHECK(gcp_instruction_seconds(&plan, 0) == 0 && !strstr(report(gcp_plan_print, &plan), " ms"));
+    feed_zeros(&plan, "image label");
     double sum = gcp_profile(&plan, .repeats = 3, .lr = 0.1), parts = 0;
     for (int i = 0; i < plan.instructions; i++) parts += gcp_instruction_seconds(&plan, i);
     CHECK(sum > 0 && parts == sum && gcp_steps_done(net) == 3);

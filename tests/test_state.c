@@ -3,8 +3,8 @@
 #include "gcp.h"
 #include <stdlib.h>
 
-static unsigned char tape_memory[1 << 20];
-static _Alignas(64) unsigned char step_memory[1 << 19], more_memory[1 << 19], state_memory[1 << 17];
+static unsigned char tape_memory[1 << 21];
+static _Alignas(4096) unsigned char step_memory[1 << 19], more_memory[1 << 19], state_memory[1 << 17];
 static gcp_arena arena;
 static gcp_tape *net;
 static gcp_tensor image, label, loss, hidden;
@@ -44,6 +44,8 @@ static float train(gcp_plan *plan, int number)
     batch(plan, number);
     return gcp_step(plan, .lr = 0.1);
 }
+
+static float step_of(gcp_plan *plan) { return train(plan, 0); }
 
 static void fine(int line)
 {
@@ -130,6 +132,30 @@ static void statistics(void)
     CHECK(fabs(mean - 1) + deviation < 1e-12);
 }
 
+/* Parameters made by hand: fans from the shape, or from matmul; vectors are zeros; .std says the deviation. */
+static void by_hand(void)
+{
+    static const struct { const char *name; double want; } cases[] = {
+        { "square", 0.25 }, { "kernel", 0.11785113019775793 }, { "right", 0.125 }, { "given", 0.5 }, { "spread", 0.02 }, { "shifted", 0.3 }, { "bias", 0 }, { "glorot", 0.1 } };
+    double mean, deviation, largest;
+    fresh(3);
+    gcp_tensor x = gcp_input(net, "x", 2, 128), w = gcp_param(net, "right", GCP_SHAPE(128, 64));
+    gcp_tensor y = gcp_matmul(x, w);
+    gcp_tensor all[] = { gcp_param(net, "square", GCP_SHAPE(100, 32)), gcp_param(net, "kernel", GCP_SHAPE(32, 3, 3, 16)), gcp_param(net, "given", GCP_SHAPE(100, 32), .fan_in = 8),
+        gcp_param(net, "spread", GCP_SHAPE(64, 64), .std = 0.02), gcp_param(net, "shifted", GCP_SHAPE(4096), .std = 0.3), gcp_param(net, "bias", GCP_SHAPE(64)),
+        gcp_param(net, "glorot", GCP_SHAPE(150, 50), .init = GCP_INIT_GLOROT) };
+    gcp_tensor total = gcp_mean(gcp_mul(y, y));
+    for (size_t i = 0; i < sizeof all / sizeof *all; i++) total = gcp_add(total, gcp_mean(all[i]));
+    gcp_plan plan = gcp_plan_make(total);
+    CHECK_INT(gcp_bind(&plan, step_memory, sizeof step_memory), ==, GCP_OK);
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        moments(cases[i].name, &mean, &deviation, &largest, &plan);
+        CHECK_NEAR(deviation, cases[i].want, 0.06 * cases[i].want);
+        CHECK_NEAR(mean, 0, 0.08 * cases[i].want);
+    }
+    fine(__LINE__);
+}
+
 /* ---- recordings and plans --------------------------------------------------------------------------------------*/
 
 /* Reset, record and plan again in mid-training: as if nothing had happened. */
@@ -212,24 +238,302 @@ static void shared_memory(void)
     }
 }
 
-/* Slots that appear behind the values move the other plan's slab away: bind it again. */
+static int said(gcp_code code, const char *text)
+{
+    int ok = gcp_error_code(net) == code && strstr(gcp_error(net) ? gcp_error(net) : "", text);
+    if (!ok) fprintf(stderr, "'%s', not '%s'\n", gcp_error(net) ? gcp_error(net) : "no error", text);
+    gcp_error_clear(net);
+    return ok;
+}
+
+/* Slots that appear behind the values move the other plan's slab, which takes its inputs and results. */
 static void slots_appear(void)
 {
+    gcp_real value;
     fresh(7);
     record(1);
     gcp_plan eval = gcp_plan_make(loss, .inference = 1), plan = gcp_plan_make(loss, .optimizer = GCP_ADAM);
-    CHECK(gcp_bind(&eval, step_memory, sizeof step_memory) == GCP_OK && gcp_bind(&plan, step_memory, sizeof step_memory) == GCP_OK);
-    CHECK(gcp_forward(&eval, .lr = 0) == 0 && gcp_error_code(net) == GCP_E_BIND);
-    gcp_error_clear(net);
     CHECK(gcp_bind(&eval, step_memory, sizeof step_memory) == GCP_OK);
+    batch(&eval, 0);
+    CHECK(gcp_forward(&eval) > 0 && gcp_read(&eval, loss, &value) == GCP_OK);
+    CHECK(gcp_bind(&plan, step_memory, sizeof step_memory) == GCP_OK);
+    CHECK(gcp_read(&eval, loss, &value) == GCP_E_INPUT && said(GCP_E_INPUT, "gcp_read: 'cross_entropy[0]' is not there: no step was taken since the state grew"));
+    CHECK(gcp_forward(&eval) == 0 && said(GCP_E_INPUT, "gcp_forward: 'image' was not written since the state grew"));
     float first = train(&plan, 0);
     batch(&eval, 0);
-    CHECK(gcp_forward(&eval, .lr = 0) > 0 && first > 0);
+    CHECK(gcp_forward(&eval) > 0 && first > 0);
     fine(__LINE__);
     gcp_slots_reset(net);
     CHECK_INT(gcp_steps_done(net), ==, 0);
-    CHECK(gcp_step(&plan, .lr = 0) == 0 && gcp_error_code(net) == GCP_E_BIND);
-    gcp_error_clear(net);
+    CHECK(gcp_step(&plan, .lr = GCP_ZERO) == 0 && said(GCP_E_STATE, "gcp_step: gcp_slots_reset has forgotten the optimiser's slots: bind again"));
+    gcp_plan sgd = gcp_plan_make(loss, .optimizer = GCP_SGD, .momentum = 0.9);
+    CHECK(gcp_bind(&sgd, step_memory, sizeof step_memory) == GCP_OK);
+    CHECK(gcp_step(&plan, .lr = GCP_ZERO) == 0 && said(GCP_E_STATE, "bind again"));      /* the slots there are not its own */
+    CHECK(gcp_bind(&plan, step_memory, sizeof step_memory) == GCP_E_STATE && said(GCP_E_STATE, "slots of another optimiser"));
+    gcp_slots_reset(net);
+    CHECK(gcp_bind(&plan, step_memory, sizeof step_memory) == GCP_OK && train(&plan, 0) > 0);
+    fine(__LINE__);
+}
+
+/* ---- planned is measured, however many plans -------------------------------------------------------------------*/
+
+/* Two plans, with and without an optimiser, in every order of binding: the state of both and the largest slab is enough. */
+static void pairs(void)
+{
+    for (int order = 0; order < 4; order++) {
+        fresh(20);
+        record(1);
+        gcp_plan plain = order & 1 ? gcp_plan_make(loss, .inference = 1) : gcp_plan_make(loss), train = gcp_plan_make(loss, .optimizer = GCP_ADAM);
+        CHECK(plain.bytes < train.bytes && plain.slab_bytes != train.slab_bytes);
+        size_t exact = gcp_plans_bytes(&plain, &train), larger = train.bytes > plain.bytes ? train.bytes : plain.bytes;
+        size_t slab = train.slab_bytes > plain.slab_bytes ? train.slab_bytes : plain.slab_bytes;
+        CHECK_INT(exact, ==, train.state_bytes + slab);
+        CHECK(exact == gcp_plans_bytes(&train, &plain) && exact >= larger && gcp_plans_bytes(&plain) == plain.bytes && gcp_plans_room(&train) == train.room);
+        gcp_plan *first = order & 2 ? &train : &plain, *second = order & 2 ? &plain : &train;
+        CHECK(gcp_bind(first, step_memory, exact) == GCP_OK && gcp_bind(second, step_memory, exact) == GCP_OK);
+        for (int turn = 0; turn < 4; turn++) {
+            gcp_plan *now = turn & 1 ? second : first;
+            batch(now, turn);
+            float got = now == &train ? gcp_step(now, .lr = 0.01) : order & 1 ? gcp_forward(now) : gcp_step(now);
+            CHECK(got > 0);
+            CHECK_INT(gcp_measure(now, more_memory, sizeof more_memory), ==, now->bytes);
+            CHECK_INT(now->state_bytes + now->slab_bytes, ==, now->bytes);
+        }
+        CHECK(plain.state_bytes == train.state_bytes && plain.room == plain.bytes + 63);
+        fine(__LINE__);
+    }
+}
+
+/* A plan whose memory is too small for the state that grew says both figures, and works again in more. */
+static void outgrown(void)
+{
+    char text[128];
+    fresh(21);
+    record(1);
+    gcp_plan wide = gcp_plan_make(loss, .policy = GCP_KEEP_ALL), train = gcp_plan_make(loss, .optimizer = GCP_ADAM, .policy = GCP_RECURSIVE);
+    size_t before = wide.bytes;
+    CHECK(wide.slab_bytes > train.slab_bytes && gcp_bind(&wide, step_memory, before) == GCP_OK);
+    batch(&wide, 0);
+    CHECK(gcp_bind(&train, step_memory, sizeof step_memory) == GCP_OK && step_of(&train) > 0);
+    gcp_write(&wide, image, values);
+    CHECK(wide.bytes == gcp_plans_bytes(&wide, &train) && wide.bytes > before);
+    snprintf(text, sizeof text, "gcp_write: %zu bytes; at this address %zu are needed, at any %zu", before, wide.bytes, wide.room);
+    CHECK(said(GCP_E_BIND, text));
+    CHECK(step_of(&train) > 0 && gcp_bind(&wide, step_memory, wide.bytes) == GCP_OK);
+    batch(&wide, 0);
+    CHECK(gcp_step(&wide) > 0);
+    fine(__LINE__);
+}
+
+/* .budget counts the slots that another plan has put into the state, at bind and after. */
+static void budget_again(void)
+{
+    for (int later = 0; later < 2; later++) {
+        fresh(22);
+        record(1);
+        gcp_plan plain = gcp_plan_make(loss, .policy = GCP_KEEP_ALL), capped = gcp_plan_make(loss, .policy = GCP_KEEP_ALL, .budget = plain.bytes);
+        gcp_plan train = gcp_plan_make(loss, .optimizer = GCP_SGD, .momentum = 0.9);
+        CHECK(capped.in && capped.bytes == plain.bytes);
+        if (later) CHECK_INT(gcp_bind(&capped, step_memory, sizeof step_memory), ==, GCP_OK);
+        CHECK_INT(gcp_bind(&train, step_memory, sizeof step_memory), ==, GCP_OK);
+        if (later) gcp_write(&capped, image, values);
+        else CHECK_INT(gcp_bind(&capped, step_memory, sizeof step_memory), ==, GCP_E_BUDGET);
+        CHECK(said(GCP_E_BUDGET, "with the optimisers' slots that the state holds, .budget allows"));
+    }
+}
+
+/* Generator and discriminator: two optimisers that train different weights; an inference plan beside them. */
+static void three_plans(void)
+{
+    fresh(23);
+    gcp_tensor noise = gcp_input(net, "noise", 4, 8), real = gcp_input(net, "real", 4, 16);
+    gcp_tensor made = gcp_tanh(gcp_linear(gcp_relu(gcp_linear(noise, .out = 12, .name = "g1")), .out = 16, .name = "g2"));
+    gcp_tensor w = gcp_param(net, "d", GCP_SHAPE(1, 16)), told = gcp_mean(gcp_linear_op(made, w, GCP_NIL)), honest = gcp_mean(gcp_linear_op(real, w, GCP_NIL));
+    gcp_tensor judge = gcp_add(told, gcp_scale(honest, .by = -1));
+    gcp_plan d = gcp_plan_make(gcp_mean(gcp_mul(honest, honest)), .optimizer = GCP_ADAM), both = gcp_plan_make(judge, .optimizer = GCP_ADAM), show = gcp_plan_make(made, .inference = 1);
+    size_t exact = gcp_plans_bytes(&d, &both, &show);
+    CHECK(d.state_bytes < both.state_bytes && show.state_bytes < d.state_bytes);
+    gcp_plan *plans[] = { &show, &d, &both };
+    for (int i = 0; i < 3; i++) CHECK_INT(gcp_bind(plans[i], step_memory, exact), ==, GCP_OK);
+    for (int turn = 0; turn < 6; turn++) {
+        gcp_plan *now = plans[turn % 3];
+        for (int i = 0; i < 64; i++) values[i] = (gcp_real)((i * 7 + turn) % 11) / 11;
+        CHECK(gcp_write(now, noise, values) == GCP_OK && gcp_write(now, real, values) == GCP_OK);
+        if (now == &show) gcp_forward(now);
+        else gcp_step(now, .lr = 0.01);
+        CHECK_INT(gcp_measure(now, more_memory, sizeof more_memory), ==, now->bytes);
+    }
+    CHECK(show.state_bytes == both.state_bytes && d.state_bytes == both.state_bytes);
+    fine(__LINE__);
+}
+
+/* What one plan writes or runs takes the inputs of the others in that memory, and of no others. */
+static void taken_inputs(void)
+{
+    fresh(24);
+    record(1);
+    gcp_plan a = gcp_plan_make(loss, .optimizer = GCP_SGD), b = gcp_plan_make(loss, .inference = 1), c = gcp_plan_make(loss, .inference = 1);
+    CHECK(gcp_bind(&a, step_memory, sizeof step_memory) == GCP_OK && gcp_bind(&b, step_memory, sizeof step_memory) == GCP_OK);
+    CHECK(gcp_bind(&c, more_memory, sizeof more_memory) == GCP_OK);
+    CHECK(gcp_step(&a, .lr = 0.1) == 0 && said(GCP_E_INPUT, "gcp_step: 'image' was not written since gcp_bind"));
+    batch(&c, 0);
+    batch(&a, 0);
+    CHECK(gcp_step(&a, .lr = 0.1) > 0 && gcp_step(&a, .lr = 0.1) > 0);          /* inputs stay */
+    CHECK(gcp_write(&b, image, values) == GCP_OK);
+    CHECK(gcp_forward(&b) == 0 && said(GCP_E_INPUT, "gcp_forward: 'label' was not written since another plan used the same memory"));
+    CHECK(gcp_step(&a, .lr = 0.1) == 0 && said(GCP_E_INPUT, "gcp_step: 'image' was not written since another plan used the same memory"));
+    CHECK(gcp_read(&a, image, values) == GCP_E_INPUT && said(GCP_E_INPUT, "gcp_read: 'image' was not written since another plan"));
+    CHECK(gcp_read(&a, loss, values) == GCP_E_INPUT && said(GCP_E_INPUT, "gcp_read: 'cross_entropy[0]' is not there: no step was taken since another plan"));
+    CHECK(gcp_forward(&c) > 0);                                                  /* in memory of its own */
+    gcp_tensor w = gcp_find(net, "head/weight");
+    batch(&b, 0);
+    CHECK(gcp_write(&a, w, other) == GCP_OK && gcp_forward(&b) > 0 && gcp_read(&a, w, other) == GCP_OK);     /* weights are nobody's inputs */
+    fine(__LINE__);
+}
+
+/* ---- memory that a plan cannot have ----------------------------------------------------------------------------*/
+
+static void overlaps(void)
+{
+    fresh(25);
+    record(1);
+    gcp_plan plan = gcp_plan_make(loss), second = gcp_plan_make(loss, .policy = GCP_RECURSIVE);
+    size_t n = plan.room;
+    CHECK(gcp_bind(&plan, tape_memory, sizeof tape_memory) == GCP_E_BIND && said(GCP_E_BIND, "the memory overlaps the tape in its arena"));
+    CHECK(gcp_bind(&plan, arena.base + arena.used, n) == GCP_E_BIND && said(GCP_E_BIND, "overlaps what is free in the tape's arena"));
+    CHECK(gcp_state_bind(net, tape_memory, sizeof tape_memory) == GCP_E_BIND && said(GCP_E_BIND, "gcp_state_bind: the memory overlaps the tape"));
+    void *pushed = gcp_arena_push(&arena, (ptrdiff_t)n, 64, 1);                    /* taken from the arena by the caller: his own */
+    CHECK(pushed && gcp_bind(&plan, pushed, n) == GCP_OK);
+    CHECK(gcp_bind(&second, (unsigned char *)pushed + 64, n - 64) == GCP_E_BIND && said(GCP_E_BIND, "overlaps"));
+    CHECK(gcp_measure(&plan, pushed, n + 1) == 0 && said(GCP_E_BIND, "gcp_measure: the memory overlaps"));
+    CHECK(gcp_measure(&plan, tape_memory, sizeof tape_memory) == 0 && said(GCP_E_BIND, "gcp_measure: the memory overlaps"));
+    CHECK(gcp_unbind(&plan) == GCP_OK && gcp_bind(&plan, step_memory, sizeof step_memory) == GCP_OK);
+    CHECK(gcp_bind(&second, (unsigned char *)step_memory + plan.slab_bytes - 64, 1 << 18) == GCP_E_BIND && said(GCP_E_BIND, "the memory overlaps another plan's"));
+    CHECK(gcp_bind(&second, (unsigned char *)step_memory + plan.slab_bytes + 64, 1 << 18) == GCP_OK);
+    CHECK(gcp_unbind(&plan) == GCP_OK && gcp_bind(&second, more_memory, sizeof more_memory) == GCP_OK);
+    static gcp_arena own;
+    own = gcp_arena_from(state_memory, sizeof state_memory);
+    gcp_plan apart = gcp_plan_make(loss, .arena = &own);
+    CHECK(apart.in != NULL);
+    CHECK(gcp_bind(&apart, state_memory, sizeof state_memory) == GCP_E_BIND && said(GCP_E_BIND, "overlaps the plan in its arena"));
+    batch(&second, 0);
+    CHECK(gcp_step(&second) > 0);
+    fine(__LINE__);
+}
+
+/* No more than GCP_MAX_BOUND plans are bound at once; those of an arena that is used again do not count. */
+static void many_bound(void)
+{
+    static gcp_plan plans[GCP_MAX_BOUND + 1];
+    static unsigned char memory[1 << 17], large[1 << 23];
+    arena = gcp_arena_from(large, sizeof large);
+    net = gcp_tape_make(&arena, .ops = 96);
+    record(0);
+    for (int i = 0; i < 3 * GCP_MAX_BOUND; i++) {
+        gcp_arena own = gcp_arena_from(memory, sizeof memory);
+        gcp_plan plan = gcp_plan_make(loss, .arena = &own);
+        CHECK(plan.in && gcp_bind(&plan, step_memory, sizeof step_memory) == GCP_OK);
+    }
+    for (int i = 0; i <= GCP_MAX_BOUND; i++) plans[i] = gcp_plan_make(loss);
+    for (int i = 0; i < GCP_MAX_BOUND - 1; i++) CHECK_INT(gcp_bind(&plans[i], step_memory, sizeof step_memory), ==, GCP_OK);
+    gcp_bind(&plans[GCP_MAX_BOUND - 1], step_memory, sizeof step_memory);
+    CHECK(said(GCP_E_CAPACITY, "32 plans are bound; gcp_unbind those that are done"));
+    CHECK(gcp_unbind(&plans[3]) == GCP_OK && gcp_bind(&plans[GCP_MAX_BOUND], step_memory, sizeof step_memory) == GCP_OK);
+    batch(&plans[GCP_MAX_BOUND], 0);
+    CHECK(gcp_step(&plans[GCP_MAX_BOUND]) > 0);
+    fine(__LINE__);
+}
+
+/* plan.room bytes are enough at any address, and needed at the worst. */
+static void rooms(void)
+{
+    for (size_t align = 8; align <= 1024; align *= 2)
+        for (size_t shift = 0; shift < align; shift += align / 8) {
+            gcp_target target = { .align = align };
+            fresh(26);
+            record(1);
+            gcp_plan plan = gcp_plan_make(loss, .optimizer = GCP_ADAM, .target = &target);
+            CHECK_INT(plan.room, ==, plan.bytes + align - 1);
+            CHECK(gcp_bind(&plan, step_memory + 1, plan.room - 1) == GCP_E_BIND && said(GCP_E_BIND, "bytes; at this address"));
+            CHECK(gcp_bind(&plan, step_memory, plan.bytes - 1) == GCP_E_BIND && said(GCP_E_BIND, "bytes; at this address"));
+            CHECK_INT(gcp_bind(&plan, step_memory + shift, shift ? plan.room : plan.bytes), ==, GCP_OK);
+            CHECK(train(&plan, 0) > 0);
+            fine(__LINE__);
+        }
+}
+
+/* ---- plans that come and go ------------------------------------------------------------------------------------*/
+
+static void given_back(void)
+{
+    fresh(27);
+    record(1);
+    gcp_plan eval = gcp_plan_make(loss, .inference = 1), plan = gcp_plan_make(loss, .optimizer = GCP_SGD);
+    ptrdiff_t high = 0, used = arena.used;
+    CHECK(gcp_bind(&plan, step_memory, sizeof step_memory) == GCP_OK && gcp_bind(&eval, more_memory, sizeof more_memory) == GCP_OK);
+    for (int epoch = 0; epoch < 200; epoch++) {                      /* a new budget every epoch */
+        gcp_plan_free(&plan);
+        CHECK(!plan.in && gcp_bind(&plan, step_memory, sizeof step_memory) == GCP_E_PLAN && said(GCP_E_PLAN, "was not made, or was given back"));
+        plan = gcp_plan_make(loss, .optimizer = GCP_SGD, .policy = epoch & 1 ? GCP_SQRT : GCP_KEEP_ALL);
+        CHECK(plan.in && gcp_bind(&plan, step_memory, sizeof step_memory) == GCP_OK && train(&plan, epoch) > 0);
+        if (epoch == 1) high = arena.used;
+        CHECK(epoch < 2 || arena.used <= high);
+    }
+    batch(&eval, 0);
+    CHECK(gcp_forward(&eval) > 0 && gcp_steps_done(net) == 200);
+    gcp_plan_free(&plan);
+    CHECK(arena.used < used);
+    gcp_plan again = gcp_plan_make(loss), last = gcp_plan_make(loss);      /* in any order */
+    gcp_plan_free(&eval);
+    gcp_plan_free(&last);
+    gcp_plan_free(&again);
+    gcp_plan_free(&again);
+    gcp_plan_free(NULL);
+    gcp_plan first = gcp_plan_make(loss);
+    CHECK(first.in && arena.used < used);
+    gcp_tape_reset(net);
+    gcp_plan_free(&first);
+    CHECK(!first.in);
+    fine(__LINE__);
+    static gcp_arena own;
+    own = gcp_arena_from(state_memory, sizeof state_memory);
+    record(1);
+    for (int i = 0; i < 50; i++) {
+        gcp_plan apart = gcp_plan_make(loss, .arena = &own);
+        CHECK(apart.in != NULL);
+        gcp_plan_free(&apart);
+        CHECK_INT(own.used, ==, 0);
+    }
+    fine(__LINE__);
+}
+
+/* ---- updates ---------------------------------------------------------------------------------------------------*/
+
+/* Adam's first update is the rate, however often other plans updated the tape before. */
+static void own_counts(void)
+{
+    for (int before = 0; before <= 100; before += 50) {
+        gcp_real was[3], is[3], gradient[3] = { 1, 2, -3 };
+        fresh(28);
+        gcp_tensor x = gcp_input(net, "x", 3), u = gcp_param(net, "u", GCP_SHAPE(3), .init = GCP_INIT_ONES), v = gcp_param(net, "v", GCP_SHAPE(3), .init = GCP_INIT_ONES);
+        gcp_plan first = gcp_plan_make(gcp_mean(gcp_mul(x, u)), .optimizer = GCP_ADAM), second = gcp_plan_make(gcp_mean(gcp_mul(x, v)), .optimizer = GCP_ADAM);
+        CHECK(gcp_bind(&first, step_memory, sizeof step_memory) == GCP_OK && gcp_bind(&second, step_memory, sizeof step_memory) == GCP_OK);
+        gcp_write(&first, x, gradient);
+        for (int i = 0; i < before; i++) gcp_step(&first, .lr = 0.1);
+        gcp_write(&second, x, gradient);
+        gcp_read(&second, v, was);
+        gcp_step(&second, .lr = 0.125);
+        gcp_read(&second, v, is);
+        for (int i = 0; i < 3; i++) CHECK_NEAR(fabs((double)(is[i] - was[i])), 0.125, 1e-5);
+        gcp_slots_reset(net);
+        CHECK(gcp_bind(&second, step_memory, sizeof step_memory) == GCP_OK);
+        gcp_write(&second, x, gradient);
+        gcp_read(&second, v, was);
+        gcp_step(&second, .lr = 0.125);
+        gcp_read(&second, v, is);
+        for (int i = 0; i < 3; i++) CHECK_NEAR(fabs((double)(is[i] - was[i])), 0.125, 1e-5);      /* reset with the slots */
+        fine(__LINE__);
+    }
 }
 
 /* ---- what trains -----------------------------------------------------------------------------------------------*/
@@ -365,7 +669,7 @@ static void running(void)
             for (int i = 0; i < 48; i++) values[i] = (gcp_real)((i * 5 + step) % 7);
             for (int i = 1; i < 48; i += 3) sum += (double)values[i];
             gcp_write(&plan, image, values);
-            gcp_step(&plan, .lr = 0.1);
+            gcp_step(&plan);
             expected = 0.9 * expected + 0.1 * sum / 16;
             CHECK(gcp_read(&plan, mean, other) == GCP_OK && gcp_read(&plan, deep, other + 3) == GCP_OK);
             CHECK_NEAR(other[1], expected, 1e-5);
@@ -462,7 +766,8 @@ static void counters(void)
 
 int main(void)
 {
-    static void (*const groups[])(void) = { seeds, statistics, resets, own_home, shared_memory, slots_appear, frozen, shared_weights, paths,
+    static void (*const groups[])(void) = { seeds, statistics, by_hand, resets, own_home, shared_memory, slots_appear, pairs, outgrown, budget_again,
+        three_plans, taken_inputs, overlaps, many_bound, rooms, given_back, own_counts, frozen, shared_weights, paths,
         kept, input_gradients, running, allocating, allocating_in_vain, counters };
     for (size_t i = 0; i < sizeof groups / sizeof *groups; i++) groups[i]();
     return check_done();
