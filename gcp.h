@@ -122,6 +122,8 @@
                 calls from its own threads, the BLAS set to one and left so, and bits depend on no count of threads. OpenBLAS
                 is known; for another define GCP_CBLAS_ONE_THREAD() as what sets it. What a BLAS allocates itself is not in
                 the plan. Convolutions stay gcp's own.
+   GCP_ANY_MATH  allows -ffast-math where the compiler cannot be told to leave it out of this file (elsewhere it is left out): bits may
+                then depend on the plan.
    Every option below is a field of a struct: zero means its default. No macro changes a public struct. */
 
 #define GCP_VERSION_MAJOR 0
@@ -825,6 +827,26 @@ typedef struct gcpi_scope { gcp_tape *tape; int segment, state; } gcpi_scope;
 #endif
 #ifdef GCP_USE_CBLAS
 #include <cblas.h>
+#endif
+
+/* -ffast-math and its parts would change bits from one plan to another. Here none of them holds, whatever the flags: sums keep their
+   order, a product and a sum their two roundings (but for contractions, in matrix products alone). Where a compiler cannot be told so,
+   fast math is an error; GCP_ANY_MATH takes it, and then bits may depend on the plan. */
+#if defined(__clang__) && (defined(__x86_64__) || defined(__i386__))
+#pragma float_control(push)
+#pragma float_control(precise, on)
+#elif defined(__GNUC__) && !defined(__clang__)
+#pragma GCC push_options
+#pragma GCC optimize("no-fast-math", "no-unsafe-math-optimizations", "no-associative-math", "no-reciprocal-math", "no-finite-math-only", "signed-zeros", "fp-contract=off")
+#if defined(__i386__) && !defined(__SSE2_MATH__)                    /* x87 keeps more bits here and there */
+#pragma GCC target("sse2,fpmath=sse")
+#endif
+#elif defined(_MSC_VER) && !defined(__clang__)
+#pragma float_control(precise, on, push)
+#elif defined(__FAST_MATH__) && !defined(GCP_ANY_MATH)
+#error "gcp.h: this compiler cannot be told to leave fast math out of this file: compile it without, or define GCP_ANY_MATH"
+#elif defined(__clang__)
+#pragma clang fp reassociate(off)
 #endif
 
 #if defined(__GNUC__) && !defined(__clang__)
@@ -4479,7 +4501,8 @@ GCPI_LOOP void gcpi_dropout_walk(const gcp_call *c, const gcp_view *to, const gc
     uint32_t limit = (uint32_t)(rate * 4294967296.0);
     gcp_real gain = (gcp_real)(1.0 / (1.0 - rate));
     uint64_t sample = c->numbers->first_sample + (uint64_t)image, key = c->numbers->seed + 0x9E3779B97F4A7C15u * c->ordinal;
-    size_t per = (size_t)to->shape.d[1] * (size_t)to->shape.d[2], width = (size_t)to->shape.d[3], element = 0;
+    size_t per = (size_t)to->shape.d[1] * (size_t)to->shape.d[2], width = (size_t)to->shape.d[3];
+    uint64_t element = 0;
     gcpi_random r;
     for (size_t p = 0; p < per; p++) {
         const gcp_real *x = gcpi_row(from, (size_t)image * per + p);
@@ -10631,7 +10654,7 @@ static void gcpi_initialise(const gcp_tape *t, int ordinal)
     for (size_t first = 0; first < count; first += CHUNK) {
         size_t n = GCPI_MIN((size_t)CHUNK, count - first);
         for (size_t k = 0; k < n; k++) {
-            size_t i = first + k;
+            uint64_t i = first + k;
             some[k] = constant ? (gcp_real)(p->init == GCP_INIT_ONES)
                     : gcpi_initial(gcpi_philox((uint32_t)i, (uint32_t)(i >> 32), (uint32_t)ordinal, 0x67637069u, t->seed), p->init, deviation, limit);
         }
@@ -12300,8 +12323,15 @@ GCPI_DEF void gcp_memory_svg(const gcp_plan *plan, gcp_writer w)
     gcpi_say(w, "<text x=\"%.0f\" y=\"%.0f\">instructions, in order &#8594;   up: address in the slab</text>\n</svg>\n", left, top + height + 50);
 }
 
-#ifdef __clang__
+#if defined(__clang__)
 #pragma STDC FP_CONTRACT DEFAULT
+#endif
+#if defined(__clang__) && (defined(__x86_64__) || defined(__i386__))
+#pragma float_control(pop)
+#elif defined(__GNUC__) && !defined(__clang__)
+#pragma GCC pop_options
+#elif defined(_MSC_VER) && !defined(__clang__)
+#pragma float_control(pop)
 #endif
 #endif /* GCP_IMPLEMENTATION */
 

@@ -325,7 +325,7 @@ static void one_size(int n, int h, int c)
 /* ---- An instruction ---- */
 
 static gcp_plan chain;
-static void chain_step(void) { gcp_step(&chain, .lr = 0); }
+static void chain_step(void) { gcp_step(&chain, .lr = GCP_ZERO); }
 
 static void instructions(void)
 {
@@ -337,6 +337,7 @@ static void instructions(void)
     for (int i = 0; i < CHAIN; i++) y = gcp_scale(y, .by = 0.999);
     chain = gcp_plan_make(gcp_mean(y), .policy = GCP_KEEP_ALL, .optimizer = GCP_SGD, .target = &target);
     gcp_bind(&chain, step, slab);
+    gcp_write(&chain, x, (gcp_real[4]) { 0 });
     figure f;
     double seconds[MOST_ROUNDS];
     if (gcp_error(tape)) { fprintf(stderr, "passes: %s\n", gcp_error(tape)); exit(1); }

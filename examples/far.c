@@ -56,7 +56,7 @@ static int bind(gcp_plan *plan)
     static float pixels[1 << 20];
     static int32_t label[1 << 12];
     size_t count = gcp_elements(image);
-    if (plan->bytes > slab_size || count > sizeof pixels / sizeof *pixels) return failed("more memory than was taken");
+    if (plan->room > slab_size || count > sizeof pixels / sizeof *pixels) return failed("more memory than was taken");
     memset(slab, 0, slab_size);
     gcp_bind(plan, slab, slab_size);
     if (plan->far_bytes) gcp_far_bind(plan, far_file.at, far_file.size);
@@ -201,7 +201,7 @@ int main(int argc, char **argv)
     gcp_tape *net = gcp_tape_make(&arena, .ops = 256);
     loss = seed000(net, o.image, o.batch, &image, &labels);
     gcp_plan keep = gcp_plan_make(loss, .policy = GCP_KEEP_ALL);
-    slab_size = keep.bytes + 4096;
+    slab_size = keep.room;
     slab = malloc(slab_size);
     expected = calloc(gradients(NULL, NULL), sizeof *expected);
     gradient = malloc(gradients(NULL, NULL) * sizeof *gradient);

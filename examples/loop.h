@@ -35,8 +35,6 @@ typedef struct loop {
     double lr;
 } loop;
 
-enum { BIND_SLACK = 256 };              /* malloc's memory may have to be aligned */
-
 static inline int loop_free(loop *l)
 {
     device_give(l->target, l->memory, l->size);
@@ -45,13 +43,13 @@ static inline int loop_free(loop *l)
     return 0;
 }
 
-/* l->net, .ends, .train, .infer, .batch are set: takes the memory that the plans ask for, no more. 0: an error. */
+/* l->net, .ends, .train, .infer, .batch are set: takes the memory that both plans share, no more. 0: an error. */
 static inline int loop_start(loop *l, const dataset *d)
 {
     size_t image = (size_t)(d->height * d->width * d->channels), batch = (size_t)l->batch;
     if (gcp_error(l->net)) return 0;
     l->classes = d->classes;
-    l->size = (l->train.bytes > l->infer.bytes ? l->train.bytes : l->infer.bytes) + BIND_SLACK;
+    l->size = gcp_plans_room(&l->train, &l->infer);
     l->memory = device_take(l->target, l->size);
     l->images = malloc(batch * image * sizeof(float));
     l->logits = malloc(batch * (size_t)d->classes * sizeof(float));
@@ -105,9 +103,9 @@ static inline double loop_accuracy(loop *l, const dataset *d)
 /* The bytes that a step really touches, found in memory of its own. */
 static inline size_t loop_measure(loop *l)
 {
-    size_t size = l->train.bytes + 2 * BIND_SLACK;
+    size_t size = l->train.room + 256;
     void *memory = device_take(l->target, size);
-    if (memory) l->measured = gcp_measure(&l->train, memory, size, .lr = l->lr);
+    if (memory) l->measured = gcp_measure(&l->train, memory, size);
     device_give(l->target, memory, size);
     return l->measured;
 }

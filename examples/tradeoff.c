@@ -6,7 +6,7 @@
 #include "loop.h"
 #include "scatter.h"
 
-enum { MAX_TIMES = 64, GUARD = 1 << 16, CURVE = 25 };
+enum { MAX_TIMES = 64, GUARD = 1 << 16, ALIGN = 256, CURVE = 25 };        /* ALIGN: what aligning memory may cost */
 
 typedef struct options { int image, batch, epochs; double seconds; const char *out, *data, *device; } options;
 
@@ -100,9 +100,9 @@ static int study_record(study *s, const options *o)
 /* Weights have a home of their own; all plans use one slab, as large as the largest says, and a guard behind it. */
 static int study_memory(study *s, const options *o)
 {
-    size_t pixels = (size_t)o->image * (size_t)o->image * (size_t)o->batch, weights = 0, state = gcp_state_bytes(s->net, GCP_NO_OPTIMIZER) + BIND_SLACK;
+    size_t pixels = (size_t)o->image * (size_t)o->image * (size_t)o->batch, weights = 0, state = gcp_state_bytes(s->net, GCP_NO_OPTIMIZER) + ALIGN;
     for (int i = 0; !gcp_is_nil(gcp_parameter(s->net, i)); i++) weights += gcp_elements(gcp_parameter(s->net, i));
-    s->slab_size += GUARD + BIND_SLACK;
+    s->slab_size += GUARD + ALIGN;
     s->state_size = state;
     s->state = device_take(target, state);
     s->slab = device_take(target, s->slab_size);
@@ -162,7 +162,7 @@ static int study_run(study *s, row *r)
 {
     unsigned char pattern = r->times % 2 ? 0x5A : 0xA5, *base = s->slab + (-(uintptr_t)s->slab & 255);
     size_t end = r->plan.slab_bytes + GUARD;
-    if (gcp_bind(&r->plan, base, s->slab_size - BIND_SLACK)) return failed(s->net);
+    if (gcp_bind(&r->plan, base, s->slab_size - ALIGN)) return failed(s->net);
     device_fill(target, base, pattern, end);
     gcp_write(&r->plan, s->image, s->ones);
     gcp_write(&r->plan, s->labels, s->label);
