@@ -1050,6 +1050,7 @@ GCPI_DEF void gcp_error_clear(gcp_tape *t)
 static double gcpi_option(double given, double otherwise) { return given == 0 ? otherwise : given == GCP_ZERO ? 0 : given; }
 
 static int gcpi_finite(double x) { return x - x == 0; }
+static size_t gcpi_bytes_from(double x) { return x >= (double)SIZE_MAX ? SIZE_MAX : x > 0 ? (size_t)x : 0; }
 
 /* ---- 8 tape and segments --------------------------------------------------------------------------------------
    Records only. Names are nodes of a tree; text is written on demand. */
@@ -1927,12 +1928,19 @@ static int gcpi_isa_best(void)
     return GCPI_VECTORS ? GCPI_ISA_V128 : GCPI_ISA_SCALAR;
 }
 
+/* More tasks than an int counts are run in several goes: task sees *base + index. */
+static void gcpi_par_run(const gcpi_par *par, ptrdiff_t tasks, ptrdiff_t *base, void (*task)(void *arg, int index, int worker), void *arg)
+{
+    for (*base = 0; *base < tasks; *base += INT32_MAX) par->parallel_for(par->context, (int)GCPI_MIN(tasks - *base, (ptrdiff_t)INT32_MAX), task, arg);
+}
+
 /* ---- Small helpers --------------------------------------------------------------------------- */
 
 static int gcpi_min(int a, int b) { return a < b ? a : b; }
 static int gcpi_max(int a, int b) { return a > b ? a : b; }
 static int gcpi_ceil(int a, int b) { return a / b + (a % b != 0); }
 static int gcpi_even(int total, int most) { return gcpi_ceil(total, gcpi_ceil(total, most)); }
+static int gcpi_divisor(int a, int b) { while (b) { int r = a % b; a = b; b = r; } return a; }      /* the greatest common one */
 static ptrdiff_t gcpi_line(ptrdiff_t n) { return (n + GCPI_LINE - 1) / GCPI_LINE * GCPI_LINE; }
 
 /* memcpy for the few values where a call would cost more than the copy. */
@@ -2017,6 +2025,7 @@ typedef struct gcpi_view {
     int ho, wo;
     /* set by gcpi_view_cut */
     int bn, bh, bw, cn, ch, cw; /* images, rows, columns of a block; how many blocks */
+    ptrdiff_t chunks;           /* in all */
     int direct, wh, ww;         /* x read in place, or copied, wh x ww pixels an image */
     int runs, len;              /* per kernel row: contiguous runs, and their length */
     ptrdiff_t ws[3];            /* steps of what is read: image, row, pixel */
@@ -2027,11 +2036,14 @@ typedef struct gcpi_block {
     int b, y, x, n, h, w;
 } gcpi_block;
 
+/* Values in the window of a block; capped while the block is still to be cut (of one pixel they are an int: gcpi_conv_fits). */
 static ptrdiff_t gcpi_view_window(gcpi_view *v)
 {
-    v->wh = (v->bh - 1) * v->sy + (v->ky - 1) * v->dy + 1;
-    v->ww = (v->bw - 1) * v->sx + (v->kx - 1) * v->dx + 1;
-    return (ptrdiff_t)v->bn * v->wh * v->ww * v->channels;
+    double values = (double)v->bn * v->channels;
+    v->wh = (int)((int64_t)(v->bh - 1) * v->sy + (int64_t)(v->ky - 1) * v->dy + 1);
+    v->ww = (int)((int64_t)(v->bw - 1) * v->sx + (int64_t)(v->kx - 1) * v->dx + 1);
+    values *= (double)v->wh * v->ww;
+    return values < INT32_MAX ? (ptrdiff_t)values : INT32_MAX;
 }
 
 static int gcpi_view_inside(const gcpi_view *v)
@@ -2055,6 +2067,7 @@ static void gcpi_view_cut(gcpi_view *v, int pixels, int lanes)
     v->cn = gcpi_ceil(v->n, v->bn);
     v->ch = gcpi_ceil(v->ho, v->bh);
     v->cw = gcpi_ceil(v->wo, v->bw);
+    v->chunks = (ptrdiff_t)v->cn * v->ch * v->cw;
     v->ws[2] = v->direct ? v->xs[2] : v->channels;
     v->ws[1] = v->direct ? v->xs[1] : v->ww * v->ws[2];
     v->ws[0] = v->direct ? v->xs[0] : v->wh * v->ws[1];
@@ -2064,12 +2077,12 @@ static void gcpi_view_cut(gcpi_view *v, int pixels, int lanes)
     v->window = v->direct ? 0 : gcpi_line(gcpi_view_window(v)) + GCPI_LINE; /* read past the end */
 }
 
-static gcpi_block gcpi_view_block(const gcpi_view *v, int index)
+static gcpi_block gcpi_view_block(const gcpi_view *v, ptrdiff_t index)
 {
     gcpi_block k;
-    k.x = index % v->cw * v->bw;
-    k.y = index / v->cw % v->ch * v->bh;
-    k.b = index / v->cw / v->ch * v->bn;
+    k.x = (int)(index % v->cw) * v->bw;
+    k.y = (int)(index / v->cw % v->ch) * v->bh;
+    k.b = (int)(index / v->cw / v->ch) * v->bn;
     k.w = gcpi_min(v->bw, v->wo - k.x);
     k.h = gcpi_min(v->bh, v->ho - k.y);
     k.n = gcpi_min(v->bn, v->n - k.b);
@@ -2140,9 +2153,10 @@ typedef struct gcpi_gather {
     ptrdiff_t weights, shared; /* planar: values of w in scratch, and with a panel of starting values for each row of all tiles */
     int planar, cols, tile;   /* tile: columns packed side by side, those of a kernel's tile where all panels have one kernel */
     int by, bx, bj;           /* block of the sum: kernel rows, runs, terms of a run */
-    int panels, sets, chunks; /* panels packed together, such sets, blocks of pixels */
+    int panels, sets;         /* panels packed together, such sets */
     int resident;             /* weights packed for the whole sum, kept for later tasks */
     ptrdiff_t pack, worker;   /* values packed, and in all scratch of a worker */
+    ptrdiff_t base;           /* task that index 0 is */
     gcp_real *scratch;
 } gcpi_gather;
 
@@ -2168,8 +2182,8 @@ static int gcpi_planar_pays(const gcpi_gather *g, int cols)
 {
     int lanes = g->simd.lanes, mr;
     gcpi_kernel_of(&g->simd, g->simd.nv, cols, &mr);
-    double across = (double)cols / (gcpi_ceil(cols, lanes) * lanes);
-    double along = (double)g->v.wo / (gcpi_ceil(g->v.wo, lanes) * lanes) * cols / (gcpi_ceil(cols, mr) * mr);
+    double across = cols / ((double)gcpi_ceil(cols, lanes) * lanes);
+    double along = g->v.wo / ((double)gcpi_ceil(g->v.wo, lanes) * lanes) * cols / ((double)gcpi_ceil(cols, mr) * mr);
     return g->groups == 1 && g->v.sx == 1 && g->v.xc == 1 && g->v.wo > lanes && g->v.ky * g->v.kx >= 9 && g->v.channels > 0 &&
            cols <= GCPI_PLANAR_COLS && along > 1.05 * across;
 }
@@ -2179,7 +2193,7 @@ static size_t gcpi_planar_plan(gcpi_gather *g, int cols, const gcpi_par *par)
     gcpi_view_cut(&g->v, 1024, 0);
     g->v.bn = 1;
     g->v.cn = g->v.n;
-    g->chunks = g->v.cn * g->v.ch * g->v.cw;
+    g->v.chunks = (ptrdiff_t)g->v.cn * g->v.ch * g->v.cw;
     g->sets = 1;
     g->cols = cols;
     g->columns = gcpi_columns_of(g->v.bw, &g->simd);
@@ -2253,7 +2267,7 @@ static void gcpi_planar_task(void *arg, int index, int worker)
 {
     const gcpi_gather *g = (const gcpi_gather *)arg;
     const gcpi_view *v = &g->v;
-    gcpi_block k = gcpi_view_block(v, index);
+    gcpi_block k = gcpi_view_block(v, g->base + index);
     gcp_real *window = g->scratch + g->shared + worker * g->worker;
     gcp_real *out = window + g->pack;
     ptrdiff_t plane = (ptrdiff_t)g->columns.vectors * g->simd.lanes;
@@ -2272,12 +2286,12 @@ static void gcpi_planar_run(gcpi_gather *g, const gcpi_par *par)
     gcp_real *out = g->scratch;
     for (int first = 0, n; first < g->cols; first += n) {
         n = gcpi_min(g->tile, g->cols - first);
-        for (int t = 0; t < g->v.kx * g->v.ky; t++, out += g->v.channels * n)
+        for (int t = 0; t < g->v.kx * g->v.ky; t++, out += (ptrdiff_t)g->v.channels * n)
             gcpi_pack_rows(&g->simd, out, n, n, g->w + g->wfirst + t % g->v.ky * g->ws[0] + t / g->v.ky * g->ws[1] + first * g->ws[3], g->v.channels, g->ws[2], g->ws[3]);
     }
     out = g->scratch + g->weights;
     for (ptrdiff_t i = 0; i < g->shared - g->weights; i++) out[i] = g->bias && i / GCPI_NR_MAX < g->cols ? g->bias[i / GCPI_NR_MAX] : 0;
-    par->parallel_for(par->context, g->chunks, gcpi_planar_task, g);
+    gcpi_par_run(par, g->v.chunks, &g->base, gcpi_planar_task, g);
 }
 
 typedef struct gcpi_kblock {
@@ -2289,9 +2303,8 @@ static void gcpi_gather_cut(gcpi_gather *g)
     int pixels = 512;
     do {
         gcpi_view_cut(&g->v, pixels, 1);
-        g->chunks = g->v.cn * g->v.ch * g->v.cw;
         pixels /= 2;
-    } while (pixels >= 96 && (ptrdiff_t)g->chunks * g->sets * g->groups < GCPI_TASKS);
+    } while (pixels >= 96 && (double)g->v.chunks * g->sets * g->groups < GCPI_TASKS);
 }
 
 /* Chooses all block sizes; returns the bytes of scratch. */
@@ -2311,7 +2324,7 @@ static size_t gcpi_gather_plan(gcpi_gather *g, int cols, const gcpi_par *par)
         g->bx = gcpi_even(g->v.runs, gcpi_max(1, GCPI_K_BLOCK / g->v.len));
         g->by = gcpi_even(g->v.ky, gcpi_max(1, (int)(GCPI_K_BLOCK / row)));
     }
-    g->resident = all * width <= GCPI_RESIDENT_MAX;
+    g->resident = all <= GCPI_RESIDENT_MAX / width;
     ptrdiff_t terms = g->resident ? all : (ptrdiff_t)g->by * g->bx * g->bj;
     ptrdiff_t most = terms ? GCPI_PACK_MAX / (terms * width) : g->columns.panels;
     g->panels = gcpi_even(g->columns.panels, gcpi_max(1, most < g->columns.panels ? (int)most : g->columns.panels));
@@ -2427,19 +2440,21 @@ static void gcpi_gather_task(void *arg, int index, int worker)
     const gcpi_gather *g = (const gcpi_gather *)arg;
     const gcpi_view *v = &g->v;
     gcp_real *scratch = g->scratch + worker * g->worker, *start = scratch + GCPI_LINE;
-    int chunk = index % g->chunks, set = index / g->chunks, group = set / g->sets;
+    ptrdiff_t chunk = (g->base + index) % v->chunks, set = (g->base + index) / v->chunks, last;      /* last: whose weights are packed */
+    int group = (int)(set / g->sets);
     const gcp_real *w = g->w + g->wfirst + group * g->wgroup;
     gcpi_sweep s;
     s.g = g;
-    s.panel = set % g->sets * g->panels;
+    s.panel = (int)(set % g->sets) * g->panels;
     s.panel_end = gcpi_min(g->columns.panels, s.panel + g->panels);
     int first = gcpi_panel_of(&g->columns, s.panel).first;
     int width = gcpi_panel_of(&g->columns, s.panel_end).first - first;
     s.block = gcpi_view_block(v, chunk);
     s.x = gcpi_view_load(v, g->x + group * g->xgroup, &s.block, 0, v->ky, start + g->pack);
     s.y = g->y + g->yfirst + group * g->ygroup;
-    int packed = g->resident && scratch[0] == (gcp_real)(set + 1); /* by an earlier task */
-    scratch[0] = (gcp_real)(set + 1);
+    memcpy(&last, scratch, sizeof last);
+    int packed = g->resident && last == set; /* by an earlier task */
+    memcpy(scratch, &set, sizeof set);
     if (!packed) gcpi_gather_start(g, group, first, width, start);
     s.start = g->accumulate ? NULL : start;
     gcp_real *out = start + width;
@@ -2465,8 +2480,9 @@ static void gcpi_gather_run(gcpi_gather *g, void *scratch, const gcpi_par *par)
         gcpi_planar_run(g, par);
         return;
     }
-    for (int i = 0; i < par->threads; i++) g->scratch[i * g->worker] = 0; /* nothing packed yet */
-    par->parallel_for(par->context, g->chunks * g->sets * g->groups, gcpi_gather_task, g);
+    const ptrdiff_t none = -1;
+    for (int i = 0; i < par->threads; i++) memcpy(g->scratch + i * g->worker, &none, sizeof none);
+    gcpi_par_run(par, g->v.chunks * g->sets * g->groups, &g->base, gcpi_gather_task, g);
 }
 
 /* ---- Outer product: backward weights, transposed A times B ----------------------------------- */
@@ -2482,12 +2498,13 @@ typedef struct gcpi_outer { /* d[row][t, j] = sum over pixels p of e[p][row] * x
     /* set by gcpi_outer_plan */
     gcpi_simd simd;
     gcpi_columns columns;         /* of one run */
-    int chunks, splits, shared;   /* blocks of pixels, and private sums they go to; shared: to d itself */
+    int splits, shared;           /* private sums that blocks of pixels go to; shared: to d itself */
     int packed;                   /* rows of e are copied side by side */
     int swapped;                  /* the rows are elements of x under the kernel, the columns are e's: for few channels of x */
     int height, width;            /* of a sum */
     int part, parts, unit, units; /* rows and panels of a task, and how many such cuts */
     ptrdiff_t sum, worker;        /* values in a sum, and in a worker's scratch */
+    ptrdiff_t base;               /* task that index 0 is */
     gcp_real *scratch;
 } gcpi_outer;
 
@@ -2501,11 +2518,11 @@ static ptrdiff_t gcpi_outer_block(ptrdiff_t pixels) { return pixels * GCPI_OUTER
 static void gcpi_outer_cut(gcpi_outer *o)
 {
     double best = 0;
-    int blocks = gcpi_ceil(o->rows, GCPI_OUTER_ROWS), tasks = gcpi_ceil(GCPI_TASKS, o->splits * o->groups);
+    int blocks = gcpi_ceil(o->rows, GCPI_OUTER_ROWS), tasks = gcpi_ceil(GCPI_TASKS, o->splits * gcpi_min(o->groups, GCPI_TASKS));
     for (int most = gcpi_min(blocks, GCPI_OUTER_BLOCKS); most > 0; most--) {
         int part = gcpi_even(blocks, most), parts = gcpi_ceil(blocks, part), units = gcpi_ceil(tasks, parts);
-        int window = gcpi_min(o->v.sy, gcpi_ceil(o->v.ky, units)) * o->v.sx;      /* pixels of x for one of e, as kernel rows need them */
-        double copied = (double)units * o->rows + (double)parts * (o->v.direct ? 1 : units * window) * o->v.channels;
+        double window = (double)gcpi_min(o->v.sy, gcpi_ceil(o->v.ky, units)) * o->v.sx;      /* pixels of x for one of e, as kernel rows need them */
+        double copied = (double)units * o->rows + parts * (o->v.direct ? 1 : units * window) * o->v.channels;
         if (best > 0 && copied >= best) continue;
         best = copied;
         o->part = part * GCPI_OUTER_ROWS;
@@ -2523,8 +2540,8 @@ static int gcpi_outer_swaps(const gcpi_outer *o)
     gcpi_columns c = gcpi_columns_of(run, &o->simd), swapped = gcpi_columns_of(o->rows, &o->simd);
     gcpi_kernel_of(&o->simd, gcpi_panel_of(&c, 0).nv, o->rows, &mr);
     gcpi_kernel_of(&o->simd, gcpi_panel_of(&swapped, 0).nv, elements, &mr_swapped);
-    double now = (double)run / (c.vectors * lanes) * o->rows / (gcpi_ceil(o->rows, mr) * mr);
-    double then = (double)o->rows / (swapped.vectors * lanes) * elements / (gcpi_ceil(elements, mr_swapped) * mr_swapped);
+    double now = run / ((double)c.vectors * lanes) * o->rows / ((double)gcpi_ceil(o->rows, mr) * mr);
+    double then = o->rows / ((double)swapped.vectors * lanes) * elements / ((double)gcpi_ceil(elements, mr_swapped) * mr_swapped);
     return o->v.channels <= 4 && o->v.ky * o->v.kx > 1 && o->v.dx == 1 && o->groups == 1 && !o->turned && (ptrdiff_t)elements * o->rows <= GCPI_PARTIAL_MAX / GCPI_TASKS &&
            then > 1.3 * now;
 }
@@ -2534,8 +2551,7 @@ static size_t gcpi_swapped_plan(gcpi_outer *o, const gcpi_par *par)
 {
     gcpi_view_cut(&o->v, 2 * GCPI_OUTER_PIXELS, 0);
     o->columns = gcpi_columns_of(o->rows, &o->simd);
-    o->chunks = o->v.cn * o->v.ch * o->v.cw;
-    o->splits = gcpi_min(o->chunks, GCPI_TASKS);
+    o->splits = (int)GCPI_MIN(o->v.chunks, (ptrdiff_t)GCPI_TASKS);
     o->height = o->v.ky * o->v.len, o->width = o->rows, o->turned = 1;
     o->sum = gcpi_line((ptrdiff_t)o->height * o->width);
     o->packed = o->rows % o->simd.lanes != 0;         /* in place every column is a whole vector */
@@ -2549,12 +2565,11 @@ static size_t gcpi_outer_plan(gcpi_outer *o, const gcpi_par *par)
     o->splits = GCPI_TASKS;
     o->swapped = gcpi_outer_swaps(o);
     if (o->swapped) return gcpi_swapped_plan(o, par);
-    gcpi_view_cut(&o->v, gcpi_max(GCPI_OUTER_PIXELS, gcpi_min(2 * GCPI_OUTER_PIXELS, GCPI_OUTER_MAX / (o->rows + o->v.channels))), o->simd.lanes);
+    gcpi_view_cut(&o->v, gcpi_max(GCPI_OUTER_PIXELS, gcpi_min(2 * GCPI_OUTER_PIXELS, (int)(GCPI_OUTER_MAX / ((int64_t)o->rows + o->v.channels)))), o->simd.lanes);
     o->columns = gcpi_columns_of(o->v.len, &o->simd);
-    o->chunks = o->v.cn * o->v.ch * o->v.cw;
     o->height = o->groups * o->rows, o->width = o->v.ky * o->v.runs * o->v.len;
     o->sum = gcpi_line((ptrdiff_t)o->height * o->width);
-    o->splits = gcpi_min(gcpi_min(o->chunks, GCPI_TASKS), (int)(GCPI_PARTIAL_MAX / o->sum));
+    o->splits = (int)GCPI_MIN(GCPI_MIN(o->v.chunks, (ptrdiff_t)GCPI_TASKS), GCPI_PARTIAL_MAX / o->sum);
     o->splits = gcpi_max(1, o->splits);
     gcpi_outer_cut(o);
     ptrdiff_t pixels = (ptrdiff_t)o->v.bn * o->v.bh * o->v.bw;
@@ -2639,16 +2654,17 @@ static void gcpi_outer_task(void *arg, int index, int worker)
 {
     const gcpi_outer *o = (const gcpi_outer *)arg;
     const gcpi_view *v = &o->v;
-    int split = index % o->splits, unit = index / o->splits % o->units, part = index / o->splits / o->units % o->parts;
-    int group = index / o->splits / o->units / o->parts, shared = o->shared;
+    ptrdiff_t task = o->base + index;
+    int split = (int)(task % o->splits), unit = (int)(task / o->splits % o->units), part = (int)(task / o->splits / o->units % o->parts);
+    int group = (int)(task / o->splits / o->units / o->parts), shared = o->shared;
     int row = part * o->part, rows = gcpi_min(o->part, o->rows - row), width = o->width;
     int first = unit * o->unit, last = gcpi_min(first + o->unit, v->ky * v->runs * o->columns.panels);
     int row_panels = v->runs * o->columns.panels;
     ptrdiff_t ds = shared ? o->ds : width;
     gcp_real *packed = o->scratch + (shared ? 0 : o->splits * o->sum) + worker * o->worker, *window = packed + o->worker - v->window;
     gcp_real *d = shared ? o->d + group * o->dgroup : o->scratch + split * o->sum + (ptrdiff_t)group * o->rows * width;
-    int begin = (int)((ptrdiff_t)split * o->chunks / o->splits), end = (int)((ptrdiff_t)(split + 1) * o->chunks / o->splits);
-    for (int i = begin; i < end; i++) {
+    ptrdiff_t begin = split * v->chunks / o->splits, end = (split + 1) * v->chunks / o->splits;
+    for (ptrdiff_t i = begin; i < end; i++) {
         gcpi_block k = gcpi_view_block(v, i);
         const gcp_real *x = gcpi_view_load(v, o->x + group * o->xgroup, &k, first / row_panels, (last - 1) / row_panels + 1, window);
         const gcp_real *e = o->e + group * o->egroup + row + k.b * o->es[0] + k.y * o->es[1] + k.x * o->es[2];
@@ -2677,8 +2693,9 @@ static void gcpi_swapped_task(void *arg, int index, int worker)
     static const gcp_real zero[GCPI_NR_MAX] = {0};
     const gcpi_view *v = &o->v;
     gcp_real *columns = o->scratch + o->splits * o->sum + worker * o->worker, *window = columns + o->worker - v->window, *d = o->scratch + index * o->sum;
-    int begin = (int)((ptrdiff_t)index * o->chunks / o->splits), end = (int)((ptrdiff_t)(index + 1) * o->chunks / o->splits), mr;
-    for (int i = begin; i < end; i++) {
+    ptrdiff_t begin = index * v->chunks / o->splits, end = (index + 1) * v->chunks / o->splits;
+    int mr;
+    for (ptrdiff_t i = begin; i < end; i++) {
         gcpi_block k = gcpi_view_block(v, i);
         const gcp_real *a[GCPI_MR_MAX];
         gcp_real *c[GCPI_MR_MAX];
@@ -2732,7 +2749,7 @@ static void gcpi_outer_run(gcpi_outer *o, void *scratch, const gcpi_par *par)
 {
     o->scratch = (gcp_real *)scratch;
     if (o->swapped) par->parallel_for(par->context, o->splits, gcpi_swapped_task, o);
-    else par->parallel_for(par->context, o->splits * o->units * o->parts * o->groups, gcpi_outer_task, o);
+    else gcpi_par_run(par, (ptrdiff_t)o->splits * o->units * o->parts * o->groups, &o->base, gcpi_outer_task, o);
     if (!o->shared) par->parallel_for(par->context, GCPI_TASKS, gcpi_outer_sum, o);
 }
 
@@ -2915,18 +2932,28 @@ typedef struct gcpi_phase {
     int count, taps, last, step, origin, dilation;
 } gcpi_phase;
 
+/* x with a x = b modulo m, for a and m that have no common divisor (Euclid's algorithm, with the factor of a kept beside). */
+static int64_t gcpi_congruent(int64_t a, int64_t b, int64_t m)
+{
+    int64_t high = m, low = a % m, was = 0, is = 1;
+    while (low > 0) {
+        int64_t times = high / low, rest = high % low, next = was - times * is;
+        high = low; low = rest; was = is; is = next;
+    }
+    return ((b % m) * ((was % m + m) % m)) % m;
+}
+
 static gcpi_phase gcpi_phase_of(int i, int size, int k, int stride, int pad, int dilation)
 {
     gcpi_phase p;
-    int first = 0;
+    int common = gcpi_divisor(dilation, stride);
+    int64_t at = (int64_t)i + pad, first = at % common ? k : gcpi_congruent(dilation / common, at / common, stride / common);
     p.count = gcpi_ceil(size - i, stride);
-    for (p.step = 1; (ptrdiff_t)p.step * dilation % stride; p.step++)
-        ;
-    while (first < p.step && ((ptrdiff_t)i + pad - (ptrdiff_t)first * dilation) % stride) first++;
-    p.taps = first < p.step && first < k ? (k - 1 - first) / p.step + 1 : 0;
-    p.last = first + (p.taps - 1) * p.step;
-    p.origin = p.taps ? (i + pad - p.last * dilation) / stride : 0;
-    p.dilation = p.step * dilation / stride;
+    p.step = stride / common;
+    p.taps = first < k ? (int)((k - 1 - first) / p.step) + 1 : 0;
+    p.last = p.taps ? (int)first + (p.taps - 1) * p.step : 0;
+    p.origin = p.taps ? (int)((at - (int64_t)p.last * dilation) / stride) : 0;
+    p.dilation = dilation / common;
     return p;
 }
 
@@ -2992,6 +3019,24 @@ static gcpi_depthwise gcpi_conv_depthwise(const gcpi_conv *c, int pass)
     return p;
 }
 
+/* One phase of each kind along an axis, whose strides may be long: scratch depends on how many positions and taps a phase has, and on
+ * whether all that it reads lies inside dy. Returns how many kinds there are. */
+enum { GCPI_KINDS = 12 };
+static int gcpi_phase_kinds(int size, int read, int k, int stride, int pad, int dilation, int *at)
+{
+    struct { int count, taps, inside; } kinds[GCPI_KINDS];
+    int found = 0;
+    for (int i = 0; i < stride && i < size; i++) {
+        gcpi_phase p = gcpi_phase_of(i, size, k, stride, pad, dilation);
+        int inside = p.origin >= 0 && (int64_t)p.origin + p.count - 1 + (int64_t)(p.taps - 1) * p.dilation < read, same = 0;
+        while (same < found && (kinds[same].count != p.count || kinds[same].taps != p.taps || kinds[same].inside != inside)) same++;
+        if (same < found || found == GCPI_KINDS) continue;
+        kinds[found].count = p.count, kinds[found].taps = p.taps, kinds[found].inside = inside;
+        at[found++] = i;
+    }
+    return found;
+}
+
 static size_t gcpi_conv_scratch(const gcpi_conv *c, int pass, const gcpi_par *par)
 {
     size_t most = 0;
@@ -3008,9 +3053,11 @@ static size_t gcpi_conv_scratch(const gcpi_conv *c, int pass, const gcpi_par *pa
         gcpi_outer o = gcpi_conv_outer(c);
         return gcpi_outer_plan(&o, par);
     }
-    for (int y = 0; y < c->sh && y < c->h; y++)
-        for (int x = 0; x < c->sw && x < c->w; x++) {
-            gcpi_gather g = gcpi_conv_phase(c, y, x);
+    int ys[GCPI_KINDS], xs[GCPI_KINDS];
+    int rows = gcpi_phase_kinds(c->h, c->ho, c->kh, c->sh, c->pt, c->dh, ys), columns = gcpi_phase_kinds(c->w, c->wo, c->kw, c->sw, c->pl, c->dw, xs);
+    for (int y = 0; y < rows; y++)
+        for (int x = 0; x < columns; x++) {
+            gcpi_gather g = gcpi_conv_phase(c, ys[y], xs[x]);
             size_t bytes = gcpi_gather_plan(&g, c->ci / c->groups, par);
             most = bytes > most ? bytes : most;
         }
@@ -3477,7 +3524,7 @@ static int gcpi_rectify_shape(gcp_shape_call *s)
 static int gcpi_pair_shape(gcp_shape_call *s)
 {
     s->out[0] = s->in[0];
-    if (!gcpi_same_shape(s->in[0], s->in[1])) return gcpi_refuse(s, "%s and %s differ", GCPI_TEXT(s->in[0]), GCPI_TEXT(s->in[1]));
+    if (!gcpi_same_shape(s->in[0], s->in[1])) return gcpi_refuse(s, "%s and %s differ; nothing is broadcast: gcp_bias adds a value a channel, gcp_upsample repeats pixels", GCPI_TEXT(s->in[0]), GCPI_TEXT(s->in[1]));
     return gcpi_all_real(s);
 }
 
@@ -3813,6 +3860,17 @@ static int gcpi_window(gcp_shape_call *s, gcpi_conv_attr *a)
     return 1;
 }
 
+/* What the kernels can count: their ints hold a padded side, the values under a window, and channels in whole vectors. */
+enum { GCPI_CHANNELS_MAX = 1 << 30, GCPI_WINDOW_LIMIT = sizeof(void *) > 4 ? INT32_MAX : INT32_MAX / 256 };
+static int gcpi_conv_fits(gcp_shape_call *s, const gcpi_conv_attr *a)
+{
+    int64_t eh = (int64_t)a->dh * (a->kh - 1) + 1, ew = (int64_t)a->dw * (a->kw - 1) + 1;
+    double side = GCPI_MAX((double)a->h + a->pt + a->pb, (double)a->w + a->pl + a->pr), window = (double)eh * (double)ew * GCPI_MAX(a->ci, a->co) / a->groups;
+    if (side <= INT32_MAX && window <= GCPI_WINDOW_LIMIT && a->ci <= GCPI_CHANNELS_MAX && a->co <= GCPI_CHANNELS_MAX) return 1;
+    return gcpi_refuse(s, "%s with a %dx%d kernel and .out = %d is too large: at most 2^31 - 1 pixels a side with padding, %d values under a window, 2^30 channels",
+                       GCPI_TEXT(s->in[0]), a->kh, a->kw, s->out[0].d[3], (int)GCPI_WINDOW_LIMIT);
+}
+
 static void gcpi_image_out(gcp_shape *out, int n, int h, int w, int c)
 {
     out->rank = 4;
@@ -3845,7 +3903,7 @@ static int gcpi_conv2d_shape(gcp_shape_call *s)
         return gcpi_refuse(s, "%d channels in and .out = %d do not divide into .groups = %d", a->ci, a->co, a->groups);
     if (!gcpi_window(s, a) || !gcpi_conv_weights_fit(s, a)) return 0;
     gcpi_image_out(&s->out[0], a->n, a->ho, a->wo, a->co);
-    return gcpi_bias_fits(s, a->co);
+    return gcpi_conv_fits(s, a) && gcpi_bias_fits(s, a->co);
 }
 
 static double gcpi_conv_flops(const gcpi_conv_attr *a) { return 2.0 * a->n * a->ho * a->wo * a->co * (a->ci / a->groups) * a->kh * a->kw; }
@@ -3928,7 +3986,7 @@ static int gcpi_conv_transpose2d_shape(gcp_shape_call *s)
     }
     if (!gcpi_conv_weights_fit(s, a)) return 0;
     gcpi_image_out(&s->out[0], a->n, a->h, a->w, out);
-    return gcpi_bias_fits(s, out);
+    return gcpi_conv_fits(s, a) && gcpi_bias_fits(s, out);
 }
 
 static void gcpi_conv_transpose2d_forward(const gcp_call *c)
@@ -3960,11 +4018,18 @@ static void gcpi_conv_transpose2d_backward(const gcp_call *c)
 }
 
 /* Matrix products. linear: y = x W' + b; matmul: y = a b. */
+static int gcpi_product_fits(gcp_shape_call *s)
+{
+    if (gcpi_pixels(s->in[0]) <= INT32_MAX && s->in[0].d[3] <= GCPI_CHANNELS_MAX && s->out[0].d[3] <= GCPI_CHANNELS_MAX) return 1;
+    return gcpi_refuse(s, "%s to %d is too large: at most 2^31 - 1 rows and 2^30 columns", GCPI_TEXT(s->in[0]), s->out[0].d[3]);
+}
+
 static int gcpi_linear_shape(gcp_shape_call *s)
 {
     int out = gcpi_attr(s->attributes)->number.i;
     s->out[0] = s->in[0];
     s->out[0].d[3] = out;
+    if (!gcpi_product_fits(s)) return 0;
     if (gcpi_pixels(s->in[1]) != (size_t)out || s->in[1].d[3] != s->in[0].d[3])
         return gcpi_refuse(s, "weights of %s for %s and .out = %d", GCPI_TEXT(s->in[1]), GCPI_TEXT(s->in[0]), out);
     return gcpi_bias_fits(s, out);
@@ -3974,9 +4039,9 @@ static int gcpi_matmul_shape(gcp_shape_call *s)
 {
     s->out[0] = s->in[0];
     s->out[0].d[3] = s->in[1].d[3];
-    if ((size_t)s->in[0].d[3] != gcpi_pixels(s->in[1]) || gcpi_pixels(s->in[0]) > INT32_MAX)
-        return gcpi_refuse(s, "%s times %s", GCPI_TEXT(s->in[0]), GCPI_TEXT(s->in[1]));
-    return gcpi_all_real(s);
+    if ((size_t)s->in[0].d[3] != gcpi_pixels(s->in[1]))
+        return gcpi_refuse(s, "%s times %s; a product is of two matrices, (rows, k) by (k, columns): sizes before the last count as rows", GCPI_TEXT(s->in[0]), GCPI_TEXT(s->in[1]));
+    return gcpi_product_fits(s) && gcpi_all_real(s);
 }
 
 /* m x k times k x n, all passes; tb: the second operand is stored n x k. */
@@ -5147,7 +5212,7 @@ static gcp_tensor gcpi_conv_layer(int kind, gcp_tensor x, gcp_conv2d_opts o)
     gcp_tape *t = x.tape;
     if (!gcpi_conv_options_ok(x, what, &a, &o)) return gcpi_nil(t);
     int in = gcpi_get(x)->shape.d[3], name = gcpi_op_name(t, what, o.name, o.at);
-    int transposed = kind == GCP_OP_CONV_TRANSPOSE2D, cells = gcpi_product(a.conv.kh, a.conv.kw) > (1 << 24) ? 1 << 24 : a.conv.kh * a.conv.kw;
+    int transposed = kind == GCP_OP_CONV_TRANSPOSE2D, cells = (int)GCPI_MIN((int64_t)a.conv.kh * a.conv.kw, 1 << 24);
     if (!name) return gcpi_nil(t);
     if (in % a.conv.groups || o.out % a.conv.groups) {
         gcpi_fail(t, GCP_E_SHAPE, o.at, what, "%d channels in and .out = %d do not divide into .groups = %d", in, o.out, a.conv.groups);
@@ -6966,7 +7031,7 @@ static void gcpi_layout_search(gcpi_layout *y, size_t goal, int least, double wo
     if (!least) { gcpi_pack(y, goal, work); return; }
     for (double share = 1; share > 0.01 && y->work > 0 && y->best_top > goal;) {
         size_t before = y->best_top;
-        gcpi_pack(y, before - GCPI_MAX((size_t)((double)(before - goal) * share), 1), work / 6);
+        gcpi_pack(y, before - GCPI_MAX(gcpi_bytes_from((double)(before - goal) * share), 1), work / 6);
         if (y->best_top == before) share /= 2;
     }
 }
@@ -7440,9 +7505,9 @@ static int gcpi_model_make(gcpi_model *m, const gcpi_problem *p, gcp_arena *a)
     m->workspace = GCPI_SCRATCH(a, size_t, all + 2);
     m->state_bytes = (size_t)(m->values + (m->values & 1)) + (size_t)m->groups * sizeof *m->members;
     m->live = GCPI_SCRATCH(a, unsigned char, (ptrdiff_t)m->state_bytes);
-    m->members = (uint16_t *)(void *)(m->live + m->values + (m->values & 1));
     if (!ok || !m->read || !m->written || !m->read_first || !m->written_first || !m->shares || !m->until || !updated || !m->over || !m->under || !m->again || !m->during || !m->before
         || !m->workspace || !m->live) return 0;
+    m->members = (uint16_t *)(void *)(m->live + m->values + (m->values & 1));
     for (int t = 0; t < all; t++) gcpi_model_task(m, t, &reads, &writes);
     m->read_first[all] = reads; m->written_first[all] = writes;
     for (int t = p->task_count; t < all; t++) if (p->tasks[t].kind == GCPI_TASK_PREFETCH) m->fetch[m->written[m->written_first[t]]] = t;
@@ -8496,7 +8561,7 @@ static int gcpi_hope(gcpi_search *s, double worst)
     for (int i = 0; i < s->run_count; i++) seconds += s->m->p->tasks[~s->runs[i]].seconds;
     for (int i = s->removed; i >= 0 && s->now.at[i] < 0; i--) seconds -= s->m->p->tasks[~s->now.at[i]].seconds;
     double over = (worst - seconds / s->m->seconds) / s->price;
-    s->most = over < 1 && !s->judge ? (size_t)((double)s->limit * (1 + over)) : SIZE_MAX;
+    s->most = over < 1 && !s->judge ? gcpi_bytes_from((double)s->limit * (1 + over)) : SIZE_MAX;
     return over >= 0 || s->judge;
 }
 
@@ -9400,7 +9465,7 @@ static void gcpi_search_by(gcpi_search *s, gcpi_planner *q, int far)
 static void gcpi_search_aim(gcpi_search *s, double aim)
 {
     s->aim = GCPI_MIN(1, aim);
-    s->limit = (size_t)((double)s->whole * s->aim);
+    s->limit = gcpi_bytes_from((double)s->whole * s->aim);
 }
 
 static int gcpi_search_make(gcpi_search *s, gcpi_planner *q)
@@ -9619,7 +9684,7 @@ static void gcpi_budget_find(gcpi_planner *q, int policies)
     if (policies && gcpi_budget_keep_all(q)) return;
     q->layout = e->layout;
     if (!q->no_exact) gcpi_budget_exact(q);
-    if (!q->opts->far_only) gcpi_budget_chain(q, (size_t)(1.6 * (double)q->slab_limit), e->stages, e->slots);
+    if (!q->opts->far_only) gcpi_budget_chain(q, gcpi_bytes_from(1.6 * (double)q->slab_limit), e->stages, e->slots);
     if (!q->opts->far_only) gcpi_budget_cuts(q, e->prices);
     if (q->opts->far_only) gcpi_budget_copies(q);
     gcpi_budget_bound(q, e->places);
@@ -9669,7 +9734,7 @@ static void gcpi_least_descend(gcpi_planner *q, gcpi_least *least)
     double step = q->opts->far ? 0 : 0.04, bound = q->bound;
     size_t asked = q->slab_limit;
     for (int last = 0; !last;) {
-        size_t before = least->slab, less = GCPI_MAX((size_t)((double)(before - q->front) * step), 1);
+        size_t before = least->slab, less = GCPI_MAX(gcpi_bytes_from((double)(before - q->front) * step), 1);
         q->slab_limit = before - less;
         gcpi_none(&q->kept);
         gcpi_budget_find(q, less == 1);          /* the policies' orders are the same for every limit: once is enough */
@@ -10349,17 +10414,31 @@ static int gcpi_plan_finish(gcp_plan *plan, gcp_arena *a)
     return gcpi_plan_within(plan);
 }
 
+/* Sums of bytes cannot overflow, whatever the plan. */
+static int gcpi_plan_addressable(const gcpi_plan *in)
+{
+    double bytes = 0, workspace = 0;
+    for (int i = 0; i < in->p.item_count; i++) {
+        const gcpi_item *x = &in->p.items[i];
+        if (x->root == i) bytes += (double)x->bytes * (x->kind == GCPI_STATE_ITEM ? 1 + in->slots : 1);
+    }
+    for (int i = 0; i < in->p.task_count; i++) workspace = GCPI_MAX(workspace, (double)in->p.tasks[i].workspace);
+    if (bytes + workspace < (double)(SIZE_MAX / 2)) return 1;
+    gcpi_fail(in->p.tape, GCP_E_SHAPE, in->opts.at, "gcp_plan_make", "the network's tensors take %.3g bytes, more than can be addressed", bytes + workspace);
+    return 0;
+}
+
 static int gcpi_plan_steps(gcp_plan *plan, int root, gcp_arena *a)
 {
     gcpi_plan *in = plan->in;
     gcp_tape *t = plan->tape;
     gcp_target target = gcpi_target_of(in->opts.target);
     in->p.tape = t;
+    in->slots = gcpi_slots_of(&in->opts);
     if (gcpi_trouble(t, &target, in->opts.at, "gcp_plan_make")) return 0;
-    if (!gcpi_problem_make(&in->p, root, &in->opts, &target, a) || !gcpi_customs_run_on(&in->p)) return 0;
+    if (!gcpi_problem_make(&in->p, root, &in->opts, &target, a) || !gcpi_customs_run_on(&in->p) || !gcpi_plan_addressable(in)) return 0;
     if (in->p.training && !in->p.items[t->tensor_count + root].active) return gcpi_plan_bad(t, &in->opts, "no parameter and no wanted input lies behind the loss");
     if (!gcpi_policy_fits(t, &in->opts, in->p.units)) return 0;
-    in->slots = gcpi_slots_of(&in->opts);
     in->state_bytes = gcpi_round(gcpi_state_with(t, (const gcpi_plan *const *)&in, 1), in->p.target.align);
     return gcpi_plan_finish(plan, a);
 }

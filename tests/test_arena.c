@@ -88,6 +88,31 @@ static void scratch(void)
     CHECK_INT(a.used, ==, used);
 }
 
+/* A plan in an arena of any size: it is made, or there is no room; what was taken goes back. */
+static void plans(void)
+{
+    static unsigned char plan_memory[1 << 17];
+    for (int policy = GCP_SEGMENTS; policy <= GCP_BUDGET; policy += GCP_BUDGET - GCP_SEGMENTS) {
+        gcp_arena a = gcp_arena_from(memory, sizeof memory), own;
+        gcp_tape *net = gcp_tape_make(&a, .ops = 16);
+        gcp_tensor x = gcp_input(net, "x", 2, 4);
+        for (int i = 0; i < 3; i++) GCP_SEGMENT(net, "block") x = gcp_tanh(gcp_linear(x, .out = 4));
+        gcp_plan_opts o = { .policy = (gcp_policy)policy, .budget = policy ? 4096 : 0, .effort = GCP_EFFORT_QUICK, .arena = &own };
+        gcp_tensor loss = gcp_mean(x);
+        size_t made_from = 0;
+        CHECK(policy || gcp_plan_arena_at(loss, o) < sizeof plan_memory);
+        for (size_t bytes = 0; bytes <= sizeof plan_memory; bytes += 40) {
+            own = gcp_arena_from(plan_memory, bytes);
+            gcp_plan plan = gcp_plan_make_at(loss, o);
+            CHECK(plan.in ? !gcp_error(net) : gcp_error_code(net) == GCP_E_NOMEM);
+            CHECK(own.scratch == 0 && (plan.in || own.used == 0) && (plan.in || !made_from));
+            if (plan.in && !made_from) made_from = bytes;
+            gcp_error_clear(net);
+        }
+        CHECK(made_from > 0);
+    }
+}
+
 int main(void)
 {
     pushes();
@@ -95,5 +120,6 @@ int main(void)
     no_memory();
     tapes();
     scratch();
+    plans();
     return check_done();
 }
