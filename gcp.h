@@ -433,7 +433,8 @@ typedef struct gcp_plan_opts {
     int fuse_update GCPI_Z;                                      /* update each weight as soon as its gradient is finished */
     int accumulate GCPI_Z;                                       /* micro-batches per update; gradients are averaged */
     int no_groups GCPI_Z;                                        /* run every op on its own: same bits, more passes over memory */
-    int check GCPI_Z;                                            /* GCP_CHECK: hash recomputed tensors, poison dead bytes */
+    int check GCPI_Z;                                            /* GCP_CHECK: a recomputed tensor with other bits, and the first NaN, are errors
+                                                                    that name the op; dead bytes are poisoned. Slow */
     gcp_gradient_hook on_gradient GCPI_Z, on_wait GCPI_Z; void *hook_context GCPI_Z;
     const gcp_target *target GCPI_Z;                             /* NULL: this CPU; copied */
     gcp_arena *arena GCPI_Z;                                     /* NULL: the tape's */
@@ -3524,7 +3525,7 @@ static int gcpi_rectify_shape(gcp_shape_call *s)
 static int gcpi_pair_shape(gcp_shape_call *s)
 {
     s->out[0] = s->in[0];
-    if (!gcpi_same_shape(s->in[0], s->in[1])) return gcpi_refuse(s, "%s and %s differ; nothing is broadcast: gcp_bias adds a value a channel, gcp_upsample repeats pixels", GCPI_TEXT(s->in[0]), GCPI_TEXT(s->in[1]));
+    if (!gcpi_same_shape(s->in[0], s->in[1])) return gcpi_refuse(s, "%s and %s differ; nothing is broadcast: gcp_bias adds a value a channel, gcp_upsample spreads an n x 1 x 1 x c", GCPI_TEXT(s->in[0]), GCPI_TEXT(s->in[1]));
     return gcpi_all_real(s);
 }
 
@@ -10030,6 +10031,7 @@ static int gcpi_policy_fits(gcp_tape *t, const gcp_plan_opts *o, int units)
     int bad_k = o->policy == GCP_CHECKPOINTS && (o->checkpoints < 0 || o->checkpoints >= units);
     int bad_s = o->policy == GCP_UNIFORM && (o->segments < 1 || o->segments > units);
     if (o->inference || o->list || (!bad_k && !bad_s)) return 1;
+    if (!units) return gcpi_plan_bad(t, o, "the network is a loss alone: it has no unit to cut (GCP_KEEP_ALL)");
     gcpi_fail(t, GCP_E_PLAN, o->at, "gcp_plan_make", bad_k ? ".checkpoints = %d of %d units; allowed are 0 to %d" : ".segments = %d of %d units; allowed are 1 to %d",
               bad_k ? o->checkpoints : o->segments, units, bad_k ? units - 1 : units);
     return 0;
@@ -11461,40 +11463,63 @@ static gcp_at gcpi_instruction_at(const gcpi_plan *in, int i)
     return (t->kind <= GCPI_TASK_BACKWARD || by_item) && op >= 0 ? in->p.tape->ops[op].at : in->opts.at;
 }
 
-/* .check: a recomputed output must hash as its first version did; what dies is overwritten with NaNs. */
-static uint64_t gcpi_hash_bytes(const gcp_target *target, const unsigned char *data, size_t size, uint64_t h)
+/* .check: a recomputed output must hash as its first version did; the first NaN is an error where it was made; what dies is overwritten
+   with NaNs. */
+typedef struct gcpi_looked { uint64_t hash; int nan; } gcpi_looked;
+
+static void gcpi_look_bytes(const gcp_target *target, const unsigned char *data, size_t size, int real, gcpi_looked *l)
 {
-    unsigned char some[4096];
+    gcp_real some[4096 / sizeof(gcp_real)];
     for (size_t first = 0; first < size; first += sizeof some) {
         size_t n = GCPI_MIN(sizeof some, size - first);
         gcpi_bytes_copy(target, some, data + first, n);
-        for (size_t i = 0; i < n; i++) h = (h ^ some[i]) * 1099511628211u;
+        for (size_t i = 0; i < n; i++) l->hash = (l->hash ^ ((unsigned char *)some)[i]) * 1099511628211u;
+        for (size_t i = 0; real && i < n / sizeof *some; i++) l->nan |= isnan(some[i]) != 0;
     }
-    return h;
 }
 
-static uint64_t gcpi_hash_item(const gcpi_plan *in, int item, ptrdiff_t offset)
+static gcpi_looked gcpi_look(const gcpi_plan *in, int item, ptrdiff_t offset)
 {
     const gcpi_item *x = &in->p.items[item];
     const gcpi_tensor *e = &in->p.tape->tensors[x->tensor];
-    int dense = e->dtype != GCP_DTYPE_REAL || x->pitch == e->shape.d[3];
+    const unsigned char *data = (const unsigned char *)gcpi_item_data(in, item, offset);
+    int real = x->kind == GCPI_GRADIENT_ITEM || e->dtype == GCP_DTYPE_REAL, dense = !real || x->pitch == e->shape.d[3];
     size_t rows = dense ? 1 : gcpi_pixels(e->shape), width = dense ? x->bytes : (size_t)e->shape.d[3] * sizeof(gcp_real);
-    uint64_t h = 14695981039346656037u;
-    for (size_t r = 0; r < rows; r++) h = gcpi_hash_bytes(&in->p.target, in->slab + offset + r * (size_t)x->pitch * sizeof(gcp_real), width, h);
-    return h;
+    gcpi_looked l = { 14695981039346656037u, 0 };
+    for (size_t r = 0; r < rows; r++) gcpi_look_bytes(&in->p.target, data + r * (size_t)x->pitch * sizeof(gcp_real), width, real, &l);
+    return l;
+}
+
+/* Before the first instruction: what the step is given. */
+static void gcpi_check_given(const gcpi_plan *in, gcp_at at)
+{
+    char name[128];
+    for (int i = 1; i < in->p.tensors; i++) {
+        int kind = in->p.items[i].kind, there = kind == GCPI_STATE_ITEM || (kind == GCPI_INPUT_ITEM && in->where[i] >= 0);
+        if (there && gcpi_look(in, i, in->where[i]).nan)
+            gcpi_fail(in->p.tape, GCP_E_CHECK, at, "gcp_step", "'%s' holds a NaN before the step", gcp_name(gcpi_handle(in->p.tape, i), name, sizeof name));
+    }
 }
 
 static void gcpi_check_instruction(const gcpi_plan *in, int i, int n)
 {
     const gcpi_task *t = &in->p.tasks[in->list.at[i].task];
-    for (int k = 0; (t->kind == GCPI_TASK_FORWARD || t->kind == GCPI_TASK_PREFETCH) && k < t->count; k++) {
+    int makes = t->kind == GCPI_TASK_FORWARD || t->kind == GCPI_TASK_PREFETCH || t->kind == GCPI_TASK_BACKWARD;
+    int letter = in->list.at[i].kind;
+    char name[128], other[256];
+    gcp_at at = gcpi_instruction_at(in, i);
+    for (int k = 0; makes && k < t->count; k++) {
         const gcpi_operand *o = &in->p.operands[t->operands + k];
         if (o->mode == GCPI_READ || in->placed[n + k].offset < 0) continue;
-        uint64_t hash = gcpi_hash_item(in, o->item, in->placed[n + k].offset);
-        char name[128];
-        if (in->list.at[i].kind == 'F') in->hashes[o->item] = hash;
-        else if (in->hashes[o->item] != hash)
-            gcpi_fail(in->p.tape, GCP_E_CHECK, gcpi_instruction_at(in, i), gcpi_task_name(&in->p, t, name, sizeof name), "output %d %s with other bits", o->slot - GCPI_SLOT_OUT, in->list.at[i].kind == 'P' ? "came back" : "was recomputed");
+        gcpi_looked now = gcpi_look(in, o->item, in->placed[n + k].offset);
+        gcpi_task_name(&in->p, t, name, sizeof name);
+        gcpi_item_name(&in->p, o->item, other, sizeof other);
+        if (t->kind == GCPI_TASK_BACKWARD) {
+            if (now.nan) gcpi_fail(in->p.tape, GCP_E_CHECK, at, name, "its backward makes a NaN in the gradient of %s", other);
+        } else if (letter != 'F' && in->hashes[o->item] != now.hash)
+            gcpi_fail(in->p.tape, GCP_E_CHECK, at, name, "output %d %s with other bits", o->slot - GCPI_SLOT_OUT, letter == 'P' ? "came back" : "was recomputed");
+        else if (now.nan) gcpi_fail(in->p.tape, GCP_E_CHECK, at, name, "output %d holds a NaN; what it was made of holds none", o->slot - GCPI_SLOT_OUT);
+        if (letter == 'F') in->hashes[o->item] = now.hash;
     }
     for (int d = in->dying_first[i]; d < in->dying_first[i + 1] && i + 1 < (int)in->list.count; d++)
         gcpi_bytes_fill(&in->p.target, in->slab + in->blocks[in->dying[d]].offset, 0xFF, in->blocks[in->dying[d]].bytes);
@@ -11546,7 +11571,7 @@ static void gcpi_run_instruction(gcpi_plan *in, int i, int n)
     case GCPI_TASK_MOVE: gcpi_run_move(in, t, n); break;
     default: break;
     }
-    if (in->opts.check) gcpi_check_instruction(in, i, n);
+    if (in->opts.check && in->measuring != 1) gcpi_check_instruction(in, i, n);
 }
 
 /* Issues the whole list. A device's first complaint carries the line of the op that it followed. */
@@ -11665,6 +11690,8 @@ static double gcpi_run(gcpi_plan *in, const gcp_step_opts *o, const char *what)
     const gcp_target *target = &in->p.target;
     if (!gcpi_may_run(in, o->at, what)) return 0;
     gcpi_numbers_fill(in, o);
+    if (in->opts.check && !in->measuring) gcpi_check_given(in, o->at);
+    if (in->p.tape->code) return 0;
     int way = (in->numbers.micro > 0) + 2 * (in->numbers.micro + 1 == in->numbers.micros), by_host = in->far_bytes && !target->copy_start;
     if (target->device && target->device->play && !in->measuring && !in->opts.check && !in->opts.on_gradient && !by_host)
         target->device->play(target->context, &in->recordings[way], gcpi_issue, in);

@@ -15,6 +15,7 @@
 #include <math.h>
 #include <signal.h>
 #include "gates.h"
+#include "table.h"
 #include "rivals.h"
 #ifdef _OPENMP
 #include <omp.h>
@@ -286,7 +287,7 @@ int main(int argc, char **argv)
 {
     gcp_target wish = { 0 };
     const char *only = "", *out = ".", *python = NULL;
-    char path[1024], threads[16];
+    char threads[16];
     for (int i = 1; i < argc; i += 2) {
         const char *value = i + 1 < argc ? argv[i + 1] : "";
         if (!strcmp(argv[i], "--threads")) wish.threads = atoi(value);
@@ -302,9 +303,7 @@ int main(int argc, char **argv)
     omp_set_num_threads(target.threads);       /* what oneDNN and OpenBLAS take */
 #endif
     registers = filled(2048 * (size_t)target.threads);
-    snprintf(path, sizeof path, "%s/kernels.csv", out);
-    csv = fopen(path, "w");
-    if (!csv) { fprintf(stderr, "kernels: cannot write %s\n", path); return 1; }
+    csv = table_open("kernels", out, "kernels.csv");
     signal(SIGPIPE, SIG_IGN);
     snprintf(threads, sizeof threads, "%d", target.threads);
     torch_runs = python && peer_start(&torch, python, BENCH_PEERS "/torch_layers.py", (char *[]){ threads, NULL });

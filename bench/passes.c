@@ -13,6 +13,7 @@
 #define GCP_STATIC
 #define GCP_IMPLEMENTATION
 #include "gcp.h"
+#include "table.h"
 
 enum { MOST_ROUNDS = 64, CHAIN = 2000, NARROW = 64 };       /* NARROW: channels of a convolution's input */
 static gcp_target target;
@@ -354,7 +355,6 @@ int main(int argc, char **argv)
 {
     gcp_target wish = { 0 };
     const char *out = ".";
-    char path[1024];
     for (int i = 1; i < argc; i += 2) {
         const char *value = i + 1 < argc ? argv[i + 1] : "";
         if (!strcmp(argv[i], "--threads")) wish.threads = atoi(value);
@@ -363,9 +363,7 @@ int main(int argc, char **argv)
         else { fprintf(stderr, "passes [--threads N] [--rounds 9] [--out FOLDER]\n"); return 1; }
     }
     target = gcpi_target_of(&wish);
-    snprintf(path, sizeof path, "%s/passes.csv", out);
-    csv = fopen(path, "w");
-    if (!csv) { fprintf(stderr, "passes: cannot write %s\n", path); return 1; }
+    csv = table_open("passes", out, "passes.csv");
     fprintf(csv, "name,shape,threads,ms,gb_per_second,beside,ratio\n");
     printf("%d thread(s); medians of %d\n", target.threads, rounds);
     one_size(8, 56, 256);

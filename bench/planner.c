@@ -17,6 +17,7 @@
 #include <time.h>
 #include "methods.h"
 #include "networks.h"
+#include "table.h"
 
 enum { MAX_GRAPHS = 16, MAX_SHARES = 16, PARTS = 4, REPEATS = 5, ATTEMPTS = 8, MOST_SEGMENTS = 64, LABEL = 24 };
 enum { CHEN, RECURSIVE, REVOLVE, ROTOR, METHODS };
@@ -349,7 +350,7 @@ int main(int argc, char **argv)
 {
     static const char *const efforts[] = { "default", "quick", "thorough" };
     static char standard[] = "3/4,1/2,1/3,1/4,1/6,1/8";
-    char *graphs[MAX_GRAPHS], *shares[MAX_SHARES], *list = standard, path[1024];
+    char *graphs[MAX_GRAPHS], *shares[MAX_SHARES], *list = standard;
     const char *out = ".";
     int count = 0, parts = 0, grow = 1;
     for (int i = 1; i + 1 < argc; i += 2) {
@@ -362,9 +363,8 @@ int main(int argc, char **argv)
     }
     for (char *c = strtok(list, ","); c && parts < MAX_SHARES; c = strtok(NULL, ",")) shares[parts++] = c;
     memory = malloc(room);
-    snprintf(path, sizeof path, "%s/planner.csv", out);
-    csv = fopen(path, "w");
-    if (!memory || !csv) { fprintf(stderr, "planner: no memory, or %s cannot be written\n", path); return 1; }
+    if (!memory) { fprintf(stderr, "planner: out of memory\n"); return 1; }
+    csv = table_open("planner", out, "planner.csv");
     fprintf(csv, "network,share,budget_bytes,gcp");
     for (int m = 0; m < METHODS; m++) fprintf(csv, ",%s", methods[m].name);
     fprintf(csv, ",bound,arena_over_peak,plan_ms\n");

@@ -17,6 +17,7 @@
 #include <time.h>
 #include "networks.h"
 #include "peer.h"
+#include "table.h"
 
 enum { TOOLS = 3, MOST_ROUNDS = 64 };
 
@@ -189,7 +190,6 @@ int main(int argc, char **argv)
 {
     gcp_target wish = { 0 };
     const char *only = "", *out = ".";
-    char path[1024];
     for (int i = 1; i < argc; i += 2) {
         const char *value = i + 1 < argc ? argv[i + 1] : "";
         int known = 0;
@@ -203,9 +203,8 @@ int main(int argc, char **argv)
     }
     target = gcpi_target_of(&wish);
     tape_memory = malloc(tape_room);
-    snprintf(path, sizeof path, "%s/steps.csv", out);
-    csv = fopen(path, "w");
-    if (!tape_memory || !csv) { fprintf(stderr, "steps: no memory, or %s cannot be written\n", path); return 1; }
+    if (!tape_memory) fail("out of memory");
+    csv = table_open("steps", out, "steps.csv");
     signal(SIGPIPE, SIG_IGN);
     fprintf(csv, "network,mode,tool,version,ms_median,ms_min,peak_bytes\n");
     for (size_t i = 0; i < sizeof networks / sizeof *networks; i++)

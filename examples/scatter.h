@@ -85,9 +85,10 @@ static inline void scatter_svg(FILE *f, const scatter_point *p, int count, const
     int boxes = 0;
     if (count > SCATTER_MAX) count = SCATTER_MAX;
     scatter_range r = scatter_range_of(p, count);
+    double fits = (SCATTER_WIDTH - SCATTER_LEFT) / (0.58 * (double)(strlen(title) + 1));      /* a long title is smaller */
     fprintf(f, "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 %d %d\" font-family=\"sans-serif\" font-size=\"12\">\n"
-            "<rect width=\"%d\" height=\"%d\" fill=\"white\"/>\n<text x=\"%d\" y=\"22\" font-size=\"15\">%s</text>\n",
-            SCATTER_WIDTH, SCATTER_HEIGHT, SCATTER_WIDTH, SCATTER_HEIGHT, SCATTER_LEFT, title);
+            "<rect width=\"%d\" height=\"%d\" fill=\"white\"/>\n<text x=\"%d\" y=\"22\" font-size=\"%.1f\">%s</text>\n",
+            SCATTER_WIDTH, SCATTER_HEIGHT, SCATTER_WIDTH, SCATTER_HEIGHT, SCATTER_LEFT, fits < 15 ? fits : 15, title);
     scatter_axes(f, r, xname, yname);
     for (int l = 0; l < line_count; l++) {
         fprintf(f, "<polyline fill=\"none\" %s points=\"", lines[l].style);

@@ -319,9 +319,8 @@ static int write_scatter(const options *o, int planned)
         x[1][i] = curve[i].bound_seconds / curve[i].keep_all_seconds;
         y[i] = mib(curve[i].budget);
     }
-    snprintf(title, sizeof title, "Peak memory against time of a step: 26-layer CNN, %dx%d, batch %d%s", o->image, o->image, o->batch,
-             planned ? "; planned; line: any budget, dashed: bound" : "");
-    scatter_svg(f, p, ROWS, lines, planned ? 2 : 0, title, "time, keep_all = 1", "peak, MiB");
+    snprintf(title, sizeof title, "Peak memory against time of a step%s: 26-layer CNN, %dx%d, batch %d", planned ? " as planned" : "", o->image, o->image, o->batch);
+    scatter_svg(f, p, ROWS, lines, planned ? 2 : 0, title, planned ? "time, keep_all = 1; line: any budget, dashed: no plan is faster" : "time, keep_all = 1", "peak, MiB");
     return fclose(f) == 0;
 }
 

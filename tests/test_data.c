@@ -2,6 +2,9 @@
    Leaves small files of both formats behind, on which examples/train is run. */
 #include "check.h"
 #include "data.h"
+#include "scatter.h"
+#include "svg.h"
+#include "../bench/table.h"
 
 #define DIGITS TEST_DATA "/examples/data/digits-"
 
@@ -182,6 +185,27 @@ static void batches(void)
     for (int i = 0; i < 5; i++) CHECK_INT(pixels[4 * i], ==, 40 * labels[i]);
 }
 
+/* The scatter plot of the demo: titles of any length and names at its edges stay inside. */
+static void pictures(void)
+{
+    FILE *table = table_open("test_data", "made/for/a table", "new.csv");       /* folders and all */
+    CHECK(table && fclose(table) == 0 && (table = fopen("made/for/a table/new.csv", "r")) != NULL);
+    if (table) fclose(table);
+    static const char *const titles[] = { "short", "Peak memory against time of a step: 26-layer CNN, 64x64, batch 16; planned; line: any budget, dashed: bound" };
+    static char svg[1 << 16];
+    for (int t = 0; t < 2; t++) {
+        const scatter_point points[] = { { 1, 90, "keep_all", "black" }, { 3.8, 50, "a point with a long name", "black" }, { 1.2, 110, "above", "black" } };
+        FILE *f = fopen("scatter.svg", "w+");
+        CHECK(f != NULL);
+        if (!f) return;
+        scatter_svg(f, points, 3, NULL, 0, titles[t], "time, keep_all = 1; line: any budget, dashed: no plan is faster", "peak, MiB");
+        rewind(f);
+        svg[fread(svg, 1, sizeof svg - 1, f)] = 0;
+        fclose(f);
+        CHECK_INT(svg_texts_outside(svg), ==, 0);
+    }
+}
+
 int main(void)
 {
     digits();
@@ -190,5 +214,6 @@ int main(void)
     labels_damaged();
     cifar();
     batches();
+    pictures();
     return check_done();
 }

@@ -242,11 +242,12 @@ static void shapes(void)
     CHECK(gcp_is_nil(many(65)));
     said(GCP_E_ARGUMENT, __LINE__, 2, "concat: 65 inputs and 1 outputs; at most 64 and 8");
     GOOD(many(64));
-    BAD(GCP_E_SHAPE, "add: 2x4 and 2x8x8x6 differ", gcp_add(flat, x));
-    BAD(GCP_E_SHAPE, "mul: 2x8x8x6 and 2x4 differ", gcp_mul(x, flat));
-    BAD(GCP_E_SHAPE, "mse: 2x4 and 2x8x8x6 differ", gcp_mse(flat, x));
+#define NOT_BROADCAST "; nothing is broadcast: gcp_bias adds a value a channel, gcp_upsample spreads an n x 1 x 1 x c"
+    BAD(GCP_E_SHAPE, "add: 2x4 and 2x8x8x6 differ" NOT_BROADCAST, gcp_add(flat, x));
+    BAD(GCP_E_SHAPE, "mul: 2x8x8x6 and 2x4 differ" NOT_BROADCAST, gcp_mul(x, flat));
+    BAD(GCP_E_SHAPE, "mse: 2x4 and 2x8x8x6 differ" NOT_BROADCAST, gcp_mse(flat, x));
     BAD(GCP_E_SHAPE, "bias: 4 values for the 6 channels of 2x8x8x6", gcp_bias(x, weight));
-    BAD(GCP_E_SHAPE, "matmul: 2x4 times 2x4", gcp_matmul(flat, flat));
+    BAD(GCP_E_SHAPE, "matmul: 2x4 times 2x4; a product is of two matrices, (rows, k) by (k, columns): sizes before the last count as rows", gcp_matmul(flat, flat));
     GOOD(gcp_matmul(flat, gcp_input(net, "b", 4, 3)));
     BAD(GCP_E_SHAPE, "reshape: 2x4 into 3x3", gcp_reshape(flat, 3, 3));
     BAD(GCP_E_ARGUMENT, "reshape: a size = -8; 1 to 4 sizes, each at least 1", gcp_reshape(flat, -8));
@@ -508,6 +509,8 @@ static void plan_options(void)
     PLAN(GCP_E_PLAN, ".checkpoints = 5 of 5 units; allowed are 0 to 4", gcp_plan_make(chain(5), .policy = GCP_CHECKPOINTS, .checkpoints = 5));
     PLAN(GCP_E_PLAN, ".checkpoints = -1 of 5 units; allowed are 0 to 4", gcp_plan_make(chain(5), .policy = GCP_CHECKPOINTS, .checkpoints = -1));
     PLAN_OK(gcp_plan_make(chain(5), .policy = GCP_CHECKPOINTS, .checkpoints = 4));
+    PLAN(GCP_E_PLAN, "the network is a loss alone: it has no unit to cut (GCP_KEEP_ALL)", gcp_plan_make(gcp_mean(gcp_want_grad(flat)), .policy = GCP_UNIFORM, .segments = 1));
+    PLAN(GCP_E_PLAN, "the network is a loss alone: it has no unit to cut (GCP_KEEP_ALL)", gcp_plan_make(gcp_mean(gcp_want_grad(flat)), .policy = GCP_CHECKPOINTS));
     PLAN(GCP_E_PLAN, ".segments = 0 of 5 units; allowed are 1 to 5", gcp_plan_make(chain(5), .policy = GCP_UNIFORM));
     PLAN(GCP_E_PLAN, ".segments = 6 of 5 units; allowed are 1 to 5", gcp_plan_make(chain(5), .policy = GCP_UNIFORM, .segments = 6));
     PLAN_OK(gcp_plan_make(chain(5), .policy = GCP_UNIFORM, .segments = 5));
@@ -916,6 +919,8 @@ static void pass_backward(const gcp_call *c)
     for (int i = 0; i < 8; i++) ((gcp_real *)c->din[0].data)[i] = ((gcp_real *)c->dout[0].data)[i] + (c->din[0].accumulate ? ((gcp_real *)c->din[0].data)[i] : 0);
 }
 
+static void on_forward(const gcp_call *c) { memcpy(c->out[0].data, c->in[0].data, 8 * sizeof(gcp_real)); }
+
 static gcp_op drift(void)
 {
     gcp_op op = { "drift", same_shape, drifting_forward, pass_backward, NULL, 0, 0, 0, 1, NULL };
@@ -985,6 +990,42 @@ static void drifts(void)
         gcp_step(&plan);
         if (policy == GCP_SEGMENTS) said(GCP_E_CHECK, __LINE__, 3, "bad[0]/drift[0]: output 0 was recomputed with other bits");
         else fine(1, __LINE__);
+    }
+}
+
+/* .check names what made the first NaN: an op, its backward, or what the step was given. */
+static void nan_forward(const gcp_call *c)
+{
+    for (int i = 0; i < 8; i++) ((gcp_real *)c->out[0].data)[i] = i == 5 ? (gcp_real)NAN : ((const gcp_real *)c->in[0].data)[i];
+}
+static void nan_backward(const gcp_call *c)
+{
+    for (int i = 0; i < 8; i++) ((gcp_real *)c->din[0].data)[i] = (gcp_real)NAN;
+}
+
+static void nans(void)
+{
+    for (int where = 0; where < 5; where++) {
+        static const char *const texts[] = { "", "after[0]: output 0 holds a NaN; what it was made of holds none", "after[0]: its backward makes a NaN in the gradient of tanh[0]",
+            "gcp_step: 'flat' holds a NaN before the step", "gcp_step: 'w' holds a NaN before the step" };
+        gcp_real data[8] = { 0 };
+        begin();
+        gcp_op op = drift();
+        op.name = "after";
+        op.forward = where == 1 ? nan_forward : on_forward;
+        op.backward = where == 2 ? nan_backward : pass_backward;
+        flat = gcp_tanh(gcp_bias(flat, weight));
+        gcp_tensor y = gcp_tanh(custom(op, 1));
+        gcp_plan plan = gcp_plan_make(gcp_mean(y), .policy = GCP_KEEP_ALL, .check = GCP_CHECK);
+        CHECK(gcp_bind(&plan, step_memory, sizeof step_memory) == GCP_OK);
+        if (where == 3) data[2] = (gcp_real)NAN;
+        gcp_write(&plan, gcp_find(net, "flat"), data);
+        data[2] = (gcp_real)NAN;
+        if (where == 4) gcp_write(&plan, weight, data);
+        int line = __LINE__ + 1;
+        gcp_step(&plan);
+        if (!where) fine(1, __LINE__);
+        else said(GCP_E_CHECK, __LINE__, where > 2 ? line : 3, texts[where]);
     }
 }
 
@@ -1070,7 +1111,7 @@ int main(void)
 {
     static void (*const groups[])(void) = { inputs, parameters, windows, overflows, numbers, shapes, dtypes, handles, layer_names, segments,
         full_tape, full_tape_of_norms, capacities, no_room, plan_options, plan_targets, plan_budget, plan_arenas, unusable_plans, no_tape,
-        binds, wide_align, failed_rebind, states, optimisers, accesses, runs, rates, label_ranges, customs, drifts, parameter_sets, devices, lists, graphs };
+        binds, wide_align, failed_rebind, states, optimisers, accesses, runs, rates, label_ranges, customs, drifts, nans, parameter_sets, devices, lists, graphs };
     for (size_t i = 0; i < sizeof groups / sizeof *groups; i++) groups[i]();
     for (int code = GCP_OK + 1; code < GCP_ERROR_COUNT; code++)
         if (!check_report(seen[code], __FILE__, __LINE__)) fprintf(stderr, "code '%s' was never seen\n", gcp_code_text((gcp_code)code));

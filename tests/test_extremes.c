@@ -88,7 +88,7 @@ static void wrapped(void)
     gcp_tensor x = gcp_input(net, "x", 1, 16, 2, 3);
     int line = __LINE__ + 1;
     CHECK(gcp_is_nil(gcp_conv_transpose2d(x, .out = 67108864, .kh = 3, .kw = 64)));
-    char want[64];
+    char want[96];
     snprintf(want, sizeof want, "test_extremes.c:%d: conv_transpose2d: 1x16x2x3 with a 3x64 kernel", line);
     CHECK(gcp_error(net) && !strncmp(gcp_error(net), want, strlen(want)));
     gcp_error_clear(net);

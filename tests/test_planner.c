@@ -5,6 +5,7 @@
 #include "../examples/networks.h"
 #include "random_net.h"
 #include "feed.h"
+#include "svg.h"
 #include <math.h>
 #include <stdarg.h>
 
@@ -393,6 +394,7 @@ static void sweeps(void)
     CHECK(!strncmp(list, "budget_bytes,plan_bytes,planned_with,time,bound\n", 48) && strstr(list, ",1.000000,1.000000\n"));
     gcp_sweep_svg(points, BUDGETS, into(list));
     CHECK(strstr(list, "<svg") == list && strstr(list, "</svg>"));
+    CHECK_INT(svg_texts_outside(list), ==, 0);
     points[1].budget = 1;
     CHECK(gcp_graph_sweep(tape, text, points, 2) == 0 && gcp_error_code(tape) == GCP_E_ARGUMENT);
 }

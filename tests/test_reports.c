@@ -2,6 +2,7 @@
 #include "check.h"
 #include "gcp.h"
 #include "feed.h"
+#include "svg.h"
 #include <stdlib.h>
 
 static unsigned char tape_memory[1 << 20];
@@ -95,6 +96,7 @@ static void svg(const gcp_plan *plan)
     const char *s = report(gcp_memory_svg, plan);
     CHECK_INT(well_formed(s), >, 20);
     CHECK(!strncmp(s, "<svg ", 5) && count(s, "<svg ") == 1 && strstr(s, "</svg>"));
+    CHECK_INT(svg_texts_outside(s), ==, 0);
     int titles = count(s, "<title>"), work = count(s, "<title>workspace "), blocks = count(s, " bytes at ");
     CHECK_INT(count(s, "<rect "), ==, titles + 1 + count(s, "width=\"12\" height=\"12\""));     /* with background and legend */
     CHECK_INT(blocks, ==, titles - work);

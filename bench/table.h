@@ -1,0 +1,25 @@
+/* table.h - where a benchmark writes its table. */
+#ifndef TABLE_H
+#define TABLE_H
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+
+/* FOLDER/FILE to write to; the folder is made, with those above it. What fails ends the program, with its cause. */
+static FILE *table_open(const char *tool, const char *folder, const char *file)
+{
+    char path[1024];
+    snprintf(path, sizeof path, "%s/%s", folder, file);
+    for (char *slash = strchr(path + 1, '/'); slash; slash = strchr(slash + 1, '/')) {
+        *slash = 0;
+        if (mkdir(path, 0777) && errno != EEXIST) break;
+        *slash = '/';
+    }
+    FILE *f = fopen(path, "w");
+    if (f) return f;
+    fprintf(stderr, "%s: --out: %s: %s\n", tool, path, strerror(errno));
+    exit(1);
+}
+#endif
