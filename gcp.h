@@ -454,7 +454,7 @@ typedef struct gcp_plan {
                                            grow, the next call with this plan brings them up to date */
     size_t state_bytes, slab_bytes;
     size_t room;                        /* bytes to allocate: enough for gcp_bind at any address (bytes, and what alignment may cost) */
-    size_t keep_all_bytes;              /* of the plan of GCP_KEEP_ALL, to compare with; 0 for lists and graphs' inference */
+    size_t keep_all_bytes;              /* of the plan of GCP_KEEP_ALL, to compare with; 0 for lists, and for GCP_BUDGET of large networks */
     size_t live_peak;                   /* the most live slab bytes at once; slab_bytes - live_peak is lost to layout */
     size_t after_forward;               /* live activations between forward and backward, inputs and state left out */
     size_t checkpoint_bytes;            /* outputs of the cuts' units that GCP_CHECKPOINTS chose */
@@ -7695,6 +7695,7 @@ typedef struct gcpi_planner {
     double bound; size_t least_slab;  /* seconds; where nothing fits: the smallest slab that was found, */
     int least_task;                   /* and the task that is its peak */
     int lazy;                         /* candidates are not laid out: the fastest whose bytes fit is `loose` */
+    size_t keep_all;                  /* slab of keep-all; SIZE_MAX: not known */
     int no_exact, by_peak;            /* without exact search, for tests; as if every order's arena were as small as its peak, see gcpi_plan_search */
 } gcpi_planner;
 
@@ -9851,6 +9852,14 @@ static int gcpi_planner_make(gcpi_planner *q)
     return ok;
 }
 
+/* What keep-all takes, to compare with. In large problems a budget's search has no time for layouts. */
+static void gcpi_keep_all_slab(gcpi_planner *q)
+{
+    q->keep_all = SIZE_MAX;
+    if (!q->by_peak && gcpi_order_of(q, &q->now, &q->trial)) q->keep_all = gcpi_order_slab(q, &q->trial, gcpi_fit_free());
+    gcpi_choice_clear(q);
+}
+
 /* Runs the policy; SQRT, RECURSIVE and CHEAP answer with keep-all where that is smaller. 0: not enough arena. */
 static int gcpi_choose(gcpi_planner *q)
 {
@@ -9859,10 +9868,11 @@ static int gcpi_choose(gcpi_planner *q)
     if (q->opts->far_only) memset(q->m.again, 0, (size_t)q->p->task_count);
     gcpi_choice_clear(q);
     if (!gcpi_guides(q)) return 0;
+    gcpi_keep_all_slab(q);
     gcpi_policies[policy].run(q);
     if (policy < GCP_SQRT || policy == GCP_BUDGET || q->out_of_memory) return !q->out_of_memory && q->found;
     gcpi_choice_clear(q);
-    if (gcpi_order_of(q, &q->now, &q->trial) && (!q->found || gcpi_order_slab(q, &q->trial, gcpi_fit_free()) <= gcpi_order_slab(q, &q->best, gcpi_fit_free()))) {
+    if (gcpi_order_of(q, &q->now, &q->trial) && (!q->found || q->keep_all <= gcpi_order_slab(q, &q->best, gcpi_fit_free()))) {
         q->found = 1;
         gcpi_order_copy(&q->best, &q->trial);
         gcpi_choice_copy(q->p, &q->guide, &q->now);
@@ -9887,7 +9897,7 @@ typedef struct gcpi_plan {
     gcpi_extent *blocks; int block_count;
     ptrdiff_t *where;                 /* per item: offset of its last value in the slab, -1 where it has none */
     uint64_t *hashes; int *dying, *dying_first;       /* .check: first version's hash per item; blocks that die at each instruction */
-    size_t slab_bytes, state_bytes, live_peak;
+    size_t slab_bytes, state_bytes, live_peak, keep_all;              /* keep_all: slab of that plan, 0 where it is not known */
     const char *method; double bound; int coarse; gcpi_fit fit;     /* of the planner's order */
     int peak_at, forward_end, slots, segments;          /* forward_end: the instruction behind the last F */
     void *memory; size_t memory_size;                                 /* what gcp_bind was given: where the state grows, the slab moves in it */
@@ -10208,6 +10218,7 @@ static int gcpi_plan_choose(gcp_plan *plan, int by_peak, gcp_arena *a)
     if (q.slab_limit && !gcpi_has(&q.kept)) return gcpi_budget_fail(in, &q);
     plan->checkpoint_bytes = in->p.training ? gcpi_checkpoint_bytes(&q) : 0;
     in->segments = GCPI_MAX(1, q.guide.segments - 1);
+    in->keep_all = q.keep_all < SIZE_MAX ? q.keep_all : 0;
     in->method = q.kept.method; in->bound = q.bound; in->coarse = q.coarse; in->fit = q.kept.fit;
     in->list.capacity = q.best.count + in->fit.moves;
     in->list.at = GCPI_NEW(a, gcpi_instruction, in->list.capacity);
@@ -10297,6 +10308,7 @@ static void gcpi_plan_sizes(gcp_plan *plan)
     plan->slab_bytes = in->slab_bytes;
     plan->bytes = plan->state_bytes + plan->slab_bytes;
     plan->room = plan->bytes + in->p.target.align - 1;
+    plan->keep_all_bytes = in->keep_all ? plan->state_bytes + in->keep_all : 0;
     plan->split.optimizer = plan->state_bytes - plan->split.weights - plan->split.statistics;
 }
 
@@ -12328,6 +12340,14 @@ GCPI_DEF void gcp_layers_print(const gcp_plan *plan, gcp_writer w)
 }
 
 /* Why: what the peak is made of, what set it, what was paid, and where nothing was saved, the reason. */
+static void gcpi_why_in_vain(const gcp_plan *plan, gcp_writer w)
+{
+    if (!plan->in->p.training || !plan->reruns || !plan->keep_all_bytes || plan->bytes < plan->keep_all_bytes) return;
+    gcpi_say(w, "nothing is saved: this plan takes %.1f %% of the %.3f MiB that GCP_KEEP_ALL takes, and runs %d unit%s again. What crosses its cuts stays until "
+             "backward, and what is run again at the peak comes on top: try GCP_BUDGET with a .budget, GCP_SQRT, or other blocks\n",
+             100.0 * (double)plan->bytes / (double)plan->keep_all_bytes, gcpi_mib(plan->keep_all_bytes), plan->reruns, plan->reruns == 1 ? "" : "s");
+}
+
 static void gcpi_why_reason(const gcp_plan *plan, gcp_writer w)
 {
     const gcp_split *s = &plan->split;
@@ -12347,14 +12367,17 @@ static void gcpi_why_reason(const gcp_plan *plan, gcp_writer w)
         gcpi_say(w, "the peak is inside a segment that is run again: more, shorter segments would lower it\n");
 }
 
-GCPI_DEF void gcp_why_print(const gcp_plan *plan, gcp_writer w)
+GCPI_DEF void gcp_why_print(const gcp_plan *made, gcp_writer w)
 {
     char name[256];
-    if (!gcpi_reportable(plan)) return;
+    if (!gcpi_reportable(made)) return;
+    gcp_plan now = *made, *plan = &now;
+    gcpi_plan_sizes(plan);                        /* the state may have grown */
     const gcpi_plan *in = plan->in;
     const gcp_split *s = &plan->split;
     const gcpi_task *task = &in->p.tasks[in->list.at[in->peak_at].task];
     gcp_at at = gcpi_task_at(&in->p, (int)(task - in->p.tasks), in->opts.at);
+    gcpi_why_in_vain(plan, w);
     gcpi_say(w, "peak %.3f MiB (%zu bytes) = state: weights %.3f + statistics %.3f + optimiser %.3f; slab: input %.3f + kept %.3f + recomputed %.3f "
              "+ weight gradients %.3f + activation gradients %.3f + workspace %.3f + gaps %.3f\n", gcpi_mib(plan->bytes), plan->bytes,
              gcpi_mib(s->weights), gcpi_mib(s->statistics), gcpi_mib(s->optimizer), gcpi_mib(s->inputs), gcpi_mib(s->kept), gcpi_mib(s->recomputed),

@@ -193,6 +193,34 @@ static void reasons(void)
     CHECK(strstr(report(gcp_why_print, &plan), "why nothing") == NULL);
 }
 
+static gcp_tensor fire(gcp_tensor x, int squeezed, int expanded)
+{
+    gcp_tensor s = gcp_relu(gcp_conv2d(x, .out = squeezed, .k = 1));
+    return gcp_concat(gcp_relu(gcp_conv2d(s, .out = expanded, .k = 1)), gcp_relu(gcp_conv2d(s, .out = expanded, .k = 3, .pad = 1)));
+}
+
+/* SqueezeNet: blocks at every module need more than keeping all; the report says so first. Every plan knows what keeping all takes. */
+static void in_vain(void)
+{
+    gcp_tensor x = start(64, 64, 3);
+    GCP_SEGMENT(net, "stem") x = gcp_max_pool(gcp_relu(gcp_conv2d(x, .out = 64, .k = 3, .stride = 2)), .k = 3, .stride = 2);
+    for (int i = 0; i < 3; i++) GCP_SEGMENT(net, "fire") x = fire(x, 8, 32);
+    gcp_tensor loss = gcp_mean(gcp_mul(x, x));
+    gcp_plan keep = gcp_plan_make(loss, .policy = GCP_KEEP_ALL), plan = gcp_plan_make(loss);
+    CHECK(plan.reruns > 0 && plan.bytes > keep.bytes);
+    CHECK_INT(plan.keep_all_bytes, ==, keep.bytes);
+    report(gcp_why_print, &plan);
+    CHECK(!strncmp(out, "nothing is saved: this plan takes ", 34));
+    CHECK_NEAR(figure(out, "this plan takes "), 100.0 * (double)plan.bytes / (double)keep.bytes, 0.051);
+    CHECK_INT(figure(out, "and runs "), ==, plan.reruns);
+    for (int policy = GCP_KEEP_ALL; policy <= GCP_BUDGET; policy++) {
+        gcp_plan other = gcp_plan_make(loss, .policy = (gcp_policy)policy, .segments = 2, .checkpoints = 1, .budget = policy == GCP_BUDGET ? keep.bytes * 9 / 10 : 0);
+        CHECK(other.in && other.keep_all_bytes == keep.bytes);
+        CHECK(!strncmp(report(gcp_why_print, &other), "nothing is saved", 16) == (other.reruns && other.bytes >= keep.bytes));
+    }
+    CHECK(strstr(report(gcp_why_print, &keep), "nothing is saved") == NULL);
+}
+
 /* Writers without a function and reports of nothing write nothing. */
 static void nothing(void)
 {
@@ -236,6 +264,7 @@ int main(void)
     profile();
     every_report();
     reasons();
+    in_vain();
     nothing();
     return check_done();
 }
