@@ -91,9 +91,10 @@ static float train(const net *n, gcp_plan_opts o, unsigned char *kept, int *pair
     gcp_write(&plan, x, image);
     gcp_write(&plan, label, labels);
     for (int step = 0; step < 3; step++) last = (float)gcp_step(&plan, .lr = 0.01);
-    if (gcp_error(tape)) fprintf(stderr, "%s: %s\n", n->name, gcp_error(tape));
-    CHECK(!gcp_error(tape));
-    *pairs = gcp_error(tape) ? -1 : pairs_of(&plan);
+    const char *error = gcp_error(tape);
+    if (error) fprintf(stderr, "%s: %s\n", n->name, error);
+    CHECK(!error);
+    *pairs = error ? -1 : pairs_of(&plan);
     return last;
 }
 

@@ -1,10 +1,13 @@
 # Programs in the documentation, as they stand there: the one in gcp.h's top comment and every ```c block of README.md
-# that has a main. cmake -DCC= -DROOT= -DOUT= -P texts.cmake
+# that has a main. cmake -DCC= -DROOT= -DOUT= -DWERROR= -P texts.cmake
 cmake_minimum_required(VERSION 3.21)
 file(MAKE_DIRECTORY ${OUT})
+if(WERROR)
+  set(werror -Werror)
+endif()
 function(build_and_run name text)
   file(WRITE ${OUT}/${name}.c "${text}")
-  execute_process(COMMAND ${CC} -std=c11 -O2 -Wall -Wextra -pedantic -Werror -I${ROOT} ${OUT}/${name}.c -lm -o ${OUT}/${name} COMMAND_ERROR_IS_FATAL ANY)
+  execute_process(COMMAND ${CC} -std=c11 -O2 -Wall -Wextra -pedantic ${werror} -I${ROOT} ${OUT}/${name}.c -lm -o ${OUT}/${name} COMMAND_ERROR_IS_FATAL ANY)
   execute_process(COMMAND ${OUT}/${name} OUTPUT_VARIABLE output COMMAND_ERROR_IS_FATAL ANY)
   if(NOT output MATCHES "loss ([0-9.]+)\n.*loss ([^\n]+)\n$")
     message(FATAL_ERROR "${name} printed no losses: ${output}")
