@@ -3319,12 +3319,15 @@ static int gcpi_refuse(gcp_shape_call *s, const char *format, ...)
 
 static const gcpi_attributes *gcpi_attr(const void *attributes) { return (const gcpi_attributes *)attributes; }
 
-#define GCPI_TEXT(shape) gcpi_shape_text((shape), (char[64]) { 0 }, 64)
-#ifdef __cplusplus
-#undef GCPI_TEXT
-struct gcpi_shape_string { char s[64]; explicit gcpi_shape_string(gcp_shape x) { gcpi_shape_text(x, s, sizeof s); } };
-#define GCPI_TEXT(shape) gcpi_shape_string(shape).s
-#endif
+/* A shape as an argument of a message: it lives until the call is done. */
+typedef struct gcpi_shape_words { char s[64]; } gcpi_shape_words;
+static gcpi_shape_words gcpi_words_of(gcp_shape shape)
+{
+    gcpi_shape_words words;
+    gcpi_shape_text(shape, words.s, sizeof words.s);
+    return words;
+}
+#define GCPI_TEXT(shape) gcpi_words_of(shape).s
 
 #define gcpi_refuse_type(s, ...) ((s)->code = GCP_E_DTYPE, gcpi_refuse((s), __VA_ARGS__))
 
@@ -4329,7 +4332,7 @@ GCPI_BODY void gcpi_sum_x_pixels(const gcp_call *c, size_t pixel, const int n, p
     for (int q = 0; q < n; q++) gcpi_fetch(x, far + q * pitch, width);
     GCPI_EACH for (int i = 0; i < width; i++) {
         double sum = sums[i], square = squares[i];
-        GCPI_UNROLL for (int q = 0; q < n; q++) { double v = x[i + q * pitch]; sum += v; square += v * v; }
+        GCPI_UNROLL for (int q = 0; q < n; q++) { double v = (double)x[i + q * pitch]; sum += v; square += v * v; }
         sums[i] = sum; squares[i] = square;
     }
 }
@@ -7879,7 +7882,7 @@ static const gcpi_order *gcpi_far_place(gcpi_planner *q, gcpi_order *o, size_t l
 {
     gcpi_far *f = &q->far;
     int copies = 0, placed = 0;
-    double link = 0, due = INFINITY;
+    double link = 0, due = HUGE_VAL;
     for (int i = 0; q->opts->far && i < o->count; i++) { copies += gcpi_code_task(o, i) >= q->p->task_count; placed |= o->at[i] >= q->p->task_count; }
     if (!copies || placed) return o;
     gcpi_simulate(&q->m, o, f->live);
@@ -7960,8 +7963,8 @@ static int gcpi_far_relieve(gcpi_planner *q, gcpi_order *o, size_t room)
     return o->valid && o->peak <= room;
 }
 
-static int gcpi_has(const gcpi_candidate *c) { return c->order.seconds < INFINITY; }
-static void gcpi_none(gcpi_candidate *c) { c->order.seconds = INFINITY; }
+static int gcpi_has(const gcpi_candidate *c) { return c->order.seconds < HUGE_VAL; }
+static void gcpi_none(gcpi_candidate *c) { c->order.seconds = HUGE_VAL; }
 
 static void gcpi_keep(gcpi_candidate *c, const gcpi_order *o, const char *method, gcpi_fit fit)
 {
@@ -8363,7 +8366,7 @@ static int gcpi_walk(gcpi_search *s)
     return 1;
 }
 
-/* What the timeline says of the order that the trial makes; INFINITY: its copies have no place. */
+/* What the timeline says of the order that the trial makes; HUGE_VAL: its copies have no place. */
 static double gcpi_judge(gcpi_search *s)
 {
     gcpi_planner *q = s->judge;
@@ -8378,7 +8381,7 @@ static double gcpi_judge(gcpi_search *s)
     gcpi_simulate(s->m, o, NULL);
     const gcpi_order *full = gcpi_far_place(q, o, GCPI_MAX(s->limit, o->peak));
     memcpy(s->m->live, here, s->m->state_bytes);
-    return full && full->valid && full->peak <= GCPI_MAX(s->limit, o->peak) ? full->seconds : INFINITY;
+    return full && full->valid && full->peak <= GCPI_MAX(s->limit, o->peak) ? full->seconds : HUGE_VAL;
 }
 
 static size_t gcpi_walk_peak(const gcpi_search *s)         /* of the whole order that the trial makes */
@@ -9230,7 +9233,7 @@ static double gcpi_bound(gcpi_cut *c, size_t limit, int places, double *excess) 
         size_t own, footprint = gcpi_footprint(c, t, &own);
         crossing += excess[t];
         excess[t] = (double)footprint - (double)limit;
-        if (excess[t] > 0) return INFINITY;
+        if (excess[t] > 0) return HUGE_VAL;
         excess[t] += crossing - (double)own;
     }
     for (int i = 0; i < places; i++) {
@@ -9457,10 +9460,10 @@ static void gcpi_search_by(gcpi_search *s, gcpi_planner *q, int far)
     const gcpi_model *m = s->m;
     s->far = far;
     for (int v = 0; v < m->values; v++) {
-        double run = far < 2 && m->again[m->producer[v]] ? m->p->tasks[m->producer[v]].seconds : INFINITY;
-        double copy = far && m->fetch[v] >= 0 ? 0.2 * gcpi_far_seconds(q, v) : INFINITY, least = GCPI_MIN(run, copy);
+        double run = far < 2 && m->again[m->producer[v]] ? m->p->tasks[m->producer[v]].seconds : HUGE_VAL;
+        double copy = far && m->fetch[v] >= 0 ? 0.2 * gcpi_far_seconds(q, v) : HUGE_VAL, least = GCPI_MIN(run, copy);
         if (m->fetch[v] >= 0) q->p->tasks[m->fetch[v]].seconds = far ? copy : 0;
-        s->weight[v] = least < INFINITY ? (double)m->bytes[m->group[v]] / (least + 1e-6 * m->seconds) : 0;
+        s->weight[v] = least < HUGE_VAL ? (double)m->bytes[m->group[v]] / (least + 1e-6 * m->seconds) : 0;
     }
 }
 
@@ -9518,7 +9521,10 @@ static void gcpi_budget_mend(gcpi_planner *q, gcpi_search *s, double visits, dou
 static int gcpi_budget_pack(gcpi_planner *q)
 {
     const gcpi_effort *e = &gcpi_efforts[q->opts->effort];
-    const gcpi_fit fits[] = { gcpi_fit_of(q->slab_limit, e->hard, 0), gcpi_fit_free(), gcpi_fit_of(q->slab_limit, e->layout / 2, GCPI_MOST_MOVES) };
+    gcpi_fit fits[3];
+    fits[0] = gcpi_fit_of(q->slab_limit, e->hard, 0);
+    fits[1] = gcpi_fit_free();
+    fits[2] = gcpi_fit_of(q->slab_limit, e->layout / 2, GCPI_MOST_MOVES);
     int kept = 0;
     for (int i = 0; i < 3 && !kept && q->loose.order.seconds < q->kept.order.seconds; i++) {
         if (gcpi_order_slab(q, &q->loose.order, fits[i]) > q->slab_limit || q->loose.order.seconds + q->moving >= q->kept.order.seconds) continue;
@@ -9613,7 +9619,7 @@ static double gcpi_far_bound(gcpi_planner *q, gcpi_cut *c, int places, double *e
     for (int v = 0; v < m->values; v++) if (m->fetch[v] >= 0) aligning += (double)(m->bytes[m->group[v]] - q->p->items[m->item[v]].bytes);
     gcpi_keep_all_order(m, &q->trial);
     for (int i = 0; i < STEPS && low < high; i++) {
-        double seconds = (low + high) / 2, least = INFINITY, away = GCPI_MIN((double)q->opts->far, q->p->target.far_bytes_per_second * seconds / 2);
+        double seconds = (low + high) / 2, least = HUGE_VAL, away = GCPI_MIN((double)q->opts->far, q->p->target.far_bytes_per_second * seconds / 2);
         size_t room = gcpi_room(q) + (size_t)GCPI_MIN(away + aligning, (double)q->trial.peak);
         memset(excess, 0, ((size_t)q->p->task_count + 2) * sizeof *excess);
         if (!q->opts->far_only) least = gcpi_bound(c, room, places, excess);

@@ -1,0 +1,23 @@
+# No warning in a project that asks for more of them than the tests do, nor from a small compiler where there is one (tcc).
+# cmake -DCC= -DCOMPILER= -DROOT= -DOUT= -P warnings.cmake
+cmake_minimum_required(VERSION 3.21)
+file(MAKE_DIRECTORY ${OUT})
+set(flags -Wdouble-promotion -Wundef -Wstrict-prototypes -Wcast-qual -Wvla -Wwrite-strings)
+if(COMPILER STREQUAL "GNU")
+  list(APPEND flags -Wc++-compat)
+endif()
+foreach(real float double)
+  execute_process(COMMAND ${CC} -std=c11 -Wall -Wextra ${flags} -fsyntax-only -DGCP_REAL=${real} -I${ROOT} ${ROOT}/tests/gcp.c
+                  ERROR_VARIABLE text COMMAND_ERROR_IS_FATAL ANY)
+  if(text MATCHES "warning")
+    message(SEND_ERROR "${text}")
+  endif()
+endforeach()
+find_program(TCC tcc)
+if(TCC)
+  execute_process(COMMAND ${TCC} -std=c11 -I${ROOT} ${ROOT}/tests/packaging/app.c -lm -o ${OUT}/app_tcc COMMAND_ERROR_IS_FATAL ANY)
+  execute_process(COMMAND ${OUT}/app_tcc COMMAND_ERROR_IS_FATAL ANY OUTPUT_VARIABLE output)
+  if(NOT output MATCHES "loss 0\\.[0-9]+")
+    message(SEND_ERROR "built by tcc: ${output}")
+  endif()
+endif()
