@@ -4,7 +4,8 @@
        #define GCP_IMPLEMENTATION
        #include "gcp.h"
        #include "gcp_cuda.h"
-   Compile kernels.cu once with CUDA 11.4 or newer (tensor cores need sm_80 or newer) and link:
+   Compile kernels.cu once with CUDA 11.4 or newer (-arch=native needs 11.6: name the card's before, as -arch=sm_80; tensor cores
+   need sm_80 or newer) and link:
        nvcc -O2 -arch=native -fmad=false -Xcompiler=-fno-threadsafe-statics,-fno-exceptions,-fno-rtti -c kernels.cu
        cc main.c kernels.o -lcudart -lcublas -lm
    In CMake: target_link_libraries(app gcp::cuda).
@@ -17,8 +18,9 @@
        gcp_gpu_close(&gpu);
 
    A step is issued once as it stands and recorded as a CUDA graph the second time; from then on it is replayed (not with
-   .check, .on_gradient or .no_graphs; where a recording fails, steps go on unrecorded). What fails on the device is an error on
-   the tape with CUDA's own words. Same bits in every run on the same card and version of CUDA, kept or recomputed: no atomics,
+   .check, .on_gradient or .no_graphs; where a recording fails, because a custom op waits for its stream, say, nothing of it runs and
+   steps go on unrecorded). What fails on the device is an error on the tape with CUDA's own words; what the application's own calls
+   left as CUDA's last error is not gcp's, and is cleared where gcp launches kernels. Same bits in every run on the same card and version of CUDA, kept or recomputed: no atomics,
    every sum in an order that depends on shapes alone; matrix products are cuBLAS's, whose order also depends on .workspace.
    gcp_gpu_open and every step make .device the calling thread's current one. */
 
@@ -45,12 +47,13 @@ typedef struct gcp_gpu_opts {
     gcp_math math GCPI_Z;
     void *memory GCPI_Z; size_t size GCPI_Z;     /* device memory to take plans' bytes from, aligned to 256; NULL: cudaMalloc.
                                                     Given back in the reverse order, or all at once when the last plan is unbound */
-    size_t workspace GCPI_Z;                     /* for cuBLAS, planned with each matrix product; 0: 4 MiB; 32 MiB is its wish on an H100 */
+    size_t workspace GCPI_Z;                     /* for cuBLAS, planned with each matrix product, at least 16 KiB; 0: its wish, 32 MiB from sm_90
+                                                    on, else 4 MiB. The bits of products depend on it */
     cudaStream_t stream GCPI_Z;                  /* NULL: one of its own */
     int no_graphs GCPI_Z;                        /* issue every step anew */
 } gcp_gpu_opts;
 
-enum { GCP_GPU_RECORDINGS = 64 };
+enum { GCP_GPU_RECORDINGS = 64, GCP_GPU_WORKSPACE_MIN = 16384 };
 
 typedef struct gcp_gpu_recording { int taken, plain; cudaGraphExec_t graph; } gcp_gpu_recording;       /* plain: cannot be recorded */
 
@@ -65,6 +68,7 @@ typedef struct gcp_gpu {
     char name[256], message[320], told[320];     /* of the card; what went wrong; and what the tape was told of it */
     gcp_target target;
     size_t used; int blocks;                     /* of opts.memory; how many are out */
+    int capturing, launched;                     /* a step is being recorded; kernels were launched since the last look for trouble */
     gcp_gpu_recording recordings[GCP_GPU_RECORDINGS];
 } gcp_gpu;
 
@@ -177,10 +181,21 @@ static int gcpi_blas_ok(gcp_gpu *gpu, cublasStatus_t code, const char *call)
 }
 #define GCPI_GPU(gpu, call, args) gcpi_gpu_ok((gpu), call args, #call)
 
+/* The stream to launch kernels on. What they leave as the last error is gcp's, what stood there before the application's; but the failure
+   of a kernel is nobody else's. */
+static cudaStream_t gcpi_gpu_stream(gcp_gpu *gpu)
+{
+    if (!gpu->launched && cudaPeekAtLastError() != cudaErrorLaunchFailure) (void)cudaGetLastError();
+    gpu->launched = 1;
+    return gpu->stream;
+}
+
 static const char *gcpi_gpu_trouble(void *context)
 {
     gcp_gpu *gpu = gcpi_gpu_of(context);
-    gcpi_gpu_ok(gpu, cudaPeekAtLastError(), "a kernel");
+    if (gpu->capturing) return NULL;                          /* what becomes of a recording is seen at its end */
+    if (gpu->launched) gcpi_gpu_ok(gpu, cudaPeekAtLastError(), "a kernel");
+    gpu->launched = 0;
     if (!gpu->message[0]) return NULL;
     memcpy(gpu->told, gpu->message, sizeof gpu->told);
     if (gpu->blas) gpu->message[0] = 0;                       /* one that did not open stays in trouble */
@@ -237,18 +252,22 @@ static void gcpi_gpu_release(void *context, void *memory, size_t size)
 
 /* A step goes as it stands the first time (libraries set themselves up then), is recorded the second, replayed after. A card
    without room for the graph, or a stream that cannot be captured, is no reason to fail: nothing has run yet. */
-static int gcpi_gpu_record(gcp_gpu *gpu, gcp_gpu_recording *r, void (*issue)(void *arg), void *arg)
+static void gcpi_gpu_record(gcp_gpu *gpu, gcp_gpu_recording *r, void (*issue)(void *arg), void *arg)
 {
     cudaGraph_t graph = NULL;
     if (cudaStreamBeginCapture(gpu->stream, cudaStreamCaptureModeThreadLocal) == cudaSuccess) {
+        gpu->capturing = 1;
         issue(arg);
-        if (gpu->message[0]) { if (cudaStreamEndCapture(gpu->stream, &graph) == cudaSuccess && graph) cudaGraphDestroy(graph); return 0; }
-        if (cudaStreamEndCapture(gpu->stream, &graph) == cudaSuccess && graph && cudaGraphInstantiateWithFlags(&r->graph, graph, 0) != cudaSuccess) r->graph = NULL;
+        gpu->capturing = 0;
+        int whole = !gpu->message[0] && !(gpu->launched && cudaPeekAtLastError() != cudaSuccess);
+        if (cudaStreamEndCapture(gpu->stream, &graph) != cudaSuccess || !graph) whole = 0;
+        if (whole && cudaGraphInstantiateWithFlags(&r->graph, graph, 0) != cudaSuccess) r->graph = NULL;
         if (graph) cudaGraphDestroy(graph);
     }
     (void)cudaGetLastError();
+    gpu->launched = 0;
+    gpu->message[0] = 0;
     r->plain = !r->graph;
-    return 1;
 }
 static void gcpi_gpu_play(void *context, void **recording, void (*issue)(void *arg), void *arg)
 {
@@ -261,8 +280,7 @@ static void gcpi_gpu_play(void *context, void **recording, void (*issue)(void *a
             *recording = &gpu->recordings[i];
             break;
         }
-    (void)cudaGetLastError();                                 /* the application's own, or an event that was not ready */
-    if (r && !r->graph && !r->plain && !gcpi_gpu_record(gpu, r, issue, arg)) return;
+    if (r && !r->graph && !r->plain) gcpi_gpu_record(gpu, r, issue, arg);
     if (r && r->graph) GCPI_GPU(gpu, cudaGraphLaunch, (r->graph, gpu->stream));
     else issue(arg);
 }
@@ -323,8 +341,12 @@ GCPI_DEF gcp_gpu gcp_gpu_open_at(gcp_gpu_opts o)
     struct cudaDeviceProp card;
     memset(&gpu, 0, sizeof gpu);
     gpu.opts = o;
-    if (!o.workspace) gpu.opts.workspace = (size_t)4 << 20;
     if (!GCPI_GPU(&gpu, cudaSetDevice, (o.device)) || !GCPI_GPU(&gpu, cudaGetDeviceProperties, (&card, o.device))) return gpu;
+    if (!o.workspace) gpu.opts.workspace = (size_t)(card.major >= 9 ? 32 : 4) << 20;
+    if (gpu.opts.workspace < GCP_GPU_WORKSPACE_MIN) {
+        snprintf(gpu.message, sizeof gpu.message, ".workspace = %zu; cuBLAS takes at least %d bytes", o.workspace, GCP_GPU_WORKSPACE_MIN);
+        return gpu;
+    }
     snprintf(gpu.name, sizeof gpu.name, "%s", card.name);
     gpu.stream = o.stream;
     if (!o.stream && !GCPI_GPU(&gpu, cudaStreamCreateWithFlags, (&gpu.stream, cudaStreamNonBlocking))) return gpu;
@@ -373,8 +395,8 @@ GCPI_DEF const gcp_target *gcp_cuda(gcp_gpu *gpu)
 }
 
 static gcp_gpu *gcpi_gpu_in(const gcp_call *c) { return gcpi_gpu_of(c->target->context); }
-static cudaStream_t gcpi_stream(const gcp_call *c) { return gcpi_gpu_in(c)->stream; }
-GCPI_DEF cudaStream_t gcp_cuda_stream(const gcp_target *target) { return gcpi_gpu_of(target->context)->stream; }
+static cudaStream_t gcpi_stream(const gcp_call *c) { return gcpi_gpu_stream(gcpi_gpu_in(c)); }
+GCPI_DEF cudaStream_t gcp_cuda_stream(const gcp_target *target) { return gcpi_gpu_stream(gcpi_gpu_of(target->context)); }
 
 /* ---- Rows: elementwise ---------------------------------------------------------------------------------------*/
 

@@ -87,17 +87,16 @@ static __device__ __forceinline__ void gcpi_mma(float d[4], const unsigned a[4],
 #endif
 }
 
-/* f = elements (g,t) (g+8,t) (g,t+4) (g+8,t+4) of the 16x8 corner of a tile stored [row][k]: one
- * ldmatrix, each lane naming four floats of a row. The pitch is a multiple of 4. */
-static __device__ __forceinline__ void gcpi_load_rows(float f[4], const float *corner, int pitch, int lane)
+/* f = elements (g,t) (g+8,t) (g,t+4) (g+8,t+4) of a 16x8 tile, of which each lane names four floats of
+ * a row: lane l columns l/16*4 and on of row l%16. One ldmatrix. */
+static __device__ __forceinline__ void gcpi_load_rows(float f[4], const float *row)
 {
 #ifdef __CUDACC__
-    unsigned from = (unsigned)__cvta_generic_to_shared(corner + lane % 16 * pitch + lane / 16 * 4);
+    unsigned from = (unsigned)__cvta_generic_to_shared(row);
     asm volatile("ldmatrix.sync.aligned.m8n8.x4.shared.b16 {%0,%1,%2,%3}, [%4];\n" : "=f"(f[0]), "=f"(f[1]), "=f"(f[2]), "=f"(f[3]) : "r"(from)
                  : "memory");
 #else
-    for (int i = 0; i < 4; i++)
-        f[i] = corner[(lane / 4 + i % 2 * 8) * pitch + lane % 4 + i / 2 * 4];
+    hostcuda_ldmatrix_x4(f, row);
 #endif
 }
 #endif
@@ -119,13 +118,17 @@ enum {
     GCPI_THREADS = 256,
     GCPI_BM = 128,                /* rows of a block's tile: pixels (gather) or k (weights) */
     GCPI_BK = 16,                 /* terms staged at a time */
-    GCPI_KP = GCPI_BK + 4,        /* pitch of a [row][k] tile: 80 bytes, no bank conflicts */
     GCPI_STAGES = 3,              /* K-blocks in shared memory: one in use, two on their way */
     GCPI_SPLIT_BLOCKS = 512,      /* blocks that keep a large GPU busy with dw */
     GCPI_SPLIT_MAX = 64,          /* most partial sums of dw */
     GCPI_SPLIT_PIXELS = 128,      /* fewest pixels worth one */
     GCPI_SPLIT_BYTES = 32 << 20   /* all of them together */
 };
+
+/* Where element (row, k) of a tile stored [row][k] lies: its rows' fours of k change places, so that
+ * neither copies of 16 bytes nor reads of a column of fours by 8 rows meet in a bank. Rows 8 apart have
+ * the same order. */
+static __device__ __forceinline__ int gcpi_swizzled(int row, int k) { return row * GCPI_BK + ((k / 4 ^ (row / 2 & 3)) * 4 + k % 4); }
 
 /* A counter in mixed radix, so that walking on by a fixed step costs no division:
  * (image, row, column) of a pixel, or (tap row, tap column, channel) of k. */
@@ -167,8 +170,8 @@ static __device__ __forceinline__ void gcpi_walk_on(gcpi_walk *w, gcpi_walk step
 }
 
 /* ---- Products of staged tiles -----------------------------------------------------------------
- * a is 128 x 16, b is BN x 16 (rows x k). KMAJOR: stored [row][k], pitch GCPI_KP. Otherwise stored
- * [k][row], pitch rows + 8. Both keep the reads below free of bank conflicts.
+ * a is 128 x 16, b is BN x 16 (rows x k). KMAJOR: stored [row][k], swizzled. Otherwise stored
+ * [k][row], pitch rows + 8. Both keep copies and the reads below free of bank conflicts.
  *
  * FP32: a thread sums MI x NI results in order of k; a warp is 4 threads down and 8 across. */
 template <int BN, bool KMAJOR, bool TF32> struct gcpi_tile_sums {
@@ -193,7 +196,7 @@ template <int BN, bool KMAJOR, bool TF32> struct gcpi_tile_sums {
 #pragma unroll
         for (int i = 0; i < COUNT; i += KMAJOR ? 1 : 4)
             if (KMAJOR) {
-                float2 v = *(const float2 *)(tile + row(t, ROWS / COUNT, i) * GCPI_KP + k);
+                float2 v = *(const float2 *)(tile + ROWS / COUNT * i * GCPI_BK + gcpi_swizzled(t, k)); /* rows are 8 or more apart */
                 f[0][i] = v.x, f[DEEP - 1][i] = v.y;
             } else {
                 float4 v = *(const float4 *)(tile + k * (ROWS + 8) + row(t, ROWS / COUNT, i));
@@ -239,7 +242,7 @@ template <int BN, bool KMAJOR> struct gcpi_tile_sums<BN, KMAJOR, true> {
         const int lane = threadIdx.x % 32;
         float f[4];
         if (KMAJOR) {
-            gcpi_load_rows(f, tile + row * GCPI_KP + k, GCPI_KP, lane);
+            gcpi_load_rows(f, tile + row * GCPI_BK + gcpi_swizzled(lane % 16, k + lane / 16 * 4));
         } else {
 #pragma unroll
             for (int i = 0; i < 4; i++)
@@ -330,26 +333,26 @@ static __device__ __forceinline__ void gcpi_gather_load(const gcpi_tiling &g, co
     const int lanes = GCPI_BK / VEC, first = threadIdx.x / lanes, step = GCPI_THREADS / lanes;
     const int dy = tap.hi * g.ytap, dx = tap.mid * g.xtap;
     const ptrdiff_t offset = ((ptrdiff_t)dy * g.w + dx) * g.pitch + tap.lo;
-    a += first * GCPI_KP + threadIdx.x % lanes * VEC;
+    a += gcpi_swizzled(first, threadIdx.x % lanes * VEC); /* r and step are multiples of 8 */
 #pragma unroll
     for (int r = 0; r < GCPI_BM; r += step) {
         const gcpi_place *px = pixels + first + r;
         const bool valid = k < g.k && (unsigned)(px->y + dy) < (unsigned)g.h && (unsigned)(px->x + dx) < (unsigned)g.w;
-        gcpi_copy_async<VEC>(a + r * GCPI_KP, g.src + (valid ? px->origin + offset : 0), valid);
+        gcpi_copy_async<VEC>(a + r * GCPI_BK, g.src + (valid ? px->origin + offset : 0), valid);
     }
     column += first;
     const float *b = g.b + (ptrdiff_t)column * g.k + k; /* not read where not valid */
 #pragma unroll
     for (int r = 0; r < BN && (step <= BN || first < BN); r += step) {
         const bool valid = k < g.k && column + r < g.columns;
-        gcpi_copy_async<VEC>(a + (GCPI_BM + r) * GCPI_KP, valid ? b + (ptrdiff_t)r * g.k : g.b, valid);
+        gcpi_copy_async<VEC>(a + (GCPI_BM + r) * GCPI_BK, valid ? b + (ptrdiff_t)r * g.k : g.b, valid);
     }
 }
 
 template <int VEC, int BN, bool TF32>
 static __global__ void __launch_bounds__(GCPI_THREADS, 2) gcpi_gather_kernel(gcpi_tiling g)
 {
-    GCP_DYN_SHARED(float, stages); /* GCPI_STAGES of a [128][KP], b [BN][KP] */
+    GCP_DYN_SHARED(float, stages); /* GCPI_STAGES of a [128][16], b [BN][16] */
     __shared__ gcpi_place pixels[GCPI_BM];
     const int across = (g.columns + BN - 1) / BN; /* blocks that share pixels run together */
     const int column = (int)(blockIdx.x % across) * BN;
@@ -360,7 +363,7 @@ static __global__ void __launch_bounds__(GCPI_THREADS, 2) gcpi_gather_kernel(gcp
     const int k0 = threadIdx.x % (GCPI_BK / VEC) * VEC;
     gcpi_walk tap = gcpi_walk_at(k0, g.taps_w, g.channels);
     gcpi_tile_sums<BN, true, TF32> product;
-    gcpi_rounds<GCPI_BM * GCPI_KP, BN * GCPI_KP>(product, stages, g.k, [&](int k, float *a) {
+    gcpi_rounds<GCPI_BM * GCPI_BK, BN * GCPI_BK>(product, stages, g.k, [&](int k, float *a) {
         gcpi_gather_load<VEC, BN>(g, pixels, column, tap, k + k0, a);
         gcpi_walk_on(&tap, g.step, g.taps_w, g.channels);
     });
@@ -581,7 +584,7 @@ template <int VEC, int BN, bool TF32>
 static void gcpi_tiling_launch(gcpi_tiling g, int splits, cudaStream_t stream)
 {
     const int across = gcpi_blocks(g.columns, BN);
-    const int shared = 4 * GCPI_STAGES * (splits ? GCPI_BK * (GCPI_BM + BN + 16) : (GCPI_BM + BN) * GCPI_KP);
+    const int shared = 4 * GCPI_STAGES * (splits ? GCPI_BK * (GCPI_BM + BN + 16) : (GCPI_BM + BN) * GCPI_BK);
     const void *kernel = splits ? (const void *)gcpi_weights_kernel<VEC, BN, TF32> : (const void *)gcpi_gather_kernel<VEC, BN, TF32>;
     cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, shared);
     if (splits) {

@@ -9,6 +9,7 @@
 
 static unsigned char tape_memory[2][GCP_MB(8)];
 static gcp_gpu gpu;
+enum { WORKSPACE = 1 << 16 };              /* the same wherever bits are compared: products depend on it */
 
 typedef struct small { gcp_arena arena; gcp_tape *net; gcp_tensor image, labels, loss; float pixels[2 * 12 * 12 * 3]; int label[2]; } small;
 
@@ -86,7 +87,7 @@ static void memory(void)
 #endif
     void *mine = NULL;
     CHECK(cudaMalloc(&mine, plan.bytes) == cudaSuccess);
-    gcp_gpu own = gcp_gpu_open(.memory = mine, .size = plan.bytes, .workspace = 1 << 16);
+    gcp_gpu own = gcp_gpu_open(.memory = mine, .size = plan.bytes, .workspace = WORKSPACE);
     gcp_plan fits = gcp_plan_make(s.loss, .target = gcp_cuda(&own), .optimizer = GCP_ADAM);
     CHECK(gcp_bind(&fits, NULL, 0) == GCP_OK && train(&s, &fits, 1) > 0);
     gcp_plan second = gcp_plan_make(s.loss, .target = gcp_cuda(&own), .optimizer = GCP_ADAM);
@@ -136,6 +137,81 @@ static void errors(void)
     }
 }
 
+/* A custom op that waits for its stream, which no capture allows: such a step is issued as it stands, once, and is right. */
+static void copy_and_wait(const gcp_call *c, void *to, const void *from)
+{
+    cudaStream_t stream = gcp_cuda_stream(c->target);
+    cudaMemcpyAsync(to, from, 4 * (size_t)c->in[0].shape.d[0] * (size_t)c->in[0].shape.d[1] * (size_t)c->in[0].shape.d[2] * (size_t)c->in[0].shape.d[3], cudaMemcpyDefault, stream);
+    cudaStreamSynchronize(stream);
+}
+static void waits(const gcp_call *c) { copy_and_wait(c, c->out[0].data, c->in[0].data); }
+static void waits_back(const gcp_call *c) { copy_and_wait(c, c->din[0].data, c->dout[0].data); }
+
+static void waiting(void)
+{
+    static small s;
+    const gcp_op there = { .name = "wait", .forward = waits, .backward = waits_back }, op = { .name = "wait", .shape = same_shape, .forward = on_cpu, .backward = on_cpu, .outputs = 1, .on_device = &there };
+    float loss[2][5];
+    uint64_t bits[2];
+    for (int graphs = 0; graphs < 2; graphs++) {
+        gcp_gpu own = gcp_gpu_open(.workspace = WORKSPACE, .no_graphs = !graphs);
+        record(&s, 0);
+        gcp_tensor in[1] = { gcp_conv2d(s.image, .out = 4, .k = 3, .pad = 1) };
+        gcp_tensor y = gcp_tanh(gcp_custom(in, 1, &op)), end = gcp_mean(gcp_mul(y, y));
+        gcp_plan plan = gcp_plan_make(end, .target = gcp_cuda(&own), .optimizer = GCP_SGD);
+        CHECK(gcp_bind(&plan, NULL, 0) == GCP_OK);
+        for (int step = 0; step < 5; step++) {
+            gcp_write(&plan, s.image, s.pixels);
+            loss[graphs][step] = gcp_step(&plan, .lr = 0.5);
+            CHECK(!gcp_error(s.net) && gcp_steps_done(s.net) == (uint64_t)step + 1);
+        }
+        bits[graphs] = hash(&s, &plan);
+        gcp_unbind(&plan);
+        gcp_gpu_close(&own);
+    }
+    CHECK(bits[0] == bits[1] && !memcmp(loss[0], loss[1], sizeof loss[0]) && loss[0][4] < loss[0][0]);
+}
+
+/* What the application did wrong before is not gcp's. */
+static void stale_error(void)
+{
+    static small s;
+    float value;
+    record(&s, 0);
+    (void)cudaSetDevice(77);
+    gcp_plan plan = gcp_plan_make(s.loss, .target = gcp_cuda(&gpu), .optimizer = GCP_SGD);
+    (void)cudaSetDevice(77);
+    CHECK(plan.in && gcp_bind(&plan, NULL, 0) == GCP_OK);
+    for (int step = 0; step < 4; step++) {
+        (void)cudaSetDevice(77);
+        CHECK(gcp_write(&plan, s.image, s.pixels) == GCP_OK && gcp_write(&plan, s.labels, s.label) == GCP_OK);
+        (void)cudaSetDevice(77);
+        CHECK(gcp_step(&plan, .lr = 0.01) > 0);
+        (void)cudaSetDevice(77);
+        CHECK(gcp_read(&plan, s.loss, &value) == GCP_OK && gcp_measure(&plan, NULL, 0) == plan.bytes);
+    }
+    const char *error = gcp_error(s.net);
+    if (error) fprintf(stderr, "%s\n", error);
+    CHECK(!error);
+    gcp_unbind(&plan);
+}
+
+static void workspaces(void)
+{
+    static small s;
+    gcp_gpu little = gcp_gpu_open(.workspace = 16383), least = gcp_gpu_open(.workspace = 16384), wish = gcp_gpu_open(.math = GCP_FP32);
+    record(&s, 0);
+    CHECK(little.blas == NULL && gcp_plan_make(s.loss, .target = gcp_cuda(&little)).in == NULL);
+    CHECK(said(s.net, GCP_E_DEVICE, "cuda: .workspace = 16383; cuBLAS takes at least 16384 bytes"));
+    CHECK(gcp_plan_make(s.loss, .target = gcp_cuda(&least)).in != NULL);
+#ifdef HOSTCUDA
+    CHECK_INT(wish.opts.workspace, ==, 32 << 20);    /* the emulation calls itself sm_90 */
+#endif
+    gcp_gpu_close(&little);
+    gcp_gpu_close(&least);
+    gcp_gpu_close(&wish);
+}
+
 /* ---- The same bits --------------------------------------------------------------------------------------------*/
 
 static uint64_t trained(int index, gcp_gpu *g, gcp_policy policy, int steps, float *loss)
@@ -156,7 +232,7 @@ static uint64_t trained(int index, gcp_gpu *g, gcp_policy policy, int steps, flo
 static void again(int times)
 {
     float first, now;
-    gcp_gpu plain = gcp_gpu_open(.no_graphs = 1);
+    gcp_gpu plain = gcp_gpu_open(.workspace = WORKSPACE, .no_graphs = 1);
     uint64_t want = trained(0, &gpu, GCP_KEEP_ALL, 4, &first);
     CHECK(trained(0, &plain, GCP_KEEP_ALL, 4, &now) == want && now == first);      /* recorded or not */
     for (int i = 0; i < times; i++) CHECK(trained(0, &gpu, i % 2 ? GCP_SEGMENTS : GCP_KEEP_ALL, 4, &now) == want && now == first);
@@ -175,7 +251,7 @@ static void *work(void *arg)
 /* Two contexts, a thread and a stream each. */
 static void two_at_once(void)
 {
-    gcp_gpu other = gcp_gpu_open(.math = GCP_FP32);
+    gcp_gpu other = gcp_gpu_open(.math = GCP_FP32, .workspace = WORKSPACE);
     float loss;
     uint64_t want = trained(0, &gpu, GCP_SEGMENTS, 5, &loss);
     job jobs[2] = { { 0, &gpu, 0, 0 }, { 1, &other, 0, 0 } };
@@ -194,7 +270,7 @@ static void far_chain(int graphs)
     static float x[3 * 4096], dx[2][3 * 4096];
     const char *list = "F tanh[0]\nF tanh[1]\nO tanh[0]\nF tanh[2]\nO tanh[1]\nF tanh[3]\nW tanh[0]\nF mean[0]\nB seed\nM tanh[3]\nB mean[0]\nB tanh[3]\n"
                        "M gradient of tanh[2]\nP tanh[1]\nB tanh[2]\nP tanh[0]\nB tanh[1]\nB tanh[0]\n";
-    gcp_gpu plain = gcp_gpu_open(.no_graphs = !graphs);
+    gcp_gpu plain = gcp_gpu_open(.workspace = WORKSPACE, .no_graphs = !graphs);
     for (size_t i = 0; i < sizeof x / sizeof *x; i++) x[i] = (float)(i % 13) / 6 - 1;
     for (int way = 0; way < 2; way++) {
         gcp_arena arena = gcp_arena_from(tape_memory[0], sizeof tape_memory[0]);
@@ -240,11 +316,14 @@ static void profile(void)
 
 int main(int argc, char **argv)
 {
-    gpu = gcp_gpu_open(.workspace = 1 << 16);
+    gpu = gcp_gpu_open(.workspace = WORKSPACE);
     if (!gpu.blas) { printf("no GPU: %s\n", gpu.message); return 77; }
     printf("on %s\n", gpu.name);
     memory();
     errors();
+    waiting();
+    stale_error();
+    workspaces();
     again(argc > 2 ? atoi(argv[2]) : 5);
     far_copies();
     profile();

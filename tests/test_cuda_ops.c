@@ -178,6 +178,33 @@ static void one(const char *name, gcp_tensor (*record)(int k), int k, gcp_math m
     CHECK(count[0] == count[1] && count[0] > 3 && most <= tolerance);
 }
 
+/* No two lanes of a warp meet in a bank where the gather's tiles are copied and read, whatever their width. */
+static void banks(void)
+{
+#ifdef HOSTCUDA
+    static const int channels[][2] = { { 16, 128 }, { 8, 64 }, { 4, 24 }, { 3, 128 } };
+    for (int math = 0; math < 2; math++)
+        for (size_t i = 0; i < sizeof channels / sizeof *channels; i++) {
+            arena = gcp_arena_from(tape_memory, sizeof tape_memory);
+            net = gcp_tape_make(&arena, .ops = 64);
+            kept_count = 0;
+            gcp_tensor y = gcp_conv2d(image(1, 14, 14, channels[i][0]), .out = channels[i][1], .k = 3, .pad = 1);
+            gcp_plan plan = gcp_plan_make(y, .inference = 1, .target = gcp_cuda(&gpus[math]));
+            gcp_bind(&plan, NULL, 0);
+            feed(&plan);
+            hostcuda_count_banks();
+            gcp_forward(&plan);
+            hostcuda_banks b = hostcuda_banks_counted();
+            if (b.stores > b.stores_least || b.reads > b.reads_least)
+                fprintf(stderr, "%d to %d channels: %llu wavefronts for stores where %llu are enough, %llu for reads where %llu are\n", channels[i][0], channels[i][1],
+                        b.stores, b.stores_least, b.reads, b.reads_least);
+            CHECK(!gcp_error(net) && b.stores_least > 0 && (math == GCP_FP32 || b.reads_least > 0));
+            CHECK(b.stores == b.stores_least && b.reads == b.reads_least);
+            gcp_unbind(&plan);
+        }
+#endif
+}
+
 int main(void)
 {
     static const struct { const char *name; gcp_tensor (*record)(int k); int count; } cases[] = {
@@ -192,6 +219,7 @@ int main(void)
             one(cases[c].name, cases[c].record, k, GCP_FP32, GCP_NO_OPTIMIZER);
             if (c < 3 || c == 6) one(cases[c].name, cases[c].record, k, GCP_TF32, GCP_NO_OPTIMIZER);
         }
+    banks();
     for (int math = 0; math < 2; math++) gcp_gpu_close(&gpus[math]);
     return check_done();
 }

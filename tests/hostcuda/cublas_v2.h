@@ -58,6 +58,7 @@ namespace hostcuda {
 struct gemm {                                    /* column-major: C[m, n] = alpha op(A)[m, k] op(B)[k, n] + beta C */
     bool ta, tb, tf32;
     int m, n, k; float alpha; const float *a; int lda; const float *b; int ldb; float beta; float *c; int ldc;
+    int parts = 1;                               /* of each sum */
 };
 typedef float gemm_v8 __attribute__((vector_size(32)));
 enum { GEMM_M = 8, GEMM_N = 4 };
@@ -73,14 +74,19 @@ static void gemm_pack(float *to, const float *from, int rows, int k, int width, 
             }
 }
 
-/* Each sum over k in order, one product and one addition at a time; then alpha and beta. */
+/* Each sum over k in as many parts as the library has room for: their order depends on the workspace, as cuBLAS's may. In a part one
+ * product and one addition at a time; then alpha and beta. */
 static void gemm_tile(const gemm &g, const float *a, const float *b, int i0, int j0)
 {
     gemm_v8 sum[GEMM_N] = {};
-    for (int l = 0; l < g.k; l++, a += GEMM_M, b += GEMM_N) {
-        gemm_v8 row;
-        memcpy(&row, a, sizeof row);
-        for (int j = 0; j < GEMM_N; j++) sum[j] += row * b[j];
+    for (int p = 0; p < g.parts; p++) {
+        gemm_v8 part[GEMM_N] = {};
+        for (int l = static_cast<int>(1ll * g.k * p / g.parts), end = static_cast<int>(1ll * g.k * (p + 1) / g.parts); l < end; l++, a += GEMM_M, b += GEMM_N) {
+            gemm_v8 row;
+            memcpy(&row, a, sizeof row);
+            for (int j = 0; j < GEMM_N; j++) part[j] += row * b[j];
+        }
+        for (int j = 0; j < GEMM_N; j++) sum[j] += part[j];
     }
     for (int j = 0; j < GEMM_N && j0 + j < g.n; j++)
         for (int i = 0; i < GEMM_M && i0 + i < g.m; i++) {
@@ -113,6 +119,7 @@ static cublasStatus_t gemm_queue(cublasHandle_t handle, const gemm &g, long long
     cudaError_t e = enqueue(handle->stream, [=] {
         if (workspace) memset(workspace, 0xFF, size); /* whatever lies there is lost, as it may be */
         gemm one = g;
+        one.parts = size >= 16u << 20 ? 8 : size >= 1u << 20 ? 4 : size >= 32u << 10 ? 2 : 1;
         for (int i = 0; i < count; i++, one.a += stride_a, one.b += stride_b, one.c += stride_c) gemm_run(one);
     });
     return e == cudaSuccess ? CUBLAS_STATUS_SUCCESS : CUBLAS_STATUS_EXECUTION_FAILED;

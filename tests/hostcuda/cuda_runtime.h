@@ -138,6 +138,11 @@ int hostcuda_live_count(void);                   /* allocations, on the device a
 int hostcuda_live_handles(void);                 /* streams, events, graphs, cuBLAS handles */
 const char *hostcuda_message(void);              /* of the last failed kernel: where, and which threads */
 unsigned long long hostcuda_launches(void);      /* kernels run */
+/* Bank conflicts of what a warp's lanes do at once: wavefronts that cp.async's stores and ldmatrix's reads take, and the fewest that
+   could move as many bytes. Counted from this call on, which starts them anew. */
+typedef struct hostcuda_banks { unsigned long long stores, stores_least, reads, reads_least; } hostcuda_banks;
+void hostcuda_count_banks(void);
+hostcuda_banks hostcuda_banks_counted(void);
 
 #ifdef __cplusplus
 }
@@ -182,7 +187,7 @@ static const int warpSize = 32;
 
 /* Where a thread waits, for messages: the line of the call. */
 #define HOSTCUDA_HERE const char *file = __builtin_FILE(), int line = __builtin_LINE()
-enum { HOSTCUDA_BARRIER, HOSTCUDA_SYNCWARP, HOSTCUDA_SHUFFLE, HOSTCUDA_VOTE, HOSTCUDA_MMA };
+enum { HOSTCUDA_BARRIER, HOSTCUDA_SYNCWARP, HOSTCUDA_SHUFFLE, HOSTCUDA_VOTE, HOSTCUDA_MMA, HOSTCUDA_LDMATRIX };
 extern void *hostcuda_dynamic;
 void hostcuda_barrier(const char *file, int line);
 unsigned long long hostcuda_collective(int kind, unsigned mask, unsigned long long value, int from, const char *file, int line);
@@ -194,6 +199,7 @@ void hostcuda_mma_m16n8k8_tf32(float d[4], const unsigned a[4], const unsigned b
 void hostcuda_cp_async(void *shared, const void *global, int bytes, bool valid, HOSTCUDA_HERE);
 void hostcuda_cp_async_commit(void);
 void hostcuda_cp_async_wait(int n);
+void hostcuda_ldmatrix_x4(float f[4], const float *row, HOSTCUDA_HERE);
 
 #define GCP_DYN_SHARED(T, name) T *name = static_cast<T *>(hostcuda_dynamic)
 #define GCP_LAUNCH(kernel, grid, block, shared, ...) hostcuda_launch(#kernel, kernel, grid, block, shared, __VA_ARGS__)
@@ -358,7 +364,10 @@ struct cuda_thread {
     fiber *on = nullptr;                         /* where it waits; NULL before it starts */
     const char *file = nullptr; int line = 0, kind = 0; unsigned mask = 0; /* what it waits for */
     int groups = 0; size_t first = 0; std::vector<copy> copies;
+    size_t stored = 0;                           /* cp.async of this thread in this block, where banks are counted */
 };
+/* What the lanes of a warp stored by their n-th cp.async. */
+struct store { uintptr_t at[32]; unsigned lanes; int bytes; };
 /* Bit l of each mask stands for lane l. A lane is ready (not started, or released), waiting in a collective, at the
  * barrier, running, or no longer live. */
 struct warp {
@@ -366,6 +375,8 @@ struct warp {
     int kind; bool mixed;                        /* the kind and mask of all that wait, unless mixed */
     unsigned long long in[32], out[32]; int from[32];
     alignas(32) float a[16][8], b[8][8], p[16][8];
+    const float *rows[32]; float fours[32][4];   /* of ldmatrix: what the lanes name, and what lies there when all have come */
+    std::vector<store> stores;                   /* of this block, where banks are counted */
 };
 
 /* The block that runs, and where in it. */
@@ -378,12 +389,41 @@ static struct {
     unsigned long long blocks, left, block, step; size_t shared;
     fiber *on, host, *before; std::vector<std::unique_ptr<fiber>> fibers; std::vector<fiber *> idle;
     int order; unsigned long long draw; bool failed; char message[640];
+    bool banking; hostcuda_banks banks;
 } run;
 
 static unsigned draw(unsigned long long *state)
 {
     *state = *state * 6364136223846793005ull + 1442695040888963407ull;
     return static_cast<unsigned>(*state >> 33);
+}
+
+/* ---- Banks */
+
+/* What the memory serves at once: as many lanes, side by side, as 128 bytes are; different words in one of 32 banks come one after
+ * the other. */
+static void wavefronts(const uintptr_t *at, unsigned lanes, int bytes, unsigned long long *taken, unsigned long long *least)
+{
+    for (int first = 0, group = 128 / bytes; first < 32; first += group) {
+        uintptr_t words[32][32];
+        int count[32] = {}, most = 0;
+        for (int l = first; l < first + group; l++)
+            for (int b = 0; lanes >> l & 1 && b < bytes / 4; b++) {
+                uintptr_t word = at[l] / 4 + static_cast<uintptr_t>(b);
+                int bank = static_cast<int>(word % 32), i = 0;
+                while (i < count[bank] && words[bank][i] != word) i++;
+                if (i == count[bank]) words[bank][count[bank]++] = word;
+                if (count[bank] > most) most = count[bank];
+            }
+        *taken += static_cast<unsigned long long>(most);
+        *least += most > 0;
+    }
+}
+
+static void count_stores(warp *w)                /* the block is done */
+{
+    for (const store &s : w->stores) wavefronts(s.at, s.lanes, s.bytes, &run.banks.stores, &run.banks.stores_least);
+    w->stores.clear();
 }
 
 /* ---- Fibers */
@@ -463,7 +503,7 @@ static fiber *take_fiber(void)
 
 static const char *describe(char text[200], const cuda_thread *t)
 {
-    static const char *const kinds[] = {"__syncthreads", "__syncwarp", "a shuffle", "a vote", "mma"};
+    static const char *const kinds[] = {"__syncthreads", "__syncwarp", "a shuffle", "a vote", "mma", "ldmatrix"};
     uint3 i = run.index[t - run.threads];
     int n = snprintf(text, 200, "thread (%u, %u, %u) at %s, %s:%d", i.x, i.y, i.z, kinds[t->kind], t->file, t->line);
     if (t->kind != HOSTCUDA_BARRIER && n > 0 && n < 200) snprintf(text + n, static_cast<size_t>(200 - n), ", mask %#x", t->mask);
@@ -575,6 +615,12 @@ static bool gathered(warp *w, int kind, unsigned mask)
         if (kind == HOSTCUDA_SHUFFLE) w->out[l] = group >> (w->from[l] & 31) & 1 ? w->in[w->from[l] & 31] : ~0ull;
     }
     if (kind == HOSTCUDA_MMA) product(w);
+    if (kind == HOSTCUDA_LDMATRIX) for (int l = 0; l < 32; l++) memcpy(w->fours[l], w->rows[l], sizeof w->fours[l]);
+    if (kind == HOSTCUDA_LDMATRIX && run.banking) {
+        uintptr_t at[32];
+        for (int l = 0; l < 32; l++) at[l] = reinterpret_cast<uintptr_t>(w->rows[l]);
+        wavefronts(at, ~0u, 16, &run.banks.reads, &run.banks.reads_least);
+    }
     w->waiting &= ~group;
     release(w, group);
     return true;
@@ -620,8 +666,10 @@ static void retire(void)                         /* the current thread has retur
     cuda_thread *t = run.current;
     warp *w = run.w;
     t->on = nullptr;
+    t->stored = 0;
     if (t->groups || !t->copies.empty()) { t->groups = 0; t->first = 0; t->copies.clear(); }
     w->live &= ~(1u << run.lane);
+    if (!w->live) count_stores(w);
     run.live--;
     for (unsigned l = 0, first = static_cast<unsigned>(w - run.warps) * 32; w->waiting && l < 32; l++)
         if (w->waiting >> l & 1) gathered(w, run.threads[first + l].kind, run.threads[first + l].mask);
@@ -755,9 +803,28 @@ void hostcuda_cp_async(void *shared, const void *global, int bytes, bool valid, 
     if (bytes != 4 && bytes != 8 && bytes != 16) fail("cp.async of %d bytes, %s:%d", bytes, file, line);
     if (reinterpret_cast<uintptr_t>(shared) % size || (valid && reinterpret_cast<uintptr_t>(global) % size))
         fail("cp.async of %d bytes between misaligned addresses %p and %p, %s:%d", bytes, shared, global, file, line);
+    if (run.banking) {
+        std::vector<store> &stores = run.w->stores;
+        if (stores.size() == t->stored) stores.push_back({{}, 0, bytes});
+        stores[t->stored].at[run.lane] = reinterpret_cast<uintptr_t>(shared);
+        stores[t->stored++].lanes |= 1u << run.lane;
+    }
     t->copies.push_back({static_cast<char *>(shared), {}, bytes, t->groups});
     if (valid) memcpy(t->copies.back().data, global, size);
     memset(shared, 0xFF, size);
+}
+
+/* Lane l names four floats: those of row l % 8 of the l / 8-th of four 8x4 matrices; it gets element l % 4 of row l / 4 of each. */
+void hostcuda_ldmatrix_x4(float f[4], const float *row, const char *file, int line)
+{
+    using namespace hostcuda;
+    warp *w = run.w;
+    unsigned lane = run.lane;
+    if (w->live != ~0u) fail("ldmatrix needs all 32 lanes, live are %#x, %s:%d", w->live, file, line);
+    if (reinterpret_cast<uintptr_t>(row) % 16) fail("ldmatrix of a misaligned address %p, %s:%d", static_cast<const void *>(row), file, line);
+    w->rows[lane] = row;
+    join(w, HOSTCUDA_LDMATRIX, ~0u, file, line);
+    for (unsigned i = 0; i < 4; i++) f[i] = w->fours[8 * i + lane / 4][lane % 4];
 }
 
 void hostcuda_cp_async_commit(void) { hostcuda::run.current->groups++; }
@@ -1343,5 +1410,7 @@ int hostcuda_live_count(void) { HOSTCUDA_ENTER; return static_cast<int>(device.m
 int hostcuda_live_handles(void) { HOSTCUDA_ENTER; return static_cast<int>(device.handles.size()); }
 const char *hostcuda_message(void) { HOSTCUDA_ENTER; return run.message; }
 unsigned long long hostcuda_launches(void) { HOSTCUDA_ENTER; return device.launches; }
+void hostcuda_count_banks(void) { HOSTCUDA_ENTER; finish_all(); run.banking = true; run.banks = hostcuda_banks(); }
+hostcuda_banks hostcuda_banks_counted(void) { HOSTCUDA_ENTER; finish_all(); run.banking = false; return run.banks; }
 } /* extern "C" */
 #endif

@@ -44,6 +44,24 @@ template <bool WAIT, int BYTES> static __global__ void staged(const float *from,
     hostcuda_cp_async_wait(0);
     if (s[1][t * EACH] != (t < valid ? from[t * EACH] : 0)) to[0] = -1;
 }
+/* A 16x8 corner of a tile of 16 x 16 floats, copied and read by one warp; pitch 16, swizzled or not, or 20. */
+template <int PITCH, bool SWIZZLED> static __global__ void tile_of_rows(const float *from, float *to)
+{
+    __shared__ __align__(16) float s[16 * PITCH];
+    int lane = static_cast<int>(threadIdx.x);
+    for (int i = lane; i < 64; i += 32) {
+        int row = i / 4, four = i % 4;
+        hostcuda_cp_async(s + row * PITCH + (SWIZZLED ? four ^ (row / 2 & 3) : four) * 4, from + i * 4, 16, true);
+    }
+    hostcuda_cp_async_commit();
+    hostcuda_cp_async_wait(0);
+    __syncthreads();
+    int row = lane % 16, four = lane / 16;
+    float f[4];
+    hostcuda_ldmatrix_x4(f, s + row * PITCH + (SWIZZLED ? four ^ (row / 2 & 3) : four) * 4);
+    for (int i = 0; i < 4; i++) to[4 * lane + i] = f[i];
+}
+
 static __global__ void misaligned(const float *from, float *to)
 {
     __shared__ __align__(16) float s[8];

@@ -119,7 +119,7 @@ static void deadlocks(void)
     for (int i = 0; i < ORDERS; i++) {
         order(i);
         GCP_LAUNCH(two_barriers, 3, 64, 0, nullptr, p);
-        failed("two_barriers, block (", {"different barriers", "__syncthreads, ", "planted.cu.h:5", "thread (", "0 exited"});
+        failed("two_barriers, block (", {"different barriers", "__syncthreads, ", "planted.cu.h:7", "thread (", "0 exited"});
         GCP_LAUNCH(barrier_and_shuffle, 1, 64, 0, nullptr, p);
         failed("barrier_and_shuffle, block (0, 0, 0)", {"wait for each other", "a shuffle, ", "__syncthreads, ", "mask 0xffffffff"});
         GCP_LAUNCH(out_of_mask, 1, 32, 0, nullptr, p, 0xFFFFFFFEu);
@@ -250,6 +250,35 @@ static void products(void)
 }
 
 /* ---- Memory ----------------------------------------------------------------------------------------------------------- */
+
+/* ldmatrix, and the wavefronts of what a warp copies and reads: 4 for 64 fours in two goes of 32 where no two meet in a bank. */
+static void banks(void)
+{
+    float *from = floats(256), *to = floats(128);
+    fill(from, 256, 5);
+    std::vector<float> h = read(from, 256), want(128);
+    for (size_t l = 0; l < 32; l++)
+        for (size_t i = 0; i < 4; i++) want[4 * l + i] = h[(l / 4 + i % 2 * 8) * 16 + l % 4 + i / 2 * 4];
+    for (int i = 0; i < ORDERS; i++) {
+        order(i);
+        hostcuda_count_banks();
+        GCP_LAUNCH((tile_of_rows<16, true>), 2, 32, 0, nullptr, from, to);
+        hostcuda_banks b = hostcuda_banks_counted();
+        CHECK(b.stores == 16 && b.stores_least == 16 && b.reads == 8 && b.reads_least == 8);      /* of two blocks */
+        CHECK_INT(differing(read(to, 128), want), ==, 0);
+        hostcuda_count_banks();
+        GCP_LAUNCH((tile_of_rows<20, false>), 1, 32, 0, nullptr, from, to);
+        b = hostcuda_banks_counted();
+        CHECK(b.stores == 16 && b.stores_least == 8 && b.reads == 4);        /* two rows of 16 at 20 meet */
+        CHECK_INT(differing(read(to, 128), want), ==, 0);
+        hostcuda_count_banks();
+        GCP_LAUNCH((tile_of_rows<16, false>), 1, 32, 0, nullptr, from, to);
+        b = hostcuda_banks_counted();
+        CHECK(b.stores == 8 && b.reads == 16 && b.reads_least == 4);         /* four of eight rows do */
+        CHECK_INT(differing(read(to, 128), want), ==, 0);
+    }
+    for (float *p : {from, to}) CHECK_INT(cudaFree(p), ==, cudaSuccess);
+}
 
 static void memory(void)
 {
@@ -656,6 +685,7 @@ int main(int argc, char **argv)
     places();
     warps();
     products();
+    banks();
     memory();
 #ifdef HOSTCUDA_ASAN
     bounds();
