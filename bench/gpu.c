@@ -1,9 +1,13 @@
 /* gpu.c - what the card reaches and what gcp makes of it: copy and cuBLAS rates; convolutions a layer and pass; whole
-   training steps of ResNet-50 and of the 26-layer CNN under several policies. Prints tables and writes one JSON.
+   training steps of ResNet-50 (N images, and twice as many) and of the 26-layer CNN under several policies. Prints tables and
+   writes one JSON.
 
-       gpu [--out FILE.json] [--batch N] [--small 1]
+       gpu [--out FILE.json] [--batch N] [--small 1] [--steps-only 1]
 
-   --small 1: sizes that the host emulation gets through. */
+   Operands are random: a card multiplies zeros faster. Between two events there are as many launches as take 20 ms, so that the
+   host's time is not counted. --small 1: sizes that the host emulation gets through. --steps-only 1: for a
+   profiler. */
+#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -30,18 +34,33 @@ static int by_size(const void *a, const void *b)
     return (x > y) - (x < y);
 }
 
-/* Seconds of what issue queues: median of REPEATS behind two that warm up; *least: the best. */
-static double timed(gcp_gpu *gpu, void (*issue)(void *arg), void *arg, double *least)
+/* Seconds of one call: median, least and most of REPEATS. */
+typedef struct figure { double median, least, most; int launches; } figure;
+static double spread(figure f) { return 100 * (f.most - f.least) / f.median; }
+
+typedef struct many { void (*issue)(void *arg); void *arg; int launches; } many;
+static void issue_many(void *arg)
+{
+    const many *m = (const many *)arg;
+    for (int i = 0; i < m->launches; i++) m->issue(m->arg);
+}
+
+static figure figure_of(double *s, int launches)
+{
+    qsort(s, (size_t)repeats, sizeof *s, by_size);
+    return (figure) { s[repeats / 2], s[0], s[repeats - 1], launches };
+}
+
+static figure timed(gcp_gpu *gpu, void (*issue)(void *arg), void *arg)
 {
     double s[REPEATS];
     const gcp_target *t = gcp_cuda(gpu);
-    for (int i = -2; i < repeats; i++) {
-        double now = t->device->timed(t->context, issue, arg);
-        if (i >= 0) s[i] = now;
-    }
-    qsort(s, (size_t)repeats, sizeof *s, by_size);
-    *least = s[0];
-    return s[repeats / 2];
+    many m = { issue, arg, 3 };
+    t->device->timed(t->context, issue_many, &m);                        /* warms up */
+    double one = t->device->timed(t->context, issue_many, &m) / m.launches;
+    m.launches = small ? 2 : one > 0.02 / 4 ? 4 : one < 0.02 / 500 ? 500 : (int)(0.02 / one);
+    for (int i = 0; i < repeats; i++) s[i] = t->device->timed(t->context, issue_many, &m) / m.launches;
+    return figure_of(s, m.launches);
 }
 
 static void fail(const char *what)
@@ -56,12 +75,36 @@ static void check(void)
         if (text) fail(text);
     }
 }
+
+/* Uniform in [-1, 1). */
+static float draw(uint64_t *state)
+{
+    *state ^= *state << 13; *state ^= *state >> 7; *state ^= *state << 17;
+    return (float)(int32_t)(*state >> 32) / 2147483648.0f;
+}
+
+enum { SOME = 1 << 20 };
 static float *device_floats(size_t count)
 {
+    static float some[SOME];
     void *memory = NULL;
+    if (some[0] == 0) { uint64_t state = 0x9E3779B97F4A7C15u; for (int i = 0; i < SOME; i++) some[i] = draw(&state); }
     if (cudaMalloc(&memory, count * sizeof(float)) != cudaSuccess) fail("out of memory on the device");
-    gpus[0].target.device->fill(&gpus[0], memory, 0, count * sizeof(float));
+    for (size_t i = 0; i < count; i += SOME)
+        gpus[0].target.device->copy(&gpus[0], (float *)memory + i, some, (count - i < SOME ? count - i : SOME) * sizeof(float));
     return (float *)memory;
+}
+
+/* What came out is no row of zeros: the mean size of its first values. */
+static double mean_size(const float *memory, size_t count)
+{
+    static float some[4096];
+    double sum = 0;
+    if (count > sizeof some / sizeof *some) count = sizeof some / sizeof *some;
+    gpus[0].target.device->copy(&gpus[0], some, memory, count * sizeof(float));
+    for (size_t i = 0; i < count; i++) sum += some[i] < 0 ? -(double)some[i] : (double)some[i];
+    if (!(sum > 0)) fail("a kernel wrote zeros or NaNs");
+    return sum / (double)count;
 }
 
 /* ---- The card -------------------------------------------------------------------------------------------------*/
@@ -85,13 +128,14 @@ static double peak[2];                               /* FLOP/s of cuBLAS, by mat
 static void card(void)
 {
     size_t side = small ? 64 : 8192, count = side * side;
-    double least, copy;
+    double copy;
     rate_job j = { &gpus[0], device_floats(count), device_floats(count), device_floats(count), count };
-    copy = 2.0 * (double)count * sizeof(float) / timed(&gpus[0], issue_copy, &j, &least);
+    copy = 2.0 * (double)count * sizeof(float) / timed(&gpus[0], issue_copy, &j).median;
     j.n = side;
     for (int math = 0; math < 2; math++) {
         j.gpu = &gpus[math];
-        peak[math] = 2.0 * (double)count * (double)side / timed(&gpus[math], issue_gemm, &j, &least);
+        peak[math] = 2.0 * (double)count * (double)side / timed(&gpus[math], issue_gemm, &j).median;
+        mean_size(j.c, count);
     }
     cudaFree(j.a); cudaFree(j.b); cudaFree(j.c);
     check();
@@ -131,21 +175,32 @@ static void convolution(const layer *l, int math, const char *comma)
     double flops = 2.0 * c.n * c.ho * c.wo * c.co * c.ci * c.kh * c.kw;
     printf("%-20s %s ", l->name, math ? "tf32" : "fp32");
     for (j.pass = 0; j.pass < 3; j.pass++) {
-        double least, s = timed(&gpus[math], issue_conv, &j, &least);
-        printf("  %8s %8.3f ms %6.1f TFLOP/s %3.0f %%", passes[j.pass], 1e3 * s, flops / s / 1e12, 100 * flops / s / peak[math]);
-        fprintf(json, "    { \"layer\": \"%s\", \"math\": \"%s\", \"pass\": \"%s\", \"ms_median\": %.4f, \"ms_min\": %.4f, \"tflops\": %.2f, \"share_of_cublas\": %.3f }%s\n",
-                l->name, math ? "tf32" : "fp32", passes[j.pass], 1e3 * s, 1e3 * least, flops / s / 1e12, flops / s / peak[math], j.pass < 2 ? "," : comma);
+        figure f = timed(&gpus[math], issue_conv, &j);
+        double rate = flops / f.median;
+        const float *made[] = { j.y, j.x, j.w };
+        size_t counts[] = { (size_t)c.n * (size_t)(c.ho * c.wo) * (size_t)c.co, (size_t)c.n * (size_t)(c.h * c.w) * (size_t)c.ci, (size_t)(c.co * c.ci) * (size_t)(c.kh * c.kw) };
+        printf("  %8s %8.3f ms +-%3.0f %% %6.1f TFLOP/s %3.0f %%", passes[j.pass], 1e3 * f.median, spread(f) / 2, rate / 1e12, 100 * rate / peak[math]);
+        fprintf(json, "    { \"layer\": \"%s\", \"math\": \"%s\", \"pass\": \"%s\", \"ms_median\": %.4f, \"ms_min\": %.4f, \"ms_max\": %.4f, \"launches\": %d, "
+                "\"mean_size\": %.4g, \"tflops\": %.2f, \"share_of_cublas\": %.3f }%s\n", l->name, math ? "tf32" : "fp32", passes[j.pass], 1e3 * f.median, 1e3 * f.least, 1e3 * f.most,
+                f.launches, mean_size(made[j.pass], counts[j.pass]), rate / 1e12, rate / peak[math], j.pass < 2 ? "," : comma);
     }
     printf("\n");
     cudaFree(j.x); cudaFree(j.w); cudaFree(j.y); cudaFree(j.workspace);
     check();
 }
 
+static void convolutions(void)
+{
+    const size_t count = sizeof layers / sizeof *layers;
+    for (size_t i = small ? count - 3 : 0; i < count; i++)
+        for (int math = 0; math < 2; math++) convolution(&layers[i], math, i + 1 < count || !math ? "," : "");
+}
+
 /* ---- Training steps -------------------------------------------------------------------------------------------*/
 
 typedef struct run { const char *name; gcp_policy policy; int checkpoints, replay; } run;
 
-static void steps(const char *network_name, gcp_tensor loss, gcp_tensor image, gcp_tensor labels, const run *r, int math, const char *comma)
+static void steps(const char *title, gcp_tensor loss, gcp_tensor image, gcp_tensor labels, int classes, const run *r, int math, const char *comma)
 {
     gcp_tape *net = loss.tape;
     gcp_plan plan = gcp_plan_make(loss, .policy = r->policy, .checkpoints = r->checkpoints, .replay = r->replay, .optimizer = GCP_SGD, .momentum = 0.9, .target = gcp_cuda(&gpus[math]));
@@ -153,7 +208,9 @@ static void steps(const char *network_name, gcp_tensor loss, gcp_tensor image, g
     int *label = (int *)calloc(gcp_elements(labels), sizeof *label);
     double s[REPEATS];
     if (!pixels || !label) fail("out of memory");
-    for (size_t i = 0; i < gcp_elements(image); i++) pixels[i] = (float)(i % 255) / 255;
+    uint64_t state = 1;
+    for (size_t i = 0; i < gcp_elements(image); i++) pixels[i] = draw(&state);
+    for (size_t i = 0; i < gcp_elements(labels); i++) label[i] = (int)(i * 7 % (size_t)classes);
     gcp_bind(&plan, NULL, 0);
     gcp_write(&plan, image, pixels);
     gcp_write(&plan, labels, label);
@@ -162,12 +219,18 @@ static void steps(const char *network_name, gcp_tensor loss, gcp_tensor image, g
         gcp_step(&plan, .lr = 0.001);
         if (i >= 0) s[i] = seconds_now() - start;
     }
-    qsort(s, (size_t)repeats, sizeof *s, by_size);
-    if (gcp_error(net)) { printf("%-12s %-10s %s\n", network_name, r->name, gcp_error(net)); gcp_error_clear(net); }
-    else printf("%-12s %-10s %s %9.2f ms (least %9.2f)  %8.1f images/s  %9.1f MiB, %d units run again\n", network_name, r->name, math ? "tf32" : "fp32",
-                1e3 * s[repeats / 2], 1e3 * s[0], gcp_shape_of(image).d[0] / s[repeats / 2], (double)plan.bytes / 1048576, plan.reruns);
-    fprintf(json, "    { \"network\": \"%s\", \"batch\": %d, \"policy\": \"%s\", \"math\": \"%s\", \"ms_median\": %.3f, \"ms_min\": %.3f, \"images_per_second\": %.1f, \"bytes\": %zu, \"after_forward\": %zu, \"reruns\": %d }%s\n",
-            network_name, gcp_shape_of(image).d[0], r->name, math ? "tf32" : "fp32", 1e3 * s[repeats / 2], 1e3 * s[0], gcp_shape_of(image).d[0] / s[repeats / 2], plan.bytes, plan.after_forward, plan.reruns, comma);
+    const int images = gcp_shape_of(image).d[0];
+    fprintf(json, "    { \"network\": \"%s\", \"batch\": %d, \"policy\": \"%s\", \"math\": \"%s\", ", title, images, r->name, math ? "tf32" : "fp32");
+    if (gcp_error(net)) {                            /* the card has not the memory, most likely */
+        printf("%-12s %3d %-10s %s\n", title, images, r->name, gcp_error(net));
+        fprintf(json, "\"bytes\": %zu, \"failed\": true }%s\n", plan.bytes, comma);
+    } else {
+        figure f = figure_of(s, 1);
+        printf("%-12s %3d %-10s %s %9.2f ms +-%3.0f %%  %8.1f images/s  %9.1f MiB, %d units run again\n", title, images, r->name, math ? "tf32" : "fp32",
+               1e3 * f.median, spread(f) / 2, images / f.median, (double)plan.bytes / 1048576, plan.reruns);
+        fprintf(json, "\"ms_median\": %.3f, \"ms_min\": %.3f, \"ms_max\": %.3f, \"images_per_second\": %.1f, \"bytes\": %zu, \"after_forward\": %zu, \"reruns\": %d }%s\n",
+                1e3 * f.median, 1e3 * f.least, 1e3 * f.most, images / f.median, plan.bytes, plan.after_forward, plan.reruns, comma);
+    }
     gcp_unbind(&plan);
     free(pixels); free(label);
 }
@@ -180,30 +243,32 @@ static void networks(void)
     enum { RESNETS = sizeof resnet_runs / sizeof *resnet_runs, SEEDS = sizeof seed_runs / sizeof *seed_runs };
     static unsigned char tape_memory[GCP_MB(96)];
     gcp_arena arena;
-    for (int i = 0; i < RESNETS; i++) {
+    for (int i = 0; i < 2 * RESNETS; i++) {
+        const int images = (small ? 1 : batch) << (i / RESNETS);
         arena = gcp_arena_from(tape_memory, sizeof tape_memory);
         gcp_tape *net = gcp_tape_make(&arena, .ops = 512);
-        network n = small ? cifar_resnet(net, 1, 1) : resnet50(net, batch, 224, 1000);
-        steps(small ? "resnet8" : "resnet50", n.loss, n.image, n.labels, &resnet_runs[i], GCP_TF32, ",");
+        network n = small ? cifar_resnet(net, images, 1) : resnet50(net, images, 224, 1000);
+        steps(small ? "resnet8" : "resnet50", n.loss, n.image, n.labels, small ? 10 : 1000, &resnet_runs[i % RESNETS], GCP_TF32, ",");
     }
-    for (int i = 0; i < SEEDS; i++) {
+    for (int i = small ? SEEDS - 2 : 0; i < SEEDS; i++) {
         gcp_tensor image, labels;
         arena = gcp_arena_from(tape_memory, sizeof tape_memory);
         gcp_tensor loss = seed000(gcp_tape_make(&arena, .ops = 128), small ? 8 : 256, small ? 1 : 16, &image, &labels);
-        steps("seed000", loss, image, labels, &seed_runs[i], GCP_FP32, i + 1 < SEEDS ? "," : "");
+        steps("seed000", loss, image, labels, 2, &seed_runs[i], GCP_FP32, i + 1 < SEEDS ? "," : "");
     }
 }
 
 int main(int argc, char **argv)
 {
     const char *out = "gpu.json";
-    int runtime = 0, blas = 0;
+    int runtime = 0, blas = 0, steps_only = 0;
     batch = 128;
     for (int i = 1; i + 1 < argc; i += 2) {
         if (!strcmp(argv[i], "--out")) out = argv[i + 1];
         else if (!strcmp(argv[i], "--batch")) batch = atoi(argv[i + 1]);
         else if (!strcmp(argv[i], "--small")) small = atoi(argv[i + 1]);
-        else { fprintf(stderr, "gpu [--out FILE.json] [--batch N] [--small 1]\n"); return 2; }
+        else if (!strcmp(argv[i], "--steps-only")) steps_only = atoi(argv[i + 1]);
+        else { fprintf(stderr, "gpu [--out FILE.json] [--batch N] [--small 1] [--steps-only 1]\n"); return 2; }
     }
     if (small) repeats = 1;
     for (int math = 0; math < 2; math++) { gpus[math] = gcp_gpu_open(.math = (gcp_math)math, .workspace = small ? 1 << 16 : (size_t)32 << 20); gcp_cuda(&gpus[math]); }
@@ -214,11 +279,13 @@ int main(int argc, char **argv)
     cublasGetVersion(gpus[0].blas, &blas);
     printf("%s, CUDA %d, cuBLAS %d\n", gpus[0].name, runtime, blas);
     fprintf(json, "{\n  \"device\": \"%s\", \"cuda\": %d, \"cublas\": %d, \"gcp\": \"%d.%d.%d\",\n", gpus[0].name, runtime, blas, GCP_VERSION_MAJOR, GCP_VERSION_MINOR, GCP_VERSION_PATCH);
-    card();
-    fprintf(json, "  \"convolutions\": [\n");
-    for (size_t i = 0; i < sizeof layers / sizeof *layers; i++)
-        for (int math = 0; math < 2; math++) convolution(&layers[i], math, i + 1 < sizeof layers / sizeof *layers || !math ? "," : "");
-    fprintf(json, "  ],\n  \"steps\": [\n");
+    if (!steps_only) {
+        card();
+        fprintf(json, "  \"convolutions\": [\n");
+        convolutions();
+        fprintf(json, "  ],\n");
+    }
+    fprintf(json, "  \"steps\": [\n");
     networks();
     fprintf(json, "  ]\n}\n");
     for (int math = 0; math < 2; math++) gcp_gpu_close(&gpus[math]);

@@ -1,5 +1,7 @@
 /* Op by op on the GPU target against the CPU: values, gradients, statistics and updated weights, for shapes that take every
-   path of the kernels. Runs on a GPU, or on the host emulation. */
+   path of the kernels. Runs on a GPU, or on the host emulation.
+
+       test_cuda_ops [CASE [FIRST [COUNT]]]: all, or that case alone (convolution, norms, ...), from FIRST on, COUNT of it */
 #include "check.h"
 #include "gcp_cuda.h"
 #include <stdlib.h>
@@ -205,21 +207,32 @@ static void banks(void)
 #endif
 }
 
-int main(void)
+typedef struct test_case { const char *name; gcp_tensor (*record)(int k); int count, has_tf32; } test_case;
+
+/* All math and optimizers of the k-th of a case; the first three cases and the products have TF32 kernels. */
+static void every_way(const test_case *c, int k)
 {
-    static const struct { const char *name; gcp_tensor (*record)(int k); int count; } cases[] = {
-        { "convolution", convolution, sizeof shapes / sizeof *shapes }, { "transposed", transposed, sizeof shapes / sizeof *shapes }, { "pitched", pitched, 6 },
-        { "elementwise", elementwise, 24 }, { "windows", windows, 30 }, { "norms", norms, 20 }, { "products", products, 8 }, { "losses", losses, 6 } };
+    one(c->name, c->record, k, GCP_FP32, (gcp_optimizer)(k % 4));
+    one(c->name, c->record, k, GCP_FP32, GCP_NO_OPTIMIZER);
+    if (c->has_tf32) one(c->name, c->record, k, GCP_TF32, GCP_NO_OPTIMIZER);
+}
+
+int main(int argc, char **argv)
+{
+    enum { SHAPES = sizeof shapes / sizeof *shapes };
+    static const test_case cases[] = {
+        { "convolution", convolution, SHAPES, 1 }, { "transposed", transposed, SHAPES, 1 }, { "pitched", pitched, 6, 1 }, { "elementwise", elementwise, 24, 0 },
+        { "windows", windows, 30, 0 },             { "norms", norms, 20, 0 },               { "products", products, 8, 1 }, { "losses", losses, 6, 0 } };
+    int first = argc > 2 ? atoi(argv[2]) : 0, count = argc > 3 ? atoi(argv[3]) : 1 << 20, run = 0;
     for (int math = 0; math < 2; math++) gpus[math] = gcp_gpu_open(.math = (gcp_math)math);
     if (!gpus[0].blas) { printf("no GPU: %s\n", gpus[0].message); return 77; }
     printf("on %s\n", gpus[0].name);
     for (size_t c = 0; c < sizeof cases / sizeof *cases; c++)
-        for (int k = 0; k < cases[c].count; k++) {
-            one(cases[c].name, cases[c].record, k, GCP_FP32, (gcp_optimizer)(k % 4));
-            one(cases[c].name, cases[c].record, k, GCP_FP32, GCP_NO_OPTIMIZER);
-            if (c < 3 || c == 6) one(cases[c].name, cases[c].record, k, GCP_TF32, GCP_NO_OPTIMIZER);
-        }
-    banks();
+        for (int k = first; k < cases[c].count && k - first < count; k++)
+            if (argc < 2 || !strcmp(argv[1], cases[c].name)) { every_way(&cases[c], k); run++; }
+    printf("%d cases\n", run);
+    CHECK(run > 0);
+    if (argc < 2) banks();
     for (int math = 0; math < 2; math++) gcp_gpu_close(&gpus[math]);
     return check_done();
 }
