@@ -626,7 +626,7 @@ typedef struct gcp_batch_opts {
 GCP_API int gcp_max_batch_at(gcp_arena *arena, gcp_record_fn record, void *context, gcp_batch_opts opts);
 
 /* Bind. memory: plan->room bytes, or plan->bytes at an address that is aligned to the target's align; not the tape's own arena. A tape
-   whose state has no home takes it from the front of this memory. NULL, 0: the target's allocate.
+   whose state has no home takes it from the front of this memory, for as long as the tape is used. NULL, 0: the target's allocate.
    Plans bound to the same memory share it: the state at its front, and behind it one slab at a time. gcp_plans_bytes says what all of
    some plans need there (their state and the largest slab), before any is bound; gcp_plans_room what to allocate. Whatever another plan
    writes or runs there takes a plan's inputs and results: write the inputs again. Where an optimiser's slots make the state grow, the
