@@ -12360,7 +12360,6 @@ GCPI_DEF void gcp_layers_print(const gcp_plan *plan, gcp_writer w)
     gcpi_say(w, "%-40s %-16s %12zu %14zu\n", "total", "", parameters, bytes);
 }
 
-/* Why: what the peak is made of, what set it, what was paid, and where nothing was saved, the reason. */
 static void gcpi_why_in_vain(const gcp_plan *plan, gcp_writer w)
 {
     if (!plan->in->p.training || !plan->reruns || !plan->keep_all_bytes || plan->bytes < plan->keep_all_bytes) return;
@@ -12369,6 +12368,7 @@ static void gcpi_why_in_vain(const gcp_plan *plan, gcp_writer w)
              100.0 * (double)plan->bytes / (double)plan->keep_all_bytes, gcpi_mib(plan->keep_all_bytes), plan->reruns, plan->reruns == 1 ? "" : "s");
 }
 
+/* Why: what the peak is made of, what set it, what was paid, and where nothing was saved, the reason. */
 static void gcpi_why_reason(const gcp_plan *plan, gcp_writer w)
 {
     const gcp_split *s = &plan->split;

@@ -137,24 +137,32 @@ static void errors(void)
     }
 }
 
-/* A custom op that waits for its stream, which no capture allows: such a step is issued as it stands, once, and is right. */
+/* Custom ops that spoil a recording: one waits for its stream, which no capture allows; another fails the one time that it is recorded.
+   Such a step is issued as it stands, once, and is right. */
+static int spoils, forwards;
 static void copy_and_wait(const gcp_call *c, void *to, const void *from)
 {
     cudaStream_t stream = gcp_cuda_stream(c->target);
     cudaMemcpyAsync(to, from, 4 * (size_t)c->in[0].shape.d[0] * (size_t)c->in[0].shape.d[1] * (size_t)c->in[0].shape.d[2] * (size_t)c->in[0].shape.d[3], cudaMemcpyDefault, stream);
-    cudaStreamSynchronize(stream);
+    if (!spoils) cudaStreamSynchronize(stream);
 }
-static void waits(const gcp_call *c) { copy_and_wait(c, c->out[0].data, c->in[0].data); }
+static void waits(const gcp_call *c)
+{
+    if (++forwards == 2 && spoils) too_far(c);
+    else copy_and_wait(c, c->out[0].data, c->in[0].data);
+}
 static void waits_back(const gcp_call *c) { copy_and_wait(c, c->din[0].data, c->dout[0].data); }
 
-static void waiting(void)
+static void waiting(int fails)
 {
     static small s;
+    spoils = fails;
     const gcp_op there = { .name = "wait", .forward = waits, .backward = waits_back }, op = { .name = "wait", .shape = same_shape, .forward = on_cpu, .backward = on_cpu, .outputs = 1, .on_device = &there };
     float loss[2][5];
     uint64_t bits[2];
     for (int graphs = 0; graphs < 2; graphs++) {
         gcp_gpu own = gcp_gpu_open(.workspace = WORKSPACE, .no_graphs = !graphs);
+        forwards = graphs ? 0 : 2;                   /* counted where steps are recorded */
         record(&s, 0);
         gcp_tensor in[1] = { gcp_conv2d(s.image, .out = 4, .k = 3, .pad = 1) };
         gcp_tensor y = gcp_tanh(gcp_custom(in, 1, &op)), end = gcp_mean(gcp_mul(y, y));
@@ -301,6 +309,33 @@ static void far_copies(void)
 #endif
 }
 
+/* ---- Updates ----------------------------------------------------------------------------------------------------*/
+
+/* Adam's first update is the rate, however often another plan updated the tape before. */
+static void own_counts(void)
+{
+    static small s;
+    record(&s, 0);
+    float was[3], is[3], gradient[3] = { 1, 2, -3 };
+    void *memory = NULL;
+    gcp_tensor x = gcp_input(s.net, "x", 3), u = gcp_param(s.net, "u", GCP_SHAPE(3), .init = GCP_INIT_ONES), v = gcp_param(s.net, "v", GCP_SHAPE(3), .init = GCP_INIT_ONES);
+    gcp_plan first = gcp_plan_make(gcp_mean(gcp_mul(x, u)), .optimizer = GCP_ADAM, .target = gcp_cuda(&gpu));
+    gcp_plan second = gcp_plan_make(gcp_mean(gcp_mul(x, v)), .optimizer = GCP_ADAM, .target = gcp_cuda(&gpu));
+    size_t room = gcp_plans_room(&first, &second);
+    CHECK(cudaMalloc(&memory, room) == cudaSuccess && gcp_bind(&first, memory, room) == GCP_OK && gcp_bind(&second, memory, room) == GCP_OK);
+    gcp_write(&first, x, gradient);
+    for (int i = 0; i < 10; i++) gcp_step(&first, .lr = 0.1);
+    gcp_write(&second, x, gradient);
+    gcp_read(&second, v, was);
+    gcp_step(&second, .lr = 0.125);
+    gcp_read(&second, v, is);
+    for (int i = 0; i < 3; i++) CHECK_NEAR(fabs((double)(is[i] - was[i])), 0.125, 1e-5);
+    CHECK(gcp_error(s.net) == NULL);
+    gcp_unbind(&first);
+    gcp_unbind(&second);
+    cudaFree(memory);
+}
+
 /* ---- Profile --------------------------------------------------------------------------------------------------*/
 
 static void profile(void)
@@ -321,11 +356,13 @@ int main(int argc, char **argv)
     printf("on %s\n", gpu.name);
     memory();
     errors();
-    waiting();
+    waiting(0);
+    waiting(1);
     stale_error();
     workspaces();
     again(argc > 2 ? atoi(argv[2]) : 5);
     far_copies();
+    own_counts();
     profile();
 #ifdef __unix__
     two_at_once();

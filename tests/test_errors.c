@@ -879,6 +879,11 @@ static void label_ranges(void)
     CHECK(gcp_write(&plan, label, (int[]) { -1, -1 }) == GCP_OK && gcp_ignored(&plan, entropy) == 2);
     CHECK(one > 0 && gcp_step(&plan) == 0);
     fine(1, __LINE__);
+    plan = classifier(1, &label, &entropy);          /* a class that counts for nothing */
+    CHECK(gcp_write(&plan, label, (int[]) { 0, 1 }) == GCP_OK && gcp_ignored(&plan, entropy) == 1);
+    float first = gcp_step(&plan);
+    plan = classifier(-1, &label, &entropy);
+    CHECK(gcp_write(&plan, label, (int[]) { 0, -1 }) == GCP_OK && gcp_step(&plan) == first && first > 0);
     plan = classifier(GCP_ZERO, &label, &entropy);
     CHECK(gcp_write(&plan, label, (int[]) { 0, 2 }) == GCP_OK && gcp_ignored(&plan, entropy) == 1 && gcp_step(&plan) > 0);
     CHECK(gcp_ignored(&plan, flat) == -1); said(GCP_E_ARGUMENT, __LINE__, __LINE__, "gcp_ignored: 'flat' is not made by gcp_cross_entropy");

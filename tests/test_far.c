@@ -150,7 +150,15 @@ static void by_hand(void)
     gcp_error_clear(net);
     CHECK(gcp_far_bind(&plan, far_memory, 100) == GCP_E_BIND);
     gcp_error_clear(net);
+    void *const taken[] = { memory + plan.bytes - 64, plan.in, net };
+    for (int i = 0; i < 3; i++) {
+        CHECK(gcp_far_bind(&plan, taken[i], plan.far_bytes) == GCP_E_BIND && strstr(gcp_error(net), i ? "gcp_far_bind: the far memory overlaps " : "overlaps the step's"));
+        gcp_error_clear(net);
+    }
     CHECK(gcp_far_bind(&plan, far_memory, plan.far_bytes) == GCP_OK);
+    CHECK(gcp_bind(&plan, far_memory + 64, sizeof far_memory - 64) == GCP_E_BIND && strstr(gcp_error(net), "gcp_bind: the far memory overlaps the step's"));
+    gcp_error_clear(net);
+    CHECK(gcp_bind(&plan, memory, sizeof memory) == GCP_OK && gcp_far_bind(&plan, far_memory, plan.far_bytes) == GCP_OK);
     feed_zeros(&plan, "x");
     gcp_step(&plan);
     CHECK(gcp_error(net) == NULL);
