@@ -50,6 +50,7 @@ endforeach()
 
 # A build that fails, and words that it does not know.
 set(ENV{CC} false)
+set(ENV{CXX} false)
 execute_process(COMMAND ${ROOT}/bench/gpu_check.sh ${OUT}/broken --host RESULT_VARIABLE result OUTPUT_VARIABLE output)
 file(READ ${OUT}/broken/check.json check)
 string(JSON status GET "${check}" steps 0 status)
