@@ -2306,7 +2306,7 @@ static void gcpi_gather_cut(gcpi_gather *g)
     do {
         gcpi_view_cut(&g->v, pixels, 1);
         pixels /= 2;
-    } while (pixels >= 96 && (double)g->v.chunks * g->sets * g->groups < GCPI_TASKS);
+    } while (pixels >= 96 && (double)g->v.chunks * g->sets * g->groups < (double)GCPI_TASKS);
 }
 
 /* Chooses all block sizes; returns the bytes of scratch. */
@@ -3871,7 +3871,7 @@ static int gcpi_conv_fits(gcp_shape_call *s, const gcpi_conv_attr *a)
 {
     int64_t eh = (int64_t)a->dh * (a->kh - 1) + 1, ew = (int64_t)a->dw * (a->kw - 1) + 1;
     double side = GCPI_MAX((double)a->h + a->pt + a->pb, (double)a->w + a->pl + a->pr), window = (double)eh * (double)ew * GCPI_MAX(a->ci, a->co) / a->groups;
-    if (side <= INT32_MAX && window <= GCPI_WINDOW_LIMIT && a->ci <= GCPI_CHANNELS_MAX && a->co <= GCPI_CHANNELS_MAX) return 1;
+    if (side <= INT32_MAX && window <= (double)GCPI_WINDOW_LIMIT && a->ci <= GCPI_CHANNELS_MAX && a->co <= GCPI_CHANNELS_MAX) return 1;
     return gcpi_refuse(s, "%s with a %dx%d kernel and .out = %d is too large: at most 2^31 - 1 pixels a side with padding, %d values under a window, 2^30 channels",
                        GCPI_TEXT(s->in[0]), a->kh, a->kw, s->out[0].d[3], (int)GCPI_WINDOW_LIMIT);
 }
