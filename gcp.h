@@ -520,7 +520,8 @@ GCP_API gcp_tensor gcp_labels_at(gcp_tape *tape, const char *name, gcp_shape sha
 GCP_API gcp_tensor gcp_want_grad_at(gcp_tensor input, gcp_at at);
 
 /* Parameters: values in the tape's state, found again by path after a reset. Layers make their own; gcp_param makes one
-   to share. gcp_freeze: no gradient for it from here on. */
+   to share. gcp_freeze: no gradient for it in plans made from here on, for
+   as long as the tape is not reset; plans made before train it on. */
 GCP_API gcp_tensor gcp_param_at(gcp_tape *tape, const char *name, gcp_shape shape, gcp_param_opts opts);
 GCP_API gcp_tensor gcp_freeze_at(gcp_tensor parameter, gcp_at at);
 GCP_API gcp_tensor gcp_parameter(gcp_tape *tape, int index);            /* in order of recording; nil past the last */
@@ -592,7 +593,8 @@ GCP_API gcp_plan gcp_plan_make_at(gcp_tensor loss, gcp_plan_opts opts);
 GCP_API size_t   gcp_plan_arena_at(gcp_tensor loss, gcp_plan_opts opts);
 
 /* Gives a plan back, so that another can be made in its place (a new budget every epoch): unbinds it, and its arena has its bytes
-   again as soon as nothing that was taken behind it is left there. The state stays; of a plan that holds the state in memory of the
+   again as soon as nothing that was taken behind it is left there: free a plan before you make its successor, or make them in two
+   arenas in turn (.arena). The state stays; of a plan that holds the state in memory of the
    target's, gcp_unbind says what becomes of it. */
 GCP_API void gcp_plan_free(gcp_plan *plan);
 
@@ -629,11 +631,13 @@ GCP_API int gcp_max_batch_at(gcp_arena *arena, gcp_record_fn record, void *conte
 /* Bind. memory: plan->room bytes, or plan->bytes at an address that is aligned to the target's align; not the tape's own arena. A tape
    whose state has no home takes it from the front of this memory, for as long as the tape is used. NULL, 0: the target's allocate.
    Plans bound to the same memory share it: the state at its front, and behind it one slab at a time. gcp_plans_bytes says what all of
-   some plans need there (their state and the largest slab), before any is bound; gcp_plans_room what to allocate. Whatever another plan
+   some plans need there (their state and the largest slab), before any is bound; gcp_plans_room what to allocate (up to GCP_MAX_BOUND
+   plans of one tape; 0 where one of them was not made). The state's home is final: give it enough at first. Whatever another plan
    writes or runs there takes a plan's inputs and results: write the inputs again. Where an optimiser's slots make the state grow, the
    slabs of the others move by themselves, which also takes their inputs.
    gcp_unbind: before the memory is freed or used otherwise. It gives back what the target allocated, a state in it too.
    gcp_state_bind gives state a home of its own first: gcp_state_bytes at an address aligned to 64, 63 more at any; slots for optimizer.
+   Then gcp_bind takes plan->slab_bytes, and at any address the target's align less 1 more.
    gcp_slots_reset forgets the optimiser's slots, their counts of updates and the step counter, so that another optimiser may be bound. */
 GCP_API gcp_code gcp_bind_at(gcp_plan *plan, void *memory, size_t size, gcp_at at);
 GCP_API gcp_code gcp_unbind_at(gcp_plan *plan, gcp_at at);
@@ -855,14 +859,17 @@ typedef struct gcpi_scope { gcp_tape *tape; int segment, state; } gcpi_scope;
 /* Elementwise loops are fast in an -O0 build too; a product and a sum stay two roundings, alone or in a group. */
 #define GCPI_LOOP static __attribute__((optimize("O3", "fp-contract=off")))
 #define GCPI_RESTRICT __restrict__
+#define GCPI_ALONE static __attribute__((noinline))
 #define GCPI_PRINTF(f, a) __attribute__((format(printf, f, a)))
 #elif defined(__clang__)
 #define GCPI_LOOP static
 #define GCPI_RESTRICT __restrict__
+#define GCPI_ALONE static __attribute__((noinline))
 #define GCPI_PRINTF(f, a) __attribute__((format(printf, f, a)))
 #else
 #define GCPI_LOOP static
 #define GCPI_RESTRICT
+#define GCPI_ALONE static
 #define GCPI_PRINTF(f, a)
 #endif
 #ifdef GCP_STATIC
@@ -971,6 +978,9 @@ typedef struct gcpi_binding {
     int taken;                                    /* another plan wrote or ran in its slab since */
 } gcpi_binding;
 
+/* How much a tape holds, to take back what a refused call recorded before it was refused (its name, its weights). */
+typedef struct gcpi_extents { int tensors, names, parameters; ptrdiff_t text_used, text_mark; } gcpi_extents;
+
 struct gcp_tape {
     gcp_arena *arena;
     gcp_code code;
@@ -987,6 +997,7 @@ struct gcp_tape {
     gcpi_segment *segments;     int segment_count, segment_capacity, open;     /* 0 is the whole tape */
     gcpi_parameter *parameters; int parameter_count, parameter_capacity;
     char *text;                 ptrdiff_t text_used, text_capacity, text_mark;      /* names given by the user; paths of parameters from the back */
+    gcpi_extents good;                            /* as of the last call that was not refused */
     int sealed;                                   /* parameters are those of an earlier recording: the set may not change */
     /* state: the counters, values, then optimiser slots; layout counts changes of where slabs may lie */
     unsigned char *state; size_t state_size, state_capacity;
@@ -1040,9 +1051,23 @@ GCPI_DEF const char *gcp_error(gcp_tape *t)
 
 GCPI_DEF gcp_code gcp_error_code(const gcp_tape *t) { return t ? t->code : GCP_E_NOMEM; }
 
+static void gcpi_recorded(gcp_tape *t)
+{
+    t->good.tensors = t->tensor_count; t->good.names = t->name_count; t->good.parameters = t->parameter_count;
+    t->good.text_used = t->text_used; t->good.text_mark = t->text_mark;
+}
+
+static void gcpi_take_back(gcp_tape *t)
+{
+    t->tensor_count = t->good.tensors; t->name_count = t->good.names; t->parameter_count = t->good.parameters;
+    t->text_used = t->good.text_used; t->text_mark = t->good.text_mark;
+    for (int i = 0; i < t->parameter_count; i++) if (t->parameters[i].tensor >= t->tensor_count) t->parameters[i].tensor = 0;
+}
+
 GCPI_DEF void gcp_error_clear(gcp_tape *t)
 {
     if (!t || !t->ops) return;                    /* a tape that found no room stays in error */
+    gcpi_take_back(t);
     t->code = GCP_OK;
     t->full_ops = 0;
     t->message[0] = 0;
@@ -1050,6 +1075,7 @@ GCPI_DEF void gcp_error_clear(gcp_tape *t)
 
 /* Options where 0 means a default, or that nothing was given. */
 static double gcpi_option(double given, double otherwise) { return given == 0 ? otherwise : given == GCP_ZERO ? 0 : given; }
+static int gcpi_integer(int given) { return given == GCP_ZERO ? 0 : given; }
 
 static int gcpi_finite(double x) { return x - x == 0; }
 static size_t gcpi_bytes_from(double x) { return x >= (double)SIZE_MAX ? SIZE_MAX : x > 0 ? (size_t)x : 0; }
@@ -1117,6 +1143,7 @@ static void gcpi_tape_clear(gcp_tape *t)
     t->names[0].label = "";
     memset(&t->segments[0], 0, sizeof t->segments[0]);
     for (int i = 0; i < t->parameter_count; i++) t->parameters[i].tensor = 0;
+    gcpi_recorded(t);
 }
 
 GCPI_DEF gcp_tape *GCPI_STAMPED(gcp_tape_make_at)(gcp_arena *arena, gcp_tape_opts o)
@@ -1140,8 +1167,8 @@ GCPI_DEF gcp_tape *GCPI_STAMPED(gcp_tape_make_at)(gcp_arena *arena, gcp_tape_opt
 GCPI_DEF void gcp_tape_reset(gcp_tape *t)
 {
     if (!t || !t->ops) return;
-    t->sealed = t->sealed || t->parameter_count > 0;
     gcp_error_clear(t);
+    t->sealed = t->sealed || t->parameter_count > 0;
     gcpi_tape_clear(t);
     t->generation++;
     t->arena->used = t->arena_mark;
@@ -1302,7 +1329,9 @@ static gcp_tensor gcpi_input_of(gcp_tape *t, gcp_dtype dtype, const char *name, 
         return gcpi_nil(t);
     }
     int node = gcpi_name_new(t, 0, "input", name ? name : "", at);
-    return node ? gcpi_handle(t, gcpi_tensor_new(t, GCPI_INPUT, dtype, shape, node, at, "input")) : gcpi_nil(t);
+    int id = node ? gcpi_tensor_new(t, GCPI_INPUT, dtype, shape, node, at, "input") : 0;
+    if (id) gcpi_recorded(t);
+    return id ? gcpi_handle(t, id) : gcpi_nil(t);
 }
 
 GCPI_DEF gcp_tensor gcp_input_at(gcp_tape *t, const char *name, gcp_shape shape, gcp_at at)
@@ -1401,6 +1430,10 @@ static gcp_tensor gcpi_parameter_of(gcp_tape *t, int kind, int parent, const cha
         gcpi_fail(t, GCP_E_SHAPE, o.at, "parameter", "'%s' needs 1 to 4 sizes, each at least 1", name ? name : "");
         return gcpi_nil(t);
     }
+    if ((int)o.init < 0 || o.init > GCP_INIT_ONES) {
+        gcpi_fail(t, GCP_E_ARGUMENT, o.at, "parameter", "'%s' with .init = %d; a gcp_init", name ? name : "", (int)o.init);
+        return gcpi_nil(t);
+    }
     int node = gcpi_name_new(t, parent, "parameter", name ? name : "", o.at);
     int id = node ? gcpi_tensor_new(t, kind, GCP_DTYPE_REAL, shape, node, o.at, "parameter") : 0;
     if (!id) return gcpi_nil(t);
@@ -1428,7 +1461,9 @@ GCPI_DEF gcp_tensor gcp_param_at(gcp_tape *t, const char *name, gcp_shape shape,
     int bad = o.fan_in < 0 || o.fan_out < 0 || !(o.std == GCP_ZERO || o.std >= 0) || !gcpi_finite(o.std) || (o.std != 0 && o.init != GCP_INIT_DEFAULT);
     if (t && bad) gcpi_fail(t, GCP_E_ARGUMENT, o.at, "parameter", "'%s' with .fan_in = %d, .fan_out = %d, .std = %g; at least 0, and .std or .init", name ? name : "", o.fan_in, o.fan_out, o.std);
     if (o.init == GCP_INIT_DEFAULT && (shape.rank == 1 || o.std == GCP_ZERO)) o.init = o.std > 0 ? GCP_INIT_HE : GCP_INIT_ZEROS;
-    return gcpi_parameter_of(t, GCPI_PARAMETER, t && t->segments ? t->segments[t->open].name : 0, name, shape, o);
+    gcp_tensor x = gcpi_parameter_of(t, GCPI_PARAMETER, t && t->segments ? t->segments[t->open].name : 0, name, shape, o);
+    if (x.id) gcpi_recorded(t);
+    return x;
 }
 
 GCPI_DEF gcp_tensor gcp_parameter(gcp_tape *t, int index)
@@ -1463,6 +1498,7 @@ GCPI_DEF int gcp_segment_begin(gcp_tape *t, const char *label, gcp_segment_opts 
     s->parent = t->open; s->name = name; s->at = o.at; s->keep = o.keep; s->open = 1;
     s->depth = t->segments[t->open].depth + 1;
     s->ops = t->op_count;                         /* where it began, until it ends */
+    gcpi_recorded(t);
     return t->open = t->segment_count++;
 }
 
@@ -1579,6 +1615,7 @@ static int gcpi_op_new(gcp_tape *t, const gcp_op *row, int kind, int name, const
     for (int j = 0; j < op->outputs; j++)
         t->tensors[gcpi_tensor_new(t, GCPI_ACTIVATION, type[j], shape[j], name, at, row->name)].producer = t->op_count;
     t->edge_count += count;
+    gcpi_recorded(t);
     return t->op_count++;
 }
 
@@ -1945,6 +1982,19 @@ static int gcpi_even(int total, int most) { return gcpi_ceil(total, gcpi_ceil(to
 static int gcpi_divisor(int a, int b) { while (b) { int r = a % b; a = b; b = r; } return a; }      /* the greatest common one */
 static ptrdiff_t gcpi_line(ptrdiff_t n) { return (n + GCPI_LINE - 1) / GCPI_LINE * GCPI_LINE; }
 
+/* Bytes of scratch: values that all workers share, and each one's own; SIZE_MAX where that is more than can be addressed. */
+static size_t gcpi_scratch_bytes(ptrdiff_t shared, ptrdiff_t worker, const gcpi_par *par)
+{
+    return gcpi_bytes_from(((double)shared + (double)worker * par->threads) * sizeof(gcp_real));
+}
+
+/* Elements that so many steps of so many make. What does not fit is one step's alone, which nobody takes: capped. */
+static ptrdiff_t gcpi_stride(int64_t steps, int64_t elements)
+{
+    int64_t all = steps * elements;
+    return (ptrdiff_t)GCPI_MAX(GCPI_MIN(all, (int64_t)PTRDIFF_MAX), -(int64_t)PTRDIFF_MAX);
+}
+
 /* memcpy for the few values where a call would cost more than the copy. */
 GCPI_FAST static void gcpi_copy(gcp_real *to, const gcp_real *from, int count)
 {
@@ -2205,7 +2255,7 @@ static size_t gcpi_planar_plan(gcpi_gather *g, int cols, const gcpi_par *par)
     g->worker = g->pack + gcpi_line((ptrdiff_t)cols * g->columns.vectors * g->simd.lanes) + GCPI_LINE;
     g->weights = gcpi_line((ptrdiff_t)g->v.ky * g->v.kx * g->v.channels * cols);
     g->shared = g->weights + (cols + GCPI_MR_MAX) * GCPI_NR_MAX;      /* the last tile may have rows that are not stored */
-    return (size_t)(g->shared + g->worker * par->threads) * sizeof(gcp_real);
+    return gcpi_scratch_bytes(g->shared, g->worker, par);
 }
 
 GCPI_FAST static void gcpi_planar_load(const gcpi_gather *g, const gcpi_block *k, gcp_real *window)
@@ -2334,7 +2384,7 @@ static size_t gcpi_gather_plan(gcpi_gather *g, int cols, const gcpi_par *par)
     gcpi_gather_cut(g);
     g->pack = gcpi_line((terms + 1) * g->panels * width);
     g->worker = GCPI_LINE + g->pack + g->v.window;
-    return (size_t)(g->worker * par->threads) * sizeof(gcp_real);
+    return gcpi_scratch_bytes(0, g->worker, par);
 }
 
 /* Packs one panel of one block of the sum. */
@@ -2558,7 +2608,7 @@ static size_t gcpi_swapped_plan(gcpi_outer *o, const gcpi_par *par)
     o->sum = gcpi_line((ptrdiff_t)o->height * o->width);
     o->packed = o->rows % o->simd.lanes != 0;         /* in place every column is a whole vector */
     o->worker = (o->packed ? gcpi_line((ptrdiff_t)o->v.bn * o->v.bh * o->v.bw * o->rows) + GCPI_NR_MAX : 0) + o->v.window;
-    return (size_t)(o->sum * o->splits + o->worker * par->threads) * sizeof(gcp_real);
+    return gcpi_scratch_bytes(o->sum * o->splits, o->worker, par);
 }
 
 static size_t gcpi_outer_plan(gcpi_outer *o, const gcpi_par *par)
@@ -2579,7 +2629,7 @@ static size_t gcpi_outer_plan(gcpi_outer *o, const gcpi_par *par)
     o->worker = (o->packed ? gcpi_ceil(o->part, GCPI_OUTER_ROWS) * gcpi_outer_block(pixels) : 0) + o->v.window;
     o->shared = o->splits == 1 && !o->turned;
     ptrdiff_t sums = o->shared ? 0 : o->sum * o->splits;
-    return (size_t)(sums + o->worker * par->threads) * sizeof(gcp_real);
+    return gcpi_scratch_bytes(sums, o->worker, par);
 }
 
 /* The rows of e at the pixels of a chunk. */
@@ -2636,7 +2686,7 @@ GCPI_FAST static void gcpi_outer_panel(const gcpi_outer *o, const gcpi_block *k,
         int first = r / GCPI_OUTER_ROWS * GCPI_OUTER_ROWS;
         const gcp_real *a = e + r;
         t.n[0] = k->n, t.n[1] = k->h, t.n[2] = k->w;
-        t.bs[0] = v->ws[0], t.bs[1] = v->sy * v->ws[1], t.bs[2] = v->sx * v->ws[2];
+        t.bs[0] = v->ws[0], t.bs[1] = gcpi_stride(v->sy, v->ws[1]), t.bs[2] = gcpi_stride(v->sx, v->ws[2]);
         t.as[0] = o->es[0], t.as[1] = o->es[1], t.as[2] = o->es[2];
         if (o->packed) {
             a = e + r / GCPI_OUTER_ROWS * gcpi_outer_block((ptrdiff_t)k->n * k->h * k->w) + (r - first);
@@ -2974,10 +3024,10 @@ static gcpi_gather gcpi_conv_phase(const gcpi_conv *c, int y, int x)
     g.v.oy = py.origin, g.v.sy = 1, g.v.ky = reached ? py.taps : 1, g.v.dy = py.dilation, g.v.ho = py.count;
     g.v.ox = px.origin, g.v.sx = 1, g.v.kx = reached ? px.taps : 1, g.v.dx = px.dilation, g.v.wo = px.count;
     g.wfirst = reached ? py.last * row + (ptrdiff_t)px.last * ci : 0;
-    g.ws[0] = -py.step * row, g.ws[1] = -(ptrdiff_t)px.step * ci, g.ws[2] = c->kh * row, g.ws[3] = 1;
+    g.ws[0] = gcpi_stride(-py.step, row), g.ws[1] = gcpi_stride(-px.step, ci), g.ws[2] = c->kh * row, g.ws[3] = 1;
     gcpi_steps(g.ys, c->h, c->w, c->xpitch);
     g.yfirst = y * g.ys[1] + x * g.ys[2];
-    g.ys[1] *= c->sh, g.ys[2] *= c->sw;
+    g.ys[1] = gcpi_stride(c->sh, g.ys[1]), g.ys[2] = gcpi_stride(c->sw, g.ys[2]);
     g.xgroup = co, g.ygroup = ci, g.wgroup = co * g.ws[2];
     return g;
 }
@@ -3423,10 +3473,13 @@ static void gcpi_map_backward(const gcp_call *c, gcpi_span_fn fn)         /* p: 
     static void gcpi_##name##_forward(const gcp_call *c) { gcpi_map_forward(c, gcpi_##name##_span); } \
     static void gcpi_##name##_backward(const gcp_call *c) { gcpi_map_backward(c, gcpi_##name##_span_back); }
 
-static gcp_real gcpi_tanh1(gcp_real x) { return sizeof x == sizeof(double) ? (gcp_real)tanh((double)x) : (gcp_real)tanhf((float)x); }
-static gcp_real gcpi_exp1(gcp_real x) { return sizeof x == sizeof(double) ? (gcp_real)exp((double)x) : (gcp_real)expf((float)x); }
-static gcp_real gcpi_phi(gcp_real x) { return (gcp_real)(0.5 * erfc(-(double)x * 0.70710678118654752440)); }
-static gcp_real gcpi_density(gcp_real x) { return (gcp_real)(0.39894228040143267794 * exp(-0.5 * (double)x * (double)x)); }
+/* One value at a time: for fast math <math.h> declares vector forms of these, with other bits, and a loop around the call would take them. */
+GCPI_ALONE double gcpi_exp(double x) { return exp(x); }
+GCPI_ALONE double gcpi_pow(double x, double y) { return pow(x, y); }
+GCPI_ALONE gcp_real gcpi_exp1(gcp_real x) { return sizeof x == sizeof(double) ? (gcp_real)exp((double)x) : (gcp_real)expf((float)x); }
+GCPI_ALONE gcp_real gcpi_tanh1(gcp_real x) { return sizeof x == sizeof(double) ? (gcp_real)tanh((double)x) : (gcp_real)tanhf((float)x); }
+GCPI_ALONE gcp_real gcpi_phi(gcp_real x) { return (gcp_real)(0.5 * erfc(-(double)x * 0.70710678118654752440)); }
+static gcp_real gcpi_density(gcp_real x) { return (gcp_real)(0.39894228040143267794 * gcpi_exp(-0.5 * (double)x * (double)x)); }
 
 GCPI_UNARY(tanh, , gcpi_tanh1(x), (1 - y * y))
 GCPI_UNARY(sigmoid, , 1 / (1 + gcpi_exp1(-x)), (y * (1 - y)))
@@ -4777,7 +4830,7 @@ static void gcpi_softmax_sums(const gcp_real *x, int width, double *top, double 
     *top = (double)x[0];
     for (int i = 1; i < width; i++) *top = GCPI_MAX(*top, (double)x[i]);
     *sum = 0;
-    for (int i = 0; i < width; i++) *sum += exp((double)x[i] - *top);
+    for (int i = 0; i < width; i++) *sum += gcpi_exp((double)x[i] - *top);
 }
 static double gcpi_cross_entropy_value(const gcp_call *c, size_t pixel)
 {
@@ -4803,7 +4856,7 @@ static void gcpi_cross_entropy_backward(const gcp_call *c)
         double top, sum;
         gcpi_softmax_sums(x, width, &top, &sum);
         for (int i = 0; i < width; i++) {
-            gcp_real g = label < 0 ? 0 : (gcp_real)((exp((double)x[i] - top) / sum - (i == label)) * share);
+            gcp_real g = label < 0 ? 0 : (gcp_real)((gcpi_exp((double)x[i] - top) / sum - (i == label)) * share);
             dx[i] = d->accumulate ? dx[i] + g : g;
         }
     }
@@ -4936,7 +4989,7 @@ static void gcpi_update_forward(const gcp_call *c)
     u.g = (const gcp_real *)c->in[0].data;
     u.count = gcpi_count(c->in[0].shape);
     double t = (double)(*(const uint64_t *)c->in[1].data + 1);
-    u.first = 1 - pow(u.o->beta1, t); u.second = 1 - pow(u.o->beta2, t);
+    u.first = 1 - gcpi_pow(u.o->beta1, t); u.second = 1 - gcpi_pow(u.o->beta2, t);
     gcpi_parallel(c->target, (int)((u.count + 16383) / 16384), gcpi_update_task, &u);
 }
 
@@ -5064,13 +5117,14 @@ static gcp_tensor gcpi_bad_option(gcp_tensor x, gcp_at at, const char *what, con
 GCPI_DEF gcp_tensor gcp_scale_at(gcp_tensor x, gcp_scale_opts o)
 {
     if (o.by == 0) return gcpi_bad_option(x, o.at, "scale", ".by", 0, "not given; GCP_ZERO says zero");
+    if (!gcpi_finite(o.by)) return gcpi_bad_option(x, o.at, "scale", ".by", o.by, "finite");
     return gcpi_unary(GCP_OP_SCALE, x, gcpi_option(o.by, 0), o.at, o.name);
 }
 
 GCPI_DEF gcp_tensor gcp_leaky_relu_at(gcp_tensor x, gcp_leaky_relu_opts o)
 {
     double slope = gcpi_option(o.slope, 0.01);
-    if (!(slope >= 0)) return gcpi_bad_option(x, o.at, "leaky_relu", ".slope", slope, "at least 0");   /* backward goes by the sign of y */
+    if (!(slope >= 0) || !gcpi_finite(slope)) return gcpi_bad_option(x, o.at, "leaky_relu", ".slope", slope, "at least 0");   /* backward goes by the sign of y */
     return gcpi_unary(GCP_OP_LEAKY_RELU, x, slope, o.at, o.name);
 }
 
@@ -5088,6 +5142,7 @@ GCPI_DEF gcp_tensor gcp_upsample_at(gcp_tensor x, gcp_upsample_opts o)
     a.number.i = o.factor ? o.factor : 2;
     a.number.j = (int)o.mode;
     if (a.number.i < 1) return gcpi_bad_option(x, o.at, "upsample", ".factor", o.factor, "at least 1");
+    if (o.mode != GCP_NEAREST && o.mode != GCP_BILINEAR) return gcpi_bad_option(x, o.at, "upsample", ".mode", (double)o.mode, "GCP_NEAREST or GCP_BILINEAR");
     return gcpi_simple(GCP_OP_UPSAMPLE, &x, 1, &a, o.name, o.at);
 }
 
@@ -5095,7 +5150,7 @@ GCPI_DEF gcp_tensor gcp_slice_at(gcp_tensor x, gcp_slice_opts o)
 {
     gcpi_attributes a;
     memset(&a, 0, sizeof a);
-    a.number.i = o.first;
+    a.number.i = gcpi_integer(o.first);
     a.number.j = o.count;
     return gcpi_simple(GCP_OP_SLICE, &x, 1, &a, o.name, o.at);
 }
@@ -5127,7 +5182,7 @@ GCPI_DEF gcp_tensor gcp_flatten_at(gcp_tensor x, gcp_op_opts o)
 }
 
 /* Windows: .k sets both sides, .stride both strides, .pad all four paddings; the single fields come first. */
-static int gcpi_pick(int single, int both, int otherwise) { return single ? single : both ? both : otherwise; }
+static int gcpi_pick(int single, int both, int otherwise) { return gcpi_integer(single ? single : both ? both : otherwise); }
 
 static int gcpi_window_bad(const gcpi_conv_attr *a, int same)
 {
@@ -5152,6 +5207,13 @@ static gcpi_attributes gcpi_conv_options(const gcp_conv2d_opts *o)
     return a;
 }
 
+static int gcpi_padding_ok(gcp_tensor x, const char *what, gcp_padding padding, gcp_at at)
+{
+    if (padding == GCP_EXPLICIT || padding == GCP_SAME) return 1;
+    gcpi_bad_option(x, at, what, ".padding", (double)padding, "GCP_EXPLICIT or GCP_SAME");
+    return 0;
+}
+
 static gcp_tensor gcpi_pool(int kind, gcp_tensor x, gcp_pool_opts o)
 {
     gcpi_attributes a;
@@ -5163,6 +5225,7 @@ static gcp_tensor gcpi_pool(int kind, gcp_tensor x, gcp_pool_opts o)
     c->pl = gcpi_pick(o.pad_left, o.pad, 0); c->pr = gcpi_pick(o.pad_right, o.pad, 0);
     c->dh = c->dw = c->groups = 1;
     c->same = o.padding == GCP_SAME;
+    if (!gcpi_padding_ok(x, gcpi_rows[kind].name, o.padding, o.at)) return gcpi_nil(x.tape);
     if (gcpi_window_bad(c, c->same))
         return gcpi_bad_option(x, o.at, gcpi_rows[kind].name, ".k", c->kh, "kernel and strides at least 1, paddings at least 0 and none with GCP_SAME");
     return gcpi_simple(kind, &x, 1, &a, o.name, o.at);
@@ -5203,7 +5266,7 @@ static gcp_tensor gcpi_conv_record(int kind, gcp_tensor x, int name, gcp_tensor 
 
 static int gcpi_conv_options_ok(gcp_tensor x, const char *what, const gcpi_attributes *a, const gcp_conv2d_opts *o)
 {
-    if (!gcpi_enter(x, o->at, what)) return 0;
+    if (!gcpi_enter(x, o->at, what) || !gcpi_padding_ok(x, what, o->padding, o->at)) return 0;
     if (o->out >= 1 && !gcpi_window_bad(&a->conv, a->conv.same)) return 1;
     gcpi_fail(x.tape, GCP_E_ARGUMENT, o->at, what, ".out = %d, .k = %d, .stride = %d, .pad = %d, .dilation = %d, .groups = %d; "
               "all but .pad at least 1, no .pad with GCP_SAME", o->out, a->conv.kh, a->conv.sh, a->conv.pt, a->conv.dh, a->conv.groups);
@@ -5301,9 +5364,9 @@ static int gcpi_norm_options(gcp_tensor x, const char *what, gcp_norm_opts *o)
 {
     o->epsilon = gcpi_option(o->epsilon, 1e-5);
     o->momentum = gcpi_option(o->momentum, 0.1);
-    int good = o->epsilon > 0 && gcpi_finite(o->epsilon);
-    if (good && o->momentum >= 0 && o->momentum <= 1) return gcpi_enter(x, o->at, what);
-    gcpi_bad_option(x, o->at, what, good ? ".momentum" : ".epsilon", good ? o->momentum : o->epsilon, ".epsilon above 0, .momentum in [0, 1]");
+    if (!(o->epsilon > 0) || !gcpi_finite(o->epsilon)) gcpi_bad_option(x, o->at, what, ".epsilon", o->epsilon, "above 0");
+    else if (!(o->momentum >= 0 && o->momentum <= 1)) gcpi_bad_option(x, o->at, what, ".momentum", o->momentum, "in [0, 1]");
+    else return gcpi_enter(x, o->at, what);
     return 0;
 }
 
@@ -9905,7 +9968,7 @@ typedef struct gcpi_plan {
     ptrdiff_t *where;                 /* per item: offset of its last value in the slab, -1 where it has none */
     uint64_t *hashes; int *dying, *dying_first;       /* .check: first version's hash per item; blocks that die at each instruction */
     size_t slab_bytes, state_bytes, live_peak, keep_all;              /* keep_all: slab of that plan, 0 where it is not known */
-    const char *method; double bound; int coarse; gcpi_fit fit;     /* of the planner's order */
+    const char *method; double bound; gcpi_fit fit;                 /* of the planner's order */
     int peak_at, forward_end, slots, segments;          /* forward_end: the instruction behind the last F */
     void *memory; size_t memory_size;                                 /* what gcp_bind was given: where the state grows, the slab moves in it */
     unsigned char *slab; void *owned; size_t owned_size;              /* owned: given by the target */
@@ -9974,6 +10037,11 @@ static void gcpi_plan_defaults(gcp_plan_opts *o)
     o->weight_decay = gcpi_option(o->weight_decay, 0);
     o->clip_value = gcpi_option(o->clip_value, 0);
     o->clip_norm = gcpi_option(o->clip_norm, 0);
+    o->segments = gcpi_integer(o->segments);
+    o->checkpoints = gcpi_integer(o->checkpoints);
+    o->accumulate = gcpi_integer(o->accumulate);
+    if (o->budget == (size_t)GCP_ZERO) o->budget = 0;
+    if (o->far == (size_t)GCP_ZERO) o->far = 0;
 }
 
 /* The numbers of an optimiser, with their defaults. */
@@ -10004,8 +10072,11 @@ static int gcpi_plan_options_ok(gcp_tape *t, const gcp_plan_opts *o)
     if (o->fuse_update && o->clip_norm > 0) return gcpi_plan_bad(t, o, ".fuse_update with .clip_norm: the norm needs all gradients first");
     if (o->fuse_update && o->accumulate > 1) return gcpi_plan_bad(t, o, ".fuse_update with .accumulate: gradients are not finished before the last micro-batch");
     if (o->accumulate < 0) return gcpi_plan_bad(t, o, ".accumulate is at least 0");
+    if (o->check && o->check != GCP_CHECK) return gcpi_plan_bad(t, o, ".check is GCP_CHECK or 0");
     if (o->nesterov && (o->optimizer != GCP_SGD || o->momentum == 0)) return gcpi_plan_bad(t, o, ".nesterov needs GCP_SGD with .momentum");
-    if (o->target && (o->target->align & (o->target->align - 1))) return gcpi_plan_bad(t, o, "the target's .align is not a power of two");
+    if (o->target && (o->target->align & (o->target->align - 1) || o->target->align > 1 << 30)) return gcpi_plan_bad(t, o, "the target's .align is not a power of two up to 2^30");
+    if (o->target && !(gcpi_finite(o->target->flops_per_second) && gcpi_finite(o->target->bytes_per_second) && gcpi_finite(o->target->far_bytes_per_second)))
+        return gcpi_plan_bad(t, o, "the target's .flops_per_second, .bytes_per_second or .far_bytes_per_second is not finite");
     const gcp_device *d = o->target ? o->target->device : NULL;
     if (d && (!o->target->kernels || !d->copy || !d->fill || !d->timed || !d->trouble || !d->play != !d->forget))
         return gcpi_plan_bad(t, o, "the target's .device needs .kernels, and copy, fill, timed and trouble, and play and forget together");
@@ -10206,8 +10277,8 @@ static int gcpi_budget_fail(const gcpi_plan *in, const gcpi_planner *q)
 {
     char name[128];
     gcp_at at = gcpi_task_at(q->p, q->least_task, in->opts.at);
-    if (q->least_slab) gcpi_fail(q->p->tape, GCP_E_BUDGET, in->opts.at, "gcp_plan_make", ".budget allows %zu bytes; the least found to work is %zu; %s %s (%s:%d) sets it", in->opts.budget,
-                                 in->state_bytes + q->least_slab, q->least_task < q->p->forward ? "forward of" : "backward of", gcpi_task_name(q->p, &q->p->tasks[q->least_task], name, sizeof name),
+    if (q->least_slab) gcpi_fail(q->p->tape, GCP_E_BUDGET, in->opts.at, "gcp_plan_make", ".budget allows %zu bytes; the least found to work is %zu%s; %s %s (%s:%d) sets it", in->opts.budget,
+                                 in->state_bytes + q->least_slab, q->coarse ? " (the plan's arena had no room for all of the search: gcp_plan_arena)" : "", q->least_task < q->p->forward ? "forward of" : "backward of", gcpi_task_name(q->p, &q->p->tasks[q->least_task], name, sizeof name),
                                  gcpi_basename(at.file), at.line);
     return 0;
 }
@@ -10222,11 +10293,12 @@ static int gcpi_plan_choose(gcp_plan *plan, int by_peak, gcp_arena *a)
     if (in->opts.policy == GCP_BUDGET) q.slab_limit = GCPI_MAX(gcpi_slab_limit(in), 1);
     if (!gcpi_choose(&q)) return 0;
     plan->least_bytes = q.least_slab ? in->state_bytes + q.least_slab : 0;
+    plan->coarse = q.coarse;
     if (q.slab_limit && !gcpi_has(&q.kept)) return gcpi_budget_fail(in, &q);
     plan->checkpoint_bytes = in->p.training ? gcpi_checkpoint_bytes(&q) : 0;
     in->segments = GCPI_MAX(1, q.guide.segments - 1);
     in->keep_all = q.keep_all < SIZE_MAX ? q.keep_all : 0;
-    in->method = q.kept.method; in->bound = q.bound; in->coarse = q.coarse; in->fit = q.kept.fit;
+    in->method = q.kept.method; in->bound = q.bound; in->fit = q.kept.fit;
     in->list.capacity = q.best.count + in->fit.moves;
     in->list.at = GCPI_NEW(a, gcpi_instruction, in->list.capacity);
     if (in->list.at) gcpi_list_of(&in->p, &q.best, &in->list);
@@ -10288,7 +10360,7 @@ static size_t gcpi_counters_bytes(const gcp_tape *t) { return gcpi_round(sizeof(
 static size_t gcpi_parameter_bytes(const gcp_tape *t, int i) { return gcpi_round(gcpi_count(t->parameters[i].shape) * sizeof(gcp_real), GCPI_STATE_ALIGN); }
 
 /* The state with what each of these plans adds to it. */
-static size_t gcpi_state_with(const gcp_tape *t, const gcpi_plan *const *plans, int count)
+static size_t gcpi_state_with(const gcp_tape *t, gcpi_plan *const *plans, int count)
 {
     size_t total = gcpi_counters_bytes(t);
     for (int i = 0; i < t->parameter_count; i++) {
@@ -10310,7 +10382,7 @@ GCPI_DEF size_t gcp_state_bytes(const gcp_tape *t, gcp_optimizer optimizer)
 static void gcpi_plan_sizes(gcp_plan *plan)
 {
     gcpi_plan *in = plan->in;
-    if (!in->p.names) in->state_bytes = gcpi_round(gcpi_state_with(plan->tape, (const gcpi_plan *const *)&in, 1), in->p.target.align);
+    if (!in->p.names) in->state_bytes = gcpi_round(gcpi_state_with(plan->tape, &plan->in, 1), in->p.target.align);
     plan->state_bytes = in->state_bytes;
     plan->slab_bytes = in->slab_bytes;
     plan->bytes = plan->state_bytes + plan->slab_bytes;
@@ -10359,7 +10431,7 @@ static void gcpi_plan_figures(gcp_plan *plan)
     plan->far_bytes = in->far_bytes;
     plan->costed = p->costed;
     plan->bound_seconds = in->bound > plan->seconds && in->bound < plan->seconds * (1 + 1e-9) ? plan->seconds : in->bound;     /* rounding */
-    plan->method = in->method; plan->coarse = in->coarse;
+    plan->method = in->method;
     for (int i = 0; i < p->task_count; i++) plan->keep_all_seconds += p->tasks[i].seconds;
     for (int i = 0; i < p->forward; i++) plan->forward_flops += p->tasks[i].flops;
     for (ptrdiff_t i = 0; i < in->list.count; i++) {
@@ -10435,15 +10507,19 @@ static int gcpi_plan_finish(gcp_plan *plan, gcp_arena *a)
     return gcpi_plan_within(plan);
 }
 
-/* Sums of bytes cannot overflow, whatever the plan. */
+/* Sums of bytes cannot overflow, whatever the plan, and sums of seconds are finite. */
 static int gcpi_plan_addressable(const gcpi_plan *in)
 {
-    double bytes = 0, workspace = 0;
+    double bytes = 0, workspace = 0, seconds = 0;
     for (int i = 0; i < in->p.item_count; i++) {
         const gcpi_item *x = &in->p.items[i];
-        if (x->root == i) bytes += (double)x->bytes * (x->kind == GCPI_STATE_ITEM ? 1 + in->slots : 1);
+        if (x->root == i) bytes += ((double)x->bytes + (double)in->p.target.align) * (x->kind == GCPI_STATE_ITEM ? 1 + in->slots : 1);
     }
-    for (int i = 0; i < in->p.task_count; i++) workspace = GCPI_MAX(workspace, (double)in->p.tasks[i].workspace);
+    for (int i = 0; i < in->p.task_count; i++) {
+        workspace = GCPI_MAX(workspace, (double)in->p.tasks[i].workspace);
+        seconds += in->p.tasks[i].seconds;
+    }
+    if (!(seconds < 1e100)) return gcpi_plan_bad(in->p.tape, &in->opts, "at the target's .flops_per_second and .bytes_per_second a step takes no finite time");
     if (bytes + workspace < (double)(SIZE_MAX / 2)) return 1;
     gcpi_fail(in->p.tape, GCP_E_SHAPE, in->opts.at, "gcp_plan_make", "the network's tensors take %.3g bytes, more than can be addressed", bytes + workspace);
     return 0;
@@ -10460,7 +10536,7 @@ static int gcpi_plan_steps(gcp_plan *plan, int root, gcp_arena *a)
     if (!gcpi_problem_make(&in->p, root, &in->opts, &target, a) || !gcpi_customs_run_on(&in->p) || !gcpi_plan_addressable(in)) return 0;
     if (in->p.training && !in->p.items[t->tensor_count + root].active) return gcpi_plan_bad(t, &in->opts, "no parameter and no wanted input lies behind the loss");
     if (!gcpi_policy_fits(t, &in->opts, in->p.units)) return 0;
-    in->state_bytes = gcpi_round(gcpi_state_with(t, (const gcpi_plan *const *)&in, 1), in->p.target.align);
+    in->state_bytes = gcpi_round(gcpi_state_with(t, &plan->in, 1), in->p.target.align);
     return gcpi_plan_finish(plan, a);
 }
 
@@ -10499,6 +10575,14 @@ static void gcpi_binding_forget(gcp_tape *t, const gcpi_plan *in)
         if ((uintptr_t)t->bindings[i].plan >= first && (uintptr_t)t->bindings[i].plan < last) memset(&t->bindings[i], 0, sizeof t->bindings[i]);
 }
 
+/* Bytes in the tape's arena of plans that were freed while later ones live. */
+static size_t gcpi_freed_below(const gcp_tape *t)
+{
+    size_t bytes = 0;
+    for (const gcpi_plan *in = t->newest; in; in = in->before) if (in->freed) bytes += (size_t)(in->last - in->first);
+    return bytes;
+}
+
 /* The plan is made, or its bytes go back, with the error that there is or that the arena is too small. */
 static void gcpi_plan_end(gcp_plan *plan, int made, const gcp_arena *was, size_t enough, const gcp_plan_opts *o, const char *what, const char *call)
 {
@@ -10514,10 +10598,14 @@ static void gcpi_plan_end(gcp_plan *plan, int made, const gcp_arena *was, size_t
         t->newest = in;
         return;
     }
-    gcpi_fail(t, GCP_E_NOMEM, o->at, what, "the plan's arena of %td bytes is too small; %zu are enough (%s)", was->size - was->used - was->scratch, enough, call);
+    size_t freed = a == t->arena ? gcpi_freed_below(t) : 0;
+    if (!freed) gcpi_fail(t, GCP_E_NOMEM, o->at, what, "the plan's arena of %td bytes is too small; %zu are enough (%s)", was->size - was->used - was->scratch, enough, call);
+    else gcpi_fail(t, GCP_E_NOMEM, o->at, what, "the plan's arena of %td bytes is too small; %zu are enough (%s); freed plans below a living one hold %zu (free before you "
+                   "make, or use two arenas in turn)", was->size - was->used - was->scratch, enough, call, freed);
     size_t least = in && t->code == GCP_E_BUDGET ? plan->least_bytes : 0;
+    int coarse = least > 0 && plan->coarse;
     memset(plan, 0, sizeof *plan);
-    plan->tape = t; plan->least_bytes = least;
+    plan->tape = t; plan->least_bytes = least; plan->coarse = coarse;
     a->used = was->used;
 }
 
@@ -10862,6 +10950,8 @@ static const char *gcpi_taken(const gcp_tape *t, const void *first, size_t bytes
     const gcp_arena *a = t->arena;
     if (gcpi_ranges_meet(first, bytes, a->base, (size_t)t->arena_mark)) return "the tape in its arena";
     if (gcpi_ranges_meet(first, bytes, a->base + a->used, (size_t)(a->size - a->used))) return "what is free in the tape's arena";
+    for (const gcpi_plan *p = t->newest; p; p = p->before)
+        if (gcpi_ranges_meet(first, bytes, p, (size_t)(p->last - p->first))) return "a plan in its arena";
     for (int i = 0; i < GCP_MAX_BOUND; i++) {
         const gcpi_binding *b = &t->bindings[i];
         if (gcpi_ranges_meet(first, bytes, b->own, b->own_bytes)) return "a plan in its arena";
@@ -10962,18 +11052,22 @@ static gcp_code gcpi_plan_refresh(gcp_plan *plan, gcp_at at, const char *what)
                             plan->bytes, plan->in->opts.budget);
 }
 
-/* Where the slab goes in the plan's memory: behind the state where that is at its front. NULL: an error. */
+/* Where the slab goes in the plan's memory: behind the state where that is at its front, where the first plan's align put it. NULL: an
+   error. */
 static unsigned char *gcpi_slab_place(const gcp_plan *plan, gcp_at at, const char *what)
 {
     const gcpi_plan *in = plan->in;
-    unsigned char *base = gcpi_align_up(in->memory, in->p.target.align);
-    size_t lost = (size_t)(base - (unsigned char *)in->memory), need = in->slab_bytes + (gcpi_state_here(plan->tape, in->memory) ? in->state_bytes : 0);
-    const char *taken = gcpi_ranges_meet(base, need, in, (size_t)(in->last - in->first)) ? "the plan in its arena" : gcpi_taken(plan->tape, base, need, in->memory, 0);
-    if (in->memory_size < need + lost)
-        gcpi_refuse_plan(plan, GCP_E_BIND, at, what, "%zu bytes; at this address %zu are needed, at any %zu (plan.room, gcp_plans_room)", in->memory_size, need + lost,
-                         need + in->p.target.align - 1);
+    const gcp_tape *t = plan->tape;
+    int here = gcpi_state_here(t, in->memory);
+    size_t align = in->p.target.align, state = here ? gcpi_state_with(t, &plan->in, 1) : 0;
+    unsigned char *base = here && t->state ? t->state : gcpi_align_up(in->memory, align), *slab = gcpi_align_up(base + state, align);
+    size_t used = (size_t)(slab - base) + in->slab_bytes, need = (size_t)(base - (unsigned char *)in->memory) + used;
+    const char *taken = gcpi_ranges_meet(base, used, in, (size_t)(in->last - in->first)) ? "the plan in its arena" : gcpi_taken(t, base, used, in->memory, 0);
+    if (in->memory_size < need)
+        gcpi_refuse_plan(plan, GCP_E_BIND, at, what, "%zu bytes; at this address %zu are needed, at any %zu (plan.room, gcp_plans_room)", in->memory_size, need,
+                         used + align - 1);
     else if (taken) gcpi_refuse_plan(plan, GCP_E_BIND, at, what, "the memory overlaps %s", taken);
-    return plan->tape->code ? NULL : base + (need - in->slab_bytes);
+    return t->code ? NULL : slab;
 }
 
 /* The state has another layout than when the slab was laid: the slab moves with it. */
@@ -11027,9 +11121,9 @@ static gcp_code gcpi_bind_state_ok(const gcp_plan *plan, gcp_at at)
     if (gcpi_state_here(t, in->memory)) return GCP_OK;
     size_t end = gcpi_slots_end(t, in);
     if (t->own_state && end > t->state_capacity)
-        return gcpi_refuse_plan(plan, GCP_E_STATE, at, "gcp_bind", "the state's home has %zu bytes, with this optimiser it takes %zu", t->state_capacity, end);
+        return gcpi_refuse_plan(plan, GCP_E_STATE, at, "gcp_bind", "the state's home (gcp_state_bind) has %zu bytes and stays it; with this optimiser it takes %zu (gcp_state_bytes)", t->state_capacity, end);
     if (!t->own_state && end > t->state_size)
-        return gcpi_refuse_plan(plan, GCP_E_STATE, at, "gcp_bind", "the optimiser's slots belong behind the values: bind this plan to the memory that holds them");
+        return gcpi_refuse_plan(plan, GCP_E_STATE, at, "gcp_bind", "the optimiser's slots belong behind the values, in the memory that was bound first: bind this plan there (gcp_plans_room of all plans says how much to give at first)");
     return GCP_OK;
 }
 
@@ -11039,14 +11133,13 @@ static gcp_code gcpi_bind_memory(gcp_plan *plan, gcp_at at)
     gcp_tape *t = plan->tape;
     gcpi_plan *in = plan->in;
     if (gcpi_bind_state_ok(plan, at) || gcpi_plan_refresh(plan, at, "gcp_bind")) return t->code;
-    unsigned char *slab = gcpi_slab_place(plan, at, "gcp_bind"), *base = gcpi_align_up(in->memory, in->p.target.align);
+    unsigned char *slab = gcpi_slab_place(plan, at, "gcp_bind");
     if (!slab) return t->code;
     gcpi_binding *note = gcpi_binding_of(t, in, 1);
     if (!note) return gcpi_refuse_plan(plan, GCP_E_CAPACITY, at, "gcp_bind", "%d plans are bound; gcp_unbind those that are done", GCP_MAX_BOUND);
-    size_t capacity = in->memory_size - (size_t)(base - (unsigned char *)in->memory);
     if (gcpi_state_here(t, in->memory)) {
-        if (!t->state) { gcpi_state_settle(t, &in->p.target, base, capacity); t->state_memory = in->memory; }
-        t->state_capacity = capacity;
+        if (!t->state) { gcpi_state_settle(t, &in->p.target, gcpi_align_up(in->memory, in->p.target.align), 0); t->state_memory = in->memory; }
+        t->state_capacity = in->memory_size - (size_t)(t->state - (unsigned char *)in->memory);
     }
     gcpi_slots_settle(t, in);
     in->slab = slab;
@@ -11109,15 +11202,21 @@ static gcp_code gcpi_bind_owned(gcp_plan *plan, gcp_at at)
     return t->code;
 }
 
+static gcp_code gcpi_far_check(const gcp_plan *plan, const void *memory, gcp_at at, const char *what)
+{
+    const gcpi_plan *in = plan->in;
+    int own = gcpi_ranges_meet(memory, in->far_bytes, in->slab, in->slab ? in->slab_bytes : 0);
+    const char *taken = own ? "the step's" : gcpi_taken(plan->tape, memory, in->far_bytes, NULL, 1);
+    return taken ? gcpi_refuse_plan(plan, GCP_E_BIND, at, what, "the far memory overlaps %s", taken) : GCP_OK;
+}
+
 static gcp_code gcpi_far_take(gcp_plan *plan, void *memory, gcp_at at, const char *what)
 {
     gcpi_plan *in = plan->in;
     gcpi_binding *note = gcpi_binding_of(plan->tape, in, 0);
-    int own = gcpi_ranges_meet(memory, in->far_bytes, in->slab, in->slab ? in->slab_bytes : 0);
-    const char *taken = own ? "the step's" : gcpi_taken(plan->tape, memory, in->far_bytes, NULL, 1);
-    if (taken) return gcpi_refuse_plan(plan, GCP_E_BIND, at, what, "the far memory overlaps %s", taken);
+    if (gcpi_far_check(plan, memory, at, what)) return plan->tape->code;
     in->far = (unsigned char *)memory;
-    if (note) gcpi_binding_note(plan->tape, in, note);
+    if (note) { note->far = in->far; note->far_bytes = in->far_bytes; }
     return GCP_OK;
 }
 
@@ -11159,7 +11258,9 @@ GCPI_DEF gcp_code gcp_far_bind_at(gcp_plan *plan, void *memory, size_t size, gcp
 {
     gcp_code code = gcpi_plan_check(plan, at, "gcp_far_bind");
     if (code) return code;
+    if (plan->in->p.names) return gcpi_refuse_plan(plan, GCP_E_BIND, at, "gcp_far_bind", "a graph's plan has nothing to run");
     if (!memory || size < plan->far_bytes) return gcpi_refuse_plan(plan, GCP_E_BIND, at, "gcp_far_bind", "%zu bytes of far memory; %zu are needed", size, plan->far_bytes);
+    if (gcpi_far_check(plan, memory, at, "gcp_far_bind")) return plan->tape->code;
     gcpi_recordings_forget(plan->in);
     gcpi_far_release(plan->in);
     return gcpi_far_take(plan, memory, at, "gcp_far_bind");
@@ -11189,7 +11290,7 @@ GCPI_DEF void gcp_plan_free(gcp_plan *plan)
 GCPI_DEF size_t gcp_plans_bytes_at(const gcp_plan *const *plans, int count)
 {
     enum { MOST = GCP_MAX_BOUND };
-    const gcpi_plan *in[MOST];
+    gcpi_plan *in[MOST];
     size_t slab = 0, align = 1;
     int n = 0;
     for (int i = 0; plans && i < count && i < MOST; i++) {
@@ -11203,9 +11304,12 @@ GCPI_DEF size_t gcp_plans_bytes_at(const gcp_plan *const *plans, int count)
 
 GCPI_DEF size_t gcp_plans_room_at(const gcp_plan *const *plans, int count)
 {
-    size_t bytes = gcp_plans_bytes_at(plans, count), align = 1;
-    for (int i = 0; bytes && i < count; i++) align = GCPI_MAX(align, plans[i]->in->p.target.align);
-    return bytes ? bytes + align - 1 : 0;
+    size_t bytes = gcp_plans_bytes_at(plans, count), least = SIZE_MAX, most = 1;
+    for (int i = 0; bytes && i < count; i++) {
+        most = GCPI_MAX(most, plans[i]->in->p.target.align);
+        least = GCPI_MIN(least, plans[i]->in->p.target.align);
+    }
+    return bytes ? bytes + most - 1 + (least < most ? least - 1 : 0) : 0;      /* where the first is bound by the smaller align, both are lost */
 }
 
 /* The bytes of an item, by its place: in the slab, or in the state through its root's parameter. */
@@ -11686,6 +11790,7 @@ static int gcpi_may_run(gcpi_plan *in, gcp_at at, const char *what)
     if (in->measuring == 1) return 1;
     if (in->unwritten) { gcpi_unwritten_fail(in, at, what); return 0; }
     if (in->micro && t->runner != in) {
+        in->micro = 0;
         gcpi_fail(t, GCP_E_BIND, at, what, "another plan ran between the micro-batches of this one");
         return 0;
     }
@@ -11933,8 +12038,8 @@ GCPI_DEF gcp_code gcp_grad_at(gcp_plan *plan, gcp_tensor x, gcp_real *data, gcp_
     gcp_code code = gcpi_access_check(&a);
     if (code) return code;
     int item = plan->in->p.tensors + x.id;
-    if (!data || !plan->in->p.items[item].pinned || plan->in->where[item] < 0)
-        return gcpi_access_fail(&a, GCP_E_ARGUMENT, data ? "has no gradient that outlives the step: plan without an optimiser, or gcp_want_grad for an input" : "to NULL", "");
+    const char *none = gcpi_get(x)->flags & GCPI_FROZEN ? "is frozen (gcp_freeze)" : "has no gradient that outlives the step: plan without an optimiser, or gcp_want_grad for an input";
+    if (!data || !plan->in->p.items[item].pinned || plan->in->where[item] < 0) return gcpi_access_fail(&a, GCP_E_ARGUMENT, data ? none : "to NULL", "");
     code = gcpi_there(&a, item);
     return code ? code : gcpi_copy_dense(plan->in, item, (unsigned char *)data, 1, at);
 }
@@ -12128,6 +12233,8 @@ GCPI_DEF gcp_gradcheck_result gcp_gradcheck_at(gcp_plan *plan, gcp_gradcheck_opt
         gcpi_check_tensor(&j, i, (gcp_real *)gcpi_item_data(in, i, in->where[i]), analytic);
         in->measuring = 0;
         a->scratch = scratch;
+        in->ran = 0;                              /* what lies there now came of a changed element */
+        in->since = "gcp_gradcheck";
     }
     j.r.passed = j.r.elements > 0 && j.r.worst <= j.tolerance;
     return j.r;

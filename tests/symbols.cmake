@@ -1,5 +1,6 @@
 # What an object of the implementation defines and needs (without -fpic, which puts constants with addresses beside data): cmake -DCC= -DNM= -DROOT= -DOUT= -P symbols.cmake
-# Names begin with gcp_; nothing can be written that outlives a call; no allocator, no printing, no way out of the program.
+# Names begin with gcp_; nothing can be written that outlives a call; no allocator, no printing, no way out of the program; nor vector forms of libm's
+# functions, which fast math would offer and which have other bits.
 cmake_minimum_required(VERSION 3.21)
 file(MAKE_DIRECTORY ${OUT})
 function(check_object options)
@@ -22,6 +23,9 @@ function(check_object options)
     if(kind MATCHES "^[DdBbCGgSs]$" AND NOT name MATCHES "^\\.")
       message(SEND_ERROR "${options}: writable data: ${line}")
     endif()
+    if(kind STREQUAL "U" AND name MATCHES "^_ZGV")
+      message(SEND_ERROR "${options}: takes ${name} of the vector math library")
+    endif()
     if(kind STREQUAL "U" AND name MATCHES "^_?(malloc|calloc|realloc|aligned_alloc|posix_memalign|free|abort|exit|_exit|printf|puts|putchar|fprintf|vfprintf|time|rand|srand|getenv|__assert_fail|__printf_chk|__fprintf_chk|stdout|stderr)(@.*)?$")
       message(SEND_ERROR "${options}: needs ${name}")
     endif()
@@ -37,3 +41,4 @@ endfunction()
 check_object("-DGCP_REAL=float")
 check_object("-DGCP_REAL=double")
 check_object("-DGCP_STATIC")
+check_object("-O3;-ffast-math")

@@ -202,13 +202,21 @@ static void numbers(void)
     GOOD(gcp_dropout(x, .rate = 0.999));
     GOOD(gcp_dropout(x, .rate = 0));
     BAD(GCP_E_ARGUMENT, "leaky_relu: .slope = -0.5; at least 0", gcp_leaky_relu(x, .slope = -0.5));
-    BAD(GCP_E_ARGUMENT, "batch_norm: .momentum = 1.5; .epsilon above 0, .momentum in [0, 1]", gcp_batch_norm(x, .momentum = 1.5));
+    BAD(GCP_E_ARGUMENT, "batch_norm: .momentum = 1.5; in [0, 1]", gcp_batch_norm(x, .momentum = 1.5));
     GOOD(gcp_batch_norm(x, .momentum = 1));
-    BAD(GCP_E_ARGUMENT, "layer_norm: .epsilon = -1; .epsilon above 0, .momentum in [0, 1]", gcp_layer_norm(x, .epsilon = -1));
-    BAD(GCP_E_ARGUMENT, "batch_norm: .epsilon = 0; .epsilon above 0, .momentum in [0, 1]", gcp_batch_norm(x, .epsilon = GCP_ZERO));
+    BAD(GCP_E_ARGUMENT, "layer_norm: .epsilon = -1; above 0", gcp_layer_norm(x, .epsilon = -1));
+    BAD(GCP_E_ARGUMENT, "batch_norm: .epsilon = 0; above 0", gcp_batch_norm(x, .epsilon = GCP_ZERO));
     GOOD(gcp_batch_norm(x, .momentum = GCP_ZERO));
     BAD(GCP_E_ARGUMENT, "scale: .by = 0; not given; GCP_ZERO says zero", gcp_scale(x));
+    BAD(GCP_E_ARGUMENT, "scale: .by = inf; finite", gcp_scale(x, .by = HUGE_VAL));
     GOOD(gcp_scale(x, .by = GCP_ZERO));
+    BAD(GCP_E_ARGUMENT, "leaky_relu: .slope = inf; at least 0", gcp_leaky_relu(x, .slope = HUGE_VAL));
+    BAD(GCP_E_ARGUMENT, "upsample: .mode = 9; GCP_NEAREST or GCP_BILINEAR", gcp_upsample(x, .mode = (gcp_upsampling)9));
+    BAD(GCP_E_ARGUMENT, "conv2d: .padding = 7; GCP_EXPLICIT or GCP_SAME", gcp_conv2d(x, .out = 1, .k = 1, .padding = (gcp_padding)7));
+    BAD(GCP_E_ARGUMENT, "avg_pool: .padding = 7; GCP_EXPLICIT or GCP_SAME", gcp_avg_pool(x, .k = 1, .padding = (gcp_padding)7));
+    BAD(GCP_E_ARGUMENT, "parameter: 'weight' with .init = 77; a gcp_init", gcp_linear(flat, .out = 1, .init = (gcp_init)77));
+    GOOD(gcp_conv2d(x, .out = 1, .k = 3, .pad = 1, .pad_top = GCP_ZERO));
+    GOOD(gcp_slice(x, .first = GCP_ZERO, .count = 1));
     GOOD(gcp_leaky_relu(x, .slope = GCP_ZERO));
     GOOD(gcp_dropout(x, .rate = GCP_ZERO));
 #define FANS(fans, std) "parameter: 'p' with " fans ", .std = " std "; at least 0, and .std or .init"
@@ -341,6 +349,40 @@ static void layer_names(void)
     begin();                                         /* a name that reads like a numbered one must not share its weights */
     gcp_tensor a = gcp_linear(flat, .out = 4, .name = "linear[0]"), b = gcp_is_nil(a) ? a : gcp_linear(a, .out = 4);
     CHECK(gcp_error_code(net) == GCP_E_NAME && gcp_is_nil(b));
+}
+
+/* A refused layer leaves nothing: no parameter, no bytes of state, no name; nor does a tape that is reset in error. */
+static void taken_back(void)
+{
+    for (int kind = 0; kind < 8; kind++) {
+        char name[64];
+        begin();
+        size_t bytes = gcp_state_bytes(net, GCP_ADAM);
+        gcp_tensor table = gcp_labels(net, "three", 2, 3, 4), y;
+        switch (kind & 3) {
+        case 0: y = gcp_conv2d(x, .out = 4, .k = 99, .name = "mine"); break;
+        case 1: y = gcp_conv2d(x, .out = 4, .k = 99); break;
+        case 2: y = gcp_embedding(table, .entries = 3, .out = 2); break;
+        default: y = gcp_conv_transpose2d(x, .out = 4, .k = 1, .pad = 4); break;
+        }
+        CHECK(gcp_is_nil(y) && gcp_error(net));
+        if (kind & 4) {
+            gcp_tape_reset(net);
+            x = gcp_input(net, "x", 2, 8, 8, 6);
+            flat = gcp_input(net, "flat", 2, 4);
+            weight = gcp_param(net, "w", GCP_SHAPE(4), .init = GCP_INIT_ONES);
+            loss = gcp_mean(gcp_bias(flat, weight));
+            CHECK(gcp_plan_make(loss).in != NULL && gcp_state_bytes(net, GCP_ADAM) == bytes);
+            fine(1, __LINE__);
+            continue;
+        }
+        gcp_error_clear(net);
+        CHECK(gcp_state_bytes(net, GCP_ADAM) == bytes && gcp_is_nil(gcp_parameter(net, 1)));
+        y = gcp_conv2d(x, .out = 4, .k = 3, .name = kind ? NULL : "mine");
+        CHECK_TEXT(gcp_name(y, name, sizeof name), kind ? "conv2d[0]" : "mine");
+        CHECK(!gcp_is_nil(gcp_find(net, kind ? "conv2d[0]/weight" : "mine/weight")));
+        fine(1, __LINE__);
+    }
 }
 
 static void segment_left(void)
@@ -519,7 +561,14 @@ static void plan_options(void)
 static void plan_targets(void)
 {
     gcp_target t = { .align = 48 }, low = { .align = 4 }, isa = { .isa = 99 }, good = { .align = 8 };
-    PLAN(GCP_E_PLAN, "the target's .align is not a power of two", gcp_plan_make(loss, .target = &t));
+    const gcp_target huge = { .align = (size_t)1 << (sizeof(size_t) * 8 - 1) }, endless = { .flops_per_second = HUGE_VAL }, slow = { .bytes_per_second = 1e-300 };
+    PLAN(GCP_E_PLAN, "the target's .align is not a power of two up to 2^30", gcp_plan_make(loss, .target = &t));
+    PLAN(GCP_E_PLAN, "the target's .align is not a power of two up to 2^30", gcp_plan_make(loss, .target = &huge));
+    PLAN(GCP_E_PLAN, "the target's .flops_per_second, .bytes_per_second or .far_bytes_per_second is not finite", gcp_plan_make(loss, .target = &endless));
+    PLAN(GCP_E_PLAN, "at the target's .flops_per_second and .bytes_per_second a step takes no finite time", gcp_plan_make(loss, .target = &slow));
+    PLAN(GCP_E_PLAN, ".check is GCP_CHECK or 0", gcp_plan_make(loss, .check = 2));
+    PLAN(GCP_E_PLAN, "GCP_BUDGET without .budget", gcp_plan_make(loss, .policy = GCP_BUDGET, .budget = (size_t)GCP_ZERO));
+    PLAN_OK(gcp_plan_make(loss, .policy = GCP_CHECKPOINTS, .checkpoints = GCP_ZERO));
     PLAN(GCP_E_PLAN, "the target's .align is below 8", gcp_plan_make(loss, .target = &low));
     PLAN(GCP_E_PLAN, "the target's .isa is not to be had on this machine", gcp_plan_make(loss, .target = &isa));
     PLAN_OK(gcp_plan_make(loss, .target = &good));
@@ -596,6 +645,39 @@ static void plan_arenas(void)
                 snprintf(want, sizeof want, "gcp_plan_make: the plan's arena of 2048 bytes is too small; %zu are enough (gcp_plan_arena)", bytes);
                 said(GCP_E_NOMEM, __LINE__, o.at.line, want);
             }
+}
+
+/* Where the arena cuts the search short, the message of a budget that was not met says so. */
+static void short_arena(void)
+{
+    begin();
+    gcp_tensor y = chain(30);
+    gcp_plan plan = gcp_plan_make(y, .policy = GCP_BUDGET, .budget = 1);
+    CHECK(!plan.in && gcp_error_code(net) == GCP_E_BUDGET && !strstr(gcp_error(net), "arena"));
+    gcp_error_clear(net);
+    int coarse = 0;
+    for (size_t bytes = 1 << 15; bytes < 1 << 20; bytes += bytes / 8) {
+        gcp_arena own = gcp_arena_from(plan_memory, bytes);
+        plan = gcp_plan_make(y, .policy = GCP_BUDGET, .budget = 1, .arena = &own);
+        CHECK(!plan.in && (gcp_error_code(net) == GCP_E_BUDGET || gcp_error_code(net) == GCP_E_NOMEM));
+        CHECK(plan.coarse == (strstr(gcp_error(net), "(the plan's arena had no room for all of the search: gcp_plan_arena)") != NULL));
+        coarse += plan.coarse;
+        gcp_error_clear(net);
+    }
+    CHECK(coarse > 0);
+}
+
+/* A plan is made before the one that it replaces is freed: what that costs is said when it ends. */
+static void freed_too_late(void)
+{
+    begin();
+    gcp_plan plan = gcp_plan_make(loss);
+    for (int i = 0; i < 10000 && plan.in; i++) {
+        gcp_plan next = gcp_plan_make(loss);
+        gcp_plan_free(&plan);
+        plan = next;
+    }
+    CHECK(gcp_error_code(net) == GCP_E_NOMEM && strstr(gcp_error(net), "; freed plans below a living one hold ") && strstr(gcp_error(net), "free before you make"));
 }
 
 /* ---- memory ----------------------------------------------------------------------------------------------------*/
@@ -749,7 +831,7 @@ static void states(void)
     gcp_error_clear(net);
     CHECK(gcp_state_bind(net, more_memory, need) == GCP_OK);
     code_said(gcp_state_bind(net, more_memory, need), GCP_E_STATE, __LINE__, __LINE__, "gcp_state_bind: the state has a home already");
-    snprintf(text, sizeof text, "gcp_bind: the state's home has %zu bytes, with this optimiser it takes %zu", need, gcp_state_bytes(net, GCP_SGD));
+    snprintf(text, sizeof text, "gcp_bind: the state's home (gcp_state_bind) has %zu bytes and stays it; with this optimiser it takes %zu (gcp_state_bytes)", need, gcp_state_bytes(net, GCP_SGD));
     code_said(gcp_bind(&plan, step_memory, sizeof step_memory), GCP_E_STATE, __LINE__, __LINE__, text);
     plan = training();
     CHECK(gcp_state_bind(net, more_memory, gcp_state_bytes(net, GCP_SGD)) == GCP_OK);
@@ -769,7 +851,8 @@ static void optimisers(void)
     adam = gcp_plan_make_at(loss, SITE(gcp_plan_opts, 9, .optimizer = GCP_ADAM));
     CHECK(gcp_bind(&plain, step_memory, sizeof step_memory) == GCP_OK);
     code_said(gcp_bind(&adam, more_memory, sizeof more_memory), GCP_E_STATE, __LINE__, __LINE__,
-              "gcp_bind: the optimiser's slots belong behind the values: bind this plan to the memory that holds them");
+              "gcp_bind: the optimiser's slots belong behind the values, in the memory that was bound first: bind this plan there (gcp_plans_room of all plans says how much "
+              "to give at first)");
 }
 
 static void accesses(void)
@@ -1114,8 +1197,8 @@ static void graphs(void)
 
 int main(void)
 {
-    static void (*const groups[])(void) = { inputs, parameters, windows, overflows, numbers, shapes, dtypes, handles, layer_names, segments,
-        full_tape, full_tape_of_norms, capacities, no_room, plan_options, plan_targets, plan_budget, plan_arenas, unusable_plans, no_tape,
+    static void (*const groups[])(void) = { inputs, parameters, windows, overflows, numbers, shapes, dtypes, handles, layer_names, taken_back, segments,
+        full_tape, full_tape_of_norms, capacities, no_room, plan_options, plan_targets, plan_budget, plan_arenas, short_arena, freed_too_late, unusable_plans, no_tape,
         binds, wide_align, failed_rebind, states, optimisers, accesses, runs, rates, label_ranges, customs, drifts, nans, parameter_sets, devices, lists, graphs };
     for (size_t i = 0; i < sizeof groups / sizeof *groups; i++) groups[i]();
     for (int code = GCP_OK + 1; code < GCP_ERROR_COUNT; code++)

@@ -63,6 +63,8 @@ static gcp_tensor some_op(gcp_tensor x)
     }
 }
 
+static void nobody(void *context, int tasks, void (*task)(void *arg, int index, int worker), void *arg) { (void)context; (void)tasks; (void)task; (void)arg; }
+
 static void one(void)
 {
     arena = gcp_arena_from(tape_memory, sizeof tape_memory);
@@ -101,10 +103,26 @@ static void wrapped(void)
     CHECK(gcp_plan_make(gcp_mean(x), .policy = GCP_KEEP_ALL).in == NULL && gcp_error_code(net) == GCP_E_SHAPE && strstr(gcp_error(net), "more than can be addressed"));
 }
 
+/* Found from outside, on 32-bit systems: strides that no tap uses, and scratch of many threads. */
+static void strides(void)
+{
+    for (int transposed = 0; transposed < 2; transposed++) {
+        arena = gcp_arena_from(tape_memory, sizeof tape_memory);
+        net = gcp_tape_make(&arena, .ops = 16);
+        gcp_tensor x = gcp_want_grad(gcp_input(net, "x", 1, 8, 8, 256));
+        gcp_tensor y = transposed ? gcp_conv_transpose2d(x, .out = 1, .k = 17, .pad = 8) : gcp_conv2d(x, .out = 1, .k = 17, .pad = 8, .stride = 1 << 22);
+        CHECK(gcp_plan_make(gcp_mean(y), .policy = GCP_KEEP_ALL).in != NULL);
+        const gcp_target crowd = { .threads = 1 << 20, .parallel_for = nobody };
+        gcp_plan plan = gcp_plan_make(gcp_mean(gcp_conv2d(x, .out = 16, .k = 5)), .policy = GCP_KEEP_ALL, .target = &crowd);
+        CHECK(sizeof(void *) == 4 ? !plan.in && strstr(gcp_error(net), "more than can be addressed") : plan.bytes > GCP_GB(4));
+    }
+}
+
 int main(int argc, char **argv)
 {
     int count = argc > 1 ? atoi(argv[1]) : 20000;
     wrapped();
+    strides();
     for (int i = 0; i < count; i++) one();
     printf("%d shapes, %d recorded, %d planned\n", count, recorded, planned);
     CHECK(planned > count / 8);

@@ -162,6 +162,12 @@ static void by_hand(void)
     feed_zeros(&plan, "x");
     gcp_step(&plan);
     CHECK(gcp_error(net) == NULL);
+    CHECK(gcp_bind(&plain, memory, sizeof memory) == GCP_OK);             /* takes the slab; other far memory does not give it back */
+    feed_zeros(&plain, "x");
+    gcp_step(&plain);
+    CHECK(gcp_far_bind(&plan, probe, plan.far_bytes) == GCP_OK && gcp_step(&plan) == 0);
+    CHECK(gcp_error_code(net) == GCP_E_INPUT && strstr(gcp_error(net), "was not written since another plan used the same memory"));
+    gcp_error_clear(net);
     refused("F tanh[0]\nP tanh[0]\n", "line 2: P tanh[0]: was not copied to far memory before");
     refused("F tanh[0]\nW tanh[0]\n", "line 2: W tanh[0]: was not copied to far memory before");
     refused("O tanh[0]\nF tanh[0]\n", "line 1: O tanh[0]: reads what is not there");

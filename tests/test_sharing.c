@@ -73,10 +73,31 @@ static void between_micro_batches(void)
     CHECK(gcp_error_code(net) == GCP_E_BIND && strstr(gcp_error(net), "gcp_write: another plan used the same memory between the micro-batches"));
 }
 
+/* Nor may it run in memory of its own, where it updates the same weights; after the error the micro-batches begin anew. */
+static void apart_between_micro_batches(void)
+{
+    static unsigned char apart[4096];
+    gcp_arena arena = gcp_arena_from(tape_memory, sizeof tape_memory);
+    gcp_tape *net = gcp_tape_make(&arena, .ops = 32);
+    gcp_tensor x = gcp_input(net, "x", 2, 4), y = gcp_linear(x, .out = 3), loss = gcp_mean(gcp_mul(y, y));
+    gcp_plan train = gcp_plan_make(loss, .optimizer = GCP_SGD, .accumulate = 2), look = gcp_plan_make(y, .inference = 1);
+    gcp_bind(&train, slab, sizeof slab);
+    gcp_bind(&look, apart, sizeof apart);
+    feed_zeros(&train, "x");
+    gcp_step(&train, .lr = 0.1);
+    feed_zeros(&look, "x");
+    gcp_forward(&look);
+    CHECK(gcp_step(&train, .lr = 0.1) == 0 && strstr(gcp_error(net), "gcp_step: another plan ran between the micro-batches"));
+    gcp_error_clear(net);
+    for (int i = 0; i < 2; i++) gcp_step(&train, .lr = 0.1);
+    CHECK(!gcp_error(net) && gcp_steps_done(net) == 3);
+}
+
 int main(void)
 {
     fused_update_waits();
     CHECK(recorded_after(7) == recorded_after(0));
     between_micro_batches();
+    apart_between_micro_batches();
     return check_done();
 }
