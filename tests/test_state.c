@@ -444,7 +444,9 @@ static void aligned_otherwise(int first, size_t at)
         if (i == 0) loss_of_first = value;
         CHECK(value == loss_of_first && n > 0 && (i == 0 || same(initial_weights, other, n)));
     }
-    for (size_t i = at + room; i < sizeof step_memory; i++) if (step_memory[i] != 0xA5) { CHECK(!"written beyond the room"); break; }
+    size_t end = at + room;
+    while (end < sizeof step_memory && step_memory[end] == 0xA5) end++;
+    CHECK_INT(end, ==, sizeof step_memory);          /* nothing is written beyond the room */
     fine(__LINE__);
 }
 
