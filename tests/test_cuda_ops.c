@@ -117,7 +117,7 @@ static void feed(gcp_plan *plan)
 {
     static const char *const names[] = { "a", "ids", "labels", "some" };
     for (int i = 0; i < kept_count + 4; i++) {
-        char name[16];
+        char name[24];
         if (i < kept_count) snprintf(name, sizeof name, "image%d", i);
         else snprintf(name, sizeof name, "%s", names[i - kept_count]);
         gcp_tensor x = gcp_find(net, name);
