@@ -4,7 +4,7 @@
 cmake_minimum_required(VERSION 3.21)
 file(MAKE_DIRECTORY ${OUT})
 function(check_object options)
-  execute_process(COMMAND ${CC} -std=c11 -O2 -DNDEBUG -fno-pic ${options} -I${ROOT} -c ${ROOT}/tests/gcp.c -o ${OUT}/gcp.o COMMAND_ERROR_IS_FATAL ANY)
+  execute_process(COMMAND ${CC} -std=c11 -O2 -DNDEBUG -fno-pic ${options} -I${ROOT}/dist -c ${ROOT}/tests/gcp.c -o ${OUT}/gcp.o COMMAND_ERROR_IS_FATAL ANY)
   execute_process(COMMAND ${NM} ${OUT}/gcp.o OUTPUT_VARIABLE symbols COMMAND_ERROR_IS_FATAL ANY)
   string(REPLACE "\n" ";" symbols "${symbols}")
   set(defined 0)

@@ -1,4 +1,4 @@
-/* Two instructions as one pass (section 20 of gcp.h): they are found where they should be, and loss, weights, statistics and
+/* Two instructions as one pass (src/run/execute.h): they are found where they should be, and loss, weights, statistics and
    masks have the bits of every op on its own, on every instruction set, in any order of tasks, under every plan. */
 #define GCP_IMPLEMENTATION
 #define GCP_STATIC

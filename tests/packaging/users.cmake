@@ -13,7 +13,7 @@ function(build_app way)
 endfunction()
 
 # Plain cc: one file, one flag.
-run(${CC} -O1 -I${ROOT} ${ROOT}/tests/packaging/app.c -lm -o ${OUT}/plain)
+run(${CC} -O1 -I${ROOT}/dist ${ROOT}/tests/packaging/app.c -lm -o ${OUT}/plain)
 run(${OUT}/plain)
 
 # Install, then find: the header, the version, nothing else that would be built.

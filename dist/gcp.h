@@ -1,0 +1,12708 @@
+/* gcp.h 0.1.0 in one file: assembled from gcp.h and the rooms in src/ by src/assemble.cmake, never edited. */
+#define GCPI_ONE_FILE
+
+/* gcp.h - 0.1.0 - gradient checkpointing for C: record a network, plan its memory, train it. MIT licence, at the end.
+
+   Do this in *one* C file:
+       #define GCP_IMPLEMENTATION
+       #include "gcp.h"
+   and plain #include "gcp.h" wherever else it is used. Link with -lm. Compile with -fopenmp for threads.
+
+   ------------------------------------------------------------------------------------------------------------
+   A COMPLETE PROGRAM (the tests build and run it)
+
+       #include <stdio.h>
+       #define GCP_IMPLEMENTATION
+       #include "gcp.h"
+
+       static unsigned char tape_memory[GCP_MB(2)], step_memory[GCP_MB(64)];
+       static float images[32 * 32 * 32 * 3];
+       static int   labels[32];
+
+       int main(void)
+       {
+           gcp_arena  arena = gcp_arena_from(tape_memory, sizeof tape_memory);
+           gcp_tape  *net   = gcp_tape_make(&arena, .ops = 128);
+
+           // record: shapes are checked here, nothing is computed
+           gcp_tensor image = gcp_input(net, "image", 32, 32, 32, 3);           // batch, height, width, channels
+           gcp_tensor label = gcp_labels(net, "label", 32);
+           gcp_tensor x     = gcp_relu(gcp_conv2d(image, .out = 16, .k = 3, .pad = 1));
+           for (int i = 0; i < 8; i++)
+               GCP_SEGMENT(net, "residual") {                                   // residual[0], residual[1], ...
+                   gcp_tensor y = gcp_relu(gcp_batch_norm(gcp_conv2d(x, .out = 16, .k = 3, .pad = 1)));
+                   x = gcp_relu(gcp_add(gcp_conv2d(y, .out = 16, .k = 3, .pad = 1), x));
+               }
+           gcp_tensor loss = gcp_cross_entropy(gcp_linear(gcp_global_avg_pool(x), .out = 10), label);
+
+           // plan: the peak is known before a byte is spent
+           gcp_plan plan = gcp_plan_make(loss, .policy = GCP_SEGMENTS, .optimizer = GCP_SGD, .momentum = 0.9);
+           gcp_why_print(&plan, gcp_file(stdout));
+
+           // bind: the only memory a step touches
+           gcp_bind(&plan, step_memory, sizeof step_memory);
+
+           // run
+           for (int step = 0; step < 3; step++) {
+               for (int i = 0; i < 32; i++) labels[i] = (i + step) % 10;
+               for (int i = 0; i < 32 * 32 * 32 * 3; i++) images[i] = (float)((i * 7 + labels[i / 3072]) % 11) / 11;
+               gcp_write(&plan, image, images);
+               gcp_write(&plan, label, labels);
+               printf("step %d: loss %.4f\n", step, (double)gcp_step(&plan, .lr = 0.05));
+           }
+           if (gcp_error(net)) { fprintf(stderr, "%s\n", gcp_error(net)); return 1; }
+           return 0;
+       }
+
+   STEP BY STEP
+     gcp_arena_from    give the library memory; it never takes any itself
+     gcp_tape_make     a tape of fixed capacity in that arena
+     gcp_input ...     record inputs, layers and ops; every call checks its shapes at once
+     GCP_SEGMENT       mark a block whose inside may be recomputed in backward instead of kept
+     gcp_plan_make     choose a policy; plan.bytes is all that a step needs
+     gcp_bind          give those bytes
+     gcp_write         put a batch into the inputs
+     gcp_step          forward, backward, update; returns the loss
+     gcp_error         NULL, or the first thing that went wrong, as file:line: op: what was found and allowed
+
+   gcp DOES NOT allocate, print, exit or abort; use globals; keep a thread; need any library but libc and libm;
+   change one bit of loss, gradients, batch-norm statistics or dropout between one plan and another.
+
+   CONTENTS (search for the rule lines)
+     1 how checkpointing works   2 configuration   3 types   4 functions   5 macros
+     with GCP_IMPLEMENTATION: 6 the rooms of src/, a line each
+
+   ---- 1 how checkpointing works -----------------------------------------------------------------------------
+
+   Training runs a network forward, then backward. The backward of a layer reads values that its forward saw or
+   made (a convolution its input, a ReLU the sign of its output), so plain backpropagation keeps all of them: for a
+   chain of n layers with outputs of one unit, n units at the turning point.
+
+   Chen et al. 2016 ("Training Deep Nets with Sublinear Memory Cost", arXiv 1604.06174) cut the chain into segments
+   of k layers. Forward keeps only what crosses a cut (n/k units). Backward takes the segments last to first: run one
+   forward again from its cut, keeping its inside (k units), then go backward through it. The peak is n/k + k, least
+   at k = sqrt(n): 2 sqrt(n) units for at most one extra forward pass.
+
+       n = 16, k = 4           kept: the cuts               live at the turn of the last segment: 4 + 4 = 8, not 16
+         x -1-2-3-4 | 5-6-7-8 | 9-10-11-12 | 13-14-15-16 - loss
+                    ^         ^            ^
+
+   Applied again inside each segment (GCP_RECURSIVE) it needs O(log n) units for O(n log n) extra work. A network
+   that is no chain is cut the same way: what is kept at a cut is every tensor made before it and read after it.
+
+   With GCP_BUDGET you say how many bytes there are instead: gcp searches lists that fit and keeps the fastest, says how
+   much no other could save (plan.bound_seconds), and where nothing fits, the least budget that does. With .far bytes of
+   far memory (a file, a host behind a device) values may also wait there, copied beside the computing.
+
+   A *plan* is such a choice turned into a list of instructions, each with the addresses of what it reads and writes:
+       F forward   R the same forward again   B backward   U update   H gradient ready   W wait for its hook
+       O copy to far memory   P copy back   W wait for that copy
+   A read means the latest value made before it, so the list alone fixes how long each value lives; values whose
+   lives do not meet share bytes. The result is one slab of known size, the same in every step.
+
+   A recomputed op is the same call on the same inputs: same bits. Ops with side effects (batch-norm statistics) run
+   once and their small outputs are kept; dropout draws from a counter (seed, step, op, element), so that nothing has
+   to be stored to draw the same mask again.
+
+   Memory has two parts. *State*: weights, batch-norm statistics, optimiser slots; it belongs to the tape and outlives
+   plans, so that switching plan in mid-training changes no bit. *Slab*: inputs, activations, gradients, workspace;
+   it belongs to the plan. plan.bytes = plan.state_bytes + plan.slab_bytes. */
+
+#ifndef GCP_H
+#define GCP_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+/* ---- 2 configuration ------------------------------------------------------------------------------------------
+   GCP_REAL     float (default) or double: the type of all activations, gradients and weights. One choice a program:
+                files that differ do not link (the choice is part of a function's name).
+   GCP_STATIC   makes every function static, for a library of its own inside one file.
+   GCP_API      put before every declaration (dllexport and the like).
+   GCP_USE_CBLAS  matrix products (linear, matmul) by the CBLAS that you link, with <cblas.h>: gcp cuts a product by its shape and
+                calls from its own threads, the BLAS set to one and left so, and bits depend on no count of threads. OpenBLAS
+                is known; for another define GCP_CBLAS_ONE_THREAD() as what sets it. What a BLAS allocates itself is not in
+                the plan. Convolutions stay gcp's own.
+   GCP_ANY_MATH  allows -ffast-math where the compiler cannot be told to leave it out of this file (elsewhere it is left out): bits may
+                then depend on the plan.
+   Every option below is a field of a struct: zero means its default. No macro changes a public struct. */
+
+#define GCP_VERSION_MAJOR 0
+#define GCP_VERSION_MINOR 1
+#define GCP_VERSION_PATCH 0
+
+#if defined(__cplusplus) ? __cplusplus < 201703L : !defined(__STDC_VERSION__) || __STDC_VERSION__ < 201112L
+#error "gcp.h needs C11 or C++17"
+#endif
+#ifndef GCP_REAL
+#define GCP_REAL float
+#endif
+#ifdef GCP_STATIC
+#if defined(__GNUC__)
+#define GCP_API static __attribute__((unused))
+#else
+#define GCP_API static
+#endif
+#elif !defined(GCP_API)
+#define GCP_API extern
+#endif
+/* A program's files agree on GCP_REAL or do not link: gcp_tape_make_at is gcp_tape_make_at_v1_float or ..._double. */
+#define GCPI_STAMPED(name) GCPI_STAMP(name, GCP_REAL)
+#define GCPI_STAMP(name, real) GCPI_STAMP2(name, real)
+#define GCPI_STAMP2(name, real) name##_v1_##real
+#ifdef __cplusplus
+#define GCPI_Z = {}       /* C++ wants every option field to have an initialiser of its own */
+extern "C" {
+#else
+#define GCPI_Z
+#endif
+
+#define GCP_KB(n) ((size_t)(n) << 10)
+#define GCP_MB(n) ((size_t)(n) << 20)
+#define GCP_GB(n) ((size_t)(n) << 30)
+enum { GCP_MAX_INPUTS = 64, GCP_MAX_OUTPUTS = 8, GCP_MAX_DIMS = 4, GCP_MAX_ERROR = 320, GCP_MAX_BOUND = 32 };
+
+/* Says zero where an option's own zero means its default or "not given": .lr = GCP_ZERO, .by = GCP_ZERO, .beta1 = GCP_ZERO, ... */
+#define GCP_ZERO (-2147483647 - 1)
+
+/* ---- 3 types --------------------------------------------------------------------------------------------------*/
+
+typedef GCP_REAL gcp_real;
+typedef struct gcp_tape gcp_tape;
+typedef struct gcp_target gcp_target;
+
+/* Where a call stands in the user's code; every message begins with it. */
+typedef struct gcp_at { const char *file; int line; } gcp_at;
+
+/* Memory that the caller owns. The library takes from its front (what lasts) and its back (what it returns). */
+typedef struct gcp_arena {
+    unsigned char *base;
+    ptrdiff_t size, used, scratch;      /* bytes in all; taken at the front; taken at the back */
+    ptrdiff_t high;                     /* the most that was ever taken at once */
+} gcp_arena;
+
+/* A handle. id 0 is nil: what a failed call returns; ops on nil do nothing and return nil. Passed by value. */
+typedef struct gcp_tensor { gcp_tape *tape; int id; unsigned generation; } gcp_tensor;
+
+/* Sizes, always four of them inside: {n, h, w, c}; (n, c) is {n, 1, 1, c}; (n, l, c) is {n, 1, l, c}; (c) is {1, 1, 1, c}. */
+typedef struct gcp_shape { int rank; int d[GCP_MAX_DIMS]; } gcp_shape;
+
+typedef enum gcp_dtype { GCP_DTYPE_REAL, GCP_DTYPE_I32, GCP_DTYPE_U8, GCP_DTYPE_BIT } gcp_dtype;
+
+#define GCP_ERRORS(X) \
+    X(NOMEM, "out of memory") X(CAPACITY, "a fixed capacity is full") X(SHAPE, "shapes do not fit") \
+    X(ARGUMENT, "an argument is out of range") X(DTYPE, "wrong kind of element") X(SEGMENT, "a segment block is broken") \
+    X(STALE, "a handle or plan of an earlier recording") X(FOREIGN, "a tensor of another tape") \
+    X(NAME, "a name is used twice or unknown") X(PARAMETERS, "the set of parameters changed") \
+    X(PLAN, "the options of a plan contradict") X(BUDGET, "the plan does not fit the budget") \
+    X(LIST, "a list of instructions is wrong") X(BIND, "memory cannot be bound") X(STATE, "state and plan do not fit") \
+    X(CHECK, "a recomputed value differs") X(GRAPH, "a graph's text is wrong") X(DEVICE, "the device failed") \
+    X(INPUT, "an input was not written")
+#define GCPI_CODE(name, text) GCP_E_##name,
+typedef enum gcp_code { GCP_OK, GCP_ERRORS(GCPI_CODE) GCP_ERROR_COUNT } gcp_code;
+#undef GCPI_CODE
+
+/* The ops. One name serves the enum, the table in src/ops/layers.h and the masks of .keep. */
+#define GCP_OPS(X) \
+    X(CONV2D, conv2d) X(CONV_TRANSPOSE2D, conv_transpose2d) X(UPSAMPLE, upsample) X(LINEAR, linear) X(MATMUL, matmul) \
+    X(ADD, add) X(MUL, mul) X(BIAS, bias) X(SCALE, scale) X(RELU, relu) X(LEAKY_RELU, leaky_relu) X(TANH, tanh) \
+    X(SIGMOID, sigmoid) X(GELU, gelu) X(MAX_POOL, max_pool) X(AVG_POOL, avg_pool) X(GLOBAL_AVG_POOL, global_avg_pool) \
+    X(BATCH_STATS, batch_stats) X(BATCH_NORM, batch_norm) X(LAYER_NORM, layer_norm) X(DROPOUT, dropout) \
+    X(CONCAT, concat) X(SLICE, slice) X(RESHAPE, reshape) X(EMBEDDING, embedding) X(CROSS_ENTROPY, cross_entropy) \
+    X(MSE, mse) X(MEAN, mean) X(CUSTOM, custom)
+#define GCPI_KIND(NAME, name) GCP_OP_##NAME,
+typedef enum gcp_op_kind { GCP_OPS(GCPI_KIND) GCP_OP_COUNT } gcp_op_kind;
+enum { GCP_ROW_APPLY = GCP_OP_COUNT, GCP_ROW_SEED, GCP_ROW_NORM, GCP_ROW_UPDATE, GCP_ROW_COUNT };     /* rows that nobody records */
+#undef GCPI_KIND
+#define GCPI_KEEP(NAME, name) GCP_KEEP_##NAME = (1 << GCP_OP_##NAME),
+typedef enum gcp_keep_mask { GCP_OPS(GCPI_KEEP) GCP_KEEP_NONE = 0 } gcp_keep_mask;   /* for GCP_SEGMENT(..., .keep = a | b) */
+#undef GCPI_KEEP
+
+/* One operand of a kernel: element (pixel p, channel c) at data[p * pitch + c]; pixels = n * h * w. data is NULL for
+   what this call does not read or make. BIT: pixel-major, 8 elements a byte, dense. */
+typedef struct gcp_view { void *data; gcp_shape shape; ptrdiff_t pitch; gcp_dtype dtype; int accumulate; } gcp_view;
+
+/* What changes from step to step; it sits in the slab, so that a captured step reads it from there. */
+typedef struct gcp_step_numbers {
+    double   lr, gradient_scale;        /* gradient_scale: 1 / micro-batches, times the clip factor */
+    uint64_t step, updates, seed;       /* steps and updates before this one */
+    uint64_t first_sample;              /* number of this batch's first sample among all workers' */
+    int      micro, micros;             /* which micro-batch of how many */
+} gcp_step_numbers;
+
+/* A call of an op's forward or backward. din[i].data is NULL where no gradient is wanted; with .accumulate the kernel
+   adds to it. in[i] and out[j] hold data in backward only where the op's row says that backward reads them; dout[j].data
+   is NULL where output j of several has no gradient. */
+typedef struct gcp_call {
+    const void *attributes;             /* a custom op's context */
+    const gcp_view *in, *out, *din, *dout;
+    int inputs, outputs;
+    void *workspace;                    /* as many bytes as the row's cost said */
+    const gcp_step_numbers *numbers;
+    uint64_t ordinal;                   /* the op's number on the tape: keys random draws */
+    int training, commit;               /* commit: write side effects (running statistics) */
+    const gcp_target *target;
+    const struct gcp_call *fused;       /* on this CPU, else NULL: the backward of a rectifier that runs in the same pass, ahead of a
+                                           batch-norm's */
+} gcp_call;
+
+/* A shape rule sees its inputs and fills its outputs; on failure it writes a message and returns 0. */
+typedef struct gcp_shape_call {
+    const void *attributes;
+    const gcp_shape *in;  const gcp_dtype *in_dtype;  int inputs;
+    gcp_shape *out;       gcp_dtype *out_dtype;       int outputs;
+    char *message; size_t message_size;
+    gcp_code code;                      /* of that failure; GCP_E_SHAPE unless the rule sets another */
+} gcp_shape_call;
+
+typedef struct gcp_cost { double flops, bytes; size_t workspace; } gcp_cost;          /* of one call */
+typedef struct gcp_cost_call {
+    const void *attributes; const gcp_shape *in, *out; int inputs, outputs, backward; const gcp_target *target;
+    unsigned wanted;                    /* backward: bit i = gradient of input i is wanted */
+} gcp_cost_call;
+
+/* An op: one row. Built-in ops and gcp_custom use the same struct. */
+enum {
+    GCP_IN_PLACE      = 1,   /* forward may write output 0 over an input of the same size that nobody reads again */
+    GCP_GRAD_IN_PLACE = 2,   /* backward may write the gradient of input 0 over that of output 0 */
+    GCP_ONCE          = 4,   /* side effects: runs once a step, outputs are kept */
+    GCP_VIEW          = 8,   /* output 0 can be the same bytes as the inputs: reshape, slice, concat */
+    GCP_GRAD_VIEW     = 16,  /* the gradient of an input can be the same bytes as (part of) that of output 0 */
+    GCP_COSTLY        = 32,  /* GCP_CHEAP keeps its output */
+    GCP_LOSS          = 64,  /* belongs to the loss, not to a unit */
+    GCP_SIGN_OR_MASK  = 128, /* backward reads output 0 where another backward reads it anyway, else the mask, output 1 */
+    GCP_NO_GRADIENT   = 256, /* gradients stop here */
+    GCP_CROSS         = 512  /* backward reads input 0 for the gradient of input 1 only, and the reverse */
+};
+typedef struct gcp_op {
+    const char *name;
+    int  (*shape)(gcp_shape_call *call);
+    void (*forward)(const gcp_call *call);
+    void (*backward)(const gcp_call *call);
+    void (*cost)(const gcp_cost_call *call, gcp_cost *cost);
+    unsigned reads_in, reads_out;       /* what backward reads: bit i = input i, bit j = output j */
+    unsigned flags;
+    int outputs;
+    const struct gcp_op *on_device;     /* a custom op's forward, backward and cost for targets with memory of their own; NULL: refused there.
+                                           Where steps are recorded they are called while recording, not in each step */
+} gcp_op;
+
+/* A target whose memory the CPU cannot touch (a GPU). What is issued runs in order, later; copy, fill and timed come after
+   all that was issued before, and have finished when they return. */
+typedef struct gcp_device {
+    void (*copy)(void *context, void *to, const void *from, size_t size);       /* in any direction */
+    void (*fill)(void *context, void *to, int byte, size_t size);
+    /* issue(arg) makes the calls of a step. play may record them in *recording and replay that the next time: every call
+       would be the same. forget gives a recording back. */
+    void (*play)(void *context, void **recording, void (*issue)(void *arg), void *arg);
+    void (*forget)(void *context, void *recording);
+    double (*timed)(void *context, void (*issue)(void *arg), void *arg);        /* seconds that issue's calls take there */
+    const char *(*trouble)(void *context);      /* NULL, or what went wrong since the last time it was asked */
+} gcp_device;
+
+/* What a plan is made for. Zero-initialised = this CPU, with OpenMP's threads where compiled with it, else one.
+   A caller's own thread pool: fill threads, parallel_for and context. parallel_for runs task(arg, i, worker) for every
+   i in [0, tasks), worker in [0, threads) being unique among tasks that run at the same time; it stays NULL where the
+   caller gave none. */
+struct gcp_target {
+    const char *name;
+    const gcp_op *kernels;              /* GCP_ROW_COUNT rows whose forward, backward and cost replace the CPU's */
+    const gcp_device *device;           /* NULL: the CPU reads and writes this target's memory */
+    int    threads, isa;                /* isa: 0 best, else GCP_ISA_...: forced, for tests */
+    size_t align;                       /* of every tensor; a power of two, default 64 */
+    double flops_per_second, bytes_per_second;      /* cost model; defaults 1e11 and 1e10 */
+    double far_bytes_per_second;                    /* of the copies below; default 1e10 */
+    void  *context;
+    void  (*parallel_for)(void *context, int tasks, void (*task)(void *arg, int index, int worker), void *arg);
+    /* Far memory, where a list's O puts values and its P gets them back. start begins a copy behind all that was issued
+       before, wait holds back what is issued next until copy id (below GCP_COPIES) is done. NULL: copied at once. */
+    void  (*copy_start)(void *context, int id, void *to, const void *from, size_t size);
+    void  (*copy_wait)(void *context, int id);
+    void *(*far_allocate)(void *context, size_t size);      /* for plans with far_bytes, at gcp_bind; NULL: gcp_far_bind gives it */
+    void  (*far_release)(void *context, void *memory, size_t size);
+    void *(*allocate)(void *context, size_t size);          /* for gcp_bind(plan, NULL, 0); aligned to align */
+    void  (*release)(void *context, void *memory, size_t size);
+};
+enum { GCP_COPIES = 32 };
+enum { GCP_ISA_BEST, GCP_ISA_SCALAR, GCP_ISA_V128, GCP_ISA_AVX2, GCP_ISA_AVX512 };
+
+/* A report goes through a writer; gcp_file(stdout) is one. */
+typedef struct gcp_writer { void (*write)(void *context, const char *text, size_t size); void *context; } gcp_writer;
+
+typedef enum gcp_init { GCP_INIT_DEFAULT, GCP_INIT_HE, GCP_INIT_GLOROT, GCP_INIT_ZEROS, GCP_INIT_ONES } gcp_init;
+typedef enum gcp_padding { GCP_EXPLICIT, GCP_SAME } gcp_padding;       /* GCP_SAME: TensorFlow's: out = ceil(in / stride) */
+typedef enum gcp_upsampling { GCP_NEAREST, GCP_BILINEAR } gcp_upsampling;
+
+typedef enum gcp_policy {
+    GCP_SEGMENTS,        /* the user's blocks: what crosses them is kept, their inside recomputed once (Chen 2016) */
+    GCP_KEEP_ALL,        /* plain backpropagation */
+    GCP_UNIFORM,         /* .segments equal runs of units, the last not recomputed; .balance: by bytes where better */
+    GCP_CHECKPOINTS,     /* .checkpoints units evenly by index; .replay keeps nothing inside a segment (quadratic time) */
+    GCP_SQRT,            /* about sqrt(n) cuts, placed for the least peak (Chen 2016) */
+    GCP_RECURSIVE,       /* cuts inside cuts: O(log n) memory */
+    GCP_CHEAP,           /* keep the outputs of convolutions and matrix products, redo the cheap rest */
+    GCP_BUDGET           /* the fastest schedule found whose plan.bytes are at most .budget; else an error that names the least */
+} gcp_policy;
+
+/* How long GCP_BUDGET searches: instructions simulated, never seconds, so that a plan is one. */
+typedef enum gcp_effort { GCP_EFFORT_DEFAULT, GCP_EFFORT_QUICK, GCP_EFFORT_THOROUGH } gcp_effort;
+
+typedef enum gcp_optimizer { GCP_NO_OPTIMIZER, GCP_SGD, GCP_ADAM, GCP_ADAMW } gcp_optimizer;
+
+/* Called when a parameter's gradient is finished (on a device: issued; gradient is an address there, and work on it goes behind
+   what was issued); its bytes may be changed in place until on_wait returns. on_wait needs on_gradient. */
+typedef void (*gcp_gradient_hook)(void *context, gcp_tensor parameter, gcp_real *gradient, size_t count);
+
+/* Options, each a struct whose first field the macro fills with the call site. Fields stand in order of use. */
+typedef struct gcp_tape_opts {
+    gcp_at at GCPI_Z;
+    int ops GCPI_Z;                     /* capacity, default 256; the others follow from it unless given */
+    int tensors GCPI_Z, parameters GCPI_Z, segments GCPI_Z;
+    int names GCPI_Z;                   /* bytes for names */
+    uint64_t seed GCPI_Z;               /* of initial values and dropout */
+} gcp_tape_opts;
+
+typedef struct gcp_op_opts { gcp_at at GCPI_Z; const char *name GCPI_Z; } gcp_op_opts;
+
+typedef struct gcp_segment_opts { gcp_at at GCPI_Z; unsigned keep GCPI_Z; } gcp_segment_opts;      /* .keep: GCP_KEEP_CONV2D | ... */
+
+/* Default: zeros where the shape has one size, else He. fan_in is the product of all sizes but the first, fan_out the first;
+   of what matmul multiplies with from the right, (k, m), they are k and m. .std: normal with this deviation, in place of .init. */
+typedef struct gcp_param_opts {
+    gcp_at at GCPI_Z; gcp_init init GCPI_Z; int fan_in GCPI_Z, fan_out GCPI_Z; double std GCPI_Z;
+} gcp_param_opts;
+
+typedef struct gcp_conv2d_opts {        /* also of gcp_conv_transpose2d */
+    gcp_at at GCPI_Z;
+    int out GCPI_Z;                                              /* output channels */
+    int k GCPI_Z, kh GCPI_Z, kw GCPI_Z;                          /* kernel; .k sets both */
+    int stride GCPI_Z, stride_h GCPI_Z, stride_w GCPI_Z;
+    int pad GCPI_Z, pad_top GCPI_Z, pad_bottom GCPI_Z, pad_left GCPI_Z, pad_right GCPI_Z;
+    gcp_padding padding GCPI_Z;                                  /* GCP_SAME: not with .pad */
+    int dilation GCPI_Z, dilation_h GCPI_Z, dilation_w GCPI_Z;
+    int groups GCPI_Z;
+    int no_bias GCPI_Z;
+    gcp_init init GCPI_Z;                                        /* default He */
+    const char *name GCPI_Z;
+} gcp_conv2d_opts;
+
+typedef struct gcp_linear_opts {
+    gcp_at at GCPI_Z; int out GCPI_Z; int no_bias GCPI_Z; gcp_init init GCPI_Z; const char *name GCPI_Z;
+} gcp_linear_opts;
+
+typedef struct gcp_pool_opts {
+    gcp_at at GCPI_Z;
+    int k GCPI_Z, kh GCPI_Z, kw GCPI_Z;
+    int stride GCPI_Z, stride_h GCPI_Z, stride_w GCPI_Z;         /* default: the kernel's size */
+    int pad GCPI_Z, pad_top GCPI_Z, pad_bottom GCPI_Z, pad_left GCPI_Z, pad_right GCPI_Z;
+    gcp_padding padding GCPI_Z;
+    const char *name GCPI_Z;
+} gcp_pool_opts;
+
+typedef struct gcp_upsample_opts { gcp_at at GCPI_Z; int factor GCPI_Z; gcp_upsampling mode GCPI_Z; const char *name GCPI_Z; } gcp_upsample_opts;
+typedef struct gcp_scale_opts { gcp_at at GCPI_Z; double by GCPI_Z; const char *name GCPI_Z; } gcp_scale_opts;      /* .by has no default */
+typedef struct gcp_leaky_relu_opts { gcp_at at GCPI_Z; double slope GCPI_Z; const char *name GCPI_Z; } gcp_leaky_relu_opts;   /* default 0.01 */
+typedef struct gcp_norm_opts {
+    gcp_at at GCPI_Z;
+    double epsilon GCPI_Z;              /* default 1e-5 */
+    double momentum GCPI_Z;             /* batch-norm: running = (1 - m) running + m batch; default 0.1 */
+    const char *name GCPI_Z;
+} gcp_norm_opts;
+typedef struct gcp_dropout_opts { gcp_at at GCPI_Z; double rate GCPI_Z; const char *name GCPI_Z; } gcp_dropout_opts;
+typedef struct gcp_slice_opts { gcp_at at GCPI_Z; int first GCPI_Z, count GCPI_Z; const char *name GCPI_Z; } gcp_slice_opts;   /* channels */
+typedef struct gcp_embedding_opts { gcp_at at GCPI_Z; int entries GCPI_Z, out GCPI_Z; const char *name GCPI_Z; } gcp_embedding_opts;
+/* .ignore: a label that counts for nothing, neither in the loss nor in the mean's count; 0 is said with GCP_ZERO. */
+typedef struct gcp_cross_entropy_opts { gcp_at at GCPI_Z; int ignore GCPI_Z; const char *name GCPI_Z; } gcp_cross_entropy_opts;
+typedef struct gcp_custom_opts { gcp_at at GCPI_Z; void *context GCPI_Z; gcp_tensor *outputs GCPI_Z; const char *name GCPI_Z; } gcp_custom_opts;
+
+typedef struct gcp_plan_opts {
+    gcp_at at GCPI_Z;
+    gcp_policy policy GCPI_Z;
+    int segments GCPI_Z, balance GCPI_Z;                         /* GCP_UNIFORM */
+    int checkpoints GCPI_Z, replay GCPI_Z;                       /* GCP_CHECKPOINTS */
+    const char *list GCPI_Z;                                     /* instructions as text (gcp_list_print) instead of a policy */
+    size_t budget GCPI_Z;                                        /* the most that plan.bytes may be; 0: no limit */
+    gcp_effort effort GCPI_Z;                                    /* GCP_BUDGET */
+    size_t far GCPI_Z; int far_only GCPI_Z;                      /* GCP_BUDGET: bytes of far memory that values may wait in; far_only: nothing runs again */
+    const char *costs GCPI_Z;                                    /* text of gcp_costs_print: seconds to plan with; of this machine or another */
+    int inference GCPI_Z;                                        /* forward only: running statistics, no dropout, no gradients */
+    gcp_optimizer optimizer GCPI_Z;
+    double momentum GCPI_Z; int nesterov GCPI_Z;                 /* SGD */
+    double beta1 GCPI_Z, beta2 GCPI_Z, epsilon GCPI_Z;           /* Adam: defaults 0.9, 0.999, 1e-8 */
+    double weight_decay GCPI_Z;                                  /* SGD, Adam: added to the gradient; AdamW: decoupled */
+    double clip_value GCPI_Z, clip_norm GCPI_Z;                  /* 0: none */
+    int fuse_update GCPI_Z;                                      /* update each weight as soon as its gradient is finished */
+    int accumulate GCPI_Z;                                       /* micro-batches per update; gradients are averaged */
+    int no_groups GCPI_Z;                                        /* run every op on its own: same bits, more passes over memory */
+    int check GCPI_Z;                                            /* GCP_CHECK: a recomputed tensor with other bits, and the first NaN, are errors
+                                                                    that name the op; dead bytes are poisoned. Slow */
+    gcp_gradient_hook on_gradient GCPI_Z, on_wait GCPI_Z; void *hook_context GCPI_Z;
+    const gcp_target *target GCPI_Z;                             /* NULL: this CPU; copied */
+    gcp_arena *arena GCPI_Z;                                     /* NULL: the tape's */
+} gcp_plan_opts;
+enum { GCP_CHECK = 1 };
+
+/* Where the peak's bytes go. They add up to bytes - gaps. */
+typedef struct gcp_split {
+    size_t weights, optimizer, statistics;                       /* state */
+    size_t inputs, kept, recomputed, weight_gradients, activation_gradients, workspace, gaps;   /* slab at the peak */
+} gcp_split;
+
+/* A plan, passed by pointer. The figures are known before gcp_bind; they are all in bytes unless they say otherwise. */
+typedef struct gcp_plan {
+    gcp_tape *tape; unsigned generation;
+    size_t bytes;                       /* all that a step needs: state_bytes + slab_bytes. Where another plan's optimiser made the state
+                                           grow, the next call with this plan brings them up to date */
+    size_t state_bytes, slab_bytes;
+    size_t room;                        /* bytes to allocate: enough for gcp_bind at any address (bytes, and what alignment may cost) */
+    size_t keep_all_bytes;              /* of the plan of GCP_KEEP_ALL, to compare with; 0 for lists, and for GCP_BUDGET of large networks */
+    size_t live_peak;                   /* the most live slab bytes at once; slab_bytes - live_peak is lost to layout */
+    size_t after_forward;               /* live activations between forward and backward, inputs and state left out */
+    size_t checkpoint_bytes;            /* outputs of the cuts' units that GCP_CHECKPOINTS chose */
+    size_t far_bytes, far_traffic;      /* far memory that the list's O instructions need, not part of bytes; bytes copied in a step */
+    size_t moved_bytes;                 /* moved inside the slab in a step, because no layout without that fits */
+    gcp_split split;
+    double seconds, keep_all_seconds;   /* by the cost model */
+    double stall_seconds;               /* of seconds: waiting for copies to and from far memory */
+    size_t least_bytes;                 /* GCP_BUDGET failed: the least budget found to work. Set in the plan that is returned then */
+    int    costed;                      /* ops whose seconds .costs gave; the others' come from FLOPs and bytes */
+    double bound_seconds;               /* GCP_BUDGET: no schedule within the budget is faster; else 0 */
+    int    coarse;                      /* GCP_BUDGET: 1: the plan's arena had no room for all of the search */
+    const char *method;                 /* GCP_BUDGET: what found the schedule: a policy, "cuts", "chain", "search", "exact"; else NULL */
+    double forward_flops, rerun_flops;
+    int    units, reruns;               /* units of the network; runs of a unit again */
+    int    instructions, segments;      /* segments of the plan: 1 = keep-all */
+    int    peak_instruction;
+    struct gcpi_plan *in;
+} gcp_plan;
+
+typedef struct gcp_step_opts {
+    gcp_at at GCPI_Z;
+    double lr GCPI_Z;                   /* with an optimiser there is no default; GCP_ZERO says zero. Without one it must not be given */
+    uint64_t first_sample GCPI_Z;       /* data parallel: number of this worker's first sample in the whole batch */
+} gcp_step_opts;
+
+/* step: of the stencil, relative to the element (to its tensor's root mean square, where it is smaller); default 1e-3, 3e-2 in float.
+   Where the error is above the tolerance, a tenth and a hundredth of it too, and the least error counts. tolerance: default 1e-7, 5e-3 in
+   float; of gradients far below 1, scale the loss up. */
+typedef struct gcp_gradcheck_opts { gcp_at at GCPI_Z; double step GCPI_Z, tolerance GCPI_Z; } gcp_gradcheck_opts;
+typedef struct gcp_profile_opts { gcp_at at GCPI_Z; double lr GCPI_Z; int repeats GCPI_Z; } gcp_profile_opts;     /* lr: default 0; repeats: 5 */
+typedef struct gcp_gradcheck_result {
+    int passed, elements;               /* elements checked */
+    double worst;                       /* largest |analytic - numeric| / max(1, |analytic|, |numeric|) */
+    gcp_tensor tensor; int element;     /* where */
+    double analytic, numeric;
+} gcp_gradcheck_result;
+
+/* ---- 4 functions ----------------------------------------------------------------------------------------------
+   Most have a macro of the same name without _at (section 5), which captures the call site and takes the options as
+   designated initialisers: gcp_conv2d(x, .out = 16, .k = 3). Shapes are checked where they are recorded. */
+
+/* Arena. memory must outlive everything made from it. gcp_arena_push: zeroed, NULL if it does not fit. */
+GCP_API gcp_arena gcp_arena_from(void *memory, size_t size);
+GCP_API void     *gcp_arena_push(gcp_arena *arena, ptrdiff_t size, ptrdiff_t align, ptrdiff_t count);
+
+/* Tape. Its capacity is fixed; a full tape is an error that says how many ops were needed. An arena that is too small
+   for the tape is an error too (NULL if not even the error fits). gcp_tape_bytes: what gcp_tape_make takes. An arena
+   serves one tape: what was pushed behind the tape goes with gcp_tape_reset, which forgets ops, tensors and plans, and keeps
+   parameters: recording again finds their values. Unbind plans first: afterwards nobody knows what their target gave them. State that
+   shall outlive a plan whose memory the target gives needs gcp_state_bind_on. */
+GCP_API size_t      gcp_tape_bytes_at(gcp_tape_opts opts);
+GCP_API gcp_tape   *GCPI_STAMPED(gcp_tape_make_at)(gcp_arena *arena, gcp_tape_opts opts);
+GCP_API void        gcp_tape_reset(gcp_tape *tape);
+GCP_API const char *gcp_error(gcp_tape *tape);          /* NULL: none. The first error, until gcp_error_clear */
+GCP_API gcp_code    gcp_error_code(const gcp_tape *tape);
+GCP_API void        gcp_error_clear(gcp_tape *tape);
+GCP_API const char *gcp_code_text(gcp_code code);
+
+/* Inputs. They stay intact through a step. gcp_labels: int32. gcp_want_grad: also compute this input's gradient. */
+GCP_API gcp_tensor gcp_input_at(gcp_tape *tape, const char *name, gcp_shape shape, gcp_at at);
+GCP_API gcp_tensor gcp_labels_at(gcp_tape *tape, const char *name, gcp_shape shape, gcp_at at);
+GCP_API gcp_tensor gcp_want_grad_at(gcp_tensor input, gcp_at at);
+
+/* Parameters: values in the tape's state, found again by path after a reset. Layers make their own; gcp_param makes one
+   to share. gcp_freeze: no gradient for it in plans made from here on, for
+   as long as the tape is not reset; plans made before train it on. */
+GCP_API gcp_tensor gcp_param_at(gcp_tape *tape, const char *name, gcp_shape shape, gcp_param_opts opts);
+GCP_API gcp_tensor gcp_freeze_at(gcp_tensor parameter, gcp_at at);
+GCP_API gcp_tensor gcp_parameter(gcp_tape *tape, int index);            /* in order of recording; nil past the last */
+GCP_API gcp_tensor gcp_find(gcp_tape *tape, const char *path);          /* parameter or input by path; nil if none */
+
+/* gcp_keep: never recomputed, never overwritten, readable after the step with gcp_read. */
+GCP_API gcp_tensor gcp_keep_at(gcp_tensor x, gcp_at at);
+
+/* About a tensor. gcp_name writes its path (cut to size) and returns buffer. gcp_shape_of: all four sizes in d, whatever
+   the rank; set .rank = 4 before giving it to a function that takes a shape. */
+GCP_API gcp_shape   gcp_shape_of(gcp_tensor x);
+GCP_API size_t      gcp_elements(gcp_tensor x);
+GCP_API const char *gcp_name(gcp_tensor x, char *buffer, size_t size);
+GCP_API int         gcp_is_nil(gcp_tensor x);
+
+/* Layers: they make their weights. Shapes: image n h w c; conv weights [out][kh][kw][c / groups]; transposed conv
+   [c][kh][kw][out / groups]; linear [out][c]. A linear layer acts on the last axis. */
+GCP_API gcp_tensor gcp_conv2d_at(gcp_tensor x, gcp_conv2d_opts opts);
+GCP_API gcp_tensor gcp_conv_transpose2d_at(gcp_tensor x, gcp_conv2d_opts opts);   /* out = (h - 1) stride - pad + kernel */
+GCP_API gcp_tensor gcp_linear_at(gcp_tensor x, gcp_linear_opts opts);
+GCP_API gcp_tensor gcp_embedding_at(gcp_tensor ids, gcp_embedding_opts opts);     /* ids: gcp_labels in [0, entries) */
+GCP_API gcp_tensor gcp_batch_norm_at(gcp_tensor x, gcp_norm_opts opts);           /* two ops: statistics (once) and apply */
+GCP_API gcp_tensor gcp_layer_norm_at(gcp_tensor x, gcp_norm_opts opts);           /* over channels */
+
+/* The same ops with weights given, for sharing. bias may be nil (pass GCP_NIL). */
+GCP_API gcp_tensor gcp_conv2d_op_at(gcp_tensor x, gcp_tensor weight, gcp_tensor bias, gcp_conv2d_opts opts);
+GCP_API gcp_tensor gcp_conv_transpose2d_op_at(gcp_tensor x, gcp_tensor weight, gcp_tensor bias, gcp_conv2d_opts opts);
+GCP_API gcp_tensor gcp_linear_op_at(gcp_tensor x, gcp_tensor weight, gcp_tensor bias, gcp_linear_opts opts);
+GCP_API gcp_tensor gcp_embedding_op_at(gcp_tensor ids, gcp_tensor table, gcp_embedding_opts opts);
+GCP_API gcp_tensor gcp_layer_norm_op_at(gcp_tensor x, gcp_tensor gamma, gcp_tensor beta, gcp_norm_opts opts);
+
+/* Ops. add, mul: equal shapes. matmul: (n, k) x (k, m). bias: adds one value a channel. */
+GCP_API gcp_tensor gcp_matmul_at(gcp_tensor a, gcp_tensor b, gcp_op_opts opts);
+GCP_API gcp_tensor gcp_add_at(gcp_tensor a, gcp_tensor b, gcp_op_opts opts);
+GCP_API gcp_tensor gcp_mul_at(gcp_tensor a, gcp_tensor b, gcp_op_opts opts);
+GCP_API gcp_tensor gcp_bias_at(gcp_tensor x, gcp_tensor bias, gcp_op_opts opts);
+GCP_API gcp_tensor gcp_scale_at(gcp_tensor x, gcp_scale_opts opts);
+GCP_API gcp_tensor gcp_relu_at(gcp_tensor x, gcp_op_opts opts);
+GCP_API gcp_tensor gcp_leaky_relu_at(gcp_tensor x, gcp_leaky_relu_opts opts);
+GCP_API gcp_tensor gcp_tanh_at(gcp_tensor x, gcp_op_opts opts);
+GCP_API gcp_tensor gcp_sigmoid_at(gcp_tensor x, gcp_op_opts opts);
+GCP_API gcp_tensor gcp_gelu_at(gcp_tensor x, gcp_op_opts opts);                   /* exact: x Phi(x) */
+GCP_API gcp_tensor gcp_max_pool_at(gcp_tensor x, gcp_pool_opts opts);
+GCP_API gcp_tensor gcp_avg_pool_at(gcp_tensor x, gcp_pool_opts opts);             /* padding does not count */
+GCP_API gcp_tensor gcp_global_avg_pool_at(gcp_tensor x, gcp_op_opts opts);        /* n h w c -> n c */
+GCP_API gcp_tensor gcp_upsample_at(gcp_tensor x, gcp_upsample_opts opts);
+GCP_API gcp_tensor gcp_dropout_at(gcp_tensor x, gcp_dropout_opts opts);
+GCP_API gcp_tensor gcp_concat_at(const gcp_tensor *inputs, int count, gcp_op_opts opts);     /* channels; macro: gcp_concat(a, b, ...) */
+GCP_API gcp_tensor gcp_slice_at(gcp_tensor x, gcp_slice_opts opts);               /* channels [first, first + count) */
+GCP_API gcp_tensor gcp_flatten_at(gcp_tensor x, gcp_op_opts opts);                /* n h w c -> n, hwc */
+GCP_API gcp_tensor gcp_reshape_at(gcp_tensor x, gcp_shape shape, gcp_at at);
+
+/* Losses: scalars. cross_entropy: mean over pixels of softmax cross-entropy, labels int32 in [0, c) or .ignore; where all are ignored 0. */
+GCP_API gcp_tensor gcp_cross_entropy_at(gcp_tensor logits, gcp_tensor labels, gcp_cross_entropy_opts opts);
+GCP_API gcp_tensor gcp_mse_at(gcp_tensor a, gcp_tensor b, gcp_op_opts opts);
+GCP_API gcp_tensor gcp_mean_at(gcp_tensor x, gcp_op_opts opts);
+
+/* A user's own op, with the rights of a built-in one. op and context must outlive the tape's recording. Returns the
+   first output; all of them go to opts.outputs if given. A time step of an adjoint is such an op. */
+GCP_API gcp_tensor gcp_custom_at(const gcp_tensor *inputs, int count, const gcp_op *op, gcp_custom_opts opts);
+
+/* Segments: use GCP_SEGMENT. */
+GCP_API int  gcp_segment_begin(gcp_tape *tape, const char *label, gcp_segment_opts opts);
+GCP_API void gcp_segment_end(gcp_tape *tape, int segment, int *state);
+
+/* Plan. loss: a scalar (any tensor for .inference). Takes memory from opts.arena or the tape's, and scratch that it
+   returns; gcp_plan_arena says how much is enough for both. On error plan.in is NULL and the tape holds the message. */
+GCP_API gcp_plan gcp_plan_make_at(gcp_tensor loss, gcp_plan_opts opts);
+GCP_API size_t   gcp_plan_arena_at(gcp_tensor loss, gcp_plan_opts opts);
+
+/* Gives a plan back, so that another can be made in its place (a new budget every epoch): unbinds it, and its arena has its bytes
+   again as soon as nothing that was taken behind it is left there: free a plan before you make its successor, or make them in two
+   arenas in turn (.arena). The state stays; of a plan that holds the state in memory of the
+   target's, gcp_unbind says what becomes of it. */
+GCP_API void gcp_plan_free(gcp_plan *plan);
+
+/* The same for a graph given as text (src/planner/graph.h has the format; gcp_graph_print makes it from any plan): figures, lists and
+   reports, and nothing to bind. tape holds the errors and the arena; text is copied. */
+GCP_API gcp_plan gcp_graph_plan_at(gcp_tape *tape, const char *text, gcp_plan_opts opts);
+GCP_API size_t   gcp_graph_arena_at(const gcp_tape *tape, const char *text, gcp_plan_opts opts);
+
+/* The trade-off curve: fills seconds, bytes and bound of `count` points whose budgets are given, in ascending order; more budget
+   never costs time. Returns how many of them fit (the last ones); 0 with the tape's error if planning failed otherwise. The plan of
+   a point is gcp_plan_make with .budget = point.planned_with. As CSV, or as a curve with the lower bound beside it. */
+typedef struct gcp_point {
+    size_t budget;                      /* given */
+    size_t bytes, planned_with;         /* of the plan; the budget of the list at which it was found. Nothing fits: 0, the least that does */
+    double seconds, keep_all_seconds, bound_seconds;
+} gcp_point;
+GCP_API int  gcp_sweep_at(gcp_tensor loss, gcp_point *points, int count, gcp_plan_opts opts);
+GCP_API int  gcp_graph_sweep_at(gcp_tape *tape, const char *text, gcp_point *points, int count, gcp_plan_opts opts);
+GCP_API void gcp_sweep_csv(const gcp_point *points, int count, gcp_writer out);
+GCP_API void gcp_sweep_svg(const gcp_point *points, int count, gcp_writer out);
+
+/* The largest batch for .budget bytes, by planning alone. record makes a network of that batch on a fresh tape and returns its loss.
+   0: not even a batch of one fits, or error (may be NULL, GCP_MAX_ERROR chars) says what else went wrong. */
+typedef gcp_tensor (*gcp_record_fn)(void *context, gcp_tape *tape, int batch);
+typedef struct gcp_batch_opts {
+    gcp_at at GCPI_Z;
+    int ops GCPI_Z, most GCPI_Z;        /* of the tape, default 256; the largest batch to try, default 65536 */
+    double slowdown GCPI_Z;             /* the most that a step may take, in steps of keep-all; 0: any */
+    char *error GCPI_Z;
+    gcp_plan_opts plan GCPI_Z;          /* .budget and what else the plan shall be; .policy is GCP_BUDGET */
+} gcp_batch_opts;
+GCP_API int gcp_max_batch_at(gcp_arena *arena, gcp_record_fn record, void *context, gcp_batch_opts opts);
+
+/* Bind. memory: plan->room bytes, or plan->bytes at an address that is aligned to the target's align; not the tape's own arena. A tape
+   whose state has no home takes it from the front of this memory, for as long as the tape is used. NULL, 0: the target's allocate.
+   Plans bound to the same memory share it: the state at its front, and behind it one slab at a time. gcp_plans_bytes says what all of
+   some plans need there (their state and the largest slab), before any is bound; gcp_plans_room what to allocate (up to GCP_MAX_BOUND
+   plans of one tape; 0 where one of them was not made). The state's home is final: give it enough at first. Whatever another plan
+   writes or runs there takes a plan's inputs and results: write the inputs again. Where an optimiser's slots make the state grow, the
+   slabs of the others move by themselves, which also takes their inputs.
+   gcp_unbind: before the memory is freed or used otherwise. It gives back what the target allocated, a state in it too.
+   gcp_state_bind gives state a home of its own first: gcp_state_bytes at an address aligned to 64, 63 more at any; slots for optimizer.
+   Then gcp_bind takes plan->slab_bytes, and at any address the target's align less 1 more.
+   gcp_slots_reset forgets the optimiser's slots, their counts of updates and the step counter, so that another optimiser may be bound. */
+GCP_API gcp_code gcp_bind_at(gcp_plan *plan, void *memory, size_t size, gcp_at at);
+GCP_API gcp_code gcp_unbind_at(gcp_plan *plan, gcp_at at);
+GCP_API size_t   gcp_plans_bytes_at(const gcp_plan *const *plans, int count);
+GCP_API size_t   gcp_plans_room_at(const gcp_plan *const *plans, int count);
+GCP_API size_t   gcp_state_bytes(const gcp_tape *tape, gcp_optimizer optimizer);
+GCP_API gcp_code gcp_state_bind_at(gcp_tape *tape, void *memory, size_t size, gcp_at at);
+GCP_API gcp_code gcp_state_bind_on_at(gcp_tape *tape, const gcp_target *target, void *memory, size_t size, gcp_at at);     /* in that target's memory */
+GCP_API void     gcp_slots_reset(gcp_tape *tape);
+GCP_API gcp_code gcp_far_bind_at(gcp_plan *plan, void *memory, size_t size, gcp_at at);      /* plan->far_bytes, before the first step */
+
+/* Run. gcp_write / gcp_read: whole tensors, dense, in the element type of the tensor (gcp_real, int32). Written: inputs
+   and parameters; every input that the plan reads before its first step, labels within the range of what reads them. Read: inputs,
+   parameters, and after a step the loss and kept tensors. gcp_grad: a parameter's gradient (plan without optimiser) or a wanted
+   input's. gcp_ignored: how many labels in the batch are the .ignore of the cross-entropy that made this loss (-1: an error).
+   Batch-norm statistics: gcp_find(net, "batch_norm[0]/running_mean"). */
+GCP_API gcp_code gcp_write_at(gcp_plan *plan, gcp_tensor x, const void *data, gcp_at at);
+GCP_API gcp_code gcp_read_at(gcp_plan *plan, gcp_tensor x, void *data, gcp_at at);
+GCP_API gcp_code gcp_grad_at(gcp_plan *plan, gcp_tensor x, gcp_real *data, gcp_at at);
+GCP_API ptrdiff_t gcp_ignored_at(gcp_plan *plan, gcp_tensor loss, gcp_at at);
+GCP_API float    gcp_step_at(gcp_plan *plan, gcp_step_opts opts);       /* forward, backward, update; the loss; 0 on error */
+GCP_API float    gcp_forward_at(gcp_plan *plan, gcp_step_opts opts);    /* of an inference plan; its value if a scalar */
+GCP_API uint64_t gcp_steps_done(const gcp_tape *tape);
+
+/* Memory as it is, not as planned: runs a step twice on copies of state and inputs (written or not) in memory (more than plan->room
+   bytes, filled with a pattern, then with its complement) and returns the bytes up to the last that changed. NULL, 0: memory of the
+   target's allocate. .lr may be left out. */
+GCP_API size_t gcp_measure_at(gcp_plan *plan, void *memory, size_t size, gcp_step_opts opts);
+
+/* Numeric gradient by a 4-point stencil against gcp_grad's, for every parameter and wanted input of a bound plan that has no
+   optimiser. Meant for GCP_REAL double; in float the loss itself is rounded, and what is found are mistakes, not small errors. */
+GCP_API gcp_gradcheck_result gcp_gradcheck_at(gcp_plan *plan, gcp_gradcheck_opts opts);
+
+/* Profile: runs .repeats steps of a bound plan as gcp_step would, each instruction on its own, and keeps the median of each
+   one's seconds; by the device's events where it has them. Returns their sum. gcp_plan_print shows them beside the
+   instructions, gcp_instruction_seconds gives one (0: not measured). */
+GCP_API double gcp_profile_at(gcp_plan *plan, gcp_profile_opts opts);
+GCP_API double gcp_instruction_seconds(const gcp_plan *plan, int instruction);
+
+/* The profile as a table for .costs: a line an op, shapes, attributes and median seconds, whatever its place on the tape; and one of the
+   link to far memory, from a plan that copies. */
+GCP_API void gcp_costs_print(const gcp_plan *plan, gcp_writer out);
+
+/* Reports. list: the instructions as text that .list reads back, a letter and a name each: F forward, R forward again, B backward, U update,
+   H and W a gradient's hooks; O away to far memory, P back, W wait for O; M to another place in the slab ("M gradient of x" for x's gradient).
+   plan: one line an instruction, live bytes at the right.
+   layers: shape, parameters, activation bytes, kept or recomputed. why: what the peak is made of and what to do.
+   svg: memory over time and address. */
+GCP_API gcp_writer gcp_file(void *stdio_file);
+GCP_API void gcp_list_print(const gcp_plan *plan, gcp_writer out);
+GCP_API void gcp_graph_print(const gcp_plan *plan, gcp_writer out);     /* gcp-graph 2: what gcp_graph_plan reads */
+GCP_API void gcp_plan_print(const gcp_plan *plan, gcp_writer out);
+GCP_API void gcp_layers_print(const gcp_plan *plan, gcp_writer out);
+GCP_API void gcp_why_print(const gcp_plan *plan, gcp_writer out);
+GCP_API void gcp_memory_svg(const gcp_plan *plan, gcp_writer out);
+
+/* ---- 5 macros -------------------------------------------------------------------------------------------------
+   C11 and C++20. Strict C++17 has no designated initialisers: fill a struct with .at = GCP_AT and call the _at function.
+   One empty argument is appended so that a call without options is no pedantic warning. No #ifdef inside a call. */
+
+#ifdef __cplusplus
+} /* extern "C" */
+template <class T> inline T gcpi_with_at(T opts, const char *file, int line) { opts.at.file = file; opts.at.line = line; return opts; }
+template <class... D> inline gcp_shape gcpi_shape(D... d) { gcp_shape s = { (int)sizeof...(d), { (int)d... } }; return s; }
+inline gcp_at gcpi_at(const char *file, int line) { gcp_at at = { file, line }; return at; }
+template <class... X> inline gcp_tensor gcpi_concat(const char *file, int line, X... x)
+{
+    const gcp_tensor list[] = { x... };
+    gcp_op_opts opts; opts.at = gcpi_at(file, line);
+    return gcp_concat_at(list, (int)sizeof...(x), opts);
+}
+template <class... P> inline size_t gcpi_plans_bytes(P... p) { const gcp_plan *const list[] = { p... }; return gcp_plans_bytes_at(list, (int)sizeof...(p)); }
+template <class... P> inline size_t gcpi_plans_room(P... p) { const gcp_plan *const list[] = { p... }; return gcp_plans_room_at(list, (int)sizeof...(p)); }
+inline gcp_tensor gcpi_nil(void) { gcp_tensor nil = { nullptr, 0, 0 }; return nil; }
+#define GCP_OPTS(T, ...) gcpi_with_at(T { __VA_ARGS__ }, __FILE__, __LINE__)
+#define GCP_SHAPE(...) gcpi_shape(__VA_ARGS__)
+#define GCP_AT gcpi_at(__FILE__, __LINE__)
+#define GCP_NIL gcpi_nil()
+#define gcp_concat(...) gcpi_concat(__FILE__, __LINE__, __VA_ARGS__)
+#define gcp_plans_bytes(...) gcpi_plans_bytes(__VA_ARGS__)
+#define gcp_plans_room(...) gcpi_plans_room(__VA_ARGS__)
+#else
+#define GCP_OPTS(T, ...) ((T) { .at = { __FILE__, __LINE__ }, __VA_ARGS__ })
+#define GCP_SHAPE(...) ((gcp_shape) { (int)(sizeof (int[]) { __VA_ARGS__ } / sizeof(int)), { __VA_ARGS__ } })
+#define GCP_AT ((gcp_at) { __FILE__, __LINE__ })
+#define GCP_NIL ((gcp_tensor) { 0, 0, 0 })
+#define gcp_concat(...) gcp_concat_at((const gcp_tensor[]) { __VA_ARGS__ }, \
+    (int)(sizeof (gcp_tensor[]) { __VA_ARGS__ } / sizeof(gcp_tensor)), GCP_OPTS(gcp_op_opts, .name = 0))
+#define GCPI_PLANS(...) (const gcp_plan *const[]) { __VA_ARGS__ }, (int)(sizeof (const gcp_plan *[]) { __VA_ARGS__ } / sizeof(gcp_plan *))
+#define gcp_plans_bytes(...) gcp_plans_bytes_at(GCPI_PLANS(__VA_ARGS__))         /* &train, &eval, ... */
+#define gcp_plans_room(...) gcp_plans_room_at(GCPI_PLANS(__VA_ARGS__))
+#endif
+
+#define GCPI_CAT(a, b) GCPI_CAT2(a, b)
+#define GCPI_CAT2(a, b) a##b
+#define GCPI_F0(fn, T, ...) fn(GCP_OPTS(T, __VA_ARGS__))
+#define GCPI_F1(fn, T, a, ...) fn((a), GCP_OPTS(T, __VA_ARGS__))
+#define GCPI_F2(fn, T, a, b, ...) fn((a), (b), GCP_OPTS(T, __VA_ARGS__))
+#define GCPI_F3(fn, T, a, b, c, ...) fn((a), (b), (c), GCP_OPTS(T, __VA_ARGS__))
+#define GCPI_F4(fn, T, a, b, c, d, ...) fn((a), (b), (c), (d), GCP_OPTS(T, __VA_ARGS__))
+
+#define gcp_tape_bytes(...)          GCPI_F0(gcp_tape_bytes_at, gcp_tape_opts, __VA_ARGS__, )
+#define gcp_tape_make(...)           GCPI_F1(GCPI_STAMPED(gcp_tape_make_at), gcp_tape_opts, __VA_ARGS__, )
+#define gcp_input(tape, name, ...)   gcp_input_at((tape), (name), GCP_SHAPE(__VA_ARGS__), GCP_AT)
+#define gcp_labels(tape, name, ...)  gcp_labels_at((tape), (name), GCP_SHAPE(__VA_ARGS__), GCP_AT)
+#define gcp_want_grad(x)             gcp_want_grad_at((x), GCP_AT)
+#define gcp_param(...)               GCPI_F3(gcp_param_at, gcp_param_opts, __VA_ARGS__, )
+#define gcp_freeze(x)                gcp_freeze_at((x), GCP_AT)
+#define gcp_keep(x)                  gcp_keep_at((x), GCP_AT)
+#define gcp_conv2d(...)              GCPI_F1(gcp_conv2d_at, gcp_conv2d_opts, __VA_ARGS__, )
+#define gcp_conv_transpose2d(...)    GCPI_F1(gcp_conv_transpose2d_at, gcp_conv2d_opts, __VA_ARGS__, )
+#define gcp_linear(...)              GCPI_F1(gcp_linear_at, gcp_linear_opts, __VA_ARGS__, )
+#define gcp_embedding(...)           GCPI_F1(gcp_embedding_at, gcp_embedding_opts, __VA_ARGS__, )
+#define gcp_batch_norm(...)          GCPI_F1(gcp_batch_norm_at, gcp_norm_opts, __VA_ARGS__, )
+#define gcp_layer_norm(...)          GCPI_F1(gcp_layer_norm_at, gcp_norm_opts, __VA_ARGS__, )
+#define gcp_conv2d_op(...)           GCPI_F3(gcp_conv2d_op_at, gcp_conv2d_opts, __VA_ARGS__, )
+#define gcp_conv_transpose2d_op(...) GCPI_F3(gcp_conv_transpose2d_op_at, gcp_conv2d_opts, __VA_ARGS__, )
+#define gcp_linear_op(...)           GCPI_F3(gcp_linear_op_at, gcp_linear_opts, __VA_ARGS__, )
+#define gcp_embedding_op(...)        GCPI_F2(gcp_embedding_op_at, gcp_embedding_opts, __VA_ARGS__, )
+#define gcp_layer_norm_op(...)       GCPI_F3(gcp_layer_norm_op_at, gcp_norm_opts, __VA_ARGS__, )
+#define gcp_matmul(...)              GCPI_F2(gcp_matmul_at, gcp_op_opts, __VA_ARGS__, )
+#define gcp_add(...)                 GCPI_F2(gcp_add_at, gcp_op_opts, __VA_ARGS__, )
+#define gcp_mul(...)                 GCPI_F2(gcp_mul_at, gcp_op_opts, __VA_ARGS__, )
+#define gcp_bias(...)                GCPI_F2(gcp_bias_at, gcp_op_opts, __VA_ARGS__, )
+#define gcp_scale(...)               GCPI_F1(gcp_scale_at, gcp_scale_opts, __VA_ARGS__, )
+#define gcp_relu(...)                GCPI_F1(gcp_relu_at, gcp_op_opts, __VA_ARGS__, )
+#define gcp_leaky_relu(...)          GCPI_F1(gcp_leaky_relu_at, gcp_leaky_relu_opts, __VA_ARGS__, )
+#define gcp_tanh(...)                GCPI_F1(gcp_tanh_at, gcp_op_opts, __VA_ARGS__, )
+#define gcp_sigmoid(...)             GCPI_F1(gcp_sigmoid_at, gcp_op_opts, __VA_ARGS__, )
+#define gcp_gelu(...)                GCPI_F1(gcp_gelu_at, gcp_op_opts, __VA_ARGS__, )
+#define gcp_max_pool(...)            GCPI_F1(gcp_max_pool_at, gcp_pool_opts, __VA_ARGS__, )
+#define gcp_avg_pool(...)            GCPI_F1(gcp_avg_pool_at, gcp_pool_opts, __VA_ARGS__, )
+#define gcp_global_avg_pool(...)     GCPI_F1(gcp_global_avg_pool_at, gcp_op_opts, __VA_ARGS__, )
+#define gcp_upsample(...)            GCPI_F1(gcp_upsample_at, gcp_upsample_opts, __VA_ARGS__, )
+#define gcp_dropout(...)             GCPI_F1(gcp_dropout_at, gcp_dropout_opts, __VA_ARGS__, )
+#define gcp_slice(...)               GCPI_F1(gcp_slice_at, gcp_slice_opts, __VA_ARGS__, )
+#define gcp_flatten(...)             GCPI_F1(gcp_flatten_at, gcp_op_opts, __VA_ARGS__, )
+#define gcp_reshape(x, ...)          gcp_reshape_at((x), GCP_SHAPE(__VA_ARGS__), GCP_AT)
+#define gcp_cross_entropy(...)       GCPI_F2(gcp_cross_entropy_at, gcp_cross_entropy_opts, __VA_ARGS__, )
+#define gcp_mse(...)                 GCPI_F2(gcp_mse_at, gcp_op_opts, __VA_ARGS__, )
+#define gcp_mean(...)                GCPI_F1(gcp_mean_at, gcp_op_opts, __VA_ARGS__, )
+#define gcp_custom(...)              GCPI_F3(gcp_custom_at, gcp_custom_opts, __VA_ARGS__, )   /* inputs (a named array), count, op, options */
+#define gcp_plan_make(...)           GCPI_F1(gcp_plan_make_at, gcp_plan_opts, __VA_ARGS__, )
+#define gcp_graph_plan(...)          GCPI_F2(gcp_graph_plan_at, gcp_plan_opts, __VA_ARGS__, )   /* tape, text, options */
+#define gcp_graph_arena(...)         GCPI_F2(gcp_graph_arena_at, gcp_plan_opts, __VA_ARGS__, )
+#define gcp_sweep(...)               GCPI_F3(gcp_sweep_at, gcp_plan_opts, __VA_ARGS__, )        /* loss, points, count, options */
+#define gcp_graph_sweep(...)         GCPI_F4(gcp_graph_sweep_at, gcp_plan_opts, __VA_ARGS__, )  /* tape, text, points, count, options */
+#define gcp_max_batch(...)           GCPI_F3(gcp_max_batch_at, gcp_batch_opts, __VA_ARGS__, )   /* arena, record, context, options */
+#define gcp_plan_arena(...)          GCPI_F1(gcp_plan_arena_at, gcp_plan_opts, __VA_ARGS__, )
+#define gcp_bind(...)                gcp_bind_at(__VA_ARGS__, GCP_AT)                            /* plan, memory, size */
+#define gcp_unbind(plan)             gcp_unbind_at((plan), GCP_AT)
+#define gcp_state_bind(...)          gcp_state_bind_at(__VA_ARGS__, GCP_AT)                      /* tape, memory, size */
+#define gcp_state_bind_on(...)       gcp_state_bind_on_at(__VA_ARGS__, GCP_AT)                   /* tape, target, memory, size */
+#define gcp_far_bind(...)            gcp_far_bind_at(__VA_ARGS__, GCP_AT)                        /* plan, memory, size */
+#define gcp_write(...)               gcp_write_at(__VA_ARGS__, GCP_AT)                           /* plan, tensor, data */
+#define gcp_read(...)                gcp_read_at(__VA_ARGS__, GCP_AT)                            /* plan, tensor, data */
+#define gcp_grad(...)                gcp_grad_at(__VA_ARGS__, GCP_AT)                            /* plan, tensor, data */
+#define gcp_ignored(plan, loss)      gcp_ignored_at((plan), (loss), GCP_AT)
+#define gcp_step(...)                GCPI_F1(gcp_step_at, gcp_step_opts, __VA_ARGS__, )
+#define gcp_forward(...)             GCPI_F1(gcp_forward_at, gcp_step_opts, __VA_ARGS__, )
+#define gcp_profile(...)             GCPI_F1(gcp_profile_at, gcp_profile_opts, __VA_ARGS__, )
+#define gcp_measure(...)             GCPI_F3(gcp_measure_at, gcp_step_opts, __VA_ARGS__, )
+#define gcp_gradcheck(...)           GCPI_F1(gcp_gradcheck_at, gcp_gradcheck_opts, __VA_ARGS__, )
+
+/* GCP_SEGMENT(net, "residual", .keep = GCP_KEEP_CONV2D) { ... } is
+       for (scope s = begin(); s.state; end(s)) for (; s.state == 1; s.state = 2) { ... }
+   break leaves the inner loop with state 1, so end() sees it at once; continue ends the block early and is fine;
+   return and goto leave the segment open, which the enclosing end() or gcp_plan_make reports with the line of the block.
+   The label must be a literal; one that repeats under the same parent numbers itself. Blocks nest. */
+typedef struct gcpi_scope { gcp_tape *tape; int segment, state; } gcpi_scope;
+#define GCP_SEGMENT(...) GCPI_SEGMENT(GCPI_CAT(gcpi_scope_, __LINE__), __VA_ARGS__, )
+#define GCPI_SEGMENT(s, net, label, ...) \
+    for (gcpi_scope s = { (net), gcp_segment_begin((net), "" label, GCP_OPTS(gcp_segment_opts, __VA_ARGS__)), 1 }; \
+         s.state; gcp_segment_end(s.tape, s.segment, &s.state)) \
+        for (; s.state == 1; s.state = 2)
+
+#endif /* GCP_H */
+
+/* ---- 6 rooms --------------------------------------------------------------------------------------------------
+   The implementation, in reading order. A room uses rooms above it only, and includes none. dist/gcp.h has all of them in one file. */
+#if defined(GCP_IMPLEMENTATION) && !defined(GCP_IMPLEMENTATION_DONE)
+#define GCP_IMPLEMENTATION_DONE
+
+#if !defined(GCPI_ONE_FILE) && defined(__has_include)
+#if !__has_include("src/begin.h")
+#error "gcp.h needs its rooms, the folder src/ beside it; the single file to copy is dist/gcp.h"
+#endif
+#endif
+
+
+/* ==== src/begin.h ==== */
+
+#include <float.h>
+#include <math.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#ifdef _OPENMP
+#include <omp.h>
+#endif
+#ifdef GCP_USE_CBLAS
+#include <cblas.h>
+#endif
+
+/* -ffast-math and its parts would change bits from one plan to another. Here none of them holds, whatever the flags: sums keep their
+   order, a product and a sum their two roundings (but for contractions, in matrix products alone). Where a compiler cannot be told so,
+   fast math is an error; GCP_ANY_MATH takes it, and then bits may depend on the plan. */
+#if defined(__clang__) && (defined(__x86_64__) || defined(__i386__))
+#pragma float_control(push)
+#pragma float_control(precise, on)
+#elif defined(__GNUC__) && !defined(__clang__)
+#pragma GCC push_options
+#pragma GCC optimize("no-fast-math", "no-unsafe-math-optimizations", "no-associative-math", "no-reciprocal-math", "no-finite-math-only", "signed-zeros", "fp-contract=off")
+#if defined(__i386__) && !defined(__SSE2_MATH__)                    /* x87 keeps more bits here and there */
+#pragma GCC target("sse2,fpmath=sse")
+#endif
+#elif defined(_MSC_VER) && !defined(__clang__)
+#pragma float_control(precise, on, push)
+#elif defined(__FAST_MATH__) && !defined(GCP_ANY_MATH)
+#error "gcp.h: this compiler cannot be told to leave fast math out of this file: compile it without, or define GCP_ANY_MATH"
+#elif defined(__clang__)
+#pragma clang fp reassociate(off)
+#endif
+
+/* ==== src/tape/base.h ==== */
+
+/* What everything stands on: the compiler's attributes, arenas, hashes, random numbers, text through a writer. An
+   arena's front holds what lasts, its back scratch, which is given back by restoring .scratch. */
+
+#if defined(__GNUC__) && !defined(__clang__)
+/* Elementwise loops are fast in an -O0 build too; a product and a sum stay two roundings, alone or in a group. */
+#define GCPI_LOOP static __attribute__((optimize("O3", "fp-contract=off")))
+#define GCPI_RESTRICT __restrict__
+#define GCPI_ALONE static __attribute__((noinline))
+#define GCPI_PRINTF(f, a) __attribute__((format(printf, f, a)))
+#elif defined(__clang__)
+#define GCPI_LOOP static
+#define GCPI_RESTRICT __restrict__
+#define GCPI_ALONE static __attribute__((noinline))
+#define GCPI_PRINTF(f, a) __attribute__((format(printf, f, a)))
+#else
+#define GCPI_LOOP static
+#define GCPI_RESTRICT
+#define GCPI_ALONE static
+#define GCPI_PRINTF(f, a)
+#endif
+#ifdef GCP_STATIC
+#define GCPI_DEF static
+#else
+#define GCPI_DEF
+#endif
+#define GCPI_MIN(a, b) ((a) < (b) ? (a) : (b))
+#define GCPI_MAX(a, b) ((a) > (b) ? (a) : (b))
+
+GCPI_DEF gcp_arena gcp_arena_from(void *memory, size_t size)
+{
+    gcp_arena arena;
+    memset(&arena, 0, sizeof arena);
+    arena.base = (unsigned char *)memory;
+    arena.size = memory && size <= PTRDIFF_MAX ? (ptrdiff_t)size : 0;
+    return arena;
+}
+
+static void gcpi_arena_mark_high(gcp_arena *a) { a->high = GCPI_MAX(a->high, a->used + a->scratch); }
+
+/* size * count with no overflow, or -1. */
+static ptrdiff_t gcpi_product(ptrdiff_t size, ptrdiff_t count)
+{
+    if (size < 0 || count < 0 || (size && count > PTRDIFF_MAX / size)) return -1;
+    return size * count;
+}
+
+GCPI_DEF void *gcp_arena_push(gcp_arena *a, ptrdiff_t size, ptrdiff_t align, ptrdiff_t count)
+{
+    ptrdiff_t bytes = gcpi_product(size, count);
+    if (!a || !a->base || bytes < 0 || align <= 0) return NULL;
+    ptrdiff_t pad = (ptrdiff_t)(-(uintptr_t)(a->base + a->used) & (uintptr_t)(align - 1));
+    ptrdiff_t room = a->size - a->used - a->scratch;
+    if (pad > room || bytes > room - pad) return NULL;
+    void *p = a->base + a->used + pad;
+    a->used += pad + bytes;
+    gcpi_arena_mark_high(a);
+    return memset(p, 0, (size_t)bytes);
+}
+
+static void *gcpi_scratch_push(gcp_arena *a, ptrdiff_t size, ptrdiff_t align, ptrdiff_t count)
+{
+    ptrdiff_t bytes = gcpi_product(size, count), room = a->size - a->used - a->scratch;
+    if (bytes < 0 || bytes > room) return NULL;
+    ptrdiff_t end = a->size - a->scratch - bytes;
+    ptrdiff_t pad = (ptrdiff_t)((uintptr_t)(a->base + end) & (uintptr_t)(align - 1));
+    if (pad > room - bytes) return NULL;
+    a->scratch += bytes + pad;
+    gcpi_arena_mark_high(a);
+    return memset(a->base + end - pad, 0, (size_t)bytes);
+}
+
+/* Options where 0 means a default, or that nothing was given. */
+static double gcpi_option(double given, double otherwise) { return given == 0 ? otherwise : given == GCP_ZERO ? 0 : given; }
+static int gcpi_integer(int given) { return given == GCP_ZERO ? 0 : given; }
+
+static int gcpi_finite(double x) { return x - x == 0; }
+static size_t gcpi_bytes_from(double x) { return x >= (double)SIZE_MAX ? SIZE_MAX : x > 0 ? (size_t)x : 0; }
+
+static uint32_t gcpi_hash(const char *s)
+{
+    uint32_t h = 2166136261u;
+    for (; *s; s++) h = (h ^ (unsigned char)*s) * 16777619u;
+    return h;
+}
+
+#define GCPI_NEW(arena, type, count) ((type *)gcp_arena_push((arena), (ptrdiff_t)sizeof(type), 16, (ptrdiff_t)(count)))
+#define GCPI_SCRATCH(arena, type, count) ((type *)gcpi_scratch_push((arena), (ptrdiff_t)sizeof(type), 16, (ptrdiff_t)(count)))
+
+/* Random numbers: Philox 4x32-10 (Salmon et al. 2011). What is drawn depends on the key and counter alone. */
+typedef struct gcpi_random { uint32_t x[4]; } gcpi_random;
+static gcpi_random gcpi_philox(uint32_t c0, uint32_t c1, uint32_t c2, uint32_t c3, uint64_t key)
+{
+    uint32_t k0 = (uint32_t)key, k1 = (uint32_t)(key >> 32);
+    gcpi_random r;
+    for (int round = 0; round < 10; round++) {
+        uint64_t a = (uint64_t)0xD2511F53u * c0, b = (uint64_t)0xCD9E8D57u * c2;
+        c0 = (uint32_t)(b >> 32) ^ c1 ^ k0; c1 = (uint32_t)b;
+        c2 = (uint32_t)(a >> 32) ^ c3 ^ k1; c3 = (uint32_t)a;
+        k0 += 0x9E3779B9u; k1 += 0xBB67AE85u;
+    }
+    r.x[0] = c0; r.x[1] = c1; r.x[2] = c2; r.x[3] = c3;
+    return r;
+}
+
+static void gcpi_file_write(void *context, const char *text, size_t size) { fwrite(text, 1, size, (FILE *)context); }
+
+GCPI_DEF gcp_writer gcp_file(void *stdio_file)
+{
+    gcp_writer w;
+    w.write = gcpi_file_write; w.context = stdio_file;
+    return w;
+}
+
+GCPI_PRINTF(2, 3)
+static void gcpi_say(gcp_writer w, const char *format, ...)
+{
+    char line[640];
+    va_list args;
+    va_start(args, format);
+    int n = vsnprintf(line, sizeof line, format, args);
+    va_end(args);
+    if (n > 0 && w.write) w.write(w.context, line, (size_t)GCPI_MIN(n, (int)sizeof line - 1));
+}
+
+static double gcpi_mib(size_t bytes) { return (double)bytes / 1048576.0; }
+
+/* Names in markup: '<', '&' and quotes cannot be in labels that are identifiers, but a user's may be anything. */
+static void gcpi_say_escaped(gcp_writer w, const char *s)
+{
+    for (; *s; s++) {
+        if (*s == '<') gcpi_say(w, "&lt;");
+        else if (*s == '&') gcpi_say(w, "&amp;");
+        else if (*s == '"') gcpi_say(w, "&quot;");
+        else gcpi_say(w, "%c", *s);
+    }
+}
+
+/* ==== src/tape/model.h ==== */
+
+/* The recorded network: tensors, parameters, ops, names, segments, and the tape that holds them; handles; errors. The
+   first error sticks. A full tape goes on counting, so that its message says how much was needed. */
+
+typedef struct gcpi_name { int parent, index; const char *label; uint32_t hash; int named; } gcpi_name;
+
+typedef struct gcpi_segment { int parent, name, depth, open, ops; unsigned keep; gcp_at at; } gcpi_segment;
+
+enum { GCPI_INPUT = 1, GCPI_PARAMETER, GCPI_STATISTIC, GCPI_ACTIVATION };
+enum { GCPI_KEPT = 1, GCPI_WANTED = 2, GCPI_FROZEN = 4 };
+
+typedef struct gcpi_tensor {
+    int kind, flags, producer, parameter, name;   /* producer: op; parameter: index; -1 where there is none */
+    gcp_dtype dtype;
+    gcp_shape shape;
+} gcpi_tensor;
+
+typedef struct gcpi_parameter {
+    const char *path;
+    gcp_shape shape;
+    gcp_init init;
+    int kind, tensor, fan_in, fan_out;            /* tensor: of this recording, 0 where it was not recorded (yet); fans: 0 where not given */
+    double deviation;                             /* 0: that of init */
+    uint32_t hash;
+    size_t offset, slot;                          /* in the state: its value; its optimiser slots, 0 where it has none */
+} gcpi_parameter;
+
+typedef struct gcpi_conv_attr {
+    int n, h, w, ci, ho, wo, co, kh, kw, sh, sw, pt, pb, pl, pr, dh, dw, groups, same;
+} gcpi_conv_attr;
+typedef union gcpi_attributes {
+    gcpi_conv_attr conv;                          /* convolutions and pools */
+    struct { double a, b; int i, j; } number;     /* scale, slope, rates; epsilon, momentum; slice, upsample, reshape rank */
+    gcp_shape shape;
+} gcpi_attributes;
+
+typedef struct gcpi_op {
+    const gcp_op *row;
+    int kind, name, segment;
+    int in, inputs, out, outputs;                 /* in: first of its run in tape->edges; out: first tensor id */
+    gcp_at at;
+    const void *context;
+    gcpi_attributes attributes;
+} gcpi_op;
+
+/* A bound plan: where it lies itself, its slab and its far memory. By value, since a plan whose arena was used otherwise cannot be asked. */
+typedef struct gcpi_binding {
+    const void *plan, *memory;                    /* plan: which, never read; memory: what gcp_bind was given */
+    const unsigned char *own, *slab, *far;
+    size_t own_bytes, slab_bytes, far_bytes;
+    int taken;                                    /* another plan wrote or ran in its slab since */
+} gcpi_binding;
+
+/* How much a tape holds, to take back what a refused call recorded before it was refused (its name, its weights). */
+typedef struct gcpi_extents { int tensors, names, parameters; ptrdiff_t text_used, text_mark; } gcpi_extents;
+
+struct gcp_tape {
+    gcp_arena *arena;
+    gcp_code code;
+    char message[GCP_MAX_ERROR];
+    gcp_at full_at;                               /* where the tape was first full */
+    int full_ops;                                 /* ops wanted in all, once it is full */
+    unsigned generation;
+    ptrdiff_t arena_mark;
+    uint64_t seed;
+    gcpi_op *ops;               int op_count, op_capacity;
+    gcpi_tensor *tensors;       int tensor_count, tensor_capacity;     /* 0 is nil */
+    int *edges;                 int edge_count, edge_capacity;
+    gcpi_name *names;           int name_count, name_capacity;         /* 0 is the root */
+    gcpi_segment *segments;     int segment_count, segment_capacity, open;     /* 0 is the whole tape */
+    gcpi_parameter *parameters; int parameter_count, parameter_capacity;
+    char *text;                 ptrdiff_t text_used, text_capacity, text_mark;      /* names given by the user; paths of parameters from the back */
+    gcpi_extents good;                            /* as of the last call that was not refused */
+    int sealed;                                   /* parameters are those of an earlier recording: the set may not change */
+    /* state: the counters, values, then optimiser slots; layout counts changes of where slabs may lie */
+    unsigned char *state; size_t state_size, state_capacity;
+    gcp_target home;                              /* whose memory the state lies in */
+    const void *state_memory;                     /* the caller's pointer that it came from */
+    int own_state, slots;                         /* slots: of each parameter; 0 until a plan that has some is bound */
+    gcp_optimizer optimizer;                      /* whose slots they are */
+    unsigned layout;
+    const struct gcpi_plan *runner, *toucher;     /* the plan that ran last; that wrote or ran in its slab last */
+    gcpi_binding bindings[GCP_MAX_BOUND];
+    struct gcpi_plan *newest;                     /* plan in this arena: what lies behind it is not a plan */
+};
+
+GCPI_DEF const char *gcp_code_text(gcp_code code)
+{
+#define GCPI_TEXT(name, text) text,
+    static const char *const texts[] = { "no error", GCP_ERRORS(GCPI_TEXT) };
+#undef GCPI_TEXT
+    return code < GCP_ERROR_COUNT ? texts[code] : "unknown code";
+}
+
+static const char *gcpi_basename(const char *file)
+{
+    const char *slash = file ? strrchr(file, '/') : NULL;
+    return slash ? slash + 1 : file ? file : "?";
+}
+
+GCPI_PRINTF(5, 6)
+static void gcpi_fail(gcp_tape *t, gcp_code code, gcp_at at, const char *what, const char *format, ...)
+{
+    if (!t || t->code) return;
+    t->code = code;
+    int n = snprintf(t->message, sizeof t->message, "%s:%d: %s: ", gcpi_basename(at.file), at.line, what);
+    if (n < 0 || n >= (int)sizeof t->message) return;
+    va_list args;
+    va_start(args, format);
+    vsnprintf(t->message + n, sizeof t->message - (size_t)n, format, args);
+    va_end(args);
+}
+
+static const char gcpi_no_tape[] = "gcp_tape_make: the arena is too small for a tape (gcp_tape_bytes says what one takes)";
+
+GCPI_DEF const char *gcp_error(gcp_tape *t)
+{
+    if (!t) return gcpi_no_tape;
+    if (t->full_ops)
+        snprintf(t->message, sizeof t->message, "%s:%d: tape: %d ops are recorded, %d were needed so far (.ops = %d)",
+                 gcpi_basename(t->full_at.file), t->full_at.line, t->op_capacity, t->full_ops, t->op_capacity);
+    return t->code ? t->message : NULL;
+}
+
+GCPI_DEF gcp_code gcp_error_code(const gcp_tape *t) { return t ? t->code : GCP_E_NOMEM; }
+
+static void gcpi_recorded(gcp_tape *t)
+{
+    t->good.tensors = t->tensor_count; t->good.names = t->name_count; t->good.parameters = t->parameter_count;
+    t->good.text_used = t->text_used; t->good.text_mark = t->text_mark;
+}
+
+static void gcpi_take_back(gcp_tape *t)
+{
+    t->tensor_count = t->good.tensors; t->name_count = t->good.names; t->parameter_count = t->good.parameters;
+    t->text_used = t->good.text_used; t->text_mark = t->good.text_mark;
+    for (int i = 0; i < t->parameter_count; i++) if (t->parameters[i].tensor >= t->tensor_count) t->parameters[i].tensor = 0;
+}
+
+GCPI_DEF void gcp_error_clear(gcp_tape *t)
+{
+    if (!t || !t->ops) return;                    /* a tape that found no room stays in error */
+    gcpi_take_back(t);
+    t->code = GCP_OK;
+    t->full_ops = 0;
+    t->message[0] = 0;
+}
+
+static gcp_tensor gcpi_nil(gcp_tape *t)          /* nil keeps its tape, so that a full tape can go on counting */
+{
+    gcp_tensor x;
+    x.tape = t; x.id = 0; x.generation = t ? t->generation : 0;
+    return x;
+}
+
+static gcp_tensor gcpi_handle(gcp_tape *t, int id)
+{
+    gcp_tensor x = gcpi_nil(t);
+    x.id = id;
+    return x;
+}
+
+GCPI_DEF int gcp_is_nil(gcp_tensor x) { return x.tape == NULL || x.id == 0; }
+
+/* NULL unless x is a live tensor of its tape. */
+static gcpi_tensor *gcpi_get(gcp_tensor x)
+{
+    if (gcp_is_nil(x) || x.generation != x.tape->generation || x.id < 0 || x.id >= x.tape->tensor_count) return NULL;
+    return &x.tape->tensors[x.id];
+}
+
+static size_t gcpi_count(gcp_shape s) { return (size_t)s.d[0] * (size_t)s.d[1] * (size_t)s.d[2] * (size_t)s.d[3]; }
+static size_t gcpi_pixels(gcp_shape s) { return (size_t)s.d[0] * (size_t)s.d[1] * (size_t)s.d[2]; }
+
+static size_t gcpi_row_bytes(gcp_dtype type, size_t elements)
+{
+    switch (type) {
+    case GCP_DTYPE_REAL: return elements * sizeof(gcp_real);
+    case GCP_DTYPE_I32:  return elements * sizeof(int32_t);
+    case GCP_DTYPE_U8:   return elements;
+    case GCP_DTYPE_BIT:  return (elements + 7) / 8;
+    }
+    return 0;
+}
+
+static const char *gcpi_shape_text(gcp_shape s, char *buffer, size_t size)
+{
+    int from = s.rank >= 4 ? 0 : 4 - s.rank, n = 0;
+    if (s.rank == 0) { snprintf(buffer, size, "scalar"); return buffer; }
+    if (s.rank == 2 || s.rank == 3) n = snprintf(buffer, size, "%d", s.d[0]), from++;
+    for (int i = from; i < 4 && n >= 0 && n < (int)size; i++) n += snprintf(buffer + n, size - (size_t)n, "%s%d", n ? "x" : "", s.d[i]);
+    return buffer;
+}
+
+/* {rank, raw sizes} -> four sizes. 0 if a size is not positive or the bytes overflow. */
+static int gcpi_shape_normal(gcp_shape raw, gcp_shape *s)
+{
+    static const int place[5][4] = { { 0 }, { 3 }, { 0, 3 }, { 0, 2, 3 }, { 0, 1, 2, 3 } };
+    size_t count = 1;
+    if (raw.rank < 0 || raw.rank > 4) return 0;
+    s->rank = raw.rank;
+    s->d[0] = s->d[1] = s->d[2] = s->d[3] = 1;
+    for (int i = 0; i < raw.rank; i++) {
+        if (raw.d[i] <= 0 || count > (size_t)PTRDIFF_MAX / 64 / (size_t)raw.d[i]) return 0;
+        count *= (size_t)raw.d[i];
+        s->d[place[raw.rank][i]] = raw.d[i];
+    }
+    return 1;
+}
+
+/* ==== src/tape/tape.h ==== */
+
+/* Records only. Names are nodes of a tree; text is written on demand. */
+
+typedef struct gcpi_capacities { int ops, tensors, edges, names, segments, parameters; ptrdiff_t text; } gcpi_capacities;
+
+static gcpi_capacities gcpi_capacities_of(const gcp_tape_opts *o)
+{
+    gcpi_capacities c;
+    c.ops = o->ops > 0 ? o->ops : 256;
+    c.parameters = o->parameters > 0 ? o->parameters : 2 * c.ops + 16;
+    c.tensors = o->tensors > 0 ? o->tensors : 5 * c.ops + 16;
+    c.segments = (o->segments > 0 ? o->segments : c.ops) + 1;
+    c.edges = 4 * c.ops + GCP_MAX_INPUTS;
+    c.names = c.ops + c.tensors + c.segments + 1;
+    c.text = o->names > 0 ? o->names : 96 * (ptrdiff_t)c.ops + 1024;
+    return c;
+}
+
+static int gcpi_tape_fits(const gcp_tape_opts *o)     /* sizes that int arithmetic above can hold */
+{
+    return o->ops < (1 << 24) && o->parameters < (1 << 24) && o->tensors < (1 << 26) && o->segments < (1 << 24);
+}
+
+GCPI_DEF size_t gcp_tape_bytes_at(gcp_tape_opts o)
+{
+    if (!gcpi_tape_fits(&o)) return SIZE_MAX;
+    gcpi_capacities c = gcpi_capacities_of(&o);
+    return sizeof(gcp_tape) + (size_t)c.ops * sizeof(gcpi_op) + (size_t)c.tensors * sizeof(gcpi_tensor)
+         + (size_t)c.edges * sizeof(int) + (size_t)c.names * sizeof(gcpi_name) + (size_t)c.segments * sizeof(gcpi_segment)
+         + (size_t)c.parameters * sizeof(gcpi_parameter) + (size_t)c.text + 8 * 64;
+}
+
+static int gcpi_tape_arrays(gcp_tape *t, gcp_arena *a, gcpi_capacities c)
+{
+    t->ops = GCPI_NEW(a, gcpi_op, c.ops);                         t->op_capacity = c.ops;
+    t->tensors = GCPI_NEW(a, gcpi_tensor, c.tensors);             t->tensor_capacity = c.tensors;
+    t->edges = GCPI_NEW(a, int, c.edges);                         t->edge_capacity = c.edges;
+    t->names = GCPI_NEW(a, gcpi_name, c.names);                   t->name_capacity = c.names;
+    t->segments = GCPI_NEW(a, gcpi_segment, c.segments);          t->segment_capacity = c.segments;
+    t->parameters = GCPI_NEW(a, gcpi_parameter, c.parameters);    t->parameter_capacity = c.parameters;
+    t->text = GCPI_NEW(a, char, c.text);                          t->text_capacity = c.text;
+    return t->ops && t->tensors && t->edges && t->names && t->segments && t->parameters && t->text;
+}
+
+static void gcpi_tape_clear(gcp_tape *t)
+{
+    t->op_count = t->edge_count = t->open = 0;
+    t->tensor_count = t->name_count = t->segment_count = 1;
+    t->text_used = 0;
+    memset(&t->names[0], 0, sizeof t->names[0]);
+    t->names[0].label = "";
+    memset(&t->segments[0], 0, sizeof t->segments[0]);
+    for (int i = 0; i < t->parameter_count; i++) t->parameters[i].tensor = 0;
+    gcpi_recorded(t);
+}
+
+GCPI_DEF gcp_tape *GCPI_STAMPED(gcp_tape_make_at)(gcp_arena *arena, gcp_tape_opts o)
+{
+    gcp_tape *t = GCPI_NEW(arena, gcp_tape, 1);
+    if (!t) return NULL;
+    t->arena = arena;
+    t->generation = 1;
+    t->seed = o.seed;
+    if (!gcpi_tape_fits(&o) || !gcpi_tape_arrays(t, arena, gcpi_capacities_of(&o))) {
+        memset(&t->ops, 0, (size_t)((char *)&t->sealed - (char *)&t->ops));
+        gcpi_fail(t, GCP_E_NOMEM, o.at, "gcp_tape_make", "an arena of %td bytes is too small for %d ops, which take %zu bytes",
+                  arena->size, o.ops > 0 ? o.ops : 256, gcp_tape_bytes_at(o));
+        return t;
+    }
+    gcpi_tape_clear(t);
+    t->arena_mark = arena->used;
+    return t;
+}
+
+GCPI_DEF void gcp_tape_reset(gcp_tape *t)
+{
+    if (!t || !t->ops) return;
+    gcp_error_clear(t);
+    t->sealed = t->sealed || t->parameter_count > 0;
+    gcpi_tape_clear(t);
+    t->generation++;
+    t->arena->used = t->arena_mark;
+    t->runner = t->toucher = NULL;
+    t->newest = NULL;
+    memset(t->bindings, 0, sizeof t->bindings);
+    t->layout++;
+}
+
+/* Names. */
+static const char *gcpi_keep_text(gcp_tape *t, const char *s)     /* a copy that lives until the reset; NULL if full */
+{
+    ptrdiff_t n = (ptrdiff_t)strlen(s) + 1;
+    if (n > t->text_capacity - t->text_mark - t->text_used) return NULL;
+    char *copy = t->text + t->text_used;
+    t->text_used += n;
+    return (const char *)memcpy(copy, s, (size_t)n);
+}
+
+static int gcpi_name_find(const gcp_tape *t, int parent, const char *label, uint32_t hash)     /* the latest, or 0 */
+{
+    for (int i = t->name_count - 1; i > 0; i--)
+        if (t->names[i].hash == hash && t->names[i].parent == parent && !strcmp(t->names[i].label, label)) return i;
+    return 0;
+}
+
+/* A child of parent: label[0], label[1], ... or, where the user named it, that name, which must be new there. */
+static int gcpi_name_new(gcp_tape *t, int parent, const char *label, const char *named, gcp_at at)
+{
+    const char *text = named ? gcpi_keep_text(t, named) : label;
+    if (!text || t->name_count == t->name_capacity) {
+        gcpi_fail(t, GCP_E_CAPACITY, at, label, "the tape's %td bytes for names are full (.names)", t->text_capacity);
+        return 0;
+    }
+    uint32_t hash = gcpi_hash(text);
+    int same = gcpi_name_find(t, parent, text, hash);
+    if (named && (same || !*named || strpbrk(named, " /#[\n\t\r"))) {
+        gcpi_fail(t, GCP_E_NAME, at, label, same ? "the name '%s' is used twice here" : "the name '%s' is empty or has a space, '/', '[' or '#'", named);
+        return 0;
+    }
+    gcpi_name *n = &t->names[t->name_count];
+    n->parent = parent; n->label = text; n->hash = hash; n->named = named != NULL;
+    n->index = same ? t->names[same].index + 1 : 0;
+    return t->name_count++;
+}
+
+static int gcpi_name_text(const gcp_tape *t, int name, char *buffer, size_t size)
+{
+    if (!name || !size) { if (size) buffer[0] = 0; return 0; }
+    const gcpi_name *x = &t->names[name];
+    int n = gcpi_name_text(t, x->parent, buffer, size);
+    if (n >= (int)size - 1) return n;
+    int more = x->named ? snprintf(buffer + n, size - (size_t)n, "%s%s", n ? "/" : "", x->label)
+                        : snprintf(buffer + n, size - (size_t)n, "%s%s[%d]", n ? "/" : "", x->label, x->index);
+    return more < 0 ? n : GCPI_MIN(n + more, (int)size - 1);
+}
+
+GCPI_DEF const char *gcp_name(gcp_tensor x, char *buffer, size_t size)
+{
+    const gcpi_tensor *e = gcpi_get(x);
+    if (size) buffer[0] = 0;
+    if (e) gcpi_name_text(x.tape, e->name, buffer, size);
+    return buffer;
+}
+
+GCPI_DEF gcp_shape gcp_shape_of(gcp_tensor x)
+{
+    const gcpi_tensor *e = gcpi_get(x);
+    gcp_shape none;
+    memset(&none, 0, sizeof none);
+    return e ? e->shape : none;
+}
+
+GCPI_DEF size_t gcp_elements(gcp_tensor x) { const gcpi_tensor *e = gcpi_get(x); return e ? gcpi_count(e->shape) : 0; }
+
+/* Tensors. */
+static int gcpi_tensor_new(gcp_tape *t, int kind, gcp_dtype dtype, gcp_shape shape, int name, gcp_at at, const char *what)
+{
+    if (t->tensor_count == t->tensor_capacity) {
+        gcpi_fail(t, GCP_E_CAPACITY, at, what, "the tape's %d tensors are full (.tensors)", t->tensor_capacity);
+        return 0;
+    }
+    gcpi_tensor *e = &t->tensors[t->tensor_count];
+    memset(e, 0, sizeof *e);
+    e->kind = kind; e->dtype = dtype; e->shape = shape; e->name = name;
+    e->producer = e->parameter = -1;
+    return t->tensor_count++;
+}
+
+static gcp_tensor gcpi_input_of(gcp_tape *t, gcp_dtype dtype, const char *name, gcp_shape raw, gcp_at at)
+{
+    gcp_shape shape;
+    if (!t || t->code) return gcpi_nil(t);
+    if (!gcpi_shape_normal(raw, &shape)) {
+        gcpi_fail(t, GCP_E_SHAPE, at, "input", "'%s' needs 1 to 4 sizes, each at least 1, and fewer than 2^57 bytes", name ? name : "");
+        return gcpi_nil(t);
+    }
+    int node = gcpi_name_new(t, 0, "input", name ? name : "", at);
+    int id = node ? gcpi_tensor_new(t, GCPI_INPUT, dtype, shape, node, at, "input") : 0;
+    if (id) gcpi_recorded(t);
+    return id ? gcpi_handle(t, id) : gcpi_nil(t);
+}
+
+GCPI_DEF gcp_tensor gcp_input_at(gcp_tape *t, const char *name, gcp_shape shape, gcp_at at)
+{
+    return gcpi_input_of(t, GCP_DTYPE_REAL, name, shape, at);
+}
+
+GCPI_DEF gcp_tensor gcp_labels_at(gcp_tape *t, const char *name, gcp_shape shape, gcp_at at)
+{
+    return gcpi_input_of(t, GCP_DTYPE_I32, name, shape, at);
+}
+
+/* Checks a handle for a call: 0 with an error, or silently on nil after an earlier error. */
+static int gcpi_usable(gcp_tape *t, gcp_tensor x, gcp_at at, const char *what)
+{
+    if (!t || t->code) return 0;
+    if (gcp_is_nil(x)) { gcpi_fail(t, GCP_E_ARGUMENT, at, what, "a nil tensor"); return 0; }
+    if (x.tape != t) { gcpi_fail(t, GCP_E_FOREIGN, at, what, "a tensor of another tape"); return 0; }
+    if (!gcpi_get(x)) { gcpi_fail(t, GCP_E_STALE, at, what, "a tensor from before the tape's reset"); return 0; }
+    return 1;
+}
+
+static gcp_tensor gcpi_flag(gcp_tensor x, int kinds, int flag, gcp_at at, const char *what, const char *kind_text)
+{
+    if (!gcpi_usable(x.tape, x, at, what)) return gcpi_nil(x.tape);
+    gcpi_tensor *e = gcpi_get(x);
+    if (!(kinds & 1 << e->kind) || (flag == GCPI_WANTED && e->dtype != GCP_DTYPE_REAL)) {
+        char name[96];
+        gcpi_fail(x.tape, GCP_E_ARGUMENT, at, what, "'%s' is not %s", gcp_name(x, name, sizeof name), kind_text);
+        return gcpi_nil(x.tape);
+    }
+    e->flags |= flag;
+    return x;
+}
+
+GCPI_DEF gcp_tensor gcp_want_grad_at(gcp_tensor x, gcp_at at)
+{
+    return gcpi_flag(x, 1 << GCPI_INPUT, GCPI_WANTED, at, "gcp_want_grad", "a real input");
+}
+
+GCPI_DEF gcp_tensor gcp_freeze_at(gcp_tensor x, gcp_at at)
+{
+    return gcpi_flag(x, 1 << GCPI_PARAMETER, GCPI_FROZEN, at, "gcp_freeze", "a parameter");
+}
+
+GCPI_DEF gcp_tensor gcp_keep_at(gcp_tensor x, gcp_at at)
+{
+    return gcpi_flag(x, 1 << GCPI_ACTIVATION | 1 << GCPI_INPUT, GCPI_KEPT, at, "gcp_keep", "an activation");
+}
+
+/* Parameters live on through a reset, so their paths are copied to the far end of the text. */
+static const char *gcpi_keep_path(gcp_tape *t, const char *path)
+{
+    ptrdiff_t n = (ptrdiff_t)strlen(path) + 1;
+    if (n > t->text_capacity - t->text_mark - t->text_used) return NULL;
+    t->text_mark += n;
+    return (const char *)memcpy(t->text + t->text_capacity - t->text_mark, path, (size_t)n);
+}
+
+static int gcpi_parameter_find(const gcp_tape *t, const char *path, uint32_t hash)
+{
+    for (int i = 0; i < t->parameter_count; i++)
+        if (t->parameters[i].hash == hash && !strcmp(t->parameters[i].path, path)) return i;
+    return -1;
+}
+
+/* A new parameter, or -1 with an error. A sealed set accepts none: its state is laid out. */
+static int gcpi_parameter_new(gcp_tape *t, const char *path, uint32_t hash, gcp_at at)
+{
+    if (t->sealed || t->state) {
+        gcpi_fail(t, GCP_E_PARAMETERS, at, "parameter", "'%s' was not there when the state was laid out", path);
+        return -1;
+    }
+    if (t->parameter_count == t->parameter_capacity) {
+        gcpi_fail(t, GCP_E_CAPACITY, at, "parameter", "the tape's %d parameters are full (.parameters)", t->parameter_capacity);
+        return -1;
+    }
+    const char *copy = gcpi_keep_path(t, path);
+    if (!copy) {
+        gcpi_fail(t, GCP_E_CAPACITY, at, "parameter", "the tape's %td bytes for names are full (.names)", t->text_capacity);
+        return -1;
+    }
+    t->parameters[t->parameter_count].path = copy;
+    t->parameters[t->parameter_count].hash = hash;
+    return t->parameter_count++;
+}
+
+static int gcpi_same_shape(gcp_shape a, gcp_shape b) { return !memcmp(a.d, b.d, sizeof a.d); }
+
+static gcp_tensor gcpi_parameter_of(gcp_tape *t, int kind, int parent, const char *name, gcp_shape raw, gcp_param_opts o)
+{
+    gcp_shape shape;
+    char path[256], was[64], is[64];
+    if (!t || t->code) return gcpi_nil(t);
+    if (!gcpi_shape_normal(raw, &shape)) {
+        gcpi_fail(t, GCP_E_SHAPE, o.at, "parameter", "'%s' needs 1 to 4 sizes, each at least 1", name ? name : "");
+        return gcpi_nil(t);
+    }
+    if ((int)o.init < 0 || o.init > GCP_INIT_ONES) {
+        gcpi_fail(t, GCP_E_ARGUMENT, o.at, "parameter", "'%s' with .init = %d; a gcp_init", name ? name : "", (int)o.init);
+        return gcpi_nil(t);
+    }
+    int node = gcpi_name_new(t, parent, "parameter", name ? name : "", o.at);
+    int id = node ? gcpi_tensor_new(t, kind, GCP_DTYPE_REAL, shape, node, o.at, "parameter") : 0;
+    if (!id) return gcpi_nil(t);
+    if (gcpi_name_text(t, node, path, sizeof path) >= (int)sizeof path - 1) {
+        gcpi_fail(t, GCP_E_NAME, o.at, "parameter", "a path of over %d characters", (int)sizeof path - 2);
+        return gcpi_nil(t);
+    }
+    uint32_t hash = gcpi_hash(path);
+    int index = gcpi_parameter_find(t, path, hash), fresh = index < 0;
+    if (fresh && (index = gcpi_parameter_new(t, path, hash, o.at)) < 0) return gcpi_nil(t);
+    gcpi_parameter *p = &t->parameters[index];
+    if (fresh) { p->shape = shape; p->kind = kind; p->init = o.init; p->fan_in = o.fan_in; p->fan_out = o.fan_out; p->deviation = o.std; }
+    if (!gcpi_same_shape(p->shape, shape) || p->kind != kind) {
+        gcpi_fail(t, GCP_E_PARAMETERS, o.at, "parameter", "'%s' was %s before the reset and is %s now", path,
+                  gcpi_shape_text(p->shape, was, sizeof was), gcpi_shape_text(shape, is, sizeof is));
+        return gcpi_nil(t);
+    }
+    p->tensor = id;
+    t->tensors[id].parameter = index;
+    return gcpi_handle(t, id);
+}
+
+GCPI_DEF gcp_tensor gcp_param_at(gcp_tape *t, const char *name, gcp_shape shape, gcp_param_opts o)
+{
+    int bad = o.fan_in < 0 || o.fan_out < 0 || !(o.std == GCP_ZERO || o.std >= 0) || !gcpi_finite(o.std) || (o.std != 0 && o.init != GCP_INIT_DEFAULT);
+    if (t && bad) gcpi_fail(t, GCP_E_ARGUMENT, o.at, "parameter", "'%s' with .fan_in = %d, .fan_out = %d, .std = %g; at least 0, and .std or .init", name ? name : "", o.fan_in, o.fan_out, o.std);
+    if (o.init == GCP_INIT_DEFAULT && (shape.rank == 1 || o.std == GCP_ZERO)) o.init = o.std > 0 ? GCP_INIT_HE : GCP_INIT_ZEROS;
+    gcp_tensor x = gcpi_parameter_of(t, GCPI_PARAMETER, t && t->segments ? t->segments[t->open].name : 0, name, shape, o);
+    if (x.id) gcpi_recorded(t);
+    return x;
+}
+
+GCPI_DEF gcp_tensor gcp_parameter(gcp_tape *t, int index)
+{
+    for (int i = 0, seen = 0; t && i < t->parameter_count; i++)
+        if (t->parameters[i].kind == GCPI_PARAMETER && seen++ == index) return gcpi_handle(t, t->parameters[i].tensor);
+    return gcpi_nil(t);
+}
+
+GCPI_DEF gcp_tensor gcp_find(gcp_tape *t, const char *path)
+{
+    char name[256];
+    for (int i = 1; t && path && i < t->tensor_count; i++) {
+        gcpi_name_text(t, t->tensors[i].name, name, sizeof name);
+        if (t->tensors[i].kind != GCPI_ACTIVATION && !strcmp(name, path)) return gcpi_handle(t, i);
+    }
+    return gcpi_nil(t);
+}
+
+/* Segments. */
+GCPI_DEF int gcp_segment_begin(gcp_tape *t, const char *label, gcp_segment_opts o)
+{
+    if (!t || t->code) return 0;
+    if (t->segment_count == t->segment_capacity) {
+        gcpi_fail(t, GCP_E_CAPACITY, o.at, "segment", "the tape's %d segments are full (.segments)", t->segment_capacity - 1);
+        return 0;
+    }
+    int name = gcpi_name_new(t, t->segments[t->open].name, label, NULL, o.at);
+    if (!name) return 0;
+    gcpi_segment *s = &t->segments[t->segment_count];
+    memset(s, 0, sizeof *s);
+    s->parent = t->open; s->name = name; s->at = o.at; s->keep = o.keep; s->open = 1;
+    s->depth = t->segments[t->open].depth + 1;
+    s->ops = t->op_count;                         /* where it began, until it ends */
+    gcpi_recorded(t);
+    return t->open = t->segment_count++;
+}
+
+static void gcpi_segment_error(gcp_tape *t, int segment, const char *text)
+{
+    char name[128], what[160];
+    gcpi_name_text(t, t->segments[segment].name, name, sizeof name);
+    snprintf(what, sizeof what, "segment '%s'", name);
+    gcpi_fail(t, GCP_E_SEGMENT, t->segments[segment].at, what, "%s", text);
+}
+
+/* Closes every block from the innermost open one up to segment (0: all). Those inside it were left by return or goto. */
+static void gcpi_segments_close(gcp_tape *t, int segment)
+{
+    while (t->open > segment) {
+        gcpi_segment *s = &t->segments[t->open];
+        if (t->open != segment) gcpi_segment_error(t, t->open, "a return or goto left its block");
+        s->open = 0;
+        t->open = s->parent;
+    }
+}
+
+GCPI_DEF void gcp_segment_end(gcp_tape *t, int segment, int *state)
+{
+    int left = *state == 1;                       /* the inner loop did not run to its end */
+    *state = 0;
+    if (!t || !segment) return;
+    if (segment >= t->segment_count || !t->segments[segment].open) return;
+    gcpi_segments_close(t, segment);
+    if (t->open == segment) {
+        gcpi_segment *s = &t->segments[segment];
+        if (left) gcpi_segment_error(t, segment, "a break left its block");
+        else if (s->ops == t->op_count && !t->code) gcpi_segment_error(t, segment, "its block recorded no op");
+        s->open = 0;
+        t->open = s->parent;
+    }
+}
+
+/* Records an op: its shape rule makes the outputs. Returns its index, or -1 with the tape's error set. */
+static int gcpi_op_room(gcp_tape *t, const gcp_op *row, int inputs, int outputs, gcp_at at)
+{
+    if (t->full_ops) t->full_ops++;
+    if (t->code) return 0;
+    if (t->op_count == t->op_capacity) {
+        gcpi_fail(t, GCP_E_CAPACITY, at, "tape", "full");
+        t->full_at = at;
+        t->full_ops = t->op_capacity + 1;
+        return 0;
+    }
+    if (inputs > GCP_MAX_INPUTS || outputs < 1 || outputs > GCP_MAX_OUTPUTS) {
+        gcpi_fail(t, GCP_E_ARGUMENT, at, row->name, "%d inputs and %d outputs; at most %d and %d", inputs, outputs, GCP_MAX_INPUTS, GCP_MAX_OUTPUTS);
+        return 0;
+    }
+    if (inputs > t->edge_capacity - t->edge_count) {
+        gcpi_fail(t, GCP_E_CAPACITY, at, row->name, "the tape's %d inputs of ops are full (.ops)", t->edge_capacity);
+        return 0;
+    }
+    return 1;
+}
+
+static int gcpi_op_shapes(gcp_tape *t, const gcpi_op *op, gcp_shape *out, gcp_dtype *out_type)
+{
+    gcp_shape in[GCP_MAX_INPUTS];
+    gcp_dtype type[GCP_MAX_INPUTS];
+    char message[200];
+    gcp_shape_call call;
+    for (int i = 0; i < op->inputs; i++) {
+        int id = t->edges[op->in + i];
+        in[i] = t->tensors[id].shape;
+        type[i] = t->tensors[id].dtype;
+    }
+    memset(out, 0, (size_t)op->outputs * sizeof *out);
+    for (int j = 0; j < op->outputs; j++) out_type[j] = GCP_DTYPE_REAL;
+    message[0] = 0;
+    call.attributes = op->context ? op->context : (const void *)&op->attributes;
+    call.in = in; call.in_dtype = type; call.inputs = op->inputs;
+    call.out = out; call.out_dtype = out_type; call.outputs = op->outputs;
+    call.message = message; call.message_size = sizeof message; call.code = GCP_E_SHAPE;
+    if (!op->row->shape(&call)) { gcpi_fail(t, call.code, op->at, op->row->name, "%s", message); return 0; }
+    for (int j = 0; j < op->outputs; j++) {
+        gcp_shape raw = out[j];
+        size_t count = 1;
+        for (int d = 0; d < 4; d++) {
+            if (raw.d[d] <= 0 || count > (size_t)PTRDIFF_MAX / 64 / (size_t)raw.d[d]) {
+                gcpi_fail(t, GCP_E_SHAPE, op->at, op->row->name, "an output of %d x %d x %d x %d", raw.d[0], raw.d[1], raw.d[2], raw.d[3]);
+                return 0;
+            }
+            count *= (size_t)raw.d[d];
+        }
+    }
+    return 1;
+}
+
+static int gcpi_op_new(gcp_tape *t, const gcp_op *row, int kind, int name, const gcp_tensor *inputs, int count,
+                       const gcpi_attributes *attributes, const void *context, gcp_at at)
+{
+    gcp_shape shape[GCP_MAX_OUTPUTS];
+    gcp_dtype type[GCP_MAX_OUTPUTS];
+    gcpi_op *op = &t->ops[t->op_count];
+    if (!gcpi_op_room(t, row, count, row->outputs, at)) return -1;
+    for (int i = 0; i < count; i++)
+        if (!gcpi_usable(t, inputs[i], at, row->name)) return -1;
+    memset(op, 0, sizeof *op);
+    op->row = row; op->kind = kind; op->at = at; op->name = name; op->segment = t->open; op->context = context;
+    op->in = t->edge_count; op->inputs = count; op->outputs = row->outputs;
+    if (attributes) op->attributes = *attributes;
+    for (int i = 0; i < count; i++) t->edges[op->in + i] = inputs[i].id;
+    if (!gcpi_op_shapes(t, op, shape, type)) return -1;
+    if (op->outputs > t->tensor_capacity - t->tensor_count) {
+        gcpi_fail(t, GCP_E_CAPACITY, at, row->name, "the tape's %d tensors are full (.tensors)", t->tensor_capacity);
+        return -1;
+    }
+    op->out = t->tensor_count;
+    for (int j = 0; j < op->outputs; j++)
+        t->tensors[gcpi_tensor_new(t, GCPI_ACTIVATION, type[j], shape[j], name, at, row->name)].producer = t->op_count;
+    t->edge_count += count;
+    gcpi_recorded(t);
+    return t->op_count++;
+}
+
+/* ==== src/kernels/simd.h ==== */
+
+/* What a kernel needs of the target: threads and the instruction set. Nothing else of gcp is known here. */
+
+typedef struct gcpi_par {
+    void *context; int threads;
+    void (*parallel_for)(void *context, int tasks, void (*task)(void *arg, int index, int worker), void *arg);
+    int isa;
+} gcpi_par;
+
+/* Convolution and matrix product.
+ *
+ * Everything below is one idea, the gather product: a tile of MR rows, each known by a pointer,
+ * times NV vectors of columns, summed over three nested loops with a stride each. Nothing is
+ * lowered to an im2col matrix.
+ *   forward            rows = output pixels, columns = output channels, loops = (ky, kx, ci)
+ *   backward data      the same on dy with flipped weights, one call per stride phase
+ *   backward weights   rows = output channels, columns = a run of (kx, ci), loops = (image, y, x)
+ *   matrix product     a 1x1 convolution, or its backward weights where A is stored transposed
+ * Borders cost nothing inside the loops: each task copies the zero-padded window of x it needs, and
+ * because that copy is dense, kx and ci merge into one contiguous run.
+ *
+ * Work is cut by shape and instruction set only, so results do not depend on the threads. */
+
+#if defined(__GNUC__) || defined(__clang__)
+#define GCPI_VECTORS 1
+#else
+#define GCPI_VECTORS 0
+#endif
+#if GCPI_VECTORS && (defined(__x86_64__) || defined(__i386__))
+#define GCPI_X86 1
+#else
+#define GCPI_X86 0
+#endif
+
+/* Full speed whatever flags the user builds with: gcc takes the optimisation level per function. */
+#if defined(__clang__)
+#define GCPI_BODY static inline __attribute__((always_inline))
+#define GCPI_FAST
+#define GCPI_HOT __attribute__((noinline))
+#define GCPI_PREFETCH(p) __builtin_prefetch(p, 1)
+#define GCPI_PREFETCH_READ(p) __builtin_prefetch(p, 0)
+#define GCPI_UNROLL _Pragma("clang loop unroll(full)")
+#elif defined(__GNUC__)
+#define GCPI_BODY static inline __attribute__((always_inline))
+#define GCPI_FAST __attribute__((optimize("O2")))
+#define GCPI_PREFETCH(p) __builtin_prefetch(p, 1)
+#define GCPI_PREFETCH_READ(p) __builtin_prefetch(p, 0)
+#define GCPI_HOT __attribute__((noinline, optimize("O2", "fp-contract=fast")))
+#define GCPI_UNROLL _Pragma("GCC unroll 16")
+#else
+#define GCPI_BODY static
+#define GCPI_FAST
+#define GCPI_HOT
+#define GCPI_PREFETCH(p) ((void)0)
+#define GCPI_PREFETCH_READ(p) ((void)0)
+#define GCPI_UNROLL
+#endif
+
+enum { GCPI_ISA_SCALAR, GCPI_ISA_V128, GCPI_ISA_AVX2, GCPI_ISA_AVX512 };
+enum { GCPI_FORWARD, GCPI_BACKWARD_DATA, GCPI_BACKWARD_WEIGHTS };
+enum {
+    GCPI_ROWS = 24, /* rows walked together: whole tiles of every kernel of gcpi_simd */
+    GCPI_MR_MAX = 12,
+    GCPI_PHASES = 16,       /* depthwise: most phases of the strides */
+    GCPI_STRIPS = 3,        /* and sizes of strips */
+    GCPI_OUTER_ROWS = 48,   /* rows of dy packed side by side: whole tiles of every kernel */
+    GCPI_OUTER_BLOCKS = 3,  /* most blocks of so many rows in a task */
+    GCPI_OUTER_PLAIN = 24,  /* no more channels of dy than this are read in place */
+    GCPI_LINE = 64 / (int)sizeof(gcp_real),              /* values in a cache line */
+    GCPI_NR_MAX = 4 * GCPI_LINE,                         /* widest panel of columns */
+    GCPI_K_BLOCK = 1024,                                 /* terms summed at a stretch */
+    GCPI_PACK_MAX = 786432 / (int)sizeof(gcp_real),      /* packed weights of a worker, fits L2 */
+    GCPI_L1_HALF = 16384 / (int)sizeof(gcp_real),        /* values that leave L1 room for others */
+    GCPI_PLANAR_COLS = 64,                               /* most output channels kept in planes */
+    GCPI_PACK_ROWS = 8 * GCPI_LINE,                      /* rows of weights turned at a time */
+    GCPI_RESIDENT_MAX = 1310720 / (int)sizeof(gcp_real), /* or of one panel, whole sum */
+    GCPI_WINDOW_MAX = 786432 / (int)sizeof(gcp_real),    /* copied window of a worker */
+    GCPI_PARTIAL_MAX = 2097152 / (int)sizeof(gcp_real),  /* all private sums of dw together */
+    GCPI_OUTER_PIXELS = 512,                             /* pixels summed at a stretch for dw, up to twice as many */
+    GCPI_OUTER_MAX = 1048576 / (int)sizeof(gcp_real),    /* where those of x and dy are no more values than this */
+    GCPI_FAR = 16777216 / (int)sizeof(gcp_real),         /* more values than this are not in a cache */
+    GCPI_TASKS = 16                                      /* fewer tasks than this are cut finer */
+};
+
+typedef struct gcpi_conv { /* NHWC x and y, OHWI weights [co][kh][kw][ci/groups] */
+    int n, h, w, ci;
+    ptrdiff_t xpitch; /* x: element (b,y,x,c) at ((b*h+y)*w+x)*xpitch + c */
+    int ho, wo, co;
+    ptrdiff_t ypitch; /* y likewise */
+    int kh, kw, sh, sw, pt, pl, dh, dw, groups;
+} gcpi_conv;
+
+/* The micro-kernel. */
+
+typedef struct gcpi_tile {        /* c[i][j] = start + sum over k of a[i][k*as] * b[k*bs + j] */
+    ptrdiff_t n[3], as[3], bs[3]; /* three loops, outermost first; steps of a and b */
+    const gcp_real *b, *const *a;
+    gcp_real *const *c;
+    ptrdiff_t first;       /* column of c where j is 0 */
+    const gcp_real *start; /* starting values of the first row, or NULL: from c */
+    ptrdiff_t ss;          /* step to those of the next row */
+    int rows;              /* rows to store; a[] and c[] beyond repeat one of these */
+} gcpi_tile;
+
+typedef void gcpi_kernel(const gcpi_tile *t);
+typedef void gcpi_turner(gcp_real *to, ptrdiff_t pitch, int rows, int cols, const gcp_real *from, ptrdiff_t step);
+typedef void gcpi_copier(gcp_real *to, const gcp_real *from, ptrdiff_t rows, ptrdiff_t pitch, ptrdiff_t width);
+
+typedef struct gcpi_strip {            /* depthwise: pixels of a row, and the taps that reach them */
+    const gcp_real *x, *w, *start, *e; /* start: see gcpi_tile */
+    gcp_real *y, *d;                   /* forward: y from x and w; backward: d, where w is, from x and e, where y is */
+    ptrdiff_t xpixel, xrow, xtap, row, tap, pixel;
+    int rows, taps, channels;
+} gcpi_strip;
+
+typedef void gcpi_stripper(const gcpi_strip *s);
+
+/* Sizes are literals and every short loop unrolls, so that acc lives in registers: a tile whose
+ * size is a parameter runs at a quarter of the speed. */
+#define GCPI_KERNEL(NAME, TARGET, VEC, MR, NV)                                                                                              \
+    GCPI_HOT TARGET static void NAME(const gcpi_tile *t)                                                                                    \
+    {                                                                                                                                       \
+        const ptrdiff_t lanes = (ptrdiff_t)(sizeof(VEC) / sizeof(gcp_real));                                                                \
+        const ptrdiff_t n = t->n[2], as = t->as[2], bs = t->bs[2];                                                                          \
+        gcp_real *c[MR];                                                                                                                    \
+        VEC acc[MR][NV];                                                                                                                    \
+        GCPI_UNROLL for (int i = 0; i < MR; i++) c[i] = t->c[i] + t->first;                                                                 \
+        GCPI_UNROLL for (int i = 0; i < MR; i++) GCPI_UNROLL for (int v = 0; v < NV; v++) GCPI_PREFETCH(c[i] + v * lanes);                  \
+        GCPI_UNROLL for (int i = 0; i < MR; i++) GCPI_UNROLL for (int v = 0; v < NV; v++) acc[i][v] =                                       \
+            *(const VEC *)((t->start ? t->start + i * t->ss : c[i]) + v * lanes);                                                           \
+        for (ptrdiff_t k0 = 0; k0 < t->n[0]; k0++)                                                                                          \
+            for (ptrdiff_t k1 = 0; k1 < t->n[1]; k1++) {                                                                                    \
+                const gcp_real *b = t->b + k0 * t->bs[0] + k1 * t->bs[1], *a[MR];                                                           \
+                GCPI_UNROLL for (int i = 0; i < MR; i++) a[i] = t->a[i] + k0 * t->as[0] + k1 * t->as[1];                                    \
+                for (ptrdiff_t k = 0, o = 0; k < n; k++, o += as, b += bs) {                                                                \
+                    VEC row[NV];                                                                                                            \
+                    GCPI_UNROLL for (int v = 0; v < NV; v++) row[v] = *(const VEC *)(b + v * lanes);                                        \
+                    GCPI_UNROLL for (int i = 0; i < MR; i++) GCPI_UNROLL for (int v = 0; v < NV; v++) acc[i][v] += a[i][o] * row[v];        \
+                }                                                                                                                           \
+            }                                                                                                                               \
+        GCPI_UNROLL for (int i = 0; i < MR; i++) if (i < t->rows) GCPI_UNROLL for (int v = 0; v < NV; v++) * (VEC *)(c[i] + v * lanes) =    \
+            acc[i][v];                                                                                                                      \
+    }
+
+/* Copies rows of `width` values to dense rows; the last vector of a row overlaps the one ahead of it. */
+#define GCPI_COPY(NAME, TARGET, VEC)                                                                                       \
+    GCPI_HOT TARGET static void NAME(gcp_real *to, const gcp_real *from, ptrdiff_t rows, ptrdiff_t pitch, ptrdiff_t width) \
+    {                                                                                                                      \
+        const ptrdiff_t lanes = (ptrdiff_t)(sizeof(VEC) / sizeof(gcp_real));                                               \
+        for (ptrdiff_t r = 0; r < rows; r++, from += pitch, to += width)                                                   \
+            for (ptrdiff_t j = 0; j < width; j += lanes) {                                                                 \
+                ptrdiff_t at = GCPI_MIN(j, width - lanes);                                                                 \
+                *(VEC *)(to + at) = *(const VEC *)(from + at);                                                             \
+            }                                                                                                              \
+    }
+
+/* to[r*pitch + c] = from[r + c*step]. Four rows and L columns at a time: vectors of L / 4 fours of rows, which are turned in place by
+ * zipping pairs of vectors, twice. A shuffle has its lanes written out, hence two of each. */
+#if defined(__has_builtin)
+#if GCPI_VECTORS && __has_builtin(__builtin_shufflevector)
+#define GCPI_SHUFFLES
+#endif
+#endif
+#ifdef GCPI_SHUFFLES
+typedef gcp_real gcpi_4 __attribute__((vector_size(4 * sizeof(gcp_real)), aligned(sizeof(gcp_real)), may_alias));
+typedef gcp_real gcpi_16 __attribute__((vector_size(16 * sizeof(gcp_real)), aligned(sizeof(gcp_real)), may_alias));
+#define GCPI_ZIP_LOW_4(a, b) __builtin_shufflevector(a, b, 0, 4, 1, 5)
+#define GCPI_ZIP_HIGH_4(a, b) __builtin_shufflevector(a, b, 2, 6, 3, 7)
+#define GCPI_ZIP_LOW_16(a, b) __builtin_shufflevector(a, b, 0, 16, 1, 17, 4, 20, 5, 21, 8, 24, 9, 25, 12, 28, 13, 29)
+#define GCPI_ZIP_HIGH_16(a, b) __builtin_shufflevector(a, b, 2, 18, 3, 19, 6, 22, 7, 23, 10, 26, 11, 27, 14, 30, 15, 31)
+#define GCPI_FOURS_4(p, step) (*(const gcpi_4 *)(p))
+#define GCPI_FOURS_8(p, step) __builtin_shufflevector(GCPI_FOURS_4(p, 0), GCPI_FOURS_4((p) + 4 * (step), 0), 0, 1, 2, 3, 4, 5, 6, 7)
+#define GCPI_FOURS_16(p, step) \
+    __builtin_shufflevector(GCPI_FOURS_8(p, step), GCPI_FOURS_8((p) + 8 * (step), step), 0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15)
+#define GCPI_TURN_FOUR(L, to, from)                                                                                                       \
+    {                                                                                                                                     \
+        gcpi_##L r0 = GCPI_FOURS_##L(from, step), r1 = GCPI_FOURS_##L((from) + step, step), r2 = GCPI_FOURS_##L((from) + 2 * step, step); \
+        gcpi_##L r3 = GCPI_FOURS_##L((from) + 3 * step, step), low = GCPI_ZIP_LOW_##L(r0, r2), high = GCPI_ZIP_HIGH_##L(r0, r2);          \
+        gcpi_##L odd_low = GCPI_ZIP_LOW_##L(r1, r3), odd_high = GCPI_ZIP_HIGH_##L(r1, r3);                                                \
+        *(gcpi_##L *)(to) = GCPI_ZIP_LOW_##L(low, odd_low);                                                                               \
+        *(gcpi_##L *)((to) + pitch) = GCPI_ZIP_HIGH_##L(low, odd_low);                                                                    \
+        *(gcpi_##L *)((to) + 2 * pitch) = GCPI_ZIP_LOW_##L(high, odd_high);                                                               \
+        *(gcpi_##L *)((to) + 3 * pitch) = GCPI_ZIP_HIGH_##L(high, odd_high);                                                              \
+    }
+#else
+#define GCPI_TURN_FOUR(L, to, from) \
+    for (int q = 0; q < 4 * L; q++) (to)[q / L * pitch + q % L] = (from)[q / L + q % L * step];
+#endif
+#define GCPI_TURN_COLUMNS(L)                                                                     \
+    for (; c + L <= cols; c += L) {                                                              \
+        int r = 0;                                                                               \
+        for (; r + 4 <= rows; r += 4) GCPI_TURN_FOUR(L, to + r * pitch + c, from + r + c * step) \
+        for (; r < rows; r++)                                                                    \
+            for (int i = c; i < c + L; i++) to[r * pitch + i] = from[r + i * step];              \
+    }
+#define GCPI_TURN(NAME, TARGET)                                                                                               \
+    GCPI_HOT TARGET static void NAME(gcp_real *to, ptrdiff_t pitch, int rows, int cols, const gcp_real *from, ptrdiff_t step) \
+    {                                                                                                                         \
+        int c = 0;                                                                                                            \
+        GCPI_TURN_COLUMNS(16)                                                                                                 \
+        GCPI_TURN_COLUMNS(4)                                                                                                  \
+        for (; c < cols; c++)                                                                                                 \
+            for (int r = 0; r < rows; r++) to[r * pitch + c] = from[r + c * step];                                            \
+    }
+
+/* Depthwise: vectors of channels, NV side by side, of P pixels.
+ * y[p] = start + sum over rows and taps of x[p, row, tap] * w[row, tap]. */
+#define GCPI_DEPTH_LOOP(VEC, P, NV)                                                                                                   \
+    for (const ptrdiff_t lanes = (ptrdiff_t)(sizeof(VEC) / sizeof(gcp_real)); c + NV * lanes <= s.channels; c += NV * lanes) {        \
+        const gcp_real *x = s.x + c, *w = s.w + c, *start = (s.start ? s.start : s.y) + c;                                            \
+        const ptrdiff_t step = s.start ? 0 : s.pixel;                                                                                 \
+        VEC acc[P][NV];                                                                                                               \
+        GCPI_UNROLL for (int p = 0; p < P; p++) GCPI_UNROLL for (int v = 0; v < NV; v++) acc[p][v] =                                  \
+            *(const VEC *)(start + p * step + v * lanes);                                                                             \
+        for (int row = 0; row < s.rows; row++, x += s.xrow, w += s.row) {                                                             \
+            const gcp_real *at = x, *tap = w;                                                                                         \
+            for (int t = 0; t < s.taps; t++, at += s.xtap, tap += s.tap) GCPI_UNROLL for (int v = 0; v < NV; v++) {                   \
+                VEC weight = *(const VEC *)(tap + v * lanes);                                                                         \
+                GCPI_UNROLL for (int p = 0; p < P; p++) acc[p][v] += *(const VEC *)(at + p * pixel + v * lanes) * weight;             \
+            }                                                                                                                         \
+        }                                                                                                                             \
+        GCPI_UNROLL for (int p = 0; p < P; p++) GCPI_UNROLL for (int v = 0; v < NV; v++) *(VEC *)(s.y + c + p * s.pixel + v * lanes) = \
+            acc[p][v];                                                                                                                \
+    }
+
+/* d[row, tap] += sum over P pixels of x[p, row, tap] * e[p]. */
+#define GCPI_DEPTH_BACK_LOOP(VEC, P, NV)                                                                                              \
+    for (const ptrdiff_t lanes = (ptrdiff_t)(sizeof(VEC) / sizeof(gcp_real)); c + NV * lanes <= s.channels; c += NV * lanes) {        \
+        const gcp_real *x = s.x + c;                                                                                                  \
+        gcp_real *d = s.d + c;                                                                                                        \
+        VEC e[P][NV];                                                                                                                 \
+        GCPI_UNROLL for (int p = 0; p < P; p++) GCPI_UNROLL for (int v = 0; v < NV; v++) e[p][v] =                                    \
+            *(const VEC *)(s.e + c + p * s.pixel + v * lanes);                                                                        \
+        for (int row = 0; row < s.rows; row++, x += s.xrow, d += s.row) {                                                             \
+            const gcp_real *at = x;                                                                                                   \
+            gcp_real *tap = d;                                                                                                        \
+            for (int t = 0; t < s.taps; t++, at += s.xtap, tap += s.tap) GCPI_UNROLL for (int v = 0; v < NV; v++) {                   \
+                VEC sum = *(const VEC *)(tap + v * lanes);                                                                            \
+                GCPI_UNROLL for (int p = 0; p < P; p++) sum += *(const VEC *)(at + p * pixel + v * lanes) * e[p][v];                  \
+                *(VEC *)(tap + v * lanes) = sum;                                                                                      \
+            }                                                                                                                         \
+        }                                                                                                                             \
+    }
+
+/* Whole vectors, then short ones, then one by one. */
+#define GCPI_DEPTH(NAME, TARGET, LOOP, VEC, P, NV)              \
+    GCPI_HOT TARGET static void NAME(const gcpi_strip *strip)   \
+    {                                                           \
+        const gcpi_strip s = *strip; /* no store changes a copy */ \
+        const ptrdiff_t pixel = s.xpixel;                       \
+        ptrdiff_t c = 0;                                        \
+        LOOP(VEC, P, NV)                                        \
+        LOOP(VEC, P, 1)                                         \
+        LOOP(GCPI_SHORT, P, 1)                                  \
+        LOOP(gcp_real, P, 1)                                    \
+    }
+
+#define GCPI_VECTOR(ISA, TARGET, VEC)                                             \
+    GCPI_COPY(ISA##_copy, TARGET, VEC)                                            \
+    GCPI_TURN(ISA##_turn, TARGET)                                                 \
+    GCPI_DEPTH(ISA##_depth_8, TARGET, GCPI_DEPTH_LOOP, VEC, 8, 2)                 \
+    GCPI_DEPTH(ISA##_depth_4, TARGET, GCPI_DEPTH_LOOP, VEC, 4, 4)                 \
+    GCPI_DEPTH(ISA##_depth_1, TARGET, GCPI_DEPTH_LOOP, VEC, 1, 4)                 \
+    GCPI_DEPTH(ISA##_back_8, TARGET, GCPI_DEPTH_BACK_LOOP, VEC, 8, 2)             \
+    GCPI_DEPTH(ISA##_back_4, TARGET, GCPI_DEPTH_BACK_LOOP, VEC, 4, 4)             \
+    GCPI_DEPTH(ISA##_back_1, TARGET, GCPI_DEPTH_BACK_LOOP, VEC, 1, 4)
+
+#define GCPI_NO_TARGET
+#define GCPI_SHORT gcp_real
+#if GCPI_VECTORS
+#undef GCPI_SHORT
+#define GCPI_SHORT gcpi_v16
+typedef gcp_real gcpi_v16 __attribute__((vector_size(16), aligned(sizeof(gcp_real)), may_alias));
+typedef gcp_real gcpi_v32 __attribute__((vector_size(32), aligned(sizeof(gcp_real)), may_alias));
+typedef gcp_real gcpi_v64 __attribute__((vector_size(64), aligned(sizeof(gcp_real)), may_alias));
+GCPI_VECTOR(gcpi_v128, GCPI_NO_TARGET, gcpi_v16)
+GCPI_KERNEL(gcpi_v128_12x1, GCPI_NO_TARGET, gcpi_v16, 12, 1)
+GCPI_KERNEL(gcpi_v128_6x2, GCPI_NO_TARGET, gcpi_v16, 6, 2)
+GCPI_KERNEL(gcpi_v128_4x3, GCPI_NO_TARGET, gcpi_v16, 4, 3)
+#endif
+#if GCPI_X86
+#define GCPI_AVX2 __attribute__((target("avx2,fma")))
+#define GCPI_AVX512 __attribute__((target("avx512f,avx512vl,fma")))
+GCPI_VECTOR(gcpi_avx2, GCPI_AVX2, gcpi_v32)
+GCPI_KERNEL(gcpi_avx2_12x1, GCPI_AVX2, gcpi_v32, 12, 1)
+GCPI_KERNEL(gcpi_avx2_6x2, GCPI_AVX2, gcpi_v32, 6, 2)
+GCPI_KERNEL(gcpi_avx2_4x3, GCPI_AVX2, gcpi_v32, 4, 3)
+GCPI_VECTOR(gcpi_avx512, GCPI_AVX512, gcpi_v64)
+GCPI_KERNEL(gcpi_avx512_8x1, GCPI_AVX512, gcpi_v64, 8, 1)
+GCPI_KERNEL(gcpi_avx512_8x2, GCPI_AVX512, gcpi_v64, 8, 2)
+GCPI_KERNEL(gcpi_avx512_8x3, GCPI_AVX512, gcpi_v64, 8, 3)
+GCPI_KERNEL(gcpi_avx512_5x4, GCPI_AVX512, gcpi_v64, 5, 4)
+GCPI_KERNEL(gcpi_avx512_6x4, GCPI_AVX512, gcpi_v64, 6, 4)
+#endif
+GCPI_VECTOR(gcpi_scalar, GCPI_NO_TARGET, gcp_real)
+GCPI_KERNEL(gcpi_scalar_12x1, GCPI_NO_TARGET, gcp_real, 12, 1)
+GCPI_KERNEL(gcpi_scalar_6x2, GCPI_NO_TARGET, gcp_real, 6, 2)
+GCPI_KERNEL(gcpi_scalar_4x3, GCPI_NO_TARGET, gcp_real, 4, 3)
+
+typedef struct gcpi_simd {
+    int lanes, nv; /* values per vector, most vectors in a tile */
+    int mr[4];     /* rows of the kernel that is 1, 2, 3, 4 vectors wide */
+    gcpi_kernel *kernel[4];
+    gcpi_copier *copy;
+    gcpi_turner *turn;
+    gcpi_stripper *depth[GCPI_STRIPS], *depth_back[GCPI_STRIPS]; /* of 8, 4, 1 pixels */
+    gcpi_kernel *five; /* 5 x 4: wastes no row where the count is 10, 20, 40 */
+} gcpi_simd;
+
+#define GCPI_STRIPPERS(ISA) {ISA##_depth_8, ISA##_depth_4, ISA##_depth_1}, {ISA##_back_8, ISA##_back_4, ISA##_back_1}
+
+static gcpi_simd gcpi_simd_of(int isa)
+{
+    static const gcpi_simd scalar = {
+        1, 3, {12, 6, 4, 0}, {gcpi_scalar_12x1, gcpi_scalar_6x2, gcpi_scalar_4x3, NULL}, gcpi_scalar_copy, gcpi_scalar_turn, GCPI_STRIPPERS(gcpi_scalar), NULL};
+#if GCPI_X86
+    static const gcpi_simd avx512 = {64 / (int)sizeof(gcp_real),
+                                     4,
+                                     {8, 8, 8, 6},
+                                     {gcpi_avx512_8x1, gcpi_avx512_8x2, gcpi_avx512_8x3, gcpi_avx512_6x4},
+                                     gcpi_avx512_copy,
+                                     gcpi_avx512_turn,
+                                     GCPI_STRIPPERS(gcpi_avx512),
+                                     gcpi_avx512_5x4};
+    static const gcpi_simd avx2 = {
+        32 / (int)sizeof(gcp_real), 3, {12, 6, 4, 0}, {gcpi_avx2_12x1, gcpi_avx2_6x2, gcpi_avx2_4x3, NULL}, gcpi_avx2_copy, gcpi_avx2_turn, GCPI_STRIPPERS(gcpi_avx2), NULL};
+    if (isa == GCPI_ISA_AVX512) return avx512;
+    if (isa == GCPI_ISA_AVX2) return avx2;
+#endif
+#if GCPI_VECTORS
+    static const gcpi_simd v128 = {
+        16 / (int)sizeof(gcp_real), 3, {12, 6, 4, 0}, {gcpi_v128_12x1, gcpi_v128_6x2, gcpi_v128_4x3, NULL}, gcpi_v128_copy, gcpi_v128_turn, GCPI_STRIPPERS(gcpi_v128), NULL};
+    if (isa != GCPI_ISA_SCALAR) return v128;
+#endif
+    (void)isa;
+    return scalar;
+}
+
+static int gcpi_isa_best(void)
+{
+#if GCPI_X86
+    __builtin_cpu_init();
+    if (__builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512vl") && __builtin_cpu_supports("fma")) return GCPI_ISA_AVX512;
+    if (__builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma")) return GCPI_ISA_AVX2;
+#endif
+    return GCPI_VECTORS ? GCPI_ISA_V128 : GCPI_ISA_SCALAR;
+}
+
+/* More tasks than an int counts are run in several goes: task sees *base + index. */
+static void gcpi_par_run(const gcpi_par *par, ptrdiff_t tasks, ptrdiff_t *base, void (*task)(void *arg, int index, int worker), void *arg)
+{
+    for (*base = 0; *base < tasks; *base += INT32_MAX) par->parallel_for(par->context, (int)GCPI_MIN(tasks - *base, (ptrdiff_t)INT32_MAX), task, arg);
+}
+
+/* ==== src/kernels/views.h ==== */
+
+/* What all products share: columns cut into panels, and views, the pixels of x under a block of output pixels. */
+
+static int gcpi_min(int a, int b) { return a < b ? a : b; }
+static int gcpi_max(int a, int b) { return a > b ? a : b; }
+static int gcpi_ceil(int a, int b) { return a / b + (a % b != 0); }
+static int gcpi_even(int total, int most) { return gcpi_ceil(total, gcpi_ceil(total, most)); }
+static int gcpi_divisor(int a, int b) { while (b) { int r = a % b; a = b; b = r; } return a; }      /* the greatest common one */
+static ptrdiff_t gcpi_line(ptrdiff_t n) { return (n + GCPI_LINE - 1) / GCPI_LINE * GCPI_LINE; }
+
+/* Bytes of scratch: values that all workers share, and each one's own; SIZE_MAX where that is more than can be addressed. */
+static size_t gcpi_scratch_bytes(ptrdiff_t shared, ptrdiff_t worker, const gcpi_par *par)
+{
+    return gcpi_bytes_from(((double)shared + (double)worker * par->threads) * sizeof(gcp_real));
+}
+
+/* Elements that so many steps of so many make. What does not fit is one step's alone, which nobody takes: capped. */
+static ptrdiff_t gcpi_stride(int64_t steps, int64_t elements)
+{
+    int64_t all = steps * elements;
+    return (ptrdiff_t)GCPI_MAX(GCPI_MIN(all, (int64_t)PTRDIFF_MAX), -(int64_t)PTRDIFF_MAX);
+}
+
+/* memcpy for the few values where a call would cost more than the copy. */
+GCPI_FAST static void gcpi_copy(gcp_real *to, const gcp_real *from, int count)
+{
+    int i = 0;
+    for (; i + 8 <= count; i += 8) memcpy(to + i, from + i, 8 * sizeof *to);
+    if (count & 4) memcpy(to + i, from + i, 4 * sizeof *to), i += 4;
+    if (count & 2) memcpy(to + i, from + i, 2 * sizeof *to), i += 2;
+    if (count & 1) to[i] = from[i];
+}
+
+/* Asks for `count` values from p + skip on, before whoever reads or writes them line by line. */
+GCPI_BODY void gcpi_fetch(const gcp_real *p, ptrdiff_t skip, ptrdiff_t count)
+{
+    uintptr_t line = GCPI_LINE * sizeof *p, at = (uintptr_t)p + (size_t)skip * sizeof *p, end = at + (size_t)count * sizeof *p;
+    for (; at < end; at += line) GCPI_PREFETCH_READ((const void *)at);
+}
+
+/* Columns come in panels of at most nv vectors, all nearly equally wide. */
+typedef struct gcpi_columns {
+    int count, lanes, vectors, panels;
+} gcpi_columns;
+
+static gcpi_columns gcpi_columns_of(int count, const gcpi_simd *simd)
+{
+    gcpi_columns c;
+    c.count = count;
+    c.lanes = simd->lanes;
+    c.vectors = gcpi_ceil(count, simd->lanes);
+    c.panels = gcpi_ceil(c.vectors, simd->nv);
+    return c;
+}
+
+/* First column, vectors, and columns of a panel with and without padding. */
+typedef struct gcpi_panel {
+    int first, nv, width, cols;
+} gcpi_panel;
+
+static gcpi_panel gcpi_panel_of(const gcpi_columns *c, int index)
+{
+    gcpi_panel p;
+    int begin = (int)((ptrdiff_t)index * c->vectors / c->panels);
+    int end = (int)((ptrdiff_t)(index + 1) * c->vectors / c->panels);
+    p.first = begin * c->lanes;
+    p.nv = end - begin;
+    p.width = p.nv * c->lanes;
+    p.cols = gcpi_min(p.width, c->count - p.first);
+    return p;
+}
+
+/* The kernel for panels of nv vectors and, in all, so many rows. */
+static gcpi_kernel *gcpi_kernel_of(const gcpi_simd *simd, int nv, int rows, int *mr)
+{
+    int five = nv == 4 && rows % 5 == 0 && rows % 6 != 0;
+    *mr = five ? 5 : simd->mr[nv - 1];
+    return five ? simd->five : simd->kernel[nv - 1];
+}
+
+/* Runs a kernel on a tile; where its panel is padded, c goes through a full-width copy. */
+GCPI_FAST static void gcpi_run_tile(gcpi_kernel *kernel, const gcpi_tile *t, const gcpi_panel *p)
+{
+    gcp_real wide[GCPI_MR_MAX][GCPI_NR_MAX], *c[GCPI_MR_MAX];
+    if (p->cols == p->width) {
+        kernel(t);
+        return;
+    }
+    gcpi_tile padded = *t;
+    padded.c = c, padded.first = 0;
+    for (int i = 0; i < GCPI_MR_MAX; i++) c[i] = wide[i < t->rows ? i : 0];
+    for (int i = 0; i < t->rows && !t->start; i++) gcpi_copy(wide[i], t->c[i] + t->first, p->cols);
+    kernel(&padded);
+    for (int i = 0; i < t->rows; i++) gcpi_copy(t->c[i] + t->first, wide[i], p->cols);
+}
+
+typedef struct gcpi_view {
+    int n, h, w, channels;              /* source images; channels of one group */
+    ptrdiff_t xs[3], xc;                /* steps to the next image, row, pixel, and channel */
+    int oy, ox, sy, sx, ky, kx, dy, dx; /* row y reads source rows oy + y*sy + k*dy, k < ky */
+    int ho, wo;
+    /* set by gcpi_view_cut */
+    int bn, bh, bw, cn, ch, cw; /* images, rows, columns of a block; how many blocks */
+    ptrdiff_t chunks;           /* in all */
+    int direct, wh, ww;         /* x read in place, or copied, wh x ww pixels an image */
+    int runs, len;              /* per kernel row: contiguous runs, and their length */
+    ptrdiff_t ws[3];            /* steps of what is read: image, row, pixel */
+    ptrdiff_t window;           /* values in the copied window */
+} gcpi_view;
+
+typedef struct gcpi_block {
+    int b, y, x, n, h, w;
+} gcpi_block;
+
+/* Values in the window of a block; capped while the block is still to be cut (of one pixel they are an int: gcpi_conv_fits). */
+static ptrdiff_t gcpi_view_window(gcpi_view *v)
+{
+    double values = (double)v->bn * v->channels;
+    v->wh = (int)((int64_t)(v->bh - 1) * v->sy + (int64_t)(v->ky - 1) * v->dy + 1);
+    v->ww = (int)((int64_t)(v->bw - 1) * v->sx + (int64_t)(v->kx - 1) * v->dx + 1);
+    values *= (double)v->wh * v->ww;
+    return values < INT32_MAX ? (ptrdiff_t)values : INT32_MAX;
+}
+
+static int gcpi_view_inside(const gcpi_view *v)
+{
+    return v->oy >= 0 && v->ox >= 0 && (ptrdiff_t)v->oy + (ptrdiff_t)(v->ho - 1) * v->sy + (ptrdiff_t)(v->ky - 1) * v->dy < v->h &&
+           (ptrdiff_t)v->ox + (ptrdiff_t)(v->wo - 1) * v->sx + (ptrdiff_t)(v->kx - 1) * v->dx < v->w;
+}
+
+/* Cuts the output into blocks of about `pixels`. Reading in place needs every pixel to exist, and
+ * whole vectors (`lanes`) where x is the vector operand. */
+static void gcpi_view_cut(gcpi_view *v, int pixels, int lanes)
+{
+    v->bw = gcpi_even(v->wo, pixels);
+    v->bh = gcpi_even(v->ho, gcpi_max(1, pixels / v->wo));
+    v->bn = v->bh < v->ho ? 1 : gcpi_even(v->n, gcpi_max(1, (int)(pixels / ((ptrdiff_t)v->ho * v->wo))));
+    v->direct = lanes && gcpi_view_inside(v) && v->channels % lanes == 0;
+    while (gcpi_view_window(v) > GCPI_WINDOW_MAX && !v->direct && v->bn * v->bh * v->bw > 1)
+        if (v->bn > 1) v->bn = (v->bn + 1) / 2;
+        else if (v->bh > 1) v->bh = (v->bh + 1) / 2;
+        else v->bw = (v->bw + 1) / 2;
+    v->cn = gcpi_ceil(v->n, v->bn);
+    v->ch = gcpi_ceil(v->ho, v->bh);
+    v->cw = gcpi_ceil(v->wo, v->bw);
+    v->chunks = (ptrdiff_t)v->cn * v->ch * v->cw;
+    v->ws[2] = v->direct ? v->xs[2] : v->channels;
+    v->ws[1] = v->direct ? v->xs[1] : v->ww * v->ws[2];
+    v->ws[0] = v->direct ? v->xs[0] : v->wh * v->ws[1];
+    int merge = v->dx == 1 && !v->direct && v->xc == 1;        /* in place the pitch would decide, and scratch must not depend on that */
+    v->runs = merge ? 1 : v->kx;
+    v->len = merge ? v->kx * v->channels : v->channels;
+    v->window = v->direct ? 0 : gcpi_line(gcpi_view_window(v)) + GCPI_LINE; /* read past the end */
+}
+
+static gcpi_block gcpi_view_block(const gcpi_view *v, ptrdiff_t index)
+{
+    gcpi_block k;
+    k.x = (int)(index % v->cw) * v->bw;
+    k.y = (int)(index / v->cw % v->ch) * v->bh;
+    k.b = (int)(index / v->cw / v->ch) * v->bn;
+    k.w = gcpi_min(v->bw, v->wo - k.x);
+    k.h = gcpi_min(v->bh, v->ho - k.y);
+    k.n = gcpi_min(v->bn, v->n - k.b);
+    return k;
+}
+
+/* One row of the window: pixels first .. first + ww of a source row, zeros where there are none. */
+GCPI_FAST static void gcpi_view_row(const gcpi_view *v, const gcp_real *x, ptrdiff_t first, gcp_real *out)
+{
+    ptrdiff_t c = v->channels, left = first < 0 ? -first : 0, end = v->w - first;
+    if (left > v->ww) left = v->ww;
+    if (end > v->ww) end = v->ww;
+    if (end < left) end = left;
+    memset(out, 0, (size_t)(left * c) * sizeof *out);
+    memset(out + end * c, 0, (size_t)((v->ww - end) * c) * sizeof *out);
+    if (v->xs[2] == c && end > left) memcpy(out + left * c, x + (first + left) * c, (size_t)((end - left) * c) * sizeof *out);
+    else
+        for (ptrdiff_t i = left; i < end; i++) memcpy(out + i * c, x + (first + i) * v->xs[2], (size_t)c * sizeof *out);
+}
+
+/* Whether kernel rows first .. last - 1 read row y of the window of k. */
+static int gcpi_view_reads(const gcpi_view *v, const gcpi_block *k, int y, int first, int last)
+{
+    for (int ky = first; ky < last; ky++) {
+        int from = y - ky * v->dy;
+        if (from >= 0 && from % v->sy == 0 && from / v->sy < k->h) return 1;
+    }
+    return 0;
+}
+
+/* Where the pixels of a block are read with the steps v->ws: in x itself, or copied to `window`, but only what kernel rows
+ * first .. last - 1 read. */
+GCPI_FAST static const gcp_real *gcpi_view_load(const gcpi_view *v, const gcp_real *x, const gcpi_block *k, int first, int last, gcp_real *window)
+{
+    ptrdiff_t y0 = v->oy + (ptrdiff_t)k->y * v->sy, x0 = v->ox + (ptrdiff_t)k->x * v->sx;
+    if (v->direct) return x + k->b * v->xs[0] + y0 * v->xs[1] + x0 * v->xs[2];
+    for (int b = 0; b < k->n; b++)
+        for (int y = 0; y < v->wh; y++) {
+            gcp_real *out = window + b * v->ws[0] + y * v->ws[1];
+            if (!gcpi_view_reads(v, k, y, first, last)) continue;
+            if (y0 + y < 0 || y0 + y >= v->h) memset(out, 0, (size_t)v->ws[1] * sizeof *out);
+            else gcpi_view_row(v, x + (k->b + b) * v->xs[0] + (y0 + y) * v->xs[1], x0, out);
+        }
+    memset(window + k->n * v->ws[0], 0, GCPI_LINE * sizeof *window);
+    return window;
+}
+
+/* ==== src/kernels/gather.h ==== */
+
+/* The gather product: convolution forward and backward data, A times B. */
+
+/* Run on finished pixels of a row of y, `count` channels from `first` on, while they are in cache. */
+typedef struct gcpi_end {
+    void (*run)(void *arg, size_t pixel, size_t pixels, int first, int count);
+    void *arg;
+} gcpi_end;
+
+typedef struct gcpi_gather {
+    gcpi_view v;
+    const gcp_real *x, *w, *bias;
+    gcp_real *y;
+    int accumulate, groups;
+    ptrdiff_t ws[4], wfirst;          /* steps of w: ky, kx, channel, column; its start */
+    ptrdiff_t ys[3], yfirst;          /* steps of y: image, row, pixel */
+    ptrdiff_t xgroup, wgroup, ygroup; /* steps to the next group */
+    const gcpi_end *end;              /* NULL: none; pixels of y are numbered as those of the view */
+    /* set by gcpi_gather_plan */
+    gcpi_simd simd;
+    gcpi_columns columns; /* columns, or in the planar case pixels of a row */
+    ptrdiff_t weights, shared; /* planar: values of w in scratch, and with a panel of starting values for each row of all tiles */
+    int planar, cols, tile;   /* tile: columns packed side by side, those of a kernel's tile where all panels have one kernel */
+    int by, bx, bj;           /* block of the sum: kernel rows, runs, terms of a run */
+    int panels, sets;         /* panels packed together, such sets */
+    int resident;             /* weights packed for the whole sum, kept for later tasks */
+    ptrdiff_t pack, worker;   /* values packed, and in all scratch of a worker */
+    ptrdiff_t base;           /* task that index 0 is */
+    gcp_real *scratch;
+} gcpi_gather;
+
+/* out[r][c] = w[r*rs + c*cs], rows padded with zeros to `width`; rs or cs is 1. */
+GCPI_FAST static void gcpi_pack_rows(const gcpi_simd *simd, gcp_real *out, int width, int cols, const gcp_real *w, int rows, ptrdiff_t rs, ptrdiff_t cs)
+{
+    for (int r0 = 0; r0 < rows; r0 += GCPI_PACK_ROWS) {
+        int r1 = gcpi_min(rows, r0 + GCPI_PACK_ROWS);
+        if (cs != 1) simd->turn(out + (ptrdiff_t)r0 * width, width, r1 - r0, cols, w + r0, cs);
+        for (int r = r0; r < r1; r++) {
+            if (cs == 1) memcpy(out + (ptrdiff_t)r * width, w + r * rs, (size_t)cols * sizeof *out);
+            memset(out + (ptrdiff_t)r * width + cols, 0, (size_t)(width - cols) * sizeof *out);
+        }
+    }
+}
+
+/* Planar: where few output channels would leave vector lanes empty, a vector holds pixels of a row
+ * instead. The window is copied as [row][channel][x], so (ky, channel) is one evenly spaced run,
+ * and output channels are the rows of the tile. */
+
+/* Whether that fills enough more lanes to pay for turning x and y around. */
+static int gcpi_planar_pays(const gcpi_gather *g, int cols)
+{
+    int lanes = g->simd.lanes, mr;
+    gcpi_kernel_of(&g->simd, g->simd.nv, cols, &mr);
+    double across = cols / ((double)gcpi_ceil(cols, lanes) * lanes);
+    double along = g->v.wo / ((double)gcpi_ceil(g->v.wo, lanes) * lanes) * cols / ((double)gcpi_ceil(cols, mr) * mr);
+    return g->groups == 1 && g->v.sx == 1 && g->v.xc == 1 && g->v.wo > lanes && g->v.ky * g->v.kx >= 9 && g->v.channels > 0 &&
+           cols <= GCPI_PLANAR_COLS && along > 1.05 * across;
+}
+
+static size_t gcpi_planar_plan(gcpi_gather *g, int cols, const gcpi_par *par)
+{
+    gcpi_view_cut(&g->v, 1024, 0);
+    g->v.bn = 1;
+    g->v.cn = g->v.n;
+    g->v.chunks = (ptrdiff_t)g->v.cn * g->v.ch * g->v.cw;
+    g->sets = 1;
+    g->cols = cols;
+    g->columns = gcpi_columns_of(g->v.bw, &g->simd);
+    gcpi_kernel_of(&g->simd, gcpi_panel_of(&g->columns, 0).nv, cols, &g->tile);
+    if (g->columns.vectors % g->columns.panels) g->tile = cols;
+    g->pack = gcpi_line((ptrdiff_t)g->v.wh * g->v.ww * g->v.channels) + GCPI_NR_MAX;
+    g->worker = g->pack + gcpi_line((ptrdiff_t)cols * g->columns.vectors * g->simd.lanes) + GCPI_LINE;
+    g->weights = gcpi_line((ptrdiff_t)g->v.ky * g->v.kx * g->v.channels * cols);
+    g->shared = g->weights + (cols + GCPI_MR_MAX) * GCPI_NR_MAX;      /* the last tile may have rows that are not stored */
+    return gcpi_scratch_bytes(g->shared, g->worker, par);
+}
+
+GCPI_FAST static void gcpi_planar_load(const gcpi_gather *g, const gcpi_block *k, gcp_real *window)
+{
+    const gcpi_view *v = &g->v;
+    ptrdiff_t y0 = v->oy + (ptrdiff_t)k->y * v->sy, x0 = v->ox + k->x, row = (ptrdiff_t)v->channels * v->ww;
+    ptrdiff_t left = x0 < 0 ? -x0 : 0, end = v->w - x0 < v->ww ? v->w - x0 : v->ww;
+    for (ptrdiff_t y = 0; y < v->wh; y++) {
+        gcp_real *to = window + y * row;
+        int exists = y0 + y >= 0 && y0 + y < v->h && end > left;
+        if (!exists || left > 0 || end < v->ww) memset(to, 0, (size_t)row * sizeof *to);
+        if (exists)
+            g->simd.turn(to + left, v->ww, v->channels, (int)(end - left), g->x + k->b * v->xs[0] + (y0 + y) * v->xs[1] + (x0 + left) * v->xs[2], v->xs[2]);
+    }
+    memset(window + v->wh * row, 0, GCPI_NR_MAX * sizeof *window); /* read past the end */
+}
+
+/* One output row of the block, into the planes at `out`. */
+static void gcpi_planar_row(const gcpi_gather *g, const gcp_real *window, gcp_real *out, ptrdiff_t plane)
+{
+    const gcpi_view *v = &g->v;
+    const gcp_real *start = g->scratch + g->weights, *w = g->scratch;
+    ptrdiff_t terms = (ptrdiff_t)v->ky * v->kx * v->channels;
+    const gcp_real *a[GCPI_MR_MAX];
+    gcp_real *c[GCPI_MR_MAX];
+    gcpi_tile t;
+    t.a = a, t.c = c;
+    /* ky and channels make one run, unless reuse across kx in L1 is worth more */
+    int whole = v->dy == 1 && (ptrdiff_t)v->ky * v->channels * v->ww <= GCPI_L1_HALF;
+    t.n[0] = whole ? 1 : v->ky, t.n[1] = v->kx, t.n[2] = whole ? v->ky * v->channels : v->channels;
+    t.bs[2] = v->ww, t.bs[1] = v->dx, t.bs[0] = (ptrdiff_t)v->dy * v->channels * v->ww;
+    t.ss = GCPI_NR_MAX;
+    for (int p = 0; p < g->columns.panels; p++) {
+        gcpi_panel panel = gcpi_panel_of(&g->columns, p);
+        int mr;
+        gcpi_kernel *kernel = gcpi_kernel_of(&g->simd, panel.nv, g->cols, &mr);
+        t.b = window + panel.first;
+        t.first = panel.first;
+        for (int r = 0; r < g->cols; r += mr) {
+            int side = r % g->tile, from = r - side;
+            t.rows = gcpi_min(mr, g->cols - r);
+            t.as[2] = gcpi_min(g->tile, g->cols - from), t.as[0] = t.as[2] * v->channels, t.as[1] = t.as[0] * v->ky;
+            t.start = g->accumulate ? NULL : start + r * GCPI_NR_MAX;
+            for (int i = 0; i < mr; i++) {
+                int row = i < t.rows ? i : 0;
+                a[i] = w + from * terms + side + row;
+                c[i] = out + (r + row) * plane;
+            }
+            kernel(&t);
+        }
+    }
+}
+
+static void gcpi_gather_end(const gcpi_gather *g, const gcpi_block *k, int first, int count)
+{
+    for (int b = k->b; g->end && b < k->b + k->n; b++)
+        for (int y = k->y; y < k->y + k->h; y++) g->end->run(g->end->arg, ((size_t)b * (size_t)g->v.ho + (size_t)y) * (size_t)g->v.wo + (size_t)k->x, (size_t)k->w, first, count);
+}
+
+static void gcpi_planar_task(void *arg, int index, int worker)
+{
+    const gcpi_gather *g = (const gcpi_gather *)arg;
+    const gcpi_view *v = &g->v;
+    gcpi_block k = gcpi_view_block(v, g->base + index);
+    gcp_real *window = g->scratch + g->shared + worker * g->worker;
+    gcp_real *out = window + g->pack;
+    ptrdiff_t plane = (ptrdiff_t)g->columns.vectors * g->simd.lanes;
+    gcpi_planar_load(g, &k, window);
+    for (int py = 0; py < k.h; py++) {
+        gcp_real *y = g->y + g->yfirst + k.b * g->ys[0] + (k.y + py) * g->ys[1] + k.x * g->ys[2];
+        if (g->accumulate) g->simd.turn(out, plane, g->cols, k.w, y, g->ys[2]);
+        gcpi_planar_row(g, window + (ptrdiff_t)py * v->sy * v->channels * v->ww, out, plane);
+        g->simd.turn(y, g->ys[2], k.w, g->cols, out, plane);
+    }
+    gcpi_gather_end(g, &k, 0, g->cols);
+}
+
+static void gcpi_planar_run(gcpi_gather *g, const gcpi_par *par)
+{
+    gcp_real *out = g->scratch;
+    for (int first = 0, n; first < g->cols; first += n) {
+        n = gcpi_min(g->tile, g->cols - first);
+        for (int t = 0; t < g->v.kx * g->v.ky; t++, out += (ptrdiff_t)g->v.channels * n)
+            gcpi_pack_rows(&g->simd, out, n, n, g->w + g->wfirst + t % g->v.ky * g->ws[0] + t / g->v.ky * g->ws[1] + first * g->ws[3], g->v.channels, g->ws[2], g->ws[3]);
+    }
+    out = g->scratch + g->weights;
+    for (ptrdiff_t i = 0; i < g->shared - g->weights; i++) out[i] = g->bias && i / GCPI_NR_MAX < g->cols ? g->bias[i / GCPI_NR_MAX] : 0;
+    gcpi_par_run(par, g->v.chunks, &g->base, gcpi_planar_task, g);
+}
+
+typedef struct gcpi_kblock {
+    int y, x, j, ny, nx, nj;
+} gcpi_kblock;
+
+static void gcpi_gather_cut(gcpi_gather *g)
+{
+    int pixels = 512;
+    do {
+        gcpi_view_cut(&g->v, pixels, 1);
+        pixels /= 2;
+    } while (pixels >= 96 && (double)g->v.chunks * g->sets * g->groups < (double)GCPI_TASKS);
+}
+
+/* Chooses all block sizes; returns the bytes of scratch. */
+static size_t gcpi_gather_plan(gcpi_gather *g, int cols, const gcpi_par *par)
+{
+    g->simd = gcpi_simd_of(par->isa);
+    g->planar = gcpi_planar_pays(g, cols);
+    if (g->planar) return gcpi_planar_plan(g, cols, par);
+    g->columns = gcpi_columns_of(cols, &g->simd);
+    g->sets = 1;
+    gcpi_gather_cut(g);
+    ptrdiff_t row = (ptrdiff_t)g->v.runs * g->v.len, all = g->v.ky * row;
+    int width = gcpi_ceil(g->columns.vectors, g->columns.panels) * g->simd.lanes;
+    g->by = g->bx = g->bj = 1;
+    if (row > 0) {
+        g->bj = gcpi_even(g->v.len, GCPI_K_BLOCK);
+        g->bx = gcpi_even(g->v.runs, gcpi_max(1, GCPI_K_BLOCK / g->v.len));
+        g->by = gcpi_even(g->v.ky, gcpi_max(1, (int)(GCPI_K_BLOCK / row)));
+    }
+    g->resident = all <= GCPI_RESIDENT_MAX / width;
+    ptrdiff_t terms = g->resident ? all : (ptrdiff_t)g->by * g->bx * g->bj;
+    ptrdiff_t most = terms ? GCPI_PACK_MAX / (terms * width) : g->columns.panels;
+    g->panels = gcpi_even(g->columns.panels, gcpi_max(1, most < g->columns.panels ? (int)most : g->columns.panels));
+    g->sets = gcpi_ceil(g->columns.panels, g->panels);
+    gcpi_gather_cut(g);
+    g->pack = gcpi_line((terms + 1) * g->panels * width);
+    g->worker = GCPI_LINE + g->pack + g->v.window;
+    return gcpi_scratch_bytes(0, g->worker, par);
+}
+
+/* Packs one panel of one block of the sum. */
+static void gcpi_gather_pack(const gcpi_gather *g, const gcp_real *w, const gcpi_kblock *k, const gcpi_panel *p, gcp_real *out)
+{
+    int channels = g->v.channels;
+    for (int y = k->y; y < k->y + k->ny; y++)
+        for (int x = k->x; x < k->x + k->nx; x++)
+            for (int j = x * g->v.len + k->j, end = j + k->nj, rows; j < end; j += rows) {
+                rows = gcpi_min(end - j, channels - j % channels);
+                gcpi_pack_rows(&g->simd, out, p->width, p->cols, w + y * g->ws[0] + j / channels * g->ws[1] + j % channels * g->ws[2] + p->first * g->ws[3],
+                               rows, g->ws[2], g->ws[3]);
+                out += (ptrdiff_t)rows * p->width;
+            }
+}
+
+/* All pixels of a chunk, for the panels of a set and one block of the sum. */
+typedef struct gcpi_sweep {
+    const gcpi_gather *g;
+    gcpi_block block;
+    gcpi_kblock k;
+    const gcp_real *x, *packed, *start; /* start: see gcpi_tile */
+    gcp_real *y;
+    int panel, panel_end;
+} gcpi_sweep;
+
+/* a and c hold GCPI_ROWS; beyond `rows` any that may be read. */
+GCPI_FAST static void gcpi_sweep_panels(const gcpi_sweep *s, const gcp_real *const *a, gcp_real *const *c, int rows)
+{
+    const gcpi_gather *g = s->g;
+    const gcpi_view *v = &g->v;
+    int base = gcpi_panel_of(&g->columns, s->panel).first;
+    ptrdiff_t terms = (ptrdiff_t)s->k.ny * s->k.nx * s->k.nj;
+    gcpi_tile t;
+    for (int p = s->panel; p < s->panel_end; p++) {
+        gcpi_panel panel = gcpi_panel_of(&g->columns, p);
+        int mr = g->simd.mr[panel.nv - 1];
+        t.n[0] = s->k.ny, t.n[1] = s->k.nx, t.n[2] = s->k.nj;
+        t.as[0] = v->dy * v->ws[1], t.as[1] = v->dx * v->ws[2], t.as[2] = v->xc;
+        t.bs[2] = panel.width, t.bs[1] = t.bs[2] * t.n[2], t.bs[0] = t.bs[1] * t.n[1];
+        t.b = s->packed + terms * (panel.first - base);
+        t.start = s->start ? s->start + (panel.first - base) : NULL, t.ss = 0;
+        t.first = panel.first;
+        for (int r = 0; r < rows; r += mr) {
+            t.rows = gcpi_min(mr, rows - r);
+            t.a = a + r, t.c = c + r;
+            gcpi_run_tile(g->simd.kernel[panel.nv - 1], &t, &panel);
+        }
+    }
+}
+
+/* Of x in place, the pixels that follow these rows are fetched meanwhile: few rows at a time, each short, are no stream that the
+ * hardware knows. Where they lie side by side in one go, which takes fewer instructions. Inlined always, for gcc drops the call of a
+ * function that does nothing else. */
+GCPI_BODY void gcpi_sweep_ahead(const gcp_real *const *a, ptrdiff_t step, ptrdiff_t terms)
+{
+    const ptrdiff_t far = GCPI_ROWS * step;
+    if (step == terms) gcpi_fetch(a[0], far, far);
+    else for (int i = 0; i < GCPI_ROWS; i++) gcpi_fetch(a[i], far, terms);
+}
+
+GCPI_FAST static void gcpi_sweep_pixels(const gcpi_sweep *s)
+{
+    const gcpi_gather *g = s->g;
+    const gcpi_view *v = &g->v;
+    const gcp_real *a[GCPI_ROWS], *first = s->x + s->k.y * v->dy * v->ws[1] + s->k.x * v->dx * v->ws[2] + s->k.j * v->xc;
+    gcp_real *c[GCPI_ROWS];
+    const ptrdiff_t xstep = v->sx * v->ws[2], ystep = g->ys[2];
+    const int width = s->block.w, ahead = v->direct && GCPI_ROWS * s->k.nj <= 2 * GCPI_L1_HALF;
+    int rows = 0;
+    for (int line = 0; line < s->block.n * s->block.h; line++) {
+        int b = line / s->block.h, py = line % s->block.h;
+        const gcp_real *x = first + b * v->ws[0] + py * v->sy * v->ws[1];
+        gcp_real *y = s->y + (s->block.b + b) * g->ys[0] + (s->block.y + py) * g->ys[1] + s->block.x * ystep;
+        for (int px = 0; px < width; px++) {
+            a[rows] = x + px * xstep, c[rows] = y + px * ystep;
+            if (++rows < GCPI_ROWS) continue;
+            if (ahead) gcpi_sweep_ahead(a, xstep, s->k.nj);
+            gcpi_sweep_panels(s, a, c, rows);
+            rows = 0;
+        }
+    }
+    for (int i = rows; rows && i < GCPI_ROWS; i++) a[i] = a[0], c[i] = c[0];
+    if (rows) gcpi_sweep_panels(s, a, c, rows);
+}
+
+/* Packs the panels of a set for the block s->k, at `out`. */
+static void gcpi_gather_pack_set(const gcpi_gather *g, const gcpi_sweep *s, const gcp_real *w, gcp_real *out)
+{
+    for (int p = s->panel; p < s->panel_end; p++) {
+        gcpi_panel panel = gcpi_panel_of(&g->columns, p);
+        gcpi_gather_pack(g, w, &s->k, &panel, out);
+        out += (ptrdiff_t)s->k.ny * s->k.nx * s->k.nj * panel.width;
+    }
+}
+
+/* The starting values of a set: the bias, or zeros. */
+static void gcpi_gather_start(const gcpi_gather *g, int group, int first, int width, gcp_real *out)
+{
+    for (int j = 0; j < width; j++) out[j] = g->bias && first + j < g->columns.count ? g->bias[group * g->columns.count + first + j] : 0;
+}
+
+static void gcpi_gather_task(void *arg, int index, int worker)
+{
+    const gcpi_gather *g = (const gcpi_gather *)arg;
+    const gcpi_view *v = &g->v;
+    gcp_real *scratch = g->scratch + worker * g->worker, *start = scratch + GCPI_LINE;
+    ptrdiff_t chunk = (g->base + index) % v->chunks, set = (g->base + index) / v->chunks, last;      /* last: whose weights are packed */
+    int group = (int)(set / g->sets);
+    const gcp_real *w = g->w + g->wfirst + group * g->wgroup;
+    gcpi_sweep s;
+    s.g = g;
+    s.panel = (int)(set % g->sets) * g->panels;
+    s.panel_end = gcpi_min(g->columns.panels, s.panel + g->panels);
+    int first = gcpi_panel_of(&g->columns, s.panel).first;
+    int width = gcpi_panel_of(&g->columns, s.panel_end).first - first;
+    s.block = gcpi_view_block(v, chunk);
+    s.x = gcpi_view_load(v, g->x + group * g->xgroup, &s.block, 0, v->ky, start + g->pack);
+    s.y = g->y + g->yfirst + group * g->ygroup;
+    memcpy(&last, scratch, sizeof last);
+    int packed = g->resident && last == set; /* by an earlier task */
+    memcpy(scratch, &set, sizeof set);
+    if (!packed) gcpi_gather_start(g, group, first, width, start);
+    s.start = g->accumulate ? NULL : start;
+    gcp_real *out = start + width;
+    for (s.k.y = 0; s.k.y < v->ky; s.k.y += g->by)
+        for (s.k.x = 0; s.k.x < v->runs; s.k.x += g->bx)
+            for (s.k.j = 0; s.k.j == 0 || s.k.j < v->len; s.k.j += g->bj) {
+                s.k.ny = gcpi_min(g->by, v->ky - s.k.y);
+                s.k.nx = gcpi_min(g->bx, v->runs - s.k.x);
+                s.k.nj = gcpi_min(g->bj, v->len - s.k.j);
+                if (!packed) gcpi_gather_pack_set(g, &s, w, out);
+                s.packed = out;
+                gcpi_sweep_pixels(&s);
+                s.start = NULL;
+                if (g->resident) out += (ptrdiff_t)s.k.ny * s.k.nx * s.k.nj * width;
+            }
+    gcpi_gather_end(g, &s.block, group * g->columns.count + first, gcpi_min(width, g->columns.count - first));
+}
+
+static void gcpi_gather_run(gcpi_gather *g, void *scratch, const gcpi_par *par)
+{
+    g->scratch = (gcp_real *)scratch;
+    if (g->planar) {
+        gcpi_planar_run(g, par);
+        return;
+    }
+    const ptrdiff_t none = -1;
+    for (int i = 0; i < par->threads; i++) memcpy(g->scratch + i * g->worker, &none, sizeof none);
+    gcpi_par_run(par, g->v.chunks * g->sets * g->groups, &g->base, gcpi_gather_task, g);
+}
+
+/* ==== src/kernels/outer.h ==== */
+
+/* The outer product: convolution backward weights, transposed A times B. */
+
+typedef struct gcpi_outer { /* d[row][t, j] = sum over pixels p of e[p][row] * x[p + t][j] */
+    gcpi_view v;
+    const gcp_real *x, *e;
+    gcp_real *d;
+    int rows, groups, accumulate;
+    ptrdiff_t es[3], ds; /* steps of e: image, row, pixel; and of d: row */
+    ptrdiff_t xgroup, egroup, dgroup;
+    int turned;    /* d is stored [j][row]; one group */
+    /* set by gcpi_outer_plan */
+    gcpi_simd simd;
+    gcpi_columns columns;         /* of one run */
+    int splits, shared;           /* private sums that blocks of pixels go to; shared: to d itself */
+    int packed;                   /* rows of e are copied side by side */
+    int swapped;                  /* the rows are elements of x under the kernel, the columns are e's: for few channels of x */
+    int height, width;            /* of a sum */
+    int part, parts, unit, units; /* rows and panels of a task, and how many such cuts */
+    ptrdiff_t sum, worker;        /* values in a sum, and in a worker's scratch */
+    ptrdiff_t base;               /* task that index 0 is */
+    gcp_real *scratch;
+} gcpi_outer;
+
+/* Rows of e are packed as [rows / 48][pixel][48], the last block as wide as there are rows: at its own pitch e would fight for
+ * cache sets. The extra line from one block to the next spreads them. */
+static ptrdiff_t gcpi_outer_block(ptrdiff_t pixels) { return pixels * GCPI_OUTER_ROWS + GCPI_LINE; }
+
+/* Cuts rows and panels into enough tasks, so that as little as possible is copied twice: each unit of panels copies the rows again;
+ * each task copies its window of x, or each part of the rows reads x in place. The parts, which scratch depends on, go by the shape
+ * alone, whatever the pitch of x. */
+static void gcpi_outer_cut(gcpi_outer *o)
+{
+    double best = 0;
+    int blocks = gcpi_ceil(o->rows, GCPI_OUTER_ROWS), tasks = gcpi_ceil(GCPI_TASKS, o->splits * gcpi_min(o->groups, GCPI_TASKS));
+    for (int most = gcpi_min(blocks, GCPI_OUTER_BLOCKS); most > 0; most--) {
+        int part = gcpi_even(blocks, most), parts = gcpi_ceil(blocks, part), units = gcpi_ceil(tasks, parts);
+        double window = (double)gcpi_min(o->v.sy, gcpi_ceil(o->v.ky, units)) * o->v.sx;      /* pixels of x for one of e, as kernel rows need them */
+        double copied = (double)units * o->rows + parts * (o->v.direct ? 1 : units * window) * o->v.channels;
+        if (best > 0 && copied >= best) continue;
+        best = copied;
+        o->part = part * GCPI_OUTER_ROWS;
+    }
+    o->parts = gcpi_ceil(o->rows, o->part);
+    int panels = o->v.ky * o->v.runs * o->columns.panels;
+    o->unit = gcpi_ceil(panels, gcpi_ceil(tasks, o->parts));
+    o->units = gcpi_ceil(panels, o->unit);
+}
+
+/* Whether more lanes work where rows and columns change places: a run of x is shorter than a vector, rows of e are not. */
+static int gcpi_outer_swaps(const gcpi_outer *o)
+{
+    int lanes = o->simd.lanes, run = o->v.kx * o->v.channels, elements = o->v.ky * run, mr, mr_swapped;
+    gcpi_columns c = gcpi_columns_of(run, &o->simd), swapped = gcpi_columns_of(o->rows, &o->simd);
+    gcpi_kernel_of(&o->simd, gcpi_panel_of(&c, 0).nv, o->rows, &mr);
+    gcpi_kernel_of(&o->simd, gcpi_panel_of(&swapped, 0).nv, elements, &mr_swapped);
+    double now = run / ((double)c.vectors * lanes) * o->rows / ((double)gcpi_ceil(o->rows, mr) * mr);
+    double then = o->rows / ((double)swapped.vectors * lanes) * elements / ((double)gcpi_ceil(elements, mr_swapped) * mr_swapped);
+    return o->v.channels <= 4 && o->v.ky * o->v.kx > 1 && o->v.dx == 1 && o->groups == 1 && !o->turned && (ptrdiff_t)elements * o->rows <= GCPI_PARTIAL_MAX / GCPI_TASKS &&
+           then > 1.3 * now;
+}
+
+/* Every task has all rows and columns, and a sum of its own. */
+static size_t gcpi_swapped_plan(gcpi_outer *o, const gcpi_par *par)
+{
+    gcpi_view_cut(&o->v, 2 * GCPI_OUTER_PIXELS, 0);
+    o->columns = gcpi_columns_of(o->rows, &o->simd);
+    o->splits = (int)GCPI_MIN(o->v.chunks, (ptrdiff_t)GCPI_TASKS);
+    o->height = o->v.ky * o->v.len, o->width = o->rows, o->turned = 1;
+    o->sum = gcpi_line((ptrdiff_t)o->height * o->width);
+    o->packed = o->rows % o->simd.lanes != 0;         /* in place every column is a whole vector */
+    o->worker = (o->packed ? gcpi_line((ptrdiff_t)o->v.bn * o->v.bh * o->v.bw * o->rows) + GCPI_NR_MAX : 0) + o->v.window;
+    return gcpi_scratch_bytes(o->sum * o->splits, o->worker, par);
+}
+
+static size_t gcpi_outer_plan(gcpi_outer *o, const gcpi_par *par)
+{
+    o->simd = gcpi_simd_of(par->isa);
+    o->splits = GCPI_TASKS;
+    o->swapped = gcpi_outer_swaps(o);
+    if (o->swapped) return gcpi_swapped_plan(o, par);
+    gcpi_view_cut(&o->v, gcpi_max(GCPI_OUTER_PIXELS, gcpi_min(2 * GCPI_OUTER_PIXELS, (int)(GCPI_OUTER_MAX / ((int64_t)o->rows + o->v.channels)))), o->simd.lanes);
+    o->columns = gcpi_columns_of(o->v.len, &o->simd);
+    o->height = o->groups * o->rows, o->width = o->v.ky * o->v.runs * o->v.len;
+    o->sum = gcpi_line((ptrdiff_t)o->height * o->width);
+    o->splits = (int)GCPI_MIN(GCPI_MIN(o->v.chunks, (ptrdiff_t)GCPI_TASKS), GCPI_PARTIAL_MAX / o->sum);
+    o->splits = gcpi_max(1, o->splits);
+    gcpi_outer_cut(o);
+    ptrdiff_t pixels = (ptrdiff_t)o->v.bn * o->v.bh * o->v.bw;
+    o->packed = o->groups * o->rows > GCPI_OUTER_PLAIN;
+    o->worker = (o->packed ? gcpi_ceil(o->part, GCPI_OUTER_ROWS) * gcpi_outer_block(pixels) : 0) + o->v.window;
+    o->shared = o->splits == 1 && !o->turned;
+    ptrdiff_t sums = o->shared ? 0 : o->sum * o->splits;
+    return gcpi_scratch_bytes(sums, o->worker, par);
+}
+
+/* The rows of e at the pixels of a chunk. */
+GCPI_FAST static const gcp_real *gcpi_outer_pack(const gcpi_outer *o, const gcp_real *e, const gcpi_block *k, int rows, gcp_real *out)
+{
+    ptrdiff_t block = gcpi_outer_block((ptrdiff_t)k->n * k->h * k->w);
+    for (int line = 0; line < k->n * k->h; line++) {
+        const gcp_real *from = e + line / k->h * o->es[0] + line % k->h * o->es[1];
+        for (int r = 0; r < rows; r += GCPI_OUTER_ROWS) {
+            int width = gcpi_min(GCPI_OUTER_ROWS, rows - r);
+            gcp_real *to = out + r / GCPI_OUTER_ROWS * block + (ptrdiff_t)line * k->w * width;
+            if (width == o->es[2]) memcpy(to, from + r, (size_t)((ptrdiff_t)k->w * width) * sizeof *to);
+            else if (width >= o->simd.lanes) o->simd.copy(to, from + r, k->w, o->es[2], width);
+            else for (int i = 0; i < k->w; i++) gcpi_copy(to + i * width, from + i * o->es[2] + r, width);
+        }
+    }
+    return out;
+}
+
+/* Where panel p of all runs begins in the pixels that gcpi_view_load gave. */
+static const gcp_real *gcpi_outer_source(const gcpi_outer *o, const gcp_real *x, int p, gcpi_panel *panel)
+{
+    int run = p / o->columns.panels;
+    *panel = gcpi_panel_of(&o->columns, p % o->columns.panels);
+    return x + run / o->v.runs * o->v.dy * o->v.ws[1] + run % o->v.runs * o->v.dx * o->v.ws[2] + panel->first;
+}
+
+/* Two loops are one where the inner one ends where the outer one goes on. */
+static void gcpi_tile_merge(gcpi_tile *t)
+{
+    for (int i = 1; i >= 0; i--) {
+        if (t->as[i] != t->n[2] * t->as[2] || t->bs[i] != t->n[2] * t->bs[2]) return;
+        t->n[2] *= t->n[i], t->n[i] = 1;
+    }
+}
+
+/* Adds one chunk to `rows` rows of d, for panel p of x; e: the rows, packed or in place. */
+GCPI_FAST static void gcpi_outer_panel(const gcpi_outer *o, const gcpi_block *k, const gcp_real *x, int p, const gcp_real *e, gcp_real *d, ptrdiff_t ds,
+                                       int rows, int fresh)
+{
+    static const gcp_real zero[GCPI_NR_MAX] = {0};
+    const gcpi_view *v = &o->v;
+    const gcp_real *rows_of_e[GCPI_MR_MAX];
+    gcp_real *c[GCPI_MR_MAX];
+    gcpi_panel panel;
+    gcpi_tile t;
+    t.a = rows_of_e, t.c = c, t.first = 0;
+    t.start = fresh ? zero : NULL, t.ss = 0;
+    t.b = gcpi_outer_source(o, x, p, &panel);
+    int mr;
+    gcpi_kernel *kernel = gcpi_kernel_of(&o->simd, panel.nv, rows <= GCPI_OUTER_ROWS ? rows : 0, &mr);      /* no tile lies in two packed blocks */
+    d += p / o->columns.panels * v->len + panel.first;
+    for (int r = 0; r < rows; r += mr) {
+        int first = r / GCPI_OUTER_ROWS * GCPI_OUTER_ROWS;
+        const gcp_real *a = e + r;
+        t.n[0] = k->n, t.n[1] = k->h, t.n[2] = k->w;
+        t.bs[0] = v->ws[0], t.bs[1] = gcpi_stride(v->sy, v->ws[1]), t.bs[2] = gcpi_stride(v->sx, v->ws[2]);
+        t.as[0] = o->es[0], t.as[1] = o->es[1], t.as[2] = o->es[2];
+        if (o->packed) {
+            a = e + r / GCPI_OUTER_ROWS * gcpi_outer_block((ptrdiff_t)k->n * k->h * k->w) + (r - first);
+            t.as[2] = gcpi_min(GCPI_OUTER_ROWS, rows - first), t.as[1] = t.as[2] * k->w, t.as[0] = t.as[1] * k->h;
+        }
+        gcpi_tile_merge(&t);
+        t.rows = gcpi_min(mr, rows - r);
+        for (int i = 0; i < mr; i++) {
+            rows_of_e[i] = i < t.rows ? a + i : a;
+            c[i] = d + (i < t.rows ? r + i : r) * ds;
+        }
+        gcpi_run_tile(kernel, &t, &panel);
+    }
+}
+
+static void gcpi_outer_task(void *arg, int index, int worker)
+{
+    const gcpi_outer *o = (const gcpi_outer *)arg;
+    const gcpi_view *v = &o->v;
+    ptrdiff_t task = o->base + index;
+    int split = (int)(task % o->splits), unit = (int)(task / o->splits % o->units), part = (int)(task / o->splits / o->units % o->parts);
+    int group = (int)(task / o->splits / o->units / o->parts), shared = o->shared;
+    int row = part * o->part, rows = gcpi_min(o->part, o->rows - row), width = o->width;
+    int first = unit * o->unit, last = gcpi_min(first + o->unit, v->ky * v->runs * o->columns.panels);
+    int row_panels = v->runs * o->columns.panels;
+    ptrdiff_t ds = shared ? o->ds : width;
+    gcp_real *packed = o->scratch + (shared ? 0 : o->splits * o->sum) + worker * o->worker, *window = packed + o->worker - v->window;
+    gcp_real *d = shared ? o->d + group * o->dgroup : o->scratch + split * o->sum + (ptrdiff_t)group * o->rows * width;
+    ptrdiff_t begin = split * v->chunks / o->splits, end = (split + 1) * v->chunks / o->splits;
+    for (ptrdiff_t i = begin; i < end; i++) {
+        gcpi_block k = gcpi_view_block(v, i);
+        const gcp_real *x = gcpi_view_load(v, o->x + group * o->xgroup, &k, first / row_panels, (last - 1) / row_panels + 1, window);
+        const gcp_real *e = o->e + group * o->egroup + row + k.b * o->es[0] + k.y * o->es[1] + k.x * o->es[2];
+        if (o->packed) e = gcpi_outer_pack(o, e, &k, rows, packed);
+        for (int p = first; p < last; p++) gcpi_outer_panel(o, &k, x, p, e, d + row * ds, ds, rows, i == begin && !(shared && o->accumulate));
+    }
+}
+
+/* The columns of e at the pixels of a chunk: rows of e, in place or copied side by side. */
+GCPI_FAST static const gcp_real *gcpi_swapped_columns(const gcpi_outer *o, const gcpi_block *k, ptrdiff_t *steps, gcp_real *out)
+{
+    const gcp_real *e = o->e + k->b * o->es[0] + k->y * o->es[1] + k->x * o->es[2];
+    memcpy(steps, o->es, sizeof o->es);
+    if (!o->packed) return e;
+    steps[2] = o->rows, steps[1] = k->w * steps[2], steps[0] = k->h * steps[1];
+    for (int line = 0; line < k->n * k->h; line++) {
+        const gcp_real *from = e + line / k->h * o->es[0] + line % k->h * o->es[1];
+        for (int i = 0; i < k->w; i++) gcpi_copy(out + line * steps[1] + i * steps[2], from + i * o->es[2], o->rows);
+    }
+    return out;
+}
+
+static void gcpi_swapped_task(void *arg, int index, int worker)
+{
+    const gcpi_outer *o = (const gcpi_outer *)arg;
+    static const gcp_real zero[GCPI_NR_MAX] = {0};
+    const gcpi_view *v = &o->v;
+    gcp_real *columns = o->scratch + o->splits * o->sum + worker * o->worker, *window = columns + o->worker - v->window, *d = o->scratch + index * o->sum;
+    ptrdiff_t begin = index * v->chunks / o->splits, end = (index + 1) * v->chunks / o->splits;
+    int mr;
+    for (ptrdiff_t i = begin; i < end; i++) {
+        gcpi_block k = gcpi_view_block(v, i);
+        const gcp_real *a[GCPI_MR_MAX];
+        gcp_real *c[GCPI_MR_MAX];
+        gcpi_tile t = { { k.n, k.h, k.w }, { v->ws[0], v->sy * v->ws[1], v->sx * v->ws[2] }, { 0 }, NULL, a, c, 0, i == begin ? zero : NULL, 0, 0 };
+        const gcp_real *x = gcpi_view_load(v, o->x, &k, 0, v->ky, window), *e = gcpi_swapped_columns(o, &k, t.bs, columns);
+        for (int p = 0; p < o->columns.panels; p++) {
+            gcpi_panel panel = gcpi_panel_of(&o->columns, p);
+            gcpi_kernel *kernel = gcpi_kernel_of(&o->simd, panel.nv, o->height, &mr);
+            t.b = e + panel.first;
+            for (int r = 0; r < o->height; r += mr) {
+                t.rows = gcpi_min(mr, o->height - r);
+                for (int q = 0; q < mr; q++) {
+                    int at = q < t.rows ? r + q : r;
+                    a[q] = x + at / v->len * v->dy * v->ws[1] + at % v->len;
+                    c[q] = d + (ptrdiff_t)at * o->width + panel.first;
+                }
+                gcpi_run_tile(kernel, &t, &panel);
+            }
+        }
+    }
+}
+
+/* Row r of all: adds the private sums into the first, always in the same order. */
+GCPI_FAST static gcp_real *gcpi_outer_row(const gcpi_outer *o, int r, int width)
+{
+    gcp_real *sum = o->scratch + (ptrdiff_t)r * width;
+    for (int s = 1; s < o->splits; s++) {
+        const gcp_real *from = sum + s * o->sum;
+        for (int j = 0; j < width; j++) sum[j] += from[j];
+    }
+    return sum;
+}
+
+/* Writes a share of the rows to d. */
+GCPI_FAST static void gcpi_outer_sum(void *arg, int index, int worker)
+{
+    const gcpi_outer *o = (const gcpi_outer *)arg;
+    int width = o->width, total = o->height;
+    int first = (int)((ptrdiff_t)index * total / GCPI_TASKS), end = (int)((ptrdiff_t)(index + 1) * total / GCPI_TASKS);
+    (void)worker;
+    for (int r = first; r < end; r++) {
+        const gcp_real *sum = gcpi_outer_row(o, r, width);
+        gcp_real *d = o->d + (o->turned ? r : r / o->rows * o->dgroup + r % o->rows * o->ds);
+        if (o->accumulate) for (int j = 0; j < width; j++) d[o->turned ? j * o->ds : j] += sum[j];
+        else if (!o->turned) memcpy(d, sum, (size_t)width * sizeof *d);
+    }
+    if (o->turned && !o->accumulate) o->simd.turn(o->d + first, o->ds, width, end - first, o->scratch + (ptrdiff_t)first * width, width);
+}
+
+static void gcpi_outer_run(gcpi_outer *o, void *scratch, const gcpi_par *par)
+{
+    o->scratch = (gcp_real *)scratch;
+    if (o->swapped) par->parallel_for(par->context, o->splits, gcpi_swapped_task, o);
+    else gcpi_par_run(par, (ptrdiff_t)o->splits * o->units * o->parts * o->groups, &o->base, gcpi_outer_task, o);
+    if (!o->shared) par->parallel_for(par->context, GCPI_TASKS, gcpi_outer_sum, o);
+}
+
+/* ==== src/kernels/depthwise.h ==== */
+
+/* Depthwise convolution: one channel and one row per group. */
+
+typedef struct gcpi_depthwise {        /* in scratch: w and then the bias, or private sums of d, as [tap][channel] */
+    gcpi_gather g[GCPI_PHASES];        /* forward, or backward data: phases of the rows, and within each of the columns */
+    int phases[2], height;             /* of rows, of columns; rows of an image of y */
+    int channels, taps, isa;           /* taps of w */
+    int shares;                        /* of all rows of y */
+    const gcp_real *e;                 /* backward weights: what y is forward; else NULL */
+    gcp_real *d;
+    gcp_real *scratch;
+} gcpi_depthwise;
+
+static void gcpi_depthwise_set(gcpi_depthwise *p, const gcp_real *x, const gcp_real *w, gcp_real *y, int accumulate)
+{
+    for (int i = 0; i < p->phases[0] * p->phases[1]; i++) p->g[i].x = x, p->g[i].w = w, p->g[i].y = y, p->g[i].accumulate = accumulate;
+}
+
+static size_t gcpi_depthwise_plan(gcpi_depthwise *p, int weights, const gcpi_par *par)
+{
+    ptrdiff_t rows = (ptrdiff_t)p->g[0].v.n * p->height;
+    p->isa = par->isa;
+    p->shares = (int)GCPI_MIN(rows, weights ? GCPI_TASKS : 4 * GCPI_TASKS);
+    return (weights ? (size_t)p->shares * (size_t)p->taps : (size_t)p->taps + 1) * (size_t)p->channels * sizeof(gcp_real);
+}
+
+/* Of `count` positions from `first` on, `step` apart: those that lie in 0 .. size. */
+typedef struct gcpi_range { int begin, end; } gcpi_range;
+static gcpi_range gcpi_inside(ptrdiff_t first, int step, int count, int size)
+{
+    gcpi_range r = { 0, count };
+    while (r.begin < count && first + (ptrdiff_t)r.begin * step < 0) r.begin++;
+    while (r.end > r.begin && first + (ptrdiff_t)(r.end - 1) * step >= size) r.end--;
+    return r;
+}
+
+/* In the order of memory, for by channels, pixels apart, the hardware does not see it coming: y two strips ahead; x, too, where no
+ * cache holds the images: what the lowest rows have not read yet. */
+GCPI_FAST static void gcpi_strip_ahead(const gcpi_gather *g, const gcpi_strip *s, int pixels)
+{
+    for (int p = 2 * pixels; p < 3 * pixels; p++) gcpi_fetch(s->e ? s->e : s->y, p * s->pixel, s->channels);
+    for (int i = 1; g->v.n * g->v.xs[0] > GCPI_FAR && i <= gcpi_min(g->v.sy, s->rows); i++)
+        for (int p = 2 * pixels * g->v.sx; p < 3 * pixels * g->v.sx; p++) gcpi_fetch(s->x, (s->rows - i) * s->xrow + p * g->v.xs[2], s->channels);
+}
+
+/* Row j of a phase in image b; taps: w, or the sum of d. */
+GCPI_FAST static void gcpi_depthwise_row(const gcpi_depthwise *p, const gcpi_gather *g, const gcpi_simd *simd, int b, int j, gcp_real *taps)
+{
+    static const int sizes[GCPI_STRIPS] = { 8, 4, 1 };
+    const gcpi_view *v = &g->v;
+    int row = v->oy + j * v->sy, size;
+    gcpi_range rows = gcpi_inside(row, v->dy, v->channels ? v->ky : 0, v->h);
+    ptrdiff_t from = b * v->xs[0] + (row + rows.begin * v->dy) * v->xs[1], to = b * g->ys[0] + j * g->ys[1];
+    gcpi_strip s;
+    memset(&s, 0, sizeof s);
+    s.xpixel = v->sx * v->xs[2], s.xrow = v->dy * v->xs[1], s.xtap = v->dx * v->xs[2];
+    s.row = g->ws[0] * p->channels, s.tap = g->ws[1] * p->channels, s.pixel = g->ys[2];
+    s.start = p->e || g->accumulate ? NULL : taps + (ptrdiff_t)p->taps * p->channels;
+    s.channels = p->channels;
+    for (int o = 0; o < v->wo; o += sizes[size], to += sizes[size] * s.pixel) {
+        ptrdiff_t x = v->ox + (ptrdiff_t)o * v->sx, left = v->w - x - (ptrdiff_t)(v->kx - 1) * v->dx;
+        gcpi_range in = gcpi_inside(x, v->dx, v->kx, v->w);
+        for (size = p->channels >= 4 * simd->lanes; size < GCPI_STRIPS - 1; size++)
+            if (x >= 0 && o + sizes[size] <= v->wo && (ptrdiff_t)(sizes[size] - 1) * v->sx < left) break;
+        s.rows = in.end > in.begin ? rows.end - rows.begin : 0, s.taps = in.end - in.begin;
+        s.x = s.rows ? g->x + from + (x + in.begin * v->dx) * v->xs[2] : g->x;
+        s.w = s.d = taps + (s.rows ? g->wfirst * p->channels + rows.begin * s.row + in.begin * s.tap : 0);
+        if (p->e) s.e = p->e + to;
+        else s.y = g->y + g->yfirst + to;
+        if (sizes[size] > 1) gcpi_strip_ahead(g, &s, sizes[size]);
+        (p->e ? simd->depth_back : simd->depth)[size](&s);
+    }
+}
+
+/* A share of the rows, one below the other, so that what they share is near. */
+static void gcpi_depthwise_rows(const gcpi_depthwise *p, int share, gcp_real *taps)
+{
+    const gcpi_simd simd = gcpi_simd_of(p->isa);
+    ptrdiff_t rows = (ptrdiff_t)p->g[0].v.n * p->height;
+    for (ptrdiff_t r = share * rows / p->shares; r < (share + 1) * rows / p->shares; r++) {
+        int b = (int)(r / p->height), y = (int)(r % p->height);
+        const gcpi_gather *g = &p->g[y % p->phases[0] * p->phases[1]];
+        gcpi_block done = { b, y, 0, 1, 1, g->v.wo };
+        for (int x = 0; x < p->phases[1]; x++) gcpi_depthwise_row(p, &g[x], &simd, b, y / p->phases[0], taps);
+        gcpi_gather_end(g, &done, 0, p->channels);
+    }
+}
+
+static void gcpi_depthwise_task(void *arg, int index, int worker)
+{
+    const gcpi_depthwise *p = (const gcpi_depthwise *)arg;
+    (void)worker;
+    gcpi_depthwise_rows(p, index, p->scratch);
+}
+
+static void gcpi_depthwise_run(gcpi_depthwise *p, void *scratch, const gcpi_par *par)
+{
+    const gcp_real *bias = p->g[0].bias;
+    gcpi_depthwise_plan(p, 0, par);
+    p->scratch = (gcp_real *)scratch;
+    gcpi_simd_of(p->isa).turn(p->scratch, p->channels, p->taps, p->channels, p->g[0].w, p->taps);
+    for (int c = 0; c < p->channels; c++) p->scratch[(ptrdiff_t)p->taps * p->channels + c] = bias ? bias[c] : 0;
+    par->parallel_for(par->context, p->shares, gcpi_depthwise_task, p);
+}
+
+/* Backward weights: each share has a sum of its own. */
+static void gcpi_depthwise_back_task(void *arg, int index, int worker)
+{
+    const gcpi_depthwise *p = (const gcpi_depthwise *)arg;
+    ptrdiff_t size = (ptrdiff_t)p->taps * p->channels;
+    (void)worker;
+    memset(p->scratch + index * size, 0, (size_t)size * sizeof *p->scratch);
+    gcpi_depthwise_rows(p, index, p->scratch + index * size);
+}
+
+/* One tap of all channels: the private sums into the first, always in the same order. */
+GCPI_FAST static void gcpi_depthwise_sum(void *arg, int tap, int worker)
+{
+    const gcpi_depthwise *p = (const gcpi_depthwise *)arg;
+    ptrdiff_t size = (ptrdiff_t)p->taps * p->channels;
+    gcp_real *sum = p->scratch + (ptrdiff_t)tap * p->channels;
+    (void)worker;
+    for (int s = 1; s < p->shares; s++)
+        for (int c = 0; c < p->channels; c++) sum[c] += sum[s * size + c];
+}
+
+static void gcpi_depthwise_back(gcpi_depthwise *p, void *scratch, const gcpi_par *par)
+{
+    gcpi_depthwise_plan(p, 1, par);
+    p->scratch = (gcp_real *)scratch;
+    par->parallel_for(par->context, p->shares, gcpi_depthwise_back_task, p);
+    par->parallel_for(par->context, p->taps, gcpi_depthwise_sum, p);
+    if (!p->g[0].accumulate) gcpi_simd_of(p->isa).turn(p->d, p->taps, p->channels, p->taps, p->scratch, p->channels);
+    else
+        for (ptrdiff_t i = 0; i < (ptrdiff_t)p->channels * p->taps; i++) p->d[i] += p->scratch[i % p->taps * p->channels + i / p->taps];
+}
+
+/* ==== src/kernels/products.h ==== */
+
+/* Convolutions and matrix products in all passes, each as one of the products above. */
+
+static int gcpi_conv_empty(const gcpi_conv *c) { return c->n <= 0 || c->h <= 0 || c->w <= 0 || c->ho <= 0 || c->wo <= 0; }
+static int gcpi_conv_is_depthwise(const gcpi_conv *c) { return c->groups > 1 && c->ci == c->groups && c->co == c->groups && c->sh * (ptrdiff_t)c->sw <= GCPI_PHASES; }
+
+/* Steps of an image, a row and a pixel. */
+static void gcpi_steps(ptrdiff_t *s, int h, int w, ptrdiff_t pitch)
+{
+    s[2] = pitch;
+    s[1] = w * pitch;
+    s[0] = h * s[1];
+}
+
+static gcpi_view gcpi_conv_view(const gcpi_conv *c)
+{
+    gcpi_view v;
+    memset(&v, 0, sizeof v);
+    v.n = c->n, v.h = c->h, v.w = c->w, v.channels = c->ci / c->groups;
+    gcpi_steps(v.xs, c->h, c->w, c->xpitch);
+    v.xc = 1;
+    v.oy = -c->pt, v.sy = c->sh, v.ky = c->kh, v.dy = c->dh, v.ho = c->ho;
+    v.ox = -c->pl, v.sx = c->sw, v.kx = c->kw, v.dx = c->dw, v.wo = c->wo;
+    return v;
+}
+
+static gcpi_gather gcpi_conv_gather(const gcpi_conv *c)
+{
+    gcpi_gather g;
+    memset(&g, 0, sizeof g);
+    g.v = gcpi_conv_view(c);
+    g.groups = c->groups;
+    g.ws[2] = 1, g.ws[1] = g.v.channels, g.ws[0] = c->kw * g.ws[1], g.ws[3] = c->kh * g.ws[0];
+    gcpi_steps(g.ys, c->ho, c->wo, c->ypitch);
+    g.xgroup = g.v.channels, g.ygroup = c->co / c->groups, g.wgroup = g.ygroup * g.ws[3];
+    return g;
+}
+
+/* Along one axis, the gradient at positions i, i + s, i + 2s, ... is a stride-1 convolution of dy
+ * with every tap that reaches them, last tap first. */
+typedef struct gcpi_phase {
+    int count, taps, last, step, origin, dilation;
+} gcpi_phase;
+
+/* x with a x = b modulo m, for a and m that have no common divisor (Euclid's algorithm, with the factor of a kept beside). */
+static int64_t gcpi_congruent(int64_t a, int64_t b, int64_t m)
+{
+    int64_t high = m, low = a % m, was = 0, is = 1;
+    while (low > 0) {
+        int64_t times = high / low, rest = high % low, next = was - times * is;
+        high = low; low = rest; was = is; is = next;
+    }
+    return ((b % m) * ((was % m + m) % m)) % m;
+}
+
+static gcpi_phase gcpi_phase_of(int i, int size, int k, int stride, int pad, int dilation)
+{
+    gcpi_phase p;
+    int common = gcpi_divisor(dilation, stride);
+    int64_t at = (int64_t)i + pad, first = at % common ? k : gcpi_congruent(dilation / common, at / common, stride / common);
+    p.count = gcpi_ceil(size - i, stride);
+    p.step = stride / common;
+    p.taps = first < k ? (int)((k - 1 - first) / p.step) + 1 : 0;
+    p.last = p.taps ? (int)first + (p.taps - 1) * p.step : 0;
+    p.origin = p.taps ? (int)((at - (int64_t)p.last * dilation) / stride) : 0;
+    p.dilation = dilation / common;
+    return p;
+}
+
+static gcpi_gather gcpi_conv_phase(const gcpi_conv *c, int y, int x)
+{
+    gcpi_phase py = gcpi_phase_of(y, c->h, c->kh, c->sh, c->pt, c->dh);
+    gcpi_phase px = gcpi_phase_of(x, c->w, c->kw, c->sw, c->pl, c->dw);
+    int reached = py.taps && px.taps, ci = c->ci / c->groups, co = c->co / c->groups;
+    ptrdiff_t row = (ptrdiff_t)c->kw * ci;
+    gcpi_gather g;
+    memset(&g, 0, sizeof g);
+    g.groups = c->groups;
+    g.v.n = c->n, g.v.h = c->ho, g.v.w = c->wo, g.v.channels = reached ? co : 0;
+    gcpi_steps(g.v.xs, c->ho, c->wo, c->ypitch);
+    g.v.xc = 1;
+    g.v.oy = py.origin, g.v.sy = 1, g.v.ky = reached ? py.taps : 1, g.v.dy = py.dilation, g.v.ho = py.count;
+    g.v.ox = px.origin, g.v.sx = 1, g.v.kx = reached ? px.taps : 1, g.v.dx = px.dilation, g.v.wo = px.count;
+    g.wfirst = reached ? py.last * row + (ptrdiff_t)px.last * ci : 0;
+    g.ws[0] = gcpi_stride(-py.step, row), g.ws[1] = gcpi_stride(-px.step, ci), g.ws[2] = c->kh * row, g.ws[3] = 1;
+    gcpi_steps(g.ys, c->h, c->w, c->xpitch);
+    g.yfirst = y * g.ys[1] + x * g.ys[2];
+    g.ys[1] = gcpi_stride(c->sh, g.ys[1]), g.ys[2] = gcpi_stride(c->sw, g.ys[2]);
+    g.xgroup = co, g.ygroup = ci, g.wgroup = co * g.ws[2];
+    return g;
+}
+
+/* Rows are copied, columns are read in place: of a 1x1 convolution the fewer channels become the rows, where every task has room for
+ * a sum of its own. */
+static int gcpi_conv_turns(const gcpi_conv *c)
+{
+    int inside = !c->pt && !c->pl && (c->ho - 1) * (ptrdiff_t)c->sh < c->h && (c->wo - 1) * (ptrdiff_t)c->sw < c->w;
+    return c->kh == 1 && c->kw == 1 && inside && c->groups == 1 && c->co > c->ci && (ptrdiff_t)c->ci * c->co <= GCPI_PARTIAL_MAX / GCPI_TASKS;
+}
+
+static gcpi_outer gcpi_conv_outer(const gcpi_conv *c)
+{
+    gcpi_outer o;
+    memset(&o, 0, sizeof o);
+    o.v = gcpi_conv_view(c);
+    o.turned = gcpi_conv_turns(c);
+    o.groups = c->groups, o.rows = c->co / c->groups;
+    gcpi_steps(o.es, c->ho, c->wo, c->ypitch);
+    o.ds = (ptrdiff_t)c->kh * c->kw * o.v.channels;
+    o.xgroup = o.v.channels, o.egroup = o.rows, o.dgroup = o.rows * o.ds;
+    if (!o.turned) return o;
+    memcpy(o.es, o.v.xs, sizeof o.es);
+    o.es[1] *= c->sh, o.es[2] *= c->sw;
+    gcpi_steps(o.v.xs, c->ho, c->wo, c->ypitch);
+    o.v.h = c->ho, o.v.w = c->wo, o.v.sy = o.v.sx = 1;
+    o.v.channels = c->co, o.rows = c->ci;
+    return o;
+}
+
+static gcpi_depthwise gcpi_conv_depthwise(const gcpi_conv *c, int pass)
+{
+    gcpi_depthwise p;
+    int back = pass == GCPI_BACKWARD_DATA;
+    memset(&p, 0, sizeof p);
+    p.channels = c->groups, p.taps = c->kh * c->kw, p.height = back ? c->h : c->ho;
+    p.phases[0] = back ? gcpi_min(c->sh, c->h) : 1, p.phases[1] = back ? gcpi_min(c->sw, c->w) : 1;
+    for (int y = 0; y < p.phases[0]; y++)
+        for (int x = 0; x < p.phases[1]; x++) p.g[y * p.phases[1] + x] = back ? gcpi_conv_phase(c, y, x) : gcpi_conv_gather(c);
+    return p;
+}
+
+/* One phase of each kind along an axis, whose strides may be long: scratch depends on how many positions and taps a phase has, and on
+ * whether all that it reads lies inside dy. Returns how many kinds there are. */
+enum { GCPI_KINDS = 12 };
+static int gcpi_phase_kinds(int size, int read, int k, int stride, int pad, int dilation, int *at)
+{
+    struct { int count, taps, inside; } kinds[GCPI_KINDS];
+    int found = 0;
+    for (int i = 0; i < stride && i < size; i++) {
+        gcpi_phase p = gcpi_phase_of(i, size, k, stride, pad, dilation);
+        int inside = p.origin >= 0 && (int64_t)p.origin + p.count - 1 + (int64_t)(p.taps - 1) * p.dilation < read, same = 0;
+        while (same < found && (kinds[same].count != p.count || kinds[same].taps != p.taps || kinds[same].inside != inside)) same++;
+        if (same < found || found == GCPI_KINDS) continue;
+        kinds[found].count = p.count, kinds[found].taps = p.taps, kinds[found].inside = inside;
+        at[found++] = i;
+    }
+    return found;
+}
+
+static size_t gcpi_conv_scratch(const gcpi_conv *c, int pass, const gcpi_par *par)
+{
+    size_t most = 0;
+    if (gcpi_conv_empty(c)) return 0;
+    if (gcpi_conv_is_depthwise(c)) {
+        gcpi_depthwise p = gcpi_conv_depthwise(c, pass);
+        return gcpi_depthwise_plan(&p, pass == GCPI_BACKWARD_WEIGHTS, par);
+    }
+    if (pass == GCPI_FORWARD) {
+        gcpi_gather g = gcpi_conv_gather(c);
+        return gcpi_gather_plan(&g, c->co / c->groups, par);
+    }
+    if (pass == GCPI_BACKWARD_WEIGHTS) {
+        gcpi_outer o = gcpi_conv_outer(c);
+        return gcpi_outer_plan(&o, par);
+    }
+    int ys[GCPI_KINDS], xs[GCPI_KINDS];
+    int rows = gcpi_phase_kinds(c->h, c->ho, c->kh, c->sh, c->pt, c->dh, ys), columns = gcpi_phase_kinds(c->w, c->wo, c->kw, c->sw, c->pl, c->dw, xs);
+    for (int y = 0; y < rows; y++)
+        for (int x = 0; x < columns; x++) {
+            gcpi_gather g = gcpi_conv_phase(c, ys[y], xs[x]);
+            size_t bytes = gcpi_gather_plan(&g, c->ci / c->groups, par);
+            most = bytes > most ? bytes : most;
+        }
+    return most;
+}
+
+/* y may start from a bias, or be added to; not both. end: may be NULL. */
+static void gcpi_conv_forward(const gcpi_conv *c, const gcp_real *x, const gcp_real *w, const gcp_real *bias, gcp_real *y, int accumulate,
+                              const gcpi_end *end, void *scratch, const gcpi_par *par)
+{
+    if (gcpi_conv_empty(c)) return;
+    if (gcpi_conv_is_depthwise(c)) {
+        gcpi_depthwise p = gcpi_conv_depthwise(c, GCPI_FORWARD);
+        gcpi_depthwise_set(&p, x, w, y, accumulate);
+        p.g[0].bias = bias, p.g[0].end = end;
+        gcpi_depthwise_run(&p, scratch, par);
+        return;
+    }
+    gcpi_gather g = gcpi_conv_gather(c);
+    g.x = x, g.w = w, g.bias = bias, g.y = y, g.accumulate = accumulate, g.end = end;
+    gcpi_gather_plan(&g, c->co / c->groups, par);
+    gcpi_gather_run(&g, scratch, par);
+}
+
+static void gcpi_conv_backward_data(const gcpi_conv *c, const gcp_real *dy, const gcp_real *w, gcp_real *dx, int accumulate, void *scratch,
+                                    const gcpi_par *par)
+{
+    if (gcpi_conv_empty(c)) return;
+    if (gcpi_conv_is_depthwise(c)) {
+        gcpi_depthwise p = gcpi_conv_depthwise(c, GCPI_BACKWARD_DATA);
+        gcpi_depthwise_set(&p, dy, w, dx, accumulate);
+        gcpi_depthwise_run(&p, scratch, par);
+        return;
+    }
+    for (int py = 0; py < c->sh && py < c->h; py++)
+        for (int px = 0; px < c->sw && px < c->w; px++) {
+            gcpi_gather g = gcpi_conv_phase(c, py, px);
+            if (accumulate && !g.v.channels) continue;
+            g.x = dy, g.w = w, g.y = dx, g.accumulate = accumulate;
+            gcpi_gather_plan(&g, c->ci / c->groups, par);
+            gcpi_gather_run(&g, scratch, par);
+        }
+}
+
+static void gcpi_conv_backward_weights(const gcpi_conv *c, const gcp_real *x, const gcp_real *dy, gcp_real *dw, int accumulate, void *scratch,
+                                       const gcpi_par *par)
+{
+    gcpi_outer o = gcpi_conv_outer(c);
+    if (gcpi_conv_empty(c)) {
+        if (!accumulate) memset(dw, 0, (size_t)(c->co * o.ds) * sizeof *dw);
+        return;
+    }
+    if (gcpi_conv_is_depthwise(c)) {
+        gcpi_depthwise p = gcpi_conv_depthwise(c, GCPI_BACKWARD_WEIGHTS);
+        gcpi_depthwise_set(&p, x, NULL, NULL, accumulate);
+        p.e = dy, p.d = dw;
+        gcpi_depthwise_back(&p, scratch, par);
+        return;
+    }
+    o.x = o.turned ? dy : x, o.e = o.turned ? x : dy, o.d = dw, o.accumulate = accumulate;
+    gcpi_outer_plan(&o, par);
+    gcpi_outer_run(&o, scratch, par);
+}
+
+static gcpi_gather gcpi_gemm_gather(int ta, int tb, int m, int k, ptrdiff_t lda, ptrdiff_t ldb, ptrdiff_t ldc)
+{
+    gcpi_gather g;
+    memset(&g, 0, sizeof g);
+    g.groups = 1;
+    g.v.n = g.v.h = g.v.ho = g.v.sy = g.v.sx = g.v.ky = g.v.kx = g.v.dy = g.v.dx = 1;
+    g.v.w = g.v.wo = m, g.v.channels = k;
+    g.v.xs[2] = ta ? 1 : lda, g.v.xc = ta ? lda : 1;
+    g.ws[2] = tb ? 1 : ldb, g.ws[3] = tb ? ldb : 1;
+    g.ys[2] = ldc;
+    return g;
+}
+
+static gcpi_outer gcpi_gemm_outer(int m, int n, int k, ptrdiff_t lda, ptrdiff_t ldb, ptrdiff_t ldc)
+{
+    gcpi_outer o;
+    memset(&o, 0, sizeof o);
+    o.groups = 1, o.rows = m, o.es[2] = lda, o.ds = ldc;
+    o.v.n = o.v.h = o.v.ho = o.v.sy = o.v.sx = o.v.ky = o.v.kx = o.v.dy = o.v.dx = 1;
+    o.v.w = o.v.wo = k, o.v.channels = n, o.v.xs[2] = ldb, o.v.xc = 1;
+    return o;
+}
+
+/* The user's BLAS. Shares of the longer side of c, as many as the shape says, each one call on one thread. */
+#ifdef GCP_USE_CBLAS
+enum { GCPI_CBLAS = 1, GCPI_CBLAS_SHARE = 32 };       /* a share is no shorter */
+#if !defined(GCP_CBLAS_ONE_THREAD) && defined(OPENBLAS_VERSION)
+#define GCP_CBLAS_ONE_THREAD() openblas_set_num_threads(1)
+#elif !defined(GCP_CBLAS_ONE_THREAD)
+#error "GCP_USE_CBLAS: this is not OpenBLAS; define GCP_CBLAS_ONE_THREAD() as what sets it to one thread"
+#endif
+
+typedef struct gcpi_blas {
+    int ta, tb, m, n, k, accumulate, shares;
+    const gcp_real *a, *b;
+    gcp_real *c;
+    ptrdiff_t lda, ldb, ldc;
+} gcpi_blas;
+
+static void gcpi_blas_task(void *arg, int index, int worker)
+{
+    const gcpi_blas *g = (const gcpi_blas *)arg;
+    int tall = g->m >= g->n, length = tall ? g->m : g->n;
+    int first = (int)((ptrdiff_t)index * length / g->shares), count = (int)((ptrdiff_t)(index + 1) * length / g->shares) - first;
+    int m = tall ? count : g->m, n = tall ? g->n : count, lda = (int)g->lda, ldb = (int)g->ldb, ldc = (int)g->ldc;
+    const void *a = g->a + (tall ? (g->ta ? 1 : g->lda) * first : 0), *b = g->b + (tall ? 0 : (g->tb ? g->ldb : 1) * first);
+    void *c = g->c + (tall ? g->ldc : 1) * first;
+    CBLAS_TRANSPOSE ta = g->ta ? CblasTrans : CblasNoTrans, tb = g->tb ? CblasTrans : CblasNoTrans;
+    (void)worker;
+    if (sizeof(gcp_real) == sizeof(float))
+        cblas_sgemm(CblasRowMajor, ta, tb, m, n, g->k, 1, (const float *)a, lda, (const float *)b, ldb, (float)g->accumulate, (float *)c, ldc);
+    else cblas_dgemm(CblasRowMajor, ta, tb, m, n, g->k, 1, (const double *)a, lda, (const double *)b, ldb, g->accumulate, (double *)c, ldc);
+}
+
+static void gcpi_blas_run(gcpi_blas *g, const gcpi_par *par)
+{
+#ifdef _OPENMP
+    int threads = omp_get_max_threads();       /* an OpenBLAS made with OpenMP sets this, too */
+    GCP_CBLAS_ONE_THREAD();                    /* not put back: another thread may be in a product, too */
+    omp_set_num_threads(threads);
+#else
+    GCP_CBLAS_ONE_THREAD();
+#endif
+    g->shares = gcpi_max(1, gcpi_min(GCPI_TASKS, gcpi_max(g->m, g->n) / GCPI_CBLAS_SHARE));
+    par->parallel_for(par->context, g->shares, gcpi_blas_task, g);
+}
+#else
+enum { GCPI_CBLAS = 0 };
+#endif
+
+static size_t gcpi_gemm_scratch(int ta, int tb, int m, int n, int k, const gcpi_par *par)
+{
+    if (m <= 0 || n <= 0 || GCPI_CBLAS) return 0;
+    if (ta && !tb && k > 0) {
+        gcpi_outer o = gcpi_gemm_outer(m, n, k, m, n, n);
+        return gcpi_outer_plan(&o, par);
+    }
+    gcpi_gather g = gcpi_gemm_gather(ta, tb, m, k, k, k, n);
+    return gcpi_gather_plan(&g, n, par);
+}
+
+static void gcpi_gemm(int ta, int tb, int m, int n, int k, const gcp_real *a, ptrdiff_t lda, const gcp_real *b, ptrdiff_t ldb, const gcp_real *bias,
+                      gcp_real *c, ptrdiff_t ldc, int accumulate, void *scratch, const gcpi_par *par)
+{
+    int outer = ta && !tb && k > 0;
+    if (m <= 0 || n <= 0) return;
+    if (bias && (outer || accumulate || GCPI_CBLAS)) {
+        for (int i = 0; i < m; i++)
+            for (int j = 0; j < n; j++) c[i * ldc + j] = bias[j] + (accumulate ? c[i * ldc + j] : 0);
+        accumulate = 1;
+    }
+#ifdef GCP_USE_CBLAS
+    gcpi_blas blas = { ta, tb, m, n, k, accumulate, 1, a, b, c, lda, ldb, ldc };
+    gcpi_blas_run(&blas, par);
+    return;
+#endif
+    if (outer) {
+        gcpi_outer o = gcpi_gemm_outer(m, n, k, lda, ldb, ldc);
+        o.x = b, o.e = a, o.d = c, o.accumulate = accumulate;
+        gcpi_outer_plan(&o, par);
+        gcpi_outer_run(&o, scratch, par);
+        return;
+    }
+    gcpi_gather g = gcpi_gemm_gather(ta, tb, m, k, lda, ldb, ldc);
+    g.x = a, g.w = b, g.bias = bias, g.y = c, g.accumulate = accumulate;
+    gcpi_gather_plan(&g, n, par);
+    gcpi_gather_run(&g, scratch, par);
+}
+
+/* ==== src/ops/target.h ==== */
+
+/* What every op stands on: the target's threads, instruction set and memory, and the words of a shape rule. Work is
+   split by shape, never by the number of threads; every sum has one order. */
+
+#ifdef __clang__
+#pragma STDC FP_CONTRACT OFF            /* as GCPI_LOOP says to gcc; on again at the end */
+#endif
+
+/* A loop for each instruction set: NAME_body is inlined into as many functions, and NAME takes the target's. The bits are the same:
+   nothing is contracted, and no sum changes its order. GCPI_EACH: operands may be the same bytes, but then from end to end. GCPI_EIGHT: and it stays a loop, which fills a vector. */
+#if defined(__clang__)
+#define GCPI_EACH _Pragma("clang loop vectorize(assume_safety)")
+#define GCPI_EIGHT GCPI_EACH
+#elif defined(__GNUC__)
+#define GCPI_EACH _Pragma("GCC ivdep")
+#define GCPI_EIGHT _Pragma("GCC ivdep") _Pragma("GCC unroll 1")
+#else
+#define GCPI_EACH
+#define GCPI_EIGHT
+#endif
+#if GCPI_X86
+#define GCPI_WIDE(NAME, PARAMETERS, ARGUMENTS, TARGET)                                                                                      \
+    GCPI_LOOP void NAME##_any PARAMETERS { NAME##_body ARGUMENTS; }                                                                         \
+    GCPI_LOOP GCPI_AVX2 void NAME##_avx2 PARAMETERS { NAME##_body ARGUMENTS; }                                                              \
+    GCPI_LOOP GCPI_AVX512 void NAME##_avx512 PARAMETERS { NAME##_body ARGUMENTS; }                                                          \
+    static void NAME PARAMETERS                                                                                                             \
+    {                                                                                                                                       \
+        int isa = (TARGET)->isa - GCP_ISA_SCALAR + GCPI_ISA_SCALAR;                                                                         \
+        (isa == GCPI_ISA_AVX512 ? NAME##_avx512 : isa == GCPI_ISA_AVX2 ? NAME##_avx2 : NAME##_any) ARGUMENTS;                               \
+    }
+#else
+#define GCPI_WIDE(NAME, PARAMETERS, ARGUMENTS, TARGET) GCPI_LOOP void NAME PARAMETERS { NAME##_body ARGUMENTS; }
+#endif
+#define GCPI_WIDE_SPAN(NAME) GCPI_WIDE(NAME, (const gcpi_span *s), (s), s->call->target)
+#define GCPI_WIDE_SUM(NAME) GCPI_WIDE(NAME, (const gcp_call *c, size_t first, size_t last, double *sums), (c, first, last, sums), c->target)
+#define GCPI_WIDE_TASK(NAME, JOB) GCPI_WIDE(NAME, (void *arg, int index, int worker), (arg, index, worker), ((const JOB *)arg)->call->target)
+
+/* Where the target brings no threads: OpenMP's, as many as context says, or this one. */
+#ifdef _OPENMP
+enum { GCPI_OPENMP = 1 };
+static int gcpi_threads(void) { return omp_get_max_threads(); }
+#else
+enum { GCPI_OPENMP = 0 };
+static int gcpi_threads(void) { return 1; }
+#endif
+static void gcpi_default_for(void *context, int tasks, void (*task)(void *arg, int index, int worker), void *arg)
+{
+#ifdef _OPENMP
+    int threads = *(const int *)context;
+#pragma omp parallel for schedule(dynamic, 1) num_threads(threads) if (tasks > 1)
+    for (int i = 0; i < tasks; i++) task(arg, i, omp_get_thread_num());
+#else
+    (void)context;
+    for (int i = 0; i < tasks; i++) task(arg, i, 0);
+#endif
+}
+
+static gcpi_par gcpi_par_of(const gcp_target *target)
+{
+    gcpi_par par;
+    par.parallel_for = target->parallel_for ? target->parallel_for : gcpi_default_for;
+    par.context = target->parallel_for ? target->context : (void *)(uintptr_t)&target->threads;
+    par.threads = target->threads;
+    par.isa = target->isa - GCP_ISA_SCALAR + GCPI_ISA_SCALAR;
+    return par;
+}
+
+static void gcpi_parallel(const gcp_target *target, int tasks, void (*task)(void *arg, int index, int worker), void *arg)
+{
+    gcpi_par par = gcpi_par_of(target);
+    par.parallel_for(par.context, tasks, task, arg);
+}
+
+GCPI_PRINTF(2, 3)
+static int gcpi_refuse(gcp_shape_call *s, const char *format, ...)
+{
+    va_list args;
+    va_start(args, format);
+    vsnprintf(s->message, s->message_size, format, args);
+    va_end(args);
+    return 0;
+}
+
+static const gcpi_attributes *gcpi_attr(const void *attributes) { return (const gcpi_attributes *)attributes; }
+
+/* A shape as an argument of a message: it lives until the call is done. */
+typedef struct gcpi_shape_words { char s[64]; } gcpi_shape_words;
+static gcpi_shape_words gcpi_words_of(gcp_shape shape)
+{
+    gcpi_shape_words words;
+    gcpi_shape_text(shape, words.s, sizeof words.s);
+    return words;
+}
+#define GCPI_TEXT(shape) gcpi_words_of(shape).s
+
+#define gcpi_refuse_type(s, ...) ((s)->code = GCP_E_DTYPE, gcpi_refuse((s), __VA_ARGS__))
+
+static int gcpi_all_real(gcp_shape_call *s)
+{
+    for (int i = 0; i < s->inputs; i++)
+        if (s->in_dtype[i] != GCP_DTYPE_REAL) return gcpi_refuse_type(s, "input %d holds integers, not real numbers", i);
+    return 1;
+}
+
+static gcp_shape gcpi_scalar(void)
+{
+    gcp_shape s;
+    s.rank = 0;
+    s.d[0] = s.d[1] = s.d[2] = s.d[3] = 1;
+    return s;
+}
+
+static int gcpi_shape_same(gcp_shape_call *s) { s->out[0] = s->in[0]; return gcpi_all_real(s); }
+
+/* Bytes in and out of the target's memory. */
+static void gcpi_bytes_copy(const gcp_target *target, void *to, const void *from, size_t size)
+{
+    if (target->device) target->device->copy(target->context, to, from, size);
+    else memcpy(to, from, size);
+}
+static void gcpi_bytes_fill(const gcp_target *target, void *to, int byte, size_t size)
+{
+    if (target->device) target->device->fill(target->context, to, byte, size);
+    else memset(to, byte, size);
+}
+
+/* 1, and an error on the tape, if the device has failed. */
+static int gcpi_trouble(gcp_tape *t, const gcp_target *target, gcp_at at, const char *what)
+{
+    const char *text = target->device ? target->device->trouble(target->context) : NULL;
+    if (text) gcpi_fail(t, GCP_E_DEVICE, at, what, "%s: %s", target->name, text);
+    return text != NULL;
+}
+
+/* Fills the zeros of a target. */
+static gcp_target gcpi_target_of(const gcp_target *given)
+{
+    gcp_target t;
+    memset(&t, 0, sizeof t);
+    if (given) t = *given;
+    if (!t.name) t.name = "cpu";
+    if (!t.align) t.align = 64;
+    if (t.isa == GCP_ISA_BEST) t.isa = gcpi_isa_best() - GCPI_ISA_SCALAR + GCP_ISA_SCALAR;
+    if (t.flops_per_second <= 0) t.flops_per_second = 1e11;
+    if (t.bytes_per_second <= 0) t.bytes_per_second = 1e10;
+    if (t.far_bytes_per_second <= 0) t.far_bytes_per_second = 1e10;
+    if (!t.parallel_for) t.threads = GCPI_OPENMP ? (t.threads > 0 ? t.threads : gcpi_threads()) : 1;
+    t.threads = GCPI_MAX(1, t.threads);
+    return t;
+}
+
+/* ==== src/ops/pixelwise.h ==== */
+
+/* Ops on one pixel at a time: elementwise, pairs, bias, apply (batch-norm, addition and rectifier in one pass); and
+   the sums over pixels that their backward takes. An op is its shape rule, forward, backward and cost. */
+
+/* Elementwise ops: a function on one contiguous span of up to four operands. Spans of one task start at a multiple of
+   8 pixels, so that no two tasks share a byte of a bit mask. */
+typedef struct gcpi_span { gcp_real *p[4]; unsigned char *mask; size_t n, index; const gcp_call *call; int accumulate; } gcpi_span;
+typedef void (*gcpi_span_fn)(const gcpi_span *s);
+typedef struct gcpi_map_job {
+    const gcp_call *call; gcpi_span_fn fn;
+    gcp_view view[4]; unsigned char *mask; int dense, accumulate;
+    size_t pixels, chunk, width;
+} gcpi_map_job;
+
+static void gcpi_map_task(void *arg, int index, int worker)
+{
+    const gcpi_map_job *job = (const gcpi_map_job *)arg;
+    size_t first = (size_t)index * job->chunk, last = GCPI_MIN(first + job->chunk, job->pixels);
+    size_t step = job->dense ? last - first : 1;
+    gcpi_span s;
+    s.call = job->call; s.mask = job->mask; s.accumulate = job->accumulate; s.n = step * job->width;
+    for (size_t pixel = first; pixel < last; pixel += step) {
+        s.index = pixel * job->width;
+        for (int v = 0; v < 4; v++)
+            s.p[v] = job->view[v].data ? (gcp_real *)job->view[v].data + (ptrdiff_t)pixel * job->view[v].pitch : NULL;
+        job->fn(&s);
+    }
+    (void)worker;
+}
+
+static void gcpi_map(const gcp_call *call, gcpi_span_fn fn, const gcp_view *const *views, int count, unsigned char *mask, int accumulate)
+{
+    gcpi_map_job job;
+    memset(&job, 0, sizeof job);
+    job.call = call; job.fn = fn; job.mask = mask; job.dense = 1; job.accumulate = accumulate;
+    job.pixels = gcpi_pixels(views[0]->shape);
+    job.width = (size_t)views[0]->shape.d[3];
+    for (int v = 0; v < count; v++) {
+        job.view[v] = *views[v];
+        if (views[v]->data && views[v]->pitch != (ptrdiff_t)job.width) job.dense = 0;
+    }
+    job.chunk = (GCPI_MAX((size_t)1, 16384 / job.width) + 7) / 8 * 8;
+    gcpi_parallel(call->target, (int)((job.pixels + job.chunk - 1) / job.chunk), gcpi_map_task, &job);
+}
+
+static void gcpi_map_forward(const gcp_call *c, gcpi_span_fn fn)          /* p: x, y */
+{
+    const gcp_view *v[2];
+    v[0] = &c->in[0]; v[1] = &c->out[0];
+    gcpi_map(c, fn, v, 2, c->outputs > 1 ? (unsigned char *)c->out[1].data : NULL, 0);
+}
+
+static void gcpi_map_backward(const gcp_call *c, gcpi_span_fn fn)         /* p: dx, dy, x or NULL, y or NULL */
+{
+    const gcp_view *v[4];
+    if (!c->din[0].data) return;
+    v[0] = &c->din[0]; v[1] = &c->dout[0]; v[2] = &c->in[0]; v[3] = &c->out[0];
+    gcpi_map(c, fn, v, 4, c->outputs > 1 ? (unsigned char *)c->out[1].data : NULL, c->din[0].accumulate);
+}
+
+/* Defines forward and backward of a unary op from two expressions: of x; and of x, y, mask bit m (the derivative). */
+#define GCPI_UNARY(name, prepare, value, derivative) \
+    GCPI_LOOP void gcpi_##name##_span(const gcpi_span *s) \
+    { \
+        const gcp_real *in = s->p[0]; gcp_real *out = s->p[1]; \
+        prepare \
+        for (size_t i = 0; i < s->n; i++) { const gcp_real x = in[i]; out[i] = (value); } \
+    } \
+    GCPI_LOOP void gcpi_##name##_span_back(const gcpi_span *s) \
+    { \
+        gcp_real *dx = s->p[0]; const gcp_real *dy = s->p[1], *xs = s->p[2] ? s->p[2] : dy, *ys = s->p[3] ? s->p[3] : dy; \
+        prepare \
+        if (s->accumulate) for (size_t i = 0; i < s->n; i++) { const gcp_real x = xs[i], y = ys[i]; (void)x; (void)y; dx[i] += dy[i] * (derivative); } \
+        else               for (size_t i = 0; i < s->n; i++) { const gcp_real x = xs[i], y = ys[i]; (void)x; (void)y; dx[i] = dy[i] * (derivative); } \
+    } \
+    static void gcpi_##name##_forward(const gcp_call *c) { gcpi_map_forward(c, gcpi_##name##_span); } \
+    static void gcpi_##name##_backward(const gcp_call *c) { gcpi_map_backward(c, gcpi_##name##_span_back); }
+
+/* One value at a time: for fast math <math.h> declares vector forms of these, with other bits, and a loop around the call would take them. */
+GCPI_ALONE double gcpi_exp(double x) { return exp(x); }
+GCPI_ALONE double gcpi_pow(double x, double y) { return pow(x, y); }
+GCPI_ALONE gcp_real gcpi_exp1(gcp_real x) { return sizeof x == sizeof(double) ? (gcp_real)exp((double)x) : (gcp_real)expf((float)x); }
+GCPI_ALONE gcp_real gcpi_tanh1(gcp_real x) { return sizeof x == sizeof(double) ? (gcp_real)tanh((double)x) : (gcp_real)tanhf((float)x); }
+GCPI_ALONE gcp_real gcpi_phi(gcp_real x) { return (gcp_real)(0.5 * erfc(-(double)x * 0.70710678118654752440)); }
+static gcp_real gcpi_density(gcp_real x) { return (gcp_real)(0.39894228040143267794 * gcpi_exp(-0.5 * (double)x * (double)x)); }
+
+GCPI_UNARY(tanh, , gcpi_tanh1(x), (1 - y * y))
+GCPI_UNARY(sigmoid, , 1 / (1 + gcpi_exp1(-x)), (y * (1 - y)))
+GCPI_UNARY(gelu, , x * gcpi_phi(x), (gcpi_phi(x) + x * gcpi_density(x)))
+GCPI_UNARY(scale, const gcp_real by = (gcp_real)gcpi_attr(s->call->attributes)->number.a;, x * by, by)
+
+/* relu and leaky relu: max(x, slope x) with slope 0 for relu. Backward reads the sign of y, or the mask. */
+static void gcpi_mask_write(unsigned char *mask, const gcp_real *x, size_t index, size_t n)
+{
+    for (size_t i = 0; i < n; i++) {
+        size_t k = index + i;
+        if ((k & 7) == 0) mask[k >> 3] = 0;
+        mask[k >> 3] = (unsigned char)(mask[k >> 3] | (x[i] > 0) << (k & 7));
+    }
+}
+
+/* Eight bytes of 0 or 1 become the bits of one: times this number, byte i lands on bit 56 + i, and no two terms on the same. */
+#if defined(__BYTE_ORDER__) && __BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__
+GCPI_BODY unsigned char gcpi_bits(const unsigned char *on)
+{
+    uint64_t all;
+    memcpy(&all, on, sizeof all);
+    return (unsigned char)(all * 0x0102040810204080u >> 56);
+}
+#else
+GCPI_BODY unsigned char gcpi_bits(const unsigned char *on)
+{
+    unsigned bits = 0;
+    for (unsigned i = 0; i < 8; i++) bits |= (unsigned)on[i] << i;
+    return (unsigned char)bits;
+}
+#endif
+
+GCPI_BODY void gcpi_mask_span(unsigned char *mask, const gcp_real *x, size_t index, size_t n)      /* whole bytes at once where they are */
+{
+    enum { RUN = 64 };
+    unsigned char on[RUN];
+    size_t done = 0;
+    for (; (index & 7) == 0 && done + RUN <= n; done += RUN) {
+        for (int i = 0; i < RUN; i++) on[i] = x[done + (size_t)i] > 0;
+        for (size_t b = 0; b < RUN / 8; b++) mask[(index + done) / 8 + b] = gcpi_bits(on + 8 * b);
+    }
+    for (; (index & 7) == 0 && done + 8 <= n; done += 8) {
+        for (int i = 0; i < 8; i++) on[i] = x[done + (size_t)i] > 0;
+        mask[(index + done) / 8] = gcpi_bits(on);
+    }
+    gcpi_mask_write(mask, x + done, index + done, n - done);
+}
+
+GCPI_BODY void gcpi_rectify_span_body(const gcpi_span *s)
+{
+    const gcp_real *x = s->p[0], slope = (gcp_real)gcpi_attr(s->call->attributes)->number.a;
+    gcp_real *y = s->p[1];
+    if (s->mask) gcpi_mask_span(s->mask, x, s->index, s->n);
+    GCPI_EACH for (size_t i = 0; i < s->n; i++) y[i] = x[i] > 0 ? x[i] : slope * x[i];
+}
+GCPI_WIDE_SPAN(gcpi_rectify_span)
+
+/* By the mask: whole bytes eight values at once, what is left bit by bit. */
+GCPI_BODY void gcpi_rectify_mask_back(const gcpi_span *s, gcp_real *dx, const gcp_real *dy, gcp_real slope)
+{
+    static const unsigned bit[8] = { 1, 2, 4, 8, 16, 32, 64, 128 };
+    size_t bytes = (s->index & 7) == 0 ? s->n / 8 : 0;
+    const unsigned char *mask = s->mask + s->index / 8;
+    for (size_t b = 0; b < bytes; b++, mask++) {
+        unsigned on = *mask;
+        gcp_real *to = dx + 8 * b;
+        const gcp_real *from = dy + 8 * b;
+        if (s->accumulate) GCPI_EIGHT for (int i = 0; i < 8; i++) to[i] += on & bit[i] ? from[i] : slope * from[i];
+        else GCPI_EIGHT for (int i = 0; i < 8; i++) to[i] = on & bit[i] ? from[i] : slope * from[i];
+    }
+    for (size_t i = 8 * bytes; i < s->n; i++) {
+        size_t k = s->index + i;
+        gcp_real g = s->mask[k >> 3] & bit[k & 7] ? dy[i] : slope * dy[i];
+        dx[i] = s->accumulate ? dx[i] + g : g;
+    }
+}
+
+GCPI_BODY void gcpi_rectify_span_back_body(const gcpi_span *s)
+{
+    gcp_real *dx = s->p[0];
+    const gcp_real *dy = s->p[1], *y = s->p[3], slope = (gcp_real)gcpi_attr(s->call->attributes)->number.a;
+    if (s->mask) gcpi_rectify_mask_back(s, dx, dy, slope);
+    else if (s->accumulate) GCPI_EACH for (size_t i = 0; i < s->n; i++) dx[i] += y[i] > 0 ? dy[i] : slope * dy[i];
+    else GCPI_EACH for (size_t i = 0; i < s->n; i++) dx[i] = y[i] > 0 ? dy[i] : slope * dy[i];
+}
+GCPI_WIDE_SPAN(gcpi_rectify_span_back)
+
+static void gcpi_rectify_forward(const gcp_call *c) { gcpi_map_forward(c, gcpi_rectify_span); }
+static void gcpi_rectify_backward(const gcp_call *c) { gcpi_map_backward(c, gcpi_rectify_span_back); }
+
+static int gcpi_rectify_shape(gcp_shape_call *s)
+{
+    s->out[0] = s->out[1] = s->in[0];
+    s->out_dtype[1] = GCP_DTYPE_BIT;
+    return gcpi_all_real(s);
+}
+
+/* add, mul, bias */
+static int gcpi_pair_shape(gcp_shape_call *s)
+{
+    s->out[0] = s->in[0];
+    if (!gcpi_same_shape(s->in[0], s->in[1])) return gcpi_refuse(s, "%s and %s differ; nothing is broadcast: gcp_bias adds a value a channel, gcp_upsample spreads an n x 1 x 1 x c", GCPI_TEXT(s->in[0]), GCPI_TEXT(s->in[1]));
+    return gcpi_all_real(s);
+}
+
+GCPI_BODY void gcpi_add_span_body(const gcpi_span *s)
+{
+    const gcp_real *a = s->p[0], *b = s->p[1];
+    gcp_real *y = s->p[2];
+    GCPI_EACH for (size_t i = 0; i < s->n; i++) y[i] = a[i] + b[i];
+}
+GCPI_WIDE_SPAN(gcpi_add_span)
+
+GCPI_BODY void gcpi_mul_span_body(const gcpi_span *s)
+{
+    const gcp_real *a = s->p[0], *b = s->p[1];
+    gcp_real *y = s->p[2];
+    GCPI_EACH for (size_t i = 0; i < s->n; i++) y[i] = a[i] * b[i];
+}
+GCPI_WIDE_SPAN(gcpi_mul_span)
+
+GCPI_BODY void gcpi_copy_span_body(const gcpi_span *s)                          /* p: to, from */
+{
+    gcp_real *to = s->p[0];
+    const gcp_real *from = s->p[1];
+    if (s->accumulate) GCPI_EACH for (size_t i = 0; i < s->n; i++) to[i] += from[i];
+    else if (to != from) memmove(to, from, s->n * sizeof *to);
+}
+GCPI_WIDE_SPAN(gcpi_copy_span)
+
+GCPI_BODY void gcpi_mul_span_back_body(const gcpi_span *s)                      /* p: d of one, dy, the other */
+{
+    gcp_real *d = s->p[0];
+    const gcp_real *dy = s->p[1], *other = s->p[2];
+    if (s->accumulate) GCPI_EACH for (size_t i = 0; i < s->n; i++) d[i] += dy[i] * other[i];
+    else               GCPI_EACH for (size_t i = 0; i < s->n; i++) d[i] = dy[i] * other[i];
+}
+GCPI_WIDE_SPAN(gcpi_mul_span_back)
+
+static void gcpi_pair_forward(const gcp_call *c, gcpi_span_fn fn)
+{
+    const gcp_view *v[3];
+    v[0] = &c->in[0]; v[1] = &c->in[1]; v[2] = &c->out[0];
+    gcpi_map(c, fn, v, 3, NULL, 0);
+}
+static void gcpi_add_forward(const gcp_call *c) { gcpi_pair_forward(c, gcpi_add_span); }
+static void gcpi_mul_forward(const gcp_call *c) { gcpi_pair_forward(c, gcpi_mul_span); }
+
+static void gcpi_view_copy(const gcp_call *c, const gcp_view *to, const gcp_view *from, int accumulate)
+{
+    const gcp_view *v[2];
+    if (to->data == from->data && to->pitch == from->pitch && !accumulate) return;
+    v[0] = to; v[1] = from;
+    gcpi_map(c, gcpi_copy_span, v, 2, NULL, accumulate);
+}
+
+static void gcpi_add_backward(const gcp_call *c)
+{
+    for (int i = 0; i < 2; i++)
+        if (c->din[i].data) gcpi_view_copy(c, &c->din[i], &c->dout[0], c->din[i].accumulate);
+}
+
+static void gcpi_mul_backward(const gcp_call *c)     /* input 1 first: input 0's gradient may overwrite dy; x * x keeps the order */
+{
+    int same = c->din[0].data == c->din[1].data;
+    for (int k = 0; k < 2; k++) {
+        int i = same ? k : 1 - k;
+        const gcp_view *v[3];
+        if (!c->din[i].data) continue;
+        v[0] = &c->din[i]; v[1] = &c->dout[0]; v[2] = &c->in[1 - i];
+        gcpi_map(c, gcpi_mul_span_back, v, 3, NULL, c->din[i].accumulate);
+    }
+}
+
+/* Sums over pixels, per channel. Blocks of pixels are fixed by the shape; each sums in double; blocks add up in order. */
+enum { GCPI_SUM_BLOCKS = 64 };
+typedef void (*gcpi_sum_fn)(const gcp_call *call, size_t first, size_t last, double *sums);
+typedef struct gcpi_sum_job { const gcp_call *call; gcpi_sum_fn fn; size_t pixels, blocks, width; double *partial; } gcpi_sum_job;
+
+static size_t gcpi_sum_blocks(size_t pixels, size_t width)
+{
+    size_t most = GCPI_MAX((size_t)1, GCPI_MIN((size_t)GCPI_SUM_BLOCKS, 32768 / GCPI_MAX(width, (size_t)1)));
+    return GCPI_MAX((size_t)1, GCPI_MIN(most, pixels / 32));
+}
+static gcpi_sum_job gcpi_sum_job_of(const gcp_call *call, gcp_shape shape, int sums, gcpi_sum_fn fn, void *partial)
+{
+    gcpi_sum_job job;
+    job.call = call; job.fn = fn; job.pixels = gcpi_pixels(shape);
+    job.width = (size_t)shape.d[3] * (size_t)sums;
+    job.blocks = gcpi_sum_blocks(job.pixels, job.width);
+    job.partial = (double *)partial;
+    return job;
+}
+static size_t gcpi_sum_workspace(gcp_shape s, int sums)
+{
+    size_t width = (size_t)s.d[3] * (size_t)sums;
+    return gcpi_sum_blocks(gcpi_pixels(s), width) * width * sizeof(double);
+}
+
+static size_t gcpi_sum_first(const gcpi_sum_job *job, size_t block) { return job->pixels * block / job->blocks; }
+static void gcpi_sum_task(void *arg, int index, int worker)
+{
+    const gcpi_sum_job *job = (const gcpi_sum_job *)arg;
+    double *sums = job->partial + (size_t)index * job->width;
+    memset(sums, 0, job->width * sizeof *sums);
+    job->fn(job->call, gcpi_sum_first(job, (size_t)index), gcpi_sum_first(job, (size_t)index + 1), sums);
+    (void)worker;
+}
+
+/* Returns the sums: [sums][channels], at the front of the partial ones. */
+static double *gcpi_sum_total(const gcpi_sum_job *job)
+{
+    for (size_t b = 1; b < job->blocks; b++)
+        for (size_t i = 0; i < job->width; i++) job->partial[i] += job->partial[b * job->width + i];
+    return job->partial;
+}
+static double *gcpi_sums(const gcp_call *call, gcp_shape shape, int sums, gcpi_sum_fn fn)
+{
+    gcpi_sum_job job = gcpi_sum_job_of(call, shape, sums, fn, call->workspace);
+    gcpi_parallel(call->target, (int)job.blocks, gcpi_sum_task, &job);
+    return gcpi_sum_total(&job);
+}
+
+/* The same while the tensor is written, in any order and by any number of threads: who writes the last value of a block adds it up. */
+#if defined(__GNUC__) || defined(__clang__)
+enum { GCPI_TAKES = 1 };
+#define GCPI_TAKE(left, n) __atomic_sub_fetch(left, n, __ATOMIC_ACQ_REL)
+#else
+enum { GCPI_TAKES = 0 };               /* without an atomic subtraction nobody asks for this */
+#define GCPI_TAKE(left, n) (*(left) -= (n))
+#endif
+typedef struct gcpi_sum_watch { gcpi_sum_job job; size_t left[GCPI_SUM_BLOCKS]; } gcpi_sum_watch;     /* values to come in each block */
+
+static void gcpi_sum_watch_of(gcpi_sum_watch *e, const gcpi_sum_job *job, int channels)
+{
+    e->job = *job;
+    for (size_t b = 0; b < job->blocks; b++) e->left[b] = (gcpi_sum_first(job, b + 1) - gcpi_sum_first(job, b)) * (size_t)channels;
+}
+static void gcpi_sum_written(void *arg, size_t pixel, size_t pixels, int first, int count)
+{
+    gcpi_sum_watch *e = (gcpi_sum_watch *)arg;
+    for (size_t b = pixel * e->job.blocks / e->job.pixels, n; pixels; b++, pixel += n, pixels -= n) {
+        size_t end = gcpi_sum_first(&e->job, b + 1);
+        n = end > pixel ? GCPI_MIN(end - pixel, pixels) : 0;
+        if (n && GCPI_TAKE(&e->left[b], n * (size_t)count) == 0) gcpi_sum_task(&e->job, (int)b, 0);
+    }
+    (void)first;
+}
+
+static void gcpi_store_sums(const gcp_view *to, const double *sums)
+{
+    gcp_real *d = (gcp_real *)to->data;
+    for (size_t i = 0; i < gcpi_count(to->shape); i++) d[i] = (gcp_real)((to->accumulate ? (double)d[i] : 0) + sums[i]);
+}
+
+static const gcp_real *gcpi_row(const gcp_view *v, size_t pixel) { return (const gcp_real *)v->data + (ptrdiff_t)pixel * v->pitch; }
+static gcp_real *gcpi_row_out(const gcp_view *v, size_t pixel) { return (gcp_real *)v->data + (ptrdiff_t)pixel * v->pitch; }
+
+/* Passes do so much with each line that the hardware fetches too late: they ask for whole pixels that lie so many values ahead, of one
+   tensor that is only read, or of each of several. */
+enum { GCPI_AHEAD = 512, GCPI_AHEAD_READ = 2048 };
+static ptrdiff_t gcpi_row_ahead(const gcp_view *v, int values) { return v->data ? (values / v->pitch + 1) * v->pitch : 0; }
+
+/* Sums go by so many pixels, each channel through one after the other: the sums are loaded and stored less often. n is a literal:
+   so many, or one at the end. */
+enum { GCPI_SUM_PIXELS = 4 };
+
+GCPI_BODY void gcpi_sum_dout_pixels(const gcp_call *c, size_t pixel, const int n, ptrdiff_t far, double *sums)
+{
+    const gcp_real *dy = gcpi_row(&c->dout[0], pixel);
+    const ptrdiff_t pitch = c->dout[0].pitch;
+    int width = c->dout[0].shape.d[3];
+    for (int q = 0; q < n; q++) gcpi_fetch(dy, far + q * pitch, width);
+    GCPI_EACH for (int i = 0; i < width; i++) {
+        double sum = sums[i];
+        GCPI_UNROLL for (int q = 0; q < n; q++) sum += (double)dy[i + q * pitch];
+        sums[i] = sum;
+    }
+}
+GCPI_BODY void gcpi_sum_dout_body(const gcp_call *c, size_t first, size_t last, double *sums)
+{
+    const ptrdiff_t far = gcpi_row_ahead(&c->dout[0], GCPI_AHEAD_READ);
+    size_t p = first;
+    for (; p + GCPI_SUM_PIXELS <= last; p += GCPI_SUM_PIXELS) gcpi_sum_dout_pixels(c, p, GCPI_SUM_PIXELS, far, sums);
+    for (; p < last; p++) gcpi_sum_dout_pixels(c, p, 1, far, sums);
+}
+GCPI_WIDE_SUM(gcpi_sum_dout)
+
+static void gcpi_bias_gradient(const gcp_call *c, const gcp_view *db)
+{
+    if (db->data) gcpi_store_sums(db, gcpi_sums(c, c->dout[0].shape, 1, gcpi_sum_dout));
+}
+
+static int gcpi_bias_shape(gcp_shape_call *s)
+{
+    s->out[0] = s->in[0];
+    if (gcpi_count(s->in[1]) != (size_t)s->in[0].d[3])
+        return gcpi_refuse(s, "%zu values for the %d channels of %s", gcpi_count(s->in[1]), s->in[0].d[3], GCPI_TEXT(s->in[0]));
+    return gcpi_all_real(s);
+}
+
+GCPI_LOOP void gcpi_bias_rows(const gcp_view *x, const gcp_real *bias, const gcp_view *y)
+{
+    size_t pixels = gcpi_pixels(y->shape);
+    for (size_t p = 0; p < pixels; p++) {
+        const gcp_real *from = gcpi_row(x, p);
+        gcp_real *to = gcpi_row_out(y, p);
+        for (int i = 0; i < y->shape.d[3]; i++) to[i] = from[i] + bias[i];
+    }
+}
+static void gcpi_bias_forward(const gcp_call *c) { gcpi_bias_rows(&c->in[0], (const gcp_real *)c->in[1].data, &c->out[0]); }
+static void gcpi_bias_backward(const gcp_call *c)
+{
+    gcpi_bias_gradient(c, &c->din[1]);
+    if (c->din[0].data) gcpi_view_copy(c, &c->din[0], &c->dout[0], c->din[0].accumulate);
+}
+static void gcpi_bias_cost(const gcp_cost_call *c, gcp_cost *cost)
+{
+    if (c->backward && c->wanted & 2) cost->workspace = gcpi_sum_workspace(c->out[0], 1);
+}
+
+/* Norms go by chunks of pixels. */
+typedef struct gcpi_norm_job { const gcp_call *call; const gcp_real *means; size_t pixels, chunk; } gcpi_norm_job;      /* means: backward's */
+
+static void gcpi_norm_rows(const gcp_call *c, gcp_shape shape, const gcp_real *means, void (*task)(void *arg, int index, int worker))
+{
+    gcpi_norm_job job;
+    job.call = c; job.means = means; job.pixels = gcpi_pixels(shape);
+    job.chunk = (GCPI_MAX((size_t)1, 16384 / (size_t)shape.d[3]) + 7) / 8 * 8;      /* no two tasks share a byte of a mask */
+    gcpi_parallel(c->target, (int)((job.pixels + job.chunk - 1) / job.chunk), task, &job);
+}
+
+/* What batch-norm has of each channel, and the slope of the rectifier behind it. */
+typedef struct gcpi_norm_values { const gcp_real *mean, *scale, *gamma, *beta; gcp_real slope; } gcpi_norm_values;
+static gcpi_norm_values gcpi_norm_values_of(const gcp_view *in, const gcpi_attributes *rectifier)      /* in: mean, scale, gamma, beta */
+{
+    gcpi_norm_values v;
+    v.mean = (const gcp_real *)in[0].data; v.scale = (const gcp_real *)in[1].data;
+    v.gamma = (const gcp_real *)in[2].data; v.beta = (const gcp_real *)in[3].data;
+    v.slope = rectifier ? (gcp_real)rectifier->number.a : 0;
+    return v;
+}
+GCPI_BODY gcp_real gcpi_norm_value(const gcpi_norm_values *v, int i, gcp_real x) { return (x - v->mean[i]) * (v->scale[i] * v->gamma[i]) + v->beta[i]; }
+
+/* apply: batch-norm, addition and rectifier in one pass, each where it is there; the same arithmetic as the ops alone.
+   in: x, other, mean, scale, gamma, beta; out: y, mask. Attributes are the rectifier's, NULL without one. y may lie on x or other.
+   norm, add, rectify are literals; a rectifier that keeps a mask goes over what the others wrote while it is in L1. */
+typedef struct gcpi_apply_span { size_t pixel, pixels; int first, count; ptrdiff_t far[3]; } gcpi_apply_span;      /* channels; what to fetch of x, other, y */
+
+GCPI_BODY void gcpi_apply_run(const gcpi_norm_values *v, const gcp_real *x, const gcp_real *other, gcp_real *y, int channel, int count, const int norm, const int add, const int rectify)
+{
+    GCPI_EACH for (int i = 0; i < count; i++) {
+        gcp_real z = norm ? gcpi_norm_value(v, channel + i, x[i]) : x[i];
+        if (add) z = z + other[i];
+        y[i] = !rectify || z > 0 ? z : v->slope * z;
+    }
+}
+static int gcpi_dense_rows(const gcp_view *v, int width) { return !v->data || v->pitch == width; }
+
+/* Pixels that lie side by side and have nothing of their channels' go together, as many as stay in L1, from one whole byte of a mask
+   to another. */
+enum { GCPI_TOGETHER = 1024 };
+GCPI_BODY void gcpi_apply_loop(const gcp_call *c, const gcpi_apply_span *s, const int norm, const int add, const int rectify)
+{
+    const gcpi_norm_values v = gcpi_norm_values_of(c->in + 2, gcpi_attr(c->attributes));
+    const int width = c->out[0].shape.d[3];
+    int flat = !norm && s->count == width && gcpi_dense_rows(&c->in[0], width) && gcpi_dense_rows(&c->in[1], width) && gcpi_dense_rows(&c->out[0], width);
+    size_t together = flat ? (size_t)(GCPI_TOGETHER / width + 8) / 8 * 8 : 1, end = s->pixel + s->pixels;
+    for (size_t p = s->pixel, n; p < end; p += n) {
+        n = GCPI_MIN(together, end - p);
+        const int count = s->count * (int)n;
+        const gcp_real *x = gcpi_row(&c->in[0], p) + s->first, *other = add ? gcpi_row(&c->in[1], p) + s->first : x;
+        gcp_real *y = gcpi_row_out(&c->out[0], p) + s->first;
+        if (s->far[0]) gcpi_fetch(x, s->far[0], count);
+        if (s->far[1]) gcpi_fetch(other, s->far[1], count);
+        if (s->far[2]) gcpi_fetch(y, s->far[2], count);
+        gcpi_apply_run(&v, x, other, y, s->first, count, norm, add, rectify);
+        if (rectify || !c->attributes) continue;
+        gcpi_span masked = { { y, y }, (unsigned char *)c->out[1].data, (size_t)count, p * (size_t)width + (size_t)s->first, c, 0 };
+        gcpi_rectify_span(&masked);
+    }
+}
+GCPI_BODY void gcpi_apply_rectified(const gcp_call *c, const gcpi_apply_span *s, const int norm, const int add)
+{
+    if (c->attributes && !c->out[1].data) gcpi_apply_loop(c, s, norm, add, 1);
+    else gcpi_apply_loop(c, s, norm, add, 0);
+}
+GCPI_BODY void gcpi_apply_pixels_body(const gcp_call *c, size_t pixel, size_t pixels, int first, int count, int ahead)
+{
+    gcpi_apply_span s = { pixel, pixels, first, count, { 0 } };
+    const gcp_view *views[] = { &c->in[0], &c->in[1], &c->out[0] };
+    for (int i = 0; i < 3; i++) s.far[i] = ahead && c->out[0].shape.d[3] >= GCPI_LINE ? gcpi_row_ahead(views[i], GCPI_AHEAD) : 0;
+    if (c->in[2].data && c->in[1].data) gcpi_apply_rectified(c, &s, 1, 1);
+    else if (c->in[2].data) gcpi_apply_rectified(c, &s, 1, 0);
+    else if (c->in[1].data) gcpi_apply_rectified(c, &s, 0, 1);
+    else gcpi_apply_rectified(c, &s, 0, 0);
+}
+GCPI_WIDE(gcpi_apply_pixels, (const gcp_call *c, size_t pixel, size_t pixels, int first, int count, int ahead), (c, pixel, pixels, first, count, ahead), c->target)
+static void gcpi_apply_end(void *arg, size_t pixel, size_t pixels, int first, int count) { gcpi_apply_pixels((const gcp_call *)arg, pixel, pixels, first, count, 0); }
+static void gcpi_apply_task(void *arg, int index, int worker)
+{
+    const gcpi_norm_job *job = (const gcpi_norm_job *)arg;
+    size_t first = (size_t)index * job->chunk, last = GCPI_MIN(first + job->chunk, job->pixels);
+    gcpi_apply_pixels(job->call, first, last - first, 0, job->call->in[0].shape.d[3], 1);
+    (void)worker;
+}
+static void gcpi_apply_forward(const gcp_call *c) { gcpi_norm_rows(c, c->in[0].shape, NULL, gcpi_apply_task); }
+
+/* ==== src/ops/conv.h ==== */
+
+/* Convolutions and matrix products as ops. */
+
+/* Convolutions. Attributes hold the sizes; the pitches come with the call. */
+static gcpi_conv gcpi_conv_of(const gcpi_conv_attr *a, ptrdiff_t xpitch, ptrdiff_t ypitch)
+{
+    gcpi_conv c;
+    c.n = a->n; c.h = a->h; c.w = a->w; c.ci = a->ci; c.xpitch = xpitch;
+    c.ho = a->ho; c.wo = a->wo; c.co = a->co; c.ypitch = ypitch;
+    c.kh = a->kh; c.kw = a->kw; c.sh = a->sh; c.sw = a->sw; c.pt = a->pt; c.pl = a->pl;
+    c.dh = a->dh; c.dw = a->dw; c.groups = a->groups;
+    return c;
+}
+
+/* Window arithmetic shared by convolutions and pools: fills ho, wo and, for SAME, the paddings. */
+static int gcpi_window(gcp_shape_call *s, gcpi_conv_attr *a)
+{
+    long long eh = (long long)a->dh * (a->kh - 1) + 1, ew = (long long)a->dw * (a->kw - 1) + 1;
+    if (a->same) {
+        long long th = (long long)((a->h - 1) / a->sh) * a->sh + eh - a->h, tw = (long long)((a->w - 1) / a->sw) * a->sw + ew - a->w;
+        if (th > INT32_MAX || tw > INT32_MAX) return gcpi_refuse(s, "a kernel of %dx%d with .dilation = %d", a->kh, a->kw, a->dh);
+        a->pt = (int)GCPI_MAX(th, 0) / 2; a->pb = (int)GCPI_MAX(th, 0) - a->pt;
+        a->pl = (int)GCPI_MAX(tw, 0) / 2; a->pr = (int)GCPI_MAX(tw, 0) - a->pl;
+    }
+    long long fh = (long long)a->h + a->pt + a->pb - eh, fw = (long long)a->w + a->pl + a->pr - ew;
+    if (fh < 0 || fw < 0 || fh / a->sh >= INT32_MAX || fw / a->sw >= INT32_MAX)
+        return gcpi_refuse(s, "%s does not fit a %dx%d kernel with .out = %d, .pad = %d", GCPI_TEXT(s->in[0]), a->kh, a->kw, a->co, a->pt);
+    a->ho = (int)(fh / a->sh) + 1;
+    a->wo = (int)(fw / a->sw) + 1;
+    return 1;
+}
+
+/* What the kernels can count: their ints hold a padded side, the values under a window, and channels in whole vectors. */
+enum { GCPI_CHANNELS_MAX = 1 << 30, GCPI_WINDOW_LIMIT = sizeof(void *) > 4 ? INT32_MAX : INT32_MAX / 256 };
+static int gcpi_conv_fits(gcp_shape_call *s, const gcpi_conv_attr *a)
+{
+    int64_t eh = (int64_t)a->dh * (a->kh - 1) + 1, ew = (int64_t)a->dw * (a->kw - 1) + 1;
+    double side = GCPI_MAX((double)a->h + a->pt + a->pb, (double)a->w + a->pl + a->pr), window = (double)eh * (double)ew * GCPI_MAX(a->ci, a->co) / a->groups;
+    if (side <= INT32_MAX && window <= (double)GCPI_WINDOW_LIMIT && a->ci <= GCPI_CHANNELS_MAX && a->co <= GCPI_CHANNELS_MAX) return 1;
+    return gcpi_refuse(s, "%s with a %dx%d kernel and .out = %d is too large: at most 2^31 - 1 pixels a side with padding, %d values under a window, 2^30 channels",
+                       GCPI_TEXT(s->in[0]), a->kh, a->kw, s->out[0].d[3], (int)GCPI_WINDOW_LIMIT);
+}
+
+static void gcpi_image_out(gcp_shape *out, int n, int h, int w, int c)
+{
+    out->rank = 4;
+    out->d[0] = n; out->d[1] = h; out->d[2] = w; out->d[3] = c;
+}
+
+static int gcpi_conv_weights_fit(gcp_shape_call *s, const gcpi_conv_attr *a)
+{
+    const int *w = s->in[1].d;
+    if (w[0] != a->co || w[1] != a->kh || w[2] != a->kw || w[3] != a->ci / a->groups)
+        return gcpi_refuse(s, "weights of %dx%dx%dx%d, not %dx%dx%dx%d", w[0], w[1], w[2], w[3], a->co, a->kh, a->kw, a->ci / a->groups);
+    return 1;
+}
+
+static int gcpi_bias_fits(gcp_shape_call *s, int channels)
+{
+    if (s->inputs > 2 && gcpi_count(s->in[2]) != (size_t)channels)
+        return gcpi_refuse(s, "a bias of %zu values for %d outputs", gcpi_count(s->in[2]), channels);
+    return gcpi_all_real(s);
+}
+
+/* The shape rules may complete the attributes they were given: they are the op's own, still being recorded. */
+static gcpi_conv_attr *gcpi_conv_attr_of(const gcp_shape_call *s) { return &((gcpi_attributes *)(uintptr_t)s->attributes)->conv; }
+
+static int gcpi_conv2d_shape(gcp_shape_call *s)
+{
+    gcpi_conv_attr *a = gcpi_conv_attr_of(s);
+    a->n = s->in[0].d[0]; a->h = s->in[0].d[1]; a->w = s->in[0].d[2]; a->ci = s->in[0].d[3];
+    if (a->ci % a->groups || a->co % a->groups)
+        return gcpi_refuse(s, "%d channels in and .out = %d do not divide into .groups = %d", a->ci, a->co, a->groups);
+    if (!gcpi_window(s, a) || !gcpi_conv_weights_fit(s, a)) return 0;
+    gcpi_image_out(&s->out[0], a->n, a->ho, a->wo, a->co);
+    return gcpi_conv_fits(s, a) && gcpi_bias_fits(s, a->co);
+}
+
+static double gcpi_conv_flops(const gcpi_conv_attr *a) { return 2.0 * a->n * a->ho * a->wo * a->co * (a->ci / a->groups) * a->kh * a->kw; }
+
+static size_t gcpi_conv_workspace(const gcpi_conv_attr *a, int pass, const gcp_target *target)
+{
+    gcpi_par par = gcpi_par_of(target);
+    gcpi_conv c = gcpi_conv_of(a, a->ci, a->co);
+    return gcpi_conv_scratch(&c, pass, &par);
+}
+
+/* forward, data: the kernel passes behind the op's forward and its input's gradient. */
+static void gcpi_conv_cost(const gcp_cost_call *c, gcp_cost *cost, int forward, int data)
+{
+    const gcpi_conv_attr *a = &gcpi_attr(c->attributes)->conv;
+    cost->flops = gcpi_conv_flops(a) * (c->backward ? (c->wanted & 1) + (c->wanted >> 1 & 1) : 1);
+    if (!c->backward) cost->workspace = gcpi_conv_workspace(a, forward, c->target);
+    if (c->backward && c->wanted & 1) cost->workspace = gcpi_conv_workspace(a, data, c->target);
+    if (c->backward && c->wanted & 2) cost->workspace = GCPI_MAX(cost->workspace, gcpi_conv_workspace(a, GCPI_BACKWARD_WEIGHTS, c->target));
+    if (c->backward && c->wanted & 4) cost->workspace = GCPI_MAX(cost->workspace, gcpi_sum_workspace(c->out[0], 1));
+}
+static void gcpi_conv2d_cost(const gcp_cost_call *c, gcp_cost *cost) { gcpi_conv_cost(c, cost, GCPI_FORWARD, GCPI_BACKWARD_DATA); }
+static void gcpi_conv_transpose2d_cost(const gcp_cost_call *c, gcp_cost *cost) { gcpi_conv_cost(c, cost, GCPI_BACKWARD_DATA, GCPI_FORWARD); }
+
+static void gcpi_conv2d_run(const gcp_call *c, const gcpi_end *end)       /* end: may be NULL */
+{
+    gcpi_par par = gcpi_par_of(c->target);
+    gcpi_conv d = gcpi_conv_of(&gcpi_attr(c->attributes)->conv, c->in[0].pitch, c->out[0].pitch);
+    gcpi_conv_forward(&d, (const gcp_real *)c->in[0].data, (const gcp_real *)c->in[1].data, c->inputs > 2 ? (const gcp_real *)c->in[2].data : NULL,
+                      (gcp_real *)c->out[0].data, 0, end, c->workspace, &par);
+}
+static void gcpi_conv2d_forward(const gcp_call *c) { gcpi_conv2d_run(c, NULL); }
+
+/* With an addition, a rectifier or both behind it, in one pass. */
+static void gcpi_conv2d_apply(const gcp_call *c, gcp_call *apply)
+{
+    gcpi_end end = { gcpi_apply_end, apply };
+    int masked = apply->out[1].data != NULL;                /* chunks of pixels may share a byte of the mask */
+    gcpi_conv2d_run(c, masked ? NULL : &end);
+    if (masked) gcpi_apply_forward(apply);
+}
+/* Where in a convolution's workspace the sums of the statistics behind it begin. */
+static size_t gcpi_conv2d_room(const gcpi_conv_attr *a, const gcp_target *target) { return (gcpi_conv_workspace(a, GCPI_FORWARD, target) + 63) / 64 * 64; }
+
+static void gcpi_conv2d_backward(const gcp_call *c)
+{
+    gcpi_par par = gcpi_par_of(c->target);
+    const gcpi_conv_attr *a = &gcpi_attr(c->attributes)->conv;
+    const gcp_real *dy = (const gcp_real *)c->dout[0].data;
+    if (c->inputs > 2) gcpi_bias_gradient(c, &c->din[2]);
+    if (c->din[0].data) {
+        gcpi_conv d = gcpi_conv_of(a, c->din[0].pitch, c->dout[0].pitch);
+        gcpi_conv_backward_data(&d, dy, (const gcp_real *)c->in[1].data, (gcp_real *)c->din[0].data, c->din[0].accumulate, c->workspace, &par);
+    }
+    if (c->din[1].data) {
+        gcpi_conv d = gcpi_conv_of(a, c->in[0].pitch, c->dout[0].pitch);
+        gcpi_conv_backward_weights(&d, (const gcp_real *)c->in[0].data, dy, (gcp_real *)c->din[1].data, c->din[1].accumulate, c->workspace, &par);
+    }
+}
+
+/* The transposed convolution is the backward-data of a convolution from its output to its input. */
+static int gcpi_conv_transpose2d_shape(gcp_shape_call *s)
+{
+    gcpi_conv_attr *a = gcpi_conv_attr_of(s);
+    const gcp_shape *x = &s->in[0];
+    int out = a->ci;
+    a->n = x->d[0]; a->ho = x->d[1]; a->wo = x->d[2]; a->co = x->d[3];
+    long long h = (long long)(a->ho - 1) * a->sh - a->pt - a->pb + (long long)a->dh * (a->kh - 1) + 1;
+    long long w = (long long)(a->wo - 1) * a->sw - a->pl - a->pr + (long long)a->dw * (a->kw - 1) + 1;
+    if (a->same) { h = (long long)a->ho * a->sh; w = (long long)a->wo * a->sw; }
+    if (h < 1 || w < 1 || h > INT32_MAX || w > INT32_MAX)
+        return gcpi_refuse(s, "%s with a %dx%d kernel and .pad = %d gives %lldx%lld", GCPI_TEXT(*x), a->kh, a->kw, a->pt, h, w);
+    a->h = (int)h; a->w = (int)w;
+    if (a->co % a->groups || out % a->groups)
+        return gcpi_refuse(s, "%d channels in and .out = %d do not divide into .groups = %d", a->co, out, a->groups);
+    if (a->same) {
+        int ho = a->ho, wo = a->wo;
+        if (!gcpi_window(s, a)) return 0;
+        a->ho = ho; a->wo = wo;
+    }
+    if (!gcpi_conv_weights_fit(s, a)) return 0;
+    gcpi_image_out(&s->out[0], a->n, a->h, a->w, out);
+    return gcpi_conv_fits(s, a) && gcpi_bias_fits(s, out);
+}
+
+static void gcpi_conv_transpose2d_forward(const gcp_call *c)
+{
+    gcpi_par par = gcpi_par_of(c->target);
+    gcpi_conv d = gcpi_conv_of(&gcpi_attr(c->attributes)->conv, c->out[0].pitch, c->in[0].pitch);
+    gcp_real *y = (gcp_real *)c->out[0].data;
+    size_t pixels = gcpi_pixels(c->out[0].shape);
+    if (c->inputs > 2)
+        for (size_t p = 0; p < pixels; p++)
+            memcpy(gcpi_row_out(&c->out[0], p), c->in[2].data, (size_t)c->out[0].shape.d[3] * sizeof(gcp_real));
+    gcpi_conv_backward_data(&d, (const gcp_real *)c->in[0].data, (const gcp_real *)c->in[1].data, y, c->inputs > 2, c->workspace, &par);
+}
+
+static void gcpi_conv_transpose2d_backward(const gcp_call *c)
+{
+    gcpi_par par = gcpi_par_of(c->target);
+    const gcpi_conv_attr *a = &gcpi_attr(c->attributes)->conv;
+    const gcp_real *dy = (const gcp_real *)c->dout[0].data;
+    if (c->inputs > 2) gcpi_bias_gradient(c, &c->din[2]);
+    if (c->din[0].data) {
+        gcpi_conv d = gcpi_conv_of(a, c->dout[0].pitch, c->din[0].pitch);
+        gcpi_conv_forward(&d, dy, (const gcp_real *)c->in[1].data, NULL, (gcp_real *)c->din[0].data, c->din[0].accumulate, NULL, c->workspace, &par);
+    }
+    if (c->din[1].data) {
+        gcpi_conv d = gcpi_conv_of(a, c->dout[0].pitch, c->in[0].pitch);
+        gcpi_conv_backward_weights(&d, dy, (const gcp_real *)c->in[0].data, (gcp_real *)c->din[1].data, c->din[1].accumulate, c->workspace, &par);
+    }
+}
+
+/* Matrix products. linear: y = x W' + b; matmul: y = a b. */
+static int gcpi_product_fits(gcp_shape_call *s)
+{
+    if (gcpi_pixels(s->in[0]) <= INT32_MAX && s->in[0].d[3] <= GCPI_CHANNELS_MAX && s->out[0].d[3] <= GCPI_CHANNELS_MAX) return 1;
+    return gcpi_refuse(s, "%s to %d is too large: at most 2^31 - 1 rows and 2^30 columns", GCPI_TEXT(s->in[0]), s->out[0].d[3]);
+}
+
+static int gcpi_linear_shape(gcp_shape_call *s)
+{
+    int out = gcpi_attr(s->attributes)->number.i;
+    s->out[0] = s->in[0];
+    s->out[0].d[3] = out;
+    if (!gcpi_product_fits(s)) return 0;
+    if (gcpi_pixels(s->in[1]) != (size_t)out || s->in[1].d[3] != s->in[0].d[3])
+        return gcpi_refuse(s, "weights of %s for %s and .out = %d", GCPI_TEXT(s->in[1]), GCPI_TEXT(s->in[0]), out);
+    return gcpi_bias_fits(s, out);
+}
+
+static int gcpi_matmul_shape(gcp_shape_call *s)
+{
+    s->out[0] = s->in[0];
+    s->out[0].d[3] = s->in[1].d[3];
+    if ((size_t)s->in[0].d[3] != gcpi_pixels(s->in[1]))
+        return gcpi_refuse(s, "%s times %s; a product is of two matrices, (rows, k) by (k, columns): sizes before the last count as rows", GCPI_TEXT(s->in[0]), GCPI_TEXT(s->in[1]));
+    return gcpi_product_fits(s) && gcpi_all_real(s);
+}
+
+/* m x k times k x n, all passes; tb: the second operand is stored n x k. */
+static void gcpi_product_cost(const gcp_cost_call *c, gcp_cost *cost, int tb)
+{
+    gcpi_par par = gcpi_par_of(c->target);
+    int m = (int)gcpi_pixels(c->in[0]), k = c->in[0].d[3], n = c->out[0].d[3];
+    double one = 2.0 * m * k * n;
+    if (!c->backward) { cost->flops = one; cost->workspace = gcpi_gemm_scratch(0, tb, m, n, k, &par); return; }
+    cost->flops = one * ((c->wanted & 1) + (c->wanted >> 1 & 1));
+    if (c->wanted & 1) cost->workspace = gcpi_gemm_scratch(0, !tb, m, k, n, &par);
+    if (c->wanted & 2) {
+        size_t weights = tb ? gcpi_gemm_scratch(1, 0, n, k, m, &par) : gcpi_gemm_scratch(1, 0, k, n, m, &par);
+        cost->workspace = GCPI_MAX(cost->workspace, weights);
+    }
+    if (c->wanted & 4) cost->workspace = GCPI_MAX(cost->workspace, gcpi_sum_workspace(c->out[0], 1));
+}
+static void gcpi_linear_cost(const gcp_cost_call *c, gcp_cost *cost) { gcpi_product_cost(c, cost, 1); }
+static void gcpi_matmul_cost(const gcp_cost_call *c, gcp_cost *cost) { gcpi_product_cost(c, cost, 0); }
+
+static void gcpi_product_forward(const gcp_call *c, int tb, const gcp_real *bias)
+{
+    gcpi_par par = gcpi_par_of(c->target);
+    gcpi_gemm(0, tb, (int)gcpi_pixels(c->in[0].shape), c->out[0].shape.d[3], c->in[0].shape.d[3], (const gcp_real *)c->in[0].data, c->in[0].pitch,
+              (const gcp_real *)c->in[1].data, c->in[1].pitch, bias, (gcp_real *)c->out[0].data, c->out[0].pitch, 0, c->workspace, &par);
+}
+static void gcpi_linear_forward(const gcp_call *c) { gcpi_product_forward(c, 1, c->inputs > 2 ? (const gcp_real *)c->in[2].data : NULL); }
+static void gcpi_matmul_forward(const gcp_call *c) { gcpi_product_forward(c, 0, NULL); }
+
+static void gcpi_product_backward(const gcp_call *c, int tb)
+{
+    gcpi_par par = gcpi_par_of(c->target);
+    const gcp_view *a = &c->in[0], *b = &c->in[1], *dy = &c->dout[0];
+    const gcp_real *g = (const gcp_real *)dy->data;
+    int m = (int)gcpi_pixels(dy->shape), n = dy->shape.d[3], k = a->shape.d[3];
+    if (c->inputs > 2) gcpi_bias_gradient(c, &c->din[2]);
+    if (c->din[0].data)
+        gcpi_gemm(0, !tb, m, k, n, g, dy->pitch, (const gcp_real *)b->data, b->pitch, NULL, (gcp_real *)c->din[0].data, c->din[0].pitch, c->din[0].accumulate, c->workspace, &par);
+    if (c->din[1].data && tb)
+        gcpi_gemm(1, 0, n, k, m, g, dy->pitch, (const gcp_real *)a->data, a->pitch, NULL, (gcp_real *)c->din[1].data, c->din[1].pitch, c->din[1].accumulate, c->workspace, &par);
+    else if (c->din[1].data)
+        gcpi_gemm(1, 0, k, n, m, (const gcp_real *)a->data, a->pitch, g, dy->pitch, NULL, (gcp_real *)c->din[1].data, c->din[1].pitch, c->din[1].accumulate, c->workspace, &par);
+}
+static void gcpi_linear_backward(const gcp_call *c) { gcpi_product_backward(c, 1); }
+static void gcpi_matmul_backward(const gcp_call *c) { gcpi_product_backward(c, 0); }
+
+/* ==== src/ops/window.h ==== */
+
+/* Ops on windows of an image: pools and upsampling. */
+
+/* Work by image: tasks = batch, each image by one task, so scattered sums keep one order. */
+typedef struct gcpi_image_job { const gcp_call *call; void (*fn)(const gcp_call *call, int image); } gcpi_image_job;
+static void gcpi_image_task(void *arg, int index, int worker)
+{
+    const gcpi_image_job *job = (const gcpi_image_job *)arg;
+    job->fn(job->call, index);
+    (void)worker;
+}
+static void gcpi_images(const gcp_call *c, int images, void (*fn)(const gcp_call *call, int image))
+{
+    gcpi_image_job job;
+    job.call = c; job.fn = fn;
+    gcpi_parallel(c->target, images, gcpi_image_task, &job);
+}
+static size_t gcpi_pixel(gcp_shape s, int n, int y, int x) { return ((size_t)n * (size_t)s.d[1] + (size_t)y) * (size_t)s.d[2] + (size_t)x; }
+
+static void gcpi_zero_image(const gcp_view *v, int image)
+{
+    size_t per = (size_t)v->shape.d[1] * (size_t)v->shape.d[2], width = (size_t)v->shape.d[3] * sizeof(gcp_real);
+    for (size_t p = 0; p < per; p++) memset(gcpi_row_out(v, (size_t)image * per + p), 0, width);
+}
+
+/* Pools. Max-pool notes which cell of the window won, in one byte; a 1x1 window needs no note. */
+static int gcpi_pool_shape(gcp_shape_call *s)
+{
+    gcpi_conv_attr *a = gcpi_conv_attr_of(s);
+    a->n = s->in[0].d[0]; a->h = s->in[0].d[1]; a->w = s->in[0].d[2]; a->ci = a->co = s->in[0].d[3];
+    if (!gcpi_window(s, a)) return 0;
+    if (a->pt >= a->kh || a->pb >= a->kh || a->pl >= a->kw || a->pr >= a->kw) return gcpi_refuse(s, "padding %d of a %dx%d window", GCPI_MAX(a->pt, a->pl), a->kh, a->kw);
+    gcpi_image_out(&s->out[0], a->n, a->ho, a->wo, a->co);
+    return gcpi_all_real(s);
+}
+static int gcpi_max_pool_shape(gcp_shape_call *s)
+{
+    if (!gcpi_pool_shape(s)) return 0;
+    if ((long long)gcpi_conv_attr_of(s)->kh * gcpi_conv_attr_of(s)->kw > 256) return gcpi_refuse(s, "a window of over 256 cells");
+    s->out[1] = s->out[0];
+    s->out_dtype[1] = GCP_DTYPE_U8;
+    return 1;
+}
+
+typedef struct gcpi_cells { int y0, y1, x0, x1, top, left; } gcpi_cells;     /* the window's cells inside the image */
+static gcpi_cells gcpi_cells_of(const gcpi_conv_attr *a, int oy, int ox)
+{
+    gcpi_cells c;
+    c.top = oy * a->sh - a->pt; c.left = ox * a->sw - a->pl;
+    c.y0 = GCPI_MAX(c.top, 0); c.y1 = GCPI_MIN(c.top + a->kh, a->h);
+    c.x0 = GCPI_MAX(c.left, 0); c.x1 = GCPI_MIN(c.left + a->kw, a->w);
+    return c;
+}
+
+/* Whether all windows are one cell, and all cells have one: y is x. Whether they cover the image side by side. */
+static int gcpi_pool_copies(const gcpi_conv_attr *a) { return a->kh * a->kw == 1 && a->sh == 1 && a->sw == 1; }
+static int gcpi_pool_tiles(const gcpi_conv_attr *a) { return a->kh == a->sh && a->kw == a->sw && a->ho * a->kh == a->h && a->wo * a->kw == a->w && !a->pt && !a->pl; }
+static int gcpi_one_cell(gcpi_cells c) { return c.y1 - c.y0 == 1 && c.x1 - c.x0 == 1; }
+
+enum { GCPI_POOL_RUN = 64 };        /* channels taken together, the largest so far and its cell side by side */
+
+GCPI_BODY void gcpi_max_pool_run(const gcp_call *c, const gcpi_conv_attr *a, int image, gcpi_cells w, size_t o, int first, int n)
+{
+    gcp_real best[GCPI_POOL_RUN], *y = gcpi_row_out(&c->out[0], o) + first;
+    int at[GCPI_POOL_RUN];
+    unsigned char *which = c->out[1].data ? (unsigned char *)c->out[1].data + o * (size_t)a->co + first : NULL;
+    if (gcpi_one_cell(w)) {
+        memcpy(y, gcpi_row(&c->in[0], gcpi_pixel(c->in[0].shape, image, w.y0, w.x0)) + first, (size_t)n * sizeof *y);
+        if (which) memset(which, (w.y0 - w.top) * a->kw + w.x0 - w.left, (size_t)n);
+        return;
+    }
+    for (int iy = w.y0; iy < w.y1; iy++)
+        for (int ix = w.x0; ix < w.x1; ix++) {
+            const gcp_real *x = gcpi_row(&c->in[0], gcpi_pixel(c->in[0].shape, image, iy, ix)) + first;
+            int cell = (iy - w.top) * a->kw + ix - w.left, any = iy == w.y0 && ix == w.x0;
+            if (any) for (int k = 0; k < n; k++) best[k] = x[k], at[k] = cell;
+            else for (int k = 0; k < n; k++) {
+                at[k] = x[k] > best[k] ? cell : at[k];
+                best[k] = x[k] > best[k] ? x[k] : best[k];
+            }
+        }
+    for (int k = 0; k < n; k++) y[k] = best[k];
+    for (int k = 0; which && k < n; k++) which[k] = (unsigned char)at[k];
+}
+GCPI_BODY void gcpi_max_pool_image_body(const gcp_call *c, int image)
+{
+    const gcpi_conv_attr *a = &gcpi_attr(c->attributes)->conv;
+    for (int oy = 0; oy < a->ho; oy++)
+        for (int ox = 0; ox < a->wo; ox++)
+            for (int k = 0; k < a->co; k += GCPI_POOL_RUN)
+                gcpi_max_pool_run(c, a, image, gcpi_cells_of(a, oy, ox), gcpi_pixel(c->out[0].shape, image, oy, ox), k, GCPI_MIN(GCPI_POOL_RUN, a->co - k));
+}
+GCPI_WIDE(gcpi_max_pool_image, (const gcp_call *c, int image), (c, image), c->target)
+static void gcpi_max_pool_forward(const gcp_call *c)
+{
+    if (gcpi_pool_copies(&gcpi_attr(c->attributes)->conv) && !c->out[1].data) gcpi_view_copy(c, &c->out[0], &c->in[0], 0);
+    else gcpi_images(c, c->in[0].shape.d[0], gcpi_max_pool_image);
+}
+
+GCPI_BODY void gcpi_max_pool_run_back(const gcp_call *c, const gcpi_conv_attr *a, int image, gcpi_cells w, size_t o, int first, int n, int fresh)
+{
+    const gcp_real *dy = gcpi_row(&c->dout[0], o) + first;
+    const unsigned char *which = c->out[1].data ? (const unsigned char *)c->out[1].data + o * (size_t)a->co + first : NULL;
+    int at[GCPI_POOL_RUN];
+    if (gcpi_one_cell(w)) {
+        gcp_real *dx = gcpi_row_out(&c->din[0], gcpi_pixel(c->din[0].shape, image, w.y0, w.x0)) + first;
+        GCPI_EACH for (int k = 0; k < n; k++) dx[k] += dy[k];
+        return;
+    }
+    for (int k = 0; k < n; k++) at[k] = which ? which[k] : 0;
+    for (int iy = w.y0; iy < w.y1; iy++)
+        for (int ix = w.x0; ix < w.x1; ix++) {
+            gcp_real *dx = gcpi_row_out(&c->din[0], gcpi_pixel(c->din[0].shape, image, iy, ix)) + first;
+            int cell = (iy - w.top) * a->kw + ix - w.left;
+            if (fresh) for (int k = 0; k < n; k++) dx[k] = at[k] == cell ? dy[k] : 0;
+            else GCPI_EACH for (int k = 0; k < n; k++) dx[k] = at[k] == cell ? dx[k] + dy[k] : dx[k];
+        }
+}
+GCPI_BODY void gcpi_max_pool_image_back_body(const gcp_call *c, int image)
+{
+    const gcpi_conv_attr *a = &gcpi_attr(c->attributes)->conv;
+    int fresh = !c->din[0].accumulate && gcpi_pool_tiles(a);       /* each cell is written once */
+    if (!c->din[0].accumulate && !fresh) gcpi_zero_image(&c->din[0], image);
+    for (int oy = 0; oy < a->ho; oy++)
+        for (int ox = 0; ox < a->wo; ox++)
+            for (int k = 0; k < a->co; k += GCPI_POOL_RUN)
+                gcpi_max_pool_run_back(c, a, image, gcpi_cells_of(a, oy, ox), gcpi_pixel(c->dout[0].shape, image, oy, ox), k, GCPI_MIN(GCPI_POOL_RUN, a->co - k), fresh);
+}
+GCPI_WIDE(gcpi_max_pool_image_back, (const gcp_call *c, int image), (c, image), c->target)
+static void gcpi_max_pool_backward(const gcp_call *c)
+{
+    if (!c->din[0].data) return;
+    if (gcpi_pool_copies(&gcpi_attr(c->attributes)->conv)) gcpi_view_copy(c, &c->din[0], &c->dout[0], c->din[0].accumulate);
+    else gcpi_images(c, c->din[0].shape.d[0], gcpi_max_pool_image_back);
+}
+
+GCPI_LOOP void gcpi_avg_pool_image(const gcp_call *c, int image)
+{
+    const gcpi_conv_attr *a = &gcpi_attr(c->attributes)->conv;
+    for (int oy = 0; oy < a->ho; oy++)
+        for (int ox = 0; ox < a->wo; ox++) {
+            gcpi_cells w = gcpi_cells_of(a, oy, ox);
+            gcp_real *y = gcpi_row_out(&c->out[0], gcpi_pixel(c->out[0].shape, image, oy, ox));
+            gcp_real share = (gcp_real)1 / (gcp_real)GCPI_MAX(1, (w.y1 - w.y0) * (w.x1 - w.x0));
+            memset(y, 0, (size_t)a->co * sizeof *y);
+            for (int iy = w.y0; iy < w.y1; iy++)
+                for (int ix = w.x0; ix < w.x1; ix++) {
+                    const gcp_real *x = gcpi_row(&c->in[0], gcpi_pixel(c->in[0].shape, image, iy, ix));
+                    for (int k = 0; k < a->co; k++) y[k] += x[k];
+                }
+            for (int k = 0; k < a->co; k++) y[k] *= share;
+        }
+}
+static void gcpi_avg_pool_forward(const gcp_call *c) { gcpi_images(c, c->in[0].shape.d[0], gcpi_avg_pool_image); }
+
+GCPI_LOOP void gcpi_avg_pool_image_back(const gcp_call *c, int image)
+{
+    const gcpi_conv_attr *a = &gcpi_attr(c->attributes)->conv;
+    if (!c->din[0].accumulate) gcpi_zero_image(&c->din[0], image);
+    for (int oy = 0; oy < a->ho; oy++)
+        for (int ox = 0; ox < a->wo; ox++) {
+            gcpi_cells w = gcpi_cells_of(a, oy, ox);
+            const gcp_real *dy = gcpi_row(&c->dout[0], gcpi_pixel(c->dout[0].shape, image, oy, ox));
+            gcp_real share = (gcp_real)1 / (gcp_real)GCPI_MAX(1, (w.y1 - w.y0) * (w.x1 - w.x0));
+            for (int iy = w.y0; iy < w.y1; iy++)
+                for (int ix = w.x0; ix < w.x1; ix++) {
+                    gcp_real *dx = gcpi_row_out(&c->din[0], gcpi_pixel(c->din[0].shape, image, iy, ix));
+                    for (int k = 0; k < a->co; k++) dx[k] += dy[k] * share;
+                }
+        }
+}
+static void gcpi_avg_pool_backward(const gcp_call *c) { if (c->din[0].data) gcpi_images(c, c->din[0].shape.d[0], gcpi_avg_pool_image_back); }
+
+static int gcpi_global_avg_pool_shape(gcp_shape_call *s)     /* the window is the image */
+{
+    gcpi_conv_attr *a = gcpi_conv_attr_of(s);
+    a->kh = a->sh = s->in[0].d[1]; a->kw = a->sw = s->in[0].d[2];
+    a->dh = a->dw = a->groups = 1;
+    if (!gcpi_pool_shape(s)) return 0;
+    s->out[0].rank = 2;
+    return 1;
+}
+
+/* Upsampling by a whole factor. Bilinear: half-pixel centres, edges clamped. */
+static int gcpi_upsample_shape(gcp_shape_call *s)
+{
+    int f = gcpi_attr(s->attributes)->number.i;
+    s->out[0] = s->in[0];
+    if (s->in[0].d[1] > INT32_MAX / f || s->in[0].d[2] > INT32_MAX / f) return gcpi_refuse(s, "%s times .factor = %d", GCPI_TEXT(s->in[0]), f);
+    s->out[0].d[1] *= f; s->out[0].d[2] *= f;
+    s->out[0].rank = 4;
+    return gcpi_all_real(s);
+}
+typedef struct gcpi_taps { int i[2]; gcp_real w[2]; } gcpi_taps;
+static gcpi_taps gcpi_taps_of(int o, int factor, int size, int mode)
+{
+    gcpi_taps t;
+    double x = mode == GCP_BILINEAR ? GCPI_MAX(0.0, ((double)o + 0.5) / factor - 0.5) : (double)(o / factor);
+    t.i[0] = (int)x;
+    t.i[1] = GCPI_MIN(t.i[0] + 1, size - 1);
+    t.w[1] = (gcp_real)(x - (double)t.i[0]);
+    t.w[0] = 1 - t.w[1];
+    return t;
+}
+GCPI_LOOP void gcpi_upsample_walk(const gcp_call *c, int image, const gcp_view *small, const gcp_view *large, int backward)
+{
+    const gcpi_attributes *a = gcpi_attr(c->attributes);
+    for (int oy = 0; oy < large->shape.d[1]; oy++)
+        for (int ox = 0; ox < large->shape.d[2]; ox++) {
+            gcpi_taps ty = gcpi_taps_of(oy, a->number.i, small->shape.d[1], a->number.j), tx = gcpi_taps_of(ox, a->number.i, small->shape.d[2], a->number.j);
+            gcp_real *l = gcpi_row_out(large, gcpi_pixel(large->shape, image, oy, ox));
+            if (!backward) memset(l, 0, (size_t)large->shape.d[3] * sizeof *l);
+            for (int t = 0; t < 4; t++) {
+                gcp_real w = ty.w[t >> 1] * tx.w[t & 1];
+                gcp_real *s = gcpi_row_out(small, gcpi_pixel(small->shape, image, ty.i[t >> 1], tx.i[t & 1]));
+                if (w == 0) continue;
+                if (backward) for (int k = 0; k < large->shape.d[3]; k++) s[k] += w * l[k];
+                else          for (int k = 0; k < large->shape.d[3]; k++) l[k] += w * s[k];
+            }
+        }
+}
+static void gcpi_upsample_image(const gcp_call *c, int image) { gcpi_upsample_walk(c, image, &c->in[0], &c->out[0], 0); }
+static void gcpi_upsample_image_back(const gcp_call *c, int image)
+{
+    if (!c->din[0].accumulate) gcpi_zero_image(&c->din[0], image);
+    gcpi_upsample_walk(c, image, &c->din[0], &c->dout[0], 1);
+}
+static void gcpi_upsample_forward(const gcp_call *c) { gcpi_images(c, c->in[0].shape.d[0], gcpi_upsample_image); }
+static void gcpi_upsample_backward(const gcp_call *c) { if (c->din[0].data) gcpi_images(c, c->din[0].shape.d[0], gcpi_upsample_image_back); }
+
+/* ==== src/ops/norm.h ==== */
+
+/* Normalisation. */
+
+/* Batch-norm. Statistics: in: x, running mean, running variance; out: mean, 1 / sqrt(variance + epsilon). Once a step;
+   commits the running values (PyTorch's rule: unbiased variance). Apply: in: x, mean, scale, gamma, beta. Its backward
+   is that of both ops, so that x is read once: dx = gamma s (dy - mean(dy) - xhat mean(dy xhat)). */
+static int gcpi_batch_stats_shape(gcp_shape_call *s) { s->out[0] = s->out[1] = s->in[1]; return gcpi_all_real(s); }
+GCPI_BODY void gcpi_sum_x_pixels(const gcp_call *c, size_t pixel, const int n, ptrdiff_t far, double *sums)
+{
+    const gcp_real *x = gcpi_row(&c->in[0], pixel);
+    const ptrdiff_t pitch = c->in[0].pitch;
+    int width = c->in[0].shape.d[3];
+    double *squares = sums + width;
+    for (int q = 0; q < n; q++) gcpi_fetch(x, far + q * pitch, width);
+    GCPI_EACH for (int i = 0; i < width; i++) {
+        double sum = sums[i], square = squares[i];
+        GCPI_UNROLL for (int q = 0; q < n; q++) { double v = (double)x[i + q * pitch]; sum += v; square += v * v; }
+        sums[i] = sum; squares[i] = square;
+    }
+}
+GCPI_BODY void gcpi_sum_x_body(const gcp_call *c, size_t first, size_t last, double *sums)
+{
+    const ptrdiff_t far = gcpi_row_ahead(&c->in[0], GCPI_AHEAD_READ);
+    size_t p = first;
+    for (; p + GCPI_SUM_PIXELS <= last; p += GCPI_SUM_PIXELS) gcpi_sum_x_pixels(c, p, GCPI_SUM_PIXELS, far, sums);
+    for (; p < last; p++) gcpi_sum_x_pixels(c, p, 1, far, sums);
+}
+GCPI_WIDE_SUM(gcpi_sum_x)
+static void gcpi_batch_stats_set(const gcp_call *c, const double *sums)      /* sums: NULL, from the running values */
+{
+    const gcpi_attributes *a = gcpi_attr(c->attributes);
+    gcp_real *running_mean = (gcp_real *)c->in[1].data, *running_var = (gcp_real *)c->in[2].data;
+    gcp_real *mean = (gcp_real *)c->out[0].data, *scale = (gcp_real *)c->out[1].data;
+    int width = c->in[0].shape.d[3];
+    double n = (double)gcpi_pixels(c->in[0].shape), m = a->number.b;
+    for (int i = 0; i < width; i++) {
+        double mu = sums ? sums[i] / n : (double)running_mean[i];
+        double var = sums ? GCPI_MAX(0.0, sums[width + i] / n - mu * mu) : (double)running_var[i];
+        mean[i] = (gcp_real)mu;
+        scale[i] = (gcp_real)(1.0 / sqrt(var + a->number.a));
+        if (!sums || !c->commit) continue;
+        running_mean[i] = (gcp_real)((1 - m) * (double)running_mean[i] + m * mu);
+        running_var[i] = (gcp_real)((1 - m) * (double)running_var[i] + m * var * (n > 1 ? n / (n - 1) : 1));
+    }
+}
+static void gcpi_batch_stats_forward(const gcp_call *c) { gcpi_batch_stats_set(c, c->training ? gcpi_sums(c, c->in[0].shape, 2, gcpi_sum_x) : NULL); }
+static void gcpi_conv2d_stats(const gcp_call *c, const gcp_call *stats)      /* the statistics of its output, in training */
+{
+    gcpi_sum_watch sums;
+    gcpi_end end = { gcpi_sum_written, &sums };
+    gcpi_sum_job job = gcpi_sum_job_of(stats, c->out[0].shape, 2, gcpi_sum_x, (unsigned char *)c->workspace + gcpi_conv2d_room(&gcpi_attr(c->attributes)->conv, c->target));
+    gcpi_sum_watch_of(&sums, &job, c->out[0].shape.d[3]);
+    gcpi_conv2d_run(c, &end);
+    /* what stats writes may lie where c works, but not where stats works */
+    gcpi_batch_stats_set(stats, (const double *)memmove(stats->workspace, gcpi_sum_total(&job), job.width * sizeof *job.partial));
+}
+static void gcpi_batch_stats_cost(const gcp_cost_call *c, gcp_cost *cost) { cost->workspace = gcpi_sum_workspace(c->in[0], 2); }
+
+static int gcpi_norm_shape(gcp_shape_call *s)       /* input 1 on: a value a channel */
+{
+    s->out[0] = s->in[0];
+    for (int i = 1; i < s->inputs; i++)
+        if (gcpi_count(s->in[i]) != (size_t)s->in[0].d[3]) return gcpi_refuse(s, "%zu values for %d channels", gcpi_count(s->in[i]), s->in[0].d[3]);
+    return gcpi_all_real(s);
+}
+static void gcpi_batch_norm_forward(const gcp_call *c)      /* an apply without the rest */
+{
+    gcp_call apply = *c;
+    gcp_view in[6] = { c->in[0] };
+    memcpy(in + 2, c->in + 1, 4 * sizeof *in);
+    apply.in = in; apply.attributes = NULL;
+    gcpi_apply_forward(&apply);
+}
+
+/* The gradient of y, as it is, or through the rectifier behind, whose side is found again from x as forward found it. */
+GCPI_BODY gcp_real gcpi_norm_gradient(const gcpi_norm_values *v, int i, gcp_real x, gcp_real dy, int rectified)
+{
+    return !rectified || gcpi_norm_value(v, i, x) > 0 ? dy : v->slope * dy;
+}
+
+/* dy xhat and dy. */
+GCPI_BODY void gcpi_sum_norm_pixels(const gcp_call *c, const gcpi_norm_values *v, size_t pixel, const int n, const int rectified, const ptrdiff_t *far, double *sums)
+{
+    const gcp_real *x = gcpi_row(&c->in[0], pixel), *dy = gcpi_row(&c->dout[0], pixel);
+    const ptrdiff_t xp = c->in[0].pitch, dp = c->dout[0].pitch;
+    int width = c->in[0].shape.d[3];
+    double *plain = sums + width;
+    for (int q = 0; q < n; q++) { gcpi_fetch(x, far[0] + q * xp, width); gcpi_fetch(dy, far[1] + q * dp, width); }
+    GCPI_EACH for (int i = 0; i < width; i++) {
+        double sum = sums[i], sum_dy = plain[i];
+        GCPI_UNROLL for (int q = 0; q < n; q++) {
+            gcp_real d = gcpi_norm_gradient(v, i, x[i + q * xp], dy[i + q * dp], rectified);
+            sum += (double)(d * ((x[i + q * xp] - v->mean[i]) * v->scale[i]));
+            sum_dy += (double)d;
+        }
+        sums[i] = sum; plain[i] = sum_dy;
+    }
+}
+GCPI_BODY void gcpi_sum_norm_loop(const gcp_call *c, size_t first, size_t last, double *sums, const int rectified)
+{
+    const gcpi_norm_values v = gcpi_norm_values_of(c->in + 1, c->fused ? gcpi_attr(c->fused->attributes) : NULL);
+    const ptrdiff_t far[] = { gcpi_row_ahead(&c->in[0], GCPI_AHEAD_READ / 2), gcpi_row_ahead(&c->dout[0], GCPI_AHEAD_READ / 2) };
+    size_t p = first;
+    for (; p + GCPI_SUM_PIXELS <= last; p += GCPI_SUM_PIXELS) gcpi_sum_norm_pixels(c, &v, p, GCPI_SUM_PIXELS, rectified, far, sums);
+    for (; p < last; p++) gcpi_sum_norm_pixels(c, &v, p, 1, rectified, far, sums);
+}
+GCPI_BODY void gcpi_sum_norm_body(const gcp_call *c, size_t first, size_t last, double *sums)
+{
+    if (c->fused) gcpi_sum_norm_loop(c, first, last, sums, 1);
+    else gcpi_sum_norm_loop(c, first, last, sums, 0);
+}
+GCPI_WIDE_SUM(gcpi_sum_norm)
+GCPI_BODY void gcpi_batch_norm_loop_back(const gcpi_norm_job *job, size_t first, size_t last, const int rectified, const int accumulate)
+{
+    const gcp_call *c = job->call;
+    const gcpi_norm_values v = gcpi_norm_values_of(c->in + 1, c->fused ? gcpi_attr(c->fused->attributes) : NULL);
+    const ptrdiff_t x_far = gcpi_row_ahead(&c->in[0], GCPI_AHEAD), dy_far = gcpi_row_ahead(&c->dout[0], GCPI_AHEAD), dx_far = gcpi_row_ahead(&c->din[0], GCPI_AHEAD);
+    int width = c->din[0].shape.d[3];
+    const gcp_real *dy_xhat_mean = job->means, *dy_mean = dy_xhat_mean + width;
+    for (size_t p = first; p < last; p++) {
+        const gcp_real *x = gcpi_row(&c->in[0], p), *dy = gcpi_row(&c->dout[0], p);
+        gcp_real *dx = gcpi_row_out(&c->din[0], p);
+        gcpi_fetch(x, x_far, width);
+        gcpi_fetch(dy, dy_far, width);
+        if (dx != dy) gcpi_fetch(dx, dx_far, width);
+        GCPI_EACH for (int i = 0; i < width; i++) {
+            gcp_real d = gcpi_norm_gradient(&v, i, x[i], dy[i], rectified);
+            gcp_real g = v.gamma[i] * v.scale[i] * (d - dy_mean[i] - (x[i] - v.mean[i]) * v.scale[i] * dy_xhat_mean[i]);
+            dx[i] = accumulate ? dx[i] + g : g;
+        }
+    }
+}
+GCPI_BODY void gcpi_batch_norm_task_back_body(void *arg, int index, int worker)
+{
+    const gcpi_norm_job *job = (const gcpi_norm_job *)arg;
+    size_t first = (size_t)index * job->chunk, last = GCPI_MIN(first + job->chunk, job->pixels);
+    if (job->call->fused) gcpi_batch_norm_loop_back(job, first, last, 1, 0);      /* dx takes the place of the rectifier's gradient: it is never added */
+    else if (job->call->din[0].accumulate) gcpi_batch_norm_loop_back(job, first, last, 0, 1);
+    else gcpi_batch_norm_loop_back(job, first, last, 0, 0);
+    (void)worker;
+}
+GCPI_WIDE_TASK(gcpi_batch_norm_task_back, gcpi_norm_job)
+static void gcpi_batch_norm_backward(const gcp_call *c)
+{
+    double *sums = gcpi_sums(c, c->in[0].shape, 2, gcpi_sum_norm), n = (double)gcpi_pixels(c->in[0].shape);
+    if (c->din[3].data) gcpi_store_sums(&c->din[3], sums);
+    if (c->din[4].data) gcpi_store_sums(&c->din[4], sums + c->in[0].shape.d[3]);
+    for (int i = 0; i < 2 * c->in[0].shape.d[3]; i++) {                  /* the means take the place of the sums, no wider than those */
+        gcp_real mean = (gcp_real)(sums[i] / n);
+        memcpy((unsigned char *)sums + (size_t)i * sizeof mean, &mean, sizeof mean);
+    }
+    if (c->din[0].data) gcpi_norm_rows(c, c->din[0].shape, (const gcp_real *)(const void *)sums, gcpi_batch_norm_task_back);
+}
+static void gcpi_norm_cost(const gcp_cost_call *c, gcp_cost *cost) { if (c->backward) cost->workspace = gcpi_sum_workspace(c->in[0], 2); }
+
+/* Layer-norm over channels. Mean and scale of a pixel are found again in backward. */
+static void gcpi_pixel_moments(const gcp_real *x, int width, double epsilon, double *mean, double *scale)
+{
+    double sum = 0, square = 0;
+    for (int i = 0; i < width; i++) sum += (double)x[i];
+    *mean = sum / width;
+    for (int i = 0; i < width; i++) square += ((double)x[i] - *mean) * ((double)x[i] - *mean);
+    *scale = 1.0 / sqrt(square / width + epsilon);
+}
+GCPI_LOOP void gcpi_layer_norm_task(void *arg, int index, int worker)
+{
+    const gcpi_norm_job *job = (const gcpi_norm_job *)arg;
+    const gcp_call *c = job->call;
+    const gcp_real *gamma = (const gcp_real *)c->in[1].data, *beta = (const gcp_real *)c->in[2].data;
+    size_t first = (size_t)index * job->chunk, last = GCPI_MIN(first + job->chunk, job->pixels);
+    int width = c->in[0].shape.d[3];
+    for (size_t p = first; p < last; p++) {
+        const gcp_real *x = gcpi_row(&c->in[0], p);
+        gcp_real *y = gcpi_row_out(&c->out[0], p);
+        double mean, scale;
+        gcpi_pixel_moments(x, width, gcpi_attr(c->attributes)->number.a, &mean, &scale);
+        for (int i = 0; i < width; i++) y[i] = (gcp_real)(((double)x[i] - mean) * scale) * gamma[i] + beta[i];
+    }
+    (void)worker;
+}
+static void gcpi_layer_norm_forward(const gcp_call *c) { gcpi_norm_rows(c, c->in[0].shape, NULL, gcpi_layer_norm_task); }
+
+GCPI_LOOP void gcpi_sum_layer_norm(const gcp_call *c, size_t first, size_t last, double *sums)
+{
+    int width = c->in[0].shape.d[3];
+    for (size_t p = first; p < last; p++) {
+        const gcp_real *x = gcpi_row(&c->in[0], p), *dy = gcpi_row(&c->dout[0], p);
+        double mean, scale;
+        gcpi_pixel_moments(x, width, gcpi_attr(c->attributes)->number.a, &mean, &scale);
+        for (int i = 0; i < width; i++) {
+            sums[i] += (double)dy[i] * (((double)x[i] - mean) * scale);
+            sums[width + i] += (double)dy[i];
+        }
+    }
+}
+GCPI_LOOP void gcpi_layer_norm_task_back(void *arg, int index, int worker)
+{
+    const gcpi_norm_job *job = (const gcpi_norm_job *)arg;
+    const gcp_call *c = job->call;
+    const gcp_real *gamma = (const gcp_real *)c->in[1].data;
+    const gcp_view *d = &c->din[0];
+    size_t first = (size_t)index * job->chunk, last = GCPI_MIN(first + job->chunk, job->pixels);
+    int width = d->shape.d[3];
+    for (size_t p = first; p < last; p++) {
+        const gcp_real *x = gcpi_row(&c->in[0], p), *dy = gcpi_row(&c->dout[0], p);
+        gcp_real *dx = gcpi_row_out(d, p);
+        double mean, scale, a = 0, b = 0;
+        gcpi_pixel_moments(x, width, gcpi_attr(c->attributes)->number.a, &mean, &scale);
+        for (int i = 0; i < width; i++) {
+            double g = (double)dy[i] * (double)gamma[i];
+            a += g;
+            b += g * ((double)x[i] - mean) * scale;
+        }
+        for (int i = 0; i < width; i++) {
+            double xhat = ((double)x[i] - mean) * scale;
+            gcp_real g = (gcp_real)(scale * ((double)dy[i] * (double)gamma[i] - a / width - xhat * b / width));
+            dx[i] = d->accumulate ? dx[i] + g : g;
+        }
+    }
+    (void)worker;
+}
+static void gcpi_layer_norm_backward(const gcp_call *c)
+{
+    if (c->din[1].data || c->din[2].data) {
+        const double *sums = gcpi_sums(c, c->in[0].shape, 2, gcpi_sum_layer_norm);
+        if (c->din[1].data) gcpi_store_sums(&c->din[1], sums);
+        if (c->din[2].data) gcpi_store_sums(&c->din[2], sums + c->in[0].shape.d[3]);
+    }
+    if (c->din[0].data) gcpi_norm_rows(c, c->din[0].shape, NULL, gcpi_layer_norm_task_back);
+}
+
+/* ==== src/ops/shape.h ==== */
+
+/* Ops that select or move: dropout, concat, slice, reshape, embedding. */
+
+/* dropout: y = x / (1 - rate) or 0. The draw is keyed by seed, step, op, global sample and element. */
+GCPI_LOOP void gcpi_dropout_walk(const gcp_call *c, const gcp_view *to, const gcp_view *from, int image, int accumulate)
+{
+    double rate = gcpi_attr(c->attributes)->number.a;
+    uint32_t limit = (uint32_t)(rate * 4294967296.0);
+    gcp_real gain = (gcp_real)(1.0 / (1.0 - rate));
+    uint64_t sample = c->numbers->first_sample + (uint64_t)image, key = c->numbers->seed + 0x9E3779B97F4A7C15u * c->ordinal;
+    size_t per = (size_t)to->shape.d[1] * (size_t)to->shape.d[2], width = (size_t)to->shape.d[3];
+    uint64_t element = 0;
+    gcpi_random r;
+    for (size_t p = 0; p < per; p++) {
+        const gcp_real *x = gcpi_row(from, (size_t)image * per + p);
+        gcp_real *y = gcpi_row_out(to, (size_t)image * per + p);
+        for (size_t i = 0; i < width; i++, element++) {
+            if (i == 0 || (element & 3) == 0)
+                r = gcpi_philox((uint32_t)(element >> 2), (uint32_t)sample, (uint32_t)c->numbers->step, (uint32_t)((element >> 34) ^ (sample >> 32)), key);
+            gcp_real v = r.x[element & 3] >= limit ? x[i] * gain : 0;
+            y[i] = accumulate ? y[i] + v : v;
+        }
+    }
+}
+static void gcpi_dropout_image(const gcp_call *c, int image) { gcpi_dropout_walk(c, &c->out[0], &c->in[0], image, 0); }
+static void gcpi_dropout_image_back(const gcp_call *c, int image) { gcpi_dropout_walk(c, &c->din[0], &c->dout[0], image, c->din[0].accumulate); }
+static void gcpi_dropout_forward(const gcp_call *c)
+{
+    if (c->training) gcpi_images(c, c->in[0].shape.d[0], gcpi_dropout_image);
+    else gcpi_view_copy(c, &c->out[0], &c->in[0], 0);
+}
+static void gcpi_dropout_backward(const gcp_call *c) { if (c->din[0].data) gcpi_images(c, c->din[0].shape.d[0], gcpi_dropout_image_back); }
+
+/* Views: concat, slice, reshape. Where the layout made output and input the same bytes there is nothing to do. */
+static gcp_view gcpi_channels(const gcp_view *v, int first, int count)
+{
+    gcp_view part = *v;
+    part.data = (gcp_real *)v->data + first;
+    part.shape.d[3] = count;
+    return part;
+}
+static int gcpi_concat_shape(gcp_shape_call *s)
+{
+    long long channels = 0;
+    for (int i = 0; i < s->inputs; i++) {
+        gcp_shape want = s->in[0];
+        want.d[3] = s->in[i].d[3];
+        if (!gcpi_same_shape(want, s->in[i])) return gcpi_refuse(s, "%s beside %s", GCPI_TEXT(s->in[0]), GCPI_TEXT(s->in[i]));
+        channels += s->in[i].d[3];
+    }
+    if (channels > INT32_MAX) return gcpi_refuse(s, "%lld channels", channels);
+    s->out[0] = s->in[0];
+    s->out[0].d[3] = (int)channels;
+    return gcpi_all_real(s);
+}
+static void gcpi_concat_forward(const gcp_call *c)
+{
+    for (int i = 0, at = 0; i < c->inputs; at += c->in[i++].shape.d[3]) {
+        gcp_view part = gcpi_channels(&c->out[0], at, c->in[i].shape.d[3]);
+        gcpi_view_copy(c, &part, &c->in[i], 0);
+    }
+}
+static void gcpi_concat_backward(const gcp_call *c)
+{
+    for (int i = 0, at = 0; i < c->inputs; at += c->in[i++].shape.d[3]) {
+        gcp_view part = gcpi_channels(&c->dout[0], at, c->in[i].shape.d[3]);
+        if (c->din[i].data) gcpi_view_copy(c, &c->din[i], &part, c->din[i].accumulate);
+    }
+}
+
+static int gcpi_slice_shape(gcp_shape_call *s)
+{
+    int first = gcpi_attr(s->attributes)->number.i, count = gcpi_attr(s->attributes)->number.j;
+    if (first < 0 || count < 1 || first > s->in[0].d[3] - count)
+        return gcpi_refuse(s, "channels [%d, %d + %d) of %s", first, first, count, GCPI_TEXT(s->in[0]));
+    s->out[0] = s->in[0];
+    s->out[0].d[3] = count;
+    return gcpi_all_real(s);
+}
+static void gcpi_slice_forward(const gcp_call *c)
+{
+    gcp_view part = gcpi_channels(&c->in[0], gcpi_attr(c->attributes)->number.i, c->out[0].shape.d[3]);
+    gcpi_view_copy(c, &c->out[0], &part, 0);
+}
+static void gcpi_slice_backward(const gcp_call *c)
+{
+    if (!c->din[0].data) return;
+    gcp_view part = gcpi_channels(&c->din[0], gcpi_attr(c->attributes)->number.i, c->dout[0].shape.d[3]);
+    if (!c->din[0].accumulate)
+        for (int n = 0; n < c->din[0].shape.d[0]; n++) gcpi_zero_image(&c->din[0], n);
+    gcpi_view_copy(c, &part, &c->dout[0], c->din[0].accumulate);
+}
+
+static int gcpi_reshape_shape(gcp_shape_call *s)
+{
+    s->out[0] = gcpi_attr(s->attributes)->shape;
+    s->out_dtype[0] = s->in_dtype[0];
+    if (gcpi_count(s->out[0]) != gcpi_count(s->in[0])) return gcpi_refuse(s, "%s into %s", GCPI_TEXT(s->in[0]), GCPI_TEXT(s->out[0]));
+    return gcpi_all_real(s);
+}
+GCPI_LOOP void gcpi_reshape_copy(const gcp_view *to, const gcp_view *from, int accumulate)    /* row lengths differ */
+{
+    size_t n = gcpi_count(to->shape), tw = (size_t)to->shape.d[3], fw = (size_t)from->shape.d[3];
+    if (to->data == from->data && !accumulate) return;
+    for (size_t i = 0; i < n;) {
+        size_t run = GCPI_MIN(tw - i % tw, fw - i % fw);
+        gcp_real *t = gcpi_row_out(to, i / tw) + i % tw;
+        const gcp_real *f = gcpi_row(from, i / fw) + i % fw;
+        for (size_t k = 0; k < run; k++) t[k] = accumulate ? t[k] + f[k] : f[k];
+        i += run;
+    }
+}
+static void gcpi_reshape_forward(const gcp_call *c) { gcpi_reshape_copy(&c->out[0], &c->in[0], 0); }
+static void gcpi_reshape_backward(const gcp_call *c) { if (c->din[0].data) gcpi_reshape_copy(&c->din[0], &c->dout[0], c->din[0].accumulate); }
+
+/* Embedding. Rows are added in the order of the ids. */
+static int gcpi_embedding_shape(gcp_shape_call *s)
+{
+    const int *d = s->in[0].d;
+    if (s->in_dtype[0] != GCP_DTYPE_I32) return gcpi_refuse_type(s, "ids must be gcp_labels");
+    if (s->in_dtype[1] != GCP_DTYPE_REAL) return gcpi_refuse_type(s, "input 1 holds integers, not real numbers");
+    if (d[1] != 1 || s->in[0].rank > 2) return gcpi_refuse(s, "ids of %s: at most two sizes", GCPI_TEXT(s->in[0]));
+    s->out[0].rank = s->in[0].rank + 1;
+    s->out[0].d[0] = s->in[0].rank == 1 ? d[3] : d[0];
+    s->out[0].d[1] = 1;
+    s->out[0].d[2] = s->in[0].rank == 1 ? 1 : d[3];
+    s->out[0].d[3] = s->in[1].d[3];
+    return 1;
+}
+static size_t gcpi_entry(const gcp_call *c, size_t i)
+{
+    int32_t id = ((const int32_t *)c->in[0].data)[i];
+    return id < 0 || (size_t)id >= gcpi_pixels(c->in[1].shape) ? 0 : (size_t)id;
+}
+static void gcpi_embedding_forward(const gcp_call *c)
+{
+    size_t n = gcpi_count(c->in[0].shape), width = (size_t)c->in[1].shape.d[3] * sizeof(gcp_real);
+    for (size_t i = 0; i < n; i++) memcpy(gcpi_row_out(&c->out[0], i), gcpi_row(&c->in[1], gcpi_entry(c, i)), width);
+}
+static void gcpi_embedding_backward(const gcp_call *c)
+{
+    size_t n = gcpi_count(c->in[0].shape);
+    const gcp_view *d = &c->din[1];
+    if (!d->data) return;
+    if (!d->accumulate) memset(d->data, 0, gcpi_count(d->shape) * sizeof(gcp_real));
+    for (size_t i = 0; i < n; i++) {
+        gcp_real *to = gcpi_row_out(d, gcpi_entry(c, i));
+        const gcp_real *dy = gcpi_row(&c->dout[0], i);
+        for (int k = 0; k < d->shape.d[3]; k++) to[k] += dy[k];
+    }
+}
+
+/* ==== src/ops/loss.h ==== */
+
+/* Losses, and what a step does beside its ops: the seed gradient, the norm of all gradients, updates. */
+
+/* Losses: a value a block of pixels, blocks fixed by the shape, added in order, in double. */
+typedef struct gcpi_loss_job { const gcp_call *call; double (*value)(const gcp_call *call, size_t pixel); size_t pixels, blocks; } gcpi_loss_job;
+static void gcpi_loss_task(void *arg, int index, int worker)
+{
+    const gcpi_loss_job *job = (const gcpi_loss_job *)arg;
+    size_t first = job->pixels * (size_t)index / job->blocks, last = job->pixels * (size_t)(index + 1) / job->blocks;
+    double sum = 0;
+    for (size_t p = first; p < last; p++) sum += job->value(job->call, p);
+    ((double *)job->call->workspace)[index] = sum;
+    (void)worker;
+}
+static size_t gcpi_loss_blocks(gcp_shape s) { return GCPI_MIN((size_t)64, (gcpi_pixels(s) + 15) / 16); }
+static void gcpi_loss(const gcp_call *c, double (*value)(const gcp_call *call, size_t pixel), double count)
+{
+    gcpi_loss_job job;
+    double sum = 0;
+    job.call = c; job.value = value; job.pixels = gcpi_pixels(c->in[0].shape);
+    job.blocks = gcpi_loss_blocks(c->in[0].shape);
+    gcpi_parallel(c->target, (int)job.blocks, gcpi_loss_task, &job);
+    for (size_t b = 0; b < job.blocks; b++) sum += ((double *)c->workspace)[b];
+    *(gcp_real *)c->out[0].data = (gcp_real)(sum / count);
+}
+static void gcpi_loss_cost(const gcp_cost_call *c, gcp_cost *cost)
+{
+    if (!c->backward) cost->workspace = gcpi_loss_blocks(c->in[0]) * sizeof(double);
+}
+
+static int gcpi_cross_entropy_shape(gcp_shape_call *s)
+{
+    s->out[0] = gcpi_scalar();
+    if (s->in_dtype[0] != GCP_DTYPE_REAL || s->in_dtype[1] != GCP_DTYPE_I32) return gcpi_refuse_type(s, "needs real logits and gcp_labels");
+    if (gcpi_count(s->in[1]) != gcpi_pixels(s->in[0]))
+        return gcpi_refuse(s, "%zu labels for the %zu rows of %s", gcpi_count(s->in[1]), gcpi_pixels(s->in[0]), GCPI_TEXT(s->in[0]));
+    return 1;
+}
+/* The labels that an op's input may hold: below count, from 0 up, or the one that it ignores. count 0: any. */
+typedef struct gcpi_label_range { int count, ignores, ignore; } gcpi_label_range;
+static int gcpi_label_ok(const gcpi_label_range *r, int32_t label) { return (label >= 0 && label < r->count) || (r->ignores && label == r->ignore); }
+static gcpi_label_range gcpi_label_range_of(const gcp_tape *t, const gcpi_op *op, int input)
+{
+    gcpi_label_range r = { 0, 0, 0 };
+    gcp_shape other = t->tensors[t->edges[op->in + (op->inputs > 1 ? 1 - input % 2 : 0)]].shape;
+    if (op->kind == GCP_OP_EMBEDDING) r.count = (int)GCPI_MIN(gcpi_pixels(other), (size_t)INT32_MAX);
+    if (op->kind == GCP_OP_CROSS_ENTROPY) { r.count = other.d[3]; r.ignore = op->attributes.number.i; r.ignores = op->attributes.number.j; }
+    return r;
+}
+
+static int gcpi_label(const gcp_call *c, size_t pixel)                       /* -1: does not count */
+{
+    const gcpi_attributes *a = gcpi_attr(c->attributes);
+    int32_t label = ((const int32_t *)c->in[1].data)[pixel];
+    return label >= 0 && label < c->in[0].shape.d[3] && !(a->number.j && label == a->number.i) ? label : -1;
+}
+static double gcpi_labels_counted(const gcp_call *c)
+{
+    size_t n = gcpi_pixels(c->in[0].shape), counted = 0;
+    for (size_t p = 0; p < n; p++) counted += gcpi_label(c, p) >= 0;
+    return counted ? (double)counted : 1;
+}
+static void gcpi_softmax_sums(const gcp_real *x, int width, double *top, double *sum)
+{
+    *top = (double)x[0];
+    for (int i = 1; i < width; i++) *top = GCPI_MAX(*top, (double)x[i]);
+    *sum = 0;
+    for (int i = 0; i < width; i++) *sum += gcpi_exp((double)x[i] - *top);
+}
+static double gcpi_cross_entropy_value(const gcp_call *c, size_t pixel)
+{
+    const gcp_real *x = gcpi_row(&c->in[0], pixel);
+    int label = gcpi_label(c, pixel);
+    double top, sum;
+    if (label < 0) return 0;
+    gcpi_softmax_sums(x, c->in[0].shape.d[3], &top, &sum);
+    return log(sum) + top - (double)x[label];
+}
+static void gcpi_cross_entropy_forward(const gcp_call *c) { gcpi_loss(c, gcpi_cross_entropy_value, gcpi_labels_counted(c)); }
+static void gcpi_cross_entropy_backward(const gcp_call *c)
+{
+    const gcp_view *d = &c->din[0];
+    int width = c->in[0].shape.d[3];
+    double share;
+    if (!d->data) return;
+    share = (double)*(const gcp_real *)c->dout[0].data / gcpi_labels_counted(c);
+    for (size_t p = 0; p < gcpi_pixels(d->shape); p++) {
+        const gcp_real *x = gcpi_row(&c->in[0], p);
+        gcp_real *dx = gcpi_row_out(d, p);
+        int label = gcpi_label(c, p);
+        double top, sum;
+        gcpi_softmax_sums(x, width, &top, &sum);
+        for (int i = 0; i < width; i++) {
+            gcp_real g = label < 0 ? 0 : (gcp_real)((gcpi_exp((double)x[i] - top) / sum - (i == label)) * share);
+            dx[i] = d->accumulate ? dx[i] + g : g;
+        }
+    }
+}
+
+static int gcpi_mse_shape(gcp_shape_call *s)
+{
+    if (!gcpi_pair_shape(s)) return 0;
+    s->out[0] = gcpi_scalar();
+    return 1;
+}
+static double gcpi_mse_value(const gcp_call *c, size_t pixel)
+{
+    const gcp_real *a = gcpi_row(&c->in[0], pixel), *b = gcpi_row(&c->in[1], pixel);
+    double sum = 0;
+    for (int i = 0; i < c->in[0].shape.d[3]; i++) sum += ((double)a[i] - (double)b[i]) * ((double)a[i] - (double)b[i]);
+    return sum;
+}
+static void gcpi_mse_forward(const gcp_call *c) { gcpi_loss(c, gcpi_mse_value, (double)gcpi_count(c->in[0].shape)); }
+static void gcpi_mse_backward(const gcp_call *c)
+{
+    gcp_real share = (gcp_real)(2.0 * (double)*(const gcp_real *)c->dout[0].data / (double)gcpi_count(c->in[0].shape));
+    for (int k = 0; k < 2; k++)
+        for (size_t p = 0; c->din[k].data && p < gcpi_pixels(c->in[0].shape); p++) {
+            const gcp_real *a = gcpi_row(&c->in[k], p), *b = gcpi_row(&c->in[1 - k], p);
+            gcp_real *d = gcpi_row_out(&c->din[k], p);
+            for (int i = 0; i < c->in[0].shape.d[3]; i++) d[i] = (c->din[k].accumulate ? d[i] : 0) + (a[i] - b[i]) * share;
+        }
+}
+
+static int gcpi_mean_shape(gcp_shape_call *s) { s->out[0] = gcpi_scalar(); return gcpi_all_real(s); }
+static double gcpi_mean_value(const gcp_call *c, size_t pixel)
+{
+    const gcp_real *x = gcpi_row(&c->in[0], pixel);
+    double sum = 0;
+    for (int i = 0; i < c->in[0].shape.d[3]; i++) sum += (double)x[i];
+    return sum;
+}
+static void gcpi_mean_forward(const gcp_call *c) { gcpi_loss(c, gcpi_mean_value, (double)gcpi_count(c->in[0].shape)); }
+static void gcpi_mean_backward(const gcp_call *c)
+{
+    const gcp_view *d = &c->din[0];
+    if (!d->data) return;
+    gcp_real share = (gcp_real)((double)*(const gcp_real *)c->dout[0].data / (double)gcpi_count(d->shape));
+    for (size_t p = 0; p < gcpi_pixels(d->shape); p++) {
+        gcp_real *dx = gcpi_row_out(d, p);
+        for (int i = 0; i < d->shape.d[3]; i++) dx[i] = (d->accumulate ? dx[i] : 0) + share;
+    }
+}
+
+/* What a step does beside its ops; the attributes of these calls are the plan's options. seed: the loss's own gradient. */
+static void gcpi_seed_forward(const gcp_call *c) { *(gcp_real *)c->out[0].data = 1; }
+
+/* norm: forward adds the squares of one gradient to the sum in the workspace (the first sets it), backward turns the sum
+   into the gradient scale of the step. */
+static void gcpi_norm_add(const gcp_call *c)
+{
+    const gcp_real *g = (const gcp_real *)c->in[0].data;
+    size_t count = gcpi_count(c->in[0].shape);
+    double sum = c->in[0].accumulate ? *(double *)c->workspace : 0;
+    for (size_t i = 0; i < count; i++) sum += (double)g[i] * (double)g[i];
+    *(double *)c->workspace = sum;
+}
+static void gcpi_norm_finish(const gcp_call *c)
+{
+    gcp_step_numbers *n = (gcp_step_numbers *)(uintptr_t)c->numbers;
+    double limit = ((const gcp_plan_opts *)c->attributes)->clip_norm, scale = 1.0 / n->micros;
+    n->gradient_scale = scale * GCPI_MIN(1.0, limit / (sqrt(*(double *)c->workspace) * scale + 1e-6));
+}
+static void gcpi_norm_workspace(const gcp_cost_call *c, gcp_cost *cost) { (void)c; cost->workspace = sizeof(double); }
+
+/* update: in: gradient, and how often the slots were updated before (a uint64_t); out: value and up to two slots. */
+typedef struct gcpi_update_job {
+    const gcp_target *target; const gcp_plan_opts *o; const gcp_step_numbers *n;
+    gcp_real *w, *s1, *s2; const gcp_real *g;
+    size_t count;
+    double first, second;             /* Adam: 1 - beta1^t, 1 - beta2^t; t counts this parameter's updates */
+} gcpi_update_job;
+
+GCPI_BODY gcp_real gcpi_clip(const gcpi_update_job *u, gcp_real g)
+{
+    g *= (gcp_real)u->n->gradient_scale;
+    if (u->o->clip_value <= 0) return g;
+    return GCPI_MIN(GCPI_MAX(g, (gcp_real)-u->o->clip_value), (gcp_real)u->o->clip_value);
+}
+
+/* SGD as Sutskever et al. 2013 in PyTorch's form: v = m v + g; w -= lr (v, or g + m v). */
+GCPI_BODY void gcpi_sgd_body(const gcpi_update_job *u, size_t first, size_t last)
+{
+    gcp_real lr = (gcp_real)u->n->lr, m = (gcp_real)u->o->momentum, decay = (gcp_real)u->o->weight_decay;
+    for (size_t i = first; i < last; i++) {
+        gcp_real g = gcpi_clip(u, u->g[i]) + decay * u->w[i];
+        if (u->s1) {
+            u->s1[i] = m * u->s1[i] + g;
+            g = u->o->nesterov ? g + m * u->s1[i] : u->s1[i];
+        }
+        u->w[i] -= lr * g;
+    }
+}
+GCPI_WIDE(gcpi_sgd, (const gcpi_update_job *u, size_t first, size_t last), (u, first, last), u->target)
+
+/* Kingma and Ba 2015; AdamW: Loshchilov and Hutter 2019 (decay apart from the gradient). */
+GCPI_BODY void gcpi_adam_body(const gcpi_update_job *u, size_t first, size_t last)
+{
+    double b1 = u->o->beta1, b2 = u->o->beta2, eps = u->o->epsilon, step = u->n->lr / u->first, root = sqrt(u->second);
+    int decoupled = u->o->optimizer == GCP_ADAMW;
+    for (size_t i = first; i < last; i++) {
+        double g = (double)gcpi_clip(u, u->g[i]), w = (double)u->w[i];
+        if (decoupled) w *= 1 - u->n->lr * u->o->weight_decay;
+        else g += u->o->weight_decay * w;
+        u->s1[i] = (gcp_real)(b1 * (double)u->s1[i] + (1 - b1) * g);
+        u->s2[i] = (gcp_real)(b2 * (double)u->s2[i] + (1 - b2) * g * g);
+        u->w[i] = (gcp_real)(w - step * (double)u->s1[i] / (sqrt((double)u->s2[i]) / root + eps));
+    }
+}
+GCPI_WIDE(gcpi_adam, (const gcpi_update_job *u, size_t first, size_t last), (u, first, last), u->target)
+
+static void gcpi_update_task(void *arg, int index, int worker)
+{
+    const gcpi_update_job *u = (const gcpi_update_job *)arg;
+    size_t first = (size_t)index * 16384, last = GCPI_MIN(first + 16384, u->count);
+    (u->o->optimizer == GCP_SGD ? gcpi_sgd : gcpi_adam)(u, first, last);
+    (void)worker;
+}
+static void gcpi_update_forward(const gcp_call *c)
+{
+    gcpi_update_job u;
+    u.target = c->target; u.o = (const gcp_plan_opts *)c->attributes; u.n = c->numbers;
+    u.w = (gcp_real *)c->out[0].data; u.s1 = (gcp_real *)c->out[1].data; u.s2 = (gcp_real *)c->out[2].data;
+    u.g = (const gcp_real *)c->in[0].data;
+    u.count = gcpi_count(c->in[0].shape);
+    double t = (double)(*(const uint64_t *)c->in[1].data + 1);
+    u.first = 1 - gcpi_pow(u.o->beta1, t); u.second = 1 - gcpi_pow(u.o->beta2, t);
+    gcpi_parallel(c->target, (int)((u.count + 16383) / 16384), gcpi_update_task, &u);
+}
+
+/* ==== src/ops/layers.h ==== */
+
+/* The table of ops, and the public functions that record them. */
+
+/* The table, in the order of GCP_OPS. Reads: bits of inputs, bits of outputs. */
+#define GCPI_E (GCP_IN_PLACE | GCP_GRAD_IN_PLACE)
+static const gcp_op gcpi_rows[GCP_ROW_COUNT] = {
+/*    name               shape                        forward                       backward                       cost                         in  out flags  outputs */
+    { "conv2d",           gcpi_conv2d_shape,           gcpi_conv2d_forward,          gcpi_conv2d_backward,          gcpi_conv2d_cost,            3,  0, GCP_COSTLY | GCP_CROSS, 1, NULL },
+    { "conv_transpose2d", gcpi_conv_transpose2d_shape, gcpi_conv_transpose2d_forward, gcpi_conv_transpose2d_backward, gcpi_conv_transpose2d_cost, 3,  0, GCP_COSTLY | GCP_CROSS, 1, NULL },
+    { "upsample",         gcpi_upsample_shape,         gcpi_upsample_forward,        gcpi_upsample_backward,        NULL,                        0,  0, 0, 1, NULL },
+    { "linear",           gcpi_linear_shape,           gcpi_linear_forward,          gcpi_linear_backward,          gcpi_linear_cost,            3,  0, GCP_COSTLY | GCP_CROSS, 1, NULL },
+    { "matmul",           gcpi_matmul_shape,           gcpi_matmul_forward,          gcpi_matmul_backward,          gcpi_matmul_cost,            3,  0, GCP_COSTLY | GCP_CROSS, 1, NULL },
+    { "add",              gcpi_pair_shape,             gcpi_add_forward,             gcpi_add_backward,             NULL,                        0,  0, GCP_IN_PLACE | GCP_GRAD_VIEW, 1, NULL },
+    { "mul",              gcpi_pair_shape,             gcpi_mul_forward,             gcpi_mul_backward,             NULL,                        3,  0, GCPI_E | GCP_CROSS, 1, NULL },
+    { "bias",             gcpi_bias_shape,             gcpi_bias_forward,            gcpi_bias_backward,            gcpi_bias_cost,              0,  0, GCPI_E, 1, NULL },
+    { "scale",            gcpi_shape_same,             gcpi_scale_forward,           gcpi_scale_backward,           NULL,                        0,  0, GCPI_E, 1, NULL },
+    { "relu",             gcpi_rectify_shape,          gcpi_rectify_forward,         gcpi_rectify_backward,         NULL,                        0,  1, GCPI_E | GCP_SIGN_OR_MASK, 2, NULL },
+    { "leaky_relu",       gcpi_rectify_shape,          gcpi_rectify_forward,         gcpi_rectify_backward,         NULL,                        0,  1, GCPI_E | GCP_SIGN_OR_MASK, 2, NULL },
+    { "tanh",             gcpi_shape_same,             gcpi_tanh_forward,            gcpi_tanh_backward,            NULL,                        0,  1, GCPI_E, 1, NULL },
+    { "sigmoid",          gcpi_shape_same,             gcpi_sigmoid_forward,         gcpi_sigmoid_backward,         NULL,                        0,  1, GCPI_E, 1, NULL },
+    { "gelu",             gcpi_shape_same,             gcpi_gelu_forward,            gcpi_gelu_backward,            NULL,                        1,  0, GCPI_E, 1, NULL },
+    { "max_pool",         gcpi_max_pool_shape,         gcpi_max_pool_forward,        gcpi_max_pool_backward,        NULL,                        0,  2, GCPI_E, 2, NULL },
+    { "avg_pool",         gcpi_pool_shape,             gcpi_avg_pool_forward,        gcpi_avg_pool_backward,        NULL,                        0,  0, 0, 1, NULL },
+    { "global_avg_pool",  gcpi_global_avg_pool_shape,  gcpi_avg_pool_forward,        gcpi_avg_pool_backward,        NULL,                        0,  0, 0, 1, NULL },
+    { "batch_stats",      gcpi_batch_stats_shape,      gcpi_batch_stats_forward,     NULL,                          gcpi_batch_stats_cost,       0,  0, GCP_ONCE | GCP_NO_GRADIENT, 2, NULL },
+    { "batch_norm",       gcpi_norm_shape,             gcpi_batch_norm_forward,      gcpi_batch_norm_backward,      gcpi_norm_cost,              15, 0, GCPI_E, 1, NULL },
+    { "layer_norm",       gcpi_norm_shape,             gcpi_layer_norm_forward,      gcpi_layer_norm_backward,      gcpi_norm_cost,              3,  0, GCPI_E, 1, NULL },
+    { "dropout",          gcpi_shape_same,             gcpi_dropout_forward,         gcpi_dropout_backward,         NULL,                        0,  0, GCPI_E, 1, NULL },
+    { "concat",           gcpi_concat_shape,           gcpi_concat_forward,          gcpi_concat_backward,          NULL,                        0,  0, GCP_VIEW | GCP_GRAD_VIEW, 1, NULL },
+    { "slice",            gcpi_slice_shape,            gcpi_slice_forward,           gcpi_slice_backward,           NULL,                        0,  0, GCP_VIEW, 1, NULL },
+    { "reshape",          gcpi_reshape_shape,          gcpi_reshape_forward,         gcpi_reshape_backward,         NULL,                        0,  0, GCP_VIEW | GCP_GRAD_VIEW, 1, NULL },
+    { "embedding",        gcpi_embedding_shape,        gcpi_embedding_forward,       gcpi_embedding_backward,       NULL,                        1,  0, 0, 1, NULL },
+    { "cross_entropy",    gcpi_cross_entropy_shape,    gcpi_cross_entropy_forward,   gcpi_cross_entropy_backward,   gcpi_loss_cost,              3,  0, GCP_LOSS, 1, NULL },
+    { "mse",              gcpi_mse_shape,              gcpi_mse_forward,             gcpi_mse_backward,             gcpi_loss_cost,              3,  0, GCP_LOSS, 1, NULL },
+    { "mean",             gcpi_mean_shape,             gcpi_mean_forward,            gcpi_mean_backward,            gcpi_loss_cost,              0,  0, GCP_LOSS, 1, NULL },
+    { "custom",           NULL,                        NULL,                         NULL,                          NULL,                        0,  0, 0, 1, NULL },
+    { "apply",            NULL,                        gcpi_apply_forward,           NULL,                          NULL,                        0,  0, GCP_IN_PLACE, 2, NULL },
+    { "seed",             NULL,                        gcpi_seed_forward,            NULL,                          NULL,                        0,  0, 0, 1, NULL },
+    { "norm",             NULL,                        gcpi_norm_add,                gcpi_norm_finish,              gcpi_norm_workspace,         0,  0, 0, 0, NULL },
+    { "update",           NULL,                        gcpi_update_forward,          NULL,                          NULL,                        0,  0, 0, 3, NULL }
+};
+
+/* The functions that record them. A layer: a name, its weights under that name, the op. */
+static int gcpi_enter(gcp_tensor x, gcp_at at, const char *what)
+{
+    if (x.tape && x.tape->full_ops) x.tape->full_ops++;
+    if (!x.tape || x.tape->code) return 0;
+    return gcpi_usable(x.tape, x, at, what);
+}
+
+static int gcpi_op_name(gcp_tape *t, const char *label, const char *named, gcp_at at)
+{
+    return gcpi_name_new(t, t->segments[t->open].name, label, named, at);
+}
+
+static gcp_tensor gcpi_record(gcp_tape *t, int kind, int name, const gcp_tensor *inputs, int count, const gcpi_attributes *a, gcp_at at)
+{
+    int op = name ? gcpi_op_new(t, &gcpi_rows[kind], kind, name, inputs, count, a, NULL, at) : -1;
+    return op < 0 ? gcpi_nil(t) : gcpi_handle(t, t->ops[op].out);
+}
+
+/* An op on one or two tensors without weights. */
+static gcp_tensor gcpi_simple(int kind, const gcp_tensor *inputs, int count, const gcpi_attributes *a, const char *named, gcp_at at)
+{
+    const char *label = gcpi_rows[kind].name;
+    gcp_tape *t = inputs[0].tape;
+    if (!gcpi_enter(inputs[0], at, label)) return gcpi_nil(t);
+    return gcpi_record(t, kind, gcpi_op_name(t, label, named, at), inputs, count, a, at);
+}
+
+static gcp_tensor gcpi_unary(int kind, gcp_tensor x, double number, gcp_at at, const char *named)
+{
+    gcpi_attributes a;
+    memset(&a, 0, sizeof a);
+    a.number.a = number;
+    return gcpi_simple(kind, &x, 1, &a, named, at);
+}
+
+static gcp_tensor gcpi_binary(int kind, gcp_tensor a, gcp_tensor b, gcp_op_opts o)
+{
+    gcp_tensor in[2];
+    in[0] = a; in[1] = b;
+    return gcpi_simple(kind, in, 2, NULL, o.name, o.at);
+}
+
+GCPI_DEF gcp_tensor gcp_relu_at(gcp_tensor x, gcp_op_opts o) { return gcpi_unary(GCP_OP_RELU, x, 0, o.at, o.name); }
+GCPI_DEF gcp_tensor gcp_tanh_at(gcp_tensor x, gcp_op_opts o) { return gcpi_unary(GCP_OP_TANH, x, 0, o.at, o.name); }
+GCPI_DEF gcp_tensor gcp_sigmoid_at(gcp_tensor x, gcp_op_opts o) { return gcpi_unary(GCP_OP_SIGMOID, x, 0, o.at, o.name); }
+GCPI_DEF gcp_tensor gcp_gelu_at(gcp_tensor x, gcp_op_opts o) { return gcpi_unary(GCP_OP_GELU, x, 0, o.at, o.name); }
+GCPI_DEF gcp_tensor gcp_mean_at(gcp_tensor x, gcp_op_opts o) { return gcpi_unary(GCP_OP_MEAN, x, 0, o.at, o.name); }
+GCPI_DEF gcp_tensor gcp_global_avg_pool_at(gcp_tensor x, gcp_op_opts o) { return gcpi_unary(GCP_OP_GLOBAL_AVG_POOL, x, 0, o.at, o.name); }
+GCPI_DEF gcp_tensor gcp_add_at(gcp_tensor a, gcp_tensor b, gcp_op_opts o) { return gcpi_binary(GCP_OP_ADD, a, b, o); }
+GCPI_DEF gcp_tensor gcp_mul_at(gcp_tensor a, gcp_tensor b, gcp_op_opts o) { return gcpi_binary(GCP_OP_MUL, a, b, o); }
+GCPI_DEF gcp_tensor gcp_bias_at(gcp_tensor x, gcp_tensor b, gcp_op_opts o) { return gcpi_binary(GCP_OP_BIAS, x, b, o); }
+GCPI_DEF gcp_tensor gcp_mse_at(gcp_tensor a, gcp_tensor b, gcp_op_opts o) { return gcpi_binary(GCP_OP_MSE, a, b, o); }
+
+GCPI_DEF gcp_tensor gcp_cross_entropy_at(gcp_tensor x, gcp_tensor labels, gcp_cross_entropy_opts o)
+{
+    gcp_tensor in[2];
+    gcpi_attributes a;
+    memset(&a, 0, sizeof a);
+    in[0] = x; in[1] = labels;
+    a.number.i = o.ignore == GCP_ZERO ? 0 : o.ignore;
+    a.number.j = o.ignore != 0;
+    return gcpi_simple(GCP_OP_CROSS_ENTROPY, in, 2, &a, o.name, o.at);
+}
+
+GCPI_DEF gcp_tensor gcp_matmul_at(gcp_tensor a, gcp_tensor b, gcp_op_opts o)
+{
+    gcp_tensor y = gcpi_binary(GCP_OP_MATMUL, a, b, o);
+    const gcpi_tensor *right = gcp_is_nil(y) ? NULL : gcpi_get(b);
+    if (!right || right->kind != GCPI_PARAMETER) return y;
+    gcpi_parameter *p = &b.tape->parameters[right->parameter];
+    if (p->fan_in == 0) p->fan_in = (int)gcpi_pixels(right->shape);        /* not given: (k, m) has k */
+    if (p->fan_out == 0) p->fan_out = right->shape.d[3];
+    return y;
+}
+
+static gcp_tensor gcpi_bad_option(gcp_tensor x, gcp_at at, const char *what, const char *option, double value, const char *allowed)
+{
+    if (gcpi_enter(x, at, what)) gcpi_fail(x.tape, GCP_E_ARGUMENT, at, what, "%s = %g; %s", option, value, allowed);
+    return gcpi_nil(x.tape);
+}
+
+GCPI_DEF gcp_tensor gcp_scale_at(gcp_tensor x, gcp_scale_opts o)
+{
+    if (o.by == 0) return gcpi_bad_option(x, o.at, "scale", ".by", 0, "not given; GCP_ZERO says zero");
+    if (!gcpi_finite(o.by)) return gcpi_bad_option(x, o.at, "scale", ".by", o.by, "finite");
+    return gcpi_unary(GCP_OP_SCALE, x, gcpi_option(o.by, 0), o.at, o.name);
+}
+
+GCPI_DEF gcp_tensor gcp_leaky_relu_at(gcp_tensor x, gcp_leaky_relu_opts o)
+{
+    double slope = gcpi_option(o.slope, 0.01);
+    if (!(slope >= 0) || !gcpi_finite(slope)) return gcpi_bad_option(x, o.at, "leaky_relu", ".slope", slope, "at least 0");   /* backward goes by the sign of y */
+    return gcpi_unary(GCP_OP_LEAKY_RELU, x, slope, o.at, o.name);
+}
+
+GCPI_DEF gcp_tensor gcp_dropout_at(gcp_tensor x, gcp_dropout_opts o)
+{
+    o.rate = gcpi_option(o.rate, 0);
+    if (!(o.rate >= 0 && o.rate < 1)) return gcpi_bad_option(x, o.at, "dropout", ".rate", o.rate, "at least 0 and less than 1");
+    return gcpi_unary(GCP_OP_DROPOUT, x, o.rate, o.at, o.name);
+}
+
+GCPI_DEF gcp_tensor gcp_upsample_at(gcp_tensor x, gcp_upsample_opts o)
+{
+    gcpi_attributes a;
+    memset(&a, 0, sizeof a);
+    a.number.i = o.factor ? o.factor : 2;
+    a.number.j = (int)o.mode;
+    if (a.number.i < 1) return gcpi_bad_option(x, o.at, "upsample", ".factor", o.factor, "at least 1");
+    if (o.mode != GCP_NEAREST && o.mode != GCP_BILINEAR) return gcpi_bad_option(x, o.at, "upsample", ".mode", (double)o.mode, "GCP_NEAREST or GCP_BILINEAR");
+    return gcpi_simple(GCP_OP_UPSAMPLE, &x, 1, &a, o.name, o.at);
+}
+
+GCPI_DEF gcp_tensor gcp_slice_at(gcp_tensor x, gcp_slice_opts o)
+{
+    gcpi_attributes a;
+    memset(&a, 0, sizeof a);
+    a.number.i = gcpi_integer(o.first);
+    a.number.j = o.count;
+    return gcpi_simple(GCP_OP_SLICE, &x, 1, &a, o.name, o.at);
+}
+
+GCPI_DEF gcp_tensor gcp_concat_at(const gcp_tensor *inputs, int count, gcp_op_opts o)
+{
+    gcp_tape *t = inputs && count > 0 ? inputs[0].tape : NULL;
+    return t ? gcpi_simple(GCP_OP_CONCAT, inputs, count, NULL, o.name, o.at) : gcpi_nil(NULL);
+}
+
+static gcp_tensor gcpi_reshape(gcp_tensor x, gcp_shape raw, const char *named, gcp_at at)
+{
+    gcpi_attributes a;
+    memset(&a, 0, sizeof a);
+    if (!gcpi_shape_normal(raw, &a.shape)) return gcpi_bad_option(x, at, "reshape", "a size", raw.rank ? raw.d[0] : 0, "1 to 4 sizes, each at least 1");
+    return gcpi_simple(GCP_OP_RESHAPE, &x, 1, &a, named, at);
+}
+GCPI_DEF gcp_tensor gcp_reshape_at(gcp_tensor x, gcp_shape shape, gcp_at at) { return gcpi_reshape(x, shape, NULL, at); }
+GCPI_DEF gcp_tensor gcp_flatten_at(gcp_tensor x, gcp_op_opts o)
+{
+    const gcpi_tensor *e = gcpi_get(x);
+    size_t per = e ? gcpi_count(e->shape) / (size_t)e->shape.d[0] : 1;
+    gcp_shape s;
+    memset(&s, 0, sizeof s);
+    s.rank = 2;
+    s.d[0] = e ? e->shape.d[0] : 1;
+    s.d[1] = per <= INT32_MAX ? (int)per : 0;
+    return gcpi_reshape(x, s, o.name, o.at);
+}
+
+/* Windows: .k sets both sides, .stride both strides, .pad all four paddings; the single fields come first. */
+static int gcpi_pick(int single, int both, int otherwise) { return gcpi_integer(single ? single : both ? both : otherwise); }
+
+static int gcpi_window_bad(const gcpi_conv_attr *a, int same)
+{
+    int lowest = GCPI_MIN(GCPI_MIN(a->pt, a->pb), GCPI_MIN(a->pl, a->pr)), highest = GCPI_MAX(GCPI_MAX(a->pt, a->pb), GCPI_MAX(a->pl, a->pr));
+    return a->kh < 1 || a->kw < 1 || a->sh < 1 || a->sw < 1 || a->dh < 1 || a->dw < 1 || a->groups < 1 || lowest < 0
+        || highest > (1 << 24) || (same && highest) || a->kh > (1 << 24) || a->kw > (1 << 24) || a->sh > (1 << 24) || a->sw > (1 << 24)
+        || a->dh > (1 << 24) || a->dw > (1 << 24);
+}
+
+static gcpi_attributes gcpi_conv_options(const gcp_conv2d_opts *o)
+{
+    gcpi_attributes a;
+    memset(&a, 0, sizeof a);
+    gcpi_conv_attr *c = &a.conv;
+    c->kh = gcpi_pick(o->kh, o->k, 0); c->kw = gcpi_pick(o->kw, o->k, 0);
+    c->sh = gcpi_pick(o->stride_h, o->stride, 1); c->sw = gcpi_pick(o->stride_w, o->stride, 1);
+    c->pt = gcpi_pick(o->pad_top, o->pad, 0); c->pb = gcpi_pick(o->pad_bottom, o->pad, 0);
+    c->pl = gcpi_pick(o->pad_left, o->pad, 0); c->pr = gcpi_pick(o->pad_right, o->pad, 0);
+    c->dh = gcpi_pick(o->dilation_h, o->dilation, 1); c->dw = gcpi_pick(o->dilation_w, o->dilation, 1);
+    c->groups = gcpi_pick(o->groups, 0, 1);
+    c->same = o->padding == GCP_SAME;
+    return a;
+}
+
+static int gcpi_padding_ok(gcp_tensor x, const char *what, gcp_padding padding, gcp_at at)
+{
+    if (padding == GCP_EXPLICIT || padding == GCP_SAME) return 1;
+    gcpi_bad_option(x, at, what, ".padding", (double)padding, "GCP_EXPLICIT or GCP_SAME");
+    return 0;
+}
+
+static gcp_tensor gcpi_pool(int kind, gcp_tensor x, gcp_pool_opts o)
+{
+    gcpi_attributes a;
+    memset(&a, 0, sizeof a);
+    gcpi_conv_attr *c = &a.conv;
+    c->kh = gcpi_pick(o.kh, o.k, 0); c->kw = gcpi_pick(o.kw, o.k, 0);
+    c->sh = gcpi_pick(o.stride_h, o.stride, c->kh); c->sw = gcpi_pick(o.stride_w, o.stride, c->kw);
+    c->pt = gcpi_pick(o.pad_top, o.pad, 0); c->pb = gcpi_pick(o.pad_bottom, o.pad, 0);
+    c->pl = gcpi_pick(o.pad_left, o.pad, 0); c->pr = gcpi_pick(o.pad_right, o.pad, 0);
+    c->dh = c->dw = c->groups = 1;
+    c->same = o.padding == GCP_SAME;
+    if (!gcpi_padding_ok(x, gcpi_rows[kind].name, o.padding, o.at)) return gcpi_nil(x.tape);
+    if (gcpi_window_bad(c, c->same))
+        return gcpi_bad_option(x, o.at, gcpi_rows[kind].name, ".k", c->kh, "kernel and strides at least 1, paddings at least 0 and none with GCP_SAME");
+    return gcpi_simple(kind, &x, 1, &a, o.name, o.at);
+}
+GCPI_DEF gcp_tensor gcp_max_pool_at(gcp_tensor x, gcp_pool_opts o) { return gcpi_pool(GCP_OP_MAX_POOL, x, o); }
+GCPI_DEF gcp_tensor gcp_avg_pool_at(gcp_tensor x, gcp_pool_opts o) { return gcpi_pool(GCP_OP_AVG_POOL, x, o); }
+
+/* Convolutions and linear: weights given, or made under the layer's name. */
+static gcp_param_opts gcpi_weight_options(gcp_init init, gcp_init otherwise, double fan_in, double fan_out, gcp_at at)
+{
+    gcp_param_opts p;
+    p.at = at;
+    p.std = 0;
+    p.init = init == GCP_INIT_DEFAULT ? otherwise : init;
+    p.fan_in = (int)GCPI_MIN(fan_in, 2e9);
+    p.fan_out = (int)GCPI_MIN(fan_out, 2e9);
+    return p;
+}
+
+static gcp_shape gcpi_raw(int rank, int a, int b, int c, int d)
+{
+    gcp_shape s;
+    s.rank = rank;
+    s.d[0] = a; s.d[1] = b; s.d[2] = c; s.d[3] = d;
+    return s;
+}
+
+#define gcpi_weight(t, layer, name, shape, options) gcpi_parameter_of((t), GCPI_PARAMETER, (layer), (name), (shape), (options))
+
+static gcp_tensor gcpi_conv_record(int kind, gcp_tensor x, int name, gcp_tensor weight, gcp_tensor bias, gcpi_attributes a, gcp_conv2d_opts o)
+{
+    gcp_tensor in[3];
+    in[0] = x; in[1] = weight; in[2] = bias;
+    if (kind == GCP_OP_CONV_TRANSPOSE2D) { a.conv.ci = o.out; }
+    else a.conv.co = o.out;
+    return gcpi_record(x.tape, kind, name, in, gcp_is_nil(bias) ? 2 : 3, &a, o.at);
+}
+
+static int gcpi_conv_options_ok(gcp_tensor x, const char *what, const gcpi_attributes *a, const gcp_conv2d_opts *o)
+{
+    if (!gcpi_enter(x, o->at, what) || !gcpi_padding_ok(x, what, o->padding, o->at)) return 0;
+    if (o->out >= 1 && !gcpi_window_bad(&a->conv, a->conv.same)) return 1;
+    gcpi_fail(x.tape, GCP_E_ARGUMENT, o->at, what, ".out = %d, .k = %d, .stride = %d, .pad = %d, .dilation = %d, .groups = %d; "
+              "all but .pad at least 1, no .pad with GCP_SAME", o->out, a->conv.kh, a->conv.sh, a->conv.pt, a->conv.dh, a->conv.groups);
+    return 0;
+}
+
+static gcp_tensor gcpi_conv_layer(int kind, gcp_tensor x, gcp_conv2d_opts o)
+{
+    const char *what = gcpi_rows[kind].name;
+    gcpi_attributes a = gcpi_conv_options(&o);
+    gcp_tape *t = x.tape;
+    if (!gcpi_conv_options_ok(x, what, &a, &o)) return gcpi_nil(t);
+    int in = gcpi_get(x)->shape.d[3], name = gcpi_op_name(t, what, o.name, o.at);
+    int transposed = kind == GCP_OP_CONV_TRANSPOSE2D, cells = (int)GCPI_MIN((int64_t)a.conv.kh * a.conv.kw, 1 << 24);
+    if (!name) return gcpi_nil(t);
+    if (in % a.conv.groups || o.out % a.conv.groups) {
+        gcpi_fail(t, GCP_E_SHAPE, o.at, what, "%d channels in and .out = %d do not divide into .groups = %d", in, o.out, a.conv.groups);
+        return gcpi_nil(t);
+    }
+    gcp_shape shape = transposed ? gcpi_raw(4, in, a.conv.kh, a.conv.kw, o.out / a.conv.groups) : gcpi_raw(4, o.out, a.conv.kh, a.conv.kw, in / a.conv.groups);
+    double fan = (double)cells / a.conv.groups;
+    gcp_tensor weight = gcpi_weight(t, name, "weight", shape, gcpi_weight_options(o.init, GCP_INIT_HE, fan * in, fan * o.out, o.at));
+    gcp_tensor bias = o.no_bias ? gcpi_nil(t) : gcpi_weight(t, name, "bias", gcpi_raw(1, o.out, 0, 0, 0), gcpi_weight_options(GCP_INIT_ZEROS, GCP_INIT_ZEROS, 1, 1, o.at));
+    return t->code ? gcpi_nil(t) : gcpi_conv_record(kind, x, name, weight, bias, a, o);
+}
+GCPI_DEF gcp_tensor gcp_conv2d_at(gcp_tensor x, gcp_conv2d_opts o) { return gcpi_conv_layer(GCP_OP_CONV2D, x, o); }
+GCPI_DEF gcp_tensor gcp_conv_transpose2d_at(gcp_tensor x, gcp_conv2d_opts o) { return gcpi_conv_layer(GCP_OP_CONV_TRANSPOSE2D, x, o); }
+
+static gcp_tensor gcpi_conv_op(int kind, gcp_tensor x, gcp_tensor weight, gcp_tensor bias, gcp_conv2d_opts o)
+{
+    const char *what = gcpi_rows[kind].name;
+    if (gcpi_get(weight)) {
+        const int *d = gcpi_get(weight)->shape.d;
+        if (!o.k && !o.kh) o.kh = d[1];
+        if (!o.k && !o.kw) o.kw = d[2];
+        if (!o.out) o.out = kind == GCP_OP_CONV2D ? d[0] : (int)GCPI_MIN((long long)d[3] * GCPI_MAX(o.groups, 1), INT32_MAX);
+    }
+    gcpi_attributes a = gcpi_conv_options(&o);
+    if (!gcpi_conv_options_ok(x, what, &a, &o)) return gcpi_nil(x.tape);
+    return gcpi_conv_record(kind, x, gcpi_op_name(x.tape, what, o.name, o.at), weight, bias, a, o);
+}
+GCPI_DEF gcp_tensor gcp_conv2d_op_at(gcp_tensor x, gcp_tensor w, gcp_tensor b, gcp_conv2d_opts o) { return gcpi_conv_op(GCP_OP_CONV2D, x, w, b, o); }
+GCPI_DEF gcp_tensor gcp_conv_transpose2d_op_at(gcp_tensor x, gcp_tensor w, gcp_tensor b, gcp_conv2d_opts o) { return gcpi_conv_op(GCP_OP_CONV_TRANSPOSE2D, x, w, b, o); }
+
+static gcp_tensor gcpi_linear_record(gcp_tensor x, int name, gcp_tensor weight, gcp_tensor bias, int out, gcp_at at)
+{
+    gcp_tensor in[3];
+    gcpi_attributes a;
+    memset(&a, 0, sizeof a);
+    a.number.i = out;
+    in[0] = x; in[1] = weight; in[2] = bias;
+    return gcpi_record(x.tape, GCP_OP_LINEAR, name, in, gcp_is_nil(bias) ? 2 : 3, &a, at);
+}
+
+GCPI_DEF gcp_tensor gcp_linear_at(gcp_tensor x, gcp_linear_opts o)
+{
+    gcp_tape *t = x.tape;
+    if (o.out < 1) return gcpi_bad_option(x, o.at, "linear", ".out", o.out, "at least 1");
+    if (!gcpi_enter(x, o.at, "linear")) return gcpi_nil(t);
+    int in = gcpi_get(x)->shape.d[3], name = gcpi_op_name(t, "linear", o.name, o.at);
+    if (!name) return gcpi_nil(t);
+    gcp_tensor weight = gcpi_weight(t, name, "weight", gcpi_raw(2, o.out, in, 0, 0), gcpi_weight_options(o.init, GCP_INIT_HE, in, o.out, o.at));
+    gcp_tensor bias = o.no_bias ? gcpi_nil(t) : gcpi_weight(t, name, "bias", gcpi_raw(1, o.out, 0, 0, 0), gcpi_weight_options(GCP_INIT_ZEROS, GCP_INIT_ZEROS, 1, 1, o.at));
+    return t->code ? gcpi_nil(t) : gcpi_linear_record(x, name, weight, bias, o.out, o.at);
+}
+
+GCPI_DEF gcp_tensor gcp_linear_op_at(gcp_tensor x, gcp_tensor weight, gcp_tensor bias, gcp_linear_opts o)
+{
+    const gcpi_tensor *w = gcpi_get(weight);
+    if (!gcpi_enter(x, o.at, "linear")) return gcpi_nil(x.tape);
+    return gcpi_linear_record(x, gcpi_op_name(x.tape, "linear", o.name, o.at), weight, bias, o.out ? o.out : w ? w->shape.d[0] : 1, o.at);
+}
+
+GCPI_DEF gcp_tensor gcp_embedding_op_at(gcp_tensor ids, gcp_tensor table, gcp_embedding_opts o)
+{
+    gcp_tensor in[2];
+    in[0] = ids; in[1] = table;
+    return gcpi_simple(GCP_OP_EMBEDDING, in, 2, NULL, o.name, o.at);
+}
+
+GCPI_DEF gcp_tensor gcp_embedding_at(gcp_tensor ids, gcp_embedding_opts o)
+{
+    gcp_tape *t = ids.tape;
+    gcp_tensor in[2];
+    if (o.entries < 1 || o.out < 1) return gcpi_bad_option(ids, o.at, "embedding", o.entries < 1 ? ".entries" : ".out", o.entries < 1 ? o.entries : o.out, "at least 1");
+    if (!gcpi_enter(ids, o.at, "embedding")) return gcpi_nil(t);
+    int name = gcpi_op_name(t, "embedding", o.name, o.at);
+    if (!name) return gcpi_nil(t);
+    in[0] = ids;
+    in[1] = gcpi_weight(t, name, "table", gcpi_raw(2, o.entries, o.out, 0, 0), gcpi_weight_options(GCP_INIT_GLOROT, GCP_INIT_GLOROT, o.entries, o.out, o.at));
+    return t->code ? gcpi_nil(t) : gcpi_record(t, GCP_OP_EMBEDDING, name, in, 2, NULL, o.at);
+}
+
+static int gcpi_norm_options(gcp_tensor x, const char *what, gcp_norm_opts *o)
+{
+    o->epsilon = gcpi_option(o->epsilon, 1e-5);
+    o->momentum = gcpi_option(o->momentum, 0.1);
+    if (!(o->epsilon > 0) || !gcpi_finite(o->epsilon)) gcpi_bad_option(x, o->at, what, ".epsilon", o->epsilon, "above 0");
+    else if (!(o->momentum >= 0 && o->momentum <= 1)) gcpi_bad_option(x, o->at, what, ".momentum", o->momentum, "in [0, 1]");
+    else return gcpi_enter(x, o->at, what);
+    return 0;
+}
+
+GCPI_DEF gcp_tensor gcp_batch_norm_at(gcp_tensor x, gcp_norm_opts o)
+{
+    gcp_tape *t = x.tape;
+    gcp_tensor stats[3], apply[5];
+    gcpi_attributes a;
+    memset(&a, 0, sizeof a);
+    if (t && t->full_ops) t->full_ops++;                             /* two ops; gcpi_enter counts the other */
+    if (!gcpi_norm_options(x, "batch_norm", &o)) return gcpi_nil(t);
+    a.number.a = o.epsilon; a.number.b = o.momentum;
+    gcp_shape channels = gcpi_raw(1, gcpi_get(x)->shape.d[3], 0, 0, 0);
+    gcp_param_opts ones = gcpi_weight_options(GCP_INIT_ONES, GCP_INIT_ONES, 1, 1, o.at), zeros = gcpi_weight_options(GCP_INIT_ZEROS, GCP_INIT_ZEROS, 1, 1, o.at);
+    int name = gcpi_op_name(t, "batch_norm", o.name, o.at);
+    int statistics = name ? gcpi_name_new(t, name, "statistics", "statistics", o.at) : 0;
+    if (!statistics) return gcpi_nil(t);
+    stats[0] = apply[0] = x;
+    stats[1] = gcpi_parameter_of(t, GCPI_STATISTIC, name, "running_mean", channels, zeros);
+    stats[2] = gcpi_parameter_of(t, GCPI_STATISTIC, name, "running_var", channels, ones);
+    apply[3] = gcpi_weight(t, name, "gamma", channels, ones);
+    apply[4] = gcpi_weight(t, name, "beta", channels, zeros);
+    if (t->code) return gcpi_nil(t);
+    apply[1] = gcpi_record(t, GCP_OP_BATCH_STATS, statistics, stats, 3, &a, o.at);
+    if (gcp_is_nil(apply[1]) && t->full_ops) t->full_ops++;          /* the second op would be one more */
+    if (gcp_is_nil(apply[1])) return gcpi_nil(t);
+    apply[2] = gcpi_handle(t, apply[1].id + 1);
+    return gcpi_record(t, GCP_OP_BATCH_NORM, name, apply, 5, &a, o.at);
+}
+
+GCPI_DEF gcp_tensor gcp_layer_norm_op_at(gcp_tensor x, gcp_tensor gamma, gcp_tensor beta, gcp_norm_opts o)
+{
+    gcp_tensor in[3];
+    gcpi_attributes a;
+    memset(&a, 0, sizeof a);
+    in[0] = x; in[1] = gamma; in[2] = beta;
+    if (!gcpi_norm_options(x, "layer_norm", &o)) return gcpi_nil(x.tape);
+    a.number.a = o.epsilon;
+    return gcpi_record(x.tape, GCP_OP_LAYER_NORM, gcpi_op_name(x.tape, "layer_norm", o.name, o.at), in, 3, &a, o.at);
+}
+
+GCPI_DEF gcp_tensor gcp_layer_norm_at(gcp_tensor x, gcp_norm_opts o)
+{
+    gcp_tape *t = x.tape;
+    gcp_tensor in[3];
+    gcpi_attributes a;
+    memset(&a, 0, sizeof a);
+    if (!gcpi_norm_options(x, "layer_norm", &o)) return gcpi_nil(t);
+    a.number.a = o.epsilon;
+    gcp_shape channels = gcpi_raw(1, gcpi_get(x)->shape.d[3], 0, 0, 0);
+    int name = gcpi_op_name(t, "layer_norm", o.name, o.at);
+    if (!name) return gcpi_nil(t);
+    in[0] = x;
+    in[1] = gcpi_weight(t, name, "gamma", channels, gcpi_weight_options(GCP_INIT_ONES, GCP_INIT_ONES, 1, 1, o.at));
+    in[2] = gcpi_weight(t, name, "beta", channels, gcpi_weight_options(GCP_INIT_ZEROS, GCP_INIT_ZEROS, 1, 1, o.at));
+    return t->code ? gcpi_nil(t) : gcpi_record(t, GCP_OP_LAYER_NORM, name, in, 3, &a, o.at);
+}
+
+GCPI_DEF gcp_tensor gcp_custom_at(const gcp_tensor *inputs, int count, const gcp_op *op, gcp_custom_opts o)
+{
+    gcp_tape *t = inputs && count > 0 ? inputs[0].tape : NULL;
+    if (!t || !gcpi_enter(inputs[0], o.at, "custom")) return gcpi_nil(t);
+    if (!op || !op->name || !op->shape || !op->forward || (!op->backward && !(op->flags & GCP_NO_GRADIENT)) || op->flags & (GCP_VIEW | GCP_GRAD_VIEW | GCP_SIGN_OR_MASK)
+        || (op->flags & GCP_CROSS && count != 2)) {
+        gcpi_fail(t, GCP_E_ARGUMENT, o.at, op && op->name ? op->name : "custom", "an op needs name, shape, forward, and backward or GCP_NO_GRADIENT; its flags may not be VIEW, GRAD_VIEW or SIGN_OR_MASK");
+        return gcpi_nil(t);
+    }
+    static const char nothing[1] = { 0 };
+    int name = gcpi_op_name(t, op->name, o.name, o.at);
+    int index = name ? gcpi_op_new(t, op, GCP_OP_CUSTOM, name, inputs, count, NULL, o.context ? o.context : nothing, o.at) : -1;
+    for (int j = 0; index >= 0 && o.outputs && j < op->outputs; j++) o.outputs[j] = gcpi_handle(t, t->ops[index].out + j);
+    return index < 0 ? gcpi_nil(t) : gcpi_handle(t, t->ops[index].out);
+}
+
+/* ==== src/planner/problem.h ==== */
+
+/* What planning sees: items (tensors and gradients: bytes, where they lie inside an alias group) and tasks (op groups
+   run forward or backward, updates), in the order of plain backpropagation. Tasks [0, forward) may run again unless
+   they have side effects; the others run once, in this order. Nothing here depends on a policy. */
+
+enum { GCPI_STATE_ITEM, GCPI_INPUT_ITEM, GCPI_FORWARD_ITEM, GCPI_GRADIENT_ITEM };
+enum { GCPI_READ, GCPI_WRITE, GCPI_ADD, GCPI_ALIAS };     /* ADD: read and written in place; ALIAS: becomes the same bytes */
+enum { GCPI_TASK_FORWARD, GCPI_TASK_SEED, GCPI_TASK_BACKWARD, GCPI_TASK_NORM, GCPI_TASK_UPDATE, GCPI_TASK_HOOK, GCPI_TASK_WAIT,
+       GCPI_TASK_OFFLOAD, GCPI_TASK_PREFETCH, GCPI_TASK_ARRIVE,         /* far tasks, by item */
+       GCPI_TASK_MOVE };                                                /* to another place in the slab, by item */
+
+typedef struct gcpi_item {
+    size_t bytes, offset;             /* own bytes; where they begin in the root's */
+    ptrdiff_t pitch, row;             /* elements from row to row, and in one; row 0: no rows, one run of bytes */
+    int kind, tensor, producer;       /* tensor of the tape; producer: forward task or -1 */
+    int root, next;                   /* alias group; next member, -1 at the end */
+    int active, pinned, dense;        /* pinned: 1 to the end of the step, 2 from its beginning too; dense: pitch is fixed */
+    int stored, kept;                 /* stored: every policy keeps it; kept: by gcp_keep, nothing may write it again */
+    int move, updated;                /* the task that moves it; of a parameter's gradient: that updates it; 0: none */
+} gcpi_item;
+
+typedef struct gcpi_operand { int item, mode, slot; } gcpi_operand;      /* slot: which of its op's operands it is */
+
+typedef struct gcpi_task {          /* an op group run forward, an op run backward, ... */
+    int kind, op;                     /* op of the tape, of a group its last; of updates and hooks: the parameter; of far tasks and moves: the item */
+    int ops;                          /* forward: how many ops it runs, the last of them op; 1, or a group for GCP_ROW_APPLY */
+    int operands, count;              /* run in problem->operands */
+    int forward;                      /* backward: the forward task that it reverses */
+    int once, free, segment, unit;    /* free: a view, costs nothing; segment: of the tape; unit: of its forward op */
+    int costly, loss, joins, concat;  /* for GCP_CHEAP: keep; belongs to the loss; several activations meet. concat: parts side by side */
+    int over, under[2];               /* operand `over` may be written in place on operands under[0] or [1]; -1: none */
+    double seconds, flops;
+    size_t workspace;
+} gcpi_task;
+static int gcpi_copies(const gcpi_task *t) { return t->kind == GCPI_TASK_OFFLOAD || t->kind == GCPI_TASK_PREFETCH; }
+
+typedef struct gcpi_problem {
+    gcp_tape *tape;
+    gcp_target target;
+    gcpi_item *items;       int item_count;           /* tensor i is item i, its gradient item tape tensors + i */
+    gcpi_task *tasks;       int task_count, forward;  /* every list holds these; behind them: */
+    int far_count, move_count;                        /* far tasks, then moves: a list may hold them */
+    gcpi_operand *operands; int operand_count;
+    int units, root, training, tensors;               /* root: the loss or output tensor; tensors: of the tape, when planned */
+    char **names, **item_names;                       /* of a graph that no tape made; else NULL */
+    size_t numbers, state;                            /* bytes of every step's numbers, in front; a graph's state */
+    int optimizer, costed;                            /* tasks whose seconds .costs gave */
+} gcpi_problem;
+enum { GCPI_NUMBERS_BYTES = 64 };                     /* what a tape's steps need for gcp_step_numbers */
+
+enum { GCPI_SLOT_IN = 0, GCPI_SLOT_OUT = 100, GCPI_SLOT_DIN = 200, GCPI_SLOT_DOUT = 300 };
+
+static size_t gcpi_round(size_t n, size_t align) { return (n + align - 1) & ~(align - 1); }
+
+/* The end of the last pixel: what a kernel may touch. */
+static size_t gcpi_view_bytes(gcp_shape s, gcp_dtype type, ptrdiff_t pitch)
+{
+    if (type != GCP_DTYPE_REAL) return gcpi_row_bytes(type, gcpi_count(s));
+    return ((gcpi_pixels(s) - 1) * (size_t)pitch + (size_t)s.d[3]) * sizeof(gcp_real);
+}
+
+static void gcpi_operand_add(gcpi_problem *p, gcpi_task *task, int item, int mode, int slot)
+{
+    gcpi_operand *o = &p->operands[p->operand_count++];
+    o->item = item; o->mode = mode; o->slot = slot;
+    task->count++;
+}
+
+static gcpi_task *gcpi_task_add(gcpi_problem *p, int kind, int op)
+{
+    int *count = kind == GCPI_TASK_MOVE ? &p->move_count : kind >= GCPI_TASK_OFFLOAD ? &p->far_count : &p->task_count;
+    gcpi_task *task = &p->tasks[p->task_count + p->far_count + p->move_count];
+    ++*count;
+    memset(task, 0, sizeof *task);
+    task->kind = kind; task->op = op;
+    task->operands = p->operand_count;
+    task->forward = task->over = task->under[0] = task->under[1] = -1;
+    return task;
+}
+
+/* What the task may write in place: output 0 over input 0 (or 1), or backward the gradient of input 0 over that of output 0. */
+static void gcpi_task_in_place(const gcpi_problem *p, gcpi_task *task, const gcpi_op *op)
+{
+    int back = task->kind == GCPI_TASK_BACKWARD, pair = !back && op->kind != GCP_OP_CUSTOM;
+    const gcpi_operand *o = &p->operands[task->operands];
+    if (!(op->row->flags & (back ? GCP_GRAD_IN_PLACE : GCP_IN_PLACE))) return;
+    if (op->kind == GCP_OP_MAX_POOL && !gcpi_pool_copies(&op->attributes.conv)) return;      /* other windows read their neighbours */
+    for (int k = 0; k < task->count; k++) {
+        if (o[k].slot == (back ? GCPI_SLOT_DOUT : GCPI_SLOT_IN)) task->under[0] = k;
+        if (pair && o[k].slot == GCPI_SLOT_IN + 1) task->under[1] = k;
+        if (o[k].slot == (back ? GCPI_SLOT_DIN : GCPI_SLOT_OUT) && o[k].mode == GCPI_WRITE) task->over = k;
+        else if (task->over >= 0 && o[k].item == o[task->over].item) { task->over = -1; return; }      /* x * x: written, then added to */
+    }
+}
+
+static int gcpi_edge(const gcp_tape *t, const gcpi_op *op, int i) { return t->edges[op->in + i]; }
+
+/* Which ops are needed: ancestors of the root and of kept tensors. */
+static void gcpi_mark_needed(const gcp_tape *t, int root, unsigned char *needed)
+{
+    for (int o = t->op_count - 1; o >= 0; o--) {
+        const gcpi_op *op = &t->ops[o];
+        for (int j = 0; j < op->outputs; j++)
+            if (op->out + j == root || t->tensors[op->out + j].flags & GCPI_KEPT) needed[o] = 1;
+        for (int i = 0; needed[o] && i < op->inputs; i++) {
+            int producer = t->tensors[gcpi_edge(t, op, i)].producer;
+            if (producer >= 0) needed[producer] = 1;
+        }
+    }
+}
+
+/* A gradient is active where it is wanted (some parameter or wanted input lies behind it) and flows (the loss lies ahead). */
+static void gcpi_mark_gradients(gcpi_problem *p, const unsigned char *needed)
+{
+    const gcp_tape *t = p->tape;
+    gcpi_item *gradient = p->items + t->tensor_count;
+    for (int i = 1; i < t->tensor_count; i++) {
+        const gcpi_tensor *e = &t->tensors[i];
+        gradient[i].active = (e->kind == GCPI_PARAMETER && !(e->flags & GCPI_FROZEN)) || (e->kind == GCPI_INPUT && e->flags & GCPI_WANTED);
+    }
+    for (int o = 0; o < t->op_count; o++) {
+        const gcpi_op *op = &t->ops[o];
+        int wanted = 0;
+        if (!needed[o] || op->row->flags & GCP_NO_GRADIENT) continue;
+        for (int i = 0; i < op->inputs; i++) wanted |= gradient[gcpi_edge(t, op, i)].active;
+        for (int j = 0; j < op->outputs; j++) gradient[op->out + j].active = wanted && t->tensors[op->out + j].dtype == GCP_DTYPE_REAL;
+    }
+    for (int i = 1; i < t->tensor_count; i++) gradient[i].active *= 2;          /* 2: wanted; 3: wanted and flows */
+    if (gradient[p->root].active) gradient[p->root].active = 3;
+    for (int o = t->op_count - 1; o >= 0; o--) {
+        const gcpi_op *op = &t->ops[o];
+        int flows = 0;
+        for (int j = 0; j < op->outputs; j++) flows |= gradient[op->out + j].active == 3;
+        for (int i = 0; flows && i < op->inputs; i++)
+            if (gradient[gcpi_edge(t, op, i)].active) gradient[gcpi_edge(t, op, i)].active = 3;
+    }
+    for (int i = 1; i < t->tensor_count; i++) gradient[i].active = gradient[i].active == 3;
+}
+
+static int gcpi_has_backward(const gcpi_problem *p, const gcpi_op *op)
+{
+    int out = 0, in = 0;
+    for (int j = 0; j < op->outputs; j++) out |= p->items[p->tensors + op->out + j].active;
+    for (int i = 0; i < op->inputs; i++) in |= p->items[p->tensors + gcpi_edge(p->tape, op, i)].active;
+    return out && in;
+}
+
+/* What the backward of op reads, as bits of inputs and outputs. GCP_CROSS ops read input 0 for the gradient of input 1
+   and the reverse. SIGN_OR_MASK is settled by read_anyway: whether another backward reads output 0. */
+static void gcpi_backward_reads(const gcpi_problem *p, const gcpi_op *op, int read_anyway, uint64_t *in, uint64_t *out)
+{
+    const gcpi_item *gradient = p->items + p->tensors;
+    *in = op->row->reads_in;
+    *out = op->row->reads_out;
+    if (op->row->flags & GCP_CROSS) {
+        if (!gradient[gcpi_edge(p->tape, op, 1)].active) *in &= ~(uint64_t)1;
+        if (!gradient[gcpi_edge(p->tape, op, 0)].active) *in &= ~(uint64_t)2;
+    }
+    if (op->row->flags & GCP_SIGN_OR_MASK && !read_anyway) *out = 2;
+    if (op->kind == GCP_OP_MAX_POOL && op->attributes.conv.kh * op->attributes.conv.kw == 1) *out = 0;
+}
+
+/* Fills read[tensor]: some backward reads its value. Fixed readers first; then the ops that may choose follow. */
+static void gcpi_mark_reads(const gcpi_problem *p, const unsigned char *needed, unsigned char *read)
+{
+    const gcp_tape *t = p->tape;
+    for (int choosing = 0; choosing < 2; choosing++)
+        for (int o = 0; o < t->op_count; o++) {
+            const gcpi_op *op = &t->ops[o];
+            uint64_t in, out;
+            if (!needed[o] || !gcpi_has_backward(p, op) || choosing != !!(op->row->flags & GCP_SIGN_OR_MASK)) continue;
+            gcpi_backward_reads(p, op, read[op->out], &in, &out);
+            for (int i = 0; i < op->inputs; i++) if (in >> i & 1) read[gcpi_edge(t, op, i)] = 1;
+            for (int j = 0; j < op->outputs; j++) if (out >> j & 1) read[op->out + j] = 1;
+        }
+}
+
+static void gcpi_items_make(gcpi_problem *p)
+{
+    const gcp_tape *t = p->tape;
+    static const int kinds[] = { 0, GCPI_INPUT_ITEM, GCPI_STATE_ITEM, GCPI_STATE_ITEM, GCPI_FORWARD_ITEM };
+    for (int i = 0; i < p->item_count; i++) {
+        gcpi_item *item = &p->items[i];
+        int gradient = i >= t->tensor_count;
+        item->tensor = gradient ? i - t->tensor_count : i;
+        const gcpi_tensor *e = &t->tensors[item->tensor];
+        item->root = i; item->next = -1; item->producer = -1;
+        if (item->tensor == 0) continue;
+        item->kind = gradient ? GCPI_GRADIENT_ITEM : kinds[e->kind];
+        item->pitch = item->row = e->shape.d[3];
+        item->bytes = gcpi_view_bytes(e->shape, gradient ? GCP_DTYPE_REAL : e->dtype, item->pitch);
+        if (!gradient && e->dtype != GCP_DTYPE_REAL) item->row = 0;
+        item->dense = e->dtype == GCP_DTYPE_BIT || e->dtype == GCP_DTYPE_U8 || e->dtype == GCP_DTYPE_I32 || item->kind == GCPI_STATE_ITEM || item->kind == GCPI_INPUT_ITEM;
+    }
+}
+
+/* Alias groups. Moves every member of group `from` into `to`, at an offset, with the pitch of to. */
+static void gcpi_join(gcpi_problem *p, int from, int to, size_t offset, ptrdiff_t pitch)
+{
+    int last = to;
+    while (p->items[last].next >= 0) last = p->items[last].next;
+    p->items[last].next = from;
+    for (int i = from; i >= 0; i = p->items[i].next) {
+        p->items[i].root = p->items[to].root;
+        p->items[i].offset += offset;
+        p->items[i].pitch = pitch;
+        p->items[i].bytes = gcpi_view_bytes(p->tape->tensors[p->items[i].tensor].shape, GCP_DTYPE_REAL, pitch);
+    }
+}
+
+/* A new item becomes a view of an old one. */
+static void gcpi_view_of(gcpi_problem *p, int item, int of, size_t offset, ptrdiff_t pitch)
+{
+    gcpi_item *x = &p->items[item], *base = &p->items[of];
+    x->offset = base->offset + offset;
+    x->pitch = pitch;
+    x->bytes = gcpi_view_bytes(p->tape->tensors[x->tensor].shape, GCP_DTYPE_REAL, pitch);
+    x->root = base->root;
+    x->next = p->items[base->root].next;
+    p->items[base->root].next = item;
+}
+
+static int gcpi_is_dense(const gcpi_problem *p, int item) { return !p->items[item].row || p->items[item].pitch == p->items[item].row; }
+static void gcpi_dense_group(gcpi_problem *p, int item) { for (int i = p->items[item].root; i >= 0; i = p->items[i].next) p->items[i].dense = 1; }
+
+/* Whether an input of a concat can be made where the concat needs it: it owns its bytes and its pitch is free. */
+static int gcpi_can_join(const gcpi_problem *p, int item, int to)
+{
+    const gcpi_item *x = &p->items[item];
+    if (x->kind != GCPI_FORWARD_ITEM || x->root != item || item == p->items[to].root) return 0;
+    for (int i = item; i >= 0; i = p->items[i].next) if (p->items[i].dense) return 0;
+    return 1;
+}
+
+static int gcpi_forward_views(gcpi_problem *p, const gcpi_op *op)       /* 1: nothing is left to copy */
+{
+    const gcp_tape *t = p->tape;
+    int y = op->out, x = gcpi_edge(t, op, 0), whole = 1;
+    if (op->kind == GCP_OP_RESHAPE && gcpi_is_dense(p, x)) {
+        gcpi_view_of(p, y, x, 0, p->items[y].pitch);
+        gcpi_dense_group(p, x);
+        return 1;
+    }
+    if (op->kind == GCP_OP_SLICE) {
+        gcpi_view_of(p, y, x, (size_t)op->attributes.number.i * sizeof(gcp_real), p->items[x].pitch);
+        return 1;
+    }
+    if (op->kind != GCP_OP_CONCAT) return 0;
+    size_t offset = 0;
+    for (int i = 0; i < op->inputs; i++) {
+        x = gcpi_edge(t, op, i);
+        if (gcpi_can_join(p, x, y)) gcpi_join(p, x, y, offset, p->items[y].pitch);
+        else whole = 0;
+        offset += (size_t)t->tensors[x].shape.d[3] * sizeof(gcp_real);
+    }
+    return whole;
+}
+
+/* The functions that serve an op, or (op NULL) one of the rows that nobody records. */
+static const gcp_op *gcpi_row_for(const gcp_target *target, const gcpi_op *op, int row)
+{
+    if (op && op->kind == GCP_OP_CUSTOM) return target->device ? op->row->on_device : op->row;
+    return &(target->kernels ? target->kernels : gcpi_rows)[op ? op->kind : row];
+}
+
+/* Whether statistics follow a convolution: on this CPU it has room for their sums, so that both may run as one pass. */
+static int gcpi_stats_follow(const gcpi_problem *p, const gcpi_op *op)
+{
+    const gcp_tape *t = p->tape;
+    return GCPI_TAKES && p->training && !p->target.kernels && op && op->kind == GCP_OP_CONV2D && op + 1 < t->ops + t->op_count && op[1].kind == GCP_OP_BATCH_STATS && gcpi_edge(t, op + 1, 0) == op->out;
+}
+
+static void gcpi_task_cost(const gcpi_problem *p, gcpi_task *task, const gcpi_op *op, int backward)
+{
+    gcp_shape in[GCP_MAX_INPUTS], out[GCP_MAX_OUTPUTS];
+    const gcp_tape *t = p->tape;
+    const gcp_op *row = gcpi_row_for(&p->target, op, GCP_ROW_APPLY);
+    gcp_cost_call call;
+    gcp_cost cost;
+    memset(&cost, 0, sizeof cost);
+    memset(&call, 0, sizeof call);
+    for (int i = 0; op && i < op->inputs; i++) in[i] = t->tensors[gcpi_edge(t, op, i)].shape;
+    for (int j = 0; op && j < op->outputs; j++) out[j] = t->tensors[op->out + j].shape;
+    for (int k = 0; k < task->count; k++) {
+        const gcpi_operand *o = &p->operands[task->operands + k];
+        cost.bytes += (double)p->items[o->item].bytes * (o->mode == GCPI_ADD ? 2 : 1);
+    }
+    if (op) {
+        call.attributes = op->context ? op->context : (const void *)&op->attributes;
+        call.inputs = op->inputs; call.outputs = op->outputs;
+    }
+    call.in = in; call.out = out;
+    call.backward = backward; call.target = &p->target;
+    for (int i = 0; backward && op && i < GCPI_MIN(op->inputs, 32); i++) call.wanted |= (unsigned)p->items[t->tensor_count + gcpi_edge(t, op, i)].active << i;
+    if (op && row && row->cost) row->cost(&call, &cost);       /* row NULL: a custom op that will be refused */
+    if (!backward && gcpi_stats_follow(p, op)) cost.workspace = gcpi_conv2d_room(&op->attributes.conv, &p->target) + gcpi_sum_workspace(out[0], 2);
+    if (task->free) cost.bytes = 0;
+    task->flops = cost.flops;
+    task->workspace = cost.workspace;
+    task->seconds = GCPI_MAX(cost.flops / p->target.flops_per_second, cost.bytes / p->target.bytes_per_second);
+}
+
+static void gcpi_forward_output(gcpi_problem *p, gcpi_task *task, int op, int j, const unsigned char *read)
+{
+    const gcp_tape *t = p->tape;
+    int kind = t->ops[op].kind, tensor = t->ops[op].out + j;
+    unsigned flags = t->ops[op].row->flags, keep = 0;
+    gcpi_item *item = &p->items[tensor];
+    for (int s = t->ops[op].segment; s; s = t->segments[s].parent) keep |= t->segments[s].keep;
+    item->producer = (int)(task - p->tasks);
+    item->active = j == 0 || kind == GCP_OP_CUSTOM || flags & GCP_ONCE || read[tensor];
+    item->kept = !!(t->tensors[tensor].flags & GCPI_KEPT);
+    item->pinned = item->kept || tensor == p->root;
+    item->stored = item->kept || flags & GCP_ONCE || keep >> kind & 1;
+    if (item->active) gcpi_operand_add(p, task, tensor, flags & GCP_VIEW ? GCPI_ALIAS : GCPI_WRITE, GCPI_SLOT_OUT + j);
+}
+
+static void gcpi_task_traits(const gcpi_problem *p, gcpi_task *task, const gcpi_op *op)
+{
+    int activations = 0;
+    for (int i = 0; i < op->inputs; i++) activations += p->items[gcpi_edge(p->tape, op, i)].kind == GCPI_FORWARD_ITEM;
+    task->joins = activations > 1 && !task->once && op->kind != GCP_OP_BATCH_NORM;
+    task->costly = !!(op->row->flags & GCP_COSTLY);
+    task->loss = !!(op->row->flags & GCP_LOSS);
+    gcpi_task_in_place(p, task, op);
+}
+
+static void gcpi_forward_task(gcpi_problem *p, int o, const unsigned char *read)
+{
+    const gcpi_op *op = &p->tape->ops[o];
+    gcpi_task *task = gcpi_task_add(p, GCPI_TASK_FORWARD, o);
+    int whole = op->row->flags & GCP_VIEW ? gcpi_forward_views(p, op) : 0;
+    task->ops = 1;
+    for (int i = 0; i < op->inputs; i++) gcpi_operand_add(p, task, gcpi_edge(p->tape, op, i), GCPI_READ, GCPI_SLOT_IN + i);
+    for (int j = 0; j < op->outputs; j++) gcpi_forward_output(p, task, o, j, read);
+    task->once = !!(op->row->flags & GCP_ONCE);
+    task->free = whole;
+    task->concat = op->kind == GCP_OP_CONCAT;
+    gcpi_task_traits(p, task, op);
+    gcpi_task_cost(p, task, op, 0);
+}
+
+/* Cost tables. A key says what a task is, never where: its ops, the shapes of its operands, windows. */
+#define GCPI_LINK_KEY "link 1e9 bytes"
+static void gcpi_task_key(const gcpi_problem *p, const gcpi_task *task, char *key, size_t size)
+{
+    static const char *const kinds[] = { "forward", "seed", "backward", "norm", "update", "hook", "wait", "offload", "prefetch", "arrive", "move" };
+    static const char *const modes[] = { "", ">", "+", "=" };
+    const gcp_tape *t = p->tape;
+    size_t n = (size_t)snprintf(key, size, "%s", kinds[task->kind]);
+    int ops = task->kind == GCPI_TASK_FORWARD || task->kind == GCPI_TASK_BACKWARD;
+    for (int o = task->op - GCPI_MAX(task->ops, 1) + 1; ops && o <= task->op && n < size; o++) {
+        const gcpi_conv_attr *a = &t->ops[o].attributes.conv;
+        int window = t->ops[o].kind == GCP_OP_CONV2D || t->ops[o].kind == GCP_OP_CONV_TRANSPOSE2D || t->ops[o].kind == GCP_OP_MAX_POOL || t->ops[o].kind == GCP_OP_AVG_POOL;
+        n += (size_t)snprintf(key + n, size - n, " %s", t->ops[o].row->name);
+        if (window && n < size) n += (size_t)snprintf(key + n, size - n, ",%dx%d,%dx%d,%d+%d+%d+%d,%dx%d,%d", a->kh, a->kw, a->sh, a->sw, a->pt, a->pb, a->pl, a->pr, a->dh, a->dw, a->groups);
+    }
+    if (task->kind == GCPI_TASK_UPDATE && n < size) n += (size_t)snprintf(key + n, size - n, " %d", p->optimizer);
+    for (int k = 0; k < task->count && n < size; k++) {
+        const gcpi_operand *o = &p->operands[task->operands + k];
+        const int *d = t->tensors[p->items[o->item].tensor].shape.d;
+        n += (size_t)snprintf(key + n, size - n, " %s%dx%dx%dx%d", modes[o->mode], d[0], d[1], d[2], d[3]);
+    }
+}
+
+enum { GCPI_KEY_BYTES = 1024 };
+static uint64_t gcpi_key_hash(const char *key, size_t n)
+{
+    uint64_t h = 14695981039346656037u;
+    for (size_t i = 0; i < n; i++) if (key[i] != ' ') h = (h ^ (unsigned char)key[i]) * 1099511628211u;
+    return h;
+}
+
+/* Seconds from a table's text. 0: an error is on the tape, or the arena is too small. */
+static int gcpi_costs_apply(gcpi_problem *p, const gcp_plan_opts *opts, gcp_arena *a)
+{
+    ptrdiff_t scratch = a->scratch;
+    int lines = 1, count = 0, line = 0;
+    for (const char *c = opts->costs; *c; c++) lines += *c == '\n';
+    uint64_t *hash = GCPI_SCRATCH(a, uint64_t, lines);
+    double *seconds = GCPI_SCRATCH(a, double, lines);
+    if (!hash || !seconds) return 0;
+    for (const char *c = opts->costs; *c;) {
+        size_t n = strcspn(c, "\n"), last = n;
+        char *end;
+        line++;
+        while (last > 0 && c[last - 1] != ' ') last--;
+        if (n && *c != '#') {
+            double value = strtod(c + last, &end);
+            if (!last || end != c + n || !(value >= 0) || value > 1e9) {
+                gcpi_fail(p->tape, GCP_E_ARGUMENT, opts->at, "gcp_plan_make", ".costs, line %d: not 'OP SHAPES SECONDS'", line);
+                return 0;
+            }
+            hash[count] = gcpi_key_hash(c, last);
+            seconds[count++] = value;
+        }
+        c += n + (c[n] != 0);
+    }
+    uint64_t link = gcpi_key_hash(GCPI_LINK_KEY, strlen(GCPI_LINK_KEY));
+    for (int k = 0; k < count; k++) if (hash[k] == link && seconds[k] > 0) { p->target.far_bytes_per_second = 1e9 / seconds[k]; break; }
+    for (int i = 0; i < p->task_count; i++) {
+        char key[GCPI_KEY_BYTES];
+        gcpi_task_key(p, &p->tasks[i], key, sizeof key);
+        uint64_t mine = gcpi_key_hash(key, strlen(key));
+        for (int k = 0; k < count; k++) if (hash[k] == mine) { p->tasks[i].seconds = seconds[k]; p->costed++; break; }
+    }
+    a->scratch = scratch;
+    return 1;
+}
+
+static void gcpi_item_name(const gcpi_problem *p, int item, char *buffer, size_t size)
+{
+    if (p->names) snprintf(buffer, size, "%s", p->item_names[item]);
+    else gcpi_name_text(p->tape, p->tape->tensors[p->items[item].tensor].name, buffer, size);
+}
+
+static const char *gcpi_task_name(const gcpi_problem *p, const gcpi_task *task, char *buffer, size_t size)
+{
+    const gcp_tape *t = p->tape;
+    if (p->names && task->kind < GCPI_TASK_OFFLOAD) { snprintf(buffer, size, "%s", p->names[task - p->tasks]); return buffer; }
+    if (task->kind >= GCPI_TASK_OFFLOAD) {
+        const char *of = !p->names && p->items[task->op].kind == GCPI_GRADIENT_ITEM ? "gradient of " : "";
+        snprintf(buffer, size, "%s", of);
+        gcpi_item_name(p, task->op, buffer + strlen(of), size - strlen(of));
+        return buffer;
+    }
+    if (task->kind == GCPI_TASK_SEED) snprintf(buffer, size, "seed");
+    else if (task->kind == GCPI_TASK_NORM) snprintf(buffer, size, "norm");
+    else if (task->kind > GCPI_TASK_NORM) snprintf(buffer, size, "%s", t->parameters[task->op].path);
+    else gcpi_name_text(t, t->ops[task->op - GCPI_MAX(task->ops, 1) + 1].name, buffer, size);
+    for (int o = task->op - task->ops + 2; task->kind == GCPI_TASK_FORWARD && o <= task->op; o++) {       /* a group: a+b+c */
+        char name[256];
+        const char *base;
+        gcpi_name_text(t, t->ops[o].name, name, sizeof name);
+        base = strrchr(name, '/');
+        size_t used = strlen(buffer);
+        snprintf(buffer + used, size - used, "+%s", base ? base + 1 : name);
+    }
+    return buffer;
+}
+
+static const char gcpi_letters[] = { 'F', 'B', 'B', 'U', 'U', 'H', 'W', 'O', 'P', 'W', 'M' };     /* by task kind */
+
+/* ==== src/planner/tasks.h ==== */
+
+/* The rest of a tape's problem: groups, gradients and their aliases, updates, far tasks, moves. */
+
+/* Groups: batch_norm, add and a rectifier that follow one another run as one pass (GCP_ROW_APPLY), so that the values in
+   between are never made. They must be nobody else's: not kept, not read by another op nor by any backward. Backward runs
+   op by op. Which ops form a group depends on the tape, the loss and .inference. */
+typedef struct gcpi_uses { int *first, *consumers, *last; } gcpi_uses;     /* consumers[first[i] ..]: ops that read tensor i, descending */
+
+static int gcpi_swallowed(const gcpi_problem *p, const gcpi_uses *u, int o, const unsigned char *read)     /* its output is for op o + 1 only */
+{
+    const gcp_tape *t = p->tape;
+    const gcpi_op *op = &t->ops[o], *next = op + 1;
+    unsigned keep = 0;
+    if (o + 1 >= t->op_count || op->segment != next->segment || read[op->out] || t->tensors[op->out].flags & GCPI_KEPT || op->out == p->root) return 0;
+    for (int s = op->segment; s; s = t->segments[s].parent) keep |= t->segments[s].keep;
+    return !(keep >> op->kind & 1) && u->first[op->out + 1] - u->first[op->out] == 1 && u->consumers[u->first[op->out]] == o + 1;
+}
+
+static int gcpi_is_rectifier(const gcpi_op *op) { return op->kind == GCP_OP_RELU || op->kind == GCP_OP_LEAKY_RELU; }
+
+static int gcpi_group(const gcpi_problem *p, const gcpi_uses *u, int o, const unsigned char *read)        /* how many ops from o on */
+{
+    const gcp_tape *t = p->tape;
+    int first = t->ops[o].kind, n = 1;
+    if ((first != GCP_OP_BATCH_NORM && first != GCP_OP_ADD) || !gcpi_swallowed(p, u, o, read)) return 1;
+    if (first == GCP_OP_BATCH_NORM && t->ops[o + n].kind == GCP_OP_ADD) {
+        n++;
+        if (!gcpi_swallowed(p, u, o + 1, read)) return n;
+    }
+    return n + gcpi_is_rectifier(&t->ops[o + n]);
+}
+
+static void gcpi_group_task(gcpi_problem *p, int o, int ops, const unsigned char *read)
+{
+    const gcp_tape *t = p->tape;
+    const gcpi_op *op = &t->ops[o], *last = op + ops - 1, *add = op->kind == GCP_OP_ADD ? op : op[1].kind == GCP_OP_ADD ? op + 1 : NULL;
+    gcpi_task *task = gcpi_task_add(p, GCPI_TASK_FORWARD, o + ops - 1);
+    task->ops = ops;
+    gcpi_operand_add(p, task, gcpi_edge(t, op, 0), GCPI_READ, GCPI_SLOT_IN);
+    if (add) gcpi_operand_add(p, task, gcpi_edge(t, add, add == op || gcpi_edge(t, add, 0) == op->out), GCPI_READ, GCPI_SLOT_IN + 1);
+    for (int i = 1; op->kind == GCP_OP_BATCH_NORM && i < 5; i++) gcpi_operand_add(p, task, gcpi_edge(t, op, i), GCPI_READ, GCPI_SLOT_IN + 1 + i);
+    for (const gcpi_op *k = op; k < last; k++) p->items[k->out].producer = p->task_count - 1;      /* what is never made is made here */
+    for (int j = 0; j < last->outputs; j++) gcpi_forward_output(p, task, o + ops - 1, j, read);
+    gcpi_task_traits(p, task, last);
+    gcpi_task_cost(p, task, NULL, 0);
+}
+
+/* Gradients. Each is written first, then added to, in backward order. Passed on unchanged by add, concat or reshape, it
+   can be the same bytes, unless one of those that share them is changed while another is still to be read. */
+static int gcpi_uses_make(const gcpi_problem *p, const unsigned char *needed, gcp_arena *a, gcpi_uses *u)
+{
+    const gcp_tape *t = p->tape;
+    u->first = GCPI_SCRATCH(a, int, t->tensor_count + 2);
+    u->consumers = GCPI_SCRATCH(a, int, t->edge_count + 1);
+    if (!u->first || !u->consumers) return 0;
+    for (int o = 0; o < t->op_count; o++)
+        for (int i = 0; needed[o] && i < t->ops[o].inputs; i++) u->first[gcpi_edge(t, &t->ops[o], i) + 2]++;
+    for (int i = 2; i <= t->tensor_count + 1; i++) u->first[i] += u->first[i - 1];
+    for (int o = t->op_count - 1; o >= 0; o--)
+        for (int i = 0; needed[o] && i < t->ops[o].inputs; i++) u->consumers[u->first[gcpi_edge(t, &t->ops[o], i) + 1]++] = o;
+    return 1;
+}
+
+/* Whether gradient x, added to by ops before o (in backward: after it), would change while y is still to be read. Both
+   are last read by the backward of their producers; times run from the last op down to -1. */
+static int gcpi_changes_under(const gcpi_problem *p, const gcpi_uses *u, int x, int y, int o)
+{
+    const gcp_tape *t = p->tape;
+    int tx = p->items[x].tensor, ty = p->items[y].tensor;
+    int y_last = t->tensors[ty].producer;                     /* -1: an input's, read at the end */
+    for (int k = u->first[tx]; k < u->first[tx + 1]; k++) {
+        int c = u->consumers[k];
+        if (c < o && c >= y_last && gcpi_has_backward(p, &t->ops[c])) return 1;
+    }
+    return 0;
+}
+
+static int gcpi_regions_meet(const gcpi_problem *p, int x, int y)
+{
+    const gcpi_item *a = &p->items[x], *b = &p->items[y];
+    size_t wa = (size_t)a->row * sizeof(gcp_real), wb = (size_t)b->row * sizeof(gcp_real);
+    return a->pitch != b->pitch || (a->offset < b->offset + wb && b->offset < a->offset + wa);
+}
+
+static int gcpi_gradient_alias(gcpi_problem *p, const gcpi_uses *u, int o, int i, size_t offset)
+{
+    const gcp_tape *t = p->tape;
+    const gcpi_op *op = &t->ops[o];
+    int x = t->tensor_count + gcpi_edge(t, op, i), y = t->tensor_count + op->out;
+    if (!(op->row->flags & GCP_GRAD_VIEW) || t->tensors[gcpi_edge(t, op, i)].kind == GCPI_PARAMETER) return 0;
+    if (op->kind == GCP_OP_RESHAPE && !gcpi_is_dense(p, y)) return 0;
+    for (int k = 0; k < op->inputs; k++) if (k != i && gcpi_edge(t, op, k) == gcpi_edge(t, op, i)) return 0;
+    gcpi_item trial = p->items[x];
+    gcpi_view_of(p, x, y, offset, op->kind == GCP_OP_RESHAPE ? trial.pitch : p->items[y].pitch);
+    for (int m = p->items[x].root; m >= 0; m = p->items[m].next) {
+        if (m == x || m == y || t->tensors[p->items[m].tensor].producer >= o || !gcpi_regions_meet(p, x, m)) continue;
+        if (!gcpi_changes_under(p, u, x, m, o) && !gcpi_changes_under(p, u, m, x, o)) continue;
+        p->items[p->items[x].root].next = p->items[x].next;   /* gcpi_view_of put it right behind the root */
+        p->items[x] = trial;
+        return 0;
+    }
+    return 1;
+}
+
+static void gcpi_backward_task(gcpi_problem *p, const gcpi_uses *u, int o, const unsigned char *read, unsigned char *defined)
+{
+    const gcp_tape *t = p->tape;
+    const gcpi_op *op = &t->ops[o];
+    gcpi_task *task = gcpi_task_add(p, GCPI_TASK_BACKWARD, o);
+    uint64_t in, out;
+    size_t offset = 0;
+    task->forward = p->items[op->out].producer;
+    task->unit = p->tasks[task->forward].unit;
+    gcpi_backward_reads(p, op, read[op->out], &in, &out);
+    for (int i = 0; i < op->inputs; i++) if (in >> i & 1) gcpi_operand_add(p, task, gcpi_edge(t, op, i), GCPI_READ, GCPI_SLOT_IN + i);
+    for (int j = 0; j < op->outputs; j++) {
+        int gradient = t->tensor_count + op->out + j;
+        if (out >> j & 1) gcpi_operand_add(p, task, op->out + j, GCPI_READ, GCPI_SLOT_OUT + j);
+        if (p->items[gradient].active && defined[op->out + j]) gcpi_operand_add(p, task, gradient, GCPI_READ, GCPI_SLOT_DOUT + j);
+    }
+    for (int i = 0; i < op->inputs; i++) {
+        int x = gcpi_edge(t, op, i);
+        if (p->items[t->tensor_count + x].active) {
+            int mode = defined[x] ? GCPI_ADD : gcpi_gradient_alias(p, u, o, i, offset) ? GCPI_ALIAS : GCPI_WRITE;
+            gcpi_operand_add(p, task, t->tensor_count + x, mode, GCPI_SLOT_DIN + i);
+            defined[x] = 1;
+        }
+        if (op->kind == GCP_OP_CONCAT) offset += (size_t)t->tensors[x].shape.d[3] * sizeof(gcp_real);
+    }
+    gcpi_task_in_place(p, task, op);
+    gcpi_task_cost(p, task, op, 1);
+}
+
+static void gcpi_parameter_task(gcpi_problem *p, int kind, int parameter, int mode)
+{
+    int gradient = p->tensors + p->tape->parameters[parameter].tensor;
+    gcpi_task *task = gcpi_task_add(p, kind, parameter);
+    gcpi_operand_add(p, task, gradient, mode, GCPI_SLOT_DIN);
+    if (kind == GCPI_TASK_UPDATE) p->items[gradient].updated = (int)(task - p->tasks);
+    task->seconds = 3.0 * (double)p->items[gradient].bytes / p->target.bytes_per_second;
+}
+
+static int gcpi_trained(const gcpi_problem *p, int parameter)       /* has a gradient in this plan */
+{
+    int tensor = p->tape->parameters[parameter].tensor;
+    return tensor && tensor < p->tensors && p->tape->parameters[parameter].kind == GCPI_PARAMETER && p->items[p->tensors + tensor].active;
+}
+
+/* What follows the backward of op o: hooks, and updates where they are fused, of parameters whose last reader it is. */
+static void gcpi_after_backward(gcpi_problem *p, const gcpi_uses *u, int o, const gcp_plan_opts *opts)
+{
+    const gcp_tape *t = p->tape;
+    const gcpi_op *op = &t->ops[o];
+    for (int i = 0; i < op->inputs; i++) {
+        int x = gcpi_edge(t, op, i), parameter = t->tensors[x].parameter, repeated = 0, last = 1, read = 0;
+        for (int k = 0; k < i; k++) repeated |= gcpi_edge(t, op, k) == x;
+        if (t->tensors[x].kind != GCPI_PARAMETER || !p->items[t->tensor_count + x].active || repeated) continue;
+        for (int k = u->first[x]; k < u->first[x + 1]; k++) {
+            last &= u->consumers[k] >= o || !gcpi_has_backward(p, &t->ops[u->consumers[k]]);
+            read |= u->consumers[k] < o;          /* may run again later, and must see the old weights */
+        }
+        if (!last) continue;
+        if (opts->on_gradient) gcpi_parameter_task(p, GCPI_TASK_HOOK, parameter, GCPI_ADD);
+        if (!opts->fuse_update || read) continue;
+        if (opts->on_gradient) gcpi_parameter_task(p, GCPI_TASK_WAIT, parameter, GCPI_ADD);
+        gcpi_parameter_task(p, GCPI_TASK_UPDATE, parameter, GCPI_READ);
+    }
+}
+
+static int gcpi_updated(const gcpi_problem *p, int parameter) { return p->items[p->tensors + p->tape->parameters[parameter].tensor].updated; }
+
+static size_t gcpi_norm_bytes(const gcpi_problem *p, const gcp_shape *shape)
+{
+    gcp_cost_call call;
+    gcp_cost cost;
+    memset(&cost, 0, sizeof cost);
+    memset(&call, 0, sizeof call);
+    call.in = shape; call.inputs = 1; call.target = &p->target;
+    gcpi_row_for(&p->target, NULL, GCP_ROW_NORM)->cost(&call, &cost);
+    return cost.workspace;
+}
+
+static void gcpi_updates(gcpi_problem *p, const gcp_plan_opts *opts)
+{
+    const gcp_tape *t = p->tape;
+    for (int i = 0; opts->on_gradient && i < t->parameter_count; i++)
+        if (gcpi_trained(p, i) && !gcpi_updated(p, i)) gcpi_parameter_task(p, GCPI_TASK_WAIT, i, GCPI_ADD);
+    if (!opts->optimizer) return;
+    int trained = 0;
+    for (int i = 0; i < t->parameter_count; i++) trained |= gcpi_trained(p, i);
+    if (opts->clip_norm > 0 && trained) {
+        gcpi_task *norm = gcpi_task_add(p, GCPI_TASK_NORM, 0);
+        for (int i = 0; i < t->parameter_count; i++)
+            if (gcpi_trained(p, i)) {
+                gcpi_operand_add(p, norm, t->tensor_count + t->parameters[i].tensor, GCPI_READ, GCPI_SLOT_DIN);
+                norm->workspace = GCPI_MAX(norm->workspace, gcpi_norm_bytes(p, &t->parameters[i].shape));
+            }
+    }
+    for (int i = 0; i < t->parameter_count; i++)
+        if (gcpi_trained(p, i) && !gcpi_updated(p, i)) gcpi_parameter_task(p, GCPI_TASK_UPDATE, i, GCPI_READ);
+}
+
+/* The first task of the tail: the loss, and what is made from losses alone, up to the end. */
+static int gcpi_tail(gcpi_problem *p)
+{
+    int tail = p->forward;
+    for (int i = 0; i < p->forward; i++) {
+        int made = 0, losses = 0;
+        for (int k = 0; k < p->tasks[i].count; k++) {
+            const gcpi_item *x = &p->items[p->operands[p->tasks[i].operands + k].item];
+            if (p->operands[p->tasks[i].operands + k].mode != GCPI_READ || x->kind != GCPI_FORWARD_ITEM) continue;
+            made++;
+            losses += p->tasks[x->producer].unit;
+        }
+        p->tasks[i].unit = p->training && (p->tasks[i].loss || (made && made == losses));
+    }
+    while (tail > 0 && p->tasks[tail - 1].unit) tail--;
+    return tail;
+}
+
+/* Units: an outermost segment, or an op outside of any; the tail belongs to none (unit = units). */
+static void gcpi_units_number(gcpi_problem *p)
+{
+    const gcp_tape *t = p->tape;
+    int segment = 0, tail = gcpi_tail(p);
+    for (int i = 0; i < p->forward; i++) {
+        int outer = p->tasks[i].segment = t->ops[p->tasks[i].op].segment;
+        while (outer && t->segments[outer].depth > 1) outer = t->segments[outer].parent;
+        if (i < tail && (!outer || outer != segment || p->units == 0)) p->units++;
+        segment = outer;
+        p->tasks[i].unit = i < tail ? p->units - 1 : p->units;
+    }
+}
+
+/* Copies to far memory, back, and waiting for them. Only for first outputs that share their bytes with no other tensor. */
+static void gcpi_far_tasks(gcpi_problem *p)
+{
+    for (int i = 0; i < p->tensors; i++) {
+        const gcpi_item *x = &p->items[i];
+        if (x->kind != GCPI_FORWARD_ITEM || !x->active || x->root != i || x->next >= 0 || x->pinned) continue;
+        if (!p->names && p->tape->ops[p->tape->tensors[i].producer].out != i) continue;       /* masks and the like share their op's name */
+        for (int kind = GCPI_TASK_OFFLOAD; kind <= GCPI_TASK_ARRIVE; kind++)
+            gcpi_operand_add(p, gcpi_task_add(p, kind, i), i, kind == GCPI_TASK_PREFETCH ? GCPI_WRITE : GCPI_READ, GCPI_SLOT_OUT);
+    }
+}
+
+static int gcpi_may_move(const gcpi_problem *p, int i, int hooks)
+{
+    const gcpi_item *x = &p->items[i];
+    if ((x->kind != GCPI_FORWARD_ITEM && x->kind != GCPI_GRADIENT_ITEM) || !x->active || x->root != i || x->next >= 0 || x->pinned == 2 || !x->bytes) return 0;
+    if (p->names) return 1;
+    const gcpi_tensor *e = &p->tape->tensors[x->tensor];
+    if (hooks && e->kind == GCPI_PARAMETER) return 0;          /* a hook has its address till the other returns */
+    return e->producer < 0 || (p->tape->ops[e->producer].out == x->tensor && (e->dtype == GCP_DTYPE_REAL || x->kind == GCPI_GRADIENT_ITEM));
+}
+
+/* For what shares its bytes with nothing else and is real numbers: a concat of one copies it. A graph's costs may be in any unit: a move is priced
+   like the op that made what is moved. */
+static void gcpi_move_tasks(gcpi_problem *p, int hooks)
+{
+    for (int i = 0; i < p->item_count; i++) {
+        if (!gcpi_may_move(p, i, hooks)) continue;
+        gcpi_task *task = gcpi_task_add(p, GCPI_TASK_MOVE, i);
+        gcpi_operand_add(p, task, i, GCPI_READ, GCPI_SLOT_IN);
+        gcpi_operand_add(p, task, i, GCPI_WRITE, GCPI_SLOT_OUT);
+        task->seconds = p->names ? p->tasks[p->items[i].producer].seconds : 2 * (double)p->items[i].bytes / p->target.bytes_per_second;
+        p->items[i].move = (int)(task - p->tasks);
+    }
+}
+
+/* Whether the list may hold moves. */
+static int gcpi_moves(const gcp_plan_opts *o) { return o->list != NULL || o->policy == GCP_BUDGET; }
+
+static int gcpi_problem_arrays(gcpi_problem *p, int far, int moves, gcp_arena *a)
+{
+    const gcp_tape *t = p->tape;
+    ptrdiff_t tasks = 2 * (ptrdiff_t)t->op_count + 3 * (ptrdiff_t)t->parameter_count + 2;
+    ptrdiff_t operands = 3 * (ptrdiff_t)t->edge_count + 4 * (ptrdiff_t)t->tensor_count + 4 * (ptrdiff_t)t->parameter_count + 1;
+    if (far) { tasks += 3 * (ptrdiff_t)t->tensor_count; operands += 3 * (ptrdiff_t)t->tensor_count; }
+    if (moves) { tasks += 2 * (ptrdiff_t)t->tensor_count; operands += 4 * (ptrdiff_t)t->tensor_count; }
+    p->tensors = t->tensor_count;
+    p->item_count = 2 * p->tensors;
+    p->items = GCPI_NEW(a, gcpi_item, p->item_count);
+    p->tasks = GCPI_NEW(a, gcpi_task, tasks);
+    p->operands = GCPI_NEW(a, gcpi_operand, operands);
+    return p->items && p->tasks && p->operands;
+}
+
+static void gcpi_problem_backward(gcpi_problem *p, const gcpi_uses *u, const unsigned char *needed, const unsigned char *read,
+                                  unsigned char *defined, const gcp_plan_opts *opts)
+{
+    const gcp_tape *t = p->tape;
+    gcpi_task *seed = gcpi_task_add(p, GCPI_TASK_SEED, t->tensors[p->root].producer);
+    gcpi_operand_add(p, seed, t->tensor_count + p->root, GCPI_WRITE, GCPI_SLOT_DOUT);
+    defined[p->root] = 1;
+    for (int o = t->op_count - 1; o >= 0; o--) {
+        if (!needed[o] || !gcpi_has_backward(p, &t->ops[o])) continue;
+        gcpi_backward_task(p, u, o, read, defined);
+        gcpi_after_backward(p, u, o, opts);
+    }
+    gcpi_updates(p, opts);
+    for (int i = 1; i < t->tensor_count; i++) {
+        gcpi_item *gradient = &p->items[t->tensor_count + i];
+        if (!gradient->active) continue;
+        if (t->tensors[i].kind == GCPI_PARAMETER) gradient->pinned = opts->accumulate > 1 ? 2 : !opts->optimizer;
+        if (t->tensors[i].kind == GCPI_INPUT) gradient->pinned = 1;
+    }
+}
+
+/* Makes the problem of a tape. 0: the arena is too small. */
+static int gcpi_problem_make(gcpi_problem *p, int root, const gcp_plan_opts *opts, const gcp_target *target, gcp_arena *a)
+{
+    gcp_tape *t = p->tape;
+    ptrdiff_t scratch = a->scratch;
+    gcpi_uses uses;
+    p->target = *target; p->root = root; p->training = !opts->inference;
+    p->numbers = GCPI_NUMBERS_BYTES;
+    unsigned char *needed = GCPI_SCRATCH(a, unsigned char, t->op_count + 1), *read = GCPI_SCRATCH(a, unsigned char, t->tensor_count);
+    unsigned char *defined = GCPI_SCRATCH(a, unsigned char, t->tensor_count);
+    if (!gcpi_problem_arrays(p, opts->list || opts->far, gcpi_moves(opts), a) || !needed || !read || !defined) return 0;
+    gcpi_mark_needed(t, root, needed);
+    if (!gcpi_uses_make(p, needed, a, &uses)) return 0;
+    gcpi_items_make(p);
+    if (p->training) gcpi_mark_gradients(p, needed);
+    gcpi_mark_reads(p, needed, read);
+    for (int i = 1; i < t->tensor_count; i++)
+        if (p->items[i].kind == GCPI_INPUT_ITEM) p->items[i].pinned = 2;
+    for (int o = 0, n; o < t->op_count; o += n) {
+        n = needed[o] && !opts->no_groups ? gcpi_group(p, &uses, o, read) : 1;
+        if (n > 1) gcpi_group_task(p, o, n, read);
+        else if (needed[o]) gcpi_forward_task(p, o, read);
+    }
+    for (int i = 0; i < p->operand_count; i++) p->items[p->operands[i].item].active = 1;     /* inputs and parameters that are read */
+    p->forward = p->task_count;
+    gcpi_units_number(p);
+    if (p->training) gcpi_problem_backward(p, &uses, needed, read, defined, opts);
+    if (opts->list || opts->far) gcpi_far_tasks(p);
+    if (gcpi_moves(opts)) gcpi_move_tasks(p, opts->on_gradient != NULL);
+    a->scratch = scratch;
+    p->optimizer = (int)opts->optimizer;
+    return !opts->costs || gcpi_costs_apply(p, opts, a);
+}
+
+/* ==== src/planner/graph.h ==== */
+
+/* gcp-graph 1: a line an op,  KIND ID COST BYTES WORKSPACE INPUTS...  where KIND is f (may run again), o (forward, once)
+   or b (once, in this order, behind all f and o); an op's output is a tensor of its own, INPUTS are the ids of ops.
+   gcp-graph 2 (the first line says so) has tensors apart:
+     t ID BYTES [in=ID@OFFSET] [rows=PITCH/ROW] [gradient] [stored] [keep] [end] [always]
+     f|o|b ID COST WORKSPACE OPERANDS... [of=ID] [free] [concat] [costly] [joins] [loss] [unit=N]
+   Operands: T read, >T written, +T added to, =T becomes the same bytes; >T<A or >T<A<B: may be written in place on A or B.
+   keep: by the user; end: lives to the end; always: from the beginning too; of: the op that a b reverses (else ID_b is of ID, and any
+   other of the last op whose output it reads).
+   '# numbers N', '# state N' and '# units N' say how many bytes every step and the state take, and how many units count. Other text behind # is a comment. */
+
+typedef struct gcpi_reader {
+    gcpi_problem *p; gcp_arena *a;
+    char *text, *at;                  /* a copy, cut into tokens; where in the line */
+    int *table, table_size;           /* names: item + 1 at even places, task + 1 at odd ones */
+    int version, line;
+    size_t bytes;                     /* of all tensors and workspaces so far */
+    char *message; size_t size;
+} gcpi_reader;
+
+static int gcpi_graph_bad(gcpi_reader *r, const char *text, const char *token)
+{
+    snprintf(r->message, r->size, "line %d: %s%s%.80s", r->line, text, token ? " " : "", token ? token : "");
+    return 0;
+}
+
+static char *gcpi_token(gcpi_reader *r)              /* the line's next, or NULL */
+{
+    while (*r->at == ' ' || *r->at == '\t' || *r->at == '\r') r->at++;
+    if (!*r->at || *r->at == '#') return NULL;
+    char *token = r->at;
+    while (*r->at && *r->at != ' ' && *r->at != '\t' && *r->at != '\r' && *r->at != '#') r->at++;
+    if (*r->at == '#') *r->at = 0;
+    else if (*r->at) *r->at++ = 0;
+    return token;
+}
+
+static int gcpi_size_token(const char *token, size_t *n)
+{
+    char *end;
+    if (!token || *token < '0' || *token > '9') return 0;
+    double value = strtod(token, &end);
+    if (*end || !(value >= 0) || value > (double)(SIZE_MAX / 16)) return 0;
+    *n = (size_t)strtoull(token, &end, 10);
+    if (*end) *n = (size_t)value;
+    return 1;
+}
+
+/* Bytes of the problem. Their sum stays small enough for multiples of it. */
+static int gcpi_bytes_token(gcpi_reader *r, const char *token, size_t *n)
+{
+    return gcpi_size_token(token, n) && (r->bytes += *n) <= SIZE_MAX / 16;
+}
+
+static int *gcpi_name_place(gcpi_reader *r, const char *name, int task)      /* where name is, or would be */
+{
+    char *const *names = task ? r->p->names : r->p->item_names;
+    uint32_t at = gcpi_hash(name);
+    for (;; at++) {
+        int *entry = &r->table[2 * (at % (uint32_t)r->table_size) + (uint32_t)task];
+        if (!*entry || !strcmp(names[*entry - 1], name)) return entry;
+    }
+}
+
+static int gcpi_graph_item(gcpi_reader *r, char *name, size_t bytes)
+{
+    gcpi_problem *p = r->p;
+    int *place = gcpi_name_place(r, name, 0);
+    if (*place) return gcpi_graph_bad(r, "a second tensor", name) - 1;
+    gcpi_item *x = &p->items[p->item_count];
+    memset(x, 0, sizeof *x);
+    x->bytes = bytes;
+    x->kind = GCPI_FORWARD_ITEM;
+    x->tensor = x->root = p->item_count;
+    x->next = x->producer = -1;
+    p->item_names[p->item_count] = name;
+    return (*place = ++p->item_count) - 1;
+}
+
+static int gcpi_graph_rows(gcpi_reader *r, gcpi_item *x, const char *token)
+{
+    size_t pitch, row;
+    char first[32];
+    const char *slash = strchr(token, '/');
+    if (!slash || (size_t)(slash - token) >= sizeof first) return gcpi_graph_bad(r, "not rows=PITCH/ROW:", token);
+    memcpy(first, token, (size_t)(slash - token));
+    first[slash - token] = 0;
+    if (!gcpi_size_token(first, &pitch) || !gcpi_size_token(slash + 1, &row) || row > pitch || row < 1 || pitch > PTRDIFF_MAX / 16) return gcpi_graph_bad(r, "not rows=PITCH/ROW:", token);
+    x->pitch = (ptrdiff_t)pitch; x->row = (ptrdiff_t)row;
+    return 1;
+}
+
+static int gcpi_graph_inside(gcpi_reader *r, int item, char *token)
+{
+    gcpi_problem *p = r->p;
+    gcpi_item *x = &p->items[item];
+    char *at = strrchr(token, '@');
+    if (!at || !gcpi_size_token(at + 1, &x->offset)) return gcpi_graph_bad(r, "not in=ID@OFFSET:", token);
+    *at = 0;
+    int root = *gcpi_name_place(r, token, 0) - 1;
+    if (root < 0 || root == item || p->items[root].root != root || x->root != item) return gcpi_graph_bad(r, "no tensor of its own:", token);
+    if (x->offset + x->bytes > p->items[root].bytes) return gcpi_graph_bad(r, "does not lie inside of", token);
+    x->root = root;
+    x->next = p->items[root].next;
+    p->items[root].next = item;
+    return 1;
+}
+
+static int gcpi_graph_tensor(gcpi_reader *r)
+{
+    char *name = gcpi_token(r), *token;
+    size_t bytes;
+    if (!name || !gcpi_bytes_token(r, gcpi_token(r), &bytes)) return gcpi_graph_bad(r, "not 't ID BYTES'", NULL);
+    int item = gcpi_graph_item(r, name, bytes);
+    if (item < 0) return 0;
+    gcpi_item *x = &r->p->items[item];
+    while ((token = gcpi_token(r)) != NULL) {
+        if (!strncmp(token, "in=", 3)) { if (!gcpi_graph_inside(r, item, token + 3)) return 0; }
+        else if (!strncmp(token, "rows=", 5)) { if (!gcpi_graph_rows(r, x, token + 5)) return 0; }
+        else if (!strcmp(token, "gradient")) x->kind = GCPI_GRADIENT_ITEM;
+        else if (!strcmp(token, "stored")) x->stored = 1;
+        else if (!strcmp(token, "keep")) x->kept = x->stored = 1;
+        else if (!strcmp(token, "end")) x->pinned = 1;
+        else if (!strcmp(token, "always")) { x->pinned = 2; if (x->kind == GCPI_FORWARD_ITEM) x->kind = GCPI_INPUT_ITEM; }
+        else return gcpi_graph_bad(r, "unknown:", token);
+    }
+    return 1;
+}
+
+static int gcpi_graph_find(gcpi_reader *r, const char *name)
+{
+    int item = *gcpi_name_place(r, name, 0) - 1;
+    return item >= 0 ? item : gcpi_graph_bad(r, "no tensor", name) - 1;
+}
+
+/* The operand behind >, with what it may lie on. */
+static int gcpi_graph_write(gcpi_reader *r, gcpi_task *task, char *token, int mode)
+{
+    char *on = strchr(token, '<');
+    if (on) *on++ = 0;
+    int item = gcpi_graph_find(r, token);
+    for (int side = 0; item >= 0 && on && side < 2; side++) {
+        char *next = strchr(on, '<');
+        if (next) *next++ = 0;
+        int under = gcpi_graph_find(r, on);
+        if (under < 0) return 0;
+        for (int k = 0; k < task->count && task->under[side] < 0; k++)
+            if (r->p->operands[task->operands + k].item == under && !(side && task->under[0] == k)) task->under[side] = k;
+        if (task->under[side] < 0) return gcpi_graph_bad(r, "is not read before it is written on:", on);
+        task->over = task->count;
+        on = next;
+    }
+    if (item < 0) return 0;
+    if (r->p->items[item].producer < 0) r->p->items[item].producer = (int)(task - r->p->tasks);
+    gcpi_operand_add(r->p, task, item, mode, GCPI_SLOT_OUT);
+    return 1;
+}
+
+static int gcpi_graph_trait(gcpi_reader *r, gcpi_task *task, const char *token)      /* 1: it is one; 0: not; -1: wrong */
+{
+    size_t unit;
+    if (!strncmp(token, "of=", 3)) {
+        task->forward = *gcpi_name_place(r, token + 3, 1) - 1;
+        if (task->forward < 0) return gcpi_graph_bad(r, "no op", token + 3) - 1;
+        return 1;
+    }
+    if (!strncmp(token, "unit=", 5)) {
+        if (!gcpi_size_token(token + 5, &unit) || unit > (size_t)r->table_size) return gcpi_graph_bad(r, "not unit=N:", token) - 1;
+        task->unit = (int)unit;
+        return 1;
+    }
+    int *traits[] = { &task->free, &task->concat, &task->costly, &task->joins, &task->loss };
+    static const char *const names[] = { "free", "concat", "costly", "joins", "loss" };
+    for (int i = 0; i < 5; i++) if (!strcmp(token, names[i])) return *traits[i] = 1;
+    return 0;
+}
+
+static int gcpi_graph_operands(gcpi_reader *r, gcpi_task *task)
+{
+    char *token;
+    while ((token = gcpi_token(r)) != NULL) {
+        int trait = r->version == 2 ? gcpi_graph_trait(r, task, token) : 0, item;
+        if (trait < 0) return 0;
+        if (trait) continue;
+        if (r->version == 2 && *token == '>') { if (!gcpi_graph_write(r, task, token + 1, GCPI_WRITE)) return 0; continue; }
+        if (r->version == 2 && *token == '=') { if (!gcpi_graph_write(r, task, token + 1, GCPI_ALIAS)) return 0; continue; }
+        int add = r->version == 2 && *token == '+';
+        if ((item = gcpi_graph_find(r, token + add)) < 0) return 0;
+        if (r->p->items[item].producer < 0 && r->p->items[item].pinned != 2) return gcpi_graph_bad(r, "is read before it is made:", token + add);
+        if (add && r->p->items[item].producer < r->p->forward) return gcpi_graph_bad(r, "only a gradient is added to:", token + 1);
+        gcpi_operand_add(r->p, task, item, add ? GCPI_ADD : GCPI_READ, GCPI_SLOT_IN);
+    }
+    return 1;
+}
+
+/* The last forward op of those that made what a b reads, -1: none did. */
+static int gcpi_graph_newest(const gcpi_problem *p, const gcpi_task *task)
+{
+    int newest = -1;
+    for (int k = 0; k < task->count; k++) {
+        int producer = p->items[p->operands[task->operands + k].item].producer;
+        if (producer < p->forward) newest = GCPI_MAX(newest, producer);
+    }
+    return newest;
+}
+
+/* Which forward op a b reverses: of=ID; ID_b; else the newest of those whose outputs it reads, the one of the b ahead of it, or the last. */
+static void gcpi_graph_reverses(gcpi_reader *r, gcpi_task *task, char *name)
+{
+    const gcpi_problem *p = r->p;
+    size_t n = strlen(name);
+    if (task->forward < 0 && n > 2 && !strcmp(name + n - 2, "_b")) {
+        name[n - 2] = 0;
+        task->forward = *gcpi_name_place(r, name, 1) - 1;
+        name[n - 2] = '_';
+    }
+    if (task->forward < 0 || task->forward >= p->forward) task->forward = gcpi_graph_newest(p, task);
+    if (task->forward < 0) task->forward = p->task_count - 1 > p->forward ? task[-1].forward : p->forward - 1;
+    task->unit = p->tasks[task->forward].unit;
+}
+
+static int gcpi_graph_op(gcpi_reader *r, char kind)
+{
+    gcpi_problem *p = r->p;
+    char *name = gcpi_token(r), *cost = gcpi_token(r), *end = NULL;
+    size_t bytes = 0;
+    double seconds = cost ? strtod(cost, &end) : -1;
+    if (!name || !cost || *end || !(seconds >= 0) || seconds > 1e300) return gcpi_graph_bad(r, "not 'KIND ID COST ...'", NULL);
+    if (r->version == 1 && !gcpi_bytes_token(r, gcpi_token(r), &bytes)) return gcpi_graph_bad(r, "no bytes of", name);
+    if (kind == 'b' ? p->task_count == 0 : p->forward >= 0) return gcpi_graph_bad(r, "a forward op behind a b, or no forward op:", name);
+    if (kind == 'b' && p->forward < 0) p->forward = p->task_count;
+    gcpi_task *task = gcpi_task_add(p, kind == 'b' ? GCPI_TASK_BACKWARD : GCPI_TASK_FORWARD, p->task_count);
+    int *place = gcpi_name_place(r, name, 1);
+    if (*place) return gcpi_graph_bad(r, "a second op", name);
+    p->names[p->task_count - 1] = name;
+    *place = p->task_count;
+    task->seconds = seconds; task->once = kind == 'o'; task->ops = 1; task->unit = p->task_count - 1;
+    if (!gcpi_bytes_token(r, gcpi_token(r), &task->workspace)) return gcpi_graph_bad(r, "no workspace bytes of", name);
+    if (!gcpi_graph_operands(r, task)) return 0;
+    if (kind == 'b') gcpi_graph_reverses(r, task, name);
+    if (r->version != 1 || !bytes) return 1;
+    int item = gcpi_graph_item(r, name, bytes);
+    if (item < 0) return 0;
+    p->items[item].kind = kind == 'b' ? GCPI_GRADIENT_ITEM : GCPI_FORWARD_ITEM;
+    p->items[item].producer = p->task_count - 1;
+    gcpi_operand_add(p, task, item, GCPI_WRITE, GCPI_SLOT_OUT);
+    return 1;
+}
+
+/* '# units N', '# numbers BYTES', '# state BYTES': of the step as a whole; other comments say nothing. */
+static int gcpi_graph_header(gcpi_reader *r, char *line)
+{
+    size_t units = 0;
+    int ok = 1;
+    if (!strncmp(line, "# numbers ", 10)) ok = gcpi_bytes_token(r, line + 10, &r->p->numbers);
+    if (!strncmp(line, "# state ", 8)) ok = gcpi_bytes_token(r, line + 8, &r->p->state);
+    if (!strncmp(line, "# units ", 8)) { ok = gcpi_size_token(line + 8, &units) && units <= (size_t)r->table_size; r->p->units = ok ? (int)units : 0; }
+    return ok || gcpi_graph_bad(r, "not a number that can be:", line);
+}
+
+static int gcpi_graph_line(gcpi_reader *r)
+{
+    const char *kind = gcpi_token(r);
+    if (!kind) return 1;
+    if (!strcmp(kind, "t") && r->version == 2) return gcpi_graph_tensor(r);
+    if (!strcmp(kind, "f") || !strcmp(kind, "o") || !strcmp(kind, "b")) return gcpi_graph_op(r, *kind);
+    return gcpi_graph_bad(r, "neither f, o, b nor t:", kind);
+}
+
+/* Arrays from counts of lines and words: no line makes more of anything. 0: the arena is too small. */
+static int gcpi_graph_arrays(gcpi_reader *r, const char *text, const gcp_plan_opts *opts)
+{
+    gcpi_problem *p = r->p;
+    size_t lines = 2, words = 2, n = strlen(text), far = opts->list || opts->far ? 3 : 0, moves = gcpi_moves(opts) ? 1 : 0;      /* tasks for each item */
+    for (size_t i = 0; i < n; i++) {
+        lines += text[i] == '\n';
+        words += text[i] > ' ' && (i == 0 || text[i - 1] <= ' ');
+    }
+    r->text = GCPI_NEW(r->a, char, n + 1);
+    p->items = GCPI_NEW(r->a, gcpi_item, lines);
+    p->tasks = GCPI_NEW(r->a, gcpi_task, (1 + far + moves) * lines);
+    p->operands = GCPI_NEW(r->a, gcpi_operand, words + (far + 2 * moves) * lines);
+    p->names = GCPI_NEW(r->a, char *, lines);
+    p->item_names = GCPI_NEW(r->a, char *, lines);
+    if (lines > INT32_MAX / 8 || words > INT32_MAX / 8) return 0;
+    r->table_size = 2 * (int)lines + 1;
+    r->table = GCPI_SCRATCH(r->a, int, 2 * r->table_size);
+    if (!r->text || !p->items || !p->tasks || !p->operands || !p->names || !p->item_names || !r->table) return 0;
+    memcpy(r->text, text, n + 1);
+    return 1;
+}
+
+/* An instruction behind the first that needs the tape's functions is not to be had: such a problem can be planned, not run.
+   0: the text is wrong (message says which line), or the arena too small (message is empty). */
+static int gcpi_graph_parse(gcpi_problem *p, const char *text, const gcp_target *target, const gcp_plan_opts *opts, char *message, size_t size, gcp_arena *a)
+{
+    ptrdiff_t scratch = a->scratch;
+    gcpi_reader r;
+    memset(&r, 0, sizeof r);
+    r.p = p; r.a = a; r.message = message; r.size = size;
+    message[0] = 0;
+    p->target = *target; p->training = 1; p->root = -1; p->forward = -1;
+    if (!gcpi_graph_arrays(&r, text, opts)) return 0;
+    r.version = strncmp(text, "# gcp-graph 2", 13) ? 1 : 2;
+    for (char *line = r.text, *next; line; line = next) {
+        next = strchr(line, '\n');
+        if (next) *next++ = 0;
+        r.line++;
+        r.at = line;
+        if (!gcpi_graph_header(&r, line) || !gcpi_graph_line(&r)) return 0;
+    }
+    if (p->forward <= 0) return gcpi_graph_bad(&r, "there is no backward op", NULL);
+    for (int i = 0; i < p->operand_count; i++) p->items[p->operands[i].item].active = 1;
+    for (int i = 0; i < p->item_count; i++) if (p->items[i].producer >= p->forward) p->items[i].kind = GCPI_GRADIENT_ITEM;
+    p->tensors = p->item_count;
+    for (int f = 0; f < p->forward; f++)
+        for (int k = 0; k < p->tasks[f].count; k++)
+            if (p->tasks[f].once && p->operands[p->tasks[f].operands + k].mode != GCPI_READ) p->items[p->operands[p->tasks[f].operands + k].item].stored = 1;
+    for (int f = 0, given = p->units; f < p->forward && !given; f++) p->units = GCPI_MAX(p->units, p->tasks[f].unit + 1);
+    for (int f = 0; f < p->forward; f++) p->tasks[f].unit = GCPI_MIN(p->tasks[f].unit, p->units);
+    if (opts->list || opts->far) gcpi_far_tasks(p);
+    if (gcpi_moves(opts)) gcpi_move_tasks(p, opts->on_gradient != NULL);
+    a->scratch = scratch;
+    return 1;
+}
+
+/* A tensor's line, its group's root first. done: per item, 1 once it has a line. */
+static void gcpi_graph_print_tensor(const gcpi_problem *p, int item, unsigned char *done, gcp_writer w)
+{
+    const gcpi_item *x = &p->items[item];
+    char name[256];
+    if (done[item]) return;
+    done[item] = 1;
+    if (x->root != item) gcpi_graph_print_tensor(p, x->root, done, w);
+    gcpi_say(w, "t %d %zu", item, x->bytes);
+    if (x->root != item) gcpi_say(w, " in=%d@%zu", x->root, x->offset);
+    if (x->row) gcpi_say(w, " rows=%td/%td", x->pitch, x->row);
+    gcpi_item_name(p, item, name, sizeof name);
+    gcpi_say(w, "%s%s%s%s%s # %s\n", x->kind == GCPI_GRADIENT_ITEM ? " gradient" : "", x->stored ? " stored" : "", x->kept ? " keep" : "",
+             x->pinned == 1 ? " end" : "", x->pinned == 2 ? " always" : "", name);
+}
+
+static void gcpi_graph_print_op(const gcpi_problem *p, int task, gcp_writer w)
+{
+    const gcpi_task *t = &p->tasks[task];
+    const gcpi_operand *o = &p->operands[t->operands];
+    char name[256];
+    static const char *const modes[] = { "", ">", "+", "=" };
+    gcpi_say(w, "%c ", task >= p->forward ? 'b' : t->once ? 'o' : 'f');
+    if (task < p->forward || t->kind == GCPI_TASK_BACKWARD) gcpi_say(w, "%s%s", gcpi_task_name(p, t, name, sizeof name), task < p->forward || p->names ? "" : "_b");
+    else gcpi_say(w, "%c:%d", gcpi_letters[t->kind], task);
+    gcpi_say(w, " %.17g %zu", t->seconds, t->workspace);
+    for (int k = 0; k < t->count; k++) {
+        if (p->items[p->items[o[k].item].root].kind == GCPI_STATE_ITEM) continue;
+        gcpi_say(w, " %s%d", modes[o[k].mode], o[k].item);
+        for (int side = 0; k == t->over && side < 2; side++) if (t->under[side] >= 0 && t->under[side] < k && p->items[p->items[o[t->under[side]].item].root].kind != GCPI_STATE_ITEM) gcpi_say(w, "<%d", o[t->under[side]].item);
+    }
+    if (t->kind == GCPI_TASK_BACKWARD && t->forward >= 0) gcpi_say(w, " of=%s", gcpi_task_name(p, &p->tasks[t->forward], name, sizeof name));
+    gcpi_say(w, "%s%s%s%s%s", t->free ? " free" : "", t->concat ? " concat" : "", t->costly ? " costly" : "", t->joins ? " joins" : "", t->loss ? " loss" : "");
+    if (task < p->forward) gcpi_say(w, " unit=%d", t->unit);
+    gcpi_say(w, "\n");
+}
+
+/* ==== src/planner/schedule.h ==== */
+
+/* A choice says what is kept; gcpi_schedule turns it into a list. Segments form a tree. An item's home is the smallest
+   segment that holds its producer and all its readers. Forward leaves resident what is at home where the backward
+   begins; afterwards an item stays resident while the op being reversed lies in its home. With one level that is Chen's
+   scheme; with more, each replay keeps the inner boundaries only, which is his recursion; with none, keep-all. */
+
+enum { GCPI_DROP, GCPI_AUTO, GCPI_STORE };       /* drop after forward; by home; never drop */
+
+typedef struct gcpi_choice {
+    unsigned char *store;             /* per forward item: one of the above */
+    int *segment;                     /* per forward task */
+    int *parent, *depth, segments;    /* 0 is the root */
+    int replay;                       /* drop what was recomputed as soon as backward enters another unit */
+} gcpi_choice;
+
+typedef struct gcpi_instruction { int kind, task; } gcpi_instruction;      /* kind: 'F' 'R' 'B' 'U' 'H' 'W' 'O' 'P' 'M' */
+
+typedef struct gcpi_list { gcpi_instruction *at; ptrdiff_t count, capacity; int reruns; double rerun_flops, seconds; } gcpi_list;
+
+typedef struct gcpi_scheduler {
+    const gcpi_problem *p;
+    const gcpi_choice *c;
+    gcpi_list *list;
+    int *home;                        /* per item */
+    unsigned char *mode, *resident, *need;            /* per item; per item; per forward task */
+    unsigned char *listed;            /* per forward task: stands in held */
+    int *held, held_count;            /* forward tasks with resident outputs that may be dropped */
+    int *last, *entered, entry, here; /* last: per item, the last backward task that reads it; entered: per segment */
+} gcpi_scheduler;
+
+static void gcpi_emit(gcpi_list *list, int kind, int task, const gcpi_task *t)
+{
+    if (list->at && list->count < list->capacity) {
+        list->at[list->count].kind = kind;
+        list->at[list->count].task = task;
+    }
+    list->count++;
+    list->seconds += t->seconds;
+    if (kind == 'R') list->rerun_flops += t->flops;
+}
+
+static int gcpi_common(const gcpi_choice *c, int a, int b)        /* least common ancestor */
+{
+    while (a != b) {
+        if (c->depth[a] >= c->depth[b]) a = c->parent[a];
+        else b = c->parent[b];
+    }
+    return a;
+}
+
+static int gcpi_holds(const gcpi_choice *c, int segment, int inner)
+{
+    while (c->depth[inner] > c->depth[segment]) inner = c->parent[inner];
+    return inner == segment;
+}
+
+/* The outputs of one op go together: running it again for one would write the others too. 1: something changed. */
+static int gcpi_join_outputs(gcpi_scheduler *s)
+{
+    const gcpi_problem *p = s->p;
+    int changed = 0;
+    for (int f = 0; f < p->forward; f++) {
+        const gcpi_operand *o = &p->operands[p->tasks[f].operands];
+        int home = -1, mode = GCPI_DROP;
+        for (int pass = 0; pass < 2; pass++)
+            for (int k = 0; k < p->tasks[f].count; k++) {
+                int root = p->items[o[k].item].root;
+                if (o[k].mode == GCPI_READ) continue;
+                if (pass) { changed |= s->home[root] != home || s->mode[root] != mode; s->home[root] = home; s->mode[root] = (unsigned char)mode; }
+                home = home < 0 ? s->home[root] : gcpi_common(s->c, home, s->home[root]);
+                mode = GCPI_MAX(mode, s->mode[root]);
+            }
+    }
+    return changed;
+}
+
+/* Homes and modes are those of alias groups: while one member holds the bytes, dropping another frees nothing. */
+static void gcpi_homes(gcpi_scheduler *s)
+{
+    const gcpi_problem *p = s->p;
+    for (int i = 0; i < p->item_count; i++) { s->home[i] = -1; s->mode[i] = GCPI_DROP; }
+    for (int f = 0; f < p->forward; f++)
+        for (int k = 0; k < p->tasks[f].count; k++) {
+            int item = p->operands[p->tasks[f].operands + k].item, root = p->items[item].root;
+            s->home[root] = s->home[root] < 0 ? s->c->segment[f] : gcpi_common(s->c, s->home[root], s->c->segment[f]);
+            if (p->items[root].kind != GCPI_FORWARD_ITEM) s->mode[root] = GCPI_STORE;
+            s->mode[root] = GCPI_MAX(s->mode[root], s->c->store[item]);
+        }
+    while (gcpi_join_outputs(s)) { }
+    for (int i = 0; i < p->item_count; i++) {
+        s->home[i] = s->home[p->items[i].root] < 0 ? 0 : s->home[p->items[i].root];
+        s->mode[i] = s->mode[p->items[i].root];
+    }
+}
+
+static int gcpi_stays(const gcpi_scheduler *s, int item, int segment)
+{
+    return s->mode[item] == GCPI_STORE || gcpi_holds(s->c, s->home[item], segment);
+}
+
+/* Drops what is resident and at home elsewhere (or, with all set, everything that is not stored), of held from `from` on: what
+   was looked at for this segment before stays. */
+static void gcpi_drop(gcpi_scheduler *s, int segment, int all, int from)
+{
+    int kept = from;
+    for (int i = from; i < s->held_count; i++) {
+        const gcpi_task *t = &s->p->tasks[s->held[i]];
+        int stays = 0;
+        for (int k = 0; k < t->count; k++) {
+            const gcpi_operand *o = &s->p->operands[t->operands + k];
+            if (o->mode == GCPI_READ) continue;
+            if (s->mode[o->item] != GCPI_STORE && (all || !gcpi_stays(s, o->item, segment))) s->resident[o->item] = 0;
+            stays |= s->resident[o->item];
+        }
+        if (stays) s->held[kept++] = s->held[i];
+        else s->listed[s->held[i]] = 0;
+    }
+    s->held_count = kept;
+}
+
+static void gcpi_hold(gcpi_scheduler *s, int task) { if (!s->listed[task]) s->held[s->held_count++] = task; s->listed[task] = 1; }
+
+static int gcpi_need(gcpi_scheduler *s, int f, int *low, int *high)      /* 1: it was not marked yet */
+{
+    if (s->need[f]) return 0;
+    *low = GCPI_MIN(*low, f);
+    *high = GCPI_MAX(*high, f);
+    return s->need[f] = 1;
+}
+
+/* A segment that is entered to run f again also makes what stays behind it and backward will still read: it is run once
+   for all of them, not once for each. */
+static int gcpi_enter_segment(gcpi_scheduler *s, int task, int f, int *low, int *high)
+{
+    const gcpi_problem *p = s->p;
+    int here = s->here, c = s->c->segment[f], marked = 0;
+    if (gcpi_holds(s->c, c, here)) return 0;
+    while (!gcpi_holds(s->c, s->c->parent[c], here)) c = s->c->parent[c];
+    if (s->entered[c] == s->entry) return 0;
+    s->entered[c] = s->entry;
+    for (int side = -1; side <= 1; side += 2)
+        for (int g = f; g >= 0 && g < p->forward && gcpi_holds(s->c, c, s->c->segment[g]); g += side)
+            for (int k = 0; k < p->tasks[g].count; k++) {
+                const gcpi_operand *o = &p->operands[p->tasks[g].operands + k];
+                if (o->mode == GCPI_READ || s->resident[o->item] || s->last[o->item] < task || !gcpi_stays(s, o->item, here)) continue;
+                marked += gcpi_need(s, g, low, high);
+            }
+    return marked;
+}
+
+/* Runs again what task reads and is not resident: first marks down the tape, then emits up it. */
+static void gcpi_materialise(gcpi_scheduler *s, int task)
+{
+    const gcpi_problem *p = s->p;
+    int pending = 0, low = p->forward, high = -1;
+    for (int f = -1;;) {              /* -1: the task itself, then the marked ones from high to low */
+        const gcpi_task *t = &p->tasks[f < 0 ? task : f];
+        for (int k = 0; k < t->count; k++) {
+            const gcpi_operand *o = &p->operands[t->operands + k];
+            int producer = p->items[o->item].producer;
+            if (o->mode != GCPI_READ || p->items[o->item].kind != GCPI_FORWARD_ITEM || s->resident[o->item] || s->need[producer]) continue;
+            pending += gcpi_need(s, producer, &low, &high);
+            if (!s->c->replay) pending += gcpi_enter_segment(s, task, producer, &low, &high);
+        }
+        if (!pending) break;
+        if (f < 0) f = high + 1;
+        do f--; while (!s->need[f]);
+        pending--;
+    }
+    for (int f = low; f <= high; f++) {
+        const gcpi_task *t = &p->tasks[f];
+        if (!s->need[f]) continue;
+        s->need[f] = 0;
+        gcpi_emit(s->list, 'R', f, t);
+        gcpi_hold(s, f);
+        for (int k = 0; k < t->count; k++)
+            if (p->operands[t->operands + k].mode != GCPI_READ) s->resident[p->operands[t->operands + k].item] = 1;
+    }
+}
+
+static void gcpi_backward_list(gcpi_scheduler *s)
+{
+    const gcpi_problem *p = s->p;
+    int segment = p->forward ? s->c->segment[p->forward - 1] : 0, unit = -1;
+    for (int b = p->forward; b < p->task_count; b++) {
+        const gcpi_task *t = &p->tasks[b];
+        if (t->kind == GCPI_TASK_BACKWARD) {
+            int here = s->c->segment[t->forward];
+            if (s->c->replay && unit != t->unit) gcpi_drop(s, here, 1, 0);
+            if (!s->c->replay && here != segment) gcpi_drop(s, here, 0, 0);
+            segment = s->here = here;
+            unit = t->unit;
+            s->entry++;
+            int before = s->held_count;
+            gcpi_materialise(s, b);
+            if (!s->c->replay) gcpi_drop(s, here, 0, before);
+        }
+        gcpi_emit(s->list, gcpi_letters[t->kind], b, t);
+    }
+}
+
+/* Fills list (list->at NULL: counts only). 0: not enough scratch. */
+static int gcpi_schedule(const gcpi_problem *p, const gcpi_choice *c, gcpi_list *list, gcp_arena *a)
+{
+    ptrdiff_t scratch = a->scratch;
+    gcpi_scheduler s;
+    memset(&s, 0, sizeof s);
+    s.p = p; s.c = c; s.list = list;
+    s.home = GCPI_SCRATCH(a, int, p->item_count);
+    s.mode = GCPI_SCRATCH(a, unsigned char, p->item_count);
+    s.resident = GCPI_SCRATCH(a, unsigned char, p->item_count);
+    s.need = GCPI_SCRATCH(a, unsigned char, p->forward + 1);
+    s.listed = GCPI_SCRATCH(a, unsigned char, p->forward + 1);
+    s.held = GCPI_SCRATCH(a, int, p->forward + 1);
+    s.last = GCPI_SCRATCH(a, int, p->item_count);
+    s.entered = GCPI_SCRATCH(a, int, c->segments + 1);
+    list->count = 0; list->rerun_flops = list->seconds = 0;
+    if (!s.home || !s.mode || !s.resident || !s.need || !s.listed || !s.held || !s.last || !s.entered) return 0;
+    gcpi_homes(&s);
+    for (int f = 0; f < p->forward; f++) gcpi_emit(list, 'F', f, &p->tasks[f]);
+    int last = p->forward ? c->segment[p->forward - 1] : 0;
+    for (int i = 0; i < p->item_count; i++) {
+        int at_home = c->replay ? s.home[i] == 0 : gcpi_holds(c, s.home[i], last);
+        s.resident[i] = s.mode[i] == GCPI_STORE || (s.mode[i] == GCPI_AUTO && at_home);
+        if (!c->replay && s.resident[i] && s.mode[i] != GCPI_STORE && s.home[i] && p->items[i].producer >= 0) gcpi_hold(&s, p->items[i].producer);
+    }
+    for (int b = p->forward; b < p->task_count; b++)
+        for (int k = 0; k < p->tasks[b].count; k++) s.last[p->operands[p->tasks[b].operands + k].item] = b;
+    gcpi_backward_list(&s);
+    a->scratch = scratch;
+    return 1;
+}
+
+/* Lists as text: a letter and a name a line; '#' begins a comment. */
+static int gcpi_letter_task(const gcpi_task *t, char letter)
+{
+    return letter == gcpi_letters[t->kind] || (letter == 'R' && t->kind == GCPI_TASK_FORWARD);
+}
+
+static int gcpi_list_find(const gcpi_problem *p, char letter, const char *name, int from)      /* task, or -1 */
+{
+    char buffer[256];
+    int count = p->task_count + p->far_count + p->move_count;
+    for (int k = 0; k < count; k++) {
+        int task = (from + k) % count;
+        if (gcpi_letter_task(&p->tasks[task], letter) && !strcmp(gcpi_task_name(p, &p->tasks[task], buffer, sizeof buffer), name)) return task;
+    }
+    return -1;
+}
+
+/* list->at NULL: counts. 0: message says which line is wrong. */
+static int gcpi_list_parse(const gcpi_problem *p, const char *text, gcpi_list *list, char *message, size_t size)
+{
+    int line = 0, from = 0, again = 0;           /* where the next F, B, U or R is likely to be */
+    list->count = 0; list->seconds = list->rerun_flops = 0;
+    while (*text) {
+        const char *end = strchr(text, '\n'), *hash;
+        size_t n = end ? (size_t)(end - text) : strlen(text);
+        char name[256], letter = *text;
+        line++;
+        hash = (const char *)memchr(text, '#', n);
+        size_t used = hash ? (size_t)(hash - text) : n;
+        while (used && (text[used - 1] == ' ' || text[used - 1] == '\t' || text[used - 1] == '\r')) used--;
+        if (used) {
+            if (used < 3 || text[1] != ' ' || used - 2 >= sizeof name) { snprintf(message, size, "line %d: not 'LETTER NAME'", line); return 0; }
+            memcpy(name, text + 2, used - 2);
+            name[used - 2] = 0;
+            int task = gcpi_list_find(p, letter, name, letter == 'R' ? again : from);
+            if (task < 0) { snprintf(message, size, "line %d: no instruction '%c %.120s' in this network", line, letter, name); return 0; }
+            gcpi_emit(list, letter, task, &p->tasks[task]);
+            if (task < p->task_count) *(letter == 'R' ? &again : &from) = task + 1;
+        }
+        text += n + (end != NULL);
+    }
+    return 1;
+}
+
+/* Runs of a unit again: once for each unit whose backward it was run again for; views cost nothing and do not count. */
+static int gcpi_list_reruns(const gcpi_problem *p, gcpi_list *list, gcp_arena *a)
+{
+    ptrdiff_t scratch = a->scratch;
+    int *last = GCPI_SCRATCH(a, int, p->units + 1), unit = -1;
+    if (!last) return 0;
+    list->reruns = 0;
+    for (ptrdiff_t i = list->count - 1; i >= 0; i--) {
+        const gcpi_task *t = &p->tasks[list->at[i].task];
+        if (t->kind == GCPI_TASK_BACKWARD) unit = t->unit;
+        if (list->at[i].kind != 'R' || t->free || last[t->unit] == unit + 1) continue;
+        last[t->unit] = unit + 1;
+        list->reruns++;
+    }
+    a->scratch = scratch;
+    return 1;
+}
+
+/* ==== src/planner/layout.h ==== */
+
+/* A value is one writing of an item. Values of one alias group whose lives meet share a buffer; where an op may work in
+   place on a value that dies there, input and output become one buffer. A layout gives each buffer its offset. */
+
+typedef struct gcpi_value { int item, buffer; int first, last; } gcpi_value;
+
+typedef struct gcpi_buffer {
+    size_t bytes, offset;
+    int first, last, root, joined;    /* joined: the buffer this one became part of, or -1 */
+    int pinned;                       /* holds what must stay: nobody works in place on it */
+} gcpi_buffer;
+
+typedef struct gcpi_lives {
+    gcpi_value *values;   int value_count;
+    gcpi_buffer *buffers; int buffer_count;
+    int *operand_value;               /* per operand of each instruction, in list order */
+    size_t peak; int peak_at;         /* most live bytes at once, and when; excludes the step's numbers */
+    int move, move_at;                /* where a limit was not kept: a move that may help, and the instruction ahead of which; -1: none */
+} gcpi_lives;
+
+static int gcpi_operand_total(const gcpi_problem *p, const gcpi_list *list)
+{
+    int total = 0;
+    for (ptrdiff_t i = 0; i < list->count; i++) total += p->tasks[list->at[i].task].count;
+    return total;
+}
+
+static int gcpi_buffer_of(const gcpi_lives *l, int buffer)
+{
+    while (l->buffers[buffer].joined >= 0) buffer = l->buffers[buffer].joined;
+    return buffer;
+}
+
+static int gcpi_value_new(gcpi_lives *l, int item, int first, int *current)
+{
+    gcpi_value *v = &l->values[l->value_count];
+    v->item = item; v->first = v->last = first; v->buffer = -1;
+    return current[item] = l->value_count++;
+}
+
+static void gcpi_values_make(const gcpi_problem *p, const gcpi_list *list, gcpi_lives *l, int *current)
+{
+    int end = (int)list->count - 1, n = 0;
+    for (int i = 0; i < p->item_count; i++) {
+        current[i] = -1;
+        if (p->items[i].active && p->items[i].pinned == 2) gcpi_value_new(l, i, 0, current);
+    }
+    for (int i = 0; i <= end; i++) {
+        const gcpi_task *t = &p->tasks[list->at[i].task];
+        for (int k = 0; k < t->count; k++, n++) {
+            const gcpi_operand *o = &p->operands[t->operands + k];
+            int fresh = (o->mode == GCPI_WRITE || o->mode == GCPI_ALIAS) && p->items[o->item].pinned != 2;
+            l->operand_value[n] = -1;
+            if (p->items[p->items[o->item].root].kind == GCPI_STATE_ITEM) continue;
+            if (fresh) gcpi_value_new(l, o->item, i, current);
+            if (current[o->item] < 0) continue;
+            l->operand_value[n] = current[o->item];
+            l->values[current[o->item]].last = i;
+        }
+    }
+    for (int v = 0; v < l->value_count; v++)
+        if (p->items[l->values[v].item].pinned && current[l->values[v].item] == v) l->values[v].last = end;
+}
+
+/* Buffers: values arrive by group in order of their first instruction. An input whose view is read is there already. Values of an item that
+   shares its bytes with no other meet only where one is moved. */
+static void gcpi_buffers_make(const gcpi_problem *p, gcpi_lives *l, const int *order)
+{
+    for (int k = 0; k < l->value_count; k++) {
+        gcpi_value *v = &l->values[order[k]];
+        int root = p->items[v->item].root, open = l->buffer_count - 1;
+        if (open < 0 || l->buffers[open].root != root || v->first > l->buffers[open].last || p->items[root].next < 0) {
+            gcpi_buffer *b = &l->buffers[open = l->buffer_count++];
+            b->bytes = p->items[root].bytes; b->offset = 0;
+            b->first = v->first; b->last = v->last; b->root = root; b->joined = -1; b->pinned = 0;
+        }
+        l->buffers[open].pinned |= p->items[v->item].pinned;
+        v->buffer = open;
+        l->buffers[open].last = GCPI_MAX(l->buffers[open].last, v->last);
+    }
+}
+
+static void gcpi_values_sort(const gcpi_problem *p, const gcpi_lives *l, int *order, int *count)
+{
+    memset(count, 0, (size_t)(p->item_count + 1) * sizeof *count);      /* by root; values are in order of time already */
+    for (int v = 0; v < l->value_count; v++) count[p->items[l->values[v].item].root + 1]++;
+    for (int i = 1; i <= p->item_count; i++) count[i] += count[i - 1];
+    for (int v = 0; v < l->value_count; v++) order[count[p->items[l->values[v].item].root]++] = v;
+}
+
+static int gcpi_whole(const gcpi_problem *p, int item)              /* fills its buffer, in dense rows */
+{
+    const gcpi_item *x = &p->items[item];
+    return x->offset == 0 && x->bytes == p->items[x->root].bytes && gcpi_is_dense(p, item);
+}
+
+/* Output value z takes over the buffer of value x, which dies at instruction i. */
+static int gcpi_take_over(const gcpi_problem *p, gcpi_lives *l, int x, int z, int i)
+{
+    if (x < 0 || z < 0 || l->values[z].first != i) return 0;
+    int from = gcpi_buffer_of(l, l->values[x].buffer), to = gcpi_buffer_of(l, l->values[z].buffer);
+    gcpi_buffer *b = &l->buffers[from], *e = &l->buffers[to];
+    if (from == to || b->pinned || b->last != i || e->first != i || b->bytes != e->bytes) return 0;
+    if (!gcpi_whole(p, l->values[x].item) || !gcpi_whole(p, l->values[z].item)) return 0;
+    e->joined = from;
+    b->last = e->last;
+    b->pinned = e->pinned;
+    return 1;
+}
+
+static void gcpi_in_place(const gcpi_problem *p, const gcpi_list *list, gcpi_lives *l)
+{
+    int n = 0;
+    for (int i = 0; i < (int)list->count; i++) {
+        const gcpi_task *t = &p->tasks[list->at[i].task];
+        int done = t->over < 0;
+        for (int k = 0; k < 2 && !done; k++)
+            done = t->under[k] >= 0 && gcpi_take_over(p, l, l->operand_value[n + t->under[k]], l->operand_value[n + t->over], i);
+        n += t->count;
+    }
+}
+
+/* Live bytes at each instruction, workspace included; the most of them. */
+static void gcpi_profile(const gcpi_problem *p, const gcpi_list *list, gcpi_lives *l, size_t *live)
+{
+    size_t align = p->target.align, now = 0;
+    memset(live, 0, (size_t)(list->count + 1) * sizeof *live);
+    for (int b = 0; b < l->buffer_count; b++) {
+        if (l->buffers[b].joined >= 0) continue;
+        live[l->buffers[b].first] += gcpi_round(l->buffers[b].bytes, align);
+        live[l->buffers[b].last + 1] -= gcpi_round(l->buffers[b].bytes, align);     /* wraps, and back */
+    }
+    l->peak = 0; l->peak_at = 0;
+    for (int i = 0; i < (int)list->count; i++) {
+        now += live[i];
+        live[i] = now + gcpi_round(p->tasks[list->at[i].task].workspace, align);
+        if (live[i] > l->peak) { l->peak = live[i]; l->peak_at = i; }
+    }
+}
+
+/* Fills l, all in scratch of a, which the caller gives back. 0: not enough. */
+static int gcpi_lives_make(const gcpi_problem *p, const gcpi_list *list, gcpi_lives *l, size_t **live, gcp_arena *a)
+{
+    int operands = gcpi_operand_total(p, list), values = operands + p->item_count;
+    memset(l, 0, sizeof *l);
+    l->values = GCPI_SCRATCH(a, gcpi_value, values);
+    l->buffers = GCPI_SCRATCH(a, gcpi_buffer, values);
+    l->operand_value = GCPI_SCRATCH(a, int, operands + 1);
+    *live = GCPI_SCRATCH(a, size_t, list->count + 2);
+    ptrdiff_t scratch = a->scratch;
+    int *current = GCPI_SCRATCH(a, int, p->item_count), *order = GCPI_SCRATCH(a, int, values), *count = GCPI_SCRATCH(a, int, p->item_count + 1);
+    if (!l->values || !l->buffers || !l->operand_value || !*live || !current || !order || !count) return 0;
+    gcpi_values_make(p, list, l, current);
+    gcpi_values_sort(p, l, order, count);
+    gcpi_buffers_make(p, l, order);
+    gcpi_in_place(p, list, l);
+    gcpi_profile(p, list, l, *live);
+    a->scratch = scratch;
+    return 1;
+}
+
+/* Layout. The step's numbers come first, then the workspace of the instruction at hand (it may be written in part only,
+   so it never lies on top), then buffers, first fit in an order. The order is searched: the first buffer that finds no room
+   below a limit moves ahead of some other, and what comes behind that is placed again. */
+enum { GCPI_LAYOUT_WORK = 1500000, GCPI_LAYOUT_RUN = 64,
+       GCPI_MOST_MOVES = 8, GCPI_MOVES_LARGE = 3000 };          /* of a list; with more buffers they take too long to find */
+
+/* What a layout is to be: 0, as small as can be found, or as many bytes as the slab may have; with how much work (placed buffers
+   looked at) and how many moves at most. The same list and fit give the same layout; another fit may well fail where this one did not. */
+typedef struct gcpi_fit { size_t enough; double work; int moves; } gcpi_fit;
+static gcpi_fit gcpi_fit_of(size_t enough, double work, int moves) { gcpi_fit f; f.enough = enough; f.work = work; f.moves = moves; return f; }
+static gcpi_fit gcpi_fit_free(void) { return gcpi_fit_of(0, GCPI_LAYOUT_WORK, 0); }
+
+typedef struct gcpi_spot { size_t at, end, next; int first, last, rank; } gcpi_spot;    /* a placed buffer; next: end, aligned; rank: place in order */
+
+typedef struct gcpi_layout {
+    const gcpi_problem *p; const gcpi_list *list; gcpi_lives *l;
+    gcpi_spot *placed, *trial;         /* by offset: the first of the order as it was, and as it is tried */
+    int *order, count, placed_count, trial_count;
+    size_t *floor, *offset, top, best_top;
+    uint64_t random;
+    double work;                       /* spots that may still be looked at */
+} gcpi_layout;
+
+/* The lowest place for b; *before: how many placed ones lie below it. */
+static size_t gcpi_first_fit(gcpi_layout *y, int b, int *before)
+{
+    const gcpi_buffer *x = &y->l->buffers[b];
+    size_t at = y->floor[b];
+    int k;
+    for (k = 0; k < y->trial_count; k++) {
+        const gcpi_spot *o = &y->trial[k];
+        int meets = (o->first <= x->last) & (x->first <= o->last);        /* without branches: which ones meet is chance */
+        if (meets & (o->at >= at + x->bytes)) break;
+        size_t next = meets ? o->next : 0;
+        at = next > at ? next : at;
+    }
+    y->work -= k + 1;
+    while (k > 0 && y->trial[k - 1].at > at) k--;
+    while (k < y->trial_count && y->trial[k].at <= at) k++;
+    *before = k;
+    return at;
+}
+
+/* Tries the buffers from place `from` of the order on; what comes ahead of it stays. Returns the place of the first that would
+   end above `most`, or count; top is where that one, or the highest, ends. */
+static int gcpi_place_from(gcpi_layout *y, int from, size_t most)
+{
+    y->trial_count = 0; y->top = 0;
+    y->work -= y->placed_count / 4;
+    for (int i = 0; from > 0 && i < y->placed_count; i++) {
+        if (y->placed[i].rank >= from) continue;
+        y->trial[y->trial_count++] = y->placed[i];
+        y->top = GCPI_MAX(y->top, y->placed[i].end);
+    }
+    for (int i = from; i < y->count; i++) {
+        int k;
+        const gcpi_buffer *x = &y->l->buffers[y->order[i]];
+        size_t at = gcpi_first_fit(y, y->order[i], &k);
+        y->top = GCPI_MAX(y->top, at + x->bytes);
+        if (at + x->bytes > most) return i;
+        gcpi_spot *spot = y->trial + k;
+        memmove(spot + 1, spot, (size_t)(y->trial_count++ - k) * sizeof *spot);
+        spot->at = at; spot->end = at + x->bytes; spot->next = gcpi_round(spot->end, y->p->target.align); spot->first = x->first; spot->last = x->last; spot->rank = i;
+    }
+    return y->count;
+}
+
+/* The trial is the order as it is now. Where it holds all buffers, it may be the best. */
+static void gcpi_layout_take(gcpi_layout *y)
+{
+    gcpi_spot *swap = y->placed; y->placed = y->trial; y->trial = swap;
+    y->placed_count = y->trial_count;
+    if (y->placed_count < y->count || y->top >= y->best_top) return;
+    y->best_top = y->top;
+    for (int i = 0; i < y->count; i++) y->offset[y->order[y->placed[i].rank]] = y->placed[i].at;
+}
+
+static double gcpi_layout_key(const gcpi_buffer *b, int by)
+{
+    double bytes = (double)b->bytes, life = (double)(b->last - b->first + 1);
+    return by == 0 ? bytes * 1e6 + life : bytes * life;
+}
+
+static void gcpi_layout_sort(gcpi_layout *y, int by)       /* heap sort; equal keys by buffer, so that a layout is one */
+{
+    int n = y->count, *o = y->order;
+#define GCPI_BEFORE(a, b) (gcpi_layout_key(&y->l->buffers[a], by) > gcpi_layout_key(&y->l->buffers[b], by) || \
+    (gcpi_layout_key(&y->l->buffers[a], by) == gcpi_layout_key(&y->l->buffers[b], by) && (a) < (b)))
+    for (int start = n / 2 - 1, end = n; end > 1;) {
+        int root;
+        if (start >= 0) root = start--;
+        else { int last = o[--end]; o[end] = o[0]; o[0] = last; root = 0; }
+        for (int child; (child = 2 * root + 1) < end; root = child) {
+            if (child + 1 < end && GCPI_BEFORE(o[child], o[child + 1])) child++;
+            if (!GCPI_BEFORE(o[root], o[child])) break;
+            int swap = o[root]; o[root] = o[child]; o[child] = swap;
+        }
+    }
+#undef GCPI_BEFORE
+}
+
+static uint32_t gcpi_below(uint64_t *random, uint32_t n)       /* Marsaglia's xorshift (2003): of what planning tries; nothing that runs depends on it */
+{
+    *random ^= *random << 13; *random ^= *random >> 7; *random ^= *random << 17;
+    return (uint32_t)((*random >> 32) * n >> 32);
+}
+
+/* Looks for an order in which all end at `most` or below. The first that does not moves ahead of a random one. That is undone where
+   fewer find room, by more than chance allows: some steps back are taken, since another buffer may be the one to move. */
+static void gcpi_pack(gcpi_layout *y, size_t most, double work)
+{
+    int reached = y->placed_count;
+    double end = y->work - work;
+    for (int i = 0; i < y->placed_count; i++) if (y->placed[i].end > most) reached = GCPI_MIN(reached, y->placed[i].rank);
+    while (reached > 0 && reached < y->count && y->work > end) {
+        int to = (int)gcpi_below(&y->random, (uint32_t)reached), b = y->order[reached];
+        double chance = gcpi_below(&y->random, 65536) / 65536.0, slack = chance * chance * chance * chance * reached / 2;
+        memmove(y->order + to + 1, y->order + to, (size_t)(reached - to) * sizeof *y->order);
+        y->order[to] = b;
+        int now = gcpi_place_from(y, to, most);
+        if (now > reached - 2 - (int)slack) { gcpi_layout_take(y); reached = now; continue; }
+        memmove(y->order + to, y->order + to + 1, (size_t)(reached - to) * sizeof *y->order);
+        y->order[reached] = b;
+    }
+}
+
+/* Where buffers may begin: behind the largest workspace of their lives. run: scratch. */
+static void gcpi_floors(gcpi_layout *y, size_t *run)
+{
+    const ptrdiff_t length = GCPI_LAYOUT_RUN;
+    size_t align = y->p->target.align;
+    memset(run, 0, ((size_t)(y->list->count / length) + 1) * sizeof *run);
+    for (ptrdiff_t k = 0; k < y->list->count; k++) run[k / length] = GCPI_MAX(run[k / length], y->p->tasks[y->list->at[k].task].workspace);
+    for (int i = 0; i < y->count; i++) {
+        const gcpi_buffer *b = &y->l->buffers[y->order[i]];
+        size_t most = 0;
+        for (ptrdiff_t k = b->first; k <= b->last;) {
+            int whole = k % length == 0 && k + length - 1 <= b->last;
+            most = GCPI_MAX(most, whole ? run[k / length] : y->p->tasks[y->list->at[k].task].workspace);
+            k += whole ? length : 1;
+        }
+        y->floor[y->order[i]] = gcpi_round(y->p->numbers, align) + gcpi_round(most, align);
+    }
+}
+
+/* From one order of the buffers: to the goal at once, or, where all layouts count, by steps that get smaller. */
+static void gcpi_layout_search(gcpi_layout *y, size_t goal, int least, double work)
+{
+    y->placed_count = 0; y->work = work;
+    gcpi_place_from(y, 0, least ? SIZE_MAX : goal);
+    gcpi_layout_take(y);
+    y->work = work;
+    if (!least) { gcpi_pack(y, goal, work); return; }
+    for (double share = 1; share > 0.01 && y->work > 0 && y->best_top > goal;) {
+        size_t before = y->best_top;
+        gcpi_pack(y, before - GCPI_MAX(gcpi_bytes_from((double)(before - goal) * share), 1), work / 6);
+        if (y->best_top == before) share /= 2;
+    }
+}
+
+/* Moves, the last resort: a buffer that finds no room for all of its life gets two places. */
+
+/* The task that moves what buffer b holds between instructions t and t + 1, where there are bytes for both places; 0: none. */
+static int gcpi_mover(const gcpi_layout *y, int b, int t, size_t most)
+{
+    const gcpi_lives *l = y->l;
+    size_t across = gcpi_round(y->p->numbers, y->p->target.align) + l->buffers[b].bytes;
+    int value = -1, values = 0;
+    for (int v = 0; v < l->value_count; v++)
+        if (l->values[v].first <= t && l->values[v].last > t && gcpi_buffer_of(l, l->values[v].buffer) == b) { value = v; values++; }
+    if (values != 1) return 0;
+    for (int k = 0; k < l->buffer_count; k++)
+        if (l->buffers[k].joined < 0 && l->buffers[k].first <= t && l->buffers[k].last > t) across += gcpi_round(l->buffers[k].bytes, y->p->target.align);
+    return across <= most ? y->p->items[l->values[value].item].move : 0;
+}
+
+/* Whether b would find room below `most` if it lived from first to last, beside what is placed. */
+static int gcpi_layout_room(gcpi_layout *y, int b, int first, int last, size_t most)
+{
+    gcpi_buffer *x = &y->l->buffers[b], whole = *x;
+    int before;
+    x->first = first; x->last = last;
+    size_t at = gcpi_first_fit(y, b, &before);
+    *x = whole;
+    return at + x->bytes <= most;
+}
+
+/* Of the buffer that found no room: the longest first part of its life that would, or the longest last one. Sets the move between the two. */
+static void gcpi_layout_move(gcpi_layout *y, size_t most)
+{
+    if (y->placed_count >= y->count) return;
+    int b = y->order[y->placed_count], first = y->l->buffers[b].first, last = y->l->buffers[b].last, front;
+    memcpy(y->trial, y->placed, (size_t)y->placed_count * sizeof *y->trial);
+    y->trial_count = y->placed_count;
+    front = gcpi_layout_room(y, b, first, first, most);
+    if (!front && !gcpi_layout_room(y, b, last, last, most)) return;
+    int low = first, high = last;                  /* the end of the part lies in between */
+    while (high - low > 1) {
+        int middle = low + (high - low) / 2, fits = front ? gcpi_layout_room(y, b, first, middle, most) : gcpi_layout_room(y, b, middle, last, most);
+        *(fits == front ? &low : &high) = middle;
+    }
+    int move = 0, t = low;                         /* from there to shorter parts */
+    while (t >= first && t < last && (move = gcpi_mover(y, b, t, most)) == 0) t += front ? -1 : 1;
+    if (move) { y->l->move = move; y->l->move_at = t + 1; }
+}
+
+/* Sets the offsets of l's buffers; returns the slab's bytes, or 0: not enough scratch. Where fit.enough is given and what is returned is
+   more, there was none, and the offsets are worth nothing. */
+static size_t gcpi_layout_make(const gcpi_problem *p, const gcpi_list *list, gcpi_lives *l, gcpi_fit fit, gcp_arena *a)
+{
+    ptrdiff_t scratch = a->scratch;
+    gcpi_layout y;
+    memset(&y, 0, sizeof y);
+    y.p = p; y.list = list; y.l = l;
+    y.best_top = SIZE_MAX; y.random = 88172645463325252ull;
+    y.order = GCPI_SCRATCH(a, int, l->buffer_count + 1);
+    y.placed = GCPI_SCRATCH(a, gcpi_spot, l->buffer_count + 1);
+    y.trial = GCPI_SCRATCH(a, gcpi_spot, l->buffer_count + 1);
+    y.floor = GCPI_SCRATCH(a, size_t, l->buffer_count + 1);
+    y.offset = GCPI_SCRATCH(a, size_t, l->buffer_count + 1);
+    size_t *run = GCPI_SCRATCH(a, size_t, list->count / GCPI_LAYOUT_RUN + 1);
+    if (!y.order || !y.placed || !y.trial || !y.floor || !y.offset || !run) { a->scratch = scratch; return 0; }
+    size_t goal = gcpi_round(p->numbers, p->target.align), top = goal;
+    for (int b = 0; b < l->buffer_count; b++) if (l->buffers[b].joined < 0) y.order[y.count++] = b;
+    goal = GCPI_MAX(goal + l->peak, fit.enough);
+    l->move = -1;
+    gcpi_floors(&y, run);
+    for (int by = 0; by < 2 && y.best_top > goal; by++) {
+        gcpi_layout_sort(&y, by);
+        gcpi_layout_search(&y, goal, fit.enough == 0, fit.work / 2);
+    }
+    a->scratch = scratch;
+    if (y.best_top == SIZE_MAX && fit.moves) gcpi_layout_move(&y, fit.enough);
+    if (y.best_top == SIZE_MAX) return GCPI_MAX(y.top, goal + 1);
+    for (ptrdiff_t i = 0; i < list->count; i++) top = GCPI_MAX(top, gcpi_round(p->numbers, p->target.align) + p->tasks[list->at[i].task].workspace);
+    for (int b = 0; b < l->buffer_count; b++) if (l->buffers[b].joined < 0) { l->buffers[b].offset = y.offset[b]; top = GCPI_MAX(top, y.offset[b] + l->buffers[b].bytes); }
+    return top;
+}
+
+/* Lifetimes and layout of a list, which may grow by moves. The slab's bytes as gcpi_layout_make gives them; l and *live lie in scratch. */
+static size_t gcpi_arrange(const gcpi_problem *p, gcpi_list *list, gcpi_lives *l, size_t **live, gcpi_fit fit, gcp_arena *a)
+{
+    ptrdiff_t scratch = a->scratch;
+    for (int moves = 0;; moves++) {
+        a->scratch = scratch;
+        if (!gcpi_lives_make(p, list, l, live, a)) return 0;
+        size_t slab = gcpi_layout_make(p, list, l, fit, a);
+        if (slab == 0 || slab <= fit.enough || moves == fit.moves || l->move < 0 || l->buffer_count > GCPI_MOVES_LARGE || list->count >= list->capacity) return slab;
+        const gcpi_task *task = &p->tasks[l->move];
+        gcpi_emit(list, 'M', l->move, task);
+        memmove(list->at + l->move_at + 1, list->at + l->move_at, (size_t)(list->count - 1 - l->move_at) * sizeof *list->at);
+        list->at[l->move_at].kind = 'M'; list->at[l->move_at].task = l->move;
+    }
+}
+
+/* ==== src/planner/verify.h ==== */
+
+/* Knows neither policy nor lifetimes: it runs a placed list over a map of which value lies where, and refuses it at the
+   first instruction that reads what is not there, writes what must stay, or comes out of order. */
+
+typedef struct gcpi_placed { ptrdiff_t offset; } gcpi_placed;      /* of an operand in the slab; -1: state */
+
+typedef struct gcpi_region { size_t at, end, pitch, width; int item; } gcpi_region;   /* rows of width bytes every pitch */
+
+typedef struct gcpi_verifier {
+    const gcpi_problem *p; const gcpi_list *list; const gcpi_placed *placed;
+    gcpi_region *held;                             /* per item: where its value lies */
+    int *next, *page;                              /* what lies in the slab now: item + 1, threaded by the page that it begins in; next 0: nowhere, -1: last */
+    size_t page_bytes, longest;                    /* longest: bytes of any that was there */
+    unsigned char *done, *updated, *far;           /* per task; per item: its parameter has changed; far memory holds it */
+    int backward_next;
+    char *message; size_t size;
+} gcpi_verifier;
+
+enum { GCPI_PAGES = 1024 };
+
+static gcpi_region gcpi_region_of(const gcpi_problem *p, int item, size_t at)
+{
+    const gcpi_item *x = &p->items[item];
+    gcpi_region r;
+    r.item = item; r.at = at; r.end = at + x->bytes;
+    r.pitch = x->row ? (size_t)x->pitch * sizeof(gcp_real) : x->bytes;
+    r.width = x->row ? (size_t)x->row * sizeof(gcp_real) : x->bytes;
+    return r;
+}
+
+static int gcpi_overlap(const gcpi_region *a, const gcpi_region *b)
+{
+    if (a->at >= b->end || b->at >= a->end) return 0;
+    if (a->pitch != b->pitch) return 1;
+    size_t shift = (b->at % a->pitch + a->pitch - a->at % a->pitch) % a->pitch;     /* of b's columns behind a's */
+    return shift < a->width || shift + b->width > a->pitch;
+}
+
+static int *gcpi_page(const gcpi_verifier *v, size_t at) { return v->page + GCPI_MIN(at / v->page_bytes, (size_t)GCPI_PAGES); }
+
+static void gcpi_hold_region(gcpi_verifier *v, const gcpi_region *r)
+{
+    int *page = gcpi_page(v, r->at);
+    v->held[r->item] = *r;
+    v->next[r->item] = *page > 0 ? *page : -1;
+    v->longest = GCPI_MAX(v->longest, r->end - r->at);
+    *page = r->item + 1;
+}
+
+static void gcpi_lose(gcpi_verifier *v, int item)
+{
+    if (!v->next[item]) return;
+    int *link = gcpi_page(v, v->held[item].at);
+    while (*link != item + 1) link = &v->next[*link - 1];
+    *link = v->next[item];
+    v->next[item] = 0;
+}
+
+static int gcpi_verify_fail(gcpi_verifier *v, int i, const char *text, int item)
+{
+    char task[128], name[128];
+    name[0] = 0;
+    if (item >= 0) gcpi_item_name(v->p, item, name, sizeof name);
+    snprintf(v->message, v->size, "line %d: %c %s: %s%s%s", i + 1, v->list->at[i].kind,
+             gcpi_task_name(v->p, &v->p->tasks[v->list->at[i].task], task, sizeof task), text,
+             item >= 0 && v->p->items[item].kind == GCPI_GRADIENT_ITEM ? " gradient of " : item >= 0 ? " " : "", name);
+    return 0;
+}
+
+static int gcpi_verify_order(gcpi_verifier *v, int i)
+{
+    int task = v->list->at[i].task, kind = v->list->at[i].kind;
+    const gcpi_task *t = &v->p->tasks[task];
+    if (t->kind == GCPI_TASK_OFFLOAD) v->far[t->op] = 1;
+    if ((t->kind == GCPI_TASK_PREFETCH || t->kind == GCPI_TASK_ARRIVE) && !v->far[t->op]) return gcpi_verify_fail(v, i, "was not copied to far memory before", -1);
+    if (t->kind >= GCPI_TASK_OFFLOAD) return 1;
+    if (kind == 'F' && v->done[task]) return gcpi_verify_fail(v, i, "runs forward a second time", -1);
+    if (kind == 'F' && task > 0 && !v->done[task - 1]) return gcpi_verify_fail(v, i, "runs before the op ahead of it", -1);
+    for (int k = 0; kind == 'R' && k < t->count; k++) {
+        const gcpi_operand *o = &v->p->operands[t->operands + k];
+        if (o->mode == GCPI_READ && v->updated[v->p->items[o->item].root]) return gcpi_verify_fail(v, i, "runs again after the update of", o->item);
+        if (o->mode != GCPI_READ && v->p->items[o->item].kept) return gcpi_verify_fail(v, i, "would recompute the kept", o->item);
+    }
+    if (t->kind == GCPI_TASK_UPDATE) v->updated[v->p->items[v->p->operands[t->operands].item].tensor] = 1;
+    if (kind == 'R' && (!v->done[task] || t->once)) return gcpi_verify_fail(v, i, t->once ? "has side effects and may not run again" : "runs again before it ran", -1);
+    if (task >= v->p->forward) {
+        if (task != v->backward_next) return gcpi_verify_fail(v, i, v->done[task] ? "runs a second time" : "is out of order", -1);
+        if (task == v->p->forward && v->p->forward && !v->done[v->p->forward - 1]) return gcpi_verify_fail(v, i, "begins before forward has ended", -1);
+        v->backward_next++;
+    }
+    v->done[task] = 1;
+    return 1;
+}
+
+static void gcpi_forget(gcpi_verifier *v, const gcpi_region *r)          /* what writing r destroys; its own older value too */
+{
+    if (r->item >= 0) gcpi_lose(v, r->item);
+    for (int *page = gcpi_page(v, r->at - GCPI_MIN(r->at, v->longest)); page <= gcpi_page(v, r->end); page++)
+        for (int *link = page; *link > 0;) {
+            int item = *link - 1;
+            if (!gcpi_overlap(&v->held[item], r)) { link = &v->next[item]; continue; }
+            *link = v->next[item];
+            v->next[item] = 0;
+        }
+}
+
+/* An alias changes the bytes that do not come from an operand lying there already. */
+static void gcpi_forget_copied(gcpi_verifier *v, const gcpi_task *t, int n, const gcpi_region *out)
+{
+    const gcpi_item *items = v->p->items, *y = &items[out->item];
+    size_t column = 0;
+    for (int k = 0; k < t->count; k++) {
+        const gcpi_operand *o = &v->p->operands[t->operands + k];
+        const gcpi_item *x = &items[o->item];
+        gcpi_region part = *out;
+        if (o->mode != GCPI_READ || (t->kind == GCPI_TASK_BACKWARD && x->kind != GCPI_GRADIENT_ITEM)) continue;
+        if (t->concat) { part.at += column; part.width = (size_t)x->row * sizeof(gcp_real); column += part.width; }
+        if (x->root == y->root && (size_t)v->placed[n + k].offset - x->offset == out->at - y->offset) continue;
+        gcpi_forget(v, &part);
+    }
+    gcpi_lose(v, out->item);
+}
+
+static int gcpi_verify_instruction(gcpi_verifier *v, int i, int n, size_t slab)
+{
+    const gcpi_problem *p = v->p;
+    const gcpi_task *t = &p->tasks[v->list->at[i].task];
+    const gcpi_operand *o = &p->operands[t->operands];
+    gcpi_region work;
+    for (int k = 0; k < t->count; k++) {
+        if (v->placed[n + k].offset < 0 && t->kind >= GCPI_TASK_OFFLOAD) return gcpi_verify_fail(v, i, "reads what is not there:", o[k].item);
+        if (v->placed[n + k].offset < 0) continue;
+        gcpi_region r = gcpi_region_of(p, o[k].item, (size_t)v->placed[n + k].offset);
+        if (r.end > slab || r.at < p->numbers) return gcpi_verify_fail(v, i, "lies outside of the slab:", o[k].item);
+        int here = o[k].mode == GCPI_WRITE || o[k].mode == GCPI_ALIAS;     /* made by this instruction */
+        for (int m = 0; m < k; m++)
+            here |= o[k].mode == GCPI_ADD && o[m].item == o[k].item && o[m].mode != GCPI_READ && v->placed[n + m].offset == v->placed[n + k].offset;
+        if (here) continue;
+        if (!v->next[o[k].item] || v->held[o[k].item].at != r.at) return gcpi_verify_fail(v, i, "reads what is not there:", o[k].item);
+    }
+    memset(&work, 0, sizeof work);
+    work.at = gcpi_round(p->numbers, p->target.align); work.end = work.at + t->workspace; work.pitch = work.width = t->workspace; work.item = -1;
+    for (int k = 0; t->workspace && k < t->count; k++) {
+        if (v->placed[n + k].offset < 0) continue;
+        gcpi_region r = gcpi_region_of(p, o[k].item, (size_t)v->placed[n + k].offset);
+        if (r.at < work.end) return gcpi_verify_fail(v, i, "workspace lies on", o[k].item);
+    }
+    if (t->workspace) gcpi_forget(v, &work);
+    for (int k = 0; k < t->count; k++) {
+        if (v->placed[n + k].offset < 0 || o[k].mode == GCPI_READ) continue;
+        gcpi_region r = gcpi_region_of(p, o[k].item, (size_t)v->placed[n + k].offset);
+        for (int m = 0; m < t->count; m++) {
+            if (m == k || v->placed[n + m].offset < 0 || o[k].mode == GCPI_ALIAS || o[m].mode == GCPI_ALIAS) continue;
+            gcpi_region s = gcpi_region_of(p, o[m].item, (size_t)v->placed[n + m].offset);
+            if ((o[m].item == o[k].item && t->kind != GCPI_TASK_MOVE) || !gcpi_overlap(&r, &s)) continue;
+            if (o[m].mode != GCPI_READ || s.at != r.at || s.end != r.end || k != t->over || (m != t->under[0] && m != t->under[1]))
+                return gcpi_verify_fail(v, i, "writes over its operand", o[m].item);
+        }
+        if (o[k].mode == GCPI_ALIAS) gcpi_forget_copied(v, t, n, &r);
+        else gcpi_forget(v, &r);
+        gcpi_hold_region(v, &r);
+    }
+    return 1;
+}
+
+static int gcpi_verify(const gcpi_problem *p, const gcpi_list *list, const gcpi_placed *placed, size_t slab, char *message, size_t size, gcp_arena *a)
+{
+    ptrdiff_t scratch = a->scratch;
+    gcpi_verifier v;
+    int n = 0, ok = 1, initial = 0;
+    memset(&v, 0, sizeof v);
+    v.p = p; v.list = list; v.placed = placed; v.message = message; v.size = size;
+    v.page_bytes = slab / GCPI_PAGES + 1;
+    v.held = GCPI_SCRATCH(a, gcpi_region, p->item_count);
+    v.next = GCPI_SCRATCH(a, int, p->item_count);
+    v.page = GCPI_SCRATCH(a, int, GCPI_PAGES + 1);
+    v.done = GCPI_SCRATCH(a, unsigned char, p->task_count + 1);
+    v.updated = GCPI_SCRATCH(a, unsigned char, p->item_count);
+    v.far = GCPI_SCRATCH(a, unsigned char, p->tensors);
+    if (!v.held || !v.next || !v.page || !v.done || !v.updated || !v.far) { snprintf(message, size, "not enough arena to verify the list"); return 0; }
+    v.backward_next = p->forward;
+    for (int i = 0; i < (int)list->count; i++)         /* inputs and lasting gradients are there from the start */
+        for (int k = 0; k < p->tasks[list->at[i].task].count; k++, initial++) {
+            int item = p->operands[p->tasks[list->at[i].task].operands + k].item;
+            if (p->items[item].pinned != 2 || placed[initial].offset < 0 || v.next[item]) continue;
+            gcpi_region r = gcpi_region_of(p, item, (size_t)placed[initial].offset);
+            gcpi_hold_region(&v, &r);
+        }
+    for (int i = 0; ok && i < (int)list->count; i++) {
+        ok = gcpi_verify_order(&v, i) && gcpi_verify_instruction(&v, i, n, slab);
+        n += p->tasks[list->at[i].task].count;
+    }
+    for (int i = 0; ok && i < p->task_count; i++)
+        if (!v.done[i]) {
+            char name[128];
+            snprintf(message, size, "%c %s is missing", gcpi_letters[p->tasks[i].kind], gcpi_task_name(p, &p->tasks[i], name, sizeof name));
+            ok = 0;
+        }
+    for (int i = 0; ok && i < p->item_count; i++) {
+        int pinned = p->items[i].active && p->items[i].pinned && p->items[p->items[i].root].kind != GCPI_STATE_ITEM;
+        if (pinned && !v.next[i]) ok = gcpi_verify_fail(&v, (int)list->count - 1, "at the end there is no", i);
+    }
+    a->scratch = scratch;
+    return ok;
+}
+
+/* ==== src/planner/model.h ==== */
+
+/* What searching sees of a problem: forward values only, in arrays. Gradients, inputs and workspace follow from where backward
+   stands, whatever is kept; they are summed up once. An order is a list in the making: task, or ~task where it runs again.
+   Its peak is exactly that of layout.h's lives, found in one pass from the end, in which runs that nobody reads fall out. */
+
+typedef struct gcpi_model {
+    const gcpi_problem *p;
+    int values, groups, *value_of;    /* value_of: per item, -1: not a forward value */
+    int *item, *group, *producer;     /* per value */
+    int *fetch;                       /* per value: the task that copies it back from far memory, or -1; beside it stand the other two */
+    size_t *bytes;                    /* per group, rounded to the target's align */
+    int *read, *read_first, *written, *written_first;      /* per task: values */
+    int *over, *under;                /* per task: value written in place, and (two each) the ones it may lie on; -1: none */
+    int *until;                       /* per task: may run again ahead of this task, not behind it: a weight that it reads changes there */
+    unsigned char *lasting, *again, *shares;       /* per value: lives to the end; per task: may run again; writes where others do, too */
+    size_t *during, *before, *workspace;          /* per task: other bytes while it runs, while others run again ahead of it; its own */
+    double seconds;                   /* of keep-all */
+    unsigned char *live; uint16_t *members;       /* of the pass: per value; per group, right behind: how many of its values live */
+    size_t state_bytes;               /* of both */
+} gcpi_model;
+
+typedef struct gcpi_order { int *at, count, capacity, peak_at, valid; size_t peak; double seconds; } gcpi_order;
+static int gcpi_code_task(const gcpi_order *o, int i) { return o->at[i] < 0 ? ~o->at[i] : o->at[i]; }
+
+/* Whether running task again changes bytes of value v, which another task made. A view changes only what it copies. */
+static int gcpi_clash(const gcpi_model *m, int task, int v)
+{
+    const gcpi_problem *p = m->p;
+    const gcpi_task *t = &p->tasks[task];
+    const gcpi_operand *o = &p->operands[t->operands];
+    const gcpi_item *x = &p->items[m->item[v]];
+    gcpi_region other = gcpi_region_of(p, m->item[v], x->offset);
+    int clash = 0;
+    size_t column = 0;
+    for (int k = 0; k < t->count; k++) if (o[k].item == m->item[v]) return 0;
+    for (int k = 0; k < t->count; k++) {
+        if (o[k].mode == GCPI_READ || p->items[o[k].item].root != x->root) continue;
+        gcpi_region mine = gcpi_region_of(p, o[k].item, p->items[o[k].item].offset), part = mine;
+        if (o[k].mode != GCPI_ALIAS) clash |= gcpi_overlap(&mine, &other);
+        for (int i = 0; o[k].mode == GCPI_ALIAS && i < t->count; i++) {
+            if (o[i].mode != GCPI_READ) continue;
+            if (t->concat) { part.at = mine.at + column; part.width = (size_t)p->items[o[i].item].row * sizeof(gcp_real); column += part.width; }
+            if (p->items[o[i].item].root != x->root) clash |= gcpi_overlap(&part, &other);
+        }
+    }
+    return clash;
+}
+
+static void gcpi_model_task(gcpi_model *m, int task, int *reads, int *writes)
+{
+    const gcpi_problem *p = m->p;
+    const gcpi_task *t = &p->tasks[task];
+    const gcpi_operand *o = &p->operands[t->operands];
+    m->read_first[task] = *reads; m->written_first[task] = *writes;
+    m->over[task] = m->under[2 * task] = m->under[2 * task + 1] = -1;
+    m->again[task] = task < p->forward && !t->once;
+    m->until[task] = p->task_count;
+    for (int k = 0; k < t->count; k++) {
+        int v = m->value_of[o[k].item];
+        if (o[k].mode != GCPI_READ && p->items[o[k].item].stored) m->again[task] = 0;
+        if (v < 0) continue;
+        if (o[k].mode == GCPI_READ || o[k].mode == GCPI_ADD) m->read[(*reads)++] = v;
+        if (o[k].mode == GCPI_READ) continue;
+        m->written[(*writes)++] = v;
+        m->shares[task] |= p->items[p->items[o[k].item].root].next >= 0 && !t->free;
+    }
+    if (t->over < 0 || m->value_of[o[t->over].item] < 0 || !gcpi_whole(p, o[t->over].item)) return;
+    m->over[task] = m->value_of[o[t->over].item];
+    for (int side = 0; side < 2; side++) {
+        int x = t->under[side] < 0 ? -1 : o[t->under[side]].item, pinned = 0;
+        if (x < 0 || m->value_of[x] < 0 || !gcpi_whole(p, x) || p->items[p->items[x].root].bytes != p->items[p->items[o[t->over].item].root].bytes) continue;
+        for (int i = p->items[x].root; i >= 0; i = p->items[i].next) pinned |= p->items[i].pinned;
+        if (!pinned && p->items[x].root != p->items[o[t->over].item].root) m->under[2 * task + side] = m->value_of[x];
+    }
+}
+
+/* Bytes of what the choice does not touch, from the lifetimes of keep-all. */
+static int gcpi_model_fixed(gcpi_model *m, gcp_arena *a)
+{
+    const gcpi_problem *p = m->p;
+    ptrdiff_t scratch = a->scratch;
+    gcpi_list list;
+    gcpi_lives lives;
+    size_t *live, now = 0, across = 0;
+    memset(&list, 0, sizeof list);
+    list.count = p->task_count;
+    list.at = GCPI_SCRATCH(a, gcpi_instruction, p->task_count);
+    for (int i = 0; list.at && i < p->task_count; i++) { list.at[i].task = i; list.at[i].kind = gcpi_letters[p->tasks[i].kind]; }
+    if (!list.at || !gcpi_lives_make(p, &list, &lives, &live, a)) return 0;
+    for (int b = 0; b < lives.buffer_count; b++) {
+        const gcpi_buffer *x = &lives.buffers[b];
+        if (x->joined >= 0 || p->items[x->root].kind == GCPI_FORWARD_ITEM) continue;
+        m->during[x->first] += gcpi_round(x->bytes, p->target.align);
+        m->during[x->last + 1] -= gcpi_round(x->bytes, p->target.align);        /* wraps, and back */
+        if (x->first < x->last) { m->before[x->first + 1] += gcpi_round(x->bytes, p->target.align); m->before[x->last + 1] -= gcpi_round(x->bytes, p->target.align); }
+        if (x->first == 0 && x->first < x->last) { m->before[0] += gcpi_round(x->bytes, p->target.align); m->before[1] -= gcpi_round(x->bytes, p->target.align); }
+    }
+    for (int i = 0; i < p->task_count; i++) {
+        m->workspace[i] = gcpi_round(p->tasks[i].workspace, p->target.align);
+        now += m->during[i]; across += m->before[i];
+        m->during[i] = now + m->workspace[i];
+        m->before[i] = across;
+        m->seconds += p->tasks[i].seconds;
+    }
+    a->scratch = scratch;
+    return 1;
+}
+
+static int gcpi_model_values(gcpi_model *m, gcp_arena *a)
+{
+    const gcpi_problem *p = m->p;
+    m->value_of = GCPI_SCRATCH(a, int, p->item_count);
+    m->item = GCPI_SCRATCH(a, int, p->item_count);
+    m->group = GCPI_SCRATCH(a, int, p->item_count);
+    m->producer = GCPI_SCRATCH(a, int, p->item_count);
+    m->fetch = GCPI_SCRATCH(a, int, p->item_count);
+    m->bytes = GCPI_SCRATCH(a, size_t, p->item_count);
+    m->lasting = GCPI_SCRATCH(a, unsigned char, p->item_count);
+    int *group_of = GCPI_SCRATCH(a, int, p->item_count);
+    if (!m->value_of || !m->item || !m->group || !m->producer || !m->fetch || !m->bytes || !m->lasting || !group_of) return 0;
+    for (int i = 0; i < p->item_count; i++) {
+        const gcpi_item *x = &p->items[i], *root = &p->items[x->root];
+        m->value_of[i] = -1;
+        if (!x->active || x->kind != GCPI_FORWARD_ITEM || root->kind != GCPI_FORWARD_ITEM || x->producer < 0) continue;
+        if (!group_of[x->root]) { m->bytes[m->groups] = gcpi_round(root->bytes, p->target.align); group_of[x->root] = ++m->groups; }
+        m->group[m->values] = group_of[x->root] - 1;
+        m->producer[m->values] = x->producer;
+        m->fetch[m->values] = -1;
+        m->item[m->values] = i;
+        m->lasting[m->values] = x->pinned != 0;
+        m->value_of[i] = m->values++;
+    }
+    return 1;
+}
+
+static void gcpi_model_updates(gcpi_model *m, int *updated)          /* updated: per item, scratch of zeros */
+{
+    const gcpi_problem *p = m->p;
+    for (int t = p->forward; t < p->task_count; t++)
+        if (p->tasks[t].kind == GCPI_TASK_UPDATE) updated[p->items[p->operands[p->tasks[t].operands].item].tensor] = t;
+    for (int f = 0; f < p->forward; f++)
+        for (int k = 0; k < p->tasks[f].count; k++) {
+            int item = p->operands[p->tasks[f].operands + k].item;
+            if (updated[p->items[item].root]) m->until[f] = GCPI_MIN(m->until[f], updated[p->items[item].root]);
+        }
+}
+
+/* All in scratch of a. 0: not enough. */
+static int gcpi_model_make(gcpi_model *m, const gcpi_problem *p, gcp_arena *a)
+{
+    memset(m, 0, sizeof *m);
+    m->p = p;
+    int ok = gcpi_model_values(m, a), reads = 0, writes = 0, all = p->task_count + p->far_count;
+    m->read = GCPI_SCRATCH(a, int, p->operand_count + 1);
+    m->written = GCPI_SCRATCH(a, int, p->operand_count + 1);
+    m->read_first = GCPI_SCRATCH(a, int, all + 1);
+    m->written_first = GCPI_SCRATCH(a, int, all + 1);
+    m->shares = GCPI_SCRATCH(a, unsigned char, all + 1);
+    m->over = GCPI_SCRATCH(a, int, all + 1);
+    m->under = GCPI_SCRATCH(a, int, 2 * all + 2);
+    m->again = GCPI_SCRATCH(a, unsigned char, all + 1);
+    m->until = GCPI_SCRATCH(a, int, all + 1);
+    int *updated = GCPI_SCRATCH(a, int, p->item_count + 1);
+    m->during = GCPI_SCRATCH(a, size_t, all + 2);
+    m->before = GCPI_SCRATCH(a, size_t, all + 2);
+    m->workspace = GCPI_SCRATCH(a, size_t, all + 2);
+    m->state_bytes = (size_t)(m->values + (m->values & 1)) + (size_t)m->groups * sizeof *m->members;
+    m->live = GCPI_SCRATCH(a, unsigned char, (ptrdiff_t)m->state_bytes);
+    if (!ok || !m->read || !m->written || !m->read_first || !m->written_first || !m->shares || !m->until || !updated || !m->over || !m->under || !m->again || !m->during || !m->before
+        || !m->workspace || !m->live) return 0;
+    m->members = (uint16_t *)(void *)(m->live + m->values + (m->values & 1));
+    for (int t = 0; t < all; t++) gcpi_model_task(m, t, &reads, &writes);
+    m->read_first[all] = reads; m->written_first[all] = writes;
+    for (int t = p->task_count; t < all; t++) if (p->tasks[t].kind == GCPI_TASK_PREFETCH) m->fetch[m->written[m->written_first[t]]] = t;
+    gcpi_model_updates(m, updated);
+    return gcpi_model_fixed(m, a);
+}
+
+#define GCPI_READS(m, t, i) (int i = (m)->read_first[t]; i < (m)->read_first[(t) + 1]; i++)
+#define GCPI_WRITES(m, t, i) (int i = (m)->written_first[t]; i < (m)->written_first[(t) + 1]; i++)
+
+static int gcpi_is_read(const gcpi_model *m, int task)       /* later: whether anything that it writes is live */
+{
+    for GCPI_WRITES(m, task, i) if (m->live[m->written[i]]) return 1;
+    return 0;
+}
+
+static size_t gcpi_revive(const gcpi_model *m, int value)    /* the bytes that this brings to life */
+{
+    if (m->live[value]) return 0;
+    m->live[value] = 1;
+    return m->members[m->group[value]]++ ? 0 : m->bytes[m->group[value]];
+}
+
+static int gcpi_clear_of(const gcpi_model *m, int task)      /* no live value is lost when task runs */
+{
+    for GCPI_WRITES(m, task, k)
+        for (int i = m->p->items[m->item[m->written[k]]].root; i >= 0; i = m->p->items[i].next)
+            if (m->value_of[i] >= 0 && m->live[m->value_of[i]] && gcpi_clash(m, task, m->value_of[i])) return 0;
+    return 1;
+}
+
+/* One instruction, from behind: *live before it from *live after it; returns the live forward bytes while it runs. */
+static size_t gcpi_pass_task(const gcpi_model *m, int task, size_t *live)
+{
+    int dies = 0, under = m->over[task] < 0 ? 0 : 2, over = m->over[task];
+    size_t now;
+    for GCPI_WRITES(m, task, i) *live += gcpi_revive(m, m->written[i]);
+    for (int side = 0; side < under; side++) {
+        int x = m->under[2 * task + side];
+        if (x >= 0 && m->members[m->group[x]] == 0) dies = 1;
+    }
+    for GCPI_READS(m, task, i) *live += gcpi_revive(m, m->read[i]);
+    now = *live;
+    for GCPI_WRITES(m, task, i) {
+        int v = m->written[i];
+        m->live[v] = 0;
+        if (--m->members[m->group[v]] == 0) *live -= m->bytes[m->group[v]];
+    }
+    if (dies && m->members[m->group[over]] == 0) now -= m->bytes[m->group[over]];
+    return now;
+}
+
+/* The pass, at some place: live forward bytes and the next task ahead of which it stands. */
+typedef struct gcpi_pass { size_t live; int next, valid; } gcpi_pass;
+#define GCPI_DEAD SIZE_MAX
+
+/* One entry of an order, from behind: the live bytes while it runs, or GCPI_DEAD for a run that nobody reads. */
+static size_t gcpi_pass_code(const gcpi_model *m, int code, gcpi_pass *pass)
+{
+    int task = code < 0 ? ~code : code;
+    if (code >= 0 && task < m->p->task_count) { pass->next = task; return gcpi_pass_task(m, task, &pass->live) + m->during[task]; }
+    if (code < 0 && !gcpi_is_read(m, task)) return GCPI_DEAD;
+    size_t now = gcpi_pass_task(m, task, &pass->live) + m->before[pass->next] + m->workspace[task];
+    pass->valid &= pass->next <= m->until[task];
+    if (m->shares[task] && pass->valid) pass->valid = gcpi_clear_of(m, task);
+    return now;
+}
+
+/* Sets peak, peak_at, seconds and valid of an order, and takes runs out of it that nobody reads. profile: NULL, or the live
+   bytes of each instruction. */
+static void gcpi_simulate(const gcpi_model *m, gcpi_order *o, size_t *profile)
+{
+    gcpi_pass pass = { 0, m->p->task_count - 1, 1 };
+    int kept = o->count;
+    memset(m->live, 0, m->state_bytes);
+    for (int v = 0; v < m->values; v++) if (m->lasting[v]) pass.live += gcpi_revive(m, v);
+    o->peak = 0; o->seconds = 0;
+    for (int i = o->count - 1; i >= 0; i--) {
+        size_t now = gcpi_pass_code(m, o->at[i], &pass);
+        if (now == GCPI_DEAD) continue;
+        o->at[--kept] = o->at[i];
+        if (profile) profile[kept] = now;
+        o->seconds += m->p->tasks[gcpi_code_task(o, i)].seconds;
+        if (now > o->peak) { o->peak = now; o->peak_at = kept; }
+    }
+    o->valid = pass.valid;
+    o->count -= kept;
+    memmove(o->at, o->at + kept, (size_t)o->count * sizeof *o->at);
+    if (profile) memmove(profile, profile + kept, (size_t)o->count * sizeof *profile);
+    o->peak_at -= kept;
+}
+
+static int gcpi_order_make(gcpi_order *o, int capacity, gcp_arena *a)
+{
+    memset(o, 0, sizeof *o);
+    o->capacity = capacity;
+    return (o->at = GCPI_SCRATCH(a, int, capacity + 1)) != NULL;
+}
+
+static void gcpi_order_copy(gcpi_order *to, const gcpi_order *from)
+{
+    int *at = to->at, capacity = to->capacity;
+    memcpy(at, from->at, (size_t)from->count * sizeof *at);
+    *to = *from;
+    to->at = at; to->capacity = capacity;
+}
+
+/* Far memory: one link copies values away and back, in the order of the list, beside the computing. */
+typedef struct gcpi_transfer { size_t at, end; int item, back; double done; } gcpi_transfer;      /* in the slab; end 0: none; back: into it */
+
+/* Whether a task waits for a copy: one of the same value, one out of bytes that it writes, or one into bytes that it touches.
+   placed: of its operands; NULL: to be told by items alone. */
+static int gcpi_meets(const gcpi_problem *p, const gcpi_task *t, const gcpi_placed *placed, const gcpi_transfer *f)
+{
+    int meets = f->end && ((t->kind >= GCPI_TASK_OFFLOAD && t->op == f->item) || (placed && t->workspace && f->at < gcpi_round(p->numbers, p->target.align) + t->workspace));
+    for (int k = 0; f->end && k < t->count; k++) {
+        const gcpi_operand *o = &p->operands[t->operands + k];
+        if (o->mode == GCPI_READ && !f->back) continue;
+        if (!placed) { meets |= o->item == f->item; continue; }
+        size_t at = (size_t)placed[k].offset;
+        meets |= placed[k].offset >= 0 && at < f->end && f->at < at + p->items[o->item].bytes;
+    }
+    return meets;
+}
+
+/* Seconds of a list on two streams: a copy begins when it is issued and the link is free; what meets it waits. Without
+   copy_start the computing waits for every copy. */
+static double gcpi_timeline(const gcpi_problem *p, const gcpi_list *list, const gcpi_placed *placed)
+{
+    gcpi_transfer flying[GCP_COPIES];
+    double now = 0, link = 0;
+    int next = 0, at_once = !p->names && !p->target.copy_start;
+    memset(flying, 0, sizeof flying);
+    for (ptrdiff_t i = 0, n = 0; i < list->count; i++) {
+        const gcpi_task *t = &p->tasks[list->at[i].task];
+        int copies = gcpi_copies(t);
+        for (int id = 0; id < GCP_COPIES; id++) {
+            if (!(copies && id == next) && !gcpi_meets(p, t, placed ? placed + n : NULL, &flying[id])) continue;
+            now = GCPI_MAX(now, flying[id].done);
+            flying[id].end = 0;
+        }
+        if (copies) {
+            gcpi_transfer *f = &flying[next];
+            link = f->done = GCPI_MAX(now, link) + (double)p->items[t->op].bytes / p->target.far_bytes_per_second;
+            f->at = placed ? (size_t)placed[n].offset : 0; f->end = f->at + p->items[t->op].bytes;
+            f->item = t->op; f->back = t->kind == GCPI_TASK_PREFETCH;
+            next = (next + 1) % GCP_COPIES;
+            if (at_once) now = link;
+        } else now += t->kind == GCPI_TASK_ARRIVE ? 0 : t->seconds;
+        n += t->count;
+    }
+    return now;
+}
+
+/* ==== src/planner/planner.h ==== */
+
+/* What policies and searches share: the choice at hand, the best order yet, candidates. */
+
+/* An order whose copies are being placed, per value and per place (an entry of the order, or its end). */
+typedef struct gcpi_far {
+    gcpi_order full;                  /* with all copies */
+    size_t *live; double *clock;      /* per place: bytes while it runs; when it begins */
+    int *made, *read, *end, *back, *wait;          /* per value: places of its first run, of that one's last reader, of the next run or copy back, of the
+                                         first copy back, of the wait for the copy away; -1: none */
+    int *waits, *next_wait, *backs, *next_back;        /* per place: lists of values to wait for, of places of copies back that are issued there */
+} gcpi_far;
+
+typedef struct gcpi_candidate { gcpi_order order; const char *method; gcpi_fit fit; } gcpi_candidate;      /* none: its seconds are infinite */
+
+typedef struct gcpi_planner {
+    gcpi_problem *p; const gcp_plan_opts *opts; gcp_arena *a;
+    gcpi_model m;
+    gcpi_choice now, guide;           /* guide: of the best order */
+    gcpi_list list;                   /* room for one */
+    gcpi_order trial, best;           /* of the present choice; least peak, then least time */
+    int found, tries;
+    size_t *crossing, *saved;         /* per position: bytes that a cut behind task f keeps; that backward reads of f's outputs */
+    int out_of_memory, coarse;        /* coarse: some part of the search had no room */
+    double layout, moving;            /* work on the layout of a candidate; seconds of the moves of the last one */
+    size_t front, slab_limit;         /* GCP_BUDGET (else 0): most bytes of the slab; the step's numbers among them */
+    gcpi_candidate kept, loose;       /* the fastest whose arena fits; whose bytes fit, but not its arena */
+    const char *method;               /* of the present candidate */
+    gcpi_far far;                     /* where .far is given */
+    double bound; size_t least_slab;  /* seconds; where nothing fits: the smallest slab that was found, */
+    int least_task;                   /* and the task that is its peak */
+    int lazy;                         /* candidates are not laid out: the fastest whose bytes fit is `loose` */
+    size_t keep_all;                  /* slab of keep-all; SIZE_MAX: not known */
+    int no_exact, by_peak;            /* without exact search, for tests; as if every order's arena were as small as its peak, see gcpi_plan_search */
+} gcpi_planner;
+
+static int gcpi_choice_make(gcpi_planner *q, gcpi_choice *c)
+{
+    const gcpi_problem *p = q->p;
+    int segments = p->tape->segment_count + 2 * p->forward + 4;
+    c->store = GCPI_SCRATCH(q->a, unsigned char, p->item_count);
+    c->segment = GCPI_SCRATCH(q->a, int, p->forward + 1);
+    c->parent = GCPI_SCRATCH(q->a, int, segments);
+    c->depth = GCPI_SCRATCH(q->a, int, segments);
+    return c->store && c->segment && c->parent && c->depth;
+}
+
+static void gcpi_choice_copy(const gcpi_problem *p, gcpi_choice *to, const gcpi_choice *from)
+{
+    memcpy(to->store, from->store, (size_t)p->item_count);
+    memcpy(to->segment, from->segment, (size_t)p->forward * sizeof *to->segment);
+    memcpy(to->parent, from->parent, (size_t)from->segments * sizeof *to->parent);
+    memcpy(to->depth, from->depth, (size_t)from->segments * sizeof *to->depth);
+    to->segments = from->segments; to->replay = from->replay;
+}
+
+/* Everything in the root; outputs of ops with side effects, kept tensors and .keep masks are stored. */
+static void gcpi_choice_clear(gcpi_planner *q)
+{
+    const gcpi_problem *p = q->p;
+    gcpi_choice *c = &q->now;
+    memset(c->store, GCPI_AUTO, (size_t)p->item_count);
+    memset(c->segment, 0, (size_t)p->forward * sizeof *c->segment);
+    c->parent[0] = c->depth[0] = 0;
+    c->segments = 1; c->replay = 0;
+    for (int i = 0; i < p->item_count; i++) if (p->items[i].stored) c->store[i] = GCPI_STORE;
+}
+
+static int gcpi_segment_add(gcpi_choice *c, int parent)
+{
+    c->parent[c->segments] = parent;
+    c->depth[c->segments] = c->depth[parent] + 1;
+    return c->segments++;
+}
+
+/* Runs, bytes and seconds of a choice. 0: more runs than there is room for. */
+static int gcpi_order_of(gcpi_planner *q, const gcpi_choice *c, gcpi_order *o)
+{
+    o->count = o->valid = 0;
+    if (!gcpi_schedule(q->p, c, &q->list, q->a)) { q->out_of_memory = 1; return 0; }
+    if (q->list.count > q->list.capacity) return 0;
+    for (ptrdiff_t i = 0; i < q->list.count; i++) o->at[o->count++] = q->list.at[i].kind == 'R' ? ~q->list.at[i].task : q->list.at[i].task;
+    gcpi_simulate(&q->m, o, NULL);
+    return 1;
+}
+
+static void gcpi_list_of(const gcpi_problem *p, const gcpi_order *o, gcpi_list *list)
+{
+    list->count = 0; list->seconds = list->rerun_flops = 0;
+    for (int i = 0; i < o->count; i++) {
+        int task = gcpi_code_task(o, i);
+        gcpi_emit(list, o->at[i] < 0 && task < p->forward ? 'R' : gcpi_letters[p->tasks[task].kind], task, &p->tasks[task]);
+    }
+}
+
+/* The slab that an order needs after layout; SIZE_MAX where the arena is too small to tell. */
+static size_t gcpi_order_slab(gcpi_planner *q, const gcpi_order *o, gcpi_fit fit)
+{
+    ptrdiff_t scratch = q->a->scratch;
+    gcpi_lives lives;
+    size_t *live, slab = 0;
+    gcpi_list_of(q->p, o, &q->list);
+    q->moving = q->list.seconds;
+    slab = gcpi_arrange(q->p, &q->list, &lives, &live, fit, q->a);
+    q->moving = q->list.seconds - q->moving;
+    q->a->scratch = scratch;
+    return slab ? slab : SIZE_MAX;
+}
+
+/* Most live bytes within slab_limit: all but the last buffer end at a multiple of align, which is not counted. */
+static size_t gcpi_room(const gcpi_planner *q) { return q->slab_limit > q->front ? gcpi_round(q->slab_limit - q->front, q->p->target.align) : 0; }
+
+/* ==== src/planner/far.h ==== */
+
+/* Placing copies. Of them a search's order holds only those back, as runs of tasks that read nothing and whose seconds are a
+   price. Here each gets its place: away (O) behind the value's first run, done (W) when the link will have done it, back (P) as
+   far ahead of the reader as the link needs; where the bytes within the limit do not allow that, the computing waits. */
+static int gcpi_far_make(gcpi_planner *q, int capacity)
+{
+    gcpi_far *f = &q->far;
+    int **const places[] = { &f->waits, &f->backs, &f->next_back }, **const values[] = { &f->made, &f->read, &f->end, &f->back, &f->wait, &f->next_wait };
+    int ok = gcpi_order_make(&f->full, capacity, q->a);
+    for (int i = 0; i < 3; i++) ok &= (*places[i] = GCPI_SCRATCH(q->a, int, capacity + 1)) != NULL;
+    for (int i = 0; i < 6; i++) ok &= (*values[i] = GCPI_SCRATCH(q->a, int, q->m.values + 1)) != NULL;
+    f->live = GCPI_SCRATCH(q->a, size_t, capacity + 1);
+    f->clock = GCPI_SCRATCH(q->a, double, capacity + 1);
+    return ok && f->live && f->clock;
+}
+
+static double gcpi_far_seconds(const gcpi_planner *q, int v) { return (double)q->p->items[q->m.item[v]].bytes / q->p->target.far_bytes_per_second; }
+
+static int gcpi_touches(const gcpi_model *m, int task, int v)
+{
+    int touches = 0;
+    for GCPI_READS(m, task, i) touches |= m->read[i] == v;
+    for GCPI_WRITES(m, task, i) touches |= m->written[i] == v;
+    return touches;
+}
+
+/* Clock and places of an order. Returns the bytes that far memory needs. */
+static size_t gcpi_far_scan(gcpi_planner *q, const gcpi_order *o)
+{
+    const gcpi_model *m = &q->m;
+    gcpi_far *f = &q->far;
+    size_t bytes = 0;
+    for (int v = 0; v < m->values; v++) f->made[v] = f->read[v] = f->end[v] = f->back[v] = f->wait[v] = -1;
+    f->clock[0] = 0;
+    for (int i = 0; i <= o->count; i++) {
+        f->waits[i] = f->backs[i] = -1;
+        if (i == o->count) break;
+        int task = gcpi_code_task(o, i), far = task >= q->p->task_count;
+        f->clock[i + 1] = f->clock[i] + (far ? 0 : q->p->tasks[task].seconds);
+        for GCPI_READS(m, task, k) if (f->end[m->read[k]] < 0) f->read[m->read[k]] = i;
+        for GCPI_WRITES(m, task, k) {
+            int v = m->written[k];
+            if (far && f->back[v] < 0) { f->back[v] = i; bytes += m->bytes[m->group[v]]; }
+            if (o->at[i] >= 0) f->made[v] = f->read[v] = i;
+            else if (f->end[v] < 0) f->end[v] = i;
+        }
+    }
+    return bytes;
+}
+
+/* A copy away: the value stays until it is done, or until its bytes are needed. link: when the link is free. */
+static void gcpi_far_away(gcpi_planner *q, const gcpi_order *o, int v, size_t limit, double *link)
+{
+    const gcpi_model *m = &q->m;
+    gcpi_far *f = &q->far;
+    size_t bytes = m->bytes[m->group[v]];
+    int w = f->read[v], task = gcpi_code_task(o, w), over = m->over[task] >= 0 && (m->under[2 * task] == v || m->under[2 * task + 1] == v);
+    *link = GCPI_MAX(*link, f->clock[f->made[v] + 1]) + gcpi_far_seconds(q, v);
+    int stays = !over || (f->clock[w] < *link && f->live[w] + bytes <= limit);
+    if (over && stays) f->live[w] += bytes;            /* nobody works in place on it then */
+    if (stays) for (w++; w < f->end[v] && f->clock[w] < *link && f->live[w] + bytes <= limit; w++) f->live[w] += bytes;
+    double stall = *link - f->clock[w];
+    for (int i = w; stall > 0 && i <= o->count; i++) f->clock[i] += stall;
+    f->wait[v] = w;
+    f->next_wait[v] = f->waits[w];
+    f->waits[w] = v;
+}
+
+/* A copy back for the reader behind place r. due: when the link is wanted by the next one. */
+static void gcpi_far_back(gcpi_planner *q, const gcpi_order *o, int r, size_t limit, double *due)
+{
+    const gcpi_model *m = &q->m;
+    gcpi_far *f = &q->far;
+    int v = m->written[m->written_first[gcpi_code_task(o, r)]], at = r;
+    size_t bytes = m->bytes[m->group[v]];
+    double start = GCPI_MIN(*due, f->clock[r]) - gcpi_far_seconds(q, v);
+    while (at > f->wait[v] && f->clock[at] > start && f->live[at - 1] + bytes <= limit && !gcpi_touches(m, gcpi_code_task(o, at - 1), v)) f->live[--at] += bytes;
+    *due = GCPI_MAX(start, f->clock[at]);
+    f->next_back[r] = f->backs[at];
+    f->backs[at] = r;
+}
+
+static int gcpi_far_emit(gcpi_planner *q, const gcpi_order *o)
+{
+    const gcpi_model *m = &q->m;
+    gcpi_far *f = &q->far;
+    gcpi_order *out = &f->full;
+    out->count = 0;
+    if (o->count + 2 * m->values > out->capacity) return 0;
+    for (int i = 0; i <= o->count; i++) {
+        for (int v = f->waits[i]; v >= 0; v = f->next_wait[v]) out->at[out->count++] = m->fetch[v] + 1;
+        for (int r = f->backs[i]; r >= 0; r = f->next_back[r]) out->at[out->count++] = o->at[r];
+        if (i == o->count || gcpi_code_task(o, i) >= q->p->task_count) continue;
+        out->at[out->count++] = o->at[i];
+        for GCPI_WRITES(m, gcpi_code_task(o, i), k)
+            if (o->at[i] >= 0 && f->back[m->written[k]] >= 0) out->at[out->count++] = m->fetch[m->written[k]] - 1;
+    }
+    return 1;
+}
+
+/* The order with its copies placed within the limit, judged by the timeline; one without copies as it is. NULL: it has no place. */
+static const gcpi_order *gcpi_far_place(gcpi_planner *q, gcpi_order *o, size_t limit)
+{
+    gcpi_far *f = &q->far;
+    int copies = 0, placed = 0;
+    double link = 0, due = HUGE_VAL;
+    for (int i = 0; q->opts->far && i < o->count; i++) { copies += gcpi_code_task(o, i) >= q->p->task_count; placed |= o->at[i] >= q->p->task_count; }
+    if (!copies || placed) return o;
+    gcpi_simulate(&q->m, o, f->live);
+    if (!o->valid || gcpi_far_scan(q, o) > q->opts->far) return NULL;
+    for (int i = 0; i < o->count; i++)
+        for GCPI_WRITES(&q->m, gcpi_code_task(o, i), k) if (o->at[i] >= 0 && f->back[q->m.written[k]] >= 0) gcpi_far_away(q, o, q->m.written[k], limit, &link);
+    for (int i = o->count - 1; i >= 0; i--) if (gcpi_code_task(o, i) >= q->p->task_count) gcpi_far_back(q, o, i, limit, &due);
+    if (!gcpi_far_emit(q, o)) return NULL;
+    gcpi_simulate(&q->m, &f->full, NULL);
+    gcpi_list_of(q->p, &f->full, &q->list);
+    f->full.seconds = gcpi_timeline(q->p, &q->list, NULL);
+    return &f->full;
+}
+
+/* Takes what placing put in out of an order again. */
+static void gcpi_far_strip(const gcpi_planner *q, gcpi_order *o)
+{
+    int kept = 0;
+    for (int i = 0; i < o->count; i++) if (o->at[i] < q->p->task_count) o->at[kept++] = o->at[i];
+    o->count = kept;
+}
+
+/* What waits at a place of an order is copied away meanwhile, the longest wait first, until the place is within room. left: of far memory. */
+static int gcpi_far_relieve_at(gcpi_planner *q, const gcpi_order *o, int at, size_t room, size_t *left)
+{
+    const gcpi_model *m = &q->m;
+    gcpi_far *f = &q->far;
+    for (int v = 0; v < m->values; v++) f->read[v] = f->end[v] = -1;
+    for (int i = 0; i <= at; i++) {
+        for GCPI_READS(m, gcpi_code_task(o, i), k) f->read[m->read[k]] = i;
+        for GCPI_WRITES(m, gcpi_code_task(o, i), k) f->read[m->written[k]] = i;
+    }
+    for (int i = o->count - 1; i > at; i--) {
+        for GCPI_WRITES(m, gcpi_code_task(o, i), k) f->end[m->written[k]] = -1;
+        for GCPI_READS(m, gcpi_code_task(o, i), k) f->end[m->read[k]] = i;
+    }
+    while (f->live[at] > room) {
+        int longest = -1;
+        double wait, most = 0;
+        for (int v = 0; v < m->values; v++)
+            if (m->fetch[v] >= 0 && f->back[v] < 0 && f->read[v] >= 0 && f->read[v] < at && f->end[v] > at && m->bytes[m->group[v]] <= *left
+                && (wait = f->clock[f->end[v]] - f->clock[f->read[v] + 1]) > most) { longest = v; most = wait; }
+        if (longest < 0) return 0;
+        size_t bytes = m->bytes[m->group[longest]];
+        int reader = f->end[longest];
+        for (int i = f->read[longest] + 1; i < reader; i++) f->live[i] -= bytes;
+        *left -= bytes;
+        f->back[longest] = reader;
+        f->next_wait[longest] = f->waits[reader];
+        f->waits[reader] = longest;
+    }
+    return 1;
+}
+
+/* The order with copies back added until its bytes are within room; 0: they do not get there. */
+static int gcpi_far_relieve(gcpi_planner *q, gcpi_order *o, size_t room)
+{
+    gcpi_far *f = &q->far;
+    size_t used, left;
+    gcpi_simulate(&q->m, o, f->live);
+    if (!o->valid || (used = gcpi_far_scan(q, o)) > q->opts->far) return 0;
+    left = q->opts->far - used;
+    for (;;) {
+        int at = 0;
+        for (int i = 1; i < o->count; i++) if (f->live[i] > f->live[at]) at = i;
+        if (f->live[at] <= room) break;
+        if (!gcpi_far_relieve_at(q, o, at, room, &left)) return 0;
+    }
+    gcpi_order *out = &f->full;
+    out->count = 0;
+    if (o->count + q->m.values > out->capacity) return 0;
+    for (int i = 0; i < o->count; i++) {
+        for (int v = f->waits[i]; v >= 0; v = f->next_wait[v]) out->at[out->count++] = ~q->m.fetch[v];
+        out->at[out->count++] = o->at[i];
+    }
+    gcpi_order_copy(o, out);
+    gcpi_simulate(&q->m, o, NULL);
+    return o->valid && o->peak <= room;
+}
+
+/* ==== src/planner/policies.h ==== */
+
+/* Candidates, and the policies. Each policy only fills a choice. Where it has freedom it tries several and keeps the
+   one with the least live peak, then the least time; GCP_BUDGET keeps the fastest that fits. */
+
+static int gcpi_has(const gcpi_candidate *c) { return c->order.seconds < HUGE_VAL; }
+static void gcpi_none(gcpi_candidate *c) { c->order.seconds = HUGE_VAL; }
+
+static void gcpi_keep(gcpi_candidate *c, const gcpi_order *o, const char *method, gcpi_fit fit)
+{
+    gcpi_order_copy(&c->order, o);
+    c->method = method; c->fit = fit;
+}
+
+/* A candidate of GCP_BUDGET: kept if its arena fits and none that does is as fast. Returns its slab (lazy: the limit), or 0 where it is none.
+   The fastest one whose bytes fit and whose arena does not is remembered. */
+static size_t gcpi_offer_order(gcpi_planner *q, const gcpi_order *o, const char *method)
+{
+    size_t slab = q->slab_limit;
+    const gcpi_fit fit = gcpi_fit_of(q->slab_limit, q->layout, 0);
+    if (!o || !o->valid || o->seconds >= q->kept.order.seconds || o->peak > gcpi_room(q)) return 0;
+    int loose = !q->by_peak && (q->lazy || (slab = gcpi_order_slab(q, o, fit)) > q->slab_limit);
+    if (!loose) gcpi_keep(&q->kept, o, method, fit);
+    else if (slab < SIZE_MAX && o->seconds < q->loose.order.seconds) gcpi_keep(&q->loose, o, method, fit);
+    return slab;
+}
+
+static size_t gcpi_offer(gcpi_planner *q, gcpi_order *found, const char *method)
+{
+    return gcpi_offer_order(q, found->valid ? gcpi_far_place(q, found, gcpi_room(q)) : found, method);
+}
+
+/* Copies take what room there is; where the arena does not fit then, somewhat less. Returns what gcpi_offer does. */
+static size_t gcpi_offer_copies(gcpi_planner *q, gcpi_order *found, const char *method)
+{
+    size_t room = gcpi_room(q), slab = gcpi_offer(q, found, method);
+    for (int less = 1; less < 4 && slab > q->slab_limit; less++) slab = gcpi_offer_order(q, gcpi_far_place(q, found, room - room / 32 * (size_t)less), method);
+    return slab;
+}
+
+/* The order of the current choice; it becomes the best if it is. */
+static void gcpi_try(gcpi_planner *q)
+{
+    gcpi_order *o = &q->trial;
+    q->tries++;
+    if (!gcpi_order_of(q, &q->now, o) || !o->valid) return;
+    if (q->slab_limit) gcpi_offer(q, o, q->method);
+    if (q->found && (o->peak > q->best.peak || (o->peak == q->best.peak && o->seconds >= q->best.seconds))) return;
+    q->found = 1;
+    gcpi_order_copy(&q->best, o);
+    gcpi_choice_copy(q->p, &q->guide, &q->now);
+}
+
+/* What a cut behind each task would keep, and what segments would hold: guides for the search, no accounting. */
+static int gcpi_guides(gcpi_planner *q)
+{
+    const gcpi_problem *p = q->p;
+    q->crossing = GCPI_SCRATCH(q->a, size_t, p->forward + 2);
+    q->saved = GCPI_SCRATCH(q->a, size_t, p->forward + 2);
+    ptrdiff_t scratch = q->a->scratch;
+    int *last = GCPI_SCRATCH(q->a, int, p->item_count);
+    unsigned char *read = GCPI_SCRATCH(q->a, unsigned char, p->item_count);
+    if (!q->crossing || !q->saved || !last || !read) return 0;
+    for (int i = 0; i < p->item_count; i++) last[i] = -1;
+    for (int b = 0; b < p->task_count; b++)
+        for (int k = 0; k < p->tasks[b].count; k++) {
+            const gcpi_operand *o = &p->operands[p->tasks[b].operands + k];
+            if (o->mode == GCPI_READ && b < p->forward) last[p->items[o->item].root] = b;
+            if (o->mode == GCPI_READ && b >= p->forward) read[p->items[o->item].root] = 1;
+        }
+    for (int i = 0; i < p->item_count; i++) {
+        const gcpi_item *x = &p->items[i];
+        if (x->kind != GCPI_FORWARD_ITEM || x->root != i || x->producer < 0 || q->now.store[i] == GCPI_STORE) continue;
+        if (last[i] > x->producer) { q->crossing[x->producer] += x->bytes; q->crossing[last[i]] -= x->bytes; }
+        if (read[i]) q->saved[x->producer] += x->bytes;
+    }
+    for (int f = 1; f <= p->forward; f++) q->crossing[f] += q->crossing[f - 1];
+    q->a->scratch = scratch;
+    return 1;
+}
+
+/* Segments from cuts: cut[f] = 1 begins a new segment behind task f. */
+static void gcpi_segments_from(gcpi_planner *q, const unsigned char *cut)
+{
+    const gcpi_problem *p = q->p;
+    gcpi_choice_clear(q);
+    int segment = gcpi_segment_add(&q->now, 0);
+    for (int f = 0; f < p->forward; f++) {
+        q->now.segment[f] = segment;
+        if (cut[f] && f + 1 < p->forward) segment = gcpi_segment_add(&q->now, 0);
+    }
+}
+
+/* Chen's algorithm 3: grow a segment to `budget` saved bytes, then cut at the cheapest place in its second half.
+   family 0: anywhere; 1: where one tensor's worth (the least crossing nearby) is crossed; 2: between units. */
+static int gcpi_chen_cuts(const gcpi_planner *q, size_t budget, int family, unsigned char *cut)
+{
+    const gcpi_problem *p = q->p;
+    size_t held = 0;
+    int begin = 0, cuts = 0, end = p->forward;
+    while (end > 0 && p->tasks[end - 1].unit == p->units) end--;
+    memset(cut, 0, (size_t)p->forward + 1);
+    for (int f = 0; f + 1 < end; f++) {
+        held += q->saved[f];
+        if (held < budget) continue;
+        int best = -1, from = family == 1 ? begin + (f - begin) / 2 : GCPI_MAX(begin, f - 3);
+        for (int g = f; g >= from; g--) {
+            if (family == 2 && p->tasks[g].unit == p->tasks[g + 1].unit) continue;
+            if (best < 0 || q->crossing[g] < q->crossing[best]) best = g;
+        }
+        if (best < 0) continue;
+        cut[best] = 1;
+        cuts++;
+        held = 0;
+        for (int g = best + 1; g <= f; g++) held += q->saved[g];
+        begin = best + 1;
+    }
+    return cuts;
+}
+
+static void gcpi_policy_sqrt(gcpi_planner *q)
+{
+    const gcpi_problem *p = q->p;
+    unsigned char *cut = GCPI_SCRATCH(q->a, unsigned char, p->forward + 1);
+    size_t total = 0, last_budget = 0;
+    if (!cut) { q->out_of_memory = 1; return; }
+    for (int f = 0; f < p->forward; f++) total += q->saved[f];
+    for (int family = 0; family < 3; family++)
+        for (int k = 1; k <= 64; k += q->slab_limit ? 1 + k / 8 : 1) {      /* about k segments; more than 2 sqrt(n) never pays */
+            size_t budget = total / (size_t)k + 1;
+            if (k > 4 && (double)k * k > 8.0 * p->forward) break;
+            if (budget == last_budget || !gcpi_chen_cuts(q, budget, family, cut)) continue;
+            last_budget = budget;
+            gcpi_segments_from(q, cut);
+            gcpi_try(q);
+        }
+    for (int round = 0; round < 3 && q->found; round++) {      /* then move single cuts by one place */
+        for (int f = 0; f + 1 < p->forward && q->tries < 400 && (double)q->tries * p->task_count < (q->slab_limit ? 1e5 : 5e5); f++) {
+            if (q->guide.segment[f] == q->guide.segment[f + 1]) continue;
+            for (int to = f - 1; to <= f + 1; to += 2) {
+                for (int g = 0; g + 1 < p->forward; g++) cut[g] = q->guide.segment[g] != q->guide.segment[g + 1];
+                if (to < 0 || to + 1 >= p->forward || cut[to] || !cut[f]) continue;
+                cut[f] = 0; cut[to] = 1;
+                gcpi_segments_from(q, cut);
+                gcpi_try(q);
+            }
+        }
+    }
+}
+
+/* Halves (or k-ths) of a run of tasks, again and again, down to leaves of a few saved tensors. */
+static void gcpi_divide(gcpi_planner *q, int first, int last, int segment, int parts, int leaf)
+{
+    size_t total = 0, sum = 0;
+    int begin = first, done = 0;
+    for (int f = first; f < last; f++) { total += q->saved[f]; q->now.segment[f] = segment; }
+    if (last - first <= leaf || total == 0 || q->now.depth[segment] > 24) return;
+    for (int f = first; f < last && done + 1 < parts; f++) {
+        sum += q->saved[f];
+        if (sum < total / (size_t)parts * (size_t)(done + 1) || f + 1 >= last) continue;
+        int best = f;
+        for (int g = f; g >= GCPI_MAX(begin, f - 3); g--) if (q->crossing[g] < q->crossing[best]) best = g;
+        gcpi_divide(q, begin, best + 1, gcpi_segment_add(&q->now, segment), parts, leaf);
+        begin = best + 1;
+        done++;
+    }
+    if (begin > first && begin < last) gcpi_divide(q, begin, last, gcpi_segment_add(&q->now, segment), parts, leaf);
+}
+
+static void gcpi_policy_recursive(gcpi_planner *q)
+{
+    for (int parts = 2; parts <= 4; parts++)
+        for (int leaf = 1; leaf <= 16; leaf *= 2) {
+            gcpi_choice_clear(q);
+            gcpi_divide(q, 0, q->p->forward, 0, parts, leaf);
+            gcpi_try(q);
+        }
+}
+
+/* Keeps what is costly to redo. Joins (add, concat) may be kept too, lest one recomputation reach back to the start. */
+static void gcpi_policy_cheap(gcpi_planner *q)
+{
+    const gcpi_problem *p = q->p;
+    for (int joins = 0; joins < 2; joins++) {
+        gcpi_choice_clear(q);
+        for (int f = 0; f < p->forward; f++) {
+            const gcpi_task *t = &p->tasks[f];
+            if (t->costly || t->loss || (joins && t->joins)) continue;
+            for (int k = 0; k < t->count; k++) {
+                const gcpi_operand *o = &p->operands[t->operands + k];
+                if (o->mode != GCPI_READ && q->now.store[o->item] == GCPI_AUTO) q->now.store[o->item] = GCPI_DROP;
+            }
+        }
+        gcpi_try(q);
+    }
+}
+
+/* The user's blocks. What follows the last one (the loss) belongs to the root, or to that block, which then need not be
+   run again; both are tried. */
+static void gcpi_policy_segments(gcpi_planner *q)
+{
+    const gcpi_problem *p = q->p;
+    const gcp_tape *t = p->tape;
+    int blocks = 0;
+    for (int tail = 0; tail < 2; tail++) {
+        int last = 0;
+        gcpi_choice_clear(q);
+        q->now.segments = t->segment_count;
+        for (int s = 0; s < t->segment_count; s++) { q->now.parent[s] = t->segments[s].parent; q->now.depth[s] = t->segments[s].depth; }
+        for (int f = 0; f < p->forward; f++) { q->now.segment[f] = p->tasks[f].segment; blocks |= p->tasks[f].segment; }
+        for (int f = p->forward - 1; tail && f >= 0 && !last; f--) last = p->tasks[f].segment;
+        for (int f = p->forward - 1; last && f >= 0 && !p->tasks[f].segment; f--) q->now.segment[f] = last;
+        gcpi_try(q);
+        if (!blocks) break;
+    }
+}
+
+/* Runs of units: boundary[i] = first unit of run i + 1. The loss belongs to the last run, or in replay to the root. */
+static void gcpi_runs(gcpi_planner *q, const int *boundary, int boundaries, int replay)
+{
+    const gcpi_problem *p = q->p;
+    gcpi_choice_clear(q);
+    q->now.replay = replay;
+    int run = 0, segment = gcpi_segment_add(&q->now, 0);
+    for (int f = 0; f < p->forward; f++) {
+        for (; run < boundaries && p->tasks[f].unit >= boundary[run] && p->tasks[f].unit < p->units; run++) segment = gcpi_segment_add(&q->now, 0);
+        q->now.segment[f] = replay && p->tasks[f].unit == p->units ? 0 : segment;
+    }
+    gcpi_try(q);
+}
+
+static void gcpi_policy_uniform(gcpi_planner *q)
+{
+    const gcpi_problem *p = q->p;
+    int runs = q->opts->segments, *boundary = GCPI_SCRATCH(q->a, int, p->units + 1);
+    if (!boundary) { q->out_of_memory = 1; return; }
+    for (int i = 0; i + 1 < runs; i++) boundary[i] = (i + 1) * (p->units / runs);
+    gcpi_runs(q, boundary, runs - 1, 0);
+    if (!q->opts->balance) return;
+    size_t total = 0, sum = 0;
+    int n = 0;
+    for (int f = 0; f < p->forward; f++) total += q->saved[f];
+    for (int f = 0; f + 1 < p->forward && n + 1 < runs; f++) {
+        sum += q->saved[f];
+        int next = p->tasks[f + 1].unit;
+        if (next == p->tasks[f].unit || next == p->units) continue;
+        if (sum >= total / (size_t)runs * (size_t)(n + 1) || p->units - next <= runs - 1 - n) boundary[n++] = next;
+    }
+    gcpi_runs(q, boundary, n, 0);
+}
+
+/* Seed 000's rule: k units evenly spaced by index, both ends truncated before interpolating. */
+static int gcpi_checkpoint_unit(int units, int k, int i)
+{
+    int offset = (units - 1) / k, first = offset / 2, last = (2 * (units - 1) - offset) / 2;
+    return k == 1 ? first : first + (int)((long long)(last - first) * i / (k - 1));
+}
+
+static void gcpi_policy_checkpoints(gcpi_planner *q)
+{
+    int k = q->opts->checkpoints, *boundary = GCPI_SCRATCH(q->a, int, k + 1);
+    if (!boundary) { q->out_of_memory = 1; return; }
+    for (int i = 0; i < k; i++) boundary[i] = gcpi_checkpoint_unit(q->p->units, k, i) + 1;
+    gcpi_runs(q, boundary, k, q->opts->replay);
+}
+
+/* Bytes of the chosen units' outputs: the checkpoints, views counted once, the input not at all. */
+static size_t gcpi_checkpoint_bytes(const gcpi_planner *q)
+{
+    const gcpi_problem *p = q->p;
+    size_t bytes = 0;
+    for (int i = 0; q->opts->policy == GCP_CHECKPOINTS && i < q->opts->checkpoints; i++) {
+        int unit = gcpi_checkpoint_unit(p->units, q->opts->checkpoints, i);
+        for (int x = 0; x < p->item_count; x++) {
+            const gcpi_item *e = &p->items[x];
+            int crosses = 0;
+            if (e->kind != GCPI_FORWARD_ITEM || e->producer < 0 || p->tasks[e->producer].unit != unit || p->items[e->root].kind != GCPI_FORWARD_ITEM) continue;
+            for (int f = e->producer + 1; f < p->forward && !crosses; f++)
+                for (int o = 0; o < p->tasks[f].count; o++)
+                    crosses |= p->tasks[f].unit != unit && p->operands[p->tasks[f].operands + o].item == x && p->operands[p->tasks[f].operands + o].mode == GCPI_READ;
+            if (crosses) bytes += e->bytes;
+        }
+    }
+    return bytes;
+}
+
+static void gcpi_policy_keep_all(gcpi_planner *q) { gcpi_choice_clear(q); gcpi_try(q); }
+
+/* ==== src/planner/search.h ==== */
+
+/* GCP_BUDGET: the fastest order whose arena fits. Candidates come from every policy, from minimum cuts (keep what is worth its
+   bytes at a price) and from dynamic programming over a chain of stages; the best is then improved by local search. All are
+   judged by the model's simulation and accepted by their real layout. */
+
+/* What .effort means: instructions that the search simulates, and how many times more at most in large problems; prices of cuts; places
+   of bounds; stages and slots of the chain; whether every policy is tried anyway; placed buffers that a layout looks at, and the one
+   last layout of what nearly fits. */
+typedef struct gcpi_effort { double visits, growth; int prices, places, stages, slots, policies; double layout, hard; } gcpi_effort;
+enum { GCPI_MOST_STAGES = 192, GCPI_MOST_SLOTS = 160, GCPI_FEW_SLOTS = 48, GCPI_FEW_STAGES = 256, GCPI_SHORT_CHAIN = 201 };
+static const gcpi_effort gcpi_efforts[] = { { 1.6e6, 6, 20, 6, 96, 100, 1, 6e5, 3e6 }, { 1.5e5, 1, 12, 2, 48, 64, 0, 1e5, 3e5 },
+                                            { 4e7, 6, 24, 32, GCPI_MOST_STAGES, GCPI_MOST_SLOTS, 1, 1.5e6, 1.2e7 } };
+
+/* Local search: a run is taken out, put in, or moved nearer to its reader; annealing with a fixed seed. What an order has
+   above the limit costs it a price, which rises while the present order does not fit and falls while it does: so the search
+   stays about the limit and finds out by itself what a byte is worth there.
+
+   What a move changes is simulated alone. Marks stand along the present order, each with what is live there and the peak of
+   the part that follows it. A trial begins at the mark behind the move and walks towards the front until, at a mark ahead of
+   the move, the same is live as before: what lies ahead of that is as it was. */
+typedef struct gcpi_mark { int at, next, peak_at, state; size_t live, peak; } gcpi_mark;     /* peak_at: from `at`; state: in states */
+
+enum { GCPI_MARKS = 64, GCPI_STATES = 2 * GCPI_MARKS };
+
+typedef struct gcpi_search {
+    const gcpi_model *m;
+    gcpi_order now, best;             /* best: the fastest whose peak fits */
+    size_t whole, limit, most;        /* limit: share `aim` of the whole; most: a trial with a higher peak is not taken */
+    double aim;
+    uint64_t random;
+    double price, rate;               /* of bytes above the limit: keep-alls per limit; e-folds of the price in a whole run */
+    int found, spacing;
+    unsigned char *states, *there;    /* there: per value, live at some place */
+    double *weight;                   /* per value: bytes over seconds; 0: it cannot be made again */
+    int far;                          /* how values may come to life again: 0: by runs, 1: copied from far memory, too, 2: by copies alone */
+    gcpi_planner *judge;              /* NULL: an order's seconds are summed; else its copies are placed and the timeline says them */
+    gcpi_mark mark[GCPI_MARKS], fresh[GCPI_MARKS];     /* from the front; of the trial, from behind */
+    int marks, fresh_count, spare[GCPI_STATES], spares;
+    int removed, ahead, *runs, run_count;              /* the move: place of a run; place ahead of which runs are put, listed from behind */
+    int *part, part_count, low, high;                  /* the trial from mark low to mark high, from behind */
+    gcpi_mark front; gcpi_pass pass; double seconds;   /* of the trial: its mark low; where it walks; all seconds */
+} gcpi_search;
+
+static uint32_t gcpi_draw(gcpi_search *s, uint32_t below) { return gcpi_below(&s->random, below); }
+
+static double gcpi_chance(gcpi_search *s) { return (double)gcpi_draw(s, 1u << 30) / (double)(1u << 30); }
+
+static double gcpi_energy(const gcpi_search *s, size_t peak, double seconds)
+{
+    double over = peak > s->limit ? (double)(peak - s->limit) / (double)GCPI_MAX(s->limit, 1) : 0;
+    return seconds / s->m->seconds + s->price * over;
+}
+
+static unsigned char *gcpi_state(const gcpi_search *s, int state) { return s->states + (size_t)state * s->m->state_bytes; }
+
+/* The trial. */
+
+static void gcpi_walk_step(gcpi_search *s, int code, int old)
+{
+    size_t bytes = gcpi_pass_code(s->m, code, &s->pass);
+    double seconds = code < 0 ? s->m->p->tasks[~code].seconds : 0;
+    if (bytes == GCPI_DEAD) { if (old) s->seconds -= seconds; return; }
+    if (!old) s->seconds += seconds;
+    s->part[s->part_count++] = code;
+    if (bytes > s->front.peak) { s->front.peak = bytes; s->front.peak_at = s->part_count; }
+}
+
+/* Where the walk stands becomes a mark: `at` and peak_at count from behind until the trial is taken. */
+static void gcpi_walk_mark(gcpi_search *s, gcpi_mark *mark)
+{
+    *mark = s->front;
+    mark->at = s->part_count; mark->next = s->pass.next; mark->live = s->pass.live;
+    memcpy(gcpi_state(s, mark->state), s->m->live, s->m->state_bytes);
+    s->front.peak = 0; s->front.peak_at = s->part_count;
+}
+
+static void gcpi_walk_runs(gcpi_search *s) { for (int i = 0; i < s->run_count; i++) gcpi_walk_step(s, s->runs[i], 0); }
+
+static int gcpi_mark_behind(const gcpi_search *s, int at)    /* the first mark at this place or behind it */
+{
+    int low = 0, high = s->marks - 1;
+    while (low < high) {
+        int middle = (low + high) / 2;
+        if (s->mark[middle].at < at) low = middle + 1;
+        else high = middle;
+    }
+    return low;
+}
+
+/* Walks through what the move changes; 0: the trial is not valid. */
+static int gcpi_walk(gcpi_search *s)
+{
+    const gcpi_model *m = s->m;
+    int first = GCPI_MIN(s->removed < 0 ? s->ahead : s->removed, s->ahead < 0 ? INT32_MAX : s->ahead);
+    s->high = gcpi_mark_behind(s, GCPI_MAX(s->removed + 1, s->ahead));
+    const gcpi_mark *mark = &s->mark[s->high];
+    memcpy(m->live, gcpi_state(s, mark->state), m->state_bytes);
+    s->pass.live = mark->live; s->pass.next = mark->next; s->pass.valid = 1;
+    s->front.peak = 0; s->front.peak_at = 0;
+    s->seconds = s->now.seconds;
+    s->part_count = s->fresh_count = 0;
+    s->low = s->high;
+    if (s->ahead == mark->at) gcpi_walk_runs(s);
+    for (int i = mark->at, last = 0, met = 0; s->low > 0;) {
+        i--;
+        if (i == s->removed) s->seconds -= m->p->tasks[~s->now.at[i]].seconds;
+        else gcpi_walk_step(s, s->now.at[i], 1);
+        if (i == s->ahead) gcpi_walk_runs(s);
+        if (!s->pass.valid || s->front.peak > s->most) return 0;
+        for (; s->low > 0 && s->mark[s->low - 1].at == i; s->low--) met = 1;
+        if (met && i <= first && !memcmp(m->live, gcpi_state(s, s->mark[s->low].state), (size_t)m->values)) break;
+        met = 0;
+        if (s->part_count - last < s->spacing || s->low == 0 || s->low + 1 + s->fresh_count + s->marks - s->high >= GCPI_MARKS) continue;
+        s->front.state = s->spare[s->spares - 1 - s->fresh_count];
+        gcpi_walk_mark(s, &s->fresh[s->fresh_count++]);
+        last = s->part_count;
+    }
+    return 1;
+}
+
+/* What the timeline says of the order that the trial makes; HUGE_VAL: its copies have no place. */
+static double gcpi_judge(gcpi_search *s)
+{
+    gcpi_planner *q = s->judge;
+    gcpi_order *o = &q->trial;
+    int begin = s->mark[s->low].at, end = s->mark[s->high].at;
+    unsigned char *here = gcpi_state(s, GCPI_STATES);
+    memcpy(o->at, s->now.at, (size_t)begin * sizeof *o->at);
+    for (int i = 0; i < s->part_count; i++) o->at[begin + i] = s->part[s->part_count - 1 - i];
+    o->count = begin + s->part_count + s->now.count - end;
+    memcpy(o->at + begin + s->part_count, s->now.at + end, (size_t)(s->now.count - end) * sizeof *o->at);
+    memcpy(here, s->m->live, s->m->state_bytes);
+    gcpi_simulate(s->m, o, NULL);
+    const gcpi_order *full = gcpi_far_place(q, o, GCPI_MAX(s->limit, o->peak));
+    memcpy(s->m->live, here, s->m->state_bytes);
+    return full && full->valid && full->peak <= GCPI_MAX(s->limit, o->peak) ? full->seconds : HUGE_VAL;
+}
+
+static size_t gcpi_walk_peak(const gcpi_search *s)         /* of the whole order that the trial makes */
+{
+    size_t peak = s->front.peak;
+    for (int i = 0; i < s->low; i++) peak = GCPI_MAX(peak, s->mark[i].peak);
+    for (int i = s->high; i < s->marks; i++) peak = GCPI_MAX(peak, s->mark[i].peak);
+    for (int i = 0; i < s->fresh_count; i++) peak = GCPI_MAX(peak, s->fresh[i].peak);
+    return peak;
+}
+
+static void gcpi_take_marks(gcpi_search *s, int shift)     /* the trial's in place of those that it walked past */
+{
+    int from = s->low + 1 + s->fresh_count;
+    s->spares -= s->fresh_count;
+    for (int i = s->low + 1; i < s->high; i++) s->spare[s->spares++] = s->mark[i].state;
+    memmove(s->mark + from, s->mark + s->high, (size_t)(s->marks - s->high) * sizeof *s->mark);
+    s->marks += from - s->high;
+    for (int i = from; i < s->marks; i++) s->mark[i].at += shift;
+    for (int k = 0; k < s->fresh_count; k++) {
+        gcpi_mark *mark = &s->mark[from - 1 - k];
+        *mark = s->fresh[k];
+        mark->peak_at = mark->at - mark->peak_at;
+        mark->at = s->mark[s->low].at + s->part_count - mark->at;
+    }
+}
+
+/* The trial becomes the present order. */
+static void gcpi_take(gcpi_search *s)
+{
+    gcpi_order *o = &s->now;
+    gcpi_mark *low = &s->mark[s->low];
+    int begin = low->at, end = s->mark[s->high].at, shift = s->part_count - (end - begin);
+    memmove(o->at + end + shift, o->at + end, (size_t)(o->count - end) * sizeof *o->at);
+    for (int i = 0; i < s->part_count; i++) o->at[begin + i] = s->part[s->part_count - 1 - i];
+    o->count += shift;
+    o->seconds = s->seconds;
+    s->front.state = low->state;
+    gcpi_walk_mark(s, low);
+    low->peak_at = low->at - low->peak_at;
+    low->at = begin;
+    gcpi_take_marks(s, shift);
+    o->peak = 0;
+    for (int i = 0; i < s->marks; i++) if (s->mark[i].peak > o->peak) { o->peak = s->mark[i].peak; o->peak_at = s->mark[i].at + s->mark[i].peak_at; }
+}
+
+/* Marks for the order in s->now, from one walk through all of it. */
+static void gcpi_search_begin(gcpi_search *s)
+{
+    const gcpi_model *m = s->m;
+    gcpi_simulate(m, &s->now, NULL);
+    double seconds = s->now.seconds;
+    s->spacing = s->now.count / (GCPI_MARKS / 2) + 4;
+    s->spares = 0;
+    for (int i = GCPI_STATES - 1; i >= 2; i--) s->spare[s->spares++] = i;
+    memset(s->mark, 0, sizeof s->mark);
+    s->marks = 2;
+    s->mark[1].at = s->now.count;
+    s->mark[1].next = m->p->task_count - 1;
+    s->mark[1].state = 1;
+    memset(m->live, 0, m->state_bytes);
+    for (int v = 0; v < m->values; v++) if (m->lasting[v]) s->mark[1].live += gcpi_revive(m, v);
+    memcpy(gcpi_state(s, 1), m->live, m->state_bytes);
+    memset(gcpi_state(s, 0), 0xff, m->state_bytes);          /* equals no state */
+    s->removed = -1; s->ahead = s->now.count; s->run_count = 0; s->most = SIZE_MAX;
+    gcpi_walk(s);
+    if (s->judge) seconds = gcpi_judge(s);
+    gcpi_take(s);
+    s->now.seconds = seconds;
+}
+
+/* Moves. */
+
+/* s->there: what is live ahead of the instruction at this place. */
+static void gcpi_live_ahead(gcpi_search *s, int at)
+{
+    const gcpi_model *m = s->m;
+    const gcpi_mark *mark = &s->mark[gcpi_mark_behind(s, at)];
+    memcpy(s->there, gcpi_state(s, mark->state), (size_t)m->values);
+    for (int i = mark->at - 1; i >= at; i--) {
+        int task = gcpi_code_task(&s->now, i);
+        for GCPI_WRITES(m, task, k) s->there[m->written[k]] = 0;
+        for GCPI_READS(m, task, k) s->there[m->read[k]] = 1;
+    }
+}
+
+static int gcpi_reader_of(const gcpi_search *s, int task, int from)       /* the next place that reads anything that task makes */
+{
+    const gcpi_model *m = s->m;
+    int back = task >= m->p->task_count ? m->written[m->written_first[task]] : -1;
+    for (int i = from; i < s->now.count; i++) {
+        int reader = gcpi_code_task(&s->now, i);
+        for GCPI_READS(m, reader, k) if (m->producer[m->read[k]] == task || m->read[k] == back) return i;
+    }
+    return -1;
+}
+
+/* The task that is to bring a value to life again, -1: none can. */
+static int gcpi_maker(gcpi_search *s, int v)
+{
+    const gcpi_model *m = s->m;
+    int again = s->far < 2 && m->again[m->producer[v]];
+    if (s->far && m->fetch[v] >= 0 && (!again || gcpi_draw(s, 2))) return m->fetch[v];
+    return again ? m->producer[v] : -1;
+}
+
+/* Lists a run of task and (by chance) of those whose outputs it needs and that are not live at the place. */
+static int gcpi_list_runs(gcpi_search *s, int task, int depth)
+{
+    const gcpi_model *m = s->m;
+    if (s->now.count + s->run_count >= s->now.capacity) return 0;
+    s->runs[s->run_count++] = ~task;
+    for GCPI_READS(m, task, k) {
+        int v = m->read[k], maker = s->there[v] ? -1 : gcpi_maker(s, v);
+        if (maker < 0 || depth > 40 || gcpi_draw(s, 8) < 2) continue;
+        s->there[v] = 1;
+        if (!gcpi_list_runs(s, maker, depth + 1)) return 0;
+    }
+    return 1;
+}
+
+/* Drop: a value that idles across a crowded place is run again for its next reader. Weight: bytes over seconds. */
+static int gcpi_move_drop(gcpi_search *s)
+{
+    const gcpi_model *m = s->m;
+    const gcpi_order *o = &s->now;
+    int at = o->peak > s->limit || gcpi_draw(s, 4) == 0 ? o->peak_at : (int)gcpi_draw(s, (uint32_t)o->count), v = 0;
+    int task = gcpi_code_task(o, at);
+    double sum = 0;
+    gcpi_live_ahead(s, at);
+    for GCPI_READS(m, task, k) s->there[m->read[k]] = 0;
+    for (int i = 0; i < m->values; i++) sum += s->there[i] * s->weight[i];
+    if (sum <= 0) return 0;
+    for (sum *= gcpi_chance(s); v < m->values - 1; v++) if ((sum -= s->there[v] * s->weight[v]) < 0) break;
+    if (!s->there[v] || s->weight[v] <= 0) return 0;
+    int maker = gcpi_maker(s, v);
+    s->ahead = gcpi_reader_of(s, maker, at + 1);
+    if (s->ahead < 0) return 0;
+    gcpi_live_ahead(s, s->ahead);
+    for GCPI_WRITES(m, maker, k) s->there[m->written[k]] = 1;
+    return gcpi_list_runs(s, maker, 0);
+}
+
+static int gcpi_some_run(gcpi_search *s)             /* place of a run again, or -1 */
+{
+    int at = (int)gcpi_draw(s, (uint32_t)s->now.count);
+    for (int k = 0; k < s->now.count; k++, at = at + 1 < s->now.count ? at + 1 : 0) if (s->now.at[at] < 0) return at;
+    return -1;
+}
+
+static int gcpi_move_slide(gcpi_search *s)
+{
+    int reader = gcpi_reader_of(s, ~s->now.at[s->removed], s->removed + 1);
+    if (reader <= s->removed + 1) return 0;
+    s->runs[s->run_count++] = s->now.at[s->removed];
+    s->ahead = gcpi_draw(s, 2) ? reader : s->removed + 2 + (int)gcpi_draw(s, (uint32_t)(reader - s->removed - 1));
+    return 1;
+}
+
+static int gcpi_move(gcpi_search *s)
+{
+    uint32_t kind = gcpi_draw(s, 8);
+    s->removed = s->ahead = -1;
+    s->run_count = 0;
+    if (kind < 3) return gcpi_move_drop(s);
+    s->removed = gcpi_some_run(s);
+    return s->removed >= 0 && (kind < 6 || gcpi_move_slide(s));
+}
+
+static void gcpi_search_keep(gcpi_search *s)         /* the present order, if it is the best yet that fits */
+{
+    if (s->now.peak > s->limit || (s->found && s->now.seconds >= s->best.seconds)) return;
+    s->found = 1;
+    gcpi_order_copy(&s->best, &s->now);
+}
+
+/* What a move may lead to at most if its energy is to stay below `worst`; 0: not even its seconds do. Runs right ahead of the one
+   that is taken out may fall out with it; others are not reckoned with. */
+static int gcpi_hope(gcpi_search *s, double worst)
+{
+    double seconds = s->now.seconds;
+    for (int i = 0; i < s->run_count; i++) seconds += s->m->p->tasks[~s->runs[i]].seconds;
+    for (int i = s->removed; i >= 0 && s->now.at[i] < 0; i--) seconds -= s->m->p->tasks[~s->now.at[i]].seconds;
+    double over = (worst - seconds / s->m->seconds) / s->price;
+    s->most = over < 1 && !s->judge ? gcpi_bytes_from((double)s->limit * (1 + over)) : SIZE_MAX;
+    return over >= 0 || s->judge;
+}
+
+/* A move, kept if its energy is below some chance; returns how many instructions were looked at. */
+static int gcpi_search_step(gcpi_search *s, double heat)
+{
+    if (!gcpi_move(s)) return s->spacing;
+    double worst = gcpi_energy(s, s->now.peak, s->now.seconds) - heat * log(1 - gcpi_chance(s));
+    if (!gcpi_hope(s, worst)) return s->spacing;
+    int looked = s->spacing, valid = gcpi_walk(s);
+    looked += s->part_count;
+    if (valid && s->judge) { s->seconds = gcpi_judge(s); looked += 4 * s->now.count; }
+    if (valid && gcpi_energy(s, gcpi_walk_peak(s), s->seconds) <= worst) {
+        gcpi_take(s);
+        if (s->marks + GCPI_MARKS / 8 > GCPI_MARKS) gcpi_search_begin(s);
+        gcpi_search_keep(s);
+    }
+    return looked;
+}
+
+/* Moves until `visits` instructions were simulated, from the order in s->now. */
+static void gcpi_search_run(gcpi_search *s, double visits, double hot, double cold)
+{
+    if (!s->now.count) return;
+    gcpi_search_begin(s);
+    gcpi_search_keep(s);
+    for (double done = s->now.count; done < visits;) {
+        double heat = hot * pow(cold / hot, done / visits), turn = 0;
+        for (int i = 0; i < 16; i++) {          /* so many steps at one heat and price */
+            int looked = gcpi_search_step(s, heat);
+            turn += s->now.peak > s->limit ? looked : -looked;
+            done += looked;
+        }
+        s->price = GCPI_MIN(50, GCPI_MAX(0.02, s->price * exp(s->rate * turn / visits)));
+    }
+}
+
+/* ==== src/planner/chain.h ==== */
+
+/* Dynamic programming over a chain of stages: the recursion of Beaumont et al. (rotor, 2019), with boundaries that are sets
+   of values, and with a second table for "what the segment ends with is still there", which spares its last run. Where backward does not
+   read the boundaries, a third: what the segment begins with may go once its first stage has run for the last time.
+
+   A stage is a run of forward tasks with the backward tasks that reverse them. L(s): the values that stages behind s read.
+   C0(s, t, m): least seconds to reverse stages s..t with m slots above L(s - 1); C1: L(t) lies there already, inside of m; C2: L(s - 1) does,
+   and is not needed behind that.
+     keep: run s and keep what its backward reads; C(s + 1, t) with less; backward of s
+     cut:  run s..r - 1, keep L(r - 1); C(r, t) with less; C1(s, r - 1) (C2: keep L(s - 1); C2(r, t) with less; C2(s, r - 1))
+   Sizes are rounded up to slots. The orders that come out are judged by simulation: no accounting here is trusted. */
+typedef struct gcpi_chain {
+    const gcpi_model *m;
+    int stages, *begin, *back;        /* stage s: forward tasks begin[s] .. begin[s + 1], backward tasks back[s] .. back[s - 1] */
+    int *made, *end;                  /* per group: stage that makes it; last that reads it, forward or backward */
+    double *seconds, *reverse_seconds;
+    unsigned char *need, *taped;      /* per value: backward of the stage that makes it reads it; per group: any backward task does */
+    /* bytes per stage: kept by `keep`; of those, what no later stage reads; what its backward reads of its own; the most of its own while it runs with
+       that kept, with L(s) kept, both with its inputs reckoned in, and while it is reversed; gradients when that begins */
+    size_t *keep, *own, *reads_own, *save, *pass, *last, *alone, *reverse, *gradient;
+    size_t *cross;                    /* cross[s * stages + t]: of L(t), what s..t made */
+    float *table[3]; int tables, slots; double per_byte;                /* C0, C1 and (where tables is 3) C2; slots in a byte */
+    int *first[3], *full[3];          /* per row: below is nothing; from here on it is what keeping all takes */
+    unsigned char *loose;             /* per stage: its backward, and what follows, does without L(s - 1) */
+    int pinned;                       /* the first stage may not run again, and what it makes is not read by backward: L(0) is kept till then */
+    size_t constant;                  /* what is there throughout */
+    unsigned char *ran;
+} gcpi_chain;
+
+#define GCPI_NEVER 1e30f
+
+/* Whether the chain may be cut behind task f: not ahead of a view, nor (unless pairs) inside a pair that works in place. */
+static int gcpi_may_cut(const gcpi_model *m, int f, int pairs)
+{
+    if (f + 1 >= m->p->forward) return 1;
+    if (m->p->tasks[f + 1].free) return 0;
+    for (int side = 0; !pairs && m->over[f + 1] >= 0 && side < 2; side++)
+        if (m->under[2 * (f + 1) + side] >= 0 && m->producer[m->under[2 * (f + 1) + side]] == f) return 0;
+    return 1;
+}
+
+/* At most `most` stages: equal numbers of places each, cut at the one that least crosses. A chain that works in place from end to
+   end is cut all the same: what a cut takes is then reckoned too high, and simulated as it is. */
+static void gcpi_chain_cut(gcpi_chain *c, const size_t *crossing, int most)
+{
+    int places = 0, seen = 0, best = -1, pairs = 0;
+    for (int f = 0; f < c->m->p->forward; f++) places += gcpi_may_cut(c->m, f, 0);
+    for (pairs = places * 8 < c->m->p->forward, places = 0, seen = 0; seen < c->m->p->forward; seen++) places += gcpi_may_cut(c->m, seen, pairs);
+    c->stages = seen = 0;
+    for (int f = 0; f < c->m->p->forward; f++) {
+        if (!gcpi_may_cut(c->m, f, pairs)) continue;
+        if (best < 0 || crossing[f] < crossing[best]) best = f;
+        seen++;
+        int last = f + 1 == c->m->p->forward;
+        if (!last && places > most && (long long)seen * most < (long long)(c->stages + 1) * places) continue;
+        c->begin[++c->stages] = (last ? f : best) + 1;
+        best = -1;
+    }
+}
+
+/* Whether task b reads nothing from ahead of the last stage with forward tasks. */
+static int gcpi_chain_at_end(const gcpi_chain *c, int b)
+{
+    for GCPI_READS(c->m, b, k) if (c->m->producer[c->m->read[k]] < c->begin[c->stages - 1]) return 0;
+    return 1;
+}
+
+/* Where the last stage has backward tasks that read what was made ahead of it, those before them, of the loss, are a stage of their
+   own, without forward tasks: what they read has crossed to it, and what the others read need not lie there with that. */
+static void gcpi_chain_backs(gcpi_chain *c, int *stage_of)         /* stage_of: per task */
+{
+    const gcpi_problem *p = c->m->p;
+    int b = p->forward, last = c->stages - 1;
+    for (int s = 0; s < c->stages; s++) for (int f = c->begin[s]; f < c->begin[s + 1]; f++) stage_of[f] = s;
+    while (b < p->task_count && gcpi_chain_at_end(c, b)) b++;
+    int own = b > p->forward && b < p->task_count && p->tasks[b].kind == GCPI_TASK_BACKWARD && stage_of[p->tasks[b].forward] == last;
+    if (own) { c->begin[++c->stages] = p->forward; for (int k = p->forward; k < b; k++) stage_of[k] = last + 1; }
+    else b = p->forward;
+    for (int now = last; b < p->task_count; b++) {
+        if (p->tasks[b].kind == GCPI_TASK_BACKWARD) now = GCPI_MIN(now, stage_of[p->tasks[b].forward]);
+        stage_of[b] = now;
+    }
+    b = p->task_count;
+    for (int s = 0; s < c->stages; s++) {
+        while (b > p->forward && stage_of[b - 1] <= s) b--;
+        c->back[s] = s + 1 == c->stages ? p->forward : b;
+    }
+}
+
+static int gcpi_chain_back_end(const gcpi_chain *c, int s) { return s ? c->back[s - 1] : c->m->p->task_count; }
+
+/* Values that may not be made again lie there throughout (but the ones that chains begin with and backward does not read); the others
+   cross from where they are made to where they are read. */
+static void gcpi_chain_lives(gcpi_chain *c, const int *stage_of)
+{
+    const gcpi_model *m = c->m;
+    for (int g = 0; g < m->groups; g++) { c->made[g] = c->stages; c->end[g] = -1; }
+    for (int v = 0; v < m->values; v++) c->made[m->group[v]] = GCPI_MIN(c->made[m->group[v]], stage_of[m->producer[v]]);
+    for (int t = 0; t < m->p->task_count; t++)
+        for GCPI_READS(m, t, k) {
+            int v = m->read[k];
+            c->end[m->group[v]] = GCPI_MAX(c->end[m->group[v]], stage_of[t]);
+            if (t < m->p->forward) continue;
+            c->taped[m->group[v]] = 1;
+            if (stage_of[t] != stage_of[m->producer[v]]) continue;
+            c->need[v] = 1;
+            c->reads_own[stage_of[t]] += m->bytes[m->group[v]];
+        }
+    for (int v = 0; v < m->values; v++) {
+        if (m->again[m->producer[v]]) continue;
+        if (c->made[m->group[v]] == 0 && !c->taped[m->group[v]] && !m->lasting[v]) c->pinned = 1;
+        else c->end[m->group[v]] = c->stages;
+    }
+    for (int g = 0; g < m->groups; g++) {
+        if (c->end[g] >= c->stages) c->constant += m->bytes[g];
+        else for (int t = c->made[g]; t < c->end[g]; t++) c->cross[c->made[g] * c->stages + t] += m->bytes[g];
+    }
+    for (int t = 0; t < c->stages; t++) for (int s = c->stages - 2; s >= 0; s--) c->cross[s * c->stages + t] += c->cross[(s + 1) * c->stages + t];
+}
+
+static size_t gcpi_chain_input(const gcpi_chain *c, int s) { return s ? c->cross[s - 1] : 0; }          /* bytes of L(s - 1) */
+
+/* C2 is worth it where some L(s) is read by the forward tasks of the next stage alone. */
+static int gcpi_chain_tables(gcpi_chain *c)
+{
+    int simple = 1, any = 0;
+    for (int s = 0; s < c->stages; s++) c->loose[s] = gcpi_chain_input(c, s) > 0;
+    for (int t = 0; t < c->stages; t++) simple &= c->cross[t] == c->cross[t * c->stages + t];
+    for (int g = 0; g < c->m->groups; g++) if (c->taped[g]) for (int t = c->made[g]; t < c->end[g] && t + 1 < c->stages; t++) c->loose[t + 1] = 0;
+    for (int s = 0; s < c->stages; s++) any |= c->loose[s];
+    return simple && any ? 3 : 2;
+}
+
+/* The most bytes of stage s's own values while tasks [first, end) run; what was made before is live and not counted (alone: it is
+   counted, and lives as long as it is needed). hold: 1: L(s) lives on; 2: what backward of s reads, too. *held: bytes of what lives on. */
+static size_t gcpi_chain_most(const gcpi_chain *c, int s, int first, int end, int hold, int alone, size_t *held)
+{
+    const gcpi_model *m = c->m;
+    size_t live = 0, most = 0;
+    memset(m->live, 0, m->state_bytes);
+    for (int t = first; t < end; t++)
+        for GCPI_READS(m, t, k) if (!alone && m->producer[m->read[k]] < c->begin[s]) gcpi_revive(m, m->read[k]);
+    for (int v = 0; alone && v < m->values; v++) {
+        if (m->producer[v] >= c->begin[s] || c->end[m->group[v]] <= s) continue;
+        size_t bytes = gcpi_revive(m, v);
+        live += c->end[m->group[v]] < c->stages ? bytes : 0;
+    }
+    *held = 0;
+    for (int f = c->begin[s]; hold && f < c->begin[s + 1]; f++)
+        for GCPI_WRITES(m, f, k)
+            if (c->end[m->group[m->written[k]]] > s || (hold == 2 && c->need[m->written[k]])) *held += gcpi_revive(m, m->written[k]);
+    live += *held;
+    for (int t = end - 1; t >= first; t--) {
+        size_t now = gcpi_pass_task(m, t, &live) + (t < m->p->forward ? m->workspace[t] : m->during[t] - (m->during[0] - m->workspace[0]));
+        most = GCPI_MAX(most, now);
+    }
+    return most;
+}
+
+static void gcpi_chain_figures(gcpi_chain *c)
+{
+    const gcpi_model *m = c->m;
+    size_t held;
+    for (int s = 0; s < c->stages; s++) {
+        int b = c->back[s], end = gcpi_chain_back_end(c, s);
+        for (int f = c->begin[s]; f < c->begin[s + 1]; f++) c->seconds[s] += m->p->tasks[f].seconds;
+        for (int k = b; k < end; k++) c->reverse_seconds[s] += m->p->tasks[k].seconds;
+        c->last[s] = gcpi_chain_most(c, s, c->begin[s], c->begin[s + 1], 2, 1, &held);
+        c->pass[s] = gcpi_chain_most(c, s, c->begin[s], c->begin[s + 1], 1, 0, &held);
+        c->alone[s] = gcpi_chain_most(c, s, c->begin[s], c->begin[s + 1], 1, 1, &held);
+        c->save[s] = gcpi_chain_most(c, s, c->begin[s], c->begin[s + 1], 2, 0, &c->keep[s]);
+        c->own[s] = c->keep[s] - held;
+        c->reverse[s] = gcpi_chain_most(c, s, b, end, 0, 0, &held);
+        c->gradient[s] = b < end ? m->before[b] - (m->during[0] - m->workspace[0]) : 0;
+    }
+}
+
+/* Bytes above L(s - 1) while stage r runs on the way from s: its inputs die there, and may be written on, where L(s - 1) holds none of them. */
+static size_t gcpi_chain_pass(const gcpi_chain *c, int s, int r)
+{
+    if (r == s) return c->pass[r];
+    size_t inputs = c->cross[s * c->stages + r - 1];
+    return inputs == c->cross[r - 1] ? c->alone[r] : inputs + c->pass[r];
+}
+
+static int gcpi_chain_at(int s, int t) { return t * (t + 1) / 2 + s; }
+static float *gcpi_chain_row(const gcpi_chain *c, int with, int s, int t) { return c->table[with] + (size_t)gcpi_chain_at(s, t) * (size_t)(c->slots + 1); }
+
+static int gcpi_chain_slots(const gcpi_chain *c, size_t bytes)
+{
+    double n = (double)(ptrdiff_t)bytes * c->per_byte + (1 - 1e-9);               /* rounds up */
+    return n > c->slots ? c->slots + 1 : (int)n;
+}
+
+static float gcpi_relative(const gcpi_chain *c, double seconds) { return (float)(seconds / c->m->seconds); }
+
+/* row[k] = least of row[k] and a[k - shift] + b[k] + seconds, for k in [from, to]. b may be NULL. */
+GCPI_LOOP void gcpi_chain_relax(float *GCPI_RESTRICT row, const float *a, const float *b, float seconds, int from, int to)
+{
+    for (int k = from; b && k <= to; k++) {
+        float value = a[k] + b[k] + seconds;
+        row[k] = value < row[k] ? value : row[k];
+    }
+    for (int k = from; !b && k <= to; k++) row[k] = a[k] + seconds < row[k] ? a[k] + seconds : row[k];
+}
+
+/* What lies there of L(t) when stages s.. t begin: nothing, or (with) what s..t made of it. */
+static size_t gcpi_chain_start(const gcpi_chain *c, int with, int s, int t) { return c->gradient[t] + (with == 1 ? c->cross[s * c->stages + t] : 0); }
+
+/* The rest of a row, and where it begins to hold anything. */
+static void gcpi_chain_first(gcpi_chain *c, int with, int s, int t)
+{
+    float *row = gcpi_chain_row(c, with, s, t);
+    int at = gcpi_chain_at(s, t), first = 0;
+    for (int k = c->full[with][at] + 1; k <= c->slots; k++) row[k] = row[k - 1];
+    while (first <= c->slots && row[first] >= GCPI_NEVER) first++;
+    c->first[with][at] = first;
+}
+
+static void gcpi_chain_single(gcpi_chain *c, int s)
+{
+    float *row[3] = { gcpi_chain_row(c, 0, s, s), gcpi_chain_row(c, 1, s, s), c->tables < 3 ? NULL : gcpi_chain_row(c, 2, s, s) };
+    float f = gcpi_relative(c, c->seconds[s]), b = gcpi_relative(c, c->reverse_seconds[s]);
+    int run = gcpi_chain_slots(c, GCPI_MAX(c->gradient[s] + c->save[s], c->reverse[s])), reverse = gcpi_chain_slots(c, c->reverse[s]);
+    int there = gcpi_chain_slots(c, GCPI_MAX(gcpi_chain_start(c, 1, s, s), c->reverse[s]));
+    int input = gcpi_chain_slots(c, gcpi_chain_input(c, s)), last = gcpi_chain_slots(c, GCPI_MAX(c->gradient[s] + c->last[s], c->reverse[s]));
+    for (int k = 0; k <= c->slots; k++) {
+        row[0][k] = k >= reverse && c->reads_own[s] == 0 ? b : k >= run ? f + b : GCPI_NEVER;
+        row[1][k] = k >= there && c->own[s] == 0 ? GCPI_MIN(b, row[0][k]) : row[0][k];
+        if (c->tables < 3) continue;
+        row[2][k] = k >= input ? row[0][k - input] : GCPI_NEVER;
+        if (c->loose[s] && k >= last) row[2][k] = GCPI_MIN(row[2][k], f + b);
+    }
+    for (int with = 0; with < c->tables; with++) {
+        c->full[with][gcpi_chain_at(s, s)] = GCPI_MIN(c->slots, GCPI_MAX(GCPI_MAX(run, there), with < 2 ? 0 : GCPI_MAX(last, input + GCPI_MAX(run, reverse))));
+        gcpi_chain_first(c, with, s, s);
+    }
+}
+
+/* What distinguishes the tables. Bytes of L(s - 1) inside of m; the table of what lies ahead of a cut. */
+static size_t gcpi_chain_inside(const gcpi_chain *c, int with, int s) { return with == 2 ? gcpi_chain_input(c, s) : 0; }
+static int gcpi_chain_left(int with) { return with == 2 ? 2 : 1; }
+
+/* keep: slots that it takes from what follows; *from: the fewest with which it can be done. */
+static int gcpi_chain_keep(const gcpi_chain *c, int with, int s, int t, int *from)
+{
+    size_t start = gcpi_chain_start(c, with, s, t);
+    *from = gcpi_chain_slots(c, GCPI_MAX(start + (with == 2 ? c->last : c->save)[s], c->reverse[s]));
+    if (with == 2 && !c->loose[s]) *from = c->slots + 1;
+    return gcpi_chain_slots(c, with == 2 ? c->own[s] : c->keep[s]);
+}
+
+/* cut ahead of r: the same; most: bytes that stages s..r - 1 take above L(s - 1) on the way. */
+static int gcpi_chain_hold(const gcpi_chain *c, int with, int s, int t, int r, size_t most, int *from)
+{
+    size_t inside = gcpi_chain_inside(c, with, s);
+    *from = s == 0 && c->pinned && r > 1 ? c->slots + 1 : gcpi_chain_slots(c, inside + gcpi_chain_start(c, with, s, t) + most);
+    return gcpi_chain_slots(c, with == 2 ? inside : c->cross[s * c->stages + r - 1]);
+}
+
+static void gcpi_chain_segment(gcpi_chain *c, int with, int s, int t)
+{
+    float *row = gcpi_chain_row(c, with, s, t), *without = gcpi_chain_row(c, 0, s, t);
+    size_t most = 0;
+    double run = 0;
+    int from, shift = gcpi_chain_keep(c, with, s, t, &from), rest = gcpi_chain_at(s + 1, t), left = gcpi_chain_left(with);
+    int inside = gcpi_chain_slots(c, gcpi_chain_inside(c, with, s));
+    int full = GCPI_MAX(from > c->slots ? 0 : GCPI_MAX(from, shift + c->full[with][rest]), with ? inside + c->full[0][gcpi_chain_at(s, t)] : 0);
+    c->full[with][gcpi_chain_at(s, t)] = full = GCPI_MIN(full, c->slots);
+    for (int k = 0; k <= full; k++) row[k] = with && k >= inside ? without[k - inside] : GCPI_NEVER;
+    gcpi_chain_relax(row, gcpi_chain_row(c, with, s + 1, t) - shift, NULL, gcpi_relative(c, c->seconds[s] + c->reverse_seconds[s]), GCPI_MAX(from, shift + c->first[with][rest]), full);
+    for (int r = s + 1; r <= t; r++) {
+        run += c->seconds[r - 1];
+        most = GCPI_MAX(most, gcpi_chain_pass(c, s, r - 1));
+        shift = gcpi_chain_hold(c, with, s, t, r, most, &from);
+        if (from > full) break;
+        from = GCPI_MAX(from, GCPI_MAX(shift + c->first[with][gcpi_chain_at(r, t)], c->first[left][gcpi_chain_at(s, r - 1)]));
+        gcpi_chain_relax(row, gcpi_chain_row(c, with, r, t) - shift, gcpi_chain_row(c, left, s, r - 1), gcpi_relative(c, run), from, full);
+    }
+    gcpi_chain_first(c, with, s, t);
+}
+
+/* A few t at a time: what they read of C1 stays in the cache. */
+static void gcpi_chain_solve(gcpi_chain *c)
+{
+    enum { TILE = 8 };
+    for (int s = 0; s < c->stages; s++) gcpi_chain_single(c, s);
+    for (int tile = 0; tile < c->stages; tile += TILE)
+        for (int s = GCPI_MIN(tile + TILE, c->stages) - 2; s >= 0; s--)
+            for (int t = GCPI_MAX(tile, s + 1); t < GCPI_MIN(tile + TILE, c->stages); t++)
+                for (int with = 0; with < c->tables; with++) gcpi_chain_segment(c, with, s, t);
+}
+
+/* Emission: forward tasks run first or again; values that nobody reads fall out in the simulation. */
+static void gcpi_chain_emit(gcpi_chain *c, gcpi_order *out, int task)
+{
+    int again = task < c->m->p->forward && c->ran[task];
+    if (again && !c->m->again[task]) return;
+    if (out->count < out->capacity) out->at[out->count] = again ? ~task : task;
+    out->count++;
+    c->ran[task] = 1;
+}
+
+static void gcpi_chain_run(gcpi_chain *c, gcpi_order *out, int s) { for (int f = c->begin[s]; f < c->begin[s + 1]; f++) gcpi_chain_emit(c, out, f); }
+static void gcpi_chain_reverse(gcpi_chain *c, gcpi_order *out, int s) { for (int b = c->back[s]; b < gcpi_chain_back_end(c, s); b++) gcpi_chain_emit(c, out, b); }
+
+/* Which way the table went: 0: keep; r: cut ahead of stage r; -1: C0's. */
+static int gcpi_chain_way(const gcpi_chain *c, int with, int s, int t, int k)
+{
+    size_t most = 0;
+    double run = 0;
+    float least = GCPI_NEVER;
+    int way = 0, from, shift = gcpi_chain_keep(c, with, s, t, &from), inside = gcpi_chain_slots(c, gcpi_chain_inside(c, with, s));
+    if (k >= GCPI_MAX(shift, from)) least = gcpi_chain_row(c, with, s + 1, t)[k - shift] + gcpi_relative(c, c->seconds[s] + c->reverse_seconds[s]);
+    for (int r = s + 1; r <= t; r++) {
+        run += c->seconds[r - 1];
+        most = GCPI_MAX(most, gcpi_chain_pass(c, s, r - 1));
+        shift = gcpi_chain_hold(c, with, s, t, r, most, &from);
+        if (k < GCPI_MAX(shift, from)) continue;
+        float value = gcpi_chain_row(c, with, r, t)[k - shift] + gcpi_chain_row(c, gcpi_chain_left(with), s, r - 1)[k] + gcpi_relative(c, run);
+        if (value < least) { least = value; way = r; }
+    }
+    return with && k >= inside && gcpi_chain_row(c, 0, s, t)[k - inside] <= least ? -1 : way;
+}
+
+static void gcpi_chain_trace(gcpi_chain *c, gcpi_order *out, int with, int s, int t, int k)
+{
+    if (out->count > out->capacity) return;
+    if (s == t) {
+        int there = with == 1 && c->own[s] == 0 && k >= gcpi_chain_slots(c, GCPI_MAX(gcpi_chain_start(c, 1, s, s), c->reverse[s]));
+        if (!c->ran[c->begin[s]] || (!there && c->reads_own[s])) gcpi_chain_run(c, out, s);
+        gcpi_chain_reverse(c, out, s);
+        return;
+    }
+    int way = gcpi_chain_way(c, with, s, t, k), from;
+    if (way < 0) { gcpi_chain_trace(c, out, 0, s, t, k - gcpi_chain_slots(c, gcpi_chain_inside(c, with, s))); return; }
+    for (int r = s; r < GCPI_MAX(way, s + 1); r++) gcpi_chain_run(c, out, r);
+    if (way == 0) {
+        gcpi_chain_trace(c, out, with, s + 1, t, k - gcpi_chain_keep(c, with, s, t, &from));
+        gcpi_chain_reverse(c, out, s);
+    } else {
+        gcpi_chain_trace(c, out, with, way, t, k - gcpi_chain_hold(c, with, s, t, way, 0, &from));
+        gcpi_chain_trace(c, out, gcpi_chain_left(with), s, way - 1, k);
+    }
+}
+
+static int gcpi_chain_arrays(gcpi_chain *c, int most, gcp_arena *a)
+{
+    const gcpi_model *m = c->m;
+    size_t **const bytes[] = { &c->keep, &c->own, &c->reads_own, &c->save, &c->pass, &c->last, &c->alone, &c->reverse, &c->gradient };
+    int ok = 1;
+    c->begin = GCPI_SCRATCH(a, int, most + 2);
+    c->back = GCPI_SCRATCH(a, int, most + 1);
+    c->made = GCPI_SCRATCH(a, int, m->groups + 1);
+    c->end = GCPI_SCRATCH(a, int, m->groups + 1);
+    c->need = GCPI_SCRATCH(a, unsigned char, m->values + 1);
+    c->taped = GCPI_SCRATCH(a, unsigned char, m->groups + 1);
+    c->loose = GCPI_SCRATCH(a, unsigned char, most + 1);
+    c->seconds = GCPI_SCRATCH(a, double, most + 1);
+    c->reverse_seconds = GCPI_SCRATCH(a, double, most + 1);
+    for (int i = 0; i < 9; i++) ok &= (*bytes[i] = GCPI_SCRATCH(a, size_t, most + 1)) != NULL;
+    c->cross = GCPI_SCRATCH(a, size_t, most * most + 1);
+    c->ran = GCPI_SCRATCH(a, unsigned char, m->p->task_count + 1);
+    return ok && c->begin && c->back && c->made && c->end && c->need && c->taped && c->loose && c->seconds && c->reverse_seconds && c->cross && c->ran;
+}
+
+/* What all sizes are multiples of. */
+static size_t gcpi_chain_unit(const gcpi_model *m)
+{
+    size_t unit = 0;
+    for (int i = 0; i < m->groups + m->p->task_count; i++) {
+        size_t size = i < m->groups ? m->bytes[i] : m->during[i - m->groups];
+        while (size) { size_t rest = unit % size; unit = size; size = rest; }
+    }
+    return GCPI_MAX(unit, 1);
+}
+
+/* At most `most` stages; but where all sizes are multiples of so much that few slots do, more stages cost no more. */
+static int gcpi_chain_stages(const gcpi_model *m, size_t bytes, int most) { return bytes / gcpi_chain_unit(m) < GCPI_FEW_SLOTS ? GCPI_FEW_STAGES : most; }
+
+/* The chain of a model, with tables for orders of up to `bytes`. Scratch of a; 0: not enough. */
+static int gcpi_chain_make(gcpi_chain *c, const gcpi_model *m, const size_t *crossing, size_t bytes, int most, int slots, gcp_arena *a)
+{
+    memset(c, 0, sizeof *c);
+    c->m = m;
+    most = GCPI_MIN(most, m->p->forward + 1);
+    if (!gcpi_chain_arrays(c, most, a)) return 0;
+    ptrdiff_t scratch = a->scratch;
+    int *stage_of = GCPI_SCRATCH(a, int, m->p->task_count + 1);
+    if (!stage_of) return 0;
+    gcpi_chain_cut(c, crossing, most - 1);
+    gcpi_chain_backs(c, stage_of);
+    c->constant = m->during[0] - m->workspace[0];
+    gcpi_chain_lives(c, stage_of);
+    gcpi_chain_figures(c);
+    c->tables = gcpi_chain_tables(c);
+    a->scratch = scratch;
+    if (bytes <= c->constant) return 0;
+    size_t unit = gcpi_chain_unit(m);
+    if (c->tables == 3) slots = GCPI_MIN(slots, GCPI_MOST_SLOTS * 5 / 8);
+    int exact = (bytes - c->constant) / unit <= (size_t)slots;       /* then a slot is the unit, and nothing is rounded */
+    c->slots = exact ? GCPI_MIN(slots, (int)((bytes - c->constant) / unit) + 4) : slots;
+    c->per_byte = exact ? 1 / (double)unit : slots / (double)(bytes - c->constant);
+    ptrdiff_t rows = (ptrdiff_t)c->stages * (c->stages + 1) / 2;
+    for (int with = 0; with < c->tables; with++) {
+        c->table[with] = GCPI_SCRATCH(a, float, rows * (c->slots + 1));
+        c->first[with] = GCPI_SCRATCH(a, int, rows);
+        c->full[with] = GCPI_SCRATCH(a, int, rows);
+        if (!c->table[with] || !c->first[with] || !c->full[with]) return 0;
+    }
+    gcpi_chain_solve(c);
+    return 1;
+}
+
+/* The table's order for k slots; 0: there is none. */
+static int gcpi_chain_order(gcpi_chain *c, gcpi_order *out, int k)
+{
+    int with = c->tables < 3 ? 0 : 2;
+    if (gcpi_chain_row(c, with, 0, c->stages - 1)[k] >= GCPI_NEVER) return 0;
+    memset(c->ran, 0, (size_t)c->m->p->task_count);
+    out->count = 0;
+    gcpi_chain_trace(c, out, with, 0, c->stages - 1, k);
+    if (out->count > out->capacity) return 0;
+    gcpi_simulate(c->m, out, NULL);
+    return out->valid;
+}
+
+/* ==== src/planner/cuts.h ==== */
+
+/* Minimum cuts. Price a resident byte: a value that is needed later is kept (bytes times price) or its task is run again
+   (seconds), which needs its inputs. The least total is a minimum cut: source side of a value: needed; sink side of its task:
+   kept. Keep-sets for many prices are starts for the search; and for each place in the order the cut bounds what any order
+   must pay from there on (Lagrangian of the bytes that are free there), so that the answer comes with its gap. */
+typedef struct gcpi_cut {
+    const gcpi_model *m;
+    int nodes, arcs, *head, *next, *to, *level, *at, *path;        /* node 0: source, 1: sink, 2 + value, 2 + values + task */
+    double *room, kept;               /* per arc: what may still flow; kept: bytes on the cut */
+    size_t *own;                      /* per value: bytes that keeping it adds */
+    int *needed;                      /* per value: last task that reads it */
+    unsigned char *free;              /* per value: resident at the place in question */
+} gcpi_cut;
+
+static size_t gcpi_dense_bytes(const gcpi_problem *p, int item)      /* without what lies between its rows */
+{
+    const gcpi_item *x = &p->items[item];
+    if (!x->row || x->pitch == x->row) return x->bytes;
+    size_t row = (size_t)x->row * sizeof(gcp_real), pitch = (size_t)x->pitch * sizeof(gcp_real);
+    return (x->bytes - GCPI_MIN(row, x->bytes)) / pitch * row + row;
+}
+
+static int gcpi_cut_make(gcpi_cut *c, const gcpi_model *m, gcp_arena *a)
+{
+    const gcpi_problem *p = m->p;
+    int arcs = 2 * (3 * m->values + m->read_first[p->forward] * 2 + p->forward + 8);
+    memset(c, 0, sizeof *c);
+    c->m = m;
+    c->nodes = 2 + m->values + p->forward;
+    c->head = GCPI_SCRATCH(a, int, c->nodes); c->level = GCPI_SCRATCH(a, int, c->nodes);
+    c->at = GCPI_SCRATCH(a, int, c->nodes); c->path = GCPI_SCRATCH(a, int, c->nodes + 1);
+    c->next = GCPI_SCRATCH(a, int, arcs); c->to = GCPI_SCRATCH(a, int, arcs); c->room = GCPI_SCRATCH(a, double, arcs);
+    c->own = GCPI_SCRATCH(a, size_t, m->values + 1); c->needed = GCPI_SCRATCH(a, int, m->values + 1); c->free = GCPI_SCRATCH(a, unsigned char, m->values + 1);
+    if (!c->head || !c->level || !c->at || !c->path || !c->next || !c->to || !c->room || !c->own || !c->needed || !c->free) return 0;
+    for (int i = 0; i < p->item_count; i++) {
+        int v = m->value_of[i];
+        if (v < 0) continue;
+        c->own[v] = p->items[p->items[i].root].next < 0 ? gcpi_round(p->items[i].bytes, p->target.align) : gcpi_dense_bytes(p, i);
+        const gcpi_task *t = &p->tasks[m->producer[v]];
+        for (int k = 0; k < t->count; k++) {         /* a view adds what does not come from its inputs' bytes */
+            int x = p->operands[t->operands + k].item;
+            if (p->operands[t->operands + k].mode == GCPI_READ && p->items[x].root == p->items[i].root) c->own[v] -= GCPI_MIN(c->own[v], gcpi_dense_bytes(p, x));
+        }
+    }
+    for (int v = 0; v < m->values; v++) c->needed[v] = m->producer[v];
+    for (int t = 0; t < p->task_count; t++) for GCPI_READS(m, t, k) c->needed[m->read[k]] = t;
+    return 1;
+}
+
+static void gcpi_arc(gcpi_cut *c, int from, int to, double room)
+{
+    for (int back = 0; back < 2; back++) {
+        c->to[c->arcs] = back ? from : to;
+        c->room[c->arcs] = back ? 0 : room;
+        c->next[c->arcs] = c->head[back ? to : from];
+        c->head[back ? to : from] = c->arcs++;
+    }
+}
+
+/* The network at a price for place k: values made before k that something behind k reads, and what making them again takes. */
+static void gcpi_cut_build(gcpi_cut *c, int k, double price)
+{
+    const gcpi_model *m = c->m;
+    int forward = GCPI_MIN(k, m->p->forward), tasks = 2 + m->values;
+    const double never = 1e30;
+    c->arcs = 0;
+    for (int i = 0; i < c->nodes; i++) c->head[i] = -1;
+    for (int f = 0; f < forward; f++) {
+        if (!m->again[f]) continue;
+        gcpi_arc(c, tasks + f, 1, m->p->tasks[f].seconds);
+        for GCPI_READS(m, f, i) if (!c->free[m->read[i]] && m->again[m->producer[m->read[i]]]) gcpi_arc(c, tasks + f, 2 + m->read[i], never);
+        for GCPI_WRITES(m, f, i) {
+            int v = m->written[i];
+            if (c->free[v]) continue;
+            gcpi_arc(c, 2 + v, tasks + f, price * (double)c->own[v]);
+            for GCPI_READS(m, f, j) if (m->group[m->read[j]] == m->group[v] && !c->free[m->read[j]] && m->again[m->producer[m->read[j]]]) gcpi_arc(c, 2 + v, 2 + m->read[j], never);
+            if (c->needed[v] > k || (k >= m->p->forward && c->needed[v] == k)) gcpi_arc(c, 0, 2 + v, never);
+        }
+    }
+}
+
+static int gcpi_cut_levels(gcpi_cut *c)
+{
+    int first = 0, count = 1;
+    for (int i = 0; i < c->nodes; i++) { c->level[i] = -1; c->at[i] = c->head[i]; }
+    c->level[0] = 0;
+    c->path[0] = 0;                                  /* as a queue */
+    while (first < count) {
+        int node = c->path[first++];
+        for (int e = c->head[node]; e >= 0; e = c->next[e])
+            if (c->room[e] > 0 && c->level[c->to[e]] < 0) { c->level[c->to[e]] = c->level[node] + 1; c->path[count++] = c->to[e]; }
+    }
+    return c->level[1] >= 0;
+}
+
+/* Pushes one path's worth from the source along levels; 0: none is left. path: its arcs. */
+static double gcpi_cut_push(gcpi_cut *c)
+{
+    int node = 0, depth = 0;
+    while (node != 1) {
+        int e = c->at[node];
+        while (e >= 0 && (c->room[e] <= 0 || c->level[c->to[e]] != c->level[node] + 1)) e = c->next[e];
+        c->at[node] = e;
+        if (e >= 0) { c->path[depth++] = e; node = c->to[e]; continue; }
+        if (!depth) return 0;
+        c->level[node] = -1;
+        node = c->to[c->path[--depth] ^ 1];
+    }
+    double least = 1e300;
+    for (int i = 0; i < depth; i++) least = GCPI_MIN(least, c->room[c->path[i]]);
+    for (int i = 0; i < depth; i++) { c->room[c->path[i]] -= least; c->room[c->path[i] ^ 1] += least; }
+    return least;
+}
+
+static int gcpi_cut_keeps(const gcpi_cut *c, int v) { return c->level[2 + v] >= 0 && c->level[2 + c->m->values + c->m->producer[v]] < 0; }
+
+/* Dinic's algorithm (1970). Returns the least seconds + price x bytes. */
+static double gcpi_cut_solve(gcpi_cut *c, int k, double price)
+{
+    double flow = 0, more;
+    gcpi_cut_build(c, k, price);
+    while (gcpi_cut_levels(c)) while ((more = gcpi_cut_push(c)) > 0) flow += more;
+    c->kept = 0;
+    for (int v = 0; v < c->m->values; v++) if (gcpi_cut_keeps(c, v)) c->kept += (double)c->own[v];
+    return flow;
+}
+
+/* Bytes while task k runs, whatever else there is; what is resident then becomes free. */
+static size_t gcpi_cut_place(gcpi_cut *c, int k)
+{
+    const gcpi_model *m = c->m;
+    size_t live = 0, now;
+    memset(m->live, 0, m->state_bytes);
+    for (int v = 0; v < m->values; v++) if (m->lasting[v] && m->producer[v] <= k) live += gcpi_revive(m, v);
+    now = gcpi_pass_task(m, k, &live) + m->during[k];
+    for GCPI_WRITES(m, k, i) m->members[m->group[m->written[i]]]++;
+    for (int v = 0; v < m->values; v++) c->free[v] = m->members[m->group[v]] > 0;
+    return now;
+}
+
+/* What any order pays above keep-all because only `limit` bytes are there while task k runs for the first time. */
+static double gcpi_cut_bound_at(gcpi_cut *c, int k, size_t limit)
+{
+    size_t footprint = gcpi_cut_place(c, k);
+    double capacity = (double)limit - (double)footprint, low = 0, high = 0, best = 0, need = 0, cost = 0;
+    for (int v = 0; v < c->m->values; v++) if (!c->free[v] && c->m->producer[v] < k && c->needed[v] >= k) { need += (double)c->own[v]; cost += c->m->p->tasks[c->m->producer[v]].seconds; }
+    if (capacity < 0 || need <= capacity) return 0;
+    for (int step = 0; step < 24; step++) {
+        double price = high == 0 ? (low == 0 ? cost / need : 4 * low) : (low + high) / 2;
+        double value = gcpi_cut_solve(c, k, price) - price * capacity;
+        best = GCPI_MAX(best, value);
+        if (c->kept > capacity) low = price;
+        else high = price;
+        if (high > 0 && high - low < 0.01 * high) break;
+    }
+    return best;
+}
+
+/* Bytes that task k takes whatever else there is; own: what a crossing value in its way is worth. Everything is dead before and after. */
+static size_t gcpi_footprint(const gcpi_cut *c, int k, size_t *own)
+{
+    const gcpi_model *m = c->m;
+    size_t live = 0, now = gcpi_pass_task(m, k, &live) + m->during[k];
+    *own = 0;
+    for (int pass = 0; pass < 2; pass++)
+        for (int i = pass ? m->written_first[k] : m->read_first[k]; i < (pass ? m->written_first[k + 1] : m->read_first[k + 1]); i++) {
+            int v = pass ? m->written[i] : m->read[i];
+            m->live[v] = 0;
+            m->members[m->group[v]] = 0;
+            for (int x = m->p->items[m->item[v]].root; x >= 0; x = m->p->items[x].next)
+                if (m->value_of[x] >= 0 && m->producer[m->value_of[x]] < k && c->needed[m->value_of[x]] >= k) *own += c->own[m->value_of[x]];
+        }
+    return now;
+}
+
+static void gcpi_all_dead(const gcpi_model *m)
+{
+    memset(m->live, 0, m->state_bytes);
+}
+
+/* The bytes below which nothing fits. */
+static size_t gcpi_least_bytes(gcpi_cut *c)
+{
+    size_t most = 0, own;
+    gcpi_all_dead(c->m);
+    for (int t = 0; t < c->m->p->task_count; t++) {
+        size_t now = gcpi_footprint(c, t, &own);
+        most = GCPI_MAX(most, now);
+    }
+    return most;
+}
+
+/* A lower bound of every order's seconds within `limit` bytes: the best of `places` cuts, at the most crowded tasks. */
+static double gcpi_bound(gcpi_cut *c, size_t limit, int places, double *excess)      /* excess: scratch, one more than tasks */
+{
+    const gcpi_model *m = c->m;
+    int tasks = m->p->task_count, apart = tasks / (8 * places);
+    double best = 0, crossing = 0;
+    for (int v = 0; v < m->values; v++) { excess[m->producer[v] + 1] += (double)c->own[v]; excess[c->needed[v] + 1] -= (double)c->own[v]; }
+    gcpi_all_dead(m);
+    for (int t = 0; t < tasks; t++) {
+        size_t own, footprint = gcpi_footprint(c, t, &own);
+        crossing += excess[t];
+        excess[t] = (double)footprint - (double)limit;
+        if (excess[t] > 0) return HUGE_VAL;
+        excess[t] += crossing - (double)own;
+    }
+    for (int i = 0; i < places; i++) {
+        int at = 0;
+        for (int t = 1; t < tasks; t++) if (excess[t] > excess[at]) at = t;
+        if (excess[at] <= 0) break;
+        double value = gcpi_cut_bound_at(c, at, limit);
+        best = GCPI_MAX(best, value);
+        for (int t = GCPI_MAX(0, at - apart); t <= GCPI_MIN(tasks - 1, at + apart); t++) excess[t] = 0;
+    }
+    return m->seconds + best;
+}
+
+/* ==== src/planner/exact.h ==== */
+
+/* Exact search, for at most 14 forward ops and values: Dijkstra over (next task, set of live values). Edges: the next task; a task again; a value
+   dropped. Least seconds within a limit, or (limit 0) the least peak that any order has. */
+enum { GCPI_EXACT_VALUES = 14 };
+
+typedef struct gcpi_exact {
+    const gcpi_model *m;
+    size_t limit, *bytes;             /* bytes: per set */
+    unsigned *mates, *useful, *reads, *writes, *clashes;      /* sets; mates: per value, its group; useful: per next task, what may still be read */
+    double *cost;                     /* per state: (next task << values) + set */
+    int *heap, *place, count;         /* states; place in the heap + 1 per state, -1: settled */
+    int *edge;                        /* per state: how it was reached: task, ~task for a task again, INT32_MAX: a value dropped */
+    unsigned *from;                   /* per state: the set it was reached from */
+} gcpi_exact;
+
+static void gcpi_exact_sift(gcpi_exact *x, int i)
+{
+    int state = x->heap[i];
+    for (; i > 0 && x->cost[x->heap[(i - 1) / 2]] > x->cost[state]; i = (i - 1) / 2) { x->heap[i] = x->heap[(i - 1) / 2]; x->place[x->heap[i]] = i + 1; }
+    for (int child; (child = 2 * i + 1) < x->count; i = child) {
+        if (child + 1 < x->count && x->cost[x->heap[child + 1]] < x->cost[x->heap[child]]) child++;
+        if (x->cost[x->heap[child]] >= x->cost[state]) break;
+        x->heap[i] = x->heap[child]; x->place[x->heap[i]] = i + 1;
+    }
+    x->heap[i] = state; x->place[state] = i + 1;
+}
+
+static void gcpi_exact_reach(gcpi_exact *x, int next, unsigned set, double cost, int edge, unsigned from)
+{
+    int state = (int)(((unsigned)next << x->m->values) + (set & x->useful[next]));
+    if (x->place[state] < 0 || (x->place[state] > 0 && x->cost[state] <= cost)) return;
+    x->cost[state] = cost; x->edge[state] = edge; x->from[state] = from;
+    if (x->place[state] == 0) { x->heap[x->count] = state; x->place[state] = ++x->count; }
+    gcpi_exact_sift(x, x->place[state] - 1);
+}
+
+/* Runs task (the next one, or one again) on a set, with each way of working in place. */
+static void gcpi_exact_run(gcpi_exact *x, int next, unsigned set, int task, double cost)
+{
+    const gcpi_model *m = x->m;
+    int again = task != next;
+    unsigned all = set | x->writes[task];
+    if ((x->reads[task] & ~set) || (again && (next > m->until[task] || x->clashes[task] & set))) return;
+    size_t fixed = again ? m->before[next] + m->workspace[task] : m->during[task];
+    for (int side = -1; side < (m->over[task] < 0 ? 0 : 2); side++) {
+        unsigned after = all;
+        size_t bytes = x->bytes[all] + fixed;
+        if (side >= 0) {
+            int under = m->under[2 * task + side], z = m->over[task];
+            if (under < 0) continue;
+            after &= ~(1u << under);
+            if (set & x->mates[z] || after & x->mates[under]) continue;          /* others of its group live on */
+            bytes -= m->bytes[m->group[z]];
+        }
+        if (x->limit && bytes > x->limit) continue;
+        gcpi_exact_reach(x, again ? next : next + 1, after, x->limit ? cost + m->p->tasks[task].seconds : GCPI_MAX(cost, (double)bytes), again ? ~task : task, set);
+    }
+}
+
+static int gcpi_exact_small(const gcpi_model *m) { return m->values <= GCPI_EXACT_VALUES && (m->p->names ? m->p->forward : m->p->tape->op_count) <= GCPI_EXACT_VALUES; }
+
+static int gcpi_exact_make(gcpi_exact *x, const gcpi_model *m, gcp_arena *a)
+{
+    int tasks = m->p->task_count;
+    memset(x, 0, sizeof *x);
+    x->m = m;
+    if (!gcpi_exact_small(m)) return 0;
+    ptrdiff_t sets = (ptrdiff_t)1 << m->values, states = sets * (tasks + 1);
+    x->bytes = GCPI_SCRATCH(a, size_t, sets);
+    x->mates = GCPI_SCRATCH(a, unsigned, m->values + 1); x->useful = GCPI_SCRATCH(a, unsigned, tasks + 1); x->reads = GCPI_SCRATCH(a, unsigned, tasks + 1);
+    x->writes = GCPI_SCRATCH(a, unsigned, tasks + 1); x->clashes = GCPI_SCRATCH(a, unsigned, tasks + 1);
+    x->cost = GCPI_SCRATCH(a, double, states); x->heap = GCPI_SCRATCH(a, int, states); x->place = GCPI_SCRATCH(a, int, states);
+    x->edge = GCPI_SCRATCH(a, int, states); x->from = GCPI_SCRATCH(a, unsigned, states);
+    if (!x->bytes || !x->mates || !x->useful || !x->reads || !x->writes || !x->clashes || !x->cost || !x->heap || !x->place || !x->edge || !x->from) return 0;
+    for (int t = 0; t < tasks; t++) {
+        for GCPI_READS(m, t, k) x->reads[t] |= 1u << m->read[k];
+        for GCPI_WRITES(m, t, k) x->writes[t] |= 1u << m->written[k];
+        for (int v = 0; v < m->values; v++) x->clashes[t] |= (unsigned)(m->shares[t] && gcpi_clash(m, t, v)) << v;
+    }
+    for (int v = 0; v < m->values; v++) {
+        if (m->lasting[v]) x->useful[tasks] |= 1u << v;
+        for (int u = 0; u < m->values; u++) x->mates[v] |= (unsigned)(m->group[u] == m->group[v]) << u;
+    }
+    for (int t = tasks - 1; t >= 0; t--) {
+        x->useful[t] = x->useful[t + 1] | x->reads[t];
+        for (int f = m->p->forward - 1; f >= 0; f--) if (m->again[f] && x->writes[f] & x->useful[t]) x->useful[t] |= x->reads[f];
+    }
+    for (ptrdiff_t set = 1; set < sets; set++) {
+        int top = m->values - 1;
+        while (!((unsigned)set >> top & 1)) top--;
+        unsigned rest = (unsigned)set & ~(1u << top);
+        x->bytes[set] = x->bytes[rest] + (rest & x->mates[top] ? 0 : m->bytes[m->group[top]]);
+    }
+    return 1;
+}
+
+static void gcpi_exact_order(const gcpi_exact *x, int state, gcpi_order *out)
+{
+    const gcpi_model *m = x->m;
+    int count = out->capacity;
+    for (int next = m->p->task_count; x->from[state] != UINT32_MAX;) {
+        int edge = x->edge[state];
+        if (edge != INT32_MAX && count > 0) out->at[--count] = edge;
+        next -= edge >= 0 && edge != INT32_MAX;
+        state = (int)(((unsigned)next << m->values) + x->from[state]);
+    }
+    out->count = out->capacity - count;
+    memmove(out->at, out->at + count, (size_t)out->count * sizeof *out->at);
+    gcpi_simulate(m, out, NULL);
+    out->valid &= count > 0;
+}
+
+/* 1: out holds the best order; 0: there is none within the limit. */
+static int gcpi_exact_search(gcpi_exact *x, size_t limit, gcpi_order *out)
+{
+    const gcpi_model *m = x->m;
+    int tasks = m->p->task_count;
+    ptrdiff_t states = ((ptrdiff_t)tasks + 1) << m->values;
+    x->limit = limit; x->count = 0;
+    memset(x->place, 0, (size_t)states * sizeof *x->place);
+    gcpi_exact_reach(x, 0, 0, 0, INT32_MAX, UINT32_MAX);
+    while (x->count) {
+        int state = x->heap[0], next = state >> m->values;
+        unsigned set = (unsigned)state & ((1u << m->values) - 1);
+        double cost = x->cost[state];
+        x->heap[0] = x->heap[--x->count];
+        if (x->count) gcpi_exact_sift(x, 0);
+        x->place[state] = -1;
+        if (next == tasks && set == x->useful[tasks]) {
+            if (limit) { gcpi_exact_order(x, state, out); return out->valid; }
+            return gcpi_exact_search(x, (size_t)cost, out);             /* of those with this peak, the fastest */
+        }
+        if (next == tasks) continue;
+        gcpi_exact_run(x, next, set, next, cost);
+        for (int f = 0; f < m->p->forward && f < next; f++) if (m->again[f] && x->writes[f] & x->useful[next] & ~set) gcpi_exact_run(x, next, set, f, cost);
+        for (int v = 0; v < m->values; v++) if (set >> v & 1) gcpi_exact_reach(x, next, set & ~(1u << v), cost, INT32_MAX, set);
+    }
+    return 0;
+}
+
+/* ==== src/planner/budget.h ==== */
+
+/* GCP_BUDGET itself: the portfolio of candidates, the bound, and the least budget where nothing fits. */
+
+/* The order that keeps what the cut at this price (seconds a byte) keeps. 0: its bytes do not fit. */
+static int gcpi_cut_order(gcpi_planner *q, gcpi_cut *c, double price)
+{
+    gcpi_cut_solve(c, q->p->forward, price);
+    gcpi_choice_clear(q);
+    for (int i = 0; i < q->p->item_count; i++) {
+        int v = q->m.value_of[i];
+        if (v >= 0 && q->now.store[i] == GCPI_AUTO) q->now.store[i] = gcpi_cut_keeps(c, v) ? GCPI_STORE : GCPI_DROP;
+    }
+    return gcpi_order_of(q, &q->now, &q->trial) && q->trial.valid && q->trial.peak <= gcpi_room(q);
+}
+
+/* Keep-sets for prices, from nothing to everything: by bisection on whether the order fits. Of those that do, those of lower prices
+   are faster: they are laid out first. */
+static void gcpi_budget_cuts(gcpi_planner *q, int prices)
+{
+    enum { MOST = 32 };
+    ptrdiff_t scratch = q->a->scratch;
+    gcpi_cut c;
+    double low = -12, high = 12, fit[MOST], all = 0;          /* powers of two, of the price at which all bytes cost a keep-all */
+    int fits = 0;
+    if (!gcpi_cut_make(&c, &q->m, q->a)) { q->coarse = 1; q->a->scratch = scratch; return; }
+    for (int v = 0; v < q->m.values; v++) all += (double)c.own[v];
+    for (int k = 0; k < prices && k < MOST; k++) {
+        double price = (low + high) / 2, seconds = q->m.seconds / GCPI_MAX(all, 1) * exp2(price);
+        if (gcpi_cut_order(q, &c, seconds)) { fit[fits++] = seconds; high = price; }
+        else low = price;
+    }
+    while (fits-- > 0)
+        if (gcpi_cut_order(q, &c, fit[fits]) && gcpi_offer(q, &q->trial, "cuts") <= q->slab_limit) break;
+    for (double price = high; q->opts->far && price > -12; price -= 0.5) {       /* copies take away what lower prices keep in excess */
+        gcpi_cut_order(q, &c, q->m.seconds / GCPI_MAX(all, 1) * exp2(price));
+        if (gcpi_far_relieve(q, &q->trial, gcpi_room(q))) gcpi_offer_copies(q, &q->trial, "cuts");
+    }
+    q->a->scratch = scratch;
+}
+
+/* Slots from many to few: the first orders that fit are the fastest. */
+static void gcpi_budget_chain(gcpi_planner *q, size_t bytes, int stages, int slots)
+{
+    ptrdiff_t scratch = q->a->scratch;
+    gcpi_chain c;
+    int made = 0;
+    if (q->p->forward > 2 * stages) stages /= 2;
+    stages = gcpi_chain_stages(&q->m, bytes, stages);
+    for (; stages >= 16 && !made; stages /= 2, slots = GCPI_MAX(64, slots / 2)) {
+        q->a->scratch = scratch;
+        made = gcpi_chain_make(&c, &q->m, q->crossing, bytes, stages, slots, q->a);
+        q->coarse |= !made && bytes > c.constant;
+    }
+    for (int k = made ? c.slots : 0, after = 0; k > 0 && after < 4; k--) {
+        if (!gcpi_chain_order(&c, &q->trial, k)) continue;
+        if (q->trial.peak > gcpi_room(q)) continue;
+        gcpi_offer(q, &q->trial, "chain");
+        after += q->kept.order.seconds <= q->trial.seconds;
+    }
+    q->a->scratch = scratch;
+}
+
+/* The search's rounds: where each starts, its share of the visits, its first heat (in keep-alls), price and rate. One more for where a
+   policy was faster than all of them. */
+enum { GCPI_FROM_KEPT, GCPI_FROM_KEEP_ALL, GCPI_ROUNDS = 6 };
+static const struct gcpi_round { int from; double share, heat, price, rate; } gcpi_rounds[] = {
+    { GCPI_FROM_KEPT, 0.1, 0.001, 3, 0 }, { GCPI_FROM_KEEP_ALL, 0.3, 0.003, 0.2, 50 }, { GCPI_FROM_KEEP_ALL, 0.3, 0.01, 0.3, 50 },
+    { GCPI_FROM_KEEP_ALL, 0.2, 0.01, 1, 3 }, { GCPI_FROM_KEPT, 0.2, 0.001, 1, 10 }, { GCPI_FROM_KEPT, 0.1, 0.0005, 1, 10 }, { GCPI_FROM_KEPT, 0.4, 0.001, 3, 0 } };
+
+/* What it takes to have each value again, by whatever may be used. Copies are priced at a tenth of their link's seconds. */
+static void gcpi_search_by(gcpi_search *s, gcpi_planner *q, int far)
+{
+    const gcpi_model *m = s->m;
+    s->far = far;
+    for (int v = 0; v < m->values; v++) {
+        double run = far < 2 && m->again[m->producer[v]] ? m->p->tasks[m->producer[v]].seconds : HUGE_VAL;
+        double copy = far && m->fetch[v] >= 0 ? 0.2 * gcpi_far_seconds(q, v) : HUGE_VAL, least = GCPI_MIN(run, copy);
+        if (m->fetch[v] >= 0) q->p->tasks[m->fetch[v]].seconds = far ? copy : 0;
+        s->weight[v] = least < HUGE_VAL ? (double)m->bytes[m->group[v]] / (least + 1e-6 * m->seconds) : 0;
+    }
+}
+
+static void gcpi_search_aim(gcpi_search *s, double aim)
+{
+    s->aim = GCPI_MIN(1, aim);
+    s->limit = gcpi_bytes_from((double)s->whole * s->aim);
+}
+
+static int gcpi_search_make(gcpi_search *s, gcpi_planner *q)
+{
+    const gcpi_model *m = &q->m;
+    memset(s, 0, sizeof *s);
+    s->m = m;
+    s->random = 88172645463325252ull;
+    s->there = GCPI_SCRATCH(q->a, unsigned char, m->values + 1);
+    s->weight = GCPI_SCRATCH(q->a, double, m->values + 1);
+    s->states = GCPI_SCRATCH(q->a, unsigned char, (GCPI_STATES + 1) * (ptrdiff_t)m->state_bytes);
+    s->runs = GCPI_SCRATCH(q->a, int, q->trial.capacity + 1);
+    s->part = GCPI_SCRATCH(q->a, int, q->trial.capacity + 1);
+    if (!s->there || !s->weight || !s->states || !s->runs || !s->part) return 0;
+    gcpi_search_by(s, q, 0);
+    return gcpi_order_make(&s->now, q->trial.capacity, q->a) && gcpi_order_make(&s->best, q->trial.capacity, q->a);
+}
+
+static void gcpi_keep_all_order(const gcpi_model *m, gcpi_order *o)
+{
+    o->count = 0;
+    for (int i = 0; i < m->p->task_count; i++) o->at[o->count++] = i;
+    gcpi_simulate(m, o, NULL);
+}
+
+/* Nothing worth the search could still be gained. */
+static int gcpi_proven(const gcpi_planner *q) { return gcpi_has(&q->kept) && q->kept.order.seconds <= q->bound * (1 + 3e-4); }
+
+/* Offers what a round found. Where no layout of it was found, the search goes on from there and aims lower, as later rounds will. */
+static void gcpi_budget_mend(gcpi_planner *q, gcpi_search *s, double visits, double scale)
+{
+    enum { TRIES = 2 };
+    for (int i = 0; s->found; i++) {
+        size_t slab = q->opts->far_only ? gcpi_offer_copies(q, &s->best, "search") : gcpi_offer(q, &s->best, "search");
+        int fits = slab <= q->slab_limit;
+        if (slab) gcpi_search_aim(s, s->aim + (fits ? 0.002 : -0.008));
+        if (fits || i == TRIES) break;
+        s->limit = GCPI_MIN(s->limit, s->best.peak - 1);
+        gcpi_order_copy(&s->now, &s->best);
+        s->found = 0; s->price = 3; s->rate = 0;
+        gcpi_search_run(s, visits, 0.001 * scale, 4e-5 * scale);
+    }
+    s->found = 0;
+}
+
+/* The last resort for the fastest order whose bytes fit: more work on its layout, the layout that it has where no limit is given, moves.
+   Whether that is kept. */
+static int gcpi_budget_pack(gcpi_planner *q)
+{
+    const gcpi_effort *e = &gcpi_efforts[q->opts->effort];
+    gcpi_fit fits[3];
+    fits[0] = gcpi_fit_of(q->slab_limit, e->hard, 0);
+    fits[1] = gcpi_fit_free();
+    fits[2] = gcpi_fit_of(q->slab_limit, e->layout / 2, GCPI_MOST_MOVES);
+    int kept = 0;
+    for (int i = 0; i < 3 && !kept && q->loose.order.seconds < q->kept.order.seconds; i++) {
+        if (gcpi_order_slab(q, &q->loose.order, fits[i]) > q->slab_limit || q->loose.order.seconds + q->moving >= q->kept.order.seconds) continue;
+        gcpi_keep(&q->kept, &q->loose.order, q->loose.method, fits[i]);
+        q->kept.order.seconds += q->moving;
+        kept = 1;
+    }
+    gcpi_none(&q->loose);
+    return kept;
+}
+
+static void gcpi_budget_round(gcpi_planner *q, gcpi_search *s, const struct gcpi_round *r, double visits, double scale, double mending)
+{
+    if (r->from == GCPI_FROM_KEPT && gcpi_has(&q->kept)) gcpi_order_copy(&s->now, &q->kept.order);
+    else gcpi_keep_all_order(s->m, &s->now);
+    gcpi_far_strip(q, &s->now);
+    s->price = r->price; s->rate = r->rate;
+    gcpi_search_aim(s, s->aim);
+    gcpi_search_run(s, visits * r->share, r->heat * scale, 4e-5 * scale);
+    gcpi_budget_mend(q, s, visits * mending, scale);
+}
+
+/* Searches with copies. An order is judged by the timeline of its copies, wherever they can be placed: a second of the link has
+   no price that is the same everywhere. More visits than without: each looks at the whole order. */
+static void gcpi_budget_far(gcpi_planner *q, gcpi_search *s, double visits, double scale)
+{
+    static const struct gcpi_round rounds[] = { { GCPI_FROM_KEPT, 1.5, 0.001, 1, 3 }, { GCPI_FROM_KEPT, 2, 0.003, 0.3, 10 }, { GCPI_FROM_KEPT, 1.5, 0.002, 1, 3 },
+        { GCPI_FROM_KEPT, 1, 0.001, 1, 10 } };
+    s->judge = q;
+    for (size_t i = 0; i < sizeof rounds / sizeof *rounds && !gcpi_proven(q); i++) {
+        gcpi_search_by(s, q, i == 0 || q->opts->far_only ? 2 : 1);
+        gcpi_budget_round(q, s, &rounds[i], visits, scale, 0.3);
+    }
+    s->judge = NULL;
+    gcpi_search_by(s, q, 0);
+}
+
+static double gcpi_budget_visits(const gcpi_planner *q)              /* more to choose, longer */
+{
+    const gcpi_effort *e = &gcpi_efforts[q->opts->effort];
+    return GCPI_MIN(e->visits * GCPI_MIN(e->growth, GCPI_MAX(1, sqrt(q->p->task_count / 800.0))), 150000.0 * q->p->forward);
+}
+
+static void gcpi_budget_search(gcpi_planner *q, int from, int to)
+{
+    double visits = gcpi_budget_visits(q);
+    ptrdiff_t scratch = q->a->scratch;
+    gcpi_search s;
+    int ok = gcpi_search_make(&s, q);
+    q->coarse |= !ok;
+    double scale = GCPI_MAX(1, 60.0 / q->p->forward);              /* in small problems each step is a larger share */
+    s.whole = gcpi_room(q);
+    gcpi_search_aim(&s, 1);
+    for (int i = from; ok && i < to && !gcpi_proven(q); i++)
+        gcpi_budget_round(q, &s, &gcpi_rounds[i], visits, scale, 0.06);
+    if (ok && q->opts->far) gcpi_budget_far(q, &s, visits, scale);
+    q->a->scratch = scratch;
+    gcpi_budget_pack(q);
+}
+
+/* Everything is kept, or away. Where that has no layout, more is. */
+static void gcpi_budget_copies(gcpi_planner *q)
+{
+    size_t room = gcpi_room(q);
+    for (int less = 0; less < 6; less++) {
+        gcpi_keep_all_order(&q->m, &q->trial);
+        if (gcpi_far_relieve(q, &q->trial, room - room / 16 * (size_t)less) && gcpi_offer_copies(q, &q->trial, "copies") <= q->slab_limit) break;
+    }
+}
+
+static void gcpi_budget_exact(gcpi_planner *q)
+{
+    ptrdiff_t scratch = q->a->scratch;
+    gcpi_exact x;
+    int made = gcpi_room(q) && gcpi_exact_make(&x, &q->m, q->a);
+    q->coarse |= gcpi_room(q) && !made && gcpi_exact_small(&q->m);
+    if (made && gcpi_exact_search(&x, gcpi_room(q), &q->trial)) {
+        if (!q->opts->far) q->bound = q->trial.seconds;
+        gcpi_offer(q, &q->trial, "exact");
+    }
+    q->a->scratch = scratch;
+}
+
+/* With copies. What is away at any moment came out before and goes back later: in T seconds that is at most half of what the link moves, and
+   no more than far memory holds, and in the slab it is the larger by what aligns it. So T is at least the time of a schedule without copies in
+   that many bytes more; the least such T by bisection. */
+static double gcpi_far_bound(gcpi_planner *q, gcpi_cut *c, int places, double *excess)
+{
+    enum { STEPS = 12, MOST = 16 };
+    const gcpi_model *m = &q->m;
+    double low = m->seconds, high = gcpi_has(&q->kept) ? q->kept.order.seconds : (double)MOST * low, aligning = 0;
+    for (int v = 0; v < m->values; v++) if (m->fetch[v] >= 0) aligning += (double)(m->bytes[m->group[v]] - q->p->items[m->item[v]].bytes);
+    gcpi_keep_all_order(m, &q->trial);
+    for (int i = 0; i < STEPS && low < high; i++) {
+        double seconds = (low + high) / 2, least = HUGE_VAL, away = GCPI_MIN((double)q->opts->far, q->p->target.far_bytes_per_second * seconds / 2);
+        size_t room = gcpi_room(q) + (size_t)GCPI_MIN(away + aligning, (double)q->trial.peak);
+        memset(excess, 0, ((size_t)q->p->task_count + 2) * sizeof *excess);
+        if (!q->opts->far_only) least = gcpi_bound(c, room, places, excess);
+        else if (q->trial.peak <= room) least = m->seconds;
+        if (least < seconds) { low = GCPI_MAX(low, least); high = seconds; }
+        else low = seconds;
+    }
+    return low;
+}
+
+static void gcpi_budget_bound(gcpi_planner *q, int places)
+{
+    ptrdiff_t scratch = q->a->scratch;
+    gcpi_cut c;
+    double *excess = GCPI_SCRATCH(q->a, double, q->p->task_count + 2);
+    if (gcpi_room(q) && excess && gcpi_cut_make(&c, &q->m, q->a)) {
+        double bound = q->opts->far ? gcpi_far_bound(q, &c, places, excess) : gcpi_bound(&c, gcpi_room(q), places, excess);
+        q->bound = GCPI_MAX(q->bound, bound);
+    }
+    q->a->scratch = scratch;
+}
+
+/* Nothing is kept inside of a segment: quadratic time, and in short chains the least memory. */
+static void gcpi_policy_replay(gcpi_planner *q)
+{
+    enum { MOST = 16 };
+    int boundary[MOST], units = q->p->units;
+    for (int k = 0; k <= MOST && k < units; k = k ? 2 * k : 1) {
+        if ((double)q->p->forward * units / (k + 1) > 2.0 * q->trial.capacity) continue;
+        for (int i = 0; i < k; i++) boundary[i] = gcpi_checkpoint_unit(units, k, i) + 1;
+        gcpi_runs(q, boundary, k, 1);
+    }
+}
+
+/* The policies: first the fastest of all their orders whose bytes fit is laid out; where that fails, each that may be faster. To
+   the least budget nothing here depends on what was asked for. */
+static void gcpi_budget_policies(gcpi_planner *q)
+{
+    for (q->lazy = 1;; q->lazy = 0) {
+        q->found = q->tries = 0;
+        q->method = "segments";  gcpi_policy_segments(q);
+        q->method = "cheap";     gcpi_policy_cheap(q);
+        int all = gcpi_efforts[q->opts->effort].policies;
+        q->method = "sqrt";      if (all || !gcpi_has(&q->kept)) gcpi_policy_sqrt(q);
+        q->method = "recursive"; if (all || !gcpi_has(&q->kept)) gcpi_policy_recursive(q);
+        q->method = "replay";    if (all || !gcpi_has(&q->kept)) gcpi_policy_replay(q);
+        if (!q->lazy) return;
+        if (!gcpi_has(&q->loose) || gcpi_budget_pack(q)) break;
+    }
+    q->lazy = 0;
+}
+
+/* Keep-all; 1: it fits without a move, and nothing is faster. */
+static int gcpi_budget_keep_all(gcpi_planner *q)
+{
+    q->method = "keep_all"; q->layout = GCPI_LAYOUT_WORK;
+    gcpi_policy_keep_all(q);
+    if (!gcpi_has(&q->kept)) gcpi_budget_pack(q);
+    if (q->kept.order.seconds > q->m.seconds) return 0;
+    q->bound = q->m.seconds;
+    return 1;
+}
+
+/* The candidates, for the present slab_limit. policies: keep-all and the policies, too. */
+static void gcpi_budget_find(gcpi_planner *q, int policies)
+{
+    const gcpi_effort *e = &gcpi_efforts[q->opts->effort];
+    q->bound = 0;
+    gcpi_none(&q->loose);
+    if (policies && gcpi_budget_keep_all(q)) return;
+    q->layout = e->layout;
+    if (!q->no_exact) gcpi_budget_exact(q);
+    if (!q->opts->far_only) gcpi_budget_chain(q, gcpi_bytes_from(1.6 * (double)q->slab_limit), e->stages, e->slots);
+    if (!q->opts->far_only) gcpi_budget_cuts(q, e->prices);
+    if (q->opts->far_only) gcpi_budget_copies(q);
+    gcpi_budget_bound(q, e->places);
+    gcpi_budget_search(q, 0, GCPI_ROUNDS);
+    double searched = q->kept.order.seconds;
+    if (policies && !q->opts->far_only) gcpi_budget_policies(q);
+    if (q->kept.order.seconds < searched) gcpi_budget_search(q, GCPI_ROUNDS, GCPI_ROUNDS + 1);
+}
+
+/* The least budget. It does not depend on what was asked for. */
+typedef struct gcpi_least { gcpi_order order; size_t slab; gcpi_fit fit; } gcpi_least;
+
+static void gcpi_least_offer(gcpi_planner *q, gcpi_least *least, gcpi_order *found, gcpi_fit fit)
+{
+    const gcpi_order *o = found->valid ? gcpi_far_place(q, found, 0) : found;           /* each copy is waited for at once: fewer bytes */
+    if (!o || !o->valid || q->front + o->peak > gcpi_round(least->slab, q->p->target.align)) return;
+    size_t slab = gcpi_order_slab(q, o, fit);
+    if (slab > least->slab || (slab == least->slab && o->seconds >= least->order.seconds)) return;
+    least->slab = slab; least->fit = fit;
+    gcpi_order_copy(&least->order, o);
+}
+
+/* Aims below what was found, again and again, by less and less. */
+static void gcpi_least_search(gcpi_planner *q, gcpi_least *least, size_t floor, double visits, int far)
+{
+    gcpi_search s;
+    if (!gcpi_search_make(&s, q)) return;
+    gcpi_search_by(&s, q, far);
+    for (double step = 0.1; step > 0.002;) {
+        size_t before = least->slab;
+        double goal = (double)(least->slab - q->front) * (1 - step);
+        s.limit = GCPI_MAX(floor, (size_t)goal);
+        s.found = 0; s.price = 3;
+        gcpi_order_copy(&s.now, &least->order);
+        gcpi_far_strip(q, &s.now);
+        gcpi_search_run(&s, visits / 12, 0.01, 4e-4);
+        if (s.found) gcpi_least_offer(q, least, &s.best, gcpi_fit_free());
+        if (least->slab == before) step /= 2;
+        if (least->slab <= q->front + floor) break;
+    }
+    gcpi_search_by(&s, q, 0);
+}
+
+/* Asks for less, by steps, until not even a byte less is found. With copies by single bytes at once: those searches take long. */
+static void gcpi_least_descend(gcpi_planner *q, gcpi_least *least)
+{
+    double step = q->opts->far ? 0 : 0.04, bound = q->bound;
+    size_t asked = q->slab_limit;
+    for (int last = 0; !last;) {
+        size_t before = least->slab, less = GCPI_MAX(gcpi_bytes_from((double)(before - q->front) * step), 1);
+        q->slab_limit = before - less;
+        gcpi_none(&q->kept);
+        gcpi_budget_find(q, less == 1);          /* the policies' orders are the same for every limit: once is enough */
+        if (gcpi_has(&q->kept)) gcpi_least_offer(q, least, &q->kept.order, q->kept.fit);
+        if (gcpi_has(&q->kept)) gcpi_least_offer(q, least, &q->kept.order, gcpi_fit_free());
+        if (least->slab < before) continue;
+        last = less == 1;
+        step = step > 0.005 ? step / 2 : 0;
+    }
+    q->slab_limit = asked; q->bound = bound;
+    gcpi_none(&q->kept);
+}
+
+/* Where nothing fits: the least slab that can be found; its order is kept if it does fit after all. */
+static void gcpi_budget_least(gcpi_planner *q)
+{
+    ptrdiff_t scratch = q->a->scratch;
+    gcpi_least least;
+    gcpi_cut cut;
+    gcpi_chain chain;
+    gcpi_exact exact;
+    size_t floor = 0;
+    least.slab = SIZE_MAX / 2;
+    if (!gcpi_order_make(&least.order, q->trial.capacity, q->a) || !gcpi_cut_make(&cut, &q->m, q->a)) { q->a->scratch = scratch; return; }
+    floor = gcpi_least_bytes(&cut);
+    gcpi_least_offer(q, &least, &q->best, gcpi_fit_free());
+    if (!least.order.count) { q->a->scratch = scratch; return; }          /* the arena is too small to lay anything out */
+    ptrdiff_t here = q->a->scratch;
+    if (!q->opts->far_only && gcpi_chain_make(&chain, &q->m, q->crossing, 3 * floor, gcpi_chain_stages(&q->m, 3 * floor, GCPI_MOST_STAGES), GCPI_MOST_SLOTS, q->a))
+        for (int k = 0, orders = 0; k <= chain.slots && orders < 12; k++) if (gcpi_chain_order(&chain, &q->trial, k)) { gcpi_least_offer(q, &least, &q->trial, gcpi_fit_free()); orders++; }
+    q->a->scratch = here;
+    if (!q->no_exact && gcpi_exact_make(&exact, &q->m, q->a) && gcpi_exact_search(&exact, 0, &q->trial)) gcpi_least_offer(q, &least, &q->trial, gcpi_fit_free());
+    else q->a->scratch = here;
+    /* keep-all with copies, from the fewest bytes up: the first few that get there */
+    for (size_t room = floor, relieved = 0; q->opts->far && relieved < 4 && room < q->best.peak; room += room / 32) {
+        gcpi_keep_all_order(&q->m, &q->trial);
+        if (gcpi_far_relieve(q, &q->trial, room)) { gcpi_least_offer(q, &least, &q->trial, gcpi_fit_free()); relieved++; }
+    }
+    double visits = GCPI_MIN(6.5e6, 2500.0 * q->p->forward * q->p->forward);
+    if (q->a->scratch == here && !q->opts->far_only) gcpi_least_search(q, &least, floor, visits, 0);
+    if (q->opts->far) gcpi_least_search(q, &least, floor, visits, 1 + (q->opts->far_only != 0));
+    gcpi_least_descend(q, &least);
+    q->least_slab = least.slab;
+    for (int i = least.order.peak_at; (q->least_task = gcpi_code_task(&least.order, i)) >= q->p->task_count;) i++;
+    if (least.slab <= q->slab_limit) gcpi_keep(&q->kept, &least.order, "least", least.fit);
+    q->a->scratch = scratch;
+}
+
+/* Inference: there is one order. Where it does not fit, bytes are asked for below what was found, until none are. */
+static void gcpi_budget_inference(gcpi_planner *q)
+{
+    size_t asked = q->slab_limit;
+    gcpi_fit fit = gcpi_fit_free();
+    gcpi_budget_keep_all(q);
+    q->bound = q->m.seconds;
+    if (gcpi_has(&q->kept)) return;
+    q->least_task = gcpi_code_task(&q->best, q->best.peak_at);
+    q->least_slab = gcpi_order_slab(q, &q->best, fit);
+    for (int found = 1; found;) {
+        q->slab_limit = q->least_slab - 1;
+        gcpi_budget_keep_all(q);
+        if ((found = gcpi_has(&q->kept)) != 0) { fit = q->kept.fit; q->least_slab = gcpi_order_slab(q, &q->best, fit); }
+        gcpi_none(&q->kept);
+    }
+    q->slab_limit = asked;
+    if (q->least_slab <= asked) gcpi_keep(&q->kept, &q->best, "keep_all", fit);
+}
+
+static void gcpi_policy_budget(gcpi_planner *q)
+{
+    if (!q->p->training) { gcpi_budget_inference(q); return; }
+    if (!gcpi_has(&q->kept)) gcpi_budget_find(q, 1);
+    if (!gcpi_has(&q->kept)) {
+        q->by_peak = 0;
+        gcpi_budget_least(q);
+        if (gcpi_has(&q->kept)) gcpi_budget_search(q, 0, GCPI_ROUNDS);          /* from there */
+    }
+    if (gcpi_has(&q->kept)) gcpi_order_copy(&q->best, &q->kept.order);
+}
+
+static const struct gcpi_policy { const char *name; void (*run)(gcpi_planner *); } gcpi_policies[] = {
+    { "segments", gcpi_policy_segments }, { "keep_all", gcpi_policy_keep_all }, { "uniform", gcpi_policy_uniform }, { "checkpoints", gcpi_policy_checkpoints },
+    { "sqrt", gcpi_policy_sqrt }, { "recursive", gcpi_policy_recursive }, { "cheap", gcpi_policy_cheap }, { "budget", gcpi_policy_budget } };
+
+/* How many runs a policy's orders may hold. */
+static ptrdiff_t gcpi_order_capacity(const gcp_plan_opts *o, ptrdiff_t tasks, ptrdiff_t forward, ptrdiff_t segments_deep)
+{
+    ptrdiff_t depth = GCPI_MAX(2, segments_deep + 1), runs;
+    if (o->policy == GCP_RECURSIVE) depth = 26;
+    if (o->policy == GCP_CHECKPOINTS && o->replay) depth = forward + 1;
+    runs = depth * forward;
+    if (o->policy == GCP_BUDGET) runs = GCPI_MAX(runs, GCPI_MAX(8 * forward, GCPI_MIN(64 * forward, 6000)));
+    if (o->policy == GCP_BUDGET && forward <= GCPI_SHORT_CHAIN) runs = GCPI_MAX(runs, forward * (forward + 1) / 2);      /* the least memory: for each op all from the start */
+    if (o->far) runs += 6 * forward;
+    return tasks + runs + 1;
+}
+
+static int gcpi_planner_make(gcpi_planner *q)
+{
+    const gcpi_problem *p = q->p;
+    int depth = 0;
+    for (int i = 0; i < p->tape->segment_count; i++) depth = GCPI_MAX(depth, p->tape->segments[i].depth);
+    ptrdiff_t capacity = gcpi_order_capacity(q->opts, p->task_count, p->forward, depth);
+    if (capacity > INT32_MAX / 4) return 0;
+    q->list.capacity = capacity;
+    q->list.at = GCPI_SCRATCH(q->a, gcpi_instruction, capacity);
+    q->front = gcpi_round(p->numbers, p->target.align);
+    q->layout = GCPI_LAYOUT_WORK; q->kept.fit = gcpi_fit_free();
+    int ok = q->list.at && gcpi_model_make(&q->m, p, q->a) && gcpi_choice_make(q, &q->now) && gcpi_choice_make(q, &q->guide) && (!q->opts->far || gcpi_far_make(q, (int)capacity));
+    gcpi_order *const orders[] = { &q->trial, &q->best, &q->kept.order, &q->loose.order };
+    for (int i = 0; ok && i < 4; i++) ok = gcpi_order_make(orders[i], (int)capacity, q->a);
+    gcpi_none(&q->kept); gcpi_none(&q->loose);
+    return ok;
+}
+
+/* What keep-all takes, to compare with. In large problems a budget's search has no time for layouts. */
+static void gcpi_keep_all_slab(gcpi_planner *q)
+{
+    q->keep_all = SIZE_MAX;
+    if (!q->by_peak && gcpi_order_of(q, &q->now, &q->trial)) q->keep_all = gcpi_order_slab(q, &q->trial, gcpi_fit_free());
+    gcpi_choice_clear(q);
+}
+
+/* Runs the policy; SQRT, RECURSIVE and CHEAP answer with keep-all where that is smaller. 0: not enough arena. */
+static int gcpi_choose(gcpi_planner *q)
+{
+    gcp_policy policy = q->p->training || q->opts->policy == GCP_BUDGET ? q->opts->policy : GCP_KEEP_ALL;
+    if (!gcpi_planner_make(q)) return 0;
+    if (q->opts->far_only) memset(q->m.again, 0, (size_t)q->p->task_count);
+    gcpi_choice_clear(q);
+    if (!gcpi_guides(q)) return 0;
+    gcpi_keep_all_slab(q);
+    gcpi_policies[policy].run(q);
+    if (policy < GCP_SQRT || policy == GCP_BUDGET || q->out_of_memory) return !q->out_of_memory && q->found;
+    gcpi_choice_clear(q);
+    if (gcpi_order_of(q, &q->now, &q->trial) && (!q->found || q->keep_all <= gcpi_order_slab(q, &q->best, gcpi_fit_free()))) {
+        q->found = 1;
+        gcpi_order_copy(&q->best, &q->trial);
+        gcpi_choice_copy(q->p, &q->guide, &q->now);
+    }
+    return !q->out_of_memory && q->found;
+}
+
+/* ==== src/run/plan.h ==== */
+
+/* Problem, choice, list, lifetimes, layout, verification; then the figures that a plan shows. */
+
+typedef struct gcpi_extent { size_t offset, bytes; int first, last, item, again; } gcpi_extent;      /* a buffer, for reports */
+
+typedef struct gcpi_plan {
+    gcp_arena *arena; ptrdiff_t first, last;          /* the arena that it lies in, and its bytes there */
+    struct gcpi_plan *before; int freed;              /* the plan made before it in the tape's arena; given back by gcp_plan_free */
+    gcp_plan_opts opts;
+    gcpi_problem p;
+    gcpi_list list;
+    gcpi_placed *placed;              /* per operand, in list order */
+    size_t *live;                     /* per instruction */
+    double *seconds;                  /* per instruction, measured; 0: not yet */
+    gcpi_extent *blocks; int block_count;
+    ptrdiff_t *where;                 /* per item: offset of its last value in the slab, -1 where it has none */
+    uint64_t *hashes; int *dying, *dying_first;       /* .check: first version's hash per item; blocks that die at each instruction */
+    size_t slab_bytes, state_bytes, live_peak, keep_all;              /* keep_all: slab of that plan, 0 where it is not known */
+    const char *method; double bound; gcpi_fit fit;                 /* of the planner's order */
+    int peak_at, forward_end, slots, segments;          /* forward_end: the instruction behind the last F */
+    void *memory; size_t memory_size;                                 /* what gcp_bind was given: where the state grows, the slab moves in it */
+    unsigned char *slab; void *owned; size_t owned_size;              /* owned: given by the target */
+    unsigned layout;                  /* of the tape's memory when the slab was laid */
+    unsigned char *written;           /* per tensor: an input that was written since then */
+    int inputs, unwritten, ran;       /* inputs that the list reads; those of them that were not written; a step ran since then */
+    const char *since;                /* what took away what was written */
+    int micro, measuring;
+    ptrdiff_t *far_at;                /* per tensor: where far memory has it, -1: never */
+    double timeline;                  /* seconds with far copies beside them; 0: there are none */
+    unsigned char *far; void *far_owned; size_t far_bytes;
+    gcpi_transfer flying[GCP_COPIES]; int next_copy;
+    gcp_step_numbers numbers;         /* of the step that is being issued; the slab holds a copy for the kernels */
+    void *recordings[4];              /* the device's, one for each way that micro-batches differ */
+} gcpi_plan;
+
+static int gcpi_plan_bad(gcp_tape *t, const gcp_plan_opts *o, const char *text)
+{
+    gcpi_fail(t, GCP_E_PLAN, o->at, "gcp_plan_make", "%s", text);
+    return 0;
+}
+
+static void gcpi_plan_defaults(gcp_plan_opts *o)
+{
+    o->momentum = gcpi_option(o->momentum, 0);
+    o->beta1 = gcpi_option(o->beta1, 0.9);
+    o->beta2 = gcpi_option(o->beta2, 0.999);
+    o->epsilon = gcpi_option(o->epsilon, 1e-8);
+    o->weight_decay = gcpi_option(o->weight_decay, 0);
+    o->clip_value = gcpi_option(o->clip_value, 0);
+    o->clip_norm = gcpi_option(o->clip_norm, 0);
+    o->segments = gcpi_integer(o->segments);
+    o->checkpoints = gcpi_integer(o->checkpoints);
+    o->accumulate = gcpi_integer(o->accumulate);
+    if (o->budget == (size_t)GCP_ZERO) o->budget = 0;
+    if (o->far == (size_t)GCP_ZERO) o->far = 0;
+}
+
+/* The numbers of an optimiser, with their defaults. */
+static int gcpi_plan_numbers_ok(gcp_tape *t, const gcp_plan_opts *o)
+{
+    const struct { const char *name; double value, below; } numbers[] = {
+        { ".momentum", o->momentum, HUGE_VAL }, { ".weight_decay", o->weight_decay, HUGE_VAL }, { ".clip_value", o->clip_value, HUGE_VAL },
+        { ".clip_norm", o->clip_norm, HUGE_VAL }, { ".epsilon", o->epsilon, HUGE_VAL }, { ".beta1", o->beta1, 1 }, { ".beta2", o->beta2, 1 } };
+    for (size_t i = 0; i < sizeof numbers / sizeof *numbers; i++) {
+        if (numbers[i].value >= 0 && numbers[i].value < numbers[i].below) continue;
+        gcpi_fail(t, GCP_E_PLAN, o->at, "gcp_plan_make", "%s = %g; at least 0%s", numbers[i].name, numbers[i].value, numbers[i].below > 1 ? ", and finite" : " and below 1");
+        return 0;
+    }
+    return 1;
+}
+
+static int gcpi_plan_options_ok(gcp_tape *t, const gcp_plan_opts *o)
+{
+    if (!gcpi_plan_numbers_ok(t, o)) return 0;
+    if ((int)o->policy < 0 || o->policy > GCP_BUDGET) return gcpi_plan_bad(t, o, "unknown .policy");
+    if ((int)o->effort < 0 || o->effort > GCP_EFFORT_THOROUGH) return gcpi_plan_bad(t, o, "unknown .effort");
+    if (o->far && (o->policy != GCP_BUDGET || o->list || o->inference)) return gcpi_plan_bad(t, o, ".far belongs to GCP_BUDGET");
+    if (o->far_only && !o->far) return gcpi_plan_bad(t, o, ".far_only without .far");
+    if (o->policy == GCP_BUDGET && !o->budget && !o->list) return gcpi_plan_bad(t, o, "GCP_BUDGET without .budget");
+    if ((int)o->optimizer < 0 || o->optimizer > GCP_ADAMW) return gcpi_plan_bad(t, o, "unknown .optimizer");
+    if (o->inference && (o->optimizer || o->accumulate > 1 || o->on_gradient || o->fuse_update)) return gcpi_plan_bad(t, o, "an inference plan has no optimiser, accumulation or gradient hook");
+    if (o->fuse_update && !o->optimizer) return gcpi_plan_bad(t, o, ".fuse_update without .optimizer");
+    if (o->fuse_update && o->clip_norm > 0) return gcpi_plan_bad(t, o, ".fuse_update with .clip_norm: the norm needs all gradients first");
+    if (o->fuse_update && o->accumulate > 1) return gcpi_plan_bad(t, o, ".fuse_update with .accumulate: gradients are not finished before the last micro-batch");
+    if (o->accumulate < 0) return gcpi_plan_bad(t, o, ".accumulate is at least 0");
+    if (o->check && o->check != GCP_CHECK) return gcpi_plan_bad(t, o, ".check is GCP_CHECK or 0");
+    if (o->nesterov && (o->optimizer != GCP_SGD || o->momentum == 0)) return gcpi_plan_bad(t, o, ".nesterov needs GCP_SGD with .momentum");
+    if (o->target && (o->target->align & (o->target->align - 1) || o->target->align > 1 << 30)) return gcpi_plan_bad(t, o, "the target's .align is not a power of two up to 2^30");
+    if (o->target && !(gcpi_finite(o->target->flops_per_second) && gcpi_finite(o->target->bytes_per_second) && gcpi_finite(o->target->far_bytes_per_second)))
+        return gcpi_plan_bad(t, o, "the target's .flops_per_second, .bytes_per_second or .far_bytes_per_second is not finite");
+    const gcp_device *d = o->target ? o->target->device : NULL;
+    if (d && (!o->target->kernels || !d->copy || !d->fill || !d->timed || !d->trouble || !d->play != !d->forget))
+        return gcpi_plan_bad(t, o, "the target's .device needs .kernels, and copy, fill, timed and trouble, and play and forget together");
+    if (o->target && !o->target->copy_start != !o->target->copy_wait) return gcpi_plan_bad(t, o, "the target's .copy_start and .copy_wait belong together");
+    if (o->target && o->target->align && o->target->align < sizeof(double)) return gcpi_plan_bad(t, o, "the target's .align is below 8");
+    if (o->target && (o->target->isa < 0 || (o->target->isa > 0 && o->target->isa - GCP_ISA_SCALAR > gcpi_isa_best() - GCPI_ISA_SCALAR)))
+        return gcpi_plan_bad(t, o, "the target's .isa is not to be had on this machine");
+    return 1;
+}
+
+/* Every parameter of the state was recorded again, or the first missing one is named. */
+static int gcpi_parameters_seen(gcp_tape *t, gcp_at at)
+{
+    for (int i = 0; i < t->parameter_count; i++)
+        if (!t->parameters[i].tensor) {
+            gcpi_fail(t, GCP_E_PARAMETERS, at, "gcp_plan_make", "'%s' was there before the reset and was not recorded again", t->parameters[i].path);
+            return 0;
+        }
+    return 1;
+}
+
+static int gcpi_plan_ready(gcp_tensor loss, const gcp_plan_opts *o)
+{
+    gcp_tape *t = loss.tape;
+    if (!t) return 0;
+    gcpi_segments_close(t, 0);
+    if (!gcpi_usable(t, loss, o->at, "gcp_plan_make") || !gcpi_plan_options_ok(t, o) || !gcpi_parameters_seen(t, o->at)) return 0;
+    const gcpi_tensor *e = gcpi_get(loss);
+    char text[64];
+    if (e->producer < 0) return gcpi_plan_bad(t, o, "the tensor is an input or parameter: there is nothing to run");
+    if (!o->inference && (gcpi_count(e->shape) != 1 || e->dtype != GCP_DTYPE_REAL)) {
+        gcpi_fail(t, GCP_E_SHAPE, o->at, "gcp_plan_make", "the loss is %s, not a scalar (gcp_mean makes one)", gcpi_shape_text(e->shape, text, sizeof text));
+        return 0;
+    }
+    return 1;
+}
+
+static int gcpi_policy_fits(gcp_tape *t, const gcp_plan_opts *o, int units)
+{
+    int bad_k = o->policy == GCP_CHECKPOINTS && (o->checkpoints < 0 || o->checkpoints >= units);
+    int bad_s = o->policy == GCP_UNIFORM && (o->segments < 1 || o->segments > units);
+    if (o->inference || o->list || (!bad_k && !bad_s)) return 1;
+    if (!units) return gcpi_plan_bad(t, o, "the network is a loss alone: it has no unit to cut (GCP_KEEP_ALL)");
+    gcpi_fail(t, GCP_E_PLAN, o->at, "gcp_plan_make", bad_k ? ".checkpoints = %d of %d units; allowed are 0 to %d" : ".segments = %d of %d units; allowed are 1 to %d",
+              bad_k ? o->checkpoints : o->segments, units, bad_k ? units - 1 : units);
+    return 0;
+}
+
+/* The list that the user gave. */
+static int gcpi_plan_list(gcpi_plan *in, gcp_arena *a)
+{
+    gcp_tape *t = in->p.tape;
+    char message[200];
+    for (int pass = 0; pass < 2; pass++) {
+        if (!gcpi_list_parse(&in->p, in->opts.list, &in->list, message, sizeof message)) {
+            gcpi_fail(t, GCP_E_LIST, in->opts.at, "gcp_plan_make", "%s", message);
+            return 0;
+        }
+        if (in->list.count == 0) { gcpi_fail(t, GCP_E_LIST, in->opts.at, "gcp_plan_make", "the list holds no instruction"); return 0; }
+        if (pass == 0 && in->list.count > INT32_MAX / 4) { gcpi_fail(t, GCP_E_PLAN, in->opts.at, "gcp_plan_make", "%td instructions", in->list.count); return 0; }
+        if (pass == 0 && (in->list.at = GCPI_NEW(a, gcpi_instruction, in->list.count)) == NULL) return 0;
+        in->list.capacity = in->list.count;
+    }
+    return gcpi_list_reruns(&in->p, &in->list, a);
+}
+
+/* Where each operand lies, from the buffers. */
+static void gcpi_plan_place(gcpi_plan *in, const gcpi_lives *l)
+{
+    const gcpi_problem *p = &in->p;
+    int n = 0;
+    for (int i = 0; i < p->item_count; i++) in->where[i] = -1;
+    for (ptrdiff_t i = 0; i < in->list.count; i++) {
+        const gcpi_task *t = &p->tasks[in->list.at[i].task];
+        for (int k = 0; k < t->count; k++, n++) {
+            const gcpi_item *x = &p->items[p->operands[t->operands + k].item];
+            in->placed[n].offset = -1;
+            if (l->operand_value[n] < 0) continue;
+            in->placed[n].offset = (ptrdiff_t)(l->buffers[gcpi_buffer_of(l, l->values[l->operand_value[n]].buffer)].offset + x->offset);
+            in->where[p->operands[t->operands + k].item] = in->placed[n].offset;
+        }
+    }
+}
+
+static void gcpi_plan_blocks(gcpi_plan *in, const gcpi_lives *l)
+{
+    for (int b = 0, n = 0; b < l->buffer_count; b++) {
+        const gcpi_buffer *x = &l->buffers[b];
+        if (x->joined >= 0) continue;
+        gcpi_extent *block = &in->blocks[n++];
+        block->offset = x->offset; block->bytes = x->bytes; block->first = x->first; block->last = x->last; block->item = x->root;
+        block->again = in->list.at[x->first].kind == 'R';
+        in->block_count = n;
+    }
+}
+
+static int gcpi_plan_deaths(gcpi_plan *in, gcp_arena *a)
+{
+    in->hashes = GCPI_NEW(a, uint64_t, in->p.item_count);
+    in->dying = GCPI_NEW(a, int, in->block_count + 1);
+    in->dying_first = GCPI_NEW(a, int, in->list.count + 2);
+    if (!in->hashes || !in->dying || !in->dying_first) return 0;
+    for (int b = 0; b < in->block_count; b++) in->dying_first[in->blocks[b].last + 1]++;
+    for (ptrdiff_t i = 0; i < in->list.count; i++) in->dying_first[i + 1] += in->dying_first[i];
+    for (int b = 0; b < in->block_count; b++) in->dying[in->dying_first[in->blocks[b].last]++] = b;
+    for (ptrdiff_t i = in->list.count; i > 0; i--) in->dying_first[i] = in->dying_first[i - 1];
+    in->dying_first[0] = 0;
+    return 1;
+}
+
+static size_t gcpi_slab_limit(const gcpi_plan *in) { return in->opts.budget > in->state_bytes ? in->opts.budget - in->state_bytes : 0; }
+
+/* The layout of a user's list. With a budget: by every amount of work that a planner may have spent, which finds that of a printed plan
+   again (of a least budget's nearly always). */
+static int gcpi_plan_layout(gcpi_plan *in, gcpi_lives *l, size_t **live, gcp_arena *a)
+{
+    ptrdiff_t scratch = a->scratch;
+    size_t limit = gcpi_slab_limit(in);
+    for (int i = 0; limit && i < 9; i++) {
+        const gcpi_effort *e = &gcpi_efforts[((int)in->opts.effort + i / 3) % 3];
+        a->scratch = scratch;
+        in->slab_bytes = gcpi_arrange(&in->p, &in->list, l, live, gcpi_fit_of(limit, i % 3 == 0 ? e->layout : i % 3 == 1 ? e->layout / 2 : e->hard, 0), a);
+        if (in->slab_bytes && in->slab_bytes <= limit) return 1;
+    }
+    a->scratch = scratch;
+    in->slab_bytes = gcpi_arrange(&in->p, &in->list, l, live, gcpi_fit_free(), a);
+    return in->slab_bytes != 0;
+}
+
+static gcp_at gcpi_task_at(const gcpi_problem *p, int task, gcp_at other)          /* where the user recorded it */
+{
+    return p->tasks[task].kind <= GCPI_TASK_BACKWARD && !p->names ? p->tape->ops[p->tasks[task].op].at : other;
+}
+
+static int gcpi_budget_fail(const gcpi_plan *in, const gcpi_planner *q)
+{
+    char name[128];
+    gcp_at at = gcpi_task_at(q->p, q->least_task, in->opts.at);
+    if (q->least_slab) gcpi_fail(q->p->tape, GCP_E_BUDGET, in->opts.at, "gcp_plan_make", ".budget allows %zu bytes; the least found to work is %zu%s; %s %s (%s:%d) sets it", in->opts.budget,
+                                 in->state_bytes + q->least_slab, q->coarse ? " (the plan's arena had no room for all of the search: gcp_plan_arena)" : "", q->least_task < q->p->forward ? "forward of" : "backward of", gcpi_task_name(q->p, &q->p->tasks[q->least_task], name, sizeof name),
+                                 gcpi_basename(at.file), at.line);
+    return 0;
+}
+
+static int gcpi_plan_choose(gcp_plan *plan, int by_peak, gcp_arena *a)
+{
+    gcpi_plan *in = plan->in;
+    ptrdiff_t scratch = a->scratch;
+    gcpi_planner q;
+    memset(&q, 0, sizeof q);
+    q.p = &in->p; q.opts = &in->opts; q.a = a; q.by_peak = by_peak;
+    if (in->opts.policy == GCP_BUDGET) q.slab_limit = GCPI_MAX(gcpi_slab_limit(in), 1);
+    if (!gcpi_choose(&q)) return 0;
+    plan->least_bytes = q.least_slab ? in->state_bytes + q.least_slab : 0;
+    plan->coarse = q.coarse;
+    if (q.slab_limit && !gcpi_has(&q.kept)) return gcpi_budget_fail(in, &q);
+    plan->checkpoint_bytes = in->p.training ? gcpi_checkpoint_bytes(&q) : 0;
+    in->segments = GCPI_MAX(1, q.guide.segments - 1);
+    in->keep_all = q.keep_all < SIZE_MAX ? q.keep_all : 0;
+    in->method = q.kept.method; in->bound = q.bound; in->fit = q.kept.fit;
+    in->list.capacity = q.best.count + in->fit.moves;
+    in->list.at = GCPI_NEW(a, gcpi_instruction, in->list.capacity);
+    if (in->list.at) gcpi_list_of(&in->p, &q.best, &in->list);
+    int ok = in->list.at && gcpi_list_reruns(&in->p, &in->list, a);
+    a->scratch = scratch;
+    return ok;
+}
+
+/* The planner's list and its layout. In a large problem a layout takes longer than finding another order: there candidates count by their
+   bytes alone, and only what comes of it is laid out; where that fails, each is. */
+static int gcpi_plan_search(gcp_plan *plan, gcpi_lives *l, size_t **live, gcp_arena *a)
+{
+    enum { LARGE = 3000 };
+    gcpi_plan *in = plan->in;
+    ptrdiff_t used = a->used, scratch = a->scratch;
+    for (int by_peak = in->opts.policy == GCP_BUDGET && in->p.task_count > LARGE;; by_peak = 0) {
+        a->used = used; a->scratch = scratch;
+        if (!gcpi_plan_choose(plan, by_peak, a)) return 0;
+        in->slab_bytes = gcpi_arrange(&in->p, &in->list, l, live, in->fit, a);
+        if (!by_peak || in->slab_bytes <= gcpi_slab_limit(in)) return in->slab_bytes != 0;
+    }
+}
+
+/* From options to a verified, placed plan. */
+static int gcpi_plan_settle(gcp_plan *plan, gcp_arena *a)
+{
+    gcpi_plan *in = plan->in;
+    ptrdiff_t scratch = a->scratch;
+    gcpi_lives lives;
+    size_t *live;
+    char message[200];
+    if (in->opts.list ? !gcpi_plan_list(in, a) || !gcpi_plan_layout(in, &lives, &live, a) : !gcpi_plan_search(plan, &lives, &live, a)) return 0;
+    in->placed = GCPI_NEW(a, gcpi_placed, gcpi_operand_total(&in->p, &in->list) + 1);
+    in->live = GCPI_NEW(a, size_t, in->list.count + 1);
+    in->where = GCPI_NEW(a, ptrdiff_t, in->p.item_count);
+    in->seconds = GCPI_NEW(a, double, in->list.count);
+    in->blocks = GCPI_NEW(a, gcpi_extent, lives.buffer_count + 1);
+    if (!in->placed || !in->live || !in->where || !in->seconds || !in->blocks) return 0;
+    memcpy(in->live, live, (size_t)in->list.count * sizeof *live);
+    in->live_peak = GCPI_MIN(lives.peak, in->slab_bytes);              /* the last buffer ends at a byte, not at a multiple of align */
+    in->peak_at = lives.peak_at;
+    gcpi_plan_place(in, &lives);
+    gcpi_plan_blocks(in, &lives);
+    a->scratch = scratch;
+    if (!gcpi_verify(&in->p, &in->list, in->placed, in->slab_bytes, message, sizeof message, a)) {
+        gcpi_fail(in->p.tape, GCP_E_LIST, in->opts.at, "gcp_plan_make", "%s", message);
+        return 0;
+    }
+    return !in->opts.check || gcpi_plan_deaths(in, a);
+}
+
+static int gcpi_slots_of(const gcp_plan_opts *o) { return o->optimizer == GCP_SGD ? o->momentum > 0 : o->optimizer ? 2 : 0; }
+
+/* State: counters (of the tape, and of each parameter how often its slots were updated), values, slots. */
+enum { GCPI_STATE_ALIGN = 64 };
+typedef struct gcpi_counters { uint64_t steps, updates; } gcpi_counters;
+
+static size_t gcpi_counters_bytes(const gcp_tape *t) { return gcpi_round(sizeof(gcpi_counters) + (size_t)t->parameter_count * sizeof(uint64_t), GCPI_STATE_ALIGN); }
+static size_t gcpi_parameter_bytes(const gcp_tape *t, int i) { return gcpi_round(gcpi_count(t->parameters[i].shape) * sizeof(gcp_real), GCPI_STATE_ALIGN); }
+
+/* The state with what each of these plans adds to it. */
+static size_t gcpi_state_with(const gcp_tape *t, gcpi_plan *const *plans, int count)
+{
+    size_t total = gcpi_counters_bytes(t);
+    for (int i = 0; i < t->parameter_count; i++) {
+        int slots = t->parameters[i].slot ? t->slots : 0;
+        for (int k = 0; k < count; k++) if (gcpi_trained(&plans[k]->p, i)) slots = GCPI_MAX(slots, plans[k]->slots);
+        total += gcpi_parameter_bytes(t, i) * (size_t)(1 + slots);
+    }
+    return total;
+}
+GCPI_DEF size_t gcp_state_bytes(const gcp_tape *t, gcp_optimizer optimizer)
+{
+    size_t total = t ? gcpi_counters_bytes(t) : 0;
+    for (int i = 0; t && i < t->parameter_count; i++)
+        total += gcpi_parameter_bytes(t, i) * (t->parameters[i].kind != GCPI_PARAMETER || !optimizer ? 1 : optimizer == GCP_SGD ? 2 : 3);
+    return total;
+}
+
+/* The figures that change where the state grows. */
+static void gcpi_plan_sizes(gcp_plan *plan)
+{
+    gcpi_plan *in = plan->in;
+    if (!in->p.names) in->state_bytes = gcpi_round(gcpi_state_with(plan->tape, &plan->in, 1), in->p.target.align);
+    plan->state_bytes = in->state_bytes;
+    plan->slab_bytes = in->slab_bytes;
+    plan->bytes = plan->state_bytes + plan->slab_bytes;
+    plan->room = plan->bytes + in->p.target.align - 1;
+    plan->keep_all_bytes = in->keep_all ? plan->state_bytes + in->keep_all : 0;
+    plan->split.optimizer = plan->state_bytes - plan->split.weights - plan->split.statistics;
+}
+
+static void gcpi_plan_split(gcp_plan *plan)
+{
+    const gcpi_plan *in = plan->in;
+    const gcpi_problem *p = &in->p;
+    const gcp_tape *t = p->tape;
+    gcp_split *s = &plan->split;
+    size_t sum = 0;
+    for (int i = 0; i < t->parameter_count && !p->names; i++)
+        *(t->parameters[i].kind == GCPI_PARAMETER ? &s->weights : &s->statistics) += gcpi_parameter_bytes(t, i);
+    if (p->names) s->weights = in->state_bytes;
+    else s->statistics += gcpi_counters_bytes(t);
+    for (int b = 0; b < in->block_count; b++) {
+        const gcpi_extent *x = &in->blocks[b];
+        const gcpi_item *item = &p->items[x->item];
+        if (x->first > in->peak_at || x->last < in->peak_at) continue;
+        sum += x->bytes;
+        if (item->kind == GCPI_INPUT_ITEM) s->inputs += x->bytes;
+        else if (item->kind == GCPI_GRADIENT_ITEM) *(!p->names && t->tensors[item->tensor].kind == GCPI_PARAMETER ? &s->weight_gradients : &s->activation_gradients) += x->bytes;
+        else *(x->again ? &s->recomputed : &s->kept) += x->bytes;
+    }
+    s->workspace = p->tasks[in->list.at[in->peak_at].task].workspace + p->numbers;
+    s->gaps = in->slab_bytes - sum - s->workspace;
+}
+
+static void gcpi_plan_figures(gcp_plan *plan)
+{
+    gcpi_plan *in = plan->in;
+    const gcpi_problem *p = &in->p;
+    plan->live_peak = in->live_peak;
+    plan->peak_instruction = in->peak_at;
+    plan->instructions = (int)in->list.count;
+    plan->units = p->units;
+    plan->reruns = in->list.reruns;
+    plan->rerun_flops = in->list.rerun_flops;
+    plan->seconds = GCPI_MAX(in->list.seconds, in->timeline);
+    plan->stall_seconds = plan->seconds - in->list.seconds;
+    plan->segments = in->segments;
+    plan->far_bytes = in->far_bytes;
+    plan->costed = p->costed;
+    plan->bound_seconds = in->bound > plan->seconds && in->bound < plan->seconds * (1 + 1e-9) ? plan->seconds : in->bound;     /* rounding */
+    plan->method = in->method;
+    for (int i = 0; i < p->task_count; i++) plan->keep_all_seconds += p->tasks[i].seconds;
+    for (int i = 0; i < p->forward; i++) plan->forward_flops += p->tasks[i].flops;
+    for (ptrdiff_t i = 0; i < in->list.count; i++) {
+        const gcpi_task *t = &p->tasks[in->list.at[i].task];
+        if (gcpi_copies(t)) plan->far_traffic += p->items[t->op].bytes;
+        if (t->kind == GCPI_TASK_MOVE) plan->moved_bytes += p->items[t->op].bytes;
+        if (in->list.at[i].kind == 'F') in->forward_end = (int)i + 1;
+    }
+    for (int b = 0; b < in->block_count; b++) {
+        const gcpi_extent *x = &in->blocks[b];
+        if (x->first < in->forward_end && x->last >= in->forward_end && p->items[x->item].kind == GCPI_FORWARD_ITEM) plan->after_forward += x->bytes;
+    }
+    gcpi_plan_split(plan);
+    gcpi_plan_sizes(plan);
+}
+
+static int gcpi_plan_within(gcp_plan *plan)
+{
+    const gcpi_plan *in = plan->in;
+    const gcpi_task *task = &in->p.tasks[in->list.at[in->peak_at].task];
+    char name[128];
+    if (!in->opts.budget || plan->bytes <= in->opts.budget) return 1;
+    gcp_at at = gcpi_task_at(&in->p, (int)(task - in->p.tasks), in->opts.at);
+    gcpi_fail(in->p.tape, GCP_E_BUDGET, in->opts.at, "gcp_plan_make", "the plan takes %zu bytes, .budget allows %zu; the peak is at %c %s (%s:%d)", plan->bytes,
+              in->opts.budget, in->list.at[in->peak_at].kind, gcpi_task_name(&in->p, task, name, sizeof name), gcpi_basename(at.file), at.line);
+    return 0;
+}
+
+/* Every tensor that the list copies away has a place of its own in far memory. */
+static int gcpi_plan_far(gcpi_plan *in, gcp_arena *a)
+{
+    if (!in->p.far_count) return 1;
+    in->far_at = GCPI_NEW(a, ptrdiff_t, in->p.tensors);
+    for (int i = 0; in->far_at && i < in->p.tensors; i++) in->far_at[i] = -1;
+    for (ptrdiff_t i = 0; in->far_at && i < in->list.count; i++) {
+        const gcpi_task *t = &in->p.tasks[in->list.at[i].task];
+        if (t->kind != GCPI_TASK_OFFLOAD || in->far_at[t->op] >= 0) continue;
+        in->far_at[t->op] = (ptrdiff_t)in->far_bytes;
+        in->far_bytes += gcpi_round(in->p.items[t->op].bytes, in->p.target.align);
+    }
+    if (in->far_bytes) in->timeline = gcpi_timeline(&in->p, &in->list, in->placed);
+    return in->far_at != NULL;
+}
+
+static int gcpi_customs_run_on(const gcpi_problem *p)
+{
+    for (int i = 0; p->target.device && i < p->task_count; i++) {
+        const gcpi_task *task = &p->tasks[i];
+        if (task->kind != GCPI_TASK_FORWARD && task->kind != GCPI_TASK_BACKWARD) continue;
+        const gcpi_op *op = &p->tape->ops[task->op];
+        const gcp_op *own = op->row->on_device;
+        if (op->kind != GCP_OP_CUSTOM || (own && (task->kind == GCPI_TASK_FORWARD ? own->forward != NULL : own->backward != NULL))) continue;
+        gcpi_fail(p->tape, GCP_E_PLAN, op->at, op->row->name, "no version for the target '%s' (.on_device)", p->target.name);
+        return 0;
+    }
+    return 1;
+}
+
+/* Inputs that the list reads, to know which were written. */
+static int gcpi_plan_inputs(gcpi_plan *in, gcp_arena *a)
+{
+    in->written = GCPI_NEW(a, unsigned char, in->p.tensors + 1);
+    for (int i = 0; i < in->p.tensors; i++) in->inputs += in->p.items[i].kind == GCPI_INPUT_ITEM && in->where[i] >= 0;
+    in->unwritten = in->inputs;
+    return in->written != NULL;
+}
+
+static int gcpi_plan_finish(gcp_plan *plan, gcp_arena *a)
+{
+    gcpi_plan *in = plan->in;
+    if (!gcpi_plan_settle(plan, a) || !gcpi_plan_far(in, a) || !gcpi_plan_inputs(in, a)) return 0;
+    gcpi_plan_figures(plan);
+    return gcpi_plan_within(plan);
+}
+
+/* Sums of bytes cannot overflow, whatever the plan, and sums of seconds are finite. */
+static int gcpi_plan_addressable(const gcpi_plan *in)
+{
+    double bytes = 0, workspace = 0, seconds = 0;
+    for (int i = 0; i < in->p.item_count; i++) {
+        const gcpi_item *x = &in->p.items[i];
+        if (x->root == i) bytes += ((double)x->bytes + (double)in->p.target.align) * (x->kind == GCPI_STATE_ITEM ? 1 + in->slots : 1);
+    }
+    for (int i = 0; i < in->p.task_count; i++) {
+        workspace = GCPI_MAX(workspace, (double)in->p.tasks[i].workspace);
+        seconds += in->p.tasks[i].seconds;
+    }
+    if (!(seconds < 1e100)) return gcpi_plan_bad(in->p.tape, &in->opts, "at the target's .flops_per_second and .bytes_per_second a step takes no finite time");
+    if (bytes + workspace < (double)(SIZE_MAX / 2)) return 1;
+    gcpi_fail(in->p.tape, GCP_E_SHAPE, in->opts.at, "gcp_plan_make", "the network's tensors take %.3g bytes, more than can be addressed", bytes + workspace);
+    return 0;
+}
+
+static int gcpi_plan_steps(gcp_plan *plan, int root, gcp_arena *a)
+{
+    gcpi_plan *in = plan->in;
+    gcp_tape *t = plan->tape;
+    gcp_target target = gcpi_target_of(in->opts.target);
+    in->p.tape = t;
+    in->slots = gcpi_slots_of(&in->opts);
+    if (gcpi_trouble(t, &target, in->opts.at, "gcp_plan_make")) return 0;
+    if (!gcpi_problem_make(&in->p, root, &in->opts, &target, a) || !gcpi_customs_run_on(&in->p) || !gcpi_plan_addressable(in)) return 0;
+    if (in->p.training && !in->p.items[t->tensor_count + root].active) return gcpi_plan_bad(t, &in->opts, "no parameter and no wanted input lies behind the loss");
+    if (!gcpi_policy_fits(t, &in->opts, in->p.units)) return 0;
+    in->state_bytes = gcpi_round(gcpi_state_with(t, &plan->in, 1), in->p.target.align);
+    return gcpi_plan_finish(plan, a);
+}
+
+static int gcpi_graph_steps(gcp_plan *plan, const char *text, gcp_arena *a)
+{
+    gcpi_plan *in = plan->in;
+    char message[200];
+    gcp_target target = gcpi_target_of(in->opts.target);
+    in->p.tape = plan->tape;
+    if (!gcpi_graph_parse(&in->p, text, &target, &in->opts, message, sizeof message, a)) {
+        if (message[0]) gcpi_fail(plan->tape, GCP_E_GRAPH, in->opts.at, "gcp_graph_plan", "%s", message);
+        return 0;
+    }
+    in->state_bytes = gcpi_round(in->p.state, in->p.target.align);
+    return gcpi_policy_fits(plan->tape, &in->opts, in->p.units) && gcpi_plan_finish(plan, a);
+}
+
+/* Takes the plan's own bytes. */
+static int gcpi_plan_begin(gcp_plan *plan, const gcp_plan_opts *o)
+{
+    gcp_arena *a = o->arena ? o->arena : plan->tape->arena;
+    ptrdiff_t first = a->used;
+    plan->generation = plan->tape->generation;
+    plan->in = GCPI_NEW(a, gcpi_plan, 1);
+    if (!plan->in) return 0;
+    plan->in->opts = *o;
+    plan->in->arena = a; plan->in->first = first;
+    return 1;
+}
+
+/* What lay bound where this plan lies now is gone: its arena was used again. */
+static void gcpi_binding_forget(gcp_tape *t, const gcpi_plan *in)
+{
+    uintptr_t first = (uintptr_t)in->arena->base + (uintptr_t)in->first, last = (uintptr_t)in->arena->base + (uintptr_t)in->last;
+    for (int i = 0; i < GCP_MAX_BOUND; i++)
+        if ((uintptr_t)t->bindings[i].plan >= first && (uintptr_t)t->bindings[i].plan < last) memset(&t->bindings[i], 0, sizeof t->bindings[i]);
+}
+
+/* Bytes in the tape's arena of plans that were freed while later ones live. */
+static size_t gcpi_freed_below(const gcp_tape *t)
+{
+    size_t bytes = 0;
+    for (const gcpi_plan *in = t->newest; in; in = in->before) if (in->freed) bytes += (size_t)(in->last - in->first);
+    return bytes;
+}
+
+/* The plan is made, or its bytes go back, with the error that there is or that the arena is too small. */
+static void gcpi_plan_end(gcp_plan *plan, int made, const gcp_arena *was, size_t enough, const gcp_plan_opts *o, const char *what, const char *call)
+{
+    gcp_tape *t = plan->tape;
+    gcp_arena *a = o->arena ? o->arena : t->arena;
+    gcpi_plan *in = plan->in;
+    a->scratch = was->scratch;
+    if (made) {
+        in->last = a->used;
+        gcpi_binding_forget(t, in);
+        if (a != t->arena) return;
+        in->before = (uintptr_t)t->newest < (uintptr_t)a->base + (uintptr_t)in->first ? t->newest : NULL;
+        t->newest = in;
+        return;
+    }
+    size_t freed = a == t->arena ? gcpi_freed_below(t) : 0;
+    if (!freed) gcpi_fail(t, GCP_E_NOMEM, o->at, what, "the plan's arena of %td bytes is too small; %zu are enough (%s)", was->size - was->used - was->scratch, enough, call);
+    else gcpi_fail(t, GCP_E_NOMEM, o->at, what, "the plan's arena of %td bytes is too small; %zu are enough (%s); freed plans below a living one hold %zu (free before you "
+                   "make, or use two arenas in turn)", was->size - was->used - was->scratch, enough, call, freed);
+    size_t least = in && t->code == GCP_E_BUDGET ? plan->least_bytes : 0;
+    int coarse = least > 0 && plan->coarse;
+    memset(plan, 0, sizeof *plan);
+    plan->tape = t; plan->least_bytes = least; plan->coarse = coarse;
+    a->used = was->used;
+}
+
+static gcp_plan gcpi_plan_none(gcp_tape *t)
+{
+    gcp_plan plan;
+    memset(&plan, 0, sizeof plan);
+    plan.tape = t;
+    return plan;
+}
+
+/* The arena has the plan's bytes again: where nothing lies behind them, at once; behind plans of the tape's arena as soon as they went. */
+static void gcpi_plan_return(gcp_plan *plan)
+{
+    gcpi_plan *in = plan->in;
+    gcp_tape *t = plan->tape;
+    in->freed = 1;
+    if (in->arena != t->arena && in->arena->used == in->last) in->arena->used = in->first;
+    while (t->newest && t->newest->freed && t->arena->used == t->newest->last) {
+        t->arena->used = t->newest->first;
+        t->newest = t->newest->before;
+    }
+    *plan = gcpi_plan_none(t);
+}
+
+GCPI_DEF gcp_plan gcp_plan_make_at(gcp_tensor loss, gcp_plan_opts o)
+{
+    gcp_plan plan = gcpi_plan_none(loss.tape);
+    gcpi_plan_defaults(&o);
+    if (!gcpi_plan_ready(loss, &o)) return plan;
+    gcp_arena *a = o.arena ? o.arena : plan.tape->arena, was = *a;
+    int made = gcpi_plan_begin(&plan, &o) && gcpi_plan_steps(&plan, loss.id, a);
+    gcpi_plan_end(&plan, made, &was, made ? 0 : gcp_plan_arena_at(loss, o), &o, "gcp_plan_make", "gcp_plan_arena");
+    return plan;
+}
+
+GCPI_DEF gcp_plan gcp_graph_plan_at(gcp_tape *t, const char *text, gcp_plan_opts o)
+{
+    gcp_plan plan = gcpi_plan_none(t);
+    gcpi_plan_defaults(&o);
+    if (!t || !t->ops || t->code || !gcpi_plan_options_ok(t, &o)) return plan;
+    if (o.inference || o.optimizer || o.accumulate > 1 || o.on_gradient || o.costs) {
+        gcpi_plan_bad(t, &o, "a graph says itself what a step does: no .inference, .optimizer, .accumulate, hooks or .costs");
+        return plan;
+    }
+    gcp_arena *a = o.arena ? o.arena : t->arena, was = *a;
+    int made = gcpi_plan_begin(&plan, &o) && gcpi_graph_steps(&plan, text, a);
+    gcpi_plan_end(&plan, made, &was, made ? 0 : gcp_graph_arena_at(t, text, o), &o, "gcp_graph_plan", "gcp_graph_arena");
+    return plan;
+}
+
+/* ==== src/run/sweep.h ==== */
+
+/* Planning more than once: how much arena it takes, the trade-off curve, the largest batch. */
+
+/* An upper bound of what planning takes, the longest list that the policy can make included. */
+typedef struct gcpi_sizes { size_t tasks, forward, items, operands, list, listed; } gcpi_sizes;     /* list: instructions; listed: their operands */
+
+static size_t gcpi_arena_budget(const gcpi_sizes *n)
+{
+    size_t stages = GCPI_MIN(n->forward + 1, (size_t)GCPI_MOST_STAGES), rows = stages * (stages + 1) / 2, sets = n->forward <= GCPI_EXACT_VALUES ? (size_t)1 << GCPI_EXACT_VALUES : 0;
+    size_t chain = 2 * rows * ((GCPI_MOST_SLOTS + 1) * sizeof(float) + 2 * sizeof(int)) + stages * (stages + 16) * sizeof(size_t) + (n->items + n->tasks) * 4 * sizeof(int);
+    size_t exact = sets * sizeof(size_t) + sets * (n->tasks + 1) * (sizeof(double) + 4 * sizeof(int)) + (n->tasks + n->items) * 4 * sizeof(int);
+    size_t cut = (n->items + n->forward) * 6 * sizeof(size_t) + (n->operands + n->items + n->forward) * 8 * (2 * sizeof(int) + sizeof(double));
+    return GCPI_MAX(chain, exact) + cut + 6 * n->list * sizeof(int) + n->items * (sizeof(double) + 1 + (GCPI_STATES + 1) * (1 + sizeof(uint16_t))) + 8192;
+}
+
+static size_t gcpi_arena_of(const gcp_tape *t, const gcp_plan_opts *o, const gcpi_sizes *n)
+{
+    size_t problem = n->items * (sizeof(gcpi_item) + 1) + n->tasks * sizeof(gcpi_task) + n->operands * sizeof(gcpi_operand) + n->forward * sizeof(int);
+    size_t lives = (n->listed + n->items) * (sizeof(gcpi_value) + sizeof(gcpi_buffer) + 2 * sizeof(gcpi_spot) + 4 * sizeof(int) + 2 * sizeof(size_t) + sizeof(gcpi_placed) + sizeof(gcpi_extent));
+    size_t lists = n->list * (2 * sizeof(gcpi_instruction) + 2 * sizeof(size_t) + 5 * sizeof(int) + sizeof(double));
+    size_t choice = 2 * (n->items + (n->forward + 4) * 5 * sizeof(int) + 2 * (size_t)t->segment_count * sizeof(int));
+    size_t model = n->items * (6 * sizeof(int) + sizeof(size_t) + 2) + n->tasks * (6 * sizeof(int) + 3 * sizeof(size_t) + 2) + 2 * n->operands * sizeof(int);
+    size_t search = (n->items * 4 + n->forward * 4 + n->operands) * 2 * sizeof(size_t) + (4 * n->forward + 4 * n->items + 2 * (size_t)t->segment_count) * sizeof(int);
+    size_t far = o->far ? n->list * (4 * sizeof(int) + sizeof(size_t) + sizeof(double)) + n->items * 7 * sizeof(int) : 0;
+    return sizeof(gcpi_plan) + problem + lives + lists + choice + model + search + far + (o->policy == GCP_BUDGET ? gcpi_arena_budget(n) : 0) + 128 * 64;
+}
+
+GCPI_DEF size_t gcp_plan_arena_at(gcp_tensor loss, gcp_plan_opts o)
+{
+    const gcp_tape *t = loss.tape;
+    gcpi_sizes n;
+    if (!t || !t->ops) return 0;
+    size_t tensors = (size_t)t->tensor_count, edges = (size_t)t->edge_count, parameters = (size_t)t->parameter_count, widest = 0, lines = 1;
+    int depth = 0;
+    for (int s = 0; s < t->segment_count; s++) depth = GCPI_MAX(depth, t->segments[s].depth);
+    n.forward = (size_t)t->op_count; n.items = 2 * tensors;
+    n.tasks = 2 * n.forward + 3 * parameters + 2; n.operands = 3 * edges + 4 * tensors + 4 * parameters + 1;
+    n.list = (size_t)gcpi_order_capacity(&o, (ptrdiff_t)n.tasks, (ptrdiff_t)n.forward, depth);
+    n.listed = n.operands + (n.list - n.tasks) / n.forward * (edges + 2 * tensors);
+    if (o.far) { n.tasks += 3 * tensors; n.operands += 3 * tensors; }
+    if (gcpi_moves(&o)) { n.tasks += 2 * tensors; n.operands += 4 * tensors; }
+    for (int i = 0; i < t->op_count; i++) widest = GCPI_MAX(widest, 2 * (size_t)(t->ops[i].inputs + t->ops[i].outputs));
+    for (const char *c = o.list; c && *c; c++) lines += *c == '\n';
+    if (o.list) { n.list = lines; n.listed = lines * (widest + parameters); n.tasks += 3 * tensors; n.operands += 3 * tensors; }
+    lines = 1;
+    for (const char *c = o.costs; c && *c; c++) lines += *c == '\n';
+    return gcpi_arena_of(t, &o, &n) + lines * (sizeof(uint64_t) + sizeof(double));
+}
+
+/* From lines and words: what gcp_graph_plan makes of them. */
+GCPI_DEF size_t gcp_graph_arena_at(const gcp_tape *t, const char *text, gcp_plan_opts o)
+{
+    gcpi_sizes n;
+    size_t lines = 2, words = 2, length = strlen(text), line = 0, widest = 2;
+    n.forward = 0;
+    for (size_t i = 0; i < length; i++) {
+        int begins = text[i] > ' ' && (i == 0 || text[i - 1] <= ' ');
+        line = text[i] == '\n' ? 0 : line + (size_t)begins;
+        widest = GCPI_MAX(widest, line);
+        lines += text[i] == '\n'; words += (size_t)begins;
+        n.forward += begins && line == 1 && (text[i] == 'f' || text[i] == 'o');
+    }
+    n.forward = GCPI_MAX(n.forward, 1); n.tasks = n.items = lines; n.operands = words;
+    n.list = (size_t)gcpi_order_capacity(&o, (ptrdiff_t)lines, (ptrdiff_t)lines, 2);
+    n.listed = words * (1 + n.list / lines);
+    if (o.far || o.list) { n.tasks += 3 * lines; n.operands += 3 * lines; }
+    if (gcpi_moves(&o)) { n.tasks += lines; n.operands += 2 * lines; }
+    size_t given = o.list != NULL;
+    for (const char *c = o.list; c && *c; c++) given += *c == '\n';
+    n.list += given; n.listed += given * widest;
+    return gcpi_arena_of(t, &o, &n) + length + lines * (2 * sizeof(char *) + 8 * sizeof(int)) + 1;
+}
+
+/* Sweeps. A point takes over the plan of a smaller budget where that is faster. */
+static gcp_plan gcpi_plan_any(gcp_tensor loss, const char *text, gcp_plan_opts o)
+{
+    return text ? gcp_graph_plan_at(loss.tape, text, o) : gcp_plan_make_at(loss, o);
+}
+
+static int gcpi_sweep_points(gcp_tensor loss, const char *text, gcp_point *points, int count, gcp_plan_opts o)
+{
+    gcp_tape *t = loss.tape;
+    int fit = 0;
+    const gcp_point *last = NULL;          /* the fastest so far: its plan fits in all larger budgets */
+    if (!t || t->code || count <= 0) return 0;
+    o.policy = GCP_BUDGET;
+    for (int i = 0; i < count; i++) {
+        gcp_point *p = &points[i];
+        size_t budget = o.budget = p->budget;
+        if (i && budget < points[i - 1].budget) { gcpi_fail(t, GCP_E_ARGUMENT, o.at, "gcp_sweep", "budget %d is less than the one before it", i); return 0; }
+        gcp_plan plan = gcpi_plan_any(loss, text, o);
+        memset(p, 0, sizeof *p);
+        p->budget = budget;
+        p->planned_with = plan.in ? budget : plan.least_bytes;
+        if (!plan.in && t->code != GCP_E_BUDGET) return 0;
+        if (!plan.in) gcp_error_clear(t);
+        if (!plan.in && !last) continue;
+        fit++;
+        if (plan.in) { p->bytes = plan.bytes; p->seconds = plan.seconds; p->keep_all_seconds = plan.keep_all_seconds; p->bound_seconds = plan.bound_seconds; }
+        if (last && (!plan.in || last->seconds < p->seconds)) {
+            double bound = plan.in ? p->bound_seconds : last->bound_seconds;
+            *p = *last;
+            p->budget = budget; p->bound_seconds = bound;
+        }
+        last = p;
+        if (plan.in) gcpi_plan_return(&plan);
+    }
+    return fit;
+}
+GCPI_DEF int gcp_sweep_at(gcp_tensor loss, gcp_point *points, int count, gcp_plan_opts o) { return gcpi_sweep_points(loss, NULL, points, count, o); }
+GCPI_DEF int gcp_graph_sweep_at(gcp_tape *t, const char *text, gcp_point *points, int count, gcp_plan_opts o)
+{
+    gcp_tensor holder;
+    memset(&holder, 0, sizeof holder);
+    holder.tape = t;
+    return gcpi_sweep_points(holder, text, points, count, o);
+}
+
+/* 1: a batch fits; 0: not; -1: something else is wrong. */
+static int gcpi_batch_fits(gcp_arena *a, gcp_record_fn record, void *context, const gcp_batch_opts *o, int batch)
+{
+    gcp_tape_opts tape;
+    ptrdiff_t used = a->used;
+    int fits = -1;
+    tape.at = o->at; tape.ops = o->ops;
+    tape.tensors = tape.parameters = tape.segments = tape.names = 0; tape.seed = 0;
+    gcp_tape *t = GCPI_STAMPED(gcp_tape_make_at)(a, tape);
+    if (t) {
+        gcp_plan_opts plan = o->plan;
+        plan.at = o->at; plan.policy = GCP_BUDGET; plan.arena = NULL;
+        gcp_plan made = gcp_plan_make_at(record(context, t, batch), plan);
+        fits = made.in ? !(o->slowdown > 0) || made.seconds <= o->slowdown * made.keep_all_seconds : t->code == GCP_E_BUDGET ? 0 : -1;
+        if (fits < 0 && o->error) snprintf(o->error, GCP_MAX_ERROR, "%s", gcp_error(t) ? gcp_error(t) : "record returned no tensor of the tape that it was given");
+    } else if (o->error) snprintf(o->error, GCP_MAX_ERROR, "the arena has no room for a tape of %d ops", o->ops);
+    a->used = used;
+    return fits;
+}
+
+GCPI_DEF int gcp_max_batch_at(gcp_arena *a, gcp_record_fn record, void *context, gcp_batch_opts o)
+{
+    int low = 0, high = 1, most = o.most > 0 ? o.most : 65536, fits = 1;
+    if (o.error) *o.error = 0;
+    if (!a || !record) return 0;
+    if (o.ops <= 0) o.ops = 256;
+    while (high <= most && (fits = gcpi_batch_fits(a, record, context, &o, high)) == 1) { low = high; high *= 2; }
+    if (high > most) high = most + 1;
+    while (fits >= 0 && high - low > 1) {
+        int middle = low + (high - low) / 2;
+        fits = gcpi_batch_fits(a, record, context, &o, middle);
+        if (fits > 0) low = middle;
+        else high = middle;
+    }
+    return fits < 0 ? 0 : low;
+}
+
+/* ==== src/run/bind.h ==== */
+
+/* State outlives plans. Its counters come first, then values in order of recording, then slots. */
+
+static unsigned char *gcpi_value_at(const gcp_tape *t, int parameter) { return t->state + t->parameters[parameter].offset; }
+static gcpi_counters gcpi_counters_read(const gcp_tape *t)
+{
+    gcpi_counters c;
+    gcpi_bytes_copy(&t->home, &c, t->state, sizeof c);
+    return c;
+}
+static double gcpi_uniform01(uint32_t x) { return ((double)x + 0.5) / 4294967296.0; }
+
+/* Initial values, keyed by seed and ordinal. He: normal, variance 2 / fan in. Glorot: uniform, variance 2 / (fan in + out). Fans that nobody
+   gave are those of a weight that is (out, ..., in). */
+static gcp_real gcpi_initial(gcpi_random r, gcp_init init, double deviation, double limit)
+{
+    double u = gcpi_uniform01(r.x[0]), v = gcpi_uniform01(r.x[1]);
+    if (init == GCP_INIT_GLOROT) return (gcp_real)((2 * u - 1) * limit);
+    return (gcp_real)(deviation * sqrt(-2 * log(u)) * cos(6.28318530717958647692 * v));
+}
+
+static void gcpi_initialise(const gcp_tape *t, int ordinal)
+{
+    enum { CHUNK = 1024 };
+    const gcpi_parameter *p = &t->parameters[ordinal];
+    gcp_real some[CHUNK];
+    size_t count = gcpi_count(p->shape);
+    int constant = p->init == GCP_INIT_ONES || p->init == GCP_INIT_ZEROS;
+    double out = (double)p->shape.d[p->shape.rank == 1 ? 3 : 0], in = p->fan_in ? p->fan_in : p->shape.rank > 1 ? (double)count / out : out;
+    double deviation = p->deviation > 0 ? p->deviation : sqrt(2.0 / in), limit = sqrt(6.0 / (in + (p->fan_out ? p->fan_out : out)));
+    for (size_t first = 0; first < count; first += CHUNK) {
+        size_t n = GCPI_MIN((size_t)CHUNK, count - first);
+        for (size_t k = 0; k < n; k++) {
+            uint64_t i = first + k;
+            some[k] = constant ? (gcp_real)(p->init == GCP_INIT_ONES)
+                    : gcpi_initial(gcpi_philox((uint32_t)i, (uint32_t)(i >> 32), (uint32_t)ordinal, 0x67637069u, t->seed), p->init, deviation, limit);
+        }
+        gcpi_bytes_copy(&t->home, gcpi_value_at(t, ordinal) + first * sizeof(gcp_real), some, n * sizeof(gcp_real));
+    }
+}
+
+static void gcpi_state_settle(gcp_tape *t, const gcp_target *home, unsigned char *base, size_t capacity)
+{
+    size_t offset = gcpi_counters_bytes(t);
+    t->home = *home;
+    t->state = base;
+    t->state_capacity = capacity;
+    for (int i = 0; i < t->parameter_count; i++) {
+        t->parameters[i].offset = offset;
+        t->parameters[i].slot = 0;
+        offset += gcpi_parameter_bytes(t, i);
+    }
+    gcpi_bytes_fill(home, base, 0, offset);
+    for (int i = 0; i < t->parameter_count; i++) gcpi_initialise(t, i);
+    t->state_size = offset;
+    t->layout++;
+}
+
+/* Where a parameter's count of updates is. */
+static unsigned char *gcpi_count_at(const gcp_tape *t, int parameter) { return t->state + sizeof(gcpi_counters) + (size_t)parameter * sizeof(uint64_t); }
+
+/* The state's bytes once the plan's parameters have their slots. */
+static size_t gcpi_slots_end(const gcp_tape *t, const gcpi_plan *in)
+{
+    size_t end = t->state_size;
+    for (int i = 0; i < t->parameter_count; i++)
+        if (gcpi_trained(&in->p, i) && !t->parameters[i].slot) end += gcpi_parameter_bytes(t, i) * (size_t)in->slots;
+    return end;
+}
+
+/* Gives the plan's parameters their slots, behind what there is, with a count of updates that begins at 0. */
+static void gcpi_slots_settle(gcp_tape *t, const gcpi_plan *in)
+{
+    for (int i = 0; i < t->parameter_count; i++) {
+        size_t bytes = gcpi_parameter_bytes(t, i) * (size_t)in->slots;
+        if (!bytes || !gcpi_trained(&in->p, i) || t->parameters[i].slot) continue;
+        t->parameters[i].slot = t->state_size;
+        gcpi_bytes_fill(&t->home, t->state + t->state_size, 0, bytes);
+        gcpi_bytes_fill(&t->home, gcpi_count_at(t, i), 0, sizeof(uint64_t));
+        t->state_size += bytes;
+        t->slots = in->slots;
+        t->optimizer = in->opts.optimizer;
+        t->layout++;
+    }
+}
+
+GCPI_DEF void gcp_slots_reset(gcp_tape *t)
+{
+    if (!t) return;
+    for (int i = 0; i < t->parameter_count; i++) {
+        if (!t->parameters[i].slot) continue;
+        t->parameters[i].slot = 0;
+        t->state_size -= (size_t)t->slots * gcpi_parameter_bytes(t, i);
+    }
+    t->slots = 0;
+    t->optimizer = GCP_NO_OPTIMIZER;
+    if (t->state) gcpi_bytes_fill(&t->home, t->state, 0, gcpi_counters_bytes(t));
+    t->layout++;
+}
+
+GCPI_DEF uint64_t gcp_steps_done(const gcp_tape *t) { return t && t->state ? gcpi_counters_read(t).steps : 0; }
+
+static unsigned char *gcpi_align_up(void *memory, size_t align) { return (unsigned char *)memory + (-(uintptr_t)memory & (uintptr_t)(align - 1)); }
+
+GCPI_PRINTF(5, 6)
+static gcp_code gcpi_refuse_plan(const gcp_plan *plan, gcp_code code, gcp_at at, const char *what, const char *format, ...)
+{
+    char text[GCP_MAX_ERROR];
+    va_list args;
+    va_start(args, format);
+    vsnprintf(text, sizeof text, format, args);
+    va_end(args);
+    gcpi_fail(plan->tape, code, at, what, "%s", text);
+    return plan->tape->code;
+}
+
+/* A plan may be used: it was made, from this recording, and nothing went wrong since. */
+static gcp_code gcpi_plan_check(const gcp_plan *plan, gcp_at at, const char *what)
+{
+    if (!plan || !plan->tape) return GCP_E_PLAN;
+    if (plan->tape->code) return plan->tape->code;
+    if (!plan->in) return gcpi_refuse_plan(plan, GCP_E_PLAN, at, what, "a plan that was not made, or was given back");
+    if (plan->generation == plan->tape->generation) return GCP_OK;
+    return gcpi_refuse_plan(plan, GCP_E_STALE, at, what, "a plan from before the tape's reset");
+}
+
+static int gcpi_ranges_meet(const void *a, size_t an, const void *b, size_t bn)
+{
+    return an && bn && (uintptr_t)a < (uintptr_t)b + bn && (uintptr_t)b < (uintptr_t)a + an;
+}
+
+/* What of the tape's lies in a range of memory, or NULL: what library and plans took of the arena or will take, slabs, far memory, the
+   state. memory: the caller's pointer; plans bound to the same one share it, and its front may hold the state. for_far: far memory may
+   be shared, too, since values lie there within a step only. */
+static const char *gcpi_taken(const gcp_tape *t, const void *first, size_t bytes, const void *memory, int for_far)
+{
+    const gcp_arena *a = t->arena;
+    if (gcpi_ranges_meet(first, bytes, a->base, (size_t)t->arena_mark)) return "the tape in its arena";
+    if (gcpi_ranges_meet(first, bytes, a->base + a->used, (size_t)(a->size - a->used))) return "what is free in the tape's arena";
+    for (const gcpi_plan *p = t->newest; p; p = p->before)
+        if (gcpi_ranges_meet(first, bytes, p, (size_t)(p->last - p->first))) return "a plan in its arena";
+    for (int i = 0; i < GCP_MAX_BOUND; i++) {
+        const gcpi_binding *b = &t->bindings[i];
+        if (gcpi_ranges_meet(first, bytes, b->own, b->own_bytes)) return "a plan in its arena";
+        if (b->memory != memory && gcpi_ranges_meet(first, bytes, b->slab, b->slab_bytes)) return "another plan's (gcp_unbind, or bind both to the same)";
+        if (!for_far && gcpi_ranges_meet(first, bytes, b->far, b->far_bytes)) return "a plan's far memory";
+    }
+    return (t->own_state || memory != t->state_memory) && gcpi_ranges_meet(first, bytes, t->state, t->state_size) ? "the state" : NULL;
+}
+
+/* The tape's note of a bound plan; NULL: of none. make: a new one where there is none, or NULL where all are in use. */
+static gcpi_binding *gcpi_binding_of(gcp_tape *t, const gcpi_plan *in, int make)
+{
+    gcpi_binding *vacant = NULL;
+    for (int i = GCP_MAX_BOUND - 1; i >= 0; i--) {
+        if (t->bindings[i].plan == in) return &t->bindings[i];
+        if (!t->bindings[i].plan) vacant = &t->bindings[i];
+    }
+    return make ? vacant : NULL;
+}
+
+static void gcpi_binding_note(gcp_tape *t, const gcpi_plan *in, gcpi_binding *b)
+{
+    b->plan = in; b->memory = in->memory; b->taken = 0;
+    b->own = (const unsigned char *)in; b->own_bytes = (size_t)(in->last - in->first);
+    b->slab = in->slab; b->slab_bytes = in->slab_bytes;
+    b->far = in->far; b->far_bytes = in->far_bytes;
+    if (t->toucher == in) t->toucher = NULL;
+}
+
+/* What was written to the slab, or came of a step, is gone. */
+static void gcpi_written_forget(gcpi_plan *in, const char *since)
+{
+    memset(in->written, 0, (size_t)in->p.tensors);
+    in->unwritten = in->inputs;
+    in->ran = 0;
+    in->since = since;
+}
+
+/* The plan is about to write to its slab: what the others have there is gone. */
+static void gcpi_touch(gcpi_plan *in)
+{
+    gcp_tape *t = in->p.tape;
+    if (t->toucher == in || in->measuring == 1) return;
+    t->toucher = in;
+    for (int i = 0; i < GCP_MAX_BOUND; i++) {
+        gcpi_binding *b = &t->bindings[i];
+        if (b->plan && b->plan != in && gcpi_ranges_meet(b->slab, b->slab_bytes, in->slab, in->slab_bytes)) b->taken = 1;
+    }
+}
+
+static void gcpi_recordings_forget(gcpi_plan *in)
+{
+    for (int i = 0; i < 4; i++) {
+        if (in->recordings[i]) in->p.target.device->forget(in->p.target.context, in->recordings[i]);
+        in->recordings[i] = NULL;
+    }
+}
+
+static void gcpi_state_forget(gcp_tape *t)          /* its home is gone, or was never filled */
+{
+    gcp_slots_reset(t);
+    t->state = NULL;
+    t->state_memory = NULL;
+    t->state_size = t->state_capacity = 0;
+    t->own_state = 0;
+    t->layout++;
+}
+
+GCPI_DEF gcp_code gcp_state_bind_at(gcp_tape *t, void *memory, size_t size, gcp_at at) { return gcp_state_bind_on_at(t, NULL, memory, size, at); }
+GCPI_DEF gcp_code gcp_state_bind_on_at(gcp_tape *t, const gcp_target *target, void *memory, size_t size, gcp_at at)
+{
+    gcp_target home = gcpi_target_of(target);
+    if (!t || t->code) return t ? t->code : GCP_E_NOMEM;
+    unsigned char *base = gcpi_align_up(memory, GCPI_STATE_ALIGN);
+    size_t lost = (size_t)(base - (unsigned char *)memory), need = gcp_state_bytes(t, GCP_NO_OPTIMIZER);
+    const char *taken = gcpi_taken(t, base, need, memory, 0);
+    if (t->state) gcpi_fail(t, GCP_E_STATE, at, "gcp_state_bind", "the state has a home already");
+    else if (!memory || size < need + lost) gcpi_fail(t, GCP_E_BIND, at, "gcp_state_bind", "%zu bytes; at this address %zu are needed, and what the optimiser takes (gcp_state_bytes)", size, need + lost);
+    else if (taken) gcpi_fail(t, GCP_E_BIND, at, "gcp_state_bind", "the memory overlaps %s", taken);
+    if (t->code) return t->code;
+    gcpi_state_settle(t, &home, base, size - lost);
+    t->own_state = 1;
+    t->state_memory = memory;
+    if (!gcpi_trouble(t, &home, at, "gcp_state_bind")) return GCP_OK;
+    gcpi_state_forget(t);
+    return t->code;
+}
+
+/* Whether the state is at the front of this memory, or will be. */
+static int gcpi_state_here(const gcp_tape *t, const void *memory) { return !t->state || (!t->own_state && memory == t->state_memory); }
+
+/* The plan's bytes for the state as it is, with the plan's own slots. */
+static gcp_code gcpi_plan_refresh(gcp_plan *plan, gcp_at at, const char *what)
+{
+    gcpi_plan_sizes(plan);
+    if (!plan->in->opts.budget || plan->bytes <= plan->in->opts.budget) return GCP_OK;
+    return gcpi_refuse_plan(plan, GCP_E_BUDGET, at, what, "the plan takes %zu bytes with the optimisers' slots that the state holds, .budget allows %zu",
+                            plan->bytes, plan->in->opts.budget);
+}
+
+/* Where the slab goes in the plan's memory: behind the state where that is at its front, where the first plan's align put it. NULL: an
+   error. */
+static unsigned char *gcpi_slab_place(const gcp_plan *plan, gcp_at at, const char *what)
+{
+    const gcpi_plan *in = plan->in;
+    const gcp_tape *t = plan->tape;
+    int here = gcpi_state_here(t, in->memory);
+    size_t align = in->p.target.align, state = here ? gcpi_state_with(t, &plan->in, 1) : 0;
+    unsigned char *base = here && t->state ? t->state : gcpi_align_up(in->memory, align), *slab = gcpi_align_up(base + state, align);
+    size_t used = (size_t)(slab - base) + in->slab_bytes, need = (size_t)(base - (unsigned char *)in->memory) + used;
+    const char *taken = gcpi_ranges_meet(base, used, in, (size_t)(in->last - in->first)) ? "the plan in its arena" : gcpi_taken(t, base, used, in->memory, 0);
+    if (in->memory_size < need)
+        gcpi_refuse_plan(plan, GCP_E_BIND, at, what, "%zu bytes; at this address %zu are needed, at any %zu (plan.room, gcp_plans_room)", in->memory_size, need,
+                         used + align - 1);
+    else if (taken) gcpi_refuse_plan(plan, GCP_E_BIND, at, what, "the memory overlaps %s", taken);
+    return t->code ? NULL : slab;
+}
+
+/* The state has another layout than when the slab was laid: the slab moves with it. */
+static gcp_code gcpi_lay_again(gcp_plan *plan, gcp_at at, const char *what)
+{
+    gcpi_plan *in = plan->in;
+    gcp_tape *t = plan->tape;
+    if (!t->state) return gcpi_refuse_plan(plan, GCP_E_BIND, at, what, "the state's memory was given back: bind again");
+    if (in->slots && (t->optimizer != in->opts.optimizer || gcpi_slots_end(t, in) > t->state_size))
+        return gcpi_refuse_plan(plan, GCP_E_STATE, at, what, "gcp_slots_reset has forgotten the optimiser's slots: bind again");
+    unsigned char *slab = gcpi_plan_refresh(plan, at, what) ? NULL : gcpi_slab_place(plan, at, what);
+    if (!slab) return t->code;
+    gcpi_recordings_forget(in);
+    int moved = slab != in->slab, micro = in->micro;
+    in->slab = slab;
+    in->layout = t->layout;
+    if (!moved) return GCP_OK;
+    gcpi_written_forget(in, "the state grew");
+    gcpi_binding *note = gcpi_binding_of(t, in, 1);
+    if (note) gcpi_binding_note(t, in, note);
+    in->micro = 0;
+    return micro ? gcpi_refuse_plan(plan, GCP_E_BIND, at, what, "another plan was bound between the micro-batches of this one") : GCP_OK;
+}
+
+static gcp_code gcpi_bound_check(gcp_plan *plan, gcp_at at, const char *what)
+{
+    gcp_code code = gcpi_plan_check(plan, at, what);
+    if (code) return code;
+    gcpi_plan *in = plan->in;
+    if (!in->slab) return gcpi_refuse_plan(plan, GCP_E_BIND, at, what, "the plan is not bound");
+    if (in->far_bytes && !in->far) return gcpi_refuse_plan(plan, GCP_E_BIND, at, what, "no far memory: %zu bytes to gcp_far_bind", plan->far_bytes);
+    if (in->layout != plan->tape->layout && (code = gcpi_lay_again(plan, at, what)) != GCP_OK) return code;
+    gcpi_binding *note = gcpi_binding_of(plan->tape, in, 0);
+    if (!note || !note->taken) return GCP_OK;
+    note->taken = 0;
+    gcpi_written_forget(in, "another plan used the same memory");
+    if (!in->micro) return GCP_OK;
+    in->micro = 0;
+    return gcpi_refuse_plan(plan, GCP_E_BIND, at, what, "another plan used the same memory between the micro-batches of this one");
+}
+
+/* Whether the plan's slots and target go with the state as it is, and where the state lies elsewhere, whether they find room there. */
+static gcp_code gcpi_bind_state_ok(const gcp_plan *plan, gcp_at at)
+{
+    const gcp_tape *t = plan->tape;
+    const gcpi_plan *in = plan->in;
+    if (in->slots && t->slots && (t->optimizer != in->opts.optimizer || t->slots != in->slots))
+        return gcpi_refuse_plan(plan, GCP_E_STATE, at, "gcp_bind", "the state holds slots of another optimiser; gcp_slots_reset forgets them");
+    if (t->state && (t->home.device != in->p.target.device || (t->home.device && t->home.context != in->p.target.context)))
+        return gcpi_refuse_plan(plan, GCP_E_STATE, at, "gcp_bind", "the state lies in the memory of another target: its values can be moved with gcp_read and gcp_write");
+    if (gcpi_state_here(t, in->memory)) return GCP_OK;
+    size_t end = gcpi_slots_end(t, in);
+    if (t->own_state && end > t->state_capacity)
+        return gcpi_refuse_plan(plan, GCP_E_STATE, at, "gcp_bind", "the state's home (gcp_state_bind) has %zu bytes and stays it; with this optimiser it takes %zu (gcp_state_bytes)", t->state_capacity, end);
+    if (!t->own_state && end > t->state_size)
+        return gcpi_refuse_plan(plan, GCP_E_STATE, at, "gcp_bind", "the optimiser's slots belong behind the values, in the memory that was bound first: bind this plan there (gcp_plans_room of all plans says how much to give at first)");
+    return GCP_OK;
+}
+
+/* Lays state, slots and slab into in->memory. Nothing is written before all of it is known to fit. */
+static gcp_code gcpi_bind_memory(gcp_plan *plan, gcp_at at)
+{
+    gcp_tape *t = plan->tape;
+    gcpi_plan *in = plan->in;
+    if (gcpi_bind_state_ok(plan, at) || gcpi_plan_refresh(plan, at, "gcp_bind")) return t->code;
+    unsigned char *slab = gcpi_slab_place(plan, at, "gcp_bind");
+    if (!slab) return t->code;
+    gcpi_binding *note = gcpi_binding_of(t, in, 1);
+    if (!note) return gcpi_refuse_plan(plan, GCP_E_CAPACITY, at, "gcp_bind", "%d plans are bound; gcp_unbind those that are done", GCP_MAX_BOUND);
+    if (gcpi_state_here(t, in->memory)) {
+        if (!t->state) { gcpi_state_settle(t, &in->p.target, gcpi_align_up(in->memory, in->p.target.align), 0); t->state_memory = in->memory; }
+        t->state_capacity = in->memory_size - (size_t)(t->state - (unsigned char *)in->memory);
+    }
+    gcpi_slots_settle(t, in);
+    in->slab = slab;
+    in->layout = t->layout;
+    in->micro = 0;
+    gcpi_written_forget(in, "gcp_bind");
+    gcpi_binding_note(t, in, note);
+    return GCP_OK;
+}
+
+static void gcpi_far_release(gcpi_plan *in)
+{
+    if (in->far_owned && in->p.target.far_release) in->p.target.far_release(in->p.target.context, in->far_owned, in->far_bytes);
+    in->far = NULL;
+    in->far_owned = NULL;
+}
+
+static void gcpi_unlay(gcpi_plan *in)
+{
+    gcpi_binding *note = gcpi_binding_of(in->p.tape, in, 0);
+    if (note) memset(note, 0, sizeof *note);
+    gcpi_recordings_forget(in);
+    in->slab = NULL;
+}
+
+/* Gives back what the target allocated, and with it a state that lay there. */
+static void gcpi_release(gcp_plan *plan)
+{
+    gcpi_plan *in = plan->in;
+    gcp_tape *t = plan->tape;
+    if (!in->owned) return;
+    if (t->state_memory == in->owned && !t->own_state) gcpi_state_forget(t);
+    if (in->p.target.release) in->p.target.release(in->p.target.context, in->owned, in->owned_size);
+    in->owned = NULL;
+    in->slab = NULL;
+    t->layout++;
+}
+
+/* gcp_bind(plan, NULL, 0): memory that the target gives, or gave before where that is enough or holds the state. */
+static gcp_code gcpi_bind_owned(gcp_plan *plan, gcp_at at)
+{
+    gcpi_plan *in = plan->in;
+    gcp_tape *t = plan->tape;
+    const gcp_target *target = &in->p.target;
+    gcpi_plan_sizes(plan);
+    size_t exact = in->slab_bytes + (gcpi_state_here(t, in->owned) ? in->state_bytes : 0);
+    if (in->owned && in->owned_size < exact && t->state_memory != in->owned) gcpi_release(plan);
+    if (!in->owned && !target->allocate)
+        return gcpi_refuse_plan(plan, GCP_E_BIND, at, "gcp_bind", "no memory, and the target allocates none; %zu bytes are needed (plan.room)", plan->room);
+    if (!in->owned) {
+        in->owned_size = exact;
+        in->owned = target->allocate(target->context, exact);
+        if (!in->owned && !gcpi_trouble(t, target, at, "gcp_bind")) gcpi_refuse_plan(plan, GCP_E_NOMEM, at, "gcp_bind", "the target gave no %zu bytes", exact);
+    }
+    if ((uintptr_t)in->owned & (target->align - 1)) {
+        gcpi_release(plan);
+        gcpi_refuse_plan(plan, GCP_E_BIND, at, "gcp_bind", "the target's allocate gave memory that is not aligned to %zu bytes", target->align);
+    }
+    in->memory = in->owned; in->memory_size = in->owned_size;
+    return t->code;
+}
+
+static gcp_code gcpi_far_check(const gcp_plan *plan, const void *memory, gcp_at at, const char *what)
+{
+    const gcpi_plan *in = plan->in;
+    int own = gcpi_ranges_meet(memory, in->far_bytes, in->slab, in->slab ? in->slab_bytes : 0);
+    const char *taken = own ? "the step's" : gcpi_taken(plan->tape, memory, in->far_bytes, NULL, 1);
+    return taken ? gcpi_refuse_plan(plan, GCP_E_BIND, at, what, "the far memory overlaps %s", taken) : GCP_OK;
+}
+
+static gcp_code gcpi_far_take(gcp_plan *plan, void *memory, gcp_at at, const char *what)
+{
+    gcpi_plan *in = plan->in;
+    gcpi_binding *note = gcpi_binding_of(plan->tape, in, 0);
+    if (gcpi_far_check(plan, memory, at, what)) return plan->tape->code;
+    in->far = (unsigned char *)memory;
+    if (note) { note->far = in->far; note->far_bytes = in->far_bytes; }
+    return GCP_OK;
+}
+
+static gcp_code gcpi_bind_far(gcp_plan *plan, gcp_at at)
+{
+    gcpi_plan *in = plan->in;
+    const gcp_target *target = &in->p.target;
+    if (!in->far_bytes || (!in->far && !target->far_allocate)) return GCP_OK;
+    if (in->far) return gcpi_far_take(plan, in->far, at, "gcp_bind");
+    in->far_owned = target->far_allocate(target->context, in->far_bytes);
+    if (in->far_owned) return gcpi_far_take(plan, in->far_owned, at, "gcp_bind");
+    if (gcpi_trouble(plan->tape, target, at, "gcp_bind")) return plan->tape->code;
+    return gcpi_refuse_plan(plan, GCP_E_NOMEM, at, "gcp_bind", "the target gave no %zu bytes of far memory", in->far_bytes);
+}
+
+GCPI_DEF gcp_code gcp_bind_at(gcp_plan *plan, void *memory, size_t size, gcp_at at)
+{
+    gcp_code code = gcpi_plan_check(plan, at, "gcp_bind");
+    if (code) return code;
+    gcpi_plan *in = plan->in;
+    gcp_tape *t = plan->tape;
+    const void *owned = in->owned, *had_state = t->state;
+    if (in->p.names) return gcpi_refuse_plan(plan, GCP_E_BIND, at, "gcp_bind", "a graph's plan has nothing to run");
+    gcpi_unlay(in);                               /* until this bind succeeds */
+    in->memory = memory; in->memory_size = size;
+    if (!memory && size == 0) code = gcpi_bind_owned(plan, at);
+    else if (!memory) code = gcpi_refuse_plan(plan, GCP_E_BIND, at, "gcp_bind", "%zu bytes at NULL; %zu are needed (plan.room)", size, plan->room);
+    if (!code) code = gcpi_bind_memory(plan, at);
+    if (!code) code = gcpi_bind_far(plan, at);
+    if (gcpi_trouble(t, &in->p.target, at, "gcp_bind")) code = t->code;
+    if (!code) return GCP_OK;
+    gcpi_unlay(in);
+    if (in->owned != owned) gcpi_release(plan);   /* what an earlier bind was given stays: the state lies in it */
+    if (!had_state) gcpi_state_forget(t);
+    return code;
+}
+
+GCPI_DEF gcp_code gcp_far_bind_at(gcp_plan *plan, void *memory, size_t size, gcp_at at)
+{
+    gcp_code code = gcpi_plan_check(plan, at, "gcp_far_bind");
+    if (code) return code;
+    if (plan->in->p.names) return gcpi_refuse_plan(plan, GCP_E_BIND, at, "gcp_far_bind", "a graph's plan has nothing to run");
+    if (!memory || size < plan->far_bytes) return gcpi_refuse_plan(plan, GCP_E_BIND, at, "gcp_far_bind", "%zu bytes of far memory; %zu are needed", size, plan->far_bytes);
+    if (gcpi_far_check(plan, memory, at, "gcp_far_bind")) return plan->tape->code;
+    gcpi_recordings_forget(plan->in);
+    gcpi_far_release(plan->in);
+    return gcpi_far_take(plan, memory, at, "gcp_far_bind");
+}
+
+GCPI_DEF gcp_code gcp_unbind_at(gcp_plan *plan, gcp_at at)
+{
+    if (!plan || !plan->tape || !plan->in || plan->generation != plan->tape->generation) return gcpi_plan_check(plan, at, "gcp_unbind");
+    gcpi_unlay(plan->in);
+    gcpi_release(plan);
+    gcpi_far_release(plan->in);
+    return GCP_OK;
+}
+
+GCPI_DEF void gcp_plan_free(gcp_plan *plan)
+{
+    if (!plan) return;
+    if (plan->in && plan->generation == plan->tape->generation) {
+        gcp_at at;
+        at.file = NULL; at.line = 0;
+        gcp_unbind_at(plan, at);
+        gcpi_plan_return(plan);
+    }
+    *plan = gcpi_plan_none(plan->tape);
+}
+
+GCPI_DEF size_t gcp_plans_bytes_at(const gcp_plan *const *plans, int count)
+{
+    enum { MOST = GCP_MAX_BOUND };
+    gcpi_plan *in[MOST];
+    size_t slab = 0, align = 1;
+    int n = 0;
+    for (int i = 0; plans && i < count && i < MOST; i++) {
+        if (!plans[i] || !plans[i]->in || plans[i]->tape != plans[0]->tape || plans[i]->generation != plans[i]->tape->generation) return 0;
+        in[n++] = plans[i]->in;
+        slab = GCPI_MAX(slab, plans[i]->in->slab_bytes);
+        align = GCPI_MAX(align, plans[i]->in->p.target.align);
+    }
+    return n && n == count ? gcpi_round(gcpi_state_with(in[0]->p.tape, in, n), align) + slab : 0;
+}
+
+GCPI_DEF size_t gcp_plans_room_at(const gcp_plan *const *plans, int count)
+{
+    size_t bytes = gcp_plans_bytes_at(plans, count), least = SIZE_MAX, most = 1;
+    for (int i = 0; bytes && i < count; i++) {
+        most = GCPI_MAX(most, plans[i]->in->p.target.align);
+        least = GCPI_MIN(least, plans[i]->in->p.target.align);
+    }
+    return bytes ? bytes + most - 1 + (least < most ? least - 1 : 0) : 0;      /* where the first is bound by the smaller align, both are lost */
+}
+
+/* The bytes of an item, by its place: in the slab, or in the state through its root's parameter. */
+
+/* ==== src/run/execute.h ==== */
+
+/* The executor: an instruction becomes a call of its op, of a group, or of a pair that runs as one pass. */
+
+static void *gcpi_item_data(const gcpi_plan *in, int item, ptrdiff_t offset)
+{
+    const gcpi_item *x = &in->p.items[item];
+    const gcpi_tensor *root = &in->p.tape->tensors[in->p.items[x->root].tensor];
+    if (offset >= 0) return in->slab + offset;
+    if (root->parameter < 0) return NULL;
+    return in->p.tape->state + in->p.tape->parameters[root->parameter].offset + x->offset;
+}
+
+typedef struct gcpi_call_space { gcp_view in[GCP_MAX_INPUTS], din[GCP_MAX_INPUTS], out[GCP_MAX_OUTPUTS], dout[GCP_MAX_OUTPUTS]; } gcpi_call_space;
+
+static void gcpi_view_empty(const gcpi_plan *in, gcp_view *v, int tensor, int gradient)
+{
+    const gcpi_tensor *e = &in->p.tape->tensors[tensor];
+    v->data = NULL;
+    v->shape = e->shape;
+    v->dtype = gradient ? GCP_DTYPE_REAL : e->dtype;
+    v->pitch = e->shape.d[3];
+    v->accumulate = 0;
+}
+
+/* Fills the operands of a call in from those of a task. */
+static void gcpi_call_operands(const gcpi_plan *in, const gcpi_task *t, int n, gcpi_call_space *s)
+{
+    const gcpi_problem *p = &in->p;
+    for (int k = 0; k < t->count; k++) {
+        const gcpi_operand *o = &p->operands[t->operands + k];
+        int index = o->slot % 100, gradient = o->slot >= GCPI_SLOT_DIN;
+        gcp_view *v = o->slot >= GCPI_SLOT_DOUT ? &s->dout[index] : gradient ? &s->din[index] : o->slot >= GCPI_SLOT_OUT ? &s->out[index] : &s->in[index];
+        gcpi_view_empty(in, v, p->items[o->item].tensor, gradient);
+        v->data = gcpi_item_data(in, o->item, in->placed[n + k].offset);
+        v->pitch = p->items[o->item].pitch;
+        v->accumulate = o->mode == GCPI_ADD || (o->mode == GCPI_WRITE && p->items[o->item].pinned == 2 && in->numbers.micro > 0);
+    }
+}
+
+static void gcpi_call_fill(const gcpi_plan *in, const gcpi_task *t, int n, gcp_call *c, gcpi_call_space *s)
+{
+    const gcpi_op *op = &in->p.tape->ops[t->op];
+    for (int i = 0; i < op->inputs; i++) { gcpi_view_empty(in, &s->in[i], gcpi_edge(in->p.tape, op, i), 0); gcpi_view_empty(in, &s->din[i], gcpi_edge(in->p.tape, op, i), 1); }
+    for (int j = 0; j < op->outputs; j++) { gcpi_view_empty(in, &s->out[j], op->out + j, 0); gcpi_view_empty(in, &s->dout[j], op->out + j, 1); }
+    gcpi_call_operands(in, t, n, s);
+    c->attributes = op->context ? op->context : (const void *)&op->attributes;
+    c->inputs = op->inputs; c->outputs = op->outputs;
+}
+
+static void gcpi_call_begin(const gcpi_plan *in, const gcpi_task *t, gcp_call *c, gcpi_call_space *s)
+{
+    memset(c, 0, sizeof *c);
+    c->in = s->in; c->out = s->out; c->din = s->din; c->dout = s->dout;
+    c->attributes = &in->opts;
+    c->workspace = in->slab + gcpi_round(GCPI_NUMBERS_BYTES, in->p.target.align);
+    c->numbers = (const gcp_step_numbers *)(void *)in->slab;
+    c->ordinal = (uint64_t)t->op;
+    c->training = in->p.training;
+    c->target = &in->p.target;
+}
+
+/* A group, or an op that can be one, as a call of GCP_ROW_APPLY. */
+static void gcpi_apply_call(const gcpi_plan *in, const gcpi_task *t, int n, gcp_call *c, gcpi_call_space *s)
+{
+    const gcpi_op *last = &in->p.tape->ops[t->op];
+    gcpi_call_begin(in, t, c, s);
+    memset(s->in, 0, 6 * sizeof *s->in);
+    memset(s->out, 0, 2 * sizeof *s->out);
+    gcpi_call_operands(in, t, n, s);
+    c->attributes = gcpi_is_rectifier(last) ? (const void *)&last->attributes : NULL;
+    c->inputs = 6; c->outputs = 2;
+}
+
+static void gcpi_run_group(const gcpi_plan *in, const gcpi_task *t, int n)
+{
+    gcp_call call;
+    gcpi_call_space space;
+    gcpi_apply_call(in, t, n, &call, &space);
+    gcpi_row_for(&in->p.target, NULL, GCP_ROW_APPLY)->forward(&call);
+}
+
+static void gcpi_op_call(const gcpi_plan *in, const gcpi_instruction *i, int n, gcp_call *c, gcpi_call_space *s)
+{
+    const gcpi_task *t = &in->p.tasks[i->task];
+    gcpi_call_begin(in, t, c, s);
+    c->commit = i->kind == 'F' && in->measuring != 2;
+    gcpi_call_fill(in, t, n, c, s);
+}
+
+static void gcpi_run_op(const gcpi_plan *in, const gcpi_instruction *i, int n)
+{
+    const gcpi_task *t = &in->p.tasks[i->task];
+    const gcp_op *row = gcpi_row_for(&in->p.target, &in->p.tape->ops[t->op], 0);
+    gcp_call call;
+    gcpi_call_space space;
+    gcpi_op_call(in, i, n, &call, &space);
+    (t->kind == GCPI_TASK_FORWARD ? row->forward : row->backward)(&call);
+}
+
+/* Pairs: two instructions that run as one pass on this CPU, with the bits of both one by one. The second writes where the first would
+   have written, or reads it while it is in cache, so that nothing can see what is left out, whatever the plan. */
+
+/* Index of a task's operand, or -1. */
+static int gcpi_operand_at(const gcpi_plan *in, const gcpi_task *t, int slot)
+{
+    for (int k = 0; k < t->count; k++) if (in->p.operands[t->operands + k].slot == slot) return k;
+    return -1;
+}
+
+/* Whether operand b of u, from placed[m] on, is the very bytes of operand a of t, both written but not added to. */
+static int gcpi_same_place(const gcpi_plan *in, const gcpi_task *t, int n, int a, const gcpi_task *u, int m, int b)
+{
+    if (a < 0 || b < 0) return 0;
+    const gcpi_operand *x = &in->p.operands[t->operands + a], *y = &in->p.operands[u->operands + b];
+    return x->mode == GCPI_WRITE && y->mode == GCPI_WRITE && in->p.items[x->item].pinned != 2 && in->p.items[y->item].pinned != 2 &&
+           in->placed[n + a].offset >= 0 && in->placed[n + a].offset == in->placed[m + b].offset &&
+           in->p.items[x->item].pitch == in->p.items[y->item].pitch && in->p.items[x->item].bytes == in->p.items[y->item].bytes;
+}
+
+/* conv2d and, in place behind it, an addition, a rectifier or both. */
+static int gcpi_conv_ends(const gcpi_plan *in, const gcpi_task *t, int n, const gcpi_task *u)
+{
+    int reads = 0;
+    if (t->kind != GCPI_TASK_FORWARD || u->kind != GCPI_TASK_FORWARD) return 0;
+    const gcpi_op *op = &in->p.tape->ops[t->op], *first = &in->p.tape->ops[u->op] - (u->ops - 1);
+    if (op->kind != GCP_OP_CONV2D) return 0;
+    if (first->kind != GCP_OP_ADD && !gcpi_is_rectifier(first)) return 0;
+    for (int k = 0; k < u->count; k++) reads += in->p.operands[u->operands + k].item == op->out && in->p.operands[u->operands + k].mode == GCPI_READ;
+    return reads == 1 && gcpi_same_place(in, t, n, gcpi_operand_at(in, t, GCPI_SLOT_OUT), u, n + t->count, gcpi_operand_at(in, u, GCPI_SLOT_OUT));
+}
+
+/* Backward of a rectifier and, in place behind it, of the batch-norm ahead of it. */
+static int gcpi_norm_begins(const gcpi_plan *in, const gcpi_task *t, int n, const gcpi_task *u)
+{
+    if (t->kind != GCPI_TASK_BACKWARD || u->kind != GCPI_TASK_BACKWARD) return 0;
+    const gcpi_op *op = &in->p.tape->ops[t->op], *norm = &in->p.tape->ops[u->op];
+    int dx = gcpi_operand_at(in, t, GCPI_SLOT_DIN), dy = gcpi_operand_at(in, t, GCPI_SLOT_DOUT);
+    if (!gcpi_is_rectifier(op) || norm->kind != GCP_OP_BATCH_NORM) return 0;
+    if (gcpi_edge(in->p.tape, op, 0) != norm->out || in->p.items[gcpi_edge(in->p.tape, norm, 4)].kind != GCPI_STATE_ITEM) return 0;
+    return gcpi_same_place(in, t, n, dx, u, n + t->count, gcpi_operand_at(in, u, GCPI_SLOT_DIN)) && dy >= 0 &&
+           in->placed[n + dy].offset == in->placed[n + dx].offset && in->p.items[in->p.operands[t->operands + dy].item].pitch == in->p.items[in->p.operands[t->operands + dx].item].pitch;
+}
+
+/* conv2d and the statistics of its output. */
+static int gcpi_conv_sums(const gcpi_plan *in, const gcpi_task *t, int n, const gcpi_task *u)
+{
+    (void)n;
+    if (t->kind != GCPI_TASK_FORWARD || u->kind != GCPI_TASK_FORWARD || u->op != t->op + 1) return 0;
+    return gcpi_stats_follow(&in->p, &in->p.tape->ops[t->op]);
+}
+
+static void gcpi_run_conv_ends(const gcpi_plan *in, int i, int n)
+{
+    const gcpi_task *t = &in->p.tasks[in->list.at[i].task];
+    gcp_call call, apply;
+    gcpi_call_space space, others;
+    gcpi_op_call(in, &in->list.at[i], n, &call, &space);
+    gcpi_apply_call(in, &in->p.tasks[in->list.at[i + 1].task], n + t->count, &apply, &others);
+    gcpi_conv2d_apply(&call, &apply);
+}
+
+static void gcpi_run_conv_sums(const gcpi_plan *in, int i, int n)
+{
+    gcp_call call, stats;
+    gcpi_call_space space, others;
+    gcpi_op_call(in, &in->list.at[i], n, &call, &space);
+    gcpi_op_call(in, &in->list.at[i + 1], n + in->p.tasks[in->list.at[i].task].count, &stats, &others);
+    gcpi_conv2d_stats(&call, &stats);
+}
+
+static void gcpi_run_norm_begins(const gcpi_plan *in, int i, int n)
+{
+    const gcpi_op *norm = &in->p.tape->ops[in->p.tasks[in->list.at[i + 1].task].op];
+    gcp_call call, rectifier;
+    gcpi_call_space space, others;
+    gcpi_op_call(in, &in->list.at[i], n, &rectifier, &others);
+    gcpi_op_call(in, &in->list.at[i + 1], n + in->p.tasks[in->list.at[i].task].count, &call, &space);
+    space.in[4].data = gcpi_item_data(in, gcpi_edge(in->p.tape, norm, 4), -1);
+    call.fused = &rectifier;
+    gcpi_batch_norm_backward(&call);
+}
+
+/* i, n: an instruction and where its operands are placed; t, u: its task and that of the next one. */
+typedef struct gcpi_pair {
+    int (*fits)(const gcpi_plan *in, const gcpi_task *t, int n, const gcpi_task *u);
+    void (*run)(const gcpi_plan *in, int i, int n);
+} gcpi_pair;
+static const gcpi_pair gcpi_pairs[] = { { gcpi_conv_ends, gcpi_run_conv_ends }, { gcpi_conv_sums, gcpi_run_conv_sums }, { gcpi_norm_begins, gcpi_run_norm_begins } };
+
+static const gcpi_pair *gcpi_pair_at(const gcpi_plan *in, int i, int n)        /* NULL: this one runs on its own */
+{
+    if (i + 1 >= (int)in->list.count || in->p.target.kernels || in->opts.check || in->opts.no_groups) return NULL;
+    const gcpi_task *t = &in->p.tasks[in->list.at[i].task], *u = &in->p.tasks[in->list.at[i + 1].task];
+    for (size_t k = 0; k < sizeof gcpi_pairs / sizeof *gcpi_pairs; k++) if (gcpi_pairs[k].fits(in, t, n, u)) return &gcpi_pairs[k];
+    return NULL;
+}
+
+/* A gradient, or bytes of the state that have its shape. */
+static gcp_view gcpi_view_like(const gcpi_plan *in, int item, void *data)
+{
+    gcp_view v;
+    gcpi_view_empty(in, &v, in->p.items[item].tensor, 1);
+    v.data = data;
+    v.pitch = in->p.items[item].pitch;
+    return v;
+}
+
+static void gcpi_run_seed(const gcpi_plan *in, const gcpi_task *t, int n)
+{
+    gcp_call call;
+    gcpi_call_space space;
+    gcpi_call_begin(in, t, &call, &space);
+    space.out[0] = gcpi_view_like(in, in->p.operands[t->operands].item, in->slab + in->placed[n].offset);
+    call.outputs = 1;
+    gcpi_row_for(&in->p.target, NULL, GCP_ROW_SEED)->forward(&call);
+}
+
+static void gcpi_run_norm(const gcpi_plan *in, const gcpi_task *t, int n)
+{
+    const gcp_op *row = gcpi_row_for(&in->p.target, NULL, GCP_ROW_NORM);
+    gcp_call call;
+    gcpi_call_space space;
+    gcpi_call_begin(in, t, &call, &space);
+    call.inputs = 1;
+    for (int k = 0; k < t->count; k++) {
+        int item = in->p.operands[t->operands + k].item;
+        space.in[0] = gcpi_view_like(in, item, gcpi_item_data(in, item, in->placed[n + k].offset));
+        space.in[0].accumulate = k > 0;
+        row->forward(&call);
+    }
+    row->backward(&call);
+}
+
+static void gcpi_run_update(const gcpi_plan *in, const gcpi_task *t, int n)
+{
+    const gcpi_parameter *p = &in->p.tape->parameters[t->op];
+    unsigned char *slots = in->p.tape->state + p->slot;
+    int item = in->p.operands[t->operands].item;
+    gcp_call call;
+    gcpi_call_space space;
+    gcpi_call_begin(in, t, &call, &space);
+    space.in[0] = gcpi_view_like(in, item, gcpi_item_data(in, item, in->placed[n].offset));
+    space.in[1] = gcpi_view_like(in, item, gcpi_count_at(in->p.tape, t->op));
+    space.out[0] = gcpi_view_like(in, item, gcpi_value_at(in->p.tape, t->op));
+    for (int k = 0; k < 2; k++)
+        space.out[1 + k] = gcpi_view_like(in, item, in->slots > k ? slots + (size_t)k * gcpi_round(gcpi_count(p->shape) * sizeof(gcp_real), GCPI_STATE_ALIGN) : NULL);
+    call.inputs = 2; call.outputs = 3;
+    gcpi_row_for(&in->p.target, NULL, GCP_ROW_UPDATE)->forward(&call);
+}
+
+static void gcpi_run_move(const gcpi_plan *in, const gcpi_task *t, int n)
+{
+    gcp_call call;
+    gcpi_call_space space;
+    gcpi_call_begin(in, t, &call, &space);
+    space.in[0] = gcpi_view_like(in, t->op, in->slab + in->placed[n].offset);
+    space.out[0] = gcpi_view_like(in, t->op, in->slab + in->placed[n + 1].offset);
+    call.inputs = call.outputs = 1;
+    gcpi_row_for(&in->p.target, NULL, GCP_OP_CONCAT)->forward(&call);
+}
+
+static void gcpi_run_hook(const gcpi_plan *in, const gcpi_task *t, int n)
+{
+    gcp_gradient_hook hook = t->kind == GCPI_TASK_HOOK ? in->opts.on_gradient : in->opts.on_wait;
+    const gcpi_parameter *p = &in->p.tape->parameters[t->op];
+    if (hook && !in->measuring)
+        hook(in->opts.hook_context, gcpi_handle(in->p.tape, p->tensor), (gcp_real *)gcpi_item_data(in, in->p.operands[t->operands].item, in->placed[n].offset), gcpi_count(p->shape));
+}
+
+static gcp_at gcpi_instruction_at(const gcpi_plan *in, int i)
+{
+    const gcpi_task *t = &in->p.tasks[in->list.at[i].task];
+    int by_item = t->kind >= GCPI_TASK_OFFLOAD, op = by_item ? in->p.tape->tensors[in->p.items[t->op].tensor].producer : t->op;
+    return (t->kind <= GCPI_TASK_BACKWARD || by_item) && op >= 0 ? in->p.tape->ops[op].at : in->opts.at;
+}
+
+/* .check: a recomputed output must hash as its first version did; the first NaN is an error where it was made; what dies is overwritten
+   with NaNs. */
+typedef struct gcpi_looked { uint64_t hash; int nan; } gcpi_looked;
+
+static void gcpi_look_bytes(const gcp_target *target, const unsigned char *data, size_t size, int real, gcpi_looked *l)
+{
+    gcp_real some[4096 / sizeof(gcp_real)];
+    for (size_t first = 0; first < size; first += sizeof some) {
+        size_t n = GCPI_MIN(sizeof some, size - first);
+        gcpi_bytes_copy(target, some, data + first, n);
+        for (size_t i = 0; i < n; i++) l->hash = (l->hash ^ ((unsigned char *)some)[i]) * 1099511628211u;
+        for (size_t i = 0; real && i < n / sizeof *some; i++) l->nan |= isnan(some[i]) != 0;
+    }
+}
+
+static gcpi_looked gcpi_look(const gcpi_plan *in, int item, ptrdiff_t offset)
+{
+    const gcpi_item *x = &in->p.items[item];
+    const gcpi_tensor *e = &in->p.tape->tensors[x->tensor];
+    const unsigned char *data = (const unsigned char *)gcpi_item_data(in, item, offset);
+    int real = x->kind == GCPI_GRADIENT_ITEM || e->dtype == GCP_DTYPE_REAL, dense = !real || x->pitch == e->shape.d[3];
+    size_t rows = dense ? 1 : gcpi_pixels(e->shape), width = dense ? x->bytes : (size_t)e->shape.d[3] * sizeof(gcp_real);
+    gcpi_looked l = { 14695981039346656037u, 0 };
+    for (size_t r = 0; r < rows; r++) gcpi_look_bytes(&in->p.target, data + r * (size_t)x->pitch * sizeof(gcp_real), width, real, &l);
+    return l;
+}
+
+/* Before the first instruction: what the step is given. */
+static void gcpi_check_given(const gcpi_plan *in, gcp_at at)
+{
+    char name[128];
+    for (int i = 1; i < in->p.tensors; i++) {
+        int kind = in->p.items[i].kind, there = kind == GCPI_STATE_ITEM || (kind == GCPI_INPUT_ITEM && in->where[i] >= 0);
+        if (there && gcpi_look(in, i, in->where[i]).nan)
+            gcpi_fail(in->p.tape, GCP_E_CHECK, at, "gcp_step", "'%s' holds a NaN before the step", gcp_name(gcpi_handle(in->p.tape, i), name, sizeof name));
+    }
+}
+
+static void gcpi_check_instruction(const gcpi_plan *in, int i, int n)
+{
+    const gcpi_task *t = &in->p.tasks[in->list.at[i].task];
+    int makes = t->kind == GCPI_TASK_FORWARD || t->kind == GCPI_TASK_PREFETCH || t->kind == GCPI_TASK_BACKWARD;
+    int letter = in->list.at[i].kind;
+    char name[128], other[256];
+    gcp_at at = gcpi_instruction_at(in, i);
+    for (int k = 0; makes && k < t->count; k++) {
+        const gcpi_operand *o = &in->p.operands[t->operands + k];
+        if (o->mode == GCPI_READ || in->placed[n + k].offset < 0) continue;
+        gcpi_looked now = gcpi_look(in, o->item, in->placed[n + k].offset);
+        gcpi_task_name(&in->p, t, name, sizeof name);
+        gcpi_item_name(&in->p, o->item, other, sizeof other);
+        if (t->kind == GCPI_TASK_BACKWARD) {
+            if (now.nan) gcpi_fail(in->p.tape, GCP_E_CHECK, at, name, "its backward makes a NaN in the gradient of %s", other);
+        } else if (letter != 'F' && in->hashes[o->item] != now.hash)
+            gcpi_fail(in->p.tape, GCP_E_CHECK, at, name, "output %d %s with other bits", o->slot - GCPI_SLOT_OUT, letter == 'P' ? "came back" : "was recomputed");
+        else if (now.nan) gcpi_fail(in->p.tape, GCP_E_CHECK, at, name, "output %d holds a NaN; what it was made of holds none", o->slot - GCPI_SLOT_OUT);
+        if (letter == 'F') in->hashes[o->item] = now.hash;
+    }
+    for (int d = in->dying_first[i]; d < in->dying_first[i + 1] && i + 1 < (int)in->list.count; d++)
+        gcpi_bytes_fill(&in->p.target, in->slab + in->blocks[in->dying[d]].offset, 0xFF, in->blocks[in->dying[d]].bytes);
+}
+
+/* Far copies. The list reads as if each were done at once; they run on until an instruction needs their bytes. */
+static void gcpi_far_wait(gcpi_plan *in, int id)
+{
+    if (in->flying[id].end && in->p.target.copy_wait) in->p.target.copy_wait(in->p.target.context, id);
+    in->flying[id].end = 0;
+}
+
+static void gcpi_far_wait_all(gcpi_plan *in) { for (int id = 0; in->far_at && id < GCP_COPIES; id++) gcpi_far_wait(in, id); }
+
+static void gcpi_far_start(gcpi_plan *in, const gcpi_task *t, int n)
+{
+    const gcp_target *target = &in->p.target;
+    int id = in->next_copy, back = t->kind == GCPI_TASK_PREFETCH;
+    gcpi_transfer *f = &in->flying[id];
+    unsigned char *near = in->slab + in->placed[n].offset, *far = in->far + in->far_at[t->op];
+    size_t bytes = in->p.items[t->op].bytes;
+    gcpi_far_wait(in, id);
+    f->at = (size_t)in->placed[n].offset; f->end = f->at + bytes; f->item = t->op; f->back = back;
+    in->next_copy = (id + 1) % GCP_COPIES;
+    if (!target->copy_start) gcpi_bytes_copy(target, back ? near : far, back ? far : near, bytes);
+    else target->copy_start(target->context, id, back ? near : far, back ? far : near, bytes);
+    if (!target->copy_start || in->opts.check) gcpi_far_wait(in, id);
+}
+
+/* Waits for the copies that meet a task's operands. */
+static void gcpi_far_meet(gcpi_plan *in, const gcpi_task *t, int n)
+{
+    for (int id = 0; in->far_at && id < GCP_COPIES; id++) if (gcpi_meets(&in->p, t, in->placed + n, &in->flying[id])) gcpi_far_wait(in, id);
+}
+
+static void gcpi_run_instruction(gcpi_plan *in, int i, int n)
+{
+    const gcpi_task *t = &in->p.tasks[in->list.at[i].task];
+    int last = in->numbers.micro + 1 == in->numbers.micros;
+    gcpi_far_meet(in, t, n);
+    switch (t->kind) {
+    case GCPI_TASK_FORWARD: if (t->ops > 1) { gcpi_run_group(in, t, n); break; }  /* fall through */
+    case GCPI_TASK_BACKWARD: gcpi_run_op(in, &in->list.at[i], n); break;
+    case GCPI_TASK_SEED: gcpi_run_seed(in, t, n); break;
+    case GCPI_TASK_NORM: if (last) gcpi_run_norm(in, t, n); break;
+    case GCPI_TASK_UPDATE: if (last) gcpi_run_update(in, t, n); break;
+    case GCPI_TASK_HOOK: case GCPI_TASK_WAIT: if (last) gcpi_run_hook(in, t, n); break;
+    case GCPI_TASK_OFFLOAD: case GCPI_TASK_PREFETCH: gcpi_far_start(in, t, n); break;
+    case GCPI_TASK_MOVE: gcpi_run_move(in, t, n); break;
+    default: break;
+    }
+    if (in->opts.check && in->measuring != 1) gcpi_check_instruction(in, i, n);
+}
+
+/* Issues the whole list. A device's first complaint carries the line of the op that it followed. */
+static void gcpi_issue(void *plan)
+{
+    gcpi_plan *in = (gcpi_plan *)plan;
+    const gcp_target *target = &in->p.target;
+    for (int i = 0, n = 0; i < (int)in->list.count; i++) {
+        const gcpi_task *t = &in->p.tasks[in->list.at[i].task];
+        const char *text;
+        char name[128];
+        const gcpi_pair *pair = gcpi_pair_at(in, i, n);
+        if (pair) {
+            gcpi_far_meet(in, t, n);
+            gcpi_far_meet(in, &in->p.tasks[in->list.at[i + 1].task], n + t->count);
+            pair->run(in, i++, n);
+            n += t->count + in->p.tasks[in->list.at[i].task].count;
+            continue;
+        }
+        gcpi_run_instruction(in, i, n);
+        n += t->count;
+        if (!target->device || (text = target->device->trouble(target->context)) == NULL) continue;
+        gcpi_fail(in->p.tape, GCP_E_DEVICE, gcpi_instruction_at(in, i), gcpi_task_name(&in->p, t, name, sizeof name), "%s: %s", target->name, text);
+        break;
+    }
+    gcpi_far_wait_all(in);
+    in->next_copy = 0;
+}
+
+/* ==== src/run/step.h ==== */
+
+/* A step: numbers, checks, counters; and tensors in and out of it. */
+
+static double gcpi_root_value(const gcpi_plan *in)
+{
+    const gcpi_tensor *e = &in->p.tape->tensors[in->p.root];
+    gcp_real value = 0;
+    if (gcpi_count(e->shape) == 1 && e->dtype == GCP_DTYPE_REAL)
+        gcpi_bytes_copy(&in->p.target, &value, gcpi_item_data(in, in->p.root, in->where[in->p.root]), sizeof value);
+    return (double)value;
+}
+
+static void gcpi_numbers_fill(gcpi_plan *in, const gcp_step_opts *o)
+{
+    gcp_tape *t = in->p.tape;
+    gcpi_counters counters = gcpi_counters_read(t);
+    unsigned char bytes[GCPI_NUMBERS_BYTES] = { 0 };
+    in->numbers.lr = o->lr;
+    in->numbers.step = counters.steps;
+    in->numbers.updates = counters.updates;
+    in->numbers.seed = t->seed;
+    in->numbers.first_sample = o->first_sample;
+    in->numbers.micro = in->micro;
+    in->numbers.micros = GCPI_MAX(1, in->opts.accumulate);
+    in->numbers.gradient_scale = 1.0 / in->numbers.micros;
+    memcpy(bytes, &in->numbers, sizeof in->numbers);
+    gcpi_bytes_copy(&in->p.target, in->slab, bytes, sizeof bytes);
+}
+
+/* One more update of each parameter that this plan's has slots for. */
+static void gcpi_counts_advance(const gcpi_plan *in)
+{
+    enum { SOME = 512 };
+    const gcp_tape *t = in->p.tape;
+    uint64_t some[SOME];
+    for (int first = 0; in->slots && first < t->parameter_count; first += SOME) {
+        int n = GCPI_MIN((int)SOME, t->parameter_count - first);
+        gcpi_bytes_copy(&t->home, some, gcpi_count_at(t, first), (size_t)n * sizeof *some);
+        for (int i = 0; i < n; i++) some[i] += (uint64_t)gcpi_trained(&in->p, first + i);
+        gcpi_bytes_copy(&t->home, gcpi_count_at(t, first), some, (size_t)n * sizeof *some);
+    }
+}
+
+static void gcpi_counters_advance(gcpi_plan *in)
+{
+    gcpi_counters c;
+    in->micro = (in->micro + 1) % in->numbers.micros;
+    c.steps = in->numbers.step + 1;
+    c.updates = in->numbers.updates + (in->micro == 0);
+    gcpi_bytes_copy(&in->p.tape->home, in->p.tape->state, &c, sizeof c);
+    if (in->micro == 0) gcpi_counts_advance(in);
+}
+
+/* The first input that the list reads and nobody wrote. */
+static void gcpi_unwritten_fail(const gcpi_plan *in, gcp_at at, const char *what)
+{
+    char name[128];
+    int i = 0;
+    while (in->p.items[i].kind != GCPI_INPUT_ITEM || in->where[i] < 0 || in->written[i]) i++;
+    gcpi_fail(in->p.tape, GCP_E_INPUT, at, what, "'%s' was not written since %s", gcp_name(gcpi_handle(in->p.tape, i), name, sizeof name), in->since);
+}
+
+/* Whether this plan may go on from where it stands; it then is the one that runs. */
+static int gcpi_may_run(gcpi_plan *in, gcp_at at, const char *what)
+{
+    gcp_tape *t = in->p.tape;
+    if (in->measuring == 1) return 1;
+    if (in->unwritten) { gcpi_unwritten_fail(in, at, what); return 0; }
+    if (in->micro && t->runner != in) {
+        in->micro = 0;
+        gcpi_fail(t, GCP_E_BIND, at, what, "another plan ran between the micro-batches of this one");
+        return 0;
+    }
+    if (!in->measuring) t->runner = in;
+    gcpi_touch(in);
+    return 1;
+}
+
+/* What was issued broke off: its recording is worth nothing, nor is what the micro-batches have added up. */
+static int gcpi_broken_off(gcpi_plan *in, gcp_at at, const char *what)
+{
+    if (!in->p.tape->code && !gcpi_trouble(in->p.tape, &in->p.target, at, what)) return 0;
+    gcpi_recordings_forget(in);
+    in->micro = 0;
+    return 1;
+}
+
+/* A step is recorded only where each repetition makes the same calls: no host code in between, always the same memory. */
+static double gcpi_run(gcpi_plan *in, const gcp_step_opts *o, const char *what)
+{
+    const gcp_target *target = &in->p.target;
+    if (!gcpi_may_run(in, o->at, what)) return 0;
+    gcpi_numbers_fill(in, o);
+    if (in->opts.check && !in->measuring) gcpi_check_given(in, o->at);
+    if (in->p.tape->code) return 0;
+    int way = (in->numbers.micro > 0) + 2 * (in->numbers.micro + 1 == in->numbers.micros), by_host = in->far_bytes && !target->copy_start;
+    if (target->device && target->device->play && !in->measuring && !in->opts.check && !in->opts.on_gradient && !by_host)
+        target->device->play(target->context, &in->recordings[way], gcpi_issue, in);
+    else gcpi_issue(in);
+    if (gcpi_broken_off(in, o->at, what)) return 0;
+    if (in->p.training && in->measuring != 2) gcpi_counters_advance(in);
+    double value = gcpi_root_value(in);
+    if (gcpi_broken_off(in, o->at, what)) return 0;
+    if (in->measuring != 1) in->ran = 1;
+    return value;
+}
+
+/* The learning rate goes with an optimiser, and only with one. free: it need not be given. */
+static int gcpi_rate_ok(const gcp_plan *plan, double *lr, int free, gcp_at at, const char *what)
+{
+    double given = *lr, rate = *lr = gcpi_option(given, 0);
+    int trains = plan->in->opts.optimizer != GCP_NO_OPTIMIZER;
+    if (given != 0 && !trains) gcpi_refuse_plan(plan, GCP_E_ARGUMENT, at, what, ".lr = %g, but the plan was made without .optimizer", rate);
+    else if (given == 0 && trains && !free) gcpi_refuse_plan(plan, GCP_E_ARGUMENT, at, what, ".lr is missing; GCP_ZERO says zero");
+    else if (!(rate >= 0) || !gcpi_finite(rate)) gcpi_refuse_plan(plan, GCP_E_ARGUMENT, at, what, ".lr = %g; at least 0, and finite", rate);
+    return plan->tape->code == GCP_OK;
+}
+
+GCPI_DEF float gcp_step_at(gcp_plan *plan, gcp_step_opts o)
+{
+    if (gcpi_bound_check(plan, o.at, "gcp_step")) return 0;
+    if (!plan->in->p.training) { gcpi_fail(plan->tape, GCP_E_PLAN, o.at, "gcp_step", "an inference plan: use gcp_forward"); return 0; }
+    return gcpi_rate_ok(plan, &o.lr, 0, o.at, "gcp_step") ? (float)gcpi_run(plan->in, &o, "gcp_step") : 0;
+}
+
+GCPI_DEF float gcp_forward_at(gcp_plan *plan, gcp_step_opts o)
+{
+    if (gcpi_bound_check(plan, o.at, "gcp_forward")) return 0;
+    if (plan->in->p.training) { gcpi_fail(plan->tape, GCP_E_PLAN, o.at, "gcp_forward", "a training plan: use gcp_step, or plan with .inference = 1"); return 0; }
+    return gcpi_rate_ok(plan, &o.lr, 1, o.at, "gcp_forward") ? (float)gcpi_run(plan->in, &o, "gcp_forward") : 0;
+}
+
+/* Copies a whole tensor between the user's dense array and where it lies. */
+static gcp_code gcpi_copy_dense(const gcpi_plan *in, int item, unsigned char *user, int to_user, gcp_at at)
+{
+    const gcpi_item *x = &in->p.items[item];
+    const gcpi_tensor *e = &in->p.tape->tensors[x->tensor];
+    unsigned char *data = (unsigned char *)gcpi_item_data(in, item, in->where[item]);
+    int real = x->kind == GCPI_GRADIENT_ITEM || e->dtype == GCP_DTYPE_REAL, dense = !real || x->pitch == e->shape.d[3];
+    size_t rows = dense ? 1 : gcpi_pixels(e->shape), width = dense ? gcpi_row_bytes(real ? GCP_DTYPE_REAL : e->dtype, gcpi_count(e->shape)) : (size_t)e->shape.d[3] * sizeof(gcp_real);
+    for (size_t r = 0; r < rows; r++) {
+        unsigned char *place = data + r * (size_t)x->pitch * sizeof(gcp_real);
+        gcpi_bytes_copy(&in->p.target, to_user ? user + r * width : place, to_user ? place : user + r * width, width);
+    }
+    return gcpi_trouble(in->p.tape, &in->p.target, at, to_user ? "gcp_read" : "gcp_write") ? in->p.tape->code : GCP_OK;
+}
+
+typedef struct gcpi_access { gcp_plan *plan; gcp_tensor x; gcp_at at; const char *what; } gcpi_access;
+
+static gcp_code gcpi_access_fail(const gcpi_access *a, gcp_code code, const char *text, const char *since)
+{
+    char name[96];
+    gcpi_fail(a->plan->tape, code, a->at, a->what, "'%s' %s%s", gcp_name(a->x, name, sizeof name), text, since);
+    return code;
+}
+
+static gcp_code gcpi_access_check(const gcpi_access *a)
+{
+    gcp_code code = gcpi_bound_check(a->plan, a->at, a->what);
+    if (code) return code;
+    if (!gcpi_usable(a->plan->tape, a->x, a->at, a->what)) return a->plan->tape->code;
+    return a->x.id < a->plan->in->p.tensors ? GCP_OK : gcpi_access_fail(a, GCP_E_ARGUMENT, "was recorded after the plan was made", "");
+}
+
+static gcpi_access gcpi_access_of(gcp_plan *plan, gcp_tensor x, gcp_at at, const char *what)
+{
+    gcpi_access a;
+    a.plan = plan; a.x = x; a.at = at; a.what = what;
+    return a;
+}
+
+/* The forward op that reads an input k-th, and as which of its inputs; NULL: no more. */
+static const gcpi_op *gcpi_reading_op(const gcpi_problem *p, int item, int k, int *input)
+{
+    for (int f = 0; f < p->forward; f++)
+        for (int o = p->tasks[f].operands; o < p->tasks[f].operands + p->tasks[f].count; o++) {
+            if (p->operands[o].item != item || p->operands[o].mode != GCPI_READ || k-- > 0) continue;
+            *input = p->operands[o].slot - GCPI_SLOT_IN;
+            return &p->tape->ops[p->tasks[f].op];
+        }
+    return NULL;
+}
+
+/* Each label is in the range of each op that reads it, or what that ignores. */
+static gcp_code gcpi_labels_check(const gcpi_access *a, const int32_t *labels)
+{
+    gcp_tape *t = a->plan->tape;
+    size_t n = gcp_elements(a->x);
+    int input = 0;
+    const gcpi_op *op;
+    for (int k = 0; (op = gcpi_reading_op(&a->plan->in->p, a->x.id, k, &input)) != NULL; k++) {
+        gcpi_label_range range = gcpi_label_range_of(t, op, input);
+        for (size_t i = 0; range.count && i < n; i++) {
+            if (gcpi_label_ok(&range, labels[i])) continue;
+            char name[96], reader[128], ignored[48] = "";
+            gcpi_name_text(t, op->name, reader, sizeof reader);
+            if (range.ignores) snprintf(ignored, sizeof ignored, ", or the ignored %d", range.ignore);
+            gcpi_fail(t, GCP_E_ARGUMENT, a->at, a->what, "element %zu of '%s' is %d; %s (%s:%d) reads 0 to %d%s", i, gcp_name(a->x, name, sizeof name), (int)labels[i],
+                      reader, gcpi_basename(op->at.file), op->at.line, range.count - 1, ignored);
+            return GCP_E_ARGUMENT;
+        }
+    }
+    return GCP_OK;
+}
+
+GCPI_DEF gcp_code gcp_write_at(gcp_plan *plan, gcp_tensor x, const void *data, gcp_at at)
+{
+    gcpi_access a = gcpi_access_of(plan, x, at, "gcp_write");
+    gcp_code code = gcpi_access_check(&a);
+    if (code) return code;
+    gcpi_plan *in = plan->in;
+    int kind = in->p.items[x.id].kind;
+    if (!data || (kind != GCPI_INPUT_ITEM && kind != GCPI_STATE_ITEM)) return gcpi_access_fail(&a, GCP_E_ARGUMENT, data ? "is neither input nor parameter" : "from NULL", "");
+    if (kind == GCPI_STATE_ITEM) return gcpi_copy_dense(in, x.id, (unsigned char *)(uintptr_t)data, 0, at);
+    if (in->where[x.id] < 0) return GCP_OK;        /* this plan does not read it */
+    if (plan->tape->tensors[x.id].dtype == GCP_DTYPE_I32 && (code = gcpi_labels_check(&a, (const int32_t *)data)) != GCP_OK) return code;
+    gcpi_touch(in);
+    if ((code = gcpi_copy_dense(in, x.id, (unsigned char *)(uintptr_t)data, 0, at)) != GCP_OK) return code;
+    in->unwritten -= !in->written[x.id];
+    in->written[x.id] = 1;
+    return GCP_OK;
+}
+
+/* A value that lies in the slab was written, or came of a step. */
+static gcp_code gcpi_there(const gcpi_access *a, int item)
+{
+    const gcpi_plan *in = a->plan->in;
+    int kind = in->p.items[in->p.items[item].root].kind;
+    if (kind == GCPI_STATE_ITEM || (kind == GCPI_INPUT_ITEM ? in->written[in->p.items[item].root] : in->ran)) return GCP_OK;
+    return gcpi_access_fail(a, GCP_E_INPUT, kind == GCPI_INPUT_ITEM ? "was not written since " : "is not there: no step was taken since ", in->since);
+}
+
+GCPI_DEF gcp_code gcp_read_at(gcp_plan *plan, gcp_tensor x, void *data, gcp_at at)
+{
+    gcpi_access a = gcpi_access_of(plan, x, at, "gcp_read");
+    gcp_code code = gcpi_access_check(&a);
+    if (code) return code;
+    const gcpi_item *item = &plan->in->p.items[x.id];
+    int there = item->kind == GCPI_STATE_ITEM || ((item->kind == GCPI_INPUT_ITEM || item->pinned) && plan->in->where[x.id] >= 0)
+             || (item->kind == GCPI_FORWARD_ITEM && plan->in->p.items[item->root].kind == GCPI_STATE_ITEM);
+    if (!data || !there) return gcpi_access_fail(&a, GCP_E_ARGUMENT, data ? "is not kept: mark it with gcp_keep before planning" : "to NULL", "");
+    code = gcpi_there(&a, x.id);
+    return code ? code : gcpi_copy_dense(plan->in, x.id, (unsigned char *)data, 1, at);
+}
+
+GCPI_DEF gcp_code gcp_grad_at(gcp_plan *plan, gcp_tensor x, gcp_real *data, gcp_at at)
+{
+    gcpi_access a = gcpi_access_of(plan, x, at, "gcp_grad");
+    gcp_code code = gcpi_access_check(&a);
+    if (code) return code;
+    int item = plan->in->p.tensors + x.id;
+    const char *none = gcpi_get(x)->flags & GCPI_FROZEN ? "is frozen (gcp_freeze)" : "has no gradient that outlives the step: plan without an optimiser, or gcp_want_grad for an input";
+    if (!data || !plan->in->p.items[item].pinned || plan->in->where[item] < 0) return gcpi_access_fail(&a, GCP_E_ARGUMENT, data ? none : "to NULL", "");
+    code = gcpi_there(&a, item);
+    return code ? code : gcpi_copy_dense(plan->in, item, (unsigned char *)data, 1, at);
+}
+
+GCPI_DEF ptrdiff_t gcp_ignored_at(gcp_plan *plan, gcp_tensor loss, gcp_at at)
+{
+    enum { SOME = 1024 };
+    gcpi_access a = gcpi_access_of(plan, loss, at, "gcp_ignored");
+    if (gcpi_access_check(&a)) return -1;
+    gcp_tape *t = plan->tape;
+    const gcpi_plan *in = plan->in;
+    const gcpi_op *op = t->tensors[loss.id].producer >= 0 ? &t->ops[t->tensors[loss.id].producer] : NULL;
+    if (!op || op->kind != GCP_OP_CROSS_ENTROPY) { gcpi_access_fail(&a, GCP_E_ARGUMENT, "is not made by gcp_cross_entropy", ""); return -1; }
+    int labels = gcpi_edge(t, op, 1);
+    gcpi_label_range range = gcpi_label_range_of(t, op, 1);
+    ptrdiff_t n = (ptrdiff_t)gcpi_count(t->tensors[labels].shape), ignored = 0;
+    a.x = gcpi_handle(t, labels);
+    if (in->where[labels] < 0) { gcpi_access_fail(&a, GCP_E_ARGUMENT, "is not read by this plan", ""); return -1; }
+    if (gcpi_there(&a, labels)) return -1;
+    for (ptrdiff_t first = 0; range.ignores && first < n; first += SOME) {
+        int32_t some[SOME];
+        ptrdiff_t count = GCPI_MIN((ptrdiff_t)SOME, n - first);
+        gcpi_bytes_copy(&in->p.target, some, in->slab + in->where[labels] + (size_t)first * sizeof *some, (size_t)count * sizeof *some);
+        for (ptrdiff_t i = 0; i < count; i++) ignored += some[i] == range.ignore;
+    }
+    return gcpi_trouble(t, &in->p.target, at, "gcp_ignored") ? -1 : ignored;
+}
+
+/* ==== src/run/measure.h ==== */
+
+/* What a plan really takes: seconds, bytes; and whether its gradients are right. */
+
+/* Profile. A copy runs beside nothing: its seconds are the link's. */
+typedef struct gcpi_timed { gcpi_plan *in; int instruction, operand; } gcpi_timed;
+static void gcpi_issue_one(void *timed)
+{
+    const gcpi_timed *t = (const gcpi_timed *)timed;
+    gcpi_run_instruction(t->in, t->instruction, t->operand);
+    gcpi_far_wait_all(t->in);
+}
+
+static double gcpi_now(void)
+{
+    struct timespec t;
+    timespec_get(&t, TIME_UTC);
+    return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
+}
+
+static int gcpi_profile_step(gcpi_plan *in, const gcp_step_opts *o, double *seconds)
+{
+    const gcp_target *target = &in->p.target;
+    gcpi_timed t;
+    if (!gcpi_may_run(in, o->at, "gcp_profile")) return 0;
+    t.in = in;
+    gcpi_numbers_fill(in, o);
+    for (t.instruction = t.operand = 0; t.instruction < (int)in->list.count; t.instruction++) {
+        double begin = gcpi_now();
+        if (target->device) seconds[t.instruction] = target->device->timed(target->context, gcpi_issue_one, &t);
+        else { gcpi_issue_one(&t); seconds[t.instruction] = gcpi_now() - begin; }
+        t.operand += in->p.tasks[in->list.at[t.instruction].task].count;
+    }
+    if (gcpi_broken_off(in, o->at, "gcp_profile")) return 0;
+    if (in->p.training) gcpi_counters_advance(in);
+    in->ran = 1;
+    return 1;
+}
+
+static double gcpi_median(const double *x, ptrdiff_t stride, int n)          /* the value with as many below as above */
+{
+    for (int i = 0; i < n; i++) {
+        int below = 0;
+        for (int k = 0; k < n; k++) below += x[k * stride] < x[i * stride] || (x[k * stride] == x[i * stride] && k < i);
+        if (below == n / 2) return x[i * stride];
+    }
+    return 0;
+}
+
+GCPI_DEF double gcp_profile_at(gcp_plan *plan, gcp_profile_opts o)
+{
+    gcp_step_opts step;
+    double sum = 0;
+    if (gcpi_bound_check(plan, o.at, "gcp_profile") || !gcpi_rate_ok(plan, &o.lr, 1, o.at, "gcp_profile")) return 0;
+    gcpi_plan *in = plan->in;
+    gcp_arena *a = in->opts.arena ? in->opts.arena : plan->tape->arena;
+    ptrdiff_t scratch = a->scratch, count = in->list.count;
+    int repeats = o.repeats > 0 ? o.repeats : 5;
+    double *all = GCPI_SCRATCH(a, double, gcpi_product(count, repeats));
+    step.at = o.at; step.lr = o.lr; step.first_sample = 0;
+    if (!all) gcpi_fail(plan->tape, GCP_E_NOMEM, o.at, "gcp_profile", "the plan's arena has no room for %d x %td times", repeats, count);
+    int ok = all != NULL;
+    for (int r = 0; ok && r < repeats; r++) ok = gcpi_profile_step(in, &step, all + r * count);
+    for (ptrdiff_t i = 0; ok && i < count; i++) sum += in->seconds[i] = gcpi_median(all + i, count, repeats);
+    a->scratch = scratch;
+    return ok ? sum : 0;
+}
+
+GCPI_DEF double gcp_instruction_seconds(const gcp_plan *plan, int i) { return plan && plan->in && plan->generation == plan->tape->generation && i >= 0 && i < plan->instructions ? plan->in->seconds[i] : 0; }
+
+/* Runs the plan in other memory on copies of state and inputs; everything is as it was afterwards. */
+static void gcpi_run_copy(gcpi_plan *in, unsigned char *base, const gcp_step_opts *o)
+{
+    gcp_tape *t = in->p.tape;
+    unsigned char *slab = in->slab, *state = t->state;
+    int micro = in->micro;
+    gcpi_bytes_copy(&in->p.target, base, state, t->state_size);
+    t->state = base;
+    in->slab = base + gcpi_round(t->state_size, in->p.target.align);
+    in->measuring = 1;
+    for (int i = 0; i < in->p.item_count; i++)
+        if (in->p.items[i].kind == GCPI_INPUT_ITEM && in->where[i] >= 0) gcpi_bytes_copy(&in->p.target, in->slab + in->where[i], slab + in->where[i], in->p.items[i].bytes);
+    in->micro = 0;
+    for (int m = 0; m < GCPI_MAX(1, in->opts.accumulate); m++) gcpi_run(in, o, "gcp_measure");
+    in->measuring = 0;
+    in->micro = micro;
+    in->slab = slab;
+    t->state = state;
+}
+
+/* Bytes up to the last that is not pattern. */
+static size_t gcpi_touched(const gcp_target *target, const unsigned char *base, size_t size, unsigned char pattern)
+{
+    unsigned char some[16384];
+    while (size > 0) {
+        size_t n = (size - 1) % sizeof some + 1;
+        gcpi_bytes_copy(target, some, base + size - n, n);
+        while (n > 0 && some[n - 1] == pattern) { n--; size--; }
+        if (n > 0) break;
+    }
+    return size;
+}
+
+static size_t gcpi_measure(gcp_plan *plan, unsigned char *memory, size_t size, const gcp_step_opts *o)
+{
+    gcpi_plan *in = plan->in;
+    const gcp_target *target = &in->p.target;
+    unsigned char *base = gcpi_align_up(memory, target->align);
+    size_t lost = (size_t)(base - memory), last = 0;
+    if (!memory || size <= plan->bytes + lost) {
+        gcpi_fail(plan->tape, GCP_E_BIND, o->at, "gcp_measure", "%zu bytes; at this address more than %zu are needed, at any more than %zu (plan.room)", size, plan->bytes + lost, plan->room);
+        return 0;
+    }
+    const char *taken = gcpi_ranges_meet(memory, size, in->slab, in->slab_bytes) ? "the plan's own" : gcpi_taken(plan->tape, memory, size, NULL, 0);
+    if (taken) {
+        gcpi_fail(plan->tape, GCP_E_BIND, o->at, "gcp_measure", "the memory overlaps %s", taken);
+        return 0;
+    }
+    for (int pass = 0; pass < 2; pass++) {
+        unsigned char pattern = pass ? 0x5A : 0xA5;
+        gcpi_bytes_fill(target, base, pattern, size - lost);
+        gcpi_run_copy(in, base, o);
+        last = GCPI_MAX(last, gcpi_touched(target, base, size - lost, pattern));
+    }
+    return gcpi_trouble(plan->tape, target, o->at, "gcp_measure") ? 0 : last;
+}
+
+GCPI_DEF size_t gcp_measure_at(gcp_plan *plan, void *memory, size_t size, gcp_step_opts o)
+{
+    if (gcpi_bound_check(plan, o.at, "gcp_measure") || !gcpi_rate_ok(plan, &o.lr, 1, o.at, "gcp_measure")) return 0;
+    const gcp_target *target = &plan->in->p.target;
+    if (memory || size || !target->allocate) return gcpi_measure(plan, (unsigned char *)memory, size, &o);
+    size = plan->room + 4096;
+    memory = target->allocate(target->context, size);
+    if (!memory) {
+        if (!gcpi_trouble(plan->tape, target, o.at, "gcp_measure")) gcpi_fail(plan->tape, GCP_E_NOMEM, o.at, "gcp_measure", "the target gave no %zu bytes", size);
+        return 0;
+    }
+    size_t measured = gcpi_measure(plan, (unsigned char *)memory, size, &o);
+    if (target->release) target->release(target->context, memory, size);
+    return measured;
+}
+
+/* Gradient check. Steps repeat on the same numbers and leave state alone (measuring = 2). */
+typedef struct gcpi_check_job { gcp_plan *plan; gcp_step_opts o; double step, tolerance; gcp_gradcheck_result r; } gcpi_check_job;
+
+static double gcpi_loss_at(gcpi_check_job *j, gcp_real *x, double value)
+{
+    gcp_real v = (gcp_real)value;
+    gcpi_bytes_copy(&j->plan->in->p.target, x, &v, sizeof v);
+    return gcpi_run(j->plan->in, &j->o, "gcp_gradcheck");
+}
+
+static double gcpi_mean_square_root(const gcp_target *target, const gcp_real *x, size_t n)
+{
+    double sum = 0;
+    for (size_t i = 0; i < n; i++) {
+        gcp_real v;
+        gcpi_bytes_copy(target, &v, &x[i], sizeof v);
+        sum += (double)v * (double)v / (double)n;
+    }
+    return sqrt(sum);
+}
+
+static double gcpi_stencil(gcpi_check_job *j, gcp_real *x, double was, double h)
+{
+    double a = gcpi_loss_at(j, x, was + h) - gcpi_loss_at(j, x, was - h);
+    double b = gcpi_loss_at(j, x, was + 2 * h) - gcpi_loss_at(j, x, was - 2 * h);
+    return (8 * a - b) / (12 * h);
+}
+
+/* An error may be a kink between the stencil's points, of a rectifier or a maximum, and not backward's: closer points miss it. */
+static void gcpi_check_element(gcpi_check_job *j, gcp_tensor x, int element, gcp_real *at, double exact, double usual)
+{
+    enum { STEPS = 3 };
+    const gcp_target *target = &j->plan->in->p.target;
+    gcp_real first;
+    gcpi_bytes_copy(target, &first, at, sizeof first);
+    double size = GCPI_MAX(usual, fabs((double)first)), h = j->step * (size > 0 ? size : 1), least = HUGE_VAL, best = 0;
+    for (int i = 0; i < STEPS && !(least <= j->tolerance); i++, h /= 10) {
+        double numeric = gcpi_stencil(j, at, (double)first, h);
+        double error = fabs(numeric - exact) / GCPI_MAX(1.0, GCPI_MAX(fabs(numeric), fabs(exact)));
+        if (!i || error < least) best = numeric;
+        if (error < least) least = error;           /* a NaN is no less */
+    }
+    gcpi_bytes_copy(target, at, &first, sizeof first);
+    j->r.elements++;
+    if (least <= j->r.worst) return;
+    j->r.worst = least;
+    j->r.tensor = x;
+    j->r.element = element;
+    j->r.analytic = exact; j->r.numeric = best;
+}
+
+static void gcpi_check_tensor(gcpi_check_job *j, int tensor, gcp_real *x, const gcp_real *analytic)
+{
+    int n = (int)gcpi_count(j->plan->tape->tensors[tensor].shape);
+    double usual = gcpi_mean_square_root(&j->plan->in->p.target, x, (size_t)n);
+    for (int i = 0; i < n && j->r.worst < HUGE_VAL; i++)
+        gcpi_check_element(j, gcpi_handle(j->plan->tape, tensor), i, &x[i], (double)analytic[i], usual);
+}
+
+GCPI_DEF gcp_gradcheck_result gcp_gradcheck_at(gcp_plan *plan, gcp_gradcheck_opts o)
+{
+    gcpi_check_job j;
+    memset(&j.r, 0, sizeof j.r);
+    j.o.at = o.at; j.o.lr = 0; j.o.first_sample = 0;
+    if (gcpi_bound_check(plan, o.at, "gcp_gradcheck")) return j.r;
+    gcpi_plan *in = plan->in;
+    gcp_tape *t = plan->tape;
+    if (!in->p.training || in->opts.optimizer || in->opts.accumulate > 1) {
+        gcpi_fail(t, GCP_E_PLAN, o.at, "gcp_gradcheck", "needs a training plan without optimiser or accumulation");
+        return j.r;
+    }
+    gcp_arena *a = in->opts.arena ? in->opts.arena : t->arena;
+    ptrdiff_t scratch = a->scratch;
+    j.plan = plan;
+    int single = sizeof(gcp_real) == sizeof(float);
+    j.step = gcpi_option(o.step, single ? 3e-2 : 1e-3);
+    j.tolerance = gcpi_option(o.tolerance, single ? 5e-3 : 1e-7);
+    if (!(j.step > 0) || !gcpi_finite(j.step) || !(j.tolerance >= 0)) {
+        gcpi_fail(t, GCP_E_ARGUMENT, o.at, "gcp_gradcheck", ".step = %g, .tolerance = %g; above 0, at least 0", j.step, j.tolerance);
+        return j.r;
+    }
+    for (int i = 1; i < in->p.tensors; i++) {
+        int gradient = in->p.tensors + i, kind = t->tensors[i].kind;
+        if (!in->p.items[gradient].active || (kind != GCPI_PARAMETER && kind != GCPI_INPUT)) continue;
+        gcp_real *analytic = GCPI_SCRATCH(a, gcp_real, gcpi_count(t->tensors[i].shape));
+        if (!analytic) { gcpi_fail(t, GCP_E_NOMEM, o.at, "gcp_gradcheck", "the plan's arena has no room for one gradient"); return j.r; }
+        in->measuring = 2;
+        gcpi_run(in, &j.o, "gcp_gradcheck");
+        gcp_grad_at(plan, gcpi_handle(t, i), analytic, o.at);
+        gcpi_check_tensor(&j, i, (gcp_real *)gcpi_item_data(in, i, in->where[i]), analytic);
+        in->measuring = 0;
+        a->scratch = scratch;
+        in->ran = 0;                              /* what lies there now came of a changed element */
+        in->since = "gcp_gradcheck";
+    }
+    j.r.passed = j.r.elements > 0 && j.r.worst <= j.tolerance;
+    return j.r;
+}
+
+/* ==== src/run/report.h ==== */
+
+/* Reports: plain text and SVG through a writer. */
+
+static int gcpi_reportable(const gcp_plan *plan) { return plan && plan->in && plan->generation == plan->tape->generation; }
+
+GCPI_DEF void gcp_list_print(const gcp_plan *plan, gcp_writer w)
+{
+    char name[256];
+    if (!gcpi_reportable(plan)) return;
+    for (int i = 0; i < plan->instructions; i++)
+        gcpi_say(w, "%c %s\n", plan->in->list.at[i].kind, gcpi_task_name(&plan->in->p, &plan->in->p.tasks[plan->in->list.at[i].task], name, sizeof name));
+}
+
+static void gcpi_link_print(const gcpi_plan *in, gcp_writer w)
+{
+    double bytes = 0, seconds = 0;
+    for (ptrdiff_t i = 0; i < in->list.count; i++) {
+        const gcpi_task *t = &in->p.tasks[in->list.at[i].task];
+        if (gcpi_copies(t) && in->seconds[i] > 0) { bytes += (double)in->p.items[t->op].bytes; seconds += in->seconds[i]; }
+    }
+    if (seconds > 0) gcpi_say(w, GCPI_LINK_KEY " %.9g\n", 1e9 * seconds / bytes);
+}
+
+GCPI_DEF void gcp_costs_print(const gcp_plan *plan, gcp_writer w)
+{
+    if (!gcpi_reportable(plan) || plan->in->p.names) return;
+    const gcpi_plan *in = plan->in;
+    gcp_arena *a = in->opts.arena ? in->opts.arena : plan->tape->arena;
+    ptrdiff_t scratch = a->scratch, count = in->list.count;
+    uint64_t *hash = GCPI_SCRATCH(a, uint64_t, count);
+    double *same = GCPI_SCRATCH(a, double, count);
+    char key[GCPI_KEY_BYTES];
+    gcpi_say(w, "# gcp-costs: seconds on %s, %d threads\n", in->p.target.name, in->p.target.threads);
+    gcpi_link_print(in, w);
+    for (ptrdiff_t i = 0; hash && same && i < count; i++) {
+        const gcpi_task *t = &in->p.tasks[in->list.at[i].task];
+        gcpi_task_key(&in->p, t, key, sizeof key);
+        hash[i] = in->seconds[i] > 0 && t->kind < GCPI_TASK_OFFLOAD ? gcpi_key_hash(key, strlen(key)) : 0;
+    }
+    for (ptrdiff_t i = 0; hash && same && i < count; i++) {
+        int n = 0;
+        for (ptrdiff_t k = i; hash[i] && k < count; k++) {
+            if (hash[k] != hash[i]) continue;
+            same[n++] = in->seconds[k];
+            if (k > i) hash[k] = 0;
+        }
+        if (!n) continue;
+        gcpi_task_key(&in->p, &in->p.tasks[in->list.at[i].task], key, sizeof key);
+        gcpi_say(w, "%s %.9g\n", key, gcpi_median(same, 1, n));
+    }
+    a->scratch = scratch;
+}
+
+GCPI_DEF void gcp_graph_print(const gcp_plan *plan, gcp_writer w)
+{
+    if (!gcpi_reportable(plan)) return;
+    const gcpi_plan *in = plan->in;
+    const gcpi_problem *p = &in->p;
+    gcp_arena *a = in->opts.arena ? in->opts.arena : p->tape->arena;
+    ptrdiff_t scratch = a->scratch;
+    unsigned char *done = GCPI_SCRATCH(a, unsigned char, p->item_count);
+    if (done) {
+        gcpi_say(w, "# gcp-graph 2\n# numbers %zu\n# state %zu\n# units %d\n", p->numbers, plan->state_bytes, p->units);
+        for (int i = 0; i < p->operand_count; i++)
+            if (p->items[p->items[p->operands[i].item].root].kind != GCPI_STATE_ITEM) gcpi_graph_print_tensor(p, p->operands[i].item, done, w);
+        for (int i = 0; i < p->task_count; i++) gcpi_graph_print_op(p, i, w);
+    }
+    a->scratch = scratch;
+}
+
+GCPI_DEF void gcp_plan_print(const gcp_plan *plan, gcp_writer w)
+{
+    char name[256];
+    if (!gcpi_reportable(plan)) return;
+    const gcpi_plan *in = plan->in;
+    for (int i = 0; i < plan->instructions; i++) {
+        char time[32] = "";
+        if (in->seconds[i] > 0) snprintf(time, sizeof time, " %10.3f ms", 1e3 * in->seconds[i]);
+        if (in->list.at[i].task == in->p.forward && in->p.training) gcpi_say(w, "-- forward is done; backward begins, last to first --\n");
+        gcpi_say(w, "%5d  %c %-44s %10.3f MiB live%s%s\n", i + 1, in->list.at[i].kind, gcpi_task_name(&in->p, &in->p.tasks[in->list.at[i].task], name, sizeof name),
+                 gcpi_mib(in->live[i]), time, i == in->peak_at ? "  <- peak" : "");
+    }
+    gcpi_say(w, "F forward, R forward again, B backward, U update, H gradient ready, W wait for its hook");
+    gcpi_say(w, in->far_bytes ? " or copy, O copy to far memory, P copy back\n" : "\n");
+}
+
+static int gcpi_rerun(const gcpi_plan *in, int task)
+{
+    int n = 0;
+    for (ptrdiff_t i = 0; i < in->list.count; i++) n += in->list.at[i].kind == 'R' && in->list.at[i].task == task;
+    return n;
+}
+
+GCPI_DEF void gcp_sweep_csv(const gcp_point *p, int count, gcp_writer w)
+{
+    gcpi_say(w, "budget_bytes,plan_bytes,planned_with,time,bound\n");
+    for (int i = 0; i < count; i++)
+        if (p[i].bytes) gcpi_say(w, "%zu,%zu,%zu,%.6f,%.6f\n", p[i].budget, p[i].bytes, p[i].planned_with, p[i].seconds / p[i].keep_all_seconds, p[i].bound_seconds / p[i].keep_all_seconds);
+        else gcpi_say(w, "%zu,,%zu,,\n", p[i].budget, p[i].planned_with);
+}
+
+/* One of the curve's two lines, over the points that fit. */
+static void gcpi_sweep_line(const gcp_point *p, int count, gcp_writer w, int bound, double most, const char *style)
+{
+    double width = (double)p[count - 1].budget;
+    gcpi_say(w, "<polyline fill=\"none\" %s points=\"", style);
+    for (int i = 0; i < count; i++)
+        if (p[i].bytes) gcpi_say(w, "%.1f,%.1f ", 70 + 780 * (double)p[i].budget / width, 400 - 340 * ((bound ? p[i].bound_seconds : p[i].seconds) / p[i].keep_all_seconds - 1) / (most - 1));
+    gcpi_say(w, "\"/>\n");
+}
+
+GCPI_DEF void gcp_sweep_svg(const gcp_point *p, int count, gcp_writer w)
+{
+    double most = 1.05;
+    if (count <= 0) return;
+    for (int i = 0; i < count; i++) if (p[i].bytes) most = GCPI_MAX(most, p[i].seconds / p[i].keep_all_seconds);
+    gcpi_say(w, "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 900 460\" font-family=\"sans-serif\" font-size=\"12\"><rect width=\"900\" height=\"460\" fill=\"white\"/>\n"
+             "<text x=\"70\" y=\"28\" font-size=\"15\">Time of a step (keep-all = 1) against the budget in MiB; dashed: no plan is faster</text>\n");
+    for (int i = 0; i <= 4; i++) {
+        double share = i / 4.0;
+        gcpi_say(w, "<line x1=\"70\" x2=\"850\" y1=\"%.1f\" y2=\"%.1f\" stroke=\"#e0e0e0\"/><text x=\"62\" y=\"%.1f\" text-anchor=\"end\">%.3f</text>\n", 400 - 340 * share, 400 - 340 * share,
+                 404 - 340 * share, 1 + share * (most - 1));
+        gcpi_say(w, "<text x=\"%.1f\" y=\"420\" text-anchor=\"middle\">%.1f</text>\n", 70 + 780 * share, share * (double)p[count - 1].budget / 1048576);
+    }
+    gcpi_sweep_line(p, count, w, 1, most, "stroke=\"#5f6368\" stroke-dasharray=\"5 4\"");
+    gcpi_sweep_line(p, count, w, 0, most, "stroke=\"#1a73e8\" stroke-width=\"2\"");
+    for (int i = 0; i < count; i++)
+        if (p[i].bytes) gcpi_say(w, "<circle cx=\"%.1f\" cy=\"%.1f\" r=\"3\" fill=\"#1a73e8\"><title>%zu bytes: %.4f</title></circle>\n", 70 + 780 * (double)p[i].budget / (double)p[count - 1].budget,
+                                 400 - 340 * (p[i].seconds / p[i].keep_all_seconds - 1) / (most - 1), p[i].budget, p[i].seconds / p[i].keep_all_seconds);
+    gcpi_say(w, "</svg>\n");
+}
+
+GCPI_DEF void gcp_layers_print(const gcp_plan *plan, gcp_writer w)
+{
+    char name[256], shape[64];
+    if (!gcpi_reportable(plan)) return;
+    const gcpi_problem *p = &plan->in->p;
+    const gcp_tape *t = p->tape;
+    size_t parameters = 0, bytes = 0;
+    gcpi_say(w, "%-40s %-16s %12s %14s\n", "op", "output", "parameters", "bytes");
+    for (int f = 0; f < p->forward; f++) {
+        const gcpi_op *op = &t->ops[p->tasks[f].op];
+        size_t own = 0, size = 0;
+        int again = gcpi_rerun(plan->in, f);
+        for (int k = 0; k < p->tasks[f].count; k++) {
+            const gcpi_operand *o = &p->operands[p->tasks[f].operands + k];
+            if (o->mode == GCPI_READ && t->tensors[o->item].kind == GCPI_PARAMETER) own += gcpi_count(t->tensors[o->item].shape);
+        }
+        for (int j = 0; j < op->outputs; j++) if (p->items[op->out + j].active && p->items[op->out + j].root == op->out + j) size += p->items[op->out + j].bytes;
+        gcpi_say(w, "%-40s %-16s %12zu %14zu  ", gcpi_task_name(p, &p->tasks[f], name, sizeof name), gcpi_shape_text(t->tensors[op->out].shape, shape, sizeof shape), own, size);
+        if (again) gcpi_say(w, "run %d more time%s\n", again, again > 1 ? "s" : "");
+        else gcpi_say(w, "%s\n", p->tasks[f].free ? "view" : "run once");
+        parameters += own; bytes += size;
+    }
+    gcpi_say(w, "%-40s %-16s %12zu %14zu\n", "total", "", parameters, bytes);
+}
+
+static void gcpi_why_in_vain(const gcp_plan *plan, gcp_writer w)
+{
+    if (!plan->in->p.training || !plan->reruns || !plan->keep_all_bytes || plan->bytes < plan->keep_all_bytes) return;
+    gcpi_say(w, "nothing is saved: this plan takes %.1f %% of the %.3f MiB that GCP_KEEP_ALL takes, and runs %d unit%s again. What crosses its cuts stays until "
+             "backward, and what is run again at the peak comes on top: try GCP_BUDGET with a .budget, GCP_SQRT, or other blocks\n",
+             100.0 * (double)plan->bytes / (double)plan->keep_all_bytes, gcpi_mib(plan->keep_all_bytes), plan->reruns, plan->reruns == 1 ? "" : "s");
+}
+
+/* Why: what the peak is made of, what set it, what was paid, and where nothing was saved, the reason. */
+static void gcpi_why_reason(const gcp_plan *plan, gcp_writer w)
+{
+    const gcp_split *s = &plan->split;
+    const gcpi_plan *in = plan->in;
+    size_t fixed = plan->state_bytes + s->inputs + s->weight_gradients;
+    double share = 100.0 * (double)fixed / (double)plan->bytes;
+    if (!in->p.training) return;
+    if (share > 50)
+        gcpi_say(w, "why not less: weights, their gradients, optimiser and inputs are %.1f %% of the peak and need as much under every plan: "
+                 "at most %.1f %% can be saved by recomputing\n", share, 100 - share);
+    if (plan->reruns == 0 && in->opts.policy != GCP_KEEP_ALL && !plan->far_bytes)
+        gcpi_say(w, "why nothing is recomputed: %s\n", in->opts.policy == GCP_BUDGET ? "keeping all fits the budget" : in->opts.policy == GCP_SEGMENTS && in->p.tape->segment_count < 2 ? "no GCP_SEGMENT block was recorded"
+                 : in->opts.policy >= GCP_SQRT ? "every plan of this policy needs at least as much as keeping all"
+                 : plan->segments <= 1 ? "one segment holds the whole network, and the last segment is never run again"
+                 : "the last segment is never run again, and nothing that backward reads lies inside the others");
+    if (in->p.tasks[in->list.at[in->peak_at].task].kind == GCPI_TASK_FORWARD && in->list.at[in->peak_at].kind == 'R')
+        gcpi_say(w, "the peak is inside a segment that is run again: more, shorter segments would lower it\n");
+}
+
+GCPI_DEF void gcp_why_print(const gcp_plan *made, gcp_writer w)
+{
+    char name[256];
+    if (!gcpi_reportable(made)) return;
+    gcp_plan now = *made, *plan = &now;
+    gcpi_plan_sizes(plan);                        /* the state may have grown */
+    const gcpi_plan *in = plan->in;
+    const gcp_split *s = &plan->split;
+    const gcpi_task *task = &in->p.tasks[in->list.at[in->peak_at].task];
+    gcp_at at = gcpi_task_at(&in->p, (int)(task - in->p.tasks), in->opts.at);
+    gcpi_why_in_vain(plan, w);
+    gcpi_say(w, "peak %.3f MiB (%zu bytes) = state: weights %.3f + statistics %.3f + optimiser %.3f; slab: input %.3f + kept %.3f + recomputed %.3f "
+             "+ weight gradients %.3f + activation gradients %.3f + workspace %.3f + gaps %.3f\n", gcpi_mib(plan->bytes), plan->bytes,
+             gcpi_mib(s->weights), gcpi_mib(s->statistics), gcpi_mib(s->optimizer), gcpi_mib(s->inputs), gcpi_mib(s->kept), gcpi_mib(s->recomputed),
+             gcpi_mib(s->weight_gradients), gcpi_mib(s->activation_gradients), gcpi_mib(s->workspace), gcpi_mib(s->gaps));
+    gcpi_say(w, "set by %c %s (%s:%d), instruction %d of %d; %d unit%s run again, extra forward work %.1f %%, time by the cost model %.3f of keeping all\n",
+             in->list.at[in->peak_at].kind, gcpi_task_name(&in->p, task, name, sizeof name), gcpi_basename(at.file), at.line, in->peak_at + 1, plan->instructions,
+             plan->reruns, plan->reruns == 1 ? "" : "s", plan->forward_flops > 0 ? 100.0 * plan->rerun_flops / plan->forward_flops : 0.0,
+             plan->keep_all_seconds > 0 ? plan->seconds / plan->keep_all_seconds : 1.0);
+    if (in->opts.policy == GCP_BUDGET && plan->method)
+        gcpi_say(w, "found by %s for %.3f MiB; no schedule in these bytes is below %.4f of keeping all: at most %.2f %% could be gained\n", plan->method, gcpi_mib(in->opts.budget),
+                 plan->bound_seconds / plan->keep_all_seconds, 100 * (plan->seconds / plan->bound_seconds - 1));
+    if (plan->far_bytes)
+        gcpi_say(w, "%.3f MiB wait in far memory, %.3f MiB are copied in a step; computing waits for copies for %.2f %% of the step\n", gcpi_mib(plan->far_bytes),
+                 gcpi_mib(plan->far_traffic), plan->seconds > 0 ? 100 * plan->stall_seconds / plan->seconds : 0.0);
+    if (plan->moved_bytes) gcpi_say(w, "%.3f MiB are moved inside the slab in a step: no layout without that fits\n", gcpi_mib(plan->moved_bytes));
+    if (plan->coarse) gcpi_say(w, "the plan's arena had no room for all of the search: gcp_plan_arena says how much it takes\n");
+    gcpi_why_reason(plan, w);
+}
+
+/* Memory over time (right) and address (up): a rectangle a buffer, named on hover. */
+static const char *gcpi_block_colour(const gcpi_plan *in, const gcpi_extent *b)
+{
+    const gcpi_item *x = &in->p.items[b->item];
+    if (x->kind == GCPI_INPUT_ITEM) return "#9aa0a6";
+    if (x->kind == GCPI_GRADIENT_ITEM) return !in->p.names && in->p.tape->tensors[x->tensor].kind == GCPI_PARAMETER ? "#b5651d" : "#e8710a";
+    return b->again ? "#7baaf7" : b->last >= in->forward_end ? "#1a73e8" : "#d2e3fc";
+}
+
+static void gcpi_svg_rect(gcp_writer w, double x, double y, double width, double height, const char *colour)
+{
+    gcpi_say(w, "<rect x=\"%.2f\" y=\"%.2f\" width=\"%.2f\" height=\"%.2f\" fill=\"%s\">", x, y, GCPI_MAX(width, 0.3), GCPI_MAX(height, 0.3), colour);
+}
+
+static void gcpi_svg_blocks(const gcpi_plan *in, gcp_writer w, double left, double bottom, double dx, double dy)
+{
+    char name[256];
+    for (int b = 0; b < in->block_count; b++) {
+        const gcpi_extent *x = &in->blocks[b];
+        gcpi_svg_rect(w, left + dx * x->first, bottom - dy * (double)(x->offset + x->bytes), dx * (x->last - x->first + 1), dy * (double)x->bytes, gcpi_block_colour(in, x));
+        gcpi_item_name(&in->p, x->item, name, sizeof name);
+        gcpi_say(w, "<title>%s", in->p.items[x->item].kind == GCPI_GRADIENT_ITEM ? "gradient of " : x->again ? "recomputed " : "");
+        gcpi_say_escaped(w, name);
+        gcpi_say(w, ": %zu bytes at %zu, instructions %d to %d</title></rect>\n", x->bytes, x->offset, x->first + 1, x->last + 1);
+    }
+    for (int i = 0; i < (int)in->list.count; i++) {
+        size_t bytes = in->p.tasks[in->list.at[i].task].workspace;
+        if (!bytes) continue;
+        gcpi_svg_rect(w, left + dx * i, bottom - dy * (double)(GCPI_NUMBERS_BYTES + bytes), dx, dy * (double)bytes, "#188038");
+        gcpi_say(w, "<title>workspace of instruction %d: %zu bytes</title></rect>\n", i + 1, bytes);
+    }
+}
+
+GCPI_DEF void gcp_memory_svg(const gcp_plan *plan, gcp_writer w)
+{
+    static const char *const legend[][2] = { { "input", "#9aa0a6" }, { "kept for backward", "#1a73e8" }, { "gone after forward", "#d2e3fc" }, { "recomputed", "#7baaf7" },
+        { "activation gradient", "#e8710a" }, { "weight gradient", "#b5651d" }, { "workspace", "#188038" } };
+    const double width = 960, height = 420, left = 76, top = 34;
+    if (!gcpi_reportable(plan)) return;
+    const gcpi_plan *in = plan->in;
+    double dx = width / (double)plan->instructions, dy = height / (double)plan->slab_bytes, turn = left + dx * in->p.forward;
+    gcpi_say(w, "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 1060 520\" font-family=\"sans-serif\" font-size=\"12\">\n<rect width=\"1060\" height=\"520\" fill=\"white\"/>\n");
+    gcpi_say(w, "<text x=\"%.0f\" y=\"20\" font-size=\"14\">slab %.3f MiB of %.3f MiB in all, over %d instructions; %d unit%s run again</text>\n", left, gcpi_mib(plan->slab_bytes),
+             gcpi_mib(plan->bytes), plan->instructions, plan->reruns, plan->reruns == 1 ? "" : "s");
+    for (int i = 0; i <= 4; i++) {
+        double y = top + height - height * i / 4;
+        gcpi_say(w, "<line x1=\"%.0f\" y1=\"%.1f\" x2=\"%.0f\" y2=\"%.1f\" stroke=\"#e0e0e0\"/><text x=\"%.0f\" y=\"%.1f\" text-anchor=\"end\">%.2f MiB</text>\n", left, y, left + width, y, left - 6, y + 4, gcpi_mib(plan->slab_bytes) * i / 4);
+    }
+    gcpi_svg_blocks(in, w, left, top + height, dx, dy);
+    if (in->p.training) gcpi_say(w, "<line x1=\"%.1f\" y1=\"%.0f\" x2=\"%.1f\" y2=\"%.0f\" stroke=\"black\" stroke-dasharray=\"4 3\"/><text x=\"%.1f\" y=\"%.0f\">backward begins</text>\n", turn, top, turn, top + height, turn + 4, top + 12);
+    for (int i = 0; i < 7; i++)
+        gcpi_say(w, "<rect x=\"%.0f\" y=\"%.0f\" width=\"12\" height=\"12\" fill=\"%s\"/><text x=\"%.0f\" y=\"%.0f\">%s</text>\n", left + 139.0 * i, top + height + 18, legend[i][1], left + 139.0 * i + 17, top + height + 28, legend[i][0]);
+    gcpi_say(w, "<text x=\"%.0f\" y=\"%.0f\">instructions, in order &#8594;   up: address in the slab</text>\n</svg>\n", left, top + height + 50);
+}
+
+/* ==== src/end.h ==== */
+
+#if defined(__clang__)
+#pragma STDC FP_CONTRACT DEFAULT
+#endif
+#if defined(__clang__) && (defined(__x86_64__) || defined(__i386__))
+#pragma float_control(pop)
+#elif defined(__GNUC__) && !defined(__clang__)
+#pragma GCC pop_options
+#elif defined(_MSC_VER) && !defined(__clang__)
+#pragma float_control(pop)
+#endif
+#endif /* GCP_IMPLEMENTATION */
+
+/* MIT licence
+
+   Copyright (c) 2026 the gcp authors
+
+   Permission is hereby granted, free of charge, to any person obtaining a copy of this software and associated
+   documentation files (the "Software"), to deal in the Software without restriction, including without limitation the
+   rights to use, copy, modify, merge, publish, distribute, sublicense, and/or sell copies of the Software, and to permit
+   persons to whom the Software is furnished to do so, subject to the following conditions:
+
+   The above copyright notice and this permission notice shall be included in all copies or substantial portions of the
+   Software.
+
+   THE SOFTWARE IS PROVIDED "AS IS", WITHOUT WARRANTY OF ANY KIND, EXPRESS OR IMPLIED, INCLUDING BUT NOT LIMITED TO THE
+   WARRANTIES OF MERCHANTABILITY, FITNESS FOR A PARTICULAR PURPOSE AND NONINFRINGEMENT. IN NO EVENT SHALL THE AUTHORS OR
+   COPYRIGHT HOLDERS BE LIABLE FOR ANY CLAIM, DAMAGES OR OTHER LIABILITY, WHETHER IN AN ACTION OF CONTRACT, TORT OR
+   OTHERWISE, ARISING FROM, OUT OF OR IN CONNECTION WITH THE SOFTWARE OR THE USE OR OTHER DEALINGS IN THE SOFTWARE. */

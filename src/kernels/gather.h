@@ -1,0 +1,354 @@
+/* The gather product: convolution forward and backward data, A times B. */
+
+/* Run on finished pixels of a row of y, `count` channels from `first` on, while they are in cache. */
+typedef struct gcpi_end {
+    void (*run)(void *arg, size_t pixel, size_t pixels, int first, int count);
+    void *arg;
+} gcpi_end;
+
+typedef struct gcpi_gather {
+    gcpi_view v;
+    const gcp_real *x, *w, *bias;
+    gcp_real *y;
+    int accumulate, groups;
+    ptrdiff_t ws[4], wfirst;          /* steps of w: ky, kx, channel, column; its start */
+    ptrdiff_t ys[3], yfirst;          /* steps of y: image, row, pixel */
+    ptrdiff_t xgroup, wgroup, ygroup; /* steps to the next group */
+    const gcpi_end *end;              /* NULL: none; pixels of y are numbered as those of the view */
+    /* set by gcpi_gather_plan */
+    gcpi_simd simd;
+    gcpi_columns columns; /* columns, or in the planar case pixels of a row */
+    ptrdiff_t weights, shared; /* planar: values of w in scratch, and with a panel of starting values for each row of all tiles */
+    int planar, cols, tile;   /* tile: columns packed side by side, those of a kernel's tile where all panels have one kernel */
+    int by, bx, bj;           /* block of the sum: kernel rows, runs, terms of a run */
+    int panels, sets;         /* panels packed together, such sets */
+    int resident;             /* weights packed for the whole sum, kept for later tasks */
+    ptrdiff_t pack, worker;   /* values packed, and in all scratch of a worker */
+    ptrdiff_t base;           /* task that index 0 is */
+    gcp_real *scratch;
+} gcpi_gather;
+
+/* out[r][c] = w[r*rs + c*cs], rows padded with zeros to `width`; rs or cs is 1. */
+GCPI_FAST static void gcpi_pack_rows(const gcpi_simd *simd, gcp_real *out, int width, int cols, const gcp_real *w, int rows, ptrdiff_t rs, ptrdiff_t cs)
+{
+    for (int r0 = 0; r0 < rows; r0 += GCPI_PACK_ROWS) {
+        int r1 = gcpi_min(rows, r0 + GCPI_PACK_ROWS);
+        if (cs != 1) simd->turn(out + (ptrdiff_t)r0 * width, width, r1 - r0, cols, w + r0, cs);
+        for (int r = r0; r < r1; r++) {
+            if (cs == 1) memcpy(out + (ptrdiff_t)r * width, w + r * rs, (size_t)cols * sizeof *out);
+            memset(out + (ptrdiff_t)r * width + cols, 0, (size_t)(width - cols) * sizeof *out);
+        }
+    }
+}
+
+/* Planar: where few output channels would leave vector lanes empty, a vector holds pixels of a row
+ * instead. The window is copied as [row][channel][x], so (ky, channel) is one evenly spaced run,
+ * and output channels are the rows of the tile. */
+
+/* Whether that fills enough more lanes to pay for turning x and y around. */
+static int gcpi_planar_pays(const gcpi_gather *g, int cols)
+{
+    int lanes = g->simd.lanes, mr;
+    gcpi_kernel_of(&g->simd, g->simd.nv, cols, &mr);
+    double across = cols / ((double)gcpi_ceil(cols, lanes) * lanes);
+    double along = g->v.wo / ((double)gcpi_ceil(g->v.wo, lanes) * lanes) * cols / ((double)gcpi_ceil(cols, mr) * mr);
+    return g->groups == 1 && g->v.sx == 1 && g->v.xc == 1 && g->v.wo > lanes && g->v.ky * g->v.kx >= 9 && g->v.channels > 0 &&
+           cols <= GCPI_PLANAR_COLS && along > 1.05 * across;
+}
+
+static size_t gcpi_planar_plan(gcpi_gather *g, int cols, const gcpi_par *par)
+{
+    gcpi_view_cut(&g->v, 1024, 0);
+    g->v.bn = 1;
+    g->v.cn = g->v.n;
+    g->v.chunks = (ptrdiff_t)g->v.cn * g->v.ch * g->v.cw;
+    g->sets = 1;
+    g->cols = cols;
+    g->columns = gcpi_columns_of(g->v.bw, &g->simd);
+    gcpi_kernel_of(&g->simd, gcpi_panel_of(&g->columns, 0).nv, cols, &g->tile);
+    if (g->columns.vectors % g->columns.panels) g->tile = cols;
+    g->pack = gcpi_line((ptrdiff_t)g->v.wh * g->v.ww * g->v.channels) + GCPI_NR_MAX;
+    g->worker = g->pack + gcpi_line((ptrdiff_t)cols * g->columns.vectors * g->simd.lanes) + GCPI_LINE;
+    g->weights = gcpi_line((ptrdiff_t)g->v.ky * g->v.kx * g->v.channels * cols);
+    g->shared = g->weights + (cols + GCPI_MR_MAX) * GCPI_NR_MAX;      /* the last tile may have rows that are not stored */
+    return gcpi_scratch_bytes(g->shared, g->worker, par);
+}
+
+GCPI_FAST static void gcpi_planar_load(const gcpi_gather *g, const gcpi_block *k, gcp_real *window)
+{
+    const gcpi_view *v = &g->v;
+    ptrdiff_t y0 = v->oy + (ptrdiff_t)k->y * v->sy, x0 = v->ox + k->x, row = (ptrdiff_t)v->channels * v->ww;
+    ptrdiff_t left = x0 < 0 ? -x0 : 0, end = v->w - x0 < v->ww ? v->w - x0 : v->ww;
+    for (ptrdiff_t y = 0; y < v->wh; y++) {
+        gcp_real *to = window + y * row;
+        int exists = y0 + y >= 0 && y0 + y < v->h && end > left;
+        if (!exists || left > 0 || end < v->ww) memset(to, 0, (size_t)row * sizeof *to);
+        if (exists)
+            g->simd.turn(to + left, v->ww, v->channels, (int)(end - left), g->x + k->b * v->xs[0] + (y0 + y) * v->xs[1] + (x0 + left) * v->xs[2], v->xs[2]);
+    }
+    memset(window + v->wh * row, 0, GCPI_NR_MAX * sizeof *window); /* read past the end */
+}
+
+/* One output row of the block, into the planes at `out`. */
+static void gcpi_planar_row(const gcpi_gather *g, const gcp_real *window, gcp_real *out, ptrdiff_t plane)
+{
+    const gcpi_view *v = &g->v;
+    const gcp_real *start = g->scratch + g->weights, *w = g->scratch;
+    ptrdiff_t terms = (ptrdiff_t)v->ky * v->kx * v->channels;
+    const gcp_real *a[GCPI_MR_MAX];
+    gcp_real *c[GCPI_MR_MAX];
+    gcpi_tile t;
+    t.a = a, t.c = c;
+    /* ky and channels make one run, unless reuse across kx in L1 is worth more */
+    int whole = v->dy == 1 && (ptrdiff_t)v->ky * v->channels * v->ww <= GCPI_L1_HALF;
+    t.n[0] = whole ? 1 : v->ky, t.n[1] = v->kx, t.n[2] = whole ? v->ky * v->channels : v->channels;
+    t.bs[2] = v->ww, t.bs[1] = v->dx, t.bs[0] = (ptrdiff_t)v->dy * v->channels * v->ww;
+    t.ss = GCPI_NR_MAX;
+    for (int p = 0; p < g->columns.panels; p++) {
+        gcpi_panel panel = gcpi_panel_of(&g->columns, p);
+        int mr;
+        gcpi_kernel *kernel = gcpi_kernel_of(&g->simd, panel.nv, g->cols, &mr);
+        t.b = window + panel.first;
+        t.first = panel.first;
+        for (int r = 0; r < g->cols; r += mr) {
+            int side = r % g->tile, from = r - side;
+            t.rows = gcpi_min(mr, g->cols - r);
+            t.as[2] = gcpi_min(g->tile, g->cols - from), t.as[0] = t.as[2] * v->channels, t.as[1] = t.as[0] * v->ky;
+            t.start = g->accumulate ? NULL : start + r * GCPI_NR_MAX;
+            for (int i = 0; i < mr; i++) {
+                int row = i < t.rows ? i : 0;
+                a[i] = w + from * terms + side + row;
+                c[i] = out + (r + row) * plane;
+            }
+            kernel(&t);
+        }
+    }
+}
+
+static void gcpi_gather_end(const gcpi_gather *g, const gcpi_block *k, int first, int count)
+{
+    for (int b = k->b; g->end && b < k->b + k->n; b++)
+        for (int y = k->y; y < k->y + k->h; y++) g->end->run(g->end->arg, ((size_t)b * (size_t)g->v.ho + (size_t)y) * (size_t)g->v.wo + (size_t)k->x, (size_t)k->w, first, count);
+}
+
+static void gcpi_planar_task(void *arg, int index, int worker)
+{
+    const gcpi_gather *g = (const gcpi_gather *)arg;
+    const gcpi_view *v = &g->v;
+    gcpi_block k = gcpi_view_block(v, g->base + index);
+    gcp_real *window = g->scratch + g->shared + worker * g->worker;
+    gcp_real *out = window + g->pack;
+    ptrdiff_t plane = (ptrdiff_t)g->columns.vectors * g->simd.lanes;
+    gcpi_planar_load(g, &k, window);
+    for (int py = 0; py < k.h; py++) {
+        gcp_real *y = g->y + g->yfirst + k.b * g->ys[0] + (k.y + py) * g->ys[1] + k.x * g->ys[2];
+        if (g->accumulate) g->simd.turn(out, plane, g->cols, k.w, y, g->ys[2]);
+        gcpi_planar_row(g, window + (ptrdiff_t)py * v->sy * v->channels * v->ww, out, plane);
+        g->simd.turn(y, g->ys[2], k.w, g->cols, out, plane);
+    }
+    gcpi_gather_end(g, &k, 0, g->cols);
+}
+
+static void gcpi_planar_run(gcpi_gather *g, const gcpi_par *par)
+{
+    gcp_real *out = g->scratch;
+    for (int first = 0, n; first < g->cols; first += n) {
+        n = gcpi_min(g->tile, g->cols - first);
+        for (int t = 0; t < g->v.kx * g->v.ky; t++, out += (ptrdiff_t)g->v.channels * n)
+            gcpi_pack_rows(&g->simd, out, n, n, g->w + g->wfirst + t % g->v.ky * g->ws[0] + t / g->v.ky * g->ws[1] + first * g->ws[3], g->v.channels, g->ws[2], g->ws[3]);
+    }
+    out = g->scratch + g->weights;
+    for (ptrdiff_t i = 0; i < g->shared - g->weights; i++) out[i] = g->bias && i / GCPI_NR_MAX < g->cols ? g->bias[i / GCPI_NR_MAX] : 0;
+    gcpi_par_run(par, g->v.chunks, &g->base, gcpi_planar_task, g);
+}
+
+typedef struct gcpi_kblock {
+    int y, x, j, ny, nx, nj;
+} gcpi_kblock;
+
+static void gcpi_gather_cut(gcpi_gather *g)
+{
+    int pixels = 512;
+    do {
+        gcpi_view_cut(&g->v, pixels, 1);
+        pixels /= 2;
+    } while (pixels >= 96 && (double)g->v.chunks * g->sets * g->groups < (double)GCPI_TASKS);
+}
+
+/* Chooses all block sizes; returns the bytes of scratch. */
+static size_t gcpi_gather_plan(gcpi_gather *g, int cols, const gcpi_par *par)
+{
+    g->simd = gcpi_simd_of(par->isa);
+    g->planar = gcpi_planar_pays(g, cols);
+    if (g->planar) return gcpi_planar_plan(g, cols, par);
+    g->columns = gcpi_columns_of(cols, &g->simd);
+    g->sets = 1;
+    gcpi_gather_cut(g);
+    ptrdiff_t row = (ptrdiff_t)g->v.runs * g->v.len, all = g->v.ky * row;
+    int width = gcpi_ceil(g->columns.vectors, g->columns.panels) * g->simd.lanes;
+    g->by = g->bx = g->bj = 1;
+    if (row > 0) {
+        g->bj = gcpi_even(g->v.len, GCPI_K_BLOCK);
+        g->bx = gcpi_even(g->v.runs, gcpi_max(1, GCPI_K_BLOCK / g->v.len));
+        g->by = gcpi_even(g->v.ky, gcpi_max(1, (int)(GCPI_K_BLOCK / row)));
+    }
+    g->resident = all <= GCPI_RESIDENT_MAX / width;
+    ptrdiff_t terms = g->resident ? all : (ptrdiff_t)g->by * g->bx * g->bj;
+    ptrdiff_t most = terms ? GCPI_PACK_MAX / (terms * width) : g->columns.panels;
+    g->panels = gcpi_even(g->columns.panels, gcpi_max(1, most < g->columns.panels ? (int)most : g->columns.panels));
+    g->sets = gcpi_ceil(g->columns.panels, g->panels);
+    gcpi_gather_cut(g);
+    g->pack = gcpi_line((terms + 1) * g->panels * width);
+    g->worker = GCPI_LINE + g->pack + g->v.window;
+    return gcpi_scratch_bytes(0, g->worker, par);
+}
+
+/* Packs one panel of one block of the sum. */
+static void gcpi_gather_pack(const gcpi_gather *g, const gcp_real *w, const gcpi_kblock *k, const gcpi_panel *p, gcp_real *out)
+{
+    int channels = g->v.channels;
+    for (int y = k->y; y < k->y + k->ny; y++)
+        for (int x = k->x; x < k->x + k->nx; x++)
+            for (int j = x * g->v.len + k->j, end = j + k->nj, rows; j < end; j += rows) {
+                rows = gcpi_min(end - j, channels - j % channels);
+                gcpi_pack_rows(&g->simd, out, p->width, p->cols, w + y * g->ws[0] + j / channels * g->ws[1] + j % channels * g->ws[2] + p->first * g->ws[3],
+                               rows, g->ws[2], g->ws[3]);
+                out += (ptrdiff_t)rows * p->width;
+            }
+}
+
+/* All pixels of a chunk, for the panels of a set and one block of the sum. */
+typedef struct gcpi_sweep {
+    const gcpi_gather *g;
+    gcpi_block block;
+    gcpi_kblock k;
+    const gcp_real *x, *packed, *start; /* start: see gcpi_tile */
+    gcp_real *y;
+    int panel, panel_end;
+} gcpi_sweep;
+
+/* a and c hold GCPI_ROWS; beyond `rows` any that may be read. */
+GCPI_FAST static void gcpi_sweep_panels(const gcpi_sweep *s, const gcp_real *const *a, gcp_real *const *c, int rows)
+{
+    const gcpi_gather *g = s->g;
+    const gcpi_view *v = &g->v;
+    int base = gcpi_panel_of(&g->columns, s->panel).first;
+    ptrdiff_t terms = (ptrdiff_t)s->k.ny * s->k.nx * s->k.nj;
+    gcpi_tile t;
+    for (int p = s->panel; p < s->panel_end; p++) {
+        gcpi_panel panel = gcpi_panel_of(&g->columns, p);
+        int mr = g->simd.mr[panel.nv - 1];
+        t.n[0] = s->k.ny, t.n[1] = s->k.nx, t.n[2] = s->k.nj;
+        t.as[0] = v->dy * v->ws[1], t.as[1] = v->dx * v->ws[2], t.as[2] = v->xc;
+        t.bs[2] = panel.width, t.bs[1] = t.bs[2] * t.n[2], t.bs[0] = t.bs[1] * t.n[1];
+        t.b = s->packed + terms * (panel.first - base);
+        t.start = s->start ? s->start + (panel.first - base) : NULL, t.ss = 0;
+        t.first = panel.first;
+        for (int r = 0; r < rows; r += mr) {
+            t.rows = gcpi_min(mr, rows - r);
+            t.a = a + r, t.c = c + r;
+            gcpi_run_tile(g->simd.kernel[panel.nv - 1], &t, &panel);
+        }
+    }
+}
+
+/* Of x in place, the pixels that follow these rows are fetched meanwhile: few rows at a time, each short, are no stream that the
+ * hardware knows. Where they lie side by side in one go, which takes fewer instructions. Inlined always, for gcc drops the call of a
+ * function that does nothing else. */
+GCPI_BODY void gcpi_sweep_ahead(const gcp_real *const *a, ptrdiff_t step, ptrdiff_t terms)
+{
+    const ptrdiff_t far = GCPI_ROWS * step;
+    if (step == terms) gcpi_fetch(a[0], far, far);
+    else for (int i = 0; i < GCPI_ROWS; i++) gcpi_fetch(a[i], far, terms);
+}
+
+GCPI_FAST static void gcpi_sweep_pixels(const gcpi_sweep *s)
+{
+    const gcpi_gather *g = s->g;
+    const gcpi_view *v = &g->v;
+    const gcp_real *a[GCPI_ROWS], *first = s->x + s->k.y * v->dy * v->ws[1] + s->k.x * v->dx * v->ws[2] + s->k.j * v->xc;
+    gcp_real *c[GCPI_ROWS];
+    const ptrdiff_t xstep = v->sx * v->ws[2], ystep = g->ys[2];
+    const int width = s->block.w, ahead = v->direct && GCPI_ROWS * s->k.nj <= 2 * GCPI_L1_HALF;
+    int rows = 0;
+    for (int line = 0; line < s->block.n * s->block.h; line++) {
+        int b = line / s->block.h, py = line % s->block.h;
+        const gcp_real *x = first + b * v->ws[0] + py * v->sy * v->ws[1];
+        gcp_real *y = s->y + (s->block.b + b) * g->ys[0] + (s->block.y + py) * g->ys[1] + s->block.x * ystep;
+        for (int px = 0; px < width; px++) {
+            a[rows] = x + px * xstep, c[rows] = y + px * ystep;
+            if (++rows < GCPI_ROWS) continue;
+            if (ahead) gcpi_sweep_ahead(a, xstep, s->k.nj);
+            gcpi_sweep_panels(s, a, c, rows);
+            rows = 0;
+        }
+    }
+    for (int i = rows; rows && i < GCPI_ROWS; i++) a[i] = a[0], c[i] = c[0];
+    if (rows) gcpi_sweep_panels(s, a, c, rows);
+}
+
+/* Packs the panels of a set for the block s->k, at `out`. */
+static void gcpi_gather_pack_set(const gcpi_gather *g, const gcpi_sweep *s, const gcp_real *w, gcp_real *out)
+{
+    for (int p = s->panel; p < s->panel_end; p++) {
+        gcpi_panel panel = gcpi_panel_of(&g->columns, p);
+        gcpi_gather_pack(g, w, &s->k, &panel, out);
+        out += (ptrdiff_t)s->k.ny * s->k.nx * s->k.nj * panel.width;
+    }
+}
+
+/* The starting values of a set: the bias, or zeros. */
+static void gcpi_gather_start(const gcpi_gather *g, int group, int first, int width, gcp_real *out)
+{
+    for (int j = 0; j < width; j++) out[j] = g->bias && first + j < g->columns.count ? g->bias[group * g->columns.count + first + j] : 0;
+}
+
+static void gcpi_gather_task(void *arg, int index, int worker)
+{
+    const gcpi_gather *g = (const gcpi_gather *)arg;
+    const gcpi_view *v = &g->v;
+    gcp_real *scratch = g->scratch + worker * g->worker, *start = scratch + GCPI_LINE;
+    ptrdiff_t chunk = (g->base + index) % v->chunks, set = (g->base + index) / v->chunks, last;      /* last: whose weights are packed */
+    int group = (int)(set / g->sets);
+    const gcp_real *w = g->w + g->wfirst + group * g->wgroup;
+    gcpi_sweep s;
+    s.g = g;
+    s.panel = (int)(set % g->sets) * g->panels;
+    s.panel_end = gcpi_min(g->columns.panels, s.panel + g->panels);
+    int first = gcpi_panel_of(&g->columns, s.panel).first;
+    int width = gcpi_panel_of(&g->columns, s.panel_end).first - first;
+    s.block = gcpi_view_block(v, chunk);
+    s.x = gcpi_view_load(v, g->x + group * g->xgroup, &s.block, 0, v->ky, start + g->pack);
+    s.y = g->y + g->yfirst + group * g->ygroup;
+    memcpy(&last, scratch, sizeof last);
+    int packed = g->resident && last == set; /* by an earlier task */
+    memcpy(scratch, &set, sizeof set);
+    if (!packed) gcpi_gather_start(g, group, first, width, start);
+    s.start = g->accumulate ? NULL : start;
+    gcp_real *out = start + width;
+    for (s.k.y = 0; s.k.y < v->ky; s.k.y += g->by)
+        for (s.k.x = 0; s.k.x < v->runs; s.k.x += g->bx)
+            for (s.k.j = 0; s.k.j == 0 || s.k.j < v->len; s.k.j += g->bj) {
+                s.k.ny = gcpi_min(g->by, v->ky - s.k.y);
+                s.k.nx = gcpi_min(g->bx, v->runs - s.k.x);
+                s.k.nj = gcpi_min(g->bj, v->len - s.k.j);
+                if (!packed) gcpi_gather_pack_set(g, &s, w, out);
+                s.packed = out;
+                gcpi_sweep_pixels(&s);
+                s.start = NULL;
+                if (g->resident) out += (ptrdiff_t)s.k.ny * s.k.nx * s.k.nj * width;
+            }
+    gcpi_gather_end(g, &s.block, group * g->columns.count + first, gcpi_min(width, g->columns.count - first));
+}
+
+static void gcpi_gather_run(gcpi_gather *g, void *scratch, const gcpi_par *par)
+{
+    g->scratch = (gcp_real *)scratch;
+    if (g->planar) {
+        gcpi_planar_run(g, par);
+        return;
+    }
+    const ptrdiff_t none = -1;
+    for (int i = 0; i < par->threads; i++) memcpy(g->scratch + i * g->worker, &none, sizeof none);
+    gcpi_par_run(par, g->v.chunks * g->sets * g->groups, &g->base, gcpi_gather_task, g);
+}

@@ -1,0 +1,341 @@
+/* Convolutions and matrix products in all passes, each as one of the products above. */
+
+static int gcpi_conv_empty(const gcpi_conv *c) { return c->n <= 0 || c->h <= 0 || c->w <= 0 || c->ho <= 0 || c->wo <= 0; }
+static int gcpi_conv_is_depthwise(const gcpi_conv *c) { return c->groups > 1 && c->ci == c->groups && c->co == c->groups && c->sh * (ptrdiff_t)c->sw <= GCPI_PHASES; }
+
+/* Steps of an image, a row and a pixel. */
+static void gcpi_steps(ptrdiff_t *s, int h, int w, ptrdiff_t pitch)
+{
+    s[2] = pitch;
+    s[1] = w * pitch;
+    s[0] = h * s[1];
+}
+
+static gcpi_view gcpi_conv_view(const gcpi_conv *c)
+{
+    gcpi_view v;
+    memset(&v, 0, sizeof v);
+    v.n = c->n, v.h = c->h, v.w = c->w, v.channels = c->ci / c->groups;
+    gcpi_steps(v.xs, c->h, c->w, c->xpitch);
+    v.xc = 1;
+    v.oy = -c->pt, v.sy = c->sh, v.ky = c->kh, v.dy = c->dh, v.ho = c->ho;
+    v.ox = -c->pl, v.sx = c->sw, v.kx = c->kw, v.dx = c->dw, v.wo = c->wo;
+    return v;
+}
+
+static gcpi_gather gcpi_conv_gather(const gcpi_conv *c)
+{
+    gcpi_gather g;
+    memset(&g, 0, sizeof g);
+    g.v = gcpi_conv_view(c);
+    g.groups = c->groups;
+    g.ws[2] = 1, g.ws[1] = g.v.channels, g.ws[0] = c->kw * g.ws[1], g.ws[3] = c->kh * g.ws[0];
+    gcpi_steps(g.ys, c->ho, c->wo, c->ypitch);
+    g.xgroup = g.v.channels, g.ygroup = c->co / c->groups, g.wgroup = g.ygroup * g.ws[3];
+    return g;
+}
+
+/* Along one axis, the gradient at positions i, i + s, i + 2s, ... is a stride-1 convolution of dy
+ * with every tap that reaches them, last tap first. */
+typedef struct gcpi_phase {
+    int count, taps, last, step, origin, dilation;
+} gcpi_phase;
+
+/* x with a x = b modulo m, for a and m that have no common divisor (Euclid's algorithm, with the factor of a kept beside). */
+static int64_t gcpi_congruent(int64_t a, int64_t b, int64_t m)
+{
+    int64_t high = m, low = a % m, was = 0, is = 1;
+    while (low > 0) {
+        int64_t times = high / low, rest = high % low, next = was - times * is;
+        high = low; low = rest; was = is; is = next;
+    }
+    return ((b % m) * ((was % m + m) % m)) % m;
+}
+
+static gcpi_phase gcpi_phase_of(int i, int size, int k, int stride, int pad, int dilation)
+{
+    gcpi_phase p;
+    int common = gcpi_divisor(dilation, stride);
+    int64_t at = (int64_t)i + pad, first = at % common ? k : gcpi_congruent(dilation / common, at / common, stride / common);
+    p.count = gcpi_ceil(size - i, stride);
+    p.step = stride / common;
+    p.taps = first < k ? (int)((k - 1 - first) / p.step) + 1 : 0;
+    p.last = p.taps ? (int)first + (p.taps - 1) * p.step : 0;
+    p.origin = p.taps ? (int)((at - (int64_t)p.last * dilation) / stride) : 0;
+    p.dilation = dilation / common;
+    return p;
+}
+
+static gcpi_gather gcpi_conv_phase(const gcpi_conv *c, int y, int x)
+{
+    gcpi_phase py = gcpi_phase_of(y, c->h, c->kh, c->sh, c->pt, c->dh);
+    gcpi_phase px = gcpi_phase_of(x, c->w, c->kw, c->sw, c->pl, c->dw);
+    int reached = py.taps && px.taps, ci = c->ci / c->groups, co = c->co / c->groups;
+    ptrdiff_t row = (ptrdiff_t)c->kw * ci;
+    gcpi_gather g;
+    memset(&g, 0, sizeof g);
+    g.groups = c->groups;
+    g.v.n = c->n, g.v.h = c->ho, g.v.w = c->wo, g.v.channels = reached ? co : 0;
+    gcpi_steps(g.v.xs, c->ho, c->wo, c->ypitch);
+    g.v.xc = 1;
+    g.v.oy = py.origin, g.v.sy = 1, g.v.ky = reached ? py.taps : 1, g.v.dy = py.dilation, g.v.ho = py.count;
+    g.v.ox = px.origin, g.v.sx = 1, g.v.kx = reached ? px.taps : 1, g.v.dx = px.dilation, g.v.wo = px.count;
+    g.wfirst = reached ? py.last * row + (ptrdiff_t)px.last * ci : 0;
+    g.ws[0] = gcpi_stride(-py.step, row), g.ws[1] = gcpi_stride(-px.step, ci), g.ws[2] = c->kh * row, g.ws[3] = 1;
+    gcpi_steps(g.ys, c->h, c->w, c->xpitch);
+    g.yfirst = y * g.ys[1] + x * g.ys[2];
+    g.ys[1] = gcpi_stride(c->sh, g.ys[1]), g.ys[2] = gcpi_stride(c->sw, g.ys[2]);
+    g.xgroup = co, g.ygroup = ci, g.wgroup = co * g.ws[2];
+    return g;
+}
+
+/* Rows are copied, columns are read in place: of a 1x1 convolution the fewer channels become the rows, where every task has room for
+ * a sum of its own. */
+static int gcpi_conv_turns(const gcpi_conv *c)
+{
+    int inside = !c->pt && !c->pl && (c->ho - 1) * (ptrdiff_t)c->sh < c->h && (c->wo - 1) * (ptrdiff_t)c->sw < c->w;
+    return c->kh == 1 && c->kw == 1 && inside && c->groups == 1 && c->co > c->ci && (ptrdiff_t)c->ci * c->co <= GCPI_PARTIAL_MAX / GCPI_TASKS;
+}
+
+static gcpi_outer gcpi_conv_outer(const gcpi_conv *c)
+{
+    gcpi_outer o;
+    memset(&o, 0, sizeof o);
+    o.v = gcpi_conv_view(c);
+    o.turned = gcpi_conv_turns(c);
+    o.groups = c->groups, o.rows = c->co / c->groups;
+    gcpi_steps(o.es, c->ho, c->wo, c->ypitch);
+    o.ds = (ptrdiff_t)c->kh * c->kw * o.v.channels;
+    o.xgroup = o.v.channels, o.egroup = o.rows, o.dgroup = o.rows * o.ds;
+    if (!o.turned) return o;
+    memcpy(o.es, o.v.xs, sizeof o.es);
+    o.es[1] *= c->sh, o.es[2] *= c->sw;
+    gcpi_steps(o.v.xs, c->ho, c->wo, c->ypitch);
+    o.v.h = c->ho, o.v.w = c->wo, o.v.sy = o.v.sx = 1;
+    o.v.channels = c->co, o.rows = c->ci;
+    return o;
+}
+
+static gcpi_depthwise gcpi_conv_depthwise(const gcpi_conv *c, int pass)
+{
+    gcpi_depthwise p;
+    int back = pass == GCPI_BACKWARD_DATA;
+    memset(&p, 0, sizeof p);
+    p.channels = c->groups, p.taps = c->kh * c->kw, p.height = back ? c->h : c->ho;
+    p.phases[0] = back ? gcpi_min(c->sh, c->h) : 1, p.phases[1] = back ? gcpi_min(c->sw, c->w) : 1;
+    for (int y = 0; y < p.phases[0]; y++)
+        for (int x = 0; x < p.phases[1]; x++) p.g[y * p.phases[1] + x] = back ? gcpi_conv_phase(c, y, x) : gcpi_conv_gather(c);
+    return p;
+}
+
+/* One phase of each kind along an axis, whose strides may be long: scratch depends on how many positions and taps a phase has, and on
+ * whether all that it reads lies inside dy. Returns how many kinds there are. */
+enum { GCPI_KINDS = 12 };
+static int gcpi_phase_kinds(int size, int read, int k, int stride, int pad, int dilation, int *at)
+{
+    struct { int count, taps, inside; } kinds[GCPI_KINDS];
+    int found = 0;
+    for (int i = 0; i < stride && i < size; i++) {
+        gcpi_phase p = gcpi_phase_of(i, size, k, stride, pad, dilation);
+        int inside = p.origin >= 0 && (int64_t)p.origin + p.count - 1 + (int64_t)(p.taps - 1) * p.dilation < read, same = 0;
+        while (same < found && (kinds[same].count != p.count || kinds[same].taps != p.taps || kinds[same].inside != inside)) same++;
+        if (same < found || found == GCPI_KINDS) continue;
+        kinds[found].count = p.count, kinds[found].taps = p.taps, kinds[found].inside = inside;
+        at[found++] = i;
+    }
+    return found;
+}
+
+static size_t gcpi_conv_scratch(const gcpi_conv *c, int pass, const gcpi_par *par)
+{
+    size_t most = 0;
+    if (gcpi_conv_empty(c)) return 0;
+    if (gcpi_conv_is_depthwise(c)) {
+        gcpi_depthwise p = gcpi_conv_depthwise(c, pass);
+        return gcpi_depthwise_plan(&p, pass == GCPI_BACKWARD_WEIGHTS, par);
+    }
+    if (pass == GCPI_FORWARD) {
+        gcpi_gather g = gcpi_conv_gather(c);
+        return gcpi_gather_plan(&g, c->co / c->groups, par);
+    }
+    if (pass == GCPI_BACKWARD_WEIGHTS) {
+        gcpi_outer o = gcpi_conv_outer(c);
+        return gcpi_outer_plan(&o, par);
+    }
+    int ys[GCPI_KINDS], xs[GCPI_KINDS];
+    int rows = gcpi_phase_kinds(c->h, c->ho, c->kh, c->sh, c->pt, c->dh, ys), columns = gcpi_phase_kinds(c->w, c->wo, c->kw, c->sw, c->pl, c->dw, xs);
+    for (int y = 0; y < rows; y++)
+        for (int x = 0; x < columns; x++) {
+            gcpi_gather g = gcpi_conv_phase(c, ys[y], xs[x]);
+            size_t bytes = gcpi_gather_plan(&g, c->ci / c->groups, par);
+            most = bytes > most ? bytes : most;
+        }
+    return most;
+}
+
+/* y may start from a bias, or be added to; not both. end: may be NULL. */
+static void gcpi_conv_forward(const gcpi_conv *c, const gcp_real *x, const gcp_real *w, const gcp_real *bias, gcp_real *y, int accumulate,
+                              const gcpi_end *end, void *scratch, const gcpi_par *par)
+{
+    if (gcpi_conv_empty(c)) return;
+    if (gcpi_conv_is_depthwise(c)) {
+        gcpi_depthwise p = gcpi_conv_depthwise(c, GCPI_FORWARD);
+        gcpi_depthwise_set(&p, x, w, y, accumulate);
+        p.g[0].bias = bias, p.g[0].end = end;
+        gcpi_depthwise_run(&p, scratch, par);
+        return;
+    }
+    gcpi_gather g = gcpi_conv_gather(c);
+    g.x = x, g.w = w, g.bias = bias, g.y = y, g.accumulate = accumulate, g.end = end;
+    gcpi_gather_plan(&g, c->co / c->groups, par);
+    gcpi_gather_run(&g, scratch, par);
+}
+
+static void gcpi_conv_backward_data(const gcpi_conv *c, const gcp_real *dy, const gcp_real *w, gcp_real *dx, int accumulate, void *scratch,
+                                    const gcpi_par *par)
+{
+    if (gcpi_conv_empty(c)) return;
+    if (gcpi_conv_is_depthwise(c)) {
+        gcpi_depthwise p = gcpi_conv_depthwise(c, GCPI_BACKWARD_DATA);
+        gcpi_depthwise_set(&p, dy, w, dx, accumulate);
+        gcpi_depthwise_run(&p, scratch, par);
+        return;
+    }
+    for (int py = 0; py < c->sh && py < c->h; py++)
+        for (int px = 0; px < c->sw && px < c->w; px++) {
+            gcpi_gather g = gcpi_conv_phase(c, py, px);
+            if (accumulate && !g.v.channels) continue;
+            g.x = dy, g.w = w, g.y = dx, g.accumulate = accumulate;
+            gcpi_gather_plan(&g, c->ci / c->groups, par);
+            gcpi_gather_run(&g, scratch, par);
+        }
+}
+
+static void gcpi_conv_backward_weights(const gcpi_conv *c, const gcp_real *x, const gcp_real *dy, gcp_real *dw, int accumulate, void *scratch,
+                                       const gcpi_par *par)
+{
+    gcpi_outer o = gcpi_conv_outer(c);
+    if (gcpi_conv_empty(c)) {
+        if (!accumulate) memset(dw, 0, (size_t)(c->co * o.ds) * sizeof *dw);
+        return;
+    }
+    if (gcpi_conv_is_depthwise(c)) {
+        gcpi_depthwise p = gcpi_conv_depthwise(c, GCPI_BACKWARD_WEIGHTS);
+        gcpi_depthwise_set(&p, x, NULL, NULL, accumulate);
+        p.e = dy, p.d = dw;
+        gcpi_depthwise_back(&p, scratch, par);
+        return;
+    }
+    o.x = o.turned ? dy : x, o.e = o.turned ? x : dy, o.d = dw, o.accumulate = accumulate;
+    gcpi_outer_plan(&o, par);
+    gcpi_outer_run(&o, scratch, par);
+}
+
+static gcpi_gather gcpi_gemm_gather(int ta, int tb, int m, int k, ptrdiff_t lda, ptrdiff_t ldb, ptrdiff_t ldc)
+{
+    gcpi_gather g;
+    memset(&g, 0, sizeof g);
+    g.groups = 1;
+    g.v.n = g.v.h = g.v.ho = g.v.sy = g.v.sx = g.v.ky = g.v.kx = g.v.dy = g.v.dx = 1;
+    g.v.w = g.v.wo = m, g.v.channels = k;
+    g.v.xs[2] = ta ? 1 : lda, g.v.xc = ta ? lda : 1;
+    g.ws[2] = tb ? 1 : ldb, g.ws[3] = tb ? ldb : 1;
+    g.ys[2] = ldc;
+    return g;
+}
+
+static gcpi_outer gcpi_gemm_outer(int m, int n, int k, ptrdiff_t lda, ptrdiff_t ldb, ptrdiff_t ldc)
+{
+    gcpi_outer o;
+    memset(&o, 0, sizeof o);
+    o.groups = 1, o.rows = m, o.es[2] = lda, o.ds = ldc;
+    o.v.n = o.v.h = o.v.ho = o.v.sy = o.v.sx = o.v.ky = o.v.kx = o.v.dy = o.v.dx = 1;
+    o.v.w = o.v.wo = k, o.v.channels = n, o.v.xs[2] = ldb, o.v.xc = 1;
+    return o;
+}
+
+/* The user's BLAS. Shares of the longer side of c, as many as the shape says, each one call on one thread. */
+#ifdef GCP_USE_CBLAS
+enum { GCPI_CBLAS = 1, GCPI_CBLAS_SHARE = 32 };       /* a share is no shorter */
+#if !defined(GCP_CBLAS_ONE_THREAD) && defined(OPENBLAS_VERSION)
+#define GCP_CBLAS_ONE_THREAD() openblas_set_num_threads(1)
+#elif !defined(GCP_CBLAS_ONE_THREAD)
+#error "GCP_USE_CBLAS: this is not OpenBLAS; define GCP_CBLAS_ONE_THREAD() as what sets it to one thread"
+#endif
+
+typedef struct gcpi_blas {
+    int ta, tb, m, n, k, accumulate, shares;
+    const gcp_real *a, *b;
+    gcp_real *c;
+    ptrdiff_t lda, ldb, ldc;
+} gcpi_blas;
+
+static void gcpi_blas_task(void *arg, int index, int worker)
+{
+    const gcpi_blas *g = (const gcpi_blas *)arg;
+    int tall = g->m >= g->n, length = tall ? g->m : g->n;
+    int first = (int)((ptrdiff_t)index * length / g->shares), count = (int)((ptrdiff_t)(index + 1) * length / g->shares) - first;
+    int m = tall ? count : g->m, n = tall ? g->n : count, lda = (int)g->lda, ldb = (int)g->ldb, ldc = (int)g->ldc;
+    const void *a = g->a + (tall ? (g->ta ? 1 : g->lda) * first : 0), *b = g->b + (tall ? 0 : (g->tb ? g->ldb : 1) * first);
+    void *c = g->c + (tall ? g->ldc : 1) * first;
+    CBLAS_TRANSPOSE ta = g->ta ? CblasTrans : CblasNoTrans, tb = g->tb ? CblasTrans : CblasNoTrans;
+    (void)worker;
+    if (sizeof(gcp_real) == sizeof(float))
+        cblas_sgemm(CblasRowMajor, ta, tb, m, n, g->k, 1, (const float *)a, lda, (const float *)b, ldb, (float)g->accumulate, (float *)c, ldc);
+    else cblas_dgemm(CblasRowMajor, ta, tb, m, n, g->k, 1, (const double *)a, lda, (const double *)b, ldb, g->accumulate, (double *)c, ldc);
+}
+
+static void gcpi_blas_run(gcpi_blas *g, const gcpi_par *par)
+{
+#ifdef _OPENMP
+    int threads = omp_get_max_threads();       /* an OpenBLAS made with OpenMP sets this, too */
+    GCP_CBLAS_ONE_THREAD();                    /* not put back: another thread may be in a product, too */
+    omp_set_num_threads(threads);
+#else
+    GCP_CBLAS_ONE_THREAD();
+#endif
+    g->shares = gcpi_max(1, gcpi_min(GCPI_TASKS, gcpi_max(g->m, g->n) / GCPI_CBLAS_SHARE));
+    par->parallel_for(par->context, g->shares, gcpi_blas_task, g);
+}
+#else
+enum { GCPI_CBLAS = 0 };
+#endif
+
+static size_t gcpi_gemm_scratch(int ta, int tb, int m, int n, int k, const gcpi_par *par)
+{
+    if (m <= 0 || n <= 0 || GCPI_CBLAS) return 0;
+    if (ta && !tb && k > 0) {
+        gcpi_outer o = gcpi_gemm_outer(m, n, k, m, n, n);
+        return gcpi_outer_plan(&o, par);
+    }
+    gcpi_gather g = gcpi_gemm_gather(ta, tb, m, k, k, k, n);
+    return gcpi_gather_plan(&g, n, par);
+}
+
+static void gcpi_gemm(int ta, int tb, int m, int n, int k, const gcp_real *a, ptrdiff_t lda, const gcp_real *b, ptrdiff_t ldb, const gcp_real *bias,
+                      gcp_real *c, ptrdiff_t ldc, int accumulate, void *scratch, const gcpi_par *par)
+{
+    int outer = ta && !tb && k > 0;
+    if (m <= 0 || n <= 0) return;
+    if (bias && (outer || accumulate || GCPI_CBLAS)) {
+        for (int i = 0; i < m; i++)
+            for (int j = 0; j < n; j++) c[i * ldc + j] = bias[j] + (accumulate ? c[i * ldc + j] : 0);
+        accumulate = 1;
+    }
+#ifdef GCP_USE_CBLAS
+    gcpi_blas blas = { ta, tb, m, n, k, accumulate, 1, a, b, c, lda, ldb, ldc };
+    gcpi_blas_run(&blas, par);
+    return;
+#endif
+    if (outer) {
+        gcpi_outer o = gcpi_gemm_outer(m, n, k, lda, ldb, ldc);
+        o.x = b, o.e = a, o.d = c, o.accumulate = accumulate;
+        gcpi_outer_plan(&o, par);
+        gcpi_outer_run(&o, scratch, par);
+        return;
+    }
+    gcpi_gather g = gcpi_gemm_gather(ta, tb, m, k, lda, ldb, ldc);
+    g.x = a, g.w = b, g.bias = bias, g.y = c, g.accumulate = accumulate;
+    gcpi_gather_plan(&g, n, par);
+    gcpi_gather_run(&g, scratch, par);
+}

@@ -1,0 +1,352 @@
+/* What a kernel needs of the target: threads and the instruction set. Nothing else of gcp is known here. */
+
+typedef struct gcpi_par {
+    void *context; int threads;
+    void (*parallel_for)(void *context, int tasks, void (*task)(void *arg, int index, int worker), void *arg);
+    int isa;
+} gcpi_par;
+
+/* Convolution and matrix product.
+ *
+ * Everything below is one idea, the gather product: a tile of MR rows, each known by a pointer,
+ * times NV vectors of columns, summed over three nested loops with a stride each. Nothing is
+ * lowered to an im2col matrix.
+ *   forward            rows = output pixels, columns = output channels, loops = (ky, kx, ci)
+ *   backward data      the same on dy with flipped weights, one call per stride phase
+ *   backward weights   rows = output channels, columns = a run of (kx, ci), loops = (image, y, x)
+ *   matrix product     a 1x1 convolution, or its backward weights where A is stored transposed
+ * Borders cost nothing inside the loops: each task copies the zero-padded window of x it needs, and
+ * because that copy is dense, kx and ci merge into one contiguous run.
+ *
+ * Work is cut by shape and instruction set only, so results do not depend on the threads. */
+
+#if defined(__GNUC__) || defined(__clang__)
+#define GCPI_VECTORS 1
+#else
+#define GCPI_VECTORS 0
+#endif
+#if GCPI_VECTORS && (defined(__x86_64__) || defined(__i386__))
+#define GCPI_X86 1
+#else
+#define GCPI_X86 0
+#endif
+
+/* Full speed whatever flags the user builds with: gcc takes the optimisation level per function. */
+#if defined(__clang__)
+#define GCPI_BODY static inline __attribute__((always_inline))
+#define GCPI_FAST
+#define GCPI_HOT __attribute__((noinline))
+#define GCPI_PREFETCH(p) __builtin_prefetch(p, 1)
+#define GCPI_PREFETCH_READ(p) __builtin_prefetch(p, 0)
+#define GCPI_UNROLL _Pragma("clang loop unroll(full)")
+#elif defined(__GNUC__)
+#define GCPI_BODY static inline __attribute__((always_inline))
+#define GCPI_FAST __attribute__((optimize("O2")))
+#define GCPI_PREFETCH(p) __builtin_prefetch(p, 1)
+#define GCPI_PREFETCH_READ(p) __builtin_prefetch(p, 0)
+#define GCPI_HOT __attribute__((noinline, optimize("O2", "fp-contract=fast")))
+#define GCPI_UNROLL _Pragma("GCC unroll 16")
+#else
+#define GCPI_BODY static
+#define GCPI_FAST
+#define GCPI_HOT
+#define GCPI_PREFETCH(p) ((void)0)
+#define GCPI_PREFETCH_READ(p) ((void)0)
+#define GCPI_UNROLL
+#endif
+
+enum { GCPI_ISA_SCALAR, GCPI_ISA_V128, GCPI_ISA_AVX2, GCPI_ISA_AVX512 };
+enum { GCPI_FORWARD, GCPI_BACKWARD_DATA, GCPI_BACKWARD_WEIGHTS };
+enum {
+    GCPI_ROWS = 24, /* rows walked together: whole tiles of every kernel of gcpi_simd */
+    GCPI_MR_MAX = 12,
+    GCPI_PHASES = 16,       /* depthwise: most phases of the strides */
+    GCPI_STRIPS = 3,        /* and sizes of strips */
+    GCPI_OUTER_ROWS = 48,   /* rows of dy packed side by side: whole tiles of every kernel */
+    GCPI_OUTER_BLOCKS = 3,  /* most blocks of so many rows in a task */
+    GCPI_OUTER_PLAIN = 24,  /* no more channels of dy than this are read in place */
+    GCPI_LINE = 64 / (int)sizeof(gcp_real),              /* values in a cache line */
+    GCPI_NR_MAX = 4 * GCPI_LINE,                         /* widest panel of columns */
+    GCPI_K_BLOCK = 1024,                                 /* terms summed at a stretch */
+    GCPI_PACK_MAX = 786432 / (int)sizeof(gcp_real),      /* packed weights of a worker, fits L2 */
+    GCPI_L1_HALF = 16384 / (int)sizeof(gcp_real),        /* values that leave L1 room for others */
+    GCPI_PLANAR_COLS = 64,                               /* most output channels kept in planes */
+    GCPI_PACK_ROWS = 8 * GCPI_LINE,                      /* rows of weights turned at a time */
+    GCPI_RESIDENT_MAX = 1310720 / (int)sizeof(gcp_real), /* or of one panel, whole sum */
+    GCPI_WINDOW_MAX = 786432 / (int)sizeof(gcp_real),    /* copied window of a worker */
+    GCPI_PARTIAL_MAX = 2097152 / (int)sizeof(gcp_real),  /* all private sums of dw together */
+    GCPI_OUTER_PIXELS = 512,                             /* pixels summed at a stretch for dw, up to twice as many */
+    GCPI_OUTER_MAX = 1048576 / (int)sizeof(gcp_real),    /* where those of x and dy are no more values than this */
+    GCPI_FAR = 16777216 / (int)sizeof(gcp_real),         /* more values than this are not in a cache */
+    GCPI_TASKS = 16                                      /* fewer tasks than this are cut finer */
+};
+
+typedef struct gcpi_conv { /* NHWC x and y, OHWI weights [co][kh][kw][ci/groups] */
+    int n, h, w, ci;
+    ptrdiff_t xpitch; /* x: element (b,y,x,c) at ((b*h+y)*w+x)*xpitch + c */
+    int ho, wo, co;
+    ptrdiff_t ypitch; /* y likewise */
+    int kh, kw, sh, sw, pt, pl, dh, dw, groups;
+} gcpi_conv;
+
+/* The micro-kernel. */
+
+typedef struct gcpi_tile {        /* c[i][j] = start + sum over k of a[i][k*as] * b[k*bs + j] */
+    ptrdiff_t n[3], as[3], bs[3]; /* three loops, outermost first; steps of a and b */
+    const gcp_real *b, *const *a;
+    gcp_real *const *c;
+    ptrdiff_t first;       /* column of c where j is 0 */
+    const gcp_real *start; /* starting values of the first row, or NULL: from c */
+    ptrdiff_t ss;          /* step to those of the next row */
+    int rows;              /* rows to store; a[] and c[] beyond repeat one of these */
+} gcpi_tile;
+
+typedef void gcpi_kernel(const gcpi_tile *t);
+typedef void gcpi_turner(gcp_real *to, ptrdiff_t pitch, int rows, int cols, const gcp_real *from, ptrdiff_t step);
+typedef void gcpi_copier(gcp_real *to, const gcp_real *from, ptrdiff_t rows, ptrdiff_t pitch, ptrdiff_t width);
+
+typedef struct gcpi_strip {            /* depthwise: pixels of a row, and the taps that reach them */
+    const gcp_real *x, *w, *start, *e; /* start: see gcpi_tile */
+    gcp_real *y, *d;                   /* forward: y from x and w; backward: d, where w is, from x and e, where y is */
+    ptrdiff_t xpixel, xrow, xtap, row, tap, pixel;
+    int rows, taps, channels;
+} gcpi_strip;
+
+typedef void gcpi_stripper(const gcpi_strip *s);
+
+/* Sizes are literals and every short loop unrolls, so that acc lives in registers: a tile whose
+ * size is a parameter runs at a quarter of the speed. */
+#define GCPI_KERNEL(NAME, TARGET, VEC, MR, NV)                                                                                              \
+    GCPI_HOT TARGET static void NAME(const gcpi_tile *t)                                                                                    \
+    {                                                                                                                                       \
+        const ptrdiff_t lanes = (ptrdiff_t)(sizeof(VEC) / sizeof(gcp_real));                                                                \
+        const ptrdiff_t n = t->n[2], as = t->as[2], bs = t->bs[2];                                                                          \
+        gcp_real *c[MR];                                                                                                                    \
+        VEC acc[MR][NV];                                                                                                                    \
+        GCPI_UNROLL for (int i = 0; i < MR; i++) c[i] = t->c[i] + t->first;                                                                 \
+        GCPI_UNROLL for (int i = 0; i < MR; i++) GCPI_UNROLL for (int v = 0; v < NV; v++) GCPI_PREFETCH(c[i] + v * lanes);                  \
+        GCPI_UNROLL for (int i = 0; i < MR; i++) GCPI_UNROLL for (int v = 0; v < NV; v++) acc[i][v] =                                       \
+            *(const VEC *)((t->start ? t->start + i * t->ss : c[i]) + v * lanes);                                                           \
+        for (ptrdiff_t k0 = 0; k0 < t->n[0]; k0++)                                                                                          \
+            for (ptrdiff_t k1 = 0; k1 < t->n[1]; k1++) {                                                                                    \
+                const gcp_real *b = t->b + k0 * t->bs[0] + k1 * t->bs[1], *a[MR];                                                           \
+                GCPI_UNROLL for (int i = 0; i < MR; i++) a[i] = t->a[i] + k0 * t->as[0] + k1 * t->as[1];                                    \
+                for (ptrdiff_t k = 0, o = 0; k < n; k++, o += as, b += bs) {                                                                \
+                    VEC row[NV];                                                                                                            \
+                    GCPI_UNROLL for (int v = 0; v < NV; v++) row[v] = *(const VEC *)(b + v * lanes);                                        \
+                    GCPI_UNROLL for (int i = 0; i < MR; i++) GCPI_UNROLL for (int v = 0; v < NV; v++) acc[i][v] += a[i][o] * row[v];        \
+                }                                                                                                                           \
+            }                                                                                                                               \
+        GCPI_UNROLL for (int i = 0; i < MR; i++) if (i < t->rows) GCPI_UNROLL for (int v = 0; v < NV; v++) * (VEC *)(c[i] + v * lanes) =    \
+            acc[i][v];                                                                                                                      \
+    }
+
+/* Copies rows of `width` values to dense rows; the last vector of a row overlaps the one ahead of it. */
+#define GCPI_COPY(NAME, TARGET, VEC)                                                                                       \
+    GCPI_HOT TARGET static void NAME(gcp_real *to, const gcp_real *from, ptrdiff_t rows, ptrdiff_t pitch, ptrdiff_t width) \
+    {                                                                                                                      \
+        const ptrdiff_t lanes = (ptrdiff_t)(sizeof(VEC) / sizeof(gcp_real));                                               \
+        for (ptrdiff_t r = 0; r < rows; r++, from += pitch, to += width)                                                   \
+            for (ptrdiff_t j = 0; j < width; j += lanes) {                                                                 \
+                ptrdiff_t at = GCPI_MIN(j, width - lanes);                                                                 \
+                *(VEC *)(to + at) = *(const VEC *)(from + at);                                                             \
+            }                                                                                                              \
+    }
+
+/* to[r*pitch + c] = from[r + c*step]. Four rows and L columns at a time: vectors of L / 4 fours of rows, which are turned in place by
+ * zipping pairs of vectors, twice. A shuffle has its lanes written out, hence two of each. */
+#if defined(__has_builtin)
+#if GCPI_VECTORS && __has_builtin(__builtin_shufflevector)
+#define GCPI_SHUFFLES
+#endif
+#endif
+#ifdef GCPI_SHUFFLES
+typedef gcp_real gcpi_4 __attribute__((vector_size(4 * sizeof(gcp_real)), aligned(sizeof(gcp_real)), may_alias));
+typedef gcp_real gcpi_16 __attribute__((vector_size(16 * sizeof(gcp_real)), aligned(sizeof(gcp_real)), may_alias));
+#define GCPI_ZIP_LOW_4(a, b) __builtin_shufflevector(a, b, 0, 4, 1, 5)
+#define GCPI_ZIP_HIGH_4(a, b) __builtin_shufflevector(a, b, 2, 6, 3, 7)
+#define GCPI_ZIP_LOW_16(a, b) __builtin_shufflevector(a, b, 0, 16, 1, 17, 4, 20, 5, 21, 8, 24, 9, 25, 12, 28, 13, 29)
+#define GCPI_ZIP_HIGH_16(a, b) __builtin_shufflevector(a, b, 2, 18, 3, 19, 6, 22, 7, 23, 10, 26, 11, 27, 14, 30, 15, 31)
+#define GCPI_FOURS_4(p, step) (*(const gcpi_4 *)(p))
+#define GCPI_FOURS_8(p, step) __builtin_shufflevector(GCPI_FOURS_4(p, 0), GCPI_FOURS_4((p) + 4 * (step), 0), 0, 1, 2, 3, 4, 5, 6, 7)
+#define GCPI_FOURS_16(p, step) \
+    __builtin_shufflevector(GCPI_FOURS_8(p, step), GCPI_FOURS_8((p) + 8 * (step), step), 0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15)
+#define GCPI_TURN_FOUR(L, to, from)                                                                                                       \
+    {                                                                                                                                     \
+        gcpi_##L r0 = GCPI_FOURS_##L(from, step), r1 = GCPI_FOURS_##L((from) + step, step), r2 = GCPI_FOURS_##L((from) + 2 * step, step); \
+        gcpi_##L r3 = GCPI_FOURS_##L((from) + 3 * step, step), low = GCPI_ZIP_LOW_##L(r0, r2), high = GCPI_ZIP_HIGH_##L(r0, r2);          \
+        gcpi_##L odd_low = GCPI_ZIP_LOW_##L(r1, r3), odd_high = GCPI_ZIP_HIGH_##L(r1, r3);                                                \
+        *(gcpi_##L *)(to) = GCPI_ZIP_LOW_##L(low, odd_low);                                                                               \
+        *(gcpi_##L *)((to) + pitch) = GCPI_ZIP_HIGH_##L(low, odd_low);                                                                    \
+        *(gcpi_##L *)((to) + 2 * pitch) = GCPI_ZIP_LOW_##L(high, odd_high);                                                               \
+        *(gcpi_##L *)((to) + 3 * pitch) = GCPI_ZIP_HIGH_##L(high, odd_high);                                                              \
+    }
+#else
+#define GCPI_TURN_FOUR(L, to, from) \
+    for (int q = 0; q < 4 * L; q++) (to)[q / L * pitch + q % L] = (from)[q / L + q % L * step];
+#endif
+#define GCPI_TURN_COLUMNS(L)                                                                     \
+    for (; c + L <= cols; c += L) {                                                              \
+        int r = 0;                                                                               \
+        for (; r + 4 <= rows; r += 4) GCPI_TURN_FOUR(L, to + r * pitch + c, from + r + c * step) \
+        for (; r < rows; r++)                                                                    \
+            for (int i = c; i < c + L; i++) to[r * pitch + i] = from[r + i * step];              \
+    }
+#define GCPI_TURN(NAME, TARGET)                                                                                               \
+    GCPI_HOT TARGET static void NAME(gcp_real *to, ptrdiff_t pitch, int rows, int cols, const gcp_real *from, ptrdiff_t step) \
+    {                                                                                                                         \
+        int c = 0;                                                                                                            \
+        GCPI_TURN_COLUMNS(16)                                                                                                 \
+        GCPI_TURN_COLUMNS(4)                                                                                                  \
+        for (; c < cols; c++)                                                                                                 \
+            for (int r = 0; r < rows; r++) to[r * pitch + c] = from[r + c * step];                                            \
+    }
+
+/* Depthwise: vectors of channels, NV side by side, of P pixels.
+ * y[p] = start + sum over rows and taps of x[p, row, tap] * w[row, tap]. */
+#define GCPI_DEPTH_LOOP(VEC, P, NV)                                                                                                   \
+    for (const ptrdiff_t lanes = (ptrdiff_t)(sizeof(VEC) / sizeof(gcp_real)); c + NV * lanes <= s.channels; c += NV * lanes) {        \
+        const gcp_real *x = s.x + c, *w = s.w + c, *start = (s.start ? s.start : s.y) + c;                                            \
+        const ptrdiff_t step = s.start ? 0 : s.pixel;                                                                                 \
+        VEC acc[P][NV];                                                                                                               \
+        GCPI_UNROLL for (int p = 0; p < P; p++) GCPI_UNROLL for (int v = 0; v < NV; v++) acc[p][v] =                                  \
+            *(const VEC *)(start + p * step + v * lanes);                                                                             \
+        for (int row = 0; row < s.rows; row++, x += s.xrow, w += s.row) {                                                             \
+            const gcp_real *at = x, *tap = w;                                                                                         \
+            for (int t = 0; t < s.taps; t++, at += s.xtap, tap += s.tap) GCPI_UNROLL for (int v = 0; v < NV; v++) {                   \
+                VEC weight = *(const VEC *)(tap + v * lanes);                                                                         \
+                GCPI_UNROLL for (int p = 0; p < P; p++) acc[p][v] += *(const VEC *)(at + p * pixel + v * lanes) * weight;             \
+            }                                                                                                                         \
+        }                                                                                                                             \
+        GCPI_UNROLL for (int p = 0; p < P; p++) GCPI_UNROLL for (int v = 0; v < NV; v++) *(VEC *)(s.y + c + p * s.pixel + v * lanes) = \
+            acc[p][v];                                                                                                                \
+    }
+
+/* d[row, tap] += sum over P pixels of x[p, row, tap] * e[p]. */
+#define GCPI_DEPTH_BACK_LOOP(VEC, P, NV)                                                                                              \
+    for (const ptrdiff_t lanes = (ptrdiff_t)(sizeof(VEC) / sizeof(gcp_real)); c + NV * lanes <= s.channels; c += NV * lanes) {        \
+        const gcp_real *x = s.x + c;                                                                                                  \
+        gcp_real *d = s.d + c;                                                                                                        \
+        VEC e[P][NV];                                                                                                                 \
+        GCPI_UNROLL for (int p = 0; p < P; p++) GCPI_UNROLL for (int v = 0; v < NV; v++) e[p][v] =                                    \
+            *(const VEC *)(s.e + c + p * s.pixel + v * lanes);                                                                        \
+        for (int row = 0; row < s.rows; row++, x += s.xrow, d += s.row) {                                                             \
+            const gcp_real *at = x;                                                                                                   \
+            gcp_real *tap = d;                                                                                                        \
+            for (int t = 0; t < s.taps; t++, at += s.xtap, tap += s.tap) GCPI_UNROLL for (int v = 0; v < NV; v++) {                   \
+                VEC sum = *(const VEC *)(tap + v * lanes);                                                                            \
+                GCPI_UNROLL for (int p = 0; p < P; p++) sum += *(const VEC *)(at + p * pixel + v * lanes) * e[p][v];                  \
+                *(VEC *)(tap + v * lanes) = sum;                                                                                      \
+            }                                                                                                                         \
+        }                                                                                                                             \
+    }
+
+/* Whole vectors, then short ones, then one by one. */
+#define GCPI_DEPTH(NAME, TARGET, LOOP, VEC, P, NV)              \
+    GCPI_HOT TARGET static void NAME(const gcpi_strip *strip)   \
+    {                                                           \
+        const gcpi_strip s = *strip; /* no store changes a copy */ \
+        const ptrdiff_t pixel = s.xpixel;                       \
+        ptrdiff_t c = 0;                                        \
+        LOOP(VEC, P, NV)                                        \
+        LOOP(VEC, P, 1)                                         \
+        LOOP(GCPI_SHORT, P, 1)                                  \
+        LOOP(gcp_real, P, 1)                                    \
+    }
+
+#define GCPI_VECTOR(ISA, TARGET, VEC)                                             \
+    GCPI_COPY(ISA##_copy, TARGET, VEC)                                            \
+    GCPI_TURN(ISA##_turn, TARGET)                                                 \
+    GCPI_DEPTH(ISA##_depth_8, TARGET, GCPI_DEPTH_LOOP, VEC, 8, 2)                 \
+    GCPI_DEPTH(ISA##_depth_4, TARGET, GCPI_DEPTH_LOOP, VEC, 4, 4)                 \
+    GCPI_DEPTH(ISA##_depth_1, TARGET, GCPI_DEPTH_LOOP, VEC, 1, 4)                 \
+    GCPI_DEPTH(ISA##_back_8, TARGET, GCPI_DEPTH_BACK_LOOP, VEC, 8, 2)             \
+    GCPI_DEPTH(ISA##_back_4, TARGET, GCPI_DEPTH_BACK_LOOP, VEC, 4, 4)             \
+    GCPI_DEPTH(ISA##_back_1, TARGET, GCPI_DEPTH_BACK_LOOP, VEC, 1, 4)
+
+#define GCPI_NO_TARGET
+#define GCPI_SHORT gcp_real
+#if GCPI_VECTORS
+#undef GCPI_SHORT
+#define GCPI_SHORT gcpi_v16
+typedef gcp_real gcpi_v16 __attribute__((vector_size(16), aligned(sizeof(gcp_real)), may_alias));
+typedef gcp_real gcpi_v32 __attribute__((vector_size(32), aligned(sizeof(gcp_real)), may_alias));
+typedef gcp_real gcpi_v64 __attribute__((vector_size(64), aligned(sizeof(gcp_real)), may_alias));
+GCPI_VECTOR(gcpi_v128, GCPI_NO_TARGET, gcpi_v16)
+GCPI_KERNEL(gcpi_v128_12x1, GCPI_NO_TARGET, gcpi_v16, 12, 1)
+GCPI_KERNEL(gcpi_v128_6x2, GCPI_NO_TARGET, gcpi_v16, 6, 2)
+GCPI_KERNEL(gcpi_v128_4x3, GCPI_NO_TARGET, gcpi_v16, 4, 3)
+#endif
+#if GCPI_X86
+#define GCPI_AVX2 __attribute__((target("avx2,fma")))
+#define GCPI_AVX512 __attribute__((target("avx512f,avx512vl,fma")))
+GCPI_VECTOR(gcpi_avx2, GCPI_AVX2, gcpi_v32)
+GCPI_KERNEL(gcpi_avx2_12x1, GCPI_AVX2, gcpi_v32, 12, 1)
+GCPI_KERNEL(gcpi_avx2_6x2, GCPI_AVX2, gcpi_v32, 6, 2)
+GCPI_KERNEL(gcpi_avx2_4x3, GCPI_AVX2, gcpi_v32, 4, 3)
+GCPI_VECTOR(gcpi_avx512, GCPI_AVX512, gcpi_v64)
+GCPI_KERNEL(gcpi_avx512_8x1, GCPI_AVX512, gcpi_v64, 8, 1)
+GCPI_KERNEL(gcpi_avx512_8x2, GCPI_AVX512, gcpi_v64, 8, 2)
+GCPI_KERNEL(gcpi_avx512_8x3, GCPI_AVX512, gcpi_v64, 8, 3)
+GCPI_KERNEL(gcpi_avx512_5x4, GCPI_AVX512, gcpi_v64, 5, 4)
+GCPI_KERNEL(gcpi_avx512_6x4, GCPI_AVX512, gcpi_v64, 6, 4)
+#endif
+GCPI_VECTOR(gcpi_scalar, GCPI_NO_TARGET, gcp_real)
+GCPI_KERNEL(gcpi_scalar_12x1, GCPI_NO_TARGET, gcp_real, 12, 1)
+GCPI_KERNEL(gcpi_scalar_6x2, GCPI_NO_TARGET, gcp_real, 6, 2)
+GCPI_KERNEL(gcpi_scalar_4x3, GCPI_NO_TARGET, gcp_real, 4, 3)
+
+typedef struct gcpi_simd {
+    int lanes, nv; /* values per vector, most vectors in a tile */
+    int mr[4];     /* rows of the kernel that is 1, 2, 3, 4 vectors wide */
+    gcpi_kernel *kernel[4];
+    gcpi_copier *copy;
+    gcpi_turner *turn;
+    gcpi_stripper *depth[GCPI_STRIPS], *depth_back[GCPI_STRIPS]; /* of 8, 4, 1 pixels */
+    gcpi_kernel *five; /* 5 x 4: wastes no row where the count is 10, 20, 40 */
+} gcpi_simd;
+
+#define GCPI_STRIPPERS(ISA) {ISA##_depth_8, ISA##_depth_4, ISA##_depth_1}, {ISA##_back_8, ISA##_back_4, ISA##_back_1}
+
+static gcpi_simd gcpi_simd_of(int isa)
+{
+    static const gcpi_simd scalar = {
+        1, 3, {12, 6, 4, 0}, {gcpi_scalar_12x1, gcpi_scalar_6x2, gcpi_scalar_4x3, NULL}, gcpi_scalar_copy, gcpi_scalar_turn, GCPI_STRIPPERS(gcpi_scalar), NULL};
+#if GCPI_X86
+    static const gcpi_simd avx512 = {64 / (int)sizeof(gcp_real),
+                                     4,
+                                     {8, 8, 8, 6},
+                                     {gcpi_avx512_8x1, gcpi_avx512_8x2, gcpi_avx512_8x3, gcpi_avx512_6x4},
+                                     gcpi_avx512_copy,
+                                     gcpi_avx512_turn,
+                                     GCPI_STRIPPERS(gcpi_avx512),
+                                     gcpi_avx512_5x4};
+    static const gcpi_simd avx2 = {
+        32 / (int)sizeof(gcp_real), 3, {12, 6, 4, 0}, {gcpi_avx2_12x1, gcpi_avx2_6x2, gcpi_avx2_4x3, NULL}, gcpi_avx2_copy, gcpi_avx2_turn, GCPI_STRIPPERS(gcpi_avx2), NULL};
+    if (isa == GCPI_ISA_AVX512) return avx512;
+    if (isa == GCPI_ISA_AVX2) return avx2;
+#endif
+#if GCPI_VECTORS
+    static const gcpi_simd v128 = {
+        16 / (int)sizeof(gcp_real), 3, {12, 6, 4, 0}, {gcpi_v128_12x1, gcpi_v128_6x2, gcpi_v128_4x3, NULL}, gcpi_v128_copy, gcpi_v128_turn, GCPI_STRIPPERS(gcpi_v128), NULL};
+    if (isa != GCPI_ISA_SCALAR) return v128;
+#endif
+    (void)isa;
+    return scalar;
+}
+
+static int gcpi_isa_best(void)
+{
+#if GCPI_X86
+    __builtin_cpu_init();
+    if (__builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512vl") && __builtin_cpu_supports("fma")) return GCPI_ISA_AVX512;
+    if (__builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma")) return GCPI_ISA_AVX2;
+#endif
+    return GCPI_VECTORS ? GCPI_ISA_V128 : GCPI_ISA_SCALAR;
+}
+
+/* More tasks than an int counts are run in several goes: task sees *base + index. */
+static void gcpi_par_run(const gcpi_par *par, ptrdiff_t tasks, ptrdiff_t *base, void (*task)(void *arg, int index, int worker), void *arg)
+{
+    for (*base = 0; *base < tasks; *base += INT32_MAX) par->parallel_for(par->context, (int)GCPI_MIN(tasks - *base, (ptrdiff_t)INT32_MAX), task, arg);
+}

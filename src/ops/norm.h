@@ -1,0 +1,229 @@
+/* Normalisation. */
+
+/* Batch-norm. Statistics: in: x, running mean, running variance; out: mean, 1 / sqrt(variance + epsilon). Once a step;
+   commits the running values (PyTorch's rule: unbiased variance). Apply: in: x, mean, scale, gamma, beta. Its backward
+   is that of both ops, so that x is read once: dx = gamma s (dy - mean(dy) - xhat mean(dy xhat)). */
+static int gcpi_batch_stats_shape(gcp_shape_call *s) { s->out[0] = s->out[1] = s->in[1]; return gcpi_all_real(s); }
+GCPI_BODY void gcpi_sum_x_pixels(const gcp_call *c, size_t pixel, const int n, ptrdiff_t far, double *sums)
+{
+    const gcp_real *x = gcpi_row(&c->in[0], pixel);
+    const ptrdiff_t pitch = c->in[0].pitch;
+    int width = c->in[0].shape.d[3];
+    double *squares = sums + width;
+    for (int q = 0; q < n; q++) gcpi_fetch(x, far + q * pitch, width);
+    GCPI_EACH for (int i = 0; i < width; i++) {
+        double sum = sums[i], square = squares[i];
+        GCPI_UNROLL for (int q = 0; q < n; q++) { double v = (double)x[i + q * pitch]; sum += v; square += v * v; }
+        sums[i] = sum; squares[i] = square;
+    }
+}
+GCPI_BODY void gcpi_sum_x_body(const gcp_call *c, size_t first, size_t last, double *sums)
+{
+    const ptrdiff_t far = gcpi_row_ahead(&c->in[0], GCPI_AHEAD_READ);
+    size_t p = first;
+    for (; p + GCPI_SUM_PIXELS <= last; p += GCPI_SUM_PIXELS) gcpi_sum_x_pixels(c, p, GCPI_SUM_PIXELS, far, sums);
+    for (; p < last; p++) gcpi_sum_x_pixels(c, p, 1, far, sums);
+}
+GCPI_WIDE_SUM(gcpi_sum_x)
+static void gcpi_batch_stats_set(const gcp_call *c, const double *sums)      /* sums: NULL, from the running values */
+{
+    const gcpi_attributes *a = gcpi_attr(c->attributes);
+    gcp_real *running_mean = (gcp_real *)c->in[1].data, *running_var = (gcp_real *)c->in[2].data;
+    gcp_real *mean = (gcp_real *)c->out[0].data, *scale = (gcp_real *)c->out[1].data;
+    int width = c->in[0].shape.d[3];
+    double n = (double)gcpi_pixels(c->in[0].shape), m = a->number.b;
+    for (int i = 0; i < width; i++) {
+        double mu = sums ? sums[i] / n : (double)running_mean[i];
+        double var = sums ? GCPI_MAX(0.0, sums[width + i] / n - mu * mu) : (double)running_var[i];
+        mean[i] = (gcp_real)mu;
+        scale[i] = (gcp_real)(1.0 / sqrt(var + a->number.a));
+        if (!sums || !c->commit) continue;
+        running_mean[i] = (gcp_real)((1 - m) * (double)running_mean[i] + m * mu);
+        running_var[i] = (gcp_real)((1 - m) * (double)running_var[i] + m * var * (n > 1 ? n / (n - 1) : 1));
+    }
+}
+static void gcpi_batch_stats_forward(const gcp_call *c) { gcpi_batch_stats_set(c, c->training ? gcpi_sums(c, c->in[0].shape, 2, gcpi_sum_x) : NULL); }
+static void gcpi_conv2d_stats(const gcp_call *c, const gcp_call *stats)      /* the statistics of its output, in training */
+{
+    gcpi_sum_watch sums;
+    gcpi_end end = { gcpi_sum_written, &sums };
+    gcpi_sum_job job = gcpi_sum_job_of(stats, c->out[0].shape, 2, gcpi_sum_x, (unsigned char *)c->workspace + gcpi_conv2d_room(&gcpi_attr(c->attributes)->conv, c->target));
+    gcpi_sum_watch_of(&sums, &job, c->out[0].shape.d[3]);
+    gcpi_conv2d_run(c, &end);
+    /* what stats writes may lie where c works, but not where stats works */
+    gcpi_batch_stats_set(stats, (const double *)memmove(stats->workspace, gcpi_sum_total(&job), job.width * sizeof *job.partial));
+}
+static void gcpi_batch_stats_cost(const gcp_cost_call *c, gcp_cost *cost) { cost->workspace = gcpi_sum_workspace(c->in[0], 2); }
+
+static int gcpi_norm_shape(gcp_shape_call *s)       /* input 1 on: a value a channel */
+{
+    s->out[0] = s->in[0];
+    for (int i = 1; i < s->inputs; i++)
+        if (gcpi_count(s->in[i]) != (size_t)s->in[0].d[3]) return gcpi_refuse(s, "%zu values for %d channels", gcpi_count(s->in[i]), s->in[0].d[3]);
+    return gcpi_all_real(s);
+}
+static void gcpi_batch_norm_forward(const gcp_call *c)      /* an apply without the rest */
+{
+    gcp_call apply = *c;
+    gcp_view in[6] = { c->in[0] };
+    memcpy(in + 2, c->in + 1, 4 * sizeof *in);
+    apply.in = in; apply.attributes = NULL;
+    gcpi_apply_forward(&apply);
+}
+
+/* The gradient of y, as it is, or through the rectifier behind, whose side is found again from x as forward found it. */
+GCPI_BODY gcp_real gcpi_norm_gradient(const gcpi_norm_values *v, int i, gcp_real x, gcp_real dy, int rectified)
+{
+    return !rectified || gcpi_norm_value(v, i, x) > 0 ? dy : v->slope * dy;
+}
+
+/* dy xhat and dy. */
+GCPI_BODY void gcpi_sum_norm_pixels(const gcp_call *c, const gcpi_norm_values *v, size_t pixel, const int n, const int rectified, const ptrdiff_t *far, double *sums)
+{
+    const gcp_real *x = gcpi_row(&c->in[0], pixel), *dy = gcpi_row(&c->dout[0], pixel);
+    const ptrdiff_t xp = c->in[0].pitch, dp = c->dout[0].pitch;
+    int width = c->in[0].shape.d[3];
+    double *plain = sums + width;
+    for (int q = 0; q < n; q++) { gcpi_fetch(x, far[0] + q * xp, width); gcpi_fetch(dy, far[1] + q * dp, width); }
+    GCPI_EACH for (int i = 0; i < width; i++) {
+        double sum = sums[i], sum_dy = plain[i];
+        GCPI_UNROLL for (int q = 0; q < n; q++) {
+            gcp_real d = gcpi_norm_gradient(v, i, x[i + q * xp], dy[i + q * dp], rectified);
+            sum += (double)(d * ((x[i + q * xp] - v->mean[i]) * v->scale[i]));
+            sum_dy += (double)d;
+        }
+        sums[i] = sum; plain[i] = sum_dy;
+    }
+}
+GCPI_BODY void gcpi_sum_norm_loop(const gcp_call *c, size_t first, size_t last, double *sums, const int rectified)
+{
+    const gcpi_norm_values v = gcpi_norm_values_of(c->in + 1, c->fused ? gcpi_attr(c->fused->attributes) : NULL);
+    const ptrdiff_t far[] = { gcpi_row_ahead(&c->in[0], GCPI_AHEAD_READ / 2), gcpi_row_ahead(&c->dout[0], GCPI_AHEAD_READ / 2) };
+    size_t p = first;
+    for (; p + GCPI_SUM_PIXELS <= last; p += GCPI_SUM_PIXELS) gcpi_sum_norm_pixels(c, &v, p, GCPI_SUM_PIXELS, rectified, far, sums);
+    for (; p < last; p++) gcpi_sum_norm_pixels(c, &v, p, 1, rectified, far, sums);
+}
+GCPI_BODY void gcpi_sum_norm_body(const gcp_call *c, size_t first, size_t last, double *sums)
+{
+    if (c->fused) gcpi_sum_norm_loop(c, first, last, sums, 1);
+    else gcpi_sum_norm_loop(c, first, last, sums, 0);
+}
+GCPI_WIDE_SUM(gcpi_sum_norm)
+GCPI_BODY void gcpi_batch_norm_loop_back(const gcpi_norm_job *job, size_t first, size_t last, const int rectified, const int accumulate)
+{
+    const gcp_call *c = job->call;
+    const gcpi_norm_values v = gcpi_norm_values_of(c->in + 1, c->fused ? gcpi_attr(c->fused->attributes) : NULL);
+    const ptrdiff_t x_far = gcpi_row_ahead(&c->in[0], GCPI_AHEAD), dy_far = gcpi_row_ahead(&c->dout[0], GCPI_AHEAD), dx_far = gcpi_row_ahead(&c->din[0], GCPI_AHEAD);
+    int width = c->din[0].shape.d[3];
+    const gcp_real *dy_xhat_mean = job->means, *dy_mean = dy_xhat_mean + width;
+    for (size_t p = first; p < last; p++) {
+        const gcp_real *x = gcpi_row(&c->in[0], p), *dy = gcpi_row(&c->dout[0], p);
+        gcp_real *dx = gcpi_row_out(&c->din[0], p);
+        gcpi_fetch(x, x_far, width);
+        gcpi_fetch(dy, dy_far, width);
+        if (dx != dy) gcpi_fetch(dx, dx_far, width);
+        GCPI_EACH for (int i = 0; i < width; i++) {
+            gcp_real d = gcpi_norm_gradient(&v, i, x[i], dy[i], rectified);
+            gcp_real g = v.gamma[i] * v.scale[i] * (d - dy_mean[i] - (x[i] - v.mean[i]) * v.scale[i] * dy_xhat_mean[i]);
+            dx[i] = accumulate ? dx[i] + g : g;
+        }
+    }
+}
+GCPI_BODY void gcpi_batch_norm_task_back_body(void *arg, int index, int worker)
+{
+    const gcpi_norm_job *job = (const gcpi_norm_job *)arg;
+    size_t first = (size_t)index * job->chunk, last = GCPI_MIN(first + job->chunk, job->pixels);
+    if (job->call->fused) gcpi_batch_norm_loop_back(job, first, last, 1, 0);      /* dx takes the place of the rectifier's gradient: it is never added */
+    else if (job->call->din[0].accumulate) gcpi_batch_norm_loop_back(job, first, last, 0, 1);
+    else gcpi_batch_norm_loop_back(job, first, last, 0, 0);
+    (void)worker;
+}
+GCPI_WIDE_TASK(gcpi_batch_norm_task_back, gcpi_norm_job)
+static void gcpi_batch_norm_backward(const gcp_call *c)
+{
+    double *sums = gcpi_sums(c, c->in[0].shape, 2, gcpi_sum_norm), n = (double)gcpi_pixels(c->in[0].shape);
+    if (c->din[3].data) gcpi_store_sums(&c->din[3], sums);
+    if (c->din[4].data) gcpi_store_sums(&c->din[4], sums + c->in[0].shape.d[3]);
+    for (int i = 0; i < 2 * c->in[0].shape.d[3]; i++) {                  /* the means take the place of the sums, no wider than those */
+        gcp_real mean = (gcp_real)(sums[i] / n);
+        memcpy((unsigned char *)sums + (size_t)i * sizeof mean, &mean, sizeof mean);
+    }
+    if (c->din[0].data) gcpi_norm_rows(c, c->din[0].shape, (const gcp_real *)(const void *)sums, gcpi_batch_norm_task_back);
+}
+static void gcpi_norm_cost(const gcp_cost_call *c, gcp_cost *cost) { if (c->backward) cost->workspace = gcpi_sum_workspace(c->in[0], 2); }
+
+/* Layer-norm over channels. Mean and scale of a pixel are found again in backward. */
+static void gcpi_pixel_moments(const gcp_real *x, int width, double epsilon, double *mean, double *scale)
+{
+    double sum = 0, square = 0;
+    for (int i = 0; i < width; i++) sum += (double)x[i];
+    *mean = sum / width;
+    for (int i = 0; i < width; i++) square += ((double)x[i] - *mean) * ((double)x[i] - *mean);
+    *scale = 1.0 / sqrt(square / width + epsilon);
+}
+GCPI_LOOP void gcpi_layer_norm_task(void *arg, int index, int worker)
+{
+    const gcpi_norm_job *job = (const gcpi_norm_job *)arg;
+    const gcp_call *c = job->call;
+    const gcp_real *gamma = (const gcp_real *)c->in[1].data, *beta = (const gcp_real *)c->in[2].data;
+    size_t first = (size_t)index * job->chunk, last = GCPI_MIN(first + job->chunk, job->pixels);
+    int width = c->in[0].shape.d[3];
+    for (size_t p = first; p < last; p++) {
+        const gcp_real *x = gcpi_row(&c->in[0], p);
+        gcp_real *y = gcpi_row_out(&c->out[0], p);
+        double mean, scale;
+        gcpi_pixel_moments(x, width, gcpi_attr(c->attributes)->number.a, &mean, &scale);
+        for (int i = 0; i < width; i++) y[i] = (gcp_real)(((double)x[i] - mean) * scale) * gamma[i] + beta[i];
+    }
+    (void)worker;
+}
+static void gcpi_layer_norm_forward(const gcp_call *c) { gcpi_norm_rows(c, c->in[0].shape, NULL, gcpi_layer_norm_task); }
+
+GCPI_LOOP void gcpi_sum_layer_norm(const gcp_call *c, size_t first, size_t last, double *sums)
+{
+    int width = c->in[0].shape.d[3];
+    for (size_t p = first; p < last; p++) {
+        const gcp_real *x = gcpi_row(&c->in[0], p), *dy = gcpi_row(&c->dout[0], p);
+        double mean, scale;
+        gcpi_pixel_moments(x, width, gcpi_attr(c->attributes)->number.a, &mean, &scale);
+        for (int i = 0; i < width; i++) {
+            sums[i] += (double)dy[i] * (((double)x[i] - mean) * scale);
+            sums[width + i] += (double)dy[i];
+        }
+    }
+}
+GCPI_LOOP void gcpi_layer_norm_task_back(void *arg, int index, int worker)
+{
+    const gcpi_norm_job *job = (const gcpi_norm_job *)arg;
+    const gcp_call *c = job->call;
+    const gcp_real *gamma = (const gcp_real *)c->in[1].data;
+    const gcp_view *d = &c->din[0];
+    size_t first = (size_t)index * job->chunk, last = GCPI_MIN(first + job->chunk, job->pixels);
+    int width = d->shape.d[3];
+    for (size_t p = first; p < last; p++) {
+        const gcp_real *x = gcpi_row(&c->in[0], p), *dy = gcpi_row(&c->dout[0], p);
+        gcp_real *dx = gcpi_row_out(d, p);
+        double mean, scale, a = 0, b = 0;
+        gcpi_pixel_moments(x, width, gcpi_attr(c->attributes)->number.a, &mean, &scale);
+        for (int i = 0; i < width; i++) {
+            double g = (double)dy[i] * (double)gamma[i];
+            a += g;
+            b += g * ((double)x[i] - mean) * scale;
+        }
+        for (int i = 0; i < width; i++) {
+            double xhat = ((double)x[i] - mean) * scale;
+            gcp_real g = (gcp_real)(scale * ((double)dy[i] * (double)gamma[i] - a / width - xhat * b / width));
+            dx[i] = d->accumulate ? dx[i] + g : g;
+        }
+    }
+    (void)worker;
+}
+static void gcpi_layer_norm_backward(const gcp_call *c)
+{
+    if (c->din[1].data || c->din[2].data) {
+        const double *sums = gcpi_sums(c, c->in[0].shape, 2, gcpi_sum_layer_norm);
+        if (c->din[1].data) gcpi_store_sums(&c->din[1], sums);
+        if (c->din[2].data) gcpi_store_sums(&c->din[2], sums + c->in[0].shape.d[3]);
+    }
+    if (c->din[0].data) gcpi_norm_rows(c, c->din[0].shape, NULL, gcpi_layer_norm_task_back);
+}

@@ -1,0 +1,149 @@
+/* What every op stands on: the target's threads, instruction set and memory, and the words of a shape rule. Work is
+   split by shape, never by the number of threads; every sum has one order. */
+
+#ifdef __clang__
+#pragma STDC FP_CONTRACT OFF            /* as GCPI_LOOP says to gcc; on again at the end */
+#endif
+
+/* A loop for each instruction set: NAME_body is inlined into as many functions, and NAME takes the target's. The bits are the same:
+   nothing is contracted, and no sum changes its order. GCPI_EACH: operands may be the same bytes, but then from end to end. GCPI_EIGHT: and it stays a loop, which fills a vector. */
+#if defined(__clang__)
+#define GCPI_EACH _Pragma("clang loop vectorize(assume_safety)")
+#define GCPI_EIGHT GCPI_EACH
+#elif defined(__GNUC__)
+#define GCPI_EACH _Pragma("GCC ivdep")
+#define GCPI_EIGHT _Pragma("GCC ivdep") _Pragma("GCC unroll 1")
+#else
+#define GCPI_EACH
+#define GCPI_EIGHT
+#endif
+#if GCPI_X86
+#define GCPI_WIDE(NAME, PARAMETERS, ARGUMENTS, TARGET)                                                                                      \
+    GCPI_LOOP void NAME##_any PARAMETERS { NAME##_body ARGUMENTS; }                                                                         \
+    GCPI_LOOP GCPI_AVX2 void NAME##_avx2 PARAMETERS { NAME##_body ARGUMENTS; }                                                              \
+    GCPI_LOOP GCPI_AVX512 void NAME##_avx512 PARAMETERS { NAME##_body ARGUMENTS; }                                                          \
+    static void NAME PARAMETERS                                                                                                             \
+    {                                                                                                                                       \
+        int isa = (TARGET)->isa - GCP_ISA_SCALAR + GCPI_ISA_SCALAR;                                                                         \
+        (isa == GCPI_ISA_AVX512 ? NAME##_avx512 : isa == GCPI_ISA_AVX2 ? NAME##_avx2 : NAME##_any) ARGUMENTS;                               \
+    }
+#else
+#define GCPI_WIDE(NAME, PARAMETERS, ARGUMENTS, TARGET) GCPI_LOOP void NAME PARAMETERS { NAME##_body ARGUMENTS; }
+#endif
+#define GCPI_WIDE_SPAN(NAME) GCPI_WIDE(NAME, (const gcpi_span *s), (s), s->call->target)
+#define GCPI_WIDE_SUM(NAME) GCPI_WIDE(NAME, (const gcp_call *c, size_t first, size_t last, double *sums), (c, first, last, sums), c->target)
+#define GCPI_WIDE_TASK(NAME, JOB) GCPI_WIDE(NAME, (void *arg, int index, int worker), (arg, index, worker), ((const JOB *)arg)->call->target)
+
+/* Where the target brings no threads: OpenMP's, as many as context says, or this one. */
+#ifdef _OPENMP
+enum { GCPI_OPENMP = 1 };
+static int gcpi_threads(void) { return omp_get_max_threads(); }
+#else
+enum { GCPI_OPENMP = 0 };
+static int gcpi_threads(void) { return 1; }
+#endif
+static void gcpi_default_for(void *context, int tasks, void (*task)(void *arg, int index, int worker), void *arg)
+{
+#ifdef _OPENMP
+    int threads = *(const int *)context;
+#pragma omp parallel for schedule(dynamic, 1) num_threads(threads) if (tasks > 1)
+    for (int i = 0; i < tasks; i++) task(arg, i, omp_get_thread_num());
+#else
+    (void)context;
+    for (int i = 0; i < tasks; i++) task(arg, i, 0);
+#endif
+}
+
+static gcpi_par gcpi_par_of(const gcp_target *target)
+{
+    gcpi_par par;
+    par.parallel_for = target->parallel_for ? target->parallel_for : gcpi_default_for;
+    par.context = target->parallel_for ? target->context : (void *)(uintptr_t)&target->threads;
+    par.threads = target->threads;
+    par.isa = target->isa - GCP_ISA_SCALAR + GCPI_ISA_SCALAR;
+    return par;
+}
+
+static void gcpi_parallel(const gcp_target *target, int tasks, void (*task)(void *arg, int index, int worker), void *arg)
+{
+    gcpi_par par = gcpi_par_of(target);
+    par.parallel_for(par.context, tasks, task, arg);
+}
+
+GCPI_PRINTF(2, 3)
+static int gcpi_refuse(gcp_shape_call *s, const char *format, ...)
+{
+    va_list args;
+    va_start(args, format);
+    vsnprintf(s->message, s->message_size, format, args);
+    va_end(args);
+    return 0;
+}
+
+static const gcpi_attributes *gcpi_attr(const void *attributes) { return (const gcpi_attributes *)attributes; }
+
+/* A shape as an argument of a message: it lives until the call is done. */
+typedef struct gcpi_shape_words { char s[64]; } gcpi_shape_words;
+static gcpi_shape_words gcpi_words_of(gcp_shape shape)
+{
+    gcpi_shape_words words;
+    gcpi_shape_text(shape, words.s, sizeof words.s);
+    return words;
+}
+#define GCPI_TEXT(shape) gcpi_words_of(shape).s
+
+#define gcpi_refuse_type(s, ...) ((s)->code = GCP_E_DTYPE, gcpi_refuse((s), __VA_ARGS__))
+
+static int gcpi_all_real(gcp_shape_call *s)
+{
+    for (int i = 0; i < s->inputs; i++)
+        if (s->in_dtype[i] != GCP_DTYPE_REAL) return gcpi_refuse_type(s, "input %d holds integers, not real numbers", i);
+    return 1;
+}
+
+static gcp_shape gcpi_scalar(void)
+{
+    gcp_shape s;
+    s.rank = 0;
+    s.d[0] = s.d[1] = s.d[2] = s.d[3] = 1;
+    return s;
+}
+
+static int gcpi_shape_same(gcp_shape_call *s) { s->out[0] = s->in[0]; return gcpi_all_real(s); }
+
+/* Bytes in and out of the target's memory. */
+static void gcpi_bytes_copy(const gcp_target *target, void *to, const void *from, size_t size)
+{
+    if (target->device) target->device->copy(target->context, to, from, size);
+    else memcpy(to, from, size);
+}
+static void gcpi_bytes_fill(const gcp_target *target, void *to, int byte, size_t size)
+{
+    if (target->device) target->device->fill(target->context, to, byte, size);
+    else memset(to, byte, size);
+}
+
+/* 1, and an error on the tape, if the device has failed. */
+static int gcpi_trouble(gcp_tape *t, const gcp_target *target, gcp_at at, const char *what)
+{
+    const char *text = target->device ? target->device->trouble(target->context) : NULL;
+    if (text) gcpi_fail(t, GCP_E_DEVICE, at, what, "%s: %s", target->name, text);
+    return text != NULL;
+}
+
+/* Fills the zeros of a target. */
+static gcp_target gcpi_target_of(const gcp_target *given)
+{
+    gcp_target t;
+    memset(&t, 0, sizeof t);
+    if (given) t = *given;
+    if (!t.name) t.name = "cpu";
+    if (!t.align) t.align = 64;
+    if (t.isa == GCP_ISA_BEST) t.isa = gcpi_isa_best() - GCPI_ISA_SCALAR + GCP_ISA_SCALAR;
+    if (t.flops_per_second <= 0) t.flops_per_second = 1e11;
+    if (t.bytes_per_second <= 0) t.bytes_per_second = 1e10;
+    if (t.far_bytes_per_second <= 0) t.far_bytes_per_second = 1e10;
+    if (!t.parallel_for) t.threads = GCPI_OPENMP ? (t.threads > 0 ? t.threads : gcpi_threads()) : 1;
+    t.threads = GCPI_MAX(1, t.threads);
+    return t;
+}

@@ -1,0 +1,109 @@
+/* What policies and searches share: the choice at hand, the best order yet, candidates. */
+
+/* An order whose copies are being placed, per value and per place (an entry of the order, or its end). */
+typedef struct gcpi_far {
+    gcpi_order full;                  /* with all copies */
+    size_t *live; double *clock;      /* per place: bytes while it runs; when it begins */
+    int *made, *read, *end, *back, *wait;          /* per value: places of its first run, of that one's last reader, of the next run or copy back, of the
+                                         first copy back, of the wait for the copy away; -1: none */
+    int *waits, *next_wait, *backs, *next_back;        /* per place: lists of values to wait for, of places of copies back that are issued there */
+} gcpi_far;
+
+typedef struct gcpi_candidate { gcpi_order order; const char *method; gcpi_fit fit; } gcpi_candidate;      /* none: its seconds are infinite */
+
+typedef struct gcpi_planner {
+    gcpi_problem *p; const gcp_plan_opts *opts; gcp_arena *a;
+    gcpi_model m;
+    gcpi_choice now, guide;           /* guide: of the best order */
+    gcpi_list list;                   /* room for one */
+    gcpi_order trial, best;           /* of the present choice; least peak, then least time */
+    int found, tries;
+    size_t *crossing, *saved;         /* per position: bytes that a cut behind task f keeps; that backward reads of f's outputs */
+    int out_of_memory, coarse;        /* coarse: some part of the search had no room */
+    double layout, moving;            /* work on the layout of a candidate; seconds of the moves of the last one */
+    size_t front, slab_limit;         /* GCP_BUDGET (else 0): most bytes of the slab; the step's numbers among them */
+    gcpi_candidate kept, loose;       /* the fastest whose arena fits; whose bytes fit, but not its arena */
+    const char *method;               /* of the present candidate */
+    gcpi_far far;                     /* where .far is given */
+    double bound; size_t least_slab;  /* seconds; where nothing fits: the smallest slab that was found, */
+    int least_task;                   /* and the task that is its peak */
+    int lazy;                         /* candidates are not laid out: the fastest whose bytes fit is `loose` */
+    size_t keep_all;                  /* slab of keep-all; SIZE_MAX: not known */
+    int no_exact, by_peak;            /* without exact search, for tests; as if every order's arena were as small as its peak, see gcpi_plan_search */
+} gcpi_planner;
+
+static int gcpi_choice_make(gcpi_planner *q, gcpi_choice *c)
+{
+    const gcpi_problem *p = q->p;
+    int segments = p->tape->segment_count + 2 * p->forward + 4;
+    c->store = GCPI_SCRATCH(q->a, unsigned char, p->item_count);
+    c->segment = GCPI_SCRATCH(q->a, int, p->forward + 1);
+    c->parent = GCPI_SCRATCH(q->a, int, segments);
+    c->depth = GCPI_SCRATCH(q->a, int, segments);
+    return c->store && c->segment && c->parent && c->depth;
+}
+
+static void gcpi_choice_copy(const gcpi_problem *p, gcpi_choice *to, const gcpi_choice *from)
+{
+    memcpy(to->store, from->store, (size_t)p->item_count);
+    memcpy(to->segment, from->segment, (size_t)p->forward * sizeof *to->segment);
+    memcpy(to->parent, from->parent, (size_t)from->segments * sizeof *to->parent);
+    memcpy(to->depth, from->depth, (size_t)from->segments * sizeof *to->depth);
+    to->segments = from->segments; to->replay = from->replay;
+}
+
+/* Everything in the root; outputs of ops with side effects, kept tensors and .keep masks are stored. */
+static void gcpi_choice_clear(gcpi_planner *q)
+{
+    const gcpi_problem *p = q->p;
+    gcpi_choice *c = &q->now;
+    memset(c->store, GCPI_AUTO, (size_t)p->item_count);
+    memset(c->segment, 0, (size_t)p->forward * sizeof *c->segment);
+    c->parent[0] = c->depth[0] = 0;
+    c->segments = 1; c->replay = 0;
+    for (int i = 0; i < p->item_count; i++) if (p->items[i].stored) c->store[i] = GCPI_STORE;
+}
+
+static int gcpi_segment_add(gcpi_choice *c, int parent)
+{
+    c->parent[c->segments] = parent;
+    c->depth[c->segments] = c->depth[parent] + 1;
+    return c->segments++;
+}
+
+/* Runs, bytes and seconds of a choice. 0: more runs than there is room for. */
+static int gcpi_order_of(gcpi_planner *q, const gcpi_choice *c, gcpi_order *o)
+{
+    o->count = o->valid = 0;
+    if (!gcpi_schedule(q->p, c, &q->list, q->a)) { q->out_of_memory = 1; return 0; }
+    if (q->list.count > q->list.capacity) return 0;
+    for (ptrdiff_t i = 0; i < q->list.count; i++) o->at[o->count++] = q->list.at[i].kind == 'R' ? ~q->list.at[i].task : q->list.at[i].task;
+    gcpi_simulate(&q->m, o, NULL);
+    return 1;
+}
+
+static void gcpi_list_of(const gcpi_problem *p, const gcpi_order *o, gcpi_list *list)
+{
+    list->count = 0; list->seconds = list->rerun_flops = 0;
+    for (int i = 0; i < o->count; i++) {
+        int task = gcpi_code_task(o, i);
+        gcpi_emit(list, o->at[i] < 0 && task < p->forward ? 'R' : gcpi_letters[p->tasks[task].kind], task, &p->tasks[task]);
+    }
+}
+
+/* The slab that an order needs after layout; SIZE_MAX where the arena is too small to tell. */
+static size_t gcpi_order_slab(gcpi_planner *q, const gcpi_order *o, gcpi_fit fit)
+{
+    ptrdiff_t scratch = q->a->scratch;
+    gcpi_lives lives;
+    size_t *live, slab = 0;
+    gcpi_list_of(q->p, o, &q->list);
+    q->moving = q->list.seconds;
+    slab = gcpi_arrange(q->p, &q->list, &lives, &live, fit, q->a);
+    q->moving = q->list.seconds - q->moving;
+    q->a->scratch = scratch;
+    return slab ? slab : SIZE_MAX;
+}
+
+/* Most live bytes within slab_limit: all but the last buffer end at a multiple of align, which is not counted. */
+static size_t gcpi_room(const gcpi_planner *q) { return q->slab_limit > q->front ? gcpi_round(q->slab_limit - q->front, q->p->target.align) : 0; }

@@ -1,0 +1,285 @@
+/* Candidates, and the policies. Each policy only fills a choice. Where it has freedom it tries several and keeps the
+   one with the least live peak, then the least time; GCP_BUDGET keeps the fastest that fits. */
+
+static int gcpi_has(const gcpi_candidate *c) { return c->order.seconds < HUGE_VAL; }
+static void gcpi_none(gcpi_candidate *c) { c->order.seconds = HUGE_VAL; }
+
+static void gcpi_keep(gcpi_candidate *c, const gcpi_order *o, const char *method, gcpi_fit fit)
+{
+    gcpi_order_copy(&c->order, o);
+    c->method = method; c->fit = fit;
+}
+
+/* A candidate of GCP_BUDGET: kept if its arena fits and none that does is as fast. Returns its slab (lazy: the limit), or 0 where it is none.
+   The fastest one whose bytes fit and whose arena does not is remembered. */
+static size_t gcpi_offer_order(gcpi_planner *q, const gcpi_order *o, const char *method)
+{
+    size_t slab = q->slab_limit;
+    const gcpi_fit fit = gcpi_fit_of(q->slab_limit, q->layout, 0);
+    if (!o || !o->valid || o->seconds >= q->kept.order.seconds || o->peak > gcpi_room(q)) return 0;
+    int loose = !q->by_peak && (q->lazy || (slab = gcpi_order_slab(q, o, fit)) > q->slab_limit);
+    if (!loose) gcpi_keep(&q->kept, o, method, fit);
+    else if (slab < SIZE_MAX && o->seconds < q->loose.order.seconds) gcpi_keep(&q->loose, o, method, fit);
+    return slab;
+}
+
+static size_t gcpi_offer(gcpi_planner *q, gcpi_order *found, const char *method)
+{
+    return gcpi_offer_order(q, found->valid ? gcpi_far_place(q, found, gcpi_room(q)) : found, method);
+}
+
+/* Copies take what room there is; where the arena does not fit then, somewhat less. Returns what gcpi_offer does. */
+static size_t gcpi_offer_copies(gcpi_planner *q, gcpi_order *found, const char *method)
+{
+    size_t room = gcpi_room(q), slab = gcpi_offer(q, found, method);
+    for (int less = 1; less < 4 && slab > q->slab_limit; less++) slab = gcpi_offer_order(q, gcpi_far_place(q, found, room - room / 32 * (size_t)less), method);
+    return slab;
+}
+
+/* The order of the current choice; it becomes the best if it is. */
+static void gcpi_try(gcpi_planner *q)
+{
+    gcpi_order *o = &q->trial;
+    q->tries++;
+    if (!gcpi_order_of(q, &q->now, o) || !o->valid) return;
+    if (q->slab_limit) gcpi_offer(q, o, q->method);
+    if (q->found && (o->peak > q->best.peak || (o->peak == q->best.peak && o->seconds >= q->best.seconds))) return;
+    q->found = 1;
+    gcpi_order_copy(&q->best, o);
+    gcpi_choice_copy(q->p, &q->guide, &q->now);
+}
+
+/* What a cut behind each task would keep, and what segments would hold: guides for the search, no accounting. */
+static int gcpi_guides(gcpi_planner *q)
+{
+    const gcpi_problem *p = q->p;
+    q->crossing = GCPI_SCRATCH(q->a, size_t, p->forward + 2);
+    q->saved = GCPI_SCRATCH(q->a, size_t, p->forward + 2);
+    ptrdiff_t scratch = q->a->scratch;
+    int *last = GCPI_SCRATCH(q->a, int, p->item_count);
+    unsigned char *read = GCPI_SCRATCH(q->a, unsigned char, p->item_count);
+    if (!q->crossing || !q->saved || !last || !read) return 0;
+    for (int i = 0; i < p->item_count; i++) last[i] = -1;
+    for (int b = 0; b < p->task_count; b++)
+        for (int k = 0; k < p->tasks[b].count; k++) {
+            const gcpi_operand *o = &p->operands[p->tasks[b].operands + k];
+            if (o->mode == GCPI_READ && b < p->forward) last[p->items[o->item].root] = b;
+            if (o->mode == GCPI_READ && b >= p->forward) read[p->items[o->item].root] = 1;
+        }
+    for (int i = 0; i < p->item_count; i++) {
+        const gcpi_item *x = &p->items[i];
+        if (x->kind != GCPI_FORWARD_ITEM || x->root != i || x->producer < 0 || q->now.store[i] == GCPI_STORE) continue;
+        if (last[i] > x->producer) { q->crossing[x->producer] += x->bytes; q->crossing[last[i]] -= x->bytes; }
+        if (read[i]) q->saved[x->producer] += x->bytes;
+    }
+    for (int f = 1; f <= p->forward; f++) q->crossing[f] += q->crossing[f - 1];
+    q->a->scratch = scratch;
+    return 1;
+}
+
+/* Segments from cuts: cut[f] = 1 begins a new segment behind task f. */
+static void gcpi_segments_from(gcpi_planner *q, const unsigned char *cut)
+{
+    const gcpi_problem *p = q->p;
+    gcpi_choice_clear(q);
+    int segment = gcpi_segment_add(&q->now, 0);
+    for (int f = 0; f < p->forward; f++) {
+        q->now.segment[f] = segment;
+        if (cut[f] && f + 1 < p->forward) segment = gcpi_segment_add(&q->now, 0);
+    }
+}
+
+/* Chen's algorithm 3: grow a segment to `budget` saved bytes, then cut at the cheapest place in its second half.
+   family 0: anywhere; 1: where one tensor's worth (the least crossing nearby) is crossed; 2: between units. */
+static int gcpi_chen_cuts(const gcpi_planner *q, size_t budget, int family, unsigned char *cut)
+{
+    const gcpi_problem *p = q->p;
+    size_t held = 0;
+    int begin = 0, cuts = 0, end = p->forward;
+    while (end > 0 && p->tasks[end - 1].unit == p->units) end--;
+    memset(cut, 0, (size_t)p->forward + 1);
+    for (int f = 0; f + 1 < end; f++) {
+        held += q->saved[f];
+        if (held < budget) continue;
+        int best = -1, from = family == 1 ? begin + (f - begin) / 2 : GCPI_MAX(begin, f - 3);
+        for (int g = f; g >= from; g--) {
+            if (family == 2 && p->tasks[g].unit == p->tasks[g + 1].unit) continue;
+            if (best < 0 || q->crossing[g] < q->crossing[best]) best = g;
+        }
+        if (best < 0) continue;
+        cut[best] = 1;
+        cuts++;
+        held = 0;
+        for (int g = best + 1; g <= f; g++) held += q->saved[g];
+        begin = best + 1;
+    }
+    return cuts;
+}
+
+static void gcpi_policy_sqrt(gcpi_planner *q)
+{
+    const gcpi_problem *p = q->p;
+    unsigned char *cut = GCPI_SCRATCH(q->a, unsigned char, p->forward + 1);
+    size_t total = 0, last_budget = 0;
+    if (!cut) { q->out_of_memory = 1; return; }
+    for (int f = 0; f < p->forward; f++) total += q->saved[f];
+    for (int family = 0; family < 3; family++)
+        for (int k = 1; k <= 64; k += q->slab_limit ? 1 + k / 8 : 1) {      /* about k segments; more than 2 sqrt(n) never pays */
+            size_t budget = total / (size_t)k + 1;
+            if (k > 4 && (double)k * k > 8.0 * p->forward) break;
+            if (budget == last_budget || !gcpi_chen_cuts(q, budget, family, cut)) continue;
+            last_budget = budget;
+            gcpi_segments_from(q, cut);
+            gcpi_try(q);
+        }
+    for (int round = 0; round < 3 && q->found; round++) {      /* then move single cuts by one place */
+        for (int f = 0; f + 1 < p->forward && q->tries < 400 && (double)q->tries * p->task_count < (q->slab_limit ? 1e5 : 5e5); f++) {
+            if (q->guide.segment[f] == q->guide.segment[f + 1]) continue;
+            for (int to = f - 1; to <= f + 1; to += 2) {
+                for (int g = 0; g + 1 < p->forward; g++) cut[g] = q->guide.segment[g] != q->guide.segment[g + 1];
+                if (to < 0 || to + 1 >= p->forward || cut[to] || !cut[f]) continue;
+                cut[f] = 0; cut[to] = 1;
+                gcpi_segments_from(q, cut);
+                gcpi_try(q);
+            }
+        }
+    }
+}
+
+/* Halves (or k-ths) of a run of tasks, again and again, down to leaves of a few saved tensors. */
+static void gcpi_divide(gcpi_planner *q, int first, int last, int segment, int parts, int leaf)
+{
+    size_t total = 0, sum = 0;
+    int begin = first, done = 0;
+    for (int f = first; f < last; f++) { total += q->saved[f]; q->now.segment[f] = segment; }
+    if (last - first <= leaf || total == 0 || q->now.depth[segment] > 24) return;
+    for (int f = first; f < last && done + 1 < parts; f++) {
+        sum += q->saved[f];
+        if (sum < total / (size_t)parts * (size_t)(done + 1) || f + 1 >= last) continue;
+        int best = f;
+        for (int g = f; g >= GCPI_MAX(begin, f - 3); g--) if (q->crossing[g] < q->crossing[best]) best = g;
+        gcpi_divide(q, begin, best + 1, gcpi_segment_add(&q->now, segment), parts, leaf);
+        begin = best + 1;
+        done++;
+    }
+    if (begin > first && begin < last) gcpi_divide(q, begin, last, gcpi_segment_add(&q->now, segment), parts, leaf);
+}
+
+static void gcpi_policy_recursive(gcpi_planner *q)
+{
+    for (int parts = 2; parts <= 4; parts++)
+        for (int leaf = 1; leaf <= 16; leaf *= 2) {
+            gcpi_choice_clear(q);
+            gcpi_divide(q, 0, q->p->forward, 0, parts, leaf);
+            gcpi_try(q);
+        }
+}
+
+/* Keeps what is costly to redo. Joins (add, concat) may be kept too, lest one recomputation reach back to the start. */
+static void gcpi_policy_cheap(gcpi_planner *q)
+{
+    const gcpi_problem *p = q->p;
+    for (int joins = 0; joins < 2; joins++) {
+        gcpi_choice_clear(q);
+        for (int f = 0; f < p->forward; f++) {
+            const gcpi_task *t = &p->tasks[f];
+            if (t->costly || t->loss || (joins && t->joins)) continue;
+            for (int k = 0; k < t->count; k++) {
+                const gcpi_operand *o = &p->operands[t->operands + k];
+                if (o->mode != GCPI_READ && q->now.store[o->item] == GCPI_AUTO) q->now.store[o->item] = GCPI_DROP;
+            }
+        }
+        gcpi_try(q);
+    }
+}
+
+/* The user's blocks. What follows the last one (the loss) belongs to the root, or to that block, which then need not be
+   run again; both are tried. */
+static void gcpi_policy_segments(gcpi_planner *q)
+{
+    const gcpi_problem *p = q->p;
+    const gcp_tape *t = p->tape;
+    int blocks = 0;
+    for (int tail = 0; tail < 2; tail++) {
+        int last = 0;
+        gcpi_choice_clear(q);
+        q->now.segments = t->segment_count;
+        for (int s = 0; s < t->segment_count; s++) { q->now.parent[s] = t->segments[s].parent; q->now.depth[s] = t->segments[s].depth; }
+        for (int f = 0; f < p->forward; f++) { q->now.segment[f] = p->tasks[f].segment; blocks |= p->tasks[f].segment; }
+        for (int f = p->forward - 1; tail && f >= 0 && !last; f--) last = p->tasks[f].segment;
+        for (int f = p->forward - 1; last && f >= 0 && !p->tasks[f].segment; f--) q->now.segment[f] = last;
+        gcpi_try(q);
+        if (!blocks) break;
+    }
+}
+
+/* Runs of units: boundary[i] = first unit of run i + 1. The loss belongs to the last run, or in replay to the root. */
+static void gcpi_runs(gcpi_planner *q, const int *boundary, int boundaries, int replay)
+{
+    const gcpi_problem *p = q->p;
+    gcpi_choice_clear(q);
+    q->now.replay = replay;
+    int run = 0, segment = gcpi_segment_add(&q->now, 0);
+    for (int f = 0; f < p->forward; f++) {
+        for (; run < boundaries && p->tasks[f].unit >= boundary[run] && p->tasks[f].unit < p->units; run++) segment = gcpi_segment_add(&q->now, 0);
+        q->now.segment[f] = replay && p->tasks[f].unit == p->units ? 0 : segment;
+    }
+    gcpi_try(q);
+}
+
+static void gcpi_policy_uniform(gcpi_planner *q)
+{
+    const gcpi_problem *p = q->p;
+    int runs = q->opts->segments, *boundary = GCPI_SCRATCH(q->a, int, p->units + 1);
+    if (!boundary) { q->out_of_memory = 1; return; }
+    for (int i = 0; i + 1 < runs; i++) boundary[i] = (i + 1) * (p->units / runs);
+    gcpi_runs(q, boundary, runs - 1, 0);
+    if (!q->opts->balance) return;
+    size_t total = 0, sum = 0;
+    int n = 0;
+    for (int f = 0; f < p->forward; f++) total += q->saved[f];
+    for (int f = 0; f + 1 < p->forward && n + 1 < runs; f++) {
+        sum += q->saved[f];
+        int next = p->tasks[f + 1].unit;
+        if (next == p->tasks[f].unit || next == p->units) continue;
+        if (sum >= total / (size_t)runs * (size_t)(n + 1) || p->units - next <= runs - 1 - n) boundary[n++] = next;
+    }
+    gcpi_runs(q, boundary, n, 0);
+}
+
+/* Seed 000's rule: k units evenly spaced by index, both ends truncated before interpolating. */
+static int gcpi_checkpoint_unit(int units, int k, int i)
+{
+    int offset = (units - 1) / k, first = offset / 2, last = (2 * (units - 1) - offset) / 2;
+    return k == 1 ? first : first + (int)((long long)(last - first) * i / (k - 1));
+}
+
+static void gcpi_policy_checkpoints(gcpi_planner *q)
+{
+    int k = q->opts->checkpoints, *boundary = GCPI_SCRATCH(q->a, int, k + 1);
+    if (!boundary) { q->out_of_memory = 1; return; }
+    for (int i = 0; i < k; i++) boundary[i] = gcpi_checkpoint_unit(q->p->units, k, i) + 1;
+    gcpi_runs(q, boundary, k, q->opts->replay);
+}
+
+/* Bytes of the chosen units' outputs: the checkpoints, views counted once, the input not at all. */
+static size_t gcpi_checkpoint_bytes(const gcpi_planner *q)
+{
+    const gcpi_problem *p = q->p;
+    size_t bytes = 0;
+    for (int i = 0; q->opts->policy == GCP_CHECKPOINTS && i < q->opts->checkpoints; i++) {
+        int unit = gcpi_checkpoint_unit(p->units, q->opts->checkpoints, i);
+        for (int x = 0; x < p->item_count; x++) {
+            const gcpi_item *e = &p->items[x];
+            int crosses = 0;
+            if (e->kind != GCPI_FORWARD_ITEM || e->producer < 0 || p->tasks[e->producer].unit != unit || p->items[e->root].kind != GCPI_FORWARD_ITEM) continue;
+            for (int f = e->producer + 1; f < p->forward && !crosses; f++)
+                for (int o = 0; o < p->tasks[f].count; o++)
+                    crosses |= p->tasks[f].unit != unit && p->operands[p->tasks[f].operands + o].item == x && p->operands[p->tasks[f].operands + o].mode == GCPI_READ;
+            if (crosses) bytes += e->bytes;
+        }
+    }
+    return bytes;
+}
+
+static void gcpi_policy_keep_all(gcpi_planner *q) { gcpi_choice_clear(q); gcpi_try(q); }

@@ -1,0 +1,441 @@
+/* What planning sees: items (tensors and gradients: bytes, where they lie inside an alias group) and tasks (op groups
+   run forward or backward, updates), in the order of plain backpropagation. Tasks [0, forward) may run again unless
+   they have side effects; the others run once, in this order. Nothing here depends on a policy. */
+
+enum { GCPI_STATE_ITEM, GCPI_INPUT_ITEM, GCPI_FORWARD_ITEM, GCPI_GRADIENT_ITEM };
+enum { GCPI_READ, GCPI_WRITE, GCPI_ADD, GCPI_ALIAS };     /* ADD: read and written in place; ALIAS: becomes the same bytes */
+enum { GCPI_TASK_FORWARD, GCPI_TASK_SEED, GCPI_TASK_BACKWARD, GCPI_TASK_NORM, GCPI_TASK_UPDATE, GCPI_TASK_HOOK, GCPI_TASK_WAIT,
+       GCPI_TASK_OFFLOAD, GCPI_TASK_PREFETCH, GCPI_TASK_ARRIVE,         /* far tasks, by item */
+       GCPI_TASK_MOVE };                                                /* to another place in the slab, by item */
+
+typedef struct gcpi_item {
+    size_t bytes, offset;             /* own bytes; where they begin in the root's */
+    ptrdiff_t pitch, row;             /* elements from row to row, and in one; row 0: no rows, one run of bytes */
+    int kind, tensor, producer;       /* tensor of the tape; producer: forward task or -1 */
+    int root, next;                   /* alias group; next member, -1 at the end */
+    int active, pinned, dense;        /* pinned: 1 to the end of the step, 2 from its beginning too; dense: pitch is fixed */
+    int stored, kept;                 /* stored: every policy keeps it; kept: by gcp_keep, nothing may write it again */
+    int move, updated;                /* the task that moves it; of a parameter's gradient: that updates it; 0: none */
+} gcpi_item;
+
+typedef struct gcpi_operand { int item, mode, slot; } gcpi_operand;      /* slot: which of its op's operands it is */
+
+typedef struct gcpi_task {          /* an op group run forward, an op run backward, ... */
+    int kind, op;                     /* op of the tape, of a group its last; of updates and hooks: the parameter; of far tasks and moves: the item */
+    int ops;                          /* forward: how many ops it runs, the last of them op; 1, or a group for GCP_ROW_APPLY */
+    int operands, count;              /* run in problem->operands */
+    int forward;                      /* backward: the forward task that it reverses */
+    int once, free, segment, unit;    /* free: a view, costs nothing; segment: of the tape; unit: of its forward op */
+    int costly, loss, joins, concat;  /* for GCP_CHEAP: keep; belongs to the loss; several activations meet. concat: parts side by side */
+    int over, under[2];               /* operand `over` may be written in place on operands under[0] or [1]; -1: none */
+    double seconds, flops;
+    size_t workspace;
+} gcpi_task;
+static int gcpi_copies(const gcpi_task *t) { return t->kind == GCPI_TASK_OFFLOAD || t->kind == GCPI_TASK_PREFETCH; }
+
+typedef struct gcpi_problem {
+    gcp_tape *tape;
+    gcp_target target;
+    gcpi_item *items;       int item_count;           /* tensor i is item i, its gradient item tape tensors + i */
+    gcpi_task *tasks;       int task_count, forward;  /* every list holds these; behind them: */
+    int far_count, move_count;                        /* far tasks, then moves: a list may hold them */
+    gcpi_operand *operands; int operand_count;
+    int units, root, training, tensors;               /* root: the loss or output tensor; tensors: of the tape, when planned */
+    char **names, **item_names;                       /* of a graph that no tape made; else NULL */
+    size_t numbers, state;                            /* bytes of every step's numbers, in front; a graph's state */
+    int optimizer, costed;                            /* tasks whose seconds .costs gave */
+} gcpi_problem;
+enum { GCPI_NUMBERS_BYTES = 64 };                     /* what a tape's steps need for gcp_step_numbers */
+
+enum { GCPI_SLOT_IN = 0, GCPI_SLOT_OUT = 100, GCPI_SLOT_DIN = 200, GCPI_SLOT_DOUT = 300 };
+
+static size_t gcpi_round(size_t n, size_t align) { return (n + align - 1) & ~(align - 1); }
+
+/* The end of the last pixel: what a kernel may touch. */
+static size_t gcpi_view_bytes(gcp_shape s, gcp_dtype type, ptrdiff_t pitch)
+{
+    if (type != GCP_DTYPE_REAL) return gcpi_row_bytes(type, gcpi_count(s));
+    return ((gcpi_pixels(s) - 1) * (size_t)pitch + (size_t)s.d[3]) * sizeof(gcp_real);
+}
+
+static void gcpi_operand_add(gcpi_problem *p, gcpi_task *task, int item, int mode, int slot)
+{
+    gcpi_operand *o = &p->operands[p->operand_count++];
+    o->item = item; o->mode = mode; o->slot = slot;
+    task->count++;
+}
+
+static gcpi_task *gcpi_task_add(gcpi_problem *p, int kind, int op)
+{
+    int *count = kind == GCPI_TASK_MOVE ? &p->move_count : kind >= GCPI_TASK_OFFLOAD ? &p->far_count : &p->task_count;
+    gcpi_task *task = &p->tasks[p->task_count + p->far_count + p->move_count];
+    ++*count;
+    memset(task, 0, sizeof *task);
+    task->kind = kind; task->op = op;
+    task->operands = p->operand_count;
+    task->forward = task->over = task->under[0] = task->under[1] = -1;
+    return task;
+}
+
+/* What the task may write in place: output 0 over input 0 (or 1), or backward the gradient of input 0 over that of output 0. */
+static void gcpi_task_in_place(const gcpi_problem *p, gcpi_task *task, const gcpi_op *op)
+{
+    int back = task->kind == GCPI_TASK_BACKWARD, pair = !back && op->kind != GCP_OP_CUSTOM;
+    const gcpi_operand *o = &p->operands[task->operands];
+    if (!(op->row->flags & (back ? GCP_GRAD_IN_PLACE : GCP_IN_PLACE))) return;
+    if (op->kind == GCP_OP_MAX_POOL && !gcpi_pool_copies(&op->attributes.conv)) return;      /* other windows read their neighbours */
+    for (int k = 0; k < task->count; k++) {
+        if (o[k].slot == (back ? GCPI_SLOT_DOUT : GCPI_SLOT_IN)) task->under[0] = k;
+        if (pair && o[k].slot == GCPI_SLOT_IN + 1) task->under[1] = k;
+        if (o[k].slot == (back ? GCPI_SLOT_DIN : GCPI_SLOT_OUT) && o[k].mode == GCPI_WRITE) task->over = k;
+        else if (task->over >= 0 && o[k].item == o[task->over].item) { task->over = -1; return; }      /* x * x: written, then added to */
+    }
+}
+
+static int gcpi_edge(const gcp_tape *t, const gcpi_op *op, int i) { return t->edges[op->in + i]; }
+
+/* Which ops are needed: ancestors of the root and of kept tensors. */
+static void gcpi_mark_needed(const gcp_tape *t, int root, unsigned char *needed)
+{
+    for (int o = t->op_count - 1; o >= 0; o--) {
+        const gcpi_op *op = &t->ops[o];
+        for (int j = 0; j < op->outputs; j++)
+            if (op->out + j == root || t->tensors[op->out + j].flags & GCPI_KEPT) needed[o] = 1;
+        for (int i = 0; needed[o] && i < op->inputs; i++) {
+            int producer = t->tensors[gcpi_edge(t, op, i)].producer;
+            if (producer >= 0) needed[producer] = 1;
+        }
+    }
+}
+
+/* A gradient is active where it is wanted (some parameter or wanted input lies behind it) and flows (the loss lies ahead). */
+static void gcpi_mark_gradients(gcpi_problem *p, const unsigned char *needed)
+{
+    const gcp_tape *t = p->tape;
+    gcpi_item *gradient = p->items + t->tensor_count;
+    for (int i = 1; i < t->tensor_count; i++) {
+        const gcpi_tensor *e = &t->tensors[i];
+        gradient[i].active = (e->kind == GCPI_PARAMETER && !(e->flags & GCPI_FROZEN)) || (e->kind == GCPI_INPUT && e->flags & GCPI_WANTED);
+    }
+    for (int o = 0; o < t->op_count; o++) {
+        const gcpi_op *op = &t->ops[o];
+        int wanted = 0;
+        if (!needed[o] || op->row->flags & GCP_NO_GRADIENT) continue;
+        for (int i = 0; i < op->inputs; i++) wanted |= gradient[gcpi_edge(t, op, i)].active;
+        for (int j = 0; j < op->outputs; j++) gradient[op->out + j].active = wanted && t->tensors[op->out + j].dtype == GCP_DTYPE_REAL;
+    }
+    for (int i = 1; i < t->tensor_count; i++) gradient[i].active *= 2;          /* 2: wanted; 3: wanted and flows */
+    if (gradient[p->root].active) gradient[p->root].active = 3;
+    for (int o = t->op_count - 1; o >= 0; o--) {
+        const gcpi_op *op = &t->ops[o];
+        int flows = 0;
+        for (int j = 0; j < op->outputs; j++) flows |= gradient[op->out + j].active == 3;
+        for (int i = 0; flows && i < op->inputs; i++)
+            if (gradient[gcpi_edge(t, op, i)].active) gradient[gcpi_edge(t, op, i)].active = 3;
+    }
+    for (int i = 1; i < t->tensor_count; i++) gradient[i].active = gradient[i].active == 3;
+}
+
+static int gcpi_has_backward(const gcpi_problem *p, const gcpi_op *op)
+{
+    int out = 0, in = 0;
+    for (int j = 0; j < op->outputs; j++) out |= p->items[p->tensors + op->out + j].active;
+    for (int i = 0; i < op->inputs; i++) in |= p->items[p->tensors + gcpi_edge(p->tape, op, i)].active;
+    return out && in;
+}
+
+/* What the backward of op reads, as bits of inputs and outputs. GCP_CROSS ops read input 0 for the gradient of input 1
+   and the reverse. SIGN_OR_MASK is settled by read_anyway: whether another backward reads output 0. */
+static void gcpi_backward_reads(const gcpi_problem *p, const gcpi_op *op, int read_anyway, uint64_t *in, uint64_t *out)
+{
+    const gcpi_item *gradient = p->items + p->tensors;
+    *in = op->row->reads_in;
+    *out = op->row->reads_out;
+    if (op->row->flags & GCP_CROSS) {
+        if (!gradient[gcpi_edge(p->tape, op, 1)].active) *in &= ~(uint64_t)1;
+        if (!gradient[gcpi_edge(p->tape, op, 0)].active) *in &= ~(uint64_t)2;
+    }
+    if (op->row->flags & GCP_SIGN_OR_MASK && !read_anyway) *out = 2;
+    if (op->kind == GCP_OP_MAX_POOL && op->attributes.conv.kh * op->attributes.conv.kw == 1) *out = 0;
+}
+
+/* Fills read[tensor]: some backward reads its value. Fixed readers first; then the ops that may choose follow. */
+static void gcpi_mark_reads(const gcpi_problem *p, const unsigned char *needed, unsigned char *read)
+{
+    const gcp_tape *t = p->tape;
+    for (int choosing = 0; choosing < 2; choosing++)
+        for (int o = 0; o < t->op_count; o++) {
+            const gcpi_op *op = &t->ops[o];
+            uint64_t in, out;
+            if (!needed[o] || !gcpi_has_backward(p, op) || choosing != !!(op->row->flags & GCP_SIGN_OR_MASK)) continue;
+            gcpi_backward_reads(p, op, read[op->out], &in, &out);
+            for (int i = 0; i < op->inputs; i++) if (in >> i & 1) read[gcpi_edge(t, op, i)] = 1;
+            for (int j = 0; j < op->outputs; j++) if (out >> j & 1) read[op->out + j] = 1;
+        }
+}
+
+static void gcpi_items_make(gcpi_problem *p)
+{
+    const gcp_tape *t = p->tape;
+    static const int kinds[] = { 0, GCPI_INPUT_ITEM, GCPI_STATE_ITEM, GCPI_STATE_ITEM, GCPI_FORWARD_ITEM };
+    for (int i = 0; i < p->item_count; i++) {
+        gcpi_item *item = &p->items[i];
+        int gradient = i >= t->tensor_count;
+        item->tensor = gradient ? i - t->tensor_count : i;
+        const gcpi_tensor *e = &t->tensors[item->tensor];
+        item->root = i; item->next = -1; item->producer = -1;
+        if (item->tensor == 0) continue;
+        item->kind = gradient ? GCPI_GRADIENT_ITEM : kinds[e->kind];
+        item->pitch = item->row = e->shape.d[3];
+        item->bytes = gcpi_view_bytes(e->shape, gradient ? GCP_DTYPE_REAL : e->dtype, item->pitch);
+        if (!gradient && e->dtype != GCP_DTYPE_REAL) item->row = 0;
+        item->dense = e->dtype == GCP_DTYPE_BIT || e->dtype == GCP_DTYPE_U8 || e->dtype == GCP_DTYPE_I32 || item->kind == GCPI_STATE_ITEM || item->kind == GCPI_INPUT_ITEM;
+    }
+}
+
+/* Alias groups. Moves every member of group `from` into `to`, at an offset, with the pitch of to. */
+static void gcpi_join(gcpi_problem *p, int from, int to, size_t offset, ptrdiff_t pitch)
+{
+    int last = to;
+    while (p->items[last].next >= 0) last = p->items[last].next;
+    p->items[last].next = from;
+    for (int i = from; i >= 0; i = p->items[i].next) {
+        p->items[i].root = p->items[to].root;
+        p->items[i].offset += offset;
+        p->items[i].pitch = pitch;
+        p->items[i].bytes = gcpi_view_bytes(p->tape->tensors[p->items[i].tensor].shape, GCP_DTYPE_REAL, pitch);
+    }
+}
+
+/* A new item becomes a view of an old one. */
+static void gcpi_view_of(gcpi_problem *p, int item, int of, size_t offset, ptrdiff_t pitch)
+{
+    gcpi_item *x = &p->items[item], *base = &p->items[of];
+    x->offset = base->offset + offset;
+    x->pitch = pitch;
+    x->bytes = gcpi_view_bytes(p->tape->tensors[x->tensor].shape, GCP_DTYPE_REAL, pitch);
+    x->root = base->root;
+    x->next = p->items[base->root].next;
+    p->items[base->root].next = item;
+}
+
+static int gcpi_is_dense(const gcpi_problem *p, int item) { return !p->items[item].row || p->items[item].pitch == p->items[item].row; }
+static void gcpi_dense_group(gcpi_problem *p, int item) { for (int i = p->items[item].root; i >= 0; i = p->items[i].next) p->items[i].dense = 1; }
+
+/* Whether an input of a concat can be made where the concat needs it: it owns its bytes and its pitch is free. */
+static int gcpi_can_join(const gcpi_problem *p, int item, int to)
+{
+    const gcpi_item *x = &p->items[item];
+    if (x->kind != GCPI_FORWARD_ITEM || x->root != item || item == p->items[to].root) return 0;
+    for (int i = item; i >= 0; i = p->items[i].next) if (p->items[i].dense) return 0;
+    return 1;
+}
+
+static int gcpi_forward_views(gcpi_problem *p, const gcpi_op *op)       /* 1: nothing is left to copy */
+{
+    const gcp_tape *t = p->tape;
+    int y = op->out, x = gcpi_edge(t, op, 0), whole = 1;
+    if (op->kind == GCP_OP_RESHAPE && gcpi_is_dense(p, x)) {
+        gcpi_view_of(p, y, x, 0, p->items[y].pitch);
+        gcpi_dense_group(p, x);
+        return 1;
+    }
+    if (op->kind == GCP_OP_SLICE) {
+        gcpi_view_of(p, y, x, (size_t)op->attributes.number.i * sizeof(gcp_real), p->items[x].pitch);
+        return 1;
+    }
+    if (op->kind != GCP_OP_CONCAT) return 0;
+    size_t offset = 0;
+    for (int i = 0; i < op->inputs; i++) {
+        x = gcpi_edge(t, op, i);
+        if (gcpi_can_join(p, x, y)) gcpi_join(p, x, y, offset, p->items[y].pitch);
+        else whole = 0;
+        offset += (size_t)t->tensors[x].shape.d[3] * sizeof(gcp_real);
+    }
+    return whole;
+}
+
+/* The functions that serve an op, or (op NULL) one of the rows that nobody records. */
+static const gcp_op *gcpi_row_for(const gcp_target *target, const gcpi_op *op, int row)
+{
+    if (op && op->kind == GCP_OP_CUSTOM) return target->device ? op->row->on_device : op->row;
+    return &(target->kernels ? target->kernels : gcpi_rows)[op ? op->kind : row];
+}
+
+/* Whether statistics follow a convolution: on this CPU it has room for their sums, so that both may run as one pass. */
+static int gcpi_stats_follow(const gcpi_problem *p, const gcpi_op *op)
+{
+    const gcp_tape *t = p->tape;
+    return GCPI_TAKES && p->training && !p->target.kernels && op && op->kind == GCP_OP_CONV2D && op + 1 < t->ops + t->op_count && op[1].kind == GCP_OP_BATCH_STATS && gcpi_edge(t, op + 1, 0) == op->out;
+}
+
+static void gcpi_task_cost(const gcpi_problem *p, gcpi_task *task, const gcpi_op *op, int backward)
+{
+    gcp_shape in[GCP_MAX_INPUTS], out[GCP_MAX_OUTPUTS];
+    const gcp_tape *t = p->tape;
+    const gcp_op *row = gcpi_row_for(&p->target, op, GCP_ROW_APPLY);
+    gcp_cost_call call;
+    gcp_cost cost;
+    memset(&cost, 0, sizeof cost);
+    memset(&call, 0, sizeof call);
+    for (int i = 0; op && i < op->inputs; i++) in[i] = t->tensors[gcpi_edge(t, op, i)].shape;
+    for (int j = 0; op && j < op->outputs; j++) out[j] = t->tensors[op->out + j].shape;
+    for (int k = 0; k < task->count; k++) {
+        const gcpi_operand *o = &p->operands[task->operands + k];
+        cost.bytes += (double)p->items[o->item].bytes * (o->mode == GCPI_ADD ? 2 : 1);
+    }
+    if (op) {
+        call.attributes = op->context ? op->context : (const void *)&op->attributes;
+        call.inputs = op->inputs; call.outputs = op->outputs;
+    }
+    call.in = in; call.out = out;
+    call.backward = backward; call.target = &p->target;
+    for (int i = 0; backward && op && i < GCPI_MIN(op->inputs, 32); i++) call.wanted |= (unsigned)p->items[t->tensor_count + gcpi_edge(t, op, i)].active << i;
+    if (op && row && row->cost) row->cost(&call, &cost);       /* row NULL: a custom op that will be refused */
+    if (!backward && gcpi_stats_follow(p, op)) cost.workspace = gcpi_conv2d_room(&op->attributes.conv, &p->target) + gcpi_sum_workspace(out[0], 2);
+    if (task->free) cost.bytes = 0;
+    task->flops = cost.flops;
+    task->workspace = cost.workspace;
+    task->seconds = GCPI_MAX(cost.flops / p->target.flops_per_second, cost.bytes / p->target.bytes_per_second);
+}
+
+static void gcpi_forward_output(gcpi_problem *p, gcpi_task *task, int op, int j, const unsigned char *read)
+{
+    const gcp_tape *t = p->tape;
+    int kind = t->ops[op].kind, tensor = t->ops[op].out + j;
+    unsigned flags = t->ops[op].row->flags, keep = 0;
+    gcpi_item *item = &p->items[tensor];
+    for (int s = t->ops[op].segment; s; s = t->segments[s].parent) keep |= t->segments[s].keep;
+    item->producer = (int)(task - p->tasks);
+    item->active = j == 0 || kind == GCP_OP_CUSTOM || flags & GCP_ONCE || read[tensor];
+    item->kept = !!(t->tensors[tensor].flags & GCPI_KEPT);
+    item->pinned = item->kept || tensor == p->root;
+    item->stored = item->kept || flags & GCP_ONCE || keep >> kind & 1;
+    if (item->active) gcpi_operand_add(p, task, tensor, flags & GCP_VIEW ? GCPI_ALIAS : GCPI_WRITE, GCPI_SLOT_OUT + j);
+}
+
+static void gcpi_task_traits(const gcpi_problem *p, gcpi_task *task, const gcpi_op *op)
+{
+    int activations = 0;
+    for (int i = 0; i < op->inputs; i++) activations += p->items[gcpi_edge(p->tape, op, i)].kind == GCPI_FORWARD_ITEM;
+    task->joins = activations > 1 && !task->once && op->kind != GCP_OP_BATCH_NORM;
+    task->costly = !!(op->row->flags & GCP_COSTLY);
+    task->loss = !!(op->row->flags & GCP_LOSS);
+    gcpi_task_in_place(p, task, op);
+}
+
+static void gcpi_forward_task(gcpi_problem *p, int o, const unsigned char *read)
+{
+    const gcpi_op *op = &p->tape->ops[o];
+    gcpi_task *task = gcpi_task_add(p, GCPI_TASK_FORWARD, o);
+    int whole = op->row->flags & GCP_VIEW ? gcpi_forward_views(p, op) : 0;
+    task->ops = 1;
+    for (int i = 0; i < op->inputs; i++) gcpi_operand_add(p, task, gcpi_edge(p->tape, op, i), GCPI_READ, GCPI_SLOT_IN + i);
+    for (int j = 0; j < op->outputs; j++) gcpi_forward_output(p, task, o, j, read);
+    task->once = !!(op->row->flags & GCP_ONCE);
+    task->free = whole;
+    task->concat = op->kind == GCP_OP_CONCAT;
+    gcpi_task_traits(p, task, op);
+    gcpi_task_cost(p, task, op, 0);
+}
+
+/* Cost tables. A key says what a task is, never where: its ops, the shapes of its operands, windows. */
+#define GCPI_LINK_KEY "link 1e9 bytes"
+static void gcpi_task_key(const gcpi_problem *p, const gcpi_task *task, char *key, size_t size)
+{
+    static const char *const kinds[] = { "forward", "seed", "backward", "norm", "update", "hook", "wait", "offload", "prefetch", "arrive", "move" };
+    static const char *const modes[] = { "", ">", "+", "=" };
+    const gcp_tape *t = p->tape;
+    size_t n = (size_t)snprintf(key, size, "%s", kinds[task->kind]);
+    int ops = task->kind == GCPI_TASK_FORWARD || task->kind == GCPI_TASK_BACKWARD;
+    for (int o = task->op - GCPI_MAX(task->ops, 1) + 1; ops && o <= task->op && n < size; o++) {
+        const gcpi_conv_attr *a = &t->ops[o].attributes.conv;
+        int window = t->ops[o].kind == GCP_OP_CONV2D || t->ops[o].kind == GCP_OP_CONV_TRANSPOSE2D || t->ops[o].kind == GCP_OP_MAX_POOL || t->ops[o].kind == GCP_OP_AVG_POOL;
+        n += (size_t)snprintf(key + n, size - n, " %s", t->ops[o].row->name);
+        if (window && n < size) n += (size_t)snprintf(key + n, size - n, ",%dx%d,%dx%d,%d+%d+%d+%d,%dx%d,%d", a->kh, a->kw, a->sh, a->sw, a->pt, a->pb, a->pl, a->pr, a->dh, a->dw, a->groups);
+    }
+    if (task->kind == GCPI_TASK_UPDATE && n < size) n += (size_t)snprintf(key + n, size - n, " %d", p->optimizer);
+    for (int k = 0; k < task->count && n < size; k++) {
+        const gcpi_operand *o = &p->operands[task->operands + k];
+        const int *d = t->tensors[p->items[o->item].tensor].shape.d;
+        n += (size_t)snprintf(key + n, size - n, " %s%dx%dx%dx%d", modes[o->mode], d[0], d[1], d[2], d[3]);
+    }
+}
+
+enum { GCPI_KEY_BYTES = 1024 };
+static uint64_t gcpi_key_hash(const char *key, size_t n)
+{
+    uint64_t h = 14695981039346656037u;
+    for (size_t i = 0; i < n; i++) if (key[i] != ' ') h = (h ^ (unsigned char)key[i]) * 1099511628211u;
+    return h;
+}
+
+/* Seconds from a table's text. 0: an error is on the tape, or the arena is too small. */
+static int gcpi_costs_apply(gcpi_problem *p, const gcp_plan_opts *opts, gcp_arena *a)
+{
+    ptrdiff_t scratch = a->scratch;
+    int lines = 1, count = 0, line = 0;
+    for (const char *c = opts->costs; *c; c++) lines += *c == '\n';
+    uint64_t *hash = GCPI_SCRATCH(a, uint64_t, lines);
+    double *seconds = GCPI_SCRATCH(a, double, lines);
+    if (!hash || !seconds) return 0;
+    for (const char *c = opts->costs; *c;) {
+        size_t n = strcspn(c, "\n"), last = n;
+        char *end;
+        line++;
+        while (last > 0 && c[last - 1] != ' ') last--;
+        if (n && *c != '#') {
+            double value = strtod(c + last, &end);
+            if (!last || end != c + n || !(value >= 0) || value > 1e9) {
+                gcpi_fail(p->tape, GCP_E_ARGUMENT, opts->at, "gcp_plan_make", ".costs, line %d: not 'OP SHAPES SECONDS'", line);
+                return 0;
+            }
+            hash[count] = gcpi_key_hash(c, last);
+            seconds[count++] = value;
+        }
+        c += n + (c[n] != 0);
+    }
+    uint64_t link = gcpi_key_hash(GCPI_LINK_KEY, strlen(GCPI_LINK_KEY));
+    for (int k = 0; k < count; k++) if (hash[k] == link && seconds[k] > 0) { p->target.far_bytes_per_second = 1e9 / seconds[k]; break; }
+    for (int i = 0; i < p->task_count; i++) {
+        char key[GCPI_KEY_BYTES];
+        gcpi_task_key(p, &p->tasks[i], key, sizeof key);
+        uint64_t mine = gcpi_key_hash(key, strlen(key));
+        for (int k = 0; k < count; k++) if (hash[k] == mine) { p->tasks[i].seconds = seconds[k]; p->costed++; break; }
+    }
+    a->scratch = scratch;
+    return 1;
+}
+
+static void gcpi_item_name(const gcpi_problem *p, int item, char *buffer, size_t size)
+{
+    if (p->names) snprintf(buffer, size, "%s", p->item_names[item]);
+    else gcpi_name_text(p->tape, p->tape->tensors[p->items[item].tensor].name, buffer, size);
+}
+
+static const char *gcpi_task_name(const gcpi_problem *p, const gcpi_task *task, char *buffer, size_t size)
+{
+    const gcp_tape *t = p->tape;
+    if (p->names && task->kind < GCPI_TASK_OFFLOAD) { snprintf(buffer, size, "%s", p->names[task - p->tasks]); return buffer; }
+    if (task->kind >= GCPI_TASK_OFFLOAD) {
+        const char *of = !p->names && p->items[task->op].kind == GCPI_GRADIENT_ITEM ? "gradient of " : "";
+        snprintf(buffer, size, "%s", of);
+        gcpi_item_name(p, task->op, buffer + strlen(of), size - strlen(of));
+        return buffer;
+    }
+    if (task->kind == GCPI_TASK_SEED) snprintf(buffer, size, "seed");
+    else if (task->kind == GCPI_TASK_NORM) snprintf(buffer, size, "norm");
+    else if (task->kind > GCPI_TASK_NORM) snprintf(buffer, size, "%s", t->parameters[task->op].path);
+    else gcpi_name_text(t, t->ops[task->op - GCPI_MAX(task->ops, 1) + 1].name, buffer, size);
+    for (int o = task->op - task->ops + 2; task->kind == GCPI_TASK_FORWARD && o <= task->op; o++) {       /* a group: a+b+c */
+        char name[256];
+        const char *base;
+        gcpi_name_text(t, t->ops[o].name, name, sizeof name);
+        base = strrchr(name, '/');
+        size_t used = strlen(buffer);
+        snprintf(buffer + used, size - used, "+%s", base ? base + 1 : name);
+    }
+    return buffer;
+}
+
+static const char gcpi_letters[] = { 'F', 'B', 'B', 'U', 'U', 'H', 'W', 'O', 'P', 'W', 'M' };     /* by task kind */

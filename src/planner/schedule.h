@@ -1,0 +1,293 @@
+/* A choice says what is kept; gcpi_schedule turns it into a list. Segments form a tree. An item's home is the smallest
+   segment that holds its producer and all its readers. Forward leaves resident what is at home where the backward
+   begins; afterwards an item stays resident while the op being reversed lies in its home. With one level that is Chen's
+   scheme; with more, each replay keeps the inner boundaries only, which is his recursion; with none, keep-all. */
+
+enum { GCPI_DROP, GCPI_AUTO, GCPI_STORE };       /* drop after forward; by home; never drop */
+
+typedef struct gcpi_choice {
+    unsigned char *store;             /* per forward item: one of the above */
+    int *segment;                     /* per forward task */
+    int *parent, *depth, segments;    /* 0 is the root */
+    int replay;                       /* drop what was recomputed as soon as backward enters another unit */
+} gcpi_choice;
+
+typedef struct gcpi_instruction { int kind, task; } gcpi_instruction;      /* kind: 'F' 'R' 'B' 'U' 'H' 'W' 'O' 'P' 'M' */
+
+typedef struct gcpi_list { gcpi_instruction *at; ptrdiff_t count, capacity; int reruns; double rerun_flops, seconds; } gcpi_list;
+
+typedef struct gcpi_scheduler {
+    const gcpi_problem *p;
+    const gcpi_choice *c;
+    gcpi_list *list;
+    int *home;                        /* per item */
+    unsigned char *mode, *resident, *need;            /* per item; per item; per forward task */
+    unsigned char *listed;            /* per forward task: stands in held */
+    int *held, held_count;            /* forward tasks with resident outputs that may be dropped */
+    int *last, *entered, entry, here; /* last: per item, the last backward task that reads it; entered: per segment */
+} gcpi_scheduler;
+
+static void gcpi_emit(gcpi_list *list, int kind, int task, const gcpi_task *t)
+{
+    if (list->at && list->count < list->capacity) {
+        list->at[list->count].kind = kind;
+        list->at[list->count].task = task;
+    }
+    list->count++;
+    list->seconds += t->seconds;
+    if (kind == 'R') list->rerun_flops += t->flops;
+}
+
+static int gcpi_common(const gcpi_choice *c, int a, int b)        /* least common ancestor */
+{
+    while (a != b) {
+        if (c->depth[a] >= c->depth[b]) a = c->parent[a];
+        else b = c->parent[b];
+    }
+    return a;
+}
+
+static int gcpi_holds(const gcpi_choice *c, int segment, int inner)
+{
+    while (c->depth[inner] > c->depth[segment]) inner = c->parent[inner];
+    return inner == segment;
+}
+
+/* The outputs of one op go together: running it again for one would write the others too. 1: something changed. */
+static int gcpi_join_outputs(gcpi_scheduler *s)
+{
+    const gcpi_problem *p = s->p;
+    int changed = 0;
+    for (int f = 0; f < p->forward; f++) {
+        const gcpi_operand *o = &p->operands[p->tasks[f].operands];
+        int home = -1, mode = GCPI_DROP;
+        for (int pass = 0; pass < 2; pass++)
+            for (int k = 0; k < p->tasks[f].count; k++) {
+                int root = p->items[o[k].item].root;
+                if (o[k].mode == GCPI_READ) continue;
+                if (pass) { changed |= s->home[root] != home || s->mode[root] != mode; s->home[root] = home; s->mode[root] = (unsigned char)mode; }
+                home = home < 0 ? s->home[root] : gcpi_common(s->c, home, s->home[root]);
+                mode = GCPI_MAX(mode, s->mode[root]);
+            }
+    }
+    return changed;
+}
+
+/* Homes and modes are those of alias groups: while one member holds the bytes, dropping another frees nothing. */
+static void gcpi_homes(gcpi_scheduler *s)
+{
+    const gcpi_problem *p = s->p;
+    for (int i = 0; i < p->item_count; i++) { s->home[i] = -1; s->mode[i] = GCPI_DROP; }
+    for (int f = 0; f < p->forward; f++)
+        for (int k = 0; k < p->tasks[f].count; k++) {
+            int item = p->operands[p->tasks[f].operands + k].item, root = p->items[item].root;
+            s->home[root] = s->home[root] < 0 ? s->c->segment[f] : gcpi_common(s->c, s->home[root], s->c->segment[f]);
+            if (p->items[root].kind != GCPI_FORWARD_ITEM) s->mode[root] = GCPI_STORE;
+            s->mode[root] = GCPI_MAX(s->mode[root], s->c->store[item]);
+        }
+    while (gcpi_join_outputs(s)) { }
+    for (int i = 0; i < p->item_count; i++) {
+        s->home[i] = s->home[p->items[i].root] < 0 ? 0 : s->home[p->items[i].root];
+        s->mode[i] = s->mode[p->items[i].root];
+    }
+}
+
+static int gcpi_stays(const gcpi_scheduler *s, int item, int segment)
+{
+    return s->mode[item] == GCPI_STORE || gcpi_holds(s->c, s->home[item], segment);
+}
+
+/* Drops what is resident and at home elsewhere (or, with all set, everything that is not stored), of held from `from` on: what
+   was looked at for this segment before stays. */
+static void gcpi_drop(gcpi_scheduler *s, int segment, int all, int from)
+{
+    int kept = from;
+    for (int i = from; i < s->held_count; i++) {
+        const gcpi_task *t = &s->p->tasks[s->held[i]];
+        int stays = 0;
+        for (int k = 0; k < t->count; k++) {
+            const gcpi_operand *o = &s->p->operands[t->operands + k];
+            if (o->mode == GCPI_READ) continue;
+            if (s->mode[o->item] != GCPI_STORE && (all || !gcpi_stays(s, o->item, segment))) s->resident[o->item] = 0;
+            stays |= s->resident[o->item];
+        }
+        if (stays) s->held[kept++] = s->held[i];
+        else s->listed[s->held[i]] = 0;
+    }
+    s->held_count = kept;
+}
+
+static void gcpi_hold(gcpi_scheduler *s, int task) { if (!s->listed[task]) s->held[s->held_count++] = task; s->listed[task] = 1; }
+
+static int gcpi_need(gcpi_scheduler *s, int f, int *low, int *high)      /* 1: it was not marked yet */
+{
+    if (s->need[f]) return 0;
+    *low = GCPI_MIN(*low, f);
+    *high = GCPI_MAX(*high, f);
+    return s->need[f] = 1;
+}
+
+/* A segment that is entered to run f again also makes what stays behind it and backward will still read: it is run once
+   for all of them, not once for each. */
+static int gcpi_enter_segment(gcpi_scheduler *s, int task, int f, int *low, int *high)
+{
+    const gcpi_problem *p = s->p;
+    int here = s->here, c = s->c->segment[f], marked = 0;
+    if (gcpi_holds(s->c, c, here)) return 0;
+    while (!gcpi_holds(s->c, s->c->parent[c], here)) c = s->c->parent[c];
+    if (s->entered[c] == s->entry) return 0;
+    s->entered[c] = s->entry;
+    for (int side = -1; side <= 1; side += 2)
+        for (int g = f; g >= 0 && g < p->forward && gcpi_holds(s->c, c, s->c->segment[g]); g += side)
+            for (int k = 0; k < p->tasks[g].count; k++) {
+                const gcpi_operand *o = &p->operands[p->tasks[g].operands + k];
+                if (o->mode == GCPI_READ || s->resident[o->item] || s->last[o->item] < task || !gcpi_stays(s, o->item, here)) continue;
+                marked += gcpi_need(s, g, low, high);
+            }
+    return marked;
+}
+
+/* Runs again what task reads and is not resident: first marks down the tape, then emits up it. */
+static void gcpi_materialise(gcpi_scheduler *s, int task)
+{
+    const gcpi_problem *p = s->p;
+    int pending = 0, low = p->forward, high = -1;
+    for (int f = -1;;) {              /* -1: the task itself, then the marked ones from high to low */
+        const gcpi_task *t = &p->tasks[f < 0 ? task : f];
+        for (int k = 0; k < t->count; k++) {
+            const gcpi_operand *o = &p->operands[t->operands + k];
+            int producer = p->items[o->item].producer;
+            if (o->mode != GCPI_READ || p->items[o->item].kind != GCPI_FORWARD_ITEM || s->resident[o->item] || s->need[producer]) continue;
+            pending += gcpi_need(s, producer, &low, &high);
+            if (!s->c->replay) pending += gcpi_enter_segment(s, task, producer, &low, &high);
+        }
+        if (!pending) break;
+        if (f < 0) f = high + 1;
+        do f--; while (!s->need[f]);
+        pending--;
+    }
+    for (int f = low; f <= high; f++) {
+        const gcpi_task *t = &p->tasks[f];
+        if (!s->need[f]) continue;
+        s->need[f] = 0;
+        gcpi_emit(s->list, 'R', f, t);
+        gcpi_hold(s, f);
+        for (int k = 0; k < t->count; k++)
+            if (p->operands[t->operands + k].mode != GCPI_READ) s->resident[p->operands[t->operands + k].item] = 1;
+    }
+}
+
+static void gcpi_backward_list(gcpi_scheduler *s)
+{
+    const gcpi_problem *p = s->p;
+    int segment = p->forward ? s->c->segment[p->forward - 1] : 0, unit = -1;
+    for (int b = p->forward; b < p->task_count; b++) {
+        const gcpi_task *t = &p->tasks[b];
+        if (t->kind == GCPI_TASK_BACKWARD) {
+            int here = s->c->segment[t->forward];
+            if (s->c->replay && unit != t->unit) gcpi_drop(s, here, 1, 0);
+            if (!s->c->replay && here != segment) gcpi_drop(s, here, 0, 0);
+            segment = s->here = here;
+            unit = t->unit;
+            s->entry++;
+            int before = s->held_count;
+            gcpi_materialise(s, b);
+            if (!s->c->replay) gcpi_drop(s, here, 0, before);
+        }
+        gcpi_emit(s->list, gcpi_letters[t->kind], b, t);
+    }
+}
+
+/* Fills list (list->at NULL: counts only). 0: not enough scratch. */
+static int gcpi_schedule(const gcpi_problem *p, const gcpi_choice *c, gcpi_list *list, gcp_arena *a)
+{
+    ptrdiff_t scratch = a->scratch;
+    gcpi_scheduler s;
+    memset(&s, 0, sizeof s);
+    s.p = p; s.c = c; s.list = list;
+    s.home = GCPI_SCRATCH(a, int, p->item_count);
+    s.mode = GCPI_SCRATCH(a, unsigned char, p->item_count);
+    s.resident = GCPI_SCRATCH(a, unsigned char, p->item_count);
+    s.need = GCPI_SCRATCH(a, unsigned char, p->forward + 1);
+    s.listed = GCPI_SCRATCH(a, unsigned char, p->forward + 1);
+    s.held = GCPI_SCRATCH(a, int, p->forward + 1);
+    s.last = GCPI_SCRATCH(a, int, p->item_count);
+    s.entered = GCPI_SCRATCH(a, int, c->segments + 1);
+    list->count = 0; list->rerun_flops = list->seconds = 0;
+    if (!s.home || !s.mode || !s.resident || !s.need || !s.listed || !s.held || !s.last || !s.entered) return 0;
+    gcpi_homes(&s);
+    for (int f = 0; f < p->forward; f++) gcpi_emit(list, 'F', f, &p->tasks[f]);
+    int last = p->forward ? c->segment[p->forward - 1] : 0;
+    for (int i = 0; i < p->item_count; i++) {
+        int at_home = c->replay ? s.home[i] == 0 : gcpi_holds(c, s.home[i], last);
+        s.resident[i] = s.mode[i] == GCPI_STORE || (s.mode[i] == GCPI_AUTO && at_home);
+        if (!c->replay && s.resident[i] && s.mode[i] != GCPI_STORE && s.home[i] && p->items[i].producer >= 0) gcpi_hold(&s, p->items[i].producer);
+    }
+    for (int b = p->forward; b < p->task_count; b++)
+        for (int k = 0; k < p->tasks[b].count; k++) s.last[p->operands[p->tasks[b].operands + k].item] = b;
+    gcpi_backward_list(&s);
+    a->scratch = scratch;
+    return 1;
+}
+
+/* Lists as text: a letter and a name a line; '#' begins a comment. */
+static int gcpi_letter_task(const gcpi_task *t, char letter)
+{
+    return letter == gcpi_letters[t->kind] || (letter == 'R' && t->kind == GCPI_TASK_FORWARD);
+}
+
+static int gcpi_list_find(const gcpi_problem *p, char letter, const char *name, int from)      /* task, or -1 */
+{
+    char buffer[256];
+    int count = p->task_count + p->far_count + p->move_count;
+    for (int k = 0; k < count; k++) {
+        int task = (from + k) % count;
+        if (gcpi_letter_task(&p->tasks[task], letter) && !strcmp(gcpi_task_name(p, &p->tasks[task], buffer, sizeof buffer), name)) return task;
+    }
+    return -1;
+}
+
+/* list->at NULL: counts. 0: message says which line is wrong. */
+static int gcpi_list_parse(const gcpi_problem *p, const char *text, gcpi_list *list, char *message, size_t size)
+{
+    int line = 0, from = 0, again = 0;           /* where the next F, B, U or R is likely to be */
+    list->count = 0; list->seconds = list->rerun_flops = 0;
+    while (*text) {
+        const char *end = strchr(text, '\n'), *hash;
+        size_t n = end ? (size_t)(end - text) : strlen(text);
+        char name[256], letter = *text;
+        line++;
+        hash = (const char *)memchr(text, '#', n);
+        size_t used = hash ? (size_t)(hash - text) : n;
+        while (used && (text[used - 1] == ' ' || text[used - 1] == '\t' || text[used - 1] == '\r')) used--;
+        if (used) {
+            if (used < 3 || text[1] != ' ' || used - 2 >= sizeof name) { snprintf(message, size, "line %d: not 'LETTER NAME'", line); return 0; }
+            memcpy(name, text + 2, used - 2);
+            name[used - 2] = 0;
+            int task = gcpi_list_find(p, letter, name, letter == 'R' ? again : from);
+            if (task < 0) { snprintf(message, size, "line %d: no instruction '%c %.120s' in this network", line, letter, name); return 0; }
+            gcpi_emit(list, letter, task, &p->tasks[task]);
+            if (task < p->task_count) *(letter == 'R' ? &again : &from) = task + 1;
+        }
+        text += n + (end != NULL);
+    }
+    return 1;
+}
+
+/* Runs of a unit again: once for each unit whose backward it was run again for; views cost nothing and do not count. */
+static int gcpi_list_reruns(const gcpi_problem *p, gcpi_list *list, gcp_arena *a)
+{
+    ptrdiff_t scratch = a->scratch;
+    int *last = GCPI_SCRATCH(a, int, p->units + 1), unit = -1;
+    if (!last) return 0;
+    list->reruns = 0;
+    for (ptrdiff_t i = list->count - 1; i >= 0; i--) {
+        const gcpi_task *t = &p->tasks[list->at[i].task];
+        if (t->kind == GCPI_TASK_BACKWARD) unit = t->unit;
+        if (list->at[i].kind != 'R' || t->free || last[t->unit] == unit + 1) continue;
+        last[t->unit] = unit + 1;
+        list->reruns++;
+    }
+    a->scratch = scratch;
+    return 1;
+}

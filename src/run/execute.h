@@ -1,0 +1,412 @@
+/* The executor: an instruction becomes a call of its op, of a group, or of a pair that runs as one pass. */
+
+static void *gcpi_item_data(const gcpi_plan *in, int item, ptrdiff_t offset)
+{
+    const gcpi_item *x = &in->p.items[item];
+    const gcpi_tensor *root = &in->p.tape->tensors[in->p.items[x->root].tensor];
+    if (offset >= 0) return in->slab + offset;
+    if (root->parameter < 0) return NULL;
+    return in->p.tape->state + in->p.tape->parameters[root->parameter].offset + x->offset;
+}
+
+typedef struct gcpi_call_space { gcp_view in[GCP_MAX_INPUTS], din[GCP_MAX_INPUTS], out[GCP_MAX_OUTPUTS], dout[GCP_MAX_OUTPUTS]; } gcpi_call_space;
+
+static void gcpi_view_empty(const gcpi_plan *in, gcp_view *v, int tensor, int gradient)
+{
+    const gcpi_tensor *e = &in->p.tape->tensors[tensor];
+    v->data = NULL;
+    v->shape = e->shape;
+    v->dtype = gradient ? GCP_DTYPE_REAL : e->dtype;
+    v->pitch = e->shape.d[3];
+    v->accumulate = 0;
+}
+
+/* Fills the operands of a call in from those of a task. */
+static void gcpi_call_operands(const gcpi_plan *in, const gcpi_task *t, int n, gcpi_call_space *s)
+{
+    const gcpi_problem *p = &in->p;
+    for (int k = 0; k < t->count; k++) {
+        const gcpi_operand *o = &p->operands[t->operands + k];
+        int index = o->slot % 100, gradient = o->slot >= GCPI_SLOT_DIN;
+        gcp_view *v = o->slot >= GCPI_SLOT_DOUT ? &s->dout[index] : gradient ? &s->din[index] : o->slot >= GCPI_SLOT_OUT ? &s->out[index] : &s->in[index];
+        gcpi_view_empty(in, v, p->items[o->item].tensor, gradient);
+        v->data = gcpi_item_data(in, o->item, in->placed[n + k].offset);
+        v->pitch = p->items[o->item].pitch;
+        v->accumulate = o->mode == GCPI_ADD || (o->mode == GCPI_WRITE && p->items[o->item].pinned == 2 && in->numbers.micro > 0);
+    }
+}
+
+static void gcpi_call_fill(const gcpi_plan *in, const gcpi_task *t, int n, gcp_call *c, gcpi_call_space *s)
+{
+    const gcpi_op *op = &in->p.tape->ops[t->op];
+    for (int i = 0; i < op->inputs; i++) { gcpi_view_empty(in, &s->in[i], gcpi_edge(in->p.tape, op, i), 0); gcpi_view_empty(in, &s->din[i], gcpi_edge(in->p.tape, op, i), 1); }
+    for (int j = 0; j < op->outputs; j++) { gcpi_view_empty(in, &s->out[j], op->out + j, 0); gcpi_view_empty(in, &s->dout[j], op->out + j, 1); }
+    gcpi_call_operands(in, t, n, s);
+    c->attributes = op->context ? op->context : (const void *)&op->attributes;
+    c->inputs = op->inputs; c->outputs = op->outputs;
+}
+
+static void gcpi_call_begin(const gcpi_plan *in, const gcpi_task *t, gcp_call *c, gcpi_call_space *s)
+{
+    memset(c, 0, sizeof *c);
+    c->in = s->in; c->out = s->out; c->din = s->din; c->dout = s->dout;
+    c->attributes = &in->opts;
+    c->workspace = in->slab + gcpi_round(GCPI_NUMBERS_BYTES, in->p.target.align);
+    c->numbers = (const gcp_step_numbers *)(void *)in->slab;
+    c->ordinal = (uint64_t)t->op;
+    c->training = in->p.training;
+    c->target = &in->p.target;
+}
+
+/* A group, or an op that can be one, as a call of GCP_ROW_APPLY. */
+static void gcpi_apply_call(const gcpi_plan *in, const gcpi_task *t, int n, gcp_call *c, gcpi_call_space *s)
+{
+    const gcpi_op *last = &in->p.tape->ops[t->op];
+    gcpi_call_begin(in, t, c, s);
+    memset(s->in, 0, 6 * sizeof *s->in);
+    memset(s->out, 0, 2 * sizeof *s->out);
+    gcpi_call_operands(in, t, n, s);
+    c->attributes = gcpi_is_rectifier(last) ? (const void *)&last->attributes : NULL;
+    c->inputs = 6; c->outputs = 2;
+}
+
+static void gcpi_run_group(const gcpi_plan *in, const gcpi_task *t, int n)
+{
+    gcp_call call;
+    gcpi_call_space space;
+    gcpi_apply_call(in, t, n, &call, &space);
+    gcpi_row_for(&in->p.target, NULL, GCP_ROW_APPLY)->forward(&call);
+}
+
+static void gcpi_op_call(const gcpi_plan *in, const gcpi_instruction *i, int n, gcp_call *c, gcpi_call_space *s)
+{
+    const gcpi_task *t = &in->p.tasks[i->task];
+    gcpi_call_begin(in, t, c, s);
+    c->commit = i->kind == 'F' && in->measuring != 2;
+    gcpi_call_fill(in, t, n, c, s);
+}
+
+static void gcpi_run_op(const gcpi_plan *in, const gcpi_instruction *i, int n)
+{
+    const gcpi_task *t = &in->p.tasks[i->task];
+    const gcp_op *row = gcpi_row_for(&in->p.target, &in->p.tape->ops[t->op], 0);
+    gcp_call call;
+    gcpi_call_space space;
+    gcpi_op_call(in, i, n, &call, &space);
+    (t->kind == GCPI_TASK_FORWARD ? row->forward : row->backward)(&call);
+}
+
+/* Pairs: two instructions that run as one pass on this CPU, with the bits of both one by one. The second writes where the first would
+   have written, or reads it while it is in cache, so that nothing can see what is left out, whatever the plan. */
+
+/* Index of a task's operand, or -1. */
+static int gcpi_operand_at(const gcpi_plan *in, const gcpi_task *t, int slot)
+{
+    for (int k = 0; k < t->count; k++) if (in->p.operands[t->operands + k].slot == slot) return k;
+    return -1;
+}
+
+/* Whether operand b of u, from placed[m] on, is the very bytes of operand a of t, both written but not added to. */
+static int gcpi_same_place(const gcpi_plan *in, const gcpi_task *t, int n, int a, const gcpi_task *u, int m, int b)
+{
+    if (a < 0 || b < 0) return 0;
+    const gcpi_operand *x = &in->p.operands[t->operands + a], *y = &in->p.operands[u->operands + b];
+    return x->mode == GCPI_WRITE && y->mode == GCPI_WRITE && in->p.items[x->item].pinned != 2 && in->p.items[y->item].pinned != 2 &&
+           in->placed[n + a].offset >= 0 && in->placed[n + a].offset == in->placed[m + b].offset &&
+           in->p.items[x->item].pitch == in->p.items[y->item].pitch && in->p.items[x->item].bytes == in->p.items[y->item].bytes;
+}
+
+/* conv2d and, in place behind it, an addition, a rectifier or both. */
+static int gcpi_conv_ends(const gcpi_plan *in, const gcpi_task *t, int n, const gcpi_task *u)
+{
+    int reads = 0;
+    if (t->kind != GCPI_TASK_FORWARD || u->kind != GCPI_TASK_FORWARD) return 0;
+    const gcpi_op *op = &in->p.tape->ops[t->op], *first = &in->p.tape->ops[u->op] - (u->ops - 1);
+    if (op->kind != GCP_OP_CONV2D) return 0;
+    if (first->kind != GCP_OP_ADD && !gcpi_is_rectifier(first)) return 0;
+    for (int k = 0; k < u->count; k++) reads += in->p.operands[u->operands + k].item == op->out && in->p.operands[u->operands + k].mode == GCPI_READ;
+    return reads == 1 && gcpi_same_place(in, t, n, gcpi_operand_at(in, t, GCPI_SLOT_OUT), u, n + t->count, gcpi_operand_at(in, u, GCPI_SLOT_OUT));
+}
+
+/* Backward of a rectifier and, in place behind it, of the batch-norm ahead of it. */
+static int gcpi_norm_begins(const gcpi_plan *in, const gcpi_task *t, int n, const gcpi_task *u)
+{
+    if (t->kind != GCPI_TASK_BACKWARD || u->kind != GCPI_TASK_BACKWARD) return 0;
+    const gcpi_op *op = &in->p.tape->ops[t->op], *norm = &in->p.tape->ops[u->op];
+    int dx = gcpi_operand_at(in, t, GCPI_SLOT_DIN), dy = gcpi_operand_at(in, t, GCPI_SLOT_DOUT);
+    if (!gcpi_is_rectifier(op) || norm->kind != GCP_OP_BATCH_NORM) return 0;
+    if (gcpi_edge(in->p.tape, op, 0) != norm->out || in->p.items[gcpi_edge(in->p.tape, norm, 4)].kind != GCPI_STATE_ITEM) return 0;
+    return gcpi_same_place(in, t, n, dx, u, n + t->count, gcpi_operand_at(in, u, GCPI_SLOT_DIN)) && dy >= 0 &&
+           in->placed[n + dy].offset == in->placed[n + dx].offset && in->p.items[in->p.operands[t->operands + dy].item].pitch == in->p.items[in->p.operands[t->operands + dx].item].pitch;
+}
+
+/* conv2d and the statistics of its output. */
+static int gcpi_conv_sums(const gcpi_plan *in, const gcpi_task *t, int n, const gcpi_task *u)
+{
+    (void)n;
+    if (t->kind != GCPI_TASK_FORWARD || u->kind != GCPI_TASK_FORWARD || u->op != t->op + 1) return 0;
+    return gcpi_stats_follow(&in->p, &in->p.tape->ops[t->op]);
+}
+
+static void gcpi_run_conv_ends(const gcpi_plan *in, int i, int n)
+{
+    const gcpi_task *t = &in->p.tasks[in->list.at[i].task];
+    gcp_call call, apply;
+    gcpi_call_space space, others;
+    gcpi_op_call(in, &in->list.at[i], n, &call, &space);
+    gcpi_apply_call(in, &in->p.tasks[in->list.at[i + 1].task], n + t->count, &apply, &others);
+    gcpi_conv2d_apply(&call, &apply);
+}
+
+static void gcpi_run_conv_sums(const gcpi_plan *in, int i, int n)
+{
+    gcp_call call, stats;
+    gcpi_call_space space, others;
+    gcpi_op_call(in, &in->list.at[i], n, &call, &space);
+    gcpi_op_call(in, &in->list.at[i + 1], n + in->p.tasks[in->list.at[i].task].count, &stats, &others);
+    gcpi_conv2d_stats(&call, &stats);
+}
+
+static void gcpi_run_norm_begins(const gcpi_plan *in, int i, int n)
+{
+    const gcpi_op *norm = &in->p.tape->ops[in->p.tasks[in->list.at[i + 1].task].op];
+    gcp_call call, rectifier;
+    gcpi_call_space space, others;
+    gcpi_op_call(in, &in->list.at[i], n, &rectifier, &others);
+    gcpi_op_call(in, &in->list.at[i + 1], n + in->p.tasks[in->list.at[i].task].count, &call, &space);
+    space.in[4].data = gcpi_item_data(in, gcpi_edge(in->p.tape, norm, 4), -1);
+    call.fused = &rectifier;
+    gcpi_batch_norm_backward(&call);
+}
+
+/* i, n: an instruction and where its operands are placed; t, u: its task and that of the next one. */
+typedef struct gcpi_pair {
+    int (*fits)(const gcpi_plan *in, const gcpi_task *t, int n, const gcpi_task *u);
+    void (*run)(const gcpi_plan *in, int i, int n);
+} gcpi_pair;
+static const gcpi_pair gcpi_pairs[] = { { gcpi_conv_ends, gcpi_run_conv_ends }, { gcpi_conv_sums, gcpi_run_conv_sums }, { gcpi_norm_begins, gcpi_run_norm_begins } };
+
+static const gcpi_pair *gcpi_pair_at(const gcpi_plan *in, int i, int n)        /* NULL: this one runs on its own */
+{
+    if (i + 1 >= (int)in->list.count || in->p.target.kernels || in->opts.check || in->opts.no_groups) return NULL;
+    const gcpi_task *t = &in->p.tasks[in->list.at[i].task], *u = &in->p.tasks[in->list.at[i + 1].task];
+    for (size_t k = 0; k < sizeof gcpi_pairs / sizeof *gcpi_pairs; k++) if (gcpi_pairs[k].fits(in, t, n, u)) return &gcpi_pairs[k];
+    return NULL;
+}
+
+/* A gradient, or bytes of the state that have its shape. */
+static gcp_view gcpi_view_like(const gcpi_plan *in, int item, void *data)
+{
+    gcp_view v;
+    gcpi_view_empty(in, &v, in->p.items[item].tensor, 1);
+    v.data = data;
+    v.pitch = in->p.items[item].pitch;
+    return v;
+}
+
+static void gcpi_run_seed(const gcpi_plan *in, const gcpi_task *t, int n)
+{
+    gcp_call call;
+    gcpi_call_space space;
+    gcpi_call_begin(in, t, &call, &space);
+    space.out[0] = gcpi_view_like(in, in->p.operands[t->operands].item, in->slab + in->placed[n].offset);
+    call.outputs = 1;
+    gcpi_row_for(&in->p.target, NULL, GCP_ROW_SEED)->forward(&call);
+}
+
+static void gcpi_run_norm(const gcpi_plan *in, const gcpi_task *t, int n)
+{
+    const gcp_op *row = gcpi_row_for(&in->p.target, NULL, GCP_ROW_NORM);
+    gcp_call call;
+    gcpi_call_space space;
+    gcpi_call_begin(in, t, &call, &space);
+    call.inputs = 1;
+    for (int k = 0; k < t->count; k++) {
+        int item = in->p.operands[t->operands + k].item;
+        space.in[0] = gcpi_view_like(in, item, gcpi_item_data(in, item, in->placed[n + k].offset));
+        space.in[0].accumulate = k > 0;
+        row->forward(&call);
+    }
+    row->backward(&call);
+}
+
+static void gcpi_run_update(const gcpi_plan *in, const gcpi_task *t, int n)
+{
+    const gcpi_parameter *p = &in->p.tape->parameters[t->op];
+    unsigned char *slots = in->p.tape->state + p->slot;
+    int item = in->p.operands[t->operands].item;
+    gcp_call call;
+    gcpi_call_space space;
+    gcpi_call_begin(in, t, &call, &space);
+    space.in[0] = gcpi_view_like(in, item, gcpi_item_data(in, item, in->placed[n].offset));
+    space.in[1] = gcpi_view_like(in, item, gcpi_count_at(in->p.tape, t->op));
+    space.out[0] = gcpi_view_like(in, item, gcpi_value_at(in->p.tape, t->op));
+    for (int k = 0; k < 2; k++)
+        space.out[1 + k] = gcpi_view_like(in, item, in->slots > k ? slots + (size_t)k * gcpi_round(gcpi_count(p->shape) * sizeof(gcp_real), GCPI_STATE_ALIGN) : NULL);
+    call.inputs = 2; call.outputs = 3;
+    gcpi_row_for(&in->p.target, NULL, GCP_ROW_UPDATE)->forward(&call);
+}
+
+static void gcpi_run_move(const gcpi_plan *in, const gcpi_task *t, int n)
+{
+    gcp_call call;
+    gcpi_call_space space;
+    gcpi_call_begin(in, t, &call, &space);
+    space.in[0] = gcpi_view_like(in, t->op, in->slab + in->placed[n].offset);
+    space.out[0] = gcpi_view_like(in, t->op, in->slab + in->placed[n + 1].offset);
+    call.inputs = call.outputs = 1;
+    gcpi_row_for(&in->p.target, NULL, GCP_OP_CONCAT)->forward(&call);
+}
+
+static void gcpi_run_hook(const gcpi_plan *in, const gcpi_task *t, int n)
+{
+    gcp_gradient_hook hook = t->kind == GCPI_TASK_HOOK ? in->opts.on_gradient : in->opts.on_wait;
+    const gcpi_parameter *p = &in->p.tape->parameters[t->op];
+    if (hook && !in->measuring)
+        hook(in->opts.hook_context, gcpi_handle(in->p.tape, p->tensor), (gcp_real *)gcpi_item_data(in, in->p.operands[t->operands].item, in->placed[n].offset), gcpi_count(p->shape));
+}
+
+static gcp_at gcpi_instruction_at(const gcpi_plan *in, int i)
+{
+    const gcpi_task *t = &in->p.tasks[in->list.at[i].task];
+    int by_item = t->kind >= GCPI_TASK_OFFLOAD, op = by_item ? in->p.tape->tensors[in->p.items[t->op].tensor].producer : t->op;
+    return (t->kind <= GCPI_TASK_BACKWARD || by_item) && op >= 0 ? in->p.tape->ops[op].at : in->opts.at;
+}
+
+/* .check: a recomputed output must hash as its first version did; the first NaN is an error where it was made; what dies is overwritten
+   with NaNs. */
+typedef struct gcpi_looked { uint64_t hash; int nan; } gcpi_looked;
+
+static void gcpi_look_bytes(const gcp_target *target, const unsigned char *data, size_t size, int real, gcpi_looked *l)
+{
+    gcp_real some[4096 / sizeof(gcp_real)];
+    for (size_t first = 0; first < size; first += sizeof some) {
+        size_t n = GCPI_MIN(sizeof some, size - first);
+        gcpi_bytes_copy(target, some, data + first, n);
+        for (size_t i = 0; i < n; i++) l->hash = (l->hash ^ ((unsigned char *)some)[i]) * 1099511628211u;
+        for (size_t i = 0; real && i < n / sizeof *some; i++) l->nan |= isnan(some[i]) != 0;
+    }
+}
+
+static gcpi_looked gcpi_look(const gcpi_plan *in, int item, ptrdiff_t offset)
+{
+    const gcpi_item *x = &in->p.items[item];
+    const gcpi_tensor *e = &in->p.tape->tensors[x->tensor];
+    const unsigned char *data = (const unsigned char *)gcpi_item_data(in, item, offset);
+    int real = x->kind == GCPI_GRADIENT_ITEM || e->dtype == GCP_DTYPE_REAL, dense = !real || x->pitch == e->shape.d[3];
+    size_t rows = dense ? 1 : gcpi_pixels(e->shape), width = dense ? x->bytes : (size_t)e->shape.d[3] * sizeof(gcp_real);
+    gcpi_looked l = { 14695981039346656037u, 0 };
+    for (size_t r = 0; r < rows; r++) gcpi_look_bytes(&in->p.target, data + r * (size_t)x->pitch * sizeof(gcp_real), width, real, &l);
+    return l;
+}
+
+/* Before the first instruction: what the step is given. */
+static void gcpi_check_given(const gcpi_plan *in, gcp_at at)
+{
+    char name[128];
+    for (int i = 1; i < in->p.tensors; i++) {
+        int kind = in->p.items[i].kind, there = kind == GCPI_STATE_ITEM || (kind == GCPI_INPUT_ITEM && in->where[i] >= 0);
+        if (there && gcpi_look(in, i, in->where[i]).nan)
+            gcpi_fail(in->p.tape, GCP_E_CHECK, at, "gcp_step", "'%s' holds a NaN before the step", gcp_name(gcpi_handle(in->p.tape, i), name, sizeof name));
+    }
+}
+
+static void gcpi_check_instruction(const gcpi_plan *in, int i, int n)
+{
+    const gcpi_task *t = &in->p.tasks[in->list.at[i].task];
+    int makes = t->kind == GCPI_TASK_FORWARD || t->kind == GCPI_TASK_PREFETCH || t->kind == GCPI_TASK_BACKWARD;
+    int letter = in->list.at[i].kind;
+    char name[128], other[256];
+    gcp_at at = gcpi_instruction_at(in, i);
+    for (int k = 0; makes && k < t->count; k++) {
+        const gcpi_operand *o = &in->p.operands[t->operands + k];
+        if (o->mode == GCPI_READ || in->placed[n + k].offset < 0) continue;
+        gcpi_looked now = gcpi_look(in, o->item, in->placed[n + k].offset);
+        gcpi_task_name(&in->p, t, name, sizeof name);
+        gcpi_item_name(&in->p, o->item, other, sizeof other);
+        if (t->kind == GCPI_TASK_BACKWARD) {
+            if (now.nan) gcpi_fail(in->p.tape, GCP_E_CHECK, at, name, "its backward makes a NaN in the gradient of %s", other);
+        } else if (letter != 'F' && in->hashes[o->item] != now.hash)
+            gcpi_fail(in->p.tape, GCP_E_CHECK, at, name, "output %d %s with other bits", o->slot - GCPI_SLOT_OUT, letter == 'P' ? "came back" : "was recomputed");
+        else if (now.nan) gcpi_fail(in->p.tape, GCP_E_CHECK, at, name, "output %d holds a NaN; what it was made of holds none", o->slot - GCPI_SLOT_OUT);
+        if (letter == 'F') in->hashes[o->item] = now.hash;
+    }
+    for (int d = in->dying_first[i]; d < in->dying_first[i + 1] && i + 1 < (int)in->list.count; d++)
+        gcpi_bytes_fill(&in->p.target, in->slab + in->blocks[in->dying[d]].offset, 0xFF, in->blocks[in->dying[d]].bytes);
+}
+
+/* Far copies. The list reads as if each were done at once; they run on until an instruction needs their bytes. */
+static void gcpi_far_wait(gcpi_plan *in, int id)
+{
+    if (in->flying[id].end && in->p.target.copy_wait) in->p.target.copy_wait(in->p.target.context, id);
+    in->flying[id].end = 0;
+}
+
+static void gcpi_far_wait_all(gcpi_plan *in) { for (int id = 0; in->far_at && id < GCP_COPIES; id++) gcpi_far_wait(in, id); }
+
+static void gcpi_far_start(gcpi_plan *in, const gcpi_task *t, int n)
+{
+    const gcp_target *target = &in->p.target;
+    int id = in->next_copy, back = t->kind == GCPI_TASK_PREFETCH;
+    gcpi_transfer *f = &in->flying[id];
+    unsigned char *near = in->slab + in->placed[n].offset, *far = in->far + in->far_at[t->op];
+    size_t bytes = in->p.items[t->op].bytes;
+    gcpi_far_wait(in, id);
+    f->at = (size_t)in->placed[n].offset; f->end = f->at + bytes; f->item = t->op; f->back = back;
+    in->next_copy = (id + 1) % GCP_COPIES;
+    if (!target->copy_start) gcpi_bytes_copy(target, back ? near : far, back ? far : near, bytes);
+    else target->copy_start(target->context, id, back ? near : far, back ? far : near, bytes);
+    if (!target->copy_start || in->opts.check) gcpi_far_wait(in, id);
+}
+
+/* Waits for the copies that meet a task's operands. */
+static void gcpi_far_meet(gcpi_plan *in, const gcpi_task *t, int n)
+{
+    for (int id = 0; in->far_at && id < GCP_COPIES; id++) if (gcpi_meets(&in->p, t, in->placed + n, &in->flying[id])) gcpi_far_wait(in, id);
+}
+
+static void gcpi_run_instruction(gcpi_plan *in, int i, int n)
+{
+    const gcpi_task *t = &in->p.tasks[in->list.at[i].task];
+    int last = in->numbers.micro + 1 == in->numbers.micros;
+    gcpi_far_meet(in, t, n);
+    switch (t->kind) {
+    case GCPI_TASK_FORWARD: if (t->ops > 1) { gcpi_run_group(in, t, n); break; }  /* fall through */
+    case GCPI_TASK_BACKWARD: gcpi_run_op(in, &in->list.at[i], n); break;
+    case GCPI_TASK_SEED: gcpi_run_seed(in, t, n); break;
+    case GCPI_TASK_NORM: if (last) gcpi_run_norm(in, t, n); break;
+    case GCPI_TASK_UPDATE: if (last) gcpi_run_update(in, t, n); break;
+    case GCPI_TASK_HOOK: case GCPI_TASK_WAIT: if (last) gcpi_run_hook(in, t, n); break;
+    case GCPI_TASK_OFFLOAD: case GCPI_TASK_PREFETCH: gcpi_far_start(in, t, n); break;
+    case GCPI_TASK_MOVE: gcpi_run_move(in, t, n); break;
+    default: break;
+    }
+    if (in->opts.check && in->measuring != 1) gcpi_check_instruction(in, i, n);
+}
+
+/* Issues the whole list. A device's first complaint carries the line of the op that it followed. */
+static void gcpi_issue(void *plan)
+{
+    gcpi_plan *in = (gcpi_plan *)plan;
+    const gcp_target *target = &in->p.target;
+    for (int i = 0, n = 0; i < (int)in->list.count; i++) {
+        const gcpi_task *t = &in->p.tasks[in->list.at[i].task];
+        const char *text;
+        char name[128];
+        const gcpi_pair *pair = gcpi_pair_at(in, i, n);
+        if (pair) {
+            gcpi_far_meet(in, t, n);
+            gcpi_far_meet(in, &in->p.tasks[in->list.at[i + 1].task], n + t->count);
+            pair->run(in, i++, n);
+            n += t->count + in->p.tasks[in->list.at[i].task].count;
+            continue;
+        }
+        gcpi_run_instruction(in, i, n);
+        n += t->count;
+        if (!target->device || (text = target->device->trouble(target->context)) == NULL) continue;
+        gcpi_fail(in->p.tape, GCP_E_DEVICE, gcpi_instruction_at(in, i), gcpi_task_name(&in->p, t, name, sizeof name), "%s: %s", target->name, text);
+        break;
+    }
+    gcpi_far_wait_all(in);
+    in->next_copy = 0;
+}

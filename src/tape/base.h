@@ -1,0 +1,136 @@
+/* What everything stands on: the compiler's attributes, arenas, hashes, random numbers, text through a writer. An
+   arena's front holds what lasts, its back scratch, which is given back by restoring .scratch. */
+
+#if defined(__GNUC__) && !defined(__clang__)
+/* Elementwise loops are fast in an -O0 build too; a product and a sum stay two roundings, alone or in a group. */
+#define GCPI_LOOP static __attribute__((optimize("O3", "fp-contract=off")))
+#define GCPI_RESTRICT __restrict__
+#define GCPI_ALONE static __attribute__((noinline))
+#define GCPI_PRINTF(f, a) __attribute__((format(printf, f, a)))
+#elif defined(__clang__)
+#define GCPI_LOOP static
+#define GCPI_RESTRICT __restrict__
+#define GCPI_ALONE static __attribute__((noinline))
+#define GCPI_PRINTF(f, a) __attribute__((format(printf, f, a)))
+#else
+#define GCPI_LOOP static
+#define GCPI_RESTRICT
+#define GCPI_ALONE static
+#define GCPI_PRINTF(f, a)
+#endif
+#ifdef GCP_STATIC
+#define GCPI_DEF static
+#else
+#define GCPI_DEF
+#endif
+#define GCPI_MIN(a, b) ((a) < (b) ? (a) : (b))
+#define GCPI_MAX(a, b) ((a) > (b) ? (a) : (b))
+
+GCPI_DEF gcp_arena gcp_arena_from(void *memory, size_t size)
+{
+    gcp_arena arena;
+    memset(&arena, 0, sizeof arena);
+    arena.base = (unsigned char *)memory;
+    arena.size = memory && size <= PTRDIFF_MAX ? (ptrdiff_t)size : 0;
+    return arena;
+}
+
+static void gcpi_arena_mark_high(gcp_arena *a) { a->high = GCPI_MAX(a->high, a->used + a->scratch); }
+
+/* size * count with no overflow, or -1. */
+static ptrdiff_t gcpi_product(ptrdiff_t size, ptrdiff_t count)
+{
+    if (size < 0 || count < 0 || (size && count > PTRDIFF_MAX / size)) return -1;
+    return size * count;
+}
+
+GCPI_DEF void *gcp_arena_push(gcp_arena *a, ptrdiff_t size, ptrdiff_t align, ptrdiff_t count)
+{
+    ptrdiff_t bytes = gcpi_product(size, count);
+    if (!a || !a->base || bytes < 0 || align <= 0) return NULL;
+    ptrdiff_t pad = (ptrdiff_t)(-(uintptr_t)(a->base + a->used) & (uintptr_t)(align - 1));
+    ptrdiff_t room = a->size - a->used - a->scratch;
+    if (pad > room || bytes > room - pad) return NULL;
+    void *p = a->base + a->used + pad;
+    a->used += pad + bytes;
+    gcpi_arena_mark_high(a);
+    return memset(p, 0, (size_t)bytes);
+}
+
+static void *gcpi_scratch_push(gcp_arena *a, ptrdiff_t size, ptrdiff_t align, ptrdiff_t count)
+{
+    ptrdiff_t bytes = gcpi_product(size, count), room = a->size - a->used - a->scratch;
+    if (bytes < 0 || bytes > room) return NULL;
+    ptrdiff_t end = a->size - a->scratch - bytes;
+    ptrdiff_t pad = (ptrdiff_t)((uintptr_t)(a->base + end) & (uintptr_t)(align - 1));
+    if (pad > room - bytes) return NULL;
+    a->scratch += bytes + pad;
+    gcpi_arena_mark_high(a);
+    return memset(a->base + end - pad, 0, (size_t)bytes);
+}
+
+/* Options where 0 means a default, or that nothing was given. */
+static double gcpi_option(double given, double otherwise) { return given == 0 ? otherwise : given == GCP_ZERO ? 0 : given; }
+static int gcpi_integer(int given) { return given == GCP_ZERO ? 0 : given; }
+
+static int gcpi_finite(double x) { return x - x == 0; }
+static size_t gcpi_bytes_from(double x) { return x >= (double)SIZE_MAX ? SIZE_MAX : x > 0 ? (size_t)x : 0; }
+
+static uint32_t gcpi_hash(const char *s)
+{
+    uint32_t h = 2166136261u;
+    for (; *s; s++) h = (h ^ (unsigned char)*s) * 16777619u;
+    return h;
+}
+
+#define GCPI_NEW(arena, type, count) ((type *)gcp_arena_push((arena), (ptrdiff_t)sizeof(type), 16, (ptrdiff_t)(count)))
+#define GCPI_SCRATCH(arena, type, count) ((type *)gcpi_scratch_push((arena), (ptrdiff_t)sizeof(type), 16, (ptrdiff_t)(count)))
+
+/* Random numbers: Philox 4x32-10 (Salmon et al. 2011). What is drawn depends on the key and counter alone. */
+typedef struct gcpi_random { uint32_t x[4]; } gcpi_random;
+static gcpi_random gcpi_philox(uint32_t c0, uint32_t c1, uint32_t c2, uint32_t c3, uint64_t key)
+{
+    uint32_t k0 = (uint32_t)key, k1 = (uint32_t)(key >> 32);
+    gcpi_random r;
+    for (int round = 0; round < 10; round++) {
+        uint64_t a = (uint64_t)0xD2511F53u * c0, b = (uint64_t)0xCD9E8D57u * c2;
+        c0 = (uint32_t)(b >> 32) ^ c1 ^ k0; c1 = (uint32_t)b;
+        c2 = (uint32_t)(a >> 32) ^ c3 ^ k1; c3 = (uint32_t)a;
+        k0 += 0x9E3779B9u; k1 += 0xBB67AE85u;
+    }
+    r.x[0] = c0; r.x[1] = c1; r.x[2] = c2; r.x[3] = c3;
+    return r;
+}
+
+static void gcpi_file_write(void *context, const char *text, size_t size) { fwrite(text, 1, size, (FILE *)context); }
+
+GCPI_DEF gcp_writer gcp_file(void *stdio_file)
+{
+    gcp_writer w;
+    w.write = gcpi_file_write; w.context = stdio_file;
+    return w;
+}
+
+GCPI_PRINTF(2, 3)
+static void gcpi_say(gcp_writer w, const char *format, ...)
+{
+    char line[640];
+    va_list args;
+    va_start(args, format);
+    int n = vsnprintf(line, sizeof line, format, args);
+    va_end(args);
+    if (n > 0 && w.write) w.write(w.context, line, (size_t)GCPI_MIN(n, (int)sizeof line - 1));
+}
+
+static double gcpi_mib(size_t bytes) { return (double)bytes / 1048576.0; }
+
+/* Names in markup: '<', '&' and quotes cannot be in labels that are identifiers, but a user's may be anything. */
+static void gcpi_say_escaped(gcp_writer w, const char *s)
+{
+    for (; *s; s++) {
+        if (*s == '<') gcpi_say(w, "&lt;");
+        else if (*s == '&') gcpi_say(w, "&amp;");
+        else if (*s == '"') gcpi_say(w, "&quot;");
+        else gcpi_say(w, "%c", *s);
+    }
+}

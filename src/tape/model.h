@@ -1,0 +1,208 @@
+/* The recorded network: tensors, parameters, ops, names, segments, and the tape that holds them; handles; errors. The
+   first error sticks. A full tape goes on counting, so that its message says how much was needed. */
+
+typedef struct gcpi_name { int parent, index; const char *label; uint32_t hash; int named; } gcpi_name;
+
+typedef struct gcpi_segment { int parent, name, depth, open, ops; unsigned keep; gcp_at at; } gcpi_segment;
+
+enum { GCPI_INPUT = 1, GCPI_PARAMETER, GCPI_STATISTIC, GCPI_ACTIVATION };
+enum { GCPI_KEPT = 1, GCPI_WANTED = 2, GCPI_FROZEN = 4 };
+
+typedef struct gcpi_tensor {
+    int kind, flags, producer, parameter, name;   /* producer: op; parameter: index; -1 where there is none */
+    gcp_dtype dtype;
+    gcp_shape shape;
+} gcpi_tensor;
+
+typedef struct gcpi_parameter {
+    const char *path;
+    gcp_shape shape;
+    gcp_init init;
+    int kind, tensor, fan_in, fan_out;            /* tensor: of this recording, 0 where it was not recorded (yet); fans: 0 where not given */
+    double deviation;                             /* 0: that of init */
+    uint32_t hash;
+    size_t offset, slot;                          /* in the state: its value; its optimiser slots, 0 where it has none */
+} gcpi_parameter;
+
+typedef struct gcpi_conv_attr {
+    int n, h, w, ci, ho, wo, co, kh, kw, sh, sw, pt, pb, pl, pr, dh, dw, groups, same;
+} gcpi_conv_attr;
+typedef union gcpi_attributes {
+    gcpi_conv_attr conv;                          /* convolutions and pools */
+    struct { double a, b; int i, j; } number;     /* scale, slope, rates; epsilon, momentum; slice, upsample, reshape rank */
+    gcp_shape shape;
+} gcpi_attributes;
+
+typedef struct gcpi_op {
+    const gcp_op *row;
+    int kind, name, segment;
+    int in, inputs, out, outputs;                 /* in: first of its run in tape->edges; out: first tensor id */
+    gcp_at at;
+    const void *context;
+    gcpi_attributes attributes;
+} gcpi_op;
+
+/* A bound plan: where it lies itself, its slab and its far memory. By value, since a plan whose arena was used otherwise cannot be asked. */
+typedef struct gcpi_binding {
+    const void *plan, *memory;                    /* plan: which, never read; memory: what gcp_bind was given */
+    const unsigned char *own, *slab, *far;
+    size_t own_bytes, slab_bytes, far_bytes;
+    int taken;                                    /* another plan wrote or ran in its slab since */
+} gcpi_binding;
+
+/* How much a tape holds, to take back what a refused call recorded before it was refused (its name, its weights). */
+typedef struct gcpi_extents { int tensors, names, parameters; ptrdiff_t text_used, text_mark; } gcpi_extents;
+
+struct gcp_tape {
+    gcp_arena *arena;
+    gcp_code code;
+    char message[GCP_MAX_ERROR];
+    gcp_at full_at;                               /* where the tape was first full */
+    int full_ops;                                 /* ops wanted in all, once it is full */
+    unsigned generation;
+    ptrdiff_t arena_mark;
+    uint64_t seed;
+    gcpi_op *ops;               int op_count, op_capacity;
+    gcpi_tensor *tensors;       int tensor_count, tensor_capacity;     /* 0 is nil */
+    int *edges;                 int edge_count, edge_capacity;
+    gcpi_name *names;           int name_count, name_capacity;         /* 0 is the root */
+    gcpi_segment *segments;     int segment_count, segment_capacity, open;     /* 0 is the whole tape */
+    gcpi_parameter *parameters; int parameter_count, parameter_capacity;
+    char *text;                 ptrdiff_t text_used, text_capacity, text_mark;      /* names given by the user; paths of parameters from the back */
+    gcpi_extents good;                            /* as of the last call that was not refused */
+    int sealed;                                   /* parameters are those of an earlier recording: the set may not change */
+    /* state: the counters, values, then optimiser slots; layout counts changes of where slabs may lie */
+    unsigned char *state; size_t state_size, state_capacity;
+    gcp_target home;                              /* whose memory the state lies in */
+    const void *state_memory;                     /* the caller's pointer that it came from */
+    int own_state, slots;                         /* slots: of each parameter; 0 until a plan that has some is bound */
+    gcp_optimizer optimizer;                      /* whose slots they are */
+    unsigned layout;
+    const struct gcpi_plan *runner, *toucher;     /* the plan that ran last; that wrote or ran in its slab last */
+    gcpi_binding bindings[GCP_MAX_BOUND];
+    struct gcpi_plan *newest;                     /* plan in this arena: what lies behind it is not a plan */
+};
+
+GCPI_DEF const char *gcp_code_text(gcp_code code)
+{
+#define GCPI_TEXT(name, text) text,
+    static const char *const texts[] = { "no error", GCP_ERRORS(GCPI_TEXT) };
+#undef GCPI_TEXT
+    return code < GCP_ERROR_COUNT ? texts[code] : "unknown code";
+}
+
+static const char *gcpi_basename(const char *file)
+{
+    const char *slash = file ? strrchr(file, '/') : NULL;
+    return slash ? slash + 1 : file ? file : "?";
+}
+
+GCPI_PRINTF(5, 6)
+static void gcpi_fail(gcp_tape *t, gcp_code code, gcp_at at, const char *what, const char *format, ...)
+{
+    if (!t || t->code) return;
+    t->code = code;
+    int n = snprintf(t->message, sizeof t->message, "%s:%d: %s: ", gcpi_basename(at.file), at.line, what);
+    if (n < 0 || n >= (int)sizeof t->message) return;
+    va_list args;
+    va_start(args, format);
+    vsnprintf(t->message + n, sizeof t->message - (size_t)n, format, args);
+    va_end(args);
+}
+
+static const char gcpi_no_tape[] = "gcp_tape_make: the arena is too small for a tape (gcp_tape_bytes says what one takes)";
+
+GCPI_DEF const char *gcp_error(gcp_tape *t)
+{
+    if (!t) return gcpi_no_tape;
+    if (t->full_ops)
+        snprintf(t->message, sizeof t->message, "%s:%d: tape: %d ops are recorded, %d were needed so far (.ops = %d)",
+                 gcpi_basename(t->full_at.file), t->full_at.line, t->op_capacity, t->full_ops, t->op_capacity);
+    return t->code ? t->message : NULL;
+}
+
+GCPI_DEF gcp_code gcp_error_code(const gcp_tape *t) { return t ? t->code : GCP_E_NOMEM; }
+
+static void gcpi_recorded(gcp_tape *t)
+{
+    t->good.tensors = t->tensor_count; t->good.names = t->name_count; t->good.parameters = t->parameter_count;
+    t->good.text_used = t->text_used; t->good.text_mark = t->text_mark;
+}
+
+static void gcpi_take_back(gcp_tape *t)
+{
+    t->tensor_count = t->good.tensors; t->name_count = t->good.names; t->parameter_count = t->good.parameters;
+    t->text_used = t->good.text_used; t->text_mark = t->good.text_mark;
+    for (int i = 0; i < t->parameter_count; i++) if (t->parameters[i].tensor >= t->tensor_count) t->parameters[i].tensor = 0;
+}
+
+GCPI_DEF void gcp_error_clear(gcp_tape *t)
+{
+    if (!t || !t->ops) return;                    /* a tape that found no room stays in error */
+    gcpi_take_back(t);
+    t->code = GCP_OK;
+    t->full_ops = 0;
+    t->message[0] = 0;
+}
+
+static gcp_tensor gcpi_nil(gcp_tape *t)          /* nil keeps its tape, so that a full tape can go on counting */
+{
+    gcp_tensor x;
+    x.tape = t; x.id = 0; x.generation = t ? t->generation : 0;
+    return x;
+}
+
+static gcp_tensor gcpi_handle(gcp_tape *t, int id)
+{
+    gcp_tensor x = gcpi_nil(t);
+    x.id = id;
+    return x;
+}
+
+GCPI_DEF int gcp_is_nil(gcp_tensor x) { return x.tape == NULL || x.id == 0; }
+
+/* NULL unless x is a live tensor of its tape. */
+static gcpi_tensor *gcpi_get(gcp_tensor x)
+{
+    if (gcp_is_nil(x) || x.generation != x.tape->generation || x.id < 0 || x.id >= x.tape->tensor_count) return NULL;
+    return &x.tape->tensors[x.id];
+}
+
+static size_t gcpi_count(gcp_shape s) { return (size_t)s.d[0] * (size_t)s.d[1] * (size_t)s.d[2] * (size_t)s.d[3]; }
+static size_t gcpi_pixels(gcp_shape s) { return (size_t)s.d[0] * (size_t)s.d[1] * (size_t)s.d[2]; }
+
+static size_t gcpi_row_bytes(gcp_dtype type, size_t elements)
+{
+    switch (type) {
+    case GCP_DTYPE_REAL: return elements * sizeof(gcp_real);
+    case GCP_DTYPE_I32:  return elements * sizeof(int32_t);
+    case GCP_DTYPE_U8:   return elements;
+    case GCP_DTYPE_BIT:  return (elements + 7) / 8;
+    }
+    return 0;
+}
+
+static const char *gcpi_shape_text(gcp_shape s, char *buffer, size_t size)
+{
+    int from = s.rank >= 4 ? 0 : 4 - s.rank, n = 0;
+    if (s.rank == 0) { snprintf(buffer, size, "scalar"); return buffer; }
+    if (s.rank == 2 || s.rank == 3) n = snprintf(buffer, size, "%d", s.d[0]), from++;
+    for (int i = from; i < 4 && n >= 0 && n < (int)size; i++) n += snprintf(buffer + n, size - (size_t)n, "%s%d", n ? "x" : "", s.d[i]);
+    return buffer;
+}
+
+/* {rank, raw sizes} -> four sizes. 0 if a size is not positive or the bytes overflow. */
+static int gcpi_shape_normal(gcp_shape raw, gcp_shape *s)
+{
+    static const int place[5][4] = { { 0 }, { 3 }, { 0, 3 }, { 0, 2, 3 }, { 0, 1, 2, 3 } };
+    size_t count = 1;
+    if (raw.rank < 0 || raw.rank > 4) return 0;
+    s->rank = raw.rank;
+    s->d[0] = s->d[1] = s->d[2] = s->d[3] = 1;
+    for (int i = 0; i < raw.rank; i++) {
+        if (raw.d[i] <= 0 || count > (size_t)PTRDIFF_MAX / 64 / (size_t)raw.d[i]) return 0;
+        count *= (size_t)raw.d[i];
+        s->d[place[raw.rank][i]] = raw.d[i];
+    }
+    return 1;
+}
