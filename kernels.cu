@@ -1,6 +1,6 @@
 /* kernels.cu - the kernels of gcp_cuda.h. MIT licence, see gcp.h.
 
-   gcp_cuda.h says how to compile it. The same text compiles as C++ against the host emulation in tests/hostcuda, where every kernel is
+   gcp_cuda.h says how to compile it. The same text compiles as C++ against the host emulation in hostcuda, where every kernel is
    tested. What that asks of it: launches only by GCP_LAUNCH, dynamic shared memory only by GCP_DYN_SHARED, PTX only in
    wrappers that have a host twin, warp collectives with explicit masks, at most 256 threads a block. No atomics: every sum
    has one order, given by shapes. Products that are meant to be fused say fmaf (compile with -fmad=false). */

@@ -83,9 +83,9 @@ compile() { echo "==== $*" >"$work/$1.log"; "${@:2}" >>"$work/$1.log" 2>&1; }   
 build() {
     local flags=(-std=c11 -O2 -I"$root" -DTEST_DATA="\"$root\"") jobs=() job status=0 part
     if [ "$mode" = --host ]; then
-        flags+=(-I"$root/tests/hostcuda")
+        flags+=(-I"$root/hostcuda")
         libraries=(-pthread)
-        compile kernels "${CXX:-g++}" -std=c++17 -O2 -ffp-contract=off -I"$root" -I"$root/tests/hostcuda" -c "$root/tests/hostcuda/kernels.cpp" -o "$work/kernels.o" & jobs+=($!)
+        compile kernels "${CXX:-g++}" -std=c++17 -O2 -ffp-contract=off -I"$root" -I"$root/hostcuda" -c "$root/hostcuda/kernels.cpp" -o "$work/kernels.o" & jobs+=($!)
     else
         toolkit || return 1
         flags+=(-I"$CUDA_INCLUDE")

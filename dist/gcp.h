@@ -845,22 +845,24 @@ typedef struct gcpi_scope { gcp_tape *tape; int segment, state; } gcpi_scope;
 #include <cblas.h>
 #endif
 
-/* -ffast-math and its parts would change bits from one plan to another. Here none of them holds, whatever the flags: sums keep their
-   order, a product and a sum their two roundings (but for contractions, in matrix products alone). Where a compiler cannot be told so,
-   fast math is an error; GCP_ANY_MATH takes it, and then bits may depend on the plan. */
+/* -ffast-math and its parts would change bits from one plan to another. Here none of them holds, whatever the flags:
+   sums keep their order, a product and a sum their two roundings (but for contractions, in matrix products alone).
+   Where a compiler cannot be told so, fast math is an error; GCP_ANY_MATH takes it, and then bits may depend on the
+   plan. */
 #if defined(__clang__) && (defined(__x86_64__) || defined(__i386__))
 #pragma float_control(push)
 #pragma float_control(precise, on)
 #elif defined(__GNUC__) && !defined(__clang__)
 #pragma GCC push_options
-#pragma GCC optimize("no-fast-math", "no-unsafe-math-optimizations", "no-associative-math", "no-reciprocal-math", "no-finite-math-only", "signed-zeros", "fp-contract=off")
+#pragma GCC optimize("no-fast-math", "no-unsafe-math-optimizations", "no-associative-math", "no-reciprocal-math")
+#pragma GCC optimize("no-finite-math-only", "signed-zeros", "fp-contract=off")
 #if defined(__i386__) && !defined(__SSE2_MATH__)                    /* x87 keeps more bits here and there */
 #pragma GCC target("sse2,fpmath=sse")
 #endif
 #elif defined(_MSC_VER) && !defined(__clang__)
 #pragma float_control(precise, on, push)
 #elif defined(__FAST_MATH__) && !defined(GCP_ANY_MATH)
-#error "gcp.h: this compiler cannot be told to leave fast math out of this file: compile it without, or define GCP_ANY_MATH"
+#error "gcp.h: this compiler cannot leave fast math out of this file: compile it without, or define GCP_ANY_MATH"
 #elif defined(__clang__)
 #pragma clang fp reassociate(off)
 #endif
@@ -939,7 +941,10 @@ static void *gcpi_scratch_push(gcp_arena *a, ptrdiff_t size, ptrdiff_t align, pt
 }
 
 /* Options where 0 means a default, or that nothing was given. */
-static double gcpi_option(double given, double otherwise) { return given == 0 ? otherwise : given == GCP_ZERO ? 0 : given; }
+static double gcpi_option(double given, double otherwise)
+{
+    return given == 0 ? otherwise : given == GCP_ZERO ? 0 : given;
+}
 static int gcpi_integer(int given) { return given == GCP_ZERO ? 0 : given; }
 
 static int gcpi_finite(double x) { return x - x == 0; }
@@ -953,7 +958,8 @@ static uint32_t gcpi_hash(const char *s)
 }
 
 #define GCPI_NEW(arena, type, count) ((type *)gcp_arena_push((arena), (ptrdiff_t)sizeof(type), 16, (ptrdiff_t)(count)))
-#define GCPI_SCRATCH(arena, type, count) ((type *)gcpi_scratch_push((arena), (ptrdiff_t)sizeof(type), 16, (ptrdiff_t)(count)))
+#define GCPI_SCRATCH(arena, type, count) \
+    ((type *)gcpi_scratch_push((arena), (ptrdiff_t)sizeof(type), 16, (ptrdiff_t)(count)))
 
 /* Random numbers: Philox 4x32-10 (Salmon et al. 2011). What is drawn depends on the key and counter alone. */
 typedef struct gcpi_random { uint32_t x[4]; } gcpi_random;
@@ -1026,10 +1032,12 @@ typedef struct gcpi_parameter {
     const char *path;
     gcp_shape shape;
     gcp_init init;
-    int kind, tensor, fan_in, fan_out;            /* tensor: of this recording, 0 where it was not recorded (yet); fans: 0 where not given */
+    /* tensor: of this recording, 0 where it was not recorded (yet); fans: 0 where not given */
+    int kind, tensor, fan_in, fan_out;
     double deviation;                             /* 0: that of init */
     uint32_t hash;
-    size_t offset, slot;                          /* in the state: its value; its optimiser slots, 0 where it has none */
+    /* in the state: its value; its optimiser slots, 0 where it has none */
+    size_t offset, slot;
 } gcpi_parameter;
 
 typedef struct gcpi_conv_attr {
@@ -1037,7 +1045,8 @@ typedef struct gcpi_conv_attr {
 } gcpi_conv_attr;
 typedef union gcpi_attributes {
     gcpi_conv_attr conv;                          /* convolutions and pools */
-    struct { double a, b; int i, j; } number;     /* scale, slope, rates; epsilon, momentum; slice, upsample, reshape rank */
+    /* scale, slope, rates; epsilon, momentum; slice, upsample, reshape rank */
+    struct { double a, b; int i, j; } number;
     gcp_shape shape;
 } gcpi_attributes;
 
@@ -1050,7 +1059,8 @@ typedef struct gcpi_op {
     gcpi_attributes attributes;
 } gcpi_op;
 
-/* A bound plan: where it lies itself, its slab and its far memory. By value, since a plan whose arena was used otherwise cannot be asked. */
+/* A bound plan: where it lies itself, its slab and its far memory. By value, since a plan whose arena was used
+   otherwise cannot be asked. */
 typedef struct gcpi_binding {
     const void *plan, *memory;                    /* plan: which, never read; memory: what gcp_bind was given */
     const unsigned char *own, *slab, *far;
@@ -1076,9 +1086,11 @@ struct gcp_tape {
     gcpi_name *names;           int name_count, name_capacity;         /* 0 is the root */
     gcpi_segment *segments;     int segment_count, segment_capacity, open;     /* 0 is the whole tape */
     gcpi_parameter *parameters; int parameter_count, parameter_capacity;
-    char *text;                 ptrdiff_t text_used, text_capacity, text_mark;      /* names given by the user; paths of parameters from the back */
+    /* names given by the user; paths of parameters from the back */
+    char *text;                 ptrdiff_t text_used, text_capacity, text_mark;
     gcpi_extents good;                            /* as of the last call that was not refused */
-    int sealed;                                   /* parameters are those of an earlier recording: the set may not change */
+    /* parameters are those of an earlier recording: the set may not change */
+    int sealed;
     /* state: the counters, values, then optimiser slots; layout counts changes of where slabs may lie */
     unsigned char *state; size_t state_size, state_capacity;
     gcp_target home;                              /* whose memory the state lies in */
@@ -1118,7 +1130,8 @@ static void gcpi_fail(gcp_tape *t, gcp_code code, gcp_at at, const char *what, c
     va_end(args);
 }
 
-static const char gcpi_no_tape[] = "gcp_tape_make: the arena is too small for a tape (gcp_tape_bytes says what one takes)";
+static const char gcpi_no_tape[] =
+    "gcp_tape_make: the arena is too small for a tape (gcp_tape_bytes says what one takes)";
 
 GCPI_DEF const char *gcp_error(gcp_tape *t)
 {
@@ -1141,7 +1154,8 @@ static void gcpi_take_back(gcp_tape *t)
 {
     t->tensor_count = t->good.tensors; t->name_count = t->good.names; t->parameter_count = t->good.parameters;
     t->text_used = t->good.text_used; t->text_mark = t->good.text_mark;
-    for (int i = 0; i < t->parameter_count; i++) if (t->parameters[i].tensor >= t->tensor_count) t->parameters[i].tensor = 0;
+    for (int i = 0; i < t->parameter_count; i++)
+        if (t->parameters[i].tensor >= t->tensor_count) t->parameters[i].tensor = 0;
 }
 
 GCPI_DEF void gcp_error_clear(gcp_tape *t)
@@ -1195,7 +1209,8 @@ static const char *gcpi_shape_text(gcp_shape s, char *buffer, size_t size)
     int from = s.rank >= 4 ? 0 : 4 - s.rank, n = 0;
     if (s.rank == 0) { snprintf(buffer, size, "scalar"); return buffer; }
     if (s.rank == 2 || s.rank == 3) n = snprintf(buffer, size, "%d", s.d[0]), from++;
-    for (int i = from; i < 4 && n >= 0 && n < (int)size; i++) n += snprintf(buffer + n, size - (size_t)n, "%s%d", n ? "x" : "", s.d[i]);
+    for (int i = from; i < 4 && n >= 0 && n < (int)size; i++)
+        n += snprintf(buffer + n, size - (size_t)n, "%s%d", n ? "x" : "", s.d[i]);
     return buffer;
 }
 
@@ -1219,7 +1234,10 @@ static int gcpi_shape_normal(gcp_shape raw, gcp_shape *s)
 
 /* Records only. Names are nodes of a tree; text is written on demand. */
 
-typedef struct gcpi_capacities { int ops, tensors, edges, names, segments, parameters; ptrdiff_t text; } gcpi_capacities;
+typedef struct gcpi_capacities {
+    int ops, tensors, edges, names, segments, parameters;
+    ptrdiff_t text;
+} gcpi_capacities;
 
 static gcpi_capacities gcpi_capacities_of(const gcp_tape_opts *o)
 {
@@ -1243,9 +1261,10 @@ GCPI_DEF size_t gcp_tape_bytes_at(gcp_tape_opts o)
 {
     if (!gcpi_tape_fits(&o)) return SIZE_MAX;
     gcpi_capacities c = gcpi_capacities_of(&o);
-    return sizeof(gcp_tape) + (size_t)c.ops * sizeof(gcpi_op) + (size_t)c.tensors * sizeof(gcpi_tensor)
-         + (size_t)c.edges * sizeof(int) + (size_t)c.names * sizeof(gcpi_name) + (size_t)c.segments * sizeof(gcpi_segment)
-         + (size_t)c.parameters * sizeof(gcpi_parameter) + (size_t)c.text + 8 * 64;
+    return sizeof(gcp_tape) + (size_t)c.ops * sizeof(gcpi_op) + (size_t)c.tensors * sizeof(gcpi_tensor) +
+           (size_t)c.edges * sizeof(int) + (size_t)c.names * sizeof(gcpi_name) +
+           (size_t)c.segments * sizeof(gcpi_segment) + (size_t)c.parameters * sizeof(gcpi_parameter) + (size_t)c.text +
+           8 * 64;
 }
 
 static int gcpi_tape_arrays(gcp_tape *t, gcp_arena *a, gcpi_capacities c)
@@ -1281,8 +1300,9 @@ GCPI_DEF gcp_tape *GCPI_STAMPED(gcp_tape_make_at)(gcp_arena *arena, gcp_tape_opt
     t->seed = o.seed;
     if (!gcpi_tape_fits(&o) || !gcpi_tape_arrays(t, arena, gcpi_capacities_of(&o))) {
         memset(&t->ops, 0, (size_t)((char *)&t->sealed - (char *)&t->ops));
-        gcpi_fail(t, GCP_E_NOMEM, o.at, "gcp_tape_make", "an arena of %td bytes is too small for %d ops, which take %zu bytes",
-                  arena->size, o.ops > 0 ? o.ops : 256, gcp_tape_bytes_at(o));
+        gcpi_fail(t, GCP_E_NOMEM, o.at, "gcp_tape_make",
+                  "an arena of %td bytes is too small for %d ops, which take %zu bytes", arena->size,
+                  o.ops > 0 ? o.ops : 256, gcp_tape_bytes_at(o));
         return t;
     }
     gcpi_tape_clear(t);
@@ -1332,7 +1352,9 @@ static int gcpi_name_new(gcp_tape *t, int parent, const char *label, const char 
     uint32_t hash = gcpi_hash(text);
     int same = gcpi_name_find(t, parent, text, hash);
     if (named && (same || !*named || strpbrk(named, " /#[\n\t\r"))) {
-        gcpi_fail(t, GCP_E_NAME, at, label, same ? "the name '%s' is used twice here" : "the name '%s' is empty or has a space, '/', '[' or '#'", named);
+        gcpi_fail(t, GCP_E_NAME, at, label,
+                  same ? "the name '%s' is used twice here" : "the name '%s' is empty or has a space, '/', '[' or '#'",
+                  named);
         return 0;
     }
     gcpi_name *n = &t->names[t->name_count];
@@ -1371,7 +1393,8 @@ GCPI_DEF gcp_shape gcp_shape_of(gcp_tensor x)
 GCPI_DEF size_t gcp_elements(gcp_tensor x) { const gcpi_tensor *e = gcpi_get(x); return e ? gcpi_count(e->shape) : 0; }
 
 /* Tensors. */
-static int gcpi_tensor_new(gcp_tape *t, int kind, gcp_dtype dtype, gcp_shape shape, int name, gcp_at at, const char *what)
+static int gcpi_tensor_new(gcp_tape *t, int kind, gcp_dtype dtype, gcp_shape shape, int name, gcp_at at,
+                           const char *what)
 {
     if (t->tensor_count == t->tensor_capacity) {
         gcpi_fail(t, GCP_E_CAPACITY, at, what, "the tape's %d tensors are full (.tensors)", t->tensor_capacity);
@@ -1389,7 +1412,8 @@ static gcp_tensor gcpi_input_of(gcp_tape *t, gcp_dtype dtype, const char *name, 
     gcp_shape shape;
     if (!t || t->code) return gcpi_nil(t);
     if (!gcpi_shape_normal(raw, &shape)) {
-        gcpi_fail(t, GCP_E_SHAPE, at, "input", "'%s' needs 1 to 4 sizes, each at least 1, and fewer than 2^57 bytes", name ? name : "");
+        gcpi_fail(t, GCP_E_SHAPE, at, "input", "'%s' needs 1 to 4 sizes, each at least 1, and fewer than 2^57 bytes",
+                  name ? name : "");
         return gcpi_nil(t);
     }
     int node = gcpi_name_new(t, 0, "input", name ? name : "", at);
@@ -1470,12 +1494,14 @@ static int gcpi_parameter_new(gcp_tape *t, const char *path, uint32_t hash, gcp_
         return -1;
     }
     if (t->parameter_count == t->parameter_capacity) {
-        gcpi_fail(t, GCP_E_CAPACITY, at, "parameter", "the tape's %d parameters are full (.parameters)", t->parameter_capacity);
+        gcpi_fail(t, GCP_E_CAPACITY, at, "parameter", "the tape's %d parameters are full (.parameters)",
+                  t->parameter_capacity);
         return -1;
     }
     const char *copy = gcpi_keep_path(t, path);
     if (!copy) {
-        gcpi_fail(t, GCP_E_CAPACITY, at, "parameter", "the tape's %td bytes for names are full (.names)", t->text_capacity);
+        gcpi_fail(t, GCP_E_CAPACITY, at, "parameter", "the tape's %td bytes for names are full (.names)",
+                  t->text_capacity);
         return -1;
     }
     t->parameters[t->parameter_count].path = copy;
@@ -1485,7 +1511,8 @@ static int gcpi_parameter_new(gcp_tape *t, const char *path, uint32_t hash, gcp_
 
 static int gcpi_same_shape(gcp_shape a, gcp_shape b) { return !memcmp(a.d, b.d, sizeof a.d); }
 
-static gcp_tensor gcpi_parameter_of(gcp_tape *t, int kind, int parent, const char *name, gcp_shape raw, gcp_param_opts o)
+static gcp_tensor gcpi_parameter_of(gcp_tape *t, int kind, int parent, const char *name, gcp_shape raw,
+                                    gcp_param_opts o)
 {
     gcp_shape shape;
     char path[256], was[64], is[64];
@@ -1495,7 +1522,8 @@ static gcp_tensor gcpi_parameter_of(gcp_tape *t, int kind, int parent, const cha
         return gcpi_nil(t);
     }
     if ((int)o.init < 0 || o.init > GCP_INIT_ONES) {
-        gcpi_fail(t, GCP_E_ARGUMENT, o.at, "parameter", "'%s' with .init = %d; a gcp_init", name ? name : "", (int)o.init);
+        gcpi_fail(t, GCP_E_ARGUMENT, o.at, "parameter", "'%s' with .init = %d; a gcp_init", name ? name : "",
+                  (int)o.init);
         return gcpi_nil(t);
     }
     int node = gcpi_name_new(t, parent, "parameter", name ? name : "", o.at);
@@ -1509,7 +1537,14 @@ static gcp_tensor gcpi_parameter_of(gcp_tape *t, int kind, int parent, const cha
     int index = gcpi_parameter_find(t, path, hash), fresh = index < 0;
     if (fresh && (index = gcpi_parameter_new(t, path, hash, o.at)) < 0) return gcpi_nil(t);
     gcpi_parameter *p = &t->parameters[index];
-    if (fresh) { p->shape = shape; p->kind = kind; p->init = o.init; p->fan_in = o.fan_in; p->fan_out = o.fan_out; p->deviation = o.std; }
+    if (fresh) {
+        p->shape = shape;
+        p->kind = kind;
+        p->init = o.init;
+        p->fan_in = o.fan_in;
+        p->fan_out = o.fan_out;
+        p->deviation = o.std;
+    }
     if (!gcpi_same_shape(p->shape, shape) || p->kind != kind) {
         gcpi_fail(t, GCP_E_PARAMETERS, o.at, "parameter", "'%s' was %s before the reset and is %s now", path,
                   gcpi_shape_text(p->shape, was, sizeof was), gcpi_shape_text(shape, is, sizeof is));
@@ -1522,10 +1557,16 @@ static gcp_tensor gcpi_parameter_of(gcp_tape *t, int kind, int parent, const cha
 
 GCPI_DEF gcp_tensor gcp_param_at(gcp_tape *t, const char *name, gcp_shape shape, gcp_param_opts o)
 {
-    int bad = o.fan_in < 0 || o.fan_out < 0 || !(o.std == GCP_ZERO || o.std >= 0) || !gcpi_finite(o.std) || (o.std != 0 && o.init != GCP_INIT_DEFAULT);
-    if (t && bad) gcpi_fail(t, GCP_E_ARGUMENT, o.at, "parameter", "'%s' with .fan_in = %d, .fan_out = %d, .std = %g; at least 0, and .std or .init", name ? name : "", o.fan_in, o.fan_out, o.std);
-    if (o.init == GCP_INIT_DEFAULT && (shape.rank == 1 || o.std == GCP_ZERO)) o.init = o.std > 0 ? GCP_INIT_HE : GCP_INIT_ZEROS;
-    gcp_tensor x = gcpi_parameter_of(t, GCPI_PARAMETER, t && t->segments ? t->segments[t->open].name : 0, name, shape, o);
+    int bad = o.fan_in < 0 || o.fan_out < 0 || !(o.std == GCP_ZERO || o.std >= 0) || !gcpi_finite(o.std) ||
+              (o.std != 0 && o.init != GCP_INIT_DEFAULT);
+    if (t && bad)
+        gcpi_fail(t, GCP_E_ARGUMENT, o.at, "parameter",
+                  "'%s' with .fan_in = %d, .fan_out = %d, .std = %g; at least 0, and .std or .init", name ? name : "",
+                  o.fan_in, o.fan_out, o.std);
+    if (o.init == GCP_INIT_DEFAULT && (shape.rank == 1 || o.std == GCP_ZERO))
+        o.init = o.std > 0 ? GCP_INIT_HE : GCP_INIT_ZEROS;
+    gcp_tensor x =
+        gcpi_parameter_of(t, GCPI_PARAMETER, t && t->segments ? t->segments[t->open].name : 0, name, shape, o);
     if (x.id) gcpi_recorded(t);
     return x;
 }
@@ -1552,7 +1593,8 @@ GCPI_DEF int gcp_segment_begin(gcp_tape *t, const char *label, gcp_segment_opts 
 {
     if (!t || t->code) return 0;
     if (t->segment_count == t->segment_capacity) {
-        gcpi_fail(t, GCP_E_CAPACITY, o.at, "segment", "the tape's %d segments are full (.segments)", t->segment_capacity - 1);
+        gcpi_fail(t, GCP_E_CAPACITY, o.at, "segment", "the tape's %d segments are full (.segments)",
+                  t->segment_capacity - 1);
         return 0;
     }
     int name = gcpi_name_new(t, t->segments[t->open].name, label, NULL, o.at);
@@ -1574,7 +1616,8 @@ static void gcpi_segment_error(gcp_tape *t, int segment, const char *text)
     gcpi_fail(t, GCP_E_SEGMENT, t->segments[segment].at, what, "%s", text);
 }
 
-/* Closes every block from the innermost open one up to segment (0: all). Those inside it were left by return or goto. */
+/* Closes every block from the innermost open one up to segment (0: all). Those inside it were left by return or
+   goto. */
 static void gcpi_segments_close(gcp_tape *t, int segment)
 {
     while (t->open > segment) {
@@ -1613,7 +1656,8 @@ static int gcpi_op_room(gcp_tape *t, const gcp_op *row, int inputs, int outputs,
         return 0;
     }
     if (inputs > GCP_MAX_INPUTS || outputs < 1 || outputs > GCP_MAX_OUTPUTS) {
-        gcpi_fail(t, GCP_E_ARGUMENT, at, row->name, "%d inputs and %d outputs; at most %d and %d", inputs, outputs, GCP_MAX_INPUTS, GCP_MAX_OUTPUTS);
+        gcpi_fail(t, GCP_E_ARGUMENT, at, row->name, "%d inputs and %d outputs; at most %d and %d", inputs, outputs,
+                  GCP_MAX_INPUTS, GCP_MAX_OUTPUTS);
         return 0;
     }
     if (inputs > t->edge_capacity - t->edge_count) {
@@ -1647,7 +1691,8 @@ static int gcpi_op_shapes(gcp_tape *t, const gcpi_op *op, gcp_shape *out, gcp_dt
         size_t count = 1;
         for (int d = 0; d < 4; d++) {
             if (raw.d[d] <= 0 || count > (size_t)PTRDIFF_MAX / 64 / (size_t)raw.d[d]) {
-                gcpi_fail(t, GCP_E_SHAPE, op->at, op->row->name, "an output of %d x %d x %d x %d", raw.d[0], raw.d[1], raw.d[2], raw.d[3]);
+                gcpi_fail(t, GCP_E_SHAPE, op->at, op->row->name, "an output of %d x %d x %d x %d", raw.d[0], raw.d[1],
+                          raw.d[2], raw.d[3]);
                 return 0;
             }
             count *= (size_t)raw.d[d];
@@ -1803,45 +1848,48 @@ typedef void gcpi_stripper(const gcpi_strip *s);
 
 /* Sizes are literals and every short loop unrolls, so that acc lives in registers: a tile whose
  * size is a parameter runs at a quarter of the speed. */
-#define GCPI_KERNEL(NAME, TARGET, VEC, MR, NV)                                                                                              \
-    GCPI_HOT TARGET static void NAME(const gcpi_tile *t)                                                                                    \
-    {                                                                                                                                       \
-        const ptrdiff_t lanes = (ptrdiff_t)(sizeof(VEC) / sizeof(gcp_real));                                                                \
-        const ptrdiff_t n = t->n[2], as = t->as[2], bs = t->bs[2];                                                                          \
-        gcp_real *c[MR];                                                                                                                    \
-        VEC acc[MR][NV];                                                                                                                    \
-        GCPI_UNROLL for (int i = 0; i < MR; i++) c[i] = t->c[i] + t->first;                                                                 \
-        GCPI_UNROLL for (int i = 0; i < MR; i++) GCPI_UNROLL for (int v = 0; v < NV; v++) GCPI_PREFETCH(c[i] + v * lanes);                  \
-        GCPI_UNROLL for (int i = 0; i < MR; i++) GCPI_UNROLL for (int v = 0; v < NV; v++) acc[i][v] =                                       \
-            *(const VEC *)((t->start ? t->start + i * t->ss : c[i]) + v * lanes);                                                           \
-        for (ptrdiff_t k0 = 0; k0 < t->n[0]; k0++)                                                                                          \
-            for (ptrdiff_t k1 = 0; k1 < t->n[1]; k1++) {                                                                                    \
-                const gcp_real *b = t->b + k0 * t->bs[0] + k1 * t->bs[1], *a[MR];                                                           \
-                GCPI_UNROLL for (int i = 0; i < MR; i++) a[i] = t->a[i] + k0 * t->as[0] + k1 * t->as[1];                                    \
-                for (ptrdiff_t k = 0, o = 0; k < n; k++, o += as, b += bs) {                                                                \
-                    VEC row[NV];                                                                                                            \
-                    GCPI_UNROLL for (int v = 0; v < NV; v++) row[v] = *(const VEC *)(b + v * lanes);                                        \
-                    GCPI_UNROLL for (int i = 0; i < MR; i++) GCPI_UNROLL for (int v = 0; v < NV; v++) acc[i][v] += a[i][o] * row[v];        \
-                }                                                                                                                           \
-            }                                                                                                                               \
-        GCPI_UNROLL for (int i = 0; i < MR; i++) if (i < t->rows) GCPI_UNROLL for (int v = 0; v < NV; v++) * (VEC *)(c[i] + v * lanes) =    \
-            acc[i][v];                                                                                                                      \
+#define GCPI_KERNEL(NAME, TARGET, VEC, MR, NV)                                                                         \
+    GCPI_HOT TARGET static void NAME(const gcpi_tile *t)                                                               \
+    {                                                                                                                  \
+        const ptrdiff_t lanes = (ptrdiff_t)(sizeof(VEC) / sizeof(gcp_real));                                           \
+        const ptrdiff_t n = t->n[2], as = t->as[2], bs = t->bs[2];                                                     \
+        gcp_real *c[MR];                                                                                               \
+        VEC acc[MR][NV];                                                                                               \
+        GCPI_UNROLL for (int i = 0; i < MR; i++) c[i] = t->c[i] + t->first;                                            \
+        GCPI_UNROLL for (int i = 0; i < MR; i++)                                                                       \
+            GCPI_UNROLL for (int v = 0; v < NV; v++) GCPI_PREFETCH(c[i] + v * lanes);                                  \
+        GCPI_UNROLL for (int i = 0; i < MR; i++) GCPI_UNROLL for (int v = 0; v < NV; v++) acc[i][v] =                  \
+            *(const VEC *)((t->start ? t->start + i * t->ss : c[i]) + v * lanes);                                      \
+        for (ptrdiff_t k0 = 0; k0 < t->n[0]; k0++)                                                                     \
+            for (ptrdiff_t k1 = 0; k1 < t->n[1]; k1++) {                                                               \
+                const gcp_real *b = t->b + k0 * t->bs[0] + k1 * t->bs[1], *a[MR];                                      \
+                GCPI_UNROLL for (int i = 0; i < MR; i++) a[i] = t->a[i] + k0 * t->as[0] + k1 * t->as[1];               \
+                for (ptrdiff_t k = 0, o = 0; k < n; k++, o += as, b += bs) {                                           \
+                    VEC row[NV];                                                                                       \
+                    GCPI_UNROLL for (int v = 0; v < NV; v++) row[v] = *(const VEC *)(b + v * lanes);                   \
+                    GCPI_UNROLL for (int i = 0; i < MR; i++)                                                           \
+                        GCPI_UNROLL for (int v = 0; v < NV; v++) acc[i][v] += a[i][o] * row[v];                        \
+                }                                                                                                      \
+            }                                                                                                          \
+        GCPI_UNROLL for (int i = 0; i < MR; i++)                                                                       \
+            if (i < t->rows) GCPI_UNROLL for (int v = 0; v < NV; v++) *(VEC *)(c[i] + v * lanes) = acc[i][v];          \
     }
 
 /* Copies rows of `width` values to dense rows; the last vector of a row overlaps the one ahead of it. */
-#define GCPI_COPY(NAME, TARGET, VEC)                                                                                       \
-    GCPI_HOT TARGET static void NAME(gcp_real *to, const gcp_real *from, ptrdiff_t rows, ptrdiff_t pitch, ptrdiff_t width) \
-    {                                                                                                                      \
-        const ptrdiff_t lanes = (ptrdiff_t)(sizeof(VEC) / sizeof(gcp_real));                                               \
-        for (ptrdiff_t r = 0; r < rows; r++, from += pitch, to += width)                                                   \
-            for (ptrdiff_t j = 0; j < width; j += lanes) {                                                                 \
-                ptrdiff_t at = GCPI_MIN(j, width - lanes);                                                                 \
-                *(VEC *)(to + at) = *(const VEC *)(from + at);                                                             \
-            }                                                                                                              \
+#define GCPI_COPY(NAME, TARGET, VEC)                                                                                   \
+    GCPI_HOT TARGET static void NAME(gcp_real *to, const gcp_real *from, ptrdiff_t rows, ptrdiff_t pitch,              \
+                                     ptrdiff_t width)                                                                  \
+    {                                                                                                                  \
+        const ptrdiff_t lanes = (ptrdiff_t)(sizeof(VEC) / sizeof(gcp_real));                                           \
+        for (ptrdiff_t r = 0; r < rows; r++, from += pitch, to += width)                                               \
+            for (ptrdiff_t j = 0; j < width; j += lanes) {                                                             \
+                ptrdiff_t at = GCPI_MIN(j, width - lanes);                                                             \
+                *(VEC *)(to + at) = *(const VEC *)(from + at);                                                         \
+            }                                                                                                          \
     }
 
-/* to[r*pitch + c] = from[r + c*step]. Four rows and L columns at a time: vectors of L / 4 fours of rows, which are turned in place by
- * zipping pairs of vectors, twice. A shuffle has its lanes written out, hence two of each. */
+/* to[r*pitch + c] = from[r + c*step]. Four rows and L columns at a time: vectors of L / 4 fours of rows, which are
+ * turned in place by zipping pairs of vectors, twice. A shuffle has its lanes written out, hence two of each. */
 #if defined(__has_builtin)
 #if GCPI_VECTORS && __has_builtin(__builtin_shufflevector)
 #define GCPI_SHUFFLES
@@ -1855,18 +1903,21 @@ typedef gcp_real gcpi_16 __attribute__((vector_size(16 * sizeof(gcp_real)), alig
 #define GCPI_ZIP_LOW_16(a, b) __builtin_shufflevector(a, b, 0, 16, 1, 17, 4, 20, 5, 21, 8, 24, 9, 25, 12, 28, 13, 29)
 #define GCPI_ZIP_HIGH_16(a, b) __builtin_shufflevector(a, b, 2, 18, 3, 19, 6, 22, 7, 23, 10, 26, 11, 27, 14, 30, 15, 31)
 #define GCPI_FOURS_4(p, step) (*(const gcpi_4 *)(p))
-#define GCPI_FOURS_8(p, step) __builtin_shufflevector(GCPI_FOURS_4(p, 0), GCPI_FOURS_4((p) + 4 * (step), 0), 0, 1, 2, 3, 4, 5, 6, 7)
+#define GCPI_FOURS_8(p, step) \
+    __builtin_shufflevector(GCPI_FOURS_4(p, 0), GCPI_FOURS_4((p) + 4 * (step), 0), 0, 1, 2, 3, 4, 5, 6, 7)
 #define GCPI_FOURS_16(p, step) \
-    __builtin_shufflevector(GCPI_FOURS_8(p, step), GCPI_FOURS_8((p) + 8 * (step), step), 0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15)
-#define GCPI_TURN_FOUR(L, to, from)                                                                                                       \
-    {                                                                                                                                     \
-        gcpi_##L r0 = GCPI_FOURS_##L(from, step), r1 = GCPI_FOURS_##L((from) + step, step), r2 = GCPI_FOURS_##L((from) + 2 * step, step); \
-        gcpi_##L r3 = GCPI_FOURS_##L((from) + 3 * step, step), low = GCPI_ZIP_LOW_##L(r0, r2), high = GCPI_ZIP_HIGH_##L(r0, r2);          \
-        gcpi_##L odd_low = GCPI_ZIP_LOW_##L(r1, r3), odd_high = GCPI_ZIP_HIGH_##L(r1, r3);                                                \
-        *(gcpi_##L *)(to) = GCPI_ZIP_LOW_##L(low, odd_low);                                                                               \
-        *(gcpi_##L *)((to) + pitch) = GCPI_ZIP_HIGH_##L(low, odd_low);                                                                    \
-        *(gcpi_##L *)((to) + 2 * pitch) = GCPI_ZIP_LOW_##L(high, odd_high);                                                               \
-        *(gcpi_##L *)((to) + 3 * pitch) = GCPI_ZIP_HIGH_##L(high, odd_high);                                                              \
+    __builtin_shufflevector(GCPI_FOURS_8(p, step), GCPI_FOURS_8((p) + 8 * (step), step), 0, 1, 2, 3, 4, 5, 6, 7, 8, 9, \
+                            10, 11, 12, 13, 14, 15)
+#define GCPI_TURN_FOUR(L, to, from)                                                                                    \
+    {                                                                                                                  \
+        gcpi_##L r0 = GCPI_FOURS_##L(from, step), r1 = GCPI_FOURS_##L((from) + step, step);                            \
+        gcpi_##L r2 = GCPI_FOURS_##L((from) + 2 * step, step), r3 = GCPI_FOURS_##L((from) + 3 * step, step);           \
+        gcpi_##L low = GCPI_ZIP_LOW_##L(r0, r2), high = GCPI_ZIP_HIGH_##L(r0, r2);                                     \
+        gcpi_##L odd_low = GCPI_ZIP_LOW_##L(r1, r3), odd_high = GCPI_ZIP_HIGH_##L(r1, r3);                             \
+        *(gcpi_##L *)(to) = GCPI_ZIP_LOW_##L(low, odd_low);                                                            \
+        *(gcpi_##L *)((to) + pitch) = GCPI_ZIP_HIGH_##L(low, odd_low);                                                 \
+        *(gcpi_##L *)((to) + 2 * pitch) = GCPI_ZIP_LOW_##L(high, odd_high);                                            \
+        *(gcpi_##L *)((to) + 3 * pitch) = GCPI_ZIP_HIGH_##L(high, odd_high);                                           \
     }
 #else
 #define GCPI_TURN_FOUR(L, to, from) \
@@ -1879,53 +1930,57 @@ typedef gcp_real gcpi_16 __attribute__((vector_size(16 * sizeof(gcp_real)), alig
         for (; r < rows; r++)                                                                    \
             for (int i = c; i < c + L; i++) to[r * pitch + i] = from[r + i * step];              \
     }
-#define GCPI_TURN(NAME, TARGET)                                                                                               \
-    GCPI_HOT TARGET static void NAME(gcp_real *to, ptrdiff_t pitch, int rows, int cols, const gcp_real *from, ptrdiff_t step) \
-    {                                                                                                                         \
-        int c = 0;                                                                                                            \
-        GCPI_TURN_COLUMNS(16)                                                                                                 \
-        GCPI_TURN_COLUMNS(4)                                                                                                  \
-        for (; c < cols; c++)                                                                                                 \
-            for (int r = 0; r < rows; r++) to[r * pitch + c] = from[r + c * step];                                            \
+#define GCPI_TURN(NAME, TARGET)                                                                                        \
+    GCPI_HOT TARGET static void NAME(gcp_real *to, ptrdiff_t pitch, int rows, int cols, const gcp_real *from,          \
+                                     ptrdiff_t step)                                                                   \
+    {                                                                                                                  \
+        int c = 0;                                                                                                     \
+        GCPI_TURN_COLUMNS(16)                                                                                          \
+        GCPI_TURN_COLUMNS(4)                                                                                           \
+        for (; c < cols; c++)                                                                                          \
+            for (int r = 0; r < rows; r++) to[r * pitch + c] = from[r + c * step];                                     \
     }
 
 /* Depthwise: vectors of channels, NV side by side, of P pixels.
  * y[p] = start + sum over rows and taps of x[p, row, tap] * w[row, tap]. */
-#define GCPI_DEPTH_LOOP(VEC, P, NV)                                                                                                   \
-    for (const ptrdiff_t lanes = (ptrdiff_t)(sizeof(VEC) / sizeof(gcp_real)); c + NV * lanes <= s.channels; c += NV * lanes) {        \
-        const gcp_real *x = s.x + c, *w = s.w + c, *start = (s.start ? s.start : s.y) + c;                                            \
-        const ptrdiff_t step = s.start ? 0 : s.pixel;                                                                                 \
-        VEC acc[P][NV];                                                                                                               \
-        GCPI_UNROLL for (int p = 0; p < P; p++) GCPI_UNROLL for (int v = 0; v < NV; v++) acc[p][v] =                                  \
-            *(const VEC *)(start + p * step + v * lanes);                                                                             \
-        for (int row = 0; row < s.rows; row++, x += s.xrow, w += s.row) {                                                             \
-            const gcp_real *at = x, *tap = w;                                                                                         \
-            for (int t = 0; t < s.taps; t++, at += s.xtap, tap += s.tap) GCPI_UNROLL for (int v = 0; v < NV; v++) {                   \
-                VEC weight = *(const VEC *)(tap + v * lanes);                                                                         \
-                GCPI_UNROLL for (int p = 0; p < P; p++) acc[p][v] += *(const VEC *)(at + p * pixel + v * lanes) * weight;             \
-            }                                                                                                                         \
-        }                                                                                                                             \
-        GCPI_UNROLL for (int p = 0; p < P; p++) GCPI_UNROLL for (int v = 0; v < NV; v++) *(VEC *)(s.y + c + p * s.pixel + v * lanes) = \
-            acc[p][v];                                                                                                                \
+#define GCPI_DEPTH_LOOP(VEC, P, NV)                                                                                    \
+    for (const ptrdiff_t lanes = (ptrdiff_t)(sizeof(VEC) / sizeof(gcp_real)); c + NV * lanes <= s.channels;            \
+         c += NV * lanes) {                                                                                            \
+        const gcp_real *x = s.x + c, *w = s.w + c, *start = (s.start ? s.start : s.y) + c;                             \
+        const ptrdiff_t step = s.start ? 0 : s.pixel;                                                                  \
+        VEC acc[P][NV];                                                                                                \
+        GCPI_UNROLL for (int p = 0; p < P; p++) GCPI_UNROLL for (int v = 0; v < NV; v++) acc[p][v] =                   \
+            *(const VEC *)(start + p * step + v * lanes);                                                              \
+        for (int row = 0; row < s.rows; row++, x += s.xrow, w += s.row) {                                              \
+            const gcp_real *at = x, *tap = w;                                                                          \
+            for (int t = 0; t < s.taps; t++, at += s.xtap, tap += s.tap) GCPI_UNROLL for (int v = 0; v < NV; v++) {    \
+                VEC weight = *(const VEC *)(tap + v * lanes);                                                          \
+                GCPI_UNROLL for (int p = 0; p < P; p++)                                                                \
+                    acc[p][v] += *(const VEC *)(at + p * pixel + v * lanes) * weight;                                  \
+            }                                                                                                          \
+        }                                                                                                              \
+        GCPI_UNROLL for (int p = 0; p < P; p++)                                                                        \
+            GCPI_UNROLL for (int v = 0; v < NV; v++) *(VEC *)(s.y + c + p * s.pixel + v * lanes) = acc[p][v];          \
     }
 
 /* d[row, tap] += sum over P pixels of x[p, row, tap] * e[p]. */
-#define GCPI_DEPTH_BACK_LOOP(VEC, P, NV)                                                                                              \
-    for (const ptrdiff_t lanes = (ptrdiff_t)(sizeof(VEC) / sizeof(gcp_real)); c + NV * lanes <= s.channels; c += NV * lanes) {        \
-        const gcp_real *x = s.x + c;                                                                                                  \
-        gcp_real *d = s.d + c;                                                                                                        \
-        VEC e[P][NV];                                                                                                                 \
-        GCPI_UNROLL for (int p = 0; p < P; p++) GCPI_UNROLL for (int v = 0; v < NV; v++) e[p][v] =                                    \
-            *(const VEC *)(s.e + c + p * s.pixel + v * lanes);                                                                        \
-        for (int row = 0; row < s.rows; row++, x += s.xrow, d += s.row) {                                                             \
-            const gcp_real *at = x;                                                                                                   \
-            gcp_real *tap = d;                                                                                                        \
-            for (int t = 0; t < s.taps; t++, at += s.xtap, tap += s.tap) GCPI_UNROLL for (int v = 0; v < NV; v++) {                   \
-                VEC sum = *(const VEC *)(tap + v * lanes);                                                                            \
-                GCPI_UNROLL for (int p = 0; p < P; p++) sum += *(const VEC *)(at + p * pixel + v * lanes) * e[p][v];                  \
-                *(VEC *)(tap + v * lanes) = sum;                                                                                      \
-            }                                                                                                                         \
-        }                                                                                                                             \
+#define GCPI_DEPTH_BACK_LOOP(VEC, P, NV)                                                                               \
+    for (const ptrdiff_t lanes = (ptrdiff_t)(sizeof(VEC) / sizeof(gcp_real)); c + NV * lanes <= s.channels;            \
+         c += NV * lanes) {                                                                                            \
+        const gcp_real *x = s.x + c;                                                                                   \
+        gcp_real *d = s.d + c;                                                                                         \
+        VEC e[P][NV];                                                                                                  \
+        GCPI_UNROLL for (int p = 0; p < P; p++) GCPI_UNROLL for (int v = 0; v < NV; v++) e[p][v] =                     \
+            *(const VEC *)(s.e + c + p * s.pixel + v * lanes);                                                         \
+        for (int row = 0; row < s.rows; row++, x += s.xrow, d += s.row) {                                              \
+            const gcp_real *at = x;                                                                                    \
+            gcp_real *tap = d;                                                                                         \
+            for (int t = 0; t < s.taps; t++, at += s.xtap, tap += s.tap) GCPI_UNROLL for (int v = 0; v < NV; v++) {    \
+                VEC sum = *(const VEC *)(tap + v * lanes);                                                             \
+                GCPI_UNROLL for (int p = 0; p < P; p++) sum += *(const VEC *)(at + p * pixel + v * lanes) * e[p][v];   \
+                *(VEC *)(tap + v * lanes) = sum;                                                                       \
+            }                                                                                                          \
+        }                                                                                                              \
     }
 
 /* Whole vectors, then short ones, then one by one. */
@@ -1997,8 +2052,14 @@ typedef struct gcpi_simd {
 
 static gcpi_simd gcpi_simd_of(int isa)
 {
-    static const gcpi_simd scalar = {
-        1, 3, {12, 6, 4, 0}, {gcpi_scalar_12x1, gcpi_scalar_6x2, gcpi_scalar_4x3, NULL}, gcpi_scalar_copy, gcpi_scalar_turn, GCPI_STRIPPERS(gcpi_scalar), NULL};
+    static const gcpi_simd scalar = { 1,
+                                      3,
+                                      { 12, 6, 4, 0 },
+                                      { gcpi_scalar_12x1, gcpi_scalar_6x2, gcpi_scalar_4x3, NULL },
+                                      gcpi_scalar_copy,
+                                      gcpi_scalar_turn,
+                                      GCPI_STRIPPERS(gcpi_scalar),
+                                      NULL };
 #if GCPI_X86
     static const gcpi_simd avx512 = {64 / (int)sizeof(gcp_real),
                                      4,
@@ -2008,14 +2069,26 @@ static gcpi_simd gcpi_simd_of(int isa)
                                      gcpi_avx512_turn,
                                      GCPI_STRIPPERS(gcpi_avx512),
                                      gcpi_avx512_5x4};
-    static const gcpi_simd avx2 = {
-        32 / (int)sizeof(gcp_real), 3, {12, 6, 4, 0}, {gcpi_avx2_12x1, gcpi_avx2_6x2, gcpi_avx2_4x3, NULL}, gcpi_avx2_copy, gcpi_avx2_turn, GCPI_STRIPPERS(gcpi_avx2), NULL};
+    static const gcpi_simd avx2 = { 32 / (int)sizeof(gcp_real),
+                                    3,
+                                    { 12, 6, 4, 0 },
+                                    { gcpi_avx2_12x1, gcpi_avx2_6x2, gcpi_avx2_4x3, NULL },
+                                    gcpi_avx2_copy,
+                                    gcpi_avx2_turn,
+                                    GCPI_STRIPPERS(gcpi_avx2),
+                                    NULL };
     if (isa == GCPI_ISA_AVX512) return avx512;
     if (isa == GCPI_ISA_AVX2) return avx2;
 #endif
 #if GCPI_VECTORS
-    static const gcpi_simd v128 = {
-        16 / (int)sizeof(gcp_real), 3, {12, 6, 4, 0}, {gcpi_v128_12x1, gcpi_v128_6x2, gcpi_v128_4x3, NULL}, gcpi_v128_copy, gcpi_v128_turn, GCPI_STRIPPERS(gcpi_v128), NULL};
+    static const gcpi_simd v128 = { 16 / (int)sizeof(gcp_real),
+                                    3,
+                                    { 12, 6, 4, 0 },
+                                    { gcpi_v128_12x1, gcpi_v128_6x2, gcpi_v128_4x3, NULL },
+                                    gcpi_v128_copy,
+                                    gcpi_v128_turn,
+                                    GCPI_STRIPPERS(gcpi_v128),
+                                    NULL };
     if (isa != GCPI_ISA_SCALAR) return v128;
 #endif
     (void)isa;
@@ -2026,16 +2099,19 @@ static int gcpi_isa_best(void)
 {
 #if GCPI_X86
     __builtin_cpu_init();
-    if (__builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512vl") && __builtin_cpu_supports("fma")) return GCPI_ISA_AVX512;
+    if (__builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512vl") && __builtin_cpu_supports("fma"))
+        return GCPI_ISA_AVX512;
     if (__builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma")) return GCPI_ISA_AVX2;
 #endif
     return GCPI_VECTORS ? GCPI_ISA_V128 : GCPI_ISA_SCALAR;
 }
 
 /* More tasks than an int counts are run in several goes: task sees *base + index. */
-static void gcpi_par_run(const gcpi_par *par, ptrdiff_t tasks, ptrdiff_t *base, void (*task)(void *arg, int index, int worker), void *arg)
+static void gcpi_par_run(const gcpi_par *par, ptrdiff_t tasks, ptrdiff_t *base,
+                         void (*task)(void *arg, int index, int worker), void *arg)
 {
-    for (*base = 0; *base < tasks; *base += INT32_MAX) par->parallel_for(par->context, (int)GCPI_MIN(tasks - *base, (ptrdiff_t)INT32_MAX), task, arg);
+    for (*base = 0; *base < tasks; *base += INT32_MAX)
+        par->parallel_for(par->context, (int)GCPI_MIN(tasks - *base, (ptrdiff_t)INT32_MAX), task, arg);
 }
 
 /* ==== src/kernels/views.h ==== */
@@ -2046,10 +2122,12 @@ static int gcpi_min(int a, int b) { return a < b ? a : b; }
 static int gcpi_max(int a, int b) { return a > b ? a : b; }
 static int gcpi_ceil(int a, int b) { return a / b + (a % b != 0); }
 static int gcpi_even(int total, int most) { return gcpi_ceil(total, gcpi_ceil(total, most)); }
-static int gcpi_divisor(int a, int b) { while (b) { int r = a % b; a = b; b = r; } return a; }      /* the greatest common one */
+/* the greatest common one */
+static int gcpi_divisor(int a, int b) { while (b) { int r = a % b; a = b; b = r; } return a; }
 static ptrdiff_t gcpi_line(ptrdiff_t n) { return (n + GCPI_LINE - 1) / GCPI_LINE * GCPI_LINE; }
 
-/* Bytes of scratch: values that all workers share, and each one's own; SIZE_MAX where that is more than can be addressed. */
+/* Bytes of scratch: values that all workers share, and each one's own; SIZE_MAX where that is more than can be
+   addressed. */
 static size_t gcpi_scratch_bytes(ptrdiff_t shared, ptrdiff_t worker, const gcpi_par *par)
 {
     return gcpi_bytes_from(((double)shared + (double)worker * par->threads) * sizeof(gcp_real));
@@ -2075,7 +2153,8 @@ GCPI_FAST static void gcpi_copy(gcp_real *to, const gcp_real *from, int count)
 /* Asks for `count` values from p + skip on, before whoever reads or writes them line by line. */
 GCPI_BODY void gcpi_fetch(const gcp_real *p, ptrdiff_t skip, ptrdiff_t count)
 {
-    uintptr_t line = GCPI_LINE * sizeof *p, at = (uintptr_t)p + (size_t)skip * sizeof *p, end = at + (size_t)count * sizeof *p;
+    uintptr_t line = GCPI_LINE * sizeof *p, at = (uintptr_t)p + (size_t)skip * sizeof *p,
+              end = at + (size_t)count * sizeof *p;
     for (; at < end; at += line) GCPI_PREFETCH_READ((const void *)at);
 }
 
@@ -2153,7 +2232,8 @@ typedef struct gcpi_block {
     int b, y, x, n, h, w;
 } gcpi_block;
 
-/* Values in the window of a block; capped while the block is still to be cut (of one pixel they are an int: gcpi_conv_fits). */
+/* Values in the window of a block; capped while the block is still to be cut (of one pixel they are an int:
+   gcpi_conv_fits). */
 static ptrdiff_t gcpi_view_window(gcpi_view *v)
 {
     double values = (double)v->bn * v->channels;
@@ -2165,7 +2245,8 @@ static ptrdiff_t gcpi_view_window(gcpi_view *v)
 
 static int gcpi_view_inside(const gcpi_view *v)
 {
-    return v->oy >= 0 && v->ox >= 0 && (ptrdiff_t)v->oy + (ptrdiff_t)(v->ho - 1) * v->sy + (ptrdiff_t)(v->ky - 1) * v->dy < v->h &&
+    return v->oy >= 0 && v->ox >= 0 &&
+           (ptrdiff_t)v->oy + (ptrdiff_t)(v->ho - 1) * v->sy + (ptrdiff_t)(v->ky - 1) * v->dy < v->h &&
            (ptrdiff_t)v->ox + (ptrdiff_t)(v->wo - 1) * v->sx + (ptrdiff_t)(v->kx - 1) * v->dx < v->w;
 }
 
@@ -2188,7 +2269,8 @@ static void gcpi_view_cut(gcpi_view *v, int pixels, int lanes)
     v->ws[2] = v->direct ? v->xs[2] : v->channels;
     v->ws[1] = v->direct ? v->xs[1] : v->ww * v->ws[2];
     v->ws[0] = v->direct ? v->xs[0] : v->wh * v->ws[1];
-    int merge = v->dx == 1 && !v->direct && v->xc == 1;        /* in place the pitch would decide, and scratch must not depend on that */
+    /* in place the pitch would decide, and scratch must not depend on that */
+    int merge = v->dx == 1 && !v->direct && v->xc == 1;
     v->runs = merge ? 1 : v->kx;
     v->len = merge ? v->kx * v->channels : v->channels;
     v->window = v->direct ? 0 : gcpi_line(gcpi_view_window(v)) + GCPI_LINE; /* read past the end */
@@ -2215,7 +2297,8 @@ GCPI_FAST static void gcpi_view_row(const gcpi_view *v, const gcp_real *x, ptrdi
     if (end < left) end = left;
     memset(out, 0, (size_t)(left * c) * sizeof *out);
     memset(out + end * c, 0, (size_t)((v->ww - end) * c) * sizeof *out);
-    if (v->xs[2] == c && end > left) memcpy(out + left * c, x + (first + left) * c, (size_t)((end - left) * c) * sizeof *out);
+    if (v->xs[2] == c && end > left)
+        memcpy(out + left * c, x + (first + left) * c, (size_t)((end - left) * c) * sizeof *out);
     else
         for (ptrdiff_t i = left; i < end; i++) memcpy(out + i * c, x + (first + i) * v->xs[2], (size_t)c * sizeof *out);
 }
@@ -2230,9 +2313,10 @@ static int gcpi_view_reads(const gcpi_view *v, const gcpi_block *k, int y, int f
     return 0;
 }
 
-/* Where the pixels of a block are read with the steps v->ws: in x itself, or copied to `window`, but only what kernel rows
- * first .. last - 1 read. */
-GCPI_FAST static const gcp_real *gcpi_view_load(const gcpi_view *v, const gcp_real *x, const gcpi_block *k, int first, int last, gcp_real *window)
+/* Where the pixels of a block are read with the steps v->ws: in x itself, or copied to `window`, but only what kernel
+ * rows first .. last - 1 read. */
+GCPI_FAST static const gcp_real *gcpi_view_load(const gcpi_view *v, const gcp_real *x, const gcpi_block *k, int first,
+                                                int last, gcp_real *window)
 {
     ptrdiff_t y0 = v->oy + (ptrdiff_t)k->y * v->sy, x0 = v->ox + (ptrdiff_t)k->x * v->sx;
     if (v->direct) return x + k->b * v->xs[0] + y0 * v->xs[1] + x0 * v->xs[2];
@@ -2269,8 +2353,10 @@ typedef struct gcpi_gather {
     /* set by gcpi_gather_plan */
     gcpi_simd simd;
     gcpi_columns columns; /* columns, or in the planar case pixels of a row */
-    ptrdiff_t weights, shared; /* planar: values of w in scratch, and with a panel of starting values for each row of all tiles */
-    int planar, cols, tile;   /* tile: columns packed side by side, those of a kernel's tile where all panels have one kernel */
+    /* planar: values of w in scratch, and with a panel of starting values for each row of all tiles */
+    ptrdiff_t weights, shared;
+    /* tile: columns packed side by side, those of a kernel's tile where all panels have one kernel */
+    int planar, cols, tile;
     int by, bx, bj;           /* block of the sum: kernel rows, runs, terms of a run */
     int panels, sets;         /* panels packed together, such sets */
     int resident;             /* weights packed for the whole sum, kept for later tasks */
@@ -2280,7 +2366,8 @@ typedef struct gcpi_gather {
 } gcpi_gather;
 
 /* out[r][c] = w[r*rs + c*cs], rows padded with zeros to `width`; rs or cs is 1. */
-GCPI_FAST static void gcpi_pack_rows(const gcpi_simd *simd, gcp_real *out, int width, int cols, const gcp_real *w, int rows, ptrdiff_t rs, ptrdiff_t cs)
+GCPI_FAST static void gcpi_pack_rows(const gcpi_simd *simd, gcp_real *out, int width, int cols, const gcp_real *w,
+                                     int rows, ptrdiff_t rs, ptrdiff_t cs)
 {
     for (int r0 = 0; r0 < rows; r0 += GCPI_PACK_ROWS) {
         int r1 = gcpi_min(rows, r0 + GCPI_PACK_ROWS);
@@ -2303,8 +2390,8 @@ static int gcpi_planar_pays(const gcpi_gather *g, int cols)
     gcpi_kernel_of(&g->simd, g->simd.nv, cols, &mr);
     double across = cols / ((double)gcpi_ceil(cols, lanes) * lanes);
     double along = g->v.wo / ((double)gcpi_ceil(g->v.wo, lanes) * lanes) * cols / ((double)gcpi_ceil(cols, mr) * mr);
-    return g->groups == 1 && g->v.sx == 1 && g->v.xc == 1 && g->v.wo > lanes && g->v.ky * g->v.kx >= 9 && g->v.channels > 0 &&
-           cols <= GCPI_PLANAR_COLS && along > 1.05 * across;
+    return g->groups == 1 && g->v.sx == 1 && g->v.xc == 1 && g->v.wo > lanes && g->v.ky * g->v.kx >= 9 &&
+           g->v.channels > 0 && cols <= GCPI_PLANAR_COLS && along > 1.05 * across;
 }
 
 static size_t gcpi_planar_plan(gcpi_gather *g, int cols, const gcpi_par *par)
@@ -2321,7 +2408,8 @@ static size_t gcpi_planar_plan(gcpi_gather *g, int cols, const gcpi_par *par)
     g->pack = gcpi_line((ptrdiff_t)g->v.wh * g->v.ww * g->v.channels) + GCPI_NR_MAX;
     g->worker = g->pack + gcpi_line((ptrdiff_t)cols * g->columns.vectors * g->simd.lanes) + GCPI_LINE;
     g->weights = gcpi_line((ptrdiff_t)g->v.ky * g->v.kx * g->v.channels * cols);
-    g->shared = g->weights + (cols + GCPI_MR_MAX) * GCPI_NR_MAX;      /* the last tile may have rows that are not stored */
+    /* the last tile may have rows that are not stored */
+    g->shared = g->weights + (cols + GCPI_MR_MAX) * GCPI_NR_MAX;
     return gcpi_scratch_bytes(g->shared, g->worker, par);
 }
 
@@ -2335,7 +2423,8 @@ GCPI_FAST static void gcpi_planar_load(const gcpi_gather *g, const gcpi_block *k
         int exists = y0 + y >= 0 && y0 + y < v->h && end > left;
         if (!exists || left > 0 || end < v->ww) memset(to, 0, (size_t)row * sizeof *to);
         if (exists)
-            g->simd.turn(to + left, v->ww, v->channels, (int)(end - left), g->x + k->b * v->xs[0] + (y0 + y) * v->xs[1] + (x0 + left) * v->xs[2], v->xs[2]);
+            g->simd.turn(to + left, v->ww, v->channels, (int)(end - left),
+                         g->x + k->b * v->xs[0] + (y0 + y) * v->xs[1] + (x0 + left) * v->xs[2], v->xs[2]);
     }
     memset(window + v->wh * row, 0, GCPI_NR_MAX * sizeof *window); /* read past the end */
 }
@@ -2379,7 +2468,9 @@ static void gcpi_planar_row(const gcpi_gather *g, const gcp_real *window, gcp_re
 static void gcpi_gather_end(const gcpi_gather *g, const gcpi_block *k, int first, int count)
 {
     for (int b = k->b; g->end && b < k->b + k->n; b++)
-        for (int y = k->y; y < k->y + k->h; y++) g->end->run(g->end->arg, ((size_t)b * (size_t)g->v.ho + (size_t)y) * (size_t)g->v.wo + (size_t)k->x, (size_t)k->w, first, count);
+        for (int y = k->y; y < k->y + k->h; y++)
+            g->end->run(g->end->arg, ((size_t)b * (size_t)g->v.ho + (size_t)y) * (size_t)g->v.wo + (size_t)k->x,
+                        (size_t)k->w, first, count);
 }
 
 static void gcpi_planar_task(void *arg, int index, int worker)
@@ -2406,10 +2497,13 @@ static void gcpi_planar_run(gcpi_gather *g, const gcpi_par *par)
     for (int first = 0, n; first < g->cols; first += n) {
         n = gcpi_min(g->tile, g->cols - first);
         for (int t = 0; t < g->v.kx * g->v.ky; t++, out += (ptrdiff_t)g->v.channels * n)
-            gcpi_pack_rows(&g->simd, out, n, n, g->w + g->wfirst + t % g->v.ky * g->ws[0] + t / g->v.ky * g->ws[1] + first * g->ws[3], g->v.channels, g->ws[2], g->ws[3]);
+            gcpi_pack_rows(&g->simd, out, n, n,
+                           g->w + g->wfirst + t % g->v.ky * g->ws[0] + t / g->v.ky * g->ws[1] + first * g->ws[3],
+                           g->v.channels, g->ws[2], g->ws[3]);
     }
     out = g->scratch + g->weights;
-    for (ptrdiff_t i = 0; i < g->shared - g->weights; i++) out[i] = g->bias && i / GCPI_NR_MAX < g->cols ? g->bias[i / GCPI_NR_MAX] : 0;
+    for (ptrdiff_t i = 0; i < g->shared - g->weights; i++)
+        out[i] = g->bias && i / GCPI_NR_MAX < g->cols ? g->bias[i / GCPI_NR_MAX] : 0;
     gcpi_par_run(par, g->v.chunks, &g->base, gcpi_planar_task, g);
 }
 
@@ -2455,14 +2549,17 @@ static size_t gcpi_gather_plan(gcpi_gather *g, int cols, const gcpi_par *par)
 }
 
 /* Packs one panel of one block of the sum. */
-static void gcpi_gather_pack(const gcpi_gather *g, const gcp_real *w, const gcpi_kblock *k, const gcpi_panel *p, gcp_real *out)
+static void gcpi_gather_pack(const gcpi_gather *g, const gcp_real *w, const gcpi_kblock *k, const gcpi_panel *p,
+                             gcp_real *out)
 {
     int channels = g->v.channels;
     for (int y = k->y; y < k->y + k->ny; y++)
         for (int x = k->x; x < k->x + k->nx; x++)
             for (int j = x * g->v.len + k->j, end = j + k->nj, rows; j < end; j += rows) {
                 rows = gcpi_min(end - j, channels - j % channels);
-                gcpi_pack_rows(&g->simd, out, p->width, p->cols, w + y * g->ws[0] + j / channels * g->ws[1] + j % channels * g->ws[2] + p->first * g->ws[3],
+                gcpi_pack_rows(&g->simd, out, p->width, p->cols,
+                               w + y * g->ws[0] + j / channels * g->ws[1] + j % channels * g->ws[2] +
+                                   p->first * g->ws[3],
                                rows, g->ws[2], g->ws[3]);
                 out += (ptrdiff_t)rows * p->width;
             }
@@ -2503,9 +2600,9 @@ GCPI_FAST static void gcpi_sweep_panels(const gcpi_sweep *s, const gcp_real *con
     }
 }
 
-/* Of x in place, the pixels that follow these rows are fetched meanwhile: few rows at a time, each short, are no stream that the
- * hardware knows. Where they lie side by side in one go, which takes fewer instructions. Inlined always, for gcc drops the call of a
- * function that does nothing else. */
+/* Of x in place, the pixels that follow these rows are fetched meanwhile: few rows at a time, each short, are no stream
+ * that the hardware knows. Where they lie side by side in one go, which takes fewer instructions. Inlined always, for
+ * gcc drops the call of a function that does nothing else. */
 GCPI_BODY void gcpi_sweep_ahead(const gcp_real *const *a, ptrdiff_t step, ptrdiff_t terms)
 {
     const ptrdiff_t far = GCPI_ROWS * step;
@@ -2517,7 +2614,8 @@ GCPI_FAST static void gcpi_sweep_pixels(const gcpi_sweep *s)
 {
     const gcpi_gather *g = s->g;
     const gcpi_view *v = &g->v;
-    const gcp_real *a[GCPI_ROWS], *first = s->x + s->k.y * v->dy * v->ws[1] + s->k.x * v->dx * v->ws[2] + s->k.j * v->xc;
+    const gcp_real *a[GCPI_ROWS],
+        *first = s->x + s->k.y * v->dy * v->ws[1] + s->k.x * v->dx * v->ws[2] + s->k.j * v->xc;
     gcp_real *c[GCPI_ROWS];
     const ptrdiff_t xstep = v->sx * v->ws[2], ystep = g->ys[2];
     const int width = s->block.w, ahead = v->direct && GCPI_ROWS * s->k.nj <= 2 * GCPI_L1_HALF;
@@ -2551,7 +2649,8 @@ static void gcpi_gather_pack_set(const gcpi_gather *g, const gcpi_sweep *s, cons
 /* The starting values of a set: the bias, or zeros. */
 static void gcpi_gather_start(const gcpi_gather *g, int group, int first, int width, gcp_real *out)
 {
-    for (int j = 0; j < width; j++) out[j] = g->bias && first + j < g->columns.count ? g->bias[group * g->columns.count + first + j] : 0;
+    for (int j = 0; j < width; j++)
+        out[j] = g->bias && first + j < g->columns.count ? g->bias[group * g->columns.count + first + j] : 0;
 }
 
 static void gcpi_gather_task(void *arg, int index, int worker)
@@ -2559,7 +2658,8 @@ static void gcpi_gather_task(void *arg, int index, int worker)
     const gcpi_gather *g = (const gcpi_gather *)arg;
     const gcpi_view *v = &g->v;
     gcp_real *scratch = g->scratch + worker * g->worker, *start = scratch + GCPI_LINE;
-    ptrdiff_t chunk = (g->base + index) % v->chunks, set = (g->base + index) / v->chunks, last;      /* last: whose weights are packed */
+    /* last: whose weights are packed */
+    ptrdiff_t chunk = (g->base + index) % v->chunks, set = (g->base + index) / v->chunks, last;
     int group = (int)(set / g->sets);
     const gcp_real *w = g->w + g->wfirst + group * g->wgroup;
     gcpi_sweep s;
@@ -2621,7 +2721,8 @@ typedef struct gcpi_outer { /* d[row][t, j] = sum over pixels p of e[p][row] * x
     gcpi_columns columns;         /* of one run */
     int splits, shared;           /* private sums that blocks of pixels go to; shared: to d itself */
     int packed;                   /* rows of e are copied side by side */
-    int swapped;                  /* the rows are elements of x under the kernel, the columns are e's: for few channels of x */
+    /* the rows are elements of x under the kernel, the columns are e's: for few channels of x */
+    int swapped;
     int height, width;            /* of a sum */
     int part, parts, unit, units; /* rows and panels of a task, and how many such cuts */
     ptrdiff_t sum, worker;        /* values in a sum, and in a worker's scratch */
@@ -2629,20 +2730,22 @@ typedef struct gcpi_outer { /* d[row][t, j] = sum over pixels p of e[p][row] * x
     gcp_real *scratch;
 } gcpi_outer;
 
-/* Rows of e are packed as [rows / 48][pixel][48], the last block as wide as there are rows: at its own pitch e would fight for
- * cache sets. The extra line from one block to the next spreads them. */
+/* Rows of e are packed as [rows / 48][pixel][48], the last block as wide as there are rows: at its own pitch e would
+ * fight for cache sets. The extra line from one block to the next spreads them. */
 static ptrdiff_t gcpi_outer_block(ptrdiff_t pixels) { return pixels * GCPI_OUTER_ROWS + GCPI_LINE; }
 
-/* Cuts rows and panels into enough tasks, so that as little as possible is copied twice: each unit of panels copies the rows again;
- * each task copies its window of x, or each part of the rows reads x in place. The parts, which scratch depends on, go by the shape
- * alone, whatever the pitch of x. */
+/* Cuts rows and panels into enough tasks, so that as little as possible is copied twice: each unit of panels copies the
+ * rows again; each task copies its window of x, or each part of the rows reads x in place. The parts, which scratch
+ * depends on, go by the shape alone, whatever the pitch of x. */
 static void gcpi_outer_cut(gcpi_outer *o)
 {
     double best = 0;
-    int blocks = gcpi_ceil(o->rows, GCPI_OUTER_ROWS), tasks = gcpi_ceil(GCPI_TASKS, o->splits * gcpi_min(o->groups, GCPI_TASKS));
+    int blocks = gcpi_ceil(o->rows, GCPI_OUTER_ROWS),
+        tasks = gcpi_ceil(GCPI_TASKS, o->splits * gcpi_min(o->groups, GCPI_TASKS));
     for (int most = gcpi_min(blocks, GCPI_OUTER_BLOCKS); most > 0; most--) {
         int part = gcpi_even(blocks, most), parts = gcpi_ceil(blocks, part), units = gcpi_ceil(tasks, parts);
-        double window = (double)gcpi_min(o->v.sy, gcpi_ceil(o->v.ky, units)) * o->v.sx;      /* pixels of x for one of e, as kernel rows need them */
+        /* pixels of x for one of e, as kernel rows need them */
+        double window = (double)gcpi_min(o->v.sy, gcpi_ceil(o->v.ky, units)) * o->v.sx;
         double copied = (double)units * o->rows + parts * (o->v.direct ? 1 : units * window) * o->v.channels;
         if (best > 0 && copied >= best) continue;
         best = copied;
@@ -2654,7 +2757,8 @@ static void gcpi_outer_cut(gcpi_outer *o)
     o->units = gcpi_ceil(panels, o->unit);
 }
 
-/* Whether more lanes work where rows and columns change places: a run of x is shorter than a vector, rows of e are not. */
+/* Whether more lanes work where rows and columns change places: a run of x is shorter than a vector, rows of e are
+   not. */
 static int gcpi_outer_swaps(const gcpi_outer *o)
 {
     int lanes = o->simd.lanes, run = o->v.kx * o->v.channels, elements = o->v.ky * run, mr, mr_swapped;
@@ -2662,9 +2766,10 @@ static int gcpi_outer_swaps(const gcpi_outer *o)
     gcpi_kernel_of(&o->simd, gcpi_panel_of(&c, 0).nv, o->rows, &mr);
     gcpi_kernel_of(&o->simd, gcpi_panel_of(&swapped, 0).nv, elements, &mr_swapped);
     double now = run / ((double)c.vectors * lanes) * o->rows / ((double)gcpi_ceil(o->rows, mr) * mr);
-    double then = o->rows / ((double)swapped.vectors * lanes) * elements / ((double)gcpi_ceil(elements, mr_swapped) * mr_swapped);
-    return o->v.channels <= 4 && o->v.ky * o->v.kx > 1 && o->v.dx == 1 && o->groups == 1 && !o->turned && (ptrdiff_t)elements * o->rows <= GCPI_PARTIAL_MAX / GCPI_TASKS &&
-           then > 1.3 * now;
+    double then =
+        o->rows / ((double)swapped.vectors * lanes) * elements / ((double)gcpi_ceil(elements, mr_swapped) * mr_swapped);
+    return o->v.channels <= 4 && o->v.ky * o->v.kx > 1 && o->v.dx == 1 && o->groups == 1 && !o->turned &&
+           (ptrdiff_t)elements * o->rows <= GCPI_PARTIAL_MAX / GCPI_TASKS && then > 1.3 * now;
 }
 
 /* Every task has all rows and columns, and a sum of its own. */
@@ -2676,7 +2781,8 @@ static size_t gcpi_swapped_plan(gcpi_outer *o, const gcpi_par *par)
     o->height = o->v.ky * o->v.len, o->width = o->rows, o->turned = 1;
     o->sum = gcpi_line((ptrdiff_t)o->height * o->width);
     o->packed = o->rows % o->simd.lanes != 0;         /* in place every column is a whole vector */
-    o->worker = (o->packed ? gcpi_line((ptrdiff_t)o->v.bn * o->v.bh * o->v.bw * o->rows) + GCPI_NR_MAX : 0) + o->v.window;
+    o->worker =
+        (o->packed ? gcpi_line((ptrdiff_t)o->v.bn * o->v.bh * o->v.bw * o->rows) + GCPI_NR_MAX : 0) + o->v.window;
     return gcpi_scratch_bytes(o->sum * o->splits, o->worker, par);
 }
 
@@ -2686,7 +2792,10 @@ static size_t gcpi_outer_plan(gcpi_outer *o, const gcpi_par *par)
     o->splits = GCPI_TASKS;
     o->swapped = gcpi_outer_swaps(o);
     if (o->swapped) return gcpi_swapped_plan(o, par);
-    gcpi_view_cut(&o->v, gcpi_max(GCPI_OUTER_PIXELS, gcpi_min(2 * GCPI_OUTER_PIXELS, (int)(GCPI_OUTER_MAX / ((int64_t)o->rows + o->v.channels)))), o->simd.lanes);
+    gcpi_view_cut(&o->v,
+                  gcpi_max(GCPI_OUTER_PIXELS,
+                           gcpi_min(2 * GCPI_OUTER_PIXELS, (int)(GCPI_OUTER_MAX / ((int64_t)o->rows + o->v.channels)))),
+                  o->simd.lanes);
     o->columns = gcpi_columns_of(o->v.len, &o->simd);
     o->height = o->groups * o->rows, o->width = o->v.ky * o->v.runs * o->v.len;
     o->sum = gcpi_line((ptrdiff_t)o->height * o->width);
@@ -2702,7 +2811,8 @@ static size_t gcpi_outer_plan(gcpi_outer *o, const gcpi_par *par)
 }
 
 /* The rows of e at the pixels of a chunk. */
-GCPI_FAST static const gcp_real *gcpi_outer_pack(const gcpi_outer *o, const gcp_real *e, const gcpi_block *k, int rows, gcp_real *out)
+GCPI_FAST static const gcp_real *gcpi_outer_pack(const gcpi_outer *o, const gcp_real *e, const gcpi_block *k, int rows,
+                                                 gcp_real *out)
 {
     ptrdiff_t block = gcpi_outer_block((ptrdiff_t)k->n * k->h * k->w);
     for (int line = 0; line < k->n * k->h; line++) {
@@ -2736,8 +2846,8 @@ static void gcpi_tile_merge(gcpi_tile *t)
 }
 
 /* Adds one chunk to `rows` rows of d, for panel p of x; e: the rows, packed or in place. */
-GCPI_FAST static void gcpi_outer_panel(const gcpi_outer *o, const gcpi_block *k, const gcp_real *x, int p, const gcp_real *e, gcp_real *d, ptrdiff_t ds,
-                                       int rows, int fresh)
+GCPI_FAST static void gcpi_outer_panel(const gcpi_outer *o, const gcpi_block *k, const gcp_real *x, int p,
+                                       const gcp_real *e, gcp_real *d, ptrdiff_t ds, int rows, int fresh)
 {
     static const gcp_real zero[GCPI_NR_MAX] = {0};
     const gcpi_view *v = &o->v;
@@ -2749,7 +2859,8 @@ GCPI_FAST static void gcpi_outer_panel(const gcpi_outer *o, const gcpi_block *k,
     t.start = fresh ? zero : NULL, t.ss = 0;
     t.b = gcpi_outer_source(o, x, p, &panel);
     int mr;
-    gcpi_kernel *kernel = gcpi_kernel_of(&o->simd, panel.nv, rows <= GCPI_OUTER_ROWS ? rows : 0, &mr);      /* no tile lies in two packed blocks */
+    /* no tile lies in two packed blocks */
+    gcpi_kernel *kernel = gcpi_kernel_of(&o->simd, panel.nv, rows <= GCPI_OUTER_ROWS ? rows : 0, &mr);
     d += p / o->columns.panels * v->len + panel.first;
     for (int r = 0; r < rows; r += mr) {
         int first = r / GCPI_OUTER_ROWS * GCPI_OUTER_ROWS;
@@ -2776,26 +2887,31 @@ static void gcpi_outer_task(void *arg, int index, int worker)
     const gcpi_outer *o = (const gcpi_outer *)arg;
     const gcpi_view *v = &o->v;
     ptrdiff_t task = o->base + index;
-    int split = (int)(task % o->splits), unit = (int)(task / o->splits % o->units), part = (int)(task / o->splits / o->units % o->parts);
+    int split = (int)(task % o->splits), unit = (int)(task / o->splits % o->units),
+        part = (int)(task / o->splits / o->units % o->parts);
     int group = (int)(task / o->splits / o->units / o->parts), shared = o->shared;
     int row = part * o->part, rows = gcpi_min(o->part, o->rows - row), width = o->width;
     int first = unit * o->unit, last = gcpi_min(first + o->unit, v->ky * v->runs * o->columns.panels);
     int row_panels = v->runs * o->columns.panels;
     ptrdiff_t ds = shared ? o->ds : width;
-    gcp_real *packed = o->scratch + (shared ? 0 : o->splits * o->sum) + worker * o->worker, *window = packed + o->worker - v->window;
+    gcp_real *packed = o->scratch + (shared ? 0 : o->splits * o->sum) + worker * o->worker,
+             *window = packed + o->worker - v->window;
     gcp_real *d = shared ? o->d + group * o->dgroup : o->scratch + split * o->sum + (ptrdiff_t)group * o->rows * width;
     ptrdiff_t begin = split * v->chunks / o->splits, end = (split + 1) * v->chunks / o->splits;
     for (ptrdiff_t i = begin; i < end; i++) {
         gcpi_block k = gcpi_view_block(v, i);
-        const gcp_real *x = gcpi_view_load(v, o->x + group * o->xgroup, &k, first / row_panels, (last - 1) / row_panels + 1, window);
+        const gcp_real *x =
+            gcpi_view_load(v, o->x + group * o->xgroup, &k, first / row_panels, (last - 1) / row_panels + 1, window);
         const gcp_real *e = o->e + group * o->egroup + row + k.b * o->es[0] + k.y * o->es[1] + k.x * o->es[2];
         if (o->packed) e = gcpi_outer_pack(o, e, &k, rows, packed);
-        for (int p = first; p < last; p++) gcpi_outer_panel(o, &k, x, p, e, d + row * ds, ds, rows, i == begin && !(shared && o->accumulate));
+        for (int p = first; p < last; p++)
+            gcpi_outer_panel(o, &k, x, p, e, d + row * ds, ds, rows, i == begin && !(shared && o->accumulate));
     }
 }
 
 /* The columns of e at the pixels of a chunk: rows of e, in place or copied side by side. */
-GCPI_FAST static const gcp_real *gcpi_swapped_columns(const gcpi_outer *o, const gcpi_block *k, ptrdiff_t *steps, gcp_real *out)
+GCPI_FAST static const gcp_real *gcpi_swapped_columns(const gcpi_outer *o, const gcpi_block *k, ptrdiff_t *steps,
+                                                      gcp_real *out)
 {
     const gcp_real *e = o->e + k->b * o->es[0] + k->y * o->es[1] + k->x * o->es[2];
     memcpy(steps, o->es, sizeof o->es);
@@ -2813,15 +2929,26 @@ static void gcpi_swapped_task(void *arg, int index, int worker)
     const gcpi_outer *o = (const gcpi_outer *)arg;
     static const gcp_real zero[GCPI_NR_MAX] = {0};
     const gcpi_view *v = &o->v;
-    gcp_real *columns = o->scratch + o->splits * o->sum + worker * o->worker, *window = columns + o->worker - v->window, *d = o->scratch + index * o->sum;
+    gcp_real *columns = o->scratch + o->splits * o->sum + worker * o->worker, *window = columns + o->worker - v->window,
+             *d = o->scratch + index * o->sum;
     ptrdiff_t begin = index * v->chunks / o->splits, end = (index + 1) * v->chunks / o->splits;
     int mr;
     for (ptrdiff_t i = begin; i < end; i++) {
         gcpi_block k = gcpi_view_block(v, i);
         const gcp_real *a[GCPI_MR_MAX];
         gcp_real *c[GCPI_MR_MAX];
-        gcpi_tile t = { { k.n, k.h, k.w }, { v->ws[0], v->sy * v->ws[1], v->sx * v->ws[2] }, { 0 }, NULL, a, c, 0, i == begin ? zero : NULL, 0, 0 };
-        const gcp_real *x = gcpi_view_load(v, o->x, &k, 0, v->ky, window), *e = gcpi_swapped_columns(o, &k, t.bs, columns);
+        gcpi_tile t = { { k.n, k.h, k.w },
+                        { v->ws[0], v->sy * v->ws[1], v->sx * v->ws[2] },
+                        { 0 },
+                        NULL,
+                        a,
+                        c,
+                        0,
+                        i == begin ? zero : NULL,
+                        0,
+                        0 };
+        const gcp_real *x = gcpi_view_load(v, o->x, &k, 0, v->ky, window),
+                       *e = gcpi_swapped_columns(o, &k, t.bs, columns);
         for (int p = 0; p < o->columns.panels; p++) {
             gcpi_panel panel = gcpi_panel_of(&o->columns, p);
             gcpi_kernel *kernel = gcpi_kernel_of(&o->simd, panel.nv, o->height, &mr);
@@ -2863,7 +2990,8 @@ GCPI_FAST static void gcpi_outer_sum(void *arg, int index, int worker)
         if (o->accumulate) for (int j = 0; j < width; j++) d[o->turned ? j * o->ds : j] += sum[j];
         else if (!o->turned) memcpy(d, sum, (size_t)width * sizeof *d);
     }
-    if (o->turned && !o->accumulate) o->simd.turn(o->d + first, o->ds, width, end - first, o->scratch + (ptrdiff_t)first * width, width);
+    if (o->turned && !o->accumulate)
+        o->simd.turn(o->d + first, o->ds, width, end - first, o->scratch + (ptrdiff_t)first * width, width);
 }
 
 static void gcpi_outer_run(gcpi_outer *o, void *scratch, const gcpi_par *par)
@@ -2879,7 +3007,8 @@ static void gcpi_outer_run(gcpi_outer *o, void *scratch, const gcpi_par *par)
 /* Depthwise convolution: one channel and one row per group. */
 
 typedef struct gcpi_depthwise {        /* in scratch: w and then the bias, or private sums of d, as [tap][channel] */
-    gcpi_gather g[GCPI_PHASES];        /* forward, or backward data: phases of the rows, and within each of the columns */
+    /* forward, or backward data: phases of the rows, and within each of the columns */
+    gcpi_gather g[GCPI_PHASES];
     int phases[2], height;             /* of rows, of columns; rows of an image of y */
     int channels, taps, isa;           /* taps of w */
     int shares;                        /* of all rows of y */
@@ -2890,7 +3019,8 @@ typedef struct gcpi_depthwise {        /* in scratch: w and then the bias, or pr
 
 static void gcpi_depthwise_set(gcpi_depthwise *p, const gcp_real *x, const gcp_real *w, gcp_real *y, int accumulate)
 {
-    for (int i = 0; i < p->phases[0] * p->phases[1]; i++) p->g[i].x = x, p->g[i].w = w, p->g[i].y = y, p->g[i].accumulate = accumulate;
+    for (int i = 0; i < p->phases[0] * p->phases[1]; i++)
+        p->g[i].x = x, p->g[i].w = w, p->g[i].y = y, p->g[i].accumulate = accumulate;
 }
 
 static size_t gcpi_depthwise_plan(gcpi_depthwise *p, int weights, const gcpi_par *par)
@@ -2898,7 +3028,8 @@ static size_t gcpi_depthwise_plan(gcpi_depthwise *p, int weights, const gcpi_par
     ptrdiff_t rows = (ptrdiff_t)p->g[0].v.n * p->height;
     p->isa = par->isa;
     p->shares = (int)GCPI_MIN(rows, weights ? GCPI_TASKS : 4 * GCPI_TASKS);
-    return (weights ? (size_t)p->shares * (size_t)p->taps : (size_t)p->taps + 1) * (size_t)p->channels * sizeof(gcp_real);
+    return (weights ? (size_t)p->shares * (size_t)p->taps : (size_t)p->taps + 1) * (size_t)p->channels *
+           sizeof(gcp_real);
 }
 
 /* Of `count` positions from `first` on, `step` apart: those that lie in 0 .. size. */
@@ -2911,17 +3042,19 @@ static gcpi_range gcpi_inside(ptrdiff_t first, int step, int count, int size)
     return r;
 }
 
-/* In the order of memory, for by channels, pixels apart, the hardware does not see it coming: y two strips ahead; x, too, where no
- * cache holds the images: what the lowest rows have not read yet. */
+/* In the order of memory, for by channels, pixels apart, the hardware does not see it coming: y two strips ahead; x,
+ * too, where no cache holds the images: what the lowest rows have not read yet. */
 GCPI_FAST static void gcpi_strip_ahead(const gcpi_gather *g, const gcpi_strip *s, int pixels)
 {
     for (int p = 2 * pixels; p < 3 * pixels; p++) gcpi_fetch(s->e ? s->e : s->y, p * s->pixel, s->channels);
     for (int i = 1; g->v.n * g->v.xs[0] > GCPI_FAR && i <= gcpi_min(g->v.sy, s->rows); i++)
-        for (int p = 2 * pixels * g->v.sx; p < 3 * pixels * g->v.sx; p++) gcpi_fetch(s->x, (s->rows - i) * s->xrow + p * g->v.xs[2], s->channels);
+        for (int p = 2 * pixels * g->v.sx; p < 3 * pixels * g->v.sx; p++)
+            gcpi_fetch(s->x, (s->rows - i) * s->xrow + p * g->v.xs[2], s->channels);
 }
 
 /* Row j of a phase in image b; taps: w, or the sum of d. */
-GCPI_FAST static void gcpi_depthwise_row(const gcpi_depthwise *p, const gcpi_gather *g, const gcpi_simd *simd, int b, int j, gcp_real *taps)
+GCPI_FAST static void gcpi_depthwise_row(const gcpi_depthwise *p, const gcpi_gather *g, const gcpi_simd *simd, int b,
+                                         int j, gcp_real *taps)
 {
     static const int sizes[GCPI_STRIPS] = { 8, 4, 1 };
     const gcpi_view *v = &g->v;
@@ -3009,15 +3142,22 @@ static void gcpi_depthwise_back(gcpi_depthwise *p, void *scratch, const gcpi_par
     par->parallel_for(par->context, p->taps, gcpi_depthwise_sum, p);
     if (!p->g[0].accumulate) gcpi_simd_of(p->isa).turn(p->d, p->taps, p->channels, p->taps, p->scratch, p->channels);
     else
-        for (ptrdiff_t i = 0; i < (ptrdiff_t)p->channels * p->taps; i++) p->d[i] += p->scratch[i % p->taps * p->channels + i / p->taps];
+        for (ptrdiff_t i = 0; i < (ptrdiff_t)p->channels * p->taps; i++)
+            p->d[i] += p->scratch[i % p->taps * p->channels + i / p->taps];
 }
 
 /* ==== src/kernels/products.h ==== */
 
 /* Convolutions and matrix products in all passes, each as one of the products above. */
 
-static int gcpi_conv_empty(const gcpi_conv *c) { return c->n <= 0 || c->h <= 0 || c->w <= 0 || c->ho <= 0 || c->wo <= 0; }
-static int gcpi_conv_is_depthwise(const gcpi_conv *c) { return c->groups > 1 && c->ci == c->groups && c->co == c->groups && c->sh * (ptrdiff_t)c->sw <= GCPI_PHASES; }
+static int gcpi_conv_empty(const gcpi_conv *c)
+{
+    return c->n <= 0 || c->h <= 0 || c->w <= 0 || c->ho <= 0 || c->wo <= 0;
+}
+static int gcpi_conv_is_depthwise(const gcpi_conv *c)
+{
+    return c->groups > 1 && c->ci == c->groups && c->co == c->groups && c->sh * (ptrdiff_t)c->sw <= GCPI_PHASES;
+}
 
 /* Steps of an image, a row and a pixel. */
 static void gcpi_steps(ptrdiff_t *s, int h, int w, ptrdiff_t pitch)
@@ -3057,7 +3197,8 @@ typedef struct gcpi_phase {
     int count, taps, last, step, origin, dilation;
 } gcpi_phase;
 
-/* x with a x = b modulo m, for a and m that have no common divisor (Euclid's algorithm, with the factor of a kept beside). */
+/* x with a x = b modulo m, for a and m that have no common divisor (Euclid's algorithm, with the factor of a kept
+   beside). */
 static int64_t gcpi_congruent(int64_t a, int64_t b, int64_t m)
 {
     int64_t high = m, low = a % m, was = 0, is = 1;
@@ -3072,7 +3213,8 @@ static gcpi_phase gcpi_phase_of(int i, int size, int k, int stride, int pad, int
 {
     gcpi_phase p;
     int common = gcpi_divisor(dilation, stride);
-    int64_t at = (int64_t)i + pad, first = at % common ? k : gcpi_congruent(dilation / common, at / common, stride / common);
+    int64_t at = (int64_t)i + pad,
+            first = at % common ? k : gcpi_congruent(dilation / common, at / common, stride / common);
     p.count = gcpi_ceil(size - i, stride);
     p.step = stride / common;
     p.taps = first < k ? (int)((k - 1 - first) / p.step) + 1 : 0;
@@ -3105,12 +3247,13 @@ static gcpi_gather gcpi_conv_phase(const gcpi_conv *c, int y, int x)
     return g;
 }
 
-/* Rows are copied, columns are read in place: of a 1x1 convolution the fewer channels become the rows, where every task has room for
- * a sum of its own. */
+/* Rows are copied, columns are read in place: of a 1x1 convolution the fewer channels become the rows, where every task
+ * has room for a sum of its own. */
 static int gcpi_conv_turns(const gcpi_conv *c)
 {
     int inside = !c->pt && !c->pl && (c->ho - 1) * (ptrdiff_t)c->sh < c->h && (c->wo - 1) * (ptrdiff_t)c->sw < c->w;
-    return c->kh == 1 && c->kw == 1 && inside && c->groups == 1 && c->co > c->ci && (ptrdiff_t)c->ci * c->co <= GCPI_PARTIAL_MAX / GCPI_TASKS;
+    return c->kh == 1 && c->kw == 1 && inside && c->groups == 1 && c->co > c->ci &&
+           (ptrdiff_t)c->ci * c->co <= GCPI_PARTIAL_MAX / GCPI_TASKS;
 }
 
 static gcpi_outer gcpi_conv_outer(const gcpi_conv *c)
@@ -3140,12 +3283,13 @@ static gcpi_depthwise gcpi_conv_depthwise(const gcpi_conv *c, int pass)
     p.channels = c->groups, p.taps = c->kh * c->kw, p.height = back ? c->h : c->ho;
     p.phases[0] = back ? gcpi_min(c->sh, c->h) : 1, p.phases[1] = back ? gcpi_min(c->sw, c->w) : 1;
     for (int y = 0; y < p.phases[0]; y++)
-        for (int x = 0; x < p.phases[1]; x++) p.g[y * p.phases[1] + x] = back ? gcpi_conv_phase(c, y, x) : gcpi_conv_gather(c);
+        for (int x = 0; x < p.phases[1]; x++)
+            p.g[y * p.phases[1] + x] = back ? gcpi_conv_phase(c, y, x) : gcpi_conv_gather(c);
     return p;
 }
 
-/* One phase of each kind along an axis, whose strides may be long: scratch depends on how many positions and taps a phase has, and on
- * whether all that it reads lies inside dy. Returns how many kinds there are. */
+/* One phase of each kind along an axis, whose strides may be long: scratch depends on how many positions and taps a
+ * phase has, and on whether all that it reads lies inside dy. Returns how many kinds there are. */
 enum { GCPI_KINDS = 12 };
 static int gcpi_phase_kinds(int size, int read, int k, int stride, int pad, int dilation, int *at)
 {
@@ -3153,8 +3297,11 @@ static int gcpi_phase_kinds(int size, int read, int k, int stride, int pad, int 
     int found = 0;
     for (int i = 0; i < stride && i < size; i++) {
         gcpi_phase p = gcpi_phase_of(i, size, k, stride, pad, dilation);
-        int inside = p.origin >= 0 && (int64_t)p.origin + p.count - 1 + (int64_t)(p.taps - 1) * p.dilation < read, same = 0;
-        while (same < found && (kinds[same].count != p.count || kinds[same].taps != p.taps || kinds[same].inside != inside)) same++;
+        int inside = p.origin >= 0 && (int64_t)p.origin + p.count - 1 + (int64_t)(p.taps - 1) * p.dilation < read,
+            same = 0;
+        while (same < found &&
+               (kinds[same].count != p.count || kinds[same].taps != p.taps || kinds[same].inside != inside))
+            same++;
         if (same < found || found == GCPI_KINDS) continue;
         kinds[found].count = p.count, kinds[found].taps = p.taps, kinds[found].inside = inside;
         at[found++] = i;
@@ -3179,7 +3326,8 @@ static size_t gcpi_conv_scratch(const gcpi_conv *c, int pass, const gcpi_par *pa
         return gcpi_outer_plan(&o, par);
     }
     int ys[GCPI_KINDS], xs[GCPI_KINDS];
-    int rows = gcpi_phase_kinds(c->h, c->ho, c->kh, c->sh, c->pt, c->dh, ys), columns = gcpi_phase_kinds(c->w, c->wo, c->kw, c->sw, c->pl, c->dw, xs);
+    int rows = gcpi_phase_kinds(c->h, c->ho, c->kh, c->sh, c->pt, c->dh, ys),
+        columns = gcpi_phase_kinds(c->w, c->wo, c->kw, c->sw, c->pl, c->dw, xs);
     for (int y = 0; y < rows; y++)
         for (int x = 0; x < columns; x++) {
             gcpi_gather g = gcpi_conv_phase(c, ys[y], xs[x]);
@@ -3190,8 +3338,8 @@ static size_t gcpi_conv_scratch(const gcpi_conv *c, int pass, const gcpi_par *pa
 }
 
 /* y may start from a bias, or be added to; not both. end: may be NULL. */
-static void gcpi_conv_forward(const gcpi_conv *c, const gcp_real *x, const gcp_real *w, const gcp_real *bias, gcp_real *y, int accumulate,
-                              const gcpi_end *end, void *scratch, const gcpi_par *par)
+static void gcpi_conv_forward(const gcpi_conv *c, const gcp_real *x, const gcp_real *w, const gcp_real *bias,
+                              gcp_real *y, int accumulate, const gcpi_end *end, void *scratch, const gcpi_par *par)
 {
     if (gcpi_conv_empty(c)) return;
     if (gcpi_conv_is_depthwise(c)) {
@@ -3207,8 +3355,8 @@ static void gcpi_conv_forward(const gcpi_conv *c, const gcp_real *x, const gcp_r
     gcpi_gather_run(&g, scratch, par);
 }
 
-static void gcpi_conv_backward_data(const gcpi_conv *c, const gcp_real *dy, const gcp_real *w, gcp_real *dx, int accumulate, void *scratch,
-                                    const gcpi_par *par)
+static void gcpi_conv_backward_data(const gcpi_conv *c, const gcp_real *dy, const gcp_real *w, gcp_real *dx,
+                                    int accumulate, void *scratch, const gcpi_par *par)
 {
     if (gcpi_conv_empty(c)) return;
     if (gcpi_conv_is_depthwise(c)) {
@@ -3227,8 +3375,8 @@ static void gcpi_conv_backward_data(const gcpi_conv *c, const gcp_real *dy, cons
         }
 }
 
-static void gcpi_conv_backward_weights(const gcpi_conv *c, const gcp_real *x, const gcp_real *dy, gcp_real *dw, int accumulate, void *scratch,
-                                       const gcpi_par *par)
+static void gcpi_conv_backward_weights(const gcpi_conv *c, const gcp_real *x, const gcp_real *dy, gcp_real *dw,
+                                       int accumulate, void *scratch, const gcpi_par *par)
 {
     gcpi_outer o = gcpi_conv_outer(c);
     if (gcpi_conv_empty(c)) {
@@ -3290,15 +3438,20 @@ static void gcpi_blas_task(void *arg, int index, int worker)
 {
     const gcpi_blas *g = (const gcpi_blas *)arg;
     int tall = g->m >= g->n, length = tall ? g->m : g->n;
-    int first = (int)((ptrdiff_t)index * length / g->shares), count = (int)((ptrdiff_t)(index + 1) * length / g->shares) - first;
+    int first = (int)((ptrdiff_t)index * length / g->shares),
+        count = (int)((ptrdiff_t)(index + 1) * length / g->shares) - first;
     int m = tall ? count : g->m, n = tall ? g->n : count, lda = (int)g->lda, ldb = (int)g->ldb, ldc = (int)g->ldc;
-    const void *a = g->a + (tall ? (g->ta ? 1 : g->lda) * first : 0), *b = g->b + (tall ? 0 : (g->tb ? g->ldb : 1) * first);
+    const void *a = g->a + (tall ? (g->ta ? 1 : g->lda) * first : 0),
+               *b = g->b + (tall ? 0 : (g->tb ? g->ldb : 1) * first);
     void *c = g->c + (tall ? g->ldc : 1) * first;
     CBLAS_TRANSPOSE ta = g->ta ? CblasTrans : CblasNoTrans, tb = g->tb ? CblasTrans : CblasNoTrans;
     (void)worker;
     if (sizeof(gcp_real) == sizeof(float))
-        cblas_sgemm(CblasRowMajor, ta, tb, m, n, g->k, 1, (const float *)a, lda, (const float *)b, ldb, (float)g->accumulate, (float *)c, ldc);
-    else cblas_dgemm(CblasRowMajor, ta, tb, m, n, g->k, 1, (const double *)a, lda, (const double *)b, ldb, g->accumulate, (double *)c, ldc);
+        cblas_sgemm(CblasRowMajor, ta, tb, m, n, g->k, 1, (const float *)a, lda, (const float *)b, ldb,
+                    (float)g->accumulate, (float *)c, ldc);
+    else
+        cblas_dgemm(CblasRowMajor, ta, tb, m, n, g->k, 1, (const double *)a, lda, (const double *)b, ldb, g->accumulate,
+                    (double *)c, ldc);
 }
 
 static void gcpi_blas_run(gcpi_blas *g, const gcpi_par *par)
@@ -3328,8 +3481,9 @@ static size_t gcpi_gemm_scratch(int ta, int tb, int m, int n, int k, const gcpi_
     return gcpi_gather_plan(&g, n, par);
 }
 
-static void gcpi_gemm(int ta, int tb, int m, int n, int k, const gcp_real *a, ptrdiff_t lda, const gcp_real *b, ptrdiff_t ldb, const gcp_real *bias,
-                      gcp_real *c, ptrdiff_t ldc, int accumulate, void *scratch, const gcpi_par *par)
+static void gcpi_gemm(int ta, int tb, int m, int n, int k, const gcp_real *a, ptrdiff_t lda, const gcp_real *b,
+                      ptrdiff_t ldb, const gcp_real *bias, gcp_real *c, ptrdiff_t ldc, int accumulate, void *scratch,
+                      const gcpi_par *par)
 {
     int outer = ta && !tb && k > 0;
     if (m <= 0 || n <= 0) return;
@@ -3365,8 +3519,9 @@ static void gcpi_gemm(int ta, int tb, int m, int n, int k, const gcp_real *a, pt
 #pragma STDC FP_CONTRACT OFF            /* as GCPI_LOOP says to gcc; on again at the end */
 #endif
 
-/* A loop for each instruction set: NAME_body is inlined into as many functions, and NAME takes the target's. The bits are the same:
-   nothing is contracted, and no sum changes its order. GCPI_EACH: operands may be the same bytes, but then from end to end. GCPI_EIGHT: and it stays a loop, which fills a vector. */
+/* A loop for each instruction set: NAME_body is inlined into as many functions, and NAME takes the target's. The bits
+   are the same: nothing is contracted, and no sum changes its order. GCPI_EACH: operands may be the same bytes, but
+   then from end to end. GCPI_EIGHT: and it stays a loop, which fills a vector. */
 #if defined(__clang__)
 #define GCPI_EACH _Pragma("clang loop vectorize(assume_safety)")
 #define GCPI_EIGHT GCPI_EACH
@@ -3378,21 +3533,23 @@ static void gcpi_gemm(int ta, int tb, int m, int n, int k, const gcp_real *a, pt
 #define GCPI_EIGHT
 #endif
 #if GCPI_X86
-#define GCPI_WIDE(NAME, PARAMETERS, ARGUMENTS, TARGET)                                                                                      \
-    GCPI_LOOP void NAME##_any PARAMETERS { NAME##_body ARGUMENTS; }                                                                         \
-    GCPI_LOOP GCPI_AVX2 void NAME##_avx2 PARAMETERS { NAME##_body ARGUMENTS; }                                                              \
-    GCPI_LOOP GCPI_AVX512 void NAME##_avx512 PARAMETERS { NAME##_body ARGUMENTS; }                                                          \
-    static void NAME PARAMETERS                                                                                                             \
-    {                                                                                                                                       \
-        int isa = (TARGET)->isa - GCP_ISA_SCALAR + GCPI_ISA_SCALAR;                                                                         \
-        (isa == GCPI_ISA_AVX512 ? NAME##_avx512 : isa == GCPI_ISA_AVX2 ? NAME##_avx2 : NAME##_any) ARGUMENTS;                               \
+#define GCPI_WIDE(NAME, PARAMETERS, ARGUMENTS, TARGET)                                                        \
+    GCPI_LOOP void NAME##_any PARAMETERS { NAME##_body ARGUMENTS; }                                           \
+    GCPI_LOOP GCPI_AVX2 void NAME##_avx2 PARAMETERS { NAME##_body ARGUMENTS; }                                \
+    GCPI_LOOP GCPI_AVX512 void NAME##_avx512 PARAMETERS { NAME##_body ARGUMENTS; }                            \
+    static void NAME PARAMETERS                                                                               \
+    {                                                                                                         \
+        int isa = (TARGET)->isa - GCP_ISA_SCALAR + GCPI_ISA_SCALAR;                                           \
+        (isa == GCPI_ISA_AVX512 ? NAME##_avx512 : isa == GCPI_ISA_AVX2 ? NAME##_avx2 : NAME##_any) ARGUMENTS; \
     }
 #else
 #define GCPI_WIDE(NAME, PARAMETERS, ARGUMENTS, TARGET) GCPI_LOOP void NAME PARAMETERS { NAME##_body ARGUMENTS; }
 #endif
 #define GCPI_WIDE_SPAN(NAME) GCPI_WIDE(NAME, (const gcpi_span *s), (s), s->call->target)
-#define GCPI_WIDE_SUM(NAME) GCPI_WIDE(NAME, (const gcp_call *c, size_t first, size_t last, double *sums), (c, first, last, sums), c->target)
-#define GCPI_WIDE_TASK(NAME, JOB) GCPI_WIDE(NAME, (void *arg, int index, int worker), (arg, index, worker), ((const JOB *)arg)->call->target)
+#define GCPI_WIDE_SUM(NAME) \
+    GCPI_WIDE(NAME, (const gcp_call *c, size_t first, size_t last, double *sums), (c, first, last, sums), c->target)
+#define GCPI_WIDE_TASK(NAME, JOB) \
+    GCPI_WIDE(NAME, (void *arg, int index, int worker), (arg, index, worker), ((const JOB *)arg)->call->target)
 
 /* Where the target brings no threads: OpenMP's, as many as context says, or this one. */
 #ifdef _OPENMP
@@ -3424,7 +3581,8 @@ static gcpi_par gcpi_par_of(const gcp_target *target)
     return par;
 }
 
-static void gcpi_parallel(const gcp_target *target, int tasks, void (*task)(void *arg, int index, int worker), void *arg)
+static void gcpi_parallel(const gcp_target *target, int tasks, void (*task)(void *arg, int index, int worker),
+                          void *arg)
 {
     gcpi_par par = gcpi_par_of(target);
     par.parallel_for(par.context, tasks, task, arg);
@@ -3457,7 +3615,8 @@ static gcpi_shape_words gcpi_words_of(gcp_shape shape)
 static int gcpi_all_real(gcp_shape_call *s)
 {
     for (int i = 0; i < s->inputs; i++)
-        if (s->in_dtype[i] != GCP_DTYPE_REAL) return gcpi_refuse_type(s, "input %d holds integers, not real numbers", i);
+        if (s->in_dtype[i] != GCP_DTYPE_REAL)
+            return gcpi_refuse_type(s, "input %d holds integers, not real numbers", i);
     return 1;
 }
 
@@ -3469,7 +3628,7 @@ static gcp_shape gcpi_scalar(void)
     return s;
 }
 
-static int gcpi_shape_same(gcp_shape_call *s) { s->out[0] = s->in[0]; return gcpi_all_real(s); }
+static int gcpi_unary_shape(gcp_shape_call *s) { s->out[0] = s->in[0]; return gcpi_all_real(s); }
 
 /* Bytes in and out of the target's memory. */
 static void gcpi_bytes_copy(const gcp_target *target, void *to, const void *from, size_t size)
@@ -3515,7 +3674,13 @@ static gcp_target gcpi_target_of(const gcp_target *given)
 
 /* Elementwise ops: a function on one contiguous span of up to four operands. Spans of one task start at a multiple of
    8 pixels, so that no two tasks share a byte of a bit mask. */
-typedef struct gcpi_span { gcp_real *p[4]; unsigned char *mask; size_t n, index; const gcp_call *call; int accumulate; } gcpi_span;
+typedef struct gcpi_span {
+    gcp_real *p[4];
+    unsigned char *mask;
+    size_t n, index;
+    const gcp_call *call;
+    int accumulate;
+} gcpi_span;
 typedef void (*gcpi_span_fn)(const gcpi_span *s);
 typedef struct gcpi_map_job {
     const gcp_call *call; gcpi_span_fn fn;
@@ -3539,7 +3704,8 @@ static void gcpi_map_task(void *arg, int index, int worker)
     (void)worker;
 }
 
-static void gcpi_map(const gcp_call *call, gcpi_span_fn fn, const gcp_view *const *views, int count, unsigned char *mask, int accumulate)
+static void gcpi_map(const gcp_call *call, gcpi_span_fn fn, const gcp_view *const *views, int count,
+                     unsigned char *mask, int accumulate)
 {
     gcpi_map_job job;
     memset(&job, 0, sizeof job);
@@ -3570,30 +3736,51 @@ static void gcpi_map_backward(const gcp_call *c, gcpi_span_fn fn)         /* p: 
 }
 
 /* Defines forward and backward of a unary op from two expressions: of x; and of x, y, mask bit m (the derivative). */
-#define GCPI_UNARY(name, prepare, value, derivative) \
-    GCPI_LOOP void gcpi_##name##_span(const gcpi_span *s) \
-    { \
-        const gcp_real *in = s->p[0]; gcp_real *out = s->p[1]; \
-        prepare \
-        for (size_t i = 0; i < s->n; i++) { const gcp_real x = in[i]; out[i] = (value); } \
-    } \
-    GCPI_LOOP void gcpi_##name##_span_back(const gcpi_span *s) \
-    { \
-        gcp_real *dx = s->p[0]; const gcp_real *dy = s->p[1], *xs = s->p[2] ? s->p[2] : dy, *ys = s->p[3] ? s->p[3] : dy; \
-        prepare \
-        if (s->accumulate) for (size_t i = 0; i < s->n; i++) { const gcp_real x = xs[i], y = ys[i]; (void)x; (void)y; dx[i] += dy[i] * (derivative); } \
-        else               for (size_t i = 0; i < s->n; i++) { const gcp_real x = xs[i], y = ys[i]; (void)x; (void)y; dx[i] = dy[i] * (derivative); } \
-    } \
-    static void gcpi_##name##_forward(const gcp_call *c) { gcpi_map_forward(c, gcpi_##name##_span); } \
+#define GCPI_UNARY(name, prepare, value, derivative)                                                                   \
+    GCPI_LOOP void gcpi_##name##_span(const gcpi_span *s)                                                              \
+    {                                                                                                                  \
+        const gcp_real *in = s->p[0]; gcp_real *out = s->p[1];                                                         \
+        prepare                                                                                                        \
+        for (size_t i = 0; i < s->n; i++) { const gcp_real x = in[i]; out[i] = (value); }                              \
+    }                                                                                                                  \
+    GCPI_LOOP void gcpi_##name##_span_back(const gcpi_span *s)                                                         \
+    {                                                                                                                  \
+        gcp_real *dx = s->p[0];                                                                                        \
+        const gcp_real *dy = s->p[1], *xs = s->p[2] ? s->p[2] : dy, *ys = s->p[3] ? s->p[3] : dy;                      \
+        prepare                                                                                                        \
+        if (s->accumulate)                                                                                             \
+            for (size_t i = 0; i < s->n; i++) {                                                                        \
+                const gcp_real x = xs[i], y = ys[i];                                                                   \
+                (void)x; (void)y;                                                                                      \
+                dx[i] += dy[i] * (derivative);                                                                         \
+            }                                                                                                          \
+        else                                                                                                           \
+            for (size_t i = 0; i < s->n; i++) {                                                                        \
+                const gcp_real x = xs[i], y = ys[i];                                                                   \
+                (void)x; (void)y;                                                                                      \
+                dx[i] = dy[i] * (derivative);                                                                          \
+            }                                                                                                          \
+    }                                                                                                                  \
+    static void gcpi_##name##_forward(const gcp_call *c) { gcpi_map_forward(c, gcpi_##name##_span); }                  \
     static void gcpi_##name##_backward(const gcp_call *c) { gcpi_map_backward(c, gcpi_##name##_span_back); }
 
-/* One value at a time: for fast math <math.h> declares vector forms of these, with other bits, and a loop around the call would take them. */
+/* One value at a time: for fast math <math.h> declares vector forms of these, with other bits, and a loop around the
+   call would take them. */
 GCPI_ALONE double gcpi_exp(double x) { return exp(x); }
 GCPI_ALONE double gcpi_pow(double x, double y) { return pow(x, y); }
-GCPI_ALONE gcp_real gcpi_exp1(gcp_real x) { return sizeof x == sizeof(double) ? (gcp_real)exp((double)x) : (gcp_real)expf((float)x); }
-GCPI_ALONE gcp_real gcpi_tanh1(gcp_real x) { return sizeof x == sizeof(double) ? (gcp_real)tanh((double)x) : (gcp_real)tanhf((float)x); }
+GCPI_ALONE gcp_real gcpi_exp1(gcp_real x)
+{
+    return sizeof x == sizeof(double) ? (gcp_real)exp((double)x) : (gcp_real)expf((float)x);
+}
+GCPI_ALONE gcp_real gcpi_tanh1(gcp_real x)
+{
+    return sizeof x == sizeof(double) ? (gcp_real)tanh((double)x) : (gcp_real)tanhf((float)x);
+}
 GCPI_ALONE gcp_real gcpi_phi(gcp_real x) { return (gcp_real)(0.5 * erfc(-(double)x * 0.70710678118654752440)); }
-static gcp_real gcpi_density(gcp_real x) { return (gcp_real)(0.39894228040143267794 * gcpi_exp(-0.5 * (double)x * (double)x)); }
+static gcp_real gcpi_density(gcp_real x)
+{
+    return (gcp_real)(0.39894228040143267794 * gcpi_exp(-0.5 * (double)x * (double)x));
+}
 
 GCPI_UNARY(tanh, , gcpi_tanh1(x), (1 - y * y))
 GCPI_UNARY(sigmoid, , 1 / (1 + gcpi_exp1(-x)), (y * (1 - y)))
@@ -3610,7 +3797,8 @@ static void gcpi_mask_write(unsigned char *mask, const gcp_real *x, size_t index
     }
 }
 
-/* Eight bytes of 0 or 1 become the bits of one: times this number, byte i lands on bit 56 + i, and no two terms on the same. */
+/* Eight bytes of 0 or 1 become the bits of one: times this number, byte i lands on bit 56 + i, and no two terms on the
+   same. */
 #if defined(__BYTE_ORDER__) && __BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__
 GCPI_BODY unsigned char gcpi_bits(const unsigned char *on)
 {
@@ -3627,7 +3815,8 @@ GCPI_BODY unsigned char gcpi_bits(const unsigned char *on)
 }
 #endif
 
-GCPI_BODY void gcpi_mask_span(unsigned char *mask, const gcp_real *x, size_t index, size_t n)      /* whole bytes at once where they are */
+/* whole bytes at once where they are */
+GCPI_BODY void gcpi_mask_span(unsigned char *mask, const gcp_real *x, size_t index, size_t n)
 {
     enum { RUN = 64 };
     unsigned char on[RUN];
@@ -3696,7 +3885,11 @@ static int gcpi_rectify_shape(gcp_shape_call *s)
 static int gcpi_pair_shape(gcp_shape_call *s)
 {
     s->out[0] = s->in[0];
-    if (!gcpi_same_shape(s->in[0], s->in[1])) return gcpi_refuse(s, "%s and %s differ; nothing is broadcast: gcp_bias adds a value a channel, gcp_upsample spreads an n x 1 x 1 x c", GCPI_TEXT(s->in[0]), GCPI_TEXT(s->in[1]));
+    if (!gcpi_same_shape(s->in[0], s->in[1]))
+        return gcpi_refuse(s,
+                           "%s and %s differ; nothing is broadcast: gcp_bias adds a value a channel, gcp_upsample "
+                           "spreads an n x 1 x 1 x c",
+                           GCPI_TEXT(s->in[0]), GCPI_TEXT(s->in[1]));
     return gcpi_all_real(s);
 }
 
@@ -3757,7 +3950,8 @@ static void gcpi_add_backward(const gcp_call *c)
         if (c->din[i].data) gcpi_view_copy(c, &c->din[i], &c->dout[0], c->din[i].accumulate);
 }
 
-static void gcpi_mul_backward(const gcp_call *c)     /* input 1 first: input 0's gradient may overwrite dy; x * x keeps the order */
+/* input 1 first: input 0's gradient may overwrite dy; x * x keeps the order */
+static void gcpi_mul_backward(const gcp_call *c)
 {
     int same = c->din[0].data == c->din[1].data;
     for (int k = 0; k < 2; k++) {
@@ -3769,10 +3963,16 @@ static void gcpi_mul_backward(const gcp_call *c)     /* input 1 first: input 0's
     }
 }
 
-/* Sums over pixels, per channel. Blocks of pixels are fixed by the shape; each sums in double; blocks add up in order. */
+/* Sums over pixels, per channel. Blocks of pixels are fixed by the shape; each sums in double; blocks add up in
+   order. */
 enum { GCPI_SUM_BLOCKS = 64 };
 typedef void (*gcpi_sum_fn)(const gcp_call *call, size_t first, size_t last, double *sums);
-typedef struct gcpi_sum_job { const gcp_call *call; gcpi_sum_fn fn; size_t pixels, blocks, width; double *partial; } gcpi_sum_job;
+typedef struct gcpi_sum_job {
+    const gcp_call *call;
+    gcpi_sum_fn fn;
+    size_t pixels, blocks, width;
+    double *partial;
+} gcpi_sum_job;
 
 static size_t gcpi_sum_blocks(size_t pixels, size_t width)
 {
@@ -3818,7 +4018,8 @@ static double *gcpi_sums(const gcp_call *call, gcp_shape shape, int sums, gcpi_s
     return gcpi_sum_total(&job);
 }
 
-/* The same while the tensor is written, in any order and by any number of threads: who writes the last value of a block adds it up. */
+/* The same while the tensor is written, in any order and by any number of threads: who writes the last value of a block
+   adds it up. */
 #if defined(__GNUC__) || defined(__clang__)
 enum { GCPI_TAKES = 1 };
 #define GCPI_TAKE(left, n) __atomic_sub_fetch(left, n, __ATOMIC_ACQ_REL)
@@ -3826,12 +4027,14 @@ enum { GCPI_TAKES = 1 };
 enum { GCPI_TAKES = 0 };               /* without an atomic subtraction nobody asks for this */
 #define GCPI_TAKE(left, n) (*(left) -= (n))
 #endif
-typedef struct gcpi_sum_watch { gcpi_sum_job job; size_t left[GCPI_SUM_BLOCKS]; } gcpi_sum_watch;     /* values to come in each block */
+/* values to come in each block */
+typedef struct gcpi_sum_watch { gcpi_sum_job job; size_t left[GCPI_SUM_BLOCKS]; } gcpi_sum_watch;
 
 static void gcpi_sum_watch_of(gcpi_sum_watch *e, const gcpi_sum_job *job, int channels)
 {
     e->job = *job;
-    for (size_t b = 0; b < job->blocks; b++) e->left[b] = (gcpi_sum_first(job, b + 1) - gcpi_sum_first(job, b)) * (size_t)channels;
+    for (size_t b = 0; b < job->blocks; b++)
+        e->left[b] = (gcpi_sum_first(job, b + 1) - gcpi_sum_first(job, b)) * (size_t)channels;
 }
 static void gcpi_sum_written(void *arg, size_t pixel, size_t pixels, int first, int count)
 {
@@ -3850,16 +4053,25 @@ static void gcpi_store_sums(const gcp_view *to, const double *sums)
     for (size_t i = 0; i < gcpi_count(to->shape); i++) d[i] = (gcp_real)((to->accumulate ? (double)d[i] : 0) + sums[i]);
 }
 
-static const gcp_real *gcpi_row(const gcp_view *v, size_t pixel) { return (const gcp_real *)v->data + (ptrdiff_t)pixel * v->pitch; }
-static gcp_real *gcpi_row_out(const gcp_view *v, size_t pixel) { return (gcp_real *)v->data + (ptrdiff_t)pixel * v->pitch; }
+static const gcp_real *gcpi_row(const gcp_view *v, size_t pixel)
+{
+    return (const gcp_real *)v->data + (ptrdiff_t)pixel * v->pitch;
+}
+static gcp_real *gcpi_row_out(const gcp_view *v, size_t pixel)
+{
+    return (gcp_real *)v->data + (ptrdiff_t)pixel * v->pitch;
+}
 
-/* Passes do so much with each line that the hardware fetches too late: they ask for whole pixels that lie so many values ahead, of one
-   tensor that is only read, or of each of several. */
+/* Passes do so much with each line that the hardware fetches too late: they ask for whole pixels that lie so many
+   values ahead, of one tensor that is only read, or of each of several. */
 enum { GCPI_AHEAD = 512, GCPI_AHEAD_READ = 2048 };
-static ptrdiff_t gcpi_row_ahead(const gcp_view *v, int values) { return v->data ? (values / v->pitch + 1) * v->pitch : 0; }
+static ptrdiff_t gcpi_row_ahead(const gcp_view *v, int values)
+{
+    return v->data ? (values / v->pitch + 1) * v->pitch : 0;
+}
 
-/* Sums go by so many pixels, each channel through one after the other: the sums are loaded and stored less often. n is a literal:
-   so many, or one at the end. */
+/* Sums go by so many pixels, each channel through one after the other: the sums are loaded and stored less often. n is
+   a literal: so many, or one at the end. */
 enum { GCPI_SUM_PIXELS = 4 };
 
 GCPI_BODY void gcpi_sum_dout_pixels(const gcp_call *c, size_t pixel, const int n, ptrdiff_t far, double *sums)
@@ -3892,7 +4104,8 @@ static int gcpi_bias_shape(gcp_shape_call *s)
 {
     s->out[0] = s->in[0];
     if (gcpi_count(s->in[1]) != (size_t)s->in[0].d[3])
-        return gcpi_refuse(s, "%zu values for the %d channels of %s", gcpi_count(s->in[1]), s->in[0].d[3], GCPI_TEXT(s->in[0]));
+        return gcpi_refuse(s, "%zu values for the %d channels of %s", gcpi_count(s->in[1]), s->in[0].d[3],
+                           GCPI_TEXT(s->in[0]));
     return gcpi_all_real(s);
 }
 
@@ -3905,7 +4118,10 @@ GCPI_LOOP void gcpi_bias_rows(const gcp_view *x, const gcp_real *bias, const gcp
         for (int i = 0; i < y->shape.d[3]; i++) to[i] = from[i] + bias[i];
     }
 }
-static void gcpi_bias_forward(const gcp_call *c) { gcpi_bias_rows(&c->in[0], (const gcp_real *)c->in[1].data, &c->out[0]); }
+static void gcpi_bias_forward(const gcp_call *c)
+{
+    gcpi_bias_rows(&c->in[0], (const gcp_real *)c->in[1].data, &c->out[0]);
+}
 static void gcpi_bias_backward(const gcp_call *c)
 {
     gcpi_bias_gradient(c, &c->din[1]);
@@ -3917,19 +4133,23 @@ static void gcpi_bias_cost(const gcp_cost_call *c, gcp_cost *cost)
 }
 
 /* Norms go by chunks of pixels. */
-typedef struct gcpi_norm_job { const gcp_call *call; const gcp_real *means; size_t pixels, chunk; } gcpi_norm_job;      /* means: backward's */
+/* means: backward's */
+typedef struct gcpi_norm_job { const gcp_call *call; const gcp_real *means; size_t pixels, chunk; } gcpi_norm_job;
 
-static void gcpi_norm_rows(const gcp_call *c, gcp_shape shape, const gcp_real *means, void (*task)(void *arg, int index, int worker))
+static void gcpi_norm_rows(const gcp_call *c, gcp_shape shape, const gcp_real *means,
+                           void (*task)(void *arg, int index, int worker))
 {
     gcpi_norm_job job;
     job.call = c; job.means = means; job.pixels = gcpi_pixels(shape);
-    job.chunk = (GCPI_MAX((size_t)1, 16384 / (size_t)shape.d[3]) + 7) / 8 * 8;      /* no two tasks share a byte of a mask */
+    /* no two tasks share a byte of a mask */
+    job.chunk = (GCPI_MAX((size_t)1, 16384 / (size_t)shape.d[3]) + 7) / 8 * 8;
     gcpi_parallel(c->target, (int)((job.pixels + job.chunk - 1) / job.chunk), task, &job);
 }
 
 /* What batch-norm has of each channel, and the slope of the rectifier behind it. */
 typedef struct gcpi_norm_values { const gcp_real *mean, *scale, *gamma, *beta; gcp_real slope; } gcpi_norm_values;
-static gcpi_norm_values gcpi_norm_values_of(const gcp_view *in, const gcpi_attributes *rectifier)      /* in: mean, scale, gamma, beta */
+/* in: mean, scale, gamma, beta */
+static gcpi_norm_values gcpi_norm_values_of(const gcp_view *in, const gcpi_attributes *rectifier)
 {
     gcpi_norm_values v;
     v.mean = (const gcp_real *)in[0].data; v.scale = (const gcp_real *)in[1].data;
@@ -3937,14 +4157,20 @@ static gcpi_norm_values gcpi_norm_values_of(const gcp_view *in, const gcpi_attri
     v.slope = rectifier ? (gcp_real)rectifier->number.a : 0;
     return v;
 }
-GCPI_BODY gcp_real gcpi_norm_value(const gcpi_norm_values *v, int i, gcp_real x) { return (x - v->mean[i]) * (v->scale[i] * v->gamma[i]) + v->beta[i]; }
+GCPI_BODY gcp_real gcpi_norm_value(const gcpi_norm_values *v, int i, gcp_real x)
+{
+    return (x - v->mean[i]) * (v->scale[i] * v->gamma[i]) + v->beta[i];
+}
 
 /* apply: batch-norm, addition and rectifier in one pass, each where it is there; the same arithmetic as the ops alone.
-   in: x, other, mean, scale, gamma, beta; out: y, mask. Attributes are the rectifier's, NULL without one. y may lie on x or other.
-   norm, add, rectify are literals; a rectifier that keeps a mask goes over what the others wrote while it is in L1. */
-typedef struct gcpi_apply_span { size_t pixel, pixels; int first, count; ptrdiff_t far[3]; } gcpi_apply_span;      /* channels; what to fetch of x, other, y */
+   in: x, other, mean, scale, gamma, beta; out: y, mask. Attributes are the rectifier's, NULL without one. y may lie on
+   x or other. norm, add, rectify are literals; a rectifier that keeps a mask goes over what the others wrote while it
+   is in L1. */
+/* channels; what to fetch of x, other, y */
+typedef struct gcpi_apply_span { size_t pixel, pixels; int first, count; ptrdiff_t far[3]; } gcpi_apply_span;
 
-GCPI_BODY void gcpi_apply_run(const gcpi_norm_values *v, const gcp_real *x, const gcp_real *other, gcp_real *y, int channel, int count, const int norm, const int add, const int rectify)
+GCPI_BODY void gcpi_apply_run(const gcpi_norm_values *v, const gcp_real *x, const gcp_real *other, gcp_real *y,
+                              int channel, int count, const int norm, const int add, const int rectify)
 {
     GCPI_EACH for (int i = 0; i < count; i++) {
         gcp_real z = norm ? gcpi_norm_value(v, channel + i, x[i]) : x[i];
@@ -3954,14 +4180,16 @@ GCPI_BODY void gcpi_apply_run(const gcpi_norm_values *v, const gcp_real *x, cons
 }
 static int gcpi_dense_rows(const gcp_view *v, int width) { return !v->data || v->pitch == width; }
 
-/* Pixels that lie side by side and have nothing of their channels' go together, as many as stay in L1, from one whole byte of a mask
-   to another. */
+/* Pixels that lie side by side and have nothing of their channels' go together, as many as stay in L1, from one whole
+   byte of a mask to another. */
 enum { GCPI_TOGETHER = 1024 };
-GCPI_BODY void gcpi_apply_loop(const gcp_call *c, const gcpi_apply_span *s, const int norm, const int add, const int rectify)
+GCPI_BODY void gcpi_apply_loop(const gcp_call *c, const gcpi_apply_span *s, const int norm, const int add,
+                               const int rectify)
 {
     const gcpi_norm_values v = gcpi_norm_values_of(c->in + 2, gcpi_attr(c->attributes));
     const int width = c->out[0].shape.d[3];
-    int flat = !norm && s->count == width && gcpi_dense_rows(&c->in[0], width) && gcpi_dense_rows(&c->in[1], width) && gcpi_dense_rows(&c->out[0], width);
+    int flat = !norm && s->count == width && gcpi_dense_rows(&c->in[0], width) && gcpi_dense_rows(&c->in[1], width) &&
+               gcpi_dense_rows(&c->out[0], width);
     size_t together = flat ? (size_t)(GCPI_TOGETHER / width + 8) / 8 * 8 : 1, end = s->pixel + s->pixels;
     for (size_t p = s->pixel, n; p < end; p += n) {
         n = GCPI_MIN(together, end - p);
@@ -3973,7 +4201,9 @@ GCPI_BODY void gcpi_apply_loop(const gcp_call *c, const gcpi_apply_span *s, cons
         if (s->far[2]) gcpi_fetch(y, s->far[2], count);
         gcpi_apply_run(&v, x, other, y, s->first, count, norm, add, rectify);
         if (rectify || !c->attributes) continue;
-        gcpi_span masked = { { y, y }, (unsigned char *)c->out[1].data, (size_t)count, p * (size_t)width + (size_t)s->first, c, 0 };
+        gcpi_span masked = {
+            { y, y }, (unsigned char *)c->out[1].data, (size_t)count, p * (size_t)width + (size_t)s->first, c, 0
+        };
         gcpi_rectify_span(&masked);
     }
 }
@@ -3986,14 +4216,19 @@ GCPI_BODY void gcpi_apply_pixels_body(const gcp_call *c, size_t pixel, size_t pi
 {
     gcpi_apply_span s = { pixel, pixels, first, count, { 0 } };
     const gcp_view *views[] = { &c->in[0], &c->in[1], &c->out[0] };
-    for (int i = 0; i < 3; i++) s.far[i] = ahead && c->out[0].shape.d[3] >= GCPI_LINE ? gcpi_row_ahead(views[i], GCPI_AHEAD) : 0;
+    for (int i = 0; i < 3; i++)
+        s.far[i] = ahead && c->out[0].shape.d[3] >= GCPI_LINE ? gcpi_row_ahead(views[i], GCPI_AHEAD) : 0;
     if (c->in[2].data && c->in[1].data) gcpi_apply_rectified(c, &s, 1, 1);
     else if (c->in[2].data) gcpi_apply_rectified(c, &s, 1, 0);
     else if (c->in[1].data) gcpi_apply_rectified(c, &s, 0, 1);
     else gcpi_apply_rectified(c, &s, 0, 0);
 }
-GCPI_WIDE(gcpi_apply_pixels, (const gcp_call *c, size_t pixel, size_t pixels, int first, int count, int ahead), (c, pixel, pixels, first, count, ahead), c->target)
-static void gcpi_apply_end(void *arg, size_t pixel, size_t pixels, int first, int count) { gcpi_apply_pixels((const gcp_call *)arg, pixel, pixels, first, count, 0); }
+GCPI_WIDE(gcpi_apply_pixels, (const gcp_call *c, size_t pixel, size_t pixels, int first, int count, int ahead),
+          (c, pixel, pixels, first, count, ahead), c->target)
+static void gcpi_apply_end(void *arg, size_t pixel, size_t pixels, int first, int count)
+{
+    gcpi_apply_pixels((const gcp_call *)arg, pixel, pixels, first, count, 0);
+}
 static void gcpi_apply_task(void *arg, int index, int worker)
 {
     const gcpi_norm_job *job = (const gcpi_norm_job *)arg;
@@ -4023,27 +4258,36 @@ static int gcpi_window(gcp_shape_call *s, gcpi_conv_attr *a)
 {
     long long eh = (long long)a->dh * (a->kh - 1) + 1, ew = (long long)a->dw * (a->kw - 1) + 1;
     if (a->same) {
-        long long th = (long long)((a->h - 1) / a->sh) * a->sh + eh - a->h, tw = (long long)((a->w - 1) / a->sw) * a->sw + ew - a->w;
-        if (th > INT32_MAX || tw > INT32_MAX) return gcpi_refuse(s, "a kernel of %dx%d with .dilation = %d", a->kh, a->kw, a->dh);
+        long long th = (long long)((a->h - 1) / a->sh) * a->sh + eh - a->h,
+                  tw = (long long)((a->w - 1) / a->sw) * a->sw + ew - a->w;
+        if (th > INT32_MAX || tw > INT32_MAX)
+            return gcpi_refuse(s, "a kernel of %dx%d with .dilation = %d", a->kh, a->kw, a->dh);
         a->pt = (int)GCPI_MAX(th, 0) / 2; a->pb = (int)GCPI_MAX(th, 0) - a->pt;
         a->pl = (int)GCPI_MAX(tw, 0) / 2; a->pr = (int)GCPI_MAX(tw, 0) - a->pl;
     }
     long long fh = (long long)a->h + a->pt + a->pb - eh, fw = (long long)a->w + a->pl + a->pr - ew;
     if (fh < 0 || fw < 0 || fh / a->sh >= INT32_MAX || fw / a->sw >= INT32_MAX)
-        return gcpi_refuse(s, "%s does not fit a %dx%d kernel with .out = %d, .pad = %d", GCPI_TEXT(s->in[0]), a->kh, a->kw, a->co, a->pt);
+        return gcpi_refuse(s, "%s does not fit a %dx%d kernel with .out = %d, .pad = %d", GCPI_TEXT(s->in[0]), a->kh,
+                           a->kw, a->co, a->pt);
     a->ho = (int)(fh / a->sh) + 1;
     a->wo = (int)(fw / a->sw) + 1;
     return 1;
 }
 
-/* What the kernels can count: their ints hold a padded side, the values under a window, and channels in whole vectors. */
+/* What the kernels can count: their ints hold a padded side, the values under a window, and channels in whole
+   vectors. */
 enum { GCPI_CHANNELS_MAX = 1 << 30, GCPI_WINDOW_LIMIT = sizeof(void *) > 4 ? INT32_MAX : INT32_MAX / 256 };
 static int gcpi_conv_fits(gcp_shape_call *s, const gcpi_conv_attr *a)
 {
     int64_t eh = (int64_t)a->dh * (a->kh - 1) + 1, ew = (int64_t)a->dw * (a->kw - 1) + 1;
-    double side = GCPI_MAX((double)a->h + a->pt + a->pb, (double)a->w + a->pl + a->pr), window = (double)eh * (double)ew * GCPI_MAX(a->ci, a->co) / a->groups;
-    if (side <= INT32_MAX && window <= (double)GCPI_WINDOW_LIMIT && a->ci <= GCPI_CHANNELS_MAX && a->co <= GCPI_CHANNELS_MAX) return 1;
-    return gcpi_refuse(s, "%s with a %dx%d kernel and .out = %d is too large: at most 2^31 - 1 pixels a side with padding, %d values under a window, 2^30 channels",
+    double side = GCPI_MAX((double)a->h + a->pt + a->pb, (double)a->w + a->pl + a->pr),
+           window = (double)eh * (double)ew * GCPI_MAX(a->ci, a->co) / a->groups;
+    if (side <= INT32_MAX && window <= (double)GCPI_WINDOW_LIMIT && a->ci <= GCPI_CHANNELS_MAX &&
+        a->co <= GCPI_CHANNELS_MAX)
+        return 1;
+    return gcpi_refuse(s,
+                       "%s with a %dx%d kernel and .out = %d is too large: at most 2^31 - 1 pixels a side with "
+                       "padding, %d values under a window, 2^30 channels",
                        GCPI_TEXT(s->in[0]), a->kh, a->kw, s->out[0].d[3], (int)GCPI_WINDOW_LIMIT);
 }
 
@@ -4057,7 +4301,8 @@ static int gcpi_conv_weights_fit(gcp_shape_call *s, const gcpi_conv_attr *a)
 {
     const int *w = s->in[1].d;
     if (w[0] != a->co || w[1] != a->kh || w[2] != a->kw || w[3] != a->ci / a->groups)
-        return gcpi_refuse(s, "weights of %dx%dx%dx%d, not %dx%dx%dx%d", w[0], w[1], w[2], w[3], a->co, a->kh, a->kw, a->ci / a->groups);
+        return gcpi_refuse(s, "weights of %dx%dx%dx%d, not %dx%dx%dx%d", w[0], w[1], w[2], w[3], a->co, a->kh, a->kw,
+                           a->ci / a->groups);
     return 1;
 }
 
@@ -4069,7 +4314,10 @@ static int gcpi_bias_fits(gcp_shape_call *s, int channels)
 }
 
 /* The shape rules may complete the attributes they were given: they are the op's own, still being recorded. */
-static gcpi_conv_attr *gcpi_conv_attr_of(const gcp_shape_call *s) { return &((gcpi_attributes *)(uintptr_t)s->attributes)->conv; }
+static gcpi_conv_attr *gcpi_conv_attr_of(const gcp_shape_call *s)
+{
+    return &((gcpi_attributes *)(uintptr_t)s->attributes)->conv;
+}
 
 static int gcpi_conv2d_shape(gcp_shape_call *s)
 {
@@ -4082,7 +4330,10 @@ static int gcpi_conv2d_shape(gcp_shape_call *s)
     return gcpi_conv_fits(s, a) && gcpi_bias_fits(s, a->co);
 }
 
-static double gcpi_conv_flops(const gcpi_conv_attr *a) { return 2.0 * a->n * a->ho * a->wo * a->co * (a->ci / a->groups) * a->kh * a->kw; }
+static double gcpi_conv_flops(const gcpi_conv_attr *a)
+{
+    return 2.0 * a->n * a->ho * a->wo * a->co * (a->ci / a->groups) * a->kh * a->kw;
+}
 
 static size_t gcpi_conv_workspace(const gcpi_conv_attr *a, int pass, const gcp_target *target)
 {
@@ -4098,18 +4349,26 @@ static void gcpi_conv_cost(const gcp_cost_call *c, gcp_cost *cost, int forward, 
     cost->flops = gcpi_conv_flops(a) * (c->backward ? (c->wanted & 1) + (c->wanted >> 1 & 1) : 1);
     if (!c->backward) cost->workspace = gcpi_conv_workspace(a, forward, c->target);
     if (c->backward && c->wanted & 1) cost->workspace = gcpi_conv_workspace(a, data, c->target);
-    if (c->backward && c->wanted & 2) cost->workspace = GCPI_MAX(cost->workspace, gcpi_conv_workspace(a, GCPI_BACKWARD_WEIGHTS, c->target));
+    if (c->backward && c->wanted & 2)
+        cost->workspace = GCPI_MAX(cost->workspace, gcpi_conv_workspace(a, GCPI_BACKWARD_WEIGHTS, c->target));
     if (c->backward && c->wanted & 4) cost->workspace = GCPI_MAX(cost->workspace, gcpi_sum_workspace(c->out[0], 1));
 }
-static void gcpi_conv2d_cost(const gcp_cost_call *c, gcp_cost *cost) { gcpi_conv_cost(c, cost, GCPI_FORWARD, GCPI_BACKWARD_DATA); }
-static void gcpi_conv_transpose2d_cost(const gcp_cost_call *c, gcp_cost *cost) { gcpi_conv_cost(c, cost, GCPI_BACKWARD_DATA, GCPI_FORWARD); }
+static void gcpi_conv2d_cost(const gcp_cost_call *c, gcp_cost *cost)
+{
+    gcpi_conv_cost(c, cost, GCPI_FORWARD, GCPI_BACKWARD_DATA);
+}
+static void gcpi_conv_transpose2d_cost(const gcp_cost_call *c, gcp_cost *cost)
+{
+    gcpi_conv_cost(c, cost, GCPI_BACKWARD_DATA, GCPI_FORWARD);
+}
 
 static void gcpi_conv2d_run(const gcp_call *c, const gcpi_end *end)       /* end: may be NULL */
 {
     gcpi_par par = gcpi_par_of(c->target);
     gcpi_conv d = gcpi_conv_of(&gcpi_attr(c->attributes)->conv, c->in[0].pitch, c->out[0].pitch);
-    gcpi_conv_forward(&d, (const gcp_real *)c->in[0].data, (const gcp_real *)c->in[1].data, c->inputs > 2 ? (const gcp_real *)c->in[2].data : NULL,
-                      (gcp_real *)c->out[0].data, 0, end, c->workspace, &par);
+    gcpi_conv_forward(&d, (const gcp_real *)c->in[0].data, (const gcp_real *)c->in[1].data,
+                      c->inputs > 2 ? (const gcp_real *)c->in[2].data : NULL, (gcp_real *)c->out[0].data, 0, end,
+                      c->workspace, &par);
 }
 static void gcpi_conv2d_forward(const gcp_call *c) { gcpi_conv2d_run(c, NULL); }
 
@@ -4122,7 +4381,10 @@ static void gcpi_conv2d_apply(const gcp_call *c, gcp_call *apply)
     if (masked) gcpi_apply_forward(apply);
 }
 /* Where in a convolution's workspace the sums of the statistics behind it begin. */
-static size_t gcpi_conv2d_room(const gcpi_conv_attr *a, const gcp_target *target) { return (gcpi_conv_workspace(a, GCPI_FORWARD, target) + 63) / 64 * 64; }
+static size_t gcpi_conv2d_room(const gcpi_conv_attr *a, const gcp_target *target)
+{
+    return (gcpi_conv_workspace(a, GCPI_FORWARD, target) + 63) / 64 * 64;
+}
 
 static void gcpi_conv2d_backward(const gcp_call *c)
 {
@@ -4132,11 +4394,13 @@ static void gcpi_conv2d_backward(const gcp_call *c)
     if (c->inputs > 2) gcpi_bias_gradient(c, &c->din[2]);
     if (c->din[0].data) {
         gcpi_conv d = gcpi_conv_of(a, c->din[0].pitch, c->dout[0].pitch);
-        gcpi_conv_backward_data(&d, dy, (const gcp_real *)c->in[1].data, (gcp_real *)c->din[0].data, c->din[0].accumulate, c->workspace, &par);
+        gcpi_conv_backward_data(&d, dy, (const gcp_real *)c->in[1].data, (gcp_real *)c->din[0].data,
+                                c->din[0].accumulate, c->workspace, &par);
     }
     if (c->din[1].data) {
         gcpi_conv d = gcpi_conv_of(a, c->in[0].pitch, c->dout[0].pitch);
-        gcpi_conv_backward_weights(&d, (const gcp_real *)c->in[0].data, dy, (gcp_real *)c->din[1].data, c->din[1].accumulate, c->workspace, &par);
+        gcpi_conv_backward_weights(&d, (const gcp_real *)c->in[0].data, dy, (gcp_real *)c->din[1].data,
+                                   c->din[1].accumulate, c->workspace, &par);
     }
 }
 
@@ -4151,7 +4415,8 @@ static int gcpi_conv_transpose2d_shape(gcp_shape_call *s)
     long long w = (long long)(a->wo - 1) * a->sw - a->pl - a->pr + (long long)a->dw * (a->kw - 1) + 1;
     if (a->same) { h = (long long)a->ho * a->sh; w = (long long)a->wo * a->sw; }
     if (h < 1 || w < 1 || h > INT32_MAX || w > INT32_MAX)
-        return gcpi_refuse(s, "%s with a %dx%d kernel and .pad = %d gives %lldx%lld", GCPI_TEXT(*x), a->kh, a->kw, a->pt, h, w);
+        return gcpi_refuse(s, "%s with a %dx%d kernel and .pad = %d gives %lldx%lld", GCPI_TEXT(*x), a->kh, a->kw,
+                           a->pt, h, w);
     a->h = (int)h; a->w = (int)w;
     if (a->co % a->groups || out % a->groups)
         return gcpi_refuse(s, "%d channels in and .out = %d do not divide into .groups = %d", a->co, out, a->groups);
@@ -4174,7 +4439,8 @@ static void gcpi_conv_transpose2d_forward(const gcp_call *c)
     if (c->inputs > 2)
         for (size_t p = 0; p < pixels; p++)
             memcpy(gcpi_row_out(&c->out[0], p), c->in[2].data, (size_t)c->out[0].shape.d[3] * sizeof(gcp_real));
-    gcpi_conv_backward_data(&d, (const gcp_real *)c->in[0].data, (const gcp_real *)c->in[1].data, y, c->inputs > 2, c->workspace, &par);
+    gcpi_conv_backward_data(&d, (const gcp_real *)c->in[0].data, (const gcp_real *)c->in[1].data, y, c->inputs > 2,
+                            c->workspace, &par);
 }
 
 static void gcpi_conv_transpose2d_backward(const gcp_call *c)
@@ -4185,19 +4451,23 @@ static void gcpi_conv_transpose2d_backward(const gcp_call *c)
     if (c->inputs > 2) gcpi_bias_gradient(c, &c->din[2]);
     if (c->din[0].data) {
         gcpi_conv d = gcpi_conv_of(a, c->dout[0].pitch, c->din[0].pitch);
-        gcpi_conv_forward(&d, dy, (const gcp_real *)c->in[1].data, NULL, (gcp_real *)c->din[0].data, c->din[0].accumulate, NULL, c->workspace, &par);
+        gcpi_conv_forward(&d, dy, (const gcp_real *)c->in[1].data, NULL, (gcp_real *)c->din[0].data,
+                          c->din[0].accumulate, NULL, c->workspace, &par);
     }
     if (c->din[1].data) {
         gcpi_conv d = gcpi_conv_of(a, c->dout[0].pitch, c->in[0].pitch);
-        gcpi_conv_backward_weights(&d, dy, (const gcp_real *)c->in[0].data, (gcp_real *)c->din[1].data, c->din[1].accumulate, c->workspace, &par);
+        gcpi_conv_backward_weights(&d, dy, (const gcp_real *)c->in[0].data, (gcp_real *)c->din[1].data,
+                                   c->din[1].accumulate, c->workspace, &par);
     }
 }
 
 /* Matrix products. linear: y = x W' + b; matmul: y = a b. */
 static int gcpi_product_fits(gcp_shape_call *s)
 {
-    if (gcpi_pixels(s->in[0]) <= INT32_MAX && s->in[0].d[3] <= GCPI_CHANNELS_MAX && s->out[0].d[3] <= GCPI_CHANNELS_MAX) return 1;
-    return gcpi_refuse(s, "%s to %d is too large: at most 2^31 - 1 rows and 2^30 columns", GCPI_TEXT(s->in[0]), s->out[0].d[3]);
+    if (gcpi_pixels(s->in[0]) <= INT32_MAX && s->in[0].d[3] <= GCPI_CHANNELS_MAX && s->out[0].d[3] <= GCPI_CHANNELS_MAX)
+        return 1;
+    return gcpi_refuse(s, "%s to %d is too large: at most 2^31 - 1 rows and 2^30 columns", GCPI_TEXT(s->in[0]),
+                       s->out[0].d[3]);
 }
 
 static int gcpi_linear_shape(gcp_shape_call *s)
@@ -4216,7 +4486,10 @@ static int gcpi_matmul_shape(gcp_shape_call *s)
     s->out[0] = s->in[0];
     s->out[0].d[3] = s->in[1].d[3];
     if ((size_t)s->in[0].d[3] != gcpi_pixels(s->in[1]))
-        return gcpi_refuse(s, "%s times %s; a product is of two matrices, (rows, k) by (k, columns): sizes before the last count as rows", GCPI_TEXT(s->in[0]), GCPI_TEXT(s->in[1]));
+        return gcpi_refuse(
+            s,
+            "%s times %s; a product is of two matrices, (rows, k) by (k, columns): sizes before the last count as rows",
+            GCPI_TEXT(s->in[0]), GCPI_TEXT(s->in[1]));
     return gcpi_product_fits(s) && gcpi_all_real(s);
 }
 
@@ -4241,10 +4514,14 @@ static void gcpi_matmul_cost(const gcp_cost_call *c, gcp_cost *cost) { gcpi_prod
 static void gcpi_product_forward(const gcp_call *c, int tb, const gcp_real *bias)
 {
     gcpi_par par = gcpi_par_of(c->target);
-    gcpi_gemm(0, tb, (int)gcpi_pixels(c->in[0].shape), c->out[0].shape.d[3], c->in[0].shape.d[3], (const gcp_real *)c->in[0].data, c->in[0].pitch,
-              (const gcp_real *)c->in[1].data, c->in[1].pitch, bias, (gcp_real *)c->out[0].data, c->out[0].pitch, 0, c->workspace, &par);
+    gcpi_gemm(0, tb, (int)gcpi_pixels(c->in[0].shape), c->out[0].shape.d[3], c->in[0].shape.d[3],
+              (const gcp_real *)c->in[0].data, c->in[0].pitch, (const gcp_real *)c->in[1].data, c->in[1].pitch, bias,
+              (gcp_real *)c->out[0].data, c->out[0].pitch, 0, c->workspace, &par);
 }
-static void gcpi_linear_forward(const gcp_call *c) { gcpi_product_forward(c, 1, c->inputs > 2 ? (const gcp_real *)c->in[2].data : NULL); }
+static void gcpi_linear_forward(const gcp_call *c)
+{
+    gcpi_product_forward(c, 1, c->inputs > 2 ? (const gcp_real *)c->in[2].data : NULL);
+}
 static void gcpi_matmul_forward(const gcp_call *c) { gcpi_product_forward(c, 0, NULL); }
 
 static void gcpi_product_backward(const gcp_call *c, int tb)
@@ -4255,11 +4532,14 @@ static void gcpi_product_backward(const gcp_call *c, int tb)
     int m = (int)gcpi_pixels(dy->shape), n = dy->shape.d[3], k = a->shape.d[3];
     if (c->inputs > 2) gcpi_bias_gradient(c, &c->din[2]);
     if (c->din[0].data)
-        gcpi_gemm(0, !tb, m, k, n, g, dy->pitch, (const gcp_real *)b->data, b->pitch, NULL, (gcp_real *)c->din[0].data, c->din[0].pitch, c->din[0].accumulate, c->workspace, &par);
+        gcpi_gemm(0, !tb, m, k, n, g, dy->pitch, (const gcp_real *)b->data, b->pitch, NULL, (gcp_real *)c->din[0].data,
+                  c->din[0].pitch, c->din[0].accumulate, c->workspace, &par);
     if (c->din[1].data && tb)
-        gcpi_gemm(1, 0, n, k, m, g, dy->pitch, (const gcp_real *)a->data, a->pitch, NULL, (gcp_real *)c->din[1].data, c->din[1].pitch, c->din[1].accumulate, c->workspace, &par);
+        gcpi_gemm(1, 0, n, k, m, g, dy->pitch, (const gcp_real *)a->data, a->pitch, NULL, (gcp_real *)c->din[1].data,
+                  c->din[1].pitch, c->din[1].accumulate, c->workspace, &par);
     else if (c->din[1].data)
-        gcpi_gemm(1, 0, k, n, m, (const gcp_real *)a->data, a->pitch, g, dy->pitch, NULL, (gcp_real *)c->din[1].data, c->din[1].pitch, c->din[1].accumulate, c->workspace, &par);
+        gcpi_gemm(1, 0, k, n, m, (const gcp_real *)a->data, a->pitch, g, dy->pitch, NULL, (gcp_real *)c->din[1].data,
+                  c->din[1].pitch, c->din[1].accumulate, c->workspace, &par);
 }
 static void gcpi_linear_backward(const gcp_call *c) { gcpi_product_backward(c, 1); }
 static void gcpi_matmul_backward(const gcp_call *c) { gcpi_product_backward(c, 0); }
@@ -4282,7 +4562,10 @@ static void gcpi_images(const gcp_call *c, int images, void (*fn)(const gcp_call
     job.call = c; job.fn = fn;
     gcpi_parallel(c->target, images, gcpi_image_task, &job);
 }
-static size_t gcpi_pixel(gcp_shape s, int n, int y, int x) { return ((size_t)n * (size_t)s.d[1] + (size_t)y) * (size_t)s.d[2] + (size_t)x; }
+static size_t gcpi_pixel(gcp_shape s, int n, int y, int x)
+{
+    return ((size_t)n * (size_t)s.d[1] + (size_t)y) * (size_t)s.d[2] + (size_t)x;
+}
 
 static void gcpi_zero_image(const gcp_view *v, int image)
 {
@@ -4296,14 +4579,16 @@ static int gcpi_pool_shape(gcp_shape_call *s)
     gcpi_conv_attr *a = gcpi_conv_attr_of(s);
     a->n = s->in[0].d[0]; a->h = s->in[0].d[1]; a->w = s->in[0].d[2]; a->ci = a->co = s->in[0].d[3];
     if (!gcpi_window(s, a)) return 0;
-    if (a->pt >= a->kh || a->pb >= a->kh || a->pl >= a->kw || a->pr >= a->kw) return gcpi_refuse(s, "padding %d of a %dx%d window", GCPI_MAX(a->pt, a->pl), a->kh, a->kw);
+    if (a->pt >= a->kh || a->pb >= a->kh || a->pl >= a->kw || a->pr >= a->kw)
+        return gcpi_refuse(s, "padding %d of a %dx%d window", GCPI_MAX(a->pt, a->pl), a->kh, a->kw);
     gcpi_image_out(&s->out[0], a->n, a->ho, a->wo, a->co);
     return gcpi_all_real(s);
 }
 static int gcpi_max_pool_shape(gcp_shape_call *s)
 {
     if (!gcpi_pool_shape(s)) return 0;
-    if ((long long)gcpi_conv_attr_of(s)->kh * gcpi_conv_attr_of(s)->kw > 256) return gcpi_refuse(s, "a window of over 256 cells");
+    if ((long long)gcpi_conv_attr_of(s)->kh * gcpi_conv_attr_of(s)->kw > 256)
+        return gcpi_refuse(s, "a window of over 256 cells");
     s->out[1] = s->out[0];
     s->out_dtype[1] = GCP_DTYPE_U8;
     return 1;
@@ -4321,12 +4606,16 @@ static gcpi_cells gcpi_cells_of(const gcpi_conv_attr *a, int oy, int ox)
 
 /* Whether all windows are one cell, and all cells have one: y is x. Whether they cover the image side by side. */
 static int gcpi_pool_copies(const gcpi_conv_attr *a) { return a->kh * a->kw == 1 && a->sh == 1 && a->sw == 1; }
-static int gcpi_pool_tiles(const gcpi_conv_attr *a) { return a->kh == a->sh && a->kw == a->sw && a->ho * a->kh == a->h && a->wo * a->kw == a->w && !a->pt && !a->pl; }
+static int gcpi_pool_tiles(const gcpi_conv_attr *a)
+{
+    return a->kh == a->sh && a->kw == a->sw && a->ho * a->kh == a->h && a->wo * a->kw == a->w && !a->pt && !a->pl;
+}
 static int gcpi_one_cell(gcpi_cells c) { return c.y1 - c.y0 == 1 && c.x1 - c.x0 == 1; }
 
 enum { GCPI_POOL_RUN = 64 };        /* channels taken together, the largest so far and its cell side by side */
 
-GCPI_BODY void gcpi_max_pool_run(const gcp_call *c, const gcpi_conv_attr *a, int image, gcpi_cells w, size_t o, int first, int n)
+GCPI_BODY void gcpi_max_pool_run(const gcp_call *c, const gcpi_conv_attr *a, int image, gcpi_cells w, size_t o,
+                                 int first, int n)
 {
     gcp_real best[GCPI_POOL_RUN], *y = gcpi_row_out(&c->out[0], o) + first;
     int at[GCPI_POOL_RUN];
@@ -4355,19 +4644,23 @@ GCPI_BODY void gcpi_max_pool_image_body(const gcp_call *c, int image)
     for (int oy = 0; oy < a->ho; oy++)
         for (int ox = 0; ox < a->wo; ox++)
             for (int k = 0; k < a->co; k += GCPI_POOL_RUN)
-                gcpi_max_pool_run(c, a, image, gcpi_cells_of(a, oy, ox), gcpi_pixel(c->out[0].shape, image, oy, ox), k, GCPI_MIN(GCPI_POOL_RUN, a->co - k));
+                gcpi_max_pool_run(c, a, image, gcpi_cells_of(a, oy, ox), gcpi_pixel(c->out[0].shape, image, oy, ox), k,
+                                  GCPI_MIN(GCPI_POOL_RUN, a->co - k));
 }
 GCPI_WIDE(gcpi_max_pool_image, (const gcp_call *c, int image), (c, image), c->target)
 static void gcpi_max_pool_forward(const gcp_call *c)
 {
-    if (gcpi_pool_copies(&gcpi_attr(c->attributes)->conv) && !c->out[1].data) gcpi_view_copy(c, &c->out[0], &c->in[0], 0);
+    if (gcpi_pool_copies(&gcpi_attr(c->attributes)->conv) && !c->out[1].data)
+        gcpi_view_copy(c, &c->out[0], &c->in[0], 0);
     else gcpi_images(c, c->in[0].shape.d[0], gcpi_max_pool_image);
 }
 
-GCPI_BODY void gcpi_max_pool_run_back(const gcp_call *c, const gcpi_conv_attr *a, int image, gcpi_cells w, size_t o, int first, int n, int fresh)
+GCPI_BODY void gcpi_max_pool_run_back(const gcp_call *c, const gcpi_conv_attr *a, int image, gcpi_cells w, size_t o,
+                                      int first, int n, int fresh)
 {
     const gcp_real *dy = gcpi_row(&c->dout[0], o) + first;
-    const unsigned char *which = c->out[1].data ? (const unsigned char *)c->out[1].data + o * (size_t)a->co + first : NULL;
+    const unsigned char *which =
+        c->out[1].data ? (const unsigned char *)c->out[1].data + o * (size_t)a->co + first : NULL;
     int at[GCPI_POOL_RUN];
     if (gcpi_one_cell(w)) {
         gcp_real *dx = gcpi_row_out(&c->din[0], gcpi_pixel(c->din[0].shape, image, w.y0, w.x0)) + first;
@@ -4391,13 +4684,16 @@ GCPI_BODY void gcpi_max_pool_image_back_body(const gcp_call *c, int image)
     for (int oy = 0; oy < a->ho; oy++)
         for (int ox = 0; ox < a->wo; ox++)
             for (int k = 0; k < a->co; k += GCPI_POOL_RUN)
-                gcpi_max_pool_run_back(c, a, image, gcpi_cells_of(a, oy, ox), gcpi_pixel(c->dout[0].shape, image, oy, ox), k, GCPI_MIN(GCPI_POOL_RUN, a->co - k), fresh);
+                gcpi_max_pool_run_back(c, a, image, gcpi_cells_of(a, oy, ox),
+                                       gcpi_pixel(c->dout[0].shape, image, oy, ox), k,
+                                       GCPI_MIN(GCPI_POOL_RUN, a->co - k), fresh);
 }
 GCPI_WIDE(gcpi_max_pool_image_back, (const gcp_call *c, int image), (c, image), c->target)
 static void gcpi_max_pool_backward(const gcp_call *c)
 {
     if (!c->din[0].data) return;
-    if (gcpi_pool_copies(&gcpi_attr(c->attributes)->conv)) gcpi_view_copy(c, &c->din[0], &c->dout[0], c->din[0].accumulate);
+    if (gcpi_pool_copies(&gcpi_attr(c->attributes)->conv))
+        gcpi_view_copy(c, &c->din[0], &c->dout[0], c->din[0].accumulate);
     else gcpi_images(c, c->din[0].shape.d[0], gcpi_max_pool_image_back);
 }
 
@@ -4436,7 +4732,10 @@ GCPI_LOOP void gcpi_avg_pool_image_back(const gcp_call *c, int image)
                 }
         }
 }
-static void gcpi_avg_pool_backward(const gcp_call *c) { if (c->din[0].data) gcpi_images(c, c->din[0].shape.d[0], gcpi_avg_pool_image_back); }
+static void gcpi_avg_pool_backward(const gcp_call *c)
+{
+    if (c->din[0].data) gcpi_images(c, c->din[0].shape.d[0], gcpi_avg_pool_image_back);
+}
 
 static int gcpi_global_avg_pool_shape(gcp_shape_call *s)     /* the window is the image */
 {
@@ -4453,7 +4752,8 @@ static int gcpi_upsample_shape(gcp_shape_call *s)
 {
     int f = gcpi_attr(s->attributes)->number.i;
     s->out[0] = s->in[0];
-    if (s->in[0].d[1] > INT32_MAX / f || s->in[0].d[2] > INT32_MAX / f) return gcpi_refuse(s, "%s times .factor = %d", GCPI_TEXT(s->in[0]), f);
+    if (s->in[0].d[1] > INT32_MAX / f || s->in[0].d[2] > INT32_MAX / f)
+        return gcpi_refuse(s, "%s times .factor = %d", GCPI_TEXT(s->in[0]), f);
     s->out[0].d[1] *= f; s->out[0].d[2] *= f;
     s->out[0].rank = 4;
     return gcpi_all_real(s);
@@ -4469,12 +4769,14 @@ static gcpi_taps gcpi_taps_of(int o, int factor, int size, int mode)
     t.w[0] = 1 - t.w[1];
     return t;
 }
-GCPI_LOOP void gcpi_upsample_walk(const gcp_call *c, int image, const gcp_view *small, const gcp_view *large, int backward)
+GCPI_LOOP void gcpi_upsample_walk(const gcp_call *c, int image, const gcp_view *small, const gcp_view *large,
+                                  int backward)
 {
     const gcpi_attributes *a = gcpi_attr(c->attributes);
     for (int oy = 0; oy < large->shape.d[1]; oy++)
         for (int ox = 0; ox < large->shape.d[2]; ox++) {
-            gcpi_taps ty = gcpi_taps_of(oy, a->number.i, small->shape.d[1], a->number.j), tx = gcpi_taps_of(ox, a->number.i, small->shape.d[2], a->number.j);
+            gcpi_taps ty = gcpi_taps_of(oy, a->number.i, small->shape.d[1], a->number.j),
+                      tx = gcpi_taps_of(ox, a->number.i, small->shape.d[2], a->number.j);
             gcp_real *l = gcpi_row_out(large, gcpi_pixel(large->shape, image, oy, ox));
             if (!backward) memset(l, 0, (size_t)large->shape.d[3] * sizeof *l);
             for (int t = 0; t < 4; t++) {
@@ -4486,14 +4788,20 @@ GCPI_LOOP void gcpi_upsample_walk(const gcp_call *c, int image, const gcp_view *
             }
         }
 }
-static void gcpi_upsample_image(const gcp_call *c, int image) { gcpi_upsample_walk(c, image, &c->in[0], &c->out[0], 0); }
+static void gcpi_upsample_image(const gcp_call *c, int image)
+{
+    gcpi_upsample_walk(c, image, &c->in[0], &c->out[0], 0);
+}
 static void gcpi_upsample_image_back(const gcp_call *c, int image)
 {
     if (!c->din[0].accumulate) gcpi_zero_image(&c->din[0], image);
     gcpi_upsample_walk(c, image, &c->din[0], &c->dout[0], 1);
 }
 static void gcpi_upsample_forward(const gcp_call *c) { gcpi_images(c, c->in[0].shape.d[0], gcpi_upsample_image); }
-static void gcpi_upsample_backward(const gcp_call *c) { if (c->din[0].data) gcpi_images(c, c->din[0].shape.d[0], gcpi_upsample_image_back); }
+static void gcpi_upsample_backward(const gcp_call *c)
+{
+    if (c->din[0].data) gcpi_images(c, c->din[0].shape.d[0], gcpi_upsample_image_back);
+}
 
 /* ==== src/ops/norm.h ==== */
 
@@ -4541,24 +4849,35 @@ static void gcpi_batch_stats_set(const gcp_call *c, const double *sums)      /* 
         running_var[i] = (gcp_real)((1 - m) * (double)running_var[i] + m * var * (n > 1 ? n / (n - 1) : 1));
     }
 }
-static void gcpi_batch_stats_forward(const gcp_call *c) { gcpi_batch_stats_set(c, c->training ? gcpi_sums(c, c->in[0].shape, 2, gcpi_sum_x) : NULL); }
-static void gcpi_conv2d_stats(const gcp_call *c, const gcp_call *stats)      /* the statistics of its output, in training */
+static void gcpi_batch_stats_forward(const gcp_call *c)
+{
+    gcpi_batch_stats_set(c, c->training ? gcpi_sums(c, c->in[0].shape, 2, gcpi_sum_x) : NULL);
+}
+/* the statistics of its output, in training */
+static void gcpi_conv2d_stats(const gcp_call *c, const gcp_call *stats)
 {
     gcpi_sum_watch sums;
     gcpi_end end = { gcpi_sum_written, &sums };
-    gcpi_sum_job job = gcpi_sum_job_of(stats, c->out[0].shape, 2, gcpi_sum_x, (unsigned char *)c->workspace + gcpi_conv2d_room(&gcpi_attr(c->attributes)->conv, c->target));
+    gcpi_sum_job job =
+        gcpi_sum_job_of(stats, c->out[0].shape, 2, gcpi_sum_x,
+                        (unsigned char *)c->workspace + gcpi_conv2d_room(&gcpi_attr(c->attributes)->conv, c->target));
     gcpi_sum_watch_of(&sums, &job, c->out[0].shape.d[3]);
     gcpi_conv2d_run(c, &end);
     /* what stats writes may lie where c works, but not where stats works */
-    gcpi_batch_stats_set(stats, (const double *)memmove(stats->workspace, gcpi_sum_total(&job), job.width * sizeof *job.partial));
+    gcpi_batch_stats_set(
+        stats, (const double *)memmove(stats->workspace, gcpi_sum_total(&job), job.width * sizeof *job.partial));
 }
-static void gcpi_batch_stats_cost(const gcp_cost_call *c, gcp_cost *cost) { cost->workspace = gcpi_sum_workspace(c->in[0], 2); }
+static void gcpi_batch_stats_cost(const gcp_cost_call *c, gcp_cost *cost)
+{
+    cost->workspace = gcpi_sum_workspace(c->in[0], 2);
+}
 
 static int gcpi_norm_shape(gcp_shape_call *s)       /* input 1 on: a value a channel */
 {
     s->out[0] = s->in[0];
     for (int i = 1; i < s->inputs; i++)
-        if (gcpi_count(s->in[i]) != (size_t)s->in[0].d[3]) return gcpi_refuse(s, "%zu values for %d channels", gcpi_count(s->in[i]), s->in[0].d[3]);
+        if (gcpi_count(s->in[i]) != (size_t)s->in[0].d[3])
+            return gcpi_refuse(s, "%zu values for %d channels", gcpi_count(s->in[i]), s->in[0].d[3]);
     return gcpi_all_real(s);
 }
 static void gcpi_batch_norm_forward(const gcp_call *c)      /* an apply without the rest */
@@ -4570,14 +4889,16 @@ static void gcpi_batch_norm_forward(const gcp_call *c)      /* an apply without 
     gcpi_apply_forward(&apply);
 }
 
-/* The gradient of y, as it is, or through the rectifier behind, whose side is found again from x as forward found it. */
+/* The gradient of y, as it is, or through the rectifier behind, whose side is found again from x as forward found
+   it. */
 GCPI_BODY gcp_real gcpi_norm_gradient(const gcpi_norm_values *v, int i, gcp_real x, gcp_real dy, int rectified)
 {
     return !rectified || gcpi_norm_value(v, i, x) > 0 ? dy : v->slope * dy;
 }
 
 /* dy xhat and dy. */
-GCPI_BODY void gcpi_sum_norm_pixels(const gcp_call *c, const gcpi_norm_values *v, size_t pixel, const int n, const int rectified, const ptrdiff_t *far, double *sums)
+GCPI_BODY void gcpi_sum_norm_pixels(const gcp_call *c, const gcpi_norm_values *v, size_t pixel, const int n,
+                                    const int rectified, const ptrdiff_t *far, double *sums)
 {
     const gcp_real *x = gcpi_row(&c->in[0], pixel), *dy = gcpi_row(&c->dout[0], pixel);
     const ptrdiff_t xp = c->in[0].pitch, dp = c->dout[0].pitch;
@@ -4597,9 +4918,11 @@ GCPI_BODY void gcpi_sum_norm_pixels(const gcp_call *c, const gcpi_norm_values *v
 GCPI_BODY void gcpi_sum_norm_loop(const gcp_call *c, size_t first, size_t last, double *sums, const int rectified)
 {
     const gcpi_norm_values v = gcpi_norm_values_of(c->in + 1, c->fused ? gcpi_attr(c->fused->attributes) : NULL);
-    const ptrdiff_t far[] = { gcpi_row_ahead(&c->in[0], GCPI_AHEAD_READ / 2), gcpi_row_ahead(&c->dout[0], GCPI_AHEAD_READ / 2) };
+    const ptrdiff_t far[] = { gcpi_row_ahead(&c->in[0], GCPI_AHEAD_READ / 2),
+                              gcpi_row_ahead(&c->dout[0], GCPI_AHEAD_READ / 2) };
     size_t p = first;
-    for (; p + GCPI_SUM_PIXELS <= last; p += GCPI_SUM_PIXELS) gcpi_sum_norm_pixels(c, &v, p, GCPI_SUM_PIXELS, rectified, far, sums);
+    for (; p + GCPI_SUM_PIXELS <= last; p += GCPI_SUM_PIXELS)
+        gcpi_sum_norm_pixels(c, &v, p, GCPI_SUM_PIXELS, rectified, far, sums);
     for (; p < last; p++) gcpi_sum_norm_pixels(c, &v, p, 1, rectified, far, sums);
 }
 GCPI_BODY void gcpi_sum_norm_body(const gcp_call *c, size_t first, size_t last, double *sums)
@@ -4608,11 +4931,13 @@ GCPI_BODY void gcpi_sum_norm_body(const gcp_call *c, size_t first, size_t last, 
     else gcpi_sum_norm_loop(c, first, last, sums, 0);
 }
 GCPI_WIDE_SUM(gcpi_sum_norm)
-GCPI_BODY void gcpi_batch_norm_loop_back(const gcpi_norm_job *job, size_t first, size_t last, const int rectified, const int accumulate)
+GCPI_BODY void gcpi_batch_norm_loop_back(const gcpi_norm_job *job, size_t first, size_t last, const int rectified,
+                                         const int accumulate)
 {
     const gcp_call *c = job->call;
     const gcpi_norm_values v = gcpi_norm_values_of(c->in + 1, c->fused ? gcpi_attr(c->fused->attributes) : NULL);
-    const ptrdiff_t x_far = gcpi_row_ahead(&c->in[0], GCPI_AHEAD), dy_far = gcpi_row_ahead(&c->dout[0], GCPI_AHEAD), dx_far = gcpi_row_ahead(&c->din[0], GCPI_AHEAD);
+    const ptrdiff_t x_far = gcpi_row_ahead(&c->in[0], GCPI_AHEAD), dy_far = gcpi_row_ahead(&c->dout[0], GCPI_AHEAD),
+                    dx_far = gcpi_row_ahead(&c->din[0], GCPI_AHEAD);
     int width = c->din[0].shape.d[3];
     const gcp_real *dy_xhat_mean = job->means, *dy_mean = dy_xhat_mean + width;
     for (size_t p = first; p < last; p++) {
@@ -4632,7 +4957,8 @@ GCPI_BODY void gcpi_batch_norm_task_back_body(void *arg, int index, int worker)
 {
     const gcpi_norm_job *job = (const gcpi_norm_job *)arg;
     size_t first = (size_t)index * job->chunk, last = GCPI_MIN(first + job->chunk, job->pixels);
-    if (job->call->fused) gcpi_batch_norm_loop_back(job, first, last, 1, 0);      /* dx takes the place of the rectifier's gradient: it is never added */
+    /* dx takes the place of the rectifier's gradient: it is never added */
+    if (job->call->fused) gcpi_batch_norm_loop_back(job, first, last, 1, 0);
     else if (job->call->din[0].accumulate) gcpi_batch_norm_loop_back(job, first, last, 0, 1);
     else gcpi_batch_norm_loop_back(job, first, last, 0, 0);
     (void)worker;
@@ -4643,13 +4969,18 @@ static void gcpi_batch_norm_backward(const gcp_call *c)
     double *sums = gcpi_sums(c, c->in[0].shape, 2, gcpi_sum_norm), n = (double)gcpi_pixels(c->in[0].shape);
     if (c->din[3].data) gcpi_store_sums(&c->din[3], sums);
     if (c->din[4].data) gcpi_store_sums(&c->din[4], sums + c->in[0].shape.d[3]);
-    for (int i = 0; i < 2 * c->in[0].shape.d[3]; i++) {                  /* the means take the place of the sums, no wider than those */
+    /* the means take the place of the sums, no wider than those */
+    for (int i = 0; i < 2 * c->in[0].shape.d[3]; i++) {
         gcp_real mean = (gcp_real)(sums[i] / n);
         memcpy((unsigned char *)sums + (size_t)i * sizeof mean, &mean, sizeof mean);
     }
-    if (c->din[0].data) gcpi_norm_rows(c, c->din[0].shape, (const gcp_real *)(const void *)sums, gcpi_batch_norm_task_back);
+    if (c->din[0].data)
+        gcpi_norm_rows(c, c->din[0].shape, (const gcp_real *)(const void *)sums, gcpi_batch_norm_task_back);
 }
-static void gcpi_norm_cost(const gcp_cost_call *c, gcp_cost *cost) { if (c->backward) cost->workspace = gcpi_sum_workspace(c->in[0], 2); }
+static void gcpi_norm_cost(const gcp_cost_call *c, gcp_cost *cost)
+{
+    if (c->backward) cost->workspace = gcpi_sum_workspace(c->in[0], 2);
+}
 
 /* Layer-norm over channels. Mean and scale of a pixel are found again in backward. */
 static void gcpi_pixel_moments(const gcp_real *x, int width, double epsilon, double *mean, double *scale)
@@ -4676,7 +5007,10 @@ GCPI_LOOP void gcpi_layer_norm_task(void *arg, int index, int worker)
     }
     (void)worker;
 }
-static void gcpi_layer_norm_forward(const gcp_call *c) { gcpi_norm_rows(c, c->in[0].shape, NULL, gcpi_layer_norm_task); }
+static void gcpi_layer_norm_forward(const gcp_call *c)
+{
+    gcpi_norm_rows(c, c->in[0].shape, NULL, gcpi_layer_norm_task);
+}
 
 GCPI_LOOP void gcpi_sum_layer_norm(const gcp_call *c, size_t first, size_t last, double *sums)
 {
@@ -4737,7 +5071,8 @@ GCPI_LOOP void gcpi_dropout_walk(const gcp_call *c, const gcp_view *to, const gc
     double rate = gcpi_attr(c->attributes)->number.a;
     uint32_t limit = (uint32_t)(rate * 4294967296.0);
     gcp_real gain = (gcp_real)(1.0 / (1.0 - rate));
-    uint64_t sample = c->numbers->first_sample + (uint64_t)image, key = c->numbers->seed + 0x9E3779B97F4A7C15u * c->ordinal;
+    uint64_t sample = c->numbers->first_sample + (uint64_t)image,
+             key = c->numbers->seed + 0x9E3779B97F4A7C15u * c->ordinal;
     size_t per = (size_t)to->shape.d[1] * (size_t)to->shape.d[2], width = (size_t)to->shape.d[3];
     uint64_t element = 0;
     gcpi_random r;
@@ -4746,20 +5081,27 @@ GCPI_LOOP void gcpi_dropout_walk(const gcp_call *c, const gcp_view *to, const gc
         gcp_real *y = gcpi_row_out(to, (size_t)image * per + p);
         for (size_t i = 0; i < width; i++, element++) {
             if (i == 0 || (element & 3) == 0)
-                r = gcpi_philox((uint32_t)(element >> 2), (uint32_t)sample, (uint32_t)c->numbers->step, (uint32_t)((element >> 34) ^ (sample >> 32)), key);
+                r = gcpi_philox((uint32_t)(element >> 2), (uint32_t)sample, (uint32_t)c->numbers->step,
+                                (uint32_t)((element >> 34) ^ (sample >> 32)), key);
             gcp_real v = r.x[element & 3] >= limit ? x[i] * gain : 0;
             y[i] = accumulate ? y[i] + v : v;
         }
     }
 }
 static void gcpi_dropout_image(const gcp_call *c, int image) { gcpi_dropout_walk(c, &c->out[0], &c->in[0], image, 0); }
-static void gcpi_dropout_image_back(const gcp_call *c, int image) { gcpi_dropout_walk(c, &c->din[0], &c->dout[0], image, c->din[0].accumulate); }
+static void gcpi_dropout_image_back(const gcp_call *c, int image)
+{
+    gcpi_dropout_walk(c, &c->din[0], &c->dout[0], image, c->din[0].accumulate);
+}
 static void gcpi_dropout_forward(const gcp_call *c)
 {
     if (c->training) gcpi_images(c, c->in[0].shape.d[0], gcpi_dropout_image);
     else gcpi_view_copy(c, &c->out[0], &c->in[0], 0);
 }
-static void gcpi_dropout_backward(const gcp_call *c) { if (c->din[0].data) gcpi_images(c, c->din[0].shape.d[0], gcpi_dropout_image_back); }
+static void gcpi_dropout_backward(const gcp_call *c)
+{
+    if (c->din[0].data) gcpi_images(c, c->din[0].shape.d[0], gcpi_dropout_image_back);
+}
 
 /* Views: concat, slice, reshape. Where the layout made output and input the same bytes there is nothing to do. */
 static gcp_view gcpi_channels(const gcp_view *v, int first, int count)
@@ -4775,7 +5117,8 @@ static int gcpi_concat_shape(gcp_shape_call *s)
     for (int i = 0; i < s->inputs; i++) {
         gcp_shape want = s->in[0];
         want.d[3] = s->in[i].d[3];
-        if (!gcpi_same_shape(want, s->in[i])) return gcpi_refuse(s, "%s beside %s", GCPI_TEXT(s->in[0]), GCPI_TEXT(s->in[i]));
+        if (!gcpi_same_shape(want, s->in[i]))
+            return gcpi_refuse(s, "%s beside %s", GCPI_TEXT(s->in[0]), GCPI_TEXT(s->in[i]));
         channels += s->in[i].d[3];
     }
     if (channels > INT32_MAX) return gcpi_refuse(s, "%lld channels", channels);
@@ -4825,7 +5168,8 @@ static int gcpi_reshape_shape(gcp_shape_call *s)
 {
     s->out[0] = gcpi_attr(s->attributes)->shape;
     s->out_dtype[0] = s->in_dtype[0];
-    if (gcpi_count(s->out[0]) != gcpi_count(s->in[0])) return gcpi_refuse(s, "%s into %s", GCPI_TEXT(s->in[0]), GCPI_TEXT(s->out[0]));
+    if (gcpi_count(s->out[0]) != gcpi_count(s->in[0]))
+        return gcpi_refuse(s, "%s into %s", GCPI_TEXT(s->in[0]), GCPI_TEXT(s->out[0]));
     return gcpi_all_real(s);
 }
 GCPI_LOOP void gcpi_reshape_copy(const gcp_view *to, const gcp_view *from, int accumulate)    /* row lengths differ */
@@ -4841,7 +5185,10 @@ GCPI_LOOP void gcpi_reshape_copy(const gcp_view *to, const gcp_view *from, int a
     }
 }
 static void gcpi_reshape_forward(const gcp_call *c) { gcpi_reshape_copy(&c->out[0], &c->in[0], 0); }
-static void gcpi_reshape_backward(const gcp_call *c) { if (c->din[0].data) gcpi_reshape_copy(&c->din[0], &c->dout[0], c->din[0].accumulate); }
+static void gcpi_reshape_backward(const gcp_call *c)
+{
+    if (c->din[0].data) gcpi_reshape_copy(&c->din[0], &c->dout[0], c->din[0].accumulate);
+}
 
 /* Embedding. Rows are added in the order of the ids. */
 static int gcpi_embedding_shape(gcp_shape_call *s)
@@ -4885,7 +5232,11 @@ static void gcpi_embedding_backward(const gcp_call *c)
 /* Losses, and what a step does beside its ops: the seed gradient, the norm of all gradients, updates. */
 
 /* Losses: a value a block of pixels, blocks fixed by the shape, added in order, in double. */
-typedef struct gcpi_loss_job { const gcp_call *call; double (*value)(const gcp_call *call, size_t pixel); size_t pixels, blocks; } gcpi_loss_job;
+typedef struct gcpi_loss_job {
+    const gcp_call *call;
+    double (*value)(const gcp_call *call, size_t pixel);
+    size_t pixels, blocks;
+} gcpi_loss_job;
 static void gcpi_loss_task(void *arg, int index, int worker)
 {
     const gcpi_loss_job *job = (const gcpi_loss_job *)arg;
@@ -4914,20 +5265,29 @@ static void gcpi_loss_cost(const gcp_cost_call *c, gcp_cost *cost)
 static int gcpi_cross_entropy_shape(gcp_shape_call *s)
 {
     s->out[0] = gcpi_scalar();
-    if (s->in_dtype[0] != GCP_DTYPE_REAL || s->in_dtype[1] != GCP_DTYPE_I32) return gcpi_refuse_type(s, "needs real logits and gcp_labels");
+    if (s->in_dtype[0] != GCP_DTYPE_REAL || s->in_dtype[1] != GCP_DTYPE_I32)
+        return gcpi_refuse_type(s, "needs real logits and gcp_labels");
     if (gcpi_count(s->in[1]) != gcpi_pixels(s->in[0]))
-        return gcpi_refuse(s, "%zu labels for the %zu rows of %s", gcpi_count(s->in[1]), gcpi_pixels(s->in[0]), GCPI_TEXT(s->in[0]));
+        return gcpi_refuse(s, "%zu labels for the %zu rows of %s", gcpi_count(s->in[1]), gcpi_pixels(s->in[0]),
+                           GCPI_TEXT(s->in[0]));
     return 1;
 }
 /* The labels that an op's input may hold: below count, from 0 up, or the one that it ignores. count 0: any. */
 typedef struct gcpi_label_range { int count, ignores, ignore; } gcpi_label_range;
-static int gcpi_label_ok(const gcpi_label_range *r, int32_t label) { return (label >= 0 && label < r->count) || (r->ignores && label == r->ignore); }
+static int gcpi_label_ok(const gcpi_label_range *r, int32_t label)
+{
+    return (label >= 0 && label < r->count) || (r->ignores && label == r->ignore);
+}
 static gcpi_label_range gcpi_label_range_of(const gcp_tape *t, const gcpi_op *op, int input)
 {
     gcpi_label_range r = { 0, 0, 0 };
     gcp_shape other = t->tensors[t->edges[op->in + (op->inputs > 1 ? 1 - input % 2 : 0)]].shape;
     if (op->kind == GCP_OP_EMBEDDING) r.count = (int)GCPI_MIN(gcpi_pixels(other), (size_t)INT32_MAX);
-    if (op->kind == GCP_OP_CROSS_ENTROPY) { r.count = other.d[3]; r.ignore = op->attributes.number.i; r.ignores = op->attributes.number.j; }
+    if (op->kind == GCP_OP_CROSS_ENTROPY) {
+        r.count = other.d[3];
+        r.ignore = op->attributes.number.i;
+        r.ignores = op->attributes.number.j;
+    }
     return r;
 }
 
@@ -4959,7 +5319,10 @@ static double gcpi_cross_entropy_value(const gcp_call *c, size_t pixel)
     gcpi_softmax_sums(x, c->in[0].shape.d[3], &top, &sum);
     return log(sum) + top - (double)x[label];
 }
-static void gcpi_cross_entropy_forward(const gcp_call *c) { gcpi_loss(c, gcpi_cross_entropy_value, gcpi_labels_counted(c)); }
+static void gcpi_cross_entropy_forward(const gcp_call *c)
+{
+    gcpi_loss(c, gcpi_cross_entropy_value, gcpi_labels_counted(c));
+}
 static void gcpi_cross_entropy_backward(const gcp_call *c)
 {
     const gcp_view *d = &c->din[0];
@@ -5001,7 +5364,8 @@ static void gcpi_mse_backward(const gcp_call *c)
         for (size_t p = 0; c->din[k].data && p < gcpi_pixels(c->in[0].shape); p++) {
             const gcp_real *a = gcpi_row(&c->in[k], p), *b = gcpi_row(&c->in[1 - k], p);
             gcp_real *d = gcpi_row_out(&c->din[k], p);
-            for (int i = 0; i < c->in[0].shape.d[3]; i++) d[i] = (c->din[k].accumulate ? d[i] : 0) + (a[i] - b[i]) * share;
+            for (int i = 0; i < c->in[0].shape.d[3]; i++)
+                d[i] = (c->din[k].accumulate ? d[i] : 0) + (a[i] - b[i]) * share;
         }
 }
 
@@ -5025,11 +5389,12 @@ static void gcpi_mean_backward(const gcp_call *c)
     }
 }
 
-/* What a step does beside its ops; the attributes of these calls are the plan's options. seed: the loss's own gradient. */
+/* What a step does beside its ops; the attributes of these calls are the plan's options. seed: the loss's own
+   gradient. */
 static void gcpi_seed_forward(const gcp_call *c) { *(gcp_real *)c->out[0].data = 1; }
 
-/* norm: forward adds the squares of one gradient to the sum in the workspace (the first sets it), backward turns the sum
-   into the gradient scale of the step. */
+/* norm: forward adds the squares of one gradient to the sum in the workspace (the first sets it), backward turns the
+   sum into the gradient scale of the step. */
 static void gcpi_norm_add(const gcp_call *c)
 {
     const gcp_real *g = (const gcp_real *)c->in[0].data;
@@ -5117,42 +5482,49 @@ static void gcpi_update_forward(const gcp_call *c)
 
 /* The table, in the order of GCP_OPS. Reads: bits of inputs, bits of outputs. */
 #define GCPI_E (GCP_IN_PLACE | GCP_GRAD_IN_PLACE)
+#define GCPI_ROW(name, shape, cost, in, out, flags, outputs) \
+    { #name, gcpi_##shape##_shape, gcpi_##name##_forward, gcpi_##name##_backward, cost, in, out, flags, outputs, NULL }
 static const gcp_op gcpi_rows[GCP_ROW_COUNT] = {
-/*    name               shape                        forward                       backward                       cost                         in  out flags  outputs */
-    { "conv2d",           gcpi_conv2d_shape,           gcpi_conv2d_forward,          gcpi_conv2d_backward,          gcpi_conv2d_cost,            3,  0, GCP_COSTLY | GCP_CROSS, 1, NULL },
-    { "conv_transpose2d", gcpi_conv_transpose2d_shape, gcpi_conv_transpose2d_forward, gcpi_conv_transpose2d_backward, gcpi_conv_transpose2d_cost, 3,  0, GCP_COSTLY | GCP_CROSS, 1, NULL },
-    { "upsample",         gcpi_upsample_shape,         gcpi_upsample_forward,        gcpi_upsample_backward,        NULL,                        0,  0, 0, 1, NULL },
-    { "linear",           gcpi_linear_shape,           gcpi_linear_forward,          gcpi_linear_backward,          gcpi_linear_cost,            3,  0, GCP_COSTLY | GCP_CROSS, 1, NULL },
-    { "matmul",           gcpi_matmul_shape,           gcpi_matmul_forward,          gcpi_matmul_backward,          gcpi_matmul_cost,            3,  0, GCP_COSTLY | GCP_CROSS, 1, NULL },
-    { "add",              gcpi_pair_shape,             gcpi_add_forward,             gcpi_add_backward,             NULL,                        0,  0, GCP_IN_PLACE | GCP_GRAD_VIEW, 1, NULL },
-    { "mul",              gcpi_pair_shape,             gcpi_mul_forward,             gcpi_mul_backward,             NULL,                        3,  0, GCPI_E | GCP_CROSS, 1, NULL },
-    { "bias",             gcpi_bias_shape,             gcpi_bias_forward,            gcpi_bias_backward,            gcpi_bias_cost,              0,  0, GCPI_E, 1, NULL },
-    { "scale",            gcpi_shape_same,             gcpi_scale_forward,           gcpi_scale_backward,           NULL,                        0,  0, GCPI_E, 1, NULL },
-    { "relu",             gcpi_rectify_shape,          gcpi_rectify_forward,         gcpi_rectify_backward,         NULL,                        0,  1, GCPI_E | GCP_SIGN_OR_MASK, 2, NULL },
-    { "leaky_relu",       gcpi_rectify_shape,          gcpi_rectify_forward,         gcpi_rectify_backward,         NULL,                        0,  1, GCPI_E | GCP_SIGN_OR_MASK, 2, NULL },
-    { "tanh",             gcpi_shape_same,             gcpi_tanh_forward,            gcpi_tanh_backward,            NULL,                        0,  1, GCPI_E, 1, NULL },
-    { "sigmoid",          gcpi_shape_same,             gcpi_sigmoid_forward,         gcpi_sigmoid_backward,         NULL,                        0,  1, GCPI_E, 1, NULL },
-    { "gelu",             gcpi_shape_same,             gcpi_gelu_forward,            gcpi_gelu_backward,            NULL,                        1,  0, GCPI_E, 1, NULL },
-    { "max_pool",         gcpi_max_pool_shape,         gcpi_max_pool_forward,        gcpi_max_pool_backward,        NULL,                        0,  2, GCPI_E, 2, NULL },
-    { "avg_pool",         gcpi_pool_shape,             gcpi_avg_pool_forward,        gcpi_avg_pool_backward,        NULL,                        0,  0, 0, 1, NULL },
-    { "global_avg_pool",  gcpi_global_avg_pool_shape,  gcpi_avg_pool_forward,        gcpi_avg_pool_backward,        NULL,                        0,  0, 0, 1, NULL },
-    { "batch_stats",      gcpi_batch_stats_shape,      gcpi_batch_stats_forward,     NULL,                          gcpi_batch_stats_cost,       0,  0, GCP_ONCE | GCP_NO_GRADIENT, 2, NULL },
-    { "batch_norm",       gcpi_norm_shape,             gcpi_batch_norm_forward,      gcpi_batch_norm_backward,      gcpi_norm_cost,              15, 0, GCPI_E, 1, NULL },
-    { "layer_norm",       gcpi_norm_shape,             gcpi_layer_norm_forward,      gcpi_layer_norm_backward,      gcpi_norm_cost,              3,  0, GCPI_E, 1, NULL },
-    { "dropout",          gcpi_shape_same,             gcpi_dropout_forward,         gcpi_dropout_backward,         NULL,                        0,  0, GCPI_E, 1, NULL },
-    { "concat",           gcpi_concat_shape,           gcpi_concat_forward,          gcpi_concat_backward,          NULL,                        0,  0, GCP_VIEW | GCP_GRAD_VIEW, 1, NULL },
-    { "slice",            gcpi_slice_shape,            gcpi_slice_forward,           gcpi_slice_backward,           NULL,                        0,  0, GCP_VIEW, 1, NULL },
-    { "reshape",          gcpi_reshape_shape,          gcpi_reshape_forward,         gcpi_reshape_backward,         NULL,                        0,  0, GCP_VIEW | GCP_GRAD_VIEW, 1, NULL },
-    { "embedding",        gcpi_embedding_shape,        gcpi_embedding_forward,       gcpi_embedding_backward,       NULL,                        1,  0, 0, 1, NULL },
-    { "cross_entropy",    gcpi_cross_entropy_shape,    gcpi_cross_entropy_forward,   gcpi_cross_entropy_backward,   gcpi_loss_cost,              3,  0, GCP_LOSS, 1, NULL },
-    { "mse",              gcpi_mse_shape,              gcpi_mse_forward,             gcpi_mse_backward,             gcpi_loss_cost,              3,  0, GCP_LOSS, 1, NULL },
-    { "mean",             gcpi_mean_shape,             gcpi_mean_forward,            gcpi_mean_backward,            gcpi_loss_cost,              0,  0, GCP_LOSS, 1, NULL },
-    { "custom",           NULL,                        NULL,                         NULL,                          NULL,                        0,  0, 0, 1, NULL },
-    { "apply",            NULL,                        gcpi_apply_forward,           NULL,                          NULL,                        0,  0, GCP_IN_PLACE, 2, NULL },
-    { "seed",             NULL,                        gcpi_seed_forward,            NULL,                          NULL,                        0,  0, 0, 1, NULL },
-    { "norm",             NULL,                        gcpi_norm_add,                gcpi_norm_finish,              gcpi_norm_workspace,         0,  0, 0, 0, NULL },
-    { "update",           NULL,                        gcpi_update_forward,          NULL,                          NULL,                        0,  0, 0, 3, NULL }
+    /*       name              shape's rule      cost                        in out flags, outputs */
+    GCPI_ROW(conv2d,           conv2d,           gcpi_conv2d_cost,           3,  0, GCP_COSTLY | GCP_CROSS, 1),
+    GCPI_ROW(conv_transpose2d, conv_transpose2d, gcpi_conv_transpose2d_cost, 3,  0, GCP_COSTLY | GCP_CROSS, 1),
+    GCPI_ROW(upsample,         upsample,         NULL,                       0,  0, 0, 1),
+    GCPI_ROW(linear,           linear,           gcpi_linear_cost,           3,  0, GCP_COSTLY | GCP_CROSS, 1),
+    GCPI_ROW(matmul,           matmul,           gcpi_matmul_cost,           3,  0, GCP_COSTLY | GCP_CROSS, 1),
+    GCPI_ROW(add,              pair,             NULL,                       0,  0, GCP_IN_PLACE | GCP_GRAD_VIEW, 1),
+    GCPI_ROW(mul,              pair,             NULL,                       3,  0, GCPI_E | GCP_CROSS, 1),
+    GCPI_ROW(bias,             bias,             gcpi_bias_cost,             0,  0, GCPI_E, 1),
+    GCPI_ROW(scale,            unary,            NULL,                       0,  0, GCPI_E, 1),
+    { "relu",          gcpi_rectify_shape, gcpi_rectify_forward, gcpi_rectify_backward, NULL,
+      0, 1, GCPI_E | GCP_SIGN_OR_MASK, 2, NULL },
+    { "leaky_relu",    gcpi_rectify_shape, gcpi_rectify_forward, gcpi_rectify_backward, NULL,
+      0, 1, GCPI_E | GCP_SIGN_OR_MASK, 2, NULL },
+    GCPI_ROW(tanh,             unary,            NULL,                       0,  1, GCPI_E, 1),
+    GCPI_ROW(sigmoid,          unary,            NULL,                       0,  1, GCPI_E, 1),
+    GCPI_ROW(gelu,             unary,            NULL,                       1,  0, GCPI_E, 1),
+    GCPI_ROW(max_pool,         max_pool,         NULL,                       0,  2, GCPI_E, 2),
+    GCPI_ROW(avg_pool,         pool,             NULL,                       0,  0, 0, 1),
+    { "global_avg_pool", gcpi_global_avg_pool_shape, gcpi_avg_pool_forward, gcpi_avg_pool_backward, NULL,
+      0, 0, 0, 1, NULL },
+    { "batch_stats",   gcpi_batch_stats_shape, gcpi_batch_stats_forward, NULL, gcpi_batch_stats_cost,
+      0, 0, GCP_ONCE | GCP_NO_GRADIENT, 2, NULL },
+    GCPI_ROW(batch_norm,       norm,             gcpi_norm_cost,             15, 0, GCPI_E, 1),
+    GCPI_ROW(layer_norm,       norm,             gcpi_norm_cost,             3,  0, GCPI_E, 1),
+    GCPI_ROW(dropout,          unary,            NULL,                       0,  0, GCPI_E, 1),
+    GCPI_ROW(concat,           concat,           NULL,                       0,  0, GCP_VIEW | GCP_GRAD_VIEW, 1),
+    GCPI_ROW(slice,            slice,            NULL,                       0,  0, GCP_VIEW, 1),
+    GCPI_ROW(reshape,          reshape,          NULL,                       0,  0, GCP_VIEW | GCP_GRAD_VIEW, 1),
+    GCPI_ROW(embedding,        embedding,        NULL,                       1,  0, 0, 1),
+    GCPI_ROW(cross_entropy,    cross_entropy,    gcpi_loss_cost,             3,  0, GCP_LOSS, 1),
+    GCPI_ROW(mse,              mse,              gcpi_loss_cost,             3,  0, GCP_LOSS, 1),
+    GCPI_ROW(mean,             mean,             gcpi_loss_cost,             0,  0, GCP_LOSS, 1),
+    { "custom",        NULL, NULL, NULL, NULL, 0, 0, 0, 1, NULL },
+    { "apply",         NULL, gcpi_apply_forward, NULL, NULL, 0, 0, GCP_IN_PLACE, 2, NULL },
+    { "seed",          NULL, gcpi_seed_forward, NULL, NULL, 0, 0, 0, 1, NULL },
+    { "norm",          NULL, gcpi_norm_add, gcpi_norm_finish, gcpi_norm_workspace, 0, 0, 0, 0, NULL },
+    { "update",        NULL, gcpi_update_forward, NULL, NULL, 0, 0, 0, 3, NULL },
 };
+#undef GCPI_ROW
 
 /* The functions that record them. A layer: a name, its weights under that name, the op. */
 static int gcpi_enter(gcp_tensor x, gcp_at at, const char *what)
@@ -5167,14 +5539,16 @@ static int gcpi_op_name(gcp_tape *t, const char *label, const char *named, gcp_a
     return gcpi_name_new(t, t->segments[t->open].name, label, named, at);
 }
 
-static gcp_tensor gcpi_record(gcp_tape *t, int kind, int name, const gcp_tensor *inputs, int count, const gcpi_attributes *a, gcp_at at)
+static gcp_tensor gcpi_record(gcp_tape *t, int kind, int name, const gcp_tensor *inputs, int count,
+                              const gcpi_attributes *a, gcp_at at)
 {
     int op = name ? gcpi_op_new(t, &gcpi_rows[kind], kind, name, inputs, count, a, NULL, at) : -1;
     return op < 0 ? gcpi_nil(t) : gcpi_handle(t, t->ops[op].out);
 }
 
 /* An op on one or two tensors without weights. */
-static gcp_tensor gcpi_simple(int kind, const gcp_tensor *inputs, int count, const gcpi_attributes *a, const char *named, gcp_at at)
+static gcp_tensor gcpi_simple(int kind, const gcp_tensor *inputs, int count, const gcpi_attributes *a,
+                              const char *named, gcp_at at)
 {
     const char *label = gcpi_rows[kind].name;
     gcp_tape *t = inputs[0].tape;
@@ -5199,10 +5573,16 @@ static gcp_tensor gcpi_binary(int kind, gcp_tensor a, gcp_tensor b, gcp_op_opts 
 
 GCPI_DEF gcp_tensor gcp_relu_at(gcp_tensor x, gcp_op_opts o) { return gcpi_unary(GCP_OP_RELU, x, 0, o.at, o.name); }
 GCPI_DEF gcp_tensor gcp_tanh_at(gcp_tensor x, gcp_op_opts o) { return gcpi_unary(GCP_OP_TANH, x, 0, o.at, o.name); }
-GCPI_DEF gcp_tensor gcp_sigmoid_at(gcp_tensor x, gcp_op_opts o) { return gcpi_unary(GCP_OP_SIGMOID, x, 0, o.at, o.name); }
+GCPI_DEF gcp_tensor gcp_sigmoid_at(gcp_tensor x, gcp_op_opts o)
+{
+    return gcpi_unary(GCP_OP_SIGMOID, x, 0, o.at, o.name);
+}
 GCPI_DEF gcp_tensor gcp_gelu_at(gcp_tensor x, gcp_op_opts o) { return gcpi_unary(GCP_OP_GELU, x, 0, o.at, o.name); }
 GCPI_DEF gcp_tensor gcp_mean_at(gcp_tensor x, gcp_op_opts o) { return gcpi_unary(GCP_OP_MEAN, x, 0, o.at, o.name); }
-GCPI_DEF gcp_tensor gcp_global_avg_pool_at(gcp_tensor x, gcp_op_opts o) { return gcpi_unary(GCP_OP_GLOBAL_AVG_POOL, x, 0, o.at, o.name); }
+GCPI_DEF gcp_tensor gcp_global_avg_pool_at(gcp_tensor x, gcp_op_opts o)
+{
+    return gcpi_unary(GCP_OP_GLOBAL_AVG_POOL, x, 0, o.at, o.name);
+}
 GCPI_DEF gcp_tensor gcp_add_at(gcp_tensor a, gcp_tensor b, gcp_op_opts o) { return gcpi_binary(GCP_OP_ADD, a, b, o); }
 GCPI_DEF gcp_tensor gcp_mul_at(gcp_tensor a, gcp_tensor b, gcp_op_opts o) { return gcpi_binary(GCP_OP_MUL, a, b, o); }
 GCPI_DEF gcp_tensor gcp_bias_at(gcp_tensor x, gcp_tensor b, gcp_op_opts o) { return gcpi_binary(GCP_OP_BIAS, x, b, o); }
@@ -5230,7 +5610,8 @@ GCPI_DEF gcp_tensor gcp_matmul_at(gcp_tensor a, gcp_tensor b, gcp_op_opts o)
     return y;
 }
 
-static gcp_tensor gcpi_bad_option(gcp_tensor x, gcp_at at, const char *what, const char *option, double value, const char *allowed)
+static gcp_tensor gcpi_bad_option(gcp_tensor x, gcp_at at, const char *what, const char *option, double value,
+                                  const char *allowed)
 {
     if (gcpi_enter(x, at, what)) gcpi_fail(x.tape, GCP_E_ARGUMENT, at, what, "%s = %g; %s", option, value, allowed);
     return gcpi_nil(x.tape);
@@ -5246,14 +5627,17 @@ GCPI_DEF gcp_tensor gcp_scale_at(gcp_tensor x, gcp_scale_opts o)
 GCPI_DEF gcp_tensor gcp_leaky_relu_at(gcp_tensor x, gcp_leaky_relu_opts o)
 {
     double slope = gcpi_option(o.slope, 0.01);
-    if (!(slope >= 0) || !gcpi_finite(slope)) return gcpi_bad_option(x, o.at, "leaky_relu", ".slope", slope, "at least 0");   /* backward goes by the sign of y */
+    /* backward goes by the sign of y */
+    if (!(slope >= 0) || !gcpi_finite(slope))
+        return gcpi_bad_option(x, o.at, "leaky_relu", ".slope", slope, "at least 0");
     return gcpi_unary(GCP_OP_LEAKY_RELU, x, slope, o.at, o.name);
 }
 
 GCPI_DEF gcp_tensor gcp_dropout_at(gcp_tensor x, gcp_dropout_opts o)
 {
     o.rate = gcpi_option(o.rate, 0);
-    if (!(o.rate >= 0 && o.rate < 1)) return gcpi_bad_option(x, o.at, "dropout", ".rate", o.rate, "at least 0 and less than 1");
+    if (!(o.rate >= 0 && o.rate < 1))
+        return gcpi_bad_option(x, o.at, "dropout", ".rate", o.rate, "at least 0 and less than 1");
     return gcpi_unary(GCP_OP_DROPOUT, x, o.rate, o.at, o.name);
 }
 
@@ -5264,7 +5648,8 @@ GCPI_DEF gcp_tensor gcp_upsample_at(gcp_tensor x, gcp_upsample_opts o)
     a.number.i = o.factor ? o.factor : 2;
     a.number.j = (int)o.mode;
     if (a.number.i < 1) return gcpi_bad_option(x, o.at, "upsample", ".factor", o.factor, "at least 1");
-    if (o.mode != GCP_NEAREST && o.mode != GCP_BILINEAR) return gcpi_bad_option(x, o.at, "upsample", ".mode", (double)o.mode, "GCP_NEAREST or GCP_BILINEAR");
+    if (o.mode != GCP_NEAREST && o.mode != GCP_BILINEAR)
+        return gcpi_bad_option(x, o.at, "upsample", ".mode", (double)o.mode, "GCP_NEAREST or GCP_BILINEAR");
     return gcpi_simple(GCP_OP_UPSAMPLE, &x, 1, &a, o.name, o.at);
 }
 
@@ -5287,10 +5672,14 @@ static gcp_tensor gcpi_reshape(gcp_tensor x, gcp_shape raw, const char *named, g
 {
     gcpi_attributes a;
     memset(&a, 0, sizeof a);
-    if (!gcpi_shape_normal(raw, &a.shape)) return gcpi_bad_option(x, at, "reshape", "a size", raw.rank ? raw.d[0] : 0, "1 to 4 sizes, each at least 1");
+    if (!gcpi_shape_normal(raw, &a.shape))
+        return gcpi_bad_option(x, at, "reshape", "a size", raw.rank ? raw.d[0] : 0, "1 to 4 sizes, each at least 1");
     return gcpi_simple(GCP_OP_RESHAPE, &x, 1, &a, named, at);
 }
-GCPI_DEF gcp_tensor gcp_reshape_at(gcp_tensor x, gcp_shape shape, gcp_at at) { return gcpi_reshape(x, shape, NULL, at); }
+GCPI_DEF gcp_tensor gcp_reshape_at(gcp_tensor x, gcp_shape shape, gcp_at at)
+{
+    return gcpi_reshape(x, shape, NULL, at);
+}
 GCPI_DEF gcp_tensor gcp_flatten_at(gcp_tensor x, gcp_op_opts o)
 {
     const gcpi_tensor *e = gcpi_get(x);
@@ -5304,14 +5693,18 @@ GCPI_DEF gcp_tensor gcp_flatten_at(gcp_tensor x, gcp_op_opts o)
 }
 
 /* Windows: .k sets both sides, .stride both strides, .pad all four paddings; the single fields come first. */
-static int gcpi_pick(int single, int both, int otherwise) { return gcpi_integer(single ? single : both ? both : otherwise); }
+static int gcpi_pick(int single, int both, int otherwise)
+{
+    return gcpi_integer(single ? single : both ? both : otherwise);
+}
 
 static int gcpi_window_bad(const gcpi_conv_attr *a, int same)
 {
-    int lowest = GCPI_MIN(GCPI_MIN(a->pt, a->pb), GCPI_MIN(a->pl, a->pr)), highest = GCPI_MAX(GCPI_MAX(a->pt, a->pb), GCPI_MAX(a->pl, a->pr));
-    return a->kh < 1 || a->kw < 1 || a->sh < 1 || a->sw < 1 || a->dh < 1 || a->dw < 1 || a->groups < 1 || lowest < 0
-        || highest > (1 << 24) || (same && highest) || a->kh > (1 << 24) || a->kw > (1 << 24) || a->sh > (1 << 24) || a->sw > (1 << 24)
-        || a->dh > (1 << 24) || a->dw > (1 << 24);
+    int lowest = GCPI_MIN(GCPI_MIN(a->pt, a->pb), GCPI_MIN(a->pl, a->pr)),
+        highest = GCPI_MAX(GCPI_MAX(a->pt, a->pb), GCPI_MAX(a->pl, a->pr));
+    return a->kh < 1 || a->kw < 1 || a->sh < 1 || a->sw < 1 || a->dh < 1 || a->dw < 1 || a->groups < 1 || lowest < 0 ||
+           highest > (1 << 24) || (same && highest) || a->kh > (1 << 24) || a->kw > (1 << 24) || a->sh > (1 << 24) ||
+           a->sw > (1 << 24) || a->dh > (1 << 24) || a->dw > (1 << 24);
 }
 
 static gcpi_attributes gcpi_conv_options(const gcp_conv2d_opts *o)
@@ -5349,7 +5742,8 @@ static gcp_tensor gcpi_pool(int kind, gcp_tensor x, gcp_pool_opts o)
     c->same = o.padding == GCP_SAME;
     if (!gcpi_padding_ok(x, gcpi_rows[kind].name, o.padding, o.at)) return gcpi_nil(x.tape);
     if (gcpi_window_bad(c, c->same))
-        return gcpi_bad_option(x, o.at, gcpi_rows[kind].name, ".k", c->kh, "kernel and strides at least 1, paddings at least 0 and none with GCP_SAME");
+        return gcpi_bad_option(x, o.at, gcpi_rows[kind].name, ".k", c->kh,
+                               "kernel and strides at least 1, paddings at least 0 and none with GCP_SAME");
     return gcpi_simple(kind, &x, 1, &a, o.name, o.at);
 }
 GCPI_DEF gcp_tensor gcp_max_pool_at(gcp_tensor x, gcp_pool_opts o) { return gcpi_pool(GCP_OP_MAX_POOL, x, o); }
@@ -5375,9 +5769,11 @@ static gcp_shape gcpi_raw(int rank, int a, int b, int c, int d)
     return s;
 }
 
-#define gcpi_weight(t, layer, name, shape, options) gcpi_parameter_of((t), GCPI_PARAMETER, (layer), (name), (shape), (options))
+#define gcpi_weight(t, layer, name, shape, options) \
+    gcpi_parameter_of((t), GCPI_PARAMETER, (layer), (name), (shape), (options))
 
-static gcp_tensor gcpi_conv_record(int kind, gcp_tensor x, int name, gcp_tensor weight, gcp_tensor bias, gcpi_attributes a, gcp_conv2d_opts o)
+static gcp_tensor gcpi_conv_record(int kind, gcp_tensor x, int name, gcp_tensor weight, gcp_tensor bias,
+                                   gcpi_attributes a, gcp_conv2d_opts o)
 {
     gcp_tensor in[3];
     in[0] = x; in[1] = weight; in[2] = bias;
@@ -5390,8 +5786,10 @@ static int gcpi_conv_options_ok(gcp_tensor x, const char *what, const gcpi_attri
 {
     if (!gcpi_enter(x, o->at, what) || !gcpi_padding_ok(x, what, o->padding, o->at)) return 0;
     if (o->out >= 1 && !gcpi_window_bad(&a->conv, a->conv.same)) return 1;
-    gcpi_fail(x.tape, GCP_E_ARGUMENT, o->at, what, ".out = %d, .k = %d, .stride = %d, .pad = %d, .dilation = %d, .groups = %d; "
-              "all but .pad at least 1, no .pad with GCP_SAME", o->out, a->conv.kh, a->conv.sh, a->conv.pt, a->conv.dh, a->conv.groups);
+    gcpi_fail(x.tape, GCP_E_ARGUMENT, o->at, what,
+              ".out = %d, .k = %d, .stride = %d, .pad = %d, .dilation = %d, .groups = %d; "
+              "all but .pad at least 1, no .pad with GCP_SAME",
+              o->out, a->conv.kh, a->conv.sh, a->conv.pt, a->conv.dh, a->conv.groups);
     return 0;
 }
 
@@ -5405,17 +5803,25 @@ static gcp_tensor gcpi_conv_layer(int kind, gcp_tensor x, gcp_conv2d_opts o)
     int transposed = kind == GCP_OP_CONV_TRANSPOSE2D, cells = (int)GCPI_MIN((int64_t)a.conv.kh * a.conv.kw, 1 << 24);
     if (!name) return gcpi_nil(t);
     if (in % a.conv.groups || o.out % a.conv.groups) {
-        gcpi_fail(t, GCP_E_SHAPE, o.at, what, "%d channels in and .out = %d do not divide into .groups = %d", in, o.out, a.conv.groups);
+        gcpi_fail(t, GCP_E_SHAPE, o.at, what, "%d channels in and .out = %d do not divide into .groups = %d", in, o.out,
+                  a.conv.groups);
         return gcpi_nil(t);
     }
-    gcp_shape shape = transposed ? gcpi_raw(4, in, a.conv.kh, a.conv.kw, o.out / a.conv.groups) : gcpi_raw(4, o.out, a.conv.kh, a.conv.kw, in / a.conv.groups);
+    gcp_shape shape = transposed ? gcpi_raw(4, in, a.conv.kh, a.conv.kw, o.out / a.conv.groups)
+                                 : gcpi_raw(4, o.out, a.conv.kh, a.conv.kw, in / a.conv.groups);
     double fan = (double)cells / a.conv.groups;
-    gcp_tensor weight = gcpi_weight(t, name, "weight", shape, gcpi_weight_options(o.init, GCP_INIT_HE, fan * in, fan * o.out, o.at));
-    gcp_tensor bias = o.no_bias ? gcpi_nil(t) : gcpi_weight(t, name, "bias", gcpi_raw(1, o.out, 0, 0, 0), gcpi_weight_options(GCP_INIT_ZEROS, GCP_INIT_ZEROS, 1, 1, o.at));
+    gcp_tensor weight =
+        gcpi_weight(t, name, "weight", shape, gcpi_weight_options(o.init, GCP_INIT_HE, fan * in, fan * o.out, o.at));
+    gcp_tensor bias = o.no_bias ? gcpi_nil(t)
+                                : gcpi_weight(t, name, "bias", gcpi_raw(1, o.out, 0, 0, 0),
+                                              gcpi_weight_options(GCP_INIT_ZEROS, GCP_INIT_ZEROS, 1, 1, o.at));
     return t->code ? gcpi_nil(t) : gcpi_conv_record(kind, x, name, weight, bias, a, o);
 }
 GCPI_DEF gcp_tensor gcp_conv2d_at(gcp_tensor x, gcp_conv2d_opts o) { return gcpi_conv_layer(GCP_OP_CONV2D, x, o); }
-GCPI_DEF gcp_tensor gcp_conv_transpose2d_at(gcp_tensor x, gcp_conv2d_opts o) { return gcpi_conv_layer(GCP_OP_CONV_TRANSPOSE2D, x, o); }
+GCPI_DEF gcp_tensor gcp_conv_transpose2d_at(gcp_tensor x, gcp_conv2d_opts o)
+{
+    return gcpi_conv_layer(GCP_OP_CONV_TRANSPOSE2D, x, o);
+}
 
 static gcp_tensor gcpi_conv_op(int kind, gcp_tensor x, gcp_tensor weight, gcp_tensor bias, gcp_conv2d_opts o)
 {
@@ -5424,14 +5830,21 @@ static gcp_tensor gcpi_conv_op(int kind, gcp_tensor x, gcp_tensor weight, gcp_te
         const int *d = gcpi_get(weight)->shape.d;
         if (!o.k && !o.kh) o.kh = d[1];
         if (!o.k && !o.kw) o.kw = d[2];
-        if (!o.out) o.out = kind == GCP_OP_CONV2D ? d[0] : (int)GCPI_MIN((long long)d[3] * GCPI_MAX(o.groups, 1), INT32_MAX);
+        if (!o.out)
+            o.out = kind == GCP_OP_CONV2D ? d[0] : (int)GCPI_MIN((long long)d[3] * GCPI_MAX(o.groups, 1), INT32_MAX);
     }
     gcpi_attributes a = gcpi_conv_options(&o);
     if (!gcpi_conv_options_ok(x, what, &a, &o)) return gcpi_nil(x.tape);
     return gcpi_conv_record(kind, x, gcpi_op_name(x.tape, what, o.name, o.at), weight, bias, a, o);
 }
-GCPI_DEF gcp_tensor gcp_conv2d_op_at(gcp_tensor x, gcp_tensor w, gcp_tensor b, gcp_conv2d_opts o) { return gcpi_conv_op(GCP_OP_CONV2D, x, w, b, o); }
-GCPI_DEF gcp_tensor gcp_conv_transpose2d_op_at(gcp_tensor x, gcp_tensor w, gcp_tensor b, gcp_conv2d_opts o) { return gcpi_conv_op(GCP_OP_CONV_TRANSPOSE2D, x, w, b, o); }
+GCPI_DEF gcp_tensor gcp_conv2d_op_at(gcp_tensor x, gcp_tensor w, gcp_tensor b, gcp_conv2d_opts o)
+{
+    return gcpi_conv_op(GCP_OP_CONV2D, x, w, b, o);
+}
+GCPI_DEF gcp_tensor gcp_conv_transpose2d_op_at(gcp_tensor x, gcp_tensor w, gcp_tensor b, gcp_conv2d_opts o)
+{
+    return gcpi_conv_op(GCP_OP_CONV_TRANSPOSE2D, x, w, b, o);
+}
 
 static gcp_tensor gcpi_linear_record(gcp_tensor x, int name, gcp_tensor weight, gcp_tensor bias, int out, gcp_at at)
 {
@@ -5450,8 +5863,11 @@ GCPI_DEF gcp_tensor gcp_linear_at(gcp_tensor x, gcp_linear_opts o)
     if (!gcpi_enter(x, o.at, "linear")) return gcpi_nil(t);
     int in = gcpi_get(x)->shape.d[3], name = gcpi_op_name(t, "linear", o.name, o.at);
     if (!name) return gcpi_nil(t);
-    gcp_tensor weight = gcpi_weight(t, name, "weight", gcpi_raw(2, o.out, in, 0, 0), gcpi_weight_options(o.init, GCP_INIT_HE, in, o.out, o.at));
-    gcp_tensor bias = o.no_bias ? gcpi_nil(t) : gcpi_weight(t, name, "bias", gcpi_raw(1, o.out, 0, 0, 0), gcpi_weight_options(GCP_INIT_ZEROS, GCP_INIT_ZEROS, 1, 1, o.at));
+    gcp_tensor weight = gcpi_weight(t, name, "weight", gcpi_raw(2, o.out, in, 0, 0),
+                                    gcpi_weight_options(o.init, GCP_INIT_HE, in, o.out, o.at));
+    gcp_tensor bias = o.no_bias ? gcpi_nil(t)
+                                : gcpi_weight(t, name, "bias", gcpi_raw(1, o.out, 0, 0, 0),
+                                              gcpi_weight_options(GCP_INIT_ZEROS, GCP_INIT_ZEROS, 1, 1, o.at));
     return t->code ? gcpi_nil(t) : gcpi_linear_record(x, name, weight, bias, o.out, o.at);
 }
 
@@ -5459,7 +5875,11 @@ GCPI_DEF gcp_tensor gcp_linear_op_at(gcp_tensor x, gcp_tensor weight, gcp_tensor
 {
     const gcpi_tensor *w = gcpi_get(weight);
     if (!gcpi_enter(x, o.at, "linear")) return gcpi_nil(x.tape);
-    return gcpi_linear_record(x, gcpi_op_name(x.tape, "linear", o.name, o.at), weight, bias, o.out ? o.out : w ? w->shape.d[0] : 1, o.at);
+    return gcpi_linear_record(x, gcpi_op_name(x.tape, "linear", o.name, o.at), weight, bias,
+                              o.out ? o.out
+                              : w   ? w->shape.d[0]
+                                    : 1,
+                              o.at);
 }
 
 GCPI_DEF gcp_tensor gcp_embedding_op_at(gcp_tensor ids, gcp_tensor table, gcp_embedding_opts o)
@@ -5473,12 +5893,15 @@ GCPI_DEF gcp_tensor gcp_embedding_at(gcp_tensor ids, gcp_embedding_opts o)
 {
     gcp_tape *t = ids.tape;
     gcp_tensor in[2];
-    if (o.entries < 1 || o.out < 1) return gcpi_bad_option(ids, o.at, "embedding", o.entries < 1 ? ".entries" : ".out", o.entries < 1 ? o.entries : o.out, "at least 1");
+    if (o.entries < 1 || o.out < 1)
+        return gcpi_bad_option(ids, o.at, "embedding", o.entries < 1 ? ".entries" : ".out",
+                               o.entries < 1 ? o.entries : o.out, "at least 1");
     if (!gcpi_enter(ids, o.at, "embedding")) return gcpi_nil(t);
     int name = gcpi_op_name(t, "embedding", o.name, o.at);
     if (!name) return gcpi_nil(t);
     in[0] = ids;
-    in[1] = gcpi_weight(t, name, "table", gcpi_raw(2, o.entries, o.out, 0, 0), gcpi_weight_options(GCP_INIT_GLOROT, GCP_INIT_GLOROT, o.entries, o.out, o.at));
+    in[1] = gcpi_weight(t, name, "table", gcpi_raw(2, o.entries, o.out, 0, 0),
+                        gcpi_weight_options(GCP_INIT_GLOROT, GCP_INIT_GLOROT, o.entries, o.out, o.at));
     return t->code ? gcpi_nil(t) : gcpi_record(t, GCP_OP_EMBEDDING, name, in, 2, NULL, o.at);
 }
 
@@ -5486,8 +5909,10 @@ static int gcpi_norm_options(gcp_tensor x, const char *what, gcp_norm_opts *o)
 {
     o->epsilon = gcpi_option(o->epsilon, 1e-5);
     o->momentum = gcpi_option(o->momentum, 0.1);
-    if (!(o->epsilon > 0) || !gcpi_finite(o->epsilon)) gcpi_bad_option(x, o->at, what, ".epsilon", o->epsilon, "above 0");
-    else if (!(o->momentum >= 0 && o->momentum <= 1)) gcpi_bad_option(x, o->at, what, ".momentum", o->momentum, "in [0, 1]");
+    if (!(o->epsilon > 0) || !gcpi_finite(o->epsilon))
+        gcpi_bad_option(x, o->at, what, ".epsilon", o->epsilon, "above 0");
+    else if (!(o->momentum >= 0 && o->momentum <= 1))
+        gcpi_bad_option(x, o->at, what, ".momentum", o->momentum, "in [0, 1]");
     else return gcpi_enter(x, o->at, what);
     return 0;
 }
@@ -5502,7 +5927,8 @@ GCPI_DEF gcp_tensor gcp_batch_norm_at(gcp_tensor x, gcp_norm_opts o)
     if (!gcpi_norm_options(x, "batch_norm", &o)) return gcpi_nil(t);
     a.number.a = o.epsilon; a.number.b = o.momentum;
     gcp_shape channels = gcpi_raw(1, gcpi_get(x)->shape.d[3], 0, 0, 0);
-    gcp_param_opts ones = gcpi_weight_options(GCP_INIT_ONES, GCP_INIT_ONES, 1, 1, o.at), zeros = gcpi_weight_options(GCP_INIT_ZEROS, GCP_INIT_ZEROS, 1, 1, o.at);
+    gcp_param_opts ones = gcpi_weight_options(GCP_INIT_ONES, GCP_INIT_ONES, 1, 1, o.at),
+                   zeros = gcpi_weight_options(GCP_INIT_ZEROS, GCP_INIT_ZEROS, 1, 1, o.at);
     int name = gcpi_op_name(t, "batch_norm", o.name, o.at);
     int statistics = name ? gcpi_name_new(t, name, "statistics", "statistics", o.at) : 0;
     if (!statistics) return gcpi_nil(t);
@@ -5551,15 +5977,19 @@ GCPI_DEF gcp_tensor gcp_custom_at(const gcp_tensor *inputs, int count, const gcp
 {
     gcp_tape *t = inputs && count > 0 ? inputs[0].tape : NULL;
     if (!t || !gcpi_enter(inputs[0], o.at, "custom")) return gcpi_nil(t);
-    if (!op || !op->name || !op->shape || !op->forward || (!op->backward && !(op->flags & GCP_NO_GRADIENT)) || op->flags & (GCP_VIEW | GCP_GRAD_VIEW | GCP_SIGN_OR_MASK)
-        || (op->flags & GCP_CROSS && count != 2)) {
-        gcpi_fail(t, GCP_E_ARGUMENT, o.at, op && op->name ? op->name : "custom", "an op needs name, shape, forward, and backward or GCP_NO_GRADIENT; its flags may not be VIEW, GRAD_VIEW or SIGN_OR_MASK");
+    if (!op || !op->name || !op->shape || !op->forward || (!op->backward && !(op->flags & GCP_NO_GRADIENT)) ||
+        op->flags & (GCP_VIEW | GCP_GRAD_VIEW | GCP_SIGN_OR_MASK) || (op->flags & GCP_CROSS && count != 2)) {
+        gcpi_fail(t, GCP_E_ARGUMENT, o.at, op && op->name ? op->name : "custom",
+                  "an op needs name, shape, forward, and backward or GCP_NO_GRADIENT; its flags may not be VIEW, "
+                  "GRAD_VIEW or SIGN_OR_MASK");
         return gcpi_nil(t);
     }
     static const char nothing[1] = { 0 };
     int name = gcpi_op_name(t, op->name, o.name, o.at);
-    int index = name ? gcpi_op_new(t, op, GCP_OP_CUSTOM, name, inputs, count, NULL, o.context ? o.context : nothing, o.at) : -1;
-    for (int j = 0; index >= 0 && o.outputs && j < op->outputs; j++) o.outputs[j] = gcpi_handle(t, t->ops[index].out + j);
+    int index =
+        name ? gcpi_op_new(t, op, GCP_OP_CUSTOM, name, inputs, count, NULL, o.context ? o.context : nothing, o.at) : -1;
+    for (int j = 0; index >= 0 && o.outputs && j < op->outputs; j++)
+        o.outputs[j] = gcpi_handle(t, t->ops[index].out + j);
     return index < 0 ? gcpi_nil(t) : gcpi_handle(t, t->ops[index].out);
 }
 
@@ -5570,17 +6000,29 @@ GCPI_DEF gcp_tensor gcp_custom_at(const gcp_tensor *inputs, int count, const gcp
    they have side effects; the others run once, in this order. Nothing here depends on a policy. */
 
 enum { GCPI_STATE_ITEM, GCPI_INPUT_ITEM, GCPI_FORWARD_ITEM, GCPI_GRADIENT_ITEM };
-enum { GCPI_READ, GCPI_WRITE, GCPI_ADD, GCPI_ALIAS };     /* ADD: read and written in place; ALIAS: becomes the same bytes */
-enum { GCPI_TASK_FORWARD, GCPI_TASK_SEED, GCPI_TASK_BACKWARD, GCPI_TASK_NORM, GCPI_TASK_UPDATE, GCPI_TASK_HOOK, GCPI_TASK_WAIT,
-       GCPI_TASK_OFFLOAD, GCPI_TASK_PREFETCH, GCPI_TASK_ARRIVE,         /* far tasks, by item */
-       GCPI_TASK_MOVE };                                                /* to another place in the slab, by item */
+/* ADD: read and written in place; ALIAS: becomes the same bytes */
+enum { GCPI_READ, GCPI_WRITE, GCPI_ADD, GCPI_ALIAS };
+enum {
+    GCPI_TASK_FORWARD,
+    GCPI_TASK_SEED,
+    GCPI_TASK_BACKWARD,
+    GCPI_TASK_NORM,
+    GCPI_TASK_UPDATE,
+    GCPI_TASK_HOOK,
+    GCPI_TASK_WAIT,
+    GCPI_TASK_OFFLOAD,
+    GCPI_TASK_PREFETCH,
+    GCPI_TASK_ARRIVE, /* far tasks, by item */
+    GCPI_TASK_MOVE
+}; /* to another place in the slab, by item */
 
 typedef struct gcpi_item {
     size_t bytes, offset;             /* own bytes; where they begin in the root's */
     ptrdiff_t pitch, row;             /* elements from row to row, and in one; row 0: no rows, one run of bytes */
     int kind, tensor, producer;       /* tensor of the tape; producer: forward task or -1 */
     int root, next;                   /* alias group; next member, -1 at the end */
-    int active, pinned, dense;        /* pinned: 1 to the end of the step, 2 from its beginning too; dense: pitch is fixed */
+    /* pinned: 1 to the end of the step, 2 from its beginning too; dense: pitch is fixed */
+    int active, pinned, dense;
     int stored, kept;                 /* stored: every policy keeps it; kept: by gcp_keep, nothing may write it again */
     int move, updated;                /* the task that moves it; of a parameter's gradient: that updates it; 0: none */
 } gcpi_item;
@@ -5588,12 +6030,15 @@ typedef struct gcpi_item {
 typedef struct gcpi_operand { int item, mode, slot; } gcpi_operand;      /* slot: which of its op's operands it is */
 
 typedef struct gcpi_task {          /* an op group run forward, an op run backward, ... */
-    int kind, op;                     /* op of the tape, of a group its last; of updates and hooks: the parameter; of far tasks and moves: the item */
-    int ops;                          /* forward: how many ops it runs, the last of them op; 1, or a group for GCP_ROW_APPLY */
+    /* op of the tape, of a group its last; of updates and hooks: the parameter; of far tasks and moves: the item */
+    int kind, op;
+    /* forward: how many ops it runs, the last of them op; 1, or a group for GCP_ROW_APPLY */
+    int ops;
     int operands, count;              /* run in problem->operands */
     int forward;                      /* backward: the forward task that it reverses */
     int once, free, segment, unit;    /* free: a view, costs nothing; segment: of the tape; unit: of its forward op */
-    int costly, loss, joins, concat;  /* for GCP_CHEAP: keep; belongs to the loss; several activations meet. concat: parts side by side */
+    /* for GCP_CHEAP: keep; belongs to the loss; several activations meet. concat: parts side by side */
+    int costly, loss, joins, concat;
     int over, under[2];               /* operand `over` may be written in place on operands under[0] or [1]; -1: none */
     double seconds, flops;
     size_t workspace;
@@ -5607,7 +6052,8 @@ typedef struct gcpi_problem {
     gcpi_task *tasks;       int task_count, forward;  /* every list holds these; behind them: */
     int far_count, move_count;                        /* far tasks, then moves: a list may hold them */
     gcpi_operand *operands; int operand_count;
-    int units, root, training, tensors;               /* root: the loss or output tensor; tensors: of the tape, when planned */
+    /* root: the loss or output tensor; tensors: of the tape, when planned */
+    int units, root, training, tensors;
     char **names, **item_names;                       /* of a graph that no tape made; else NULL */
     size_t numbers, state;                            /* bytes of every step's numbers, in front; a graph's state */
     int optimizer, costed;                            /* tasks whose seconds .costs gave */
@@ -5644,18 +6090,21 @@ static gcpi_task *gcpi_task_add(gcpi_problem *p, int kind, int op)
     return task;
 }
 
-/* What the task may write in place: output 0 over input 0 (or 1), or backward the gradient of input 0 over that of output 0. */
+/* What the task may write in place: output 0 over input 0 (or 1), or backward the gradient of input 0 over that of
+   output 0. */
 static void gcpi_task_in_place(const gcpi_problem *p, gcpi_task *task, const gcpi_op *op)
 {
     int back = task->kind == GCPI_TASK_BACKWARD, pair = !back && op->kind != GCP_OP_CUSTOM;
     const gcpi_operand *o = &p->operands[task->operands];
     if (!(op->row->flags & (back ? GCP_GRAD_IN_PLACE : GCP_IN_PLACE))) return;
-    if (op->kind == GCP_OP_MAX_POOL && !gcpi_pool_copies(&op->attributes.conv)) return;      /* other windows read their neighbours */
+    /* other windows read their neighbours */
+    if (op->kind == GCP_OP_MAX_POOL && !gcpi_pool_copies(&op->attributes.conv)) return;
     for (int k = 0; k < task->count; k++) {
         if (o[k].slot == (back ? GCPI_SLOT_DOUT : GCPI_SLOT_IN)) task->under[0] = k;
         if (pair && o[k].slot == GCPI_SLOT_IN + 1) task->under[1] = k;
         if (o[k].slot == (back ? GCPI_SLOT_DIN : GCPI_SLOT_OUT) && o[k].mode == GCPI_WRITE) task->over = k;
-        else if (task->over >= 0 && o[k].item == o[task->over].item) { task->over = -1; return; }      /* x * x: written, then added to */
+        /* x * x: written, then added to */
+        else if (task->over >= 0 && o[k].item == o[task->over].item) { task->over = -1; return; }
     }
 }
 
@@ -5675,21 +6124,24 @@ static void gcpi_mark_needed(const gcp_tape *t, int root, unsigned char *needed)
     }
 }
 
-/* A gradient is active where it is wanted (some parameter or wanted input lies behind it) and flows (the loss lies ahead). */
+/* A gradient is active where it is wanted (some parameter or wanted input lies behind it) and flows (the loss lies
+   ahead). */
 static void gcpi_mark_gradients(gcpi_problem *p, const unsigned char *needed)
 {
     const gcp_tape *t = p->tape;
     gcpi_item *gradient = p->items + t->tensor_count;
     for (int i = 1; i < t->tensor_count; i++) {
         const gcpi_tensor *e = &t->tensors[i];
-        gradient[i].active = (e->kind == GCPI_PARAMETER && !(e->flags & GCPI_FROZEN)) || (e->kind == GCPI_INPUT && e->flags & GCPI_WANTED);
+        gradient[i].active = (e->kind == GCPI_PARAMETER && !(e->flags & GCPI_FROZEN)) ||
+                             (e->kind == GCPI_INPUT && e->flags & GCPI_WANTED);
     }
     for (int o = 0; o < t->op_count; o++) {
         const gcpi_op *op = &t->ops[o];
         int wanted = 0;
         if (!needed[o] || op->row->flags & GCP_NO_GRADIENT) continue;
         for (int i = 0; i < op->inputs; i++) wanted |= gradient[gcpi_edge(t, op, i)].active;
-        for (int j = 0; j < op->outputs; j++) gradient[op->out + j].active = wanted && t->tensors[op->out + j].dtype == GCP_DTYPE_REAL;
+        for (int j = 0; j < op->outputs; j++)
+            gradient[op->out + j].active = wanted && t->tensors[op->out + j].dtype == GCP_DTYPE_REAL;
     }
     for (int i = 1; i < t->tensor_count; i++) gradient[i].active *= 2;          /* 2: wanted; 3: wanted and flows */
     if (gradient[p->root].active) gradient[p->root].active = 3;
@@ -5756,7 +6208,8 @@ static void gcpi_items_make(gcpi_problem *p)
         item->pitch = item->row = e->shape.d[3];
         item->bytes = gcpi_view_bytes(e->shape, gradient ? GCP_DTYPE_REAL : e->dtype, item->pitch);
         if (!gradient && e->dtype != GCP_DTYPE_REAL) item->row = 0;
-        item->dense = e->dtype == GCP_DTYPE_BIT || e->dtype == GCP_DTYPE_U8 || e->dtype == GCP_DTYPE_I32 || item->kind == GCPI_STATE_ITEM || item->kind == GCPI_INPUT_ITEM;
+        item->dense = e->dtype == GCP_DTYPE_BIT || e->dtype == GCP_DTYPE_U8 || e->dtype == GCP_DTYPE_I32 ||
+                      item->kind == GCPI_STATE_ITEM || item->kind == GCPI_INPUT_ITEM;
     }
 }
 
@@ -5786,8 +6239,14 @@ static void gcpi_view_of(gcpi_problem *p, int item, int of, size_t offset, ptrdi
     p->items[base->root].next = item;
 }
 
-static int gcpi_is_dense(const gcpi_problem *p, int item) { return !p->items[item].row || p->items[item].pitch == p->items[item].row; }
-static void gcpi_dense_group(gcpi_problem *p, int item) { for (int i = p->items[item].root; i >= 0; i = p->items[i].next) p->items[i].dense = 1; }
+static int gcpi_is_dense(const gcpi_problem *p, int item)
+{
+    return !p->items[item].row || p->items[item].pitch == p->items[item].row;
+}
+static void gcpi_dense_group(gcpi_problem *p, int item)
+{
+    for (int i = p->items[item].root; i >= 0; i = p->items[i].next) p->items[i].dense = 1;
+}
 
 /* Whether an input of a concat can be made where the concat needs it: it owns its bytes and its pitch is free. */
 static int gcpi_can_join(const gcpi_problem *p, int item, int to)
@@ -5833,7 +6292,8 @@ static const gcp_op *gcpi_row_for(const gcp_target *target, const gcpi_op *op, i
 static int gcpi_stats_follow(const gcpi_problem *p, const gcpi_op *op)
 {
     const gcp_tape *t = p->tape;
-    return GCPI_TAKES && p->training && !p->target.kernels && op && op->kind == GCP_OP_CONV2D && op + 1 < t->ops + t->op_count && op[1].kind == GCP_OP_BATCH_STATS && gcpi_edge(t, op + 1, 0) == op->out;
+    return GCPI_TAKES && p->training && !p->target.kernels && op && op->kind == GCP_OP_CONV2D &&
+           op + 1 < t->ops + t->op_count && op[1].kind == GCP_OP_BATCH_STATS && gcpi_edge(t, op + 1, 0) == op->out;
 }
 
 static void gcpi_task_cost(const gcpi_problem *p, gcpi_task *task, const gcpi_op *op, int backward)
@@ -5857,9 +6317,11 @@ static void gcpi_task_cost(const gcpi_problem *p, gcpi_task *task, const gcpi_op
     }
     call.in = in; call.out = out;
     call.backward = backward; call.target = &p->target;
-    for (int i = 0; backward && op && i < GCPI_MIN(op->inputs, 32); i++) call.wanted |= (unsigned)p->items[t->tensor_count + gcpi_edge(t, op, i)].active << i;
+    for (int i = 0; backward && op && i < GCPI_MIN(op->inputs, 32); i++)
+        call.wanted |= (unsigned)p->items[t->tensor_count + gcpi_edge(t, op, i)].active << i;
     if (op && row && row->cost) row->cost(&call, &cost);       /* row NULL: a custom op that will be refused */
-    if (!backward && gcpi_stats_follow(p, op)) cost.workspace = gcpi_conv2d_room(&op->attributes.conv, &p->target) + gcpi_sum_workspace(out[0], 2);
+    if (!backward && gcpi_stats_follow(p, op))
+        cost.workspace = gcpi_conv2d_room(&op->attributes.conv, &p->target) + gcpi_sum_workspace(out[0], 2);
     if (task->free) cost.bytes = 0;
     task->flops = cost.flops;
     task->workspace = cost.workspace;
@@ -5897,7 +6359,8 @@ static void gcpi_forward_task(gcpi_problem *p, int o, const unsigned char *read)
     gcpi_task *task = gcpi_task_add(p, GCPI_TASK_FORWARD, o);
     int whole = op->row->flags & GCP_VIEW ? gcpi_forward_views(p, op) : 0;
     task->ops = 1;
-    for (int i = 0; i < op->inputs; i++) gcpi_operand_add(p, task, gcpi_edge(p->tape, op, i), GCPI_READ, GCPI_SLOT_IN + i);
+    for (int i = 0; i < op->inputs; i++)
+        gcpi_operand_add(p, task, gcpi_edge(p->tape, op, i), GCPI_READ, GCPI_SLOT_IN + i);
     for (int j = 0; j < op->outputs; j++) gcpi_forward_output(p, task, o, j, read);
     task->once = !!(op->row->flags & GCP_ONCE);
     task->free = whole;
@@ -5910,16 +6373,20 @@ static void gcpi_forward_task(gcpi_problem *p, int o, const unsigned char *read)
 #define GCPI_LINK_KEY "link 1e9 bytes"
 static void gcpi_task_key(const gcpi_problem *p, const gcpi_task *task, char *key, size_t size)
 {
-    static const char *const kinds[] = { "forward", "seed", "backward", "norm", "update", "hook", "wait", "offload", "prefetch", "arrive", "move" };
+    static const char *const kinds[] = { "forward", "seed",    "backward", "norm",   "update", "hook",
+                                         "wait",    "offload", "prefetch", "arrive", "move" };
     static const char *const modes[] = { "", ">", "+", "=" };
     const gcp_tape *t = p->tape;
     size_t n = (size_t)snprintf(key, size, "%s", kinds[task->kind]);
     int ops = task->kind == GCPI_TASK_FORWARD || task->kind == GCPI_TASK_BACKWARD;
     for (int o = task->op - GCPI_MAX(task->ops, 1) + 1; ops && o <= task->op && n < size; o++) {
         const gcpi_conv_attr *a = &t->ops[o].attributes.conv;
-        int window = t->ops[o].kind == GCP_OP_CONV2D || t->ops[o].kind == GCP_OP_CONV_TRANSPOSE2D || t->ops[o].kind == GCP_OP_MAX_POOL || t->ops[o].kind == GCP_OP_AVG_POOL;
+        int window = t->ops[o].kind == GCP_OP_CONV2D || t->ops[o].kind == GCP_OP_CONV_TRANSPOSE2D ||
+                     t->ops[o].kind == GCP_OP_MAX_POOL || t->ops[o].kind == GCP_OP_AVG_POOL;
         n += (size_t)snprintf(key + n, size - n, " %s", t->ops[o].row->name);
-        if (window && n < size) n += (size_t)snprintf(key + n, size - n, ",%dx%d,%dx%d,%d+%d+%d+%d,%dx%d,%d", a->kh, a->kw, a->sh, a->sw, a->pt, a->pb, a->pl, a->pr, a->dh, a->dw, a->groups);
+        if (window && n < size)
+            n += (size_t)snprintf(key + n, size - n, ",%dx%d,%dx%d,%d+%d+%d+%d,%dx%d,%d", a->kh, a->kw, a->sh, a->sw,
+                                  a->pt, a->pb, a->pl, a->pr, a->dh, a->dw, a->groups);
     }
     if (task->kind == GCPI_TASK_UPDATE && n < size) n += (size_t)snprintf(key + n, size - n, " %d", p->optimizer);
     for (int k = 0; k < task->count && n < size; k++) {
@@ -5954,7 +6421,8 @@ static int gcpi_costs_apply(gcpi_problem *p, const gcp_plan_opts *opts, gcp_aren
         if (n && *c != '#') {
             double value = strtod(c + last, &end);
             if (!last || end != c + n || !(value >= 0) || value > 1e9) {
-                gcpi_fail(p->tape, GCP_E_ARGUMENT, opts->at, "gcp_plan_make", ".costs, line %d: not 'OP SHAPES SECONDS'", line);
+                gcpi_fail(p->tape, GCP_E_ARGUMENT, opts->at, "gcp_plan_make",
+                          ".costs, line %d: not 'OP SHAPES SECONDS'", line);
                 return 0;
             }
             hash[count] = gcpi_key_hash(c, last);
@@ -5963,7 +6431,11 @@ static int gcpi_costs_apply(gcpi_problem *p, const gcp_plan_opts *opts, gcp_aren
         c += n + (c[n] != 0);
     }
     uint64_t link = gcpi_key_hash(GCPI_LINK_KEY, strlen(GCPI_LINK_KEY));
-    for (int k = 0; k < count; k++) if (hash[k] == link && seconds[k] > 0) { p->target.far_bytes_per_second = 1e9 / seconds[k]; break; }
+    for (int k = 0; k < count; k++)
+        if (hash[k] == link && seconds[k] > 0) {
+            p->target.far_bytes_per_second = 1e9 / seconds[k];
+            break;
+        }
     for (int i = 0; i < p->task_count; i++) {
         char key[GCPI_KEY_BYTES];
         gcpi_task_key(p, &p->tasks[i], key, sizeof key);
@@ -5983,7 +6455,10 @@ static void gcpi_item_name(const gcpi_problem *p, int item, char *buffer, size_t
 static const char *gcpi_task_name(const gcpi_problem *p, const gcpi_task *task, char *buffer, size_t size)
 {
     const gcp_tape *t = p->tape;
-    if (p->names && task->kind < GCPI_TASK_OFFLOAD) { snprintf(buffer, size, "%s", p->names[task - p->tasks]); return buffer; }
+    if (p->names && task->kind < GCPI_TASK_OFFLOAD) {
+        snprintf(buffer, size, "%s", p->names[task - p->tasks]);
+        return buffer;
+    }
     if (task->kind >= GCPI_TASK_OFFLOAD) {
         const char *of = !p->names && p->items[task->op].kind == GCPI_GRADIENT_ITEM ? "gradient of " : "";
         snprintf(buffer, size, "%s", of);
@@ -5994,7 +6469,8 @@ static const char *gcpi_task_name(const gcpi_problem *p, const gcpi_task *task, 
     else if (task->kind == GCPI_TASK_NORM) snprintf(buffer, size, "norm");
     else if (task->kind > GCPI_TASK_NORM) snprintf(buffer, size, "%s", t->parameters[task->op].path);
     else gcpi_name_text(t, t->ops[task->op - GCPI_MAX(task->ops, 1) + 1].name, buffer, size);
-    for (int o = task->op - task->ops + 2; task->kind == GCPI_TASK_FORWARD && o <= task->op; o++) {       /* a group: a+b+c */
+    /* a group: a+b+c */
+    for (int o = task->op - task->ops + 2; task->kind == GCPI_TASK_FORWARD && o <= task->op; o++) {
         char name[256];
         const char *base;
         gcpi_name_text(t, t->ops[o].name, name, sizeof name);
@@ -6011,24 +6487,30 @@ static const char gcpi_letters[] = { 'F', 'B', 'B', 'U', 'U', 'H', 'W', 'O', 'P'
 
 /* The rest of a tape's problem: groups, gradients and their aliases, updates, far tasks, moves. */
 
-/* Groups: batch_norm, add and a rectifier that follow one another run as one pass (GCP_ROW_APPLY), so that the values in
-   between are never made. They must be nobody else's: not kept, not read by another op nor by any backward. Backward runs
-   op by op. Which ops form a group depends on the tape, the loss and .inference. */
-typedef struct gcpi_uses { int *first, *consumers, *last; } gcpi_uses;     /* consumers[first[i] ..]: ops that read tensor i, descending */
+/* Groups: batch_norm, add and a rectifier that follow one another run as one pass (GCP_ROW_APPLY), so that the values
+   in between are never made. They must be nobody else's: not kept, not read by another op nor by any backward. Backward
+   runs op by op. Which ops form a group depends on the tape, the loss and .inference. */
+/* consumers[first[i] ..]: ops that read tensor i, descending */
+typedef struct gcpi_uses { int *first, *consumers, *last; } gcpi_uses;
 
-static int gcpi_swallowed(const gcpi_problem *p, const gcpi_uses *u, int o, const unsigned char *read)     /* its output is for op o + 1 only */
+/* its output is for op o + 1 only */
+static int gcpi_swallowed(const gcpi_problem *p, const gcpi_uses *u, int o, const unsigned char *read)
 {
     const gcp_tape *t = p->tape;
     const gcpi_op *op = &t->ops[o], *next = op + 1;
     unsigned keep = 0;
-    if (o + 1 >= t->op_count || op->segment != next->segment || read[op->out] || t->tensors[op->out].flags & GCPI_KEPT || op->out == p->root) return 0;
+    if (o + 1 >= t->op_count || op->segment != next->segment || read[op->out] ||
+        t->tensors[op->out].flags & GCPI_KEPT || op->out == p->root)
+        return 0;
     for (int s = op->segment; s; s = t->segments[s].parent) keep |= t->segments[s].keep;
-    return !(keep >> op->kind & 1) && u->first[op->out + 1] - u->first[op->out] == 1 && u->consumers[u->first[op->out]] == o + 1;
+    return !(keep >> op->kind & 1) && u->first[op->out + 1] - u->first[op->out] == 1 &&
+           u->consumers[u->first[op->out]] == o + 1;
 }
 
 static int gcpi_is_rectifier(const gcpi_op *op) { return op->kind == GCP_OP_RELU || op->kind == GCP_OP_LEAKY_RELU; }
 
-static int gcpi_group(const gcpi_problem *p, const gcpi_uses *u, int o, const unsigned char *read)        /* how many ops from o on */
+/* how many ops from o on */
+static int gcpi_group(const gcpi_problem *p, const gcpi_uses *u, int o, const unsigned char *read)
 {
     const gcp_tape *t = p->tape;
     int first = t->ops[o].kind, n = 1;
@@ -6043,13 +6525,20 @@ static int gcpi_group(const gcpi_problem *p, const gcpi_uses *u, int o, const un
 static void gcpi_group_task(gcpi_problem *p, int o, int ops, const unsigned char *read)
 {
     const gcp_tape *t = p->tape;
-    const gcpi_op *op = &t->ops[o], *last = op + ops - 1, *add = op->kind == GCP_OP_ADD ? op : op[1].kind == GCP_OP_ADD ? op + 1 : NULL;
+    const gcpi_op *op = &t->ops[o], *last = op + ops - 1,
+                  *add = op->kind == GCP_OP_ADD     ? op
+                         : op[1].kind == GCP_OP_ADD ? op + 1
+                                                    : NULL;
     gcpi_task *task = gcpi_task_add(p, GCPI_TASK_FORWARD, o + ops - 1);
     task->ops = ops;
     gcpi_operand_add(p, task, gcpi_edge(t, op, 0), GCPI_READ, GCPI_SLOT_IN);
-    if (add) gcpi_operand_add(p, task, gcpi_edge(t, add, add == op || gcpi_edge(t, add, 0) == op->out), GCPI_READ, GCPI_SLOT_IN + 1);
-    for (int i = 1; op->kind == GCP_OP_BATCH_NORM && i < 5; i++) gcpi_operand_add(p, task, gcpi_edge(t, op, i), GCPI_READ, GCPI_SLOT_IN + 1 + i);
-    for (const gcpi_op *k = op; k < last; k++) p->items[k->out].producer = p->task_count - 1;      /* what is never made is made here */
+    if (add)
+        gcpi_operand_add(p, task, gcpi_edge(t, add, add == op || gcpi_edge(t, add, 0) == op->out), GCPI_READ,
+                         GCPI_SLOT_IN + 1);
+    for (int i = 1; op->kind == GCP_OP_BATCH_NORM && i < 5; i++)
+        gcpi_operand_add(p, task, gcpi_edge(t, op, i), GCPI_READ, GCPI_SLOT_IN + 1 + i);
+    /* what is never made is made here */
+    for (const gcpi_op *k = op; k < last; k++) p->items[k->out].producer = p->task_count - 1;
     for (int j = 0; j < last->outputs; j++) gcpi_forward_output(p, task, o + ops - 1, j, read);
     gcpi_task_traits(p, task, last);
     gcpi_task_cost(p, task, NULL, 0);
@@ -6067,7 +6556,8 @@ static int gcpi_uses_make(const gcpi_problem *p, const unsigned char *needed, gc
         for (int i = 0; needed[o] && i < t->ops[o].inputs; i++) u->first[gcpi_edge(t, &t->ops[o], i) + 2]++;
     for (int i = 2; i <= t->tensor_count + 1; i++) u->first[i] += u->first[i - 1];
     for (int o = t->op_count - 1; o >= 0; o--)
-        for (int i = 0; needed[o] && i < t->ops[o].inputs; i++) u->consumers[u->first[gcpi_edge(t, &t->ops[o], i) + 1]++] = o;
+        for (int i = 0; needed[o] && i < t->ops[o].inputs; i++)
+            u->consumers[u->first[gcpi_edge(t, &t->ops[o], i) + 1]++] = o;
     return 1;
 }
 
@@ -6112,7 +6602,8 @@ static int gcpi_gradient_alias(gcpi_problem *p, const gcpi_uses *u, int o, int i
     return 1;
 }
 
-static void gcpi_backward_task(gcpi_problem *p, const gcpi_uses *u, int o, const unsigned char *read, unsigned char *defined)
+static void gcpi_backward_task(gcpi_problem *p, const gcpi_uses *u, int o, const unsigned char *read,
+                               unsigned char *defined)
 {
     const gcp_tape *t = p->tape;
     const gcpi_op *op = &t->ops[o];
@@ -6122,11 +6613,13 @@ static void gcpi_backward_task(gcpi_problem *p, const gcpi_uses *u, int o, const
     task->forward = p->items[op->out].producer;
     task->unit = p->tasks[task->forward].unit;
     gcpi_backward_reads(p, op, read[op->out], &in, &out);
-    for (int i = 0; i < op->inputs; i++) if (in >> i & 1) gcpi_operand_add(p, task, gcpi_edge(t, op, i), GCPI_READ, GCPI_SLOT_IN + i);
+    for (int i = 0; i < op->inputs; i++)
+        if (in >> i & 1) gcpi_operand_add(p, task, gcpi_edge(t, op, i), GCPI_READ, GCPI_SLOT_IN + i);
     for (int j = 0; j < op->outputs; j++) {
         int gradient = t->tensor_count + op->out + j;
         if (out >> j & 1) gcpi_operand_add(p, task, op->out + j, GCPI_READ, GCPI_SLOT_OUT + j);
-        if (p->items[gradient].active && defined[op->out + j]) gcpi_operand_add(p, task, gradient, GCPI_READ, GCPI_SLOT_DOUT + j);
+        if (p->items[gradient].active && defined[op->out + j])
+            gcpi_operand_add(p, task, gradient, GCPI_READ, GCPI_SLOT_DOUT + j);
     }
     for (int i = 0; i < op->inputs; i++) {
         int x = gcpi_edge(t, op, i);
@@ -6153,7 +6646,8 @@ static void gcpi_parameter_task(gcpi_problem *p, int kind, int parameter, int mo
 static int gcpi_trained(const gcpi_problem *p, int parameter)       /* has a gradient in this plan */
 {
     int tensor = p->tape->parameters[parameter].tensor;
-    return tensor && tensor < p->tensors && p->tape->parameters[parameter].kind == GCPI_PARAMETER && p->items[p->tensors + tensor].active;
+    return tensor && tensor < p->tensors && p->tape->parameters[parameter].kind == GCPI_PARAMETER &&
+           p->items[p->tensors + tensor].active;
 }
 
 /* What follows the backward of op o: hooks, and updates where they are fused, of parameters whose last reader it is. */
@@ -6177,7 +6671,10 @@ static void gcpi_after_backward(gcpi_problem *p, const gcpi_uses *u, int o, cons
     }
 }
 
-static int gcpi_updated(const gcpi_problem *p, int parameter) { return p->items[p->tensors + p->tape->parameters[parameter].tensor].updated; }
+static int gcpi_updated(const gcpi_problem *p, int parameter)
+{
+    return p->items[p->tensors + p->tape->parameters[parameter].tensor].updated;
+}
 
 static size_t gcpi_norm_bytes(const gcpi_problem *p, const gcp_shape *shape)
 {
@@ -6242,30 +6739,36 @@ static void gcpi_units_number(gcpi_problem *p)
     }
 }
 
-/* Copies to far memory, back, and waiting for them. Only for first outputs that share their bytes with no other tensor. */
+/* Copies to far memory, back, and waiting for them. Only for first outputs that share their bytes with no other
+   tensor. */
 static void gcpi_far_tasks(gcpi_problem *p)
 {
     for (int i = 0; i < p->tensors; i++) {
         const gcpi_item *x = &p->items[i];
         if (x->kind != GCPI_FORWARD_ITEM || !x->active || x->root != i || x->next >= 0 || x->pinned) continue;
-        if (!p->names && p->tape->ops[p->tape->tensors[i].producer].out != i) continue;       /* masks and the like share their op's name */
+        /* masks and the like share their op's name */
+        if (!p->names && p->tape->ops[p->tape->tensors[i].producer].out != i) continue;
         for (int kind = GCPI_TASK_OFFLOAD; kind <= GCPI_TASK_ARRIVE; kind++)
-            gcpi_operand_add(p, gcpi_task_add(p, kind, i), i, kind == GCPI_TASK_PREFETCH ? GCPI_WRITE : GCPI_READ, GCPI_SLOT_OUT);
+            gcpi_operand_add(p, gcpi_task_add(p, kind, i), i, kind == GCPI_TASK_PREFETCH ? GCPI_WRITE : GCPI_READ,
+                             GCPI_SLOT_OUT);
     }
 }
 
 static int gcpi_may_move(const gcpi_problem *p, int i, int hooks)
 {
     const gcpi_item *x = &p->items[i];
-    if ((x->kind != GCPI_FORWARD_ITEM && x->kind != GCPI_GRADIENT_ITEM) || !x->active || x->root != i || x->next >= 0 || x->pinned == 2 || !x->bytes) return 0;
+    if ((x->kind != GCPI_FORWARD_ITEM && x->kind != GCPI_GRADIENT_ITEM) || !x->active || x->root != i || x->next >= 0 ||
+        x->pinned == 2 || !x->bytes)
+        return 0;
     if (p->names) return 1;
     const gcpi_tensor *e = &p->tape->tensors[x->tensor];
     if (hooks && e->kind == GCPI_PARAMETER) return 0;          /* a hook has its address till the other returns */
-    return e->producer < 0 || (p->tape->ops[e->producer].out == x->tensor && (e->dtype == GCP_DTYPE_REAL || x->kind == GCPI_GRADIENT_ITEM));
+    return e->producer < 0 || (p->tape->ops[e->producer].out == x->tensor &&
+                               (e->dtype == GCP_DTYPE_REAL || x->kind == GCPI_GRADIENT_ITEM));
 }
 
-/* For what shares its bytes with nothing else and is real numbers: a concat of one copies it. A graph's costs may be in any unit: a move is priced
-   like the op that made what is moved. */
+/* For what shares its bytes with nothing else and is real numbers: a concat of one copies it. A graph's costs may be in
+   any unit: a move is priced like the op that made what is moved. */
 static void gcpi_move_tasks(gcpi_problem *p, int hooks)
 {
     for (int i = 0; i < p->item_count; i++) {
@@ -6273,7 +6776,8 @@ static void gcpi_move_tasks(gcpi_problem *p, int hooks)
         gcpi_task *task = gcpi_task_add(p, GCPI_TASK_MOVE, i);
         gcpi_operand_add(p, task, i, GCPI_READ, GCPI_SLOT_IN);
         gcpi_operand_add(p, task, i, GCPI_WRITE, GCPI_SLOT_OUT);
-        task->seconds = p->names ? p->tasks[p->items[i].producer].seconds : 2 * (double)p->items[i].bytes / p->target.bytes_per_second;
+        task->seconds = p->names ? p->tasks[p->items[i].producer].seconds
+                                 : 2 * (double)p->items[i].bytes / p->target.bytes_per_second;
         p->items[i].move = (int)(task - p->tasks);
     }
 }
@@ -6285,7 +6789,8 @@ static int gcpi_problem_arrays(gcpi_problem *p, int far, int moves, gcp_arena *a
 {
     const gcp_tape *t = p->tape;
     ptrdiff_t tasks = 2 * (ptrdiff_t)t->op_count + 3 * (ptrdiff_t)t->parameter_count + 2;
-    ptrdiff_t operands = 3 * (ptrdiff_t)t->edge_count + 4 * (ptrdiff_t)t->tensor_count + 4 * (ptrdiff_t)t->parameter_count + 1;
+    ptrdiff_t operands =
+        3 * (ptrdiff_t)t->edge_count + 4 * (ptrdiff_t)t->tensor_count + 4 * (ptrdiff_t)t->parameter_count + 1;
     if (far) { tasks += 3 * (ptrdiff_t)t->tensor_count; operands += 3 * (ptrdiff_t)t->tensor_count; }
     if (moves) { tasks += 2 * (ptrdiff_t)t->tensor_count; operands += 4 * (ptrdiff_t)t->tensor_count; }
     p->tensors = t->tensor_count;
@@ -6296,8 +6801,8 @@ static int gcpi_problem_arrays(gcpi_problem *p, int far, int moves, gcp_arena *a
     return p->items && p->tasks && p->operands;
 }
 
-static void gcpi_problem_backward(gcpi_problem *p, const gcpi_uses *u, const unsigned char *needed, const unsigned char *read,
-                                  unsigned char *defined, const gcp_plan_opts *opts)
+static void gcpi_problem_backward(gcpi_problem *p, const gcpi_uses *u, const unsigned char *needed,
+                                  const unsigned char *read, unsigned char *defined, const gcp_plan_opts *opts)
 {
     const gcp_tape *t = p->tape;
     gcpi_task *seed = gcpi_task_add(p, GCPI_TASK_SEED, t->tensors[p->root].producer);
@@ -6318,14 +6823,16 @@ static void gcpi_problem_backward(gcpi_problem *p, const gcpi_uses *u, const uns
 }
 
 /* Makes the problem of a tape. 0: the arena is too small. */
-static int gcpi_problem_make(gcpi_problem *p, int root, const gcp_plan_opts *opts, const gcp_target *target, gcp_arena *a)
+static int gcpi_problem_make(gcpi_problem *p, int root, const gcp_plan_opts *opts, const gcp_target *target,
+                             gcp_arena *a)
 {
     gcp_tape *t = p->tape;
     ptrdiff_t scratch = a->scratch;
     gcpi_uses uses;
     p->target = *target; p->root = root; p->training = !opts->inference;
     p->numbers = GCPI_NUMBERS_BYTES;
-    unsigned char *needed = GCPI_SCRATCH(a, unsigned char, t->op_count + 1), *read = GCPI_SCRATCH(a, unsigned char, t->tensor_count);
+    unsigned char *needed = GCPI_SCRATCH(a, unsigned char, t->op_count + 1),
+                  *read = GCPI_SCRATCH(a, unsigned char, t->tensor_count);
     unsigned char *defined = GCPI_SCRATCH(a, unsigned char, t->tensor_count);
     if (!gcpi_problem_arrays(p, opts->list || opts->far, gcpi_moves(opts), a) || !needed || !read || !defined) return 0;
     gcpi_mark_needed(t, root, needed);
@@ -6340,7 +6847,8 @@ static int gcpi_problem_make(gcpi_problem *p, int root, const gcp_plan_opts *opt
         if (n > 1) gcpi_group_task(p, o, n, read);
         else if (needed[o]) gcpi_forward_task(p, o, read);
     }
-    for (int i = 0; i < p->operand_count; i++) p->items[p->operands[i].item].active = 1;     /* inputs and parameters that are read */
+    /* inputs and parameters that are read */
+    for (int i = 0; i < p->operand_count; i++) p->items[p->operands[i].item].active = 1;
     p->forward = p->task_count;
     gcpi_units_number(p);
     if (p->training) gcpi_problem_backward(p, &uses, needed, read, defined, opts);
@@ -6353,15 +6861,15 @@ static int gcpi_problem_make(gcpi_problem *p, int root, const gcp_plan_opts *opt
 
 /* ==== src/planner/graph.h ==== */
 
-/* gcp-graph 1: a line an op,  KIND ID COST BYTES WORKSPACE INPUTS...  where KIND is f (may run again), o (forward, once)
-   or b (once, in this order, behind all f and o); an op's output is a tensor of its own, INPUTS are the ids of ops.
-   gcp-graph 2 (the first line says so) has tensors apart:
+/* gcp-graph 1: a line an op,  KIND ID COST BYTES WORKSPACE INPUTS...  where KIND is f (may run again), o (forward,
+   once) or b (once, in this order, behind all f and o); an op's output is a tensor of its own, INPUTS are the ids of
+   ops. gcp-graph 2 (the first line says so) has tensors apart:
      t ID BYTES [in=ID@OFFSET] [rows=PITCH/ROW] [gradient] [stored] [keep] [end] [always]
      f|o|b ID COST WORKSPACE OPERANDS... [of=ID] [free] [concat] [costly] [joins] [loss] [unit=N]
-   Operands: T read, >T written, +T added to, =T becomes the same bytes; >T<A or >T<A<B: may be written in place on A or B.
-   keep: by the user; end: lives to the end; always: from the beginning too; of: the op that a b reverses (else ID_b is of ID, and any
-   other of the last op whose output it reads).
-   '# numbers N', '# state N' and '# units N' say how many bytes every step and the state take, and how many units count. Other text behind # is a comment. */
+   Operands: T read, >T written, +T added to, =T becomes the same bytes; >T<A or >T<A<B: may be written in place on A or
+   B. keep: by the user; end: lives to the end; always: from the beginning too; of: the op that a b reverses (else ID_b
+   is of ID, and any other of the last op whose output it reads). '# numbers N', '# state N' and '# units N' say how
+   many bytes every step and the state take, and how many units count. Other text behind # is a comment. */
 
 typedef struct gcpi_reader {
     gcpi_problem *p; gcp_arena *a;
@@ -6439,7 +6947,9 @@ static int gcpi_graph_rows(gcpi_reader *r, gcpi_item *x, const char *token)
     if (!slash || (size_t)(slash - token) >= sizeof first) return gcpi_graph_bad(r, "not rows=PITCH/ROW:", token);
     memcpy(first, token, (size_t)(slash - token));
     first[slash - token] = 0;
-    if (!gcpi_size_token(first, &pitch) || !gcpi_size_token(slash + 1, &row) || row > pitch || row < 1 || pitch > PTRDIFF_MAX / 16) return gcpi_graph_bad(r, "not rows=PITCH/ROW:", token);
+    if (!gcpi_size_token(first, &pitch) || !gcpi_size_token(slash + 1, &row) || row > pitch || row < 1 ||
+        pitch > PTRDIFF_MAX / 16)
+        return gcpi_graph_bad(r, "not rows=PITCH/ROW:", token);
     x->pitch = (ptrdiff_t)pitch; x->row = (ptrdiff_t)row;
     return 1;
 }
@@ -6452,7 +6962,8 @@ static int gcpi_graph_inside(gcpi_reader *r, int item, char *token)
     if (!at || !gcpi_size_token(at + 1, &x->offset)) return gcpi_graph_bad(r, "not in=ID@OFFSET:", token);
     *at = 0;
     int root = *gcpi_name_place(r, token, 0) - 1;
-    if (root < 0 || root == item || p->items[root].root != root || x->root != item) return gcpi_graph_bad(r, "no tensor of its own:", token);
+    if (root < 0 || root == item || p->items[root].root != root || x->root != item)
+        return gcpi_graph_bad(r, "no tensor of its own:", token);
     if (x->offset + x->bytes > p->items[root].bytes) return gcpi_graph_bad(r, "does not lie inside of", token);
     x->root = root;
     x->next = p->items[root].next;
@@ -6475,8 +6986,10 @@ static int gcpi_graph_tensor(gcpi_reader *r)
         else if (!strcmp(token, "stored")) x->stored = 1;
         else if (!strcmp(token, "keep")) x->kept = x->stored = 1;
         else if (!strcmp(token, "end")) x->pinned = 1;
-        else if (!strcmp(token, "always")) { x->pinned = 2; if (x->kind == GCPI_FORWARD_ITEM) x->kind = GCPI_INPUT_ITEM; }
-        else return gcpi_graph_bad(r, "unknown:", token);
+        else if (!strcmp(token, "always")) {
+            x->pinned = 2;
+            if (x->kind == GCPI_FORWARD_ITEM) x->kind = GCPI_INPUT_ITEM;
+        } else return gcpi_graph_bad(r, "unknown:", token);
     }
     return 1;
 }
@@ -6499,7 +7012,8 @@ static int gcpi_graph_write(gcpi_reader *r, gcpi_task *task, char *token, int mo
         int under = gcpi_graph_find(r, on);
         if (under < 0) return 0;
         for (int k = 0; k < task->count && task->under[side] < 0; k++)
-            if (r->p->operands[task->operands + k].item == under && !(side && task->under[0] == k)) task->under[side] = k;
+            if (r->p->operands[task->operands + k].item == under && !(side && task->under[0] == k))
+                task->under[side] = k;
         if (task->under[side] < 0) return gcpi_graph_bad(r, "is not read before it is written on:", on);
         task->over = task->count;
         on = next;
@@ -6510,7 +7024,8 @@ static int gcpi_graph_write(gcpi_reader *r, gcpi_task *task, char *token, int mo
     return 1;
 }
 
-static int gcpi_graph_trait(gcpi_reader *r, gcpi_task *task, const char *token)      /* 1: it is one; 0: not; -1: wrong */
+/* 1: it is one; 0: not; -1: wrong */
+static int gcpi_graph_trait(gcpi_reader *r, gcpi_task *task, const char *token)
 {
     size_t unit;
     if (!strncmp(token, "of=", 3)) {
@@ -6519,7 +7034,8 @@ static int gcpi_graph_trait(gcpi_reader *r, gcpi_task *task, const char *token) 
         return 1;
     }
     if (!strncmp(token, "unit=", 5)) {
-        if (!gcpi_size_token(token + 5, &unit) || unit > (size_t)r->table_size) return gcpi_graph_bad(r, "not unit=N:", token) - 1;
+        if (!gcpi_size_token(token + 5, &unit) || unit > (size_t)r->table_size)
+            return gcpi_graph_bad(r, "not unit=N:", token) - 1;
         task->unit = (int)unit;
         return 1;
     }
@@ -6536,12 +7052,20 @@ static int gcpi_graph_operands(gcpi_reader *r, gcpi_task *task)
         int trait = r->version == 2 ? gcpi_graph_trait(r, task, token) : 0, item;
         if (trait < 0) return 0;
         if (trait) continue;
-        if (r->version == 2 && *token == '>') { if (!gcpi_graph_write(r, task, token + 1, GCPI_WRITE)) return 0; continue; }
-        if (r->version == 2 && *token == '=') { if (!gcpi_graph_write(r, task, token + 1, GCPI_ALIAS)) return 0; continue; }
+        if (r->version == 2 && *token == '>') {
+            if (!gcpi_graph_write(r, task, token + 1, GCPI_WRITE)) return 0;
+            continue;
+        }
+        if (r->version == 2 && *token == '=') {
+            if (!gcpi_graph_write(r, task, token + 1, GCPI_ALIAS)) return 0;
+            continue;
+        }
         int add = r->version == 2 && *token == '+';
         if ((item = gcpi_graph_find(r, token + add)) < 0) return 0;
-        if (r->p->items[item].producer < 0 && r->p->items[item].pinned != 2) return gcpi_graph_bad(r, "is read before it is made:", token + add);
-        if (add && r->p->items[item].producer < r->p->forward) return gcpi_graph_bad(r, "only a gradient is added to:", token + 1);
+        if (r->p->items[item].producer < 0 && r->p->items[item].pinned != 2)
+            return gcpi_graph_bad(r, "is read before it is made:", token + add);
+        if (add && r->p->items[item].producer < r->p->forward)
+            return gcpi_graph_bad(r, "only a gradient is added to:", token + 1);
         gcpi_operand_add(r->p, task, item, add ? GCPI_ADD : GCPI_READ, GCPI_SLOT_IN);
     }
     return 1;
@@ -6558,7 +7082,8 @@ static int gcpi_graph_newest(const gcpi_problem *p, const gcpi_task *task)
     return newest;
 }
 
-/* Which forward op a b reverses: of=ID; ID_b; else the newest of those whose outputs it reads, the one of the b ahead of it, or the last. */
+/* Which forward op a b reverses: of=ID; ID_b; else the newest of those whose outputs it reads, the one of the b ahead
+   of it, or the last. */
 static void gcpi_graph_reverses(gcpi_reader *r, gcpi_task *task, char *name)
 {
     const gcpi_problem *p = r->p;
@@ -6579,9 +7104,11 @@ static int gcpi_graph_op(gcpi_reader *r, char kind)
     char *name = gcpi_token(r), *cost = gcpi_token(r), *end = NULL;
     size_t bytes = 0;
     double seconds = cost ? strtod(cost, &end) : -1;
-    if (!name || !cost || *end || !(seconds >= 0) || seconds > 1e300) return gcpi_graph_bad(r, "not 'KIND ID COST ...'", NULL);
+    if (!name || !cost || *end || !(seconds >= 0) || seconds > 1e300)
+        return gcpi_graph_bad(r, "not 'KIND ID COST ...'", NULL);
     if (r->version == 1 && !gcpi_bytes_token(r, gcpi_token(r), &bytes)) return gcpi_graph_bad(r, "no bytes of", name);
-    if (kind == 'b' ? p->task_count == 0 : p->forward >= 0) return gcpi_graph_bad(r, "a forward op behind a b, or no forward op:", name);
+    if (kind == 'b' ? p->task_count == 0 : p->forward >= 0)
+        return gcpi_graph_bad(r, "a forward op behind a b, or no forward op:", name);
     if (kind == 'b' && p->forward < 0) p->forward = p->task_count;
     gcpi_task *task = gcpi_task_add(p, kind == 'b' ? GCPI_TASK_BACKWARD : GCPI_TASK_FORWARD, p->task_count);
     int *place = gcpi_name_place(r, name, 1);
@@ -6608,7 +7135,10 @@ static int gcpi_graph_header(gcpi_reader *r, char *line)
     int ok = 1;
     if (!strncmp(line, "# numbers ", 10)) ok = gcpi_bytes_token(r, line + 10, &r->p->numbers);
     if (!strncmp(line, "# state ", 8)) ok = gcpi_bytes_token(r, line + 8, &r->p->state);
-    if (!strncmp(line, "# units ", 8)) { ok = gcpi_size_token(line + 8, &units) && units <= (size_t)r->table_size; r->p->units = ok ? (int)units : 0; }
+    if (!strncmp(line, "# units ", 8)) {
+        ok = gcpi_size_token(line + 8, &units) && units <= (size_t)r->table_size;
+        r->p->units = ok ? (int)units : 0;
+    }
     return ok || gcpi_graph_bad(r, "not a number that can be:", line);
 }
 
@@ -6625,7 +7155,9 @@ static int gcpi_graph_line(gcpi_reader *r)
 static int gcpi_graph_arrays(gcpi_reader *r, const char *text, const gcp_plan_opts *opts)
 {
     gcpi_problem *p = r->p;
-    size_t lines = 2, words = 2, n = strlen(text), far = opts->list || opts->far ? 3 : 0, moves = gcpi_moves(opts) ? 1 : 0;      /* tasks for each item */
+    /* tasks for each item */
+    size_t lines = 2, words = 2, n = strlen(text), far = opts->list || opts->far ? 3 : 0,
+           moves = gcpi_moves(opts) ? 1 : 0;
     for (size_t i = 0; i < n; i++) {
         lines += text[i] == '\n';
         words += text[i] > ' ' && (i == 0 || text[i - 1] <= ' ');
@@ -6644,9 +7176,10 @@ static int gcpi_graph_arrays(gcpi_reader *r, const char *text, const gcp_plan_op
     return 1;
 }
 
-/* An instruction behind the first that needs the tape's functions is not to be had: such a problem can be planned, not run.
-   0: the text is wrong (message says which line), or the arena too small (message is empty). */
-static int gcpi_graph_parse(gcpi_problem *p, const char *text, const gcp_target *target, const gcp_plan_opts *opts, char *message, size_t size, gcp_arena *a)
+/* An instruction behind the first that needs the tape's functions is not to be had: such a problem can be planned, not
+   run. 0: the text is wrong (message says which line), or the arena too small (message is empty). */
+static int gcpi_graph_parse(gcpi_problem *p, const char *text, const gcp_target *target, const gcp_plan_opts *opts,
+                            char *message, size_t size, gcp_arena *a)
 {
     ptrdiff_t scratch = a->scratch;
     gcpi_reader r;
@@ -6665,12 +7198,15 @@ static int gcpi_graph_parse(gcpi_problem *p, const char *text, const gcp_target 
     }
     if (p->forward <= 0) return gcpi_graph_bad(&r, "there is no backward op", NULL);
     for (int i = 0; i < p->operand_count; i++) p->items[p->operands[i].item].active = 1;
-    for (int i = 0; i < p->item_count; i++) if (p->items[i].producer >= p->forward) p->items[i].kind = GCPI_GRADIENT_ITEM;
+    for (int i = 0; i < p->item_count; i++)
+        if (p->items[i].producer >= p->forward) p->items[i].kind = GCPI_GRADIENT_ITEM;
     p->tensors = p->item_count;
     for (int f = 0; f < p->forward; f++)
         for (int k = 0; k < p->tasks[f].count; k++)
-            if (p->tasks[f].once && p->operands[p->tasks[f].operands + k].mode != GCPI_READ) p->items[p->operands[p->tasks[f].operands + k].item].stored = 1;
-    for (int f = 0, given = p->units; f < p->forward && !given; f++) p->units = GCPI_MAX(p->units, p->tasks[f].unit + 1);
+            if (p->tasks[f].once && p->operands[p->tasks[f].operands + k].mode != GCPI_READ)
+                p->items[p->operands[p->tasks[f].operands + k].item].stored = 1;
+    for (int f = 0, given = p->units; f < p->forward && !given; f++)
+        p->units = GCPI_MAX(p->units, p->tasks[f].unit + 1);
     for (int f = 0; f < p->forward; f++) p->tasks[f].unit = GCPI_MIN(p->tasks[f].unit, p->units);
     if (opts->list || opts->far) gcpi_far_tasks(p);
     if (gcpi_moves(opts)) gcpi_move_tasks(p, opts->on_gradient != NULL);
@@ -6690,8 +7226,8 @@ static void gcpi_graph_print_tensor(const gcpi_problem *p, int item, unsigned ch
     if (x->root != item) gcpi_say(w, " in=%d@%zu", x->root, x->offset);
     if (x->row) gcpi_say(w, " rows=%td/%td", x->pitch, x->row);
     gcpi_item_name(p, item, name, sizeof name);
-    gcpi_say(w, "%s%s%s%s%s # %s\n", x->kind == GCPI_GRADIENT_ITEM ? " gradient" : "", x->stored ? " stored" : "", x->kept ? " keep" : "",
-             x->pinned == 1 ? " end" : "", x->pinned == 2 ? " always" : "", name);
+    gcpi_say(w, "%s%s%s%s%s # %s\n", x->kind == GCPI_GRADIENT_ITEM ? " gradient" : "", x->stored ? " stored" : "",
+             x->kept ? " keep" : "", x->pinned == 1 ? " end" : "", x->pinned == 2 ? " always" : "", name);
 }
 
 static void gcpi_graph_print_op(const gcpi_problem *p, int task, gcp_writer w)
@@ -6701,16 +7237,22 @@ static void gcpi_graph_print_op(const gcpi_problem *p, int task, gcp_writer w)
     char name[256];
     static const char *const modes[] = { "", ">", "+", "=" };
     gcpi_say(w, "%c ", task >= p->forward ? 'b' : t->once ? 'o' : 'f');
-    if (task < p->forward || t->kind == GCPI_TASK_BACKWARD) gcpi_say(w, "%s%s", gcpi_task_name(p, t, name, sizeof name), task < p->forward || p->names ? "" : "_b");
+    if (task < p->forward || t->kind == GCPI_TASK_BACKWARD)
+        gcpi_say(w, "%s%s", gcpi_task_name(p, t, name, sizeof name), task < p->forward || p->names ? "" : "_b");
     else gcpi_say(w, "%c:%d", gcpi_letters[t->kind], task);
     gcpi_say(w, " %.17g %zu", t->seconds, t->workspace);
     for (int k = 0; k < t->count; k++) {
         if (p->items[p->items[o[k].item].root].kind == GCPI_STATE_ITEM) continue;
         gcpi_say(w, " %s%d", modes[o[k].mode], o[k].item);
-        for (int side = 0; k == t->over && side < 2; side++) if (t->under[side] >= 0 && t->under[side] < k && p->items[p->items[o[t->under[side]].item].root].kind != GCPI_STATE_ITEM) gcpi_say(w, "<%d", o[t->under[side]].item);
+        for (int side = 0; k == t->over && side < 2; side++)
+            if (t->under[side] >= 0 && t->under[side] < k &&
+                p->items[p->items[o[t->under[side]].item].root].kind != GCPI_STATE_ITEM)
+                gcpi_say(w, "<%d", o[t->under[side]].item);
     }
-    if (t->kind == GCPI_TASK_BACKWARD && t->forward >= 0) gcpi_say(w, " of=%s", gcpi_task_name(p, &p->tasks[t->forward], name, sizeof name));
-    gcpi_say(w, "%s%s%s%s%s", t->free ? " free" : "", t->concat ? " concat" : "", t->costly ? " costly" : "", t->joins ? " joins" : "", t->loss ? " loss" : "");
+    if (t->kind == GCPI_TASK_BACKWARD && t->forward >= 0)
+        gcpi_say(w, " of=%s", gcpi_task_name(p, &p->tasks[t->forward], name, sizeof name));
+    gcpi_say(w, "%s%s%s%s%s", t->free ? " free" : "", t->concat ? " concat" : "", t->costly ? " costly" : "",
+             t->joins ? " joins" : "", t->loss ? " loss" : "");
     if (task < p->forward) gcpi_say(w, " unit=%d", t->unit);
     gcpi_say(w, "\n");
 }
@@ -6731,9 +7273,15 @@ typedef struct gcpi_choice {
     int replay;                       /* drop what was recomputed as soon as backward enters another unit */
 } gcpi_choice;
 
-typedef struct gcpi_instruction { int kind, task; } gcpi_instruction;      /* kind: 'F' 'R' 'B' 'U' 'H' 'W' 'O' 'P' 'M' */
+/* kind: 'F' 'R' 'B' 'U' 'H' 'W' 'O' 'P' 'M' */
+typedef struct gcpi_instruction { int kind, task; } gcpi_instruction;
 
-typedef struct gcpi_list { gcpi_instruction *at; ptrdiff_t count, capacity; int reruns; double rerun_flops, seconds; } gcpi_list;
+typedef struct gcpi_list {
+    gcpi_instruction *at;
+    ptrdiff_t count, capacity;
+    int reruns;
+    double rerun_flops, seconds;
+} gcpi_list;
 
 typedef struct gcpi_scheduler {
     const gcpi_problem *p;
@@ -6784,7 +7332,11 @@ static int gcpi_join_outputs(gcpi_scheduler *s)
             for (int k = 0; k < p->tasks[f].count; k++) {
                 int root = p->items[o[k].item].root;
                 if (o[k].mode == GCPI_READ) continue;
-                if (pass) { changed |= s->home[root] != home || s->mode[root] != mode; s->home[root] = home; s->mode[root] = (unsigned char)mode; }
+                if (pass) {
+                    changed |= s->home[root] != home || s->mode[root] != mode;
+                    s->home[root] = home;
+                    s->mode[root] = (unsigned char)mode;
+                }
                 home = home < 0 ? s->home[root] : gcpi_common(s->c, home, s->home[root]);
                 mode = GCPI_MAX(mode, s->mode[root]);
             }
@@ -6816,8 +7368,8 @@ static int gcpi_stays(const gcpi_scheduler *s, int item, int segment)
     return s->mode[item] == GCPI_STORE || gcpi_holds(s->c, s->home[item], segment);
 }
 
-/* Drops what is resident and at home elsewhere (or, with all set, everything that is not stored), of held from `from` on: what
-   was looked at for this segment before stays. */
+/* Drops what is resident and at home elsewhere (or, with all set, everything that is not stored), of held from `from`
+   on: what was looked at for this segment before stays. */
 static void gcpi_drop(gcpi_scheduler *s, int segment, int all, int from)
 {
     int kept = from;
@@ -6836,7 +7388,11 @@ static void gcpi_drop(gcpi_scheduler *s, int segment, int all, int from)
     s->held_count = kept;
 }
 
-static void gcpi_hold(gcpi_scheduler *s, int task) { if (!s->listed[task]) s->held[s->held_count++] = task; s->listed[task] = 1; }
+static void gcpi_hold(gcpi_scheduler *s, int task)
+{
+    if (!s->listed[task]) s->held[s->held_count++] = task;
+    s->listed[task] = 1;
+}
 
 static int gcpi_need(gcpi_scheduler *s, int f, int *low, int *high)      /* 1: it was not marked yet */
 {
@@ -6860,7 +7416,9 @@ static int gcpi_enter_segment(gcpi_scheduler *s, int task, int f, int *low, int 
         for (int g = f; g >= 0 && g < p->forward && gcpi_holds(s->c, c, s->c->segment[g]); g += side)
             for (int k = 0; k < p->tasks[g].count; k++) {
                 const gcpi_operand *o = &p->operands[p->tasks[g].operands + k];
-                if (o->mode == GCPI_READ || s->resident[o->item] || s->last[o->item] < task || !gcpi_stays(s, o->item, here)) continue;
+                if (o->mode == GCPI_READ || s->resident[o->item] || s->last[o->item] < task ||
+                    !gcpi_stays(s, o->item, here))
+                    continue;
                 marked += gcpi_need(s, g, low, high);
             }
     return marked;
@@ -6876,7 +7434,9 @@ static void gcpi_materialise(gcpi_scheduler *s, int task)
         for (int k = 0; k < t->count; k++) {
             const gcpi_operand *o = &p->operands[t->operands + k];
             int producer = p->items[o->item].producer;
-            if (o->mode != GCPI_READ || p->items[o->item].kind != GCPI_FORWARD_ITEM || s->resident[o->item] || s->need[producer]) continue;
+            if (o->mode != GCPI_READ || p->items[o->item].kind != GCPI_FORWARD_ITEM || s->resident[o->item] ||
+                s->need[producer])
+                continue;
             pending += gcpi_need(s, producer, &low, &high);
             if (!s->c->replay) pending += gcpi_enter_segment(s, task, producer, &low, &high);
         }
@@ -6940,7 +7500,8 @@ static int gcpi_schedule(const gcpi_problem *p, const gcpi_choice *c, gcpi_list 
     for (int i = 0; i < p->item_count; i++) {
         int at_home = c->replay ? s.home[i] == 0 : gcpi_holds(c, s.home[i], last);
         s.resident[i] = s.mode[i] == GCPI_STORE || (s.mode[i] == GCPI_AUTO && at_home);
-        if (!c->replay && s.resident[i] && s.mode[i] != GCPI_STORE && s.home[i] && p->items[i].producer >= 0) gcpi_hold(&s, p->items[i].producer);
+        if (!c->replay && s.resident[i] && s.mode[i] != GCPI_STORE && s.home[i] && p->items[i].producer >= 0)
+            gcpi_hold(&s, p->items[i].producer);
     }
     for (int b = p->forward; b < p->task_count; b++)
         for (int k = 0; k < p->tasks[b].count; k++) s.last[p->operands[p->tasks[b].operands + k].item] = b;
@@ -6961,7 +7522,9 @@ static int gcpi_list_find(const gcpi_problem *p, char letter, const char *name, 
     int count = p->task_count + p->far_count + p->move_count;
     for (int k = 0; k < count; k++) {
         int task = (from + k) % count;
-        if (gcpi_letter_task(&p->tasks[task], letter) && !strcmp(gcpi_task_name(p, &p->tasks[task], buffer, sizeof buffer), name)) return task;
+        if (gcpi_letter_task(&p->tasks[task], letter) &&
+            !strcmp(gcpi_task_name(p, &p->tasks[task], buffer, sizeof buffer), name))
+            return task;
     }
     return -1;
 }
@@ -6980,11 +7543,17 @@ static int gcpi_list_parse(const gcpi_problem *p, const char *text, gcpi_list *l
         size_t used = hash ? (size_t)(hash - text) : n;
         while (used && (text[used - 1] == ' ' || text[used - 1] == '\t' || text[used - 1] == '\r')) used--;
         if (used) {
-            if (used < 3 || text[1] != ' ' || used - 2 >= sizeof name) { snprintf(message, size, "line %d: not 'LETTER NAME'", line); return 0; }
+            if (used < 3 || text[1] != ' ' || used - 2 >= sizeof name) {
+                snprintf(message, size, "line %d: not 'LETTER NAME'", line);
+                return 0;
+            }
             memcpy(name, text + 2, used - 2);
             name[used - 2] = 0;
             int task = gcpi_list_find(p, letter, name, letter == 'R' ? again : from);
-            if (task < 0) { snprintf(message, size, "line %d: no instruction '%c %.120s' in this network", line, letter, name); return 0; }
+            if (task < 0) {
+                snprintf(message, size, "line %d: no instruction '%c %.120s' in this network", line, letter, name);
+                return 0;
+            }
             gcpi_emit(list, letter, task, &p->tasks[task]);
             if (task < p->task_count) *(letter == 'R' ? &again : &from) = task + 1;
         }
@@ -7029,7 +7598,8 @@ typedef struct gcpi_lives {
     gcpi_buffer *buffers; int buffer_count;
     int *operand_value;               /* per operand of each instruction, in list order */
     size_t peak; int peak_at;         /* most live bytes at once, and when; excludes the step's numbers */
-    int move, move_at;                /* where a limit was not kept: a move that may help, and the instruction ahead of which; -1: none */
+    /* where a limit was not kept: a move that may help, and the instruction ahead of which; -1: none */
+    int move, move_at;
 } gcpi_lives;
 
 static int gcpi_operand_total(const gcpi_problem *p, const gcpi_list *list)
@@ -7076,8 +7646,8 @@ static void gcpi_values_make(const gcpi_problem *p, const gcpi_list *list, gcpi_
         if (p->items[l->values[v].item].pinned && current[l->values[v].item] == v) l->values[v].last = end;
 }
 
-/* Buffers: values arrive by group in order of their first instruction. An input whose view is read is there already. Values of an item that
-   shares its bytes with no other meet only where one is moved. */
+/* Buffers: values arrive by group in order of their first instruction. An input whose view is read is there already.
+   Values of an item that shares its bytes with no other meet only where one is moved. */
 static void gcpi_buffers_make(const gcpi_problem *p, gcpi_lives *l, const int *order)
 {
     for (int k = 0; k < l->value_count; k++) {
@@ -7096,7 +7666,8 @@ static void gcpi_buffers_make(const gcpi_problem *p, gcpi_lives *l, const int *o
 
 static void gcpi_values_sort(const gcpi_problem *p, const gcpi_lives *l, int *order, int *count)
 {
-    memset(count, 0, (size_t)(p->item_count + 1) * sizeof *count);      /* by root; values are in order of time already */
+    /* by root; values are in order of time already */
+    memset(count, 0, (size_t)(p->item_count + 1) * sizeof *count);
     for (int v = 0; v < l->value_count; v++) count[p->items[l->values[v].item].root + 1]++;
     for (int i = 1; i <= p->item_count; i++) count[i] += count[i - 1];
     for (int v = 0; v < l->value_count; v++) order[count[p->items[l->values[v].item].root]++] = v;
@@ -7129,7 +7700,8 @@ static void gcpi_in_place(const gcpi_problem *p, const gcpi_list *list, gcpi_liv
         const gcpi_task *t = &p->tasks[list->at[i].task];
         int done = t->over < 0;
         for (int k = 0; k < 2 && !done; k++)
-            done = t->under[k] >= 0 && gcpi_take_over(p, l, l->operand_value[n + t->under[k]], l->operand_value[n + t->over], i);
+            done = t->under[k] >= 0 &&
+                   gcpi_take_over(p, l, l->operand_value[n + t->under[k]], l->operand_value[n + t->over], i);
         n += t->count;
     }
 }
@@ -7162,7 +7734,8 @@ static int gcpi_lives_make(const gcpi_problem *p, const gcpi_list *list, gcpi_li
     l->operand_value = GCPI_SCRATCH(a, int, operands + 1);
     *live = GCPI_SCRATCH(a, size_t, list->count + 2);
     ptrdiff_t scratch = a->scratch;
-    int *current = GCPI_SCRATCH(a, int, p->item_count), *order = GCPI_SCRATCH(a, int, values), *count = GCPI_SCRATCH(a, int, p->item_count + 1);
+    int *current = GCPI_SCRATCH(a, int, p->item_count), *order = GCPI_SCRATCH(a, int, values),
+        *count = GCPI_SCRATCH(a, int, p->item_count + 1);
     if (!l->values || !l->buffers || !l->operand_value || !*live || !current || !order || !count) return 0;
     gcpi_values_make(p, list, l, current);
     gcpi_values_sort(p, l, order, count);
@@ -7174,18 +7747,28 @@ static int gcpi_lives_make(const gcpi_problem *p, const gcpi_list *list, gcpi_li
 }
 
 /* Layout. The step's numbers come first, then the workspace of the instruction at hand (it may be written in part only,
-   so it never lies on top), then buffers, first fit in an order. The order is searched: the first buffer that finds no room
-   below a limit moves ahead of some other, and what comes behind that is placed again. */
+   so it never lies on top), then buffers, first fit in an order. The order is searched: the first buffer that finds no
+   room below a limit moves ahead of some other, and what comes behind that is placed again. */
 enum { GCPI_LAYOUT_WORK = 1500000, GCPI_LAYOUT_RUN = 64,
-       GCPI_MOST_MOVES = 8, GCPI_MOVES_LARGE = 3000 };          /* of a list; with more buffers they take too long to find */
+       /* of a list; with more buffers they take too long to find */
+       GCPI_MOST_MOVES = 8, GCPI_MOVES_LARGE = 3000 };
 
-/* What a layout is to be: 0, as small as can be found, or as many bytes as the slab may have; with how much work (placed buffers
-   looked at) and how many moves at most. The same list and fit give the same layout; another fit may well fail where this one did not. */
+/* What a layout is to be: 0, as small as can be found, or as many bytes as the slab may have; with how much work
+   (placed buffers looked at) and how many moves at most. The same list and fit give the same layout; another fit may
+   well fail where this one did not. */
 typedef struct gcpi_fit { size_t enough; double work; int moves; } gcpi_fit;
-static gcpi_fit gcpi_fit_of(size_t enough, double work, int moves) { gcpi_fit f; f.enough = enough; f.work = work; f.moves = moves; return f; }
+static gcpi_fit gcpi_fit_of(size_t enough, double work, int moves)
+{
+    gcpi_fit f;
+    f.enough = enough;
+    f.work = work;
+    f.moves = moves;
+    return f;
+}
 static gcpi_fit gcpi_fit_free(void) { return gcpi_fit_of(0, GCPI_LAYOUT_WORK, 0); }
 
-typedef struct gcpi_spot { size_t at, end, next; int first, last, rank; } gcpi_spot;    /* a placed buffer; next: end, aligned; rank: place in order */
+/* a placed buffer; next: end, aligned; rank: place in order */
+typedef struct gcpi_spot { size_t at, end, next; int first, last, rank; } gcpi_spot;
 
 typedef struct gcpi_layout {
     const gcpi_problem *p; const gcpi_list *list; gcpi_lives *l;
@@ -7204,7 +7787,8 @@ static size_t gcpi_first_fit(gcpi_layout *y, int b, int *before)
     int k;
     for (k = 0; k < y->trial_count; k++) {
         const gcpi_spot *o = &y->trial[k];
-        int meets = (o->first <= x->last) & (x->first <= o->last);        /* without branches: which ones meet is chance */
+        /* without branches: which ones meet is chance */
+        int meets = (o->first <= x->last) & (x->first <= o->last);
         if (meets & (o->at >= at + x->bytes)) break;
         size_t next = meets ? o->next : 0;
         at = next > at ? next : at;
@@ -7216,8 +7800,8 @@ static size_t gcpi_first_fit(gcpi_layout *y, int b, int *before)
     return at;
 }
 
-/* Tries the buffers from place `from` of the order on; what comes ahead of it stays. Returns the place of the first that would
-   end above `most`, or count; top is where that one, or the highest, ends. */
+/* Tries the buffers from place `from` of the order on; what comes ahead of it stays. Returns the place of the first
+   that would end above `most`, or count; top is where that one, or the highest, ends. */
 static int gcpi_place_from(gcpi_layout *y, int from, size_t most)
 {
     y->trial_count = 0; y->top = 0;
@@ -7235,7 +7819,12 @@ static int gcpi_place_from(gcpi_layout *y, int from, size_t most)
         if (at + x->bytes > most) return i;
         gcpi_spot *spot = y->trial + k;
         memmove(spot + 1, spot, (size_t)(y->trial_count++ - k) * sizeof *spot);
-        spot->at = at; spot->end = at + x->bytes; spot->next = gcpi_round(spot->end, y->p->target.align); spot->first = x->first; spot->last = x->last; spot->rank = i;
+        spot->at = at;
+        spot->end = at + x->bytes;
+        spot->next = gcpi_round(spot->end, y->p->target.align);
+        spot->first = x->first;
+        spot->last = x->last;
+        spot->rank = i;
     }
     return y->count;
 }
@@ -7256,7 +7845,8 @@ static double gcpi_layout_key(const gcpi_buffer *b, int by)
     return by == 0 ? bytes * 1e6 + life : bytes * life;
 }
 
-static void gcpi_layout_sort(gcpi_layout *y, int by)       /* heap sort; equal keys by buffer, so that a layout is one */
+/* heap sort; equal keys by buffer, so that a layout is one */
+static void gcpi_layout_sort(gcpi_layout *y, int by)
 {
     int n = y->count, *o = y->order;
 #define GCPI_BEFORE(a, b) (gcpi_layout_key(&y->l->buffers[a], by) > gcpi_layout_key(&y->l->buffers[b], by) || \
@@ -7274,22 +7864,26 @@ static void gcpi_layout_sort(gcpi_layout *y, int by)       /* heap sort; equal k
 #undef GCPI_BEFORE
 }
 
-static uint32_t gcpi_below(uint64_t *random, uint32_t n)       /* Marsaglia's xorshift (2003): of what planning tries; nothing that runs depends on it */
+/* Marsaglia's xorshift (2003): of what planning tries; nothing that runs depends on it */
+static uint32_t gcpi_below(uint64_t *random, uint32_t n)
 {
     *random ^= *random << 13; *random ^= *random >> 7; *random ^= *random << 17;
     return (uint32_t)((*random >> 32) * n >> 32);
 }
 
-/* Looks for an order in which all end at `most` or below. The first that does not moves ahead of a random one. That is undone where
-   fewer find room, by more than chance allows: some steps back are taken, since another buffer may be the one to move. */
+/* Looks for an order in which all end at `most` or below. The first that does not moves ahead of a random one. That is
+   undone where fewer find room, by more than chance allows: some steps back are taken, since another buffer may be the
+   one to move. */
 static void gcpi_pack(gcpi_layout *y, size_t most, double work)
 {
     int reached = y->placed_count;
     double end = y->work - work;
-    for (int i = 0; i < y->placed_count; i++) if (y->placed[i].end > most) reached = GCPI_MIN(reached, y->placed[i].rank);
+    for (int i = 0; i < y->placed_count; i++)
+        if (y->placed[i].end > most) reached = GCPI_MIN(reached, y->placed[i].rank);
     while (reached > 0 && reached < y->count && y->work > end) {
         int to = (int)gcpi_below(&y->random, (uint32_t)reached), b = y->order[reached];
-        double chance = gcpi_below(&y->random, 65536) / 65536.0, slack = chance * chance * chance * chance * reached / 2;
+        double chance = gcpi_below(&y->random, 65536) / 65536.0,
+               slack = chance * chance * chance * chance * reached / 2;
         memmove(y->order + to + 1, y->order + to, (size_t)(reached - to) * sizeof *y->order);
         y->order[to] = b;
         int now = gcpi_place_from(y, to, most);
@@ -7305,7 +7899,8 @@ static void gcpi_floors(gcpi_layout *y, size_t *run)
     const ptrdiff_t length = GCPI_LAYOUT_RUN;
     size_t align = y->p->target.align;
     memset(run, 0, ((size_t)(y->list->count / length) + 1) * sizeof *run);
-    for (ptrdiff_t k = 0; k < y->list->count; k++) run[k / length] = GCPI_MAX(run[k / length], y->p->tasks[y->list->at[k].task].workspace);
+    for (ptrdiff_t k = 0; k < y->list->count; k++)
+        run[k / length] = GCPI_MAX(run[k / length], y->p->tasks[y->list->at[k].task].workspace);
     for (int i = 0; i < y->count; i++) {
         const gcpi_buffer *b = &y->l->buffers[y->order[i]];
         size_t most = 0;
@@ -7335,17 +7930,22 @@ static void gcpi_layout_search(gcpi_layout *y, size_t goal, int least, double wo
 
 /* Moves, the last resort: a buffer that finds no room for all of its life gets two places. */
 
-/* The task that moves what buffer b holds between instructions t and t + 1, where there are bytes for both places; 0: none. */
+/* The task that moves what buffer b holds between instructions t and t + 1, where there are bytes for both places; 0:
+   none. */
 static int gcpi_mover(const gcpi_layout *y, int b, int t, size_t most)
 {
     const gcpi_lives *l = y->l;
     size_t across = gcpi_round(y->p->numbers, y->p->target.align) + l->buffers[b].bytes;
     int value = -1, values = 0;
     for (int v = 0; v < l->value_count; v++)
-        if (l->values[v].first <= t && l->values[v].last > t && gcpi_buffer_of(l, l->values[v].buffer) == b) { value = v; values++; }
+        if (l->values[v].first <= t && l->values[v].last > t && gcpi_buffer_of(l, l->values[v].buffer) == b) {
+            value = v;
+            values++;
+        }
     if (values != 1) return 0;
     for (int k = 0; k < l->buffer_count; k++)
-        if (l->buffers[k].joined < 0 && l->buffers[k].first <= t && l->buffers[k].last > t) across += gcpi_round(l->buffers[k].bytes, y->p->target.align);
+        if (l->buffers[k].joined < 0 && l->buffers[k].first <= t && l->buffers[k].last > t)
+            across += gcpi_round(l->buffers[k].bytes, y->p->target.align);
     return across <= most ? y->p->items[l->values[value].item].move : 0;
 }
 
@@ -7360,7 +7960,8 @@ static int gcpi_layout_room(gcpi_layout *y, int b, int first, int last, size_t m
     return at + x->bytes <= most;
 }
 
-/* Of the buffer that found no room: the longest first part of its life that would, or the longest last one. Sets the move between the two. */
+/* Of the buffer that found no room: the longest first part of its life that would, or the longest last one. Sets the
+   move between the two. */
 static void gcpi_layout_move(gcpi_layout *y, size_t most)
 {
     if (y->placed_count >= y->count) return;
@@ -7371,7 +7972,8 @@ static void gcpi_layout_move(gcpi_layout *y, size_t most)
     if (!front && !gcpi_layout_room(y, b, last, last, most)) return;
     int low = first, high = last;                  /* the end of the part lies in between */
     while (high - low > 1) {
-        int middle = low + (high - low) / 2, fits = front ? gcpi_layout_room(y, b, first, middle, most) : gcpi_layout_room(y, b, middle, last, most);
+        int middle = low + (high - low) / 2,
+            fits = front ? gcpi_layout_room(y, b, first, middle, most) : gcpi_layout_room(y, b, middle, last, most);
         *(fits == front ? &low : &high) = middle;
     }
     int move = 0, t = low;                         /* from there to shorter parts */
@@ -7379,8 +7981,8 @@ static void gcpi_layout_move(gcpi_layout *y, size_t most)
     if (move) { y->l->move = move; y->l->move_at = t + 1; }
 }
 
-/* Sets the offsets of l's buffers; returns the slab's bytes, or 0: not enough scratch. Where fit.enough is given and what is returned is
-   more, there was none, and the offsets are worth nothing. */
+/* Sets the offsets of l's buffers; returns the slab's bytes, or 0: not enough scratch. Where fit.enough is given and
+   what is returned is more, there was none, and the offsets are worth nothing. */
 static size_t gcpi_layout_make(const gcpi_problem *p, const gcpi_list *list, gcpi_lives *l, gcpi_fit fit, gcp_arena *a)
 {
     ptrdiff_t scratch = a->scratch;
@@ -7407,23 +8009,33 @@ static size_t gcpi_layout_make(const gcpi_problem *p, const gcpi_list *list, gcp
     a->scratch = scratch;
     if (y.best_top == SIZE_MAX && fit.moves) gcpi_layout_move(&y, fit.enough);
     if (y.best_top == SIZE_MAX) return GCPI_MAX(y.top, goal + 1);
-    for (ptrdiff_t i = 0; i < list->count; i++) top = GCPI_MAX(top, gcpi_round(p->numbers, p->target.align) + p->tasks[list->at[i].task].workspace);
-    for (int b = 0; b < l->buffer_count; b++) if (l->buffers[b].joined < 0) { l->buffers[b].offset = y.offset[b]; top = GCPI_MAX(top, y.offset[b] + l->buffers[b].bytes); }
+    for (ptrdiff_t i = 0; i < list->count; i++)
+        top = GCPI_MAX(top, gcpi_round(p->numbers, p->target.align) + p->tasks[list->at[i].task].workspace);
+    for (int b = 0; b < l->buffer_count; b++)
+        if (l->buffers[b].joined < 0) {
+            l->buffers[b].offset = y.offset[b];
+            top = GCPI_MAX(top, y.offset[b] + l->buffers[b].bytes);
+        }
     return top;
 }
 
-/* Lifetimes and layout of a list, which may grow by moves. The slab's bytes as gcpi_layout_make gives them; l and *live lie in scratch. */
-static size_t gcpi_arrange(const gcpi_problem *p, gcpi_list *list, gcpi_lives *l, size_t **live, gcpi_fit fit, gcp_arena *a)
+/* Lifetimes and layout of a list, which may grow by moves. The slab's bytes as gcpi_layout_make gives them; l and *live
+   lie in scratch. */
+static size_t gcpi_arrange(const gcpi_problem *p, gcpi_list *list, gcpi_lives *l, size_t **live, gcpi_fit fit,
+                           gcp_arena *a)
 {
     ptrdiff_t scratch = a->scratch;
     for (int moves = 0;; moves++) {
         a->scratch = scratch;
         if (!gcpi_lives_make(p, list, l, live, a)) return 0;
         size_t slab = gcpi_layout_make(p, list, l, fit, a);
-        if (slab == 0 || slab <= fit.enough || moves == fit.moves || l->move < 0 || l->buffer_count > GCPI_MOVES_LARGE || list->count >= list->capacity) return slab;
+        if (slab == 0 || slab <= fit.enough || moves == fit.moves || l->move < 0 ||
+            l->buffer_count > GCPI_MOVES_LARGE || list->count >= list->capacity)
+            return slab;
         const gcpi_task *task = &p->tasks[l->move];
         gcpi_emit(list, 'M', l->move, task);
-        memmove(list->at + l->move_at + 1, list->at + l->move_at, (size_t)(list->count - 1 - l->move_at) * sizeof *list->at);
+        memmove(list->at + l->move_at + 1, list->at + l->move_at,
+                (size_t)(list->count - 1 - l->move_at) * sizeof *list->at);
         list->at[l->move_at].kind = 'M'; list->at[l->move_at].task = l->move;
     }
 }
@@ -7435,14 +8047,17 @@ static size_t gcpi_arrange(const gcpi_problem *p, gcpi_list *list, gcpi_lives *l
 
 typedef struct gcpi_placed { ptrdiff_t offset; } gcpi_placed;      /* of an operand in the slab; -1: state */
 
-typedef struct gcpi_region { size_t at, end, pitch, width; int item; } gcpi_region;   /* rows of width bytes every pitch */
+/* rows of width bytes every pitch */
+typedef struct gcpi_region { size_t at, end, pitch, width; int item; } gcpi_region;
 
 typedef struct gcpi_verifier {
     const gcpi_problem *p; const gcpi_list *list; const gcpi_placed *placed;
     gcpi_region *held;                             /* per item: where its value lies */
-    int *next, *page;                              /* what lies in the slab now: item + 1, threaded by the page that it begins in; next 0: nowhere, -1: last */
+    /* what lies in the slab now: item + 1, threaded by the page that it begins in; next 0: nowhere, -1: last */
+    int *next, *page;
     size_t page_bytes, longest;                    /* longest: bytes of any that was there */
-    unsigned char *done, *updated, *far;           /* per task; per item: its parameter has changed; far memory holds it */
+    /* per task; per item: its parameter has changed; far memory holds it */
+    unsigned char *done, *updated, *far;
     int backward_next;
     char *message; size_t size;
 } gcpi_verifier;
@@ -7467,7 +8082,10 @@ static int gcpi_overlap(const gcpi_region *a, const gcpi_region *b)
     return shift < a->width || shift + b->width > a->pitch;
 }
 
-static int *gcpi_page(const gcpi_verifier *v, size_t at) { return v->page + GCPI_MIN(at / v->page_bytes, (size_t)GCPI_PAGES); }
+static int *gcpi_page(const gcpi_verifier *v, size_t at)
+{
+    return v->page + GCPI_MIN(at / v->page_bytes, (size_t)GCPI_PAGES);
+}
 
 static void gcpi_hold_region(gcpi_verifier *v, const gcpi_region *r)
 {
@@ -7503,27 +8121,36 @@ static int gcpi_verify_order(gcpi_verifier *v, int i)
     int task = v->list->at[i].task, kind = v->list->at[i].kind;
     const gcpi_task *t = &v->p->tasks[task];
     if (t->kind == GCPI_TASK_OFFLOAD) v->far[t->op] = 1;
-    if ((t->kind == GCPI_TASK_PREFETCH || t->kind == GCPI_TASK_ARRIVE) && !v->far[t->op]) return gcpi_verify_fail(v, i, "was not copied to far memory before", -1);
+    if ((t->kind == GCPI_TASK_PREFETCH || t->kind == GCPI_TASK_ARRIVE) && !v->far[t->op])
+        return gcpi_verify_fail(v, i, "was not copied to far memory before", -1);
     if (t->kind >= GCPI_TASK_OFFLOAD) return 1;
     if (kind == 'F' && v->done[task]) return gcpi_verify_fail(v, i, "runs forward a second time", -1);
-    if (kind == 'F' && task > 0 && !v->done[task - 1]) return gcpi_verify_fail(v, i, "runs before the op ahead of it", -1);
+    if (kind == 'F' && task > 0 && !v->done[task - 1])
+        return gcpi_verify_fail(v, i, "runs before the op ahead of it", -1);
     for (int k = 0; kind == 'R' && k < t->count; k++) {
         const gcpi_operand *o = &v->p->operands[t->operands + k];
-        if (o->mode == GCPI_READ && v->updated[v->p->items[o->item].root]) return gcpi_verify_fail(v, i, "runs again after the update of", o->item);
-        if (o->mode != GCPI_READ && v->p->items[o->item].kept) return gcpi_verify_fail(v, i, "would recompute the kept", o->item);
+        if (o->mode == GCPI_READ && v->updated[v->p->items[o->item].root])
+            return gcpi_verify_fail(v, i, "runs again after the update of", o->item);
+        if (o->mode != GCPI_READ && v->p->items[o->item].kept)
+            return gcpi_verify_fail(v, i, "would recompute the kept", o->item);
     }
     if (t->kind == GCPI_TASK_UPDATE) v->updated[v->p->items[v->p->operands[t->operands].item].tensor] = 1;
-    if (kind == 'R' && (!v->done[task] || t->once)) return gcpi_verify_fail(v, i, t->once ? "has side effects and may not run again" : "runs again before it ran", -1);
+    if (kind == 'R' && (!v->done[task] || t->once))
+        return gcpi_verify_fail(v, i, t->once ? "has side effects and may not run again" : "runs again before it ran",
+                                -1);
     if (task >= v->p->forward) {
-        if (task != v->backward_next) return gcpi_verify_fail(v, i, v->done[task] ? "runs a second time" : "is out of order", -1);
-        if (task == v->p->forward && v->p->forward && !v->done[v->p->forward - 1]) return gcpi_verify_fail(v, i, "begins before forward has ended", -1);
+        if (task != v->backward_next)
+            return gcpi_verify_fail(v, i, v->done[task] ? "runs a second time" : "is out of order", -1);
+        if (task == v->p->forward && v->p->forward && !v->done[v->p->forward - 1])
+            return gcpi_verify_fail(v, i, "begins before forward has ended", -1);
         v->backward_next++;
     }
     v->done[task] = 1;
     return 1;
 }
 
-static void gcpi_forget(gcpi_verifier *v, const gcpi_region *r)          /* what writing r destroys; its own older value too */
+/* what writing r destroys; its own older value too */
+static void gcpi_forget(gcpi_verifier *v, const gcpi_region *r)
 {
     if (r->item >= 0) gcpi_lose(v, r->item);
     for (int *page = gcpi_page(v, r->at - GCPI_MIN(r->at, v->longest)); page <= gcpi_page(v, r->end); page++)
@@ -7559,18 +8186,24 @@ static int gcpi_verify_instruction(gcpi_verifier *v, int i, int n, size_t slab)
     const gcpi_operand *o = &p->operands[t->operands];
     gcpi_region work;
     for (int k = 0; k < t->count; k++) {
-        if (v->placed[n + k].offset < 0 && t->kind >= GCPI_TASK_OFFLOAD) return gcpi_verify_fail(v, i, "reads what is not there:", o[k].item);
+        if (v->placed[n + k].offset < 0 && t->kind >= GCPI_TASK_OFFLOAD)
+            return gcpi_verify_fail(v, i, "reads what is not there:", o[k].item);
         if (v->placed[n + k].offset < 0) continue;
         gcpi_region r = gcpi_region_of(p, o[k].item, (size_t)v->placed[n + k].offset);
         if (r.end > slab || r.at < p->numbers) return gcpi_verify_fail(v, i, "lies outside of the slab:", o[k].item);
         int here = o[k].mode == GCPI_WRITE || o[k].mode == GCPI_ALIAS;     /* made by this instruction */
         for (int m = 0; m < k; m++)
-            here |= o[k].mode == GCPI_ADD && o[m].item == o[k].item && o[m].mode != GCPI_READ && v->placed[n + m].offset == v->placed[n + k].offset;
+            here |= o[k].mode == GCPI_ADD && o[m].item == o[k].item && o[m].mode != GCPI_READ &&
+                    v->placed[n + m].offset == v->placed[n + k].offset;
         if (here) continue;
-        if (!v->next[o[k].item] || v->held[o[k].item].at != r.at) return gcpi_verify_fail(v, i, "reads what is not there:", o[k].item);
+        if (!v->next[o[k].item] || v->held[o[k].item].at != r.at)
+            return gcpi_verify_fail(v, i, "reads what is not there:", o[k].item);
     }
     memset(&work, 0, sizeof work);
-    work.at = gcpi_round(p->numbers, p->target.align); work.end = work.at + t->workspace; work.pitch = work.width = t->workspace; work.item = -1;
+    work.at = gcpi_round(p->numbers, p->target.align);
+    work.end = work.at + t->workspace;
+    work.pitch = work.width = t->workspace;
+    work.item = -1;
     for (int k = 0; t->workspace && k < t->count; k++) {
         if (v->placed[n + k].offset < 0) continue;
         gcpi_region r = gcpi_region_of(p, o[k].item, (size_t)v->placed[n + k].offset);
@@ -7584,7 +8217,8 @@ static int gcpi_verify_instruction(gcpi_verifier *v, int i, int n, size_t slab)
             if (m == k || v->placed[n + m].offset < 0 || o[k].mode == GCPI_ALIAS || o[m].mode == GCPI_ALIAS) continue;
             gcpi_region s = gcpi_region_of(p, o[m].item, (size_t)v->placed[n + m].offset);
             if ((o[m].item == o[k].item && t->kind != GCPI_TASK_MOVE) || !gcpi_overlap(&r, &s)) continue;
-            if (o[m].mode != GCPI_READ || s.at != r.at || s.end != r.end || k != t->over || (m != t->under[0] && m != t->under[1]))
+            if (o[m].mode != GCPI_READ || s.at != r.at || s.end != r.end || k != t->over ||
+                (m != t->under[0] && m != t->under[1]))
                 return gcpi_verify_fail(v, i, "writes over its operand", o[m].item);
         }
         if (o[k].mode == GCPI_ALIAS) gcpi_forget_copied(v, t, n, &r);
@@ -7594,7 +8228,8 @@ static int gcpi_verify_instruction(gcpi_verifier *v, int i, int n, size_t slab)
     return 1;
 }
 
-static int gcpi_verify(const gcpi_problem *p, const gcpi_list *list, const gcpi_placed *placed, size_t slab, char *message, size_t size, gcp_arena *a)
+static int gcpi_verify(const gcpi_problem *p, const gcpi_list *list, const gcpi_placed *placed, size_t slab,
+                       char *message, size_t size, gcp_arena *a)
 {
     ptrdiff_t scratch = a->scratch;
     gcpi_verifier v;
@@ -7608,7 +8243,10 @@ static int gcpi_verify(const gcpi_problem *p, const gcpi_list *list, const gcpi_
     v.done = GCPI_SCRATCH(a, unsigned char, p->task_count + 1);
     v.updated = GCPI_SCRATCH(a, unsigned char, p->item_count);
     v.far = GCPI_SCRATCH(a, unsigned char, p->tensors);
-    if (!v.held || !v.next || !v.page || !v.done || !v.updated || !v.far) { snprintf(message, size, "not enough arena to verify the list"); return 0; }
+    if (!v.held || !v.next || !v.page || !v.done || !v.updated || !v.far) {
+        snprintf(message, size, "not enough arena to verify the list");
+        return 0;
+    }
     v.backward_next = p->forward;
     for (int i = 0; i < (int)list->count; i++)         /* inputs and lasting gradients are there from the start */
         for (int k = 0; k < p->tasks[list->at[i].task].count; k++, initial++) {
@@ -7624,7 +8262,8 @@ static int gcpi_verify(const gcpi_problem *p, const gcpi_list *list, const gcpi_
     for (int i = 0; ok && i < p->task_count; i++)
         if (!v.done[i]) {
             char name[128];
-            snprintf(message, size, "%c %s is missing", gcpi_letters[p->tasks[i].kind], gcpi_task_name(p, &p->tasks[i], name, sizeof name));
+            snprintf(message, size, "%c %s is missing", gcpi_letters[p->tasks[i].kind],
+                     gcpi_task_name(p, &p->tasks[i], name, sizeof name));
             ok = 0;
         }
     for (int i = 0; ok && i < p->item_count; i++) {
@@ -7637,23 +8276,30 @@ static int gcpi_verify(const gcpi_problem *p, const gcpi_list *list, const gcpi_
 
 /* ==== src/planner/model.h ==== */
 
-/* What searching sees of a problem: forward values only, in arrays. Gradients, inputs and workspace follow from where backward
-   stands, whatever is kept; they are summed up once. An order is a list in the making: task, or ~task where it runs again.
-   Its peak is exactly that of layout.h's lives, found in one pass from the end, in which runs that nobody reads fall out. */
+/* What searching sees of a problem: forward values only, in arrays. Gradients, inputs and workspace follow from where
+   backward stands, whatever is kept; they are summed up once. An order is a list in the making: task, or ~task where it
+   runs again. Its peak is exactly that of layout.h's lives, found in one pass from the end, in which runs that nobody
+   reads fall out. */
 
 typedef struct gcpi_model {
     const gcpi_problem *p;
     int values, groups, *value_of;    /* value_of: per item, -1: not a forward value */
     int *item, *group, *producer;     /* per value */
-    int *fetch;                       /* per value: the task that copies it back from far memory, or -1; beside it stand the other two */
+    /* per value: the task that copies it back from far memory, or -1; beside it stand the other two */
+    int *fetch;
     size_t *bytes;                    /* per group, rounded to the target's align */
     int *read, *read_first, *written, *written_first;      /* per task: values */
-    int *over, *under;                /* per task: value written in place, and (two each) the ones it may lie on; -1: none */
-    int *until;                       /* per task: may run again ahead of this task, not behind it: a weight that it reads changes there */
-    unsigned char *lasting, *again, *shares;       /* per value: lives to the end; per task: may run again; writes where others do, too */
-    size_t *during, *before, *workspace;          /* per task: other bytes while it runs, while others run again ahead of it; its own */
+    /* per task: value written in place, and (two each) the ones it may lie on; -1: none */
+    int *over, *under;
+    /* per task: may run again ahead of this task, not behind it: a weight that it reads changes there */
+    int *until;
+    /* per value: lives to the end; per task: may run again; writes where others do, too */
+    unsigned char *lasting, *again, *shares;
+    /* per task: other bytes while it runs, while others run again ahead of it; its own */
+    size_t *during, *before, *workspace;
     double seconds;                   /* of keep-all */
-    unsigned char *live; uint16_t *members;       /* of the pass: per value; per group, right behind: how many of its values live */
+    /* of the pass: per value; per group, right behind: how many of its values live */
+    unsigned char *live; uint16_t *members;
     size_t state_bytes;               /* of both */
 } gcpi_model;
 
@@ -7677,7 +8323,11 @@ static int gcpi_clash(const gcpi_model *m, int task, int v)
         if (o[k].mode != GCPI_ALIAS) clash |= gcpi_overlap(&mine, &other);
         for (int i = 0; o[k].mode == GCPI_ALIAS && i < t->count; i++) {
             if (o[i].mode != GCPI_READ) continue;
-            if (t->concat) { part.at = mine.at + column; part.width = (size_t)p->items[o[i].item].row * sizeof(gcp_real); column += part.width; }
+            if (t->concat) {
+                part.at = mine.at + column;
+                part.width = (size_t)p->items[o[i].item].row * sizeof(gcp_real);
+                column += part.width;
+            }
             if (p->items[o[i].item].root != x->root) clash |= gcpi_overlap(&part, &other);
         }
     }
@@ -7706,7 +8356,9 @@ static void gcpi_model_task(gcpi_model *m, int task, int *reads, int *writes)
     m->over[task] = m->value_of[o[t->over].item];
     for (int side = 0; side < 2; side++) {
         int x = t->under[side] < 0 ? -1 : o[t->under[side]].item, pinned = 0;
-        if (x < 0 || m->value_of[x] < 0 || !gcpi_whole(p, x) || p->items[p->items[x].root].bytes != p->items[p->items[o[t->over].item].root].bytes) continue;
+        if (x < 0 || m->value_of[x] < 0 || !gcpi_whole(p, x) ||
+            p->items[p->items[x].root].bytes != p->items[p->items[o[t->over].item].root].bytes)
+            continue;
         for (int i = p->items[x].root; i >= 0; i = p->items[i].next) pinned |= p->items[i].pinned;
         if (!pinned && p->items[x].root != p->items[o[t->over].item].root) m->under[2 * task + side] = m->value_of[x];
     }
@@ -7723,15 +8375,24 @@ static int gcpi_model_fixed(gcpi_model *m, gcp_arena *a)
     memset(&list, 0, sizeof list);
     list.count = p->task_count;
     list.at = GCPI_SCRATCH(a, gcpi_instruction, p->task_count);
-    for (int i = 0; list.at && i < p->task_count; i++) { list.at[i].task = i; list.at[i].kind = gcpi_letters[p->tasks[i].kind]; }
+    for (int i = 0; list.at && i < p->task_count; i++) {
+        list.at[i].task = i;
+        list.at[i].kind = gcpi_letters[p->tasks[i].kind];
+    }
     if (!list.at || !gcpi_lives_make(p, &list, &lives, &live, a)) return 0;
     for (int b = 0; b < lives.buffer_count; b++) {
         const gcpi_buffer *x = &lives.buffers[b];
         if (x->joined >= 0 || p->items[x->root].kind == GCPI_FORWARD_ITEM) continue;
         m->during[x->first] += gcpi_round(x->bytes, p->target.align);
         m->during[x->last + 1] -= gcpi_round(x->bytes, p->target.align);        /* wraps, and back */
-        if (x->first < x->last) { m->before[x->first + 1] += gcpi_round(x->bytes, p->target.align); m->before[x->last + 1] -= gcpi_round(x->bytes, p->target.align); }
-        if (x->first == 0 && x->first < x->last) { m->before[0] += gcpi_round(x->bytes, p->target.align); m->before[1] -= gcpi_round(x->bytes, p->target.align); }
+        if (x->first < x->last) {
+            m->before[x->first + 1] += gcpi_round(x->bytes, p->target.align);
+            m->before[x->last + 1] -= gcpi_round(x->bytes, p->target.align);
+        }
+        if (x->first == 0 && x->first < x->last) {
+            m->before[0] += gcpi_round(x->bytes, p->target.align);
+            m->before[1] -= gcpi_round(x->bytes, p->target.align);
+        }
     }
     for (int i = 0; i < p->task_count; i++) {
         m->workspace[i] = gcpi_round(p->tasks[i].workspace, p->target.align);
@@ -7755,12 +8416,16 @@ static int gcpi_model_values(gcpi_model *m, gcp_arena *a)
     m->bytes = GCPI_SCRATCH(a, size_t, p->item_count);
     m->lasting = GCPI_SCRATCH(a, unsigned char, p->item_count);
     int *group_of = GCPI_SCRATCH(a, int, p->item_count);
-    if (!m->value_of || !m->item || !m->group || !m->producer || !m->fetch || !m->bytes || !m->lasting || !group_of) return 0;
+    if (!m->value_of || !m->item || !m->group || !m->producer || !m->fetch || !m->bytes || !m->lasting || !group_of)
+        return 0;
     for (int i = 0; i < p->item_count; i++) {
         const gcpi_item *x = &p->items[i], *root = &p->items[x->root];
         m->value_of[i] = -1;
         if (!x->active || x->kind != GCPI_FORWARD_ITEM || root->kind != GCPI_FORWARD_ITEM || x->producer < 0) continue;
-        if (!group_of[x->root]) { m->bytes[m->groups] = gcpi_round(root->bytes, p->target.align); group_of[x->root] = ++m->groups; }
+        if (!group_of[x->root]) {
+            m->bytes[m->groups] = gcpi_round(root->bytes, p->target.align);
+            group_of[x->root] = ++m->groups;
+        }
         m->group[m->values] = group_of[x->root] - 1;
         m->producer[m->values] = x->producer;
         m->fetch[m->values] = -1;
@@ -7804,12 +8469,14 @@ static int gcpi_model_make(gcpi_model *m, const gcpi_problem *p, gcp_arena *a)
     m->workspace = GCPI_SCRATCH(a, size_t, all + 2);
     m->state_bytes = (size_t)(m->values + (m->values & 1)) + (size_t)m->groups * sizeof *m->members;
     m->live = GCPI_SCRATCH(a, unsigned char, (ptrdiff_t)m->state_bytes);
-    if (!ok || !m->read || !m->written || !m->read_first || !m->written_first || !m->shares || !m->until || !updated || !m->over || !m->under || !m->again || !m->during || !m->before
-        || !m->workspace || !m->live) return 0;
+    if (!ok || !m->read || !m->written || !m->read_first || !m->written_first || !m->shares || !m->until || !updated ||
+        !m->over || !m->under || !m->again || !m->during || !m->before || !m->workspace || !m->live)
+        return 0;
     m->members = (uint16_t *)(void *)(m->live + m->values + (m->values & 1));
     for (int t = 0; t < all; t++) gcpi_model_task(m, t, &reads, &writes);
     m->read_first[all] = reads; m->written_first[all] = writes;
-    for (int t = p->task_count; t < all; t++) if (p->tasks[t].kind == GCPI_TASK_PREFETCH) m->fetch[m->written[m->written_first[t]]] = t;
+    for (int t = p->task_count; t < all; t++)
+        if (p->tasks[t].kind == GCPI_TASK_PREFETCH) m->fetch[m->written[m->written_first[t]]] = t;
     gcpi_model_updates(m, updated);
     return gcpi_model_fixed(m, a);
 }
@@ -7867,7 +8534,10 @@ typedef struct gcpi_pass { size_t live; int next, valid; } gcpi_pass;
 static size_t gcpi_pass_code(const gcpi_model *m, int code, gcpi_pass *pass)
 {
     int task = code < 0 ? ~code : code;
-    if (code >= 0 && task < m->p->task_count) { pass->next = task; return gcpi_pass_task(m, task, &pass->live) + m->during[task]; }
+    if (code >= 0 && task < m->p->task_count) {
+        pass->next = task;
+        return gcpi_pass_task(m, task, &pass->live) + m->during[task];
+    }
     if (code < 0 && !gcpi_is_read(m, task)) return GCPI_DEAD;
     size_t now = gcpi_pass_task(m, task, &pass->live) + m->before[pass->next] + m->workspace[task];
     pass->valid &= pass->next <= m->until[task];
@@ -7875,8 +8545,8 @@ static size_t gcpi_pass_code(const gcpi_model *m, int code, gcpi_pass *pass)
     return now;
 }
 
-/* Sets peak, peak_at, seconds and valid of an order, and takes runs out of it that nobody reads. profile: NULL, or the live
-   bytes of each instruction. */
+/* Sets peak, peak_at, seconds and valid of an order, and takes runs out of it that nobody reads. profile: NULL, or the
+   live bytes of each instruction. */
 static void gcpi_simulate(const gcpi_model *m, gcpi_order *o, size_t *profile)
 {
     gcpi_pass pass = { 0, m->p->task_count - 1, 1 };
@@ -7915,13 +8585,15 @@ static void gcpi_order_copy(gcpi_order *to, const gcpi_order *from)
 }
 
 /* Far memory: one link copies values away and back, in the order of the list, beside the computing. */
-typedef struct gcpi_transfer { size_t at, end; int item, back; double done; } gcpi_transfer;      /* in the slab; end 0: none; back: into it */
+/* in the slab; end 0: none; back: into it */
+typedef struct gcpi_transfer { size_t at, end; int item, back; double done; } gcpi_transfer;
 
-/* Whether a task waits for a copy: one of the same value, one out of bytes that it writes, or one into bytes that it touches.
-   placed: of its operands; NULL: to be told by items alone. */
+/* Whether a task waits for a copy: one of the same value, one out of bytes that it writes, or one into bytes that it
+   touches. placed: of its operands; NULL: to be told by items alone. */
 static int gcpi_meets(const gcpi_problem *p, const gcpi_task *t, const gcpi_placed *placed, const gcpi_transfer *f)
 {
-    int meets = f->end && ((t->kind >= GCPI_TASK_OFFLOAD && t->op == f->item) || (placed && t->workspace && f->at < gcpi_round(p->numbers, p->target.align) + t->workspace));
+    int meets = f->end && ((t->kind >= GCPI_TASK_OFFLOAD && t->op == f->item) ||
+                           (placed && t->workspace && f->at < gcpi_round(p->numbers, p->target.align) + t->workspace));
     for (int k = 0; f->end && k < t->count; k++) {
         const gcpi_operand *o = &p->operands[t->operands + k];
         if (o->mode == GCPI_READ && !f->back) continue;
@@ -7969,12 +8641,15 @@ static double gcpi_timeline(const gcpi_problem *p, const gcpi_list *list, const 
 typedef struct gcpi_far {
     gcpi_order full;                  /* with all copies */
     size_t *live; double *clock;      /* per place: bytes while it runs; when it begins */
-    int *made, *read, *end, *back, *wait;          /* per value: places of its first run, of that one's last reader, of the next run or copy back, of the
+    int *made, *read, *end, *back,
+        *wait; /* per value: places of its first run, of that one's last reader, of the next run or copy back, of the
                                          first copy back, of the wait for the copy away; -1: none */
-    int *waits, *next_wait, *backs, *next_back;        /* per place: lists of values to wait for, of places of copies back that are issued there */
+    /* per place: lists of values to wait for, of places of copies back that are issued there */
+    int *waits, *next_wait, *backs, *next_back;
 } gcpi_far;
 
-typedef struct gcpi_candidate { gcpi_order order; const char *method; gcpi_fit fit; } gcpi_candidate;      /* none: its seconds are infinite */
+/* none: its seconds are infinite */
+typedef struct gcpi_candidate { gcpi_order order; const char *method; gcpi_fit fit; } gcpi_candidate;
 
 typedef struct gcpi_planner {
     gcpi_problem *p; const gcp_plan_opts *opts; gcp_arena *a;
@@ -7983,7 +8658,8 @@ typedef struct gcpi_planner {
     gcpi_list list;                   /* room for one */
     gcpi_order trial, best;           /* of the present choice; least peak, then least time */
     int found, tries;
-    size_t *crossing, *saved;         /* per position: bytes that a cut behind task f keeps; that backward reads of f's outputs */
+    /* per position: bytes that a cut behind task f keeps; that backward reads of f's outputs */
+    size_t *crossing, *saved;
     int out_of_memory, coarse;        /* coarse: some part of the search had no room */
     double layout, moving;            /* work on the layout of a candidate; seconds of the moves of the last one */
     size_t front, slab_limit;         /* GCP_BUDGET (else 0): most bytes of the slab; the step's numbers among them */
@@ -7994,7 +8670,8 @@ typedef struct gcpi_planner {
     int least_task;                   /* and the task that is its peak */
     int lazy;                         /* candidates are not laid out: the fastest whose bytes fit is `loose` */
     size_t keep_all;                  /* slab of keep-all; SIZE_MAX: not known */
-    int no_exact, by_peak;            /* without exact search, for tests; as if every order's arena were as small as its peak, see gcpi_plan_search */
+    /* without exact search, for tests; as if every order's arena were as small as its peak, see gcpi_plan_search */
+    int no_exact, by_peak;
 } gcpi_planner;
 
 static int gcpi_choice_make(gcpi_planner *q, gcpi_choice *c)
@@ -8042,7 +8719,8 @@ static int gcpi_order_of(gcpi_planner *q, const gcpi_choice *c, gcpi_order *o)
     o->count = o->valid = 0;
     if (!gcpi_schedule(q->p, c, &q->list, q->a)) { q->out_of_memory = 1; return 0; }
     if (q->list.count > q->list.capacity) return 0;
-    for (ptrdiff_t i = 0; i < q->list.count; i++) o->at[o->count++] = q->list.at[i].kind == 'R' ? ~q->list.at[i].task : q->list.at[i].task;
+    for (ptrdiff_t i = 0; i < q->list.count; i++)
+        o->at[o->count++] = q->list.at[i].kind == 'R' ? ~q->list.at[i].task : q->list.at[i].task;
     gcpi_simulate(&q->m, o, NULL);
     return 1;
 }
@@ -8052,7 +8730,8 @@ static void gcpi_list_of(const gcpi_problem *p, const gcpi_order *o, gcpi_list *
     list->count = 0; list->seconds = list->rerun_flops = 0;
     for (int i = 0; i < o->count; i++) {
         int task = gcpi_code_task(o, i);
-        gcpi_emit(list, o->at[i] < 0 && task < p->forward ? 'R' : gcpi_letters[p->tasks[task].kind], task, &p->tasks[task]);
+        gcpi_emit(list, o->at[i] < 0 && task < p->forward ? 'R' : gcpi_letters[p->tasks[task].kind], task,
+                  &p->tasks[task]);
     }
 }
 
@@ -8071,17 +8750,22 @@ static size_t gcpi_order_slab(gcpi_planner *q, const gcpi_order *o, gcpi_fit fit
 }
 
 /* Most live bytes within slab_limit: all but the last buffer end at a multiple of align, which is not counted. */
-static size_t gcpi_room(const gcpi_planner *q) { return q->slab_limit > q->front ? gcpi_round(q->slab_limit - q->front, q->p->target.align) : 0; }
+static size_t gcpi_room(const gcpi_planner *q)
+{
+    return q->slab_limit > q->front ? gcpi_round(q->slab_limit - q->front, q->p->target.align) : 0;
+}
 
 /* ==== src/planner/far.h ==== */
 
-/* Placing copies. Of them a search's order holds only those back, as runs of tasks that read nothing and whose seconds are a
-   price. Here each gets its place: away (O) behind the value's first run, done (W) when the link will have done it, back (P) as
-   far ahead of the reader as the link needs; where the bytes within the limit do not allow that, the computing waits. */
+/* Placing copies. Of them a search's order holds only those back, as runs of tasks that read nothing and whose seconds
+   are a price. Here each gets its place: away (O) behind the value's first run, done (W) when the link will have done
+   it, back (P) as far ahead of the reader as the link needs; where the bytes within the limit do not allow that, the
+   computing waits. */
 static int gcpi_far_make(gcpi_planner *q, int capacity)
 {
     gcpi_far *f = &q->far;
-    int **const places[] = { &f->waits, &f->backs, &f->next_back }, **const values[] = { &f->made, &f->read, &f->end, &f->back, &f->wait, &f->next_wait };
+    int **const places[] = { &f->waits, &f->backs, &f->next_back },
+                **const values[] = { &f->made, &f->read, &f->end, &f->back, &f->wait, &f->next_wait };
     int ok = gcpi_order_make(&f->full, capacity, q->a);
     for (int i = 0; i < 3; i++) ok &= (*places[i] = GCPI_SCRATCH(q->a, int, capacity + 1)) != NULL;
     for (int i = 0; i < 6; i++) ok &= (*values[i] = GCPI_SCRATCH(q->a, int, q->m.values + 1)) != NULL;
@@ -8090,7 +8774,10 @@ static int gcpi_far_make(gcpi_planner *q, int capacity)
     return ok && f->live && f->clock;
 }
 
-static double gcpi_far_seconds(const gcpi_planner *q, int v) { return (double)q->p->items[q->m.item[v]].bytes / q->p->target.far_bytes_per_second; }
+static double gcpi_far_seconds(const gcpi_planner *q, int v)
+{
+    return (double)q->p->items[q->m.item[v]].bytes / q->p->target.far_bytes_per_second;
+}
 
 static int gcpi_touches(const gcpi_model *m, int task, int v)
 {
@@ -8130,7 +8817,8 @@ static void gcpi_far_away(gcpi_planner *q, const gcpi_order *o, int v, size_t li
     const gcpi_model *m = &q->m;
     gcpi_far *f = &q->far;
     size_t bytes = m->bytes[m->group[v]];
-    int w = f->read[v], task = gcpi_code_task(o, w), over = m->over[task] >= 0 && (m->under[2 * task] == v || m->under[2 * task + 1] == v);
+    int w = f->read[v], task = gcpi_code_task(o, w),
+        over = m->over[task] >= 0 && (m->under[2 * task] == v || m->under[2 * task + 1] == v);
     *link = GCPI_MAX(*link, f->clock[f->made[v] + 1]) + gcpi_far_seconds(q, v);
     int stays = !over || (f->clock[w] < *link && f->live[w] + bytes <= limit);
     if (over && stays) f->live[w] += bytes;            /* nobody works in place on it then */
@@ -8150,7 +8838,9 @@ static void gcpi_far_back(gcpi_planner *q, const gcpi_order *o, int r, size_t li
     int v = m->written[m->written_first[gcpi_code_task(o, r)]], at = r;
     size_t bytes = m->bytes[m->group[v]];
     double start = GCPI_MIN(*due, f->clock[r]) - gcpi_far_seconds(q, v);
-    while (at > f->wait[v] && f->clock[at] > start && f->live[at - 1] + bytes <= limit && !gcpi_touches(m, gcpi_code_task(o, at - 1), v)) f->live[--at] += bytes;
+    while (at > f->wait[v] && f->clock[at] > start && f->live[at - 1] + bytes <= limit &&
+           !gcpi_touches(m, gcpi_code_task(o, at - 1), v))
+        f->live[--at] += bytes;
     *due = GCPI_MAX(start, f->clock[at]);
     f->next_back[r] = f->backs[at];
     f->backs[at] = r;
@@ -8174,19 +8864,26 @@ static int gcpi_far_emit(gcpi_planner *q, const gcpi_order *o)
     return 1;
 }
 
-/* The order with its copies placed within the limit, judged by the timeline; one without copies as it is. NULL: it has no place. */
+/* The order with its copies placed within the limit, judged by the timeline; one without copies as it is. NULL: it has
+   no place. */
 static const gcpi_order *gcpi_far_place(gcpi_planner *q, gcpi_order *o, size_t limit)
 {
     gcpi_far *f = &q->far;
     int copies = 0, placed = 0;
     double link = 0, due = HUGE_VAL;
-    for (int i = 0; q->opts->far && i < o->count; i++) { copies += gcpi_code_task(o, i) >= q->p->task_count; placed |= o->at[i] >= q->p->task_count; }
+    for (int i = 0; q->opts->far && i < o->count; i++) {
+        copies += gcpi_code_task(o, i) >= q->p->task_count;
+        placed |= o->at[i] >= q->p->task_count;
+    }
     if (!copies || placed) return o;
     gcpi_simulate(&q->m, o, f->live);
     if (!o->valid || gcpi_far_scan(q, o) > q->opts->far) return NULL;
     for (int i = 0; i < o->count; i++)
-        for GCPI_WRITES(&q->m, gcpi_code_task(o, i), k) if (o->at[i] >= 0 && f->back[q->m.written[k]] >= 0) gcpi_far_away(q, o, q->m.written[k], limit, &link);
-    for (int i = o->count - 1; i >= 0; i--) if (gcpi_code_task(o, i) >= q->p->task_count) gcpi_far_back(q, o, i, limit, &due);
+        for
+            GCPI_WRITES(&q->m, gcpi_code_task(o, i), k)
+            if (o->at[i] >= 0 && f->back[q->m.written[k]] >= 0) gcpi_far_away(q, o, q->m.written[k], limit, &link);
+    for (int i = o->count - 1; i >= 0; i--)
+        if (gcpi_code_task(o, i) >= q->p->task_count) gcpi_far_back(q, o, i, limit, &due);
     if (!gcpi_far_emit(q, o)) return NULL;
     gcpi_simulate(&q->m, &f->full, NULL);
     gcpi_list_of(q->p, &f->full, &q->list);
@@ -8202,7 +8899,8 @@ static void gcpi_far_strip(const gcpi_planner *q, gcpi_order *o)
     o->count = kept;
 }
 
-/* What waits at a place of an order is copied away meanwhile, the longest wait first, until the place is within room. left: of far memory. */
+/* What waits at a place of an order is copied away meanwhile, the longest wait first, until the place is within room.
+   left: of far memory. */
 static int gcpi_far_relieve_at(gcpi_planner *q, const gcpi_order *o, int at, size_t room, size_t *left)
 {
     const gcpi_model *m = &q->m;
@@ -8220,8 +8918,11 @@ static int gcpi_far_relieve_at(gcpi_planner *q, const gcpi_order *o, int at, siz
         int longest = -1;
         double wait, most = 0;
         for (int v = 0; v < m->values; v++)
-            if (m->fetch[v] >= 0 && f->back[v] < 0 && f->read[v] >= 0 && f->read[v] < at && f->end[v] > at && m->bytes[m->group[v]] <= *left
-                && (wait = f->clock[f->end[v]] - f->clock[f->read[v] + 1]) > most) { longest = v; most = wait; }
+            if (m->fetch[v] >= 0 && f->back[v] < 0 && f->read[v] >= 0 && f->read[v] < at && f->end[v] > at &&
+                m->bytes[m->group[v]] <= *left && (wait = f->clock[f->end[v]] - f->clock[f->read[v] + 1]) > most) {
+                longest = v;
+                most = wait;
+            }
         if (longest < 0) return 0;
         size_t bytes = m->bytes[m->group[longest]];
         int reader = f->end[longest];
@@ -8274,8 +8975,8 @@ static void gcpi_keep(gcpi_candidate *c, const gcpi_order *o, const char *method
     c->method = method; c->fit = fit;
 }
 
-/* A candidate of GCP_BUDGET: kept if its arena fits and none that does is as fast. Returns its slab (lazy: the limit), or 0 where it is none.
-   The fastest one whose bytes fit and whose arena does not is remembered. */
+/* A candidate of GCP_BUDGET: kept if its arena fits and none that does is as fast. Returns its slab (lazy: the limit),
+   or 0 where it is none. The fastest one whose bytes fit and whose arena does not is remembered. */
 static size_t gcpi_offer_order(gcpi_planner *q, const gcpi_order *o, const char *method)
 {
     size_t slab = q->slab_limit;
@@ -8296,7 +8997,8 @@ static size_t gcpi_offer(gcpi_planner *q, gcpi_order *found, const char *method)
 static size_t gcpi_offer_copies(gcpi_planner *q, gcpi_order *found, const char *method)
 {
     size_t room = gcpi_room(q), slab = gcpi_offer(q, found, method);
-    for (int less = 1; less < 4 && slab > q->slab_limit; less++) slab = gcpi_offer_order(q, gcpi_far_place(q, found, room - room / 32 * (size_t)less), method);
+    for (int less = 1; less < 4 && slab > q->slab_limit; less++)
+        slab = gcpi_offer_order(q, gcpi_far_place(q, found, room - room / 32 * (size_t)less), method);
     return slab;
 }
 
@@ -8388,7 +9090,8 @@ static void gcpi_policy_sqrt(gcpi_planner *q)
     if (!cut) { q->out_of_memory = 1; return; }
     for (int f = 0; f < p->forward; f++) total += q->saved[f];
     for (int family = 0; family < 3; family++)
-        for (int k = 1; k <= 64; k += q->slab_limit ? 1 + k / 8 : 1) {      /* about k segments; more than 2 sqrt(n) never pays */
+        /* about k segments; more than 2 sqrt(n) never pays */
+        for (int k = 1; k <= 64; k += q->slab_limit ? 1 + k / 8 : 1) {
             size_t budget = total / (size_t)k + 1;
             if (k > 4 && (double)k * k > 8.0 * p->forward) break;
             if (budget == last_budget || !gcpi_chen_cuts(q, budget, family, cut)) continue;
@@ -8397,7 +9100,9 @@ static void gcpi_policy_sqrt(gcpi_planner *q)
             gcpi_try(q);
         }
     for (int round = 0; round < 3 && q->found; round++) {      /* then move single cuts by one place */
-        for (int f = 0; f + 1 < p->forward && q->tries < 400 && (double)q->tries * p->task_count < (q->slab_limit ? 1e5 : 5e5); f++) {
+        for (int f = 0;
+             f + 1 < p->forward && q->tries < 400 && (double)q->tries * p->task_count < (q->slab_limit ? 1e5 : 5e5);
+             f++) {
             if (q->guide.segment[f] == q->guide.segment[f + 1]) continue;
             for (int to = f - 1; to <= f + 1; to += 2) {
                 for (int g = 0; g + 1 < p->forward; g++) cut[g] = q->guide.segment[g] != q->guide.segment[g + 1];
@@ -8468,7 +9173,10 @@ static void gcpi_policy_segments(gcpi_planner *q)
         int last = 0;
         gcpi_choice_clear(q);
         q->now.segments = t->segment_count;
-        for (int s = 0; s < t->segment_count; s++) { q->now.parent[s] = t->segments[s].parent; q->now.depth[s] = t->segments[s].depth; }
+        for (int s = 0; s < t->segment_count; s++) {
+            q->now.parent[s] = t->segments[s].parent;
+            q->now.depth[s] = t->segments[s].depth;
+        }
         for (int f = 0; f < p->forward; f++) { q->now.segment[f] = p->tasks[f].segment; blocks |= p->tasks[f].segment; }
         for (int f = p->forward - 1; tail && f >= 0 && !last; f--) last = p->tasks[f].segment;
         for (int f = p->forward - 1; last && f >= 0 && !p->tasks[f].segment; f--) q->now.segment[f] = last;
@@ -8485,7 +9193,8 @@ static void gcpi_runs(gcpi_planner *q, const int *boundary, int boundaries, int 
     q->now.replay = replay;
     int run = 0, segment = gcpi_segment_add(&q->now, 0);
     for (int f = 0; f < p->forward; f++) {
-        for (; run < boundaries && p->tasks[f].unit >= boundary[run] && p->tasks[f].unit < p->units; run++) segment = gcpi_segment_add(&q->now, 0);
+        for (; run < boundaries && p->tasks[f].unit >= boundary[run] && p->tasks[f].unit < p->units; run++)
+            segment = gcpi_segment_add(&q->now, 0);
         q->now.segment[f] = replay && p->tasks[f].unit == p->units ? 0 : segment;
     }
     gcpi_try(q);
@@ -8536,10 +9245,13 @@ static size_t gcpi_checkpoint_bytes(const gcpi_planner *q)
         for (int x = 0; x < p->item_count; x++) {
             const gcpi_item *e = &p->items[x];
             int crosses = 0;
-            if (e->kind != GCPI_FORWARD_ITEM || e->producer < 0 || p->tasks[e->producer].unit != unit || p->items[e->root].kind != GCPI_FORWARD_ITEM) continue;
+            if (e->kind != GCPI_FORWARD_ITEM || e->producer < 0 || p->tasks[e->producer].unit != unit ||
+                p->items[e->root].kind != GCPI_FORWARD_ITEM)
+                continue;
             for (int f = e->producer + 1; f < p->forward && !crosses; f++)
                 for (int o = 0; o < p->tasks[f].count; o++)
-                    crosses |= p->tasks[f].unit != unit && p->operands[p->tasks[f].operands + o].item == x && p->operands[p->tasks[f].operands + o].mode == GCPI_READ;
+                    crosses |= p->tasks[f].unit != unit && p->operands[p->tasks[f].operands + o].item == x &&
+                               p->operands[p->tasks[f].operands + o].mode == GCPI_READ;
             if (crosses) bytes += e->bytes;
         }
     }
@@ -8550,44 +9262,61 @@ static void gcpi_policy_keep_all(gcpi_planner *q) { gcpi_choice_clear(q); gcpi_t
 
 /* ==== src/planner/search.h ==== */
 
-/* GCP_BUDGET: the fastest order whose arena fits. Candidates come from every policy, from minimum cuts (keep what is worth its
-   bytes at a price) and from dynamic programming over a chain of stages; the best is then improved by local search. All are
-   judged by the model's simulation and accepted by their real layout. */
+/* GCP_BUDGET: the fastest order whose arena fits. Candidates come from every policy, from minimum cuts (keep what is
+   worth its bytes at a price) and from dynamic programming over a chain of stages; the best is then improved by local
+   search. All are judged by the model's simulation and accepted by their real layout. */
 
-/* What .effort means: instructions that the search simulates, and how many times more at most in large problems; prices of cuts; places
-   of bounds; stages and slots of the chain; whether every policy is tried anyway; placed buffers that a layout looks at, and the one
-   last layout of what nearly fits. */
-typedef struct gcpi_effort { double visits, growth; int prices, places, stages, slots, policies; double layout, hard; } gcpi_effort;
-enum { GCPI_MOST_STAGES = 192, GCPI_MOST_SLOTS = 160, GCPI_FEW_SLOTS = 48, GCPI_FEW_STAGES = 256, GCPI_SHORT_CHAIN = 201 };
-static const gcpi_effort gcpi_efforts[] = { { 1.6e6, 6, 20, 6, 96, 100, 1, 6e5, 3e6 }, { 1.5e5, 1, 12, 2, 48, 64, 0, 1e5, 3e5 },
+/* What .effort means: instructions that the search simulates, and how many times more at most in large problems; prices
+   of cuts; places of bounds; stages and slots of the chain; whether every policy is tried anyway; placed buffers that a
+   layout looks at, and the one last layout of what nearly fits. */
+typedef struct gcpi_effort {
+    double visits, growth;
+    int prices, places, stages, slots, policies;
+    double layout, hard;
+} gcpi_effort;
+enum {
+    GCPI_MOST_STAGES = 192,
+    GCPI_MOST_SLOTS = 160,
+    GCPI_FEW_SLOTS = 48,
+    GCPI_FEW_STAGES = 256,
+    GCPI_SHORT_CHAIN = 201
+};
+static const gcpi_effort gcpi_efforts[] = { { 1.6e6, 6, 20, 6, 96, 100, 1, 6e5, 3e6 },
+                                            { 1.5e5, 1, 12, 2, 48, 64, 0, 1e5, 3e5 },
                                             { 4e7, 6, 24, 32, GCPI_MOST_STAGES, GCPI_MOST_SLOTS, 1, 1.5e6, 1.2e7 } };
 
-/* Local search: a run is taken out, put in, or moved nearer to its reader; annealing with a fixed seed. What an order has
-   above the limit costs it a price, which rises while the present order does not fit and falls while it does: so the search
-   stays about the limit and finds out by itself what a byte is worth there.
+/* Local search: a run is taken out, put in, or moved nearer to its reader; annealing with a fixed seed. What an order
+   has above the limit costs it a price, which rises while the present order does not fit and falls while it does: so
+   the search stays about the limit and finds out by itself what a byte is worth there.
 
-   What a move changes is simulated alone. Marks stand along the present order, each with what is live there and the peak of
-   the part that follows it. A trial begins at the mark behind the move and walks towards the front until, at a mark ahead of
-   the move, the same is live as before: what lies ahead of that is as it was. */
-typedef struct gcpi_mark { int at, next, peak_at, state; size_t live, peak; } gcpi_mark;     /* peak_at: from `at`; state: in states */
+   What a move changes is simulated alone. Marks stand along the present order, each with what is live there and the
+   peak of the part that follows it. A trial begins at the mark behind the move and walks towards the front until, at a
+   mark ahead of the move, the same is live as before: what lies ahead of that is as it was. */
+/* peak_at: from `at`; state: in states */
+typedef struct gcpi_mark { int at, next, peak_at, state; size_t live, peak; } gcpi_mark;
 
 enum { GCPI_MARKS = 64, GCPI_STATES = 2 * GCPI_MARKS };
 
 typedef struct gcpi_search {
     const gcpi_model *m;
     gcpi_order now, best;             /* best: the fastest whose peak fits */
-    size_t whole, limit, most;        /* limit: share `aim` of the whole; most: a trial with a higher peak is not taken */
+    /* limit: share `aim` of the whole; most: a trial with a higher peak is not taken */
+    size_t whole, limit, most;
     double aim;
     uint64_t random;
-    double price, rate;               /* of bytes above the limit: keep-alls per limit; e-folds of the price in a whole run */
+    /* of bytes above the limit: keep-alls per limit; e-folds of the price in a whole run */
+    double price, rate;
     int found, spacing;
     unsigned char *states, *there;    /* there: per value, live at some place */
     double *weight;                   /* per value: bytes over seconds; 0: it cannot be made again */
-    int far;                          /* how values may come to life again: 0: by runs, 1: copied from far memory, too, 2: by copies alone */
-    gcpi_planner *judge;              /* NULL: an order's seconds are summed; else its copies are placed and the timeline says them */
+    /* how values may come to life again: 0: by runs, 1: copied from far memory, too, 2: by copies alone */
+    int far;
+    /* NULL: an order's seconds are summed; else its copies are placed and the timeline says them */
+    gcpi_planner *judge;
     gcpi_mark mark[GCPI_MARKS], fresh[GCPI_MARKS];     /* from the front; of the trial, from behind */
     int marks, fresh_count, spare[GCPI_STATES], spares;
-    int removed, ahead, *runs, run_count;              /* the move: place of a run; place ahead of which runs are put, listed from behind */
+    /* the move: place of a run; place ahead of which runs are put, listed from behind */
+    int removed, ahead, *runs, run_count;
     int *part, part_count, low, high;                  /* the trial from mark low to mark high, from behind */
     gcpi_mark front; gcpi_pass pass; double seconds;   /* of the trial: its mark low; where it walks; all seconds */
 } gcpi_search;
@@ -8602,7 +9331,10 @@ static double gcpi_energy(const gcpi_search *s, size_t peak, double seconds)
     return seconds / s->m->seconds + s->price * over;
 }
 
-static unsigned char *gcpi_state(const gcpi_search *s, int state) { return s->states + (size_t)state * s->m->state_bytes; }
+static unsigned char *gcpi_state(const gcpi_search *s, int state)
+{
+    return s->states + (size_t)state * s->m->state_bytes;
+}
 
 /* The trial. */
 
@@ -8661,7 +9393,9 @@ static int gcpi_walk(gcpi_search *s)
         for (; s->low > 0 && s->mark[s->low - 1].at == i; s->low--) met = 1;
         if (met && i <= first && !memcmp(m->live, gcpi_state(s, s->mark[s->low].state), (size_t)m->values)) break;
         met = 0;
-        if (s->part_count - last < s->spacing || s->low == 0 || s->low + 1 + s->fresh_count + s->marks - s->high >= GCPI_MARKS) continue;
+        if (s->part_count - last < s->spacing || s->low == 0 ||
+            s->low + 1 + s->fresh_count + s->marks - s->high >= GCPI_MARKS)
+            continue;
         s->front.state = s->spare[s->spares - 1 - s->fresh_count];
         gcpi_walk_mark(s, &s->fresh[s->fresh_count++]);
         last = s->part_count;
@@ -8728,7 +9462,11 @@ static void gcpi_take(gcpi_search *s)
     low->at = begin;
     gcpi_take_marks(s, shift);
     o->peak = 0;
-    for (int i = 0; i < s->marks; i++) if (s->mark[i].peak > o->peak) { o->peak = s->mark[i].peak; o->peak_at = s->mark[i].at + s->mark[i].peak_at; }
+    for (int i = 0; i < s->marks; i++)
+        if (s->mark[i].peak > o->peak) {
+            o->peak = s->mark[i].peak;
+            o->peak_at = s->mark[i].at + s->mark[i].peak_at;
+        }
 }
 
 /* Marks for the order in s->now, from one walk through all of it. */
@@ -8771,7 +9509,8 @@ static void gcpi_live_ahead(gcpi_search *s, int at)
     }
 }
 
-static int gcpi_reader_of(const gcpi_search *s, int task, int from)       /* the next place that reads anything that task makes */
+/* the next place that reads anything that task makes */
+static int gcpi_reader_of(const gcpi_search *s, int task, int from)
 {
     const gcpi_model *m = s->m;
     int back = task >= m->p->task_count ? m->written[m->written_first[task]] : -1;
@@ -8861,8 +9600,8 @@ static void gcpi_search_keep(gcpi_search *s)         /* the present order, if it
     gcpi_order_copy(&s->best, &s->now);
 }
 
-/* What a move may lead to at most if its energy is to stay below `worst`; 0: not even its seconds do. Runs right ahead of the one
-   that is taken out may fall out with it; others are not reckoned with. */
+/* What a move may lead to at most if its energy is to stay below `worst`; 0: not even its seconds do. Runs right ahead
+   of the one that is taken out may fall out with it; others are not reckoned with. */
 static int gcpi_hope(gcpi_search *s, double worst)
 {
     double seconds = s->now.seconds;
@@ -8909,37 +9648,45 @@ static void gcpi_search_run(gcpi_search *s, double visits, double hot, double co
 
 /* ==== src/planner/chain.h ==== */
 
-/* Dynamic programming over a chain of stages: the recursion of Beaumont et al. (rotor, 2019), with boundaries that are sets
-   of values, and with a second table for "what the segment ends with is still there", which spares its last run. Where backward does not
-   read the boundaries, a third: what the segment begins with may go once its first stage has run for the last time.
+/* Dynamic programming over a chain of stages: the recursion of Beaumont et al. (rotor, 2019), with boundaries that are
+   sets of values, and with a second table for "what the segment ends with is still there", which spares its last run.
+   Where backward does not read the boundaries, a third: what the segment begins with may go once its first stage has
+   run for the last time.
 
-   A stage is a run of forward tasks with the backward tasks that reverse them. L(s): the values that stages behind s read.
-   C0(s, t, m): least seconds to reverse stages s..t with m slots above L(s - 1); C1: L(t) lies there already, inside of m; C2: L(s - 1) does,
-   and is not needed behind that.
+   A stage is a run of forward tasks with the backward tasks that reverse them. L(s): the values that stages behind s
+   read. C0(s, t, m): least seconds to reverse stages s..t with m slots above L(s - 1); C1: L(t) lies there already,
+   inside of m; C2: L(s - 1) does, and is not needed behind that.
      keep: run s and keep what its backward reads; C(s + 1, t) with less; backward of s
-     cut:  run s..r - 1, keep L(r - 1); C(r, t) with less; C1(s, r - 1) (C2: keep L(s - 1); C2(r, t) with less; C2(s, r - 1))
+     cut:  run s..r - 1, keep L(r - 1); C(r, t) with less; C1(s, r - 1)
+           (C2: keep L(s - 1); C2(r, t) with less; C2(s, r - 1))
    Sizes are rounded up to slots. The orders that come out are judged by simulation: no accounting here is trusted. */
 typedef struct gcpi_chain {
     const gcpi_model *m;
-    int stages, *begin, *back;        /* stage s: forward tasks begin[s] .. begin[s + 1], backward tasks back[s] .. back[s - 1] */
+    /* stage s: forward tasks begin[s] .. begin[s + 1], backward tasks back[s] .. back[s - 1] */
+    int stages, *begin, *back;
     int *made, *end;                  /* per group: stage that makes it; last that reads it, forward or backward */
     double *seconds, *reverse_seconds;
-    unsigned char *need, *taped;      /* per value: backward of the stage that makes it reads it; per group: any backward task does */
-    /* bytes per stage: kept by `keep`; of those, what no later stage reads; what its backward reads of its own; the most of its own while it runs with
-       that kept, with L(s) kept, both with its inputs reckoned in, and while it is reversed; gradients when that begins */
+    /* per value: backward of the stage that makes it reads it; per group: any backward task does */
+    unsigned char *need, *taped;
+    /* bytes per stage: kept by `keep`; of those, what no later stage reads; what its backward reads of its own; the
+       most of its own while it runs with that kept, with L(s) kept, both with its inputs reckoned in, and while it is
+       reversed; gradients when that begins */
     size_t *keep, *own, *reads_own, *save, *pass, *last, *alone, *reverse, *gradient;
     size_t *cross;                    /* cross[s * stages + t]: of L(t), what s..t made */
-    float *table[3]; int tables, slots; double per_byte;                /* C0, C1 and (where tables is 3) C2; slots in a byte */
+    /* C0, C1 and (where tables is 3) C2; slots in a byte */
+    float *table[3]; int tables, slots; double per_byte;
     int *first[3], *full[3];          /* per row: below is nothing; from here on it is what keeping all takes */
     unsigned char *loose;             /* per stage: its backward, and what follows, does without L(s - 1) */
-    int pinned;                       /* the first stage may not run again, and what it makes is not read by backward: L(0) is kept till then */
+    /* the first stage may not run again, and what it makes is not read by backward: L(0) is kept till then */
+    int pinned;
     size_t constant;                  /* what is there throughout */
     unsigned char *ran;
 } gcpi_chain;
 
 #define GCPI_NEVER 1e30f
 
-/* Whether the chain may be cut behind task f: not ahead of a view, nor (unless pairs) inside a pair that works in place. */
+/* Whether the chain may be cut behind task f: not ahead of a view, nor (unless pairs) inside a pair that works in
+   place. */
 static int gcpi_may_cut(const gcpi_model *m, int f, int pairs)
 {
     if (f + 1 >= m->p->forward) return 1;
@@ -8949,13 +9696,14 @@ static int gcpi_may_cut(const gcpi_model *m, int f, int pairs)
     return 1;
 }
 
-/* At most `most` stages: equal numbers of places each, cut at the one that least crosses. A chain that works in place from end to
-   end is cut all the same: what a cut takes is then reckoned too high, and simulated as it is. */
+/* At most `most` stages: equal numbers of places each, cut at the one that least crosses. A chain that works in place
+   from end to end is cut all the same: what a cut takes is then reckoned too high, and simulated as it is. */
 static void gcpi_chain_cut(gcpi_chain *c, const size_t *crossing, int most)
 {
     int places = 0, seen = 0, best = -1, pairs = 0;
     for (int f = 0; f < c->m->p->forward; f++) places += gcpi_may_cut(c->m, f, 0);
-    for (pairs = places * 8 < c->m->p->forward, places = 0, seen = 0; seen < c->m->p->forward; seen++) places += gcpi_may_cut(c->m, seen, pairs);
+    for (pairs = places * 8 < c->m->p->forward, places = 0, seen = 0; seen < c->m->p->forward; seen++)
+        places += gcpi_may_cut(c->m, seen, pairs);
     c->stages = seen = 0;
     for (int f = 0; f < c->m->p->forward; f++) {
         if (!gcpi_may_cut(c->m, f, pairs)) continue;
@@ -8975,15 +9723,17 @@ static int gcpi_chain_at_end(const gcpi_chain *c, int b)
     return 1;
 }
 
-/* Where the last stage has backward tasks that read what was made ahead of it, those before them, of the loss, are a stage of their
-   own, without forward tasks: what they read has crossed to it, and what the others read need not lie there with that. */
+/* Where the last stage has backward tasks that read what was made ahead of it, those before them, of the loss, are a
+   stage of their own, without forward tasks: what they read has crossed to it, and what the others read need not lie
+   there with that. */
 static void gcpi_chain_backs(gcpi_chain *c, int *stage_of)         /* stage_of: per task */
 {
     const gcpi_problem *p = c->m->p;
     int b = p->forward, last = c->stages - 1;
     for (int s = 0; s < c->stages; s++) for (int f = c->begin[s]; f < c->begin[s + 1]; f++) stage_of[f] = s;
     while (b < p->task_count && gcpi_chain_at_end(c, b)) b++;
-    int own = b > p->forward && b < p->task_count && p->tasks[b].kind == GCPI_TASK_BACKWARD && stage_of[p->tasks[b].forward] == last;
+    int own = b > p->forward && b < p->task_count && p->tasks[b].kind == GCPI_TASK_BACKWARD &&
+              stage_of[p->tasks[b].forward] == last;
     if (own) { c->begin[++c->stages] = p->forward; for (int k = p->forward; k < b; k++) stage_of[k] = last + 1; }
     else b = p->forward;
     for (int now = last; b < p->task_count; b++) {
@@ -8999,8 +9749,8 @@ static void gcpi_chain_backs(gcpi_chain *c, int *stage_of)         /* stage_of: 
 
 static int gcpi_chain_back_end(const gcpi_chain *c, int s) { return s ? c->back[s - 1] : c->m->p->task_count; }
 
-/* Values that may not be made again lie there throughout (but the ones that chains begin with and backward does not read); the others
-   cross from where they are made to where they are read. */
+/* Values that may not be made again lie there throughout (but the ones that chains begin with and backward does not
+   read); the others cross from where they are made to where they are read. */
 static void gcpi_chain_lives(gcpi_chain *c, const int *stage_of)
 {
     const gcpi_model *m = c->m;
@@ -9025,10 +9775,12 @@ static void gcpi_chain_lives(gcpi_chain *c, const int *stage_of)
         if (c->end[g] >= c->stages) c->constant += m->bytes[g];
         else for (int t = c->made[g]; t < c->end[g]; t++) c->cross[c->made[g] * c->stages + t] += m->bytes[g];
     }
-    for (int t = 0; t < c->stages; t++) for (int s = c->stages - 2; s >= 0; s--) c->cross[s * c->stages + t] += c->cross[(s + 1) * c->stages + t];
+    for (int t = 0; t < c->stages; t++)
+        for (int s = c->stages - 2; s >= 0; s--) c->cross[s * c->stages + t] += c->cross[(s + 1) * c->stages + t];
 }
 
-static size_t gcpi_chain_input(const gcpi_chain *c, int s) { return s ? c->cross[s - 1] : 0; }          /* bytes of L(s - 1) */
+/* bytes of L(s - 1) */
+static size_t gcpi_chain_input(const gcpi_chain *c, int s) { return s ? c->cross[s - 1] : 0; }
 
 /* C2 is worth it where some L(s) is read by the forward tasks of the next stage alone. */
 static int gcpi_chain_tables(gcpi_chain *c)
@@ -9036,13 +9788,16 @@ static int gcpi_chain_tables(gcpi_chain *c)
     int simple = 1, any = 0;
     for (int s = 0; s < c->stages; s++) c->loose[s] = gcpi_chain_input(c, s) > 0;
     for (int t = 0; t < c->stages; t++) simple &= c->cross[t] == c->cross[t * c->stages + t];
-    for (int g = 0; g < c->m->groups; g++) if (c->taped[g]) for (int t = c->made[g]; t < c->end[g] && t + 1 < c->stages; t++) c->loose[t + 1] = 0;
+    for (int g = 0; g < c->m->groups; g++)
+        if (c->taped[g])
+            for (int t = c->made[g]; t < c->end[g] && t + 1 < c->stages; t++) c->loose[t + 1] = 0;
     for (int s = 0; s < c->stages; s++) any |= c->loose[s];
     return simple && any ? 3 : 2;
 }
 
-/* The most bytes of stage s's own values while tasks [first, end) run; what was made before is live and not counted (alone: it is
-   counted, and lives as long as it is needed). hold: 1: L(s) lives on; 2: what backward of s reads, too. *held: bytes of what lives on. */
+/* The most bytes of stage s's own values while tasks [first, end) run; what was made before is live and not counted
+   (alone: it is counted, and lives as long as it is needed). hold: 1: L(s) lives on; 2: what backward of s reads, too.
+   *held: bytes of what lives on. */
 static size_t gcpi_chain_most(const gcpi_chain *c, int s, int first, int end, int hold, int alone, size_t *held)
 {
     const gcpi_model *m = c->m;
@@ -9058,10 +9813,12 @@ static size_t gcpi_chain_most(const gcpi_chain *c, int s, int first, int end, in
     *held = 0;
     for (int f = c->begin[s]; hold && f < c->begin[s + 1]; f++)
         for GCPI_WRITES(m, f, k)
-            if (c->end[m->group[m->written[k]]] > s || (hold == 2 && c->need[m->written[k]])) *held += gcpi_revive(m, m->written[k]);
+    if (c->end[m->group[m->written[k]]] > s || (hold == 2 && c->need[m->written[k]]))
+        *held += gcpi_revive(m, m->written[k]);
     live += *held;
     for (int t = end - 1; t >= first; t--) {
-        size_t now = gcpi_pass_task(m, t, &live) + (t < m->p->forward ? m->workspace[t] : m->during[t] - (m->during[0] - m->workspace[0]));
+        size_t now = gcpi_pass_task(m, t, &live) +
+                     (t < m->p->forward ? m->workspace[t] : m->during[t] - (m->during[0] - m->workspace[0]));
         most = GCPI_MAX(most, now);
     }
     return most;
@@ -9085,7 +9842,8 @@ static void gcpi_chain_figures(gcpi_chain *c)
     }
 }
 
-/* Bytes above L(s - 1) while stage r runs on the way from s: its inputs die there, and may be written on, where L(s - 1) holds none of them. */
+/* Bytes above L(s - 1) while stage r runs on the way from s: its inputs die there, and may be written on, where L(s -
+   1) holds none of them. */
 static size_t gcpi_chain_pass(const gcpi_chain *c, int s, int r)
 {
     if (r == s) return c->pass[r];
@@ -9094,7 +9852,10 @@ static size_t gcpi_chain_pass(const gcpi_chain *c, int s, int r)
 }
 
 static int gcpi_chain_at(int s, int t) { return t * (t + 1) / 2 + s; }
-static float *gcpi_chain_row(const gcpi_chain *c, int with, int s, int t) { return c->table[with] + (size_t)gcpi_chain_at(s, t) * (size_t)(c->slots + 1); }
+static float *gcpi_chain_row(const gcpi_chain *c, int with, int s, int t)
+{
+    return c->table[with] + (size_t)gcpi_chain_at(s, t) * (size_t)(c->slots + 1);
+}
 
 static int gcpi_chain_slots(const gcpi_chain *c, size_t bytes)
 {
@@ -9105,7 +9866,8 @@ static int gcpi_chain_slots(const gcpi_chain *c, size_t bytes)
 static float gcpi_relative(const gcpi_chain *c, double seconds) { return (float)(seconds / c->m->seconds); }
 
 /* row[k] = least of row[k] and a[k - shift] + b[k] + seconds, for k in [from, to]. b may be NULL. */
-GCPI_LOOP void gcpi_chain_relax(float *GCPI_RESTRICT row, const float *a, const float *b, float seconds, int from, int to)
+GCPI_LOOP void gcpi_chain_relax(float *GCPI_RESTRICT row, const float *a, const float *b, float seconds, int from,
+                                int to)
 {
     for (int k = from; b && k <= to; k++) {
         float value = a[k] + b[k] + seconds;
@@ -9115,7 +9877,10 @@ GCPI_LOOP void gcpi_chain_relax(float *GCPI_RESTRICT row, const float *a, const 
 }
 
 /* What lies there of L(t) when stages s.. t begin: nothing, or (with) what s..t made of it. */
-static size_t gcpi_chain_start(const gcpi_chain *c, int with, int s, int t) { return c->gradient[t] + (with == 1 ? c->cross[s * c->stages + t] : 0); }
+static size_t gcpi_chain_start(const gcpi_chain *c, int with, int s, int t)
+{
+    return c->gradient[t] + (with == 1 ? c->cross[s * c->stages + t] : 0);
+}
 
 /* The rest of a row, and where it begins to hold anything. */
 static void gcpi_chain_first(gcpi_chain *c, int with, int s, int t)
@@ -9129,11 +9894,14 @@ static void gcpi_chain_first(gcpi_chain *c, int with, int s, int t)
 
 static void gcpi_chain_single(gcpi_chain *c, int s)
 {
-    float *row[3] = { gcpi_chain_row(c, 0, s, s), gcpi_chain_row(c, 1, s, s), c->tables < 3 ? NULL : gcpi_chain_row(c, 2, s, s) };
+    float *row[3] = { gcpi_chain_row(c, 0, s, s), gcpi_chain_row(c, 1, s, s),
+                      c->tables < 3 ? NULL : gcpi_chain_row(c, 2, s, s) };
     float f = gcpi_relative(c, c->seconds[s]), b = gcpi_relative(c, c->reverse_seconds[s]);
-    int run = gcpi_chain_slots(c, GCPI_MAX(c->gradient[s] + c->save[s], c->reverse[s])), reverse = gcpi_chain_slots(c, c->reverse[s]);
+    int run = gcpi_chain_slots(c, GCPI_MAX(c->gradient[s] + c->save[s], c->reverse[s])),
+        reverse = gcpi_chain_slots(c, c->reverse[s]);
     int there = gcpi_chain_slots(c, GCPI_MAX(gcpi_chain_start(c, 1, s, s), c->reverse[s]));
-    int input = gcpi_chain_slots(c, gcpi_chain_input(c, s)), last = gcpi_chain_slots(c, GCPI_MAX(c->gradient[s] + c->last[s], c->reverse[s]));
+    int input = gcpi_chain_slots(c, gcpi_chain_input(c, s)),
+        last = gcpi_chain_slots(c, GCPI_MAX(c->gradient[s] + c->last[s], c->reverse[s]));
     for (int k = 0; k <= c->slots; k++) {
         row[0][k] = k >= reverse && c->reads_own[s] == 0 ? b : k >= run ? f + b : GCPI_NEVER;
         row[1][k] = k >= there && c->own[s] == 0 ? GCPI_MIN(b, row[0][k]) : row[0][k];
@@ -9142,7 +9910,8 @@ static void gcpi_chain_single(gcpi_chain *c, int s)
         if (c->loose[s] && k >= last) row[2][k] = GCPI_MIN(row[2][k], f + b);
     }
     for (int with = 0; with < c->tables; with++) {
-        c->full[with][gcpi_chain_at(s, s)] = GCPI_MIN(c->slots, GCPI_MAX(GCPI_MAX(run, there), with < 2 ? 0 : GCPI_MAX(last, input + GCPI_MAX(run, reverse))));
+        c->full[with][gcpi_chain_at(s, s)] = GCPI_MIN(
+            c->slots, GCPI_MAX(GCPI_MAX(run, there), with < 2 ? 0 : GCPI_MAX(last, input + GCPI_MAX(run, reverse))));
         gcpi_chain_first(c, with, s, s);
     }
 }
@@ -9164,7 +9933,8 @@ static int gcpi_chain_keep(const gcpi_chain *c, int with, int s, int t, int *fro
 static int gcpi_chain_hold(const gcpi_chain *c, int with, int s, int t, int r, size_t most, int *from)
 {
     size_t inside = gcpi_chain_inside(c, with, s);
-    *from = s == 0 && c->pinned && r > 1 ? c->slots + 1 : gcpi_chain_slots(c, inside + gcpi_chain_start(c, with, s, t) + most);
+    *from = s == 0 && c->pinned && r > 1 ? c->slots + 1
+                                         : gcpi_chain_slots(c, inside + gcpi_chain_start(c, with, s, t) + most);
     return gcpi_chain_slots(c, with == 2 ? inside : c->cross[s * c->stages + r - 1]);
 }
 
@@ -9173,19 +9943,25 @@ static void gcpi_chain_segment(gcpi_chain *c, int with, int s, int t)
     float *row = gcpi_chain_row(c, with, s, t), *without = gcpi_chain_row(c, 0, s, t);
     size_t most = 0;
     double run = 0;
-    int from, shift = gcpi_chain_keep(c, with, s, t, &from), rest = gcpi_chain_at(s + 1, t), left = gcpi_chain_left(with);
+    int from, shift = gcpi_chain_keep(c, with, s, t, &from), rest = gcpi_chain_at(s + 1, t),
+              left = gcpi_chain_left(with);
     int inside = gcpi_chain_slots(c, gcpi_chain_inside(c, with, s));
-    int full = GCPI_MAX(from > c->slots ? 0 : GCPI_MAX(from, shift + c->full[with][rest]), with ? inside + c->full[0][gcpi_chain_at(s, t)] : 0);
+    int full = GCPI_MAX(from > c->slots ? 0 : GCPI_MAX(from, shift + c->full[with][rest]),
+                        with ? inside + c->full[0][gcpi_chain_at(s, t)] : 0);
     c->full[with][gcpi_chain_at(s, t)] = full = GCPI_MIN(full, c->slots);
     for (int k = 0; k <= full; k++) row[k] = with && k >= inside ? without[k - inside] : GCPI_NEVER;
-    gcpi_chain_relax(row, gcpi_chain_row(c, with, s + 1, t) - shift, NULL, gcpi_relative(c, c->seconds[s] + c->reverse_seconds[s]), GCPI_MAX(from, shift + c->first[with][rest]), full);
+    gcpi_chain_relax(row, gcpi_chain_row(c, with, s + 1, t) - shift, NULL,
+                     gcpi_relative(c, c->seconds[s] + c->reverse_seconds[s]),
+                     GCPI_MAX(from, shift + c->first[with][rest]), full);
     for (int r = s + 1; r <= t; r++) {
         run += c->seconds[r - 1];
         most = GCPI_MAX(most, gcpi_chain_pass(c, s, r - 1));
         shift = gcpi_chain_hold(c, with, s, t, r, most, &from);
         if (from > full) break;
-        from = GCPI_MAX(from, GCPI_MAX(shift + c->first[with][gcpi_chain_at(r, t)], c->first[left][gcpi_chain_at(s, r - 1)]));
-        gcpi_chain_relax(row, gcpi_chain_row(c, with, r, t) - shift, gcpi_chain_row(c, left, s, r - 1), gcpi_relative(c, run), from, full);
+        from = GCPI_MAX(from,
+                        GCPI_MAX(shift + c->first[with][gcpi_chain_at(r, t)], c->first[left][gcpi_chain_at(s, r - 1)]));
+        gcpi_chain_relax(row, gcpi_chain_row(c, with, r, t) - shift, gcpi_chain_row(c, left, s, r - 1),
+                         gcpi_relative(c, run), from, full);
     }
     gcpi_chain_first(c, with, s, t);
 }
@@ -9211,8 +9987,14 @@ static void gcpi_chain_emit(gcpi_chain *c, gcpi_order *out, int task)
     c->ran[task] = 1;
 }
 
-static void gcpi_chain_run(gcpi_chain *c, gcpi_order *out, int s) { for (int f = c->begin[s]; f < c->begin[s + 1]; f++) gcpi_chain_emit(c, out, f); }
-static void gcpi_chain_reverse(gcpi_chain *c, gcpi_order *out, int s) { for (int b = c->back[s]; b < gcpi_chain_back_end(c, s); b++) gcpi_chain_emit(c, out, b); }
+static void gcpi_chain_run(gcpi_chain *c, gcpi_order *out, int s)
+{
+    for (int f = c->begin[s]; f < c->begin[s + 1]; f++) gcpi_chain_emit(c, out, f);
+}
+static void gcpi_chain_reverse(gcpi_chain *c, gcpi_order *out, int s)
+{
+    for (int b = c->back[s]; b < gcpi_chain_back_end(c, s); b++) gcpi_chain_emit(c, out, b);
+}
 
 /* Which way the table went: 0: keep; r: cut ahead of stage r; -1: C0's. */
 static int gcpi_chain_way(const gcpi_chain *c, int with, int s, int t, int k)
@@ -9220,14 +10002,17 @@ static int gcpi_chain_way(const gcpi_chain *c, int with, int s, int t, int k)
     size_t most = 0;
     double run = 0;
     float least = GCPI_NEVER;
-    int way = 0, from, shift = gcpi_chain_keep(c, with, s, t, &from), inside = gcpi_chain_slots(c, gcpi_chain_inside(c, with, s));
-    if (k >= GCPI_MAX(shift, from)) least = gcpi_chain_row(c, with, s + 1, t)[k - shift] + gcpi_relative(c, c->seconds[s] + c->reverse_seconds[s]);
+    int way = 0, from, shift = gcpi_chain_keep(c, with, s, t, &from),
+        inside = gcpi_chain_slots(c, gcpi_chain_inside(c, with, s));
+    if (k >= GCPI_MAX(shift, from))
+        least = gcpi_chain_row(c, with, s + 1, t)[k - shift] + gcpi_relative(c, c->seconds[s] + c->reverse_seconds[s]);
     for (int r = s + 1; r <= t; r++) {
         run += c->seconds[r - 1];
         most = GCPI_MAX(most, gcpi_chain_pass(c, s, r - 1));
         shift = gcpi_chain_hold(c, with, s, t, r, most, &from);
         if (k < GCPI_MAX(shift, from)) continue;
-        float value = gcpi_chain_row(c, with, r, t)[k - shift] + gcpi_chain_row(c, gcpi_chain_left(with), s, r - 1)[k] + gcpi_relative(c, run);
+        float value = gcpi_chain_row(c, with, r, t)[k - shift] + gcpi_chain_row(c, gcpi_chain_left(with), s, r - 1)[k] +
+                      gcpi_relative(c, run);
         if (value < least) { least = value; way = r; }
     }
     return with && k >= inside && gcpi_chain_row(c, 0, s, t)[k - inside] <= least ? -1 : way;
@@ -9237,7 +10022,8 @@ static void gcpi_chain_trace(gcpi_chain *c, gcpi_order *out, int with, int s, in
 {
     if (out->count > out->capacity) return;
     if (s == t) {
-        int there = with == 1 && c->own[s] == 0 && k >= gcpi_chain_slots(c, GCPI_MAX(gcpi_chain_start(c, 1, s, s), c->reverse[s]));
+        int there = with == 1 && c->own[s] == 0 &&
+                    k >= gcpi_chain_slots(c, GCPI_MAX(gcpi_chain_start(c, 1, s, s), c->reverse[s]));
         if (!c->ran[c->begin[s]] || (!there && c->reads_own[s])) gcpi_chain_run(c, out, s);
         gcpi_chain_reverse(c, out, s);
         return;
@@ -9257,7 +10043,8 @@ static void gcpi_chain_trace(gcpi_chain *c, gcpi_order *out, int with, int s, in
 static int gcpi_chain_arrays(gcpi_chain *c, int most, gcp_arena *a)
 {
     const gcpi_model *m = c->m;
-    size_t **const bytes[] = { &c->keep, &c->own, &c->reads_own, &c->save, &c->pass, &c->last, &c->alone, &c->reverse, &c->gradient };
+    size_t **const bytes[] = { &c->keep, &c->own,   &c->reads_own, &c->save,    &c->pass,
+                               &c->last, &c->alone, &c->reverse,   &c->gradient };
     int ok = 1;
     c->begin = GCPI_SCRATCH(a, int, most + 2);
     c->back = GCPI_SCRATCH(a, int, most + 1);
@@ -9271,7 +10058,8 @@ static int gcpi_chain_arrays(gcpi_chain *c, int most, gcp_arena *a)
     for (int i = 0; i < 9; i++) ok &= (*bytes[i] = GCPI_SCRATCH(a, size_t, most + 1)) != NULL;
     c->cross = GCPI_SCRATCH(a, size_t, most * most + 1);
     c->ran = GCPI_SCRATCH(a, unsigned char, m->p->task_count + 1);
-    return ok && c->begin && c->back && c->made && c->end && c->need && c->taped && c->loose && c->seconds && c->reverse_seconds && c->cross && c->ran;
+    return ok && c->begin && c->back && c->made && c->end && c->need && c->taped && c->loose && c->seconds &&
+           c->reverse_seconds && c->cross && c->ran;
 }
 
 /* What all sizes are multiples of. */
@@ -9286,10 +10074,14 @@ static size_t gcpi_chain_unit(const gcpi_model *m)
 }
 
 /* At most `most` stages; but where all sizes are multiples of so much that few slots do, more stages cost no more. */
-static int gcpi_chain_stages(const gcpi_model *m, size_t bytes, int most) { return bytes / gcpi_chain_unit(m) < GCPI_FEW_SLOTS ? GCPI_FEW_STAGES : most; }
+static int gcpi_chain_stages(const gcpi_model *m, size_t bytes, int most)
+{
+    return bytes / gcpi_chain_unit(m) < GCPI_FEW_SLOTS ? GCPI_FEW_STAGES : most;
+}
 
 /* The chain of a model, with tables for orders of up to `bytes`. Scratch of a; 0: not enough. */
-static int gcpi_chain_make(gcpi_chain *c, const gcpi_model *m, const size_t *crossing, size_t bytes, int most, int slots, gcp_arena *a)
+static int gcpi_chain_make(gcpi_chain *c, const gcpi_model *m, const size_t *crossing, size_t bytes, int most,
+                           int slots, gcp_arena *a)
 {
     memset(c, 0, sizeof *c);
     c->m = m;
@@ -9308,7 +10100,8 @@ static int gcpi_chain_make(gcpi_chain *c, const gcpi_model *m, const size_t *cro
     if (bytes <= c->constant) return 0;
     size_t unit = gcpi_chain_unit(m);
     if (c->tables == 3) slots = GCPI_MIN(slots, GCPI_MOST_SLOTS * 5 / 8);
-    int exact = (bytes - c->constant) / unit <= (size_t)slots;       /* then a slot is the unit, and nothing is rounded */
+    /* then a slot is the unit, and nothing is rounded */
+    int exact = (bytes - c->constant) / unit <= (size_t)slots;
     c->slots = exact ? GCPI_MIN(slots, (int)((bytes - c->constant) / unit) + 4) : slots;
     c->per_byte = exact ? 1 / (double)unit : slots / (double)(bytes - c->constant);
     ptrdiff_t rows = (ptrdiff_t)c->stages * (c->stages + 1) / 2;
@@ -9337,13 +10130,15 @@ static int gcpi_chain_order(gcpi_chain *c, gcpi_order *out, int k)
 
 /* ==== src/planner/cuts.h ==== */
 
-/* Minimum cuts. Price a resident byte: a value that is needed later is kept (bytes times price) or its task is run again
-   (seconds), which needs its inputs. The least total is a minimum cut: source side of a value: needed; sink side of its task:
-   kept. Keep-sets for many prices are starts for the search; and for each place in the order the cut bounds what any order
-   must pay from there on (Lagrangian of the bytes that are free there), so that the answer comes with its gap. */
+/* Minimum cuts. Price a resident byte: a value that is needed later is kept (bytes times price) or its task is run
+   again (seconds), which needs its inputs. The least total is a minimum cut: source side of a value: needed; sink side
+   of its task: kept. Keep-sets for many prices are starts for the search; and for each place in the order the cut
+   bounds what any order must pay from there on (Lagrangian of the bytes that are free there), so that the answer comes
+   with its gap. */
 typedef struct gcpi_cut {
     const gcpi_model *m;
-    int nodes, arcs, *head, *next, *to, *level, *at, *path;        /* node 0: source, 1: sink, 2 + value, 2 + values + task */
+    /* node 0: source, 1: sink, 2 + value, 2 + values + task */
+    int nodes, arcs, *head, *next, *to, *level, *at, *path;
     double *room, kept;               /* per arc: what may still flow; kept: bytes on the cut */
     size_t *own;                      /* per value: bytes that keeping it adds */
     int *needed;                      /* per value: last task that reads it */
@@ -9368,16 +10163,22 @@ static int gcpi_cut_make(gcpi_cut *c, const gcpi_model *m, gcp_arena *a)
     c->head = GCPI_SCRATCH(a, int, c->nodes); c->level = GCPI_SCRATCH(a, int, c->nodes);
     c->at = GCPI_SCRATCH(a, int, c->nodes); c->path = GCPI_SCRATCH(a, int, c->nodes + 1);
     c->next = GCPI_SCRATCH(a, int, arcs); c->to = GCPI_SCRATCH(a, int, arcs); c->room = GCPI_SCRATCH(a, double, arcs);
-    c->own = GCPI_SCRATCH(a, size_t, m->values + 1); c->needed = GCPI_SCRATCH(a, int, m->values + 1); c->free = GCPI_SCRATCH(a, unsigned char, m->values + 1);
-    if (!c->head || !c->level || !c->at || !c->path || !c->next || !c->to || !c->room || !c->own || !c->needed || !c->free) return 0;
+    c->own = GCPI_SCRATCH(a, size_t, m->values + 1);
+    c->needed = GCPI_SCRATCH(a, int, m->values + 1);
+    c->free = GCPI_SCRATCH(a, unsigned char, m->values + 1);
+    if (!c->head || !c->level || !c->at || !c->path || !c->next || !c->to || !c->room || !c->own || !c->needed ||
+        !c->free)
+        return 0;
     for (int i = 0; i < p->item_count; i++) {
         int v = m->value_of[i];
         if (v < 0) continue;
-        c->own[v] = p->items[p->items[i].root].next < 0 ? gcpi_round(p->items[i].bytes, p->target.align) : gcpi_dense_bytes(p, i);
+        c->own[v] = p->items[p->items[i].root].next < 0 ? gcpi_round(p->items[i].bytes, p->target.align)
+                                                        : gcpi_dense_bytes(p, i);
         const gcpi_task *t = &p->tasks[m->producer[v]];
         for (int k = 0; k < t->count; k++) {         /* a view adds what does not come from its inputs' bytes */
             int x = p->operands[t->operands + k].item;
-            if (p->operands[t->operands + k].mode == GCPI_READ && p->items[x].root == p->items[i].root) c->own[v] -= GCPI_MIN(c->own[v], gcpi_dense_bytes(p, x));
+            if (p->operands[t->operands + k].mode == GCPI_READ && p->items[x].root == p->items[i].root)
+                c->own[v] -= GCPI_MIN(c->own[v], gcpi_dense_bytes(p, x));
         }
     }
     for (int v = 0; v < m->values; v++) c->needed[v] = m->producer[v];
@@ -9395,7 +10196,8 @@ static void gcpi_arc(gcpi_cut *c, int from, int to, double room)
     }
 }
 
-/* The network at a price for place k: values made before k that something behind k reads, and what making them again takes. */
+/* The network at a price for place k: values made before k that something behind k reads, and what making them again
+   takes. */
 static void gcpi_cut_build(gcpi_cut *c, int k, double price)
 {
     const gcpi_model *m = c->m;
@@ -9406,12 +10208,18 @@ static void gcpi_cut_build(gcpi_cut *c, int k, double price)
     for (int f = 0; f < forward; f++) {
         if (!m->again[f]) continue;
         gcpi_arc(c, tasks + f, 1, m->p->tasks[f].seconds);
-        for GCPI_READS(m, f, i) if (!c->free[m->read[i]] && m->again[m->producer[m->read[i]]]) gcpi_arc(c, tasks + f, 2 + m->read[i], never);
+        for
+            GCPI_READS(m, f, i)
+            if (!c->free[m->read[i]] && m->again[m->producer[m->read[i]]])
+                gcpi_arc(c, tasks + f, 2 + m->read[i], never);
         for GCPI_WRITES(m, f, i) {
             int v = m->written[i];
             if (c->free[v]) continue;
             gcpi_arc(c, 2 + v, tasks + f, price * (double)c->own[v]);
-            for GCPI_READS(m, f, j) if (m->group[m->read[j]] == m->group[v] && !c->free[m->read[j]] && m->again[m->producer[m->read[j]]]) gcpi_arc(c, 2 + v, 2 + m->read[j], never);
+            for
+                GCPI_READS(m, f, j)
+                if (m->group[m->read[j]] == m->group[v] && !c->free[m->read[j]] && m->again[m->producer[m->read[j]]])
+                    gcpi_arc(c, 2 + v, 2 + m->read[j], never);
             if (c->needed[v] > k || (k >= m->p->forward && c->needed[v] == k)) gcpi_arc(c, 0, 2 + v, never);
         }
     }
@@ -9426,7 +10234,10 @@ static int gcpi_cut_levels(gcpi_cut *c)
     while (first < count) {
         int node = c->path[first++];
         for (int e = c->head[node]; e >= 0; e = c->next[e])
-            if (c->room[e] > 0 && c->level[c->to[e]] < 0) { c->level[c->to[e]] = c->level[node] + 1; c->path[count++] = c->to[e]; }
+            if (c->room[e] > 0 && c->level[c->to[e]] < 0) {
+                c->level[c->to[e]] = c->level[node] + 1;
+                c->path[count++] = c->to[e];
+            }
     }
     return c->level[1] >= 0;
 }
@@ -9450,7 +10261,10 @@ static double gcpi_cut_push(gcpi_cut *c)
     return least;
 }
 
-static int gcpi_cut_keeps(const gcpi_cut *c, int v) { return c->level[2 + v] >= 0 && c->level[2 + c->m->values + c->m->producer[v]] < 0; }
+static int gcpi_cut_keeps(const gcpi_cut *c, int v)
+{
+    return c->level[2 + v] >= 0 && c->level[2 + c->m->values + c->m->producer[v]] < 0;
+}
 
 /* Dinic's algorithm (1970). Returns the least seconds + price x bytes. */
 static double gcpi_cut_solve(gcpi_cut *c, int k, double price)
@@ -9481,7 +10295,11 @@ static double gcpi_cut_bound_at(gcpi_cut *c, int k, size_t limit)
 {
     size_t footprint = gcpi_cut_place(c, k);
     double capacity = (double)limit - (double)footprint, low = 0, high = 0, best = 0, need = 0, cost = 0;
-    for (int v = 0; v < c->m->values; v++) if (!c->free[v] && c->m->producer[v] < k && c->needed[v] >= k) { need += (double)c->own[v]; cost += c->m->p->tasks[c->m->producer[v]].seconds; }
+    for (int v = 0; v < c->m->values; v++)
+        if (!c->free[v] && c->m->producer[v] < k && c->needed[v] >= k) {
+            need += (double)c->own[v];
+            cost += c->m->p->tasks[c->m->producer[v]].seconds;
+        }
     if (capacity < 0 || need <= capacity) return 0;
     for (int step = 0; step < 24; step++) {
         double price = high == 0 ? (low == 0 ? cost / need : 4 * low) : (low + high) / 2;
@@ -9494,19 +10312,22 @@ static double gcpi_cut_bound_at(gcpi_cut *c, int k, size_t limit)
     return best;
 }
 
-/* Bytes that task k takes whatever else there is; own: what a crossing value in its way is worth. Everything is dead before and after. */
+/* Bytes that task k takes whatever else there is; own: what a crossing value in its way is worth. Everything is dead
+   before and after. */
 static size_t gcpi_footprint(const gcpi_cut *c, int k, size_t *own)
 {
     const gcpi_model *m = c->m;
     size_t live = 0, now = gcpi_pass_task(m, k, &live) + m->during[k];
     *own = 0;
     for (int pass = 0; pass < 2; pass++)
-        for (int i = pass ? m->written_first[k] : m->read_first[k]; i < (pass ? m->written_first[k + 1] : m->read_first[k + 1]); i++) {
+        for (int i = pass ? m->written_first[k] : m->read_first[k];
+             i < (pass ? m->written_first[k + 1] : m->read_first[k + 1]); i++) {
             int v = pass ? m->written[i] : m->read[i];
             m->live[v] = 0;
             m->members[m->group[v]] = 0;
             for (int x = m->p->items[m->item[v]].root; x >= 0; x = m->p->items[x].next)
-                if (m->value_of[x] >= 0 && m->producer[m->value_of[x]] < k && c->needed[m->value_of[x]] >= k) *own += c->own[m->value_of[x]];
+                if (m->value_of[x] >= 0 && m->producer[m->value_of[x]] < k && c->needed[m->value_of[x]] >= k)
+                    *own += c->own[m->value_of[x]];
         }
     return now;
 }
@@ -9529,12 +10350,16 @@ static size_t gcpi_least_bytes(gcpi_cut *c)
 }
 
 /* A lower bound of every order's seconds within `limit` bytes: the best of `places` cuts, at the most crowded tasks. */
-static double gcpi_bound(gcpi_cut *c, size_t limit, int places, double *excess)      /* excess: scratch, one more than tasks */
+/* excess: scratch, one more than tasks */
+static double gcpi_bound(gcpi_cut *c, size_t limit, int places, double *excess)
 {
     const gcpi_model *m = c->m;
     int tasks = m->p->task_count, apart = tasks / (8 * places);
     double best = 0, crossing = 0;
-    for (int v = 0; v < m->values; v++) { excess[m->producer[v] + 1] += (double)c->own[v]; excess[c->needed[v] + 1] -= (double)c->own[v]; }
+    for (int v = 0; v < m->values; v++) {
+        excess[m->producer[v] + 1] += (double)c->own[v];
+        excess[c->needed[v] + 1] -= (double)c->own[v];
+    }
     gcpi_all_dead(m);
     for (int t = 0; t < tasks; t++) {
         size_t own, footprint = gcpi_footprint(c, t, &own);
@@ -9556,24 +10381,29 @@ static double gcpi_bound(gcpi_cut *c, size_t limit, int places, double *excess) 
 
 /* ==== src/planner/exact.h ==== */
 
-/* Exact search, for at most 14 forward ops and values: Dijkstra over (next task, set of live values). Edges: the next task; a task again; a value
-   dropped. Least seconds within a limit, or (limit 0) the least peak that any order has. */
+/* Exact search, for at most 14 forward ops and values: Dijkstra over (next task, set of live values). Edges: the next
+   task; a task again; a value dropped. Least seconds within a limit, or (limit 0) the least peak that any order has. */
 enum { GCPI_EXACT_VALUES = 14 };
 
 typedef struct gcpi_exact {
     const gcpi_model *m;
     size_t limit, *bytes;             /* bytes: per set */
-    unsigned *mates, *useful, *reads, *writes, *clashes;      /* sets; mates: per value, its group; useful: per next task, what may still be read */
+    /* sets; mates: per value, its group; useful: per next task, what may still be read */
+    unsigned *mates, *useful, *reads, *writes, *clashes;
     double *cost;                     /* per state: (next task << values) + set */
     int *heap, *place, count;         /* states; place in the heap + 1 per state, -1: settled */
-    int *edge;                        /* per state: how it was reached: task, ~task for a task again, INT32_MAX: a value dropped */
+    /* per state: how it was reached: task, ~task for a task again, INT32_MAX: a value dropped */
+    int *edge;
     unsigned *from;                   /* per state: the set it was reached from */
 } gcpi_exact;
 
 static void gcpi_exact_sift(gcpi_exact *x, int i)
 {
     int state = x->heap[i];
-    for (; i > 0 && x->cost[x->heap[(i - 1) / 2]] > x->cost[state]; i = (i - 1) / 2) { x->heap[i] = x->heap[(i - 1) / 2]; x->place[x->heap[i]] = i + 1; }
+    for (; i > 0 && x->cost[x->heap[(i - 1) / 2]] > x->cost[state]; i = (i - 1) / 2) {
+        x->heap[i] = x->heap[(i - 1) / 2];
+        x->place[x->heap[i]] = i + 1;
+    }
     for (int child; (child = 2 * i + 1) < x->count; i = child) {
         if (child + 1 < x->count && x->cost[x->heap[child + 1]] < x->cost[x->heap[child]]) child++;
         if (x->cost[x->heap[child]] >= x->cost[state]) break;
@@ -9610,11 +10440,16 @@ static void gcpi_exact_run(gcpi_exact *x, int next, unsigned set, int task, doub
             bytes -= m->bytes[m->group[z]];
         }
         if (x->limit && bytes > x->limit) continue;
-        gcpi_exact_reach(x, again ? next : next + 1, after, x->limit ? cost + m->p->tasks[task].seconds : GCPI_MAX(cost, (double)bytes), again ? ~task : task, set);
+        gcpi_exact_reach(x, again ? next : next + 1, after,
+                         x->limit ? cost + m->p->tasks[task].seconds : GCPI_MAX(cost, (double)bytes),
+                         again ? ~task : task, set);
     }
 }
 
-static int gcpi_exact_small(const gcpi_model *m) { return m->values <= GCPI_EXACT_VALUES && (m->p->names ? m->p->forward : m->p->tape->op_count) <= GCPI_EXACT_VALUES; }
+static int gcpi_exact_small(const gcpi_model *m)
+{
+    return m->values <= GCPI_EXACT_VALUES && (m->p->names ? m->p->forward : m->p->tape->op_count) <= GCPI_EXACT_VALUES;
+}
 
 static int gcpi_exact_make(gcpi_exact *x, const gcpi_model *m, gcp_arena *a)
 {
@@ -9624,11 +10459,17 @@ static int gcpi_exact_make(gcpi_exact *x, const gcpi_model *m, gcp_arena *a)
     if (!gcpi_exact_small(m)) return 0;
     ptrdiff_t sets = (ptrdiff_t)1 << m->values, states = sets * (tasks + 1);
     x->bytes = GCPI_SCRATCH(a, size_t, sets);
-    x->mates = GCPI_SCRATCH(a, unsigned, m->values + 1); x->useful = GCPI_SCRATCH(a, unsigned, tasks + 1); x->reads = GCPI_SCRATCH(a, unsigned, tasks + 1);
+    x->mates = GCPI_SCRATCH(a, unsigned, m->values + 1);
+    x->useful = GCPI_SCRATCH(a, unsigned, tasks + 1);
+    x->reads = GCPI_SCRATCH(a, unsigned, tasks + 1);
     x->writes = GCPI_SCRATCH(a, unsigned, tasks + 1); x->clashes = GCPI_SCRATCH(a, unsigned, tasks + 1);
-    x->cost = GCPI_SCRATCH(a, double, states); x->heap = GCPI_SCRATCH(a, int, states); x->place = GCPI_SCRATCH(a, int, states);
+    x->cost = GCPI_SCRATCH(a, double, states);
+    x->heap = GCPI_SCRATCH(a, int, states);
+    x->place = GCPI_SCRATCH(a, int, states);
     x->edge = GCPI_SCRATCH(a, int, states); x->from = GCPI_SCRATCH(a, unsigned, states);
-    if (!x->bytes || !x->mates || !x->useful || !x->reads || !x->writes || !x->clashes || !x->cost || !x->heap || !x->place || !x->edge || !x->from) return 0;
+    if (!x->bytes || !x->mates || !x->useful || !x->reads || !x->writes || !x->clashes || !x->cost || !x->heap ||
+        !x->place || !x->edge || !x->from)
+        return 0;
     for (int t = 0; t < tasks; t++) {
         for GCPI_READS(m, t, k) x->reads[t] |= 1u << m->read[k];
         for GCPI_WRITES(m, t, k) x->writes[t] |= 1u << m->written[k];
@@ -9640,7 +10481,8 @@ static int gcpi_exact_make(gcpi_exact *x, const gcpi_model *m, gcp_arena *a)
     }
     for (int t = tasks - 1; t >= 0; t--) {
         x->useful[t] = x->useful[t + 1] | x->reads[t];
-        for (int f = m->p->forward - 1; f >= 0; f--) if (m->again[f] && x->writes[f] & x->useful[t]) x->useful[t] |= x->reads[f];
+        for (int f = m->p->forward - 1; f >= 0; f--)
+            if (m->again[f] && x->writes[f] & x->useful[t]) x->useful[t] |= x->reads[f];
     }
     for (ptrdiff_t set = 1; set < sets; set++) {
         int top = m->values - 1;
@@ -9689,8 +10531,10 @@ static int gcpi_exact_search(gcpi_exact *x, size_t limit, gcpi_order *out)
         }
         if (next == tasks) continue;
         gcpi_exact_run(x, next, set, next, cost);
-        for (int f = 0; f < m->p->forward && f < next; f++) if (m->again[f] && x->writes[f] & x->useful[next] & ~set) gcpi_exact_run(x, next, set, f, cost);
-        for (int v = 0; v < m->values; v++) if (set >> v & 1) gcpi_exact_reach(x, next, set & ~(1u << v), cost, INT32_MAX, set);
+        for (int f = 0; f < m->p->forward && f < next; f++)
+            if (m->again[f] && x->writes[f] & x->useful[next] & ~set) gcpi_exact_run(x, next, set, f, cost);
+        for (int v = 0; v < m->values; v++)
+            if (set >> v & 1) gcpi_exact_reach(x, next, set & ~(1u << v), cost, INT32_MAX, set);
     }
     return 0;
 }
@@ -9711,14 +10555,15 @@ static int gcpi_cut_order(gcpi_planner *q, gcpi_cut *c, double price)
     return gcpi_order_of(q, &q->now, &q->trial) && q->trial.valid && q->trial.peak <= gcpi_room(q);
 }
 
-/* Keep-sets for prices, from nothing to everything: by bisection on whether the order fits. Of those that do, those of lower prices
-   are faster: they are laid out first. */
+/* Keep-sets for prices, from nothing to everything: by bisection on whether the order fits. Of those that do, those of
+   lower prices are faster: they are laid out first. */
 static void gcpi_budget_cuts(gcpi_planner *q, int prices)
 {
     enum { MOST = 32 };
     ptrdiff_t scratch = q->a->scratch;
     gcpi_cut c;
-    double low = -12, high = 12, fit[MOST], all = 0;          /* powers of two, of the price at which all bytes cost a keep-all */
+    /* powers of two, of the price at which all bytes cost a keep-all */
+    double low = -12, high = 12, fit[MOST], all = 0;
     int fits = 0;
     if (!gcpi_cut_make(&c, &q->m, q->a)) { q->coarse = 1; q->a->scratch = scratch; return; }
     for (int v = 0; v < q->m.values; v++) all += (double)c.own[v];
@@ -9729,7 +10574,8 @@ static void gcpi_budget_cuts(gcpi_planner *q, int prices)
     }
     while (fits-- > 0)
         if (gcpi_cut_order(q, &c, fit[fits]) && gcpi_offer(q, &q->trial, "cuts") <= q->slab_limit) break;
-    for (double price = high; q->opts->far && price > -12; price -= 0.5) {       /* copies take away what lower prices keep in excess */
+    /* copies take away what lower prices keep in excess */
+    for (double price = high; q->opts->far && price > -12; price -= 0.5) {
         gcpi_cut_order(q, &c, q->m.seconds / GCPI_MAX(all, 1) * exp2(price));
         if (gcpi_far_relieve(q, &q->trial, gcpi_room(q))) gcpi_offer_copies(q, &q->trial, "cuts");
     }
@@ -9758,14 +10604,17 @@ static void gcpi_budget_chain(gcpi_planner *q, size_t bytes, int stages, int slo
     q->a->scratch = scratch;
 }
 
-/* The search's rounds: where each starts, its share of the visits, its first heat (in keep-alls), price and rate. One more for where a
-   policy was faster than all of them. */
+/* The search's rounds: where each starts, its share of the visits, its first heat (in keep-alls), price and rate. One
+   more for where a policy was faster than all of them. */
 enum { GCPI_FROM_KEPT, GCPI_FROM_KEEP_ALL, GCPI_ROUNDS = 6 };
-static const struct gcpi_round { int from; double share, heat, price, rate; } gcpi_rounds[] = {
-    { GCPI_FROM_KEPT, 0.1, 0.001, 3, 0 }, { GCPI_FROM_KEEP_ALL, 0.3, 0.003, 0.2, 50 }, { GCPI_FROM_KEEP_ALL, 0.3, 0.01, 0.3, 50 },
-    { GCPI_FROM_KEEP_ALL, 0.2, 0.01, 1, 3 }, { GCPI_FROM_KEPT, 0.2, 0.001, 1, 10 }, { GCPI_FROM_KEPT, 0.1, 0.0005, 1, 10 }, { GCPI_FROM_KEPT, 0.4, 0.001, 3, 0 } };
+static const struct gcpi_round { int from; double share, heat, price, rate;
+} gcpi_rounds[] = { { GCPI_FROM_KEPT, 0.1, 0.001, 3, 0 },       { GCPI_FROM_KEEP_ALL, 0.3, 0.003, 0.2, 50 },
+                    { GCPI_FROM_KEEP_ALL, 0.3, 0.01, 0.3, 50 }, { GCPI_FROM_KEEP_ALL, 0.2, 0.01, 1, 3 },
+                    { GCPI_FROM_KEPT, 0.2, 0.001, 1, 10 },      { GCPI_FROM_KEPT, 0.1, 0.0005, 1, 10 },
+                    { GCPI_FROM_KEPT, 0.4, 0.001, 3, 0 } };
 
-/* What it takes to have each value again, by whatever may be used. Copies are priced at a tenth of their link's seconds. */
+/* What it takes to have each value again, by whatever may be used. Copies are priced at a tenth of their link's
+   seconds. */
 static void gcpi_search_by(gcpi_search *s, gcpi_planner *q, int far)
 {
     const gcpi_model *m = s->m;
@@ -9808,9 +10657,13 @@ static void gcpi_keep_all_order(const gcpi_model *m, gcpi_order *o)
 }
 
 /* Nothing worth the search could still be gained. */
-static int gcpi_proven(const gcpi_planner *q) { return gcpi_has(&q->kept) && q->kept.order.seconds <= q->bound * (1 + 3e-4); }
+static int gcpi_proven(const gcpi_planner *q)
+{
+    return gcpi_has(&q->kept) && q->kept.order.seconds <= q->bound * (1 + 3e-4);
+}
 
-/* Offers what a round found. Where no layout of it was found, the search goes on from there and aims lower, as later rounds will. */
+/* Offers what a round found. Where no layout of it was found, the search goes on from there and aims lower, as later
+   rounds will. */
 static void gcpi_budget_mend(gcpi_planner *q, gcpi_search *s, double visits, double scale)
 {
     enum { TRIES = 2 };
@@ -9827,8 +10680,8 @@ static void gcpi_budget_mend(gcpi_planner *q, gcpi_search *s, double visits, dou
     s->found = 0;
 }
 
-/* The last resort for the fastest order whose bytes fit: more work on its layout, the layout that it has where no limit is given, moves.
-   Whether that is kept. */
+/* The last resort for the fastest order whose bytes fit: more work on its layout, the layout that it has where no limit
+   is given, moves. Whether that is kept. */
 static int gcpi_budget_pack(gcpi_planner *q)
 {
     const gcpi_effort *e = &gcpi_efforts[q->opts->effort];
@@ -9838,7 +10691,9 @@ static int gcpi_budget_pack(gcpi_planner *q)
     fits[2] = gcpi_fit_of(q->slab_limit, e->layout / 2, GCPI_MOST_MOVES);
     int kept = 0;
     for (int i = 0; i < 3 && !kept && q->loose.order.seconds < q->kept.order.seconds; i++) {
-        if (gcpi_order_slab(q, &q->loose.order, fits[i]) > q->slab_limit || q->loose.order.seconds + q->moving >= q->kept.order.seconds) continue;
+        if (gcpi_order_slab(q, &q->loose.order, fits[i]) > q->slab_limit ||
+            q->loose.order.seconds + q->moving >= q->kept.order.seconds)
+            continue;
         gcpi_keep(&q->kept, &q->loose.order, q->loose.method, fits[i]);
         q->kept.order.seconds += q->moving;
         kept = 1;
@@ -9847,7 +10702,8 @@ static int gcpi_budget_pack(gcpi_planner *q)
     return kept;
 }
 
-static void gcpi_budget_round(gcpi_planner *q, gcpi_search *s, const struct gcpi_round *r, double visits, double scale, double mending)
+static void gcpi_budget_round(gcpi_planner *q, gcpi_search *s, const struct gcpi_round *r, double visits, double scale,
+                              double mending)
 {
     if (r->from == GCPI_FROM_KEPT && gcpi_has(&q->kept)) gcpi_order_copy(&s->now, &q->kept.order);
     else gcpi_keep_all_order(s->m, &s->now);
@@ -9858,12 +10714,14 @@ static void gcpi_budget_round(gcpi_planner *q, gcpi_search *s, const struct gcpi
     gcpi_budget_mend(q, s, visits * mending, scale);
 }
 
-/* Searches with copies. An order is judged by the timeline of its copies, wherever they can be placed: a second of the link has
-   no price that is the same everywhere. More visits than without: each looks at the whole order. */
+/* Searches with copies. An order is judged by the timeline of its copies, wherever they can be placed: a second of the
+   link has no price that is the same everywhere. More visits than without: each looks at the whole order. */
 static void gcpi_budget_far(gcpi_planner *q, gcpi_search *s, double visits, double scale)
 {
-    static const struct gcpi_round rounds[] = { { GCPI_FROM_KEPT, 1.5, 0.001, 1, 3 }, { GCPI_FROM_KEPT, 2, 0.003, 0.3, 10 }, { GCPI_FROM_KEPT, 1.5, 0.002, 1, 3 },
-        { GCPI_FROM_KEPT, 1, 0.001, 1, 10 } };
+    static const struct gcpi_round rounds[] = { { GCPI_FROM_KEPT, 1.5, 0.001, 1, 3 },
+                                                { GCPI_FROM_KEPT, 2, 0.003, 0.3, 10 },
+                                                { GCPI_FROM_KEPT, 1.5, 0.002, 1, 3 },
+                                                { GCPI_FROM_KEPT, 1, 0.001, 1, 10 } };
     s->judge = q;
     for (size_t i = 0; i < sizeof rounds / sizeof *rounds && !gcpi_proven(q); i++) {
         gcpi_search_by(s, q, i == 0 || q->opts->far_only ? 2 : 1);
@@ -9876,7 +10734,8 @@ static void gcpi_budget_far(gcpi_planner *q, gcpi_search *s, double visits, doub
 static double gcpi_budget_visits(const gcpi_planner *q)              /* more to choose, longer */
 {
     const gcpi_effort *e = &gcpi_efforts[q->opts->effort];
-    return GCPI_MIN(e->visits * GCPI_MIN(e->growth, GCPI_MAX(1, sqrt(q->p->task_count / 800.0))), 150000.0 * q->p->forward);
+    return GCPI_MIN(e->visits * GCPI_MIN(e->growth, GCPI_MAX(1, sqrt(q->p->task_count / 800.0))),
+                    150000.0 * q->p->forward);
 }
 
 static void gcpi_budget_search(gcpi_planner *q, int from, int to)
@@ -9902,7 +10761,9 @@ static void gcpi_budget_copies(gcpi_planner *q)
     size_t room = gcpi_room(q);
     for (int less = 0; less < 6; less++) {
         gcpi_keep_all_order(&q->m, &q->trial);
-        if (gcpi_far_relieve(q, &q->trial, room - room / 16 * (size_t)less) && gcpi_offer_copies(q, &q->trial, "copies") <= q->slab_limit) break;
+        if (gcpi_far_relieve(q, &q->trial, room - room / 16 * (size_t)less) &&
+            gcpi_offer_copies(q, &q->trial, "copies") <= q->slab_limit)
+            break;
     }
 }
 
@@ -9919,18 +10780,20 @@ static void gcpi_budget_exact(gcpi_planner *q)
     q->a->scratch = scratch;
 }
 
-/* With copies. What is away at any moment came out before and goes back later: in T seconds that is at most half of what the link moves, and
-   no more than far memory holds, and in the slab it is the larger by what aligns it. So T is at least the time of a schedule without copies in
-   that many bytes more; the least such T by bisection. */
+/* With copies. What is away at any moment came out before and goes back later: in T seconds that is at most half of
+   what the link moves, and no more than far memory holds, and in the slab it is the larger by what aligns it. So T is
+   at least the time of a schedule without copies in that many bytes more; the least such T by bisection. */
 static double gcpi_far_bound(gcpi_planner *q, gcpi_cut *c, int places, double *excess)
 {
     enum { STEPS = 12, MOST = 16 };
     const gcpi_model *m = &q->m;
     double low = m->seconds, high = gcpi_has(&q->kept) ? q->kept.order.seconds : (double)MOST * low, aligning = 0;
-    for (int v = 0; v < m->values; v++) if (m->fetch[v] >= 0) aligning += (double)(m->bytes[m->group[v]] - q->p->items[m->item[v]].bytes);
+    for (int v = 0; v < m->values; v++)
+        if (m->fetch[v] >= 0) aligning += (double)(m->bytes[m->group[v]] - q->p->items[m->item[v]].bytes);
     gcpi_keep_all_order(m, &q->trial);
     for (int i = 0; i < STEPS && low < high; i++) {
-        double seconds = (low + high) / 2, least = HUGE_VAL, away = GCPI_MIN((double)q->opts->far, q->p->target.far_bytes_per_second * seconds / 2);
+        double seconds = (low + high) / 2, least = HUGE_VAL,
+               away = GCPI_MIN((double)q->opts->far, q->p->target.far_bytes_per_second * seconds / 2);
         size_t room = gcpi_room(q) + (size_t)GCPI_MIN(away + aligning, (double)q->trial.peak);
         memset(excess, 0, ((size_t)q->p->task_count + 2) * sizeof *excess);
         if (!q->opts->far_only) least = gcpi_bound(c, room, places, excess);
@@ -9947,7 +10810,8 @@ static void gcpi_budget_bound(gcpi_planner *q, int places)
     gcpi_cut c;
     double *excess = GCPI_SCRATCH(q->a, double, q->p->task_count + 2);
     if (gcpi_room(q) && excess && gcpi_cut_make(&c, &q->m, q->a)) {
-        double bound = q->opts->far ? gcpi_far_bound(q, &c, places, excess) : gcpi_bound(&c, gcpi_room(q), places, excess);
+        double bound =
+            q->opts->far ? gcpi_far_bound(q, &c, places, excess) : gcpi_bound(&c, gcpi_room(q), places, excess);
         q->bound = GCPI_MAX(q->bound, bound);
     }
     q->a->scratch = scratch;
@@ -9965,8 +10829,8 @@ static void gcpi_policy_replay(gcpi_planner *q)
     }
 }
 
-/* The policies: first the fastest of all their orders whose bytes fit is laid out; where that fails, each that may be faster. To
-   the least budget nothing here depends on what was asked for. */
+/* The policies: first the fastest of all their orders whose bytes fit is laid out; where that fails, each that may be
+   faster. To the least budget nothing here depends on what was asked for. */
 static void gcpi_budget_policies(gcpi_planner *q)
 {
     for (q->lazy = 1;; q->lazy = 0) {
@@ -10018,7 +10882,8 @@ typedef struct gcpi_least { gcpi_order order; size_t slab; gcpi_fit fit; } gcpi_
 
 static void gcpi_least_offer(gcpi_planner *q, gcpi_least *least, gcpi_order *found, gcpi_fit fit)
 {
-    const gcpi_order *o = found->valid ? gcpi_far_place(q, found, 0) : found;           /* each copy is waited for at once: fewer bytes */
+    /* each copy is waited for at once: fewer bytes */
+    const gcpi_order *o = found->valid ? gcpi_far_place(q, found, 0) : found;
     if (!o || !o->valid || q->front + o->peak > gcpi_round(least->slab, q->p->target.align)) return;
     size_t slab = gcpi_order_slab(q, o, fit);
     if (slab > least->slab || (slab == least->slab && o->seconds >= least->order.seconds)) return;
@@ -10047,7 +10912,8 @@ static void gcpi_least_search(gcpi_planner *q, gcpi_least *least, size_t floor, 
     gcpi_search_by(&s, q, 0);
 }
 
-/* Asks for less, by steps, until not even a byte less is found. With copies by single bytes at once: those searches take long. */
+/* Asks for less, by steps, until not even a byte less is found. With copies by single bytes at once: those searches
+   take long. */
 static void gcpi_least_descend(gcpi_planner *q, gcpi_least *least)
 {
     double step = q->opts->far ? 0 : 0.04, bound = q->bound;
@@ -10077,20 +10943,34 @@ static void gcpi_budget_least(gcpi_planner *q)
     gcpi_exact exact;
     size_t floor = 0;
     least.slab = SIZE_MAX / 2;
-    if (!gcpi_order_make(&least.order, q->trial.capacity, q->a) || !gcpi_cut_make(&cut, &q->m, q->a)) { q->a->scratch = scratch; return; }
+    if (!gcpi_order_make(&least.order, q->trial.capacity, q->a) || !gcpi_cut_make(&cut, &q->m, q->a)) {
+        q->a->scratch = scratch;
+        return;
+    }
     floor = gcpi_least_bytes(&cut);
     gcpi_least_offer(q, &least, &q->best, gcpi_fit_free());
-    if (!least.order.count) { q->a->scratch = scratch; return; }          /* the arena is too small to lay anything out */
+    /* the arena is too small to lay anything out */
+    if (!least.order.count) { q->a->scratch = scratch; return; }
     ptrdiff_t here = q->a->scratch;
-    if (!q->opts->far_only && gcpi_chain_make(&chain, &q->m, q->crossing, 3 * floor, gcpi_chain_stages(&q->m, 3 * floor, GCPI_MOST_STAGES), GCPI_MOST_SLOTS, q->a))
-        for (int k = 0, orders = 0; k <= chain.slots && orders < 12; k++) if (gcpi_chain_order(&chain, &q->trial, k)) { gcpi_least_offer(q, &least, &q->trial, gcpi_fit_free()); orders++; }
+    if (!q->opts->far_only &&
+        gcpi_chain_make(&chain, &q->m, q->crossing, 3 * floor, gcpi_chain_stages(&q->m, 3 * floor, GCPI_MOST_STAGES),
+                        GCPI_MOST_SLOTS, q->a))
+        for (int k = 0, orders = 0; k <= chain.slots && orders < 12; k++)
+            if (gcpi_chain_order(&chain, &q->trial, k)) {
+                gcpi_least_offer(q, &least, &q->trial, gcpi_fit_free());
+                orders++;
+            }
     q->a->scratch = here;
-    if (!q->no_exact && gcpi_exact_make(&exact, &q->m, q->a) && gcpi_exact_search(&exact, 0, &q->trial)) gcpi_least_offer(q, &least, &q->trial, gcpi_fit_free());
+    if (!q->no_exact && gcpi_exact_make(&exact, &q->m, q->a) && gcpi_exact_search(&exact, 0, &q->trial))
+        gcpi_least_offer(q, &least, &q->trial, gcpi_fit_free());
     else q->a->scratch = here;
     /* keep-all with copies, from the fewest bytes up: the first few that get there */
     for (size_t room = floor, relieved = 0; q->opts->far && relieved < 4 && room < q->best.peak; room += room / 32) {
         gcpi_keep_all_order(&q->m, &q->trial);
-        if (gcpi_far_relieve(q, &q->trial, room)) { gcpi_least_offer(q, &least, &q->trial, gcpi_fit_free()); relieved++; }
+        if (gcpi_far_relieve(q, &q->trial, room)) {
+            gcpi_least_offer(q, &least, &q->trial, gcpi_fit_free());
+            relieved++;
+        }
     }
     double visits = GCPI_MIN(6.5e6, 2500.0 * q->p->forward * q->p->forward);
     if (q->a->scratch == here && !q->opts->far_only) gcpi_least_search(q, &least, floor, visits, 0);
@@ -10134,19 +11014,23 @@ static void gcpi_policy_budget(gcpi_planner *q)
     if (gcpi_has(&q->kept)) gcpi_order_copy(&q->best, &q->kept.order);
 }
 
-static const struct gcpi_policy { const char *name; void (*run)(gcpi_planner *); } gcpi_policies[] = {
-    { "segments", gcpi_policy_segments }, { "keep_all", gcpi_policy_keep_all }, { "uniform", gcpi_policy_uniform }, { "checkpoints", gcpi_policy_checkpoints },
-    { "sqrt", gcpi_policy_sqrt }, { "recursive", gcpi_policy_recursive }, { "cheap", gcpi_policy_cheap }, { "budget", gcpi_policy_budget } };
+static const struct gcpi_policy { const char *name; void (*run)(gcpi_planner *);
+} gcpi_policies[] = { { "segments", gcpi_policy_segments }, { "keep_all", gcpi_policy_keep_all },
+                      { "uniform", gcpi_policy_uniform },   { "checkpoints", gcpi_policy_checkpoints },
+                      { "sqrt", gcpi_policy_sqrt },         { "recursive", gcpi_policy_recursive },
+                      { "cheap", gcpi_policy_cheap },       { "budget", gcpi_policy_budget } };
 
 /* How many runs a policy's orders may hold. */
-static ptrdiff_t gcpi_order_capacity(const gcp_plan_opts *o, ptrdiff_t tasks, ptrdiff_t forward, ptrdiff_t segments_deep)
+static ptrdiff_t gcpi_order_capacity(const gcp_plan_opts *o, ptrdiff_t tasks, ptrdiff_t forward,
+                                     ptrdiff_t segments_deep)
 {
     ptrdiff_t depth = GCPI_MAX(2, segments_deep + 1), runs;
     if (o->policy == GCP_RECURSIVE) depth = 26;
     if (o->policy == GCP_CHECKPOINTS && o->replay) depth = forward + 1;
     runs = depth * forward;
     if (o->policy == GCP_BUDGET) runs = GCPI_MAX(runs, GCPI_MAX(8 * forward, GCPI_MIN(64 * forward, 6000)));
-    if (o->policy == GCP_BUDGET && forward <= GCPI_SHORT_CHAIN) runs = GCPI_MAX(runs, forward * (forward + 1) / 2);      /* the least memory: for each op all from the start */
+    /* the least memory: for each op all from the start */
+    if (o->policy == GCP_BUDGET && forward <= GCPI_SHORT_CHAIN) runs = GCPI_MAX(runs, forward * (forward + 1) / 2);
     if (o->far) runs += 6 * forward;
     return tasks + runs + 1;
 }
@@ -10162,7 +11046,8 @@ static int gcpi_planner_make(gcpi_planner *q)
     q->list.at = GCPI_SCRATCH(q->a, gcpi_instruction, capacity);
     q->front = gcpi_round(p->numbers, p->target.align);
     q->layout = GCPI_LAYOUT_WORK; q->kept.fit = gcpi_fit_free();
-    int ok = q->list.at && gcpi_model_make(&q->m, p, q->a) && gcpi_choice_make(q, &q->now) && gcpi_choice_make(q, &q->guide) && (!q->opts->far || gcpi_far_make(q, (int)capacity));
+    int ok = q->list.at && gcpi_model_make(&q->m, p, q->a) && gcpi_choice_make(q, &q->now) &&
+             gcpi_choice_make(q, &q->guide) && (!q->opts->far || gcpi_far_make(q, (int)capacity));
     gcpi_order *const orders[] = { &q->trial, &q->best, &q->kept.order, &q->loose.order };
     for (int i = 0; ok && i < 4; i++) ok = gcpi_order_make(orders[i], (int)capacity, q->a);
     gcpi_none(&q->kept); gcpi_none(&q->loose);
@@ -10173,7 +11058,8 @@ static int gcpi_planner_make(gcpi_planner *q)
 static void gcpi_keep_all_slab(gcpi_planner *q)
 {
     q->keep_all = SIZE_MAX;
-    if (!q->by_peak && gcpi_order_of(q, &q->now, &q->trial)) q->keep_all = gcpi_order_slab(q, &q->trial, gcpi_fit_free());
+    if (!q->by_peak && gcpi_order_of(q, &q->now, &q->trial))
+        q->keep_all = gcpi_order_slab(q, &q->trial, gcpi_fit_free());
     gcpi_choice_clear(q);
 }
 
@@ -10189,7 +11075,8 @@ static int gcpi_choose(gcpi_planner *q)
     gcpi_policies[policy].run(q);
     if (policy < GCP_SQRT || policy == GCP_BUDGET || q->out_of_memory) return !q->out_of_memory && q->found;
     gcpi_choice_clear(q);
-    if (gcpi_order_of(q, &q->now, &q->trial) && (!q->found || q->keep_all <= gcpi_order_slab(q, &q->best, gcpi_fit_free()))) {
+    if (gcpi_order_of(q, &q->now, &q->trial) &&
+        (!q->found || q->keep_all <= gcpi_order_slab(q, &q->best, gcpi_fit_free()))) {
         q->found = 1;
         gcpi_order_copy(&q->best, &q->trial);
         gcpi_choice_copy(q->p, &q->guide, &q->now);
@@ -10201,11 +11088,13 @@ static int gcpi_choose(gcpi_planner *q)
 
 /* Problem, choice, list, lifetimes, layout, verification; then the figures that a plan shows. */
 
-typedef struct gcpi_extent { size_t offset, bytes; int first, last, item, again; } gcpi_extent;      /* a buffer, for reports */
+/* a buffer, for reports */
+typedef struct gcpi_extent { size_t offset, bytes; int first, last, item, again; } gcpi_extent;
 
 typedef struct gcpi_plan {
     gcp_arena *arena; ptrdiff_t first, last;          /* the arena that it lies in, and its bytes there */
-    struct gcpi_plan *before; int freed;              /* the plan made before it in the tape's arena; given back by gcp_plan_free */
+    /* the plan made before it in the tape's arena; given back by gcp_plan_free */
+    struct gcpi_plan *before; int freed;
     gcp_plan_opts opts;
     gcpi_problem p;
     gcpi_list list;
@@ -10214,15 +11103,19 @@ typedef struct gcpi_plan {
     double *seconds;                  /* per instruction, measured; 0: not yet */
     gcpi_extent *blocks; int block_count;
     ptrdiff_t *where;                 /* per item: offset of its last value in the slab, -1 where it has none */
-    uint64_t *hashes; int *dying, *dying_first;       /* .check: first version's hash per item; blocks that die at each instruction */
-    size_t slab_bytes, state_bytes, live_peak, keep_all;              /* keep_all: slab of that plan, 0 where it is not known */
+    /* .check: first version's hash per item; blocks that die at each instruction */
+    uint64_t *hashes; int *dying, *dying_first;
+    /* keep_all: slab of that plan, 0 where it is not known */
+    size_t slab_bytes, state_bytes, live_peak, keep_all;
     const char *method; double bound; gcpi_fit fit;                 /* of the planner's order */
     int peak_at, forward_end, slots, segments;          /* forward_end: the instruction behind the last F */
-    void *memory; size_t memory_size;                                 /* what gcp_bind was given: where the state grows, the slab moves in it */
+    /* what gcp_bind was given: where the state grows, the slab moves in it */
+    void *memory; size_t memory_size;
     unsigned char *slab; void *owned; size_t owned_size;              /* owned: given by the target */
     unsigned layout;                  /* of the tape's memory when the slab was laid */
     unsigned char *written;           /* per tensor: an input that was written since then */
-    int inputs, unwritten, ran;       /* inputs that the list reads; those of them that were not written; a step ran since then */
+    /* inputs that the list reads; those of them that were not written; a step ran since then */
+    int inputs, unwritten, ran;
     const char *since;                /* what took away what was written */
     int micro, measuring;
     ptrdiff_t *far_at;                /* per tensor: where far memory has it, -1: never */
@@ -10258,12 +11151,18 @@ static void gcpi_plan_defaults(gcp_plan_opts *o)
 /* The numbers of an optimiser, with their defaults. */
 static int gcpi_plan_numbers_ok(gcp_tape *t, const gcp_plan_opts *o)
 {
-    const struct { const char *name; double value, below; } numbers[] = {
-        { ".momentum", o->momentum, HUGE_VAL }, { ".weight_decay", o->weight_decay, HUGE_VAL }, { ".clip_value", o->clip_value, HUGE_VAL },
-        { ".clip_norm", o->clip_norm, HUGE_VAL }, { ".epsilon", o->epsilon, HUGE_VAL }, { ".beta1", o->beta1, 1 }, { ".beta2", o->beta2, 1 } };
+    const struct { const char *name; double value, below;
+    } numbers[] = { { ".momentum", o->momentum, HUGE_VAL },
+                    { ".weight_decay", o->weight_decay, HUGE_VAL },
+                    { ".clip_value", o->clip_value, HUGE_VAL },
+                    { ".clip_norm", o->clip_norm, HUGE_VAL },
+                    { ".epsilon", o->epsilon, HUGE_VAL },
+                    { ".beta1", o->beta1, 1 },
+                    { ".beta2", o->beta2, 1 } };
     for (size_t i = 0; i < sizeof numbers / sizeof *numbers; i++) {
         if (numbers[i].value >= 0 && numbers[i].value < numbers[i].below) continue;
-        gcpi_fail(t, GCP_E_PLAN, o->at, "gcp_plan_make", "%s = %g; at least 0%s", numbers[i].name, numbers[i].value, numbers[i].below > 1 ? ", and finite" : " and below 1");
+        gcpi_fail(t, GCP_E_PLAN, o->at, "gcp_plan_make", "%s = %g; at least 0%s", numbers[i].name, numbers[i].value,
+                  numbers[i].below > 1 ? ", and finite" : " and below 1");
         return 0;
     }
     return 1;
@@ -10274,26 +11173,40 @@ static int gcpi_plan_options_ok(gcp_tape *t, const gcp_plan_opts *o)
     if (!gcpi_plan_numbers_ok(t, o)) return 0;
     if ((int)o->policy < 0 || o->policy > GCP_BUDGET) return gcpi_plan_bad(t, o, "unknown .policy");
     if ((int)o->effort < 0 || o->effort > GCP_EFFORT_THOROUGH) return gcpi_plan_bad(t, o, "unknown .effort");
-    if (o->far && (o->policy != GCP_BUDGET || o->list || o->inference)) return gcpi_plan_bad(t, o, ".far belongs to GCP_BUDGET");
+    if (o->far && (o->policy != GCP_BUDGET || o->list || o->inference))
+        return gcpi_plan_bad(t, o, ".far belongs to GCP_BUDGET");
     if (o->far_only && !o->far) return gcpi_plan_bad(t, o, ".far_only without .far");
     if (o->policy == GCP_BUDGET && !o->budget && !o->list) return gcpi_plan_bad(t, o, "GCP_BUDGET without .budget");
     if ((int)o->optimizer < 0 || o->optimizer > GCP_ADAMW) return gcpi_plan_bad(t, o, "unknown .optimizer");
-    if (o->inference && (o->optimizer || o->accumulate > 1 || o->on_gradient || o->fuse_update)) return gcpi_plan_bad(t, o, "an inference plan has no optimiser, accumulation or gradient hook");
+    if (o->inference && (o->optimizer || o->accumulate > 1 || o->on_gradient || o->fuse_update))
+        return gcpi_plan_bad(t, o, "an inference plan has no optimiser, accumulation or gradient hook");
     if (o->fuse_update && !o->optimizer) return gcpi_plan_bad(t, o, ".fuse_update without .optimizer");
-    if (o->fuse_update && o->clip_norm > 0) return gcpi_plan_bad(t, o, ".fuse_update with .clip_norm: the norm needs all gradients first");
-    if (o->fuse_update && o->accumulate > 1) return gcpi_plan_bad(t, o, ".fuse_update with .accumulate: gradients are not finished before the last micro-batch");
+    if (o->fuse_update && o->clip_norm > 0)
+        return gcpi_plan_bad(t, o, ".fuse_update with .clip_norm: the norm needs all gradients first");
+    if (o->fuse_update && o->accumulate > 1)
+        return gcpi_plan_bad(t, o,
+                             ".fuse_update with .accumulate: gradients are not finished before the last micro-batch");
     if (o->accumulate < 0) return gcpi_plan_bad(t, o, ".accumulate is at least 0");
     if (o->check && o->check != GCP_CHECK) return gcpi_plan_bad(t, o, ".check is GCP_CHECK or 0");
-    if (o->nesterov && (o->optimizer != GCP_SGD || o->momentum == 0)) return gcpi_plan_bad(t, o, ".nesterov needs GCP_SGD with .momentum");
-    if (o->target && (o->target->align & (o->target->align - 1) || o->target->align > 1 << 30)) return gcpi_plan_bad(t, o, "the target's .align is not a power of two up to 2^30");
-    if (o->target && !(gcpi_finite(o->target->flops_per_second) && gcpi_finite(o->target->bytes_per_second) && gcpi_finite(o->target->far_bytes_per_second)))
-        return gcpi_plan_bad(t, o, "the target's .flops_per_second, .bytes_per_second or .far_bytes_per_second is not finite");
+    if (o->nesterov && (o->optimizer != GCP_SGD || o->momentum == 0))
+        return gcpi_plan_bad(t, o, ".nesterov needs GCP_SGD with .momentum");
+    if (o->target && (o->target->align & (o->target->align - 1) || o->target->align > 1 << 30))
+        return gcpi_plan_bad(t, o, "the target's .align is not a power of two up to 2^30");
+    if (o->target && !(gcpi_finite(o->target->flops_per_second) && gcpi_finite(o->target->bytes_per_second) &&
+                       gcpi_finite(o->target->far_bytes_per_second)))
+        return gcpi_plan_bad(
+            t, o, "the target's .flops_per_second, .bytes_per_second or .far_bytes_per_second is not finite");
     const gcp_device *d = o->target ? o->target->device : NULL;
     if (d && (!o->target->kernels || !d->copy || !d->fill || !d->timed || !d->trouble || !d->play != !d->forget))
-        return gcpi_plan_bad(t, o, "the target's .device needs .kernels, and copy, fill, timed and trouble, and play and forget together");
-    if (o->target && !o->target->copy_start != !o->target->copy_wait) return gcpi_plan_bad(t, o, "the target's .copy_start and .copy_wait belong together");
-    if (o->target && o->target->align && o->target->align < sizeof(double)) return gcpi_plan_bad(t, o, "the target's .align is below 8");
-    if (o->target && (o->target->isa < 0 || (o->target->isa > 0 && o->target->isa - GCP_ISA_SCALAR > gcpi_isa_best() - GCPI_ISA_SCALAR)))
+        return gcpi_plan_bad(
+            t, o,
+            "the target's .device needs .kernels, and copy, fill, timed and trouble, and play and forget together");
+    if (o->target && !o->target->copy_start != !o->target->copy_wait)
+        return gcpi_plan_bad(t, o, "the target's .copy_start and .copy_wait belong together");
+    if (o->target && o->target->align && o->target->align < sizeof(double))
+        return gcpi_plan_bad(t, o, "the target's .align is below 8");
+    if (o->target && (o->target->isa < 0 ||
+                      (o->target->isa > 0 && o->target->isa - GCP_ISA_SCALAR > gcpi_isa_best() - GCPI_ISA_SCALAR)))
         return gcpi_plan_bad(t, o, "the target's .isa is not to be had on this machine");
     return 1;
 }
@@ -10303,7 +11216,8 @@ static int gcpi_parameters_seen(gcp_tape *t, gcp_at at)
 {
     for (int i = 0; i < t->parameter_count; i++)
         if (!t->parameters[i].tensor) {
-            gcpi_fail(t, GCP_E_PARAMETERS, at, "gcp_plan_make", "'%s' was there before the reset and was not recorded again", t->parameters[i].path);
+            gcpi_fail(t, GCP_E_PARAMETERS, at, "gcp_plan_make",
+                      "'%s' was there before the reset and was not recorded again", t->parameters[i].path);
             return 0;
         }
     return 1;
@@ -10314,12 +11228,14 @@ static int gcpi_plan_ready(gcp_tensor loss, const gcp_plan_opts *o)
     gcp_tape *t = loss.tape;
     if (!t) return 0;
     gcpi_segments_close(t, 0);
-    if (!gcpi_usable(t, loss, o->at, "gcp_plan_make") || !gcpi_plan_options_ok(t, o) || !gcpi_parameters_seen(t, o->at)) return 0;
+    if (!gcpi_usable(t, loss, o->at, "gcp_plan_make") || !gcpi_plan_options_ok(t, o) || !gcpi_parameters_seen(t, o->at))
+        return 0;
     const gcpi_tensor *e = gcpi_get(loss);
     char text[64];
     if (e->producer < 0) return gcpi_plan_bad(t, o, "the tensor is an input or parameter: there is nothing to run");
     if (!o->inference && (gcpi_count(e->shape) != 1 || e->dtype != GCP_DTYPE_REAL)) {
-        gcpi_fail(t, GCP_E_SHAPE, o->at, "gcp_plan_make", "the loss is %s, not a scalar (gcp_mean makes one)", gcpi_shape_text(e->shape, text, sizeof text));
+        gcpi_fail(t, GCP_E_SHAPE, o->at, "gcp_plan_make", "the loss is %s, not a scalar (gcp_mean makes one)",
+                  gcpi_shape_text(e->shape, text, sizeof text));
         return 0;
     }
     return 1;
@@ -10331,7 +11247,9 @@ static int gcpi_policy_fits(gcp_tape *t, const gcp_plan_opts *o, int units)
     int bad_s = o->policy == GCP_UNIFORM && (o->segments < 1 || o->segments > units);
     if (o->inference || o->list || (!bad_k && !bad_s)) return 1;
     if (!units) return gcpi_plan_bad(t, o, "the network is a loss alone: it has no unit to cut (GCP_KEEP_ALL)");
-    gcpi_fail(t, GCP_E_PLAN, o->at, "gcp_plan_make", bad_k ? ".checkpoints = %d of %d units; allowed are 0 to %d" : ".segments = %d of %d units; allowed are 1 to %d",
+    gcpi_fail(t, GCP_E_PLAN, o->at, "gcp_plan_make",
+              bad_k ? ".checkpoints = %d of %d units; allowed are 0 to %d"
+                    : ".segments = %d of %d units; allowed are 1 to %d",
               bad_k ? o->checkpoints : o->segments, units, bad_k ? units - 1 : units);
     return 0;
 }
@@ -10346,8 +11264,14 @@ static int gcpi_plan_list(gcpi_plan *in, gcp_arena *a)
             gcpi_fail(t, GCP_E_LIST, in->opts.at, "gcp_plan_make", "%s", message);
             return 0;
         }
-        if (in->list.count == 0) { gcpi_fail(t, GCP_E_LIST, in->opts.at, "gcp_plan_make", "the list holds no instruction"); return 0; }
-        if (pass == 0 && in->list.count > INT32_MAX / 4) { gcpi_fail(t, GCP_E_PLAN, in->opts.at, "gcp_plan_make", "%td instructions", in->list.count); return 0; }
+        if (in->list.count == 0) {
+            gcpi_fail(t, GCP_E_LIST, in->opts.at, "gcp_plan_make", "the list holds no instruction");
+            return 0;
+        }
+        if (pass == 0 && in->list.count > INT32_MAX / 4) {
+            gcpi_fail(t, GCP_E_PLAN, in->opts.at, "gcp_plan_make", "%td instructions", in->list.count);
+            return 0;
+        }
         if (pass == 0 && (in->list.at = GCPI_NEW(a, gcpi_instruction, in->list.count)) == NULL) return 0;
         in->list.capacity = in->list.count;
     }
@@ -10366,7 +11290,8 @@ static void gcpi_plan_place(gcpi_plan *in, const gcpi_lives *l)
             const gcpi_item *x = &p->items[p->operands[t->operands + k].item];
             in->placed[n].offset = -1;
             if (l->operand_value[n] < 0) continue;
-            in->placed[n].offset = (ptrdiff_t)(l->buffers[gcpi_buffer_of(l, l->values[l->operand_value[n]].buffer)].offset + x->offset);
+            in->placed[n].offset =
+                (ptrdiff_t)(l->buffers[gcpi_buffer_of(l, l->values[l->operand_value[n]].buffer)].offset + x->offset);
             in->where[p->operands[t->operands + k].item] = in->placed[n].offset;
         }
     }
@@ -10378,7 +11303,11 @@ static void gcpi_plan_blocks(gcpi_plan *in, const gcpi_lives *l)
         const gcpi_buffer *x = &l->buffers[b];
         if (x->joined >= 0) continue;
         gcpi_extent *block = &in->blocks[n++];
-        block->offset = x->offset; block->bytes = x->bytes; block->first = x->first; block->last = x->last; block->item = x->root;
+        block->offset = x->offset;
+        block->bytes = x->bytes;
+        block->first = x->first;
+        block->last = x->last;
+        block->item = x->root;
         block->again = in->list.at[x->first].kind == 'R';
         in->block_count = n;
     }
@@ -10398,10 +11327,13 @@ static int gcpi_plan_deaths(gcpi_plan *in, gcp_arena *a)
     return 1;
 }
 
-static size_t gcpi_slab_limit(const gcpi_plan *in) { return in->opts.budget > in->state_bytes ? in->opts.budget - in->state_bytes : 0; }
+static size_t gcpi_slab_limit(const gcpi_plan *in)
+{
+    return in->opts.budget > in->state_bytes ? in->opts.budget - in->state_bytes : 0;
+}
 
-/* The layout of a user's list. With a budget: by every amount of work that a planner may have spent, which finds that of a printed plan
-   again (of a least budget's nearly always). */
+/* The layout of a user's list. With a budget: by every amount of work that a planner may have spent, which finds that
+   of a printed plan again (of a least budget's nearly always). */
 static int gcpi_plan_layout(gcpi_plan *in, gcpi_lives *l, size_t **live, gcp_arena *a)
 {
     ptrdiff_t scratch = a->scratch;
@@ -10409,7 +11341,13 @@ static int gcpi_plan_layout(gcpi_plan *in, gcpi_lives *l, size_t **live, gcp_are
     for (int i = 0; limit && i < 9; i++) {
         const gcpi_effort *e = &gcpi_efforts[((int)in->opts.effort + i / 3) % 3];
         a->scratch = scratch;
-        in->slab_bytes = gcpi_arrange(&in->p, &in->list, l, live, gcpi_fit_of(limit, i % 3 == 0 ? e->layout : i % 3 == 1 ? e->layout / 2 : e->hard, 0), a);
+        in->slab_bytes = gcpi_arrange(&in->p, &in->list, l, live,
+                                      gcpi_fit_of(limit,
+                                                  i % 3 == 0   ? e->layout
+                                                  : i % 3 == 1 ? e->layout / 2
+                                                               : e->hard,
+                                                  0),
+                                      a);
         if (in->slab_bytes && in->slab_bytes <= limit) return 1;
     }
     a->scratch = scratch;
@@ -10426,9 +11364,14 @@ static int gcpi_budget_fail(const gcpi_plan *in, const gcpi_planner *q)
 {
     char name[128];
     gcp_at at = gcpi_task_at(q->p, q->least_task, in->opts.at);
-    if (q->least_slab) gcpi_fail(q->p->tape, GCP_E_BUDGET, in->opts.at, "gcp_plan_make", ".budget allows %zu bytes; the least found to work is %zu%s; %s %s (%s:%d) sets it", in->opts.budget,
-                                 in->state_bytes + q->least_slab, q->coarse ? " (the plan's arena had no room for all of the search: gcp_plan_arena)" : "", q->least_task < q->p->forward ? "forward of" : "backward of", gcpi_task_name(q->p, &q->p->tasks[q->least_task], name, sizeof name),
-                                 gcpi_basename(at.file), at.line);
+    if (q->least_slab)
+        gcpi_fail(q->p->tape, GCP_E_BUDGET, in->opts.at, "gcp_plan_make",
+                  ".budget allows %zu bytes; the least found to work is %zu%s; %s %s (%s:%d) sets it", in->opts.budget,
+                  in->state_bytes + q->least_slab,
+                  q->coarse ? " (the plan's arena had no room for all of the search: gcp_plan_arena)" : "",
+                  q->least_task < q->p->forward ? "forward of" : "backward of",
+                  gcpi_task_name(q->p, &q->p->tasks[q->least_task], name, sizeof name), gcpi_basename(at.file),
+                  at.line);
     return 0;
 }
 
@@ -10456,8 +11399,8 @@ static int gcpi_plan_choose(gcp_plan *plan, int by_peak, gcp_arena *a)
     return ok;
 }
 
-/* The planner's list and its layout. In a large problem a layout takes longer than finding another order: there candidates count by their
-   bytes alone, and only what comes of it is laid out; where that fails, each is. */
+/* The planner's list and its layout. In a large problem a layout takes longer than finding another order: there
+   candidates count by their bytes alone, and only what comes of it is laid out; where that fails, each is. */
 static int gcpi_plan_search(gcp_plan *plan, gcpi_lives *l, size_t **live, gcp_arena *a)
 {
     enum { LARGE = 3000 };
@@ -10479,7 +11422,9 @@ static int gcpi_plan_settle(gcp_plan *plan, gcp_arena *a)
     gcpi_lives lives;
     size_t *live;
     char message[200];
-    if (in->opts.list ? !gcpi_plan_list(in, a) || !gcpi_plan_layout(in, &lives, &live, a) : !gcpi_plan_search(plan, &lives, &live, a)) return 0;
+    if (in->opts.list ? !gcpi_plan_list(in, a) || !gcpi_plan_layout(in, &lives, &live, a)
+                      : !gcpi_plan_search(plan, &lives, &live, a))
+        return 0;
     in->placed = GCPI_NEW(a, gcpi_placed, gcpi_operand_total(&in->p, &in->list) + 1);
     in->live = GCPI_NEW(a, size_t, in->list.count + 1);
     in->where = GCPI_NEW(a, ptrdiff_t, in->p.item_count);
@@ -10487,7 +11432,8 @@ static int gcpi_plan_settle(gcp_plan *plan, gcp_arena *a)
     in->blocks = GCPI_NEW(a, gcpi_extent, lives.buffer_count + 1);
     if (!in->placed || !in->live || !in->where || !in->seconds || !in->blocks) return 0;
     memcpy(in->live, live, (size_t)in->list.count * sizeof *live);
-    in->live_peak = GCPI_MIN(lives.peak, in->slab_bytes);              /* the last buffer ends at a byte, not at a multiple of align */
+    /* the last buffer ends at a byte, not at a multiple of align */
+    in->live_peak = GCPI_MIN(lives.peak, in->slab_bytes);
     in->peak_at = lives.peak_at;
     gcpi_plan_place(in, &lives);
     gcpi_plan_blocks(in, &lives);
@@ -10499,14 +11445,23 @@ static int gcpi_plan_settle(gcp_plan *plan, gcp_arena *a)
     return !in->opts.check || gcpi_plan_deaths(in, a);
 }
 
-static int gcpi_slots_of(const gcp_plan_opts *o) { return o->optimizer == GCP_SGD ? o->momentum > 0 : o->optimizer ? 2 : 0; }
+static int gcpi_slots_of(const gcp_plan_opts *o)
+{
+    return o->optimizer == GCP_SGD ? o->momentum > 0 : o->optimizer ? 2 : 0;
+}
 
 /* State: counters (of the tape, and of each parameter how often its slots were updated), values, slots. */
 enum { GCPI_STATE_ALIGN = 64 };
 typedef struct gcpi_counters { uint64_t steps, updates; } gcpi_counters;
 
-static size_t gcpi_counters_bytes(const gcp_tape *t) { return gcpi_round(sizeof(gcpi_counters) + (size_t)t->parameter_count * sizeof(uint64_t), GCPI_STATE_ALIGN); }
-static size_t gcpi_parameter_bytes(const gcp_tape *t, int i) { return gcpi_round(gcpi_count(t->parameters[i].shape) * sizeof(gcp_real), GCPI_STATE_ALIGN); }
+static size_t gcpi_counters_bytes(const gcp_tape *t)
+{
+    return gcpi_round(sizeof(gcpi_counters) + (size_t)t->parameter_count * sizeof(uint64_t), GCPI_STATE_ALIGN);
+}
+static size_t gcpi_parameter_bytes(const gcp_tape *t, int i)
+{
+    return gcpi_round(gcpi_count(t->parameters[i].shape) * sizeof(gcp_real), GCPI_STATE_ALIGN);
+}
 
 /* The state with what each of these plans adds to it. */
 static size_t gcpi_state_with(const gcp_tape *t, gcpi_plan *const *plans, int count)
@@ -10523,7 +11478,9 @@ GCPI_DEF size_t gcp_state_bytes(const gcp_tape *t, gcp_optimizer optimizer)
 {
     size_t total = t ? gcpi_counters_bytes(t) : 0;
     for (int i = 0; t && i < t->parameter_count; i++)
-        total += gcpi_parameter_bytes(t, i) * (t->parameters[i].kind != GCPI_PARAMETER || !optimizer ? 1 : optimizer == GCP_SGD ? 2 : 3);
+        total += gcpi_parameter_bytes(t, i) * (t->parameters[i].kind != GCPI_PARAMETER || !optimizer ? 1
+                                               : optimizer == GCP_SGD                                ? 2
+                                                                                                     : 3);
     return total;
 }
 
@@ -10557,7 +11514,9 @@ static void gcpi_plan_split(gcp_plan *plan)
         if (x->first > in->peak_at || x->last < in->peak_at) continue;
         sum += x->bytes;
         if (item->kind == GCPI_INPUT_ITEM) s->inputs += x->bytes;
-        else if (item->kind == GCPI_GRADIENT_ITEM) *(!p->names && t->tensors[item->tensor].kind == GCPI_PARAMETER ? &s->weight_gradients : &s->activation_gradients) += x->bytes;
+        else if (item->kind == GCPI_GRADIENT_ITEM)
+            *(!p->names && t->tensors[item->tensor].kind == GCPI_PARAMETER ? &s->weight_gradients
+                                                                           : &s->activation_gradients) += x->bytes;
         else *(x->again ? &s->recomputed : &s->kept) += x->bytes;
     }
     s->workspace = p->tasks[in->list.at[in->peak_at].task].workspace + p->numbers;
@@ -10579,7 +11538,9 @@ static void gcpi_plan_figures(gcp_plan *plan)
     plan->segments = in->segments;
     plan->far_bytes = in->far_bytes;
     plan->costed = p->costed;
-    plan->bound_seconds = in->bound > plan->seconds && in->bound < plan->seconds * (1 + 1e-9) ? plan->seconds : in->bound;     /* rounding */
+    /* rounding */
+    plan->bound_seconds =
+        in->bound > plan->seconds && in->bound < plan->seconds * (1 + 1e-9) ? plan->seconds : in->bound;
     plan->method = in->method;
     for (int i = 0; i < p->task_count; i++) plan->keep_all_seconds += p->tasks[i].seconds;
     for (int i = 0; i < p->forward; i++) plan->forward_flops += p->tasks[i].flops;
@@ -10591,7 +11552,8 @@ static void gcpi_plan_figures(gcp_plan *plan)
     }
     for (int b = 0; b < in->block_count; b++) {
         const gcpi_extent *x = &in->blocks[b];
-        if (x->first < in->forward_end && x->last >= in->forward_end && p->items[x->item].kind == GCPI_FORWARD_ITEM) plan->after_forward += x->bytes;
+        if (x->first < in->forward_end && x->last >= in->forward_end && p->items[x->item].kind == GCPI_FORWARD_ITEM)
+            plan->after_forward += x->bytes;
     }
     gcpi_plan_split(plan);
     gcpi_plan_sizes(plan);
@@ -10604,8 +11566,10 @@ static int gcpi_plan_within(gcp_plan *plan)
     char name[128];
     if (!in->opts.budget || plan->bytes <= in->opts.budget) return 1;
     gcp_at at = gcpi_task_at(&in->p, (int)(task - in->p.tasks), in->opts.at);
-    gcpi_fail(in->p.tape, GCP_E_BUDGET, in->opts.at, "gcp_plan_make", "the plan takes %zu bytes, .budget allows %zu; the peak is at %c %s (%s:%d)", plan->bytes,
-              in->opts.budget, in->list.at[in->peak_at].kind, gcpi_task_name(&in->p, task, name, sizeof name), gcpi_basename(at.file), at.line);
+    gcpi_fail(in->p.tape, GCP_E_BUDGET, in->opts.at, "gcp_plan_make",
+              "the plan takes %zu bytes, .budget allows %zu; the peak is at %c %s (%s:%d)", plan->bytes,
+              in->opts.budget, in->list.at[in->peak_at].kind, gcpi_task_name(&in->p, task, name, sizeof name),
+              gcpi_basename(at.file), at.line);
     return 0;
 }
 
@@ -10632,8 +11596,11 @@ static int gcpi_customs_run_on(const gcpi_problem *p)
         if (task->kind != GCPI_TASK_FORWARD && task->kind != GCPI_TASK_BACKWARD) continue;
         const gcpi_op *op = &p->tape->ops[task->op];
         const gcp_op *own = op->row->on_device;
-        if (op->kind != GCP_OP_CUSTOM || (own && (task->kind == GCPI_TASK_FORWARD ? own->forward != NULL : own->backward != NULL))) continue;
-        gcpi_fail(p->tape, GCP_E_PLAN, op->at, op->row->name, "no version for the target '%s' (.on_device)", p->target.name);
+        if (op->kind != GCP_OP_CUSTOM ||
+            (own && (task->kind == GCPI_TASK_FORWARD ? own->forward != NULL : own->backward != NULL)))
+            continue;
+        gcpi_fail(p->tape, GCP_E_PLAN, op->at, op->row->name, "no version for the target '%s' (.on_device)",
+                  p->target.name);
         return 0;
     }
     return 1;
@@ -10662,15 +11629,19 @@ static int gcpi_plan_addressable(const gcpi_plan *in)
     double bytes = 0, workspace = 0, seconds = 0;
     for (int i = 0; i < in->p.item_count; i++) {
         const gcpi_item *x = &in->p.items[i];
-        if (x->root == i) bytes += ((double)x->bytes + (double)in->p.target.align) * (x->kind == GCPI_STATE_ITEM ? 1 + in->slots : 1);
+        if (x->root == i)
+            bytes += ((double)x->bytes + (double)in->p.target.align) * (x->kind == GCPI_STATE_ITEM ? 1 + in->slots : 1);
     }
     for (int i = 0; i < in->p.task_count; i++) {
         workspace = GCPI_MAX(workspace, (double)in->p.tasks[i].workspace);
         seconds += in->p.tasks[i].seconds;
     }
-    if (!(seconds < 1e100)) return gcpi_plan_bad(in->p.tape, &in->opts, "at the target's .flops_per_second and .bytes_per_second a step takes no finite time");
+    if (!(seconds < 1e100))
+        return gcpi_plan_bad(in->p.tape, &in->opts,
+                             "at the target's .flops_per_second and .bytes_per_second a step takes no finite time");
     if (bytes + workspace < (double)(SIZE_MAX / 2)) return 1;
-    gcpi_fail(in->p.tape, GCP_E_SHAPE, in->opts.at, "gcp_plan_make", "the network's tensors take %.3g bytes, more than can be addressed", bytes + workspace);
+    gcpi_fail(in->p.tape, GCP_E_SHAPE, in->opts.at, "gcp_plan_make",
+              "the network's tensors take %.3g bytes, more than can be addressed", bytes + workspace);
     return 0;
 }
 
@@ -10682,8 +11653,11 @@ static int gcpi_plan_steps(gcp_plan *plan, int root, gcp_arena *a)
     in->p.tape = t;
     in->slots = gcpi_slots_of(&in->opts);
     if (gcpi_trouble(t, &target, in->opts.at, "gcp_plan_make")) return 0;
-    if (!gcpi_problem_make(&in->p, root, &in->opts, &target, a) || !gcpi_customs_run_on(&in->p) || !gcpi_plan_addressable(in)) return 0;
-    if (in->p.training && !in->p.items[t->tensor_count + root].active) return gcpi_plan_bad(t, &in->opts, "no parameter and no wanted input lies behind the loss");
+    if (!gcpi_problem_make(&in->p, root, &in->opts, &target, a) || !gcpi_customs_run_on(&in->p) ||
+        !gcpi_plan_addressable(in))
+        return 0;
+    if (in->p.training && !in->p.items[t->tensor_count + root].active)
+        return gcpi_plan_bad(t, &in->opts, "no parameter and no wanted input lies behind the loss");
     if (!gcpi_policy_fits(t, &in->opts, in->p.units)) return 0;
     in->state_bytes = gcpi_round(gcpi_state_with(t, &plan->in, 1), in->p.target.align);
     return gcpi_plan_finish(plan, a);
@@ -10719,9 +11693,11 @@ static int gcpi_plan_begin(gcp_plan *plan, const gcp_plan_opts *o)
 /* What lay bound where this plan lies now is gone: its arena was used again. */
 static void gcpi_binding_forget(gcp_tape *t, const gcpi_plan *in)
 {
-    uintptr_t first = (uintptr_t)in->arena->base + (uintptr_t)in->first, last = (uintptr_t)in->arena->base + (uintptr_t)in->last;
+    uintptr_t first = (uintptr_t)in->arena->base + (uintptr_t)in->first,
+              last = (uintptr_t)in->arena->base + (uintptr_t)in->last;
     for (int i = 0; i < GCP_MAX_BOUND; i++)
-        if ((uintptr_t)t->bindings[i].plan >= first && (uintptr_t)t->bindings[i].plan < last) memset(&t->bindings[i], 0, sizeof t->bindings[i]);
+        if ((uintptr_t)t->bindings[i].plan >= first && (uintptr_t)t->bindings[i].plan < last)
+            memset(&t->bindings[i], 0, sizeof t->bindings[i]);
 }
 
 /* Bytes in the tape's arena of plans that were freed while later ones live. */
@@ -10733,7 +11709,8 @@ static size_t gcpi_freed_below(const gcp_tape *t)
 }
 
 /* The plan is made, or its bytes go back, with the error that there is or that the arena is too small. */
-static void gcpi_plan_end(gcp_plan *plan, int made, const gcp_arena *was, size_t enough, const gcp_plan_opts *o, const char *what, const char *call)
+static void gcpi_plan_end(gcp_plan *plan, int made, const gcp_arena *was, size_t enough, const gcp_plan_opts *o,
+                          const char *what, const char *call)
 {
     gcp_tape *t = plan->tape;
     gcp_arena *a = o->arena ? o->arena : t->arena;
@@ -10748,9 +11725,15 @@ static void gcpi_plan_end(gcp_plan *plan, int made, const gcp_arena *was, size_t
         return;
     }
     size_t freed = a == t->arena ? gcpi_freed_below(t) : 0;
-    if (!freed) gcpi_fail(t, GCP_E_NOMEM, o->at, what, "the plan's arena of %td bytes is too small; %zu are enough (%s)", was->size - was->used - was->scratch, enough, call);
-    else gcpi_fail(t, GCP_E_NOMEM, o->at, what, "the plan's arena of %td bytes is too small; %zu are enough (%s); freed plans below a living one hold %zu (free before you "
-                   "make, or use two arenas in turn)", was->size - was->used - was->scratch, enough, call, freed);
+    if (!freed)
+        gcpi_fail(t, GCP_E_NOMEM, o->at, what, "the plan's arena of %td bytes is too small; %zu are enough (%s)",
+                  was->size - was->used - was->scratch, enough, call);
+    else
+        gcpi_fail(t, GCP_E_NOMEM, o->at, what,
+                  "the plan's arena of %td bytes is too small; %zu are enough (%s); freed plans below a living one "
+                  "hold %zu (free before you "
+                  "make, or use two arenas in turn)",
+                  was->size - was->used - was->scratch, enough, call, freed);
     size_t least = in && t->code == GCP_E_BUDGET ? plan->least_bytes : 0;
     int coarse = least > 0 && plan->coarse;
     memset(plan, 0, sizeof *plan);
@@ -10766,7 +11749,8 @@ static gcp_plan gcpi_plan_none(gcp_tape *t)
     return plan;
 }
 
-/* The arena has the plan's bytes again: where nothing lies behind them, at once; behind plans of the tape's arena as soon as they went. */
+/* The arena has the plan's bytes again: where nothing lies behind them, at once; behind plans of the tape's arena as
+   soon as they went. */
 static void gcpi_plan_return(gcp_plan *plan)
 {
     gcpi_plan *in = plan->in;
@@ -10797,12 +11781,14 @@ GCPI_DEF gcp_plan gcp_graph_plan_at(gcp_tape *t, const char *text, gcp_plan_opts
     gcpi_plan_defaults(&o);
     if (!t || !t->ops || t->code || !gcpi_plan_options_ok(t, &o)) return plan;
     if (o.inference || o.optimizer || o.accumulate > 1 || o.on_gradient || o.costs) {
-        gcpi_plan_bad(t, &o, "a graph says itself what a step does: no .inference, .optimizer, .accumulate, hooks or .costs");
+        gcpi_plan_bad(t, &o,
+                      "a graph says itself what a step does: no .inference, .optimizer, .accumulate, hooks or .costs");
         return plan;
     }
     gcp_arena *a = o.arena ? o.arena : t->arena, was = *a;
     int made = gcpi_plan_begin(&plan, &o) && gcpi_graph_steps(&plan, text, a);
-    gcpi_plan_end(&plan, made, &was, made ? 0 : gcp_graph_arena_at(t, text, o), &o, "gcp_graph_plan", "gcp_graph_arena");
+    gcpi_plan_end(&plan, made, &was, made ? 0 : gcp_graph_arena_at(t, text, o), &o, "gcp_graph_plan",
+                  "gcp_graph_arena");
     return plan;
 }
 
@@ -10811,27 +11797,40 @@ GCPI_DEF gcp_plan gcp_graph_plan_at(gcp_tape *t, const char *text, gcp_plan_opts
 /* Planning more than once: how much arena it takes, the trade-off curve, the largest batch. */
 
 /* An upper bound of what planning takes, the longest list that the policy can make included. */
-typedef struct gcpi_sizes { size_t tasks, forward, items, operands, list, listed; } gcpi_sizes;     /* list: instructions; listed: their operands */
+/* list: instructions; listed: their operands */
+typedef struct gcpi_sizes { size_t tasks, forward, items, operands, list, listed; } gcpi_sizes;
 
 static size_t gcpi_arena_budget(const gcpi_sizes *n)
 {
-    size_t stages = GCPI_MIN(n->forward + 1, (size_t)GCPI_MOST_STAGES), rows = stages * (stages + 1) / 2, sets = n->forward <= GCPI_EXACT_VALUES ? (size_t)1 << GCPI_EXACT_VALUES : 0;
-    size_t chain = 2 * rows * ((GCPI_MOST_SLOTS + 1) * sizeof(float) + 2 * sizeof(int)) + stages * (stages + 16) * sizeof(size_t) + (n->items + n->tasks) * 4 * sizeof(int);
-    size_t exact = sets * sizeof(size_t) + sets * (n->tasks + 1) * (sizeof(double) + 4 * sizeof(int)) + (n->tasks + n->items) * 4 * sizeof(int);
-    size_t cut = (n->items + n->forward) * 6 * sizeof(size_t) + (n->operands + n->items + n->forward) * 8 * (2 * sizeof(int) + sizeof(double));
-    return GCPI_MAX(chain, exact) + cut + 6 * n->list * sizeof(int) + n->items * (sizeof(double) + 1 + (GCPI_STATES + 1) * (1 + sizeof(uint16_t))) + 8192;
+    size_t stages = GCPI_MIN(n->forward + 1, (size_t)GCPI_MOST_STAGES), rows = stages * (stages + 1) / 2,
+           sets = n->forward <= GCPI_EXACT_VALUES ? (size_t)1 << GCPI_EXACT_VALUES : 0;
+    size_t chain = 2 * rows * ((GCPI_MOST_SLOTS + 1) * sizeof(float) + 2 * sizeof(int)) +
+                   stages * (stages + 16) * sizeof(size_t) + (n->items + n->tasks) * 4 * sizeof(int);
+    size_t exact = sets * sizeof(size_t) + sets * (n->tasks + 1) * (sizeof(double) + 4 * sizeof(int)) +
+                   (n->tasks + n->items) * 4 * sizeof(int);
+    size_t cut = (n->items + n->forward) * 6 * sizeof(size_t) +
+                 (n->operands + n->items + n->forward) * 8 * (2 * sizeof(int) + sizeof(double));
+    return GCPI_MAX(chain, exact) + cut + 6 * n->list * sizeof(int) +
+           n->items * (sizeof(double) + 1 + (GCPI_STATES + 1) * (1 + sizeof(uint16_t))) + 8192;
 }
 
 static size_t gcpi_arena_of(const gcp_tape *t, const gcp_plan_opts *o, const gcpi_sizes *n)
 {
-    size_t problem = n->items * (sizeof(gcpi_item) + 1) + n->tasks * sizeof(gcpi_task) + n->operands * sizeof(gcpi_operand) + n->forward * sizeof(int);
-    size_t lives = (n->listed + n->items) * (sizeof(gcpi_value) + sizeof(gcpi_buffer) + 2 * sizeof(gcpi_spot) + 4 * sizeof(int) + 2 * sizeof(size_t) + sizeof(gcpi_placed) + sizeof(gcpi_extent));
+    size_t problem = n->items * (sizeof(gcpi_item) + 1) + n->tasks * sizeof(gcpi_task) +
+                     n->operands * sizeof(gcpi_operand) + n->forward * sizeof(int);
+    size_t lives =
+        (n->listed + n->items) * (sizeof(gcpi_value) + sizeof(gcpi_buffer) + 2 * sizeof(gcpi_spot) + 4 * sizeof(int) +
+                                  2 * sizeof(size_t) + sizeof(gcpi_placed) + sizeof(gcpi_extent));
     size_t lists = n->list * (2 * sizeof(gcpi_instruction) + 2 * sizeof(size_t) + 5 * sizeof(int) + sizeof(double));
     size_t choice = 2 * (n->items + (n->forward + 4) * 5 * sizeof(int) + 2 * (size_t)t->segment_count * sizeof(int));
-    size_t model = n->items * (6 * sizeof(int) + sizeof(size_t) + 2) + n->tasks * (6 * sizeof(int) + 3 * sizeof(size_t) + 2) + 2 * n->operands * sizeof(int);
-    size_t search = (n->items * 4 + n->forward * 4 + n->operands) * 2 * sizeof(size_t) + (4 * n->forward + 4 * n->items + 2 * (size_t)t->segment_count) * sizeof(int);
-    size_t far = o->far ? n->list * (4 * sizeof(int) + sizeof(size_t) + sizeof(double)) + n->items * 7 * sizeof(int) : 0;
-    return sizeof(gcpi_plan) + problem + lives + lists + choice + model + search + far + (o->policy == GCP_BUDGET ? gcpi_arena_budget(n) : 0) + 128 * 64;
+    size_t model = n->items * (6 * sizeof(int) + sizeof(size_t) + 2) +
+                   n->tasks * (6 * sizeof(int) + 3 * sizeof(size_t) + 2) + 2 * n->operands * sizeof(int);
+    size_t search = (n->items * 4 + n->forward * 4 + n->operands) * 2 * sizeof(size_t) +
+                    (4 * n->forward + 4 * n->items + 2 * (size_t)t->segment_count) * sizeof(int);
+    size_t far =
+        o->far ? n->list * (4 * sizeof(int) + sizeof(size_t) + sizeof(double)) + n->items * 7 * sizeof(int) : 0;
+    return sizeof(gcpi_plan) + problem + lives + lists + choice + model + search + far +
+           (o->policy == GCP_BUDGET ? gcpi_arena_budget(n) : 0) + 128 * 64;
 }
 
 GCPI_DEF size_t gcp_plan_arena_at(gcp_tensor loss, gcp_plan_opts o)
@@ -10839,7 +11838,8 @@ GCPI_DEF size_t gcp_plan_arena_at(gcp_tensor loss, gcp_plan_opts o)
     const gcp_tape *t = loss.tape;
     gcpi_sizes n;
     if (!t || !t->ops) return 0;
-    size_t tensors = (size_t)t->tensor_count, edges = (size_t)t->edge_count, parameters = (size_t)t->parameter_count, widest = 0, lines = 1;
+    size_t tensors = (size_t)t->tensor_count, edges = (size_t)t->edge_count, parameters = (size_t)t->parameter_count,
+           widest = 0, lines = 1;
     int depth = 0;
     for (int s = 0; s < t->segment_count; s++) depth = GCPI_MAX(depth, t->segments[s].depth);
     n.forward = (size_t)t->op_count; n.items = 2 * tensors;
@@ -10850,7 +11850,12 @@ GCPI_DEF size_t gcp_plan_arena_at(gcp_tensor loss, gcp_plan_opts o)
     if (gcpi_moves(&o)) { n.tasks += 2 * tensors; n.operands += 4 * tensors; }
     for (int i = 0; i < t->op_count; i++) widest = GCPI_MAX(widest, 2 * (size_t)(t->ops[i].inputs + t->ops[i].outputs));
     for (const char *c = o.list; c && *c; c++) lines += *c == '\n';
-    if (o.list) { n.list = lines; n.listed = lines * (widest + parameters); n.tasks += 3 * tensors; n.operands += 3 * tensors; }
+    if (o.list) {
+        n.list = lines;
+        n.listed = lines * (widest + parameters);
+        n.tasks += 3 * tensors;
+        n.operands += 3 * tensors;
+    }
     lines = 1;
     for (const char *c = o.costs; c && *c; c++) lines += *c == '\n';
     return gcpi_arena_of(t, &o, &n) + lines * (sizeof(uint64_t) + sizeof(double));
@@ -10896,7 +11901,10 @@ static int gcpi_sweep_points(gcp_tensor loss, const char *text, gcp_point *point
     for (int i = 0; i < count; i++) {
         gcp_point *p = &points[i];
         size_t budget = o.budget = p->budget;
-        if (i && budget < points[i - 1].budget) { gcpi_fail(t, GCP_E_ARGUMENT, o.at, "gcp_sweep", "budget %d is less than the one before it", i); return 0; }
+        if (i && budget < points[i - 1].budget) {
+            gcpi_fail(t, GCP_E_ARGUMENT, o.at, "gcp_sweep", "budget %d is less than the one before it", i);
+            return 0;
+        }
         gcp_plan plan = gcpi_plan_any(loss, text, o);
         memset(p, 0, sizeof *p);
         p->budget = budget;
@@ -10905,7 +11913,12 @@ static int gcpi_sweep_points(gcp_tensor loss, const char *text, gcp_point *point
         if (!plan.in) gcp_error_clear(t);
         if (!plan.in && !last) continue;
         fit++;
-        if (plan.in) { p->bytes = plan.bytes; p->seconds = plan.seconds; p->keep_all_seconds = plan.keep_all_seconds; p->bound_seconds = plan.bound_seconds; }
+        if (plan.in) {
+            p->bytes = plan.bytes;
+            p->seconds = plan.seconds;
+            p->keep_all_seconds = plan.keep_all_seconds;
+            p->bound_seconds = plan.bound_seconds;
+        }
         if (last && (!plan.in || last->seconds < p->seconds)) {
             double bound = plan.in ? p->bound_seconds : last->bound_seconds;
             *p = *last;
@@ -10916,7 +11929,10 @@ static int gcpi_sweep_points(gcp_tensor loss, const char *text, gcp_point *point
     }
     return fit;
 }
-GCPI_DEF int gcp_sweep_at(gcp_tensor loss, gcp_point *points, int count, gcp_plan_opts o) { return gcpi_sweep_points(loss, NULL, points, count, o); }
+GCPI_DEF int gcp_sweep_at(gcp_tensor loss, gcp_point *points, int count, gcp_plan_opts o)
+{
+    return gcpi_sweep_points(loss, NULL, points, count, o);
+}
 GCPI_DEF int gcp_graph_sweep_at(gcp_tape *t, const char *text, gcp_point *points, int count, gcp_plan_opts o)
 {
     gcp_tensor holder;
@@ -10938,8 +11954,12 @@ static int gcpi_batch_fits(gcp_arena *a, gcp_record_fn record, void *context, co
         gcp_plan_opts plan = o->plan;
         plan.at = o->at; plan.policy = GCP_BUDGET; plan.arena = NULL;
         gcp_plan made = gcp_plan_make_at(record(context, t, batch), plan);
-        fits = made.in ? !(o->slowdown > 0) || made.seconds <= o->slowdown * made.keep_all_seconds : t->code == GCP_E_BUDGET ? 0 : -1;
-        if (fits < 0 && o->error) snprintf(o->error, GCP_MAX_ERROR, "%s", gcp_error(t) ? gcp_error(t) : "record returned no tensor of the tape that it was given");
+        fits = made.in                   ? !(o->slowdown > 0) || made.seconds <= o->slowdown * made.keep_all_seconds
+               : t->code == GCP_E_BUDGET ? 0
+                                         : -1;
+        if (fits < 0 && o->error)
+            snprintf(o->error, GCP_MAX_ERROR, "%s",
+                     gcp_error(t) ? gcp_error(t) : "record returned no tensor of the tape that it was given");
     } else if (o->error) snprintf(o->error, GCP_MAX_ERROR, "the arena has no room for a tape of %d ops", o->ops);
     a->used = used;
     return fits;
@@ -10966,7 +11986,10 @@ GCPI_DEF int gcp_max_batch_at(gcp_arena *a, gcp_record_fn record, void *context,
 
 /* State outlives plans. Its counters come first, then values in order of recording, then slots. */
 
-static unsigned char *gcpi_value_at(const gcp_tape *t, int parameter) { return t->state + t->parameters[parameter].offset; }
+static unsigned char *gcpi_value_at(const gcp_tape *t, int parameter)
+{
+    return t->state + t->parameters[parameter].offset;
+}
 static gcpi_counters gcpi_counters_read(const gcp_tape *t)
 {
     gcpi_counters c;
@@ -10975,8 +11998,8 @@ static gcpi_counters gcpi_counters_read(const gcp_tape *t)
 }
 static double gcpi_uniform01(uint32_t x) { return ((double)x + 0.5) / 4294967296.0; }
 
-/* Initial values, keyed by seed and ordinal. He: normal, variance 2 / fan in. Glorot: uniform, variance 2 / (fan in + out). Fans that nobody
-   gave are those of a weight that is (out, ..., in). */
+/* Initial values, keyed by seed and ordinal. He: normal, variance 2 / fan in. Glorot: uniform, variance 2 / (fan in +
+   out). Fans that nobody gave are those of a weight that is (out, ..., in). */
 static gcp_real gcpi_initial(gcpi_random r, gcp_init init, double deviation, double limit)
 {
     double u = gcpi_uniform01(r.x[0]), v = gcpi_uniform01(r.x[1]);
@@ -10991,14 +12014,19 @@ static void gcpi_initialise(const gcp_tape *t, int ordinal)
     gcp_real some[CHUNK];
     size_t count = gcpi_count(p->shape);
     int constant = p->init == GCP_INIT_ONES || p->init == GCP_INIT_ZEROS;
-    double out = (double)p->shape.d[p->shape.rank == 1 ? 3 : 0], in = p->fan_in ? p->fan_in : p->shape.rank > 1 ? (double)count / out : out;
-    double deviation = p->deviation > 0 ? p->deviation : sqrt(2.0 / in), limit = sqrt(6.0 / (in + (p->fan_out ? p->fan_out : out)));
+    double out = (double)p->shape.d[p->shape.rank == 1 ? 3 : 0], in = p->fan_in           ? p->fan_in
+                                                                      : p->shape.rank > 1 ? (double)count / out
+                                                                                          : out;
+    double deviation = p->deviation > 0 ? p->deviation : sqrt(2.0 / in),
+           limit = sqrt(6.0 / (in + (p->fan_out ? p->fan_out : out)));
     for (size_t first = 0; first < count; first += CHUNK) {
         size_t n = GCPI_MIN((size_t)CHUNK, count - first);
         for (size_t k = 0; k < n; k++) {
             uint64_t i = first + k;
             some[k] = constant ? (gcp_real)(p->init == GCP_INIT_ONES)
-                    : gcpi_initial(gcpi_philox((uint32_t)i, (uint32_t)(i >> 32), (uint32_t)ordinal, 0x67637069u, t->seed), p->init, deviation, limit);
+                               : gcpi_initial(gcpi_philox((uint32_t)i, (uint32_t)(i >> 32), (uint32_t)ordinal,
+                                                          0x67637069u, t->seed),
+                                              p->init, deviation, limit);
         }
         gcpi_bytes_copy(&t->home, gcpi_value_at(t, ordinal) + first * sizeof(gcp_real), some, n * sizeof(gcp_real));
     }
@@ -11022,7 +12050,10 @@ static void gcpi_state_settle(gcp_tape *t, const gcp_target *home, unsigned char
 }
 
 /* Where a parameter's count of updates is. */
-static unsigned char *gcpi_count_at(const gcp_tape *t, int parameter) { return t->state + sizeof(gcpi_counters) + (size_t)parameter * sizeof(uint64_t); }
+static unsigned char *gcpi_count_at(const gcp_tape *t, int parameter)
+{
+    return t->state + sizeof(gcpi_counters) + (size_t)parameter * sizeof(uint64_t);
+}
 
 /* The state's bytes once the plan's parameters have their slots. */
 static size_t gcpi_slots_end(const gcp_tape *t, const gcpi_plan *in)
@@ -11065,10 +12096,14 @@ GCPI_DEF void gcp_slots_reset(gcp_tape *t)
 
 GCPI_DEF uint64_t gcp_steps_done(const gcp_tape *t) { return t && t->state ? gcpi_counters_read(t).steps : 0; }
 
-static unsigned char *gcpi_align_up(void *memory, size_t align) { return (unsigned char *)memory + (-(uintptr_t)memory & (uintptr_t)(align - 1)); }
+static unsigned char *gcpi_align_up(void *memory, size_t align)
+{
+    return (unsigned char *)memory + (-(uintptr_t)memory & (uintptr_t)(align - 1));
+}
 
 GCPI_PRINTF(5, 6)
-static gcp_code gcpi_refuse_plan(const gcp_plan *plan, gcp_code code, gcp_at at, const char *what, const char *format, ...)
+static gcp_code gcpi_refuse_plan(const gcp_plan *plan, gcp_code code, gcp_at at, const char *what, const char *format,
+                                 ...)
 {
     char text[GCP_MAX_ERROR];
     va_list args;
@@ -11094,23 +12129,27 @@ static int gcpi_ranges_meet(const void *a, size_t an, const void *b, size_t bn)
     return an && bn && (uintptr_t)a < (uintptr_t)b + bn && (uintptr_t)b < (uintptr_t)a + an;
 }
 
-/* What of the tape's lies in a range of memory, or NULL: what library and plans took of the arena or will take, slabs, far memory, the
-   state. memory: the caller's pointer; plans bound to the same one share it, and its front may hold the state. for_far: far memory may
-   be shared, too, since values lie there within a step only. */
+/* What of the tape's lies in a range of memory, or NULL: what library and plans took of the arena or will take, slabs,
+   far memory, the state. memory: the caller's pointer; plans bound to the same one share it, and its front may hold the
+   state. for_far: far memory may be shared, too, since values lie there within a step only. */
 static const char *gcpi_taken(const gcp_tape *t, const void *first, size_t bytes, const void *memory, int for_far)
 {
     const gcp_arena *a = t->arena;
     if (gcpi_ranges_meet(first, bytes, a->base, (size_t)t->arena_mark)) return "the tape in its arena";
-    if (gcpi_ranges_meet(first, bytes, a->base + a->used, (size_t)(a->size - a->used))) return "what is free in the tape's arena";
+    if (gcpi_ranges_meet(first, bytes, a->base + a->used, (size_t)(a->size - a->used)))
+        return "what is free in the tape's arena";
     for (const gcpi_plan *p = t->newest; p; p = p->before)
         if (gcpi_ranges_meet(first, bytes, p, (size_t)(p->last - p->first))) return "a plan in its arena";
     for (int i = 0; i < GCP_MAX_BOUND; i++) {
         const gcpi_binding *b = &t->bindings[i];
         if (gcpi_ranges_meet(first, bytes, b->own, b->own_bytes)) return "a plan in its arena";
-        if (b->memory != memory && gcpi_ranges_meet(first, bytes, b->slab, b->slab_bytes)) return "another plan's (gcp_unbind, or bind both to the same)";
+        if (b->memory != memory && gcpi_ranges_meet(first, bytes, b->slab, b->slab_bytes))
+            return "another plan's (gcp_unbind, or bind both to the same)";
         if (!for_far && gcpi_ranges_meet(first, bytes, b->far, b->far_bytes)) return "a plan's far memory";
     }
-    return (t->own_state || memory != t->state_memory) && gcpi_ranges_meet(first, bytes, t->state, t->state_size) ? "the state" : NULL;
+    return (t->own_state || memory != t->state_memory) && gcpi_ranges_meet(first, bytes, t->state, t->state_size)
+               ? "the state"
+               : NULL;
 }
 
 /* The tape's note of a bound plan; NULL: of none. make: a new one where there is none, or NULL where all are in use. */
@@ -11150,7 +12189,8 @@ static void gcpi_touch(gcpi_plan *in)
     t->toucher = in;
     for (int i = 0; i < GCP_MAX_BOUND; i++) {
         gcpi_binding *b = &t->bindings[i];
-        if (b->plan && b->plan != in && gcpi_ranges_meet(b->slab, b->slab_bytes, in->slab, in->slab_bytes)) b->taken = 1;
+        if (b->plan && b->plan != in && gcpi_ranges_meet(b->slab, b->slab_bytes, in->slab, in->slab_bytes))
+            b->taken = 1;
     }
 }
 
@@ -11172,7 +12212,10 @@ static void gcpi_state_forget(gcp_tape *t)          /* its home is gone, or was 
     t->layout++;
 }
 
-GCPI_DEF gcp_code gcp_state_bind_at(gcp_tape *t, void *memory, size_t size, gcp_at at) { return gcp_state_bind_on_at(t, NULL, memory, size, at); }
+GCPI_DEF gcp_code gcp_state_bind_at(gcp_tape *t, void *memory, size_t size, gcp_at at)
+{
+    return gcp_state_bind_on_at(t, NULL, memory, size, at);
+}
 GCPI_DEF gcp_code gcp_state_bind_on_at(gcp_tape *t, const gcp_target *target, void *memory, size_t size, gcp_at at)
 {
     gcp_target home = gcpi_target_of(target);
@@ -11181,7 +12224,10 @@ GCPI_DEF gcp_code gcp_state_bind_on_at(gcp_tape *t, const gcp_target *target, vo
     size_t lost = (size_t)(base - (unsigned char *)memory), need = gcp_state_bytes(t, GCP_NO_OPTIMIZER);
     const char *taken = gcpi_taken(t, base, need, memory, 0);
     if (t->state) gcpi_fail(t, GCP_E_STATE, at, "gcp_state_bind", "the state has a home already");
-    else if (!memory || size < need + lost) gcpi_fail(t, GCP_E_BIND, at, "gcp_state_bind", "%zu bytes; at this address %zu are needed, and what the optimiser takes (gcp_state_bytes)", size, need + lost);
+    else if (!memory || size < need + lost)
+        gcpi_fail(t, GCP_E_BIND, at, "gcp_state_bind",
+                  "%zu bytes; at this address %zu are needed, and what the optimiser takes (gcp_state_bytes)", size,
+                  need + lost);
     else if (taken) gcpi_fail(t, GCP_E_BIND, at, "gcp_state_bind", "the memory overlaps %s", taken);
     if (t->code) return t->code;
     gcpi_state_settle(t, &home, base, size - lost);
@@ -11193,31 +12239,40 @@ GCPI_DEF gcp_code gcp_state_bind_on_at(gcp_tape *t, const gcp_target *target, vo
 }
 
 /* Whether the state is at the front of this memory, or will be. */
-static int gcpi_state_here(const gcp_tape *t, const void *memory) { return !t->state || (!t->own_state && memory == t->state_memory); }
+static int gcpi_state_here(const gcp_tape *t, const void *memory)
+{
+    return !t->state || (!t->own_state && memory == t->state_memory);
+}
 
 /* The plan's bytes for the state as it is, with the plan's own slots. */
 static gcp_code gcpi_plan_refresh(gcp_plan *plan, gcp_at at, const char *what)
 {
     gcpi_plan_sizes(plan);
     if (!plan->in->opts.budget || plan->bytes <= plan->in->opts.budget) return GCP_OK;
-    return gcpi_refuse_plan(plan, GCP_E_BUDGET, at, what, "the plan takes %zu bytes with the optimisers' slots that the state holds, .budget allows %zu",
-                            plan->bytes, plan->in->opts.budget);
+    return gcpi_refuse_plan(
+        plan, GCP_E_BUDGET, at, what,
+        "the plan takes %zu bytes with the optimisers' slots that the state holds, .budget allows %zu", plan->bytes,
+        plan->in->opts.budget);
 }
 
-/* Where the slab goes in the plan's memory: behind the state where that is at its front, where the first plan's align put it. NULL: an
-   error. */
+/* Where the slab goes in the plan's memory: behind the state where that is at its front, where the first plan's align
+   put it. NULL: an error. */
 static unsigned char *gcpi_slab_place(const gcp_plan *plan, gcp_at at, const char *what)
 {
     const gcpi_plan *in = plan->in;
     const gcp_tape *t = plan->tape;
     int here = gcpi_state_here(t, in->memory);
     size_t align = in->p.target.align, state = here ? gcpi_state_with(t, &plan->in, 1) : 0;
-    unsigned char *base = here && t->state ? t->state : gcpi_align_up(in->memory, align), *slab = gcpi_align_up(base + state, align);
+    unsigned char *base = here && t->state ? t->state : gcpi_align_up(in->memory, align),
+                  *slab = gcpi_align_up(base + state, align);
     size_t used = (size_t)(slab - base) + in->slab_bytes, need = (size_t)(base - (unsigned char *)in->memory) + used;
-    const char *taken = gcpi_ranges_meet(base, used, in, (size_t)(in->last - in->first)) ? "the plan in its arena" : gcpi_taken(t, base, used, in->memory, 0);
+    const char *taken = gcpi_ranges_meet(base, used, in, (size_t)(in->last - in->first))
+                            ? "the plan in its arena"
+                            : gcpi_taken(t, base, used, in->memory, 0);
     if (in->memory_size < need)
-        gcpi_refuse_plan(plan, GCP_E_BIND, at, what, "%zu bytes; at this address %zu are needed, at any %zu (plan.room, gcp_plans_room)", in->memory_size, need,
-                         used + align - 1);
+        gcpi_refuse_plan(plan, GCP_E_BIND, at, what,
+                         "%zu bytes; at this address %zu are needed, at any %zu (plan.room, gcp_plans_room)",
+                         in->memory_size, need, used + align - 1);
     else if (taken) gcpi_refuse_plan(plan, GCP_E_BIND, at, what, "the memory overlaps %s", taken);
     return t->code ? NULL : slab;
 }
@@ -11229,7 +12284,8 @@ static gcp_code gcpi_lay_again(gcp_plan *plan, gcp_at at, const char *what)
     gcp_tape *t = plan->tape;
     if (!t->state) return gcpi_refuse_plan(plan, GCP_E_BIND, at, what, "the state's memory was given back: bind again");
     if (in->slots && (t->optimizer != in->opts.optimizer || gcpi_slots_end(t, in) > t->state_size))
-        return gcpi_refuse_plan(plan, GCP_E_STATE, at, what, "gcp_slots_reset has forgotten the optimiser's slots: bind again");
+        return gcpi_refuse_plan(plan, GCP_E_STATE, at, what,
+                                "gcp_slots_reset has forgotten the optimiser's slots: bind again");
     unsigned char *slab = gcpi_plan_refresh(plan, at, what) ? NULL : gcpi_slab_place(plan, at, what);
     if (!slab) return t->code;
     gcpi_recordings_forget(in);
@@ -11241,7 +12297,9 @@ static gcp_code gcpi_lay_again(gcp_plan *plan, gcp_at at, const char *what)
     gcpi_binding *note = gcpi_binding_of(t, in, 1);
     if (note) gcpi_binding_note(t, in, note);
     in->micro = 0;
-    return micro ? gcpi_refuse_plan(plan, GCP_E_BIND, at, what, "another plan was bound between the micro-batches of this one") : GCP_OK;
+    return micro ? gcpi_refuse_plan(plan, GCP_E_BIND, at, what,
+                                    "another plan was bound between the micro-batches of this one")
+                 : GCP_OK;
 }
 
 static gcp_code gcpi_bound_check(gcp_plan *plan, gcp_at at, const char *what)
@@ -11250,7 +12308,9 @@ static gcp_code gcpi_bound_check(gcp_plan *plan, gcp_at at, const char *what)
     if (code) return code;
     gcpi_plan *in = plan->in;
     if (!in->slab) return gcpi_refuse_plan(plan, GCP_E_BIND, at, what, "the plan is not bound");
-    if (in->far_bytes && !in->far) return gcpi_refuse_plan(plan, GCP_E_BIND, at, what, "no far memory: %zu bytes to gcp_far_bind", plan->far_bytes);
+    if (in->far_bytes && !in->far)
+        return gcpi_refuse_plan(plan, GCP_E_BIND, at, what, "no far memory: %zu bytes to gcp_far_bind",
+                                plan->far_bytes);
     if (in->layout != plan->tape->layout && (code = gcpi_lay_again(plan, at, what)) != GCP_OK) return code;
     gcpi_binding *note = gcpi_binding_of(plan->tape, in, 0);
     if (!note || !note->taken) return GCP_OK;
@@ -11258,24 +12318,35 @@ static gcp_code gcpi_bound_check(gcp_plan *plan, gcp_at at, const char *what)
     gcpi_written_forget(in, "another plan used the same memory");
     if (!in->micro) return GCP_OK;
     in->micro = 0;
-    return gcpi_refuse_plan(plan, GCP_E_BIND, at, what, "another plan used the same memory between the micro-batches of this one");
+    return gcpi_refuse_plan(plan, GCP_E_BIND, at, what,
+                            "another plan used the same memory between the micro-batches of this one");
 }
 
-/* Whether the plan's slots and target go with the state as it is, and where the state lies elsewhere, whether they find room there. */
+/* Whether the plan's slots and target go with the state as it is, and where the state lies elsewhere, whether they find
+   room there. */
 static gcp_code gcpi_bind_state_ok(const gcp_plan *plan, gcp_at at)
 {
     const gcp_tape *t = plan->tape;
     const gcpi_plan *in = plan->in;
     if (in->slots && t->slots && (t->optimizer != in->opts.optimizer || t->slots != in->slots))
-        return gcpi_refuse_plan(plan, GCP_E_STATE, at, "gcp_bind", "the state holds slots of another optimiser; gcp_slots_reset forgets them");
-    if (t->state && (t->home.device != in->p.target.device || (t->home.device && t->home.context != in->p.target.context)))
-        return gcpi_refuse_plan(plan, GCP_E_STATE, at, "gcp_bind", "the state lies in the memory of another target: its values can be moved with gcp_read and gcp_write");
+        return gcpi_refuse_plan(plan, GCP_E_STATE, at, "gcp_bind",
+                                "the state holds slots of another optimiser; gcp_slots_reset forgets them");
+    if (t->state &&
+        (t->home.device != in->p.target.device || (t->home.device && t->home.context != in->p.target.context)))
+        return gcpi_refuse_plan(
+            plan, GCP_E_STATE, at, "gcp_bind",
+            "the state lies in the memory of another target: its values can be moved with gcp_read and gcp_write");
     if (gcpi_state_here(t, in->memory)) return GCP_OK;
     size_t end = gcpi_slots_end(t, in);
     if (t->own_state && end > t->state_capacity)
-        return gcpi_refuse_plan(plan, GCP_E_STATE, at, "gcp_bind", "the state's home (gcp_state_bind) has %zu bytes and stays it; with this optimiser it takes %zu (gcp_state_bytes)", t->state_capacity, end);
+        return gcpi_refuse_plan(plan, GCP_E_STATE, at, "gcp_bind",
+                                "the state's home (gcp_state_bind) has %zu bytes and stays it; with this optimiser it "
+                                "takes %zu (gcp_state_bytes)",
+                                t->state_capacity, end);
     if (!t->own_state && end > t->state_size)
-        return gcpi_refuse_plan(plan, GCP_E_STATE, at, "gcp_bind", "the optimiser's slots belong behind the values, in the memory that was bound first: bind this plan there (gcp_plans_room of all plans says how much to give at first)");
+        return gcpi_refuse_plan(plan, GCP_E_STATE, at, "gcp_bind",
+                                "the optimiser's slots belong behind the values, in the memory that was bound first: "
+                                "bind this plan there (gcp_plans_room of all plans says how much to give at first)");
     return GCP_OK;
 }
 
@@ -11288,9 +12359,14 @@ static gcp_code gcpi_bind_memory(gcp_plan *plan, gcp_at at)
     unsigned char *slab = gcpi_slab_place(plan, at, "gcp_bind");
     if (!slab) return t->code;
     gcpi_binding *note = gcpi_binding_of(t, in, 1);
-    if (!note) return gcpi_refuse_plan(plan, GCP_E_CAPACITY, at, "gcp_bind", "%d plans are bound; gcp_unbind those that are done", GCP_MAX_BOUND);
+    if (!note)
+        return gcpi_refuse_plan(plan, GCP_E_CAPACITY, at, "gcp_bind",
+                                "%d plans are bound; gcp_unbind those that are done", GCP_MAX_BOUND);
     if (gcpi_state_here(t, in->memory)) {
-        if (!t->state) { gcpi_state_settle(t, &in->p.target, gcpi_align_up(in->memory, in->p.target.align), 0); t->state_memory = in->memory; }
+        if (!t->state) {
+            gcpi_state_settle(t, &in->p.target, gcpi_align_up(in->memory, in->p.target.align), 0);
+            t->state_memory = in->memory;
+        }
         t->state_capacity = in->memory_size - (size_t)(t->state - (unsigned char *)in->memory);
     }
     gcpi_slots_settle(t, in);
@@ -11304,7 +12380,8 @@ static gcp_code gcpi_bind_memory(gcp_plan *plan, gcp_at at)
 
 static void gcpi_far_release(gcpi_plan *in)
 {
-    if (in->far_owned && in->p.target.far_release) in->p.target.far_release(in->p.target.context, in->far_owned, in->far_bytes);
+    if (in->far_owned && in->p.target.far_release)
+        in->p.target.far_release(in->p.target.context, in->far_owned, in->far_bytes);
     in->far = NULL;
     in->far_owned = NULL;
 }
@@ -11340,15 +12417,19 @@ static gcp_code gcpi_bind_owned(gcp_plan *plan, gcp_at at)
     size_t exact = in->slab_bytes + (gcpi_state_here(t, in->owned) ? in->state_bytes : 0);
     if (in->owned && in->owned_size < exact && t->state_memory != in->owned) gcpi_release(plan);
     if (!in->owned && !target->allocate)
-        return gcpi_refuse_plan(plan, GCP_E_BIND, at, "gcp_bind", "no memory, and the target allocates none; %zu bytes are needed (plan.room)", plan->room);
+        return gcpi_refuse_plan(plan, GCP_E_BIND, at, "gcp_bind",
+                                "no memory, and the target allocates none; %zu bytes are needed (plan.room)",
+                                plan->room);
     if (!in->owned) {
         in->owned_size = exact;
         in->owned = target->allocate(target->context, exact);
-        if (!in->owned && !gcpi_trouble(t, target, at, "gcp_bind")) gcpi_refuse_plan(plan, GCP_E_NOMEM, at, "gcp_bind", "the target gave no %zu bytes", exact);
+        if (!in->owned && !gcpi_trouble(t, target, at, "gcp_bind"))
+            gcpi_refuse_plan(plan, GCP_E_NOMEM, at, "gcp_bind", "the target gave no %zu bytes", exact);
     }
     if ((uintptr_t)in->owned & (target->align - 1)) {
         gcpi_release(plan);
-        gcpi_refuse_plan(plan, GCP_E_BIND, at, "gcp_bind", "the target's allocate gave memory that is not aligned to %zu bytes", target->align);
+        gcpi_refuse_plan(plan, GCP_E_BIND, at, "gcp_bind",
+                         "the target's allocate gave memory that is not aligned to %zu bytes", target->align);
     }
     in->memory = in->owned; in->memory_size = in->owned_size;
     return t->code;
@@ -11381,7 +12462,8 @@ static gcp_code gcpi_bind_far(gcp_plan *plan, gcp_at at)
     in->far_owned = target->far_allocate(target->context, in->far_bytes);
     if (in->far_owned) return gcpi_far_take(plan, in->far_owned, at, "gcp_bind");
     if (gcpi_trouble(plan->tape, target, at, "gcp_bind")) return plan->tape->code;
-    return gcpi_refuse_plan(plan, GCP_E_NOMEM, at, "gcp_bind", "the target gave no %zu bytes of far memory", in->far_bytes);
+    return gcpi_refuse_plan(plan, GCP_E_NOMEM, at, "gcp_bind", "the target gave no %zu bytes of far memory",
+                            in->far_bytes);
 }
 
 GCPI_DEF gcp_code gcp_bind_at(gcp_plan *plan, void *memory, size_t size, gcp_at at)
@@ -11395,7 +12477,9 @@ GCPI_DEF gcp_code gcp_bind_at(gcp_plan *plan, void *memory, size_t size, gcp_at 
     gcpi_unlay(in);                               /* until this bind succeeds */
     in->memory = memory; in->memory_size = size;
     if (!memory && size == 0) code = gcpi_bind_owned(plan, at);
-    else if (!memory) code = gcpi_refuse_plan(plan, GCP_E_BIND, at, "gcp_bind", "%zu bytes at NULL; %zu are needed (plan.room)", size, plan->room);
+    else if (!memory)
+        code = gcpi_refuse_plan(plan, GCP_E_BIND, at, "gcp_bind", "%zu bytes at NULL; %zu are needed (plan.room)", size,
+                                plan->room);
     if (!code) code = gcpi_bind_memory(plan, at);
     if (!code) code = gcpi_bind_far(plan, at);
     if (gcpi_trouble(t, &in->p.target, at, "gcp_bind")) code = t->code;
@@ -11410,8 +12494,11 @@ GCPI_DEF gcp_code gcp_far_bind_at(gcp_plan *plan, void *memory, size_t size, gcp
 {
     gcp_code code = gcpi_plan_check(plan, at, "gcp_far_bind");
     if (code) return code;
-    if (plan->in->p.names) return gcpi_refuse_plan(plan, GCP_E_BIND, at, "gcp_far_bind", "a graph's plan has nothing to run");
-    if (!memory || size < plan->far_bytes) return gcpi_refuse_plan(plan, GCP_E_BIND, at, "gcp_far_bind", "%zu bytes of far memory; %zu are needed", size, plan->far_bytes);
+    if (plan->in->p.names)
+        return gcpi_refuse_plan(plan, GCP_E_BIND, at, "gcp_far_bind", "a graph's plan has nothing to run");
+    if (!memory || size < plan->far_bytes)
+        return gcpi_refuse_plan(plan, GCP_E_BIND, at, "gcp_far_bind", "%zu bytes of far memory; %zu are needed", size,
+                                plan->far_bytes);
     if (gcpi_far_check(plan, memory, at, "gcp_far_bind")) return plan->tape->code;
     gcpi_recordings_forget(plan->in);
     gcpi_far_release(plan->in);
@@ -11420,7 +12507,8 @@ GCPI_DEF gcp_code gcp_far_bind_at(gcp_plan *plan, void *memory, size_t size, gcp
 
 GCPI_DEF gcp_code gcp_unbind_at(gcp_plan *plan, gcp_at at)
 {
-    if (!plan || !plan->tape || !plan->in || plan->generation != plan->tape->generation) return gcpi_plan_check(plan, at, "gcp_unbind");
+    if (!plan || !plan->tape || !plan->in || plan->generation != plan->tape->generation)
+        return gcpi_plan_check(plan, at, "gcp_unbind");
     gcpi_unlay(plan->in);
     gcpi_release(plan);
     gcpi_far_release(plan->in);
@@ -11446,7 +12534,9 @@ GCPI_DEF size_t gcp_plans_bytes_at(const gcp_plan *const *plans, int count)
     size_t slab = 0, align = 1;
     int n = 0;
     for (int i = 0; plans && i < count && i < MOST; i++) {
-        if (!plans[i] || !plans[i]->in || plans[i]->tape != plans[0]->tape || plans[i]->generation != plans[i]->tape->generation) return 0;
+        if (!plans[i] || !plans[i]->in || plans[i]->tape != plans[0]->tape ||
+            plans[i]->generation != plans[i]->tape->generation)
+            return 0;
         in[n++] = plans[i]->in;
         slab = GCPI_MAX(slab, plans[i]->in->slab_bytes);
         align = GCPI_MAX(align, plans[i]->in->p.target.align);
@@ -11461,7 +12551,8 @@ GCPI_DEF size_t gcp_plans_room_at(const gcp_plan *const *plans, int count)
         most = GCPI_MAX(most, plans[i]->in->p.target.align);
         least = GCPI_MIN(least, plans[i]->in->p.target.align);
     }
-    return bytes ? bytes + most - 1 + (least < most ? least - 1 : 0) : 0;      /* where the first is bound by the smaller align, both are lost */
+    /* where the first is bound by the smaller align, both are lost */
+    return bytes ? bytes + most - 1 + (least < most ? least - 1 : 0) : 0;
 }
 
 /* The bytes of an item, by its place: in the slab, or in the state through its root's parameter. */
@@ -11479,7 +12570,9 @@ static void *gcpi_item_data(const gcpi_plan *in, int item, ptrdiff_t offset)
     return in->p.tape->state + in->p.tape->parameters[root->parameter].offset + x->offset;
 }
 
-typedef struct gcpi_call_space { gcp_view in[GCP_MAX_INPUTS], din[GCP_MAX_INPUTS], out[GCP_MAX_OUTPUTS], dout[GCP_MAX_OUTPUTS]; } gcpi_call_space;
+typedef struct gcpi_call_space {
+    gcp_view in[GCP_MAX_INPUTS], din[GCP_MAX_INPUTS], out[GCP_MAX_OUTPUTS], dout[GCP_MAX_OUTPUTS];
+} gcpi_call_space;
 
 static void gcpi_view_empty(const gcpi_plan *in, gcp_view *v, int tensor, int gradient)
 {
@@ -11498,19 +12591,29 @@ static void gcpi_call_operands(const gcpi_plan *in, const gcpi_task *t, int n, g
     for (int k = 0; k < t->count; k++) {
         const gcpi_operand *o = &p->operands[t->operands + k];
         int index = o->slot % 100, gradient = o->slot >= GCPI_SLOT_DIN;
-        gcp_view *v = o->slot >= GCPI_SLOT_DOUT ? &s->dout[index] : gradient ? &s->din[index] : o->slot >= GCPI_SLOT_OUT ? &s->out[index] : &s->in[index];
+        gcp_view *v = o->slot >= GCPI_SLOT_DOUT  ? &s->dout[index]
+                      : gradient                 ? &s->din[index]
+                      : o->slot >= GCPI_SLOT_OUT ? &s->out[index]
+                                                 : &s->in[index];
         gcpi_view_empty(in, v, p->items[o->item].tensor, gradient);
         v->data = gcpi_item_data(in, o->item, in->placed[n + k].offset);
         v->pitch = p->items[o->item].pitch;
-        v->accumulate = o->mode == GCPI_ADD || (o->mode == GCPI_WRITE && p->items[o->item].pinned == 2 && in->numbers.micro > 0);
+        v->accumulate =
+            o->mode == GCPI_ADD || (o->mode == GCPI_WRITE && p->items[o->item].pinned == 2 && in->numbers.micro > 0);
     }
 }
 
 static void gcpi_call_fill(const gcpi_plan *in, const gcpi_task *t, int n, gcp_call *c, gcpi_call_space *s)
 {
     const gcpi_op *op = &in->p.tape->ops[t->op];
-    for (int i = 0; i < op->inputs; i++) { gcpi_view_empty(in, &s->in[i], gcpi_edge(in->p.tape, op, i), 0); gcpi_view_empty(in, &s->din[i], gcpi_edge(in->p.tape, op, i), 1); }
-    for (int j = 0; j < op->outputs; j++) { gcpi_view_empty(in, &s->out[j], op->out + j, 0); gcpi_view_empty(in, &s->dout[j], op->out + j, 1); }
+    for (int i = 0; i < op->inputs; i++) {
+        gcpi_view_empty(in, &s->in[i], gcpi_edge(in->p.tape, op, i), 0);
+        gcpi_view_empty(in, &s->din[i], gcpi_edge(in->p.tape, op, i), 1);
+    }
+    for (int j = 0; j < op->outputs; j++) {
+        gcpi_view_empty(in, &s->out[j], op->out + j, 0);
+        gcpi_view_empty(in, &s->dout[j], op->out + j, 1);
+    }
     gcpi_call_operands(in, t, n, s);
     c->attributes = op->context ? op->context : (const void *)&op->attributes;
     c->inputs = op->inputs; c->outputs = op->outputs;
@@ -11566,8 +12669,9 @@ static void gcpi_run_op(const gcpi_plan *in, const gcpi_instruction *i, int n)
     (t->kind == GCPI_TASK_FORWARD ? row->forward : row->backward)(&call);
 }
 
-/* Pairs: two instructions that run as one pass on this CPU, with the bits of both one by one. The second writes where the first would
-   have written, or reads it while it is in cache, so that nothing can see what is left out, whatever the plan. */
+/* Pairs: two instructions that run as one pass on this CPU, with the bits of both one by one. The second writes where
+   the first would have written, or reads it while it is in cache, so that nothing can see what is left out, whatever
+   the plan. */
 
 /* Index of a task's operand, or -1. */
 static int gcpi_operand_at(const gcpi_plan *in, const gcpi_task *t, int slot)
@@ -11581,9 +12685,11 @@ static int gcpi_same_place(const gcpi_plan *in, const gcpi_task *t, int n, int a
 {
     if (a < 0 || b < 0) return 0;
     const gcpi_operand *x = &in->p.operands[t->operands + a], *y = &in->p.operands[u->operands + b];
-    return x->mode == GCPI_WRITE && y->mode == GCPI_WRITE && in->p.items[x->item].pinned != 2 && in->p.items[y->item].pinned != 2 &&
-           in->placed[n + a].offset >= 0 && in->placed[n + a].offset == in->placed[m + b].offset &&
-           in->p.items[x->item].pitch == in->p.items[y->item].pitch && in->p.items[x->item].bytes == in->p.items[y->item].bytes;
+    return x->mode == GCPI_WRITE && y->mode == GCPI_WRITE && in->p.items[x->item].pinned != 2 &&
+           in->p.items[y->item].pinned != 2 && in->placed[n + a].offset >= 0 &&
+           in->placed[n + a].offset == in->placed[m + b].offset &&
+           in->p.items[x->item].pitch == in->p.items[y->item].pitch &&
+           in->p.items[x->item].bytes == in->p.items[y->item].bytes;
 }
 
 /* conv2d and, in place behind it, an addition, a rectifier or both. */
@@ -11594,8 +12700,10 @@ static int gcpi_conv_ends(const gcpi_plan *in, const gcpi_task *t, int n, const 
     const gcpi_op *op = &in->p.tape->ops[t->op], *first = &in->p.tape->ops[u->op] - (u->ops - 1);
     if (op->kind != GCP_OP_CONV2D) return 0;
     if (first->kind != GCP_OP_ADD && !gcpi_is_rectifier(first)) return 0;
-    for (int k = 0; k < u->count; k++) reads += in->p.operands[u->operands + k].item == op->out && in->p.operands[u->operands + k].mode == GCPI_READ;
-    return reads == 1 && gcpi_same_place(in, t, n, gcpi_operand_at(in, t, GCPI_SLOT_OUT), u, n + t->count, gcpi_operand_at(in, u, GCPI_SLOT_OUT));
+    for (int k = 0; k < u->count; k++)
+        reads += in->p.operands[u->operands + k].item == op->out && in->p.operands[u->operands + k].mode == GCPI_READ;
+    return reads == 1 && gcpi_same_place(in, t, n, gcpi_operand_at(in, t, GCPI_SLOT_OUT), u, n + t->count,
+                                         gcpi_operand_at(in, u, GCPI_SLOT_OUT));
 }
 
 /* Backward of a rectifier and, in place behind it, of the batch-norm ahead of it. */
@@ -11605,9 +12713,13 @@ static int gcpi_norm_begins(const gcpi_plan *in, const gcpi_task *t, int n, cons
     const gcpi_op *op = &in->p.tape->ops[t->op], *norm = &in->p.tape->ops[u->op];
     int dx = gcpi_operand_at(in, t, GCPI_SLOT_DIN), dy = gcpi_operand_at(in, t, GCPI_SLOT_DOUT);
     if (!gcpi_is_rectifier(op) || norm->kind != GCP_OP_BATCH_NORM) return 0;
-    if (gcpi_edge(in->p.tape, op, 0) != norm->out || in->p.items[gcpi_edge(in->p.tape, norm, 4)].kind != GCPI_STATE_ITEM) return 0;
+    if (gcpi_edge(in->p.tape, op, 0) != norm->out ||
+        in->p.items[gcpi_edge(in->p.tape, norm, 4)].kind != GCPI_STATE_ITEM)
+        return 0;
     return gcpi_same_place(in, t, n, dx, u, n + t->count, gcpi_operand_at(in, u, GCPI_SLOT_DIN)) && dy >= 0 &&
-           in->placed[n + dy].offset == in->placed[n + dx].offset && in->p.items[in->p.operands[t->operands + dy].item].pitch == in->p.items[in->p.operands[t->operands + dx].item].pitch;
+           in->placed[n + dy].offset == in->placed[n + dx].offset &&
+           in->p.items[in->p.operands[t->operands + dy].item].pitch ==
+               in->p.items[in->p.operands[t->operands + dx].item].pitch;
 }
 
 /* conv2d and the statistics of its output. */
@@ -11654,13 +12766,16 @@ typedef struct gcpi_pair {
     int (*fits)(const gcpi_plan *in, const gcpi_task *t, int n, const gcpi_task *u);
     void (*run)(const gcpi_plan *in, int i, int n);
 } gcpi_pair;
-static const gcpi_pair gcpi_pairs[] = { { gcpi_conv_ends, gcpi_run_conv_ends }, { gcpi_conv_sums, gcpi_run_conv_sums }, { gcpi_norm_begins, gcpi_run_norm_begins } };
+static const gcpi_pair gcpi_pairs[] = { { gcpi_conv_ends, gcpi_run_conv_ends },
+                                        { gcpi_conv_sums, gcpi_run_conv_sums },
+                                        { gcpi_norm_begins, gcpi_run_norm_begins } };
 
 static const gcpi_pair *gcpi_pair_at(const gcpi_plan *in, int i, int n)        /* NULL: this one runs on its own */
 {
     if (i + 1 >= (int)in->list.count || in->p.target.kernels || in->opts.check || in->opts.no_groups) return NULL;
     const gcpi_task *t = &in->p.tasks[in->list.at[i].task], *u = &in->p.tasks[in->list.at[i + 1].task];
-    for (size_t k = 0; k < sizeof gcpi_pairs / sizeof *gcpi_pairs; k++) if (gcpi_pairs[k].fits(in, t, n, u)) return &gcpi_pairs[k];
+    for (size_t k = 0; k < sizeof gcpi_pairs / sizeof *gcpi_pairs; k++)
+        if (gcpi_pairs[k].fits(in, t, n, u)) return &gcpi_pairs[k];
     return NULL;
 }
 
@@ -11712,7 +12827,10 @@ static void gcpi_run_update(const gcpi_plan *in, const gcpi_task *t, int n)
     space.in[1] = gcpi_view_like(in, item, gcpi_count_at(in->p.tape, t->op));
     space.out[0] = gcpi_view_like(in, item, gcpi_value_at(in->p.tape, t->op));
     for (int k = 0; k < 2; k++)
-        space.out[1 + k] = gcpi_view_like(in, item, in->slots > k ? slots + (size_t)k * gcpi_round(gcpi_count(p->shape) * sizeof(gcp_real), GCPI_STATE_ALIGN) : NULL);
+        space.out[1 + k] = gcpi_view_like(
+            in, item,
+            in->slots > k ? slots + (size_t)k * gcpi_round(gcpi_count(p->shape) * sizeof(gcp_real), GCPI_STATE_ALIGN)
+                          : NULL);
     call.inputs = 2; call.outputs = 3;
     gcpi_row_for(&in->p.target, NULL, GCP_ROW_UPDATE)->forward(&call);
 }
@@ -11733,18 +12851,21 @@ static void gcpi_run_hook(const gcpi_plan *in, const gcpi_task *t, int n)
     gcp_gradient_hook hook = t->kind == GCPI_TASK_HOOK ? in->opts.on_gradient : in->opts.on_wait;
     const gcpi_parameter *p = &in->p.tape->parameters[t->op];
     if (hook && !in->measuring)
-        hook(in->opts.hook_context, gcpi_handle(in->p.tape, p->tensor), (gcp_real *)gcpi_item_data(in, in->p.operands[t->operands].item, in->placed[n].offset), gcpi_count(p->shape));
+        hook(in->opts.hook_context, gcpi_handle(in->p.tape, p->tensor),
+             (gcp_real *)gcpi_item_data(in, in->p.operands[t->operands].item, in->placed[n].offset),
+             gcpi_count(p->shape));
 }
 
 static gcp_at gcpi_instruction_at(const gcpi_plan *in, int i)
 {
     const gcpi_task *t = &in->p.tasks[in->list.at[i].task];
-    int by_item = t->kind >= GCPI_TASK_OFFLOAD, op = by_item ? in->p.tape->tensors[in->p.items[t->op].tensor].producer : t->op;
+    int by_item = t->kind >= GCPI_TASK_OFFLOAD,
+        op = by_item ? in->p.tape->tensors[in->p.items[t->op].tensor].producer : t->op;
     return (t->kind <= GCPI_TASK_BACKWARD || by_item) && op >= 0 ? in->p.tape->ops[op].at : in->opts.at;
 }
 
-/* .check: a recomputed output must hash as its first version did; the first NaN is an error where it was made; what dies is overwritten
-   with NaNs. */
+/* .check: a recomputed output must hash as its first version did; the first NaN is an error where it was made; what
+   dies is overwritten with NaNs. */
 typedef struct gcpi_looked { uint64_t hash; int nan; } gcpi_looked;
 
 static void gcpi_look_bytes(const gcp_target *target, const unsigned char *data, size_t size, int real, gcpi_looked *l)
@@ -11764,9 +12885,11 @@ static gcpi_looked gcpi_look(const gcpi_plan *in, int item, ptrdiff_t offset)
     const gcpi_tensor *e = &in->p.tape->tensors[x->tensor];
     const unsigned char *data = (const unsigned char *)gcpi_item_data(in, item, offset);
     int real = x->kind == GCPI_GRADIENT_ITEM || e->dtype == GCP_DTYPE_REAL, dense = !real || x->pitch == e->shape.d[3];
-    size_t rows = dense ? 1 : gcpi_pixels(e->shape), width = dense ? x->bytes : (size_t)e->shape.d[3] * sizeof(gcp_real);
+    size_t rows = dense ? 1 : gcpi_pixels(e->shape),
+           width = dense ? x->bytes : (size_t)e->shape.d[3] * sizeof(gcp_real);
     gcpi_looked l = { 14695981039346656037u, 0 };
-    for (size_t r = 0; r < rows; r++) gcpi_look_bytes(&in->p.target, data + r * (size_t)x->pitch * sizeof(gcp_real), width, real, &l);
+    for (size_t r = 0; r < rows; r++)
+        gcpi_look_bytes(&in->p.target, data + r * (size_t)x->pitch * sizeof(gcp_real), width, real, &l);
     return l;
 }
 
@@ -11775,9 +12898,11 @@ static void gcpi_check_given(const gcpi_plan *in, gcp_at at)
 {
     char name[128];
     for (int i = 1; i < in->p.tensors; i++) {
-        int kind = in->p.items[i].kind, there = kind == GCPI_STATE_ITEM || (kind == GCPI_INPUT_ITEM && in->where[i] >= 0);
+        int kind = in->p.items[i].kind,
+            there = kind == GCPI_STATE_ITEM || (kind == GCPI_INPUT_ITEM && in->where[i] >= 0);
         if (there && gcpi_look(in, i, in->where[i]).nan)
-            gcpi_fail(in->p.tape, GCP_E_CHECK, at, "gcp_step", "'%s' holds a NaN before the step", gcp_name(gcpi_handle(in->p.tape, i), name, sizeof name));
+            gcpi_fail(in->p.tape, GCP_E_CHECK, at, "gcp_step", "'%s' holds a NaN before the step",
+                      gcp_name(gcpi_handle(in->p.tape, i), name, sizeof name));
     }
 }
 
@@ -11795,14 +12920,19 @@ static void gcpi_check_instruction(const gcpi_plan *in, int i, int n)
         gcpi_task_name(&in->p, t, name, sizeof name);
         gcpi_item_name(&in->p, o->item, other, sizeof other);
         if (t->kind == GCPI_TASK_BACKWARD) {
-            if (now.nan) gcpi_fail(in->p.tape, GCP_E_CHECK, at, name, "its backward makes a NaN in the gradient of %s", other);
+            if (now.nan)
+                gcpi_fail(in->p.tape, GCP_E_CHECK, at, name, "its backward makes a NaN in the gradient of %s", other);
         } else if (letter != 'F' && in->hashes[o->item] != now.hash)
-            gcpi_fail(in->p.tape, GCP_E_CHECK, at, name, "output %d %s with other bits", o->slot - GCPI_SLOT_OUT, letter == 'P' ? "came back" : "was recomputed");
-        else if (now.nan) gcpi_fail(in->p.tape, GCP_E_CHECK, at, name, "output %d holds a NaN; what it was made of holds none", o->slot - GCPI_SLOT_OUT);
+            gcpi_fail(in->p.tape, GCP_E_CHECK, at, name, "output %d %s with other bits", o->slot - GCPI_SLOT_OUT,
+                      letter == 'P' ? "came back" : "was recomputed");
+        else if (now.nan)
+            gcpi_fail(in->p.tape, GCP_E_CHECK, at, name, "output %d holds a NaN; what it was made of holds none",
+                      o->slot - GCPI_SLOT_OUT);
         if (letter == 'F') in->hashes[o->item] = now.hash;
     }
     for (int d = in->dying_first[i]; d < in->dying_first[i + 1] && i + 1 < (int)in->list.count; d++)
-        gcpi_bytes_fill(&in->p.target, in->slab + in->blocks[in->dying[d]].offset, 0xFF, in->blocks[in->dying[d]].bytes);
+        gcpi_bytes_fill(&in->p.target, in->slab + in->blocks[in->dying[d]].offset, 0xFF,
+                        in->blocks[in->dying[d]].bytes);
 }
 
 /* Far copies. The list reads as if each were done at once; they run on until an instruction needs their bytes. */
@@ -11812,7 +12942,10 @@ static void gcpi_far_wait(gcpi_plan *in, int id)
     in->flying[id].end = 0;
 }
 
-static void gcpi_far_wait_all(gcpi_plan *in) { for (int id = 0; in->far_at && id < GCP_COPIES; id++) gcpi_far_wait(in, id); }
+static void gcpi_far_wait_all(gcpi_plan *in)
+{
+    for (int id = 0; in->far_at && id < GCP_COPIES; id++) gcpi_far_wait(in, id);
+}
 
 static void gcpi_far_start(gcpi_plan *in, const gcpi_task *t, int n)
 {
@@ -11832,7 +12965,8 @@ static void gcpi_far_start(gcpi_plan *in, const gcpi_task *t, int n)
 /* Waits for the copies that meet a task's operands. */
 static void gcpi_far_meet(gcpi_plan *in, const gcpi_task *t, int n)
 {
-    for (int id = 0; in->far_at && id < GCP_COPIES; id++) if (gcpi_meets(&in->p, t, in->placed + n, &in->flying[id])) gcpi_far_wait(in, id);
+    for (int id = 0; in->far_at && id < GCP_COPIES; id++)
+        if (gcpi_meets(&in->p, t, in->placed + n, &in->flying[id])) gcpi_far_wait(in, id);
 }
 
 static void gcpi_run_instruction(gcpi_plan *in, int i, int n)
@@ -11874,7 +13008,8 @@ static void gcpi_issue(void *plan)
         gcpi_run_instruction(in, i, n);
         n += t->count;
         if (!target->device || (text = target->device->trouble(target->context)) == NULL) continue;
-        gcpi_fail(in->p.tape, GCP_E_DEVICE, gcpi_instruction_at(in, i), gcpi_task_name(&in->p, t, name, sizeof name), "%s: %s", target->name, text);
+        gcpi_fail(in->p.tape, GCP_E_DEVICE, gcpi_instruction_at(in, i), gcpi_task_name(&in->p, t, name, sizeof name),
+                  "%s: %s", target->name, text);
         break;
     }
     gcpi_far_wait_all(in);
@@ -11941,7 +13076,8 @@ static void gcpi_unwritten_fail(const gcpi_plan *in, gcp_at at, const char *what
     char name[128];
     int i = 0;
     while (in->p.items[i].kind != GCPI_INPUT_ITEM || in->where[i] < 0 || in->written[i]) i++;
-    gcpi_fail(in->p.tape, GCP_E_INPUT, at, what, "'%s' was not written since %s", gcp_name(gcpi_handle(in->p.tape, i), name, sizeof name), in->since);
+    gcpi_fail(in->p.tape, GCP_E_INPUT, at, what, "'%s' was not written since %s",
+              gcp_name(gcpi_handle(in->p.tape, i), name, sizeof name), in->since);
 }
 
 /* Whether this plan may go on from where it stands; it then is the one that runs. */
@@ -11969,7 +13105,8 @@ static int gcpi_broken_off(gcpi_plan *in, gcp_at at, const char *what)
     return 1;
 }
 
-/* A step is recorded only where each repetition makes the same calls: no host code in between, always the same memory. */
+/* A step is recorded only where each repetition makes the same calls: no host code in between, always the same
+   memory. */
 static double gcpi_run(gcpi_plan *in, const gcp_step_opts *o, const char *what)
 {
     const gcp_target *target = &in->p.target;
@@ -11977,8 +13114,10 @@ static double gcpi_run(gcpi_plan *in, const gcp_step_opts *o, const char *what)
     gcpi_numbers_fill(in, o);
     if (in->opts.check && !in->measuring) gcpi_check_given(in, o->at);
     if (in->p.tape->code) return 0;
-    int way = (in->numbers.micro > 0) + 2 * (in->numbers.micro + 1 == in->numbers.micros), by_host = in->far_bytes && !target->copy_start;
-    if (target->device && target->device->play && !in->measuring && !in->opts.check && !in->opts.on_gradient && !by_host)
+    int way = (in->numbers.micro > 0) + 2 * (in->numbers.micro + 1 == in->numbers.micros),
+        by_host = in->far_bytes && !target->copy_start;
+    if (target->device && target->device->play && !in->measuring && !in->opts.check && !in->opts.on_gradient &&
+        !by_host)
         target->device->play(target->context, &in->recordings[way], gcpi_issue, in);
     else gcpi_issue(in);
     if (gcpi_broken_off(in, o->at, what)) return 0;
@@ -11994,23 +13133,33 @@ static int gcpi_rate_ok(const gcp_plan *plan, double *lr, int free, gcp_at at, c
 {
     double given = *lr, rate = *lr = gcpi_option(given, 0);
     int trains = plan->in->opts.optimizer != GCP_NO_OPTIMIZER;
-    if (given != 0 && !trains) gcpi_refuse_plan(plan, GCP_E_ARGUMENT, at, what, ".lr = %g, but the plan was made without .optimizer", rate);
-    else if (given == 0 && trains && !free) gcpi_refuse_plan(plan, GCP_E_ARGUMENT, at, what, ".lr is missing; GCP_ZERO says zero");
-    else if (!(rate >= 0) || !gcpi_finite(rate)) gcpi_refuse_plan(plan, GCP_E_ARGUMENT, at, what, ".lr = %g; at least 0, and finite", rate);
+    if (given != 0 && !trains)
+        gcpi_refuse_plan(plan, GCP_E_ARGUMENT, at, what, ".lr = %g, but the plan was made without .optimizer", rate);
+    else if (given == 0 && trains && !free)
+        gcpi_refuse_plan(plan, GCP_E_ARGUMENT, at, what, ".lr is missing; GCP_ZERO says zero");
+    else if (!(rate >= 0) || !gcpi_finite(rate))
+        gcpi_refuse_plan(plan, GCP_E_ARGUMENT, at, what, ".lr = %g; at least 0, and finite", rate);
     return plan->tape->code == GCP_OK;
 }
 
 GCPI_DEF float gcp_step_at(gcp_plan *plan, gcp_step_opts o)
 {
     if (gcpi_bound_check(plan, o.at, "gcp_step")) return 0;
-    if (!plan->in->p.training) { gcpi_fail(plan->tape, GCP_E_PLAN, o.at, "gcp_step", "an inference plan: use gcp_forward"); return 0; }
+    if (!plan->in->p.training) {
+        gcpi_fail(plan->tape, GCP_E_PLAN, o.at, "gcp_step", "an inference plan: use gcp_forward");
+        return 0;
+    }
     return gcpi_rate_ok(plan, &o.lr, 0, o.at, "gcp_step") ? (float)gcpi_run(plan->in, &o, "gcp_step") : 0;
 }
 
 GCPI_DEF float gcp_forward_at(gcp_plan *plan, gcp_step_opts o)
 {
     if (gcpi_bound_check(plan, o.at, "gcp_forward")) return 0;
-    if (plan->in->p.training) { gcpi_fail(plan->tape, GCP_E_PLAN, o.at, "gcp_forward", "a training plan: use gcp_step, or plan with .inference = 1"); return 0; }
+    if (plan->in->p.training) {
+        gcpi_fail(plan->tape, GCP_E_PLAN, o.at, "gcp_forward",
+                  "a training plan: use gcp_step, or plan with .inference = 1");
+        return 0;
+    }
     return gcpi_rate_ok(plan, &o.lr, 1, o.at, "gcp_forward") ? (float)gcpi_run(plan->in, &o, "gcp_forward") : 0;
 }
 
@@ -12021,7 +13170,9 @@ static gcp_code gcpi_copy_dense(const gcpi_plan *in, int item, unsigned char *us
     const gcpi_tensor *e = &in->p.tape->tensors[x->tensor];
     unsigned char *data = (unsigned char *)gcpi_item_data(in, item, in->where[item]);
     int real = x->kind == GCPI_GRADIENT_ITEM || e->dtype == GCP_DTYPE_REAL, dense = !real || x->pitch == e->shape.d[3];
-    size_t rows = dense ? 1 : gcpi_pixels(e->shape), width = dense ? gcpi_row_bytes(real ? GCP_DTYPE_REAL : e->dtype, gcpi_count(e->shape)) : (size_t)e->shape.d[3] * sizeof(gcp_real);
+    size_t rows = dense ? 1 : gcpi_pixels(e->shape),
+           width = dense ? gcpi_row_bytes(real ? GCP_DTYPE_REAL : e->dtype, gcpi_count(e->shape))
+                         : (size_t)e->shape.d[3] * sizeof(gcp_real);
     for (size_t r = 0; r < rows; r++) {
         unsigned char *place = data + r * (size_t)x->pitch * sizeof(gcp_real);
         gcpi_bytes_copy(&in->p.target, to_user ? user + r * width : place, to_user ? place : user + r * width, width);
@@ -12043,7 +13194,9 @@ static gcp_code gcpi_access_check(const gcpi_access *a)
     gcp_code code = gcpi_bound_check(a->plan, a->at, a->what);
     if (code) return code;
     if (!gcpi_usable(a->plan->tape, a->x, a->at, a->what)) return a->plan->tape->code;
-    return a->x.id < a->plan->in->p.tensors ? GCP_OK : gcpi_access_fail(a, GCP_E_ARGUMENT, "was recorded after the plan was made", "");
+    return a->x.id < a->plan->in->p.tensors
+               ? GCP_OK
+               : gcpi_access_fail(a, GCP_E_ARGUMENT, "was recorded after the plan was made", "");
 }
 
 static gcpi_access gcpi_access_of(gcp_plan *plan, gcp_tensor x, gcp_at at, const char *what)
@@ -12079,8 +13232,9 @@ static gcp_code gcpi_labels_check(const gcpi_access *a, const int32_t *labels)
             char name[96], reader[128], ignored[48] = "";
             gcpi_name_text(t, op->name, reader, sizeof reader);
             if (range.ignores) snprintf(ignored, sizeof ignored, ", or the ignored %d", range.ignore);
-            gcpi_fail(t, GCP_E_ARGUMENT, a->at, a->what, "element %zu of '%s' is %d; %s (%s:%d) reads 0 to %d%s", i, gcp_name(a->x, name, sizeof name), (int)labels[i],
-                      reader, gcpi_basename(op->at.file), op->at.line, range.count - 1, ignored);
+            gcpi_fail(t, GCP_E_ARGUMENT, a->at, a->what, "element %zu of '%s' is %d; %s (%s:%d) reads 0 to %d%s", i,
+                      gcp_name(a->x, name, sizeof name), (int)labels[i], reader, gcpi_basename(op->at.file),
+                      op->at.line, range.count - 1, ignored);
             return GCP_E_ARGUMENT;
         }
     }
@@ -12094,10 +13248,13 @@ GCPI_DEF gcp_code gcp_write_at(gcp_plan *plan, gcp_tensor x, const void *data, g
     if (code) return code;
     gcpi_plan *in = plan->in;
     int kind = in->p.items[x.id].kind;
-    if (!data || (kind != GCPI_INPUT_ITEM && kind != GCPI_STATE_ITEM)) return gcpi_access_fail(&a, GCP_E_ARGUMENT, data ? "is neither input nor parameter" : "from NULL", "");
+    if (!data || (kind != GCPI_INPUT_ITEM && kind != GCPI_STATE_ITEM))
+        return gcpi_access_fail(&a, GCP_E_ARGUMENT, data ? "is neither input nor parameter" : "from NULL", "");
     if (kind == GCPI_STATE_ITEM) return gcpi_copy_dense(in, x.id, (unsigned char *)(uintptr_t)data, 0, at);
     if (in->where[x.id] < 0) return GCP_OK;        /* this plan does not read it */
-    if (plan->tape->tensors[x.id].dtype == GCP_DTYPE_I32 && (code = gcpi_labels_check(&a, (const int32_t *)data)) != GCP_OK) return code;
+    if (plan->tape->tensors[x.id].dtype == GCP_DTYPE_I32 &&
+        (code = gcpi_labels_check(&a, (const int32_t *)data)) != GCP_OK)
+        return code;
     gcpi_touch(in);
     if ((code = gcpi_copy_dense(in, x.id, (unsigned char *)(uintptr_t)data, 0, at)) != GCP_OK) return code;
     in->unwritten -= !in->written[x.id];
@@ -12110,8 +13267,11 @@ static gcp_code gcpi_there(const gcpi_access *a, int item)
 {
     const gcpi_plan *in = a->plan->in;
     int kind = in->p.items[in->p.items[item].root].kind;
-    if (kind == GCPI_STATE_ITEM || (kind == GCPI_INPUT_ITEM ? in->written[in->p.items[item].root] : in->ran)) return GCP_OK;
-    return gcpi_access_fail(a, GCP_E_INPUT, kind == GCPI_INPUT_ITEM ? "was not written since " : "is not there: no step was taken since ", in->since);
+    if (kind == GCPI_STATE_ITEM || (kind == GCPI_INPUT_ITEM ? in->written[in->p.items[item].root] : in->ran))
+        return GCP_OK;
+    return gcpi_access_fail(
+        a, GCP_E_INPUT, kind == GCPI_INPUT_ITEM ? "was not written since " : "is not there: no step was taken since ",
+        in->since);
 }
 
 GCPI_DEF gcp_code gcp_read_at(gcp_plan *plan, gcp_tensor x, void *data, gcp_at at)
@@ -12120,9 +13280,12 @@ GCPI_DEF gcp_code gcp_read_at(gcp_plan *plan, gcp_tensor x, void *data, gcp_at a
     gcp_code code = gcpi_access_check(&a);
     if (code) return code;
     const gcpi_item *item = &plan->in->p.items[x.id];
-    int there = item->kind == GCPI_STATE_ITEM || ((item->kind == GCPI_INPUT_ITEM || item->pinned) && plan->in->where[x.id] >= 0)
-             || (item->kind == GCPI_FORWARD_ITEM && plan->in->p.items[item->root].kind == GCPI_STATE_ITEM);
-    if (!data || !there) return gcpi_access_fail(&a, GCP_E_ARGUMENT, data ? "is not kept: mark it with gcp_keep before planning" : "to NULL", "");
+    int there = item->kind == GCPI_STATE_ITEM ||
+                ((item->kind == GCPI_INPUT_ITEM || item->pinned) && plan->in->where[x.id] >= 0) ||
+                (item->kind == GCPI_FORWARD_ITEM && plan->in->p.items[item->root].kind == GCPI_STATE_ITEM);
+    if (!data || !there)
+        return gcpi_access_fail(&a, GCP_E_ARGUMENT,
+                                data ? "is not kept: mark it with gcp_keep before planning" : "to NULL", "");
     code = gcpi_there(&a, x.id);
     return code ? code : gcpi_copy_dense(plan->in, x.id, (unsigned char *)data, 1, at);
 }
@@ -12133,8 +13296,12 @@ GCPI_DEF gcp_code gcp_grad_at(gcp_plan *plan, gcp_tensor x, gcp_real *data, gcp_
     gcp_code code = gcpi_access_check(&a);
     if (code) return code;
     int item = plan->in->p.tensors + x.id;
-    const char *none = gcpi_get(x)->flags & GCPI_FROZEN ? "is frozen (gcp_freeze)" : "has no gradient that outlives the step: plan without an optimiser, or gcp_want_grad for an input";
-    if (!data || !plan->in->p.items[item].pinned || plan->in->where[item] < 0) return gcpi_access_fail(&a, GCP_E_ARGUMENT, data ? none : "to NULL", "");
+    const char *none =
+        gcpi_get(x)->flags & GCPI_FROZEN
+            ? "is frozen (gcp_freeze)"
+            : "has no gradient that outlives the step: plan without an optimiser, or gcp_want_grad for an input";
+    if (!data || !plan->in->p.items[item].pinned || plan->in->where[item] < 0)
+        return gcpi_access_fail(&a, GCP_E_ARGUMENT, data ? none : "to NULL", "");
     code = gcpi_there(&a, item);
     return code ? code : gcpi_copy_dense(plan->in, item, (unsigned char *)data, 1, at);
 }
@@ -12147,7 +13314,10 @@ GCPI_DEF ptrdiff_t gcp_ignored_at(gcp_plan *plan, gcp_tensor loss, gcp_at at)
     gcp_tape *t = plan->tape;
     const gcpi_plan *in = plan->in;
     const gcpi_op *op = t->tensors[loss.id].producer >= 0 ? &t->ops[t->tensors[loss.id].producer] : NULL;
-    if (!op || op->kind != GCP_OP_CROSS_ENTROPY) { gcpi_access_fail(&a, GCP_E_ARGUMENT, "is not made by gcp_cross_entropy", ""); return -1; }
+    if (!op || op->kind != GCP_OP_CROSS_ENTROPY) {
+        gcpi_access_fail(&a, GCP_E_ARGUMENT, "is not made by gcp_cross_entropy", "");
+        return -1;
+    }
     int labels = gcpi_edge(t, op, 1);
     gcpi_label_range range = gcpi_label_range_of(t, op, 1);
     ptrdiff_t n = (ptrdiff_t)gcpi_count(t->tensors[labels].shape), ignored = 0;
@@ -12157,7 +13327,8 @@ GCPI_DEF ptrdiff_t gcp_ignored_at(gcp_plan *plan, gcp_tensor loss, gcp_at at)
     for (ptrdiff_t first = 0; range.ignores && first < n; first += SOME) {
         int32_t some[SOME];
         ptrdiff_t count = GCPI_MIN((ptrdiff_t)SOME, n - first);
-        gcpi_bytes_copy(&in->p.target, some, in->slab + in->where[labels] + (size_t)first * sizeof *some, (size_t)count * sizeof *some);
+        gcpi_bytes_copy(&in->p.target, some, in->slab + in->where[labels] + (size_t)first * sizeof *some,
+                        (size_t)count * sizeof *some);
         for (ptrdiff_t i = 0; i < count; i++) ignored += some[i] == range.ignore;
     }
     return gcpi_trouble(t, &in->p.target, at, "gcp_ignored") ? -1 : ignored;
@@ -12223,7 +13394,9 @@ GCPI_DEF double gcp_profile_at(gcp_plan *plan, gcp_profile_opts o)
     int repeats = o.repeats > 0 ? o.repeats : 5;
     double *all = GCPI_SCRATCH(a, double, gcpi_product(count, repeats));
     step.at = o.at; step.lr = o.lr; step.first_sample = 0;
-    if (!all) gcpi_fail(plan->tape, GCP_E_NOMEM, o.at, "gcp_profile", "the plan's arena has no room for %d x %td times", repeats, count);
+    if (!all)
+        gcpi_fail(plan->tape, GCP_E_NOMEM, o.at, "gcp_profile", "the plan's arena has no room for %d x %td times",
+                  repeats, count);
     int ok = all != NULL;
     for (int r = 0; ok && r < repeats; r++) ok = gcpi_profile_step(in, &step, all + r * count);
     for (ptrdiff_t i = 0; ok && i < count; i++) sum += in->seconds[i] = gcpi_median(all + i, count, repeats);
@@ -12231,7 +13404,12 @@ GCPI_DEF double gcp_profile_at(gcp_plan *plan, gcp_profile_opts o)
     return ok ? sum : 0;
 }
 
-GCPI_DEF double gcp_instruction_seconds(const gcp_plan *plan, int i) { return plan && plan->in && plan->generation == plan->tape->generation && i >= 0 && i < plan->instructions ? plan->in->seconds[i] : 0; }
+GCPI_DEF double gcp_instruction_seconds(const gcp_plan *plan, int i)
+{
+    return plan && plan->in && plan->generation == plan->tape->generation && i >= 0 && i < plan->instructions
+               ? plan->in->seconds[i]
+               : 0;
+}
 
 /* Runs the plan in other memory on copies of state and inputs; everything is as it was afterwards. */
 static void gcpi_run_copy(gcpi_plan *in, unsigned char *base, const gcp_step_opts *o)
@@ -12244,7 +13422,8 @@ static void gcpi_run_copy(gcpi_plan *in, unsigned char *base, const gcp_step_opt
     in->slab = base + gcpi_round(t->state_size, in->p.target.align);
     in->measuring = 1;
     for (int i = 0; i < in->p.item_count; i++)
-        if (in->p.items[i].kind == GCPI_INPUT_ITEM && in->where[i] >= 0) gcpi_bytes_copy(&in->p.target, in->slab + in->where[i], slab + in->where[i], in->p.items[i].bytes);
+        if (in->p.items[i].kind == GCPI_INPUT_ITEM && in->where[i] >= 0)
+            gcpi_bytes_copy(&in->p.target, in->slab + in->where[i], slab + in->where[i], in->p.items[i].bytes);
     in->micro = 0;
     for (int m = 0; m < GCPI_MAX(1, in->opts.accumulate); m++) gcpi_run(in, o, "gcp_measure");
     in->measuring = 0;
@@ -12273,10 +13452,14 @@ static size_t gcpi_measure(gcp_plan *plan, unsigned char *memory, size_t size, c
     unsigned char *base = gcpi_align_up(memory, target->align);
     size_t lost = (size_t)(base - memory), last = 0;
     if (!memory || size <= plan->bytes + lost) {
-        gcpi_fail(plan->tape, GCP_E_BIND, o->at, "gcp_measure", "%zu bytes; at this address more than %zu are needed, at any more than %zu (plan.room)", size, plan->bytes + lost, plan->room);
+        gcpi_fail(plan->tape, GCP_E_BIND, o->at, "gcp_measure",
+                  "%zu bytes; at this address more than %zu are needed, at any more than %zu (plan.room)", size,
+                  plan->bytes + lost, plan->room);
         return 0;
     }
-    const char *taken = gcpi_ranges_meet(memory, size, in->slab, in->slab_bytes) ? "the plan's own" : gcpi_taken(plan->tape, memory, size, NULL, 0);
+    const char *taken = gcpi_ranges_meet(memory, size, in->slab, in->slab_bytes)
+                            ? "the plan's own"
+                            : gcpi_taken(plan->tape, memory, size, NULL, 0);
     if (taken) {
         gcpi_fail(plan->tape, GCP_E_BIND, o->at, "gcp_measure", "the memory overlaps %s", taken);
         return 0;
@@ -12298,7 +13481,8 @@ GCPI_DEF size_t gcp_measure_at(gcp_plan *plan, void *memory, size_t size, gcp_st
     size = plan->room + 4096;
     memory = target->allocate(target->context, size);
     if (!memory) {
-        if (!gcpi_trouble(plan->tape, target, o.at, "gcp_measure")) gcpi_fail(plan->tape, GCP_E_NOMEM, o.at, "gcp_measure", "the target gave no %zu bytes", size);
+        if (!gcpi_trouble(plan->tape, target, o.at, "gcp_measure"))
+            gcpi_fail(plan->tape, GCP_E_NOMEM, o.at, "gcp_measure", "the target gave no %zu bytes", size);
         return 0;
     }
     size_t measured = gcpi_measure(plan, (unsigned char *)memory, size, &o);
@@ -12307,7 +13491,12 @@ GCPI_DEF size_t gcp_measure_at(gcp_plan *plan, void *memory, size_t size, gcp_st
 }
 
 /* Gradient check. Steps repeat on the same numbers and leave state alone (measuring = 2). */
-typedef struct gcpi_check_job { gcp_plan *plan; gcp_step_opts o; double step, tolerance; gcp_gradcheck_result r; } gcpi_check_job;
+typedef struct gcpi_check_job {
+    gcp_plan *plan;
+    gcp_step_opts o;
+    double step, tolerance;
+    gcp_gradcheck_result r;
+} gcpi_check_job;
 
 static double gcpi_loss_at(gcpi_check_job *j, gcp_real *x, double value)
 {
@@ -12334,7 +13523,8 @@ static double gcpi_stencil(gcpi_check_job *j, gcp_real *x, double was, double h)
     return (8 * a - b) / (12 * h);
 }
 
-/* An error may be a kink between the stencil's points, of a rectifier or a maximum, and not backward's: closer points miss it. */
+/* An error may be a kink between the stencil's points, of a rectifier or a maximum, and not backward's: closer points
+   miss it. */
 static void gcpi_check_element(gcpi_check_job *j, gcp_tensor x, int element, gcp_real *at, double exact, double usual)
 {
     enum { STEPS = 3 };
@@ -12384,14 +13574,18 @@ GCPI_DEF gcp_gradcheck_result gcp_gradcheck_at(gcp_plan *plan, gcp_gradcheck_opt
     j.step = gcpi_option(o.step, single ? 3e-2 : 1e-3);
     j.tolerance = gcpi_option(o.tolerance, single ? 5e-3 : 1e-7);
     if (!(j.step > 0) || !gcpi_finite(j.step) || !(j.tolerance >= 0)) {
-        gcpi_fail(t, GCP_E_ARGUMENT, o.at, "gcp_gradcheck", ".step = %g, .tolerance = %g; above 0, at least 0", j.step, j.tolerance);
+        gcpi_fail(t, GCP_E_ARGUMENT, o.at, "gcp_gradcheck", ".step = %g, .tolerance = %g; above 0, at least 0", j.step,
+                  j.tolerance);
         return j.r;
     }
     for (int i = 1; i < in->p.tensors; i++) {
         int gradient = in->p.tensors + i, kind = t->tensors[i].kind;
         if (!in->p.items[gradient].active || (kind != GCPI_PARAMETER && kind != GCPI_INPUT)) continue;
         gcp_real *analytic = GCPI_SCRATCH(a, gcp_real, gcpi_count(t->tensors[i].shape));
-        if (!analytic) { gcpi_fail(t, GCP_E_NOMEM, o.at, "gcp_gradcheck", "the plan's arena has no room for one gradient"); return j.r; }
+        if (!analytic) {
+            gcpi_fail(t, GCP_E_NOMEM, o.at, "gcp_gradcheck", "the plan's arena has no room for one gradient");
+            return j.r;
+        }
         in->measuring = 2;
         gcpi_run(in, &j.o, "gcp_gradcheck");
         gcp_grad_at(plan, gcpi_handle(t, i), analytic, o.at);
@@ -12409,14 +13603,18 @@ GCPI_DEF gcp_gradcheck_result gcp_gradcheck_at(gcp_plan *plan, gcp_gradcheck_opt
 
 /* Reports: plain text and SVG through a writer. */
 
-static int gcpi_reportable(const gcp_plan *plan) { return plan && plan->in && plan->generation == plan->tape->generation; }
+static int gcpi_reportable(const gcp_plan *plan)
+{
+    return plan && plan->in && plan->generation == plan->tape->generation;
+}
 
 GCPI_DEF void gcp_list_print(const gcp_plan *plan, gcp_writer w)
 {
     char name[256];
     if (!gcpi_reportable(plan)) return;
     for (int i = 0; i < plan->instructions; i++)
-        gcpi_say(w, "%c %s\n", plan->in->list.at[i].kind, gcpi_task_name(&plan->in->p, &plan->in->p.tasks[plan->in->list.at[i].task], name, sizeof name));
+        gcpi_say(w, "%c %s\n", plan->in->list.at[i].kind,
+                 gcpi_task_name(&plan->in->p, &plan->in->p.tasks[plan->in->list.at[i].task], name, sizeof name));
 }
 
 static void gcpi_link_print(const gcpi_plan *in, gcp_writer w)
@@ -12424,7 +13622,10 @@ static void gcpi_link_print(const gcpi_plan *in, gcp_writer w)
     double bytes = 0, seconds = 0;
     for (ptrdiff_t i = 0; i < in->list.count; i++) {
         const gcpi_task *t = &in->p.tasks[in->list.at[i].task];
-        if (gcpi_copies(t) && in->seconds[i] > 0) { bytes += (double)in->p.items[t->op].bytes; seconds += in->seconds[i]; }
+        if (gcpi_copies(t) && in->seconds[i] > 0) {
+            bytes += (double)in->p.items[t->op].bytes;
+            seconds += in->seconds[i];
+        }
     }
     if (seconds > 0) gcpi_say(w, GCPI_LINK_KEY " %.9g\n", 1e9 * seconds / bytes);
 }
@@ -12470,7 +13671,8 @@ GCPI_DEF void gcp_graph_print(const gcp_plan *plan, gcp_writer w)
     if (done) {
         gcpi_say(w, "# gcp-graph 2\n# numbers %zu\n# state %zu\n# units %d\n", p->numbers, plan->state_bytes, p->units);
         for (int i = 0; i < p->operand_count; i++)
-            if (p->items[p->items[p->operands[i].item].root].kind != GCPI_STATE_ITEM) gcpi_graph_print_tensor(p, p->operands[i].item, done, w);
+            if (p->items[p->items[p->operands[i].item].root].kind != GCPI_STATE_ITEM)
+                gcpi_graph_print_tensor(p, p->operands[i].item, done, w);
         for (int i = 0; i < p->task_count; i++) gcpi_graph_print_op(p, i, w);
     }
     a->scratch = scratch;
@@ -12484,9 +13686,11 @@ GCPI_DEF void gcp_plan_print(const gcp_plan *plan, gcp_writer w)
     for (int i = 0; i < plan->instructions; i++) {
         char time[32] = "";
         if (in->seconds[i] > 0) snprintf(time, sizeof time, " %10.3f ms", 1e3 * in->seconds[i]);
-        if (in->list.at[i].task == in->p.forward && in->p.training) gcpi_say(w, "-- forward is done; backward begins, last to first --\n");
-        gcpi_say(w, "%5d  %c %-44s %10.3f MiB live%s%s\n", i + 1, in->list.at[i].kind, gcpi_task_name(&in->p, &in->p.tasks[in->list.at[i].task], name, sizeof name),
-                 gcpi_mib(in->live[i]), time, i == in->peak_at ? "  <- peak" : "");
+        if (in->list.at[i].task == in->p.forward && in->p.training)
+            gcpi_say(w, "-- forward is done; backward begins, last to first --\n");
+        gcpi_say(w, "%5d  %c %-44s %10.3f MiB live%s%s\n", i + 1, in->list.at[i].kind,
+                 gcpi_task_name(&in->p, &in->p.tasks[in->list.at[i].task], name, sizeof name), gcpi_mib(in->live[i]),
+                 time, i == in->peak_at ? "  <- peak" : "");
     }
     gcpi_say(w, "F forward, R forward again, B backward, U update, H gradient ready, W wait for its hook");
     gcpi_say(w, in->far_bytes ? " or copy, O copy to far memory, P copy back\n" : "\n");
@@ -12503,7 +13707,9 @@ GCPI_DEF void gcp_sweep_csv(const gcp_point *p, int count, gcp_writer w)
 {
     gcpi_say(w, "budget_bytes,plan_bytes,planned_with,time,bound\n");
     for (int i = 0; i < count; i++)
-        if (p[i].bytes) gcpi_say(w, "%zu,%zu,%zu,%.6f,%.6f\n", p[i].budget, p[i].bytes, p[i].planned_with, p[i].seconds / p[i].keep_all_seconds, p[i].bound_seconds / p[i].keep_all_seconds);
+        if (p[i].bytes)
+            gcpi_say(w, "%zu,%zu,%zu,%.6f,%.6f\n", p[i].budget, p[i].bytes, p[i].planned_with,
+                     p[i].seconds / p[i].keep_all_seconds, p[i].bound_seconds / p[i].keep_all_seconds);
         else gcpi_say(w, "%zu,,%zu,,\n", p[i].budget, p[i].planned_with);
 }
 
@@ -12513,7 +13719,10 @@ static void gcpi_sweep_line(const gcp_point *p, int count, gcp_writer w, int bou
     double width = (double)p[count - 1].budget;
     gcpi_say(w, "<polyline fill=\"none\" %s points=\"", style);
     for (int i = 0; i < count; i++)
-        if (p[i].bytes) gcpi_say(w, "%.1f,%.1f ", 70 + 780 * (double)p[i].budget / width, 400 - 340 * ((bound ? p[i].bound_seconds : p[i].seconds) / p[i].keep_all_seconds - 1) / (most - 1));
+        if (p[i].bytes)
+            gcpi_say(w, "%.1f,%.1f ", 70 + 780 * (double)p[i].budget / width,
+                     400 -
+                         340 * ((bound ? p[i].bound_seconds : p[i].seconds) / p[i].keep_all_seconds - 1) / (most - 1));
     gcpi_say(w, "\"/>\n");
 }
 
@@ -12522,19 +13731,28 @@ GCPI_DEF void gcp_sweep_svg(const gcp_point *p, int count, gcp_writer w)
     double most = 1.05;
     if (count <= 0) return;
     for (int i = 0; i < count; i++) if (p[i].bytes) most = GCPI_MAX(most, p[i].seconds / p[i].keep_all_seconds);
-    gcpi_say(w, "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 900 460\" font-family=\"sans-serif\" font-size=\"12\"><rect width=\"900\" height=\"460\" fill=\"white\"/>\n"
-             "<text x=\"70\" y=\"28\" font-size=\"15\">Time of a step (keep-all = 1) against the budget in MiB; dashed: no plan is faster</text>\n");
+    gcpi_say(w, "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 900 460\" font-family=\"sans-serif\" "
+                "font-size=\"12\"><rect width=\"900\" height=\"460\" fill=\"white\"/>\n"
+                "<text x=\"70\" y=\"28\" font-size=\"15\">Time of a step (keep-all = 1) against the budget in MiB; "
+                "dashed: no plan is faster</text>\n");
     for (int i = 0; i <= 4; i++) {
         double share = i / 4.0;
-        gcpi_say(w, "<line x1=\"70\" x2=\"850\" y1=\"%.1f\" y2=\"%.1f\" stroke=\"#e0e0e0\"/><text x=\"62\" y=\"%.1f\" text-anchor=\"end\">%.3f</text>\n", 400 - 340 * share, 400 - 340 * share,
-                 404 - 340 * share, 1 + share * (most - 1));
-        gcpi_say(w, "<text x=\"%.1f\" y=\"420\" text-anchor=\"middle\">%.1f</text>\n", 70 + 780 * share, share * (double)p[count - 1].budget / 1048576);
+        gcpi_say(w,
+                 "<line x1=\"70\" x2=\"850\" y1=\"%.1f\" y2=\"%.1f\" stroke=\"#e0e0e0\"/><text x=\"62\" y=\"%.1f\" "
+                 "text-anchor=\"end\">%.3f</text>\n",
+                 400 - 340 * share, 400 - 340 * share, 404 - 340 * share, 1 + share * (most - 1));
+        gcpi_say(w, "<text x=\"%.1f\" y=\"420\" text-anchor=\"middle\">%.1f</text>\n", 70 + 780 * share,
+                 share * (double)p[count - 1].budget / 1048576);
     }
     gcpi_sweep_line(p, count, w, 1, most, "stroke=\"#5f6368\" stroke-dasharray=\"5 4\"");
     gcpi_sweep_line(p, count, w, 0, most, "stroke=\"#1a73e8\" stroke-width=\"2\"");
     for (int i = 0; i < count; i++)
-        if (p[i].bytes) gcpi_say(w, "<circle cx=\"%.1f\" cy=\"%.1f\" r=\"3\" fill=\"#1a73e8\"><title>%zu bytes: %.4f</title></circle>\n", 70 + 780 * (double)p[i].budget / (double)p[count - 1].budget,
-                                 400 - 340 * (p[i].seconds / p[i].keep_all_seconds - 1) / (most - 1), p[i].budget, p[i].seconds / p[i].keep_all_seconds);
+        if (p[i].bytes)
+            gcpi_say(
+                w, "<circle cx=\"%.1f\" cy=\"%.1f\" r=\"3\" fill=\"#1a73e8\"><title>%zu bytes: %.4f</title></circle>\n",
+                70 + 780 * (double)p[i].budget / (double)p[count - 1].budget,
+                400 - 340 * (p[i].seconds / p[i].keep_all_seconds - 1) / (most - 1), p[i].budget,
+                p[i].seconds / p[i].keep_all_seconds);
     gcpi_say(w, "</svg>\n");
 }
 
@@ -12552,10 +13770,14 @@ GCPI_DEF void gcp_layers_print(const gcp_plan *plan, gcp_writer w)
         int again = gcpi_rerun(plan->in, f);
         for (int k = 0; k < p->tasks[f].count; k++) {
             const gcpi_operand *o = &p->operands[p->tasks[f].operands + k];
-            if (o->mode == GCPI_READ && t->tensors[o->item].kind == GCPI_PARAMETER) own += gcpi_count(t->tensors[o->item].shape);
+            if (o->mode == GCPI_READ && t->tensors[o->item].kind == GCPI_PARAMETER)
+                own += gcpi_count(t->tensors[o->item].shape);
         }
-        for (int j = 0; j < op->outputs; j++) if (p->items[op->out + j].active && p->items[op->out + j].root == op->out + j) size += p->items[op->out + j].bytes;
-        gcpi_say(w, "%-40s %-16s %12zu %14zu  ", gcpi_task_name(p, &p->tasks[f], name, sizeof name), gcpi_shape_text(t->tensors[op->out].shape, shape, sizeof shape), own, size);
+        for (int j = 0; j < op->outputs; j++)
+            if (p->items[op->out + j].active && p->items[op->out + j].root == op->out + j)
+                size += p->items[op->out + j].bytes;
+        gcpi_say(w, "%-40s %-16s %12zu %14zu  ", gcpi_task_name(p, &p->tasks[f], name, sizeof name),
+                 gcpi_shape_text(t->tensors[op->out].shape, shape, sizeof shape), own, size);
         if (again) gcpi_say(w, "run %d more time%s\n", again, again > 1 ? "s" : "");
         else gcpi_say(w, "%s\n", p->tasks[f].free ? "view" : "run once");
         parameters += own; bytes += size;
@@ -12566,9 +13788,13 @@ GCPI_DEF void gcp_layers_print(const gcp_plan *plan, gcp_writer w)
 static void gcpi_why_in_vain(const gcp_plan *plan, gcp_writer w)
 {
     if (!plan->in->p.training || !plan->reruns || !plan->keep_all_bytes || plan->bytes < plan->keep_all_bytes) return;
-    gcpi_say(w, "nothing is saved: this plan takes %.1f %% of the %.3f MiB that GCP_KEEP_ALL takes, and runs %d unit%s again. What crosses its cuts stays until "
-             "backward, and what is run again at the peak comes on top: try GCP_BUDGET with a .budget, GCP_SQRT, or other blocks\n",
-             100.0 * (double)plan->bytes / (double)plan->keep_all_bytes, gcpi_mib(plan->keep_all_bytes), plan->reruns, plan->reruns == 1 ? "" : "s");
+    gcpi_say(w,
+             "nothing is saved: this plan takes %.1f %% of the %.3f MiB that GCP_KEEP_ALL takes, and runs %d unit%s "
+             "again. What crosses its cuts stays until "
+             "backward, and what is run again at the peak comes on top: try GCP_BUDGET with a .budget, GCP_SQRT, or "
+             "other blocks\n",
+             100.0 * (double)plan->bytes / (double)plan->keep_all_bytes, gcpi_mib(plan->keep_all_bytes), plan->reruns,
+             plan->reruns == 1 ? "" : "s");
 }
 
 /* Why: what the peak is made of, what set it, what was paid, and where nothing was saved, the reason. */
@@ -12580,13 +13806,20 @@ static void gcpi_why_reason(const gcp_plan *plan, gcp_writer w)
     double share = 100.0 * (double)fixed / (double)plan->bytes;
     if (!in->p.training) return;
     if (share > 50)
-        gcpi_say(w, "why not less: weights, their gradients, optimiser and inputs are %.1f %% of the peak and need as much under every plan: "
-                 "at most %.1f %% can be saved by recomputing\n", share, 100 - share);
+        gcpi_say(w,
+                 "why not less: weights, their gradients, optimiser and inputs are %.1f %% of the peak and need as "
+                 "much under every plan: "
+                 "at most %.1f %% can be saved by recomputing\n",
+                 share, 100 - share);
     if (plan->reruns == 0 && in->opts.policy != GCP_KEEP_ALL && !plan->far_bytes)
-        gcpi_say(w, "why nothing is recomputed: %s\n", in->opts.policy == GCP_BUDGET ? "keeping all fits the budget" : in->opts.policy == GCP_SEGMENTS && in->p.tape->segment_count < 2 ? "no GCP_SEGMENT block was recorded"
+        gcpi_say(w, "why nothing is recomputed: %s\n",
+                 in->opts.policy == GCP_BUDGET ? "keeping all fits the budget"
+                 : in->opts.policy == GCP_SEGMENTS && in->p.tape->segment_count < 2
+                     ? "no GCP_SEGMENT block was recorded"
                  : in->opts.policy >= GCP_SQRT ? "every plan of this policy needs at least as much as keeping all"
-                 : plan->segments <= 1 ? "one segment holds the whole network, and the last segment is never run again"
-                 : "the last segment is never run again, and nothing that backward reads lies inside the others");
+                 : plan->segments <= 1
+                     ? "one segment holds the whole network, and the last segment is never run again"
+                     : "the last segment is never run again, and nothing that backward reads lies inside the others");
     if (in->p.tasks[in->list.at[in->peak_at].task].kind == GCPI_TASK_FORWARD && in->list.at[in->peak_at].kind == 'R')
         gcpi_say(w, "the peak is inside a segment that is run again: more, shorter segments would lower it\n");
 }
@@ -12602,22 +13835,37 @@ GCPI_DEF void gcp_why_print(const gcp_plan *made, gcp_writer w)
     const gcpi_task *task = &in->p.tasks[in->list.at[in->peak_at].task];
     gcp_at at = gcpi_task_at(&in->p, (int)(task - in->p.tasks), in->opts.at);
     gcpi_why_in_vain(plan, w);
-    gcpi_say(w, "peak %.3f MiB (%zu bytes) = state: weights %.3f + statistics %.3f + optimiser %.3f; slab: input %.3f + kept %.3f + recomputed %.3f "
-             "+ weight gradients %.3f + activation gradients %.3f + workspace %.3f + gaps %.3f\n", gcpi_mib(plan->bytes), plan->bytes,
-             gcpi_mib(s->weights), gcpi_mib(s->statistics), gcpi_mib(s->optimizer), gcpi_mib(s->inputs), gcpi_mib(s->kept), gcpi_mib(s->recomputed),
-             gcpi_mib(s->weight_gradients), gcpi_mib(s->activation_gradients), gcpi_mib(s->workspace), gcpi_mib(s->gaps));
-    gcpi_say(w, "set by %c %s (%s:%d), instruction %d of %d; %d unit%s run again, extra forward work %.1f %%, time by the cost model %.3f of keeping all\n",
-             in->list.at[in->peak_at].kind, gcpi_task_name(&in->p, task, name, sizeof name), gcpi_basename(at.file), at.line, in->peak_at + 1, plan->instructions,
-             plan->reruns, plan->reruns == 1 ? "" : "s", plan->forward_flops > 0 ? 100.0 * plan->rerun_flops / plan->forward_flops : 0.0,
+    gcpi_say(w,
+             "peak %.3f MiB (%zu bytes) = state: weights %.3f + statistics %.3f + optimiser %.3f; slab: input %.3f + "
+             "kept %.3f + recomputed %.3f "
+             "+ weight gradients %.3f + activation gradients %.3f + workspace %.3f + gaps %.3f\n",
+             gcpi_mib(plan->bytes), plan->bytes, gcpi_mib(s->weights), gcpi_mib(s->statistics), gcpi_mib(s->optimizer),
+             gcpi_mib(s->inputs), gcpi_mib(s->kept), gcpi_mib(s->recomputed), gcpi_mib(s->weight_gradients),
+             gcpi_mib(s->activation_gradients), gcpi_mib(s->workspace), gcpi_mib(s->gaps));
+    gcpi_say(w,
+             "set by %c %s (%s:%d), instruction %d of %d; %d unit%s run again, extra forward work %.1f %%, time by the "
+             "cost model %.3f of keeping all\n",
+             in->list.at[in->peak_at].kind, gcpi_task_name(&in->p, task, name, sizeof name), gcpi_basename(at.file),
+             at.line, in->peak_at + 1, plan->instructions, plan->reruns, plan->reruns == 1 ? "" : "s",
+             plan->forward_flops > 0 ? 100.0 * plan->rerun_flops / plan->forward_flops : 0.0,
              plan->keep_all_seconds > 0 ? plan->seconds / plan->keep_all_seconds : 1.0);
     if (in->opts.policy == GCP_BUDGET && plan->method)
-        gcpi_say(w, "found by %s for %.3f MiB; no schedule in these bytes is below %.4f of keeping all: at most %.2f %% could be gained\n", plan->method, gcpi_mib(in->opts.budget),
-                 plan->bound_seconds / plan->keep_all_seconds, 100 * (plan->seconds / plan->bound_seconds - 1));
+        gcpi_say(w,
+                 "found by %s for %.3f MiB; no schedule in these bytes is below %.4f of keeping all: at most %.2f %% "
+                 "could be gained\n",
+                 plan->method, gcpi_mib(in->opts.budget), plan->bound_seconds / plan->keep_all_seconds,
+                 100 * (plan->seconds / plan->bound_seconds - 1));
     if (plan->far_bytes)
-        gcpi_say(w, "%.3f MiB wait in far memory, %.3f MiB are copied in a step; computing waits for copies for %.2f %% of the step\n", gcpi_mib(plan->far_bytes),
-                 gcpi_mib(plan->far_traffic), plan->seconds > 0 ? 100 * plan->stall_seconds / plan->seconds : 0.0);
-    if (plan->moved_bytes) gcpi_say(w, "%.3f MiB are moved inside the slab in a step: no layout without that fits\n", gcpi_mib(plan->moved_bytes));
-    if (plan->coarse) gcpi_say(w, "the plan's arena had no room for all of the search: gcp_plan_arena says how much it takes\n");
+        gcpi_say(w,
+                 "%.3f MiB wait in far memory, %.3f MiB are copied in a step; computing waits for copies for %.2f %% "
+                 "of the step\n",
+                 gcpi_mib(plan->far_bytes), gcpi_mib(plan->far_traffic),
+                 plan->seconds > 0 ? 100 * plan->stall_seconds / plan->seconds : 0.0);
+    if (plan->moved_bytes)
+        gcpi_say(w, "%.3f MiB are moved inside the slab in a step: no layout without that fits\n",
+                 gcpi_mib(plan->moved_bytes));
+    if (plan->coarse)
+        gcpi_say(w, "the plan's arena had no room for all of the search: gcp_plan_arena says how much it takes\n");
     gcpi_why_reason(plan, w);
 }
 
@@ -12626,13 +13874,15 @@ static const char *gcpi_block_colour(const gcpi_plan *in, const gcpi_extent *b)
 {
     const gcpi_item *x = &in->p.items[b->item];
     if (x->kind == GCPI_INPUT_ITEM) return "#9aa0a6";
-    if (x->kind == GCPI_GRADIENT_ITEM) return !in->p.names && in->p.tape->tensors[x->tensor].kind == GCPI_PARAMETER ? "#b5651d" : "#e8710a";
+    if (x->kind == GCPI_GRADIENT_ITEM)
+        return !in->p.names && in->p.tape->tensors[x->tensor].kind == GCPI_PARAMETER ? "#b5651d" : "#e8710a";
     return b->again ? "#7baaf7" : b->last >= in->forward_end ? "#1a73e8" : "#d2e3fc";
 }
 
 static void gcpi_svg_rect(gcp_writer w, double x, double y, double width, double height, const char *colour)
 {
-    gcpi_say(w, "<rect x=\"%.2f\" y=\"%.2f\" width=\"%.2f\" height=\"%.2f\" fill=\"%s\">", x, y, GCPI_MAX(width, 0.3), GCPI_MAX(height, 0.3), colour);
+    gcpi_say(w, "<rect x=\"%.2f\" y=\"%.2f\" width=\"%.2f\" height=\"%.2f\" fill=\"%s\">", x, y, GCPI_MAX(width, 0.3),
+             GCPI_MAX(height, 0.3), colour);
 }
 
 static void gcpi_svg_blocks(const gcpi_plan *in, gcp_writer w, double left, double bottom, double dx, double dy)
@@ -12640,40 +13890,66 @@ static void gcpi_svg_blocks(const gcpi_plan *in, gcp_writer w, double left, doub
     char name[256];
     for (int b = 0; b < in->block_count; b++) {
         const gcpi_extent *x = &in->blocks[b];
-        gcpi_svg_rect(w, left + dx * x->first, bottom - dy * (double)(x->offset + x->bytes), dx * (x->last - x->first + 1), dy * (double)x->bytes, gcpi_block_colour(in, x));
+        gcpi_svg_rect(w, left + dx * x->first, bottom - dy * (double)(x->offset + x->bytes),
+                      dx * (x->last - x->first + 1), dy * (double)x->bytes, gcpi_block_colour(in, x));
         gcpi_item_name(&in->p, x->item, name, sizeof name);
-        gcpi_say(w, "<title>%s", in->p.items[x->item].kind == GCPI_GRADIENT_ITEM ? "gradient of " : x->again ? "recomputed " : "");
+        gcpi_say(w, "<title>%s",
+                 in->p.items[x->item].kind == GCPI_GRADIENT_ITEM ? "gradient of "
+                 : x->again                                      ? "recomputed "
+                                                                 : "");
         gcpi_say_escaped(w, name);
-        gcpi_say(w, ": %zu bytes at %zu, instructions %d to %d</title></rect>\n", x->bytes, x->offset, x->first + 1, x->last + 1);
+        gcpi_say(w, ": %zu bytes at %zu, instructions %d to %d</title></rect>\n", x->bytes, x->offset, x->first + 1,
+                 x->last + 1);
     }
     for (int i = 0; i < (int)in->list.count; i++) {
         size_t bytes = in->p.tasks[in->list.at[i].task].workspace;
         if (!bytes) continue;
-        gcpi_svg_rect(w, left + dx * i, bottom - dy * (double)(GCPI_NUMBERS_BYTES + bytes), dx, dy * (double)bytes, "#188038");
+        gcpi_svg_rect(w, left + dx * i, bottom - dy * (double)(GCPI_NUMBERS_BYTES + bytes), dx, dy * (double)bytes,
+                      "#188038");
         gcpi_say(w, "<title>workspace of instruction %d: %zu bytes</title></rect>\n", i + 1, bytes);
     }
 }
 
 GCPI_DEF void gcp_memory_svg(const gcp_plan *plan, gcp_writer w)
 {
-    static const char *const legend[][2] = { { "input", "#9aa0a6" }, { "kept for backward", "#1a73e8" }, { "gone after forward", "#d2e3fc" }, { "recomputed", "#7baaf7" },
-        { "activation gradient", "#e8710a" }, { "weight gradient", "#b5651d" }, { "workspace", "#188038" } };
+    static const char *const legend[][2] = {
+        { "input", "#9aa0a6" },      { "kept for backward", "#1a73e8" },   { "gone after forward", "#d2e3fc" },
+        { "recomputed", "#7baaf7" }, { "activation gradient", "#e8710a" }, { "weight gradient", "#b5651d" },
+        { "workspace", "#188038" }
+    };
     const double width = 960, height = 420, left = 76, top = 34;
     if (!gcpi_reportable(plan)) return;
     const gcpi_plan *in = plan->in;
-    double dx = width / (double)plan->instructions, dy = height / (double)plan->slab_bytes, turn = left + dx * in->p.forward;
-    gcpi_say(w, "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 1060 520\" font-family=\"sans-serif\" font-size=\"12\">\n<rect width=\"1060\" height=\"520\" fill=\"white\"/>\n");
-    gcpi_say(w, "<text x=\"%.0f\" y=\"20\" font-size=\"14\">slab %.3f MiB of %.3f MiB in all, over %d instructions; %d unit%s run again</text>\n", left, gcpi_mib(plan->slab_bytes),
-             gcpi_mib(plan->bytes), plan->instructions, plan->reruns, plan->reruns == 1 ? "" : "s");
+    double dx = width / (double)plan->instructions, dy = height / (double)plan->slab_bytes,
+           turn = left + dx * in->p.forward;
+    gcpi_say(w, "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 1060 520\" font-family=\"sans-serif\" "
+                "font-size=\"12\">\n<rect width=\"1060\" height=\"520\" fill=\"white\"/>\n");
+    gcpi_say(w,
+             "<text x=\"%.0f\" y=\"20\" font-size=\"14\">slab %.3f MiB of %.3f MiB in all, over %d instructions; %d "
+             "unit%s run again</text>\n",
+             left, gcpi_mib(plan->slab_bytes), gcpi_mib(plan->bytes), plan->instructions, plan->reruns,
+             plan->reruns == 1 ? "" : "s");
     for (int i = 0; i <= 4; i++) {
         double y = top + height - height * i / 4;
-        gcpi_say(w, "<line x1=\"%.0f\" y1=\"%.1f\" x2=\"%.0f\" y2=\"%.1f\" stroke=\"#e0e0e0\"/><text x=\"%.0f\" y=\"%.1f\" text-anchor=\"end\">%.2f MiB</text>\n", left, y, left + width, y, left - 6, y + 4, gcpi_mib(plan->slab_bytes) * i / 4);
+        gcpi_say(w,
+                 "<line x1=\"%.0f\" y1=\"%.1f\" x2=\"%.0f\" y2=\"%.1f\" stroke=\"#e0e0e0\"/><text x=\"%.0f\" "
+                 "y=\"%.1f\" text-anchor=\"end\">%.2f MiB</text>\n",
+                 left, y, left + width, y, left - 6, y + 4, gcpi_mib(plan->slab_bytes) * i / 4);
     }
     gcpi_svg_blocks(in, w, left, top + height, dx, dy);
-    if (in->p.training) gcpi_say(w, "<line x1=\"%.1f\" y1=\"%.0f\" x2=\"%.1f\" y2=\"%.0f\" stroke=\"black\" stroke-dasharray=\"4 3\"/><text x=\"%.1f\" y=\"%.0f\">backward begins</text>\n", turn, top, turn, top + height, turn + 4, top + 12);
+    if (in->p.training)
+        gcpi_say(w,
+                 "<line x1=\"%.1f\" y1=\"%.0f\" x2=\"%.1f\" y2=\"%.0f\" stroke=\"black\" stroke-dasharray=\"4 "
+                 "3\"/><text x=\"%.1f\" y=\"%.0f\">backward begins</text>\n",
+                 turn, top, turn, top + height, turn + 4, top + 12);
     for (int i = 0; i < 7; i++)
-        gcpi_say(w, "<rect x=\"%.0f\" y=\"%.0f\" width=\"12\" height=\"12\" fill=\"%s\"/><text x=\"%.0f\" y=\"%.0f\">%s</text>\n", left + 139.0 * i, top + height + 18, legend[i][1], left + 139.0 * i + 17, top + height + 28, legend[i][0]);
-    gcpi_say(w, "<text x=\"%.0f\" y=\"%.0f\">instructions, in order &#8594;   up: address in the slab</text>\n</svg>\n", left, top + height + 50);
+        gcpi_say(w,
+                 "<rect x=\"%.0f\" y=\"%.0f\" width=\"12\" height=\"12\" fill=\"%s\"/><text x=\"%.0f\" "
+                 "y=\"%.0f\">%s</text>\n",
+                 left + 139.0 * i, top + height + 18, legend[i][1], left + 139.0 * i + 17, top + height + 28,
+                 legend[i][0]);
+    gcpi_say(w, "<text x=\"%.0f\" y=\"%.0f\">instructions, in order &#8594;   up: address in the slab</text>\n</svg>\n",
+             left, top + height + 50);
 }
 
 /* ==== src/end.h ==== */

@@ -12,22 +12,24 @@
 #include <cblas.h>
 #endif
 
-/* -ffast-math and its parts would change bits from one plan to another. Here none of them holds, whatever the flags: sums keep their
-   order, a product and a sum their two roundings (but for contractions, in matrix products alone). Where a compiler cannot be told so,
-   fast math is an error; GCP_ANY_MATH takes it, and then bits may depend on the plan. */
+/* -ffast-math and its parts would change bits from one plan to another. Here none of them holds, whatever the flags:
+   sums keep their order, a product and a sum their two roundings (but for contractions, in matrix products alone).
+   Where a compiler cannot be told so, fast math is an error; GCP_ANY_MATH takes it, and then bits may depend on the
+   plan. */
 #if defined(__clang__) && (defined(__x86_64__) || defined(__i386__))
 #pragma float_control(push)
 #pragma float_control(precise, on)
 #elif defined(__GNUC__) && !defined(__clang__)
 #pragma GCC push_options
-#pragma GCC optimize("no-fast-math", "no-unsafe-math-optimizations", "no-associative-math", "no-reciprocal-math", "no-finite-math-only", "signed-zeros", "fp-contract=off")
+#pragma GCC optimize("no-fast-math", "no-unsafe-math-optimizations", "no-associative-math", "no-reciprocal-math")
+#pragma GCC optimize("no-finite-math-only", "signed-zeros", "fp-contract=off")
 #if defined(__i386__) && !defined(__SSE2_MATH__)                    /* x87 keeps more bits here and there */
 #pragma GCC target("sse2,fpmath=sse")
 #endif
 #elif defined(_MSC_VER) && !defined(__clang__)
 #pragma float_control(precise, on, push)
 #elif defined(__FAST_MATH__) && !defined(GCP_ANY_MATH)
-#error "gcp.h: this compiler cannot be told to leave fast math out of this file: compile it without, or define GCP_ANY_MATH"
+#error "gcp.h: this compiler cannot leave fast math out of this file: compile it without, or define GCP_ANY_MATH"
 #elif defined(__clang__)
 #pragma clang fp reassociate(off)
 #endif

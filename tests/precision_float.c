@@ -3,6 +3,6 @@
 #define GCP_STATIC
 #define GCP_IMPLEMENTATION
 #include "gcp.h"
-#include "precision_cases.h"
+#include "support/precision_cases.h"
 
 int precision_run_float(const precision_case *c, int isa, int threads, precision_result *r) { return precision_run(c, isa, threads, r); }

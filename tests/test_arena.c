@@ -1,5 +1,5 @@
 /* The arena: alignment, zeroing, overflow, high-water mark; and what a tape takes from it. */
-#include "check.h"
+#include "support/check.h"
 #include "gcp.h"
 #include <limits.h>
 

@@ -1,6 +1,6 @@
 /* The GPU target as a whole: random networks under every policy, memory, errors, two contexts at once, the same bits again
    and again, lists with far memory. On a GPU, or on the host emulation (where its faults can be planted, too). */
-#include "device_dags.h"
+#include "support/device_dags.h"
 #include "gcp_cuda.h"
 #include <stdlib.h>
 #ifdef __unix__

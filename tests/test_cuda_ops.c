@@ -2,7 +2,7 @@
    path of the kernels. Runs on a GPU, or on the host emulation.
 
        test_cuda_ops [CASE [FIRST [COUNT]]]: all, or that case alone (convolution, norms, ...), from FIRST on, COUNT of it */
-#include "check.h"
+#include "support/check.h"
 #include "gcp_cuda.h"
 #include <stdlib.h>
 

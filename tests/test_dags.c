@@ -1,8 +1,8 @@
 /* Random networks under every policy: loss, gradients, running statistics and optimiser state are those of keep-all,
    bit for bit; the planned bytes are the measured ones. Usage: test_dags [networks [first seed]] */
 #include <stdlib.h>
-#include "check.h"
-#include "random_net.h"
+#include "support/check.h"
+#include "support/random_net.h"
 
 #ifdef __SANITIZE_ADDRESS__
 enum { NETWORKS = 120 };

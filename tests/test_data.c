@@ -1,9 +1,9 @@
 /* The examples' loaders: the digits as they are, and files with every kind of damage, whose message is compared whole.
    Leaves small files of both formats behind, on which examples/train is run. */
-#include "check.h"
+#include "support/check.h"
 #include "data.h"
 #include "scatter.h"
-#include "svg.h"
+#include "support/svg.h"
 #include "../bench/table.h"
 
 #define DIGITS TEST_DATA "/examples/data/digits-"

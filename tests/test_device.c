@@ -3,7 +3,7 @@
    kernels are the CPU's, so that its bits must be the CPU's. */
 #include <stdlib.h>
 #define GCP_IMPLEMENTATION
-#include "device_dags.h"
+#include "support/device_dags.h"
 
 enum { QUEUE = 4096, AWAY = 62 };                /* AWAY: bit added to every address */
 

@@ -1,6 +1,6 @@
 /* Bad input to every public function: the whole message, its code, nil or zero as the result, and a tape that works on
    after gcp_error_clear. BAD: one refused call on a line; GOOD: the allowed neighbour. */
-#include "check.h"
+#include "support/check.h"
 #include "gcp.h"
 #include <limits.h>
 

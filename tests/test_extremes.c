@@ -1,7 +1,7 @@
 /* Shapes that no memory holds: every op is recorded or refused with its line, what was recorded is planned, and no sum or product of
    sizes overflows on the way. Nothing runs. What proves it are the builds that trap overflows (extremes_trapped) or report them (asan). */
 #include <stdlib.h>
-#include "check.h"
+#include "support/check.h"
 #include "gcp.h"
 
 static unsigned char tape_memory[1 << 20];

@@ -2,8 +2,8 @@
    whether a copy is done at once or as late as it may be. (By another thread: test_threads.) */
 #include <stdlib.h>
 #define GCP_IMPLEMENTATION
-#include "device_dags.h"
-#include "feed.h"
+#include "support/device_dags.h"
+#include "support/feed.h"
 
 static unsigned char tape_memory[GCP_MB(48)], memory[GCP_MB(8)], probe[GCP_MB(8)], far_memory[GCP_MB(8)];
 static char text[1 << 20];

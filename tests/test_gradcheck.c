@@ -6,7 +6,7 @@
 #define GCP_STATIC
 #define GCP_IMPLEMENTATION
 #include "gcp.h"
-#include "check.h"
+#include "support/check.h"
 
 /* ---- the network of one case --------------------------------------------------------------------------------- */
 

@@ -1,5 +1,5 @@
 /* Lists of instructions as text: printed, read back, edited by hand, and refused with the line where they are wrong. */
-#include "check.h"
+#include "support/check.h"
 #include "gcp.h"
 
 static unsigned char tape_memory[1 << 20];

@@ -2,7 +2,7 @@
    the published figures. Small: a step recomputed in segments has the bits of one that keeps all. */
 #include <stdlib.h>
 #include "../examples/networks.h"
-#include "check.h"
+#include "support/check.h"
 
 static unsigned char tape_memory[GCP_MB(48)];
 static gcp_arena arena;

@@ -1,6 +1,6 @@
 /* Optimisers against PyTorch's trajectories (tests/reference), accumulation, hooks, and plans changed in mid-training. */
 #include <stdlib.h>
-#include "check.h"
+#include "support/check.h"
 #include "gcp.h"
 
 #ifndef TEST_DATA

@@ -3,7 +3,7 @@
 #define GCP_IMPLEMENTATION
 #define GCP_STATIC
 #include "gcp.h"
-#include "check.h"
+#include "support/check.h"
 
 enum { STATE = 1 << 22, BATCH = 2 };
 static unsigned char tape_memory[GCP_MB(4)];

@@ -1,11 +1,11 @@
 #define GCP_IMPLEMENTATION
 #include "gcp.h"
-#include "check.h"
-#include "oracle.h"
+#include "support/check.h"
+#include "support/oracle.h"
 #include "../examples/networks.h"
-#include "random_net.h"
-#include "feed.h"
-#include "svg.h"
+#include "support/random_net.h"
+#include "support/feed.h"
+#include "support/svg.h"
 #include <math.h>
 #include <stdarg.h>
 

@@ -1,5 +1,5 @@
 /* Policies on chains whose figures are known: Chen's tanh chains, torch's checkpoint_sequential, weight-heavy nets. */
-#include "check.h"
+#include "support/check.h"
 #include "gcp.h"
 
 static unsigned char tape_memory[GCP_MB(64)], slab[GCP_MB(24)];

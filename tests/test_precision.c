@@ -1,8 +1,8 @@
 /* Forward and backward in float against double, on random shapes, for every instruction set that this machine has, and
    the same bits from any number of threads. Products are also compared with plain loops, whose sums of absolute
    products bound the error: 1e-5 of them in float, 1e-13 in double. */
-#include "check.h"
-#include "precision_cases.h"
+#include "support/check.h"
+#include "support/precision_cases.h"
 
 enum { LIMIT = 300000 };                                     /* products of one case */
 

@@ -5,7 +5,7 @@
 #define GCP_STATIC
 #define GCP_IMPLEMENTATION
 #include "gcp.h"
-#include "check.h"
+#include "support/check.h"
 #include <stdlib.h>
 #if defined(__has_feature)
 #if __has_feature(address_sanitizer)

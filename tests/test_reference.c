@@ -1,5 +1,5 @@
 /* Outputs and gradients of the ops against PyTorch's (tests/reference; its README has the formats and every case). */
-#include "check.h"
+#include "support/check.h"
 #include "gcp.h"
 
 #ifndef TEST_DATA

@@ -1,8 +1,8 @@
 /* Reports: of three networks under every policy, through a writer that counts; their figures add up. */
-#include "check.h"
+#include "support/check.h"
 #include "gcp.h"
-#include "feed.h"
-#include "svg.h"
+#include "support/feed.h"
+#include "support/svg.h"
 #include <stdlib.h>
 
 static unsigned char tape_memory[1 << 20];

@@ -1,7 +1,7 @@
 /* The published systems' own numbers: tf2_gradient_checkpointing (26-layer CNN, k checkpoints by index) and the
    tf.recompute_grad tutorial (3 partitions of 3 blocks), at 64x64 for figures and smaller where steps are run. */
 #include "../examples/networks.h"
-#include "check.h"
+#include "support/check.h"
 
 /* The image where steps are run, how many rows, and the cap as a share of keep-all. Under a sanitizer all is smaller, so
    weights are more of the total and the cap is looser. */

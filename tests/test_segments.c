@@ -1,5 +1,5 @@
 /* GCP_SEGMENT: nesting, numbering, misuse. */
-#include "check.h"
+#include "support/check.h"
 #include "gcp.h"
 
 static unsigned char memory[1 << 20];

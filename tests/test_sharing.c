@@ -1,8 +1,8 @@
 /* What several readers, plans or recordings share: a weight under fused updates, a tape recorded on, memory between
    micro-batches. */
-#include "check.h"
+#include "support/check.h"
 #include "gcp.h"
-#include "feed.h"
+#include "support/feed.h"
 
 static unsigned char tape_memory[1 << 20], slab[1 << 18];
 

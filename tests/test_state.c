@@ -1,5 +1,5 @@
 /* State: what outlives a step, a plan, a recording. Parameters, optimiser slots, running statistics, step counters. */
-#include "check.h"
+#include "support/check.h"
 #include "gcp.h"
 #include <stdlib.h>
 

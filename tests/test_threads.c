@@ -1,8 +1,8 @@
 /* Real threads (examples/threads.h, what the thread sanitizer runs): the same bits for 1, 2, 3 and 4 of them, with values
    copied to far memory and back by one more, and two contexts in two threads that share nothing. */
 #include "../examples/threads.h"
-#include "check.h"
-#include "random_net.h"
+#include "support/check.h"
+#include "support/random_net.h"
 
 enum { STATE = 1 << 20 };
 typedef struct context {

@@ -2,8 +2,8 @@
    refused; the undamaged plan passes. */
 #define GCP_STATIC
 #define GCP_IMPLEMENTATION
-#include "random_net.h"
-#include "check.h"
+#include "support/random_net.h"
+#include "support/check.h"
 
 static unsigned char tape_memory[GCP_MB(48)];
 static gcp_arena arena;

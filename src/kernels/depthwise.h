@@ -1,7 +1,8 @@
 /* Depthwise convolution: one channel and one row per group. */
 
 typedef struct gcpi_depthwise {        /* in scratch: w and then the bias, or private sums of d, as [tap][channel] */
-    gcpi_gather g[GCPI_PHASES];        /* forward, or backward data: phases of the rows, and within each of the columns */
+    /* forward, or backward data: phases of the rows, and within each of the columns */
+    gcpi_gather g[GCPI_PHASES];
     int phases[2], height;             /* of rows, of columns; rows of an image of y */
     int channels, taps, isa;           /* taps of w */
     int shares;                        /* of all rows of y */
@@ -12,7 +13,8 @@ typedef struct gcpi_depthwise {        /* in scratch: w and then the bias, or pr
 
 static void gcpi_depthwise_set(gcpi_depthwise *p, const gcp_real *x, const gcp_real *w, gcp_real *y, int accumulate)
 {
-    for (int i = 0; i < p->phases[0] * p->phases[1]; i++) p->g[i].x = x, p->g[i].w = w, p->g[i].y = y, p->g[i].accumulate = accumulate;
+    for (int i = 0; i < p->phases[0] * p->phases[1]; i++)
+        p->g[i].x = x, p->g[i].w = w, p->g[i].y = y, p->g[i].accumulate = accumulate;
 }
 
 static size_t gcpi_depthwise_plan(gcpi_depthwise *p, int weights, const gcpi_par *par)
@@ -20,7 +22,8 @@ static size_t gcpi_depthwise_plan(gcpi_depthwise *p, int weights, const gcpi_par
     ptrdiff_t rows = (ptrdiff_t)p->g[0].v.n * p->height;
     p->isa = par->isa;
     p->shares = (int)GCPI_MIN(rows, weights ? GCPI_TASKS : 4 * GCPI_TASKS);
-    return (weights ? (size_t)p->shares * (size_t)p->taps : (size_t)p->taps + 1) * (size_t)p->channels * sizeof(gcp_real);
+    return (weights ? (size_t)p->shares * (size_t)p->taps : (size_t)p->taps + 1) * (size_t)p->channels *
+           sizeof(gcp_real);
 }
 
 /* Of `count` positions from `first` on, `step` apart: those that lie in 0 .. size. */
@@ -33,17 +36,19 @@ static gcpi_range gcpi_inside(ptrdiff_t first, int step, int count, int size)
     return r;
 }
 
-/* In the order of memory, for by channels, pixels apart, the hardware does not see it coming: y two strips ahead; x, too, where no
- * cache holds the images: what the lowest rows have not read yet. */
+/* In the order of memory, for by channels, pixels apart, the hardware does not see it coming: y two strips ahead; x,
+ * too, where no cache holds the images: what the lowest rows have not read yet. */
 GCPI_FAST static void gcpi_strip_ahead(const gcpi_gather *g, const gcpi_strip *s, int pixels)
 {
     for (int p = 2 * pixels; p < 3 * pixels; p++) gcpi_fetch(s->e ? s->e : s->y, p * s->pixel, s->channels);
     for (int i = 1; g->v.n * g->v.xs[0] > GCPI_FAR && i <= gcpi_min(g->v.sy, s->rows); i++)
-        for (int p = 2 * pixels * g->v.sx; p < 3 * pixels * g->v.sx; p++) gcpi_fetch(s->x, (s->rows - i) * s->xrow + p * g->v.xs[2], s->channels);
+        for (int p = 2 * pixels * g->v.sx; p < 3 * pixels * g->v.sx; p++)
+            gcpi_fetch(s->x, (s->rows - i) * s->xrow + p * g->v.xs[2], s->channels);
 }
 
 /* Row j of a phase in image b; taps: w, or the sum of d. */
-GCPI_FAST static void gcpi_depthwise_row(const gcpi_depthwise *p, const gcpi_gather *g, const gcpi_simd *simd, int b, int j, gcp_real *taps)
+GCPI_FAST static void gcpi_depthwise_row(const gcpi_depthwise *p, const gcpi_gather *g, const gcpi_simd *simd, int b,
+                                         int j, gcp_real *taps)
 {
     static const int sizes[GCPI_STRIPS] = { 8, 4, 1 };
     const gcpi_view *v = &g->v;
@@ -131,5 +136,6 @@ static void gcpi_depthwise_back(gcpi_depthwise *p, void *scratch, const gcpi_par
     par->parallel_for(par->context, p->taps, gcpi_depthwise_sum, p);
     if (!p->g[0].accumulate) gcpi_simd_of(p->isa).turn(p->d, p->taps, p->channels, p->taps, p->scratch, p->channels);
     else
-        for (ptrdiff_t i = 0; i < (ptrdiff_t)p->channels * p->taps; i++) p->d[i] += p->scratch[i % p->taps * p->channels + i / p->taps];
+        for (ptrdiff_t i = 0; i < (ptrdiff_t)p->channels * p->taps; i++)
+            p->d[i] += p->scratch[i % p->taps * p->channels + i / p->taps];
 }

@@ -18,8 +18,10 @@ typedef struct gcpi_gather {
     /* set by gcpi_gather_plan */
     gcpi_simd simd;
     gcpi_columns columns; /* columns, or in the planar case pixels of a row */
-    ptrdiff_t weights, shared; /* planar: values of w in scratch, and with a panel of starting values for each row of all tiles */
-    int planar, cols, tile;   /* tile: columns packed side by side, those of a kernel's tile where all panels have one kernel */
+    /* planar: values of w in scratch, and with a panel of starting values for each row of all tiles */
+    ptrdiff_t weights, shared;
+    /* tile: columns packed side by side, those of a kernel's tile where all panels have one kernel */
+    int planar, cols, tile;
     int by, bx, bj;           /* block of the sum: kernel rows, runs, terms of a run */
     int panels, sets;         /* panels packed together, such sets */
     int resident;             /* weights packed for the whole sum, kept for later tasks */
@@ -29,7 +31,8 @@ typedef struct gcpi_gather {
 } gcpi_gather;
 
 /* out[r][c] = w[r*rs + c*cs], rows padded with zeros to `width`; rs or cs is 1. */
-GCPI_FAST static void gcpi_pack_rows(const gcpi_simd *simd, gcp_real *out, int width, int cols, const gcp_real *w, int rows, ptrdiff_t rs, ptrdiff_t cs)
+GCPI_FAST static void gcpi_pack_rows(const gcpi_simd *simd, gcp_real *out, int width, int cols, const gcp_real *w,
+                                     int rows, ptrdiff_t rs, ptrdiff_t cs)
 {
     for (int r0 = 0; r0 < rows; r0 += GCPI_PACK_ROWS) {
         int r1 = gcpi_min(rows, r0 + GCPI_PACK_ROWS);
@@ -52,8 +55,8 @@ static int gcpi_planar_pays(const gcpi_gather *g, int cols)
     gcpi_kernel_of(&g->simd, g->simd.nv, cols, &mr);
     double across = cols / ((double)gcpi_ceil(cols, lanes) * lanes);
     double along = g->v.wo / ((double)gcpi_ceil(g->v.wo, lanes) * lanes) * cols / ((double)gcpi_ceil(cols, mr) * mr);
-    return g->groups == 1 && g->v.sx == 1 && g->v.xc == 1 && g->v.wo > lanes && g->v.ky * g->v.kx >= 9 && g->v.channels > 0 &&
-           cols <= GCPI_PLANAR_COLS && along > 1.05 * across;
+    return g->groups == 1 && g->v.sx == 1 && g->v.xc == 1 && g->v.wo > lanes && g->v.ky * g->v.kx >= 9 &&
+           g->v.channels > 0 && cols <= GCPI_PLANAR_COLS && along > 1.05 * across;
 }
 
 static size_t gcpi_planar_plan(gcpi_gather *g, int cols, const gcpi_par *par)
@@ -70,7 +73,8 @@ static size_t gcpi_planar_plan(gcpi_gather *g, int cols, const gcpi_par *par)
     g->pack = gcpi_line((ptrdiff_t)g->v.wh * g->v.ww * g->v.channels) + GCPI_NR_MAX;
     g->worker = g->pack + gcpi_line((ptrdiff_t)cols * g->columns.vectors * g->simd.lanes) + GCPI_LINE;
     g->weights = gcpi_line((ptrdiff_t)g->v.ky * g->v.kx * g->v.channels * cols);
-    g->shared = g->weights + (cols + GCPI_MR_MAX) * GCPI_NR_MAX;      /* the last tile may have rows that are not stored */
+    /* the last tile may have rows that are not stored */
+    g->shared = g->weights + (cols + GCPI_MR_MAX) * GCPI_NR_MAX;
     return gcpi_scratch_bytes(g->shared, g->worker, par);
 }
 
@@ -84,7 +88,8 @@ GCPI_FAST static void gcpi_planar_load(const gcpi_gather *g, const gcpi_block *k
         int exists = y0 + y >= 0 && y0 + y < v->h && end > left;
         if (!exists || left > 0 || end < v->ww) memset(to, 0, (size_t)row * sizeof *to);
         if (exists)
-            g->simd.turn(to + left, v->ww, v->channels, (int)(end - left), g->x + k->b * v->xs[0] + (y0 + y) * v->xs[1] + (x0 + left) * v->xs[2], v->xs[2]);
+            g->simd.turn(to + left, v->ww, v->channels, (int)(end - left),
+                         g->x + k->b * v->xs[0] + (y0 + y) * v->xs[1] + (x0 + left) * v->xs[2], v->xs[2]);
     }
     memset(window + v->wh * row, 0, GCPI_NR_MAX * sizeof *window); /* read past the end */
 }
@@ -128,7 +133,9 @@ static void gcpi_planar_row(const gcpi_gather *g, const gcp_real *window, gcp_re
 static void gcpi_gather_end(const gcpi_gather *g, const gcpi_block *k, int first, int count)
 {
     for (int b = k->b; g->end && b < k->b + k->n; b++)
-        for (int y = k->y; y < k->y + k->h; y++) g->end->run(g->end->arg, ((size_t)b * (size_t)g->v.ho + (size_t)y) * (size_t)g->v.wo + (size_t)k->x, (size_t)k->w, first, count);
+        for (int y = k->y; y < k->y + k->h; y++)
+            g->end->run(g->end->arg, ((size_t)b * (size_t)g->v.ho + (size_t)y) * (size_t)g->v.wo + (size_t)k->x,
+                        (size_t)k->w, first, count);
 }
 
 static void gcpi_planar_task(void *arg, int index, int worker)
@@ -155,10 +162,13 @@ static void gcpi_planar_run(gcpi_gather *g, const gcpi_par *par)
     for (int first = 0, n; first < g->cols; first += n) {
         n = gcpi_min(g->tile, g->cols - first);
         for (int t = 0; t < g->v.kx * g->v.ky; t++, out += (ptrdiff_t)g->v.channels * n)
-            gcpi_pack_rows(&g->simd, out, n, n, g->w + g->wfirst + t % g->v.ky * g->ws[0] + t / g->v.ky * g->ws[1] + first * g->ws[3], g->v.channels, g->ws[2], g->ws[3]);
+            gcpi_pack_rows(&g->simd, out, n, n,
+                           g->w + g->wfirst + t % g->v.ky * g->ws[0] + t / g->v.ky * g->ws[1] + first * g->ws[3],
+                           g->v.channels, g->ws[2], g->ws[3]);
     }
     out = g->scratch + g->weights;
-    for (ptrdiff_t i = 0; i < g->shared - g->weights; i++) out[i] = g->bias && i / GCPI_NR_MAX < g->cols ? g->bias[i / GCPI_NR_MAX] : 0;
+    for (ptrdiff_t i = 0; i < g->shared - g->weights; i++)
+        out[i] = g->bias && i / GCPI_NR_MAX < g->cols ? g->bias[i / GCPI_NR_MAX] : 0;
     gcpi_par_run(par, g->v.chunks, &g->base, gcpi_planar_task, g);
 }
 
@@ -204,14 +214,17 @@ static size_t gcpi_gather_plan(gcpi_gather *g, int cols, const gcpi_par *par)
 }
 
 /* Packs one panel of one block of the sum. */
-static void gcpi_gather_pack(const gcpi_gather *g, const gcp_real *w, const gcpi_kblock *k, const gcpi_panel *p, gcp_real *out)
+static void gcpi_gather_pack(const gcpi_gather *g, const gcp_real *w, const gcpi_kblock *k, const gcpi_panel *p,
+                             gcp_real *out)
 {
     int channels = g->v.channels;
     for (int y = k->y; y < k->y + k->ny; y++)
         for (int x = k->x; x < k->x + k->nx; x++)
             for (int j = x * g->v.len + k->j, end = j + k->nj, rows; j < end; j += rows) {
                 rows = gcpi_min(end - j, channels - j % channels);
-                gcpi_pack_rows(&g->simd, out, p->width, p->cols, w + y * g->ws[0] + j / channels * g->ws[1] + j % channels * g->ws[2] + p->first * g->ws[3],
+                gcpi_pack_rows(&g->simd, out, p->width, p->cols,
+                               w + y * g->ws[0] + j / channels * g->ws[1] + j % channels * g->ws[2] +
+                                   p->first * g->ws[3],
                                rows, g->ws[2], g->ws[3]);
                 out += (ptrdiff_t)rows * p->width;
             }
@@ -252,9 +265,9 @@ GCPI_FAST static void gcpi_sweep_panels(const gcpi_sweep *s, const gcp_real *con
     }
 }
 
-/* Of x in place, the pixels that follow these rows are fetched meanwhile: few rows at a time, each short, are no stream that the
- * hardware knows. Where they lie side by side in one go, which takes fewer instructions. Inlined always, for gcc drops the call of a
- * function that does nothing else. */
+/* Of x in place, the pixels that follow these rows are fetched meanwhile: few rows at a time, each short, are no stream
+ * that the hardware knows. Where they lie side by side in one go, which takes fewer instructions. Inlined always, for
+ * gcc drops the call of a function that does nothing else. */
 GCPI_BODY void gcpi_sweep_ahead(const gcp_real *const *a, ptrdiff_t step, ptrdiff_t terms)
 {
     const ptrdiff_t far = GCPI_ROWS * step;
@@ -266,7 +279,8 @@ GCPI_FAST static void gcpi_sweep_pixels(const gcpi_sweep *s)
 {
     const gcpi_gather *g = s->g;
     const gcpi_view *v = &g->v;
-    const gcp_real *a[GCPI_ROWS], *first = s->x + s->k.y * v->dy * v->ws[1] + s->k.x * v->dx * v->ws[2] + s->k.j * v->xc;
+    const gcp_real *a[GCPI_ROWS],
+        *first = s->x + s->k.y * v->dy * v->ws[1] + s->k.x * v->dx * v->ws[2] + s->k.j * v->xc;
     gcp_real *c[GCPI_ROWS];
     const ptrdiff_t xstep = v->sx * v->ws[2], ystep = g->ys[2];
     const int width = s->block.w, ahead = v->direct && GCPI_ROWS * s->k.nj <= 2 * GCPI_L1_HALF;
@@ -300,7 +314,8 @@ static void gcpi_gather_pack_set(const gcpi_gather *g, const gcpi_sweep *s, cons
 /* The starting values of a set: the bias, or zeros. */
 static void gcpi_gather_start(const gcpi_gather *g, int group, int first, int width, gcp_real *out)
 {
-    for (int j = 0; j < width; j++) out[j] = g->bias && first + j < g->columns.count ? g->bias[group * g->columns.count + first + j] : 0;
+    for (int j = 0; j < width; j++)
+        out[j] = g->bias && first + j < g->columns.count ? g->bias[group * g->columns.count + first + j] : 0;
 }
 
 static void gcpi_gather_task(void *arg, int index, int worker)
@@ -308,7 +323,8 @@ static void gcpi_gather_task(void *arg, int index, int worker)
     const gcpi_gather *g = (const gcpi_gather *)arg;
     const gcpi_view *v = &g->v;
     gcp_real *scratch = g->scratch + worker * g->worker, *start = scratch + GCPI_LINE;
-    ptrdiff_t chunk = (g->base + index) % v->chunks, set = (g->base + index) / v->chunks, last;      /* last: whose weights are packed */
+    /* last: whose weights are packed */
+    ptrdiff_t chunk = (g->base + index) % v->chunks, set = (g->base + index) / v->chunks, last;
     int group = (int)(set / g->sets);
     const gcp_real *w = g->w + g->wfirst + group * g->wgroup;
     gcpi_sweep s;

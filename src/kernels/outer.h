@@ -13,7 +13,8 @@ typedef struct gcpi_outer { /* d[row][t, j] = sum over pixels p of e[p][row] * x
     gcpi_columns columns;         /* of one run */
     int splits, shared;           /* private sums that blocks of pixels go to; shared: to d itself */
     int packed;                   /* rows of e are copied side by side */
-    int swapped;                  /* the rows are elements of x under the kernel, the columns are e's: for few channels of x */
+    /* the rows are elements of x under the kernel, the columns are e's: for few channels of x */
+    int swapped;
     int height, width;            /* of a sum */
     int part, parts, unit, units; /* rows and panels of a task, and how many such cuts */
     ptrdiff_t sum, worker;        /* values in a sum, and in a worker's scratch */
@@ -21,20 +22,22 @@ typedef struct gcpi_outer { /* d[row][t, j] = sum over pixels p of e[p][row] * x
     gcp_real *scratch;
 } gcpi_outer;
 
-/* Rows of e are packed as [rows / 48][pixel][48], the last block as wide as there are rows: at its own pitch e would fight for
- * cache sets. The extra line from one block to the next spreads them. */
+/* Rows of e are packed as [rows / 48][pixel][48], the last block as wide as there are rows: at its own pitch e would
+ * fight for cache sets. The extra line from one block to the next spreads them. */
 static ptrdiff_t gcpi_outer_block(ptrdiff_t pixels) { return pixels * GCPI_OUTER_ROWS + GCPI_LINE; }
 
-/* Cuts rows and panels into enough tasks, so that as little as possible is copied twice: each unit of panels copies the rows again;
- * each task copies its window of x, or each part of the rows reads x in place. The parts, which scratch depends on, go by the shape
- * alone, whatever the pitch of x. */
+/* Cuts rows and panels into enough tasks, so that as little as possible is copied twice: each unit of panels copies the
+ * rows again; each task copies its window of x, or each part of the rows reads x in place. The parts, which scratch
+ * depends on, go by the shape alone, whatever the pitch of x. */
 static void gcpi_outer_cut(gcpi_outer *o)
 {
     double best = 0;
-    int blocks = gcpi_ceil(o->rows, GCPI_OUTER_ROWS), tasks = gcpi_ceil(GCPI_TASKS, o->splits * gcpi_min(o->groups, GCPI_TASKS));
+    int blocks = gcpi_ceil(o->rows, GCPI_OUTER_ROWS),
+        tasks = gcpi_ceil(GCPI_TASKS, o->splits * gcpi_min(o->groups, GCPI_TASKS));
     for (int most = gcpi_min(blocks, GCPI_OUTER_BLOCKS); most > 0; most--) {
         int part = gcpi_even(blocks, most), parts = gcpi_ceil(blocks, part), units = gcpi_ceil(tasks, parts);
-        double window = (double)gcpi_min(o->v.sy, gcpi_ceil(o->v.ky, units)) * o->v.sx;      /* pixels of x for one of e, as kernel rows need them */
+        /* pixels of x for one of e, as kernel rows need them */
+        double window = (double)gcpi_min(o->v.sy, gcpi_ceil(o->v.ky, units)) * o->v.sx;
         double copied = (double)units * o->rows + parts * (o->v.direct ? 1 : units * window) * o->v.channels;
         if (best > 0 && copied >= best) continue;
         best = copied;
@@ -46,7 +49,8 @@ static void gcpi_outer_cut(gcpi_outer *o)
     o->units = gcpi_ceil(panels, o->unit);
 }
 
-/* Whether more lanes work where rows and columns change places: a run of x is shorter than a vector, rows of e are not. */
+/* Whether more lanes work where rows and columns change places: a run of x is shorter than a vector, rows of e are
+   not. */
 static int gcpi_outer_swaps(const gcpi_outer *o)
 {
     int lanes = o->simd.lanes, run = o->v.kx * o->v.channels, elements = o->v.ky * run, mr, mr_swapped;
@@ -54,9 +58,10 @@ static int gcpi_outer_swaps(const gcpi_outer *o)
     gcpi_kernel_of(&o->simd, gcpi_panel_of(&c, 0).nv, o->rows, &mr);
     gcpi_kernel_of(&o->simd, gcpi_panel_of(&swapped, 0).nv, elements, &mr_swapped);
     double now = run / ((double)c.vectors * lanes) * o->rows / ((double)gcpi_ceil(o->rows, mr) * mr);
-    double then = o->rows / ((double)swapped.vectors * lanes) * elements / ((double)gcpi_ceil(elements, mr_swapped) * mr_swapped);
-    return o->v.channels <= 4 && o->v.ky * o->v.kx > 1 && o->v.dx == 1 && o->groups == 1 && !o->turned && (ptrdiff_t)elements * o->rows <= GCPI_PARTIAL_MAX / GCPI_TASKS &&
-           then > 1.3 * now;
+    double then =
+        o->rows / ((double)swapped.vectors * lanes) * elements / ((double)gcpi_ceil(elements, mr_swapped) * mr_swapped);
+    return o->v.channels <= 4 && o->v.ky * o->v.kx > 1 && o->v.dx == 1 && o->groups == 1 && !o->turned &&
+           (ptrdiff_t)elements * o->rows <= GCPI_PARTIAL_MAX / GCPI_TASKS && then > 1.3 * now;
 }
 
 /* Every task has all rows and columns, and a sum of its own. */
@@ -68,7 +73,8 @@ static size_t gcpi_swapped_plan(gcpi_outer *o, const gcpi_par *par)
     o->height = o->v.ky * o->v.len, o->width = o->rows, o->turned = 1;
     o->sum = gcpi_line((ptrdiff_t)o->height * o->width);
     o->packed = o->rows % o->simd.lanes != 0;         /* in place every column is a whole vector */
-    o->worker = (o->packed ? gcpi_line((ptrdiff_t)o->v.bn * o->v.bh * o->v.bw * o->rows) + GCPI_NR_MAX : 0) + o->v.window;
+    o->worker =
+        (o->packed ? gcpi_line((ptrdiff_t)o->v.bn * o->v.bh * o->v.bw * o->rows) + GCPI_NR_MAX : 0) + o->v.window;
     return gcpi_scratch_bytes(o->sum * o->splits, o->worker, par);
 }
 
@@ -78,7 +84,10 @@ static size_t gcpi_outer_plan(gcpi_outer *o, const gcpi_par *par)
     o->splits = GCPI_TASKS;
     o->swapped = gcpi_outer_swaps(o);
     if (o->swapped) return gcpi_swapped_plan(o, par);
-    gcpi_view_cut(&o->v, gcpi_max(GCPI_OUTER_PIXELS, gcpi_min(2 * GCPI_OUTER_PIXELS, (int)(GCPI_OUTER_MAX / ((int64_t)o->rows + o->v.channels)))), o->simd.lanes);
+    gcpi_view_cut(&o->v,
+                  gcpi_max(GCPI_OUTER_PIXELS,
+                           gcpi_min(2 * GCPI_OUTER_PIXELS, (int)(GCPI_OUTER_MAX / ((int64_t)o->rows + o->v.channels)))),
+                  o->simd.lanes);
     o->columns = gcpi_columns_of(o->v.len, &o->simd);
     o->height = o->groups * o->rows, o->width = o->v.ky * o->v.runs * o->v.len;
     o->sum = gcpi_line((ptrdiff_t)o->height * o->width);
@@ -94,7 +103,8 @@ static size_t gcpi_outer_plan(gcpi_outer *o, const gcpi_par *par)
 }
 
 /* The rows of e at the pixels of a chunk. */
-GCPI_FAST static const gcp_real *gcpi_outer_pack(const gcpi_outer *o, const gcp_real *e, const gcpi_block *k, int rows, gcp_real *out)
+GCPI_FAST static const gcp_real *gcpi_outer_pack(const gcpi_outer *o, const gcp_real *e, const gcpi_block *k, int rows,
+                                                 gcp_real *out)
 {
     ptrdiff_t block = gcpi_outer_block((ptrdiff_t)k->n * k->h * k->w);
     for (int line = 0; line < k->n * k->h; line++) {
@@ -128,8 +138,8 @@ static void gcpi_tile_merge(gcpi_tile *t)
 }
 
 /* Adds one chunk to `rows` rows of d, for panel p of x; e: the rows, packed or in place. */
-GCPI_FAST static void gcpi_outer_panel(const gcpi_outer *o, const gcpi_block *k, const gcp_real *x, int p, const gcp_real *e, gcp_real *d, ptrdiff_t ds,
-                                       int rows, int fresh)
+GCPI_FAST static void gcpi_outer_panel(const gcpi_outer *o, const gcpi_block *k, const gcp_real *x, int p,
+                                       const gcp_real *e, gcp_real *d, ptrdiff_t ds, int rows, int fresh)
 {
     static const gcp_real zero[GCPI_NR_MAX] = {0};
     const gcpi_view *v = &o->v;
@@ -141,7 +151,8 @@ GCPI_FAST static void gcpi_outer_panel(const gcpi_outer *o, const gcpi_block *k,
     t.start = fresh ? zero : NULL, t.ss = 0;
     t.b = gcpi_outer_source(o, x, p, &panel);
     int mr;
-    gcpi_kernel *kernel = gcpi_kernel_of(&o->simd, panel.nv, rows <= GCPI_OUTER_ROWS ? rows : 0, &mr);      /* no tile lies in two packed blocks */
+    /* no tile lies in two packed blocks */
+    gcpi_kernel *kernel = gcpi_kernel_of(&o->simd, panel.nv, rows <= GCPI_OUTER_ROWS ? rows : 0, &mr);
     d += p / o->columns.panels * v->len + panel.first;
     for (int r = 0; r < rows; r += mr) {
         int first = r / GCPI_OUTER_ROWS * GCPI_OUTER_ROWS;
@@ -168,26 +179,31 @@ static void gcpi_outer_task(void *arg, int index, int worker)
     const gcpi_outer *o = (const gcpi_outer *)arg;
     const gcpi_view *v = &o->v;
     ptrdiff_t task = o->base + index;
-    int split = (int)(task % o->splits), unit = (int)(task / o->splits % o->units), part = (int)(task / o->splits / o->units % o->parts);
+    int split = (int)(task % o->splits), unit = (int)(task / o->splits % o->units),
+        part = (int)(task / o->splits / o->units % o->parts);
     int group = (int)(task / o->splits / o->units / o->parts), shared = o->shared;
     int row = part * o->part, rows = gcpi_min(o->part, o->rows - row), width = o->width;
     int first = unit * o->unit, last = gcpi_min(first + o->unit, v->ky * v->runs * o->columns.panels);
     int row_panels = v->runs * o->columns.panels;
     ptrdiff_t ds = shared ? o->ds : width;
-    gcp_real *packed = o->scratch + (shared ? 0 : o->splits * o->sum) + worker * o->worker, *window = packed + o->worker - v->window;
+    gcp_real *packed = o->scratch + (shared ? 0 : o->splits * o->sum) + worker * o->worker,
+             *window = packed + o->worker - v->window;
     gcp_real *d = shared ? o->d + group * o->dgroup : o->scratch + split * o->sum + (ptrdiff_t)group * o->rows * width;
     ptrdiff_t begin = split * v->chunks / o->splits, end = (split + 1) * v->chunks / o->splits;
     for (ptrdiff_t i = begin; i < end; i++) {
         gcpi_block k = gcpi_view_block(v, i);
-        const gcp_real *x = gcpi_view_load(v, o->x + group * o->xgroup, &k, first / row_panels, (last - 1) / row_panels + 1, window);
+        const gcp_real *x =
+            gcpi_view_load(v, o->x + group * o->xgroup, &k, first / row_panels, (last - 1) / row_panels + 1, window);
         const gcp_real *e = o->e + group * o->egroup + row + k.b * o->es[0] + k.y * o->es[1] + k.x * o->es[2];
         if (o->packed) e = gcpi_outer_pack(o, e, &k, rows, packed);
-        for (int p = first; p < last; p++) gcpi_outer_panel(o, &k, x, p, e, d + row * ds, ds, rows, i == begin && !(shared && o->accumulate));
+        for (int p = first; p < last; p++)
+            gcpi_outer_panel(o, &k, x, p, e, d + row * ds, ds, rows, i == begin && !(shared && o->accumulate));
     }
 }
 
 /* The columns of e at the pixels of a chunk: rows of e, in place or copied side by side. */
-GCPI_FAST static const gcp_real *gcpi_swapped_columns(const gcpi_outer *o, const gcpi_block *k, ptrdiff_t *steps, gcp_real *out)
+GCPI_FAST static const gcp_real *gcpi_swapped_columns(const gcpi_outer *o, const gcpi_block *k, ptrdiff_t *steps,
+                                                      gcp_real *out)
 {
     const gcp_real *e = o->e + k->b * o->es[0] + k->y * o->es[1] + k->x * o->es[2];
     memcpy(steps, o->es, sizeof o->es);
@@ -205,15 +221,26 @@ static void gcpi_swapped_task(void *arg, int index, int worker)
     const gcpi_outer *o = (const gcpi_outer *)arg;
     static const gcp_real zero[GCPI_NR_MAX] = {0};
     const gcpi_view *v = &o->v;
-    gcp_real *columns = o->scratch + o->splits * o->sum + worker * o->worker, *window = columns + o->worker - v->window, *d = o->scratch + index * o->sum;
+    gcp_real *columns = o->scratch + o->splits * o->sum + worker * o->worker, *window = columns + o->worker - v->window,
+             *d = o->scratch + index * o->sum;
     ptrdiff_t begin = index * v->chunks / o->splits, end = (index + 1) * v->chunks / o->splits;
     int mr;
     for (ptrdiff_t i = begin; i < end; i++) {
         gcpi_block k = gcpi_view_block(v, i);
         const gcp_real *a[GCPI_MR_MAX];
         gcp_real *c[GCPI_MR_MAX];
-        gcpi_tile t = { { k.n, k.h, k.w }, { v->ws[0], v->sy * v->ws[1], v->sx * v->ws[2] }, { 0 }, NULL, a, c, 0, i == begin ? zero : NULL, 0, 0 };
-        const gcp_real *x = gcpi_view_load(v, o->x, &k, 0, v->ky, window), *e = gcpi_swapped_columns(o, &k, t.bs, columns);
+        gcpi_tile t = { { k.n, k.h, k.w },
+                        { v->ws[0], v->sy * v->ws[1], v->sx * v->ws[2] },
+                        { 0 },
+                        NULL,
+                        a,
+                        c,
+                        0,
+                        i == begin ? zero : NULL,
+                        0,
+                        0 };
+        const gcp_real *x = gcpi_view_load(v, o->x, &k, 0, v->ky, window),
+                       *e = gcpi_swapped_columns(o, &k, t.bs, columns);
         for (int p = 0; p < o->columns.panels; p++) {
             gcpi_panel panel = gcpi_panel_of(&o->columns, p);
             gcpi_kernel *kernel = gcpi_kernel_of(&o->simd, panel.nv, o->height, &mr);
@@ -255,7 +282,8 @@ GCPI_FAST static void gcpi_outer_sum(void *arg, int index, int worker)
         if (o->accumulate) for (int j = 0; j < width; j++) d[o->turned ? j * o->ds : j] += sum[j];
         else if (!o->turned) memcpy(d, sum, (size_t)width * sizeof *d);
     }
-    if (o->turned && !o->accumulate) o->simd.turn(o->d + first, o->ds, width, end - first, o->scratch + (ptrdiff_t)first * width, width);
+    if (o->turned && !o->accumulate)
+        o->simd.turn(o->d + first, o->ds, width, end - first, o->scratch + (ptrdiff_t)first * width, width);
 }
 
 static void gcpi_outer_run(gcpi_outer *o, void *scratch, const gcpi_par *par)

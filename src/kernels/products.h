@@ -1,7 +1,13 @@
 /* Convolutions and matrix products in all passes, each as one of the products above. */
 
-static int gcpi_conv_empty(const gcpi_conv *c) { return c->n <= 0 || c->h <= 0 || c->w <= 0 || c->ho <= 0 || c->wo <= 0; }
-static int gcpi_conv_is_depthwise(const gcpi_conv *c) { return c->groups > 1 && c->ci == c->groups && c->co == c->groups && c->sh * (ptrdiff_t)c->sw <= GCPI_PHASES; }
+static int gcpi_conv_empty(const gcpi_conv *c)
+{
+    return c->n <= 0 || c->h <= 0 || c->w <= 0 || c->ho <= 0 || c->wo <= 0;
+}
+static int gcpi_conv_is_depthwise(const gcpi_conv *c)
+{
+    return c->groups > 1 && c->ci == c->groups && c->co == c->groups && c->sh * (ptrdiff_t)c->sw <= GCPI_PHASES;
+}
 
 /* Steps of an image, a row and a pixel. */
 static void gcpi_steps(ptrdiff_t *s, int h, int w, ptrdiff_t pitch)
@@ -41,7 +47,8 @@ typedef struct gcpi_phase {
     int count, taps, last, step, origin, dilation;
 } gcpi_phase;
 
-/* x with a x = b modulo m, for a and m that have no common divisor (Euclid's algorithm, with the factor of a kept beside). */
+/* x with a x = b modulo m, for a and m that have no common divisor (Euclid's algorithm, with the factor of a kept
+   beside). */
 static int64_t gcpi_congruent(int64_t a, int64_t b, int64_t m)
 {
     int64_t high = m, low = a % m, was = 0, is = 1;
@@ -56,7 +63,8 @@ static gcpi_phase gcpi_phase_of(int i, int size, int k, int stride, int pad, int
 {
     gcpi_phase p;
     int common = gcpi_divisor(dilation, stride);
-    int64_t at = (int64_t)i + pad, first = at % common ? k : gcpi_congruent(dilation / common, at / common, stride / common);
+    int64_t at = (int64_t)i + pad,
+            first = at % common ? k : gcpi_congruent(dilation / common, at / common, stride / common);
     p.count = gcpi_ceil(size - i, stride);
     p.step = stride / common;
     p.taps = first < k ? (int)((k - 1 - first) / p.step) + 1 : 0;
@@ -89,12 +97,13 @@ static gcpi_gather gcpi_conv_phase(const gcpi_conv *c, int y, int x)
     return g;
 }
 
-/* Rows are copied, columns are read in place: of a 1x1 convolution the fewer channels become the rows, where every task has room for
- * a sum of its own. */
+/* Rows are copied, columns are read in place: of a 1x1 convolution the fewer channels become the rows, where every task
+ * has room for a sum of its own. */
 static int gcpi_conv_turns(const gcpi_conv *c)
 {
     int inside = !c->pt && !c->pl && (c->ho - 1) * (ptrdiff_t)c->sh < c->h && (c->wo - 1) * (ptrdiff_t)c->sw < c->w;
-    return c->kh == 1 && c->kw == 1 && inside && c->groups == 1 && c->co > c->ci && (ptrdiff_t)c->ci * c->co <= GCPI_PARTIAL_MAX / GCPI_TASKS;
+    return c->kh == 1 && c->kw == 1 && inside && c->groups == 1 && c->co > c->ci &&
+           (ptrdiff_t)c->ci * c->co <= GCPI_PARTIAL_MAX / GCPI_TASKS;
 }
 
 static gcpi_outer gcpi_conv_outer(const gcpi_conv *c)
@@ -124,12 +133,13 @@ static gcpi_depthwise gcpi_conv_depthwise(const gcpi_conv *c, int pass)
     p.channels = c->groups, p.taps = c->kh * c->kw, p.height = back ? c->h : c->ho;
     p.phases[0] = back ? gcpi_min(c->sh, c->h) : 1, p.phases[1] = back ? gcpi_min(c->sw, c->w) : 1;
     for (int y = 0; y < p.phases[0]; y++)
-        for (int x = 0; x < p.phases[1]; x++) p.g[y * p.phases[1] + x] = back ? gcpi_conv_phase(c, y, x) : gcpi_conv_gather(c);
+        for (int x = 0; x < p.phases[1]; x++)
+            p.g[y * p.phases[1] + x] = back ? gcpi_conv_phase(c, y, x) : gcpi_conv_gather(c);
     return p;
 }
 
-/* One phase of each kind along an axis, whose strides may be long: scratch depends on how many positions and taps a phase has, and on
- * whether all that it reads lies inside dy. Returns how many kinds there are. */
+/* One phase of each kind along an axis, whose strides may be long: scratch depends on how many positions and taps a
+ * phase has, and on whether all that it reads lies inside dy. Returns how many kinds there are. */
 enum { GCPI_KINDS = 12 };
 static int gcpi_phase_kinds(int size, int read, int k, int stride, int pad, int dilation, int *at)
 {
@@ -137,8 +147,11 @@ static int gcpi_phase_kinds(int size, int read, int k, int stride, int pad, int 
     int found = 0;
     for (int i = 0; i < stride && i < size; i++) {
         gcpi_phase p = gcpi_phase_of(i, size, k, stride, pad, dilation);
-        int inside = p.origin >= 0 && (int64_t)p.origin + p.count - 1 + (int64_t)(p.taps - 1) * p.dilation < read, same = 0;
-        while (same < found && (kinds[same].count != p.count || kinds[same].taps != p.taps || kinds[same].inside != inside)) same++;
+        int inside = p.origin >= 0 && (int64_t)p.origin + p.count - 1 + (int64_t)(p.taps - 1) * p.dilation < read,
+            same = 0;
+        while (same < found &&
+               (kinds[same].count != p.count || kinds[same].taps != p.taps || kinds[same].inside != inside))
+            same++;
         if (same < found || found == GCPI_KINDS) continue;
         kinds[found].count = p.count, kinds[found].taps = p.taps, kinds[found].inside = inside;
         at[found++] = i;
@@ -163,7 +176,8 @@ static size_t gcpi_conv_scratch(const gcpi_conv *c, int pass, const gcpi_par *pa
         return gcpi_outer_plan(&o, par);
     }
     int ys[GCPI_KINDS], xs[GCPI_KINDS];
-    int rows = gcpi_phase_kinds(c->h, c->ho, c->kh, c->sh, c->pt, c->dh, ys), columns = gcpi_phase_kinds(c->w, c->wo, c->kw, c->sw, c->pl, c->dw, xs);
+    int rows = gcpi_phase_kinds(c->h, c->ho, c->kh, c->sh, c->pt, c->dh, ys),
+        columns = gcpi_phase_kinds(c->w, c->wo, c->kw, c->sw, c->pl, c->dw, xs);
     for (int y = 0; y < rows; y++)
         for (int x = 0; x < columns; x++) {
             gcpi_gather g = gcpi_conv_phase(c, ys[y], xs[x]);
@@ -174,8 +188,8 @@ static size_t gcpi_conv_scratch(const gcpi_conv *c, int pass, const gcpi_par *pa
 }
 
 /* y may start from a bias, or be added to; not both. end: may be NULL. */
-static void gcpi_conv_forward(const gcpi_conv *c, const gcp_real *x, const gcp_real *w, const gcp_real *bias, gcp_real *y, int accumulate,
-                              const gcpi_end *end, void *scratch, const gcpi_par *par)
+static void gcpi_conv_forward(const gcpi_conv *c, const gcp_real *x, const gcp_real *w, const gcp_real *bias,
+                              gcp_real *y, int accumulate, const gcpi_end *end, void *scratch, const gcpi_par *par)
 {
     if (gcpi_conv_empty(c)) return;
     if (gcpi_conv_is_depthwise(c)) {
@@ -191,8 +205,8 @@ static void gcpi_conv_forward(const gcpi_conv *c, const gcp_real *x, const gcp_r
     gcpi_gather_run(&g, scratch, par);
 }
 
-static void gcpi_conv_backward_data(const gcpi_conv *c, const gcp_real *dy, const gcp_real *w, gcp_real *dx, int accumulate, void *scratch,
-                                    const gcpi_par *par)
+static void gcpi_conv_backward_data(const gcpi_conv *c, const gcp_real *dy, const gcp_real *w, gcp_real *dx,
+                                    int accumulate, void *scratch, const gcpi_par *par)
 {
     if (gcpi_conv_empty(c)) return;
     if (gcpi_conv_is_depthwise(c)) {
@@ -211,8 +225,8 @@ static void gcpi_conv_backward_data(const gcpi_conv *c, const gcp_real *dy, cons
         }
 }
 
-static void gcpi_conv_backward_weights(const gcpi_conv *c, const gcp_real *x, const gcp_real *dy, gcp_real *dw, int accumulate, void *scratch,
-                                       const gcpi_par *par)
+static void gcpi_conv_backward_weights(const gcpi_conv *c, const gcp_real *x, const gcp_real *dy, gcp_real *dw,
+                                       int accumulate, void *scratch, const gcpi_par *par)
 {
     gcpi_outer o = gcpi_conv_outer(c);
     if (gcpi_conv_empty(c)) {
@@ -274,15 +288,20 @@ static void gcpi_blas_task(void *arg, int index, int worker)
 {
     const gcpi_blas *g = (const gcpi_blas *)arg;
     int tall = g->m >= g->n, length = tall ? g->m : g->n;
-    int first = (int)((ptrdiff_t)index * length / g->shares), count = (int)((ptrdiff_t)(index + 1) * length / g->shares) - first;
+    int first = (int)((ptrdiff_t)index * length / g->shares),
+        count = (int)((ptrdiff_t)(index + 1) * length / g->shares) - first;
     int m = tall ? count : g->m, n = tall ? g->n : count, lda = (int)g->lda, ldb = (int)g->ldb, ldc = (int)g->ldc;
-    const void *a = g->a + (tall ? (g->ta ? 1 : g->lda) * first : 0), *b = g->b + (tall ? 0 : (g->tb ? g->ldb : 1) * first);
+    const void *a = g->a + (tall ? (g->ta ? 1 : g->lda) * first : 0),
+               *b = g->b + (tall ? 0 : (g->tb ? g->ldb : 1) * first);
     void *c = g->c + (tall ? g->ldc : 1) * first;
     CBLAS_TRANSPOSE ta = g->ta ? CblasTrans : CblasNoTrans, tb = g->tb ? CblasTrans : CblasNoTrans;
     (void)worker;
     if (sizeof(gcp_real) == sizeof(float))
-        cblas_sgemm(CblasRowMajor, ta, tb, m, n, g->k, 1, (const float *)a, lda, (const float *)b, ldb, (float)g->accumulate, (float *)c, ldc);
-    else cblas_dgemm(CblasRowMajor, ta, tb, m, n, g->k, 1, (const double *)a, lda, (const double *)b, ldb, g->accumulate, (double *)c, ldc);
+        cblas_sgemm(CblasRowMajor, ta, tb, m, n, g->k, 1, (const float *)a, lda, (const float *)b, ldb,
+                    (float)g->accumulate, (float *)c, ldc);
+    else
+        cblas_dgemm(CblasRowMajor, ta, tb, m, n, g->k, 1, (const double *)a, lda, (const double *)b, ldb, g->accumulate,
+                    (double *)c, ldc);
 }
 
 static void gcpi_blas_run(gcpi_blas *g, const gcpi_par *par)
@@ -312,8 +331,9 @@ static size_t gcpi_gemm_scratch(int ta, int tb, int m, int n, int k, const gcpi_
     return gcpi_gather_plan(&g, n, par);
 }
 
-static void gcpi_gemm(int ta, int tb, int m, int n, int k, const gcp_real *a, ptrdiff_t lda, const gcp_real *b, ptrdiff_t ldb, const gcp_real *bias,
-                      gcp_real *c, ptrdiff_t ldc, int accumulate, void *scratch, const gcpi_par *par)
+static void gcpi_gemm(int ta, int tb, int m, int n, int k, const gcp_real *a, ptrdiff_t lda, const gcp_real *b,
+                      ptrdiff_t ldb, const gcp_real *bias, gcp_real *c, ptrdiff_t ldc, int accumulate, void *scratch,
+                      const gcpi_par *par)
 {
     int outer = ta && !tb && k > 0;
     if (m <= 0 || n <= 0) return;

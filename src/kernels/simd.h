@@ -116,45 +116,48 @@ typedef void gcpi_stripper(const gcpi_strip *s);
 
 /* Sizes are literals and every short loop unrolls, so that acc lives in registers: a tile whose
  * size is a parameter runs at a quarter of the speed. */
-#define GCPI_KERNEL(NAME, TARGET, VEC, MR, NV)                                                                                              \
-    GCPI_HOT TARGET static void NAME(const gcpi_tile *t)                                                                                    \
-    {                                                                                                                                       \
-        const ptrdiff_t lanes = (ptrdiff_t)(sizeof(VEC) / sizeof(gcp_real));                                                                \
-        const ptrdiff_t n = t->n[2], as = t->as[2], bs = t->bs[2];                                                                          \
-        gcp_real *c[MR];                                                                                                                    \
-        VEC acc[MR][NV];                                                                                                                    \
-        GCPI_UNROLL for (int i = 0; i < MR; i++) c[i] = t->c[i] + t->first;                                                                 \
-        GCPI_UNROLL for (int i = 0; i < MR; i++) GCPI_UNROLL for (int v = 0; v < NV; v++) GCPI_PREFETCH(c[i] + v * lanes);                  \
-        GCPI_UNROLL for (int i = 0; i < MR; i++) GCPI_UNROLL for (int v = 0; v < NV; v++) acc[i][v] =                                       \
-            *(const VEC *)((t->start ? t->start + i * t->ss : c[i]) + v * lanes);                                                           \
-        for (ptrdiff_t k0 = 0; k0 < t->n[0]; k0++)                                                                                          \
-            for (ptrdiff_t k1 = 0; k1 < t->n[1]; k1++) {                                                                                    \
-                const gcp_real *b = t->b + k0 * t->bs[0] + k1 * t->bs[1], *a[MR];                                                           \
-                GCPI_UNROLL for (int i = 0; i < MR; i++) a[i] = t->a[i] + k0 * t->as[0] + k1 * t->as[1];                                    \
-                for (ptrdiff_t k = 0, o = 0; k < n; k++, o += as, b += bs) {                                                                \
-                    VEC row[NV];                                                                                                            \
-                    GCPI_UNROLL for (int v = 0; v < NV; v++) row[v] = *(const VEC *)(b + v * lanes);                                        \
-                    GCPI_UNROLL for (int i = 0; i < MR; i++) GCPI_UNROLL for (int v = 0; v < NV; v++) acc[i][v] += a[i][o] * row[v];        \
-                }                                                                                                                           \
-            }                                                                                                                               \
-        GCPI_UNROLL for (int i = 0; i < MR; i++) if (i < t->rows) GCPI_UNROLL for (int v = 0; v < NV; v++) * (VEC *)(c[i] + v * lanes) =    \
-            acc[i][v];                                                                                                                      \
+#define GCPI_KERNEL(NAME, TARGET, VEC, MR, NV)                                                                         \
+    GCPI_HOT TARGET static void NAME(const gcpi_tile *t)                                                               \
+    {                                                                                                                  \
+        const ptrdiff_t lanes = (ptrdiff_t)(sizeof(VEC) / sizeof(gcp_real));                                           \
+        const ptrdiff_t n = t->n[2], as = t->as[2], bs = t->bs[2];                                                     \
+        gcp_real *c[MR];                                                                                               \
+        VEC acc[MR][NV];                                                                                               \
+        GCPI_UNROLL for (int i = 0; i < MR; i++) c[i] = t->c[i] + t->first;                                            \
+        GCPI_UNROLL for (int i = 0; i < MR; i++)                                                                       \
+            GCPI_UNROLL for (int v = 0; v < NV; v++) GCPI_PREFETCH(c[i] + v * lanes);                                  \
+        GCPI_UNROLL for (int i = 0; i < MR; i++) GCPI_UNROLL for (int v = 0; v < NV; v++) acc[i][v] =                  \
+            *(const VEC *)((t->start ? t->start + i * t->ss : c[i]) + v * lanes);                                      \
+        for (ptrdiff_t k0 = 0; k0 < t->n[0]; k0++)                                                                     \
+            for (ptrdiff_t k1 = 0; k1 < t->n[1]; k1++) {                                                               \
+                const gcp_real *b = t->b + k0 * t->bs[0] + k1 * t->bs[1], *a[MR];                                      \
+                GCPI_UNROLL for (int i = 0; i < MR; i++) a[i] = t->a[i] + k0 * t->as[0] + k1 * t->as[1];               \
+                for (ptrdiff_t k = 0, o = 0; k < n; k++, o += as, b += bs) {                                           \
+                    VEC row[NV];                                                                                       \
+                    GCPI_UNROLL for (int v = 0; v < NV; v++) row[v] = *(const VEC *)(b + v * lanes);                   \
+                    GCPI_UNROLL for (int i = 0; i < MR; i++)                                                           \
+                        GCPI_UNROLL for (int v = 0; v < NV; v++) acc[i][v] += a[i][o] * row[v];                        \
+                }                                                                                                      \
+            }                                                                                                          \
+        GCPI_UNROLL for (int i = 0; i < MR; i++)                                                                       \
+            if (i < t->rows) GCPI_UNROLL for (int v = 0; v < NV; v++) *(VEC *)(c[i] + v * lanes) = acc[i][v];          \
     }
 
 /* Copies rows of `width` values to dense rows; the last vector of a row overlaps the one ahead of it. */
-#define GCPI_COPY(NAME, TARGET, VEC)                                                                                       \
-    GCPI_HOT TARGET static void NAME(gcp_real *to, const gcp_real *from, ptrdiff_t rows, ptrdiff_t pitch, ptrdiff_t width) \
-    {                                                                                                                      \
-        const ptrdiff_t lanes = (ptrdiff_t)(sizeof(VEC) / sizeof(gcp_real));                                               \
-        for (ptrdiff_t r = 0; r < rows; r++, from += pitch, to += width)                                                   \
-            for (ptrdiff_t j = 0; j < width; j += lanes) {                                                                 \
-                ptrdiff_t at = GCPI_MIN(j, width - lanes);                                                                 \
-                *(VEC *)(to + at) = *(const VEC *)(from + at);                                                             \
-            }                                                                                                              \
+#define GCPI_COPY(NAME, TARGET, VEC)                                                                                   \
+    GCPI_HOT TARGET static void NAME(gcp_real *to, const gcp_real *from, ptrdiff_t rows, ptrdiff_t pitch,              \
+                                     ptrdiff_t width)                                                                  \
+    {                                                                                                                  \
+        const ptrdiff_t lanes = (ptrdiff_t)(sizeof(VEC) / sizeof(gcp_real));                                           \
+        for (ptrdiff_t r = 0; r < rows; r++, from += pitch, to += width)                                               \
+            for (ptrdiff_t j = 0; j < width; j += lanes) {                                                             \
+                ptrdiff_t at = GCPI_MIN(j, width - lanes);                                                             \
+                *(VEC *)(to + at) = *(const VEC *)(from + at);                                                         \
+            }                                                                                                          \
     }
 
-/* to[r*pitch + c] = from[r + c*step]. Four rows and L columns at a time: vectors of L / 4 fours of rows, which are turned in place by
- * zipping pairs of vectors, twice. A shuffle has its lanes written out, hence two of each. */
+/* to[r*pitch + c] = from[r + c*step]. Four rows and L columns at a time: vectors of L / 4 fours of rows, which are
+ * turned in place by zipping pairs of vectors, twice. A shuffle has its lanes written out, hence two of each. */
 #if defined(__has_builtin)
 #if GCPI_VECTORS && __has_builtin(__builtin_shufflevector)
 #define GCPI_SHUFFLES
@@ -168,18 +171,21 @@ typedef gcp_real gcpi_16 __attribute__((vector_size(16 * sizeof(gcp_real)), alig
 #define GCPI_ZIP_LOW_16(a, b) __builtin_shufflevector(a, b, 0, 16, 1, 17, 4, 20, 5, 21, 8, 24, 9, 25, 12, 28, 13, 29)
 #define GCPI_ZIP_HIGH_16(a, b) __builtin_shufflevector(a, b, 2, 18, 3, 19, 6, 22, 7, 23, 10, 26, 11, 27, 14, 30, 15, 31)
 #define GCPI_FOURS_4(p, step) (*(const gcpi_4 *)(p))
-#define GCPI_FOURS_8(p, step) __builtin_shufflevector(GCPI_FOURS_4(p, 0), GCPI_FOURS_4((p) + 4 * (step), 0), 0, 1, 2, 3, 4, 5, 6, 7)
+#define GCPI_FOURS_8(p, step) \
+    __builtin_shufflevector(GCPI_FOURS_4(p, 0), GCPI_FOURS_4((p) + 4 * (step), 0), 0, 1, 2, 3, 4, 5, 6, 7)
 #define GCPI_FOURS_16(p, step) \
-    __builtin_shufflevector(GCPI_FOURS_8(p, step), GCPI_FOURS_8((p) + 8 * (step), step), 0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15)
-#define GCPI_TURN_FOUR(L, to, from)                                                                                                       \
-    {                                                                                                                                     \
-        gcpi_##L r0 = GCPI_FOURS_##L(from, step), r1 = GCPI_FOURS_##L((from) + step, step), r2 = GCPI_FOURS_##L((from) + 2 * step, step); \
-        gcpi_##L r3 = GCPI_FOURS_##L((from) + 3 * step, step), low = GCPI_ZIP_LOW_##L(r0, r2), high = GCPI_ZIP_HIGH_##L(r0, r2);          \
-        gcpi_##L odd_low = GCPI_ZIP_LOW_##L(r1, r3), odd_high = GCPI_ZIP_HIGH_##L(r1, r3);                                                \
-        *(gcpi_##L *)(to) = GCPI_ZIP_LOW_##L(low, odd_low);                                                                               \
-        *(gcpi_##L *)((to) + pitch) = GCPI_ZIP_HIGH_##L(low, odd_low);                                                                    \
-        *(gcpi_##L *)((to) + 2 * pitch) = GCPI_ZIP_LOW_##L(high, odd_high);                                                               \
-        *(gcpi_##L *)((to) + 3 * pitch) = GCPI_ZIP_HIGH_##L(high, odd_high);                                                              \
+    __builtin_shufflevector(GCPI_FOURS_8(p, step), GCPI_FOURS_8((p) + 8 * (step), step), 0, 1, 2, 3, 4, 5, 6, 7, 8, 9, \
+                            10, 11, 12, 13, 14, 15)
+#define GCPI_TURN_FOUR(L, to, from)                                                                                    \
+    {                                                                                                                  \
+        gcpi_##L r0 = GCPI_FOURS_##L(from, step), r1 = GCPI_FOURS_##L((from) + step, step);                            \
+        gcpi_##L r2 = GCPI_FOURS_##L((from) + 2 * step, step), r3 = GCPI_FOURS_##L((from) + 3 * step, step);           \
+        gcpi_##L low = GCPI_ZIP_LOW_##L(r0, r2), high = GCPI_ZIP_HIGH_##L(r0, r2);                                     \
+        gcpi_##L odd_low = GCPI_ZIP_LOW_##L(r1, r3), odd_high = GCPI_ZIP_HIGH_##L(r1, r3);                             \
+        *(gcpi_##L *)(to) = GCPI_ZIP_LOW_##L(low, odd_low);                                                            \
+        *(gcpi_##L *)((to) + pitch) = GCPI_ZIP_HIGH_##L(low, odd_low);                                                 \
+        *(gcpi_##L *)((to) + 2 * pitch) = GCPI_ZIP_LOW_##L(high, odd_high);                                            \
+        *(gcpi_##L *)((to) + 3 * pitch) = GCPI_ZIP_HIGH_##L(high, odd_high);                                           \
     }
 #else
 #define GCPI_TURN_FOUR(L, to, from) \
@@ -192,53 +198,57 @@ typedef gcp_real gcpi_16 __attribute__((vector_size(16 * sizeof(gcp_real)), alig
         for (; r < rows; r++)                                                                    \
             for (int i = c; i < c + L; i++) to[r * pitch + i] = from[r + i * step];              \
     }
-#define GCPI_TURN(NAME, TARGET)                                                                                               \
-    GCPI_HOT TARGET static void NAME(gcp_real *to, ptrdiff_t pitch, int rows, int cols, const gcp_real *from, ptrdiff_t step) \
-    {                                                                                                                         \
-        int c = 0;                                                                                                            \
-        GCPI_TURN_COLUMNS(16)                                                                                                 \
-        GCPI_TURN_COLUMNS(4)                                                                                                  \
-        for (; c < cols; c++)                                                                                                 \
-            for (int r = 0; r < rows; r++) to[r * pitch + c] = from[r + c * step];                                            \
+#define GCPI_TURN(NAME, TARGET)                                                                                        \
+    GCPI_HOT TARGET static void NAME(gcp_real *to, ptrdiff_t pitch, int rows, int cols, const gcp_real *from,          \
+                                     ptrdiff_t step)                                                                   \
+    {                                                                                                                  \
+        int c = 0;                                                                                                     \
+        GCPI_TURN_COLUMNS(16)                                                                                          \
+        GCPI_TURN_COLUMNS(4)                                                                                           \
+        for (; c < cols; c++)                                                                                          \
+            for (int r = 0; r < rows; r++) to[r * pitch + c] = from[r + c * step];                                     \
     }
 
 /* Depthwise: vectors of channels, NV side by side, of P pixels.
  * y[p] = start + sum over rows and taps of x[p, row, tap] * w[row, tap]. */
-#define GCPI_DEPTH_LOOP(VEC, P, NV)                                                                                                   \
-    for (const ptrdiff_t lanes = (ptrdiff_t)(sizeof(VEC) / sizeof(gcp_real)); c + NV * lanes <= s.channels; c += NV * lanes) {        \
-        const gcp_real *x = s.x + c, *w = s.w + c, *start = (s.start ? s.start : s.y) + c;                                            \
-        const ptrdiff_t step = s.start ? 0 : s.pixel;                                                                                 \
-        VEC acc[P][NV];                                                                                                               \
-        GCPI_UNROLL for (int p = 0; p < P; p++) GCPI_UNROLL for (int v = 0; v < NV; v++) acc[p][v] =                                  \
-            *(const VEC *)(start + p * step + v * lanes);                                                                             \
-        for (int row = 0; row < s.rows; row++, x += s.xrow, w += s.row) {                                                             \
-            const gcp_real *at = x, *tap = w;                                                                                         \
-            for (int t = 0; t < s.taps; t++, at += s.xtap, tap += s.tap) GCPI_UNROLL for (int v = 0; v < NV; v++) {                   \
-                VEC weight = *(const VEC *)(tap + v * lanes);                                                                         \
-                GCPI_UNROLL for (int p = 0; p < P; p++) acc[p][v] += *(const VEC *)(at + p * pixel + v * lanes) * weight;             \
-            }                                                                                                                         \
-        }                                                                                                                             \
-        GCPI_UNROLL for (int p = 0; p < P; p++) GCPI_UNROLL for (int v = 0; v < NV; v++) *(VEC *)(s.y + c + p * s.pixel + v * lanes) = \
-            acc[p][v];                                                                                                                \
+#define GCPI_DEPTH_LOOP(VEC, P, NV)                                                                                    \
+    for (const ptrdiff_t lanes = (ptrdiff_t)(sizeof(VEC) / sizeof(gcp_real)); c + NV * lanes <= s.channels;            \
+         c += NV * lanes) {                                                                                            \
+        const gcp_real *x = s.x + c, *w = s.w + c, *start = (s.start ? s.start : s.y) + c;                             \
+        const ptrdiff_t step = s.start ? 0 : s.pixel;                                                                  \
+        VEC acc[P][NV];                                                                                                \
+        GCPI_UNROLL for (int p = 0; p < P; p++) GCPI_UNROLL for (int v = 0; v < NV; v++) acc[p][v] =                   \
+            *(const VEC *)(start + p * step + v * lanes);                                                              \
+        for (int row = 0; row < s.rows; row++, x += s.xrow, w += s.row) {                                              \
+            const gcp_real *at = x, *tap = w;                                                                          \
+            for (int t = 0; t < s.taps; t++, at += s.xtap, tap += s.tap) GCPI_UNROLL for (int v = 0; v < NV; v++) {    \
+                VEC weight = *(const VEC *)(tap + v * lanes);                                                          \
+                GCPI_UNROLL for (int p = 0; p < P; p++)                                                                \
+                    acc[p][v] += *(const VEC *)(at + p * pixel + v * lanes) * weight;                                  \
+            }                                                                                                          \
+        }                                                                                                              \
+        GCPI_UNROLL for (int p = 0; p < P; p++)                                                                        \
+            GCPI_UNROLL for (int v = 0; v < NV; v++) *(VEC *)(s.y + c + p * s.pixel + v * lanes) = acc[p][v];          \
     }
 
 /* d[row, tap] += sum over P pixels of x[p, row, tap] * e[p]. */
-#define GCPI_DEPTH_BACK_LOOP(VEC, P, NV)                                                                                              \
-    for (const ptrdiff_t lanes = (ptrdiff_t)(sizeof(VEC) / sizeof(gcp_real)); c + NV * lanes <= s.channels; c += NV * lanes) {        \
-        const gcp_real *x = s.x + c;                                                                                                  \
-        gcp_real *d = s.d + c;                                                                                                        \
-        VEC e[P][NV];                                                                                                                 \
-        GCPI_UNROLL for (int p = 0; p < P; p++) GCPI_UNROLL for (int v = 0; v < NV; v++) e[p][v] =                                    \
-            *(const VEC *)(s.e + c + p * s.pixel + v * lanes);                                                                        \
-        for (int row = 0; row < s.rows; row++, x += s.xrow, d += s.row) {                                                             \
-            const gcp_real *at = x;                                                                                                   \
-            gcp_real *tap = d;                                                                                                        \
-            for (int t = 0; t < s.taps; t++, at += s.xtap, tap += s.tap) GCPI_UNROLL for (int v = 0; v < NV; v++) {                   \
-                VEC sum = *(const VEC *)(tap + v * lanes);                                                                            \
-                GCPI_UNROLL for (int p = 0; p < P; p++) sum += *(const VEC *)(at + p * pixel + v * lanes) * e[p][v];                  \
-                *(VEC *)(tap + v * lanes) = sum;                                                                                      \
-            }                                                                                                                         \
-        }                                                                                                                             \
+#define GCPI_DEPTH_BACK_LOOP(VEC, P, NV)                                                                               \
+    for (const ptrdiff_t lanes = (ptrdiff_t)(sizeof(VEC) / sizeof(gcp_real)); c + NV * lanes <= s.channels;            \
+         c += NV * lanes) {                                                                                            \
+        const gcp_real *x = s.x + c;                                                                                   \
+        gcp_real *d = s.d + c;                                                                                         \
+        VEC e[P][NV];                                                                                                  \
+        GCPI_UNROLL for (int p = 0; p < P; p++) GCPI_UNROLL for (int v = 0; v < NV; v++) e[p][v] =                     \
+            *(const VEC *)(s.e + c + p * s.pixel + v * lanes);                                                         \
+        for (int row = 0; row < s.rows; row++, x += s.xrow, d += s.row) {                                              \
+            const gcp_real *at = x;                                                                                    \
+            gcp_real *tap = d;                                                                                         \
+            for (int t = 0; t < s.taps; t++, at += s.xtap, tap += s.tap) GCPI_UNROLL for (int v = 0; v < NV; v++) {    \
+                VEC sum = *(const VEC *)(tap + v * lanes);                                                             \
+                GCPI_UNROLL for (int p = 0; p < P; p++) sum += *(const VEC *)(at + p * pixel + v * lanes) * e[p][v];   \
+                *(VEC *)(tap + v * lanes) = sum;                                                                       \
+            }                                                                                                          \
+        }                                                                                                              \
     }
 
 /* Whole vectors, then short ones, then one by one. */
@@ -310,8 +320,14 @@ typedef struct gcpi_simd {
 
 static gcpi_simd gcpi_simd_of(int isa)
 {
-    static const gcpi_simd scalar = {
-        1, 3, {12, 6, 4, 0}, {gcpi_scalar_12x1, gcpi_scalar_6x2, gcpi_scalar_4x3, NULL}, gcpi_scalar_copy, gcpi_scalar_turn, GCPI_STRIPPERS(gcpi_scalar), NULL};
+    static const gcpi_simd scalar = { 1,
+                                      3,
+                                      { 12, 6, 4, 0 },
+                                      { gcpi_scalar_12x1, gcpi_scalar_6x2, gcpi_scalar_4x3, NULL },
+                                      gcpi_scalar_copy,
+                                      gcpi_scalar_turn,
+                                      GCPI_STRIPPERS(gcpi_scalar),
+                                      NULL };
 #if GCPI_X86
     static const gcpi_simd avx512 = {64 / (int)sizeof(gcp_real),
                                      4,
@@ -321,14 +337,26 @@ static gcpi_simd gcpi_simd_of(int isa)
                                      gcpi_avx512_turn,
                                      GCPI_STRIPPERS(gcpi_avx512),
                                      gcpi_avx512_5x4};
-    static const gcpi_simd avx2 = {
-        32 / (int)sizeof(gcp_real), 3, {12, 6, 4, 0}, {gcpi_avx2_12x1, gcpi_avx2_6x2, gcpi_avx2_4x3, NULL}, gcpi_avx2_copy, gcpi_avx2_turn, GCPI_STRIPPERS(gcpi_avx2), NULL};
+    static const gcpi_simd avx2 = { 32 / (int)sizeof(gcp_real),
+                                    3,
+                                    { 12, 6, 4, 0 },
+                                    { gcpi_avx2_12x1, gcpi_avx2_6x2, gcpi_avx2_4x3, NULL },
+                                    gcpi_avx2_copy,
+                                    gcpi_avx2_turn,
+                                    GCPI_STRIPPERS(gcpi_avx2),
+                                    NULL };
     if (isa == GCPI_ISA_AVX512) return avx512;
     if (isa == GCPI_ISA_AVX2) return avx2;
 #endif
 #if GCPI_VECTORS
-    static const gcpi_simd v128 = {
-        16 / (int)sizeof(gcp_real), 3, {12, 6, 4, 0}, {gcpi_v128_12x1, gcpi_v128_6x2, gcpi_v128_4x3, NULL}, gcpi_v128_copy, gcpi_v128_turn, GCPI_STRIPPERS(gcpi_v128), NULL};
+    static const gcpi_simd v128 = { 16 / (int)sizeof(gcp_real),
+                                    3,
+                                    { 12, 6, 4, 0 },
+                                    { gcpi_v128_12x1, gcpi_v128_6x2, gcpi_v128_4x3, NULL },
+                                    gcpi_v128_copy,
+                                    gcpi_v128_turn,
+                                    GCPI_STRIPPERS(gcpi_v128),
+                                    NULL };
     if (isa != GCPI_ISA_SCALAR) return v128;
 #endif
     (void)isa;
@@ -339,14 +367,17 @@ static int gcpi_isa_best(void)
 {
 #if GCPI_X86
     __builtin_cpu_init();
-    if (__builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512vl") && __builtin_cpu_supports("fma")) return GCPI_ISA_AVX512;
+    if (__builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512vl") && __builtin_cpu_supports("fma"))
+        return GCPI_ISA_AVX512;
     if (__builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma")) return GCPI_ISA_AVX2;
 #endif
     return GCPI_VECTORS ? GCPI_ISA_V128 : GCPI_ISA_SCALAR;
 }
 
 /* More tasks than an int counts are run in several goes: task sees *base + index. */
-static void gcpi_par_run(const gcpi_par *par, ptrdiff_t tasks, ptrdiff_t *base, void (*task)(void *arg, int index, int worker), void *arg)
+static void gcpi_par_run(const gcpi_par *par, ptrdiff_t tasks, ptrdiff_t *base,
+                         void (*task)(void *arg, int index, int worker), void *arg)
 {
-    for (*base = 0; *base < tasks; *base += INT32_MAX) par->parallel_for(par->context, (int)GCPI_MIN(tasks - *base, (ptrdiff_t)INT32_MAX), task, arg);
+    for (*base = 0; *base < tasks; *base += INT32_MAX)
+        par->parallel_for(par->context, (int)GCPI_MIN(tasks - *base, (ptrdiff_t)INT32_MAX), task, arg);
 }

@@ -4,10 +4,12 @@ static int gcpi_min(int a, int b) { return a < b ? a : b; }
 static int gcpi_max(int a, int b) { return a > b ? a : b; }
 static int gcpi_ceil(int a, int b) { return a / b + (a % b != 0); }
 static int gcpi_even(int total, int most) { return gcpi_ceil(total, gcpi_ceil(total, most)); }
-static int gcpi_divisor(int a, int b) { while (b) { int r = a % b; a = b; b = r; } return a; }      /* the greatest common one */
+/* the greatest common one */
+static int gcpi_divisor(int a, int b) { while (b) { int r = a % b; a = b; b = r; } return a; }
 static ptrdiff_t gcpi_line(ptrdiff_t n) { return (n + GCPI_LINE - 1) / GCPI_LINE * GCPI_LINE; }
 
-/* Bytes of scratch: values that all workers share, and each one's own; SIZE_MAX where that is more than can be addressed. */
+/* Bytes of scratch: values that all workers share, and each one's own; SIZE_MAX where that is more than can be
+   addressed. */
 static size_t gcpi_scratch_bytes(ptrdiff_t shared, ptrdiff_t worker, const gcpi_par *par)
 {
     return gcpi_bytes_from(((double)shared + (double)worker * par->threads) * sizeof(gcp_real));
@@ -33,7 +35,8 @@ GCPI_FAST static void gcpi_copy(gcp_real *to, const gcp_real *from, int count)
 /* Asks for `count` values from p + skip on, before whoever reads or writes them line by line. */
 GCPI_BODY void gcpi_fetch(const gcp_real *p, ptrdiff_t skip, ptrdiff_t count)
 {
-    uintptr_t line = GCPI_LINE * sizeof *p, at = (uintptr_t)p + (size_t)skip * sizeof *p, end = at + (size_t)count * sizeof *p;
+    uintptr_t line = GCPI_LINE * sizeof *p, at = (uintptr_t)p + (size_t)skip * sizeof *p,
+              end = at + (size_t)count * sizeof *p;
     for (; at < end; at += line) GCPI_PREFETCH_READ((const void *)at);
 }
 
@@ -111,7 +114,8 @@ typedef struct gcpi_block {
     int b, y, x, n, h, w;
 } gcpi_block;
 
-/* Values in the window of a block; capped while the block is still to be cut (of one pixel they are an int: gcpi_conv_fits). */
+/* Values in the window of a block; capped while the block is still to be cut (of one pixel they are an int:
+   gcpi_conv_fits). */
 static ptrdiff_t gcpi_view_window(gcpi_view *v)
 {
     double values = (double)v->bn * v->channels;
@@ -123,7 +127,8 @@ static ptrdiff_t gcpi_view_window(gcpi_view *v)
 
 static int gcpi_view_inside(const gcpi_view *v)
 {
-    return v->oy >= 0 && v->ox >= 0 && (ptrdiff_t)v->oy + (ptrdiff_t)(v->ho - 1) * v->sy + (ptrdiff_t)(v->ky - 1) * v->dy < v->h &&
+    return v->oy >= 0 && v->ox >= 0 &&
+           (ptrdiff_t)v->oy + (ptrdiff_t)(v->ho - 1) * v->sy + (ptrdiff_t)(v->ky - 1) * v->dy < v->h &&
            (ptrdiff_t)v->ox + (ptrdiff_t)(v->wo - 1) * v->sx + (ptrdiff_t)(v->kx - 1) * v->dx < v->w;
 }
 
@@ -146,7 +151,8 @@ static void gcpi_view_cut(gcpi_view *v, int pixels, int lanes)
     v->ws[2] = v->direct ? v->xs[2] : v->channels;
     v->ws[1] = v->direct ? v->xs[1] : v->ww * v->ws[2];
     v->ws[0] = v->direct ? v->xs[0] : v->wh * v->ws[1];
-    int merge = v->dx == 1 && !v->direct && v->xc == 1;        /* in place the pitch would decide, and scratch must not depend on that */
+    /* in place the pitch would decide, and scratch must not depend on that */
+    int merge = v->dx == 1 && !v->direct && v->xc == 1;
     v->runs = merge ? 1 : v->kx;
     v->len = merge ? v->kx * v->channels : v->channels;
     v->window = v->direct ? 0 : gcpi_line(gcpi_view_window(v)) + GCPI_LINE; /* read past the end */
@@ -173,7 +179,8 @@ GCPI_FAST static void gcpi_view_row(const gcpi_view *v, const gcp_real *x, ptrdi
     if (end < left) end = left;
     memset(out, 0, (size_t)(left * c) * sizeof *out);
     memset(out + end * c, 0, (size_t)((v->ww - end) * c) * sizeof *out);
-    if (v->xs[2] == c && end > left) memcpy(out + left * c, x + (first + left) * c, (size_t)((end - left) * c) * sizeof *out);
+    if (v->xs[2] == c && end > left)
+        memcpy(out + left * c, x + (first + left) * c, (size_t)((end - left) * c) * sizeof *out);
     else
         for (ptrdiff_t i = left; i < end; i++) memcpy(out + i * c, x + (first + i) * v->xs[2], (size_t)c * sizeof *out);
 }
@@ -188,9 +195,10 @@ static int gcpi_view_reads(const gcpi_view *v, const gcpi_block *k, int y, int f
     return 0;
 }
 
-/* Where the pixels of a block are read with the steps v->ws: in x itself, or copied to `window`, but only what kernel rows
- * first .. last - 1 read. */
-GCPI_FAST static const gcp_real *gcpi_view_load(const gcpi_view *v, const gcp_real *x, const gcpi_block *k, int first, int last, gcp_real *window)
+/* Where the pixels of a block are read with the steps v->ws: in x itself, or copied to `window`, but only what kernel
+ * rows first .. last - 1 read. */
+GCPI_FAST static const gcp_real *gcpi_view_load(const gcpi_view *v, const gcp_real *x, const gcpi_block *k, int first,
+                                                int last, gcp_real *window)
 {
     ptrdiff_t y0 = v->oy + (ptrdiff_t)k->y * v->sy, x0 = v->ox + (ptrdiff_t)k->x * v->sx;
     if (v->direct) return x + k->b * v->xs[0] + y0 * v->xs[1] + x0 * v->xs[2];

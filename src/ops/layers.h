@@ -2,42 +2,49 @@
 
 /* The table, in the order of GCP_OPS. Reads: bits of inputs, bits of outputs. */
 #define GCPI_E (GCP_IN_PLACE | GCP_GRAD_IN_PLACE)
+#define GCPI_ROW(name, shape, cost, in, out, flags, outputs) \
+    { #name, gcpi_##shape##_shape, gcpi_##name##_forward, gcpi_##name##_backward, cost, in, out, flags, outputs, NULL }
 static const gcp_op gcpi_rows[GCP_ROW_COUNT] = {
-/*    name               shape                        forward                       backward                       cost                         in  out flags  outputs */
-    { "conv2d",           gcpi_conv2d_shape,           gcpi_conv2d_forward,          gcpi_conv2d_backward,          gcpi_conv2d_cost,            3,  0, GCP_COSTLY | GCP_CROSS, 1, NULL },
-    { "conv_transpose2d", gcpi_conv_transpose2d_shape, gcpi_conv_transpose2d_forward, gcpi_conv_transpose2d_backward, gcpi_conv_transpose2d_cost, 3,  0, GCP_COSTLY | GCP_CROSS, 1, NULL },
-    { "upsample",         gcpi_upsample_shape,         gcpi_upsample_forward,        gcpi_upsample_backward,        NULL,                        0,  0, 0, 1, NULL },
-    { "linear",           gcpi_linear_shape,           gcpi_linear_forward,          gcpi_linear_backward,          gcpi_linear_cost,            3,  0, GCP_COSTLY | GCP_CROSS, 1, NULL },
-    { "matmul",           gcpi_matmul_shape,           gcpi_matmul_forward,          gcpi_matmul_backward,          gcpi_matmul_cost,            3,  0, GCP_COSTLY | GCP_CROSS, 1, NULL },
-    { "add",              gcpi_pair_shape,             gcpi_add_forward,             gcpi_add_backward,             NULL,                        0,  0, GCP_IN_PLACE | GCP_GRAD_VIEW, 1, NULL },
-    { "mul",              gcpi_pair_shape,             gcpi_mul_forward,             gcpi_mul_backward,             NULL,                        3,  0, GCPI_E | GCP_CROSS, 1, NULL },
-    { "bias",             gcpi_bias_shape,             gcpi_bias_forward,            gcpi_bias_backward,            gcpi_bias_cost,              0,  0, GCPI_E, 1, NULL },
-    { "scale",            gcpi_shape_same,             gcpi_scale_forward,           gcpi_scale_backward,           NULL,                        0,  0, GCPI_E, 1, NULL },
-    { "relu",             gcpi_rectify_shape,          gcpi_rectify_forward,         gcpi_rectify_backward,         NULL,                        0,  1, GCPI_E | GCP_SIGN_OR_MASK, 2, NULL },
-    { "leaky_relu",       gcpi_rectify_shape,          gcpi_rectify_forward,         gcpi_rectify_backward,         NULL,                        0,  1, GCPI_E | GCP_SIGN_OR_MASK, 2, NULL },
-    { "tanh",             gcpi_shape_same,             gcpi_tanh_forward,            gcpi_tanh_backward,            NULL,                        0,  1, GCPI_E, 1, NULL },
-    { "sigmoid",          gcpi_shape_same,             gcpi_sigmoid_forward,         gcpi_sigmoid_backward,         NULL,                        0,  1, GCPI_E, 1, NULL },
-    { "gelu",             gcpi_shape_same,             gcpi_gelu_forward,            gcpi_gelu_backward,            NULL,                        1,  0, GCPI_E, 1, NULL },
-    { "max_pool",         gcpi_max_pool_shape,         gcpi_max_pool_forward,        gcpi_max_pool_backward,        NULL,                        0,  2, GCPI_E, 2, NULL },
-    { "avg_pool",         gcpi_pool_shape,             gcpi_avg_pool_forward,        gcpi_avg_pool_backward,        NULL,                        0,  0, 0, 1, NULL },
-    { "global_avg_pool",  gcpi_global_avg_pool_shape,  gcpi_avg_pool_forward,        gcpi_avg_pool_backward,        NULL,                        0,  0, 0, 1, NULL },
-    { "batch_stats",      gcpi_batch_stats_shape,      gcpi_batch_stats_forward,     NULL,                          gcpi_batch_stats_cost,       0,  0, GCP_ONCE | GCP_NO_GRADIENT, 2, NULL },
-    { "batch_norm",       gcpi_norm_shape,             gcpi_batch_norm_forward,      gcpi_batch_norm_backward,      gcpi_norm_cost,              15, 0, GCPI_E, 1, NULL },
-    { "layer_norm",       gcpi_norm_shape,             gcpi_layer_norm_forward,      gcpi_layer_norm_backward,      gcpi_norm_cost,              3,  0, GCPI_E, 1, NULL },
-    { "dropout",          gcpi_shape_same,             gcpi_dropout_forward,         gcpi_dropout_backward,         NULL,                        0,  0, GCPI_E, 1, NULL },
-    { "concat",           gcpi_concat_shape,           gcpi_concat_forward,          gcpi_concat_backward,          NULL,                        0,  0, GCP_VIEW | GCP_GRAD_VIEW, 1, NULL },
-    { "slice",            gcpi_slice_shape,            gcpi_slice_forward,           gcpi_slice_backward,           NULL,                        0,  0, GCP_VIEW, 1, NULL },
-    { "reshape",          gcpi_reshape_shape,          gcpi_reshape_forward,         gcpi_reshape_backward,         NULL,                        0,  0, GCP_VIEW | GCP_GRAD_VIEW, 1, NULL },
-    { "embedding",        gcpi_embedding_shape,        gcpi_embedding_forward,       gcpi_embedding_backward,       NULL,                        1,  0, 0, 1, NULL },
-    { "cross_entropy",    gcpi_cross_entropy_shape,    gcpi_cross_entropy_forward,   gcpi_cross_entropy_backward,   gcpi_loss_cost,              3,  0, GCP_LOSS, 1, NULL },
-    { "mse",              gcpi_mse_shape,              gcpi_mse_forward,             gcpi_mse_backward,             gcpi_loss_cost,              3,  0, GCP_LOSS, 1, NULL },
-    { "mean",             gcpi_mean_shape,             gcpi_mean_forward,            gcpi_mean_backward,            gcpi_loss_cost,              0,  0, GCP_LOSS, 1, NULL },
-    { "custom",           NULL,                        NULL,                         NULL,                          NULL,                        0,  0, 0, 1, NULL },
-    { "apply",            NULL,                        gcpi_apply_forward,           NULL,                          NULL,                        0,  0, GCP_IN_PLACE, 2, NULL },
-    { "seed",             NULL,                        gcpi_seed_forward,            NULL,                          NULL,                        0,  0, 0, 1, NULL },
-    { "norm",             NULL,                        gcpi_norm_add,                gcpi_norm_finish,              gcpi_norm_workspace,         0,  0, 0, 0, NULL },
-    { "update",           NULL,                        gcpi_update_forward,          NULL,                          NULL,                        0,  0, 0, 3, NULL }
+    /*       name              shape's rule      cost                        in out flags, outputs */
+    GCPI_ROW(conv2d,           conv2d,           gcpi_conv2d_cost,           3,  0, GCP_COSTLY | GCP_CROSS, 1),
+    GCPI_ROW(conv_transpose2d, conv_transpose2d, gcpi_conv_transpose2d_cost, 3,  0, GCP_COSTLY | GCP_CROSS, 1),
+    GCPI_ROW(upsample,         upsample,         NULL,                       0,  0, 0, 1),
+    GCPI_ROW(linear,           linear,           gcpi_linear_cost,           3,  0, GCP_COSTLY | GCP_CROSS, 1),
+    GCPI_ROW(matmul,           matmul,           gcpi_matmul_cost,           3,  0, GCP_COSTLY | GCP_CROSS, 1),
+    GCPI_ROW(add,              pair,             NULL,                       0,  0, GCP_IN_PLACE | GCP_GRAD_VIEW, 1),
+    GCPI_ROW(mul,              pair,             NULL,                       3,  0, GCPI_E | GCP_CROSS, 1),
+    GCPI_ROW(bias,             bias,             gcpi_bias_cost,             0,  0, GCPI_E, 1),
+    GCPI_ROW(scale,            unary,            NULL,                       0,  0, GCPI_E, 1),
+    { "relu",          gcpi_rectify_shape, gcpi_rectify_forward, gcpi_rectify_backward, NULL,
+      0, 1, GCPI_E | GCP_SIGN_OR_MASK, 2, NULL },
+    { "leaky_relu",    gcpi_rectify_shape, gcpi_rectify_forward, gcpi_rectify_backward, NULL,
+      0, 1, GCPI_E | GCP_SIGN_OR_MASK, 2, NULL },
+    GCPI_ROW(tanh,             unary,            NULL,                       0,  1, GCPI_E, 1),
+    GCPI_ROW(sigmoid,          unary,            NULL,                       0,  1, GCPI_E, 1),
+    GCPI_ROW(gelu,             unary,            NULL,                       1,  0, GCPI_E, 1),
+    GCPI_ROW(max_pool,         max_pool,         NULL,                       0,  2, GCPI_E, 2),
+    GCPI_ROW(avg_pool,         pool,             NULL,                       0,  0, 0, 1),
+    { "global_avg_pool", gcpi_global_avg_pool_shape, gcpi_avg_pool_forward, gcpi_avg_pool_backward, NULL,
+      0, 0, 0, 1, NULL },
+    { "batch_stats",   gcpi_batch_stats_shape, gcpi_batch_stats_forward, NULL, gcpi_batch_stats_cost,
+      0, 0, GCP_ONCE | GCP_NO_GRADIENT, 2, NULL },
+    GCPI_ROW(batch_norm,       norm,             gcpi_norm_cost,             15, 0, GCPI_E, 1),
+    GCPI_ROW(layer_norm,       norm,             gcpi_norm_cost,             3,  0, GCPI_E, 1),
+    GCPI_ROW(dropout,          unary,            NULL,                       0,  0, GCPI_E, 1),
+    GCPI_ROW(concat,           concat,           NULL,                       0,  0, GCP_VIEW | GCP_GRAD_VIEW, 1),
+    GCPI_ROW(slice,            slice,            NULL,                       0,  0, GCP_VIEW, 1),
+    GCPI_ROW(reshape,          reshape,          NULL,                       0,  0, GCP_VIEW | GCP_GRAD_VIEW, 1),
+    GCPI_ROW(embedding,        embedding,        NULL,                       1,  0, 0, 1),
+    GCPI_ROW(cross_entropy,    cross_entropy,    gcpi_loss_cost,             3,  0, GCP_LOSS, 1),
+    GCPI_ROW(mse,              mse,              gcpi_loss_cost,             3,  0, GCP_LOSS, 1),
+    GCPI_ROW(mean,             mean,             gcpi_loss_cost,             0,  0, GCP_LOSS, 1),
+    { "custom",        NULL, NULL, NULL, NULL, 0, 0, 0, 1, NULL },
+    { "apply",         NULL, gcpi_apply_forward, NULL, NULL, 0, 0, GCP_IN_PLACE, 2, NULL },
+    { "seed",          NULL, gcpi_seed_forward, NULL, NULL, 0, 0, 0, 1, NULL },
+    { "norm",          NULL, gcpi_norm_add, gcpi_norm_finish, gcpi_norm_workspace, 0, 0, 0, 0, NULL },
+    { "update",        NULL, gcpi_update_forward, NULL, NULL, 0, 0, 0, 3, NULL },
 };
+#undef GCPI_ROW
 
 /* The functions that record them. A layer: a name, its weights under that name, the op. */
 static int gcpi_enter(gcp_tensor x, gcp_at at, const char *what)
@@ -52,14 +59,16 @@ static int gcpi_op_name(gcp_tape *t, const char *label, const char *named, gcp_a
     return gcpi_name_new(t, t->segments[t->open].name, label, named, at);
 }
 
-static gcp_tensor gcpi_record(gcp_tape *t, int kind, int name, const gcp_tensor *inputs, int count, const gcpi_attributes *a, gcp_at at)
+static gcp_tensor gcpi_record(gcp_tape *t, int kind, int name, const gcp_tensor *inputs, int count,
+                              const gcpi_attributes *a, gcp_at at)
 {
     int op = name ? gcpi_op_new(t, &gcpi_rows[kind], kind, name, inputs, count, a, NULL, at) : -1;
     return op < 0 ? gcpi_nil(t) : gcpi_handle(t, t->ops[op].out);
 }
 
 /* An op on one or two tensors without weights. */
-static gcp_tensor gcpi_simple(int kind, const gcp_tensor *inputs, int count, const gcpi_attributes *a, const char *named, gcp_at at)
+static gcp_tensor gcpi_simple(int kind, const gcp_tensor *inputs, int count, const gcpi_attributes *a,
+                              const char *named, gcp_at at)
 {
     const char *label = gcpi_rows[kind].name;
     gcp_tape *t = inputs[0].tape;
@@ -84,10 +93,16 @@ static gcp_tensor gcpi_binary(int kind, gcp_tensor a, gcp_tensor b, gcp_op_opts 
 
 GCPI_DEF gcp_tensor gcp_relu_at(gcp_tensor x, gcp_op_opts o) { return gcpi_unary(GCP_OP_RELU, x, 0, o.at, o.name); }
 GCPI_DEF gcp_tensor gcp_tanh_at(gcp_tensor x, gcp_op_opts o) { return gcpi_unary(GCP_OP_TANH, x, 0, o.at, o.name); }
-GCPI_DEF gcp_tensor gcp_sigmoid_at(gcp_tensor x, gcp_op_opts o) { return gcpi_unary(GCP_OP_SIGMOID, x, 0, o.at, o.name); }
+GCPI_DEF gcp_tensor gcp_sigmoid_at(gcp_tensor x, gcp_op_opts o)
+{
+    return gcpi_unary(GCP_OP_SIGMOID, x, 0, o.at, o.name);
+}
 GCPI_DEF gcp_tensor gcp_gelu_at(gcp_tensor x, gcp_op_opts o) { return gcpi_unary(GCP_OP_GELU, x, 0, o.at, o.name); }
 GCPI_DEF gcp_tensor gcp_mean_at(gcp_tensor x, gcp_op_opts o) { return gcpi_unary(GCP_OP_MEAN, x, 0, o.at, o.name); }
-GCPI_DEF gcp_tensor gcp_global_avg_pool_at(gcp_tensor x, gcp_op_opts o) { return gcpi_unary(GCP_OP_GLOBAL_AVG_POOL, x, 0, o.at, o.name); }
+GCPI_DEF gcp_tensor gcp_global_avg_pool_at(gcp_tensor x, gcp_op_opts o)
+{
+    return gcpi_unary(GCP_OP_GLOBAL_AVG_POOL, x, 0, o.at, o.name);
+}
 GCPI_DEF gcp_tensor gcp_add_at(gcp_tensor a, gcp_tensor b, gcp_op_opts o) { return gcpi_binary(GCP_OP_ADD, a, b, o); }
 GCPI_DEF gcp_tensor gcp_mul_at(gcp_tensor a, gcp_tensor b, gcp_op_opts o) { return gcpi_binary(GCP_OP_MUL, a, b, o); }
 GCPI_DEF gcp_tensor gcp_bias_at(gcp_tensor x, gcp_tensor b, gcp_op_opts o) { return gcpi_binary(GCP_OP_BIAS, x, b, o); }
@@ -115,7 +130,8 @@ GCPI_DEF gcp_tensor gcp_matmul_at(gcp_tensor a, gcp_tensor b, gcp_op_opts o)
     return y;
 }
 
-static gcp_tensor gcpi_bad_option(gcp_tensor x, gcp_at at, const char *what, const char *option, double value, const char *allowed)
+static gcp_tensor gcpi_bad_option(gcp_tensor x, gcp_at at, const char *what, const char *option, double value,
+                                  const char *allowed)
 {
     if (gcpi_enter(x, at, what)) gcpi_fail(x.tape, GCP_E_ARGUMENT, at, what, "%s = %g; %s", option, value, allowed);
     return gcpi_nil(x.tape);
@@ -131,14 +147,17 @@ GCPI_DEF gcp_tensor gcp_scale_at(gcp_tensor x, gcp_scale_opts o)
 GCPI_DEF gcp_tensor gcp_leaky_relu_at(gcp_tensor x, gcp_leaky_relu_opts o)
 {
     double slope = gcpi_option(o.slope, 0.01);
-    if (!(slope >= 0) || !gcpi_finite(slope)) return gcpi_bad_option(x, o.at, "leaky_relu", ".slope", slope, "at least 0");   /* backward goes by the sign of y */
+    /* backward goes by the sign of y */
+    if (!(slope >= 0) || !gcpi_finite(slope))
+        return gcpi_bad_option(x, o.at, "leaky_relu", ".slope", slope, "at least 0");
     return gcpi_unary(GCP_OP_LEAKY_RELU, x, slope, o.at, o.name);
 }
 
 GCPI_DEF gcp_tensor gcp_dropout_at(gcp_tensor x, gcp_dropout_opts o)
 {
     o.rate = gcpi_option(o.rate, 0);
-    if (!(o.rate >= 0 && o.rate < 1)) return gcpi_bad_option(x, o.at, "dropout", ".rate", o.rate, "at least 0 and less than 1");
+    if (!(o.rate >= 0 && o.rate < 1))
+        return gcpi_bad_option(x, o.at, "dropout", ".rate", o.rate, "at least 0 and less than 1");
     return gcpi_unary(GCP_OP_DROPOUT, x, o.rate, o.at, o.name);
 }
 
@@ -149,7 +168,8 @@ GCPI_DEF gcp_tensor gcp_upsample_at(gcp_tensor x, gcp_upsample_opts o)
     a.number.i = o.factor ? o.factor : 2;
     a.number.j = (int)o.mode;
     if (a.number.i < 1) return gcpi_bad_option(x, o.at, "upsample", ".factor", o.factor, "at least 1");
-    if (o.mode != GCP_NEAREST && o.mode != GCP_BILINEAR) return gcpi_bad_option(x, o.at, "upsample", ".mode", (double)o.mode, "GCP_NEAREST or GCP_BILINEAR");
+    if (o.mode != GCP_NEAREST && o.mode != GCP_BILINEAR)
+        return gcpi_bad_option(x, o.at, "upsample", ".mode", (double)o.mode, "GCP_NEAREST or GCP_BILINEAR");
     return gcpi_simple(GCP_OP_UPSAMPLE, &x, 1, &a, o.name, o.at);
 }
 
@@ -172,10 +192,14 @@ static gcp_tensor gcpi_reshape(gcp_tensor x, gcp_shape raw, const char *named, g
 {
     gcpi_attributes a;
     memset(&a, 0, sizeof a);
-    if (!gcpi_shape_normal(raw, &a.shape)) return gcpi_bad_option(x, at, "reshape", "a size", raw.rank ? raw.d[0] : 0, "1 to 4 sizes, each at least 1");
+    if (!gcpi_shape_normal(raw, &a.shape))
+        return gcpi_bad_option(x, at, "reshape", "a size", raw.rank ? raw.d[0] : 0, "1 to 4 sizes, each at least 1");
     return gcpi_simple(GCP_OP_RESHAPE, &x, 1, &a, named, at);
 }
-GCPI_DEF gcp_tensor gcp_reshape_at(gcp_tensor x, gcp_shape shape, gcp_at at) { return gcpi_reshape(x, shape, NULL, at); }
+GCPI_DEF gcp_tensor gcp_reshape_at(gcp_tensor x, gcp_shape shape, gcp_at at)
+{
+    return gcpi_reshape(x, shape, NULL, at);
+}
 GCPI_DEF gcp_tensor gcp_flatten_at(gcp_tensor x, gcp_op_opts o)
 {
     const gcpi_tensor *e = gcpi_get(x);
@@ -189,14 +213,18 @@ GCPI_DEF gcp_tensor gcp_flatten_at(gcp_tensor x, gcp_op_opts o)
 }
 
 /* Windows: .k sets both sides, .stride both strides, .pad all four paddings; the single fields come first. */
-static int gcpi_pick(int single, int both, int otherwise) { return gcpi_integer(single ? single : both ? both : otherwise); }
+static int gcpi_pick(int single, int both, int otherwise)
+{
+    return gcpi_integer(single ? single : both ? both : otherwise);
+}
 
 static int gcpi_window_bad(const gcpi_conv_attr *a, int same)
 {
-    int lowest = GCPI_MIN(GCPI_MIN(a->pt, a->pb), GCPI_MIN(a->pl, a->pr)), highest = GCPI_MAX(GCPI_MAX(a->pt, a->pb), GCPI_MAX(a->pl, a->pr));
-    return a->kh < 1 || a->kw < 1 || a->sh < 1 || a->sw < 1 || a->dh < 1 || a->dw < 1 || a->groups < 1 || lowest < 0
-        || highest > (1 << 24) || (same && highest) || a->kh > (1 << 24) || a->kw > (1 << 24) || a->sh > (1 << 24) || a->sw > (1 << 24)
-        || a->dh > (1 << 24) || a->dw > (1 << 24);
+    int lowest = GCPI_MIN(GCPI_MIN(a->pt, a->pb), GCPI_MIN(a->pl, a->pr)),
+        highest = GCPI_MAX(GCPI_MAX(a->pt, a->pb), GCPI_MAX(a->pl, a->pr));
+    return a->kh < 1 || a->kw < 1 || a->sh < 1 || a->sw < 1 || a->dh < 1 || a->dw < 1 || a->groups < 1 || lowest < 0 ||
+           highest > (1 << 24) || (same && highest) || a->kh > (1 << 24) || a->kw > (1 << 24) || a->sh > (1 << 24) ||
+           a->sw > (1 << 24) || a->dh > (1 << 24) || a->dw > (1 << 24);
 }
 
 static gcpi_attributes gcpi_conv_options(const gcp_conv2d_opts *o)
@@ -234,7 +262,8 @@ static gcp_tensor gcpi_pool(int kind, gcp_tensor x, gcp_pool_opts o)
     c->same = o.padding == GCP_SAME;
     if (!gcpi_padding_ok(x, gcpi_rows[kind].name, o.padding, o.at)) return gcpi_nil(x.tape);
     if (gcpi_window_bad(c, c->same))
-        return gcpi_bad_option(x, o.at, gcpi_rows[kind].name, ".k", c->kh, "kernel and strides at least 1, paddings at least 0 and none with GCP_SAME");
+        return gcpi_bad_option(x, o.at, gcpi_rows[kind].name, ".k", c->kh,
+                               "kernel and strides at least 1, paddings at least 0 and none with GCP_SAME");
     return gcpi_simple(kind, &x, 1, &a, o.name, o.at);
 }
 GCPI_DEF gcp_tensor gcp_max_pool_at(gcp_tensor x, gcp_pool_opts o) { return gcpi_pool(GCP_OP_MAX_POOL, x, o); }
@@ -260,9 +289,11 @@ static gcp_shape gcpi_raw(int rank, int a, int b, int c, int d)
     return s;
 }
 
-#define gcpi_weight(t, layer, name, shape, options) gcpi_parameter_of((t), GCPI_PARAMETER, (layer), (name), (shape), (options))
+#define gcpi_weight(t, layer, name, shape, options) \
+    gcpi_parameter_of((t), GCPI_PARAMETER, (layer), (name), (shape), (options))
 
-static gcp_tensor gcpi_conv_record(int kind, gcp_tensor x, int name, gcp_tensor weight, gcp_tensor bias, gcpi_attributes a, gcp_conv2d_opts o)
+static gcp_tensor gcpi_conv_record(int kind, gcp_tensor x, int name, gcp_tensor weight, gcp_tensor bias,
+                                   gcpi_attributes a, gcp_conv2d_opts o)
 {
     gcp_tensor in[3];
     in[0] = x; in[1] = weight; in[2] = bias;
@@ -275,8 +306,10 @@ static int gcpi_conv_options_ok(gcp_tensor x, const char *what, const gcpi_attri
 {
     if (!gcpi_enter(x, o->at, what) || !gcpi_padding_ok(x, what, o->padding, o->at)) return 0;
     if (o->out >= 1 && !gcpi_window_bad(&a->conv, a->conv.same)) return 1;
-    gcpi_fail(x.tape, GCP_E_ARGUMENT, o->at, what, ".out = %d, .k = %d, .stride = %d, .pad = %d, .dilation = %d, .groups = %d; "
-              "all but .pad at least 1, no .pad with GCP_SAME", o->out, a->conv.kh, a->conv.sh, a->conv.pt, a->conv.dh, a->conv.groups);
+    gcpi_fail(x.tape, GCP_E_ARGUMENT, o->at, what,
+              ".out = %d, .k = %d, .stride = %d, .pad = %d, .dilation = %d, .groups = %d; "
+              "all but .pad at least 1, no .pad with GCP_SAME",
+              o->out, a->conv.kh, a->conv.sh, a->conv.pt, a->conv.dh, a->conv.groups);
     return 0;
 }
 
@@ -290,17 +323,25 @@ static gcp_tensor gcpi_conv_layer(int kind, gcp_tensor x, gcp_conv2d_opts o)
     int transposed = kind == GCP_OP_CONV_TRANSPOSE2D, cells = (int)GCPI_MIN((int64_t)a.conv.kh * a.conv.kw, 1 << 24);
     if (!name) return gcpi_nil(t);
     if (in % a.conv.groups || o.out % a.conv.groups) {
-        gcpi_fail(t, GCP_E_SHAPE, o.at, what, "%d channels in and .out = %d do not divide into .groups = %d", in, o.out, a.conv.groups);
+        gcpi_fail(t, GCP_E_SHAPE, o.at, what, "%d channels in and .out = %d do not divide into .groups = %d", in, o.out,
+                  a.conv.groups);
         return gcpi_nil(t);
     }
-    gcp_shape shape = transposed ? gcpi_raw(4, in, a.conv.kh, a.conv.kw, o.out / a.conv.groups) : gcpi_raw(4, o.out, a.conv.kh, a.conv.kw, in / a.conv.groups);
+    gcp_shape shape = transposed ? gcpi_raw(4, in, a.conv.kh, a.conv.kw, o.out / a.conv.groups)
+                                 : gcpi_raw(4, o.out, a.conv.kh, a.conv.kw, in / a.conv.groups);
     double fan = (double)cells / a.conv.groups;
-    gcp_tensor weight = gcpi_weight(t, name, "weight", shape, gcpi_weight_options(o.init, GCP_INIT_HE, fan * in, fan * o.out, o.at));
-    gcp_tensor bias = o.no_bias ? gcpi_nil(t) : gcpi_weight(t, name, "bias", gcpi_raw(1, o.out, 0, 0, 0), gcpi_weight_options(GCP_INIT_ZEROS, GCP_INIT_ZEROS, 1, 1, o.at));
+    gcp_tensor weight =
+        gcpi_weight(t, name, "weight", shape, gcpi_weight_options(o.init, GCP_INIT_HE, fan * in, fan * o.out, o.at));
+    gcp_tensor bias = o.no_bias ? gcpi_nil(t)
+                                : gcpi_weight(t, name, "bias", gcpi_raw(1, o.out, 0, 0, 0),
+                                              gcpi_weight_options(GCP_INIT_ZEROS, GCP_INIT_ZEROS, 1, 1, o.at));
     return t->code ? gcpi_nil(t) : gcpi_conv_record(kind, x, name, weight, bias, a, o);
 }
 GCPI_DEF gcp_tensor gcp_conv2d_at(gcp_tensor x, gcp_conv2d_opts o) { return gcpi_conv_layer(GCP_OP_CONV2D, x, o); }
-GCPI_DEF gcp_tensor gcp_conv_transpose2d_at(gcp_tensor x, gcp_conv2d_opts o) { return gcpi_conv_layer(GCP_OP_CONV_TRANSPOSE2D, x, o); }
+GCPI_DEF gcp_tensor gcp_conv_transpose2d_at(gcp_tensor x, gcp_conv2d_opts o)
+{
+    return gcpi_conv_layer(GCP_OP_CONV_TRANSPOSE2D, x, o);
+}
 
 static gcp_tensor gcpi_conv_op(int kind, gcp_tensor x, gcp_tensor weight, gcp_tensor bias, gcp_conv2d_opts o)
 {
@@ -309,14 +350,21 @@ static gcp_tensor gcpi_conv_op(int kind, gcp_tensor x, gcp_tensor weight, gcp_te
         const int *d = gcpi_get(weight)->shape.d;
         if (!o.k && !o.kh) o.kh = d[1];
         if (!o.k && !o.kw) o.kw = d[2];
-        if (!o.out) o.out = kind == GCP_OP_CONV2D ? d[0] : (int)GCPI_MIN((long long)d[3] * GCPI_MAX(o.groups, 1), INT32_MAX);
+        if (!o.out)
+            o.out = kind == GCP_OP_CONV2D ? d[0] : (int)GCPI_MIN((long long)d[3] * GCPI_MAX(o.groups, 1), INT32_MAX);
     }
     gcpi_attributes a = gcpi_conv_options(&o);
     if (!gcpi_conv_options_ok(x, what, &a, &o)) return gcpi_nil(x.tape);
     return gcpi_conv_record(kind, x, gcpi_op_name(x.tape, what, o.name, o.at), weight, bias, a, o);
 }
-GCPI_DEF gcp_tensor gcp_conv2d_op_at(gcp_tensor x, gcp_tensor w, gcp_tensor b, gcp_conv2d_opts o) { return gcpi_conv_op(GCP_OP_CONV2D, x, w, b, o); }
-GCPI_DEF gcp_tensor gcp_conv_transpose2d_op_at(gcp_tensor x, gcp_tensor w, gcp_tensor b, gcp_conv2d_opts o) { return gcpi_conv_op(GCP_OP_CONV_TRANSPOSE2D, x, w, b, o); }
+GCPI_DEF gcp_tensor gcp_conv2d_op_at(gcp_tensor x, gcp_tensor w, gcp_tensor b, gcp_conv2d_opts o)
+{
+    return gcpi_conv_op(GCP_OP_CONV2D, x, w, b, o);
+}
+GCPI_DEF gcp_tensor gcp_conv_transpose2d_op_at(gcp_tensor x, gcp_tensor w, gcp_tensor b, gcp_conv2d_opts o)
+{
+    return gcpi_conv_op(GCP_OP_CONV_TRANSPOSE2D, x, w, b, o);
+}
 
 static gcp_tensor gcpi_linear_record(gcp_tensor x, int name, gcp_tensor weight, gcp_tensor bias, int out, gcp_at at)
 {
@@ -335,8 +383,11 @@ GCPI_DEF gcp_tensor gcp_linear_at(gcp_tensor x, gcp_linear_opts o)
     if (!gcpi_enter(x, o.at, "linear")) return gcpi_nil(t);
     int in = gcpi_get(x)->shape.d[3], name = gcpi_op_name(t, "linear", o.name, o.at);
     if (!name) return gcpi_nil(t);
-    gcp_tensor weight = gcpi_weight(t, name, "weight", gcpi_raw(2, o.out, in, 0, 0), gcpi_weight_options(o.init, GCP_INIT_HE, in, o.out, o.at));
-    gcp_tensor bias = o.no_bias ? gcpi_nil(t) : gcpi_weight(t, name, "bias", gcpi_raw(1, o.out, 0, 0, 0), gcpi_weight_options(GCP_INIT_ZEROS, GCP_INIT_ZEROS, 1, 1, o.at));
+    gcp_tensor weight = gcpi_weight(t, name, "weight", gcpi_raw(2, o.out, in, 0, 0),
+                                    gcpi_weight_options(o.init, GCP_INIT_HE, in, o.out, o.at));
+    gcp_tensor bias = o.no_bias ? gcpi_nil(t)
+                                : gcpi_weight(t, name, "bias", gcpi_raw(1, o.out, 0, 0, 0),
+                                              gcpi_weight_options(GCP_INIT_ZEROS, GCP_INIT_ZEROS, 1, 1, o.at));
     return t->code ? gcpi_nil(t) : gcpi_linear_record(x, name, weight, bias, o.out, o.at);
 }
 
@@ -344,7 +395,11 @@ GCPI_DEF gcp_tensor gcp_linear_op_at(gcp_tensor x, gcp_tensor weight, gcp_tensor
 {
     const gcpi_tensor *w = gcpi_get(weight);
     if (!gcpi_enter(x, o.at, "linear")) return gcpi_nil(x.tape);
-    return gcpi_linear_record(x, gcpi_op_name(x.tape, "linear", o.name, o.at), weight, bias, o.out ? o.out : w ? w->shape.d[0] : 1, o.at);
+    return gcpi_linear_record(x, gcpi_op_name(x.tape, "linear", o.name, o.at), weight, bias,
+                              o.out ? o.out
+                              : w   ? w->shape.d[0]
+                                    : 1,
+                              o.at);
 }
 
 GCPI_DEF gcp_tensor gcp_embedding_op_at(gcp_tensor ids, gcp_tensor table, gcp_embedding_opts o)
@@ -358,12 +413,15 @@ GCPI_DEF gcp_tensor gcp_embedding_at(gcp_tensor ids, gcp_embedding_opts o)
 {
     gcp_tape *t = ids.tape;
     gcp_tensor in[2];
-    if (o.entries < 1 || o.out < 1) return gcpi_bad_option(ids, o.at, "embedding", o.entries < 1 ? ".entries" : ".out", o.entries < 1 ? o.entries : o.out, "at least 1");
+    if (o.entries < 1 || o.out < 1)
+        return gcpi_bad_option(ids, o.at, "embedding", o.entries < 1 ? ".entries" : ".out",
+                               o.entries < 1 ? o.entries : o.out, "at least 1");
     if (!gcpi_enter(ids, o.at, "embedding")) return gcpi_nil(t);
     int name = gcpi_op_name(t, "embedding", o.name, o.at);
     if (!name) return gcpi_nil(t);
     in[0] = ids;
-    in[1] = gcpi_weight(t, name, "table", gcpi_raw(2, o.entries, o.out, 0, 0), gcpi_weight_options(GCP_INIT_GLOROT, GCP_INIT_GLOROT, o.entries, o.out, o.at));
+    in[1] = gcpi_weight(t, name, "table", gcpi_raw(2, o.entries, o.out, 0, 0),
+                        gcpi_weight_options(GCP_INIT_GLOROT, GCP_INIT_GLOROT, o.entries, o.out, o.at));
     return t->code ? gcpi_nil(t) : gcpi_record(t, GCP_OP_EMBEDDING, name, in, 2, NULL, o.at);
 }
 
@@ -371,8 +429,10 @@ static int gcpi_norm_options(gcp_tensor x, const char *what, gcp_norm_opts *o)
 {
     o->epsilon = gcpi_option(o->epsilon, 1e-5);
     o->momentum = gcpi_option(o->momentum, 0.1);
-    if (!(o->epsilon > 0) || !gcpi_finite(o->epsilon)) gcpi_bad_option(x, o->at, what, ".epsilon", o->epsilon, "above 0");
-    else if (!(o->momentum >= 0 && o->momentum <= 1)) gcpi_bad_option(x, o->at, what, ".momentum", o->momentum, "in [0, 1]");
+    if (!(o->epsilon > 0) || !gcpi_finite(o->epsilon))
+        gcpi_bad_option(x, o->at, what, ".epsilon", o->epsilon, "above 0");
+    else if (!(o->momentum >= 0 && o->momentum <= 1))
+        gcpi_bad_option(x, o->at, what, ".momentum", o->momentum, "in [0, 1]");
     else return gcpi_enter(x, o->at, what);
     return 0;
 }
@@ -387,7 +447,8 @@ GCPI_DEF gcp_tensor gcp_batch_norm_at(gcp_tensor x, gcp_norm_opts o)
     if (!gcpi_norm_options(x, "batch_norm", &o)) return gcpi_nil(t);
     a.number.a = o.epsilon; a.number.b = o.momentum;
     gcp_shape channels = gcpi_raw(1, gcpi_get(x)->shape.d[3], 0, 0, 0);
-    gcp_param_opts ones = gcpi_weight_options(GCP_INIT_ONES, GCP_INIT_ONES, 1, 1, o.at), zeros = gcpi_weight_options(GCP_INIT_ZEROS, GCP_INIT_ZEROS, 1, 1, o.at);
+    gcp_param_opts ones = gcpi_weight_options(GCP_INIT_ONES, GCP_INIT_ONES, 1, 1, o.at),
+                   zeros = gcpi_weight_options(GCP_INIT_ZEROS, GCP_INIT_ZEROS, 1, 1, o.at);
     int name = gcpi_op_name(t, "batch_norm", o.name, o.at);
     int statistics = name ? gcpi_name_new(t, name, "statistics", "statistics", o.at) : 0;
     if (!statistics) return gcpi_nil(t);
@@ -436,14 +497,18 @@ GCPI_DEF gcp_tensor gcp_custom_at(const gcp_tensor *inputs, int count, const gcp
 {
     gcp_tape *t = inputs && count > 0 ? inputs[0].tape : NULL;
     if (!t || !gcpi_enter(inputs[0], o.at, "custom")) return gcpi_nil(t);
-    if (!op || !op->name || !op->shape || !op->forward || (!op->backward && !(op->flags & GCP_NO_GRADIENT)) || op->flags & (GCP_VIEW | GCP_GRAD_VIEW | GCP_SIGN_OR_MASK)
-        || (op->flags & GCP_CROSS && count != 2)) {
-        gcpi_fail(t, GCP_E_ARGUMENT, o.at, op && op->name ? op->name : "custom", "an op needs name, shape, forward, and backward or GCP_NO_GRADIENT; its flags may not be VIEW, GRAD_VIEW or SIGN_OR_MASK");
+    if (!op || !op->name || !op->shape || !op->forward || (!op->backward && !(op->flags & GCP_NO_GRADIENT)) ||
+        op->flags & (GCP_VIEW | GCP_GRAD_VIEW | GCP_SIGN_OR_MASK) || (op->flags & GCP_CROSS && count != 2)) {
+        gcpi_fail(t, GCP_E_ARGUMENT, o.at, op && op->name ? op->name : "custom",
+                  "an op needs name, shape, forward, and backward or GCP_NO_GRADIENT; its flags may not be VIEW, "
+                  "GRAD_VIEW or SIGN_OR_MASK");
         return gcpi_nil(t);
     }
     static const char nothing[1] = { 0 };
     int name = gcpi_op_name(t, op->name, o.name, o.at);
-    int index = name ? gcpi_op_new(t, op, GCP_OP_CUSTOM, name, inputs, count, NULL, o.context ? o.context : nothing, o.at) : -1;
-    for (int j = 0; index >= 0 && o.outputs && j < op->outputs; j++) o.outputs[j] = gcpi_handle(t, t->ops[index].out + j);
+    int index =
+        name ? gcpi_op_new(t, op, GCP_OP_CUSTOM, name, inputs, count, NULL, o.context ? o.context : nothing, o.at) : -1;
+    for (int j = 0; index >= 0 && o.outputs && j < op->outputs; j++)
+        o.outputs[j] = gcpi_handle(t, t->ops[index].out + j);
     return index < 0 ? gcpi_nil(t) : gcpi_handle(t, t->ops[index].out);
 }

@@ -1,7 +1,11 @@
 /* Losses, and what a step does beside its ops: the seed gradient, the norm of all gradients, updates. */
 
 /* Losses: a value a block of pixels, blocks fixed by the shape, added in order, in double. */
-typedef struct gcpi_loss_job { const gcp_call *call; double (*value)(const gcp_call *call, size_t pixel); size_t pixels, blocks; } gcpi_loss_job;
+typedef struct gcpi_loss_job {
+    const gcp_call *call;
+    double (*value)(const gcp_call *call, size_t pixel);
+    size_t pixels, blocks;
+} gcpi_loss_job;
 static void gcpi_loss_task(void *arg, int index, int worker)
 {
     const gcpi_loss_job *job = (const gcpi_loss_job *)arg;
@@ -30,20 +34,29 @@ static void gcpi_loss_cost(const gcp_cost_call *c, gcp_cost *cost)
 static int gcpi_cross_entropy_shape(gcp_shape_call *s)
 {
     s->out[0] = gcpi_scalar();
-    if (s->in_dtype[0] != GCP_DTYPE_REAL || s->in_dtype[1] != GCP_DTYPE_I32) return gcpi_refuse_type(s, "needs real logits and gcp_labels");
+    if (s->in_dtype[0] != GCP_DTYPE_REAL || s->in_dtype[1] != GCP_DTYPE_I32)
+        return gcpi_refuse_type(s, "needs real logits and gcp_labels");
     if (gcpi_count(s->in[1]) != gcpi_pixels(s->in[0]))
-        return gcpi_refuse(s, "%zu labels for the %zu rows of %s", gcpi_count(s->in[1]), gcpi_pixels(s->in[0]), GCPI_TEXT(s->in[0]));
+        return gcpi_refuse(s, "%zu labels for the %zu rows of %s", gcpi_count(s->in[1]), gcpi_pixels(s->in[0]),
+                           GCPI_TEXT(s->in[0]));
     return 1;
 }
 /* The labels that an op's input may hold: below count, from 0 up, or the one that it ignores. count 0: any. */
 typedef struct gcpi_label_range { int count, ignores, ignore; } gcpi_label_range;
-static int gcpi_label_ok(const gcpi_label_range *r, int32_t label) { return (label >= 0 && label < r->count) || (r->ignores && label == r->ignore); }
+static int gcpi_label_ok(const gcpi_label_range *r, int32_t label)
+{
+    return (label >= 0 && label < r->count) || (r->ignores && label == r->ignore);
+}
 static gcpi_label_range gcpi_label_range_of(const gcp_tape *t, const gcpi_op *op, int input)
 {
     gcpi_label_range r = { 0, 0, 0 };
     gcp_shape other = t->tensors[t->edges[op->in + (op->inputs > 1 ? 1 - input % 2 : 0)]].shape;
     if (op->kind == GCP_OP_EMBEDDING) r.count = (int)GCPI_MIN(gcpi_pixels(other), (size_t)INT32_MAX);
-    if (op->kind == GCP_OP_CROSS_ENTROPY) { r.count = other.d[3]; r.ignore = op->attributes.number.i; r.ignores = op->attributes.number.j; }
+    if (op->kind == GCP_OP_CROSS_ENTROPY) {
+        r.count = other.d[3];
+        r.ignore = op->attributes.number.i;
+        r.ignores = op->attributes.number.j;
+    }
     return r;
 }
 
@@ -75,7 +88,10 @@ static double gcpi_cross_entropy_value(const gcp_call *c, size_t pixel)
     gcpi_softmax_sums(x, c->in[0].shape.d[3], &top, &sum);
     return log(sum) + top - (double)x[label];
 }
-static void gcpi_cross_entropy_forward(const gcp_call *c) { gcpi_loss(c, gcpi_cross_entropy_value, gcpi_labels_counted(c)); }
+static void gcpi_cross_entropy_forward(const gcp_call *c)
+{
+    gcpi_loss(c, gcpi_cross_entropy_value, gcpi_labels_counted(c));
+}
 static void gcpi_cross_entropy_backward(const gcp_call *c)
 {
     const gcp_view *d = &c->din[0];
@@ -117,7 +133,8 @@ static void gcpi_mse_backward(const gcp_call *c)
         for (size_t p = 0; c->din[k].data && p < gcpi_pixels(c->in[0].shape); p++) {
             const gcp_real *a = gcpi_row(&c->in[k], p), *b = gcpi_row(&c->in[1 - k], p);
             gcp_real *d = gcpi_row_out(&c->din[k], p);
-            for (int i = 0; i < c->in[0].shape.d[3]; i++) d[i] = (c->din[k].accumulate ? d[i] : 0) + (a[i] - b[i]) * share;
+            for (int i = 0; i < c->in[0].shape.d[3]; i++)
+                d[i] = (c->din[k].accumulate ? d[i] : 0) + (a[i] - b[i]) * share;
         }
 }
 
@@ -141,11 +158,12 @@ static void gcpi_mean_backward(const gcp_call *c)
     }
 }
 
-/* What a step does beside its ops; the attributes of these calls are the plan's options. seed: the loss's own gradient. */
+/* What a step does beside its ops; the attributes of these calls are the plan's options. seed: the loss's own
+   gradient. */
 static void gcpi_seed_forward(const gcp_call *c) { *(gcp_real *)c->out[0].data = 1; }
 
-/* norm: forward adds the squares of one gradient to the sum in the workspace (the first sets it), backward turns the sum
-   into the gradient scale of the step. */
+/* norm: forward adds the squares of one gradient to the sum in the workspace (the first sets it), backward turns the
+   sum into the gradient scale of the step. */
 static void gcpi_norm_add(const gcp_call *c)
 {
     const gcp_real *g = (const gcp_real *)c->in[0].data;

@@ -42,24 +42,35 @@ static void gcpi_batch_stats_set(const gcp_call *c, const double *sums)      /* 
         running_var[i] = (gcp_real)((1 - m) * (double)running_var[i] + m * var * (n > 1 ? n / (n - 1) : 1));
     }
 }
-static void gcpi_batch_stats_forward(const gcp_call *c) { gcpi_batch_stats_set(c, c->training ? gcpi_sums(c, c->in[0].shape, 2, gcpi_sum_x) : NULL); }
-static void gcpi_conv2d_stats(const gcp_call *c, const gcp_call *stats)      /* the statistics of its output, in training */
+static void gcpi_batch_stats_forward(const gcp_call *c)
+{
+    gcpi_batch_stats_set(c, c->training ? gcpi_sums(c, c->in[0].shape, 2, gcpi_sum_x) : NULL);
+}
+/* the statistics of its output, in training */
+static void gcpi_conv2d_stats(const gcp_call *c, const gcp_call *stats)
 {
     gcpi_sum_watch sums;
     gcpi_end end = { gcpi_sum_written, &sums };
-    gcpi_sum_job job = gcpi_sum_job_of(stats, c->out[0].shape, 2, gcpi_sum_x, (unsigned char *)c->workspace + gcpi_conv2d_room(&gcpi_attr(c->attributes)->conv, c->target));
+    gcpi_sum_job job =
+        gcpi_sum_job_of(stats, c->out[0].shape, 2, gcpi_sum_x,
+                        (unsigned char *)c->workspace + gcpi_conv2d_room(&gcpi_attr(c->attributes)->conv, c->target));
     gcpi_sum_watch_of(&sums, &job, c->out[0].shape.d[3]);
     gcpi_conv2d_run(c, &end);
     /* what stats writes may lie where c works, but not where stats works */
-    gcpi_batch_stats_set(stats, (const double *)memmove(stats->workspace, gcpi_sum_total(&job), job.width * sizeof *job.partial));
+    gcpi_batch_stats_set(
+        stats, (const double *)memmove(stats->workspace, gcpi_sum_total(&job), job.width * sizeof *job.partial));
 }
-static void gcpi_batch_stats_cost(const gcp_cost_call *c, gcp_cost *cost) { cost->workspace = gcpi_sum_workspace(c->in[0], 2); }
+static void gcpi_batch_stats_cost(const gcp_cost_call *c, gcp_cost *cost)
+{
+    cost->workspace = gcpi_sum_workspace(c->in[0], 2);
+}
 
 static int gcpi_norm_shape(gcp_shape_call *s)       /* input 1 on: a value a channel */
 {
     s->out[0] = s->in[0];
     for (int i = 1; i < s->inputs; i++)
-        if (gcpi_count(s->in[i]) != (size_t)s->in[0].d[3]) return gcpi_refuse(s, "%zu values for %d channels", gcpi_count(s->in[i]), s->in[0].d[3]);
+        if (gcpi_count(s->in[i]) != (size_t)s->in[0].d[3])
+            return gcpi_refuse(s, "%zu values for %d channels", gcpi_count(s->in[i]), s->in[0].d[3]);
     return gcpi_all_real(s);
 }
 static void gcpi_batch_norm_forward(const gcp_call *c)      /* an apply without the rest */
@@ -71,14 +82,16 @@ static void gcpi_batch_norm_forward(const gcp_call *c)      /* an apply without 
     gcpi_apply_forward(&apply);
 }
 
-/* The gradient of y, as it is, or through the rectifier behind, whose side is found again from x as forward found it. */
+/* The gradient of y, as it is, or through the rectifier behind, whose side is found again from x as forward found
+   it. */
 GCPI_BODY gcp_real gcpi_norm_gradient(const gcpi_norm_values *v, int i, gcp_real x, gcp_real dy, int rectified)
 {
     return !rectified || gcpi_norm_value(v, i, x) > 0 ? dy : v->slope * dy;
 }
 
 /* dy xhat and dy. */
-GCPI_BODY void gcpi_sum_norm_pixels(const gcp_call *c, const gcpi_norm_values *v, size_t pixel, const int n, const int rectified, const ptrdiff_t *far, double *sums)
+GCPI_BODY void gcpi_sum_norm_pixels(const gcp_call *c, const gcpi_norm_values *v, size_t pixel, const int n,
+                                    const int rectified, const ptrdiff_t *far, double *sums)
 {
     const gcp_real *x = gcpi_row(&c->in[0], pixel), *dy = gcpi_row(&c->dout[0], pixel);
     const ptrdiff_t xp = c->in[0].pitch, dp = c->dout[0].pitch;
@@ -98,9 +111,11 @@ GCPI_BODY void gcpi_sum_norm_pixels(const gcp_call *c, const gcpi_norm_values *v
 GCPI_BODY void gcpi_sum_norm_loop(const gcp_call *c, size_t first, size_t last, double *sums, const int rectified)
 {
     const gcpi_norm_values v = gcpi_norm_values_of(c->in + 1, c->fused ? gcpi_attr(c->fused->attributes) : NULL);
-    const ptrdiff_t far[] = { gcpi_row_ahead(&c->in[0], GCPI_AHEAD_READ / 2), gcpi_row_ahead(&c->dout[0], GCPI_AHEAD_READ / 2) };
+    const ptrdiff_t far[] = { gcpi_row_ahead(&c->in[0], GCPI_AHEAD_READ / 2),
+                              gcpi_row_ahead(&c->dout[0], GCPI_AHEAD_READ / 2) };
     size_t p = first;
-    for (; p + GCPI_SUM_PIXELS <= last; p += GCPI_SUM_PIXELS) gcpi_sum_norm_pixels(c, &v, p, GCPI_SUM_PIXELS, rectified, far, sums);
+    for (; p + GCPI_SUM_PIXELS <= last; p += GCPI_SUM_PIXELS)
+        gcpi_sum_norm_pixels(c, &v, p, GCPI_SUM_PIXELS, rectified, far, sums);
     for (; p < last; p++) gcpi_sum_norm_pixels(c, &v, p, 1, rectified, far, sums);
 }
 GCPI_BODY void gcpi_sum_norm_body(const gcp_call *c, size_t first, size_t last, double *sums)
@@ -109,11 +124,13 @@ GCPI_BODY void gcpi_sum_norm_body(const gcp_call *c, size_t first, size_t last, 
     else gcpi_sum_norm_loop(c, first, last, sums, 0);
 }
 GCPI_WIDE_SUM(gcpi_sum_norm)
-GCPI_BODY void gcpi_batch_norm_loop_back(const gcpi_norm_job *job, size_t first, size_t last, const int rectified, const int accumulate)
+GCPI_BODY void gcpi_batch_norm_loop_back(const gcpi_norm_job *job, size_t first, size_t last, const int rectified,
+                                         const int accumulate)
 {
     const gcp_call *c = job->call;
     const gcpi_norm_values v = gcpi_norm_values_of(c->in + 1, c->fused ? gcpi_attr(c->fused->attributes) : NULL);
-    const ptrdiff_t x_far = gcpi_row_ahead(&c->in[0], GCPI_AHEAD), dy_far = gcpi_row_ahead(&c->dout[0], GCPI_AHEAD), dx_far = gcpi_row_ahead(&c->din[0], GCPI_AHEAD);
+    const ptrdiff_t x_far = gcpi_row_ahead(&c->in[0], GCPI_AHEAD), dy_far = gcpi_row_ahead(&c->dout[0], GCPI_AHEAD),
+                    dx_far = gcpi_row_ahead(&c->din[0], GCPI_AHEAD);
     int width = c->din[0].shape.d[3];
     const gcp_real *dy_xhat_mean = job->means, *dy_mean = dy_xhat_mean + width;
     for (size_t p = first; p < last; p++) {
@@ -133,7 +150,8 @@ GCPI_BODY void gcpi_batch_norm_task_back_body(void *arg, int index, int worker)
 {
     const gcpi_norm_job *job = (const gcpi_norm_job *)arg;
     size_t first = (size_t)index * job->chunk, last = GCPI_MIN(first + job->chunk, job->pixels);
-    if (job->call->fused) gcpi_batch_norm_loop_back(job, first, last, 1, 0);      /* dx takes the place of the rectifier's gradient: it is never added */
+    /* dx takes the place of the rectifier's gradient: it is never added */
+    if (job->call->fused) gcpi_batch_norm_loop_back(job, first, last, 1, 0);
     else if (job->call->din[0].accumulate) gcpi_batch_norm_loop_back(job, first, last, 0, 1);
     else gcpi_batch_norm_loop_back(job, first, last, 0, 0);
     (void)worker;
@@ -144,13 +162,18 @@ static void gcpi_batch_norm_backward(const gcp_call *c)
     double *sums = gcpi_sums(c, c->in[0].shape, 2, gcpi_sum_norm), n = (double)gcpi_pixels(c->in[0].shape);
     if (c->din[3].data) gcpi_store_sums(&c->din[3], sums);
     if (c->din[4].data) gcpi_store_sums(&c->din[4], sums + c->in[0].shape.d[3]);
-    for (int i = 0; i < 2 * c->in[0].shape.d[3]; i++) {                  /* the means take the place of the sums, no wider than those */
+    /* the means take the place of the sums, no wider than those */
+    for (int i = 0; i < 2 * c->in[0].shape.d[3]; i++) {
         gcp_real mean = (gcp_real)(sums[i] / n);
         memcpy((unsigned char *)sums + (size_t)i * sizeof mean, &mean, sizeof mean);
     }
-    if (c->din[0].data) gcpi_norm_rows(c, c->din[0].shape, (const gcp_real *)(const void *)sums, gcpi_batch_norm_task_back);
+    if (c->din[0].data)
+        gcpi_norm_rows(c, c->din[0].shape, (const gcp_real *)(const void *)sums, gcpi_batch_norm_task_back);
 }
-static void gcpi_norm_cost(const gcp_cost_call *c, gcp_cost *cost) { if (c->backward) cost->workspace = gcpi_sum_workspace(c->in[0], 2); }
+static void gcpi_norm_cost(const gcp_cost_call *c, gcp_cost *cost)
+{
+    if (c->backward) cost->workspace = gcpi_sum_workspace(c->in[0], 2);
+}
 
 /* Layer-norm over channels. Mean and scale of a pixel are found again in backward. */
 static void gcpi_pixel_moments(const gcp_real *x, int width, double epsilon, double *mean, double *scale)
@@ -177,7 +200,10 @@ GCPI_LOOP void gcpi_layer_norm_task(void *arg, int index, int worker)
     }
     (void)worker;
 }
-static void gcpi_layer_norm_forward(const gcp_call *c) { gcpi_norm_rows(c, c->in[0].shape, NULL, gcpi_layer_norm_task); }
+static void gcpi_layer_norm_forward(const gcp_call *c)
+{
+    gcpi_norm_rows(c, c->in[0].shape, NULL, gcpi_layer_norm_task);
+}
 
 GCPI_LOOP void gcpi_sum_layer_norm(const gcp_call *c, size_t first, size_t last, double *sums)
 {

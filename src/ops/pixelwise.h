@@ -3,7 +3,13 @@
 
 /* Elementwise ops: a function on one contiguous span of up to four operands. Spans of one task start at a multiple of
    8 pixels, so that no two tasks share a byte of a bit mask. */
-typedef struct gcpi_span { gcp_real *p[4]; unsigned char *mask; size_t n, index; const gcp_call *call; int accumulate; } gcpi_span;
+typedef struct gcpi_span {
+    gcp_real *p[4];
+    unsigned char *mask;
+    size_t n, index;
+    const gcp_call *call;
+    int accumulate;
+} gcpi_span;
 typedef void (*gcpi_span_fn)(const gcpi_span *s);
 typedef struct gcpi_map_job {
     const gcp_call *call; gcpi_span_fn fn;
@@ -27,7 +33,8 @@ static void gcpi_map_task(void *arg, int index, int worker)
     (void)worker;
 }
 
-static void gcpi_map(const gcp_call *call, gcpi_span_fn fn, const gcp_view *const *views, int count, unsigned char *mask, int accumulate)
+static void gcpi_map(const gcp_call *call, gcpi_span_fn fn, const gcp_view *const *views, int count,
+                     unsigned char *mask, int accumulate)
 {
     gcpi_map_job job;
     memset(&job, 0, sizeof job);
@@ -58,30 +65,51 @@ static void gcpi_map_backward(const gcp_call *c, gcpi_span_fn fn)         /* p: 
 }
 
 /* Defines forward and backward of a unary op from two expressions: of x; and of x, y, mask bit m (the derivative). */
-#define GCPI_UNARY(name, prepare, value, derivative) \
-    GCPI_LOOP void gcpi_##name##_span(const gcpi_span *s) \
-    { \
-        const gcp_real *in = s->p[0]; gcp_real *out = s->p[1]; \
-        prepare \
-        for (size_t i = 0; i < s->n; i++) { const gcp_real x = in[i]; out[i] = (value); } \
-    } \
-    GCPI_LOOP void gcpi_##name##_span_back(const gcpi_span *s) \
-    { \
-        gcp_real *dx = s->p[0]; const gcp_real *dy = s->p[1], *xs = s->p[2] ? s->p[2] : dy, *ys = s->p[3] ? s->p[3] : dy; \
-        prepare \
-        if (s->accumulate) for (size_t i = 0; i < s->n; i++) { const gcp_real x = xs[i], y = ys[i]; (void)x; (void)y; dx[i] += dy[i] * (derivative); } \
-        else               for (size_t i = 0; i < s->n; i++) { const gcp_real x = xs[i], y = ys[i]; (void)x; (void)y; dx[i] = dy[i] * (derivative); } \
-    } \
-    static void gcpi_##name##_forward(const gcp_call *c) { gcpi_map_forward(c, gcpi_##name##_span); } \
+#define GCPI_UNARY(name, prepare, value, derivative)                                                                   \
+    GCPI_LOOP void gcpi_##name##_span(const gcpi_span *s)                                                              \
+    {                                                                                                                  \
+        const gcp_real *in = s->p[0]; gcp_real *out = s->p[1];                                                         \
+        prepare                                                                                                        \
+        for (size_t i = 0; i < s->n; i++) { const gcp_real x = in[i]; out[i] = (value); }                              \
+    }                                                                                                                  \
+    GCPI_LOOP void gcpi_##name##_span_back(const gcpi_span *s)                                                         \
+    {                                                                                                                  \
+        gcp_real *dx = s->p[0];                                                                                        \
+        const gcp_real *dy = s->p[1], *xs = s->p[2] ? s->p[2] : dy, *ys = s->p[3] ? s->p[3] : dy;                      \
+        prepare                                                                                                        \
+        if (s->accumulate)                                                                                             \
+            for (size_t i = 0; i < s->n; i++) {                                                                        \
+                const gcp_real x = xs[i], y = ys[i];                                                                   \
+                (void)x; (void)y;                                                                                      \
+                dx[i] += dy[i] * (derivative);                                                                         \
+            }                                                                                                          \
+        else                                                                                                           \
+            for (size_t i = 0; i < s->n; i++) {                                                                        \
+                const gcp_real x = xs[i], y = ys[i];                                                                   \
+                (void)x; (void)y;                                                                                      \
+                dx[i] = dy[i] * (derivative);                                                                          \
+            }                                                                                                          \
+    }                                                                                                                  \
+    static void gcpi_##name##_forward(const gcp_call *c) { gcpi_map_forward(c, gcpi_##name##_span); }                  \
     static void gcpi_##name##_backward(const gcp_call *c) { gcpi_map_backward(c, gcpi_##name##_span_back); }
 
-/* One value at a time: for fast math <math.h> declares vector forms of these, with other bits, and a loop around the call would take them. */
+/* One value at a time: for fast math <math.h> declares vector forms of these, with other bits, and a loop around the
+   call would take them. */
 GCPI_ALONE double gcpi_exp(double x) { return exp(x); }
 GCPI_ALONE double gcpi_pow(double x, double y) { return pow(x, y); }
-GCPI_ALONE gcp_real gcpi_exp1(gcp_real x) { return sizeof x == sizeof(double) ? (gcp_real)exp((double)x) : (gcp_real)expf((float)x); }
-GCPI_ALONE gcp_real gcpi_tanh1(gcp_real x) { return sizeof x == sizeof(double) ? (gcp_real)tanh((double)x) : (gcp_real)tanhf((float)x); }
+GCPI_ALONE gcp_real gcpi_exp1(gcp_real x)
+{
+    return sizeof x == sizeof(double) ? (gcp_real)exp((double)x) : (gcp_real)expf((float)x);
+}
+GCPI_ALONE gcp_real gcpi_tanh1(gcp_real x)
+{
+    return sizeof x == sizeof(double) ? (gcp_real)tanh((double)x) : (gcp_real)tanhf((float)x);
+}
 GCPI_ALONE gcp_real gcpi_phi(gcp_real x) { return (gcp_real)(0.5 * erfc(-(double)x * 0.70710678118654752440)); }
-static gcp_real gcpi_density(gcp_real x) { return (gcp_real)(0.39894228040143267794 * gcpi_exp(-0.5 * (double)x * (double)x)); }
+static gcp_real gcpi_density(gcp_real x)
+{
+    return (gcp_real)(0.39894228040143267794 * gcpi_exp(-0.5 * (double)x * (double)x));
+}
 
 GCPI_UNARY(tanh, , gcpi_tanh1(x), (1 - y * y))
 GCPI_UNARY(sigmoid, , 1 / (1 + gcpi_exp1(-x)), (y * (1 - y)))
@@ -98,7 +126,8 @@ static void gcpi_mask_write(unsigned char *mask, const gcp_real *x, size_t index
     }
 }
 
-/* Eight bytes of 0 or 1 become the bits of one: times this number, byte i lands on bit 56 + i, and no two terms on the same. */
+/* Eight bytes of 0 or 1 become the bits of one: times this number, byte i lands on bit 56 + i, and no two terms on the
+   same. */
 #if defined(__BYTE_ORDER__) && __BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__
 GCPI_BODY unsigned char gcpi_bits(const unsigned char *on)
 {
@@ -115,7 +144,8 @@ GCPI_BODY unsigned char gcpi_bits(const unsigned char *on)
 }
 #endif
 
-GCPI_BODY void gcpi_mask_span(unsigned char *mask, const gcp_real *x, size_t index, size_t n)      /* whole bytes at once where they are */
+/* whole bytes at once where they are */
+GCPI_BODY void gcpi_mask_span(unsigned char *mask, const gcp_real *x, size_t index, size_t n)
 {
     enum { RUN = 64 };
     unsigned char on[RUN];
@@ -184,7 +214,11 @@ static int gcpi_rectify_shape(gcp_shape_call *s)
 static int gcpi_pair_shape(gcp_shape_call *s)
 {
     s->out[0] = s->in[0];
-    if (!gcpi_same_shape(s->in[0], s->in[1])) return gcpi_refuse(s, "%s and %s differ; nothing is broadcast: gcp_bias adds a value a channel, gcp_upsample spreads an n x 1 x 1 x c", GCPI_TEXT(s->in[0]), GCPI_TEXT(s->in[1]));
+    if (!gcpi_same_shape(s->in[0], s->in[1]))
+        return gcpi_refuse(s,
+                           "%s and %s differ; nothing is broadcast: gcp_bias adds a value a channel, gcp_upsample "
+                           "spreads an n x 1 x 1 x c",
+                           GCPI_TEXT(s->in[0]), GCPI_TEXT(s->in[1]));
     return gcpi_all_real(s);
 }
 
@@ -245,7 +279,8 @@ static void gcpi_add_backward(const gcp_call *c)
         if (c->din[i].data) gcpi_view_copy(c, &c->din[i], &c->dout[0], c->din[i].accumulate);
 }
 
-static void gcpi_mul_backward(const gcp_call *c)     /* input 1 first: input 0's gradient may overwrite dy; x * x keeps the order */
+/* input 1 first: input 0's gradient may overwrite dy; x * x keeps the order */
+static void gcpi_mul_backward(const gcp_call *c)
 {
     int same = c->din[0].data == c->din[1].data;
     for (int k = 0; k < 2; k++) {
@@ -257,10 +292,16 @@ static void gcpi_mul_backward(const gcp_call *c)     /* input 1 first: input 0's
     }
 }
 
-/* Sums over pixels, per channel. Blocks of pixels are fixed by the shape; each sums in double; blocks add up in order. */
+/* Sums over pixels, per channel. Blocks of pixels are fixed by the shape; each sums in double; blocks add up in
+   order. */
 enum { GCPI_SUM_BLOCKS = 64 };
 typedef void (*gcpi_sum_fn)(const gcp_call *call, size_t first, size_t last, double *sums);
-typedef struct gcpi_sum_job { const gcp_call *call; gcpi_sum_fn fn; size_t pixels, blocks, width; double *partial; } gcpi_sum_job;
+typedef struct gcpi_sum_job {
+    const gcp_call *call;
+    gcpi_sum_fn fn;
+    size_t pixels, blocks, width;
+    double *partial;
+} gcpi_sum_job;
 
 static size_t gcpi_sum_blocks(size_t pixels, size_t width)
 {
@@ -306,7 +347,8 @@ static double *gcpi_sums(const gcp_call *call, gcp_shape shape, int sums, gcpi_s
     return gcpi_sum_total(&job);
 }
 
-/* The same while the tensor is written, in any order and by any number of threads: who writes the last value of a block adds it up. */
+/* The same while the tensor is written, in any order and by any number of threads: who writes the last value of a block
+   adds it up. */
 #if defined(__GNUC__) || defined(__clang__)
 enum { GCPI_TAKES = 1 };
 #define GCPI_TAKE(left, n) __atomic_sub_fetch(left, n, __ATOMIC_ACQ_REL)
@@ -314,12 +356,14 @@ enum { GCPI_TAKES = 1 };
 enum { GCPI_TAKES = 0 };               /* without an atomic subtraction nobody asks for this */
 #define GCPI_TAKE(left, n) (*(left) -= (n))
 #endif
-typedef struct gcpi_sum_watch { gcpi_sum_job job; size_t left[GCPI_SUM_BLOCKS]; } gcpi_sum_watch;     /* values to come in each block */
+/* values to come in each block */
+typedef struct gcpi_sum_watch { gcpi_sum_job job; size_t left[GCPI_SUM_BLOCKS]; } gcpi_sum_watch;
 
 static void gcpi_sum_watch_of(gcpi_sum_watch *e, const gcpi_sum_job *job, int channels)
 {
     e->job = *job;
-    for (size_t b = 0; b < job->blocks; b++) e->left[b] = (gcpi_sum_first(job, b + 1) - gcpi_sum_first(job, b)) * (size_t)channels;
+    for (size_t b = 0; b < job->blocks; b++)
+        e->left[b] = (gcpi_sum_first(job, b + 1) - gcpi_sum_first(job, b)) * (size_t)channels;
 }
 static void gcpi_sum_written(void *arg, size_t pixel, size_t pixels, int first, int count)
 {
@@ -338,16 +382,25 @@ static void gcpi_store_sums(const gcp_view *to, const double *sums)
     for (size_t i = 0; i < gcpi_count(to->shape); i++) d[i] = (gcp_real)((to->accumulate ? (double)d[i] : 0) + sums[i]);
 }
 
-static const gcp_real *gcpi_row(const gcp_view *v, size_t pixel) { return (const gcp_real *)v->data + (ptrdiff_t)pixel * v->pitch; }
-static gcp_real *gcpi_row_out(const gcp_view *v, size_t pixel) { return (gcp_real *)v->data + (ptrdiff_t)pixel * v->pitch; }
+static const gcp_real *gcpi_row(const gcp_view *v, size_t pixel)
+{
+    return (const gcp_real *)v->data + (ptrdiff_t)pixel * v->pitch;
+}
+static gcp_real *gcpi_row_out(const gcp_view *v, size_t pixel)
+{
+    return (gcp_real *)v->data + (ptrdiff_t)pixel * v->pitch;
+}
 
-/* Passes do so much with each line that the hardware fetches too late: they ask for whole pixels that lie so many values ahead, of one
-   tensor that is only read, or of each of several. */
+/* Passes do so much with each line that the hardware fetches too late: they ask for whole pixels that lie so many
+   values ahead, of one tensor that is only read, or of each of several. */
 enum { GCPI_AHEAD = 512, GCPI_AHEAD_READ = 2048 };
-static ptrdiff_t gcpi_row_ahead(const gcp_view *v, int values) { return v->data ? (values / v->pitch + 1) * v->pitch : 0; }
+static ptrdiff_t gcpi_row_ahead(const gcp_view *v, int values)
+{
+    return v->data ? (values / v->pitch + 1) * v->pitch : 0;
+}
 
-/* Sums go by so many pixels, each channel through one after the other: the sums are loaded and stored less often. n is a literal:
-   so many, or one at the end. */
+/* Sums go by so many pixels, each channel through one after the other: the sums are loaded and stored less often. n is
+   a literal: so many, or one at the end. */
 enum { GCPI_SUM_PIXELS = 4 };
 
 GCPI_BODY void gcpi_sum_dout_pixels(const gcp_call *c, size_t pixel, const int n, ptrdiff_t far, double *sums)
@@ -380,7 +433,8 @@ static int gcpi_bias_shape(gcp_shape_call *s)
 {
     s->out[0] = s->in[0];
     if (gcpi_count(s->in[1]) != (size_t)s->in[0].d[3])
-        return gcpi_refuse(s, "%zu values for the %d channels of %s", gcpi_count(s->in[1]), s->in[0].d[3], GCPI_TEXT(s->in[0]));
+        return gcpi_refuse(s, "%zu values for the %d channels of %s", gcpi_count(s->in[1]), s->in[0].d[3],
+                           GCPI_TEXT(s->in[0]));
     return gcpi_all_real(s);
 }
 
@@ -393,7 +447,10 @@ GCPI_LOOP void gcpi_bias_rows(const gcp_view *x, const gcp_real *bias, const gcp
         for (int i = 0; i < y->shape.d[3]; i++) to[i] = from[i] + bias[i];
     }
 }
-static void gcpi_bias_forward(const gcp_call *c) { gcpi_bias_rows(&c->in[0], (const gcp_real *)c->in[1].data, &c->out[0]); }
+static void gcpi_bias_forward(const gcp_call *c)
+{
+    gcpi_bias_rows(&c->in[0], (const gcp_real *)c->in[1].data, &c->out[0]);
+}
 static void gcpi_bias_backward(const gcp_call *c)
 {
     gcpi_bias_gradient(c, &c->din[1]);
@@ -405,19 +462,23 @@ static void gcpi_bias_cost(const gcp_cost_call *c, gcp_cost *cost)
 }
 
 /* Norms go by chunks of pixels. */
-typedef struct gcpi_norm_job { const gcp_call *call; const gcp_real *means; size_t pixels, chunk; } gcpi_norm_job;      /* means: backward's */
+/* means: backward's */
+typedef struct gcpi_norm_job { const gcp_call *call; const gcp_real *means; size_t pixels, chunk; } gcpi_norm_job;
 
-static void gcpi_norm_rows(const gcp_call *c, gcp_shape shape, const gcp_real *means, void (*task)(void *arg, int index, int worker))
+static void gcpi_norm_rows(const gcp_call *c, gcp_shape shape, const gcp_real *means,
+                           void (*task)(void *arg, int index, int worker))
 {
     gcpi_norm_job job;
     job.call = c; job.means = means; job.pixels = gcpi_pixels(shape);
-    job.chunk = (GCPI_MAX((size_t)1, 16384 / (size_t)shape.d[3]) + 7) / 8 * 8;      /* no two tasks share a byte of a mask */
+    /* no two tasks share a byte of a mask */
+    job.chunk = (GCPI_MAX((size_t)1, 16384 / (size_t)shape.d[3]) + 7) / 8 * 8;
     gcpi_parallel(c->target, (int)((job.pixels + job.chunk - 1) / job.chunk), task, &job);
 }
 
 /* What batch-norm has of each channel, and the slope of the rectifier behind it. */
 typedef struct gcpi_norm_values { const gcp_real *mean, *scale, *gamma, *beta; gcp_real slope; } gcpi_norm_values;
-static gcpi_norm_values gcpi_norm_values_of(const gcp_view *in, const gcpi_attributes *rectifier)      /* in: mean, scale, gamma, beta */
+/* in: mean, scale, gamma, beta */
+static gcpi_norm_values gcpi_norm_values_of(const gcp_view *in, const gcpi_attributes *rectifier)
 {
     gcpi_norm_values v;
     v.mean = (const gcp_real *)in[0].data; v.scale = (const gcp_real *)in[1].data;
@@ -425,14 +486,20 @@ static gcpi_norm_values gcpi_norm_values_of(const gcp_view *in, const gcpi_attri
     v.slope = rectifier ? (gcp_real)rectifier->number.a : 0;
     return v;
 }
-GCPI_BODY gcp_real gcpi_norm_value(const gcpi_norm_values *v, int i, gcp_real x) { return (x - v->mean[i]) * (v->scale[i] * v->gamma[i]) + v->beta[i]; }
+GCPI_BODY gcp_real gcpi_norm_value(const gcpi_norm_values *v, int i, gcp_real x)
+{
+    return (x - v->mean[i]) * (v->scale[i] * v->gamma[i]) + v->beta[i];
+}
 
 /* apply: batch-norm, addition and rectifier in one pass, each where it is there; the same arithmetic as the ops alone.
-   in: x, other, mean, scale, gamma, beta; out: y, mask. Attributes are the rectifier's, NULL without one. y may lie on x or other.
-   norm, add, rectify are literals; a rectifier that keeps a mask goes over what the others wrote while it is in L1. */
-typedef struct gcpi_apply_span { size_t pixel, pixels; int first, count; ptrdiff_t far[3]; } gcpi_apply_span;      /* channels; what to fetch of x, other, y */
+   in: x, other, mean, scale, gamma, beta; out: y, mask. Attributes are the rectifier's, NULL without one. y may lie on
+   x or other. norm, add, rectify are literals; a rectifier that keeps a mask goes over what the others wrote while it
+   is in L1. */
+/* channels; what to fetch of x, other, y */
+typedef struct gcpi_apply_span { size_t pixel, pixels; int first, count; ptrdiff_t far[3]; } gcpi_apply_span;
 
-GCPI_BODY void gcpi_apply_run(const gcpi_norm_values *v, const gcp_real *x, const gcp_real *other, gcp_real *y, int channel, int count, const int norm, const int add, const int rectify)
+GCPI_BODY void gcpi_apply_run(const gcpi_norm_values *v, const gcp_real *x, const gcp_real *other, gcp_real *y,
+                              int channel, int count, const int norm, const int add, const int rectify)
 {
     GCPI_EACH for (int i = 0; i < count; i++) {
         gcp_real z = norm ? gcpi_norm_value(v, channel + i, x[i]) : x[i];
@@ -442,14 +509,16 @@ GCPI_BODY void gcpi_apply_run(const gcpi_norm_values *v, const gcp_real *x, cons
 }
 static int gcpi_dense_rows(const gcp_view *v, int width) { return !v->data || v->pitch == width; }
 
-/* Pixels that lie side by side and have nothing of their channels' go together, as many as stay in L1, from one whole byte of a mask
-   to another. */
+/* Pixels that lie side by side and have nothing of their channels' go together, as many as stay in L1, from one whole
+   byte of a mask to another. */
 enum { GCPI_TOGETHER = 1024 };
-GCPI_BODY void gcpi_apply_loop(const gcp_call *c, const gcpi_apply_span *s, const int norm, const int add, const int rectify)
+GCPI_BODY void gcpi_apply_loop(const gcp_call *c, const gcpi_apply_span *s, const int norm, const int add,
+                               const int rectify)
 {
     const gcpi_norm_values v = gcpi_norm_values_of(c->in + 2, gcpi_attr(c->attributes));
     const int width = c->out[0].shape.d[3];
-    int flat = !norm && s->count == width && gcpi_dense_rows(&c->in[0], width) && gcpi_dense_rows(&c->in[1], width) && gcpi_dense_rows(&c->out[0], width);
+    int flat = !norm && s->count == width && gcpi_dense_rows(&c->in[0], width) && gcpi_dense_rows(&c->in[1], width) &&
+               gcpi_dense_rows(&c->out[0], width);
     size_t together = flat ? (size_t)(GCPI_TOGETHER / width + 8) / 8 * 8 : 1, end = s->pixel + s->pixels;
     for (size_t p = s->pixel, n; p < end; p += n) {
         n = GCPI_MIN(together, end - p);
@@ -461,7 +530,9 @@ GCPI_BODY void gcpi_apply_loop(const gcp_call *c, const gcpi_apply_span *s, cons
         if (s->far[2]) gcpi_fetch(y, s->far[2], count);
         gcpi_apply_run(&v, x, other, y, s->first, count, norm, add, rectify);
         if (rectify || !c->attributes) continue;
-        gcpi_span masked = { { y, y }, (unsigned char *)c->out[1].data, (size_t)count, p * (size_t)width + (size_t)s->first, c, 0 };
+        gcpi_span masked = {
+            { y, y }, (unsigned char *)c->out[1].data, (size_t)count, p * (size_t)width + (size_t)s->first, c, 0
+        };
         gcpi_rectify_span(&masked);
     }
 }
@@ -474,14 +545,19 @@ GCPI_BODY void gcpi_apply_pixels_body(const gcp_call *c, size_t pixel, size_t pi
 {
     gcpi_apply_span s = { pixel, pixels, first, count, { 0 } };
     const gcp_view *views[] = { &c->in[0], &c->in[1], &c->out[0] };
-    for (int i = 0; i < 3; i++) s.far[i] = ahead && c->out[0].shape.d[3] >= GCPI_LINE ? gcpi_row_ahead(views[i], GCPI_AHEAD) : 0;
+    for (int i = 0; i < 3; i++)
+        s.far[i] = ahead && c->out[0].shape.d[3] >= GCPI_LINE ? gcpi_row_ahead(views[i], GCPI_AHEAD) : 0;
     if (c->in[2].data && c->in[1].data) gcpi_apply_rectified(c, &s, 1, 1);
     else if (c->in[2].data) gcpi_apply_rectified(c, &s, 1, 0);
     else if (c->in[1].data) gcpi_apply_rectified(c, &s, 0, 1);
     else gcpi_apply_rectified(c, &s, 0, 0);
 }
-GCPI_WIDE(gcpi_apply_pixels, (const gcp_call *c, size_t pixel, size_t pixels, int first, int count, int ahead), (c, pixel, pixels, first, count, ahead), c->target)
-static void gcpi_apply_end(void *arg, size_t pixel, size_t pixels, int first, int count) { gcpi_apply_pixels((const gcp_call *)arg, pixel, pixels, first, count, 0); }
+GCPI_WIDE(gcpi_apply_pixels, (const gcp_call *c, size_t pixel, size_t pixels, int first, int count, int ahead),
+          (c, pixel, pixels, first, count, ahead), c->target)
+static void gcpi_apply_end(void *arg, size_t pixel, size_t pixels, int first, int count)
+{
+    gcpi_apply_pixels((const gcp_call *)arg, pixel, pixels, first, count, 0);
+}
 static void gcpi_apply_task(void *arg, int index, int worker)
 {
     const gcpi_norm_job *job = (const gcpi_norm_job *)arg;

@@ -6,7 +6,8 @@ GCPI_LOOP void gcpi_dropout_walk(const gcp_call *c, const gcp_view *to, const gc
     double rate = gcpi_attr(c->attributes)->number.a;
     uint32_t limit = (uint32_t)(rate * 4294967296.0);
     gcp_real gain = (gcp_real)(1.0 / (1.0 - rate));
-    uint64_t sample = c->numbers->first_sample + (uint64_t)image, key = c->numbers->seed + 0x9E3779B97F4A7C15u * c->ordinal;
+    uint64_t sample = c->numbers->first_sample + (uint64_t)image,
+             key = c->numbers->seed + 0x9E3779B97F4A7C15u * c->ordinal;
     size_t per = (size_t)to->shape.d[1] * (size_t)to->shape.d[2], width = (size_t)to->shape.d[3];
     uint64_t element = 0;
     gcpi_random r;
@@ -15,20 +16,27 @@ GCPI_LOOP void gcpi_dropout_walk(const gcp_call *c, const gcp_view *to, const gc
         gcp_real *y = gcpi_row_out(to, (size_t)image * per + p);
         for (size_t i = 0; i < width; i++, element++) {
             if (i == 0 || (element & 3) == 0)
-                r = gcpi_philox((uint32_t)(element >> 2), (uint32_t)sample, (uint32_t)c->numbers->step, (uint32_t)((element >> 34) ^ (sample >> 32)), key);
+                r = gcpi_philox((uint32_t)(element >> 2), (uint32_t)sample, (uint32_t)c->numbers->step,
+                                (uint32_t)((element >> 34) ^ (sample >> 32)), key);
             gcp_real v = r.x[element & 3] >= limit ? x[i] * gain : 0;
             y[i] = accumulate ? y[i] + v : v;
         }
     }
 }
 static void gcpi_dropout_image(const gcp_call *c, int image) { gcpi_dropout_walk(c, &c->out[0], &c->in[0], image, 0); }
-static void gcpi_dropout_image_back(const gcp_call *c, int image) { gcpi_dropout_walk(c, &c->din[0], &c->dout[0], image, c->din[0].accumulate); }
+static void gcpi_dropout_image_back(const gcp_call *c, int image)
+{
+    gcpi_dropout_walk(c, &c->din[0], &c->dout[0], image, c->din[0].accumulate);
+}
 static void gcpi_dropout_forward(const gcp_call *c)
 {
     if (c->training) gcpi_images(c, c->in[0].shape.d[0], gcpi_dropout_image);
     else gcpi_view_copy(c, &c->out[0], &c->in[0], 0);
 }
-static void gcpi_dropout_backward(const gcp_call *c) { if (c->din[0].data) gcpi_images(c, c->din[0].shape.d[0], gcpi_dropout_image_back); }
+static void gcpi_dropout_backward(const gcp_call *c)
+{
+    if (c->din[0].data) gcpi_images(c, c->din[0].shape.d[0], gcpi_dropout_image_back);
+}
 
 /* Views: concat, slice, reshape. Where the layout made output and input the same bytes there is nothing to do. */
 static gcp_view gcpi_channels(const gcp_view *v, int first, int count)
@@ -44,7 +52,8 @@ static int gcpi_concat_shape(gcp_shape_call *s)
     for (int i = 0; i < s->inputs; i++) {
         gcp_shape want = s->in[0];
         want.d[3] = s->in[i].d[3];
-        if (!gcpi_same_shape(want, s->in[i])) return gcpi_refuse(s, "%s beside %s", GCPI_TEXT(s->in[0]), GCPI_TEXT(s->in[i]));
+        if (!gcpi_same_shape(want, s->in[i]))
+            return gcpi_refuse(s, "%s beside %s", GCPI_TEXT(s->in[0]), GCPI_TEXT(s->in[i]));
         channels += s->in[i].d[3];
     }
     if (channels > INT32_MAX) return gcpi_refuse(s, "%lld channels", channels);
@@ -94,7 +103,8 @@ static int gcpi_reshape_shape(gcp_shape_call *s)
 {
     s->out[0] = gcpi_attr(s->attributes)->shape;
     s->out_dtype[0] = s->in_dtype[0];
-    if (gcpi_count(s->out[0]) != gcpi_count(s->in[0])) return gcpi_refuse(s, "%s into %s", GCPI_TEXT(s->in[0]), GCPI_TEXT(s->out[0]));
+    if (gcpi_count(s->out[0]) != gcpi_count(s->in[0]))
+        return gcpi_refuse(s, "%s into %s", GCPI_TEXT(s->in[0]), GCPI_TEXT(s->out[0]));
     return gcpi_all_real(s);
 }
 GCPI_LOOP void gcpi_reshape_copy(const gcp_view *to, const gcp_view *from, int accumulate)    /* row lengths differ */
@@ -110,7 +120,10 @@ GCPI_LOOP void gcpi_reshape_copy(const gcp_view *to, const gcp_view *from, int a
     }
 }
 static void gcpi_reshape_forward(const gcp_call *c) { gcpi_reshape_copy(&c->out[0], &c->in[0], 0); }
-static void gcpi_reshape_backward(const gcp_call *c) { if (c->din[0].data) gcpi_reshape_copy(&c->din[0], &c->dout[0], c->din[0].accumulate); }
+static void gcpi_reshape_backward(const gcp_call *c)
+{
+    if (c->din[0].data) gcpi_reshape_copy(&c->din[0], &c->dout[0], c->din[0].accumulate);
+}
 
 /* Embedding. Rows are added in the order of the ids. */
 static int gcpi_embedding_shape(gcp_shape_call *s)

@@ -5,8 +5,9 @@
 #pragma STDC FP_CONTRACT OFF            /* as GCPI_LOOP says to gcc; on again at the end */
 #endif
 
-/* A loop for each instruction set: NAME_body is inlined into as many functions, and NAME takes the target's. The bits are the same:
-   nothing is contracted, and no sum changes its order. GCPI_EACH: operands may be the same bytes, but then from end to end. GCPI_EIGHT: and it stays a loop, which fills a vector. */
+/* A loop for each instruction set: NAME_body is inlined into as many functions, and NAME takes the target's. The bits
+   are the same: nothing is contracted, and no sum changes its order. GCPI_EACH: operands may be the same bytes, but
+   then from end to end. GCPI_EIGHT: and it stays a loop, which fills a vector. */
 #if defined(__clang__)
 #define GCPI_EACH _Pragma("clang loop vectorize(assume_safety)")
 #define GCPI_EIGHT GCPI_EACH
@@ -18,21 +19,23 @@
 #define GCPI_EIGHT
 #endif
 #if GCPI_X86
-#define GCPI_WIDE(NAME, PARAMETERS, ARGUMENTS, TARGET)                                                                                      \
-    GCPI_LOOP void NAME##_any PARAMETERS { NAME##_body ARGUMENTS; }                                                                         \
-    GCPI_LOOP GCPI_AVX2 void NAME##_avx2 PARAMETERS { NAME##_body ARGUMENTS; }                                                              \
-    GCPI_LOOP GCPI_AVX512 void NAME##_avx512 PARAMETERS { NAME##_body ARGUMENTS; }                                                          \
-    static void NAME PARAMETERS                                                                                                             \
-    {                                                                                                                                       \
-        int isa = (TARGET)->isa - GCP_ISA_SCALAR + GCPI_ISA_SCALAR;                                                                         \
-        (isa == GCPI_ISA_AVX512 ? NAME##_avx512 : isa == GCPI_ISA_AVX2 ? NAME##_avx2 : NAME##_any) ARGUMENTS;                               \
+#define GCPI_WIDE(NAME, PARAMETERS, ARGUMENTS, TARGET)                                                        \
+    GCPI_LOOP void NAME##_any PARAMETERS { NAME##_body ARGUMENTS; }                                           \
+    GCPI_LOOP GCPI_AVX2 void NAME##_avx2 PARAMETERS { NAME##_body ARGUMENTS; }                                \
+    GCPI_LOOP GCPI_AVX512 void NAME##_avx512 PARAMETERS { NAME##_body ARGUMENTS; }                            \
+    static void NAME PARAMETERS                                                                               \
+    {                                                                                                         \
+        int isa = (TARGET)->isa - GCP_ISA_SCALAR + GCPI_ISA_SCALAR;                                           \
+        (isa == GCPI_ISA_AVX512 ? NAME##_avx512 : isa == GCPI_ISA_AVX2 ? NAME##_avx2 : NAME##_any) ARGUMENTS; \
     }
 #else
 #define GCPI_WIDE(NAME, PARAMETERS, ARGUMENTS, TARGET) GCPI_LOOP void NAME PARAMETERS { NAME##_body ARGUMENTS; }
 #endif
 #define GCPI_WIDE_SPAN(NAME) GCPI_WIDE(NAME, (const gcpi_span *s), (s), s->call->target)
-#define GCPI_WIDE_SUM(NAME) GCPI_WIDE(NAME, (const gcp_call *c, size_t first, size_t last, double *sums), (c, first, last, sums), c->target)
-#define GCPI_WIDE_TASK(NAME, JOB) GCPI_WIDE(NAME, (void *arg, int index, int worker), (arg, index, worker), ((const JOB *)arg)->call->target)
+#define GCPI_WIDE_SUM(NAME) \
+    GCPI_WIDE(NAME, (const gcp_call *c, size_t first, size_t last, double *sums), (c, first, last, sums), c->target)
+#define GCPI_WIDE_TASK(NAME, JOB) \
+    GCPI_WIDE(NAME, (void *arg, int index, int worker), (arg, index, worker), ((const JOB *)arg)->call->target)
 
 /* Where the target brings no threads: OpenMP's, as many as context says, or this one. */
 #ifdef _OPENMP
@@ -64,7 +67,8 @@ static gcpi_par gcpi_par_of(const gcp_target *target)
     return par;
 }
 
-static void gcpi_parallel(const gcp_target *target, int tasks, void (*task)(void *arg, int index, int worker), void *arg)
+static void gcpi_parallel(const gcp_target *target, int tasks, void (*task)(void *arg, int index, int worker),
+                          void *arg)
 {
     gcpi_par par = gcpi_par_of(target);
     par.parallel_for(par.context, tasks, task, arg);
@@ -97,7 +101,8 @@ static gcpi_shape_words gcpi_words_of(gcp_shape shape)
 static int gcpi_all_real(gcp_shape_call *s)
 {
     for (int i = 0; i < s->inputs; i++)
-        if (s->in_dtype[i] != GCP_DTYPE_REAL) return gcpi_refuse_type(s, "input %d holds integers, not real numbers", i);
+        if (s->in_dtype[i] != GCP_DTYPE_REAL)
+            return gcpi_refuse_type(s, "input %d holds integers, not real numbers", i);
     return 1;
 }
 
@@ -109,7 +114,7 @@ static gcp_shape gcpi_scalar(void)
     return s;
 }
 
-static int gcpi_shape_same(gcp_shape_call *s) { s->out[0] = s->in[0]; return gcpi_all_real(s); }
+static int gcpi_unary_shape(gcp_shape_call *s) { s->out[0] = s->in[0]; return gcpi_all_real(s); }
 
 /* Bytes in and out of the target's memory. */
 static void gcpi_bytes_copy(const gcp_target *target, void *to, const void *from, size_t size)

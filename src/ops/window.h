@@ -14,7 +14,10 @@ static void gcpi_images(const gcp_call *c, int images, void (*fn)(const gcp_call
     job.call = c; job.fn = fn;
     gcpi_parallel(c->target, images, gcpi_image_task, &job);
 }
-static size_t gcpi_pixel(gcp_shape s, int n, int y, int x) { return ((size_t)n * (size_t)s.d[1] + (size_t)y) * (size_t)s.d[2] + (size_t)x; }
+static size_t gcpi_pixel(gcp_shape s, int n, int y, int x)
+{
+    return ((size_t)n * (size_t)s.d[1] + (size_t)y) * (size_t)s.d[2] + (size_t)x;
+}
 
 static void gcpi_zero_image(const gcp_view *v, int image)
 {
@@ -28,14 +31,16 @@ static int gcpi_pool_shape(gcp_shape_call *s)
     gcpi_conv_attr *a = gcpi_conv_attr_of(s);
     a->n = s->in[0].d[0]; a->h = s->in[0].d[1]; a->w = s->in[0].d[2]; a->ci = a->co = s->in[0].d[3];
     if (!gcpi_window(s, a)) return 0;
-    if (a->pt >= a->kh || a->pb >= a->kh || a->pl >= a->kw || a->pr >= a->kw) return gcpi_refuse(s, "padding %d of a %dx%d window", GCPI_MAX(a->pt, a->pl), a->kh, a->kw);
+    if (a->pt >= a->kh || a->pb >= a->kh || a->pl >= a->kw || a->pr >= a->kw)
+        return gcpi_refuse(s, "padding %d of a %dx%d window", GCPI_MAX(a->pt, a->pl), a->kh, a->kw);
     gcpi_image_out(&s->out[0], a->n, a->ho, a->wo, a->co);
     return gcpi_all_real(s);
 }
 static int gcpi_max_pool_shape(gcp_shape_call *s)
 {
     if (!gcpi_pool_shape(s)) return 0;
-    if ((long long)gcpi_conv_attr_of(s)->kh * gcpi_conv_attr_of(s)->kw > 256) return gcpi_refuse(s, "a window of over 256 cells");
+    if ((long long)gcpi_conv_attr_of(s)->kh * gcpi_conv_attr_of(s)->kw > 256)
+        return gcpi_refuse(s, "a window of over 256 cells");
     s->out[1] = s->out[0];
     s->out_dtype[1] = GCP_DTYPE_U8;
     return 1;
@@ -53,12 +58,16 @@ static gcpi_cells gcpi_cells_of(const gcpi_conv_attr *a, int oy, int ox)
 
 /* Whether all windows are one cell, and all cells have one: y is x. Whether they cover the image side by side. */
 static int gcpi_pool_copies(const gcpi_conv_attr *a) { return a->kh * a->kw == 1 && a->sh == 1 && a->sw == 1; }
-static int gcpi_pool_tiles(const gcpi_conv_attr *a) { return a->kh == a->sh && a->kw == a->sw && a->ho * a->kh == a->h && a->wo * a->kw == a->w && !a->pt && !a->pl; }
+static int gcpi_pool_tiles(const gcpi_conv_attr *a)
+{
+    return a->kh == a->sh && a->kw == a->sw && a->ho * a->kh == a->h && a->wo * a->kw == a->w && !a->pt && !a->pl;
+}
 static int gcpi_one_cell(gcpi_cells c) { return c.y1 - c.y0 == 1 && c.x1 - c.x0 == 1; }
 
 enum { GCPI_POOL_RUN = 64 };        /* channels taken together, the largest so far and its cell side by side */
 
-GCPI_BODY void gcpi_max_pool_run(const gcp_call *c, const gcpi_conv_attr *a, int image, gcpi_cells w, size_t o, int first, int n)
+GCPI_BODY void gcpi_max_pool_run(const gcp_call *c, const gcpi_conv_attr *a, int image, gcpi_cells w, size_t o,
+                                 int first, int n)
 {
     gcp_real best[GCPI_POOL_RUN], *y = gcpi_row_out(&c->out[0], o) + first;
     int at[GCPI_POOL_RUN];
@@ -87,19 +96,23 @@ GCPI_BODY void gcpi_max_pool_image_body(const gcp_call *c, int image)
     for (int oy = 0; oy < a->ho; oy++)
         for (int ox = 0; ox < a->wo; ox++)
             for (int k = 0; k < a->co; k += GCPI_POOL_RUN)
-                gcpi_max_pool_run(c, a, image, gcpi_cells_of(a, oy, ox), gcpi_pixel(c->out[0].shape, image, oy, ox), k, GCPI_MIN(GCPI_POOL_RUN, a->co - k));
+                gcpi_max_pool_run(c, a, image, gcpi_cells_of(a, oy, ox), gcpi_pixel(c->out[0].shape, image, oy, ox), k,
+                                  GCPI_MIN(GCPI_POOL_RUN, a->co - k));
 }
 GCPI_WIDE(gcpi_max_pool_image, (const gcp_call *c, int image), (c, image), c->target)
 static void gcpi_max_pool_forward(const gcp_call *c)
 {
-    if (gcpi_pool_copies(&gcpi_attr(c->attributes)->conv) && !c->out[1].data) gcpi_view_copy(c, &c->out[0], &c->in[0], 0);
+    if (gcpi_pool_copies(&gcpi_attr(c->attributes)->conv) && !c->out[1].data)
+        gcpi_view_copy(c, &c->out[0], &c->in[0], 0);
     else gcpi_images(c, c->in[0].shape.d[0], gcpi_max_pool_image);
 }
 
-GCPI_BODY void gcpi_max_pool_run_back(const gcp_call *c, const gcpi_conv_attr *a, int image, gcpi_cells w, size_t o, int first, int n, int fresh)
+GCPI_BODY void gcpi_max_pool_run_back(const gcp_call *c, const gcpi_conv_attr *a, int image, gcpi_cells w, size_t o,
+                                      int first, int n, int fresh)
 {
     const gcp_real *dy = gcpi_row(&c->dout[0], o) + first;
-    const unsigned char *which = c->out[1].data ? (const unsigned char *)c->out[1].data + o * (size_t)a->co + first : NULL;
+    const unsigned char *which =
+        c->out[1].data ? (const unsigned char *)c->out[1].data + o * (size_t)a->co + first : NULL;
     int at[GCPI_POOL_RUN];
     if (gcpi_one_cell(w)) {
         gcp_real *dx = gcpi_row_out(&c->din[0], gcpi_pixel(c->din[0].shape, image, w.y0, w.x0)) + first;
@@ -123,13 +136,16 @@ GCPI_BODY void gcpi_max_pool_image_back_body(const gcp_call *c, int image)
     for (int oy = 0; oy < a->ho; oy++)
         for (int ox = 0; ox < a->wo; ox++)
             for (int k = 0; k < a->co; k += GCPI_POOL_RUN)
-                gcpi_max_pool_run_back(c, a, image, gcpi_cells_of(a, oy, ox), gcpi_pixel(c->dout[0].shape, image, oy, ox), k, GCPI_MIN(GCPI_POOL_RUN, a->co - k), fresh);
+                gcpi_max_pool_run_back(c, a, image, gcpi_cells_of(a, oy, ox),
+                                       gcpi_pixel(c->dout[0].shape, image, oy, ox), k,
+                                       GCPI_MIN(GCPI_POOL_RUN, a->co - k), fresh);
 }
 GCPI_WIDE(gcpi_max_pool_image_back, (const gcp_call *c, int image), (c, image), c->target)
 static void gcpi_max_pool_backward(const gcp_call *c)
 {
     if (!c->din[0].data) return;
-    if (gcpi_pool_copies(&gcpi_attr(c->attributes)->conv)) gcpi_view_copy(c, &c->din[0], &c->dout[0], c->din[0].accumulate);
+    if (gcpi_pool_copies(&gcpi_attr(c->attributes)->conv))
+        gcpi_view_copy(c, &c->din[0], &c->dout[0], c->din[0].accumulate);
     else gcpi_images(c, c->din[0].shape.d[0], gcpi_max_pool_image_back);
 }
 
@@ -168,7 +184,10 @@ GCPI_LOOP void gcpi_avg_pool_image_back(const gcp_call *c, int image)
                 }
         }
 }
-static void gcpi_avg_pool_backward(const gcp_call *c) { if (c->din[0].data) gcpi_images(c, c->din[0].shape.d[0], gcpi_avg_pool_image_back); }
+static void gcpi_avg_pool_backward(const gcp_call *c)
+{
+    if (c->din[0].data) gcpi_images(c, c->din[0].shape.d[0], gcpi_avg_pool_image_back);
+}
 
 static int gcpi_global_avg_pool_shape(gcp_shape_call *s)     /* the window is the image */
 {
@@ -185,7 +204,8 @@ static int gcpi_upsample_shape(gcp_shape_call *s)
 {
     int f = gcpi_attr(s->attributes)->number.i;
     s->out[0] = s->in[0];
-    if (s->in[0].d[1] > INT32_MAX / f || s->in[0].d[2] > INT32_MAX / f) return gcpi_refuse(s, "%s times .factor = %d", GCPI_TEXT(s->in[0]), f);
+    if (s->in[0].d[1] > INT32_MAX / f || s->in[0].d[2] > INT32_MAX / f)
+        return gcpi_refuse(s, "%s times .factor = %d", GCPI_TEXT(s->in[0]), f);
     s->out[0].d[1] *= f; s->out[0].d[2] *= f;
     s->out[0].rank = 4;
     return gcpi_all_real(s);
@@ -201,12 +221,14 @@ static gcpi_taps gcpi_taps_of(int o, int factor, int size, int mode)
     t.w[0] = 1 - t.w[1];
     return t;
 }
-GCPI_LOOP void gcpi_upsample_walk(const gcp_call *c, int image, const gcp_view *small, const gcp_view *large, int backward)
+GCPI_LOOP void gcpi_upsample_walk(const gcp_call *c, int image, const gcp_view *small, const gcp_view *large,
+                                  int backward)
 {
     const gcpi_attributes *a = gcpi_attr(c->attributes);
     for (int oy = 0; oy < large->shape.d[1]; oy++)
         for (int ox = 0; ox < large->shape.d[2]; ox++) {
-            gcpi_taps ty = gcpi_taps_of(oy, a->number.i, small->shape.d[1], a->number.j), tx = gcpi_taps_of(ox, a->number.i, small->shape.d[2], a->number.j);
+            gcpi_taps ty = gcpi_taps_of(oy, a->number.i, small->shape.d[1], a->number.j),
+                      tx = gcpi_taps_of(ox, a->number.i, small->shape.d[2], a->number.j);
             gcp_real *l = gcpi_row_out(large, gcpi_pixel(large->shape, image, oy, ox));
             if (!backward) memset(l, 0, (size_t)large->shape.d[3] * sizeof *l);
             for (int t = 0; t < 4; t++) {
@@ -218,11 +240,17 @@ GCPI_LOOP void gcpi_upsample_walk(const gcp_call *c, int image, const gcp_view *
             }
         }
 }
-static void gcpi_upsample_image(const gcp_call *c, int image) { gcpi_upsample_walk(c, image, &c->in[0], &c->out[0], 0); }
+static void gcpi_upsample_image(const gcp_call *c, int image)
+{
+    gcpi_upsample_walk(c, image, &c->in[0], &c->out[0], 0);
+}
 static void gcpi_upsample_image_back(const gcp_call *c, int image)
 {
     if (!c->din[0].accumulate) gcpi_zero_image(&c->din[0], image);
     gcpi_upsample_walk(c, image, &c->din[0], &c->dout[0], 1);
 }
 static void gcpi_upsample_forward(const gcp_call *c) { gcpi_images(c, c->in[0].shape.d[0], gcpi_upsample_image); }
-static void gcpi_upsample_backward(const gcp_call *c) { if (c->din[0].data) gcpi_images(c, c->din[0].shape.d[0], gcpi_upsample_image_back); }
+static void gcpi_upsample_backward(const gcp_call *c)
+{
+    if (c->din[0].data) gcpi_images(c, c->din[0].shape.d[0], gcpi_upsample_image_back);
+}

@@ -12,14 +12,15 @@ static int gcpi_cut_order(gcpi_planner *q, gcpi_cut *c, double price)
     return gcpi_order_of(q, &q->now, &q->trial) && q->trial.valid && q->trial.peak <= gcpi_room(q);
 }
 
-/* Keep-sets for prices, from nothing to everything: by bisection on whether the order fits. Of those that do, those of lower prices
-   are faster: they are laid out first. */
+/* Keep-sets for prices, from nothing to everything: by bisection on whether the order fits. Of those that do, those of
+   lower prices are faster: they are laid out first. */
 static void gcpi_budget_cuts(gcpi_planner *q, int prices)
 {
     enum { MOST = 32 };
     ptrdiff_t scratch = q->a->scratch;
     gcpi_cut c;
-    double low = -12, high = 12, fit[MOST], all = 0;          /* powers of two, of the price at which all bytes cost a keep-all */
+    /* powers of two, of the price at which all bytes cost a keep-all */
+    double low = -12, high = 12, fit[MOST], all = 0;
     int fits = 0;
     if (!gcpi_cut_make(&c, &q->m, q->a)) { q->coarse = 1; q->a->scratch = scratch; return; }
     for (int v = 0; v < q->m.values; v++) all += (double)c.own[v];
@@ -30,7 +31,8 @@ static void gcpi_budget_cuts(gcpi_planner *q, int prices)
     }
     while (fits-- > 0)
         if (gcpi_cut_order(q, &c, fit[fits]) && gcpi_offer(q, &q->trial, "cuts") <= q->slab_limit) break;
-    for (double price = high; q->opts->far && price > -12; price -= 0.5) {       /* copies take away what lower prices keep in excess */
+    /* copies take away what lower prices keep in excess */
+    for (double price = high; q->opts->far && price > -12; price -= 0.5) {
         gcpi_cut_order(q, &c, q->m.seconds / GCPI_MAX(all, 1) * exp2(price));
         if (gcpi_far_relieve(q, &q->trial, gcpi_room(q))) gcpi_offer_copies(q, &q->trial, "cuts");
     }
@@ -59,14 +61,17 @@ static void gcpi_budget_chain(gcpi_planner *q, size_t bytes, int stages, int slo
     q->a->scratch = scratch;
 }
 
-/* The search's rounds: where each starts, its share of the visits, its first heat (in keep-alls), price and rate. One more for where a
-   policy was faster than all of them. */
+/* The search's rounds: where each starts, its share of the visits, its first heat (in keep-alls), price and rate. One
+   more for where a policy was faster than all of them. */
 enum { GCPI_FROM_KEPT, GCPI_FROM_KEEP_ALL, GCPI_ROUNDS = 6 };
-static const struct gcpi_round { int from; double share, heat, price, rate; } gcpi_rounds[] = {
-    { GCPI_FROM_KEPT, 0.1, 0.001, 3, 0 }, { GCPI_FROM_KEEP_ALL, 0.3, 0.003, 0.2, 50 }, { GCPI_FROM_KEEP_ALL, 0.3, 0.01, 0.3, 50 },
-    { GCPI_FROM_KEEP_ALL, 0.2, 0.01, 1, 3 }, { GCPI_FROM_KEPT, 0.2, 0.001, 1, 10 }, { GCPI_FROM_KEPT, 0.1, 0.0005, 1, 10 }, { GCPI_FROM_KEPT, 0.4, 0.001, 3, 0 } };
+static const struct gcpi_round { int from; double share, heat, price, rate;
+} gcpi_rounds[] = { { GCPI_FROM_KEPT, 0.1, 0.001, 3, 0 },       { GCPI_FROM_KEEP_ALL, 0.3, 0.003, 0.2, 50 },
+                    { GCPI_FROM_KEEP_ALL, 0.3, 0.01, 0.3, 50 }, { GCPI_FROM_KEEP_ALL, 0.2, 0.01, 1, 3 },
+                    { GCPI_FROM_KEPT, 0.2, 0.001, 1, 10 },      { GCPI_FROM_KEPT, 0.1, 0.0005, 1, 10 },
+                    { GCPI_FROM_KEPT, 0.4, 0.001, 3, 0 } };
 
-/* What it takes to have each value again, by whatever may be used. Copies are priced at a tenth of their link's seconds. */
+/* What it takes to have each value again, by whatever may be used. Copies are priced at a tenth of their link's
+   seconds. */
 static void gcpi_search_by(gcpi_search *s, gcpi_planner *q, int far)
 {
     const gcpi_model *m = s->m;
@@ -109,9 +114,13 @@ static void gcpi_keep_all_order(const gcpi_model *m, gcpi_order *o)
 }
 
 /* Nothing worth the search could still be gained. */
-static int gcpi_proven(const gcpi_planner *q) { return gcpi_has(&q->kept) && q->kept.order.seconds <= q->bound * (1 + 3e-4); }
+static int gcpi_proven(const gcpi_planner *q)
+{
+    return gcpi_has(&q->kept) && q->kept.order.seconds <= q->bound * (1 + 3e-4);
+}
 
-/* Offers what a round found. Where no layout of it was found, the search goes on from there and aims lower, as later rounds will. */
+/* Offers what a round found. Where no layout of it was found, the search goes on from there and aims lower, as later
+   rounds will. */
 static void gcpi_budget_mend(gcpi_planner *q, gcpi_search *s, double visits, double scale)
 {
     enum { TRIES = 2 };
@@ -128,8 +137,8 @@ static void gcpi_budget_mend(gcpi_planner *q, gcpi_search *s, double visits, dou
     s->found = 0;
 }
 
-/* The last resort for the fastest order whose bytes fit: more work on its layout, the layout that it has where no limit is given, moves.
-   Whether that is kept. */
+/* The last resort for the fastest order whose bytes fit: more work on its layout, the layout that it has where no limit
+   is given, moves. Whether that is kept. */
 static int gcpi_budget_pack(gcpi_planner *q)
 {
     const gcpi_effort *e = &gcpi_efforts[q->opts->effort];
@@ -139,7 +148,9 @@ static int gcpi_budget_pack(gcpi_planner *q)
     fits[2] = gcpi_fit_of(q->slab_limit, e->layout / 2, GCPI_MOST_MOVES);
     int kept = 0;
     for (int i = 0; i < 3 && !kept && q->loose.order.seconds < q->kept.order.seconds; i++) {
-        if (gcpi_order_slab(q, &q->loose.order, fits[i]) > q->slab_limit || q->loose.order.seconds + q->moving >= q->kept.order.seconds) continue;
+        if (gcpi_order_slab(q, &q->loose.order, fits[i]) > q->slab_limit ||
+            q->loose.order.seconds + q->moving >= q->kept.order.seconds)
+            continue;
         gcpi_keep(&q->kept, &q->loose.order, q->loose.method, fits[i]);
         q->kept.order.seconds += q->moving;
         kept = 1;
@@ -148,7 +159,8 @@ static int gcpi_budget_pack(gcpi_planner *q)
     return kept;
 }
 
-static void gcpi_budget_round(gcpi_planner *q, gcpi_search *s, const struct gcpi_round *r, double visits, double scale, double mending)
+static void gcpi_budget_round(gcpi_planner *q, gcpi_search *s, const struct gcpi_round *r, double visits, double scale,
+                              double mending)
 {
     if (r->from == GCPI_FROM_KEPT && gcpi_has(&q->kept)) gcpi_order_copy(&s->now, &q->kept.order);
     else gcpi_keep_all_order(s->m, &s->now);
@@ -159,12 +171,14 @@ static void gcpi_budget_round(gcpi_planner *q, gcpi_search *s, const struct gcpi
     gcpi_budget_mend(q, s, visits * mending, scale);
 }
 
-/* Searches with copies. An order is judged by the timeline of its copies, wherever they can be placed: a second of the link has
-   no price that is the same everywhere. More visits than without: each looks at the whole order. */
+/* Searches with copies. An order is judged by the timeline of its copies, wherever they can be placed: a second of the
+   link has no price that is the same everywhere. More visits than without: each looks at the whole order. */
 static void gcpi_budget_far(gcpi_planner *q, gcpi_search *s, double visits, double scale)
 {
-    static const struct gcpi_round rounds[] = { { GCPI_FROM_KEPT, 1.5, 0.001, 1, 3 }, { GCPI_FROM_KEPT, 2, 0.003, 0.3, 10 }, { GCPI_FROM_KEPT, 1.5, 0.002, 1, 3 },
-        { GCPI_FROM_KEPT, 1, 0.001, 1, 10 } };
+    static const struct gcpi_round rounds[] = { { GCPI_FROM_KEPT, 1.5, 0.001, 1, 3 },
+                                                { GCPI_FROM_KEPT, 2, 0.003, 0.3, 10 },
+                                                { GCPI_FROM_KEPT, 1.5, 0.002, 1, 3 },
+                                                { GCPI_FROM_KEPT, 1, 0.001, 1, 10 } };
     s->judge = q;
     for (size_t i = 0; i < sizeof rounds / sizeof *rounds && !gcpi_proven(q); i++) {
         gcpi_search_by(s, q, i == 0 || q->opts->far_only ? 2 : 1);
@@ -177,7 +191,8 @@ static void gcpi_budget_far(gcpi_planner *q, gcpi_search *s, double visits, doub
 static double gcpi_budget_visits(const gcpi_planner *q)              /* more to choose, longer */
 {
     const gcpi_effort *e = &gcpi_efforts[q->opts->effort];
-    return GCPI_MIN(e->visits * GCPI_MIN(e->growth, GCPI_MAX(1, sqrt(q->p->task_count / 800.0))), 150000.0 * q->p->forward);
+    return GCPI_MIN(e->visits * GCPI_MIN(e->growth, GCPI_MAX(1, sqrt(q->p->task_count / 800.0))),
+                    150000.0 * q->p->forward);
 }
 
 static void gcpi_budget_search(gcpi_planner *q, int from, int to)
@@ -203,7 +218,9 @@ static void gcpi_budget_copies(gcpi_planner *q)
     size_t room = gcpi_room(q);
     for (int less = 0; less < 6; less++) {
         gcpi_keep_all_order(&q->m, &q->trial);
-        if (gcpi_far_relieve(q, &q->trial, room - room / 16 * (size_t)less) && gcpi_offer_copies(q, &q->trial, "copies") <= q->slab_limit) break;
+        if (gcpi_far_relieve(q, &q->trial, room - room / 16 * (size_t)less) &&
+            gcpi_offer_copies(q, &q->trial, "copies") <= q->slab_limit)
+            break;
     }
 }
 
@@ -220,18 +237,20 @@ static void gcpi_budget_exact(gcpi_planner *q)
     q->a->scratch = scratch;
 }
 
-/* With copies. What is away at any moment came out before and goes back later: in T seconds that is at most half of what the link moves, and
-   no more than far memory holds, and in the slab it is the larger by what aligns it. So T is at least the time of a schedule without copies in
-   that many bytes more; the least such T by bisection. */
+/* With copies. What is away at any moment came out before and goes back later: in T seconds that is at most half of
+   what the link moves, and no more than far memory holds, and in the slab it is the larger by what aligns it. So T is
+   at least the time of a schedule without copies in that many bytes more; the least such T by bisection. */
 static double gcpi_far_bound(gcpi_planner *q, gcpi_cut *c, int places, double *excess)
 {
     enum { STEPS = 12, MOST = 16 };
     const gcpi_model *m = &q->m;
     double low = m->seconds, high = gcpi_has(&q->kept) ? q->kept.order.seconds : (double)MOST * low, aligning = 0;
-    for (int v = 0; v < m->values; v++) if (m->fetch[v] >= 0) aligning += (double)(m->bytes[m->group[v]] - q->p->items[m->item[v]].bytes);
+    for (int v = 0; v < m->values; v++)
+        if (m->fetch[v] >= 0) aligning += (double)(m->bytes[m->group[v]] - q->p->items[m->item[v]].bytes);
     gcpi_keep_all_order(m, &q->trial);
     for (int i = 0; i < STEPS && low < high; i++) {
-        double seconds = (low + high) / 2, least = HUGE_VAL, away = GCPI_MIN((double)q->opts->far, q->p->target.far_bytes_per_second * seconds / 2);
+        double seconds = (low + high) / 2, least = HUGE_VAL,
+               away = GCPI_MIN((double)q->opts->far, q->p->target.far_bytes_per_second * seconds / 2);
         size_t room = gcpi_room(q) + (size_t)GCPI_MIN(away + aligning, (double)q->trial.peak);
         memset(excess, 0, ((size_t)q->p->task_count + 2) * sizeof *excess);
         if (!q->opts->far_only) least = gcpi_bound(c, room, places, excess);
@@ -248,7 +267,8 @@ static void gcpi_budget_bound(gcpi_planner *q, int places)
     gcpi_cut c;
     double *excess = GCPI_SCRATCH(q->a, double, q->p->task_count + 2);
     if (gcpi_room(q) && excess && gcpi_cut_make(&c, &q->m, q->a)) {
-        double bound = q->opts->far ? gcpi_far_bound(q, &c, places, excess) : gcpi_bound(&c, gcpi_room(q), places, excess);
+        double bound =
+            q->opts->far ? gcpi_far_bound(q, &c, places, excess) : gcpi_bound(&c, gcpi_room(q), places, excess);
         q->bound = GCPI_MAX(q->bound, bound);
     }
     q->a->scratch = scratch;
@@ -266,8 +286,8 @@ static void gcpi_policy_replay(gcpi_planner *q)
     }
 }
 
-/* The policies: first the fastest of all their orders whose bytes fit is laid out; where that fails, each that may be faster. To
-   the least budget nothing here depends on what was asked for. */
+/* The policies: first the fastest of all their orders whose bytes fit is laid out; where that fails, each that may be
+   faster. To the least budget nothing here depends on what was asked for. */
 static void gcpi_budget_policies(gcpi_planner *q)
 {
     for (q->lazy = 1;; q->lazy = 0) {
@@ -319,7 +339,8 @@ typedef struct gcpi_least { gcpi_order order; size_t slab; gcpi_fit fit; } gcpi_
 
 static void gcpi_least_offer(gcpi_planner *q, gcpi_least *least, gcpi_order *found, gcpi_fit fit)
 {
-    const gcpi_order *o = found->valid ? gcpi_far_place(q, found, 0) : found;           /* each copy is waited for at once: fewer bytes */
+    /* each copy is waited for at once: fewer bytes */
+    const gcpi_order *o = found->valid ? gcpi_far_place(q, found, 0) : found;
     if (!o || !o->valid || q->front + o->peak > gcpi_round(least->slab, q->p->target.align)) return;
     size_t slab = gcpi_order_slab(q, o, fit);
     if (slab > least->slab || (slab == least->slab && o->seconds >= least->order.seconds)) return;
@@ -348,7 +369,8 @@ static void gcpi_least_search(gcpi_planner *q, gcpi_least *least, size_t floor, 
     gcpi_search_by(&s, q, 0);
 }
 
-/* Asks for less, by steps, until not even a byte less is found. With copies by single bytes at once: those searches take long. */
+/* Asks for less, by steps, until not even a byte less is found. With copies by single bytes at once: those searches
+   take long. */
 static void gcpi_least_descend(gcpi_planner *q, gcpi_least *least)
 {
     double step = q->opts->far ? 0 : 0.04, bound = q->bound;
@@ -378,20 +400,34 @@ static void gcpi_budget_least(gcpi_planner *q)
     gcpi_exact exact;
     size_t floor = 0;
     least.slab = SIZE_MAX / 2;
-    if (!gcpi_order_make(&least.order, q->trial.capacity, q->a) || !gcpi_cut_make(&cut, &q->m, q->a)) { q->a->scratch = scratch; return; }
+    if (!gcpi_order_make(&least.order, q->trial.capacity, q->a) || !gcpi_cut_make(&cut, &q->m, q->a)) {
+        q->a->scratch = scratch;
+        return;
+    }
     floor = gcpi_least_bytes(&cut);
     gcpi_least_offer(q, &least, &q->best, gcpi_fit_free());
-    if (!least.order.count) { q->a->scratch = scratch; return; }          /* the arena is too small to lay anything out */
+    /* the arena is too small to lay anything out */
+    if (!least.order.count) { q->a->scratch = scratch; return; }
     ptrdiff_t here = q->a->scratch;
-    if (!q->opts->far_only && gcpi_chain_make(&chain, &q->m, q->crossing, 3 * floor, gcpi_chain_stages(&q->m, 3 * floor, GCPI_MOST_STAGES), GCPI_MOST_SLOTS, q->a))
-        for (int k = 0, orders = 0; k <= chain.slots && orders < 12; k++) if (gcpi_chain_order(&chain, &q->trial, k)) { gcpi_least_offer(q, &least, &q->trial, gcpi_fit_free()); orders++; }
+    if (!q->opts->far_only &&
+        gcpi_chain_make(&chain, &q->m, q->crossing, 3 * floor, gcpi_chain_stages(&q->m, 3 * floor, GCPI_MOST_STAGES),
+                        GCPI_MOST_SLOTS, q->a))
+        for (int k = 0, orders = 0; k <= chain.slots && orders < 12; k++)
+            if (gcpi_chain_order(&chain, &q->trial, k)) {
+                gcpi_least_offer(q, &least, &q->trial, gcpi_fit_free());
+                orders++;
+            }
     q->a->scratch = here;
-    if (!q->no_exact && gcpi_exact_make(&exact, &q->m, q->a) && gcpi_exact_search(&exact, 0, &q->trial)) gcpi_least_offer(q, &least, &q->trial, gcpi_fit_free());
+    if (!q->no_exact && gcpi_exact_make(&exact, &q->m, q->a) && gcpi_exact_search(&exact, 0, &q->trial))
+        gcpi_least_offer(q, &least, &q->trial, gcpi_fit_free());
     else q->a->scratch = here;
     /* keep-all with copies, from the fewest bytes up: the first few that get there */
     for (size_t room = floor, relieved = 0; q->opts->far && relieved < 4 && room < q->best.peak; room += room / 32) {
         gcpi_keep_all_order(&q->m, &q->trial);
-        if (gcpi_far_relieve(q, &q->trial, room)) { gcpi_least_offer(q, &least, &q->trial, gcpi_fit_free()); relieved++; }
+        if (gcpi_far_relieve(q, &q->trial, room)) {
+            gcpi_least_offer(q, &least, &q->trial, gcpi_fit_free());
+            relieved++;
+        }
     }
     double visits = GCPI_MIN(6.5e6, 2500.0 * q->p->forward * q->p->forward);
     if (q->a->scratch == here && !q->opts->far_only) gcpi_least_search(q, &least, floor, visits, 0);
@@ -435,19 +471,23 @@ static void gcpi_policy_budget(gcpi_planner *q)
     if (gcpi_has(&q->kept)) gcpi_order_copy(&q->best, &q->kept.order);
 }
 
-static const struct gcpi_policy { const char *name; void (*run)(gcpi_planner *); } gcpi_policies[] = {
-    { "segments", gcpi_policy_segments }, { "keep_all", gcpi_policy_keep_all }, { "uniform", gcpi_policy_uniform }, { "checkpoints", gcpi_policy_checkpoints },
-    { "sqrt", gcpi_policy_sqrt }, { "recursive", gcpi_policy_recursive }, { "cheap", gcpi_policy_cheap }, { "budget", gcpi_policy_budget } };
+static const struct gcpi_policy { const char *name; void (*run)(gcpi_planner *);
+} gcpi_policies[] = { { "segments", gcpi_policy_segments }, { "keep_all", gcpi_policy_keep_all },
+                      { "uniform", gcpi_policy_uniform },   { "checkpoints", gcpi_policy_checkpoints },
+                      { "sqrt", gcpi_policy_sqrt },         { "recursive", gcpi_policy_recursive },
+                      { "cheap", gcpi_policy_cheap },       { "budget", gcpi_policy_budget } };
 
 /* How many runs a policy's orders may hold. */
-static ptrdiff_t gcpi_order_capacity(const gcp_plan_opts *o, ptrdiff_t tasks, ptrdiff_t forward, ptrdiff_t segments_deep)
+static ptrdiff_t gcpi_order_capacity(const gcp_plan_opts *o, ptrdiff_t tasks, ptrdiff_t forward,
+                                     ptrdiff_t segments_deep)
 {
     ptrdiff_t depth = GCPI_MAX(2, segments_deep + 1), runs;
     if (o->policy == GCP_RECURSIVE) depth = 26;
     if (o->policy == GCP_CHECKPOINTS && o->replay) depth = forward + 1;
     runs = depth * forward;
     if (o->policy == GCP_BUDGET) runs = GCPI_MAX(runs, GCPI_MAX(8 * forward, GCPI_MIN(64 * forward, 6000)));
-    if (o->policy == GCP_BUDGET && forward <= GCPI_SHORT_CHAIN) runs = GCPI_MAX(runs, forward * (forward + 1) / 2);      /* the least memory: for each op all from the start */
+    /* the least memory: for each op all from the start */
+    if (o->policy == GCP_BUDGET && forward <= GCPI_SHORT_CHAIN) runs = GCPI_MAX(runs, forward * (forward + 1) / 2);
     if (o->far) runs += 6 * forward;
     return tasks + runs + 1;
 }
@@ -463,7 +503,8 @@ static int gcpi_planner_make(gcpi_planner *q)
     q->list.at = GCPI_SCRATCH(q->a, gcpi_instruction, capacity);
     q->front = gcpi_round(p->numbers, p->target.align);
     q->layout = GCPI_LAYOUT_WORK; q->kept.fit = gcpi_fit_free();
-    int ok = q->list.at && gcpi_model_make(&q->m, p, q->a) && gcpi_choice_make(q, &q->now) && gcpi_choice_make(q, &q->guide) && (!q->opts->far || gcpi_far_make(q, (int)capacity));
+    int ok = q->list.at && gcpi_model_make(&q->m, p, q->a) && gcpi_choice_make(q, &q->now) &&
+             gcpi_choice_make(q, &q->guide) && (!q->opts->far || gcpi_far_make(q, (int)capacity));
     gcpi_order *const orders[] = { &q->trial, &q->best, &q->kept.order, &q->loose.order };
     for (int i = 0; ok && i < 4; i++) ok = gcpi_order_make(orders[i], (int)capacity, q->a);
     gcpi_none(&q->kept); gcpi_none(&q->loose);
@@ -474,7 +515,8 @@ static int gcpi_planner_make(gcpi_planner *q)
 static void gcpi_keep_all_slab(gcpi_planner *q)
 {
     q->keep_all = SIZE_MAX;
-    if (!q->by_peak && gcpi_order_of(q, &q->now, &q->trial)) q->keep_all = gcpi_order_slab(q, &q->trial, gcpi_fit_free());
+    if (!q->by_peak && gcpi_order_of(q, &q->now, &q->trial))
+        q->keep_all = gcpi_order_slab(q, &q->trial, gcpi_fit_free());
     gcpi_choice_clear(q);
 }
 
@@ -490,7 +532,8 @@ static int gcpi_choose(gcpi_planner *q)
     gcpi_policies[policy].run(q);
     if (policy < GCP_SQRT || policy == GCP_BUDGET || q->out_of_memory) return !q->out_of_memory && q->found;
     gcpi_choice_clear(q);
-    if (gcpi_order_of(q, &q->now, &q->trial) && (!q->found || q->keep_all <= gcpi_order_slab(q, &q->best, gcpi_fit_free()))) {
+    if (gcpi_order_of(q, &q->now, &q->trial) &&
+        (!q->found || q->keep_all <= gcpi_order_slab(q, &q->best, gcpi_fit_free()))) {
         q->found = 1;
         gcpi_order_copy(&q->best, &q->trial);
         gcpi_choice_copy(q->p, &q->guide, &q->now);

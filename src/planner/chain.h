@@ -1,34 +1,42 @@
-/* Dynamic programming over a chain of stages: the recursion of Beaumont et al. (rotor, 2019), with boundaries that are sets
-   of values, and with a second table for "what the segment ends with is still there", which spares its last run. Where backward does not
-   read the boundaries, a third: what the segment begins with may go once its first stage has run for the last time.
+/* Dynamic programming over a chain of stages: the recursion of Beaumont et al. (rotor, 2019), with boundaries that are
+   sets of values, and with a second table for "what the segment ends with is still there", which spares its last run.
+   Where backward does not read the boundaries, a third: what the segment begins with may go once its first stage has
+   run for the last time.
 
-   A stage is a run of forward tasks with the backward tasks that reverse them. L(s): the values that stages behind s read.
-   C0(s, t, m): least seconds to reverse stages s..t with m slots above L(s - 1); C1: L(t) lies there already, inside of m; C2: L(s - 1) does,
-   and is not needed behind that.
+   A stage is a run of forward tasks with the backward tasks that reverse them. L(s): the values that stages behind s
+   read. C0(s, t, m): least seconds to reverse stages s..t with m slots above L(s - 1); C1: L(t) lies there already,
+   inside of m; C2: L(s - 1) does, and is not needed behind that.
      keep: run s and keep what its backward reads; C(s + 1, t) with less; backward of s
-     cut:  run s..r - 1, keep L(r - 1); C(r, t) with less; C1(s, r - 1) (C2: keep L(s - 1); C2(r, t) with less; C2(s, r - 1))
+     cut:  run s..r - 1, keep L(r - 1); C(r, t) with less; C1(s, r - 1)
+           (C2: keep L(s - 1); C2(r, t) with less; C2(s, r - 1))
    Sizes are rounded up to slots. The orders that come out are judged by simulation: no accounting here is trusted. */
 typedef struct gcpi_chain {
     const gcpi_model *m;
-    int stages, *begin, *back;        /* stage s: forward tasks begin[s] .. begin[s + 1], backward tasks back[s] .. back[s - 1] */
+    /* stage s: forward tasks begin[s] .. begin[s + 1], backward tasks back[s] .. back[s - 1] */
+    int stages, *begin, *back;
     int *made, *end;                  /* per group: stage that makes it; last that reads it, forward or backward */
     double *seconds, *reverse_seconds;
-    unsigned char *need, *taped;      /* per value: backward of the stage that makes it reads it; per group: any backward task does */
-    /* bytes per stage: kept by `keep`; of those, what no later stage reads; what its backward reads of its own; the most of its own while it runs with
-       that kept, with L(s) kept, both with its inputs reckoned in, and while it is reversed; gradients when that begins */
+    /* per value: backward of the stage that makes it reads it; per group: any backward task does */
+    unsigned char *need, *taped;
+    /* bytes per stage: kept by `keep`; of those, what no later stage reads; what its backward reads of its own; the
+       most of its own while it runs with that kept, with L(s) kept, both with its inputs reckoned in, and while it is
+       reversed; gradients when that begins */
     size_t *keep, *own, *reads_own, *save, *pass, *last, *alone, *reverse, *gradient;
     size_t *cross;                    /* cross[s * stages + t]: of L(t), what s..t made */
-    float *table[3]; int tables, slots; double per_byte;                /* C0, C1 and (where tables is 3) C2; slots in a byte */
+    /* C0, C1 and (where tables is 3) C2; slots in a byte */
+    float *table[3]; int tables, slots; double per_byte;
     int *first[3], *full[3];          /* per row: below is nothing; from here on it is what keeping all takes */
     unsigned char *loose;             /* per stage: its backward, and what follows, does without L(s - 1) */
-    int pinned;                       /* the first stage may not run again, and what it makes is not read by backward: L(0) is kept till then */
+    /* the first stage may not run again, and what it makes is not read by backward: L(0) is kept till then */
+    int pinned;
     size_t constant;                  /* what is there throughout */
     unsigned char *ran;
 } gcpi_chain;
 
 #define GCPI_NEVER 1e30f
 
-/* Whether the chain may be cut behind task f: not ahead of a view, nor (unless pairs) inside a pair that works in place. */
+/* Whether the chain may be cut behind task f: not ahead of a view, nor (unless pairs) inside a pair that works in
+   place. */
 static int gcpi_may_cut(const gcpi_model *m, int f, int pairs)
 {
     if (f + 1 >= m->p->forward) return 1;
@@ -38,13 +46,14 @@ static int gcpi_may_cut(const gcpi_model *m, int f, int pairs)
     return 1;
 }
 
-/* At most `most` stages: equal numbers of places each, cut at the one that least crosses. A chain that works in place from end to
-   end is cut all the same: what a cut takes is then reckoned too high, and simulated as it is. */
+/* At most `most` stages: equal numbers of places each, cut at the one that least crosses. A chain that works in place
+   from end to end is cut all the same: what a cut takes is then reckoned too high, and simulated as it is. */
 static void gcpi_chain_cut(gcpi_chain *c, const size_t *crossing, int most)
 {
     int places = 0, seen = 0, best = -1, pairs = 0;
     for (int f = 0; f < c->m->p->forward; f++) places += gcpi_may_cut(c->m, f, 0);
-    for (pairs = places * 8 < c->m->p->forward, places = 0, seen = 0; seen < c->m->p->forward; seen++) places += gcpi_may_cut(c->m, seen, pairs);
+    for (pairs = places * 8 < c->m->p->forward, places = 0, seen = 0; seen < c->m->p->forward; seen++)
+        places += gcpi_may_cut(c->m, seen, pairs);
     c->stages = seen = 0;
     for (int f = 0; f < c->m->p->forward; f++) {
         if (!gcpi_may_cut(c->m, f, pairs)) continue;
@@ -64,15 +73,17 @@ static int gcpi_chain_at_end(const gcpi_chain *c, int b)
     return 1;
 }
 
-/* Where the last stage has backward tasks that read what was made ahead of it, those before them, of the loss, are a stage of their
-   own, without forward tasks: what they read has crossed to it, and what the others read need not lie there with that. */
+/* Where the last stage has backward tasks that read what was made ahead of it, those before them, of the loss, are a
+   stage of their own, without forward tasks: what they read has crossed to it, and what the others read need not lie
+   there with that. */
 static void gcpi_chain_backs(gcpi_chain *c, int *stage_of)         /* stage_of: per task */
 {
     const gcpi_problem *p = c->m->p;
     int b = p->forward, last = c->stages - 1;
     for (int s = 0; s < c->stages; s++) for (int f = c->begin[s]; f < c->begin[s + 1]; f++) stage_of[f] = s;
     while (b < p->task_count && gcpi_chain_at_end(c, b)) b++;
-    int own = b > p->forward && b < p->task_count && p->tasks[b].kind == GCPI_TASK_BACKWARD && stage_of[p->tasks[b].forward] == last;
+    int own = b > p->forward && b < p->task_count && p->tasks[b].kind == GCPI_TASK_BACKWARD &&
+              stage_of[p->tasks[b].forward] == last;
     if (own) { c->begin[++c->stages] = p->forward; for (int k = p->forward; k < b; k++) stage_of[k] = last + 1; }
     else b = p->forward;
     for (int now = last; b < p->task_count; b++) {
@@ -88,8 +99,8 @@ static void gcpi_chain_backs(gcpi_chain *c, int *stage_of)         /* stage_of: 
 
 static int gcpi_chain_back_end(const gcpi_chain *c, int s) { return s ? c->back[s - 1] : c->m->p->task_count; }
 
-/* Values that may not be made again lie there throughout (but the ones that chains begin with and backward does not read); the others
-   cross from where they are made to where they are read. */
+/* Values that may not be made again lie there throughout (but the ones that chains begin with and backward does not
+   read); the others cross from where they are made to where they are read. */
 static void gcpi_chain_lives(gcpi_chain *c, const int *stage_of)
 {
     const gcpi_model *m = c->m;
@@ -114,10 +125,12 @@ static void gcpi_chain_lives(gcpi_chain *c, const int *stage_of)
         if (c->end[g] >= c->stages) c->constant += m->bytes[g];
         else for (int t = c->made[g]; t < c->end[g]; t++) c->cross[c->made[g] * c->stages + t] += m->bytes[g];
     }
-    for (int t = 0; t < c->stages; t++) for (int s = c->stages - 2; s >= 0; s--) c->cross[s * c->stages + t] += c->cross[(s + 1) * c->stages + t];
+    for (int t = 0; t < c->stages; t++)
+        for (int s = c->stages - 2; s >= 0; s--) c->cross[s * c->stages + t] += c->cross[(s + 1) * c->stages + t];
 }
 
-static size_t gcpi_chain_input(const gcpi_chain *c, int s) { return s ? c->cross[s - 1] : 0; }          /* bytes of L(s - 1) */
+/* bytes of L(s - 1) */
+static size_t gcpi_chain_input(const gcpi_chain *c, int s) { return s ? c->cross[s - 1] : 0; }
 
 /* C2 is worth it where some L(s) is read by the forward tasks of the next stage alone. */
 static int gcpi_chain_tables(gcpi_chain *c)
@@ -125,13 +138,16 @@ static int gcpi_chain_tables(gcpi_chain *c)
     int simple = 1, any = 0;
     for (int s = 0; s < c->stages; s++) c->loose[s] = gcpi_chain_input(c, s) > 0;
     for (int t = 0; t < c->stages; t++) simple &= c->cross[t] == c->cross[t * c->stages + t];
-    for (int g = 0; g < c->m->groups; g++) if (c->taped[g]) for (int t = c->made[g]; t < c->end[g] && t + 1 < c->stages; t++) c->loose[t + 1] = 0;
+    for (int g = 0; g < c->m->groups; g++)
+        if (c->taped[g])
+            for (int t = c->made[g]; t < c->end[g] && t + 1 < c->stages; t++) c->loose[t + 1] = 0;
     for (int s = 0; s < c->stages; s++) any |= c->loose[s];
     return simple && any ? 3 : 2;
 }
 
-/* The most bytes of stage s's own values while tasks [first, end) run; what was made before is live and not counted (alone: it is
-   counted, and lives as long as it is needed). hold: 1: L(s) lives on; 2: what backward of s reads, too. *held: bytes of what lives on. */
+/* The most bytes of stage s's own values while tasks [first, end) run; what was made before is live and not counted
+   (alone: it is counted, and lives as long as it is needed). hold: 1: L(s) lives on; 2: what backward of s reads, too.
+   *held: bytes of what lives on. */
 static size_t gcpi_chain_most(const gcpi_chain *c, int s, int first, int end, int hold, int alone, size_t *held)
 {
     const gcpi_model *m = c->m;
@@ -147,10 +163,12 @@ static size_t gcpi_chain_most(const gcpi_chain *c, int s, int first, int end, in
     *held = 0;
     for (int f = c->begin[s]; hold && f < c->begin[s + 1]; f++)
         for GCPI_WRITES(m, f, k)
-            if (c->end[m->group[m->written[k]]] > s || (hold == 2 && c->need[m->written[k]])) *held += gcpi_revive(m, m->written[k]);
+    if (c->end[m->group[m->written[k]]] > s || (hold == 2 && c->need[m->written[k]]))
+        *held += gcpi_revive(m, m->written[k]);
     live += *held;
     for (int t = end - 1; t >= first; t--) {
-        size_t now = gcpi_pass_task(m, t, &live) + (t < m->p->forward ? m->workspace[t] : m->during[t] - (m->during[0] - m->workspace[0]));
+        size_t now = gcpi_pass_task(m, t, &live) +
+                     (t < m->p->forward ? m->workspace[t] : m->during[t] - (m->during[0] - m->workspace[0]));
         most = GCPI_MAX(most, now);
     }
     return most;
@@ -174,7 +192,8 @@ static void gcpi_chain_figures(gcpi_chain *c)
     }
 }
 
-/* Bytes above L(s - 1) while stage r runs on the way from s: its inputs die there, and may be written on, where L(s - 1) holds none of them. */
+/* Bytes above L(s - 1) while stage r runs on the way from s: its inputs die there, and may be written on, where L(s -
+   1) holds none of them. */
 static size_t gcpi_chain_pass(const gcpi_chain *c, int s, int r)
 {
     if (r == s) return c->pass[r];
@@ -183,7 +202,10 @@ static size_t gcpi_chain_pass(const gcpi_chain *c, int s, int r)
 }
 
 static int gcpi_chain_at(int s, int t) { return t * (t + 1) / 2 + s; }
-static float *gcpi_chain_row(const gcpi_chain *c, int with, int s, int t) { return c->table[with] + (size_t)gcpi_chain_at(s, t) * (size_t)(c->slots + 1); }
+static float *gcpi_chain_row(const gcpi_chain *c, int with, int s, int t)
+{
+    return c->table[with] + (size_t)gcpi_chain_at(s, t) * (size_t)(c->slots + 1);
+}
 
 static int gcpi_chain_slots(const gcpi_chain *c, size_t bytes)
 {
@@ -194,7 +216,8 @@ static int gcpi_chain_slots(const gcpi_chain *c, size_t bytes)
 static float gcpi_relative(const gcpi_chain *c, double seconds) { return (float)(seconds / c->m->seconds); }
 
 /* row[k] = least of row[k] and a[k - shift] + b[k] + seconds, for k in [from, to]. b may be NULL. */
-GCPI_LOOP void gcpi_chain_relax(float *GCPI_RESTRICT row, const float *a, const float *b, float seconds, int from, int to)
+GCPI_LOOP void gcpi_chain_relax(float *GCPI_RESTRICT row, const float *a, const float *b, float seconds, int from,
+                                int to)
 {
     for (int k = from; b && k <= to; k++) {
         float value = a[k] + b[k] + seconds;
@@ -204,7 +227,10 @@ GCPI_LOOP void gcpi_chain_relax(float *GCPI_RESTRICT row, const float *a, const 
 }
 
 /* What lies there of L(t) when stages s.. t begin: nothing, or (with) what s..t made of it. */
-static size_t gcpi_chain_start(const gcpi_chain *c, int with, int s, int t) { return c->gradient[t] + (with == 1 ? c->cross[s * c->stages + t] : 0); }
+static size_t gcpi_chain_start(const gcpi_chain *c, int with, int s, int t)
+{
+    return c->gradient[t] + (with == 1 ? c->cross[s * c->stages + t] : 0);
+}
 
 /* The rest of a row, and where it begins to hold anything. */
 static void gcpi_chain_first(gcpi_chain *c, int with, int s, int t)
@@ -218,11 +244,14 @@ static void gcpi_chain_first(gcpi_chain *c, int with, int s, int t)
 
 static void gcpi_chain_single(gcpi_chain *c, int s)
 {
-    float *row[3] = { gcpi_chain_row(c, 0, s, s), gcpi_chain_row(c, 1, s, s), c->tables < 3 ? NULL : gcpi_chain_row(c, 2, s, s) };
+    float *row[3] = { gcpi_chain_row(c, 0, s, s), gcpi_chain_row(c, 1, s, s),
+                      c->tables < 3 ? NULL : gcpi_chain_row(c, 2, s, s) };
     float f = gcpi_relative(c, c->seconds[s]), b = gcpi_relative(c, c->reverse_seconds[s]);
-    int run = gcpi_chain_slots(c, GCPI_MAX(c->gradient[s] + c->save[s], c->reverse[s])), reverse = gcpi_chain_slots(c, c->reverse[s]);
+    int run = gcpi_chain_slots(c, GCPI_MAX(c->gradient[s] + c->save[s], c->reverse[s])),
+        reverse = gcpi_chain_slots(c, c->reverse[s]);
     int there = gcpi_chain_slots(c, GCPI_MAX(gcpi_chain_start(c, 1, s, s), c->reverse[s]));
-    int input = gcpi_chain_slots(c, gcpi_chain_input(c, s)), last = gcpi_chain_slots(c, GCPI_MAX(c->gradient[s] + c->last[s], c->reverse[s]));
+    int input = gcpi_chain_slots(c, gcpi_chain_input(c, s)),
+        last = gcpi_chain_slots(c, GCPI_MAX(c->gradient[s] + c->last[s], c->reverse[s]));
     for (int k = 0; k <= c->slots; k++) {
         row[0][k] = k >= reverse && c->reads_own[s] == 0 ? b : k >= run ? f + b : GCPI_NEVER;
         row[1][k] = k >= there && c->own[s] == 0 ? GCPI_MIN(b, row[0][k]) : row[0][k];
@@ -231,7 +260,8 @@ static void gcpi_chain_single(gcpi_chain *c, int s)
         if (c->loose[s] && k >= last) row[2][k] = GCPI_MIN(row[2][k], f + b);
     }
     for (int with = 0; with < c->tables; with++) {
-        c->full[with][gcpi_chain_at(s, s)] = GCPI_MIN(c->slots, GCPI_MAX(GCPI_MAX(run, there), with < 2 ? 0 : GCPI_MAX(last, input + GCPI_MAX(run, reverse))));
+        c->full[with][gcpi_chain_at(s, s)] = GCPI_MIN(
+            c->slots, GCPI_MAX(GCPI_MAX(run, there), with < 2 ? 0 : GCPI_MAX(last, input + GCPI_MAX(run, reverse))));
         gcpi_chain_first(c, with, s, s);
     }
 }
@@ -253,7 +283,8 @@ static int gcpi_chain_keep(const gcpi_chain *c, int with, int s, int t, int *fro
 static int gcpi_chain_hold(const gcpi_chain *c, int with, int s, int t, int r, size_t most, int *from)
 {
     size_t inside = gcpi_chain_inside(c, with, s);
-    *from = s == 0 && c->pinned && r > 1 ? c->slots + 1 : gcpi_chain_slots(c, inside + gcpi_chain_start(c, with, s, t) + most);
+    *from = s == 0 && c->pinned && r > 1 ? c->slots + 1
+                                         : gcpi_chain_slots(c, inside + gcpi_chain_start(c, with, s, t) + most);
     return gcpi_chain_slots(c, with == 2 ? inside : c->cross[s * c->stages + r - 1]);
 }
 
@@ -262,19 +293,25 @@ static void gcpi_chain_segment(gcpi_chain *c, int with, int s, int t)
     float *row = gcpi_chain_row(c, with, s, t), *without = gcpi_chain_row(c, 0, s, t);
     size_t most = 0;
     double run = 0;
-    int from, shift = gcpi_chain_keep(c, with, s, t, &from), rest = gcpi_chain_at(s + 1, t), left = gcpi_chain_left(with);
+    int from, shift = gcpi_chain_keep(c, with, s, t, &from), rest = gcpi_chain_at(s + 1, t),
+              left = gcpi_chain_left(with);
     int inside = gcpi_chain_slots(c, gcpi_chain_inside(c, with, s));
-    int full = GCPI_MAX(from > c->slots ? 0 : GCPI_MAX(from, shift + c->full[with][rest]), with ? inside + c->full[0][gcpi_chain_at(s, t)] : 0);
+    int full = GCPI_MAX(from > c->slots ? 0 : GCPI_MAX(from, shift + c->full[with][rest]),
+                        with ? inside + c->full[0][gcpi_chain_at(s, t)] : 0);
     c->full[with][gcpi_chain_at(s, t)] = full = GCPI_MIN(full, c->slots);
     for (int k = 0; k <= full; k++) row[k] = with && k >= inside ? without[k - inside] : GCPI_NEVER;
-    gcpi_chain_relax(row, gcpi_chain_row(c, with, s + 1, t) - shift, NULL, gcpi_relative(c, c->seconds[s] + c->reverse_seconds[s]), GCPI_MAX(from, shift + c->first[with][rest]), full);
+    gcpi_chain_relax(row, gcpi_chain_row(c, with, s + 1, t) - shift, NULL,
+                     gcpi_relative(c, c->seconds[s] + c->reverse_seconds[s]),
+                     GCPI_MAX(from, shift + c->first[with][rest]), full);
     for (int r = s + 1; r <= t; r++) {
         run += c->seconds[r - 1];
         most = GCPI_MAX(most, gcpi_chain_pass(c, s, r - 1));
         shift = gcpi_chain_hold(c, with, s, t, r, most, &from);
         if (from > full) break;
-        from = GCPI_MAX(from, GCPI_MAX(shift + c->first[with][gcpi_chain_at(r, t)], c->first[left][gcpi_chain_at(s, r - 1)]));
-        gcpi_chain_relax(row, gcpi_chain_row(c, with, r, t) - shift, gcpi_chain_row(c, left, s, r - 1), gcpi_relative(c, run), from, full);
+        from = GCPI_MAX(from,
+                        GCPI_MAX(shift + c->first[with][gcpi_chain_at(r, t)], c->first[left][gcpi_chain_at(s, r - 1)]));
+        gcpi_chain_relax(row, gcpi_chain_row(c, with, r, t) - shift, gcpi_chain_row(c, left, s, r - 1),
+                         gcpi_relative(c, run), from, full);
     }
     gcpi_chain_first(c, with, s, t);
 }
@@ -300,8 +337,14 @@ static void gcpi_chain_emit(gcpi_chain *c, gcpi_order *out, int task)
     c->ran[task] = 1;
 }
 
-static void gcpi_chain_run(gcpi_chain *c, gcpi_order *out, int s) { for (int f = c->begin[s]; f < c->begin[s + 1]; f++) gcpi_chain_emit(c, out, f); }
-static void gcpi_chain_reverse(gcpi_chain *c, gcpi_order *out, int s) { for (int b = c->back[s]; b < gcpi_chain_back_end(c, s); b++) gcpi_chain_emit(c, out, b); }
+static void gcpi_chain_run(gcpi_chain *c, gcpi_order *out, int s)
+{
+    for (int f = c->begin[s]; f < c->begin[s + 1]; f++) gcpi_chain_emit(c, out, f);
+}
+static void gcpi_chain_reverse(gcpi_chain *c, gcpi_order *out, int s)
+{
+    for (int b = c->back[s]; b < gcpi_chain_back_end(c, s); b++) gcpi_chain_emit(c, out, b);
+}
 
 /* Which way the table went: 0: keep; r: cut ahead of stage r; -1: C0's. */
 static int gcpi_chain_way(const gcpi_chain *c, int with, int s, int t, int k)
@@ -309,14 +352,17 @@ static int gcpi_chain_way(const gcpi_chain *c, int with, int s, int t, int k)
     size_t most = 0;
     double run = 0;
     float least = GCPI_NEVER;
-    int way = 0, from, shift = gcpi_chain_keep(c, with, s, t, &from), inside = gcpi_chain_slots(c, gcpi_chain_inside(c, with, s));
-    if (k >= GCPI_MAX(shift, from)) least = gcpi_chain_row(c, with, s + 1, t)[k - shift] + gcpi_relative(c, c->seconds[s] + c->reverse_seconds[s]);
+    int way = 0, from, shift = gcpi_chain_keep(c, with, s, t, &from),
+        inside = gcpi_chain_slots(c, gcpi_chain_inside(c, with, s));
+    if (k >= GCPI_MAX(shift, from))
+        least = gcpi_chain_row(c, with, s + 1, t)[k - shift] + gcpi_relative(c, c->seconds[s] + c->reverse_seconds[s]);
     for (int r = s + 1; r <= t; r++) {
         run += c->seconds[r - 1];
         most = GCPI_MAX(most, gcpi_chain_pass(c, s, r - 1));
         shift = gcpi_chain_hold(c, with, s, t, r, most, &from);
         if (k < GCPI_MAX(shift, from)) continue;
-        float value = gcpi_chain_row(c, with, r, t)[k - shift] + gcpi_chain_row(c, gcpi_chain_left(with), s, r - 1)[k] + gcpi_relative(c, run);
+        float value = gcpi_chain_row(c, with, r, t)[k - shift] + gcpi_chain_row(c, gcpi_chain_left(with), s, r - 1)[k] +
+                      gcpi_relative(c, run);
         if (value < least) { least = value; way = r; }
     }
     return with && k >= inside && gcpi_chain_row(c, 0, s, t)[k - inside] <= least ? -1 : way;
@@ -326,7 +372,8 @@ static void gcpi_chain_trace(gcpi_chain *c, gcpi_order *out, int with, int s, in
 {
     if (out->count > out->capacity) return;
     if (s == t) {
-        int there = with == 1 && c->own[s] == 0 && k >= gcpi_chain_slots(c, GCPI_MAX(gcpi_chain_start(c, 1, s, s), c->reverse[s]));
+        int there = with == 1 && c->own[s] == 0 &&
+                    k >= gcpi_chain_slots(c, GCPI_MAX(gcpi_chain_start(c, 1, s, s), c->reverse[s]));
         if (!c->ran[c->begin[s]] || (!there && c->reads_own[s])) gcpi_chain_run(c, out, s);
         gcpi_chain_reverse(c, out, s);
         return;
@@ -346,7 +393,8 @@ static void gcpi_chain_trace(gcpi_chain *c, gcpi_order *out, int with, int s, in
 static int gcpi_chain_arrays(gcpi_chain *c, int most, gcp_arena *a)
 {
     const gcpi_model *m = c->m;
-    size_t **const bytes[] = { &c->keep, &c->own, &c->reads_own, &c->save, &c->pass, &c->last, &c->alone, &c->reverse, &c->gradient };
+    size_t **const bytes[] = { &c->keep, &c->own,   &c->reads_own, &c->save,    &c->pass,
+                               &c->last, &c->alone, &c->reverse,   &c->gradient };
     int ok = 1;
     c->begin = GCPI_SCRATCH(a, int, most + 2);
     c->back = GCPI_SCRATCH(a, int, most + 1);
@@ -360,7 +408,8 @@ static int gcpi_chain_arrays(gcpi_chain *c, int most, gcp_arena *a)
     for (int i = 0; i < 9; i++) ok &= (*bytes[i] = GCPI_SCRATCH(a, size_t, most + 1)) != NULL;
     c->cross = GCPI_SCRATCH(a, size_t, most * most + 1);
     c->ran = GCPI_SCRATCH(a, unsigned char, m->p->task_count + 1);
-    return ok && c->begin && c->back && c->made && c->end && c->need && c->taped && c->loose && c->seconds && c->reverse_seconds && c->cross && c->ran;
+    return ok && c->begin && c->back && c->made && c->end && c->need && c->taped && c->loose && c->seconds &&
+           c->reverse_seconds && c->cross && c->ran;
 }
 
 /* What all sizes are multiples of. */
@@ -375,10 +424,14 @@ static size_t gcpi_chain_unit(const gcpi_model *m)
 }
 
 /* At most `most` stages; but where all sizes are multiples of so much that few slots do, more stages cost no more. */
-static int gcpi_chain_stages(const gcpi_model *m, size_t bytes, int most) { return bytes / gcpi_chain_unit(m) < GCPI_FEW_SLOTS ? GCPI_FEW_STAGES : most; }
+static int gcpi_chain_stages(const gcpi_model *m, size_t bytes, int most)
+{
+    return bytes / gcpi_chain_unit(m) < GCPI_FEW_SLOTS ? GCPI_FEW_STAGES : most;
+}
 
 /* The chain of a model, with tables for orders of up to `bytes`. Scratch of a; 0: not enough. */
-static int gcpi_chain_make(gcpi_chain *c, const gcpi_model *m, const size_t *crossing, size_t bytes, int most, int slots, gcp_arena *a)
+static int gcpi_chain_make(gcpi_chain *c, const gcpi_model *m, const size_t *crossing, size_t bytes, int most,
+                           int slots, gcp_arena *a)
 {
     memset(c, 0, sizeof *c);
     c->m = m;
@@ -397,7 +450,8 @@ static int gcpi_chain_make(gcpi_chain *c, const gcpi_model *m, const size_t *cro
     if (bytes <= c->constant) return 0;
     size_t unit = gcpi_chain_unit(m);
     if (c->tables == 3) slots = GCPI_MIN(slots, GCPI_MOST_SLOTS * 5 / 8);
-    int exact = (bytes - c->constant) / unit <= (size_t)slots;       /* then a slot is the unit, and nothing is rounded */
+    /* then a slot is the unit, and nothing is rounded */
+    int exact = (bytes - c->constant) / unit <= (size_t)slots;
     c->slots = exact ? GCPI_MIN(slots, (int)((bytes - c->constant) / unit) + 4) : slots;
     c->per_byte = exact ? 1 / (double)unit : slots / (double)(bytes - c->constant);
     ptrdiff_t rows = (ptrdiff_t)c->stages * (c->stages + 1) / 2;

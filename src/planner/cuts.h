@@ -1,10 +1,12 @@
-/* Minimum cuts. Price a resident byte: a value that is needed later is kept (bytes times price) or its task is run again
-   (seconds), which needs its inputs. The least total is a minimum cut: source side of a value: needed; sink side of its task:
-   kept. Keep-sets for many prices are starts for the search; and for each place in the order the cut bounds what any order
-   must pay from there on (Lagrangian of the bytes that are free there), so that the answer comes with its gap. */
+/* Minimum cuts. Price a resident byte: a value that is needed later is kept (bytes times price) or its task is run
+   again (seconds), which needs its inputs. The least total is a minimum cut: source side of a value: needed; sink side
+   of its task: kept. Keep-sets for many prices are starts for the search; and for each place in the order the cut
+   bounds what any order must pay from there on (Lagrangian of the bytes that are free there), so that the answer comes
+   with its gap. */
 typedef struct gcpi_cut {
     const gcpi_model *m;
-    int nodes, arcs, *head, *next, *to, *level, *at, *path;        /* node 0: source, 1: sink, 2 + value, 2 + values + task */
+    /* node 0: source, 1: sink, 2 + value, 2 + values + task */
+    int nodes, arcs, *head, *next, *to, *level, *at, *path;
     double *room, kept;               /* per arc: what may still flow; kept: bytes on the cut */
     size_t *own;                      /* per value: bytes that keeping it adds */
     int *needed;                      /* per value: last task that reads it */
@@ -29,16 +31,22 @@ static int gcpi_cut_make(gcpi_cut *c, const gcpi_model *m, gcp_arena *a)
     c->head = GCPI_SCRATCH(a, int, c->nodes); c->level = GCPI_SCRATCH(a, int, c->nodes);
     c->at = GCPI_SCRATCH(a, int, c->nodes); c->path = GCPI_SCRATCH(a, int, c->nodes + 1);
     c->next = GCPI_SCRATCH(a, int, arcs); c->to = GCPI_SCRATCH(a, int, arcs); c->room = GCPI_SCRATCH(a, double, arcs);
-    c->own = GCPI_SCRATCH(a, size_t, m->values + 1); c->needed = GCPI_SCRATCH(a, int, m->values + 1); c->free = GCPI_SCRATCH(a, unsigned char, m->values + 1);
-    if (!c->head || !c->level || !c->at || !c->path || !c->next || !c->to || !c->room || !c->own || !c->needed || !c->free) return 0;
+    c->own = GCPI_SCRATCH(a, size_t, m->values + 1);
+    c->needed = GCPI_SCRATCH(a, int, m->values + 1);
+    c->free = GCPI_SCRATCH(a, unsigned char, m->values + 1);
+    if (!c->head || !c->level || !c->at || !c->path || !c->next || !c->to || !c->room || !c->own || !c->needed ||
+        !c->free)
+        return 0;
     for (int i = 0; i < p->item_count; i++) {
         int v = m->value_of[i];
         if (v < 0) continue;
-        c->own[v] = p->items[p->items[i].root].next < 0 ? gcpi_round(p->items[i].bytes, p->target.align) : gcpi_dense_bytes(p, i);
+        c->own[v] = p->items[p->items[i].root].next < 0 ? gcpi_round(p->items[i].bytes, p->target.align)
+                                                        : gcpi_dense_bytes(p, i);
         const gcpi_task *t = &p->tasks[m->producer[v]];
         for (int k = 0; k < t->count; k++) {         /* a view adds what does not come from its inputs' bytes */
             int x = p->operands[t->operands + k].item;
-            if (p->operands[t->operands + k].mode == GCPI_READ && p->items[x].root == p->items[i].root) c->own[v] -= GCPI_MIN(c->own[v], gcpi_dense_bytes(p, x));
+            if (p->operands[t->operands + k].mode == GCPI_READ && p->items[x].root == p->items[i].root)
+                c->own[v] -= GCPI_MIN(c->own[v], gcpi_dense_bytes(p, x));
         }
     }
     for (int v = 0; v < m->values; v++) c->needed[v] = m->producer[v];
@@ -56,7 +64,8 @@ static void gcpi_arc(gcpi_cut *c, int from, int to, double room)
     }
 }
 
-/* The network at a price for place k: values made before k that something behind k reads, and what making them again takes. */
+/* The network at a price for place k: values made before k that something behind k reads, and what making them again
+   takes. */
 static void gcpi_cut_build(gcpi_cut *c, int k, double price)
 {
     const gcpi_model *m = c->m;
@@ -67,12 +76,18 @@ static void gcpi_cut_build(gcpi_cut *c, int k, double price)
     for (int f = 0; f < forward; f++) {
         if (!m->again[f]) continue;
         gcpi_arc(c, tasks + f, 1, m->p->tasks[f].seconds);
-        for GCPI_READS(m, f, i) if (!c->free[m->read[i]] && m->again[m->producer[m->read[i]]]) gcpi_arc(c, tasks + f, 2 + m->read[i], never);
+        for
+            GCPI_READS(m, f, i)
+            if (!c->free[m->read[i]] && m->again[m->producer[m->read[i]]])
+                gcpi_arc(c, tasks + f, 2 + m->read[i], never);
         for GCPI_WRITES(m, f, i) {
             int v = m->written[i];
             if (c->free[v]) continue;
             gcpi_arc(c, 2 + v, tasks + f, price * (double)c->own[v]);
-            for GCPI_READS(m, f, j) if (m->group[m->read[j]] == m->group[v] && !c->free[m->read[j]] && m->again[m->producer[m->read[j]]]) gcpi_arc(c, 2 + v, 2 + m->read[j], never);
+            for
+                GCPI_READS(m, f, j)
+                if (m->group[m->read[j]] == m->group[v] && !c->free[m->read[j]] && m->again[m->producer[m->read[j]]])
+                    gcpi_arc(c, 2 + v, 2 + m->read[j], never);
             if (c->needed[v] > k || (k >= m->p->forward && c->needed[v] == k)) gcpi_arc(c, 0, 2 + v, never);
         }
     }
@@ -87,7 +102,10 @@ static int gcpi_cut_levels(gcpi_cut *c)
     while (first < count) {
         int node = c->path[first++];
         for (int e = c->head[node]; e >= 0; e = c->next[e])
-            if (c->room[e] > 0 && c->level[c->to[e]] < 0) { c->level[c->to[e]] = c->level[node] + 1; c->path[count++] = c->to[e]; }
+            if (c->room[e] > 0 && c->level[c->to[e]] < 0) {
+                c->level[c->to[e]] = c->level[node] + 1;
+                c->path[count++] = c->to[e];
+            }
     }
     return c->level[1] >= 0;
 }
@@ -111,7 +129,10 @@ static double gcpi_cut_push(gcpi_cut *c)
     return least;
 }
 
-static int gcpi_cut_keeps(const gcpi_cut *c, int v) { return c->level[2 + v] >= 0 && c->level[2 + c->m->values + c->m->producer[v]] < 0; }
+static int gcpi_cut_keeps(const gcpi_cut *c, int v)
+{
+    return c->level[2 + v] >= 0 && c->level[2 + c->m->values + c->m->producer[v]] < 0;
+}
 
 /* Dinic's algorithm (1970). Returns the least seconds + price x bytes. */
 static double gcpi_cut_solve(gcpi_cut *c, int k, double price)
@@ -142,7 +163,11 @@ static double gcpi_cut_bound_at(gcpi_cut *c, int k, size_t limit)
 {
     size_t footprint = gcpi_cut_place(c, k);
     double capacity = (double)limit - (double)footprint, low = 0, high = 0, best = 0, need = 0, cost = 0;
-    for (int v = 0; v < c->m->values; v++) if (!c->free[v] && c->m->producer[v] < k && c->needed[v] >= k) { need += (double)c->own[v]; cost += c->m->p->tasks[c->m->producer[v]].seconds; }
+    for (int v = 0; v < c->m->values; v++)
+        if (!c->free[v] && c->m->producer[v] < k && c->needed[v] >= k) {
+            need += (double)c->own[v];
+            cost += c->m->p->tasks[c->m->producer[v]].seconds;
+        }
     if (capacity < 0 || need <= capacity) return 0;
     for (int step = 0; step < 24; step++) {
         double price = high == 0 ? (low == 0 ? cost / need : 4 * low) : (low + high) / 2;
@@ -155,19 +180,22 @@ static double gcpi_cut_bound_at(gcpi_cut *c, int k, size_t limit)
     return best;
 }
 
-/* Bytes that task k takes whatever else there is; own: what a crossing value in its way is worth. Everything is dead before and after. */
+/* Bytes that task k takes whatever else there is; own: what a crossing value in its way is worth. Everything is dead
+   before and after. */
 static size_t gcpi_footprint(const gcpi_cut *c, int k, size_t *own)
 {
     const gcpi_model *m = c->m;
     size_t live = 0, now = gcpi_pass_task(m, k, &live) + m->during[k];
     *own = 0;
     for (int pass = 0; pass < 2; pass++)
-        for (int i = pass ? m->written_first[k] : m->read_first[k]; i < (pass ? m->written_first[k + 1] : m->read_first[k + 1]); i++) {
+        for (int i = pass ? m->written_first[k] : m->read_first[k];
+             i < (pass ? m->written_first[k + 1] : m->read_first[k + 1]); i++) {
             int v = pass ? m->written[i] : m->read[i];
             m->live[v] = 0;
             m->members[m->group[v]] = 0;
             for (int x = m->p->items[m->item[v]].root; x >= 0; x = m->p->items[x].next)
-                if (m->value_of[x] >= 0 && m->producer[m->value_of[x]] < k && c->needed[m->value_of[x]] >= k) *own += c->own[m->value_of[x]];
+                if (m->value_of[x] >= 0 && m->producer[m->value_of[x]] < k && c->needed[m->value_of[x]] >= k)
+                    *own += c->own[m->value_of[x]];
         }
     return now;
 }
@@ -190,12 +218,16 @@ static size_t gcpi_least_bytes(gcpi_cut *c)
 }
 
 /* A lower bound of every order's seconds within `limit` bytes: the best of `places` cuts, at the most crowded tasks. */
-static double gcpi_bound(gcpi_cut *c, size_t limit, int places, double *excess)      /* excess: scratch, one more than tasks */
+/* excess: scratch, one more than tasks */
+static double gcpi_bound(gcpi_cut *c, size_t limit, int places, double *excess)
 {
     const gcpi_model *m = c->m;
     int tasks = m->p->task_count, apart = tasks / (8 * places);
     double best = 0, crossing = 0;
-    for (int v = 0; v < m->values; v++) { excess[m->producer[v] + 1] += (double)c->own[v]; excess[c->needed[v] + 1] -= (double)c->own[v]; }
+    for (int v = 0; v < m->values; v++) {
+        excess[m->producer[v] + 1] += (double)c->own[v];
+        excess[c->needed[v] + 1] -= (double)c->own[v];
+    }
     gcpi_all_dead(m);
     for (int t = 0; t < tasks; t++) {
         size_t own, footprint = gcpi_footprint(c, t, &own);

@@ -1,21 +1,26 @@
-/* Exact search, for at most 14 forward ops and values: Dijkstra over (next task, set of live values). Edges: the next task; a task again; a value
-   dropped. Least seconds within a limit, or (limit 0) the least peak that any order has. */
+/* Exact search, for at most 14 forward ops and values: Dijkstra over (next task, set of live values). Edges: the next
+   task; a task again; a value dropped. Least seconds within a limit, or (limit 0) the least peak that any order has. */
 enum { GCPI_EXACT_VALUES = 14 };
 
 typedef struct gcpi_exact {
     const gcpi_model *m;
     size_t limit, *bytes;             /* bytes: per set */
-    unsigned *mates, *useful, *reads, *writes, *clashes;      /* sets; mates: per value, its group; useful: per next task, what may still be read */
+    /* sets; mates: per value, its group; useful: per next task, what may still be read */
+    unsigned *mates, *useful, *reads, *writes, *clashes;
     double *cost;                     /* per state: (next task << values) + set */
     int *heap, *place, count;         /* states; place in the heap + 1 per state, -1: settled */
-    int *edge;                        /* per state: how it was reached: task, ~task for a task again, INT32_MAX: a value dropped */
+    /* per state: how it was reached: task, ~task for a task again, INT32_MAX: a value dropped */
+    int *edge;
     unsigned *from;                   /* per state: the set it was reached from */
 } gcpi_exact;
 
 static void gcpi_exact_sift(gcpi_exact *x, int i)
 {
     int state = x->heap[i];
-    for (; i > 0 && x->cost[x->heap[(i - 1) / 2]] > x->cost[state]; i = (i - 1) / 2) { x->heap[i] = x->heap[(i - 1) / 2]; x->place[x->heap[i]] = i + 1; }
+    for (; i > 0 && x->cost[x->heap[(i - 1) / 2]] > x->cost[state]; i = (i - 1) / 2) {
+        x->heap[i] = x->heap[(i - 1) / 2];
+        x->place[x->heap[i]] = i + 1;
+    }
     for (int child; (child = 2 * i + 1) < x->count; i = child) {
         if (child + 1 < x->count && x->cost[x->heap[child + 1]] < x->cost[x->heap[child]]) child++;
         if (x->cost[x->heap[child]] >= x->cost[state]) break;
@@ -52,11 +57,16 @@ static void gcpi_exact_run(gcpi_exact *x, int next, unsigned set, int task, doub
             bytes -= m->bytes[m->group[z]];
         }
         if (x->limit && bytes > x->limit) continue;
-        gcpi_exact_reach(x, again ? next : next + 1, after, x->limit ? cost + m->p->tasks[task].seconds : GCPI_MAX(cost, (double)bytes), again ? ~task : task, set);
+        gcpi_exact_reach(x, again ? next : next + 1, after,
+                         x->limit ? cost + m->p->tasks[task].seconds : GCPI_MAX(cost, (double)bytes),
+                         again ? ~task : task, set);
     }
 }
 
-static int gcpi_exact_small(const gcpi_model *m) { return m->values <= GCPI_EXACT_VALUES && (m->p->names ? m->p->forward : m->p->tape->op_count) <= GCPI_EXACT_VALUES; }
+static int gcpi_exact_small(const gcpi_model *m)
+{
+    return m->values <= GCPI_EXACT_VALUES && (m->p->names ? m->p->forward : m->p->tape->op_count) <= GCPI_EXACT_VALUES;
+}
 
 static int gcpi_exact_make(gcpi_exact *x, const gcpi_model *m, gcp_arena *a)
 {
@@ -66,11 +76,17 @@ static int gcpi_exact_make(gcpi_exact *x, const gcpi_model *m, gcp_arena *a)
     if (!gcpi_exact_small(m)) return 0;
     ptrdiff_t sets = (ptrdiff_t)1 << m->values, states = sets * (tasks + 1);
     x->bytes = GCPI_SCRATCH(a, size_t, sets);
-    x->mates = GCPI_SCRATCH(a, unsigned, m->values + 1); x->useful = GCPI_SCRATCH(a, unsigned, tasks + 1); x->reads = GCPI_SCRATCH(a, unsigned, tasks + 1);
+    x->mates = GCPI_SCRATCH(a, unsigned, m->values + 1);
+    x->useful = GCPI_SCRATCH(a, unsigned, tasks + 1);
+    x->reads = GCPI_SCRATCH(a, unsigned, tasks + 1);
     x->writes = GCPI_SCRATCH(a, unsigned, tasks + 1); x->clashes = GCPI_SCRATCH(a, unsigned, tasks + 1);
-    x->cost = GCPI_SCRATCH(a, double, states); x->heap = GCPI_SCRATCH(a, int, states); x->place = GCPI_SCRATCH(a, int, states);
+    x->cost = GCPI_SCRATCH(a, double, states);
+    x->heap = GCPI_SCRATCH(a, int, states);
+    x->place = GCPI_SCRATCH(a, int, states);
     x->edge = GCPI_SCRATCH(a, int, states); x->from = GCPI_SCRATCH(a, unsigned, states);
-    if (!x->bytes || !x->mates || !x->useful || !x->reads || !x->writes || !x->clashes || !x->cost || !x->heap || !x->place || !x->edge || !x->from) return 0;
+    if (!x->bytes || !x->mates || !x->useful || !x->reads || !x->writes || !x->clashes || !x->cost || !x->heap ||
+        !x->place || !x->edge || !x->from)
+        return 0;
     for (int t = 0; t < tasks; t++) {
         for GCPI_READS(m, t, k) x->reads[t] |= 1u << m->read[k];
         for GCPI_WRITES(m, t, k) x->writes[t] |= 1u << m->written[k];
@@ -82,7 +98,8 @@ static int gcpi_exact_make(gcpi_exact *x, const gcpi_model *m, gcp_arena *a)
     }
     for (int t = tasks - 1; t >= 0; t--) {
         x->useful[t] = x->useful[t + 1] | x->reads[t];
-        for (int f = m->p->forward - 1; f >= 0; f--) if (m->again[f] && x->writes[f] & x->useful[t]) x->useful[t] |= x->reads[f];
+        for (int f = m->p->forward - 1; f >= 0; f--)
+            if (m->again[f] && x->writes[f] & x->useful[t]) x->useful[t] |= x->reads[f];
     }
     for (ptrdiff_t set = 1; set < sets; set++) {
         int top = m->values - 1;
@@ -131,8 +148,10 @@ static int gcpi_exact_search(gcpi_exact *x, size_t limit, gcpi_order *out)
         }
         if (next == tasks) continue;
         gcpi_exact_run(x, next, set, next, cost);
-        for (int f = 0; f < m->p->forward && f < next; f++) if (m->again[f] && x->writes[f] & x->useful[next] & ~set) gcpi_exact_run(x, next, set, f, cost);
-        for (int v = 0; v < m->values; v++) if (set >> v & 1) gcpi_exact_reach(x, next, set & ~(1u << v), cost, INT32_MAX, set);
+        for (int f = 0; f < m->p->forward && f < next; f++)
+            if (m->again[f] && x->writes[f] & x->useful[next] & ~set) gcpi_exact_run(x, next, set, f, cost);
+        for (int v = 0; v < m->values; v++)
+            if (set >> v & 1) gcpi_exact_reach(x, next, set & ~(1u << v), cost, INT32_MAX, set);
     }
     return 0;
 }

@@ -1,10 +1,12 @@
-/* Placing copies. Of them a search's order holds only those back, as runs of tasks that read nothing and whose seconds are a
-   price. Here each gets its place: away (O) behind the value's first run, done (W) when the link will have done it, back (P) as
-   far ahead of the reader as the link needs; where the bytes within the limit do not allow that, the computing waits. */
+/* Placing copies. Of them a search's order holds only those back, as runs of tasks that read nothing and whose seconds
+   are a price. Here each gets its place: away (O) behind the value's first run, done (W) when the link will have done
+   it, back (P) as far ahead of the reader as the link needs; where the bytes within the limit do not allow that, the
+   computing waits. */
 static int gcpi_far_make(gcpi_planner *q, int capacity)
 {
     gcpi_far *f = &q->far;
-    int **const places[] = { &f->waits, &f->backs, &f->next_back }, **const values[] = { &f->made, &f->read, &f->end, &f->back, &f->wait, &f->next_wait };
+    int **const places[] = { &f->waits, &f->backs, &f->next_back },
+                **const values[] = { &f->made, &f->read, &f->end, &f->back, &f->wait, &f->next_wait };
     int ok = gcpi_order_make(&f->full, capacity, q->a);
     for (int i = 0; i < 3; i++) ok &= (*places[i] = GCPI_SCRATCH(q->a, int, capacity + 1)) != NULL;
     for (int i = 0; i < 6; i++) ok &= (*values[i] = GCPI_SCRATCH(q->a, int, q->m.values + 1)) != NULL;
@@ -13,7 +15,10 @@ static int gcpi_far_make(gcpi_planner *q, int capacity)
     return ok && f->live && f->clock;
 }
 
-static double gcpi_far_seconds(const gcpi_planner *q, int v) { return (double)q->p->items[q->m.item[v]].bytes / q->p->target.far_bytes_per_second; }
+static double gcpi_far_seconds(const gcpi_planner *q, int v)
+{
+    return (double)q->p->items[q->m.item[v]].bytes / q->p->target.far_bytes_per_second;
+}
 
 static int gcpi_touches(const gcpi_model *m, int task, int v)
 {
@@ -53,7 +58,8 @@ static void gcpi_far_away(gcpi_planner *q, const gcpi_order *o, int v, size_t li
     const gcpi_model *m = &q->m;
     gcpi_far *f = &q->far;
     size_t bytes = m->bytes[m->group[v]];
-    int w = f->read[v], task = gcpi_code_task(o, w), over = m->over[task] >= 0 && (m->under[2 * task] == v || m->under[2 * task + 1] == v);
+    int w = f->read[v], task = gcpi_code_task(o, w),
+        over = m->over[task] >= 0 && (m->under[2 * task] == v || m->under[2 * task + 1] == v);
     *link = GCPI_MAX(*link, f->clock[f->made[v] + 1]) + gcpi_far_seconds(q, v);
     int stays = !over || (f->clock[w] < *link && f->live[w] + bytes <= limit);
     if (over && stays) f->live[w] += bytes;            /* nobody works in place on it then */
@@ -73,7 +79,9 @@ static void gcpi_far_back(gcpi_planner *q, const gcpi_order *o, int r, size_t li
     int v = m->written[m->written_first[gcpi_code_task(o, r)]], at = r;
     size_t bytes = m->bytes[m->group[v]];
     double start = GCPI_MIN(*due, f->clock[r]) - gcpi_far_seconds(q, v);
-    while (at > f->wait[v] && f->clock[at] > start && f->live[at - 1] + bytes <= limit && !gcpi_touches(m, gcpi_code_task(o, at - 1), v)) f->live[--at] += bytes;
+    while (at > f->wait[v] && f->clock[at] > start && f->live[at - 1] + bytes <= limit &&
+           !gcpi_touches(m, gcpi_code_task(o, at - 1), v))
+        f->live[--at] += bytes;
     *due = GCPI_MAX(start, f->clock[at]);
     f->next_back[r] = f->backs[at];
     f->backs[at] = r;
@@ -97,19 +105,26 @@ static int gcpi_far_emit(gcpi_planner *q, const gcpi_order *o)
     return 1;
 }
 
-/* The order with its copies placed within the limit, judged by the timeline; one without copies as it is. NULL: it has no place. */
+/* The order with its copies placed within the limit, judged by the timeline; one without copies as it is. NULL: it has
+   no place. */
 static const gcpi_order *gcpi_far_place(gcpi_planner *q, gcpi_order *o, size_t limit)
 {
     gcpi_far *f = &q->far;
     int copies = 0, placed = 0;
     double link = 0, due = HUGE_VAL;
-    for (int i = 0; q->opts->far && i < o->count; i++) { copies += gcpi_code_task(o, i) >= q->p->task_count; placed |= o->at[i] >= q->p->task_count; }
+    for (int i = 0; q->opts->far && i < o->count; i++) {
+        copies += gcpi_code_task(o, i) >= q->p->task_count;
+        placed |= o->at[i] >= q->p->task_count;
+    }
     if (!copies || placed) return o;
     gcpi_simulate(&q->m, o, f->live);
     if (!o->valid || gcpi_far_scan(q, o) > q->opts->far) return NULL;
     for (int i = 0; i < o->count; i++)
-        for GCPI_WRITES(&q->m, gcpi_code_task(o, i), k) if (o->at[i] >= 0 && f->back[q->m.written[k]] >= 0) gcpi_far_away(q, o, q->m.written[k], limit, &link);
-    for (int i = o->count - 1; i >= 0; i--) if (gcpi_code_task(o, i) >= q->p->task_count) gcpi_far_back(q, o, i, limit, &due);
+        for
+            GCPI_WRITES(&q->m, gcpi_code_task(o, i), k)
+            if (o->at[i] >= 0 && f->back[q->m.written[k]] >= 0) gcpi_far_away(q, o, q->m.written[k], limit, &link);
+    for (int i = o->count - 1; i >= 0; i--)
+        if (gcpi_code_task(o, i) >= q->p->task_count) gcpi_far_back(q, o, i, limit, &due);
     if (!gcpi_far_emit(q, o)) return NULL;
     gcpi_simulate(&q->m, &f->full, NULL);
     gcpi_list_of(q->p, &f->full, &q->list);
@@ -125,7 +140,8 @@ static void gcpi_far_strip(const gcpi_planner *q, gcpi_order *o)
     o->count = kept;
 }
 
-/* What waits at a place of an order is copied away meanwhile, the longest wait first, until the place is within room. left: of far memory. */
+/* What waits at a place of an order is copied away meanwhile, the longest wait first, until the place is within room.
+   left: of far memory. */
 static int gcpi_far_relieve_at(gcpi_planner *q, const gcpi_order *o, int at, size_t room, size_t *left)
 {
     const gcpi_model *m = &q->m;
@@ -143,8 +159,11 @@ static int gcpi_far_relieve_at(gcpi_planner *q, const gcpi_order *o, int at, siz
         int longest = -1;
         double wait, most = 0;
         for (int v = 0; v < m->values; v++)
-            if (m->fetch[v] >= 0 && f->back[v] < 0 && f->read[v] >= 0 && f->read[v] < at && f->end[v] > at && m->bytes[m->group[v]] <= *left
-                && (wait = f->clock[f->end[v]] - f->clock[f->read[v] + 1]) > most) { longest = v; most = wait; }
+            if (m->fetch[v] >= 0 && f->back[v] < 0 && f->read[v] >= 0 && f->read[v] < at && f->end[v] > at &&
+                m->bytes[m->group[v]] <= *left && (wait = f->clock[f->end[v]] - f->clock[f->read[v] + 1]) > most) {
+                longest = v;
+                most = wait;
+            }
         if (longest < 0) return 0;
         size_t bytes = m->bytes[m->group[longest]];
         int reader = f->end[longest];

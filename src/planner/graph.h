@@ -1,12 +1,12 @@
-/* gcp-graph 1: a line an op,  KIND ID COST BYTES WORKSPACE INPUTS...  where KIND is f (may run again), o (forward, once)
-   or b (once, in this order, behind all f and o); an op's output is a tensor of its own, INPUTS are the ids of ops.
-   gcp-graph 2 (the first line says so) has tensors apart:
+/* gcp-graph 1: a line an op,  KIND ID COST BYTES WORKSPACE INPUTS...  where KIND is f (may run again), o (forward,
+   once) or b (once, in this order, behind all f and o); an op's output is a tensor of its own, INPUTS are the ids of
+   ops. gcp-graph 2 (the first line says so) has tensors apart:
      t ID BYTES [in=ID@OFFSET] [rows=PITCH/ROW] [gradient] [stored] [keep] [end] [always]
      f|o|b ID COST WORKSPACE OPERANDS... [of=ID] [free] [concat] [costly] [joins] [loss] [unit=N]
-   Operands: T read, >T written, +T added to, =T becomes the same bytes; >T<A or >T<A<B: may be written in place on A or B.
-   keep: by the user; end: lives to the end; always: from the beginning too; of: the op that a b reverses (else ID_b is of ID, and any
-   other of the last op whose output it reads).
-   '# numbers N', '# state N' and '# units N' say how many bytes every step and the state take, and how many units count. Other text behind # is a comment. */
+   Operands: T read, >T written, +T added to, =T becomes the same bytes; >T<A or >T<A<B: may be written in place on A or
+   B. keep: by the user; end: lives to the end; always: from the beginning too; of: the op that a b reverses (else ID_b
+   is of ID, and any other of the last op whose output it reads). '# numbers N', '# state N' and '# units N' say how
+   many bytes every step and the state take, and how many units count. Other text behind # is a comment. */
 
 typedef struct gcpi_reader {
     gcpi_problem *p; gcp_arena *a;
@@ -84,7 +84,9 @@ static int gcpi_graph_rows(gcpi_reader *r, gcpi_item *x, const char *token)
     if (!slash || (size_t)(slash - token) >= sizeof first) return gcpi_graph_bad(r, "not rows=PITCH/ROW:", token);
     memcpy(first, token, (size_t)(slash - token));
     first[slash - token] = 0;
-    if (!gcpi_size_token(first, &pitch) || !gcpi_size_token(slash + 1, &row) || row > pitch || row < 1 || pitch > PTRDIFF_MAX / 16) return gcpi_graph_bad(r, "not rows=PITCH/ROW:", token);
+    if (!gcpi_size_token(first, &pitch) || !gcpi_size_token(slash + 1, &row) || row > pitch || row < 1 ||
+        pitch > PTRDIFF_MAX / 16)
+        return gcpi_graph_bad(r, "not rows=PITCH/ROW:", token);
     x->pitch = (ptrdiff_t)pitch; x->row = (ptrdiff_t)row;
     return 1;
 }
@@ -97,7 +99,8 @@ static int gcpi_graph_inside(gcpi_reader *r, int item, char *token)
     if (!at || !gcpi_size_token(at + 1, &x->offset)) return gcpi_graph_bad(r, "not in=ID@OFFSET:", token);
     *at = 0;
     int root = *gcpi_name_place(r, token, 0) - 1;
-    if (root < 0 || root == item || p->items[root].root != root || x->root != item) return gcpi_graph_bad(r, "no tensor of its own:", token);
+    if (root < 0 || root == item || p->items[root].root != root || x->root != item)
+        return gcpi_graph_bad(r, "no tensor of its own:", token);
     if (x->offset + x->bytes > p->items[root].bytes) return gcpi_graph_bad(r, "does not lie inside of", token);
     x->root = root;
     x->next = p->items[root].next;
@@ -120,8 +123,10 @@ static int gcpi_graph_tensor(gcpi_reader *r)
         else if (!strcmp(token, "stored")) x->stored = 1;
         else if (!strcmp(token, "keep")) x->kept = x->stored = 1;
         else if (!strcmp(token, "end")) x->pinned = 1;
-        else if (!strcmp(token, "always")) { x->pinned = 2; if (x->kind == GCPI_FORWARD_ITEM) x->kind = GCPI_INPUT_ITEM; }
-        else return gcpi_graph_bad(r, "unknown:", token);
+        else if (!strcmp(token, "always")) {
+            x->pinned = 2;
+            if (x->kind == GCPI_FORWARD_ITEM) x->kind = GCPI_INPUT_ITEM;
+        } else return gcpi_graph_bad(r, "unknown:", token);
     }
     return 1;
 }
@@ -144,7 +149,8 @@ static int gcpi_graph_write(gcpi_reader *r, gcpi_task *task, char *token, int mo
         int under = gcpi_graph_find(r, on);
         if (under < 0) return 0;
         for (int k = 0; k < task->count && task->under[side] < 0; k++)
-            if (r->p->operands[task->operands + k].item == under && !(side && task->under[0] == k)) task->under[side] = k;
+            if (r->p->operands[task->operands + k].item == under && !(side && task->under[0] == k))
+                task->under[side] = k;
         if (task->under[side] < 0) return gcpi_graph_bad(r, "is not read before it is written on:", on);
         task->over = task->count;
         on = next;
@@ -155,7 +161,8 @@ static int gcpi_graph_write(gcpi_reader *r, gcpi_task *task, char *token, int mo
     return 1;
 }
 
-static int gcpi_graph_trait(gcpi_reader *r, gcpi_task *task, const char *token)      /* 1: it is one; 0: not; -1: wrong */
+/* 1: it is one; 0: not; -1: wrong */
+static int gcpi_graph_trait(gcpi_reader *r, gcpi_task *task, const char *token)
 {
     size_t unit;
     if (!strncmp(token, "of=", 3)) {
@@ -164,7 +171,8 @@ static int gcpi_graph_trait(gcpi_reader *r, gcpi_task *task, const char *token) 
         return 1;
     }
     if (!strncmp(token, "unit=", 5)) {
-        if (!gcpi_size_token(token + 5, &unit) || unit > (size_t)r->table_size) return gcpi_graph_bad(r, "not unit=N:", token) - 1;
+        if (!gcpi_size_token(token + 5, &unit) || unit > (size_t)r->table_size)
+            return gcpi_graph_bad(r, "not unit=N:", token) - 1;
         task->unit = (int)unit;
         return 1;
     }
@@ -181,12 +189,20 @@ static int gcpi_graph_operands(gcpi_reader *r, gcpi_task *task)
         int trait = r->version == 2 ? gcpi_graph_trait(r, task, token) : 0, item;
         if (trait < 0) return 0;
         if (trait) continue;
-        if (r->version == 2 && *token == '>') { if (!gcpi_graph_write(r, task, token + 1, GCPI_WRITE)) return 0; continue; }
-        if (r->version == 2 && *token == '=') { if (!gcpi_graph_write(r, task, token + 1, GCPI_ALIAS)) return 0; continue; }
+        if (r->version == 2 && *token == '>') {
+            if (!gcpi_graph_write(r, task, token + 1, GCPI_WRITE)) return 0;
+            continue;
+        }
+        if (r->version == 2 && *token == '=') {
+            if (!gcpi_graph_write(r, task, token + 1, GCPI_ALIAS)) return 0;
+            continue;
+        }
         int add = r->version == 2 && *token == '+';
         if ((item = gcpi_graph_find(r, token + add)) < 0) return 0;
-        if (r->p->items[item].producer < 0 && r->p->items[item].pinned != 2) return gcpi_graph_bad(r, "is read before it is made:", token + add);
-        if (add && r->p->items[item].producer < r->p->forward) return gcpi_graph_bad(r, "only a gradient is added to:", token + 1);
+        if (r->p->items[item].producer < 0 && r->p->items[item].pinned != 2)
+            return gcpi_graph_bad(r, "is read before it is made:", token + add);
+        if (add && r->p->items[item].producer < r->p->forward)
+            return gcpi_graph_bad(r, "only a gradient is added to:", token + 1);
         gcpi_operand_add(r->p, task, item, add ? GCPI_ADD : GCPI_READ, GCPI_SLOT_IN);
     }
     return 1;
@@ -203,7 +219,8 @@ static int gcpi_graph_newest(const gcpi_problem *p, const gcpi_task *task)
     return newest;
 }
 
-/* Which forward op a b reverses: of=ID; ID_b; else the newest of those whose outputs it reads, the one of the b ahead of it, or the last. */
+/* Which forward op a b reverses: of=ID; ID_b; else the newest of those whose outputs it reads, the one of the b ahead
+   of it, or the last. */
 static void gcpi_graph_reverses(gcpi_reader *r, gcpi_task *task, char *name)
 {
     const gcpi_problem *p = r->p;
@@ -224,9 +241,11 @@ static int gcpi_graph_op(gcpi_reader *r, char kind)
     char *name = gcpi_token(r), *cost = gcpi_token(r), *end = NULL;
     size_t bytes = 0;
     double seconds = cost ? strtod(cost, &end) : -1;
-    if (!name || !cost || *end || !(seconds >= 0) || seconds > 1e300) return gcpi_graph_bad(r, "not 'KIND ID COST ...'", NULL);
+    if (!name || !cost || *end || !(seconds >= 0) || seconds > 1e300)
+        return gcpi_graph_bad(r, "not 'KIND ID COST ...'", NULL);
     if (r->version == 1 && !gcpi_bytes_token(r, gcpi_token(r), &bytes)) return gcpi_graph_bad(r, "no bytes of", name);
-    if (kind == 'b' ? p->task_count == 0 : p->forward >= 0) return gcpi_graph_bad(r, "a forward op behind a b, or no forward op:", name);
+    if (kind == 'b' ? p->task_count == 0 : p->forward >= 0)
+        return gcpi_graph_bad(r, "a forward op behind a b, or no forward op:", name);
     if (kind == 'b' && p->forward < 0) p->forward = p->task_count;
     gcpi_task *task = gcpi_task_add(p, kind == 'b' ? GCPI_TASK_BACKWARD : GCPI_TASK_FORWARD, p->task_count);
     int *place = gcpi_name_place(r, name, 1);
@@ -253,7 +272,10 @@ static int gcpi_graph_header(gcpi_reader *r, char *line)
     int ok = 1;
     if (!strncmp(line, "# numbers ", 10)) ok = gcpi_bytes_token(r, line + 10, &r->p->numbers);
     if (!strncmp(line, "# state ", 8)) ok = gcpi_bytes_token(r, line + 8, &r->p->state);
-    if (!strncmp(line, "# units ", 8)) { ok = gcpi_size_token(line + 8, &units) && units <= (size_t)r->table_size; r->p->units = ok ? (int)units : 0; }
+    if (!strncmp(line, "# units ", 8)) {
+        ok = gcpi_size_token(line + 8, &units) && units <= (size_t)r->table_size;
+        r->p->units = ok ? (int)units : 0;
+    }
     return ok || gcpi_graph_bad(r, "not a number that can be:", line);
 }
 
@@ -270,7 +292,9 @@ static int gcpi_graph_line(gcpi_reader *r)
 static int gcpi_graph_arrays(gcpi_reader *r, const char *text, const gcp_plan_opts *opts)
 {
     gcpi_problem *p = r->p;
-    size_t lines = 2, words = 2, n = strlen(text), far = opts->list || opts->far ? 3 : 0, moves = gcpi_moves(opts) ? 1 : 0;      /* tasks for each item */
+    /* tasks for each item */
+    size_t lines = 2, words = 2, n = strlen(text), far = opts->list || opts->far ? 3 : 0,
+           moves = gcpi_moves(opts) ? 1 : 0;
     for (size_t i = 0; i < n; i++) {
         lines += text[i] == '\n';
         words += text[i] > ' ' && (i == 0 || text[i - 1] <= ' ');
@@ -289,9 +313,10 @@ static int gcpi_graph_arrays(gcpi_reader *r, const char *text, const gcp_plan_op
     return 1;
 }
 
-/* An instruction behind the first that needs the tape's functions is not to be had: such a problem can be planned, not run.
-   0: the text is wrong (message says which line), or the arena too small (message is empty). */
-static int gcpi_graph_parse(gcpi_problem *p, const char *text, const gcp_target *target, const gcp_plan_opts *opts, char *message, size_t size, gcp_arena *a)
+/* An instruction behind the first that needs the tape's functions is not to be had: such a problem can be planned, not
+   run. 0: the text is wrong (message says which line), or the arena too small (message is empty). */
+static int gcpi_graph_parse(gcpi_problem *p, const char *text, const gcp_target *target, const gcp_plan_opts *opts,
+                            char *message, size_t size, gcp_arena *a)
 {
     ptrdiff_t scratch = a->scratch;
     gcpi_reader r;
@@ -310,12 +335,15 @@ static int gcpi_graph_parse(gcpi_problem *p, const char *text, const gcp_target 
     }
     if (p->forward <= 0) return gcpi_graph_bad(&r, "there is no backward op", NULL);
     for (int i = 0; i < p->operand_count; i++) p->items[p->operands[i].item].active = 1;
-    for (int i = 0; i < p->item_count; i++) if (p->items[i].producer >= p->forward) p->items[i].kind = GCPI_GRADIENT_ITEM;
+    for (int i = 0; i < p->item_count; i++)
+        if (p->items[i].producer >= p->forward) p->items[i].kind = GCPI_GRADIENT_ITEM;
     p->tensors = p->item_count;
     for (int f = 0; f < p->forward; f++)
         for (int k = 0; k < p->tasks[f].count; k++)
-            if (p->tasks[f].once && p->operands[p->tasks[f].operands + k].mode != GCPI_READ) p->items[p->operands[p->tasks[f].operands + k].item].stored = 1;
-    for (int f = 0, given = p->units; f < p->forward && !given; f++) p->units = GCPI_MAX(p->units, p->tasks[f].unit + 1);
+            if (p->tasks[f].once && p->operands[p->tasks[f].operands + k].mode != GCPI_READ)
+                p->items[p->operands[p->tasks[f].operands + k].item].stored = 1;
+    for (int f = 0, given = p->units; f < p->forward && !given; f++)
+        p->units = GCPI_MAX(p->units, p->tasks[f].unit + 1);
     for (int f = 0; f < p->forward; f++) p->tasks[f].unit = GCPI_MIN(p->tasks[f].unit, p->units);
     if (opts->list || opts->far) gcpi_far_tasks(p);
     if (gcpi_moves(opts)) gcpi_move_tasks(p, opts->on_gradient != NULL);
@@ -335,8 +363,8 @@ static void gcpi_graph_print_tensor(const gcpi_problem *p, int item, unsigned ch
     if (x->root != item) gcpi_say(w, " in=%d@%zu", x->root, x->offset);
     if (x->row) gcpi_say(w, " rows=%td/%td", x->pitch, x->row);
     gcpi_item_name(p, item, name, sizeof name);
-    gcpi_say(w, "%s%s%s%s%s # %s\n", x->kind == GCPI_GRADIENT_ITEM ? " gradient" : "", x->stored ? " stored" : "", x->kept ? " keep" : "",
-             x->pinned == 1 ? " end" : "", x->pinned == 2 ? " always" : "", name);
+    gcpi_say(w, "%s%s%s%s%s # %s\n", x->kind == GCPI_GRADIENT_ITEM ? " gradient" : "", x->stored ? " stored" : "",
+             x->kept ? " keep" : "", x->pinned == 1 ? " end" : "", x->pinned == 2 ? " always" : "", name);
 }
 
 static void gcpi_graph_print_op(const gcpi_problem *p, int task, gcp_writer w)
@@ -346,16 +374,22 @@ static void gcpi_graph_print_op(const gcpi_problem *p, int task, gcp_writer w)
     char name[256];
     static const char *const modes[] = { "", ">", "+", "=" };
     gcpi_say(w, "%c ", task >= p->forward ? 'b' : t->once ? 'o' : 'f');
-    if (task < p->forward || t->kind == GCPI_TASK_BACKWARD) gcpi_say(w, "%s%s", gcpi_task_name(p, t, name, sizeof name), task < p->forward || p->names ? "" : "_b");
+    if (task < p->forward || t->kind == GCPI_TASK_BACKWARD)
+        gcpi_say(w, "%s%s", gcpi_task_name(p, t, name, sizeof name), task < p->forward || p->names ? "" : "_b");
     else gcpi_say(w, "%c:%d", gcpi_letters[t->kind], task);
     gcpi_say(w, " %.17g %zu", t->seconds, t->workspace);
     for (int k = 0; k < t->count; k++) {
         if (p->items[p->items[o[k].item].root].kind == GCPI_STATE_ITEM) continue;
         gcpi_say(w, " %s%d", modes[o[k].mode], o[k].item);
-        for (int side = 0; k == t->over && side < 2; side++) if (t->under[side] >= 0 && t->under[side] < k && p->items[p->items[o[t->under[side]].item].root].kind != GCPI_STATE_ITEM) gcpi_say(w, "<%d", o[t->under[side]].item);
+        for (int side = 0; k == t->over && side < 2; side++)
+            if (t->under[side] >= 0 && t->under[side] < k &&
+                p->items[p->items[o[t->under[side]].item].root].kind != GCPI_STATE_ITEM)
+                gcpi_say(w, "<%d", o[t->under[side]].item);
     }
-    if (t->kind == GCPI_TASK_BACKWARD && t->forward >= 0) gcpi_say(w, " of=%s", gcpi_task_name(p, &p->tasks[t->forward], name, sizeof name));
-    gcpi_say(w, "%s%s%s%s%s", t->free ? " free" : "", t->concat ? " concat" : "", t->costly ? " costly" : "", t->joins ? " joins" : "", t->loss ? " loss" : "");
+    if (t->kind == GCPI_TASK_BACKWARD && t->forward >= 0)
+        gcpi_say(w, " of=%s", gcpi_task_name(p, &p->tasks[t->forward], name, sizeof name));
+    gcpi_say(w, "%s%s%s%s%s", t->free ? " free" : "", t->concat ? " concat" : "", t->costly ? " costly" : "",
+             t->joins ? " joins" : "", t->loss ? " loss" : "");
     if (task < p->forward) gcpi_say(w, " unit=%d", t->unit);
     gcpi_say(w, "\n");
 }

@@ -14,7 +14,8 @@ typedef struct gcpi_lives {
     gcpi_buffer *buffers; int buffer_count;
     int *operand_value;               /* per operand of each instruction, in list order */
     size_t peak; int peak_at;         /* most live bytes at once, and when; excludes the step's numbers */
-    int move, move_at;                /* where a limit was not kept: a move that may help, and the instruction ahead of which; -1: none */
+    /* where a limit was not kept: a move that may help, and the instruction ahead of which; -1: none */
+    int move, move_at;
 } gcpi_lives;
 
 static int gcpi_operand_total(const gcpi_problem *p, const gcpi_list *list)
@@ -61,8 +62,8 @@ static void gcpi_values_make(const gcpi_problem *p, const gcpi_list *list, gcpi_
         if (p->items[l->values[v].item].pinned && current[l->values[v].item] == v) l->values[v].last = end;
 }
 
-/* Buffers: values arrive by group in order of their first instruction. An input whose view is read is there already. Values of an item that
-   shares its bytes with no other meet only where one is moved. */
+/* Buffers: values arrive by group in order of their first instruction. An input whose view is read is there already.
+   Values of an item that shares its bytes with no other meet only where one is moved. */
 static void gcpi_buffers_make(const gcpi_problem *p, gcpi_lives *l, const int *order)
 {
     for (int k = 0; k < l->value_count; k++) {
@@ -81,7 +82,8 @@ static void gcpi_buffers_make(const gcpi_problem *p, gcpi_lives *l, const int *o
 
 static void gcpi_values_sort(const gcpi_problem *p, const gcpi_lives *l, int *order, int *count)
 {
-    memset(count, 0, (size_t)(p->item_count + 1) * sizeof *count);      /* by root; values are in order of time already */
+    /* by root; values are in order of time already */
+    memset(count, 0, (size_t)(p->item_count + 1) * sizeof *count);
     for (int v = 0; v < l->value_count; v++) count[p->items[l->values[v].item].root + 1]++;
     for (int i = 1; i <= p->item_count; i++) count[i] += count[i - 1];
     for (int v = 0; v < l->value_count; v++) order[count[p->items[l->values[v].item].root]++] = v;
@@ -114,7 +116,8 @@ static void gcpi_in_place(const gcpi_problem *p, const gcpi_list *list, gcpi_liv
         const gcpi_task *t = &p->tasks[list->at[i].task];
         int done = t->over < 0;
         for (int k = 0; k < 2 && !done; k++)
-            done = t->under[k] >= 0 && gcpi_take_over(p, l, l->operand_value[n + t->under[k]], l->operand_value[n + t->over], i);
+            done = t->under[k] >= 0 &&
+                   gcpi_take_over(p, l, l->operand_value[n + t->under[k]], l->operand_value[n + t->over], i);
         n += t->count;
     }
 }
@@ -147,7 +150,8 @@ static int gcpi_lives_make(const gcpi_problem *p, const gcpi_list *list, gcpi_li
     l->operand_value = GCPI_SCRATCH(a, int, operands + 1);
     *live = GCPI_SCRATCH(a, size_t, list->count + 2);
     ptrdiff_t scratch = a->scratch;
-    int *current = GCPI_SCRATCH(a, int, p->item_count), *order = GCPI_SCRATCH(a, int, values), *count = GCPI_SCRATCH(a, int, p->item_count + 1);
+    int *current = GCPI_SCRATCH(a, int, p->item_count), *order = GCPI_SCRATCH(a, int, values),
+        *count = GCPI_SCRATCH(a, int, p->item_count + 1);
     if (!l->values || !l->buffers || !l->operand_value || !*live || !current || !order || !count) return 0;
     gcpi_values_make(p, list, l, current);
     gcpi_values_sort(p, l, order, count);
@@ -159,18 +163,28 @@ static int gcpi_lives_make(const gcpi_problem *p, const gcpi_list *list, gcpi_li
 }
 
 /* Layout. The step's numbers come first, then the workspace of the instruction at hand (it may be written in part only,
-   so it never lies on top), then buffers, first fit in an order. The order is searched: the first buffer that finds no room
-   below a limit moves ahead of some other, and what comes behind that is placed again. */
+   so it never lies on top), then buffers, first fit in an order. The order is searched: the first buffer that finds no
+   room below a limit moves ahead of some other, and what comes behind that is placed again. */
 enum { GCPI_LAYOUT_WORK = 1500000, GCPI_LAYOUT_RUN = 64,
-       GCPI_MOST_MOVES = 8, GCPI_MOVES_LARGE = 3000 };          /* of a list; with more buffers they take too long to find */
+       /* of a list; with more buffers they take too long to find */
+       GCPI_MOST_MOVES = 8, GCPI_MOVES_LARGE = 3000 };
 
-/* What a layout is to be: 0, as small as can be found, or as many bytes as the slab may have; with how much work (placed buffers
-   looked at) and how many moves at most. The same list and fit give the same layout; another fit may well fail where this one did not. */
+/* What a layout is to be: 0, as small as can be found, or as many bytes as the slab may have; with how much work
+   (placed buffers looked at) and how many moves at most. The same list and fit give the same layout; another fit may
+   well fail where this one did not. */
 typedef struct gcpi_fit { size_t enough; double work; int moves; } gcpi_fit;
-static gcpi_fit gcpi_fit_of(size_t enough, double work, int moves) { gcpi_fit f; f.enough = enough; f.work = work; f.moves = moves; return f; }
+static gcpi_fit gcpi_fit_of(size_t enough, double work, int moves)
+{
+    gcpi_fit f;
+    f.enough = enough;
+    f.work = work;
+    f.moves = moves;
+    return f;
+}
 static gcpi_fit gcpi_fit_free(void) { return gcpi_fit_of(0, GCPI_LAYOUT_WORK, 0); }
 
-typedef struct gcpi_spot { size_t at, end, next; int first, last, rank; } gcpi_spot;    /* a placed buffer; next: end, aligned; rank: place in order */
+/* a placed buffer; next: end, aligned; rank: place in order */
+typedef struct gcpi_spot { size_t at, end, next; int first, last, rank; } gcpi_spot;
 
 typedef struct gcpi_layout {
     const gcpi_problem *p; const gcpi_list *list; gcpi_lives *l;
@@ -189,7 +203,8 @@ static size_t gcpi_first_fit(gcpi_layout *y, int b, int *before)
     int k;
     for (k = 0; k < y->trial_count; k++) {
         const gcpi_spot *o = &y->trial[k];
-        int meets = (o->first <= x->last) & (x->first <= o->last);        /* without branches: which ones meet is chance */
+        /* without branches: which ones meet is chance */
+        int meets = (o->first <= x->last) & (x->first <= o->last);
         if (meets & (o->at >= at + x->bytes)) break;
         size_t next = meets ? o->next : 0;
         at = next > at ? next : at;
@@ -201,8 +216,8 @@ static size_t gcpi_first_fit(gcpi_layout *y, int b, int *before)
     return at;
 }
 
-/* Tries the buffers from place `from` of the order on; what comes ahead of it stays. Returns the place of the first that would
-   end above `most`, or count; top is where that one, or the highest, ends. */
+/* Tries the buffers from place `from` of the order on; what comes ahead of it stays. Returns the place of the first
+   that would end above `most`, or count; top is where that one, or the highest, ends. */
 static int gcpi_place_from(gcpi_layout *y, int from, size_t most)
 {
     y->trial_count = 0; y->top = 0;
@@ -220,7 +235,12 @@ static int gcpi_place_from(gcpi_layout *y, int from, size_t most)
         if (at + x->bytes > most) return i;
         gcpi_spot *spot = y->trial + k;
         memmove(spot + 1, spot, (size_t)(y->trial_count++ - k) * sizeof *spot);
-        spot->at = at; spot->end = at + x->bytes; spot->next = gcpi_round(spot->end, y->p->target.align); spot->first = x->first; spot->last = x->last; spot->rank = i;
+        spot->at = at;
+        spot->end = at + x->bytes;
+        spot->next = gcpi_round(spot->end, y->p->target.align);
+        spot->first = x->first;
+        spot->last = x->last;
+        spot->rank = i;
     }
     return y->count;
 }
@@ -241,7 +261,8 @@ static double gcpi_layout_key(const gcpi_buffer *b, int by)
     return by == 0 ? bytes * 1e6 + life : bytes * life;
 }
 
-static void gcpi_layout_sort(gcpi_layout *y, int by)       /* heap sort; equal keys by buffer, so that a layout is one */
+/* heap sort; equal keys by buffer, so that a layout is one */
+static void gcpi_layout_sort(gcpi_layout *y, int by)
 {
     int n = y->count, *o = y->order;
 #define GCPI_BEFORE(a, b) (gcpi_layout_key(&y->l->buffers[a], by) > gcpi_layout_key(&y->l->buffers[b], by) || \
@@ -259,22 +280,26 @@ static void gcpi_layout_sort(gcpi_layout *y, int by)       /* heap sort; equal k
 #undef GCPI_BEFORE
 }
 
-static uint32_t gcpi_below(uint64_t *random, uint32_t n)       /* Marsaglia's xorshift (2003): of what planning tries; nothing that runs depends on it */
+/* Marsaglia's xorshift (2003): of what planning tries; nothing that runs depends on it */
+static uint32_t gcpi_below(uint64_t *random, uint32_t n)
 {
     *random ^= *random << 13; *random ^= *random >> 7; *random ^= *random << 17;
     return (uint32_t)((*random >> 32) * n >> 32);
 }
 
-/* Looks for an order in which all end at `most` or below. The first that does not moves ahead of a random one. That is undone where
-   fewer find room, by more than chance allows: some steps back are taken, since another buffer may be the one to move. */
+/* Looks for an order in which all end at `most` or below. The first that does not moves ahead of a random one. That is
+   undone where fewer find room, by more than chance allows: some steps back are taken, since another buffer may be the
+   one to move. */
 static void gcpi_pack(gcpi_layout *y, size_t most, double work)
 {
     int reached = y->placed_count;
     double end = y->work - work;
-    for (int i = 0; i < y->placed_count; i++) if (y->placed[i].end > most) reached = GCPI_MIN(reached, y->placed[i].rank);
+    for (int i = 0; i < y->placed_count; i++)
+        if (y->placed[i].end > most) reached = GCPI_MIN(reached, y->placed[i].rank);
     while (reached > 0 && reached < y->count && y->work > end) {
         int to = (int)gcpi_below(&y->random, (uint32_t)reached), b = y->order[reached];
-        double chance = gcpi_below(&y->random, 65536) / 65536.0, slack = chance * chance * chance * chance * reached / 2;
+        double chance = gcpi_below(&y->random, 65536) / 65536.0,
+               slack = chance * chance * chance * chance * reached / 2;
         memmove(y->order + to + 1, y->order + to, (size_t)(reached - to) * sizeof *y->order);
         y->order[to] = b;
         int now = gcpi_place_from(y, to, most);
@@ -290,7 +315,8 @@ static void gcpi_floors(gcpi_layout *y, size_t *run)
     const ptrdiff_t length = GCPI_LAYOUT_RUN;
     size_t align = y->p->target.align;
     memset(run, 0, ((size_t)(y->list->count / length) + 1) * sizeof *run);
-    for (ptrdiff_t k = 0; k < y->list->count; k++) run[k / length] = GCPI_MAX(run[k / length], y->p->tasks[y->list->at[k].task].workspace);
+    for (ptrdiff_t k = 0; k < y->list->count; k++)
+        run[k / length] = GCPI_MAX(run[k / length], y->p->tasks[y->list->at[k].task].workspace);
     for (int i = 0; i < y->count; i++) {
         const gcpi_buffer *b = &y->l->buffers[y->order[i]];
         size_t most = 0;
@@ -320,17 +346,22 @@ static void gcpi_layout_search(gcpi_layout *y, size_t goal, int least, double wo
 
 /* Moves, the last resort: a buffer that finds no room for all of its life gets two places. */
 
-/* The task that moves what buffer b holds between instructions t and t + 1, where there are bytes for both places; 0: none. */
+/* The task that moves what buffer b holds between instructions t and t + 1, where there are bytes for both places; 0:
+   none. */
 static int gcpi_mover(const gcpi_layout *y, int b, int t, size_t most)
 {
     const gcpi_lives *l = y->l;
     size_t across = gcpi_round(y->p->numbers, y->p->target.align) + l->buffers[b].bytes;
     int value = -1, values = 0;
     for (int v = 0; v < l->value_count; v++)
-        if (l->values[v].first <= t && l->values[v].last > t && gcpi_buffer_of(l, l->values[v].buffer) == b) { value = v; values++; }
+        if (l->values[v].first <= t && l->values[v].last > t && gcpi_buffer_of(l, l->values[v].buffer) == b) {
+            value = v;
+            values++;
+        }
     if (values != 1) return 0;
     for (int k = 0; k < l->buffer_count; k++)
-        if (l->buffers[k].joined < 0 && l->buffers[k].first <= t && l->buffers[k].last > t) across += gcpi_round(l->buffers[k].bytes, y->p->target.align);
+        if (l->buffers[k].joined < 0 && l->buffers[k].first <= t && l->buffers[k].last > t)
+            across += gcpi_round(l->buffers[k].bytes, y->p->target.align);
     return across <= most ? y->p->items[l->values[value].item].move : 0;
 }
 
@@ -345,7 +376,8 @@ static int gcpi_layout_room(gcpi_layout *y, int b, int first, int last, size_t m
     return at + x->bytes <= most;
 }
 
-/* Of the buffer that found no room: the longest first part of its life that would, or the longest last one. Sets the move between the two. */
+/* Of the buffer that found no room: the longest first part of its life that would, or the longest last one. Sets the
+   move between the two. */
 static void gcpi_layout_move(gcpi_layout *y, size_t most)
 {
     if (y->placed_count >= y->count) return;
@@ -356,7 +388,8 @@ static void gcpi_layout_move(gcpi_layout *y, size_t most)
     if (!front && !gcpi_layout_room(y, b, last, last, most)) return;
     int low = first, high = last;                  /* the end of the part lies in between */
     while (high - low > 1) {
-        int middle = low + (high - low) / 2, fits = front ? gcpi_layout_room(y, b, first, middle, most) : gcpi_layout_room(y, b, middle, last, most);
+        int middle = low + (high - low) / 2,
+            fits = front ? gcpi_layout_room(y, b, first, middle, most) : gcpi_layout_room(y, b, middle, last, most);
         *(fits == front ? &low : &high) = middle;
     }
     int move = 0, t = low;                         /* from there to shorter parts */
@@ -364,8 +397,8 @@ static void gcpi_layout_move(gcpi_layout *y, size_t most)
     if (move) { y->l->move = move; y->l->move_at = t + 1; }
 }
 
-/* Sets the offsets of l's buffers; returns the slab's bytes, or 0: not enough scratch. Where fit.enough is given and what is returned is
-   more, there was none, and the offsets are worth nothing. */
+/* Sets the offsets of l's buffers; returns the slab's bytes, or 0: not enough scratch. Where fit.enough is given and
+   what is returned is more, there was none, and the offsets are worth nothing. */
 static size_t gcpi_layout_make(const gcpi_problem *p, const gcpi_list *list, gcpi_lives *l, gcpi_fit fit, gcp_arena *a)
 {
     ptrdiff_t scratch = a->scratch;
@@ -392,23 +425,33 @@ static size_t gcpi_layout_make(const gcpi_problem *p, const gcpi_list *list, gcp
     a->scratch = scratch;
     if (y.best_top == SIZE_MAX && fit.moves) gcpi_layout_move(&y, fit.enough);
     if (y.best_top == SIZE_MAX) return GCPI_MAX(y.top, goal + 1);
-    for (ptrdiff_t i = 0; i < list->count; i++) top = GCPI_MAX(top, gcpi_round(p->numbers, p->target.align) + p->tasks[list->at[i].task].workspace);
-    for (int b = 0; b < l->buffer_count; b++) if (l->buffers[b].joined < 0) { l->buffers[b].offset = y.offset[b]; top = GCPI_MAX(top, y.offset[b] + l->buffers[b].bytes); }
+    for (ptrdiff_t i = 0; i < list->count; i++)
+        top = GCPI_MAX(top, gcpi_round(p->numbers, p->target.align) + p->tasks[list->at[i].task].workspace);
+    for (int b = 0; b < l->buffer_count; b++)
+        if (l->buffers[b].joined < 0) {
+            l->buffers[b].offset = y.offset[b];
+            top = GCPI_MAX(top, y.offset[b] + l->buffers[b].bytes);
+        }
     return top;
 }
 
-/* Lifetimes and layout of a list, which may grow by moves. The slab's bytes as gcpi_layout_make gives them; l and *live lie in scratch. */
-static size_t gcpi_arrange(const gcpi_problem *p, gcpi_list *list, gcpi_lives *l, size_t **live, gcpi_fit fit, gcp_arena *a)
+/* Lifetimes and layout of a list, which may grow by moves. The slab's bytes as gcpi_layout_make gives them; l and *live
+   lie in scratch. */
+static size_t gcpi_arrange(const gcpi_problem *p, gcpi_list *list, gcpi_lives *l, size_t **live, gcpi_fit fit,
+                           gcp_arena *a)
 {
     ptrdiff_t scratch = a->scratch;
     for (int moves = 0;; moves++) {
         a->scratch = scratch;
         if (!gcpi_lives_make(p, list, l, live, a)) return 0;
         size_t slab = gcpi_layout_make(p, list, l, fit, a);
-        if (slab == 0 || slab <= fit.enough || moves == fit.moves || l->move < 0 || l->buffer_count > GCPI_MOVES_LARGE || list->count >= list->capacity) return slab;
+        if (slab == 0 || slab <= fit.enough || moves == fit.moves || l->move < 0 ||
+            l->buffer_count > GCPI_MOVES_LARGE || list->count >= list->capacity)
+            return slab;
         const gcpi_task *task = &p->tasks[l->move];
         gcpi_emit(list, 'M', l->move, task);
-        memmove(list->at + l->move_at + 1, list->at + l->move_at, (size_t)(list->count - 1 - l->move_at) * sizeof *list->at);
+        memmove(list->at + l->move_at + 1, list->at + l->move_at,
+                (size_t)(list->count - 1 - l->move_at) * sizeof *list->at);
         list->at[l->move_at].kind = 'M'; list->at[l->move_at].task = l->move;
     }
 }

@@ -1,20 +1,27 @@
-/* What searching sees of a problem: forward values only, in arrays. Gradients, inputs and workspace follow from where backward
-   stands, whatever is kept; they are summed up once. An order is a list in the making: task, or ~task where it runs again.
-   Its peak is exactly that of layout.h's lives, found in one pass from the end, in which runs that nobody reads fall out. */
+/* What searching sees of a problem: forward values only, in arrays. Gradients, inputs and workspace follow from where
+   backward stands, whatever is kept; they are summed up once. An order is a list in the making: task, or ~task where it
+   runs again. Its peak is exactly that of layout.h's lives, found in one pass from the end, in which runs that nobody
+   reads fall out. */
 
 typedef struct gcpi_model {
     const gcpi_problem *p;
     int values, groups, *value_of;    /* value_of: per item, -1: not a forward value */
     int *item, *group, *producer;     /* per value */
-    int *fetch;                       /* per value: the task that copies it back from far memory, or -1; beside it stand the other two */
+    /* per value: the task that copies it back from far memory, or -1; beside it stand the other two */
+    int *fetch;
     size_t *bytes;                    /* per group, rounded to the target's align */
     int *read, *read_first, *written, *written_first;      /* per task: values */
-    int *over, *under;                /* per task: value written in place, and (two each) the ones it may lie on; -1: none */
-    int *until;                       /* per task: may run again ahead of this task, not behind it: a weight that it reads changes there */
-    unsigned char *lasting, *again, *shares;       /* per value: lives to the end; per task: may run again; writes where others do, too */
-    size_t *during, *before, *workspace;          /* per task: other bytes while it runs, while others run again ahead of it; its own */
+    /* per task: value written in place, and (two each) the ones it may lie on; -1: none */
+    int *over, *under;
+    /* per task: may run again ahead of this task, not behind it: a weight that it reads changes there */
+    int *until;
+    /* per value: lives to the end; per task: may run again; writes where others do, too */
+    unsigned char *lasting, *again, *shares;
+    /* per task: other bytes while it runs, while others run again ahead of it; its own */
+    size_t *during, *before, *workspace;
     double seconds;                   /* of keep-all */
-    unsigned char *live; uint16_t *members;       /* of the pass: per value; per group, right behind: how many of its values live */
+    /* of the pass: per value; per group, right behind: how many of its values live */
+    unsigned char *live; uint16_t *members;
     size_t state_bytes;               /* of both */
 } gcpi_model;
 
@@ -38,7 +45,11 @@ static int gcpi_clash(const gcpi_model *m, int task, int v)
         if (o[k].mode != GCPI_ALIAS) clash |= gcpi_overlap(&mine, &other);
         for (int i = 0; o[k].mode == GCPI_ALIAS && i < t->count; i++) {
             if (o[i].mode != GCPI_READ) continue;
-            if (t->concat) { part.at = mine.at + column; part.width = (size_t)p->items[o[i].item].row * sizeof(gcp_real); column += part.width; }
+            if (t->concat) {
+                part.at = mine.at + column;
+                part.width = (size_t)p->items[o[i].item].row * sizeof(gcp_real);
+                column += part.width;
+            }
             if (p->items[o[i].item].root != x->root) clash |= gcpi_overlap(&part, &other);
         }
     }
@@ -67,7 +78,9 @@ static void gcpi_model_task(gcpi_model *m, int task, int *reads, int *writes)
     m->over[task] = m->value_of[o[t->over].item];
     for (int side = 0; side < 2; side++) {
         int x = t->under[side] < 0 ? -1 : o[t->under[side]].item, pinned = 0;
-        if (x < 0 || m->value_of[x] < 0 || !gcpi_whole(p, x) || p->items[p->items[x].root].bytes != p->items[p->items[o[t->over].item].root].bytes) continue;
+        if (x < 0 || m->value_of[x] < 0 || !gcpi_whole(p, x) ||
+            p->items[p->items[x].root].bytes != p->items[p->items[o[t->over].item].root].bytes)
+            continue;
         for (int i = p->items[x].root; i >= 0; i = p->items[i].next) pinned |= p->items[i].pinned;
         if (!pinned && p->items[x].root != p->items[o[t->over].item].root) m->under[2 * task + side] = m->value_of[x];
     }
@@ -84,15 +97,24 @@ static int gcpi_model_fixed(gcpi_model *m, gcp_arena *a)
     memset(&list, 0, sizeof list);
     list.count = p->task_count;
     list.at = GCPI_SCRATCH(a, gcpi_instruction, p->task_count);
-    for (int i = 0; list.at && i < p->task_count; i++) { list.at[i].task = i; list.at[i].kind = gcpi_letters[p->tasks[i].kind]; }
+    for (int i = 0; list.at && i < p->task_count; i++) {
+        list.at[i].task = i;
+        list.at[i].kind = gcpi_letters[p->tasks[i].kind];
+    }
     if (!list.at || !gcpi_lives_make(p, &list, &lives, &live, a)) return 0;
     for (int b = 0; b < lives.buffer_count; b++) {
         const gcpi_buffer *x = &lives.buffers[b];
         if (x->joined >= 0 || p->items[x->root].kind == GCPI_FORWARD_ITEM) continue;
         m->during[x->first] += gcpi_round(x->bytes, p->target.align);
         m->during[x->last + 1] -= gcpi_round(x->bytes, p->target.align);        /* wraps, and back */
-        if (x->first < x->last) { m->before[x->first + 1] += gcpi_round(x->bytes, p->target.align); m->before[x->last + 1] -= gcpi_round(x->bytes, p->target.align); }
-        if (x->first == 0 && x->first < x->last) { m->before[0] += gcpi_round(x->bytes, p->target.align); m->before[1] -= gcpi_round(x->bytes, p->target.align); }
+        if (x->first < x->last) {
+            m->before[x->first + 1] += gcpi_round(x->bytes, p->target.align);
+            m->before[x->last + 1] -= gcpi_round(x->bytes, p->target.align);
+        }
+        if (x->first == 0 && x->first < x->last) {
+            m->before[0] += gcpi_round(x->bytes, p->target.align);
+            m->before[1] -= gcpi_round(x->bytes, p->target.align);
+        }
     }
     for (int i = 0; i < p->task_count; i++) {
         m->workspace[i] = gcpi_round(p->tasks[i].workspace, p->target.align);
@@ -116,12 +138,16 @@ static int gcpi_model_values(gcpi_model *m, gcp_arena *a)
     m->bytes = GCPI_SCRATCH(a, size_t, p->item_count);
     m->lasting = GCPI_SCRATCH(a, unsigned char, p->item_count);
     int *group_of = GCPI_SCRATCH(a, int, p->item_count);
-    if (!m->value_of || !m->item || !m->group || !m->producer || !m->fetch || !m->bytes || !m->lasting || !group_of) return 0;
+    if (!m->value_of || !m->item || !m->group || !m->producer || !m->fetch || !m->bytes || !m->lasting || !group_of)
+        return 0;
     for (int i = 0; i < p->item_count; i++) {
         const gcpi_item *x = &p->items[i], *root = &p->items[x->root];
         m->value_of[i] = -1;
         if (!x->active || x->kind != GCPI_FORWARD_ITEM || root->kind != GCPI_FORWARD_ITEM || x->producer < 0) continue;
-        if (!group_of[x->root]) { m->bytes[m->groups] = gcpi_round(root->bytes, p->target.align); group_of[x->root] = ++m->groups; }
+        if (!group_of[x->root]) {
+            m->bytes[m->groups] = gcpi_round(root->bytes, p->target.align);
+            group_of[x->root] = ++m->groups;
+        }
         m->group[m->values] = group_of[x->root] - 1;
         m->producer[m->values] = x->producer;
         m->fetch[m->values] = -1;
@@ -165,12 +191,14 @@ static int gcpi_model_make(gcpi_model *m, const gcpi_problem *p, gcp_arena *a)
     m->workspace = GCPI_SCRATCH(a, size_t, all + 2);
     m->state_bytes = (size_t)(m->values + (m->values & 1)) + (size_t)m->groups * sizeof *m->members;
     m->live = GCPI_SCRATCH(a, unsigned char, (ptrdiff_t)m->state_bytes);
-    if (!ok || !m->read || !m->written || !m->read_first || !m->written_first || !m->shares || !m->until || !updated || !m->over || !m->under || !m->again || !m->during || !m->before
-        || !m->workspace || !m->live) return 0;
+    if (!ok || !m->read || !m->written || !m->read_first || !m->written_first || !m->shares || !m->until || !updated ||
+        !m->over || !m->under || !m->again || !m->during || !m->before || !m->workspace || !m->live)
+        return 0;
     m->members = (uint16_t *)(void *)(m->live + m->values + (m->values & 1));
     for (int t = 0; t < all; t++) gcpi_model_task(m, t, &reads, &writes);
     m->read_first[all] = reads; m->written_first[all] = writes;
-    for (int t = p->task_count; t < all; t++) if (p->tasks[t].kind == GCPI_TASK_PREFETCH) m->fetch[m->written[m->written_first[t]]] = t;
+    for (int t = p->task_count; t < all; t++)
+        if (p->tasks[t].kind == GCPI_TASK_PREFETCH) m->fetch[m->written[m->written_first[t]]] = t;
     gcpi_model_updates(m, updated);
     return gcpi_model_fixed(m, a);
 }
@@ -228,7 +256,10 @@ typedef struct gcpi_pass { size_t live; int next, valid; } gcpi_pass;
 static size_t gcpi_pass_code(const gcpi_model *m, int code, gcpi_pass *pass)
 {
     int task = code < 0 ? ~code : code;
-    if (code >= 0 && task < m->p->task_count) { pass->next = task; return gcpi_pass_task(m, task, &pass->live) + m->during[task]; }
+    if (code >= 0 && task < m->p->task_count) {
+        pass->next = task;
+        return gcpi_pass_task(m, task, &pass->live) + m->during[task];
+    }
     if (code < 0 && !gcpi_is_read(m, task)) return GCPI_DEAD;
     size_t now = gcpi_pass_task(m, task, &pass->live) + m->before[pass->next] + m->workspace[task];
     pass->valid &= pass->next <= m->until[task];
@@ -236,8 +267,8 @@ static size_t gcpi_pass_code(const gcpi_model *m, int code, gcpi_pass *pass)
     return now;
 }
 
-/* Sets peak, peak_at, seconds and valid of an order, and takes runs out of it that nobody reads. profile: NULL, or the live
-   bytes of each instruction. */
+/* Sets peak, peak_at, seconds and valid of an order, and takes runs out of it that nobody reads. profile: NULL, or the
+   live bytes of each instruction. */
 static void gcpi_simulate(const gcpi_model *m, gcpi_order *o, size_t *profile)
 {
     gcpi_pass pass = { 0, m->p->task_count - 1, 1 };
@@ -276,13 +307,15 @@ static void gcpi_order_copy(gcpi_order *to, const gcpi_order *from)
 }
 
 /* Far memory: one link copies values away and back, in the order of the list, beside the computing. */
-typedef struct gcpi_transfer { size_t at, end; int item, back; double done; } gcpi_transfer;      /* in the slab; end 0: none; back: into it */
+/* in the slab; end 0: none; back: into it */
+typedef struct gcpi_transfer { size_t at, end; int item, back; double done; } gcpi_transfer;
 
-/* Whether a task waits for a copy: one of the same value, one out of bytes that it writes, or one into bytes that it touches.
-   placed: of its operands; NULL: to be told by items alone. */
+/* Whether a task waits for a copy: one of the same value, one out of bytes that it writes, or one into bytes that it
+   touches. placed: of its operands; NULL: to be told by items alone. */
 static int gcpi_meets(const gcpi_problem *p, const gcpi_task *t, const gcpi_placed *placed, const gcpi_transfer *f)
 {
-    int meets = f->end && ((t->kind >= GCPI_TASK_OFFLOAD && t->op == f->item) || (placed && t->workspace && f->at < gcpi_round(p->numbers, p->target.align) + t->workspace));
+    int meets = f->end && ((t->kind >= GCPI_TASK_OFFLOAD && t->op == f->item) ||
+                           (placed && t->workspace && f->at < gcpi_round(p->numbers, p->target.align) + t->workspace));
     for (int k = 0; f->end && k < t->count; k++) {
         const gcpi_operand *o = &p->operands[t->operands + k];
         if (o->mode == GCPI_READ && !f->back) continue;

@@ -4,12 +4,15 @@
 typedef struct gcpi_far {
     gcpi_order full;                  /* with all copies */
     size_t *live; double *clock;      /* per place: bytes while it runs; when it begins */
-    int *made, *read, *end, *back, *wait;          /* per value: places of its first run, of that one's last reader, of the next run or copy back, of the
+    int *made, *read, *end, *back,
+        *wait; /* per value: places of its first run, of that one's last reader, of the next run or copy back, of the
                                          first copy back, of the wait for the copy away; -1: none */
-    int *waits, *next_wait, *backs, *next_back;        /* per place: lists of values to wait for, of places of copies back that are issued there */
+    /* per place: lists of values to wait for, of places of copies back that are issued there */
+    int *waits, *next_wait, *backs, *next_back;
 } gcpi_far;
 
-typedef struct gcpi_candidate { gcpi_order order; const char *method; gcpi_fit fit; } gcpi_candidate;      /* none: its seconds are infinite */
+/* none: its seconds are infinite */
+typedef struct gcpi_candidate { gcpi_order order; const char *method; gcpi_fit fit; } gcpi_candidate;
 
 typedef struct gcpi_planner {
     gcpi_problem *p; const gcp_plan_opts *opts; gcp_arena *a;
@@ -18,7 +21,8 @@ typedef struct gcpi_planner {
     gcpi_list list;                   /* room for one */
     gcpi_order trial, best;           /* of the present choice; least peak, then least time */
     int found, tries;
-    size_t *crossing, *saved;         /* per position: bytes that a cut behind task f keeps; that backward reads of f's outputs */
+    /* per position: bytes that a cut behind task f keeps; that backward reads of f's outputs */
+    size_t *crossing, *saved;
     int out_of_memory, coarse;        /* coarse: some part of the search had no room */
     double layout, moving;            /* work on the layout of a candidate; seconds of the moves of the last one */
     size_t front, slab_limit;         /* GCP_BUDGET (else 0): most bytes of the slab; the step's numbers among them */
@@ -29,7 +33,8 @@ typedef struct gcpi_planner {
     int least_task;                   /* and the task that is its peak */
     int lazy;                         /* candidates are not laid out: the fastest whose bytes fit is `loose` */
     size_t keep_all;                  /* slab of keep-all; SIZE_MAX: not known */
-    int no_exact, by_peak;            /* without exact search, for tests; as if every order's arena were as small as its peak, see gcpi_plan_search */
+    /* without exact search, for tests; as if every order's arena were as small as its peak, see gcpi_plan_search */
+    int no_exact, by_peak;
 } gcpi_planner;
 
 static int gcpi_choice_make(gcpi_planner *q, gcpi_choice *c)
@@ -77,7 +82,8 @@ static int gcpi_order_of(gcpi_planner *q, const gcpi_choice *c, gcpi_order *o)
     o->count = o->valid = 0;
     if (!gcpi_schedule(q->p, c, &q->list, q->a)) { q->out_of_memory = 1; return 0; }
     if (q->list.count > q->list.capacity) return 0;
-    for (ptrdiff_t i = 0; i < q->list.count; i++) o->at[o->count++] = q->list.at[i].kind == 'R' ? ~q->list.at[i].task : q->list.at[i].task;
+    for (ptrdiff_t i = 0; i < q->list.count; i++)
+        o->at[o->count++] = q->list.at[i].kind == 'R' ? ~q->list.at[i].task : q->list.at[i].task;
     gcpi_simulate(&q->m, o, NULL);
     return 1;
 }
@@ -87,7 +93,8 @@ static void gcpi_list_of(const gcpi_problem *p, const gcpi_order *o, gcpi_list *
     list->count = 0; list->seconds = list->rerun_flops = 0;
     for (int i = 0; i < o->count; i++) {
         int task = gcpi_code_task(o, i);
-        gcpi_emit(list, o->at[i] < 0 && task < p->forward ? 'R' : gcpi_letters[p->tasks[task].kind], task, &p->tasks[task]);
+        gcpi_emit(list, o->at[i] < 0 && task < p->forward ? 'R' : gcpi_letters[p->tasks[task].kind], task,
+                  &p->tasks[task]);
     }
 }
 
@@ -106,4 +113,7 @@ static size_t gcpi_order_slab(gcpi_planner *q, const gcpi_order *o, gcpi_fit fit
 }
 
 /* Most live bytes within slab_limit: all but the last buffer end at a multiple of align, which is not counted. */
-static size_t gcpi_room(const gcpi_planner *q) { return q->slab_limit > q->front ? gcpi_round(q->slab_limit - q->front, q->p->target.align) : 0; }
+static size_t gcpi_room(const gcpi_planner *q)
+{
+    return q->slab_limit > q->front ? gcpi_round(q->slab_limit - q->front, q->p->target.align) : 0;
+}

@@ -10,8 +10,8 @@ static void gcpi_keep(gcpi_candidate *c, const gcpi_order *o, const char *method
     c->method = method; c->fit = fit;
 }
 
-/* A candidate of GCP_BUDGET: kept if its arena fits and none that does is as fast. Returns its slab (lazy: the limit), or 0 where it is none.
-   The fastest one whose bytes fit and whose arena does not is remembered. */
+/* A candidate of GCP_BUDGET: kept if its arena fits and none that does is as fast. Returns its slab (lazy: the limit),
+   or 0 where it is none. The fastest one whose bytes fit and whose arena does not is remembered. */
 static size_t gcpi_offer_order(gcpi_planner *q, const gcpi_order *o, const char *method)
 {
     size_t slab = q->slab_limit;
@@ -32,7 +32,8 @@ static size_t gcpi_offer(gcpi_planner *q, gcpi_order *found, const char *method)
 static size_t gcpi_offer_copies(gcpi_planner *q, gcpi_order *found, const char *method)
 {
     size_t room = gcpi_room(q), slab = gcpi_offer(q, found, method);
-    for (int less = 1; less < 4 && slab > q->slab_limit; less++) slab = gcpi_offer_order(q, gcpi_far_place(q, found, room - room / 32 * (size_t)less), method);
+    for (int less = 1; less < 4 && slab > q->slab_limit; less++)
+        slab = gcpi_offer_order(q, gcpi_far_place(q, found, room - room / 32 * (size_t)less), method);
     return slab;
 }
 
@@ -124,7 +125,8 @@ static void gcpi_policy_sqrt(gcpi_planner *q)
     if (!cut) { q->out_of_memory = 1; return; }
     for (int f = 0; f < p->forward; f++) total += q->saved[f];
     for (int family = 0; family < 3; family++)
-        for (int k = 1; k <= 64; k += q->slab_limit ? 1 + k / 8 : 1) {      /* about k segments; more than 2 sqrt(n) never pays */
+        /* about k segments; more than 2 sqrt(n) never pays */
+        for (int k = 1; k <= 64; k += q->slab_limit ? 1 + k / 8 : 1) {
             size_t budget = total / (size_t)k + 1;
             if (k > 4 && (double)k * k > 8.0 * p->forward) break;
             if (budget == last_budget || !gcpi_chen_cuts(q, budget, family, cut)) continue;
@@ -133,7 +135,9 @@ static void gcpi_policy_sqrt(gcpi_planner *q)
             gcpi_try(q);
         }
     for (int round = 0; round < 3 && q->found; round++) {      /* then move single cuts by one place */
-        for (int f = 0; f + 1 < p->forward && q->tries < 400 && (double)q->tries * p->task_count < (q->slab_limit ? 1e5 : 5e5); f++) {
+        for (int f = 0;
+             f + 1 < p->forward && q->tries < 400 && (double)q->tries * p->task_count < (q->slab_limit ? 1e5 : 5e5);
+             f++) {
             if (q->guide.segment[f] == q->guide.segment[f + 1]) continue;
             for (int to = f - 1; to <= f + 1; to += 2) {
                 for (int g = 0; g + 1 < p->forward; g++) cut[g] = q->guide.segment[g] != q->guide.segment[g + 1];
@@ -204,7 +208,10 @@ static void gcpi_policy_segments(gcpi_planner *q)
         int last = 0;
         gcpi_choice_clear(q);
         q->now.segments = t->segment_count;
-        for (int s = 0; s < t->segment_count; s++) { q->now.parent[s] = t->segments[s].parent; q->now.depth[s] = t->segments[s].depth; }
+        for (int s = 0; s < t->segment_count; s++) {
+            q->now.parent[s] = t->segments[s].parent;
+            q->now.depth[s] = t->segments[s].depth;
+        }
         for (int f = 0; f < p->forward; f++) { q->now.segment[f] = p->tasks[f].segment; blocks |= p->tasks[f].segment; }
         for (int f = p->forward - 1; tail && f >= 0 && !last; f--) last = p->tasks[f].segment;
         for (int f = p->forward - 1; last && f >= 0 && !p->tasks[f].segment; f--) q->now.segment[f] = last;
@@ -221,7 +228,8 @@ static void gcpi_runs(gcpi_planner *q, const int *boundary, int boundaries, int 
     q->now.replay = replay;
     int run = 0, segment = gcpi_segment_add(&q->now, 0);
     for (int f = 0; f < p->forward; f++) {
-        for (; run < boundaries && p->tasks[f].unit >= boundary[run] && p->tasks[f].unit < p->units; run++) segment = gcpi_segment_add(&q->now, 0);
+        for (; run < boundaries && p->tasks[f].unit >= boundary[run] && p->tasks[f].unit < p->units; run++)
+            segment = gcpi_segment_add(&q->now, 0);
         q->now.segment[f] = replay && p->tasks[f].unit == p->units ? 0 : segment;
     }
     gcpi_try(q);
@@ -272,10 +280,13 @@ static size_t gcpi_checkpoint_bytes(const gcpi_planner *q)
         for (int x = 0; x < p->item_count; x++) {
             const gcpi_item *e = &p->items[x];
             int crosses = 0;
-            if (e->kind != GCPI_FORWARD_ITEM || e->producer < 0 || p->tasks[e->producer].unit != unit || p->items[e->root].kind != GCPI_FORWARD_ITEM) continue;
+            if (e->kind != GCPI_FORWARD_ITEM || e->producer < 0 || p->tasks[e->producer].unit != unit ||
+                p->items[e->root].kind != GCPI_FORWARD_ITEM)
+                continue;
             for (int f = e->producer + 1; f < p->forward && !crosses; f++)
                 for (int o = 0; o < p->tasks[f].count; o++)
-                    crosses |= p->tasks[f].unit != unit && p->operands[p->tasks[f].operands + o].item == x && p->operands[p->tasks[f].operands + o].mode == GCPI_READ;
+                    crosses |= p->tasks[f].unit != unit && p->operands[p->tasks[f].operands + o].item == x &&
+                               p->operands[p->tasks[f].operands + o].mode == GCPI_READ;
             if (crosses) bytes += e->bytes;
         }
     }

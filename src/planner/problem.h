@@ -3,17 +3,29 @@
    they have side effects; the others run once, in this order. Nothing here depends on a policy. */
 
 enum { GCPI_STATE_ITEM, GCPI_INPUT_ITEM, GCPI_FORWARD_ITEM, GCPI_GRADIENT_ITEM };
-enum { GCPI_READ, GCPI_WRITE, GCPI_ADD, GCPI_ALIAS };     /* ADD: read and written in place; ALIAS: becomes the same bytes */
-enum { GCPI_TASK_FORWARD, GCPI_TASK_SEED, GCPI_TASK_BACKWARD, GCPI_TASK_NORM, GCPI_TASK_UPDATE, GCPI_TASK_HOOK, GCPI_TASK_WAIT,
-       GCPI_TASK_OFFLOAD, GCPI_TASK_PREFETCH, GCPI_TASK_ARRIVE,         /* far tasks, by item */
-       GCPI_TASK_MOVE };                                                /* to another place in the slab, by item */
+/* ADD: read and written in place; ALIAS: becomes the same bytes */
+enum { GCPI_READ, GCPI_WRITE, GCPI_ADD, GCPI_ALIAS };
+enum {
+    GCPI_TASK_FORWARD,
+    GCPI_TASK_SEED,
+    GCPI_TASK_BACKWARD,
+    GCPI_TASK_NORM,
+    GCPI_TASK_UPDATE,
+    GCPI_TASK_HOOK,
+    GCPI_TASK_WAIT,
+    GCPI_TASK_OFFLOAD,
+    GCPI_TASK_PREFETCH,
+    GCPI_TASK_ARRIVE, /* far tasks, by item */
+    GCPI_TASK_MOVE
+}; /* to another place in the slab, by item */
 
 typedef struct gcpi_item {
     size_t bytes, offset;             /* own bytes; where they begin in the root's */
     ptrdiff_t pitch, row;             /* elements from row to row, and in one; row 0: no rows, one run of bytes */
     int kind, tensor, producer;       /* tensor of the tape; producer: forward task or -1 */
     int root, next;                   /* alias group; next member, -1 at the end */
-    int active, pinned, dense;        /* pinned: 1 to the end of the step, 2 from its beginning too; dense: pitch is fixed */
+    /* pinned: 1 to the end of the step, 2 from its beginning too; dense: pitch is fixed */
+    int active, pinned, dense;
     int stored, kept;                 /* stored: every policy keeps it; kept: by gcp_keep, nothing may write it again */
     int move, updated;                /* the task that moves it; of a parameter's gradient: that updates it; 0: none */
 } gcpi_item;
@@ -21,12 +33,15 @@ typedef struct gcpi_item {
 typedef struct gcpi_operand { int item, mode, slot; } gcpi_operand;      /* slot: which of its op's operands it is */
 
 typedef struct gcpi_task {          /* an op group run forward, an op run backward, ... */
-    int kind, op;                     /* op of the tape, of a group its last; of updates and hooks: the parameter; of far tasks and moves: the item */
-    int ops;                          /* forward: how many ops it runs, the last of them op; 1, or a group for GCP_ROW_APPLY */
+    /* op of the tape, of a group its last; of updates and hooks: the parameter; of far tasks and moves: the item */
+    int kind, op;
+    /* forward: how many ops it runs, the last of them op; 1, or a group for GCP_ROW_APPLY */
+    int ops;
     int operands, count;              /* run in problem->operands */
     int forward;                      /* backward: the forward task that it reverses */
     int once, free, segment, unit;    /* free: a view, costs nothing; segment: of the tape; unit: of its forward op */
-    int costly, loss, joins, concat;  /* for GCP_CHEAP: keep; belongs to the loss; several activations meet. concat: parts side by side */
+    /* for GCP_CHEAP: keep; belongs to the loss; several activations meet. concat: parts side by side */
+    int costly, loss, joins, concat;
     int over, under[2];               /* operand `over` may be written in place on operands under[0] or [1]; -1: none */
     double seconds, flops;
     size_t workspace;
@@ -40,7 +55,8 @@ typedef struct gcpi_problem {
     gcpi_task *tasks;       int task_count, forward;  /* every list holds these; behind them: */
     int far_count, move_count;                        /* far tasks, then moves: a list may hold them */
     gcpi_operand *operands; int operand_count;
-    int units, root, training, tensors;               /* root: the loss or output tensor; tensors: of the tape, when planned */
+    /* root: the loss or output tensor; tensors: of the tape, when planned */
+    int units, root, training, tensors;
     char **names, **item_names;                       /* of a graph that no tape made; else NULL */
     size_t numbers, state;                            /* bytes of every step's numbers, in front; a graph's state */
     int optimizer, costed;                            /* tasks whose seconds .costs gave */
@@ -77,18 +93,21 @@ static gcpi_task *gcpi_task_add(gcpi_problem *p, int kind, int op)
     return task;
 }
 
-/* What the task may write in place: output 0 over input 0 (or 1), or backward the gradient of input 0 over that of output 0. */
+/* What the task may write in place: output 0 over input 0 (or 1), or backward the gradient of input 0 over that of
+   output 0. */
 static void gcpi_task_in_place(const gcpi_problem *p, gcpi_task *task, const gcpi_op *op)
 {
     int back = task->kind == GCPI_TASK_BACKWARD, pair = !back && op->kind != GCP_OP_CUSTOM;
     const gcpi_operand *o = &p->operands[task->operands];
     if (!(op->row->flags & (back ? GCP_GRAD_IN_PLACE : GCP_IN_PLACE))) return;
-    if (op->kind == GCP_OP_MAX_POOL && !gcpi_pool_copies(&op->attributes.conv)) return;      /* other windows read their neighbours */
+    /* other windows read their neighbours */
+    if (op->kind == GCP_OP_MAX_POOL && !gcpi_pool_copies(&op->attributes.conv)) return;
     for (int k = 0; k < task->count; k++) {
         if (o[k].slot == (back ? GCPI_SLOT_DOUT : GCPI_SLOT_IN)) task->under[0] = k;
         if (pair && o[k].slot == GCPI_SLOT_IN + 1) task->under[1] = k;
         if (o[k].slot == (back ? GCPI_SLOT_DIN : GCPI_SLOT_OUT) && o[k].mode == GCPI_WRITE) task->over = k;
-        else if (task->over >= 0 && o[k].item == o[task->over].item) { task->over = -1; return; }      /* x * x: written, then added to */
+        /* x * x: written, then added to */
+        else if (task->over >= 0 && o[k].item == o[task->over].item) { task->over = -1; return; }
     }
 }
 
@@ -108,21 +127,24 @@ static void gcpi_mark_needed(const gcp_tape *t, int root, unsigned char *needed)
     }
 }
 
-/* A gradient is active where it is wanted (some parameter or wanted input lies behind it) and flows (the loss lies ahead). */
+/* A gradient is active where it is wanted (some parameter or wanted input lies behind it) and flows (the loss lies
+   ahead). */
 static void gcpi_mark_gradients(gcpi_problem *p, const unsigned char *needed)
 {
     const gcp_tape *t = p->tape;
     gcpi_item *gradient = p->items + t->tensor_count;
     for (int i = 1; i < t->tensor_count; i++) {
         const gcpi_tensor *e = &t->tensors[i];
-        gradient[i].active = (e->kind == GCPI_PARAMETER && !(e->flags & GCPI_FROZEN)) || (e->kind == GCPI_INPUT && e->flags & GCPI_WANTED);
+        gradient[i].active = (e->kind == GCPI_PARAMETER && !(e->flags & GCPI_FROZEN)) ||
+                             (e->kind == GCPI_INPUT && e->flags & GCPI_WANTED);
     }
     for (int o = 0; o < t->op_count; o++) {
         const gcpi_op *op = &t->ops[o];
         int wanted = 0;
         if (!needed[o] || op->row->flags & GCP_NO_GRADIENT) continue;
         for (int i = 0; i < op->inputs; i++) wanted |= gradient[gcpi_edge(t, op, i)].active;
-        for (int j = 0; j < op->outputs; j++) gradient[op->out + j].active = wanted && t->tensors[op->out + j].dtype == GCP_DTYPE_REAL;
+        for (int j = 0; j < op->outputs; j++)
+            gradient[op->out + j].active = wanted && t->tensors[op->out + j].dtype == GCP_DTYPE_REAL;
     }
     for (int i = 1; i < t->tensor_count; i++) gradient[i].active *= 2;          /* 2: wanted; 3: wanted and flows */
     if (gradient[p->root].active) gradient[p->root].active = 3;
@@ -189,7 +211,8 @@ static void gcpi_items_make(gcpi_problem *p)
         item->pitch = item->row = e->shape.d[3];
         item->bytes = gcpi_view_bytes(e->shape, gradient ? GCP_DTYPE_REAL : e->dtype, item->pitch);
         if (!gradient && e->dtype != GCP_DTYPE_REAL) item->row = 0;
-        item->dense = e->dtype == GCP_DTYPE_BIT || e->dtype == GCP_DTYPE_U8 || e->dtype == GCP_DTYPE_I32 || item->kind == GCPI_STATE_ITEM || item->kind == GCPI_INPUT_ITEM;
+        item->dense = e->dtype == GCP_DTYPE_BIT || e->dtype == GCP_DTYPE_U8 || e->dtype == GCP_DTYPE_I32 ||
+                      item->kind == GCPI_STATE_ITEM || item->kind == GCPI_INPUT_ITEM;
     }
 }
 
@@ -219,8 +242,14 @@ static void gcpi_view_of(gcpi_problem *p, int item, int of, size_t offset, ptrdi
     p->items[base->root].next = item;
 }
 
-static int gcpi_is_dense(const gcpi_problem *p, int item) { return !p->items[item].row || p->items[item].pitch == p->items[item].row; }
-static void gcpi_dense_group(gcpi_problem *p, int item) { for (int i = p->items[item].root; i >= 0; i = p->items[i].next) p->items[i].dense = 1; }
+static int gcpi_is_dense(const gcpi_problem *p, int item)
+{
+    return !p->items[item].row || p->items[item].pitch == p->items[item].row;
+}
+static void gcpi_dense_group(gcpi_problem *p, int item)
+{
+    for (int i = p->items[item].root; i >= 0; i = p->items[i].next) p->items[i].dense = 1;
+}
 
 /* Whether an input of a concat can be made where the concat needs it: it owns its bytes and its pitch is free. */
 static int gcpi_can_join(const gcpi_problem *p, int item, int to)
@@ -266,7 +295,8 @@ static const gcp_op *gcpi_row_for(const gcp_target *target, const gcpi_op *op, i
 static int gcpi_stats_follow(const gcpi_problem *p, const gcpi_op *op)
 {
     const gcp_tape *t = p->tape;
-    return GCPI_TAKES && p->training && !p->target.kernels && op && op->kind == GCP_OP_CONV2D && op + 1 < t->ops + t->op_count && op[1].kind == GCP_OP_BATCH_STATS && gcpi_edge(t, op + 1, 0) == op->out;
+    return GCPI_TAKES && p->training && !p->target.kernels && op && op->kind == GCP_OP_CONV2D &&
+           op + 1 < t->ops + t->op_count && op[1].kind == GCP_OP_BATCH_STATS && gcpi_edge(t, op + 1, 0) == op->out;
 }
 
 static void gcpi_task_cost(const gcpi_problem *p, gcpi_task *task, const gcpi_op *op, int backward)
@@ -290,9 +320,11 @@ static void gcpi_task_cost(const gcpi_problem *p, gcpi_task *task, const gcpi_op
     }
     call.in = in; call.out = out;
     call.backward = backward; call.target = &p->target;
-    for (int i = 0; backward && op && i < GCPI_MIN(op->inputs, 32); i++) call.wanted |= (unsigned)p->items[t->tensor_count + gcpi_edge(t, op, i)].active << i;
+    for (int i = 0; backward && op && i < GCPI_MIN(op->inputs, 32); i++)
+        call.wanted |= (unsigned)p->items[t->tensor_count + gcpi_edge(t, op, i)].active << i;
     if (op && row && row->cost) row->cost(&call, &cost);       /* row NULL: a custom op that will be refused */
-    if (!backward && gcpi_stats_follow(p, op)) cost.workspace = gcpi_conv2d_room(&op->attributes.conv, &p->target) + gcpi_sum_workspace(out[0], 2);
+    if (!backward && gcpi_stats_follow(p, op))
+        cost.workspace = gcpi_conv2d_room(&op->attributes.conv, &p->target) + gcpi_sum_workspace(out[0], 2);
     if (task->free) cost.bytes = 0;
     task->flops = cost.flops;
     task->workspace = cost.workspace;
@@ -330,7 +362,8 @@ static void gcpi_forward_task(gcpi_problem *p, int o, const unsigned char *read)
     gcpi_task *task = gcpi_task_add(p, GCPI_TASK_FORWARD, o);
     int whole = op->row->flags & GCP_VIEW ? gcpi_forward_views(p, op) : 0;
     task->ops = 1;
-    for (int i = 0; i < op->inputs; i++) gcpi_operand_add(p, task, gcpi_edge(p->tape, op, i), GCPI_READ, GCPI_SLOT_IN + i);
+    for (int i = 0; i < op->inputs; i++)
+        gcpi_operand_add(p, task, gcpi_edge(p->tape, op, i), GCPI_READ, GCPI_SLOT_IN + i);
     for (int j = 0; j < op->outputs; j++) gcpi_forward_output(p, task, o, j, read);
     task->once = !!(op->row->flags & GCP_ONCE);
     task->free = whole;
@@ -343,16 +376,20 @@ static void gcpi_forward_task(gcpi_problem *p, int o, const unsigned char *read)
 #define GCPI_LINK_KEY "link 1e9 bytes"
 static void gcpi_task_key(const gcpi_problem *p, const gcpi_task *task, char *key, size_t size)
 {
-    static const char *const kinds[] = { "forward", "seed", "backward", "norm", "update", "hook", "wait", "offload", "prefetch", "arrive", "move" };
+    static const char *const kinds[] = { "forward", "seed",    "backward", "norm",   "update", "hook",
+                                         "wait",    "offload", "prefetch", "arrive", "move" };
     static const char *const modes[] = { "", ">", "+", "=" };
     const gcp_tape *t = p->tape;
     size_t n = (size_t)snprintf(key, size, "%s", kinds[task->kind]);
     int ops = task->kind == GCPI_TASK_FORWARD || task->kind == GCPI_TASK_BACKWARD;
     for (int o = task->op - GCPI_MAX(task->ops, 1) + 1; ops && o <= task->op && n < size; o++) {
         const gcpi_conv_attr *a = &t->ops[o].attributes.conv;
-        int window = t->ops[o].kind == GCP_OP_CONV2D || t->ops[o].kind == GCP_OP_CONV_TRANSPOSE2D || t->ops[o].kind == GCP_OP_MAX_POOL || t->ops[o].kind == GCP_OP_AVG_POOL;
+        int window = t->ops[o].kind == GCP_OP_CONV2D || t->ops[o].kind == GCP_OP_CONV_TRANSPOSE2D ||
+                     t->ops[o].kind == GCP_OP_MAX_POOL || t->ops[o].kind == GCP_OP_AVG_POOL;
         n += (size_t)snprintf(key + n, size - n, " %s", t->ops[o].row->name);
-        if (window && n < size) n += (size_t)snprintf(key + n, size - n, ",%dx%d,%dx%d,%d+%d+%d+%d,%dx%d,%d", a->kh, a->kw, a->sh, a->sw, a->pt, a->pb, a->pl, a->pr, a->dh, a->dw, a->groups);
+        if (window && n < size)
+            n += (size_t)snprintf(key + n, size - n, ",%dx%d,%dx%d,%d+%d+%d+%d,%dx%d,%d", a->kh, a->kw, a->sh, a->sw,
+                                  a->pt, a->pb, a->pl, a->pr, a->dh, a->dw, a->groups);
     }
     if (task->kind == GCPI_TASK_UPDATE && n < size) n += (size_t)snprintf(key + n, size - n, " %d", p->optimizer);
     for (int k = 0; k < task->count && n < size; k++) {
@@ -387,7 +424,8 @@ static int gcpi_costs_apply(gcpi_problem *p, const gcp_plan_opts *opts, gcp_aren
         if (n && *c != '#') {
             double value = strtod(c + last, &end);
             if (!last || end != c + n || !(value >= 0) || value > 1e9) {
-                gcpi_fail(p->tape, GCP_E_ARGUMENT, opts->at, "gcp_plan_make", ".costs, line %d: not 'OP SHAPES SECONDS'", line);
+                gcpi_fail(p->tape, GCP_E_ARGUMENT, opts->at, "gcp_plan_make",
+                          ".costs, line %d: not 'OP SHAPES SECONDS'", line);
                 return 0;
             }
             hash[count] = gcpi_key_hash(c, last);
@@ -396,7 +434,11 @@ static int gcpi_costs_apply(gcpi_problem *p, const gcp_plan_opts *opts, gcp_aren
         c += n + (c[n] != 0);
     }
     uint64_t link = gcpi_key_hash(GCPI_LINK_KEY, strlen(GCPI_LINK_KEY));
-    for (int k = 0; k < count; k++) if (hash[k] == link && seconds[k] > 0) { p->target.far_bytes_per_second = 1e9 / seconds[k]; break; }
+    for (int k = 0; k < count; k++)
+        if (hash[k] == link && seconds[k] > 0) {
+            p->target.far_bytes_per_second = 1e9 / seconds[k];
+            break;
+        }
     for (int i = 0; i < p->task_count; i++) {
         char key[GCPI_KEY_BYTES];
         gcpi_task_key(p, &p->tasks[i], key, sizeof key);
@@ -416,7 +458,10 @@ static void gcpi_item_name(const gcpi_problem *p, int item, char *buffer, size_t
 static const char *gcpi_task_name(const gcpi_problem *p, const gcpi_task *task, char *buffer, size_t size)
 {
     const gcp_tape *t = p->tape;
-    if (p->names && task->kind < GCPI_TASK_OFFLOAD) { snprintf(buffer, size, "%s", p->names[task - p->tasks]); return buffer; }
+    if (p->names && task->kind < GCPI_TASK_OFFLOAD) {
+        snprintf(buffer, size, "%s", p->names[task - p->tasks]);
+        return buffer;
+    }
     if (task->kind >= GCPI_TASK_OFFLOAD) {
         const char *of = !p->names && p->items[task->op].kind == GCPI_GRADIENT_ITEM ? "gradient of " : "";
         snprintf(buffer, size, "%s", of);
@@ -427,7 +472,8 @@ static const char *gcpi_task_name(const gcpi_problem *p, const gcpi_task *task, 
     else if (task->kind == GCPI_TASK_NORM) snprintf(buffer, size, "norm");
     else if (task->kind > GCPI_TASK_NORM) snprintf(buffer, size, "%s", t->parameters[task->op].path);
     else gcpi_name_text(t, t->ops[task->op - GCPI_MAX(task->ops, 1) + 1].name, buffer, size);
-    for (int o = task->op - task->ops + 2; task->kind == GCPI_TASK_FORWARD && o <= task->op; o++) {       /* a group: a+b+c */
+    /* a group: a+b+c */
+    for (int o = task->op - task->ops + 2; task->kind == GCPI_TASK_FORWARD && o <= task->op; o++) {
         char name[256];
         const char *base;
         gcpi_name_text(t, t->ops[o].name, name, sizeof name);

@@ -12,9 +12,15 @@ typedef struct gcpi_choice {
     int replay;                       /* drop what was recomputed as soon as backward enters another unit */
 } gcpi_choice;
 
-typedef struct gcpi_instruction { int kind, task; } gcpi_instruction;      /* kind: 'F' 'R' 'B' 'U' 'H' 'W' 'O' 'P' 'M' */
+/* kind: 'F' 'R' 'B' 'U' 'H' 'W' 'O' 'P' 'M' */
+typedef struct gcpi_instruction { int kind, task; } gcpi_instruction;
 
-typedef struct gcpi_list { gcpi_instruction *at; ptrdiff_t count, capacity; int reruns; double rerun_flops, seconds; } gcpi_list;
+typedef struct gcpi_list {
+    gcpi_instruction *at;
+    ptrdiff_t count, capacity;
+    int reruns;
+    double rerun_flops, seconds;
+} gcpi_list;
 
 typedef struct gcpi_scheduler {
     const gcpi_problem *p;
@@ -65,7 +71,11 @@ static int gcpi_join_outputs(gcpi_scheduler *s)
             for (int k = 0; k < p->tasks[f].count; k++) {
                 int root = p->items[o[k].item].root;
                 if (o[k].mode == GCPI_READ) continue;
-                if (pass) { changed |= s->home[root] != home || s->mode[root] != mode; s->home[root] = home; s->mode[root] = (unsigned char)mode; }
+                if (pass) {
+                    changed |= s->home[root] != home || s->mode[root] != mode;
+                    s->home[root] = home;
+                    s->mode[root] = (unsigned char)mode;
+                }
                 home = home < 0 ? s->home[root] : gcpi_common(s->c, home, s->home[root]);
                 mode = GCPI_MAX(mode, s->mode[root]);
             }
@@ -97,8 +107,8 @@ static int gcpi_stays(const gcpi_scheduler *s, int item, int segment)
     return s->mode[item] == GCPI_STORE || gcpi_holds(s->c, s->home[item], segment);
 }
 
-/* Drops what is resident and at home elsewhere (or, with all set, everything that is not stored), of held from `from` on: what
-   was looked at for this segment before stays. */
+/* Drops what is resident and at home elsewhere (or, with all set, everything that is not stored), of held from `from`
+   on: what was looked at for this segment before stays. */
 static void gcpi_drop(gcpi_scheduler *s, int segment, int all, int from)
 {
     int kept = from;
@@ -117,7 +127,11 @@ static void gcpi_drop(gcpi_scheduler *s, int segment, int all, int from)
     s->held_count = kept;
 }
 
-static void gcpi_hold(gcpi_scheduler *s, int task) { if (!s->listed[task]) s->held[s->held_count++] = task; s->listed[task] = 1; }
+static void gcpi_hold(gcpi_scheduler *s, int task)
+{
+    if (!s->listed[task]) s->held[s->held_count++] = task;
+    s->listed[task] = 1;
+}
 
 static int gcpi_need(gcpi_scheduler *s, int f, int *low, int *high)      /* 1: it was not marked yet */
 {
@@ -141,7 +155,9 @@ static int gcpi_enter_segment(gcpi_scheduler *s, int task, int f, int *low, int 
         for (int g = f; g >= 0 && g < p->forward && gcpi_holds(s->c, c, s->c->segment[g]); g += side)
             for (int k = 0; k < p->tasks[g].count; k++) {
                 const gcpi_operand *o = &p->operands[p->tasks[g].operands + k];
-                if (o->mode == GCPI_READ || s->resident[o->item] || s->last[o->item] < task || !gcpi_stays(s, o->item, here)) continue;
+                if (o->mode == GCPI_READ || s->resident[o->item] || s->last[o->item] < task ||
+                    !gcpi_stays(s, o->item, here))
+                    continue;
                 marked += gcpi_need(s, g, low, high);
             }
     return marked;
@@ -157,7 +173,9 @@ static void gcpi_materialise(gcpi_scheduler *s, int task)
         for (int k = 0; k < t->count; k++) {
             const gcpi_operand *o = &p->operands[t->operands + k];
             int producer = p->items[o->item].producer;
-            if (o->mode != GCPI_READ || p->items[o->item].kind != GCPI_FORWARD_ITEM || s->resident[o->item] || s->need[producer]) continue;
+            if (o->mode != GCPI_READ || p->items[o->item].kind != GCPI_FORWARD_ITEM || s->resident[o->item] ||
+                s->need[producer])
+                continue;
             pending += gcpi_need(s, producer, &low, &high);
             if (!s->c->replay) pending += gcpi_enter_segment(s, task, producer, &low, &high);
         }
@@ -221,7 +239,8 @@ static int gcpi_schedule(const gcpi_problem *p, const gcpi_choice *c, gcpi_list 
     for (int i = 0; i < p->item_count; i++) {
         int at_home = c->replay ? s.home[i] == 0 : gcpi_holds(c, s.home[i], last);
         s.resident[i] = s.mode[i] == GCPI_STORE || (s.mode[i] == GCPI_AUTO && at_home);
-        if (!c->replay && s.resident[i] && s.mode[i] != GCPI_STORE && s.home[i] && p->items[i].producer >= 0) gcpi_hold(&s, p->items[i].producer);
+        if (!c->replay && s.resident[i] && s.mode[i] != GCPI_STORE && s.home[i] && p->items[i].producer >= 0)
+            gcpi_hold(&s, p->items[i].producer);
     }
     for (int b = p->forward; b < p->task_count; b++)
         for (int k = 0; k < p->tasks[b].count; k++) s.last[p->operands[p->tasks[b].operands + k].item] = b;
@@ -242,7 +261,9 @@ static int gcpi_list_find(const gcpi_problem *p, char letter, const char *name, 
     int count = p->task_count + p->far_count + p->move_count;
     for (int k = 0; k < count; k++) {
         int task = (from + k) % count;
-        if (gcpi_letter_task(&p->tasks[task], letter) && !strcmp(gcpi_task_name(p, &p->tasks[task], buffer, sizeof buffer), name)) return task;
+        if (gcpi_letter_task(&p->tasks[task], letter) &&
+            !strcmp(gcpi_task_name(p, &p->tasks[task], buffer, sizeof buffer), name))
+            return task;
     }
     return -1;
 }
@@ -261,11 +282,17 @@ static int gcpi_list_parse(const gcpi_problem *p, const char *text, gcpi_list *l
         size_t used = hash ? (size_t)(hash - text) : n;
         while (used && (text[used - 1] == ' ' || text[used - 1] == '\t' || text[used - 1] == '\r')) used--;
         if (used) {
-            if (used < 3 || text[1] != ' ' || used - 2 >= sizeof name) { snprintf(message, size, "line %d: not 'LETTER NAME'", line); return 0; }
+            if (used < 3 || text[1] != ' ' || used - 2 >= sizeof name) {
+                snprintf(message, size, "line %d: not 'LETTER NAME'", line);
+                return 0;
+            }
             memcpy(name, text + 2, used - 2);
             name[used - 2] = 0;
             int task = gcpi_list_find(p, letter, name, letter == 'R' ? again : from);
-            if (task < 0) { snprintf(message, size, "line %d: no instruction '%c %.120s' in this network", line, letter, name); return 0; }
+            if (task < 0) {
+                snprintf(message, size, "line %d: no instruction '%c %.120s' in this network", line, letter, name);
+                return 0;
+            }
             gcpi_emit(list, letter, task, &p->tasks[task]);
             if (task < p->task_count) *(letter == 'R' ? &again : &from) = task + 1;
         }

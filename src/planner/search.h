@@ -1,41 +1,58 @@
-/* GCP_BUDGET: the fastest order whose arena fits. Candidates come from every policy, from minimum cuts (keep what is worth its
-   bytes at a price) and from dynamic programming over a chain of stages; the best is then improved by local search. All are
-   judged by the model's simulation and accepted by their real layout. */
+/* GCP_BUDGET: the fastest order whose arena fits. Candidates come from every policy, from minimum cuts (keep what is
+   worth its bytes at a price) and from dynamic programming over a chain of stages; the best is then improved by local
+   search. All are judged by the model's simulation and accepted by their real layout. */
 
-/* What .effort means: instructions that the search simulates, and how many times more at most in large problems; prices of cuts; places
-   of bounds; stages and slots of the chain; whether every policy is tried anyway; placed buffers that a layout looks at, and the one
-   last layout of what nearly fits. */
-typedef struct gcpi_effort { double visits, growth; int prices, places, stages, slots, policies; double layout, hard; } gcpi_effort;
-enum { GCPI_MOST_STAGES = 192, GCPI_MOST_SLOTS = 160, GCPI_FEW_SLOTS = 48, GCPI_FEW_STAGES = 256, GCPI_SHORT_CHAIN = 201 };
-static const gcpi_effort gcpi_efforts[] = { { 1.6e6, 6, 20, 6, 96, 100, 1, 6e5, 3e6 }, { 1.5e5, 1, 12, 2, 48, 64, 0, 1e5, 3e5 },
+/* What .effort means: instructions that the search simulates, and how many times more at most in large problems; prices
+   of cuts; places of bounds; stages and slots of the chain; whether every policy is tried anyway; placed buffers that a
+   layout looks at, and the one last layout of what nearly fits. */
+typedef struct gcpi_effort {
+    double visits, growth;
+    int prices, places, stages, slots, policies;
+    double layout, hard;
+} gcpi_effort;
+enum {
+    GCPI_MOST_STAGES = 192,
+    GCPI_MOST_SLOTS = 160,
+    GCPI_FEW_SLOTS = 48,
+    GCPI_FEW_STAGES = 256,
+    GCPI_SHORT_CHAIN = 201
+};
+static const gcpi_effort gcpi_efforts[] = { { 1.6e6, 6, 20, 6, 96, 100, 1, 6e5, 3e6 },
+                                            { 1.5e5, 1, 12, 2, 48, 64, 0, 1e5, 3e5 },
                                             { 4e7, 6, 24, 32, GCPI_MOST_STAGES, GCPI_MOST_SLOTS, 1, 1.5e6, 1.2e7 } };
 
-/* Local search: a run is taken out, put in, or moved nearer to its reader; annealing with a fixed seed. What an order has
-   above the limit costs it a price, which rises while the present order does not fit and falls while it does: so the search
-   stays about the limit and finds out by itself what a byte is worth there.
+/* Local search: a run is taken out, put in, or moved nearer to its reader; annealing with a fixed seed. What an order
+   has above the limit costs it a price, which rises while the present order does not fit and falls while it does: so
+   the search stays about the limit and finds out by itself what a byte is worth there.
 
-   What a move changes is simulated alone. Marks stand along the present order, each with what is live there and the peak of
-   the part that follows it. A trial begins at the mark behind the move and walks towards the front until, at a mark ahead of
-   the move, the same is live as before: what lies ahead of that is as it was. */
-typedef struct gcpi_mark { int at, next, peak_at, state; size_t live, peak; } gcpi_mark;     /* peak_at: from `at`; state: in states */
+   What a move changes is simulated alone. Marks stand along the present order, each with what is live there and the
+   peak of the part that follows it. A trial begins at the mark behind the move and walks towards the front until, at a
+   mark ahead of the move, the same is live as before: what lies ahead of that is as it was. */
+/* peak_at: from `at`; state: in states */
+typedef struct gcpi_mark { int at, next, peak_at, state; size_t live, peak; } gcpi_mark;
 
 enum { GCPI_MARKS = 64, GCPI_STATES = 2 * GCPI_MARKS };
 
 typedef struct gcpi_search {
     const gcpi_model *m;
     gcpi_order now, best;             /* best: the fastest whose peak fits */
-    size_t whole, limit, most;        /* limit: share `aim` of the whole; most: a trial with a higher peak is not taken */
+    /* limit: share `aim` of the whole; most: a trial with a higher peak is not taken */
+    size_t whole, limit, most;
     double aim;
     uint64_t random;
-    double price, rate;               /* of bytes above the limit: keep-alls per limit; e-folds of the price in a whole run */
+    /* of bytes above the limit: keep-alls per limit; e-folds of the price in a whole run */
+    double price, rate;
     int found, spacing;
     unsigned char *states, *there;    /* there: per value, live at some place */
     double *weight;                   /* per value: bytes over seconds; 0: it cannot be made again */
-    int far;                          /* how values may come to life again: 0: by runs, 1: copied from far memory, too, 2: by copies alone */
-    gcpi_planner *judge;              /* NULL: an order's seconds are summed; else its copies are placed and the timeline says them */
+    /* how values may come to life again: 0: by runs, 1: copied from far memory, too, 2: by copies alone */
+    int far;
+    /* NULL: an order's seconds are summed; else its copies are placed and the timeline says them */
+    gcpi_planner *judge;
     gcpi_mark mark[GCPI_MARKS], fresh[GCPI_MARKS];     /* from the front; of the trial, from behind */
     int marks, fresh_count, spare[GCPI_STATES], spares;
-    int removed, ahead, *runs, run_count;              /* the move: place of a run; place ahead of which runs are put, listed from behind */
+    /* the move: place of a run; place ahead of which runs are put, listed from behind */
+    int removed, ahead, *runs, run_count;
     int *part, part_count, low, high;                  /* the trial from mark low to mark high, from behind */
     gcpi_mark front; gcpi_pass pass; double seconds;   /* of the trial: its mark low; where it walks; all seconds */
 } gcpi_search;
@@ -50,7 +67,10 @@ static double gcpi_energy(const gcpi_search *s, size_t peak, double seconds)
     return seconds / s->m->seconds + s->price * over;
 }
 
-static unsigned char *gcpi_state(const gcpi_search *s, int state) { return s->states + (size_t)state * s->m->state_bytes; }
+static unsigned char *gcpi_state(const gcpi_search *s, int state)
+{
+    return s->states + (size_t)state * s->m->state_bytes;
+}
 
 /* The trial. */
 
@@ -109,7 +129,9 @@ static int gcpi_walk(gcpi_search *s)
         for (; s->low > 0 && s->mark[s->low - 1].at == i; s->low--) met = 1;
         if (met && i <= first && !memcmp(m->live, gcpi_state(s, s->mark[s->low].state), (size_t)m->values)) break;
         met = 0;
-        if (s->part_count - last < s->spacing || s->low == 0 || s->low + 1 + s->fresh_count + s->marks - s->high >= GCPI_MARKS) continue;
+        if (s->part_count - last < s->spacing || s->low == 0 ||
+            s->low + 1 + s->fresh_count + s->marks - s->high >= GCPI_MARKS)
+            continue;
         s->front.state = s->spare[s->spares - 1 - s->fresh_count];
         gcpi_walk_mark(s, &s->fresh[s->fresh_count++]);
         last = s->part_count;
@@ -176,7 +198,11 @@ static void gcpi_take(gcpi_search *s)
     low->at = begin;
     gcpi_take_marks(s, shift);
     o->peak = 0;
-    for (int i = 0; i < s->marks; i++) if (s->mark[i].peak > o->peak) { o->peak = s->mark[i].peak; o->peak_at = s->mark[i].at + s->mark[i].peak_at; }
+    for (int i = 0; i < s->marks; i++)
+        if (s->mark[i].peak > o->peak) {
+            o->peak = s->mark[i].peak;
+            o->peak_at = s->mark[i].at + s->mark[i].peak_at;
+        }
 }
 
 /* Marks for the order in s->now, from one walk through all of it. */
@@ -219,7 +245,8 @@ static void gcpi_live_ahead(gcpi_search *s, int at)
     }
 }
 
-static int gcpi_reader_of(const gcpi_search *s, int task, int from)       /* the next place that reads anything that task makes */
+/* the next place that reads anything that task makes */
+static int gcpi_reader_of(const gcpi_search *s, int task, int from)
 {
     const gcpi_model *m = s->m;
     int back = task >= m->p->task_count ? m->written[m->written_first[task]] : -1;
@@ -309,8 +336,8 @@ static void gcpi_search_keep(gcpi_search *s)         /* the present order, if it
     gcpi_order_copy(&s->best, &s->now);
 }
 
-/* What a move may lead to at most if its energy is to stay below `worst`; 0: not even its seconds do. Runs right ahead of the one
-   that is taken out may fall out with it; others are not reckoned with. */
+/* What a move may lead to at most if its energy is to stay below `worst`; 0: not even its seconds do. Runs right ahead
+   of the one that is taken out may fall out with it; others are not reckoned with. */
 static int gcpi_hope(gcpi_search *s, double worst)
 {
     double seconds = s->now.seconds;

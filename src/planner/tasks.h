@@ -1,23 +1,29 @@
 /* The rest of a tape's problem: groups, gradients and their aliases, updates, far tasks, moves. */
 
-/* Groups: batch_norm, add and a rectifier that follow one another run as one pass (GCP_ROW_APPLY), so that the values in
-   between are never made. They must be nobody else's: not kept, not read by another op nor by any backward. Backward runs
-   op by op. Which ops form a group depends on the tape, the loss and .inference. */
-typedef struct gcpi_uses { int *first, *consumers, *last; } gcpi_uses;     /* consumers[first[i] ..]: ops that read tensor i, descending */
+/* Groups: batch_norm, add and a rectifier that follow one another run as one pass (GCP_ROW_APPLY), so that the values
+   in between are never made. They must be nobody else's: not kept, not read by another op nor by any backward. Backward
+   runs op by op. Which ops form a group depends on the tape, the loss and .inference. */
+/* consumers[first[i] ..]: ops that read tensor i, descending */
+typedef struct gcpi_uses { int *first, *consumers, *last; } gcpi_uses;
 
-static int gcpi_swallowed(const gcpi_problem *p, const gcpi_uses *u, int o, const unsigned char *read)     /* its output is for op o + 1 only */
+/* its output is for op o + 1 only */
+static int gcpi_swallowed(const gcpi_problem *p, const gcpi_uses *u, int o, const unsigned char *read)
 {
     const gcp_tape *t = p->tape;
     const gcpi_op *op = &t->ops[o], *next = op + 1;
     unsigned keep = 0;
-    if (o + 1 >= t->op_count || op->segment != next->segment || read[op->out] || t->tensors[op->out].flags & GCPI_KEPT || op->out == p->root) return 0;
+    if (o + 1 >= t->op_count || op->segment != next->segment || read[op->out] ||
+        t->tensors[op->out].flags & GCPI_KEPT || op->out == p->root)
+        return 0;
     for (int s = op->segment; s; s = t->segments[s].parent) keep |= t->segments[s].keep;
-    return !(keep >> op->kind & 1) && u->first[op->out + 1] - u->first[op->out] == 1 && u->consumers[u->first[op->out]] == o + 1;
+    return !(keep >> op->kind & 1) && u->first[op->out + 1] - u->first[op->out] == 1 &&
+           u->consumers[u->first[op->out]] == o + 1;
 }
 
 static int gcpi_is_rectifier(const gcpi_op *op) { return op->kind == GCP_OP_RELU || op->kind == GCP_OP_LEAKY_RELU; }
 
-static int gcpi_group(const gcpi_problem *p, const gcpi_uses *u, int o, const unsigned char *read)        /* how many ops from o on */
+/* how many ops from o on */
+static int gcpi_group(const gcpi_problem *p, const gcpi_uses *u, int o, const unsigned char *read)
 {
     const gcp_tape *t = p->tape;
     int first = t->ops[o].kind, n = 1;
@@ -32,13 +38,20 @@ static int gcpi_group(const gcpi_problem *p, const gcpi_uses *u, int o, const un
 static void gcpi_group_task(gcpi_problem *p, int o, int ops, const unsigned char *read)
 {
     const gcp_tape *t = p->tape;
-    const gcpi_op *op = &t->ops[o], *last = op + ops - 1, *add = op->kind == GCP_OP_ADD ? op : op[1].kind == GCP_OP_ADD ? op + 1 : NULL;
+    const gcpi_op *op = &t->ops[o], *last = op + ops - 1,
+                  *add = op->kind == GCP_OP_ADD     ? op
+                         : op[1].kind == GCP_OP_ADD ? op + 1
+                                                    : NULL;
     gcpi_task *task = gcpi_task_add(p, GCPI_TASK_FORWARD, o + ops - 1);
     task->ops = ops;
     gcpi_operand_add(p, task, gcpi_edge(t, op, 0), GCPI_READ, GCPI_SLOT_IN);
-    if (add) gcpi_operand_add(p, task, gcpi_edge(t, add, add == op || gcpi_edge(t, add, 0) == op->out), GCPI_READ, GCPI_SLOT_IN + 1);
-    for (int i = 1; op->kind == GCP_OP_BATCH_NORM && i < 5; i++) gcpi_operand_add(p, task, gcpi_edge(t, op, i), GCPI_READ, GCPI_SLOT_IN + 1 + i);
-    for (const gcpi_op *k = op; k < last; k++) p->items[k->out].producer = p->task_count - 1;      /* what is never made is made here */
+    if (add)
+        gcpi_operand_add(p, task, gcpi_edge(t, add, add == op || gcpi_edge(t, add, 0) == op->out), GCPI_READ,
+                         GCPI_SLOT_IN + 1);
+    for (int i = 1; op->kind == GCP_OP_BATCH_NORM && i < 5; i++)
+        gcpi_operand_add(p, task, gcpi_edge(t, op, i), GCPI_READ, GCPI_SLOT_IN + 1 + i);
+    /* what is never made is made here */
+    for (const gcpi_op *k = op; k < last; k++) p->items[k->out].producer = p->task_count - 1;
     for (int j = 0; j < last->outputs; j++) gcpi_forward_output(p, task, o + ops - 1, j, read);
     gcpi_task_traits(p, task, last);
     gcpi_task_cost(p, task, NULL, 0);
@@ -56,7 +69,8 @@ static int gcpi_uses_make(const gcpi_problem *p, const unsigned char *needed, gc
         for (int i = 0; needed[o] && i < t->ops[o].inputs; i++) u->first[gcpi_edge(t, &t->ops[o], i) + 2]++;
     for (int i = 2; i <= t->tensor_count + 1; i++) u->first[i] += u->first[i - 1];
     for (int o = t->op_count - 1; o >= 0; o--)
-        for (int i = 0; needed[o] && i < t->ops[o].inputs; i++) u->consumers[u->first[gcpi_edge(t, &t->ops[o], i) + 1]++] = o;
+        for (int i = 0; needed[o] && i < t->ops[o].inputs; i++)
+            u->consumers[u->first[gcpi_edge(t, &t->ops[o], i) + 1]++] = o;
     return 1;
 }
 
@@ -101,7 +115,8 @@ static int gcpi_gradient_alias(gcpi_problem *p, const gcpi_uses *u, int o, int i
     return 1;
 }
 
-static void gcpi_backward_task(gcpi_problem *p, const gcpi_uses *u, int o, const unsigned char *read, unsigned char *defined)
+static void gcpi_backward_task(gcpi_problem *p, const gcpi_uses *u, int o, const unsigned char *read,
+                               unsigned char *defined)
 {
     const gcp_tape *t = p->tape;
     const gcpi_op *op = &t->ops[o];
@@ -111,11 +126,13 @@ static void gcpi_backward_task(gcpi_problem *p, const gcpi_uses *u, int o, const
     task->forward = p->items[op->out].producer;
     task->unit = p->tasks[task->forward].unit;
     gcpi_backward_reads(p, op, read[op->out], &in, &out);
-    for (int i = 0; i < op->inputs; i++) if (in >> i & 1) gcpi_operand_add(p, task, gcpi_edge(t, op, i), GCPI_READ, GCPI_SLOT_IN + i);
+    for (int i = 0; i < op->inputs; i++)
+        if (in >> i & 1) gcpi_operand_add(p, task, gcpi_edge(t, op, i), GCPI_READ, GCPI_SLOT_IN + i);
     for (int j = 0; j < op->outputs; j++) {
         int gradient = t->tensor_count + op->out + j;
         if (out >> j & 1) gcpi_operand_add(p, task, op->out + j, GCPI_READ, GCPI_SLOT_OUT + j);
-        if (p->items[gradient].active && defined[op->out + j]) gcpi_operand_add(p, task, gradient, GCPI_READ, GCPI_SLOT_DOUT + j);
+        if (p->items[gradient].active && defined[op->out + j])
+            gcpi_operand_add(p, task, gradient, GCPI_READ, GCPI_SLOT_DOUT + j);
     }
     for (int i = 0; i < op->inputs; i++) {
         int x = gcpi_edge(t, op, i);
@@ -142,7 +159,8 @@ static void gcpi_parameter_task(gcpi_problem *p, int kind, int parameter, int mo
 static int gcpi_trained(const gcpi_problem *p, int parameter)       /* has a gradient in this plan */
 {
     int tensor = p->tape->parameters[parameter].tensor;
-    return tensor && tensor < p->tensors && p->tape->parameters[parameter].kind == GCPI_PARAMETER && p->items[p->tensors + tensor].active;
+    return tensor && tensor < p->tensors && p->tape->parameters[parameter].kind == GCPI_PARAMETER &&
+           p->items[p->tensors + tensor].active;
 }
 
 /* What follows the backward of op o: hooks, and updates where they are fused, of parameters whose last reader it is. */
@@ -166,7 +184,10 @@ static void gcpi_after_backward(gcpi_problem *p, const gcpi_uses *u, int o, cons
     }
 }
 
-static int gcpi_updated(const gcpi_problem *p, int parameter) { return p->items[p->tensors + p->tape->parameters[parameter].tensor].updated; }
+static int gcpi_updated(const gcpi_problem *p, int parameter)
+{
+    return p->items[p->tensors + p->tape->parameters[parameter].tensor].updated;
+}
 
 static size_t gcpi_norm_bytes(const gcpi_problem *p, const gcp_shape *shape)
 {
@@ -231,30 +252,36 @@ static void gcpi_units_number(gcpi_problem *p)
     }
 }
 
-/* Copies to far memory, back, and waiting for them. Only for first outputs that share their bytes with no other tensor. */
+/* Copies to far memory, back, and waiting for them. Only for first outputs that share their bytes with no other
+   tensor. */
 static void gcpi_far_tasks(gcpi_problem *p)
 {
     for (int i = 0; i < p->tensors; i++) {
         const gcpi_item *x = &p->items[i];
         if (x->kind != GCPI_FORWARD_ITEM || !x->active || x->root != i || x->next >= 0 || x->pinned) continue;
-        if (!p->names && p->tape->ops[p->tape->tensors[i].producer].out != i) continue;       /* masks and the like share their op's name */
+        /* masks and the like share their op's name */
+        if (!p->names && p->tape->ops[p->tape->tensors[i].producer].out != i) continue;
         for (int kind = GCPI_TASK_OFFLOAD; kind <= GCPI_TASK_ARRIVE; kind++)
-            gcpi_operand_add(p, gcpi_task_add(p, kind, i), i, kind == GCPI_TASK_PREFETCH ? GCPI_WRITE : GCPI_READ, GCPI_SLOT_OUT);
+            gcpi_operand_add(p, gcpi_task_add(p, kind, i), i, kind == GCPI_TASK_PREFETCH ? GCPI_WRITE : GCPI_READ,
+                             GCPI_SLOT_OUT);
     }
 }
 
 static int gcpi_may_move(const gcpi_problem *p, int i, int hooks)
 {
     const gcpi_item *x = &p->items[i];
-    if ((x->kind != GCPI_FORWARD_ITEM && x->kind != GCPI_GRADIENT_ITEM) || !x->active || x->root != i || x->next >= 0 || x->pinned == 2 || !x->bytes) return 0;
+    if ((x->kind != GCPI_FORWARD_ITEM && x->kind != GCPI_GRADIENT_ITEM) || !x->active || x->root != i || x->next >= 0 ||
+        x->pinned == 2 || !x->bytes)
+        return 0;
     if (p->names) return 1;
     const gcpi_tensor *e = &p->tape->tensors[x->tensor];
     if (hooks && e->kind == GCPI_PARAMETER) return 0;          /* a hook has its address till the other returns */
-    return e->producer < 0 || (p->tape->ops[e->producer].out == x->tensor && (e->dtype == GCP_DTYPE_REAL || x->kind == GCPI_GRADIENT_ITEM));
+    return e->producer < 0 || (p->tape->ops[e->producer].out == x->tensor &&
+                               (e->dtype == GCP_DTYPE_REAL || x->kind == GCPI_GRADIENT_ITEM));
 }
 
-/* For what shares its bytes with nothing else and is real numbers: a concat of one copies it. A graph's costs may be in any unit: a move is priced
-   like the op that made what is moved. */
+/* For what shares its bytes with nothing else and is real numbers: a concat of one copies it. A graph's costs may be in
+   any unit: a move is priced like the op that made what is moved. */
 static void gcpi_move_tasks(gcpi_problem *p, int hooks)
 {
     for (int i = 0; i < p->item_count; i++) {
@@ -262,7 +289,8 @@ static void gcpi_move_tasks(gcpi_problem *p, int hooks)
         gcpi_task *task = gcpi_task_add(p, GCPI_TASK_MOVE, i);
         gcpi_operand_add(p, task, i, GCPI_READ, GCPI_SLOT_IN);
         gcpi_operand_add(p, task, i, GCPI_WRITE, GCPI_SLOT_OUT);
-        task->seconds = p->names ? p->tasks[p->items[i].producer].seconds : 2 * (double)p->items[i].bytes / p->target.bytes_per_second;
+        task->seconds = p->names ? p->tasks[p->items[i].producer].seconds
+                                 : 2 * (double)p->items[i].bytes / p->target.bytes_per_second;
         p->items[i].move = (int)(task - p->tasks);
     }
 }
@@ -274,7 +302,8 @@ static int gcpi_problem_arrays(gcpi_problem *p, int far, int moves, gcp_arena *a
 {
     const gcp_tape *t = p->tape;
     ptrdiff_t tasks = 2 * (ptrdiff_t)t->op_count + 3 * (ptrdiff_t)t->parameter_count + 2;
-    ptrdiff_t operands = 3 * (ptrdiff_t)t->edge_count + 4 * (ptrdiff_t)t->tensor_count + 4 * (ptrdiff_t)t->parameter_count + 1;
+    ptrdiff_t operands =
+        3 * (ptrdiff_t)t->edge_count + 4 * (ptrdiff_t)t->tensor_count + 4 * (ptrdiff_t)t->parameter_count + 1;
     if (far) { tasks += 3 * (ptrdiff_t)t->tensor_count; operands += 3 * (ptrdiff_t)t->tensor_count; }
     if (moves) { tasks += 2 * (ptrdiff_t)t->tensor_count; operands += 4 * (ptrdiff_t)t->tensor_count; }
     p->tensors = t->tensor_count;
@@ -285,8 +314,8 @@ static int gcpi_problem_arrays(gcpi_problem *p, int far, int moves, gcp_arena *a
     return p->items && p->tasks && p->operands;
 }
 
-static void gcpi_problem_backward(gcpi_problem *p, const gcpi_uses *u, const unsigned char *needed, const unsigned char *read,
-                                  unsigned char *defined, const gcp_plan_opts *opts)
+static void gcpi_problem_backward(gcpi_problem *p, const gcpi_uses *u, const unsigned char *needed,
+                                  const unsigned char *read, unsigned char *defined, const gcp_plan_opts *opts)
 {
     const gcp_tape *t = p->tape;
     gcpi_task *seed = gcpi_task_add(p, GCPI_TASK_SEED, t->tensors[p->root].producer);
@@ -307,14 +336,16 @@ static void gcpi_problem_backward(gcpi_problem *p, const gcpi_uses *u, const uns
 }
 
 /* Makes the problem of a tape. 0: the arena is too small. */
-static int gcpi_problem_make(gcpi_problem *p, int root, const gcp_plan_opts *opts, const gcp_target *target, gcp_arena *a)
+static int gcpi_problem_make(gcpi_problem *p, int root, const gcp_plan_opts *opts, const gcp_target *target,
+                             gcp_arena *a)
 {
     gcp_tape *t = p->tape;
     ptrdiff_t scratch = a->scratch;
     gcpi_uses uses;
     p->target = *target; p->root = root; p->training = !opts->inference;
     p->numbers = GCPI_NUMBERS_BYTES;
-    unsigned char *needed = GCPI_SCRATCH(a, unsigned char, t->op_count + 1), *read = GCPI_SCRATCH(a, unsigned char, t->tensor_count);
+    unsigned char *needed = GCPI_SCRATCH(a, unsigned char, t->op_count + 1),
+                  *read = GCPI_SCRATCH(a, unsigned char, t->tensor_count);
     unsigned char *defined = GCPI_SCRATCH(a, unsigned char, t->tensor_count);
     if (!gcpi_problem_arrays(p, opts->list || opts->far, gcpi_moves(opts), a) || !needed || !read || !defined) return 0;
     gcpi_mark_needed(t, root, needed);
@@ -329,7 +360,8 @@ static int gcpi_problem_make(gcpi_problem *p, int root, const gcp_plan_opts *opt
         if (n > 1) gcpi_group_task(p, o, n, read);
         else if (needed[o]) gcpi_forward_task(p, o, read);
     }
-    for (int i = 0; i < p->operand_count; i++) p->items[p->operands[i].item].active = 1;     /* inputs and parameters that are read */
+    /* inputs and parameters that are read */
+    for (int i = 0; i < p->operand_count; i++) p->items[p->operands[i].item].active = 1;
     p->forward = p->task_count;
     gcpi_units_number(p);
     if (p->training) gcpi_problem_backward(p, &uses, needed, read, defined, opts);

@@ -3,14 +3,17 @@
 
 typedef struct gcpi_placed { ptrdiff_t offset; } gcpi_placed;      /* of an operand in the slab; -1: state */
 
-typedef struct gcpi_region { size_t at, end, pitch, width; int item; } gcpi_region;   /* rows of width bytes every pitch */
+/* rows of width bytes every pitch */
+typedef struct gcpi_region { size_t at, end, pitch, width; int item; } gcpi_region;
 
 typedef struct gcpi_verifier {
     const gcpi_problem *p; const gcpi_list *list; const gcpi_placed *placed;
     gcpi_region *held;                             /* per item: where its value lies */
-    int *next, *page;                              /* what lies in the slab now: item + 1, threaded by the page that it begins in; next 0: nowhere, -1: last */
+    /* what lies in the slab now: item + 1, threaded by the page that it begins in; next 0: nowhere, -1: last */
+    int *next, *page;
     size_t page_bytes, longest;                    /* longest: bytes of any that was there */
-    unsigned char *done, *updated, *far;           /* per task; per item: its parameter has changed; far memory holds it */
+    /* per task; per item: its parameter has changed; far memory holds it */
+    unsigned char *done, *updated, *far;
     int backward_next;
     char *message; size_t size;
 } gcpi_verifier;
@@ -35,7 +38,10 @@ static int gcpi_overlap(const gcpi_region *a, const gcpi_region *b)
     return shift < a->width || shift + b->width > a->pitch;
 }
 
-static int *gcpi_page(const gcpi_verifier *v, size_t at) { return v->page + GCPI_MIN(at / v->page_bytes, (size_t)GCPI_PAGES); }
+static int *gcpi_page(const gcpi_verifier *v, size_t at)
+{
+    return v->page + GCPI_MIN(at / v->page_bytes, (size_t)GCPI_PAGES);
+}
 
 static void gcpi_hold_region(gcpi_verifier *v, const gcpi_region *r)
 {
@@ -71,27 +77,36 @@ static int gcpi_verify_order(gcpi_verifier *v, int i)
     int task = v->list->at[i].task, kind = v->list->at[i].kind;
     const gcpi_task *t = &v->p->tasks[task];
     if (t->kind == GCPI_TASK_OFFLOAD) v->far[t->op] = 1;
-    if ((t->kind == GCPI_TASK_PREFETCH || t->kind == GCPI_TASK_ARRIVE) && !v->far[t->op]) return gcpi_verify_fail(v, i, "was not copied to far memory before", -1);
+    if ((t->kind == GCPI_TASK_PREFETCH || t->kind == GCPI_TASK_ARRIVE) && !v->far[t->op])
+        return gcpi_verify_fail(v, i, "was not copied to far memory before", -1);
     if (t->kind >= GCPI_TASK_OFFLOAD) return 1;
     if (kind == 'F' && v->done[task]) return gcpi_verify_fail(v, i, "runs forward a second time", -1);
-    if (kind == 'F' && task > 0 && !v->done[task - 1]) return gcpi_verify_fail(v, i, "runs before the op ahead of it", -1);
+    if (kind == 'F' && task > 0 && !v->done[task - 1])
+        return gcpi_verify_fail(v, i, "runs before the op ahead of it", -1);
     for (int k = 0; kind == 'R' && k < t->count; k++) {
         const gcpi_operand *o = &v->p->operands[t->operands + k];
-        if (o->mode == GCPI_READ && v->updated[v->p->items[o->item].root]) return gcpi_verify_fail(v, i, "runs again after the update of", o->item);
-        if (o->mode != GCPI_READ && v->p->items[o->item].kept) return gcpi_verify_fail(v, i, "would recompute the kept", o->item);
+        if (o->mode == GCPI_READ && v->updated[v->p->items[o->item].root])
+            return gcpi_verify_fail(v, i, "runs again after the update of", o->item);
+        if (o->mode != GCPI_READ && v->p->items[o->item].kept)
+            return gcpi_verify_fail(v, i, "would recompute the kept", o->item);
     }
     if (t->kind == GCPI_TASK_UPDATE) v->updated[v->p->items[v->p->operands[t->operands].item].tensor] = 1;
-    if (kind == 'R' && (!v->done[task] || t->once)) return gcpi_verify_fail(v, i, t->once ? "has side effects and may not run again" : "runs again before it ran", -1);
+    if (kind == 'R' && (!v->done[task] || t->once))
+        return gcpi_verify_fail(v, i, t->once ? "has side effects and may not run again" : "runs again before it ran",
+                                -1);
     if (task >= v->p->forward) {
-        if (task != v->backward_next) return gcpi_verify_fail(v, i, v->done[task] ? "runs a second time" : "is out of order", -1);
-        if (task == v->p->forward && v->p->forward && !v->done[v->p->forward - 1]) return gcpi_verify_fail(v, i, "begins before forward has ended", -1);
+        if (task != v->backward_next)
+            return gcpi_verify_fail(v, i, v->done[task] ? "runs a second time" : "is out of order", -1);
+        if (task == v->p->forward && v->p->forward && !v->done[v->p->forward - 1])
+            return gcpi_verify_fail(v, i, "begins before forward has ended", -1);
         v->backward_next++;
     }
     v->done[task] = 1;
     return 1;
 }
 
-static void gcpi_forget(gcpi_verifier *v, const gcpi_region *r)          /* what writing r destroys; its own older value too */
+/* what writing r destroys; its own older value too */
+static void gcpi_forget(gcpi_verifier *v, const gcpi_region *r)
 {
     if (r->item >= 0) gcpi_lose(v, r->item);
     for (int *page = gcpi_page(v, r->at - GCPI_MIN(r->at, v->longest)); page <= gcpi_page(v, r->end); page++)
@@ -127,18 +142,24 @@ static int gcpi_verify_instruction(gcpi_verifier *v, int i, int n, size_t slab)
     const gcpi_operand *o = &p->operands[t->operands];
     gcpi_region work;
     for (int k = 0; k < t->count; k++) {
-        if (v->placed[n + k].offset < 0 && t->kind >= GCPI_TASK_OFFLOAD) return gcpi_verify_fail(v, i, "reads what is not there:", o[k].item);
+        if (v->placed[n + k].offset < 0 && t->kind >= GCPI_TASK_OFFLOAD)
+            return gcpi_verify_fail(v, i, "reads what is not there:", o[k].item);
         if (v->placed[n + k].offset < 0) continue;
         gcpi_region r = gcpi_region_of(p, o[k].item, (size_t)v->placed[n + k].offset);
         if (r.end > slab || r.at < p->numbers) return gcpi_verify_fail(v, i, "lies outside of the slab:", o[k].item);
         int here = o[k].mode == GCPI_WRITE || o[k].mode == GCPI_ALIAS;     /* made by this instruction */
         for (int m = 0; m < k; m++)
-            here |= o[k].mode == GCPI_ADD && o[m].item == o[k].item && o[m].mode != GCPI_READ && v->placed[n + m].offset == v->placed[n + k].offset;
+            here |= o[k].mode == GCPI_ADD && o[m].item == o[k].item && o[m].mode != GCPI_READ &&
+                    v->placed[n + m].offset == v->placed[n + k].offset;
         if (here) continue;
-        if (!v->next[o[k].item] || v->held[o[k].item].at != r.at) return gcpi_verify_fail(v, i, "reads what is not there:", o[k].item);
+        if (!v->next[o[k].item] || v->held[o[k].item].at != r.at)
+            return gcpi_verify_fail(v, i, "reads what is not there:", o[k].item);
     }
     memset(&work, 0, sizeof work);
-    work.at = gcpi_round(p->numbers, p->target.align); work.end = work.at + t->workspace; work.pitch = work.width = t->workspace; work.item = -1;
+    work.at = gcpi_round(p->numbers, p->target.align);
+    work.end = work.at + t->workspace;
+    work.pitch = work.width = t->workspace;
+    work.item = -1;
     for (int k = 0; t->workspace && k < t->count; k++) {
         if (v->placed[n + k].offset < 0) continue;
         gcpi_region r = gcpi_region_of(p, o[k].item, (size_t)v->placed[n + k].offset);
@@ -152,7 +173,8 @@ static int gcpi_verify_instruction(gcpi_verifier *v, int i, int n, size_t slab)
             if (m == k || v->placed[n + m].offset < 0 || o[k].mode == GCPI_ALIAS || o[m].mode == GCPI_ALIAS) continue;
             gcpi_region s = gcpi_region_of(p, o[m].item, (size_t)v->placed[n + m].offset);
             if ((o[m].item == o[k].item && t->kind != GCPI_TASK_MOVE) || !gcpi_overlap(&r, &s)) continue;
-            if (o[m].mode != GCPI_READ || s.at != r.at || s.end != r.end || k != t->over || (m != t->under[0] && m != t->under[1]))
+            if (o[m].mode != GCPI_READ || s.at != r.at || s.end != r.end || k != t->over ||
+                (m != t->under[0] && m != t->under[1]))
                 return gcpi_verify_fail(v, i, "writes over its operand", o[m].item);
         }
         if (o[k].mode == GCPI_ALIAS) gcpi_forget_copied(v, t, n, &r);
@@ -162,7 +184,8 @@ static int gcpi_verify_instruction(gcpi_verifier *v, int i, int n, size_t slab)
     return 1;
 }
 
-static int gcpi_verify(const gcpi_problem *p, const gcpi_list *list, const gcpi_placed *placed, size_t slab, char *message, size_t size, gcp_arena *a)
+static int gcpi_verify(const gcpi_problem *p, const gcpi_list *list, const gcpi_placed *placed, size_t slab,
+                       char *message, size_t size, gcp_arena *a)
 {
     ptrdiff_t scratch = a->scratch;
     gcpi_verifier v;
@@ -176,7 +199,10 @@ static int gcpi_verify(const gcpi_problem *p, const gcpi_list *list, const gcpi_
     v.done = GCPI_SCRATCH(a, unsigned char, p->task_count + 1);
     v.updated = GCPI_SCRATCH(a, unsigned char, p->item_count);
     v.far = GCPI_SCRATCH(a, unsigned char, p->tensors);
-    if (!v.held || !v.next || !v.page || !v.done || !v.updated || !v.far) { snprintf(message, size, "not enough arena to verify the list"); return 0; }
+    if (!v.held || !v.next || !v.page || !v.done || !v.updated || !v.far) {
+        snprintf(message, size, "not enough arena to verify the list");
+        return 0;
+    }
     v.backward_next = p->forward;
     for (int i = 0; i < (int)list->count; i++)         /* inputs and lasting gradients are there from the start */
         for (int k = 0; k < p->tasks[list->at[i].task].count; k++, initial++) {
@@ -192,7 +218,8 @@ static int gcpi_verify(const gcpi_problem *p, const gcpi_list *list, const gcpi_
     for (int i = 0; ok && i < p->task_count; i++)
         if (!v.done[i]) {
             char name[128];
-            snprintf(message, size, "%c %s is missing", gcpi_letters[p->tasks[i].kind], gcpi_task_name(p, &p->tasks[i], name, sizeof name));
+            snprintf(message, size, "%c %s is missing", gcpi_letters[p->tasks[i].kind],
+                     gcpi_task_name(p, &p->tasks[i], name, sizeof name));
             ok = 0;
         }
     for (int i = 0; ok && i < p->item_count; i++) {

@@ -1,6 +1,9 @@
 /* State outlives plans. Its counters come first, then values in order of recording, then slots. */
 
-static unsigned char *gcpi_value_at(const gcp_tape *t, int parameter) { return t->state + t->parameters[parameter].offset; }
+static unsigned char *gcpi_value_at(const gcp_tape *t, int parameter)
+{
+    return t->state + t->parameters[parameter].offset;
+}
 static gcpi_counters gcpi_counters_read(const gcp_tape *t)
 {
     gcpi_counters c;
@@ -9,8 +12,8 @@ static gcpi_counters gcpi_counters_read(const gcp_tape *t)
 }
 static double gcpi_uniform01(uint32_t x) { return ((double)x + 0.5) / 4294967296.0; }
 
-/* Initial values, keyed by seed and ordinal. He: normal, variance 2 / fan in. Glorot: uniform, variance 2 / (fan in + out). Fans that nobody
-   gave are those of a weight that is (out, ..., in). */
+/* Initial values, keyed by seed and ordinal. He: normal, variance 2 / fan in. Glorot: uniform, variance 2 / (fan in +
+   out). Fans that nobody gave are those of a weight that is (out, ..., in). */
 static gcp_real gcpi_initial(gcpi_random r, gcp_init init, double deviation, double limit)
 {
     double u = gcpi_uniform01(r.x[0]), v = gcpi_uniform01(r.x[1]);
@@ -25,14 +28,19 @@ static void gcpi_initialise(const gcp_tape *t, int ordinal)
     gcp_real some[CHUNK];
     size_t count = gcpi_count(p->shape);
     int constant = p->init == GCP_INIT_ONES || p->init == GCP_INIT_ZEROS;
-    double out = (double)p->shape.d[p->shape.rank == 1 ? 3 : 0], in = p->fan_in ? p->fan_in : p->shape.rank > 1 ? (double)count / out : out;
-    double deviation = p->deviation > 0 ? p->deviation : sqrt(2.0 / in), limit = sqrt(6.0 / (in + (p->fan_out ? p->fan_out : out)));
+    double out = (double)p->shape.d[p->shape.rank == 1 ? 3 : 0], in = p->fan_in           ? p->fan_in
+                                                                      : p->shape.rank > 1 ? (double)count / out
+                                                                                          : out;
+    double deviation = p->deviation > 0 ? p->deviation : sqrt(2.0 / in),
+           limit = sqrt(6.0 / (in + (p->fan_out ? p->fan_out : out)));
     for (size_t first = 0; first < count; first += CHUNK) {
         size_t n = GCPI_MIN((size_t)CHUNK, count - first);
         for (size_t k = 0; k < n; k++) {
             uint64_t i = first + k;
             some[k] = constant ? (gcp_real)(p->init == GCP_INIT_ONES)
-                    : gcpi_initial(gcpi_philox((uint32_t)i, (uint32_t)(i >> 32), (uint32_t)ordinal, 0x67637069u, t->seed), p->init, deviation, limit);
+                               : gcpi_initial(gcpi_philox((uint32_t)i, (uint32_t)(i >> 32), (uint32_t)ordinal,
+                                                          0x67637069u, t->seed),
+                                              p->init, deviation, limit);
         }
         gcpi_bytes_copy(&t->home, gcpi_value_at(t, ordinal) + first * sizeof(gcp_real), some, n * sizeof(gcp_real));
     }
@@ -56,7 +64,10 @@ static void gcpi_state_settle(gcp_tape *t, const gcp_target *home, unsigned char
 }
 
 /* Where a parameter's count of updates is. */
-static unsigned char *gcpi_count_at(const gcp_tape *t, int parameter) { return t->state + sizeof(gcpi_counters) + (size_t)parameter * sizeof(uint64_t); }
+static unsigned char *gcpi_count_at(const gcp_tape *t, int parameter)
+{
+    return t->state + sizeof(gcpi_counters) + (size_t)parameter * sizeof(uint64_t);
+}
 
 /* The state's bytes once the plan's parameters have their slots. */
 static size_t gcpi_slots_end(const gcp_tape *t, const gcpi_plan *in)
@@ -99,10 +110,14 @@ GCPI_DEF void gcp_slots_reset(gcp_tape *t)
 
 GCPI_DEF uint64_t gcp_steps_done(const gcp_tape *t) { return t && t->state ? gcpi_counters_read(t).steps : 0; }
 
-static unsigned char *gcpi_align_up(void *memory, size_t align) { return (unsigned char *)memory + (-(uintptr_t)memory & (uintptr_t)(align - 1)); }
+static unsigned char *gcpi_align_up(void *memory, size_t align)
+{
+    return (unsigned char *)memory + (-(uintptr_t)memory & (uintptr_t)(align - 1));
+}
 
 GCPI_PRINTF(5, 6)
-static gcp_code gcpi_refuse_plan(const gcp_plan *plan, gcp_code code, gcp_at at, const char *what, const char *format, ...)
+static gcp_code gcpi_refuse_plan(const gcp_plan *plan, gcp_code code, gcp_at at, const char *what, const char *format,
+                                 ...)
 {
     char text[GCP_MAX_ERROR];
     va_list args;
@@ -128,23 +143,27 @@ static int gcpi_ranges_meet(const void *a, size_t an, const void *b, size_t bn)
     return an && bn && (uintptr_t)a < (uintptr_t)b + bn && (uintptr_t)b < (uintptr_t)a + an;
 }
 
-/* What of the tape's lies in a range of memory, or NULL: what library and plans took of the arena or will take, slabs, far memory, the
-   state. memory: the caller's pointer; plans bound to the same one share it, and its front may hold the state. for_far: far memory may
-   be shared, too, since values lie there within a step only. */
+/* What of the tape's lies in a range of memory, or NULL: what library and plans took of the arena or will take, slabs,
+   far memory, the state. memory: the caller's pointer; plans bound to the same one share it, and its front may hold the
+   state. for_far: far memory may be shared, too, since values lie there within a step only. */
 static const char *gcpi_taken(const gcp_tape *t, const void *first, size_t bytes, const void *memory, int for_far)
 {
     const gcp_arena *a = t->arena;
     if (gcpi_ranges_meet(first, bytes, a->base, (size_t)t->arena_mark)) return "the tape in its arena";
-    if (gcpi_ranges_meet(first, bytes, a->base + a->used, (size_t)(a->size - a->used))) return "what is free in the tape's arena";
+    if (gcpi_ranges_meet(first, bytes, a->base + a->used, (size_t)(a->size - a->used)))
+        return "what is free in the tape's arena";
     for (const gcpi_plan *p = t->newest; p; p = p->before)
         if (gcpi_ranges_meet(first, bytes, p, (size_t)(p->last - p->first))) return "a plan in its arena";
     for (int i = 0; i < GCP_MAX_BOUND; i++) {
         const gcpi_binding *b = &t->bindings[i];
         if (gcpi_ranges_meet(first, bytes, b->own, b->own_bytes)) return "a plan in its arena";
-        if (b->memory != memory && gcpi_ranges_meet(first, bytes, b->slab, b->slab_bytes)) return "another plan's (gcp_unbind, or bind both to the same)";
+        if (b->memory != memory && gcpi_ranges_meet(first, bytes, b->slab, b->slab_bytes))
+            return "another plan's (gcp_unbind, or bind both to the same)";
         if (!for_far && gcpi_ranges_meet(first, bytes, b->far, b->far_bytes)) return "a plan's far memory";
     }
-    return (t->own_state || memory != t->state_memory) && gcpi_ranges_meet(first, bytes, t->state, t->state_size) ? "the state" : NULL;
+    return (t->own_state || memory != t->state_memory) && gcpi_ranges_meet(first, bytes, t->state, t->state_size)
+               ? "the state"
+               : NULL;
 }
 
 /* The tape's note of a bound plan; NULL: of none. make: a new one where there is none, or NULL where all are in use. */
@@ -184,7 +203,8 @@ static void gcpi_touch(gcpi_plan *in)
     t->toucher = in;
     for (int i = 0; i < GCP_MAX_BOUND; i++) {
         gcpi_binding *b = &t->bindings[i];
-        if (b->plan && b->plan != in && gcpi_ranges_meet(b->slab, b->slab_bytes, in->slab, in->slab_bytes)) b->taken = 1;
+        if (b->plan && b->plan != in && gcpi_ranges_meet(b->slab, b->slab_bytes, in->slab, in->slab_bytes))
+            b->taken = 1;
     }
 }
 
@@ -206,7 +226,10 @@ static void gcpi_state_forget(gcp_tape *t)          /* its home is gone, or was 
     t->layout++;
 }
 
-GCPI_DEF gcp_code gcp_state_bind_at(gcp_tape *t, void *memory, size_t size, gcp_at at) { return gcp_state_bind_on_at(t, NULL, memory, size, at); }
+GCPI_DEF gcp_code gcp_state_bind_at(gcp_tape *t, void *memory, size_t size, gcp_at at)
+{
+    return gcp_state_bind_on_at(t, NULL, memory, size, at);
+}
 GCPI_DEF gcp_code gcp_state_bind_on_at(gcp_tape *t, const gcp_target *target, void *memory, size_t size, gcp_at at)
 {
     gcp_target home = gcpi_target_of(target);
@@ -215,7 +238,10 @@ GCPI_DEF gcp_code gcp_state_bind_on_at(gcp_tape *t, const gcp_target *target, vo
     size_t lost = (size_t)(base - (unsigned char *)memory), need = gcp_state_bytes(t, GCP_NO_OPTIMIZER);
     const char *taken = gcpi_taken(t, base, need, memory, 0);
     if (t->state) gcpi_fail(t, GCP_E_STATE, at, "gcp_state_bind", "the state has a home already");
-    else if (!memory || size < need + lost) gcpi_fail(t, GCP_E_BIND, at, "gcp_state_bind", "%zu bytes; at this address %zu are needed, and what the optimiser takes (gcp_state_bytes)", size, need + lost);
+    else if (!memory || size < need + lost)
+        gcpi_fail(t, GCP_E_BIND, at, "gcp_state_bind",
+                  "%zu bytes; at this address %zu are needed, and what the optimiser takes (gcp_state_bytes)", size,
+                  need + lost);
     else if (taken) gcpi_fail(t, GCP_E_BIND, at, "gcp_state_bind", "the memory overlaps %s", taken);
     if (t->code) return t->code;
     gcpi_state_settle(t, &home, base, size - lost);
@@ -227,31 +253,40 @@ GCPI_DEF gcp_code gcp_state_bind_on_at(gcp_tape *t, const gcp_target *target, vo
 }
 
 /* Whether the state is at the front of this memory, or will be. */
-static int gcpi_state_here(const gcp_tape *t, const void *memory) { return !t->state || (!t->own_state && memory == t->state_memory); }
+static int gcpi_state_here(const gcp_tape *t, const void *memory)
+{
+    return !t->state || (!t->own_state && memory == t->state_memory);
+}
 
 /* The plan's bytes for the state as it is, with the plan's own slots. */
 static gcp_code gcpi_plan_refresh(gcp_plan *plan, gcp_at at, const char *what)
 {
     gcpi_plan_sizes(plan);
     if (!plan->in->opts.budget || plan->bytes <= plan->in->opts.budget) return GCP_OK;
-    return gcpi_refuse_plan(plan, GCP_E_BUDGET, at, what, "the plan takes %zu bytes with the optimisers' slots that the state holds, .budget allows %zu",
-                            plan->bytes, plan->in->opts.budget);
+    return gcpi_refuse_plan(
+        plan, GCP_E_BUDGET, at, what,
+        "the plan takes %zu bytes with the optimisers' slots that the state holds, .budget allows %zu", plan->bytes,
+        plan->in->opts.budget);
 }
 
-/* Where the slab goes in the plan's memory: behind the state where that is at its front, where the first plan's align put it. NULL: an
-   error. */
+/* Where the slab goes in the plan's memory: behind the state where that is at its front, where the first plan's align
+   put it. NULL: an error. */
 static unsigned char *gcpi_slab_place(const gcp_plan *plan, gcp_at at, const char *what)
 {
     const gcpi_plan *in = plan->in;
     const gcp_tape *t = plan->tape;
     int here = gcpi_state_here(t, in->memory);
     size_t align = in->p.target.align, state = here ? gcpi_state_with(t, &plan->in, 1) : 0;
-    unsigned char *base = here && t->state ? t->state : gcpi_align_up(in->memory, align), *slab = gcpi_align_up(base + state, align);
+    unsigned char *base = here && t->state ? t->state : gcpi_align_up(in->memory, align),
+                  *slab = gcpi_align_up(base + state, align);
     size_t used = (size_t)(slab - base) + in->slab_bytes, need = (size_t)(base - (unsigned char *)in->memory) + used;
-    const char *taken = gcpi_ranges_meet(base, used, in, (size_t)(in->last - in->first)) ? "the plan in its arena" : gcpi_taken(t, base, used, in->memory, 0);
+    const char *taken = gcpi_ranges_meet(base, used, in, (size_t)(in->last - in->first))
+                            ? "the plan in its arena"
+                            : gcpi_taken(t, base, used, in->memory, 0);
     if (in->memory_size < need)
-        gcpi_refuse_plan(plan, GCP_E_BIND, at, what, "%zu bytes; at this address %zu are needed, at any %zu (plan.room, gcp_plans_room)", in->memory_size, need,
-                         used + align - 1);
+        gcpi_refuse_plan(plan, GCP_E_BIND, at, what,
+                         "%zu bytes; at this address %zu are needed, at any %zu (plan.room, gcp_plans_room)",
+                         in->memory_size, need, used + align - 1);
     else if (taken) gcpi_refuse_plan(plan, GCP_E_BIND, at, what, "the memory overlaps %s", taken);
     return t->code ? NULL : slab;
 }
@@ -263,7 +298,8 @@ static gcp_code gcpi_lay_again(gcp_plan *plan, gcp_at at, const char *what)
     gcp_tape *t = plan->tape;
     if (!t->state) return gcpi_refuse_plan(plan, GCP_E_BIND, at, what, "the state's memory was given back: bind again");
     if (in->slots && (t->optimizer != in->opts.optimizer || gcpi_slots_end(t, in) > t->state_size))
-        return gcpi_refuse_plan(plan, GCP_E_STATE, at, what, "gcp_slots_reset has forgotten the optimiser's slots: bind again");
+        return gcpi_refuse_plan(plan, GCP_E_STATE, at, what,
+                                "gcp_slots_reset has forgotten the optimiser's slots: bind again");
     unsigned char *slab = gcpi_plan_refresh(plan, at, what) ? NULL : gcpi_slab_place(plan, at, what);
     if (!slab) return t->code;
     gcpi_recordings_forget(in);
@@ -275,7 +311,9 @@ static gcp_code gcpi_lay_again(gcp_plan *plan, gcp_at at, const char *what)
     gcpi_binding *note = gcpi_binding_of(t, in, 1);
     if (note) gcpi_binding_note(t, in, note);
     in->micro = 0;
-    return micro ? gcpi_refuse_plan(plan, GCP_E_BIND, at, what, "another plan was bound between the micro-batches of this one") : GCP_OK;
+    return micro ? gcpi_refuse_plan(plan, GCP_E_BIND, at, what,
+                                    "another plan was bound between the micro-batches of this one")
+                 : GCP_OK;
 }
 
 static gcp_code gcpi_bound_check(gcp_plan *plan, gcp_at at, const char *what)
@@ -284,7 +322,9 @@ static gcp_code gcpi_bound_check(gcp_plan *plan, gcp_at at, const char *what)
     if (code) return code;
     gcpi_plan *in = plan->in;
     if (!in->slab) return gcpi_refuse_plan(plan, GCP_E_BIND, at, what, "the plan is not bound");
-    if (in->far_bytes && !in->far) return gcpi_refuse_plan(plan, GCP_E_BIND, at, what, "no far memory: %zu bytes to gcp_far_bind", plan->far_bytes);
+    if (in->far_bytes && !in->far)
+        return gcpi_refuse_plan(plan, GCP_E_BIND, at, what, "no far memory: %zu bytes to gcp_far_bind",
+                                plan->far_bytes);
     if (in->layout != plan->tape->layout && (code = gcpi_lay_again(plan, at, what)) != GCP_OK) return code;
     gcpi_binding *note = gcpi_binding_of(plan->tape, in, 0);
     if (!note || !note->taken) return GCP_OK;
@@ -292,24 +332,35 @@ static gcp_code gcpi_bound_check(gcp_plan *plan, gcp_at at, const char *what)
     gcpi_written_forget(in, "another plan used the same memory");
     if (!in->micro) return GCP_OK;
     in->micro = 0;
-    return gcpi_refuse_plan(plan, GCP_E_BIND, at, what, "another plan used the same memory between the micro-batches of this one");
+    return gcpi_refuse_plan(plan, GCP_E_BIND, at, what,
+                            "another plan used the same memory between the micro-batches of this one");
 }
 
-/* Whether the plan's slots and target go with the state as it is, and where the state lies elsewhere, whether they find room there. */
+/* Whether the plan's slots and target go with the state as it is, and where the state lies elsewhere, whether they find
+   room there. */
 static gcp_code gcpi_bind_state_ok(const gcp_plan *plan, gcp_at at)
 {
     const gcp_tape *t = plan->tape;
     const gcpi_plan *in = plan->in;
     if (in->slots && t->slots && (t->optimizer != in->opts.optimizer || t->slots != in->slots))
-        return gcpi_refuse_plan(plan, GCP_E_STATE, at, "gcp_bind", "the state holds slots of another optimiser; gcp_slots_reset forgets them");
-    if (t->state && (t->home.device != in->p.target.device || (t->home.device && t->home.context != in->p.target.context)))
-        return gcpi_refuse_plan(plan, GCP_E_STATE, at, "gcp_bind", "the state lies in the memory of another target: its values can be moved with gcp_read and gcp_write");
+        return gcpi_refuse_plan(plan, GCP_E_STATE, at, "gcp_bind",
+                                "the state holds slots of another optimiser; gcp_slots_reset forgets them");
+    if (t->state &&
+        (t->home.device != in->p.target.device || (t->home.device && t->home.context != in->p.target.context)))
+        return gcpi_refuse_plan(
+            plan, GCP_E_STATE, at, "gcp_bind",
+            "the state lies in the memory of another target: its values can be moved with gcp_read and gcp_write");
     if (gcpi_state_here(t, in->memory)) return GCP_OK;
     size_t end = gcpi_slots_end(t, in);
     if (t->own_state && end > t->state_capacity)
-        return gcpi_refuse_plan(plan, GCP_E_STATE, at, "gcp_bind", "the state's home (gcp_state_bind) has %zu bytes and stays it; with this optimiser it takes %zu (gcp_state_bytes)", t->state_capacity, end);
+        return gcpi_refuse_plan(plan, GCP_E_STATE, at, "gcp_bind",
+                                "the state's home (gcp_state_bind) has %zu bytes and stays it; with this optimiser it "
+                                "takes %zu (gcp_state_bytes)",
+                                t->state_capacity, end);
     if (!t->own_state && end > t->state_size)
-        return gcpi_refuse_plan(plan, GCP_E_STATE, at, "gcp_bind", "the optimiser's slots belong behind the values, in the memory that was bound first: bind this plan there (gcp_plans_room of all plans says how much to give at first)");
+        return gcpi_refuse_plan(plan, GCP_E_STATE, at, "gcp_bind",
+                                "the optimiser's slots belong behind the values, in the memory that was bound first: "
+                                "bind this plan there (gcp_plans_room of all plans says how much to give at first)");
     return GCP_OK;
 }
 
@@ -322,9 +373,14 @@ static gcp_code gcpi_bind_memory(gcp_plan *plan, gcp_at at)
     unsigned char *slab = gcpi_slab_place(plan, at, "gcp_bind");
     if (!slab) return t->code;
     gcpi_binding *note = gcpi_binding_of(t, in, 1);
-    if (!note) return gcpi_refuse_plan(plan, GCP_E_CAPACITY, at, "gcp_bind", "%d plans are bound; gcp_unbind those that are done", GCP_MAX_BOUND);
+    if (!note)
+        return gcpi_refuse_plan(plan, GCP_E_CAPACITY, at, "gcp_bind",
+                                "%d plans are bound; gcp_unbind those that are done", GCP_MAX_BOUND);
     if (gcpi_state_here(t, in->memory)) {
-        if (!t->state) { gcpi_state_settle(t, &in->p.target, gcpi_align_up(in->memory, in->p.target.align), 0); t->state_memory = in->memory; }
+        if (!t->state) {
+            gcpi_state_settle(t, &in->p.target, gcpi_align_up(in->memory, in->p.target.align), 0);
+            t->state_memory = in->memory;
+        }
         t->state_capacity = in->memory_size - (size_t)(t->state - (unsigned char *)in->memory);
     }
     gcpi_slots_settle(t, in);
@@ -338,7 +394,8 @@ static gcp_code gcpi_bind_memory(gcp_plan *plan, gcp_at at)
 
 static void gcpi_far_release(gcpi_plan *in)
 {
-    if (in->far_owned && in->p.target.far_release) in->p.target.far_release(in->p.target.context, in->far_owned, in->far_bytes);
+    if (in->far_owned && in->p.target.far_release)
+        in->p.target.far_release(in->p.target.context, in->far_owned, in->far_bytes);
     in->far = NULL;
     in->far_owned = NULL;
 }
@@ -374,15 +431,19 @@ static gcp_code gcpi_bind_owned(gcp_plan *plan, gcp_at at)
     size_t exact = in->slab_bytes + (gcpi_state_here(t, in->owned) ? in->state_bytes : 0);
     if (in->owned && in->owned_size < exact && t->state_memory != in->owned) gcpi_release(plan);
     if (!in->owned && !target->allocate)
-        return gcpi_refuse_plan(plan, GCP_E_BIND, at, "gcp_bind", "no memory, and the target allocates none; %zu bytes are needed (plan.room)", plan->room);
+        return gcpi_refuse_plan(plan, GCP_E_BIND, at, "gcp_bind",
+                                "no memory, and the target allocates none; %zu bytes are needed (plan.room)",
+                                plan->room);
     if (!in->owned) {
         in->owned_size = exact;
         in->owned = target->allocate(target->context, exact);
-        if (!in->owned && !gcpi_trouble(t, target, at, "gcp_bind")) gcpi_refuse_plan(plan, GCP_E_NOMEM, at, "gcp_bind", "the target gave no %zu bytes", exact);
+        if (!in->owned && !gcpi_trouble(t, target, at, "gcp_bind"))
+            gcpi_refuse_plan(plan, GCP_E_NOMEM, at, "gcp_bind", "the target gave no %zu bytes", exact);
     }
     if ((uintptr_t)in->owned & (target->align - 1)) {
         gcpi_release(plan);
-        gcpi_refuse_plan(plan, GCP_E_BIND, at, "gcp_bind", "the target's allocate gave memory that is not aligned to %zu bytes", target->align);
+        gcpi_refuse_plan(plan, GCP_E_BIND, at, "gcp_bind",
+                         "the target's allocate gave memory that is not aligned to %zu bytes", target->align);
     }
     in->memory = in->owned; in->memory_size = in->owned_size;
     return t->code;
@@ -415,7 +476,8 @@ static gcp_code gcpi_bind_far(gcp_plan *plan, gcp_at at)
     in->far_owned = target->far_allocate(target->context, in->far_bytes);
     if (in->far_owned) return gcpi_far_take(plan, in->far_owned, at, "gcp_bind");
     if (gcpi_trouble(plan->tape, target, at, "gcp_bind")) return plan->tape->code;
-    return gcpi_refuse_plan(plan, GCP_E_NOMEM, at, "gcp_bind", "the target gave no %zu bytes of far memory", in->far_bytes);
+    return gcpi_refuse_plan(plan, GCP_E_NOMEM, at, "gcp_bind", "the target gave no %zu bytes of far memory",
+                            in->far_bytes);
 }
 
 GCPI_DEF gcp_code gcp_bind_at(gcp_plan *plan, void *memory, size_t size, gcp_at at)
@@ -429,7 +491,9 @@ GCPI_DEF gcp_code gcp_bind_at(gcp_plan *plan, void *memory, size_t size, gcp_at 
     gcpi_unlay(in);                               /* until this bind succeeds */
     in->memory = memory; in->memory_size = size;
     if (!memory && size == 0) code = gcpi_bind_owned(plan, at);
-    else if (!memory) code = gcpi_refuse_plan(plan, GCP_E_BIND, at, "gcp_bind", "%zu bytes at NULL; %zu are needed (plan.room)", size, plan->room);
+    else if (!memory)
+        code = gcpi_refuse_plan(plan, GCP_E_BIND, at, "gcp_bind", "%zu bytes at NULL; %zu are needed (plan.room)", size,
+                                plan->room);
     if (!code) code = gcpi_bind_memory(plan, at);
     if (!code) code = gcpi_bind_far(plan, at);
     if (gcpi_trouble(t, &in->p.target, at, "gcp_bind")) code = t->code;
@@ -444,8 +508,11 @@ GCPI_DEF gcp_code gcp_far_bind_at(gcp_plan *plan, void *memory, size_t size, gcp
 {
     gcp_code code = gcpi_plan_check(plan, at, "gcp_far_bind");
     if (code) return code;
-    if (plan->in->p.names) return gcpi_refuse_plan(plan, GCP_E_BIND, at, "gcp_far_bind", "a graph's plan has nothing to run");
-    if (!memory || size < plan->far_bytes) return gcpi_refuse_plan(plan, GCP_E_BIND, at, "gcp_far_bind", "%zu bytes of far memory; %zu are needed", size, plan->far_bytes);
+    if (plan->in->p.names)
+        return gcpi_refuse_plan(plan, GCP_E_BIND, at, "gcp_far_bind", "a graph's plan has nothing to run");
+    if (!memory || size < plan->far_bytes)
+        return gcpi_refuse_plan(plan, GCP_E_BIND, at, "gcp_far_bind", "%zu bytes of far memory; %zu are needed", size,
+                                plan->far_bytes);
     if (gcpi_far_check(plan, memory, at, "gcp_far_bind")) return plan->tape->code;
     gcpi_recordings_forget(plan->in);
     gcpi_far_release(plan->in);
@@ -454,7 +521,8 @@ GCPI_DEF gcp_code gcp_far_bind_at(gcp_plan *plan, void *memory, size_t size, gcp
 
 GCPI_DEF gcp_code gcp_unbind_at(gcp_plan *plan, gcp_at at)
 {
-    if (!plan || !plan->tape || !plan->in || plan->generation != plan->tape->generation) return gcpi_plan_check(plan, at, "gcp_unbind");
+    if (!plan || !plan->tape || !plan->in || plan->generation != plan->tape->generation)
+        return gcpi_plan_check(plan, at, "gcp_unbind");
     gcpi_unlay(plan->in);
     gcpi_release(plan);
     gcpi_far_release(plan->in);
@@ -480,7 +548,9 @@ GCPI_DEF size_t gcp_plans_bytes_at(const gcp_plan *const *plans, int count)
     size_t slab = 0, align = 1;
     int n = 0;
     for (int i = 0; plans && i < count && i < MOST; i++) {
-        if (!plans[i] || !plans[i]->in || plans[i]->tape != plans[0]->tape || plans[i]->generation != plans[i]->tape->generation) return 0;
+        if (!plans[i] || !plans[i]->in || plans[i]->tape != plans[0]->tape ||
+            plans[i]->generation != plans[i]->tape->generation)
+            return 0;
         in[n++] = plans[i]->in;
         slab = GCPI_MAX(slab, plans[i]->in->slab_bytes);
         align = GCPI_MAX(align, plans[i]->in->p.target.align);
@@ -495,7 +565,8 @@ GCPI_DEF size_t gcp_plans_room_at(const gcp_plan *const *plans, int count)
         most = GCPI_MAX(most, plans[i]->in->p.target.align);
         least = GCPI_MIN(least, plans[i]->in->p.target.align);
     }
-    return bytes ? bytes + most - 1 + (least < most ? least - 1 : 0) : 0;      /* where the first is bound by the smaller align, both are lost */
+    /* where the first is bound by the smaller align, both are lost */
+    return bytes ? bytes + most - 1 + (least < most ? least - 1 : 0) : 0;
 }
 
 /* The bytes of an item, by its place: in the slab, or in the state through its root's parameter. */

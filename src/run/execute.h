@@ -9,7 +9,9 @@ static void *gcpi_item_data(const gcpi_plan *in, int item, ptrdiff_t offset)
     return in->p.tape->state + in->p.tape->parameters[root->parameter].offset + x->offset;
 }
 
-typedef struct gcpi_call_space { gcp_view in[GCP_MAX_INPUTS], din[GCP_MAX_INPUTS], out[GCP_MAX_OUTPUTS], dout[GCP_MAX_OUTPUTS]; } gcpi_call_space;
+typedef struct gcpi_call_space {
+    gcp_view in[GCP_MAX_INPUTS], din[GCP_MAX_INPUTS], out[GCP_MAX_OUTPUTS], dout[GCP_MAX_OUTPUTS];
+} gcpi_call_space;
 
 static void gcpi_view_empty(const gcpi_plan *in, gcp_view *v, int tensor, int gradient)
 {
@@ -28,19 +30,29 @@ static void gcpi_call_operands(const gcpi_plan *in, const gcpi_task *t, int n, g
     for (int k = 0; k < t->count; k++) {
         const gcpi_operand *o = &p->operands[t->operands + k];
         int index = o->slot % 100, gradient = o->slot >= GCPI_SLOT_DIN;
-        gcp_view *v = o->slot >= GCPI_SLOT_DOUT ? &s->dout[index] : gradient ? &s->din[index] : o->slot >= GCPI_SLOT_OUT ? &s->out[index] : &s->in[index];
+        gcp_view *v = o->slot >= GCPI_SLOT_DOUT  ? &s->dout[index]
+                      : gradient                 ? &s->din[index]
+                      : o->slot >= GCPI_SLOT_OUT ? &s->out[index]
+                                                 : &s->in[index];
         gcpi_view_empty(in, v, p->items[o->item].tensor, gradient);
         v->data = gcpi_item_data(in, o->item, in->placed[n + k].offset);
         v->pitch = p->items[o->item].pitch;
-        v->accumulate = o->mode == GCPI_ADD || (o->mode == GCPI_WRITE && p->items[o->item].pinned == 2 && in->numbers.micro > 0);
+        v->accumulate =
+            o->mode == GCPI_ADD || (o->mode == GCPI_WRITE && p->items[o->item].pinned == 2 && in->numbers.micro > 0);
     }
 }
 
 static void gcpi_call_fill(const gcpi_plan *in, const gcpi_task *t, int n, gcp_call *c, gcpi_call_space *s)
 {
     const gcpi_op *op = &in->p.tape->ops[t->op];
-    for (int i = 0; i < op->inputs; i++) { gcpi_view_empty(in, &s->in[i], gcpi_edge(in->p.tape, op, i), 0); gcpi_view_empty(in, &s->din[i], gcpi_edge(in->p.tape, op, i), 1); }
-    for (int j = 0; j < op->outputs; j++) { gcpi_view_empty(in, &s->out[j], op->out + j, 0); gcpi_view_empty(in, &s->dout[j], op->out + j, 1); }
+    for (int i = 0; i < op->inputs; i++) {
+        gcpi_view_empty(in, &s->in[i], gcpi_edge(in->p.tape, op, i), 0);
+        gcpi_view_empty(in, &s->din[i], gcpi_edge(in->p.tape, op, i), 1);
+    }
+    for (int j = 0; j < op->outputs; j++) {
+        gcpi_view_empty(in, &s->out[j], op->out + j, 0);
+        gcpi_view_empty(in, &s->dout[j], op->out + j, 1);
+    }
     gcpi_call_operands(in, t, n, s);
     c->attributes = op->context ? op->context : (const void *)&op->attributes;
     c->inputs = op->inputs; c->outputs = op->outputs;
@@ -96,8 +108,9 @@ static void gcpi_run_op(const gcpi_plan *in, const gcpi_instruction *i, int n)
     (t->kind == GCPI_TASK_FORWARD ? row->forward : row->backward)(&call);
 }
 
-/* Pairs: two instructions that run as one pass on this CPU, with the bits of both one by one. The second writes where the first would
-   have written, or reads it while it is in cache, so that nothing can see what is left out, whatever the plan. */
+/* Pairs: two instructions that run as one pass on this CPU, with the bits of both one by one. The second writes where
+   the first would have written, or reads it while it is in cache, so that nothing can see what is left out, whatever
+   the plan. */
 
 /* Index of a task's operand, or -1. */
 static int gcpi_operand_at(const gcpi_plan *in, const gcpi_task *t, int slot)
@@ -111,9 +124,11 @@ static int gcpi_same_place(const gcpi_plan *in, const gcpi_task *t, int n, int a
 {
     if (a < 0 || b < 0) return 0;
     const gcpi_operand *x = &in->p.operands[t->operands + a], *y = &in->p.operands[u->operands + b];
-    return x->mode == GCPI_WRITE && y->mode == GCPI_WRITE && in->p.items[x->item].pinned != 2 && in->p.items[y->item].pinned != 2 &&
-           in->placed[n + a].offset >= 0 && in->placed[n + a].offset == in->placed[m + b].offset &&
-           in->p.items[x->item].pitch == in->p.items[y->item].pitch && in->p.items[x->item].bytes == in->p.items[y->item].bytes;
+    return x->mode == GCPI_WRITE && y->mode == GCPI_WRITE && in->p.items[x->item].pinned != 2 &&
+           in->p.items[y->item].pinned != 2 && in->placed[n + a].offset >= 0 &&
+           in->placed[n + a].offset == in->placed[m + b].offset &&
+           in->p.items[x->item].pitch == in->p.items[y->item].pitch &&
+           in->p.items[x->item].bytes == in->p.items[y->item].bytes;
 }
 
 /* conv2d and, in place behind it, an addition, a rectifier or both. */
@@ -124,8 +139,10 @@ static int gcpi_conv_ends(const gcpi_plan *in, const gcpi_task *t, int n, const 
     const gcpi_op *op = &in->p.tape->ops[t->op], *first = &in->p.tape->ops[u->op] - (u->ops - 1);
     if (op->kind != GCP_OP_CONV2D) return 0;
     if (first->kind != GCP_OP_ADD && !gcpi_is_rectifier(first)) return 0;
-    for (int k = 0; k < u->count; k++) reads += in->p.operands[u->operands + k].item == op->out && in->p.operands[u->operands + k].mode == GCPI_READ;
-    return reads == 1 && gcpi_same_place(in, t, n, gcpi_operand_at(in, t, GCPI_SLOT_OUT), u, n + t->count, gcpi_operand_at(in, u, GCPI_SLOT_OUT));
+    for (int k = 0; k < u->count; k++)
+        reads += in->p.operands[u->operands + k].item == op->out && in->p.operands[u->operands + k].mode == GCPI_READ;
+    return reads == 1 && gcpi_same_place(in, t, n, gcpi_operand_at(in, t, GCPI_SLOT_OUT), u, n + t->count,
+                                         gcpi_operand_at(in, u, GCPI_SLOT_OUT));
 }
 
 /* Backward of a rectifier and, in place behind it, of the batch-norm ahead of it. */
@@ -135,9 +152,13 @@ static int gcpi_norm_begins(const gcpi_plan *in, const gcpi_task *t, int n, cons
     const gcpi_op *op = &in->p.tape->ops[t->op], *norm = &in->p.tape->ops[u->op];
     int dx = gcpi_operand_at(in, t, GCPI_SLOT_DIN), dy = gcpi_operand_at(in, t, GCPI_SLOT_DOUT);
     if (!gcpi_is_rectifier(op) || norm->kind != GCP_OP_BATCH_NORM) return 0;
-    if (gcpi_edge(in->p.tape, op, 0) != norm->out || in->p.items[gcpi_edge(in->p.tape, norm, 4)].kind != GCPI_STATE_ITEM) return 0;
+    if (gcpi_edge(in->p.tape, op, 0) != norm->out ||
+        in->p.items[gcpi_edge(in->p.tape, norm, 4)].kind != GCPI_STATE_ITEM)
+        return 0;
     return gcpi_same_place(in, t, n, dx, u, n + t->count, gcpi_operand_at(in, u, GCPI_SLOT_DIN)) && dy >= 0 &&
-           in->placed[n + dy].offset == in->placed[n + dx].offset && in->p.items[in->p.operands[t->operands + dy].item].pitch == in->p.items[in->p.operands[t->operands + dx].item].pitch;
+           in->placed[n + dy].offset == in->placed[n + dx].offset &&
+           in->p.items[in->p.operands[t->operands + dy].item].pitch ==
+               in->p.items[in->p.operands[t->operands + dx].item].pitch;
 }
 
 /* conv2d and the statistics of its output. */
@@ -184,13 +205,16 @@ typedef struct gcpi_pair {
     int (*fits)(const gcpi_plan *in, const gcpi_task *t, int n, const gcpi_task *u);
     void (*run)(const gcpi_plan *in, int i, int n);
 } gcpi_pair;
-static const gcpi_pair gcpi_pairs[] = { { gcpi_conv_ends, gcpi_run_conv_ends }, { gcpi_conv_sums, gcpi_run_conv_sums }, { gcpi_norm_begins, gcpi_run_norm_begins } };
+static const gcpi_pair gcpi_pairs[] = { { gcpi_conv_ends, gcpi_run_conv_ends },
+                                        { gcpi_conv_sums, gcpi_run_conv_sums },
+                                        { gcpi_norm_begins, gcpi_run_norm_begins } };
 
 static const gcpi_pair *gcpi_pair_at(const gcpi_plan *in, int i, int n)        /* NULL: this one runs on its own */
 {
     if (i + 1 >= (int)in->list.count || in->p.target.kernels || in->opts.check || in->opts.no_groups) return NULL;
     const gcpi_task *t = &in->p.tasks[in->list.at[i].task], *u = &in->p.tasks[in->list.at[i + 1].task];
-    for (size_t k = 0; k < sizeof gcpi_pairs / sizeof *gcpi_pairs; k++) if (gcpi_pairs[k].fits(in, t, n, u)) return &gcpi_pairs[k];
+    for (size_t k = 0; k < sizeof gcpi_pairs / sizeof *gcpi_pairs; k++)
+        if (gcpi_pairs[k].fits(in, t, n, u)) return &gcpi_pairs[k];
     return NULL;
 }
 
@@ -242,7 +266,10 @@ static void gcpi_run_update(const gcpi_plan *in, const gcpi_task *t, int n)
     space.in[1] = gcpi_view_like(in, item, gcpi_count_at(in->p.tape, t->op));
     space.out[0] = gcpi_view_like(in, item, gcpi_value_at(in->p.tape, t->op));
     for (int k = 0; k < 2; k++)
-        space.out[1 + k] = gcpi_view_like(in, item, in->slots > k ? slots + (size_t)k * gcpi_round(gcpi_count(p->shape) * sizeof(gcp_real), GCPI_STATE_ALIGN) : NULL);
+        space.out[1 + k] = gcpi_view_like(
+            in, item,
+            in->slots > k ? slots + (size_t)k * gcpi_round(gcpi_count(p->shape) * sizeof(gcp_real), GCPI_STATE_ALIGN)
+                          : NULL);
     call.inputs = 2; call.outputs = 3;
     gcpi_row_for(&in->p.target, NULL, GCP_ROW_UPDATE)->forward(&call);
 }
@@ -263,18 +290,21 @@ static void gcpi_run_hook(const gcpi_plan *in, const gcpi_task *t, int n)
     gcp_gradient_hook hook = t->kind == GCPI_TASK_HOOK ? in->opts.on_gradient : in->opts.on_wait;
     const gcpi_parameter *p = &in->p.tape->parameters[t->op];
     if (hook && !in->measuring)
-        hook(in->opts.hook_context, gcpi_handle(in->p.tape, p->tensor), (gcp_real *)gcpi_item_data(in, in->p.operands[t->operands].item, in->placed[n].offset), gcpi_count(p->shape));
+        hook(in->opts.hook_context, gcpi_handle(in->p.tape, p->tensor),
+             (gcp_real *)gcpi_item_data(in, in->p.operands[t->operands].item, in->placed[n].offset),
+             gcpi_count(p->shape));
 }
 
 static gcp_at gcpi_instruction_at(const gcpi_plan *in, int i)
 {
     const gcpi_task *t = &in->p.tasks[in->list.at[i].task];
-    int by_item = t->kind >= GCPI_TASK_OFFLOAD, op = by_item ? in->p.tape->tensors[in->p.items[t->op].tensor].producer : t->op;
+    int by_item = t->kind >= GCPI_TASK_OFFLOAD,
+        op = by_item ? in->p.tape->tensors[in->p.items[t->op].tensor].producer : t->op;
     return (t->kind <= GCPI_TASK_BACKWARD || by_item) && op >= 0 ? in->p.tape->ops[op].at : in->opts.at;
 }
 
-/* .check: a recomputed output must hash as its first version did; the first NaN is an error where it was made; what dies is overwritten
-   with NaNs. */
+/* .check: a recomputed output must hash as its first version did; the first NaN is an error where it was made; what
+   dies is overwritten with NaNs. */
 typedef struct gcpi_looked { uint64_t hash; int nan; } gcpi_looked;
 
 static void gcpi_look_bytes(const gcp_target *target, const unsigned char *data, size_t size, int real, gcpi_looked *l)
@@ -294,9 +324,11 @@ static gcpi_looked gcpi_look(const gcpi_plan *in, int item, ptrdiff_t offset)
     const gcpi_tensor *e = &in->p.tape->tensors[x->tensor];
     const unsigned char *data = (const unsigned char *)gcpi_item_data(in, item, offset);
     int real = x->kind == GCPI_GRADIENT_ITEM || e->dtype == GCP_DTYPE_REAL, dense = !real || x->pitch == e->shape.d[3];
-    size_t rows = dense ? 1 : gcpi_pixels(e->shape), width = dense ? x->bytes : (size_t)e->shape.d[3] * sizeof(gcp_real);
+    size_t rows = dense ? 1 : gcpi_pixels(e->shape),
+           width = dense ? x->bytes : (size_t)e->shape.d[3] * sizeof(gcp_real);
     gcpi_looked l = { 14695981039346656037u, 0 };
-    for (size_t r = 0; r < rows; r++) gcpi_look_bytes(&in->p.target, data + r * (size_t)x->pitch * sizeof(gcp_real), width, real, &l);
+    for (size_t r = 0; r < rows; r++)
+        gcpi_look_bytes(&in->p.target, data + r * (size_t)x->pitch * sizeof(gcp_real), width, real, &l);
     return l;
 }
 
@@ -305,9 +337,11 @@ static void gcpi_check_given(const gcpi_plan *in, gcp_at at)
 {
     char name[128];
     for (int i = 1; i < in->p.tensors; i++) {
-        int kind = in->p.items[i].kind, there = kind == GCPI_STATE_ITEM || (kind == GCPI_INPUT_ITEM && in->where[i] >= 0);
+        int kind = in->p.items[i].kind,
+            there = kind == GCPI_STATE_ITEM || (kind == GCPI_INPUT_ITEM && in->where[i] >= 0);
         if (there && gcpi_look(in, i, in->where[i]).nan)
-            gcpi_fail(in->p.tape, GCP_E_CHECK, at, "gcp_step", "'%s' holds a NaN before the step", gcp_name(gcpi_handle(in->p.tape, i), name, sizeof name));
+            gcpi_fail(in->p.tape, GCP_E_CHECK, at, "gcp_step", "'%s' holds a NaN before the step",
+                      gcp_name(gcpi_handle(in->p.tape, i), name, sizeof name));
     }
 }
 
@@ -325,14 +359,19 @@ static void gcpi_check_instruction(const gcpi_plan *in, int i, int n)
         gcpi_task_name(&in->p, t, name, sizeof name);
         gcpi_item_name(&in->p, o->item, other, sizeof other);
         if (t->kind == GCPI_TASK_BACKWARD) {
-            if (now.nan) gcpi_fail(in->p.tape, GCP_E_CHECK, at, name, "its backward makes a NaN in the gradient of %s", other);
+            if (now.nan)
+                gcpi_fail(in->p.tape, GCP_E_CHECK, at, name, "its backward makes a NaN in the gradient of %s", other);
         } else if (letter != 'F' && in->hashes[o->item] != now.hash)
-            gcpi_fail(in->p.tape, GCP_E_CHECK, at, name, "output %d %s with other bits", o->slot - GCPI_SLOT_OUT, letter == 'P' ? "came back" : "was recomputed");
-        else if (now.nan) gcpi_fail(in->p.tape, GCP_E_CHECK, at, name, "output %d holds a NaN; what it was made of holds none", o->slot - GCPI_SLOT_OUT);
+            gcpi_fail(in->p.tape, GCP_E_CHECK, at, name, "output %d %s with other bits", o->slot - GCPI_SLOT_OUT,
+                      letter == 'P' ? "came back" : "was recomputed");
+        else if (now.nan)
+            gcpi_fail(in->p.tape, GCP_E_CHECK, at, name, "output %d holds a NaN; what it was made of holds none",
+                      o->slot - GCPI_SLOT_OUT);
         if (letter == 'F') in->hashes[o->item] = now.hash;
     }
     for (int d = in->dying_first[i]; d < in->dying_first[i + 1] && i + 1 < (int)in->list.count; d++)
-        gcpi_bytes_fill(&in->p.target, in->slab + in->blocks[in->dying[d]].offset, 0xFF, in->blocks[in->dying[d]].bytes);
+        gcpi_bytes_fill(&in->p.target, in->slab + in->blocks[in->dying[d]].offset, 0xFF,
+                        in->blocks[in->dying[d]].bytes);
 }
 
 /* Far copies. The list reads as if each were done at once; they run on until an instruction needs their bytes. */
@@ -342,7 +381,10 @@ static void gcpi_far_wait(gcpi_plan *in, int id)
     in->flying[id].end = 0;
 }
 
-static void gcpi_far_wait_all(gcpi_plan *in) { for (int id = 0; in->far_at && id < GCP_COPIES; id++) gcpi_far_wait(in, id); }
+static void gcpi_far_wait_all(gcpi_plan *in)
+{
+    for (int id = 0; in->far_at && id < GCP_COPIES; id++) gcpi_far_wait(in, id);
+}
 
 static void gcpi_far_start(gcpi_plan *in, const gcpi_task *t, int n)
 {
@@ -362,7 +404,8 @@ static void gcpi_far_start(gcpi_plan *in, const gcpi_task *t, int n)
 /* Waits for the copies that meet a task's operands. */
 static void gcpi_far_meet(gcpi_plan *in, const gcpi_task *t, int n)
 {
-    for (int id = 0; in->far_at && id < GCP_COPIES; id++) if (gcpi_meets(&in->p, t, in->placed + n, &in->flying[id])) gcpi_far_wait(in, id);
+    for (int id = 0; in->far_at && id < GCP_COPIES; id++)
+        if (gcpi_meets(&in->p, t, in->placed + n, &in->flying[id])) gcpi_far_wait(in, id);
 }
 
 static void gcpi_run_instruction(gcpi_plan *in, int i, int n)
@@ -404,7 +447,8 @@ static void gcpi_issue(void *plan)
         gcpi_run_instruction(in, i, n);
         n += t->count;
         if (!target->device || (text = target->device->trouble(target->context)) == NULL) continue;
-        gcpi_fail(in->p.tape, GCP_E_DEVICE, gcpi_instruction_at(in, i), gcpi_task_name(&in->p, t, name, sizeof name), "%s: %s", target->name, text);
+        gcpi_fail(in->p.tape, GCP_E_DEVICE, gcpi_instruction_at(in, i), gcpi_task_name(&in->p, t, name, sizeof name),
+                  "%s: %s", target->name, text);
         break;
     }
     gcpi_far_wait_all(in);

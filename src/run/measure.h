@@ -56,7 +56,9 @@ GCPI_DEF double gcp_profile_at(gcp_plan *plan, gcp_profile_opts o)
     int repeats = o.repeats > 0 ? o.repeats : 5;
     double *all = GCPI_SCRATCH(a, double, gcpi_product(count, repeats));
     step.at = o.at; step.lr = o.lr; step.first_sample = 0;
-    if (!all) gcpi_fail(plan->tape, GCP_E_NOMEM, o.at, "gcp_profile", "the plan's arena has no room for %d x %td times", repeats, count);
+    if (!all)
+        gcpi_fail(plan->tape, GCP_E_NOMEM, o.at, "gcp_profile", "the plan's arena has no room for %d x %td times",
+                  repeats, count);
     int ok = all != NULL;
     for (int r = 0; ok && r < repeats; r++) ok = gcpi_profile_step(in, &step, all + r * count);
     for (ptrdiff_t i = 0; ok && i < count; i++) sum += in->seconds[i] = gcpi_median(all + i, count, repeats);
@@ -64,7 +66,12 @@ GCPI_DEF double gcp_profile_at(gcp_plan *plan, gcp_profile_opts o)
     return ok ? sum : 0;
 }
 
-GCPI_DEF double gcp_instruction_seconds(const gcp_plan *plan, int i) { return plan && plan->in && plan->generation == plan->tape->generation && i >= 0 && i < plan->instructions ? plan->in->seconds[i] : 0; }
+GCPI_DEF double gcp_instruction_seconds(const gcp_plan *plan, int i)
+{
+    return plan && plan->in && plan->generation == plan->tape->generation && i >= 0 && i < plan->instructions
+               ? plan->in->seconds[i]
+               : 0;
+}
 
 /* Runs the plan in other memory on copies of state and inputs; everything is as it was afterwards. */
 static void gcpi_run_copy(gcpi_plan *in, unsigned char *base, const gcp_step_opts *o)
@@ -77,7 +84,8 @@ static void gcpi_run_copy(gcpi_plan *in, unsigned char *base, const gcp_step_opt
     in->slab = base + gcpi_round(t->state_size, in->p.target.align);
     in->measuring = 1;
     for (int i = 0; i < in->p.item_count; i++)
-        if (in->p.items[i].kind == GCPI_INPUT_ITEM && in->where[i] >= 0) gcpi_bytes_copy(&in->p.target, in->slab + in->where[i], slab + in->where[i], in->p.items[i].bytes);
+        if (in->p.items[i].kind == GCPI_INPUT_ITEM && in->where[i] >= 0)
+            gcpi_bytes_copy(&in->p.target, in->slab + in->where[i], slab + in->where[i], in->p.items[i].bytes);
     in->micro = 0;
     for (int m = 0; m < GCPI_MAX(1, in->opts.accumulate); m++) gcpi_run(in, o, "gcp_measure");
     in->measuring = 0;
@@ -106,10 +114,14 @@ static size_t gcpi_measure(gcp_plan *plan, unsigned char *memory, size_t size, c
     unsigned char *base = gcpi_align_up(memory, target->align);
     size_t lost = (size_t)(base - memory), last = 0;
     if (!memory || size <= plan->bytes + lost) {
-        gcpi_fail(plan->tape, GCP_E_BIND, o->at, "gcp_measure", "%zu bytes; at this address more than %zu are needed, at any more than %zu (plan.room)", size, plan->bytes + lost, plan->room);
+        gcpi_fail(plan->tape, GCP_E_BIND, o->at, "gcp_measure",
+                  "%zu bytes; at this address more than %zu are needed, at any more than %zu (plan.room)", size,
+                  plan->bytes + lost, plan->room);
         return 0;
     }
-    const char *taken = gcpi_ranges_meet(memory, size, in->slab, in->slab_bytes) ? "the plan's own" : gcpi_taken(plan->tape, memory, size, NULL, 0);
+    const char *taken = gcpi_ranges_meet(memory, size, in->slab, in->slab_bytes)
+                            ? "the plan's own"
+                            : gcpi_taken(plan->tape, memory, size, NULL, 0);
     if (taken) {
         gcpi_fail(plan->tape, GCP_E_BIND, o->at, "gcp_measure", "the memory overlaps %s", taken);
         return 0;
@@ -131,7 +143,8 @@ GCPI_DEF size_t gcp_measure_at(gcp_plan *plan, void *memory, size_t size, gcp_st
     size = plan->room + 4096;
     memory = target->allocate(target->context, size);
     if (!memory) {
-        if (!gcpi_trouble(plan->tape, target, o.at, "gcp_measure")) gcpi_fail(plan->tape, GCP_E_NOMEM, o.at, "gcp_measure", "the target gave no %zu bytes", size);
+        if (!gcpi_trouble(plan->tape, target, o.at, "gcp_measure"))
+            gcpi_fail(plan->tape, GCP_E_NOMEM, o.at, "gcp_measure", "the target gave no %zu bytes", size);
         return 0;
     }
     size_t measured = gcpi_measure(plan, (unsigned char *)memory, size, &o);
@@ -140,7 +153,12 @@ GCPI_DEF size_t gcp_measure_at(gcp_plan *plan, void *memory, size_t size, gcp_st
 }
 
 /* Gradient check. Steps repeat on the same numbers and leave state alone (measuring = 2). */
-typedef struct gcpi_check_job { gcp_plan *plan; gcp_step_opts o; double step, tolerance; gcp_gradcheck_result r; } gcpi_check_job;
+typedef struct gcpi_check_job {
+    gcp_plan *plan;
+    gcp_step_opts o;
+    double step, tolerance;
+    gcp_gradcheck_result r;
+} gcpi_check_job;
 
 static double gcpi_loss_at(gcpi_check_job *j, gcp_real *x, double value)
 {
@@ -167,7 +185,8 @@ static double gcpi_stencil(gcpi_check_job *j, gcp_real *x, double was, double h)
     return (8 * a - b) / (12 * h);
 }
 
-/* An error may be a kink between the stencil's points, of a rectifier or a maximum, and not backward's: closer points miss it. */
+/* An error may be a kink between the stencil's points, of a rectifier or a maximum, and not backward's: closer points
+   miss it. */
 static void gcpi_check_element(gcpi_check_job *j, gcp_tensor x, int element, gcp_real *at, double exact, double usual)
 {
     enum { STEPS = 3 };
@@ -217,14 +236,18 @@ GCPI_DEF gcp_gradcheck_result gcp_gradcheck_at(gcp_plan *plan, gcp_gradcheck_opt
     j.step = gcpi_option(o.step, single ? 3e-2 : 1e-3);
     j.tolerance = gcpi_option(o.tolerance, single ? 5e-3 : 1e-7);
     if (!(j.step > 0) || !gcpi_finite(j.step) || !(j.tolerance >= 0)) {
-        gcpi_fail(t, GCP_E_ARGUMENT, o.at, "gcp_gradcheck", ".step = %g, .tolerance = %g; above 0, at least 0", j.step, j.tolerance);
+        gcpi_fail(t, GCP_E_ARGUMENT, o.at, "gcp_gradcheck", ".step = %g, .tolerance = %g; above 0, at least 0", j.step,
+                  j.tolerance);
         return j.r;
     }
     for (int i = 1; i < in->p.tensors; i++) {
         int gradient = in->p.tensors + i, kind = t->tensors[i].kind;
         if (!in->p.items[gradient].active || (kind != GCPI_PARAMETER && kind != GCPI_INPUT)) continue;
         gcp_real *analytic = GCPI_SCRATCH(a, gcp_real, gcpi_count(t->tensors[i].shape));
-        if (!analytic) { gcpi_fail(t, GCP_E_NOMEM, o.at, "gcp_gradcheck", "the plan's arena has no room for one gradient"); return j.r; }
+        if (!analytic) {
+            gcpi_fail(t, GCP_E_NOMEM, o.at, "gcp_gradcheck", "the plan's arena has no room for one gradient");
+            return j.r;
+        }
         in->measuring = 2;
         gcpi_run(in, &j.o, "gcp_gradcheck");
         gcp_grad_at(plan, gcpi_handle(t, i), analytic, o.at);

@@ -1,13 +1,17 @@
 /* Reports: plain text and SVG through a writer. */
 
-static int gcpi_reportable(const gcp_plan *plan) { return plan && plan->in && plan->generation == plan->tape->generation; }
+static int gcpi_reportable(const gcp_plan *plan)
+{
+    return plan && plan->in && plan->generation == plan->tape->generation;
+}
 
 GCPI_DEF void gcp_list_print(const gcp_plan *plan, gcp_writer w)
 {
     char name[256];
     if (!gcpi_reportable(plan)) return;
     for (int i = 0; i < plan->instructions; i++)
-        gcpi_say(w, "%c %s\n", plan->in->list.at[i].kind, gcpi_task_name(&plan->in->p, &plan->in->p.tasks[plan->in->list.at[i].task], name, sizeof name));
+        gcpi_say(w, "%c %s\n", plan->in->list.at[i].kind,
+                 gcpi_task_name(&plan->in->p, &plan->in->p.tasks[plan->in->list.at[i].task], name, sizeof name));
 }
 
 static void gcpi_link_print(const gcpi_plan *in, gcp_writer w)
@@ -15,7 +19,10 @@ static void gcpi_link_print(const gcpi_plan *in, gcp_writer w)
     double bytes = 0, seconds = 0;
     for (ptrdiff_t i = 0; i < in->list.count; i++) {
         const gcpi_task *t = &in->p.tasks[in->list.at[i].task];
-        if (gcpi_copies(t) && in->seconds[i] > 0) { bytes += (double)in->p.items[t->op].bytes; seconds += in->seconds[i]; }
+        if (gcpi_copies(t) && in->seconds[i] > 0) {
+            bytes += (double)in->p.items[t->op].bytes;
+            seconds += in->seconds[i];
+        }
     }
     if (seconds > 0) gcpi_say(w, GCPI_LINK_KEY " %.9g\n", 1e9 * seconds / bytes);
 }
@@ -61,7 +68,8 @@ GCPI_DEF void gcp_graph_print(const gcp_plan *plan, gcp_writer w)
     if (done) {
         gcpi_say(w, "# gcp-graph 2\n# numbers %zu\n# state %zu\n# units %d\n", p->numbers, plan->state_bytes, p->units);
         for (int i = 0; i < p->operand_count; i++)
-            if (p->items[p->items[p->operands[i].item].root].kind != GCPI_STATE_ITEM) gcpi_graph_print_tensor(p, p->operands[i].item, done, w);
+            if (p->items[p->items[p->operands[i].item].root].kind != GCPI_STATE_ITEM)
+                gcpi_graph_print_tensor(p, p->operands[i].item, done, w);
         for (int i = 0; i < p->task_count; i++) gcpi_graph_print_op(p, i, w);
     }
     a->scratch = scratch;
@@ -75,9 +83,11 @@ GCPI_DEF void gcp_plan_print(const gcp_plan *plan, gcp_writer w)
     for (int i = 0; i < plan->instructions; i++) {
         char time[32] = "";
         if (in->seconds[i] > 0) snprintf(time, sizeof time, " %10.3f ms", 1e3 * in->seconds[i]);
-        if (in->list.at[i].task == in->p.forward && in->p.training) gcpi_say(w, "-- forward is done; backward begins, last to first --\n");
-        gcpi_say(w, "%5d  %c %-44s %10.3f MiB live%s%s\n", i + 1, in->list.at[i].kind, gcpi_task_name(&in->p, &in->p.tasks[in->list.at[i].task], name, sizeof name),
-                 gcpi_mib(in->live[i]), time, i == in->peak_at ? "  <- peak" : "");
+        if (in->list.at[i].task == in->p.forward && in->p.training)
+            gcpi_say(w, "-- forward is done; backward begins, last to first --\n");
+        gcpi_say(w, "%5d  %c %-44s %10.3f MiB live%s%s\n", i + 1, in->list.at[i].kind,
+                 gcpi_task_name(&in->p, &in->p.tasks[in->list.at[i].task], name, sizeof name), gcpi_mib(in->live[i]),
+                 time, i == in->peak_at ? "  <- peak" : "");
     }
     gcpi_say(w, "F forward, R forward again, B backward, U update, H gradient ready, W wait for its hook");
     gcpi_say(w, in->far_bytes ? " or copy, O copy to far memory, P copy back\n" : "\n");
@@ -94,7 +104,9 @@ GCPI_DEF void gcp_sweep_csv(const gcp_point *p, int count, gcp_writer w)
 {
     gcpi_say(w, "budget_bytes,plan_bytes,planned_with,time,bound\n");
     for (int i = 0; i < count; i++)
-        if (p[i].bytes) gcpi_say(w, "%zu,%zu,%zu,%.6f,%.6f\n", p[i].budget, p[i].bytes, p[i].planned_with, p[i].seconds / p[i].keep_all_seconds, p[i].bound_seconds / p[i].keep_all_seconds);
+        if (p[i].bytes)
+            gcpi_say(w, "%zu,%zu,%zu,%.6f,%.6f\n", p[i].budget, p[i].bytes, p[i].planned_with,
+                     p[i].seconds / p[i].keep_all_seconds, p[i].bound_seconds / p[i].keep_all_seconds);
         else gcpi_say(w, "%zu,,%zu,,\n", p[i].budget, p[i].planned_with);
 }
 
@@ -104,7 +116,10 @@ static void gcpi_sweep_line(const gcp_point *p, int count, gcp_writer w, int bou
     double width = (double)p[count - 1].budget;
     gcpi_say(w, "<polyline fill=\"none\" %s points=\"", style);
     for (int i = 0; i < count; i++)
-        if (p[i].bytes) gcpi_say(w, "%.1f,%.1f ", 70 + 780 * (double)p[i].budget / width, 400 - 340 * ((bound ? p[i].bound_seconds : p[i].seconds) / p[i].keep_all_seconds - 1) / (most - 1));
+        if (p[i].bytes)
+            gcpi_say(w, "%.1f,%.1f ", 70 + 780 * (double)p[i].budget / width,
+                     400 -
+                         340 * ((bound ? p[i].bound_seconds : p[i].seconds) / p[i].keep_all_seconds - 1) / (most - 1));
     gcpi_say(w, "\"/>\n");
 }
 
@@ -113,19 +128,28 @@ GCPI_DEF void gcp_sweep_svg(const gcp_point *p, int count, gcp_writer w)
     double most = 1.05;
     if (count <= 0) return;
     for (int i = 0; i < count; i++) if (p[i].bytes) most = GCPI_MAX(most, p[i].seconds / p[i].keep_all_seconds);
-    gcpi_say(w, "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 900 460\" font-family=\"sans-serif\" font-size=\"12\"><rect width=\"900\" height=\"460\" fill=\"white\"/>\n"
-             "<text x=\"70\" y=\"28\" font-size=\"15\">Time of a step (keep-all = 1) against the budget in MiB; dashed: no plan is faster</text>\n");
+    gcpi_say(w, "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 900 460\" font-family=\"sans-serif\" "
+                "font-size=\"12\"><rect width=\"900\" height=\"460\" fill=\"white\"/>\n"
+                "<text x=\"70\" y=\"28\" font-size=\"15\">Time of a step (keep-all = 1) against the budget in MiB; "
+                "dashed: no plan is faster</text>\n");
     for (int i = 0; i <= 4; i++) {
         double share = i / 4.0;
-        gcpi_say(w, "<line x1=\"70\" x2=\"850\" y1=\"%.1f\" y2=\"%.1f\" stroke=\"#e0e0e0\"/><text x=\"62\" y=\"%.1f\" text-anchor=\"end\">%.3f</text>\n", 400 - 340 * share, 400 - 340 * share,
-                 404 - 340 * share, 1 + share * (most - 1));
-        gcpi_say(w, "<text x=\"%.1f\" y=\"420\" text-anchor=\"middle\">%.1f</text>\n", 70 + 780 * share, share * (double)p[count - 1].budget / 1048576);
+        gcpi_say(w,
+                 "<line x1=\"70\" x2=\"850\" y1=\"%.1f\" y2=\"%.1f\" stroke=\"#e0e0e0\"/><text x=\"62\" y=\"%.1f\" "
+                 "text-anchor=\"end\">%.3f</text>\n",
+                 400 - 340 * share, 400 - 340 * share, 404 - 340 * share, 1 + share * (most - 1));
+        gcpi_say(w, "<text x=\"%.1f\" y=\"420\" text-anchor=\"middle\">%.1f</text>\n", 70 + 780 * share,
+                 share * (double)p[count - 1].budget / 1048576);
     }
     gcpi_sweep_line(p, count, w, 1, most, "stroke=\"#5f6368\" stroke-dasharray=\"5 4\"");
     gcpi_sweep_line(p, count, w, 0, most, "stroke=\"#1a73e8\" stroke-width=\"2\"");
     for (int i = 0; i < count; i++)
-        if (p[i].bytes) gcpi_say(w, "<circle cx=\"%.1f\" cy=\"%.1f\" r=\"3\" fill=\"#1a73e8\"><title>%zu bytes: %.4f</title></circle>\n", 70 + 780 * (double)p[i].budget / (double)p[count - 1].budget,
-                                 400 - 340 * (p[i].seconds / p[i].keep_all_seconds - 1) / (most - 1), p[i].budget, p[i].seconds / p[i].keep_all_seconds);
+        if (p[i].bytes)
+            gcpi_say(
+                w, "<circle cx=\"%.1f\" cy=\"%.1f\" r=\"3\" fill=\"#1a73e8\"><title>%zu bytes: %.4f</title></circle>\n",
+                70 + 780 * (double)p[i].budget / (double)p[count - 1].budget,
+                400 - 340 * (p[i].seconds / p[i].keep_all_seconds - 1) / (most - 1), p[i].budget,
+                p[i].seconds / p[i].keep_all_seconds);
     gcpi_say(w, "</svg>\n");
 }
 
@@ -143,10 +167,14 @@ GCPI_DEF void gcp_layers_print(const gcp_plan *plan, gcp_writer w)
         int again = gcpi_rerun(plan->in, f);
         for (int k = 0; k < p->tasks[f].count; k++) {
             const gcpi_operand *o = &p->operands[p->tasks[f].operands + k];
-            if (o->mode == GCPI_READ && t->tensors[o->item].kind == GCPI_PARAMETER) own += gcpi_count(t->tensors[o->item].shape);
+            if (o->mode == GCPI_READ && t->tensors[o->item].kind == GCPI_PARAMETER)
+                own += gcpi_count(t->tensors[o->item].shape);
         }
-        for (int j = 0; j < op->outputs; j++) if (p->items[op->out + j].active && p->items[op->out + j].root == op->out + j) size += p->items[op->out + j].bytes;
-        gcpi_say(w, "%-40s %-16s %12zu %14zu  ", gcpi_task_name(p, &p->tasks[f], name, sizeof name), gcpi_shape_text(t->tensors[op->out].shape, shape, sizeof shape), own, size);
+        for (int j = 0; j < op->outputs; j++)
+            if (p->items[op->out + j].active && p->items[op->out + j].root == op->out + j)
+                size += p->items[op->out + j].bytes;
+        gcpi_say(w, "%-40s %-16s %12zu %14zu  ", gcpi_task_name(p, &p->tasks[f], name, sizeof name),
+                 gcpi_shape_text(t->tensors[op->out].shape, shape, sizeof shape), own, size);
         if (again) gcpi_say(w, "run %d more time%s\n", again, again > 1 ? "s" : "");
         else gcpi_say(w, "%s\n", p->tasks[f].free ? "view" : "run once");
         parameters += own; bytes += size;
@@ -157,9 +185,13 @@ GCPI_DEF void gcp_layers_print(const gcp_plan *plan, gcp_writer w)
 static void gcpi_why_in_vain(const gcp_plan *plan, gcp_writer w)
 {
     if (!plan->in->p.training || !plan->reruns || !plan->keep_all_bytes || plan->bytes < plan->keep_all_bytes) return;
-    gcpi_say(w, "nothing is saved: this plan takes %.1f %% of the %.3f MiB that GCP_KEEP_ALL takes, and runs %d unit%s again. What crosses its cuts stays until "
-             "backward, and what is run again at the peak comes on top: try GCP_BUDGET with a .budget, GCP_SQRT, or other blocks\n",
-             100.0 * (double)plan->bytes / (double)plan->keep_all_bytes, gcpi_mib(plan->keep_all_bytes), plan->reruns, plan->reruns == 1 ? "" : "s");
+    gcpi_say(w,
+             "nothing is saved: this plan takes %.1f %% of the %.3f MiB that GCP_KEEP_ALL takes, and runs %d unit%s "
+             "again. What crosses its cuts stays until "
+             "backward, and what is run again at the peak comes on top: try GCP_BUDGET with a .budget, GCP_SQRT, or "
+             "other blocks\n",
+             100.0 * (double)plan->bytes / (double)plan->keep_all_bytes, gcpi_mib(plan->keep_all_bytes), plan->reruns,
+             plan->reruns == 1 ? "" : "s");
 }
 
 /* Why: what the peak is made of, what set it, what was paid, and where nothing was saved, the reason. */
@@ -171,13 +203,20 @@ static void gcpi_why_reason(const gcp_plan *plan, gcp_writer w)
     double share = 100.0 * (double)fixed / (double)plan->bytes;
     if (!in->p.training) return;
     if (share > 50)
-        gcpi_say(w, "why not less: weights, their gradients, optimiser and inputs are %.1f %% of the peak and need as much under every plan: "
-                 "at most %.1f %% can be saved by recomputing\n", share, 100 - share);
+        gcpi_say(w,
+                 "why not less: weights, their gradients, optimiser and inputs are %.1f %% of the peak and need as "
+                 "much under every plan: "
+                 "at most %.1f %% can be saved by recomputing\n",
+                 share, 100 - share);
     if (plan->reruns == 0 && in->opts.policy != GCP_KEEP_ALL && !plan->far_bytes)
-        gcpi_say(w, "why nothing is recomputed: %s\n", in->opts.policy == GCP_BUDGET ? "keeping all fits the budget" : in->opts.policy == GCP_SEGMENTS && in->p.tape->segment_count < 2 ? "no GCP_SEGMENT block was recorded"
+        gcpi_say(w, "why nothing is recomputed: %s\n",
+                 in->opts.policy == GCP_BUDGET ? "keeping all fits the budget"
+                 : in->opts.policy == GCP_SEGMENTS && in->p.tape->segment_count < 2
+                     ? "no GCP_SEGMENT block was recorded"
                  : in->opts.policy >= GCP_SQRT ? "every plan of this policy needs at least as much as keeping all"
-                 : plan->segments <= 1 ? "one segment holds the whole network, and the last segment is never run again"
-                 : "the last segment is never run again, and nothing that backward reads lies inside the others");
+                 : plan->segments <= 1
+                     ? "one segment holds the whole network, and the last segment is never run again"
+                     : "the last segment is never run again, and nothing that backward reads lies inside the others");
     if (in->p.tasks[in->list.at[in->peak_at].task].kind == GCPI_TASK_FORWARD && in->list.at[in->peak_at].kind == 'R')
         gcpi_say(w, "the peak is inside a segment that is run again: more, shorter segments would lower it\n");
 }
@@ -193,22 +232,37 @@ GCPI_DEF void gcp_why_print(const gcp_plan *made, gcp_writer w)
     const gcpi_task *task = &in->p.tasks[in->list.at[in->peak_at].task];
     gcp_at at = gcpi_task_at(&in->p, (int)(task - in->p.tasks), in->opts.at);
     gcpi_why_in_vain(plan, w);
-    gcpi_say(w, "peak %.3f MiB (%zu bytes) = state: weights %.3f + statistics %.3f + optimiser %.3f; slab: input %.3f + kept %.3f + recomputed %.3f "
-             "+ weight gradients %.3f + activation gradients %.3f + workspace %.3f + gaps %.3f\n", gcpi_mib(plan->bytes), plan->bytes,
-             gcpi_mib(s->weights), gcpi_mib(s->statistics), gcpi_mib(s->optimizer), gcpi_mib(s->inputs), gcpi_mib(s->kept), gcpi_mib(s->recomputed),
-             gcpi_mib(s->weight_gradients), gcpi_mib(s->activation_gradients), gcpi_mib(s->workspace), gcpi_mib(s->gaps));
-    gcpi_say(w, "set by %c %s (%s:%d), instruction %d of %d; %d unit%s run again, extra forward work %.1f %%, time by the cost model %.3f of keeping all\n",
-             in->list.at[in->peak_at].kind, gcpi_task_name(&in->p, task, name, sizeof name), gcpi_basename(at.file), at.line, in->peak_at + 1, plan->instructions,
-             plan->reruns, plan->reruns == 1 ? "" : "s", plan->forward_flops > 0 ? 100.0 * plan->rerun_flops / plan->forward_flops : 0.0,
+    gcpi_say(w,
+             "peak %.3f MiB (%zu bytes) = state: weights %.3f + statistics %.3f + optimiser %.3f; slab: input %.3f + "
+             "kept %.3f + recomputed %.3f "
+             "+ weight gradients %.3f + activation gradients %.3f + workspace %.3f + gaps %.3f\n",
+             gcpi_mib(plan->bytes), plan->bytes, gcpi_mib(s->weights), gcpi_mib(s->statistics), gcpi_mib(s->optimizer),
+             gcpi_mib(s->inputs), gcpi_mib(s->kept), gcpi_mib(s->recomputed), gcpi_mib(s->weight_gradients),
+             gcpi_mib(s->activation_gradients), gcpi_mib(s->workspace), gcpi_mib(s->gaps));
+    gcpi_say(w,
+             "set by %c %s (%s:%d), instruction %d of %d; %d unit%s run again, extra forward work %.1f %%, time by the "
+             "cost model %.3f of keeping all\n",
+             in->list.at[in->peak_at].kind, gcpi_task_name(&in->p, task, name, sizeof name), gcpi_basename(at.file),
+             at.line, in->peak_at + 1, plan->instructions, plan->reruns, plan->reruns == 1 ? "" : "s",
+             plan->forward_flops > 0 ? 100.0 * plan->rerun_flops / plan->forward_flops : 0.0,
              plan->keep_all_seconds > 0 ? plan->seconds / plan->keep_all_seconds : 1.0);
     if (in->opts.policy == GCP_BUDGET && plan->method)
-        gcpi_say(w, "found by %s for %.3f MiB; no schedule in these bytes is below %.4f of keeping all: at most %.2f %% could be gained\n", plan->method, gcpi_mib(in->opts.budget),
-                 plan->bound_seconds / plan->keep_all_seconds, 100 * (plan->seconds / plan->bound_seconds - 1));
+        gcpi_say(w,
+                 "found by %s for %.3f MiB; no schedule in these bytes is below %.4f of keeping all: at most %.2f %% "
+                 "could be gained\n",
+                 plan->method, gcpi_mib(in->opts.budget), plan->bound_seconds / plan->keep_all_seconds,
+                 100 * (plan->seconds / plan->bound_seconds - 1));
     if (plan->far_bytes)
-        gcpi_say(w, "%.3f MiB wait in far memory, %.3f MiB are copied in a step; computing waits for copies for %.2f %% of the step\n", gcpi_mib(plan->far_bytes),
-                 gcpi_mib(plan->far_traffic), plan->seconds > 0 ? 100 * plan->stall_seconds / plan->seconds : 0.0);
-    if (plan->moved_bytes) gcpi_say(w, "%.3f MiB are moved inside the slab in a step: no layout without that fits\n", gcpi_mib(plan->moved_bytes));
-    if (plan->coarse) gcpi_say(w, "the plan's arena had no room for all of the search: gcp_plan_arena says how much it takes\n");
+        gcpi_say(w,
+                 "%.3f MiB wait in far memory, %.3f MiB are copied in a step; computing waits for copies for %.2f %% "
+                 "of the step\n",
+                 gcpi_mib(plan->far_bytes), gcpi_mib(plan->far_traffic),
+                 plan->seconds > 0 ? 100 * plan->stall_seconds / plan->seconds : 0.0);
+    if (plan->moved_bytes)
+        gcpi_say(w, "%.3f MiB are moved inside the slab in a step: no layout without that fits\n",
+                 gcpi_mib(plan->moved_bytes));
+    if (plan->coarse)
+        gcpi_say(w, "the plan's arena had no room for all of the search: gcp_plan_arena says how much it takes\n");
     gcpi_why_reason(plan, w);
 }
 
@@ -217,13 +271,15 @@ static const char *gcpi_block_colour(const gcpi_plan *in, const gcpi_extent *b)
 {
     const gcpi_item *x = &in->p.items[b->item];
     if (x->kind == GCPI_INPUT_ITEM) return "#9aa0a6";
-    if (x->kind == GCPI_GRADIENT_ITEM) return !in->p.names && in->p.tape->tensors[x->tensor].kind == GCPI_PARAMETER ? "#b5651d" : "#e8710a";
+    if (x->kind == GCPI_GRADIENT_ITEM)
+        return !in->p.names && in->p.tape->tensors[x->tensor].kind == GCPI_PARAMETER ? "#b5651d" : "#e8710a";
     return b->again ? "#7baaf7" : b->last >= in->forward_end ? "#1a73e8" : "#d2e3fc";
 }
 
 static void gcpi_svg_rect(gcp_writer w, double x, double y, double width, double height, const char *colour)
 {
-    gcpi_say(w, "<rect x=\"%.2f\" y=\"%.2f\" width=\"%.2f\" height=\"%.2f\" fill=\"%s\">", x, y, GCPI_MAX(width, 0.3), GCPI_MAX(height, 0.3), colour);
+    gcpi_say(w, "<rect x=\"%.2f\" y=\"%.2f\" width=\"%.2f\" height=\"%.2f\" fill=\"%s\">", x, y, GCPI_MAX(width, 0.3),
+             GCPI_MAX(height, 0.3), colour);
 }
 
 static void gcpi_svg_blocks(const gcpi_plan *in, gcp_writer w, double left, double bottom, double dx, double dy)
@@ -231,38 +287,64 @@ static void gcpi_svg_blocks(const gcpi_plan *in, gcp_writer w, double left, doub
     char name[256];
     for (int b = 0; b < in->block_count; b++) {
         const gcpi_extent *x = &in->blocks[b];
-        gcpi_svg_rect(w, left + dx * x->first, bottom - dy * (double)(x->offset + x->bytes), dx * (x->last - x->first + 1), dy * (double)x->bytes, gcpi_block_colour(in, x));
+        gcpi_svg_rect(w, left + dx * x->first, bottom - dy * (double)(x->offset + x->bytes),
+                      dx * (x->last - x->first + 1), dy * (double)x->bytes, gcpi_block_colour(in, x));
         gcpi_item_name(&in->p, x->item, name, sizeof name);
-        gcpi_say(w, "<title>%s", in->p.items[x->item].kind == GCPI_GRADIENT_ITEM ? "gradient of " : x->again ? "recomputed " : "");
+        gcpi_say(w, "<title>%s",
+                 in->p.items[x->item].kind == GCPI_GRADIENT_ITEM ? "gradient of "
+                 : x->again                                      ? "recomputed "
+                                                                 : "");
         gcpi_say_escaped(w, name);
-        gcpi_say(w, ": %zu bytes at %zu, instructions %d to %d</title></rect>\n", x->bytes, x->offset, x->first + 1, x->last + 1);
+        gcpi_say(w, ": %zu bytes at %zu, instructions %d to %d</title></rect>\n", x->bytes, x->offset, x->first + 1,
+                 x->last + 1);
     }
     for (int i = 0; i < (int)in->list.count; i++) {
         size_t bytes = in->p.tasks[in->list.at[i].task].workspace;
         if (!bytes) continue;
-        gcpi_svg_rect(w, left + dx * i, bottom - dy * (double)(GCPI_NUMBERS_BYTES + bytes), dx, dy * (double)bytes, "#188038");
+        gcpi_svg_rect(w, left + dx * i, bottom - dy * (double)(GCPI_NUMBERS_BYTES + bytes), dx, dy * (double)bytes,
+                      "#188038");
         gcpi_say(w, "<title>workspace of instruction %d: %zu bytes</title></rect>\n", i + 1, bytes);
     }
 }
 
 GCPI_DEF void gcp_memory_svg(const gcp_plan *plan, gcp_writer w)
 {
-    static const char *const legend[][2] = { { "input", "#9aa0a6" }, { "kept for backward", "#1a73e8" }, { "gone after forward", "#d2e3fc" }, { "recomputed", "#7baaf7" },
-        { "activation gradient", "#e8710a" }, { "weight gradient", "#b5651d" }, { "workspace", "#188038" } };
+    static const char *const legend[][2] = {
+        { "input", "#9aa0a6" },      { "kept for backward", "#1a73e8" },   { "gone after forward", "#d2e3fc" },
+        { "recomputed", "#7baaf7" }, { "activation gradient", "#e8710a" }, { "weight gradient", "#b5651d" },
+        { "workspace", "#188038" }
+    };
     const double width = 960, height = 420, left = 76, top = 34;
     if (!gcpi_reportable(plan)) return;
     const gcpi_plan *in = plan->in;
-    double dx = width / (double)plan->instructions, dy = height / (double)plan->slab_bytes, turn = left + dx * in->p.forward;
-    gcpi_say(w, "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 1060 520\" font-family=\"sans-serif\" font-size=\"12\">\n<rect width=\"1060\" height=\"520\" fill=\"white\"/>\n");
-    gcpi_say(w, "<text x=\"%.0f\" y=\"20\" font-size=\"14\">slab %.3f MiB of %.3f MiB in all, over %d instructions; %d unit%s run again</text>\n", left, gcpi_mib(plan->slab_bytes),
-             gcpi_mib(plan->bytes), plan->instructions, plan->reruns, plan->reruns == 1 ? "" : "s");
+    double dx = width / (double)plan->instructions, dy = height / (double)plan->slab_bytes,
+           turn = left + dx * in->p.forward;
+    gcpi_say(w, "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 1060 520\" font-family=\"sans-serif\" "
+                "font-size=\"12\">\n<rect width=\"1060\" height=\"520\" fill=\"white\"/>\n");
+    gcpi_say(w,
+             "<text x=\"%.0f\" y=\"20\" font-size=\"14\">slab %.3f MiB of %.3f MiB in all, over %d instructions; %d "
+             "unit%s run again</text>\n",
+             left, gcpi_mib(plan->slab_bytes), gcpi_mib(plan->bytes), plan->instructions, plan->reruns,
+             plan->reruns == 1 ? "" : "s");
     for (int i = 0; i <= 4; i++) {
         double y = top + height - height * i / 4;
-        gcpi_say(w, "<line x1=\"%.0f\" y1=\"%.1f\" x2=\"%.0f\" y2=\"%.1f\" stroke=\"#e0e0e0\"/><text x=\"%.0f\" y=\"%.1f\" text-anchor=\"end\">%.2f MiB</text>\n", left, y, left + width, y, left - 6, y + 4, gcpi_mib(plan->slab_bytes) * i / 4);
+        gcpi_say(w,
+                 "<line x1=\"%.0f\" y1=\"%.1f\" x2=\"%.0f\" y2=\"%.1f\" stroke=\"#e0e0e0\"/><text x=\"%.0f\" "
+                 "y=\"%.1f\" text-anchor=\"end\">%.2f MiB</text>\n",
+                 left, y, left + width, y, left - 6, y + 4, gcpi_mib(plan->slab_bytes) * i / 4);
     }
     gcpi_svg_blocks(in, w, left, top + height, dx, dy);
-    if (in->p.training) gcpi_say(w, "<line x1=\"%.1f\" y1=\"%.0f\" x2=\"%.1f\" y2=\"%.0f\" stroke=\"black\" stroke-dasharray=\"4 3\"/><text x=\"%.1f\" y=\"%.0f\">backward begins</text>\n", turn, top, turn, top + height, turn + 4, top + 12);
+    if (in->p.training)
+        gcpi_say(w,
+                 "<line x1=\"%.1f\" y1=\"%.0f\" x2=\"%.1f\" y2=\"%.0f\" stroke=\"black\" stroke-dasharray=\"4 "
+                 "3\"/><text x=\"%.1f\" y=\"%.0f\">backward begins</text>\n",
+                 turn, top, turn, top + height, turn + 4, top + 12);
     for (int i = 0; i < 7; i++)
-        gcpi_say(w, "<rect x=\"%.0f\" y=\"%.0f\" width=\"12\" height=\"12\" fill=\"%s\"/><text x=\"%.0f\" y=\"%.0f\">%s</text>\n", left + 139.0 * i, top + height + 18, legend[i][1], left + 139.0 * i + 17, top + height + 28, legend[i][0]);
-    gcpi_say(w, "<text x=\"%.0f\" y=\"%.0f\">instructions, in order &#8594;   up: address in the slab</text>\n</svg>\n", left, top + height + 50);
+        gcpi_say(w,
+                 "<rect x=\"%.0f\" y=\"%.0f\" width=\"12\" height=\"12\" fill=\"%s\"/><text x=\"%.0f\" "
+                 "y=\"%.0f\">%s</text>\n",
+                 left + 139.0 * i, top + height + 18, legend[i][1], left + 139.0 * i + 17, top + height + 28,
+                 legend[i][0]);
+    gcpi_say(w, "<text x=\"%.0f\" y=\"%.0f\">instructions, in order &#8594;   up: address in the slab</text>\n</svg>\n",
+             left, top + height + 50);
 }

@@ -56,7 +56,8 @@ static void gcpi_unwritten_fail(const gcpi_plan *in, gcp_at at, const char *what
     char name[128];
     int i = 0;
     while (in->p.items[i].kind != GCPI_INPUT_ITEM || in->where[i] < 0 || in->written[i]) i++;
-    gcpi_fail(in->p.tape, GCP_E_INPUT, at, what, "'%s' was not written since %s", gcp_name(gcpi_handle(in->p.tape, i), name, sizeof name), in->since);
+    gcpi_fail(in->p.tape, GCP_E_INPUT, at, what, "'%s' was not written since %s",
+              gcp_name(gcpi_handle(in->p.tape, i), name, sizeof name), in->since);
 }
 
 /* Whether this plan may go on from where it stands; it then is the one that runs. */
@@ -84,7 +85,8 @@ static int gcpi_broken_off(gcpi_plan *in, gcp_at at, const char *what)
     return 1;
 }
 
-/* A step is recorded only where each repetition makes the same calls: no host code in between, always the same memory. */
+/* A step is recorded only where each repetition makes the same calls: no host code in between, always the same
+   memory. */
 static double gcpi_run(gcpi_plan *in, const gcp_step_opts *o, const char *what)
 {
     const gcp_target *target = &in->p.target;
@@ -92,8 +94,10 @@ static double gcpi_run(gcpi_plan *in, const gcp_step_opts *o, const char *what)
     gcpi_numbers_fill(in, o);
     if (in->opts.check && !in->measuring) gcpi_check_given(in, o->at);
     if (in->p.tape->code) return 0;
-    int way = (in->numbers.micro > 0) + 2 * (in->numbers.micro + 1 == in->numbers.micros), by_host = in->far_bytes && !target->copy_start;
-    if (target->device && target->device->play && !in->measuring && !in->opts.check && !in->opts.on_gradient && !by_host)
+    int way = (in->numbers.micro > 0) + 2 * (in->numbers.micro + 1 == in->numbers.micros),
+        by_host = in->far_bytes && !target->copy_start;
+    if (target->device && target->device->play && !in->measuring && !in->opts.check && !in->opts.on_gradient &&
+        !by_host)
         target->device->play(target->context, &in->recordings[way], gcpi_issue, in);
     else gcpi_issue(in);
     if (gcpi_broken_off(in, o->at, what)) return 0;
@@ -109,23 +113,33 @@ static int gcpi_rate_ok(const gcp_plan *plan, double *lr, int free, gcp_at at, c
 {
     double given = *lr, rate = *lr = gcpi_option(given, 0);
     int trains = plan->in->opts.optimizer != GCP_NO_OPTIMIZER;
-    if (given != 0 && !trains) gcpi_refuse_plan(plan, GCP_E_ARGUMENT, at, what, ".lr = %g, but the plan was made without .optimizer", rate);
-    else if (given == 0 && trains && !free) gcpi_refuse_plan(plan, GCP_E_ARGUMENT, at, what, ".lr is missing; GCP_ZERO says zero");
-    else if (!(rate >= 0) || !gcpi_finite(rate)) gcpi_refuse_plan(plan, GCP_E_ARGUMENT, at, what, ".lr = %g; at least 0, and finite", rate);
+    if (given != 0 && !trains)
+        gcpi_refuse_plan(plan, GCP_E_ARGUMENT, at, what, ".lr = %g, but the plan was made without .optimizer", rate);
+    else if (given == 0 && trains && !free)
+        gcpi_refuse_plan(plan, GCP_E_ARGUMENT, at, what, ".lr is missing; GCP_ZERO says zero");
+    else if (!(rate >= 0) || !gcpi_finite(rate))
+        gcpi_refuse_plan(plan, GCP_E_ARGUMENT, at, what, ".lr = %g; at least 0, and finite", rate);
     return plan->tape->code == GCP_OK;
 }
 
 GCPI_DEF float gcp_step_at(gcp_plan *plan, gcp_step_opts o)
 {
     if (gcpi_bound_check(plan, o.at, "gcp_step")) return 0;
-    if (!plan->in->p.training) { gcpi_fail(plan->tape, GCP_E_PLAN, o.at, "gcp_step", "an inference plan: use gcp_forward"); return 0; }
+    if (!plan->in->p.training) {
+        gcpi_fail(plan->tape, GCP_E_PLAN, o.at, "gcp_step", "an inference plan: use gcp_forward");
+        return 0;
+    }
     return gcpi_rate_ok(plan, &o.lr, 0, o.at, "gcp_step") ? (float)gcpi_run(plan->in, &o, "gcp_step") : 0;
 }
 
 GCPI_DEF float gcp_forward_at(gcp_plan *plan, gcp_step_opts o)
 {
     if (gcpi_bound_check(plan, o.at, "gcp_forward")) return 0;
-    if (plan->in->p.training) { gcpi_fail(plan->tape, GCP_E_PLAN, o.at, "gcp_forward", "a training plan: use gcp_step, or plan with .inference = 1"); return 0; }
+    if (plan->in->p.training) {
+        gcpi_fail(plan->tape, GCP_E_PLAN, o.at, "gcp_forward",
+                  "a training plan: use gcp_step, or plan with .inference = 1");
+        return 0;
+    }
     return gcpi_rate_ok(plan, &o.lr, 1, o.at, "gcp_forward") ? (float)gcpi_run(plan->in, &o, "gcp_forward") : 0;
 }
 
@@ -136,7 +150,9 @@ static gcp_code gcpi_copy_dense(const gcpi_plan *in, int item, unsigned char *us
     const gcpi_tensor *e = &in->p.tape->tensors[x->tensor];
     unsigned char *data = (unsigned char *)gcpi_item_data(in, item, in->where[item]);
     int real = x->kind == GCPI_GRADIENT_ITEM || e->dtype == GCP_DTYPE_REAL, dense = !real || x->pitch == e->shape.d[3];
-    size_t rows = dense ? 1 : gcpi_pixels(e->shape), width = dense ? gcpi_row_bytes(real ? GCP_DTYPE_REAL : e->dtype, gcpi_count(e->shape)) : (size_t)e->shape.d[3] * sizeof(gcp_real);
+    size_t rows = dense ? 1 : gcpi_pixels(e->shape),
+           width = dense ? gcpi_row_bytes(real ? GCP_DTYPE_REAL : e->dtype, gcpi_count(e->shape))
+                         : (size_t)e->shape.d[3] * sizeof(gcp_real);
     for (size_t r = 0; r < rows; r++) {
         unsigned char *place = data + r * (size_t)x->pitch * sizeof(gcp_real);
         gcpi_bytes_copy(&in->p.target, to_user ? user + r * width : place, to_user ? place : user + r * width, width);
@@ -158,7 +174,9 @@ static gcp_code gcpi_access_check(const gcpi_access *a)
     gcp_code code = gcpi_bound_check(a->plan, a->at, a->what);
     if (code) return code;
     if (!gcpi_usable(a->plan->tape, a->x, a->at, a->what)) return a->plan->tape->code;
-    return a->x.id < a->plan->in->p.tensors ? GCP_OK : gcpi_access_fail(a, GCP_E_ARGUMENT, "was recorded after the plan was made", "");
+    return a->x.id < a->plan->in->p.tensors
+               ? GCP_OK
+               : gcpi_access_fail(a, GCP_E_ARGUMENT, "was recorded after the plan was made", "");
 }
 
 static gcpi_access gcpi_access_of(gcp_plan *plan, gcp_tensor x, gcp_at at, const char *what)
@@ -194,8 +212,9 @@ static gcp_code gcpi_labels_check(const gcpi_access *a, const int32_t *labels)
             char name[96], reader[128], ignored[48] = "";
             gcpi_name_text(t, op->name, reader, sizeof reader);
             if (range.ignores) snprintf(ignored, sizeof ignored, ", or the ignored %d", range.ignore);
-            gcpi_fail(t, GCP_E_ARGUMENT, a->at, a->what, "element %zu of '%s' is %d; %s (%s:%d) reads 0 to %d%s", i, gcp_name(a->x, name, sizeof name), (int)labels[i],
-                      reader, gcpi_basename(op->at.file), op->at.line, range.count - 1, ignored);
+            gcpi_fail(t, GCP_E_ARGUMENT, a->at, a->what, "element %zu of '%s' is %d; %s (%s:%d) reads 0 to %d%s", i,
+                      gcp_name(a->x, name, sizeof name), (int)labels[i], reader, gcpi_basename(op->at.file),
+                      op->at.line, range.count - 1, ignored);
             return GCP_E_ARGUMENT;
         }
     }
@@ -209,10 +228,13 @@ GCPI_DEF gcp_code gcp_write_at(gcp_plan *plan, gcp_tensor x, const void *data, g
     if (code) return code;
     gcpi_plan *in = plan->in;
     int kind = in->p.items[x.id].kind;
-    if (!data || (kind != GCPI_INPUT_ITEM && kind != GCPI_STATE_ITEM)) return gcpi_access_fail(&a, GCP_E_ARGUMENT, data ? "is neither input nor parameter" : "from NULL", "");
+    if (!data || (kind != GCPI_INPUT_ITEM && kind != GCPI_STATE_ITEM))
+        return gcpi_access_fail(&a, GCP_E_ARGUMENT, data ? "is neither input nor parameter" : "from NULL", "");
     if (kind == GCPI_STATE_ITEM) return gcpi_copy_dense(in, x.id, (unsigned char *)(uintptr_t)data, 0, at);
     if (in->where[x.id] < 0) return GCP_OK;        /* this plan does not read it */
-    if (plan->tape->tensors[x.id].dtype == GCP_DTYPE_I32 && (code = gcpi_labels_check(&a, (const int32_t *)data)) != GCP_OK) return code;
+    if (plan->tape->tensors[x.id].dtype == GCP_DTYPE_I32 &&
+        (code = gcpi_labels_check(&a, (const int32_t *)data)) != GCP_OK)
+        return code;
     gcpi_touch(in);
     if ((code = gcpi_copy_dense(in, x.id, (unsigned char *)(uintptr_t)data, 0, at)) != GCP_OK) return code;
     in->unwritten -= !in->written[x.id];
@@ -225,8 +247,11 @@ static gcp_code gcpi_there(const gcpi_access *a, int item)
 {
     const gcpi_plan *in = a->plan->in;
     int kind = in->p.items[in->p.items[item].root].kind;
-    if (kind == GCPI_STATE_ITEM || (kind == GCPI_INPUT_ITEM ? in->written[in->p.items[item].root] : in->ran)) return GCP_OK;
-    return gcpi_access_fail(a, GCP_E_INPUT, kind == GCPI_INPUT_ITEM ? "was not written since " : "is not there: no step was taken since ", in->since);
+    if (kind == GCPI_STATE_ITEM || (kind == GCPI_INPUT_ITEM ? in->written[in->p.items[item].root] : in->ran))
+        return GCP_OK;
+    return gcpi_access_fail(
+        a, GCP_E_INPUT, kind == GCPI_INPUT_ITEM ? "was not written since " : "is not there: no step was taken since ",
+        in->since);
 }
 
 GCPI_DEF gcp_code gcp_read_at(gcp_plan *plan, gcp_tensor x, void *data, gcp_at at)
@@ -235,9 +260,12 @@ GCPI_DEF gcp_code gcp_read_at(gcp_plan *plan, gcp_tensor x, void *data, gcp_at a
     gcp_code code = gcpi_access_check(&a);
     if (code) return code;
     const gcpi_item *item = &plan->in->p.items[x.id];
-    int there = item->kind == GCPI_STATE_ITEM || ((item->kind == GCPI_INPUT_ITEM || item->pinned) && plan->in->where[x.id] >= 0)
-             || (item->kind == GCPI_FORWARD_ITEM && plan->in->p.items[item->root].kind == GCPI_STATE_ITEM);
-    if (!data || !there) return gcpi_access_fail(&a, GCP_E_ARGUMENT, data ? "is not kept: mark it with gcp_keep before planning" : "to NULL", "");
+    int there = item->kind == GCPI_STATE_ITEM ||
+                ((item->kind == GCPI_INPUT_ITEM || item->pinned) && plan->in->where[x.id] >= 0) ||
+                (item->kind == GCPI_FORWARD_ITEM && plan->in->p.items[item->root].kind == GCPI_STATE_ITEM);
+    if (!data || !there)
+        return gcpi_access_fail(&a, GCP_E_ARGUMENT,
+                                data ? "is not kept: mark it with gcp_keep before planning" : "to NULL", "");
     code = gcpi_there(&a, x.id);
     return code ? code : gcpi_copy_dense(plan->in, x.id, (unsigned char *)data, 1, at);
 }
@@ -248,8 +276,12 @@ GCPI_DEF gcp_code gcp_grad_at(gcp_plan *plan, gcp_tensor x, gcp_real *data, gcp_
     gcp_code code = gcpi_access_check(&a);
     if (code) return code;
     int item = plan->in->p.tensors + x.id;
-    const char *none = gcpi_get(x)->flags & GCPI_FROZEN ? "is frozen (gcp_freeze)" : "has no gradient that outlives the step: plan without an optimiser, or gcp_want_grad for an input";
-    if (!data || !plan->in->p.items[item].pinned || plan->in->where[item] < 0) return gcpi_access_fail(&a, GCP_E_ARGUMENT, data ? none : "to NULL", "");
+    const char *none =
+        gcpi_get(x)->flags & GCPI_FROZEN
+            ? "is frozen (gcp_freeze)"
+            : "has no gradient that outlives the step: plan without an optimiser, or gcp_want_grad for an input";
+    if (!data || !plan->in->p.items[item].pinned || plan->in->where[item] < 0)
+        return gcpi_access_fail(&a, GCP_E_ARGUMENT, data ? none : "to NULL", "");
     code = gcpi_there(&a, item);
     return code ? code : gcpi_copy_dense(plan->in, item, (unsigned char *)data, 1, at);
 }
@@ -262,7 +294,10 @@ GCPI_DEF ptrdiff_t gcp_ignored_at(gcp_plan *plan, gcp_tensor loss, gcp_at at)
     gcp_tape *t = plan->tape;
     const gcpi_plan *in = plan->in;
     const gcpi_op *op = t->tensors[loss.id].producer >= 0 ? &t->ops[t->tensors[loss.id].producer] : NULL;
-    if (!op || op->kind != GCP_OP_CROSS_ENTROPY) { gcpi_access_fail(&a, GCP_E_ARGUMENT, "is not made by gcp_cross_entropy", ""); return -1; }
+    if (!op || op->kind != GCP_OP_CROSS_ENTROPY) {
+        gcpi_access_fail(&a, GCP_E_ARGUMENT, "is not made by gcp_cross_entropy", "");
+        return -1;
+    }
     int labels = gcpi_edge(t, op, 1);
     gcpi_label_range range = gcpi_label_range_of(t, op, 1);
     ptrdiff_t n = (ptrdiff_t)gcpi_count(t->tensors[labels].shape), ignored = 0;
@@ -272,7 +307,8 @@ GCPI_DEF ptrdiff_t gcp_ignored_at(gcp_plan *plan, gcp_tensor loss, gcp_at at)
     for (ptrdiff_t first = 0; range.ignores && first < n; first += SOME) {
         int32_t some[SOME];
         ptrdiff_t count = GCPI_MIN((ptrdiff_t)SOME, n - first);
-        gcpi_bytes_copy(&in->p.target, some, in->slab + in->where[labels] + (size_t)first * sizeof *some, (size_t)count * sizeof *some);
+        gcpi_bytes_copy(&in->p.target, some, in->slab + in->where[labels] + (size_t)first * sizeof *some,
+                        (size_t)count * sizeof *some);
         for (ptrdiff_t i = 0; i < count; i++) ignored += some[i] == range.ignore;
     }
     return gcpi_trouble(t, &in->p.target, at, "gcp_ignored") ? -1 : ignored;

@@ -1,27 +1,40 @@
 /* Planning more than once: how much arena it takes, the trade-off curve, the largest batch. */
 
 /* An upper bound of what planning takes, the longest list that the policy can make included. */
-typedef struct gcpi_sizes { size_t tasks, forward, items, operands, list, listed; } gcpi_sizes;     /* list: instructions; listed: their operands */
+/* list: instructions; listed: their operands */
+typedef struct gcpi_sizes { size_t tasks, forward, items, operands, list, listed; } gcpi_sizes;
 
 static size_t gcpi_arena_budget(const gcpi_sizes *n)
 {
-    size_t stages = GCPI_MIN(n->forward + 1, (size_t)GCPI_MOST_STAGES), rows = stages * (stages + 1) / 2, sets = n->forward <= GCPI_EXACT_VALUES ? (size_t)1 << GCPI_EXACT_VALUES : 0;
-    size_t chain = 2 * rows * ((GCPI_MOST_SLOTS + 1) * sizeof(float) + 2 * sizeof(int)) + stages * (stages + 16) * sizeof(size_t) + (n->items + n->tasks) * 4 * sizeof(int);
-    size_t exact = sets * sizeof(size_t) + sets * (n->tasks + 1) * (sizeof(double) + 4 * sizeof(int)) + (n->tasks + n->items) * 4 * sizeof(int);
-    size_t cut = (n->items + n->forward) * 6 * sizeof(size_t) + (n->operands + n->items + n->forward) * 8 * (2 * sizeof(int) + sizeof(double));
-    return GCPI_MAX(chain, exact) + cut + 6 * n->list * sizeof(int) + n->items * (sizeof(double) + 1 + (GCPI_STATES + 1) * (1 + sizeof(uint16_t))) + 8192;
+    size_t stages = GCPI_MIN(n->forward + 1, (size_t)GCPI_MOST_STAGES), rows = stages * (stages + 1) / 2,
+           sets = n->forward <= GCPI_EXACT_VALUES ? (size_t)1 << GCPI_EXACT_VALUES : 0;
+    size_t chain = 2 * rows * ((GCPI_MOST_SLOTS + 1) * sizeof(float) + 2 * sizeof(int)) +
+                   stages * (stages + 16) * sizeof(size_t) + (n->items + n->tasks) * 4 * sizeof(int);
+    size_t exact = sets * sizeof(size_t) + sets * (n->tasks + 1) * (sizeof(double) + 4 * sizeof(int)) +
+                   (n->tasks + n->items) * 4 * sizeof(int);
+    size_t cut = (n->items + n->forward) * 6 * sizeof(size_t) +
+                 (n->operands + n->items + n->forward) * 8 * (2 * sizeof(int) + sizeof(double));
+    return GCPI_MAX(chain, exact) + cut + 6 * n->list * sizeof(int) +
+           n->items * (sizeof(double) + 1 + (GCPI_STATES + 1) * (1 + sizeof(uint16_t))) + 8192;
 }
 
 static size_t gcpi_arena_of(const gcp_tape *t, const gcp_plan_opts *o, const gcpi_sizes *n)
 {
-    size_t problem = n->items * (sizeof(gcpi_item) + 1) + n->tasks * sizeof(gcpi_task) + n->operands * sizeof(gcpi_operand) + n->forward * sizeof(int);
-    size_t lives = (n->listed + n->items) * (sizeof(gcpi_value) + sizeof(gcpi_buffer) + 2 * sizeof(gcpi_spot) + 4 * sizeof(int) + 2 * sizeof(size_t) + sizeof(gcpi_placed) + sizeof(gcpi_extent));
+    size_t problem = n->items * (sizeof(gcpi_item) + 1) + n->tasks * sizeof(gcpi_task) +
+                     n->operands * sizeof(gcpi_operand) + n->forward * sizeof(int);
+    size_t lives =
+        (n->listed + n->items) * (sizeof(gcpi_value) + sizeof(gcpi_buffer) + 2 * sizeof(gcpi_spot) + 4 * sizeof(int) +
+                                  2 * sizeof(size_t) + sizeof(gcpi_placed) + sizeof(gcpi_extent));
     size_t lists = n->list * (2 * sizeof(gcpi_instruction) + 2 * sizeof(size_t) + 5 * sizeof(int) + sizeof(double));
     size_t choice = 2 * (n->items + (n->forward + 4) * 5 * sizeof(int) + 2 * (size_t)t->segment_count * sizeof(int));
-    size_t model = n->items * (6 * sizeof(int) + sizeof(size_t) + 2) + n->tasks * (6 * sizeof(int) + 3 * sizeof(size_t) + 2) + 2 * n->operands * sizeof(int);
-    size_t search = (n->items * 4 + n->forward * 4 + n->operands) * 2 * sizeof(size_t) + (4 * n->forward + 4 * n->items + 2 * (size_t)t->segment_count) * sizeof(int);
-    size_t far = o->far ? n->list * (4 * sizeof(int) + sizeof(size_t) + sizeof(double)) + n->items * 7 * sizeof(int) : 0;
-    return sizeof(gcpi_plan) + problem + lives + lists + choice + model + search + far + (o->policy == GCP_BUDGET ? gcpi_arena_budget(n) : 0) + 128 * 64;
+    size_t model = n->items * (6 * sizeof(int) + sizeof(size_t) + 2) +
+                   n->tasks * (6 * sizeof(int) + 3 * sizeof(size_t) + 2) + 2 * n->operands * sizeof(int);
+    size_t search = (n->items * 4 + n->forward * 4 + n->operands) * 2 * sizeof(size_t) +
+                    (4 * n->forward + 4 * n->items + 2 * (size_t)t->segment_count) * sizeof(int);
+    size_t far =
+        o->far ? n->list * (4 * sizeof(int) + sizeof(size_t) + sizeof(double)) + n->items * 7 * sizeof(int) : 0;
+    return sizeof(gcpi_plan) + problem + lives + lists + choice + model + search + far +
+           (o->policy == GCP_BUDGET ? gcpi_arena_budget(n) : 0) + 128 * 64;
 }
 
 GCPI_DEF size_t gcp_plan_arena_at(gcp_tensor loss, gcp_plan_opts o)
@@ -29,7 +42,8 @@ GCPI_DEF size_t gcp_plan_arena_at(gcp_tensor loss, gcp_plan_opts o)
     const gcp_tape *t = loss.tape;
     gcpi_sizes n;
     if (!t || !t->ops) return 0;
-    size_t tensors = (size_t)t->tensor_count, edges = (size_t)t->edge_count, parameters = (size_t)t->parameter_count, widest = 0, lines = 1;
+    size_t tensors = (size_t)t->tensor_count, edges = (size_t)t->edge_count, parameters = (size_t)t->parameter_count,
+           widest = 0, lines = 1;
     int depth = 0;
     for (int s = 0; s < t->segment_count; s++) depth = GCPI_MAX(depth, t->segments[s].depth);
     n.forward = (size_t)t->op_count; n.items = 2 * tensors;
@@ -40,7 +54,12 @@ GCPI_DEF size_t gcp_plan_arena_at(gcp_tensor loss, gcp_plan_opts o)
     if (gcpi_moves(&o)) { n.tasks += 2 * tensors; n.operands += 4 * tensors; }
     for (int i = 0; i < t->op_count; i++) widest = GCPI_MAX(widest, 2 * (size_t)(t->ops[i].inputs + t->ops[i].outputs));
     for (const char *c = o.list; c && *c; c++) lines += *c == '\n';
-    if (o.list) { n.list = lines; n.listed = lines * (widest + parameters); n.tasks += 3 * tensors; n.operands += 3 * tensors; }
+    if (o.list) {
+        n.list = lines;
+        n.listed = lines * (widest + parameters);
+        n.tasks += 3 * tensors;
+        n.operands += 3 * tensors;
+    }
     lines = 1;
     for (const char *c = o.costs; c && *c; c++) lines += *c == '\n';
     return gcpi_arena_of(t, &o, &n) + lines * (sizeof(uint64_t) + sizeof(double));
@@ -86,7 +105,10 @@ static int gcpi_sweep_points(gcp_tensor loss, const char *text, gcp_point *point
     for (int i = 0; i < count; i++) {
         gcp_point *p = &points[i];
         size_t budget = o.budget = p->budget;
-        if (i && budget < points[i - 1].budget) { gcpi_fail(t, GCP_E_ARGUMENT, o.at, "gcp_sweep", "budget %d is less than the one before it", i); return 0; }
+        if (i && budget < points[i - 1].budget) {
+            gcpi_fail(t, GCP_E_ARGUMENT, o.at, "gcp_sweep", "budget %d is less than the one before it", i);
+            return 0;
+        }
         gcp_plan plan = gcpi_plan_any(loss, text, o);
         memset(p, 0, sizeof *p);
         p->budget = budget;
@@ -95,7 +117,12 @@ static int gcpi_sweep_points(gcp_tensor loss, const char *text, gcp_point *point
         if (!plan.in) gcp_error_clear(t);
         if (!plan.in && !last) continue;
         fit++;
-        if (plan.in) { p->bytes = plan.bytes; p->seconds = plan.seconds; p->keep_all_seconds = plan.keep_all_seconds; p->bound_seconds = plan.bound_seconds; }
+        if (plan.in) {
+            p->bytes = plan.bytes;
+            p->seconds = plan.seconds;
+            p->keep_all_seconds = plan.keep_all_seconds;
+            p->bound_seconds = plan.bound_seconds;
+        }
         if (last && (!plan.in || last->seconds < p->seconds)) {
             double bound = plan.in ? p->bound_seconds : last->bound_seconds;
             *p = *last;
@@ -106,7 +133,10 @@ static int gcpi_sweep_points(gcp_tensor loss, const char *text, gcp_point *point
     }
     return fit;
 }
-GCPI_DEF int gcp_sweep_at(gcp_tensor loss, gcp_point *points, int count, gcp_plan_opts o) { return gcpi_sweep_points(loss, NULL, points, count, o); }
+GCPI_DEF int gcp_sweep_at(gcp_tensor loss, gcp_point *points, int count, gcp_plan_opts o)
+{
+    return gcpi_sweep_points(loss, NULL, points, count, o);
+}
 GCPI_DEF int gcp_graph_sweep_at(gcp_tape *t, const char *text, gcp_point *points, int count, gcp_plan_opts o)
 {
     gcp_tensor holder;
@@ -128,8 +158,12 @@ static int gcpi_batch_fits(gcp_arena *a, gcp_record_fn record, void *context, co
         gcp_plan_opts plan = o->plan;
         plan.at = o->at; plan.policy = GCP_BUDGET; plan.arena = NULL;
         gcp_plan made = gcp_plan_make_at(record(context, t, batch), plan);
-        fits = made.in ? !(o->slowdown > 0) || made.seconds <= o->slowdown * made.keep_all_seconds : t->code == GCP_E_BUDGET ? 0 : -1;
-        if (fits < 0 && o->error) snprintf(o->error, GCP_MAX_ERROR, "%s", gcp_error(t) ? gcp_error(t) : "record returned no tensor of the tape that it was given");
+        fits = made.in                   ? !(o->slowdown > 0) || made.seconds <= o->slowdown * made.keep_all_seconds
+               : t->code == GCP_E_BUDGET ? 0
+                                         : -1;
+        if (fits < 0 && o->error)
+            snprintf(o->error, GCP_MAX_ERROR, "%s",
+                     gcp_error(t) ? gcp_error(t) : "record returned no tensor of the tape that it was given");
     } else if (o->error) snprintf(o->error, GCP_MAX_ERROR, "the arena has no room for a tape of %d ops", o->ops);
     a->used = used;
     return fits;

@@ -70,7 +70,10 @@ static void *gcpi_scratch_push(gcp_arena *a, ptrdiff_t size, ptrdiff_t align, pt
 }
 
 /* Options where 0 means a default, or that nothing was given. */
-static double gcpi_option(double given, double otherwise) { return given == 0 ? otherwise : given == GCP_ZERO ? 0 : given; }
+static double gcpi_option(double given, double otherwise)
+{
+    return given == 0 ? otherwise : given == GCP_ZERO ? 0 : given;
+}
 static int gcpi_integer(int given) { return given == GCP_ZERO ? 0 : given; }
 
 static int gcpi_finite(double x) { return x - x == 0; }
@@ -84,7 +87,8 @@ static uint32_t gcpi_hash(const char *s)
 }
 
 #define GCPI_NEW(arena, type, count) ((type *)gcp_arena_push((arena), (ptrdiff_t)sizeof(type), 16, (ptrdiff_t)(count)))
-#define GCPI_SCRATCH(arena, type, count) ((type *)gcpi_scratch_push((arena), (ptrdiff_t)sizeof(type), 16, (ptrdiff_t)(count)))
+#define GCPI_SCRATCH(arena, type, count) \
+    ((type *)gcpi_scratch_push((arena), (ptrdiff_t)sizeof(type), 16, (ptrdiff_t)(count)))
 
 /* Random numbers: Philox 4x32-10 (Salmon et al. 2011). What is drawn depends on the key and counter alone. */
 typedef struct gcpi_random { uint32_t x[4]; } gcpi_random;

@@ -18,10 +18,12 @@ typedef struct gcpi_parameter {
     const char *path;
     gcp_shape shape;
     gcp_init init;
-    int kind, tensor, fan_in, fan_out;            /* tensor: of this recording, 0 where it was not recorded (yet); fans: 0 where not given */
+    /* tensor: of this recording, 0 where it was not recorded (yet); fans: 0 where not given */
+    int kind, tensor, fan_in, fan_out;
     double deviation;                             /* 0: that of init */
     uint32_t hash;
-    size_t offset, slot;                          /* in the state: its value; its optimiser slots, 0 where it has none */
+    /* in the state: its value; its optimiser slots, 0 where it has none */
+    size_t offset, slot;
 } gcpi_parameter;
 
 typedef struct gcpi_conv_attr {
@@ -29,7 +31,8 @@ typedef struct gcpi_conv_attr {
 } gcpi_conv_attr;
 typedef union gcpi_attributes {
     gcpi_conv_attr conv;                          /* convolutions and pools */
-    struct { double a, b; int i, j; } number;     /* scale, slope, rates; epsilon, momentum; slice, upsample, reshape rank */
+    /* scale, slope, rates; epsilon, momentum; slice, upsample, reshape rank */
+    struct { double a, b; int i, j; } number;
     gcp_shape shape;
 } gcpi_attributes;
 
@@ -42,7 +45,8 @@ typedef struct gcpi_op {
     gcpi_attributes attributes;
 } gcpi_op;
 
-/* A bound plan: where it lies itself, its slab and its far memory. By value, since a plan whose arena was used otherwise cannot be asked. */
+/* A bound plan: where it lies itself, its slab and its far memory. By value, since a plan whose arena was used
+   otherwise cannot be asked. */
 typedef struct gcpi_binding {
     const void *plan, *memory;                    /* plan: which, never read; memory: what gcp_bind was given */
     const unsigned char *own, *slab, *far;
@@ -68,9 +72,11 @@ struct gcp_tape {
     gcpi_name *names;           int name_count, name_capacity;         /* 0 is the root */
     gcpi_segment *segments;     int segment_count, segment_capacity, open;     /* 0 is the whole tape */
     gcpi_parameter *parameters; int parameter_count, parameter_capacity;
-    char *text;                 ptrdiff_t text_used, text_capacity, text_mark;      /* names given by the user; paths of parameters from the back */
+    /* names given by the user; paths of parameters from the back */
+    char *text;                 ptrdiff_t text_used, text_capacity, text_mark;
     gcpi_extents good;                            /* as of the last call that was not refused */
-    int sealed;                                   /* parameters are those of an earlier recording: the set may not change */
+    /* parameters are those of an earlier recording: the set may not change */
+    int sealed;
     /* state: the counters, values, then optimiser slots; layout counts changes of where slabs may lie */
     unsigned char *state; size_t state_size, state_capacity;
     gcp_target home;                              /* whose memory the state lies in */
@@ -110,7 +116,8 @@ static void gcpi_fail(gcp_tape *t, gcp_code code, gcp_at at, const char *what, c
     va_end(args);
 }
 
-static const char gcpi_no_tape[] = "gcp_tape_make: the arena is too small for a tape (gcp_tape_bytes says what one takes)";
+static const char gcpi_no_tape[] =
+    "gcp_tape_make: the arena is too small for a tape (gcp_tape_bytes says what one takes)";
 
 GCPI_DEF const char *gcp_error(gcp_tape *t)
 {
@@ -133,7 +140,8 @@ static void gcpi_take_back(gcp_tape *t)
 {
     t->tensor_count = t->good.tensors; t->name_count = t->good.names; t->parameter_count = t->good.parameters;
     t->text_used = t->good.text_used; t->text_mark = t->good.text_mark;
-    for (int i = 0; i < t->parameter_count; i++) if (t->parameters[i].tensor >= t->tensor_count) t->parameters[i].tensor = 0;
+    for (int i = 0; i < t->parameter_count; i++)
+        if (t->parameters[i].tensor >= t->tensor_count) t->parameters[i].tensor = 0;
 }
 
 GCPI_DEF void gcp_error_clear(gcp_tape *t)
@@ -187,7 +195,8 @@ static const char *gcpi_shape_text(gcp_shape s, char *buffer, size_t size)
     int from = s.rank >= 4 ? 0 : 4 - s.rank, n = 0;
     if (s.rank == 0) { snprintf(buffer, size, "scalar"); return buffer; }
     if (s.rank == 2 || s.rank == 3) n = snprintf(buffer, size, "%d", s.d[0]), from++;
-    for (int i = from; i < 4 && n >= 0 && n < (int)size; i++) n += snprintf(buffer + n, size - (size_t)n, "%s%d", n ? "x" : "", s.d[i]);
+    for (int i = from; i < 4 && n >= 0 && n < (int)size; i++)
+        n += snprintf(buffer + n, size - (size_t)n, "%s%d", n ? "x" : "", s.d[i]);
     return buffer;
 }
 

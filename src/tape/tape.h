@@ -1,6 +1,9 @@
 /* Records only. Names are nodes of a tree; text is written on demand. */
 
-typedef struct gcpi_capacities { int ops, tensors, edges, names, segments, parameters; ptrdiff_t text; } gcpi_capacities;
+typedef struct gcpi_capacities {
+    int ops, tensors, edges, names, segments, parameters;
+    ptrdiff_t text;
+} gcpi_capacities;
 
 static gcpi_capacities gcpi_capacities_of(const gcp_tape_opts *o)
 {
@@ -24,9 +27,10 @@ GCPI_DEF size_t gcp_tape_bytes_at(gcp_tape_opts o)
 {
     if (!gcpi_tape_fits(&o)) return SIZE_MAX;
     gcpi_capacities c = gcpi_capacities_of(&o);
-    return sizeof(gcp_tape) + (size_t)c.ops * sizeof(gcpi_op) + (size_t)c.tensors * sizeof(gcpi_tensor)
-         + (size_t)c.edges * sizeof(int) + (size_t)c.names * sizeof(gcpi_name) + (size_t)c.segments * sizeof(gcpi_segment)
-         + (size_t)c.parameters * sizeof(gcpi_parameter) + (size_t)c.text + 8 * 64;
+    return sizeof(gcp_tape) + (size_t)c.ops * sizeof(gcpi_op) + (size_t)c.tensors * sizeof(gcpi_tensor) +
+           (size_t)c.edges * sizeof(int) + (size_t)c.names * sizeof(gcpi_name) +
+           (size_t)c.segments * sizeof(gcpi_segment) + (size_t)c.parameters * sizeof(gcpi_parameter) + (size_t)c.text +
+           8 * 64;
 }
 
 static int gcpi_tape_arrays(gcp_tape *t, gcp_arena *a, gcpi_capacities c)
@@ -62,8 +66,9 @@ GCPI_DEF gcp_tape *GCPI_STAMPED(gcp_tape_make_at)(gcp_arena *arena, gcp_tape_opt
     t->seed = o.seed;
     if (!gcpi_tape_fits(&o) || !gcpi_tape_arrays(t, arena, gcpi_capacities_of(&o))) {
         memset(&t->ops, 0, (size_t)((char *)&t->sealed - (char *)&t->ops));
-        gcpi_fail(t, GCP_E_NOMEM, o.at, "gcp_tape_make", "an arena of %td bytes is too small for %d ops, which take %zu bytes",
-                  arena->size, o.ops > 0 ? o.ops : 256, gcp_tape_bytes_at(o));
+        gcpi_fail(t, GCP_E_NOMEM, o.at, "gcp_tape_make",
+                  "an arena of %td bytes is too small for %d ops, which take %zu bytes", arena->size,
+                  o.ops > 0 ? o.ops : 256, gcp_tape_bytes_at(o));
         return t;
     }
     gcpi_tape_clear(t);
@@ -113,7 +118,9 @@ static int gcpi_name_new(gcp_tape *t, int parent, const char *label, const char 
     uint32_t hash = gcpi_hash(text);
     int same = gcpi_name_find(t, parent, text, hash);
     if (named && (same || !*named || strpbrk(named, " /#[\n\t\r"))) {
-        gcpi_fail(t, GCP_E_NAME, at, label, same ? "the name '%s' is used twice here" : "the name '%s' is empty or has a space, '/', '[' or '#'", named);
+        gcpi_fail(t, GCP_E_NAME, at, label,
+                  same ? "the name '%s' is used twice here" : "the name '%s' is empty or has a space, '/', '[' or '#'",
+                  named);
         return 0;
     }
     gcpi_name *n = &t->names[t->name_count];
@@ -152,7 +159,8 @@ GCPI_DEF gcp_shape gcp_shape_of(gcp_tensor x)
 GCPI_DEF size_t gcp_elements(gcp_tensor x) { const gcpi_tensor *e = gcpi_get(x); return e ? gcpi_count(e->shape) : 0; }
 
 /* Tensors. */
-static int gcpi_tensor_new(gcp_tape *t, int kind, gcp_dtype dtype, gcp_shape shape, int name, gcp_at at, const char *what)
+static int gcpi_tensor_new(gcp_tape *t, int kind, gcp_dtype dtype, gcp_shape shape, int name, gcp_at at,
+                           const char *what)
 {
     if (t->tensor_count == t->tensor_capacity) {
         gcpi_fail(t, GCP_E_CAPACITY, at, what, "the tape's %d tensors are full (.tensors)", t->tensor_capacity);
@@ -170,7 +178,8 @@ static gcp_tensor gcpi_input_of(gcp_tape *t, gcp_dtype dtype, const char *name, 
     gcp_shape shape;
     if (!t || t->code) return gcpi_nil(t);
     if (!gcpi_shape_normal(raw, &shape)) {
-        gcpi_fail(t, GCP_E_SHAPE, at, "input", "'%s' needs 1 to 4 sizes, each at least 1, and fewer than 2^57 bytes", name ? name : "");
+        gcpi_fail(t, GCP_E_SHAPE, at, "input", "'%s' needs 1 to 4 sizes, each at least 1, and fewer than 2^57 bytes",
+                  name ? name : "");
         return gcpi_nil(t);
     }
     int node = gcpi_name_new(t, 0, "input", name ? name : "", at);
@@ -251,12 +260,14 @@ static int gcpi_parameter_new(gcp_tape *t, const char *path, uint32_t hash, gcp_
         return -1;
     }
     if (t->parameter_count == t->parameter_capacity) {
-        gcpi_fail(t, GCP_E_CAPACITY, at, "parameter", "the tape's %d parameters are full (.parameters)", t->parameter_capacity);
+        gcpi_fail(t, GCP_E_CAPACITY, at, "parameter", "the tape's %d parameters are full (.parameters)",
+                  t->parameter_capacity);
         return -1;
     }
     const char *copy = gcpi_keep_path(t, path);
     if (!copy) {
-        gcpi_fail(t, GCP_E_CAPACITY, at, "parameter", "the tape's %td bytes for names are full (.names)", t->text_capacity);
+        gcpi_fail(t, GCP_E_CAPACITY, at, "parameter", "the tape's %td bytes for names are full (.names)",
+                  t->text_capacity);
         return -1;
     }
     t->parameters[t->parameter_count].path = copy;
@@ -266,7 +277,8 @@ static int gcpi_parameter_new(gcp_tape *t, const char *path, uint32_t hash, gcp_
 
 static int gcpi_same_shape(gcp_shape a, gcp_shape b) { return !memcmp(a.d, b.d, sizeof a.d); }
 
-static gcp_tensor gcpi_parameter_of(gcp_tape *t, int kind, int parent, const char *name, gcp_shape raw, gcp_param_opts o)
+static gcp_tensor gcpi_parameter_of(gcp_tape *t, int kind, int parent, const char *name, gcp_shape raw,
+                                    gcp_param_opts o)
 {
     gcp_shape shape;
     char path[256], was[64], is[64];
@@ -276,7 +288,8 @@ static gcp_tensor gcpi_parameter_of(gcp_tape *t, int kind, int parent, const cha
         return gcpi_nil(t);
     }
     if ((int)o.init < 0 || o.init > GCP_INIT_ONES) {
-        gcpi_fail(t, GCP_E_ARGUMENT, o.at, "parameter", "'%s' with .init = %d; a gcp_init", name ? name : "", (int)o.init);
+        gcpi_fail(t, GCP_E_ARGUMENT, o.at, "parameter", "'%s' with .init = %d; a gcp_init", name ? name : "",
+                  (int)o.init);
         return gcpi_nil(t);
     }
     int node = gcpi_name_new(t, parent, "parameter", name ? name : "", o.at);
@@ -290,7 +303,14 @@ static gcp_tensor gcpi_parameter_of(gcp_tape *t, int kind, int parent, const cha
     int index = gcpi_parameter_find(t, path, hash), fresh = index < 0;
     if (fresh && (index = gcpi_parameter_new(t, path, hash, o.at)) < 0) return gcpi_nil(t);
     gcpi_parameter *p = &t->parameters[index];
-    if (fresh) { p->shape = shape; p->kind = kind; p->init = o.init; p->fan_in = o.fan_in; p->fan_out = o.fan_out; p->deviation = o.std; }
+    if (fresh) {
+        p->shape = shape;
+        p->kind = kind;
+        p->init = o.init;
+        p->fan_in = o.fan_in;
+        p->fan_out = o.fan_out;
+        p->deviation = o.std;
+    }
     if (!gcpi_same_shape(p->shape, shape) || p->kind != kind) {
         gcpi_fail(t, GCP_E_PARAMETERS, o.at, "parameter", "'%s' was %s before the reset and is %s now", path,
                   gcpi_shape_text(p->shape, was, sizeof was), gcpi_shape_text(shape, is, sizeof is));
@@ -303,10 +323,16 @@ static gcp_tensor gcpi_parameter_of(gcp_tape *t, int kind, int parent, const cha
 
 GCPI_DEF gcp_tensor gcp_param_at(gcp_tape *t, const char *name, gcp_shape shape, gcp_param_opts o)
 {
-    int bad = o.fan_in < 0 || o.fan_out < 0 || !(o.std == GCP_ZERO || o.std >= 0) || !gcpi_finite(o.std) || (o.std != 0 && o.init != GCP_INIT_DEFAULT);
-    if (t && bad) gcpi_fail(t, GCP_E_ARGUMENT, o.at, "parameter", "'%s' with .fan_in = %d, .fan_out = %d, .std = %g; at least 0, and .std or .init", name ? name : "", o.fan_in, o.fan_out, o.std);
-    if (o.init == GCP_INIT_DEFAULT && (shape.rank == 1 || o.std == GCP_ZERO)) o.init = o.std > 0 ? GCP_INIT_HE : GCP_INIT_ZEROS;
-    gcp_tensor x = gcpi_parameter_of(t, GCPI_PARAMETER, t && t->segments ? t->segments[t->open].name : 0, name, shape, o);
+    int bad = o.fan_in < 0 || o.fan_out < 0 || !(o.std == GCP_ZERO || o.std >= 0) || !gcpi_finite(o.std) ||
+              (o.std != 0 && o.init != GCP_INIT_DEFAULT);
+    if (t && bad)
+        gcpi_fail(t, GCP_E_ARGUMENT, o.at, "parameter",
+                  "'%s' with .fan_in = %d, .fan_out = %d, .std = %g; at least 0, and .std or .init", name ? name : "",
+                  o.fan_in, o.fan_out, o.std);
+    if (o.init == GCP_INIT_DEFAULT && (shape.rank == 1 || o.std == GCP_ZERO))
+        o.init = o.std > 0 ? GCP_INIT_HE : GCP_INIT_ZEROS;
+    gcp_tensor x =
+        gcpi_parameter_of(t, GCPI_PARAMETER, t && t->segments ? t->segments[t->open].name : 0, name, shape, o);
     if (x.id) gcpi_recorded(t);
     return x;
 }
@@ -333,7 +359,8 @@ GCPI_DEF int gcp_segment_begin(gcp_tape *t, const char *label, gcp_segment_opts 
 {
     if (!t || t->code) return 0;
     if (t->segment_count == t->segment_capacity) {
-        gcpi_fail(t, GCP_E_CAPACITY, o.at, "segment", "the tape's %d segments are full (.segments)", t->segment_capacity - 1);
+        gcpi_fail(t, GCP_E_CAPACITY, o.at, "segment", "the tape's %d segments are full (.segments)",
+                  t->segment_capacity - 1);
         return 0;
     }
     int name = gcpi_name_new(t, t->segments[t->open].name, label, NULL, o.at);
@@ -355,7 +382,8 @@ static void gcpi_segment_error(gcp_tape *t, int segment, const char *text)
     gcpi_fail(t, GCP_E_SEGMENT, t->segments[segment].at, what, "%s", text);
 }
 
-/* Closes every block from the innermost open one up to segment (0: all). Those inside it were left by return or goto. */
+/* Closes every block from the innermost open one up to segment (0: all). Those inside it were left by return or
+   goto. */
 static void gcpi_segments_close(gcp_tape *t, int segment)
 {
     while (t->open > segment) {
@@ -394,7 +422,8 @@ static int gcpi_op_room(gcp_tape *t, const gcp_op *row, int inputs, int outputs,
         return 0;
     }
     if (inputs > GCP_MAX_INPUTS || outputs < 1 || outputs > GCP_MAX_OUTPUTS) {
-        gcpi_fail(t, GCP_E_ARGUMENT, at, row->name, "%d inputs and %d outputs; at most %d and %d", inputs, outputs, GCP_MAX_INPUTS, GCP_MAX_OUTPUTS);
+        gcpi_fail(t, GCP_E_ARGUMENT, at, row->name, "%d inputs and %d outputs; at most %d and %d", inputs, outputs,
+                  GCP_MAX_INPUTS, GCP_MAX_OUTPUTS);
         return 0;
     }
     if (inputs > t->edge_capacity - t->edge_count) {
@@ -428,7 +457,8 @@ static int gcpi_op_shapes(gcp_tape *t, const gcpi_op *op, gcp_shape *out, gcp_dt
         size_t count = 1;
         for (int d = 0; d < 4; d++) {
             if (raw.d[d] <= 0 || count > (size_t)PTRDIFF_MAX / 64 / (size_t)raw.d[d]) {
-                gcpi_fail(t, GCP_E_SHAPE, op->at, op->row->name, "an output of %d x %d x %d x %d", raw.d[0], raw.d[1], raw.d[2], raw.d[3]);
+                gcpi_fail(t, GCP_E_SHAPE, op->at, op->row->name, "an output of %d x %d x %d x %d", raw.d[0], raw.d[1],
+                          raw.d[2], raw.d[3]);
                 return 0;
             }
             count *= (size_t)raw.d[d];

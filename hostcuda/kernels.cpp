@@ -4,4 +4,4 @@
 #pragma clang diagnostic ignored "-Wreturn-type-c-linkage" /* gcp_gpu has default initialisers in C++; a C program never sees that */
 #endif
 #include "cublas_v2.h"
-#include "../../kernels.cu"
+#include "../kernels.cu"

@@ -2,8 +2,8 @@
    streams, graphs, memory, the matrix products. test_hostcuda bench measures instead. */
 #define HOSTCUDA_IMPLEMENTATION
 #include "cublas_v2.h"
-#include "planted.cu.h"
-#include "../check.h"
+#include "support/planted.cu.h"
+#include "support/check.h"
 #include <sys/wait.h>
 #include <unistd.h>
 
