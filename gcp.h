@@ -116,12 +116,12 @@
                 files that differ do not link (the choice is part of a function's name).
    GCP_STATIC   makes every function static, for a library of its own inside one file.
    GCP_API      put before every declaration (dllexport and the like).
-   GCP_USE_CBLAS  matrix products (linear, matmul) by the CBLAS that you link, with <cblas.h>: gcp cuts a product by its shape and
-                calls from its own threads, the BLAS set to one and left so, and bits depend on no count of threads. OpenBLAS
-                is known; for another define GCP_CBLAS_ONE_THREAD() as what sets it. What a BLAS allocates itself is not in
-                the plan. Convolutions stay gcp's own.
-   GCP_ANY_MATH  allows -ffast-math where the compiler cannot be told to leave it out of this file (elsewhere it is left out): bits may
-                then depend on the plan.
+   GCP_USE_CBLAS  matrix products (linear, matmul) by the CBLAS that you link, with <cblas.h>: gcp cuts a product by its
+                shape and calls from its own threads, the BLAS set to one and left so, and bits depend on no count of
+                threads. OpenBLAS is known; for another define GCP_CBLAS_ONE_THREAD() as what sets it. What a BLAS
+                allocates itself is not in the plan. Convolutions stay gcp's own.
+   GCP_ANY_MATH  allows -ffast-math where the compiler cannot be told to leave it out of this file (elsewhere it is left
+                out): bits may then depend on the plan.
    Every option below is a field of a struct: zero means its default. No macro changes a public struct. */
 
 #define GCP_VERSION_MAJOR 0
@@ -159,7 +159,7 @@ extern "C" {
 #define GCP_GB(n) ((size_t)(n) << 30)
 enum { GCP_MAX_INPUTS = 64, GCP_MAX_OUTPUTS = 8, GCP_MAX_DIMS = 4, GCP_MAX_ERROR = 320, GCP_MAX_BOUND = 32 };
 
-/* Says zero where an option's own zero means its default or "not given": .lr = GCP_ZERO, .by = GCP_ZERO, .beta1 = GCP_ZERO, ... */
+/* Says zero where an option's own zero means its default or "not given": .lr = GCP_ZERO, .by = GCP_ZERO, ... */
 #define GCP_ZERO (-2147483647 - 1)
 
 /* ---- 3 types --------------------------------------------------------------------------------------------------*/
@@ -181,14 +181,16 @@ typedef struct gcp_arena {
 /* A handle. id 0 is nil: what a failed call returns; ops on nil do nothing and return nil. Passed by value. */
 typedef struct gcp_tensor { gcp_tape *tape; int id; unsigned generation; } gcp_tensor;
 
-/* Sizes, always four of them inside: {n, h, w, c}; (n, c) is {n, 1, 1, c}; (n, l, c) is {n, 1, l, c}; (c) is {1, 1, 1, c}. */
+/* Sizes, always four of them inside: {n, h, w, c}; (n, c) is {n, 1, 1, c}; (n, l, c) is {n, 1, l, c}; (c) is {1, 1, 1,
+   c}. */
 typedef struct gcp_shape { int rank; int d[GCP_MAX_DIMS]; } gcp_shape;
 
 typedef enum gcp_dtype { GCP_DTYPE_REAL, GCP_DTYPE_I32, GCP_DTYPE_U8, GCP_DTYPE_BIT } gcp_dtype;
 
 #define GCP_ERRORS(X) \
     X(NOMEM, "out of memory") X(CAPACITY, "a fixed capacity is full") X(SHAPE, "shapes do not fit") \
-    X(ARGUMENT, "an argument is out of range") X(DTYPE, "wrong kind of element") X(SEGMENT, "a segment block is broken") \
+    X(ARGUMENT, "an argument is out of range") X(DTYPE, "wrong kind of element") \
+    X(SEGMENT, "a segment block is broken") \
     X(STALE, "a handle or plan of an earlier recording") X(FOREIGN, "a tensor of another tape") \
     X(NAME, "a name is used twice or unknown") X(PARAMETERS, "the set of parameters changed") \
     X(PLAN, "the options of a plan contradict") X(BUDGET, "the plan does not fit the budget") \
@@ -209,10 +211,12 @@ typedef enum gcp_code { GCP_OK, GCP_ERRORS(GCPI_CODE) GCP_ERROR_COUNT } gcp_code
     X(MSE, mse) X(MEAN, mean) X(CUSTOM, custom)
 #define GCPI_KIND(NAME, name) GCP_OP_##NAME,
 typedef enum gcp_op_kind { GCP_OPS(GCPI_KIND) GCP_OP_COUNT } gcp_op_kind;
-enum { GCP_ROW_APPLY = GCP_OP_COUNT, GCP_ROW_SEED, GCP_ROW_NORM, GCP_ROW_UPDATE, GCP_ROW_COUNT };     /* rows that nobody records */
+/* rows that nobody records */
+enum { GCP_ROW_APPLY = GCP_OP_COUNT, GCP_ROW_SEED, GCP_ROW_NORM, GCP_ROW_UPDATE, GCP_ROW_COUNT };
 #undef GCPI_KIND
 #define GCPI_KEEP(NAME, name) GCP_KEEP_##NAME = (1 << GCP_OP_##NAME),
-typedef enum gcp_keep_mask { GCP_OPS(GCPI_KEEP) GCP_KEEP_NONE = 0 } gcp_keep_mask;   /* for GCP_SEGMENT(..., .keep = a | b) */
+/* for GCP_SEGMENT(..., .keep = a | b) */
+typedef enum gcp_keep_mask { GCP_OPS(GCPI_KEEP) GCP_KEEP_NONE = 0 } gcp_keep_mask;
 #undef GCPI_KEEP
 
 /* One operand of a kernel: element (pixel p, channel c) at data[p * pitch + c]; pixels = n * h * w. data is NULL for
@@ -228,8 +232,8 @@ typedef struct gcp_step_numbers {
 } gcp_step_numbers;
 
 /* A call of an op's forward or backward. din[i].data is NULL where no gradient is wanted; with .accumulate the kernel
-   adds to it. in[i] and out[j] hold data in backward only where the op's row says that backward reads them; dout[j].data
-   is NULL where output j of several has no gradient. */
+   adds to it. in[i] and out[j] hold data in backward only where the op's row says that backward reads them;
+   dout[j].data is NULL where output j of several has no gradient. */
 typedef struct gcp_call {
     const void *attributes;             /* a custom op's context */
     const gcp_view *in, *out, *din, *dout;
@@ -239,8 +243,8 @@ typedef struct gcp_call {
     uint64_t ordinal;                   /* the op's number on the tape: keys random draws */
     int training, commit;               /* commit: write side effects (running statistics) */
     const gcp_target *target;
-    const struct gcp_call *fused;       /* on this CPU, else NULL: the backward of a rectifier that runs in the same pass, ahead of a
-                                           batch-norm's */
+    const struct gcp_call *fused;       /* on this CPU, else NULL: the backward of a rectifier that runs in the same
+                                           pass, ahead of a batch-norm's */
 } gcp_call;
 
 /* A shape rule sees its inputs and fills its outputs; on failure it writes a message and returns 0. */
@@ -267,7 +271,7 @@ enum {
     GCP_GRAD_VIEW     = 16,  /* the gradient of an input can be the same bytes as (part of) that of output 0 */
     GCP_COSTLY        = 32,  /* GCP_CHEAP keeps its output */
     GCP_LOSS          = 64,  /* belongs to the loss, not to a unit */
-    GCP_SIGN_OR_MASK  = 128, /* backward reads output 0 where another backward reads it anyway, else the mask, output 1 */
+    GCP_SIGN_OR_MASK  = 128, /* backward reads output 0 where another one reads it anyway, else the mask, output 1 */
     GCP_NO_GRADIENT   = 256, /* gradients stop here */
     GCP_CROSS         = 512  /* backward reads input 0 for the gradient of input 1 only, and the reverse */
 };
@@ -280,20 +284,22 @@ typedef struct gcp_op {
     unsigned reads_in, reads_out;       /* what backward reads: bit i = input i, bit j = output j */
     unsigned flags;
     int outputs;
-    const struct gcp_op *on_device;     /* a custom op's forward, backward and cost for targets with memory of their own; NULL: refused there.
-                                           Where steps are recorded they are called while recording, not in each step */
+    const struct gcp_op *on_device;     /* a custom op's forward, backward and cost for targets with memory of their
+                                           own; NULL: refused there. Where steps are recorded they are called while
+                                           recording, not in each step */
 } gcp_op;
 
-/* A target whose memory the CPU cannot touch (a GPU). What is issued runs in order, later; copy, fill and timed come after
-   all that was issued before, and have finished when they return. */
+/* A target whose memory the CPU cannot touch (a GPU). What is issued runs in order, later; copy, fill and timed come
+   after all that was issued before, and have finished when they return. */
 typedef struct gcp_device {
     void (*copy)(void *context, void *to, const void *from, size_t size);       /* in any direction */
     void (*fill)(void *context, void *to, int byte, size_t size);
-    /* issue(arg) makes the calls of a step. play may record them in *recording and replay that the next time: every call
-       would be the same. forget gives a recording back. */
+    /* issue(arg) makes the calls of a step. play may record them in *recording and replay that the next time: every
+       call would be the same. forget gives a recording back. */
     void (*play)(void *context, void **recording, void (*issue)(void *arg), void *arg);
     void (*forget)(void *context, void *recording);
-    double (*timed)(void *context, void (*issue)(void *arg), void *arg);        /* seconds that issue's calls take there */
+    /* seconds that issue's calls take there */
+    double (*timed)(void *context, void (*issue)(void *arg), void *arg);
     const char *(*trouble)(void *context);      /* NULL, or what went wrong since the last time it was asked */
 } gcp_device;
 
@@ -315,7 +321,8 @@ struct gcp_target {
        before, wait holds back what is issued next until copy id (below GCP_COPIES) is done. NULL: copied at once. */
     void  (*copy_start)(void *context, int id, void *to, const void *from, size_t size);
     void  (*copy_wait)(void *context, int id);
-    void *(*far_allocate)(void *context, size_t size);      /* for plans with far_bytes, at gcp_bind; NULL: gcp_far_bind gives it */
+    void *(*far_allocate)(void *context, size_t size);      /* for plans with far_bytes, at gcp_bind; NULL: gcp_far_bind
+                                                               gives it */
     void  (*far_release)(void *context, void *memory, size_t size);
     void *(*allocate)(void *context, size_t size);          /* for gcp_bind(plan, NULL, 0); aligned to align */
     void  (*release)(void *context, void *memory, size_t size);
@@ -327,18 +334,20 @@ enum { GCP_ISA_BEST, GCP_ISA_SCALAR, GCP_ISA_V128, GCP_ISA_AVX2, GCP_ISA_AVX512 
 typedef struct gcp_writer { void (*write)(void *context, const char *text, size_t size); void *context; } gcp_writer;
 
 typedef enum gcp_init { GCP_INIT_DEFAULT, GCP_INIT_HE, GCP_INIT_GLOROT, GCP_INIT_ZEROS, GCP_INIT_ONES } gcp_init;
-typedef enum gcp_padding { GCP_EXPLICIT, GCP_SAME } gcp_padding;       /* GCP_SAME: TensorFlow's: out = ceil(in / stride) */
+/* GCP_SAME: TensorFlow's: out = ceil(in / stride) */
+typedef enum gcp_padding { GCP_EXPLICIT, GCP_SAME } gcp_padding;
 typedef enum gcp_upsampling { GCP_NEAREST, GCP_BILINEAR } gcp_upsampling;
 
 typedef enum gcp_policy {
     GCP_SEGMENTS,        /* the user's blocks: what crosses them is kept, their inside recomputed once (Chen 2016) */
     GCP_KEEP_ALL,        /* plain backpropagation */
     GCP_UNIFORM,         /* .segments equal runs of units, the last not recomputed; .balance: by bytes where better */
-    GCP_CHECKPOINTS,     /* .checkpoints units evenly by index; .replay keeps nothing inside a segment (quadratic time) */
+    GCP_CHECKPOINTS,     /* .checkpoints units evenly by index; .replay keeps nothing inside a segment (quadratic) */
     GCP_SQRT,            /* about sqrt(n) cuts, placed for the least peak (Chen 2016) */
     GCP_RECURSIVE,       /* cuts inside cuts: O(log n) memory */
     GCP_CHEAP,           /* keep the outputs of convolutions and matrix products, redo the cheap rest */
-    GCP_BUDGET           /* the fastest schedule found whose plan.bytes are at most .budget; else an error that names the least */
+    GCP_BUDGET           /* the fastest schedule found whose plan.bytes are at most .budget; else an error that names
+                            the least */
 } gcp_policy;
 
 /* How long GCP_BUDGET searches: instructions simulated, never seconds, so that a plan is one. */
@@ -346,8 +355,8 @@ typedef enum gcp_effort { GCP_EFFORT_DEFAULT, GCP_EFFORT_QUICK, GCP_EFFORT_THORO
 
 typedef enum gcp_optimizer { GCP_NO_OPTIMIZER, GCP_SGD, GCP_ADAM, GCP_ADAMW } gcp_optimizer;
 
-/* Called when a parameter's gradient is finished (on a device: issued; gradient is an address there, and work on it goes behind
-   what was issued); its bytes may be changed in place until on_wait returns. on_wait needs on_gradient. */
+/* Called when a parameter's gradient is finished (on a device: issued; gradient is an address there, and work on it
+   goes behind what was issued); its bytes may be changed in place until on_wait returns. on_wait needs on_gradient. */
 typedef void (*gcp_gradient_hook)(void *context, gcp_tensor parameter, gcp_real *gradient, size_t count);
 
 /* Options, each a struct whose first field the macro fills with the call site. Fields stand in order of use. */
@@ -361,10 +370,14 @@ typedef struct gcp_tape_opts {
 
 typedef struct gcp_op_opts { gcp_at at GCPI_Z; const char *name GCPI_Z; } gcp_op_opts;
 
-typedef struct gcp_segment_opts { gcp_at at GCPI_Z; unsigned keep GCPI_Z; } gcp_segment_opts;      /* .keep: GCP_KEEP_CONV2D | ... */
+/* .keep: GCP_KEEP_CONV2D | ... */
+typedef struct gcp_segment_opts {
+    gcp_at at GCPI_Z; unsigned keep GCPI_Z;
+} gcp_segment_opts;
 
-/* Default: zeros where the shape has one size, else He. fan_in is the product of all sizes but the first, fan_out the first;
-   of what matmul multiplies with from the right, (k, m), they are k and m. .std: normal with this deviation, in place of .init. */
+/* Default: zeros where the shape has one size, else He. fan_in is the product of all sizes but the first, fan_out the
+   first; of what matmul multiplies with from the right, (k, m), they are k and m. .std: normal with this deviation, in
+   place of .init. */
 typedef struct gcp_param_opts {
     gcp_at at GCPI_Z; gcp_init init GCPI_Z; int fan_in GCPI_Z, fan_out GCPI_Z; double std GCPI_Z;
 } gcp_param_opts;
@@ -396,9 +409,17 @@ typedef struct gcp_pool_opts {
     const char *name GCPI_Z;
 } gcp_pool_opts;
 
-typedef struct gcp_upsample_opts { gcp_at at GCPI_Z; int factor GCPI_Z; gcp_upsampling mode GCPI_Z; const char *name GCPI_Z; } gcp_upsample_opts;
-typedef struct gcp_scale_opts { gcp_at at GCPI_Z; double by GCPI_Z; const char *name GCPI_Z; } gcp_scale_opts;      /* .by has no default */
-typedef struct gcp_leaky_relu_opts { gcp_at at GCPI_Z; double slope GCPI_Z; const char *name GCPI_Z; } gcp_leaky_relu_opts;   /* default 0.01 */
+typedef struct gcp_upsample_opts {
+    gcp_at at GCPI_Z; int factor GCPI_Z; gcp_upsampling mode GCPI_Z; const char *name GCPI_Z;
+} gcp_upsample_opts;
+/* .by has no default */
+typedef struct gcp_scale_opts {
+    gcp_at at GCPI_Z; double by GCPI_Z; const char *name GCPI_Z;
+} gcp_scale_opts;
+/* default 0.01 */
+typedef struct gcp_leaky_relu_opts {
+    gcp_at at GCPI_Z; double slope GCPI_Z; const char *name GCPI_Z;
+} gcp_leaky_relu_opts;
 typedef struct gcp_norm_opts {
     gcp_at at GCPI_Z;
     double epsilon GCPI_Z;              /* default 1e-5 */
@@ -406,36 +427,46 @@ typedef struct gcp_norm_opts {
     const char *name GCPI_Z;
 } gcp_norm_opts;
 typedef struct gcp_dropout_opts { gcp_at at GCPI_Z; double rate GCPI_Z; const char *name GCPI_Z; } gcp_dropout_opts;
-typedef struct gcp_slice_opts { gcp_at at GCPI_Z; int first GCPI_Z, count GCPI_Z; const char *name GCPI_Z; } gcp_slice_opts;   /* channels */
-typedef struct gcp_embedding_opts { gcp_at at GCPI_Z; int entries GCPI_Z, out GCPI_Z; const char *name GCPI_Z; } gcp_embedding_opts;
+/* channels */
+typedef struct gcp_slice_opts {
+    gcp_at at GCPI_Z; int first GCPI_Z, count GCPI_Z; const char *name GCPI_Z;
+} gcp_slice_opts;
+typedef struct gcp_embedding_opts {
+    gcp_at at GCPI_Z; int entries GCPI_Z, out GCPI_Z; const char *name GCPI_Z;
+} gcp_embedding_opts;
 /* .ignore: a label that counts for nothing, neither in the loss nor in the mean's count; 0 is said with GCP_ZERO. */
-typedef struct gcp_cross_entropy_opts { gcp_at at GCPI_Z; int ignore GCPI_Z; const char *name GCPI_Z; } gcp_cross_entropy_opts;
-typedef struct gcp_custom_opts { gcp_at at GCPI_Z; void *context GCPI_Z; gcp_tensor *outputs GCPI_Z; const char *name GCPI_Z; } gcp_custom_opts;
+typedef struct gcp_cross_entropy_opts {
+    gcp_at at GCPI_Z; int ignore GCPI_Z; const char *name GCPI_Z;
+} gcp_cross_entropy_opts;
+typedef struct gcp_custom_opts {
+    gcp_at at GCPI_Z; void *context GCPI_Z; gcp_tensor *outputs GCPI_Z; const char *name GCPI_Z;
+} gcp_custom_opts;
 
 typedef struct gcp_plan_opts {
     gcp_at at GCPI_Z;
     gcp_policy policy GCPI_Z;
-    int segments GCPI_Z, balance GCPI_Z;                         /* GCP_UNIFORM */
-    int checkpoints GCPI_Z, replay GCPI_Z;                       /* GCP_CHECKPOINTS */
-    const char *list GCPI_Z;                                     /* instructions as text (gcp_list_print) instead of a policy */
-    size_t budget GCPI_Z;                                        /* the most that plan.bytes may be; 0: no limit */
-    gcp_effort effort GCPI_Z;                                    /* GCP_BUDGET */
-    size_t far GCPI_Z; int far_only GCPI_Z;                      /* GCP_BUDGET: bytes of far memory that values may wait in; far_only: nothing runs again */
-    const char *costs GCPI_Z;                                    /* text of gcp_costs_print: seconds to plan with; of this machine or another */
-    int inference GCPI_Z;                                        /* forward only: running statistics, no dropout, no gradients */
+    int segments GCPI_Z, balance GCPI_Z;    /* GCP_UNIFORM */
+    int checkpoints GCPI_Z, replay GCPI_Z;  /* GCP_CHECKPOINTS */
+    const char *list GCPI_Z;                /* instructions as text (gcp_list_print) instead of a policy */
+    size_t budget GCPI_Z;                   /* the most that plan.bytes may be; 0: no limit */
+    gcp_effort effort GCPI_Z;               /* GCP_BUDGET */
+    size_t far GCPI_Z; int far_only GCPI_Z; /* GCP_BUDGET: bytes of far memory that values may wait in; far_only:
+                                               nothing runs again */
+    const char *costs GCPI_Z;               /* text of gcp_costs_print: seconds to plan with, of any machine */
+    int inference GCPI_Z;                   /* forward only: running statistics, no dropout, no gradients */
     gcp_optimizer optimizer GCPI_Z;
-    double momentum GCPI_Z; int nesterov GCPI_Z;                 /* SGD */
-    double beta1 GCPI_Z, beta2 GCPI_Z, epsilon GCPI_Z;           /* Adam: defaults 0.9, 0.999, 1e-8 */
-    double weight_decay GCPI_Z;                                  /* SGD, Adam: added to the gradient; AdamW: decoupled */
-    double clip_value GCPI_Z, clip_norm GCPI_Z;                  /* 0: none */
-    int fuse_update GCPI_Z;                                      /* update each weight as soon as its gradient is finished */
-    int accumulate GCPI_Z;                                       /* micro-batches per update; gradients are averaged */
-    int no_groups GCPI_Z;                                        /* run every op on its own: same bits, more passes over memory */
-    int check GCPI_Z;                                            /* GCP_CHECK: a recomputed tensor with other bits, and the first NaN, are errors
-                                                                    that name the op; dead bytes are poisoned. Slow */
+    double momentum GCPI_Z; int nesterov GCPI_Z; /* SGD */
+    double beta1 GCPI_Z, beta2 GCPI_Z, epsilon GCPI_Z; /* Adam: defaults 0.9, 0.999, 1e-8 */
+    double weight_decay GCPI_Z;             /* SGD, Adam: added to the gradient; AdamW: decoupled */
+    double clip_value GCPI_Z, clip_norm GCPI_Z; /* 0: none */
+    int fuse_update GCPI_Z;                 /* update each weight as soon as its gradient is finished */
+    int accumulate GCPI_Z;                  /* micro-batches per update; gradients are averaged */
+    int no_groups GCPI_Z;                   /* run every op on its own: same bits, more passes over memory */
+    int check GCPI_Z;                       /* GCP_CHECK: a recomputed tensor with other bits, and the first NaN, are
+                                               errors that name the op; dead bytes are poisoned. Slow */
     gcp_gradient_hook on_gradient GCPI_Z, on_wait GCPI_Z; void *hook_context GCPI_Z;
-    const gcp_target *target GCPI_Z;                             /* NULL: this CPU; copied */
-    gcp_arena *arena GCPI_Z;                                     /* NULL: the tape's */
+    const gcp_target *target GCPI_Z;        /* NULL: this CPU; copied */
+    gcp_arena *arena GCPI_Z;                /* NULL: the tape's */
 } gcp_plan_opts;
 enum { GCP_CHECK = 1 };
 
@@ -448,42 +479,51 @@ typedef struct gcp_split {
 /* A plan, passed by pointer. The figures are known before gcp_bind; they are all in bytes unless they say otherwise. */
 typedef struct gcp_plan {
     gcp_tape *tape; unsigned generation;
-    size_t bytes;                       /* all that a step needs: state_bytes + slab_bytes. Where another plan's optimiser made the state
-                                           grow, the next call with this plan brings them up to date */
+    size_t bytes;                   /* all that a step needs: state_bytes + slab_bytes. Where another plan's optimiser
+                                       made the state grow, the next call with this plan brings them up to date */
     size_t state_bytes, slab_bytes;
-    size_t room;                        /* bytes to allocate: enough for gcp_bind at any address (bytes, and what alignment may cost) */
-    size_t keep_all_bytes;              /* of the plan of GCP_KEEP_ALL, to compare with; 0 for lists, and for GCP_BUDGET of large networks */
-    size_t live_peak;                   /* the most live slab bytes at once; slab_bytes - live_peak is lost to layout */
-    size_t after_forward;               /* live activations between forward and backward, inputs and state left out */
-    size_t checkpoint_bytes;            /* outputs of the cuts' units that GCP_CHECKPOINTS chose */
-    size_t far_bytes, far_traffic;      /* far memory that the list's O instructions need, not part of bytes; bytes copied in a step */
-    size_t moved_bytes;                 /* moved inside the slab in a step, because no layout without that fits */
+    size_t room;                    /* bytes to allocate: enough for gcp_bind at any address (bytes, and what alignment
+                                       may cost) */
+    size_t keep_all_bytes;          /* of the plan of GCP_KEEP_ALL, to compare with; 0 for lists, and for GCP_BUDGET of
+                                       large networks */
+    size_t live_peak;               /* the most live slab bytes at once; slab_bytes - live_peak is lost to layout */
+    size_t after_forward;           /* live activations between forward and backward, inputs and state left out */
+    size_t checkpoint_bytes;        /* outputs of the cuts' units that GCP_CHECKPOINTS chose */
+    size_t far_bytes, far_traffic;  /* far memory that the list's O instructions need, not part of bytes; bytes copied
+                                       in a step */
+    size_t moved_bytes;             /* moved inside the slab in a step, because no layout without that fits */
     gcp_split split;
-    double seconds, keep_all_seconds;   /* by the cost model */
-    double stall_seconds;               /* of seconds: waiting for copies to and from far memory */
-    size_t least_bytes;                 /* GCP_BUDGET failed: the least budget found to work. Set in the plan that is returned then */
-    int    costed;                      /* ops whose seconds .costs gave; the others' come from FLOPs and bytes */
-    double bound_seconds;               /* GCP_BUDGET: no schedule within the budget is faster; else 0 */
-    int    coarse;                      /* GCP_BUDGET: 1: the plan's arena had no room for all of the search */
-    const char *method;                 /* GCP_BUDGET: what found the schedule: a policy, "cuts", "chain", "search", "exact"; else NULL */
+    double seconds, keep_all_seconds; /* by the cost model */
+    double stall_seconds;           /* of seconds: waiting for copies to and from far memory */
+    size_t least_bytes;             /* GCP_BUDGET failed: the least budget found to work. Set in the plan that is
+                                       returned then */
+    int    costed;                  /* ops whose seconds .costs gave; the others' come from FLOPs and bytes */
+    double bound_seconds;           /* GCP_BUDGET: no schedule within the budget is faster; else 0 */
+    int    coarse;                  /* GCP_BUDGET: 1: the plan's arena had no room for all of the search */
+    const char *method;             /* GCP_BUDGET: what found the schedule: a policy, "cuts", "chain", "search",
+                                       "exact"; else NULL */
     double forward_flops, rerun_flops;
-    int    units, reruns;               /* units of the network; runs of a unit again */
-    int    instructions, segments;      /* segments of the plan: 1 = keep-all */
+    int    units, reruns;           /* units of the network; runs of a unit again */
+    int    instructions, segments;  /* segments of the plan: 1 = keep-all */
     int    peak_instruction;
     struct gcpi_plan *in;
 } gcp_plan;
 
 typedef struct gcp_step_opts {
     gcp_at at GCPI_Z;
-    double lr GCPI_Z;                   /* with an optimiser there is no default; GCP_ZERO says zero. Without one it must not be given */
+    double lr GCPI_Z;                   /* with an optimiser there is no default; GCP_ZERO says zero. Without one it
+                                           must not be given */
     uint64_t first_sample GCPI_Z;       /* data parallel: number of this worker's first sample in the whole batch */
 } gcp_step_opts;
 
-/* step: of the stencil, relative to the element (to its tensor's root mean square, where it is smaller); default 1e-3, 3e-2 in float.
-   Where the error is above the tolerance, a tenth and a hundredth of it too, and the least error counts. tolerance: default 1e-7, 5e-3 in
-   float; of gradients far below 1, scale the loss up. */
+/* step: of the stencil, relative to the element (to its tensor's root mean square, where it is smaller); default 1e-3,
+   3e-2 in float. Where the error is above the tolerance, a tenth and a hundredth of it too, and the least error counts.
+   tolerance: default 1e-7, 5e-3 in float; of gradients far below 1, scale the loss up. */
 typedef struct gcp_gradcheck_opts { gcp_at at GCPI_Z; double step GCPI_Z, tolerance GCPI_Z; } gcp_gradcheck_opts;
-typedef struct gcp_profile_opts { gcp_at at GCPI_Z; double lr GCPI_Z; int repeats GCPI_Z; } gcp_profile_opts;     /* lr: default 0; repeats: 5 */
+/* lr: default 0; repeats: 5 */
+typedef struct gcp_profile_opts {
+    gcp_at at GCPI_Z; double lr GCPI_Z; int repeats GCPI_Z;
+} gcp_profile_opts;
 typedef struct gcp_gradcheck_result {
     int passed, elements;               /* elements checked */
     double worst;                       /* largest |analytic - numeric| / max(1, |analytic|, |numeric|) */
@@ -501,9 +541,9 @@ GCP_API void     *gcp_arena_push(gcp_arena *arena, ptrdiff_t size, ptrdiff_t ali
 
 /* Tape. Its capacity is fixed; a full tape is an error that says how many ops were needed. An arena that is too small
    for the tape is an error too (NULL if not even the error fits). gcp_tape_bytes: what gcp_tape_make takes. An arena
-   serves one tape: what was pushed behind the tape goes with gcp_tape_reset, which forgets ops, tensors and plans, and keeps
-   parameters: recording again finds their values. Unbind plans first: afterwards nobody knows what their target gave them. State that
-   shall outlive a plan whose memory the target gives needs gcp_state_bind_on. */
+   serves one tape: what was pushed behind the tape goes with gcp_tape_reset, which forgets ops, tensors and plans, and
+   keeps parameters: recording again finds their values. Unbind plans first: afterwards nobody knows what their target
+   gave them. State that shall outlive a plan whose memory the target gives needs gcp_state_bind_on. */
 GCP_API size_t      gcp_tape_bytes_at(gcp_tape_opts opts);
 GCP_API gcp_tape   *GCPI_STAMPED(gcp_tape_make_at)(gcp_arena *arena, gcp_tape_opts opts);
 GCP_API void        gcp_tape_reset(gcp_tape *tape);
@@ -528,8 +568,8 @@ GCP_API gcp_tensor gcp_find(gcp_tape *tape, const char *path);          /* param
 /* gcp_keep: never recomputed, never overwritten, readable after the step with gcp_read. */
 GCP_API gcp_tensor gcp_keep_at(gcp_tensor x, gcp_at at);
 
-/* About a tensor. gcp_name writes its path (cut to size) and returns buffer. gcp_shape_of: all four sizes in d, whatever
-   the rank; set .rank = 4 before giving it to a function that takes a shape. */
+/* About a tensor. gcp_name writes its path (cut to size) and returns buffer. gcp_shape_of: all four sizes in d,
+   whatever the rank; set .rank = 4 before giving it to a function that takes a shape. */
 GCP_API gcp_shape   gcp_shape_of(gcp_tensor x);
 GCP_API size_t      gcp_elements(gcp_tensor x);
 GCP_API const char *gcp_name(gcp_tensor x, char *buffer, size_t size);
@@ -538,10 +578,12 @@ GCP_API int         gcp_is_nil(gcp_tensor x);
 /* Layers: they make their weights. Shapes: image n h w c; conv weights [out][kh][kw][c / groups]; transposed conv
    [c][kh][kw][out / groups]; linear [out][c]. A linear layer acts on the last axis. */
 GCP_API gcp_tensor gcp_conv2d_at(gcp_tensor x, gcp_conv2d_opts opts);
-GCP_API gcp_tensor gcp_conv_transpose2d_at(gcp_tensor x, gcp_conv2d_opts opts);   /* out = (h - 1) stride - pad + kernel */
+/* out = (h - 1) stride - pad + kernel */
+GCP_API gcp_tensor gcp_conv_transpose2d_at(gcp_tensor x, gcp_conv2d_opts opts);
 GCP_API gcp_tensor gcp_linear_at(gcp_tensor x, gcp_linear_opts opts);
 GCP_API gcp_tensor gcp_embedding_at(gcp_tensor ids, gcp_embedding_opts opts);     /* ids: gcp_labels in [0, entries) */
-GCP_API gcp_tensor gcp_batch_norm_at(gcp_tensor x, gcp_norm_opts opts);           /* two ops: statistics (once) and apply */
+/* two ops: statistics (once) and apply */
+GCP_API gcp_tensor gcp_batch_norm_at(gcp_tensor x, gcp_norm_opts opts);
 GCP_API gcp_tensor gcp_layer_norm_at(gcp_tensor x, gcp_norm_opts opts);           /* over channels */
 
 /* The same ops with weights given, for sharing. bias may be nil (pass GCP_NIL). */
@@ -567,12 +609,14 @@ GCP_API gcp_tensor gcp_avg_pool_at(gcp_tensor x, gcp_pool_opts opts);           
 GCP_API gcp_tensor gcp_global_avg_pool_at(gcp_tensor x, gcp_op_opts opts);        /* n h w c -> n c */
 GCP_API gcp_tensor gcp_upsample_at(gcp_tensor x, gcp_upsample_opts opts);
 GCP_API gcp_tensor gcp_dropout_at(gcp_tensor x, gcp_dropout_opts opts);
-GCP_API gcp_tensor gcp_concat_at(const gcp_tensor *inputs, int count, gcp_op_opts opts);     /* channels; macro: gcp_concat(a, b, ...) */
+/* channels; macro: gcp_concat(a, b, ...) */
+GCP_API gcp_tensor gcp_concat_at(const gcp_tensor *inputs, int count, gcp_op_opts opts);
 GCP_API gcp_tensor gcp_slice_at(gcp_tensor x, gcp_slice_opts opts);               /* channels [first, first + count) */
 GCP_API gcp_tensor gcp_flatten_at(gcp_tensor x, gcp_op_opts opts);                /* n h w c -> n, hwc */
 GCP_API gcp_tensor gcp_reshape_at(gcp_tensor x, gcp_shape shape, gcp_at at);
 
-/* Losses: scalars. cross_entropy: mean over pixels of softmax cross-entropy, labels int32 in [0, c) or .ignore; where all are ignored 0. */
+/* Losses: scalars. cross_entropy: mean over pixels of softmax cross-entropy, labels int32 in [0, c) or .ignore; where
+   all are ignored 0. */
 GCP_API gcp_tensor gcp_cross_entropy_at(gcp_tensor logits, gcp_tensor labels, gcp_cross_entropy_opts opts);
 GCP_API gcp_tensor gcp_mse_at(gcp_tensor a, gcp_tensor b, gcp_op_opts opts);
 GCP_API gcp_tensor gcp_mean_at(gcp_tensor x, gcp_op_opts opts);
@@ -590,23 +634,25 @@ GCP_API void gcp_segment_end(gcp_tape *tape, int segment, int *state);
 GCP_API gcp_plan gcp_plan_make_at(gcp_tensor loss, gcp_plan_opts opts);
 GCP_API size_t   gcp_plan_arena_at(gcp_tensor loss, gcp_plan_opts opts);
 
-/* Gives a plan back, so that another can be made in its place (a new budget every epoch): unbinds it, and its arena has its bytes
-   again as soon as nothing that was taken behind it is left there: free a plan before you make its successor, or make them in two
-   arenas in turn (.arena). The state stays; of a plan that holds the state in memory of the
+/* Gives a plan back, so that another can be made in its place (a new budget every epoch): unbinds it, and its arena has
+   its bytes again as soon as nothing that was taken behind it is left there: free a plan before you make its successor,
+   or make them in two arenas in turn (.arena). The state stays; of a plan that holds the state in memory of the
    target's, gcp_unbind says what becomes of it. */
 GCP_API void gcp_plan_free(gcp_plan *plan);
 
-/* The same for a graph given as text (src/planner/graph.h has the format; gcp_graph_print makes it from any plan): figures, lists and
-   reports, and nothing to bind. tape holds the errors and the arena; text is copied. */
+/* The same for a graph given as text (src/planner/graph.h has the format; gcp_graph_print makes it from any plan):
+   figures, lists and reports, and nothing to bind. tape holds the errors and the arena; text is copied. */
 GCP_API gcp_plan gcp_graph_plan_at(gcp_tape *tape, const char *text, gcp_plan_opts opts);
 GCP_API size_t   gcp_graph_arena_at(const gcp_tape *tape, const char *text, gcp_plan_opts opts);
 
-/* The trade-off curve: fills seconds, bytes and bound of `count` points whose budgets are given, in ascending order; more budget
-   never costs time. Returns how many of them fit (the last ones); 0 with the tape's error if planning failed otherwise. The plan of
-   a point is gcp_plan_make with .budget = point.planned_with. As CSV, or as a curve with the lower bound beside it. */
+/* The trade-off curve: fills seconds, bytes and bound of `count` points whose budgets are given, in ascending order;
+   more budget never costs time. Returns how many of them fit (the last ones); 0 with the tape's error if planning
+   failed otherwise. The plan of a point is gcp_plan_make with .budget = point.planned_with. As CSV, or as a curve with
+   the lower bound beside it. */
 typedef struct gcp_point {
     size_t budget;                      /* given */
-    size_t bytes, planned_with;         /* of the plan; the budget of the list at which it was found. Nothing fits: 0, the least that does */
+    size_t bytes, planned_with;         /* of the plan; the budget of the list at which it was found. Nothing fits: 0,
+                                           the least that does */
     double seconds, keep_all_seconds, bound_seconds;
 } gcp_point;
 GCP_API int  gcp_sweep_at(gcp_tensor loss, gcp_point *points, int count, gcp_plan_opts opts);
@@ -614,8 +660,9 @@ GCP_API int  gcp_graph_sweep_at(gcp_tape *tape, const char *text, gcp_point *poi
 GCP_API void gcp_sweep_csv(const gcp_point *points, int count, gcp_writer out);
 GCP_API void gcp_sweep_svg(const gcp_point *points, int count, gcp_writer out);
 
-/* The largest batch for .budget bytes, by planning alone. record makes a network of that batch on a fresh tape and returns its loss.
-   0: not even a batch of one fits, or error (may be NULL, GCP_MAX_ERROR chars) says what else went wrong. */
+/* The largest batch for .budget bytes, by planning alone. record makes a network of that batch on a fresh tape and
+   returns its loss. 0: not even a batch of one fits, or error (may be NULL, GCP_MAX_ERROR chars) says what else went
+   wrong. */
 typedef gcp_tensor (*gcp_record_fn)(void *context, gcp_tape *tape, int batch);
 typedef struct gcp_batch_opts {
     gcp_at at GCPI_Z;
@@ -626,64 +673,69 @@ typedef struct gcp_batch_opts {
 } gcp_batch_opts;
 GCP_API int gcp_max_batch_at(gcp_arena *arena, gcp_record_fn record, void *context, gcp_batch_opts opts);
 
-/* Bind. memory: plan->room bytes, or plan->bytes at an address that is aligned to the target's align; not the tape's own arena. A tape
-   whose state has no home takes it from the front of this memory, for as long as the tape is used. NULL, 0: the target's allocate.
-   Plans bound to the same memory share it: the state at its front, and behind it one slab at a time. gcp_plans_bytes says what all of
-   some plans need there (their state and the largest slab), before any is bound; gcp_plans_room what to allocate (up to GCP_MAX_BOUND
-   plans of one tape; 0 where one of them was not made). The state's home is final: give it enough at first. Whatever another plan
-   writes or runs there takes a plan's inputs and results: write the inputs again. Where an optimiser's slots make the state grow, the
-   slabs of the others move by themselves, which also takes their inputs.
+/* Bind. memory: plan->room bytes, or plan->bytes at an address that is aligned to the target's align; not the tape's
+   own arena. A tape whose state has no home takes it from the front of this memory, for as long as the tape is used.
+   NULL, 0: the target's allocate. Plans bound to the same memory share it: the state at its front, and behind it one
+   slab at a time. gcp_plans_bytes says what all of some plans need there (their state and the largest slab), before any
+   is bound; gcp_plans_room what to allocate (up to GCP_MAX_BOUND plans of one tape; 0 where one of them was not made).
+   The state's home is final: give it enough at first. Whatever another plan writes or runs there takes a plan's inputs
+   and results: write the inputs again. Where an optimiser's slots make the state grow, the slabs of the others move by
+   themselves, which also takes their inputs.
    gcp_unbind: before the memory is freed or used otherwise. It gives back what the target allocated, a state in it too.
-   gcp_state_bind gives state a home of its own first: gcp_state_bytes at an address aligned to 64, 63 more at any; slots for optimizer.
-   Then gcp_bind takes plan->slab_bytes, and at any address the target's align less 1 more.
-   gcp_slots_reset forgets the optimiser's slots, their counts of updates and the step counter, so that another optimiser may be bound. */
+   gcp_state_bind gives state a home of its own first: gcp_state_bytes at an address aligned to 64, 63 more at any;
+   slots for optimizer. Then gcp_bind takes plan->slab_bytes, and at any address the target's align less 1 more.
+   gcp_slots_reset forgets the optimiser's slots, their counts of updates and the step counter, so that another
+   optimiser may be bound. */
 GCP_API gcp_code gcp_bind_at(gcp_plan *plan, void *memory, size_t size, gcp_at at);
 GCP_API gcp_code gcp_unbind_at(gcp_plan *plan, gcp_at at);
 GCP_API size_t   gcp_plans_bytes_at(const gcp_plan *const *plans, int count);
 GCP_API size_t   gcp_plans_room_at(const gcp_plan *const *plans, int count);
 GCP_API size_t   gcp_state_bytes(const gcp_tape *tape, gcp_optimizer optimizer);
 GCP_API gcp_code gcp_state_bind_at(gcp_tape *tape, void *memory, size_t size, gcp_at at);
-GCP_API gcp_code gcp_state_bind_on_at(gcp_tape *tape, const gcp_target *target, void *memory, size_t size, gcp_at at);     /* in that target's memory */
+/* in that target's memory */
+GCP_API gcp_code gcp_state_bind_on_at(gcp_tape *tape, const gcp_target *target, void *memory, size_t size, gcp_at at);
 GCP_API void     gcp_slots_reset(gcp_tape *tape);
-GCP_API gcp_code gcp_far_bind_at(gcp_plan *plan, void *memory, size_t size, gcp_at at);      /* plan->far_bytes, before the first step */
+/* plan->far_bytes, before the first step */
+GCP_API gcp_code gcp_far_bind_at(gcp_plan *plan, void *memory, size_t size, gcp_at at);
 
 /* Run. gcp_write / gcp_read: whole tensors, dense, in the element type of the tensor (gcp_real, int32). Written: inputs
-   and parameters; every input that the plan reads before its first step, labels within the range of what reads them. Read: inputs,
-   parameters, and after a step the loss and kept tensors. gcp_grad: a parameter's gradient (plan without optimiser) or a wanted
-   input's. gcp_ignored: how many labels in the batch are the .ignore of the cross-entropy that made this loss (-1: an error).
-   Batch-norm statistics: gcp_find(net, "batch_norm[0]/running_mean"). */
+   and parameters; every input that the plan reads before its first step, labels within the range of what reads them.
+   Read: inputs, parameters, and after a step the loss and kept tensors. gcp_grad: a parameter's gradient (plan without
+   optimiser) or a wanted input's. gcp_ignored: how many labels in the batch are the .ignore of the cross-entropy that
+   made this loss (-1: an error). Batch-norm statistics: gcp_find(net, "batch_norm[0]/running_mean"). */
 GCP_API gcp_code gcp_write_at(gcp_plan *plan, gcp_tensor x, const void *data, gcp_at at);
 GCP_API gcp_code gcp_read_at(gcp_plan *plan, gcp_tensor x, void *data, gcp_at at);
 GCP_API gcp_code gcp_grad_at(gcp_plan *plan, gcp_tensor x, gcp_real *data, gcp_at at);
 GCP_API ptrdiff_t gcp_ignored_at(gcp_plan *plan, gcp_tensor loss, gcp_at at);
-GCP_API float    gcp_step_at(gcp_plan *plan, gcp_step_opts opts);       /* forward, backward, update; the loss; 0 on error */
-GCP_API float    gcp_forward_at(gcp_plan *plan, gcp_step_opts opts);    /* of an inference plan; its value if a scalar */
+GCP_API float    gcp_step_at(gcp_plan *plan, gcp_step_opts opts);  /* forward, backward, update: the loss; 0 on error */
+GCP_API float    gcp_forward_at(gcp_plan *plan, gcp_step_opts opts);  /* of an inference plan: its value if a scalar */
 GCP_API uint64_t gcp_steps_done(const gcp_tape *tape);
 
-/* Memory as it is, not as planned: runs a step twice on copies of state and inputs (written or not) in memory (more than plan->room
-   bytes, filled with a pattern, then with its complement) and returns the bytes up to the last that changed. NULL, 0: memory of the
-   target's allocate. .lr may be left out. */
+/* Memory as it is, not as planned: runs a step twice on copies of state and inputs (written or not) in memory (more
+   than plan->room bytes, filled with a pattern, then with its complement) and returns the bytes up to the last that
+   changed. NULL, 0: memory of the target's allocate. .lr may be left out. */
 GCP_API size_t gcp_measure_at(gcp_plan *plan, void *memory, size_t size, gcp_step_opts opts);
 
-/* Numeric gradient by a 4-point stencil against gcp_grad's, for every parameter and wanted input of a bound plan that has no
-   optimiser. Meant for GCP_REAL double; in float the loss itself is rounded, and what is found are mistakes, not small errors. */
+/* Numeric gradient by a 4-point stencil against gcp_grad's, for every parameter and wanted input of a bound plan that
+   has no optimiser. Meant for GCP_REAL double; in float the loss itself is rounded, and what is found are mistakes, not
+   small errors. */
 GCP_API gcp_gradcheck_result gcp_gradcheck_at(gcp_plan *plan, gcp_gradcheck_opts opts);
 
-/* Profile: runs .repeats steps of a bound plan as gcp_step would, each instruction on its own, and keeps the median of each
-   one's seconds; by the device's events where it has them. Returns their sum. gcp_plan_print shows them beside the
+/* Profile: runs .repeats steps of a bound plan as gcp_step would, each instruction on its own, and keeps the median of
+   each one's seconds; by the device's events where it has them. Returns their sum. gcp_plan_print shows them beside the
    instructions, gcp_instruction_seconds gives one (0: not measured). */
 GCP_API double gcp_profile_at(gcp_plan *plan, gcp_profile_opts opts);
 GCP_API double gcp_instruction_seconds(const gcp_plan *plan, int instruction);
 
-/* The profile as a table for .costs: a line an op, shapes, attributes and median seconds, whatever its place on the tape; and one of the
-   link to far memory, from a plan that copies. */
+/* The profile as a table for .costs: a line an op, shapes, attributes and median seconds, whatever its place on the
+   tape; and one of the link to far memory, from a plan that copies. */
 GCP_API void gcp_costs_print(const gcp_plan *plan, gcp_writer out);
 
-/* Reports. list: the instructions as text that .list reads back, a letter and a name each: F forward, R forward again, B backward, U update,
-   H and W a gradient's hooks; O away to far memory, P back, W wait for O; M to another place in the slab ("M gradient of x" for x's gradient).
-   plan: one line an instruction, live bytes at the right.
-   layers: shape, parameters, activation bytes, kept or recomputed. why: what the peak is made of and what to do.
-   svg: memory over time and address. */
+/* Reports. list: the instructions as text that .list reads back, a letter and a name each: F forward, R forward again,
+   B backward, U update, H and W a gradient's hooks; O away to far memory, P back, W wait for O; M to another place in
+   the slab ("M gradient of x" for x's gradient). plan: one line an instruction, live bytes at the right.
+   layers: shape, parameters, activation bytes, kept or recomputed. why: what the peak is made of and what to do. svg:
+   memory over time and address. */
 GCP_API gcp_writer gcp_file(void *stdio_file);
 GCP_API void gcp_list_print(const gcp_plan *plan, gcp_writer out);
 GCP_API void gcp_graph_print(const gcp_plan *plan, gcp_writer out);     /* gcp-graph 2: what gcp_graph_plan reads */
@@ -693,13 +745,22 @@ GCP_API void gcp_why_print(const gcp_plan *plan, gcp_writer out);
 GCP_API void gcp_memory_svg(const gcp_plan *plan, gcp_writer out);
 
 /* ---- 5 macros -------------------------------------------------------------------------------------------------
-   C11 and C++20. Strict C++17 has no designated initialisers: fill a struct with .at = GCP_AT and call the _at function.
-   One empty argument is appended so that a call without options is no pedantic warning. No #ifdef inside a call. */
+   C11 and C++20. Strict C++17 has no designated initialisers: fill a struct with .at = GCP_AT and call the _at
+   function. One empty argument is appended so that a call without options is no pedantic warning. No #ifdef inside a
+   call. */
 
 #ifdef __cplusplus
 } /* extern "C" */
-template <class T> inline T gcpi_with_at(T opts, const char *file, int line) { opts.at.file = file; opts.at.line = line; return opts; }
-template <class... D> inline gcp_shape gcpi_shape(D... d) { gcp_shape s = { (int)sizeof...(d), { (int)d... } }; return s; }
+template <class T> inline T gcpi_with_at(T opts, const char *file, int line)
+{
+    opts.at.file = file; opts.at.line = line;
+    return opts;
+}
+template <class... D> inline gcp_shape gcpi_shape(D... d)
+{
+    gcp_shape s = { (int)sizeof...(d), { (int)d... } };
+    return s;
+}
 inline gcp_at gcpi_at(const char *file, int line) { gcp_at at = { file, line }; return at; }
 template <class... X> inline gcp_tensor gcpi_concat(const char *file, int line, X... x)
 {
@@ -707,8 +768,16 @@ template <class... X> inline gcp_tensor gcpi_concat(const char *file, int line, 
     gcp_op_opts opts; opts.at = gcpi_at(file, line);
     return gcp_concat_at(list, (int)sizeof...(x), opts);
 }
-template <class... P> inline size_t gcpi_plans_bytes(P... p) { const gcp_plan *const list[] = { p... }; return gcp_plans_bytes_at(list, (int)sizeof...(p)); }
-template <class... P> inline size_t gcpi_plans_room(P... p) { const gcp_plan *const list[] = { p... }; return gcp_plans_room_at(list, (int)sizeof...(p)); }
+template <class... P> inline size_t gcpi_plans_bytes(P... p)
+{
+    const gcp_plan *const list[] = { p... };
+    return gcp_plans_bytes_at(list, (int)sizeof...(p));
+}
+template <class... P> inline size_t gcpi_plans_room(P... p)
+{
+    const gcp_plan *const list[] = { p... };
+    return gcp_plans_room_at(list, (int)sizeof...(p));
+}
 inline gcp_tensor gcpi_nil(void) { gcp_tensor nil = { nullptr, 0, 0 }; return nil; }
 #define GCP_OPTS(T, ...) gcpi_with_at(T { __VA_ARGS__ }, __FILE__, __LINE__)
 #define GCP_SHAPE(...) gcpi_shape(__VA_ARGS__)
@@ -724,7 +793,8 @@ inline gcp_tensor gcpi_nil(void) { gcp_tensor nil = { nullptr, 0, 0 }; return ni
 #define GCP_NIL ((gcp_tensor) { 0, 0, 0 })
 #define gcp_concat(...) gcp_concat_at((const gcp_tensor[]) { __VA_ARGS__ }, \
     (int)(sizeof (gcp_tensor[]) { __VA_ARGS__ } / sizeof(gcp_tensor)), GCP_OPTS(gcp_op_opts, .name = 0))
-#define GCPI_PLANS(...) (const gcp_plan *const[]) { __VA_ARGS__ }, (int)(sizeof (const gcp_plan *[]) { __VA_ARGS__ } / sizeof(gcp_plan *))
+#define GCPI_PLANS(...) \
+    (const gcp_plan *const[]) { __VA_ARGS__ }, (int)(sizeof (const gcp_plan *[]) { __VA_ARGS__ } / sizeof(gcp_plan *))
 #define gcp_plans_bytes(...) gcp_plans_bytes_at(GCPI_PLANS(__VA_ARGS__))         /* &train, &eval, ... */
 #define gcp_plans_room(...) gcp_plans_room_at(GCPI_PLANS(__VA_ARGS__))
 #endif
@@ -777,22 +847,22 @@ inline gcp_tensor gcpi_nil(void) { gcp_tensor nil = { nullptr, 0, 0 }; return ni
 #define gcp_cross_entropy(...)       GCPI_F2(gcp_cross_entropy_at, gcp_cross_entropy_opts, __VA_ARGS__, )
 #define gcp_mse(...)                 GCPI_F2(gcp_mse_at, gcp_op_opts, __VA_ARGS__, )
 #define gcp_mean(...)                GCPI_F1(gcp_mean_at, gcp_op_opts, __VA_ARGS__, )
-#define gcp_custom(...)              GCPI_F3(gcp_custom_at, gcp_custom_opts, __VA_ARGS__, )   /* inputs (a named array), count, op, options */
+#define gcp_custom(...)              GCPI_F3(gcp_custom_at, gcp_custom_opts, __VA_ARGS__, )  /* inputs[], count, op */
 #define gcp_plan_make(...)           GCPI_F1(gcp_plan_make_at, gcp_plan_opts, __VA_ARGS__, )
-#define gcp_graph_plan(...)          GCPI_F2(gcp_graph_plan_at, gcp_plan_opts, __VA_ARGS__, )   /* tape, text, options */
+#define gcp_graph_plan(...)          GCPI_F2(gcp_graph_plan_at, gcp_plan_opts, __VA_ARGS__, )   /* tape, text */
 #define gcp_graph_arena(...)         GCPI_F2(gcp_graph_arena_at, gcp_plan_opts, __VA_ARGS__, )
-#define gcp_sweep(...)               GCPI_F3(gcp_sweep_at, gcp_plan_opts, __VA_ARGS__, )        /* loss, points, count, options */
-#define gcp_graph_sweep(...)         GCPI_F4(gcp_graph_sweep_at, gcp_plan_opts, __VA_ARGS__, )  /* tape, text, points, count, options */
-#define gcp_max_batch(...)           GCPI_F3(gcp_max_batch_at, gcp_batch_opts, __VA_ARGS__, )   /* arena, record, context, options */
+#define gcp_sweep(...)               GCPI_F3(gcp_sweep_at, gcp_plan_opts, __VA_ARGS__, )   /* loss, points, count */
+#define gcp_graph_sweep(...)       GCPI_F4(gcp_graph_sweep_at, gcp_plan_opts, __VA_ARGS__, ) /* tape, text, points, n */
+#define gcp_max_batch(...)         GCPI_F3(gcp_max_batch_at, gcp_batch_opts, __VA_ARGS__, ) /* arena, record, context */
 #define gcp_plan_arena(...)          GCPI_F1(gcp_plan_arena_at, gcp_plan_opts, __VA_ARGS__, )
-#define gcp_bind(...)                gcp_bind_at(__VA_ARGS__, GCP_AT)                            /* plan, memory, size */
+#define gcp_bind(...)                gcp_bind_at(__VA_ARGS__, GCP_AT)   /* plan, memory, size */
 #define gcp_unbind(plan)             gcp_unbind_at((plan), GCP_AT)
-#define gcp_state_bind(...)          gcp_state_bind_at(__VA_ARGS__, GCP_AT)                      /* tape, memory, size */
-#define gcp_state_bind_on(...)       gcp_state_bind_on_at(__VA_ARGS__, GCP_AT)                   /* tape, target, memory, size */
-#define gcp_far_bind(...)            gcp_far_bind_at(__VA_ARGS__, GCP_AT)                        /* plan, memory, size */
-#define gcp_write(...)               gcp_write_at(__VA_ARGS__, GCP_AT)                           /* plan, tensor, data */
-#define gcp_read(...)                gcp_read_at(__VA_ARGS__, GCP_AT)                            /* plan, tensor, data */
-#define gcp_grad(...)                gcp_grad_at(__VA_ARGS__, GCP_AT)                            /* plan, tensor, data */
+#define gcp_state_bind(...)          gcp_state_bind_at(__VA_ARGS__, GCP_AT)   /* tape, memory, size */
+#define gcp_state_bind_on(...)       gcp_state_bind_on_at(__VA_ARGS__, GCP_AT)   /* tape, target, memory, size */
+#define gcp_far_bind(...)            gcp_far_bind_at(__VA_ARGS__, GCP_AT)   /* plan, memory, size */
+#define gcp_write(...)               gcp_write_at(__VA_ARGS__, GCP_AT)   /* plan, tensor, data */
+#define gcp_read(...)                gcp_read_at(__VA_ARGS__, GCP_AT)   /* plan, tensor, data */
+#define gcp_grad(...)                gcp_grad_at(__VA_ARGS__, GCP_AT)   /* plan, tensor, data */
 #define gcp_ignored(plan, loss)      gcp_ignored_at((plan), (loss), GCP_AT)
 #define gcp_step(...)                GCPI_F1(gcp_step_at, gcp_step_opts, __VA_ARGS__, )
 #define gcp_forward(...)             GCPI_F1(gcp_forward_at, gcp_step_opts, __VA_ARGS__, )
@@ -801,10 +871,10 @@ inline gcp_tensor gcpi_nil(void) { gcp_tensor nil = { nullptr, 0, 0 }; return ni
 #define gcp_gradcheck(...)           GCPI_F1(gcp_gradcheck_at, gcp_gradcheck_opts, __VA_ARGS__, )
 
 /* GCP_SEGMENT(net, "residual", .keep = GCP_KEEP_CONV2D) { ... } is
-       for (scope s = begin(); s.state; end(s)) for (; s.state == 1; s.state = 2) { ... }
-   break leaves the inner loop with state 1, so end() sees it at once; continue ends the block early and is fine;
-   return and goto leave the segment open, which the enclosing end() or gcp_plan_make reports with the line of the block.
-   The label must be a literal; one that repeats under the same parent numbers itself. Blocks nest. */
+   for (scope s = begin(); s.state; end(s)) for (; s.state == 1; s.state = 2) { ... }
+   break leaves the inner loop with state 1, so end() sees it at once; continue ends the block early and is fine; return
+   and goto leave the segment open, which the enclosing end() or gcp_plan_make reports with the line of the block. The
+   label must be a literal; one that repeats under the same parent numbers itself. Blocks nest. */
 typedef struct gcpi_scope { gcp_tape *tape; int segment, state; } gcpi_scope;
 #define GCP_SEGMENT(...) GCPI_SEGMENT(GCPI_CAT(gcpi_scope_, __LINE__), __VA_ARGS__, )
 #define GCPI_SEGMENT(s, net, label, ...) \
@@ -815,7 +885,8 @@ typedef struct gcpi_scope { gcp_tape *tape; int segment, state; } gcpi_scope;
 #endif /* GCP_H */
 
 /* ---- 6 rooms --------------------------------------------------------------------------------------------------
-   The implementation, in reading order. A room uses rooms above it only, and includes none. dist/gcp.h has all of them in one file. */
+   The implementation, in reading order. A room uses rooms above it only, and includes none. dist/gcp.h has all of them
+   in one file. */
 #if defined(GCP_IMPLEMENTATION) && !defined(GCP_IMPLEMENTATION_DONE)
 #define GCP_IMPLEMENTATION_DONE
 
@@ -874,8 +945,8 @@ typedef struct gcpi_scope { gcp_tape *tape; int segment, state; } gcpi_scope;
 
    Permission is hereby granted, free of charge, to any person obtaining a copy of this software and associated
    documentation files (the "Software"), to deal in the Software without restriction, including without limitation the
-   rights to use, copy, modify, merge, publish, distribute, sublicense, and/or sell copies of the Software, and to permit
-   persons to whom the Software is furnished to do so, subject to the following conditions:
+   rights to use, copy, modify, merge, publish, distribute, sublicense, and/or sell copies of the Software, and to
+   permit persons to whom the Software is furnished to do so, subject to the following conditions:
 
    The above copyright notice and this permission notice shall be included in all copies or substantial portions of the
    Software.

@@ -1,6 +1,7 @@
-# No line of src/ has over 120 columns. cmake -DROOT= -P width.cmake
+# No line of gcp.h and its rooms has over 120 columns. cmake -DROOT= -P width.cmake
 cmake_minimum_required(VERSION 3.21)
 file(GLOB_RECURSE rooms RELATIVE ${ROOT} ${ROOT}/src/*.h)
+list(APPEND rooms gcp.h)
 string(REPEAT "." 121 wide)
 foreach(room IN LISTS rooms)
   file(STRINGS ${ROOT}/${room} lines REGEX "${wide}")
