@@ -279,10 +279,14 @@ static void measured_link(void)
     CHECK(plan.far_bytes > 0 && plan.in->p.target.far_bytes_per_second == 1e10);
     CHECK(gcp_bind(&plan, memory, sizeof memory) == GCP_OK);
     feed_zeros(&plan, "image label");
-    CHECK(gcp_profile(&plan, .repeats = 3) > 0 && copies_pending == 0);
-    gcp_costs_print(&plan, writer);
+    const char *line = NULL;
+    for (int tries = 0; tries < 100 && !line; tries++) {        /* a busy machine's clock may stand still for so small a copy */
+        table_used = 0;
+        CHECK(gcp_profile(&plan, .repeats = 3) > 0 && copies_pending == 0);
+        gcp_costs_print(&plan, writer);
+        line = strstr(table, "\nlink 1e9 bytes ");
+    }
     gcp_unbind(&plan);
-    const char *line = strstr(table, "\nlink 1e9 bytes ");
     CHECK(line && !strstr(table, "offload") && !strstr(table, "prefetch"));
     double seconds = line ? atof(line + strlen("\nlink 1e9 bytes ")) : 0;
     o.costs = table;
