@@ -929,7 +929,8 @@ typedef struct gcpi_scope { gcp_tape *tape; int segment, state; } gcpi_scope;
 #include "src/planner/cuts.h"       /* GCP_BUDGET: minimum cuts, the bound */
 #include "src/planner/exact.h"      /* GCP_BUDGET: exact search of small graphs */
 #include "src/planner/budget.h"     /* GCP_BUDGET: all of them; the least budget */
-#include "src/run/plan.h"           /* gcp_plan_make: from problem to figures */
+#include "src/run/plan.h"           /* from options to a placed list */
+#include "src/run/make.h"           /* figures; gcp_plan_make */
 #include "src/run/sweep.h"          /* sizes of arenas, curves, largest batches */
 #include "src/run/bind.h"           /* state, slabs, far memory */
 #include "src/run/execute.h"        /* instructions, groups, pairs */

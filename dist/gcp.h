@@ -2121,45 +2121,25 @@ typedef struct gcpi_simd {
 
 #define GCPI_STRIPPERS(ISA) {ISA##_depth_8, ISA##_depth_4, ISA##_depth_1}, {ISA##_back_8, ISA##_back_4, ISA##_back_1}
 
+/* A set whose tiles are 12, 6 and 4 rows by 1, 2 and 3 vectors. */
+#define GCPI_SIMD(ISA, BYTES) \
+    { (BYTES) / (int)sizeof(gcp_real), 3, { 12, 6, 4, 0 }, { ISA##_12x1, ISA##_6x2, ISA##_4x3, NULL }, \
+      ISA##_copy, ISA##_turn, GCPI_STRIPPERS(ISA), NULL }
+
 static gcpi_simd gcpi_simd_of(int isa)
 {
-    static const gcpi_simd scalar = { 1,
-                                      3,
-                                      { 12, 6, 4, 0 },
-                                      { gcpi_scalar_12x1, gcpi_scalar_6x2, gcpi_scalar_4x3, NULL },
-                                      gcpi_scalar_copy,
-                                      gcpi_scalar_turn,
-                                      GCPI_STRIPPERS(gcpi_scalar),
-                                      NULL };
+    static const gcpi_simd scalar = GCPI_SIMD(gcpi_scalar, (int)sizeof(gcp_real));
 #if GCPI_X86
-    static const gcpi_simd avx512 = {64 / (int)sizeof(gcp_real),
-                                     4,
-                                     {8, 8, 8, 6},
-                                     {gcpi_avx512_8x1, gcpi_avx512_8x2, gcpi_avx512_8x3, gcpi_avx512_6x4},
-                                     gcpi_avx512_copy,
-                                     gcpi_avx512_turn,
-                                     GCPI_STRIPPERS(gcpi_avx512),
-                                     gcpi_avx512_5x4};
-    static const gcpi_simd avx2 = { 32 / (int)sizeof(gcp_real),
-                                    3,
-                                    { 12, 6, 4, 0 },
-                                    { gcpi_avx2_12x1, gcpi_avx2_6x2, gcpi_avx2_4x3, NULL },
-                                    gcpi_avx2_copy,
-                                    gcpi_avx2_turn,
-                                    GCPI_STRIPPERS(gcpi_avx2),
-                                    NULL };
+    static const gcpi_simd avx512 = {
+        64 / (int)sizeof(gcp_real), 4, { 8, 8, 8, 6 },
+        { gcpi_avx512_8x1, gcpi_avx512_8x2, gcpi_avx512_8x3, gcpi_avx512_6x4 },
+        gcpi_avx512_copy, gcpi_avx512_turn, GCPI_STRIPPERS(gcpi_avx512), gcpi_avx512_5x4 };
+    static const gcpi_simd avx2 = GCPI_SIMD(gcpi_avx2, 32);
     if (isa == GCPI_ISA_AVX512) return avx512;
     if (isa == GCPI_ISA_AVX2) return avx2;
 #endif
 #if GCPI_VECTORS
-    static const gcpi_simd v128 = { 16 / (int)sizeof(gcp_real),
-                                    3,
-                                    { 12, 6, 4, 0 },
-                                    { gcpi_v128_12x1, gcpi_v128_6x2, gcpi_v128_4x3, NULL },
-                                    gcpi_v128_copy,
-                                    gcpi_v128_turn,
-                                    GCPI_STRIPPERS(gcpi_v128),
-                                    NULL };
+    static const gcpi_simd v128 = GCPI_SIMD(gcpi_v128, 16);
     if (isa != GCPI_ISA_SCALAR) return v128;
 #endif
     (void)isa;
@@ -11157,7 +11137,7 @@ static int gcpi_choose(gcpi_planner *q)
 
 /* ==== src/run/plan.h ==== */
 
-/* Problem, choice, list, lifetimes, layout, verification; then the figures that a plan shows. */
+/* A plan, from options to a verified list with addresses: problem, choice, list, lifetimes, layout, verification. */
 
 /* a buffer, for reports */
 typedef struct gcpi_extent { size_t offset, bytes; int first, last, item, again; } gcpi_extent;
@@ -11515,6 +11495,10 @@ static int gcpi_plan_settle(gcp_plan *plan, gcp_arena *a)
     }
     return !in->opts.check || gcpi_plan_deaths(in, a);
 }
+
+/* ==== src/run/make.h ==== */
+
+/* Making plans: bytes of the state, the figures that a plan shows, gcp_plan_make and its like, and giving plans back. */
 
 static int gcpi_slots_of(const gcp_plan_opts *o)
 {

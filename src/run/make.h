@@ -1,0 +1,348 @@
+/* Making plans: bytes of the state, the figures that a plan shows, gcp_plan_make and its like, and giving plans back. */
+
+static int gcpi_slots_of(const gcp_plan_opts *o)
+{
+    return o->optimizer == GCP_SGD ? o->momentum > 0 : o->optimizer ? 2 : 0;
+}
+
+/* State: counters (of the tape, and of each parameter how often its slots were updated), values, slots. */
+enum { GCPI_STATE_ALIGN = 64 };
+typedef struct gcpi_counters { uint64_t steps, updates; } gcpi_counters;
+
+static size_t gcpi_counters_bytes(const gcp_tape *t)
+{
+    return gcpi_round(sizeof(gcpi_counters) + (size_t)t->parameter_count * sizeof(uint64_t), GCPI_STATE_ALIGN);
+}
+static size_t gcpi_parameter_bytes(const gcp_tape *t, int i)
+{
+    return gcpi_round(gcpi_count(t->parameters[i].shape) * sizeof(gcp_real), GCPI_STATE_ALIGN);
+}
+
+/* The state with what each of these plans adds to it. */
+static size_t gcpi_state_with(const gcp_tape *t, gcpi_plan *const *plans, int count)
+{
+    size_t total = gcpi_counters_bytes(t);
+    for (int i = 0; i < t->parameter_count; i++) {
+        int slots = t->parameters[i].slot ? t->slots : 0;
+        for (int k = 0; k < count; k++) if (gcpi_trained(&plans[k]->p, i)) slots = GCPI_MAX(slots, plans[k]->slots);
+        total += gcpi_parameter_bytes(t, i) * (size_t)(1 + slots);
+    }
+    return total;
+}
+GCPI_DEF size_t gcp_state_bytes(const gcp_tape *t, gcp_optimizer optimizer)
+{
+    size_t total = t ? gcpi_counters_bytes(t) : 0;
+    for (int i = 0; t && i < t->parameter_count; i++)
+        total += gcpi_parameter_bytes(t, i) * (t->parameters[i].kind != GCPI_PARAMETER || !optimizer ? 1
+                                               : optimizer == GCP_SGD                                ? 2
+                                                                                                     : 3);
+    return total;
+}
+
+/* The figures that change where the state grows. */
+static void gcpi_plan_sizes(gcp_plan *plan)
+{
+    gcpi_plan *in = plan->in;
+    if (!in->p.names) in->state_bytes = gcpi_round(gcpi_state_with(plan->tape, &plan->in, 1), in->p.target.align);
+    plan->state_bytes = in->state_bytes;
+    plan->slab_bytes = in->slab_bytes;
+    plan->bytes = plan->state_bytes + plan->slab_bytes;
+    plan->room = plan->bytes + in->p.target.align - 1;
+    plan->keep_all_bytes = in->keep_all ? plan->state_bytes + in->keep_all : 0;
+    plan->split.optimizer = plan->state_bytes - plan->split.weights - plan->split.statistics;
+}
+
+static void gcpi_plan_split(gcp_plan *plan)
+{
+    const gcpi_plan *in = plan->in;
+    const gcpi_problem *p = &in->p;
+    const gcp_tape *t = p->tape;
+    gcp_split *s = &plan->split;
+    size_t sum = 0;
+    for (int i = 0; i < t->parameter_count && !p->names; i++)
+        *(t->parameters[i].kind == GCPI_PARAMETER ? &s->weights : &s->statistics) += gcpi_parameter_bytes(t, i);
+    if (p->names) s->weights = in->state_bytes;
+    else s->statistics += gcpi_counters_bytes(t);
+    for (int b = 0; b < in->block_count; b++) {
+        const gcpi_extent *x = &in->blocks[b];
+        const gcpi_item *item = &p->items[x->item];
+        if (x->first > in->peak_at || x->last < in->peak_at) continue;
+        sum += x->bytes;
+        if (item->kind == GCPI_INPUT_ITEM) s->inputs += x->bytes;
+        else if (item->kind == GCPI_GRADIENT_ITEM)
+            *(!p->names && t->tensors[item->tensor].kind == GCPI_PARAMETER ? &s->weight_gradients
+                                                                           : &s->activation_gradients) += x->bytes;
+        else *(x->again ? &s->recomputed : &s->kept) += x->bytes;
+    }
+    s->workspace = p->tasks[in->list.at[in->peak_at].task].workspace + p->numbers;
+    s->gaps = in->slab_bytes - sum - s->workspace;
+}
+
+static void gcpi_plan_figures(gcp_plan *plan)
+{
+    gcpi_plan *in = plan->in;
+    const gcpi_problem *p = &in->p;
+    plan->live_peak = in->live_peak;
+    plan->peak_instruction = in->peak_at;
+    plan->instructions = (int)in->list.count;
+    plan->units = p->units;
+    plan->reruns = in->list.reruns;
+    plan->rerun_flops = in->list.rerun_flops;
+    plan->seconds = GCPI_MAX(in->list.seconds, in->timeline);
+    plan->stall_seconds = plan->seconds - in->list.seconds;
+    plan->segments = in->segments;
+    plan->far_bytes = in->far_bytes;
+    plan->costed = p->costed;
+    /* rounding */
+    plan->bound_seconds =
+        in->bound > plan->seconds && in->bound < plan->seconds * (1 + 1e-9) ? plan->seconds : in->bound;
+    plan->method = in->method;
+    for (int i = 0; i < p->task_count; i++) plan->keep_all_seconds += p->tasks[i].seconds;
+    for (int i = 0; i < p->forward; i++) plan->forward_flops += p->tasks[i].flops;
+    for (ptrdiff_t i = 0; i < in->list.count; i++) {
+        const gcpi_task *t = &p->tasks[in->list.at[i].task];
+        if (gcpi_copies(t)) plan->far_traffic += p->items[t->op].bytes;
+        if (t->kind == GCPI_TASK_MOVE) plan->moved_bytes += p->items[t->op].bytes;
+        if (in->list.at[i].kind == 'F') in->forward_end = (int)i + 1;
+    }
+    for (int b = 0; b < in->block_count; b++) {
+        const gcpi_extent *x = &in->blocks[b];
+        if (x->first < in->forward_end && x->last >= in->forward_end && p->items[x->item].kind == GCPI_FORWARD_ITEM)
+            plan->after_forward += x->bytes;
+    }
+    gcpi_plan_split(plan);
+    gcpi_plan_sizes(plan);
+}
+
+static int gcpi_plan_within(gcp_plan *plan)
+{
+    const gcpi_plan *in = plan->in;
+    const gcpi_task *task = &in->p.tasks[in->list.at[in->peak_at].task];
+    char name[128];
+    if (!in->opts.budget || plan->bytes <= in->opts.budget) return 1;
+    gcp_at at = gcpi_task_at(&in->p, (int)(task - in->p.tasks), in->opts.at);
+    gcpi_fail(in->p.tape, GCP_E_BUDGET, in->opts.at, "gcp_plan_make",
+              "the plan takes %zu bytes, .budget allows %zu; the peak is at %c %s (%s:%d)", plan->bytes,
+              in->opts.budget, in->list.at[in->peak_at].kind, gcpi_task_name(&in->p, task, name, sizeof name),
+              gcpi_basename(at.file), at.line);
+    return 0;
+}
+
+/* Every tensor that the list copies away has a place of its own in far memory. */
+static int gcpi_plan_far(gcpi_plan *in, gcp_arena *a)
+{
+    if (!in->p.far_count) return 1;
+    in->far_at = GCPI_NEW(a, ptrdiff_t, in->p.tensors);
+    for (int i = 0; in->far_at && i < in->p.tensors; i++) in->far_at[i] = -1;
+    for (ptrdiff_t i = 0; in->far_at && i < in->list.count; i++) {
+        const gcpi_task *t = &in->p.tasks[in->list.at[i].task];
+        if (t->kind != GCPI_TASK_OFFLOAD || in->far_at[t->op] >= 0) continue;
+        in->far_at[t->op] = (ptrdiff_t)in->far_bytes;
+        in->far_bytes += gcpi_round(in->p.items[t->op].bytes, in->p.target.align);
+    }
+    if (in->far_bytes) in->timeline = gcpi_timeline(&in->p, &in->list, in->placed);
+    return in->far_at != NULL;
+}
+
+static int gcpi_customs_run_on(const gcpi_problem *p)
+{
+    for (int i = 0; p->target.device && i < p->task_count; i++) {
+        const gcpi_task *task = &p->tasks[i];
+        if (task->kind != GCPI_TASK_FORWARD && task->kind != GCPI_TASK_BACKWARD) continue;
+        const gcpi_op *op = &p->tape->ops[task->op];
+        const gcp_op *own = op->row->on_device;
+        if (op->kind != GCP_OP_CUSTOM ||
+            (own && (task->kind == GCPI_TASK_FORWARD ? own->forward != NULL : own->backward != NULL)))
+            continue;
+        gcpi_fail(p->tape, GCP_E_PLAN, op->at, op->row->name, "no version for the target '%s' (.on_device)",
+                  p->target.name);
+        return 0;
+    }
+    return 1;
+}
+
+/* Inputs that the list reads, to know which were written. */
+static int gcpi_plan_inputs(gcpi_plan *in, gcp_arena *a)
+{
+    in->written = GCPI_NEW(a, unsigned char, in->p.tensors + 1);
+    for (int i = 0; i < in->p.tensors; i++) in->inputs += in->p.items[i].kind == GCPI_INPUT_ITEM && in->where[i] >= 0;
+    in->unwritten = in->inputs;
+    return in->written != NULL;
+}
+
+static int gcpi_plan_finish(gcp_plan *plan, gcp_arena *a)
+{
+    gcpi_plan *in = plan->in;
+    if (!gcpi_plan_settle(plan, a) || !gcpi_plan_far(in, a) || !gcpi_plan_inputs(in, a)) return 0;
+    gcpi_plan_figures(plan);
+    return gcpi_plan_within(plan);
+}
+
+/* Sums of bytes cannot overflow, whatever the plan, and sums of seconds are finite. */
+static int gcpi_plan_addressable(const gcpi_plan *in)
+{
+    double bytes = 0, workspace = 0, seconds = 0;
+    for (int i = 0; i < in->p.item_count; i++) {
+        const gcpi_item *x = &in->p.items[i];
+        if (x->root == i)
+            bytes += ((double)x->bytes + (double)in->p.target.align) * (x->kind == GCPI_STATE_ITEM ? 1 + in->slots : 1);
+    }
+    for (int i = 0; i < in->p.task_count; i++) {
+        workspace = GCPI_MAX(workspace, (double)in->p.tasks[i].workspace);
+        seconds += in->p.tasks[i].seconds;
+    }
+    if (!(seconds < 1e100))
+        return gcpi_plan_bad(in->p.tape, &in->opts,
+                             "at the target's .flops_per_second and .bytes_per_second a step takes no finite time");
+    if (bytes + workspace < (double)(SIZE_MAX / 2)) return 1;
+    gcpi_fail(in->p.tape, GCP_E_SHAPE, in->opts.at, "gcp_plan_make",
+              "the network's tensors take %.3g bytes, more than can be addressed", bytes + workspace);
+    return 0;
+}
+
+static int gcpi_plan_steps(gcp_plan *plan, int root, gcp_arena *a)
+{
+    gcpi_plan *in = plan->in;
+    gcp_tape *t = plan->tape;
+    gcp_target target = gcpi_target_of(in->opts.target);
+    in->p.tape = t;
+    in->slots = gcpi_slots_of(&in->opts);
+    if (gcpi_trouble(t, &target, in->opts.at, "gcp_plan_make")) return 0;
+    if (!gcpi_problem_make(&in->p, root, &in->opts, &target, a) || !gcpi_customs_run_on(&in->p) ||
+        !gcpi_plan_addressable(in))
+        return 0;
+    if (in->p.training && !in->p.items[t->tensor_count + root].active)
+        return gcpi_plan_bad(t, &in->opts, "no parameter and no wanted input lies behind the loss");
+    if (!gcpi_policy_fits(t, &in->opts, in->p.units)) return 0;
+    in->state_bytes = gcpi_round(gcpi_state_with(t, &plan->in, 1), in->p.target.align);
+    return gcpi_plan_finish(plan, a);
+}
+
+static int gcpi_graph_steps(gcp_plan *plan, const char *text, gcp_arena *a)
+{
+    gcpi_plan *in = plan->in;
+    char message[200];
+    gcp_target target = gcpi_target_of(in->opts.target);
+    in->p.tape = plan->tape;
+    if (!gcpi_graph_parse(&in->p, text, &target, &in->opts, message, sizeof message, a)) {
+        if (message[0]) gcpi_fail(plan->tape, GCP_E_GRAPH, in->opts.at, "gcp_graph_plan", "%s", message);
+        return 0;
+    }
+    in->state_bytes = gcpi_round(in->p.state, in->p.target.align);
+    return gcpi_policy_fits(plan->tape, &in->opts, in->p.units) && gcpi_plan_finish(plan, a);
+}
+
+/* Takes the plan's own bytes. */
+static int gcpi_plan_begin(gcp_plan *plan, const gcp_plan_opts *o)
+{
+    gcp_arena *a = o->arena ? o->arena : plan->tape->arena;
+    ptrdiff_t first = a->used;
+    plan->generation = plan->tape->generation;
+    plan->in = GCPI_NEW(a, gcpi_plan, 1);
+    if (!plan->in) return 0;
+    plan->in->opts = *o;
+    plan->in->arena = a; plan->in->first = first;
+    return 1;
+}
+
+/* What lay bound where this plan lies now is gone: its arena was used again. */
+static void gcpi_binding_forget(gcp_tape *t, const gcpi_plan *in)
+{
+    uintptr_t first = (uintptr_t)in->arena->base + (uintptr_t)in->first,
+              last = (uintptr_t)in->arena->base + (uintptr_t)in->last;
+    for (int i = 0; i < GCP_MAX_BOUND; i++)
+        if ((uintptr_t)t->bindings[i].plan >= first && (uintptr_t)t->bindings[i].plan < last)
+            memset(&t->bindings[i], 0, sizeof t->bindings[i]);
+}
+
+/* Bytes in the tape's arena of plans that were freed while later ones live. */
+static size_t gcpi_freed_below(const gcp_tape *t)
+{
+    size_t bytes = 0;
+    for (const gcpi_plan *in = t->newest; in; in = in->before) if (in->freed) bytes += (size_t)(in->last - in->first);
+    return bytes;
+}
+
+/* The plan is made, or its bytes go back, with the error that there is or that the arena is too small. */
+static void gcpi_plan_end(gcp_plan *plan, int made, const gcp_arena *was, size_t enough, const gcp_plan_opts *o,
+                          const char *what, const char *call)
+{
+    gcp_tape *t = plan->tape;
+    gcp_arena *a = o->arena ? o->arena : t->arena;
+    gcpi_plan *in = plan->in;
+    a->scratch = was->scratch;
+    if (made) {
+        in->last = a->used;
+        gcpi_binding_forget(t, in);
+        if (a != t->arena) return;
+        in->before = (uintptr_t)t->newest < (uintptr_t)a->base + (uintptr_t)in->first ? t->newest : NULL;
+        t->newest = in;
+        return;
+    }
+    size_t freed = a == t->arena ? gcpi_freed_below(t) : 0;
+    if (!freed)
+        gcpi_fail(t, GCP_E_NOMEM, o->at, what, "the plan's arena of %td bytes is too small; %zu are enough (%s)",
+                  was->size - was->used - was->scratch, enough, call);
+    else
+        gcpi_fail(t, GCP_E_NOMEM, o->at, what,
+                  "the plan's arena of %td bytes is too small; %zu are enough (%s); freed plans below a living one "
+                  "hold %zu (free before you "
+                  "make, or use two arenas in turn)",
+                  was->size - was->used - was->scratch, enough, call, freed);
+    size_t least = in && t->code == GCP_E_BUDGET ? plan->least_bytes : 0;
+    int coarse = least > 0 && plan->coarse;
+    memset(plan, 0, sizeof *plan);
+    plan->tape = t; plan->least_bytes = least; plan->coarse = coarse;
+    a->used = was->used;
+}
+
+static gcp_plan gcpi_plan_none(gcp_tape *t)
+{
+    gcp_plan plan;
+    memset(&plan, 0, sizeof plan);
+    plan.tape = t;
+    return plan;
+}
+
+/* The arena has the plan's bytes again: where nothing lies behind them, at once; behind plans of the tape's arena as
+   soon as they went. */
+static void gcpi_plan_return(gcp_plan *plan)
+{
+    gcpi_plan *in = plan->in;
+    gcp_tape *t = plan->tape;
+    in->freed = 1;
+    if (in->arena != t->arena && in->arena->used == in->last) in->arena->used = in->first;
+    while (t->newest && t->newest->freed && t->arena->used == t->newest->last) {
+        t->arena->used = t->newest->first;
+        t->newest = t->newest->before;
+    }
+    *plan = gcpi_plan_none(t);
+}
+
+GCPI_DEF gcp_plan gcp_plan_make_at(gcp_tensor loss, gcp_plan_opts o)
+{
+    gcp_plan plan = gcpi_plan_none(loss.tape);
+    gcpi_plan_defaults(&o);
+    if (!gcpi_plan_ready(loss, &o)) return plan;
+    gcp_arena *a = o.arena ? o.arena : plan.tape->arena, was = *a;
+    int made = gcpi_plan_begin(&plan, &o) && gcpi_plan_steps(&plan, loss.id, a);
+    gcpi_plan_end(&plan, made, &was, made ? 0 : gcp_plan_arena_at(loss, o), &o, "gcp_plan_make", "gcp_plan_arena");
+    return plan;
+}
+
+GCPI_DEF gcp_plan gcp_graph_plan_at(gcp_tape *t, const char *text, gcp_plan_opts o)
+{
+    gcp_plan plan = gcpi_plan_none(t);
+    gcpi_plan_defaults(&o);
+    if (!t || !t->ops || t->code || !gcpi_plan_options_ok(t, &o)) return plan;
+    if (o.inference || o.optimizer || o.accumulate > 1 || o.on_gradient || o.costs) {
+        gcpi_plan_bad(t, &o,
+                      "a graph says itself what a step does: no .inference, .optimizer, .accumulate, hooks or .costs");
+        return plan;
+    }
+    gcp_arena *a = o.arena ? o.arena : t->arena, was = *a;
+    int made = gcpi_plan_begin(&plan, &o) && gcpi_graph_steps(&plan, text, a);
+    gcpi_plan_end(&plan, made, &was, made ? 0 : gcp_graph_arena_at(t, text, o), &o, "gcp_graph_plan",
+                  "gcp_graph_arena");
+    return plan;
+}
