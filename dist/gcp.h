@@ -8230,12 +8230,12 @@ static void gcpi_forget_copied(gcpi_verifier *v, const gcpi_task *t, int n, cons
     gcpi_lose(v, out->item);
 }
 
-static int gcpi_verify_instruction(gcpi_verifier *v, int i, int n, size_t slab)
+/* Operands lie in the slab, and what the instruction reads is there. */
+static int gcpi_verify_reads(gcpi_verifier *v, int i, int n, size_t slab)
 {
     const gcpi_problem *p = v->p;
     const gcpi_task *t = &p->tasks[v->list->at[i].task];
     const gcpi_operand *o = &p->operands[t->operands];
-    gcpi_region work;
     for (int k = 0; k < t->count; k++) {
         if (v->placed[n + k].offset < 0 && t->kind >= GCPI_TASK_OFFLOAD)
             return gcpi_verify_fail(v, i, "reads what is not there:", o[k].item);
@@ -8250,6 +8250,16 @@ static int gcpi_verify_instruction(gcpi_verifier *v, int i, int n, size_t slab)
         if (!v->next[o[k].item] || v->held[o[k].item].at != r.at)
             return gcpi_verify_fail(v, i, "reads what is not there:", o[k].item);
     }
+    return 1;
+}
+
+static int gcpi_verify_instruction(gcpi_verifier *v, int i, int n, size_t slab)
+{
+    const gcpi_problem *p = v->p;
+    const gcpi_task *t = &p->tasks[v->list->at[i].task];
+    const gcpi_operand *o = &p->operands[t->operands];
+    gcpi_region work;
+    if (!gcpi_verify_reads(v, i, n, slab)) return 0;
     memset(&work, 0, sizeof work);
     work.at = gcpi_round(p->numbers, p->target.align);
     work.end = work.at + t->workspace;
@@ -8275,6 +8285,24 @@ static int gcpi_verify_instruction(gcpi_verifier *v, int i, int n, size_t slab)
         if (o[k].mode == GCPI_ALIAS) gcpi_forget_copied(v, t, n, &r);
         else gcpi_forget(v, &r);
         gcpi_hold_region(v, &r);
+    }
+    return 1;
+}
+
+/* Every task has run, and what must last is there. */
+static int gcpi_verify_end(gcpi_verifier *v)
+{
+    const gcpi_problem *p = v->p;
+    char name[128];
+    for (int i = 0; i < p->task_count; i++) {
+        if (v->done[i]) continue;
+        snprintf(v->message, v->size, "%c %s is missing", gcpi_letters[p->tasks[i].kind],
+                 gcpi_task_name(p, &p->tasks[i], name, sizeof name));
+        return 0;
+    }
+    for (int i = 0; i < p->item_count; i++) {
+        int pinned = p->items[i].active && p->items[i].pinned && p->items[p->items[i].root].kind != GCPI_STATE_ITEM;
+        if (pinned && !v->next[i]) return gcpi_verify_fail(v, (int)v->list->count - 1, "at the end there is no", i);
     }
     return 1;
 }
@@ -8310,17 +8338,7 @@ static int gcpi_verify(const gcpi_problem *p, const gcpi_list *list, const gcpi_
         ok = gcpi_verify_order(&v, i) && gcpi_verify_instruction(&v, i, n, slab);
         n += p->tasks[list->at[i].task].count;
     }
-    for (int i = 0; ok && i < p->task_count; i++)
-        if (!v.done[i]) {
-            char name[128];
-            snprintf(message, size, "%c %s is missing", gcpi_letters[p->tasks[i].kind],
-                     gcpi_task_name(p, &p->tasks[i], name, sizeof name));
-            ok = 0;
-        }
-    for (int i = 0; ok && i < p->item_count; i++) {
-        int pinned = p->items[i].active && p->items[i].pinned && p->items[p->items[i].root].kind != GCPI_STATE_ITEM;
-        if (pinned && !v.next[i]) ok = gcpi_verify_fail(&v, (int)list->count - 1, "at the end there is no", i);
-    }
+    ok = ok && gcpi_verify_end(&v);
     a->scratch = scratch;
     return ok;
 }
@@ -10984,6 +11002,17 @@ static void gcpi_least_descend(gcpi_planner *q, gcpi_least *least)
     gcpi_none(&q->kept);
 }
 
+/* keep-all with copies, from the fewest bytes up: the first few that get there */
+static void gcpi_least_copies(gcpi_planner *q, gcpi_least *least, size_t floor)
+{
+    for (size_t room = floor, relieved = 0; q->opts->far && relieved < 4 && room < q->best.peak; room += room / 32) {
+        gcpi_keep_all_order(&q->m, &q->trial);
+        if (!gcpi_far_relieve(q, &q->trial, room)) continue;
+        gcpi_least_offer(q, least, &q->trial, gcpi_fit_free());
+        relieved++;
+    }
+}
+
 /* Where nothing fits: the least slab that can be found; its order is kept if it does fit after all. */
 static void gcpi_budget_least(gcpi_planner *q)
 {
@@ -11015,14 +11044,7 @@ static void gcpi_budget_least(gcpi_planner *q)
     if (!q->no_exact && gcpi_exact_make(&exact, &q->m, q->a) && gcpi_exact_search(&exact, 0, &q->trial))
         gcpi_least_offer(q, &least, &q->trial, gcpi_fit_free());
     else q->a->scratch = here;
-    /* keep-all with copies, from the fewest bytes up: the first few that get there */
-    for (size_t room = floor, relieved = 0; q->opts->far && relieved < 4 && room < q->best.peak; room += room / 32) {
-        gcpi_keep_all_order(&q->m, &q->trial);
-        if (gcpi_far_relieve(q, &q->trial, room)) {
-            gcpi_least_offer(q, &least, &q->trial, gcpi_fit_free());
-            relieved++;
-        }
-    }
+    gcpi_least_copies(q, &least, floor);
     double visits = GCPI_MIN(6.5e6, 2500.0 * q->p->forward * q->p->forward);
     if (q->a->scratch == here && !q->opts->far_only) gcpi_least_search(q, &least, floor, visits, 0);
     if (q->opts->far) gcpi_least_search(q, &least, floor, visits, 1 + (q->opts->far_only != 0));
@@ -11498,7 +11520,7 @@ static int gcpi_plan_settle(gcp_plan *plan, gcp_arena *a)
 
 /* ==== src/run/make.h ==== */
 
-/* Making plans: bytes of the state, the figures that a plan shows, gcp_plan_make and its like, and giving plans back. */
+/* Making plans: bytes of the state, a plan's figures, gcp_plan_make and its like, giving plans back. */
 
 static int gcpi_slots_of(const gcp_plan_opts *o)
 {
@@ -13610,6 +13632,17 @@ static void gcpi_check_tensor(gcpi_check_job *j, int tensor, gcp_real *x, const 
         gcpi_check_element(j, gcpi_handle(j->plan->tape, tensor), i, &x[i], (double)analytic[i], usual);
 }
 
+static int gcpi_check_options(gcpi_check_job *j, const gcp_gradcheck_opts *o)
+{
+    int single = sizeof(gcp_real) == sizeof(float);
+    j->step = gcpi_option(o->step, single ? 3e-2 : 1e-3);
+    j->tolerance = gcpi_option(o->tolerance, single ? 5e-3 : 1e-7);
+    if (j->step > 0 && gcpi_finite(j->step) && j->tolerance >= 0) return 1;
+    gcpi_fail(j->plan->tape, GCP_E_ARGUMENT, o->at, "gcp_gradcheck", ".step = %g, .tolerance = %g; above 0, at least 0",
+              j->step, j->tolerance);
+    return 0;
+}
+
 GCPI_DEF gcp_gradcheck_result gcp_gradcheck_at(gcp_plan *plan, gcp_gradcheck_opts o)
 {
     gcpi_check_job j;
@@ -13625,14 +13658,7 @@ GCPI_DEF gcp_gradcheck_result gcp_gradcheck_at(gcp_plan *plan, gcp_gradcheck_opt
     gcp_arena *a = in->opts.arena ? in->opts.arena : t->arena;
     ptrdiff_t scratch = a->scratch;
     j.plan = plan;
-    int single = sizeof(gcp_real) == sizeof(float);
-    j.step = gcpi_option(o.step, single ? 3e-2 : 1e-3);
-    j.tolerance = gcpi_option(o.tolerance, single ? 5e-3 : 1e-7);
-    if (!(j.step > 0) || !gcpi_finite(j.step) || !(j.tolerance >= 0)) {
-        gcpi_fail(t, GCP_E_ARGUMENT, o.at, "gcp_gradcheck", ".step = %g, .tolerance = %g; above 0, at least 0", j.step,
-                  j.tolerance);
-        return j.r;
-    }
+    if (!gcpi_check_options(&j, &o)) return j.r;
     for (int i = 1; i < in->p.tensors; i++) {
         int gradient = in->p.tensors + i, kind = t->tensors[i].kind;
         if (!in->p.items[gradient].active || (kind != GCPI_PARAMETER && kind != GCPI_INPUT)) continue;
@@ -13879,6 +13905,18 @@ static void gcpi_why_reason(const gcp_plan *plan, gcp_writer w)
         gcpi_say(w, "the peak is inside a segment that is run again: more, shorter segments would lower it\n");
 }
 
+static void gcpi_why_bytes(const gcp_plan *plan, gcp_writer w)
+{
+    const gcp_split *s = &plan->split;
+    gcpi_say(w,
+             "peak %.3f MiB (%zu bytes) = state: weights %.3f + statistics %.3f + optimiser %.3f; slab: input %.3f + "
+             "kept %.3f + recomputed %.3f + weight gradients %.3f + activation gradients %.3f + workspace %.3f + "
+             "gaps %.3f\n",
+             gcpi_mib(plan->bytes), plan->bytes, gcpi_mib(s->weights), gcpi_mib(s->statistics), gcpi_mib(s->optimizer),
+             gcpi_mib(s->inputs), gcpi_mib(s->kept), gcpi_mib(s->recomputed), gcpi_mib(s->weight_gradients),
+             gcpi_mib(s->activation_gradients), gcpi_mib(s->workspace), gcpi_mib(s->gaps));
+}
+
 GCPI_DEF void gcp_why_print(const gcp_plan *made, gcp_writer w)
 {
     char name[256];
@@ -13886,17 +13924,10 @@ GCPI_DEF void gcp_why_print(const gcp_plan *made, gcp_writer w)
     gcp_plan now = *made, *plan = &now;
     gcpi_plan_sizes(plan);                        /* the state may have grown */
     const gcpi_plan *in = plan->in;
-    const gcp_split *s = &plan->split;
     const gcpi_task *task = &in->p.tasks[in->list.at[in->peak_at].task];
     gcp_at at = gcpi_task_at(&in->p, (int)(task - in->p.tasks), in->opts.at);
     gcpi_why_in_vain(plan, w);
-    gcpi_say(w,
-             "peak %.3f MiB (%zu bytes) = state: weights %.3f + statistics %.3f + optimiser %.3f; slab: input %.3f + "
-             "kept %.3f + recomputed %.3f "
-             "+ weight gradients %.3f + activation gradients %.3f + workspace %.3f + gaps %.3f\n",
-             gcpi_mib(plan->bytes), plan->bytes, gcpi_mib(s->weights), gcpi_mib(s->statistics), gcpi_mib(s->optimizer),
-             gcpi_mib(s->inputs), gcpi_mib(s->kept), gcpi_mib(s->recomputed), gcpi_mib(s->weight_gradients),
-             gcpi_mib(s->activation_gradients), gcpi_mib(s->workspace), gcpi_mib(s->gaps));
+    gcpi_why_bytes(plan, w);
     gcpi_say(w,
              "set by %c %s (%s:%d), instruction %d of %d; %d unit%s run again, extra forward work %.1f %%, time by the "
              "cost model %.3f of keeping all\n",

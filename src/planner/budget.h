@@ -390,6 +390,17 @@ static void gcpi_least_descend(gcpi_planner *q, gcpi_least *least)
     gcpi_none(&q->kept);
 }
 
+/* keep-all with copies, from the fewest bytes up: the first few that get there */
+static void gcpi_least_copies(gcpi_planner *q, gcpi_least *least, size_t floor)
+{
+    for (size_t room = floor, relieved = 0; q->opts->far && relieved < 4 && room < q->best.peak; room += room / 32) {
+        gcpi_keep_all_order(&q->m, &q->trial);
+        if (!gcpi_far_relieve(q, &q->trial, room)) continue;
+        gcpi_least_offer(q, least, &q->trial, gcpi_fit_free());
+        relieved++;
+    }
+}
+
 /* Where nothing fits: the least slab that can be found; its order is kept if it does fit after all. */
 static void gcpi_budget_least(gcpi_planner *q)
 {
@@ -421,14 +432,7 @@ static void gcpi_budget_least(gcpi_planner *q)
     if (!q->no_exact && gcpi_exact_make(&exact, &q->m, q->a) && gcpi_exact_search(&exact, 0, &q->trial))
         gcpi_least_offer(q, &least, &q->trial, gcpi_fit_free());
     else q->a->scratch = here;
-    /* keep-all with copies, from the fewest bytes up: the first few that get there */
-    for (size_t room = floor, relieved = 0; q->opts->far && relieved < 4 && room < q->best.peak; room += room / 32) {
-        gcpi_keep_all_order(&q->m, &q->trial);
-        if (gcpi_far_relieve(q, &q->trial, room)) {
-            gcpi_least_offer(q, &least, &q->trial, gcpi_fit_free());
-            relieved++;
-        }
-    }
+    gcpi_least_copies(q, &least, floor);
     double visits = GCPI_MIN(6.5e6, 2500.0 * q->p->forward * q->p->forward);
     if (q->a->scratch == here && !q->opts->far_only) gcpi_least_search(q, &least, floor, visits, 0);
     if (q->opts->far) gcpi_least_search(q, &least, floor, visits, 1 + (q->opts->far_only != 0));

@@ -135,12 +135,12 @@ static void gcpi_forget_copied(gcpi_verifier *v, const gcpi_task *t, int n, cons
     gcpi_lose(v, out->item);
 }
 
-static int gcpi_verify_instruction(gcpi_verifier *v, int i, int n, size_t slab)
+/* Operands lie in the slab, and what the instruction reads is there. */
+static int gcpi_verify_reads(gcpi_verifier *v, int i, int n, size_t slab)
 {
     const gcpi_problem *p = v->p;
     const gcpi_task *t = &p->tasks[v->list->at[i].task];
     const gcpi_operand *o = &p->operands[t->operands];
-    gcpi_region work;
     for (int k = 0; k < t->count; k++) {
         if (v->placed[n + k].offset < 0 && t->kind >= GCPI_TASK_OFFLOAD)
             return gcpi_verify_fail(v, i, "reads what is not there:", o[k].item);
@@ -155,6 +155,16 @@ static int gcpi_verify_instruction(gcpi_verifier *v, int i, int n, size_t slab)
         if (!v->next[o[k].item] || v->held[o[k].item].at != r.at)
             return gcpi_verify_fail(v, i, "reads what is not there:", o[k].item);
     }
+    return 1;
+}
+
+static int gcpi_verify_instruction(gcpi_verifier *v, int i, int n, size_t slab)
+{
+    const gcpi_problem *p = v->p;
+    const gcpi_task *t = &p->tasks[v->list->at[i].task];
+    const gcpi_operand *o = &p->operands[t->operands];
+    gcpi_region work;
+    if (!gcpi_verify_reads(v, i, n, slab)) return 0;
     memset(&work, 0, sizeof work);
     work.at = gcpi_round(p->numbers, p->target.align);
     work.end = work.at + t->workspace;
@@ -180,6 +190,24 @@ static int gcpi_verify_instruction(gcpi_verifier *v, int i, int n, size_t slab)
         if (o[k].mode == GCPI_ALIAS) gcpi_forget_copied(v, t, n, &r);
         else gcpi_forget(v, &r);
         gcpi_hold_region(v, &r);
+    }
+    return 1;
+}
+
+/* Every task has run, and what must last is there. */
+static int gcpi_verify_end(gcpi_verifier *v)
+{
+    const gcpi_problem *p = v->p;
+    char name[128];
+    for (int i = 0; i < p->task_count; i++) {
+        if (v->done[i]) continue;
+        snprintf(v->message, v->size, "%c %s is missing", gcpi_letters[p->tasks[i].kind],
+                 gcpi_task_name(p, &p->tasks[i], name, sizeof name));
+        return 0;
+    }
+    for (int i = 0; i < p->item_count; i++) {
+        int pinned = p->items[i].active && p->items[i].pinned && p->items[p->items[i].root].kind != GCPI_STATE_ITEM;
+        if (pinned && !v->next[i]) return gcpi_verify_fail(v, (int)v->list->count - 1, "at the end there is no", i);
     }
     return 1;
 }
@@ -215,17 +243,7 @@ static int gcpi_verify(const gcpi_problem *p, const gcpi_list *list, const gcpi_
         ok = gcpi_verify_order(&v, i) && gcpi_verify_instruction(&v, i, n, slab);
         n += p->tasks[list->at[i].task].count;
     }
-    for (int i = 0; ok && i < p->task_count; i++)
-        if (!v.done[i]) {
-            char name[128];
-            snprintf(message, size, "%c %s is missing", gcpi_letters[p->tasks[i].kind],
-                     gcpi_task_name(p, &p->tasks[i], name, sizeof name));
-            ok = 0;
-        }
-    for (int i = 0; ok && i < p->item_count; i++) {
-        int pinned = p->items[i].active && p->items[i].pinned && p->items[p->items[i].root].kind != GCPI_STATE_ITEM;
-        if (pinned && !v.next[i]) ok = gcpi_verify_fail(&v, (int)list->count - 1, "at the end there is no", i);
-    }
+    ok = ok && gcpi_verify_end(&v);
     a->scratch = scratch;
     return ok;
 }

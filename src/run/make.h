@@ -1,4 +1,4 @@
-/* Making plans: bytes of the state, the figures that a plan shows, gcp_plan_make and its like, and giving plans back. */
+/* Making plans: bytes of the state, a plan's figures, gcp_plan_make and its like, giving plans back. */
 
 static int gcpi_slots_of(const gcp_plan_opts *o)
 {

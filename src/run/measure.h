@@ -217,6 +217,17 @@ static void gcpi_check_tensor(gcpi_check_job *j, int tensor, gcp_real *x, const 
         gcpi_check_element(j, gcpi_handle(j->plan->tape, tensor), i, &x[i], (double)analytic[i], usual);
 }
 
+static int gcpi_check_options(gcpi_check_job *j, const gcp_gradcheck_opts *o)
+{
+    int single = sizeof(gcp_real) == sizeof(float);
+    j->step = gcpi_option(o->step, single ? 3e-2 : 1e-3);
+    j->tolerance = gcpi_option(o->tolerance, single ? 5e-3 : 1e-7);
+    if (j->step > 0 && gcpi_finite(j->step) && j->tolerance >= 0) return 1;
+    gcpi_fail(j->plan->tape, GCP_E_ARGUMENT, o->at, "gcp_gradcheck", ".step = %g, .tolerance = %g; above 0, at least 0",
+              j->step, j->tolerance);
+    return 0;
+}
+
 GCPI_DEF gcp_gradcheck_result gcp_gradcheck_at(gcp_plan *plan, gcp_gradcheck_opts o)
 {
     gcpi_check_job j;
@@ -232,14 +243,7 @@ GCPI_DEF gcp_gradcheck_result gcp_gradcheck_at(gcp_plan *plan, gcp_gradcheck_opt
     gcp_arena *a = in->opts.arena ? in->opts.arena : t->arena;
     ptrdiff_t scratch = a->scratch;
     j.plan = plan;
-    int single = sizeof(gcp_real) == sizeof(float);
-    j.step = gcpi_option(o.step, single ? 3e-2 : 1e-3);
-    j.tolerance = gcpi_option(o.tolerance, single ? 5e-3 : 1e-7);
-    if (!(j.step > 0) || !gcpi_finite(j.step) || !(j.tolerance >= 0)) {
-        gcpi_fail(t, GCP_E_ARGUMENT, o.at, "gcp_gradcheck", ".step = %g, .tolerance = %g; above 0, at least 0", j.step,
-                  j.tolerance);
-        return j.r;
-    }
+    if (!gcpi_check_options(&j, &o)) return j.r;
     for (int i = 1; i < in->p.tensors; i++) {
         int gradient = in->p.tensors + i, kind = t->tensors[i].kind;
         if (!in->p.items[gradient].active || (kind != GCPI_PARAMETER && kind != GCPI_INPUT)) continue;

@@ -221,6 +221,18 @@ static void gcpi_why_reason(const gcp_plan *plan, gcp_writer w)
         gcpi_say(w, "the peak is inside a segment that is run again: more, shorter segments would lower it\n");
 }
 
+static void gcpi_why_bytes(const gcp_plan *plan, gcp_writer w)
+{
+    const gcp_split *s = &plan->split;
+    gcpi_say(w,
+             "peak %.3f MiB (%zu bytes) = state: weights %.3f + statistics %.3f + optimiser %.3f; slab: input %.3f + "
+             "kept %.3f + recomputed %.3f + weight gradients %.3f + activation gradients %.3f + workspace %.3f + "
+             "gaps %.3f\n",
+             gcpi_mib(plan->bytes), plan->bytes, gcpi_mib(s->weights), gcpi_mib(s->statistics), gcpi_mib(s->optimizer),
+             gcpi_mib(s->inputs), gcpi_mib(s->kept), gcpi_mib(s->recomputed), gcpi_mib(s->weight_gradients),
+             gcpi_mib(s->activation_gradients), gcpi_mib(s->workspace), gcpi_mib(s->gaps));
+}
+
 GCPI_DEF void gcp_why_print(const gcp_plan *made, gcp_writer w)
 {
     char name[256];
@@ -228,17 +240,10 @@ GCPI_DEF void gcp_why_print(const gcp_plan *made, gcp_writer w)
     gcp_plan now = *made, *plan = &now;
     gcpi_plan_sizes(plan);                        /* the state may have grown */
     const gcpi_plan *in = plan->in;
-    const gcp_split *s = &plan->split;
     const gcpi_task *task = &in->p.tasks[in->list.at[in->peak_at].task];
     gcp_at at = gcpi_task_at(&in->p, (int)(task - in->p.tasks), in->opts.at);
     gcpi_why_in_vain(plan, w);
-    gcpi_say(w,
-             "peak %.3f MiB (%zu bytes) = state: weights %.3f + statistics %.3f + optimiser %.3f; slab: input %.3f + "
-             "kept %.3f + recomputed %.3f "
-             "+ weight gradients %.3f + activation gradients %.3f + workspace %.3f + gaps %.3f\n",
-             gcpi_mib(plan->bytes), plan->bytes, gcpi_mib(s->weights), gcpi_mib(s->statistics), gcpi_mib(s->optimizer),
-             gcpi_mib(s->inputs), gcpi_mib(s->kept), gcpi_mib(s->recomputed), gcpi_mib(s->weight_gradients),
-             gcpi_mib(s->activation_gradients), gcpi_mib(s->workspace), gcpi_mib(s->gaps));
+    gcpi_why_bytes(plan, w);
     gcpi_say(w,
              "set by %c %s (%s:%d), instruction %d of %d; %d unit%s run again, extra forward work %.1f %%, time by the "
              "cost model %.3f of keeping all\n",
