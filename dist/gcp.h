@@ -927,6 +927,7 @@ typedef struct gcpi_scope { gcp_tape *tape; int segment, state; } gcpi_scope;
 #pragma GCC push_options
 #pragma GCC optimize("no-fast-math", "no-unsafe-math-optimizations", "no-associative-math", "no-reciprocal-math")
 #pragma GCC optimize("no-finite-math-only", "signed-zeros", "fp-contract=off")
+#pragma GCC optimize("no-trapping-math") /* changes no value; without it gcc leaves x > 0 ? x : a * x to scalars */
 #if defined(__i386__) && !defined(__SSE2_MATH__)                    /* x87 keeps more bits here and there */
 #pragma GCC target("sse2,fpmath=sse")
 #endif
@@ -1834,7 +1835,8 @@ typedef struct gcpi_par {
 #define GCPI_X86 0
 #endif
 
-/* Full speed whatever flags the user builds with: gcc takes the optimisation level per function. */
+/* Full speed whatever flags the user builds with: gcc takes the optimisation level per function. What an x86 without
+   AVX2 runs has the user's level: each copy at a level of its own costs every compilation without optimisation. */
 #if defined(__clang__)
 #define GCPI_BODY static inline __attribute__((always_inline))
 #define GCPI_FAST
@@ -1920,7 +1922,7 @@ typedef void gcpi_stripper(const gcpi_strip *s);
 /* Sizes are literals and every short loop unrolls, so that acc lives in registers: a tile whose
  * size is a parameter runs at a quarter of the speed. */
 #define GCPI_KERNEL(NAME, TARGET, VEC, MR, NV)                                                                         \
-    GCPI_HOT TARGET static void NAME(const gcpi_tile *t)                                                               \
+    TARGET static void NAME(const gcpi_tile *t)                                                               \
     {                                                                                                                  \
         const ptrdiff_t lanes = (ptrdiff_t)(sizeof(VEC) / sizeof(gcp_real));                                           \
         const ptrdiff_t n = t->n[2], as = t->as[2], bs = t->bs[2];                                                     \
@@ -1948,7 +1950,7 @@ typedef void gcpi_stripper(const gcpi_strip *s);
 
 /* Copies rows of `width` values to dense rows; the last vector of a row overlaps the one ahead of it. */
 #define GCPI_COPY(NAME, TARGET, VEC)                                                                                   \
-    GCPI_HOT TARGET static void NAME(gcp_real *to, const gcp_real *from, ptrdiff_t rows, ptrdiff_t pitch,              \
+    TARGET static void NAME(gcp_real *to, const gcp_real *from, ptrdiff_t rows, ptrdiff_t pitch,              \
                                      ptrdiff_t width)                                                                  \
     {                                                                                                                  \
         const ptrdiff_t lanes = (ptrdiff_t)(sizeof(VEC) / sizeof(gcp_real));                                           \
@@ -2002,7 +2004,7 @@ typedef gcp_real gcpi_16 __attribute__((vector_size(16 * sizeof(gcp_real)), alig
             for (int i = c; i < c + L; i++) to[r * pitch + i] = from[r + i * step];              \
     }
 #define GCPI_TURN(NAME, TARGET)                                                                                        \
-    GCPI_HOT TARGET static void NAME(gcp_real *to, ptrdiff_t pitch, int rows, int cols, const gcp_real *from,          \
+    TARGET static void NAME(gcp_real *to, ptrdiff_t pitch, int rows, int cols, const gcp_real *from,          \
                                      ptrdiff_t step)                                                                   \
     {                                                                                                                  \
         int c = 0;                                                                                                     \
@@ -2056,7 +2058,7 @@ typedef gcp_real gcpi_16 __attribute__((vector_size(16 * sizeof(gcp_real)), alig
 
 /* Whole vectors, then short ones, then one by one. */
 #define GCPI_DEPTH(NAME, TARGET, LOOP, VEC, P, NV)              \
-    GCPI_HOT TARGET static void NAME(const gcpi_strip *strip)   \
+    TARGET static void NAME(const gcpi_strip *strip)   \
     {                                                           \
         const gcpi_strip s = *strip; /* no store changes a copy */ \
         const ptrdiff_t pixel = s.xpixel;                       \
@@ -2077,7 +2079,11 @@ typedef gcp_real gcpi_16 __attribute__((vector_size(16 * sizeof(gcp_real)), alig
     GCPI_DEPTH(ISA##_back_4, TARGET, GCPI_DEPTH_BACK_LOOP, VEC, 4, 4)             \
     GCPI_DEPTH(ISA##_back_1, TARGET, GCPI_DEPTH_BACK_LOOP, VEC, 1, 4)
 
-#define GCPI_NO_TARGET
+#if GCPI_X86 && !defined(__clang__)
+#define GCPI_PLAIN __attribute__((noinline, optimize("fp-contract=fast")))
+#else
+#define GCPI_PLAIN GCPI_HOT
+#endif
 #define GCPI_SHORT gcp_real
 #if GCPI_VECTORS
 #undef GCPI_SHORT
@@ -2085,29 +2091,29 @@ typedef gcp_real gcpi_16 __attribute__((vector_size(16 * sizeof(gcp_real)), alig
 typedef gcp_real gcpi_v16 __attribute__((vector_size(16), aligned(sizeof(gcp_real)), may_alias));
 typedef gcp_real gcpi_v32 __attribute__((vector_size(32), aligned(sizeof(gcp_real)), may_alias));
 typedef gcp_real gcpi_v64 __attribute__((vector_size(64), aligned(sizeof(gcp_real)), may_alias));
-GCPI_VECTOR(gcpi_v128, GCPI_NO_TARGET, gcpi_v16)
-GCPI_KERNEL(gcpi_v128_12x1, GCPI_NO_TARGET, gcpi_v16, 12, 1)
-GCPI_KERNEL(gcpi_v128_6x2, GCPI_NO_TARGET, gcpi_v16, 6, 2)
-GCPI_KERNEL(gcpi_v128_4x3, GCPI_NO_TARGET, gcpi_v16, 4, 3)
+GCPI_VECTOR(gcpi_v128, GCPI_PLAIN, gcpi_v16)
+GCPI_KERNEL(gcpi_v128_12x1, GCPI_PLAIN, gcpi_v16, 12, 1)
+GCPI_KERNEL(gcpi_v128_6x2, GCPI_PLAIN, gcpi_v16, 6, 2)
+GCPI_KERNEL(gcpi_v128_4x3, GCPI_PLAIN, gcpi_v16, 4, 3)
 #endif
 #if GCPI_X86
 #define GCPI_AVX2 __attribute__((target("avx2,fma")))
 #define GCPI_AVX512 __attribute__((target("avx512f,avx512vl,fma")))
-GCPI_VECTOR(gcpi_avx2, GCPI_AVX2, gcpi_v32)
-GCPI_KERNEL(gcpi_avx2_12x1, GCPI_AVX2, gcpi_v32, 12, 1)
-GCPI_KERNEL(gcpi_avx2_6x2, GCPI_AVX2, gcpi_v32, 6, 2)
-GCPI_KERNEL(gcpi_avx2_4x3, GCPI_AVX2, gcpi_v32, 4, 3)
-GCPI_VECTOR(gcpi_avx512, GCPI_AVX512, gcpi_v64)
-GCPI_KERNEL(gcpi_avx512_8x1, GCPI_AVX512, gcpi_v64, 8, 1)
-GCPI_KERNEL(gcpi_avx512_8x2, GCPI_AVX512, gcpi_v64, 8, 2)
-GCPI_KERNEL(gcpi_avx512_8x3, GCPI_AVX512, gcpi_v64, 8, 3)
-GCPI_KERNEL(gcpi_avx512_5x4, GCPI_AVX512, gcpi_v64, 5, 4)
-GCPI_KERNEL(gcpi_avx512_6x4, GCPI_AVX512, gcpi_v64, 6, 4)
+GCPI_VECTOR(gcpi_avx2, GCPI_HOT GCPI_AVX2, gcpi_v32)
+GCPI_KERNEL(gcpi_avx2_12x1, GCPI_HOT GCPI_AVX2, gcpi_v32, 12, 1)
+GCPI_KERNEL(gcpi_avx2_6x2, GCPI_HOT GCPI_AVX2, gcpi_v32, 6, 2)
+GCPI_KERNEL(gcpi_avx2_4x3, GCPI_HOT GCPI_AVX2, gcpi_v32, 4, 3)
+GCPI_VECTOR(gcpi_avx512, GCPI_HOT GCPI_AVX512, gcpi_v64)
+GCPI_KERNEL(gcpi_avx512_8x1, GCPI_HOT GCPI_AVX512, gcpi_v64, 8, 1)
+GCPI_KERNEL(gcpi_avx512_8x2, GCPI_HOT GCPI_AVX512, gcpi_v64, 8, 2)
+GCPI_KERNEL(gcpi_avx512_8x3, GCPI_HOT GCPI_AVX512, gcpi_v64, 8, 3)
+GCPI_KERNEL(gcpi_avx512_5x4, GCPI_HOT GCPI_AVX512, gcpi_v64, 5, 4)
+GCPI_KERNEL(gcpi_avx512_6x4, GCPI_HOT GCPI_AVX512, gcpi_v64, 6, 4)
 #endif
-GCPI_VECTOR(gcpi_scalar, GCPI_NO_TARGET, gcp_real)
-GCPI_KERNEL(gcpi_scalar_12x1, GCPI_NO_TARGET, gcp_real, 12, 1)
-GCPI_KERNEL(gcpi_scalar_6x2, GCPI_NO_TARGET, gcp_real, 6, 2)
-GCPI_KERNEL(gcpi_scalar_4x3, GCPI_NO_TARGET, gcp_real, 4, 3)
+GCPI_VECTOR(gcpi_scalar, GCPI_PLAIN, gcp_real)
+GCPI_KERNEL(gcpi_scalar_12x1, GCPI_PLAIN, gcp_real, 12, 1)
+GCPI_KERNEL(gcpi_scalar_6x2, GCPI_PLAIN, gcp_real, 6, 2)
+GCPI_KERNEL(gcpi_scalar_4x3, GCPI_PLAIN, gcp_real, 4, 3)
 
 typedef struct gcpi_simd {
     int lanes, nv; /* values per vector, most vectors in a tile */
@@ -3570,9 +3576,9 @@ static void gcpi_gemm(int ta, int tb, int m, int n, int k, const gcp_real *a, pt
 #pragma STDC FP_CONTRACT OFF            /* as GCPI_LOOP says to gcc; on again at the end */
 #endif
 
-/* A loop for each instruction set: NAME_body is inlined into as many functions, and NAME takes the target's. The bits
-   are the same: nothing is contracted, and no sum changes its order. GCPI_EACH: operands may be the same bytes, but
-   then from end to end. GCPI_EIGHT: and it stays a loop, which fills a vector. */
+/* A loop for each instruction set: NAME_body is inlined into as many functions, and NAME takes the target's (_any as
+   GCPI_PLAIN). The bits are the same: nothing is contracted, and no sum changes its order. GCPI_EACH: operands may be
+   the same bytes, but then from end to end. GCPI_EIGHT: and it stays a loop, which fills a vector. */
 #if defined(__clang__)
 #define GCPI_EACH _Pragma("clang loop vectorize(assume_safety)")
 #define GCPI_EIGHT GCPI_EACH
@@ -3585,7 +3591,7 @@ static void gcpi_gemm(int ta, int tb, int m, int n, int k, const gcp_real *a, pt
 #endif
 #if GCPI_X86
 #define GCPI_WIDE(NAME, PARAMETERS, ARGUMENTS, TARGET)                                                        \
-    GCPI_LOOP void NAME##_any PARAMETERS { NAME##_body ARGUMENTS; }                                           \
+    static void NAME##_any PARAMETERS { NAME##_body ARGUMENTS; }                                              \
     GCPI_LOOP GCPI_AVX2 void NAME##_avx2 PARAMETERS { NAME##_body ARGUMENTS; }                                \
     GCPI_LOOP GCPI_AVX512 void NAME##_avx512 PARAMETERS { NAME##_body ARGUMENTS; }                            \
     static void NAME PARAMETERS                                                                               \

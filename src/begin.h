@@ -23,6 +23,7 @@
 #pragma GCC push_options
 #pragma GCC optimize("no-fast-math", "no-unsafe-math-optimizations", "no-associative-math", "no-reciprocal-math")
 #pragma GCC optimize("no-finite-math-only", "signed-zeros", "fp-contract=off")
+#pragma GCC optimize("no-trapping-math") /* changes no value; without it gcc leaves x > 0 ? x : a * x to scalars */
 #if defined(__i386__) && !defined(__SSE2_MATH__)                    /* x87 keeps more bits here and there */
 #pragma GCC target("sse2,fpmath=sse")
 #endif

@@ -31,7 +31,8 @@ typedef struct gcpi_par {
 #define GCPI_X86 0
 #endif
 
-/* Full speed whatever flags the user builds with: gcc takes the optimisation level per function. */
+/* Full speed whatever flags the user builds with: gcc takes the optimisation level per function. What an x86 without
+   AVX2 runs has the user's level: each copy at a level of its own costs every compilation without optimisation. */
 #if defined(__clang__)
 #define GCPI_BODY static inline __attribute__((always_inline))
 #define GCPI_FAST
@@ -117,7 +118,7 @@ typedef void gcpi_stripper(const gcpi_strip *s);
 /* Sizes are literals and every short loop unrolls, so that acc lives in registers: a tile whose
  * size is a parameter runs at a quarter of the speed. */
 #define GCPI_KERNEL(NAME, TARGET, VEC, MR, NV)                                                                         \
-    GCPI_HOT TARGET static void NAME(const gcpi_tile *t)                                                               \
+    TARGET static void NAME(const gcpi_tile *t)                                                               \
     {                                                                                                                  \
         const ptrdiff_t lanes = (ptrdiff_t)(sizeof(VEC) / sizeof(gcp_real));                                           \
         const ptrdiff_t n = t->n[2], as = t->as[2], bs = t->bs[2];                                                     \
@@ -145,7 +146,7 @@ typedef void gcpi_stripper(const gcpi_strip *s);
 
 /* Copies rows of `width` values to dense rows; the last vector of a row overlaps the one ahead of it. */
 #define GCPI_COPY(NAME, TARGET, VEC)                                                                                   \
-    GCPI_HOT TARGET static void NAME(gcp_real *to, const gcp_real *from, ptrdiff_t rows, ptrdiff_t pitch,              \
+    TARGET static void NAME(gcp_real *to, const gcp_real *from, ptrdiff_t rows, ptrdiff_t pitch,              \
                                      ptrdiff_t width)                                                                  \
     {                                                                                                                  \
         const ptrdiff_t lanes = (ptrdiff_t)(sizeof(VEC) / sizeof(gcp_real));                                           \
@@ -199,7 +200,7 @@ typedef gcp_real gcpi_16 __attribute__((vector_size(16 * sizeof(gcp_real)), alig
             for (int i = c; i < c + L; i++) to[r * pitch + i] = from[r + i * step];              \
     }
 #define GCPI_TURN(NAME, TARGET)                                                                                        \
-    GCPI_HOT TARGET static void NAME(gcp_real *to, ptrdiff_t pitch, int rows, int cols, const gcp_real *from,          \
+    TARGET static void NAME(gcp_real *to, ptrdiff_t pitch, int rows, int cols, const gcp_real *from,          \
                                      ptrdiff_t step)                                                                   \
     {                                                                                                                  \
         int c = 0;                                                                                                     \
@@ -253,7 +254,7 @@ typedef gcp_real gcpi_16 __attribute__((vector_size(16 * sizeof(gcp_real)), alig
 
 /* Whole vectors, then short ones, then one by one. */
 #define GCPI_DEPTH(NAME, TARGET, LOOP, VEC, P, NV)              \
-    GCPI_HOT TARGET static void NAME(const gcpi_strip *strip)   \
+    TARGET static void NAME(const gcpi_strip *strip)   \
     {                                                           \
         const gcpi_strip s = *strip; /* no store changes a copy */ \
         const ptrdiff_t pixel = s.xpixel;                       \
@@ -274,7 +275,11 @@ typedef gcp_real gcpi_16 __attribute__((vector_size(16 * sizeof(gcp_real)), alig
     GCPI_DEPTH(ISA##_back_4, TARGET, GCPI_DEPTH_BACK_LOOP, VEC, 4, 4)             \
     GCPI_DEPTH(ISA##_back_1, TARGET, GCPI_DEPTH_BACK_LOOP, VEC, 1, 4)
 
-#define GCPI_NO_TARGET
+#if GCPI_X86 && !defined(__clang__)
+#define GCPI_PLAIN __attribute__((noinline, optimize("fp-contract=fast")))
+#else
+#define GCPI_PLAIN GCPI_HOT
+#endif
 #define GCPI_SHORT gcp_real
 #if GCPI_VECTORS
 #undef GCPI_SHORT
@@ -282,29 +287,29 @@ typedef gcp_real gcpi_16 __attribute__((vector_size(16 * sizeof(gcp_real)), alig
 typedef gcp_real gcpi_v16 __attribute__((vector_size(16), aligned(sizeof(gcp_real)), may_alias));
 typedef gcp_real gcpi_v32 __attribute__((vector_size(32), aligned(sizeof(gcp_real)), may_alias));
 typedef gcp_real gcpi_v64 __attribute__((vector_size(64), aligned(sizeof(gcp_real)), may_alias));
-GCPI_VECTOR(gcpi_v128, GCPI_NO_TARGET, gcpi_v16)
-GCPI_KERNEL(gcpi_v128_12x1, GCPI_NO_TARGET, gcpi_v16, 12, 1)
-GCPI_KERNEL(gcpi_v128_6x2, GCPI_NO_TARGET, gcpi_v16, 6, 2)
-GCPI_KERNEL(gcpi_v128_4x3, GCPI_NO_TARGET, gcpi_v16, 4, 3)
+GCPI_VECTOR(gcpi_v128, GCPI_PLAIN, gcpi_v16)
+GCPI_KERNEL(gcpi_v128_12x1, GCPI_PLAIN, gcpi_v16, 12, 1)
+GCPI_KERNEL(gcpi_v128_6x2, GCPI_PLAIN, gcpi_v16, 6, 2)
+GCPI_KERNEL(gcpi_v128_4x3, GCPI_PLAIN, gcpi_v16, 4, 3)
 #endif
 #if GCPI_X86
 #define GCPI_AVX2 __attribute__((target("avx2,fma")))
 #define GCPI_AVX512 __attribute__((target("avx512f,avx512vl,fma")))
-GCPI_VECTOR(gcpi_avx2, GCPI_AVX2, gcpi_v32)
-GCPI_KERNEL(gcpi_avx2_12x1, GCPI_AVX2, gcpi_v32, 12, 1)
-GCPI_KERNEL(gcpi_avx2_6x2, GCPI_AVX2, gcpi_v32, 6, 2)
-GCPI_KERNEL(gcpi_avx2_4x3, GCPI_AVX2, gcpi_v32, 4, 3)
-GCPI_VECTOR(gcpi_avx512, GCPI_AVX512, gcpi_v64)
-GCPI_KERNEL(gcpi_avx512_8x1, GCPI_AVX512, gcpi_v64, 8, 1)
-GCPI_KERNEL(gcpi_avx512_8x2, GCPI_AVX512, gcpi_v64, 8, 2)
-GCPI_KERNEL(gcpi_avx512_8x3, GCPI_AVX512, gcpi_v64, 8, 3)
-GCPI_KERNEL(gcpi_avx512_5x4, GCPI_AVX512, gcpi_v64, 5, 4)
-GCPI_KERNEL(gcpi_avx512_6x4, GCPI_AVX512, gcpi_v64, 6, 4)
+GCPI_VECTOR(gcpi_avx2, GCPI_HOT GCPI_AVX2, gcpi_v32)
+GCPI_KERNEL(gcpi_avx2_12x1, GCPI_HOT GCPI_AVX2, gcpi_v32, 12, 1)
+GCPI_KERNEL(gcpi_avx2_6x2, GCPI_HOT GCPI_AVX2, gcpi_v32, 6, 2)
+GCPI_KERNEL(gcpi_avx2_4x3, GCPI_HOT GCPI_AVX2, gcpi_v32, 4, 3)
+GCPI_VECTOR(gcpi_avx512, GCPI_HOT GCPI_AVX512, gcpi_v64)
+GCPI_KERNEL(gcpi_avx512_8x1, GCPI_HOT GCPI_AVX512, gcpi_v64, 8, 1)
+GCPI_KERNEL(gcpi_avx512_8x2, GCPI_HOT GCPI_AVX512, gcpi_v64, 8, 2)
+GCPI_KERNEL(gcpi_avx512_8x3, GCPI_HOT GCPI_AVX512, gcpi_v64, 8, 3)
+GCPI_KERNEL(gcpi_avx512_5x4, GCPI_HOT GCPI_AVX512, gcpi_v64, 5, 4)
+GCPI_KERNEL(gcpi_avx512_6x4, GCPI_HOT GCPI_AVX512, gcpi_v64, 6, 4)
 #endif
-GCPI_VECTOR(gcpi_scalar, GCPI_NO_TARGET, gcp_real)
-GCPI_KERNEL(gcpi_scalar_12x1, GCPI_NO_TARGET, gcp_real, 12, 1)
-GCPI_KERNEL(gcpi_scalar_6x2, GCPI_NO_TARGET, gcp_real, 6, 2)
-GCPI_KERNEL(gcpi_scalar_4x3, GCPI_NO_TARGET, gcp_real, 4, 3)
+GCPI_VECTOR(gcpi_scalar, GCPI_PLAIN, gcp_real)
+GCPI_KERNEL(gcpi_scalar_12x1, GCPI_PLAIN, gcp_real, 12, 1)
+GCPI_KERNEL(gcpi_scalar_6x2, GCPI_PLAIN, gcp_real, 6, 2)
+GCPI_KERNEL(gcpi_scalar_4x3, GCPI_PLAIN, gcp_real, 4, 3)
 
 typedef struct gcpi_simd {
     int lanes, nv; /* values per vector, most vectors in a tile */
