@@ -493,18 +493,18 @@ GCPI_BODY gcp_real gcpi_norm_value(const gcpi_norm_values *v, int i, gcp_real x)
 
 /* apply: batch-norm, addition and rectifier in one pass, each where it is there; the same arithmetic as the ops alone.
    in: x, other, mean, scale, gamma, beta; out: y, mask. Attributes are the rectifier's, NULL without one. y may lie on
-   x or other. norm, add, rectify are literals; a rectifier that keeps a mask goes over what the others wrote while it
-   is in L1. */
+   x or other. norm and add are literals; no rectifier is one of slope 1; one that keeps a mask goes over what the
+   others wrote while it is in L1. */
 /* channels; what to fetch of x, other, y */
 typedef struct gcpi_apply_span { size_t pixel, pixels; int first, count; ptrdiff_t far[3]; } gcpi_apply_span;
 
 GCPI_BODY void gcpi_apply_run(const gcpi_norm_values *v, const gcp_real *x, const gcp_real *other, gcp_real *y,
-                              int channel, int count, const int norm, const int add, const int rectify)
+                              int channel, int count, const int norm, const int add)
 {
     GCPI_EACH for (int i = 0; i < count; i++) {
         gcp_real z = norm ? gcpi_norm_value(v, channel + i, x[i]) : x[i];
         if (add) z = z + other[i];
-        y[i] = !rectify || z > 0 ? z : v->slope * z;
+        y[i] = z > 0 ? z : v->slope * z;
     }
 }
 static int gcpi_dense_rows(const gcp_view *v, int width) { return !v->data || v->pitch == width; }
@@ -512,10 +512,11 @@ static int gcpi_dense_rows(const gcp_view *v, int width) { return !v->data || v-
 /* Pixels that lie side by side and have nothing of their channels' go together, as many as stay in L1, from one whole
    byte of a mask to another. */
 enum { GCPI_TOGETHER = 1024 };
-GCPI_BODY void gcpi_apply_loop(const gcp_call *c, const gcpi_apply_span *s, const int norm, const int add,
-                               const int rectify)
+GCPI_BODY void gcpi_apply_loop(const gcp_call *c, const gcpi_apply_span *s, const int norm, const int add)
 {
-    const gcpi_norm_values v = gcpi_norm_values_of(c->in + 2, gcpi_attr(c->attributes));
+    const int masked = c->attributes && c->out[1].data;
+    gcpi_norm_values v = gcpi_norm_values_of(c->in + 2, gcpi_attr(c->attributes));
+    if (!c->attributes || masked) v.slope = 1;
     const int width = c->out[0].shape.d[3];
     int flat = !norm && s->count == width && gcpi_dense_rows(&c->in[0], width) && gcpi_dense_rows(&c->in[1], width) &&
                gcpi_dense_rows(&c->out[0], width);
@@ -528,18 +529,13 @@ GCPI_BODY void gcpi_apply_loop(const gcp_call *c, const gcpi_apply_span *s, cons
         if (s->far[0]) gcpi_fetch(x, s->far[0], count);
         if (s->far[1]) gcpi_fetch(other, s->far[1], count);
         if (s->far[2]) gcpi_fetch(y, s->far[2], count);
-        gcpi_apply_run(&v, x, other, y, s->first, count, norm, add, rectify);
-        if (rectify || !c->attributes) continue;
+        gcpi_apply_run(&v, x, other, y, s->first, count, norm, add);
+        if (!masked) continue;
         gcpi_span masked = {
             { y, y }, (unsigned char *)c->out[1].data, (size_t)count, p * (size_t)width + (size_t)s->first, c, 0
         };
         gcpi_rectify_span(&masked);
     }
-}
-GCPI_BODY void gcpi_apply_rectified(const gcp_call *c, const gcpi_apply_span *s, const int norm, const int add)
-{
-    if (c->attributes && !c->out[1].data) gcpi_apply_loop(c, s, norm, add, 1);
-    else gcpi_apply_loop(c, s, norm, add, 0);
 }
 GCPI_BODY void gcpi_apply_pixels_body(const gcp_call *c, size_t pixel, size_t pixels, int first, int count, int ahead)
 {
@@ -547,10 +543,10 @@ GCPI_BODY void gcpi_apply_pixels_body(const gcp_call *c, size_t pixel, size_t pi
     const gcp_view *views[] = { &c->in[0], &c->in[1], &c->out[0] };
     for (int i = 0; i < 3; i++)
         s.far[i] = ahead && c->out[0].shape.d[3] >= GCPI_LINE ? gcpi_row_ahead(views[i], GCPI_AHEAD) : 0;
-    if (c->in[2].data && c->in[1].data) gcpi_apply_rectified(c, &s, 1, 1);
-    else if (c->in[2].data) gcpi_apply_rectified(c, &s, 1, 0);
-    else if (c->in[1].data) gcpi_apply_rectified(c, &s, 0, 1);
-    else gcpi_apply_rectified(c, &s, 0, 0);
+    if (c->in[2].data && c->in[1].data) gcpi_apply_loop(c, &s, 1, 1);
+    else if (c->in[2].data) gcpi_apply_loop(c, &s, 1, 0);
+    else if (c->in[1].data) gcpi_apply_loop(c, &s, 0, 1);
+    else gcpi_apply_loop(c, &s, 0, 0);
 }
 GCPI_WIDE(gcpi_apply_pixels, (const gcp_call *c, size_t pixel, size_t pixels, int first, int count, int ahead),
           (c, pixel, pixels, first, count, ahead), c->target)
