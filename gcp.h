@@ -1,4 +1,4 @@
-/* gcp.h - 0.1.0 - gradient checkpointing for C: record a network, plan its memory, train it. MIT licence, at the end.
+/* gcp.h - 0.2.0 - gradient checkpointing for C: record a network, plan its memory, train it. MIT licence, at the end.
 
    Do this in *one* C file:
        #define GCP_IMPLEMENTATION
@@ -22,8 +22,8 @@
            gcp_tape  *net   = gcp_tape_make(&arena, .ops = 128);
 
            // record: shapes are checked here, nothing is computed
-           gcp_tensor image = gcp_input(net, "image", 32, 32, 32, 3);           // batch, height, width, channels
-           gcp_tensor label = gcp_labels(net, "label", 32);
+           gcp_tensor image = gcp_input(net, "image", GCP_SHAPE(32, 32, 32, 3));    // batch, height, width, channels
+           gcp_tensor label = gcp_labels(net, "label", GCP_SHAPE(32));
            gcp_tensor x     = gcp_relu(gcp_conv2d(image, .out = 16, .k = 3, .pad = 1));
            for (int i = 0; i < 8; i++)
                GCP_SEGMENT(net, "residual") {                                   // residual[0], residual[1], ...
@@ -33,7 +33,8 @@
            gcp_tensor loss = gcp_cross_entropy(gcp_linear(gcp_global_avg_pool(x), .out = 10), label);
 
            // plan: the peak is known before a byte is spent
-           gcp_plan plan = gcp_plan_make(loss, .policy = GCP_SEGMENTS, .optimizer = GCP_SGD, .momentum = 0.9);
+           gcp_plan plan = gcp_plan_make(loss, .policy = GCP_POLICY_SEGMENTS,
+                                         .optimizer = GCP_OPTIMIZER_SGD, .momentum = 0.9);
            gcp_why_print(&plan, gcp_file(stdout));
 
            // bind: the only memory a step touches
@@ -45,7 +46,7 @@
                for (int i = 0; i < 32 * 32 * 32 * 3; i++) images[i] = (float)((i * 7 + labels[i / 3072]) % 11) / 11;
                gcp_write(&plan, image, images);
                gcp_write(&plan, label, labels);
-               printf("step %d: loss %.4f\n", step, (double)gcp_step(&plan, .lr = 0.05));
+               printf("step %d: loss %.4f\n", step, gcp_step(&plan, .lr = 0.05));
            }
            if (gcp_error(net)) { fprintf(stderr, "%s\n", gcp_error(net)); return 1; }
            return 0;
@@ -84,16 +85,16 @@
          x -1-2-3-4 | 5-6-7-8 | 9-10-11-12 | 13-14-15-16 - loss
                     ^         ^            ^
 
-   Applied again inside each segment (GCP_RECURSIVE) it needs O(log n) units for O(n log n) extra work. A network
+   Applied again inside each segment (GCP_POLICY_RECURSIVE) it needs O(log n) units for O(n log n) extra work. A network
    that is no chain is cut the same way: what is kept at a cut is every tensor made before it and read after it.
 
-   With GCP_BUDGET you say how many bytes there are instead: gcp searches lists that fit and keeps the fastest, says how
-   much no other could save (plan.bound_seconds), and where nothing fits, the least budget that does. With .far bytes of
-   far memory (a file, a host behind a device) values may also wait there, copied beside the computing.
+   With GCP_POLICY_BUDGET you say how many bytes there are instead: gcp searches lists that fit and keeps the fastest,
+   says how much no other could save (plan.bound_seconds), and where nothing fits, the least budget that does. With .far
+   bytes of far memory (a file, a host behind a device) values may also wait there, copied beside the computing.
 
    A *plan* is such a choice turned into a list of instructions, each with the addresses of what it reads and writes:
        F forward   R the same forward again   B backward   U update   H gradient ready   W wait for its hook
-       O copy to far memory   P copy back   W wait for that copy
+       O copy to far memory   P copy back   A wait until a copy to far memory has arrived
    A read means the latest value made before it, so the list alone fixes how long each value lives; values whose
    lives do not meet share bytes. The result is one slab of known size, the same in every step.
 
@@ -125,11 +126,11 @@
    Every option below is a field of a struct: zero means its default. No macro changes a public struct. */
 
 #define GCP_VERSION_MAJOR 0
-#define GCP_VERSION_MINOR 1
+#define GCP_VERSION_MINOR 2
 #define GCP_VERSION_PATCH 0
 
-#if defined(__cplusplus) ? __cplusplus < 201703L : !defined(__STDC_VERSION__) || __STDC_VERSION__ < 201112L
-#error "gcp.h needs C11 or C++17"
+#if defined(__cplusplus) ? __cplusplus < 201703L : !defined(__STDC_VERSION__) || __STDC_VERSION__ < 199901L
+#error "gcp.h needs C99 or C++17, and C11 for the file with GCP_IMPLEMENTATION"
 #endif
 #ifndef GCP_REAL
 #define GCP_REAL float
@@ -143,10 +144,10 @@
 #elif !defined(GCP_API)
 #define GCP_API extern
 #endif
-/* A program's files agree on GCP_REAL or do not link: gcp_tape_make_at is gcp_tape_make_at_v1_float or ..._double. */
-#define GCPI_STAMPED(name) GCPI_STAMP(name, GCP_REAL)
+/* A program's files agree on GCP_REAL or do not link: gcp_tape_make_at is gcp_tape_make_at_v2_float or ..._double. */
+#define gcp_tape_make_at GCPI_STAMP(gcp_tape_make_at, GCP_REAL)
 #define GCPI_STAMP(name, real) GCPI_STAMP2(name, real)
-#define GCPI_STAMP2(name, real) name##_v1_##real
+#define GCPI_STAMP2(name, real) name##_v2_##real
 #ifdef __cplusplus
 #define GCPI_Z = {}       /* C++ wants every option field to have an initialiser of its own */
 extern "C" {
@@ -263,18 +264,19 @@ typedef struct gcp_cost_call {
 } gcp_cost_call;
 
 /* An op: one row. Built-in ops and gcp_custom use the same struct. */
-enum {
-    GCP_IN_PLACE      = 1,   /* forward may write output 0 over an input of the same size that nobody reads again */
-    GCP_GRAD_IN_PLACE = 2,   /* backward may write the gradient of input 0 over that of output 0 */
-    GCP_ONCE          = 4,   /* side effects: runs once a step, outputs are kept */
-    GCP_VIEW          = 8,   /* output 0 can be the same bytes as the inputs: reshape, slice, concat */
-    GCP_GRAD_VIEW     = 16,  /* the gradient of an input can be the same bytes as (part of) that of output 0 */
-    GCP_COSTLY        = 32,  /* GCP_CHEAP keeps its output */
-    GCP_LOSS          = 64,  /* belongs to the loss, not to a unit */
-    GCP_SIGN_OR_MASK  = 128, /* backward reads output 0 where another one reads it anyway, else the mask, output 1 */
-    GCP_NO_GRADIENT   = 256, /* gradients stop here */
-    GCP_CROSS         = 512  /* backward reads input 0 for the gradient of input 1 only, and the reverse */
-};
+typedef enum gcp_flag {
+    GCP_FLAG_IN_PLACE      = 1,   /* forward may write output 0 over an input of its size that nobody reads again */
+    GCP_FLAG_GRAD_IN_PLACE = 2,   /* backward may write the gradient of input 0 over that of output 0 */
+    GCP_FLAG_ONCE          = 4,   /* side effects: runs once a step, outputs are kept */
+    GCP_FLAG_VIEW          = 8,   /* output 0 can be the same bytes as the inputs: reshape, slice, concat */
+    GCP_FLAG_GRAD_VIEW     = 16,  /* the gradient of an input can be the same bytes as (part of) that of output 0 */
+    GCP_FLAG_COSTLY        = 32,  /* GCP_POLICY_CHEAP keeps its output */
+    GCP_FLAG_LOSS          = 64,  /* belongs to the loss, not to a unit */
+    GCP_FLAG_SIGN_OR_MASK  = 128, /* backward reads output 0 where another one reads it anyway, else its mask,
+                                      output 1 */
+    GCP_FLAG_NO_GRADIENT   = 256, /* gradients stop here */
+    GCP_FLAG_CROSS         = 512  /* backward reads input 0 for the gradient of input 1 only, and the reverse */
+} gcp_flag;
 typedef struct gcp_op {
     const char *name;
     int  (*shape)(gcp_shape_call *call);
@@ -334,26 +336,28 @@ enum { GCP_ISA_BEST, GCP_ISA_SCALAR, GCP_ISA_V128, GCP_ISA_AVX2, GCP_ISA_AVX512 
 typedef struct gcp_writer { void (*write)(void *context, const char *text, size_t size); void *context; } gcp_writer;
 
 typedef enum gcp_init { GCP_INIT_DEFAULT, GCP_INIT_HE, GCP_INIT_GLOROT, GCP_INIT_ZEROS, GCP_INIT_ONES } gcp_init;
-/* GCP_SAME: TensorFlow's: out = ceil(in / stride) */
-typedef enum gcp_padding { GCP_EXPLICIT, GCP_SAME } gcp_padding;
-typedef enum gcp_upsampling { GCP_NEAREST, GCP_BILINEAR } gcp_upsampling;
+/* GCP_PADDING_SAME: TensorFlow's: out = ceil(in / stride) */
+typedef enum gcp_padding { GCP_PADDING_EXPLICIT, GCP_PADDING_SAME } gcp_padding;
+typedef enum gcp_upsampling { GCP_UPSAMPLING_NEAREST, GCP_UPSAMPLING_BILINEAR } gcp_upsampling;
 
 typedef enum gcp_policy {
-    GCP_SEGMENTS,        /* the user's blocks: what crosses them is kept, their inside recomputed once (Chen 2016) */
-    GCP_KEEP_ALL,        /* plain backpropagation */
-    GCP_UNIFORM,         /* .segments equal runs of units, the last not recomputed; .balance: by bytes where better */
-    GCP_CHECKPOINTS,     /* .checkpoints units evenly by index; .replay keeps nothing inside a segment (quadratic) */
-    GCP_SQRT,            /* about sqrt(n) cuts, placed for the least peak (Chen 2016) */
-    GCP_RECURSIVE,       /* cuts inside cuts: O(log n) memory */
-    GCP_CHEAP,           /* keep the outputs of convolutions and matrix products, redo the cheap rest */
-    GCP_BUDGET           /* the fastest schedule found whose plan.bytes are at most .budget; else an error that names
-                            the least */
+    GCP_POLICY_SEGMENTS,    /* the user's blocks: what crosses them is kept, their inside run again once (Chen 2016) */
+    GCP_POLICY_KEEP_ALL,    /* plain backpropagation */
+    GCP_POLICY_UNIFORM,     /* .segments equal runs of units, the last not run again; .balance: by bytes where better */
+    GCP_POLICY_CHECKPOINTS, /* .checkpoints units evenly by index; .replay keeps nothing in a segment (quadratic) */
+    GCP_POLICY_SQRT,        /* about sqrt(n) cuts, placed for the least peak (Chen 2016) */
+    GCP_POLICY_RECURSIVE,   /* cuts inside cuts: O(log n) memory */
+    GCP_POLICY_CHEAP,       /* keep the outputs of convolutions and matrix products, redo the cheap rest */
+    GCP_POLICY_BUDGET       /* the fastest schedule found whose plan.bytes are at most .budget; else an error that
+                               names the least */
 } gcp_policy;
 
-/* How long GCP_BUDGET searches: instructions simulated, never seconds, so that a plan is one. */
+/* How long GCP_POLICY_BUDGET searches: instructions simulated, never seconds, so that a plan is one. */
 typedef enum gcp_effort { GCP_EFFORT_DEFAULT, GCP_EFFORT_QUICK, GCP_EFFORT_THOROUGH } gcp_effort;
 
-typedef enum gcp_optimizer { GCP_NO_OPTIMIZER, GCP_SGD, GCP_ADAM, GCP_ADAMW } gcp_optimizer;
+typedef enum gcp_optimizer {
+    GCP_OPTIMIZER_NONE, GCP_OPTIMIZER_SGD, GCP_OPTIMIZER_ADAM, GCP_OPTIMIZER_ADAMW
+} gcp_optimizer;
 
 /* Called when a parameter's gradient is finished (on a device: issued; gradient is an address there, and work on it
    goes behind what was issued); its bytes may be changed in place until on_wait returns. on_wait needs on_gradient. */
@@ -369,6 +373,7 @@ typedef struct gcp_tape_opts {
 } gcp_tape_opts;
 
 typedef struct gcp_op_opts { gcp_at at GCPI_Z; const char *name GCPI_Z; } gcp_op_opts;
+typedef struct gcp_input_opts { gcp_at at GCPI_Z; int want_grad GCPI_Z; } gcp_input_opts;     /* see gcp_want_grad */
 
 /* .keep: GCP_KEEP_CONV2D | ... */
 typedef struct gcp_segment_opts {
@@ -388,7 +393,7 @@ typedef struct gcp_conv2d_opts {        /* also of gcp_conv_transpose2d */
     int k GCPI_Z, kh GCPI_Z, kw GCPI_Z;                          /* kernel; .k sets both */
     int stride GCPI_Z, stride_h GCPI_Z, stride_w GCPI_Z;
     int pad GCPI_Z, pad_top GCPI_Z, pad_bottom GCPI_Z, pad_left GCPI_Z, pad_right GCPI_Z;
-    gcp_padding padding GCPI_Z;                                  /* GCP_SAME: not with .pad */
+    gcp_padding padding GCPI_Z;                                  /* GCP_PADDING_SAME: not with .pad */
     int dilation GCPI_Z, dilation_h GCPI_Z, dilation_w GCPI_Z;
     int groups GCPI_Z;
     int no_bias GCPI_Z;
@@ -409,10 +414,10 @@ typedef struct gcp_pool_opts {
     const char *name GCPI_Z;
 } gcp_pool_opts;
 
-typedef struct gcp_upsample_opts {
+typedef struct gcp_upsample_opts {      /* .factor: default 2, both ways */
     gcp_at at GCPI_Z; int factor GCPI_Z; gcp_upsampling mode GCPI_Z; const char *name GCPI_Z;
 } gcp_upsample_opts;
-/* .by has no default */
+/* .by has no default: forgotten is an error, GCP_ZERO says zero */
 typedef struct gcp_scale_opts {
     gcp_at at GCPI_Z; double by GCPI_Z; const char *name GCPI_Z;
 } gcp_scale_opts;
@@ -426,6 +431,8 @@ typedef struct gcp_norm_opts {
     double momentum GCPI_Z;             /* batch-norm: running = (1 - m) running + m batch; default 0.1 */
     const char *name GCPI_Z;
 } gcp_norm_opts;
+/* .rate: the share of values that become 0 in training, in [0, 1); what is left is divided by 1 - rate. 0, the
+   default, drops nothing. */
 typedef struct gcp_dropout_opts { gcp_at at GCPI_Z; double rate GCPI_Z; const char *name GCPI_Z; } gcp_dropout_opts;
 /* channels */
 typedef struct gcp_slice_opts {
@@ -445,12 +452,12 @@ typedef struct gcp_custom_opts {
 typedef struct gcp_plan_opts {
     gcp_at at GCPI_Z;
     gcp_policy policy GCPI_Z;
-    int segments GCPI_Z, balance GCPI_Z;    /* GCP_UNIFORM */
-    int checkpoints GCPI_Z, replay GCPI_Z;  /* GCP_CHECKPOINTS */
+    int segments GCPI_Z, balance GCPI_Z;    /* GCP_POLICY_UNIFORM */
+    int checkpoints GCPI_Z, replay GCPI_Z;  /* GCP_POLICY_CHECKPOINTS */
     const char *list GCPI_Z;                /* instructions as text (gcp_list_print) instead of a policy */
     size_t budget GCPI_Z;                   /* the most that plan.bytes may be; 0: no limit */
-    gcp_effort effort GCPI_Z;               /* GCP_BUDGET */
-    size_t far GCPI_Z; int far_only GCPI_Z; /* GCP_BUDGET: bytes of far memory that values may wait in; far_only:
+    gcp_effort effort GCPI_Z;               /* GCP_POLICY_BUDGET */
+    size_t far GCPI_Z; int far_only GCPI_Z; /* GCP_POLICY_BUDGET: bytes of far memory that values may wait in; far_only:
                                                nothing runs again */
     const char *costs GCPI_Z;               /* text of gcp_costs_print: seconds to plan with, of any machine */
     int inference GCPI_Z;                   /* forward only: running statistics, no dropout, no gradients */
@@ -458,7 +465,8 @@ typedef struct gcp_plan_opts {
     double momentum GCPI_Z; int nesterov GCPI_Z; /* SGD */
     double beta1 GCPI_Z, beta2 GCPI_Z, epsilon GCPI_Z; /* Adam: defaults 0.9, 0.999, 1e-8 */
     double weight_decay GCPI_Z;             /* SGD, Adam: added to the gradient; AdamW: decoupled */
-    double clip_value GCPI_Z, clip_norm GCPI_Z; /* 0: none */
+    double clip_value GCPI_Z;               /* each gradient value into [-clip_value, clip_value]; 0: none */
+    double clip_norm GCPI_Z;                /* all gradients scaled down to this Euclidean norm together; 0: none */
     int fuse_update GCPI_Z;                 /* update each weight as soon as its gradient is finished */
     int accumulate GCPI_Z;                  /* micro-batches per update; gradients are averaged */
     int no_groups GCPI_Z;                   /* run every op on its own: same bits, more passes over memory */
@@ -484,23 +492,23 @@ typedef struct gcp_plan {
     size_t state_bytes, slab_bytes;
     size_t room;                    /* bytes to allocate: enough for gcp_bind at any address (bytes, and what alignment
                                        may cost) */
-    size_t keep_all_bytes;          /* of the plan of GCP_KEEP_ALL, to compare with; 0 for lists, and for GCP_BUDGET of
-                                       large networks */
+    size_t keep_all_bytes;          /* of the plan of GCP_POLICY_KEEP_ALL, to compare with; 0 for lists, and for
+                                       GCP_POLICY_BUDGET of large networks */
     size_t live_peak;               /* the most live slab bytes at once; slab_bytes - live_peak is lost to layout */
     size_t after_forward;           /* live activations between forward and backward, inputs and state left out */
-    size_t checkpoint_bytes;        /* outputs of the cuts' units that GCP_CHECKPOINTS chose */
+    size_t checkpoint_bytes;        /* outputs of the cuts' units that GCP_POLICY_CHECKPOINTS chose */
     size_t far_bytes, far_traffic;  /* far memory that the list's O instructions need, not part of bytes; bytes copied
                                        in a step */
     size_t moved_bytes;             /* moved inside the slab in a step, because no layout without that fits */
     gcp_split split;
     double seconds, keep_all_seconds; /* by the cost model */
     double stall_seconds;           /* of seconds: waiting for copies to and from far memory */
-    size_t least_bytes;             /* GCP_BUDGET failed: the least budget found to work. Set in the plan that is
+    size_t least_bytes;             /* GCP_POLICY_BUDGET failed: the least budget found to work. Set in the plan that is
                                        returned then */
     int    costed;                  /* ops whose seconds .costs gave; the others' come from FLOPs and bytes */
-    double bound_seconds;           /* GCP_BUDGET: no schedule within the budget is faster; else 0 */
-    int    coarse;                  /* GCP_BUDGET: 1: the plan's arena had no room for all of the search */
-    const char *method;             /* GCP_BUDGET: what found the schedule: a policy, "cuts", "chain", "search",
+    double bound_seconds;           /* GCP_POLICY_BUDGET: no schedule within the budget is faster; else 0 */
+    int    coarse;                  /* GCP_POLICY_BUDGET: 1: the plan's arena had no room for all of the search */
+    const char *method;             /* GCP_POLICY_BUDGET: what found the schedule: a policy, "cuts", "chain", "search",
                                        "exact"; else NULL */
     double forward_flops, rerun_flops;
     int    units, reruns;           /* units of the network; runs of a unit again */
@@ -545,24 +553,26 @@ GCP_API void     *gcp_arena_push(gcp_arena *arena, ptrdiff_t size, ptrdiff_t ali
    keeps parameters: recording again finds their values. Unbind plans first: afterwards nobody knows what their target
    gave them. State that shall outlive a plan whose memory the target gives needs gcp_state_bind_on. */
 GCP_API size_t      gcp_tape_bytes_at(gcp_tape_opts opts);
-GCP_API gcp_tape   *GCPI_STAMPED(gcp_tape_make_at)(gcp_arena *arena, gcp_tape_opts opts);
+GCP_API gcp_tape   *gcp_tape_make_at(gcp_arena *arena, gcp_tape_opts opts);
 GCP_API void        gcp_tape_reset(gcp_tape *tape);
 GCP_API const char *gcp_error(gcp_tape *tape);          /* NULL: none. The first error, until gcp_error_clear */
 GCP_API gcp_code    gcp_error_code(const gcp_tape *tape);
 GCP_API void        gcp_error_clear(gcp_tape *tape);
 GCP_API const char *gcp_code_text(gcp_code code);
 
-/* Inputs. They stay intact through a step. gcp_labels: int32. gcp_want_grad: also compute this input's gradient. */
-GCP_API gcp_tensor gcp_input_at(gcp_tape *tape, const char *name, gcp_shape shape, gcp_at at);
-GCP_API gcp_tensor gcp_labels_at(gcp_tape *tape, const char *name, gcp_shape shape, gcp_at at);
+/* Inputs. They stay intact through a step. gcp_input: gcp_real. gcp_labels and gcp_ids: int32, a class a pixel for
+   gcp_cross_entropy, entries of a table for gcp_embedding. gcp_want_grad: also compute this input's gradient. */
+GCP_API gcp_tensor gcp_input_at(gcp_tape *tape, const char *name, gcp_shape shape, gcp_input_opts opts);
+GCP_API gcp_tensor gcp_labels_at(gcp_tape *tape, const char *name, gcp_shape shape, gcp_input_opts opts);
+GCP_API gcp_tensor gcp_ids_at(gcp_tape *tape, const char *name, gcp_shape shape, gcp_input_opts opts);
 GCP_API gcp_tensor gcp_want_grad_at(gcp_tensor input, gcp_at at);
 
 /* Parameters: values in the tape's state, found again by path after a reset. Layers make their own; gcp_param makes one
-   to share. gcp_freeze: no gradient for it in plans made from here on, for
-   as long as the tape is not reset; plans made before train it on. */
+   to share, gcp_nth_parameter and gcp_find find one. gcp_freeze: no gradient for it in plans made from here on, for as
+   long as the tape is not reset; plans made before train it on. */
 GCP_API gcp_tensor gcp_param_at(gcp_tape *tape, const char *name, gcp_shape shape, gcp_param_opts opts);
 GCP_API gcp_tensor gcp_freeze_at(gcp_tensor parameter, gcp_at at);
-GCP_API gcp_tensor gcp_parameter(gcp_tape *tape, int index);            /* in order of recording; nil past the last */
+GCP_API gcp_tensor gcp_nth_parameter(gcp_tape *tape, int index);        /* in order of recording; nil past the last */
 GCP_API gcp_tensor gcp_find(gcp_tape *tape, const char *path);          /* parameter or input by path; nil if none */
 
 /* gcp_keep: never recomputed, never overwritten, readable after the step with gcp_read. */
@@ -576,21 +586,25 @@ GCP_API const char *gcp_name(gcp_tensor x, char *buffer, size_t size);
 GCP_API int         gcp_is_nil(gcp_tensor x);
 
 /* Layers: they make their weights. Shapes: image n h w c; conv weights [out][kh][kw][c / groups]; transposed conv
-   [c][kh][kw][out / groups]; linear [out][c]. A linear layer acts on the last axis. */
+   [c][kh][kw][out / groups]; linear [out][c]. A linear layer acts on the last axis. A convolution or pool of h rows
+   makes floor((h + pad_top + pad_bottom - dilation (k - 1) - 1) / stride) + 1, with GCP_PADDING_SAME ceil(h / stride);
+   columns alike. */
 GCP_API gcp_tensor gcp_conv2d_at(gcp_tensor x, gcp_conv2d_opts opts);
 /* out = (h - 1) stride - pad + kernel */
 GCP_API gcp_tensor gcp_conv_transpose2d_at(gcp_tensor x, gcp_conv2d_opts opts);
 GCP_API gcp_tensor gcp_linear_at(gcp_tensor x, gcp_linear_opts opts);
-GCP_API gcp_tensor gcp_embedding_at(gcp_tensor ids, gcp_embedding_opts opts);     /* ids: gcp_labels in [0, entries) */
+GCP_API gcp_tensor gcp_embedding_at(gcp_tensor ids, gcp_embedding_opts opts);     /* ids: gcp_ids in [0, entries) */
 /* two ops: statistics (once) and apply */
 GCP_API gcp_tensor gcp_batch_norm_at(gcp_tensor x, gcp_norm_opts opts);
 GCP_API gcp_tensor gcp_layer_norm_at(gcp_tensor x, gcp_norm_opts opts);           /* over channels */
 
-/* The same ops with weights given, for sharing. bias may be nil (pass GCP_NIL). */
+/* The same ops with weights given, for sharing. bias may be nil (pass GCP_NIL). A batch-norm's running statistics are
+   its own even so: what two places see differs. */
 GCP_API gcp_tensor gcp_conv2d_op_at(gcp_tensor x, gcp_tensor weight, gcp_tensor bias, gcp_conv2d_opts opts);
 GCP_API gcp_tensor gcp_conv_transpose2d_op_at(gcp_tensor x, gcp_tensor weight, gcp_tensor bias, gcp_conv2d_opts opts);
 GCP_API gcp_tensor gcp_linear_op_at(gcp_tensor x, gcp_tensor weight, gcp_tensor bias, gcp_linear_opts opts);
 GCP_API gcp_tensor gcp_embedding_op_at(gcp_tensor ids, gcp_tensor table, gcp_embedding_opts opts);
+GCP_API gcp_tensor gcp_batch_norm_op_at(gcp_tensor x, gcp_tensor gamma, gcp_tensor beta, gcp_norm_opts opts);
 GCP_API gcp_tensor gcp_layer_norm_op_at(gcp_tensor x, gcp_tensor gamma, gcp_tensor beta, gcp_norm_opts opts);
 
 /* Ops. add, mul: equal shapes. matmul: (n, k) x (k, m). bias: adds one value a channel. */
@@ -609,11 +623,11 @@ GCP_API gcp_tensor gcp_avg_pool_at(gcp_tensor x, gcp_pool_opts opts);           
 GCP_API gcp_tensor gcp_global_avg_pool_at(gcp_tensor x, gcp_op_opts opts);        /* n h w c -> n c */
 GCP_API gcp_tensor gcp_upsample_at(gcp_tensor x, gcp_upsample_opts opts);
 GCP_API gcp_tensor gcp_dropout_at(gcp_tensor x, gcp_dropout_opts opts);
-/* channels; macro: gcp_concat(a, b, ...) */
+/* along channels: gcp_concat(GCP_TENSORS(a, b, c), .name = "skip") */
 GCP_API gcp_tensor gcp_concat_at(const gcp_tensor *inputs, int count, gcp_op_opts opts);
 GCP_API gcp_tensor gcp_slice_at(gcp_tensor x, gcp_slice_opts opts);               /* channels [first, first + count) */
 GCP_API gcp_tensor gcp_flatten_at(gcp_tensor x, gcp_op_opts opts);                /* n h w c -> n, hwc */
-GCP_API gcp_tensor gcp_reshape_at(gcp_tensor x, gcp_shape shape, gcp_at at);
+GCP_API gcp_tensor gcp_reshape_at(gcp_tensor x, gcp_shape shape, gcp_op_opts opts);
 
 /* Losses: scalars. cross_entropy: mean over pixels of softmax cross-entropy, labels int32 in [0, c) or .ignore; where
    all are ignored 0. */
@@ -630,9 +644,14 @@ GCP_API int  gcp_segment_begin(gcp_tape *tape, const char *label, gcp_segment_op
 GCP_API void gcp_segment_end(gcp_tape *tape, int segment, int *state);
 
 /* Plan. loss: a scalar (any tensor for .inference). Takes memory from opts.arena or the tape's, and scratch that it
-   returns; gcp_plan_arena says how much is enough for both. On error plan.in is NULL and the tape holds the message. */
+   returns; gcp_plan_arena says how much is enough for both. gcp_plan_ok: 1, or 0 where
+   the plan could not be made: the tape holds the message. An option that its policy or optimiser does not take is an
+   error. gcp_least_budget: the least .budget found that a plan with these options fits (plan.bytes counts the state
+   too); .policy and .budget are left out; 0 on error. */
 GCP_API gcp_plan gcp_plan_make_at(gcp_tensor loss, gcp_plan_opts opts);
+GCP_API int      gcp_plan_ok(const gcp_plan *plan);
 GCP_API size_t   gcp_plan_arena_at(gcp_tensor loss, gcp_plan_opts opts);
+GCP_API size_t   gcp_least_budget_at(gcp_tensor loss, gcp_plan_opts opts);
 
 /* Gives a plan back, so that another can be made in its place (a new budget every epoch): unbinds it, and its arena has
    its bytes again as soon as nothing that was taken behind it is left there: free a plan before you make its successor,
@@ -660,18 +679,17 @@ GCP_API int  gcp_graph_sweep_at(gcp_tape *tape, const char *text, gcp_point *poi
 GCP_API void gcp_sweep_csv(const gcp_point *points, int count, gcp_writer out);
 GCP_API void gcp_sweep_svg(const gcp_point *points, int count, gcp_writer out);
 
-/* The largest batch for .budget bytes, by planning alone. record makes a network of that batch on a fresh tape and
-   returns its loss. 0: not even a batch of one fits, or error (may be NULL, GCP_MAX_ERROR chars) says what else went
-   wrong. */
+/* The largest batch for .plan.budget bytes, by planning alone. record makes a network of that batch on the tape, which
+   is reset before each try and after the last, and returns its loss. 0 on error, which the tape holds: also where not
+   even a batch of one fits. */
 typedef gcp_tensor (*gcp_record_fn)(void *context, gcp_tape *tape, int batch);
 typedef struct gcp_batch_opts {
     gcp_at at GCPI_Z;
-    int ops GCPI_Z, most GCPI_Z;        /* of the tape, default 256; the largest batch to try, default 65536 */
+    int most GCPI_Z;                    /* the largest batch to try, default 65536 */
     double slowdown GCPI_Z;             /* the most that a step may take, in steps of keep-all; 0: any */
-    char *error GCPI_Z;
-    gcp_plan_opts plan GCPI_Z;          /* .budget and what else the plan shall be; .policy is GCP_BUDGET */
+    gcp_plan_opts plan GCPI_Z;          /* .budget and what else the plan shall be; .policy is GCP_POLICY_BUDGET */
 } gcp_batch_opts;
-GCP_API int gcp_max_batch_at(gcp_arena *arena, gcp_record_fn record, void *context, gcp_batch_opts opts);
+GCP_API int gcp_max_batch_at(gcp_tape *tape, gcp_record_fn record, void *context, gcp_batch_opts opts);
 
 /* Bind. memory: plan->room bytes, or plan->bytes at an address that is aligned to the target's align; not the tape's
    own arena. A tape whose state has no home takes it from the front of this memory, for as long as the tape is used.
@@ -702,13 +720,15 @@ GCP_API gcp_code gcp_far_bind_at(gcp_plan *plan, void *memory, size_t size, gcp_
    and parameters; every input that the plan reads before its first step, labels within the range of what reads them.
    Read: inputs, parameters, and after a step the loss and kept tensors. gcp_grad: a parameter's gradient (plan without
    optimiser) or a wanted input's. gcp_ignored: how many labels in the batch are the .ignore of the cross-entropy that
-   made this loss (-1: an error). Batch-norm statistics: gcp_find(net, "batch_norm[0]/running_mean"). */
+   made this loss (-1: an error). gcp_step: forward, backward, update; returns the loss. gcp_forward: of an inference
+   plan; its value where that is a scalar, else 0. Both return NaN after an error; a loss that is NaN by itself is none:
+   the step was taken, and gcp_error is NULL. Batch-norm statistics: gcp_find(net, "batch_norm[0]/running_mean"). */
 GCP_API gcp_code gcp_write_at(gcp_plan *plan, gcp_tensor x, const void *data, gcp_at at);
 GCP_API gcp_code gcp_read_at(gcp_plan *plan, gcp_tensor x, void *data, gcp_at at);
 GCP_API gcp_code gcp_grad_at(gcp_plan *plan, gcp_tensor x, gcp_real *data, gcp_at at);
 GCP_API ptrdiff_t gcp_ignored_at(gcp_plan *plan, gcp_tensor loss, gcp_at at);
-GCP_API float    gcp_step_at(gcp_plan *plan, gcp_step_opts opts);  /* forward, backward, update: the loss; 0 on error */
-GCP_API float    gcp_forward_at(gcp_plan *plan, gcp_step_opts opts);  /* of an inference plan: its value if a scalar */
+GCP_API double   gcp_step_at(gcp_plan *plan, gcp_step_opts opts);
+GCP_API double   gcp_forward_at(gcp_plan *plan, gcp_step_opts opts);
 GCP_API uint64_t gcp_steps_done(const gcp_tape *tape);
 
 /* Memory as it is, not as planned: runs a step twice on copies of state and inputs (written or not) in memory (more
@@ -732,8 +752,9 @@ GCP_API double gcp_instruction_seconds(const gcp_plan *plan, int instruction);
 GCP_API void gcp_costs_print(const gcp_plan *plan, gcp_writer out);
 
 /* Reports. list: the instructions as text that .list reads back, a letter and a name each: F forward, R forward again,
-   B backward, U update, H and W a gradient's hooks; O away to far memory, P back, W wait for O; M to another place in
-   the slab ("M gradient of x" for x's gradient). plan: one line an instruction, live bytes at the right.
+   B backward, U update, H and W a gradient's hooks; O away to far memory, P back, A wait until O's copy has arrived;
+   M to another place in the slab ("M gradient of x" for x's gradient). plan: one line an instruction, live bytes at
+   the right.
    layers: shape, parameters, activation bytes, kept or recomputed. why: what the peak is made of and what to do. svg:
    memory over time and address. */
 GCP_API gcp_writer gcp_file(void *stdio_file);
@@ -762,11 +783,11 @@ template <class... D> inline gcp_shape gcpi_shape(D... d)
     return s;
 }
 inline gcp_at gcpi_at(const char *file, int line) { gcp_at at = { file, line }; return at; }
-template <class... X> inline gcp_tensor gcpi_concat(const char *file, int line, X... x)
+template <int N> struct gcpi_tensors { gcp_tensor x[N]; };
+template <class... X> inline gcpi_tensors<(int)sizeof...(X)> gcpi_tensors_of(X... x) { return { { x... } }; }
+template <int N> inline gcp_tensor gcpi_concat(const gcpi_tensors<N> &list, gcp_op_opts opts)
 {
-    const gcp_tensor list[] = { x... };
-    gcp_op_opts opts; opts.at = gcpi_at(file, line);
-    return gcp_concat_at(list, (int)sizeof...(x), opts);
+    return gcp_concat_at(list.x, N, opts);
 }
 template <class... P> inline size_t gcpi_plans_bytes(P... p)
 {
@@ -783,7 +804,8 @@ inline gcp_tensor gcpi_nil(void) { gcp_tensor nil = { nullptr, 0, 0 }; return ni
 #define GCP_SHAPE(...) gcpi_shape(__VA_ARGS__)
 #define GCP_AT gcpi_at(__FILE__, __LINE__)
 #define GCP_NIL gcpi_nil()
-#define gcp_concat(...) gcpi_concat(__FILE__, __LINE__, __VA_ARGS__)
+#define GCP_TENSORS(...) gcpi_tensors_of(__VA_ARGS__)
+#define GCPI_CONCAT(list, ...) gcpi_concat(list, GCP_OPTS(gcp_op_opts, __VA_ARGS__))
 #define gcp_plans_bytes(...) gcpi_plans_bytes(__VA_ARGS__)
 #define gcp_plans_room(...) gcpi_plans_room(__VA_ARGS__)
 #else
@@ -791,8 +813,9 @@ inline gcp_tensor gcpi_nil(void) { gcp_tensor nil = { nullptr, 0, 0 }; return ni
 #define GCP_SHAPE(...) ((gcp_shape) { (int)(sizeof (int[]) { __VA_ARGS__ } / sizeof(int)), { __VA_ARGS__ } })
 #define GCP_AT ((gcp_at) { __FILE__, __LINE__ })
 #define GCP_NIL ((gcp_tensor) { 0, 0, 0 })
-#define gcp_concat(...) gcp_concat_at((const gcp_tensor[]) { __VA_ARGS__ }, \
-    (int)(sizeof (gcp_tensor[]) { __VA_ARGS__ } / sizeof(gcp_tensor)), GCP_OPTS(gcp_op_opts, .name = 0))
+#define GCP_TENSORS(...) \
+    ((const gcp_tensor[]) { __VA_ARGS__ }), (int)(sizeof (gcp_tensor[]) { __VA_ARGS__ } / sizeof(gcp_tensor))
+#define GCPI_CONCAT(...) GCPI_F2(gcp_concat_at, gcp_op_opts, __VA_ARGS__)
 #define GCPI_PLANS(...) \
     (const gcp_plan *const[]) { __VA_ARGS__ }, (int)(sizeof (const gcp_plan *[]) { __VA_ARGS__ } / sizeof(gcp_plan *))
 #define gcp_plans_bytes(...) gcp_plans_bytes_at(GCPI_PLANS(__VA_ARGS__))         /* &train, &eval, ... */
@@ -808,9 +831,10 @@ inline gcp_tensor gcpi_nil(void) { gcp_tensor nil = { nullptr, 0, 0 }; return ni
 #define GCPI_F4(fn, T, a, b, c, d, ...) fn((a), (b), (c), (d), GCP_OPTS(T, __VA_ARGS__))
 
 #define gcp_tape_bytes(...)          GCPI_F0(gcp_tape_bytes_at, gcp_tape_opts, __VA_ARGS__, )
-#define gcp_tape_make(...)           GCPI_F1(GCPI_STAMPED(gcp_tape_make_at), gcp_tape_opts, __VA_ARGS__, )
-#define gcp_input(tape, name, ...)   gcp_input_at((tape), (name), GCP_SHAPE(__VA_ARGS__), GCP_AT)
-#define gcp_labels(tape, name, ...)  gcp_labels_at((tape), (name), GCP_SHAPE(__VA_ARGS__), GCP_AT)
+#define gcp_tape_make(...)           GCPI_F1(gcp_tape_make_at, gcp_tape_opts, __VA_ARGS__, )
+#define gcp_input(...)               GCPI_F3(gcp_input_at, gcp_input_opts, __VA_ARGS__, ) /* tape, name, GCP_SHAPE() */
+#define gcp_labels(...)              GCPI_F3(gcp_labels_at, gcp_input_opts, __VA_ARGS__, )
+#define gcp_ids(...)                 GCPI_F3(gcp_ids_at, gcp_input_opts, __VA_ARGS__, )
 #define gcp_want_grad(x)             gcp_want_grad_at((x), GCP_AT)
 #define gcp_param(...)               GCPI_F3(gcp_param_at, gcp_param_opts, __VA_ARGS__, )
 #define gcp_freeze(x)                gcp_freeze_at((x), GCP_AT)
@@ -825,6 +849,7 @@ inline gcp_tensor gcpi_nil(void) { gcp_tensor nil = { nullptr, 0, 0 }; return ni
 #define gcp_conv_transpose2d_op(...) GCPI_F3(gcp_conv_transpose2d_op_at, gcp_conv2d_opts, __VA_ARGS__, )
 #define gcp_linear_op(...)           GCPI_F3(gcp_linear_op_at, gcp_linear_opts, __VA_ARGS__, )
 #define gcp_embedding_op(...)        GCPI_F2(gcp_embedding_op_at, gcp_embedding_opts, __VA_ARGS__, )
+#define gcp_batch_norm_op(...)       GCPI_F3(gcp_batch_norm_op_at, gcp_norm_opts, __VA_ARGS__, )
 #define gcp_layer_norm_op(...)       GCPI_F3(gcp_layer_norm_op_at, gcp_norm_opts, __VA_ARGS__, )
 #define gcp_matmul(...)              GCPI_F2(gcp_matmul_at, gcp_op_opts, __VA_ARGS__, )
 #define gcp_add(...)                 GCPI_F2(gcp_add_at, gcp_op_opts, __VA_ARGS__, )
@@ -841,19 +866,21 @@ inline gcp_tensor gcpi_nil(void) { gcp_tensor nil = { nullptr, 0, 0 }; return ni
 #define gcp_global_avg_pool(...)     GCPI_F1(gcp_global_avg_pool_at, gcp_op_opts, __VA_ARGS__, )
 #define gcp_upsample(...)            GCPI_F1(gcp_upsample_at, gcp_upsample_opts, __VA_ARGS__, )
 #define gcp_dropout(...)             GCPI_F1(gcp_dropout_at, gcp_dropout_opts, __VA_ARGS__, )
+#define gcp_concat(...)              GCPI_CONCAT(__VA_ARGS__, )         /* GCP_TENSORS(a, b, ...) */
 #define gcp_slice(...)               GCPI_F1(gcp_slice_at, gcp_slice_opts, __VA_ARGS__, )
 #define gcp_flatten(...)             GCPI_F1(gcp_flatten_at, gcp_op_opts, __VA_ARGS__, )
-#define gcp_reshape(x, ...)          gcp_reshape_at((x), GCP_SHAPE(__VA_ARGS__), GCP_AT)
+#define gcp_reshape(...)             GCPI_F2(gcp_reshape_at, gcp_op_opts, __VA_ARGS__, )        /* x, GCP_SHAPE() */
 #define gcp_cross_entropy(...)       GCPI_F2(gcp_cross_entropy_at, gcp_cross_entropy_opts, __VA_ARGS__, )
 #define gcp_mse(...)                 GCPI_F2(gcp_mse_at, gcp_op_opts, __VA_ARGS__, )
 #define gcp_mean(...)                GCPI_F1(gcp_mean_at, gcp_op_opts, __VA_ARGS__, )
 #define gcp_custom(...)              GCPI_F3(gcp_custom_at, gcp_custom_opts, __VA_ARGS__, )  /* inputs[], count, op */
 #define gcp_plan_make(...)           GCPI_F1(gcp_plan_make_at, gcp_plan_opts, __VA_ARGS__, )
+#define gcp_least_budget(...)        GCPI_F1(gcp_least_budget_at, gcp_plan_opts, __VA_ARGS__, )
 #define gcp_graph_plan(...)          GCPI_F2(gcp_graph_plan_at, gcp_plan_opts, __VA_ARGS__, )   /* tape, text */
 #define gcp_graph_arena(...)         GCPI_F2(gcp_graph_arena_at, gcp_plan_opts, __VA_ARGS__, )
 #define gcp_sweep(...)               GCPI_F3(gcp_sweep_at, gcp_plan_opts, __VA_ARGS__, )   /* loss, points, count */
 #define gcp_graph_sweep(...)       GCPI_F4(gcp_graph_sweep_at, gcp_plan_opts, __VA_ARGS__, ) /* tape, text, points, n */
-#define gcp_max_batch(...)         GCPI_F3(gcp_max_batch_at, gcp_batch_opts, __VA_ARGS__, ) /* arena, record, context */
+#define gcp_max_batch(...)         GCPI_F3(gcp_max_batch_at, gcp_batch_opts, __VA_ARGS__, ) /* tape, record, context */
 #define gcp_plan_arena(...)          GCPI_F1(gcp_plan_arena_at, gcp_plan_opts, __VA_ARGS__, )
 #define gcp_bind(...)                gcp_bind_at(__VA_ARGS__, GCP_AT)   /* plan, memory, size */
 #define gcp_unbind(plan)             gcp_unbind_at((plan), GCP_AT)
@@ -890,6 +917,9 @@ typedef struct gcpi_scope { gcp_tape *tape; int segment, state; } gcpi_scope;
 #if defined(GCP_IMPLEMENTATION) && !defined(GCP_IMPLEMENTATION_DONE)
 #define GCP_IMPLEMENTATION_DONE
 
+#if !defined(__cplusplus) && __STDC_VERSION__ < 201112L
+#error "gcp.h needs C11 in the file with GCP_IMPLEMENTATION"
+#endif
 #if !defined(GCPI_ONE_FILE) && defined(__has_include)
 #if !__has_include("src/begin.h")
 #error "gcp.h needs its rooms, the folder src/ beside it; the single file to copy is dist/gcp.h"
@@ -924,11 +954,11 @@ typedef struct gcpi_scope { gcp_tape *tape; int segment, state; } gcpi_scope;
 #include "src/planner/planner.h"    /* the planner's memory */
 #include "src/planner/far.h"        /* places of copies to far memory */
 #include "src/planner/policies.h"   /* candidates; the policies */
-#include "src/planner/search.h"     /* GCP_BUDGET: local search */
-#include "src/planner/chain.h"      /* GCP_BUDGET: dynamic programming */
-#include "src/planner/cuts.h"       /* GCP_BUDGET: minimum cuts, the bound */
-#include "src/planner/exact.h"      /* GCP_BUDGET: exact search of small graphs */
-#include "src/planner/budget.h"     /* GCP_BUDGET: all of them; the least budget */
+#include "src/planner/search.h"     /* GCP_POLICY_BUDGET: local search */
+#include "src/planner/chain.h"      /* GCP_POLICY_BUDGET: dynamic programming */
+#include "src/planner/cuts.h"       /* GCP_POLICY_BUDGET: minimum cuts, the bound */
+#include "src/planner/exact.h"      /* GCP_POLICY_BUDGET: exact search of small graphs */
+#include "src/planner/budget.h"     /* GCP_POLICY_BUDGET: all of them; the least budget */
 #include "src/run/plan.h"           /* from options to a placed list */
 #include "src/run/make.h"           /* figures; gcp_plan_make */
 #include "src/run/sweep.h"          /* sizes of arenas, curves, largest batches */

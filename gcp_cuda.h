@@ -11,7 +11,7 @@
    In CMake: target_link_libraries(app gcp::cuda).
 
        gcp_gpu  gpu  = gcp_gpu_open(.math = GCP_TF32);
-       gcp_plan plan = gcp_plan_make(loss, .policy = GCP_SEGMENTS, .optimizer = GCP_SGD, .target = gcp_cuda(&gpu));
+       gcp_plan plan = gcp_plan_make(loss, .policy = GCP_POLICY_SEGMENTS, .optimizer = GCP_OPTIMIZER_SGD, .target = gcp_cuda(&gpu));
        gcp_bind(&plan, NULL, 0);             // one allocation on the device, of exactly plan.bytes
        ... gcp_write, gcp_step, gcp_read as on the CPU ...
        gcp_unbind(&plan);
@@ -663,12 +663,12 @@ static void gcpi_cuda_avg_pool_backward(const gcp_call *c)
 static void gcpi_cuda_upsample_forward(const gcp_call *c)
 {
     const gcpi_attributes *a = gcpi_attr(c->attributes);
-    gcpi_cuda_upsample(c->in[0], c->out[0], a->number.i, a->number.j == GCP_BILINEAR, gcpi_stream(c));
+    gcpi_cuda_upsample(c->in[0], c->out[0], a->number.i, a->number.j == GCP_UPSAMPLING_BILINEAR, gcpi_stream(c));
 }
 static void gcpi_cuda_upsample_backward(const gcp_call *c)
 {
     const gcpi_attributes *a = gcpi_attr(c->attributes);
-    if (c->din[0].data) gcpi_cuda_upsample_back(c->din[0], c->dout[0], a->number.i, a->number.j == GCP_BILINEAR, gcpi_stream(c));
+    if (c->din[0].data) gcpi_cuda_upsample_back(c->din[0], c->dout[0], a->number.i, a->number.j == GCP_UPSAMPLING_BILINEAR, gcpi_stream(c));
 }
 
 /* ---- Rows: norms, embedding, losses --------------------------------------------------------------------------*/

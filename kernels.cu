@@ -1498,7 +1498,7 @@ __global__ void gcpi_adam_kernel(gcpi_cuda_update u)
     if (i >= u.count) return;
     double step = u.numbers->lr / corrections[0], root = sqrt(corrections[1]);
     double g = (double)gcpi_clip(u, i), w = (double)u.w[i];
-    if (u.optimizer == GCP_ADAMW) w *= 1 - u.numbers->lr * u.weight_decay;
+    if (u.optimizer == GCP_OPTIMIZER_ADAMW) w *= 1 - u.numbers->lr * u.weight_decay;
     else g += u.weight_decay * w;
     float a = u.s1[i] = (float)(u.beta1 * (double)u.s1[i] + (1 - u.beta1) * g);
     float b = u.s2[i] = (float)(u.beta2 * (double)u.s2[i] + (1 - u.beta2) * g * g);
@@ -1506,6 +1506,6 @@ __global__ void gcpi_adam_kernel(gcpi_cuda_update u)
 }
 void gcpi_cuda_step(const gcpi_cuda_update *u, cudaStream_t stream)
 {
-    if (u->optimizer == GCP_SGD) GCPI_EACH(gcpi_sgd_kernel, u->count, *u);
+    if (u->optimizer == GCP_OPTIMIZER_SGD) GCPI_EACH(gcpi_sgd_kernel, u->count, *u);
     else                         GCPI_EACH(gcpi_adam_kernel, u->count, *u);
 }

@@ -203,7 +203,7 @@ typedef struct run { const char *name; gcp_policy policy; int checkpoints, repla
 static void steps(const char *title, gcp_tensor loss, gcp_tensor image, gcp_tensor labels, int classes, const run *r, int math, const char *comma)
 {
     gcp_tape *net = loss.tape;
-    gcp_plan plan = gcp_plan_make(loss, .policy = r->policy, .checkpoints = r->checkpoints, .replay = r->replay, .optimizer = GCP_SGD, .momentum = 0.9, .target = gcp_cuda(&gpus[math]));
+    gcp_plan plan = gcp_plan_make(loss, .policy = r->policy, .checkpoints = r->checkpoints, .replay = r->replay, .optimizer = GCP_OPTIMIZER_SGD, .momentum = 0.9, .target = gcp_cuda(&gpus[math]));
     float *pixels = (float *)calloc(gcp_elements(image), sizeof *pixels);
     int *label = (int *)calloc(gcp_elements(labels), sizeof *label);
     double s[REPEATS];
@@ -237,9 +237,9 @@ static void steps(const char *title, gcp_tensor loss, gcp_tensor image, gcp_tens
 
 static void networks(void)
 {
-    static const run resnet_runs[] = { { "keep_all", GCP_KEEP_ALL, 0, 0 }, { "segments", GCP_SEGMENTS, 0, 0 }, { "sqrt", GCP_SQRT, 0, 0 } };
-    static const run seed_runs[] = { { "keep_all", GCP_KEEP_ALL, 0, 0 }, { "k0_replay", GCP_CHECKPOINTS, 0, 1 }, { "k2_retain", GCP_CHECKPOINTS, 2, 0 }, { "k4_retain", GCP_CHECKPOINTS, 4, 0 },
-        { "k4_replay", GCP_CHECKPOINTS, 4, 1 }, { "k8_retain", GCP_CHECKPOINTS, 8, 0 }, { "k16_retain", GCP_CHECKPOINTS, 16, 0 }, { "sqrt", GCP_SQRT, 0, 0 } };
+    static const run resnet_runs[] = { { "keep_all", GCP_POLICY_KEEP_ALL, 0, 0 }, { "segments", GCP_POLICY_SEGMENTS, 0, 0 }, { "sqrt", GCP_POLICY_SQRT, 0, 0 } };
+    static const run seed_runs[] = { { "keep_all", GCP_POLICY_KEEP_ALL, 0, 0 }, { "k0_replay", GCP_POLICY_CHECKPOINTS, 0, 1 }, { "k2_retain", GCP_POLICY_CHECKPOINTS, 2, 0 }, { "k4_retain", GCP_POLICY_CHECKPOINTS, 4, 0 },
+        { "k4_replay", GCP_POLICY_CHECKPOINTS, 4, 1 }, { "k8_retain", GCP_POLICY_CHECKPOINTS, 8, 0 }, { "k16_retain", GCP_POLICY_CHECKPOINTS, 16, 0 }, { "sqrt", GCP_POLICY_SQRT, 0, 0 } };
     enum { RESNETS = sizeof resnet_runs / sizeof *resnet_runs, SEEDS = sizeof seed_runs / sizeof *seed_runs };
     static unsigned char tape_memory[GCP_MB(96)];
     gcp_arena arena;

@@ -334,9 +334,9 @@ static void instructions(void)
     unsigned char *memory = (unsigned char *)memory_of(room), *step = (unsigned char *)memory_of(slab);
     gcp_arena arena = gcp_arena_from(memory, room);
     gcp_tape *tape = gcp_tape_make(&arena, .ops = CHAIN + 8);
-    gcp_tensor x = gcp_input(tape, "x", 1, 4), y = gcp_linear(x, .out = 1);
+    gcp_tensor x = gcp_input(tape, "x", GCP_SHAPE(1, 4)), y = gcp_linear(x, .out = 1);
     for (int i = 0; i < CHAIN; i++) y = gcp_scale(y, .by = 0.999);
-    chain = gcp_plan_make(gcp_mean(y), .policy = GCP_KEEP_ALL, .optimizer = GCP_SGD, .target = &target);
+    chain = gcp_plan_make(gcp_mean(y), .policy = GCP_POLICY_KEEP_ALL, .optimizer = GCP_OPTIMIZER_SGD, .target = &target);
     gcp_bind(&chain, step, slab);
     gcp_write(&chain, x, (gcp_real[4]) { 0 });
     figure f;

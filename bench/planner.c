@@ -1,10 +1,10 @@
-/* planner.c - GCP_BUDGET beside the published methods, on cost graphs and known networks; and how its planning time grows.
+/* planner.c - GCP_POLICY_BUDGET beside the published methods, on cost graphs and known networks; and how its planning time grows.
    Writes planner.csv. Times are ratios to keep-all by the cost model, plan_ms is gcp's planning time on one core; a field is
    empty where a method does not fit or is not available.
 
    A plan counts only if its arena, all tensors with addresses, fits the budget. Cost graphs: the lists of chen, recursive,
    revolve and rotor (methods.h) are laid out by gcp. Networks: methods.h reads no tapes, so chen and recursive are gcp's own
-   policies (GCP_UNIFORM with 2 to 64 segments or GCP_SQRT; GCP_RECURSIVE), and revolve and rotor are empty.
+   policies (GCP_POLICY_UNIFORM with 2 to 64 segments or GCP_POLICY_SQRT; GCP_POLICY_RECURSIVE), and revolve and rotor are empty.
 
        planner [--graph FILE]... [--shares 1/2,1/4] [--effort quick|default|thorough] [--out FOLDER] [--growth 0]
 
@@ -70,8 +70,8 @@ static int ascending(const void *a, const void *b)
 
 static gcp_plan_opts options_of(const subject *s)
 {
-    gcp_plan_opts o = { .at = GCP_AT, .policy = GCP_KEEP_ALL, .effort = effort };
-    if (!s->text) { o.optimizer = GCP_SGD; o.momentum = 0.9; }
+    gcp_plan_opts o = { .at = GCP_AT, .policy = GCP_POLICY_KEEP_ALL };
+    if (!s->text) { o.optimizer = GCP_OPTIMIZER_SGD; o.momentum = 0.9; }
     return o;
 }
 
@@ -146,7 +146,8 @@ static void add_policy(subject *s, int method, gcp_policy policy, int segments)
     ptrdiff_t used = arena.used;
     gcp_plan_opts o = options_of(s);
     o.policy = policy;
-    o.segments = segments;
+    o.segments = policy == GCP_POLICY_UNIFORM ? segments : 0;
+    if (policy == GCP_POLICY_BUDGET) o.effort = effort;
     gcp_plan plan = plan_any(s, o);
     arena.used = used;
     if (plan.in) {
@@ -159,9 +160,9 @@ static void add_policy(subject *s, int method, gcp_policy policy, int segments)
 
 static void add_policies(subject *s)
 {
-    for (int segments = 2; segments <= MOST_SEGMENTS && segments <= s->keep.units; segments++) add_policy(s, CHEN, GCP_UNIFORM, segments);
-    add_policy(s, CHEN, GCP_SQRT, 0);
-    add_policy(s, RECURSIVE, GCP_RECURSIVE, 0);
+    for (int segments = 2; segments <= MOST_SEGMENTS && segments <= s->keep.units; segments++) add_policy(s, CHEN, GCP_POLICY_UNIFORM, segments);
+    add_policy(s, CHEN, GCP_POLICY_SQRT, 0);
+    add_policy(s, RECURSIVE, GCP_POLICY_RECURSIVE, 0);
 }
 
 /* ---- rows ---- */
@@ -195,7 +196,7 @@ static gcp_plan plan_budget(const subject *s, size_t budget, gcp_effort with, do
     gcp_plan_opts o = options_of(s);
     gcp_plan plan = { 0 };
     ptrdiff_t used = arena.used;
-    o.policy = GCP_BUDGET;
+    o.policy = GCP_POLICY_BUDGET;
     o.budget = budget;
     o.effort = with;
     for (int i = 0; i < REPEATS; i++) {
@@ -231,7 +232,7 @@ static void row(const subject *s, const char *share, size_t budget)
         times[m] = s->graph ? graph_time(s, m, budget) : policy_time(s, m, budget);
         count_cell(s, share, time, m, times[m]);
     }
-    printf("%-14s %-6s %8.1f MB: ", s->name, share, (double)budget / 1e6);
+    printf("%-14s %-6s %8.1f MB: ", s->name, share, (double)budget / 1048576);
     fprintf(csv, "%s,%s,%zu", s->name, share, budget);
     write_time(time);
     for (int m = 0; m < METHODS; m++) write_time(times[m]);
@@ -245,7 +246,7 @@ static void row(const subject *s, const char *share, size_t budget)
     } else {
         printf("  -   ");
         print_methods(times);
-        printf(" | nothing fits; %.1f MB would\n", (double)plan.least_bytes / 1e6);
+        printf(" | nothing fits; %.1f MB would\n", (double)plan.least_bytes / 1048576);
         fprintf(csv, ",,,\n");
     }
     fflush(stdout);
@@ -301,11 +302,12 @@ static void network_rows(const network_name *n)
     s.loss = n->record(tape, n->batch, n->image).loss;
     s.keep = plan_any(&s, options_of(&s));
     gcp_plan_opts o = options_of(&s);
-    o.policy = GCP_BUDGET;
+    o.policy = GCP_POLICY_BUDGET;
+    o.effort = effort;
     o.budget = 1;
     double begin = milliseconds();
     size_t least = plan_any(&s, o).least_bytes;
-    printf("%s: %d ops, keep-all %.1f MB, least %.1f MB (%.0f ms)\n", n->name, n->ops, (double)s.keep.bytes / 1e6, (double)least / 1e6, milliseconds() - begin);
+    printf("%s: %d ops, keep-all %.1f MB, least %.1f MB (%.0f ms)\n", n->name, n->ops, (double)s.keep.bytes / 1048576, (double)least / 1048576, milliseconds() - begin);
     gcp_error_clear(tape);
     add_policies(&s);
     for (int i = 0; i < PARTS; i++) {

@@ -26,7 +26,7 @@ static tool tools[TOOLS] = { { .name = "torch" }, { .name = "tensorflow" }, { .n
 
 static network resnet18_cifar(gcp_tape *net)
 {
-    gcp_tensor image = gcp_input(net, "image", 128, 32, 32, 3), labels = gcp_labels(net, "labels", 128), x = image;
+    gcp_tensor image = gcp_input(net, "image", GCP_SHAPE(128, 32, 32, 3)), labels = gcp_labels(net, "labels", GCP_SHAPE(128)), x = image;
     GCP_SEGMENT(net, "stem") x = norm_relu(NULL, conv(NULL, x, 64, 3, 1));
     for (int stage = 0; stage < 4; stage++)
         for (int i = 0; i < 2; i++) x = residual_block(net, NULL, x, 64 << stage, stage && !i ? 2 : 1, 0);
@@ -104,14 +104,14 @@ static size_t resident(const gcp_plan *keep) { return keep->split.weights + keep
 static gcp_plan plan_of(const network *n, double momentum, size_t budget, gcp_plan *keep)
 {
     gcp_tape *tape = n->loss.tape;
-    *keep = gcp_plan_make(n->loss, .policy = GCP_KEEP_ALL, .optimizer = GCP_SGD, .momentum = momentum, .fuse_update = 1, .target = &target);
+    *keep = gcp_plan_make(n->loss, .policy = GCP_POLICY_KEEP_ALL, .optimizer = GCP_OPTIMIZER_SGD, .momentum = momentum, .fuse_update = 1, .target = &target);
     if (!keep->in) fail(gcp_error(tape));
     if (!budget) return *keep;
     budget = budget == 1 ? keep->state_bytes + keep->slab_bytes / 2 : budget + resident(keep);
-    gcp_plan plan = gcp_plan_make(n->loss, .policy = GCP_BUDGET, .budget = budget, .optimizer = GCP_SGD, .momentum = momentum, .fuse_update = 1, .target = &target);
+    gcp_plan plan = gcp_plan_make(n->loss, .policy = GCP_POLICY_BUDGET, .budget = budget, .optimizer = GCP_OPTIMIZER_SGD, .momentum = momentum, .fuse_update = 1, .target = &target);
     if (plan.in) return plan;
     gcp_error_clear(tape);
-    plan = gcp_plan_make(n->loss, .policy = GCP_BUDGET, .budget = plan.least_bytes, .optimizer = GCP_SGD, .momentum = momentum, .fuse_update = 1, .target = &target);
+    plan = gcp_plan_make(n->loss, .policy = GCP_POLICY_BUDGET, .budget = plan.least_bytes, .optimizer = GCP_OPTIMIZER_SGD, .momentum = momentum, .fuse_update = 1, .target = &target);
     if (!plan.in) fail(gcp_error(tape));
     return plan;
 }
@@ -177,7 +177,7 @@ static void run(int at, int mode)
         }
     }
     if (gcp_error(n.loss.tape)) fail(gcp_error(n.loss.tape));
-    double own = row(name, modes[mode], "gcp", "0.1.0", ms, plan.bytes - resident(&keep), 0);
+    double own = row(name, modes[mode], "gcp", "0.2.0", ms, plan.bytes - resident(&keep), 0);
     for (int i = 0; i < TOOLS; i++) {
         if (!tools[i].runs) continue;
         row(name, modes[mode], tools[i].name, tools[i].peer.version, tools[i].ms, tools[i].peak, own);

@@ -1,7 +1,7 @@
-/* gcp.h 0.1.0 in one file: assembled from gcp.h and the rooms in src/ by src/assemble.cmake, never edited. */
+/* gcp.h 0.2.0 in one file: assembled from gcp.h and the rooms in src/ by src/assemble.cmake, never edited. */
 #define GCPI_ONE_FILE
 
-/* gcp.h - 0.1.0 - gradient checkpointing for C: record a network, plan its memory, train it. MIT licence, at the end.
+/* gcp.h - 0.2.0 - gradient checkpointing for C: record a network, plan its memory, train it. MIT licence, at the end.
 
    Do this in *one* C file:
        #define GCP_IMPLEMENTATION
@@ -25,8 +25,8 @@
            gcp_tape  *net   = gcp_tape_make(&arena, .ops = 128);
 
            // record: shapes are checked here, nothing is computed
-           gcp_tensor image = gcp_input(net, "image", 32, 32, 32, 3);           // batch, height, width, channels
-           gcp_tensor label = gcp_labels(net, "label", 32);
+           gcp_tensor image = gcp_input(net, "image", GCP_SHAPE(32, 32, 32, 3));    // batch, height, width, channels
+           gcp_tensor label = gcp_labels(net, "label", GCP_SHAPE(32));
            gcp_tensor x     = gcp_relu(gcp_conv2d(image, .out = 16, .k = 3, .pad = 1));
            for (int i = 0; i < 8; i++)
                GCP_SEGMENT(net, "residual") {                                   // residual[0], residual[1], ...
@@ -36,7 +36,8 @@
            gcp_tensor loss = gcp_cross_entropy(gcp_linear(gcp_global_avg_pool(x), .out = 10), label);
 
            // plan: the peak is known before a byte is spent
-           gcp_plan plan = gcp_plan_make(loss, .policy = GCP_SEGMENTS, .optimizer = GCP_SGD, .momentum = 0.9);
+           gcp_plan plan = gcp_plan_make(loss, .policy = GCP_POLICY_SEGMENTS,
+                                         .optimizer = GCP_OPTIMIZER_SGD, .momentum = 0.9);
            gcp_why_print(&plan, gcp_file(stdout));
 
            // bind: the only memory a step touches
@@ -48,7 +49,7 @@
                for (int i = 0; i < 32 * 32 * 32 * 3; i++) images[i] = (float)((i * 7 + labels[i / 3072]) % 11) / 11;
                gcp_write(&plan, image, images);
                gcp_write(&plan, label, labels);
-               printf("step %d: loss %.4f\n", step, (double)gcp_step(&plan, .lr = 0.05));
+               printf("step %d: loss %.4f\n", step, gcp_step(&plan, .lr = 0.05));
            }
            if (gcp_error(net)) { fprintf(stderr, "%s\n", gcp_error(net)); return 1; }
            return 0;
@@ -87,16 +88,16 @@
          x -1-2-3-4 | 5-6-7-8 | 9-10-11-12 | 13-14-15-16 - loss
                     ^         ^            ^
 
-   Applied again inside each segment (GCP_RECURSIVE) it needs O(log n) units for O(n log n) extra work. A network
+   Applied again inside each segment (GCP_POLICY_RECURSIVE) it needs O(log n) units for O(n log n) extra work. A network
    that is no chain is cut the same way: what is kept at a cut is every tensor made before it and read after it.
 
-   With GCP_BUDGET you say how many bytes there are instead: gcp searches lists that fit and keeps the fastest, says how
-   much no other could save (plan.bound_seconds), and where nothing fits, the least budget that does. With .far bytes of
-   far memory (a file, a host behind a device) values may also wait there, copied beside the computing.
+   With GCP_POLICY_BUDGET you say how many bytes there are instead: gcp searches lists that fit and keeps the fastest,
+   says how much no other could save (plan.bound_seconds), and where nothing fits, the least budget that does. With .far
+   bytes of far memory (a file, a host behind a device) values may also wait there, copied beside the computing.
 
    A *plan* is such a choice turned into a list of instructions, each with the addresses of what it reads and writes:
        F forward   R the same forward again   B backward   U update   H gradient ready   W wait for its hook
-       O copy to far memory   P copy back   W wait for that copy
+       O copy to far memory   P copy back   A wait until a copy to far memory has arrived
    A read means the latest value made before it, so the list alone fixes how long each value lives; values whose
    lives do not meet share bytes. The result is one slab of known size, the same in every step.
 
@@ -128,11 +129,11 @@
    Every option below is a field of a struct: zero means its default. No macro changes a public struct. */
 
 #define GCP_VERSION_MAJOR 0
-#define GCP_VERSION_MINOR 1
+#define GCP_VERSION_MINOR 2
 #define GCP_VERSION_PATCH 0
 
-#if defined(__cplusplus) ? __cplusplus < 201703L : !defined(__STDC_VERSION__) || __STDC_VERSION__ < 201112L
-#error "gcp.h needs C11 or C++17"
+#if defined(__cplusplus) ? __cplusplus < 201703L : !defined(__STDC_VERSION__) || __STDC_VERSION__ < 199901L
+#error "gcp.h needs C99 or C++17, and C11 for the file with GCP_IMPLEMENTATION"
 #endif
 #ifndef GCP_REAL
 #define GCP_REAL float
@@ -146,10 +147,10 @@
 #elif !defined(GCP_API)
 #define GCP_API extern
 #endif
-/* A program's files agree on GCP_REAL or do not link: gcp_tape_make_at is gcp_tape_make_at_v1_float or ..._double. */
-#define GCPI_STAMPED(name) GCPI_STAMP(name, GCP_REAL)
+/* A program's files agree on GCP_REAL or do not link: gcp_tape_make_at is gcp_tape_make_at_v2_float or ..._double. */
+#define gcp_tape_make_at GCPI_STAMP(gcp_tape_make_at, GCP_REAL)
 #define GCPI_STAMP(name, real) GCPI_STAMP2(name, real)
-#define GCPI_STAMP2(name, real) name##_v1_##real
+#define GCPI_STAMP2(name, real) name##_v2_##real
 #ifdef __cplusplus
 #define GCPI_Z = {}       /* C++ wants every option field to have an initialiser of its own */
 extern "C" {
@@ -266,18 +267,19 @@ typedef struct gcp_cost_call {
 } gcp_cost_call;
 
 /* An op: one row. Built-in ops and gcp_custom use the same struct. */
-enum {
-    GCP_IN_PLACE      = 1,   /* forward may write output 0 over an input of the same size that nobody reads again */
-    GCP_GRAD_IN_PLACE = 2,   /* backward may write the gradient of input 0 over that of output 0 */
-    GCP_ONCE          = 4,   /* side effects: runs once a step, outputs are kept */
-    GCP_VIEW          = 8,   /* output 0 can be the same bytes as the inputs: reshape, slice, concat */
-    GCP_GRAD_VIEW     = 16,  /* the gradient of an input can be the same bytes as (part of) that of output 0 */
-    GCP_COSTLY        = 32,  /* GCP_CHEAP keeps its output */
-    GCP_LOSS          = 64,  /* belongs to the loss, not to a unit */
-    GCP_SIGN_OR_MASK  = 128, /* backward reads output 0 where another one reads it anyway, else the mask, output 1 */
-    GCP_NO_GRADIENT   = 256, /* gradients stop here */
-    GCP_CROSS         = 512  /* backward reads input 0 for the gradient of input 1 only, and the reverse */
-};
+typedef enum gcp_flag {
+    GCP_FLAG_IN_PLACE      = 1,   /* forward may write output 0 over an input of its size that nobody reads again */
+    GCP_FLAG_GRAD_IN_PLACE = 2,   /* backward may write the gradient of input 0 over that of output 0 */
+    GCP_FLAG_ONCE          = 4,   /* side effects: runs once a step, outputs are kept */
+    GCP_FLAG_VIEW          = 8,   /* output 0 can be the same bytes as the inputs: reshape, slice, concat */
+    GCP_FLAG_GRAD_VIEW     = 16,  /* the gradient of an input can be the same bytes as (part of) that of output 0 */
+    GCP_FLAG_COSTLY        = 32,  /* GCP_POLICY_CHEAP keeps its output */
+    GCP_FLAG_LOSS          = 64,  /* belongs to the loss, not to a unit */
+    GCP_FLAG_SIGN_OR_MASK  = 128, /* backward reads output 0 where another one reads it anyway, else its mask,
+                                      output 1 */
+    GCP_FLAG_NO_GRADIENT   = 256, /* gradients stop here */
+    GCP_FLAG_CROSS         = 512  /* backward reads input 0 for the gradient of input 1 only, and the reverse */
+} gcp_flag;
 typedef struct gcp_op {
     const char *name;
     int  (*shape)(gcp_shape_call *call);
@@ -337,26 +339,28 @@ enum { GCP_ISA_BEST, GCP_ISA_SCALAR, GCP_ISA_V128, GCP_ISA_AVX2, GCP_ISA_AVX512 
 typedef struct gcp_writer { void (*write)(void *context, const char *text, size_t size); void *context; } gcp_writer;
 
 typedef enum gcp_init { GCP_INIT_DEFAULT, GCP_INIT_HE, GCP_INIT_GLOROT, GCP_INIT_ZEROS, GCP_INIT_ONES } gcp_init;
-/* GCP_SAME: TensorFlow's: out = ceil(in / stride) */
-typedef enum gcp_padding { GCP_EXPLICIT, GCP_SAME } gcp_padding;
-typedef enum gcp_upsampling { GCP_NEAREST, GCP_BILINEAR } gcp_upsampling;
+/* GCP_PADDING_SAME: TensorFlow's: out = ceil(in / stride) */
+typedef enum gcp_padding { GCP_PADDING_EXPLICIT, GCP_PADDING_SAME } gcp_padding;
+typedef enum gcp_upsampling { GCP_UPSAMPLING_NEAREST, GCP_UPSAMPLING_BILINEAR } gcp_upsampling;
 
 typedef enum gcp_policy {
-    GCP_SEGMENTS,        /* the user's blocks: what crosses them is kept, their inside recomputed once (Chen 2016) */
-    GCP_KEEP_ALL,        /* plain backpropagation */
-    GCP_UNIFORM,         /* .segments equal runs of units, the last not recomputed; .balance: by bytes where better */
-    GCP_CHECKPOINTS,     /* .checkpoints units evenly by index; .replay keeps nothing inside a segment (quadratic) */
-    GCP_SQRT,            /* about sqrt(n) cuts, placed for the least peak (Chen 2016) */
-    GCP_RECURSIVE,       /* cuts inside cuts: O(log n) memory */
-    GCP_CHEAP,           /* keep the outputs of convolutions and matrix products, redo the cheap rest */
-    GCP_BUDGET           /* the fastest schedule found whose plan.bytes are at most .budget; else an error that names
-                            the least */
+    GCP_POLICY_SEGMENTS,    /* the user's blocks: what crosses them is kept, their inside run again once (Chen 2016) */
+    GCP_POLICY_KEEP_ALL,    /* plain backpropagation */
+    GCP_POLICY_UNIFORM,     /* .segments equal runs of units, the last not run again; .balance: by bytes where better */
+    GCP_POLICY_CHECKPOINTS, /* .checkpoints units evenly by index; .replay keeps nothing in a segment (quadratic) */
+    GCP_POLICY_SQRT,        /* about sqrt(n) cuts, placed for the least peak (Chen 2016) */
+    GCP_POLICY_RECURSIVE,   /* cuts inside cuts: O(log n) memory */
+    GCP_POLICY_CHEAP,       /* keep the outputs of convolutions and matrix products, redo the cheap rest */
+    GCP_POLICY_BUDGET       /* the fastest schedule found whose plan.bytes are at most .budget; else an error that
+                               names the least */
 } gcp_policy;
 
-/* How long GCP_BUDGET searches: instructions simulated, never seconds, so that a plan is one. */
+/* How long GCP_POLICY_BUDGET searches: instructions simulated, never seconds, so that a plan is one. */
 typedef enum gcp_effort { GCP_EFFORT_DEFAULT, GCP_EFFORT_QUICK, GCP_EFFORT_THOROUGH } gcp_effort;
 
-typedef enum gcp_optimizer { GCP_NO_OPTIMIZER, GCP_SGD, GCP_ADAM, GCP_ADAMW } gcp_optimizer;
+typedef enum gcp_optimizer {
+    GCP_OPTIMIZER_NONE, GCP_OPTIMIZER_SGD, GCP_OPTIMIZER_ADAM, GCP_OPTIMIZER_ADAMW
+} gcp_optimizer;
 
 /* Called when a parameter's gradient is finished (on a device: issued; gradient is an address there, and work on it
    goes behind what was issued); its bytes may be changed in place until on_wait returns. on_wait needs on_gradient. */
@@ -372,6 +376,7 @@ typedef struct gcp_tape_opts {
 } gcp_tape_opts;
 
 typedef struct gcp_op_opts { gcp_at at GCPI_Z; const char *name GCPI_Z; } gcp_op_opts;
+typedef struct gcp_input_opts { gcp_at at GCPI_Z; int want_grad GCPI_Z; } gcp_input_opts;     /* see gcp_want_grad */
 
 /* .keep: GCP_KEEP_CONV2D | ... */
 typedef struct gcp_segment_opts {
@@ -391,7 +396,7 @@ typedef struct gcp_conv2d_opts {        /* also of gcp_conv_transpose2d */
     int k GCPI_Z, kh GCPI_Z, kw GCPI_Z;                          /* kernel; .k sets both */
     int stride GCPI_Z, stride_h GCPI_Z, stride_w GCPI_Z;
     int pad GCPI_Z, pad_top GCPI_Z, pad_bottom GCPI_Z, pad_left GCPI_Z, pad_right GCPI_Z;
-    gcp_padding padding GCPI_Z;                                  /* GCP_SAME: not with .pad */
+    gcp_padding padding GCPI_Z;                                  /* GCP_PADDING_SAME: not with .pad */
     int dilation GCPI_Z, dilation_h GCPI_Z, dilation_w GCPI_Z;
     int groups GCPI_Z;
     int no_bias GCPI_Z;
@@ -412,10 +417,10 @@ typedef struct gcp_pool_opts {
     const char *name GCPI_Z;
 } gcp_pool_opts;
 
-typedef struct gcp_upsample_opts {
+typedef struct gcp_upsample_opts {      /* .factor: default 2, both ways */
     gcp_at at GCPI_Z; int factor GCPI_Z; gcp_upsampling mode GCPI_Z; const char *name GCPI_Z;
 } gcp_upsample_opts;
-/* .by has no default */
+/* .by has no default: forgotten is an error, GCP_ZERO says zero */
 typedef struct gcp_scale_opts {
     gcp_at at GCPI_Z; double by GCPI_Z; const char *name GCPI_Z;
 } gcp_scale_opts;
@@ -429,6 +434,8 @@ typedef struct gcp_norm_opts {
     double momentum GCPI_Z;             /* batch-norm: running = (1 - m) running + m batch; default 0.1 */
     const char *name GCPI_Z;
 } gcp_norm_opts;
+/* .rate: the share of values that become 0 in training, in [0, 1); what is left is divided by 1 - rate. 0, the
+   default, drops nothing. */
 typedef struct gcp_dropout_opts { gcp_at at GCPI_Z; double rate GCPI_Z; const char *name GCPI_Z; } gcp_dropout_opts;
 /* channels */
 typedef struct gcp_slice_opts {
@@ -448,12 +455,12 @@ typedef struct gcp_custom_opts {
 typedef struct gcp_plan_opts {
     gcp_at at GCPI_Z;
     gcp_policy policy GCPI_Z;
-    int segments GCPI_Z, balance GCPI_Z;    /* GCP_UNIFORM */
-    int checkpoints GCPI_Z, replay GCPI_Z;  /* GCP_CHECKPOINTS */
+    int segments GCPI_Z, balance GCPI_Z;    /* GCP_POLICY_UNIFORM */
+    int checkpoints GCPI_Z, replay GCPI_Z;  /* GCP_POLICY_CHECKPOINTS */
     const char *list GCPI_Z;                /* instructions as text (gcp_list_print) instead of a policy */
     size_t budget GCPI_Z;                   /* the most that plan.bytes may be; 0: no limit */
-    gcp_effort effort GCPI_Z;               /* GCP_BUDGET */
-    size_t far GCPI_Z; int far_only GCPI_Z; /* GCP_BUDGET: bytes of far memory that values may wait in; far_only:
+    gcp_effort effort GCPI_Z;               /* GCP_POLICY_BUDGET */
+    size_t far GCPI_Z; int far_only GCPI_Z; /* GCP_POLICY_BUDGET: bytes of far memory that values may wait in; far_only:
                                                nothing runs again */
     const char *costs GCPI_Z;               /* text of gcp_costs_print: seconds to plan with, of any machine */
     int inference GCPI_Z;                   /* forward only: running statistics, no dropout, no gradients */
@@ -461,7 +468,8 @@ typedef struct gcp_plan_opts {
     double momentum GCPI_Z; int nesterov GCPI_Z; /* SGD */
     double beta1 GCPI_Z, beta2 GCPI_Z, epsilon GCPI_Z; /* Adam: defaults 0.9, 0.999, 1e-8 */
     double weight_decay GCPI_Z;             /* SGD, Adam: added to the gradient; AdamW: decoupled */
-    double clip_value GCPI_Z, clip_norm GCPI_Z; /* 0: none */
+    double clip_value GCPI_Z;               /* each gradient value into [-clip_value, clip_value]; 0: none */
+    double clip_norm GCPI_Z;                /* all gradients scaled down to this Euclidean norm together; 0: none */
     int fuse_update GCPI_Z;                 /* update each weight as soon as its gradient is finished */
     int accumulate GCPI_Z;                  /* micro-batches per update; gradients are averaged */
     int no_groups GCPI_Z;                   /* run every op on its own: same bits, more passes over memory */
@@ -487,23 +495,23 @@ typedef struct gcp_plan {
     size_t state_bytes, slab_bytes;
     size_t room;                    /* bytes to allocate: enough for gcp_bind at any address (bytes, and what alignment
                                        may cost) */
-    size_t keep_all_bytes;          /* of the plan of GCP_KEEP_ALL, to compare with; 0 for lists, and for GCP_BUDGET of
-                                       large networks */
+    size_t keep_all_bytes;          /* of the plan of GCP_POLICY_KEEP_ALL, to compare with; 0 for lists, and for
+                                       GCP_POLICY_BUDGET of large networks */
     size_t live_peak;               /* the most live slab bytes at once; slab_bytes - live_peak is lost to layout */
     size_t after_forward;           /* live activations between forward and backward, inputs and state left out */
-    size_t checkpoint_bytes;        /* outputs of the cuts' units that GCP_CHECKPOINTS chose */
+    size_t checkpoint_bytes;        /* outputs of the cuts' units that GCP_POLICY_CHECKPOINTS chose */
     size_t far_bytes, far_traffic;  /* far memory that the list's O instructions need, not part of bytes; bytes copied
                                        in a step */
     size_t moved_bytes;             /* moved inside the slab in a step, because no layout without that fits */
     gcp_split split;
     double seconds, keep_all_seconds; /* by the cost model */
     double stall_seconds;           /* of seconds: waiting for copies to and from far memory */
-    size_t least_bytes;             /* GCP_BUDGET failed: the least budget found to work. Set in the plan that is
+    size_t least_bytes;             /* GCP_POLICY_BUDGET failed: the least budget found to work. Set in the plan that is
                                        returned then */
     int    costed;                  /* ops whose seconds .costs gave; the others' come from FLOPs and bytes */
-    double bound_seconds;           /* GCP_BUDGET: no schedule within the budget is faster; else 0 */
-    int    coarse;                  /* GCP_BUDGET: 1: the plan's arena had no room for all of the search */
-    const char *method;             /* GCP_BUDGET: what found the schedule: a policy, "cuts", "chain", "search",
+    double bound_seconds;           /* GCP_POLICY_BUDGET: no schedule within the budget is faster; else 0 */
+    int    coarse;                  /* GCP_POLICY_BUDGET: 1: the plan's arena had no room for all of the search */
+    const char *method;             /* GCP_POLICY_BUDGET: what found the schedule: a policy, "cuts", "chain", "search",
                                        "exact"; else NULL */
     double forward_flops, rerun_flops;
     int    units, reruns;           /* units of the network; runs of a unit again */
@@ -548,24 +556,26 @@ GCP_API void     *gcp_arena_push(gcp_arena *arena, ptrdiff_t size, ptrdiff_t ali
    keeps parameters: recording again finds their values. Unbind plans first: afterwards nobody knows what their target
    gave them. State that shall outlive a plan whose memory the target gives needs gcp_state_bind_on. */
 GCP_API size_t      gcp_tape_bytes_at(gcp_tape_opts opts);
-GCP_API gcp_tape   *GCPI_STAMPED(gcp_tape_make_at)(gcp_arena *arena, gcp_tape_opts opts);
+GCP_API gcp_tape   *gcp_tape_make_at(gcp_arena *arena, gcp_tape_opts opts);
 GCP_API void        gcp_tape_reset(gcp_tape *tape);
 GCP_API const char *gcp_error(gcp_tape *tape);          /* NULL: none. The first error, until gcp_error_clear */
 GCP_API gcp_code    gcp_error_code(const gcp_tape *tape);
 GCP_API void        gcp_error_clear(gcp_tape *tape);
 GCP_API const char *gcp_code_text(gcp_code code);
 
-/* Inputs. They stay intact through a step. gcp_labels: int32. gcp_want_grad: also compute this input's gradient. */
-GCP_API gcp_tensor gcp_input_at(gcp_tape *tape, const char *name, gcp_shape shape, gcp_at at);
-GCP_API gcp_tensor gcp_labels_at(gcp_tape *tape, const char *name, gcp_shape shape, gcp_at at);
+/* Inputs. They stay intact through a step. gcp_input: gcp_real. gcp_labels and gcp_ids: int32, a class a pixel for
+   gcp_cross_entropy, entries of a table for gcp_embedding. gcp_want_grad: also compute this input's gradient. */
+GCP_API gcp_tensor gcp_input_at(gcp_tape *tape, const char *name, gcp_shape shape, gcp_input_opts opts);
+GCP_API gcp_tensor gcp_labels_at(gcp_tape *tape, const char *name, gcp_shape shape, gcp_input_opts opts);
+GCP_API gcp_tensor gcp_ids_at(gcp_tape *tape, const char *name, gcp_shape shape, gcp_input_opts opts);
 GCP_API gcp_tensor gcp_want_grad_at(gcp_tensor input, gcp_at at);
 
 /* Parameters: values in the tape's state, found again by path after a reset. Layers make their own; gcp_param makes one
-   to share. gcp_freeze: no gradient for it in plans made from here on, for
-   as long as the tape is not reset; plans made before train it on. */
+   to share, gcp_nth_parameter and gcp_find find one. gcp_freeze: no gradient for it in plans made from here on, for as
+   long as the tape is not reset; plans made before train it on. */
 GCP_API gcp_tensor gcp_param_at(gcp_tape *tape, const char *name, gcp_shape shape, gcp_param_opts opts);
 GCP_API gcp_tensor gcp_freeze_at(gcp_tensor parameter, gcp_at at);
-GCP_API gcp_tensor gcp_parameter(gcp_tape *tape, int index);            /* in order of recording; nil past the last */
+GCP_API gcp_tensor gcp_nth_parameter(gcp_tape *tape, int index);        /* in order of recording; nil past the last */
 GCP_API gcp_tensor gcp_find(gcp_tape *tape, const char *path);          /* parameter or input by path; nil if none */
 
 /* gcp_keep: never recomputed, never overwritten, readable after the step with gcp_read. */
@@ -579,21 +589,25 @@ GCP_API const char *gcp_name(gcp_tensor x, char *buffer, size_t size);
 GCP_API int         gcp_is_nil(gcp_tensor x);
 
 /* Layers: they make their weights. Shapes: image n h w c; conv weights [out][kh][kw][c / groups]; transposed conv
-   [c][kh][kw][out / groups]; linear [out][c]. A linear layer acts on the last axis. */
+   [c][kh][kw][out / groups]; linear [out][c]. A linear layer acts on the last axis. A convolution or pool of h rows
+   makes floor((h + pad_top + pad_bottom - dilation (k - 1) - 1) / stride) + 1, with GCP_PADDING_SAME ceil(h / stride);
+   columns alike. */
 GCP_API gcp_tensor gcp_conv2d_at(gcp_tensor x, gcp_conv2d_opts opts);
 /* out = (h - 1) stride - pad + kernel */
 GCP_API gcp_tensor gcp_conv_transpose2d_at(gcp_tensor x, gcp_conv2d_opts opts);
 GCP_API gcp_tensor gcp_linear_at(gcp_tensor x, gcp_linear_opts opts);
-GCP_API gcp_tensor gcp_embedding_at(gcp_tensor ids, gcp_embedding_opts opts);     /* ids: gcp_labels in [0, entries) */
+GCP_API gcp_tensor gcp_embedding_at(gcp_tensor ids, gcp_embedding_opts opts);     /* ids: gcp_ids in [0, entries) */
 /* two ops: statistics (once) and apply */
 GCP_API gcp_tensor gcp_batch_norm_at(gcp_tensor x, gcp_norm_opts opts);
 GCP_API gcp_tensor gcp_layer_norm_at(gcp_tensor x, gcp_norm_opts opts);           /* over channels */
 
-/* The same ops with weights given, for sharing. bias may be nil (pass GCP_NIL). */
+/* The same ops with weights given, for sharing. bias may be nil (pass GCP_NIL). A batch-norm's running statistics are
+   its own even so: what two places see differs. */
 GCP_API gcp_tensor gcp_conv2d_op_at(gcp_tensor x, gcp_tensor weight, gcp_tensor bias, gcp_conv2d_opts opts);
 GCP_API gcp_tensor gcp_conv_transpose2d_op_at(gcp_tensor x, gcp_tensor weight, gcp_tensor bias, gcp_conv2d_opts opts);
 GCP_API gcp_tensor gcp_linear_op_at(gcp_tensor x, gcp_tensor weight, gcp_tensor bias, gcp_linear_opts opts);
 GCP_API gcp_tensor gcp_embedding_op_at(gcp_tensor ids, gcp_tensor table, gcp_embedding_opts opts);
+GCP_API gcp_tensor gcp_batch_norm_op_at(gcp_tensor x, gcp_tensor gamma, gcp_tensor beta, gcp_norm_opts opts);
 GCP_API gcp_tensor gcp_layer_norm_op_at(gcp_tensor x, gcp_tensor gamma, gcp_tensor beta, gcp_norm_opts opts);
 
 /* Ops. add, mul: equal shapes. matmul: (n, k) x (k, m). bias: adds one value a channel. */
@@ -612,11 +626,11 @@ GCP_API gcp_tensor gcp_avg_pool_at(gcp_tensor x, gcp_pool_opts opts);           
 GCP_API gcp_tensor gcp_global_avg_pool_at(gcp_tensor x, gcp_op_opts opts);        /* n h w c -> n c */
 GCP_API gcp_tensor gcp_upsample_at(gcp_tensor x, gcp_upsample_opts opts);
 GCP_API gcp_tensor gcp_dropout_at(gcp_tensor x, gcp_dropout_opts opts);
-/* channels; macro: gcp_concat(a, b, ...) */
+/* along channels: gcp_concat(GCP_TENSORS(a, b, c), .name = "skip") */
 GCP_API gcp_tensor gcp_concat_at(const gcp_tensor *inputs, int count, gcp_op_opts opts);
 GCP_API gcp_tensor gcp_slice_at(gcp_tensor x, gcp_slice_opts opts);               /* channels [first, first + count) */
 GCP_API gcp_tensor gcp_flatten_at(gcp_tensor x, gcp_op_opts opts);                /* n h w c -> n, hwc */
-GCP_API gcp_tensor gcp_reshape_at(gcp_tensor x, gcp_shape shape, gcp_at at);
+GCP_API gcp_tensor gcp_reshape_at(gcp_tensor x, gcp_shape shape, gcp_op_opts opts);
 
 /* Losses: scalars. cross_entropy: mean over pixels of softmax cross-entropy, labels int32 in [0, c) or .ignore; where
    all are ignored 0. */
@@ -633,9 +647,14 @@ GCP_API int  gcp_segment_begin(gcp_tape *tape, const char *label, gcp_segment_op
 GCP_API void gcp_segment_end(gcp_tape *tape, int segment, int *state);
 
 /* Plan. loss: a scalar (any tensor for .inference). Takes memory from opts.arena or the tape's, and scratch that it
-   returns; gcp_plan_arena says how much is enough for both. On error plan.in is NULL and the tape holds the message. */
+   returns; gcp_plan_arena says how much is enough for both. gcp_plan_ok: 1, or 0 where
+   the plan could not be made: the tape holds the message. An option that its policy or optimiser does not take is an
+   error. gcp_least_budget: the least .budget found that a plan with these options fits (plan.bytes counts the state
+   too); .policy and .budget are left out; 0 on error. */
 GCP_API gcp_plan gcp_plan_make_at(gcp_tensor loss, gcp_plan_opts opts);
+GCP_API int      gcp_plan_ok(const gcp_plan *plan);
 GCP_API size_t   gcp_plan_arena_at(gcp_tensor loss, gcp_plan_opts opts);
+GCP_API size_t   gcp_least_budget_at(gcp_tensor loss, gcp_plan_opts opts);
 
 /* Gives a plan back, so that another can be made in its place (a new budget every epoch): unbinds it, and its arena has
    its bytes again as soon as nothing that was taken behind it is left there: free a plan before you make its successor,
@@ -663,18 +682,17 @@ GCP_API int  gcp_graph_sweep_at(gcp_tape *tape, const char *text, gcp_point *poi
 GCP_API void gcp_sweep_csv(const gcp_point *points, int count, gcp_writer out);
 GCP_API void gcp_sweep_svg(const gcp_point *points, int count, gcp_writer out);
 
-/* The largest batch for .budget bytes, by planning alone. record makes a network of that batch on a fresh tape and
-   returns its loss. 0: not even a batch of one fits, or error (may be NULL, GCP_MAX_ERROR chars) says what else went
-   wrong. */
+/* The largest batch for .plan.budget bytes, by planning alone. record makes a network of that batch on the tape, which
+   is reset before each try and after the last, and returns its loss. 0 on error, which the tape holds: also where not
+   even a batch of one fits. */
 typedef gcp_tensor (*gcp_record_fn)(void *context, gcp_tape *tape, int batch);
 typedef struct gcp_batch_opts {
     gcp_at at GCPI_Z;
-    int ops GCPI_Z, most GCPI_Z;        /* of the tape, default 256; the largest batch to try, default 65536 */
+    int most GCPI_Z;                    /* the largest batch to try, default 65536 */
     double slowdown GCPI_Z;             /* the most that a step may take, in steps of keep-all; 0: any */
-    char *error GCPI_Z;
-    gcp_plan_opts plan GCPI_Z;          /* .budget and what else the plan shall be; .policy is GCP_BUDGET */
+    gcp_plan_opts plan GCPI_Z;          /* .budget and what else the plan shall be; .policy is GCP_POLICY_BUDGET */
 } gcp_batch_opts;
-GCP_API int gcp_max_batch_at(gcp_arena *arena, gcp_record_fn record, void *context, gcp_batch_opts opts);
+GCP_API int gcp_max_batch_at(gcp_tape *tape, gcp_record_fn record, void *context, gcp_batch_opts opts);
 
 /* Bind. memory: plan->room bytes, or plan->bytes at an address that is aligned to the target's align; not the tape's
    own arena. A tape whose state has no home takes it from the front of this memory, for as long as the tape is used.
@@ -705,13 +723,15 @@ GCP_API gcp_code gcp_far_bind_at(gcp_plan *plan, void *memory, size_t size, gcp_
    and parameters; every input that the plan reads before its first step, labels within the range of what reads them.
    Read: inputs, parameters, and after a step the loss and kept tensors. gcp_grad: a parameter's gradient (plan without
    optimiser) or a wanted input's. gcp_ignored: how many labels in the batch are the .ignore of the cross-entropy that
-   made this loss (-1: an error). Batch-norm statistics: gcp_find(net, "batch_norm[0]/running_mean"). */
+   made this loss (-1: an error). gcp_step: forward, backward, update; returns the loss. gcp_forward: of an inference
+   plan; its value where that is a scalar, else 0. Both return NaN after an error; a loss that is NaN by itself is none:
+   the step was taken, and gcp_error is NULL. Batch-norm statistics: gcp_find(net, "batch_norm[0]/running_mean"). */
 GCP_API gcp_code gcp_write_at(gcp_plan *plan, gcp_tensor x, const void *data, gcp_at at);
 GCP_API gcp_code gcp_read_at(gcp_plan *plan, gcp_tensor x, void *data, gcp_at at);
 GCP_API gcp_code gcp_grad_at(gcp_plan *plan, gcp_tensor x, gcp_real *data, gcp_at at);
 GCP_API ptrdiff_t gcp_ignored_at(gcp_plan *plan, gcp_tensor loss, gcp_at at);
-GCP_API float    gcp_step_at(gcp_plan *plan, gcp_step_opts opts);  /* forward, backward, update: the loss; 0 on error */
-GCP_API float    gcp_forward_at(gcp_plan *plan, gcp_step_opts opts);  /* of an inference plan: its value if a scalar */
+GCP_API double   gcp_step_at(gcp_plan *plan, gcp_step_opts opts);
+GCP_API double   gcp_forward_at(gcp_plan *plan, gcp_step_opts opts);
 GCP_API uint64_t gcp_steps_done(const gcp_tape *tape);
 
 /* Memory as it is, not as planned: runs a step twice on copies of state and inputs (written or not) in memory (more
@@ -735,8 +755,9 @@ GCP_API double gcp_instruction_seconds(const gcp_plan *plan, int instruction);
 GCP_API void gcp_costs_print(const gcp_plan *plan, gcp_writer out);
 
 /* Reports. list: the instructions as text that .list reads back, a letter and a name each: F forward, R forward again,
-   B backward, U update, H and W a gradient's hooks; O away to far memory, P back, W wait for O; M to another place in
-   the slab ("M gradient of x" for x's gradient). plan: one line an instruction, live bytes at the right.
+   B backward, U update, H and W a gradient's hooks; O away to far memory, P back, A wait until O's copy has arrived;
+   M to another place in the slab ("M gradient of x" for x's gradient). plan: one line an instruction, live bytes at
+   the right.
    layers: shape, parameters, activation bytes, kept or recomputed. why: what the peak is made of and what to do. svg:
    memory over time and address. */
 GCP_API gcp_writer gcp_file(void *stdio_file);
@@ -765,11 +786,11 @@ template <class... D> inline gcp_shape gcpi_shape(D... d)
     return s;
 }
 inline gcp_at gcpi_at(const char *file, int line) { gcp_at at = { file, line }; return at; }
-template <class... X> inline gcp_tensor gcpi_concat(const char *file, int line, X... x)
+template <int N> struct gcpi_tensors { gcp_tensor x[N]; };
+template <class... X> inline gcpi_tensors<(int)sizeof...(X)> gcpi_tensors_of(X... x) { return { { x... } }; }
+template <int N> inline gcp_tensor gcpi_concat(const gcpi_tensors<N> &list, gcp_op_opts opts)
 {
-    const gcp_tensor list[] = { x... };
-    gcp_op_opts opts; opts.at = gcpi_at(file, line);
-    return gcp_concat_at(list, (int)sizeof...(x), opts);
+    return gcp_concat_at(list.x, N, opts);
 }
 template <class... P> inline size_t gcpi_plans_bytes(P... p)
 {
@@ -786,7 +807,8 @@ inline gcp_tensor gcpi_nil(void) { gcp_tensor nil = { nullptr, 0, 0 }; return ni
 #define GCP_SHAPE(...) gcpi_shape(__VA_ARGS__)
 #define GCP_AT gcpi_at(__FILE__, __LINE__)
 #define GCP_NIL gcpi_nil()
-#define gcp_concat(...) gcpi_concat(__FILE__, __LINE__, __VA_ARGS__)
+#define GCP_TENSORS(...) gcpi_tensors_of(__VA_ARGS__)
+#define GCPI_CONCAT(list, ...) gcpi_concat(list, GCP_OPTS(gcp_op_opts, __VA_ARGS__))
 #define gcp_plans_bytes(...) gcpi_plans_bytes(__VA_ARGS__)
 #define gcp_plans_room(...) gcpi_plans_room(__VA_ARGS__)
 #else
@@ -794,8 +816,9 @@ inline gcp_tensor gcpi_nil(void) { gcp_tensor nil = { nullptr, 0, 0 }; return ni
 #define GCP_SHAPE(...) ((gcp_shape) { (int)(sizeof (int[]) { __VA_ARGS__ } / sizeof(int)), { __VA_ARGS__ } })
 #define GCP_AT ((gcp_at) { __FILE__, __LINE__ })
 #define GCP_NIL ((gcp_tensor) { 0, 0, 0 })
-#define gcp_concat(...) gcp_concat_at((const gcp_tensor[]) { __VA_ARGS__ }, \
-    (int)(sizeof (gcp_tensor[]) { __VA_ARGS__ } / sizeof(gcp_tensor)), GCP_OPTS(gcp_op_opts, .name = 0))
+#define GCP_TENSORS(...) \
+    ((const gcp_tensor[]) { __VA_ARGS__ }), (int)(sizeof (gcp_tensor[]) { __VA_ARGS__ } / sizeof(gcp_tensor))
+#define GCPI_CONCAT(...) GCPI_F2(gcp_concat_at, gcp_op_opts, __VA_ARGS__)
 #define GCPI_PLANS(...) \
     (const gcp_plan *const[]) { __VA_ARGS__ }, (int)(sizeof (const gcp_plan *[]) { __VA_ARGS__ } / sizeof(gcp_plan *))
 #define gcp_plans_bytes(...) gcp_plans_bytes_at(GCPI_PLANS(__VA_ARGS__))         /* &train, &eval, ... */
@@ -811,9 +834,10 @@ inline gcp_tensor gcpi_nil(void) { gcp_tensor nil = { nullptr, 0, 0 }; return ni
 #define GCPI_F4(fn, T, a, b, c, d, ...) fn((a), (b), (c), (d), GCP_OPTS(T, __VA_ARGS__))
 
 #define gcp_tape_bytes(...)          GCPI_F0(gcp_tape_bytes_at, gcp_tape_opts, __VA_ARGS__, )
-#define gcp_tape_make(...)           GCPI_F1(GCPI_STAMPED(gcp_tape_make_at), gcp_tape_opts, __VA_ARGS__, )
-#define gcp_input(tape, name, ...)   gcp_input_at((tape), (name), GCP_SHAPE(__VA_ARGS__), GCP_AT)
-#define gcp_labels(tape, name, ...)  gcp_labels_at((tape), (name), GCP_SHAPE(__VA_ARGS__), GCP_AT)
+#define gcp_tape_make(...)           GCPI_F1(gcp_tape_make_at, gcp_tape_opts, __VA_ARGS__, )
+#define gcp_input(...)               GCPI_F3(gcp_input_at, gcp_input_opts, __VA_ARGS__, ) /* tape, name, GCP_SHAPE() */
+#define gcp_labels(...)              GCPI_F3(gcp_labels_at, gcp_input_opts, __VA_ARGS__, )
+#define gcp_ids(...)                 GCPI_F3(gcp_ids_at, gcp_input_opts, __VA_ARGS__, )
 #define gcp_want_grad(x)             gcp_want_grad_at((x), GCP_AT)
 #define gcp_param(...)               GCPI_F3(gcp_param_at, gcp_param_opts, __VA_ARGS__, )
 #define gcp_freeze(x)                gcp_freeze_at((x), GCP_AT)
@@ -828,6 +852,7 @@ inline gcp_tensor gcpi_nil(void) { gcp_tensor nil = { nullptr, 0, 0 }; return ni
 #define gcp_conv_transpose2d_op(...) GCPI_F3(gcp_conv_transpose2d_op_at, gcp_conv2d_opts, __VA_ARGS__, )
 #define gcp_linear_op(...)           GCPI_F3(gcp_linear_op_at, gcp_linear_opts, __VA_ARGS__, )
 #define gcp_embedding_op(...)        GCPI_F2(gcp_embedding_op_at, gcp_embedding_opts, __VA_ARGS__, )
+#define gcp_batch_norm_op(...)       GCPI_F3(gcp_batch_norm_op_at, gcp_norm_opts, __VA_ARGS__, )
 #define gcp_layer_norm_op(...)       GCPI_F3(gcp_layer_norm_op_at, gcp_norm_opts, __VA_ARGS__, )
 #define gcp_matmul(...)              GCPI_F2(gcp_matmul_at, gcp_op_opts, __VA_ARGS__, )
 #define gcp_add(...)                 GCPI_F2(gcp_add_at, gcp_op_opts, __VA_ARGS__, )
@@ -844,19 +869,21 @@ inline gcp_tensor gcpi_nil(void) { gcp_tensor nil = { nullptr, 0, 0 }; return ni
 #define gcp_global_avg_pool(...)     GCPI_F1(gcp_global_avg_pool_at, gcp_op_opts, __VA_ARGS__, )
 #define gcp_upsample(...)            GCPI_F1(gcp_upsample_at, gcp_upsample_opts, __VA_ARGS__, )
 #define gcp_dropout(...)             GCPI_F1(gcp_dropout_at, gcp_dropout_opts, __VA_ARGS__, )
+#define gcp_concat(...)              GCPI_CONCAT(__VA_ARGS__, )         /* GCP_TENSORS(a, b, ...) */
 #define gcp_slice(...)               GCPI_F1(gcp_slice_at, gcp_slice_opts, __VA_ARGS__, )
 #define gcp_flatten(...)             GCPI_F1(gcp_flatten_at, gcp_op_opts, __VA_ARGS__, )
-#define gcp_reshape(x, ...)          gcp_reshape_at((x), GCP_SHAPE(__VA_ARGS__), GCP_AT)
+#define gcp_reshape(...)             GCPI_F2(gcp_reshape_at, gcp_op_opts, __VA_ARGS__, )        /* x, GCP_SHAPE() */
 #define gcp_cross_entropy(...)       GCPI_F2(gcp_cross_entropy_at, gcp_cross_entropy_opts, __VA_ARGS__, )
 #define gcp_mse(...)                 GCPI_F2(gcp_mse_at, gcp_op_opts, __VA_ARGS__, )
 #define gcp_mean(...)                GCPI_F1(gcp_mean_at, gcp_op_opts, __VA_ARGS__, )
 #define gcp_custom(...)              GCPI_F3(gcp_custom_at, gcp_custom_opts, __VA_ARGS__, )  /* inputs[], count, op */
 #define gcp_plan_make(...)           GCPI_F1(gcp_plan_make_at, gcp_plan_opts, __VA_ARGS__, )
+#define gcp_least_budget(...)        GCPI_F1(gcp_least_budget_at, gcp_plan_opts, __VA_ARGS__, )
 #define gcp_graph_plan(...)          GCPI_F2(gcp_graph_plan_at, gcp_plan_opts, __VA_ARGS__, )   /* tape, text */
 #define gcp_graph_arena(...)         GCPI_F2(gcp_graph_arena_at, gcp_plan_opts, __VA_ARGS__, )
 #define gcp_sweep(...)               GCPI_F3(gcp_sweep_at, gcp_plan_opts, __VA_ARGS__, )   /* loss, points, count */
 #define gcp_graph_sweep(...)       GCPI_F4(gcp_graph_sweep_at, gcp_plan_opts, __VA_ARGS__, ) /* tape, text, points, n */
-#define gcp_max_batch(...)         GCPI_F3(gcp_max_batch_at, gcp_batch_opts, __VA_ARGS__, ) /* arena, record, context */
+#define gcp_max_batch(...)         GCPI_F3(gcp_max_batch_at, gcp_batch_opts, __VA_ARGS__, ) /* tape, record, context */
 #define gcp_plan_arena(...)          GCPI_F1(gcp_plan_arena_at, gcp_plan_opts, __VA_ARGS__, )
 #define gcp_bind(...)                gcp_bind_at(__VA_ARGS__, GCP_AT)   /* plan, memory, size */
 #define gcp_unbind(plan)             gcp_unbind_at((plan), GCP_AT)
@@ -893,6 +920,9 @@ typedef struct gcpi_scope { gcp_tape *tape; int segment, state; } gcpi_scope;
 #if defined(GCP_IMPLEMENTATION) && !defined(GCP_IMPLEMENTATION_DONE)
 #define GCP_IMPLEMENTATION_DONE
 
+#if !defined(__cplusplus) && __STDC_VERSION__ < 201112L
+#error "gcp.h needs C11 in the file with GCP_IMPLEMENTATION"
+#endif
 #if !defined(GCPI_ONE_FILE) && defined(__has_include)
 #if !__has_include("src/begin.h")
 #error "gcp.h needs its rooms, the folder src/ beside it; the single file to copy is dist/gcp.h"
@@ -1363,7 +1393,7 @@ static void gcpi_tape_clear(gcp_tape *t)
     gcpi_recorded(t);
 }
 
-GCPI_DEF gcp_tape *GCPI_STAMPED(gcp_tape_make_at)(gcp_arena *arena, gcp_tape_opts o)
+GCPI_DEF gcp_tape *gcp_tape_make_at(gcp_arena *arena, gcp_tape_opts o)
 {
     gcp_tape *t = GCPI_NEW(arena, gcp_tape, 1);
     if (!t) return NULL;
@@ -1494,16 +1524,6 @@ static gcp_tensor gcpi_input_of(gcp_tape *t, gcp_dtype dtype, const char *name, 
     return id ? gcpi_handle(t, id) : gcpi_nil(t);
 }
 
-GCPI_DEF gcp_tensor gcp_input_at(gcp_tape *t, const char *name, gcp_shape shape, gcp_at at)
-{
-    return gcpi_input_of(t, GCP_DTYPE_REAL, name, shape, at);
-}
-
-GCPI_DEF gcp_tensor gcp_labels_at(gcp_tape *t, const char *name, gcp_shape shape, gcp_at at)
-{
-    return gcpi_input_of(t, GCP_DTYPE_I32, name, shape, at);
-}
-
 /* Checks a handle for a call: 0 with an error, or silently on nil after an earlier error. */
 static int gcpi_usable(gcp_tape *t, gcp_tensor x, gcp_at at, const char *what)
 {
@@ -1530,6 +1550,25 @@ static gcp_tensor gcpi_flag(gcp_tensor x, int kinds, int flag, gcp_at at, const 
 GCPI_DEF gcp_tensor gcp_want_grad_at(gcp_tensor x, gcp_at at)
 {
     return gcpi_flag(x, 1 << GCPI_INPUT, GCPI_WANTED, at, "gcp_want_grad", "a real input");
+}
+
+/* A whole number has no gradient: .want_grad of one is an error. */
+static gcp_tensor gcpi_input(gcp_tape *t, gcp_dtype dtype, const char *name, gcp_shape shape, const gcp_input_opts *o)
+{
+    gcp_tensor x = gcpi_input_of(t, dtype, name, shape, o->at);
+    return o->want_grad && !gcp_is_nil(x) ? gcp_want_grad_at(x, o->at) : x;
+}
+GCPI_DEF gcp_tensor gcp_input_at(gcp_tape *t, const char *name, gcp_shape shape, gcp_input_opts o)
+{
+    return gcpi_input(t, GCP_DTYPE_REAL, name, shape, &o);
+}
+GCPI_DEF gcp_tensor gcp_labels_at(gcp_tape *t, const char *name, gcp_shape shape, gcp_input_opts o)
+{
+    return gcpi_input(t, GCP_DTYPE_I32, name, shape, &o);
+}
+GCPI_DEF gcp_tensor gcp_ids_at(gcp_tape *t, const char *name, gcp_shape shape, gcp_input_opts o)
+{
+    return gcpi_input(t, GCP_DTYPE_I32, name, shape, &o);
 }
 
 GCPI_DEF gcp_tensor gcp_freeze_at(gcp_tensor x, gcp_at at)
@@ -1643,7 +1682,7 @@ GCPI_DEF gcp_tensor gcp_param_at(gcp_tape *t, const char *name, gcp_shape shape,
     return x;
 }
 
-GCPI_DEF gcp_tensor gcp_parameter(gcp_tape *t, int index)
+GCPI_DEF gcp_tensor gcp_nth_parameter(gcp_tape *t, int index)
 {
     for (int i = 0, seen = 0; t && i < t->parameter_count; i++)
         if (t->parameters[i].kind == GCPI_PARAMETER && seen++ == index) return gcpi_handle(t, t->parameters[i].tensor);
@@ -4259,10 +4298,10 @@ GCPI_BODY void gcpi_apply_loop(const gcp_call *c, const gcpi_apply_span *s, cons
         if (s->far[2]) gcpi_fetch(y, s->far[2], count);
         gcpi_apply_run(&v, x, other, y, s->first, count, norm, add);
         if (!masked) continue;
-        gcpi_span masked = {
+        gcpi_span span = {
             { y, y }, (unsigned char *)c->out[1].data, (size_t)count, p * (size_t)width + (size_t)s->first, c, 0
         };
-        gcpi_rectify_span(&masked);
+        gcpi_rectify_span(&span);
     }
 }
 GCPI_BODY void gcpi_apply_pixels_body(const gcp_call *c, size_t pixel, size_t pixels, int first, int count, int ahead)
@@ -4815,7 +4854,7 @@ typedef struct gcpi_taps { int i[2]; gcp_real w[2]; } gcpi_taps;
 static gcpi_taps gcpi_taps_of(int o, int factor, int size, int mode)
 {
     gcpi_taps t;
-    double x = mode == GCP_BILINEAR ? GCPI_MAX(0.0, ((double)o + 0.5) / factor - 0.5) : (double)(o / factor);
+    double x = mode == GCP_UPSAMPLING_BILINEAR ? GCPI_MAX(0.0, ((double)o + 0.5) / factor - 0.5) : (double)(o / factor);
     t.i[0] = (int)x;
     t.i[1] = GCPI_MIN(t.i[0] + 1, size - 1);
     t.w[1] = (gcp_real)(x - (double)t.i[0]);
@@ -5498,7 +5537,7 @@ GCPI_WIDE(gcpi_sgd, (const gcpi_update_job *u, size_t first, size_t last), (u, f
 GCPI_BODY void gcpi_adam_body(const gcpi_update_job *u, size_t first, size_t last)
 {
     double b1 = u->o->beta1, b2 = u->o->beta2, eps = u->o->epsilon, step = u->n->lr / u->first, root = sqrt(u->second);
-    int decoupled = u->o->optimizer == GCP_ADAMW;
+    int decoupled = u->o->optimizer == GCP_OPTIMIZER_ADAMW;
     for (size_t i = first; i < last; i++) {
         double g = (double)gcpi_clip(u, u->g[i]), w = (double)u->w[i];
         if (decoupled) w *= 1 - u->n->lr * u->o->weight_decay;
@@ -5514,7 +5553,7 @@ static void gcpi_update_task(void *arg, int index, int worker)
 {
     const gcpi_update_job *u = (const gcpi_update_job *)arg;
     size_t first = (size_t)index * 16384, last = GCPI_MIN(first + 16384, u->count);
-    (u->o->optimizer == GCP_SGD ? gcpi_sgd : gcpi_adam)(u, first, last);
+    (u->o->optimizer == GCP_OPTIMIZER_SGD ? gcpi_sgd : gcpi_adam)(u, first, last);
     (void)worker;
 }
 static void gcpi_update_forward(const gcp_call *c)
@@ -5534,24 +5573,27 @@ static void gcpi_update_forward(const gcp_call *c)
 /* The table of ops, and the public functions that record them. */
 
 /* The table, in the order of GCP_OPS. Reads: bits of inputs, bits of outputs. */
-#define GCPI_E (GCP_IN_PLACE | GCP_GRAD_IN_PLACE)
+#define GCPI_E (GCP_FLAG_IN_PLACE | GCP_FLAG_GRAD_IN_PLACE)
+#define GCPI_P (GCP_FLAG_COSTLY | GCP_FLAG_CROSS)                       /* products */
+#define GCPI_V (GCP_FLAG_VIEW | GCP_FLAG_GRAD_VIEW)
+#define GCPI_A (GCP_FLAG_IN_PLACE | GCP_FLAG_GRAD_VIEW)
 #define GCPI_ROW(name, shape, cost, in, out, flags, outputs) \
     { #name, gcpi_##shape##_shape, gcpi_##name##_forward, gcpi_##name##_backward, cost, in, out, flags, outputs, NULL }
 static const gcp_op gcpi_rows[GCP_ROW_COUNT] = {
     /*       name              shape's rule      cost                        in out flags, outputs */
-    GCPI_ROW(conv2d,           conv2d,           gcpi_conv2d_cost,           3,  0, GCP_COSTLY | GCP_CROSS, 1),
-    GCPI_ROW(conv_transpose2d, conv_transpose2d, gcpi_conv_transpose2d_cost, 3,  0, GCP_COSTLY | GCP_CROSS, 1),
+    GCPI_ROW(conv2d,           conv2d,           gcpi_conv2d_cost,           3,  0, GCPI_P, 1),
+    GCPI_ROW(conv_transpose2d, conv_transpose2d, gcpi_conv_transpose2d_cost, 3,  0, GCPI_P, 1),
     GCPI_ROW(upsample,         upsample,         NULL,                       0,  0, 0, 1),
-    GCPI_ROW(linear,           linear,           gcpi_linear_cost,           3,  0, GCP_COSTLY | GCP_CROSS, 1),
-    GCPI_ROW(matmul,           matmul,           gcpi_matmul_cost,           3,  0, GCP_COSTLY | GCP_CROSS, 1),
-    GCPI_ROW(add,              pair,             NULL,                       0,  0, GCP_IN_PLACE | GCP_GRAD_VIEW, 1),
-    GCPI_ROW(mul,              pair,             NULL,                       3,  0, GCPI_E | GCP_CROSS, 1),
+    GCPI_ROW(linear,           linear,           gcpi_linear_cost,           3,  0, GCPI_P, 1),
+    GCPI_ROW(matmul,           matmul,           gcpi_matmul_cost,           3,  0, GCPI_P, 1),
+    GCPI_ROW(add,              pair,             NULL,                       0,  0, GCPI_A, 1),
+    GCPI_ROW(mul,              pair,             NULL,                       3,  0, GCPI_E | GCP_FLAG_CROSS, 1),
     GCPI_ROW(bias,             bias,             gcpi_bias_cost,             0,  0, GCPI_E, 1),
     GCPI_ROW(scale,            unary,            NULL,                       0,  0, GCPI_E, 1),
     { "relu",          gcpi_rectify_shape, gcpi_rectify_forward, gcpi_rectify_backward, NULL,
-      0, 1, GCPI_E | GCP_SIGN_OR_MASK, 2, NULL },
+      0, 1, GCPI_E | GCP_FLAG_SIGN_OR_MASK, 2, NULL },
     { "leaky_relu",    gcpi_rectify_shape, gcpi_rectify_forward, gcpi_rectify_backward, NULL,
-      0, 1, GCPI_E | GCP_SIGN_OR_MASK, 2, NULL },
+      0, 1, GCPI_E | GCP_FLAG_SIGN_OR_MASK, 2, NULL },
     GCPI_ROW(tanh,             unary,            NULL,                       0,  1, GCPI_E, 1),
     GCPI_ROW(sigmoid,          unary,            NULL,                       0,  1, GCPI_E, 1),
     GCPI_ROW(gelu,             unary,            NULL,                       1,  0, GCPI_E, 1),
@@ -5560,19 +5602,19 @@ static const gcp_op gcpi_rows[GCP_ROW_COUNT] = {
     { "global_avg_pool", gcpi_global_avg_pool_shape, gcpi_avg_pool_forward, gcpi_avg_pool_backward, NULL,
       0, 0, 0, 1, NULL },
     { "batch_stats",   gcpi_batch_stats_shape, gcpi_batch_stats_forward, NULL, gcpi_batch_stats_cost,
-      0, 0, GCP_ONCE | GCP_NO_GRADIENT, 2, NULL },
+      0, 0, GCP_FLAG_ONCE | GCP_FLAG_NO_GRADIENT, 2, NULL },
     GCPI_ROW(batch_norm,       norm,             gcpi_norm_cost,             15, 0, GCPI_E, 1),
     GCPI_ROW(layer_norm,       norm,             gcpi_norm_cost,             3,  0, GCPI_E, 1),
     GCPI_ROW(dropout,          unary,            NULL,                       0,  0, GCPI_E, 1),
-    GCPI_ROW(concat,           concat,           NULL,                       0,  0, GCP_VIEW | GCP_GRAD_VIEW, 1),
-    GCPI_ROW(slice,            slice,            NULL,                       0,  0, GCP_VIEW, 1),
-    GCPI_ROW(reshape,          reshape,          NULL,                       0,  0, GCP_VIEW | GCP_GRAD_VIEW, 1),
+    GCPI_ROW(concat,           concat,           NULL,                       0,  0, GCPI_V, 1),
+    GCPI_ROW(slice,            slice,            NULL,                       0,  0, GCP_FLAG_VIEW, 1),
+    GCPI_ROW(reshape,          reshape,          NULL,                       0,  0, GCPI_V, 1),
     GCPI_ROW(embedding,        embedding,        NULL,                       1,  0, 0, 1),
-    GCPI_ROW(cross_entropy,    cross_entropy,    gcpi_loss_cost,             3,  0, GCP_LOSS, 1),
-    GCPI_ROW(mse,              mse,              gcpi_loss_cost,             3,  0, GCP_LOSS, 1),
-    GCPI_ROW(mean,             mean,             gcpi_loss_cost,             0,  0, GCP_LOSS, 1),
+    GCPI_ROW(cross_entropy,    cross_entropy,    gcpi_loss_cost,             3,  0, GCP_FLAG_LOSS, 1),
+    GCPI_ROW(mse,              mse,              gcpi_loss_cost,             3,  0, GCP_FLAG_LOSS, 1),
+    GCPI_ROW(mean,             mean,             gcpi_loss_cost,             0,  0, GCP_FLAG_LOSS, 1),
     { "custom",        NULL, NULL, NULL, NULL, 0, 0, 0, 1, NULL },
-    { "apply",         NULL, gcpi_apply_forward, NULL, NULL, 0, 0, GCP_IN_PLACE, 2, NULL },
+    { "apply",         NULL, gcpi_apply_forward, NULL, NULL, 0, 0, GCP_FLAG_IN_PLACE, 2, NULL },
     { "seed",          NULL, gcpi_seed_forward, NULL, NULL, 0, 0, 0, 1, NULL },
     { "norm",          NULL, gcpi_norm_add, gcpi_norm_finish, gcpi_norm_workspace, 0, 0, 0, 0, NULL },
     { "update",        NULL, gcpi_update_forward, NULL, NULL, 0, 0, 0, 3, NULL },
@@ -5701,8 +5743,9 @@ GCPI_DEF gcp_tensor gcp_upsample_at(gcp_tensor x, gcp_upsample_opts o)
     a.number.i = o.factor ? o.factor : 2;
     a.number.j = (int)o.mode;
     if (a.number.i < 1) return gcpi_bad_option(x, o.at, "upsample", ".factor", o.factor, "at least 1");
-    if (o.mode != GCP_NEAREST && o.mode != GCP_BILINEAR)
-        return gcpi_bad_option(x, o.at, "upsample", ".mode", (double)o.mode, "GCP_NEAREST or GCP_BILINEAR");
+    if (o.mode != GCP_UPSAMPLING_NEAREST && o.mode != GCP_UPSAMPLING_BILINEAR)
+        return gcpi_bad_option(x, o.at, "upsample", ".mode", (double)o.mode,
+                               "GCP_UPSAMPLING_NEAREST or GCP_UPSAMPLING_BILINEAR");
     return gcpi_simple(GCP_OP_UPSAMPLE, &x, 1, &a, o.name, o.at);
 }
 
@@ -5729,9 +5772,9 @@ static gcp_tensor gcpi_reshape(gcp_tensor x, gcp_shape raw, const char *named, g
         return gcpi_bad_option(x, at, "reshape", "a size", raw.rank ? raw.d[0] : 0, "1 to 4 sizes, each at least 1");
     return gcpi_simple(GCP_OP_RESHAPE, &x, 1, &a, named, at);
 }
-GCPI_DEF gcp_tensor gcp_reshape_at(gcp_tensor x, gcp_shape shape, gcp_at at)
+GCPI_DEF gcp_tensor gcp_reshape_at(gcp_tensor x, gcp_shape shape, gcp_op_opts o)
 {
-    return gcpi_reshape(x, shape, NULL, at);
+    return gcpi_reshape(x, shape, o.name, o.at);
 }
 GCPI_DEF gcp_tensor gcp_flatten_at(gcp_tensor x, gcp_op_opts o)
 {
@@ -5771,14 +5814,14 @@ static gcpi_attributes gcpi_conv_options(const gcp_conv2d_opts *o)
     c->pl = gcpi_pick(o->pad_left, o->pad, 0); c->pr = gcpi_pick(o->pad_right, o->pad, 0);
     c->dh = gcpi_pick(o->dilation_h, o->dilation, 1); c->dw = gcpi_pick(o->dilation_w, o->dilation, 1);
     c->groups = gcpi_pick(o->groups, 0, 1);
-    c->same = o->padding == GCP_SAME;
+    c->same = o->padding == GCP_PADDING_SAME;
     return a;
 }
 
 static int gcpi_padding_ok(gcp_tensor x, const char *what, gcp_padding padding, gcp_at at)
 {
-    if (padding == GCP_EXPLICIT || padding == GCP_SAME) return 1;
-    gcpi_bad_option(x, at, what, ".padding", (double)padding, "GCP_EXPLICIT or GCP_SAME");
+    if (padding == GCP_PADDING_EXPLICIT || padding == GCP_PADDING_SAME) return 1;
+    gcpi_bad_option(x, at, what, ".padding", (double)padding, "GCP_PADDING_EXPLICIT or GCP_PADDING_SAME");
     return 0;
 }
 
@@ -5792,11 +5835,11 @@ static gcp_tensor gcpi_pool(int kind, gcp_tensor x, gcp_pool_opts o)
     c->pt = gcpi_pick(o.pad_top, o.pad, 0); c->pb = gcpi_pick(o.pad_bottom, o.pad, 0);
     c->pl = gcpi_pick(o.pad_left, o.pad, 0); c->pr = gcpi_pick(o.pad_right, o.pad, 0);
     c->dh = c->dw = c->groups = 1;
-    c->same = o.padding == GCP_SAME;
+    c->same = o.padding == GCP_PADDING_SAME;
     if (!gcpi_padding_ok(x, gcpi_rows[kind].name, o.padding, o.at)) return gcpi_nil(x.tape);
     if (gcpi_window_bad(c, c->same))
         return gcpi_bad_option(x, o.at, gcpi_rows[kind].name, ".k", c->kh,
-                               "kernel and strides at least 1, paddings at least 0 and none with GCP_SAME");
+                               "kernel and strides at least 1, paddings at least 0 and none with GCP_PADDING_SAME");
     return gcpi_simple(kind, &x, 1, &a, o.name, o.at);
 }
 GCPI_DEF gcp_tensor gcp_max_pool_at(gcp_tensor x, gcp_pool_opts o) { return gcpi_pool(GCP_OP_MAX_POOL, x, o); }
@@ -5841,7 +5884,7 @@ static int gcpi_conv_options_ok(gcp_tensor x, const char *what, const gcpi_attri
     if (o->out >= 1 && !gcpi_window_bad(&a->conv, a->conv.same)) return 1;
     gcpi_fail(x.tape, GCP_E_ARGUMENT, o->at, what,
               ".out = %d, .k = %d, .stride = %d, .pad = %d, .dilation = %d, .groups = %d; "
-              "all but .pad at least 1, no .pad with GCP_SAME",
+              "all but .pad at least 1, no .pad with GCP_PADDING_SAME",
               o->out, a->conv.kh, a->conv.sh, a->conv.pt, a->conv.dh, a->conv.groups);
     return 0;
 }
@@ -5970,7 +6013,8 @@ static int gcpi_norm_options(gcp_tensor x, const char *what, gcp_norm_opts *o)
     return 0;
 }
 
-GCPI_DEF gcp_tensor gcp_batch_norm_at(gcp_tensor x, gcp_norm_opts o)
+/* Statistics and apply under one name; gamma and beta are given, or made. */
+static gcp_tensor gcpi_batch_norm(gcp_tensor x, gcp_tensor gamma, gcp_tensor beta, int given, gcp_norm_opts o)
 {
     gcp_tape *t = x.tape;
     gcp_tensor stats[3], apply[5];
@@ -5978,6 +6022,8 @@ GCPI_DEF gcp_tensor gcp_batch_norm_at(gcp_tensor x, gcp_norm_opts o)
     memset(&a, 0, sizeof a);
     if (t && t->full_ops) t->full_ops++;                             /* two ops; gcpi_enter counts the other */
     if (!gcpi_norm_options(x, "batch_norm", &o)) return gcpi_nil(t);
+    if (given && (!gcpi_usable(t, gamma, o.at, "batch_norm") || !gcpi_usable(t, beta, o.at, "batch_norm")))
+        return gcpi_nil(t);
     a.number.a = o.epsilon; a.number.b = o.momentum;
     gcp_shape channels = gcpi_raw(1, gcpi_get(x)->shape.d[3], 0, 0, 0);
     gcp_param_opts ones = gcpi_weight_options(GCP_INIT_ONES, GCP_INIT_ONES, 1, 1, o.at),
@@ -5988,14 +6034,22 @@ GCPI_DEF gcp_tensor gcp_batch_norm_at(gcp_tensor x, gcp_norm_opts o)
     stats[0] = apply[0] = x;
     stats[1] = gcpi_parameter_of(t, GCPI_STATISTIC, name, "running_mean", channels, zeros);
     stats[2] = gcpi_parameter_of(t, GCPI_STATISTIC, name, "running_var", channels, ones);
-    apply[3] = gcpi_weight(t, name, "gamma", channels, ones);
-    apply[4] = gcpi_weight(t, name, "beta", channels, zeros);
+    apply[3] = given ? gamma : gcpi_weight(t, name, "gamma", channels, ones);
+    apply[4] = given ? beta : gcpi_weight(t, name, "beta", channels, zeros);
     if (t->code) return gcpi_nil(t);
     apply[1] = gcpi_record(t, GCP_OP_BATCH_STATS, statistics, stats, 3, &a, o.at);
     if (gcp_is_nil(apply[1]) && t->full_ops) t->full_ops++;          /* the second op would be one more */
     if (gcp_is_nil(apply[1])) return gcpi_nil(t);
     apply[2] = gcpi_handle(t, apply[1].id + 1);
     return gcpi_record(t, GCP_OP_BATCH_NORM, name, apply, 5, &a, o.at);
+}
+GCPI_DEF gcp_tensor gcp_batch_norm_at(gcp_tensor x, gcp_norm_opts o)
+{
+    return gcpi_batch_norm(x, gcpi_nil(NULL), gcpi_nil(NULL), 0, o);
+}
+GCPI_DEF gcp_tensor gcp_batch_norm_op_at(gcp_tensor x, gcp_tensor gamma, gcp_tensor beta, gcp_norm_opts o)
+{
+    return gcpi_batch_norm(x, gamma, beta, 1, o);
 }
 
 GCPI_DEF gcp_tensor gcp_layer_norm_op_at(gcp_tensor x, gcp_tensor gamma, gcp_tensor beta, gcp_norm_opts o)
@@ -6030,10 +6084,10 @@ GCPI_DEF gcp_tensor gcp_custom_at(const gcp_tensor *inputs, int count, const gcp
 {
     gcp_tape *t = inputs && count > 0 ? inputs[0].tape : NULL;
     if (!t || !gcpi_enter(inputs[0], o.at, "custom")) return gcpi_nil(t);
-    if (!op || !op->name || !op->shape || !op->forward || (!op->backward && !(op->flags & GCP_NO_GRADIENT)) ||
-        op->flags & (GCP_VIEW | GCP_GRAD_VIEW | GCP_SIGN_OR_MASK) || (op->flags & GCP_CROSS && count != 2)) {
+    if (!op || !op->name || !op->shape || !op->forward || (!op->backward && !(op->flags & GCP_FLAG_NO_GRADIENT)) ||
+        op->flags & (GCPI_V | GCP_FLAG_SIGN_OR_MASK) || (op->flags & GCP_FLAG_CROSS && count != 2)) {
         gcpi_fail(t, GCP_E_ARGUMENT, o.at, op && op->name ? op->name : "custom",
-                  "an op needs name, shape, forward, and backward or GCP_NO_GRADIENT; its flags may not be VIEW, "
+                  "an op needs name, shape, forward, and backward or GCP_FLAG_NO_GRADIENT; its flags may not be VIEW, "
                   "GRAD_VIEW or SIGN_OR_MASK");
         return gcpi_nil(t);
     }
@@ -6090,7 +6144,7 @@ typedef struct gcpi_task {          /* an op group run forward, an op run backwa
     int operands, count;              /* run in problem->operands */
     int forward;                      /* backward: the forward task that it reverses */
     int once, free, segment, unit;    /* free: a view, costs nothing; segment: of the tape; unit: of its forward op */
-    /* for GCP_CHEAP: keep; belongs to the loss; several activations meet. concat: parts side by side */
+    /* for GCP_POLICY_CHEAP: keep; belongs to the loss; several activations meet. concat: parts side by side */
     int costly, loss, joins, concat;
     int over, under[2];               /* operand `over` may be written in place on operands under[0] or [1]; -1: none */
     double seconds, flops;
@@ -6149,7 +6203,7 @@ static void gcpi_task_in_place(const gcpi_problem *p, gcpi_task *task, const gcp
 {
     int back = task->kind == GCPI_TASK_BACKWARD, pair = !back && op->kind != GCP_OP_CUSTOM;
     const gcpi_operand *o = &p->operands[task->operands];
-    if (!(op->row->flags & (back ? GCP_GRAD_IN_PLACE : GCP_IN_PLACE))) return;
+    if (!(op->row->flags & (back ? GCP_FLAG_GRAD_IN_PLACE : GCP_FLAG_IN_PLACE))) return;
     /* other windows read their neighbours */
     if (op->kind == GCP_OP_MAX_POOL && !gcpi_pool_copies(&op->attributes.conv)) return;
     for (int k = 0; k < task->count; k++) {
@@ -6191,7 +6245,7 @@ static void gcpi_mark_gradients(gcpi_problem *p, const unsigned char *needed)
     for (int o = 0; o < t->op_count; o++) {
         const gcpi_op *op = &t->ops[o];
         int wanted = 0;
-        if (!needed[o] || op->row->flags & GCP_NO_GRADIENT) continue;
+        if (!needed[o] || op->row->flags & GCP_FLAG_NO_GRADIENT) continue;
         for (int i = 0; i < op->inputs; i++) wanted |= gradient[gcpi_edge(t, op, i)].active;
         for (int j = 0; j < op->outputs; j++)
             gradient[op->out + j].active = wanted && t->tensors[op->out + j].dtype == GCP_DTYPE_REAL;
@@ -6216,18 +6270,18 @@ static int gcpi_has_backward(const gcpi_problem *p, const gcpi_op *op)
     return out && in;
 }
 
-/* What the backward of op reads, as bits of inputs and outputs. GCP_CROSS ops read input 0 for the gradient of input 1
-   and the reverse. SIGN_OR_MASK is settled by read_anyway: whether another backward reads output 0. */
+/* What the backward of op reads, as bits of inputs and outputs. GCP_FLAG_CROSS ops read input 0 for the gradient of
+   input 1 and the reverse. SIGN_OR_MASK is settled by read_anyway: whether another backward reads output 0. */
 static void gcpi_backward_reads(const gcpi_problem *p, const gcpi_op *op, int read_anyway, uint64_t *in, uint64_t *out)
 {
     const gcpi_item *gradient = p->items + p->tensors;
     *in = op->row->reads_in;
     *out = op->row->reads_out;
-    if (op->row->flags & GCP_CROSS) {
+    if (op->row->flags & GCP_FLAG_CROSS) {
         if (!gradient[gcpi_edge(p->tape, op, 1)].active) *in &= ~(uint64_t)1;
         if (!gradient[gcpi_edge(p->tape, op, 0)].active) *in &= ~(uint64_t)2;
     }
-    if (op->row->flags & GCP_SIGN_OR_MASK && !read_anyway) *out = 2;
+    if (op->row->flags & GCP_FLAG_SIGN_OR_MASK && !read_anyway) *out = 2;
     if (op->kind == GCP_OP_MAX_POOL && op->attributes.conv.kh * op->attributes.conv.kw == 1) *out = 0;
 }
 
@@ -6239,7 +6293,8 @@ static void gcpi_mark_reads(const gcpi_problem *p, const unsigned char *needed, 
         for (int o = 0; o < t->op_count; o++) {
             const gcpi_op *op = &t->ops[o];
             uint64_t in, out;
-            if (!needed[o] || !gcpi_has_backward(p, op) || choosing != !!(op->row->flags & GCP_SIGN_OR_MASK)) continue;
+            int chooses = !!(op->row->flags & GCP_FLAG_SIGN_OR_MASK);
+            if (!needed[o] || !gcpi_has_backward(p, op) || choosing != chooses) continue;
             gcpi_backward_reads(p, op, read[op->out], &in, &out);
             for (int i = 0; i < op->inputs; i++) if (in >> i & 1) read[gcpi_edge(t, op, i)] = 1;
             for (int j = 0; j < op->outputs; j++) if (out >> j & 1) read[op->out + j] = 1;
@@ -6389,11 +6444,12 @@ static void gcpi_forward_output(gcpi_problem *p, gcpi_task *task, int op, int j,
     gcpi_item *item = &p->items[tensor];
     for (int s = t->ops[op].segment; s; s = t->segments[s].parent) keep |= t->segments[s].keep;
     item->producer = (int)(task - p->tasks);
-    item->active = j == 0 || kind == GCP_OP_CUSTOM || flags & GCP_ONCE || read[tensor];
+    item->active = j == 0 || kind == GCP_OP_CUSTOM || flags & GCP_FLAG_ONCE || read[tensor];
     item->kept = !!(t->tensors[tensor].flags & GCPI_KEPT);
     item->pinned = item->kept || tensor == p->root;
-    item->stored = item->kept || flags & GCP_ONCE || keep >> kind & 1;
-    if (item->active) gcpi_operand_add(p, task, tensor, flags & GCP_VIEW ? GCPI_ALIAS : GCPI_WRITE, GCPI_SLOT_OUT + j);
+    item->stored = item->kept || flags & GCP_FLAG_ONCE || keep >> kind & 1;
+    if (item->active)
+        gcpi_operand_add(p, task, tensor, flags & GCP_FLAG_VIEW ? GCPI_ALIAS : GCPI_WRITE, GCPI_SLOT_OUT + j);
 }
 
 static void gcpi_task_traits(const gcpi_problem *p, gcpi_task *task, const gcpi_op *op)
@@ -6401,8 +6457,8 @@ static void gcpi_task_traits(const gcpi_problem *p, gcpi_task *task, const gcpi_
     int activations = 0;
     for (int i = 0; i < op->inputs; i++) activations += p->items[gcpi_edge(p->tape, op, i)].kind == GCPI_FORWARD_ITEM;
     task->joins = activations > 1 && !task->once && op->kind != GCP_OP_BATCH_NORM;
-    task->costly = !!(op->row->flags & GCP_COSTLY);
-    task->loss = !!(op->row->flags & GCP_LOSS);
+    task->costly = !!(op->row->flags & GCP_FLAG_COSTLY);
+    task->loss = !!(op->row->flags & GCP_FLAG_LOSS);
     gcpi_task_in_place(p, task, op);
 }
 
@@ -6410,12 +6466,12 @@ static void gcpi_forward_task(gcpi_problem *p, int o, const unsigned char *read)
 {
     const gcpi_op *op = &p->tape->ops[o];
     gcpi_task *task = gcpi_task_add(p, GCPI_TASK_FORWARD, o);
-    int whole = op->row->flags & GCP_VIEW ? gcpi_forward_views(p, op) : 0;
+    int whole = op->row->flags & GCP_FLAG_VIEW ? gcpi_forward_views(p, op) : 0;
     task->ops = 1;
     for (int i = 0; i < op->inputs; i++)
         gcpi_operand_add(p, task, gcpi_edge(p->tape, op, i), GCPI_READ, GCPI_SLOT_IN + i);
     for (int j = 0; j < op->outputs; j++) gcpi_forward_output(p, task, o, j, read);
-    task->once = !!(op->row->flags & GCP_ONCE);
+    task->once = !!(op->row->flags & GCP_FLAG_ONCE);
     task->free = whole;
     task->concat = op->kind == GCP_OP_CONCAT;
     gcpi_task_traits(p, task, op);
@@ -6534,7 +6590,7 @@ static const char *gcpi_task_name(const gcpi_problem *p, const gcpi_task *task, 
     return buffer;
 }
 
-static const char gcpi_letters[] = { 'F', 'B', 'B', 'U', 'U', 'H', 'W', 'O', 'P', 'W', 'M' };     /* by task kind */
+static const char gcpi_letters[] = { 'F', 'B', 'B', 'U', 'U', 'H', 'W', 'O', 'P', 'A', 'M' };     /* by task kind */
 
 /* ==== src/planner/tasks.h ==== */
 
@@ -6640,7 +6696,7 @@ static int gcpi_gradient_alias(gcpi_problem *p, const gcpi_uses *u, int o, int i
     const gcp_tape *t = p->tape;
     const gcpi_op *op = &t->ops[o];
     int x = t->tensor_count + gcpi_edge(t, op, i), y = t->tensor_count + op->out;
-    if (!(op->row->flags & GCP_GRAD_VIEW) || t->tensors[gcpi_edge(t, op, i)].kind == GCPI_PARAMETER) return 0;
+    if (!(op->row->flags & GCP_FLAG_GRAD_VIEW) || t->tensors[gcpi_edge(t, op, i)].kind == GCPI_PARAMETER) return 0;
     if (op->kind == GCP_OP_RESHAPE && !gcpi_is_dense(p, y)) return 0;
     for (int k = 0; k < op->inputs; k++) if (k != i && gcpi_edge(t, op, k) == gcpi_edge(t, op, i)) return 0;
     gcpi_item trial = p->items[x];
@@ -6836,7 +6892,7 @@ static void gcpi_move_tasks(gcpi_problem *p, int hooks)
 }
 
 /* Whether the list may hold moves. */
-static int gcpi_moves(const gcp_plan_opts *o) { return o->list != NULL || o->policy == GCP_BUDGET; }
+static int gcpi_moves(const gcp_plan_opts *o) { return o->list != NULL || o->policy == GCP_POLICY_BUDGET; }
 
 static int gcpi_problem_arrays(gcpi_problem *p, int far, int moves, gcp_arena *a)
 {
@@ -7326,7 +7382,7 @@ typedef struct gcpi_choice {
     int replay;                       /* drop what was recomputed as soon as backward enters another unit */
 } gcpi_choice;
 
-/* kind: 'F' 'R' 'B' 'U' 'H' 'W' 'O' 'P' 'M' */
+/* kind: 'F' 'R' 'B' 'U' 'H' 'W' 'O' 'P' 'A' 'M' */
 typedef struct gcpi_instruction { int kind, task; } gcpi_instruction;
 
 typedef struct gcpi_list {
@@ -8733,7 +8789,7 @@ typedef struct gcpi_planner {
     size_t *crossing, *saved;
     int out_of_memory, coarse;        /* coarse: some part of the search had no room */
     double layout, moving;            /* work on the layout of a candidate; seconds of the moves of the last one */
-    size_t front, slab_limit;         /* GCP_BUDGET (else 0): most bytes of the slab; the step's numbers among them */
+    size_t front, slab_limit;         /* of the step's numbers; of the slab, with them, at most (0: not BUDGET) */
     gcpi_candidate kept, loose;       /* the fastest whose arena fits; whose bytes fit, but not its arena */
     const char *method;               /* of the present candidate */
     gcpi_far far;                     /* where .far is given */
@@ -9035,7 +9091,7 @@ static int gcpi_far_relieve(gcpi_planner *q, gcpi_order *o, size_t room)
 /* ==== src/planner/policies.h ==== */
 
 /* Candidates, and the policies. Each policy only fills a choice. Where it has freedom it tries several and keeps the
-   one with the least live peak, then the least time; GCP_BUDGET keeps the fastest that fits. */
+   one with the least live peak, then the least time; GCP_POLICY_BUDGET keeps the fastest that fits. */
 
 static int gcpi_has(const gcpi_candidate *c) { return c->order.seconds < HUGE_VAL; }
 static void gcpi_none(gcpi_candidate *c) { c->order.seconds = HUGE_VAL; }
@@ -9046,8 +9102,8 @@ static void gcpi_keep(gcpi_candidate *c, const gcpi_order *o, const char *method
     c->method = method; c->fit = fit;
 }
 
-/* A candidate of GCP_BUDGET: kept if its arena fits and none that does is as fast. Returns its slab (lazy: the limit),
-   or 0 where it is none. The fastest one whose bytes fit and whose arena does not is remembered. */
+/* A candidate of GCP_POLICY_BUDGET: kept if its arena fits and none that does is as fast. Returns its slab (lazy: the
+   limit), or 0 where it is none. The fastest one whose bytes fit and whose arena does not is remembered. */
 static size_t gcpi_offer_order(gcpi_planner *q, const gcpi_order *o, const char *method)
 {
     size_t slab = q->slab_limit;
@@ -9311,7 +9367,7 @@ static size_t gcpi_checkpoint_bytes(const gcpi_planner *q)
 {
     const gcpi_problem *p = q->p;
     size_t bytes = 0;
-    for (int i = 0; q->opts->policy == GCP_CHECKPOINTS && i < q->opts->checkpoints; i++) {
+    for (int i = 0; q->opts->policy == GCP_POLICY_CHECKPOINTS && i < q->opts->checkpoints; i++) {
         int unit = gcpi_checkpoint_unit(p->units, q->opts->checkpoints, i);
         for (int x = 0; x < p->item_count; x++) {
             const gcpi_item *e = &p->items[x];
@@ -9333,9 +9389,9 @@ static void gcpi_policy_keep_all(gcpi_planner *q) { gcpi_choice_clear(q); gcpi_t
 
 /* ==== src/planner/search.h ==== */
 
-/* GCP_BUDGET: the fastest order whose arena fits. Candidates come from every policy, from minimum cuts (keep what is
-   worth its bytes at a price) and from dynamic programming over a chain of stages; the best is then improved by local
-   search. All are judged by the model's simulation and accepted by their real layout. */
+/* GCP_POLICY_BUDGET: the fastest order whose arena fits. Candidates come from every policy, from minimum cuts (keep
+   what is worth its bytes at a price) and from dynamic programming over a chain of stages; the best is then improved by
+   local search. All are judged by the model's simulation and accepted by their real layout. */
 
 /* What .effort means: instructions that the search simulates, and how many times more at most in large problems; prices
    of cuts; places of bounds; stages and slots of the chain; whether every policy is tried anyway; placed buffers that a
@@ -10612,7 +10668,7 @@ static int gcpi_exact_search(gcpi_exact *x, size_t limit, gcpi_order *out)
 
 /* ==== src/planner/budget.h ==== */
 
-/* GCP_BUDGET itself: the portfolio of candidates, the bound, and the least budget where nothing fits. */
+/* GCP_POLICY_BUDGET itself: the portfolio of candidates, the bound, and the least budget where nothing fits. */
 
 /* The order that keeps what the cut at this price (seconds a byte) keeps. 0: its bytes do not fit. */
 static int gcpi_cut_order(gcpi_planner *q, gcpi_cut *c, double price)
@@ -11100,12 +11156,13 @@ static ptrdiff_t gcpi_order_capacity(const gcp_plan_opts *o, ptrdiff_t tasks, pt
                                      ptrdiff_t segments_deep)
 {
     ptrdiff_t depth = GCPI_MAX(2, segments_deep + 1), runs;
-    if (o->policy == GCP_RECURSIVE) depth = 26;
-    if (o->policy == GCP_CHECKPOINTS && o->replay) depth = forward + 1;
+    if (o->policy == GCP_POLICY_RECURSIVE) depth = 26;
+    if (o->policy == GCP_POLICY_CHECKPOINTS && o->replay) depth = forward + 1;
     runs = depth * forward;
-    if (o->policy == GCP_BUDGET) runs = GCPI_MAX(runs, GCPI_MAX(8 * forward, GCPI_MIN(64 * forward, 6000)));
+    if (o->policy == GCP_POLICY_BUDGET) runs = GCPI_MAX(runs, GCPI_MAX(8 * forward, GCPI_MIN(64 * forward, 6000)));
     /* the least memory: for each op all from the start */
-    if (o->policy == GCP_BUDGET && forward <= GCPI_SHORT_CHAIN) runs = GCPI_MAX(runs, forward * (forward + 1) / 2);
+    if (o->policy == GCP_POLICY_BUDGET && forward <= GCPI_SHORT_CHAIN)
+        runs = GCPI_MAX(runs, forward * (forward + 1) / 2);
     if (o->far) runs += 6 * forward;
     return tasks + runs + 1;
 }
@@ -11141,14 +11198,15 @@ static void gcpi_keep_all_slab(gcpi_planner *q)
 /* Runs the policy; SQRT, RECURSIVE and CHEAP answer with keep-all where that is smaller. 0: not enough arena. */
 static int gcpi_choose(gcpi_planner *q)
 {
-    gcp_policy policy = q->p->training || q->opts->policy == GCP_BUDGET ? q->opts->policy : GCP_KEEP_ALL;
+    gcp_policy policy = q->p->training || q->opts->policy == GCP_POLICY_BUDGET ? q->opts->policy : GCP_POLICY_KEEP_ALL;
     if (!gcpi_planner_make(q)) return 0;
     if (q->opts->far_only) memset(q->m.again, 0, (size_t)q->p->task_count);
     gcpi_choice_clear(q);
     if (!gcpi_guides(q)) return 0;
     gcpi_keep_all_slab(q);
     gcpi_policies[policy].run(q);
-    if (policy < GCP_SQRT || policy == GCP_BUDGET || q->out_of_memory) return !q->out_of_memory && q->found;
+    if (policy < GCP_POLICY_SQRT || policy == GCP_POLICY_BUDGET || q->out_of_memory)
+        return !q->out_of_memory && q->found;
     gcpi_choice_clear(q);
     if (gcpi_order_of(q, &q->now, &q->trial) &&
         (!q->found || q->keep_all <= gcpi_order_slab(q, &q->best, gcpi_fit_free()))) {
@@ -11207,6 +11265,32 @@ static int gcpi_plan_bad(gcp_tape *t, const gcp_plan_opts *o, const char *text)
     return 0;
 }
 
+/* An option that is given belongs to the policy or the optimiser. Before the defaults: those are not given. */
+static int gcpi_plan_applies(gcp_tape *t, const gcp_plan_opts *o)
+{
+    const gcp_policy policy = o->list ? GCP_POLICY_SEGMENTS : o->policy;
+    const int sgd = o->optimizer == GCP_OPTIMIZER_SGD,
+              adam = o->optimizer == GCP_OPTIMIZER_ADAM || o->optimizer == GCP_OPTIMIZER_ADAMW;
+    const struct { int given, applies; const char *text;
+    } options[] = { { o->segments != 0, policy == GCP_POLICY_UNIFORM, ".segments belongs to GCP_POLICY_UNIFORM" },
+                    { o->balance != 0, policy == GCP_POLICY_UNIFORM, ".balance belongs to GCP_POLICY_UNIFORM" },
+                    { o->checkpoints != 0, policy == GCP_POLICY_CHECKPOINTS,
+                      ".checkpoints belongs to GCP_POLICY_CHECKPOINTS" },
+                    { o->replay != 0, policy == GCP_POLICY_CHECKPOINTS, ".replay belongs to GCP_POLICY_CHECKPOINTS" },
+                    { o->effort != GCP_EFFORT_DEFAULT, policy == GCP_POLICY_BUDGET,
+                      ".effort belongs to GCP_POLICY_BUDGET" },
+                    { o->momentum != 0, sgd, ".momentum belongs to GCP_OPTIMIZER_SGD" },
+                    { o->beta1 != 0 || o->beta2 != 0, adam,
+                      ".beta1 and .beta2 belong to GCP_OPTIMIZER_ADAM and GCP_OPTIMIZER_ADAMW" },
+                    { o->epsilon != 0, adam, ".epsilon belongs to GCP_OPTIMIZER_ADAM and GCP_OPTIMIZER_ADAMW" },
+                    { o->weight_decay != 0, sgd || adam, ".weight_decay belongs to an .optimizer" },
+                    { o->clip_value != 0, sgd || adam, ".clip_value belongs to an .optimizer" },
+                    { o->clip_norm != 0, sgd || adam, ".clip_norm belongs to an .optimizer" } };
+    for (size_t i = 0; i < sizeof options / sizeof *options; i++)
+        if (options[i].given && !options[i].applies) return gcpi_plan_bad(t, o, options[i].text);
+    return 1;
+}
+
 static void gcpi_plan_defaults(gcp_plan_opts *o)
 {
     o->momentum = gcpi_option(o->momentum, 0);
@@ -11243,16 +11327,20 @@ static int gcpi_plan_numbers_ok(gcp_tape *t, const gcp_plan_opts *o)
     return 1;
 }
 
-static int gcpi_plan_options_ok(gcp_tape *t, const gcp_plan_opts *o)
+/* Fills the defaults. */
+static int gcpi_plan_options_ok(gcp_tape *t, gcp_plan_opts *o)
 {
-    if (!gcpi_plan_numbers_ok(t, o)) return 0;
-    if ((int)o->policy < 0 || o->policy > GCP_BUDGET) return gcpi_plan_bad(t, o, "unknown .policy");
+    if ((int)o->policy < 0 || o->policy > GCP_POLICY_BUDGET) return gcpi_plan_bad(t, o, "unknown .policy");
     if ((int)o->effort < 0 || o->effort > GCP_EFFORT_THOROUGH) return gcpi_plan_bad(t, o, "unknown .effort");
-    if (o->far && (o->policy != GCP_BUDGET || o->list || o->inference))
-        return gcpi_plan_bad(t, o, ".far belongs to GCP_BUDGET");
+    if ((int)o->optimizer < 0 || o->optimizer > GCP_OPTIMIZER_ADAMW) return gcpi_plan_bad(t, o, "unknown .optimizer");
+    if (!gcpi_plan_applies(t, o)) return 0;
+    gcpi_plan_defaults(o);
+    if (!gcpi_plan_numbers_ok(t, o)) return 0;
+    if (o->far && (o->policy != GCP_POLICY_BUDGET || o->list || o->inference))
+        return gcpi_plan_bad(t, o, ".far belongs to GCP_POLICY_BUDGET");
     if (o->far_only && !o->far) return gcpi_plan_bad(t, o, ".far_only without .far");
-    if (o->policy == GCP_BUDGET && !o->budget && !o->list) return gcpi_plan_bad(t, o, "GCP_BUDGET without .budget");
-    if ((int)o->optimizer < 0 || o->optimizer > GCP_ADAMW) return gcpi_plan_bad(t, o, "unknown .optimizer");
+    if (o->policy == GCP_POLICY_BUDGET && !o->budget && !o->list)
+        return gcpi_plan_bad(t, o, "GCP_POLICY_BUDGET without .budget");
     if (o->inference && (o->optimizer || o->accumulate > 1 || o->on_gradient || o->fuse_update))
         return gcpi_plan_bad(t, o, "an inference plan has no optimiser, accumulation or gradient hook");
     if (o->fuse_update && !o->optimizer) return gcpi_plan_bad(t, o, ".fuse_update without .optimizer");
@@ -11263,8 +11351,8 @@ static int gcpi_plan_options_ok(gcp_tape *t, const gcp_plan_opts *o)
                              ".fuse_update with .accumulate: gradients are not finished before the last micro-batch");
     if (o->accumulate < 0) return gcpi_plan_bad(t, o, ".accumulate is at least 0");
     if (o->check && o->check != GCP_CHECK) return gcpi_plan_bad(t, o, ".check is GCP_CHECK or 0");
-    if (o->nesterov && (o->optimizer != GCP_SGD || o->momentum == 0))
-        return gcpi_plan_bad(t, o, ".nesterov needs GCP_SGD with .momentum");
+    if (o->nesterov && (o->optimizer != GCP_OPTIMIZER_SGD || o->momentum == 0))
+        return gcpi_plan_bad(t, o, ".nesterov needs GCP_OPTIMIZER_SGD with .momentum");
     if (o->target && (o->target->align & (o->target->align - 1) || o->target->align > 1 << 30))
         return gcpi_plan_bad(t, o, "the target's .align is not a power of two up to 2^30");
     if (o->target && !(gcpi_finite(o->target->flops_per_second) && gcpi_finite(o->target->bytes_per_second) &&
@@ -11282,7 +11370,7 @@ static int gcpi_plan_options_ok(gcp_tape *t, const gcp_plan_opts *o)
         return gcpi_plan_bad(t, o, "the target's .align is below 8");
     if (o->target && (o->target->isa < 0 ||
                       (o->target->isa > 0 && o->target->isa - GCP_ISA_SCALAR > gcpi_isa_best() - GCPI_ISA_SCALAR)))
-        return gcpi_plan_bad(t, o, "the target's .isa is not to be had on this machine");
+        return gcpi_plan_bad(t, o, "this machine does not have the target's .isa");
     return 1;
 }
 
@@ -11298,7 +11386,7 @@ static int gcpi_parameters_seen(gcp_tape *t, gcp_at at)
     return 1;
 }
 
-static int gcpi_plan_ready(gcp_tensor loss, const gcp_plan_opts *o)
+static int gcpi_plan_ready(gcp_tensor loss, gcp_plan_opts *o)
 {
     gcp_tape *t = loss.tape;
     if (!t) return 0;
@@ -11318,10 +11406,10 @@ static int gcpi_plan_ready(gcp_tensor loss, const gcp_plan_opts *o)
 
 static int gcpi_policy_fits(gcp_tape *t, const gcp_plan_opts *o, int units)
 {
-    int bad_k = o->policy == GCP_CHECKPOINTS && (o->checkpoints < 0 || o->checkpoints >= units);
-    int bad_s = o->policy == GCP_UNIFORM && (o->segments < 1 || o->segments > units);
+    int bad_k = o->policy == GCP_POLICY_CHECKPOINTS && (o->checkpoints < 0 || o->checkpoints >= units);
+    int bad_s = o->policy == GCP_POLICY_UNIFORM && (o->segments < 1 || o->segments > units);
     if (o->inference || o->list || (!bad_k && !bad_s)) return 1;
-    if (!units) return gcpi_plan_bad(t, o, "the network is a loss alone: it has no unit to cut (GCP_KEEP_ALL)");
+    if (!units) return gcpi_plan_bad(t, o, "the network is a loss alone: it has no unit to cut (GCP_POLICY_KEEP_ALL)");
     gcpi_fail(t, GCP_E_PLAN, o->at, "gcp_plan_make",
               bad_k ? ".checkpoints = %d of %d units; allowed are 0 to %d"
                     : ".segments = %d of %d units; allowed are 1 to %d",
@@ -11457,7 +11545,7 @@ static int gcpi_plan_choose(gcp_plan *plan, int by_peak, gcp_arena *a)
     gcpi_planner q;
     memset(&q, 0, sizeof q);
     q.p = &in->p; q.opts = &in->opts; q.a = a; q.by_peak = by_peak;
-    if (in->opts.policy == GCP_BUDGET) q.slab_limit = GCPI_MAX(gcpi_slab_limit(in), 1);
+    if (in->opts.policy == GCP_POLICY_BUDGET) q.slab_limit = GCPI_MAX(gcpi_slab_limit(in), 1);
     if (!gcpi_choose(&q)) return 0;
     plan->least_bytes = q.least_slab ? in->state_bytes + q.least_slab : 0;
     plan->coarse = q.coarse;
@@ -11481,7 +11569,7 @@ static int gcpi_plan_search(gcp_plan *plan, gcpi_lives *l, size_t **live, gcp_ar
     enum { LARGE = 3000 };
     gcpi_plan *in = plan->in;
     ptrdiff_t used = a->used, scratch = a->scratch;
-    for (int by_peak = in->opts.policy == GCP_BUDGET && in->p.task_count > LARGE;; by_peak = 0) {
+    for (int by_peak = in->opts.policy == GCP_POLICY_BUDGET && in->p.task_count > LARGE;; by_peak = 0) {
         a->used = used; a->scratch = scratch;
         if (!gcpi_plan_choose(plan, by_peak, a)) return 0;
         in->slab_bytes = gcpi_arrange(&in->p, &in->list, l, live, in->fit, a);
@@ -11526,7 +11614,7 @@ static int gcpi_plan_settle(gcp_plan *plan, gcp_arena *a)
 
 static int gcpi_slots_of(const gcp_plan_opts *o)
 {
-    return o->optimizer == GCP_SGD ? o->momentum > 0 : o->optimizer ? 2 : 0;
+    return o->optimizer == GCP_OPTIMIZER_SGD ? o->momentum > 0 : o->optimizer ? 2 : 0;
 }
 
 /* State: counters (of the tape, and of each parameter how often its slots were updated), values, slots. */
@@ -11558,7 +11646,7 @@ GCPI_DEF size_t gcp_state_bytes(const gcp_tape *t, gcp_optimizer optimizer)
     size_t total = t ? gcpi_counters_bytes(t) : 0;
     for (int i = 0; t && i < t->parameter_count; i++)
         total += gcpi_parameter_bytes(t, i) * (t->parameters[i].kind != GCPI_PARAMETER || !optimizer ? 1
-                                               : optimizer == GCP_SGD                                ? 2
+                                               : optimizer == GCP_OPTIMIZER_SGD                                ? 2
                                                                                                      : 3);
     return total;
 }
@@ -11846,7 +11934,6 @@ static void gcpi_plan_return(gcp_plan *plan)
 GCPI_DEF gcp_plan gcp_plan_make_at(gcp_tensor loss, gcp_plan_opts o)
 {
     gcp_plan plan = gcpi_plan_none(loss.tape);
-    gcpi_plan_defaults(&o);
     if (!gcpi_plan_ready(loss, &o)) return plan;
     gcp_arena *a = o.arena ? o.arena : plan.tape->arena, was = *a;
     int made = gcpi_plan_begin(&plan, &o) && gcpi_plan_steps(&plan, loss.id, a);
@@ -11854,10 +11941,11 @@ GCPI_DEF gcp_plan gcp_plan_make_at(gcp_tensor loss, gcp_plan_opts o)
     return plan;
 }
 
+GCPI_DEF int gcp_plan_ok(const gcp_plan *plan) { return plan && plan->in; }
+
 GCPI_DEF gcp_plan gcp_graph_plan_at(gcp_tape *t, const char *text, gcp_plan_opts o)
 {
     gcp_plan plan = gcpi_plan_none(t);
-    gcpi_plan_defaults(&o);
     if (!t || !t->ops || t->code || !gcpi_plan_options_ok(t, &o)) return plan;
     if (o.inference || o.optimizer || o.accumulate > 1 || o.on_gradient || o.costs) {
         gcpi_plan_bad(t, &o,
@@ -11909,7 +11997,7 @@ static size_t gcpi_arena_of(const gcp_tape *t, const gcp_plan_opts *o, const gcp
     size_t far =
         o->far ? n->list * (4 * sizeof(int) + sizeof(size_t) + sizeof(double)) + n->items * 7 * sizeof(int) : 0;
     return sizeof(gcpi_plan) + problem + lives + lists + choice + model + search + far +
-           (o->policy == GCP_BUDGET ? gcpi_arena_budget(n) : 0) + 128 * 64;
+           (o->policy == GCP_POLICY_BUDGET ? gcpi_arena_budget(n) : 0) + 128 * 64;
 }
 
 GCPI_DEF size_t gcp_plan_arena_at(gcp_tensor loss, gcp_plan_opts o)
@@ -11976,7 +12064,7 @@ static int gcpi_sweep_points(gcp_tensor loss, const char *text, gcp_point *point
     int fit = 0;
     const gcp_point *last = NULL;          /* the fastest so far: its plan fits in all larger budgets */
     if (!t || t->code || count <= 0) return 0;
-    o.policy = GCP_BUDGET;
+    o.policy = GCP_POLICY_BUDGET;
     for (int i = 0; i < count; i++) {
         gcp_point *p = &points[i];
         size_t budget = o.budget = p->budget;
@@ -12020,45 +12108,51 @@ GCPI_DEF int gcp_graph_sweep_at(gcp_tape *t, const char *text, gcp_point *points
     return gcpi_sweep_points(holder, text, points, count, o);
 }
 
-/* 1: a batch fits; 0: not; -1: something else is wrong. */
-static int gcpi_batch_fits(gcp_arena *a, gcp_record_fn record, void *context, const gcp_batch_opts *o, int batch)
+GCPI_DEF size_t gcp_least_budget_at(gcp_tensor loss, gcp_plan_opts o)
 {
-    gcp_tape_opts tape;
-    ptrdiff_t used = a->used;
-    int fits = -1;
-    tape.at = o->at; tape.ops = o->ops;
-    tape.tensors = tape.parameters = tape.segments = tape.names = 0; tape.seed = 0;
-    gcp_tape *t = GCPI_STAMPED(gcp_tape_make_at)(a, tape);
-    if (t) {
-        gcp_plan_opts plan = o->plan;
-        plan.at = o->at; plan.policy = GCP_BUDGET; plan.arena = NULL;
-        gcp_plan made = gcp_plan_make_at(record(context, t, batch), plan);
-        fits = made.in                   ? !(o->slowdown > 0) || made.seconds <= o->slowdown * made.keep_all_seconds
-               : t->code == GCP_E_BUDGET ? 0
-                                         : -1;
-        if (fits < 0 && o->error)
-            snprintf(o->error, GCP_MAX_ERROR, "%s",
-                     gcp_error(t) ? gcp_error(t) : "record returned no tensor of the tape that it was given");
-    } else if (o->error) snprintf(o->error, GCP_MAX_ERROR, "the arena has no room for a tape of %d ops", o->ops);
-    a->used = used;
-    return fits;
+    if (!loss.tape || loss.tape->code) return 0;
+    o.policy = GCP_POLICY_BUDGET;
+    o.budget = 1;
+    size_t least = gcp_plan_make_at(loss, o).least_bytes;
+    if (least) gcp_error_clear(loss.tape);
+    return least;
 }
 
-GCPI_DEF int gcp_max_batch_at(gcp_arena *a, gcp_record_fn record, void *context, gcp_batch_opts o)
+/* 1: a batch fits; 0: not, which is the tape's error where the plan is refused; -1: another error. */
+static int gcpi_batch_fits(gcp_tape *t, gcp_record_fn record, void *context, const gcp_batch_opts *o, int batch)
+{
+    gcp_plan_opts plan = o->plan;
+    plan.at = o->at; plan.policy = GCP_POLICY_BUDGET; plan.arena = NULL;
+    gcp_tape_reset(t);
+    gcp_tensor loss = record(context, t, batch);
+    if (loss.tape != t) {
+        gcpi_fail(t, GCP_E_ARGUMENT, o->at, "gcp_max_batch", "record returned no tensor of the tape that it was given");
+        return -1;
+    }
+    gcp_plan made = gcp_plan_make_at(loss, plan);
+    if (!made.in) return t->code == GCP_E_BUDGET ? 0 : -1;
+    if (!(o->slowdown > 0) || made.seconds <= o->slowdown * made.keep_all_seconds) return 1;
+    gcpi_fail(t, GCP_E_BUDGET, o->at, "gcp_max_batch", "a step of batch %d takes %.3f of keep-all's time, .slowdown %g",
+              batch, made.seconds / made.keep_all_seconds, o->slowdown);
+    return 0;
+}
+
+GCPI_DEF int gcp_max_batch_at(gcp_tape *t, gcp_record_fn record, void *context, gcp_batch_opts o)
 {
     int low = 0, high = 1, most = o.most > 0 ? o.most : 65536, fits = 1;
-    if (o.error) *o.error = 0;
-    if (!a || !record) return 0;
-    if (o.ops <= 0) o.ops = 256;
-    while (high <= most && (fits = gcpi_batch_fits(a, record, context, &o, high)) == 1) { low = high; high *= 2; }
+    if (!t || t->code || !t->ops) return 0;
+    if (!record) return gcpi_fail(t, GCP_E_ARGUMENT, o.at, "gcp_max_batch", "record is NULL"), 0;
+    while (high <= most && (fits = gcpi_batch_fits(t, record, context, &o, high)) == 1) { low = high; high *= 2; }
     if (high > most) high = most + 1;
-    while (fits >= 0 && high - low > 1) {
+    while (fits >= 0 && high - low > 1 && low) {
         int middle = low + (high - low) / 2;
-        fits = gcpi_batch_fits(a, record, context, &o, middle);
+        fits = gcpi_batch_fits(t, record, context, &o, middle);
         if (fits > 0) low = middle;
         else high = middle;
     }
-    return fits < 0 ? 0 : low;
+    if (fits < 0 || !low) return 0;
+    gcp_tape_reset(t);
+    return low;
 }
 
 /* ==== src/run/bind.h ==== */
@@ -12168,7 +12262,7 @@ GCPI_DEF void gcp_slots_reset(gcp_tape *t)
         t->state_size -= (size_t)t->slots * gcpi_parameter_bytes(t, i);
     }
     t->slots = 0;
-    t->optimizer = GCP_NO_OPTIMIZER;
+    t->optimizer = GCP_OPTIMIZER_NONE;
     if (t->state) gcpi_bytes_fill(&t->home, t->state, 0, gcpi_counters_bytes(t));
     t->layout++;
 }
@@ -12300,7 +12394,7 @@ GCPI_DEF gcp_code gcp_state_bind_on_at(gcp_tape *t, const gcp_target *target, vo
     gcp_target home = gcpi_target_of(target);
     if (!t || t->code) return t ? t->code : GCP_E_NOMEM;
     unsigned char *base = gcpi_align_up(memory, GCPI_STATE_ALIGN);
-    size_t lost = (size_t)(base - (unsigned char *)memory), need = gcp_state_bytes(t, GCP_NO_OPTIMIZER);
+    size_t lost = (size_t)(base - (unsigned char *)memory), need = gcp_state_bytes(t, GCP_OPTIMIZER_NONE);
     const char *taken = gcpi_taken(t, base, need, memory, 0);
     if (t->state) gcpi_fail(t, GCP_E_STATE, at, "gcp_state_bind", "the state has a home already");
     else if (!memory || size < need + lost)
@@ -13189,20 +13283,20 @@ static int gcpi_broken_off(gcpi_plan *in, gcp_at at, const char *what)
 static double gcpi_run(gcpi_plan *in, const gcp_step_opts *o, const char *what)
 {
     const gcp_target *target = &in->p.target;
-    if (!gcpi_may_run(in, o->at, what)) return 0;
+    if (!gcpi_may_run(in, o->at, what)) return (double)NAN;
     gcpi_numbers_fill(in, o);
     if (in->opts.check && !in->measuring) gcpi_check_given(in, o->at);
-    if (in->p.tape->code) return 0;
+    if (in->p.tape->code) return (double)NAN;
     int way = (in->numbers.micro > 0) + 2 * (in->numbers.micro + 1 == in->numbers.micros),
         by_host = in->far_bytes && !target->copy_start;
     if (target->device && target->device->play && !in->measuring && !in->opts.check && !in->opts.on_gradient &&
         !by_host)
         target->device->play(target->context, &in->recordings[way], gcpi_issue, in);
     else gcpi_issue(in);
-    if (gcpi_broken_off(in, o->at, what)) return 0;
+    if (gcpi_broken_off(in, o->at, what)) return (double)NAN;
     if (in->p.training && in->measuring != 2) gcpi_counters_advance(in);
     double value = gcpi_root_value(in);
-    if (gcpi_broken_off(in, o->at, what)) return 0;
+    if (gcpi_broken_off(in, o->at, what)) return (double)NAN;
     if (in->measuring != 1) in->ran = 1;
     return value;
 }
@@ -13211,7 +13305,7 @@ static double gcpi_run(gcpi_plan *in, const gcp_step_opts *o, const char *what)
 static int gcpi_rate_ok(const gcp_plan *plan, double *lr, int free, gcp_at at, const char *what)
 {
     double given = *lr, rate = *lr = gcpi_option(given, 0);
-    int trains = plan->in->opts.optimizer != GCP_NO_OPTIMIZER;
+    int trains = plan->in->opts.optimizer != GCP_OPTIMIZER_NONE;
     if (given != 0 && !trains)
         gcpi_refuse_plan(plan, GCP_E_ARGUMENT, at, what, ".lr = %g, but the plan was made without .optimizer", rate);
     else if (given == 0 && trains && !free)
@@ -13221,25 +13315,25 @@ static int gcpi_rate_ok(const gcp_plan *plan, double *lr, int free, gcp_at at, c
     return plan->tape->code == GCP_OK;
 }
 
-GCPI_DEF float gcp_step_at(gcp_plan *plan, gcp_step_opts o)
+GCPI_DEF double gcp_step_at(gcp_plan *plan, gcp_step_opts o)
 {
-    if (gcpi_bound_check(plan, o.at, "gcp_step")) return 0;
+    if (gcpi_bound_check(plan, o.at, "gcp_step")) return (double)NAN;
     if (!plan->in->p.training) {
         gcpi_fail(plan->tape, GCP_E_PLAN, o.at, "gcp_step", "an inference plan: use gcp_forward");
-        return 0;
+        return (double)NAN;
     }
-    return gcpi_rate_ok(plan, &o.lr, 0, o.at, "gcp_step") ? (float)gcpi_run(plan->in, &o, "gcp_step") : 0;
+    return gcpi_rate_ok(plan, &o.lr, 0, o.at, "gcp_step") ? gcpi_run(plan->in, &o, "gcp_step") : (double)NAN;
 }
 
-GCPI_DEF float gcp_forward_at(gcp_plan *plan, gcp_step_opts o)
+GCPI_DEF double gcp_forward_at(gcp_plan *plan, gcp_step_opts o)
 {
-    if (gcpi_bound_check(plan, o.at, "gcp_forward")) return 0;
+    if (gcpi_bound_check(plan, o.at, "gcp_forward")) return (double)NAN;
     if (plan->in->p.training) {
         gcpi_fail(plan->tape, GCP_E_PLAN, o.at, "gcp_forward",
                   "a training plan: use gcp_step, or plan with .inference = 1");
-        return 0;
+        return (double)NAN;
     }
-    return gcpi_rate_ok(plan, &o.lr, 1, o.at, "gcp_forward") ? (float)gcpi_run(plan->in, &o, "gcp_forward") : 0;
+    return gcpi_rate_ok(plan, &o.lr, 1, o.at, "gcp_forward") ? gcpi_run(plan->in, &o, "gcp_forward") : (double)NAN;
 }
 
 /* Copies a whole tensor between the user's dense array and where it lies. */
@@ -13776,7 +13870,7 @@ GCPI_DEF void gcp_plan_print(const gcp_plan *plan, gcp_writer w)
                  time, i == in->peak_at ? "  <- peak" : "");
     }
     gcpi_say(w, "F forward, R forward again, B backward, U update, H gradient ready, W wait for its hook");
-    gcpi_say(w, in->far_bytes ? " or copy, O copy to far memory, P copy back\n" : "\n");
+    gcpi_say(w, in->far_bytes ? ", O copy to far memory, P copy back, A wait until a copy has arrived\n" : "\n");
 }
 
 static int gcpi_rerun(const gcpi_plan *in, int task)
@@ -13872,10 +13966,9 @@ static void gcpi_why_in_vain(const gcp_plan *plan, gcp_writer w)
 {
     if (!plan->in->p.training || !plan->reruns || !plan->keep_all_bytes || plan->bytes < plan->keep_all_bytes) return;
     gcpi_say(w,
-             "nothing is saved: this plan takes %.1f %% of the %.3f MiB that GCP_KEEP_ALL takes, and runs %d unit%s "
-             "again. What crosses its cuts stays until "
-             "backward, and what is run again at the peak comes on top: try GCP_BUDGET with a .budget, GCP_SQRT, or "
-             "other blocks\n",
+             "nothing is saved: this plan takes %.1f %% of the %.3f MiB that GCP_POLICY_KEEP_ALL takes, and runs %d "
+             "unit%s again. What crosses its cuts stays until backward, and what is run again at the peak comes on "
+             "top: try GCP_POLICY_BUDGET with a .budget, GCP_POLICY_SQRT, or other blocks\n",
              100.0 * (double)plan->bytes / (double)plan->keep_all_bytes, gcpi_mib(plan->keep_all_bytes), plan->reruns,
              plan->reruns == 1 ? "" : "s");
 }
@@ -13894,12 +13987,13 @@ static void gcpi_why_reason(const gcp_plan *plan, gcp_writer w)
                  "much under every plan: "
                  "at most %.1f %% can be saved by recomputing\n",
                  share, 100 - share);
-    if (plan->reruns == 0 && in->opts.policy != GCP_KEEP_ALL && !plan->far_bytes)
+    if (plan->reruns == 0 && in->opts.policy != GCP_POLICY_KEEP_ALL && !plan->far_bytes)
         gcpi_say(w, "why nothing is recomputed: %s\n",
-                 in->opts.policy == GCP_BUDGET ? "keeping all fits the budget"
-                 : in->opts.policy == GCP_SEGMENTS && in->p.tape->segment_count < 2
+                 in->opts.policy == GCP_POLICY_BUDGET ? "keeping all fits the budget"
+                 : in->opts.policy == GCP_POLICY_SEGMENTS && in->p.tape->segment_count < 2
                      ? "no GCP_SEGMENT block was recorded"
-                 : in->opts.policy >= GCP_SQRT ? "every plan of this policy needs at least as much as keeping all"
+                 : in->opts.policy >= GCP_POLICY_SQRT
+                     ? "every plan of this policy needs at least as much as keeping all"
                  : plan->segments <= 1
                      ? "one segment holds the whole network, and the last segment is never run again"
                      : "the last segment is never run again, and nothing that backward reads lies inside the others");
@@ -13937,7 +14031,7 @@ GCPI_DEF void gcp_why_print(const gcp_plan *made, gcp_writer w)
              at.line, in->peak_at + 1, plan->instructions, plan->reruns, plan->reruns == 1 ? "" : "s",
              plan->forward_flops > 0 ? 100.0 * plan->rerun_flops / plan->forward_flops : 0.0,
              plan->keep_all_seconds > 0 ? plan->seconds / plan->keep_all_seconds : 1.0);
-    if (in->opts.policy == GCP_BUDGET && plan->method)
+    if (in->opts.policy == GCP_POLICY_BUDGET && plan->method)
         gcpi_say(w,
                  "found by %s for %.3f MiB; no schedule in these bytes is below %.4f of keeping all: at most %.2f %% "
                  "could be gained\n",

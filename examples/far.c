@@ -77,8 +77,8 @@ static double step(gcp_plan *plan)
 static size_t gradients(gcp_plan *plan, gcp_real *to)
 {
     size_t n = 0;
-    for (int i = 0; !gcp_is_nil(gcp_parameter(loss.tape, i)); i++) {
-        gcp_tensor p = gcp_parameter(loss.tape, i);
+    for (int i = 0; !gcp_is_nil(gcp_nth_parameter(loss.tape, i)); i++) {
+        gcp_tensor p = gcp_nth_parameter(loss.tape, i);
         if (to) gcp_grad(plan, p, to + n);
         n += gcp_elements(p);
     }
@@ -126,7 +126,7 @@ static void take_costs(void *context, const char *text, size_t size)
 /* A plan for that many bytes, or for the least that works where that is more. */
 static gcp_plan planned(size_t *budget, size_t far, int far_only, const gcp_target *target)
 {
-    gcp_plan plan = gcp_plan_make(loss, .policy = GCP_BUDGET, .budget = *budget, .costs = costs, .far = far, .far_only = far_only, .target = target);
+    gcp_plan plan = gcp_plan_make(loss, .policy = GCP_POLICY_BUDGET, .budget = *budget, .costs = costs, .far = far, .far_only = far_only, .target = target);
     if (plan.in || gcp_error_code(loss.tape) != GCP_E_BUDGET) return plan;
     gcp_error_clear(loss.tape);
     *budget = plan.least_bytes;
@@ -145,7 +145,7 @@ static int profiled(gcp_plan *plan)
 /* Costs by a profile, the link's by that of a plan that copies: then what is planned is what this machine does. */
 static int know(const options *o, const gcp_target *at_once, const gcp_target *beside, size_t *budget)
 {
-    gcp_plan keep = gcp_plan_make(loss, .policy = GCP_KEEP_ALL, .target = at_once);
+    gcp_plan keep = gcp_plan_make(loss, .policy = GCP_POLICY_KEEP_ALL, .target = at_once);
     if (!profiled(&keep)) return 0;
     *budget = (size_t)(o->share * (double)keep.bytes);
     gcp_plan away = planned(budget, far_file.size, 1, beside);
@@ -164,7 +164,7 @@ static int run(const options *o)
     beside = pool_target(&pool);
     int good = know(o, &at_once, &beside, &budget);
     if (good) {
-        rows[KEEP].plan = gcp_plan_make(loss, .policy = GCP_KEEP_ALL, .costs = costs, .target = &at_once);
+        rows[KEEP].plan = gcp_plan_make(loss, .policy = GCP_POLICY_KEEP_ALL, .costs = costs, .target = &at_once);
         rows[AGAIN].plan = planned(&budget, 0, 0, &at_once);
         rows[AT_ONCE].plan = planned(&budget, far, 1, &at_once);
         rows[BESIDE].plan = planned(&budget, far, 1, &beside);
@@ -200,7 +200,7 @@ int main(int argc, char **argv)
     arena = gcp_arena_from(memory, size);
     gcp_tape *net = gcp_tape_make(&arena, .ops = 256);
     loss = seed000(net, o.image, o.batch, &image, &labels);
-    gcp_plan keep = gcp_plan_make(loss, .policy = GCP_KEEP_ALL);
+    gcp_plan keep = gcp_plan_make(loss, .policy = GCP_POLICY_KEEP_ALL);
     slab_size = keep.room;
     slab = malloc(slab_size);
     expected = calloc(gradients(NULL, NULL), sizeof *expected);

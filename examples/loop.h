@@ -73,7 +73,7 @@ static inline double loop_epoch(loop *l, const dataset *d, int epoch, int limit,
         double start = seconds_now();
         gcp_write(&l->train, l->ends.image, l->images);
         gcp_write(&l->train, l->ends.labels, l->labels);
-        loss += (double)gcp_step(&l->train, .lr = l->lr);
+        loss += gcp_step(&l->train, .lr = l->lr);
         spent += seconds_now() - start;
     }
     *ms = steps ? 1e3 * spent / steps : 0;
@@ -122,7 +122,7 @@ static inline uint64_t loop_hash(loop *l)
 {
     uint64_t hash = 0xCBF29CE484222325u;
     for (int i = 0;; i++) {
-        gcp_tensor w = gcp_parameter(l->net, i);
+        gcp_tensor w = gcp_nth_parameter(l->net, i);
         if (gcp_is_nil(w)) return hash;
         size_t bytes = gcp_elements(w) * sizeof(gcp_real);
         gcp_real *values = malloc(bytes);

@@ -117,7 +117,7 @@ static inline gcp_tensor conv_relu(gcp_tape *net, stored *s, gcp_tensor x, int c
 {
     GCP_SEGMENT(net, "conv") {
         stored_note(s, x);
-        x = gcp_relu(gcp_conv2d(x, .out = channels, .k = k, .padding = GCP_SAME, .init = init));
+        x = gcp_relu(gcp_conv2d(x, .out = channels, .k = k, .padding = GCP_PADDING_SAME, .init = init));
         stored_note(s, x);
     }
     stored_next_layer(s);
@@ -157,9 +157,9 @@ static inline gcp_tensor keras_head(gcp_tape *net, stored *s, gcp_tensor x, int 
 static inline gcp_tensor seed000_stored(gcp_tape *net, int image_size, int batch, gcp_tensor *image, gcp_tensor *labels, stored *s)
 {
     static const int channels[] = { 10, 20, 40, 60, 40, 40, 40, 40, 40, 20, 20 };
-    gcp_tensor x = *image = gcp_input(net, "image", batch, image_size, image_size, 1);
-    *labels = gcp_labels(net, "labels", batch);
-    GCP_SEGMENT(net, "reshape") x = gcp_reshape(x, batch, image_size, image_size, 1);
+    gcp_tensor x = *image = gcp_input(net, "image", GCP_SHAPE(batch, image_size, image_size, 1));
+    *labels = gcp_labels(net, "labels", GCP_SHAPE(batch));
+    GCP_SEGMENT(net, "reshape") x = gcp_reshape(x, GCP_SHAPE(batch, image_size, image_size, 1));
     stored_input(s, x);
     stored_next_layer(s);
     for (int i = 0; i < 11; i++) {
@@ -178,8 +178,8 @@ static inline gcp_tensor seed000(gcp_tape *net, int image_size, int batch, gcp_t
 static inline gcp_tensor seed003_stored(gcp_tape *net, int partitions, int blocks, int image_size, int batch, gcp_tensor *image, gcp_tensor *labels, stored *s)
 {
     static const int channels[] = { 10, 40, 20 };
-    gcp_tensor x = *image = gcp_input(net, "image", batch, image_size, image_size, 1);
-    *labels = gcp_labels(net, "labels", batch);
+    gcp_tensor x = *image = gcp_input(net, "image", GCP_SHAPE(batch, image_size, image_size, 1));
+    *labels = gcp_labels(net, "labels", GCP_SHAPE(batch));
     stored_input(s, x);
     for (int p = 0; p < partitions; p++)
         GCP_SEGMENT(net, "partition")
@@ -202,7 +202,7 @@ static inline network vgg_stored(gcp_tape *net, int depth, int batch, int image_
     static const int channels[] = { 64, 128, 256, 512, 512 };
     network none = { GCP_NIL, GCP_NIL, GCP_NIL, GCP_NIL };
     if (depth != 13 && depth != 16 && depth != 19) return none;
-    gcp_tensor image = gcp_input(net, "image", batch, image_size, image_size, 3), labels = gcp_labels(net, "labels", batch), x = image;
+    gcp_tensor image = gcp_input(net, "image", GCP_SHAPE(batch, image_size, image_size, 3)), labels = gcp_labels(net, "labels", GCP_SHAPE(batch)), x = image;
     stored_input(s, x);
     for (int b = 0; b < 5; b++)
         GCP_SEGMENT(net, "block") {
@@ -227,7 +227,7 @@ static inline network vgg19(gcp_tape *net, int batch, int image_size, int classe
 /* Digits of 8x8: two convolutions a segment, so that there is something to run again. */
 static inline network digits_cnn(gcp_tape *net, int batch)
 {
-    gcp_tensor image = gcp_input(net, "image", batch, 8, 8, 1), labels = gcp_labels(net, "labels", batch), x = image;
+    gcp_tensor image = gcp_input(net, "image", GCP_SHAPE(batch, 8, 8, 1)), labels = gcp_labels(net, "labels", GCP_SHAPE(batch)), x = image;
     for (int i = 0; i < 4; i++)
         GCP_SEGMENT(net, "pair") {
             x = gcp_relu(gcp_conv2d(x, .out = 16, .k = 3, .pad = 1));
@@ -243,7 +243,7 @@ static inline network digits_cnn(gcp_tape *net, int batch)
 /* Grey images of any size that two 2x2 pools leave something of: MNIST and its relatives. */
 static inline network mnist_cnn(gcp_tape *net, int batch, int height, int width, int classes)
 {
-    gcp_tensor image = gcp_input(net, "image", batch, height, width, 1), labels = gcp_labels(net, "labels", batch), x = image;
+    gcp_tensor image = gcp_input(net, "image", GCP_SHAPE(batch, height, width, 1)), labels = gcp_labels(net, "labels", GCP_SHAPE(batch)), x = image;
     GCP_SEGMENT(net, "low") {
         x = gcp_relu(gcp_conv2d(x, .out = 16, .k = 3, .pad = 1));
         x = gcp_max_pool(x, .k = 2);
@@ -323,7 +323,7 @@ static inline network resnet_stored(gcp_tape *net, int depth, int batch, int ima
     const int *stages = resnet_stages(depth);
     network none = { GCP_NIL, GCP_NIL, GCP_NIL, GCP_NIL };
     if (!stages) return none;
-    gcp_tensor image = gcp_input(net, "image", batch, image_size, image_size, 3), labels = gcp_labels(net, "labels", batch);
+    gcp_tensor image = gcp_input(net, "image", GCP_SHAPE(batch, image_size, image_size, 3)), labels = gcp_labels(net, "labels", GCP_SHAPE(batch));
     gcp_tensor x = imagenet_stem(net, s, image);
     for (int stage = 0; stage < 4; stage++)
         for (int i = 0; i < stages[stage]; i++) x = residual_block(net, s, x, 64 << stage, stage && !i ? 2 : 1, depth >= 50);
@@ -370,10 +370,10 @@ static inline network seed002_stored(gcp_tape *net, int depth, int batch, int im
     const int *stages = resnet_stages(depth);
     network none = { GCP_NIL, GCP_NIL, GCP_NIL, GCP_NIL };
     if (!stages) return none;
-    gcp_tensor image = gcp_input(net, "image", batch, image_size, image_size, 3), labels = gcp_labels(net, "labels", batch), x = image;
+    gcp_tensor image = gcp_input(net, "image", GCP_SHAPE(batch, image_size, image_size, 3)), labels = gcp_labels(net, "labels", GCP_SHAPE(batch)), x = image;
     GCP_SEGMENT(net, "stem") {
         x = stored_note(s, padded_conv(s, x, 64, 7, 2));
-        x = stored_note(s, gcp_max_pool(x, .k = 3, .stride = 2, .padding = GCP_SAME));
+        x = stored_note(s, gcp_max_pool(x, .k = 3, .stride = 2, .padding = GCP_PADDING_SAME));
     }
     stored_next_layer(s);
     for (int stage = 0; stage < 4; stage++)
@@ -389,7 +389,7 @@ static inline network seed002(gcp_tape *net, int depth, int batch, int image_siz
 /* The residual networks for CIFAR-10: three stages of blocks, 16, 32 and 64 channels wide. */
 static inline network cifar_stages(gcp_tape *net, int preactivated, int blocks, int batch, int image_size, int classes, stored *s)
 {
-    gcp_tensor image = gcp_input(net, "image", batch, image_size, image_size, 3), labels = gcp_labels(net, "labels", batch), x = image;
+    gcp_tensor image = gcp_input(net, "image", GCP_SHAPE(batch, image_size, image_size, 3)), labels = gcp_labels(net, "labels", GCP_SHAPE(batch)), x = image;
     stored_input(s, x);
     GCP_SEGMENT(net, "stem") {
         x = conv(s, x, 16, 3, 1);
@@ -429,7 +429,7 @@ static inline network resnet_deep(gcp_tape *net, int blocks, int batch, int imag
 static inline network mobilenet_stored(gcp_tape *net, int batch, int image_size, int classes, stored *s)
 {
     static const int channels[] = { 32, 64, 128, 128, 256, 256, 512, 512, 512, 512, 512, 512, 1024, 1024 };
-    gcp_tensor image = gcp_input(net, "image", batch, image_size, image_size, 3), labels = gcp_labels(net, "labels", batch), x = image;
+    gcp_tensor image = gcp_input(net, "image", GCP_SHAPE(batch, image_size, image_size, 3)), labels = gcp_labels(net, "labels", GCP_SHAPE(batch)), x = image;
     stored_input(s, x);
     GCP_SEGMENT(net, "stem") x = norm_relu(s, conv(s, x, channels[0], 3, 2));
     stored_next_layer(s);
@@ -455,7 +455,7 @@ static inline gcp_tensor dense_layer(gcp_tape *net, stored *s, gcp_tensor x)
     GCP_SEGMENT(net, "layer") {
         gcp_tensor y = conv(s, norm_relu(s, x), 128, 1, 1);
         y = conv(s, norm_relu(s, y), 32, 3, 1);
-        x = gcp_concat(x, y);
+        x = gcp_concat(GCP_TENSORS(x, y));
     }
     stored_next_layer(s);
     return x;
@@ -466,7 +466,7 @@ static inline gcp_tensor dense_layer(gcp_tape *net, stored *s, gcp_tensor x)
 static inline network densenet121_stored(gcp_tape *net, int batch, int image_size, int classes, stored *s)
 {
     static const int layers[] = { 6, 12, 24, 16 };
-    gcp_tensor image = gcp_input(net, "image", batch, image_size, image_size, 3), labels = gcp_labels(net, "labels", batch);
+    gcp_tensor image = gcp_input(net, "image", GCP_SHAPE(batch, image_size, image_size, 3)), labels = gcp_labels(net, "labels", GCP_SHAPE(batch));
     gcp_tensor x = imagenet_stem(net, s, image);
     for (int b = 0; b < 4; b++) {
         if (b) {
@@ -486,7 +486,7 @@ static inline network densenet121(gcp_tape *net, int batch, int image_size, int 
 /* Inception: a kernel of any size that keeps the image's, and a 3x3 that reads no padding. */
 static inline gcp_tensor same_conv(stored *s, gcp_tensor x, int channels, int kh, int kw)
 {
-    return norm_relu(s, gcp_conv2d(stored_note(s, x), .out = channels, .kh = kh, .kw = kw, .padding = GCP_SAME, .no_bias = 1));
+    return norm_relu(s, gcp_conv2d(stored_note(s, x), .out = channels, .kh = kh, .kw = kw, .padding = GCP_PADDING_SAME, .no_bias = 1));
 }
 
 static inline gcp_tensor valid_conv(stored *s, gcp_tensor x, int channels, int stride)
@@ -512,7 +512,7 @@ static inline gcp_tensor inception_35(gcp_tape *net, stored *s, gcp_tensor x, in
         gcp_tensor b = same_conv(s, same_conv(s, x, 48, 1, 1), 64, 5, 5);
         gcp_tensor c = same_conv(s, same_conv(s, same_conv(s, x, 64, 1, 1), 96, 3, 3), 96, 3, 3);
         gcp_tensor d = mean_branch(s, x, pooled);
-        x = gcp_concat(a, b, c, d);
+        x = gcp_concat(GCP_TENSORS(a, b, c, d));
     }
     stored_next_layer(s);
     return x;
@@ -524,7 +524,7 @@ static inline gcp_tensor inception_35_to_17(gcp_tape *net, stored *s, gcp_tensor
         gcp_tensor a = valid_conv(s, x, 384, 2);
         gcp_tensor b = valid_conv(s, same_conv(s, same_conv(s, x, 64, 1, 1), 96, 3, 3), 96, 2);
         gcp_tensor c = valid_pool(s, x);
-        x = gcp_concat(a, b, c);
+        x = gcp_concat(GCP_TENSORS(a, b, c));
     }
     stored_next_layer(s);
     return x;
@@ -538,7 +538,7 @@ static inline gcp_tensor inception_17(gcp_tape *net, stored *s, gcp_tensor x, in
         gcp_tensor c = same_conv(s, same_conv(s, same_conv(s, x, channels, 1, 1), channels, 7, 1), channels, 1, 7);
         c = same_conv(s, same_conv(s, c, channels, 7, 1), 192, 1, 7);
         gcp_tensor d = mean_branch(s, x, 192);
-        x = gcp_concat(a, b, c, d);
+        x = gcp_concat(GCP_TENSORS(a, b, c, d));
     }
     stored_next_layer(s);
     return x;
@@ -551,7 +551,7 @@ static inline gcp_tensor inception_17_to_8(gcp_tape *net, stored *s, gcp_tensor 
         gcp_tensor b = same_conv(s, same_conv(s, same_conv(s, x, 192, 1, 1), 192, 1, 7), 192, 7, 1);
         b = valid_conv(s, b, 192, 2);
         gcp_tensor c = valid_pool(s, x);
-        x = gcp_concat(a, b, c);
+        x = gcp_concat(GCP_TENSORS(a, b, c));
     }
     stored_next_layer(s);
     return x;
@@ -564,7 +564,7 @@ static inline gcp_tensor inception_8(gcp_tape *net, stored *s, gcp_tensor x)
         gcp_tensor b = same_conv(s, x, 384, 1, 1), b1 = same_conv(s, b, 384, 1, 3), b2 = same_conv(s, b, 384, 3, 1);
         gcp_tensor c = same_conv(s, same_conv(s, x, 448, 1, 1), 384, 3, 3), c1 = same_conv(s, c, 384, 1, 3), c2 = same_conv(s, c, 384, 3, 1);
         gcp_tensor d = mean_branch(s, x, 192);
-        x = gcp_concat(a, b1, b2, c1, c2, d);
+        x = gcp_concat(GCP_TENSORS(a, b1, b2, c1, c2, d));
     }
     stored_next_layer(s);
     return x;
@@ -575,7 +575,7 @@ static inline gcp_tensor inception_8(gcp_tape *net, stored *s, gcp_tensor x)
 static inline network inception_v3_stored(gcp_tape *net, int batch, int image_size, int classes, stored *s)
 {
     static const int pooled[] = { 32, 64, 64 }, channels[] = { 128, 160, 160, 192 };
-    gcp_tensor image = gcp_input(net, "image", batch, image_size, image_size, 3), labels = gcp_labels(net, "labels", batch), x = image;
+    gcp_tensor image = gcp_input(net, "image", GCP_SHAPE(batch, image_size, image_size, 3)), labels = gcp_labels(net, "labels", GCP_SHAPE(batch)), x = image;
     stored_input(s, x);
     GCP_SEGMENT(net, "stem") {
         x = valid_conv(s, valid_conv(s, x, 32, 2), 32, 1);
@@ -607,7 +607,7 @@ static inline gcp_tensor unet_pair(gcp_tape *net, stored *s, gcp_tensor x, int c
    are multiples of 16. It takes 50 ops. */
 static inline network unet_stored(gcp_tape *net, int batch, int height, int width, int classes, stored *s)
 {
-    gcp_tensor image = gcp_input(net, "image", batch, height, width, 3), labels = gcp_labels(net, "labels", batch, height, width), x = image, skip[4];
+    gcp_tensor image = gcp_input(net, "image", GCP_SHAPE(batch, height, width, 3)), labels = gcp_labels(net, "labels", GCP_SHAPE(batch, height, width)), x = image, skip[4];
     stored_input(s, x);
     for (int level = 0; level < 4; level++)
         GCP_SEGMENT(net, "down") {
@@ -619,7 +619,7 @@ static inline network unet_stored(gcp_tape *net, int batch, int height, int widt
         GCP_SEGMENT(net, "up") {
             x = gcp_conv_transpose2d(stored_note(s, x), .out = 64 << level, .k = 2, .stride = 2);
             stored_next_layer(s);
-            x = unet_pair(net, s, gcp_concat(skip[level], x), 64 << level);
+            x = unet_pair(net, s, gcp_concat(GCP_TENSORS(skip[level], x)), 64 << level);
         }
     GCP_SEGMENT(net, "head") x = gcp_conv2d(stored_note(s, x), .out = classes, .k = 1);
     stored_next_layer(s);

@@ -10,6 +10,8 @@
 #include <string.h>
 #include "networks.h"
 
+static double mib(size_t bytes) { return (double)bytes / 1048576; }
+
 enum { CURVE_MAX = 200 };
 
 typedef struct options {
@@ -33,7 +35,7 @@ static int usage(FILE *f, int status)
           "  plan NETWORK | --graph FILE [options]\n\nnetworks:", f);
     for (int i = 0; i < NETWORK_NAMES; i++) fprintf(f, " %s", network_names[i].name);
     fputs("\n\noptions:\n"
-          "  --budget B      bytes of a step, weights and all: 800MB, 1.5GB, 123456; without it the curve alone\n"
+          "  --budget B      bytes of a step, weights and all: 800MB, 1.5GB (MB is 2^20 bytes, as GCP_MB), 123456; without it the curve alone\n"
           "  --batch N, --image N            default: as in the benchmark\n"
           "  --optimizer none|sgd|adam       sgd has momentum (default)\n"
           "  --effort quick|default|thorough how long to search\n"
@@ -46,7 +48,7 @@ static int usage(FILE *f, int status)
 
 static size_t bytes_of(const char *s)
 {
-    static const struct { const char *unit; double bytes; } units[] = { { "", 1 }, { "KB", 1e3 }, { "MB", 1e6 }, { "GB", 1e9 }, { "KiB", 1024 }, { "MiB", 1048576 }, { "GiB", 1073741824 } };
+    static const struct { const char *unit; double bytes; } units[] = { { "", 1 }, { "KB", 1024 }, { "MB", 1048576 }, { "GB", 1073741824 } };
     char *end;
     double n = strtod(s, &end);
     for (size_t i = 0; n > 0 && i < sizeof units / sizeof *units; i++) if (!strcmp(end, units[i].unit) && n * units[i].bytes < 1e18) return (size_t)(n * units[i].bytes);
@@ -122,8 +124,8 @@ static gcp_tensor record(void *context, gcp_tape *tape, int batch)
 
 static gcp_plan_opts plan_options(const options *o)
 {
-    gcp_plan_opts p = { .at = GCP_AT, .policy = GCP_KEEP_ALL, .effort = o->effort };
-    if (!o->graph) { p.optimizer = o->optimizer; p.momentum = o->optimizer == GCP_SGD ? 0.9 : 0; }
+    gcp_plan_opts p = { .at = GCP_AT, .policy = GCP_POLICY_BUDGET, .effort = o->effort };
+    if (!o->graph) { p.optimizer = o->optimizer; p.momentum = o->optimizer == GCP_OPTIMIZER_SGD ? 0.9 : 0; }
     return p;
 }
 
@@ -132,11 +134,10 @@ static gcp_plan plan_any(gcp_plan_opts p) { return text ? gcp_graph_plan_at(loss
 static int print_budget(const options *o)
 {
     gcp_plan_opts p = plan_options(o);
-    p.policy = GCP_BUDGET;
     p.budget = o->budget;
     gcp_plan plan = plan_any(p);
     if (!plan.in) return failed();
-    printf("budget %.1f MB: %.1f MB planned, %.2f %% more time than keeping all, %d instructions\n", (double)o->budget / 1e6, (double)plan.bytes / 1e6,
+    printf("budget %.1f MB: %.1f MB planned, %.2f %% more time than keeping all, %d instructions\n", mib(o->budget), mib(plan.bytes),
            100 * (plan.seconds / plan.keep_all_seconds - 1), plan.instructions);
     gcp_why_print(&plan, gcp_file(stdout));
     FILE *f = o->list ? fopen(o->list, "w") : NULL;
@@ -162,7 +163,7 @@ static int print_curve(const options *o, const gcp_plan *keep, size_t least)
     if (!(text ? gcp_graph_sweep_at(loss.tape, text, points, o->curve, p) : gcp_sweep_at(loss, points, o->curve, p))) return failed();
     printf("\n budget MB   time   no plan below   (keep-all = 1)\n");
     for (int i = 0; i < o->curve; i++)
-        printf("%10.1f  %6.4f  %6.4f  %.*s\n", (double)points[i].budget / 1e6, points[i].seconds / points[i].keep_all_seconds, points[i].bound_seconds / points[i].keep_all_seconds,
+        printf("%10.1f  %6.4f  %6.4f  %.*s\n", mib(points[i].budget), points[i].seconds / points[i].keep_all_seconds, points[i].bound_seconds / points[i].keep_all_seconds,
                (int)fmin(60, 100 * (points[i].seconds / points[i].keep_all_seconds - 1)), "############################################################");
     return write_curve(o->csv, gcp_sweep_csv, points, o->curve) && write_curve(o->svg, gcp_sweep_svg, points, o->curve);
 }
@@ -170,32 +171,32 @@ static int print_curve(const options *o, const gcp_plan *keep, size_t least)
 /* Keep-all and the least budget, which the error of an impossible one names. */
 static int run(const options *o)
 {
-    gcp_plan_opts p = plan_options(o);
-    gcp_plan keep = plan_any(p);
+    gcp_plan_opts p = plan_options(o), all = p;
+    all.policy = GCP_POLICY_KEEP_ALL;
+    all.effort = GCP_EFFORT_DEFAULT;
+    gcp_plan keep = plan_any(all);
     if (!keep.in) return failed();
-    p.policy = GCP_BUDGET;
     p.budget = 1;
     size_t least = plan_any(p).least_bytes;
     if (gcp_error_code(loss.tape) != GCP_E_BUDGET) return failed();
     gcp_error_clear(loss.tape);
     if (o->net) printf("%s, batch %d, %dx%d: ", o->net->name, o->batch, o->image, o->image);
-    printf("keeping all takes %.1f MB, the least that works is %.1f MB\n\n", (double)keep.bytes / 1e6, (double)least / 1e6);
+    printf("keeping all takes %.1f MB, the least that works is %.1f MB\n\n", mib(keep.bytes), mib(least));
     if (o->budget && !print_budget(o)) return 0;
     if (o->curve && !print_curve(o, &keep, least)) return 0;
     if (o->max_batch) {
-        char error[GCP_MAX_ERROR];
         gcp_plan_opts q = plan_options(o);
         q.budget = o->budget;
-        int batch = gcp_max_batch(&arena, record, (void *)(uintptr_t)o, .ops = o->net->ops, .error = error, .plan = q);
-        if (error[0]) { fprintf(stderr, "plan: %s\n", error); return 0; }
-        printf("\nthe largest batch for %.1f MB: %d\n", (double)o->budget / 1e6, batch);
+        int batch = gcp_max_batch(loss.tape, record, (void *)(uintptr_t)o, .plan = q);
+        if (!batch) return failed();
+        printf("\nthe largest batch for %.1f MB: %d\n", mib(o->budget), batch);
     }
     return 1;
 }
 
 int main(int argc, char **argv)
 {
-    options o = { .curve = 8, .optimizer = GCP_SGD };
+    options o = { .curve = 8, .optimizer = GCP_OPTIMIZER_SGD };
     if (argc < 2 || !strcmp(argv[1], "--help")) return usage(argc < 2 ? stderr : stdout, argc < 2);
     if (!options_read(&o, argc, argv)) return 1;
     const size_t size = GCP_MB(512);

@@ -22,23 +22,23 @@ typedef struct row {
 } row;
 
 static row rows[] = {
-    { .name = "keep_all", .policy = GCP_KEEP_ALL },
-    { .name = "k0_replay", .policy = GCP_CHECKPOINTS, .k = 0, .replay = 1 },
-    { .name = "k2_replay", .policy = GCP_CHECKPOINTS, .k = 2, .replay = 1 },
-    { .name = "k4_replay", .policy = GCP_CHECKPOINTS, .k = 4, .replay = 1 },
-    { .name = "k8_replay", .policy = GCP_CHECKPOINTS, .k = 8, .replay = 1 },
-    { .name = "k16_replay", .policy = GCP_CHECKPOINTS, .k = 16, .replay = 1 },
-    { .name = "k0_retain", .policy = GCP_CHECKPOINTS, .k = 0 },
-    { .name = "k2_retain", .policy = GCP_CHECKPOINTS, .k = 2 },
-    { .name = "k4_retain", .policy = GCP_CHECKPOINTS, .k = 4 },
-    { .name = "k8_retain", .policy = GCP_CHECKPOINTS, .k = 8 },
-    { .name = "k16_retain", .policy = GCP_CHECKPOINTS, .k = 16 },
-    { .name = "sqrt", .policy = GCP_SQRT },
-    { .name = "recursive", .policy = GCP_RECURSIVE },
-    { .name = "cheap", .policy = GCP_CHEAP },
-    { .name = "budget_1/2", .policy = GCP_BUDGET, .share = 2 },
-    { .name = "budget_1/4", .policy = GCP_BUDGET, .share = 4 },
-    { .name = "budget_1/8", .policy = GCP_BUDGET, .share = 8 },
+    { .name = "keep_all", .policy = GCP_POLICY_KEEP_ALL },
+    { .name = "k0_replay", .policy = GCP_POLICY_CHECKPOINTS, .k = 0, .replay = 1 },
+    { .name = "k2_replay", .policy = GCP_POLICY_CHECKPOINTS, .k = 2, .replay = 1 },
+    { .name = "k4_replay", .policy = GCP_POLICY_CHECKPOINTS, .k = 4, .replay = 1 },
+    { .name = "k8_replay", .policy = GCP_POLICY_CHECKPOINTS, .k = 8, .replay = 1 },
+    { .name = "k16_replay", .policy = GCP_POLICY_CHECKPOINTS, .k = 16, .replay = 1 },
+    { .name = "k0_retain", .policy = GCP_POLICY_CHECKPOINTS, .k = 0 },
+    { .name = "k2_retain", .policy = GCP_POLICY_CHECKPOINTS, .k = 2 },
+    { .name = "k4_retain", .policy = GCP_POLICY_CHECKPOINTS, .k = 4 },
+    { .name = "k8_retain", .policy = GCP_POLICY_CHECKPOINTS, .k = 8 },
+    { .name = "k16_retain", .policy = GCP_POLICY_CHECKPOINTS, .k = 16 },
+    { .name = "sqrt", .policy = GCP_POLICY_SQRT },
+    { .name = "recursive", .policy = GCP_POLICY_RECURSIVE },
+    { .name = "cheap", .policy = GCP_POLICY_CHEAP },
+    { .name = "budget_1/2", .policy = GCP_POLICY_BUDGET, .share = 2 },
+    { .name = "budget_1/4", .policy = GCP_POLICY_BUDGET, .share = 4 },
+    { .name = "budget_1/8", .policy = GCP_POLICY_BUDGET, .share = 8 },
 };
 enum { ROWS = sizeof rows / sizeof *rows };
 
@@ -54,7 +54,7 @@ typedef struct study {
     float *ones;
     int32_t *label;
     gcp_real *expected, *gradient;      /* every gradient of keep_all, one after the other; one of another plan */
-    float expected_loss;
+    double expected_loss;
 } study;
 
 static study part_one;
@@ -100,8 +100,8 @@ static int study_record(study *s, const options *o)
 /* Weights have a home of their own; all plans use one slab, as large as the largest says, and a guard behind it. */
 static int study_memory(study *s, const options *o)
 {
-    size_t pixels = (size_t)o->image * (size_t)o->image * (size_t)o->batch, weights = 0, state = gcp_state_bytes(s->net, GCP_NO_OPTIMIZER) + ALIGN;
-    for (int i = 0; !gcp_is_nil(gcp_parameter(s->net, i)); i++) weights += gcp_elements(gcp_parameter(s->net, i));
+    size_t pixels = (size_t)o->image * (size_t)o->image * (size_t)o->batch, weights = 0, state = gcp_state_bytes(s->net, GCP_OPTIMIZER_NONE) + ALIGN;
+    for (int i = 0; !gcp_is_nil(gcp_nth_parameter(s->net, i)); i++) weights += gcp_elements(gcp_nth_parameter(s->net, i));
     s->slab_size += GUARD + ALIGN;
     s->state_size = state;
     s->state = device_take(target, state);
@@ -126,13 +126,13 @@ static void study_free(study *s)
 /* ---- Running ---------------------------------------------------------------------------------------------------*/
 
 /* Every gradient of the plan that has just run against keep_all's, which comes first and is taken as it is. */
-static int study_same(study *s, row *r, float loss)
+static int study_same(study *s, row *r, double loss)
 {
     size_t at = 0;
     int same = 1, first = r == rows && r->times == 0;
     if (first) s->expected_loss = loss;
-    for (int i = 0; !gcp_is_nil(gcp_parameter(s->net, i)); i++) {
-        gcp_tensor w = gcp_parameter(s->net, i);
+    for (int i = 0; !gcp_is_nil(gcp_nth_parameter(s->net, i)); i++) {
+        gcp_tensor w = gcp_nth_parameter(s->net, i);
         gcp_real *expected = s->expected + at, *found = first ? expected : s->gradient;
         if (gcp_grad(&r->plan, w, found)) return 0;
         same &= !memcmp(found, expected, gcp_elements(w) * sizeof *found);
@@ -167,7 +167,7 @@ static int study_run(study *s, row *r)
     gcp_write(&r->plan, s->image, s->ones);
     gcp_write(&r->plan, s->labels, s->label);
     double start = seconds_now();
-    float loss = gcp_step(&r->plan);
+    double loss = gcp_step(&r->plan);
     r->seconds[r->times] = seconds_now() - start;
     if (gcp_error(s->net)) return failed(s->net);
     end = last_change(base, end, pattern);
@@ -227,8 +227,8 @@ static int study_measure(study *s, double until)
 /* What a framework holds and runs again under the same policy; for policies that it lacks, nothing. */
 static void print_framework(const study *s, const row *r)
 {
-    if (r->policy == GCP_KEEP_ALL) printf("%9.2f %7d", mib(framework_bytes(&s->framework)), 0);
-    else if (r->policy != GCP_CHECKPOINTS) printf("%9s %7s", "-", "-");
+    if (r->policy == GCP_POLICY_KEEP_ALL) printf("%9.2f %7d", mib(framework_bytes(&s->framework)), 0);
+    else if (r->policy != GCP_POLICY_CHECKPOINTS) printf("%9s %7s", "-", "-");
     else printf("%9.2f %7d", mib(framework_checkpoint_bytes(&s->framework, r->k, r->replay)), framework_reruns(&s->framework, r->k, r->replay));
 }
 
@@ -313,7 +313,7 @@ static int write_scatter(const options *o, int planned)
     if (!f) return 0;
     for (int i = 0; i < ROWS; i++)
         p[i] = (scatter_point) { planned ? rows[i].plan.seconds / rows[0].plan.seconds : rows[i].median / rows[0].median, mib(rows[i].plan.bytes), rows[i].name,
-                                 rows[i].replay ? "#c5221f" : rows[i].policy == GCP_CHECKPOINTS ? "#1a73e8" : rows[i].policy == GCP_KEEP_ALL ? "black" : "#188038" };
+                                 rows[i].replay ? "#c5221f" : rows[i].policy == GCP_POLICY_CHECKPOINTS ? "#1a73e8" : rows[i].policy == GCP_POLICY_KEEP_ALL ? "black" : "#188038" };
     for (int i = from; i < CURVE; i++) {
         x[0][i] = curve[i].seconds / curve[i].keep_all_seconds;
         x[1][i] = curve[i].bound_seconds / curve[i].keep_all_seconds;
@@ -379,7 +379,7 @@ static int digits_train(const char *name, gcp_policy policy, const dataset *trai
     loop l = { .net = gcp_tape_make(&arena, .ops = 64, .seed = 1), .batch = 50, .lr = 0.003, .target = target };
     double accuracy = 0;
     l.ends = digits_cnn(l.net, l.batch);
-    l.train = gcp_plan_make(l.ends.loss, .policy = policy, .optimizer = GCP_ADAM, .target = target);
+    l.train = gcp_plan_make(l.ends.loss, .policy = policy, .optimizer = GCP_OPTIMIZER_ADAM, .target = target);
     l.infer = gcp_plan_make(l.ends.logits, .inference = 1, .target = target);
     if (!loop_start(&l, train)) return gcp_error(l.net) ? failed(l.net) : out_of_memory();
     size_t measured = loop_measure(&l);
@@ -414,9 +414,9 @@ static int digits(const options *o)
     data_mix(&d, 1);
     dataset train = data_slice(&d, 0, 1500), test = data_slice(&d, 1500, d.count - 1500);
     printf("Part two: a CNN learns handwritten digits, %d to train on and %d to test on, drawn at random; batches of 50, Adam\n\n", train.count, test.count);
-    int good = digits_train("keep_all", GCP_KEEP_ALL, &train, &test, o->epochs, &all);
-    good &= digits_train("sqrt", GCP_SQRT, &train, &test, o->epochs, &root);
-    good &= digits_train("segments", GCP_SEGMENTS, &train, &test, o->epochs, &blocks);
+    int good = digits_train("keep_all", GCP_POLICY_KEEP_ALL, &train, &test, o->epochs, &all);
+    good &= digits_train("sqrt", GCP_POLICY_SQRT, &train, &test, o->epochs, &root);
+    good &= digits_train("segments", GCP_POLICY_SEGMENTS, &train, &test, o->epochs, &blocks);
     good &= all == root && all == blocks;
     printf("%s\n", good ? "the three trainings end with the same weights, bit for bit" : "THE TRAININGS DIFFER, or one of them went wrong");
     data_free(&d);

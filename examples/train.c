@@ -79,7 +79,7 @@ static int word(const char *name, const char *text, const char *const *list, int
 static int named_policy(const char *text, gcp_policy *policy)
 {
     static const char *const names[] = { "segments", "keep_all", "uniform", "checkpoints", "sqrt", "recursive", "cheap", NULL };
-    static const gcp_policy values[] = { GCP_SEGMENTS, GCP_KEEP_ALL, GCP_UNIFORM, GCP_CHECKPOINTS, GCP_SQRT, GCP_RECURSIVE, GCP_CHEAP };
+    static const gcp_policy values[] = { GCP_POLICY_SEGMENTS, GCP_POLICY_KEEP_ALL, GCP_POLICY_UNIFORM, GCP_POLICY_CHECKPOINTS, GCP_POLICY_SQRT, GCP_POLICY_RECURSIVE, GCP_POLICY_CHEAP };
     int i;
     if (!word("--policy", text, names, &i)) return 0;
     *policy = values[i];
@@ -89,7 +89,7 @@ static int named_policy(const char *text, gcp_policy *policy)
 static int named_optimizer(const char *text, gcp_optimizer *optimizer)
 {
     static const char *const names[] = { "sgd", "adam", "adamw", NULL };
-    static const gcp_optimizer values[] = { GCP_SGD, GCP_ADAM, GCP_ADAMW };
+    static const gcp_optimizer values[] = { GCP_OPTIMIZER_SGD, GCP_OPTIMIZER_ADAM, GCP_OPTIMIZER_ADAMW };
     int i;
     if (!word("--optimizer", text, names, &i)) return 0;
     *optimizer = values[i];
@@ -195,11 +195,11 @@ static network record(const options *o, gcp_tape *net, const dataset *d)
 
 static int plan(const options *o, loop *l, const dataset *d)
 {
-    int sgd = o->optimizer == GCP_SGD;
+    int sgd = o->optimizer == GCP_OPTIMIZER_SGD;
     l->ends = record(o, l->net, d);
-    l->train = gcp_plan_make(l->ends.loss, .policy = o->policy, .segments = o->policy == GCP_UNIFORM ? o->segments : 0,
-                             .checkpoints = o->policy == GCP_CHECKPOINTS ? o->checkpoints : 0, .replay = o->policy == GCP_CHECKPOINTS && o->replay,
-                             .optimizer = o->optimizer, .momentum = sgd ? 0.9 : 0, .weight_decay = sgd ? 1e-4 : o->optimizer == GCP_ADAMW ? 0.01 : 0, .target = l->target);
+    l->train = gcp_plan_make(l->ends.loss, .policy = o->policy, .segments = o->policy == GCP_POLICY_UNIFORM ? o->segments : 0,
+                             .checkpoints = o->policy == GCP_POLICY_CHECKPOINTS ? o->checkpoints : 0, .replay = o->policy == GCP_POLICY_CHECKPOINTS && o->replay,
+                             .optimizer = o->optimizer, .momentum = sgd ? 0.9 : 0, .weight_decay = sgd ? 1e-4 : o->optimizer == GCP_OPTIMIZER_ADAMW ? 0.01 : 0, .target = l->target);
     l->infer = gcp_plan_make(l->ends.logits, .inference = 1, .target = l->target);
     if (gcp_error(l->net)) return 0;
     gcp_layers_print(&l->train, gcp_file(stdout));
@@ -238,8 +238,8 @@ int main(int argc, char **argv)
     o.device = cpu;
     for (int i = 1; i < argc; i++) if (!strcmp(argv[i], "--help")) return usage(stdout, 0);
     if (!parse(&o, argc, argv)) return 2;
-    if (!o.optimizer) o.optimizer = o.task == CIFAR ? GCP_SGD : GCP_ADAM;
-    if (o.lr <= 0) o.lr = o.optimizer == GCP_SGD ? 0.1 : 0.002;
+    if (!o.optimizer) o.optimizer = o.task == CIFAR ? GCP_OPTIMIZER_SGD : GCP_OPTIMIZER_ADAM;
+    if (o.lr <= 0) o.lr = o.optimizer == GCP_OPTIMIZER_SGD ? 0.1 : 0.002;
     gcp_arena arena = gcp_arena_from(tape_memory, sizeof tape_memory);
     loop l = { .net = gcp_tape_make(&arena, .ops = 8192, .seed = 1), .batch = o.batch };
     if (!device_open("train", o.device, &l.target)) return 2;

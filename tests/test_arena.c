@@ -49,7 +49,7 @@ static int made(ptrdiff_t offset, size_t bytes, gcp_tape_opts o, gcp_tape **net)
 {
     static gcp_arena a;
     a = gcp_arena_from(memory + offset, bytes);
-    *net = GCPI_STAMPED(gcp_tape_make_at)(&a, o);
+    *net = gcp_tape_make_at(&a, o);
     return *net && !gcp_error(*net);
 }
 
@@ -78,10 +78,10 @@ static void scratch(void)
 {
     gcp_arena a = gcp_arena_from(memory, sizeof memory);
     gcp_tape *net = gcp_tape_make(&a, .ops = 16);
-    gcp_tensor loss = gcp_mean(gcp_linear(gcp_input(net, "x", 2, 4), .out = 4));
+    gcp_tensor loss = gcp_mean(gcp_linear(gcp_input(net, "x", GCP_SHAPE(2, 4)), .out = 4));
     ptrdiff_t used = a.used;
-    size_t bound = gcp_plan_arena(loss, .policy = GCP_SQRT);
-    gcp_plan plan = gcp_plan_make(loss, .policy = GCP_SQRT);
+    size_t bound = gcp_plan_arena(loss, .policy = GCP_POLICY_SQRT);
+    gcp_plan plan = gcp_plan_make(loss, .policy = GCP_POLICY_SQRT);
     CHECK(plan.in && a.scratch == 0 && a.used > used);
     CHECK(a.high > a.used && a.high - used <= (ptrdiff_t)bound);
     gcp_tape_reset(net);
@@ -92,12 +92,13 @@ static void scratch(void)
 static void plans(void)
 {
     static unsigned char plan_memory[1 << 17];
-    for (int policy = GCP_SEGMENTS; policy <= GCP_BUDGET; policy += GCP_BUDGET - GCP_SEGMENTS) {
+    for (int policy = GCP_POLICY_SEGMENTS; policy <= GCP_POLICY_BUDGET; policy += GCP_POLICY_BUDGET - GCP_POLICY_SEGMENTS) {
         gcp_arena a = gcp_arena_from(memory, sizeof memory), own;
         gcp_tape *net = gcp_tape_make(&a, .ops = 16);
-        gcp_tensor x = gcp_input(net, "x", 2, 4);
+        gcp_tensor x = gcp_input(net, "x", GCP_SHAPE(2, 4));
         for (int i = 0; i < 3; i++) GCP_SEGMENT(net, "block") x = gcp_tanh(gcp_linear(x, .out = 4));
-        gcp_plan_opts o = { .policy = (gcp_policy)policy, .budget = policy ? 4096 : 0, .effort = GCP_EFFORT_QUICK, .arena = &own };
+        gcp_plan_opts o = { .policy = (gcp_policy)policy, .budget = policy ? 4096 : 0, .arena = &own,
+                            .effort = policy ? GCP_EFFORT_QUICK : GCP_EFFORT_DEFAULT };
         gcp_tensor loss = gcp_mean(x);
         size_t made_from = 0;
         CHECK(policy || gcp_plan_arena_at(loss, o) < sizeof plan_memory);

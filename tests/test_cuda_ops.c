@@ -21,7 +21,7 @@ static gcp_tensor image(int n, int h, int w, int c)
 {
     char name[24];
     snprintf(name, sizeof name, "image%d", kept_count);
-    gcp_tensor x = gcp_want_grad(gcp_input(net, name, n, h, w, c));
+    gcp_tensor x = gcp_want_grad(gcp_input(net, name, GCP_SHAPE(n, h, w, c)));
     kept[kept_count++] = x;
     return x;
 }
@@ -54,7 +54,7 @@ static gcp_tensor pitched(int k)                     /* between slices and conca
     gcp_tensor x = image(2, 6, 6, 9), a = gcp_slice(x, .first = k % 2 ? 4 : 1, .count = 4);
     gcp_tensor y = k < 2 ? gcp_conv2d(a, .out = 8, .k = 3, .pad = 1) : k < 4 ? gcp_conv2d(a, .out = 5, .k = 1) : gcp_max_pool(a, .k = 2, .stride = 1);
     gcp_tensor z = k % 2 ? gcp_relu(y) : gcp_batch_norm(gcp_gelu(y));
-    return square(seen(gcp_concat(z, gcp_sigmoid(y), gcp_scale(z, .by = 0.5))));
+    return square(seen(gcp_concat(GCP_TENSORS(z, gcp_sigmoid(y), gcp_scale(z, .by = 0.5)))));
 }
 
 static gcp_tensor elementwise(int k)
@@ -70,8 +70,8 @@ static gcp_tensor elementwise(int k)
     case 6: return square(seen(gcp_gelu(gcp_scale(x, .by = -1.5))));
     case 7: return square(seen(gcp_dropout(gcp_add(x, y), .rate = 0.4)));
     case 8: return square(seen(gcp_bias(x, gcp_param(net, "b", GCP_SHAPE(k % 2 ? 7 : 8), .init = GCP_INIT_ONES))));
-    case 9: return square(seen(gcp_reshape(gcp_slice(x, .first = 1, .count = 6), 2, 3 + k % 3, 5, 6)));
-    case 10: return square(seen(gcp_flatten(gcp_concat(x, y))));
+    case 9: return square(seen(gcp_reshape(gcp_slice(x, .first = 1, .count = 6), GCP_SHAPE(2, 3 + k % 3, 5, 6))));
+    case 10: return square(seen(gcp_flatten(gcp_concat(GCP_TENSORS(x, y)))));
     default: return gcp_add(gcp_mean(gcp_relu(x)), gcp_mse(seen(gcp_relu(y)), x));
     }
 }
@@ -84,7 +84,7 @@ static gcp_tensor windows(int k)
     if (k < 12) return square(seen(gcp_max_pool_at(gcp_tanh(x), o)));
     if (k < 24) return square(seen(gcp_avg_pool_at(x, o)));
     if (k < 26) return square(seen(gcp_global_avg_pool(x)));
-    return square(seen(gcp_upsample(x, .factor = 2 + k % 2, .mode = k < 28 ? GCP_NEAREST : GCP_BILINEAR)));
+    return square(seen(gcp_upsample(x, .factor = 2 + k % 2, .mode = k < 28 ? GCP_UPSAMPLING_NEAREST : GCP_UPSAMPLING_BILINEAR)));
 }
 
 static gcp_tensor norms(int k)
@@ -98,16 +98,16 @@ static gcp_tensor products(int k)
 {
     gcp_tensor x = image(5, 1, 3 + k % 2, 7 + k), y = gcp_linear(x, .out = 4 + k % 3, .no_bias = k % 2);
     if (k < 4) return square(seen(y));
-    gcp_tensor a = gcp_input(net, "a", 6, 9);
+    gcp_tensor a = gcp_input(net, "a", GCP_SHAPE(6, 9));
     kept[kept_count++] = gcp_want_grad(a);
     return gcp_mean(gcp_tanh(seen(gcp_matmul(a, gcp_param(net, "w", GCP_SHAPE(9, 2 + k), .init = GCP_INIT_HE, .fan_in = 9)))));
 }
 
 static gcp_tensor losses(int k)
 {
-    gcp_tensor ids = gcp_labels(net, "ids", 6, 4);
+    gcp_tensor ids = gcp_labels(net, "ids", GCP_SHAPE(6, 4));
     if (k < 2) return square(seen(gcp_embedding(ids, .entries = 5, .out = 3 + 30 * k)));
-    gcp_tensor labels = gcp_labels(net, k < 4 ? "some" : "labels", 40), x = image(40, 1, 1, k % 2 ? 70 : 5);
+    gcp_tensor labels = gcp_labels(net, k < 4 ? "some" : "labels", GCP_SHAPE(40)), x = image(40, 1, 1, k % 2 ? 70 : 5);
     return gcp_cross_entropy(seen(gcp_tanh(x)), labels, .ignore = k < 4 ? -1 : k == 4 ? GCP_ZERO : 3);
 }
 
@@ -134,18 +134,19 @@ static void feed(gcp_plan *plan)
 static size_t results(gcp_tensor loss, const gcp_target *target, gcp_optimizer optimizer, float *out)
 {
     size_t n = 0, first;
-    gcp_plan plan = gcp_plan_make(loss, .policy = GCP_SEGMENTS, .target = target, .optimizer = optimizer, .momentum = 0.9, .weight_decay = 0.1, .epsilon = 1e-2,     /* lest Adam blow up the rounding of tiny gradients */
-                                  .nesterov = optimizer == GCP_SGD, .clip_norm = optimizer == GCP_ADAM ? 0.5 : 0, .clip_value = optimizer == GCP_SGD ? 0.05 : 0);
+    gcp_plan plan = gcp_plan_make(loss, .policy = GCP_POLICY_SEGMENTS, .target = target, .optimizer = optimizer, .momentum = optimizer == GCP_OPTIMIZER_SGD ? 0.9 : 0,
+                                  .epsilon = optimizer > GCP_OPTIMIZER_SGD ? 1e-2 : 0,     /* lest Adam blow up the rounding of tiny gradients */
+                                  .weight_decay = optimizer ? 0.1 : 0, .nesterov = optimizer == GCP_OPTIMIZER_SGD, .clip_norm = optimizer == GCP_OPTIMIZER_ADAM ? 0.5 : 0, .clip_value = optimizer == GCP_OPTIMIZER_SGD ? 0.05 : 0);
     if (target) gcp_bind(&plan, NULL, 0);
     else gcp_bind(&plan, cpu_memory, sizeof cpu_memory);
     for (int step = 0; step < (optimizer ? 3 : 1); step++) {
         feed(&plan);
-        out[n] = gcp_step(&plan, .lr = optimizer ? 0.05 : 0);
+        out[n] = (float)gcp_step(&plan, .lr = optimizer ? 0.05 : 0);
         scale[n] = 1;
         n++;
     }
     for (int i = 0; i < 2 * kept_count + 64; i++) {
-        gcp_tensor x = i < 2 * kept_count ? kept[i / 2] : gcp_parameter(net, i - 2 * kept_count);
+        gcp_tensor x = i < 2 * kept_count ? kept[i / 2] : gcp_nth_parameter(net, i - 2 * kept_count);
         int gradient = i < 2 * kept_count ? i % 2 : !optimizer;
         float most = 1e-3f;
         if (gcp_is_nil(x) || n + gcp_elements(x) > VALUES) continue;
@@ -213,8 +214,8 @@ typedef struct test_case { const char *name; gcp_tensor (*record)(int k); int co
 static void every_way(const test_case *c, int k)
 {
     one(c->name, c->record, k, GCP_FP32, (gcp_optimizer)(k % 4));
-    one(c->name, c->record, k, GCP_FP32, GCP_NO_OPTIMIZER);
-    if (c->has_tf32) one(c->name, c->record, k, GCP_TF32, GCP_NO_OPTIMIZER);
+    one(c->name, c->record, k, GCP_FP32, GCP_OPTIMIZER_NONE);
+    if (c->has_tf32) one(c->name, c->record, k, GCP_TF32, GCP_OPTIMIZER_NONE);
 }
 
 int main(int argc, char **argv)

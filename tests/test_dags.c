@@ -49,9 +49,9 @@ static size_t gradients(const random_net *r, gcp_plan_opts o, float *out, float 
     gcp_bind(&plan, slab, sizeof slab);
     if (plan.far_bytes) gcp_far_bind(&plan, far_memory, sizeof far_memory);
     feed(&plan, r, 1);
-    *loss = gcp_step(&plan);
-    for (int i = 0; !gcp_error(r->tape) && !gcp_is_nil(gcp_parameter(r->tape, i)); i++) {
-        gcp_tensor p = gcp_parameter(r->tape, i);
+    *loss = (float)gcp_step(&plan);
+    for (int i = 0; !gcp_error(r->tape) && !gcp_is_nil(gcp_nth_parameter(r->tape, i)); i++) {
+        gcp_tensor p = gcp_nth_parameter(r->tape, i);
         if (gcp_grad(&plan, p, out + n)) gcp_error_clear(r->tape);       /* one that the loss does not depend on */
         else n += gcp_elements(p);
     }
@@ -78,7 +78,7 @@ static float inferred(const random_net *r, int no_groups)
     gcp_plan plan = gcp_plan_make(r->loss, .inference = 1, .no_groups = no_groups);
     gcp_bind(&plan, slab, sizeof slab);
     feed(&plan, r, 3);
-    return gcp_forward(&plan);
+    return (float)gcp_forward(&plan);
 }
 
 static int holds_nan(const float *x, size_t n)
@@ -93,24 +93,24 @@ static void one(unsigned seed, int policy, size_t *kept_gradients, float *kept_l
     gcp_arena arena = gcp_arena_from(tape_memory, sizeof tape_memory);
     random_net r = net_make(&arena, seed);
     const gcp_target scrambled = { .threads = 3, .parallel_for = backwards };
-    gcp_plan trial = gcp_plan_make(r.loss, .policy = GCP_KEEP_ALL);
+    gcp_plan trial = gcp_plan_make(r.loss, .policy = GCP_POLICY_KEEP_ALL);
     gcp_plan_opts o = net_policy(policy, seed, trial.units);
     float loss;
-    if (policy != GCP_KEEP_ALL) o.check = diverged ? 0 : GCP_CHECK;
+    if (policy != GCP_POLICY_KEEP_ALL) o.check = diverged ? 0 : GCP_CHECK;
     else o.no_groups = (int)(seed % 2);                   /* in groups or op by op: the same bits */
-    if (seed % 5 == 0 && policy != GCP_KEEP_ALL) o.target = &scrambled;
+    if (seed % 5 == 0 && policy != GCP_POLICY_KEEP_ALL) o.target = &scrambled;
     memset(state, 0, sizeof state);
     gcp_state_bind(r.tape, state, sizeof state);
     size_t n = gradients(&r, o, gradient, &loss, seed, policy);
     size_t bytes = train(&r, o, seed, policy);
-    if (policy == GCP_KEEP_ALL) {
+    if (policy == GCP_POLICY_KEEP_ALL) {
         float grouped = inferred(&r, 0), single = inferred(&r, 1);         /* a step may have diverged */
         CHECK(!memcmp(&grouped, &single, sizeof grouped));
     }
     const char *error = gcp_error(r.tape);
     if (error) fprintf(stderr, "network %u, policy %d: %s\n", seed, policy, error);
     CHECK(gcp_error(r.tape) == NULL);
-    if (policy == GCP_KEEP_ALL) {
+    if (policy == GCP_POLICY_KEEP_ALL) {
         memcpy(gradient_kept, gradient, n * sizeof *gradient);
         memcpy(state_kept, state, bytes);
         *kept_gradients = n; *kept_loss = loss; *kept_state = bytes;
@@ -125,7 +125,7 @@ static void one(unsigned seed, int policy, size_t *kept_gradients, float *kept_l
 int main(int argc, char **argv)
 {
     int networks = argc > 1 ? atoi(argv[1]) : NETWORKS, first = argc > 2 ? atoi(argv[2]) : 0;
-    static const int policies[] = { GCP_KEEP_ALL, GCP_SEGMENTS, GCP_UNIFORM, GCP_CHECKPOINTS, GCP_SQRT, GCP_RECURSIVE, GCP_CHEAP, 7, 8 };
+    static const int policies[] = { GCP_POLICY_KEEP_ALL, GCP_POLICY_SEGMENTS, GCP_POLICY_UNIFORM, GCP_POLICY_CHECKPOINTS, GCP_POLICY_SQRT, GCP_POLICY_RECURSIVE, GCP_POLICY_CHEAP, 7, 8 };
     for (int i = 0; i < networks && check_failed < 10; i++) {
         size_t kept_gradients = 0, kept_state = 0;
         float kept_loss = 0;

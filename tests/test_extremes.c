@@ -32,7 +32,7 @@ static gcp_tensor image(void)
         d[order] = size(most);
         for (int n = d[order]; n > 1 && left; n >>= 1) left--;
     }
-    return gcp_input(net, "x", d[0], d[1], d[2], d[3]);
+    return gcp_input(net, "x", GCP_SHAPE(d[0], d[1], d[2], d[3]));
 }
 
 static gcp_conv2d_opts options(int channels)
@@ -40,7 +40,7 @@ static gcp_conv2d_opts options(int channels)
     gcp_conv2d_opts o = { .at = GCP_AT, .out = size(31), .kh = size(roll(3) ? 4 : 24), .kw = size(roll(3) ? 4 : 24) };
     if (roll(2)) { o.stride_h = size(roll(3) ? 4 : 14); o.stride_w = size(roll(3) ? 4 : 14); }
     if (roll(2)) { o.pad_top = size(roll(3) ? 4 : 24); o.pad_bottom = size(4); o.pad_left = size(roll(3) ? 4 : 24); o.pad_right = size(24); }
-    else if (roll(2)) o.padding = GCP_SAME;
+    else if (roll(2)) o.padding = GCP_PADDING_SAME;
     if (roll(3) == 0) { o.dilation_h = size(roll(2) ? 4 : 24); o.dilation_w = size(24); }
     if (roll(4) == 0) o.groups = roll(2) ? channels : size(6);
     if (o.groups == channels) o.out = channels;
@@ -59,7 +59,7 @@ static gcp_tensor some_op(gcp_tensor x)
     case 5: return gcp_matmul(x, gcp_param(net, "w", GCP_SHAPE(channels, size(31))));
     case 6: return roll(2) ? gcp_max_pool_at(x, pool) : gcp_avg_pool_at(x, pool);
     case 7: return gcp_upsample(x, .factor = size(31), .mode = (gcp_upsampling)roll(2));
-    default: return gcp_batch_norm(gcp_concat(x, gcp_slice(x, .first = channels / 2, .count = channels - channels / 2)));
+    default: return gcp_batch_norm(gcp_concat(GCP_TENSORS(x, gcp_slice(x, .first = channels / 2, .count = channels - channels / 2))));
     }
 }
 
@@ -74,7 +74,7 @@ static void one(void)
     recorded += code == GCP_OK;
     CHECK(code ? code == GCP_E_SHAPE || code == GCP_E_ARGUMENT : !gcp_is_nil(y));
     const gcp_target target = { .isa = GCP_ISA_SCALAR + (int)roll(2), .threads = 1 + (int)roll(64) };
-    gcp_plan plan = gcp_plan_make(gcp_mean(y), .policy = GCP_KEEP_ALL, .optimizer = (gcp_optimizer)roll(4), .target = &target);
+    gcp_plan plan = gcp_plan_make(gcp_mean(y), .policy = GCP_POLICY_KEEP_ALL, .optimizer = (gcp_optimizer)roll(4), .target = &target);
     if (plan.in) {
         planned++;
         CHECK(plan.bytes == plan.state_bytes + plan.slab_bytes && plan.room > plan.bytes && plan.slab_bytes >= plan.live_peak);
@@ -87,7 +87,7 @@ static void wrapped(void)
     if (sizeof(void *) == 4) return;                 /* sizes are refused before they come there */
     arena = gcp_arena_from(tape_memory, sizeof tape_memory);
     net = gcp_tape_make(&arena, .ops = 16);
-    gcp_tensor x = gcp_input(net, "x", 1, 16, 2, 3);
+    gcp_tensor x = gcp_input(net, "x", GCP_SHAPE(1, 16, 2, 3));
     int line = __LINE__ + 1;
     CHECK(gcp_is_nil(gcp_conv_transpose2d(x, .out = 67108864, .kh = 3, .kw = 64)));
     char want[96];
@@ -95,12 +95,12 @@ static void wrapped(void)
     CHECK(gcp_error(net) && !strncmp(gcp_error(net), want, strlen(want)));
     gcp_error_clear(net);
     gcp_tensor y = gcp_conv_transpose2d(x, .out = 8388608, .kh = 3, .kw = 64, .no_bias = 1, .name = "fits");
-    gcp_plan plan = gcp_plan_make(gcp_mean(y), .policy = GCP_KEEP_ALL);
+    gcp_plan plan = gcp_plan_make(gcp_mean(y), .policy = GCP_POLICY_KEEP_ALL);
     CHECK(plan.in && plan.bytes > GCP_GB(36));
     gcp_error_clear(net);
-    x = gcp_input(net, "huge", 1 << 30, (1 << 27) - 1);
+    x = gcp_input(net, "huge", GCP_SHAPE(1 << 30, (1 << 27) - 1));
     for (int i = 0; i < 8; i++) x = gcp_gelu(i ? x : gcp_want_grad(x));
-    CHECK(gcp_plan_make(gcp_mean(x), .policy = GCP_KEEP_ALL).in == NULL && gcp_error_code(net) == GCP_E_SHAPE && strstr(gcp_error(net), "more than can be addressed"));
+    CHECK(gcp_plan_make(gcp_mean(x), .policy = GCP_POLICY_KEEP_ALL).in == NULL && gcp_error_code(net) == GCP_E_SHAPE && strstr(gcp_error(net), "more than can be addressed"));
 }
 
 /* Found from outside, on 32-bit systems: strides that no tap uses, and scratch of many threads. */
@@ -109,11 +109,11 @@ static void strides(void)
     for (int transposed = 0; transposed < 2; transposed++) {
         arena = gcp_arena_from(tape_memory, sizeof tape_memory);
         net = gcp_tape_make(&arena, .ops = 16);
-        gcp_tensor x = gcp_want_grad(gcp_input(net, "x", 1, 8, 8, 256));
+        gcp_tensor x = gcp_want_grad(gcp_input(net, "x", GCP_SHAPE(1, 8, 8, 256)));
         gcp_tensor y = transposed ? gcp_conv_transpose2d(x, .out = 1, .k = 17, .pad = 8) : gcp_conv2d(x, .out = 1, .k = 17, .pad = 8, .stride = 1 << 22);
-        CHECK(gcp_plan_make(gcp_mean(y), .policy = GCP_KEEP_ALL).in != NULL);
+        CHECK(gcp_plan_make(gcp_mean(y), .policy = GCP_POLICY_KEEP_ALL).in != NULL);
         const gcp_target crowd = { .threads = 1 << 20, .parallel_for = nobody };
-        gcp_plan plan = gcp_plan_make(gcp_mean(gcp_conv2d(x, .out = 16, .k = 5)), .policy = GCP_KEEP_ALL, .target = &crowd);
+        gcp_plan plan = gcp_plan_make(gcp_mean(gcp_conv2d(x, .out = 16, .k = 5)), .policy = GCP_POLICY_KEEP_ALL, .target = &crowd);
         CHECK(sizeof(void *) == 4 ? !plan.in && strstr(gcp_error(net), "more than can be addressed") : plan.bytes > GCP_GB(4));
     }
 }

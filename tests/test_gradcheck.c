@@ -34,9 +34,9 @@ static const char *fresh_name(void)
     return name;
 }
 
-static gcp_tensor wanted(fill how, gcp_shape shape) { return give(gcp_want_grad(gcp_input_at(net, fresh_name(), shape, GCP_AT)), how); }
-static gcp_tensor labels(fill how, gcp_shape shape) { return give(gcp_labels_at(net, fresh_name(), shape, GCP_AT), how); }
-static gcp_tensor fixed(gcp_shape shape) { return give(gcp_input_at(net, fresh_name(), shape, GCP_AT), SMOOTH); }
+static gcp_tensor wanted(fill how, gcp_shape shape) { return give(gcp_want_grad(gcp_input(net, fresh_name(), shape)), how); }
+static gcp_tensor labels(fill how, gcp_shape shape) { return give(gcp_labels(net, fresh_name(), shape), how); }
+static gcp_tensor fixed(gcp_shape shape) { return give(gcp_input(net, fresh_name(), shape), SMOOTH); }
 static gcp_tensor weight(gcp_shape shape) { return gcp_param_at(net, fresh_name(), shape, GCP_OPTS(gcp_param_opts, .fan_in = 1)); }
 
 #define S(...)    GCP_SHAPE(__VA_ARGS__)
@@ -109,7 +109,7 @@ static void two_backward(const gcp_call *c)
     }
     if (wrong_kind == GCP_OP_CUSTOM) make_wrong(c);
 }
-static const gcp_op two = { "two", two_shape, two_forward, two_backward, two_cost, 2, 1, GCP_IN_PLACE | GCP_GRAD_IN_PLACE, 2, NULL };
+static const gcp_op two = { "two", two_shape, two_forward, two_backward, two_cost, 2, 1, GCP_FLAG_IN_PLACE | GCP_FLAG_GRAD_IN_PLACE, 2, NULL };
 
 /* which: 1, 2 or 3: one output is used, the other, or both */
 static gcp_tensor custom(gcp_tensor a, gcp_tensor b, int which)
@@ -135,8 +135,8 @@ static gcp_tensor custom(gcp_tensor a, gcp_tensor b, int which)
     X(CONV2D, conv_2x3_asymmetric, return gcp_conv2d(IN(1, 4, 3, 2), .out = 3, .kh = 2, .kw = 3, .pad_top = 1, .pad_left = 2, .pad_right = 1);) \
     X(CONV2D, conv_strides_2_1, return gcp_conv2d(IN(1, 5, 4, 2), .out = 3, .k = 2, .stride_h = 2, .stride_w = 1, .pad_bottom = 1);) \
     X(CONV2D, conv_stride_beyond_kernel, return gcp_conv2d(IN(1, 7, 6, 2), .out = 2, .k = 2, .stride = 3);) \
-    X(CONV2D, conv_same, return gcp_conv2d(IN(1, 4, 5, 2), .out = 2, .k = 2, .padding = GCP_SAME);) \
-    X(CONV2D, conv_same_stride2, return gcp_conv2d(IN(1, 6, 5, 2), .out = 2, .k = 3, .stride = 2, .padding = GCP_SAME);) \
+    X(CONV2D, conv_same, return gcp_conv2d(IN(1, 4, 5, 2), .out = 2, .k = 2, .padding = GCP_PADDING_SAME);) \
+    X(CONV2D, conv_same_stride2, return gcp_conv2d(IN(1, 6, 5, 2), .out = 2, .k = 3, .stride = 2, .padding = GCP_PADDING_SAME);) \
     X(CONV2D, conv_dilation2, return gcp_conv2d(IN(1, 6, 5, 2), .out = 2, .k = 3, .dilation = 2, .pad = 1);) \
     X(CONV2D, conv_dilation_1_2_stride2, return gcp_conv2d(IN(1, 5, 7, 2), .out = 2, .k = 2, .dilation_h = 1, .dilation_w = 2, .stride = 2, .pad_left = 1);) \
     X(CONV2D, conv_pad_beyond_kernel, return gcp_conv2d(IN(1, 2, 2, 2), .out = 2, .k = 2, .pad = 3);) \
@@ -151,7 +151,7 @@ static gcp_tensor custom(gcp_tensor a, gcp_tensor b, int which)
     X(CONV2D, conv_made_weight, gcp_tensor x = IN(1, 3, 4, 2), w = gcp_tanh(IN(3, 2, 2, 2)); return gcp_conv2d_op(x, w, GCP_NIL, .k = 2);) \
     X(CONV2D, conv_of_slice, return gcp_conv2d(gcp_slice(gcp_tanh(IN(1, 3, 4, 6)), .first = 2, .count = 3), .out = 2, .k = 2);) \
     X(CONV2D, conv_into_concat, gcp_tensor x = IN(1, 3, 3, 2), y = gcp_conv2d(x, .out = 3, .k = 3, .pad = 1); \
-                                return gcp_concat(gcp_conv2d(y, .out = 2, .k = 1), y);) \
+                                return gcp_concat(GCP_TENSORS(gcp_conv2d(y, .out = 2, .k = 1), y));) \
     X(CONV_TRANSPOSE2D, up_1x1, return gcp_conv_transpose2d(IN(1, 3, 4, 3), .out = 2, .k = 1);) \
     X(CONV_TRANSPOSE2D, up_1x1_stride2, return gcp_conv_transpose2d(IN(1, 2, 3, 2), .out = 2, .k = 1, .stride = 2);) \
     X(CONV_TRANSPOSE2D, up_2x2_stride2, return gcp_conv_transpose2d(IN(2, 2, 3, 2), .out = 3, .k = 2, .stride = 2);) \
@@ -159,7 +159,7 @@ static gcp_tensor custom(gcp_tensor a, gcp_tensor b, int which)
     X(CONV_TRANSPOSE2D, up_3x3_stride2, return gcp_conv_transpose2d(IN(1, 3, 2, 3), .out = 2, .k = 3, .stride = 2, .pad = 1);) \
     X(CONV_TRANSPOSE2D, up_no_bias, return gcp_conv_transpose2d(IN(1, 3, 2, 3), .out = 2, .k = 3, .stride = 2, .no_bias = 1);) \
     X(CONV_TRANSPOSE2D, up_2x3_asymmetric, return gcp_conv_transpose2d(IN(1, 3, 3, 2), .out = 2, .kh = 2, .kw = 3, .stride_w = 2, .pad_top = 1, .pad_right = 2);) \
-    X(CONV_TRANSPOSE2D, up_same_stride2, return gcp_conv_transpose2d(IN(1, 2, 3, 2), .out = 2, .k = 3, .stride = 2, .padding = GCP_SAME);) \
+    X(CONV_TRANSPOSE2D, up_same_stride2, return gcp_conv_transpose2d(IN(1, 2, 3, 2), .out = 2, .k = 3, .stride = 2, .padding = GCP_PADDING_SAME);) \
     X(CONV_TRANSPOSE2D, up_dilation2, return gcp_conv_transpose2d(IN(1, 2, 3, 2), .out = 2, .k = 2, .stride = 2, .dilation = 2, .pad = 1);) \
     X(CONV_TRANSPOSE2D, up_groups2, return gcp_conv_transpose2d(IN(1, 2, 3, 4), .out = 6, .k = 2, .stride = 2, .groups = 2);) \
     X(CONV_TRANSPOSE2D, up_depthwise, return gcp_conv_transpose2d(IN(1, 3, 2, 4), .out = 4, .k = 3, .stride = 2, .pad = 1, .groups = 4);) \
@@ -209,14 +209,14 @@ static gcp_tensor custom(gcp_tensor a, gcp_tensor b, int which)
     X(UPSAMPLE, nearest2, return gcp_upsample(IN(2, 2, 3, 2));) \
     X(UPSAMPLE, nearest3, return gcp_upsample(IN(1, 2, 3, 2), .factor = 3);) \
     X(UPSAMPLE, nearest1, return gcp_upsample(IN(1, 2, 3, 2), .factor = 1);) \
-    X(UPSAMPLE, bilinear2, return gcp_upsample(IN(2, 2, 3, 2), .mode = GCP_BILINEAR);) \
-    X(UPSAMPLE, bilinear3, return gcp_upsample(IN(1, 3, 1, 2), .factor = 3, .mode = GCP_BILINEAR);) \
-    X(UPSAMPLE, upsample_twice_used, gcp_tensor x = gcp_tanh(IN(1, 2, 2, 2)); return gcp_mul(gcp_upsample(x), gcp_upsample(x, .mode = GCP_BILINEAR));) \
+    X(UPSAMPLE, bilinear2, return gcp_upsample(IN(2, 2, 3, 2), .mode = GCP_UPSAMPLING_BILINEAR);) \
+    X(UPSAMPLE, bilinear3, return gcp_upsample(IN(1, 3, 1, 2), .factor = 3, .mode = GCP_UPSAMPLING_BILINEAR);) \
+    X(UPSAMPLE, upsample_twice_used, gcp_tensor x = gcp_tanh(IN(1, 2, 2, 2)); return gcp_mul(gcp_upsample(x), gcp_upsample(x, .mode = GCP_UPSAMPLING_BILINEAR));) \
     X(MAX_POOL, max_pool_2, return gcp_max_pool(FAR(2, 4, 6, 2), .k = 2);) \
     X(MAX_POOL, max_pool_3_stride2_pad1, return gcp_max_pool(FAR(1, 5, 6, 2), .k = 3, .stride = 2, .pad = 1);) \
     X(MAX_POOL, max_pool_overlap, return gcp_max_pool(FAR(1, 4, 5, 3), .k = 3, .stride = 1);) \
     X(MAX_POOL, max_pool_2x3, return gcp_max_pool(FAR(1, 5, 6, 2), .kh = 2, .kw = 3, .stride_h = 1, .stride_w = 2, .pad_top = 1, .pad_right = 2);) \
-    X(MAX_POOL, max_pool_same, return gcp_max_pool(FAR(1, 5, 4, 2), .k = 3, .stride = 2, .padding = GCP_SAME);) \
+    X(MAX_POOL, max_pool_same, return gcp_max_pool(FAR(1, 5, 4, 2), .k = 3, .stride = 2, .padding = GCP_PADDING_SAME);) \
     X(MAX_POOL, max_pool_1x1, return gcp_max_pool(FAR(1, 3, 4, 2), .k = 1);) \
     X(MAX_POOL, max_pool_1x1_between, return gcp_scale(gcp_max_pool(gcp_scale(FAR(1, 3, 4, 2), .by = 1.1), .k = 1), .by = 1.2);) \
     X(MAX_POOL, max_pool_not_in_place, return gcp_scale(gcp_max_pool(gcp_scale(FAR(1, 4, 5, 2), .by = 1.1), .k = 3, .stride = 1, .pad = 1), .by = 1.2);) \
@@ -226,7 +226,7 @@ static gcp_tensor custom(gcp_tensor a, gcp_tensor b, int which)
     X(AVG_POOL, avg_pool_2, return gcp_avg_pool(IN(2, 4, 6, 2), .k = 2);) \
     X(AVG_POOL, avg_pool_3_stride1_pad1, return gcp_avg_pool(IN(1, 4, 5, 2), .k = 3, .stride = 1, .pad = 1);) \
     X(AVG_POOL, avg_pool_2x3, return gcp_avg_pool(IN(1, 5, 6, 2), .kh = 2, .kw = 3, .stride_h = 1, .stride_w = 2, .pad_top = 1, .pad_right = 2);) \
-    X(AVG_POOL, avg_pool_same, return gcp_avg_pool(IN(1, 5, 4, 2), .k = 3, .stride = 2, .padding = GCP_SAME);) \
+    X(AVG_POOL, avg_pool_same, return gcp_avg_pool(IN(1, 5, 4, 2), .k = 3, .stride = 2, .padding = GCP_PADDING_SAME);) \
     X(AVG_POOL, avg_pool_1x1, return gcp_avg_pool(IN(1, 3, 4, 2), .k = 1);) \
     X(AVG_POOL, avg_pool_1x1_stride2, return gcp_avg_pool(IN(1, 4, 5, 2), .k = 1, .stride = 2);) \
     X(AVG_POOL, avg_pool_used_twice, gcp_tensor x = gcp_tanh(IN(1, 4, 4, 2)); return gcp_mul(gcp_avg_pool(x, .k = 2), gcp_avg_pool(x, .k = 3, .stride = 1));) \
@@ -243,30 +243,30 @@ static gcp_tensor custom(gcp_tensor a, gcp_tensor b, int which)
                                      return gcp_add(gcp_layer_norm_op(y, g, g), x);)
 
 #define SHAPING(X) \
-    X(CONCAT, concat, gcp_tensor a = IN(2, 3, 2, 2), b = IN(2, 3, 2, 3); return gcp_concat(a, b);) \
-    X(CONCAT, concat_made, gcp_tensor a = gcp_tanh(IN(2, 2, 2)), b = gcp_sigmoid(IN(2, 2, 3)), c = gcp_scale(IN(2, 2, 1), .by = 2); return gcp_gelu(gcp_concat(a, b, c));) \
-    X(CONCAT, concat_same, gcp_tensor x = IN(3, 4); return gcp_concat(x, x);) \
-    X(CONCAT, concat_same_made, gcp_tensor x = gcp_tanh(IN(3, 4)); return gcp_tanh(gcp_concat(x, x, x));) \
-    X(CONCAT, concat_one, return gcp_concat(gcp_tanh(IN(3, 4)));) \
-    X(CONCAT, concat_nested, gcp_tensor a = gcp_tanh(IN(2, 3)), b = gcp_tanh(IN(2, 2)); gcp_tensor ab = gcp_concat(a, b); return gcp_concat(gcp_concat(ab, a), gcp_tanh(ab), b);) \
+    X(CONCAT, concat, gcp_tensor a = IN(2, 3, 2, 2), b = IN(2, 3, 2, 3); return gcp_concat(GCP_TENSORS(a, b));) \
+    X(CONCAT, concat_made, gcp_tensor a = gcp_tanh(IN(2, 2, 2)), b = gcp_sigmoid(IN(2, 2, 3)), c = gcp_scale(IN(2, 2, 1), .by = 2); return gcp_gelu(gcp_concat(GCP_TENSORS(a, b, c)));) \
+    X(CONCAT, concat_same, gcp_tensor x = IN(3, 4); return gcp_concat(GCP_TENSORS(x, x));) \
+    X(CONCAT, concat_same_made, gcp_tensor x = gcp_tanh(IN(3, 4)); return gcp_tanh(gcp_concat(GCP_TENSORS(x, x, x)));) \
+    X(CONCAT, concat_one, return gcp_concat(GCP_TENSORS(gcp_tanh(IN(3, 4))));) \
+    X(CONCAT, concat_nested, gcp_tensor a = gcp_tanh(IN(2, 3)), b = gcp_tanh(IN(2, 2)); gcp_tensor ab = gcp_concat(GCP_TENSORS(a, b)); return gcp_concat(GCP_TENSORS(gcp_concat(GCP_TENSORS(ab, a)), gcp_tanh(ab), b));) \
     X(CONCAT, concat_dense_block, gcp_tensor x = gcp_tanh(IN(1, 3, 3, 2)); \
-                                  for (int i = 0; i < 3; i++) x = gcp_concat(x, gcp_tanh(gcp_conv2d(x, .out = 2, .k = 3, .pad = 1))); return x;) \
-    X(CONCAT, concat_of_slices, gcp_tensor x = gcp_tanh(IN(3, 6)); return gcp_concat(gcp_slice(x, .first = 4, .count = 2), gcp_slice(x, .first = 0, .count = 3));) \
-    X(CONCAT, concat_params, gcp_tensor w = gcp_concat(weight(S(4, 3)), IN(4, 2)); return gcp_linear_op(IN(3, 5), w, GCP_NIL, .out = 4);) \
+                                  for (int i = 0; i < 3; i++) x = gcp_concat(GCP_TENSORS(x, gcp_tanh(gcp_conv2d(x, .out = 2, .k = 3, .pad = 1)))); return x;) \
+    X(CONCAT, concat_of_slices, gcp_tensor x = gcp_tanh(IN(3, 6)); return gcp_concat(GCP_TENSORS(gcp_slice(x, .first = 4, .count = 2), gcp_slice(x, .first = 0, .count = 3)));) \
+    X(CONCAT, concat_params, gcp_tensor w = gcp_concat(GCP_TENSORS(weight(S(4, 3)), IN(4, 2))); return gcp_linear_op(IN(3, 5), w, GCP_NIL, .out = 4);) \
     X(SLICE, slice, return gcp_slice(IN(2, 3, 2, 4), .first = 1, .count = 2);) \
     X(SLICE, slice_all, return gcp_slice(gcp_tanh(IN(3, 4)), .first = 0, .count = 4);) \
     X(SLICE, slice_overlap, gcp_tensor x = gcp_tanh(IN(3, 5)); return gcp_mul(gcp_slice(x, .first = 0, .count = 3), gcp_slice(x, .first = 1, .count = 3));) \
     X(SLICE, slice_nested, gcp_tensor x = gcp_tanh(IN(3, 7)); return gcp_tanh(gcp_slice(gcp_slice(x, .first = 1, .count = 5), .first = 2, .count = 2));) \
-    X(SLICE, slice_of_concat, gcp_tensor a = gcp_tanh(IN(3, 2)), b = gcp_tanh(IN(3, 3)); return gcp_slice(gcp_concat(a, b), .first = 1, .count = 3);) \
-    X(SLICE, slice_and_whole, gcp_tensor x = gcp_tanh(IN(3, 4)); return gcp_add(gcp_concat(gcp_slice(x, .first = 2, .count = 2), gcp_slice(x, .first = 0, .count = 2)), x);) \
+    X(SLICE, slice_of_concat, gcp_tensor a = gcp_tanh(IN(3, 2)), b = gcp_tanh(IN(3, 3)); return gcp_slice(gcp_concat(GCP_TENSORS(a, b)), .first = 1, .count = 3);) \
+    X(SLICE, slice_and_whole, gcp_tensor x = gcp_tanh(IN(3, 4)); return gcp_add(gcp_concat(GCP_TENSORS(gcp_slice(x, .first = 2, .count = 2), gcp_slice(x, .first = 0, .count = 2))), x);) \
     X(SLICE, slice_twice_used, gcp_tensor s = gcp_slice(gcp_tanh(IN(3, 4)), .first = 1, .count = 2); return gcp_mul(gcp_relu(gcp_mul(s, s)), gcp_tanh(s));) \
-    X(RESHAPE, reshape, return gcp_reshape(IN(2, 3, 4), 6, 2, 2);) \
-    X(RESHAPE, reshape_made, return gcp_tanh(gcp_reshape(gcp_tanh(IN(2, 3, 4)), 4, 6));) \
-    X(RESHAPE, reshape_twice, gcp_tensor x = gcp_tanh(IN(2, 6)); return gcp_add(gcp_reshape(gcp_reshape(x, 3, 4), 2, 6), x);) \
-    X(RESHAPE, reshape_of_slice, return gcp_tanh(gcp_reshape(gcp_slice(gcp_tanh(IN(2, 2, 5)), .first = 1, .count = 3), 3, 4));) \
-    X(RESHAPE, reshape_of_concat, gcp_tensor a = gcp_tanh(IN(2, 2)), b = gcp_tanh(IN(2, 4)); return gcp_tanh(gcp_reshape(gcp_concat(a, b, a), 4, 4));) \
-    X(RESHAPE, concat_of_reshape, gcp_tensor x = gcp_tanh(IN(2, 6)); return gcp_concat(gcp_reshape(x, 4, 3), gcp_tanh(gcp_reshape(x, 4, 3)));) \
-    X(RESHAPE, reshape_param, return gcp_linear_op(IN(3, 4), gcp_reshape(weight(S(3, 8)), 6, 4), GCP_NIL, .out = 6);) \
+    X(RESHAPE, reshape, return gcp_reshape(IN(2, 3, 4), GCP_SHAPE(6, 2, 2));) \
+    X(RESHAPE, reshape_made, return gcp_tanh(gcp_reshape(gcp_tanh(IN(2, 3, 4)), GCP_SHAPE(4, 6)));) \
+    X(RESHAPE, reshape_twice, gcp_tensor x = gcp_tanh(IN(2, 6)); return gcp_add(gcp_reshape(gcp_reshape(x, GCP_SHAPE(3, 4)), GCP_SHAPE(2, 6)), x);) \
+    X(RESHAPE, reshape_of_slice, return gcp_tanh(gcp_reshape(gcp_slice(gcp_tanh(IN(2, 2, 5)), .first = 1, .count = 3), GCP_SHAPE(3, 4)));) \
+    X(RESHAPE, reshape_of_concat, gcp_tensor a = gcp_tanh(IN(2, 2)), b = gcp_tanh(IN(2, 4)); return gcp_tanh(gcp_reshape(gcp_concat(GCP_TENSORS(a, b, a)), GCP_SHAPE(4, 4)));) \
+    X(RESHAPE, concat_of_reshape, gcp_tensor x = gcp_tanh(IN(2, 6)); return gcp_concat(GCP_TENSORS(gcp_reshape(x, GCP_SHAPE(4, 3)), gcp_tanh(gcp_reshape(x, GCP_SHAPE(4, 3)))));) \
+    X(RESHAPE, reshape_param, return gcp_linear_op(IN(3, 4), gcp_reshape(weight(S(3, 8)), GCP_SHAPE(6, 4)), GCP_NIL, .out = 6);) \
     X(RESHAPE, flatten, return gcp_linear(gcp_flatten(gcp_tanh(IN(2, 2, 3, 2))), .out = 3);)
 
 #define LOSSES(X) \
@@ -292,7 +292,7 @@ static gcp_tensor custom(gcp_tensor a, gcp_tensor b, int which)
     X(CUSTOM, custom_second, gcp_tensor a = gcp_scale(IN(3, 4), .by = 0.5), b = IN(3, 4); return custom(a, b, 2);) \
     X(CUSTOM, custom_same, gcp_tensor x = gcp_tanh(IN(3, 4)); return custom(x, x, 3);) \
     X(CUSTOM, custom_chain, gcp_tensor x = gcp_tanh(IN(3, 4)); return custom(custom(x, x, 1), x, 3);) \
-    X(CUSTOM, custom_of_views, gcp_tensor x = gcp_tanh(IN(3, 6)); return gcp_concat(custom(gcp_slice(x, .first = 1, .count = 2), gcp_slice(x, .first = 3, .count = 2), 3), x);)
+    X(CUSTOM, custom_of_views, gcp_tensor x = gcp_tanh(IN(3, 6)); return gcp_concat(GCP_TENSORS(custom(gcp_slice(x, .first = 1, .count = 2), gcp_slice(x, .first = 3, .count = 2), 3), x));)
 
 #define CASES(X) CONVOLUTIONS(X) PRODUCTS(X) ELEMENTWISE(X) SPATIAL(X) SHAPING(X) LOSSES(X)
 
@@ -343,7 +343,7 @@ static void write_all(gcp_plan *plan)
         if (given[i].how >= IDS) write_ids(plan, given[i].x, given[i].how);
         else write_reals(plan, given[i].x, given[i].how, (unsigned)i + 1);
     }
-    for (int i = 0; !gcp_is_nil(gcp_parameter(net, i)); i++) write_reals(plan, gcp_parameter(net, i), SMOOTH, (unsigned)i + 101);
+    for (int i = 0; !gcp_is_nil(gcp_nth_parameter(net, i)); i++) write_reals(plan, gcp_nth_parameter(net, i), SMOOTH, (unsigned)i + 101);
 }
 
 /* ---- wrong backwards --------------------------------------------------------------------------------------------- */
@@ -411,7 +411,7 @@ static int wrong(const gradient_case *c)
     for (wrong_input = 0, inputs = 1; wrong_input < inputs; wrong_input++) {
         gcp_gradcheck_result r;
         wrong_made = calls = 0;
-        gradcheck(c, &target, GCP_KEEP_ALL, &r);
+        gradcheck(c, &target, GCP_POLICY_KEEP_ALL, &r);
         check_ok(c->name, calls > 0, "does not run the op that it names");
         if (!wrong_made) continue;
         check_ok(c->name, !r.passed, "a wrong backward passed");
@@ -424,10 +424,10 @@ static int wrong(const gradient_case *c)
 
 static gcp_tensor rectified(void)
 {
-    gcp_tensor x = gcp_input(net, "image", 4, 6, 6, 3);
+    gcp_tensor x = gcp_input(net, "image", GCP_SHAPE(4, 6, 6, 3));
     for (int i = 0; i < 2; i++) x = gcp_relu(gcp_batch_norm(gcp_conv2d(x, .out = 6, .k = 3, .pad = 1)));
     x = gcp_relu(gcp_linear(gcp_flatten(gcp_max_pool(x, .k = 3)), .out = 12));
-    return gcp_cross_entropy(gcp_linear(x, .out = 5), gcp_labels(net, "label", 4));
+    return gcp_cross_entropy(gcp_linear(x, .out = 5), gcp_labels(net, "label", GCP_SHAPE(4)));
 }
 
 static gcp_gradcheck_result network(double size, const gcp_target *target)
@@ -436,8 +436,8 @@ static gcp_gradcheck_result network(double size, const gcp_target *target)
     net = gcp_tape_make(&arena, .ops = 48);
     gcp_plan plan = gcp_plan_make(rectified(), .target = target);
     gcp_bind(&plan, step_memory, sizeof step_memory);
-    for (int i = 0; !gcp_is_nil(gcp_parameter(net, i)); i++) {
-        gcp_tensor w = gcp_parameter(net, i);
+    for (int i = 0; !gcp_is_nil(gcp_nth_parameter(net, i)); i++) {
+        gcp_tensor w = gcp_nth_parameter(net, i);
         gcp_real values[MOST];
         for (int k = 0; k < (int)gcp_elements(w); k++) values[k] = (gcp_real)(size * draw((unsigned)i + 7, (unsigned)k));
         gcp_write(&plan, w, values);
@@ -474,8 +474,8 @@ int main(void)
     wrong_table();
     for (int i = 0; i < COUNT; i++) {
         int last = cases[i].kind <= GCP_OP_MATMUL ? GCP_ISA_AVX512 : GCP_ISA_SCALAR;      /* other ops have one code for all */
-        for (int isa = GCP_ISA_SCALAR; isa <= last; isa++) right(&cases[i], isa, GCP_KEEP_ALL);
-        right(&cases[i], GCP_ISA_BEST, GCP_SQRT);
+        for (int isa = GCP_ISA_SCALAR; isa <= last; isa++) right(&cases[i], isa, GCP_POLICY_KEEP_ALL);
+        right(&cases[i], GCP_ISA_BEST, GCP_POLICY_SQRT);
         check_ok(cases[i].name, wrong(&cases[i]) > 0, "no gradient was made wrong");
         covered[cases[i].kind]++;
     }

@@ -1,6 +1,7 @@
 /* Lists of instructions as text: printed, read back, edited by hand, and refused with the line where they are wrong. */
 #include "support/check.h"
 #include "gcp.h"
+#include "support/fitting.h"
 
 static unsigned char tape_memory[1 << 20];
 static unsigned char step_memory[1 << 19];
@@ -26,7 +27,7 @@ static gcp_tensor branches(gcp_tensor x)
     for (int i = 0; i < 3; i++)
         GCP_SEGMENT(net, "mix") {
             gcp_tensor a = gcp_tanh(gcp_gelu(gcp_conv2d(x, .out = 3, .k = 3, .pad = 1))), b = gcp_sigmoid(gcp_conv2d(x, .out = 3, .k = 1));
-            x = gcp_concat(a, b);
+            x = gcp_concat(GCP_TENSORS(a, b));
         }
     return gcp_linear(gcp_global_avg_pool(gcp_max_pool(x, .k = 2)), .out = 3);
 }
@@ -36,8 +37,8 @@ static void record(int which)
     static gcp_tensor (*const nets[])(gcp_tensor) = { dense_chain, residual, branches };
     arena = gcp_arena_from(tape_memory, sizeof tape_memory);
     net = gcp_tape_make(&arena, .ops = 64, .seed = 5);
-    image = gcp_input(net, "image", 2, 4, 4, 2);
-    label = gcp_labels(net, "label", 2);
+    image = gcp_input(net, "image", GCP_SHAPE(2, 4, 4, 2));
+    label = gcp_labels(net, "label", GCP_SHAPE(2));
     loss = gcp_cross_entropy(nets[which](image), label);
 }
 
@@ -64,27 +65,28 @@ static double losses(gcp_plan *plan)
     CHECK_INT(gcp_bind(plan, step_memory, sizeof step_memory), ==, GCP_OK);
     gcp_write(plan, image, data);
     gcp_write(plan, label, classes);
-    double first = (double)gcp_step(plan, .lr = 0.1);
+    double first = gcp_step(plan, .lr = 0.1);
     gcp_write(plan, image, data);
     gcp_write(plan, label, classes);
-    return first + 1024 * (double)gcp_step(plan, .lr = 0.1);
+    return first + 1024 * gcp_step(plan, .lr = 0.1);
 }
 
 static gcp_plan policy_plan(int policy)
 {
-    return gcp_plan_make(loss, .policy = (gcp_policy)policy, .segments = 3, .checkpoints = 2, .optimizer = GCP_SGD);
+    return gcp_plan_make_at(loss, fitting(GCP_OPTS(gcp_plan_opts, .policy = (gcp_policy)policy, .segments = 3,
+                                                   .checkpoints = 2, .optimizer = GCP_OPTIMIZER_SGD)));
 }
 
 static void round_trips(void)
 {
     for (int which = 0; which < 3; which++)
-        for (int policy = GCP_SEGMENTS; policy <= GCP_CHEAP; policy++) {
+        for (int policy = GCP_POLICY_SEGMENTS; policy <= GCP_POLICY_CHEAP; policy++) {
             record(which);
             gcp_plan plan = policy_plan(policy);
             print(&plan, printed);
             double want = losses(&plan);
             record(which);
-            gcp_plan read = gcp_plan_make(loss, .list = printed, .optimizer = GCP_SGD);
+            gcp_plan read = gcp_plan_make(loss, .list = printed, .optimizer = GCP_OPTIMIZER_SGD);
             CHECK(read.in != NULL);
             print(&read, again);
             CHECK_TEXT(again, printed);
@@ -124,13 +126,13 @@ static void before(const char *begins, const char *line)
 static gcp_plan use_list(int which)
 {
     record(which);
-    return gcp_plan_make(loss, .list = edited, .optimizer = GCP_SGD);
+    return gcp_plan_make(loss, .list = edited, .optimizer = GCP_OPTIMIZER_SGD);
 }
 
 static void good_edits(void)
 {
     record(0);
-    gcp_plan plan = policy_plan(GCP_SEGMENTS), other;
+    gcp_plan plan = policy_plan(GCP_POLICY_SEGMENTS), other;
     double want = losses(&plan);
     print(&plan, printed);
     without("R layer[2]/linear[0]");                 /* its value lives from forward on */
@@ -148,7 +150,7 @@ static void good_edits(void)
 static void more_edits(void)
 {
     record(0);
-    gcp_plan plan = policy_plan(GCP_SEGMENTS), other;
+    gcp_plan plan = policy_plan(GCP_POLICY_SEGMENTS), other;
     double want = losses(&plan);
     print(&plan, printed);
     before("B layer[1]/gelu[0]", "R layer[0]/linear[0]\nR layer[0]/gelu[0]\n");
@@ -171,7 +173,7 @@ static void no_reruns(void)
 {
     for (int which = 0; which < 3; which++) {
         record(which);
-        gcp_plan plan = policy_plan(GCP_RECURSIVE), keep = policy_plan(GCP_KEEP_ALL);
+        gcp_plan plan = policy_plan(GCP_POLICY_RECURSIVE), keep = policy_plan(GCP_POLICY_KEEP_ALL);
         double want = losses(&plan);
         print(&plan, printed);
         size_t n = 0;
@@ -186,7 +188,7 @@ static void no_reruns(void)
 static void reordered(void)
 {
     record(1);
-    gcp_plan plan = policy_plan(GCP_SEGMENTS);
+    gcp_plan plan = policy_plan(GCP_POLICY_SEGMENTS);
     double want = losses(&plan);
     print(&plan, printed);
     char *a = line_of(printed, "R block[1]/conv2d[0]"), *b = line_of(printed, "R block[0]/conv2d[0]");
@@ -208,10 +210,10 @@ static void refused(int line, int which, const char *text)
     CHECK_INT(gcp_error_code(net), ==, GCP_E_LIST);
     CHECK(got && !strncmp(got, "test_lists.c:", 13));
     gcp_error_clear(net);
-    plan = policy_plan(GCP_KEEP_ALL);
+    plan = policy_plan(GCP_POLICY_KEEP_ALL);
     CHECK(plan.in && !gcp_error(net));
 }
-#define REFUSED(edit, which, ...) do { char want_[240]; record(which); gcp_plan p_ = policy_plan(GCP_SEGMENTS); print(&p_, printed); edit; \
+#define REFUSED(edit, which, ...) do { char want_[240]; record(which); gcp_plan p_ = policy_plan(GCP_POLICY_SEGMENTS); print(&p_, printed); edit; \
     snprintf(want_, sizeof want_, __VA_ARGS__); refused(__LINE__, which, want_); } while (0)
 
 static int number_of(const char *begins)             /* of a line in edited */
@@ -251,7 +253,7 @@ static void wrong_order(void)
 static void missing_end(void)
 {
     record(0);
-    gcp_plan plan = policy_plan(GCP_KEEP_ALL);
+    gcp_plan plan = policy_plan(GCP_POLICY_KEEP_ALL);
     print(&plan, printed);
     without("U linear[0]/bias");
     refused(__LINE__, 0, "U linear[0]/bias is missing");
@@ -263,7 +265,7 @@ static void moved(int which, const char *behind, const char *prefix, int at_leas
     char text[4096] = "", line[128];
     int count = 0;
     record(which);
-    gcp_plan plan = policy_plan(GCP_SEGMENTS);
+    gcp_plan plan = policy_plan(GCP_POLICY_SEGMENTS);
     print(&plan, printed);
     double want = losses(&plan);
     for (char *s = printed; *s; s += line_length(s)) {
@@ -296,7 +298,7 @@ static void moves(void)
     moved(0, "B layer[3]/linear[0]", "gradient of ", 1);
     moved(1, "B block[2]/conv2d[0]", "gradient of ", 1);
     record(0);
-    gcp_plan plan = policy_plan(GCP_SEGMENTS);
+    gcp_plan plan = policy_plan(GCP_POLICY_SEGMENTS);
     print(&plan, printed);
     double want = losses(&plan);
     before("U linear[0]/weight", "M gradient of linear[0]/weight\nM gradient of linear[0]/weight\n");
@@ -304,7 +306,7 @@ static void moves(void)
     CHECK(plan.in && plan.moved_bytes == 2 * 3 * 12 * sizeof(gcp_real));
     CHECK_NEAR(losses(&plan), want, 0);
     record(0);
-    CHECK(!gcp_plan_make(loss, .list = edited, .optimizer = GCP_SGD, .on_gradient = no_hook).in);        /* which has the address till it is waited for */
+    CHECK(!gcp_plan_make(loss, .list = edited, .optimizer = GCP_OPTIMIZER_SGD, .on_gradient = no_hook).in);        /* which has the address till it is waited for */
     CHECK(gcp_error(net) && strstr(gcp_error(net), "no instruction 'M gradient of linear[0]/weight'"));
     REFUSED(before("F layer[1]/gelu[0]", "M layer[2]/gelu[0]\n"), 0, "line %d: M layer[2]/gelu[0]: reads what is not there: layer[2]/gelu[0]", number_of("M layer[2]"));
     REFUSED(before("B seed", "M image\n"), 0, "line %d: no instruction 'M image' in this network", number_of("M image"));

@@ -89,7 +89,7 @@ static const figures published[] = {
 static long long parameters(gcp_tape *net)
 {
     long long n = 0;
-    for (int i = 0; !gcp_is_nil(gcp_parameter(net, i)); i++) n += (long long)gcp_elements(gcp_parameter(net, i));
+    for (int i = 0; !gcp_is_nil(gcp_nth_parameter(net, i)); i++) n += (long long)gcp_elements(gcp_nth_parameter(net, i));
     return n;
 }
 
@@ -111,7 +111,7 @@ static void figures_of(const figures *f)
     gcp_tape *net = fresh();
     network n = f->build(net, f->size, f->batch, f->image, f->classes, &s);
     int side = f->build == any_unet ? f->image : 1;
-    gcp_plan all = gcp_plan_make(n.loss, .policy = GCP_KEEP_ALL);
+    gcp_plan all = gcp_plan_make(n.loss, .policy = GCP_POLICY_KEEP_ALL);
     double megabytes = (double)framework_bytes(&s) / 1e6;
     CHECK_TEXT(none(net), "none");
     CHECK_INT(parameters(net), ==, f->parameters);
@@ -148,7 +148,7 @@ static void chosen_cuts(int depth, int batch, double stored_mb, double times_les
     stored s = { .count = 0 };
     gcp_tape *net = fresh();
     network n = seed002_stored(net, depth, batch, 224, 1001, &s);
-    gcp_plan plan = gcp_plan_make(n.loss, .policy = GCP_SQRT);
+    gcp_plan plan = gcp_plan_make(n.loss, .policy = GCP_POLICY_SQRT);
     size_t left = plan.split.kept + plan.split.recomputed + plan.split.activation_gradients;
     CHECK_NEAR((double)framework_bytes(&s) / 1e6, stored_mb, stored_mb / 100);
     CHECK((double)left / 1e6 * times_less <= stored_mb);
@@ -173,7 +173,7 @@ static float step(gcp_plan *plan, const network *n, unsigned char *slab)
     gcp_bind(plan, slab, plan->bytes + 64);
     gcp_write(plan, n->image, image);
     gcp_write(plan, n->labels, labels);
-    return gcp_step(plan);
+    return (float)gcp_step(plan);
 }
 
 /* Both plans stay bound, so that gradients are compared one at a time. */
@@ -181,10 +181,10 @@ static void same_bits(builder *build, int size, int image)
 {
     gcp_tape *net = fresh();
     network n = build(net, size, 2, image, 10, NULL);
-    gcp_plan all = gcp_plan_make(n.loss, .policy = GCP_KEEP_ALL), cut = gcp_plan_make(n.loss, .policy = GCP_SEGMENTS);
-    size_t state_bytes = gcp_state_bytes(net, GCP_NO_OPTIMIZER) + 64, largest = 0;
-    for (int i = 0; !gcp_is_nil(gcp_parameter(net, i)); i++)
-        if (gcp_elements(gcp_parameter(net, i)) > largest) largest = gcp_elements(gcp_parameter(net, i));
+    gcp_plan all = gcp_plan_make(n.loss, .policy = GCP_POLICY_KEEP_ALL), cut = gcp_plan_make(n.loss, .policy = GCP_POLICY_SEGMENTS);
+    size_t state_bytes = gcp_state_bytes(net, GCP_OPTIMIZER_NONE) + 64, largest = 0;
+    for (int i = 0; !gcp_is_nil(gcp_nth_parameter(net, i)); i++)
+        if (gcp_elements(gcp_nth_parameter(net, i)) > largest) largest = gcp_elements(gcp_nth_parameter(net, i));
     float *kept = (float *)memory(largest * sizeof(float)), *again = (float *)memory(largest * sizeof(float));
     unsigned char *state = (unsigned char *)memory(state_bytes);
     unsigned char *slab_all = (unsigned char *)memory(all.bytes + 64), *slab_cut = (unsigned char *)memory(cut.bytes + 64);
@@ -193,8 +193,8 @@ static void same_bits(builder *build, int size, int image)
     CHECK(loss > 0.1f && loss < 100);
     CHECK(loss == loss_again);
     CHECK_INT(cut.reruns, >, 0);
-    for (int i = 0; !gcp_is_nil(gcp_parameter(net, i)); i++) {
-        gcp_tensor w = gcp_parameter(net, i);
+    for (int i = 0; !gcp_is_nil(gcp_nth_parameter(net, i)); i++) {
+        gcp_tensor w = gcp_nth_parameter(net, i);
         CHECK(gcp_grad(&all, w, kept) == GCP_OK && gcp_grad(&cut, w, again) == GCP_OK);
         CHECK(!memcmp(kept, again, gcp_elements(w) * sizeof(float)));
     }

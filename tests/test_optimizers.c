@@ -41,7 +41,7 @@ static gcp_tensor gradient_is_input(void)
 {
     fresh();
     p = gcp_param(net, "p", GCP_SHAPE(FIVE));
-    g = gcp_input(net, "g", FIVE);
+    g = gcp_input(net, "g", GCP_SHAPE(FIVE));
     return gcp_scale(gcp_mean(gcp_mul(p, g)), .by = FIVE);
 }
 
@@ -111,13 +111,13 @@ static void follow(const char *name, gcp_plan_opts o, int fused)
 static void trajectories(void)
 {
     for (int fused = 0; fused < 2; fused++) {
-        FOLLOW("sgd_momentum", fused, .policy = GCP_KEEP_ALL, .optimizer = GCP_SGD, .momentum = 0.9);
-        FOLLOW("sgd_nesterov_wd", fused, .policy = GCP_KEEP_ALL, .optimizer = GCP_SGD, .momentum = 0.9, .nesterov = 1, .weight_decay = 0.01);
-        FOLLOW("adam", fused, .policy = GCP_KEEP_ALL, .optimizer = GCP_ADAM);
-        FOLLOW("adamw", fused, .policy = GCP_KEEP_ALL, .optimizer = GCP_ADAMW, .weight_decay = 0.01);
-        FOLLOW("sgd_clip_value", fused, .policy = GCP_KEEP_ALL, .optimizer = GCP_SGD, .clip_value = 0.3);
+        FOLLOW("sgd_momentum", fused, .policy = GCP_POLICY_KEEP_ALL, .optimizer = GCP_OPTIMIZER_SGD, .momentum = 0.9);
+        FOLLOW("sgd_nesterov_wd", fused, .policy = GCP_POLICY_KEEP_ALL, .optimizer = GCP_OPTIMIZER_SGD, .momentum = 0.9, .nesterov = 1, .weight_decay = 0.01);
+        FOLLOW("adam", fused, .policy = GCP_POLICY_KEEP_ALL, .optimizer = GCP_OPTIMIZER_ADAM);
+        FOLLOW("adamw", fused, .policy = GCP_POLICY_KEEP_ALL, .optimizer = GCP_OPTIMIZER_ADAMW, .weight_decay = 0.01);
+        FOLLOW("sgd_clip_value", fused, .policy = GCP_POLICY_KEEP_ALL, .optimizer = GCP_OPTIMIZER_SGD, .clip_value = 0.3);
     }
-    FOLLOW("sgd_clip_norm", 0, .policy = GCP_KEEP_ALL, .optimizer = GCP_SGD, .clip_norm = 0.5);
+    FOLLOW("sgd_clip_norm", 0, .policy = GCP_POLICY_KEEP_ALL, .optimizer = GCP_OPTIMIZER_SGD, .clip_norm = 0.5);
 }
 
 /* ---- accumulation -------------------------------------------------------------------------------------------------- */
@@ -157,10 +157,10 @@ static void accumulation(gcp_plan_opts o)
 
 static void accumulations(void)
 {
-    accumulation(GCP_OPTS(gcp_plan_opts, .policy = GCP_KEEP_ALL, .optimizer = GCP_SGD, .momentum = 0.9));
-    accumulation(GCP_OPTS(gcp_plan_opts, .policy = GCP_KEEP_ALL, .optimizer = GCP_ADAM));
-    accumulation(GCP_OPTS(gcp_plan_opts, .policy = GCP_KEEP_ALL, .optimizer = GCP_SGD, .clip_norm = 0.2));
-    accumulation(GCP_OPTS(gcp_plan_opts, .policy = GCP_KEEP_ALL, .optimizer = GCP_SGD, .clip_value = 0.1));
+    accumulation(GCP_OPTS(gcp_plan_opts, .policy = GCP_POLICY_KEEP_ALL, .optimizer = GCP_OPTIMIZER_SGD, .momentum = 0.9));
+    accumulation(GCP_OPTS(gcp_plan_opts, .policy = GCP_POLICY_KEEP_ALL, .optimizer = GCP_OPTIMIZER_ADAM));
+    accumulation(GCP_OPTS(gcp_plan_opts, .policy = GCP_POLICY_KEEP_ALL, .optimizer = GCP_OPTIMIZER_SGD, .clip_norm = 0.2));
+    accumulation(GCP_OPTS(gcp_plan_opts, .policy = GCP_POLICY_KEEP_ALL, .optimizer = GCP_OPTIMIZER_SGD, .clip_value = 0.1));
 }
 
 /* ---- a small network ------------------------------------------------------------------------------------------------- */
@@ -171,8 +171,8 @@ static gcp_tensor image, label;
 static gcp_tensor residual_net(void)
 {
     fresh();
-    image = gcp_input(net, "image", BATCH, SIDE, SIDE, 2);
-    label = gcp_labels(net, "label", BATCH);
+    image = gcp_input(net, "image", GCP_SHAPE(BATCH, SIDE, SIDE, 2));
+    label = gcp_labels(net, "label", GCP_SHAPE(BATCH));
     gcp_tensor x = gcp_relu(gcp_conv2d(image, .out = 4, .k = 3, .pad = 1));
     for (int i = 0; i < 4; i++)
         GCP_SEGMENT(net, "block") {
@@ -197,9 +197,9 @@ static void step_net(gcp_plan *plan, int t)
 static int snapshot(gcp_plan *plan, gcp_real *all)
 {
     int n = 0;
-    for (int i = 0; !gcp_is_nil(gcp_parameter(net, i)); i++) {
-        gcp_read(plan, gcp_parameter(net, i), all + n);
-        n += (int)gcp_elements(gcp_parameter(net, i));
+    for (int i = 0; !gcp_is_nil(gcp_nth_parameter(net, i)); i++) {
+        gcp_read(plan, gcp_nth_parameter(net, i), all + n);
+        n += (int)gcp_elements(gcp_nth_parameter(net, i));
     }
     gcp_tensor variance = gcp_find(net, "block[3]/batch_norm[0]/running_var");
     CHECK(!gcp_is_nil(variance));
@@ -220,11 +220,11 @@ static int train(gcp_plan_opts o, int steps, gcp_real *all)
 static void fused_updates(void)
 {
     static gcp_real one[ALL], other[ALL];
-    static const gcp_optimizer which[] = { GCP_SGD, GCP_ADAM, GCP_ADAMW };
+    static const gcp_optimizer which[] = { GCP_OPTIMIZER_SGD, GCP_OPTIMIZER_ADAM, GCP_OPTIMIZER_ADAMW };
     for (int i = 0; i < 3; i++)
-        for (int policy = GCP_SEGMENTS; policy <= GCP_KEEP_ALL; policy++) {
+        for (int policy = GCP_POLICY_SEGMENTS; policy <= GCP_POLICY_KEEP_ALL; policy++) {
             gcp_plan_opts o = GCP_OPTS(gcp_plan_opts, .policy = (gcp_policy)policy, .optimizer = which[i], .weight_decay = 0.01, .clip_value = 0.5);
-            if (which[i] == GCP_SGD) o.momentum = 0.9;
+            if (which[i] == GCP_OPTIMIZER_SGD) o.momentum = 0.9;
             int n = train(o, 3, one);
             o.fuse_update = 1;
             CHECK_INT(train(o, 3, other), ==, n);
@@ -239,15 +239,15 @@ static gcp_plan plans[3];
 static void three_plans(void)
 {
     gcp_tensor loss = residual_net();
-    static const gcp_policy policies[3] = { GCP_KEEP_ALL, GCP_SQRT, GCP_SEGMENTS };
-    for (int i = 0; i < 3; i++) plans[i] = gcp_plan_make(loss, .policy = policies[i], .optimizer = GCP_ADAM, .weight_decay = 0.01);
+    static const gcp_policy policies[3] = { GCP_POLICY_KEEP_ALL, GCP_POLICY_SQRT, GCP_POLICY_SEGMENTS };
+    for (int i = 0; i < 3; i++) plans[i] = gcp_plan_make(loss, .policy = policies[i], .optimizer = GCP_OPTIMIZER_ADAM, .weight_decay = 0.01);
 }
 
 /* shared: the plans take turns in one memory that holds the state too; else the state has its own, and so has each plan. */
 static void switching(int shared)
 {
     static gcp_real one[ALL], other[ALL];
-    int n = train(GCP_OPTS(gcp_plan_opts, .policy = GCP_KEEP_ALL, .optimizer = GCP_ADAM, .weight_decay = 0.01), 9, one);
+    int n = train(GCP_OPTS(gcp_plan_opts, .policy = GCP_POLICY_KEEP_ALL, .optimizer = GCP_OPTIMIZER_ADAM, .weight_decay = 0.01), 9, one);
     three_plans();
     if (!shared) gcp_state_bind(net, state_memory, sizeof state_memory);
     for (int i = 0; i < 3; i++) gcp_bind(&plans[i], step_memory[shared ? 0 : i], sizeof step_memory[0]);
@@ -299,18 +299,18 @@ static void hooked_run(hook_log *log, gcp_plan_opts o, int steps)
 static void hook_order(void)
 {
     static hook_log first, log;
-    gcp_plan_opts o = GCP_OPTS(gcp_plan_opts, .policy = GCP_KEEP_ALL, .optimizer = GCP_SGD);
+    gcp_plan_opts o = GCP_OPTS(gcp_plan_opts, .policy = GCP_POLICY_KEEP_ALL, .optimizer = GCP_OPTIMIZER_SGD);
     hooked_run(&first, o, 1);
     int parameters = 0;
-    while (!gcp_is_nil(gcp_parameter(net, parameters))) parameters++;
+    while (!gcp_is_nil(gcp_nth_parameter(net, parameters))) parameters++;
     CHECK_INT(first.ready_count, ==, parameters);
     CHECK_INT(first.wait_count, ==, parameters);
     for (int i = 0; i < parameters; i++) {
-        CHECK_INT(times(first.ready, first.ready_count, gcp_parameter(net, i).id), ==, 1);
-        CHECK_INT(times(first.waited, first.wait_count, gcp_parameter(net, i).id), ==, 1);
+        CHECK_INT(times(first.ready, first.ready_count, gcp_nth_parameter(net, i).id), ==, 1);
+        CHECK_INT(times(first.waited, first.wait_count, gcp_nth_parameter(net, i).id), ==, 1);
     }
     for (int k = 0; k < 4; k++) {                       /* other policies, fused, and four micro-batches */
-        o.policy = k < 3 ? (gcp_policy[]) { GCP_SQRT, GCP_SEGMENTS, GCP_RECURSIVE }[k] : GCP_KEEP_ALL;
+        o.policy = k < 3 ? (gcp_policy[]) { GCP_POLICY_SQRT, GCP_POLICY_SEGMENTS, GCP_POLICY_RECURSIVE }[k] : GCP_POLICY_KEEP_ALL;
         o.fuse_update = k == 1;
         o.accumulate = k == 3 ? 4 : 0;
         hooked_run(&log, o, k == 3 ? 4 : 1);
@@ -326,7 +326,7 @@ static void hook_changes(int fused)
     gcp_real want[FIVE], got[FIVE] = { 0 }, v[FIVE];
     hook_log log = { 0 };
     gcp_tensor loss = gradient_is_input();
-    gcp_plan plan = gcp_plan_make(loss, .policy = GCP_KEEP_ALL, .optimizer = GCP_SGD, .fuse_update = fused, .on_gradient = on_ready, .on_wait = on_wait, .hook_context = &log);
+    gcp_plan plan = gcp_plan_make(loss, .policy = GCP_POLICY_KEEP_ALL, .optimizer = GCP_OPTIMIZER_SGD, .fuse_update = fused, .on_gradient = on_ready, .on_wait = on_wait, .hook_context = &log);
     start(&plan);
     fill(want, FIVE, 1);
     fill(v, FIVE, 21);
@@ -343,8 +343,8 @@ static void slots_reset(void)
 {
     gcp_real once[FIVE], again[FIVE];
     gcp_tensor loss = gradient_is_input();
-    gcp_plan sgd = gcp_plan_make(loss, .policy = GCP_KEEP_ALL, .optimizer = GCP_SGD, .momentum = 0.9);
-    gcp_plan adam = gcp_plan_make(loss, .policy = GCP_KEEP_ALL, .optimizer = GCP_ADAM);
+    gcp_plan sgd = gcp_plan_make(loss, .policy = GCP_POLICY_KEEP_ALL, .optimizer = GCP_OPTIMIZER_SGD, .momentum = 0.9);
+    gcp_plan adam = gcp_plan_make(loss, .policy = GCP_POLICY_KEEP_ALL, .optimizer = GCP_OPTIMIZER_ADAM);
     start(&sgd);
     step_with(&sgd, 21, 0.1);
     gcp_read(&sgd, p, once);
@@ -373,7 +373,7 @@ static void slots_reset(void)
 static void zeros(void)
 {
     gcp_real before[FIVE], after[FIVE], v[FIVE], y[2][10];
-    gcp_plan plan = gcp_plan_make(gradient_is_input(), .optimizer = GCP_ADAM, .beta1 = GCP_ZERO, .beta2 = GCP_ZERO, .epsilon = GCP_ZERO);
+    gcp_plan plan = gcp_plan_make(gradient_is_input(), .optimizer = GCP_OPTIMIZER_ADAM, .beta1 = GCP_ZERO, .beta2 = GCP_ZERO, .epsilon = GCP_ZERO);
     start(&plan);
     for (uint32_t t = 1; t < 4; t++) {
         gcp_read(&plan, p, before);
@@ -387,7 +387,7 @@ static void zeros(void)
     CHECK(same_p(&plan, before));
     no_error();
     fresh();
-    gcp_tensor x = gcp_input(net, "x", 5, 2), leaky = gcp_keep(gcp_leaky_relu(x, .slope = GCP_ZERO)), plain = gcp_keep(gcp_relu(x));
+    gcp_tensor x = gcp_input(net, "x", GCP_SHAPE(5, 2)), leaky = gcp_keep(gcp_leaky_relu(x, .slope = GCP_ZERO)), plain = gcp_keep(gcp_relu(x));
     gcp_tensor norm = gcp_batch_norm(gcp_scale(x, .by = GCP_ZERO), .momentum = GCP_ZERO), other = gcp_batch_norm(x, .momentum = GCP_ZERO);
     plan = gcp_plan_make(gcp_mean(gcp_mul(gcp_add(leaky, plain), gcp_add(norm, other))));
     gcp_bind(&plan, step_memory[0], sizeof step_memory[0]);

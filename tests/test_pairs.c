@@ -77,12 +77,12 @@ static float train(const net *n, gcp_plan_opts o, unsigned char *kept, int *pair
     static float image[BATCH * 19 * 18 * 6];
     gcp_arena arena = gcp_arena_from(tape_memory, sizeof tape_memory);
     gcp_tape *tape = gcp_tape_make(&arena, .ops = 64);
-    gcp_tensor x = gcp_input(tape, "image", BATCH, 19, 18, 6), label = gcp_labels(tape, "label", BATCH), y = x;
+    gcp_tensor x = gcp_input(tape, "image", GCP_SHAPE(BATCH, 19, 18, 6)), label = gcp_labels(tape, "label", GCP_SHAPE(BATCH)), y = x;
     GCP_SEGMENT(tape, "body") y = n->body(x);
     gcp_tensor loss = gcp_cross_entropy(gcp_linear(gcp_global_avg_pool(y), .out = 5), label);
     const int labels[BATCH] = { 1, 3 };
     float last = 0;
-    o.optimizer = GCP_ADAM;
+    o.optimizer = GCP_OPTIMIZER_ADAM;
     gcp_plan plan = gcp_plan_make_at(loss, o);
     memset(kept, 0, STATE);
     gcp_state_bind(tape, kept, STATE);
@@ -101,13 +101,13 @@ static float train(const net *n, gcp_plan_opts o, unsigned char *kept, int *pair
 static void compare(const net *n, int isa)
 {
     const gcp_target single = { .isa = isa, .threads = 1 }, scrambled = { .isa = isa, .threads = 3, .parallel_for = backwards };
-    gcp_plan_opts o = { .policy = GCP_KEEP_ALL, .no_groups = 1, .target = &single };
+    gcp_plan_opts o = { .policy = GCP_POLICY_KEEP_ALL, .no_groups = 1, .target = &single };
     int pairs;
     float apart = train(n, o, state[0], &pairs);
     CHECK_INT(pairs, ==, 0);
     for (int way = 0; way < 3; way++) {
         o.no_groups = 0;
-        o.policy = way == 2 ? GCP_SEGMENTS : GCP_KEEP_ALL;
+        o.policy = way == 2 ? GCP_POLICY_SEGMENTS : GCP_POLICY_KEEP_ALL;
         o.target = way == 1 ? &scrambled : &single;
         float together = train(n, o, state[1], &pairs);
         if (way < 2) CHECK_INT(pairs, ==, n->pairs);
@@ -121,9 +121,9 @@ static void pools_in_place(void)
 {
     gcp_arena arena = gcp_arena_from(tape_memory, sizeof tape_memory);
     gcp_tape *tape = gcp_tape_make(&arena, .ops = 64);
-    gcp_tensor x = gcp_input(tape, "image", BATCH, 16, 16, 6);
+    gcp_tensor x = gcp_input(tape, "image", GCP_SHAPE(BATCH, 16, 16, 6));
     for (int i = 0; i < 3; i++) x = gcp_max_pool(gcp_relu(gcp_conv2d(x, .out = 6, .k = 3, .pad = 1)), .k = 1);
-    gcp_plan plan = gcp_plan_make(gcp_mean(x), .policy = GCP_KEEP_ALL);
+    gcp_plan plan = gcp_plan_make(gcp_mean(x), .policy = GCP_POLICY_KEEP_ALL);
     int found = 0;
     CHECK(!gcp_error(tape));
     for (int i = 0, n = 0; plan.in && i < (int)plan.in->list.count; i++) {

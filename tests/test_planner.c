@@ -48,8 +48,8 @@ static void checked(const gcp_plan *plan, size_t budget)
 static void incremental(size_t limit)
 {
     gcp_tape *tape = fresh();
-    gcp_plan keep = gcp_graph_plan(tape, text, .policy = GCP_KEEP_ALL);
-    gcp_plan_opts o = { .policy = GCP_BUDGET };
+    gcp_plan keep = gcp_graph_plan(tape, text, .policy = GCP_POLICY_KEEP_ALL);
+    gcp_plan_opts o = { .policy = GCP_POLICY_BUDGET };
     gcpi_planner q = { .p = keep.in ? &keep.in->p : NULL, .opts = &o, .a = &arena };
     gcpi_search s;
     int wrong = 0, moved = 0;
@@ -87,8 +87,8 @@ typedef struct score { int solved, optimal, missed; double gap, worst; } score;
 /* The plan without exact search, which would make the comparison idle: the portfolio's parts alone, judged by live bytes. */
 static double portfolio(gcp_tape *tape, size_t budget)
 {
-    gcp_plan keep = gcp_graph_plan(tape, text, .policy = GCP_KEEP_ALL);
-    gcp_plan_opts o = { .policy = GCP_BUDGET, .budget = budget };
+    gcp_plan keep = gcp_graph_plan(tape, text, .policy = GCP_POLICY_KEEP_ALL);
+    gcp_plan_opts o = { .policy = GCP_POLICY_BUDGET, .budget = budget };
     gcpi_planner q;
     double best = INFINITY;
     memset(&q, 0, sizeof q);
@@ -118,7 +118,7 @@ static void against_oracle(int dag, int ops, int problems, oracle_memory *m, sco
         s->optimal += ours <= best * (1 + 1e-9);
         s->gap += ours / best - 1;
         s->worst = fmax(s->worst, ours / best - 1);
-        gcp_plan plan = gcp_graph_plan(tape, text, .policy = GCP_BUDGET, .budget = budget);
+        gcp_plan plan = gcp_graph_plan(tape, text, .policy = GCP_POLICY_BUDGET, .budget = budget);
         if (plan.in) { checked(&plan, budget); CHECK(plan.bound_seconds <= best * (1 + 1e-9) && plan.seconds >= best * (1 - 1e-9)); }
         else CHECK(gcp_error_code(tape) == GCP_E_BUDGET);
     }
@@ -200,7 +200,7 @@ static double against_form(const form *f, int n, int s, oracle_memory *m)
     f->write(n);
     if (!f->least) CHECK(oracle_parse(&graph, text));
     if (!f->least && n <= m->forwards) { best = oracle_best(&graph, budget, m); CHECK(best - n <= steps); }
-    gcp_plan plan = gcp_graph_plan(tape, text, .policy = GCP_BUDGET, .budget = budget);
+    gcp_plan plan = gcp_graph_plan(tape, text, .policy = GCP_POLICY_BUDGET, .budget = budget);
     if (!plan.in) { CHECK(best == INFINITY && gcp_error_code(tape) == GCP_E_BUDGET); return 0; }
     CHECK(plan.bytes <= budget && (best == INFINITY || plan.seconds == best));
     if (f->least) CHECK(plan.seconds - n >= steps && plan.bound_seconds - n <= steps * (1 + 1e-9));
@@ -250,7 +250,7 @@ static void graph_arenas(void)
     static unsigned char other[160 << 20];
     for (int i = 0; i < TRIPS / 2; i++) {
         gcp_tape *tape = fresh();
-        gcp_plan_opts o = { .policy = GCP_BUDGET, .effort = GCP_EFFORT_QUICK, .budget = 1 };
+        gcp_plan_opts o = { .policy = GCP_POLICY_BUDGET, .effort = GCP_EFFORT_QUICK, .budget = 1 };
         oracle_random_dag(&graph, (uint64_t)i, 5 + i % 12);
         CHECK(oracle_write(&graph, text, sizeof text));
         o.budget = gcp_graph_plan_at(tape, text, o).least_bytes;
@@ -265,7 +265,7 @@ static void graph_arenas(void)
             CHECK(wide.in && plan.in && !plan.coarse && plan.bytes == wide.bytes && plan.seconds == wide.seconds && plan.moved_bytes == wide.moved_bytes);
             if (given || !plan.in) break;
             gcp_list_print(&plan, into(list));
-            o.list = list; o.arena = NULL;
+            o.list = list; o.arena = NULL; o.effort = GCP_EFFORT_DEFAULT;
         }
     }
 }
@@ -281,15 +281,15 @@ static void least_budgets(void)
         if (i % 2) oracle_random_dag(&graph, (uint64_t)i, 6 + i % 4);
         else oracle_random_chain(&graph, (uint64_t)i, 6 + i % 4);
         CHECK(oracle_write(&graph, text, sizeof text));
-        gcp_plan none = gcp_graph_plan(tape, text, .policy = GCP_BUDGET, .budget = 1);
+        gcp_plan none = gcp_graph_plan(tape, text, .policy = GCP_POLICY_BUDGET, .budget = 1);
         CHECK(!none.in && gcp_error_code(tape) == GCP_E_BUDGET && none.least_bytes >= oracle_least(&graph, &m));
         gcp_error_clear(tape);
-        gcp_plan least = gcp_graph_plan(tape, text, .policy = GCP_BUDGET, .budget = none.least_bytes);
+        gcp_plan least = gcp_graph_plan(tape, text, .policy = GCP_POLICY_BUDGET, .budget = none.least_bytes);
         CHECK(least.in && least.bytes <= none.least_bytes);
         if (least.in) checked(&least, none.least_bytes);
         true_ones += least.in && least.bytes < oracle_least(&graph, &m) + 64;          /* what no schedule is below, but for alignment */
         moves += least.moved_bytes > 0;
-        gcp_plan less = gcp_graph_plan(tape, text, .policy = GCP_BUDGET, .budget = none.least_bytes - 1);
+        gcp_plan less = gcp_graph_plan(tape, text, .policy = GCP_POLICY_BUDGET, .budget = none.least_bytes - 1);
         CHECK(!less.in && less.least_bytes == none.least_bytes);
     }
     printf("least budgets: %d of 24 are the least there is, %d by moves\n", true_ones, moves);
@@ -326,7 +326,7 @@ static void published(void)
         gcp_tape *tape = fresh();
         load(rows[i].name);
         size_t budget = (size_t)(rows[i].share * (double)activations());
-        gcp_plan plan = gcp_graph_plan(tape, text, .policy = GCP_BUDGET, .budget = budget);
+        gcp_plan plan = gcp_graph_plan(tape, text, .policy = GCP_POLICY_BUDGET, .budget = budget);
         CHECK(plan.in != NULL);
         if (!plan.in) continue;
         checked(&plan, budget);
@@ -342,7 +342,7 @@ static void repeats(void)
     load("resnet50");
     for (int i = 0; i < 2; i++) {
         gcp_tape *tape = fresh();
-        gcp_plan plan = gcp_graph_plan(tape, text, .policy = GCP_BUDGET, .budget = activations() / 3, .effort = GCP_EFFORT_QUICK);
+        gcp_plan plan = gcp_graph_plan(tape, text, .policy = GCP_POLICY_BUDGET, .budget = activations() / 3, .effort = GCP_EFFORT_QUICK);
         static char first[ROOM];
         gcp_list_print(&plan, into(list));
         if (i == 0) memcpy(first, list, written + 1);
@@ -353,7 +353,7 @@ static void repeats(void)
 /* A tape's problem as text is planned as the tape is, under every policy that does not ask for the user's segments. */
 static void round_trips(void)
 {
-    static const gcp_policy policies[] = { GCP_KEEP_ALL, GCP_SQRT, GCP_RECURSIVE, GCP_CHEAP, GCP_BUDGET };
+    static const gcp_policy policies[] = { GCP_POLICY_KEEP_ALL, GCP_POLICY_SQRT, GCP_POLICY_RECURSIVE, GCP_POLICY_CHEAP, GCP_POLICY_BUDGET };
     static unsigned char second[64 << 20];
     for (unsigned seed = 0; seed < TRIPS; seed++)
         for (size_t k = 0; k < sizeof policies / sizeof *policies; k++) {
@@ -365,7 +365,7 @@ static void round_trips(void)
             gcp_graph_print(&plan, into(text));
             gcp_tape *tape = gcp_tape_make(&apart, .ops = 8);
             if (k == 4 && plan.in) o.budget = plan.in->opts.budget;
-            gcp_plan again = gcp_graph_plan_at(tape, text, o);
+            gcp_plan again = gcp_graph_plan_at(tape, text, fitting(o));
             if (k < 4 && gcp_error(tape)) fprintf(stderr, "seed %u: %s\n", seed, gcp_error(tape));
             if (k < 4) CHECK(plan.in && again.in && plan.live_peak == again.live_peak && plan.state_bytes == again.state_bytes && plan.instructions == again.instructions);
             if (k < 4) CHECK_NEAR(plan.seconds, again.seconds, 1e-12 * plan.seconds);
@@ -379,7 +379,7 @@ static void sweeps(void)
     static gcp_point points[BUDGETS];
     load("resnet50");
     gcp_tape *tape = fresh();
-    gcp_plan keep = gcp_graph_plan(tape, text, .policy = GCP_KEEP_ALL);
+    gcp_plan keep = gcp_graph_plan(tape, text, .policy = GCP_POLICY_KEEP_ALL);
     for (int i = 0; i < BUDGETS; i++) points[i].budget = keep.bytes / 12 + (keep.bytes - keep.bytes / 12) * (size_t)i / (BUDGETS - 1);
     int fit = gcp_graph_sweep(tape, text, points, BUDGETS, .effort = GCP_EFFORT_QUICK);
     CHECK(fit > BUDGETS * 4 / 5 && points[BUDGETS - 1].seconds == keep.seconds && !gcp_error(tape));
@@ -388,7 +388,7 @@ static void sweeps(void)
         CHECK(points[i].bytes && points[i].bytes <= points[i].budget && points[i].bound_seconds <= points[i].seconds && points[i].planned_with <= points[i].budget);
         CHECK(i == BUDGETS - fit || points[i].seconds <= points[i - 1].seconds);
     }
-    gcp_plan again = gcp_graph_plan(tape, text, .policy = GCP_BUDGET, .budget = points[BUDGETS * 3 / 5].planned_with, .effort = GCP_EFFORT_QUICK);
+    gcp_plan again = gcp_graph_plan(tape, text, .policy = GCP_POLICY_BUDGET, .budget = points[BUDGETS * 3 / 5].planned_with, .effort = GCP_EFFORT_QUICK);
     CHECK(again.seconds == points[BUDGETS * 3 / 5].seconds && again.bytes == points[BUDGETS * 3 / 5].bytes);
     gcp_sweep_csv(points, BUDGETS, into(list));
     CHECK(!strncmp(list, "budget_bytes,plan_bytes,planned_with,time,bound\n", 48) && strstr(list, ",1.000000,1.000000\n"));
@@ -406,7 +406,7 @@ static void sweep_of_luck(void)
     gcp_tape *tape = fresh();
     oracle_random_chain(&graph, 1014, 20);
     CHECK(oracle_write(&graph, text, sizeof text));
-    gcp_plan none = gcp_graph_plan(tape, text, .policy = GCP_BUDGET, .budget = 1, .effort = GCP_EFFORT_QUICK);
+    gcp_plan none = gcp_graph_plan(tape, text, .policy = GCP_POLICY_BUDGET, .budget = 1, .effort = GCP_EFFORT_QUICK);
     gcp_error_clear(tape);
     for (int i = 0; i < 40; i++) points[i].budget = none.least_bytes * (size_t)(960 + 2 * i) / 1000;
     int fit = gcp_graph_sweep(tape, text, points, 40, .effort = GCP_EFFORT_QUICK);
@@ -444,7 +444,7 @@ static gcp_tensor recorded(const char *name)
 static gcp_plan_opts known_options(void)
 {
     static const gcp_target any = { .isa = GCP_ISA_SCALAR, .threads = 1 };
-    gcp_plan_opts o = { .policy = GCP_KEEP_ALL, .optimizer = GCP_SGD, .momentum = 0.9, .target = &any };
+    gcp_plan_opts o = { .policy = GCP_POLICY_KEEP_ALL, .optimizer = GCP_OPTIMIZER_SGD, .momentum = 0.9, .target = &any };
     return o;
 }
 
@@ -454,7 +454,7 @@ static void networks(void)
         const known *n = &known_networks[i];
         gcp_tensor loss = recorded(n->name);
         gcp_plan_opts o = known_options();
-        o.policy = GCP_BUDGET;
+        o.policy = GCP_POLICY_BUDGET;
         o.budget = 1;
         double least = (double)gcp_plan_make_at(loss, o).least_bytes / 1e6;
         gcp_error_clear(loss.tape);
@@ -472,11 +472,9 @@ static void network_sweep(const char *name, gcp_effort effort)
     static gcp_point points[BUDGETS];
     gcp_tensor loss = recorded(name);
     gcp_plan_opts o = known_options();
-    o.effort = effort;
     gcp_plan keep = gcp_plan_make_at(loss, o);
-    o.policy = GCP_BUDGET; o.budget = 1;
-    size_t least = gcp_plan_make_at(loss, o).least_bytes;
-    gcp_error_clear(loss.tape);
+    o.effort = effort;
+    size_t least = gcp_least_budget_at(loss, o);
     for (int k = 0; k < BUDGETS; k++) points[k].budget = least + (keep.bytes - least) * (size_t)k / (BUDGETS - 1);
     int fit = gcp_sweep_at(loss, points, BUDGETS, o);
     printf("%s: %d of %d budgets from %.1f to %.1f MB\n", name, fit, BUDGETS, (double)least / 1e6, (double)keep.bytes / 1e6);
@@ -500,7 +498,7 @@ static void large_network(void)
     gcp_plan_opts o = known_options();
     gcp_plan keep = gcp_plan_make_at(loss, o);
     CHECK(keep.in && keep.in->p.task_count > 3000);
-    o.policy = GCP_BUDGET; o.effort = GCP_EFFORT_QUICK;
+    o.policy = GCP_POLICY_BUDGET; o.effort = GCP_EFFORT_QUICK;
     for (int i = 0; i < 4; i++) {
         o.budget = (size_t)(shares[i] * (double)keep.bytes);
         gcp_plan plan = gcp_plan_make_at(loss, o);
@@ -521,7 +519,7 @@ static void far_networks(void)
         gcp_plan_opts o = known_options();
         gcp_plan plan[3];
         gcp_tensor loss = recorded(cases[i].name);
-        o.policy = GCP_BUDGET; o.target = &card; o.budget = (size_t)(1e6 * cases[i].budget);
+        o.policy = GCP_POLICY_BUDGET; o.target = &card; o.budget = (size_t)(1e6 * cases[i].budget);
         for (int way = 0; way < 3; way++) {
             o.far = way ? GCP_MB(4096) : 0;
             o.far_only = way == 2;
@@ -538,9 +536,15 @@ static void far_networks(void)
 
 static gcp_tensor small_net(void *context, gcp_tape *tape, int batch)
 {
-    gcp_tensor x = gcp_input(tape, "image", batch, 8, 8, 3);
+    gcp_tensor x = gcp_input(tape, "image", GCP_SHAPE(batch, 8, 8, 3));
     for (int i = 0; i < 6; i++) x = gcp_tanh(gcp_conv2d(x, .out = 8, .k = 3, .pad = 1));
     return context ? x : gcp_mean(gcp_mul(x, x));
+}
+
+static gcp_tensor no_net(void *context, gcp_tape *tape, int batch)
+{
+    (void)context; (void)tape; (void)batch;
+    return GCP_NIL;
 }
 
 /* Without training there is one order: its bytes are the least budget. */
@@ -549,21 +553,21 @@ static void inference_budgets(void)
     arena = gcp_arena_from(memory, sizeof memory);
     gcp_tape *tape = gcp_tape_make(&arena, .ops = 64);
     gcp_tensor loss = small_net(NULL, tape, 4);
-    size_t least = gcp_plan_make(loss, .policy = GCP_BUDGET, .budget = 1, .inference = 1).least_bytes;
+    size_t least = gcp_plan_make(loss, .policy = GCP_POLICY_BUDGET, .budget = 1, .inference = 1).least_bytes;
     CHECK(least > 0 && gcp_error_code(tape) == GCP_E_BUDGET);
     gcp_error_clear(tape);
-    CHECK(gcp_plan_make(loss, .policy = GCP_BUDGET, .budget = least, .inference = 1).bytes == least);
+    CHECK(gcp_plan_make(loss, .policy = GCP_POLICY_BUDGET, .budget = least, .inference = 1).bytes == least);
     CHECK(gcp_plan_make(loss, .inference = 1).bytes == least && !gcp_error(tape));
-    CHECK(gcp_plan_make(loss, .policy = GCP_BUDGET, .budget = least - 1, .inference = 1).least_bytes == least && gcp_error_code(tape) == GCP_E_BUDGET);
+    CHECK(gcp_plan_make(loss, .policy = GCP_POLICY_BUDGET, .budget = least - 1, .inference = 1).least_bytes == least && gcp_error_code(tape) == GCP_E_BUDGET);
     int moves = 0;
     for (unsigned seed = 160; seed < 160 + 2 * TRIPS; seed++) {
         arena = gcp_arena_from(memory, sizeof memory);
         random_net r = net_make(&arena, seed);
-        least = gcp_plan_make(r.loss, .policy = GCP_BUDGET, .budget = 1, .inference = 1).least_bytes;
+        least = gcp_plan_make(r.loss, .policy = GCP_POLICY_BUDGET, .budget = 1, .inference = 1).least_bytes;
         gcp_error_clear(r.tape);
-        gcp_plan plan = gcp_plan_make(r.loss, .policy = GCP_BUDGET, .budget = least, .inference = 1);
+        gcp_plan plan = gcp_plan_make(r.loss, .policy = GCP_POLICY_BUDGET, .budget = least, .inference = 1);
         CHECK(plan.in && plan.bytes <= least);
-        CHECK(gcp_plan_make(r.loss, .policy = GCP_BUDGET, .budget = least - 1, .inference = 1).least_bytes == least);
+        CHECK(gcp_plan_make(r.loss, .policy = GCP_POLICY_BUDGET, .budget = least - 1, .inference = 1).least_bytes == least);
         moves += plan.moved_bytes > 0;
     }
     CHECK(moves > 0);
@@ -572,20 +576,35 @@ static void inference_budgets(void)
 /* The batch that comes out fits, and one more does not; an error is passed on. */
 static void batches(void)
 {
-    char error[GCP_MAX_ERROR];
     arena = gcp_arena_from(memory, sizeof memory);
+    gcp_tape *tape = gcp_tape_make(&arena, .ops = 64);
+    ptrdiff_t used = arena.used;
     gcp_plan_opts plan = { .budget = 1 << 20, .effort = GCP_EFFORT_QUICK };
-    int batch = gcp_max_batch(&arena, small_net, NULL, .error = error, .plan = plan), fast = gcp_max_batch(&arena, small_net, NULL, .slowdown = 1, .plan = plan);
-    CHECK(batch > fast && fast > 0 && error[0] == 0 && arena.used == 0);
+    int batch = gcp_max_batch(tape, small_net, NULL, .plan = plan),
+        fast = gcp_max_batch(tape, small_net, NULL, .slowdown = 1, .plan = plan);
+    CHECK(batch > fast && fast > 0 && !gcp_error(tape) && arena.used == used);
     for (int more = 0; more < 2; more++) {
-        gcp_tape *tape = gcp_tape_make(&arena, .ops = 64);
-        gcp_plan made = gcp_plan_make(small_net(NULL, tape, batch + more), .policy = GCP_BUDGET, .budget = plan.budget, .effort = GCP_EFFORT_QUICK);
-        CHECK((made.in != NULL) == !more && (more || made.bytes <= plan.budget));
-        arena.used = 0;
+        gcp_plan made = gcp_plan_make(small_net(NULL, tape, batch + more), .policy = GCP_POLICY_BUDGET,
+                                      .budget = plan.budget, .effort = GCP_EFFORT_QUICK);
+        CHECK(gcp_plan_ok(&made) == !more && (more || made.bytes <= plan.budget));
+        gcp_tape_reset(tape);
     }
     plan.budget = 64;
-    CHECK(gcp_max_batch(&arena, small_net, NULL, .plan = plan) == 0);
-    CHECK(gcp_max_batch(&arena, small_net, &arena, .error = error, .plan = plan) == 0 && strstr(error, "not a scalar"));
+    CHECK(gcp_max_batch(tape, small_net, NULL, .plan = plan) == 0 && gcp_error_code(tape) == GCP_E_BUDGET);
+    CHECK(gcp_max_batch(tape, small_net, NULL, .plan = plan) == 0 && strstr(gcp_error(tape), "gcp_plan_make"));
+    gcp_tape_reset(tape);
+    CHECK(gcp_max_batch(tape, small_net, &arena, .plan = plan) == 0 && strstr(gcp_error(tape), "not a scalar"));
+    gcp_tape_reset(tape);
+    CHECK(gcp_max_batch(tape, no_net, NULL, .plan = plan) == 0 && strstr(gcp_error(tape), "record returned no tensor"));
+    gcp_tape_reset(tape);
+    CHECK(gcp_max_batch(tape, NULL, NULL, .plan = plan) == 0 && strstr(gcp_error(tape), "record is NULL"));
+    gcp_tape_reset(tape);
+    gcp_tensor loss = small_net(NULL, tape, 2);
+    size_t least = gcp_least_budget(loss, .optimizer = GCP_OPTIMIZER_SGD), was = (size_t)arena.used;
+    CHECK(least && !gcp_error(tape) && (size_t)arena.used == was);
+    CHECK(gcp_plan_make(loss, .policy = GCP_POLICY_BUDGET, .budget = least, .optimizer = GCP_OPTIMIZER_SGD).bytes <= least);
+    CHECK(!gcp_error(tape) && gcp_least_budget(loss, .segments = 3) == 0 && strstr(gcp_error(tape), ".segments belongs"));
+    CHECK(gcp_least_budget(loss) == 0);
 }
 
 /* A profile as a table: planning with it adds up the measured seconds; another batch finds no line of its own. */
@@ -598,7 +617,7 @@ static void cost_tables(void)
         arena = gcp_arena_from(memory, sizeof memory);
         gcp_tape *tape = gcp_tape_make(&arena, .ops = 64);
         gcp_tensor loss = small_net(NULL, tape, pass == 2 ? 3 : 4);
-        gcp_plan plan = gcp_plan_make(loss, .policy = GCP_KEEP_ALL, .optimizer = GCP_SGD, .costs = pass ? table : NULL);
+        gcp_plan plan = gcp_plan_make(loss, .policy = GCP_POLICY_KEEP_ALL, .optimizer = GCP_OPTIMIZER_SGD, .costs = pass ? table : NULL);
         CHECK(plan.in != NULL);
         if (pass == 0) {
             CHECK(plan.costed == 0 && gcp_bind(&plan, step, sizeof step) == GCP_OK);
@@ -609,7 +628,7 @@ static void cost_tables(void)
         } else if (pass == 1) {
             keep = plan.keep_all_seconds;
             CHECK(plan.costed > plan.in->p.task_count / 2 && keep > measured / 4 && keep < measured * 4);
-            gcp_plan fit = gcp_plan_make(loss, .policy = GCP_BUDGET, .budget = plan.bytes * 8 / 10, .optimizer = GCP_SGD, .costs = table);
+            gcp_plan fit = gcp_plan_make(loss, .policy = GCP_POLICY_BUDGET, .budget = plan.bytes * 8 / 10, .optimizer = GCP_OPTIMIZER_SGD, .costs = table);
             CHECK(fit.in && fit.bytes <= plan.bytes * 8 / 10 && fit.keep_all_seconds == keep);
         } else CHECK(plan.costed < plan.in->p.task_count / 2);
         CHECK(gcp_plan_make(loss, .costs = "# comment\nforward conv2d slow\n").in == NULL && gcp_error_code(tape) == GCP_E_ARGUMENT
@@ -625,9 +644,8 @@ static void arenas(void)
     for (unsigned seed = 0; seed < TRIPS; seed++) {
         arena = gcp_arena_from(memory, sizeof memory);
         random_net r = net_make(&arena, seed);
-        gcp_plan_opts o = { .policy = GCP_KEEP_ALL, .effort = GCP_EFFORT_QUICK };
-        size_t most = gcp_plan_make_at(r.loss, o).bytes;
-        o.policy = GCP_BUDGET;
+        gcp_plan_opts o = { .policy = GCP_POLICY_BUDGET, .effort = GCP_EFFORT_QUICK };
+        size_t most = gcp_plan_make(r.loss, .policy = GCP_POLICY_KEEP_ALL).bytes;
         o.far = seed % 3 ? 0 : GCP_MB(64);
         o.budget = most * 7 / 10;
         if (seed % 4) {
@@ -657,7 +675,7 @@ static void arenas(void)
 static void refused(const char *graph_text, const char *message)
 {
     gcp_tape *tape = fresh();
-    CHECK(gcp_graph_plan(tape, graph_text, .policy = GCP_KEEP_ALL).in == NULL);
+    CHECK(gcp_graph_plan(tape, graph_text, .policy = GCP_POLICY_KEEP_ALL).in == NULL);
     CHECK(gcp_error_code(tape) == GCP_E_GRAPH && strstr(gcp_error(tape), message));
     const char *error = gcp_error(tape);
     if (error && !strstr(error, message)) fprintf(stderr, "'%s' gave: %s\n", graph_text, error);

@@ -16,7 +16,7 @@ static const char *none(gcp_tape *net) { return gcp_error(net) ? gcp_error(net) 
 /* n tanh of 1 MB; residual: every second one is added to its input. */
 static gcp_tensor chain(gcp_tape *net, int n, int residual)
 {
-    gcp_tensor x = gcp_want_grad(gcp_input(net, "x", 1, 250000));
+    gcp_tensor x = gcp_want_grad(gcp_input(net, "x", GCP_SHAPE(1, 250000)));
     for (int i = 0; i < n; i++) x = residual && i % 2 ? gcp_add(x, gcp_tanh(x)) : gcp_tanh(x);
     return gcp_mean(x);
 }
@@ -26,8 +26,8 @@ static void tanh_chains(void)
     for (int residual = 0; residual < 2; residual++) {
         gcp_tape *net = fresh();
         gcp_tensor loss = chain(net, 100, residual);
-        gcp_plan all = gcp_plan_make(loss, .policy = GCP_KEEP_ALL), root = gcp_plan_make(loss, .policy = GCP_SQRT);
-        gcp_plan deep = gcp_plan_make(loss, .policy = GCP_RECURSIVE);
+        gcp_plan all = gcp_plan_make(loss, .policy = GCP_POLICY_KEEP_ALL), root = gcp_plan_make(loss, .policy = GCP_POLICY_SQRT);
+        gcp_plan deep = gcp_plan_make(loss, .policy = GCP_POLICY_RECURSIVE);
         CHECK_INT(all.bytes, >=, 101000000);
         CHECK_INT(all.bytes, <=, 103100000);
         CHECK_INT(root.bytes, <=, 21100000);
@@ -45,7 +45,7 @@ static void last_node_only(void)
 {
     gcp_tape *net = fresh();
     gcp_tensor loss = chain(net, 5, 0);
-    gcp_plan_make(loss, .policy = GCP_CHECKPOINTS, .checkpoints = 5, .budget = GCP_MB(5));
+    gcp_plan_make(loss, .policy = GCP_POLICY_CHECKPOINTS, .checkpoints = 5, .budget = GCP_MB(5));
     CHECK_INT(gcp_error_code(net), ==, GCP_E_PLAN);
 }
 
@@ -53,8 +53,8 @@ static void last_node_only(void)
 static gcp_tensor modules(gcp_tape *net, int count, gcp_tensor *x, gcp_tensor *y)
 {
     static const int width[] = { 50, 20, 5 };
-    *x = gcp_input(net, "x", 1, 100);
-    *y = gcp_input(net, "y", 1, count % 2 ? width[count / 2 % 3] : width[(count - 1) / 2 % 3]);
+    *x = gcp_input(net, "x", GCP_SHAPE(1, 100));
+    *y = gcp_input(net, "y", GCP_SHAPE(1, count % 2 ? width[count / 2 % 3] : width[(count - 1) / 2 % 3]));
     gcp_tensor z = *x;
     for (int i = 0; i < count; i++) z = i % 2 ? gcp_relu(z) : gcp_linear(z, .out = width[i / 2 % 3]);
     return gcp_mse(z, *y);
@@ -64,8 +64,8 @@ static void checkpoint_sequential(void)
 {
     gcp_tape *net = fresh();
     gcp_tensor x, y, loss = modules(net, 10, &x, &y);
-    gcp_plan one = gcp_plan_make(loss, .policy = GCP_UNIFORM, .segments = 1);
-    gcp_plan two = gcp_plan_make(loss, .policy = GCP_UNIFORM, .segments = 2);
+    gcp_plan one = gcp_plan_make(loss, .policy = GCP_POLICY_UNIFORM, .segments = 1);
+    gcp_plan two = gcp_plan_make(loss, .policy = GCP_POLICY_UNIFORM, .segments = 2);
     CHECK_INT(one.units, ==, 10);
     CHECK_INT(one.reruns, ==, 0);
     CHECK_INT(two.reruns, >=, 4);                  /* five run twice; the fifth only where backward needs its output */
@@ -78,8 +78,8 @@ static void uneven_split(void)
 {
     gcp_tape *net = fresh();
     gcp_tensor x, y, loss = modules(net, 9, &x, &y);
-    gcp_plan plain = gcp_plan_make(loss, .policy = GCP_UNIFORM, .segments = 5);
-    gcp_plan balanced = gcp_plan_make(loss, .policy = GCP_UNIFORM, .segments = 5, .balance = 1);
+    gcp_plan plain = gcp_plan_make(loss, .policy = GCP_POLICY_UNIFORM, .segments = 5);
+    gcp_plan balanced = gcp_plan_make(loss, .policy = GCP_POLICY_UNIFORM, .segments = 5, .balance = 1);
     CHECK_INT(plain.segments, ==, 5);
     CHECK_INT(plain.reruns, <=, 4);
     CHECK_INT(balanced.bytes, <=, plain.bytes);
@@ -88,7 +88,7 @@ static void uneven_split(void)
 
 static gcp_tensor convolutions(gcp_tape *net, int n, gcp_tensor *x)
 {
-    gcp_tensor z = *x = gcp_input(net, "x", 2, 16, 16, 8);
+    gcp_tensor z = *x = gcp_input(net, "x", GCP_SHAPE(2, 16, 16, 8));
     for (int i = 0; i < n; i++)
         GCP_SEGMENT(net, "unit") z = gcp_tanh(gcp_conv2d(z, .out = 8, .k = 3, .pad = 1));
     return gcp_mean(z);
@@ -103,7 +103,7 @@ static void sweep(void)
         gcp_tape *net = fresh();
         gcp_tensor x, loss = convolutions(net, 20, &x);
         int s = segments[i];
-        gcp_plan plan = gcp_plan_make(loss, .policy = GCP_UNIFORM, .segments = s);
+        gcp_plan plan = gcp_plan_make(loss, .policy = GCP_POLICY_UNIFORM, .segments = s);
         CHECK_INT(plan.units, ==, 20);
         CHECK_INT(plan.reruns, <=, 20 * (s - 1) / s + 1);
         CHECK_INT(plan.reruns, >=, 20 * (s - 1) / s - s);    /* a cut's own output is kept, and need not be made again */
@@ -122,7 +122,7 @@ static size_t least(const gcp_plan *plans, int n)
 /* A U-Net: skips over everything. No policy that may choose freely ever needs more than keep-all. */
 static gcp_tensor unet(gcp_tape *net, int depth, int width)
 {
-    gcp_tensor x = gcp_input(net, "x", 1, 32, 32, 3), skip[4];
+    gcp_tensor x = gcp_input(net, "x", GCP_SHAPE(1, 32, 32, 3)), skip[4];
     for (int i = 0; i < depth; i++) {
         skip[i] = gcp_relu(gcp_conv2d(x, .out = width << i, .k = 3, .pad = 1));
         x = gcp_max_pool(skip[i], .k = 2);
@@ -130,7 +130,7 @@ static gcp_tensor unet(gcp_tape *net, int depth, int width)
     x = gcp_relu(gcp_conv2d(x, .out = width << depth, .k = 3, .pad = 1));
     for (int i = depth - 1; i >= 0; i--) {
         x = gcp_conv_transpose2d(x, .out = width << i, .k = 2, .stride = 2);
-        x = gcp_relu(gcp_conv2d(gcp_concat(skip[i], x), .out = width << i, .k = 3, .pad = 1));
+        x = gcp_relu(gcp_conv2d(gcp_concat(GCP_TENSORS(skip[i], x)), .out = width << i, .k = 3, .pad = 1));
     }
     return gcp_mean(gcp_conv2d(x, .out = 1, .k = 1));
 }
@@ -141,8 +141,8 @@ static void never_above_keep_all(void)
         for (int width = 2; width <= 8; width *= 2) {
             gcp_tape *net = fresh();
             gcp_tensor loss = unet(net, depth, width);
-            gcp_plan all = gcp_plan_make(loss, .policy = GCP_KEEP_ALL);
-            gcp_plan plans[] = { gcp_plan_make(loss, .policy = GCP_SQRT), gcp_plan_make(loss, .policy = GCP_RECURSIVE), gcp_plan_make(loss, .policy = GCP_CHEAP) };
+            gcp_plan all = gcp_plan_make(loss, .policy = GCP_POLICY_KEEP_ALL);
+            gcp_plan plans[] = { gcp_plan_make(loss, .policy = GCP_POLICY_SQRT), gcp_plan_make(loss, .policy = GCP_POLICY_RECURSIVE), gcp_plan_make(loss, .policy = GCP_POLICY_CHEAP) };
             for (int i = 0; i < 3; i++) CHECK_INT(plans[i].bytes, <=, all.bytes);
             CHECK_INT(least(plans, 3), >, 0);
             CHECK_TEXT(none(net), "none");
@@ -162,9 +162,9 @@ static void say(void *context, const char *text, size_t size)
 static void weight_heavy(void)
 {
     gcp_tape *net = fresh();
-    gcp_tensor x = gcp_input(net, "x", 4, 512);
+    gcp_tensor x = gcp_input(net, "x", GCP_SHAPE(4, 512));
     for (int i = 0; i < 6; i++) GCP_SEGMENT(net, "dense") x = gcp_relu(gcp_linear(x, .out = 512));
-    gcp_plan plan = gcp_plan_make(gcp_mean(x), .policy = GCP_SEGMENTS, .optimizer = GCP_SGD);
+    gcp_plan plan = gcp_plan_make(gcp_mean(x), .policy = GCP_POLICY_SEGMENTS, .optimizer = GCP_OPTIMIZER_SGD);
     said_size = 0;
     memset(said, 0, sizeof said);
     gcp_why_print(&plan, (gcp_writer) { say, NULL });
@@ -174,18 +174,18 @@ static void weight_heavy(void)
 /* Dropout of half: the same mask again, and a step after it draws the next one. */
 static void dropout_once(void)
 {
-    static const gcp_policy policies[] = { GCP_KEEP_ALL, GCP_SEGMENTS };
+    static const gcp_policy policies[] = { GCP_POLICY_KEEP_ALL, GCP_POLICY_SEGMENTS };
     float losses[2][3];
     for (int p = 0; p < 2; p++) {
         gcp_tape *net = fresh();
         static float ones[2 * 16 * 16 * 8];
-        gcp_tensor x, z = x = gcp_input(net, "x", 2, 16, 16, 8);
+        gcp_tensor x, z = x = gcp_input(net, "x", GCP_SHAPE(2, 16, 16, 8));
         for (int i = 0; i < 4; i++) GCP_SEGMENT(net, "unit") z = gcp_tanh(gcp_dropout(gcp_conv2d(z, .out = 8, .k = 3, .pad = 1), .rate = 0.5));
-        gcp_plan plan = gcp_plan_make(gcp_mean(gcp_mul(z, z)), .policy = policies[p], .optimizer = GCP_SGD);
+        gcp_plan plan = gcp_plan_make(gcp_mean(gcp_mul(z, z)), .policy = policies[p], .optimizer = GCP_OPTIMIZER_SGD);
         gcp_bind(&plan, slab, sizeof slab);
         for (size_t i = 0; i < sizeof ones / sizeof *ones; i++) ones[i] = 1;
         gcp_write(&plan, x, ones);
-        for (int s = 0; s < 3; s++) losses[p][s] = gcp_step(&plan, .lr = 0.1);
+        for (int s = 0; s < 3; s++) losses[p][s] = (float)gcp_step(&plan, .lr = 0.1);
         CHECK_TEXT(none(net), "none");
     }
     CHECK(!memcmp(losses[0], losses[1], sizeof losses[0]));
@@ -197,7 +197,7 @@ static void nested_once(void)
 {
     static unsigned char exact[GCP_MB(4)];
     gcp_tape *net = fresh();
-    gcp_tensor h[40], x = gcp_want_grad(gcp_input(net, "x", 4, 64)), sum = x;
+    gcp_tensor h[40], x = gcp_want_grad(gcp_input(net, "x", GCP_SHAPE(4, 64))), sum = x;
     GCP_SEGMENT(net, "outer") {
         GCP_SEGMENT(net, "first") {
             for (int i = 0; i < 40; i++) sum = gcp_tanh(sum);
@@ -218,13 +218,13 @@ static void nested_once(void)
 static void auxiliary_loss(void)
 {
     gcp_tape *net = fresh();
-    gcp_tensor early = GCP_NIL, x = gcp_want_grad(gcp_input(net, "x", 4, 4096));
+    gcp_tensor early = GCP_NIL, x = gcp_want_grad(gcp_input(net, "x", GCP_SHAPE(4, 4096)));
     for (int i = 0; i < 60; i++) {
         x = gcp_gelu(x);
         if (i == 3) early = gcp_scale(gcp_mean(x), .by = 0.3);
     }
     gcp_tensor loss = gcp_add(gcp_mean(x), early);
-    gcp_plan all = gcp_plan_make(loss, .policy = GCP_KEEP_ALL), root = gcp_plan_make(loss, .policy = GCP_SQRT);
+    gcp_plan all = gcp_plan_make(loss, .policy = GCP_POLICY_KEEP_ALL), root = gcp_plan_make(loss, .policy = GCP_POLICY_SQRT);
     CHECK_INT(all.units, >=, 60);
     CHECK_INT(root.bytes * 2, <, all.bytes);
 }

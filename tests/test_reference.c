@@ -72,9 +72,9 @@ static double value(uint32_t seed, uint32_t i)
 }
 
 static const char *letter(int k) { return k == 1 ? "a" : k == 2 ? "b" : "c"; }
-static gcp_tensor input(int k, gcp_shape s) { return operand[k] = gcp_want_grad(gcp_input_at(net, letter(k), s, GCP_AT)); }
+static gcp_tensor input(int k, gcp_shape s) { return operand[k] = gcp_want_grad(gcp_input(net, letter(k), s)); }
 static gcp_tensor param(int k, gcp_shape s) { return operand[k] = gcp_param_at(net, letter(k), s, GCP_OPTS(gcp_param_opts, .fan_in = 1)); }
-static gcp_tensor labels(gcp_shape s, int range) { classes = range; return ids = gcp_labels_at(net, "ids", s, GCP_AT); }
+static gcp_tensor labels(gcp_shape s, int range) { classes = range; return ids = gcp_labels(net, "ids", s); }
 
 #define IN(k, ...)  input(k, GCP_SHAPE(__VA_ARGS__))
 #define PAR(k, ...) param(k, GCP_SHAPE(__VA_ARGS__))
@@ -96,10 +96,10 @@ static gcp_tensor batch_norm(void)                 /* a layer makes its gamma an
     X(conv2d_k3_groups2, IN(1, 2, 4, 3, 4); PAR(2, 6, 3, 3, 2); PAR(3, 6); return gcp_conv2d_op(operand[1], operand[2], operand[3], .pad = 1, .groups = 2);) \
     X(conv2d_depthwise, IN(1, 2, 4, 5, 4); PAR(2, 4, 3, 3, 1); return gcp_conv2d_op(operand[1], operand[2], GCP_NIL, .pad = 1, .groups = 4);) \
     X(conv2d_1x1, IN(1, 2, 3, 4, 3); PAR(2, 5, 1, 1, 3); return gcp_conv2d_op(operand[1], operand[2], GCP_NIL, .k = 1);) \
-    X(conv2d_k5_same_stride2, IN(1, 1, 6, 7, 2); PAR(2, 3, 5, 5, 2); return gcp_conv2d_op(operand[1], operand[2], GCP_NIL, .stride = 2, .padding = GCP_SAME);) \
+    X(conv2d_k5_same_stride2, IN(1, 1, 6, 7, 2); PAR(2, 3, 5, 5, 2); return gcp_conv2d_op(operand[1], operand[2], GCP_NIL, .stride = 2, .padding = GCP_PADDING_SAME);) \
     X(conv_transpose2d_k3_stride2, IN(1, 2, 3, 4, 3); PAR(2, 3, 3, 3, 2); PAR(3, 2); return gcp_conv_transpose2d_op(operand[1], operand[2], operand[3], .stride = 2, .pad = 1);) \
     X(upsample_nearest2, return gcp_upsample(IN(1, 2, 3, 2, 2));) \
-    X(upsample_bilinear2, return gcp_upsample(IN(1, 2, 3, 2, 2), .factor = 2, .mode = GCP_BILINEAR);) \
+    X(upsample_bilinear2, return gcp_upsample(IN(1, 2, 3, 2, 2), .factor = 2, .mode = GCP_UPSAMPLING_BILINEAR);) \
     X(linear_bias, IN(1, 4, 5); PAR(2, 3, 5); PAR(3, 3); return gcp_linear_op(operand[1], operand[2], operand[3], .out = 3);) \
     X(matmul, IN(1, 3, 4); IN(2, 4, 5); return gcp_matmul(operand[1], operand[2]);) \
     X(add, IMAGE; IN(2, 2, 3, 4, 3); return gcp_add(operand[1], operand[2]);) \
@@ -119,7 +119,7 @@ static gcp_tensor batch_norm(void)                 /* a layer makes its gamma an
     X(batch_norm_train, return batch_norm();) \
     X(batch_norm_infer, return batch_norm();) \
     X(layer_norm, IN(1, 2, 2, 3, 5); PAR(2, 5); PAR(3, 5); return gcp_layer_norm_op(operand[1], operand[2], operand[3], .epsilon = 1e-5);) \
-    X(concat, IN(1, 2, 3, 2, 2); IN(2, 2, 3, 2, 3); return gcp_concat(operand[1], operand[2]);) \
+    X(concat, IN(1, 2, 3, 2, 2); IN(2, 2, 3, 2, 3); return gcp_concat(GCP_TENSORS(operand[1], operand[2]));) \
     X(slice, return gcp_slice(IN(1, 2, 3, 2, 4), .first = 1, .count = 2);) \
     X(softmax_cross_entropy, IN(1, 4, 5); return gcp_cross_entropy(operand[1], labels(GCP_SHAPE(4), 5));) \
     X(mse, IN(1, 3, 4); IN(2, 3, 4); return gcp_mse(operand[1], operand[2]);) \
@@ -201,7 +201,7 @@ static gcp_tensor loss_of(gcp_tensor out)
     gcp_shape s = gcp_shape_of(out);
     if (s.rank == 0) return out;
     s.rank = 4;
-    out_gradient = gcp_input_at(net, "out_gradient", s, GCP_AT);
+    out_gradient = gcp_input(net, "out_gradient", s);
     return gcp_scale(gcp_mean(gcp_mul(out, out_gradient)), .by = (double)gcp_elements(out));
 }
 
@@ -241,8 +241,8 @@ static void run_case(int i, const record *r)
     int infer_only = !strcmp(r->name, "batch_norm_infer"), train_only = !strcmp(r->name, "batch_norm_train");
     if (!train_only) inference(i, r);
     if (infer_only) return;                      /* running statistics have no gradient pass */
-    training(i, r, GCP_KEEP_ALL);
-    training(i, r, GCP_SQRT);
+    training(i, r, GCP_POLICY_KEEP_ALL);
+    training(i, r, GCP_POLICY_SQRT);
 }
 
 static int is_elsewhere(const char *name)

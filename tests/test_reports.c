@@ -1,6 +1,7 @@
 /* Reports: of three networks under every policy, through a writer that counts; their figures add up. */
 #include "support/check.h"
 #include "gcp.h"
+#include "support/fitting.h"
 #include "support/feed.h"
 #include "support/svg.h"
 #include <stdlib.h>
@@ -15,7 +16,7 @@ static gcp_tensor start(int h, int w, int c)
 {
     arena = gcp_arena_from(tape_memory, sizeof tape_memory);
     net = gcp_tape_make(&arena, .ops = 96);
-    return gcp_input(net, "image", 2, h, w, c);
+    return gcp_input(net, "image", GCP_SHAPE(2, h, w, c));
 }
 
 static gcp_tensor chain(void)
@@ -28,7 +29,7 @@ static gcp_tensor residual(void)
 {
     gcp_tensor x = gcp_conv2d(start(6, 6, 3), .out = 4, .k = 1);
     for (int i = 0; i < 4; i++) GCP_SEGMENT(net, "block") x = gcp_relu(gcp_add(gcp_batch_norm(gcp_conv2d(x, .out = 4, .k = 3, .pad = 1)), x));
-    return gcp_cross_entropy(gcp_linear(gcp_global_avg_pool(x), .out = 3), gcp_labels(net, "label", 2));
+    return gcp_cross_entropy(gcp_linear(gcp_global_avg_pool(x), .out = 3), gcp_labels(net, "label", GCP_SHAPE(2)));
 }
 static gcp_tensor branches(void)
 {
@@ -36,7 +37,7 @@ static gcp_tensor branches(void)
     for (int i = 0; i < 3; i++)
         GCP_SEGMENT(net, "mix") {
             gcp_tensor a = gcp_layer_norm(gcp_conv2d(x, .out = 3, .k = 3, .pad = 1)), b = gcp_dropout(gcp_slice(x, .first = 1, .count = 2), .rate = 0.5, .name = "a<b>&\"c'");
-            x = gcp_concat(a, b);
+            x = gcp_concat(GCP_TENSORS(a, b));
         }
     return gcp_mean(gcp_mul(gcp_max_pool(x, .k = 2), gcp_avg_pool(x, .k = 2)));
 }
@@ -155,10 +156,11 @@ static void why(const gcp_plan *plan)
 static void every_report(void)
 {
     for (int n = 0; n < 3; n++)
-        for (int policy = GCP_SEGMENTS; policy <= GCP_CHEAP + 1; policy++) {
+        for (int policy = GCP_POLICY_SEGMENTS; policy <= GCP_POLICY_CHEAP + 1; policy++) {
             gcp_tensor loss = nets[n]();
-            gcp_plan plan = policy > GCP_CHEAP ? gcp_plan_make(loss, .inference = 1)
-                : gcp_plan_make(loss, .policy = (gcp_policy)policy, .segments = 3, .checkpoints = 2, .optimizer = n ? GCP_ADAM : GCP_SGD, .momentum = 0.9);
+            gcp_plan plan = policy > GCP_POLICY_CHEAP ? gcp_plan_make(loss, .inference = 1)
+                : gcp_plan_make_at(loss, fitting(GCP_OPTS(gcp_plan_opts, .policy = (gcp_policy)policy, .segments = 3, .checkpoints = 2,
+                                                          .optimizer = n ? GCP_OPTIMIZER_ADAM : GCP_OPTIMIZER_SGD, .momentum = 0.9)));
             CHECK(plan.in != NULL);
             if (!plan.in) { fprintf(stderr, "%s\n", gcp_error(net)); continue; }
             svg(&plan);
@@ -171,7 +173,7 @@ static void reasons(void)
 {
     gcp_tensor x = gcp_flatten(start(4, 4, 4));      /* all weights */
     for (int i = 0; i < 3; i++) GCP_SEGMENT(net, "dense") x = gcp_tanh(gcp_linear(x, .out = 256));
-    gcp_plan plan = gcp_plan_make(gcp_mean(x), .optimizer = GCP_ADAM);
+    gcp_plan plan = gcp_plan_make(gcp_mean(x), .optimizer = GCP_OPTIMIZER_ADAM);
     CHECK(strstr(report(gcp_why_print, &plan), "why not less: weights, their gradients, optimiser and inputs are ") != NULL);
     double fixed = (double)(plan.state_bytes + plan.split.inputs + plan.split.weight_gradients) / (double)plan.bytes;
     CHECK(fixed > 0.5);
@@ -189,14 +191,14 @@ static void reasons(void)
     plan = gcp_plan_make(gcp_mean(x));
     CHECK(strstr(report(gcp_why_print, &plan), "why nothing is recomputed: one segment holds the whole network, and the last segment is never run again\n") != NULL);
     CHECK(strstr(out, "why not less") == NULL);
-    plan = gcp_plan_make(gcp_mean(x), .policy = GCP_KEEP_ALL);      /* asked for: nothing to explain */
+    plan = gcp_plan_make(gcp_mean(x), .policy = GCP_POLICY_KEEP_ALL);      /* asked for: nothing to explain */
     CHECK(strstr(report(gcp_why_print, &plan), "why nothing") == NULL);
 }
 
 static gcp_tensor fire(gcp_tensor x, int squeezed, int expanded)
 {
     gcp_tensor s = gcp_relu(gcp_conv2d(x, .out = squeezed, .k = 1));
-    return gcp_concat(gcp_relu(gcp_conv2d(s, .out = expanded, .k = 1)), gcp_relu(gcp_conv2d(s, .out = expanded, .k = 3, .pad = 1)));
+    return gcp_concat(GCP_TENSORS(gcp_relu(gcp_conv2d(s, .out = expanded, .k = 1)), gcp_relu(gcp_conv2d(s, .out = expanded, .k = 3, .pad = 1))));
 }
 
 /* SqueezeNet: blocks at every module need more than keeping all; the report says so first. Every plan knows what keeping all takes. */
@@ -206,15 +208,16 @@ static void in_vain(void)
     GCP_SEGMENT(net, "stem") x = gcp_max_pool(gcp_relu(gcp_conv2d(x, .out = 64, .k = 3, .stride = 2)), .k = 3, .stride = 2);
     for (int i = 0; i < 3; i++) GCP_SEGMENT(net, "fire") x = fire(x, 8, 32);
     gcp_tensor loss = gcp_mean(gcp_mul(x, x));
-    gcp_plan keep = gcp_plan_make(loss, .policy = GCP_KEEP_ALL), plan = gcp_plan_make(loss);
+    gcp_plan keep = gcp_plan_make(loss, .policy = GCP_POLICY_KEEP_ALL), plan = gcp_plan_make(loss);
     CHECK(plan.reruns > 0 && plan.bytes > keep.bytes);
     CHECK_INT(plan.keep_all_bytes, ==, keep.bytes);
     report(gcp_why_print, &plan);
     CHECK(!strncmp(out, "nothing is saved: this plan takes ", 34));
     CHECK_NEAR(figure(out, "this plan takes "), 100.0 * (double)plan.bytes / (double)keep.bytes, 0.051);
     CHECK_INT(figure(out, "and runs "), ==, plan.reruns);
-    for (int policy = GCP_KEEP_ALL; policy <= GCP_BUDGET; policy++) {
-        gcp_plan other = gcp_plan_make(loss, .policy = (gcp_policy)policy, .segments = 2, .checkpoints = 1, .budget = policy == GCP_BUDGET ? keep.bytes * 9 / 10 : 0);
+    for (int policy = GCP_POLICY_KEEP_ALL; policy <= GCP_POLICY_BUDGET; policy++) {
+        gcp_plan other = gcp_plan_make_at(loss, fitting(GCP_OPTS(gcp_plan_opts, .policy = (gcp_policy)policy, .segments = 2, .checkpoints = 1,
+                                                                 .budget = policy == GCP_POLICY_BUDGET ? keep.bytes * 9 / 10 : 0)));
         CHECK(other.in && other.keep_all_bytes == keep.bytes);
         CHECK(!strncmp(report(gcp_why_print, &other), "nothing is saved", 16) == (other.reruns && other.bytes >= keep.bytes));
     }
@@ -244,7 +247,7 @@ static void nothing(void)
 static void profile(void)
 {
     static unsigned char memory[1 << 20];
-    gcp_plan plan = gcp_plan_make(residual(), .policy = GCP_SEGMENTS, .optimizer = GCP_SGD);
+    gcp_plan plan = gcp_plan_make(residual(), .policy = GCP_POLICY_SEGMENTS, .optimizer = GCP_OPTIMIZER_SGD);
     CHECK(gcp_profile(&plan) == 0 && gcp_error_code(net) == GCP_E_BIND);
     gcp_error_clear(net);
     gcp_bind(&plan, memory, sizeof memory);

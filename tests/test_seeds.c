@@ -37,8 +37,8 @@ static void checkpoint_figures(void)
     gcp_tensor loss = seed000_stored(net, 64, 16, &x, &y, &s);
     CHECK_NEAR(mib(framework_bytes(&s)), 181.5, 0.1);
     for (int i = 0; i < 5; i++) {
-        gcp_plan retain = gcp_plan_make(loss, .policy = GCP_CHECKPOINTS, .checkpoints = ks[i]);
-        gcp_plan replay = gcp_plan_make(loss, .policy = GCP_CHECKPOINTS, .checkpoints = ks[i], .replay = 1);
+        gcp_plan retain = gcp_plan_make(loss, .policy = GCP_POLICY_CHECKPOINTS, .checkpoints = ks[i]);
+        gcp_plan replay = gcp_plan_make(loss, .policy = GCP_POLICY_CHECKPOINTS, .checkpoints = ks[i], .replay = 1);
         CHECK_INT(retain.units, ==, 26);
         CHECK_NEAR(mib(retain.checkpoint_bytes), published[i], 0.0025);      /* a dense output is 0.002 MiB */
         CHECK_NEAR(mib(replay.checkpoint_bytes), published[i], 0.0025);
@@ -47,25 +47,25 @@ static void checkpoint_figures(void)
         CHECK_INT(retain.reruns, <=, 26);
         CHECK_INT(replay.after_forward, <=, replay.checkpoint_bytes + GCP_MB(2));
     }
-    gcp_plan four = gcp_plan_make(loss, .policy = GCP_CHECKPOINTS, .checkpoints = 4), all = gcp_plan_make(loss, .policy = GCP_KEEP_ALL);
+    gcp_plan four = gcp_plan_make(loss, .policy = GCP_POLICY_CHECKPOINTS, .checkpoints = 4), all = gcp_plan_make(loss, .policy = GCP_POLICY_KEEP_ALL);
     CHECK_NEAR(mib(four.slab_bytes), 0, 81.5 + 30);
     CHECK(mib(four.slab_bytes) * 1.6 <= 181.5);
     CHECK(mib(all.bytes) < 181.5);
-    gcp_plan_make(loss, .policy = GCP_CHECKPOINTS, .checkpoints = 26);
+    gcp_plan_make(loss, .policy = GCP_POLICY_CHECKPOINTS, .checkpoints = 26);
     CHECK_INT(gcp_error_code(net), ==, GCP_E_PLAN);
 }
 
 static size_t gradients(gcp_tape *net, gcp_plan *plan, float *out)
 {
     size_t n = 0;
-    for (int i = 0; !gcp_is_nil(gcp_parameter(net, i)); i++) {
-        gcp_grad(plan, gcp_parameter(net, i), out + n);
-        n += gcp_elements(gcp_parameter(net, i));
+    for (int i = 0; !gcp_is_nil(gcp_nth_parameter(net, i)); i++) {
+        gcp_grad(plan, gcp_nth_parameter(net, i), out + n);
+        n += gcp_elements(gcp_nth_parameter(net, i));
     }
     return n;
 }
 
-static float step(const gcp_plan_opts *o, float *out, size_t *n)
+static double step(const gcp_plan_opts *o, float *out, size_t *n)
 {
     gcp_tape *net = fresh();
     gcp_tensor x, y, loss = seed000(net, RUN, 16, &x, &y);
@@ -73,7 +73,7 @@ static float step(const gcp_plan_opts *o, float *out, size_t *n)
     gcp_bind(&plan, slab, sizeof slab);
     gcp_write(&plan, x, image);
     gcp_write(&plan, y, labels);
-    float value = gcp_step(&plan);
+    double value = gcp_step(&plan);
     *n = gradients(net, &plan, out);
     CHECK_TEXT(none(net), "none");
     return value;
@@ -82,14 +82,14 @@ static float step(const gcp_plan_opts *o, float *out, size_t *n)
 static void checkpoint_bits(void)
 {
     size_t n, m;
-    gcp_plan_opts o = { .at = GCP_AT, .policy = GCP_KEEP_ALL };
-    float kept = step(&o, gradient_kept, &n);
+    gcp_plan_opts o = { .at = GCP_AT, .policy = GCP_POLICY_KEEP_ALL };
+    double kept = step(&o, gradient_kept, &n);
     CHECK_NEAR(kept, log(10), 1);
     for (int i = FIRST; i < LAST; i++) {
-        o.policy = GCP_CHECKPOINTS;
+        o.policy = GCP_POLICY_CHECKPOINTS;
         o.checkpoints = ks[i / 2];
         o.replay = i % 2;
-        float again = step(&o, gradient, &m);
+        double again = step(&o, gradient, &m);
         CHECK(again == kept);
         CHECK(n == m && !memcmp(gradient, gradient_kept, n * sizeof *gradient));
     }
@@ -101,7 +101,7 @@ static void partition_figures(void)
     gcp_tensor x, y;
     stored s = { .count = 0 };
     gcp_tensor loss = seed003_stored(net, 3, 3, 64, 16, &x, &y, &s);
-    gcp_plan cut = gcp_plan_make(loss, .policy = GCP_SEGMENTS, .optimizer = GCP_SGD);
+    gcp_plan cut = gcp_plan_make(loss, .policy = GCP_POLICY_SEGMENTS, .optimizer = GCP_OPTIMIZER_SGD);
     CHECK_NEAR(mib(framework_bytes(&s)), 315, 3.15);
     CHECK(mib(cut.bytes) <= 115 + 20);
     CHECK(cut.rerun_flops <= cut.forward_flops);
@@ -113,11 +113,11 @@ static void partition_steps(float *losses, size_t *cap, gcp_policy policy)
 {
     gcp_tape *net = fresh();
     gcp_tensor x, y, loss = seed003(net, 3, 3, RUN, 16, &x, &y);
-    gcp_plan plan = gcp_plan_make(loss, .policy = policy, .budget = *cap, .optimizer = GCP_SGD);
+    gcp_plan plan = gcp_plan_make(loss, .policy = policy, .budget = *cap, .optimizer = GCP_OPTIMIZER_SGD);
     gcp_bind(&plan, slab, sizeof slab);
     gcp_write(&plan, x, image);
     gcp_write(&plan, y, labels);
-    for (int i = 0; i < 3; i++) losses[i] = gcp_step(&plan, .lr = 0.01);
+    for (int i = 0; i < 3; i++) losses[i] = (float)gcp_step(&plan, .lr = 0.01);
     CHECK_TEXT(none(net), "none");
     if (*cap == 0) *cap = plan.bytes * CAP / 100;
 }
@@ -126,12 +126,12 @@ static void partition_cap(void)
 {
     float plain[3], cut[3];
     size_t cap = 0;
-    partition_steps(plain, &cap, GCP_KEEP_ALL);
-    partition_steps(cut, &cap, GCP_SEGMENTS);
+    partition_steps(plain, &cap, GCP_POLICY_KEEP_ALL);
+    partition_steps(cut, &cap, GCP_POLICY_SEGMENTS);
     CHECK(!memcmp(plain, cut, sizeof plain));
     gcp_tape *net = fresh();
     gcp_tensor x, y, loss = seed003(net, 3, 3, RUN, 16, &x, &y);
-    gcp_plan refused = gcp_plan_make(loss, .policy = GCP_KEEP_ALL, .budget = cap, .optimizer = GCP_SGD);
+    gcp_plan refused = gcp_plan_make(loss, .policy = GCP_POLICY_KEEP_ALL, .budget = cap, .optimizer = GCP_OPTIMIZER_SGD);
     CHECK(refused.in == NULL);
     CHECK_INT(gcp_error_code(net), ==, GCP_E_BUDGET);
 }
@@ -149,11 +149,11 @@ static void budget_figures(void)
         gcp_tensor x, y;
         s.count = s.layers = 0;
         gcp_tensor loss = nets[i].depth ? seed002_stored(net, nets[i].depth, nets[i].batch, 224, 1000, &s).loss : seed003_stored(net, 3, 3, 64, 16, &x, &y, &s);
-        gcp_plan_opts o = { .at = GCP_AT, .policy = GCP_BUDGET, .budget = GCP_MB(95) };
+        gcp_plan_opts o = { .at = GCP_AT, .policy = GCP_POLICY_BUDGET, .budget = GCP_MB(95) };
         if (nets[i].depth) {
-            o.optimizer = GCP_SGD;
+            o.optimizer = GCP_OPTIMIZER_SGD;
             o.fuse_update = 1;
-            o.budget = gcp_plan_make(loss, .policy = GCP_KEEP_ALL, .optimizer = GCP_SGD, .fuse_update = 1).state_bytes + (size_t)((double)framework_bytes(&s) / nets[i].over);
+            o.budget = gcp_plan_make(loss, .policy = GCP_POLICY_KEEP_ALL, .optimizer = GCP_OPTIMIZER_SGD, .fuse_update = 1).state_bytes + (size_t)((double)framework_bytes(&s) / nets[i].over);
         }
         gcp_plan plan = gcp_plan_make_at(loss, o);
         if (!plan.in) fprintf(stderr, "ResNet-%d: %s\n", nets[i].depth, none(net));

@@ -22,7 +22,7 @@ static void returns(gcp_tape *net, gcp_tensor x)
 static void numbering(void)
 {
     gcp_tape *net = fresh();
-    gcp_tensor x = gcp_input(net, "x", 2, 4);
+    gcp_tensor x = gcp_input(net, "x", GCP_SHAPE(2, 4));
     char name[64];
     GCP_SEGMENT(net, "stage")
         for (int i = 0; i < 3; i++)
@@ -39,7 +39,7 @@ static void misuse(void)
 {
     char want[160];
     gcp_tape *net = fresh();
-    gcp_tensor x = gcp_input(net, "x", 2, 4);
+    gcp_tensor x = gcp_input(net, "x", GCP_SHAPE(2, 4));
     int line = __LINE__ + 1;
     GCP_SEGMENT(net, "out") {
         gcp_relu(x);
@@ -49,21 +49,21 @@ static void misuse(void)
     CHECK_TEXT(gcp_error(net), want);
 
     net = fresh();
-    x = gcp_input(net, "x", 2, 4);
+    x = gcp_input(net, "x", GCP_SHAPE(2, 4));
     line = __LINE__ + 1;
     GCP_SEGMENT(net, "empty") { }
     snprintf(want, sizeof want, "test_segments.c:%d: segment 'empty[0]': its block recorded no op", line);
     CHECK_TEXT(gcp_error(net), want);
 
     net = fresh();
-    x = gcp_input(net, "x", 2, 4);
+    x = gcp_input(net, "x", GCP_SHAPE(2, 4));
     returns(net, x);
     gcp_tensor loss = gcp_mean(x);
     gcp_plan_make(loss);
     CHECK(strstr(gcp_error(net), "segment 'left[0]': a return or goto left its block") != NULL);
 
     net = fresh();
-    x = gcp_input(net, "x", 2, 4);
+    x = gcp_input(net, "x", GCP_SHAPE(2, 4));
     GCP_SEGMENT(net, "fine") {
         x = gcp_relu(x);
         if (gcp_elements(x)) continue;

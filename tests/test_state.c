@@ -1,6 +1,7 @@
 /* State: what outlives a step, a plan, a recording. Parameters, optimiser slots, running statistics, step counters. */
 #include "support/check.h"
 #include "gcp.h"
+#include "support/fitting.h"
 #include <stdlib.h>
 
 static unsigned char tape_memory[1 << 21];
@@ -18,8 +19,8 @@ static gcp_tape *fresh(uint64_t seed)
 
 static void record(int braces)                       /* braces: 0 none, 1 nameless in effect, as many again inside */
 {
-    image = gcp_input(net, "image", 4, 6, 6, 3);
-    label = gcp_labels(net, "label", 4);
+    image = gcp_input(net, "image", GCP_SHAPE(4, 6, 6, 3));
+    label = gcp_labels(net, "label", GCP_SHAPE(4));
     gcp_tensor x = gcp_conv2d(image, .out = 4, .k = 3, .pad = 1, .name = "stem");
     for (int i = 0; i < 4; i++) {
         gcp_tensor y = x;
@@ -42,7 +43,7 @@ static void batch(gcp_plan *plan, int number)
 static float train(gcp_plan *plan, int number)
 {
     batch(plan, number);
-    return gcp_step(plan, .lr = 0.1);
+    return (float)gcp_step(plan, .lr = 0.1);
 }
 
 static float step_of(gcp_plan *plan) { return train(plan, 0); }
@@ -58,7 +59,7 @@ static size_t weights(gcp_plan *plan, gcp_real *to)
 {
     size_t n = 0;
     gcp_tensor w;
-    for (int i = 0; !gcp_is_nil(w = gcp_parameter(net, i)); i++) {
+    for (int i = 0; !gcp_is_nil(w = gcp_nth_parameter(net, i)); i++) {
         CHECK_INT(gcp_read(plan, w, to + n), ==, GCP_OK);
         n += gcp_elements(w);
     }
@@ -108,7 +109,7 @@ static void statistics(void)
 {
     double mean, deviation, largest;
     fresh(3);
-    gcp_tensor x = gcp_input(net, "x", 1, 4, 4, 16);
+    gcp_tensor x = gcp_input(net, "x", GCP_SHAPE(1, 4, 4, 16));
     gcp_tensor y = gcp_conv2d(x, .out = 32, .k = 3, .pad = 1, .name = "he");
     y = gcp_linear(gcp_flatten(gcp_global_avg_pool(y)), .out = 200, .init = GCP_INIT_GLOROT, .name = "glorot");
     loss = gcp_mean(gcp_batch_norm(y, .name = "norm"));
@@ -139,7 +140,7 @@ static void by_hand(void)
         { "square", 0.25 }, { "kernel", 0.11785113019775793 }, { "right", 0.125 }, { "given", 0.5 }, { "spread", 0.02 }, { "shifted", 0.3 }, { "bias", 0 }, { "glorot", 0.1 } };
     double mean, deviation, largest;
     fresh(3);
-    gcp_tensor x = gcp_input(net, "x", 2, 128), w = gcp_param(net, "right", GCP_SHAPE(128, 64));
+    gcp_tensor x = gcp_input(net, "x", GCP_SHAPE(2, 128)), w = gcp_param(net, "right", GCP_SHAPE(128, 64));
     gcp_tensor y = gcp_matmul(x, w);
     gcp_tensor all[] = { gcp_param(net, "square", GCP_SHAPE(100, 32)), gcp_param(net, "kernel", GCP_SHAPE(32, 3, 3, 16)), gcp_param(net, "given", GCP_SHAPE(100, 32), .fan_in = 8),
         gcp_param(net, "spread", GCP_SHAPE(64, 64), .std = 0.02), gcp_param(net, "shifted", GCP_SHAPE(4096), .std = 0.3), gcp_param(net, "bias", GCP_SHAPE(64)),
@@ -165,14 +166,15 @@ static void resets(void)
     for (int again = 0; again < 2; again++) {
         fresh(4);
         record(1);
-        gcp_plan plan = gcp_plan_make(loss, .optimizer = GCP_ADAM);
+        gcp_plan plan = gcp_plan_make(loss, .optimizer = GCP_OPTIMIZER_ADAM);
         gcp_bind(&plan, step_memory, sizeof step_memory);
         for (int step = 0; step < 4; step++) {
             if (again) {
                 size_t n = weights(&plan, other);
                 gcp_tape_reset(net);
                 record(1);
-                plan = gcp_plan_make(loss, .optimizer = GCP_ADAM, .policy = (gcp_policy)(step + GCP_KEEP_ALL), .segments = 2);
+                plan = gcp_plan_make_at(loss, fitting(GCP_OPTS(gcp_plan_opts, .policy = (gcp_policy)(step + GCP_POLICY_KEEP_ALL), .segments = 2,
+                                                               .optimizer = GCP_OPTIMIZER_ADAM)));
                 CHECK_INT(gcp_bind(&plan, step_memory, sizeof step_memory), ==, GCP_OK);
                 CHECK(n == weights(&plan, values) && same(values, other, n));
             }
@@ -192,9 +194,9 @@ static void own_home(void)
     for (int own = 0; own < 2; own++) {
         fresh(5);
         record(1);
-        size_t bytes = gcp_state_bytes(net, GCP_SGD);
+        size_t bytes = gcp_state_bytes(net, GCP_OPTIMIZER_SGD);
         if (own) CHECK_INT(gcp_state_bind(net, state_memory, bytes), ==, GCP_OK);
-        gcp_plan plan = gcp_plan_make(loss, .optimizer = GCP_SGD, .momentum = 0.9), sparse = gcp_plan_make(loss, .optimizer = GCP_SGD, .momentum = 0.9, .policy = GCP_RECURSIVE);
+        gcp_plan plan = gcp_plan_make(loss, .optimizer = GCP_OPTIMIZER_SGD, .momentum = 0.9), sparse = gcp_plan_make(loss, .optimizer = GCP_OPTIMIZER_SGD, .momentum = 0.9, .policy = GCP_POLICY_RECURSIVE);
         CHECK_INT(bytes, ==, plan.state_bytes);
         for (int step = 0; step < 4; step++) {
             gcp_plan *now = own && step & 1 ? &sparse : &plan;
@@ -216,7 +218,7 @@ static void shared_memory(void)
     for (int both = 0; both < 2; both++) {
         fresh(6);
         record(1);
-        gcp_plan plan = gcp_plan_make(loss, .optimizer = GCP_SGD, .momentum = 0.5), eval = gcp_plan_make(loss, .inference = 1);
+        gcp_plan plan = gcp_plan_make(loss, .optimizer = GCP_OPTIMIZER_SGD, .momentum = 0.5), eval = gcp_plan_make(loss, .inference = 1);
         CHECK(plan.slab_bytes > eval.slab_bytes);
         CHECK_INT(gcp_bind(&plan, step_memory, plan.bytes), ==, GCP_OK);
         if (both) CHECK_INT(gcp_bind(&eval, step_memory, plan.bytes), ==, GCP_OK);
@@ -224,7 +226,7 @@ static void shared_memory(void)
             float got = train(&plan, step);
             if (both) {
                 batch(&eval, step);
-                value = gcp_forward(&eval, .lr = 0);
+                value = (float)gcp_forward(&eval, .lr = 0);
                 batch(&eval, step);
                 CHECK(value > 0 && value == gcp_forward(&eval, .lr = 0) && value != got);
                 CHECK(step == 0 || value != seen[step - 1]);
@@ -252,23 +254,23 @@ static void slots_appear(void)
     gcp_real value;
     fresh(7);
     record(1);
-    gcp_plan eval = gcp_plan_make(loss, .inference = 1), plan = gcp_plan_make(loss, .optimizer = GCP_ADAM);
+    gcp_plan eval = gcp_plan_make(loss, .inference = 1), plan = gcp_plan_make(loss, .optimizer = GCP_OPTIMIZER_ADAM);
     CHECK(gcp_bind(&eval, step_memory, sizeof step_memory) == GCP_OK);
     batch(&eval, 0);
     CHECK(gcp_forward(&eval) > 0 && gcp_read(&eval, loss, &value) == GCP_OK);
     CHECK(gcp_bind(&plan, step_memory, sizeof step_memory) == GCP_OK);
     CHECK(gcp_read(&eval, loss, &value) == GCP_E_INPUT && said(GCP_E_INPUT, "gcp_read: 'cross_entropy[0]' is not there: no step was taken since the state grew"));
-    CHECK(gcp_forward(&eval) == 0 && said(GCP_E_INPUT, "gcp_forward: 'image' was not written since the state grew"));
+    CHECK(isnan(gcp_forward(&eval)) && said(GCP_E_INPUT, "gcp_forward: 'image' was not written since the state grew"));
     float first = train(&plan, 0);
     batch(&eval, 0);
     CHECK(gcp_forward(&eval) > 0 && first > 0);
     fine(__LINE__);
     gcp_slots_reset(net);
     CHECK_INT(gcp_steps_done(net), ==, 0);
-    CHECK(gcp_step(&plan, .lr = GCP_ZERO) == 0 && said(GCP_E_STATE, "gcp_step: gcp_slots_reset has forgotten the optimiser's slots: bind again"));
-    gcp_plan sgd = gcp_plan_make(loss, .optimizer = GCP_SGD, .momentum = 0.9);
+    CHECK(isnan(gcp_step(&plan, .lr = GCP_ZERO)) && said(GCP_E_STATE, "gcp_step: gcp_slots_reset has forgotten the optimiser's slots: bind again"));
+    gcp_plan sgd = gcp_plan_make(loss, .optimizer = GCP_OPTIMIZER_SGD, .momentum = 0.9);
     CHECK(gcp_bind(&sgd, step_memory, sizeof step_memory) == GCP_OK);
-    CHECK(gcp_step(&plan, .lr = GCP_ZERO) == 0 && said(GCP_E_STATE, "bind again"));      /* the slots there are not its own */
+    CHECK(isnan(gcp_step(&plan, .lr = GCP_ZERO)) && said(GCP_E_STATE, "bind again"));      /* the slots there are not its own */
     CHECK(gcp_bind(&plan, step_memory, sizeof step_memory) == GCP_E_STATE && said(GCP_E_STATE, "slots of another optimiser"));
     gcp_slots_reset(net);
     CHECK(gcp_bind(&plan, step_memory, sizeof step_memory) == GCP_OK && train(&plan, 0) > 0);
@@ -283,7 +285,7 @@ static void pairs(void)
     for (int order = 0; order < 4; order++) {
         fresh(20);
         record(1);
-        gcp_plan plain = order & 1 ? gcp_plan_make(loss, .inference = 1) : gcp_plan_make(loss), train = gcp_plan_make(loss, .optimizer = GCP_ADAM);
+        gcp_plan plain = order & 1 ? gcp_plan_make(loss, .inference = 1) : gcp_plan_make(loss), train = gcp_plan_make(loss, .optimizer = GCP_OPTIMIZER_ADAM);
         CHECK(plain.bytes < train.bytes && plain.slab_bytes != train.slab_bytes);
         size_t exact = gcp_plans_bytes(&plain, &train), larger = train.bytes > plain.bytes ? train.bytes : plain.bytes;
         size_t slab = train.slab_bytes > plain.slab_bytes ? train.slab_bytes : plain.slab_bytes;
@@ -294,7 +296,7 @@ static void pairs(void)
         for (int turn = 0; turn < 4; turn++) {
             gcp_plan *now = turn & 1 ? second : first;
             batch(now, turn);
-            float got = now == &train ? gcp_step(now, .lr = 0.01) : order & 1 ? gcp_forward(now) : gcp_step(now);
+            float got = now == &train ? (float)gcp_step(now, .lr = 0.01) : order & 1 ? (float)gcp_forward(now) : (float)gcp_step(now);
             CHECK(got > 0);
             CHECK_INT(gcp_measure(now, more_memory, sizeof more_memory), ==, now->bytes);
             CHECK_INT(now->state_bytes + now->slab_bytes, ==, now->bytes);
@@ -310,7 +312,7 @@ static void outgrown(void)
     char text[128];
     fresh(21);
     record(1);
-    gcp_plan wide = gcp_plan_make(loss, .policy = GCP_KEEP_ALL), train = gcp_plan_make(loss, .optimizer = GCP_ADAM, .policy = GCP_RECURSIVE);
+    gcp_plan wide = gcp_plan_make(loss, .policy = GCP_POLICY_KEEP_ALL), train = gcp_plan_make(loss, .optimizer = GCP_OPTIMIZER_ADAM, .policy = GCP_POLICY_RECURSIVE);
     size_t before = wide.bytes;
     CHECK(wide.slab_bytes > train.slab_bytes && gcp_bind(&wide, step_memory, before) == GCP_OK);
     batch(&wide, 0);
@@ -331,8 +333,8 @@ static void budget_again(void)
     for (int later = 0; later < 2; later++) {
         fresh(22);
         record(1);
-        gcp_plan plain = gcp_plan_make(loss, .policy = GCP_KEEP_ALL), capped = gcp_plan_make(loss, .policy = GCP_KEEP_ALL, .budget = plain.bytes);
-        gcp_plan train = gcp_plan_make(loss, .optimizer = GCP_SGD, .momentum = 0.9);
+        gcp_plan plain = gcp_plan_make(loss, .policy = GCP_POLICY_KEEP_ALL), capped = gcp_plan_make(loss, .policy = GCP_POLICY_KEEP_ALL, .budget = plain.bytes);
+        gcp_plan train = gcp_plan_make(loss, .optimizer = GCP_OPTIMIZER_SGD, .momentum = 0.9);
         CHECK(capped.in && capped.bytes == plain.bytes);
         if (later) CHECK_INT(gcp_bind(&capped, step_memory, sizeof step_memory), ==, GCP_OK);
         CHECK_INT(gcp_bind(&train, step_memory, sizeof step_memory), ==, GCP_OK);
@@ -346,11 +348,11 @@ static void budget_again(void)
 static void three_plans(void)
 {
     fresh(23);
-    gcp_tensor noise = gcp_input(net, "noise", 4, 8), real = gcp_input(net, "real", 4, 16);
+    gcp_tensor noise = gcp_input(net, "noise", GCP_SHAPE(4, 8)), real = gcp_input(net, "real", GCP_SHAPE(4, 16));
     gcp_tensor made = gcp_tanh(gcp_linear(gcp_relu(gcp_linear(noise, .out = 12, .name = "g1")), .out = 16, .name = "g2"));
     gcp_tensor w = gcp_param(net, "d", GCP_SHAPE(1, 16)), told = gcp_mean(gcp_linear_op(made, w, GCP_NIL)), honest = gcp_mean(gcp_linear_op(real, w, GCP_NIL));
     gcp_tensor judge = gcp_add(told, gcp_scale(honest, .by = -1));
-    gcp_plan d = gcp_plan_make(gcp_mean(gcp_mul(honest, honest)), .optimizer = GCP_ADAM), both = gcp_plan_make(judge, .optimizer = GCP_ADAM), show = gcp_plan_make(made, .inference = 1);
+    gcp_plan d = gcp_plan_make(gcp_mean(gcp_mul(honest, honest)), .optimizer = GCP_OPTIMIZER_ADAM), both = gcp_plan_make(judge, .optimizer = GCP_OPTIMIZER_ADAM), show = gcp_plan_make(made, .inference = 1);
     size_t exact = gcp_plans_bytes(&d, &both, &show);
     CHECK(d.state_bytes < both.state_bytes && show.state_bytes < d.state_bytes);
     gcp_plan *plans[] = { &show, &d, &both };
@@ -372,16 +374,16 @@ static void taken_inputs(void)
 {
     fresh(24);
     record(1);
-    gcp_plan a = gcp_plan_make(loss, .optimizer = GCP_SGD), b = gcp_plan_make(loss, .inference = 1), c = gcp_plan_make(loss, .inference = 1);
+    gcp_plan a = gcp_plan_make(loss, .optimizer = GCP_OPTIMIZER_SGD), b = gcp_plan_make(loss, .inference = 1), c = gcp_plan_make(loss, .inference = 1);
     CHECK(gcp_bind(&a, step_memory, sizeof step_memory) == GCP_OK && gcp_bind(&b, step_memory, sizeof step_memory) == GCP_OK);
     CHECK(gcp_bind(&c, more_memory, sizeof more_memory) == GCP_OK);
-    CHECK(gcp_step(&a, .lr = 0.1) == 0 && said(GCP_E_INPUT, "gcp_step: 'image' was not written since gcp_bind"));
+    CHECK(isnan(gcp_step(&a, .lr = 0.1)) && said(GCP_E_INPUT, "gcp_step: 'image' was not written since gcp_bind"));
     batch(&c, 0);
     batch(&a, 0);
     CHECK(gcp_step(&a, .lr = 0.1) > 0 && gcp_step(&a, .lr = 0.1) > 0);          /* inputs stay */
     CHECK(gcp_write(&b, image, values) == GCP_OK);
-    CHECK(gcp_forward(&b) == 0 && said(GCP_E_INPUT, "gcp_forward: 'label' was not written since another plan used the same memory"));
-    CHECK(gcp_step(&a, .lr = 0.1) == 0 && said(GCP_E_INPUT, "gcp_step: 'image' was not written since another plan used the same memory"));
+    CHECK(isnan(gcp_forward(&b)) && said(GCP_E_INPUT, "gcp_forward: 'label' was not written since another plan used the same memory"));
+    CHECK(isnan(gcp_step(&a, .lr = 0.1)) && said(GCP_E_INPUT, "gcp_step: 'image' was not written since another plan used the same memory"));
     CHECK(gcp_read(&a, image, values) == GCP_E_INPUT && said(GCP_E_INPUT, "gcp_read: 'image' was not written since another plan"));
     CHECK(gcp_read(&a, loss, values) == GCP_E_INPUT && said(GCP_E_INPUT, "gcp_read: 'cross_entropy[0]' is not there: no step was taken since another plan"));
     CHECK(gcp_forward(&c) > 0);                                                  /* in memory of its own */
@@ -397,7 +399,7 @@ static void overlaps(void)
 {
     fresh(25);
     record(1);
-    gcp_plan plan = gcp_plan_make(loss), second = gcp_plan_make(loss, .policy = GCP_RECURSIVE);
+    gcp_plan plan = gcp_plan_make(loss), second = gcp_plan_make(loss, .policy = GCP_POLICY_RECURSIVE);
     size_t n = plan.room;
     CHECK(gcp_bind(&plan, second.in, n) == GCP_E_BIND && said(GCP_E_BIND, "overlaps a plan in its arena"));         /* made, not bound */
     CHECK(gcp_bind(&plan, tape_memory, sizeof tape_memory) == GCP_E_BIND && said(GCP_E_BIND, "the memory overlaps the tape in its arena"));
@@ -429,17 +431,17 @@ static void aligned_otherwise(int first, size_t at)
     fresh(29);
     record(0);
     gcp_plan plans[] = { gcp_plan_make(loss, .inference = 1), gcp_plan_make(loss, .inference = 1, .target = &wide),
-                         gcp_plan_make(loss, .inference = 1, .target = &wider) }, adam = gcp_plan_make(loss, .optimizer = GCP_ADAM, .target = &wide);
+                         gcp_plan_make(loss, .inference = 1, .target = &wider) }, adam = gcp_plan_make(loss, .optimizer = GCP_OPTIMIZER_ADAM, .target = &wide);
     size_t room = gcp_plans_room(&plans[0], &plans[1], &plans[2], &adam);
     static gcp_real initial_weights[1 << 14];
-    float loss_of_first = 0;
+    double loss_of_first = 0;
     memset(step_memory, 0xA5, sizeof step_memory);
     for (int i = 0; i < 7; i++) {                          /* after three the state grows: all slabs move */
         gcp_plan *plan = &plans[(first + i) % 3];
         if (i == 3) CHECK(gcp_bind(&adam, step_memory + at, room) == GCP_OK);
         if (i < 3) CHECK(gcp_bind(plan, step_memory + at, room) == GCP_OK);
         batch(plan, 0);
-        float value = gcp_forward(plan);
+        double value = gcp_forward(plan);
         size_t n = weights(plan, i ? other : initial_weights);
         if (i == 0) loss_of_first = value;
         CHECK(value == loss_of_first && n > 0 && (i == 0 || same(initial_weights, other, n)));
@@ -488,7 +490,7 @@ static void rooms(void)
             gcp_target target = { .align = align };
             fresh(26);
             record(1);
-            gcp_plan plan = gcp_plan_make(loss, .optimizer = GCP_ADAM, .target = &target);
+            gcp_plan plan = gcp_plan_make(loss, .optimizer = GCP_OPTIMIZER_ADAM, .target = &target);
             CHECK_INT(plan.room, ==, plan.bytes + align - 1);
             CHECK(gcp_bind(&plan, step_memory + 1, plan.room - 1) == GCP_E_BIND && said(GCP_E_BIND, "bytes; at this address"));
             CHECK(gcp_bind(&plan, step_memory, plan.bytes - 1) == GCP_E_BIND && said(GCP_E_BIND, "bytes; at this address"));
@@ -504,13 +506,13 @@ static void given_back(void)
 {
     fresh(27);
     record(1);
-    gcp_plan eval = gcp_plan_make(loss, .inference = 1), plan = gcp_plan_make(loss, .optimizer = GCP_SGD);
+    gcp_plan eval = gcp_plan_make(loss, .inference = 1), plan = gcp_plan_make(loss, .optimizer = GCP_OPTIMIZER_SGD);
     ptrdiff_t high = 0, used = arena.used;
     CHECK(gcp_bind(&plan, step_memory, sizeof step_memory) == GCP_OK && gcp_bind(&eval, more_memory, sizeof more_memory) == GCP_OK);
     for (int epoch = 0; epoch < 200; epoch++) {                      /* a new budget every epoch */
         gcp_plan_free(&plan);
         CHECK(!plan.in && gcp_bind(&plan, step_memory, sizeof step_memory) == GCP_E_PLAN && said(GCP_E_PLAN, "was not made, or was given back"));
-        plan = gcp_plan_make(loss, .optimizer = GCP_SGD, .policy = epoch & 1 ? GCP_SQRT : GCP_KEEP_ALL);
+        plan = gcp_plan_make(loss, .optimizer = GCP_OPTIMIZER_SGD, .policy = epoch & 1 ? GCP_POLICY_SQRT : GCP_POLICY_KEEP_ALL);
         CHECK(plan.in && gcp_bind(&plan, step_memory, sizeof step_memory) == GCP_OK && train(&plan, epoch) > 0);
         if (epoch == 1) high = arena.used;
         CHECK(epoch < 2 || arena.used <= high);
@@ -551,8 +553,8 @@ static void own_counts(void)
     for (int before = 0; before <= 100; before += 50) {
         gcp_real was[3], is[3], gradient[3] = { 1, 2, -3 };
         fresh(28);
-        gcp_tensor x = gcp_input(net, "x", 3), u = gcp_param(net, "u", GCP_SHAPE(3), .init = GCP_INIT_ONES), v = gcp_param(net, "v", GCP_SHAPE(3), .init = GCP_INIT_ONES);
-        gcp_plan first = gcp_plan_make(gcp_mean(gcp_mul(x, u)), .optimizer = GCP_ADAM), second = gcp_plan_make(gcp_mean(gcp_mul(x, v)), .optimizer = GCP_ADAM);
+        gcp_tensor x = gcp_input(net, "x", GCP_SHAPE(3)), u = gcp_param(net, "u", GCP_SHAPE(3), .init = GCP_INIT_ONES), v = gcp_param(net, "v", GCP_SHAPE(3), .init = GCP_INIT_ONES);
+        gcp_plan first = gcp_plan_make(gcp_mean(gcp_mul(x, u)), .optimizer = GCP_OPTIMIZER_ADAM), second = gcp_plan_make(gcp_mean(gcp_mul(x, v)), .optimizer = GCP_OPTIMIZER_ADAM);
         CHECK(gcp_bind(&first, step_memory, sizeof step_memory) == GCP_OK && gcp_bind(&second, step_memory, sizeof step_memory) == GCP_OK);
         gcp_write(&first, x, gradient);
         for (int i = 0; i < before; i++) gcp_step(&first, .lr = 0.1);
@@ -581,7 +583,7 @@ static void frozen(void)
     record(1);
     gcp_tensor stem = gcp_find(net, "stem/weight"), head = gcp_find(net, "head/weight");
     gcp_freeze(stem);
-    gcp_plan plan = gcp_plan_make(loss, .optimizer = GCP_ADAMW, .weight_decay = 0.1);
+    gcp_plan plan = gcp_plan_make(loss, .optimizer = GCP_OPTIMIZER_ADAMW, .weight_decay = 0.1);
     gcp_bind(&plan, step_memory, sizeof step_memory);
     gcp_read(&plan, stem, before);
     gcp_read(&plan, head, before + 1024);
@@ -595,7 +597,7 @@ static void frozen(void)
 static double gradient_of(int uses, int index)       /* of a weight used once, twice, or as two weights */
 {
     fresh(9);
-    gcp_tensor x = gcp_input(net, "x", 2, 4), w = gcp_param(net, "w", GCP_SHAPE(4, 4), .init = GCP_INIT_ONES);
+    gcp_tensor x = gcp_input(net, "x", GCP_SHAPE(2, 4)), w = gcp_param(net, "w", GCP_SHAPE(4, 4), .init = GCP_INIT_ONES);
     gcp_tensor v = uses == 3 ? gcp_param(net, "v", GCP_SHAPE(4, 4), .init = GCP_INIT_ONES) : w;
     gcp_tensor y = gcp_tanh(gcp_scale(gcp_linear_op(x, w, GCP_NIL, .out = 4), .by = 0.1));
     gcp_tensor l = gcp_mean(gcp_mul(y, gcp_linear_op(y, v, GCP_NIL, .out = 4)));
@@ -621,11 +623,11 @@ static void paths(void)
     char name[64], tiny[8];
     fresh(10);
     record(1);
-    CHECK_TEXT(gcp_name(gcp_parameter(net, 0), name, sizeof name), "stem/weight");
-    CHECK_TEXT(gcp_name(gcp_parameter(net, 2), name, sizeof name), "block[0]/conv2d[0]/weight");
-    CHECK_TEXT(gcp_name(gcp_parameter(net, 4), name, sizeof name), "block[0]/batch_norm[0]/gamma");      /* no statistics in between */
-    CHECK_TEXT(gcp_name(gcp_parameter(net, 19), name, sizeof name), "head/bias");
-    CHECK(gcp_is_nil(gcp_parameter(net, 20)) && gcp_is_nil(gcp_parameter(net, -1)));
+    CHECK_TEXT(gcp_name(gcp_nth_parameter(net, 0), name, sizeof name), "stem/weight");
+    CHECK_TEXT(gcp_name(gcp_nth_parameter(net, 2), name, sizeof name), "block[0]/conv2d[0]/weight");
+    CHECK_TEXT(gcp_name(gcp_nth_parameter(net, 4), name, sizeof name), "block[0]/batch_norm[0]/gamma");      /* no statistics in between */
+    CHECK_TEXT(gcp_name(gcp_nth_parameter(net, 19), name, sizeof name), "head/bias");
+    CHECK(gcp_is_nil(gcp_nth_parameter(net, 20)) && gcp_is_nil(gcp_nth_parameter(net, -1)));
     CHECK_TEXT(gcp_name(gcp_find(net, "head/bias"), tiny, sizeof tiny), "head/bi");
     CHECK_TEXT(gcp_name(gcp_find(net, "image"), name, sizeof name), "image");
     CHECK(gcp_is_nil(gcp_find(net, "head")) && gcp_is_nil(gcp_find(net, "block[0]/relu[0]")) && gcp_is_nil(gcp_find(net, "")));
@@ -639,19 +641,19 @@ static void paths(void)
 static void kept(void)
 {
     static gcp_real want[4096];
-    for (int policy = GCP_SEGMENTS; policy <= GCP_CHEAP; policy++) {
+    for (int policy = GCP_POLICY_SEGMENTS; policy <= GCP_POLICY_CHEAP; policy++) {
         fresh(11);
-        image = gcp_input(net, "image", 2, 6, 6, 3);
+        image = gcp_input(net, "image", GCP_SHAPE(2, 6, 6, 3));
         gcp_tensor x = image, middle = x, wide = x;
         for (int i = 0; i < 6; i++)
             GCP_SEGMENT(net, "block") {
                 wide = gcp_gelu(gcp_conv2d(x, .out = 4, .k = 3, .pad = 1));
                 if (i == 2) middle = gcp_keep(wide);
-                x = gcp_concat(gcp_tanh(wide), gcp_slice(x, .count = 2));
+                x = gcp_concat(GCP_TENSORS(gcp_tanh(wide), gcp_slice(x, .count = 2)));
             }
         loss = gcp_mean(gcp_mul(x, x));
         size_t n = gcp_elements(middle);
-        gcp_plan plan = gcp_plan_make(loss, .policy = (gcp_policy)policy, .segments = 3, .checkpoints = 2, .check = GCP_CHECK);
+        gcp_plan plan = gcp_plan_make_at(loss, fitting(GCP_OPTS(gcp_plan_opts, .policy = (gcp_policy)policy, .segments = 3, .checkpoints = 2, .check = GCP_CHECK)));
         gcp_plan eval = gcp_plan_make(middle, .inference = 1);
         CHECK(gcp_bind(&plan, step_memory, sizeof step_memory) == GCP_OK && gcp_bind(&eval, more_memory, sizeof more_memory) == GCP_OK);
         for (int i = 0; i < 216; i++) values[i] = (gcp_real)((i * 37 % 64) / 64.0 - 0.5);
@@ -671,7 +673,7 @@ static void kept(void)
 static void input_gradients(void)
 {
     fresh(12);
-    gcp_tensor x = gcp_want_grad(gcp_input(net, "x", 2, 3)), y = gcp_input(net, "y", 2, 3);
+    gcp_tensor x = gcp_want_grad(gcp_input(net, "x", GCP_SHAPE(2, 3))), y = gcp_input(net, "y", GCP_SHAPE(2, 3));
     gcp_tensor l = gcp_mean(gcp_mul(gcp_add(x, y), y));
     gcp_plan plan = gcp_plan_make(l);
     gcp_bind(&plan, step_memory, sizeof step_memory);
@@ -689,12 +691,14 @@ static void input_gradients(void)
 static void running(void)
 {
     static gcp_real want[64];
-    for (int policy = GCP_KEEP_ALL; policy <= GCP_CHEAP + 1; policy++) {
+    for (int policy = GCP_POLICY_KEEP_ALL; policy <= GCP_POLICY_CHEAP + 1; policy++) {
         fresh(13);
-        image = gcp_input(net, "image", 4, 2, 2, 3);
+        image = gcp_input(net, "image", GCP_SHAPE(4, 2, 2, 3));
         gcp_tensor x = gcp_batch_norm(image);
         for (int i = 0; i < 4; i++) GCP_SEGMENT(net, "block") x = gcp_gelu(gcp_batch_norm(gcp_conv2d(x, .out = 3, .k = 1)));
-        gcp_plan plan = gcp_plan_make(gcp_mean(gcp_mul(x, x)), .policy = policy > GCP_CHEAP ? GCP_SEGMENTS : (gcp_policy)policy, .segments = 2, .checkpoints = 2, .replay = 1);
+        gcp_plan plan = gcp_plan_make_at(gcp_mean(gcp_mul(x, x)),
+                                         fitting(GCP_OPTS(gcp_plan_opts, .policy = policy > GCP_POLICY_CHEAP ? GCP_POLICY_SEGMENTS : (gcp_policy)policy,
+                                                          .segments = 2, .checkpoints = 2, .replay = 1)));
         gcp_bind(&plan, step_memory, sizeof step_memory);
         gcp_tensor mean = gcp_find(net, "batch_norm[0]/running_mean"), deep = gcp_find(net, "block[2]/batch_norm[0]/running_var");
         CHECK(!gcp_is_nil(mean) && !gcp_is_nil(deep));
@@ -709,7 +713,7 @@ static void running(void)
             CHECK(gcp_read(&plan, mean, other) == GCP_OK && gcp_read(&plan, deep, other + 3) == GCP_OK);
             CHECK_NEAR(other[1], expected, 1e-5);
         }
-        if (policy == GCP_KEEP_ALL) memcpy(want, other, sizeof want);
+        if (policy == GCP_POLICY_KEEP_ALL) memcpy(want, other, sizeof want);
         CHECK(same(other, want, 6) && other[3] != 1);
         fine(__LINE__);
     }
@@ -740,13 +744,13 @@ static void allocating(void)
         gcp_target target = { .align = align, .context = &p, .allocate = take, .release = give };
         fresh(14);
         record(1);
-        gcp_plan plan = gcp_plan_make(loss, .target = &target, .optimizer = GCP_ADAM);
+        gcp_plan plan = gcp_plan_make(loss, .target = &target, .optimizer = GCP_OPTIMIZER_ADAM);
         CHECK_INT(gcp_bind(&plan, NULL, 0), ==, GCP_OK);
         CHECK_INT(p.bytes, ==, plan.bytes);
         CHECK(train(&plan, 0) > 0);
         CHECK_INT(gcp_unbind(&plan), ==, GCP_OK);
         CHECK(p.taken == 1 && p.given == 1 && p.bytes == 0);
-        CHECK(gcp_step(&plan, .lr = 0) == 0 && gcp_error_code(net) == GCP_E_BIND);
+        CHECK(isnan(gcp_step(&plan, .lr = 0)) && gcp_error_code(net) == GCP_E_BIND);
         gcp_error_clear(net);
         CHECK_INT(gcp_unbind(&plan), ==, GCP_OK);    /* again: nothing more to give back */
         CHECK(gcp_bind(&plan, NULL, 0) == GCP_OK && train(&plan, 0) > 0);      /* the state begins anew */
@@ -772,7 +776,7 @@ static void allocating_in_vain(void)
     gcp_target target = { .context = &p, .allocate = take, .release = give };
     fresh(15);
     record(1);
-    gcp_plan plan = gcp_plan_make(loss, .optimizer = GCP_SGD, .momentum = 0.5), adam = gcp_plan_make(loss, .optimizer = GCP_ADAM, .target = &target);
+    gcp_plan plan = gcp_plan_make(loss, .optimizer = GCP_OPTIMIZER_SGD, .momentum = 0.5), adam = gcp_plan_make(loss, .optimizer = GCP_OPTIMIZER_ADAM, .target = &target);
     CHECK(gcp_bind(&plan, step_memory, sizeof step_memory) == GCP_OK);
     CHECK(gcp_bind(&adam, NULL, 0) == GCP_E_STATE);
     gcp_unbind(&adam);
@@ -784,7 +788,7 @@ static void counters(void)
 {
     fresh(16);
     record(1);
-    gcp_plan plan = gcp_plan_make(loss, .optimizer = GCP_SGD, .accumulate = 3);
+    gcp_plan plan = gcp_plan_make(loss, .optimizer = GCP_OPTIMIZER_SGD, .accumulate = 3);
     CHECK_INT(gcp_steps_done(net), ==, 0);
     gcp_bind(&plan, step_memory, sizeof step_memory);
     size_t n = weights(&plan, other);

@@ -23,9 +23,10 @@ static void run(context *c, const gcp_target *target, gcp_policy policy)
     gcp_arena arena = gcp_arena_from(c->tape, sizeof c->tape);
     random_net r = net_make(&arena, c->seed);
     const int labels[2] = { 1, 3 };
-    gcp_plan plan = gcp_plan_make(r.loss, .policy = policy == GCP_BUDGET ? GCP_KEEP_ALL : policy, .segments = 2, .optimizer = GCP_ADAM, .target = target);
+    gcp_plan plan = gcp_plan_make_at(r.loss, fitting(GCP_OPTS(gcp_plan_opts, .policy = policy == GCP_POLICY_BUDGET ? GCP_POLICY_KEEP_ALL : policy,
+                                                              .segments = 2, .optimizer = GCP_OPTIMIZER_ADAM, .target = target)));
     size_t budget = plan.state_bytes + plan.slab_bytes / 8 * 7;
-    if (policy == GCP_BUDGET) plan = gcp_plan_make(r.loss, .policy = policy, .budget = budget, .effort = GCP_EFFORT_QUICK, .far = sizeof c->far, .far_only = 1, .optimizer = GCP_ADAM, .target = target);
+    if (policy == GCP_POLICY_BUDGET) plan = gcp_plan_make(r.loss, .policy = policy, .budget = budget, .effort = GCP_EFFORT_QUICK, .far = sizeof c->far, .far_only = 1, .optimizer = GCP_OPTIMIZER_ADAM, .target = target);
     memset(c->state, 0, STATE);
     gcp_state_bind(r.tape, c->state, STATE);
     gcp_bind(&plan, c->slab, sizeof c->slab);
@@ -48,7 +49,7 @@ static void same_bits(void)
             pool_start(&pool, threads);
             gcp_target target = pool_target(&pool);
             c->seed = seed;
-            run(c, &target, seed % 2 ? GCP_SQRT : GCP_SEGMENTS);
+            run(c, &target, seed % 2 ? GCP_POLICY_SQRT : GCP_POLICY_SEGMENTS);
             pool_stop(&pool);
             CHECK_TEXT(c->error, "none");
             CHECK(one.bytes == c->bytes && !memcmp(one.state, c->state, one.bytes));
@@ -62,12 +63,12 @@ static void far_copies(void)
     for (unsigned seed = 0; seed < 8; seed++) {
         thread_pool pool;
         one.seed = two.seed = seed;
-        run(&one, NULL, GCP_KEEP_ALL);
+        run(&one, NULL, GCP_POLICY_KEEP_ALL);
         pool_start(&pool, 1 + (int)seed % 2);
         CHECK(pool_copies(&pool));
         gcp_target target = pool_target(&pool);
         target.far_bytes_per_second = 1e12;
-        run(&two, &target, GCP_BUDGET);
+        run(&two, &target, GCP_POLICY_BUDGET);
         pool_stop(&pool);
         if (strstr(two.error, ".budget allows")) continue;               /* what lies at the peak cannot be copied away */
         moved += two.moved;
@@ -79,7 +80,7 @@ static void far_copies(void)
 
 static void *thread(void *argument)
 {
-    run((context *)argument, NULL, GCP_SEGMENTS);
+    run((context *)argument, NULL, GCP_POLICY_SEGMENTS);
     return NULL;
 }
 
@@ -88,7 +89,7 @@ static void two_contexts(void)
     for (unsigned seed = 20; seed < 26; seed++) {
         pthread_t a, b;
         one.seed = two.seed = alone.seed = seed;
-        run(&alone, NULL, GCP_SEGMENTS);
+        run(&alone, NULL, GCP_POLICY_SEGMENTS);
         pthread_create(&a, NULL, thread, &one);
         pthread_create(&b, NULL, thread, &two);
         pthread_join(a, NULL);

@@ -67,11 +67,11 @@ static void overwritten(gcpi_plan *in)
 
 int main(void)
 {
-    static const gcp_policy policies[] = { GCP_KEEP_ALL, GCP_SEGMENTS, GCP_SQRT };
+    static const gcp_policy policies[] = { GCP_POLICY_KEEP_ALL, GCP_POLICY_SEGMENTS, GCP_POLICY_SQRT };
     for (unsigned seed = 0; seed < 60; seed++) {
         arena = gcp_arena_from(tape_memory, sizeof tape_memory);
         random_net r = net_make(&arena, seed);
-        gcp_plan plan = gcp_plan_make(r.loss, .policy = policies[seed % 3], .optimizer = GCP_SGD);
+        gcp_plan plan = gcp_plan_make(r.loss, .policy = policies[seed % 3], .optimizer = GCP_OPTIMIZER_SGD);
         CHECK(plan.in && verdict(plan.in));
         ptrdiff_t count = plan.in ? plan.in->list.count : 0;
         for (int trial = 0; plan.in && trial < 20; trial++) {

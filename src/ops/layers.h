@@ -1,24 +1,27 @@
 /* The table of ops, and the public functions that record them. */
 
 /* The table, in the order of GCP_OPS. Reads: bits of inputs, bits of outputs. */
-#define GCPI_E (GCP_IN_PLACE | GCP_GRAD_IN_PLACE)
+#define GCPI_E (GCP_FLAG_IN_PLACE | GCP_FLAG_GRAD_IN_PLACE)
+#define GCPI_P (GCP_FLAG_COSTLY | GCP_FLAG_CROSS)                       /* products */
+#define GCPI_V (GCP_FLAG_VIEW | GCP_FLAG_GRAD_VIEW)
+#define GCPI_A (GCP_FLAG_IN_PLACE | GCP_FLAG_GRAD_VIEW)
 #define GCPI_ROW(name, shape, cost, in, out, flags, outputs) \
     { #name, gcpi_##shape##_shape, gcpi_##name##_forward, gcpi_##name##_backward, cost, in, out, flags, outputs, NULL }
 static const gcp_op gcpi_rows[GCP_ROW_COUNT] = {
     /*       name              shape's rule      cost                        in out flags, outputs */
-    GCPI_ROW(conv2d,           conv2d,           gcpi_conv2d_cost,           3,  0, GCP_COSTLY | GCP_CROSS, 1),
-    GCPI_ROW(conv_transpose2d, conv_transpose2d, gcpi_conv_transpose2d_cost, 3,  0, GCP_COSTLY | GCP_CROSS, 1),
+    GCPI_ROW(conv2d,           conv2d,           gcpi_conv2d_cost,           3,  0, GCPI_P, 1),
+    GCPI_ROW(conv_transpose2d, conv_transpose2d, gcpi_conv_transpose2d_cost, 3,  0, GCPI_P, 1),
     GCPI_ROW(upsample,         upsample,         NULL,                       0,  0, 0, 1),
-    GCPI_ROW(linear,           linear,           gcpi_linear_cost,           3,  0, GCP_COSTLY | GCP_CROSS, 1),
-    GCPI_ROW(matmul,           matmul,           gcpi_matmul_cost,           3,  0, GCP_COSTLY | GCP_CROSS, 1),
-    GCPI_ROW(add,              pair,             NULL,                       0,  0, GCP_IN_PLACE | GCP_GRAD_VIEW, 1),
-    GCPI_ROW(mul,              pair,             NULL,                       3,  0, GCPI_E | GCP_CROSS, 1),
+    GCPI_ROW(linear,           linear,           gcpi_linear_cost,           3,  0, GCPI_P, 1),
+    GCPI_ROW(matmul,           matmul,           gcpi_matmul_cost,           3,  0, GCPI_P, 1),
+    GCPI_ROW(add,              pair,             NULL,                       0,  0, GCPI_A, 1),
+    GCPI_ROW(mul,              pair,             NULL,                       3,  0, GCPI_E | GCP_FLAG_CROSS, 1),
     GCPI_ROW(bias,             bias,             gcpi_bias_cost,             0,  0, GCPI_E, 1),
     GCPI_ROW(scale,            unary,            NULL,                       0,  0, GCPI_E, 1),
     { "relu",          gcpi_rectify_shape, gcpi_rectify_forward, gcpi_rectify_backward, NULL,
-      0, 1, GCPI_E | GCP_SIGN_OR_MASK, 2, NULL },
+      0, 1, GCPI_E | GCP_FLAG_SIGN_OR_MASK, 2, NULL },
     { "leaky_relu",    gcpi_rectify_shape, gcpi_rectify_forward, gcpi_rectify_backward, NULL,
-      0, 1, GCPI_E | GCP_SIGN_OR_MASK, 2, NULL },
+      0, 1, GCPI_E | GCP_FLAG_SIGN_OR_MASK, 2, NULL },
     GCPI_ROW(tanh,             unary,            NULL,                       0,  1, GCPI_E, 1),
     GCPI_ROW(sigmoid,          unary,            NULL,                       0,  1, GCPI_E, 1),
     GCPI_ROW(gelu,             unary,            NULL,                       1,  0, GCPI_E, 1),
@@ -27,19 +30,19 @@ static const gcp_op gcpi_rows[GCP_ROW_COUNT] = {
     { "global_avg_pool", gcpi_global_avg_pool_shape, gcpi_avg_pool_forward, gcpi_avg_pool_backward, NULL,
       0, 0, 0, 1, NULL },
     { "batch_stats",   gcpi_batch_stats_shape, gcpi_batch_stats_forward, NULL, gcpi_batch_stats_cost,
-      0, 0, GCP_ONCE | GCP_NO_GRADIENT, 2, NULL },
+      0, 0, GCP_FLAG_ONCE | GCP_FLAG_NO_GRADIENT, 2, NULL },
     GCPI_ROW(batch_norm,       norm,             gcpi_norm_cost,             15, 0, GCPI_E, 1),
     GCPI_ROW(layer_norm,       norm,             gcpi_norm_cost,             3,  0, GCPI_E, 1),
     GCPI_ROW(dropout,          unary,            NULL,                       0,  0, GCPI_E, 1),
-    GCPI_ROW(concat,           concat,           NULL,                       0,  0, GCP_VIEW | GCP_GRAD_VIEW, 1),
-    GCPI_ROW(slice,            slice,            NULL,                       0,  0, GCP_VIEW, 1),
-    GCPI_ROW(reshape,          reshape,          NULL,                       0,  0, GCP_VIEW | GCP_GRAD_VIEW, 1),
+    GCPI_ROW(concat,           concat,           NULL,                       0,  0, GCPI_V, 1),
+    GCPI_ROW(slice,            slice,            NULL,                       0,  0, GCP_FLAG_VIEW, 1),
+    GCPI_ROW(reshape,          reshape,          NULL,                       0,  0, GCPI_V, 1),
     GCPI_ROW(embedding,        embedding,        NULL,                       1,  0, 0, 1),
-    GCPI_ROW(cross_entropy,    cross_entropy,    gcpi_loss_cost,             3,  0, GCP_LOSS, 1),
-    GCPI_ROW(mse,              mse,              gcpi_loss_cost,             3,  0, GCP_LOSS, 1),
-    GCPI_ROW(mean,             mean,             gcpi_loss_cost,             0,  0, GCP_LOSS, 1),
+    GCPI_ROW(cross_entropy,    cross_entropy,    gcpi_loss_cost,             3,  0, GCP_FLAG_LOSS, 1),
+    GCPI_ROW(mse,              mse,              gcpi_loss_cost,             3,  0, GCP_FLAG_LOSS, 1),
+    GCPI_ROW(mean,             mean,             gcpi_loss_cost,             0,  0, GCP_FLAG_LOSS, 1),
     { "custom",        NULL, NULL, NULL, NULL, 0, 0, 0, 1, NULL },
-    { "apply",         NULL, gcpi_apply_forward, NULL, NULL, 0, 0, GCP_IN_PLACE, 2, NULL },
+    { "apply",         NULL, gcpi_apply_forward, NULL, NULL, 0, 0, GCP_FLAG_IN_PLACE, 2, NULL },
     { "seed",          NULL, gcpi_seed_forward, NULL, NULL, 0, 0, 0, 1, NULL },
     { "norm",          NULL, gcpi_norm_add, gcpi_norm_finish, gcpi_norm_workspace, 0, 0, 0, 0, NULL },
     { "update",        NULL, gcpi_update_forward, NULL, NULL, 0, 0, 0, 3, NULL },
@@ -168,8 +171,9 @@ GCPI_DEF gcp_tensor gcp_upsample_at(gcp_tensor x, gcp_upsample_opts o)
     a.number.i = o.factor ? o.factor : 2;
     a.number.j = (int)o.mode;
     if (a.number.i < 1) return gcpi_bad_option(x, o.at, "upsample", ".factor", o.factor, "at least 1");
-    if (o.mode != GCP_NEAREST && o.mode != GCP_BILINEAR)
-        return gcpi_bad_option(x, o.at, "upsample", ".mode", (double)o.mode, "GCP_NEAREST or GCP_BILINEAR");
+    if (o.mode != GCP_UPSAMPLING_NEAREST && o.mode != GCP_UPSAMPLING_BILINEAR)
+        return gcpi_bad_option(x, o.at, "upsample", ".mode", (double)o.mode,
+                               "GCP_UPSAMPLING_NEAREST or GCP_UPSAMPLING_BILINEAR");
     return gcpi_simple(GCP_OP_UPSAMPLE, &x, 1, &a, o.name, o.at);
 }
 
@@ -196,9 +200,9 @@ static gcp_tensor gcpi_reshape(gcp_tensor x, gcp_shape raw, const char *named, g
         return gcpi_bad_option(x, at, "reshape", "a size", raw.rank ? raw.d[0] : 0, "1 to 4 sizes, each at least 1");
     return gcpi_simple(GCP_OP_RESHAPE, &x, 1, &a, named, at);
 }
-GCPI_DEF gcp_tensor gcp_reshape_at(gcp_tensor x, gcp_shape shape, gcp_at at)
+GCPI_DEF gcp_tensor gcp_reshape_at(gcp_tensor x, gcp_shape shape, gcp_op_opts o)
 {
-    return gcpi_reshape(x, shape, NULL, at);
+    return gcpi_reshape(x, shape, o.name, o.at);
 }
 GCPI_DEF gcp_tensor gcp_flatten_at(gcp_tensor x, gcp_op_opts o)
 {
@@ -238,14 +242,14 @@ static gcpi_attributes gcpi_conv_options(const gcp_conv2d_opts *o)
     c->pl = gcpi_pick(o->pad_left, o->pad, 0); c->pr = gcpi_pick(o->pad_right, o->pad, 0);
     c->dh = gcpi_pick(o->dilation_h, o->dilation, 1); c->dw = gcpi_pick(o->dilation_w, o->dilation, 1);
     c->groups = gcpi_pick(o->groups, 0, 1);
-    c->same = o->padding == GCP_SAME;
+    c->same = o->padding == GCP_PADDING_SAME;
     return a;
 }
 
 static int gcpi_padding_ok(gcp_tensor x, const char *what, gcp_padding padding, gcp_at at)
 {
-    if (padding == GCP_EXPLICIT || padding == GCP_SAME) return 1;
-    gcpi_bad_option(x, at, what, ".padding", (double)padding, "GCP_EXPLICIT or GCP_SAME");
+    if (padding == GCP_PADDING_EXPLICIT || padding == GCP_PADDING_SAME) return 1;
+    gcpi_bad_option(x, at, what, ".padding", (double)padding, "GCP_PADDING_EXPLICIT or GCP_PADDING_SAME");
     return 0;
 }
 
@@ -259,11 +263,11 @@ static gcp_tensor gcpi_pool(int kind, gcp_tensor x, gcp_pool_opts o)
     c->pt = gcpi_pick(o.pad_top, o.pad, 0); c->pb = gcpi_pick(o.pad_bottom, o.pad, 0);
     c->pl = gcpi_pick(o.pad_left, o.pad, 0); c->pr = gcpi_pick(o.pad_right, o.pad, 0);
     c->dh = c->dw = c->groups = 1;
-    c->same = o.padding == GCP_SAME;
+    c->same = o.padding == GCP_PADDING_SAME;
     if (!gcpi_padding_ok(x, gcpi_rows[kind].name, o.padding, o.at)) return gcpi_nil(x.tape);
     if (gcpi_window_bad(c, c->same))
         return gcpi_bad_option(x, o.at, gcpi_rows[kind].name, ".k", c->kh,
-                               "kernel and strides at least 1, paddings at least 0 and none with GCP_SAME");
+                               "kernel and strides at least 1, paddings at least 0 and none with GCP_PADDING_SAME");
     return gcpi_simple(kind, &x, 1, &a, o.name, o.at);
 }
 GCPI_DEF gcp_tensor gcp_max_pool_at(gcp_tensor x, gcp_pool_opts o) { return gcpi_pool(GCP_OP_MAX_POOL, x, o); }
@@ -308,7 +312,7 @@ static int gcpi_conv_options_ok(gcp_tensor x, const char *what, const gcpi_attri
     if (o->out >= 1 && !gcpi_window_bad(&a->conv, a->conv.same)) return 1;
     gcpi_fail(x.tape, GCP_E_ARGUMENT, o->at, what,
               ".out = %d, .k = %d, .stride = %d, .pad = %d, .dilation = %d, .groups = %d; "
-              "all but .pad at least 1, no .pad with GCP_SAME",
+              "all but .pad at least 1, no .pad with GCP_PADDING_SAME",
               o->out, a->conv.kh, a->conv.sh, a->conv.pt, a->conv.dh, a->conv.groups);
     return 0;
 }
@@ -437,7 +441,8 @@ static int gcpi_norm_options(gcp_tensor x, const char *what, gcp_norm_opts *o)
     return 0;
 }
 
-GCPI_DEF gcp_tensor gcp_batch_norm_at(gcp_tensor x, gcp_norm_opts o)
+/* Statistics and apply under one name; gamma and beta are given, or made. */
+static gcp_tensor gcpi_batch_norm(gcp_tensor x, gcp_tensor gamma, gcp_tensor beta, int given, gcp_norm_opts o)
 {
     gcp_tape *t = x.tape;
     gcp_tensor stats[3], apply[5];
@@ -445,6 +450,8 @@ GCPI_DEF gcp_tensor gcp_batch_norm_at(gcp_tensor x, gcp_norm_opts o)
     memset(&a, 0, sizeof a);
     if (t && t->full_ops) t->full_ops++;                             /* two ops; gcpi_enter counts the other */
     if (!gcpi_norm_options(x, "batch_norm", &o)) return gcpi_nil(t);
+    if (given && (!gcpi_usable(t, gamma, o.at, "batch_norm") || !gcpi_usable(t, beta, o.at, "batch_norm")))
+        return gcpi_nil(t);
     a.number.a = o.epsilon; a.number.b = o.momentum;
     gcp_shape channels = gcpi_raw(1, gcpi_get(x)->shape.d[3], 0, 0, 0);
     gcp_param_opts ones = gcpi_weight_options(GCP_INIT_ONES, GCP_INIT_ONES, 1, 1, o.at),
@@ -455,14 +462,22 @@ GCPI_DEF gcp_tensor gcp_batch_norm_at(gcp_tensor x, gcp_norm_opts o)
     stats[0] = apply[0] = x;
     stats[1] = gcpi_parameter_of(t, GCPI_STATISTIC, name, "running_mean", channels, zeros);
     stats[2] = gcpi_parameter_of(t, GCPI_STATISTIC, name, "running_var", channels, ones);
-    apply[3] = gcpi_weight(t, name, "gamma", channels, ones);
-    apply[4] = gcpi_weight(t, name, "beta", channels, zeros);
+    apply[3] = given ? gamma : gcpi_weight(t, name, "gamma", channels, ones);
+    apply[4] = given ? beta : gcpi_weight(t, name, "beta", channels, zeros);
     if (t->code) return gcpi_nil(t);
     apply[1] = gcpi_record(t, GCP_OP_BATCH_STATS, statistics, stats, 3, &a, o.at);
     if (gcp_is_nil(apply[1]) && t->full_ops) t->full_ops++;          /* the second op would be one more */
     if (gcp_is_nil(apply[1])) return gcpi_nil(t);
     apply[2] = gcpi_handle(t, apply[1].id + 1);
     return gcpi_record(t, GCP_OP_BATCH_NORM, name, apply, 5, &a, o.at);
+}
+GCPI_DEF gcp_tensor gcp_batch_norm_at(gcp_tensor x, gcp_norm_opts o)
+{
+    return gcpi_batch_norm(x, gcpi_nil(NULL), gcpi_nil(NULL), 0, o);
+}
+GCPI_DEF gcp_tensor gcp_batch_norm_op_at(gcp_tensor x, gcp_tensor gamma, gcp_tensor beta, gcp_norm_opts o)
+{
+    return gcpi_batch_norm(x, gamma, beta, 1, o);
 }
 
 GCPI_DEF gcp_tensor gcp_layer_norm_op_at(gcp_tensor x, gcp_tensor gamma, gcp_tensor beta, gcp_norm_opts o)
@@ -497,10 +512,10 @@ GCPI_DEF gcp_tensor gcp_custom_at(const gcp_tensor *inputs, int count, const gcp
 {
     gcp_tape *t = inputs && count > 0 ? inputs[0].tape : NULL;
     if (!t || !gcpi_enter(inputs[0], o.at, "custom")) return gcpi_nil(t);
-    if (!op || !op->name || !op->shape || !op->forward || (!op->backward && !(op->flags & GCP_NO_GRADIENT)) ||
-        op->flags & (GCP_VIEW | GCP_GRAD_VIEW | GCP_SIGN_OR_MASK) || (op->flags & GCP_CROSS && count != 2)) {
+    if (!op || !op->name || !op->shape || !op->forward || (!op->backward && !(op->flags & GCP_FLAG_NO_GRADIENT)) ||
+        op->flags & (GCPI_V | GCP_FLAG_SIGN_OR_MASK) || (op->flags & GCP_FLAG_CROSS && count != 2)) {
         gcpi_fail(t, GCP_E_ARGUMENT, o.at, op && op->name ? op->name : "custom",
-                  "an op needs name, shape, forward, and backward or GCP_NO_GRADIENT; its flags may not be VIEW, "
+                  "an op needs name, shape, forward, and backward or GCP_FLAG_NO_GRADIENT; its flags may not be VIEW, "
                   "GRAD_VIEW or SIGN_OR_MASK");
         return gcpi_nil(t);
     }

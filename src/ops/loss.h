@@ -214,7 +214,7 @@ GCPI_WIDE(gcpi_sgd, (const gcpi_update_job *u, size_t first, size_t last), (u, f
 GCPI_BODY void gcpi_adam_body(const gcpi_update_job *u, size_t first, size_t last)
 {
     double b1 = u->o->beta1, b2 = u->o->beta2, eps = u->o->epsilon, step = u->n->lr / u->first, root = sqrt(u->second);
-    int decoupled = u->o->optimizer == GCP_ADAMW;
+    int decoupled = u->o->optimizer == GCP_OPTIMIZER_ADAMW;
     for (size_t i = first; i < last; i++) {
         double g = (double)gcpi_clip(u, u->g[i]), w = (double)u->w[i];
         if (decoupled) w *= 1 - u->n->lr * u->o->weight_decay;
@@ -230,7 +230,7 @@ static void gcpi_update_task(void *arg, int index, int worker)
 {
     const gcpi_update_job *u = (const gcpi_update_job *)arg;
     size_t first = (size_t)index * 16384, last = GCPI_MIN(first + 16384, u->count);
-    (u->o->optimizer == GCP_SGD ? gcpi_sgd : gcpi_adam)(u, first, last);
+    (u->o->optimizer == GCP_OPTIMIZER_SGD ? gcpi_sgd : gcpi_adam)(u, first, last);
     (void)worker;
 }
 static void gcpi_update_forward(const gcp_call *c)

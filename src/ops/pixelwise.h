@@ -531,10 +531,10 @@ GCPI_BODY void gcpi_apply_loop(const gcp_call *c, const gcpi_apply_span *s, cons
         if (s->far[2]) gcpi_fetch(y, s->far[2], count);
         gcpi_apply_run(&v, x, other, y, s->first, count, norm, add);
         if (!masked) continue;
-        gcpi_span masked = {
+        gcpi_span span = {
             { y, y }, (unsigned char *)c->out[1].data, (size_t)count, p * (size_t)width + (size_t)s->first, c, 0
         };
-        gcpi_rectify_span(&masked);
+        gcpi_rectify_span(&span);
     }
 }
 GCPI_BODY void gcpi_apply_pixels_body(const gcp_call *c, size_t pixel, size_t pixels, int first, int count, int ahead)

@@ -214,7 +214,7 @@ typedef struct gcpi_taps { int i[2]; gcp_real w[2]; } gcpi_taps;
 static gcpi_taps gcpi_taps_of(int o, int factor, int size, int mode)
 {
     gcpi_taps t;
-    double x = mode == GCP_BILINEAR ? GCPI_MAX(0.0, ((double)o + 0.5) / factor - 0.5) : (double)(o / factor);
+    double x = mode == GCP_UPSAMPLING_BILINEAR ? GCPI_MAX(0.0, ((double)o + 0.5) / factor - 0.5) : (double)(o / factor);
     t.i[0] = (int)x;
     t.i[1] = GCPI_MIN(t.i[0] + 1, size - 1);
     t.w[1] = (gcp_real)(x - (double)t.i[0]);

@@ -1,4 +1,4 @@
-/* GCP_BUDGET itself: the portfolio of candidates, the bound, and the least budget where nothing fits. */
+/* GCP_POLICY_BUDGET itself: the portfolio of candidates, the bound, and the least budget where nothing fits. */
 
 /* The order that keeps what the cut at this price (seconds a byte) keeps. 0: its bytes do not fit. */
 static int gcpi_cut_order(gcpi_planner *q, gcpi_cut *c, double price)
@@ -486,12 +486,13 @@ static ptrdiff_t gcpi_order_capacity(const gcp_plan_opts *o, ptrdiff_t tasks, pt
                                      ptrdiff_t segments_deep)
 {
     ptrdiff_t depth = GCPI_MAX(2, segments_deep + 1), runs;
-    if (o->policy == GCP_RECURSIVE) depth = 26;
-    if (o->policy == GCP_CHECKPOINTS && o->replay) depth = forward + 1;
+    if (o->policy == GCP_POLICY_RECURSIVE) depth = 26;
+    if (o->policy == GCP_POLICY_CHECKPOINTS && o->replay) depth = forward + 1;
     runs = depth * forward;
-    if (o->policy == GCP_BUDGET) runs = GCPI_MAX(runs, GCPI_MAX(8 * forward, GCPI_MIN(64 * forward, 6000)));
+    if (o->policy == GCP_POLICY_BUDGET) runs = GCPI_MAX(runs, GCPI_MAX(8 * forward, GCPI_MIN(64 * forward, 6000)));
     /* the least memory: for each op all from the start */
-    if (o->policy == GCP_BUDGET && forward <= GCPI_SHORT_CHAIN) runs = GCPI_MAX(runs, forward * (forward + 1) / 2);
+    if (o->policy == GCP_POLICY_BUDGET && forward <= GCPI_SHORT_CHAIN)
+        runs = GCPI_MAX(runs, forward * (forward + 1) / 2);
     if (o->far) runs += 6 * forward;
     return tasks + runs + 1;
 }
@@ -527,14 +528,15 @@ static void gcpi_keep_all_slab(gcpi_planner *q)
 /* Runs the policy; SQRT, RECURSIVE and CHEAP answer with keep-all where that is smaller. 0: not enough arena. */
 static int gcpi_choose(gcpi_planner *q)
 {
-    gcp_policy policy = q->p->training || q->opts->policy == GCP_BUDGET ? q->opts->policy : GCP_KEEP_ALL;
+    gcp_policy policy = q->p->training || q->opts->policy == GCP_POLICY_BUDGET ? q->opts->policy : GCP_POLICY_KEEP_ALL;
     if (!gcpi_planner_make(q)) return 0;
     if (q->opts->far_only) memset(q->m.again, 0, (size_t)q->p->task_count);
     gcpi_choice_clear(q);
     if (!gcpi_guides(q)) return 0;
     gcpi_keep_all_slab(q);
     gcpi_policies[policy].run(q);
-    if (policy < GCP_SQRT || policy == GCP_BUDGET || q->out_of_memory) return !q->out_of_memory && q->found;
+    if (policy < GCP_POLICY_SQRT || policy == GCP_POLICY_BUDGET || q->out_of_memory)
+        return !q->out_of_memory && q->found;
     gcpi_choice_clear(q);
     if (gcpi_order_of(q, &q->now, &q->trial) &&
         (!q->found || q->keep_all <= gcpi_order_slab(q, &q->best, gcpi_fit_free()))) {

@@ -25,7 +25,7 @@ typedef struct gcpi_planner {
     size_t *crossing, *saved;
     int out_of_memory, coarse;        /* coarse: some part of the search had no room */
     double layout, moving;            /* work on the layout of a candidate; seconds of the moves of the last one */
-    size_t front, slab_limit;         /* GCP_BUDGET (else 0): most bytes of the slab; the step's numbers among them */
+    size_t front, slab_limit;         /* of the step's numbers; of the slab, with them, at most (0: not BUDGET) */
     gcpi_candidate kept, loose;       /* the fastest whose arena fits; whose bytes fit, but not its arena */
     const char *method;               /* of the present candidate */
     gcpi_far far;                     /* where .far is given */

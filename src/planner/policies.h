@@ -1,5 +1,5 @@
 /* Candidates, and the policies. Each policy only fills a choice. Where it has freedom it tries several and keeps the
-   one with the least live peak, then the least time; GCP_BUDGET keeps the fastest that fits. */
+   one with the least live peak, then the least time; GCP_POLICY_BUDGET keeps the fastest that fits. */
 
 static int gcpi_has(const gcpi_candidate *c) { return c->order.seconds < HUGE_VAL; }
 static void gcpi_none(gcpi_candidate *c) { c->order.seconds = HUGE_VAL; }
@@ -10,8 +10,8 @@ static void gcpi_keep(gcpi_candidate *c, const gcpi_order *o, const char *method
     c->method = method; c->fit = fit;
 }
 
-/* A candidate of GCP_BUDGET: kept if its arena fits and none that does is as fast. Returns its slab (lazy: the limit),
-   or 0 where it is none. The fastest one whose bytes fit and whose arena does not is remembered. */
+/* A candidate of GCP_POLICY_BUDGET: kept if its arena fits and none that does is as fast. Returns its slab (lazy: the
+   limit), or 0 where it is none. The fastest one whose bytes fit and whose arena does not is remembered. */
 static size_t gcpi_offer_order(gcpi_planner *q, const gcpi_order *o, const char *method)
 {
     size_t slab = q->slab_limit;
@@ -275,7 +275,7 @@ static size_t gcpi_checkpoint_bytes(const gcpi_planner *q)
 {
     const gcpi_problem *p = q->p;
     size_t bytes = 0;
-    for (int i = 0; q->opts->policy == GCP_CHECKPOINTS && i < q->opts->checkpoints; i++) {
+    for (int i = 0; q->opts->policy == GCP_POLICY_CHECKPOINTS && i < q->opts->checkpoints; i++) {
         int unit = gcpi_checkpoint_unit(p->units, q->opts->checkpoints, i);
         for (int x = 0; x < p->item_count; x++) {
             const gcpi_item *e = &p->items[x];

@@ -40,7 +40,7 @@ typedef struct gcpi_task {          /* an op group run forward, an op run backwa
     int operands, count;              /* run in problem->operands */
     int forward;                      /* backward: the forward task that it reverses */
     int once, free, segment, unit;    /* free: a view, costs nothing; segment: of the tape; unit: of its forward op */
-    /* for GCP_CHEAP: keep; belongs to the loss; several activations meet. concat: parts side by side */
+    /* for GCP_POLICY_CHEAP: keep; belongs to the loss; several activations meet. concat: parts side by side */
     int costly, loss, joins, concat;
     int over, under[2];               /* operand `over` may be written in place on operands under[0] or [1]; -1: none */
     double seconds, flops;
@@ -99,7 +99,7 @@ static void gcpi_task_in_place(const gcpi_problem *p, gcpi_task *task, const gcp
 {
     int back = task->kind == GCPI_TASK_BACKWARD, pair = !back && op->kind != GCP_OP_CUSTOM;
     const gcpi_operand *o = &p->operands[task->operands];
-    if (!(op->row->flags & (back ? GCP_GRAD_IN_PLACE : GCP_IN_PLACE))) return;
+    if (!(op->row->flags & (back ? GCP_FLAG_GRAD_IN_PLACE : GCP_FLAG_IN_PLACE))) return;
     /* other windows read their neighbours */
     if (op->kind == GCP_OP_MAX_POOL && !gcpi_pool_copies(&op->attributes.conv)) return;
     for (int k = 0; k < task->count; k++) {
@@ -141,7 +141,7 @@ static void gcpi_mark_gradients(gcpi_problem *p, const unsigned char *needed)
     for (int o = 0; o < t->op_count; o++) {
         const gcpi_op *op = &t->ops[o];
         int wanted = 0;
-        if (!needed[o] || op->row->flags & GCP_NO_GRADIENT) continue;
+        if (!needed[o] || op->row->flags & GCP_FLAG_NO_GRADIENT) continue;
         for (int i = 0; i < op->inputs; i++) wanted |= gradient[gcpi_edge(t, op, i)].active;
         for (int j = 0; j < op->outputs; j++)
             gradient[op->out + j].active = wanted && t->tensors[op->out + j].dtype == GCP_DTYPE_REAL;
@@ -166,18 +166,18 @@ static int gcpi_has_backward(const gcpi_problem *p, const gcpi_op *op)
     return out && in;
 }
 
-/* What the backward of op reads, as bits of inputs and outputs. GCP_CROSS ops read input 0 for the gradient of input 1
-   and the reverse. SIGN_OR_MASK is settled by read_anyway: whether another backward reads output 0. */
+/* What the backward of op reads, as bits of inputs and outputs. GCP_FLAG_CROSS ops read input 0 for the gradient of
+   input 1 and the reverse. SIGN_OR_MASK is settled by read_anyway: whether another backward reads output 0. */
 static void gcpi_backward_reads(const gcpi_problem *p, const gcpi_op *op, int read_anyway, uint64_t *in, uint64_t *out)
 {
     const gcpi_item *gradient = p->items + p->tensors;
     *in = op->row->reads_in;
     *out = op->row->reads_out;
-    if (op->row->flags & GCP_CROSS) {
+    if (op->row->flags & GCP_FLAG_CROSS) {
         if (!gradient[gcpi_edge(p->tape, op, 1)].active) *in &= ~(uint64_t)1;
         if (!gradient[gcpi_edge(p->tape, op, 0)].active) *in &= ~(uint64_t)2;
     }
-    if (op->row->flags & GCP_SIGN_OR_MASK && !read_anyway) *out = 2;
+    if (op->row->flags & GCP_FLAG_SIGN_OR_MASK && !read_anyway) *out = 2;
     if (op->kind == GCP_OP_MAX_POOL && op->attributes.conv.kh * op->attributes.conv.kw == 1) *out = 0;
 }
 
@@ -189,7 +189,8 @@ static void gcpi_mark_reads(const gcpi_problem *p, const unsigned char *needed, 
         for (int o = 0; o < t->op_count; o++) {
             const gcpi_op *op = &t->ops[o];
             uint64_t in, out;
-            if (!needed[o] || !gcpi_has_backward(p, op) || choosing != !!(op->row->flags & GCP_SIGN_OR_MASK)) continue;
+            int chooses = !!(op->row->flags & GCP_FLAG_SIGN_OR_MASK);
+            if (!needed[o] || !gcpi_has_backward(p, op) || choosing != chooses) continue;
             gcpi_backward_reads(p, op, read[op->out], &in, &out);
             for (int i = 0; i < op->inputs; i++) if (in >> i & 1) read[gcpi_edge(t, op, i)] = 1;
             for (int j = 0; j < op->outputs; j++) if (out >> j & 1) read[op->out + j] = 1;
@@ -339,11 +340,12 @@ static void gcpi_forward_output(gcpi_problem *p, gcpi_task *task, int op, int j,
     gcpi_item *item = &p->items[tensor];
     for (int s = t->ops[op].segment; s; s = t->segments[s].parent) keep |= t->segments[s].keep;
     item->producer = (int)(task - p->tasks);
-    item->active = j == 0 || kind == GCP_OP_CUSTOM || flags & GCP_ONCE || read[tensor];
+    item->active = j == 0 || kind == GCP_OP_CUSTOM || flags & GCP_FLAG_ONCE || read[tensor];
     item->kept = !!(t->tensors[tensor].flags & GCPI_KEPT);
     item->pinned = item->kept || tensor == p->root;
-    item->stored = item->kept || flags & GCP_ONCE || keep >> kind & 1;
-    if (item->active) gcpi_operand_add(p, task, tensor, flags & GCP_VIEW ? GCPI_ALIAS : GCPI_WRITE, GCPI_SLOT_OUT + j);
+    item->stored = item->kept || flags & GCP_FLAG_ONCE || keep >> kind & 1;
+    if (item->active)
+        gcpi_operand_add(p, task, tensor, flags & GCP_FLAG_VIEW ? GCPI_ALIAS : GCPI_WRITE, GCPI_SLOT_OUT + j);
 }
 
 static void gcpi_task_traits(const gcpi_problem *p, gcpi_task *task, const gcpi_op *op)
@@ -351,8 +353,8 @@ static void gcpi_task_traits(const gcpi_problem *p, gcpi_task *task, const gcpi_
     int activations = 0;
     for (int i = 0; i < op->inputs; i++) activations += p->items[gcpi_edge(p->tape, op, i)].kind == GCPI_FORWARD_ITEM;
     task->joins = activations > 1 && !task->once && op->kind != GCP_OP_BATCH_NORM;
-    task->costly = !!(op->row->flags & GCP_COSTLY);
-    task->loss = !!(op->row->flags & GCP_LOSS);
+    task->costly = !!(op->row->flags & GCP_FLAG_COSTLY);
+    task->loss = !!(op->row->flags & GCP_FLAG_LOSS);
     gcpi_task_in_place(p, task, op);
 }
 
@@ -360,12 +362,12 @@ static void gcpi_forward_task(gcpi_problem *p, int o, const unsigned char *read)
 {
     const gcpi_op *op = &p->tape->ops[o];
     gcpi_task *task = gcpi_task_add(p, GCPI_TASK_FORWARD, o);
-    int whole = op->row->flags & GCP_VIEW ? gcpi_forward_views(p, op) : 0;
+    int whole = op->row->flags & GCP_FLAG_VIEW ? gcpi_forward_views(p, op) : 0;
     task->ops = 1;
     for (int i = 0; i < op->inputs; i++)
         gcpi_operand_add(p, task, gcpi_edge(p->tape, op, i), GCPI_READ, GCPI_SLOT_IN + i);
     for (int j = 0; j < op->outputs; j++) gcpi_forward_output(p, task, o, j, read);
-    task->once = !!(op->row->flags & GCP_ONCE);
+    task->once = !!(op->row->flags & GCP_FLAG_ONCE);
     task->free = whole;
     task->concat = op->kind == GCP_OP_CONCAT;
     gcpi_task_traits(p, task, op);
@@ -484,4 +486,4 @@ static const char *gcpi_task_name(const gcpi_problem *p, const gcpi_task *task, 
     return buffer;
 }
 
-static const char gcpi_letters[] = { 'F', 'B', 'B', 'U', 'U', 'H', 'W', 'O', 'P', 'W', 'M' };     /* by task kind */
+static const char gcpi_letters[] = { 'F', 'B', 'B', 'U', 'U', 'H', 'W', 'O', 'P', 'A', 'M' };     /* by task kind */

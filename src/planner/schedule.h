@@ -12,7 +12,7 @@ typedef struct gcpi_choice {
     int replay;                       /* drop what was recomputed as soon as backward enters another unit */
 } gcpi_choice;
 
-/* kind: 'F' 'R' 'B' 'U' 'H' 'W' 'O' 'P' 'M' */
+/* kind: 'F' 'R' 'B' 'U' 'H' 'W' 'O' 'P' 'A' 'M' */
 typedef struct gcpi_instruction { int kind, task; } gcpi_instruction;
 
 typedef struct gcpi_list {

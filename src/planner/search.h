@@ -1,6 +1,6 @@
-/* GCP_BUDGET: the fastest order whose arena fits. Candidates come from every policy, from minimum cuts (keep what is
-   worth its bytes at a price) and from dynamic programming over a chain of stages; the best is then improved by local
-   search. All are judged by the model's simulation and accepted by their real layout. */
+/* GCP_POLICY_BUDGET: the fastest order whose arena fits. Candidates come from every policy, from minimum cuts (keep
+   what is worth its bytes at a price) and from dynamic programming over a chain of stages; the best is then improved by
+   local search. All are judged by the model's simulation and accepted by their real layout. */
 
 /* What .effort means: instructions that the search simulates, and how many times more at most in large problems; prices
    of cuts; places of bounds; stages and slots of the chain; whether every policy is tried anyway; placed buffers that a

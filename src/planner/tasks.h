@@ -100,7 +100,7 @@ static int gcpi_gradient_alias(gcpi_problem *p, const gcpi_uses *u, int o, int i
     const gcp_tape *t = p->tape;
     const gcpi_op *op = &t->ops[o];
     int x = t->tensor_count + gcpi_edge(t, op, i), y = t->tensor_count + op->out;
-    if (!(op->row->flags & GCP_GRAD_VIEW) || t->tensors[gcpi_edge(t, op, i)].kind == GCPI_PARAMETER) return 0;
+    if (!(op->row->flags & GCP_FLAG_GRAD_VIEW) || t->tensors[gcpi_edge(t, op, i)].kind == GCPI_PARAMETER) return 0;
     if (op->kind == GCP_OP_RESHAPE && !gcpi_is_dense(p, y)) return 0;
     for (int k = 0; k < op->inputs; k++) if (k != i && gcpi_edge(t, op, k) == gcpi_edge(t, op, i)) return 0;
     gcpi_item trial = p->items[x];
@@ -296,7 +296,7 @@ static void gcpi_move_tasks(gcpi_problem *p, int hooks)
 }
 
 /* Whether the list may hold moves. */
-static int gcpi_moves(const gcp_plan_opts *o) { return o->list != NULL || o->policy == GCP_BUDGET; }
+static int gcpi_moves(const gcp_plan_opts *o) { return o->list != NULL || o->policy == GCP_POLICY_BUDGET; }
 
 static int gcpi_problem_arrays(gcpi_problem *p, int far, int moves, gcp_arena *a)
 {

@@ -103,7 +103,7 @@ GCPI_DEF void gcp_slots_reset(gcp_tape *t)
         t->state_size -= (size_t)t->slots * gcpi_parameter_bytes(t, i);
     }
     t->slots = 0;
-    t->optimizer = GCP_NO_OPTIMIZER;
+    t->optimizer = GCP_OPTIMIZER_NONE;
     if (t->state) gcpi_bytes_fill(&t->home, t->state, 0, gcpi_counters_bytes(t));
     t->layout++;
 }
@@ -235,7 +235,7 @@ GCPI_DEF gcp_code gcp_state_bind_on_at(gcp_tape *t, const gcp_target *target, vo
     gcp_target home = gcpi_target_of(target);
     if (!t || t->code) return t ? t->code : GCP_E_NOMEM;
     unsigned char *base = gcpi_align_up(memory, GCPI_STATE_ALIGN);
-    size_t lost = (size_t)(base - (unsigned char *)memory), need = gcp_state_bytes(t, GCP_NO_OPTIMIZER);
+    size_t lost = (size_t)(base - (unsigned char *)memory), need = gcp_state_bytes(t, GCP_OPTIMIZER_NONE);
     const char *taken = gcpi_taken(t, base, need, memory, 0);
     if (t->state) gcpi_fail(t, GCP_E_STATE, at, "gcp_state_bind", "the state has a home already");
     else if (!memory || size < need + lost)

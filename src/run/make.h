@@ -2,7 +2,7 @@
 
 static int gcpi_slots_of(const gcp_plan_opts *o)
 {
-    return o->optimizer == GCP_SGD ? o->momentum > 0 : o->optimizer ? 2 : 0;
+    return o->optimizer == GCP_OPTIMIZER_SGD ? o->momentum > 0 : o->optimizer ? 2 : 0;
 }
 
 /* State: counters (of the tape, and of each parameter how often its slots were updated), values, slots. */
@@ -34,7 +34,7 @@ GCPI_DEF size_t gcp_state_bytes(const gcp_tape *t, gcp_optimizer optimizer)
     size_t total = t ? gcpi_counters_bytes(t) : 0;
     for (int i = 0; t && i < t->parameter_count; i++)
         total += gcpi_parameter_bytes(t, i) * (t->parameters[i].kind != GCPI_PARAMETER || !optimizer ? 1
-                                               : optimizer == GCP_SGD                                ? 2
+                                               : optimizer == GCP_OPTIMIZER_SGD                                ? 2
                                                                                                      : 3);
     return total;
 }
@@ -322,7 +322,6 @@ static void gcpi_plan_return(gcp_plan *plan)
 GCPI_DEF gcp_plan gcp_plan_make_at(gcp_tensor loss, gcp_plan_opts o)
 {
     gcp_plan plan = gcpi_plan_none(loss.tape);
-    gcpi_plan_defaults(&o);
     if (!gcpi_plan_ready(loss, &o)) return plan;
     gcp_arena *a = o.arena ? o.arena : plan.tape->arena, was = *a;
     int made = gcpi_plan_begin(&plan, &o) && gcpi_plan_steps(&plan, loss.id, a);
@@ -330,10 +329,11 @@ GCPI_DEF gcp_plan gcp_plan_make_at(gcp_tensor loss, gcp_plan_opts o)
     return plan;
 }
 
+GCPI_DEF int gcp_plan_ok(const gcp_plan *plan) { return plan && plan->in; }
+
 GCPI_DEF gcp_plan gcp_graph_plan_at(gcp_tape *t, const char *text, gcp_plan_opts o)
 {
     gcp_plan plan = gcpi_plan_none(t);
-    gcpi_plan_defaults(&o);
     if (!t || !t->ops || t->code || !gcpi_plan_options_ok(t, &o)) return plan;
     if (o.inference || o.optimizer || o.accumulate > 1 || o.on_gradient || o.costs) {
         gcpi_plan_bad(t, &o,

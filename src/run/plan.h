@@ -44,6 +44,32 @@ static int gcpi_plan_bad(gcp_tape *t, const gcp_plan_opts *o, const char *text)
     return 0;
 }
 
+/* An option that is given belongs to the policy or the optimiser. Before the defaults: those are not given. */
+static int gcpi_plan_applies(gcp_tape *t, const gcp_plan_opts *o)
+{
+    const gcp_policy policy = o->list ? GCP_POLICY_SEGMENTS : o->policy;
+    const int sgd = o->optimizer == GCP_OPTIMIZER_SGD,
+              adam = o->optimizer == GCP_OPTIMIZER_ADAM || o->optimizer == GCP_OPTIMIZER_ADAMW;
+    const struct { int given, applies; const char *text;
+    } options[] = { { o->segments != 0, policy == GCP_POLICY_UNIFORM, ".segments belongs to GCP_POLICY_UNIFORM" },
+                    { o->balance != 0, policy == GCP_POLICY_UNIFORM, ".balance belongs to GCP_POLICY_UNIFORM" },
+                    { o->checkpoints != 0, policy == GCP_POLICY_CHECKPOINTS,
+                      ".checkpoints belongs to GCP_POLICY_CHECKPOINTS" },
+                    { o->replay != 0, policy == GCP_POLICY_CHECKPOINTS, ".replay belongs to GCP_POLICY_CHECKPOINTS" },
+                    { o->effort != GCP_EFFORT_DEFAULT, policy == GCP_POLICY_BUDGET,
+                      ".effort belongs to GCP_POLICY_BUDGET" },
+                    { o->momentum != 0, sgd, ".momentum belongs to GCP_OPTIMIZER_SGD" },
+                    { o->beta1 != 0 || o->beta2 != 0, adam,
+                      ".beta1 and .beta2 belong to GCP_OPTIMIZER_ADAM and GCP_OPTIMIZER_ADAMW" },
+                    { o->epsilon != 0, adam, ".epsilon belongs to GCP_OPTIMIZER_ADAM and GCP_OPTIMIZER_ADAMW" },
+                    { o->weight_decay != 0, sgd || adam, ".weight_decay belongs to an .optimizer" },
+                    { o->clip_value != 0, sgd || adam, ".clip_value belongs to an .optimizer" },
+                    { o->clip_norm != 0, sgd || adam, ".clip_norm belongs to an .optimizer" } };
+    for (size_t i = 0; i < sizeof options / sizeof *options; i++)
+        if (options[i].given && !options[i].applies) return gcpi_plan_bad(t, o, options[i].text);
+    return 1;
+}
+
 static void gcpi_plan_defaults(gcp_plan_opts *o)
 {
     o->momentum = gcpi_option(o->momentum, 0);
@@ -80,16 +106,20 @@ static int gcpi_plan_numbers_ok(gcp_tape *t, const gcp_plan_opts *o)
     return 1;
 }
 
-static int gcpi_plan_options_ok(gcp_tape *t, const gcp_plan_opts *o)
+/* Fills the defaults. */
+static int gcpi_plan_options_ok(gcp_tape *t, gcp_plan_opts *o)
 {
-    if (!gcpi_plan_numbers_ok(t, o)) return 0;
-    if ((int)o->policy < 0 || o->policy > GCP_BUDGET) return gcpi_plan_bad(t, o, "unknown .policy");
+    if ((int)o->policy < 0 || o->policy > GCP_POLICY_BUDGET) return gcpi_plan_bad(t, o, "unknown .policy");
     if ((int)o->effort < 0 || o->effort > GCP_EFFORT_THOROUGH) return gcpi_plan_bad(t, o, "unknown .effort");
-    if (o->far && (o->policy != GCP_BUDGET || o->list || o->inference))
-        return gcpi_plan_bad(t, o, ".far belongs to GCP_BUDGET");
+    if ((int)o->optimizer < 0 || o->optimizer > GCP_OPTIMIZER_ADAMW) return gcpi_plan_bad(t, o, "unknown .optimizer");
+    if (!gcpi_plan_applies(t, o)) return 0;
+    gcpi_plan_defaults(o);
+    if (!gcpi_plan_numbers_ok(t, o)) return 0;
+    if (o->far && (o->policy != GCP_POLICY_BUDGET || o->list || o->inference))
+        return gcpi_plan_bad(t, o, ".far belongs to GCP_POLICY_BUDGET");
     if (o->far_only && !o->far) return gcpi_plan_bad(t, o, ".far_only without .far");
-    if (o->policy == GCP_BUDGET && !o->budget && !o->list) return gcpi_plan_bad(t, o, "GCP_BUDGET without .budget");
-    if ((int)o->optimizer < 0 || o->optimizer > GCP_ADAMW) return gcpi_plan_bad(t, o, "unknown .optimizer");
+    if (o->policy == GCP_POLICY_BUDGET && !o->budget && !o->list)
+        return gcpi_plan_bad(t, o, "GCP_POLICY_BUDGET without .budget");
     if (o->inference && (o->optimizer || o->accumulate > 1 || o->on_gradient || o->fuse_update))
         return gcpi_plan_bad(t, o, "an inference plan has no optimiser, accumulation or gradient hook");
     if (o->fuse_update && !o->optimizer) return gcpi_plan_bad(t, o, ".fuse_update without .optimizer");
@@ -100,8 +130,8 @@ static int gcpi_plan_options_ok(gcp_tape *t, const gcp_plan_opts *o)
                              ".fuse_update with .accumulate: gradients are not finished before the last micro-batch");
     if (o->accumulate < 0) return gcpi_plan_bad(t, o, ".accumulate is at least 0");
     if (o->check && o->check != GCP_CHECK) return gcpi_plan_bad(t, o, ".check is GCP_CHECK or 0");
-    if (o->nesterov && (o->optimizer != GCP_SGD || o->momentum == 0))
-        return gcpi_plan_bad(t, o, ".nesterov needs GCP_SGD with .momentum");
+    if (o->nesterov && (o->optimizer != GCP_OPTIMIZER_SGD || o->momentum == 0))
+        return gcpi_plan_bad(t, o, ".nesterov needs GCP_OPTIMIZER_SGD with .momentum");
     if (o->target && (o->target->align & (o->target->align - 1) || o->target->align > 1 << 30))
         return gcpi_plan_bad(t, o, "the target's .align is not a power of two up to 2^30");
     if (o->target && !(gcpi_finite(o->target->flops_per_second) && gcpi_finite(o->target->bytes_per_second) &&
@@ -119,7 +149,7 @@ static int gcpi_plan_options_ok(gcp_tape *t, const gcp_plan_opts *o)
         return gcpi_plan_bad(t, o, "the target's .align is below 8");
     if (o->target && (o->target->isa < 0 ||
                       (o->target->isa > 0 && o->target->isa - GCP_ISA_SCALAR > gcpi_isa_best() - GCPI_ISA_SCALAR)))
-        return gcpi_plan_bad(t, o, "the target's .isa is not to be had on this machine");
+        return gcpi_plan_bad(t, o, "this machine does not have the target's .isa");
     return 1;
 }
 
@@ -135,7 +165,7 @@ static int gcpi_parameters_seen(gcp_tape *t, gcp_at at)
     return 1;
 }
 
-static int gcpi_plan_ready(gcp_tensor loss, const gcp_plan_opts *o)
+static int gcpi_plan_ready(gcp_tensor loss, gcp_plan_opts *o)
 {
     gcp_tape *t = loss.tape;
     if (!t) return 0;
@@ -155,10 +185,10 @@ static int gcpi_plan_ready(gcp_tensor loss, const gcp_plan_opts *o)
 
 static int gcpi_policy_fits(gcp_tape *t, const gcp_plan_opts *o, int units)
 {
-    int bad_k = o->policy == GCP_CHECKPOINTS && (o->checkpoints < 0 || o->checkpoints >= units);
-    int bad_s = o->policy == GCP_UNIFORM && (o->segments < 1 || o->segments > units);
+    int bad_k = o->policy == GCP_POLICY_CHECKPOINTS && (o->checkpoints < 0 || o->checkpoints >= units);
+    int bad_s = o->policy == GCP_POLICY_UNIFORM && (o->segments < 1 || o->segments > units);
     if (o->inference || o->list || (!bad_k && !bad_s)) return 1;
-    if (!units) return gcpi_plan_bad(t, o, "the network is a loss alone: it has no unit to cut (GCP_KEEP_ALL)");
+    if (!units) return gcpi_plan_bad(t, o, "the network is a loss alone: it has no unit to cut (GCP_POLICY_KEEP_ALL)");
     gcpi_fail(t, GCP_E_PLAN, o->at, "gcp_plan_make",
               bad_k ? ".checkpoints = %d of %d units; allowed are 0 to %d"
                     : ".segments = %d of %d units; allowed are 1 to %d",
@@ -294,7 +324,7 @@ static int gcpi_plan_choose(gcp_plan *plan, int by_peak, gcp_arena *a)
     gcpi_planner q;
     memset(&q, 0, sizeof q);
     q.p = &in->p; q.opts = &in->opts; q.a = a; q.by_peak = by_peak;
-    if (in->opts.policy == GCP_BUDGET) q.slab_limit = GCPI_MAX(gcpi_slab_limit(in), 1);
+    if (in->opts.policy == GCP_POLICY_BUDGET) q.slab_limit = GCPI_MAX(gcpi_slab_limit(in), 1);
     if (!gcpi_choose(&q)) return 0;
     plan->least_bytes = q.least_slab ? in->state_bytes + q.least_slab : 0;
     plan->coarse = q.coarse;
@@ -318,7 +348,7 @@ static int gcpi_plan_search(gcp_plan *plan, gcpi_lives *l, size_t **live, gcp_ar
     enum { LARGE = 3000 };
     gcpi_plan *in = plan->in;
     ptrdiff_t used = a->used, scratch = a->scratch;
-    for (int by_peak = in->opts.policy == GCP_BUDGET && in->p.task_count > LARGE;; by_peak = 0) {
+    for (int by_peak = in->opts.policy == GCP_POLICY_BUDGET && in->p.task_count > LARGE;; by_peak = 0) {
         a->used = used; a->scratch = scratch;
         if (!gcpi_plan_choose(plan, by_peak, a)) return 0;
         in->slab_bytes = gcpi_arrange(&in->p, &in->list, l, live, in->fit, a);

@@ -90,7 +90,7 @@ GCPI_DEF void gcp_plan_print(const gcp_plan *plan, gcp_writer w)
                  time, i == in->peak_at ? "  <- peak" : "");
     }
     gcpi_say(w, "F forward, R forward again, B backward, U update, H gradient ready, W wait for its hook");
-    gcpi_say(w, in->far_bytes ? " or copy, O copy to far memory, P copy back\n" : "\n");
+    gcpi_say(w, in->far_bytes ? ", O copy to far memory, P copy back, A wait until a copy has arrived\n" : "\n");
 }
 
 static int gcpi_rerun(const gcpi_plan *in, int task)
@@ -186,10 +186,9 @@ static void gcpi_why_in_vain(const gcp_plan *plan, gcp_writer w)
 {
     if (!plan->in->p.training || !plan->reruns || !plan->keep_all_bytes || plan->bytes < plan->keep_all_bytes) return;
     gcpi_say(w,
-             "nothing is saved: this plan takes %.1f %% of the %.3f MiB that GCP_KEEP_ALL takes, and runs %d unit%s "
-             "again. What crosses its cuts stays until "
-             "backward, and what is run again at the peak comes on top: try GCP_BUDGET with a .budget, GCP_SQRT, or "
-             "other blocks\n",
+             "nothing is saved: this plan takes %.1f %% of the %.3f MiB that GCP_POLICY_KEEP_ALL takes, and runs %d "
+             "unit%s again. What crosses its cuts stays until backward, and what is run again at the peak comes on "
+             "top: try GCP_POLICY_BUDGET with a .budget, GCP_POLICY_SQRT, or other blocks\n",
              100.0 * (double)plan->bytes / (double)plan->keep_all_bytes, gcpi_mib(plan->keep_all_bytes), plan->reruns,
              plan->reruns == 1 ? "" : "s");
 }
@@ -208,12 +207,13 @@ static void gcpi_why_reason(const gcp_plan *plan, gcp_writer w)
                  "much under every plan: "
                  "at most %.1f %% can be saved by recomputing\n",
                  share, 100 - share);
-    if (plan->reruns == 0 && in->opts.policy != GCP_KEEP_ALL && !plan->far_bytes)
+    if (plan->reruns == 0 && in->opts.policy != GCP_POLICY_KEEP_ALL && !plan->far_bytes)
         gcpi_say(w, "why nothing is recomputed: %s\n",
-                 in->opts.policy == GCP_BUDGET ? "keeping all fits the budget"
-                 : in->opts.policy == GCP_SEGMENTS && in->p.tape->segment_count < 2
+                 in->opts.policy == GCP_POLICY_BUDGET ? "keeping all fits the budget"
+                 : in->opts.policy == GCP_POLICY_SEGMENTS && in->p.tape->segment_count < 2
                      ? "no GCP_SEGMENT block was recorded"
-                 : in->opts.policy >= GCP_SQRT ? "every plan of this policy needs at least as much as keeping all"
+                 : in->opts.policy >= GCP_POLICY_SQRT
+                     ? "every plan of this policy needs at least as much as keeping all"
                  : plan->segments <= 1
                      ? "one segment holds the whole network, and the last segment is never run again"
                      : "the last segment is never run again, and nothing that backward reads lies inside the others");
@@ -251,7 +251,7 @@ GCPI_DEF void gcp_why_print(const gcp_plan *made, gcp_writer w)
              at.line, in->peak_at + 1, plan->instructions, plan->reruns, plan->reruns == 1 ? "" : "s",
              plan->forward_flops > 0 ? 100.0 * plan->rerun_flops / plan->forward_flops : 0.0,
              plan->keep_all_seconds > 0 ? plan->seconds / plan->keep_all_seconds : 1.0);
-    if (in->opts.policy == GCP_BUDGET && plan->method)
+    if (in->opts.policy == GCP_POLICY_BUDGET && plan->method)
         gcpi_say(w,
                  "found by %s for %.3f MiB; no schedule in these bytes is below %.4f of keeping all: at most %.2f %% "
                  "could be gained\n",

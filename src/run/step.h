@@ -90,20 +90,20 @@ static int gcpi_broken_off(gcpi_plan *in, gcp_at at, const char *what)
 static double gcpi_run(gcpi_plan *in, const gcp_step_opts *o, const char *what)
 {
     const gcp_target *target = &in->p.target;
-    if (!gcpi_may_run(in, o->at, what)) return 0;
+    if (!gcpi_may_run(in, o->at, what)) return (double)NAN;
     gcpi_numbers_fill(in, o);
     if (in->opts.check && !in->measuring) gcpi_check_given(in, o->at);
-    if (in->p.tape->code) return 0;
+    if (in->p.tape->code) return (double)NAN;
     int way = (in->numbers.micro > 0) + 2 * (in->numbers.micro + 1 == in->numbers.micros),
         by_host = in->far_bytes && !target->copy_start;
     if (target->device && target->device->play && !in->measuring && !in->opts.check && !in->opts.on_gradient &&
         !by_host)
         target->device->play(target->context, &in->recordings[way], gcpi_issue, in);
     else gcpi_issue(in);
-    if (gcpi_broken_off(in, o->at, what)) return 0;
+    if (gcpi_broken_off(in, o->at, what)) return (double)NAN;
     if (in->p.training && in->measuring != 2) gcpi_counters_advance(in);
     double value = gcpi_root_value(in);
-    if (gcpi_broken_off(in, o->at, what)) return 0;
+    if (gcpi_broken_off(in, o->at, what)) return (double)NAN;
     if (in->measuring != 1) in->ran = 1;
     return value;
 }
@@ -112,7 +112,7 @@ static double gcpi_run(gcpi_plan *in, const gcp_step_opts *o, const char *what)
 static int gcpi_rate_ok(const gcp_plan *plan, double *lr, int free, gcp_at at, const char *what)
 {
     double given = *lr, rate = *lr = gcpi_option(given, 0);
-    int trains = plan->in->opts.optimizer != GCP_NO_OPTIMIZER;
+    int trains = plan->in->opts.optimizer != GCP_OPTIMIZER_NONE;
     if (given != 0 && !trains)
         gcpi_refuse_plan(plan, GCP_E_ARGUMENT, at, what, ".lr = %g, but the plan was made without .optimizer", rate);
     else if (given == 0 && trains && !free)
@@ -122,25 +122,25 @@ static int gcpi_rate_ok(const gcp_plan *plan, double *lr, int free, gcp_at at, c
     return plan->tape->code == GCP_OK;
 }
 
-GCPI_DEF float gcp_step_at(gcp_plan *plan, gcp_step_opts o)
+GCPI_DEF double gcp_step_at(gcp_plan *plan, gcp_step_opts o)
 {
-    if (gcpi_bound_check(plan, o.at, "gcp_step")) return 0;
+    if (gcpi_bound_check(plan, o.at, "gcp_step")) return (double)NAN;
     if (!plan->in->p.training) {
         gcpi_fail(plan->tape, GCP_E_PLAN, o.at, "gcp_step", "an inference plan: use gcp_forward");
-        return 0;
+        return (double)NAN;
     }
-    return gcpi_rate_ok(plan, &o.lr, 0, o.at, "gcp_step") ? (float)gcpi_run(plan->in, &o, "gcp_step") : 0;
+    return gcpi_rate_ok(plan, &o.lr, 0, o.at, "gcp_step") ? gcpi_run(plan->in, &o, "gcp_step") : (double)NAN;
 }
 
-GCPI_DEF float gcp_forward_at(gcp_plan *plan, gcp_step_opts o)
+GCPI_DEF double gcp_forward_at(gcp_plan *plan, gcp_step_opts o)
 {
-    if (gcpi_bound_check(plan, o.at, "gcp_forward")) return 0;
+    if (gcpi_bound_check(plan, o.at, "gcp_forward")) return (double)NAN;
     if (plan->in->p.training) {
         gcpi_fail(plan->tape, GCP_E_PLAN, o.at, "gcp_forward",
                   "a training plan: use gcp_step, or plan with .inference = 1");
-        return 0;
+        return (double)NAN;
     }
-    return gcpi_rate_ok(plan, &o.lr, 1, o.at, "gcp_forward") ? (float)gcpi_run(plan->in, &o, "gcp_forward") : 0;
+    return gcpi_rate_ok(plan, &o.lr, 1, o.at, "gcp_forward") ? gcpi_run(plan->in, &o, "gcp_forward") : (double)NAN;
 }
 
 /* Copies a whole tensor between the user's dense array and where it lies. */

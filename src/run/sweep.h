@@ -34,7 +34,7 @@ static size_t gcpi_arena_of(const gcp_tape *t, const gcp_plan_opts *o, const gcp
     size_t far =
         o->far ? n->list * (4 * sizeof(int) + sizeof(size_t) + sizeof(double)) + n->items * 7 * sizeof(int) : 0;
     return sizeof(gcpi_plan) + problem + lives + lists + choice + model + search + far +
-           (o->policy == GCP_BUDGET ? gcpi_arena_budget(n) : 0) + 128 * 64;
+           (o->policy == GCP_POLICY_BUDGET ? gcpi_arena_budget(n) : 0) + 128 * 64;
 }
 
 GCPI_DEF size_t gcp_plan_arena_at(gcp_tensor loss, gcp_plan_opts o)
@@ -101,7 +101,7 @@ static int gcpi_sweep_points(gcp_tensor loss, const char *text, gcp_point *point
     int fit = 0;
     const gcp_point *last = NULL;          /* the fastest so far: its plan fits in all larger budgets */
     if (!t || t->code || count <= 0) return 0;
-    o.policy = GCP_BUDGET;
+    o.policy = GCP_POLICY_BUDGET;
     for (int i = 0; i < count; i++) {
         gcp_point *p = &points[i];
         size_t budget = o.budget = p->budget;
@@ -145,43 +145,49 @@ GCPI_DEF int gcp_graph_sweep_at(gcp_tape *t, const char *text, gcp_point *points
     return gcpi_sweep_points(holder, text, points, count, o);
 }
 
-/* 1: a batch fits; 0: not; -1: something else is wrong. */
-static int gcpi_batch_fits(gcp_arena *a, gcp_record_fn record, void *context, const gcp_batch_opts *o, int batch)
+GCPI_DEF size_t gcp_least_budget_at(gcp_tensor loss, gcp_plan_opts o)
 {
-    gcp_tape_opts tape;
-    ptrdiff_t used = a->used;
-    int fits = -1;
-    tape.at = o->at; tape.ops = o->ops;
-    tape.tensors = tape.parameters = tape.segments = tape.names = 0; tape.seed = 0;
-    gcp_tape *t = GCPI_STAMPED(gcp_tape_make_at)(a, tape);
-    if (t) {
-        gcp_plan_opts plan = o->plan;
-        plan.at = o->at; plan.policy = GCP_BUDGET; plan.arena = NULL;
-        gcp_plan made = gcp_plan_make_at(record(context, t, batch), plan);
-        fits = made.in                   ? !(o->slowdown > 0) || made.seconds <= o->slowdown * made.keep_all_seconds
-               : t->code == GCP_E_BUDGET ? 0
-                                         : -1;
-        if (fits < 0 && o->error)
-            snprintf(o->error, GCP_MAX_ERROR, "%s",
-                     gcp_error(t) ? gcp_error(t) : "record returned no tensor of the tape that it was given");
-    } else if (o->error) snprintf(o->error, GCP_MAX_ERROR, "the arena has no room for a tape of %d ops", o->ops);
-    a->used = used;
-    return fits;
+    if (!loss.tape || loss.tape->code) return 0;
+    o.policy = GCP_POLICY_BUDGET;
+    o.budget = 1;
+    size_t least = gcp_plan_make_at(loss, o).least_bytes;
+    if (least) gcp_error_clear(loss.tape);
+    return least;
 }
 
-GCPI_DEF int gcp_max_batch_at(gcp_arena *a, gcp_record_fn record, void *context, gcp_batch_opts o)
+/* 1: a batch fits; 0: not, which is the tape's error where the plan is refused; -1: another error. */
+static int gcpi_batch_fits(gcp_tape *t, gcp_record_fn record, void *context, const gcp_batch_opts *o, int batch)
+{
+    gcp_plan_opts plan = o->plan;
+    plan.at = o->at; plan.policy = GCP_POLICY_BUDGET; plan.arena = NULL;
+    gcp_tape_reset(t);
+    gcp_tensor loss = record(context, t, batch);
+    if (loss.tape != t) {
+        gcpi_fail(t, GCP_E_ARGUMENT, o->at, "gcp_max_batch", "record returned no tensor of the tape that it was given");
+        return -1;
+    }
+    gcp_plan made = gcp_plan_make_at(loss, plan);
+    if (!made.in) return t->code == GCP_E_BUDGET ? 0 : -1;
+    if (!(o->slowdown > 0) || made.seconds <= o->slowdown * made.keep_all_seconds) return 1;
+    gcpi_fail(t, GCP_E_BUDGET, o->at, "gcp_max_batch", "a step of batch %d takes %.3f of keep-all's time, .slowdown %g",
+              batch, made.seconds / made.keep_all_seconds, o->slowdown);
+    return 0;
+}
+
+GCPI_DEF int gcp_max_batch_at(gcp_tape *t, gcp_record_fn record, void *context, gcp_batch_opts o)
 {
     int low = 0, high = 1, most = o.most > 0 ? o.most : 65536, fits = 1;
-    if (o.error) *o.error = 0;
-    if (!a || !record) return 0;
-    if (o.ops <= 0) o.ops = 256;
-    while (high <= most && (fits = gcpi_batch_fits(a, record, context, &o, high)) == 1) { low = high; high *= 2; }
+    if (!t || t->code || !t->ops) return 0;
+    if (!record) return gcpi_fail(t, GCP_E_ARGUMENT, o.at, "gcp_max_batch", "record is NULL"), 0;
+    while (high <= most && (fits = gcpi_batch_fits(t, record, context, &o, high)) == 1) { low = high; high *= 2; }
     if (high > most) high = most + 1;
-    while (fits >= 0 && high - low > 1) {
+    while (fits >= 0 && high - low > 1 && low) {
         int middle = low + (high - low) / 2;
-        fits = gcpi_batch_fits(a, record, context, &o, middle);
+        fits = gcpi_batch_fits(t, record, context, &o, middle);
         if (fits > 0) low = middle;
         else high = middle;
     }
-    return fits < 0 ? 0 : low;
+    if (fits < 0 || !low) return 0;
+    gcp_tape_reset(t);
+    return low;
 }

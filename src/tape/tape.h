@@ -57,7 +57,7 @@ static void gcpi_tape_clear(gcp_tape *t)
     gcpi_recorded(t);
 }
 
-GCPI_DEF gcp_tape *GCPI_STAMPED(gcp_tape_make_at)(gcp_arena *arena, gcp_tape_opts o)
+GCPI_DEF gcp_tape *gcp_tape_make_at(gcp_arena *arena, gcp_tape_opts o)
 {
     gcp_tape *t = GCPI_NEW(arena, gcp_tape, 1);
     if (!t) return NULL;
@@ -188,16 +188,6 @@ static gcp_tensor gcpi_input_of(gcp_tape *t, gcp_dtype dtype, const char *name, 
     return id ? gcpi_handle(t, id) : gcpi_nil(t);
 }
 
-GCPI_DEF gcp_tensor gcp_input_at(gcp_tape *t, const char *name, gcp_shape shape, gcp_at at)
-{
-    return gcpi_input_of(t, GCP_DTYPE_REAL, name, shape, at);
-}
-
-GCPI_DEF gcp_tensor gcp_labels_at(gcp_tape *t, const char *name, gcp_shape shape, gcp_at at)
-{
-    return gcpi_input_of(t, GCP_DTYPE_I32, name, shape, at);
-}
-
 /* Checks a handle for a call: 0 with an error, or silently on nil after an earlier error. */
 static int gcpi_usable(gcp_tape *t, gcp_tensor x, gcp_at at, const char *what)
 {
@@ -224,6 +214,25 @@ static gcp_tensor gcpi_flag(gcp_tensor x, int kinds, int flag, gcp_at at, const 
 GCPI_DEF gcp_tensor gcp_want_grad_at(gcp_tensor x, gcp_at at)
 {
     return gcpi_flag(x, 1 << GCPI_INPUT, GCPI_WANTED, at, "gcp_want_grad", "a real input");
+}
+
+/* A whole number has no gradient: .want_grad of one is an error. */
+static gcp_tensor gcpi_input(gcp_tape *t, gcp_dtype dtype, const char *name, gcp_shape shape, const gcp_input_opts *o)
+{
+    gcp_tensor x = gcpi_input_of(t, dtype, name, shape, o->at);
+    return o->want_grad && !gcp_is_nil(x) ? gcp_want_grad_at(x, o->at) : x;
+}
+GCPI_DEF gcp_tensor gcp_input_at(gcp_tape *t, const char *name, gcp_shape shape, gcp_input_opts o)
+{
+    return gcpi_input(t, GCP_DTYPE_REAL, name, shape, &o);
+}
+GCPI_DEF gcp_tensor gcp_labels_at(gcp_tape *t, const char *name, gcp_shape shape, gcp_input_opts o)
+{
+    return gcpi_input(t, GCP_DTYPE_I32, name, shape, &o);
+}
+GCPI_DEF gcp_tensor gcp_ids_at(gcp_tape *t, const char *name, gcp_shape shape, gcp_input_opts o)
+{
+    return gcpi_input(t, GCP_DTYPE_I32, name, shape, &o);
 }
 
 GCPI_DEF gcp_tensor gcp_freeze_at(gcp_tensor x, gcp_at at)
@@ -337,7 +346,7 @@ GCPI_DEF gcp_tensor gcp_param_at(gcp_tape *t, const char *name, gcp_shape shape,
     return x;
 }
 
-GCPI_DEF gcp_tensor gcp_parameter(gcp_tape *t, int index)
+GCPI_DEF gcp_tensor gcp_nth_parameter(gcp_tape *t, int index)
 {
     for (int i = 0, seen = 0; t && i < t->parameter_count; i++)
         if (t->parameters[i].kind == GCPI_PARAMETER && seen++ == index) return gcpi_handle(t, t->parameters[i].tensor);

@@ -25,7 +25,7 @@ static gcp_tensor network(gcp_tape *net, gcp_tensor x, gcp_tensor label)
 {
     GCP_SEGMENT(net, "block") {
         x = gcp_relu(conv(x, 4));
-        GCP_SEGMENT(net, "inner") x = gcp_concat(x, gcp_tanh(conv(x, 2)));
+        GCP_SEGMENT(net, "inner") x = gcp_concat(GCP_TENSORS(x, gcp_tanh(conv(x, 2))));
     }
     gcp_pool_opts pool;
     pool.at = GCP_AT;
@@ -49,18 +49,18 @@ int main()
     gcp_tape_opts tape;
     tape.at = GCP_AT;
     tape.ops = 32;
-    gcp_tape *net = GCPI_STAMPED(gcp_tape_make_at)(&arena, tape);
-    gcp_tensor image = gcp_input(net, "image", 2, 4, 4, 2), label = gcp_labels(net, "label", 2);
+    gcp_tape *net = gcp_tape_make_at(&arena, tape);
+    gcp_tensor image = gcp_input(net, "image", GCP_SHAPE(2, 4, 4, 2)), label = gcp_labels(net, "label", GCP_SHAPE(2));
     gcp_plan_opts options;
     options.at = GCP_AT;
-    options.optimizer = GCP_SGD;
+    options.optimizer = GCP_OPTIMIZER_SGD;
     options.momentum = 0.9;
     gcp_plan plan = gcp_plan_make_at(network(net, image, label), options);
     gcp_bind(&plan, step_memory.data(), step_memory.size());
     gcp_step_opts step;
     step.at = GCP_AT;
     step.lr = 0.1;
-    float first = 0, last = 0;
+    double first = 0, last = 0;
     for (int i = 0; i < 5; i++) {
         gcp_write(&plan, image, image_data.data());
         gcp_write(&plan, label, label_data.data());
@@ -69,7 +69,7 @@ int main()
     }
     if (failed(net)) return 1;
     gcp_why_print(&plan, gcp_file(stdout));
-    gcp_relu(gcp_input(net, "image", 1));            // the name is taken: the message knows this line
+    gcp_relu(gcp_input(net, "image", GCP_SHAPE(1)));            // the name is taken: the message knows this line
     char want[64];
     std::snprintf(want, sizeof want, "compile_cpp17.cpp:%d: input", __LINE__ - 2);
     return !(last < first) || std::string_view(gcp_error(net)).substr(0, std::char_traits<char>::length(want)) != want;

@@ -44,11 +44,11 @@ static network recorded(const network_name *n, int batch, int image)
 static void plans_of(const network_name *n)
 {
     static const struct { const char *name; gcp_plan_opts o; } policies[] = {
-        { "keep_all", { .policy = GCP_KEEP_ALL } }, { "segments", { .policy = GCP_SEGMENTS } }, { "uniform", { .policy = GCP_UNIFORM, .segments = 3 } },
-        { "checkpoints", { .policy = GCP_CHECKPOINTS, .checkpoints = 3 } }, { "replay", { .policy = GCP_CHECKPOINTS, .checkpoints = 2, .replay = 1 } },
-        { "sqrt", { .policy = GCP_SQRT } }, { "recursive", { .policy = GCP_RECURSIVE } }, { "cheap", { .policy = GCP_CHEAP } },
-        { "fused", { .policy = GCP_KEEP_ALL, .optimizer = GCP_SGD, .momentum = 0.9, .fuse_update = 1 } },
-        { "forward", { .policy = GCP_KEEP_ALL, .inference = 1 } } };
+        { "keep_all", { .policy = GCP_POLICY_KEEP_ALL } }, { "segments", { .policy = GCP_POLICY_SEGMENTS } }, { "uniform", { .policy = GCP_POLICY_UNIFORM, .segments = 3 } },
+        { "checkpoints", { .policy = GCP_POLICY_CHECKPOINTS, .checkpoints = 3 } }, { "replay", { .policy = GCP_POLICY_CHECKPOINTS, .checkpoints = 2, .replay = 1 } },
+        { "sqrt", { .policy = GCP_POLICY_SQRT } }, { "recursive", { .policy = GCP_POLICY_RECURSIVE } }, { "cheap", { .policy = GCP_POLICY_CHEAP } },
+        { "fused", { .policy = GCP_POLICY_KEEP_ALL, .optimizer = GCP_OPTIMIZER_SGD, .momentum = 0.9, .fuse_update = 1 } },
+        { "forward", { .policy = GCP_POLICY_KEEP_ALL, .inference = 1 } } };
     network net = recorded(n, n->batch, n->image);
     size_t all = 0;
     for (size_t i = 0; i < sizeof policies / sizeof *policies; i++) {
@@ -60,7 +60,7 @@ static void plans_of(const network_name *n)
         net = recorded(n, n->batch, n->image);
     }
     for (int share = 4; share <= 8; share += 2) {
-        gcp_plan plan = gcp_plan_make(net.loss, .policy = GCP_BUDGET, .budget = all * (size_t)share / 10, .effort = GCP_EFFORT_QUICK);
+        gcp_plan plan = gcp_plan_make(net.loss, .policy = GCP_POLICY_BUDGET, .budget = all * (size_t)share / 10, .effort = GCP_EFFORT_QUICK);
         print_plan(n->name, share == 4 ? "budget 0.4" : share == 6 ? "budget 0.6" : "budget 0.8", &plan);
         net = recorded(n, n->batch, n->image);
     }
@@ -85,9 +85,9 @@ static void steps_of(const char *name, unsigned number, gcp_tensor loss, gcp_ten
     gcp_bind(&plan, memory, sizeof memory);
     if (plan.far_bytes) gcp_far_bind(&plan, far_memory, sizeof far_memory);
     feed(&plan, image, label, 0, classes);
-    losses[0] = (double)gcp_step(&plan);
-    for (int i = 0; !gcp_error(net) && !gcp_is_nil(gcp_parameter(net, i)); i++) {
-        gcp_tensor w = gcp_parameter(net, i);
+    losses[0] = gcp_step(&plan);
+    for (int i = 0; !gcp_error(net) && !gcp_is_nil(gcp_nth_parameter(net, i)); i++) {
+        gcp_tensor w = gcp_nth_parameter(net, i);
         if (gcp_elements(w) > sizeof gradient / sizeof *gradient || gcp_grad(&plan, w, gradient)) gcp_error_clear(net);
         else hash = hash_of(hash, gradient, gcp_elements(w) * sizeof *gradient);
     }
@@ -97,10 +97,10 @@ static void steps_of(const char *name, unsigned number, gcp_tensor loss, gcp_ten
     if (plan.far_bytes) gcp_far_bind(&plan, far_memory, sizeof far_memory);
     for (int step = 1; step < 3; step++) {
         feed(&plan, image, label, step, classes);
-        losses[step] = (double)gcp_step(&plan, .lr = 0.01);
+        losses[step] = gcp_step(&plan, .lr = 0.01);
     }
-    for (int i = 0; !gcp_error(net) && !gcp_is_nil(gcp_parameter(net, i)); i++) {
-        gcp_tensor w = gcp_parameter(net, i);
+    for (int i = 0; !gcp_error(net) && !gcp_is_nil(gcp_nth_parameter(net, i)); i++) {
+        gcp_tensor w = gcp_nth_parameter(net, i);
         if (gcp_elements(w) > sizeof gradient / sizeof *gradient || gcp_read(&plan, w, gradient)) gcp_error_clear(net);
         else trained = hash_of(trained, gradient, gcp_elements(w) * sizeof *gradient);
     }
@@ -124,7 +124,7 @@ static void network_steps(const network_name *n, int isa)
 {
     const gcp_target target = { .isa = isa, .threads = 1 };
     int unet = !strcmp(n->name, "unet");
-    gcp_plan_opts o = { .at = GCP_AT, .policy = GCP_SQRT, .target = &target };
+    gcp_plan_opts o = { .at = GCP_AT, .policy = GCP_POLICY_SQRT, .target = &target };
     network net = recorded(n, 1, !strcmp(n->name, "inception_v3") ? 75 : unet || !strncmp(n->name, "resnet1", 7) ? 32 : 64);
     steps_of(n->name, 1, net.loss, net.image, net.labels, unet ? 2 : 10, o, 0);
 }

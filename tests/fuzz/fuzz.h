@@ -18,7 +18,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 static inline gcp_plan fuzz_planned(gcp_tape *tape, const char *text, gcp_policy policy, size_t budget)
 {
     gcp_error_clear(tape);
-    gcp_plan plan = gcp_graph_plan(tape, text, .policy = policy, .budget = budget, .effort = GCP_EFFORT_QUICK);
+    gcp_plan plan = gcp_graph_plan(tape, text, .policy = policy, .budget = budget,
+                                   .effort = policy == GCP_POLICY_BUDGET ? GCP_EFFORT_QUICK : GCP_EFFORT_DEFAULT);
     FUZZ_CHECK(!plan.in == !!gcp_error(tape));
     FUZZ_CHECK(!plan.in || (plan.seconds >= 0 && plan.slab_bytes + 63 >= plan.live_peak));
     return plan;

@@ -10,10 +10,10 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     if (!text) return 0;
     gcp_arena arena = gcp_arena_from(tape_memory, sizeof tape_memory);
     gcp_tape *net = gcp_tape_make(&arena, .ops = 32);
-    gcp_tensor x = gcp_input(net, "image", 2, 4, 4, 2);
+    gcp_tensor x = gcp_input(net, "image", GCP_SHAPE(2, 4, 4, 2));
     for (int i = 0; i < 3; i++) x = gcp_relu(gcp_batch_norm(gcp_conv2d(x, .out = 3, .k = 3, .pad = 1)));
     gcp_tensor loss = gcp_mean(gcp_mul(x, x));
-    gcp_plan plan = gcp_plan_make(loss, .policy = GCP_KEEP_ALL, .optimizer = GCP_SGD, .costs = text);
+    gcp_plan plan = gcp_plan_make(loss, .policy = GCP_POLICY_KEEP_ALL, .optimizer = GCP_OPTIMIZER_SGD, .costs = text);
     FUZZ_CHECK(plan.in ? !gcp_error(net) : gcp_error_code(net) == GCP_E_ARGUMENT);
     if (plan.in) FUZZ_CHECK(plan.seconds >= 0 && isfinite(plan.seconds) && plan.costed >= 0 && plan.costed <= plan.instructions);
     free(text);

@@ -10,13 +10,13 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     if (!text) return 0;
     gcp_arena arena = gcp_arena_from(tape_memory, sizeof tape_memory);
     gcp_tape *tape = gcp_tape_make(&arena, .ops = 8);
-    gcp_plan keep = fuzz_planned(tape, text, GCP_KEEP_ALL, 0);
+    gcp_plan keep = fuzz_planned(tape, text, GCP_POLICY_KEEP_ALL, 0);
     if (keep.in) {
         gcp_graph_print(&keep, fuzz_writer(&printed));
-        gcp_plan again = fuzz_planned(tape, printed.text, GCP_KEEP_ALL, 0);
+        gcp_plan again = fuzz_planned(tape, printed.text, GCP_POLICY_KEEP_ALL, 0);
         FUZZ_CHECK(again.in && again.live_peak == keep.live_peak && again.state_bytes == keep.state_bytes && again.instructions == keep.instructions);
-        fuzz_planned(tape, text, GCP_SQRT, 0);
-        fuzz_planned(tape, text, GCP_RECURSIVE, 0);
+        fuzz_planned(tape, text, GCP_POLICY_SQRT, 0);
+        fuzz_planned(tape, text, GCP_POLICY_RECURSIVE, 0);
     }
     free(text);
     return 0;

@@ -10,13 +10,13 @@ static void record(void)
 {
     arena = gcp_arena_from(tape_memory, sizeof tape_memory);
     gcp_tape *net = gcp_tape_make(&arena, .ops = 32, .seed = 5);
-    image = gcp_input(net, "image", 2, 4, 4, 2);
-    label = gcp_labels(net, "label", 2);
+    image = gcp_input(net, "image", GCP_SHAPE(2, 4, 4, 2));
+    label = gcp_labels(net, "label", GCP_SHAPE(2));
     gcp_tensor x = gcp_conv2d(image, .out = 3, .k = 3, .pad = 1);
     for (int i = 0; i < 2; i++) GCP_SEGMENT(net, "block") x = gcp_relu(gcp_add(gcp_dropout(gcp_batch_norm(gcp_conv2d(x, .out = 3, .k = 3, .pad = 1)), .rate = 0.25), x));
-    x = gcp_concat(gcp_tanh(x), gcp_sigmoid(x));
+    x = gcp_concat(GCP_TENSORS(gcp_tanh(x), gcp_sigmoid(x)));
     loss = gcp_cross_entropy(gcp_linear(gcp_global_avg_pool(x), .out = 3), label);
-    weight = gcp_parameter(net, 0);
+    weight = gcp_nth_parameter(net, 0);
 }
 
 /* A step's loss, the first gradient and the state, as bytes. */
@@ -32,7 +32,7 @@ static size_t step(gcp_plan *plan, unsigned char *out)
     if (plan->far_bytes) FUZZ_CHECK(gcp_far_bind(plan, far_memory, sizeof far_memory) == GCP_OK);
     gcp_write(plan, image, data);
     gcp_write(plan, label, classes);
-    value = gcp_step(plan);
+    value = (float)gcp_step(plan);
     FUZZ_CHECK(!gcp_error(plan->tape) && gcp_grad(plan, weight, gradient) == GCP_OK);
     memcpy(out, &value, sizeof value);
     memcpy(out + sizeof value, gradient, gcp_elements(weight) * sizeof *gradient);
@@ -52,7 +52,7 @@ static void accepted(gcp_plan *plan)
     FUZZ_CHECK(step(&again, got) > 0);
     if (!size) {
         record();
-        gcp_plan keep = gcp_plan_make(loss, .policy = GCP_KEEP_ALL);
+        gcp_plan keep = gcp_plan_make(loss, .policy = GCP_POLICY_KEEP_ALL);
         FUZZ_CHECK(keep.in);
         size = step(&keep, kept);
     }

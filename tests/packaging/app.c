@@ -9,11 +9,11 @@ int main(void)
 {
     gcp_arena arena = gcp_arena_from(tape_memory, sizeof tape_memory);
     gcp_tape *net = gcp_tape_make(&arena, .ops = 16);
-    gcp_tensor x = gcp_input(net, "x", 2, 4), loss = gcp_mean(gcp_sigmoid(gcp_linear(x, .out = 4)));
-    gcp_plan plan = gcp_plan_make(loss, .optimizer = GCP_ADAM);
+    gcp_tensor x = gcp_input(net, "x", GCP_SHAPE(2, 4)), loss = gcp_mean(gcp_sigmoid(gcp_linear(x, .out = 4)));
+    gcp_plan plan = gcp_plan_make(loss, .optimizer = GCP_OPTIMIZER_ADAM);
     gcp_bind(&plan, step_memory, sizeof step_memory);
     gcp_write(&plan, x, (float[8]) { 1, 2, 3, 4, 5, 6, 7, 8 });
-    printf("loss %g\n", (double)gcp_step(&plan, .lr = 0.1));
+    printf("loss %g\n", gcp_step(&plan, .lr = 0.1));
     const char *error = gcp_error(net);
     if (error) fprintf(stderr, "%s\n", error);
     return gcp_error(net) != NULL;

@@ -24,8 +24,8 @@ static inline void device_feed(gcp_plan *plan, const random_net *r, int step)
 static inline void device_hash(gcp_plan *plan, device_outcome *o, int gradients)
 {
     gcp_tape *net = plan->tape;
-    for (int i = 0; !gcp_error(net) && !gcp_is_nil(gcp_parameter(net, i)); i++) {
-        gcp_tensor p = gcp_parameter(net, i);
+    for (int i = 0; !gcp_error(net) && !gcp_is_nil(gcp_nth_parameter(net, i)); i++) {
+        gcp_tensor p = gcp_nth_parameter(net, i);
         const unsigned char *bytes = (const unsigned char *)device_numbers;
         gcp_code code = gradients ? gcp_grad(plan, p, device_numbers) : gcp_read(plan, p, device_numbers);
         if (code && gradients) { gcp_error_clear(net); continue; }
@@ -40,7 +40,7 @@ static inline device_outcome device_one(unsigned seed, int policy, const gcp_tar
 {
     gcp_arena arena = gcp_arena_from(device_tape, sizeof device_tape);
     random_net r = net_make(&arena, seed);
-    int units = gcp_plan_make(r.loss, .policy = GCP_KEEP_ALL).units;
+    int units = gcp_plan_make(r.loss, .policy = GCP_POLICY_KEEP_ALL).units;
     gcp_plan_opts o = net_policy(policy, seed, units);
     device_outcome out = { .values = 0 };
     o.target = target;
@@ -56,7 +56,7 @@ static inline device_outcome device_one(unsigned seed, int policy, const gcp_tar
     device_hash(&gradients, &out, 1);
     for (int step = 0; step < 4; step++) {
         device_feed(&plan, &r, step);
-        out.loss[step] = gcp_step(&plan, .lr = 0.01 / (step + 1));
+        out.loss[step] = (float)gcp_step(&plan, .lr = 0.01 / (step + 1));
     }
     device_hash(&plan, &out, 0);
     CHECK_INT(gcp_measure(&plan, NULL, 0), ==, plan.bytes);
@@ -77,9 +77,9 @@ static inline int device_same(const device_outcome *a, const device_outcome *b)
 /* other: a target that must give the same bits, or NULL. */
 static inline void device_dags(int networks, const gcp_target *target, const gcp_target *other)
 {
-    static const int policies[] = { GCP_KEEP_ALL, GCP_SEGMENTS, GCP_UNIFORM, GCP_CHECKPOINTS, GCP_SQRT, GCP_RECURSIVE, GCP_CHEAP, 7, 8 };
+    static const int policies[] = { GCP_POLICY_KEEP_ALL, GCP_POLICY_SEGMENTS, GCP_POLICY_UNIFORM, GCP_POLICY_CHECKPOINTS, GCP_POLICY_SQRT, GCP_POLICY_RECURSIVE, GCP_POLICY_CHEAP, 7, 8 };
     for (int i = 0; i < networks && check_failed < 10; i++) {
-        device_outcome kept = device_one((unsigned)i, GCP_KEEP_ALL, other ? other : target);
+        device_outcome kept = device_one((unsigned)i, GCP_POLICY_KEEP_ALL, other ? other : target);
         for (size_t p = 0; p < sizeof policies / sizeof *policies - (i % 3 != 0); p++) {      /* the last one plans longest */
             device_outcome now = device_one((unsigned)i, policies[p], target);
             if (!device_same(&now, &kept)) fprintf(stderr, "network %d, policy %d: other bits\n", i, policies[p]);

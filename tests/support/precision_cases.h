@@ -44,7 +44,7 @@ static gcp_tensor operand[4], precision_ids;
 static gcp_tensor wanted(int k, int a, int b, int c, int d)
 {
     static const char *const names[] = { "", "a", "b", "c" };
-    return operand[k] = gcp_want_grad(gcp_input(precision_net, names[k], a, b, c, d));
+    return operand[k] = gcp_want_grad(gcp_input(precision_net, names[k], GCP_SHAPE(a, b, c, d)));
 }
 static gcp_tensor param1(int k, int a) { return operand[k] = gcp_param(precision_net, k == 2 ? "p" : "q", GCP_SHAPE(a)); }
 static gcp_tensor param2(int k, int a, int b) { return operand[k] = gcp_param(precision_net, "w", GCP_SHAPE(a, b)); }
@@ -61,8 +61,8 @@ static gcp_tensor convolution(const precision_case *c, gcp_tensor x)
 
 static gcp_tensor product(const precision_case *c)
 {
-    gcp_tensor x = operand[1] = gcp_want_grad(gcp_input(precision_net, "a", c->n, c->ci));
-    if (c->kind == MATMUL) return gcp_matmul(x, operand[2] = gcp_want_grad(gcp_input(precision_net, "b", c->ci, c->co)));
+    gcp_tensor x = operand[1] = gcp_want_grad(gcp_input(precision_net, "a", GCP_SHAPE(c->n, c->ci)));
+    if (c->kind == MATMUL) return gcp_matmul(x, operand[2] = gcp_want_grad(gcp_input(precision_net, "b", GCP_SHAPE(c->ci, c->co))));
     gcp_tensor w = param2(2, c->co, c->ci), b = c->bias ? param1(3, c->co) : GCP_NIL;
     return gcp_linear_op(x, w, b, .out = c->co);
 }
@@ -75,7 +75,7 @@ static gcp_tensor batch_norm(gcp_tensor x)
     return y;
 }
 
-static gcp_tensor ids(int count) { return precision_ids = gcp_labels(precision_net, "ids", count); }
+static gcp_tensor ids(int count) { return precision_ids = gcp_labels(precision_net, "ids", GCP_SHAPE(count)); }
 
 static gcp_tensor residual(const precision_case *c, gcp_tensor x)        /* a convolution, twice, among other ops */
 {
@@ -101,14 +101,14 @@ static gcp_tensor other(const precision_case *c, gcp_tensor x)
     case AVG_POOL: return gcp_avg_pool(x, .kh = c->kh, .kw = c->kw, .stride_h = c->sh, .stride_w = c->sw, .pad_left = c->kw - 1);
     case GLOBAL_POOL: return gcp_global_avg_pool(x);
     case NEAREST: return gcp_upsample(x, .factor = c->sh);
-    case BILINEAR: return gcp_upsample(x, .factor = c->sh, .mode = GCP_BILINEAR);
+    case BILINEAR: return gcp_upsample(x, .factor = c->sh, .mode = GCP_UPSAMPLING_BILINEAR);
     case BATCH_NORM: return batch_norm(x);
     case LAYER_NORM: { gcp_tensor g = param1(2, c->ci), b = param1(3, c->ci); return gcp_layer_norm_op(x, g, b, .epsilon = 1e-3); }
     case DROPOUT: return gcp_dropout(x, .rate = 0.4);
-    case CONCAT: return gcp_concat(gcp_tanh(x), wanted(2, c->n, c->h, c->w, c->co), x);
+    case CONCAT: return gcp_concat(GCP_TENSORS(gcp_tanh(x), wanted(2, c->n, c->h, c->w, c->co), x));
     case SLICE: return gcp_slice(gcp_tanh(x), .first = c->ci / 3, .count = c->ci - c->ci / 3);
-    case RESHAPE: return gcp_reshape(gcp_tanh(x), c->h, c->n, c->ci, c->w);
-    case CROSS_ENTROPY: return gcp_cross_entropy(gcp_reshape(x, pixels, c->ci), ids(pixels));
+    case RESHAPE: return gcp_reshape(gcp_tanh(x), GCP_SHAPE(c->h, c->n, c->ci, c->w));
+    case CROSS_ENTROPY: return gcp_cross_entropy(gcp_reshape(x, GCP_SHAPE(pixels, c->ci)), ids(pixels));
     case MSE: return gcp_mse(x, wanted(2, c->n, c->h, c->w, c->ci));
     case MEAN: return gcp_mean(x);
     case RESIDUAL: return residual(c, x);
@@ -119,7 +119,7 @@ static gcp_tensor other(const precision_case *c, gcp_tensor x)
 static gcp_tensor precision_build(const precision_case *c)
 {
     if (c->kind == LINEAR || c->kind == MATMUL) return product(c);
-    if (c->kind == EMBEDDING) return gcp_embedding_op(ids(c->n), operand[1] = gcp_want_grad(gcp_input(precision_net, "a", c->co, c->ci)));
+    if (c->kind == EMBEDDING) return gcp_embedding_op(ids(c->n), operand[1] = gcp_want_grad(gcp_input(precision_net, "a", GCP_SHAPE(c->co, c->ci))));
     gcp_tensor x = wanted(1, c->n, c->h, c->w, c->ci);
     return c->kind == CONV || c->kind == CONV_TRANSPOSE ? convolution(c, x) : other(c, x);
 }
@@ -131,7 +131,7 @@ static gcp_tensor precision_loss(gcp_tensor y, gcp_tensor *dy)
     *dy = GCP_NIL;
     if (gcp_is_nil(y) || s.rank == 0) return y;
     s.rank = 4;
-    *dy = gcp_input_at(precision_net, "dy", s, GCP_AT);
+    *dy = gcp_input(precision_net, "dy", s);
     return gcp_scale(gcp_mean(gcp_mul(y, *dy)), .by = (double)gcp_elements(y));
 }
 
@@ -182,7 +182,7 @@ static int precision_run(const precision_case *c, int isa, int threads, precisio
     precision_ids = operand[1] = operand[2] = operand[3] = GCP_NIL;
     y = gcp_keep(precision_build(c));
     gcp_tensor loss = gcp_keep(precision_loss(y, &dy));
-    gcp_plan plan = gcp_plan_make(loss, .policy = GCP_KEEP_ALL, .target = &target);
+    gcp_plan plan = gcp_plan_make(loss, .policy = GCP_POLICY_KEEP_ALL, .target = &target);
     if (gcp_error_code(precision_net) == GCP_E_PLAN && isa > GCP_ISA_SCALAR) return 0;
     gcp_bind(&plan, precision_memory, sizeof precision_memory);
     for (uint32_t k = 1; k <= 3; k++) precision_write(&plan, operand[k], k);

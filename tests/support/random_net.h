@@ -3,6 +3,7 @@
 #ifndef RANDOM_NET_H
 #define RANDOM_NET_H
 #include "gcp.h"
+#include "fitting.h"
 
 typedef struct dice { uint64_t s; } dice;
 static inline unsigned roll(dice *d, unsigned sides)
@@ -53,7 +54,7 @@ static inline gcp_tensor net_resize(random_net *r, gcp_tensor x)
     gcp_shape s = gcp_shape_of(x);
     if (s.d[1] >= 4 && s.d[2] >= 4)
         return roll(&r->d, 2) ? gcp_max_pool(x, .k = 2 + (int)roll(&r->d, 2), .stride = 2) : gcp_avg_pool(x, .k = 3, .stride = 1 + (int)roll(&r->d, 2), .pad = 1);
-    return roll(&r->d, 2) ? gcp_upsample(x, .factor = 2, .mode = roll(&r->d, 2) ? GCP_BILINEAR : GCP_NEAREST)
+    return roll(&r->d, 2) ? gcp_upsample(x, .factor = 2, .mode = roll(&r->d, 2) ? GCP_UPSAMPLING_BILINEAR : GCP_UPSAMPLING_NEAREST)
                           : gcp_conv_transpose2d(x, .out = 1 + (int)roll(&r->d, 4), .k = 2, .stride = 2);
 }
 
@@ -86,16 +87,16 @@ static inline gcp_tensor net_op(random_net *r)
     gcp_tensor x = net_pick(r);
     gcp_shape s = gcp_shape_of(x);
     switch (roll(&r->d, 14)) {
-    case 0: return gcp_conv2d(x, .out = 1 + (int)roll(&r->d, 6), .k = 1 + 2 * (int)roll(&r->d, 2), .padding = GCP_SAME, .no_bias = (int)roll(&r->d, 2));
+    case 0: return gcp_conv2d(x, .out = 1 + (int)roll(&r->d, 6), .k = 1 + 2 * (int)roll(&r->d, 2), .padding = GCP_PADDING_SAME, .no_bias = (int)roll(&r->d, 2));
     case 1: return net_shared(r, x);
     case 2: return net_group(r, gcp_batch_norm(x));
     case 3: return gcp_layer_norm(x);
     case 4: return net_group(r, gcp_add(x, net_partner(r, x, 1)));
     case 5: return gcp_mul(x, net_partner(r, x, 1));
-    case 6: return s.d[3] <= 12 ? gcp_concat(x, net_partner(r, x, 0)) : gcp_relu(x);
-    case 7: return s.d[3] <= 8 ? gcp_concat(net_partner(r, x, 0), x, net_partner(r, x, 0)) : gcp_tanh(x);
+    case 6: return s.d[3] <= 12 ? gcp_concat(GCP_TENSORS(x, net_partner(r, x, 0))) : gcp_relu(x);
+    case 7: return s.d[3] <= 8 ? gcp_concat(GCP_TENSORS(net_partner(r, x, 0), x, net_partner(r, x, 0))) : gcp_tanh(x);
     case 8: return s.d[3] > 1 ? gcp_slice(x, .first = (int)roll(&r->d, (unsigned)s.d[3] - 1), .count = 1) : gcp_relu(x);
-    case 9: return gcp_reshape(x, s.d[0], s.d[2], s.d[1], s.d[3]);
+    case 9: return gcp_reshape(x, GCP_SHAPE(s.d[0], s.d[2], s.d[1], s.d[3]));
     case 10: return net_resize(r, x);
     case 11: return gcp_linear(x, .out = 1 + (int)roll(&r->d, 5));
     default: return net_elementwise(r, x);
@@ -128,8 +129,8 @@ static inline random_net net_make(gcp_arena *arena, unsigned seed)
     random_net r = { .d = { 0x9E3779B97F4A7C15u ^ ((uint64_t)seed + 1) * 0xD1B54A32D192ED03u } };
     for (int i = 0; i < 8; i++) roll(&r.d, 2);
     r.tape = gcp_tape_make(arena, .ops = 256, .seed = seed);
-    r.image = gcp_input(r.tape, "image", 2, 3 + (int)roll(&r.d, 4), 3 + (int)roll(&r.d, 4), 1 + (int)roll(&r.d, 4));
-    r.label = gcp_labels(r.tape, "label", 2);
+    r.image = gcp_input(r.tape, "image", GCP_SHAPE(2, 3 + (int)roll(&r.d, 4), 3 + (int)roll(&r.d, 4), 1 + (int)roll(&r.d, 4)));
+    r.label = gcp_labels(r.tape, "label", GCP_SHAPE(2));
     if (roll(&r.d, 2)) r.image = gcp_want_grad(r.image);
     net_push(&r, gcp_conv2d(r.image, .out = 3, .k = 3, .pad = 1));
     net_blocks(&r, 4 + (int)roll(&r.d, 36), 0);
@@ -147,19 +148,18 @@ static inline gcp_plan_opts net_policy(int policy, unsigned seed, int units)
     o.balance = (int)(seed & 1);
     o.checkpoints = (int)(seed % (unsigned)(units < 5 ? units : 5));
     o.replay = policy == 7;
-    if (policy == 7) o.policy = GCP_CHECKPOINTS;
-    if (policy == 8) { o.policy = GCP_BUDGET; o.effort = GCP_EFFORT_QUICK; o.far = seed % 2 ? GCP_MB(8) : 0; o.far_only = seed % 4 == 3; }
-    return o;
+    if (policy == 7) o.policy = GCP_POLICY_CHECKPOINTS;
+    if (policy == 8) { o.policy = GCP_POLICY_BUDGET; o.effort = GCP_EFFORT_QUICK; o.far = seed % 2 ? GCP_MB(8) : 0; o.far_only = seed % 4 == 3; }
+    return fitting(o);
 }
 
 /* The plan of those options; a budget is some share of what keep-all takes, or the least one where that is too little. */
 static inline gcp_plan net_plan(gcp_tensor loss, gcp_plan_opts o, unsigned seed)
 {
-    if (o.policy != GCP_BUDGET) return gcp_plan_make_at(loss, o);
+    if (o.policy != GCP_POLICY_BUDGET) return gcp_plan_make_at(loss, fitting(o));
     gcp_plan_opts keep = o;
-    keep.policy = GCP_KEEP_ALL;
-    keep.far = 0; keep.far_only = 0;
-    o.budget = gcp_plan_make_at(loss, keep).bytes * (30 + 7 * (seed % 11)) / 100;
+    keep.policy = GCP_POLICY_KEEP_ALL;
+    o.budget = gcp_plan_make_at(loss, fitting(keep)).bytes * (30 + 7 * (seed % 11)) / 100;
     gcp_plan plan = gcp_plan_make_at(loss, o);
     if (plan.in || gcp_error_code(loss.tape) != GCP_E_BUDGET) return plan;
     gcp_error_clear(loss.tape);
@@ -169,13 +169,13 @@ static inline gcp_plan net_plan(gcp_tensor loss, gcp_plan_opts o, unsigned seed)
 
 static inline gcp_plan_opts net_training(gcp_plan_opts o, unsigned seed)
 {
-    static const gcp_optimizer kinds[] = { GCP_SGD, GCP_ADAM, GCP_ADAMW };
+    static const gcp_optimizer kinds[] = { GCP_OPTIMIZER_SGD, GCP_OPTIMIZER_ADAM, GCP_OPTIMIZER_ADAMW };
     o.optimizer = kinds[seed % 3];
     o.momentum = 0.9;
     o.weight_decay = 0.01;
     o.fuse_update = seed % 4 == 1;
     o.clip_norm = seed % 4 == 2 ? 0.5 : 0;
     o.accumulate = seed % 4 == 3 ? 2 : 0;
-    return o;
+    return fitting(o);
 }
 #endif
