@@ -943,7 +943,8 @@ typedef struct gcpi_scope { gcp_tape *tape; int segment, state; } gcpi_scope;
 #include "src/ops/norm.h"           /* batch-norm, layer-norm */
 #include "src/ops/shape.h"          /* dropout, concat, slice, reshape, embedding */
 #include "src/ops/loss.h"           /* losses; gradient norm; optimisers */
-#include "src/ops/layers.h"         /* the op table; the functions that record */
+#include "src/ops/table.h"          /* the op table: all that what follows knows of ops */
+#include "src/ops/layers.h"         /* the functions that record */
 #include "src/planner/problem.h"    /* what planning sees: items and tasks; costs as text */
 #include "src/planner/tasks.h"      /* a tape's problem: groups, gradients, updates */
 #include "src/planner/graph.h"      /* a problem as text, read and written */

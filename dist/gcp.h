@@ -4946,6 +4946,11 @@ static void gcpi_batch_stats_forward(const gcp_call *c)
     gcpi_batch_stats_set(c, c->training ? gcpi_sums(c, c->in[0].shape, 2, gcpi_sum_x) : NULL);
 }
 /* the statistics of its output, in training */
+static size_t gcpi_conv2d_stats_workspace(const gcpi_conv_attr *a, gcp_shape out, const gcp_target *target)
+{
+    return gcpi_conv2d_room(a, target) + gcpi_sum_workspace(out, 2);
+}
+
 static void gcpi_conv2d_stats(const gcp_call *c, const gcp_call *stats)
 {
     gcpi_sum_watch sums;
@@ -5568,9 +5573,11 @@ static void gcpi_update_forward(const gcp_call *c)
     gcpi_parallel(c->target, (int)((u.count + 16383) / 16384), gcpi_update_task, &u);
 }
 
-/* ==== src/ops/layers.h ==== */
+/* ==== src/ops/table.h ==== */
 
-/* The table of ops, and the public functions that record them. */
+/* The table of ops: all that planning and running know of one. A row (gcp_op) is what built-in ops, custom ones and a
+   device's kernels share; facts are what only some of the built-in ops have. Rooms below this one name no op's function
+   and read no op's attributes. */
 
 /* The table, in the order of GCP_OPS. Reads: bits of inputs, bits of outputs. */
 #define GCPI_E (GCP_FLAG_IN_PLACE | GCP_FLAG_GRAD_IN_PLACE)
@@ -5621,7 +5628,71 @@ static const gcp_op gcpi_rows[GCP_ROW_COUNT] = {
 };
 #undef GCPI_ROW
 
-/* The functions that record them. A layer: a name, its weights under that name, the op. */
+/* Ops that follow one another and run as one pass, a group (GCP_ROW_APPLY): what an op can be in it. */
+enum { GCPI_PART_NONE, GCPI_PART_NORM, GCPI_PART_ADD, GCPI_PART_RECTIFIER };
+/* Where a view's output 0 lies: over all of input 0; from a channel of input 0 on; over its inputs side by side. */
+enum { GCPI_VIEW_NONE, GCPI_VIEW_WHOLE, GCPI_VIEW_PART, GCPI_VIEW_JOINED };
+
+typedef struct gcpi_facts {
+    int part, view;
+    int custom;                                 /* the user's: its outputs are made even if nobody reads them */
+    int stats;                                  /* sums of a tensor, which who makes it may make with it */
+    int first;                                  /* of GCPI_VIEW_PART: the channel */
+    int in_place, indexed;                      /* may write over input 0; backward reads the index, output 1 */
+    const gcpi_conv_attr *window;               /* kernel, strides, paddings: part of what a cost is known by */
+    /* on this CPU: forward with a group or with statistics of its output as one pass; workspace of the latter */
+    void (*with_group)(const gcp_call *c, gcp_call *group);
+    void (*with_stats)(const gcp_call *c, const gcp_call *stats);
+    size_t (*stats_workspace)(const gcpi_conv_attr *a, gcp_shape out, const gcp_target *target);
+} gcpi_facts;
+
+static gcpi_facts gcpi_facts_of(const gcpi_op *op)
+{
+    const gcpi_conv_attr *window = &op->attributes.conv;
+    gcpi_facts f;
+    memset(&f, 0, sizeof f);
+    f.in_place = f.indexed = 1;
+    switch (op->kind) {
+    case GCP_OP_CONV2D:
+        f.window = window;
+        f.with_group = gcpi_conv2d_apply;
+        if (!GCPI_TAKES) break;
+        f.with_stats = gcpi_conv2d_stats;
+        f.stats_workspace = gcpi_conv2d_stats_workspace;
+        break;
+    case GCP_OP_MAX_POOL:
+        f.window = window;
+        f.in_place = gcpi_pool_copies(window);          /* other windows read their neighbours */
+        f.indexed = window->kh * window->kw > 1;
+        break;
+    case GCP_OP_CONV_TRANSPOSE2D:
+    case GCP_OP_AVG_POOL: f.window = window; break;
+    case GCP_OP_BATCH_STATS: f.stats = 1; break;
+    case GCP_OP_BATCH_NORM: f.part = GCPI_PART_NORM; break;
+    case GCP_OP_ADD: f.part = GCPI_PART_ADD; break;
+    case GCP_OP_RELU:
+    case GCP_OP_LEAKY_RELU: f.part = GCPI_PART_RECTIFIER; break;
+    case GCP_OP_RESHAPE: f.view = GCPI_VIEW_WHOLE; break;
+    case GCP_OP_SLICE: f.view = GCPI_VIEW_PART; f.first = op->attributes.number.i; break;
+    case GCP_OP_CONCAT: f.view = GCPI_VIEW_JOINED; break;
+    case GCP_OP_CUSTOM: f.custom = 1; break;
+    default: break;
+    }
+    return f;
+}
+
+/* The functions that serve an op on a target, or (op NULL) one of the rows that nobody records. NULL: a custom op that
+   the target has no version of. */
+static const gcp_op *gcpi_row_for(const gcp_target *target, const gcpi_op *op, int row)
+{
+    if (op && op->kind == GCP_OP_CUSTOM) return target->device ? op->row->on_device : op->row;
+    return &(target->kernels ? target->kernels : gcpi_rows)[op ? op->kind : row];
+}
+
+/* ==== src/ops/layers.h ==== */
+
+/* The public functions that record ops. A layer: a name, its weights under that name, the op. */
+
 static int gcpi_enter(gcp_tensor x, gcp_at at, const char *what)
 {
     if (x.tape && x.tape->full_ops) x.tape->full_ops++;
@@ -6201,11 +6272,10 @@ static gcpi_task *gcpi_task_add(gcpi_problem *p, int kind, int op)
    output 0. */
 static void gcpi_task_in_place(const gcpi_problem *p, gcpi_task *task, const gcpi_op *op)
 {
-    int back = task->kind == GCPI_TASK_BACKWARD, pair = !back && op->kind != GCP_OP_CUSTOM;
+    const gcpi_facts facts = gcpi_facts_of(op);
+    int back = task->kind == GCPI_TASK_BACKWARD, pair = !back && !facts.custom;
     const gcpi_operand *o = &p->operands[task->operands];
-    if (!(op->row->flags & (back ? GCP_FLAG_GRAD_IN_PLACE : GCP_FLAG_IN_PLACE))) return;
-    /* other windows read their neighbours */
-    if (op->kind == GCP_OP_MAX_POOL && !gcpi_pool_copies(&op->attributes.conv)) return;
+    if (!facts.in_place || !(op->row->flags & (back ? GCP_FLAG_GRAD_IN_PLACE : GCP_FLAG_IN_PLACE))) return;
     for (int k = 0; k < task->count; k++) {
         if (o[k].slot == (back ? GCPI_SLOT_DOUT : GCPI_SLOT_IN)) task->under[0] = k;
         if (pair && o[k].slot == GCPI_SLOT_IN + 1) task->under[1] = k;
@@ -6282,7 +6352,7 @@ static void gcpi_backward_reads(const gcpi_problem *p, const gcpi_op *op, int re
         if (!gradient[gcpi_edge(p->tape, op, 0)].active) *in &= ~(uint64_t)2;
     }
     if (op->row->flags & GCP_FLAG_SIGN_OR_MASK && !read_anyway) *out = 2;
-    if (op->kind == GCP_OP_MAX_POOL && op->attributes.conv.kh * op->attributes.conv.kw == 1) *out = 0;
+    if (!gcpi_facts_of(op).indexed) *out = 0;
 }
 
 /* Fills read[tensor]: some backward reads its value. Fixed readers first; then the ops that may choose follow. */
@@ -6368,17 +6438,18 @@ static int gcpi_can_join(const gcpi_problem *p, int item, int to)
 static int gcpi_forward_views(gcpi_problem *p, const gcpi_op *op)       /* 1: nothing is left to copy */
 {
     const gcp_tape *t = p->tape;
+    const gcpi_facts facts = gcpi_facts_of(op);
     int y = op->out, x = gcpi_edge(t, op, 0), whole = 1;
-    if (op->kind == GCP_OP_RESHAPE && gcpi_is_dense(p, x)) {
+    if (facts.view == GCPI_VIEW_WHOLE && gcpi_is_dense(p, x)) {
         gcpi_view_of(p, y, x, 0, p->items[y].pitch);
         gcpi_dense_group(p, x);
         return 1;
     }
-    if (op->kind == GCP_OP_SLICE) {
-        gcpi_view_of(p, y, x, (size_t)op->attributes.number.i * sizeof(gcp_real), p->items[x].pitch);
+    if (facts.view == GCPI_VIEW_PART) {
+        gcpi_view_of(p, y, x, (size_t)facts.first * sizeof(gcp_real), p->items[x].pitch);
         return 1;
     }
-    if (op->kind != GCP_OP_CONCAT) return 0;
+    if (facts.view != GCPI_VIEW_JOINED) return 0;
     size_t offset = 0;
     for (int i = 0; i < op->inputs; i++) {
         x = gcpi_edge(t, op, i);
@@ -6389,19 +6460,12 @@ static int gcpi_forward_views(gcpi_problem *p, const gcpi_op *op)       /* 1: no
     return whole;
 }
 
-/* The functions that serve an op, or (op NULL) one of the rows that nobody records. */
-static const gcp_op *gcpi_row_for(const gcp_target *target, const gcpi_op *op, int row)
-{
-    if (op && op->kind == GCP_OP_CUSTOM) return target->device ? op->row->on_device : op->row;
-    return &(target->kernels ? target->kernels : gcpi_rows)[op ? op->kind : row];
-}
-
 /* Whether statistics follow a convolution: on this CPU it has room for their sums, so that both may run as one pass. */
 static int gcpi_stats_follow(const gcpi_problem *p, const gcpi_op *op)
 {
     const gcp_tape *t = p->tape;
-    return GCPI_TAKES && p->training && !p->target.kernels && op && op->kind == GCP_OP_CONV2D &&
-           op + 1 < t->ops + t->op_count && op[1].kind == GCP_OP_BATCH_STATS && gcpi_edge(t, op + 1, 0) == op->out;
+    return p->training && !p->target.kernels && op && gcpi_facts_of(op).with_stats && op + 1 < t->ops + t->op_count &&
+           gcpi_facts_of(op + 1).stats && gcpi_edge(t, op + 1, 0) == op->out;
 }
 
 static void gcpi_task_cost(const gcpi_problem *p, gcpi_task *task, const gcpi_op *op, int backward)
@@ -6428,8 +6492,10 @@ static void gcpi_task_cost(const gcpi_problem *p, gcpi_task *task, const gcpi_op
     for (int i = 0; backward && op && i < GCPI_MIN(op->inputs, 32); i++)
         call.wanted |= (unsigned)p->items[t->tensor_count + gcpi_edge(t, op, i)].active << i;
     if (op && row && row->cost) row->cost(&call, &cost);       /* row NULL: a custom op that will be refused */
-    if (!backward && gcpi_stats_follow(p, op))
-        cost.workspace = gcpi_conv2d_room(&op->attributes.conv, &p->target) + gcpi_sum_workspace(out[0], 2);
+    if (!backward && gcpi_stats_follow(p, op)) {
+        const gcpi_facts facts = gcpi_facts_of(op);
+        cost.workspace = facts.stats_workspace(facts.window, out[0], &p->target);
+    }
     if (task->free) cost.bytes = 0;
     task->flops = cost.flops;
     task->workspace = cost.workspace;
@@ -6444,7 +6510,7 @@ static void gcpi_forward_output(gcpi_problem *p, gcpi_task *task, int op, int j,
     gcpi_item *item = &p->items[tensor];
     for (int s = t->ops[op].segment; s; s = t->segments[s].parent) keep |= t->segments[s].keep;
     item->producer = (int)(task - p->tasks);
-    item->active = j == 0 || kind == GCP_OP_CUSTOM || flags & GCP_FLAG_ONCE || read[tensor];
+    item->active = j == 0 || gcpi_facts_of(&t->ops[op]).custom || flags & GCP_FLAG_ONCE || read[tensor];
     item->kept = !!(t->tensors[tensor].flags & GCPI_KEPT);
     item->pinned = item->kept || tensor == p->root;
     item->stored = item->kept || flags & GCP_FLAG_ONCE || keep >> kind & 1;
@@ -6456,7 +6522,7 @@ static void gcpi_task_traits(const gcpi_problem *p, gcpi_task *task, const gcpi_
 {
     int activations = 0;
     for (int i = 0; i < op->inputs; i++) activations += p->items[gcpi_edge(p->tape, op, i)].kind == GCPI_FORWARD_ITEM;
-    task->joins = activations > 1 && !task->once && op->kind != GCP_OP_BATCH_NORM;
+    task->joins = activations > 1 && !task->once && gcpi_facts_of(op).part != GCPI_PART_NORM;
     task->costly = !!(op->row->flags & GCP_FLAG_COSTLY);
     task->loss = !!(op->row->flags & GCP_FLAG_LOSS);
     gcpi_task_in_place(p, task, op);
@@ -6473,7 +6539,7 @@ static void gcpi_forward_task(gcpi_problem *p, int o, const unsigned char *read)
     for (int j = 0; j < op->outputs; j++) gcpi_forward_output(p, task, o, j, read);
     task->once = !!(op->row->flags & GCP_FLAG_ONCE);
     task->free = whole;
-    task->concat = op->kind == GCP_OP_CONCAT;
+    task->concat = gcpi_facts_of(op).view == GCPI_VIEW_JOINED;
     gcpi_task_traits(p, task, op);
     gcpi_task_cost(p, task, op, 0);
 }
@@ -6489,11 +6555,9 @@ static void gcpi_task_key(const gcpi_problem *p, const gcpi_task *task, char *ke
     size_t n = (size_t)snprintf(key, size, "%s", kinds[task->kind]);
     int ops = task->kind == GCPI_TASK_FORWARD || task->kind == GCPI_TASK_BACKWARD;
     for (int o = task->op - GCPI_MAX(task->ops, 1) + 1; ops && o <= task->op && n < size; o++) {
-        const gcpi_conv_attr *a = &t->ops[o].attributes.conv;
-        int window = t->ops[o].kind == GCP_OP_CONV2D || t->ops[o].kind == GCP_OP_CONV_TRANSPOSE2D ||
-                     t->ops[o].kind == GCP_OP_MAX_POOL || t->ops[o].kind == GCP_OP_AVG_POOL;
+        const gcpi_conv_attr *a = gcpi_facts_of(&t->ops[o]).window;
         n += (size_t)snprintf(key + n, size - n, " %s", t->ops[o].row->name);
-        if (window && n < size)
+        if (a && n < size)
             n += (size_t)snprintf(key + n, size - n, ",%dx%d,%dx%d,%d+%d+%d+%d,%dx%d,%d", a->kh, a->kw, a->sh, a->sw,
                                   a->pt, a->pb, a->pl, a->pr, a->dh, a->dw, a->groups);
     }
@@ -6616,35 +6680,35 @@ static int gcpi_swallowed(const gcpi_problem *p, const gcpi_uses *u, int o, cons
            u->consumers[u->first[op->out]] == o + 1;
 }
 
-static int gcpi_is_rectifier(const gcpi_op *op) { return op->kind == GCP_OP_RELU || op->kind == GCP_OP_LEAKY_RELU; }
+static int gcpi_is_part(const gcpi_op *op, int part) { return gcpi_facts_of(op).part == part; }
 
 /* how many ops from o on */
 static int gcpi_group(const gcpi_problem *p, const gcpi_uses *u, int o, const unsigned char *read)
 {
-    const gcp_tape *t = p->tape;
-    int first = t->ops[o].kind, n = 1;
-    if ((first != GCP_OP_BATCH_NORM && first != GCP_OP_ADD) || !gcpi_swallowed(p, u, o, read)) return 1;
-    if (first == GCP_OP_BATCH_NORM && t->ops[o + n].kind == GCP_OP_ADD) {
+    const gcpi_op *op = &p->tape->ops[o];
+    int norm = gcpi_is_part(op, GCPI_PART_NORM), n = 1;
+    if ((!norm && !gcpi_is_part(op, GCPI_PART_ADD)) || !gcpi_swallowed(p, u, o, read)) return 1;
+    if (norm && gcpi_is_part(op + n, GCPI_PART_ADD)) {
         n++;
         if (!gcpi_swallowed(p, u, o + 1, read)) return n;
     }
-    return n + gcpi_is_rectifier(&t->ops[o + n]);
+    return n + gcpi_is_part(op + n, GCPI_PART_RECTIFIER);
 }
 
 static void gcpi_group_task(gcpi_problem *p, int o, int ops, const unsigned char *read)
 {
     const gcp_tape *t = p->tape;
     const gcpi_op *op = &t->ops[o], *last = op + ops - 1,
-                  *add = op->kind == GCP_OP_ADD     ? op
-                         : op[1].kind == GCP_OP_ADD ? op + 1
-                                                    : NULL;
+                  *add = gcpi_is_part(op, GCPI_PART_ADD)       ? op
+                         : gcpi_is_part(op + 1, GCPI_PART_ADD) ? op + 1
+                                                               : NULL;
     gcpi_task *task = gcpi_task_add(p, GCPI_TASK_FORWARD, o + ops - 1);
     task->ops = ops;
     gcpi_operand_add(p, task, gcpi_edge(t, op, 0), GCPI_READ, GCPI_SLOT_IN);
     if (add)
         gcpi_operand_add(p, task, gcpi_edge(t, add, add == op || gcpi_edge(t, add, 0) == op->out), GCPI_READ,
                          GCPI_SLOT_IN + 1);
-    for (int i = 1; op->kind == GCP_OP_BATCH_NORM && i < 5; i++)
+    for (int i = 1; gcpi_is_part(op, GCPI_PART_NORM) && i < 5; i++)
         gcpi_operand_add(p, task, gcpi_edge(t, op, i), GCPI_READ, GCPI_SLOT_IN + 1 + i);
     /* what is never made is made here */
     for (const gcpi_op *k = op; k < last; k++) p->items[k->out].producer = p->task_count - 1;
@@ -6697,10 +6761,11 @@ static int gcpi_gradient_alias(gcpi_problem *p, const gcpi_uses *u, int o, int i
     const gcpi_op *op = &t->ops[o];
     int x = t->tensor_count + gcpi_edge(t, op, i), y = t->tensor_count + op->out;
     if (!(op->row->flags & GCP_FLAG_GRAD_VIEW) || t->tensors[gcpi_edge(t, op, i)].kind == GCPI_PARAMETER) return 0;
-    if (op->kind == GCP_OP_RESHAPE && !gcpi_is_dense(p, y)) return 0;
+    int whole = gcpi_facts_of(op).view == GCPI_VIEW_WHOLE;
+    if (whole && !gcpi_is_dense(p, y)) return 0;
     for (int k = 0; k < op->inputs; k++) if (k != i && gcpi_edge(t, op, k) == gcpi_edge(t, op, i)) return 0;
     gcpi_item trial = p->items[x];
-    gcpi_view_of(p, x, y, offset, op->kind == GCP_OP_RESHAPE ? trial.pitch : p->items[y].pitch);
+    gcpi_view_of(p, x, y, offset, whole ? trial.pitch : p->items[y].pitch);
     for (int m = p->items[x].root; m >= 0; m = p->items[m].next) {
         if (m == x || m == y || t->tensors[p->items[m].tensor].producer >= o || !gcpi_regions_meet(p, x, m)) continue;
         if (!gcpi_changes_under(p, u, x, m, o) && !gcpi_changes_under(p, u, m, x, o)) continue;
@@ -6737,7 +6802,7 @@ static void gcpi_backward_task(gcpi_problem *p, const gcpi_uses *u, int o, const
             gcpi_operand_add(p, task, t->tensor_count + x, mode, GCPI_SLOT_DIN + i);
             defined[x] = 1;
         }
-        if (op->kind == GCP_OP_CONCAT) offset += (size_t)t->tensors[x].shape.d[3] * sizeof(gcp_real);
+        if (gcpi_facts_of(op).view == GCPI_VIEW_JOINED) offset += (size_t)t->tensors[x].shape.d[3] * sizeof(gcp_real);
     }
     gcpi_task_in_place(p, task, op);
     gcpi_task_cost(p, task, op, 1);
@@ -11763,7 +11828,7 @@ static int gcpi_customs_run_on(const gcpi_problem *p)
         if (task->kind != GCPI_TASK_FORWARD && task->kind != GCPI_TASK_BACKWARD) continue;
         const gcpi_op *op = &p->tape->ops[task->op];
         const gcp_op *own = op->row->on_device;
-        if (op->kind != GCP_OP_CUSTOM ||
+        if (!gcpi_facts_of(op).custom ||
             (own && (task->kind == GCPI_TASK_FORWARD ? own->forward != NULL : own->backward != NULL)))
             continue;
         gcpi_fail(p->tape, GCP_E_PLAN, op->at, op->row->name, "no version for the target '%s' (.on_device)",
@@ -12812,7 +12877,7 @@ static void gcpi_apply_call(const gcpi_plan *in, const gcpi_task *t, int n, gcp_
     memset(s->in, 0, 6 * sizeof *s->in);
     memset(s->out, 0, 2 * sizeof *s->out);
     gcpi_call_operands(in, t, n, s);
-    c->attributes = gcpi_is_rectifier(last) ? (const void *)&last->attributes : NULL;
+    c->attributes = gcpi_is_part(last, GCPI_PART_RECTIFIER) ? (const void *)&last->attributes : NULL;
     c->inputs = 6; c->outputs = 2;
 }
 
@@ -12871,8 +12936,8 @@ static int gcpi_conv_ends(const gcpi_plan *in, const gcpi_task *t, int n, const 
     int reads = 0;
     if (t->kind != GCPI_TASK_FORWARD || u->kind != GCPI_TASK_FORWARD) return 0;
     const gcpi_op *op = &in->p.tape->ops[t->op], *first = &in->p.tape->ops[u->op] - (u->ops - 1);
-    if (op->kind != GCP_OP_CONV2D) return 0;
-    if (first->kind != GCP_OP_ADD && !gcpi_is_rectifier(first)) return 0;
+    if (!gcpi_facts_of(op).with_group) return 0;
+    if (!gcpi_is_part(first, GCPI_PART_ADD) && !gcpi_is_part(first, GCPI_PART_RECTIFIER)) return 0;
     for (int k = 0; k < u->count; k++)
         reads += in->p.operands[u->operands + k].item == op->out && in->p.operands[u->operands + k].mode == GCPI_READ;
     return reads == 1 && gcpi_same_place(in, t, n, gcpi_operand_at(in, t, GCPI_SLOT_OUT), u, n + t->count,
@@ -12885,7 +12950,7 @@ static int gcpi_norm_begins(const gcpi_plan *in, const gcpi_task *t, int n, cons
     if (t->kind != GCPI_TASK_BACKWARD || u->kind != GCPI_TASK_BACKWARD) return 0;
     const gcpi_op *op = &in->p.tape->ops[t->op], *norm = &in->p.tape->ops[u->op];
     int dx = gcpi_operand_at(in, t, GCPI_SLOT_DIN), dy = gcpi_operand_at(in, t, GCPI_SLOT_DOUT);
-    if (!gcpi_is_rectifier(op) || norm->kind != GCP_OP_BATCH_NORM) return 0;
+    if (!gcpi_is_part(op, GCPI_PART_RECTIFIER) || !gcpi_is_part(norm, GCPI_PART_NORM)) return 0;
     if (gcpi_edge(in->p.tape, op, 0) != norm->out ||
         in->p.items[gcpi_edge(in->p.tape, norm, 4)].kind != GCPI_STATE_ITEM)
         return 0;
@@ -12910,7 +12975,7 @@ static void gcpi_run_conv_ends(const gcpi_plan *in, int i, int n)
     gcpi_call_space space, others;
     gcpi_op_call(in, &in->list.at[i], n, &call, &space);
     gcpi_apply_call(in, &in->p.tasks[in->list.at[i + 1].task], n + t->count, &apply, &others);
-    gcpi_conv2d_apply(&call, &apply);
+    gcpi_facts_of(&in->p.tape->ops[t->op]).with_group(&call, &apply);
 }
 
 static void gcpi_run_conv_sums(const gcpi_plan *in, int i, int n)
@@ -12919,7 +12984,7 @@ static void gcpi_run_conv_sums(const gcpi_plan *in, int i, int n)
     gcpi_call_space space, others;
     gcpi_op_call(in, &in->list.at[i], n, &call, &space);
     gcpi_op_call(in, &in->list.at[i + 1], n + in->p.tasks[in->list.at[i].task].count, &stats, &others);
-    gcpi_conv2d_stats(&call, &stats);
+    gcpi_facts_of(&in->p.tape->ops[in->p.tasks[in->list.at[i].task].op]).with_stats(&call, &stats);
 }
 
 static void gcpi_run_norm_begins(const gcpi_plan *in, int i, int n)
@@ -12931,7 +12996,7 @@ static void gcpi_run_norm_begins(const gcpi_plan *in, int i, int n)
     gcpi_op_call(in, &in->list.at[i + 1], n + in->p.tasks[in->list.at[i].task].count, &call, &space);
     space.in[4].data = gcpi_item_data(in, gcpi_edge(in->p.tape, norm, 4), -1);
     call.fused = &rectifier;
-    gcpi_batch_norm_backward(&call);
+    norm->row->backward(&call);
 }
 
 /* i, n: an instruction and where its operands are placed; t, u: its task and that of the next one. */

@@ -1,55 +1,5 @@
-/* The table of ops, and the public functions that record them. */
+/* The public functions that record ops. A layer: a name, its weights under that name, the op. */
 
-/* The table, in the order of GCP_OPS. Reads: bits of inputs, bits of outputs. */
-#define GCPI_E (GCP_FLAG_IN_PLACE | GCP_FLAG_GRAD_IN_PLACE)
-#define GCPI_P (GCP_FLAG_COSTLY | GCP_FLAG_CROSS)                       /* products */
-#define GCPI_V (GCP_FLAG_VIEW | GCP_FLAG_GRAD_VIEW)
-#define GCPI_A (GCP_FLAG_IN_PLACE | GCP_FLAG_GRAD_VIEW)
-#define GCPI_ROW(name, shape, cost, in, out, flags, outputs) \
-    { #name, gcpi_##shape##_shape, gcpi_##name##_forward, gcpi_##name##_backward, cost, in, out, flags, outputs, NULL }
-static const gcp_op gcpi_rows[GCP_ROW_COUNT] = {
-    /*       name              shape's rule      cost                        in out flags, outputs */
-    GCPI_ROW(conv2d,           conv2d,           gcpi_conv2d_cost,           3,  0, GCPI_P, 1),
-    GCPI_ROW(conv_transpose2d, conv_transpose2d, gcpi_conv_transpose2d_cost, 3,  0, GCPI_P, 1),
-    GCPI_ROW(upsample,         upsample,         NULL,                       0,  0, 0, 1),
-    GCPI_ROW(linear,           linear,           gcpi_linear_cost,           3,  0, GCPI_P, 1),
-    GCPI_ROW(matmul,           matmul,           gcpi_matmul_cost,           3,  0, GCPI_P, 1),
-    GCPI_ROW(add,              pair,             NULL,                       0,  0, GCPI_A, 1),
-    GCPI_ROW(mul,              pair,             NULL,                       3,  0, GCPI_E | GCP_FLAG_CROSS, 1),
-    GCPI_ROW(bias,             bias,             gcpi_bias_cost,             0,  0, GCPI_E, 1),
-    GCPI_ROW(scale,            unary,            NULL,                       0,  0, GCPI_E, 1),
-    { "relu",          gcpi_rectify_shape, gcpi_rectify_forward, gcpi_rectify_backward, NULL,
-      0, 1, GCPI_E | GCP_FLAG_SIGN_OR_MASK, 2, NULL },
-    { "leaky_relu",    gcpi_rectify_shape, gcpi_rectify_forward, gcpi_rectify_backward, NULL,
-      0, 1, GCPI_E | GCP_FLAG_SIGN_OR_MASK, 2, NULL },
-    GCPI_ROW(tanh,             unary,            NULL,                       0,  1, GCPI_E, 1),
-    GCPI_ROW(sigmoid,          unary,            NULL,                       0,  1, GCPI_E, 1),
-    GCPI_ROW(gelu,             unary,            NULL,                       1,  0, GCPI_E, 1),
-    GCPI_ROW(max_pool,         max_pool,         NULL,                       0,  2, GCPI_E, 2),
-    GCPI_ROW(avg_pool,         pool,             NULL,                       0,  0, 0, 1),
-    { "global_avg_pool", gcpi_global_avg_pool_shape, gcpi_avg_pool_forward, gcpi_avg_pool_backward, NULL,
-      0, 0, 0, 1, NULL },
-    { "batch_stats",   gcpi_batch_stats_shape, gcpi_batch_stats_forward, NULL, gcpi_batch_stats_cost,
-      0, 0, GCP_FLAG_ONCE | GCP_FLAG_NO_GRADIENT, 2, NULL },
-    GCPI_ROW(batch_norm,       norm,             gcpi_norm_cost,             15, 0, GCPI_E, 1),
-    GCPI_ROW(layer_norm,       norm,             gcpi_norm_cost,             3,  0, GCPI_E, 1),
-    GCPI_ROW(dropout,          unary,            NULL,                       0,  0, GCPI_E, 1),
-    GCPI_ROW(concat,           concat,           NULL,                       0,  0, GCPI_V, 1),
-    GCPI_ROW(slice,            slice,            NULL,                       0,  0, GCP_FLAG_VIEW, 1),
-    GCPI_ROW(reshape,          reshape,          NULL,                       0,  0, GCPI_V, 1),
-    GCPI_ROW(embedding,        embedding,        NULL,                       1,  0, 0, 1),
-    GCPI_ROW(cross_entropy,    cross_entropy,    gcpi_loss_cost,             3,  0, GCP_FLAG_LOSS, 1),
-    GCPI_ROW(mse,              mse,              gcpi_loss_cost,             3,  0, GCP_FLAG_LOSS, 1),
-    GCPI_ROW(mean,             mean,             gcpi_loss_cost,             0,  0, GCP_FLAG_LOSS, 1),
-    { "custom",        NULL, NULL, NULL, NULL, 0, 0, 0, 1, NULL },
-    { "apply",         NULL, gcpi_apply_forward, NULL, NULL, 0, 0, GCP_FLAG_IN_PLACE, 2, NULL },
-    { "seed",          NULL, gcpi_seed_forward, NULL, NULL, 0, 0, 0, 1, NULL },
-    { "norm",          NULL, gcpi_norm_add, gcpi_norm_finish, gcpi_norm_workspace, 0, 0, 0, 0, NULL },
-    { "update",        NULL, gcpi_update_forward, NULL, NULL, 0, 0, 0, 3, NULL },
-};
-#undef GCPI_ROW
-
-/* The functions that record them. A layer: a name, its weights under that name, the op. */
 static int gcpi_enter(gcp_tensor x, gcp_at at, const char *what)
 {
     if (x.tape && x.tape->full_ops) x.tape->full_ops++;

@@ -47,6 +47,11 @@ static void gcpi_batch_stats_forward(const gcp_call *c)
     gcpi_batch_stats_set(c, c->training ? gcpi_sums(c, c->in[0].shape, 2, gcpi_sum_x) : NULL);
 }
 /* the statistics of its output, in training */
+static size_t gcpi_conv2d_stats_workspace(const gcpi_conv_attr *a, gcp_shape out, const gcp_target *target)
+{
+    return gcpi_conv2d_room(a, target) + gcpi_sum_workspace(out, 2);
+}
+
 static void gcpi_conv2d_stats(const gcp_call *c, const gcp_call *stats)
 {
     gcpi_sum_watch sums;

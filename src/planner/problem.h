@@ -97,11 +97,10 @@ static gcpi_task *gcpi_task_add(gcpi_problem *p, int kind, int op)
    output 0. */
 static void gcpi_task_in_place(const gcpi_problem *p, gcpi_task *task, const gcpi_op *op)
 {
-    int back = task->kind == GCPI_TASK_BACKWARD, pair = !back && op->kind != GCP_OP_CUSTOM;
+    const gcpi_facts facts = gcpi_facts_of(op);
+    int back = task->kind == GCPI_TASK_BACKWARD, pair = !back && !facts.custom;
     const gcpi_operand *o = &p->operands[task->operands];
-    if (!(op->row->flags & (back ? GCP_FLAG_GRAD_IN_PLACE : GCP_FLAG_IN_PLACE))) return;
-    /* other windows read their neighbours */
-    if (op->kind == GCP_OP_MAX_POOL && !gcpi_pool_copies(&op->attributes.conv)) return;
+    if (!facts.in_place || !(op->row->flags & (back ? GCP_FLAG_GRAD_IN_PLACE : GCP_FLAG_IN_PLACE))) return;
     for (int k = 0; k < task->count; k++) {
         if (o[k].slot == (back ? GCPI_SLOT_DOUT : GCPI_SLOT_IN)) task->under[0] = k;
         if (pair && o[k].slot == GCPI_SLOT_IN + 1) task->under[1] = k;
@@ -178,7 +177,7 @@ static void gcpi_backward_reads(const gcpi_problem *p, const gcpi_op *op, int re
         if (!gradient[gcpi_edge(p->tape, op, 0)].active) *in &= ~(uint64_t)2;
     }
     if (op->row->flags & GCP_FLAG_SIGN_OR_MASK && !read_anyway) *out = 2;
-    if (op->kind == GCP_OP_MAX_POOL && op->attributes.conv.kh * op->attributes.conv.kw == 1) *out = 0;
+    if (!gcpi_facts_of(op).indexed) *out = 0;
 }
 
 /* Fills read[tensor]: some backward reads its value. Fixed readers first; then the ops that may choose follow. */
@@ -264,17 +263,18 @@ static int gcpi_can_join(const gcpi_problem *p, int item, int to)
 static int gcpi_forward_views(gcpi_problem *p, const gcpi_op *op)       /* 1: nothing is left to copy */
 {
     const gcp_tape *t = p->tape;
+    const gcpi_facts facts = gcpi_facts_of(op);
     int y = op->out, x = gcpi_edge(t, op, 0), whole = 1;
-    if (op->kind == GCP_OP_RESHAPE && gcpi_is_dense(p, x)) {
+    if (facts.view == GCPI_VIEW_WHOLE && gcpi_is_dense(p, x)) {
         gcpi_view_of(p, y, x, 0, p->items[y].pitch);
         gcpi_dense_group(p, x);
         return 1;
     }
-    if (op->kind == GCP_OP_SLICE) {
-        gcpi_view_of(p, y, x, (size_t)op->attributes.number.i * sizeof(gcp_real), p->items[x].pitch);
+    if (facts.view == GCPI_VIEW_PART) {
+        gcpi_view_of(p, y, x, (size_t)facts.first * sizeof(gcp_real), p->items[x].pitch);
         return 1;
     }
-    if (op->kind != GCP_OP_CONCAT) return 0;
+    if (facts.view != GCPI_VIEW_JOINED) return 0;
     size_t offset = 0;
     for (int i = 0; i < op->inputs; i++) {
         x = gcpi_edge(t, op, i);
@@ -285,19 +285,12 @@ static int gcpi_forward_views(gcpi_problem *p, const gcpi_op *op)       /* 1: no
     return whole;
 }
 
-/* The functions that serve an op, or (op NULL) one of the rows that nobody records. */
-static const gcp_op *gcpi_row_for(const gcp_target *target, const gcpi_op *op, int row)
-{
-    if (op && op->kind == GCP_OP_CUSTOM) return target->device ? op->row->on_device : op->row;
-    return &(target->kernels ? target->kernels : gcpi_rows)[op ? op->kind : row];
-}
-
 /* Whether statistics follow a convolution: on this CPU it has room for their sums, so that both may run as one pass. */
 static int gcpi_stats_follow(const gcpi_problem *p, const gcpi_op *op)
 {
     const gcp_tape *t = p->tape;
-    return GCPI_TAKES && p->training && !p->target.kernels && op && op->kind == GCP_OP_CONV2D &&
-           op + 1 < t->ops + t->op_count && op[1].kind == GCP_OP_BATCH_STATS && gcpi_edge(t, op + 1, 0) == op->out;
+    return p->training && !p->target.kernels && op && gcpi_facts_of(op).with_stats && op + 1 < t->ops + t->op_count &&
+           gcpi_facts_of(op + 1).stats && gcpi_edge(t, op + 1, 0) == op->out;
 }
 
 static void gcpi_task_cost(const gcpi_problem *p, gcpi_task *task, const gcpi_op *op, int backward)
@@ -324,8 +317,10 @@ static void gcpi_task_cost(const gcpi_problem *p, gcpi_task *task, const gcpi_op
     for (int i = 0; backward && op && i < GCPI_MIN(op->inputs, 32); i++)
         call.wanted |= (unsigned)p->items[t->tensor_count + gcpi_edge(t, op, i)].active << i;
     if (op && row && row->cost) row->cost(&call, &cost);       /* row NULL: a custom op that will be refused */
-    if (!backward && gcpi_stats_follow(p, op))
-        cost.workspace = gcpi_conv2d_room(&op->attributes.conv, &p->target) + gcpi_sum_workspace(out[0], 2);
+    if (!backward && gcpi_stats_follow(p, op)) {
+        const gcpi_facts facts = gcpi_facts_of(op);
+        cost.workspace = facts.stats_workspace(facts.window, out[0], &p->target);
+    }
     if (task->free) cost.bytes = 0;
     task->flops = cost.flops;
     task->workspace = cost.workspace;
@@ -340,7 +335,7 @@ static void gcpi_forward_output(gcpi_problem *p, gcpi_task *task, int op, int j,
     gcpi_item *item = &p->items[tensor];
     for (int s = t->ops[op].segment; s; s = t->segments[s].parent) keep |= t->segments[s].keep;
     item->producer = (int)(task - p->tasks);
-    item->active = j == 0 || kind == GCP_OP_CUSTOM || flags & GCP_FLAG_ONCE || read[tensor];
+    item->active = j == 0 || gcpi_facts_of(&t->ops[op]).custom || flags & GCP_FLAG_ONCE || read[tensor];
     item->kept = !!(t->tensors[tensor].flags & GCPI_KEPT);
     item->pinned = item->kept || tensor == p->root;
     item->stored = item->kept || flags & GCP_FLAG_ONCE || keep >> kind & 1;
@@ -352,7 +347,7 @@ static void gcpi_task_traits(const gcpi_problem *p, gcpi_task *task, const gcpi_
 {
     int activations = 0;
     for (int i = 0; i < op->inputs; i++) activations += p->items[gcpi_edge(p->tape, op, i)].kind == GCPI_FORWARD_ITEM;
-    task->joins = activations > 1 && !task->once && op->kind != GCP_OP_BATCH_NORM;
+    task->joins = activations > 1 && !task->once && gcpi_facts_of(op).part != GCPI_PART_NORM;
     task->costly = !!(op->row->flags & GCP_FLAG_COSTLY);
     task->loss = !!(op->row->flags & GCP_FLAG_LOSS);
     gcpi_task_in_place(p, task, op);
@@ -369,7 +364,7 @@ static void gcpi_forward_task(gcpi_problem *p, int o, const unsigned char *read)
     for (int j = 0; j < op->outputs; j++) gcpi_forward_output(p, task, o, j, read);
     task->once = !!(op->row->flags & GCP_FLAG_ONCE);
     task->free = whole;
-    task->concat = op->kind == GCP_OP_CONCAT;
+    task->concat = gcpi_facts_of(op).view == GCPI_VIEW_JOINED;
     gcpi_task_traits(p, task, op);
     gcpi_task_cost(p, task, op, 0);
 }
@@ -385,11 +380,9 @@ static void gcpi_task_key(const gcpi_problem *p, const gcpi_task *task, char *ke
     size_t n = (size_t)snprintf(key, size, "%s", kinds[task->kind]);
     int ops = task->kind == GCPI_TASK_FORWARD || task->kind == GCPI_TASK_BACKWARD;
     for (int o = task->op - GCPI_MAX(task->ops, 1) + 1; ops && o <= task->op && n < size; o++) {
-        const gcpi_conv_attr *a = &t->ops[o].attributes.conv;
-        int window = t->ops[o].kind == GCP_OP_CONV2D || t->ops[o].kind == GCP_OP_CONV_TRANSPOSE2D ||
-                     t->ops[o].kind == GCP_OP_MAX_POOL || t->ops[o].kind == GCP_OP_AVG_POOL;
+        const gcpi_conv_attr *a = gcpi_facts_of(&t->ops[o]).window;
         n += (size_t)snprintf(key + n, size - n, " %s", t->ops[o].row->name);
-        if (window && n < size)
+        if (a && n < size)
             n += (size_t)snprintf(key + n, size - n, ",%dx%d,%dx%d,%d+%d+%d+%d,%dx%d,%d", a->kh, a->kw, a->sh, a->sw,
                                   a->pt, a->pb, a->pl, a->pr, a->dh, a->dw, a->groups);
     }

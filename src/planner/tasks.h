@@ -20,35 +20,35 @@ static int gcpi_swallowed(const gcpi_problem *p, const gcpi_uses *u, int o, cons
            u->consumers[u->first[op->out]] == o + 1;
 }
 
-static int gcpi_is_rectifier(const gcpi_op *op) { return op->kind == GCP_OP_RELU || op->kind == GCP_OP_LEAKY_RELU; }
+static int gcpi_is_part(const gcpi_op *op, int part) { return gcpi_facts_of(op).part == part; }
 
 /* how many ops from o on */
 static int gcpi_group(const gcpi_problem *p, const gcpi_uses *u, int o, const unsigned char *read)
 {
-    const gcp_tape *t = p->tape;
-    int first = t->ops[o].kind, n = 1;
-    if ((first != GCP_OP_BATCH_NORM && first != GCP_OP_ADD) || !gcpi_swallowed(p, u, o, read)) return 1;
-    if (first == GCP_OP_BATCH_NORM && t->ops[o + n].kind == GCP_OP_ADD) {
+    const gcpi_op *op = &p->tape->ops[o];
+    int norm = gcpi_is_part(op, GCPI_PART_NORM), n = 1;
+    if ((!norm && !gcpi_is_part(op, GCPI_PART_ADD)) || !gcpi_swallowed(p, u, o, read)) return 1;
+    if (norm && gcpi_is_part(op + n, GCPI_PART_ADD)) {
         n++;
         if (!gcpi_swallowed(p, u, o + 1, read)) return n;
     }
-    return n + gcpi_is_rectifier(&t->ops[o + n]);
+    return n + gcpi_is_part(op + n, GCPI_PART_RECTIFIER);
 }
 
 static void gcpi_group_task(gcpi_problem *p, int o, int ops, const unsigned char *read)
 {
     const gcp_tape *t = p->tape;
     const gcpi_op *op = &t->ops[o], *last = op + ops - 1,
-                  *add = op->kind == GCP_OP_ADD     ? op
-                         : op[1].kind == GCP_OP_ADD ? op + 1
-                                                    : NULL;
+                  *add = gcpi_is_part(op, GCPI_PART_ADD)       ? op
+                         : gcpi_is_part(op + 1, GCPI_PART_ADD) ? op + 1
+                                                               : NULL;
     gcpi_task *task = gcpi_task_add(p, GCPI_TASK_FORWARD, o + ops - 1);
     task->ops = ops;
     gcpi_operand_add(p, task, gcpi_edge(t, op, 0), GCPI_READ, GCPI_SLOT_IN);
     if (add)
         gcpi_operand_add(p, task, gcpi_edge(t, add, add == op || gcpi_edge(t, add, 0) == op->out), GCPI_READ,
                          GCPI_SLOT_IN + 1);
-    for (int i = 1; op->kind == GCP_OP_BATCH_NORM && i < 5; i++)
+    for (int i = 1; gcpi_is_part(op, GCPI_PART_NORM) && i < 5; i++)
         gcpi_operand_add(p, task, gcpi_edge(t, op, i), GCPI_READ, GCPI_SLOT_IN + 1 + i);
     /* what is never made is made here */
     for (const gcpi_op *k = op; k < last; k++) p->items[k->out].producer = p->task_count - 1;
@@ -101,10 +101,11 @@ static int gcpi_gradient_alias(gcpi_problem *p, const gcpi_uses *u, int o, int i
     const gcpi_op *op = &t->ops[o];
     int x = t->tensor_count + gcpi_edge(t, op, i), y = t->tensor_count + op->out;
     if (!(op->row->flags & GCP_FLAG_GRAD_VIEW) || t->tensors[gcpi_edge(t, op, i)].kind == GCPI_PARAMETER) return 0;
-    if (op->kind == GCP_OP_RESHAPE && !gcpi_is_dense(p, y)) return 0;
+    int whole = gcpi_facts_of(op).view == GCPI_VIEW_WHOLE;
+    if (whole && !gcpi_is_dense(p, y)) return 0;
     for (int k = 0; k < op->inputs; k++) if (k != i && gcpi_edge(t, op, k) == gcpi_edge(t, op, i)) return 0;
     gcpi_item trial = p->items[x];
-    gcpi_view_of(p, x, y, offset, op->kind == GCP_OP_RESHAPE ? trial.pitch : p->items[y].pitch);
+    gcpi_view_of(p, x, y, offset, whole ? trial.pitch : p->items[y].pitch);
     for (int m = p->items[x].root; m >= 0; m = p->items[m].next) {
         if (m == x || m == y || t->tensors[p->items[m].tensor].producer >= o || !gcpi_regions_meet(p, x, m)) continue;
         if (!gcpi_changes_under(p, u, x, m, o) && !gcpi_changes_under(p, u, m, x, o)) continue;
@@ -141,7 +142,7 @@ static void gcpi_backward_task(gcpi_problem *p, const gcpi_uses *u, int o, const
             gcpi_operand_add(p, task, t->tensor_count + x, mode, GCPI_SLOT_DIN + i);
             defined[x] = 1;
         }
-        if (op->kind == GCP_OP_CONCAT) offset += (size_t)t->tensors[x].shape.d[3] * sizeof(gcp_real);
+        if (gcpi_facts_of(op).view == GCPI_VIEW_JOINED) offset += (size_t)t->tensors[x].shape.d[3] * sizeof(gcp_real);
     }
     gcpi_task_in_place(p, task, op);
     gcpi_task_cost(p, task, op, 1);

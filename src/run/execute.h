@@ -78,7 +78,7 @@ static void gcpi_apply_call(const gcpi_plan *in, const gcpi_task *t, int n, gcp_
     memset(s->in, 0, 6 * sizeof *s->in);
     memset(s->out, 0, 2 * sizeof *s->out);
     gcpi_call_operands(in, t, n, s);
-    c->attributes = gcpi_is_rectifier(last) ? (const void *)&last->attributes : NULL;
+    c->attributes = gcpi_is_part(last, GCPI_PART_RECTIFIER) ? (const void *)&last->attributes : NULL;
     c->inputs = 6; c->outputs = 2;
 }
 
@@ -137,8 +137,8 @@ static int gcpi_conv_ends(const gcpi_plan *in, const gcpi_task *t, int n, const 
     int reads = 0;
     if (t->kind != GCPI_TASK_FORWARD || u->kind != GCPI_TASK_FORWARD) return 0;
     const gcpi_op *op = &in->p.tape->ops[t->op], *first = &in->p.tape->ops[u->op] - (u->ops - 1);
-    if (op->kind != GCP_OP_CONV2D) return 0;
-    if (first->kind != GCP_OP_ADD && !gcpi_is_rectifier(first)) return 0;
+    if (!gcpi_facts_of(op).with_group) return 0;
+    if (!gcpi_is_part(first, GCPI_PART_ADD) && !gcpi_is_part(first, GCPI_PART_RECTIFIER)) return 0;
     for (int k = 0; k < u->count; k++)
         reads += in->p.operands[u->operands + k].item == op->out && in->p.operands[u->operands + k].mode == GCPI_READ;
     return reads == 1 && gcpi_same_place(in, t, n, gcpi_operand_at(in, t, GCPI_SLOT_OUT), u, n + t->count,
@@ -151,7 +151,7 @@ static int gcpi_norm_begins(const gcpi_plan *in, const gcpi_task *t, int n, cons
     if (t->kind != GCPI_TASK_BACKWARD || u->kind != GCPI_TASK_BACKWARD) return 0;
     const gcpi_op *op = &in->p.tape->ops[t->op], *norm = &in->p.tape->ops[u->op];
     int dx = gcpi_operand_at(in, t, GCPI_SLOT_DIN), dy = gcpi_operand_at(in, t, GCPI_SLOT_DOUT);
-    if (!gcpi_is_rectifier(op) || norm->kind != GCP_OP_BATCH_NORM) return 0;
+    if (!gcpi_is_part(op, GCPI_PART_RECTIFIER) || !gcpi_is_part(norm, GCPI_PART_NORM)) return 0;
     if (gcpi_edge(in->p.tape, op, 0) != norm->out ||
         in->p.items[gcpi_edge(in->p.tape, norm, 4)].kind != GCPI_STATE_ITEM)
         return 0;
@@ -176,7 +176,7 @@ static void gcpi_run_conv_ends(const gcpi_plan *in, int i, int n)
     gcpi_call_space space, others;
     gcpi_op_call(in, &in->list.at[i], n, &call, &space);
     gcpi_apply_call(in, &in->p.tasks[in->list.at[i + 1].task], n + t->count, &apply, &others);
-    gcpi_conv2d_apply(&call, &apply);
+    gcpi_facts_of(&in->p.tape->ops[t->op]).with_group(&call, &apply);
 }
 
 static void gcpi_run_conv_sums(const gcpi_plan *in, int i, int n)
@@ -185,7 +185,7 @@ static void gcpi_run_conv_sums(const gcpi_plan *in, int i, int n)
     gcpi_call_space space, others;
     gcpi_op_call(in, &in->list.at[i], n, &call, &space);
     gcpi_op_call(in, &in->list.at[i + 1], n + in->p.tasks[in->list.at[i].task].count, &stats, &others);
-    gcpi_conv2d_stats(&call, &stats);
+    gcpi_facts_of(&in->p.tape->ops[in->p.tasks[in->list.at[i].task].op]).with_stats(&call, &stats);
 }
 
 static void gcpi_run_norm_begins(const gcpi_plan *in, int i, int n)
@@ -197,7 +197,7 @@ static void gcpi_run_norm_begins(const gcpi_plan *in, int i, int n)
     gcpi_op_call(in, &in->list.at[i + 1], n + in->p.tasks[in->list.at[i].task].count, &call, &space);
     space.in[4].data = gcpi_item_data(in, gcpi_edge(in->p.tape, norm, 4), -1);
     call.fused = &rectifier;
-    gcpi_batch_norm_backward(&call);
+    norm->row->backward(&call);
 }
 
 /* i, n: an instruction and where its operands are placed; t, u: its task and that of the next one. */

@@ -151,7 +151,7 @@ static int gcpi_customs_run_on(const gcpi_problem *p)
         if (task->kind != GCPI_TASK_FORWARD && task->kind != GCPI_TASK_BACKWARD) continue;
         const gcpi_op *op = &p->tape->ops[task->op];
         const gcp_op *own = op->row->on_device;
-        if (op->kind != GCP_OP_CUSTOM ||
+        if (!gcpi_facts_of(op).custom ||
             (own && (task->kind == GCPI_TASK_FORWARD ? own->forward != NULL : own->backward != NULL)))
             continue;
         gcpi_fail(p->tape, GCP_E_PLAN, op->at, op->row->name, "no version for the target '%s' (.on_device)",

@@ -1,0 +1,113 @@
+/* The table of ops: all that planning and running know of one. A row (gcp_op) is what built-in ops, custom ones and a
+   device's kernels share; facts are what only some of the built-in ops have. Rooms below this one name no op's function
+   and read no op's attributes. */
+
+/* The table, in the order of GCP_OPS. Reads: bits of inputs, bits of outputs. */
+#define GCPI_E (GCP_FLAG_IN_PLACE | GCP_FLAG_GRAD_IN_PLACE)
+#define GCPI_P (GCP_FLAG_COSTLY | GCP_FLAG_CROSS)                       /* products */
+#define GCPI_V (GCP_FLAG_VIEW | GCP_FLAG_GRAD_VIEW)
+#define GCPI_A (GCP_FLAG_IN_PLACE | GCP_FLAG_GRAD_VIEW)
+#define GCPI_ROW(name, shape, cost, in, out, flags, outputs) \
+    { #name, gcpi_##shape##_shape, gcpi_##name##_forward, gcpi_##name##_backward, cost, in, out, flags, outputs, NULL }
+static const gcp_op gcpi_rows[GCP_ROW_COUNT] = {
+    /*       name              shape's rule      cost                        in out flags, outputs */
+    GCPI_ROW(conv2d,           conv2d,           gcpi_conv2d_cost,           3,  0, GCPI_P, 1),
+    GCPI_ROW(conv_transpose2d, conv_transpose2d, gcpi_conv_transpose2d_cost, 3,  0, GCPI_P, 1),
+    GCPI_ROW(upsample,         upsample,         NULL,                       0,  0, 0, 1),
+    GCPI_ROW(linear,           linear,           gcpi_linear_cost,           3,  0, GCPI_P, 1),
+    GCPI_ROW(matmul,           matmul,           gcpi_matmul_cost,           3,  0, GCPI_P, 1),
+    GCPI_ROW(add,              pair,             NULL,                       0,  0, GCPI_A, 1),
+    GCPI_ROW(mul,              pair,             NULL,                       3,  0, GCPI_E | GCP_FLAG_CROSS, 1),
+    GCPI_ROW(bias,             bias,             gcpi_bias_cost,             0,  0, GCPI_E, 1),
+    GCPI_ROW(scale,            unary,            NULL,                       0,  0, GCPI_E, 1),
+    { "relu",          gcpi_rectify_shape, gcpi_rectify_forward, gcpi_rectify_backward, NULL,
+      0, 1, GCPI_E | GCP_FLAG_SIGN_OR_MASK, 2, NULL },
+    { "leaky_relu",    gcpi_rectify_shape, gcpi_rectify_forward, gcpi_rectify_backward, NULL,
+      0, 1, GCPI_E | GCP_FLAG_SIGN_OR_MASK, 2, NULL },
+    GCPI_ROW(tanh,             unary,            NULL,                       0,  1, GCPI_E, 1),
+    GCPI_ROW(sigmoid,          unary,            NULL,                       0,  1, GCPI_E, 1),
+    GCPI_ROW(gelu,             unary,            NULL,                       1,  0, GCPI_E, 1),
+    GCPI_ROW(max_pool,         max_pool,         NULL,                       0,  2, GCPI_E, 2),
+    GCPI_ROW(avg_pool,         pool,             NULL,                       0,  0, 0, 1),
+    { "global_avg_pool", gcpi_global_avg_pool_shape, gcpi_avg_pool_forward, gcpi_avg_pool_backward, NULL,
+      0, 0, 0, 1, NULL },
+    { "batch_stats",   gcpi_batch_stats_shape, gcpi_batch_stats_forward, NULL, gcpi_batch_stats_cost,
+      0, 0, GCP_FLAG_ONCE | GCP_FLAG_NO_GRADIENT, 2, NULL },
+    GCPI_ROW(batch_norm,       norm,             gcpi_norm_cost,             15, 0, GCPI_E, 1),
+    GCPI_ROW(layer_norm,       norm,             gcpi_norm_cost,             3,  0, GCPI_E, 1),
+    GCPI_ROW(dropout,          unary,            NULL,                       0,  0, GCPI_E, 1),
+    GCPI_ROW(concat,           concat,           NULL,                       0,  0, GCPI_V, 1),
+    GCPI_ROW(slice,            slice,            NULL,                       0,  0, GCP_FLAG_VIEW, 1),
+    GCPI_ROW(reshape,          reshape,          NULL,                       0,  0, GCPI_V, 1),
+    GCPI_ROW(embedding,        embedding,        NULL,                       1,  0, 0, 1),
+    GCPI_ROW(cross_entropy,    cross_entropy,    gcpi_loss_cost,             3,  0, GCP_FLAG_LOSS, 1),
+    GCPI_ROW(mse,              mse,              gcpi_loss_cost,             3,  0, GCP_FLAG_LOSS, 1),
+    GCPI_ROW(mean,             mean,             gcpi_loss_cost,             0,  0, GCP_FLAG_LOSS, 1),
+    { "custom",        NULL, NULL, NULL, NULL, 0, 0, 0, 1, NULL },
+    { "apply",         NULL, gcpi_apply_forward, NULL, NULL, 0, 0, GCP_FLAG_IN_PLACE, 2, NULL },
+    { "seed",          NULL, gcpi_seed_forward, NULL, NULL, 0, 0, 0, 1, NULL },
+    { "norm",          NULL, gcpi_norm_add, gcpi_norm_finish, gcpi_norm_workspace, 0, 0, 0, 0, NULL },
+    { "update",        NULL, gcpi_update_forward, NULL, NULL, 0, 0, 0, 3, NULL },
+};
+#undef GCPI_ROW
+
+/* Ops that follow one another and run as one pass, a group (GCP_ROW_APPLY): what an op can be in it. */
+enum { GCPI_PART_NONE, GCPI_PART_NORM, GCPI_PART_ADD, GCPI_PART_RECTIFIER };
+/* Where a view's output 0 lies: over all of input 0; from a channel of input 0 on; over its inputs side by side. */
+enum { GCPI_VIEW_NONE, GCPI_VIEW_WHOLE, GCPI_VIEW_PART, GCPI_VIEW_JOINED };
+
+typedef struct gcpi_facts {
+    int part, view;
+    int custom;                                 /* the user's: its outputs are made even if nobody reads them */
+    int stats;                                  /* sums of a tensor, which who makes it may make with it */
+    int first;                                  /* of GCPI_VIEW_PART: the channel */
+    int in_place, indexed;                      /* may write over input 0; backward reads the index, output 1 */
+    const gcpi_conv_attr *window;               /* kernel, strides, paddings: part of what a cost is known by */
+    /* on this CPU: forward with a group or with statistics of its output as one pass; workspace of the latter */
+    void (*with_group)(const gcp_call *c, gcp_call *group);
+    void (*with_stats)(const gcp_call *c, const gcp_call *stats);
+    size_t (*stats_workspace)(const gcpi_conv_attr *a, gcp_shape out, const gcp_target *target);
+} gcpi_facts;
+
+static gcpi_facts gcpi_facts_of(const gcpi_op *op)
+{
+    const gcpi_conv_attr *window = &op->attributes.conv;
+    gcpi_facts f;
+    memset(&f, 0, sizeof f);
+    f.in_place = f.indexed = 1;
+    switch (op->kind) {
+    case GCP_OP_CONV2D:
+        f.window = window;
+        f.with_group = gcpi_conv2d_apply;
+        if (!GCPI_TAKES) break;
+        f.with_stats = gcpi_conv2d_stats;
+        f.stats_workspace = gcpi_conv2d_stats_workspace;
+        break;
+    case GCP_OP_MAX_POOL:
+        f.window = window;
+        f.in_place = gcpi_pool_copies(window);          /* other windows read their neighbours */
+        f.indexed = window->kh * window->kw > 1;
+        break;
+    case GCP_OP_CONV_TRANSPOSE2D:
+    case GCP_OP_AVG_POOL: f.window = window; break;
+    case GCP_OP_BATCH_STATS: f.stats = 1; break;
+    case GCP_OP_BATCH_NORM: f.part = GCPI_PART_NORM; break;
+    case GCP_OP_ADD: f.part = GCPI_PART_ADD; break;
+    case GCP_OP_RELU:
+    case GCP_OP_LEAKY_RELU: f.part = GCPI_PART_RECTIFIER; break;
+    case GCP_OP_RESHAPE: f.view = GCPI_VIEW_WHOLE; break;
+    case GCP_OP_SLICE: f.view = GCPI_VIEW_PART; f.first = op->attributes.number.i; break;
+    case GCP_OP_CONCAT: f.view = GCPI_VIEW_JOINED; break;
+    case GCP_OP_CUSTOM: f.custom = 1; break;
+    default: break;
+    }
+    return f;
+}
+
+/* The functions that serve an op on a target, or (op NULL) one of the rows that nobody records. NULL: a custom op that
+   the target has no version of. */
+static const gcp_op *gcpi_row_for(const gcp_target *target, const gcpi_op *op, int row)
+{
+    if (op && op->kind == GCP_OP_CUSTOM) return target->device ? op->row->on_device : op->row;
+    return &(target->kernels ? target->kernels : gcpi_rows)[op ? op->kind : row];
+}
