@@ -1161,10 +1161,13 @@ typedef struct gcpi_op {
     gcpi_attributes attributes;
 } gcpi_op;
 
+/* Bytes of an arena that can be given back, at their front. Those of a tape's arena know the one before. */
+typedef struct gcpi_lease { struct gcpi_lease *before; ptrdiff_t first, last; int freed; } gcpi_lease;
+
 /* A bound plan: where it lies itself, its slab and its far memory. By value, since a plan whose arena was used
    otherwise cannot be asked. */
 typedef struct gcpi_binding {
-    const void *plan, *memory;                    /* plan: which, never read; memory: what gcp_bind was given */
+    uint64_t plan; const void *memory;            /* its number, 0: none; what gcp_bind was given */
     const unsigned char *own, *slab, *far;
     size_t own_bytes, slab_bytes, far_bytes;
     int taken;                                    /* another plan wrote or ran in its slab since */
@@ -1200,9 +1203,10 @@ struct gcp_tape {
     int own_state, slots;                         /* slots: of each parameter; 0 until a plan that has some is bound */
     gcp_optimizer optimizer;                      /* whose slots they are */
     unsigned layout;
-    const struct gcpi_plan *runner, *toucher;     /* the plan that ran last; that wrote or ran in its slab last */
+    /* plans are known by number: how many were made, which ran last, which wrote or ran in its slab last */
+    uint64_t plans, runner, toucher;
     gcpi_binding bindings[GCP_MAX_BOUND];
-    struct gcpi_plan *newest;                     /* plan in this arena: what lies behind it is not a plan */
+    gcpi_lease *leases;                           /* the newest in this arena */
 };
 
 GCPI_DEF const char *gcp_code_text(gcp_code code)
@@ -1420,8 +1424,8 @@ GCPI_DEF void gcp_tape_reset(gcp_tape *t)
     gcpi_tape_clear(t);
     t->generation++;
     t->arena->used = t->arena_mark;
-    t->runner = t->toucher = NULL;
-    t->newest = NULL;
+    t->runner = t->toucher = 0;
+    t->leases = NULL;
     memset(t->bindings, 0, sizeof t->bindings);
     t->layout++;
 }
@@ -11290,9 +11294,9 @@ static int gcpi_choose(gcpi_planner *q)
 typedef struct gcpi_extent { size_t offset, bytes; int first, last, item, again; } gcpi_extent;
 
 typedef struct gcpi_plan {
-    gcp_arena *arena; ptrdiff_t first, last;          /* the arena that it lies in, and its bytes there */
-    /* the plan made before it in the tape's arena; given back by gcp_plan_free */
-    struct gcpi_plan *before; int freed;
+    gcpi_lease lease;                 /* its bytes in this arena, itself at their front; freed by gcp_plan_free */
+    gcp_arena *arena;
+    uint64_t number;                  /* by which the tape knows it */
     gcp_plan_opts opts;
     gcpi_problem p;
     gcpi_list list;
@@ -11918,17 +11922,18 @@ static int gcpi_plan_begin(gcp_plan *plan, const gcp_plan_opts *o)
     plan->in = GCPI_NEW(a, gcpi_plan, 1);
     if (!plan->in) return 0;
     plan->in->opts = *o;
-    plan->in->arena = a; plan->in->first = first;
+    plan->in->arena = a; plan->in->lease.first = first;
+    plan->in->number = ++plan->tape->plans;
     return 1;
 }
 
 /* What lay bound where this plan lies now is gone: its arena was used again. */
 static void gcpi_binding_forget(gcp_tape *t, const gcpi_plan *in)
 {
-    uintptr_t first = (uintptr_t)in->arena->base + (uintptr_t)in->first,
-              last = (uintptr_t)in->arena->base + (uintptr_t)in->last;
+    uintptr_t first = (uintptr_t)in->arena->base + (uintptr_t)in->lease.first,
+              last = (uintptr_t)in->arena->base + (uintptr_t)in->lease.last;
     for (int i = 0; i < GCP_MAX_BOUND; i++)
-        if ((uintptr_t)t->bindings[i].plan >= first && (uintptr_t)t->bindings[i].plan < last)
+        if ((uintptr_t)t->bindings[i].own >= first && (uintptr_t)t->bindings[i].own < last)
             memset(&t->bindings[i], 0, sizeof t->bindings[i]);
 }
 
@@ -11936,7 +11941,7 @@ static void gcpi_binding_forget(gcp_tape *t, const gcpi_plan *in)
 static size_t gcpi_freed_below(const gcp_tape *t)
 {
     size_t bytes = 0;
-    for (const gcpi_plan *in = t->newest; in; in = in->before) if (in->freed) bytes += (size_t)(in->last - in->first);
+    for (const gcpi_lease *l = t->leases; l; l = l->before) if (l->freed) bytes += (size_t)(l->last - l->first);
     return bytes;
 }
 
@@ -11949,11 +11954,12 @@ static void gcpi_plan_end(gcp_plan *plan, int made, const gcp_arena *was, size_t
     gcpi_plan *in = plan->in;
     a->scratch = was->scratch;
     if (made) {
-        in->last = a->used;
+        in->lease.last = a->used;
         gcpi_binding_forget(t, in);
         if (a != t->arena) return;
-        in->before = (uintptr_t)t->newest < (uintptr_t)a->base + (uintptr_t)in->first ? t->newest : NULL;
-        t->newest = in;
+        in->lease.before =
+            (uintptr_t)t->leases < (uintptr_t)a->base + (uintptr_t)in->lease.first ? t->leases : NULL;
+        t->leases = &in->lease;
         return;
     }
     size_t freed = a == t->arena ? gcpi_freed_below(t) : 0;
@@ -11987,11 +11993,11 @@ static void gcpi_plan_return(gcp_plan *plan)
 {
     gcpi_plan *in = plan->in;
     gcp_tape *t = plan->tape;
-    in->freed = 1;
-    if (in->arena != t->arena && in->arena->used == in->last) in->arena->used = in->first;
-    while (t->newest && t->newest->freed && t->arena->used == t->newest->last) {
-        t->arena->used = t->newest->first;
-        t->newest = t->newest->before;
+    in->lease.freed = 1;
+    if (in->arena != t->arena && in->arena->used == in->lease.last) in->arena->used = in->lease.first;
+    while (t->leases && t->leases->freed && t->arena->used == t->leases->last) {
+        t->arena->used = t->leases->first;
+        t->leases = t->leases->before;
     }
     *plan = gcpi_plan_none(t);
 }
@@ -12376,7 +12382,7 @@ static const char *gcpi_taken(const gcp_tape *t, const void *first, size_t bytes
     if (gcpi_ranges_meet(first, bytes, a->base, (size_t)t->arena_mark)) return "the tape in its arena";
     if (gcpi_ranges_meet(first, bytes, a->base + a->used, (size_t)(a->size - a->used)))
         return "what is free in the tape's arena";
-    for (const gcpi_plan *p = t->newest; p; p = p->before)
+    for (const gcpi_lease *p = t->leases; p; p = p->before)
         if (gcpi_ranges_meet(first, bytes, p, (size_t)(p->last - p->first))) return "a plan in its arena";
     for (int i = 0; i < GCP_MAX_BOUND; i++) {
         const gcpi_binding *b = &t->bindings[i];
@@ -12395,7 +12401,7 @@ static gcpi_binding *gcpi_binding_of(gcp_tape *t, const gcpi_plan *in, int make)
 {
     gcpi_binding *vacant = NULL;
     for (int i = GCP_MAX_BOUND - 1; i >= 0; i--) {
-        if (t->bindings[i].plan == in) return &t->bindings[i];
+        if (t->bindings[i].plan == in->number) return &t->bindings[i];
         if (!t->bindings[i].plan) vacant = &t->bindings[i];
     }
     return make ? vacant : NULL;
@@ -12403,11 +12409,11 @@ static gcpi_binding *gcpi_binding_of(gcp_tape *t, const gcpi_plan *in, int make)
 
 static void gcpi_binding_note(gcp_tape *t, const gcpi_plan *in, gcpi_binding *b)
 {
-    b->plan = in; b->memory = in->memory; b->taken = 0;
-    b->own = (const unsigned char *)in; b->own_bytes = (size_t)(in->last - in->first);
+    b->plan = in->number; b->memory = in->memory; b->taken = 0;
+    b->own = (const unsigned char *)in; b->own_bytes = (size_t)(in->lease.last - in->lease.first);
     b->slab = in->slab; b->slab_bytes = in->slab_bytes;
     b->far = in->far; b->far_bytes = in->far_bytes;
-    if (t->toucher == in) t->toucher = NULL;
+    if (t->toucher == in->number) t->toucher = 0;
 }
 
 /* What was written to the slab, or came of a step, is gone. */
@@ -12423,11 +12429,11 @@ static void gcpi_written_forget(gcpi_plan *in, const char *since)
 static void gcpi_touch(gcpi_plan *in)
 {
     gcp_tape *t = in->p.tape;
-    if (t->toucher == in || in->measuring == 1) return;
-    t->toucher = in;
+    if (t->toucher == in->number || in->measuring == 1) return;
+    t->toucher = in->number;
     for (int i = 0; i < GCP_MAX_BOUND; i++) {
         gcpi_binding *b = &t->bindings[i];
-        if (b->plan && b->plan != in && gcpi_ranges_meet(b->slab, b->slab_bytes, in->slab, in->slab_bytes))
+        if (b->plan && b->plan != in->number && gcpi_ranges_meet(b->slab, b->slab_bytes, in->slab, in->slab_bytes))
             b->taken = 1;
     }
 }
@@ -12504,7 +12510,7 @@ static unsigned char *gcpi_slab_place(const gcp_plan *plan, gcp_at at, const cha
     unsigned char *base = here && t->state ? t->state : gcpi_align_up(in->memory, align),
                   *slab = gcpi_align_up(base + state, align);
     size_t used = (size_t)(slab - base) + in->slab_bytes, need = (size_t)(base - (unsigned char *)in->memory) + used;
-    const char *taken = gcpi_ranges_meet(base, used, in, (size_t)(in->last - in->first))
+    const char *taken = gcpi_ranges_meet(base, used, in, (size_t)(in->lease.last - in->lease.first))
                             ? "the plan in its arena"
                             : gcpi_taken(t, base, used, in->memory, 0);
     if (in->memory_size < need)
@@ -13324,12 +13330,12 @@ static int gcpi_may_run(gcpi_plan *in, gcp_at at, const char *what)
     gcp_tape *t = in->p.tape;
     if (in->measuring == 1) return 1;
     if (in->unwritten) { gcpi_unwritten_fail(in, at, what); return 0; }
-    if (in->micro && t->runner != in) {
+    if (in->micro && t->runner != in->number) {
         in->micro = 0;
         gcpi_fail(t, GCP_E_BIND, at, what, "another plan ran between the micro-batches of this one");
         return 0;
     }
-    if (!in->measuring) t->runner = in;
+    if (!in->measuring) t->runner = in->number;
     gcpi_touch(in);
     return 1;
 }

@@ -152,7 +152,7 @@ static const char *gcpi_taken(const gcp_tape *t, const void *first, size_t bytes
     if (gcpi_ranges_meet(first, bytes, a->base, (size_t)t->arena_mark)) return "the tape in its arena";
     if (gcpi_ranges_meet(first, bytes, a->base + a->used, (size_t)(a->size - a->used)))
         return "what is free in the tape's arena";
-    for (const gcpi_plan *p = t->newest; p; p = p->before)
+    for (const gcpi_lease *p = t->leases; p; p = p->before)
         if (gcpi_ranges_meet(first, bytes, p, (size_t)(p->last - p->first))) return "a plan in its arena";
     for (int i = 0; i < GCP_MAX_BOUND; i++) {
         const gcpi_binding *b = &t->bindings[i];
@@ -171,7 +171,7 @@ static gcpi_binding *gcpi_binding_of(gcp_tape *t, const gcpi_plan *in, int make)
 {
     gcpi_binding *vacant = NULL;
     for (int i = GCP_MAX_BOUND - 1; i >= 0; i--) {
-        if (t->bindings[i].plan == in) return &t->bindings[i];
+        if (t->bindings[i].plan == in->number) return &t->bindings[i];
         if (!t->bindings[i].plan) vacant = &t->bindings[i];
     }
     return make ? vacant : NULL;
@@ -179,11 +179,11 @@ static gcpi_binding *gcpi_binding_of(gcp_tape *t, const gcpi_plan *in, int make)
 
 static void gcpi_binding_note(gcp_tape *t, const gcpi_plan *in, gcpi_binding *b)
 {
-    b->plan = in; b->memory = in->memory; b->taken = 0;
-    b->own = (const unsigned char *)in; b->own_bytes = (size_t)(in->last - in->first);
+    b->plan = in->number; b->memory = in->memory; b->taken = 0;
+    b->own = (const unsigned char *)in; b->own_bytes = (size_t)(in->lease.last - in->lease.first);
     b->slab = in->slab; b->slab_bytes = in->slab_bytes;
     b->far = in->far; b->far_bytes = in->far_bytes;
-    if (t->toucher == in) t->toucher = NULL;
+    if (t->toucher == in->number) t->toucher = 0;
 }
 
 /* What was written to the slab, or came of a step, is gone. */
@@ -199,11 +199,11 @@ static void gcpi_written_forget(gcpi_plan *in, const char *since)
 static void gcpi_touch(gcpi_plan *in)
 {
     gcp_tape *t = in->p.tape;
-    if (t->toucher == in || in->measuring == 1) return;
-    t->toucher = in;
+    if (t->toucher == in->number || in->measuring == 1) return;
+    t->toucher = in->number;
     for (int i = 0; i < GCP_MAX_BOUND; i++) {
         gcpi_binding *b = &t->bindings[i];
-        if (b->plan && b->plan != in && gcpi_ranges_meet(b->slab, b->slab_bytes, in->slab, in->slab_bytes))
+        if (b->plan && b->plan != in->number && gcpi_ranges_meet(b->slab, b->slab_bytes, in->slab, in->slab_bytes))
             b->taken = 1;
     }
 }
@@ -280,7 +280,7 @@ static unsigned char *gcpi_slab_place(const gcp_plan *plan, gcp_at at, const cha
     unsigned char *base = here && t->state ? t->state : gcpi_align_up(in->memory, align),
                   *slab = gcpi_align_up(base + state, align);
     size_t used = (size_t)(slab - base) + in->slab_bytes, need = (size_t)(base - (unsigned char *)in->memory) + used;
-    const char *taken = gcpi_ranges_meet(base, used, in, (size_t)(in->last - in->first))
+    const char *taken = gcpi_ranges_meet(base, used, in, (size_t)(in->lease.last - in->lease.first))
                             ? "the plan in its arena"
                             : gcpi_taken(t, base, used, in->memory, 0);
     if (in->memory_size < need)

@@ -241,17 +241,18 @@ static int gcpi_plan_begin(gcp_plan *plan, const gcp_plan_opts *o)
     plan->in = GCPI_NEW(a, gcpi_plan, 1);
     if (!plan->in) return 0;
     plan->in->opts = *o;
-    plan->in->arena = a; plan->in->first = first;
+    plan->in->arena = a; plan->in->lease.first = first;
+    plan->in->number = ++plan->tape->plans;
     return 1;
 }
 
 /* What lay bound where this plan lies now is gone: its arena was used again. */
 static void gcpi_binding_forget(gcp_tape *t, const gcpi_plan *in)
 {
-    uintptr_t first = (uintptr_t)in->arena->base + (uintptr_t)in->first,
-              last = (uintptr_t)in->arena->base + (uintptr_t)in->last;
+    uintptr_t first = (uintptr_t)in->arena->base + (uintptr_t)in->lease.first,
+              last = (uintptr_t)in->arena->base + (uintptr_t)in->lease.last;
     for (int i = 0; i < GCP_MAX_BOUND; i++)
-        if ((uintptr_t)t->bindings[i].plan >= first && (uintptr_t)t->bindings[i].plan < last)
+        if ((uintptr_t)t->bindings[i].own >= first && (uintptr_t)t->bindings[i].own < last)
             memset(&t->bindings[i], 0, sizeof t->bindings[i]);
 }
 
@@ -259,7 +260,7 @@ static void gcpi_binding_forget(gcp_tape *t, const gcpi_plan *in)
 static size_t gcpi_freed_below(const gcp_tape *t)
 {
     size_t bytes = 0;
-    for (const gcpi_plan *in = t->newest; in; in = in->before) if (in->freed) bytes += (size_t)(in->last - in->first);
+    for (const gcpi_lease *l = t->leases; l; l = l->before) if (l->freed) bytes += (size_t)(l->last - l->first);
     return bytes;
 }
 
@@ -272,11 +273,12 @@ static void gcpi_plan_end(gcp_plan *plan, int made, const gcp_arena *was, size_t
     gcpi_plan *in = plan->in;
     a->scratch = was->scratch;
     if (made) {
-        in->last = a->used;
+        in->lease.last = a->used;
         gcpi_binding_forget(t, in);
         if (a != t->arena) return;
-        in->before = (uintptr_t)t->newest < (uintptr_t)a->base + (uintptr_t)in->first ? t->newest : NULL;
-        t->newest = in;
+        in->lease.before =
+            (uintptr_t)t->leases < (uintptr_t)a->base + (uintptr_t)in->lease.first ? t->leases : NULL;
+        t->leases = &in->lease;
         return;
     }
     size_t freed = a == t->arena ? gcpi_freed_below(t) : 0;
@@ -310,11 +312,11 @@ static void gcpi_plan_return(gcp_plan *plan)
 {
     gcpi_plan *in = plan->in;
     gcp_tape *t = plan->tape;
-    in->freed = 1;
-    if (in->arena != t->arena && in->arena->used == in->last) in->arena->used = in->first;
-    while (t->newest && t->newest->freed && t->arena->used == t->newest->last) {
-        t->arena->used = t->newest->first;
-        t->newest = t->newest->before;
+    in->lease.freed = 1;
+    if (in->arena != t->arena && in->arena->used == in->lease.last) in->arena->used = in->lease.first;
+    while (t->leases && t->leases->freed && t->arena->used == t->leases->last) {
+        t->arena->used = t->leases->first;
+        t->leases = t->leases->before;
     }
     *plan = gcpi_plan_none(t);
 }

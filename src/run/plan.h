@@ -4,9 +4,9 @@
 typedef struct gcpi_extent { size_t offset, bytes; int first, last, item, again; } gcpi_extent;
 
 typedef struct gcpi_plan {
-    gcp_arena *arena; ptrdiff_t first, last;          /* the arena that it lies in, and its bytes there */
-    /* the plan made before it in the tape's arena; given back by gcp_plan_free */
-    struct gcpi_plan *before; int freed;
+    gcpi_lease lease;                 /* its bytes in this arena, itself at their front; freed by gcp_plan_free */
+    gcp_arena *arena;
+    uint64_t number;                  /* by which the tape knows it */
     gcp_plan_opts opts;
     gcpi_problem p;
     gcpi_list list;

@@ -66,12 +66,12 @@ static int gcpi_may_run(gcpi_plan *in, gcp_at at, const char *what)
     gcp_tape *t = in->p.tape;
     if (in->measuring == 1) return 1;
     if (in->unwritten) { gcpi_unwritten_fail(in, at, what); return 0; }
-    if (in->micro && t->runner != in) {
+    if (in->micro && t->runner != in->number) {
         in->micro = 0;
         gcpi_fail(t, GCP_E_BIND, at, what, "another plan ran between the micro-batches of this one");
         return 0;
     }
-    if (!in->measuring) t->runner = in;
+    if (!in->measuring) t->runner = in->number;
     gcpi_touch(in);
     return 1;
 }

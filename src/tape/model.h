@@ -45,10 +45,13 @@ typedef struct gcpi_op {
     gcpi_attributes attributes;
 } gcpi_op;
 
+/* Bytes of an arena that can be given back, at their front. Those of a tape's arena know the one before. */
+typedef struct gcpi_lease { struct gcpi_lease *before; ptrdiff_t first, last; int freed; } gcpi_lease;
+
 /* A bound plan: where it lies itself, its slab and its far memory. By value, since a plan whose arena was used
    otherwise cannot be asked. */
 typedef struct gcpi_binding {
-    const void *plan, *memory;                    /* plan: which, never read; memory: what gcp_bind was given */
+    uint64_t plan; const void *memory;            /* its number, 0: none; what gcp_bind was given */
     const unsigned char *own, *slab, *far;
     size_t own_bytes, slab_bytes, far_bytes;
     int taken;                                    /* another plan wrote or ran in its slab since */
@@ -84,9 +87,10 @@ struct gcp_tape {
     int own_state, slots;                         /* slots: of each parameter; 0 until a plan that has some is bound */
     gcp_optimizer optimizer;                      /* whose slots they are */
     unsigned layout;
-    const struct gcpi_plan *runner, *toucher;     /* the plan that ran last; that wrote or ran in its slab last */
+    /* plans are known by number: how many were made, which ran last, which wrote or ran in its slab last */
+    uint64_t plans, runner, toucher;
     gcpi_binding bindings[GCP_MAX_BOUND];
-    struct gcpi_plan *newest;                     /* plan in this arena: what lies behind it is not a plan */
+    gcpi_lease *leases;                           /* the newest in this arena */
 };
 
 GCPI_DEF const char *gcp_code_text(gcp_code code)

@@ -84,8 +84,8 @@ GCPI_DEF void gcp_tape_reset(gcp_tape *t)
     gcpi_tape_clear(t);
     t->generation++;
     t->arena->used = t->arena_mark;
-    t->runner = t->toucher = NULL;
-    t->newest = NULL;
+    t->runner = t->toucher = 0;
+    t->leases = NULL;
     memset(t->bindings, 0, sizeof t->bindings);
     t->layout++;
 }
