@@ -1052,10 +1052,13 @@ static int gcpi_integer(int given) { return given == GCP_ZERO ? 0 : given; }
 static int gcpi_finite(double x) { return x - x == 0; }
 static size_t gcpi_bytes_from(double x) { return x >= (double)SIZE_MAX ? SIZE_MAX : x > 0 ? (size_t)x : 0; }
 
-static uint32_t gcpi_hash(const char *s)
+/* FNV-1a (Fowler, Noll, Vo), a byte at a time from GCPI_HASH on. */
+#define GCPI_HASH 14695981039346656037u
+static uint64_t gcpi_hash_byte(uint64_t h, unsigned char byte) { return (h ^ byte) * 1099511628211u; }
+static uint64_t gcpi_hash(const char *s)
 {
-    uint32_t h = 2166136261u;
-    for (; *s; s++) h = (h ^ (unsigned char)*s) * 16777619u;
+    uint64_t h = GCPI_HASH;
+    while (*s) h = gcpi_hash_byte(h, (unsigned char)*s++);
     return h;
 }
 
@@ -1117,7 +1120,7 @@ static void gcpi_say_escaped(gcp_writer w, const char *s)
 /* The recorded network: tensors, parameters, ops, names, segments, and the tape that holds them; handles; errors. The
    first error sticks. A full tape goes on counting, so that its message says how much was needed. */
 
-typedef struct gcpi_name { int parent, index; const char *label; uint32_t hash; int named; } gcpi_name;
+typedef struct gcpi_name { int parent, index; const char *label; uint64_t hash; int named; } gcpi_name;
 
 typedef struct gcpi_segment { int parent, name, depth, open, ops; unsigned keep; gcp_at at; } gcpi_segment;
 
@@ -1137,7 +1140,7 @@ typedef struct gcpi_parameter {
     /* tensor: of this recording, 0 where it was not recorded (yet); fans: 0 where not given */
     int kind, tensor, fan_in, fan_out;
     double deviation;                             /* 0: that of init */
-    uint32_t hash;
+    uint64_t hash;
     /* in the state: its value; its optimiser slots, 0 where it has none */
     size_t offset, slot;
 } gcpi_parameter;
@@ -1440,7 +1443,7 @@ static const char *gcpi_keep_text(gcp_tape *t, const char *s)     /* a copy that
     return (const char *)memcpy(copy, s, (size_t)n);
 }
 
-static int gcpi_name_find(const gcp_tape *t, int parent, const char *label, uint32_t hash)     /* the latest, or 0 */
+static int gcpi_name_find(const gcp_tape *t, int parent, const char *label, uint64_t hash)     /* the latest, or 0 */
 {
     for (int i = t->name_count - 1; i > 0; i--)
         if (t->names[i].hash == hash && t->names[i].parent == parent && !strcmp(t->names[i].label, label)) return i;
@@ -1455,7 +1458,7 @@ static int gcpi_name_new(gcp_tape *t, int parent, const char *label, const char 
         gcpi_fail(t, GCP_E_CAPACITY, at, label, "the tape's %td bytes for names are full (.names)", t->text_capacity);
         return 0;
     }
-    uint32_t hash = gcpi_hash(text);
+    uint64_t hash = gcpi_hash(text);
     int same = gcpi_name_find(t, parent, text, hash);
     if (named && (same || !*named || strpbrk(named, " /#[\n\t\r"))) {
         gcpi_fail(t, GCP_E_NAME, at, label,
@@ -1594,7 +1597,7 @@ static const char *gcpi_keep_path(gcp_tape *t, const char *path)
     return (const char *)memcpy(t->text + t->text_capacity - t->text_mark, path, (size_t)n);
 }
 
-static int gcpi_parameter_find(const gcp_tape *t, const char *path, uint32_t hash)
+static int gcpi_parameter_find(const gcp_tape *t, const char *path, uint64_t hash)
 {
     for (int i = 0; i < t->parameter_count; i++)
         if (t->parameters[i].hash == hash && !strcmp(t->parameters[i].path, path)) return i;
@@ -1602,7 +1605,7 @@ static int gcpi_parameter_find(const gcp_tape *t, const char *path, uint32_t has
 }
 
 /* A new parameter, or -1 with an error. A sealed set accepts none: its state is laid out. */
-static int gcpi_parameter_new(gcp_tape *t, const char *path, uint32_t hash, gcp_at at)
+static int gcpi_parameter_new(gcp_tape *t, const char *path, uint64_t hash, gcp_at at)
 {
     if (t->sealed || t->state) {
         gcpi_fail(t, GCP_E_PARAMETERS, at, "parameter", "'%s' was not there when the state was laid out", path);
@@ -1648,7 +1651,7 @@ static gcp_tensor gcpi_parameter_of(gcp_tape *t, int kind, int parent, const cha
         gcpi_fail(t, GCP_E_NAME, o.at, "parameter", "a path of over %d characters", (int)sizeof path - 2);
         return gcpi_nil(t);
     }
-    uint32_t hash = gcpi_hash(path);
+    uint64_t hash = gcpi_hash(path);
     int index = gcpi_parameter_find(t, path, hash), fresh = index < 0;
     if (fresh && (index = gcpi_parameter_new(t, path, hash, o.at)) < 0) return gcpi_nil(t);
     gcpi_parameter *p = &t->parameters[index];
@@ -3651,6 +3654,8 @@ static void gcpi_gemm(int ta, int tb, int m, int n, int k, const gcp_real *a, pt
 #define GCPI_WIDE_TASK(NAME, JOB) \
     GCPI_WIDE(NAME, (void *arg, int index, int worker), (arg, index, worker), ((const JOB *)arg)->call->target)
 
+enum { GCPI_CHUNK = 16384 };           /* values that one task of a pass takes */
+
 /* Where the target brings no threads: OpenMP's, as many as context says, or this one. */
 #ifdef _OPENMP
 enum { GCPI_OPENMP = 1 };
@@ -3816,7 +3821,7 @@ static void gcpi_map(const gcp_call *call, gcpi_span_fn fn, const gcp_view *cons
         job.view[v] = *views[v];
         if (views[v]->data && views[v]->pitch != (ptrdiff_t)job.width) job.dense = 0;
     }
-    job.chunk = (GCPI_MAX((size_t)1, 16384 / job.width) + 7) / 8 * 8;
+    job.chunk = (GCPI_MAX((size_t)1, GCPI_CHUNK / job.width) + 7) / 8 * 8;
     gcpi_parallel(call->target, (int)((job.pixels + job.chunk - 1) / job.chunk), gcpi_map_task, &job);
 }
 
@@ -4242,7 +4247,7 @@ static void gcpi_norm_rows(const gcp_call *c, gcp_shape shape, const gcp_real *m
     gcpi_norm_job job;
     job.call = c; job.means = means; job.pixels = gcpi_pixels(shape);
     /* no two tasks share a byte of a mask */
-    job.chunk = (GCPI_MAX((size_t)1, 16384 / (size_t)shape.d[3]) + 7) / 8 * 8;
+    job.chunk = (GCPI_MAX((size_t)1, GCPI_CHUNK / (size_t)shape.d[3]) + 7) / 8 * 8;
     gcpi_parallel(c->target, (int)((job.pixels + job.chunk - 1) / job.chunk), task, &job);
 }
 
@@ -5561,7 +5566,7 @@ GCPI_WIDE(gcpi_adam, (const gcpi_update_job *u, size_t first, size_t last), (u, 
 static void gcpi_update_task(void *arg, int index, int worker)
 {
     const gcpi_update_job *u = (const gcpi_update_job *)arg;
-    size_t first = (size_t)index * 16384, last = GCPI_MIN(first + 16384, u->count);
+    size_t first = (size_t)index * GCPI_CHUNK, last = GCPI_MIN(first + GCPI_CHUNK, u->count);
     (u->o->optimizer == GCP_OPTIMIZER_SGD ? gcpi_sgd : gcpi_adam)(u, first, last);
     (void)worker;
 }
@@ -5574,7 +5579,7 @@ static void gcpi_update_forward(const gcp_call *c)
     u.count = gcpi_count(c->in[0].shape);
     double t = (double)(*(const uint64_t *)c->in[1].data + 1);
     u.first = 1 - gcpi_pow(u.o->beta1, t); u.second = 1 - gcpi_pow(u.o->beta2, t);
-    gcpi_parallel(c->target, (int)((u.count + 16383) / 16384), gcpi_update_task, &u);
+    gcpi_parallel(c->target, (int)((u.count + GCPI_CHUNK - 1) / GCPI_CHUNK), gcpi_update_task, &u);
 }
 
 /* ==== src/ops/table.h ==== */
@@ -6242,7 +6247,9 @@ typedef struct gcpi_problem {
 } gcpi_problem;
 enum { GCPI_NUMBERS_BYTES = 64 };                     /* what a tape's steps need for gcp_step_numbers */
 
-enum { GCPI_SLOT_IN = 0, GCPI_SLOT_OUT = 100, GCPI_SLOT_DIN = 200, GCPI_SLOT_DOUT = 300 };
+/* A slot is one of these four plus an index below GCPI_SLOTS. */
+enum { GCPI_SLOTS = GCP_MAX_INPUTS, GCPI_SLOT_IN = 0, GCPI_SLOT_OUT = GCPI_SLOTS, GCPI_SLOT_DIN = 2 * GCPI_SLOTS,
+       GCPI_SLOT_DOUT = 3 * GCPI_SLOTS };
 
 static size_t gcpi_round(size_t n, size_t align) { return (n + align - 1) & ~(align - 1); }
 
@@ -6576,8 +6583,8 @@ static void gcpi_task_key(const gcpi_problem *p, const gcpi_task *task, char *ke
 enum { GCPI_KEY_BYTES = 1024 };
 static uint64_t gcpi_key_hash(const char *key, size_t n)
 {
-    uint64_t h = 14695981039346656037u;
-    for (size_t i = 0; i < n; i++) if (key[i] != ' ') h = (h ^ (unsigned char)key[i]) * 1099511628211u;
+    uint64_t h = GCPI_HASH;
+    for (size_t i = 0; i < n; i++) if (key[i] != ' ') h = gcpi_hash_byte(h, (unsigned char)key[i]);
     return h;
 }
 
@@ -7095,7 +7102,7 @@ static int gcpi_bytes_token(gcpi_reader *r, const char *token, size_t *n)
 static int *gcpi_name_place(gcpi_reader *r, const char *name, int task)      /* where name is, or would be */
 {
     char *const *names = task ? r->p->names : r->p->item_names;
-    uint32_t at = gcpi_hash(name);
+    uint64_t at = gcpi_hash(name);
     for (;; at++) {
         int *entry = &r->table[2 * (at % (uint32_t)r->table_size) + (uint32_t)task];
         if (!*entry || !strcmp(names[*entry - 1], name)) return entry;
@@ -12834,7 +12841,7 @@ static void gcpi_call_operands(const gcpi_plan *in, const gcpi_task *t, int n, g
     const gcpi_problem *p = &in->p;
     for (int k = 0; k < t->count; k++) {
         const gcpi_operand *o = &p->operands[t->operands + k];
-        int index = o->slot % 100, gradient = o->slot >= GCPI_SLOT_DIN;
+        int index = o->slot % GCPI_SLOTS, gradient = o->slot >= GCPI_SLOT_DIN;
         gcp_view *v = o->slot >= GCPI_SLOT_DOUT  ? &s->dout[index]
                       : gradient                 ? &s->din[index]
                       : o->slot >= GCPI_SLOT_OUT ? &s->out[index]
@@ -13118,7 +13125,7 @@ static void gcpi_look_bytes(const gcp_target *target, const unsigned char *data,
     for (size_t first = 0; first < size; first += sizeof some) {
         size_t n = GCPI_MIN(sizeof some, size - first);
         gcpi_bytes_copy(target, some, data + first, n);
-        for (size_t i = 0; i < n; i++) l->hash = (l->hash ^ ((unsigned char *)some)[i]) * 1099511628211u;
+        for (size_t i = 0; i < n; i++) l->hash = gcpi_hash_byte(l->hash, ((unsigned char *)some)[i]);
         for (size_t i = 0; real && i < n / sizeof *some; i++) l->nan |= isnan(some[i]) != 0;
     }
 }
@@ -13131,7 +13138,7 @@ static gcpi_looked gcpi_look(const gcpi_plan *in, int item, ptrdiff_t offset)
     int real = x->kind == GCPI_GRADIENT_ITEM || e->dtype == GCP_DTYPE_REAL, dense = !real || x->pitch == e->shape.d[3];
     size_t rows = dense ? 1 : gcpi_pixels(e->shape),
            width = dense ? x->bytes : (size_t)e->shape.d[3] * sizeof(gcp_real);
-    gcpi_looked l = { 14695981039346656037u, 0 };
+    gcpi_looked l = { GCPI_HASH, 0 };
     for (size_t r = 0; r < rows; r++)
         gcpi_look_bytes(&in->p.target, data + r * (size_t)x->pitch * sizeof(gcp_real), width, real, &l);
     return l;

@@ -229,7 +229,7 @@ GCPI_WIDE(gcpi_adam, (const gcpi_update_job *u, size_t first, size_t last), (u, 
 static void gcpi_update_task(void *arg, int index, int worker)
 {
     const gcpi_update_job *u = (const gcpi_update_job *)arg;
-    size_t first = (size_t)index * 16384, last = GCPI_MIN(first + 16384, u->count);
+    size_t first = (size_t)index * GCPI_CHUNK, last = GCPI_MIN(first + GCPI_CHUNK, u->count);
     (u->o->optimizer == GCP_OPTIMIZER_SGD ? gcpi_sgd : gcpi_adam)(u, first, last);
     (void)worker;
 }
@@ -242,5 +242,5 @@ static void gcpi_update_forward(const gcp_call *c)
     u.count = gcpi_count(c->in[0].shape);
     double t = (double)(*(const uint64_t *)c->in[1].data + 1);
     u.first = 1 - gcpi_pow(u.o->beta1, t); u.second = 1 - gcpi_pow(u.o->beta2, t);
-    gcpi_parallel(c->target, (int)((u.count + 16383) / 16384), gcpi_update_task, &u);
+    gcpi_parallel(c->target, (int)((u.count + GCPI_CHUNK - 1) / GCPI_CHUNK), gcpi_update_task, &u);
 }

@@ -45,7 +45,7 @@ static void gcpi_map(const gcp_call *call, gcpi_span_fn fn, const gcp_view *cons
         job.view[v] = *views[v];
         if (views[v]->data && views[v]->pitch != (ptrdiff_t)job.width) job.dense = 0;
     }
-    job.chunk = (GCPI_MAX((size_t)1, 16384 / job.width) + 7) / 8 * 8;
+    job.chunk = (GCPI_MAX((size_t)1, GCPI_CHUNK / job.width) + 7) / 8 * 8;
     gcpi_parallel(call->target, (int)((job.pixels + job.chunk - 1) / job.chunk), gcpi_map_task, &job);
 }
 
@@ -471,7 +471,7 @@ static void gcpi_norm_rows(const gcp_call *c, gcp_shape shape, const gcp_real *m
     gcpi_norm_job job;
     job.call = c; job.means = means; job.pixels = gcpi_pixels(shape);
     /* no two tasks share a byte of a mask */
-    job.chunk = (GCPI_MAX((size_t)1, 16384 / (size_t)shape.d[3]) + 7) / 8 * 8;
+    job.chunk = (GCPI_MAX((size_t)1, GCPI_CHUNK / (size_t)shape.d[3]) + 7) / 8 * 8;
     gcpi_parallel(c->target, (int)((job.pixels + job.chunk - 1) / job.chunk), task, &job);
 }
 

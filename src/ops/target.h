@@ -37,6 +37,8 @@
 #define GCPI_WIDE_TASK(NAME, JOB) \
     GCPI_WIDE(NAME, (void *arg, int index, int worker), (arg, index, worker), ((const JOB *)arg)->call->target)
 
+enum { GCPI_CHUNK = 16384 };           /* values that one task of a pass takes */
+
 /* Where the target brings no threads: OpenMP's, as many as context says, or this one. */
 #ifdef _OPENMP
 enum { GCPI_OPENMP = 1 };

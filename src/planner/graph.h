@@ -54,7 +54,7 @@ static int gcpi_bytes_token(gcpi_reader *r, const char *token, size_t *n)
 static int *gcpi_name_place(gcpi_reader *r, const char *name, int task)      /* where name is, or would be */
 {
     char *const *names = task ? r->p->names : r->p->item_names;
-    uint32_t at = gcpi_hash(name);
+    uint64_t at = gcpi_hash(name);
     for (;; at++) {
         int *entry = &r->table[2 * (at % (uint32_t)r->table_size) + (uint32_t)task];
         if (!*entry || !strcmp(names[*entry - 1], name)) return entry;

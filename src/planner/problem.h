@@ -63,7 +63,9 @@ typedef struct gcpi_problem {
 } gcpi_problem;
 enum { GCPI_NUMBERS_BYTES = 64 };                     /* what a tape's steps need for gcp_step_numbers */
 
-enum { GCPI_SLOT_IN = 0, GCPI_SLOT_OUT = 100, GCPI_SLOT_DIN = 200, GCPI_SLOT_DOUT = 300 };
+/* A slot is one of these four plus an index below GCPI_SLOTS. */
+enum { GCPI_SLOTS = GCP_MAX_INPUTS, GCPI_SLOT_IN = 0, GCPI_SLOT_OUT = GCPI_SLOTS, GCPI_SLOT_DIN = 2 * GCPI_SLOTS,
+       GCPI_SLOT_DOUT = 3 * GCPI_SLOTS };
 
 static size_t gcpi_round(size_t n, size_t align) { return (n + align - 1) & ~(align - 1); }
 
@@ -397,8 +399,8 @@ static void gcpi_task_key(const gcpi_problem *p, const gcpi_task *task, char *ke
 enum { GCPI_KEY_BYTES = 1024 };
 static uint64_t gcpi_key_hash(const char *key, size_t n)
 {
-    uint64_t h = 14695981039346656037u;
-    for (size_t i = 0; i < n; i++) if (key[i] != ' ') h = (h ^ (unsigned char)key[i]) * 1099511628211u;
+    uint64_t h = GCPI_HASH;
+    for (size_t i = 0; i < n; i++) if (key[i] != ' ') h = gcpi_hash_byte(h, (unsigned char)key[i]);
     return h;
 }
 

@@ -29,7 +29,7 @@ static void gcpi_call_operands(const gcpi_plan *in, const gcpi_task *t, int n, g
     const gcpi_problem *p = &in->p;
     for (int k = 0; k < t->count; k++) {
         const gcpi_operand *o = &p->operands[t->operands + k];
-        int index = o->slot % 100, gradient = o->slot >= GCPI_SLOT_DIN;
+        int index = o->slot % GCPI_SLOTS, gradient = o->slot >= GCPI_SLOT_DIN;
         gcp_view *v = o->slot >= GCPI_SLOT_DOUT  ? &s->dout[index]
                       : gradient                 ? &s->din[index]
                       : o->slot >= GCPI_SLOT_OUT ? &s->out[index]
@@ -313,7 +313,7 @@ static void gcpi_look_bytes(const gcp_target *target, const unsigned char *data,
     for (size_t first = 0; first < size; first += sizeof some) {
         size_t n = GCPI_MIN(sizeof some, size - first);
         gcpi_bytes_copy(target, some, data + first, n);
-        for (size_t i = 0; i < n; i++) l->hash = (l->hash ^ ((unsigned char *)some)[i]) * 1099511628211u;
+        for (size_t i = 0; i < n; i++) l->hash = gcpi_hash_byte(l->hash, ((unsigned char *)some)[i]);
         for (size_t i = 0; real && i < n / sizeof *some; i++) l->nan |= isnan(some[i]) != 0;
     }
 }
@@ -326,7 +326,7 @@ static gcpi_looked gcpi_look(const gcpi_plan *in, int item, ptrdiff_t offset)
     int real = x->kind == GCPI_GRADIENT_ITEM || e->dtype == GCP_DTYPE_REAL, dense = !real || x->pitch == e->shape.d[3];
     size_t rows = dense ? 1 : gcpi_pixels(e->shape),
            width = dense ? x->bytes : (size_t)e->shape.d[3] * sizeof(gcp_real);
-    gcpi_looked l = { 14695981039346656037u, 0 };
+    gcpi_looked l = { GCPI_HASH, 0 };
     for (size_t r = 0; r < rows; r++)
         gcpi_look_bytes(&in->p.target, data + r * (size_t)x->pitch * sizeof(gcp_real), width, real, &l);
     return l;

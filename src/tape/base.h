@@ -79,10 +79,13 @@ static int gcpi_integer(int given) { return given == GCP_ZERO ? 0 : given; }
 static int gcpi_finite(double x) { return x - x == 0; }
 static size_t gcpi_bytes_from(double x) { return x >= (double)SIZE_MAX ? SIZE_MAX : x > 0 ? (size_t)x : 0; }
 
-static uint32_t gcpi_hash(const char *s)
+/* FNV-1a (Fowler, Noll, Vo), a byte at a time from GCPI_HASH on. */
+#define GCPI_HASH 14695981039346656037u
+static uint64_t gcpi_hash_byte(uint64_t h, unsigned char byte) { return (h ^ byte) * 1099511628211u; }
+static uint64_t gcpi_hash(const char *s)
 {
-    uint32_t h = 2166136261u;
-    for (; *s; s++) h = (h ^ (unsigned char)*s) * 16777619u;
+    uint64_t h = GCPI_HASH;
+    while (*s) h = gcpi_hash_byte(h, (unsigned char)*s++);
     return h;
 }
 

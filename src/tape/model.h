@@ -1,7 +1,7 @@
 /* The recorded network: tensors, parameters, ops, names, segments, and the tape that holds them; handles; errors. The
    first error sticks. A full tape goes on counting, so that its message says how much was needed. */
 
-typedef struct gcpi_name { int parent, index; const char *label; uint32_t hash; int named; } gcpi_name;
+typedef struct gcpi_name { int parent, index; const char *label; uint64_t hash; int named; } gcpi_name;
 
 typedef struct gcpi_segment { int parent, name, depth, open, ops; unsigned keep; gcp_at at; } gcpi_segment;
 
@@ -21,7 +21,7 @@ typedef struct gcpi_parameter {
     /* tensor: of this recording, 0 where it was not recorded (yet); fans: 0 where not given */
     int kind, tensor, fan_in, fan_out;
     double deviation;                             /* 0: that of init */
-    uint32_t hash;
+    uint64_t hash;
     /* in the state: its value; its optimiser slots, 0 where it has none */
     size_t offset, slot;
 } gcpi_parameter;

@@ -100,7 +100,7 @@ static const char *gcpi_keep_text(gcp_tape *t, const char *s)     /* a copy that
     return (const char *)memcpy(copy, s, (size_t)n);
 }
 
-static int gcpi_name_find(const gcp_tape *t, int parent, const char *label, uint32_t hash)     /* the latest, or 0 */
+static int gcpi_name_find(const gcp_tape *t, int parent, const char *label, uint64_t hash)     /* the latest, or 0 */
 {
     for (int i = t->name_count - 1; i > 0; i--)
         if (t->names[i].hash == hash && t->names[i].parent == parent && !strcmp(t->names[i].label, label)) return i;
@@ -115,7 +115,7 @@ static int gcpi_name_new(gcp_tape *t, int parent, const char *label, const char 
         gcpi_fail(t, GCP_E_CAPACITY, at, label, "the tape's %td bytes for names are full (.names)", t->text_capacity);
         return 0;
     }
-    uint32_t hash = gcpi_hash(text);
+    uint64_t hash = gcpi_hash(text);
     int same = gcpi_name_find(t, parent, text, hash);
     if (named && (same || !*named || strpbrk(named, " /#[\n\t\r"))) {
         gcpi_fail(t, GCP_E_NAME, at, label,
@@ -254,7 +254,7 @@ static const char *gcpi_keep_path(gcp_tape *t, const char *path)
     return (const char *)memcpy(t->text + t->text_capacity - t->text_mark, path, (size_t)n);
 }
 
-static int gcpi_parameter_find(const gcp_tape *t, const char *path, uint32_t hash)
+static int gcpi_parameter_find(const gcp_tape *t, const char *path, uint64_t hash)
 {
     for (int i = 0; i < t->parameter_count; i++)
         if (t->parameters[i].hash == hash && !strcmp(t->parameters[i].path, path)) return i;
@@ -262,7 +262,7 @@ static int gcpi_parameter_find(const gcp_tape *t, const char *path, uint32_t has
 }
 
 /* A new parameter, or -1 with an error. A sealed set accepts none: its state is laid out. */
-static int gcpi_parameter_new(gcp_tape *t, const char *path, uint32_t hash, gcp_at at)
+static int gcpi_parameter_new(gcp_tape *t, const char *path, uint64_t hash, gcp_at at)
 {
     if (t->sealed || t->state) {
         gcpi_fail(t, GCP_E_PARAMETERS, at, "parameter", "'%s' was not there when the state was laid out", path);
@@ -308,7 +308,7 @@ static gcp_tensor gcpi_parameter_of(gcp_tape *t, int kind, int parent, const cha
         gcpi_fail(t, GCP_E_NAME, o.at, "parameter", "a path of over %d characters", (int)sizeof path - 2);
         return gcpi_nil(t);
     }
-    uint32_t hash = gcpi_hash(path);
+    uint64_t hash = gcpi_hash(path);
     int index = gcpi_parameter_find(t, path, hash), fresh = index < 0;
     if (fresh && (index = gcpi_parameter_new(t, path, hash, o.at)) < 0) return gcpi_nil(t);
     gcpi_parameter *p = &t->parameters[index];
