@@ -7,12 +7,13 @@
    Operands are random: a card multiplies zeros faster. Between two events there are as many launches as take 20 ms, so that the
    host's time is not counted. --small 1: sizes that the host emulation gets through. --steps-only 1: for a
    profiler. */
+#define _POSIX_C_SOURCE 200809L
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
+#include "clock.h"
 #include "../examples/networks.h"
 #include "gcp_cuda.h"
 
@@ -20,19 +21,6 @@ enum { REPEATS = 7 };                                /* once with --small */
 static FILE *json;
 static gcp_gpu gpus[2];                              /* GCP_FP32, GCP_TF32 */
 static int small, batch, repeats = REPEATS;
-
-static double seconds_now(void)
-{
-    struct timespec t;
-    timespec_get(&t, TIME_UTC);
-    return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
-}
-
-static int by_size(const void *a, const void *b)
-{
-    double x = *(const double *)a, y = *(const double *)b;
-    return (x > y) - (x < y);
-}
 
 /* Seconds of one call: median, least and most of REPEATS. */
 typedef struct figure { double median, least, most; int launches; } figure;
@@ -238,9 +226,9 @@ static void steps(const char *title, gcp_tensor loss, gcp_tensor image, gcp_tens
 static void networks(void)
 {
     static const run resnet_runs[] = { { "keep_all", GCP_POLICY_KEEP_ALL, 0, 0 }, { "segments", GCP_POLICY_SEGMENTS, 0, 0 }, { "sqrt", GCP_POLICY_SQRT, 0, 0 } };
-    static const run seed_runs[] = { { "keep_all", GCP_POLICY_KEEP_ALL, 0, 0 }, { "k0_replay", GCP_POLICY_CHECKPOINTS, 0, 1 }, { "k2_retain", GCP_POLICY_CHECKPOINTS, 2, 0 }, { "k4_retain", GCP_POLICY_CHECKPOINTS, 4, 0 },
+    static const run checkpoint_runs[] = { { "keep_all", GCP_POLICY_KEEP_ALL, 0, 0 }, { "k0_replay", GCP_POLICY_CHECKPOINTS, 0, 1 }, { "k2_retain", GCP_POLICY_CHECKPOINTS, 2, 0 }, { "k4_retain", GCP_POLICY_CHECKPOINTS, 4, 0 },
         { "k4_replay", GCP_POLICY_CHECKPOINTS, 4, 1 }, { "k8_retain", GCP_POLICY_CHECKPOINTS, 8, 0 }, { "k16_retain", GCP_POLICY_CHECKPOINTS, 16, 0 }, { "sqrt", GCP_POLICY_SQRT, 0, 0 } };
-    enum { RESNETS = sizeof resnet_runs / sizeof *resnet_runs, SEEDS = sizeof seed_runs / sizeof *seed_runs };
+    enum { RESNETS = sizeof resnet_runs / sizeof *resnet_runs, RUNS = sizeof checkpoint_runs / sizeof *checkpoint_runs };
     static unsigned char tape_memory[GCP_MB(96)];
     gcp_arena arena;
     for (int i = 0; i < 2 * RESNETS; i += small ? RESNETS : 1) {
@@ -250,11 +238,11 @@ static void networks(void)
         network n = small ? cifar_resnet(net, images, 1) : resnet50(net, images, 224, 1000);
         steps(small ? "resnet8" : "resnet50", n.loss, n.image, n.labels, small ? 10 : 1000, &resnet_runs[i % RESNETS], GCP_TF32, ",");
     }
-    for (int i = small ? SEEDS - 1 : 0; i < SEEDS; i++) {
+    for (int i = small ? RUNS - 1 : 0; i < RUNS; i++) {
         gcp_tensor image, labels;
         arena = gcp_arena_from(tape_memory, sizeof tape_memory);
-        gcp_tensor loss = seed000(gcp_tape_make(&arena, .ops = 128), small ? 8 : 256, small ? 1 : 16, &image, &labels);
-        steps("seed000", loss, image, labels, 2, &seed_runs[i], GCP_FP32, i + 1 < SEEDS ? "," : "");
+        gcp_tensor loss = tf2_checkpointing(gcp_tape_make(&arena, .ops = 128), small ? 8 : 256, small ? 1 : 16, &image, &labels);
+        steps("tf2_checkpointing", loss, image, labels, 2, &checkpoint_runs[i], GCP_FP32, i + 1 < RUNS ? "," : "");
     }
 }
 

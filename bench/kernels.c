@@ -14,6 +14,7 @@
 #include "gcp.h"
 #include <math.h>
 #include <signal.h>
+#include "clock.h"
 #include "gates.h"
 #include "table.h"
 #include "rivals.h"
@@ -108,9 +109,9 @@ static void own_call(void)
 
 static double own_seconds(int calls)
 {
-    double start = now();
+    double start = seconds_now();
     for (int i = 0; i < calls; i++) own_call();
-    return now() - start;
+    return seconds_now() - start;
 }
 
 static void own_close(void) { free(own.x); free(own.k); free(own.y); free(own.scratch); }
@@ -139,9 +140,9 @@ static double peak(void)
     gcpi_simd s = gcpi_simd_of(gcpi_isa_best());
     double best = 1e9;
     for (int run = 0; run < 12; run++) {
-        double t = now();
+        double t = seconds_now();
         gcpi_parallel(&target, target.threads, peak_task, registers);
-        t = now() - t;
+        t = seconds_now() - t;
         if (t < best) best = t;
     }
     return 2.0 * s.lanes * s.nv * s.mr[s.nv - 1] * PEAK_TERMS * target.threads / best * 1e-9;
@@ -151,15 +152,9 @@ static double peak(void)
 
 typedef struct figure { double median, spread; } figure;       /* GFLOP/s; spread as a share of it */
 
-static int by_value(const void *a, const void *b)
-{
-    double x = *(const double *)a, y = *(const double *)b;
-    return (x > y) - (x < y);
-}
-
 static figure figure_of(double *rates)
 {
-    qsort(rates, (size_t)rounds, sizeof *rates, by_value);
+    qsort(rates, (size_t)rounds, sizeof *rates, by_size);
     return (figure){ rates[rounds / 2], (rates[rounds - 1] - rates[0]) / 2 / rates[rounds / 2] };
 }
 

@@ -13,19 +13,13 @@
 #define GCP_STATIC
 #define GCP_IMPLEMENTATION
 #include "gcp.h"
+#include "clock.h"
 #include "table.h"
 
 enum { MOST_ROUNDS = 64, CHAIN = 2000, NARROW = 64 };       /* NARROW: channels of a convolution's input */
 static gcp_target target;
 static int rounds = 9;
 static FILE *csv;
-
-static double now(void)
-{
-    struct timespec t;
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
-}
 
 static void *memory_of(size_t bytes)
 {
@@ -253,24 +247,18 @@ static void fused_backward(void)
 
 /* ---- Measuring ---- */
 
-static int by_value(const void *a, const void *b)
-{
-    double x = *(const double *)a, y = *(const double *)b;
-    return (x > y) - (x < y);
-}
-
 typedef struct figure { double median, spread; } figure;       /* seconds; spread: half of slowest less fastest, as a share */
 static figure figure_of(double *seconds)
 {
-    qsort(seconds, (size_t)rounds, sizeof *seconds, by_value);
+    qsort(seconds, (size_t)rounds, sizeof *seconds, by_size);
     return (figure){ seconds[rounds / 2], (seconds[rounds - 1] - seconds[0]) / 2 / seconds[rounds / 2] };
 }
 
 static double seconds_of(void (*run)(void))
 {
-    double begin = now();
+    double begin = seconds_now();
     run();
-    return now() - begin;
+    return seconds_now() - begin;
 }
 
 /* All in turn; the last may be missing, and is nothing then. */

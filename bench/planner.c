@@ -15,6 +15,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
+#include "clock.h"
 #include "methods.h"
 #include "networks.h"
 #include "table.h"
@@ -54,19 +55,6 @@ static FILE *csv;
 static loss_cell losses[(MAX_GRAPHS * MAX_SHARES + NETWORK_NAMES * PARTS) * METHODS];
 static double quick_logs;
 static int loss_count, cell_count, faults, quick_count;
-
-static double milliseconds(void)
-{
-    struct timespec t;
-    clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &t);
-    return 1e3 * (double)t.tv_sec + 1e-6 * (double)t.tv_nsec;
-}
-
-static int ascending(const void *a, const void *b)
-{
-    double x = *(const double *)a, y = *(const double *)b;
-    return (x > y) - (x < y);
-}
 
 static gcp_plan_opts options_of(const subject *s)
 {
@@ -201,12 +189,12 @@ static gcp_plan plan_budget(const subject *s, size_t budget, gcp_effort with, do
     o.effort = with;
     for (int i = 0; i < REPEATS; i++) {
         arena.used = used;
-        double begin = milliseconds();
+        double begin = clock_seconds(CLOCK_PROCESS_CPUTIME_ID);
         plan = plan_any(s, o);
-        ms[i] = milliseconds() - begin;
+        ms[i] = 1e3 * (clock_seconds(CLOCK_PROCESS_CPUTIME_ID) - begin);
         if (!plan.in) break;
     }
-    if (plan.in) qsort(ms, REPEATS, sizeof *ms, ascending);
+    if (plan.in) qsort(ms, REPEATS, sizeof *ms, by_size);
     else gcp_error_clear(s->loss.tape);
     return plan;
 }
@@ -305,9 +293,9 @@ static void network_rows(const network_name *n)
     o.policy = GCP_POLICY_BUDGET;
     o.effort = effort;
     o.budget = 1;
-    double begin = milliseconds();
+    double begin = clock_seconds(CLOCK_PROCESS_CPUTIME_ID);
     size_t least = plan_any(&s, o).least_bytes;
-    printf("%s: %d ops, keep-all %.1f MB, least %.1f MB (%.0f ms)\n", n->name, n->ops, (double)s.keep.bytes / 1048576, (double)least / 1048576, milliseconds() - begin);
+    printf("%s: %d ops, keep-all %.1f MB, least %.1f MB (%.0f ms)\n", n->name, n->ops, (double)s.keep.bytes / 1048576, (double)least / 1048576, 1e3 * (clock_seconds(CLOCK_PROCESS_CPUTIME_ID) - begin));
     gcp_error_clear(tape);
     add_policies(&s);
     for (int i = 0; i < PARTS; i++) {

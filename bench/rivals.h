@@ -23,13 +23,6 @@ typedef struct rival {
     void (*close)(void);
 } rival;
 
-static double now(void)
-{
-    struct timespec t;
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
-}
-
 static float *filled(size_t n)
 {
     float *p = (float *)aligned_alloc(64, (n * sizeof *p + 127) / 64 * 64);
@@ -105,10 +98,10 @@ static int dnn_open_any(const work *w) { return dnn_open(w, 0); }
 
 static double dnn_seconds(int calls)
 {
-    double start = now();
+    double start = seconds_now();
     for (int i = 0; i < calls; i++) dnn_must(dnnl_primitive_execute(dnn.primitive, dnn.stream, 3, dnn.args));
     dnn_must(dnnl_stream_wait(dnn.stream));
-    return now() - start;
+    return seconds_now() - start;
 }
 
 static void dnn_close(void)
@@ -153,11 +146,11 @@ static int blas_open(const work *w)
 
 static double blas_seconds(int calls)
 {
-    double start = now();
+    double start = seconds_now();
     for (int i = 0; i < calls * blas.times; i++)
         cblas_sgemm(CblasRowMajor, blas.ta ? CblasTrans : CblasNoTrans, blas.tb ? CblasTrans : CblasNoTrans, blas.m, blas.n, blas.k, 1,
                     blas.a, blas.ta ? blas.m : blas.k, blas.b, blas.tb ? blas.k : blas.n, 0, blas.c, blas.n);
-    return now() - start;
+    return seconds_now() - start;
 }
 
 static void blas_close(void) { free(blas.a); free(blas.b); free(blas.c); }

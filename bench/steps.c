@@ -17,6 +17,7 @@
 #include <time.h>
 #include "networks.h"
 #include "peer.h"
+#include "clock.h"
 #include "table.h"
 
 enum { TOOLS = 3, MOST_ROUNDS = 64 };
@@ -33,14 +34,14 @@ static network resnet18_cifar(gcp_tape *net)
     return network_of(image, labels, mean_head(net, NULL, x, 0, 10));
 }
 
-static network of_seed(gcp_tensor loss, gcp_tensor image, gcp_tensor labels) { return (network){ .image = image, .labels = labels, .loss = loss }; }
-static network seed000_64(gcp_tape *net) { gcp_tensor x, l, loss = seed000(net, 64, 16, &x, &l); return of_seed(loss, x, l); }
-static network seed000_256(gcp_tape *net) { gcp_tensor x, l, loss = seed000(net, 256, 16, &x, &l); return of_seed(loss, x, l); }
-static network seed003_64(gcp_tape *net) { gcp_tensor x, l, loss = seed003(net, 3, 1, 64, 16, &x, &l); return of_seed(loss, x, l); }
+static network of_loss(gcp_tensor loss, gcp_tensor image, gcp_tensor labels) { return (network){ .image = image, .labels = labels, .loss = loss }; }
+static network tf2_checkpointing_64(gcp_tape *net) { gcp_tensor x, l, loss = tf2_checkpointing(net, 64, 16, &x, &l); return of_loss(loss, x, l); }
+static network tf2_checkpointing_256(gcp_tape *net) { gcp_tensor x, l, loss = tf2_checkpointing(net, 256, 16, &x, &l); return of_loss(loss, x, l); }
+static network recompute_grad_64(gcp_tape *net) { gcp_tensor x, l, loss = recompute_grad(net, 3, 1, 64, 16, &x, &l); return of_loss(loss, x, l); }
 static network resnet50_224(gcp_tape *net) { return resnet50(net, 8, 224, 1000); }
 
 static const struct { const char *name; network (*record)(gcp_tape *net); double momentum; } networks[] = {
-    { "seed000_64", seed000_64, 0 }, { "seed000_256", seed000_256, 0 }, { "seed003_64", seed003_64, 0 },
+    { "tf2_checkpointing_64", tf2_checkpointing_64, 0 }, { "tf2_checkpointing_256", tf2_checkpointing_256, 0 }, { "recompute_grad_64", recompute_grad_64, 0 },
     { "resnet50", resnet50_224, 0.9 }, { "resnet18_cifar", resnet18_cifar, 0.9 } };
 static const char *const modes[] = { "plain", "checkpointed" };
 
@@ -49,13 +50,6 @@ static const size_t tape_room = GCP_MB(256);
 static gcp_target target;
 static int rounds = 5;
 static FILE *csv;
-
-static double milliseconds(void)
-{
-    struct timespec t;
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    return 1e3 * (double)t.tv_sec + 1e-6 * (double)t.tv_nsec;
-}
 
 /* What ran before has threads that wait for more, awake for a while. */
 static void rest(void)
@@ -133,15 +127,9 @@ static void fill(gcp_plan *plan, const network *n)
 
 /* ---- Rows ---- */
 
-static int by_value(const void *a, const void *b)
-{
-    double x = *(const double *)a, y = *(const double *)b;
-    return (x > y) - (x < y);
-}
-
 static double row(const char *name, const char *mode, const char *who, const char *version, double *ms, size_t peak, double own)
 {
-    qsort(ms, (size_t)rounds, sizeof *ms, by_value);
+    qsort(ms, (size_t)rounds, sizeof *ms, by_size);
     double median = ms[rounds / 2];
     printf("%-15s %-12s %-10s %-14s %9.1f ms (%.1f to %.1f) %8.1f MiB", name, mode, who, version, median, ms[0], ms[rounds - 1], (double)peak / 1048576);
     if (own > 0) printf("   gcp %.2f times as fast", median / own);
@@ -167,9 +155,9 @@ static void run(int at, int mode)
     for (int i = 0; i < TOOLS; i++) tools[i].runs = tools[i].runs && tool_start(&tools[i], name, modes[mode]);
     for (int r = -1; r < rounds; r++) {
         rest();
-        double start = milliseconds();
+        double start = seconds_now();
         gcp_step(&plan, .lr = 0.001);
-        if (r >= 0) ms[r] = milliseconds() - start;
+        if (r >= 0) ms[r] = 1e3 * (seconds_now() - start);
         for (int i = 0; i < TOOLS; i++) {
             if (!tools[i].runs) continue;
             rest();

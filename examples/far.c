@@ -26,12 +26,6 @@ static char costs[TEXT];
 static size_t costs_used;
 static gcp_real *expected, *gradient;
 
-static int by_size(const void *a, const void *b)
-{
-    double x = *(const double *)a, y = *(const double *)b;
-    return (x > y) - (x < y);
-}
-
 static int failed(const char *what) { fprintf(stderr, "far: %s\n", what); return 0; }
 
 /* ---- The link: a file's pages -----------------------------------------------------------------------------------*/
@@ -199,7 +193,7 @@ int main(int argc, char **argv)
     if (!memory) return !failed("out of memory");
     arena = gcp_arena_from(memory, size);
     gcp_tape *net = gcp_tape_make(&arena, .ops = 256);
-    loss = seed000(net, o.image, o.batch, &image, &labels);
+    loss = tf2_checkpointing(net, o.image, o.batch, &image, &labels);
     gcp_plan keep = gcp_plan_make(loss, .policy = GCP_POLICY_KEEP_ALL);
     slab_size = keep.room;
     slab = malloc(slab_size);

@@ -17,6 +17,12 @@ static inline double seconds_now(void)
     return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
 }
 
+static inline int by_size(const void *a, const void *b)         /* for qsort, of double */
+{
+    double x = *(const double *)a, y = *(const double *)b;
+    return (x > y) - (x < y);
+}
+
 static inline double mib(size_t bytes) { return (double)bytes / 1048576.0; }
 
 /* A training plan and an inference plan over one block of memory, and a batch on its way in. */

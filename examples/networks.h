@@ -1,6 +1,6 @@
 /* networks.h - the networks of the examples, the benchmarks and the tests, and what a framework would store for them.
 
-   Each builder records on a tape and returns the loss (seed000, seed003) or the four tensors that training needs. The
+   Each builder records on a tape and returns the loss (tf2_checkpointing, recompute_grad) or the four tensors that training needs. The
    published ones have a twin, NAME_stored, that also notes what a framework stores. */
 #ifndef NETWORKS_H
 #define NETWORKS_H
@@ -154,7 +154,7 @@ static inline gcp_tensor keras_head(gcp_tape *net, stored *s, gcp_tensor x, int 
 
 /* The CNN of tf2_gradient_checkpointing: 26 Keras layers, each a segment and so a unit of the index rules. Ten of its
    pools are 1x1: they change nothing, yet a framework stores what they copy. s may be NULL. */
-static inline gcp_tensor seed000_stored(gcp_tape *net, int image_size, int batch, gcp_tensor *image, gcp_tensor *labels, stored *s)
+static inline gcp_tensor tf2_checkpointing_stored(gcp_tape *net, int image_size, int batch, gcp_tensor *image, gcp_tensor *labels, stored *s)
 {
     static const int channels[] = { 10, 20, 40, 60, 40, 40, 40, 40, 40, 20, 20 };
     gcp_tensor x = *image = gcp_input(net, "image", GCP_SHAPE(batch, image_size, image_size, 1));
@@ -169,13 +169,13 @@ static inline gcp_tensor seed000_stored(gcp_tape *net, int image_size, int batch
     return gcp_cross_entropy(keras_head(net, s, x, 1, 32, 10), *labels);
 }
 
-static inline gcp_tensor seed000(gcp_tape *net, int image_size, int batch, gcp_tensor *image, gcp_tensor *labels)
+static inline gcp_tensor tf2_checkpointing(gcp_tape *net, int image_size, int batch, gcp_tensor *image, gcp_tensor *labels)
 {
-    return seed000_stored(net, image_size, batch, image, labels, NULL);
+    return tf2_checkpointing_stored(net, image_size, batch, image, labels, NULL);
 }
 
 /* The CNN of the tf.recompute_grad tutorial: each partition of blocks is a segment, as its author cut it. */
-static inline gcp_tensor seed003_stored(gcp_tape *net, int partitions, int blocks, int image_size, int batch, gcp_tensor *image, gcp_tensor *labels, stored *s)
+static inline gcp_tensor recompute_grad_stored(gcp_tape *net, int partitions, int blocks, int image_size, int batch, gcp_tensor *image, gcp_tensor *labels, stored *s)
 {
     static const int channels[] = { 10, 40, 20 };
     gcp_tensor x = *image = gcp_input(net, "image", GCP_SHAPE(batch, image_size, image_size, 1));
@@ -190,9 +190,9 @@ static inline gcp_tensor seed003_stored(gcp_tape *net, int partitions, int block
     return gcp_cross_entropy(keras_head(net, s, x, 1, 32, 10), *labels);
 }
 
-static inline gcp_tensor seed003(gcp_tape *net, int partitions, int blocks, int image_size, int batch, gcp_tensor *image, gcp_tensor *labels)
+static inline gcp_tensor recompute_grad(gcp_tape *net, int partitions, int blocks, int image_size, int batch, gcp_tensor *image, gcp_tensor *labels)
 {
-    return seed003_stored(net, partitions, blocks, image_size, batch, image, labels, NULL);
+    return recompute_grad_stored(net, partitions, blocks, image_size, batch, image, labels, NULL);
 }
 
 /* VGG13, 16 and 19 as Keras has the last two, without dropout: configurations B, D and E of Simonyan & Zisserman 2014.
@@ -365,7 +365,7 @@ static inline gcp_tensor preactivated_block(gcp_tape *net, stored *s, gcp_tensor
 }
 
 /* The pre-activated ResNet-18 to -200 (He et al. 2016) of the checkpointing, swapping and OME measurements. */
-static inline network seed002_stored(gcp_tape *net, int depth, int batch, int image_size, int classes, stored *s)
+static inline network resnet_v2_stored(gcp_tape *net, int depth, int batch, int image_size, int classes, stored *s)
 {
     const int *stages = resnet_stages(depth);
     network none = { GCP_NIL, GCP_NIL, GCP_NIL, GCP_NIL };
@@ -381,9 +381,9 @@ static inline network seed002_stored(gcp_tape *net, int depth, int batch, int im
     return network_of(image, labels, mean_head(net, s, x, 1, classes));
 }
 
-static inline network seed002(gcp_tape *net, int depth, int batch, int image_size, int classes)
+static inline network resnet_v2(gcp_tape *net, int depth, int batch, int image_size, int classes)
 {
-    return seed002_stored(net, depth, batch, image_size, classes, NULL);
+    return resnet_v2_stored(net, depth, batch, image_size, classes, NULL);
 }
 
 /* The residual networks for CIFAR-10: three stages of blocks, 16, 32 and 64 channels wide. */

@@ -85,7 +85,7 @@ static int study_record(study *s, const options *o)
     if (!s->tape_memory) return out_of_memory();
     s->arena = gcp_arena_from(s->tape_memory, arena);
     s->net = gcp_tape_make(&s->arena, .ops = 128, .seed = 1);
-    s->loss = seed000_stored(s->net, o->image, o->batch, &s->image, &s->labels, &s->framework);
+    s->loss = tf2_checkpointing_stored(s->net, o->image, o->batch, &s->image, &s->labels, &s->framework);
     for (int i = 0; i < ROWS; i++) {
         row *r = &rows[i];
         r->plan = row_plan(s, r);
@@ -176,12 +176,6 @@ static int study_run(study *s, row *r)
     r->same = same && (r->times == 0 || r->same);
     r->times++;
     return 1;
-}
-
-static int by_size(const void *a, const void *b)
-{
-    double x = *(const double *)a, y = *(const double *)b;
-    return (x > y) - (x < y);
 }
 
 static double median(const row *r)

@@ -34,7 +34,7 @@ static void checkpoint_figures(void)
     gcp_tape *net = fresh();
     gcp_tensor x, y;
     stored s = { .count = 0 };
-    gcp_tensor loss = seed000_stored(net, 64, 16, &x, &y, &s);
+    gcp_tensor loss = tf2_checkpointing_stored(net, 64, 16, &x, &y, &s);
     CHECK_NEAR(mib(framework_bytes(&s)), 181.5, 0.1);
     for (int i = 0; i < 5; i++) {
         gcp_plan retain = gcp_plan_make(loss, .policy = GCP_POLICY_CHECKPOINTS, .checkpoints = ks[i]);
@@ -68,7 +68,7 @@ static size_t gradients(gcp_tape *net, gcp_plan *plan, float *out)
 static double step(const gcp_plan_opts *o, float *out, size_t *n)
 {
     gcp_tape *net = fresh();
-    gcp_tensor x, y, loss = seed000(net, RUN, 16, &x, &y);
+    gcp_tensor x, y, loss = tf2_checkpointing(net, RUN, 16, &x, &y);
     gcp_plan plan = gcp_plan_make_at(loss, *o);
     gcp_bind(&plan, slab, sizeof slab);
     gcp_write(&plan, x, image);
@@ -100,7 +100,7 @@ static void partition_figures(void)
     gcp_tape *net = fresh();
     gcp_tensor x, y;
     stored s = { .count = 0 };
-    gcp_tensor loss = seed003_stored(net, 3, 3, 64, 16, &x, &y, &s);
+    gcp_tensor loss = recompute_grad_stored(net, 3, 3, 64, 16, &x, &y, &s);
     gcp_plan cut = gcp_plan_make(loss, .policy = GCP_POLICY_SEGMENTS, .optimizer = GCP_OPTIMIZER_SGD);
     CHECK_NEAR(mib(framework_bytes(&s)), 315, 3.15);
     CHECK(mib(cut.bytes) <= 115 + 20);
@@ -112,7 +112,7 @@ static void partition_figures(void)
 static void partition_steps(float *losses, size_t *cap, gcp_policy policy)
 {
     gcp_tape *net = fresh();
-    gcp_tensor x, y, loss = seed003(net, 3, 3, RUN, 16, &x, &y);
+    gcp_tensor x, y, loss = recompute_grad(net, 3, 3, RUN, 16, &x, &y);
     gcp_plan plan = gcp_plan_make(loss, .policy = policy, .budget = *cap, .optimizer = GCP_OPTIMIZER_SGD);
     gcp_bind(&plan, slab, sizeof slab);
     gcp_write(&plan, x, image);
@@ -130,7 +130,7 @@ static void partition_cap(void)
     partition_steps(cut, &cap, GCP_POLICY_SEGMENTS);
     CHECK(!memcmp(plain, cut, sizeof plain));
     gcp_tape *net = fresh();
-    gcp_tensor x, y, loss = seed003(net, 3, 3, RUN, 16, &x, &y);
+    gcp_tensor x, y, loss = recompute_grad(net, 3, 3, RUN, 16, &x, &y);
     gcp_plan refused = gcp_plan_make(loss, .policy = GCP_POLICY_KEEP_ALL, .budget = cap, .optimizer = GCP_OPTIMIZER_SGD);
     CHECK(refused.in == NULL);
     CHECK_INT(gcp_error_code(net), ==, GCP_E_BUDGET);
@@ -148,7 +148,7 @@ static void budget_figures(void)
         static stored s;
         gcp_tensor x, y;
         s.count = s.layers = 0;
-        gcp_tensor loss = nets[i].depth ? seed002_stored(net, nets[i].depth, nets[i].batch, 224, 1000, &s).loss : seed003_stored(net, 3, 3, 64, 16, &x, &y, &s);
+        gcp_tensor loss = nets[i].depth ? resnet_v2_stored(net, nets[i].depth, nets[i].batch, 224, 1000, &s).loss : recompute_grad_stored(net, 3, 3, 64, 16, &x, &y, &s);
         gcp_plan_opts o = { .at = GCP_AT, .policy = GCP_POLICY_BUDGET, .budget = GCP_MB(95) };
         if (nets[i].depth) {
             o.optimizer = GCP_OPTIMIZER_SGD;
