@@ -593,13 +593,13 @@ GCP_API gcp_tensor gcp_conv2d_at(gcp_tensor x, gcp_conv2d_opts opts);
 /* out = (h - 1) stride - pad + kernel */
 GCP_API gcp_tensor gcp_conv_transpose2d_at(gcp_tensor x, gcp_conv2d_opts opts);
 GCP_API gcp_tensor gcp_linear_at(gcp_tensor x, gcp_linear_opts opts);
-GCP_API gcp_tensor gcp_embedding_at(gcp_tensor ids, gcp_embedding_opts opts);     /* ids: gcp_ids in [0, entries) */
+GCP_API gcp_tensor gcp_embedding_at(gcp_tensor ids, gcp_embedding_opts opts);     /* (n) or (n, l) in [0, entries) */
 /* two ops: statistics (once) and apply */
 GCP_API gcp_tensor gcp_batch_norm_at(gcp_tensor x, gcp_norm_opts opts);
 GCP_API gcp_tensor gcp_layer_norm_at(gcp_tensor x, gcp_norm_opts opts);           /* over channels */
 
-/* The same ops with weights given, for sharing. bias may be nil (pass GCP_NIL). A batch-norm's running statistics are
-   its own even so: what two places see differs. */
+/* The same ops with weights given, for sharing: these say .out, .k and .entries. bias may be nil (pass GCP_NIL). A
+   batch-norm's running statistics are its own even so: what two places see differs. */
 GCP_API gcp_tensor gcp_conv2d_op_at(gcp_tensor x, gcp_tensor weight, gcp_tensor bias, gcp_conv2d_opts opts);
 GCP_API gcp_tensor gcp_conv_transpose2d_op_at(gcp_tensor x, gcp_tensor weight, gcp_tensor bias, gcp_conv2d_opts opts);
 GCP_API gcp_tensor gcp_linear_op_at(gcp_tensor x, gcp_tensor weight, gcp_tensor bias, gcp_linear_opts opts);
@@ -644,10 +644,10 @@ GCP_API int  gcp_segment_begin(gcp_tape *tape, const char *label, gcp_segment_op
 GCP_API void gcp_segment_end(gcp_tape *tape, int segment, int *state);
 
 /* Plan. loss: a scalar (any tensor for .inference). Takes memory from opts.arena or the tape's, and scratch that it
-   returns; gcp_plan_arena says how much is enough for both. gcp_plan_ok: 1, or 0 where
-   the plan could not be made: the tape holds the message. An option that its policy or optimiser does not take is an
-   error. gcp_least_budget: the least .budget found that a plan with these options fits (plan.bytes counts the state
-   too); .policy and .budget are left out; 0 on error. */
+   returns; gcp_plan_arena says how much is enough for both. gcp_plan_ok: 1, or 0 where the plan could not be made: the
+   tape holds the message (none where the loss is nil and names no tape). An option that its policy or optimiser does
+   not take is an error. gcp_least_budget: the least .budget found that a plan with these options fits (plan.bytes
+   counts the state too); .policy and .budget are left out; 0 on error. */
 GCP_API gcp_plan gcp_plan_make_at(gcp_tensor loss, gcp_plan_opts opts);
 GCP_API int      gcp_plan_ok(const gcp_plan *plan);
 GCP_API size_t   gcp_plan_arena_at(gcp_tensor loss, gcp_plan_opts opts);
@@ -666,12 +666,12 @@ GCP_API size_t   gcp_graph_arena_at(const gcp_tape *tape, const char *text, gcp_
 
 /* The trade-off curve: fills seconds, bytes and bound of `count` points whose budgets are given, in ascending order;
    more budget never costs time. Returns how many of them fit (the last ones); 0 with the tape's error if planning
-   failed otherwise. The plan of a point is gcp_plan_make with .budget = point.planned_with. As CSV, or as a curve with
-   the lower bound beside it. */
+   failed otherwise; .policy and .budget of the options are left out. The plan of a point is gcp_plan_make with .budget
+   = point.planned_with. As CSV, or as a curve with the lower bound beside it. */
 typedef struct gcp_point {
     size_t budget;                      /* given */
-    size_t bytes, planned_with;         /* of the plan; the budget of the list at which it was found. Nothing fits: 0,
-                                           the least that does */
+    size_t bytes;                       /* of this point's plan; 0: nothing fits */
+    size_t planned_with;                /* .budget for the same plan; where nothing fits, the least that works */
     double seconds, keep_all_seconds, bound_seconds;
 } gcp_point;
 GCP_API int  gcp_sweep_at(gcp_tensor loss, gcp_point *points, int count, gcp_plan_opts opts);
@@ -680,8 +680,8 @@ GCP_API void gcp_sweep_csv(const gcp_point *points, int count, gcp_writer out);
 GCP_API void gcp_sweep_svg(const gcp_point *points, int count, gcp_writer out);
 
 /* The largest batch for .plan.budget bytes, by planning alone. record makes a network of that batch on the tape, which
-   is reset before each try and after the last, and returns its loss. 0 on error, which the tape holds: also where not
-   even a batch of one fits. */
+   is reset before each try and after the last and keeps none of their new parameters, and returns its loss. 0 on error,
+   which the tape holds: also where not even a batch of one fits. */
 typedef gcp_tensor (*gcp_record_fn)(void *context, gcp_tape *tape, int batch);
 typedef struct gcp_batch_opts {
     gcp_at at GCPI_Z;
@@ -696,9 +696,9 @@ GCP_API int gcp_max_batch_at(gcp_tape *tape, gcp_record_fn record, void *context
    NULL, 0: the target's allocate. Plans bound to the same memory share it: the state at its front, and behind it one
    slab at a time. gcp_plans_bytes says what all of some plans need there (their state and the largest slab), before any
    is bound; gcp_plans_room what to allocate (up to GCP_MAX_BOUND plans of one tape; 0 where one of them was not made).
-   The state's home is final: give it enough at first. Whatever another plan writes or runs there takes a plan's inputs
-   and results: write the inputs again. Where an optimiser's slots make the state grow, the slabs of the others move by
-   themselves, which also takes their inputs.
+   The state cannot move later: give room for the slots of the largest optimiser at first (gcp_state_bytes). Whatever
+   another plan writes or runs there takes a plan's inputs and results: write the inputs again. Where an optimiser's
+   slots make the state grow, the slabs of the others move by themselves, which also takes their inputs.
    gcp_unbind: before the memory is freed or used otherwise. It gives back what the target allocated, a state in it too.
    gcp_state_bind gives state a home of its own first: gcp_state_bytes at an address aligned to 64, 63 more at any;
    slots for optimizer. Then gcp_bind takes plan->slab_bytes, and at any address the target's align less 1 more.

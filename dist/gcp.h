@@ -596,13 +596,13 @@ GCP_API gcp_tensor gcp_conv2d_at(gcp_tensor x, gcp_conv2d_opts opts);
 /* out = (h - 1) stride - pad + kernel */
 GCP_API gcp_tensor gcp_conv_transpose2d_at(gcp_tensor x, gcp_conv2d_opts opts);
 GCP_API gcp_tensor gcp_linear_at(gcp_tensor x, gcp_linear_opts opts);
-GCP_API gcp_tensor gcp_embedding_at(gcp_tensor ids, gcp_embedding_opts opts);     /* ids: gcp_ids in [0, entries) */
+GCP_API gcp_tensor gcp_embedding_at(gcp_tensor ids, gcp_embedding_opts opts);     /* (n) or (n, l) in [0, entries) */
 /* two ops: statistics (once) and apply */
 GCP_API gcp_tensor gcp_batch_norm_at(gcp_tensor x, gcp_norm_opts opts);
 GCP_API gcp_tensor gcp_layer_norm_at(gcp_tensor x, gcp_norm_opts opts);           /* over channels */
 
-/* The same ops with weights given, for sharing. bias may be nil (pass GCP_NIL). A batch-norm's running statistics are
-   its own even so: what two places see differs. */
+/* The same ops with weights given, for sharing: these say .out, .k and .entries. bias may be nil (pass GCP_NIL). A
+   batch-norm's running statistics are its own even so: what two places see differs. */
 GCP_API gcp_tensor gcp_conv2d_op_at(gcp_tensor x, gcp_tensor weight, gcp_tensor bias, gcp_conv2d_opts opts);
 GCP_API gcp_tensor gcp_conv_transpose2d_op_at(gcp_tensor x, gcp_tensor weight, gcp_tensor bias, gcp_conv2d_opts opts);
 GCP_API gcp_tensor gcp_linear_op_at(gcp_tensor x, gcp_tensor weight, gcp_tensor bias, gcp_linear_opts opts);
@@ -647,10 +647,10 @@ GCP_API int  gcp_segment_begin(gcp_tape *tape, const char *label, gcp_segment_op
 GCP_API void gcp_segment_end(gcp_tape *tape, int segment, int *state);
 
 /* Plan. loss: a scalar (any tensor for .inference). Takes memory from opts.arena or the tape's, and scratch that it
-   returns; gcp_plan_arena says how much is enough for both. gcp_plan_ok: 1, or 0 where
-   the plan could not be made: the tape holds the message. An option that its policy or optimiser does not take is an
-   error. gcp_least_budget: the least .budget found that a plan with these options fits (plan.bytes counts the state
-   too); .policy and .budget are left out; 0 on error. */
+   returns; gcp_plan_arena says how much is enough for both. gcp_plan_ok: 1, or 0 where the plan could not be made: the
+   tape holds the message (none where the loss is nil and names no tape). An option that its policy or optimiser does
+   not take is an error. gcp_least_budget: the least .budget found that a plan with these options fits (plan.bytes
+   counts the state too); .policy and .budget are left out; 0 on error. */
 GCP_API gcp_plan gcp_plan_make_at(gcp_tensor loss, gcp_plan_opts opts);
 GCP_API int      gcp_plan_ok(const gcp_plan *plan);
 GCP_API size_t   gcp_plan_arena_at(gcp_tensor loss, gcp_plan_opts opts);
@@ -669,12 +669,12 @@ GCP_API size_t   gcp_graph_arena_at(const gcp_tape *tape, const char *text, gcp_
 
 /* The trade-off curve: fills seconds, bytes and bound of `count` points whose budgets are given, in ascending order;
    more budget never costs time. Returns how many of them fit (the last ones); 0 with the tape's error if planning
-   failed otherwise. The plan of a point is gcp_plan_make with .budget = point.planned_with. As CSV, or as a curve with
-   the lower bound beside it. */
+   failed otherwise; .policy and .budget of the options are left out. The plan of a point is gcp_plan_make with .budget
+   = point.planned_with. As CSV, or as a curve with the lower bound beside it. */
 typedef struct gcp_point {
     size_t budget;                      /* given */
-    size_t bytes, planned_with;         /* of the plan; the budget of the list at which it was found. Nothing fits: 0,
-                                           the least that does */
+    size_t bytes;                       /* of this point's plan; 0: nothing fits */
+    size_t planned_with;                /* .budget for the same plan; where nothing fits, the least that works */
     double seconds, keep_all_seconds, bound_seconds;
 } gcp_point;
 GCP_API int  gcp_sweep_at(gcp_tensor loss, gcp_point *points, int count, gcp_plan_opts opts);
@@ -683,8 +683,8 @@ GCP_API void gcp_sweep_csv(const gcp_point *points, int count, gcp_writer out);
 GCP_API void gcp_sweep_svg(const gcp_point *points, int count, gcp_writer out);
 
 /* The largest batch for .plan.budget bytes, by planning alone. record makes a network of that batch on the tape, which
-   is reset before each try and after the last, and returns its loss. 0 on error, which the tape holds: also where not
-   even a batch of one fits. */
+   is reset before each try and after the last and keeps none of their new parameters, and returns its loss. 0 on error,
+   which the tape holds: also where not even a batch of one fits. */
 typedef gcp_tensor (*gcp_record_fn)(void *context, gcp_tape *tape, int batch);
 typedef struct gcp_batch_opts {
     gcp_at at GCPI_Z;
@@ -699,9 +699,9 @@ GCP_API int gcp_max_batch_at(gcp_tape *tape, gcp_record_fn record, void *context
    NULL, 0: the target's allocate. Plans bound to the same memory share it: the state at its front, and behind it one
    slab at a time. gcp_plans_bytes says what all of some plans need there (their state and the largest slab), before any
    is bound; gcp_plans_room what to allocate (up to GCP_MAX_BOUND plans of one tape; 0 where one of them was not made).
-   The state's home is final: give it enough at first. Whatever another plan writes or runs there takes a plan's inputs
-   and results: write the inputs again. Where an optimiser's slots make the state grow, the slabs of the others move by
-   themselves, which also takes their inputs.
+   The state cannot move later: give room for the slots of the largest optimiser at first (gcp_state_bytes). Whatever
+   another plan writes or runs there takes a plan's inputs and results: write the inputs again. Where an optimiser's
+   slots make the state grow, the slabs of the others move by themselves, which also takes their inputs.
    gcp_unbind: before the memory is freed or used otherwise. It gives back what the target allocated, a state in it too.
    gcp_state_bind gives state a home of its own first: gcp_state_bytes at an address aligned to 64, 63 more at any;
    slots for optimizer. Then gcp_bind takes plan->slab_bytes, and at any address the target's align less 1 more.
@@ -1559,9 +1559,11 @@ GCPI_DEF gcp_tensor gcp_want_grad_at(gcp_tensor x, gcp_at at)
     return gcpi_flag(x, 1 << GCPI_INPUT, GCPI_WANTED, at, "gcp_want_grad", "a real input");
 }
 
-/* A whole number has no gradient: .want_grad of one is an error. */
 static gcp_tensor gcpi_input(gcp_tape *t, gcp_dtype dtype, const char *name, gcp_shape shape, const gcp_input_opts *o)
 {
+    if (o->want_grad && dtype != GCP_DTYPE_REAL)
+        gcpi_fail(t, GCP_E_DTYPE, o->at, "input", "'%s' with .want_grad: whole numbers have no gradient",
+                  name ? name : "");
     gcp_tensor x = gcpi_input_of(t, dtype, name, shape, o->at);
     return o->want_grad && !gcp_is_nil(x) ? gcp_want_grad_at(x, o->at) : x;
 }
@@ -3622,9 +3624,9 @@ static void gcpi_gemm(int ta, int tb, int m, int n, int k, const gcp_real *a, pt
 #pragma STDC FP_CONTRACT OFF            /* as GCPI_LOOP says to gcc; on again at the end */
 #endif
 
-/* A loop for each instruction set: NAME_body is inlined into as many functions, and NAME takes the target's (_any as
-   GCPI_PLAIN). The bits are the same: nothing is contracted, and no sum changes its order. GCPI_EACH: operands may be
-   the same bytes, but then from end to end. GCPI_EIGHT: and it stays a loop, which fills a vector. */
+/* A loop for each instruction set: NAME_body is inlined into as many functions, and NAME takes the target's. The bits
+   are the same: nothing is contracted, and no sum changes its order. GCPI_EACH: operands may be the same bytes, but
+   then from end to end. GCPI_EIGHT: and it stays a loop, which fills a vector. */
 #if defined(__clang__)
 #define GCPI_EACH _Pragma("clang loop vectorize(assume_safety)")
 #define GCPI_EIGHT GCPI_EACH
@@ -3637,7 +3639,7 @@ static void gcpi_gemm(int ta, int tb, int m, int n, int k, const gcp_real *a, pt
 #endif
 #if GCPI_X86
 #define GCPI_WIDE(NAME, PARAMETERS, ARGUMENTS, TARGET)                                                        \
-    static void NAME##_any PARAMETERS { NAME##_body ARGUMENTS; }                                              \
+    GCPI_LOOP void NAME##_any PARAMETERS { NAME##_body ARGUMENTS; }                                           \
     GCPI_LOOP GCPI_AVX2 void NAME##_avx2 PARAMETERS { NAME##_body ARGUMENTS; }                                \
     GCPI_LOOP GCPI_AVX512 void NAME##_avx512 PARAMETERS { NAME##_body ARGUMENTS; }                            \
     static void NAME PARAMETERS                                                                               \
@@ -5300,7 +5302,7 @@ static void gcpi_reshape_backward(const gcp_call *c)
 static int gcpi_embedding_shape(gcp_shape_call *s)
 {
     const int *d = s->in[0].d;
-    if (s->in_dtype[0] != GCP_DTYPE_I32) return gcpi_refuse_type(s, "ids must be gcp_labels");
+    if (s->in_dtype[0] != GCP_DTYPE_I32) return gcpi_refuse_type(s, "ids must be gcp_ids");
     if (s->in_dtype[1] != GCP_DTYPE_REAL) return gcpi_refuse_type(s, "input 1 holds integers, not real numbers");
     if (d[1] != 1 || s->in[0].rank > 2) return gcpi_refuse(s, "ids of %s: at most two sizes", GCPI_TEXT(s->in[0]));
     s->out[0].rank = s->in[0].rank + 1;
@@ -6093,6 +6095,21 @@ static int gcpi_norm_options(gcp_tensor x, const char *what, gcp_norm_opts *o)
     return 0;
 }
 
+/* Whether gamma or beta has a value a channel: asked before the first of the two ops is recorded. */
+static int gcpi_channels_ok(gcp_tensor x, gcp_tensor values, gcp_at at)
+{
+    gcp_tape *t = x.tape;
+    if (!gcpi_usable(t, values, at, "batch_norm")) return 0;
+    const gcpi_tensor *e = gcpi_get(values);
+    const int channels = gcpi_get(x)->shape.d[3];
+    if (e->dtype != GCP_DTYPE_REAL)
+        gcpi_fail(t, GCP_E_DTYPE, at, "batch_norm", "gamma and beta are real numbers, not integers");
+    else if (gcpi_count(e->shape) != (size_t)channels)
+        gcpi_fail(t, GCP_E_SHAPE, at, "batch_norm", "%zu values of gamma or beta for the %d channels of %s",
+                  gcpi_count(e->shape), channels, GCPI_TEXT(gcpi_get(x)->shape));
+    return t->code == GCP_OK;
+}
+
 /* Statistics and apply under one name; gamma and beta are given, or made. */
 static gcp_tensor gcpi_batch_norm(gcp_tensor x, gcp_tensor gamma, gcp_tensor beta, int given, gcp_norm_opts o)
 {
@@ -6102,8 +6119,7 @@ static gcp_tensor gcpi_batch_norm(gcp_tensor x, gcp_tensor gamma, gcp_tensor bet
     memset(&a, 0, sizeof a);
     if (t && t->full_ops) t->full_ops++;                             /* two ops; gcpi_enter counts the other */
     if (!gcpi_norm_options(x, "batch_norm", &o)) return gcpi_nil(t);
-    if (given && (!gcpi_usable(t, gamma, o.at, "batch_norm") || !gcpi_usable(t, beta, o.at, "batch_norm")))
-        return gcpi_nil(t);
+    if (given && (!gcpi_channels_ok(x, gamma, o.at) || !gcpi_channels_ok(x, beta, o.at))) return gcpi_nil(t);
     a.number.a = o.epsilon; a.number.b = o.momentum;
     gcp_shape channels = gcpi_raw(1, gcpi_get(x)->shape.d[3], 0, 0, 0);
     gcp_param_opts ones = gcpi_weight_options(GCP_INIT_ONES, GCP_INIT_ONES, 1, 1, o.at),
@@ -8457,7 +8473,7 @@ static int gcpi_verify(const gcpi_problem *p, const gcpi_list *list, const gcpi_
     v.updated = GCPI_SCRATCH(a, unsigned char, p->item_count);
     v.far = GCPI_SCRATCH(a, unsigned char, p->tensors);
     if (!v.held || !v.next || !v.page || !v.done || !v.updated || !v.far) {
-        snprintf(message, size, "not enough arena to verify the list");
+        *message = 0;                                  /* the arena is too small: says who gave it */
         return 0;
     }
     v.backward_next = p->forward;
@@ -11344,7 +11360,7 @@ static int gcpi_plan_bad(gcp_tape *t, const gcp_plan_opts *o, const char *text)
 /* An option that is given belongs to the policy or the optimiser. Before the defaults: those are not given. */
 static int gcpi_plan_applies(gcp_tape *t, const gcp_plan_opts *o)
 {
-    const gcp_policy policy = o->list ? GCP_POLICY_SEGMENTS : o->policy;
+    const gcp_policy policy = o->policy;
     const int sgd = o->optimizer == GCP_OPTIMIZER_SGD,
               adam = o->optimizer == GCP_OPTIMIZER_ADAM || o->optimizer == GCP_OPTIMIZER_ADAMW;
     const struct { int given, applies; const char *text;
@@ -11362,6 +11378,12 @@ static int gcpi_plan_applies(gcp_tape *t, const gcp_plan_opts *o)
                     { o->weight_decay != 0, sgd || adam, ".weight_decay belongs to an .optimizer" },
                     { o->clip_value != 0, sgd || adam, ".clip_value belongs to an .optimizer" },
                     { o->clip_norm != 0, sgd || adam, ".clip_norm belongs to an .optimizer" } };
+    if (o->list && policy != GCP_POLICY_SEGMENTS && policy != GCP_POLICY_BUDGET)
+        return gcpi_plan_bad(t, o, ".list stands in place of a .policy; GCP_POLICY_BUDGET alone goes with it");
+    if (o->inference && (o->segments || o->balance || o->checkpoints || o->replay))
+        return gcpi_plan_bad(t, o, "an inference plan keeps nothing: no .segments, .balance, .checkpoints or .replay");
+    if ((o->on_wait || o->hook_context) && !o->on_gradient)
+        return gcpi_plan_bad(t, o, ".on_wait and .hook_context need .on_gradient");
     for (size_t i = 0; i < sizeof options / sizeof *options; i++)
         if (options[i].given && !options[i].applies) return gcpi_plan_bad(t, o, options[i].text);
     return 1;
@@ -11406,6 +11428,9 @@ static int gcpi_plan_numbers_ok(gcp_tape *t, const gcp_plan_opts *o)
 /* Fills the defaults. */
 static int gcpi_plan_options_ok(gcp_tape *t, gcp_plan_opts *o)
 {
+    int *const flags[] = { &o->balance, &o->replay, &o->far_only, &o->inference, &o->nesterov, &o->fuse_update,
+                           &o->no_groups, &o->check };
+    for (size_t i = 0; i < sizeof flags / sizeof *flags; i++) *flags[i] = gcpi_integer(*flags[i]);
     if ((int)o->policy < 0 || o->policy > GCP_POLICY_BUDGET) return gcpi_plan_bad(t, o, "unknown .policy");
     if ((int)o->effort < 0 || o->effort > GCP_EFFORT_THOROUGH) return gcpi_plan_bad(t, o, "unknown .effort");
     if ((int)o->optimizer < 0 || o->optimizer > GCP_OPTIMIZER_ADAMW) return gcpi_plan_bad(t, o, "unknown .optimizer");
@@ -11678,7 +11703,7 @@ static int gcpi_plan_settle(gcp_plan *plan, gcp_arena *a)
     gcpi_plan_blocks(in, &lives);
     a->scratch = scratch;
     if (!gcpi_verify(&in->p, &in->list, in->placed, in->slab_bytes, message, sizeof message, a)) {
-        gcpi_fail(in->p.tape, GCP_E_LIST, in->opts.at, "gcp_plan_make", "%s", message);
+        if (*message) gcpi_fail(in->p.tape, GCP_E_LIST, in->opts.at, "gcp_plan_make", "%s", message);
         return 0;
     }
     return !in->opts.check || gcpi_plan_deaths(in, a);
@@ -12142,12 +12167,18 @@ static int gcpi_sweep_points(gcp_tensor loss, const char *text, gcp_point *point
     int fit = 0;
     const gcp_point *last = NULL;          /* the fastest so far: its plan fits in all larger budgets */
     if (!t || t->code || count <= 0) return 0;
+    if (!points) {
+        gcpi_fail(t, GCP_E_ARGUMENT, o.at, "gcp_sweep", "points is NULL");
+        return 0;
+    }
     o.policy = GCP_POLICY_BUDGET;
     for (int i = 0; i < count; i++) {
         gcp_point *p = &points[i];
         size_t budget = o.budget = p->budget;
         if (i && budget < points[i - 1].budget) {
-            gcpi_fail(t, GCP_E_ARGUMENT, o.at, "gcp_sweep", "budget %d is less than the one before it", i);
+            gcpi_fail(t, GCP_E_ARGUMENT, o.at, "gcp_sweep",
+                      "points[%d].budget = %zu is less than points[%d].budget = %zu", i, budget, i - 1,
+                      points[i - 1].budget);
             return 0;
         }
         gcp_plan plan = gcpi_plan_any(loss, text, o);
@@ -12196,17 +12227,33 @@ GCPI_DEF size_t gcp_least_budget_at(gcp_tensor loss, gcp_plan_opts o)
     return least;
 }
 
-/* 1: a batch fits; 0: not, which is the tape's error where the plan is refused; -1: another error. */
+/* What a tape keeps over a reset. The tries of gcp_max_batch leave none of their parameters behind. */
+typedef struct gcpi_lasting { int parameters, sealed; ptrdiff_t text_mark; } gcpi_lasting;
+
+/* Forgets a try, but not its error. */
+static void gcpi_batch_forget(gcp_tape *t, gcpi_lasting was)
+{
+    char message[GCP_MAX_ERROR];
+    gcp_code code = t->code;
+    gcp_error(t);                                   /* a full tape writes its message when it is asked */
+    memcpy(message, t->message, sizeof message);
+    gcp_tape_reset(t);
+    t->parameter_count = was.parameters; t->sealed = was.sealed; t->text_mark = was.text_mark;
+    gcpi_recorded(t);
+    t->code = code;
+    memcpy(t->message, message, sizeof message);
+}
+
+/* 1: a batch fits; 0: not, and the tape's error says why; -1: another error. */
 static int gcpi_batch_fits(gcp_tape *t, gcp_record_fn record, void *context, const gcp_batch_opts *o, int batch)
 {
     gcp_plan_opts plan = o->plan;
     plan.at = o->at; plan.policy = GCP_POLICY_BUDGET; plan.arena = NULL;
-    gcp_tape_reset(t);
     gcp_tensor loss = record(context, t, batch);
-    if (loss.tape != t) {
-        gcpi_fail(t, GCP_E_ARGUMENT, o->at, "gcp_max_batch", "record returned no tensor of the tape that it was given");
-        return -1;
-    }
+    if (loss.tape != t || loss.id == 0)
+        gcpi_fail(t, GCP_E_ARGUMENT, o->at, "gcp_max_batch",
+                  "record returned no tensor of the tape that it was given, at batch %d", batch);
+    if (t->code) return -1;
     gcp_plan made = gcp_plan_make_at(loss, plan);
     if (!made.in) return t->code == GCP_E_BUDGET ? 0 : -1;
     if (!(o->slowdown > 0) || made.seconds <= o->slowdown * made.keep_all_seconds) return 1;
@@ -12215,22 +12262,40 @@ static int gcpi_batch_fits(gcp_tape *t, gcp_record_fn record, void *context, con
     return 0;
 }
 
+/* A try on an empty tape; the error of a batch that does not fit stays where none did before. */
+static int gcpi_batch_try(gcp_tape *t, gcp_record_fn record, void *context, const gcp_batch_opts *o, int batch, int low)
+{
+    gcpi_lasting was = { t->parameter_count, t->sealed, t->text_mark };
+    int fits = gcpi_batch_fits(t, record, context, o, batch);
+    if (fits >= 0 && (fits || low)) gcp_error_clear(t);
+    gcpi_batch_forget(t, was);
+    return fits;
+}
+
 GCPI_DEF int gcp_max_batch_at(gcp_tape *t, gcp_record_fn record, void *context, gcp_batch_opts o)
 {
-    int low = 0, high = 1, most = o.most > 0 ? o.most : 65536, fits = 1;
+    int64_t low = 0, high = 1, most = o.most > 0 ? o.most : 65536, fits = 1;
     if (!t || t->code || !t->ops) return 0;
-    if (!record) return gcpi_fail(t, GCP_E_ARGUMENT, o.at, "gcp_max_batch", "record is NULL"), 0;
-    while (high <= most && (fits = gcpi_batch_fits(t, record, context, &o, high)) == 1) { low = high; high *= 2; }
-    if (high > most) high = most + 1;
-    while (fits >= 0 && high - low > 1 && low) {
-        int middle = low + (high - low) / 2;
-        fits = gcpi_batch_fits(t, record, context, &o, middle);
+    if (!record || o.most < 0 || !(o.slowdown >= 0)) {
+        gcpi_fail(t, GCP_E_ARGUMENT, o.at, "gcp_max_batch", "%s",
+                  !record      ? "record is NULL"
+                  : o.most < 0 ? ".most is at least 1; 0 is the default"
+                               : ".slowdown is above 0; 0 is any");
+        return 0;
+    }
+    gcp_tape_reset(t);
+    while (high <= most && (fits = gcpi_batch_try(t, record, context, &o, (int)high, (int)low)) == 1) {
+        low = high;
+        high *= 2;
+    }
+    high = GCPI_MIN(high, most + 1);
+    while (low && fits >= 0 && high - low > 1) {
+        int64_t middle = low + (high - low) / 2;
+        fits = gcpi_batch_try(t, record, context, &o, (int)middle, (int)low);
         if (fits > 0) low = middle;
         else high = middle;
     }
-    if (fits < 0 || !low) return 0;
-    gcp_tape_reset(t);
-    return low;
+    return fits < 0 ? 0 : (int)low;
 }
 
 /* ==== src/run/bind.h ==== */

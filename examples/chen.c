@@ -4,8 +4,8 @@
 
    A chain of n layers is cut into segments of k layers. What crosses the cuts is kept: n/k tensors. Backward runs one
    segment forward again at a time and keeps its inside: k tensors. The peak is n/k + k tensors, least at k = sqrt(n).
-   Each line cuts the chain for one k, plans, runs a step, and measures the bytes that the step touched. Where k divides n
-   the formula is exact; else the last segment is shorter, and a tensor more or less is live. */
+   Each line cuts the chain for one k, plans, runs a step, and measures the bytes that the step touched. The formula is
+   exact where k divides n and is more than 1; else the last segment is shorter, and a tensor more or less is live. */
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -59,6 +59,7 @@ int main(int argc, char **argv)
         int nearer = fabs(k - sqrt(n)) < fabs(best - sqrt(n));
         if (!best || peak < least - 0.5 || (peak < least + 0.5 && nearer)) { best = k; least = peak; }
     }
-    printf("\nleast at k = %d: %.0f tensors; sqrt(%d) = %.1f, 2 sqrt(%d) = %.1f\n", best, least, n, sqrt(n), n, 2 * sqrt(n));
+    printf("\nleast at k = %d: %.0f tensors; sqrt(%d) = %.1f, 2 sqrt(%d) = %.1f\n", best, least, n, sqrt(n), n,
+           2 * sqrt(n));
     return 0;
 }

@@ -121,7 +121,7 @@ static void take_costs(void *context, const char *text, size_t size)
 static gcp_plan planned(size_t *budget, size_t far, int far_only, const gcp_target *target)
 {
     gcp_plan plan = gcp_plan_make(loss, .policy = GCP_POLICY_BUDGET, .budget = *budget, .costs = costs, .far = far, .far_only = far_only, .target = target);
-    if (plan.in || gcp_error_code(loss.tape) != GCP_E_BUDGET) return plan;
+    if (gcp_plan_ok(&plan) || gcp_error_code(loss.tape) != GCP_E_BUDGET) return plan;
     gcp_error_clear(loss.tape);
     *budget = plan.least_bytes;
     return planned(budget, far, far_only, target);
@@ -199,7 +199,7 @@ int main(int argc, char **argv)
     slab = malloc(slab_size);
     expected = calloc(gradients(NULL, NULL), sizeof *expected);
     gradient = malloc(gradients(NULL, NULL) * sizeof *gradient);
-    int good = keep.in && slab && expected && gradient && far_open(&far_file, o.file, slab_size) && run(&o);
+    int good = gcp_plan_ok(&keep) && slab && expected && gradient && far_open(&far_file, o.file, slab_size) && run(&o);
     if (gcp_error(net)) { fprintf(stderr, "far: %s\n", gcp_error(net)); good = 0; }
     free(gradient); free(expected); free(slab); free(memory);
     return !good;

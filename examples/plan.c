@@ -136,7 +136,7 @@ static int print_budget(const options *o)
     gcp_plan_opts p = plan_options(o);
     p.budget = o->budget;
     gcp_plan plan = plan_any(p);
-    if (!plan.in) return failed();
+    if (!gcp_plan_ok(&plan)) return failed();
     printf("budget %.1f MB: %.1f MB planned, %.2f %% more time than keeping all, %d instructions\n", mib(o->budget), mib(plan.bytes),
            100 * (plan.seconds / plan.keep_all_seconds - 1), plan.instructions);
     gcp_why_print(&plan, gcp_file(stdout));
@@ -175,7 +175,7 @@ static int run(const options *o)
     all.policy = GCP_POLICY_KEEP_ALL;
     all.effort = GCP_EFFORT_DEFAULT;
     gcp_plan keep = plan_any(all);
-    if (!keep.in) return failed();
+    if (!gcp_plan_ok(&keep)) return failed();
     p.budget = 1;
     size_t least = plan_any(p).least_bytes;
     if (gcp_error_code(loss.tape) != GCP_E_BUDGET) return failed();

@@ -72,7 +72,7 @@ static gcp_plan row_plan(const study *s, row *r)
 {
     if (r->share) r->budget = rows[0].plan.bytes / (size_t)r->share;
     gcp_plan plan = gcp_plan_make(s->loss, .policy = r->policy, .checkpoints = r->k, .replay = r->replay, .budget = r->budget, .target = target);
-    if (plan.in || gcp_error_code(s->net) != GCP_E_BUDGET) return plan;
+    if (gcp_plan_ok(&plan) || gcp_error_code(s->net) != GCP_E_BUDGET) return plan;
     gcp_error_clear(s->net);
     r->budget = plan.least_bytes;
     return gcp_plan_make(s->loss, .policy = r->policy, .budget = r->budget, .target = target);

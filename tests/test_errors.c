@@ -286,7 +286,7 @@ static void dtypes(void)
     BAD(GCP_E_DTYPE, "dropout: " INTEGERS("0"), gcp_dropout(ids, .rate = 0.5));
     BAD(GCP_E_DTYPE, "cross_entropy: needs real logits and gcp_labels", gcp_cross_entropy(flat, gcp_input(net, "y", GCP_SHAPE(2))));
     BAD(GCP_E_DTYPE, "cross_entropy: needs real logits and gcp_labels", gcp_cross_entropy(ids, ids));
-    BAD(GCP_E_DTYPE, "embedding: ids must be gcp_labels", gcp_embedding(flat, .entries = 3, .out = 2));
+    BAD(GCP_E_DTYPE, "embedding: ids must be gcp_ids", gcp_embedding(flat, .entries = 3, .out = 2));
     BAD(GCP_E_DTYPE, "embedding: " INTEGERS("1"), gcp_embedding_op(ids, gcp_labels(net, "table", GCP_SHAPE(3, 2)), .name = "e"));
 }
 
@@ -349,7 +349,9 @@ static void layer_names(void)
     BAD(GCP_E_NAME, "linear: the name 'x' is used twice here", gcp_linear(flat, .out = 1, .name = "x"));
     BAD(GCP_E_NAME, "concat: the name 'x' is used twice here", gcp_concat(GCP_TENSORS(flat, flat), .name = "x"));
     BAD(GCP_E_NAME, "reshape: the name 'x' is used twice here", gcp_reshape(flat, GCP_SHAPE(1, 1), .name = "x"));
-    BAD(GCP_E_ARGUMENT, "gcp_want_grad: 'i' is not a real input", gcp_ids(net, "i", GCP_SHAPE(2), .want_grad = 1));
+    BAD(GCP_E_DTYPE, "input: 'i' with .want_grad: whole numbers have no gradient", gcp_ids(net, "i", GCP_SHAPE(2), .want_grad = 1));
+    gcp_error_clear(net);
+    GOOD(gcp_ids(net, "i", GCP_SHAPE(2)));           /* the refused one took no name */
     begin();                                         /* a name that reads like a numbered one must not share its weights */
     gcp_tensor a = gcp_linear(flat, .out = 4, .name = "linear[0]"), b = gcp_is_nil(a) ? a : gcp_linear(a, .out = 4);
     CHECK(gcp_error_code(net) == GCP_E_NAME && gcp_is_nil(b));
@@ -553,7 +555,11 @@ static void plan_options(void)
     PLAN(GCP_E_PLAN, ".nesterov needs GCP_OPTIMIZER_SGD with .momentum", gcp_plan_make(loss, .optimizer = GCP_OPTIMIZER_SGD, .nesterov = 1));
     PLAN(GCP_E_PLAN, ".nesterov needs GCP_OPTIMIZER_SGD with .momentum", gcp_plan_make(loss, .optimizer = GCP_OPTIMIZER_ADAM, .nesterov = 1));
     PLAN(GCP_E_PLAN, ".segments belongs to GCP_POLICY_UNIFORM", gcp_plan_make(loss, .segments = 2));
-    PLAN(GCP_E_PLAN, ".segments belongs to GCP_POLICY_UNIFORM", gcp_plan_make(loss, .policy = GCP_POLICY_UNIFORM, .segments = 2, .list = "F x"));
+    PLAN(GCP_E_PLAN, ".segments belongs to GCP_POLICY_UNIFORM", gcp_plan_make(loss, .segments = 2, .list = "F x"));
+    PLAN(GCP_E_PLAN, ".list stands in place of a .policy; GCP_POLICY_BUDGET alone goes with it", gcp_plan_make(loss, .policy = GCP_POLICY_SQRT, .list = "F x"));
+    PLAN(GCP_E_PLAN, "an inference plan keeps nothing: no .segments, .balance, .checkpoints or .replay", gcp_plan_make(loss, .policy = GCP_POLICY_UNIFORM, .segments = -7, .inference = 1));
+    PLAN(GCP_E_PLAN, ".on_wait and .hook_context need .on_gradient", gcp_plan_make(loss, .hook_context = &loss));
+    PLAN_OK(gcp_plan_make(loss, .replay = GCP_ZERO, .inference = GCP_ZERO, .fuse_update = GCP_ZERO));
     PLAN(GCP_E_PLAN, ".balance belongs to GCP_POLICY_UNIFORM", gcp_plan_make(loss, .policy = GCP_POLICY_SQRT, .balance = 1));
     PLAN(GCP_E_PLAN, ".checkpoints belongs to GCP_POLICY_CHECKPOINTS", gcp_plan_make(loss, .policy = GCP_POLICY_UNIFORM, .segments = 2, .checkpoints = 1));
     PLAN(GCP_E_PLAN, ".replay belongs to GCP_POLICY_CHECKPOINTS", gcp_plan_make(loss, .policy = GCP_POLICY_KEEP_ALL, .replay = 1));

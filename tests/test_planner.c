@@ -541,6 +541,12 @@ static gcp_tensor small_net(void *context, gcp_tape *tape, int batch)
     return context ? x : gcp_mean(gcp_mul(x, x));
 }
 
+static gcp_tensor narrow_net(void *context, gcp_tape *tape, int batch)
+{
+    (void)context;
+    return gcp_mean(gcp_linear(gcp_input(tape, "x", GCP_SHAPE(batch, 2)), .out = 2));
+}
+
 static gcp_tensor no_net(void *context, gcp_tape *tape, int batch)
 {
     (void)context; (void)tape; (void)batch;
@@ -598,8 +604,25 @@ static void batches(void)
     CHECK(gcp_max_batch(tape, no_net, NULL, .plan = plan) == 0 && strstr(gcp_error(tape), "record returned no tensor"));
     gcp_tape_reset(tape);
     CHECK(gcp_max_batch(tape, NULL, NULL, .plan = plan) == 0 && strstr(gcp_error(tape), "record is NULL"));
-    gcp_tape_reset(tape);
+    gcp_error_clear(tape);
+    plan.budget = 1 << 20;
+    CHECK(gcp_max_batch(tape, small_net, &arena, .plan = plan) == 0 && strstr(gcp_error(tape), "not a scalar"));
+    gcp_error_clear(tape);
+    CHECK(gcp_max_batch(tape, small_net, NULL, .plan = plan) == batch && !gcp_error(tape));       /* nothing was left */
+    gcp_tape *second = gcp_tape_make(&arena, .ops = 64);
+    for (int i = 0; i < 2; i++) {                    /* other networks in turn on one tape: their parameters go */
+        CHECK(gcp_max_batch(second, narrow_net, NULL, .plan = plan, .most = INT32_MAX) > batch && !gcp_error(second));
+        CHECK(gcp_max_batch(second, small_net, &arena, .plan = plan) == 0 && strstr(gcp_error(second), "not a scalar"));
+        gcp_error_clear(second);
+        CHECK_INT(gcp_max_batch(second, small_net, NULL, .plan = plan), ==, batch);
+        CHECK_TEXT(gcp_error(second) ? gcp_error(second) : "none", "none");
+    }
+    CHECK(gcp_max_batch(tape, small_net, NULL, .plan = plan, .most = -1) == 0 && strstr(gcp_error(tape), ".most"));
+    gcp_error_clear(tape);
+    CHECK(gcp_sweep(GCP_NIL, NULL, 1) == 0 && !gcp_error(tape));
     gcp_tensor loss = small_net(NULL, tape, 2);
+    CHECK(gcp_sweep(loss, NULL, 1) == 0 && strstr(gcp_error(tape), "points is NULL"));
+    gcp_error_clear(tape);
     size_t least = gcp_least_budget(loss, .optimizer = GCP_OPTIMIZER_SGD), was = (size_t)arena.used;
     CHECK(least && !gcp_error(tape) && (size_t)arena.used == was);
     CHECK(gcp_plan_make(loss, .policy = GCP_POLICY_BUDGET, .budget = least, .optimizer = GCP_OPTIMIZER_SGD).bytes <= least);

@@ -391,6 +391,21 @@ static int gcpi_norm_options(gcp_tensor x, const char *what, gcp_norm_opts *o)
     return 0;
 }
 
+/* Whether gamma or beta has a value a channel: asked before the first of the two ops is recorded. */
+static int gcpi_channels_ok(gcp_tensor x, gcp_tensor values, gcp_at at)
+{
+    gcp_tape *t = x.tape;
+    if (!gcpi_usable(t, values, at, "batch_norm")) return 0;
+    const gcpi_tensor *e = gcpi_get(values);
+    const int channels = gcpi_get(x)->shape.d[3];
+    if (e->dtype != GCP_DTYPE_REAL)
+        gcpi_fail(t, GCP_E_DTYPE, at, "batch_norm", "gamma and beta are real numbers, not integers");
+    else if (gcpi_count(e->shape) != (size_t)channels)
+        gcpi_fail(t, GCP_E_SHAPE, at, "batch_norm", "%zu values of gamma or beta for the %d channels of %s",
+                  gcpi_count(e->shape), channels, GCPI_TEXT(gcpi_get(x)->shape));
+    return t->code == GCP_OK;
+}
+
 /* Statistics and apply under one name; gamma and beta are given, or made. */
 static gcp_tensor gcpi_batch_norm(gcp_tensor x, gcp_tensor gamma, gcp_tensor beta, int given, gcp_norm_opts o)
 {
@@ -400,8 +415,7 @@ static gcp_tensor gcpi_batch_norm(gcp_tensor x, gcp_tensor gamma, gcp_tensor bet
     memset(&a, 0, sizeof a);
     if (t && t->full_ops) t->full_ops++;                             /* two ops; gcpi_enter counts the other */
     if (!gcpi_norm_options(x, "batch_norm", &o)) return gcpi_nil(t);
-    if (given && (!gcpi_usable(t, gamma, o.at, "batch_norm") || !gcpi_usable(t, beta, o.at, "batch_norm")))
-        return gcpi_nil(t);
+    if (given && (!gcpi_channels_ok(x, gamma, o.at) || !gcpi_channels_ok(x, beta, o.at))) return gcpi_nil(t);
     a.number.a = o.epsilon; a.number.b = o.momentum;
     gcp_shape channels = gcpi_raw(1, gcpi_get(x)->shape.d[3], 0, 0, 0);
     gcp_param_opts ones = gcpi_weight_options(GCP_INIT_ONES, GCP_INIT_ONES, 1, 1, o.at),

@@ -5,9 +5,9 @@
 #pragma STDC FP_CONTRACT OFF            /* as GCPI_LOOP says to gcc; on again at the end */
 #endif
 
-/* A loop for each instruction set: NAME_body is inlined into as many functions, and NAME takes the target's (_any as
-   GCPI_PLAIN). The bits are the same: nothing is contracted, and no sum changes its order. GCPI_EACH: operands may be
-   the same bytes, but then from end to end. GCPI_EIGHT: and it stays a loop, which fills a vector. */
+/* A loop for each instruction set: NAME_body is inlined into as many functions, and NAME takes the target's. The bits
+   are the same: nothing is contracted, and no sum changes its order. GCPI_EACH: operands may be the same bytes, but
+   then from end to end. GCPI_EIGHT: and it stays a loop, which fills a vector. */
 #if defined(__clang__)
 #define GCPI_EACH _Pragma("clang loop vectorize(assume_safety)")
 #define GCPI_EIGHT GCPI_EACH
@@ -20,7 +20,7 @@
 #endif
 #if GCPI_X86
 #define GCPI_WIDE(NAME, PARAMETERS, ARGUMENTS, TARGET)                                                        \
-    static void NAME##_any PARAMETERS { NAME##_body ARGUMENTS; }                                              \
+    GCPI_LOOP void NAME##_any PARAMETERS { NAME##_body ARGUMENTS; }                                           \
     GCPI_LOOP GCPI_AVX2 void NAME##_avx2 PARAMETERS { NAME##_body ARGUMENTS; }                                \
     GCPI_LOOP GCPI_AVX512 void NAME##_avx512 PARAMETERS { NAME##_body ARGUMENTS; }                            \
     static void NAME PARAMETERS                                                                               \

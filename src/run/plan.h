@@ -47,7 +47,7 @@ static int gcpi_plan_bad(gcp_tape *t, const gcp_plan_opts *o, const char *text)
 /* An option that is given belongs to the policy or the optimiser. Before the defaults: those are not given. */
 static int gcpi_plan_applies(gcp_tape *t, const gcp_plan_opts *o)
 {
-    const gcp_policy policy = o->list ? GCP_POLICY_SEGMENTS : o->policy;
+    const gcp_policy policy = o->policy;
     const int sgd = o->optimizer == GCP_OPTIMIZER_SGD,
               adam = o->optimizer == GCP_OPTIMIZER_ADAM || o->optimizer == GCP_OPTIMIZER_ADAMW;
     const struct { int given, applies; const char *text;
@@ -65,6 +65,12 @@ static int gcpi_plan_applies(gcp_tape *t, const gcp_plan_opts *o)
                     { o->weight_decay != 0, sgd || adam, ".weight_decay belongs to an .optimizer" },
                     { o->clip_value != 0, sgd || adam, ".clip_value belongs to an .optimizer" },
                     { o->clip_norm != 0, sgd || adam, ".clip_norm belongs to an .optimizer" } };
+    if (o->list && policy != GCP_POLICY_SEGMENTS && policy != GCP_POLICY_BUDGET)
+        return gcpi_plan_bad(t, o, ".list stands in place of a .policy; GCP_POLICY_BUDGET alone goes with it");
+    if (o->inference && (o->segments || o->balance || o->checkpoints || o->replay))
+        return gcpi_plan_bad(t, o, "an inference plan keeps nothing: no .segments, .balance, .checkpoints or .replay");
+    if ((o->on_wait || o->hook_context) && !o->on_gradient)
+        return gcpi_plan_bad(t, o, ".on_wait and .hook_context need .on_gradient");
     for (size_t i = 0; i < sizeof options / sizeof *options; i++)
         if (options[i].given && !options[i].applies) return gcpi_plan_bad(t, o, options[i].text);
     return 1;
@@ -109,6 +115,9 @@ static int gcpi_plan_numbers_ok(gcp_tape *t, const gcp_plan_opts *o)
 /* Fills the defaults. */
 static int gcpi_plan_options_ok(gcp_tape *t, gcp_plan_opts *o)
 {
+    int *const flags[] = { &o->balance, &o->replay, &o->far_only, &o->inference, &o->nesterov, &o->fuse_update,
+                           &o->no_groups, &o->check };
+    for (size_t i = 0; i < sizeof flags / sizeof *flags; i++) *flags[i] = gcpi_integer(*flags[i]);
     if ((int)o->policy < 0 || o->policy > GCP_POLICY_BUDGET) return gcpi_plan_bad(t, o, "unknown .policy");
     if ((int)o->effort < 0 || o->effort > GCP_EFFORT_THOROUGH) return gcpi_plan_bad(t, o, "unknown .effort");
     if ((int)o->optimizer < 0 || o->optimizer > GCP_OPTIMIZER_ADAMW) return gcpi_plan_bad(t, o, "unknown .optimizer");
@@ -381,7 +390,7 @@ static int gcpi_plan_settle(gcp_plan *plan, gcp_arena *a)
     gcpi_plan_blocks(in, &lives);
     a->scratch = scratch;
     if (!gcpi_verify(&in->p, &in->list, in->placed, in->slab_bytes, message, sizeof message, a)) {
-        gcpi_fail(in->p.tape, GCP_E_LIST, in->opts.at, "gcp_plan_make", "%s", message);
+        if (*message) gcpi_fail(in->p.tape, GCP_E_LIST, in->opts.at, "gcp_plan_make", "%s", message);
         return 0;
     }
     return !in->opts.check || gcpi_plan_deaths(in, a);

@@ -101,12 +101,18 @@ static int gcpi_sweep_points(gcp_tensor loss, const char *text, gcp_point *point
     int fit = 0;
     const gcp_point *last = NULL;          /* the fastest so far: its plan fits in all larger budgets */
     if (!t || t->code || count <= 0) return 0;
+    if (!points) {
+        gcpi_fail(t, GCP_E_ARGUMENT, o.at, "gcp_sweep", "points is NULL");
+        return 0;
+    }
     o.policy = GCP_POLICY_BUDGET;
     for (int i = 0; i < count; i++) {
         gcp_point *p = &points[i];
         size_t budget = o.budget = p->budget;
         if (i && budget < points[i - 1].budget) {
-            gcpi_fail(t, GCP_E_ARGUMENT, o.at, "gcp_sweep", "budget %d is less than the one before it", i);
+            gcpi_fail(t, GCP_E_ARGUMENT, o.at, "gcp_sweep",
+                      "points[%d].budget = %zu is less than points[%d].budget = %zu", i, budget, i - 1,
+                      points[i - 1].budget);
             return 0;
         }
         gcp_plan plan = gcpi_plan_any(loss, text, o);
@@ -155,17 +161,33 @@ GCPI_DEF size_t gcp_least_budget_at(gcp_tensor loss, gcp_plan_opts o)
     return least;
 }
 
-/* 1: a batch fits; 0: not, which is the tape's error where the plan is refused; -1: another error. */
+/* What a tape keeps over a reset. The tries of gcp_max_batch leave none of their parameters behind. */
+typedef struct gcpi_lasting { int parameters, sealed; ptrdiff_t text_mark; } gcpi_lasting;
+
+/* Forgets a try, but not its error. */
+static void gcpi_batch_forget(gcp_tape *t, gcpi_lasting was)
+{
+    char message[GCP_MAX_ERROR];
+    gcp_code code = t->code;
+    gcp_error(t);                                   /* a full tape writes its message when it is asked */
+    memcpy(message, t->message, sizeof message);
+    gcp_tape_reset(t);
+    t->parameter_count = was.parameters; t->sealed = was.sealed; t->text_mark = was.text_mark;
+    gcpi_recorded(t);
+    t->code = code;
+    memcpy(t->message, message, sizeof message);
+}
+
+/* 1: a batch fits; 0: not, and the tape's error says why; -1: another error. */
 static int gcpi_batch_fits(gcp_tape *t, gcp_record_fn record, void *context, const gcp_batch_opts *o, int batch)
 {
     gcp_plan_opts plan = o->plan;
     plan.at = o->at; plan.policy = GCP_POLICY_BUDGET; plan.arena = NULL;
-    gcp_tape_reset(t);
     gcp_tensor loss = record(context, t, batch);
-    if (loss.tape != t) {
-        gcpi_fail(t, GCP_E_ARGUMENT, o->at, "gcp_max_batch", "record returned no tensor of the tape that it was given");
-        return -1;
-    }
+    if (loss.tape != t || loss.id == 0)
+        gcpi_fail(t, GCP_E_ARGUMENT, o->at, "gcp_max_batch",
+                  "record returned no tensor of the tape that it was given, at batch %d", batch);
+    if (t->code) return -1;
     gcp_plan made = gcp_plan_make_at(loss, plan);
     if (!made.in) return t->code == GCP_E_BUDGET ? 0 : -1;
     if (!(o->slowdown > 0) || made.seconds <= o->slowdown * made.keep_all_seconds) return 1;
@@ -174,20 +196,38 @@ static int gcpi_batch_fits(gcp_tape *t, gcp_record_fn record, void *context, con
     return 0;
 }
 
+/* A try on an empty tape; the error of a batch that does not fit stays where none did before. */
+static int gcpi_batch_try(gcp_tape *t, gcp_record_fn record, void *context, const gcp_batch_opts *o, int batch, int low)
+{
+    gcpi_lasting was = { t->parameter_count, t->sealed, t->text_mark };
+    int fits = gcpi_batch_fits(t, record, context, o, batch);
+    if (fits >= 0 && (fits || low)) gcp_error_clear(t);
+    gcpi_batch_forget(t, was);
+    return fits;
+}
+
 GCPI_DEF int gcp_max_batch_at(gcp_tape *t, gcp_record_fn record, void *context, gcp_batch_opts o)
 {
-    int low = 0, high = 1, most = o.most > 0 ? o.most : 65536, fits = 1;
+    int64_t low = 0, high = 1, most = o.most > 0 ? o.most : 65536, fits = 1;
     if (!t || t->code || !t->ops) return 0;
-    if (!record) return gcpi_fail(t, GCP_E_ARGUMENT, o.at, "gcp_max_batch", "record is NULL"), 0;
-    while (high <= most && (fits = gcpi_batch_fits(t, record, context, &o, high)) == 1) { low = high; high *= 2; }
-    if (high > most) high = most + 1;
-    while (fits >= 0 && high - low > 1 && low) {
-        int middle = low + (high - low) / 2;
-        fits = gcpi_batch_fits(t, record, context, &o, middle);
+    if (!record || o.most < 0 || !(o.slowdown >= 0)) {
+        gcpi_fail(t, GCP_E_ARGUMENT, o.at, "gcp_max_batch", "%s",
+                  !record      ? "record is NULL"
+                  : o.most < 0 ? ".most is at least 1; 0 is the default"
+                               : ".slowdown is above 0; 0 is any");
+        return 0;
+    }
+    gcp_tape_reset(t);
+    while (high <= most && (fits = gcpi_batch_try(t, record, context, &o, (int)high, (int)low)) == 1) {
+        low = high;
+        high *= 2;
+    }
+    high = GCPI_MIN(high, most + 1);
+    while (low && fits >= 0 && high - low > 1) {
+        int64_t middle = low + (high - low) / 2;
+        fits = gcpi_batch_try(t, record, context, &o, (int)middle, (int)low);
         if (fits > 0) low = middle;
         else high = middle;
     }
-    if (fits < 0 || !low) return 0;
-    gcp_tape_reset(t);
-    return low;
+    return fits < 0 ? 0 : (int)low;
 }

@@ -216,9 +216,11 @@ GCPI_DEF gcp_tensor gcp_want_grad_at(gcp_tensor x, gcp_at at)
     return gcpi_flag(x, 1 << GCPI_INPUT, GCPI_WANTED, at, "gcp_want_grad", "a real input");
 }
 
-/* A whole number has no gradient: .want_grad of one is an error. */
 static gcp_tensor gcpi_input(gcp_tape *t, gcp_dtype dtype, const char *name, gcp_shape shape, const gcp_input_opts *o)
 {
+    if (o->want_grad && dtype != GCP_DTYPE_REAL)
+        gcpi_fail(t, GCP_E_DTYPE, o->at, "input", "'%s' with .want_grad: whole numbers have no gradient",
+                  name ? name : "");
     gcp_tensor x = gcpi_input_of(t, dtype, name, shape, o->at);
     return o->want_grad && !gcp_is_nil(x) ? gcp_want_grad_at(x, o->at) : x;
 }
