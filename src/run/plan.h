@@ -112,6 +112,29 @@ static int gcpi_plan_numbers_ok(gcp_tape *t, const gcp_plan_opts *o)
     return 1;
 }
 
+static int gcpi_target_ok(gcp_tape *t, const gcp_plan_opts *o)
+{
+    const gcp_target *g = o->target;
+    if (g->align & (g->align - 1) || g->align > 1 << 30)
+        return gcpi_plan_bad(t, o, "the target's .align is not a power of two up to 2^30");
+    if (!gcpi_finite(g->flops_per_second) || !gcpi_finite(g->bytes_per_second) ||
+        !gcpi_finite(g->far_bytes_per_second))
+        return gcpi_plan_bad(
+            t, o, "the target's .flops_per_second, .bytes_per_second or .far_bytes_per_second is not finite");
+    const gcp_device *d = g->device;
+    if (d && (!g->kernels || !d->copy || !d->fill || !d->timed || !d->trouble || !d->play != !d->forget))
+        return gcpi_plan_bad(
+            t, o,
+            "the target's .device needs .kernels, and copy, fill, timed and trouble, and play and forget together");
+    if (!g->copy_start != !g->copy_wait)
+        return gcpi_plan_bad(t, o, "the target's .copy_start and .copy_wait belong together");
+    if (g->align && g->align < sizeof(double))
+        return gcpi_plan_bad(t, o, "the target's .align is below 8");
+    if (g->isa < 0 || (g->isa > 0 && g->isa - GCP_ISA_SCALAR > gcpi_isa_best() - GCPI_ISA_SCALAR))
+        return gcpi_plan_bad(t, o, "this machine does not have the target's .isa");
+    return 1;
+}
+
 /* Fills the defaults. */
 static int gcpi_plan_options_ok(gcp_tape *t, gcp_plan_opts *o)
 {
@@ -141,25 +164,7 @@ static int gcpi_plan_options_ok(gcp_tape *t, gcp_plan_opts *o)
     if (o->check && o->check != GCP_CHECK) return gcpi_plan_bad(t, o, ".check is GCP_CHECK or 0");
     if (o->nesterov && (o->optimizer != GCP_OPTIMIZER_SGD || o->momentum == 0))
         return gcpi_plan_bad(t, o, ".nesterov needs GCP_OPTIMIZER_SGD with .momentum");
-    if (o->target && (o->target->align & (o->target->align - 1) || o->target->align > 1 << 30))
-        return gcpi_plan_bad(t, o, "the target's .align is not a power of two up to 2^30");
-    if (o->target && !(gcpi_finite(o->target->flops_per_second) && gcpi_finite(o->target->bytes_per_second) &&
-                       gcpi_finite(o->target->far_bytes_per_second)))
-        return gcpi_plan_bad(
-            t, o, "the target's .flops_per_second, .bytes_per_second or .far_bytes_per_second is not finite");
-    const gcp_device *d = o->target ? o->target->device : NULL;
-    if (d && (!o->target->kernels || !d->copy || !d->fill || !d->timed || !d->trouble || !d->play != !d->forget))
-        return gcpi_plan_bad(
-            t, o,
-            "the target's .device needs .kernels, and copy, fill, timed and trouble, and play and forget together");
-    if (o->target && !o->target->copy_start != !o->target->copy_wait)
-        return gcpi_plan_bad(t, o, "the target's .copy_start and .copy_wait belong together");
-    if (o->target && o->target->align && o->target->align < sizeof(double))
-        return gcpi_plan_bad(t, o, "the target's .align is below 8");
-    if (o->target && (o->target->isa < 0 ||
-                      (o->target->isa > 0 && o->target->isa - GCP_ISA_SCALAR > gcpi_isa_best() - GCPI_ISA_SCALAR)))
-        return gcpi_plan_bad(t, o, "this machine does not have the target's .isa");
-    return 1;
+    return !o->target || gcpi_target_ok(t, o);
 }
 
 /* Every parameter of the state was recorded again, or the first missing one is named. */

@@ -101,10 +101,7 @@ static int gcpi_sweep_points(gcp_tensor loss, const char *text, gcp_point *point
     int fit = 0;
     const gcp_point *last = NULL;          /* the fastest so far: its plan fits in all larger budgets */
     if (!t || t->code || count <= 0) return 0;
-    if (!points) {
-        gcpi_fail(t, GCP_E_ARGUMENT, o.at, "gcp_sweep", "points is NULL");
-        return 0;
-    }
+    if (!points) return gcpi_fail(t, GCP_E_ARGUMENT, o.at, "gcp_sweep", "points is NULL"), 0;
     o.policy = GCP_POLICY_BUDGET;
     for (int i = 0; i < count; i++) {
         gcp_point *p = &points[i];
