@@ -285,7 +285,7 @@ static void far_chain(int graphs)
         gcp_tape *net = gcp_tape_make(&arena, .ops = 16);
         gcp_tensor image = gcp_want_grad(gcp_input(net, "x", GCP_SHAPE(3, 4096))), y = image;
         for (int i = 0; i < 4; i++) y = gcp_tanh(y);
-        gcp_plan plan = gcp_plan_make(gcp_mean(y), .policy = GCP_POLICY_KEEP_ALL, .list = way ? list : NULL, .target = gcp_cuda(&plain));
+        gcp_plan plan = gcp_plan_make(gcp_mean(y), .policy = way ? GCP_POLICY_SEGMENTS : GCP_POLICY_KEEP_ALL, .list = way ? list : NULL, .target = gcp_cuda(&plain));
         CHECK(gcp_bind(&plan, NULL, 0) == GCP_OK && (!way || (plan.far_bytes == 2 * sizeof x && plan.moved_bytes == 2 * sizeof x)));
         for (int step = 0; step < 4; step++) { gcp_write(&plan, image, x); gcp_step(&plan); }
         gcp_grad(&plan, image, dx[way]);
