@@ -525,8 +525,32 @@ static gcp_tensor chain(int units)
 
 static void any_hook(void *context, gcp_tensor p, gcp_real *g, size_t count) { (void)context; (void)p; (void)g; (void)count; }
 
+/* An option belongs to a policy, an optimiser, a hook. */
+static void options_that_apply(void)
+{
+    PLAN(GCP_E_PLAN, ".segments belongs to GCP_POLICY_UNIFORM", gcp_plan_make(loss, .segments = 2));
+    PLAN(GCP_E_PLAN, ".segments belongs to GCP_POLICY_UNIFORM", gcp_plan_make(loss, .segments = 2, .list = "F x"));
+    PLAN(GCP_E_PLAN, ".list stands in place of a .policy; GCP_POLICY_BUDGET alone goes with it", gcp_plan_make(loss, .policy = GCP_POLICY_SQRT, .list = "F x"));
+    PLAN(GCP_E_PLAN, "an inference plan keeps nothing: no .segments, .balance, .checkpoints or .replay", gcp_plan_make(loss, .policy = GCP_POLICY_UNIFORM, .segments = -7, .inference = 1));
+    PLAN(GCP_E_PLAN, ".on_wait and .hook_context need .on_gradient", gcp_plan_make(loss, .hook_context = &loss));
+    PLAN_OK(gcp_plan_make(loss, .replay = GCP_ZERO, .inference = GCP_ZERO, .fuse_update = GCP_ZERO));
+    PLAN(GCP_E_PLAN, ".balance belongs to GCP_POLICY_UNIFORM", gcp_plan_make(loss, .policy = GCP_POLICY_SQRT, .balance = 1));
+    PLAN(GCP_E_PLAN, ".checkpoints belongs to GCP_POLICY_CHECKPOINTS", gcp_plan_make(loss, .policy = GCP_POLICY_UNIFORM, .segments = 2, .checkpoints = 1));
+    PLAN(GCP_E_PLAN, ".replay belongs to GCP_POLICY_CHECKPOINTS", gcp_plan_make(loss, .policy = GCP_POLICY_KEEP_ALL, .replay = 1));
+    PLAN(GCP_E_PLAN, ".effort belongs to GCP_POLICY_BUDGET", gcp_plan_make(loss, .effort = GCP_EFFORT_QUICK));
+    PLAN(GCP_E_PLAN, ".momentum belongs to GCP_OPTIMIZER_SGD", gcp_plan_make(loss, .optimizer = GCP_OPTIMIZER_ADAM, .momentum = 0.9));
+    PLAN(GCP_E_PLAN, ".momentum belongs to GCP_OPTIMIZER_SGD", gcp_plan_make(loss, .momentum = 0.9));
+    PLAN(GCP_E_PLAN, ".beta1 and .beta2 belong to GCP_OPTIMIZER_ADAM and GCP_OPTIMIZER_ADAMW", gcp_plan_make(loss, .optimizer = GCP_OPTIMIZER_SGD, .beta2 = 0.9));
+    PLAN(GCP_E_PLAN, ".epsilon belongs to GCP_OPTIMIZER_ADAM and GCP_OPTIMIZER_ADAMW", gcp_plan_make(loss, .optimizer = GCP_OPTIMIZER_SGD, .epsilon = 1e-3));
+    PLAN(GCP_E_PLAN, ".weight_decay belongs to an .optimizer", gcp_plan_make(loss, .weight_decay = 0.1));
+    PLAN(GCP_E_PLAN, ".clip_value belongs to an .optimizer", gcp_plan_make(loss, .clip_value = 1));
+    PLAN(GCP_E_PLAN, ".clip_norm belongs to an .optimizer", gcp_plan_make(loss, .clip_norm = 1));
+    PLAN_OK(gcp_plan_make(chain(5), .policy = GCP_POLICY_UNIFORM, .segments = 2, .balance = 1, .optimizer = GCP_OPTIMIZER_ADAMW, .weight_decay = 0.1, .clip_norm = 1));
+}
+
 static void plan_options(void)
 {
+    options_that_apply();
     PLAN(GCP_E_SHAPE, "the loss is 2x4, not a scalar (gcp_mean makes one)", gcp_plan_make(gcp_relu(flat)));
     PLAN_OK(gcp_plan_make(gcp_relu(flat), .inference = 1));
     PLAN(GCP_E_PLAN, "the tensor is an input or parameter: there is nothing to run", gcp_plan_make(flat));
@@ -554,24 +578,6 @@ static void plan_options(void)
     PLAN_OK(gcp_plan_make(loss, .optimizer = GCP_OPTIMIZER_ADAM, .beta1 = GCP_ZERO, .beta2 = GCP_ZERO, .epsilon = GCP_ZERO, .weight_decay = GCP_ZERO));
     PLAN(GCP_E_PLAN, ".nesterov needs GCP_OPTIMIZER_SGD with .momentum", gcp_plan_make(loss, .optimizer = GCP_OPTIMIZER_SGD, .nesterov = 1));
     PLAN(GCP_E_PLAN, ".nesterov needs GCP_OPTIMIZER_SGD with .momentum", gcp_plan_make(loss, .optimizer = GCP_OPTIMIZER_ADAM, .nesterov = 1));
-    PLAN(GCP_E_PLAN, ".segments belongs to GCP_POLICY_UNIFORM", gcp_plan_make(loss, .segments = 2));
-    PLAN(GCP_E_PLAN, ".segments belongs to GCP_POLICY_UNIFORM", gcp_plan_make(loss, .segments = 2, .list = "F x"));
-    PLAN(GCP_E_PLAN, ".list stands in place of a .policy; GCP_POLICY_BUDGET alone goes with it", gcp_plan_make(loss, .policy = GCP_POLICY_SQRT, .list = "F x"));
-    PLAN(GCP_E_PLAN, "an inference plan keeps nothing: no .segments, .balance, .checkpoints or .replay", gcp_plan_make(loss, .policy = GCP_POLICY_UNIFORM, .segments = -7, .inference = 1));
-    PLAN(GCP_E_PLAN, ".on_wait and .hook_context need .on_gradient", gcp_plan_make(loss, .hook_context = &loss));
-    PLAN_OK(gcp_plan_make(loss, .replay = GCP_ZERO, .inference = GCP_ZERO, .fuse_update = GCP_ZERO));
-    PLAN(GCP_E_PLAN, ".balance belongs to GCP_POLICY_UNIFORM", gcp_plan_make(loss, .policy = GCP_POLICY_SQRT, .balance = 1));
-    PLAN(GCP_E_PLAN, ".checkpoints belongs to GCP_POLICY_CHECKPOINTS", gcp_plan_make(loss, .policy = GCP_POLICY_UNIFORM, .segments = 2, .checkpoints = 1));
-    PLAN(GCP_E_PLAN, ".replay belongs to GCP_POLICY_CHECKPOINTS", gcp_plan_make(loss, .policy = GCP_POLICY_KEEP_ALL, .replay = 1));
-    PLAN(GCP_E_PLAN, ".effort belongs to GCP_POLICY_BUDGET", gcp_plan_make(loss, .effort = GCP_EFFORT_QUICK));
-    PLAN(GCP_E_PLAN, ".momentum belongs to GCP_OPTIMIZER_SGD", gcp_plan_make(loss, .optimizer = GCP_OPTIMIZER_ADAM, .momentum = 0.9));
-    PLAN(GCP_E_PLAN, ".momentum belongs to GCP_OPTIMIZER_SGD", gcp_plan_make(loss, .momentum = 0.9));
-    PLAN(GCP_E_PLAN, ".beta1 and .beta2 belong to GCP_OPTIMIZER_ADAM and GCP_OPTIMIZER_ADAMW", gcp_plan_make(loss, .optimizer = GCP_OPTIMIZER_SGD, .beta2 = 0.9));
-    PLAN(GCP_E_PLAN, ".epsilon belongs to GCP_OPTIMIZER_ADAM and GCP_OPTIMIZER_ADAMW", gcp_plan_make(loss, .optimizer = GCP_OPTIMIZER_SGD, .epsilon = 1e-3));
-    PLAN(GCP_E_PLAN, ".weight_decay belongs to an .optimizer", gcp_plan_make(loss, .weight_decay = 0.1));
-    PLAN(GCP_E_PLAN, ".clip_value belongs to an .optimizer", gcp_plan_make(loss, .clip_value = 1));
-    PLAN(GCP_E_PLAN, ".clip_norm belongs to an .optimizer", gcp_plan_make(loss, .clip_norm = 1));
-    PLAN_OK(gcp_plan_make(chain(5), .policy = GCP_POLICY_UNIFORM, .segments = 2, .balance = 1, .optimizer = GCP_OPTIMIZER_ADAMW, .weight_decay = 0.1, .clip_norm = 1));
     PLAN(GCP_E_PLAN, ".checkpoints = 5 of 5 units; allowed are 0 to 4", gcp_plan_make(chain(5), .policy = GCP_POLICY_CHECKPOINTS, .checkpoints = 5));
     PLAN(GCP_E_PLAN, ".checkpoints = -1 of 5 units; allowed are 0 to 4", gcp_plan_make(chain(5), .policy = GCP_POLICY_CHECKPOINTS, .checkpoints = -1));
     PLAN_OK(gcp_plan_make(chain(5), .policy = GCP_POLICY_CHECKPOINTS, .checkpoints = 4));

@@ -579,7 +579,54 @@ static void inference_budgets(void)
     CHECK(moves > 0);
 }
 
-/* The batch that comes out fits, and one more does not; an error is passed on. */
+/* What is wrong is the tape's error, and the tape is as it was. */
+static void batches_refused(gcp_tape *tape, gcp_plan_opts plan, int batch)
+{
+    gcp_plan_opts little = plan;
+    little.budget = 64;
+    CHECK(gcp_max_batch(tape, small_net, NULL, .plan = little) == 0 && gcp_error_code(tape) == GCP_E_BUDGET);
+    CHECK(gcp_max_batch(tape, small_net, NULL, .plan = little) == 0 && strstr(gcp_error(tape), "gcp_plan_make"));
+    gcp_error_clear(tape);
+    CHECK(gcp_max_batch(tape, no_net, NULL, .plan = plan) == 0 && strstr(gcp_error(tape), "record returned no tensor"));
+    gcp_error_clear(tape);
+    CHECK(gcp_max_batch(tape, NULL, NULL, .plan = plan) == 0 && strstr(gcp_error(tape), "record is NULL"));
+    gcp_error_clear(tape);
+    CHECK(gcp_max_batch(tape, small_net, NULL, .plan = plan, .most = -1) == 0 && strstr(gcp_error(tape), ".most"));
+    gcp_error_clear(tape);
+    CHECK(gcp_max_batch(tape, small_net, &arena, .plan = little) == 0 && strstr(gcp_error(tape), "not a scalar"));
+    gcp_error_clear(tape);
+    CHECK(gcp_max_batch(tape, small_net, &arena, .plan = plan) == 0 && strstr(gcp_error(tape), "not a scalar"));
+    gcp_error_clear(tape);
+    CHECK(gcp_max_batch(tape, small_net, NULL, .plan = plan) == batch && !gcp_error(tape));       /* nothing was left */
+}
+
+/* Other networks in turn on one tape: their parameters go. */
+static void batches_in_turn(gcp_plan_opts plan, int batch)
+{
+    gcp_tape *second = gcp_tape_make(&arena, .ops = 64);
+    for (int i = 0; i < 2; i++) {
+        CHECK(gcp_max_batch(second, narrow_net, NULL, .plan = plan, .most = INT32_MAX) > batch && !gcp_error(second));
+        CHECK(gcp_max_batch(second, small_net, &arena, .plan = plan) == 0 && strstr(gcp_error(second), "not a scalar"));
+        gcp_error_clear(second);
+        CHECK_INT(gcp_max_batch(second, small_net, NULL, .plan = plan), ==, batch);
+        CHECK_TEXT(gcp_error(second) ? gcp_error(second) : "none", "none");
+    }
+}
+
+static void least_budgets_asked(gcp_tape *tape)
+{
+    CHECK(gcp_sweep(GCP_NIL, NULL, 1) == 0 && !gcp_error(tape));
+    gcp_tensor loss = small_net(NULL, tape, 2);
+    CHECK(gcp_sweep(loss, NULL, 1) == 0 && strstr(gcp_error(tape), "points is NULL"));
+    gcp_error_clear(tape);
+    size_t least = gcp_least_budget(loss, .optimizer = GCP_OPTIMIZER_SGD), was = (size_t)arena.used;
+    CHECK(least && !gcp_error(tape) && (size_t)arena.used == was);
+    CHECK(gcp_plan_make(loss, .policy = GCP_POLICY_BUDGET, .budget = least, .optimizer = GCP_OPTIMIZER_SGD).bytes <= least);
+    CHECK(!gcp_error(tape) && gcp_least_budget(loss, .segments = 3) == 0 && strstr(gcp_error(tape), ".segments belongs"));
+    CHECK(gcp_least_budget(loss) == 0);
+}
+
+/* The batch that comes out fits, and one more does not. */
 static void batches(void)
 {
     arena = gcp_arena_from(memory, sizeof memory);
@@ -595,39 +642,9 @@ static void batches(void)
         CHECK(gcp_plan_ok(&made) == !more && (more || made.bytes <= plan.budget));
         gcp_tape_reset(tape);
     }
-    plan.budget = 64;
-    CHECK(gcp_max_batch(tape, small_net, NULL, .plan = plan) == 0 && gcp_error_code(tape) == GCP_E_BUDGET);
-    CHECK(gcp_max_batch(tape, small_net, NULL, .plan = plan) == 0 && strstr(gcp_error(tape), "gcp_plan_make"));
-    gcp_tape_reset(tape);
-    CHECK(gcp_max_batch(tape, small_net, &arena, .plan = plan) == 0 && strstr(gcp_error(tape), "not a scalar"));
-    gcp_tape_reset(tape);
-    CHECK(gcp_max_batch(tape, no_net, NULL, .plan = plan) == 0 && strstr(gcp_error(tape), "record returned no tensor"));
-    gcp_tape_reset(tape);
-    CHECK(gcp_max_batch(tape, NULL, NULL, .plan = plan) == 0 && strstr(gcp_error(tape), "record is NULL"));
-    gcp_error_clear(tape);
-    plan.budget = 1 << 20;
-    CHECK(gcp_max_batch(tape, small_net, &arena, .plan = plan) == 0 && strstr(gcp_error(tape), "not a scalar"));
-    gcp_error_clear(tape);
-    CHECK(gcp_max_batch(tape, small_net, NULL, .plan = plan) == batch && !gcp_error(tape));       /* nothing was left */
-    gcp_tape *second = gcp_tape_make(&arena, .ops = 64);
-    for (int i = 0; i < 2; i++) {                    /* other networks in turn on one tape: their parameters go */
-        CHECK(gcp_max_batch(second, narrow_net, NULL, .plan = plan, .most = INT32_MAX) > batch && !gcp_error(second));
-        CHECK(gcp_max_batch(second, small_net, &arena, .plan = plan) == 0 && strstr(gcp_error(second), "not a scalar"));
-        gcp_error_clear(second);
-        CHECK_INT(gcp_max_batch(second, small_net, NULL, .plan = plan), ==, batch);
-        CHECK_TEXT(gcp_error(second) ? gcp_error(second) : "none", "none");
-    }
-    CHECK(gcp_max_batch(tape, small_net, NULL, .plan = plan, .most = -1) == 0 && strstr(gcp_error(tape), ".most"));
-    gcp_error_clear(tape);
-    CHECK(gcp_sweep(GCP_NIL, NULL, 1) == 0 && !gcp_error(tape));
-    gcp_tensor loss = small_net(NULL, tape, 2);
-    CHECK(gcp_sweep(loss, NULL, 1) == 0 && strstr(gcp_error(tape), "points is NULL"));
-    gcp_error_clear(tape);
-    size_t least = gcp_least_budget(loss, .optimizer = GCP_OPTIMIZER_SGD), was = (size_t)arena.used;
-    CHECK(least && !gcp_error(tape) && (size_t)arena.used == was);
-    CHECK(gcp_plan_make(loss, .policy = GCP_POLICY_BUDGET, .budget = least, .optimizer = GCP_OPTIMIZER_SGD).bytes <= least);
-    CHECK(!gcp_error(tape) && gcp_least_budget(loss, .segments = 3) == 0 && strstr(gcp_error(tape), ".segments belongs"));
-    CHECK(gcp_least_budget(loss) == 0);
+    batches_refused(tape, plan, batch);
+    batches_in_turn(plan, batch);
+    least_budgets_asked(tape);
 }
 
 /* A profile as a table: planning with it adds up the measured seconds; another batch finds no line of its own. */
