@@ -928,8 +928,10 @@ typedef struct gcpi_scope { gcp_tape *tape; int segment, state; } gcpi_scope;
 
 #include "src/begin.h"              /* the C library; no fast math from here on */
 #include "src/tape/base.h"          /* arena, options, hash, random numbers, writer */
+#include "src/cold.h"               /* at -Og: runs once a plan or an instruction */
 #include "src/tape/model.h"         /* the recorded network; errors */
 #include "src/tape/tape.h"          /* recording: inputs, parameters, segments, ops */
+#include "src/warm.h"               /* again at the user's level of optimisation */
 #include "src/kernels/simd.h"       /* tiles for each instruction set */
 #include "src/kernels/views.h"      /* columns, panels, windows of pixels */
 #include "src/kernels/gather.h"     /* gather product: forward, backward data, A*B */
@@ -943,12 +945,14 @@ typedef struct gcpi_scope { gcp_tape *tape; int segment, state; } gcpi_scope;
 #include "src/ops/norm.h"           /* batch-norm, layer-norm */
 #include "src/ops/shape.h"          /* dropout, concat, slice, reshape, embedding */
 #include "src/ops/loss.h"           /* losses; gradient norm; optimisers */
+#include "src/cold.h"               /* at -Og: runs once a plan or an instruction */
 #include "src/ops/table.h"          /* the op table: all that what follows knows of ops */
 #include "src/ops/layers.h"         /* the functions that record */
 #include "src/planner/problem.h"    /* what planning sees: items and tasks; costs as text */
 #include "src/planner/tasks.h"      /* a tape's problem: groups, gradients, updates */
 #include "src/planner/graph.h"      /* a problem as text, read and written */
 #include "src/planner/schedule.h"   /* from what is kept to a list; a list as text */
+#include "src/warm.h"               /* again at the user's level of optimisation */
 #include "src/planner/layout.h"     /* lifetimes, addresses */
 #include "src/planner/verify.h"     /* the verifier */
 #include "src/planner/model.h"      /* what a search sees; two streams in time */
@@ -958,6 +962,7 @@ typedef struct gcpi_scope { gcp_tape *tape; int segment, state; } gcpi_scope;
 #include "src/planner/search.h"     /* GCP_POLICY_BUDGET: local search */
 #include "src/planner/chain.h"      /* GCP_POLICY_BUDGET: dynamic programming */
 #include "src/planner/cuts.h"       /* GCP_POLICY_BUDGET: minimum cuts, the bound */
+#include "src/cold.h"               /* at -Og: runs once a plan or an instruction */
 #include "src/planner/exact.h"      /* GCP_POLICY_BUDGET: exact search of small graphs */
 #include "src/planner/budget.h"     /* GCP_POLICY_BUDGET: all of them; the least budget */
 #include "src/run/plan.h"           /* from options to a placed list */
@@ -968,6 +973,7 @@ typedef struct gcpi_scope { gcp_tape *tape; int segment, state; } gcpi_scope;
 #include "src/run/step.h"           /* steps; values in and out */
 #include "src/run/measure.h"        /* profile, measured bytes, gradient check */
 #include "src/run/report.h"         /* lists, layers, why, pictures */
+#include "src/warm.h"               /* again at the user's level of optimisation */
 #include "src/end.h"
 #endif /* GCP_IMPLEMENTATION */
 

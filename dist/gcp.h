@@ -1115,6 +1115,17 @@ static void gcpi_say_escaped(gcp_writer w, const char *s)
     }
 }
 
+/* ==== src/cold.h ==== */
+
+/* From here to warm.h: what runs once a plan or once an instruction. gcc takes -Og for it where the user optimises at
+   all, and compiles gcp.h in three quarters of the time; plans and steps take as long as before. */
+#if defined(__GNUC__) && !defined(__clang__)
+#pragma GCC push_options
+#ifdef __OPTIMIZE__
+#pragma GCC optimize("Og")
+#endif
+#endif
+
 /* ==== src/tape/model.h ==== */
 
 /* The recorded network: tensors, parameters, ops, names, segments, and the tape that holds them; handles; errors. The
@@ -1847,6 +1858,13 @@ static int gcpi_op_new(gcp_tape *t, const gcp_op *row, int kind, int name, const
     gcpi_recorded(t);
     return t->op_count++;
 }
+
+/* ==== src/warm.h ==== */
+
+/* From here on: the user's level of optimisation again. */
+#if defined(__GNUC__) && !defined(__clang__)
+#pragma GCC pop_options
+#endif
 
 /* ==== src/kernels/simd.h ==== */
 
@@ -5584,6 +5602,17 @@ static void gcpi_update_forward(const gcp_call *c)
     gcpi_parallel(c->target, (int)((u.count + GCPI_CHUNK - 1) / GCPI_CHUNK), gcpi_update_task, &u);
 }
 
+/* ==== src/cold.h ==== */
+
+/* From here to warm.h: what runs once a plan or once an instruction. gcc takes -Og for it where the user optimises at
+   all, and compiles gcp.h in three quarters of the time; plans and steps take as long as before. */
+#if defined(__GNUC__) && !defined(__clang__)
+#pragma GCC push_options
+#ifdef __OPTIMIZE__
+#pragma GCC optimize("Og")
+#endif
+#endif
+
 /* ==== src/ops/table.h ==== */
 
 /* The table of ops: all that planning and running know of one. A row (gcp_op) is what built-in ops, custom ones and a
@@ -7780,6 +7809,13 @@ static int gcpi_list_reruns(const gcpi_problem *p, gcpi_list *list, gcp_arena *a
     a->scratch = scratch;
     return 1;
 }
+
+/* ==== src/warm.h ==== */
+
+/* From here on: the user's level of optimisation again. */
+#if defined(__GNUC__) && !defined(__clang__)
+#pragma GCC pop_options
+#endif
 
 /* ==== src/planner/layout.h ==== */
 
@@ -10597,6 +10633,17 @@ static double gcpi_bound(gcpi_cut *c, size_t limit, int places, double *excess)
     }
     return m->seconds + best;
 }
+
+/* ==== src/cold.h ==== */
+
+/* From here to warm.h: what runs once a plan or once an instruction. gcc takes -Og for it where the user optimises at
+   all, and compiles gcp.h in three quarters of the time; plans and steps take as long as before. */
+#if defined(__GNUC__) && !defined(__clang__)
+#pragma GCC push_options
+#ifdef __OPTIMIZE__
+#pragma GCC optimize("Og")
+#endif
+#endif
 
 /* ==== src/planner/exact.h ==== */
 
@@ -14278,6 +14325,13 @@ GCPI_DEF void gcp_memory_svg(const gcp_plan *plan, gcp_writer w)
     gcpi_say(w, "<text x=\"%.0f\" y=\"%.0f\">instructions, in order &#8594;   up: address in the slab</text>\n</svg>\n",
              left, top + height + 50);
 }
+
+/* ==== src/warm.h ==== */
+
+/* From here on: the user's level of optimisation again. */
+#if defined(__GNUC__) && !defined(__clang__)
+#pragma GCC pop_options
+#endif
 
 /* ==== src/end.h ==== */
 
