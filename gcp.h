@@ -56,55 +56,56 @@
      gcp_arena_from    give the library memory; it never takes any itself
      gcp_tape_make     a tape of fixed capacity in that arena
      gcp_input ...     record inputs, layers and ops; every call checks its shapes at once
-     GCP_SEGMENT       mark a block whose inside may be recomputed in backward instead of kept
+     GCP_SEGMENT       mark code whose activations may be recomputed in backward instead of kept
      gcp_plan_make     choose a policy; plan.bytes is all that a step needs
      gcp_bind          give those bytes
      gcp_write         put a batch into the inputs
      gcp_step          forward, backward, update; returns the loss
-     gcp_error         NULL, or the first thing that went wrong, as file:line: op: what was found and allowed
+     gcp_error         NULL, or the first error, as file:line: op: what was found and what is allowed
 
    gcp DOES NOT allocate, print, exit or abort; use globals; keep a thread; need any library but libc and libm;
    change one bit of loss, gradients, batch-norm statistics or dropout between one plan and another.
 
    CONTENTS (search for the rule lines)
      1 how checkpointing works   2 configuration   3 types   4 functions   5 macros
-     with GCP_IMPLEMENTATION: 6 the rooms of src/, a line each
+     with GCP_IMPLEMENTATION: 6 the files of src/, called rooms, a line each
 
    ---- 1 how checkpointing works -----------------------------------------------------------------------------
 
-   Training runs a network forward, then backward. The backward of a layer reads values that its forward saw or
-   made (a convolution its input, a ReLU the sign of its output), so plain backpropagation keeps all of them: for a
-   chain of n layers with outputs of one unit, n units at the turning point.
+   Training runs a network forward, then backward. The backward of a layer reads values that its forward read or made
+   (a convolution reads its input, a ReLU the sign of its output), so plain backpropagation keeps all of them. A chain
+   of n layers whose outputs take one unit of memory each needs n units where forward turns into backward.
 
    Chen et al. 2016 ("Training Deep Nets with Sublinear Memory Cost", arXiv 1604.06174) cut the chain into segments
-   of k layers. Forward keeps only what crosses a cut (n/k units). Backward takes the segments last to first: run one
-   forward again from its cut, keeping its inside (k units), then go backward through it. The peak is n/k + k, least
-   at k = sqrt(n): 2 sqrt(n) units for at most one extra forward pass.
+   of k layers. Forward keeps only what crosses a cut (n/k units). Backward takes the segments from last to first: it
+   runs one forward again from its cut, keeps its inside (k units), then goes backward through it. The peak is n/k + k.
+   It is least at k = sqrt(n): 2 sqrt(n) units, for at most one extra forward pass.
 
        n = 16, k = 4           kept: the cuts               live at the turn of the last segment: 4 + 4 = 8, not 16
          x -1-2-3-4 | 5-6-7-8 | 9-10-11-12 | 13-14-15-16 - loss
                     ^         ^            ^
 
-   Applied again inside each segment (GCP_POLICY_RECURSIVE) it needs O(log n) units for O(n log n) extra work. A network
-   that is no chain is cut the same way: what is kept at a cut is every tensor made before it and read after it.
+   Applied again inside each segment (GCP_POLICY_RECURSIVE), this needs O(log n) units for O(n log n) extra work. A
+   network that is not a chain is cut the same way: a cut keeps every tensor that is made before it and read after it.
 
-   With GCP_POLICY_BUDGET you say how many bytes there are instead: gcp searches lists that fit and keeps the fastest,
-   says how much no other could save (plan.bound_seconds), and where nothing fits, the least budget that does. With .far
-   bytes of far memory (a file, a host behind a device) values may also wait there, copied beside the computing.
+   With GCP_POLICY_BUDGET you give a number of bytes instead. gcp searches for lists that fit and keeps the fastest. It
+   gives a time that no list that fits can beat (plan.bound_seconds); where nothing fits, it names the least budget
+   found that works. With .far bytes of far memory (a file, or a GPU's host) values may also wait there: they are copied
+   while ops compute.
 
    A *plan* is such a choice turned into a list of instructions, each with the addresses of what it reads and writes:
        F forward   R the same forward again   B backward   U update   H gradient ready   W wait for its hook
-       O copy to far memory   P copy back   A wait until a copy to far memory has arrived
-   A read means the latest value made before it, so the list alone fixes how long each value lives; values whose
-   lives do not meet share bytes. The result is one slab of known size, the same in every step.
+       O copy to far memory   P copy back   A wait until a copy to far memory has arrived   M move inside the slab
+   A read sees the latest value made before it, so the list alone fixes each value's lifetime. Values whose lifetimes
+   do not overlap share bytes. The result is one slab of known size, the same in every step.
 
-   A recomputed op is the same call on the same inputs: same bits. Ops with side effects (batch-norm statistics) run
-   once and their small outputs are kept; dropout draws from a counter (seed, step, op, element), so that nothing has
-   to be stored to draw the same mask again.
+   A recomputed op is the same call on the same inputs, so it gives the same bits. Ops with side effects (batch-norm
+   statistics) run once, and their small outputs are kept. Dropout draws its random numbers from a counter (seed, step,
+   op, element): the same mask can be drawn again, and nothing has to be stored for it.
 
    Memory has two parts. *State*: weights, batch-norm statistics, optimiser slots; it belongs to the tape and outlives
-   plans, so that switching plan in mid-training changes no bit. *Slab*: inputs, activations, gradients, workspace;
-   it belongs to the plan. plan.bytes = plan.state_bytes + plan.slab_bytes. */
+   plans, so a change of plan in mid-training changes no bit. *Slab*: inputs, activations, gradients, workspace; it
+   belongs to the plan. plan.bytes = plan.state_bytes + plan.slab_bytes. */
 
 #ifndef GCP_H
 #define GCP_H
@@ -113,16 +114,16 @@
 #include <stdint.h>
 
 /* ---- 2 configuration ------------------------------------------------------------------------------------------
-   GCP_REAL     float (default) or double: the type of all activations, gradients and weights. One choice a program:
+   GCP_REAL     float (default) or double: the type of all activations, gradients and weights. One choice per program:
                 files that differ do not link (the choice is part of a function's name).
-   GCP_STATIC   makes every function static, for a library of its own inside one file.
+   GCP_STATIC   makes every function static: a private copy of the library for one file.
    GCP_API      put before every declaration (dllexport and the like).
-   GCP_USE_CBLAS  matrix products (linear, matmul) by the CBLAS that you link, with <cblas.h>: gcp cuts a product by its
-                shape and calls from its own threads, the BLAS set to one and left so, and bits depend on no count of
-                threads. OpenBLAS is known; for another define GCP_CBLAS_ONE_THREAD() as what sets it. What a BLAS
-                allocates itself is not in the plan. Convolutions stay gcp's own.
-   GCP_ANY_MATH  allows -ffast-math where the compiler cannot be told to leave it out of this file (elsewhere it is left
-                out): bits may then depend on the plan.
+   GCP_USE_CBLAS  matrix products (linear, matmul) use the CBLAS that you link, with <cblas.h>. gcp sets the BLAS to one
+                thread, leaves it so, cuts a product by its shape and calls the BLAS from its own threads: bits do not
+                depend on the number of threads. OpenBLAS is known; for another BLAS define GCP_CBLAS_ONE_THREAD() as
+                what sets it to one thread. Memory that a BLAS allocates is not in the plan. Convolutions do not use it.
+   GCP_ANY_MATH  allows -ffast-math with a compiler that cannot turn it off for this file (with others gcp turns it
+                off): bits may then depend on the plan.
    Every option below is a field of a struct: zero means its default. No macro changes a public struct. */
 
 #define GCP_VERSION_MAJOR 0
@@ -149,7 +150,7 @@
 #define GCPI_STAMP(name, real) GCPI_STAMP2(name, real)
 #define GCPI_STAMP2(name, real) name##_v2_##real
 #ifdef __cplusplus
-#define GCPI_Z = {}       /* C++ wants every option field to have an initialiser of its own */
+#define GCPI_Z = {}       /* C++ wants an initialiser for every option field */
 extern "C" {
 #else
 #define GCPI_Z
@@ -160,7 +161,7 @@ extern "C" {
 #define GCP_GB(n) ((size_t)(n) << 30)
 enum { GCP_MAX_INPUTS = 64, GCP_MAX_OUTPUTS = 8, GCP_MAX_DIMS = 4, GCP_MAX_ERROR = 320, GCP_MAX_BOUND = 32 };
 
-/* Says zero where an option's own zero means its default or "not given": .lr = GCP_ZERO, .by = GCP_ZERO, ... */
+/* The value zero of an option whose plain 0 means its default or "not given": .lr = GCP_ZERO, .by = GCP_ZERO, ... */
 #define GCP_ZERO (-2147483647 - 1)
 
 /* ---- 3 types --------------------------------------------------------------------------------------------------*/
@@ -169,10 +170,10 @@ typedef GCP_REAL gcp_real;
 typedef struct gcp_tape gcp_tape;
 typedef struct gcp_target gcp_target;
 
-/* Where a call stands in the user's code; every message begins with it. */
+/* The place of a call in the user's code; every message begins with it. */
 typedef struct gcp_at { const char *file; int line; } gcp_at;
 
-/* Memory that the caller owns. The library takes from its front (what lasts) and its back (what it returns). */
+/* Memory that the caller owns. The library takes what lasts from its front, and what it soon returns from its back. */
 typedef struct gcp_arena {
     unsigned char *base;
     ptrdiff_t size, used, scratch;      /* bytes in all; taken at the front; taken at the back */
@@ -182,8 +183,8 @@ typedef struct gcp_arena {
 /* A handle. id 0 is nil: what a failed call returns; ops on nil do nothing and return nil. Passed by value. */
 typedef struct gcp_tensor { gcp_tape *tape; int id; unsigned generation; } gcp_tensor;
 
-/* Sizes, always four of them inside: {n, h, w, c}; (n, c) is {n, 1, 1, c}; (n, l, c) is {n, 1, l, c}; (c) is {1, 1, 1,
-   c}. */
+/* Sizes. The library always stores four: (n, h, w, c) as {n, h, w, c}, (n, l, c) as {n, 1, l, c}, (n, c) as
+   {n, 1, 1, c}, (c) as {1, 1, 1, c}. */
 typedef struct gcp_shape { int rank; int d[GCP_MAX_DIMS]; } gcp_shape;
 
 typedef enum gcp_dtype { GCP_DTYPE_REAL, GCP_DTYPE_I32, GCP_DTYPE_U8, GCP_DTYPE_BIT } gcp_dtype;
@@ -202,7 +203,7 @@ typedef enum gcp_dtype { GCP_DTYPE_REAL, GCP_DTYPE_I32, GCP_DTYPE_U8, GCP_DTYPE_
 typedef enum gcp_code { GCP_OK, GCP_ERRORS(GCPI_CODE) GCP_ERROR_COUNT } gcp_code;
 #undef GCPI_CODE
 
-/* The ops. One name serves the enum, the table in src/ops/layers.h and the masks of .keep. */
+/* The ops. One name serves the enum, the table in src/ops/table.h and the masks of .keep. */
 #define GCP_OPS(X) \
     X(CONV2D, conv2d) X(CONV_TRANSPOSE2D, conv_transpose2d) X(UPSAMPLE, upsample) X(LINEAR, linear) X(MATMUL, matmul) \
     X(ADD, add) X(MUL, mul) X(BIAS, bias) X(SCALE, scale) X(RELU, relu) X(LEAKY_RELU, leaky_relu) X(TANH, tanh) \
@@ -212,7 +213,7 @@ typedef enum gcp_code { GCP_OK, GCP_ERRORS(GCPI_CODE) GCP_ERROR_COUNT } gcp_code
     X(MSE, mse) X(MEAN, mean) X(CUSTOM, custom)
 #define GCPI_KIND(NAME, name) GCP_OP_##NAME,
 typedef enum gcp_op_kind { GCP_OPS(GCPI_KIND) GCP_OP_COUNT } gcp_op_kind;
-/* rows that nobody records */
+/* rows of the op table that are not recorded: the library adds their calls itself */
 enum { GCP_ROW_APPLY = GCP_OP_COUNT, GCP_ROW_SEED, GCP_ROW_NORM, GCP_ROW_UPDATE, GCP_ROW_COUNT };
 #undef GCPI_KIND
 #define GCPI_KEEP(NAME, name) GCP_KEEP_##NAME = (1 << GCP_OP_##NAME),
@@ -220,11 +221,11 @@ enum { GCP_ROW_APPLY = GCP_OP_COUNT, GCP_ROW_SEED, GCP_ROW_NORM, GCP_ROW_UPDATE,
 typedef enum gcp_keep_mask { GCP_OPS(GCPI_KEEP) GCP_KEEP_NONE = 0 } gcp_keep_mask;
 #undef GCPI_KEEP
 
-/* One operand of a kernel: element (pixel p, channel c) at data[p * pitch + c]; pixels = n * h * w. data is NULL for
-   what this call does not read or make. BIT: pixel-major, 8 elements a byte, dense. */
+/* One operand of a kernel: element (pixel p, channel c) is data[p * pitch + c]; there are n * h * w pixels. data is
+   NULL for what this call neither reads nor makes. GCP_DTYPE_BIT: pixel-major, dense, 8 elements per byte. */
 typedef struct gcp_view { void *data; gcp_shape shape; ptrdiff_t pitch; gcp_dtype dtype; int accumulate; } gcp_view;
 
-/* What changes from step to step; it sits in the slab, so that a captured step reads it from there. */
+/* What changes from step to step. It lies in the slab: a step that a device recorded reads the new numbers there. */
 typedef struct gcp_step_numbers {
     double   lr, gradient_scale;        /* gradient_scale: 1 / micro-batches, times the clip factor */
     uint64_t step, updates, seed;       /* steps and updates before this one */
@@ -233,22 +234,22 @@ typedef struct gcp_step_numbers {
 } gcp_step_numbers;
 
 /* A call of an op's forward or backward. din[i].data is NULL where no gradient is wanted; with .accumulate the kernel
-   adds to it. in[i] and out[j] hold data in backward only where the op's row says that backward reads them;
-   dout[j].data is NULL where output j of several has no gradient. */
+   adds to what is there. In backward, in[i] and out[j] hold data only where the op's row says that backward reads them,
+   and dout[j].data is NULL where output j of several has no gradient. */
 typedef struct gcp_call {
     const void *attributes;             /* a custom op's context */
     const gcp_view *in, *out, *din, *dout;
     int inputs, outputs;
-    void *workspace;                    /* as many bytes as the row's cost said */
+    void *workspace;                    /* as many bytes as the row's cost asked for */
     const gcp_step_numbers *numbers;
     uint64_t ordinal;                   /* the op's number on the tape: keys random draws */
     int training, commit;               /* commit: write side effects (running statistics) */
     const gcp_target *target;
     const struct gcp_call *fused;       /* on this CPU, else NULL: the backward of a rectifier that runs in the same
-                                           pass, ahead of a batch-norm's */
+                                           pass, before that of a batch-norm */
 } gcp_call;
 
-/* A shape rule sees its inputs and fills its outputs; on failure it writes a message and returns 0. */
+/* The call of a shape rule: it reads the inputs and fills the outputs; on failure it writes a message and returns 0. */
 typedef struct gcp_shape_call {
     const void *attributes;
     const gcp_shape *in;  const gcp_dtype *in_dtype;  int inputs;
@@ -268,14 +269,14 @@ typedef enum gcp_flag {
     GCP_FLAG_IN_PLACE      = 1,   /* forward may write output 0 over an input of its size that nobody reads again */
     GCP_FLAG_GRAD_IN_PLACE = 2,   /* backward may write the gradient of input 0 over that of output 0 */
     GCP_FLAG_ONCE          = 4,   /* side effects: runs once a step, outputs are kept */
-    GCP_FLAG_VIEW          = 8,   /* output 0 can be the same bytes as the inputs: reshape, slice, concat */
-    GCP_FLAG_GRAD_VIEW     = 16,  /* the gradient of an input can be the same bytes as (part of) that of output 0 */
+    GCP_FLAG_VIEW          = 8,   /* output 0 can share the bytes of the inputs: reshape, slice, concat */
+    GCP_FLAG_GRAD_VIEW     = 16,  /* the gradient of an input can share (some of) the bytes of that of output 0 */
     GCP_FLAG_COSTLY        = 32,  /* GCP_POLICY_CHEAP keeps its output */
     GCP_FLAG_LOSS          = 64,  /* belongs to the loss, not to a unit */
-    GCP_FLAG_SIGN_OR_MASK  = 128, /* backward reads output 0 where another one reads it anyway, else its mask,
-                                      output 1 */
+    GCP_FLAG_SIGN_OR_MASK  = 128, /* backward reads output 0 where another op's backward reads it anyway, else the
+                                      mask, output 1 */
     GCP_FLAG_NO_GRADIENT   = 256, /* gradients stop here */
-    GCP_FLAG_CROSS         = 512  /* backward reads input 0 for the gradient of input 1 only, and the reverse */
+    GCP_FLAG_CROSS         = 512  /* backward reads input 0 only for the gradient of input 1, and the reverse */
 } gcp_flag;
 typedef struct gcp_op {
     const char *name;
@@ -286,45 +287,46 @@ typedef struct gcp_op {
     unsigned reads_in, reads_out;       /* what backward reads: bit i = input i, bit j = output j */
     unsigned flags;
     int outputs;
-    const struct gcp_op *on_device;     /* a custom op's forward, backward and cost for targets with memory of their
-                                           own; NULL: refused there. Where steps are recorded they are called while
-                                           recording, not in each step */
+    const struct gcp_op *on_device;     /* a custom op's forward, backward and cost for targets with a device; NULL: the
+                                           op is refused there. Where a device records steps, they are called while it
+                                           records, not in each step */
 } gcp_op;
 
-/* A target whose memory the CPU cannot touch (a GPU). What is issued runs in order, later; copy, fill and timed come
-   after all that was issued before, and have finished when they return. */
+/* A target whose memory the CPU cannot touch (a GPU). What is issued to it runs later, in order; copy, fill and timed
+   run after all that was issued before them, and have finished when they return. */
 typedef struct gcp_device {
     void (*copy)(void *context, void *to, const void *from, size_t size);       /* in any direction */
     void (*fill)(void *context, void *to, int byte, size_t size);
-    /* issue(arg) makes the calls of a step. play may record them in *recording and replay that the next time: every
-       call would be the same. forget gives a recording back. */
+    /* play runs a step: issue(arg) makes its calls. play may record them in *recording and replay that in later steps,
+       where every call would be the same. forget frees a recording. */
     void (*play)(void *context, void **recording, void (*issue)(void *arg), void *arg);
     void (*forget)(void *context, void *recording);
-    /* seconds that issue's calls take there */
+    /* seconds that the calls of issue(arg) take on the device */
     double (*timed)(void *context, void (*issue)(void *arg), void *arg);
-    const char *(*trouble)(void *context);      /* NULL, or what went wrong since the last time it was asked */
+    const char *(*trouble)(void *context);      /* NULL, or what went wrong since the last call */
 } gcp_device;
 
-/* What a plan is made for. Zero-initialised = this CPU, with OpenMP's threads where compiled with it, else one.
-   A caller's own thread pool: fill threads, parallel_for and context. parallel_for runs task(arg, i, worker) for every
-   i in [0, tasks), worker in [0, threads) being unique among tasks that run at the same time; it stays NULL where the
-   caller gave none. */
+/* The machine that a plan is made for. Zero-initialised: this CPU, with OpenMP's threads if compiled with OpenMP, else
+   one thread. For a thread pool of your own, fill threads, parallel_for and context. parallel_for runs task(arg, index,
+   worker) for every index in [0, tasks). worker is in [0, threads), and no two tasks that run at the same time have the
+   same. parallel_for stays NULL where the caller gave none. */
 struct gcp_target {
     const char *name;
     const gcp_op *kernels;              /* GCP_ROW_COUNT rows whose forward, backward and cost replace the CPU's */
     const gcp_device *device;           /* NULL: the CPU reads and writes this target's memory */
-    int    threads, isa;                /* isa: 0 best, else GCP_ISA_...: forced, for tests */
+    int    threads, isa;                /* isa: 0 the best; GCP_ISA_... forces one, for tests */
     size_t align;                       /* of every tensor; a power of two, default 64 */
     double flops_per_second, bytes_per_second;      /* cost model; defaults 1e11 and 1e10 */
     double far_bytes_per_second;                    /* of the copies below; default 1e10 */
     void  *context;
     void  (*parallel_for)(void *context, int tasks, void (*task)(void *arg, int index, int worker), void *arg);
-    /* Far memory, where a list's O puts values and its P gets them back. start begins a copy behind all that was issued
-       before, wait holds back what is issued next until copy id (below GCP_COPIES) is done. NULL: copied at once. */
+    /* Far memory: a list's O copies values to it, its P copies them back. copy_start begins a copy after all that was
+       issued before; copy_wait holds back what is issued next until copy id (below GCP_COPIES) is done. Both NULL: each
+       copy is done at once. */
     void  (*copy_start)(void *context, int id, void *to, const void *from, size_t size);
     void  (*copy_wait)(void *context, int id);
-    void *(*far_allocate)(void *context, size_t size);      /* for plans with far_bytes, at gcp_bind; NULL: gcp_far_bind
-                                                               gives it */
+    void *(*far_allocate)(void *context, size_t size);      /* called by gcp_bind for plans with far_bytes; NULL: use
+                                                               gcp_far_bind */
     void  (*far_release)(void *context, void *memory, size_t size);
     void *(*allocate)(void *context, size_t size);          /* for gcp_bind(plan, NULL, 0); aligned to align */
     void  (*release)(void *context, void *memory, size_t size);
@@ -336,31 +338,36 @@ enum { GCP_ISA_BEST, GCP_ISA_SCALAR, GCP_ISA_V128, GCP_ISA_AVX2, GCP_ISA_AVX512 
 typedef struct gcp_writer { void (*write)(void *context, const char *text, size_t size); void *context; } gcp_writer;
 
 typedef enum gcp_init { GCP_INIT_DEFAULT, GCP_INIT_HE, GCP_INIT_GLOROT, GCP_INIT_ZEROS, GCP_INIT_ONES } gcp_init;
-/* GCP_PADDING_SAME: TensorFlow's: out = ceil(in / stride) */
+/* GCP_PADDING_SAME: as in TensorFlow, out = ceil(in / stride) */
 typedef enum gcp_padding { GCP_PADDING_EXPLICIT, GCP_PADDING_SAME } gcp_padding;
 typedef enum gcp_upsampling { GCP_UPSAMPLING_NEAREST, GCP_UPSAMPLING_BILINEAR } gcp_upsampling;
 
+/* A unit is an outermost segment, or an op outside of all segments. */
 typedef enum gcp_policy {
-    GCP_POLICY_SEGMENTS,    /* the user's blocks: what crosses them is kept, their inside run again once (Chen 2016) */
+    GCP_POLICY_SEGMENTS,    /* keep what crosses the user's segments, run their inside again once (Chen 2016) */
     GCP_POLICY_KEEP_ALL,    /* plain backpropagation */
-    GCP_POLICY_UNIFORM,     /* .segments equal runs of units, the last not run again; .balance: by bytes where better */
-    GCP_POLICY_CHECKPOINTS, /* .checkpoints units evenly by index; .replay keeps nothing in a segment (quadratic) */
+    GCP_POLICY_UNIFORM,     /* .segments runs of equally many units, the last not run again; .balance: of equal bytes
+                               where that is better */
+    GCP_POLICY_CHECKPOINTS, /* cuts after .checkpoints units, evenly spaced by index; .replay keeps nothing inside a
+                               segment (quadratic time) */
     GCP_POLICY_SQRT,        /* about sqrt(n) cuts, placed for the least peak (Chen 2016) */
     GCP_POLICY_RECURSIVE,   /* cuts inside cuts: O(log n) memory */
-    GCP_POLICY_CHEAP,       /* keep the outputs of convolutions and matrix products, redo the cheap rest */
-    GCP_POLICY_BUDGET       /* the fastest schedule found whose plan.bytes are at most .budget; else an error that
-                               names the least */
+    GCP_POLICY_CHEAP,       /* keep the outputs of convolutions and matrix products, recompute the cheap rest */
+    GCP_POLICY_BUDGET       /* the fastest schedule found whose plan.bytes are at most .budget; if none, an error
+                               that names the least budget found that works */
 } gcp_policy;
 
-/* How long GCP_POLICY_BUDGET searches: instructions simulated, never seconds, so that a plan is one. */
+/* How long GCP_POLICY_BUDGET searches, in simulated instructions and not in seconds, so the same options give the same
+   plan. */
 typedef enum gcp_effort { GCP_EFFORT_DEFAULT, GCP_EFFORT_QUICK, GCP_EFFORT_THOROUGH } gcp_effort;
 
 typedef enum gcp_optimizer {
     GCP_OPTIMIZER_NONE, GCP_OPTIMIZER_SGD, GCP_OPTIMIZER_ADAM, GCP_OPTIMIZER_ADAMW
 } gcp_optimizer;
 
-/* Called when a parameter's gradient is finished (on a device: issued; gradient is an address there, and work on it
-   goes behind what was issued); its bytes may be changed in place until on_wait returns. on_wait needs on_gradient. */
+/* Called when a parameter's gradient is finished. Its bytes may be changed in place until on_wait returns. On a device
+   the gradient's last instruction is only issued then: gradient is an address there, and work on it must be queued
+   after what was issued. on_wait needs on_gradient. */
 typedef void (*gcp_gradient_hook)(void *context, gcp_tensor parameter, gcp_real *gradient, size_t count);
 
 /* Options, each a struct whose first field the macro fills with the call site. Fields stand in order of use. */
@@ -380,9 +387,9 @@ typedef struct gcp_segment_opts {
     gcp_at at GCPI_Z; unsigned keep GCPI_Z;
 } gcp_segment_opts;
 
-/* Default: zeros where the shape has one size, else He. fan_in is the product of all sizes but the first, fan_out the
-   first; of what matmul multiplies with from the right, (k, m), they are k and m. .std: normal with this deviation, in
-   place of .init. */
+/* Default .init: zeros where the shape has one size, else He. Default .fan_in: the product of all sizes but the first;
+   .fan_out: the first. For the right factor of a matmul, (k, m), they are k and m. .std: normal with this standard
+   deviation, in place of .init. */
 typedef struct gcp_param_opts {
     gcp_at at GCPI_Z; gcp_init init GCPI_Z; int fan_in GCPI_Z, fan_out GCPI_Z; double std GCPI_Z;
 } gcp_param_opts;
@@ -417,7 +424,7 @@ typedef struct gcp_pool_opts {
 typedef struct gcp_upsample_opts {      /* .factor: default 2, both ways */
     gcp_at at GCPI_Z; int factor GCPI_Z; gcp_upsampling mode GCPI_Z; const char *name GCPI_Z;
 } gcp_upsample_opts;
-/* .by has no default: forgotten is an error, GCP_ZERO says zero */
+/* .by has no default: leaving it out is an error, GCP_ZERO gives zero */
 typedef struct gcp_scale_opts {
     gcp_at at GCPI_Z; double by GCPI_Z; const char *name GCPI_Z;
 } gcp_scale_opts;
@@ -431,17 +438,17 @@ typedef struct gcp_norm_opts {
     double momentum GCPI_Z;             /* batch-norm: running = (1 - m) running + m batch; default 0.1 */
     const char *name GCPI_Z;
 } gcp_norm_opts;
-/* .rate: the share of values that become 0 in training, in [0, 1); what is left is divided by 1 - rate. 0, the
-   default, drops nothing. */
+/* .rate: the share of values that become 0 in training, in [0, 1); the others are divided by 1 - rate. 0, the default,
+   drops nothing. */
 typedef struct gcp_dropout_opts { gcp_at at GCPI_Z; double rate GCPI_Z; const char *name GCPI_Z; } gcp_dropout_opts;
-/* channels */
+/* counted in channels */
 typedef struct gcp_slice_opts {
     gcp_at at GCPI_Z; int first GCPI_Z, count GCPI_Z; const char *name GCPI_Z;
 } gcp_slice_opts;
 typedef struct gcp_embedding_opts {
     gcp_at at GCPI_Z; int entries GCPI_Z, out GCPI_Z; const char *name GCPI_Z;
 } gcp_embedding_opts;
-/* .ignore: a label that counts for nothing, neither in the loss nor in the mean's count; 0 is said with GCP_ZERO. */
+/* .ignore: pixels with this label are left out of the loss and of the count for its mean; GCP_ZERO gives label 0. */
 typedef struct gcp_cross_entropy_opts {
     gcp_at at GCPI_Z; int ignore GCPI_Z; const char *name GCPI_Z;
 } gcp_cross_entropy_opts;
@@ -459,59 +466,58 @@ typedef struct gcp_plan_opts {
     gcp_effort effort GCPI_Z;               /* GCP_POLICY_BUDGET */
     size_t far GCPI_Z; int far_only GCPI_Z; /* GCP_POLICY_BUDGET: bytes of far memory that values may wait in; far_only:
                                                nothing runs again */
-    const char *costs GCPI_Z;               /* text of gcp_costs_print: seconds to plan with, of any machine */
+    const char *costs GCPI_Z;               /* text of gcp_costs_print, from any machine: seconds to plan with */
     int inference GCPI_Z;                   /* forward only: running statistics, no dropout, no gradients */
     gcp_optimizer optimizer GCPI_Z;
     double momentum GCPI_Z; int nesterov GCPI_Z; /* SGD */
     double beta1 GCPI_Z, beta2 GCPI_Z, epsilon GCPI_Z; /* Adam: defaults 0.9, 0.999, 1e-8 */
     double weight_decay GCPI_Z;             /* SGD, Adam: added to the gradient; AdamW: decoupled */
-    double clip_value GCPI_Z;               /* each gradient value into [-clip_value, clip_value]; 0: none */
-    double clip_norm GCPI_Z;                /* all gradients scaled down to this Euclidean norm together; 0: none */
+    double clip_value GCPI_Z;               /* clips each gradient value to [-clip_value, clip_value]; 0: none */
+    double clip_norm GCPI_Z;                /* scales all gradients together down to this Euclidean norm; 0: none */
     int fuse_update GCPI_Z;                 /* update each weight as soon as its gradient is finished */
     int accumulate GCPI_Z;                  /* micro-batches per update; gradients are averaged */
-    int no_groups GCPI_Z;                   /* run every op on its own: same bits, more passes over memory */
+    int no_groups GCPI_Z;                   /* fuse no ops into groups: same bits, more passes over memory */
     int check GCPI_Z;                       /* GCP_CHECK: a recomputed tensor with other bits, and the first NaN, are
-                                               errors that name the op; dead bytes are poisoned. Slow */
+                                               errors that name the op; dead bytes are filled with NaNs. Slow */
     gcp_gradient_hook on_gradient GCPI_Z, on_wait GCPI_Z; void *hook_context GCPI_Z;
     const gcp_target *target GCPI_Z;        /* NULL: this CPU; copied */
     gcp_arena *arena GCPI_Z;                /* NULL: the tape's */
 } gcp_plan_opts;
 enum { GCP_CHECK = 1 };
 
-/* Where the peak's bytes go. They add up to bytes - gaps. */
+/* Where the bytes go at the peak. All fields, gaps included, add up to plan.bytes. */
 typedef struct gcp_split {
     size_t weights, optimizer, statistics;                       /* state */
     size_t inputs, kept, recomputed, weight_gradients, activation_gradients, workspace, gaps;   /* slab at the peak */
 } gcp_split;
 
-/* A plan, passed by pointer. The figures are known before gcp_bind; they are all in bytes unless they say otherwise. */
+/* A plan, passed by pointer. Its figures are known before gcp_bind. */
 typedef struct gcp_plan {
     gcp_tape *tape; unsigned generation;
-    size_t bytes;                   /* all that a step needs: state_bytes + slab_bytes. Where another plan's optimiser
-                                       made the state grow, the next call with this plan brings them up to date */
+    size_t bytes;                   /* all that a step needs: state_bytes + slab_bytes. If another plan's optimiser
+                                       makes the state grow, the next call with this plan updates them */
     size_t state_bytes, slab_bytes;
-    size_t room;                    /* bytes to allocate: enough for gcp_bind at any address (bytes, and what alignment
-                                       may cost) */
-    size_t keep_all_bytes;          /* of the plan of GCP_POLICY_KEEP_ALL, to compare with; 0 for lists, and for
+    size_t room;                    /* bytes to allocate: enough for gcp_bind at any address (plan.bytes, and what
+                                       alignment may cost) */
+    size_t keep_all_bytes;          /* plan.bytes of GCP_POLICY_KEEP_ALL, to compare with; 0 for lists, and for
                                        GCP_POLICY_BUDGET of large networks */
     size_t live_peak;               /* the most live slab bytes at once; slab_bytes - live_peak is lost to layout */
     size_t after_forward;           /* live activations between forward and backward, inputs and state left out */
-    size_t checkpoint_bytes;        /* outputs of the cuts' units that GCP_POLICY_CHECKPOINTS chose */
+    size_t checkpoint_bytes;        /* GCP_POLICY_CHECKPOINTS: outputs of the chosen units */
     size_t far_bytes, far_traffic;  /* far memory that the list's O instructions need, not part of bytes; bytes copied
                                        in a step */
-    size_t moved_bytes;             /* moved inside the slab in a step, because no layout without that fits */
+    size_t moved_bytes;             /* moved inside the slab in a step, because no layout without moves fits */
     gcp_split split;
     double seconds, keep_all_seconds; /* by the cost model */
-    double stall_seconds;           /* of seconds: waiting for copies to and from far memory */
-    size_t least_bytes;             /* GCP_POLICY_BUDGET failed: the least budget found to work. Set in the plan that is
-                                       returned then */
+    double stall_seconds;           /* the part of seconds that waits for copies to and from far memory */
+    size_t least_bytes;             /* where GCP_POLICY_BUDGET made no plan: the least budget found that works */
     int    costed;                  /* ops whose seconds .costs gave; the others' come from FLOPs and bytes */
     double bound_seconds;           /* GCP_POLICY_BUDGET: no schedule within the budget is faster; else 0 */
     int    coarse;                  /* GCP_POLICY_BUDGET: 1: the plan's arena had no room for all of the search */
     const char *method;             /* GCP_POLICY_BUDGET: what found the schedule: a policy, "cuts", "chain", "search",
                                        "exact"; else NULL */
     double forward_flops, rerun_flops;
-    int    units, reruns;           /* units of the network; runs of a unit again */
+    int    units, reruns;           /* units of the network; how often units are run again, in all */
     int    instructions, segments;  /* segments of the plan: 1 = keep-all */
     int    peak_instruction;
     struct gcpi_plan *in;
@@ -519,14 +525,14 @@ typedef struct gcp_plan {
 
 typedef struct gcp_step_opts {
     gcp_at at GCPI_Z;
-    double lr GCPI_Z;                   /* with an optimiser there is no default; GCP_ZERO says zero. Without one it
-                                           must not be given */
+    double lr GCPI_Z;                   /* must be given with an optimiser (GCP_ZERO: zero), and must not be given
+                                           without one */
     uint64_t first_sample GCPI_Z;       /* data parallel: number of this worker's first sample in the whole batch */
 } gcp_step_opts;
 
-/* step: of the stencil, relative to the element (to its tensor's root mean square, where it is smaller); default 1e-3,
-   3e-2 in float. Where the error is above the tolerance, a tenth and a hundredth of it too, and the least error counts.
-   tolerance: default 1e-7, 5e-3 in float; of gradients far below 1, scale the loss up. */
+/* step: the stencil's, relative to the element (to its tensor's root mean square where the element is smaller); default
+   1e-3, in float 3e-2. Where the error is above the tolerance, a tenth and a hundredth of the step are tried too, and
+   the least error counts. tolerance: default 1e-7, in float 5e-3; if gradients are far below 1, scale the loss up. */
 typedef struct gcp_gradcheck_opts { gcp_at at GCPI_Z; double step GCPI_Z, tolerance GCPI_Z; } gcp_gradcheck_opts;
 /* lr: default 0; repeats: 5 */
 typedef struct gcp_profile_opts {
@@ -549,9 +555,10 @@ GCP_API void     *gcp_arena_push(gcp_arena *arena, ptrdiff_t size, ptrdiff_t ali
 
 /* Tape. Its capacity is fixed; a full tape is an error that says how many ops were needed. An arena that is too small
    for the tape is an error too (NULL if not even the error fits). gcp_tape_bytes: what gcp_tape_make takes. An arena
-   serves one tape: what was pushed behind the tape goes with gcp_tape_reset, which forgets ops, tensors and plans, and
-   keeps parameters: recording again finds their values. Unbind plans first: afterwards nobody knows what their target
-   gave them. State that shall outlive a plan whose memory the target gives needs gcp_state_bind_on. */
+   serves one tape. gcp_tape_reset forgets ops, tensors, plans and all else that was taken from the arena after the
+   tape. It keeps parameters: recording again finds their values. Unbind plans before it: afterwards the memory that a
+   target gave them cannot be given back. State that must outlive a plan whose memory the target gives needs
+   gcp_state_bind_on. */
 GCP_API size_t      gcp_tape_bytes_at(gcp_tape_opts opts);
 GCP_API gcp_tape   *gcp_tape_make_at(gcp_arena *arena, gcp_tape_opts opts);
 GCP_API void        gcp_tape_reset(gcp_tape *tape);
@@ -560,16 +567,16 @@ GCP_API gcp_code    gcp_error_code(const gcp_tape *tape);
 GCP_API void        gcp_error_clear(gcp_tape *tape);
 GCP_API const char *gcp_code_text(gcp_code code);
 
-/* Inputs. They stay intact through a step. gcp_input: gcp_real. gcp_labels and gcp_ids: int32, a class a pixel for
-   gcp_cross_entropy, entries of a table for gcp_embedding. gcp_want_grad: also compute this input's gradient. */
+/* Inputs. A step does not change them. gcp_input: gcp_real. gcp_labels: int32, a class per pixel for gcp_cross_entropy.
+   gcp_ids: int32, entries of a table for gcp_embedding. gcp_want_grad: also compute this input's gradient. */
 GCP_API gcp_tensor gcp_input_at(gcp_tape *tape, const char *name, gcp_shape shape, gcp_input_opts opts);
 GCP_API gcp_tensor gcp_labels_at(gcp_tape *tape, const char *name, gcp_shape shape, gcp_input_opts opts);
 GCP_API gcp_tensor gcp_ids_at(gcp_tape *tape, const char *name, gcp_shape shape, gcp_input_opts opts);
 GCP_API gcp_tensor gcp_want_grad_at(gcp_tensor input, gcp_at at);
 
 /* Parameters: values in the tape's state, found again by path after a reset. Layers make their own; gcp_param makes one
-   to share, gcp_nth_parameter and gcp_find find one. gcp_freeze: no gradient for it in plans made from here on, for as
-   long as the tape is not reset; plans made before train it on. */
+   to share, gcp_nth_parameter and gcp_find find one. gcp_freeze: until the tape is reset, plans made from now on
+   compute no gradient for it; plans made before still train it. */
 GCP_API gcp_tensor gcp_param_at(gcp_tape *tape, const char *name, gcp_shape shape, gcp_param_opts opts);
 GCP_API gcp_tensor gcp_freeze_at(gcp_tensor parameter, gcp_at at);
 GCP_API gcp_tensor gcp_nth_parameter(gcp_tape *tape, int index);        /* in order of recording; nil past the last */
@@ -598,8 +605,8 @@ GCP_API gcp_tensor gcp_embedding_at(gcp_tensor ids, gcp_embedding_opts opts);   
 GCP_API gcp_tensor gcp_batch_norm_at(gcp_tensor x, gcp_norm_opts opts);
 GCP_API gcp_tensor gcp_layer_norm_at(gcp_tensor x, gcp_norm_opts opts);           /* over channels */
 
-/* The same ops with weights given, for sharing: these say .out, .k and .entries. bias may be nil (pass GCP_NIL). A
-   batch-norm's running statistics are its own even so: what two places see differs. */
+/* The same ops with given weights, so that ops can share them: .out, .k and .entries follow from the weights. bias may
+   be nil (pass GCP_NIL). Each batch-norm still has its own running statistics, as its inputs differ from others'. */
 GCP_API gcp_tensor gcp_conv2d_op_at(gcp_tensor x, gcp_tensor weight, gcp_tensor bias, gcp_conv2d_opts opts);
 GCP_API gcp_tensor gcp_conv_transpose2d_op_at(gcp_tensor x, gcp_tensor weight, gcp_tensor bias, gcp_conv2d_opts opts);
 GCP_API gcp_tensor gcp_linear_op_at(gcp_tensor x, gcp_tensor weight, gcp_tensor bias, gcp_linear_opts opts);
@@ -607,7 +614,7 @@ GCP_API gcp_tensor gcp_embedding_op_at(gcp_tensor ids, gcp_tensor table, gcp_emb
 GCP_API gcp_tensor gcp_batch_norm_op_at(gcp_tensor x, gcp_tensor gamma, gcp_tensor beta, gcp_norm_opts opts);
 GCP_API gcp_tensor gcp_layer_norm_op_at(gcp_tensor x, gcp_tensor gamma, gcp_tensor beta, gcp_norm_opts opts);
 
-/* Ops. add, mul: equal shapes. matmul: (n, k) x (k, m). bias: adds one value a channel. */
+/* Ops. add, mul: equal shapes. matmul: (n, k) x (k, m). bias: adds one value per channel. */
 GCP_API gcp_tensor gcp_matmul_at(gcp_tensor a, gcp_tensor b, gcp_op_opts opts);
 GCP_API gcp_tensor gcp_add_at(gcp_tensor a, gcp_tensor b, gcp_op_opts opts);
 GCP_API gcp_tensor gcp_mul_at(gcp_tensor a, gcp_tensor b, gcp_op_opts opts);
@@ -629,45 +636,46 @@ GCP_API gcp_tensor gcp_slice_at(gcp_tensor x, gcp_slice_opts opts);             
 GCP_API gcp_tensor gcp_flatten_at(gcp_tensor x, gcp_op_opts opts);                /* n h w c -> n, hwc */
 GCP_API gcp_tensor gcp_reshape_at(gcp_tensor x, gcp_shape shape, gcp_op_opts opts);
 
-/* Losses: scalars. cross_entropy: mean over pixels of softmax cross-entropy, labels int32 in [0, c) or .ignore; where
-   all are ignored 0. */
+/* Losses: scalars. cross_entropy: mean over pixels of softmax cross-entropy, labels int32 in [0, c) or .ignore; 0 where
+   all are ignored. */
 GCP_API gcp_tensor gcp_cross_entropy_at(gcp_tensor logits, gcp_tensor labels, gcp_cross_entropy_opts opts);
 GCP_API gcp_tensor gcp_mse_at(gcp_tensor a, gcp_tensor b, gcp_op_opts opts);
 GCP_API gcp_tensor gcp_mean_at(gcp_tensor x, gcp_op_opts opts);
 
-/* A user's own op, with the rights of a built-in one. op and context must outlive the tape's recording. Returns the
-   first output; all of them go to opts.outputs if given. A time step of an adjoint is such an op. */
+/* A user's own op, planned like a built-in one. op and context must live until the tape is reset. Returns the first
+   output; all of them go to opts.outputs if given. A time step of an adjoint computation can be such an op. */
 GCP_API gcp_tensor gcp_custom_at(const gcp_tensor *inputs, int count, const gcp_op *op, gcp_custom_opts opts);
 
 /* Segments: use GCP_SEGMENT. */
 GCP_API int  gcp_segment_begin(gcp_tape *tape, const char *label, gcp_segment_opts opts);
 GCP_API void gcp_segment_end(gcp_tape *tape, int segment, int *state);
 
-/* Plan. loss: a scalar (any tensor for .inference). Takes memory from opts.arena or the tape's, and scratch that it
-   returns; gcp_plan_arena says how much is enough for both. gcp_plan_ok: 1, or 0 where the plan could not be made: the
-   tape holds the message (none where the loss is nil and names no tape). An option that its policy or optimiser does
-   not take is an error. gcp_least_budget: the least .budget found that a plan with these options fits (plan.bytes
-   counts the state too); .policy and .budget are left out; 0 on error. */
+/* Plan. loss: a scalar (any tensor for .inference). A plan takes memory from opts.arena or the tape's arena, and while
+   it is made, scratch that it returns; gcp_plan_arena says how much is enough for both. gcp_plan_ok: 1, or 0 where the
+   plan could not be made. Then the tape holds the message (no message where the loss is nil and has no tape). An option
+   that the policy or optimiser does not use is an error. gcp_least_budget: the least .budget found that works with
+   these options (plan.bytes counts the state too); leave out .policy and .budget; 0 on error. */
 GCP_API gcp_plan gcp_plan_make_at(gcp_tensor loss, gcp_plan_opts opts);
 GCP_API int      gcp_plan_ok(const gcp_plan *plan);
 GCP_API size_t   gcp_plan_arena_at(gcp_tensor loss, gcp_plan_opts opts);
 GCP_API size_t   gcp_least_budget_at(gcp_tensor loss, gcp_plan_opts opts);
 
-/* Gives a plan back, so that another can be made in its place (a new budget every epoch): unbinds it, and its arena has
-   its bytes again as soon as nothing that was taken behind it is left there: free a plan before you make its successor,
-   or make them in two arenas in turn (.arena). The state stays; of a plan that holds the state in memory of the
-   target's, gcp_unbind says what becomes of it. */
+/* Unbinds a plan and frees it, so that another can be made in its place (a new budget every epoch). The tape's arena
+   has its bytes again as soon as nothing that was taken after them is left there; another arena (.arena) has them again
+   only if they are the last that were taken. So free a plan before you make its successor, or make them in two arenas
+   in turn. The state stays, unless it lies in memory that the target gave this plan (see gcp_unbind). */
 GCP_API void gcp_plan_free(gcp_plan *plan);
 
-/* The same for a graph given as text (src/planner/graph.h has the format; gcp_graph_print makes it from any plan):
-   figures, lists and reports, and nothing to bind. tape holds the errors and the arena; text is copied. */
+/* A plan for a graph given as text (src/planner/graph.h has the format; gcp_graph_print makes it from any plan). It has
+   figures, lists and reports, but cannot be bound. tape gives the arena and holds the errors; text is copied. */
 GCP_API gcp_plan gcp_graph_plan_at(gcp_tape *tape, const char *text, gcp_plan_opts opts);
 GCP_API size_t   gcp_graph_arena_at(const gcp_tape *tape, const char *text, gcp_plan_opts opts);
 
-/* The trade-off curve: fills seconds, bytes and bound of `count` points whose budgets are given, in ascending order;
-   more budget never costs time. Returns how many of them fit (the last ones); 0 with the tape's error if planning
-   failed otherwise; .policy and .budget of the options are left out. The plan of a point is gcp_plan_make with .budget
-   = point.planned_with. As CSV, or as a curve with the lower bound beside it. */
+/* The trade-off curve: give the budgets of `count` points, in ascending order; gcp_sweep fills the other fields. A
+   point is never slower than one with a smaller budget. Returns how many points fit (the last ones); 0, with the tape's
+   error, if planning failed for another reason. Leave out .policy and .budget. gcp_plan_make with .budget =
+   point.planned_with makes a point's plan. The curve can be written as CSV, or drawn (SVG) with the lower bound beside
+   it. */
 typedef struct gcp_point {
     size_t budget;                      /* given */
     size_t bytes;                       /* of this point's plan; 0: nothing fits */
@@ -679,29 +687,32 @@ GCP_API int  gcp_graph_sweep_at(gcp_tape *tape, const char *text, gcp_point *poi
 GCP_API void gcp_sweep_csv(const gcp_point *points, int count, gcp_writer out);
 GCP_API void gcp_sweep_svg(const gcp_point *points, int count, gcp_writer out);
 
-/* The largest batch for .plan.budget bytes, by planning alone. record makes a network of that batch on the tape, which
-   is reset before each try and after the last and keeps none of their new parameters, and returns its loss. 0 on error,
-   which the tape holds: also where not even a batch of one fits. */
+/* The largest batch for .plan.budget bytes, found by planning alone. record makes a network of the given batch on the
+   tape and returns its loss. The tape is reset before each try and after the last, and keeps no parameter that is new
+   in a try. 0 on error, which the tape holds; a batch of one that does not fit is an error too. */
 typedef gcp_tensor (*gcp_record_fn)(void *context, gcp_tape *tape, int batch);
 typedef struct gcp_batch_opts {
     gcp_at at GCPI_Z;
     int most GCPI_Z;                    /* the largest batch to try, default 65536 */
-    double slowdown GCPI_Z;             /* the most that a step may take, in steps of keep-all; 0: any */
-    gcp_plan_opts plan GCPI_Z;          /* .budget and what else the plan shall be; .policy is GCP_POLICY_BUDGET */
+    double slowdown GCPI_Z;             /* the most time of a step, as a multiple of keep-all's; 0: any */
+    gcp_plan_opts plan GCPI_Z;          /* .budget and other options; .policy is always GCP_POLICY_BUDGET */
 } gcp_batch_opts;
 GCP_API int gcp_max_batch_at(gcp_tape *tape, gcp_record_fn record, void *context, gcp_batch_opts opts);
 
-/* Bind. memory: plan->room bytes, or plan->bytes at an address that is aligned to the target's align; not the tape's
-   own arena. A tape whose state has no home takes it from the front of this memory, for as long as the tape is used.
-   NULL, 0: the target's allocate. Plans bound to the same memory share it: the state at its front, and behind it one
-   slab at a time. gcp_plans_bytes says what all of some plans need there (their state and the largest slab), before any
-   is bound; gcp_plans_room what to allocate (up to GCP_MAX_BOUND plans of one tape; 0 where one of them was not made).
-   The state cannot move later: give room for the slots of the largest optimiser at first (gcp_state_bytes). Whatever
-   another plan writes or runs there takes a plan's inputs and results: write the inputs again. Where an optimiser's
-   slots make the state grow, the slabs of the others move by themselves, which also takes their inputs.
-   gcp_unbind: before the memory is freed or used otherwise. It gives back what the target allocated, a state in it too.
-   gcp_state_bind gives state a home of its own first: gcp_state_bytes at an address aligned to 64, 63 more at any;
-   slots for optimizer. Then gcp_bind takes plan->slab_bytes, and at any address the target's align less 1 more.
+/* Bind. memory: plan->room bytes, or plan->bytes at an address that is aligned to the target's align; not in the tape's
+   own arena. NULL, 0: the target's allocate gives the memory. If the tape's state has no memory yet, it goes to the
+   front of this memory, and stays there as long as the tape is used. It cannot move later: give room at first for the
+   slots of the largest optimiser (gcp_state_bytes).
+   Plans bound to the same memory share it: the state at its front, and after it one slab at a time. gcp_plans_bytes
+   says what several plans need there (their state and the largest slab), before any is bound; gcp_plans_room says what
+   to allocate (up to GCP_MAX_BOUND plans of one tape; 0 where one of them was not made). When a plan writes or runs
+   there, the inputs and results of the others are lost: write their inputs again. Where an optimiser's slots make the
+   state grow, the slabs of the other plans move by themselves, and their inputs are lost too.
+   gcp_unbind: call it before the memory is freed or used otherwise. It gives back what the target allocated, and a
+   state in that memory is lost.
+   gcp_state_bind, called first, gives the state separate memory: gcp_state_bytes (with room for that optimiser's slots)
+   at an address aligned to 64, at any other 63 more. Then gcp_bind takes plan->slab_bytes at an aligned address; at
+   any address, align - 1 bytes more.
    gcp_slots_reset forgets the optimiser's slots, their counts of updates and the step counter, so that another
    optimiser may be bound. */
 GCP_API gcp_code gcp_bind_at(gcp_plan *plan, void *memory, size_t size, gcp_at at);
@@ -710,19 +721,20 @@ GCP_API size_t   gcp_plans_bytes_at(const gcp_plan *const *plans, int count);
 GCP_API size_t   gcp_plans_room_at(const gcp_plan *const *plans, int count);
 GCP_API size_t   gcp_state_bytes(const gcp_tape *tape, gcp_optimizer optimizer);
 GCP_API gcp_code gcp_state_bind_at(gcp_tape *tape, void *memory, size_t size, gcp_at at);
-/* in that target's memory */
+/* the same, in the memory of this target */
 GCP_API gcp_code gcp_state_bind_on_at(gcp_tape *tape, const gcp_target *target, void *memory, size_t size, gcp_at at);
 GCP_API void     gcp_slots_reset(gcp_tape *tape);
-/* plan->far_bytes, before the first step */
+/* memory: plan->far_bytes; call it before the first step */
 GCP_API gcp_code gcp_far_bind_at(gcp_plan *plan, void *memory, size_t size, gcp_at at);
 
-/* Run. gcp_write / gcp_read: whole tensors, dense, in the element type of the tensor (gcp_real, int32). Written: inputs
-   and parameters; every input that the plan reads before its first step, labels within the range of what reads them.
-   Read: inputs, parameters, and after a step the loss and kept tensors. gcp_grad: a parameter's gradient (plan without
-   optimiser) or a wanted input's. gcp_ignored: how many labels in the batch are the .ignore of the cross-entropy that
-   made this loss (-1: an error). gcp_step: forward, backward, update; returns the loss. gcp_forward: of an inference
-   plan; its value where that is a scalar, else 0. Both return NaN after an error; a loss that is NaN by itself is none:
-   the step was taken, and gcp_error is NULL. Batch-norm statistics: gcp_find(net, "batch_norm[0]/running_mean"). */
+/* Run. gcp_write / gcp_read: whole tensors, dense, in the element type of the tensor (gcp_real, int32). gcp_write takes
+   inputs and parameters. Write every input that the plan reads before its first step; labels must be in the range of
+   the ops that read them. gcp_read takes inputs, parameters, and after a step the loss and kept tensors. gcp_grad: the
+   gradient of a parameter (plan without optimiser) or of an input with gcp_want_grad. gcp_ignored: how many labels in
+   the batch are the .ignore of the cross-entropy that made this loss (-1: an error). gcp_step: forward, backward,
+   update; returns the loss. gcp_forward runs an inference plan and returns its value if that is a scalar, else 0. Both
+   return NaN after an error. A loss that is itself NaN is not an error: the step was taken, and gcp_error is NULL.
+   Batch-norm statistics: gcp_find(net, "batch_norm[0]/running_mean"). */
 GCP_API gcp_code gcp_write_at(gcp_plan *plan, gcp_tensor x, const void *data, gcp_at at);
 GCP_API gcp_code gcp_read_at(gcp_plan *plan, gcp_tensor x, void *data, gcp_at at);
 GCP_API gcp_code gcp_grad_at(gcp_plan *plan, gcp_tensor x, gcp_real *data, gcp_at at);
@@ -731,32 +743,31 @@ GCP_API double   gcp_step_at(gcp_plan *plan, gcp_step_opts opts);
 GCP_API double   gcp_forward_at(gcp_plan *plan, gcp_step_opts opts);
 GCP_API uint64_t gcp_steps_done(const gcp_tape *tape);
 
-/* Memory as it is, not as planned: runs a step twice on copies of state and inputs (written or not) in memory (more
-   than plan->room bytes, filled with a pattern, then with its complement) and returns the bytes up to the last that
-   changed. NULL, 0: memory of the target's allocate. .lr may be left out. */
+/* Measures the memory that a step really takes. Fills memory (more than plan->room bytes) with a pattern, runs a step
+   there on copies of state and inputs (written or not), then the same with the pattern's complement; returns the bytes
+   up to the last that changed. NULL, 0: the target's allocate gives the memory. .lr may be left out. */
 GCP_API size_t gcp_measure_at(gcp_plan *plan, void *memory, size_t size, gcp_step_opts opts);
 
-/* Numeric gradient by a 4-point stencil against gcp_grad's, for every parameter and wanted input of a bound plan that
-   has no optimiser. Meant for GCP_REAL double; in float the loss itself is rounded, and what is found are mistakes, not
-   small errors. */
+/* Compares the gradients of gcp_grad with numeric ones (4-point stencil), for every parameter and every input with
+   gcp_want_grad of a bound plan without .optimizer and .accumulate. Meant for GCP_REAL double. In float the loss itself
+   is rounded, so the check finds mistakes but not small errors. */
 GCP_API gcp_gradcheck_result gcp_gradcheck_at(gcp_plan *plan, gcp_gradcheck_opts opts);
 
-/* Profile: runs .repeats steps of a bound plan as gcp_step would, each instruction on its own, and keeps the median of
-   each one's seconds; by the device's events where it has them. Returns their sum. gcp_plan_print shows them beside the
-   instructions, gcp_instruction_seconds gives one (0: not measured). */
+/* Profile: runs .repeats steps of a bound plan as gcp_step would, times each instruction alone (by the device's events
+   where it has them) and keeps the median of each one's seconds. Returns their sum. gcp_plan_print shows them beside
+   the instructions, gcp_instruction_seconds gives one (0: not measured). */
 GCP_API double gcp_profile_at(gcp_plan *plan, gcp_profile_opts opts);
 GCP_API double gcp_instruction_seconds(const gcp_plan *plan, int instruction);
 
-/* The profile as a table for .costs: a line an op, shapes, attributes and median seconds, whatever its place on the
-   tape; and one of the link to far memory, from a plan that copies. */
+/* The profile as a table for .costs. An op's line has its shapes, attributes and median seconds; ops that agree in
+   these share it, wherever they are on the tape. A plan that copies adds a line for the link to far memory. */
 GCP_API void gcp_costs_print(const gcp_plan *plan, gcp_writer out);
 
 /* Reports. list: the instructions as text that .list reads back, a letter and a name each: F forward, R forward again,
-   B backward, U update, H and W a gradient's hooks; O away to far memory, P back, A wait until O's copy has arrived;
-   M to another place in the slab ("M gradient of x" for x's gradient). plan: one line an instruction, live bytes at
-   the right.
-   layers: shape, parameters, activation bytes, kept or recomputed. why: what the peak is made of and what to do. svg:
-   memory over time and address. */
+   B backward, U update, H and W a gradient's hooks; O copy to far memory, P copy back, A wait until O's copy has
+   arrived; M move to another place in the slab ("M gradient of x" for x's gradient). plan: one line per instruction,
+   with the live bytes. layers: shape, parameters, activation bytes, kept or recomputed. why: what the peak is made of
+   and what to do. svg: memory over time and address. */
 GCP_API gcp_writer gcp_file(void *stdio_file);
 GCP_API void gcp_list_print(const gcp_plan *plan, gcp_writer out);
 GCP_API void gcp_graph_print(const gcp_plan *plan, gcp_writer out);     /* gcp-graph 2: what gcp_graph_plan reads */
@@ -767,8 +778,8 @@ GCP_API void gcp_memory_svg(const gcp_plan *plan, gcp_writer out);
 
 /* ---- 5 macros -------------------------------------------------------------------------------------------------
    C11 and C++20. Strict C++17 has no designated initialisers: fill a struct with .at = GCP_AT and call the _at
-   function. One empty argument is appended so that a call without options is no pedantic warning. No #ifdef inside a
-   call. */
+   function. The macros append an empty argument, so that a call without options gives no pedantic warning. Write no
+   #ifdef inside a call. */
 
 #ifdef __cplusplus
 } /* extern "C" */
@@ -899,9 +910,9 @@ inline gcp_tensor gcpi_nil(void) { gcp_tensor nil = { nullptr, 0, 0 }; return ni
 
 /* GCP_SEGMENT(net, "residual", .keep = GCP_KEEP_CONV2D) { ... } is
    for (scope s = begin(); s.state; end(s)) for (; s.state == 1; s.state = 2) { ... }
-   break leaves the inner loop with state 1, so end() sees it at once; continue ends the block early and is fine; return
-   and goto leave the segment open, which the enclosing end() or gcp_plan_make reports with the line of the block. The
-   label must be a literal; one that repeats under the same parent numbers itself. Blocks nest. */
+   break leaves the inner loop with state 1, so end() sees it at once; continue ends the segment early and is fine;
+   return and goto leave the segment open, which the enclosing end() or gcp_plan_make reports with the segment's line.
+   The label must be a literal; labels that repeat under the same parent are numbered. Segments nest. */
 typedef struct gcpi_scope { gcp_tape *tape; int segment, state; } gcpi_scope;
 #define GCP_SEGMENT(...) GCPI_SEGMENT(GCPI_CAT(gcpi_scope_, __LINE__), __VA_ARGS__, )
 #define GCPI_SEGMENT(s, net, label, ...) \
@@ -912,8 +923,8 @@ typedef struct gcpi_scope { gcp_tape *tape; int segment, state; } gcpi_scope;
 #endif /* GCP_H */
 
 /* ---- 6 rooms --------------------------------------------------------------------------------------------------
-   The implementation, in reading order. A room uses rooms above it only, and includes none. dist/gcp.h has all of them
-   in one file. */
+   The implementation, in reading order. Each file (a room) uses only rooms above it, and includes none. dist/gcp.h has
+   all of them in one file. */
 #if defined(GCP_IMPLEMENTATION) && !defined(GCP_IMPLEMENTATION_DONE)
 #define GCP_IMPLEMENTATION_DONE
 
@@ -928,7 +939,7 @@ typedef struct gcpi_scope { gcp_tape *tape; int segment, state; } gcpi_scope;
 
 #include "src/begin.h"              /* the C library; no fast math from here on */
 #include "src/tape/base.h"          /* arena, options, hash, random numbers, writer */
-#include "src/cold.h"               /* at -Og: runs once a plan or an instruction */
+#include "src/cold.h"               /* at -Og: code that runs once per plan or instruction */
 #include "src/tape/model.h"         /* the recorded network; errors */
 #include "src/tape/tape.h"          /* recording: inputs, parameters, segments, ops */
 #include "src/warm.h"               /* again at the user's level of optimisation */
@@ -936,7 +947,7 @@ typedef struct gcpi_scope { gcp_tape *tape; int segment, state; } gcpi_scope;
 #include "src/kernels/views.h"      /* columns, panels, windows of pixels */
 #include "src/kernels/gather.h"     /* gather product: forward, backward data, A*B */
 #include "src/kernels/outer.h"      /* outer product: backward weights, A'*B */
-#include "src/kernels/depthwise.h"  /* depthwise: a channel a group */
+#include "src/kernels/depthwise.h"  /* depthwise: one channel per group */
 #include "src/kernels/products.h"   /* convolutions and matrix products, all passes */
 #include "src/ops/target.h"         /* what an op sees of its target */
 #include "src/ops/pixelwise.h"      /* elementwise ops, sums over pixels, bias, apply */
@@ -945,8 +956,8 @@ typedef struct gcpi_scope { gcp_tape *tape; int segment, state; } gcpi_scope;
 #include "src/ops/norm.h"           /* batch-norm, layer-norm */
 #include "src/ops/shape.h"          /* dropout, concat, slice, reshape, embedding */
 #include "src/ops/loss.h"           /* losses; gradient norm; optimisers */
-#include "src/cold.h"               /* at -Og: runs once a plan or an instruction */
-#include "src/ops/table.h"          /* the op table: all that what follows knows of ops */
+#include "src/cold.h"               /* at -Og: code that runs once per plan or instruction */
+#include "src/ops/table.h"          /* the op table: all that later rooms know of ops */
 #include "src/ops/layers.h"         /* the functions that record */
 #include "src/planner/problem.h"    /* what planning sees: items and tasks; costs as text */
 #include "src/planner/tasks.h"      /* a tape's problem: groups, gradients, updates */
@@ -962,7 +973,7 @@ typedef struct gcpi_scope { gcp_tape *tape; int segment, state; } gcpi_scope;
 #include "src/planner/search.h"     /* GCP_POLICY_BUDGET: local search */
 #include "src/planner/chain.h"      /* GCP_POLICY_BUDGET: dynamic programming */
 #include "src/planner/cuts.h"       /* GCP_POLICY_BUDGET: minimum cuts, the bound */
-#include "src/cold.h"               /* at -Og: runs once a plan or an instruction */
+#include "src/cold.h"               /* at -Og: code that runs once per plan or instruction */
 #include "src/planner/exact.h"      /* GCP_POLICY_BUDGET: exact search of small graphs */
 #include "src/planner/budget.h"     /* GCP_POLICY_BUDGET: all of them; the least budget */
 #include "src/run/plan.h"           /* from options to a placed list */

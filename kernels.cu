@@ -1,18 +1,24 @@
 /* kernels.cu - the kernels of gcp_cuda.h. MIT licence, see gcp.h.
 
-   gcp_cuda.h says how to compile it. The same text compiles as C++ against the host emulation in hostcuda, where every kernel is
-   tested. What that asks of it: launches only by GCP_LAUNCH, dynamic shared memory only by GCP_DYN_SHARED, PTX only in
-   wrappers that have a host twin, warp collectives with explicit masks, at most 256 threads a block. No atomics: every sum
-   has one order, given by shapes. Products that are meant to be fused say fmaf (compile with -fmad=false). */
+   gcp_cuda.h says how to compile it. The same text compiles as C++ against the host emulation in hostcuda, where every
+   kernel is tested. What that asks of it: launches only by GCP_LAUNCH, dynamic shared memory only by GCP_DYN_SHARED,
+   PTX only in wrappers that have a host twin, warp collectives with explicit masks, at most 256 threads a block. No
+   atomics: every sum has one order, given by shapes. Products that are meant to be fused say fmaf (compile with
+   -fmad=false). */
 
 #include "gcp_cuda.h"
 
 #ifdef __CUDACC__
-#define GCP_LAUNCH(kernel, grid, block, shared, stream, ...) kernel<<<(grid), (block), (shared), (stream)>>>(__VA_ARGS__)
-#define GCP_DYN_SHARED(T, name) extern __shared__ __align__(16) unsigned char gcpi_dynamic[]; T *name = (T *)gcpi_dynamic
+#define GCP_LAUNCH(kernel, grid, block, shared, stream, ...) \
+    kernel<<<(grid), (block), (shared), (stream)>>>(__VA_ARGS__)
+#define GCP_DYN_SHARED(T, name)                                   \
+    extern __shared__ __align__(16) unsigned char gcpi_dynamic[]; \
+    T *name = (T *)gcpi_dynamic
 #endif
 #define GCPI_DEVICE static __device__ __forceinline__
-#define GCPI_EACH(kernel, count, ...) GCP_LAUNCH(kernel, gcpi_blocks((ptrdiff_t)(count), 256), 256, 0, stream, __VA_ARGS__)      /* a thread an element */
+/* a thread an element */
+#define GCPI_EACH(kernel, count, ...) \
+    GCP_LAUNCH(kernel, gcpi_blocks((ptrdiff_t)(count), 256), 256, 0, stream, __VA_ARGS__)
 
 static size_t gcpi_least(size_t a, size_t b) { return a < b ? a : b; }
 static size_t gcpi_pixels_of(gcp_shape s) { return (size_t)s.d[0] * (size_t)s.d[1] * (size_t)s.d[2]; }
@@ -35,7 +41,9 @@ static __device__ __forceinline__ void gcpi_copy_async(float *shared, const floa
     hostcuda_cp_async(shared, global, 4 * VEC, valid);
 #elif GCPI_SM80
     unsigned to = (unsigned)__cvta_generic_to_shared(shared);
-    asm volatile("cp.async.ca.shared.global [%0], [%1], %2, %3;\n" ::"r"(to), "l"(global), "n"(4 * VEC), "r"(valid ? 4 * VEC : 0) : "memory");
+    asm volatile("cp.async.ca.shared.global [%0], [%1], %2, %3;\n" ::"r"(to), "l"(global), "n"(4 * VEC),
+                 "r"(valid ? 4 * VEC : 0)
+                 : "memory");
 #else
     if (VEC == 4)
         *(float4 *)shared = valid ? *(const float4 *)global : make_float4(0, 0, 0, 0);
@@ -82,8 +90,10 @@ static __device__ __forceinline__ void gcpi_mma(float d[4], const unsigned a[4],
 #ifndef __CUDACC__
     hostcuda_mma_m16n8k8_tf32(d, a, b);
 #else
-    asm volatile("mma.sync.aligned.m16n8k8.row.col.f32.tf32.tf32.f32 " "{%0,%1,%2,%3}, {%4,%5,%6,%7}, {%8,%9}, {%0,%1,%2,%3};\n"
-                 : "+f"(d[0]), "+f"(d[1]), "+f"(d[2]), "+f"(d[3]) : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b[0]), "r"(b[1]));
+    asm volatile("mma.sync.aligned.m16n8k8.row.col.f32.tf32.tf32.f32 "
+                 "{%0,%1,%2,%3}, {%4,%5,%6,%7}, {%8,%9}, {%0,%1,%2,%3};\n"
+                 : "+f"(d[0]), "+f"(d[1]), "+f"(d[2]), "+f"(d[3])
+                 : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b[0]), "r"(b[1]));
 #endif
 }
 
@@ -93,7 +103,9 @@ static __device__ __forceinline__ void gcpi_load_rows(float f[4], const float *r
 {
 #ifdef __CUDACC__
     unsigned from = (unsigned)__cvta_generic_to_shared(row);
-    asm volatile("ldmatrix.sync.aligned.m8n8.x4.shared.b16 {%0,%1,%2,%3}, [%4];\n" : "=f"(f[0]), "=f"(f[1]), "=f"(f[2]), "=f"(f[3]) : "r"(from)
+    asm volatile("ldmatrix.sync.aligned.m8n8.x4.shared.b16 {%0,%1,%2,%3}, [%4];\n"
+                 : "=f"(f[0]), "=f"(f[1]), "=f"(f[2]), "=f"(f[3])
+                 : "r"(from)
                  : "memory");
 #else
     hostcuda_ldmatrix_x4(f, row);
@@ -128,7 +140,10 @@ enum {
 /* Where element (row, k) of a tile stored [row][k] lies: its rows' fours of k change places, so that
  * neither copies of 16 bytes nor reads of a column of fours by 8 rows meet in a bank. Rows 8 apart have
  * the same order. */
-static __device__ __forceinline__ int gcpi_swizzled(int row, int k) { return row * GCPI_BK + ((k / 4 ^ (row / 2 & 3)) * 4 + k % 4); }
+static __device__ __forceinline__ int gcpi_swizzled(int row, int k)
+{
+    return row * GCPI_BK + ((k / 4 ^ (row / 2 & 3)) * 4 + k % 4);
+}
 
 /* A counter in mixed radix, so that walking on by a fixed step costs no division:
  * (image, row, column) of a pixel, or (tap row, tap column, channel) of k. */
@@ -196,7 +211,8 @@ template <int BN, bool KMAJOR, bool TF32> struct gcpi_tile_sums {
 #pragma unroll
         for (int i = 0; i < COUNT; i += KMAJOR ? 1 : 4)
             if (KMAJOR) {
-                float2 v = *(const float2 *)(tile + ROWS / COUNT * i * GCPI_BK + gcpi_swizzled(t, k)); /* rows are 8 or more apart */
+                /* rows are 8 or more apart */
+                float2 v = *(const float2 *)(tile + ROWS / COUNT * i * GCPI_BK + gcpi_swizzled(t, k));
                 f[0][i] = v.x, f[DEEP - 1][i] = v.y;
             } else {
                 float4 v = *(const float4 *)(tile + k * (ROWS + 8) + row(t, ROWS / COUNT, i));
@@ -328,7 +344,8 @@ static __device__ gcpi_place gcpi_gather_pixel(const gcpi_tiling &g, ptrdiff_t p
 
 /* Stages one K-block. A thread copies one column k of it (VEC columns), so all its taps are one. */
 template <int VEC, int BN>
-static __device__ __forceinline__ void gcpi_gather_load(const gcpi_tiling &g, const gcpi_place *pixels, int column, gcpi_walk tap, int k, float *a)
+static __device__ __forceinline__ void gcpi_gather_load(const gcpi_tiling &g, const gcpi_place *pixels, int column,
+                                                        gcpi_walk tap, int k, float *a)
 {
     const int lanes = GCPI_BK / VEC, first = threadIdx.x / lanes, step = GCPI_THREADS / lanes;
     const int dy = tap.hi * g.ytap, dx = tap.mid * g.xtap;
@@ -390,7 +407,8 @@ static __host__ __device__ __forceinline__ ptrdiff_t gcpi_phase_start(const gcpi
     return (ptrdiff_t)(rows * c.kw + cols * gcpi_tap_count(qy, c.kh, c.sh)) * c.ci * c.co;
 }
 
-static __global__ void __launch_bounds__(GCPI_THREADS) gcpi_conv_transpose_kernel(gcpi_cuda_conv c, const float *w, float *out)
+static __global__ void __launch_bounds__(GCPI_THREADS)
+    gcpi_conv_transpose_kernel(gcpi_cuda_conv c, const float *w, float *out)
 {
     __shared__ float tile[32][33];
     const int tap = blockIdx.z, ky = tap / c.kw, kx = tap % c.kw, qy = ky % c.sh, qx = kx % c.sw;
@@ -465,7 +483,8 @@ static __global__ void __launch_bounds__(GCPI_THREADS, 2) gcpi_weights_kernel(gc
 }
 
 /* dw = the partial sums, added in order. */
-static __global__ void __launch_bounds__(GCPI_THREADS) gcpi_weights_sum_kernel(const float *partial, int splits, ptrdiff_t count, float *dw, int accumulate)
+static __global__ void __launch_bounds__(GCPI_THREADS)
+    gcpi_weights_sum_kernel(const float *partial, int splits, ptrdiff_t count, float *dw, int accumulate)
 {
     ptrdiff_t i = (ptrdiff_t)blockIdx.x * GCPI_THREADS + threadIdx.x;
     if (i >= count) return;
@@ -478,7 +497,8 @@ static __global__ void __launch_bounds__(GCPI_THREADS) gcpi_weights_sum_kernel(c
 
 /* DATA: out = dx, in = dy; otherwise out = y, in = x. */
 template <bool DATA>
-static __global__ void __launch_bounds__(GCPI_THREADS) gcpi_direct_kernel(gcpi_cuda_conv c, const float *in, const float *w, const float *bias, float *out, int accumulate)
+static __global__ void __launch_bounds__(GCPI_THREADS)
+    gcpi_direct_kernel(gcpi_cuda_conv c, const float *in, const float *w, const float *bias, float *out, int accumulate)
 {
     const int outs = DATA ? c.ci : c.co, rows = DATA ? c.h : c.ho, cols = DATA ? c.w : c.wo;
     const int in_h = DATA ? c.ho : c.h, in_w = DATA ? c.wo : c.w;
@@ -510,7 +530,9 @@ static __global__ void __launch_bounds__(GCPI_THREADS) gcpi_direct_kernel(gcpi_c
 }
 
 /* splits as in gcpi_weights_kernel */
-static __global__ void __launch_bounds__(GCPI_THREADS) gcpi_direct_weights_kernel(gcpi_cuda_conv c, const float *x, const float *dy, float *out, ptrdiff_t length, int accumulate)
+static __global__ void __launch_bounds__(GCPI_THREADS)
+    gcpi_direct_weights_kernel(gcpi_cuda_conv c, const float *x, const float *dy, float *out, ptrdiff_t length,
+                               int accumulate)
 {
     const ptrdiff_t index = (ptrdiff_t)blockIdx.x * GCPI_THREADS + threadIdx.x;
     const ptrdiff_t total = (ptrdiff_t)c.n * c.ho * c.wo, first = blockIdx.y * length;
@@ -535,8 +557,37 @@ static __global__ void __launch_bounds__(GCPI_THREADS) gcpi_direct_weights_kerne
 
 static gcpi_tiling gcpi_gather_forward(const gcpi_cuda_conv *c)
 {
-    gcpi_tiling g = { c->n, c->ho, c->wo, c->h, c->w, c->ci, c->xpitch, c->sh, -c->pt, c->dh, c->kh, c->sw, -c->pl, c->dw, c->kw,
-                      1, 0, 1, 0, c->ho, c->wo, c->ypitch, c->kh * c->kw * c->ci, c->co, NULL, NULL, NULL, NULL, 0, 0, { 0, 0, 0 } };
+    gcpi_tiling g = { c->n,
+                      c->ho,
+                      c->wo,
+                      c->h,
+                      c->w,
+                      c->ci,
+                      c->xpitch,
+                      c->sh,
+                      -c->pt,
+                      c->dh,
+                      c->kh,
+                      c->sw,
+                      -c->pl,
+                      c->dw,
+                      c->kw,
+                      1,
+                      0,
+                      1,
+                      0,
+                      c->ho,
+                      c->wo,
+                      c->ypitch,
+                      c->kh * c->kw * c->ci,
+                      c->co,
+                      NULL,
+                      NULL,
+                      NULL,
+                      NULL,
+                      0,
+                      0,
+                      { 0, 0, 0 } };
     return g;
 }
 
@@ -548,9 +599,37 @@ static gcpi_tiling gcpi_gather_data(const gcpi_cuda_conv *c, int py, int px, con
     const int rows = py < c->h ? (c->h - py + c->sh - 1) / c->sh : 0, qy = (py + c->pt) % c->sh;
     const int cols = px < c->w ? (c->w - px + c->sw - 1) / c->sw : 0, qx = (px + c->pl) % c->sw;
     const int taps_h = gcpi_tap_count(qy, c->kh, c->sh), taps_w = gcpi_tap_count(qx, c->kw, c->sw);
-    gcpi_tiling g = { c->n, rows, cols, c->ho, c->wo, c->co, c->ypitch, 1, (py + c->pt) / c->sh, -c->dh, taps_h,
-                      1, (px + c->pl) / c->sw, -c->dw, taps_w, c->sh, py, c->sw, px, c->h, c->w, c->xpitch, taps_h * taps_w * c->co, c->ci,
-                      NULL, NULL, NULL, NULL, 0, 0, { 0, 0, 0 } };
+    gcpi_tiling g = { c->n,
+                      rows,
+                      cols,
+                      c->ho,
+                      c->wo,
+                      c->co,
+                      c->ypitch,
+                      1,
+                      (py + c->pt) / c->sh,
+                      -c->dh,
+                      taps_h,
+                      1,
+                      (px + c->pl) / c->sw,
+                      -c->dw,
+                      taps_w,
+                      c->sh,
+                      py,
+                      c->sw,
+                      px,
+                      c->h,
+                      c->w,
+                      c->xpitch,
+                      taps_h * taps_w * c->co,
+                      c->ci,
+                      NULL,
+                      NULL,
+                      NULL,
+                      NULL,
+                      0,
+                      0,
+                      { 0, 0, 0 } };
     g.b = turned + gcpi_phase_start(*c, qy, qx);
     return g;
 }
@@ -585,7 +664,8 @@ static void gcpi_tiling_launch(gcpi_tiling g, int splits, cudaStream_t stream)
 {
     const int across = gcpi_blocks(g.columns, BN);
     const int shared = 4 * GCPI_STAGES * (splits ? GCPI_BK * (GCPI_BM + BN + 16) : (GCPI_BM + BN) * GCPI_BK);
-    const void *kernel = splits ? (const void *)gcpi_weights_kernel<VEC, BN, TF32> : (const void *)gcpi_gather_kernel<VEC, BN, TF32>;
+    const void *kernel = splits ? (const void *)gcpi_weights_kernel<VEC, BN, TF32>
+                                : (const void *)gcpi_gather_kernel<VEC, BN, TF32>;
     cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, shared);
     if (splits) {
         const dim3 blocks(gcpi_blocks(g.k, GCPI_BM) * across, splits);
@@ -619,8 +699,8 @@ size_t gcpi_cuda_conv_workspace(const gcpi_cuda_conv *c, int pass)
     return 0;
 }
 
-void gcpi_cuda_conv_forward(const gcpi_cuda_conv *c, const float *x, const float *w, const float *bias, float *y, int accumulate,
-                                       void *workspace, cudaStream_t stream)
+void gcpi_cuda_conv_forward(const gcpi_cuda_conv *c, const float *x, const float *w, const float *bias, float *y,
+                            int accumulate, void *workspace, cudaStream_t stream)
 {
     const ptrdiff_t outputs = (ptrdiff_t)c->n * c->ho * c->wo * c->co;
     gcpi_tiling g = gcpi_gather_forward(c);
@@ -629,7 +709,8 @@ void gcpi_cuda_conv_forward(const gcpi_cuda_conv *c, const float *x, const float
     if (!gcpi_conv_direct(c, GCPI_CUDA_FORWARD))
         gcpi_tiling_run(g, 0, c->tf32, stream);
     else if (outputs > 0)
-        GCP_LAUNCH(gcpi_direct_kernel<false>, gcpi_blocks(outputs, GCPI_THREADS), GCPI_THREADS, 0, stream, *c, x, w, bias, y, accumulate);
+        GCP_LAUNCH(gcpi_direct_kernel<false>, gcpi_blocks(outputs, GCPI_THREADS), GCPI_THREADS, 0, stream, *c, x, w,
+                   bias, y, accumulate);
 }
 
 void gcpi_cuda_conv_backward_data(const gcpi_cuda_conv *c, const float *dy, const float *w, float *dx, int accumulate,
@@ -654,8 +735,8 @@ void gcpi_cuda_conv_backward_data(const gcpi_cuda_conv *c, const float *dy, cons
         }
 }
 
-void gcpi_cuda_conv_backward_weights(const gcpi_cuda_conv *c, const float *x, const float *dy, float *dw, int accumulate,
-                                                void *workspace, cudaStream_t stream)
+void gcpi_cuda_conv_backward_weights(const gcpi_cuda_conv *c, const float *x, const float *dy, float *dw,
+                                     int accumulate, void *workspace, cudaStream_t stream)
 {
     const ptrdiff_t pixels = (ptrdiff_t)c->n * c->ho * c->wo;
     const ptrdiff_t count = (ptrdiff_t)c->co * c->kh * c->kw * (c->ci / c->groups);
@@ -672,14 +753,22 @@ void gcpi_cuda_conv_backward_weights(const gcpi_cuda_conv *c, const float *x, co
         gcpi_tiling_run(g, splits, c->tf32, stream);
     }
     if (splits > 1)
-        GCP_LAUNCH(gcpi_weights_sum_kernel, gcpi_blocks(count, GCPI_THREADS), GCPI_THREADS, 0, stream, out, splits, count, dw, accumulate);
+        GCP_LAUNCH(gcpi_weights_sum_kernel, gcpi_blocks(count, GCPI_THREADS), GCPI_THREADS, 0, stream, out, splits,
+                   count, dw, accumulate);
 }
 
 /* ---- Elementwise ---------------------------------------------------------------------------------------------
-   A thread makes V neighbouring channels of one pixel. Where all operands are dense the tensor is one long pixel, so that
-   no division is left and 16-byte accesses need nothing but alignment. */
+   A thread makes V neighbouring channels of one pixel. Where all operands are dense the tensor is one long pixel, so
+   that no division is left and 16-byte accesses need nothing but alignment. */
 
-struct gcpi_map { float *to; const float *a, *b; ptrdiff_t to_pitch, a_pitch, b_pitch; unsigned units, width; float number; int accumulate; };
+struct gcpi_map {
+    float *to;
+    const float *a, *b;
+    ptrdiff_t to_pitch, a_pitch, b_pitch;
+    unsigned units, width;
+    float number;
+    int accumulate;
+};
 template <int FN> GCPI_DEVICE float gcpi_apply(float old, float a, float b, float number)
 {
     const float pi = 0.39894228040143268f, half = 0.70710678118654752f;
@@ -733,7 +822,10 @@ static int gcpi_aligned(const void *p, ptrdiff_t pitch) { return !p || ((uintptr
 
 template <int FN> static void gcpi_map_launch(gcpi_map m, size_t pixels, size_t width, cudaStream_t stream)
 {
-    size_t vector = width % 4 == 0 && gcpi_aligned(m.to, m.to_pitch) && gcpi_aligned(m.a, m.a_pitch) && (FN == GCPI_FN_FILL_FROM || gcpi_aligned(m.b, m.b_pitch)) ? 4 : 1;
+    size_t vector = width % 4 == 0 && gcpi_aligned(m.to, m.to_pitch) && gcpi_aligned(m.a, m.a_pitch) &&
+                            (FN == GCPI_FN_FILL_FROM || gcpi_aligned(m.b, m.b_pitch))
+                        ? 4
+                        : 1;
     size_t most = ((size_t)1 << 31) / (width / vector);                  /* pixels of one launch: 32-bit units */
     if (most == 0) most = 1;
     for (size_t first = 0; first < pixels; first += most) {
@@ -753,7 +845,8 @@ template <int FN> static void gcpi_map_launch(gcpi_map m, size_t pixels, size_t 
 static void gcpi_flatten(gcpi_map *m, size_t *pixels, size_t *width, int channel)
 {
     ptrdiff_t w = (ptrdiff_t)*width;
-    int dense = m->to_pitch == w && (!m->a || m->a_pitch == w) && (!m->b || m->b_pitch == w || (m->b_pitch == 0 && !channel));
+    int dense = m->to_pitch == w && (!m->a || m->a_pitch == w) &&
+                (!m->b || m->b_pitch == w || (m->b_pitch == 0 && !channel));
     if (!dense || channel || *pixels * *width > (size_t)1 << 30) return;
     *width *= *pixels;
     *pixels = 1;
@@ -769,15 +862,17 @@ void gcpi_cuda_map(gcpi_cuda_fn fn, gcp_view to, gcp_view a, gcp_view b, float n
     gcpi_flatten(&m, &pixels, &width, fn == GCPI_FN_ADD_CHANNEL);
 #define GCPI_CASE(name) case name: gcpi_map_launch<name>(m, pixels, width, stream); break;
     switch (fn) {
-    GCPI_CASE(GCPI_FN_COPY) GCPI_CASE(GCPI_FN_ADD) GCPI_CASE(GCPI_FN_MUL) GCPI_CASE(GCPI_FN_ADD_CHANNEL) GCPI_CASE(GCPI_FN_SCALE)
-    GCPI_CASE(GCPI_FN_TANH) GCPI_CASE(GCPI_FN_SIGMOID) GCPI_CASE(GCPI_FN_GELU) GCPI_CASE(GCPI_FN_TANH_BACK)
-    GCPI_CASE(GCPI_FN_SIGMOID_BACK) GCPI_CASE(GCPI_FN_GELU_BACK) GCPI_CASE(GCPI_FN_FILL) GCPI_CASE(GCPI_FN_FILL_FROM)
+        GCPI_CASE(GCPI_FN_COPY)
+        GCPI_CASE(GCPI_FN_ADD) GCPI_CASE(GCPI_FN_MUL) GCPI_CASE(GCPI_FN_ADD_CHANNEL) GCPI_CASE(GCPI_FN_SCALE)
+            GCPI_CASE(GCPI_FN_TANH) GCPI_CASE(GCPI_FN_SIGMOID) GCPI_CASE(GCPI_FN_GELU) GCPI_CASE(GCPI_FN_TANH_BACK)
+                GCPI_CASE(GCPI_FN_SIGMOID_BACK) GCPI_CASE(GCPI_FN_GELU_BACK) GCPI_CASE(GCPI_FN_FILL)
+                    GCPI_CASE(GCPI_FN_FILL_FROM)
     }
 #undef GCPI_CASE
 }
 
-/* apply: batch-norm, addition and rectifier in one pass, each where it is there. A thread makes 8 neighbouring elements,
-   which share a byte of the mask; V 4: they lie in one pixel, in two 16-byte accesses. */
+/* apply: batch-norm, addition and rectifier in one pass, each where it is there. A thread makes 8 neighbouring
+   elements, which share a byte of the mask; V 4: they lie in one pixel, in two 16-byte accesses. */
 struct gcpi_applied { gcpi_cuda_apply a; size_t count, width; };
 GCPI_DEVICE float gcpi_apply_one(const gcpi_cuda_apply &a, float x, float other, size_t c, unsigned i, unsigned *bits)
 {
@@ -809,16 +904,28 @@ void gcpi_cuda_apply_run(const gcpi_cuda_apply *a, cudaStream_t stream)
 {
     gcpi_applied m = { *a, gcpi_count_of(a->y.shape), (size_t)a->y.shape.d[3] };
     ptrdiff_t width = a->y.shape.d[3];
-    if (!a->mean && a->x.pitch == width && a->y.pitch == width && (!a->other.data || a->other.pitch == width)) m.width = m.count;     /* one long pixel */
-    int aligned = gcpi_aligned(a->x.data, a->x.pitch) && gcpi_aligned(a->y.data, a->y.pitch) && gcpi_aligned(a->other.data, a->other.pitch);
-    if (m.width == m.count) aligned = gcpi_aligned(a->x.data, 0) && gcpi_aligned(a->y.data, 0) && gcpi_aligned(a->other.data, 0);
+    /* one long pixel */
+    if (!a->mean && a->x.pitch == width && a->y.pitch == width && (!a->other.data || a->other.pitch == width))
+        m.width = m.count;
+    int aligned = gcpi_aligned(a->x.data, a->x.pitch) && gcpi_aligned(a->y.data, a->y.pitch) &&
+                  gcpi_aligned(a->other.data, a->other.pitch);
+    if (m.width == m.count)
+        aligned = gcpi_aligned(a->x.data, 0) && gcpi_aligned(a->y.data, 0) && gcpi_aligned(a->other.data, 0);
     int blocks = gcpi_blocks((ptrdiff_t)((m.count + 7) / 8), 256);
     if (aligned && m.width % 8 == 0) GCP_LAUNCH((gcpi_apply_kernel<4>), blocks, 256, 0, stream, m);
     else                             GCP_LAUNCH((gcpi_apply_kernel<1>), blocks, 256, 0, stream, m);
 }
 
 /* The rectifier's gradient: by the mask, or by the sign of y. */
-struct gcpi_rectify { float *to; const float *from, *sign; const unsigned char *mask; ptrdiff_t to_pitch, from_pitch, sign_pitch; size_t count, width; float slope; int accumulate; };
+struct gcpi_rectify {
+    float *to;
+    const float *from, *sign;
+    const unsigned char *mask;
+    ptrdiff_t to_pitch, from_pitch, sign_pitch;
+    size_t count, width;
+    float slope;
+    int accumulate;
+};
 template <int V> __global__ void gcpi_rectify_back_kernel(gcpi_rectify r)
 {
     size_t first = ((size_t)blockIdx.x * blockDim.x + threadIdx.x) * 8;
@@ -839,16 +946,27 @@ template <int V> __global__ void gcpi_rectify_back_kernel(gcpi_rectify r)
         if ((c += V) == r.width) { c = 0; pixel++; }
     }
 }
-void gcpi_cuda_rectify_back(gcp_view dx, gcp_view dy, gcp_view y, const unsigned char *mask, float slope, cudaStream_t stream)
+void gcpi_cuda_rectify_back(gcp_view dx, gcp_view dy, gcp_view y, const unsigned char *mask, float slope,
+                            cudaStream_t stream)
 {
     ptrdiff_t width = dx.shape.d[3];
-    gcpi_rectify r = { (float *)dx.data, (const float *)dy.data, mask ? NULL : (const float *)y.data, mask, dx.pitch, dy.pitch, y.pitch,
-                       gcpi_count_of(dx.shape), (size_t)width, slope, dx.accumulate };
+    gcpi_rectify r = { (float *)dx.data,
+                       (const float *)dy.data,
+                       mask ? NULL : (const float *)y.data,
+                       mask,
+                       dx.pitch,
+                       dy.pitch,
+                       y.pitch,
+                       gcpi_count_of(dx.shape),
+                       (size_t)width,
+                       slope,
+                       dx.accumulate };
     if (dx.pitch == width && dy.pitch == width && (mask || y.pitch == width)) {
         r.width = r.count;
         r.to_pitch = r.from_pitch = r.sign_pitch = 0;
     }
-    int aligned = gcpi_aligned(r.to, r.to_pitch) && gcpi_aligned(r.from, r.from_pitch) && gcpi_aligned(r.sign, r.sign_pitch);
+    int aligned = gcpi_aligned(r.to, r.to_pitch) && gcpi_aligned(r.from, r.from_pitch) &&
+                  gcpi_aligned(r.sign, r.sign_pitch);
     int blocks = gcpi_blocks((ptrdiff_t)((r.count + 7) / 8), 256);
     if (aligned && r.width % 8 == 0) GCP_LAUNCH((gcpi_rectify_back_kernel<4>), blocks, 256, 0, stream, r);
     else                             GCP_LAUNCH((gcpi_rectify_back_kernel<1>), blocks, 256, 0, stream, r);
@@ -875,19 +993,22 @@ GCPI_DEVICE void gcpi_philox(unsigned c[4], uint64_t key)
 {
     unsigned k0 = (unsigned)key, k1 = (unsigned)(key >> 32);
     for (int round = 0; round < 10; round++) {
-        unsigned a_high = __umulhi(0xD2511F53u, c[0]), a_low = 0xD2511F53u * c[0], b_high = __umulhi(0xCD9E8D57u, c[2]), b_low = 0xCD9E8D57u * c[2];
+        unsigned a_high = __umulhi(0xD2511F53u, c[0]), a_low = 0xD2511F53u * c[0], b_high = __umulhi(0xCD9E8D57u, c[2]),
+                 b_low = 0xCD9E8D57u * c[2];
         c[0] = b_high ^ c[1] ^ k0; c[1] = b_low;
         c[2] = a_high ^ c[3] ^ k1; c[3] = a_low;
         k0 += 0x9E3779B9u; k1 += 0xBB67AE85u;
     }
 }
-__global__ void gcpi_dropout_kernel(gcp_view to, gcp_view from, double rate, uint64_t ordinal, const gcp_step_numbers *numbers, size_t per, size_t groups)
+__global__ void gcpi_dropout_kernel(gcp_view to, gcp_view from, double rate, uint64_t ordinal,
+                                    const gcp_step_numbers *numbers, size_t per, size_t groups)
 {
     size_t unit = (size_t)blockIdx.x * blockDim.x + threadIdx.x;
     size_t image = unit / groups, group = unit % groups, width = (size_t)to.shape.d[3], area = per / width;
     if (image >= (size_t)to.shape.d[0]) return;
     uint64_t sample = numbers->first_sample + image;
-    unsigned draw[4] = { (unsigned)group, (unsigned)sample, (unsigned)numbers->step, (unsigned)((group >> 32) ^ (sample >> 32)) };
+    unsigned draw[4] = { (unsigned)group, (unsigned)sample, (unsigned)numbers->step,
+                         (unsigned)((group >> 32) ^ (sample >> 32)) };
     unsigned limit = (unsigned)(rate * 4294967296.0);
     float gain = (float)(1.0 / (1.0 - rate));
     gcpi_philox(draw, numbers->seed + 0x9E3779B97F4A7C15u * ordinal);
@@ -898,7 +1019,8 @@ __global__ void gcpi_dropout_kernel(gcp_view to, gcp_view from, double rate, uin
         *y = to.accumulate ? *y + v : v;
     }
 }
-void gcpi_cuda_dropout(gcp_view to, gcp_view from, double rate, uint64_t ordinal, const gcp_step_numbers *numbers, cudaStream_t stream)
+void gcpi_cuda_dropout(gcp_view to, gcp_view from, double rate, uint64_t ordinal, const gcp_step_numbers *numbers,
+                       cudaStream_t stream)
 {
     size_t per = gcpi_count_of(to.shape) / (size_t)to.shape.d[0], groups = (per + 3) / 4;
     GCPI_EACH(gcpi_dropout_kernel, groups * (size_t)to.shape.d[0], to, from, rate, ordinal, numbers, per, groups);
@@ -940,7 +1062,11 @@ __global__ void gcpi_max_pool_kernel(gcpi_cuda_conv a, gcp_view x, gcp_view y, u
 }
 
 /* Outputs whose windows lie over row (column) i: from gcpi_first to the last at or before (i + pad) / stride. */
-GCPI_DEVICE int gcpi_first(int i, int pad, int k, int stride) { int t = i + pad - k + 1; return t <= 0 ? 0 : (t + stride - 1) / stride; }
+GCPI_DEVICE int gcpi_first(int i, int pad, int k, int stride)
+{
+    int t = i + pad - k + 1;
+    return t <= 0 ? 0 : (t + stride - 1) / stride;
+}
 __global__ void gcpi_max_pool_back_kernel(gcpi_cuda_conv a, gcp_view dx, gcp_view dy, const unsigned char *which)
 {
     size_t i = (size_t)blockIdx.x * blockDim.x + threadIdx.x;
@@ -969,7 +1095,8 @@ __global__ void gcpi_avg_pool_kernel(gcpi_cuda_conv a, gcp_view x, gcp_view y)
     int top = p.y * a.sh - a.pt, left = p.x * a.sw - a.pl;
     float sum = 0;
     for (int iy = gcpi_low(a.h, top); iy < gcpi_low(a.h, top + a.kh); iy++)
-        for (int ix = gcpi_low(a.w, left); ix < gcpi_low(a.w, left + a.kw); ix++) sum += ((const float *)x.data)[gcpi_at(x, p.image, iy, ix, p.c)];
+        for (int ix = gcpi_low(a.w, left); ix < gcpi_low(a.w, left + a.kw); ix++)
+            sum += ((const float *)x.data)[gcpi_at(x, p.image, iy, ix, p.c)];
     ((float *)y.data)[gcpi_at(y, p.image, p.y, p.x, p.c)] = sum * gcpi_share(a, p.y, p.x);
 }
 __global__ void gcpi_avg_pool_back_kernel(gcpi_cuda_conv a, gcp_view dx, gcp_view dy)
@@ -988,11 +1115,15 @@ void gcpi_cuda_max_pool(const gcpi_cuda_conv *c, gcp_view x, gcp_view y, unsigne
 {
     GCPI_EACH(gcpi_max_pool_kernel, gcpi_count_of(y.shape), *c, x, y, which);
 }
-void gcpi_cuda_max_pool_back(const gcpi_cuda_conv *c, gcp_view dx, gcp_view dy, const unsigned char *which, cudaStream_t stream)
+void gcpi_cuda_max_pool_back(const gcpi_cuda_conv *c, gcp_view dx, gcp_view dy, const unsigned char *which,
+                             cudaStream_t stream)
 {
     GCPI_EACH(gcpi_max_pool_back_kernel, gcpi_count_of(dx.shape), *c, dx, dy, which);
 }
-void gcpi_cuda_avg_pool(const gcpi_cuda_conv *c, gcp_view x, gcp_view y, cudaStream_t stream) { GCPI_EACH(gcpi_avg_pool_kernel, gcpi_count_of(y.shape), *c, x, y); }
+void gcpi_cuda_avg_pool(const gcpi_cuda_conv *c, gcp_view x, gcp_view y, cudaStream_t stream)
+{
+    GCPI_EACH(gcpi_avg_pool_kernel, gcpi_count_of(y.shape), *c, x, y);
+}
 void gcpi_cuda_avg_pool_back(const gcpi_cuda_conv *c, gcp_view dx, gcp_view dy, cudaStream_t stream)
 {
     GCPI_EACH(gcpi_avg_pool_back_kernel, gcpi_count_of(dx.shape), *c, dx, dy);
@@ -1015,7 +1146,8 @@ __global__ void gcpi_upsample_kernel(gcp_view x, gcp_view y, int factor, int bil
     size_t i = (size_t)blockIdx.x * blockDim.x + threadIdx.x;
     if (i >= count) return;
     gcpi_spot_at p = gcpi_spot_of(i, y.shape);
-    gcpi_lerp ty = gcpi_lerp_of(p.y, factor, x.shape.d[1], bilinear), tx = gcpi_lerp_of(p.x, factor, x.shape.d[2], bilinear);
+    gcpi_lerp ty = gcpi_lerp_of(p.y, factor, x.shape.d[1], bilinear),
+              tx = gcpi_lerp_of(p.x, factor, x.shape.d[2], bilinear);
     float sum = 0;
     for (int t = 0; t < 4; t++) {
         float w = ty.w[t >> 1] * tx.w[t & 1];
@@ -1030,13 +1162,16 @@ __global__ void gcpi_upsample_back_kernel(gcp_view dx, gcp_view dy, int factor, 
     gcpi_spot_at p = gcpi_spot_of(i, dx.shape);
     int h = dx.shape.d[1], w = dx.shape.d[2], reach = bilinear ? factor : 0;
     float *to = (float *)dx.data + gcpi_at(dx, p.image, p.y, p.x, p.c), sum = dx.accumulate ? *to : 0;
-    for (int oy = gcpi_low(h * factor, p.y * factor - reach); oy < gcpi_low(h * factor, (p.y + 1) * factor + reach); oy++) {
+    for (int oy = gcpi_low(h * factor, p.y * factor - reach); oy < gcpi_low(h * factor, (p.y + 1) * factor + reach);
+         oy++) {
         gcpi_lerp ty = gcpi_lerp_of(oy, factor, h, bilinear);
-        for (int ox = gcpi_low(w * factor, p.x * factor - reach); ox < gcpi_low(w * factor, (p.x + 1) * factor + reach); ox++) {
+        for (int ox = gcpi_low(w * factor, p.x * factor - reach); ox < gcpi_low(w * factor, (p.x + 1) * factor + reach);
+             ox++) {
             gcpi_lerp tx = gcpi_lerp_of(ox, factor, w, bilinear);
             for (int t = 0; t < 4; t++) {
                 float weight = ty.w[t >> 1] * tx.w[t & 1];
-                if (weight != 0 && ty.i[t >> 1] == p.y && tx.i[t & 1] == p.x) sum += weight * ((const float *)dy.data)[gcpi_at(dy, p.image, oy, ox, p.c)];
+                if (weight != 0 && ty.i[t >> 1] == p.y && tx.i[t & 1] == p.x)
+                    sum += weight * ((const float *)dy.data)[gcpi_at(dy, p.image, oy, ox, p.c)];
             }
         }
     }
@@ -1054,8 +1189,9 @@ void gcpi_cuda_upsample_back(gcp_view dx, gcp_view dy, int factor, int bilinear,
 }
 
 /* ---- Sums over pixels ----------------------------------------------------------------------------------------
-   Two passes. Each block sums its rows for a strip of channels: threads lie as rows x columns, add their rows in order in
-   double, then rows add up in order. The second pass adds the blocks in order. Strips and blocks follow from the shape. */
+   Two passes. Each block sums its rows for a strip of channels: threads lie as rows x columns, add their rows in order
+   in double, then rows add up in order. The second pass adds the blocks in order. Strips and blocks follow from the
+   shape. */
 
 enum { GCPI_SUM_THREADS = 256, GCPI_SUM_BLOCKS = 256 };
 static unsigned gcpi_sum_columns(int channels) { return channels > 16 ? 32 : channels > 8 ? 16 : channels > 4 ? 8 : 4; }
@@ -1064,27 +1200,43 @@ static unsigned gcpi_sum_rows(gcp_shape s)
     size_t rows = GCPI_SUM_THREADS / gcpi_sum_columns(s.d[3]);
     return (unsigned)gcpi_least(GCPI_SUM_BLOCKS, (gcpi_pixels_of(s) + 4 * rows - 1) / (4 * rows));
 }
-size_t gcpi_cuda_sums_workspace(gcp_shape shape, int sums) { return ((size_t)gcpi_sum_rows(shape) + 1) * (size_t)shape.d[3] * (size_t)sums * sizeof(double); }
+size_t gcpi_cuda_sums_workspace(gcp_shape shape, int sums)
+{
+    return ((size_t)gcpi_sum_rows(shape) + 1) * (size_t)shape.d[3] * (size_t)sums * sizeof(double);
+}
 
 struct gcpi_sum_of_dy     { enum { SUMS = 1 }; gcp_view dy;
-    __device__ __forceinline__ void add(double *s, size_t p, int c) const { s[0] += (double)((const float *)dy.data)[(ptrdiff_t)p * dy.pitch + c]; } };
+    __device__ __forceinline__ void add(double *s, size_t p, int c) const
+    {
+        s[0] += (double)((const float *)dy.data)[(ptrdiff_t)p * dy.pitch + c];
+    }
+};
 struct gcpi_sum_of_x      { enum { SUMS = 2 }; gcp_view x;
-    __device__ __forceinline__ void add(double *s, size_t p, int c) const { double v = (double)((const float *)x.data)[(ptrdiff_t)p * x.pitch + c]; s[0] += v; s[1] += v * v; } };
+    __device__ __forceinline__ void add(double *s, size_t p, int c) const
+    {
+        double v = (double)((const float *)x.data)[(ptrdiff_t)p * x.pitch + c];
+        s[0] += v;
+        s[1] += v * v;
+    }
+};
 struct gcpi_sum_of_norm   { enum { SUMS = 2 }; gcp_view x, dy; const float *mean, *scale;
     __device__ __forceinline__ void add(double *s, size_t p, int c) const
     {
-        float v = ((const float *)x.data)[(ptrdiff_t)p * x.pitch + c], g = ((const float *)dy.data)[(ptrdiff_t)p * dy.pitch + c];
+        float v = ((const float *)x.data)[(ptrdiff_t)p * x.pitch + c],
+              g = ((const float *)dy.data)[(ptrdiff_t)p * dy.pitch + c];
         s[0] += (double)(g * ((v - mean[c]) * scale[c]));
         s[1] += (double)g;
     } };
 struct gcpi_sum_of_layer  { enum { SUMS = 2 }; gcp_view x, dy; const float2 *moments;     /* a pixel's mean and scale */
     __device__ __forceinline__ void add(double *s, size_t p, int c) const
     {
-        float v = ((const float *)x.data)[(ptrdiff_t)p * x.pitch + c], g = ((const float *)dy.data)[(ptrdiff_t)p * dy.pitch + c];
+        float v = ((const float *)x.data)[(ptrdiff_t)p * x.pitch + c],
+              g = ((const float *)dy.data)[(ptrdiff_t)p * dy.pitch + c];
         s[0] += (double)g * (((double)v - (double)moments[p].x) * (double)moments[p].y);
         s[1] += (double)g;
     } };
-template <class F> __global__ void gcpi_sum_blocks_kernel(F f, size_t pixels, int channels, unsigned columns, double *partial)
+template <class F>
+__global__ void gcpi_sum_blocks_kernel(F f, size_t pixels, int channels, unsigned columns, double *partial)
 {
     __shared__ double part[F::SUMS][GCPI_SUM_THREADS];
     unsigned column = threadIdx.x % columns, row = threadIdx.x / columns, rows = GCPI_SUM_THREADS / columns;
@@ -1119,11 +1271,14 @@ __global__ void gcpi_sum_finish_kernel(const double *partial, unsigned blocks, u
 /* Returns where the sums lie: behind the partial ones. */
 template <class F> static double *gcpi_sums(const F &f, gcp_shape shape, void *workspace, cudaStream_t stream)
 {
-    unsigned columns = gcpi_sum_columns(shape.d[3]), blocks = gcpi_sum_rows(shape), width = (unsigned)(F::SUMS * shape.d[3]);
+    unsigned columns = gcpi_sum_columns(shape.d[3]), blocks = gcpi_sum_rows(shape),
+             width = (unsigned)(F::SUMS * shape.d[3]);
     double *partial = (double *)workspace, *sums = partial + (size_t)blocks * width;
     dim3 grid(gcpi_blocks((size_t)shape.d[3], columns), blocks);
-    GCP_LAUNCH((gcpi_sum_blocks_kernel<F>), grid, GCPI_SUM_THREADS, 0, stream, f, gcpi_pixels_of(shape), shape.d[3], columns, partial);
-    GCP_LAUNCH(gcpi_sum_finish_kernel, gcpi_blocks(width, 32), 256, 0, stream, (const double *)partial, blocks, width, sums);
+    GCP_LAUNCH((gcpi_sum_blocks_kernel<F>), grid, GCPI_SUM_THREADS, 0, stream, f, gcpi_pixels_of(shape), shape.d[3],
+               columns, partial);
+    GCP_LAUNCH(gcpi_sum_finish_kernel, gcpi_blocks(width, 32), 256, 0, stream, (const double *)partial, blocks, width,
+               sums);
     return sums;
 }
 __global__ void gcpi_sum_store_kernel(gcp_view to, const double *sums)
@@ -1155,17 +1310,26 @@ __global__ void gcpi_batch_stats_kernel(gcpi_cuda_stats s, const double *sums, i
     s.scale[c] = (float)(1.0 / sqrt(var + s.epsilon));
     if (!s.training || !s.commit) return;
     s.running_mean[c] = (float)((1 - s.momentum) * (double)s.running_mean[c] + s.momentum * mean);
-    s.running_var[c] = (float)((1 - s.momentum) * (double)s.running_var[c] + s.momentum * var * (n > 1 ? n / (n - 1) : 1));
+    s.running_var[c] = (float)((1 - s.momentum) * (double)s.running_var[c] +
+                               s.momentum * var * (n > 1 ? n / (n - 1) : 1));
 }
 void gcpi_cuda_batch_stats(gcp_view x, const gcpi_cuda_stats *s, void *workspace, cudaStream_t stream)
 {
     gcpi_sum_of_x f = { x };
     const double *sums = s->training ? gcpi_sums(f, x.shape, workspace, stream) : NULL;
-    GCP_LAUNCH(gcpi_batch_stats_kernel, gcpi_blocks((size_t)x.shape.d[3], 128), 128, 0, stream, *s, sums, x.shape.d[3], (double)gcpi_pixels_of(x.shape));
+    GCP_LAUNCH(gcpi_batch_stats_kernel, gcpi_blocks((size_t)x.shape.d[3], 128), 128, 0, stream, *s, sums, x.shape.d[3],
+               (double)gcpi_pixels_of(x.shape));
 }
 
 /* dx = gamma s (dy - mean dy - xhat mean(dy xhat)): one pass over pixels, V channels a thread. */
-struct gcpi_norm { gcp_view to, x, dy; const float *mean, *scale, *gamma; const double *sums; double n; size_t units; unsigned width; };
+struct gcpi_norm {
+    gcp_view to, x, dy;
+    const float *mean, *scale, *gamma;
+    const double *sums;
+    double n;
+    size_t units;
+    unsigned width;
+};
 template <int V> __global__ void gcpi_batch_norm_back_kernel(gcpi_norm m)
 {
     size_t unit = (size_t)blockIdx.x * blockDim.x + threadIdx.x;
@@ -1178,14 +1342,16 @@ template <int V> __global__ void gcpi_batch_norm_back_kernel(gcpi_norm m)
     if (m.to.accumulate) gcpi_load<V>(y, to);
     for (unsigned i = 0; i < V; i++) {
         float mean = m.mean[c + i], scale = m.scale[c + i], gamma = m.gamma[c + i], xhat = (x[i] - mean) * scale;
-        float g = gamma * scale * (dy[i] - (float)(m.sums[channels + c + i] / m.n) - xhat * (float)(m.sums[c + i] / m.n));
+        float g = gamma * scale *
+                  (dy[i] - (float)(m.sums[channels + c + i] / m.n) - xhat * (float)(m.sums[c + i] / m.n));
         y[i] = m.to.accumulate ? y[i] + g : g;
     }
     gcpi_store<V>(to, y);
 }
 static void gcpi_norm_launch(gcpi_norm m, cudaStream_t stream)
 {
-    int vector = m.x.shape.d[3] % 4 == 0 && gcpi_aligned(m.to.data, m.to.pitch) && gcpi_aligned(m.x.data, m.x.pitch) && gcpi_aligned(m.dy.data, m.dy.pitch);
+    int vector = m.x.shape.d[3] % 4 == 0 && gcpi_aligned(m.to.data, m.to.pitch) && gcpi_aligned(m.x.data, m.x.pitch) &&
+                 gcpi_aligned(m.dy.data, m.dy.pitch);
     m.width = (unsigned)m.x.shape.d[3] / (vector ? 4 : 1);
     m.units = gcpi_pixels_of(m.x.shape) * m.width;
     m.n = (double)gcpi_pixels_of(m.x.shape);
@@ -1196,7 +1362,8 @@ void gcpi_cuda_batch_norm_back(const gcp_call *c, cudaStream_t stream)
 {
     gcpi_norm m = {};
     m.to = c->din[0]; m.x = c->in[0]; m.dy = c->dout[0];
-    m.mean = (const float *)c->in[1].data; m.scale = (const float *)c->in[2].data; m.gamma = (const float *)c->in[3].data;
+    m.mean = (const float *)c->in[1].data; m.scale = (const float *)c->in[2].data;
+    m.gamma = (const float *)c->in[3].data;
     gcpi_sum_of_norm f = { m.x, m.dy, m.mean, m.scale };
     m.sums = gcpi_sums(f, m.x.shape, c->workspace, stream);
     gcpi_sum_store(c->din[3], m.sums, stream);
@@ -1219,7 +1386,8 @@ GCPI_DEVICE void gcpi_moments(const float *x, int width, double epsilon, double 
     for (int i = lane; i < width; i += 32) square += ((double)x[i] - *mean) * ((double)x[i] - *mean);
     *scale = 1.0 / sqrt(gcpi_warp_sum(square) / width + epsilon);
 }
-__global__ void gcpi_layer_norm_kernel(gcp_view y, gcp_view x, const float *gamma, const float *beta, double epsilon, size_t pixels)
+__global__ void gcpi_layer_norm_kernel(gcp_view y, gcp_view x, const float *gamma, const float *beta, double epsilon,
+                                       size_t pixels)
 {
     size_t p = (size_t)blockIdx.x * (blockDim.x / 32) + threadIdx.x / 32;
     if (p >= pixels) return;
@@ -1227,14 +1395,17 @@ __global__ void gcpi_layer_norm_kernel(gcp_view y, gcp_view x, const float *gamm
     float *to = (float *)y.data + (ptrdiff_t)p * y.pitch;
     double mean, scale;
     gcpi_moments(from, x.shape.d[3], epsilon, &mean, &scale);
-    for (int i = (int)(threadIdx.x % 32); i < x.shape.d[3]; i += 32) to[i] = (float)(((double)from[i] - mean) * scale) * gamma[i] + beta[i];
+    for (int i = (int)(threadIdx.x % 32); i < x.shape.d[3]; i += 32)
+        to[i] = (float)(((double)from[i] - mean) * scale) * gamma[i] + beta[i];
 }
-__global__ void gcpi_layer_norm_back_kernel(gcp_view dx, gcp_view x, gcp_view dy, const float *gamma, double epsilon, float2 *moments, size_t pixels)
+__global__ void gcpi_layer_norm_back_kernel(gcp_view dx, gcp_view x, gcp_view dy, const float *gamma, double epsilon,
+                                            float2 *moments, size_t pixels)
 {
     size_t p = (size_t)blockIdx.x * (blockDim.x / 32) + threadIdx.x / 32;
     int lane = (int)(threadIdx.x % 32), width = x.shape.d[3];
     if (p >= pixels) return;
-    const float *v = (const float *)x.data + (ptrdiff_t)p * x.pitch, *g = (const float *)dy.data + (ptrdiff_t)p * dy.pitch;
+    const float *v = (const float *)x.data + (ptrdiff_t)p * x.pitch,
+                *g = (const float *)dy.data + (ptrdiff_t)p * dy.pitch;
     double mean, scale, a = 0, b = 0;
     gcpi_moments(v, width, epsilon, &mean, &scale);
     if (lane == 0) moments[p] = make_float2((float)mean, (float)scale);
@@ -1251,8 +1422,12 @@ __global__ void gcpi_layer_norm_back_kernel(gcp_view dx, gcp_view x, gcp_view dy
         to[i] = dx.accumulate ? to[i] + d : d;
     }
 }
-size_t gcpi_cuda_layer_norm_workspace(gcp_shape shape) { return gcpi_cuda_sums_workspace(shape, 2) + gcpi_pixels_of(shape) * sizeof(float2); }
-void gcpi_cuda_layer_norm(gcp_view y, gcp_view x, const float *gamma, const float *beta, double epsilon, cudaStream_t stream)
+size_t gcpi_cuda_layer_norm_workspace(gcp_shape shape)
+{
+    return gcpi_cuda_sums_workspace(shape, 2) + gcpi_pixels_of(shape) * sizeof(float2);
+}
+void gcpi_cuda_layer_norm(gcp_view y, gcp_view x, const float *gamma, const float *beta, double epsilon,
+                          cudaStream_t stream)
 {
     size_t pixels = gcpi_pixels_of(x.shape);
     GCP_LAUNCH(gcpi_layer_norm_kernel, gcpi_blocks(pixels, 8), 256, 0, stream, y, x, gamma, beta, epsilon, pixels);
@@ -1267,23 +1442,30 @@ void gcpi_cuda_layer_norm_back(const gcp_call *c, double epsilon, cudaStream_t s
     const float *gamma = (const float *)c->in[1].data;
     none.data = NULL;
     if (c->din[1].data || c->din[2].data) {
-        GCP_LAUNCH(gcpi_layer_norm_back_kernel, gcpi_blocks(pixels, 8), 256, 0, stream, none, x, dy, gamma, epsilon, moments, pixels);
+        GCP_LAUNCH(gcpi_layer_norm_back_kernel, gcpi_blocks(pixels, 8), 256, 0, stream, none, x, dy, gamma, epsilon,
+                   moments, pixels);
         gcpi_sum_of_layer f = { x, dy, moments };
         const double *sums = gcpi_sums(f, x.shape, partial, stream);
         gcpi_sum_store(c->din[1], sums, stream);
         gcpi_sum_store(c->din[2], sums + x.shape.d[3], stream);
     }
-    if (c->din[0].data) GCP_LAUNCH(gcpi_layer_norm_back_kernel, gcpi_blocks(pixels, 8), 256, 0, stream, c->din[0], x, dy, gamma, epsilon, moments, pixels);
+    if (c->din[0].data)
+        GCP_LAUNCH(gcpi_layer_norm_back_kernel, gcpi_blocks(pixels, 8), 256, 0, stream, c->din[0], x, dy, gamma,
+                   epsilon, moments, pixels);
 }
 
 /* ---- Embedding -----------------------------------------------------------------------------------------------
    Backward: the block of an id's first appearance adds the gradients of all of them, in order. */
 
-GCPI_DEVICE size_t gcpi_entry(const int *ids, size_t i, size_t entries) { return ids[i] < 0 || (size_t)ids[i] >= entries ? 0 : (size_t)ids[i]; }
+GCPI_DEVICE size_t gcpi_entry(const int *ids, size_t i, size_t entries)
+{
+    return ids[i] < 0 || (size_t)ids[i] >= entries ? 0 : (size_t)ids[i];
+}
 __global__ void gcpi_embedding_kernel(gcp_view y, const int *ids, gcp_view table, size_t entries)
 {
     const float *from = (const float *)table.data + (ptrdiff_t)gcpi_entry(ids, blockIdx.x, entries) * table.pitch;
-    for (int c = (int)threadIdx.x; c < table.shape.d[3]; c += (int)blockDim.x) ((float *)y.data)[(ptrdiff_t)blockIdx.x * y.pitch + c] = from[c];
+    for (int c = (int)threadIdx.x; c < table.shape.d[3]; c += (int)blockDim.x)
+        ((float *)y.data)[(ptrdiff_t)blockIdx.x * y.pitch + c] = from[c];
 }
 __global__ void gcpi_embedding_back_kernel(gcp_view d, const int *ids, gcp_view dy, size_t count, size_t entries)
 {
@@ -1296,26 +1478,32 @@ __global__ void gcpi_embedding_back_kernel(gcp_view d, const int *ids, gcp_view 
     if (seen) return;
     for (int c = (int)threadIdx.x; c < d.shape.d[3]; c += (int)blockDim.x) {
         float *to = (float *)d.data + (ptrdiff_t)entry * d.pitch + c, sum = *to;
-        for (size_t i = me; i < count; i++) if (gcpi_entry(ids, i, entries) == entry) sum += ((const float *)dy.data)[(ptrdiff_t)i * dy.pitch + c];
+        for (size_t i = me; i < count; i++)
+            if (gcpi_entry(ids, i, entries) == entry) sum += ((const float *)dy.data)[(ptrdiff_t)i * dy.pitch + c];
         *to = sum;
     }
 }
 void gcpi_cuda_embedding(gcp_view y, gcp_view ids, gcp_view table, cudaStream_t stream)
 {
-    GCP_LAUNCH(gcpi_embedding_kernel, (unsigned)gcpi_count_of(ids.shape), 128, 0, stream, y, (const int *)ids.data, table, gcpi_pixels_of(table.shape));
+    GCP_LAUNCH(gcpi_embedding_kernel, (unsigned)gcpi_count_of(ids.shape), 128, 0, stream, y, (const int *)ids.data,
+               table, gcpi_pixels_of(table.shape));
 }
 void gcpi_cuda_embedding_back(gcp_view d, gcp_view ids, gcp_view dy, cudaStream_t stream)
 {
     gcp_view none = {};
     size_t count = gcpi_count_of(ids.shape);
     if (!d.accumulate) gcpi_cuda_map(GCPI_FN_FILL, d, none, none, 0, stream);
-    GCP_LAUNCH(gcpi_embedding_back_kernel, (unsigned)count, 128, 0, stream, d, (const int *)ids.data, dy, count, gcpi_pixels_of(d.shape));
+    GCP_LAUNCH(gcpi_embedding_back_kernel, (unsigned)count, 128, 0, stream, d, (const int *)ids.data, dy, count,
+               gcpi_pixels_of(d.shape));
 }
 
 /* ---- Losses --------------------------------------------------------------------------------------------------
    Blocks, as many as the shape says, sum their share in double; one block adds them in order. */
 
-static unsigned gcpi_loss_blocks(size_t units) { return (unsigned)gcpi_least(GCPI_CUDA_LOSS_BLOCKS, (units + 255) / 256); }
+static unsigned gcpi_loss_blocks(size_t units)
+{
+    return (unsigned)gcpi_least(GCPI_CUDA_LOSS_BLOCKS, (units + 255) / 256);
+}
 
 /* Sums of a block's 256 threads, in order of the threads; known to all of them. */
 GCPI_DEVICE double gcpi_block_sum(double v)
@@ -1344,8 +1532,10 @@ __global__ void gcpi_reduce_kernel(gcp_view a, gcp_view b, int kind, size_t coun
     sum = gcpi_block_sum(sum);
     if (threadIdx.x == 0) partial[blockIdx.x] = sum;
 }
-/* out = sum / count; into: added to *into instead (set where first). counts: how many, one a block, in place of count. */
-__global__ void gcpi_finish_kernel(const double *partial, const double *counts, unsigned blocks, double count, float *out, double *into, int first)
+/* out = sum / count; into: added to *into instead (set where first). counts: how many, one a block, in place of
+   count. */
+__global__ void gcpi_finish_kernel(const double *partial, const double *counts, unsigned blocks, double count,
+                                   float *out, double *into, int first)
 {
     double sum = 0, n = 0;
     for (unsigned b = 0; b < blocks; b++) { sum += partial[b]; if (counts) n += counts[b]; }
@@ -1358,10 +1548,17 @@ static void gcpi_reduce(gcp_view a, gcp_view b, int kind, float *out, void *work
     size_t count = gcpi_count_of(a.shape);
     unsigned blocks = gcpi_loss_blocks(count);
     GCP_LAUNCH(gcpi_reduce_kernel, blocks, 256, 0, stream, a, b, kind, count, (double *)workspace);
-    GCP_LAUNCH(gcpi_finish_kernel, 1, 1, 0, stream, (const double *)workspace, (const double *)NULL, blocks, (double)count, out, (double *)NULL, 0);
+    GCP_LAUNCH(gcpi_finish_kernel, 1, 1, 0, stream, (const double *)workspace, (const double *)NULL, blocks,
+               (double)count, out, (double *)NULL, 0);
 }
-void gcpi_cuda_mean(gcp_view x, float *out, void *workspace, cudaStream_t stream) { gcpi_reduce(x, x, 0, out, workspace, stream); }
-void gcpi_cuda_mse(gcp_view a, gcp_view b, float *out, void *workspace, cudaStream_t stream) { gcpi_reduce(a, b, 1, out, workspace, stream); }
+void gcpi_cuda_mean(gcp_view x, float *out, void *workspace, cudaStream_t stream)
+{
+    gcpi_reduce(x, x, 0, out, workspace, stream);
+}
+void gcpi_cuda_mse(gcp_view a, gcp_view b, float *out, void *workspace, cudaStream_t stream)
+{
+    gcpi_reduce(a, b, 1, out, workspace, stream);
+}
 __global__ void gcpi_mse_back_kernel(gcp_view d, gcp_view a, gcp_view b, const float *dout, size_t count)
 {
     size_t i = (size_t)blockIdx.x * blockDim.x + threadIdx.x;
@@ -1398,7 +1595,8 @@ GCPI_DEVICE int gcpi_label(const int *labels, size_t p, int width, int ignore)
 {
     return labels[p] >= 0 && labels[p] < width && labels[p] != ignore ? labels[p] : -1;
 }
-__global__ void gcpi_cross_entropy_kernel(gcp_view x, const int *labels, int ignore, size_t pixels, double *partial, double *counts)
+__global__ void gcpi_cross_entropy_kernel(gcp_view x, const int *labels, int ignore, size_t pixels, double *partial,
+                                          double *counts)
 {
     int width = x.shape.d[3], lane = (int)(threadIdx.x % 32);
     double loss = 0, counted = 0;
@@ -1421,8 +1619,10 @@ void gcpi_cuda_cross_entropy(gcp_view x, gcp_view labels, int ignore, float *out
     size_t pixels = gcpi_pixels_of(x.shape);
     unsigned blocks = gcpi_loss_blocks(pixels * 32);
     double *partial = (double *)workspace, *counts = partial + GCPI_CUDA_LOSS_BLOCKS;
-    GCP_LAUNCH(gcpi_cross_entropy_kernel, blocks, 256, 0, stream, x, (const int *)labels.data, ignore, pixels, partial, counts);
-    GCP_LAUNCH(gcpi_finish_kernel, 1, 1, 0, stream, (const double *)partial, (const double *)counts, blocks, 1.0, out, (double *)NULL, 0);
+    GCP_LAUNCH(gcpi_cross_entropy_kernel, blocks, 256, 0, stream, x, (const int *)labels.data, ignore, pixels, partial,
+               counts);
+    GCP_LAUNCH(gcpi_finish_kernel, 1, 1, 0, stream, (const double *)partial, (const double *)counts, blocks, 1.0, out,
+               (double *)NULL, 0);
 }
 __global__ void gcpi_count_labels_kernel(const int *labels, int ignore, size_t pixels, int width, double *counted)
 {
@@ -1431,7 +1631,8 @@ __global__ void gcpi_count_labels_kernel(const int *labels, int ignore, size_t p
     n = gcpi_block_sum(n);
     if (threadIdx.x == 0) *counted = n > 0 ? n : 1;
 }
-__global__ void gcpi_cross_entropy_back_kernel(gcp_view d, gcp_view x, const int *labels, int ignore, const float *dout, const double *counted, size_t pixels)
+__global__ void gcpi_cross_entropy_back_kernel(gcp_view d, gcp_view x, const int *labels, int ignore, const float *dout,
+                                               const double *counted, size_t pixels)
 {
     size_t p = (size_t)blockIdx.x * 8 + threadIdx.x / 32;
     int width = x.shape.d[3];
@@ -1446,11 +1647,14 @@ __global__ void gcpi_cross_entropy_back_kernel(gcp_view d, gcp_view x, const int
         to[i] = d.accumulate ? to[i] + g : g;
     }
 }
-void gcpi_cuda_cross_entropy_back(gcp_view d, gcp_view x, gcp_view labels, int ignore, const float *dout, void *workspace, cudaStream_t stream)
+void gcpi_cuda_cross_entropy_back(gcp_view d, gcp_view x, gcp_view labels, int ignore, const float *dout,
+                                  void *workspace, cudaStream_t stream)
 {
     size_t pixels = gcpi_pixels_of(x.shape);
-    GCP_LAUNCH(gcpi_count_labels_kernel, 1, 256, 0, stream, (const int *)labels.data, ignore, pixels, x.shape.d[3], (double *)workspace);
-    GCP_LAUNCH(gcpi_cross_entropy_back_kernel, gcpi_blocks(pixels, 8), 256, 0, stream, d, x, (const int *)labels.data, ignore, dout, (const double *)workspace, pixels);
+    GCP_LAUNCH(gcpi_count_labels_kernel, 1, 256, 0, stream, (const int *)labels.data, ignore, pixels, x.shape.d[3],
+               (double *)workspace);
+    GCP_LAUNCH(gcpi_cross_entropy_back_kernel, gcpi_blocks(pixels, 8), 256, 0, stream, d, x, (const int *)labels.data,
+               ignore, dout, (const double *)workspace, pixels);
 }
 
 /* ---- Updates -------------------------------------------------------------------------------------------------
@@ -1462,7 +1666,8 @@ void gcpi_cuda_norm_add(gcp_view g, void *workspace, cudaStream_t stream)
     unsigned blocks = gcpi_loss_blocks(count);
     double *sum = (double *)workspace, *partial = sum + 1;
     GCP_LAUNCH(gcpi_reduce_kernel, blocks, 256, 0, stream, g, g, 2, count, partial);
-    GCP_LAUNCH(gcpi_finish_kernel, 1, 1, 0, stream, (const double *)partial, (const double *)NULL, blocks, 1.0, (float *)NULL, sum, !g.accumulate);
+    GCP_LAUNCH(gcpi_finish_kernel, 1, 1, 0, stream, (const double *)partial, (const double *)NULL, blocks, 1.0,
+               (float *)NULL, sum, !g.accumulate);
 }
 __global__ void gcpi_norm_finish_kernel(gcp_step_numbers *n, double limit, const double *sum)
 {

@@ -1,5 +1,6 @@
-/* gates.h - what gcp promises of its kernels on two threads, beside what bench/kernels has measured: a line a promise, met or not.
-   Shares are the least of the layers, ratios geometric means; of several oneDNN formats each cell counts the best. */
+/* gates.h - what gcp promises of its kernels on two threads, beside what bench/kernels has measured: a line a promise,
+   met or not. Shares are the least of the layers, ratios geometric means; of several oneDNN formats each cell counts
+   the best. */
 #ifndef GATES_H
 #define GATES_H
 #include <math.h>
@@ -10,7 +11,8 @@ enum { CELL_RIVALS = 8, MOST_CELLS = 256 };
 typedef struct cell {                  /* a pass of a layer */
     int group, pass, kernel;           /* kernel: its height, 0 for a matrix product */
     double flops, gcp, peak;           /* FLOPs of a call; GFLOP/s */
-    double rate[CELL_RIVALS], ratio[CELL_RIVALS];      /* of each rival, and gcp's in turn with it over that; 0 where it has none */
+    /* of each rival, and gcp's in turn with it over that; 0 where it has none */
+    double rate[CELL_RIVALS], ratio[CELL_RIVALS];
     size_t scratch;                    /* bytes, all threads */
 } cell;
 static cell cells[MOST_CELLS];
@@ -21,7 +23,9 @@ static int best_rival(const cell *c, const char *const *names, const char *prefi
 {
     int best = -1;
     for (int i = 0; names[i]; i++)
-        if ((whole ? !strcmp(names[i], prefix) : !strncmp(names[i], prefix, strlen(prefix))) && c->rate[i] > 0 && (best < 0 || c->ratio[i] < c->ratio[best])) best = i;
+        if ((whole ? !strcmp(names[i], prefix) : !strncmp(names[i], prefix, strlen(prefix))) && c->rate[i] > 0 &&
+            (best < 0 || c->ratio[i] < c->ratio[best]))
+            best = i;
     return best;
 }
 
@@ -45,12 +49,14 @@ static void gate_share(const char *what, int group, int kernel, double forward, 
     for (int i = 0; i < cell_count; i++) {
         const cell *c = &cells[i];
         double share = c->gcp / c->peak;
-        if (c->group == group && c->kernel == kernel && (least[c->pass] == 0 || share < least[c->pass])) least[c->pass] = share;
+        if (c->group == group && c->kernel == kernel && (least[c->pass] == 0 || share < least[c->pass]))
+            least[c->pass] = share;
     }
     gate_print(what, least, asked, 3);
 }
 
-static void gate_ratio(const char *what, int group, const char *const *names, const char *rival, int whole, double first, double second, double third)
+static void gate_ratio(const char *what, int group, const char *const *names, const char *rival, int whole,
+                       double first, double second, double third)
 {
     double sum[3] = { 0, 0, 0 }, mean[3] = { 0, 0, 0 }, asked[3] = { first, second, third };
     int n[3] = { 0, 0, 0 };
@@ -82,6 +88,7 @@ static void gate_scratch(int threads)
 {
     double most = 0, asked = 3;
     for (int i = 0; i < cell_count; i++) most = fmax(most, (double)cells[i].scratch / threads / 1048576);
-    printf("  %-52s %5.2f (%4.2f) %s\n", "scratch of a thread, MiB, private sums included", most, asked, most <= asked ? "met" : "NOT MET");
+    printf("  %-52s %5.2f (%4.2f) %s\n", "scratch of a thread, MiB, private sums included", most, asked,
+           most <= asked ? "met" : "NOT MET");
 }
 #endif

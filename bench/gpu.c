@@ -1,11 +1,11 @@
 /* gpu.c - what the card reaches and what gcp makes of it: copy and cuBLAS rates; convolutions a layer and pass; whole
-   training steps of ResNet-50 (N images, and twice as many) and of the 26-layer CNN under several policies. Prints tables and
-   writes one JSON.
+   training steps of ResNet-50 (N images, and twice as many) and of the 26-layer CNN under several policies. Prints
+   tables and writes one JSON.
 
        gpu [--out FILE.json] [--batch N] [--small 1] [--steps-only 1]
 
-   Operands are random: a card multiplies zeros faster. Between two events there are as many launches as take 20 ms, so that the
-   host's time is not counted. --small 1: sizes that the host emulation gets through. --steps-only 1: for a
+   Operands are random: a card multiplies zeros faster. Between two events there are as many launches as take 20 ms, so
+   that the host's time is not counted. --small 1: sizes that the host emulation gets through. --steps-only 1: for a
    profiler. */
 #define _POSIX_C_SOURCE 200809L
 #include <stdint.h>
@@ -79,7 +79,8 @@ static float *device_floats(size_t count)
     if (some[0] == 0) { uint64_t state = 0x9E3779B97F4A7C15u; for (int i = 0; i < SOME; i++) some[i] = draw(&state); }
     if (cudaMalloc(&memory, count * sizeof(float)) != cudaSuccess) fail("out of memory on the device");
     for (size_t i = 0; i < count; i += SOME)
-        gpus[0].target.device->copy(&gpus[0], (float *)memory + i, some, (count - i < SOME ? count - i : SOME) * sizeof(float));
+        gpus[0].target.device->copy(&gpus[0], (float *)memory + i, some,
+                                    (count - i < SOME ? count - i : SOME) * sizeof(float));
     return (float *)memory;
 }
 
@@ -108,8 +109,9 @@ static void issue_gemm(void *arg)
     rate_job *j = (rate_job *)arg;
     const float one = 1, zero = 0;
     int n = (int)j->n;
-    cublasGemmEx(j->gpu->blas, CUBLAS_OP_N, CUBLAS_OP_N, n, n, n, &one, j->a, CUDA_R_32F, n, j->b, CUDA_R_32F, n, &zero, j->c, CUDA_R_32F, n,
-                 j->gpu->opts.math == GCP_TF32 ? CUBLAS_COMPUTE_32F_FAST_TF32 : CUBLAS_COMPUTE_32F, CUBLAS_GEMM_DEFAULT);
+    cublasGemmEx(j->gpu->blas, CUBLAS_OP_N, CUBLAS_OP_N, n, n, n, &one, j->a, CUDA_R_32F, n, j->b, CUDA_R_32F, n, &zero,
+                 j->c, CUDA_R_32F, n, j->gpu->opts.math == GCP_TF32 ? CUBLAS_COMPUTE_32F_FAST_TF32 : CUBLAS_COMPUTE_32F,
+                 CUBLAS_GEMM_DEFAULT);
 }
 
 static double peak[2];                               /* FLOP/s of cuBLAS, by math */
@@ -127,50 +129,87 @@ static void card(void)
     }
     cudaFree(j.a); cudaFree(j.b); cudaFree(j.c);
     check();
-    printf("copy %.0f GB/s; cuBLAS %zu^3: fp32 %.1f, tf32 %.1f TFLOP/s\n\n", copy / 1e9, side, peak[0] / 1e12, peak[1] / 1e12);
-    fprintf(json, "  \"copy_gb_per_second\": %.1f,\n  \"cublas_tflops\": { \"fp32\": %.2f, \"tf32\": %.2f },\n", copy / 1e9, peak[0] / 1e12, peak[1] / 1e12);
+    printf("copy %.0f GB/s; cuBLAS %zu^3: fp32 %.1f, tf32 %.1f TFLOP/s\n\n", copy / 1e9, side, peak[0] / 1e12,
+           peak[1] / 1e12);
+    fprintf(json, "  \"copy_gb_per_second\": %.1f,\n  \"cublas_tflops\": { \"fp32\": %.2f, \"tf32\": %.2f },\n",
+            copy / 1e9, peak[0] / 1e12, peak[1] / 1e12);
 }
 
 /* ---- Convolutions ---------------------------------------------------------------------------------------------*/
 
 typedef struct layer { const char *name; int n, h, w, ci, co, k, stride, pad; } layer;
 static const layer layers[] = {
-    { "seed 1->10 5x5", 16, 256, 256, 1, 10, 5, 1, 2 },      { "seed 10->40 5x5", 16, 256, 256, 10, 40, 5, 1, 2 },  { "seed 40->20 5x5", 16, 256, 256, 40, 20, 5, 1, 2 },
-    { "7x7s2 3->64 @224", 128, 224, 224, 3, 64, 7, 2, 3 },   { "3x3 64->64 @56", 128, 56, 56, 64, 64, 3, 1, 1 },    { "3x3 128->128 @28", 128, 28, 28, 128, 128, 3, 1, 1 },
-    { "3x3 256->256 @14", 128, 14, 14, 256, 256, 3, 1, 1 },  { "3x3 512->512 @7", 128, 7, 7, 512, 512, 3, 1, 1 },   { "3x3s2 128->128 @56", 128, 56, 56, 128, 128, 3, 2, 1 },
-    { "1x1s2 256->512 @56", 128, 56, 56, 256, 512, 1, 2, 0 } };
+    { "seed 1->10 5x5", 16, 256, 256, 1, 10, 5, 1, 2 },       { "seed 10->40 5x5", 16, 256, 256, 10, 40, 5, 1, 2 },
+    { "seed 40->20 5x5", 16, 256, 256, 40, 20, 5, 1, 2 },     { "7x7s2 3->64 @224", 128, 224, 224, 3, 64, 7, 2, 3 },
+    { "3x3 64->64 @56", 128, 56, 56, 64, 64, 3, 1, 1 },       { "3x3 128->128 @28", 128, 28, 28, 128, 128, 3, 1, 1 },
+    { "3x3 256->256 @14", 128, 14, 14, 256, 256, 3, 1, 1 },   { "3x3 512->512 @7", 128, 7, 7, 512, 512, 3, 1, 1 },
+    { "3x3s2 128->128 @56", 128, 56, 56, 128, 128, 3, 2, 1 }, { "1x1s2 256->512 @56", 128, 56, 56, 256, 512, 1, 2, 0 }
+};
 
 typedef struct conv_job { gcpi_cuda_conv conv; int pass; float *x, *w, *y, *workspace; cudaStream_t stream; } conv_job;
 static void issue_conv(void *arg)
 {
     conv_job *j = (conv_job *)arg;
-    if (j->pass == GCPI_CUDA_FORWARD) gcpi_cuda_conv_forward(&j->conv, j->x, j->w, NULL, j->y, 0, j->workspace, j->stream);
+    if (j->pass == GCPI_CUDA_FORWARD)
+        gcpi_cuda_conv_forward(&j->conv, j->x, j->w, NULL, j->y, 0, j->workspace, j->stream);
     if (j->pass == GCPI_CUDA_DATA) gcpi_cuda_conv_backward_data(&j->conv, j->y, j->w, j->x, 0, j->workspace, j->stream);
-    if (j->pass == GCPI_CUDA_WEIGHTS) gcpi_cuda_conv_backward_weights(&j->conv, j->x, j->y, j->w, 0, j->workspace, j->stream);
+    if (j->pass == GCPI_CUDA_WEIGHTS)
+        gcpi_cuda_conv_backward_weights(&j->conv, j->x, j->y, j->w, 0, j->workspace, j->stream);
 }
 
 static void convolution(const layer *l, int math, const char *comma)
 {
     static const char *const passes[] = { "forward", "data", "weights" };
-    gcpi_cuda_conv c = { small ? 1 : l->n, small ? 8 : l->h, small ? 8 : l->w, small && l->ci > 24 ? 24 : l->ci, 0, 0, small && l->co > 24 ? 24 : l->co, l->k, l->k, l->stride, l->stride, l->pad, l->pad, 1, 1, 1, 0, 0, math == GCP_TF32 };
+    gcpi_cuda_conv c = { small ? 1 : l->n,
+                         small ? 8 : l->h,
+                         small ? 8 : l->w,
+                         small && l->ci > 24 ? 24 : l->ci,
+                         0,
+                         0,
+                         small && l->co > 24 ? 24 : l->co,
+                         l->k,
+                         l->k,
+                         l->stride,
+                         l->stride,
+                         l->pad,
+                         l->pad,
+                         1,
+                         1,
+                         1,
+                         0,
+                         0,
+                         math == GCP_TF32 };
     c.xpitch = c.ci; c.ypitch = c.co;
     c.ho = (c.h + 2 * l->pad - l->k) / l->stride + 1;
     c.wo = (c.w + 2 * l->pad - l->k) / l->stride + 1;
     size_t work = 256;
-    for (int pass = 0; pass < 3; pass++) if (gcpi_cuda_conv_workspace(&c, pass) > work) work = gcpi_cuda_conv_workspace(&c, pass);
-    conv_job j = { c, 0, device_floats((size_t)c.n * (size_t)(c.h * c.w) * (size_t)c.ci), device_floats((size_t)(c.co * c.ci) * (size_t)(c.kh * c.kw)),
-                   device_floats((size_t)c.n * (size_t)(c.ho * c.wo) * (size_t)c.co), device_floats(work / sizeof(float) + 1), gpus[math].stream };
+    for (int pass = 0; pass < 3; pass++)
+        if (gcpi_cuda_conv_workspace(&c, pass) > work) work = gcpi_cuda_conv_workspace(&c, pass);
+    conv_job j = { c,
+                   0,
+                   device_floats((size_t)c.n * (size_t)(c.h * c.w) * (size_t)c.ci),
+                   device_floats((size_t)(c.co * c.ci) * (size_t)(c.kh * c.kw)),
+                   device_floats((size_t)c.n * (size_t)(c.ho * c.wo) * (size_t)c.co),
+                   device_floats(work / sizeof(float) + 1),
+                   gpus[math].stream };
     double flops = 2.0 * c.n * c.ho * c.wo * c.co * c.ci * c.kh * c.kw;
     printf("%-20s %s ", l->name, math ? "tf32" : "fp32");
     for (j.pass = 0; j.pass < 3; j.pass++) {
         figure f = timed(&gpus[math], issue_conv, &j);
         double rate = flops / f.median;
         const float *made[] = { j.y, j.x, j.w };
-        size_t counts[] = { (size_t)c.n * (size_t)(c.ho * c.wo) * (size_t)c.co, (size_t)c.n * (size_t)(c.h * c.w) * (size_t)c.ci, (size_t)(c.co * c.ci) * (size_t)(c.kh * c.kw) };
-        printf("  %8s %8.3f ms +-%3.0f %% %6.1f TFLOP/s %3.0f %%", passes[j.pass], 1e3 * f.median, spread(f) / 2, rate / 1e12, 100 * rate / peak[math]);
-        fprintf(json, "    { \"layer\": \"%s\", \"math\": \"%s\", \"pass\": \"%s\", \"ms_median\": %.4f, \"ms_min\": %.4f, \"ms_max\": %.4f, \"launches\": %d, "
-                "\"mean_size\": %.4g, \"tflops\": %.2f, \"share_of_cublas\": %.3f }%s\n", l->name, math ? "tf32" : "fp32", passes[j.pass], 1e3 * f.median, 1e3 * f.least, 1e3 * f.most,
-                f.launches, mean_size(made[j.pass], counts[j.pass]), rate / 1e12, rate / peak[math], j.pass < 2 ? "," : comma);
+        size_t counts[] = { (size_t)c.n * (size_t)(c.ho * c.wo) * (size_t)c.co,
+                            (size_t)c.n * (size_t)(c.h * c.w) * (size_t)c.ci,
+                            (size_t)(c.co * c.ci) * (size_t)(c.kh * c.kw) };
+        printf("  %8s %8.3f ms +-%3.0f %% %6.1f TFLOP/s %3.0f %%", passes[j.pass], 1e3 * f.median, spread(f) / 2,
+               rate / 1e12, 100 * rate / peak[math]);
+        fprintf(json,
+                "    { \"layer\": \"%s\", \"math\": \"%s\", \"pass\": \"%s\", \"ms_median\": %.4f, \"ms_min\": %.4f, "
+                "\"ms_max\": %.4f, \"launches\": %d, "
+                "\"mean_size\": %.4g, \"tflops\": %.2f, \"share_of_cublas\": %.3f }%s\n",
+                l->name, math ? "tf32" : "fp32", passes[j.pass], 1e3 * f.median, 1e3 * f.least, 1e3 * f.most,
+                f.launches, mean_size(made[j.pass], counts[j.pass]), rate / 1e12, rate / peak[math],
+                j.pass < 2 ? "," : comma);
     }
     printf("\n");
     cudaFree(j.x); cudaFree(j.w); cudaFree(j.y); cudaFree(j.workspace);
@@ -188,10 +227,12 @@ static void convolutions(void)
 
 typedef struct run { const char *name; gcp_policy policy; int checkpoints, replay; } run;
 
-static void steps(const char *title, gcp_tensor loss, gcp_tensor image, gcp_tensor labels, int classes, const run *r, int math, const char *comma)
+static void steps(const char *title, gcp_tensor loss, gcp_tensor image, gcp_tensor labels, int classes, const run *r,
+                  int math, const char *comma)
 {
     gcp_tape *net = loss.tape;
-    gcp_plan plan = gcp_plan_make(loss, .policy = r->policy, .checkpoints = r->checkpoints, .replay = r->replay, .optimizer = GCP_OPTIMIZER_SGD, .momentum = 0.9, .target = gcp_cuda(&gpus[math]));
+    gcp_plan plan = gcp_plan_make(loss, .policy = r->policy, .checkpoints = r->checkpoints, .replay = r->replay,
+                                  .optimizer = GCP_OPTIMIZER_SGD, .momentum = 0.9, .target = gcp_cuda(&gpus[math]));
     float *pixels = (float *)calloc(gcp_elements(image), sizeof *pixels);
     int *label = (int *)calloc(gcp_elements(labels), sizeof *label);
     double s[REPEATS];
@@ -208,16 +249,21 @@ static void steps(const char *title, gcp_tensor loss, gcp_tensor image, gcp_tens
         if (i >= 0) s[i] = seconds_now() - start;
     }
     const int images = gcp_shape_of(image).d[0];
-    fprintf(json, "    { \"network\": \"%s\", \"batch\": %d, \"policy\": \"%s\", \"math\": \"%s\", ", title, images, r->name, math ? "tf32" : "fp32");
+    fprintf(json, "    { \"network\": \"%s\", \"batch\": %d, \"policy\": \"%s\", \"math\": \"%s\", ", title, images,
+            r->name, math ? "tf32" : "fp32");
     if (gcp_error(net)) {                            /* the card has not the memory, most likely */
         printf("%-12s %3d %-10s %s\n", title, images, r->name, gcp_error(net));
         fprintf(json, "\"bytes\": %zu, \"failed\": true }%s\n", plan.bytes, comma);
     } else {
         figure f = figure_of(s, 1);
-        printf("%-12s %3d %-10s %s %9.2f ms +-%3.0f %%  %8.1f images/s  %9.1f MiB, %d units run again\n", title, images, r->name, math ? "tf32" : "fp32",
-               1e3 * f.median, spread(f) / 2, images / f.median, (double)plan.bytes / 1048576, plan.reruns);
-        fprintf(json, "\"ms_median\": %.3f, \"ms_min\": %.3f, \"ms_max\": %.3f, \"images_per_second\": %.1f, \"bytes\": %zu, \"after_forward\": %zu, \"reruns\": %d }%s\n",
-                1e3 * f.median, 1e3 * f.least, 1e3 * f.most, images / f.median, plan.bytes, plan.after_forward, plan.reruns, comma);
+        printf("%-12s %3d %-10s %s %9.2f ms +-%3.0f %%  %8.1f images/s  %9.1f MiB, %d units run again\n", title, images,
+               r->name, math ? "tf32" : "fp32", 1e3 * f.median, spread(f) / 2, images / f.median,
+               (double)plan.bytes / 1048576, plan.reruns);
+        fprintf(json,
+                "\"ms_median\": %.3f, \"ms_min\": %.3f, \"ms_max\": %.3f, \"images_per_second\": %.1f, \"bytes\": %zu, "
+                "\"after_forward\": %zu, \"reruns\": %d }%s\n",
+                1e3 * f.median, 1e3 * f.least, 1e3 * f.most, images / f.median, plan.bytes, plan.after_forward,
+                plan.reruns, comma);
     }
     gcp_unbind(&plan);
     free(pixels); free(label);
@@ -225,10 +271,19 @@ static void steps(const char *title, gcp_tensor loss, gcp_tensor image, gcp_tens
 
 static void networks(void)
 {
-    static const run resnet_runs[] = { { "keep_all", GCP_POLICY_KEEP_ALL, 0, 0 }, { "segments", GCP_POLICY_SEGMENTS, 0, 0 }, { "sqrt", GCP_POLICY_SQRT, 0, 0 } };
-    static const run checkpoint_runs[] = { { "keep_all", GCP_POLICY_KEEP_ALL, 0, 0 }, { "k0_replay", GCP_POLICY_CHECKPOINTS, 0, 1 }, { "k2_retain", GCP_POLICY_CHECKPOINTS, 2, 0 }, { "k4_retain", GCP_POLICY_CHECKPOINTS, 4, 0 },
-        { "k4_replay", GCP_POLICY_CHECKPOINTS, 4, 1 }, { "k8_retain", GCP_POLICY_CHECKPOINTS, 8, 0 }, { "k16_retain", GCP_POLICY_CHECKPOINTS, 16, 0 }, { "sqrt", GCP_POLICY_SQRT, 0, 0 } };
-    enum { RESNETS = sizeof resnet_runs / sizeof *resnet_runs, RUNS = sizeof checkpoint_runs / sizeof *checkpoint_runs };
+    static const run resnet_runs[] = { { "keep_all", GCP_POLICY_KEEP_ALL, 0, 0 },
+                                       { "segments", GCP_POLICY_SEGMENTS, 0, 0 },
+                                       { "sqrt", GCP_POLICY_SQRT, 0, 0 } };
+    static const run checkpoint_runs[] = {
+        { "keep_all", GCP_POLICY_KEEP_ALL, 0, 0 },       { "k0_replay", GCP_POLICY_CHECKPOINTS, 0, 1 },
+        { "k2_retain", GCP_POLICY_CHECKPOINTS, 2, 0 },   { "k4_retain", GCP_POLICY_CHECKPOINTS, 4, 0 },
+        { "k4_replay", GCP_POLICY_CHECKPOINTS, 4, 1 },   { "k8_retain", GCP_POLICY_CHECKPOINTS, 8, 0 },
+        { "k16_retain", GCP_POLICY_CHECKPOINTS, 16, 0 }, { "sqrt", GCP_POLICY_SQRT, 0, 0 }
+    };
+    enum {
+        RESNETS = sizeof resnet_runs / sizeof *resnet_runs,
+        RUNS = sizeof checkpoint_runs / sizeof *checkpoint_runs
+    };
     static unsigned char tape_memory[GCP_MB(96)];
     gcp_arena arena;
     for (int i = 0; i < 2 * RESNETS; i += small ? RESNETS : 1) {
@@ -236,12 +291,14 @@ static void networks(void)
         arena = gcp_arena_from(tape_memory, sizeof tape_memory);
         gcp_tape *net = gcp_tape_make(&arena, .ops = 512);
         network n = small ? cifar_resnet(net, images, 1) : resnet50(net, images, 224, 1000);
-        steps(small ? "resnet8" : "resnet50", n.loss, n.image, n.labels, small ? 10 : 1000, &resnet_runs[i % RESNETS], GCP_TF32, ",");
+        steps(small ? "resnet8" : "resnet50", n.loss, n.image, n.labels, small ? 10 : 1000, &resnet_runs[i % RESNETS],
+              GCP_TF32, ",");
     }
     for (int i = small ? RUNS - 1 : 0; i < RUNS; i++) {
         gcp_tensor image, labels;
         arena = gcp_arena_from(tape_memory, sizeof tape_memory);
-        gcp_tensor loss = tf2_checkpointing(gcp_tape_make(&arena, .ops = 128), small ? 8 : 256, small ? 1 : 16, &image, &labels);
+        gcp_tensor loss = tf2_checkpointing(gcp_tape_make(&arena, .ops = 128), small ? 8 : 256, small ? 1 : 16, &image,
+                                            &labels);
         steps("tf2_checkpointing", loss, image, labels, 2, &checkpoint_runs[i], GCP_FP32, i + 1 < RUNS ? "," : "");
     }
 }
@@ -259,14 +316,18 @@ int main(int argc, char **argv)
         else { fprintf(stderr, "gpu [--out FILE.json] [--batch N] [--small 1] [--steps-only 1]\n"); return 2; }
     }
     if (small) repeats = 1;
-    for (int math = 0; math < 2; math++) { gpus[math] = gcp_gpu_open(.math = (gcp_math)math, .workspace = small ? 1 << 16 : (size_t)32 << 20); gcp_cuda(&gpus[math]); }
+    for (int math = 0; math < 2; math++) {
+        gpus[math] = gcp_gpu_open(.math = (gcp_math)math, .workspace = small ? 1 << 16 : (size_t)32 << 20);
+        gcp_cuda(&gpus[math]);
+    }
     if (!gpus[0].blas) { printf("no GPU: %s\n", gpus[0].message); return 77; }
     json = fopen(out, "w");
     if (!json) fail("--out cannot be written");
     cudaRuntimeGetVersion(&runtime);
     cublasGetVersion(gpus[0].blas, &blas);
     printf("%s, CUDA %d, cuBLAS %d\n", gpus[0].name, runtime, blas);
-    fprintf(json, "{\n  \"device\": \"%s\", \"cuda\": %d, \"cublas\": %d, \"gcp\": \"%d.%d.%d\",\n", gpus[0].name, runtime, blas, GCP_VERSION_MAJOR, GCP_VERSION_MINOR, GCP_VERSION_PATCH);
+    fprintf(json, "{\n  \"device\": \"%s\", \"cuda\": %d, \"cublas\": %d, \"gcp\": \"%d.%d.%d\",\n", gpus[0].name,
+            runtime, blas, GCP_VERSION_MAJOR, GCP_VERSION_MINOR, GCP_VERSION_PATCH);
     if (!steps_only) {
         card();
         fprintf(json, "  \"convolutions\": [\n");

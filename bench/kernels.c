@@ -1,13 +1,13 @@
-/* kernels.c - GFLOP/s of gcp's convolutions and matrix products beside the FMA rate that this machine reaches in registers,
-   and beside oneDNN, OpenBLAS and PyTorch where they are installed.
+/* kernels.c - GFLOP/s of gcp's convolutions and matrix products beside the FMA rate that this machine reaches in
+   registers, and beside oneDNN, OpenBLAS and PyTorch where they are installed.
 
        kernels [--threads N] [--torch PYTHON] [--only TEXT] [--rounds 5] [--out FOLDER]
 
    --torch names a Python that has torch; --only keeps the layers whose names hold TEXT. Prints a table and writes
-   kernels.csv: layer,pass,threads,gcp_gflops,peak_gflops,peer,peer_gflops, a line per peer (both empty where there is none).
-   All that is compared runs in turn, a twentieth of a second each, in each of the rounds; a figure is the median of the
-   rounds, its spread half of what lies between the slowest and the fastest. FLOPs include padding, for all alike. At the end,
-   what gcp promises of these figures (gates.h), met or not. */
+   kernels.csv: layer,pass,threads,gcp_gflops,peak_gflops,peer,peer_gflops, a line per peer (both empty where there is
+   none). All that is compared runs in turn, a twentieth of a second each, in each of the rounds; a figure is the median
+   of the rounds, its spread half of what lies between the slowest and the fastest. FLOPs include padding, for all
+   alike. At the end, what gcp promises of these figures (gates.h), met or not. */
 #define _POSIX_C_SOURCE 200809L
 #define GCP_STATIC
 #define GCP_IMPLEMENTATION
@@ -26,7 +26,8 @@ enum { MOST_ROUNDS = 32, MOST_RIVALS = 8, PEAK_TERMS = 100000 };
 #define BLOCK_SECONDS 0.05
 
 typedef enum group { SEED, RESNET, SEED000, OTHER, PRODUCT, GROUPS } group;
-static const char *const group_names[GROUPS] = { "seed network", "ResNet-50", "seed 000", "not tuned on", "matrix products" };
+static const char *const group_names[GROUPS] = { "seed network", "ResNet-50", "seed 000", "not tuned on",
+                                                 "matrix products" };
 
 typedef struct layer { const char *name; group group; int n, h, w, ci, co, kh, kw, stride, pt, pl, groups; } layer;
 
@@ -67,7 +68,9 @@ static const layer layers[] = {
     { "3x3 256-256 14 b1", OTHER, 1, 14, 14, 256, 256, 3, 3, 1, 1, 1, 1 },
     { "1x1 512-2048 7 b1", OTHER, 1, 7, 7, 512, 2048, 1, 1, 1, 0, 0, 1 },
 };
-static const int products[][3] = { { 256, 256, 256 }, { 512, 512, 512 }, { 1024, 1024, 1024 }, { 2048, 2048, 2048 }, { 64, 2048, 1000 }, { 128, 2048, 1000 }, { 4096, 784, 128 } };   /* m k n */
+/* m k n */
+static const int products[][3] = { { 256, 256, 256 },  { 512, 512, 512 },   { 1024, 1024, 1024 }, { 2048, 2048, 2048 },
+                                   { 64, 2048, 1000 }, { 128, 2048, 1000 }, { 4096, 784, 128 } };
 
 static const rival rivals[] = { RIVALS_ONEDNN RIVALS_BLAS RIVALS_TORCH };
 enum { RIVALS = (int)(sizeof rivals / sizeof *rivals) };
@@ -87,11 +90,13 @@ static struct { work w; gcp_real *x, *k, *y; void *scratch; size_t bytes; } own;
 static void own_open(const work *w)
 {
     const gcpi_conv *c = &w->c;
-    size_t scratch = w->m ? gcpi_gemm_scratch(w->pass == 2, w->pass == 1, w->m, w->n, w->k, &par) : gcpi_conv_scratch(c, w->pass, &par);
+    size_t scratch = w->m ? gcpi_gemm_scratch(w->pass == 2, w->pass == 1, w->m, w->n, w->k, &par)
+                          : gcpi_conv_scratch(c, w->pass, &par);
     own.w = *w;
     own.bytes = scratch;
     own.x = filled(w->m ? (size_t)w->m * (size_t)w->k : (size_t)c->n * (size_t)c->h * (size_t)c->w * (size_t)c->ci);
-    own.k = filled(w->m ? (size_t)w->k * (size_t)w->n : (size_t)c->co * (size_t)c->kh * (size_t)c->kw * (size_t)(c->ci / c->groups));
+    own.k = filled(w->m ? (size_t)w->k * (size_t)w->n
+                        : (size_t)c->co * (size_t)c->kh * (size_t)c->kw * (size_t)(c->ci / c->groups));
     own.y = filled(w->m ? (size_t)w->m * (size_t)w->n : (size_t)c->n * (size_t)c->ho * (size_t)c->wo * (size_t)c->co);
     own.scratch = aligned_alloc(64, gcpi_round(scratch + 64, 64));
     if (!own.scratch) { fprintf(stderr, "kernels: out of memory\n"); exit(1); }
@@ -101,7 +106,9 @@ static void own_call(void)
 {
     const work *w = &own.w;
     int ta = w->pass == 2, tb = w->pass == 1;
-    if (w->m) gcpi_gemm(ta, tb, w->m, w->n, w->k, own.x, ta ? w->m : w->k, own.k, tb ? w->k : w->n, NULL, own.y, w->n, 0, own.scratch, &par);
+    if (w->m)
+        gcpi_gemm(ta, tb, w->m, w->n, w->k, own.x, ta ? w->m : w->k, own.k, tb ? w->k : w->n, NULL, own.y, w->n, 0,
+                  own.scratch, &par);
     else if (w->pass == GCPI_FORWARD) gcpi_conv_forward(&w->c, own.x, own.k, NULL, own.y, 0, NULL, own.scratch, &par);
     else if (w->pass == GCPI_BACKWARD_DATA) gcpi_conv_backward_data(&w->c, own.y, own.k, own.x, 0, own.scratch, &par);
     else gcpi_conv_backward_weights(&w->c, own.x, own.y, own.k, 0, own.scratch, &par);
@@ -201,7 +208,8 @@ static void run(const char *name, const char *pass, group g, const work *w, doub
         measure(flops, &rivals[i], &gcp, &other, &most);
         rivals[i].close();
         if (!met++) printf("%5.0f +-%2.0f %% (%2.0f %%)", gcp.median, 100 * gcp.spread, 100 * gcp.median / most);
-        printf(" | %s %4.0f +-%2.0f %%: %.2f", rivals[i].name, other.median, 100 * other.spread, gcp.median / other.median);
+        printf(" | %s %4.0f +-%2.0f %%: %.2f", rivals[i].name, other.median, 100 * other.spread,
+               gcp.median / other.median);
         write_row(name, pass, gcp, most, rivals[i].name, other.median);
         count(g, w->pass, i, gcp.median / other.median);
         c->rate[i] = other.median;
@@ -225,8 +233,24 @@ static void run(const char *name, const char *pass, group g, const work *w, doub
 static void run_layer(const layer *l)
 {
     static const char *const passes[] = { "forward", "backward_data", "backward_weights" };
-    gcpi_conv c = { l->n, l->h, l->w, l->ci, l->ci, (l->h + 2 * l->pt - l->kh) / l->stride + 1, (l->w + 2 * l->pl - l->kw) / l->stride + 1, l->co, l->co,
-                    l->kh, l->kw, l->stride, l->stride, l->pt, l->pl, 1, 1, l->groups };
+    gcpi_conv c = { l->n,
+                    l->h,
+                    l->w,
+                    l->ci,
+                    l->ci,
+                    (l->h + 2 * l->pt - l->kh) / l->stride + 1,
+                    (l->w + 2 * l->pl - l->kw) / l->stride + 1,
+                    l->co,
+                    l->co,
+                    l->kh,
+                    l->kw,
+                    l->stride,
+                    l->stride,
+                    l->pt,
+                    l->pl,
+                    1,
+                    1,
+                    l->groups };
     double flops = 2.0 * c.n * c.ho * c.wo * c.co * c.kh * c.kw * (c.ci / c.groups);
     for (int pass = 0; pass < 3; pass++) {
         if (pass == GCPI_BACKWARD_DATA && l->ci <= 3) continue;        /* an image's gradient, which nobody asks for */
@@ -253,7 +277,8 @@ static void print_means(void)
         for (int i = RIVALS; i >= 0; i--) {
             if (!counts[g][0][i]) continue;
             printf(i < RIVALS ? " | %s" : " %s", i < RIVALS ? rivals[i].name : "peak");
-            for (int pass = 0; pass < 3; pass++) printf(" %.2f", exp(logs[g][pass][i] / GCPI_MAX(counts[g][pass][i], 1)));
+            for (int pass = 0; pass < 3; pass++)
+                printf(" %.2f", exp(logs[g][pass][i] / GCPI_MAX(counts[g][pass][i], 1)));
         }
         printf("\n");
     }
@@ -263,7 +288,8 @@ static void print_gates(void)
 {
     const char *names[RIVALS + 1] = { NULL };
     for (int i = 0; i < RIVALS; i++) names[i] = rivals[i].name;
-    printf("\nwhat is promised: measured (asked) of forward, backward data, backward weights; NN, NT, TN for products\n");
+    printf(
+        "\nwhat is promised: measured (asked) of forward, backward data, backward weights; NN, NT, TN for products\n");
     gate_share("ResNet-50's 3x3, least share of the peak", RESNET, 3, 0.70, 0.70, 0.62);
     gate_share("ResNet-50's 1x1, least share of the peak", RESNET, 1, 0.62, 0.62, 0.55);
     gate_ratio("ResNet-50's layers over oneDNN's best", RESNET, names, "onednn", 0, 0.88, 0.90, 0.82);
@@ -290,7 +316,10 @@ int main(int argc, char **argv)
         else if (!strcmp(argv[i], "--only")) only = value;
         else if (!strcmp(argv[i], "--rounds")) rounds = GCPI_MIN(GCPI_MAX(atoi(value), 1), MOST_ROUNDS);
         else if (!strcmp(argv[i], "--out")) out = value;
-        else { fprintf(stderr, "kernels [--threads N] [--torch PYTHON] [--only TEXT] [--rounds 5] [--out FOLDER]\n"); return 1; }
+        else {
+            fprintf(stderr, "kernels [--threads N] [--torch PYTHON] [--only TEXT] [--rounds 5] [--out FOLDER]\n");
+            return 1;
+        }
     }
     target = gcpi_target_of(&wish);
     par = gcpi_par_of(&target);
@@ -305,7 +334,8 @@ int main(int argc, char **argv)
     if (python && !torch_runs) fprintf(stderr, "kernels: %s has no torch\n", python);
     if (torch_runs) printf("PyTorch %s\n", torch.version);
     fprintf(csv, "layer,pass,threads,gcp_gflops,peak_gflops,peer,peer_gflops\n");
-    printf("%d thread(s), %.0f GFLOP/s FMA peak; gcp's GFLOP/s (share of the peak) | each peer's: gcp over it\n", target.threads, peak());
+    printf("%d thread(s), %.0f GFLOP/s FMA peak; gcp's GFLOP/s (share of the peak) | each peer's: gcp over it\n",
+           target.threads, peak());
     for (size_t i = 0; i < sizeof layers / sizeof *layers; i++)
         if (strstr(layers[i].name, only)) run_layer(&layers[i]);
     for (size_t i = 0; i < sizeof products / sizeof *products; i++) {

@@ -1,12 +1,14 @@
 /* methods.h - published rematerialisation methods as independent baselines: Chen 2016, Griewank-Walther revolve, rotor.
    Needs libc only and shares no code with the planner it is compared with.
 
-   The problem. Forward ops may run any number of times, backward ops once each; either kind's first runs keep the file's order.
-   Every op makes one tensor. A schedule is a list of ops; a read refers to the latest earlier instance, and an instance lives
-   from the instruction that makes it to the last one that reads it. So a list says everything: there is no free and no keep.
+   The problem. Forward ops may run any number of times, backward ops once each; either kind's first runs keep the
+   file's order. Every op makes one tensor. A schedule is a list of ops; a read refers to the latest earlier instance,
+   and an instance lives from the instruction that makes it to the last one that reads it. So a list says everything:
+   there is no free and no keep.
 
-   Every method proposes lists, re-runs that nothing reads are dropped, and method_simulate judges: a list is returned only if
-   its exact peak is within the budget, and of those the fastest. 1: *out holds it; 0: none fits, and *out is empty.
+   Every method proposes lists, re-runs that nothing reads are dropped, and method_simulate judges: a list is returned
+   only if its exact peak is within the budget, and of those the fastest. 1: *out holds it; 0: none fits, and *out is
+   empty.
 
        method_graph g;
        method_list best = { 0 };
@@ -41,7 +43,8 @@ typedef struct method_op {
 typedef struct method_graph {
     method_op *ops;
     int *inputs, *forward, *backward; /* forward, backward: rank to op */
-    int *owner;                       /* backward rank to the rank of the forward op it is the gradient of, "id_b" of "id" */
+    /* backward rank to the rank of the forward op it is the gradient of, "id_b" of "id" */
+    int *owner;
     int *hash;
     int op_count, input_count, input_room, forward_count, backward_count;
     int line;                         /* where parsing stopped; 0: it did not */
@@ -126,9 +129,13 @@ static inline unsigned method_slot(const method_graph *g, const char *name, size
     }
 }
 
-static inline int method_find(const method_graph *g, const char *name) { return g->hash[method_slot(g, name, strlen(name))]; }
+static inline int method_find(const method_graph *g, const char *name)
+{
+    return g->hash[method_slot(g, name, strlen(name))];
+}
 
-/* A backward op whose name tells nothing belongs with the one before it, the first (the loss) with the last forward op. */
+/* A backward op whose name tells nothing belongs with the one before it, the first (the loss) with the last forward
+   op. */
 static inline int method_owner(const method_graph *g, const method_op *op)
 {
     size_t length = strlen(op->name);
@@ -138,7 +145,8 @@ static inline int method_owner(const method_graph *g, const method_op *op)
 }
 
 /* Adds an op whose inputs follow by method_add_input; 0 if the name is taken or too long, or there are too many ops. */
-static inline int method_add(method_graph *g, int backward, const char *name, double cost, uint64_t bytes, uint64_t workspace)
+static inline int method_add(method_graph *g, int backward, const char *name, double cost, uint64_t bytes,
+                             uint64_t workspace)
 {
     size_t length = strlen(name);
     if (g->op_count == METHOD_OPS_MAX || !length || length >= METHOD_NAME) return 0;
@@ -216,8 +224,8 @@ static inline int method_parse_line(method_graph *g, const char *at)
     return 0;
 }
 
-/* Reads a gcp-graph 1: a line an op, "f|b NAME COST BYTES WORKSPACE INPUT...", '#' begins a comment; forward ops first, at
-   least one of each kind. 0: g->line is the first bad line, 0 if each by itself is good. method_free in any case. */
+/* Reads a gcp-graph 1: a line an op, "f|b NAME COST BYTES WORKSPACE INPUT...", '#' begins a comment; forward ops first,
+   at least one of each kind. 0: g->line is the first bad line, 0 if each by itself is good. method_free in any case. */
 static inline int method_parse(method_graph *g, const char *text)
 {
     method_begin(g);
@@ -295,8 +303,8 @@ static inline int method_consider(const method_graph *g, uint64_t budget, method
     return 1;
 }
 
-/* For each read of the list, in order, the instruction that made what it reads (-1: nothing), *total of them; and how often
-   each instruction is read, or -1 where it stays whatever reads it: a first run. */
+/* For each read of the list, in order, the instruction that made what it reads (-1: nothing), *total of them; and how
+   often each instruction is read, or -1 where it stays whatever reads it: a first run. */
 static inline int *method_links(const method_graph *g, const method_list *list, int *reads, int *total)
 {
     int *made = method_ints(g->op_count, -1), count = 0;
@@ -336,8 +344,8 @@ static inline void method_drop_unread(const method_graph *g, method_list *list)
     free(reads); free(links);
 }
 
-/* The list as gcp_plan_opts.list reads it: 'F name' a first run, 'R name' a re-run, 'B name' a backward op, one a line. The
-   caller frees it. */
+/* The list as gcp_plan_opts.list reads it: 'F name' a first run, 'R name' a re-run, 'B name' a backward op, one a line.
+   The caller frees it. */
 static inline char *method_text(const method_graph *g, const method_list *list)
 {
     unsigned char *ran = method_zeros((size_t)g->op_count, 1);
@@ -346,7 +354,11 @@ static inline char *method_text(const method_graph *g, const method_list *list)
     char *text = method_resize(NULL, size, 1), *at = text;
     for (size_t i = 0; i < list->count; i++) {
         const method_op *op = &g->ops[list->ops[i]];
-        at += snprintf(at, size - (size_t)(at - text), "%c %s\n", op->backward ? 'B' : ran[list->ops[i]] ? 'R' : 'F', op->name);
+        at += snprintf(at, size - (size_t)(at - text), "%c %s\n",
+                       op->backward        ? 'B'
+                       : ran[list->ops[i]] ? 'R'
+                                           : 'F',
+                       op->name);
         ran[list->ops[i]] = 1;
     }
     *at = 0;
@@ -356,9 +368,10 @@ static inline char *method_text(const method_graph *g, const method_list *list)
 
 /* ---- stages ---- */
 
-/* Stages cover the forward ops in order; the backward ops of stage s are those from back[s + 1] up to back[s], so that the
-   last stage's come first. alive[r]: the last rank at which the output of forward op r must be at hand, to run a later
-   forward op or a backward op that belongs to one. L(p), the live set at p, is then every r <= p with alive[r] > p. */
+/* Stages cover the forward ops in order; the backward ops of stage s are those from back[s + 1] up to back[s], so that
+   the last stage's come first. alive[r]: the last rank at which the output of forward op r must be at hand, to run a
+   later forward op or a backward op that belongs to one. L(p), the live set at p, is then every r <= p with alive[r] >
+   p. */
 typedef struct method_chain {
     const method_graph *graph;
     int count;
@@ -403,7 +416,8 @@ static inline int method_coarsen(int *end, int count, int most, const uint64_t *
     if (count <= most) return count;
     int kept = 0, last = end[count - 1];
     for (int w = 0; w < most - 1; w++) {
-        int from = (int)((int64_t)(count - 1) * w / (most - 1)), to = (int)((int64_t)(count - 1) * (w + 1) / (most - 1));
+        int from = (int)((int64_t)(count - 1) * w / (most - 1)),
+            to = (int)((int64_t)(count - 1) * (w + 1) / (most - 1));
         int least = from;
         for (int i = from; i < to; i++)
             if (bytes[end[i]] < bytes[end[least]]) least = i;
@@ -413,7 +427,8 @@ static inline int method_coarsen(int *end, int count, int most, const uint64_t *
     return kept;
 }
 
-/* A backward op out of the stages' reverse order joins the stage that is being reversed: the judge sees what that costs. */
+/* A backward op out of the stages' reverse order joins the stage that is being reversed: the judge sees what that
+   costs. */
 static inline void method_assign(method_chain *c)
 {
     const method_graph *g = c->graph;
@@ -469,7 +484,8 @@ typedef struct method_search {
     method_list trial, *best;
 } method_search;
 
-static inline method_search method_search_begin(const method_graph *g, int blocks, int most, uint64_t budget, method_list *best)
+static inline method_search method_search_begin(const method_graph *g, int blocks, int most, uint64_t budget,
+                                                method_list *best)
 {
     method_clear(best);
     return (method_search){ .chain = method_stages(g, blocks, most), .budget = budget, .best = best };
@@ -531,14 +547,15 @@ static inline void method_chen_sweep(method_search *s, int whole)
     double all = (double)method_forward_bytes(s->chain.graph);
     for (int i = 1; i <= steps; i++) {
         double share = (double)i / steps;
-        method_chen_list(s, last, method_chen_segments(&s->chain, (uint64_t)(all * share * share * share), last), whole);
+        method_chen_list(s, last, method_chen_segments(&s->chain, (uint64_t)(all * share * share * share), last),
+                         whole);
         method_try(s);
     }
     free(last);
 }
 
-/* Both readings of the paper: checkpoints are never computed again (its mirror counts, m = 0), or, as frameworks do it, a
-   segment is one call that is re-run with its output. */
+/* Both readings of the paper: checkpoints are never computed again (its mirror counts, m = 0), or, as frameworks do it,
+   a segment is one call that is re-run with its output. */
 static inline int method_chen(const method_graph *g, uint64_t budget, method_list *out)
 {
     method_search s = method_search_begin(g, 1, METHOD_OPS_MAX, budget, out);
@@ -547,8 +564,8 @@ static inline int method_chen(const method_graph *g, uint64_t budget, method_lis
     return method_search_end(&s);
 }
 
-/* The recursion: a range in k equal parts, the forward of all but the last keeping only where each begins; then each part,
-   from the last, by the same rule; `depth` levels down a range is run whole and reversed. */
+/* The recursion: a range in k equal parts, the forward of all but the last keeping only where each begins; then each
+   part, from the last, by the same rule; `depth` levels down a range is run whole and reversed. */
 static inline void method_recursive_list(method_search *s, int from, int to, int k, int depth)
 {
     int n = to - from + 1, parts = k < n ? k : n;
@@ -585,8 +602,8 @@ static inline int method_recursive(const method_graph *g, uint64_t budget, metho
 
 /* ---- Griewank, Walther: Algorithm 799: Revolve (2000) ---- */
 
-/* beta(c, r) = C(c + r, c): the steps that c checkpoints, the initial state among them, reverse with no step advanced more
-   than r times. Capped far above any number of steps. */
+/* beta(c, r) = C(c + r, c): the steps that c checkpoints, the initial state among them, reverse with no step advanced
+   more than r times. Capped far above any number of steps. */
 static inline int64_t method_beta(int c, int r)
 {
     const int64_t cap = INT64_C(1) << 40;
@@ -651,11 +668,12 @@ static inline int method_revolve(const method_graph *g, uint64_t budget, method_
     return method_search_end(&s);
 }
 
-/* ---- rotor: Beaumont, Eyraud-Dubois, Herrmann, Joly, Shilova: Optimal checkpointing for heterogeneous chains (2019) ---- */
+/* ---- rotor: Beaumont, Eyraud-Dubois, Herrmann, Joly, Shilova: Optimal checkpointing for heterogeneous chains (2019)
+   ---- */
 
 /* Peak of a span of ops, counting `start` (there before it) and what the span makes. death[op] is scratch for every op;
-   tensors with stays[op] live to the span's end, others to their last reader, and if they have none: those of `start` not
-   at all, a made one during its own op. */
+   tensors with stays[op] live to the span's end, others to their last reader, and if they have none: those of `start`
+   not at all, a made one during its own op. */
 static inline uint64_t method_span_peak(const method_graph *g, const int *ops, int count, const int *start, int started,
                                         const unsigned char *stays, int *death)
 {
@@ -681,15 +699,15 @@ static inline uint64_t method_span_peak(const method_graph *g, const int *ops, i
     return live > peak ? live : peak;
 }
 
-/* Bytes per stage, all above the stage's resident input L(s - 1). Gradients: alive just before the stage is reversed, by
-   others than it or by it. */
+/* Bytes per stage, all above the stage's resident input L(s - 1). Gradients: alive just before the stage is reversed,
+   by others than it or by it. */
 typedef struct method_rows {
     uint64_t *saved, *peak_all, *peak_none, *peak_back, *gradients;
     double *before;                   /* forward cost of the stages before; one more than stages */
 } method_rows;
 
-/* cost[row(s, t)][m]: the least forward cost to reverse stages s..t in m slots with L(s - 1) resident and paid for outside,
-   the gradients that enter t inside. Backward ops run once whatever happens, so they are left out. */
+/* cost[row(s, t)][m]: the least forward cost to reverse stages s..t in m slots with L(s - 1) resident and paid for
+   outside, the gradients that enter t inside. Backward ops run once whatever happens, so they are left out. */
 typedef struct method_table {
     const method_chain *chain;
     method_rows rows;
@@ -716,7 +734,8 @@ static inline void method_mark_saved(const method_chain *c, int s, unsigned char
 }
 
 /* Forward: all outputs that the backward reads and L(s) stay, or L(s) only. */
-static inline void method_forward_rows(const method_chain *c, int s, method_rows *rows, unsigned char *stays, int *death)
+static inline void method_forward_rows(const method_chain *c, int s, method_rows *rows, unsigned char *stays,
+                                       int *death)
 {
     const method_graph *g = c->graph;
     int begin = method_stage_begin(c, s), count = c->end[s] - begin + 1;
@@ -734,7 +753,8 @@ static inline void method_forward_rows(const method_chain *c, int s, method_rows
         if (stays[ops[i]]) rows->saved[s] += g->ops[ops[i]].bytes;
 }
 
-/* Backward: starts with what the forward saved and the gradients alive; `reader` is the last backward rank reading an op. */
+/* Backward: starts with what the forward saved and the gradients alive; `reader` is the last backward rank reading an
+   op. */
 static inline void method_backward_rows(const method_chain *c, int s, method_rows *rows, const int *reader,
                                         unsigned char *stays, int *death)
 {
@@ -804,9 +824,9 @@ static inline size_t method_row(const method_table *t, int from, int to)
     return (size_t)from * (size_t)(2 * t->n - from + 1) / 2 + (size_t)(to - from);
 }
 
-/* What one choice for (s, t) costs and needs: the row `then` shifted by `shift` slots, the row `rest` at the same slot (none
-   if negative), a constant, and a least slot. split 0: run stage s and save everything; else: run s..split-1, and keep
-   L(split-1). */
+/* What one choice for (s, t) costs and needs: the row `then` shifted by `shift` slots, the row `rest` at the same slot
+   (none if negative), a constant, and a least slot. split 0: run stage s and save everything; else: run s..split-1, and
+   keep L(split-1). */
 typedef struct method_choice { int split, least, shift; int64_t then, rest; float cost; } method_choice;
 
 static inline method_choice method_choose_all(const method_table *t, int s, int to)
@@ -880,7 +900,11 @@ static inline method_table method_table_make(const method_chain *c, uint64_t bud
 
 static inline void method_table_free(method_table *t)
 {
-    free(t->rows.saved); free(t->rows.peak_all); free(t->rows.peak_none); free(t->rows.peak_back); free(t->rows.gradients);
+    free(t->rows.saved);
+    free(t->rows.peak_all);
+    free(t->rows.peak_none);
+    free(t->rows.peak_back);
+    free(t->rows.gradients);
     free(t->rows.before); free(t->kept); free(t->cost); free(t->first);
 }
 
@@ -919,8 +943,9 @@ static inline void method_trace(const method_table *t, int s, int to, int m, met
     method_backward(t->chain, s, s, list);
 }
 
-/* The published plan is the one for all slots of the budget. Here every number of slots up to two budgets is traced, and the
-   fastest list that fits wins: the table rounds up, keeps outputs that no backward op reads and counts some bytes twice. */
+/* The published plan is the one for all slots of the budget. Here every number of slots up to two budgets is traced,
+   and the fastest list that fits wins: the table rounds up, keeps outputs that no backward op reads and counts some
+   bytes twice. */
 static inline int method_rotor_stages(const method_graph *g, int blocks, uint64_t budget, method_list *out)
 {
     method_search s = method_search_begin(g, blocks, METHOD_DP_STAGES, budget, out);
@@ -934,7 +959,8 @@ static inline int method_rotor_stages(const method_graph *g, int blocks, uint64_
     return method_search_end(&s);
 }
 
-/* The better of two granularities: single-tensor stages as published; every forward op a stage, live sets between them. */
+/* The better of two granularities: single-tensor stages as published; every forward op a stage, live sets between
+   them. */
 static inline int method_rotor(const method_graph *g, uint64_t budget, method_list *out)
 {
     method_list ops = { 0 };

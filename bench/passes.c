@@ -1,14 +1,15 @@
-/* passes.c - what is bound by memory: gcp's elementwise ops beside this machine's triad rate, fused passes beside the same ops
-   one by one, and what a step costs beyond its kernels.
+/* passes.c - what is bound by memory: gcp's elementwise ops beside this machine's triad rate, fused passes beside the
+   same ops one by one, and what a step costs beyond its kernels.
 
        passes [--threads N] [--rounds 9] [--out FOLDER]
 
-   Tensors are 8x56x56x256 (25.7 MB), the largest of ResNet-50's at batch 8; 8x28x28x512 and 32x64x64x40 follow. Bytes are what
-   an op must read and write; the triad's are its three arrays'. All that is compared runs in turn in each of the rounds; a
-   figure is the median. Prints a table and writes passes.csv: name,shape,threads,ms,gb_per_second,beside,ratio, where beside
-   names what the ratio is to: the triad's rate, or the time of the ops one by one. Behind a convolution its time alone is taken off
-   both sides: there the sums are made while its output is in cache, as in a step. An instruction's cost is that of a chain
-   of 2,000 ops on one value, all of which fits L1, kernels included. */
+   Tensors are 8x56x56x256 (25.7 MB), the largest of ResNet-50's at batch 8; 8x28x28x512 and 32x64x64x40 follow. Bytes
+   are what an op must read and write; the triad's are its three arrays'. All that is compared runs in turn in each of
+   the rounds; a figure is the median. Prints a table and writes passes.csv:
+   name,shape,threads,ms,gb_per_second,beside,ratio, where beside names what the ratio is to: the triad's rate, or the
+   time of the ops one by one. Behind a convolution its time alone is taken off both sides: there the sums are made
+   while its output is in cache, as in a step. An instruction's cost is that of a chain of 2,000 ops on one value, all
+   of which fits L1, kernels included. */
 #define _POSIX_C_SOURCE 200809L
 #define GCP_STATIC
 #define GCP_IMPLEMENTATION
@@ -57,7 +58,20 @@ static void operands_open(int n, int h, int c)
     weights = (gcp_real *)memory_of((size_t)c * NARROW * sizeof(gcp_real));
     for (size_t i = 0; i < gcpi_pixels(shape) * NARROW; i++) narrow[i] = (gcp_real)((int)(i * 31 % 101) - 50) / 50;
     for (size_t i = 0; i < (size_t)c * NARROW; i++) weights[i] = (gcp_real)((int)(i * 17 % 61) - 30) / 300;
-    conv.conv = (gcpi_conv_attr){ .n = n, .h = h, .w = h, .ci = NARROW, .ho = h, .wo = h, .co = c, .kh = 1, .kw = 1, .sh = 1, .sw = 1, .dh = 1, .dw = 1, .groups = 1 };
+    conv.conv = (gcpi_conv_attr){ .n = n,
+                                  .h = h,
+                                  .w = h,
+                                  .ci = NARROW,
+                                  .ho = h,
+                                  .wo = h,
+                                  .co = c,
+                                  .kh = 1,
+                                  .kw = 1,
+                                  .sh = 1,
+                                  .sw = 1,
+                                  .dh = 1,
+                                  .dw = 1,
+                                  .groups = 1 };
     workspace = memory_of(gcpi_conv2d_room(&conv.conv, &target) + gcpi_sum_workspace(shape, 2));
     norm.number.a = 1e-5; norm.number.b = 0.1;
 }
@@ -247,7 +261,8 @@ static void fused_backward(void)
 
 /* ---- Measuring ---- */
 
-typedef struct figure { double median, spread; } figure;       /* seconds; spread: half of slowest less fastest, as a share */
+/* seconds; spread: half of slowest less fastest, as a share */
+typedef struct figure { double median, spread; } figure;
 static figure figure_of(double *seconds)
 {
     qsort(seconds, (size_t)rounds, sizeof *seconds, by_size);
@@ -277,8 +292,10 @@ static void memory_bound(const char *name, void (*run)(void), double passes)
     double bytes = passes * (double)gcpi_count(shape) * sizeof(gcp_real), ratio;
     figures_of((void (*const[3])(void)){ run, triad }, f);
     ratio = bytes / f[0].median / (3.0 * (double)gcpi_count(shape) * sizeof(gcp_real) / f[1].median);
-    printf("  %-34s %7.2f ms +-%3.0f %% %6.1f GB/s   %.2f of the triad's rate\n", name, 1e3 * f[0].median, 100 * f[0].spread, 1e-9 * bytes / f[0].median, ratio);
-    fprintf(csv, "%s,%dx%dx%dx%d,%d,%.3f,%.1f,triad,%.3f\n", name, shape.d[0], shape.d[1], shape.d[2], shape.d[3], target.threads, 1e3 * f[0].median, 1e-9 * bytes / f[0].median, ratio);
+    printf("  %-34s %7.2f ms +-%3.0f %% %6.1f GB/s   %.2f of the triad's rate\n", name, 1e3 * f[0].median,
+           100 * f[0].spread, 1e-9 * bytes / f[0].median, ratio);
+    fprintf(csv, "%s,%dx%dx%dx%d,%d,%.3f,%.1f,triad,%.3f\n", name, shape.d[0], shape.d[1], shape.d[2], shape.d[3],
+            target.threads, 1e3 * f[0].median, 1e-9 * bytes / f[0].median, ratio);
 }
 
 /* less: taken off both, or NULL. */
@@ -287,8 +304,10 @@ static void fusion(const char *name, void (*fused)(void), void (*unfused)(void),
     figure f[3];
     figures_of((void (*const[3])(void)){ fused, unfused, less }, f);
     double own = f[0].median - f[2].median, apart = f[1].median - f[2].median;
-    printf("  %-34s %7.2f ms +-%3.0f %%   one by one %7.2f ms +-%3.0f %%: %.2f\n", name, 1e3 * own, 100 * f[0].spread, 1e3 * apart, 100 * f[1].spread, apart / own);
-    fprintf(csv, "%s,%dx%dx%dx%d,%d,%.3f,,one by one,%.3f\n", name, shape.d[0], shape.d[1], shape.d[2], shape.d[3], target.threads, 1e3 * own, apart / own);
+    printf("  %-34s %7.2f ms +-%3.0f %%   one by one %7.2f ms +-%3.0f %%: %.2f\n", name, 1e3 * own, 100 * f[0].spread,
+           1e3 * apart, 100 * f[1].spread, apart / own);
+    fprintf(csv, "%s,%dx%dx%dx%d,%d,%.3f,,one by one,%.3f\n", name, shape.d[0], shape.d[1], shape.d[2], shape.d[3],
+            target.threads, 1e3 * own, apart / own);
 }
 
 static void one_size(int n, int h, int c)
@@ -324,7 +343,8 @@ static void instructions(void)
     gcp_tape *tape = gcp_tape_make(&arena, .ops = CHAIN + 8);
     gcp_tensor x = gcp_input(tape, "x", GCP_SHAPE(1, 4)), y = gcp_linear(x, .out = 1);
     for (int i = 0; i < CHAIN; i++) y = gcp_scale(y, .by = 0.999);
-    chain = gcp_plan_make(gcp_mean(y), .policy = GCP_POLICY_KEEP_ALL, .optimizer = GCP_OPTIMIZER_SGD, .target = &target);
+    chain = gcp_plan_make(gcp_mean(y), .policy = GCP_POLICY_KEEP_ALL, .optimizer = GCP_OPTIMIZER_SGD,
+                          .target = &target);
     gcp_bind(&chain, step, slab);
     gcp_write(&chain, x, (gcp_real[4]) { 0 });
     figure f;
@@ -333,7 +353,8 @@ static void instructions(void)
     chain_step();
     for (int i = 0; i < rounds; i++) seconds[i] = seconds_of(chain_step) / (double)chain.in->list.count;
     f = figure_of(seconds);
-    printf("an instruction, of %zu in a step: %.3f us +-%.0f %%\n", (size_t)chain.in->list.count, 1e6 * f.median, 100 * f.spread);
+    printf("an instruction, of %zu in a step: %.3f us +-%.0f %%\n", (size_t)chain.in->list.count, 1e6 * f.median,
+           100 * f.spread);
     fprintf(csv, "instruction,,%d,%.6f,,,\n", target.threads, 1e3 * f.median);
     free(memory);
     free(step);

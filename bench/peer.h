@@ -10,7 +10,8 @@
 
 typedef struct peer { FILE *to, *from; pid_t process; char version[64]; } peer;
 
-/* Starts `python script arguments...`, whose first line is its version. 0: no such Python, or it has not what the script imports. */
+/* Starts `python script arguments...`, whose first line is its version. 0: no such Python, or it has not what the
+   script imports. */
 static int peer_start(peer *p, const char *python, const char *script, char *const *arguments)
 {
     int to[2], from[2], count = 2;
@@ -31,7 +32,10 @@ static int peer_start(peer *p, const char *python, const char *script, char *con
     fcntl(from[0], F_SETFD, FD_CLOEXEC);
     p->to = fdopen(to[1], "w");
     p->from = fdopen(from[0], "r");
-    if (p->process > 0 && fgets(p->version, sizeof p->version, p->from)) { p->version[strcspn(p->version, "\n")] = 0; return 1; }
+    if (p->process > 0 && fgets(p->version, sizeof p->version, p->from)) {
+        p->version[strcspn(p->version, "\n")] = 0;
+        return 1;
+    }
     return 0;
 }
 

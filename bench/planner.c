@@ -1,10 +1,11 @@
-/* planner.c - GCP_POLICY_BUDGET beside the published methods, on cost graphs and known networks; and how its planning time grows.
-   Writes planner.csv. Times are ratios to keep-all by the cost model, plan_ms is gcp's planning time on one core; a field is
-   empty where a method does not fit or is not available.
+/* planner.c - GCP_POLICY_BUDGET beside the published methods, on cost graphs and known networks; and how its planning
+   time grows. Writes planner.csv. Times are ratios to keep-all by the cost model, plan_ms is gcp's planning time on one
+   core; a field is empty where a method does not fit or is not available.
 
-   A plan counts only if its arena, all tensors with addresses, fits the budget. Cost graphs: the lists of chen, recursive,
-   revolve and rotor (methods.h) are laid out by gcp. Networks: methods.h reads no tapes, so chen and recursive are gcp's own
-   policies (GCP_POLICY_UNIFORM with 2 to 64 segments or GCP_POLICY_SQRT; GCP_POLICY_RECURSIVE), and revolve and rotor are empty.
+   A plan counts only if its arena, all tensors with addresses, fits the budget. Cost graphs: the lists of chen,
+   recursive, revolve and rotor (methods.h) are laid out by gcp. Networks: methods.h reads no tapes, so chen and
+   recursive are gcp's own policies (GCP_POLICY_UNIFORM with 2 to 64 segments or GCP_POLICY_SQRT; GCP_POLICY_RECURSIVE),
+   and revolve and rotor are empty.
 
        planner [--graph FILE]... [--shares 1/2,1/4] [--effort quick|default|thorough] [--out FOLDER] [--growth 0]
 
@@ -97,8 +98,8 @@ static double lay_out(const subject *s, const char *method, const method_list *l
     return plan.seconds / plan.keep_all_seconds;
 }
 
-/* methods.h knows live bytes, not addresses. Where the arena of its list is over the budget it is asked again for less, and
-   then, between what fitted and what did not, for more. */
+/* methods.h knows live bytes, not addresses. Where the arena of its list is over the budget it is asked again for less,
+   and then, between what fitted and what did not, for more. */
 static double graph_time(const subject *s, int method, size_t budget)
 {
     method_list list = { 0 };
@@ -148,7 +149,8 @@ static void add_policy(subject *s, int method, gcp_policy policy, int segments)
 
 static void add_policies(subject *s)
 {
-    for (int segments = 2; segments <= MOST_SEGMENTS && segments <= s->keep.units; segments++) add_policy(s, CHEN, GCP_POLICY_UNIFORM, segments);
+    for (int segments = 2; segments <= MOST_SEGMENTS && segments <= s->keep.units; segments++)
+        add_policy(s, CHEN, GCP_POLICY_UNIFORM, segments);
     add_policy(s, CHEN, GCP_POLICY_SQRT, 0);
     add_policy(s, RECURSIVE, GCP_POLICY_RECURSIVE, 0);
 }
@@ -225,10 +227,12 @@ static void row(const subject *s, const char *share, size_t budget)
     write_time(time);
     for (int m = 0; m < METHODS; m++) write_time(times[m]);
     if (plan.in) {
-        double bound = plan.bound_seconds / plan.keep_all_seconds, over = (double)plan.slab_bytes / (double)plan.live_peak;
+        double bound = plan.bound_seconds / plan.keep_all_seconds,
+               over = (double)plan.slab_bytes / (double)plan.live_peak;
         printf("%.4f", time);
         print_methods(times);
-        printf(" | bound %.4f, arena/peak %.3f, by %-9s %6.0f ms (%.0f to %.0f), quick %.0f\n", bound, over, plan.method, ms[REPEATS / 2], ms[0], ms[REPEATS - 1], quick[REPEATS / 2]);
+        printf(" | bound %.4f, arena/peak %.3f, by %-9s %6.0f ms (%.0f to %.0f), quick %.0f\n", bound, over,
+               plan.method, ms[REPEATS / 2], ms[0], ms[REPEATS - 1], quick[REPEATS / 2]);
         count_quick(ms[REPEATS / 2], quick[REPEATS / 2]);
         fprintf(csv, ",%.6f,%.4f,%.1f\n", bound, over, ms[REPEATS / 2]);
     } else {
@@ -295,7 +299,8 @@ static void network_rows(const network_name *n)
     o.budget = 1;
     double begin = clock_seconds(CLOCK_PROCESS_CPUTIME_ID);
     size_t least = plan_any(&s, o).least_bytes;
-    printf("%s: %d ops, keep-all %.1f MB, least %.1f MB (%.0f ms)\n", n->name, n->ops, (double)s.keep.bytes / 1048576, (double)least / 1048576, 1e3 * (clock_seconds(CLOCK_PROCESS_CPUTIME_ID) - begin));
+    printf("%s: %d ops, keep-all %.1f MB, least %.1f MB (%.0f ms)\n", n->name, n->ops, (double)s.keep.bytes / 1048576,
+           (double)least / 1048576, 1e3 * (clock_seconds(CLOCK_PROCESS_CPUTIME_ID) - begin));
     gcp_error_clear(tape);
     add_policies(&s);
     for (int i = 0; i < PARTS; i++) {
@@ -325,7 +330,9 @@ static void growth(void)
 static void verdict(void)
 {
     printf("\nin %d of %d cells gcp is at least as fast\n", cell_count - loss_count, cell_count);
-    if (quick_count) printf("quick effort plans in 1/%.1f of the time (geometric mean of %d cells)\n", exp(quick_logs / quick_count), quick_count);
+    if (quick_count)
+        printf("quick effort plans in 1/%.1f of the time (geometric mean of %d cells)\n", exp(quick_logs / quick_count),
+               quick_count);
     for (int i = 0; i < loss_count; i++) {
         const loss_cell *l = &losses[i];
         printf("slower: %s %s: ", l->network, l->share);
@@ -348,8 +355,14 @@ int main(int argc, char **argv)
         else if (!strcmp(argv[i], "--shares")) list = argv[i + 1];
         else if (!strcmp(argv[i], "--out")) out = argv[i + 1];
         else if (!strcmp(argv[i], "--growth")) grow = atoi(argv[i + 1]);
-        else if (!strcmp(argv[i], "--effort")) { for (int e = 0; e < 3; e++) if (!strcmp(argv[i + 1], efforts[e])) effort = (gcp_effort)e; }
-        else { fprintf(stderr, "planner [--graph FILE]... [--shares LIST] [--effort quick|default|thorough] [--out FOLDER] [--growth 0]\n"); return 1; }
+        else if (!strcmp(argv[i], "--effort")) {
+            for (int e = 0; e < 3; e++)
+                if (!strcmp(argv[i + 1], efforts[e])) effort = (gcp_effort)e;
+        } else {
+            fprintf(stderr, "planner [--graph FILE]... [--shares LIST] [--effort quick|default|thorough] [--out "
+                            "FOLDER] [--growth 0]\n");
+            return 1;
+        }
     }
     for (char *c = strtok(list, ","); c && parts < MAX_SHARES; c = strtok(NULL, ",")) shares[parts++] = c;
     memory = malloc(room);

@@ -1,8 +1,9 @@
 /* rivals.h - the kernels that bench/kernels runs beside gcp's: oneDNN, OpenBLAS, and PyTorch in a process of its own.
 
-   A rival opens one pass of one layer, or one matrix product, with operands of its own, and times calls of it. All run with
-   the same number of threads. oneDNN counts its primitive alone, no reorders, in NHWC and in the format it likes best;
-   OpenBLAS the matrix product that an im2col convolution would call, without the im2col; PyTorch its operator in both layouts. */
+   A rival opens one pass of one layer, or one matrix product, with operands of its own, and times calls of it. All run
+   with the same number of threads. oneDNN counts its primitive alone, no reorders, in NHWC and in the format it likes
+   best; OpenBLAS the matrix product that an im2col convolution would call, without the im2col; PyTorch its operator in
+   both layouts. */
 #ifndef RIVALS_H
 #define RIVALS_H
 #include <stdio.h>
@@ -37,9 +38,21 @@ static float *filled(size_t n)
 #endif
 #if defined(BENCH_ONEDNN) && DNNL_VERSION_MAJOR == 2
 
-static struct { dnnl_engine_t engine; dnnl_stream_t stream; dnnl_primitive_t primitive; dnnl_memory_t memory[3]; dnnl_exec_arg_t args[3]; } dnn;
+static struct {
+    dnnl_engine_t engine;
+    dnnl_stream_t stream;
+    dnnl_primitive_t primitive;
+    dnnl_memory_t memory[3];
+    dnnl_exec_arg_t args[3];
+} dnn;
 
-static void dnn_must(dnnl_status_t s) { if (s != dnnl_success) { fprintf(stderr, "kernels: oneDNN status %d\n", (int)s); exit(1); } }
+static void dnn_must(dnnl_status_t s)
+{
+    if (s != dnnl_success) {
+        fprintf(stderr, "kernels: oneDNN status %d\n", (int)s);
+        exit(1);
+    }
+}
 
 static void dnn_operand(int at, dnnl_primitive_desc_t pd, dnnl_query_t what, int argument)
 {
@@ -47,7 +60,8 @@ static void dnn_operand(int at, dnnl_primitive_desc_t pd, dnnl_query_t what, int
     void *data;
     dnn_must(dnnl_memory_create(&dnn.memory[at], md, dnn.engine, DNNL_MEMORY_ALLOCATE));
     dnn_must(dnnl_memory_get_data_handle(dnn.memory[at], &data));
-    for (size_t i = 0, n = dnnl_memory_desc_get_size(md) / sizeof(float); i < n; i++) ((float *)data)[i] = (float)((int)(i * 7919 % 2001) - 1000) / 997;
+    for (size_t i = 0, n = dnnl_memory_desc_get_size(md) / sizeof(float); i < n; i++)
+        ((float *)data)[i] = (float)((int)(i * 7919 % 2001) - 1000) / 997;
     dnn.args[at].arg = argument;
     dnn.args[at].memory = dnn.memory[at];
 }
@@ -62,15 +76,22 @@ static void dnn_descriptors(const gcpi_conv *c, int nhwc, dnnl_memory_desc_t md[
     dnn_must(dnnl_memory_desc_init_by_tag(&md[2], 4, y, dnnl_f32, nhwc ? dnnl_nhwc : dnnl_format_tag_any));
 }
 
-static dnnl_primitive_desc_t dnn_describe(const gcpi_conv *c, int pass, dnnl_memory_desc_t md[3], dnnl_primitive_desc_t hint)
+static dnnl_primitive_desc_t dnn_describe(const gcpi_conv *c, int pass, dnnl_memory_desc_t md[3],
+                                          dnnl_primitive_desc_t hint)
 {
     int ends[2] = { (c->ho - 1) * c->sh + c->kh - c->h - c->pt, (c->wo - 1) * c->sw + c->kw - c->w - c->pl };
     dnnl_dims_t strides = { c->sh, c->sw }, before = { c->pt, c->pl }, after = { ends[0], ends[1] };
     dnnl_convolution_desc_t d;
     dnnl_primitive_desc_t pd = NULL;
-    if (pass == GCPI_FORWARD) dnn_must(dnnl_convolution_forward_desc_init(&d, dnnl_forward_training, dnnl_convolution_direct, &md[0], &md[1], NULL, &md[2], strides, before, after));
-    else if (pass == GCPI_BACKWARD_DATA) dnn_must(dnnl_convolution_backward_data_desc_init(&d, dnnl_convolution_direct, &md[0], &md[1], &md[2], strides, before, after));
-    else dnn_must(dnnl_convolution_backward_weights_desc_init(&d, dnnl_convolution_direct, &md[0], &md[1], NULL, &md[2], strides, before, after));
+    if (pass == GCPI_FORWARD)
+        dnn_must(dnnl_convolution_forward_desc_init(&d, dnnl_forward_training, dnnl_convolution_direct, &md[0], &md[1],
+                                                    NULL, &md[2], strides, before, after));
+    else if (pass == GCPI_BACKWARD_DATA)
+        dnn_must(dnnl_convolution_backward_data_desc_init(&d, dnnl_convolution_direct, &md[0], &md[1], &md[2], strides,
+                                                          before, after));
+    else
+        dnn_must(dnnl_convolution_backward_weights_desc_init(&d, dnnl_convolution_direct, &md[0], &md[1], NULL, &md[2],
+                                                             strides, before, after));
     return dnnl_primitive_desc_create(&pd, &d, NULL, dnn.engine, hint) == dnnl_success ? pd : NULL;
 }
 
@@ -78,14 +99,20 @@ static int dnn_open(const work *w, int nhwc)
 {
     dnnl_memory_desc_t md[3];
     if (w->m) return 0;
-    if (!dnn.engine) { dnn_must(dnnl_engine_create(&dnn.engine, dnnl_cpu, 0)); dnn_must(dnnl_stream_create(&dnn.stream, dnn.engine, dnnl_stream_default_flags)); }
+    if (!dnn.engine) {
+        dnn_must(dnnl_engine_create(&dnn.engine, dnnl_cpu, 0));
+        dnn_must(dnnl_stream_create(&dnn.stream, dnn.engine, dnnl_stream_default_flags));
+    }
     dnn_descriptors(&w->c, nhwc, md);
     dnnl_primitive_desc_t forward = dnn_describe(&w->c, GCPI_FORWARD, md, NULL), pd = forward;
     if (forward && w->pass != GCPI_FORWARD) pd = dnn_describe(&w->c, w->pass, md, forward);
     if (pd) {
-        dnn_operand(0, pd, w->pass == GCPI_BACKWARD_DATA ? dnnl_query_diff_src_md : dnnl_query_src_md, w->pass == GCPI_BACKWARD_DATA ? DNNL_ARG_DIFF_SRC : DNNL_ARG_SRC);
-        dnn_operand(1, pd, w->pass == GCPI_BACKWARD_WEIGHTS ? dnnl_query_diff_weights_md : dnnl_query_weights_md, w->pass == GCPI_BACKWARD_WEIGHTS ? DNNL_ARG_DIFF_WEIGHTS : DNNL_ARG_WEIGHTS);
-        dnn_operand(2, pd, w->pass == GCPI_FORWARD ? dnnl_query_dst_md : dnnl_query_diff_dst_md, w->pass == GCPI_FORWARD ? DNNL_ARG_DST : DNNL_ARG_DIFF_DST);
+        dnn_operand(0, pd, w->pass == GCPI_BACKWARD_DATA ? dnnl_query_diff_src_md : dnnl_query_src_md,
+                    w->pass == GCPI_BACKWARD_DATA ? DNNL_ARG_DIFF_SRC : DNNL_ARG_SRC);
+        dnn_operand(1, pd, w->pass == GCPI_BACKWARD_WEIGHTS ? dnnl_query_diff_weights_md : dnnl_query_weights_md,
+                    w->pass == GCPI_BACKWARD_WEIGHTS ? DNNL_ARG_DIFF_WEIGHTS : DNNL_ARG_WEIGHTS);
+        dnn_operand(2, pd, w->pass == GCPI_FORWARD ? dnnl_query_dst_md : dnnl_query_diff_dst_md,
+                    w->pass == GCPI_FORWARD ? DNNL_ARG_DST : DNNL_ARG_DIFF_DST);
         dnn_must(dnnl_primitive_create(&dnn.primitive, pd));
     }
     if (pd && pd != forward) dnnl_primitive_desc_destroy(pd);
@@ -109,7 +136,8 @@ static void dnn_close(void)
     dnnl_primitive_destroy(dnn.primitive);
     for (int i = 0; i < 3; i++) dnnl_memory_destroy(dnn.memory[i]);
 }
-#define RIVALS_ONEDNN { "onednn_nhwc", dnn_open_nhwc, dnn_seconds, dnn_close }, { "onednn_any", dnn_open_any, dnn_seconds, dnn_close },
+#define RIVALS_ONEDNN \
+    { "onednn_nhwc", dnn_open_nhwc, dnn_seconds, dnn_close }, { "onednn_any", dnn_open_any, dnn_seconds, dnn_close },
 #else
 #define RIVALS_ONEDNN
 #endif
@@ -148,8 +176,9 @@ static double blas_seconds(int calls)
 {
     double start = seconds_now();
     for (int i = 0; i < calls * blas.times; i++)
-        cblas_sgemm(CblasRowMajor, blas.ta ? CblasTrans : CblasNoTrans, blas.tb ? CblasTrans : CblasNoTrans, blas.m, blas.n, blas.k, 1,
-                    blas.a, blas.ta ? blas.m : blas.k, blas.b, blas.tb ? blas.k : blas.n, 0, blas.c, blas.n);
+        cblas_sgemm(CblasRowMajor, blas.ta ? CblasTrans : CblasNoTrans, blas.tb ? CblasTrans : CblasNoTrans, blas.m,
+                    blas.n, blas.k, 1, blas.a, blas.ta ? blas.m : blas.k, blas.b, blas.tb ? blas.k : blas.n, 0, blas.c,
+                    blas.n);
     return seconds_now() - start;
 }
 
@@ -176,7 +205,9 @@ static int torch_open(const work *w, int channels_last)
     const gcpi_conv *c = &w->c;
     if (!torch_runs || (w->m && channels_last)) return 0;
     if (w->m) fprintf(torch.to, "matmul %d %d %d %d\n", w->m, w->n, w->k, w->pass);
-    else fprintf(torch.to, "conv %d %d %d %d %d %d %d %d %d %d %d %d %d %d\n", c->n, c->h, c->w, c->ci, c->co, c->kh, c->kw, c->sh, c->sw, c->pt, c->pl, c->groups, w->pass, channels_last);
+    else
+        fprintf(torch.to, "conv %d %d %d %d %d %d %d %d %d %d %d %d %d %d\n", c->n, c->h, c->w, c->ci, c->co, c->kh,
+                c->kw, c->sh, c->sw, c->pt, c->pl, c->groups, w->pass, channels_last);
     return torch_ask() > 0;
 }
 
@@ -184,6 +215,8 @@ static int torch_open_last(const work *w) { return torch_open(w, 1); }
 static int torch_open_default(const work *w) { return torch_open(w, 0); }
 static double torch_seconds(int calls) { fprintf(torch.to, "run %d\n", calls); return torch_ask(); }
 static void torch_close(void) { }
-#define RIVALS_TORCH { "torch_channels_last", torch_open_last, torch_seconds, torch_close }, { "torch", torch_open_default, torch_seconds, torch_close },
+#define RIVALS_TORCH                                                        \
+    { "torch_channels_last", torch_open_last, torch_seconds, torch_close }, \
+        { "torch", torch_open_default, torch_seconds, torch_close },
 
 #endif

@@ -1,13 +1,15 @@
-/* steps.c - whole training steps of gcp beside PyTorch, TensorFlow and JAX: time and peak memory, plain and checkpointed.
+/* steps.c - whole training steps of gcp beside PyTorch, TensorFlow and JAX: time and peak memory, plain and
+   checkpointed.
 
-       steps [--threads N] [--torch PYTHON] [--tensorflow PYTHON] [--jax PYTHON] [--only TEXT] [--rounds 5] [--out FOLDER]
+       steps [--threads N] [--torch PYTHON] [--tensorflow PYTHON] [--jax PYTHON] [--only TEXT] [--rounds 5]
+             [--out FOLDER]
 
-   Each PYTHON is one that has the tool. A peer runs twice: alone, with what it frees given back at once, for its peak of
-   resident memory above what it held before its first step; then, as it is, a step in turn with the others, a fifth of a second
-   after the one before, for its time.
-   gcp's bytes are counted alike: all of the plan's but the weights and the input, which a peer holds before its first step.
-   Checkpointed, gcp has the least bytes that a peer needed as its budget, or half of what keep-all takes where there is no
-   peer; where no schedule fits, the least bytes that one does. Prints a table and writes steps.csv:
+   Each PYTHON is one that has the tool. A peer runs twice: alone, with what it frees given back at once, for its peak
+   of resident memory above what it held before its first step; then, as it is, a step in turn with the others, a fifth
+   of a second after the one before, for its time.
+   gcp's bytes are counted alike: all of the plan's but the weights and the input, which a peer holds before its first
+   step. Checkpointed, gcp has the least bytes that a peer needed as its budget, or half of what keep-all takes where
+   there is no peer; where no schedule fits, the least bytes that one does. Prints a table and writes steps.csv:
    network,mode,tool,version,ms_median,ms_min,peak_bytes. The median is of the rounds. */
 #define _POSIX_C_SOURCE 200809L
 #define GCP_STATIC
@@ -27,22 +29,41 @@ static tool tools[TOOLS] = { { .name = "torch" }, { .name = "tensorflow" }, { .n
 
 static network resnet18_cifar(gcp_tape *net)
 {
-    gcp_tensor image = gcp_input(net, "image", GCP_SHAPE(128, 32, 32, 3)), labels = gcp_labels(net, "labels", GCP_SHAPE(128)), x = image;
+    gcp_tensor image = gcp_input(net, "image", GCP_SHAPE(128, 32, 32, 3)),
+               labels = gcp_labels(net, "labels", GCP_SHAPE(128)), x = image;
     GCP_SEGMENT(net, "stem") x = norm_relu(NULL, conv(NULL, x, 64, 3, 1));
     for (int stage = 0; stage < 4; stage++)
         for (int i = 0; i < 2; i++) x = residual_block(net, NULL, x, 64 << stage, stage && !i ? 2 : 1, 0);
     return network_of(image, labels, mean_head(net, NULL, x, 0, 10));
 }
 
-static network of_loss(gcp_tensor loss, gcp_tensor image, gcp_tensor labels) { return (network){ .image = image, .labels = labels, .loss = loss }; }
-static network tf2_checkpointing_64(gcp_tape *net) { gcp_tensor x, l, loss = tf2_checkpointing(net, 64, 16, &x, &l); return of_loss(loss, x, l); }
-static network tf2_checkpointing_256(gcp_tape *net) { gcp_tensor x, l, loss = tf2_checkpointing(net, 256, 16, &x, &l); return of_loss(loss, x, l); }
-static network recompute_grad_64(gcp_tape *net) { gcp_tensor x, l, loss = recompute_grad(net, 3, 1, 64, 16, &x, &l); return of_loss(loss, x, l); }
+static network of_loss(gcp_tensor loss, gcp_tensor image, gcp_tensor labels)
+{
+    return (network){ .image = image, .labels = labels, .loss = loss };
+}
+static network tf2_checkpointing_64(gcp_tape *net)
+{
+    gcp_tensor x, l, loss = tf2_checkpointing(net, 64, 16, &x, &l);
+    return of_loss(loss, x, l);
+}
+static network tf2_checkpointing_256(gcp_tape *net)
+{
+    gcp_tensor x, l, loss = tf2_checkpointing(net, 256, 16, &x, &l);
+    return of_loss(loss, x, l);
+}
+static network recompute_grad_64(gcp_tape *net)
+{
+    gcp_tensor x, l, loss = recompute_grad(net, 3, 1, 64, 16, &x, &l);
+    return of_loss(loss, x, l);
+}
 static network resnet50_224(gcp_tape *net) { return resnet50(net, 8, 224, 1000); }
 
-static const struct { const char *name; network (*record)(gcp_tape *net); double momentum; } networks[] = {
-    { "tf2_checkpointing_64", tf2_checkpointing_64, 0 }, { "tf2_checkpointing_256", tf2_checkpointing_256, 0 }, { "recompute_grad_64", recompute_grad_64, 0 },
-    { "resnet50", resnet50_224, 0.9 }, { "resnet18_cifar", resnet18_cifar, 0.9 } };
+static const struct { const char *name; network (*record)(gcp_tape *net); double momentum;
+} networks[] = { { "tf2_checkpointing_64", tf2_checkpointing_64, 0 },
+                 { "tf2_checkpointing_256", tf2_checkpointing_256, 0 },
+                 { "recompute_grad_64", recompute_grad_64, 0 },
+                 { "resnet50", resnet50_224, 0.9 },
+                 { "resnet18_cifar", resnet18_cifar, 0.9 } };
 static const char *const modes[] = { "plain", "checkpointed" };
 
 static unsigned char *tape_memory;
@@ -93,19 +114,26 @@ static int tool_measure(tool *t, const char *name, const char *mode)
 static int fail(const char *what) { fprintf(stderr, "steps: %s\n", what); exit(1); }
 
 /* What a peer holds before its first step. */
-static size_t resident(const gcp_plan *keep) { return keep->split.weights + keep->split.statistics + keep->split.inputs; }
+static size_t resident(const gcp_plan *keep)
+{
+    return keep->split.weights + keep->split.statistics + keep->split.inputs;
+}
 
 static gcp_plan plan_of(const network *n, double momentum, size_t budget, gcp_plan *keep)
 {
     gcp_tape *tape = n->loss.tape;
-    *keep = gcp_plan_make(n->loss, .policy = GCP_POLICY_KEEP_ALL, .optimizer = GCP_OPTIMIZER_SGD, .momentum = momentum, .fuse_update = 1, .target = &target);
+    *keep = gcp_plan_make(n->loss, .policy = GCP_POLICY_KEEP_ALL, .optimizer = GCP_OPTIMIZER_SGD, .momentum = momentum,
+                          .fuse_update = 1, .target = &target);
     if (!keep->in) fail(gcp_error(tape));
     if (!budget) return *keep;
     budget = budget == 1 ? keep->state_bytes + keep->slab_bytes / 2 : budget + resident(keep);
-    gcp_plan plan = gcp_plan_make(n->loss, .policy = GCP_POLICY_BUDGET, .budget = budget, .optimizer = GCP_OPTIMIZER_SGD, .momentum = momentum, .fuse_update = 1, .target = &target);
+    gcp_plan plan = gcp_plan_make(n->loss, .policy = GCP_POLICY_BUDGET, .budget = budget,
+                                  .optimizer = GCP_OPTIMIZER_SGD, .momentum = momentum, .fuse_update = 1,
+                                  .target = &target);
     if (plan.in) return plan;
     gcp_error_clear(tape);
-    plan = gcp_plan_make(n->loss, .policy = GCP_POLICY_BUDGET, .budget = plan.least_bytes, .optimizer = GCP_OPTIMIZER_SGD, .momentum = momentum, .fuse_update = 1, .target = &target);
+    plan = gcp_plan_make(n->loss, .policy = GCP_POLICY_BUDGET, .budget = plan.least_bytes,
+                         .optimizer = GCP_OPTIMIZER_SGD, .momentum = momentum, .fuse_update = 1, .target = &target);
     if (!plan.in) fail(gcp_error(tape));
     return plan;
 }
@@ -127,11 +155,13 @@ static void fill(gcp_plan *plan, const network *n)
 
 /* ---- Rows ---- */
 
-static double row(const char *name, const char *mode, const char *who, const char *version, double *ms, size_t peak, double own)
+static double row(const char *name, const char *mode, const char *who, const char *version, double *ms, size_t peak,
+                  double own)
 {
     qsort(ms, (size_t)rounds, sizeof *ms, by_size);
     double median = ms[rounds / 2];
-    printf("%-15s %-12s %-10s %-14s %9.1f ms (%.1f to %.1f) %8.1f MiB", name, mode, who, version, median, ms[0], ms[rounds - 1], (double)peak / 1048576);
+    printf("%-15s %-12s %-10s %-14s %9.1f ms (%.1f to %.1f) %8.1f MiB", name, mode, who, version, median, ms[0],
+           ms[rounds - 1], (double)peak / 1048576);
     if (own > 0) printf("   gcp %.2f times as fast", median / own);
     printf("\n");
     fprintf(csv, "%s,%s,%s,%s,%.2f,%.2f,%zu\n", name, mode, who, version, median, ms[0], peak);
@@ -181,13 +211,21 @@ int main(int argc, char **argv)
     for (int i = 1; i < argc; i += 2) {
         const char *value = i + 1 < argc ? argv[i + 1] : "";
         int known = 0;
-        for (int t = 0; t < TOOLS; t++) if (!strncmp(argv[i], "--", 2) && !strcmp(argv[i] + 2, tools[t].name)) { tools[t].python = value; known = 1; }
+        for (int t = 0; t < TOOLS; t++)
+            if (!strncmp(argv[i], "--", 2) && !strcmp(argv[i] + 2, tools[t].name)) {
+                tools[t].python = value;
+                known = 1;
+            }
         if (known) continue;
         if (!strcmp(argv[i], "--threads")) wish.threads = atoi(value);
         else if (!strcmp(argv[i], "--only")) only = value;
         else if (!strcmp(argv[i], "--rounds")) rounds = GCPI_MIN(GCPI_MAX(atoi(value), 1), MOST_ROUNDS);
         else if (!strcmp(argv[i], "--out")) out = value;
-        else { fprintf(stderr, "steps [--threads N] [--torch PYTHON] [--tensorflow PYTHON] [--jax PYTHON] [--only TEXT] [--rounds 5] [--out FOLDER]\n"); return 1; }
+        else {
+            fprintf(stderr, "steps [--threads N] [--torch PYTHON] [--tensorflow PYTHON] [--jax PYTHON] [--only TEXT] "
+                            "[--rounds 5] [--out FOLDER]\n");
+            return 1;
+        }
     }
     target = gcpi_target_of(&wish);
     tape_memory = malloc(tape_room);

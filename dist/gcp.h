@@ -59,55 +59,56 @@
      gcp_arena_from    give the library memory; it never takes any itself
      gcp_tape_make     a tape of fixed capacity in that arena
      gcp_input ...     record inputs, layers and ops; every call checks its shapes at once
-     GCP_SEGMENT       mark a block whose inside may be recomputed in backward instead of kept
+     GCP_SEGMENT       mark code whose activations may be recomputed in backward instead of kept
      gcp_plan_make     choose a policy; plan.bytes is all that a step needs
      gcp_bind          give those bytes
      gcp_write         put a batch into the inputs
      gcp_step          forward, backward, update; returns the loss
-     gcp_error         NULL, or the first thing that went wrong, as file:line: op: what was found and allowed
+     gcp_error         NULL, or the first error, as file:line: op: what was found and what is allowed
 
    gcp DOES NOT allocate, print, exit or abort; use globals; keep a thread; need any library but libc and libm;
    change one bit of loss, gradients, batch-norm statistics or dropout between one plan and another.
 
    CONTENTS (search for the rule lines)
      1 how checkpointing works   2 configuration   3 types   4 functions   5 macros
-     with GCP_IMPLEMENTATION: 6 the rooms of src/, a line each
+     with GCP_IMPLEMENTATION: 6 the files of src/, called rooms, a line each
 
    ---- 1 how checkpointing works -----------------------------------------------------------------------------
 
-   Training runs a network forward, then backward. The backward of a layer reads values that its forward saw or
-   made (a convolution its input, a ReLU the sign of its output), so plain backpropagation keeps all of them: for a
-   chain of n layers with outputs of one unit, n units at the turning point.
+   Training runs a network forward, then backward. The backward of a layer reads values that its forward read or made
+   (a convolution reads its input, a ReLU the sign of its output), so plain backpropagation keeps all of them. A chain
+   of n layers whose outputs take one unit of memory each needs n units where forward turns into backward.
 
    Chen et al. 2016 ("Training Deep Nets with Sublinear Memory Cost", arXiv 1604.06174) cut the chain into segments
-   of k layers. Forward keeps only what crosses a cut (n/k units). Backward takes the segments last to first: run one
-   forward again from its cut, keeping its inside (k units), then go backward through it. The peak is n/k + k, least
-   at k = sqrt(n): 2 sqrt(n) units for at most one extra forward pass.
+   of k layers. Forward keeps only what crosses a cut (n/k units). Backward takes the segments from last to first: it
+   runs one forward again from its cut, keeps its inside (k units), then goes backward through it. The peak is n/k + k.
+   It is least at k = sqrt(n): 2 sqrt(n) units, for at most one extra forward pass.
 
        n = 16, k = 4           kept: the cuts               live at the turn of the last segment: 4 + 4 = 8, not 16
          x -1-2-3-4 | 5-6-7-8 | 9-10-11-12 | 13-14-15-16 - loss
                     ^         ^            ^
 
-   Applied again inside each segment (GCP_POLICY_RECURSIVE) it needs O(log n) units for O(n log n) extra work. A network
-   that is no chain is cut the same way: what is kept at a cut is every tensor made before it and read after it.
+   Applied again inside each segment (GCP_POLICY_RECURSIVE), this needs O(log n) units for O(n log n) extra work. A
+   network that is not a chain is cut the same way: a cut keeps every tensor that is made before it and read after it.
 
-   With GCP_POLICY_BUDGET you say how many bytes there are instead: gcp searches lists that fit and keeps the fastest,
-   says how much no other could save (plan.bound_seconds), and where nothing fits, the least budget that does. With .far
-   bytes of far memory (a file, a host behind a device) values may also wait there, copied beside the computing.
+   With GCP_POLICY_BUDGET you give a number of bytes instead. gcp searches for lists that fit and keeps the fastest. It
+   gives a time that no list that fits can beat (plan.bound_seconds); where nothing fits, it names the least budget
+   found that works. With .far bytes of far memory (a file, or a GPU's host) values may also wait there: they are copied
+   while ops compute.
 
    A *plan* is such a choice turned into a list of instructions, each with the addresses of what it reads and writes:
        F forward   R the same forward again   B backward   U update   H gradient ready   W wait for its hook
-       O copy to far memory   P copy back   A wait until a copy to far memory has arrived
-   A read means the latest value made before it, so the list alone fixes how long each value lives; values whose
-   lives do not meet share bytes. The result is one slab of known size, the same in every step.
+       O copy to far memory   P copy back   A wait until a copy to far memory has arrived   M move inside the slab
+   A read sees the latest value made before it, so the list alone fixes each value's lifetime. Values whose lifetimes
+   do not overlap share bytes. The result is one slab of known size, the same in every step.
 
-   A recomputed op is the same call on the same inputs: same bits. Ops with side effects (batch-norm statistics) run
-   once and their small outputs are kept; dropout draws from a counter (seed, step, op, element), so that nothing has
-   to be stored to draw the same mask again.
+   A recomputed op is the same call on the same inputs, so it gives the same bits. Ops with side effects (batch-norm
+   statistics) run once, and their small outputs are kept. Dropout draws its random numbers from a counter (seed, step,
+   op, element): the same mask can be drawn again, and nothing has to be stored for it.
 
    Memory has two parts. *State*: weights, batch-norm statistics, optimiser slots; it belongs to the tape and outlives
-   plans, so that switching plan in mid-training changes no bit. *Slab*: inputs, activations, gradients, workspace;
-   it belongs to the plan. plan.bytes = plan.state_bytes + plan.slab_bytes. */
+   plans, so a change of plan in mid-training changes no bit. *Slab*: inputs, activations, gradients, workspace; it
+   belongs to the plan. plan.bytes = plan.state_bytes + plan.slab_bytes. */
 
 #ifndef GCP_H
 #define GCP_H
@@ -116,16 +117,16 @@
 #include <stdint.h>
 
 /* ---- 2 configuration ------------------------------------------------------------------------------------------
-   GCP_REAL     float (default) or double: the type of all activations, gradients and weights. One choice a program:
+   GCP_REAL     float (default) or double: the type of all activations, gradients and weights. One choice per program:
                 files that differ do not link (the choice is part of a function's name).
-   GCP_STATIC   makes every function static, for a library of its own inside one file.
+   GCP_STATIC   makes every function static: a private copy of the library for one file.
    GCP_API      put before every declaration (dllexport and the like).
-   GCP_USE_CBLAS  matrix products (linear, matmul) by the CBLAS that you link, with <cblas.h>: gcp cuts a product by its
-                shape and calls from its own threads, the BLAS set to one and left so, and bits depend on no count of
-                threads. OpenBLAS is known; for another define GCP_CBLAS_ONE_THREAD() as what sets it. What a BLAS
-                allocates itself is not in the plan. Convolutions stay gcp's own.
-   GCP_ANY_MATH  allows -ffast-math where the compiler cannot be told to leave it out of this file (elsewhere it is left
-                out): bits may then depend on the plan.
+   GCP_USE_CBLAS  matrix products (linear, matmul) use the CBLAS that you link, with <cblas.h>. gcp sets the BLAS to one
+                thread, leaves it so, cuts a product by its shape and calls the BLAS from its own threads: bits do not
+                depend on the number of threads. OpenBLAS is known; for another BLAS define GCP_CBLAS_ONE_THREAD() as
+                what sets it to one thread. Memory that a BLAS allocates is not in the plan. Convolutions do not use it.
+   GCP_ANY_MATH  allows -ffast-math with a compiler that cannot turn it off for this file (with others gcp turns it
+                off): bits may then depend on the plan.
    Every option below is a field of a struct: zero means its default. No macro changes a public struct. */
 
 #define GCP_VERSION_MAJOR 0
@@ -152,7 +153,7 @@
 #define GCPI_STAMP(name, real) GCPI_STAMP2(name, real)
 #define GCPI_STAMP2(name, real) name##_v2_##real
 #ifdef __cplusplus
-#define GCPI_Z = {}       /* C++ wants every option field to have an initialiser of its own */
+#define GCPI_Z = {}       /* C++ wants an initialiser for every option field */
 extern "C" {
 #else
 #define GCPI_Z
@@ -163,7 +164,7 @@ extern "C" {
 #define GCP_GB(n) ((size_t)(n) << 30)
 enum { GCP_MAX_INPUTS = 64, GCP_MAX_OUTPUTS = 8, GCP_MAX_DIMS = 4, GCP_MAX_ERROR = 320, GCP_MAX_BOUND = 32 };
 
-/* Says zero where an option's own zero means its default or "not given": .lr = GCP_ZERO, .by = GCP_ZERO, ... */
+/* The value zero of an option whose plain 0 means its default or "not given": .lr = GCP_ZERO, .by = GCP_ZERO, ... */
 #define GCP_ZERO (-2147483647 - 1)
 
 /* ---- 3 types --------------------------------------------------------------------------------------------------*/
@@ -172,10 +173,10 @@ typedef GCP_REAL gcp_real;
 typedef struct gcp_tape gcp_tape;
 typedef struct gcp_target gcp_target;
 
-/* Where a call stands in the user's code; every message begins with it. */
+/* The place of a call in the user's code; every message begins with it. */
 typedef struct gcp_at { const char *file; int line; } gcp_at;
 
-/* Memory that the caller owns. The library takes from its front (what lasts) and its back (what it returns). */
+/* Memory that the caller owns. The library takes what lasts from its front, and what it soon returns from its back. */
 typedef struct gcp_arena {
     unsigned char *base;
     ptrdiff_t size, used, scratch;      /* bytes in all; taken at the front; taken at the back */
@@ -185,8 +186,8 @@ typedef struct gcp_arena {
 /* A handle. id 0 is nil: what a failed call returns; ops on nil do nothing and return nil. Passed by value. */
 typedef struct gcp_tensor { gcp_tape *tape; int id; unsigned generation; } gcp_tensor;
 
-/* Sizes, always four of them inside: {n, h, w, c}; (n, c) is {n, 1, 1, c}; (n, l, c) is {n, 1, l, c}; (c) is {1, 1, 1,
-   c}. */
+/* Sizes. The library always stores four: (n, h, w, c) as {n, h, w, c}, (n, l, c) as {n, 1, l, c}, (n, c) as
+   {n, 1, 1, c}, (c) as {1, 1, 1, c}. */
 typedef struct gcp_shape { int rank; int d[GCP_MAX_DIMS]; } gcp_shape;
 
 typedef enum gcp_dtype { GCP_DTYPE_REAL, GCP_DTYPE_I32, GCP_DTYPE_U8, GCP_DTYPE_BIT } gcp_dtype;
@@ -205,7 +206,7 @@ typedef enum gcp_dtype { GCP_DTYPE_REAL, GCP_DTYPE_I32, GCP_DTYPE_U8, GCP_DTYPE_
 typedef enum gcp_code { GCP_OK, GCP_ERRORS(GCPI_CODE) GCP_ERROR_COUNT } gcp_code;
 #undef GCPI_CODE
 
-/* The ops. One name serves the enum, the table in src/ops/layers.h and the masks of .keep. */
+/* The ops. One name serves the enum, the table in src/ops/table.h and the masks of .keep. */
 #define GCP_OPS(X) \
     X(CONV2D, conv2d) X(CONV_TRANSPOSE2D, conv_transpose2d) X(UPSAMPLE, upsample) X(LINEAR, linear) X(MATMUL, matmul) \
     X(ADD, add) X(MUL, mul) X(BIAS, bias) X(SCALE, scale) X(RELU, relu) X(LEAKY_RELU, leaky_relu) X(TANH, tanh) \
@@ -215,7 +216,7 @@ typedef enum gcp_code { GCP_OK, GCP_ERRORS(GCPI_CODE) GCP_ERROR_COUNT } gcp_code
     X(MSE, mse) X(MEAN, mean) X(CUSTOM, custom)
 #define GCPI_KIND(NAME, name) GCP_OP_##NAME,
 typedef enum gcp_op_kind { GCP_OPS(GCPI_KIND) GCP_OP_COUNT } gcp_op_kind;
-/* rows that nobody records */
+/* rows of the op table that are not recorded: the library adds their calls itself */
 enum { GCP_ROW_APPLY = GCP_OP_COUNT, GCP_ROW_SEED, GCP_ROW_NORM, GCP_ROW_UPDATE, GCP_ROW_COUNT };
 #undef GCPI_KIND
 #define GCPI_KEEP(NAME, name) GCP_KEEP_##NAME = (1 << GCP_OP_##NAME),
@@ -223,11 +224,11 @@ enum { GCP_ROW_APPLY = GCP_OP_COUNT, GCP_ROW_SEED, GCP_ROW_NORM, GCP_ROW_UPDATE,
 typedef enum gcp_keep_mask { GCP_OPS(GCPI_KEEP) GCP_KEEP_NONE = 0 } gcp_keep_mask;
 #undef GCPI_KEEP
 
-/* One operand of a kernel: element (pixel p, channel c) at data[p * pitch + c]; pixels = n * h * w. data is NULL for
-   what this call does not read or make. BIT: pixel-major, 8 elements a byte, dense. */
+/* One operand of a kernel: element (pixel p, channel c) is data[p * pitch + c]; there are n * h * w pixels. data is
+   NULL for what this call neither reads nor makes. GCP_DTYPE_BIT: pixel-major, dense, 8 elements per byte. */
 typedef struct gcp_view { void *data; gcp_shape shape; ptrdiff_t pitch; gcp_dtype dtype; int accumulate; } gcp_view;
 
-/* What changes from step to step; it sits in the slab, so that a captured step reads it from there. */
+/* What changes from step to step. It lies in the slab: a step that a device recorded reads the new numbers there. */
 typedef struct gcp_step_numbers {
     double   lr, gradient_scale;        /* gradient_scale: 1 / micro-batches, times the clip factor */
     uint64_t step, updates, seed;       /* steps and updates before this one */
@@ -236,22 +237,22 @@ typedef struct gcp_step_numbers {
 } gcp_step_numbers;
 
 /* A call of an op's forward or backward. din[i].data is NULL where no gradient is wanted; with .accumulate the kernel
-   adds to it. in[i] and out[j] hold data in backward only where the op's row says that backward reads them;
-   dout[j].data is NULL where output j of several has no gradient. */
+   adds to what is there. In backward, in[i] and out[j] hold data only where the op's row says that backward reads them,
+   and dout[j].data is NULL where output j of several has no gradient. */
 typedef struct gcp_call {
     const void *attributes;             /* a custom op's context */
     const gcp_view *in, *out, *din, *dout;
     int inputs, outputs;
-    void *workspace;                    /* as many bytes as the row's cost said */
+    void *workspace;                    /* as many bytes as the row's cost asked for */
     const gcp_step_numbers *numbers;
     uint64_t ordinal;                   /* the op's number on the tape: keys random draws */
     int training, commit;               /* commit: write side effects (running statistics) */
     const gcp_target *target;
     const struct gcp_call *fused;       /* on this CPU, else NULL: the backward of a rectifier that runs in the same
-                                           pass, ahead of a batch-norm's */
+                                           pass, before that of a batch-norm */
 } gcp_call;
 
-/* A shape rule sees its inputs and fills its outputs; on failure it writes a message and returns 0. */
+/* The call of a shape rule: it reads the inputs and fills the outputs; on failure it writes a message and returns 0. */
 typedef struct gcp_shape_call {
     const void *attributes;
     const gcp_shape *in;  const gcp_dtype *in_dtype;  int inputs;
@@ -271,14 +272,14 @@ typedef enum gcp_flag {
     GCP_FLAG_IN_PLACE      = 1,   /* forward may write output 0 over an input of its size that nobody reads again */
     GCP_FLAG_GRAD_IN_PLACE = 2,   /* backward may write the gradient of input 0 over that of output 0 */
     GCP_FLAG_ONCE          = 4,   /* side effects: runs once a step, outputs are kept */
-    GCP_FLAG_VIEW          = 8,   /* output 0 can be the same bytes as the inputs: reshape, slice, concat */
-    GCP_FLAG_GRAD_VIEW     = 16,  /* the gradient of an input can be the same bytes as (part of) that of output 0 */
+    GCP_FLAG_VIEW          = 8,   /* output 0 can share the bytes of the inputs: reshape, slice, concat */
+    GCP_FLAG_GRAD_VIEW     = 16,  /* the gradient of an input can share (some of) the bytes of that of output 0 */
     GCP_FLAG_COSTLY        = 32,  /* GCP_POLICY_CHEAP keeps its output */
     GCP_FLAG_LOSS          = 64,  /* belongs to the loss, not to a unit */
-    GCP_FLAG_SIGN_OR_MASK  = 128, /* backward reads output 0 where another one reads it anyway, else its mask,
-                                      output 1 */
+    GCP_FLAG_SIGN_OR_MASK  = 128, /* backward reads output 0 where another op's backward reads it anyway, else the
+                                      mask, output 1 */
     GCP_FLAG_NO_GRADIENT   = 256, /* gradients stop here */
-    GCP_FLAG_CROSS         = 512  /* backward reads input 0 for the gradient of input 1 only, and the reverse */
+    GCP_FLAG_CROSS         = 512  /* backward reads input 0 only for the gradient of input 1, and the reverse */
 } gcp_flag;
 typedef struct gcp_op {
     const char *name;
@@ -289,45 +290,46 @@ typedef struct gcp_op {
     unsigned reads_in, reads_out;       /* what backward reads: bit i = input i, bit j = output j */
     unsigned flags;
     int outputs;
-    const struct gcp_op *on_device;     /* a custom op's forward, backward and cost for targets with memory of their
-                                           own; NULL: refused there. Where steps are recorded they are called while
-                                           recording, not in each step */
+    const struct gcp_op *on_device;     /* a custom op's forward, backward and cost for targets with a device; NULL: the
+                                           op is refused there. Where a device records steps, they are called while it
+                                           records, not in each step */
 } gcp_op;
 
-/* A target whose memory the CPU cannot touch (a GPU). What is issued runs in order, later; copy, fill and timed come
-   after all that was issued before, and have finished when they return. */
+/* A target whose memory the CPU cannot touch (a GPU). What is issued to it runs later, in order; copy, fill and timed
+   run after all that was issued before them, and have finished when they return. */
 typedef struct gcp_device {
     void (*copy)(void *context, void *to, const void *from, size_t size);       /* in any direction */
     void (*fill)(void *context, void *to, int byte, size_t size);
-    /* issue(arg) makes the calls of a step. play may record them in *recording and replay that the next time: every
-       call would be the same. forget gives a recording back. */
+    /* play runs a step: issue(arg) makes its calls. play may record them in *recording and replay that in later steps,
+       where every call would be the same. forget frees a recording. */
     void (*play)(void *context, void **recording, void (*issue)(void *arg), void *arg);
     void (*forget)(void *context, void *recording);
-    /* seconds that issue's calls take there */
+    /* seconds that the calls of issue(arg) take on the device */
     double (*timed)(void *context, void (*issue)(void *arg), void *arg);
-    const char *(*trouble)(void *context);      /* NULL, or what went wrong since the last time it was asked */
+    const char *(*trouble)(void *context);      /* NULL, or what went wrong since the last call */
 } gcp_device;
 
-/* What a plan is made for. Zero-initialised = this CPU, with OpenMP's threads where compiled with it, else one.
-   A caller's own thread pool: fill threads, parallel_for and context. parallel_for runs task(arg, i, worker) for every
-   i in [0, tasks), worker in [0, threads) being unique among tasks that run at the same time; it stays NULL where the
-   caller gave none. */
+/* The machine that a plan is made for. Zero-initialised: this CPU, with OpenMP's threads if compiled with OpenMP, else
+   one thread. For a thread pool of your own, fill threads, parallel_for and context. parallel_for runs task(arg, index,
+   worker) for every index in [0, tasks). worker is in [0, threads), and no two tasks that run at the same time have the
+   same. parallel_for stays NULL where the caller gave none. */
 struct gcp_target {
     const char *name;
     const gcp_op *kernels;              /* GCP_ROW_COUNT rows whose forward, backward and cost replace the CPU's */
     const gcp_device *device;           /* NULL: the CPU reads and writes this target's memory */
-    int    threads, isa;                /* isa: 0 best, else GCP_ISA_...: forced, for tests */
+    int    threads, isa;                /* isa: 0 the best; GCP_ISA_... forces one, for tests */
     size_t align;                       /* of every tensor; a power of two, default 64 */
     double flops_per_second, bytes_per_second;      /* cost model; defaults 1e11 and 1e10 */
     double far_bytes_per_second;                    /* of the copies below; default 1e10 */
     void  *context;
     void  (*parallel_for)(void *context, int tasks, void (*task)(void *arg, int index, int worker), void *arg);
-    /* Far memory, where a list's O puts values and its P gets them back. start begins a copy behind all that was issued
-       before, wait holds back what is issued next until copy id (below GCP_COPIES) is done. NULL: copied at once. */
+    /* Far memory: a list's O copies values to it, its P copies them back. copy_start begins a copy after all that was
+       issued before; copy_wait holds back what is issued next until copy id (below GCP_COPIES) is done. Both NULL: each
+       copy is done at once. */
     void  (*copy_start)(void *context, int id, void *to, const void *from, size_t size);
     void  (*copy_wait)(void *context, int id);
-    void *(*far_allocate)(void *context, size_t size);      /* for plans with far_bytes, at gcp_bind; NULL: gcp_far_bind
-                                                               gives it */
+    void *(*far_allocate)(void *context, size_t size);      /* called by gcp_bind for plans with far_bytes; NULL: use
+                                                               gcp_far_bind */
     void  (*far_release)(void *context, void *memory, size_t size);
     void *(*allocate)(void *context, size_t size);          /* for gcp_bind(plan, NULL, 0); aligned to align */
     void  (*release)(void *context, void *memory, size_t size);
@@ -339,31 +341,36 @@ enum { GCP_ISA_BEST, GCP_ISA_SCALAR, GCP_ISA_V128, GCP_ISA_AVX2, GCP_ISA_AVX512 
 typedef struct gcp_writer { void (*write)(void *context, const char *text, size_t size); void *context; } gcp_writer;
 
 typedef enum gcp_init { GCP_INIT_DEFAULT, GCP_INIT_HE, GCP_INIT_GLOROT, GCP_INIT_ZEROS, GCP_INIT_ONES } gcp_init;
-/* GCP_PADDING_SAME: TensorFlow's: out = ceil(in / stride) */
+/* GCP_PADDING_SAME: as in TensorFlow, out = ceil(in / stride) */
 typedef enum gcp_padding { GCP_PADDING_EXPLICIT, GCP_PADDING_SAME } gcp_padding;
 typedef enum gcp_upsampling { GCP_UPSAMPLING_NEAREST, GCP_UPSAMPLING_BILINEAR } gcp_upsampling;
 
+/* A unit is an outermost segment, or an op outside of all segments. */
 typedef enum gcp_policy {
-    GCP_POLICY_SEGMENTS,    /* the user's blocks: what crosses them is kept, their inside run again once (Chen 2016) */
+    GCP_POLICY_SEGMENTS,    /* keep what crosses the user's segments, run their inside again once (Chen 2016) */
     GCP_POLICY_KEEP_ALL,    /* plain backpropagation */
-    GCP_POLICY_UNIFORM,     /* .segments equal runs of units, the last not run again; .balance: by bytes where better */
-    GCP_POLICY_CHECKPOINTS, /* .checkpoints units evenly by index; .replay keeps nothing in a segment (quadratic) */
+    GCP_POLICY_UNIFORM,     /* .segments runs of equally many units, the last not run again; .balance: of equal bytes
+                               where that is better */
+    GCP_POLICY_CHECKPOINTS, /* cuts after .checkpoints units, evenly spaced by index; .replay keeps nothing inside a
+                               segment (quadratic time) */
     GCP_POLICY_SQRT,        /* about sqrt(n) cuts, placed for the least peak (Chen 2016) */
     GCP_POLICY_RECURSIVE,   /* cuts inside cuts: O(log n) memory */
-    GCP_POLICY_CHEAP,       /* keep the outputs of convolutions and matrix products, redo the cheap rest */
-    GCP_POLICY_BUDGET       /* the fastest schedule found whose plan.bytes are at most .budget; else an error that
-                               names the least */
+    GCP_POLICY_CHEAP,       /* keep the outputs of convolutions and matrix products, recompute the cheap rest */
+    GCP_POLICY_BUDGET       /* the fastest schedule found whose plan.bytes are at most .budget; if none, an error
+                               that names the least budget found that works */
 } gcp_policy;
 
-/* How long GCP_POLICY_BUDGET searches: instructions simulated, never seconds, so that a plan is one. */
+/* How long GCP_POLICY_BUDGET searches, in simulated instructions and not in seconds, so the same options give the same
+   plan. */
 typedef enum gcp_effort { GCP_EFFORT_DEFAULT, GCP_EFFORT_QUICK, GCP_EFFORT_THOROUGH } gcp_effort;
 
 typedef enum gcp_optimizer {
     GCP_OPTIMIZER_NONE, GCP_OPTIMIZER_SGD, GCP_OPTIMIZER_ADAM, GCP_OPTIMIZER_ADAMW
 } gcp_optimizer;
 
-/* Called when a parameter's gradient is finished (on a device: issued; gradient is an address there, and work on it
-   goes behind what was issued); its bytes may be changed in place until on_wait returns. on_wait needs on_gradient. */
+/* Called when a parameter's gradient is finished. Its bytes may be changed in place until on_wait returns. On a device
+   the gradient's last instruction is only issued then: gradient is an address there, and work on it must be queued
+   after what was issued. on_wait needs on_gradient. */
 typedef void (*gcp_gradient_hook)(void *context, gcp_tensor parameter, gcp_real *gradient, size_t count);
 
 /* Options, each a struct whose first field the macro fills with the call site. Fields stand in order of use. */
@@ -383,9 +390,9 @@ typedef struct gcp_segment_opts {
     gcp_at at GCPI_Z; unsigned keep GCPI_Z;
 } gcp_segment_opts;
 
-/* Default: zeros where the shape has one size, else He. fan_in is the product of all sizes but the first, fan_out the
-   first; of what matmul multiplies with from the right, (k, m), they are k and m. .std: normal with this deviation, in
-   place of .init. */
+/* Default .init: zeros where the shape has one size, else He. Default .fan_in: the product of all sizes but the first;
+   .fan_out: the first. For the right factor of a matmul, (k, m), they are k and m. .std: normal with this standard
+   deviation, in place of .init. */
 typedef struct gcp_param_opts {
     gcp_at at GCPI_Z; gcp_init init GCPI_Z; int fan_in GCPI_Z, fan_out GCPI_Z; double std GCPI_Z;
 } gcp_param_opts;
@@ -420,7 +427,7 @@ typedef struct gcp_pool_opts {
 typedef struct gcp_upsample_opts {      /* .factor: default 2, both ways */
     gcp_at at GCPI_Z; int factor GCPI_Z; gcp_upsampling mode GCPI_Z; const char *name GCPI_Z;
 } gcp_upsample_opts;
-/* .by has no default: forgotten is an error, GCP_ZERO says zero */
+/* .by has no default: leaving it out is an error, GCP_ZERO gives zero */
 typedef struct gcp_scale_opts {
     gcp_at at GCPI_Z; double by GCPI_Z; const char *name GCPI_Z;
 } gcp_scale_opts;
@@ -434,17 +441,17 @@ typedef struct gcp_norm_opts {
     double momentum GCPI_Z;             /* batch-norm: running = (1 - m) running + m batch; default 0.1 */
     const char *name GCPI_Z;
 } gcp_norm_opts;
-/* .rate: the share of values that become 0 in training, in [0, 1); what is left is divided by 1 - rate. 0, the
-   default, drops nothing. */
+/* .rate: the share of values that become 0 in training, in [0, 1); the others are divided by 1 - rate. 0, the default,
+   drops nothing. */
 typedef struct gcp_dropout_opts { gcp_at at GCPI_Z; double rate GCPI_Z; const char *name GCPI_Z; } gcp_dropout_opts;
-/* channels */
+/* counted in channels */
 typedef struct gcp_slice_opts {
     gcp_at at GCPI_Z; int first GCPI_Z, count GCPI_Z; const char *name GCPI_Z;
 } gcp_slice_opts;
 typedef struct gcp_embedding_opts {
     gcp_at at GCPI_Z; int entries GCPI_Z, out GCPI_Z; const char *name GCPI_Z;
 } gcp_embedding_opts;
-/* .ignore: a label that counts for nothing, neither in the loss nor in the mean's count; 0 is said with GCP_ZERO. */
+/* .ignore: pixels with this label are left out of the loss and of the count for its mean; GCP_ZERO gives label 0. */
 typedef struct gcp_cross_entropy_opts {
     gcp_at at GCPI_Z; int ignore GCPI_Z; const char *name GCPI_Z;
 } gcp_cross_entropy_opts;
@@ -462,59 +469,58 @@ typedef struct gcp_plan_opts {
     gcp_effort effort GCPI_Z;               /* GCP_POLICY_BUDGET */
     size_t far GCPI_Z; int far_only GCPI_Z; /* GCP_POLICY_BUDGET: bytes of far memory that values may wait in; far_only:
                                                nothing runs again */
-    const char *costs GCPI_Z;               /* text of gcp_costs_print: seconds to plan with, of any machine */
+    const char *costs GCPI_Z;               /* text of gcp_costs_print, from any machine: seconds to plan with */
     int inference GCPI_Z;                   /* forward only: running statistics, no dropout, no gradients */
     gcp_optimizer optimizer GCPI_Z;
     double momentum GCPI_Z; int nesterov GCPI_Z; /* SGD */
     double beta1 GCPI_Z, beta2 GCPI_Z, epsilon GCPI_Z; /* Adam: defaults 0.9, 0.999, 1e-8 */
     double weight_decay GCPI_Z;             /* SGD, Adam: added to the gradient; AdamW: decoupled */
-    double clip_value GCPI_Z;               /* each gradient value into [-clip_value, clip_value]; 0: none */
-    double clip_norm GCPI_Z;                /* all gradients scaled down to this Euclidean norm together; 0: none */
+    double clip_value GCPI_Z;               /* clips each gradient value to [-clip_value, clip_value]; 0: none */
+    double clip_norm GCPI_Z;                /* scales all gradients together down to this Euclidean norm; 0: none */
     int fuse_update GCPI_Z;                 /* update each weight as soon as its gradient is finished */
     int accumulate GCPI_Z;                  /* micro-batches per update; gradients are averaged */
-    int no_groups GCPI_Z;                   /* run every op on its own: same bits, more passes over memory */
+    int no_groups GCPI_Z;                   /* fuse no ops into groups: same bits, more passes over memory */
     int check GCPI_Z;                       /* GCP_CHECK: a recomputed tensor with other bits, and the first NaN, are
-                                               errors that name the op; dead bytes are poisoned. Slow */
+                                               errors that name the op; dead bytes are filled with NaNs. Slow */
     gcp_gradient_hook on_gradient GCPI_Z, on_wait GCPI_Z; void *hook_context GCPI_Z;
     const gcp_target *target GCPI_Z;        /* NULL: this CPU; copied */
     gcp_arena *arena GCPI_Z;                /* NULL: the tape's */
 } gcp_plan_opts;
 enum { GCP_CHECK = 1 };
 
-/* Where the peak's bytes go. They add up to bytes - gaps. */
+/* Where the bytes go at the peak. All fields, gaps included, add up to plan.bytes. */
 typedef struct gcp_split {
     size_t weights, optimizer, statistics;                       /* state */
     size_t inputs, kept, recomputed, weight_gradients, activation_gradients, workspace, gaps;   /* slab at the peak */
 } gcp_split;
 
-/* A plan, passed by pointer. The figures are known before gcp_bind; they are all in bytes unless they say otherwise. */
+/* A plan, passed by pointer. Its figures are known before gcp_bind. */
 typedef struct gcp_plan {
     gcp_tape *tape; unsigned generation;
-    size_t bytes;                   /* all that a step needs: state_bytes + slab_bytes. Where another plan's optimiser
-                                       made the state grow, the next call with this plan brings them up to date */
+    size_t bytes;                   /* all that a step needs: state_bytes + slab_bytes. If another plan's optimiser
+                                       makes the state grow, the next call with this plan updates them */
     size_t state_bytes, slab_bytes;
-    size_t room;                    /* bytes to allocate: enough for gcp_bind at any address (bytes, and what alignment
-                                       may cost) */
-    size_t keep_all_bytes;          /* of the plan of GCP_POLICY_KEEP_ALL, to compare with; 0 for lists, and for
+    size_t room;                    /* bytes to allocate: enough for gcp_bind at any address (plan.bytes, and what
+                                       alignment may cost) */
+    size_t keep_all_bytes;          /* plan.bytes of GCP_POLICY_KEEP_ALL, to compare with; 0 for lists, and for
                                        GCP_POLICY_BUDGET of large networks */
     size_t live_peak;               /* the most live slab bytes at once; slab_bytes - live_peak is lost to layout */
     size_t after_forward;           /* live activations between forward and backward, inputs and state left out */
-    size_t checkpoint_bytes;        /* outputs of the cuts' units that GCP_POLICY_CHECKPOINTS chose */
+    size_t checkpoint_bytes;        /* GCP_POLICY_CHECKPOINTS: outputs of the chosen units */
     size_t far_bytes, far_traffic;  /* far memory that the list's O instructions need, not part of bytes; bytes copied
                                        in a step */
-    size_t moved_bytes;             /* moved inside the slab in a step, because no layout without that fits */
+    size_t moved_bytes;             /* moved inside the slab in a step, because no layout without moves fits */
     gcp_split split;
     double seconds, keep_all_seconds; /* by the cost model */
-    double stall_seconds;           /* of seconds: waiting for copies to and from far memory */
-    size_t least_bytes;             /* GCP_POLICY_BUDGET failed: the least budget found to work. Set in the plan that is
-                                       returned then */
+    double stall_seconds;           /* the part of seconds that waits for copies to and from far memory */
+    size_t least_bytes;             /* where GCP_POLICY_BUDGET made no plan: the least budget found that works */
     int    costed;                  /* ops whose seconds .costs gave; the others' come from FLOPs and bytes */
     double bound_seconds;           /* GCP_POLICY_BUDGET: no schedule within the budget is faster; else 0 */
     int    coarse;                  /* GCP_POLICY_BUDGET: 1: the plan's arena had no room for all of the search */
     const char *method;             /* GCP_POLICY_BUDGET: what found the schedule: a policy, "cuts", "chain", "search",
                                        "exact"; else NULL */
     double forward_flops, rerun_flops;
-    int    units, reruns;           /* units of the network; runs of a unit again */
+    int    units, reruns;           /* units of the network; how often units are run again, in all */
     int    instructions, segments;  /* segments of the plan: 1 = keep-all */
     int    peak_instruction;
     struct gcpi_plan *in;
@@ -522,14 +528,14 @@ typedef struct gcp_plan {
 
 typedef struct gcp_step_opts {
     gcp_at at GCPI_Z;
-    double lr GCPI_Z;                   /* with an optimiser there is no default; GCP_ZERO says zero. Without one it
-                                           must not be given */
+    double lr GCPI_Z;                   /* must be given with an optimiser (GCP_ZERO: zero), and must not be given
+                                           without one */
     uint64_t first_sample GCPI_Z;       /* data parallel: number of this worker's first sample in the whole batch */
 } gcp_step_opts;
 
-/* step: of the stencil, relative to the element (to its tensor's root mean square, where it is smaller); default 1e-3,
-   3e-2 in float. Where the error is above the tolerance, a tenth and a hundredth of it too, and the least error counts.
-   tolerance: default 1e-7, 5e-3 in float; of gradients far below 1, scale the loss up. */
+/* step: the stencil's, relative to the element (to its tensor's root mean square where the element is smaller); default
+   1e-3, in float 3e-2. Where the error is above the tolerance, a tenth and a hundredth of the step are tried too, and
+   the least error counts. tolerance: default 1e-7, in float 5e-3; if gradients are far below 1, scale the loss up. */
 typedef struct gcp_gradcheck_opts { gcp_at at GCPI_Z; double step GCPI_Z, tolerance GCPI_Z; } gcp_gradcheck_opts;
 /* lr: default 0; repeats: 5 */
 typedef struct gcp_profile_opts {
@@ -552,9 +558,10 @@ GCP_API void     *gcp_arena_push(gcp_arena *arena, ptrdiff_t size, ptrdiff_t ali
 
 /* Tape. Its capacity is fixed; a full tape is an error that says how many ops were needed. An arena that is too small
    for the tape is an error too (NULL if not even the error fits). gcp_tape_bytes: what gcp_tape_make takes. An arena
-   serves one tape: what was pushed behind the tape goes with gcp_tape_reset, which forgets ops, tensors and plans, and
-   keeps parameters: recording again finds their values. Unbind plans first: afterwards nobody knows what their target
-   gave them. State that shall outlive a plan whose memory the target gives needs gcp_state_bind_on. */
+   serves one tape. gcp_tape_reset forgets ops, tensors, plans and all else that was taken from the arena after the
+   tape. It keeps parameters: recording again finds their values. Unbind plans before it: afterwards the memory that a
+   target gave them cannot be given back. State that must outlive a plan whose memory the target gives needs
+   gcp_state_bind_on. */
 GCP_API size_t      gcp_tape_bytes_at(gcp_tape_opts opts);
 GCP_API gcp_tape   *gcp_tape_make_at(gcp_arena *arena, gcp_tape_opts opts);
 GCP_API void        gcp_tape_reset(gcp_tape *tape);
@@ -563,16 +570,16 @@ GCP_API gcp_code    gcp_error_code(const gcp_tape *tape);
 GCP_API void        gcp_error_clear(gcp_tape *tape);
 GCP_API const char *gcp_code_text(gcp_code code);
 
-/* Inputs. They stay intact through a step. gcp_input: gcp_real. gcp_labels and gcp_ids: int32, a class a pixel for
-   gcp_cross_entropy, entries of a table for gcp_embedding. gcp_want_grad: also compute this input's gradient. */
+/* Inputs. A step does not change them. gcp_input: gcp_real. gcp_labels: int32, a class per pixel for gcp_cross_entropy.
+   gcp_ids: int32, entries of a table for gcp_embedding. gcp_want_grad: also compute this input's gradient. */
 GCP_API gcp_tensor gcp_input_at(gcp_tape *tape, const char *name, gcp_shape shape, gcp_input_opts opts);
 GCP_API gcp_tensor gcp_labels_at(gcp_tape *tape, const char *name, gcp_shape shape, gcp_input_opts opts);
 GCP_API gcp_tensor gcp_ids_at(gcp_tape *tape, const char *name, gcp_shape shape, gcp_input_opts opts);
 GCP_API gcp_tensor gcp_want_grad_at(gcp_tensor input, gcp_at at);
 
 /* Parameters: values in the tape's state, found again by path after a reset. Layers make their own; gcp_param makes one
-   to share, gcp_nth_parameter and gcp_find find one. gcp_freeze: no gradient for it in plans made from here on, for as
-   long as the tape is not reset; plans made before train it on. */
+   to share, gcp_nth_parameter and gcp_find find one. gcp_freeze: until the tape is reset, plans made from now on
+   compute no gradient for it; plans made before still train it. */
 GCP_API gcp_tensor gcp_param_at(gcp_tape *tape, const char *name, gcp_shape shape, gcp_param_opts opts);
 GCP_API gcp_tensor gcp_freeze_at(gcp_tensor parameter, gcp_at at);
 GCP_API gcp_tensor gcp_nth_parameter(gcp_tape *tape, int index);        /* in order of recording; nil past the last */
@@ -601,8 +608,8 @@ GCP_API gcp_tensor gcp_embedding_at(gcp_tensor ids, gcp_embedding_opts opts);   
 GCP_API gcp_tensor gcp_batch_norm_at(gcp_tensor x, gcp_norm_opts opts);
 GCP_API gcp_tensor gcp_layer_norm_at(gcp_tensor x, gcp_norm_opts opts);           /* over channels */
 
-/* The same ops with weights given, for sharing: these say .out, .k and .entries. bias may be nil (pass GCP_NIL). A
-   batch-norm's running statistics are its own even so: what two places see differs. */
+/* The same ops with given weights, so that ops can share them: .out, .k and .entries follow from the weights. bias may
+   be nil (pass GCP_NIL). Each batch-norm still has its own running statistics, as its inputs differ from others'. */
 GCP_API gcp_tensor gcp_conv2d_op_at(gcp_tensor x, gcp_tensor weight, gcp_tensor bias, gcp_conv2d_opts opts);
 GCP_API gcp_tensor gcp_conv_transpose2d_op_at(gcp_tensor x, gcp_tensor weight, gcp_tensor bias, gcp_conv2d_opts opts);
 GCP_API gcp_tensor gcp_linear_op_at(gcp_tensor x, gcp_tensor weight, gcp_tensor bias, gcp_linear_opts opts);
@@ -610,7 +617,7 @@ GCP_API gcp_tensor gcp_embedding_op_at(gcp_tensor ids, gcp_tensor table, gcp_emb
 GCP_API gcp_tensor gcp_batch_norm_op_at(gcp_tensor x, gcp_tensor gamma, gcp_tensor beta, gcp_norm_opts opts);
 GCP_API gcp_tensor gcp_layer_norm_op_at(gcp_tensor x, gcp_tensor gamma, gcp_tensor beta, gcp_norm_opts opts);
 
-/* Ops. add, mul: equal shapes. matmul: (n, k) x (k, m). bias: adds one value a channel. */
+/* Ops. add, mul: equal shapes. matmul: (n, k) x (k, m). bias: adds one value per channel. */
 GCP_API gcp_tensor gcp_matmul_at(gcp_tensor a, gcp_tensor b, gcp_op_opts opts);
 GCP_API gcp_tensor gcp_add_at(gcp_tensor a, gcp_tensor b, gcp_op_opts opts);
 GCP_API gcp_tensor gcp_mul_at(gcp_tensor a, gcp_tensor b, gcp_op_opts opts);
@@ -632,45 +639,46 @@ GCP_API gcp_tensor gcp_slice_at(gcp_tensor x, gcp_slice_opts opts);             
 GCP_API gcp_tensor gcp_flatten_at(gcp_tensor x, gcp_op_opts opts);                /* n h w c -> n, hwc */
 GCP_API gcp_tensor gcp_reshape_at(gcp_tensor x, gcp_shape shape, gcp_op_opts opts);
 
-/* Losses: scalars. cross_entropy: mean over pixels of softmax cross-entropy, labels int32 in [0, c) or .ignore; where
-   all are ignored 0. */
+/* Losses: scalars. cross_entropy: mean over pixels of softmax cross-entropy, labels int32 in [0, c) or .ignore; 0 where
+   all are ignored. */
 GCP_API gcp_tensor gcp_cross_entropy_at(gcp_tensor logits, gcp_tensor labels, gcp_cross_entropy_opts opts);
 GCP_API gcp_tensor gcp_mse_at(gcp_tensor a, gcp_tensor b, gcp_op_opts opts);
 GCP_API gcp_tensor gcp_mean_at(gcp_tensor x, gcp_op_opts opts);
 
-/* A user's own op, with the rights of a built-in one. op and context must outlive the tape's recording. Returns the
-   first output; all of them go to opts.outputs if given. A time step of an adjoint is such an op. */
+/* A user's own op, planned like a built-in one. op and context must live until the tape is reset. Returns the first
+   output; all of them go to opts.outputs if given. A time step of an adjoint computation can be such an op. */
 GCP_API gcp_tensor gcp_custom_at(const gcp_tensor *inputs, int count, const gcp_op *op, gcp_custom_opts opts);
 
 /* Segments: use GCP_SEGMENT. */
 GCP_API int  gcp_segment_begin(gcp_tape *tape, const char *label, gcp_segment_opts opts);
 GCP_API void gcp_segment_end(gcp_tape *tape, int segment, int *state);
 
-/* Plan. loss: a scalar (any tensor for .inference). Takes memory from opts.arena or the tape's, and scratch that it
-   returns; gcp_plan_arena says how much is enough for both. gcp_plan_ok: 1, or 0 where the plan could not be made: the
-   tape holds the message (none where the loss is nil and names no tape). An option that its policy or optimiser does
-   not take is an error. gcp_least_budget: the least .budget found that a plan with these options fits (plan.bytes
-   counts the state too); .policy and .budget are left out; 0 on error. */
+/* Plan. loss: a scalar (any tensor for .inference). A plan takes memory from opts.arena or the tape's arena, and while
+   it is made, scratch that it returns; gcp_plan_arena says how much is enough for both. gcp_plan_ok: 1, or 0 where the
+   plan could not be made. Then the tape holds the message (no message where the loss is nil and has no tape). An option
+   that the policy or optimiser does not use is an error. gcp_least_budget: the least .budget found that works with
+   these options (plan.bytes counts the state too); leave out .policy and .budget; 0 on error. */
 GCP_API gcp_plan gcp_plan_make_at(gcp_tensor loss, gcp_plan_opts opts);
 GCP_API int      gcp_plan_ok(const gcp_plan *plan);
 GCP_API size_t   gcp_plan_arena_at(gcp_tensor loss, gcp_plan_opts opts);
 GCP_API size_t   gcp_least_budget_at(gcp_tensor loss, gcp_plan_opts opts);
 
-/* Gives a plan back, so that another can be made in its place (a new budget every epoch): unbinds it, and its arena has
-   its bytes again as soon as nothing that was taken behind it is left there: free a plan before you make its successor,
-   or make them in two arenas in turn (.arena). The state stays; of a plan that holds the state in memory of the
-   target's, gcp_unbind says what becomes of it. */
+/* Unbinds a plan and frees it, so that another can be made in its place (a new budget every epoch). The tape's arena
+   has its bytes again as soon as nothing that was taken after them is left there; another arena (.arena) has them again
+   only if they are the last that were taken. So free a plan before you make its successor, or make them in two arenas
+   in turn. The state stays, unless it lies in memory that the target gave this plan (see gcp_unbind). */
 GCP_API void gcp_plan_free(gcp_plan *plan);
 
-/* The same for a graph given as text (src/planner/graph.h has the format; gcp_graph_print makes it from any plan):
-   figures, lists and reports, and nothing to bind. tape holds the errors and the arena; text is copied. */
+/* A plan for a graph given as text (src/planner/graph.h has the format; gcp_graph_print makes it from any plan). It has
+   figures, lists and reports, but cannot be bound. tape gives the arena and holds the errors; text is copied. */
 GCP_API gcp_plan gcp_graph_plan_at(gcp_tape *tape, const char *text, gcp_plan_opts opts);
 GCP_API size_t   gcp_graph_arena_at(const gcp_tape *tape, const char *text, gcp_plan_opts opts);
 
-/* The trade-off curve: fills seconds, bytes and bound of `count` points whose budgets are given, in ascending order;
-   more budget never costs time. Returns how many of them fit (the last ones); 0 with the tape's error if planning
-   failed otherwise; .policy and .budget of the options are left out. The plan of a point is gcp_plan_make with .budget
-   = point.planned_with. As CSV, or as a curve with the lower bound beside it. */
+/* The trade-off curve: give the budgets of `count` points, in ascending order; gcp_sweep fills the other fields. A
+   point is never slower than one with a smaller budget. Returns how many points fit (the last ones); 0, with the tape's
+   error, if planning failed for another reason. Leave out .policy and .budget. gcp_plan_make with .budget =
+   point.planned_with makes a point's plan. The curve can be written as CSV, or drawn (SVG) with the lower bound beside
+   it. */
 typedef struct gcp_point {
     size_t budget;                      /* given */
     size_t bytes;                       /* of this point's plan; 0: nothing fits */
@@ -682,29 +690,32 @@ GCP_API int  gcp_graph_sweep_at(gcp_tape *tape, const char *text, gcp_point *poi
 GCP_API void gcp_sweep_csv(const gcp_point *points, int count, gcp_writer out);
 GCP_API void gcp_sweep_svg(const gcp_point *points, int count, gcp_writer out);
 
-/* The largest batch for .plan.budget bytes, by planning alone. record makes a network of that batch on the tape, which
-   is reset before each try and after the last and keeps none of their new parameters, and returns its loss. 0 on error,
-   which the tape holds: also where not even a batch of one fits. */
+/* The largest batch for .plan.budget bytes, found by planning alone. record makes a network of the given batch on the
+   tape and returns its loss. The tape is reset before each try and after the last, and keeps no parameter that is new
+   in a try. 0 on error, which the tape holds; a batch of one that does not fit is an error too. */
 typedef gcp_tensor (*gcp_record_fn)(void *context, gcp_tape *tape, int batch);
 typedef struct gcp_batch_opts {
     gcp_at at GCPI_Z;
     int most GCPI_Z;                    /* the largest batch to try, default 65536 */
-    double slowdown GCPI_Z;             /* the most that a step may take, in steps of keep-all; 0: any */
-    gcp_plan_opts plan GCPI_Z;          /* .budget and what else the plan shall be; .policy is GCP_POLICY_BUDGET */
+    double slowdown GCPI_Z;             /* the most time of a step, as a multiple of keep-all's; 0: any */
+    gcp_plan_opts plan GCPI_Z;          /* .budget and other options; .policy is always GCP_POLICY_BUDGET */
 } gcp_batch_opts;
 GCP_API int gcp_max_batch_at(gcp_tape *tape, gcp_record_fn record, void *context, gcp_batch_opts opts);
 
-/* Bind. memory: plan->room bytes, or plan->bytes at an address that is aligned to the target's align; not the tape's
-   own arena. A tape whose state has no home takes it from the front of this memory, for as long as the tape is used.
-   NULL, 0: the target's allocate. Plans bound to the same memory share it: the state at its front, and behind it one
-   slab at a time. gcp_plans_bytes says what all of some plans need there (their state and the largest slab), before any
-   is bound; gcp_plans_room what to allocate (up to GCP_MAX_BOUND plans of one tape; 0 where one of them was not made).
-   The state cannot move later: give room for the slots of the largest optimiser at first (gcp_state_bytes). Whatever
-   another plan writes or runs there takes a plan's inputs and results: write the inputs again. Where an optimiser's
-   slots make the state grow, the slabs of the others move by themselves, which also takes their inputs.
-   gcp_unbind: before the memory is freed or used otherwise. It gives back what the target allocated, a state in it too.
-   gcp_state_bind gives state a home of its own first: gcp_state_bytes at an address aligned to 64, 63 more at any;
-   slots for optimizer. Then gcp_bind takes plan->slab_bytes, and at any address the target's align less 1 more.
+/* Bind. memory: plan->room bytes, or plan->bytes at an address that is aligned to the target's align; not in the tape's
+   own arena. NULL, 0: the target's allocate gives the memory. If the tape's state has no memory yet, it goes to the
+   front of this memory, and stays there as long as the tape is used. It cannot move later: give room at first for the
+   slots of the largest optimiser (gcp_state_bytes).
+   Plans bound to the same memory share it: the state at its front, and after it one slab at a time. gcp_plans_bytes
+   says what several plans need there (their state and the largest slab), before any is bound; gcp_plans_room says what
+   to allocate (up to GCP_MAX_BOUND plans of one tape; 0 where one of them was not made). When a plan writes or runs
+   there, the inputs and results of the others are lost: write their inputs again. Where an optimiser's slots make the
+   state grow, the slabs of the other plans move by themselves, and their inputs are lost too.
+   gcp_unbind: call it before the memory is freed or used otherwise. It gives back what the target allocated, and a
+   state in that memory is lost.
+   gcp_state_bind, called first, gives the state separate memory: gcp_state_bytes (with room for that optimiser's slots)
+   at an address aligned to 64, at any other 63 more. Then gcp_bind takes plan->slab_bytes at an aligned address; at
+   any address, align - 1 bytes more.
    gcp_slots_reset forgets the optimiser's slots, their counts of updates and the step counter, so that another
    optimiser may be bound. */
 GCP_API gcp_code gcp_bind_at(gcp_plan *plan, void *memory, size_t size, gcp_at at);
@@ -713,19 +724,20 @@ GCP_API size_t   gcp_plans_bytes_at(const gcp_plan *const *plans, int count);
 GCP_API size_t   gcp_plans_room_at(const gcp_plan *const *plans, int count);
 GCP_API size_t   gcp_state_bytes(const gcp_tape *tape, gcp_optimizer optimizer);
 GCP_API gcp_code gcp_state_bind_at(gcp_tape *tape, void *memory, size_t size, gcp_at at);
-/* in that target's memory */
+/* the same, in the memory of this target */
 GCP_API gcp_code gcp_state_bind_on_at(gcp_tape *tape, const gcp_target *target, void *memory, size_t size, gcp_at at);
 GCP_API void     gcp_slots_reset(gcp_tape *tape);
-/* plan->far_bytes, before the first step */
+/* memory: plan->far_bytes; call it before the first step */
 GCP_API gcp_code gcp_far_bind_at(gcp_plan *plan, void *memory, size_t size, gcp_at at);
 
-/* Run. gcp_write / gcp_read: whole tensors, dense, in the element type of the tensor (gcp_real, int32). Written: inputs
-   and parameters; every input that the plan reads before its first step, labels within the range of what reads them.
-   Read: inputs, parameters, and after a step the loss and kept tensors. gcp_grad: a parameter's gradient (plan without
-   optimiser) or a wanted input's. gcp_ignored: how many labels in the batch are the .ignore of the cross-entropy that
-   made this loss (-1: an error). gcp_step: forward, backward, update; returns the loss. gcp_forward: of an inference
-   plan; its value where that is a scalar, else 0. Both return NaN after an error; a loss that is NaN by itself is none:
-   the step was taken, and gcp_error is NULL. Batch-norm statistics: gcp_find(net, "batch_norm[0]/running_mean"). */
+/* Run. gcp_write / gcp_read: whole tensors, dense, in the element type of the tensor (gcp_real, int32). gcp_write takes
+   inputs and parameters. Write every input that the plan reads before its first step; labels must be in the range of
+   the ops that read them. gcp_read takes inputs, parameters, and after a step the loss and kept tensors. gcp_grad: the
+   gradient of a parameter (plan without optimiser) or of an input with gcp_want_grad. gcp_ignored: how many labels in
+   the batch are the .ignore of the cross-entropy that made this loss (-1: an error). gcp_step: forward, backward,
+   update; returns the loss. gcp_forward runs an inference plan and returns its value if that is a scalar, else 0. Both
+   return NaN after an error. A loss that is itself NaN is not an error: the step was taken, and gcp_error is NULL.
+   Batch-norm statistics: gcp_find(net, "batch_norm[0]/running_mean"). */
 GCP_API gcp_code gcp_write_at(gcp_plan *plan, gcp_tensor x, const void *data, gcp_at at);
 GCP_API gcp_code gcp_read_at(gcp_plan *plan, gcp_tensor x, void *data, gcp_at at);
 GCP_API gcp_code gcp_grad_at(gcp_plan *plan, gcp_tensor x, gcp_real *data, gcp_at at);
@@ -734,32 +746,31 @@ GCP_API double   gcp_step_at(gcp_plan *plan, gcp_step_opts opts);
 GCP_API double   gcp_forward_at(gcp_plan *plan, gcp_step_opts opts);
 GCP_API uint64_t gcp_steps_done(const gcp_tape *tape);
 
-/* Memory as it is, not as planned: runs a step twice on copies of state and inputs (written or not) in memory (more
-   than plan->room bytes, filled with a pattern, then with its complement) and returns the bytes up to the last that
-   changed. NULL, 0: memory of the target's allocate. .lr may be left out. */
+/* Measures the memory that a step really takes. Fills memory (more than plan->room bytes) with a pattern, runs a step
+   there on copies of state and inputs (written or not), then the same with the pattern's complement; returns the bytes
+   up to the last that changed. NULL, 0: the target's allocate gives the memory. .lr may be left out. */
 GCP_API size_t gcp_measure_at(gcp_plan *plan, void *memory, size_t size, gcp_step_opts opts);
 
-/* Numeric gradient by a 4-point stencil against gcp_grad's, for every parameter and wanted input of a bound plan that
-   has no optimiser. Meant for GCP_REAL double; in float the loss itself is rounded, and what is found are mistakes, not
-   small errors. */
+/* Compares the gradients of gcp_grad with numeric ones (4-point stencil), for every parameter and every input with
+   gcp_want_grad of a bound plan without .optimizer and .accumulate. Meant for GCP_REAL double. In float the loss itself
+   is rounded, so the check finds mistakes but not small errors. */
 GCP_API gcp_gradcheck_result gcp_gradcheck_at(gcp_plan *plan, gcp_gradcheck_opts opts);
 
-/* Profile: runs .repeats steps of a bound plan as gcp_step would, each instruction on its own, and keeps the median of
-   each one's seconds; by the device's events where it has them. Returns their sum. gcp_plan_print shows them beside the
-   instructions, gcp_instruction_seconds gives one (0: not measured). */
+/* Profile: runs .repeats steps of a bound plan as gcp_step would, times each instruction alone (by the device's events
+   where it has them) and keeps the median of each one's seconds. Returns their sum. gcp_plan_print shows them beside
+   the instructions, gcp_instruction_seconds gives one (0: not measured). */
 GCP_API double gcp_profile_at(gcp_plan *plan, gcp_profile_opts opts);
 GCP_API double gcp_instruction_seconds(const gcp_plan *plan, int instruction);
 
-/* The profile as a table for .costs: a line an op, shapes, attributes and median seconds, whatever its place on the
-   tape; and one of the link to far memory, from a plan that copies. */
+/* The profile as a table for .costs. An op's line has its shapes, attributes and median seconds; ops that agree in
+   these share it, wherever they are on the tape. A plan that copies adds a line for the link to far memory. */
 GCP_API void gcp_costs_print(const gcp_plan *plan, gcp_writer out);
 
 /* Reports. list: the instructions as text that .list reads back, a letter and a name each: F forward, R forward again,
-   B backward, U update, H and W a gradient's hooks; O away to far memory, P back, A wait until O's copy has arrived;
-   M to another place in the slab ("M gradient of x" for x's gradient). plan: one line an instruction, live bytes at
-   the right.
-   layers: shape, parameters, activation bytes, kept or recomputed. why: what the peak is made of and what to do. svg:
-   memory over time and address. */
+   B backward, U update, H and W a gradient's hooks; O copy to far memory, P copy back, A wait until O's copy has
+   arrived; M move to another place in the slab ("M gradient of x" for x's gradient). plan: one line per instruction,
+   with the live bytes. layers: shape, parameters, activation bytes, kept or recomputed. why: what the peak is made of
+   and what to do. svg: memory over time and address. */
 GCP_API gcp_writer gcp_file(void *stdio_file);
 GCP_API void gcp_list_print(const gcp_plan *plan, gcp_writer out);
 GCP_API void gcp_graph_print(const gcp_plan *plan, gcp_writer out);     /* gcp-graph 2: what gcp_graph_plan reads */
@@ -770,8 +781,8 @@ GCP_API void gcp_memory_svg(const gcp_plan *plan, gcp_writer out);
 
 /* ---- 5 macros -------------------------------------------------------------------------------------------------
    C11 and C++20. Strict C++17 has no designated initialisers: fill a struct with .at = GCP_AT and call the _at
-   function. One empty argument is appended so that a call without options is no pedantic warning. No #ifdef inside a
-   call. */
+   function. The macros append an empty argument, so that a call without options gives no pedantic warning. Write no
+   #ifdef inside a call. */
 
 #ifdef __cplusplus
 } /* extern "C" */
@@ -902,9 +913,9 @@ inline gcp_tensor gcpi_nil(void) { gcp_tensor nil = { nullptr, 0, 0 }; return ni
 
 /* GCP_SEGMENT(net, "residual", .keep = GCP_KEEP_CONV2D) { ... } is
    for (scope s = begin(); s.state; end(s)) for (; s.state == 1; s.state = 2) { ... }
-   break leaves the inner loop with state 1, so end() sees it at once; continue ends the block early and is fine; return
-   and goto leave the segment open, which the enclosing end() or gcp_plan_make reports with the line of the block. The
-   label must be a literal; one that repeats under the same parent numbers itself. Blocks nest. */
+   break leaves the inner loop with state 1, so end() sees it at once; continue ends the segment early and is fine;
+   return and goto leave the segment open, which the enclosing end() or gcp_plan_make reports with the segment's line.
+   The label must be a literal; labels that repeat under the same parent are numbered. Segments nest. */
 typedef struct gcpi_scope { gcp_tape *tape; int segment, state; } gcpi_scope;
 #define GCP_SEGMENT(...) GCPI_SEGMENT(GCPI_CAT(gcpi_scope_, __LINE__), __VA_ARGS__, )
 #define GCPI_SEGMENT(s, net, label, ...) \
@@ -915,8 +926,8 @@ typedef struct gcpi_scope { gcp_tape *tape; int segment, state; } gcpi_scope;
 #endif /* GCP_H */
 
 /* ---- 6 rooms --------------------------------------------------------------------------------------------------
-   The implementation, in reading order. A room uses rooms above it only, and includes none. dist/gcp.h has all of them
-   in one file. */
+   The implementation, in reading order. Each file (a room) uses only rooms above it, and includes none. dist/gcp.h has
+   all of them in one file. */
 #if defined(GCP_IMPLEMENTATION) && !defined(GCP_IMPLEMENTATION_DONE)
 #define GCP_IMPLEMENTATION_DONE
 
@@ -946,10 +957,10 @@ typedef struct gcpi_scope { gcp_tape *tape; int segment, state; } gcpi_scope;
 #include <cblas.h>
 #endif
 
-/* -ffast-math and its parts would change bits from one plan to another. Here none of them holds, whatever the flags:
-   sums keep their order, a product and a sum their two roundings (but for contractions, in matrix products alone).
-   Where a compiler cannot be told so, fast math is an error; GCP_ANY_MATH takes it, and then bits may depend on the
-   plan. */
+/* -ffast-math and its parts would change bits from one plan to another. The pragmas below switch them off, whatever the
+   flags: sums keep their order, and a product and a sum are rounded separately (only matrix products may contract
+   them). Where a compiler cannot be told so, fast math is an error. GCP_ANY_MATH accepts it: bits may then depend on
+   the plan. */
 #if defined(__clang__) && (defined(__x86_64__) || defined(__i386__))
 #pragma float_control(push)
 #pragma float_control(precise, on)
@@ -957,8 +968,8 @@ typedef struct gcpi_scope { gcp_tape *tape; int segment, state; } gcpi_scope;
 #pragma GCC push_options
 #pragma GCC optimize("no-fast-math", "no-unsafe-math-optimizations", "no-associative-math", "no-reciprocal-math")
 #pragma GCC optimize("no-finite-math-only", "signed-zeros", "fp-contract=off")
-#pragma GCC optimize("no-trapping-math") /* changes no value; without it gcc leaves x > 0 ? x : a * x to scalars */
-#if defined(__i386__) && !defined(__SSE2_MATH__)                    /* x87 keeps more bits here and there */
+#pragma GCC optimize("no-trapping-math") /* changes no value; without it gcc does not vectorise x > 0 ? x : a * x */
+#if defined(__i386__) && !defined(__SSE2_MATH__)                    /* x87 keeps extra bits in some places */
 #pragma GCC target("sse2,fpmath=sse")
 #endif
 #elif defined(_MSC_VER) && !defined(__clang__)
@@ -971,11 +982,11 @@ typedef struct gcpi_scope { gcp_tape *tape; int segment, state; } gcpi_scope;
 
 /* ==== src/tape/base.h ==== */
 
-/* What everything stands on: the compiler's attributes, arenas, hashes, random numbers, text through a writer. An
-   arena's front holds what lasts, its back scratch, which is given back by restoring .scratch. */
+/* What all other files use: the compiler's attributes, arenas, hashes, random numbers, text through a writer. The front
+   of an arena holds what lasts. Its back holds scratch, which is given back by restoring .scratch. */
 
 #if defined(__GNUC__) && !defined(__clang__)
-/* Elementwise loops are fast in an -O0 build too; a product and a sum stay two roundings, alone or in a group. */
+/* Elementwise loops are fast at -O0, too. A product and a sum round separately, for an op alone and in a group. */
 #define GCPI_LOOP static __attribute__((optimize("O3", "fp-contract=off")))
 #define GCPI_RESTRICT __restrict__
 #define GCPI_ALONE static __attribute__((noinline))
@@ -1042,7 +1053,7 @@ static void *gcpi_scratch_push(gcp_arena *a, ptrdiff_t size, ptrdiff_t align, pt
     return memset(a->base + end - pad, 0, (size_t)bytes);
 }
 
-/* Options where 0 means a default, or that nothing was given. */
+/* Options where 0 means the default, or "not given"; GCP_ZERO stands for the value zero. */
 static double gcpi_option(double given, double otherwise)
 {
     return given == 0 ? otherwise : given == GCP_ZERO ? 0 : given;
@@ -1052,7 +1063,7 @@ static int gcpi_integer(int given) { return given == GCP_ZERO ? 0 : given; }
 static int gcpi_finite(double x) { return x - x == 0; }
 static size_t gcpi_bytes_from(double x) { return x >= (double)SIZE_MAX ? SIZE_MAX : x > 0 ? (size_t)x : 0; }
 
-/* FNV-1a (Fowler, Noll, Vo), a byte at a time from GCPI_HASH on. */
+/* FNV-1a (Fowler, Noll, Vo), a byte at a time; GCPI_HASH is the start value. */
 #define GCPI_HASH 14695981039346656037u
 static uint64_t gcpi_hash_byte(uint64_t h, unsigned char byte) { return (h ^ byte) * 1099511628211u; }
 static uint64_t gcpi_hash(const char *s)
@@ -1104,7 +1115,7 @@ static void gcpi_say(gcp_writer w, const char *format, ...)
 
 static double gcpi_mib(size_t bytes) { return (double)bytes / 1048576.0; }
 
-/* Names in markup: '<', '&' and quotes cannot be in labels that are identifiers, but a user's may be anything. */
+/* Writes a name into markup. Labels are identifiers, but a name that the user gave may hold '<', '&' or quotes. */
 static void gcpi_say_escaped(gcp_writer w, const char *s)
 {
     for (; *s; s++) {
@@ -1129,7 +1140,7 @@ static void gcpi_say_escaped(gcp_writer w, const char *s)
 /* ==== src/tape/model.h ==== */
 
 /* The recorded network: tensors, parameters, ops, names, segments, and the tape that holds them; handles; errors. The
-   first error sticks. A full tape goes on counting, so that its message says how much was needed. */
+   first error stays until it is cleared. A full tape goes on counting ops, to say in its message how many it needs. */
 
 typedef struct gcpi_name { int parent, index; const char *label; uint64_t hash; int named; } gcpi_name;
 
@@ -1148,11 +1159,11 @@ typedef struct gcpi_parameter {
     const char *path;
     gcp_shape shape;
     gcp_init init;
-    /* tensor: of this recording, 0 where it was not recorded (yet); fans: 0 where not given */
+    /* tensor: in this recording, 0 while it is not recorded; fans: 0 where not given */
     int kind, tensor, fan_in, fan_out;
-    double deviation;                             /* 0: that of init */
+    double deviation;                             /* 0: the one that init implies */
     uint64_t hash;
-    /* in the state: its value; its optimiser slots, 0 where it has none */
+    /* offsets in the state: of its value; of its optimiser slots, 0 where it has none */
     size_t offset, slot;
 } gcpi_parameter;
 
@@ -1161,7 +1172,7 @@ typedef struct gcpi_conv_attr {
 } gcpi_conv_attr;
 typedef union gcpi_attributes {
     gcpi_conv_attr conv;                          /* convolutions and pools */
-    /* scale, slope, rates; epsilon, momentum; slice, upsample, reshape rank */
+    /* a: scale, slope, rate, epsilon; b: momentum; i, j: slice, upsample, outputs of linear, ignored label */
     struct { double a, b; int i, j; } number;
     gcp_shape shape;
 } gcpi_attributes;
@@ -1169,33 +1180,33 @@ typedef union gcpi_attributes {
 typedef struct gcpi_op {
     const gcp_op *row;
     int kind, name, segment;
-    int in, inputs, out, outputs;                 /* in: first of its run in tape->edges; out: first tensor id */
+    int in, inputs, out, outputs;                 /* in: its first input in tape->edges; out: its first tensor */
     gcp_at at;
     const void *context;
     gcpi_attributes attributes;
 } gcpi_op;
 
-/* Bytes of an arena that can be given back, at their front. Those of a tape's arena know the one before. */
+/* Bytes of an arena that can be given back; the lease lies at their front. before: the older one, in a tape's arena. */
 typedef struct gcpi_lease { struct gcpi_lease *before; ptrdiff_t first, last; int freed; } gcpi_lease;
 
-/* A bound plan: where it lies itself, its slab and its far memory. By value, since a plan whose arena was used
-   otherwise cannot be asked. */
+/* A bound plan: where the plan itself, its slab and its far memory lie. These are copies: the plan cannot be asked once
+   its arena was used for something else. */
 typedef struct gcpi_binding {
-    uint64_t plan; const void *memory;            /* its number, 0: none; what gcp_bind was given */
+    uint64_t plan; const void *memory;            /* the plan's number, 0: none; gcp_bind's memory */
     const unsigned char *own, *slab, *far;
     size_t own_bytes, slab_bytes, far_bytes;
-    int taken;                                    /* another plan wrote or ran in its slab since */
+    int taken;                                    /* since then another plan wrote or ran in its slab */
 } gcpi_binding;
 
-/* How much a tape holds, to take back what a refused call recorded before it was refused (its name, its weights). */
+/* How much a tape holds: what a call recorded before it was refused (its name, its weights) is taken back. */
 typedef struct gcpi_extents { int tensors, names, parameters; ptrdiff_t text_used, text_mark; } gcpi_extents;
 
 struct gcp_tape {
     gcp_arena *arena;
     gcp_code code;
     char message[GCP_MAX_ERROR];
-    gcp_at full_at;                               /* where the tape was first full */
-    int full_ops;                                 /* ops wanted in all, once it is full */
+    gcp_at full_at;                               /* the call that found the tape full first */
+    int full_ops;                                 /* ops needed so far, once it is full */
     unsigned generation;
     ptrdiff_t arena_mark;
     uint64_t seed;
@@ -1205,19 +1216,19 @@ struct gcp_tape {
     gcpi_name *names;           int name_count, name_capacity;         /* 0 is the root */
     gcpi_segment *segments;     int segment_count, segment_capacity, open;     /* 0 is the whole tape */
     gcpi_parameter *parameters; int parameter_count, parameter_capacity;
-    /* names given by the user; paths of parameters from the back */
+    /* names that the user gave, from the front; paths of parameters, from the back */
     char *text;                 ptrdiff_t text_used, text_capacity, text_mark;
     gcpi_extents good;                            /* as of the last call that was not refused */
-    /* parameters are those of an earlier recording: the set may not change */
+    /* the parameters come from an earlier recording: the set must not change */
     int sealed;
-    /* state: the counters, values, then optimiser slots; layout counts changes of where slabs may lie */
+    /* state: the counters, then values, then optimiser slots; layout counts the changes that may move slabs */
     unsigned char *state; size_t state_size, state_capacity;
-    gcp_target home;                              /* whose memory the state lies in */
+    gcp_target home;                              /* the target whose memory holds the state */
     const void *state_memory;                     /* the caller's pointer that it came from */
-    int own_state, slots;                         /* slots: of each parameter; 0 until a plan that has some is bound */
-    gcp_optimizer optimizer;                      /* whose slots they are */
+    int own_state, slots;                         /* slots: per parameter; 0 until a plan with slots is bound */
+    gcp_optimizer optimizer;                      /* the optimiser that the slots belong to */
     unsigned layout;
-    /* plans are known by number: how many were made, which ran last, which wrote or ran in its slab last */
+    /* plans are known by number. plans: how many were made; runner: ran last; toucher: wrote or ran in its slab last */
     uint64_t plans, runner, toucher;
     gcpi_binding bindings[GCP_MAX_BOUND];
     gcpi_lease *leases;                           /* the newest in this arena */
@@ -1280,7 +1291,7 @@ static void gcpi_take_back(gcp_tape *t)
 
 GCPI_DEF void gcp_error_clear(gcp_tape *t)
 {
-    if (!t || !t->ops) return;                    /* a tape that found no room stays in error */
+    if (!t || !t->ops) return;                    /* a tape that did not fit its arena stays in error */
     gcpi_take_back(t);
     t->code = GCP_OK;
     t->full_ops = 0;
@@ -1352,7 +1363,8 @@ static int gcpi_shape_normal(gcp_shape raw, gcp_shape *s)
 
 /* ==== src/tape/tape.h ==== */
 
-/* Records only. Names are nodes of a tree; text is written on demand. */
+/* Recording: names, inputs, parameters, segments, ops. Nothing is computed here. Names are nodes of a tree; their text
+   is written on demand. */
 
 typedef struct gcpi_capacities {
     int ops, tensors, edges, names, segments, parameters;
@@ -1372,7 +1384,7 @@ static gcpi_capacities gcpi_capacities_of(const gcp_tape_opts *o)
     return c;
 }
 
-static int gcpi_tape_fits(const gcp_tape_opts *o)     /* sizes that int arithmetic above can hold */
+static int gcpi_tape_fits(const gcp_tape_opts *o)     /* gcpi_capacities_of counts in int */
 {
     return o->ops < (1 << 24) && o->parameters < (1 << 24) && o->tensors < (1 << 26) && o->segments < (1 << 24);
 }
@@ -1601,7 +1613,7 @@ GCPI_DEF gcp_tensor gcp_keep_at(gcp_tensor x, gcp_at at)
     return gcpi_flag(x, 1 << GCPI_ACTIVATION | 1 << GCPI_INPUT, GCPI_KEPT, at, "gcp_keep", "an activation");
 }
 
-/* Parameters live on through a reset, so their paths are copied to the far end of the text. */
+/* Parameters outlive a reset, so their paths are copied to the back of the text, which a reset keeps. */
 static const char *gcpi_keep_path(gcp_tape *t, const char *path)
 {
     ptrdiff_t n = (ptrdiff_t)strlen(path) + 1;
@@ -1617,7 +1629,7 @@ static int gcpi_parameter_find(const gcp_tape *t, const char *path, uint64_t has
     return -1;
 }
 
-/* A new parameter, or -1 with an error. A sealed set accepts none: its state is laid out. */
+/* A new parameter, or -1 with an error. Once a set is sealed or its state is laid out, it accepts none. */
 static int gcpi_parameter_new(gcp_tape *t, const char *path, uint64_t hash, gcp_at at)
 {
     if (t->sealed || t->state) {
@@ -1734,7 +1746,7 @@ GCPI_DEF int gcp_segment_begin(gcp_tape *t, const char *label, gcp_segment_opts 
     memset(s, 0, sizeof *s);
     s->parent = t->open; s->name = name; s->at = o.at; s->keep = o.keep; s->open = 1;
     s->depth = t->segments[t->open].depth + 1;
-    s->ops = t->op_count;                         /* where it began, until it ends */
+    s->ops = t->op_count;                         /* the segment's first op */
     gcpi_recorded(t);
     return t->open = t->segment_count++;
 }
@@ -1747,8 +1759,7 @@ static void gcpi_segment_error(gcp_tape *t, int segment, const char *text)
     gcpi_fail(t, GCP_E_SEGMENT, t->segments[segment].at, what, "%s", text);
 }
 
-/* Closes every block from the innermost open one up to segment (0: all). Those inside it were left by return or
-   goto. */
+/* Closes every open segment inside `segment` (0: all), with an error: a return or goto left it. */
 static void gcpi_segments_close(gcp_tape *t, int segment)
 {
     while (t->open > segment) {
@@ -1761,7 +1772,7 @@ static void gcpi_segments_close(gcp_tape *t, int segment)
 
 GCPI_DEF void gcp_segment_end(gcp_tape *t, int segment, int *state)
 {
-    int left = *state == 1;                       /* the inner loop did not run to its end */
+    int left = *state == 1;                       /* a break: the loop of GCP_SEGMENT did not end by itself */
     *state = 0;
     if (!t || !segment) return;
     if (segment >= t->segment_count || !t->segments[segment].open) return;
@@ -1775,7 +1786,7 @@ GCPI_DEF void gcp_segment_end(gcp_tape *t, int segment, int *state)
     }
 }
 
-/* Records an op: its shape rule makes the outputs. Returns its index, or -1 with the tape's error set. */
+/* Whether the tape has room for an op; if not, its error is set. */
 static int gcpi_op_room(gcp_tape *t, const gcp_op *row, int inputs, int outputs, gcp_at at)
 {
     if (t->full_ops) t->full_ops++;
@@ -1832,6 +1843,7 @@ static int gcpi_op_shapes(gcp_tape *t, const gcpi_op *op, gcp_shape *out, gcp_dt
     return 1;
 }
 
+/* Records an op: its shape rule makes the outputs. Returns its index, or -1 with the tape's error set. */
 static int gcpi_op_new(gcp_tape *t, const gcp_op *row, int kind, int name, const gcp_tensor *inputs, int count,
                        const gcpi_attributes *attributes, const void *context, gcp_at at)
 {
@@ -1868,7 +1880,7 @@ static int gcpi_op_new(gcp_tape *t, const gcp_op *row, int kind, int name, const
 
 /* ==== src/kernels/simd.h ==== */
 
-/* What a kernel needs of the target: threads and the instruction set. Nothing else of gcp is known here. */
+/* What a kernel needs of the target: threads and the instruction set. Kernels know nothing else of gcp. */
 
 typedef struct gcpi_par {
     void *context; int threads;
@@ -1901,8 +1913,9 @@ typedef struct gcpi_par {
 #define GCPI_X86 0
 #endif
 
-/* Full speed whatever flags the user builds with: gcc takes the optimisation level per function. What an x86 without
-   AVX2 runs has the user's level: each copy at a level of its own costs every compilation without optimisation. */
+/* Kernels run at full speed whatever flags the user builds with: gcc takes an optimisation level per function. Only the
+   kernels for an x86 without AVX2 keep the user's level (GCPI_PLAIN): each function with its own level makes every
+   compilation without optimisation slower. */
 #if defined(__clang__)
 #define GCPI_BODY static inline __attribute__((always_inline))
 #define GCPI_FAST
@@ -1931,23 +1944,23 @@ enum { GCPI_FORWARD, GCPI_BACKWARD_DATA, GCPI_BACKWARD_WEIGHTS };
 enum {
     GCPI_ROWS = 24, /* rows walked together: whole tiles of every kernel of gcpi_simd */
     GCPI_MR_MAX = 12,
-    GCPI_PHASES = 16,       /* depthwise: most phases of the strides */
-    GCPI_STRIPS = 3,        /* and sizes of strips */
+    GCPI_PHASES = 16,       /* depthwise: at most so many phases of the strides */
+    GCPI_STRIPS = 3,        /* depthwise: sizes of strips */
     GCPI_OUTER_ROWS = 48,   /* rows of dy packed side by side: whole tiles of every kernel */
-    GCPI_OUTER_BLOCKS = 3,  /* most blocks of so many rows in a task */
-    GCPI_OUTER_PLAIN = 24,  /* no more channels of dy than this are read in place */
+    GCPI_OUTER_BLOCKS = 3,  /* at most so many such blocks in a task */
+    GCPI_OUTER_PLAIN = 24,  /* up to so many channels of dy are read in place */
     GCPI_LINE = 64 / (int)sizeof(gcp_real),              /* values in a cache line */
     GCPI_NR_MAX = 4 * GCPI_LINE,                         /* widest panel of columns */
-    GCPI_K_BLOCK = 1024,                                 /* terms summed at a stretch */
-    GCPI_PACK_MAX = 786432 / (int)sizeof(gcp_real),      /* packed weights of a worker, fits L2 */
-    GCPI_L1_HALF = 16384 / (int)sizeof(gcp_real),        /* values that leave L1 room for others */
-    GCPI_PLANAR_COLS = 64,                               /* most output channels kept in planes */
-    GCPI_PACK_ROWS = 8 * GCPI_LINE,                      /* rows of weights turned at a time */
-    GCPI_RESIDENT_MAX = 1310720 / (int)sizeof(gcp_real), /* or of one panel, whole sum */
+    GCPI_K_BLOCK = 1024,                                 /* terms summed in one pass */
+    GCPI_PACK_MAX = 786432 / (int)sizeof(gcp_real),      /* packed weights of a worker: fit in L2 */
+    GCPI_L1_HALF = 16384 / (int)sizeof(gcp_real),        /* values that fill half of L1 */
+    GCPI_PLANAR_COLS = 64,                               /* planar: at most so many output channels */
+    GCPI_PACK_ROWS = 8 * GCPI_LINE,                      /* rows of weights transposed at a time */
+    GCPI_RESIDENT_MAX = 1310720 / (int)sizeof(gcp_real), /* packed weights of a panel, whole sum: kept */
     GCPI_WINDOW_MAX = 786432 / (int)sizeof(gcp_real),    /* copied window of a worker */
     GCPI_PARTIAL_MAX = 2097152 / (int)sizeof(gcp_real),  /* all private sums of dw together */
-    GCPI_OUTER_PIXELS = 512,                             /* pixels summed at a stretch for dw, up to twice as many */
-    GCPI_OUTER_MAX = 1048576 / (int)sizeof(gcp_real),    /* where those of x and dy are no more values than this */
+    GCPI_OUTER_PIXELS = 512,                             /* pixels summed in one pass for dw; up to twice as many */
+    GCPI_OUTER_MAX = 1048576 / (int)sizeof(gcp_real),    /* while x and dy have at most so many values there */
     GCPI_FAR = 16777216 / (int)sizeof(gcp_real),         /* more values than this are not in a cache */
     GCPI_TASKS = 16                                      /* fewer tasks than this are cut finer */
 };
@@ -1966,10 +1979,10 @@ typedef struct gcpi_tile {        /* c[i][j] = start + sum over k of a[i][k*as] 
     ptrdiff_t n[3], as[3], bs[3]; /* three loops, outermost first; steps of a and b */
     const gcp_real *b, *const *a;
     gcp_real *const *c;
-    ptrdiff_t first;       /* column of c where j is 0 */
-    const gcp_real *start; /* starting values of the first row, or NULL: from c */
-    ptrdiff_t ss;          /* step to those of the next row */
-    int rows;              /* rows to store; a[] and c[] beyond repeat one of these */
+    ptrdiff_t first;       /* column of c at j = 0 */
+    const gcp_real *start; /* starting values of the first row; NULL: those in c */
+    ptrdiff_t ss;          /* step of start from row to row */
+    int rows;              /* rows to store; later a[] and c[] repeat one of them */
 } gcpi_tile;
 
 typedef void gcpi_kernel(const gcpi_tile *t);
@@ -1978,7 +1991,7 @@ typedef void gcpi_copier(gcp_real *to, const gcp_real *from, ptrdiff_t rows, ptr
 
 typedef struct gcpi_strip {            /* depthwise: pixels of a row, and the taps that reach them */
     const gcp_real *x, *w, *start, *e; /* start: see gcpi_tile */
-    gcp_real *y, *d;                   /* forward: y from x and w; backward: d, where w is, from x and e, where y is */
+    gcp_real *y, *d;                   /* forward: y from x and w; backward: d (shaped as w) from x and e (as y) */
     ptrdiff_t xpixel, xrow, xtap, row, tap, pixel;
     int rows, taps, channels;
 } gcpi_strip;
@@ -2014,7 +2027,7 @@ typedef void gcpi_stripper(const gcpi_strip *s);
             if (i < t->rows) GCPI_UNROLL for (int v = 0; v < NV; v++) *(VEC *)(c[i] + v * lanes) = acc[i][v];          \
     }
 
-/* Copies rows of `width` values to dense rows; the last vector of a row overlaps the one ahead of it. */
+/* Copies rows of `width` values to dense rows; the last vector of a row overlaps the one before it. */
 #define GCPI_COPY(NAME, TARGET, VEC)                                                                                   \
     TARGET static void NAME(gcp_real *to, const gcp_real *from, ptrdiff_t rows, ptrdiff_t pitch,              \
                                      ptrdiff_t width)                                                                  \
@@ -2027,8 +2040,9 @@ typedef void gcpi_stripper(const gcpi_strip *s);
             }                                                                                                          \
     }
 
-/* to[r*pitch + c] = from[r + c*step]. Four rows and L columns at a time: vectors of L / 4 fours of rows, which are
- * turned in place by zipping pairs of vectors, twice. A shuffle has its lanes written out, hence two of each. */
+/* Transposes: to[r*pitch + c] = from[r + c*step], four rows and L columns at a time. A vector holds four rows of L / 4
+ * columns. Zipping pairs of vectors twice transposes each 4 x 4 part in registers. The lanes of a shuffle are literals,
+ * hence one macro for L = 4 and one for L = 16. */
 #if defined(__has_builtin)
 #if GCPI_VECTORS && __has_builtin(__builtin_shufflevector)
 #define GCPI_SHUFFLES
@@ -2080,7 +2094,7 @@ typedef gcp_real gcpi_16 __attribute__((vector_size(16 * sizeof(gcp_real)), alig
             for (int r = 0; r < rows; r++) to[r * pitch + c] = from[r + c * step];                                     \
     }
 
-/* Depthwise: vectors of channels, NV side by side, of P pixels.
+/* Depthwise: P pixels, NV vectors of channels of each.
  * y[p] = start + sum over rows and taps of x[p, row, tap] * w[row, tap]. */
 #define GCPI_DEPTH_LOOP(VEC, P, NV)                                                                                    \
     for (const ptrdiff_t lanes = (ptrdiff_t)(sizeof(VEC) / sizeof(gcp_real)); c + NV * lanes <= s.channels;            \
@@ -2122,11 +2136,11 @@ typedef gcp_real gcpi_16 __attribute__((vector_size(16 * sizeof(gcp_real)), alig
         }                                                                                                              \
     }
 
-/* Whole vectors, then short ones, then one by one. */
+/* NV vectors at a time, then one, then short vectors, then single channels. */
 #define GCPI_DEPTH(NAME, TARGET, LOOP, VEC, P, NV)              \
     TARGET static void NAME(const gcpi_strip *strip)   \
     {                                                           \
-        const gcpi_strip s = *strip; /* no store changes a copy */ \
+        const gcpi_strip s = *strip; /* a copy: no store can change it */ \
         const ptrdiff_t pixel = s.xpixel;                       \
         ptrdiff_t c = 0;                                        \
         LOOP(VEC, P, NV)                                        \
@@ -2182,18 +2196,18 @@ GCPI_KERNEL(gcpi_scalar_6x2, GCPI_PLAIN, gcp_real, 6, 2)
 GCPI_KERNEL(gcpi_scalar_4x3, GCPI_PLAIN, gcp_real, 4, 3)
 
 typedef struct gcpi_simd {
-    int lanes, nv; /* values per vector, most vectors in a tile */
-    int mr[4];     /* rows of the kernel that is 1, 2, 3, 4 vectors wide */
+    int lanes, nv; /* values per vector; most vectors in a tile's row */
+    int mr[4];     /* rows of the kernels that are 1, 2, 3, 4 vectors wide */
     gcpi_kernel *kernel[4];
     gcpi_copier *copy;
     gcpi_turner *turn;
-    gcpi_stripper *depth[GCPI_STRIPS], *depth_back[GCPI_STRIPS]; /* of 8, 4, 1 pixels */
+    gcpi_stripper *depth[GCPI_STRIPS], *depth_back[GCPI_STRIPS]; /* strips of 8, 4, 1 pixels */
     gcpi_kernel *five; /* 5 x 4: wastes no row where the count is 10, 20, 40 */
 } gcpi_simd;
 
 #define GCPI_STRIPPERS(ISA) {ISA##_depth_8, ISA##_depth_4, ISA##_depth_1}, {ISA##_back_8, ISA##_back_4, ISA##_back_1}
 
-/* A set whose tiles are 12, 6 and 4 rows by 1, 2 and 3 vectors. */
+/* An instruction set whose tiles are 12, 6 and 4 rows by 1, 2 and 3 vectors. */
 #define GCPI_SIMD(ISA, BYTES) \
     { (BYTES) / (int)sizeof(gcp_real), 3, { 12, 6, 4, 0 }, { ISA##_12x1, ISA##_6x2, ISA##_4x3, NULL }, \
       ISA##_copy, ISA##_turn, GCPI_STRIPPERS(ISA), NULL }
@@ -2229,7 +2243,7 @@ static int gcpi_isa_best(void)
     return GCPI_VECTORS ? GCPI_ISA_V128 : GCPI_ISA_SCALAR;
 }
 
-/* More tasks than an int counts are run in several goes: task sees *base + index. */
+/* Runs tasks, in several goes where an int cannot count them: a task's number is *base + index. */
 static void gcpi_par_run(const gcpi_par *par, ptrdiff_t tasks, ptrdiff_t *base,
                          void (*task)(void *arg, int index, int worker), void *arg)
 {
@@ -2239,31 +2253,31 @@ static void gcpi_par_run(const gcpi_par *par, ptrdiff_t tasks, ptrdiff_t *base,
 
 /* ==== src/kernels/views.h ==== */
 
-/* What all products share: columns cut into panels, and views, the pixels of x under a block of output pixels. */
+/* What all products share: columns, cut into panels; views, which say what pixels of x a block of outputs reads. */
 
 static int gcpi_min(int a, int b) { return a < b ? a : b; }
 static int gcpi_max(int a, int b) { return a > b ? a : b; }
 static int gcpi_ceil(int a, int b) { return a / b + (a % b != 0); }
 static int gcpi_even(int total, int most) { return gcpi_ceil(total, gcpi_ceil(total, most)); }
-/* the greatest common one */
+/* the greatest common divisor */
 static int gcpi_divisor(int a, int b) { while (b) { int r = a % b; a = b; b = r; } return a; }
 static ptrdiff_t gcpi_line(ptrdiff_t n) { return (n + GCPI_LINE - 1) / GCPI_LINE * GCPI_LINE; }
 
-/* Bytes of scratch: values that all workers share, and each one's own; SIZE_MAX where that is more than can be
+/* Bytes of scratch for `shared` values, and `worker` values per worker; SIZE_MAX where that is more than can be
    addressed. */
 static size_t gcpi_scratch_bytes(ptrdiff_t shared, ptrdiff_t worker, const gcpi_par *par)
 {
     return gcpi_bytes_from(((double)shared + (double)worker * par->threads) * sizeof(gcp_real));
 }
 
-/* Elements that so many steps of so many make. What does not fit is one step's alone, which nobody takes: capped. */
+/* steps * elements, capped. A stride that does not fit belongs to an axis with one position, so it is never taken. */
 static ptrdiff_t gcpi_stride(int64_t steps, int64_t elements)
 {
     int64_t all = steps * elements;
     return (ptrdiff_t)GCPI_MAX(GCPI_MIN(all, (int64_t)PTRDIFF_MAX), -(int64_t)PTRDIFF_MAX);
 }
 
-/* memcpy for the few values where a call would cost more than the copy. */
+/* memcpy for so few values that a call would cost more than the copy. */
 GCPI_FAST static void gcpi_copy(gcp_real *to, const gcp_real *from, int count)
 {
     int i = 0;
@@ -2273,7 +2287,7 @@ GCPI_FAST static void gcpi_copy(gcp_real *to, const gcp_real *from, int count)
     if (count & 1) to[i] = from[i];
 }
 
-/* Asks for `count` values from p + skip on, before whoever reads or writes them line by line. */
+/* Prefetches the cache lines of `count` values from p + skip on. */
 GCPI_BODY void gcpi_fetch(const gcp_real *p, ptrdiff_t skip, ptrdiff_t count)
 {
     uintptr_t line = GCPI_LINE * sizeof *p, at = (uintptr_t)p + (size_t)skip * sizeof *p,
@@ -2296,7 +2310,7 @@ static gcpi_columns gcpi_columns_of(int count, const gcpi_simd *simd)
     return c;
 }
 
-/* First column, vectors, and columns of a panel with and without padding. */
+/* A panel's first column, its vectors, and its columns with (width) and without padding. */
 typedef struct gcpi_panel {
     int first, nv, width, cols;
 } gcpi_panel;
@@ -2313,7 +2327,7 @@ static gcpi_panel gcpi_panel_of(const gcpi_columns *c, int index)
     return p;
 }
 
-/* The kernel for panels of nv vectors and, in all, so many rows. */
+/* The kernel for panels of nv vectors and, over all tiles, `rows` rows. */
 static gcpi_kernel *gcpi_kernel_of(const gcpi_simd *simd, int nv, int rows, int *mr)
 {
     int five = nv == 4 && rows % 5 == 0 && rows % 6 != 0;
@@ -2343,11 +2357,11 @@ typedef struct gcpi_view {
     int oy, ox, sy, sx, ky, kx, dy, dx; /* row y reads source rows oy + y*sy + k*dy, k < ky */
     int ho, wo;
     /* set by gcpi_view_cut */
-    int bn, bh, bw, cn, ch, cw; /* images, rows, columns of a block; how many blocks */
-    ptrdiff_t chunks;           /* in all */
-    int direct, wh, ww;         /* x read in place, or copied, wh x ww pixels an image */
+    int bn, bh, bw, cn, ch, cw; /* images, rows, columns of a block; blocks along each of them */
+    ptrdiff_t chunks;           /* blocks in all */
+    int direct, wh, ww;         /* x is read in place, or copied: wh x ww pixels an image */
     int runs, len;              /* per kernel row: contiguous runs, and their length */
-    ptrdiff_t ws[3];            /* steps of what is read: image, row, pixel */
+    ptrdiff_t ws[3];            /* steps of the pixels that are read: image, row, pixel */
     ptrdiff_t window;           /* values in the copied window */
 } gcpi_view;
 
@@ -2355,8 +2369,8 @@ typedef struct gcpi_block {
     int b, y, x, n, h, w;
 } gcpi_block;
 
-/* Values in the window of a block; capped while the block is still to be cut (of one pixel they are an int:
-   gcpi_conv_fits). */
+/* Values in the window of a block. Capped at INT32_MAX while the block is too large; the window of one pixel always
+   fits (gcpi_conv_fits). */
 static ptrdiff_t gcpi_view_window(gcpi_view *v)
 {
     double values = (double)v->bn * v->channels;
@@ -2392,11 +2406,11 @@ static void gcpi_view_cut(gcpi_view *v, int pixels, int lanes)
     v->ws[2] = v->direct ? v->xs[2] : v->channels;
     v->ws[1] = v->direct ? v->xs[1] : v->ww * v->ws[2];
     v->ws[0] = v->direct ? v->xs[0] : v->wh * v->ws[1];
-    /* in place the pitch would decide, and scratch must not depend on that */
+    /* not in place: there merging would depend on the pitch, and scratch must not */
     int merge = v->dx == 1 && !v->direct && v->xc == 1;
     v->runs = merge ? 1 : v->kx;
     v->len = merge ? v->kx * v->channels : v->channels;
-    v->window = v->direct ? 0 : gcpi_line(gcpi_view_window(v)) + GCPI_LINE; /* read past the end */
+    v->window = v->direct ? 0 : gcpi_line(gcpi_view_window(v)) + GCPI_LINE; /* kernels read past the end */
 }
 
 static gcpi_block gcpi_view_block(const gcpi_view *v, ptrdiff_t index)
@@ -2426,7 +2440,7 @@ GCPI_FAST static void gcpi_view_row(const gcpi_view *v, const gcp_real *x, ptrdi
         for (ptrdiff_t i = left; i < end; i++) memcpy(out + i * c, x + (first + i) * v->xs[2], (size_t)c * sizeof *out);
 }
 
-/* Whether kernel rows first .. last - 1 read row y of the window of k. */
+/* Whether kernel rows first .. last - 1 read row y of the window of block k. */
 static int gcpi_view_reads(const gcpi_view *v, const gcpi_block *k, int y, int first, int last)
 {
     for (int ky = first; ky < last; ky++) {
@@ -2436,8 +2450,8 @@ static int gcpi_view_reads(const gcpi_view *v, const gcpi_block *k, int y, int f
     return 0;
 }
 
-/* Where the pixels of a block are read with the steps v->ws: in x itself, or copied to `window`, but only what kernel
- * rows first .. last - 1 read. */
+/* Returns where the pixels of a block are read with the steps v->ws: in x itself, or in `window`, to which it copies
+ * those that kernel rows first .. last - 1 read. */
 GCPI_FAST static const gcp_real *gcpi_view_load(const gcpi_view *v, const gcp_real *x, const gcpi_block *k, int first,
                                                 int last, gcp_real *window)
 {
@@ -2458,7 +2472,7 @@ GCPI_FAST static const gcp_real *gcpi_view_load(const gcpi_view *v, const gcp_re
 
 /* The gather product: convolution forward and backward data, A times B. */
 
-/* Run on finished pixels of a row of y, `count` channels from `first` on, while they are in cache. */
+/* Called with finished pixels of a row of y, `count` channels from `first` on, while they are in cache. */
 typedef struct gcpi_end {
     void (*run)(void *arg, size_t pixel, size_t pixels, int first, int count);
     void *arg;
@@ -2472,19 +2486,19 @@ typedef struct gcpi_gather {
     ptrdiff_t ws[4], wfirst;          /* steps of w: ky, kx, channel, column; its start */
     ptrdiff_t ys[3], yfirst;          /* steps of y: image, row, pixel */
     ptrdiff_t xgroup, wgroup, ygroup; /* steps to the next group */
-    const gcpi_end *end;              /* NULL: none; pixels of y are numbered as those of the view */
+    const gcpi_end *end;              /* may be NULL; counts pixels of the view's output */
     /* set by gcpi_gather_plan */
     gcpi_simd simd;
-    gcpi_columns columns; /* columns, or in the planar case pixels of a row */
-    /* planar: values of w in scratch, and with a panel of starting values for each row of all tiles */
+    gcpi_columns columns; /* output channels; planar: pixels of a row */
+    /* planar: values of packed w; shared: these, and a panel of starting values for each row of the tiles */
     ptrdiff_t weights, shared;
-    /* tile: columns packed side by side, those of a kernel's tile where all panels have one kernel */
+    /* cols: output channels; tile: so many are packed side by side: a kernel's rows, or all where kernels differ */
     int planar, cols, tile;
-    int by, bx, bj;           /* block of the sum: kernel rows, runs, terms of a run */
-    int panels, sets;         /* panels packed together, such sets */
-    int resident;             /* weights packed for the whole sum, kept for later tasks */
-    ptrdiff_t pack, worker;   /* values packed, and in all scratch of a worker */
-    ptrdiff_t base;           /* task that index 0 is */
+    int by, bx, bj;           /* a block of the sum: kernel rows, runs, terms of a run */
+    int panels, sets;         /* panels packed together (a set); how many sets */
+    int resident;             /* a set is packed for the whole sum, and kept for the next tasks */
+    ptrdiff_t pack, worker;   /* values: packed; in all of a worker's scratch */
+    ptrdiff_t base;           /* number of the task at index 0 (gcpi_par_run) */
     gcp_real *scratch;
 } gcpi_gather;
 
@@ -2506,7 +2520,7 @@ GCPI_FAST static void gcpi_pack_rows(const gcpi_simd *simd, gcp_real *out, int w
  * instead. The window is copied as [row][channel][x], so (ky, channel) is one evenly spaced run,
  * and output channels are the rows of the tile. */
 
-/* Whether that fills enough more lanes to pay for turning x and y around. */
+/* Whether it fills enough lanes to pay for transposing x and y. */
 static int gcpi_planar_pays(const gcpi_gather *g, int cols)
 {
     int lanes = g->simd.lanes, mr;
@@ -2531,7 +2545,7 @@ static size_t gcpi_planar_plan(gcpi_gather *g, int cols, const gcpi_par *par)
     g->pack = gcpi_line((ptrdiff_t)g->v.wh * g->v.ww * g->v.channels) + GCPI_NR_MAX;
     g->worker = g->pack + gcpi_line((ptrdiff_t)cols * g->columns.vectors * g->simd.lanes) + GCPI_LINE;
     g->weights = gcpi_line((ptrdiff_t)g->v.ky * g->v.kx * g->v.channels * cols);
-    /* the last tile may have rows that are not stored */
+    /* starting values also for rows of the last tile that are not stored */
     g->shared = g->weights + (cols + GCPI_MR_MAX) * GCPI_NR_MAX;
     return gcpi_scratch_bytes(g->shared, g->worker, par);
 }
@@ -2549,10 +2563,10 @@ GCPI_FAST static void gcpi_planar_load(const gcpi_gather *g, const gcpi_block *k
             g->simd.turn(to + left, v->ww, v->channels, (int)(end - left),
                          g->x + k->b * v->xs[0] + (y0 + y) * v->xs[1] + (x0 + left) * v->xs[2], v->xs[2]);
     }
-    memset(window + v->wh * row, 0, GCPI_NR_MAX * sizeof *window); /* read past the end */
+    memset(window + v->wh * row, 0, GCPI_NR_MAX * sizeof *window); /* kernels read past the end */
 }
 
-/* One output row of the block, into the planes at `out`. */
+/* One output row of the block of pixels, into the planes at `out`: one plane per output channel. */
 static void gcpi_planar_row(const gcpi_gather *g, const gcp_real *window, gcp_real *out, ptrdiff_t plane)
 {
     const gcpi_view *v = &g->v;
@@ -2698,7 +2712,7 @@ typedef struct gcpi_sweep {
     int panel, panel_end;
 } gcpi_sweep;
 
-/* a and c hold GCPI_ROWS; beyond `rows` any that may be read. */
+/* a and c hold GCPI_ROWS pointers. Those from `rows` on are never stored to, but must be readable. */
 GCPI_FAST static void gcpi_sweep_panels(const gcpi_sweep *s, const gcp_real *const *a, gcp_real *const *c, int rows)
 {
     const gcpi_gather *g = s->g;
@@ -2723,9 +2737,9 @@ GCPI_FAST static void gcpi_sweep_panels(const gcpi_sweep *s, const gcp_real *con
     }
 }
 
-/* Of x in place, the pixels that follow these rows are fetched meanwhile: few rows at a time, each short, are no stream
- * that the hardware knows. Where they lie side by side in one go, which takes fewer instructions. Inlined always, for
- * gcc drops the call of a function that does nothing else. */
+/* Where x is read in place, this prefetches the pixels after these rows: the hardware does not recognise a few short
+ * rows at a time as a stream. Pixels that lie side by side are fetched in one go, with fewer instructions. Always
+ * inlined, because gcc drops the call of a function that only prefetches. */
 GCPI_BODY void gcpi_sweep_ahead(const gcp_real *const *a, ptrdiff_t step, ptrdiff_t terms)
 {
     const ptrdiff_t far = GCPI_ROWS * step;
@@ -2781,7 +2795,7 @@ static void gcpi_gather_task(void *arg, int index, int worker)
     const gcpi_gather *g = (const gcpi_gather *)arg;
     const gcpi_view *v = &g->v;
     gcp_real *scratch = g->scratch + worker * g->worker, *start = scratch + GCPI_LINE;
-    /* last: whose weights are packed */
+    /* last: the set whose weights this worker has packed */
     ptrdiff_t chunk = (g->base + index) % v->chunks, set = (g->base + index) / v->chunks, last;
     int group = (int)(set / g->sets);
     const gcp_real *w = g->w + g->wfirst + group * g->wgroup;
@@ -2795,7 +2809,7 @@ static void gcpi_gather_task(void *arg, int index, int worker)
     s.x = gcpi_view_load(v, g->x + group * g->xgroup, &s.block, 0, v->ky, start + g->pack);
     s.y = g->y + g->yfirst + group * g->ygroup;
     memcpy(&last, scratch, sizeof last);
-    int packed = g->resident && last == set; /* by an earlier task */
+    int packed = g->resident && last == set; /* by an earlier task of this worker */
     memcpy(scratch, &set, sizeof set);
     if (!packed) gcpi_gather_start(g, group, first, width, start);
     s.start = g->accumulate ? NULL : start;
@@ -2836,30 +2850,30 @@ typedef struct gcpi_outer { /* d[row][t, j] = sum over pixels p of e[p][row] * x
     const gcp_real *x, *e;
     gcp_real *d;
     int rows, groups, accumulate;
-    ptrdiff_t es[3], ds; /* steps of e: image, row, pixel; and of d: row */
+    ptrdiff_t es[3], ds; /* steps of e: image, row, pixel; step of d: row */
     ptrdiff_t xgroup, egroup, dgroup;
-    int turned;    /* d is stored [j][row]; one group */
+    int turned;    /* d is stored as [j][row]; for one group only */
     /* set by gcpi_outer_plan */
     gcpi_simd simd;
     gcpi_columns columns;         /* of one run */
-    int splits, shared;           /* private sums that blocks of pixels go to; shared: to d itself */
+    int splits, shared;           /* private sums of blocks of pixels; shared: d itself is the only one */
     int packed;                   /* rows of e are copied side by side */
-    /* the rows are elements of x under the kernel, the columns are e's: for few channels of x */
+    /* for few channels of x: rows are the elements of x under the kernel, columns are e's */
     int swapped;
     int height, width;            /* of a sum */
-    int part, parts, unit, units; /* rows and panels of a task, and how many such cuts */
-    ptrdiff_t sum, worker;        /* values in a sum, and in a worker's scratch */
-    ptrdiff_t base;               /* task that index 0 is */
+    int part, parts, unit, units; /* rows of a task, their cuts; panels of a task, their cuts */
+    ptrdiff_t sum, worker;        /* values: in a sum; in a worker's scratch */
+    ptrdiff_t base;               /* number of the task at index 0 (gcpi_par_run) */
     gcp_real *scratch;
 } gcpi_outer;
 
-/* Rows of e are packed as [rows / 48][pixel][48], the last block as wide as there are rows: at its own pitch e would
- * fight for cache sets. The extra line from one block to the next spreads them. */
+/* e is packed as [rows / 48][pixel][48]; the last block is as wide as the rows that are left. At the pitch of e, pixels
+ * would compete for the same cache sets. An extra line after each block spreads them. */
 static ptrdiff_t gcpi_outer_block(ptrdiff_t pixels) { return pixels * GCPI_OUTER_ROWS + GCPI_LINE; }
 
-/* Cuts rows and panels into enough tasks, so that as little as possible is copied twice: each unit of panels copies the
- * rows again; each task copies its window of x, or each part of the rows reads x in place. The parts, which scratch
- * depends on, go by the shape alone, whatever the pitch of x. */
+/* Cuts rows and panels into enough tasks, with as few repeated copies as possible. Each unit of panels copies the rows
+ * again. Each task copies its window of x; where x is read in place, each part of the rows reads it once. Scratch
+ * depends on the parts, so they depend on the shape only, not on the pitch of x. */
 static void gcpi_outer_cut(gcpi_outer *o)
 {
     double best = 0;
@@ -2867,7 +2881,7 @@ static void gcpi_outer_cut(gcpi_outer *o)
         tasks = gcpi_ceil(GCPI_TASKS, o->splits * gcpi_min(o->groups, GCPI_TASKS));
     for (int most = gcpi_min(blocks, GCPI_OUTER_BLOCKS); most > 0; most--) {
         int part = gcpi_even(blocks, most), parts = gcpi_ceil(blocks, part), units = gcpi_ceil(tasks, parts);
-        /* pixels of x for one of e, as kernel rows need them */
+        /* pixels of x per pixel of e, for the kernel rows of a unit */
         double window = (double)gcpi_min(o->v.sy, gcpi_ceil(o->v.ky, units)) * o->v.sx;
         double copied = (double)units * o->rows + parts * (o->v.direct ? 1 : units * window) * o->v.channels;
         if (best > 0 && copied >= best) continue;
@@ -2880,8 +2894,8 @@ static void gcpi_outer_cut(gcpi_outer *o)
     o->units = gcpi_ceil(panels, o->unit);
 }
 
-/* Whether more lanes work where rows and columns change places: a run of x is shorter than a vector, rows of e are
-   not. */
+/* Whether more lanes work once rows and columns change places: a run of x may be shorter than a vector where the rows
+   of e fill one. */
 static int gcpi_outer_swaps(const gcpi_outer *o)
 {
     int lanes = o->simd.lanes, run = o->v.kx * o->v.channels, elements = o->v.ky * run, mr, mr_swapped;
@@ -2895,7 +2909,7 @@ static int gcpi_outer_swaps(const gcpi_outer *o)
            (ptrdiff_t)elements * o->rows <= GCPI_PARTIAL_MAX / GCPI_TASKS && then > 1.3 * now;
 }
 
-/* Every task has all rows and columns, and a sum of its own. */
+/* Every task computes all rows and columns, into a private sum. */
 static size_t gcpi_swapped_plan(gcpi_outer *o, const gcpi_par *par)
 {
     gcpi_view_cut(&o->v, 2 * GCPI_OUTER_PIXELS, 0);
@@ -2903,7 +2917,7 @@ static size_t gcpi_swapped_plan(gcpi_outer *o, const gcpi_par *par)
     o->splits = (int)GCPI_MIN(o->v.chunks, (ptrdiff_t)GCPI_TASKS);
     o->height = o->v.ky * o->v.len, o->width = o->rows, o->turned = 1;
     o->sum = gcpi_line((ptrdiff_t)o->height * o->width);
-    o->packed = o->rows % o->simd.lanes != 0;         /* in place every column is a whole vector */
+    o->packed = o->rows % o->simd.lanes != 0;         /* else e's rows are whole vectors: read in place */
     o->worker =
         (o->packed ? gcpi_line((ptrdiff_t)o->v.bn * o->v.bh * o->v.bw * o->rows) + GCPI_NR_MAX : 0) + o->v.window;
     return gcpi_scratch_bytes(o->sum * o->splits, o->worker, par);
@@ -2933,7 +2947,7 @@ static size_t gcpi_outer_plan(gcpi_outer *o, const gcpi_par *par)
     return gcpi_scratch_bytes(sums, o->worker, par);
 }
 
-/* The rows of e at the pixels of a chunk. */
+/* Packs the rows of e at the pixels of a chunk: see gcpi_outer_block. */
 GCPI_FAST static const gcp_real *gcpi_outer_pack(const gcpi_outer *o, const gcp_real *e, const gcpi_block *k, int rows,
                                                  gcp_real *out)
 {
@@ -2951,7 +2965,7 @@ GCPI_FAST static const gcp_real *gcpi_outer_pack(const gcpi_outer *o, const gcp_
     return out;
 }
 
-/* Where panel p of all runs begins in the pixels that gcpi_view_load gave. */
+/* Where panel p begins in the pixels that gcpi_view_load gave; panels of all runs are counted in one sequence. */
 static const gcp_real *gcpi_outer_source(const gcpi_outer *o, const gcp_real *x, int p, gcpi_panel *panel)
 {
     int run = p / o->columns.panels;
@@ -2959,7 +2973,7 @@ static const gcp_real *gcpi_outer_source(const gcpi_outer *o, const gcp_real *x,
     return x + run / o->v.runs * o->v.dy * o->v.ws[1] + run % o->v.runs * o->v.dx * o->v.ws[2] + panel->first;
 }
 
-/* Two loops are one where the inner one ends where the outer one goes on. */
+/* Merges two loops into one where the outer loop's step goes on exactly where the inner loop ends. */
 static void gcpi_tile_merge(gcpi_tile *t)
 {
     for (int i = 1; i >= 0; i--) {
@@ -2982,7 +2996,7 @@ GCPI_FAST static void gcpi_outer_panel(const gcpi_outer *o, const gcpi_block *k,
     t.start = fresh ? zero : NULL, t.ss = 0;
     t.b = gcpi_outer_source(o, x, p, &panel);
     int mr;
-    /* no tile lies in two packed blocks */
+    /* no tile may span two packed blocks, and 5 does not divide 48 */
     gcpi_kernel *kernel = gcpi_kernel_of(&o->simd, panel.nv, rows <= GCPI_OUTER_ROWS ? rows : 0, &mr);
     d += p / o->columns.panels * v->len + panel.first;
     for (int r = 0; r < rows; r += mr) {
@@ -3089,7 +3103,7 @@ static void gcpi_swapped_task(void *arg, int index, int worker)
     }
 }
 
-/* Row r of all: adds the private sums into the first, always in the same order. */
+/* Row r of d: adds the private sums into the first, always in the same order. */
 GCPI_FAST static gcp_real *gcpi_outer_row(const gcpi_outer *o, int r, int width)
 {
     gcp_real *sum = o->scratch + (ptrdiff_t)r * width;
@@ -3127,15 +3141,15 @@ static void gcpi_outer_run(gcpi_outer *o, void *scratch, const gcpi_par *par)
 
 /* ==== src/kernels/depthwise.h ==== */
 
-/* Depthwise convolution: one channel and one row per group. */
+/* Depthwise convolution: each group has one channel of x and one of y. */
 
-typedef struct gcpi_depthwise {        /* in scratch: w and then the bias, or private sums of d, as [tap][channel] */
-    /* forward, or backward data: phases of the rows, and within each of the columns */
+typedef struct gcpi_depthwise {        /* scratch: w, then the bias; or private sums of d; all as [tap][channel] */
+    /* one, or for backward data one per phase of the strides: [phase of rows][phase of columns] */
     gcpi_gather g[GCPI_PHASES];
-    int phases[2], height;             /* of rows, of columns; rows of an image of y */
-    int channels, taps, isa;           /* taps of w */
-    int shares;                        /* of all rows of y */
-    const gcp_real *e;                 /* backward weights: what y is forward; else NULL */
+    int phases[2], height;             /* phases of rows, of columns; rows in an image of y */
+    int channels, taps, isa;           /* taps: of w, per channel */
+    int shares;                        /* the rows of y are cut into so many tasks */
+    const gcp_real *e;                 /* backward weights: dy; else NULL */
     gcp_real *d;
     gcp_real *scratch;
 } gcpi_depthwise;
@@ -3155,7 +3169,7 @@ static size_t gcpi_depthwise_plan(gcpi_depthwise *p, int weights, const gcpi_par
            sizeof(gcp_real);
 }
 
-/* Of `count` positions from `first` on, `step` apart: those that lie in 0 .. size. */
+/* Of `count` positions from `first` on, `step` apart: the indices of those in [0, size). */
 typedef struct gcpi_range { int begin, end; } gcpi_range;
 static gcpi_range gcpi_inside(ptrdiff_t first, int step, int count, int size)
 {
@@ -3165,8 +3179,9 @@ static gcpi_range gcpi_inside(ptrdiff_t first, int step, int count, int size)
     return r;
 }
 
-/* In the order of memory, for by channels, pixels apart, the hardware does not see it coming: y two strips ahead; x,
- * too, where no cache holds the images: what the lowest rows have not read yet. */
+/* Prefetches in the order of memory. The kernel goes by channels, with steps of whole pixels, which the hardware does
+ * not predict. y: two strips ahead. x, too, where no cache holds all images: the lowest rows, which no strip has read
+ * yet. */
 GCPI_FAST static void gcpi_strip_ahead(const gcpi_gather *g, const gcpi_strip *s, int pixels)
 {
     for (int p = 2 * pixels; p < 3 * pixels; p++) gcpi_fetch(s->e ? s->e : s->y, p * s->pixel, s->channels);
@@ -3175,7 +3190,7 @@ GCPI_FAST static void gcpi_strip_ahead(const gcpi_gather *g, const gcpi_strip *s
             gcpi_fetch(s->x, (s->rows - i) * s->xrow + p * g->v.xs[2], s->channels);
 }
 
-/* Row j of a phase in image b; taps: w, or the sum of d. */
+/* Row j of a phase, in image b. taps: w, or the private sum of d. */
 GCPI_FAST static void gcpi_depthwise_row(const gcpi_depthwise *p, const gcpi_gather *g, const gcpi_simd *simd, int b,
                                          int j, gcp_real *taps)
 {
@@ -3205,7 +3220,7 @@ GCPI_FAST static void gcpi_depthwise_row(const gcpi_depthwise *p, const gcpi_gat
     }
 }
 
-/* A share of the rows, one below the other, so that what they share is near. */
+/* A share of the rows, from top to bottom: rows of x that two rows of y read are still in cache. */
 static void gcpi_depthwise_rows(const gcpi_depthwise *p, int share, gcp_real *taps)
 {
     const gcpi_simd simd = gcpi_simd_of(p->isa);
@@ -3236,7 +3251,7 @@ static void gcpi_depthwise_run(gcpi_depthwise *p, void *scratch, const gcpi_par 
     par->parallel_for(par->context, p->shares, gcpi_depthwise_task, p);
 }
 
-/* Backward weights: each share has a sum of its own. */
+/* Backward weights: each share has a private sum. */
 static void gcpi_depthwise_back_task(void *arg, int index, int worker)
 {
     const gcpi_depthwise *p = (const gcpi_depthwise *)arg;
@@ -3246,7 +3261,7 @@ static void gcpi_depthwise_back_task(void *arg, int index, int worker)
     gcpi_depthwise_rows(p, index, p->scratch + index * size);
 }
 
-/* One tap of all channels: the private sums into the first, always in the same order. */
+/* One tap, all channels: adds the private sums into the first, always in the same order. */
 GCPI_FAST static void gcpi_depthwise_sum(void *arg, int tap, int worker)
 {
     const gcpi_depthwise *p = (const gcpi_depthwise *)arg;
@@ -3271,7 +3286,7 @@ static void gcpi_depthwise_back(gcpi_depthwise *p, void *scratch, const gcpi_par
 
 /* ==== src/kernels/products.h ==== */
 
-/* Convolutions and matrix products in all passes, each as one of the products above. */
+/* Convolutions and matrix products in all passes, each as a gather product, an outer product or depthwise. */
 
 static int gcpi_conv_empty(const gcpi_conv *c)
 {
@@ -3282,7 +3297,7 @@ static int gcpi_conv_is_depthwise(const gcpi_conv *c)
     return c->groups > 1 && c->ci == c->groups && c->co == c->groups && c->sh * (ptrdiff_t)c->sw <= GCPI_PHASES;
 }
 
-/* Steps of an image, a row and a pixel. */
+/* Steps from image to image, row to row, pixel to pixel. */
 static void gcpi_steps(ptrdiff_t *s, int h, int w, ptrdiff_t pitch)
 {
     s[2] = pitch;
@@ -3320,8 +3335,8 @@ typedef struct gcpi_phase {
     int count, taps, last, step, origin, dilation;
 } gcpi_phase;
 
-/* x with a x = b modulo m, for a and m that have no common divisor (Euclid's algorithm, with the factor of a kept
-   beside). */
+/* The x with a x = b modulo m, where a and m have no common divisor (Euclid's algorithm, which also tracks the factor
+   of a). */
 static int64_t gcpi_congruent(int64_t a, int64_t b, int64_t m)
 {
     int64_t high = m, low = a % m, was = 0, is = 1;
@@ -3370,8 +3385,8 @@ static gcpi_gather gcpi_conv_phase(const gcpi_conv *c, int y, int x)
     return g;
 }
 
-/* Rows are copied, columns are read in place: of a 1x1 convolution the fewer channels become the rows, where every task
- * has room for a sum of its own. */
+/* Whether x and dy change places in a 1x1 convolution's outer product. Rows are copied and columns are read in place,
+ * so the side with fewer channels should be the rows. Every task needs room for a private sum. */
 static int gcpi_conv_turns(const gcpi_conv *c)
 {
     int inside = !c->pt && !c->pl && (c->ho - 1) * (ptrdiff_t)c->sh < c->h && (c->wo - 1) * (ptrdiff_t)c->sw < c->w;
@@ -3411,8 +3426,8 @@ static gcpi_depthwise gcpi_conv_depthwise(const gcpi_conv *c, int pass)
     return p;
 }
 
-/* One phase of each kind along an axis, whose strides may be long: scratch depends on how many positions and taps a
- * phase has, and on whether all that it reads lies inside dy. Returns how many kinds there are. */
+/* Finds one phase of each kind along an axis: strides may be long, but scratch depends only on how many positions and
+ * taps a phase has, and on whether all that it reads lies inside dy. Returns how many kinds there are. */
 enum { GCPI_KINDS = 12 };
 static int gcpi_phase_kinds(int size, int read, int k, int stride, int pad, int dilation, int *at)
 {
@@ -3460,7 +3475,7 @@ static size_t gcpi_conv_scratch(const gcpi_conv *c, int pass, const gcpi_par *pa
     return most;
 }
 
-/* y may start from a bias, or be added to; not both. end: may be NULL. */
+/* y starts from a bias, or is added to; not both. end may be NULL. */
 static void gcpi_conv_forward(const gcpi_conv *c, const gcp_real *x, const gcp_real *w, const gcp_real *bias,
                               gcp_real *y, int accumulate, const gcpi_end *end, void *scratch, const gcpi_par *par)
 {
@@ -3541,9 +3556,10 @@ static gcpi_outer gcpi_gemm_outer(int m, int n, int k, ptrdiff_t lda, ptrdiff_t 
     return o;
 }
 
-/* The user's BLAS. Shares of the longer side of c, as many as the shape says, each one call on one thread. */
+/* The user's BLAS. The longer side of c is cut into shares, whose number depends on the shape only. Each share is one
+   call on one thread. */
 #ifdef GCP_USE_CBLAS
-enum { GCPI_CBLAS = 1, GCPI_CBLAS_SHARE = 32 };       /* a share is no shorter */
+enum { GCPI_CBLAS = 1, GCPI_CBLAS_SHARE = 32 };       /* the least rows or columns of a share */
 #if !defined(GCP_CBLAS_ONE_THREAD) && defined(OPENBLAS_VERSION)
 #define GCP_CBLAS_ONE_THREAD() openblas_set_num_threads(1)
 #elif !defined(GCP_CBLAS_ONE_THREAD)
@@ -3580,8 +3596,8 @@ static void gcpi_blas_task(void *arg, int index, int worker)
 static void gcpi_blas_run(gcpi_blas *g, const gcpi_par *par)
 {
 #ifdef _OPENMP
-    int threads = omp_get_max_threads();       /* an OpenBLAS made with OpenMP sets this, too */
-    GCP_CBLAS_ONE_THREAD();                    /* not put back: another thread may be in a product, too */
+    int threads = omp_get_max_threads();       /* an OpenBLAS built with OpenMP changes this, too */
+    GCP_CBLAS_ONE_THREAD();                    /* never restored: another thread may be in a product */
     omp_set_num_threads(threads);
 #else
     GCP_CBLAS_ONE_THREAD();
@@ -3635,16 +3651,17 @@ static void gcpi_gemm(int ta, int tb, int m, int n, int k, const gcp_real *a, pt
 
 /* ==== src/ops/target.h ==== */
 
-/* What every op stands on: the target's threads, instruction set and memory, and the words of a shape rule. Work is
-   split by shape, never by the number of threads; every sum has one order. */
+/* What every op uses: the target's threads, instruction set and memory, and helpers for shape rules. Work is split by
+   shape, never by the number of threads; every sum has one order. */
 
 #ifdef __clang__
-#pragma STDC FP_CONTRACT OFF            /* as GCPI_LOOP says to gcc; on again at the end */
+#pragma STDC FP_CONTRACT OFF            /* gcc: GCPI_LOOP; end.h restores the default */
 #endif
 
-/* A loop for each instruction set: NAME_body is inlined into as many functions, and NAME takes the target's. The bits
-   are the same: nothing is contracted, and no sum changes its order. GCPI_EACH: operands may be the same bytes, but
-   then from end to end. GCPI_EIGHT: and it stays a loop, which fills a vector. */
+/* Compiles a loop for each instruction set: NAME_body is inlined into one function per set, and NAME calls the
+   target's. The bits are the same: nothing is contracted, and no sum changes its order. GCPI_EACH: vectorise the loop;
+   two operands may be the same bytes, but must not overlap in part. GCPI_EIGHT: the same for a loop of eight, which
+   fills a vector and must not be unrolled. */
 #if defined(__clang__)
 #define GCPI_EACH _Pragma("clang loop vectorize(assume_safety)")
 #define GCPI_EIGHT GCPI_EACH
@@ -3674,9 +3691,9 @@ static void gcpi_gemm(int ta, int tb, int m, int n, int k, const gcp_real *a, pt
 #define GCPI_WIDE_TASK(NAME, JOB) \
     GCPI_WIDE(NAME, (void *arg, int index, int worker), (arg, index, worker), ((const JOB *)arg)->call->target)
 
-enum { GCPI_CHUNK = 16384 };           /* values that one task of a pass takes */
+enum { GCPI_CHUNK = 16384 };           /* values per task of a pass */
 
-/* Where the target brings no threads: OpenMP's, as many as context says, or this one. */
+/* For a target without a thread pool: OpenMP's threads, as many as context says, or only the caller's. */
 #ifdef _OPENMP
 enum { GCPI_OPENMP = 1 };
 static int gcpi_threads(void) { return omp_get_max_threads(); }
@@ -3755,7 +3772,7 @@ static gcp_shape gcpi_scalar(void)
 
 static int gcpi_unary_shape(gcp_shape_call *s) { s->out[0] = s->in[0]; return gcpi_all_real(s); }
 
-/* Bytes in and out of the target's memory. */
+/* Copies and fills of the target's memory. */
 static void gcpi_bytes_copy(const gcp_target *target, void *to, const void *from, size_t size)
 {
     if (target->device) target->device->copy(target->context, to, from, size);
@@ -3775,7 +3792,7 @@ static int gcpi_trouble(gcp_tape *t, const gcp_target *target, gcp_at at, const 
     return text != NULL;
 }
 
-/* Fills the zeros of a target. */
+/* Puts the defaults where a target holds zeros. */
 static gcp_target gcpi_target_of(const gcp_target *given)
 {
     gcp_target t;
@@ -3794,11 +3811,11 @@ static gcp_target gcpi_target_of(const gcp_target *given)
 
 /* ==== src/ops/pixelwise.h ==== */
 
-/* Ops on one pixel at a time: elementwise, pairs, bias, apply (batch-norm, addition and rectifier in one pass); and
-   the sums over pixels that their backward takes. An op is its shape rule, forward, backward and cost. */
+/* Ops that treat each pixel alone: elementwise, pairs, bias, apply (batch-norm, addition and rectifier in one pass);
+   and the sums over pixels that their backward needs. An op has a shape rule, forward, backward and cost. */
 
-/* Elementwise ops: a function on one contiguous span of up to four operands. Spans of one task start at a multiple of
-   8 pixels, so that no two tasks share a byte of a bit mask. */
+/* Elementwise ops: a function on one contiguous span of up to four operands. A task starts at a multiple of 8 pixels,
+   so that no two tasks share a byte of a bit mask. */
 typedef struct gcpi_span {
     gcp_real *p[4];
     unsigned char *mask;
@@ -3860,7 +3877,7 @@ static void gcpi_map_backward(const gcp_call *c, gcpi_span_fn fn)         /* p: 
     gcpi_map(c, fn, v, 4, c->outputs > 1 ? (unsigned char *)c->out[1].data : NULL, c->din[0].accumulate);
 }
 
-/* Defines forward and backward of a unary op from two expressions: of x; and of x, y, mask bit m (the derivative). */
+/* Defines forward and backward of a unary op from two expressions: the value, of x; the derivative, of x and y. */
 #define GCPI_UNARY(name, prepare, value, derivative)                                                                   \
     GCPI_LOOP void gcpi_##name##_span(const gcpi_span *s)                                                              \
     {                                                                                                                  \
@@ -3889,8 +3906,8 @@ static void gcpi_map_backward(const gcp_call *c, gcpi_span_fn fn)         /* p: 
     static void gcpi_##name##_forward(const gcp_call *c) { gcpi_map_forward(c, gcpi_##name##_span); }                  \
     static void gcpi_##name##_backward(const gcp_call *c) { gcpi_map_backward(c, gcpi_##name##_span_back); }
 
-/* One value at a time: for fast math <math.h> declares vector forms of these, with other bits, and a loop around the
-   call would take them. */
+/* One value at a time, never inlined: under fast math <math.h> declares vector forms of these with other bits, and a
+   loop around the call would use them. */
 GCPI_ALONE double gcpi_exp(double x) { return exp(x); }
 GCPI_ALONE double gcpi_pow(double x, double y) { return pow(x, y); }
 GCPI_ALONE gcp_real gcpi_exp1(gcp_real x)
@@ -3922,8 +3939,8 @@ static void gcpi_mask_write(unsigned char *mask, const gcp_real *x, size_t index
     }
 }
 
-/* Eight bytes of 0 or 1 become the bits of one: times this number, byte i lands on bit 56 + i, and no two terms on the
-   same. */
+/* Packs eight bytes of 0 or 1 into the bits of one byte. The product moves byte i to bit 56 + i, and no two of its
+   terms meet in a bit. */
 #if defined(__BYTE_ORDER__) && __BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__
 GCPI_BODY unsigned char gcpi_bits(const unsigned char *on)
 {
@@ -3940,7 +3957,7 @@ GCPI_BODY unsigned char gcpi_bits(const unsigned char *on)
 }
 #endif
 
-/* whole bytes at once where they are */
+/* Whole bytes of the mask at a time where the span begins at one. */
 GCPI_BODY void gcpi_mask_span(unsigned char *mask, const gcp_real *x, size_t index, size_t n)
 {
     enum { RUN = 64 };
@@ -3966,7 +3983,7 @@ GCPI_BODY void gcpi_rectify_span_body(const gcpi_span *s)
 }
 GCPI_WIDE_SPAN(gcpi_rectify_span)
 
-/* By the mask: whole bytes eight values at once, what is left bit by bit. */
+/* By the mask: eight values at a time for whole bytes, the rest bit by bit. */
 GCPI_BODY void gcpi_rectify_mask_back(const gcpi_span *s, gcp_real *dx, const gcp_real *dy, gcp_real slope)
 {
     static const unsigned bit[8] = { 1, 2, 4, 8, 16, 32, 64, 128 };
@@ -4006,7 +4023,7 @@ static int gcpi_rectify_shape(gcp_shape_call *s)
     return gcpi_all_real(s);
 }
 
-/* add, mul, bias */
+/* Pairs: add, mul. */
 static int gcpi_pair_shape(gcp_shape_call *s)
 {
     s->out[0] = s->in[0];
@@ -4075,7 +4092,7 @@ static void gcpi_add_backward(const gcp_call *c)
         if (c->din[i].data) gcpi_view_copy(c, &c->din[i], &c->dout[0], c->din[i].accumulate);
 }
 
-/* input 1 first: input 0's gradient may overwrite dy; x * x keeps the order */
+/* Input 1 comes first, since input 0's gradient may overwrite dy. For x * x input 0 does: the other adds to it. */
 static void gcpi_mul_backward(const gcp_call *c)
 {
     int same = c->din[0].data == c->din[1].data;
@@ -4088,8 +4105,8 @@ static void gcpi_mul_backward(const gcp_call *c)
     }
 }
 
-/* Sums over pixels, per channel. Blocks of pixels are fixed by the shape; each sums in double; blocks add up in
-   order. */
+/* Sums over pixels, per channel. The shape fixes the blocks of pixels. Each block sums in double, and the blocks are
+   added in order. */
 enum { GCPI_SUM_BLOCKS = 64 };
 typedef void (*gcpi_sum_fn)(const gcp_call *call, size_t first, size_t last, double *sums);
 typedef struct gcpi_sum_job {
@@ -4129,7 +4146,7 @@ static void gcpi_sum_task(void *arg, int index, int worker)
     (void)worker;
 }
 
-/* Returns the sums: [sums][channels], at the front of the partial ones. */
+/* Adds the blocks' sums into the first block's, and returns them: [sums][channels]. */
 static double *gcpi_sum_total(const gcpi_sum_job *job)
 {
     for (size_t b = 1; b < job->blocks; b++)
@@ -4143,16 +4160,16 @@ static double *gcpi_sums(const gcp_call *call, gcp_shape shape, int sums, gcpi_s
     return gcpi_sum_total(&job);
 }
 
-/* The same while the tensor is written, in any order and by any number of threads: who writes the last value of a block
-   adds it up. */
+/* The same sums while the tensor is being written, in any order and by any number of threads: the thread that writes
+   the last value of a block sums the block. */
 #if defined(__GNUC__) || defined(__clang__)
 enum { GCPI_TAKES = 1 };
 #define GCPI_TAKE(left, n) __atomic_sub_fetch(left, n, __ATOMIC_ACQ_REL)
 #else
-enum { GCPI_TAKES = 0 };               /* without an atomic subtraction nobody asks for this */
+enum { GCPI_TAKES = 0 };               /* never used: no atomic subtraction here */
 #define GCPI_TAKE(left, n) (*(left) -= (n))
 #endif
-/* values to come in each block */
+/* left: values of each block that are still to be written */
 typedef struct gcpi_sum_watch { gcpi_sum_job job; size_t left[GCPI_SUM_BLOCKS]; } gcpi_sum_watch;
 
 static void gcpi_sum_watch_of(gcpi_sum_watch *e, const gcpi_sum_job *job, int channels)
@@ -4187,16 +4204,16 @@ static gcp_real *gcpi_row_out(const gcp_view *v, size_t pixel)
     return (gcp_real *)v->data + (ptrdiff_t)pixel * v->pitch;
 }
 
-/* Passes do so much with each line that the hardware fetches too late: they ask for whole pixels that lie so many
-   values ahead, of one tensor that is only read, or of each of several. */
+/* Distances of prefetches, in values. These passes do so much with each cache line that the hardware prefetches too
+   late: they ask for whole pixels ahead, of one tensor that is only read (READ), or of each of several. */
 enum { GCPI_AHEAD = 512, GCPI_AHEAD_READ = 2048 };
 static ptrdiff_t gcpi_row_ahead(const gcp_view *v, int values)
 {
     return v->data ? (values / v->pitch + 1) * v->pitch : 0;
 }
 
-/* Sums go by so many pixels, each channel through one after the other: the sums are loaded and stored less often. n is
-   a literal: so many, or one at the end. */
+/* Sums take so many pixels at a time, and each channel adds them in order: the sums are loaded and stored less often. n
+   is a literal: this number, or 1 at the end. */
 enum { GCPI_SUM_PIXELS = 4 };
 
 GCPI_BODY void gcpi_sum_dout_pixels(const gcp_call *c, size_t pixel, const int n, ptrdiff_t far, double *sums)
@@ -4257,8 +4274,7 @@ static void gcpi_bias_cost(const gcp_cost_call *c, gcp_cost *cost)
     if (c->backward && c->wanted & 2) cost->workspace = gcpi_sum_workspace(c->out[0], 1);
 }
 
-/* Norms go by chunks of pixels. */
-/* means: backward's */
+/* Norms and apply run by chunks of pixels. means: of batch-norm's backward, else NULL. */
 typedef struct gcpi_norm_job { const gcp_call *call; const gcp_real *means; size_t pixels, chunk; } gcpi_norm_job;
 
 static void gcpi_norm_rows(const gcp_call *c, gcp_shape shape, const gcp_real *means,
@@ -4266,12 +4282,12 @@ static void gcpi_norm_rows(const gcp_call *c, gcp_shape shape, const gcp_real *m
 {
     gcpi_norm_job job;
     job.call = c; job.means = means; job.pixels = gcpi_pixels(shape);
-    /* no two tasks share a byte of a mask */
+    /* a multiple of 8: no two tasks share a byte of a mask */
     job.chunk = (GCPI_MAX((size_t)1, GCPI_CHUNK / (size_t)shape.d[3]) + 7) / 8 * 8;
     gcpi_parallel(c->target, (int)((job.pixels + job.chunk - 1) / job.chunk), task, &job);
 }
 
-/* What batch-norm has of each channel, and the slope of the rectifier behind it. */
+/* Batch-norm's values per channel, and the slope of the rectifier after it. */
 typedef struct gcpi_norm_values { const gcp_real *mean, *scale, *gamma, *beta; gcp_real slope; } gcpi_norm_values;
 /* in: mean, scale, gamma, beta */
 static gcpi_norm_values gcpi_norm_values_of(const gcp_view *in, const gcpi_attributes *rectifier)
@@ -4287,11 +4303,11 @@ GCPI_BODY gcp_real gcpi_norm_value(const gcpi_norm_values *v, int i, gcp_real x)
     return (x - v->mean[i]) * (v->scale[i] * v->gamma[i]) + v->beta[i];
 }
 
-/* apply: batch-norm, addition and rectifier in one pass, each where it is there; the same arithmetic as the ops alone.
-   in: x, other, mean, scale, gamma, beta; out: y, mask. Attributes are the rectifier's, NULL without one. y may lie on
-   x or other. norm and add are literals; no rectifier is one of slope 1; one that keeps a mask goes over what the
-   others wrote while it is in L1. */
-/* channels; what to fetch of x, other, y */
+/* apply: batch-norm, addition and rectifier in one pass; any of them may be missing. The arithmetic is that of the ops
+   alone. in: x, other, mean, scale, gamma, beta; out: y, mask. Attributes are the rectifier's, NULL without one. y may
+   be the same bytes as x or other. norm and add are literals. Without a rectifier the slope is 1. A rectifier with a
+   mask runs over what the others wrote while that is in L1. */
+/* first, count: channels; far: how far ahead to prefetch x, other, y, 0: not at all */
 typedef struct gcpi_apply_span { size_t pixel, pixels; int first, count; ptrdiff_t far[3]; } gcpi_apply_span;
 
 GCPI_BODY void gcpi_apply_run(const gcpi_norm_values *v, const gcp_real *x, const gcp_real *other, gcp_real *y,
@@ -4305,8 +4321,8 @@ GCPI_BODY void gcpi_apply_run(const gcpi_norm_values *v, const gcp_real *x, cons
 }
 static int gcpi_dense_rows(const gcp_view *v, int width) { return !v->data || v->pitch == width; }
 
-/* Pixels that lie side by side and have nothing of their channels' go together, as many as stay in L1, from one whole
-   byte of a mask to another. */
+/* Where rows are dense and nothing depends on the channel, several pixels go together: about so many values, which stay
+   in L1, and a multiple of 8 pixels, for whole bytes of a mask. */
 enum { GCPI_TOGETHER = 1024 };
 GCPI_BODY void gcpi_apply_loop(const gcp_call *c, const gcpi_apply_span *s, const int norm, const int add)
 {
@@ -4374,7 +4390,7 @@ static gcpi_conv gcpi_conv_of(const gcpi_conv_attr *a, ptrdiff_t xpitch, ptrdiff
     return c;
 }
 
-/* Window arithmetic shared by convolutions and pools: fills ho, wo and, for SAME, the paddings. */
+/* Window arithmetic of convolutions and pools: sets ho, wo and, for GCP_PADDING_SAME, the paddings. */
 static int gcpi_window(gcp_shape_call *s, gcpi_conv_attr *a)
 {
     long long eh = (long long)a->dh * (a->kh - 1) + 1, ew = (long long)a->dw * (a->kw - 1) + 1;
@@ -4395,7 +4411,7 @@ static int gcpi_window(gcp_shape_call *s, gcpi_conv_attr *a)
     return 1;
 }
 
-/* What the kernels can count: their ints hold a padded side, the values under a window, and channels in whole
+/* The limits of the kernels' ints: they hold a padded side, the values under a window, and channels rounded up to whole
    vectors. */
 enum { GCPI_CHANNELS_MAX = 1 << 30, GCPI_WINDOW_LIMIT = sizeof(void *) > 4 ? INT32_MAX : INT32_MAX / 256 };
 static int gcpi_conv_fits(gcp_shape_call *s, const gcpi_conv_attr *a)
@@ -4434,7 +4450,7 @@ static int gcpi_bias_fits(gcp_shape_call *s, int channels)
     return gcpi_all_real(s);
 }
 
-/* The shape rules may complete the attributes they were given: they are the op's own, still being recorded. */
+/* A shape rule may complete its attributes: they belong to the op that is being recorded. */
 static gcpi_conv_attr *gcpi_conv_attr_of(const gcp_shape_call *s)
 {
     return &((gcpi_attributes *)(uintptr_t)s->attributes)->conv;
@@ -4463,7 +4479,7 @@ static size_t gcpi_conv_workspace(const gcpi_conv_attr *a, int pass, const gcp_t
     return gcpi_conv_scratch(&c, pass, &par);
 }
 
-/* forward, data: the kernel passes behind the op's forward and its input's gradient. */
+/* forward, data: the kernel passes that compute the op's output and its input's gradient. */
 static void gcpi_conv_cost(const gcp_cost_call *c, gcp_cost *cost, int forward, int data)
 {
     const gcpi_conv_attr *a = &gcpi_attr(c->attributes)->conv;
@@ -4493,7 +4509,7 @@ static void gcpi_conv2d_run(const gcp_call *c, const gcpi_end *end)       /* end
 }
 static void gcpi_conv2d_forward(const gcp_call *c) { gcpi_conv2d_run(c, NULL); }
 
-/* With an addition, a rectifier or both behind it, in one pass. */
+/* A convolution and the addition, rectifier or both after it, in one pass. */
 static void gcpi_conv2d_apply(const gcp_call *c, gcp_call *apply)
 {
     gcpi_end end = { gcpi_apply_end, apply };
@@ -4501,7 +4517,7 @@ static void gcpi_conv2d_apply(const gcp_call *c, gcp_call *apply)
     gcpi_conv2d_run(c, masked ? NULL : &end);
     if (masked) gcpi_apply_forward(apply);
 }
-/* Where in a convolution's workspace the sums of the statistics behind it begin. */
+/* Bytes of a convolution's own workspace; the sums for the statistics of its output come after them. */
 static size_t gcpi_conv2d_room(const gcpi_conv_attr *a, const gcp_target *target)
 {
     return (gcpi_conv_workspace(a, GCPI_FORWARD, target) + 63) / 64 * 64;
@@ -4525,7 +4541,8 @@ static void gcpi_conv2d_backward(const gcp_call *c)
     }
 }
 
-/* The transposed convolution is the backward-data of a convolution from its output to its input. */
+/* A transposed convolution is the backward data pass of a convolution from its output to its input: the attributes are
+   those of that convolution. */
 static int gcpi_conv_transpose2d_shape(gcp_shape_call *s)
 {
     gcpi_conv_attr *a = gcpi_conv_attr_of(s);
@@ -4614,7 +4631,7 @@ static int gcpi_matmul_shape(gcp_shape_call *s)
     return gcpi_product_fits(s) && gcpi_all_real(s);
 }
 
-/* m x k times k x n, all passes; tb: the second operand is stored n x k. */
+/* m x k times k x n, forward and backward; tb: the second operand is stored as n x k. */
 static void gcpi_product_cost(const gcp_cost_call *c, gcp_cost *cost, int tb)
 {
     gcpi_par par = gcpi_par_of(c->target);
@@ -4669,7 +4686,7 @@ static void gcpi_matmul_backward(const gcp_call *c) { gcpi_product_backward(c, 0
 
 /* Ops on windows of an image: pools and upsampling. */
 
-/* Work by image: tasks = batch, each image by one task, so scattered sums keep one order. */
+/* One task per image of the batch, so that scattered sums keep one order. */
 typedef struct gcpi_image_job { const gcp_call *call; void (*fn)(const gcp_call *call, int image); } gcpi_image_job;
 static void gcpi_image_task(void *arg, int index, int worker)
 {
@@ -4694,7 +4711,7 @@ static void gcpi_zero_image(const gcp_view *v, int image)
     for (size_t p = 0; p < per; p++) memset(gcpi_row_out(v, (size_t)image * per + p), 0, width);
 }
 
-/* Pools. Max-pool notes which cell of the window won, in one byte; a 1x1 window needs no note. */
+/* Pools. Max-pool keeps in one byte which cell of the window was the largest; a 1x1 window needs none. */
 static int gcpi_pool_shape(gcp_shape_call *s)
 {
     gcpi_conv_attr *a = gcpi_conv_attr_of(s);
@@ -4725,7 +4742,7 @@ static gcpi_cells gcpi_cells_of(const gcpi_conv_attr *a, int oy, int ox)
     return c;
 }
 
-/* Whether all windows are one cell, and all cells have one: y is x. Whether they cover the image side by side. */
+/* copies: y is x, since each window is one cell and each cell has a window. tiles: windows lie side by side. */
 static int gcpi_pool_copies(const gcpi_conv_attr *a) { return a->kh * a->kw == 1 && a->sh == 1 && a->sw == 1; }
 static int gcpi_pool_tiles(const gcpi_conv_attr *a)
 {
@@ -4733,7 +4750,7 @@ static int gcpi_pool_tiles(const gcpi_conv_attr *a)
 }
 static int gcpi_one_cell(gcpi_cells c) { return c.y1 - c.y0 == 1 && c.x1 - c.x0 == 1; }
 
-enum { GCPI_POOL_RUN = 64 };        /* channels taken together, the largest so far and its cell side by side */
+enum { GCPI_POOL_RUN = 64 };        /* channels at a time: for each, the largest value so far and its cell */
 
 GCPI_BODY void gcpi_max_pool_run(const gcp_call *c, const gcpi_conv_attr *a, int image, gcpi_cells w, size_t o,
                                  int first, int n)
@@ -4928,9 +4945,10 @@ static void gcpi_upsample_backward(const gcp_call *c)
 
 /* Normalisation. */
 
-/* Batch-norm. Statistics: in: x, running mean, running variance; out: mean, 1 / sqrt(variance + epsilon). Once a step;
-   commits the running values (PyTorch's rule: unbiased variance). Apply: in: x, mean, scale, gamma, beta. Its backward
-   is that of both ops, so that x is read once: dx = gamma s (dy - mean(dy) - xhat mean(dy xhat)). */
+/* Batch-norm is two ops. Statistics: in: x, running mean, running variance; out: mean, scale = 1 / sqrt(variance +
+   epsilon). It runs once a step and commits the running values (PyTorch's rule: unbiased variance). Application: in: x,
+   mean, scale, gamma, beta. Its backward is that of both ops, so that x is read once:
+   dx = gamma scale (dy - mean(dy) - xhat mean(dy xhat)). */
 static int gcpi_batch_stats_shape(gcp_shape_call *s) { s->out[0] = s->out[1] = s->in[1]; return gcpi_all_real(s); }
 GCPI_BODY void gcpi_sum_x_pixels(const gcp_call *c, size_t pixel, const int n, ptrdiff_t far, double *sums)
 {
@@ -4953,7 +4971,7 @@ GCPI_BODY void gcpi_sum_x_body(const gcp_call *c, size_t first, size_t last, dou
     for (; p < last; p++) gcpi_sum_x_pixels(c, p, 1, far, sums);
 }
 GCPI_WIDE_SUM(gcpi_sum_x)
-static void gcpi_batch_stats_set(const gcp_call *c, const double *sums)      /* sums: NULL, from the running values */
+static void gcpi_batch_stats_set(const gcp_call *c, const double *sums)      /* sums NULL: from the running values */
 {
     const gcpi_attributes *a = gcpi_attr(c->attributes);
     gcp_real *running_mean = (gcp_real *)c->in[1].data, *running_var = (gcp_real *)c->in[2].data;
@@ -4974,7 +4992,7 @@ static void gcpi_batch_stats_forward(const gcp_call *c)
 {
     gcpi_batch_stats_set(c, c->training ? gcpi_sums(c, c->in[0].shape, 2, gcpi_sum_x) : NULL);
 }
-/* the statistics of its output, in training */
+/* Workspace of a convolution that also makes the statistics of its output, in training. */
 static size_t gcpi_conv2d_stats_workspace(const gcpi_conv_attr *a, gcp_shape out, const gcp_target *target)
 {
     return gcpi_conv2d_room(a, target) + gcpi_sum_workspace(out, 2);
@@ -4989,7 +5007,7 @@ static void gcpi_conv2d_stats(const gcp_call *c, const gcp_call *stats)
                         (unsigned char *)c->workspace + gcpi_conv2d_room(&gcpi_attr(c->attributes)->conv, c->target));
     gcpi_sum_watch_of(&sums, &job, c->out[0].shape.d[3]);
     gcpi_conv2d_run(c, &end);
-    /* what stats writes may lie where c works, but not where stats works */
+    /* outputs of stats may lie in the workspace of c, but not in that of stats: the sums move there first */
     gcpi_batch_stats_set(
         stats, (const double *)memmove(stats->workspace, gcpi_sum_total(&job), job.width * sizeof *job.partial));
 }
@@ -4998,7 +5016,7 @@ static void gcpi_batch_stats_cost(const gcp_cost_call *c, gcp_cost *cost)
     cost->workspace = gcpi_sum_workspace(c->in[0], 2);
 }
 
-static int gcpi_norm_shape(gcp_shape_call *s)       /* input 1 on: a value a channel */
+static int gcpi_norm_shape(gcp_shape_call *s)       /* inputs from 1 on: one value per channel */
 {
     s->out[0] = s->in[0];
     for (int i = 1; i < s->inputs; i++)
@@ -5006,7 +5024,7 @@ static int gcpi_norm_shape(gcp_shape_call *s)       /* input 1 on: a value a cha
             return gcpi_refuse(s, "%zu values for %d channels", gcpi_count(s->in[i]), s->in[0].d[3]);
     return gcpi_all_real(s);
 }
-static void gcpi_batch_norm_forward(const gcp_call *c)      /* an apply without the rest */
+static void gcpi_batch_norm_forward(const gcp_call *c)      /* apply, without addition and rectifier */
 {
     gcp_call apply = *c;
     gcp_view in[6] = { c->in[0] };
@@ -5015,14 +5033,14 @@ static void gcpi_batch_norm_forward(const gcp_call *c)      /* an apply without 
     gcpi_apply_forward(&apply);
 }
 
-/* The gradient of y, as it is, or through the rectifier behind, whose side is found again from x as forward found
-   it. */
+/* The gradient of batch-norm's output: dy itself, or dy through the rectifier that comes after. The rectifier's sign is
+   computed again from x, as in forward. */
 GCPI_BODY gcp_real gcpi_norm_gradient(const gcpi_norm_values *v, int i, gcp_real x, gcp_real dy, int rectified)
 {
     return !rectified || gcpi_norm_value(v, i, x) > 0 ? dy : v->slope * dy;
 }
 
-/* dy xhat and dy. */
+/* The sums of dy * xhat and of dy, n pixels at a time. */
 GCPI_BODY void gcpi_sum_norm_pixels(const gcp_call *c, const gcpi_norm_values *v, size_t pixel, const int n,
                                     const int rectified, const ptrdiff_t *far, double *sums)
 {
@@ -5083,7 +5101,7 @@ GCPI_BODY void gcpi_batch_norm_task_back_body(void *arg, int index, int worker)
 {
     const gcpi_norm_job *job = (const gcpi_norm_job *)arg;
     size_t first = (size_t)index * job->chunk, last = GCPI_MIN(first + job->chunk, job->pixels);
-    /* dx takes the place of the rectifier's gradient: it is never added */
+    /* fused: dx overwrites the rectifier's gradient, so nothing is ever added to it */
     if (job->call->fused) gcpi_batch_norm_loop_back(job, first, last, 1, 0);
     else if (job->call->din[0].accumulate) gcpi_batch_norm_loop_back(job, first, last, 0, 1);
     else gcpi_batch_norm_loop_back(job, first, last, 0, 0);
@@ -5095,7 +5113,7 @@ static void gcpi_batch_norm_backward(const gcp_call *c)
     double *sums = gcpi_sums(c, c->in[0].shape, 2, gcpi_sum_norm), n = (double)gcpi_pixels(c->in[0].shape);
     if (c->din[3].data) gcpi_store_sums(&c->din[3], sums);
     if (c->din[4].data) gcpi_store_sums(&c->din[4], sums + c->in[0].shape.d[3]);
-    /* the means take the place of the sums, no wider than those */
+    /* the means overwrite the sums: a gcp_real is no wider than a double */
     for (int i = 0; i < 2 * c->in[0].shape.d[3]; i++) {
         gcp_real mean = (gcp_real)(sums[i] / n);
         memcpy((unsigned char *)sums + (size_t)i * sizeof mean, &mean, sizeof mean);
@@ -5108,7 +5126,7 @@ static void gcpi_norm_cost(const gcp_cost_call *c, gcp_cost *cost)
     if (c->backward) cost->workspace = gcpi_sum_workspace(c->in[0], 2);
 }
 
-/* Layer-norm over channels. Mean and scale of a pixel are found again in backward. */
+/* Layer-norm over channels. Backward computes the mean and scale of a pixel again. */
 static void gcpi_pixel_moments(const gcp_real *x, int width, double epsilon, double *mean, double *scale)
 {
     double sum = 0, square = 0;
@@ -5189,9 +5207,9 @@ static void gcpi_layer_norm_backward(const gcp_call *c)
 
 /* ==== src/ops/shape.h ==== */
 
-/* Ops that select or move: dropout, concat, slice, reshape, embedding. */
+/* Ops that select or move values: dropout, concat, slice, reshape, embedding. */
 
-/* dropout: y = x / (1 - rate) or 0. The draw is keyed by seed, step, op, global sample and element. */
+/* dropout: y = x / (1 - rate) or 0. A draw depends on seed, step, op, global sample and element only. */
 GCPI_LOOP void gcpi_dropout_walk(const gcp_call *c, const gcp_view *to, const gcp_view *from, int image, int accumulate)
 {
     double rate = gcpi_attr(c->attributes)->number.a;
@@ -5229,7 +5247,7 @@ static void gcpi_dropout_backward(const gcp_call *c)
     if (c->din[0].data) gcpi_images(c, c->din[0].shape.d[0], gcpi_dropout_image_back);
 }
 
-/* Views: concat, slice, reshape. Where the layout made output and input the same bytes there is nothing to do. */
+/* Views: concat, slice, reshape. Nothing is copied where output and input are the same bytes. */
 static gcp_view gcpi_channels(const gcp_view *v, int first, int count)
 {
     gcp_view part = *v;
@@ -5316,7 +5334,7 @@ static void gcpi_reshape_backward(const gcp_call *c)
     if (c->din[0].data) gcpi_reshape_copy(&c->din[0], &c->dout[0], c->din[0].accumulate);
 }
 
-/* Embedding. Rows are added in the order of the ids. */
+/* Embedding. Backward adds rows in the order of the ids. */
 static int gcpi_embedding_shape(gcp_shape_call *s)
 {
     const int *d = s->in[0].d;
@@ -5355,9 +5373,9 @@ static void gcpi_embedding_backward(const gcp_call *c)
 
 /* ==== src/ops/loss.h ==== */
 
-/* Losses, and what a step does beside its ops: the seed gradient, the norm of all gradients, updates. */
+/* Losses, and what a step does besides its ops: the seed gradient, the norm of all gradients, updates. */
 
-/* Losses: a value a block of pixels, blocks fixed by the shape, added in order, in double. */
+/* Losses: one sum per block of pixels. The shape fixes the blocks; their sums are added in order, in double. */
 typedef struct gcpi_loss_job {
     const gcp_call *call;
     double (*value)(const gcp_call *call, size_t pixel);
@@ -5398,7 +5416,7 @@ static int gcpi_cross_entropy_shape(gcp_shape_call *s)
                            GCPI_TEXT(s->in[0]));
     return 1;
 }
-/* The labels that an op's input may hold: below count, from 0 up, or the one that it ignores. count 0: any. */
+/* The labels or ids that an op's input may hold: 0 to count - 1, or the ignored one. count 0: not checked. */
 typedef struct gcpi_label_range { int count, ignores, ignore; } gcpi_label_range;
 static int gcpi_label_ok(const gcpi_label_range *r, int32_t label)
 {
@@ -5417,7 +5435,7 @@ static gcpi_label_range gcpi_label_range_of(const gcp_tape *t, const gcpi_op *op
     return r;
 }
 
-static int gcpi_label(const gcp_call *c, size_t pixel)                       /* -1: does not count */
+static int gcpi_label(const gcp_call *c, size_t pixel)                       /* -1: ignored, or out of range */
 {
     const gcpi_attributes *a = gcpi_attr(c->attributes);
     int32_t label = ((const int32_t *)c->in[1].data)[pixel];
@@ -5515,12 +5533,12 @@ static void gcpi_mean_backward(const gcp_call *c)
     }
 }
 
-/* What a step does beside its ops; the attributes of these calls are the plan's options. seed: the loss's own
-   gradient. */
+/* What a step does besides its ops. The attributes of these calls are the plan's options. seed: the gradient of the
+   loss with respect to itself. */
 static void gcpi_seed_forward(const gcp_call *c) { *(gcp_real *)c->out[0].data = 1; }
 
-/* norm: forward adds the squares of one gradient to the sum in the workspace (the first sets it), backward turns the
-   sum into the gradient scale of the step. */
+/* norm: forward adds the squares of one gradient to the sum in the workspace (the first gradient sets it). backward
+   turns the sum into the step's gradient scale. */
 static void gcpi_norm_add(const gcp_call *c)
 {
     const gcp_real *g = (const gcp_real *)c->in[0].data;
@@ -5537,7 +5555,7 @@ static void gcpi_norm_finish(const gcp_call *c)
 }
 static void gcpi_norm_workspace(const gcp_cost_call *c, gcp_cost *cost) { (void)c; cost->workspace = sizeof(double); }
 
-/* update: in: gradient, and how often the slots were updated before (a uint64_t); out: value and up to two slots. */
+/* update: in: the gradient, and how often the slots were updated so far (uint64_t); out: the value, up to two slots. */
 typedef struct gcpi_update_job {
     const gcp_target *target; const gcp_plan_opts *o; const gcp_step_numbers *n;
     gcp_real *w, *s1, *s2; const gcp_real *g;
@@ -5567,7 +5585,7 @@ GCPI_BODY void gcpi_sgd_body(const gcpi_update_job *u, size_t first, size_t last
 }
 GCPI_WIDE(gcpi_sgd, (const gcpi_update_job *u, size_t first, size_t last), (u, first, last), u->target)
 
-/* Kingma and Ba 2015; AdamW: Loshchilov and Hutter 2019 (decay apart from the gradient). */
+/* Adam: Kingma and Ba 2015. AdamW: Loshchilov and Hutter 2019 (weight decay is not part of the gradient). */
 GCPI_BODY void gcpi_adam_body(const gcpi_update_job *u, size_t first, size_t last)
 {
     double b1 = u->o->beta1, b2 = u->o->beta2, eps = u->o->epsilon, step = u->n->lr / u->first, root = sqrt(u->second);
@@ -5615,11 +5633,11 @@ static void gcpi_update_forward(const gcp_call *c)
 
 /* ==== src/ops/table.h ==== */
 
-/* The table of ops: all that planning and running know of one. A row (gcp_op) is what built-in ops, custom ones and a
-   device's kernels share; facts are what only some of the built-in ops have. Rooms below this one name no op's function
-   and read no op's attributes. */
+/* The table of ops: all that planning and running know of an op. A row (gcp_op) is what built-in ops, custom ops and a
+   device's kernels have in common; facts are what only some ops have. The planner and the executor name no op's
+   function and read no op's attributes. */
 
-/* The table, in the order of GCP_OPS. Reads: bits of inputs, bits of outputs. */
+/* The table, in the order of GCP_OPS. in, out: bits of the inputs and outputs that backward reads. */
 #define GCPI_E (GCP_FLAG_IN_PLACE | GCP_FLAG_GRAD_IN_PLACE)
 #define GCPI_P (GCP_FLAG_COSTLY | GCP_FLAG_CROSS)                       /* products */
 #define GCPI_V (GCP_FLAG_VIEW | GCP_FLAG_GRAD_VIEW)
@@ -5668,19 +5686,19 @@ static const gcp_op gcpi_rows[GCP_ROW_COUNT] = {
 };
 #undef GCPI_ROW
 
-/* Ops that follow one another and run as one pass, a group (GCP_ROW_APPLY): what an op can be in it. */
+/* A group is a few consecutive ops that run as one pass (GCP_ROW_APPLY). An op can be one of these parts of it. */
 enum { GCPI_PART_NONE, GCPI_PART_NORM, GCPI_PART_ADD, GCPI_PART_RECTIFIER };
-/* Where a view's output 0 lies: over all of input 0; from a channel of input 0 on; over its inputs side by side. */
+/* Output 0 of a view is: all of input 0; channels of input 0; its inputs side by side. */
 enum { GCPI_VIEW_NONE, GCPI_VIEW_WHOLE, GCPI_VIEW_PART, GCPI_VIEW_JOINED };
 
 typedef struct gcpi_facts {
     int part, view;
-    int custom;                                 /* the user's: its outputs are made even if nobody reads them */
-    int stats;                                  /* sums of a tensor, which who makes it may make with it */
-    int first;                                  /* of GCPI_VIEW_PART: the channel */
-    int in_place, indexed;                      /* may write over input 0; backward reads the index, output 1 */
-    const gcpi_conv_attr *window;               /* kernel, strides, paddings: part of what a cost is known by */
-    /* on this CPU: forward with a group or with statistics of its output as one pass; workspace of the latter */
+    int custom;                                 /* the user's op: outputs are made even if no op reads them */
+    int stats;                                  /* statistics: the op that makes the tensor can make them, too */
+    int first;                                  /* GCPI_VIEW_PART: the first channel */
+    int in_place, indexed;                      /* may overwrite input 0; backward reads the index, output 1 */
+    const gcpi_conv_attr *window;               /* kernel, strides, paddings: part of the key of a cost */
+    /* on this CPU, in one pass: forward and a group; forward and statistics of its output, and their workspace */
     void (*with_group)(const gcp_call *c, gcp_call *group);
     void (*with_stats)(const gcp_call *c, const gcp_call *stats);
     size_t (*stats_workspace)(const gcpi_conv_attr *a, gcp_shape out, const gcp_target *target);
@@ -5702,7 +5720,7 @@ static gcpi_facts gcpi_facts_of(const gcpi_op *op)
         break;
     case GCP_OP_MAX_POOL:
         f.window = window;
-        f.in_place = gcpi_pool_copies(window);          /* other windows read their neighbours */
+        f.in_place = gcpi_pool_copies(window);          /* larger windows read neighbours, too */
         f.indexed = window->kh * window->kw > 1;
         break;
     case GCP_OP_CONV_TRANSPOSE2D:
@@ -5721,8 +5739,8 @@ static gcpi_facts gcpi_facts_of(const gcpi_op *op)
     return f;
 }
 
-/* The functions that serve an op on a target, or (op NULL) one of the rows that nobody records. NULL: a custom op that
-   the target has no version of. */
+/* The row whose functions run an op on a target or, where op is NULL, one of the rows that no tape records. NULL: a
+   custom op without a version for the target. */
 static const gcp_op *gcpi_row_for(const gcp_target *target, const gcpi_op *op, int row)
 {
     if (op && op->kind == GCP_OP_CUSTOM) return target->device ? op->row->on_device : op->row;
@@ -5731,7 +5749,7 @@ static const gcp_op *gcpi_row_for(const gcp_target *target, const gcpi_op *op, i
 
 /* ==== src/ops/layers.h ==== */
 
-/* The public functions that record ops. A layer: a name, its weights under that name, the op. */
+/* The public functions that record ops. A layer records a name, its weights under that name, and the op. */
 
 static int gcpi_enter(gcp_tensor x, gcp_at at, const char *what)
 {
@@ -5811,7 +5829,7 @@ GCPI_DEF gcp_tensor gcp_matmul_at(gcp_tensor a, gcp_tensor b, gcp_op_opts o)
     const gcpi_tensor *right = gcp_is_nil(y) ? NULL : gcpi_get(b);
     if (!right || right->kind != GCPI_PARAMETER) return y;
     gcpi_parameter *p = &b.tape->parameters[right->parameter];
-    if (p->fan_in == 0) p->fan_in = (int)gcpi_pixels(right->shape);        /* not given: (k, m) has k */
+    if (p->fan_in == 0) p->fan_in = (int)gcpi_pixels(right->shape);        /* not given: k of (k, m) */
     if (p->fan_out == 0) p->fan_out = right->shape.d[3];
     return y;
 }
@@ -5833,7 +5851,7 @@ GCPI_DEF gcp_tensor gcp_scale_at(gcp_tensor x, gcp_scale_opts o)
 GCPI_DEF gcp_tensor gcp_leaky_relu_at(gcp_tensor x, gcp_leaky_relu_opts o)
 {
     double slope = gcpi_option(o.slope, 0.01);
-    /* backward goes by the sign of y */
+    /* backward takes the sign of x from y */
     if (!(slope >= 0) || !gcpi_finite(slope))
         return gcpi_bad_option(x, o.at, "leaky_relu", ".slope", slope, "at least 0");
     return gcpi_unary(GCP_OP_LEAKY_RELU, x, slope, o.at, o.name);
@@ -5899,7 +5917,7 @@ GCPI_DEF gcp_tensor gcp_flatten_at(gcp_tensor x, gcp_op_opts o)
     return gcpi_reshape(x, s, o.name, o.at);
 }
 
-/* Windows: .k sets both sides, .stride both strides, .pad all four paddings; the single fields come first. */
+/* Windows: .k sets both sides, .stride both strides, .pad all four paddings; a field for one side overrides them. */
 static int gcpi_pick(int single, int both, int otherwise)
 {
     return gcpi_integer(single ? single : both ? both : otherwise);
@@ -5956,7 +5974,7 @@ static gcp_tensor gcpi_pool(int kind, gcp_tensor x, gcp_pool_opts o)
 GCPI_DEF gcp_tensor gcp_max_pool_at(gcp_tensor x, gcp_pool_opts o) { return gcpi_pool(GCP_OP_MAX_POOL, x, o); }
 GCPI_DEF gcp_tensor gcp_avg_pool_at(gcp_tensor x, gcp_pool_opts o) { return gcpi_pool(GCP_OP_AVG_POOL, x, o); }
 
-/* Convolutions and linear: weights given, or made under the layer's name. */
+/* Convolutions and linear: weights are given, or made under the layer's name. */
 static gcp_param_opts gcpi_weight_options(gcp_init init, gcp_init otherwise, double fan_in, double fan_out, gcp_at at)
 {
     gcp_param_opts p;
@@ -6124,7 +6142,7 @@ static int gcpi_norm_options(gcp_tensor x, const char *what, gcp_norm_opts *o)
     return 0;
 }
 
-/* Whether gamma or beta has a value a channel: asked before the first of the two ops is recorded. */
+/* Whether gamma or beta has one value per channel. Checked before the first of the two ops is recorded. */
 static int gcpi_channels_ok(gcp_tensor x, gcp_tensor values, gcp_at at)
 {
     gcp_tape *t = x.tape;
@@ -6139,14 +6157,14 @@ static int gcpi_channels_ok(gcp_tensor x, gcp_tensor values, gcp_at at)
     return t->code == GCP_OK;
 }
 
-/* Statistics and apply under one name; gamma and beta are given, or made. */
+/* Two ops under one name: statistics, and their application. gamma and beta are given, or made. */
 static gcp_tensor gcpi_batch_norm(gcp_tensor x, gcp_tensor gamma, gcp_tensor beta, int given, gcp_norm_opts o)
 {
     gcp_tape *t = x.tape;
     gcp_tensor stats[3], apply[5];
     gcpi_attributes a;
     memset(&a, 0, sizeof a);
-    if (t && t->full_ops) t->full_ops++;                             /* two ops; gcpi_enter counts the other */
+    if (t && t->full_ops) t->full_ops++;                             /* two ops: gcpi_enter counts one */
     if (!gcpi_norm_options(x, "batch_norm", &o)) return gcpi_nil(t);
     if (given && (!gcpi_channels_ok(x, gamma, o.at) || !gcpi_channels_ok(x, beta, o.at))) return gcpi_nil(t);
     a.number.a = o.epsilon; a.number.b = o.momentum;
@@ -6163,7 +6181,7 @@ static gcp_tensor gcpi_batch_norm(gcp_tensor x, gcp_tensor gamma, gcp_tensor bet
     apply[4] = given ? beta : gcpi_weight(t, name, "beta", channels, zeros);
     if (t->code) return gcpi_nil(t);
     apply[1] = gcpi_record(t, GCP_OP_BATCH_STATS, statistics, stats, 3, &a, o.at);
-    if (gcp_is_nil(apply[1]) && t->full_ops) t->full_ops++;          /* the second op would be one more */
+    if (gcp_is_nil(apply[1]) && t->full_ops) t->full_ops++;          /* the second op is needed, too */
     if (gcp_is_nil(apply[1])) return gcpi_nil(t);
     apply[2] = gcpi_handle(t, apply[1].id + 1);
     return gcpi_record(t, GCP_OP_BATCH_NORM, name, apply, 5, &a, o.at);
@@ -6232,7 +6250,7 @@ GCPI_DEF gcp_tensor gcp_custom_at(const gcp_tensor *inputs, int count, const gcp
    they have side effects; the others run once, in this order. Nothing here depends on a policy. */
 
 enum { GCPI_STATE_ITEM, GCPI_INPUT_ITEM, GCPI_FORWARD_ITEM, GCPI_GRADIENT_ITEM };
-/* ADD: read and written in place; ALIAS: becomes the same bytes */
+/* ADD: read and written in place; ALIAS: shares bytes with what the task reads */
 enum { GCPI_READ, GCPI_WRITE, GCPI_ADD, GCPI_ALIAS };
 enum {
     GCPI_TASK_FORWARD,
@@ -6250,26 +6268,26 @@ enum {
 
 typedef struct gcpi_item {
     size_t bytes, offset;             /* own bytes; where they begin in the root's */
-    ptrdiff_t pitch, row;             /* elements from row to row, and in one; row 0: no rows, one run of bytes */
-    int kind, tensor, producer;       /* tensor of the tape; producer: forward task or -1 */
+    ptrdiff_t pitch, row;             /* elements from row to row, and in one row; row 0: no rows, one run of bytes */
+    int kind, tensor, producer;       /* tensor of the tape; producer: forward task (in a graph any task) or -1 */
     int root, next;                   /* alias group; next member, -1 at the end */
-    /* pinned: 1 to the end of the step, 2 from its beginning too; dense: pitch is fixed */
+    /* pinned: 1: lives to the end of the step, 2: from its beginning, too; dense: its pitch is fixed */
     int active, pinned, dense;
     int stored, kept;                 /* stored: every policy keeps it; kept: by gcp_keep, nothing may write it again */
-    int move, updated;                /* the task that moves it; of a parameter's gradient: that updates it; 0: none */
+    int move, updated;                /* the task that moves it; the task that updates its parameter; 0: none */
 } gcpi_item;
 
 typedef struct gcpi_operand { int item, mode, slot; } gcpi_operand;      /* slot: which of its op's operands it is */
 
 typedef struct gcpi_task {          /* an op group run forward, an op run backward, ... */
-    /* op of the tape, of a group its last; of updates and hooks: the parameter; of far tasks and moves: the item */
+    /* op: of the tape, for a group its last; for updates and hooks the parameter; for far tasks and moves the item */
     int kind, op;
-    /* forward: how many ops it runs, the last of them op; 1, or a group for GCP_ROW_APPLY */
+    /* forward: how many ops it runs: 1, or more for a group (GCP_ROW_APPLY); op is the last of them */
     int ops;
-    int operands, count;              /* run in problem->operands */
+    int operands, count;              /* first one in problem->operands; how many */
     int forward;                      /* backward: the forward task that it reverses */
     int once, free, segment, unit;    /* free: a view, costs nothing; segment: of the tape; unit: of its forward op */
-    /* for GCP_POLICY_CHEAP: keep; belongs to the loss; several activations meet. concat: parts side by side */
+    /* costly: kept by GCP_POLICY_CHEAP; loss: is part of a loss; joins: activations meet; concat: parts side by side */
     int costly, loss, joins, concat;
     int over, under[2];               /* operand `over` may be written in place on operands under[0] or [1]; -1: none */
     double seconds, flops;
@@ -6280,15 +6298,15 @@ static int gcpi_copies(const gcpi_task *t) { return t->kind == GCPI_TASK_OFFLOAD
 typedef struct gcpi_problem {
     gcp_tape *tape;
     gcp_target target;
-    gcpi_item *items;       int item_count;           /* tensor i is item i, its gradient item tape tensors + i */
-    gcpi_task *tasks;       int task_count, forward;  /* every list holds these; behind them: */
+    gcpi_item *items;       int item_count;           /* tensor i is item i, its gradient is item tensors + i */
+    gcpi_task *tasks;       int task_count, forward;  /* every list holds these; after them: */
     int far_count, move_count;                        /* far tasks, then moves: a list may hold them */
     gcpi_operand *operands; int operand_count;
-    /* root: the loss or output tensor; tensors: of the tape, when planned */
+    /* root: the loss or output tensor; tensors: how many the tape had when it was planned */
     int units, root, training, tensors;
-    char **names, **item_names;                       /* of a graph that no tape made; else NULL */
-    size_t numbers, state;                            /* bytes of every step's numbers, in front; a graph's state */
-    int optimizer, costed;                            /* tasks whose seconds .costs gave */
+    char **names, **item_names;                       /* of a graph; NULL for a tape */
+    size_t numbers, state;                            /* bytes of the step's numbers, first in the slab; of state */
+    int optimizer, costed;                            /* costed: how many tasks have their seconds from .costs */
 } gcpi_problem;
 enum { GCPI_NUMBERS_BYTES = 64 };                     /* what a tape's steps need for gcp_step_numbers */
 
@@ -6298,7 +6316,7 @@ enum { GCPI_SLOTS = GCP_MAX_INPUTS, GCPI_SLOT_IN = 0, GCPI_SLOT_OUT = GCPI_SLOTS
 
 static size_t gcpi_round(size_t n, size_t align) { return (n + align - 1) & ~(align - 1); }
 
-/* The end of the last pixel: what a kernel may touch. */
+/* Bytes up to the end of the last pixel: a kernel touches nothing after that. */
 static size_t gcpi_view_bytes(gcp_shape s, gcp_dtype type, ptrdiff_t pitch)
 {
     if (type != GCP_DTYPE_REAL) return gcpi_row_bytes(type, gcpi_count(s));
@@ -6324,7 +6342,7 @@ static gcpi_task *gcpi_task_add(gcpi_problem *p, int kind, int op)
     return task;
 }
 
-/* What the task may write in place: output 0 over input 0 (or 1), or backward the gradient of input 0 over that of
+/* What the task may write in place: output 0 over input 0 (or 1); in backward, the gradient of input 0 over that of
    output 0. */
 static void gcpi_task_in_place(const gcpi_problem *p, gcpi_task *task, const gcpi_op *op)
 {
@@ -6336,7 +6354,7 @@ static void gcpi_task_in_place(const gcpi_problem *p, gcpi_task *task, const gcp
         if (o[k].slot == (back ? GCPI_SLOT_DOUT : GCPI_SLOT_IN)) task->under[0] = k;
         if (pair && o[k].slot == GCPI_SLOT_IN + 1) task->under[1] = k;
         if (o[k].slot == (back ? GCPI_SLOT_DIN : GCPI_SLOT_OUT) && o[k].mode == GCPI_WRITE) task->over = k;
-        /* x * x: written, then added to */
+        /* x * x: the gradient is written, then added to, so not in place */
         else if (task->over >= 0 && o[k].item == o[task->over].item) { task->over = -1; return; }
     }
 }
@@ -6357,8 +6375,8 @@ static void gcpi_mark_needed(const gcp_tape *t, int root, unsigned char *needed)
     }
 }
 
-/* A gradient is active where it is wanted (some parameter or wanted input lies behind it) and flows (the loss lies
-   ahead). */
+/* A gradient is active where it is wanted (its tensor depends on some parameter or wanted input) and flows (the loss
+   depends on its tensor). */
 static void gcpi_mark_gradients(gcpi_problem *p, const unsigned char *needed)
 {
     const gcp_tape *t = p->tape;
@@ -6397,7 +6415,8 @@ static int gcpi_has_backward(const gcpi_problem *p, const gcpi_op *op)
 }
 
 /* What the backward of op reads, as bits of inputs and outputs. GCP_FLAG_CROSS ops read input 0 for the gradient of
-   input 1 and the reverse. SIGN_OR_MASK is settled by read_anyway: whether another backward reads output 0. */
+   input 1 and the reverse. GCP_FLAG_SIGN_OR_MASK ops read output 0 where another backward reads that anyway
+   (read_anyway), else their mask, output 1. */
 static void gcpi_backward_reads(const gcpi_problem *p, const gcpi_op *op, int read_anyway, uint64_t *in, uint64_t *out)
 {
     const gcpi_item *gradient = p->items + p->tensors;
@@ -6411,7 +6430,7 @@ static void gcpi_backward_reads(const gcpi_problem *p, const gcpi_op *op, int re
     if (!gcpi_facts_of(op).indexed) *out = 0;
 }
 
-/* Fills read[tensor]: some backward reads its value. Fixed readers first; then the ops that may choose follow. */
+/* Fills read[tensor]: some backward reads its value. Ops that may choose come last: they see what the others read. */
 static void gcpi_mark_reads(const gcpi_problem *p, const unsigned char *needed, unsigned char *read)
 {
     const gcp_tape *t = p->tape;
@@ -6482,7 +6501,7 @@ static void gcpi_dense_group(gcpi_problem *p, int item)
     for (int i = p->items[item].root; i >= 0; i = p->items[i].next) p->items[i].dense = 1;
 }
 
-/* Whether an input of a concat can be made where the concat needs it: it owns its bytes and its pitch is free. */
+/* Whether an input of a concat can be made where the concat needs it: it owns its bytes, and its pitch is free. */
 static int gcpi_can_join(const gcpi_problem *p, int item, int to)
 {
     const gcpi_item *x = &p->items[item];
@@ -6516,7 +6535,8 @@ static int gcpi_forward_views(gcpi_problem *p, const gcpi_op *op)       /* 1: no
     return whole;
 }
 
-/* Whether statistics follow a convolution: on this CPU it has room for their sums, so that both may run as one pass. */
+/* Whether statistics follow a convolution. On a CPU the convolution then has workspace for their sums, so that both may
+   run as one pass. */
 static int gcpi_stats_follow(const gcpi_problem *p, const gcpi_op *op)
 {
     const gcp_tape *t = p->tape;
@@ -6600,7 +6620,7 @@ static void gcpi_forward_task(gcpi_problem *p, int o, const unsigned char *read)
     gcpi_task_cost(p, task, op, 0);
 }
 
-/* Cost tables. A key says what a task is, never where: its ops, the shapes of its operands, windows. */
+/* Cost tables. A key says what a task does, not where it stands: its ops, the shapes of its operands, windows. */
 #define GCPI_LINK_KEY "link 1e9 bytes"
 static void gcpi_task_key(const gcpi_problem *p, const gcpi_task *task, char *key, size_t size)
 {
@@ -6633,7 +6653,7 @@ static uint64_t gcpi_key_hash(const char *key, size_t n)
     return h;
 }
 
-/* Seconds from a table's text. 0: an error is on the tape, or the arena is too small. */
+/* Takes tasks' seconds from a table's text. 0: an error is on the tape, or the arena is too small. */
 static int gcpi_costs_apply(gcpi_problem *p, const gcp_plan_opts *opts, gcp_arena *a)
 {
     ptrdiff_t scratch = a->scratch;
@@ -6698,7 +6718,7 @@ static const char *gcpi_task_name(const gcpi_problem *p, const gcpi_task *task, 
     else if (task->kind == GCPI_TASK_NORM) snprintf(buffer, size, "norm");
     else if (task->kind > GCPI_TASK_NORM) snprintf(buffer, size, "%s", t->parameters[task->op].path);
     else gcpi_name_text(t, t->ops[task->op - GCPI_MAX(task->ops, 1) + 1].name, buffer, size);
-    /* a group: a+b+c */
+    /* the name of a group: a+b+c */
     for (int o = task->op - task->ops + 2; task->kind == GCPI_TASK_FORWARD && o <= task->op; o++) {
         char name[256];
         const char *base;
@@ -6717,12 +6737,12 @@ static const char gcpi_letters[] = { 'F', 'B', 'B', 'U', 'U', 'H', 'W', 'O', 'P'
 /* The rest of a tape's problem: groups, gradients and their aliases, updates, far tasks, moves. */
 
 /* Groups: batch_norm, add and a rectifier that follow one another run as one pass (GCP_ROW_APPLY), so that the values
-   in between are never made. They must be nobody else's: not kept, not read by another op nor by any backward. Backward
-   runs op by op. Which ops form a group depends on the tape, the loss and .inference. */
-/* consumers[first[i] ..]: ops that read tensor i, descending */
+   in between are never made. Nothing else may need these: they are not kept, and no other op and no backward reads
+   them. Backward runs op by op. Which ops form a group depends on the tape, the loss and .inference. */
+/* consumers[first[i]] up to first[i + 1]: the ops that read tensor i, last op first */
 typedef struct gcpi_uses { int *first, *consumers, *last; } gcpi_uses;
 
-/* its output is for op o + 1 only */
+/* whether op o + 1 is the only user of the output of op o */
 static int gcpi_swallowed(const gcpi_problem *p, const gcpi_uses *u, int o, const unsigned char *read)
 {
     const gcp_tape *t = p->tape;
@@ -6738,7 +6758,7 @@ static int gcpi_swallowed(const gcpi_problem *p, const gcpi_uses *u, int o, cons
 
 static int gcpi_is_part(const gcpi_op *op, int part) { return gcpi_facts_of(op).part == part; }
 
-/* how many ops from o on */
+/* how many ops from o on form a group; 1: none */
 static int gcpi_group(const gcpi_problem *p, const gcpi_uses *u, int o, const unsigned char *read)
 {
     const gcpi_op *op = &p->tape->ops[o];
@@ -6766,15 +6786,16 @@ static void gcpi_group_task(gcpi_problem *p, int o, int ops, const unsigned char
                          GCPI_SLOT_IN + 1);
     for (int i = 1; gcpi_is_part(op, GCPI_PART_NORM) && i < 5; i++)
         gcpi_operand_add(p, task, gcpi_edge(t, op, i), GCPI_READ, GCPI_SLOT_IN + 1 + i);
-    /* what is never made is made here */
+    /* values that are never made count as made by this task */
     for (const gcpi_op *k = op; k < last; k++) p->items[k->out].producer = p->task_count - 1;
     for (int j = 0; j < last->outputs; j++) gcpi_forward_output(p, task, o + ops - 1, j, read);
     gcpi_task_traits(p, task, last);
     gcpi_task_cost(p, task, NULL, 0);
 }
 
-/* Gradients. Each is written first, then added to, in backward order. Passed on unchanged by add, concat or reshape, it
-   can be the same bytes, unless one of those that share them is changed while another is still to be read. */
+/* Gradients. The first backward task that makes a gradient writes it; later ones add to it. A gradient that add, concat
+   or reshape passes on unchanged can share its bytes, unless one of those that share them is changed while another is
+   still to be read. */
 static int gcpi_uses_make(const gcpi_problem *p, const unsigned char *needed, gcp_arena *a, gcpi_uses *u)
 {
     const gcp_tape *t = p->tape;
@@ -6790,8 +6811,8 @@ static int gcpi_uses_make(const gcpi_problem *p, const unsigned char *needed, gc
     return 1;
 }
 
-/* Whether gradient x, added to by ops before o (in backward: after it), would change while y is still to be read. Both
-   are last read by the backward of their producers; times run from the last op down to -1. */
+/* Whether gradient x would change while y is still to be read. Ops before o add to x, in backward after o. Both
+   gradients are last read by the backward of their producers. Backward runs from the last op down to -1. */
 static int gcpi_changes_under(const gcpi_problem *p, const gcpi_uses *u, int x, int y, int o)
 {
     const gcp_tape *t = p->tape;
@@ -6825,7 +6846,7 @@ static int gcpi_gradient_alias(gcpi_problem *p, const gcpi_uses *u, int o, int i
     for (int m = p->items[x].root; m >= 0; m = p->items[m].next) {
         if (m == x || m == y || t->tensors[p->items[m].tensor].producer >= o || !gcpi_regions_meet(p, x, m)) continue;
         if (!gcpi_changes_under(p, u, x, m, o) && !gcpi_changes_under(p, u, m, x, o)) continue;
-        p->items[p->items[x].root].next = p->items[x].next;   /* gcpi_view_of put it right behind the root */
+        p->items[p->items[x].root].next = p->items[x].next;   /* gcpi_view_of put it right after the root */
         p->items[x] = trial;
         return 0;
     }
@@ -6880,7 +6901,7 @@ static int gcpi_trained(const gcpi_problem *p, int parameter)       /* has a gra
            p->items[p->tensors + tensor].active;
 }
 
-/* What follows the backward of op o: hooks, and updates where they are fused, of parameters whose last reader it is. */
+/* The tasks after the backward of op o, for parameters whose gradient is complete then: hooks, and fused updates. */
 static void gcpi_after_backward(gcpi_problem *p, const gcpi_uses *u, int o, const gcp_plan_opts *opts)
 {
     const gcp_tape *t = p->tape;
@@ -6891,7 +6912,7 @@ static void gcpi_after_backward(gcpi_problem *p, const gcpi_uses *u, int o, cons
         if (t->tensors[x].kind != GCPI_PARAMETER || !p->items[t->tensor_count + x].active || repeated) continue;
         for (int k = u->first[x]; k < u->first[x + 1]; k++) {
             last &= u->consumers[k] >= o || !gcpi_has_backward(p, &t->ops[u->consumers[k]]);
-            read |= u->consumers[k] < o;          /* may run again later, and must see the old weights */
+            read |= u->consumers[k] < o;          /* that op may run again later and must see the old weights */
         }
         if (!last) continue;
         if (opts->on_gradient) gcpi_parameter_task(p, GCPI_TASK_HOOK, parameter, GCPI_ADD);
@@ -6937,7 +6958,7 @@ static void gcpi_updates(gcpi_problem *p, const gcp_plan_opts *opts)
         if (gcpi_trained(p, i) && !gcpi_updated(p, i)) gcpi_parameter_task(p, GCPI_TASK_UPDATE, i, GCPI_READ);
 }
 
-/* The first task of the tail: the loss, and what is made from losses alone, up to the end. */
+/* The tail: the loss and what is made from losses alone, to the end of forward. Returns its first task. */
 static int gcpi_tail(gcpi_problem *p)
 {
     int tail = p->forward;
@@ -6955,7 +6976,7 @@ static int gcpi_tail(gcpi_problem *p)
     return tail;
 }
 
-/* Units: an outermost segment, or an op outside of any; the tail belongs to none (unit = units). */
+/* A unit is an outermost segment, or an op outside of all segments. The tail belongs to none (unit = units). */
 static void gcpi_units_number(gcpi_problem *p)
 {
     const gcp_tape *t = p->tape;
@@ -6969,8 +6990,8 @@ static void gcpi_units_number(gcpi_problem *p)
     }
 }
 
-/* Copies to far memory, back, and waiting for them. Only for first outputs that share their bytes with no other
-   tensor. */
+/* Far tasks: copies to far memory and back, and waits for them. Only first outputs that share their bytes with no other
+   tensor have them. */
 static void gcpi_far_tasks(gcpi_problem *p)
 {
     for (int i = 0; i < p->tensors; i++) {
@@ -6992,13 +7013,13 @@ static int gcpi_may_move(const gcpi_problem *p, int i, int hooks)
         return 0;
     if (p->names) return 1;
     const gcpi_tensor *e = &p->tape->tensors[x->tensor];
-    if (hooks && e->kind == GCPI_PARAMETER) return 0;          /* a hook has its address till the other returns */
+    if (hooks && e->kind == GCPI_PARAMETER) return 0;          /* on_gradient's address is good until on_wait returns */
     return e->producer < 0 || (p->tape->ops[e->producer].out == x->tensor &&
                                (e->dtype == GCP_DTYPE_REAL || x->kind == GCPI_GRADIENT_ITEM));
 }
 
-/* For what shares its bytes with nothing else and is real numbers: a concat of one copies it. A graph's costs may be in
-   any unit: a move is priced like the op that made what is moved. */
+/* For items of real numbers that share their bytes with nothing else: a concat of one input does the copying. A graph's
+   costs may be in any unit, so there a move costs what the op costs that made the item. */
 static void gcpi_move_tasks(gcpi_problem *p, int hooks)
 {
     for (int i = 0; i < p->item_count; i++) {
@@ -7091,20 +7112,21 @@ static int gcpi_problem_make(gcpi_problem *p, int root, const gcp_plan_opts *opt
 
 /* ==== src/planner/graph.h ==== */
 
-/* gcp-graph 1: a line an op,  KIND ID COST BYTES WORKSPACE INPUTS...  where KIND is f (may run again), o (forward,
-   once) or b (once, in this order, behind all f and o); an op's output is a tensor of its own, INPUTS are the ids of
-   ops. gcp-graph 2 (the first line says so) has tensors apart:
+/* gcp-graph 1 has one line per op:  KIND ID COST BYTES WORKSPACE INPUTS...  KIND is f (forward, may run again), o
+   (forward, runs once) or b (backward, runs once, in this order, after all f and o). Each op has one output tensor;
+   INPUTS are ids of ops. gcp-graph 2 (its first line says so) has separate lines for tensors:
      t ID BYTES [in=ID@OFFSET] [rows=PITCH/ROW] [gradient] [stored] [keep] [end] [always]
      f|o|b ID COST WORKSPACE OPERANDS... [of=ID] [free] [concat] [costly] [joins] [loss] [unit=N]
-   Operands: T read, >T written, +T added to, =T becomes the same bytes; >T<A or >T<A<B: may be written in place on A or
-   B. keep: by the user; end: lives to the end; always: from the beginning too; of: the op that a b reverses (else ID_b
-   is of ID, and any other of the last op whose output it reads). '# numbers N', '# state N' and '# units N' say how
-   many bytes every step and the state take, and how many units count. Other text behind # is a comment. */
+   Operands: T is read, >T written, +T added to, =T becomes the same bytes; >T<A or >T<A<B: T may be written in place on
+   A or B. keep: kept by the user; end: lives to the end of the step; always: from its beginning, too. of: the op that a
+   b reverses (by default ID_b reverses ID, and any other b the last op whose output it reads). '# numbers N' and
+   '# state N' give the bytes of the step's numbers and of the state, '# units N' how many units count. Other text after
+   # is a comment. */
 
 typedef struct gcpi_reader {
     gcpi_problem *p; gcp_arena *a;
-    char *text, *at;                  /* a copy, cut into tokens; where in the line */
-    int *table, table_size;           /* names: item + 1 at even places, task + 1 at odd ones */
+    char *text, *at;                  /* copy of the text, cut into tokens; where in the line */
+    int *table, table_size;           /* hash table of names: item + 1 at even indices, task + 1 at odd ones */
     int version, line;
     size_t bytes;                     /* of all tensors and workspaces so far */
     char *message; size_t size;
@@ -7116,7 +7138,7 @@ static int gcpi_graph_bad(gcpi_reader *r, const char *text, const char *token)
     return 0;
 }
 
-static char *gcpi_token(gcpi_reader *r)              /* the line's next, or NULL */
+static char *gcpi_token(gcpi_reader *r)              /* the line's next token, or NULL */
 {
     while (*r->at == ' ' || *r->at == '\t' || *r->at == '\r') r->at++;
     if (!*r->at || *r->at == '#') return NULL;
@@ -7138,13 +7160,13 @@ static int gcpi_size_token(const char *token, size_t *n)
     return 1;
 }
 
-/* Bytes of the problem. Their sum stays small enough for multiples of it. */
+/* Reads a size. The sum of all sizes is bounded, so that multiples of it do not overflow. */
 static int gcpi_bytes_token(gcpi_reader *r, const char *token, size_t *n)
 {
     return gcpi_size_token(token, n) && (r->bytes += *n) <= SIZE_MAX / 16;
 }
 
-static int *gcpi_name_place(gcpi_reader *r, const char *name, int task)      /* where name is, or would be */
+static int *gcpi_name_place(gcpi_reader *r, const char *name, int task)      /* the entry where name is, or would be */
 {
     char *const *names = task ? r->p->names : r->p->item_names;
     uint64_t at = gcpi_hash(name);
@@ -7230,7 +7252,7 @@ static int gcpi_graph_find(gcpi_reader *r, const char *name)
     return item >= 0 ? item : gcpi_graph_bad(r, "no tensor", name) - 1;
 }
 
-/* The operand behind >, with what it may lie on. */
+/* The operand after > or =, with the operands that it may be written on. */
 static int gcpi_graph_write(gcpi_reader *r, gcpi_task *task, char *token, int mode)
 {
     char *on = strchr(token, '<');
@@ -7254,7 +7276,7 @@ static int gcpi_graph_write(gcpi_reader *r, gcpi_task *task, char *token, int mo
     return 1;
 }
 
-/* 1: it is one; 0: not; -1: wrong */
+/* 1: token is a trait; 0: it is not; -1: it is one, but wrong */
 static int gcpi_graph_trait(gcpi_reader *r, gcpi_task *task, const char *token)
 {
     size_t unit;
@@ -7301,7 +7323,7 @@ static int gcpi_graph_operands(gcpi_reader *r, gcpi_task *task)
     return 1;
 }
 
-/* The last forward op of those that made what a b reads, -1: none did. */
+/* The last forward op that made anything the b reads; -1: none. */
 static int gcpi_graph_newest(const gcpi_problem *p, const gcpi_task *task)
 {
     int newest = -1;
@@ -7312,8 +7334,8 @@ static int gcpi_graph_newest(const gcpi_problem *p, const gcpi_task *task)
     return newest;
 }
 
-/* Which forward op a b reverses: of=ID; ID_b; else the newest of those whose outputs it reads, the one of the b ahead
-   of it, or the last. */
+/* Which forward op a b reverses: that of of=ID; for a b named ID_b, ID; else the newest whose output it reads, or the
+   one that the b before it reverses, or the last. */
 static void gcpi_graph_reverses(gcpi_reader *r, gcpi_task *task, char *name)
 {
     const gcpi_problem *p = r->p;
@@ -7358,7 +7380,7 @@ static int gcpi_graph_op(gcpi_reader *r, char kind)
     return 1;
 }
 
-/* '# units N', '# numbers BYTES', '# state BYTES': of the step as a whole; other comments say nothing. */
+/* '# units N', '# numbers BYTES', '# state BYTES' describe the whole step; other comments are ignored. */
 static int gcpi_graph_header(gcpi_reader *r, char *line)
 {
     size_t units = 0;
@@ -7381,11 +7403,11 @@ static int gcpi_graph_line(gcpi_reader *r)
     return gcpi_graph_bad(r, "neither f, o, b nor t:", kind);
 }
 
-/* Arrays from counts of lines and words: no line makes more of anything. 0: the arena is too small. */
+/* Allocates arrays by the counts of lines and words, which bound what the lines can make. 0: the arena is too small. */
 static int gcpi_graph_arrays(gcpi_reader *r, const char *text, const gcp_plan_opts *opts)
 {
     gcpi_problem *p = r->p;
-    /* tasks for each item */
+    /* far and move tasks per item */
     size_t lines = 2, words = 2, n = strlen(text), far = opts->list || opts->far ? 3 : 0,
            moves = gcpi_moves(opts) ? 1 : 0;
     for (size_t i = 0; i < n; i++) {
@@ -7406,8 +7428,8 @@ static int gcpi_graph_arrays(gcpi_reader *r, const char *text, const gcp_plan_op
     return 1;
 }
 
-/* An instruction behind the first that needs the tape's functions is not to be had: such a problem can be planned, not
-   run. 0: the text is wrong (message says which line), or the arena too small (message is empty). */
+/* A graph has no functions to run, so its problem can be planned, but not run. 0: the text is wrong (message says in
+   which line), or the arena is too small (message is empty). */
 static int gcpi_graph_parse(gcpi_problem *p, const char *text, const gcp_target *target, const gcp_plan_opts *opts,
                             char *message, size_t size, gcp_arena *a)
 {
@@ -7444,7 +7466,7 @@ static int gcpi_graph_parse(gcpi_problem *p, const char *text, const gcp_target 
     return 1;
 }
 
-/* A tensor's line, its group's root first. done: per item, 1 once it has a line. */
+/* Prints a tensor's line, after that of its group's root. done: per item, 1 once it has a line. */
 static void gcpi_graph_print_tensor(const gcpi_problem *p, int item, unsigned char *done, gcp_writer w)
 {
     const gcpi_item *x = &p->items[item];
@@ -7490,9 +7512,10 @@ static void gcpi_graph_print_op(const gcpi_problem *p, int task, gcp_writer w)
 /* ==== src/planner/schedule.h ==== */
 
 /* A choice says what is kept; gcpi_schedule turns it into a list. Segments form a tree. An item's home is the smallest
-   segment that holds its producer and all its readers. Forward leaves resident what is at home where the backward
-   begins; afterwards an item stays resident while the op being reversed lies in its home. With one level that is Chen's
-   scheme; with more, each replay keeps the inner boundaries only, which is his recursion; with none, keep-all. */
+   segment that holds its producer and all its forward readers. After forward, an item is resident if the last op lies
+   in its home; from then on it stays resident while the op being reversed does. With one level of segments that is
+   Chen's scheme; with more it is his recursion, in which each replay keeps only the inner boundaries; with none it is
+   keep-all. */
 
 enum { GCPI_DROP, GCPI_AUTO, GCPI_STORE };       /* drop after forward; by home; never drop */
 
@@ -7519,9 +7542,9 @@ typedef struct gcpi_scheduler {
     gcpi_list *list;
     int *home;                        /* per item */
     unsigned char *mode, *resident, *need;            /* per item; per item; per forward task */
-    unsigned char *listed;            /* per forward task: stands in held */
+    unsigned char *listed;            /* per forward task: it is in held */
     int *held, held_count;            /* forward tasks with resident outputs that may be dropped */
-    int *last, *entered, entry, here; /* last: per item, the last backward task that reads it; entered: per segment */
+    int *last, *entered, entry, here; /* per item: the last backward task that uses it; per segment: its last entry */
 } gcpi_scheduler;
 
 static void gcpi_emit(gcpi_list *list, int kind, int task, const gcpi_task *t)
@@ -7550,7 +7573,7 @@ static int gcpi_holds(const gcpi_choice *c, int segment, int inner)
     return inner == segment;
 }
 
-/* The outputs of one op go together: running it again for one would write the others too. 1: something changed. */
+/* The outputs of one op stay together: running it again for one writes the others, too. 1: something changed. */
 static int gcpi_join_outputs(gcpi_scheduler *s)
 {
     const gcpi_problem *p = s->p;
@@ -7598,8 +7621,8 @@ static int gcpi_stays(const gcpi_scheduler *s, int item, int segment)
     return s->mode[item] == GCPI_STORE || gcpi_holds(s->c, s->home[item], segment);
 }
 
-/* Drops what is resident and at home elsewhere (or, with all set, everything that is not stored), of held from `from`
-   on: what was looked at for this segment before stays. */
+/* Drops resident items whose home does not hold the segment (all: all that are not stored). It looks at held from index
+   `from` on: what lies before that was looked at for this segment already. */
 static void gcpi_drop(gcpi_scheduler *s, int segment, int all, int from)
 {
     int kept = from;
@@ -7624,7 +7647,7 @@ static void gcpi_hold(gcpi_scheduler *s, int task)
     s->listed[task] = 1;
 }
 
-static int gcpi_need(gcpi_scheduler *s, int f, int *low, int *high)      /* 1: it was not marked yet */
+static int gcpi_need(gcpi_scheduler *s, int f, int *low, int *high)      /* marks f; 1: it was not marked yet */
 {
     if (s->need[f]) return 0;
     *low = GCPI_MIN(*low, f);
@@ -7632,8 +7655,8 @@ static int gcpi_need(gcpi_scheduler *s, int f, int *low, int *high)      /* 1: i
     return s->need[f] = 1;
 }
 
-/* A segment that is entered to run f again also makes what stays behind it and backward will still read: it is run once
-   for all of them, not once for each. */
+/* Where a segment is entered to run f again, marks also what makes items that outlive it and that backward still reads:
+   the segment then runs once for all of them, not once for each. */
 static int gcpi_enter_segment(gcpi_scheduler *s, int task, int f, int *low, int *high)
 {
     const gcpi_problem *p = s->p;
@@ -7654,7 +7677,7 @@ static int gcpi_enter_segment(gcpi_scheduler *s, int task, int f, int *low, int 
     return marked;
 }
 
-/* Runs again what task reads and is not resident: first marks down the tape, then emits up it. */
+/* Runs again what task reads and is not resident: marks tasks from last to first, emits them from first to last. */
 static void gcpi_materialise(gcpi_scheduler *s, int task)
 {
     const gcpi_problem *p = s->p;
@@ -7740,7 +7763,7 @@ static int gcpi_schedule(const gcpi_problem *p, const gcpi_choice *c, gcpi_list 
     return 1;
 }
 
-/* Lists as text: a letter and a name a line; '#' begins a comment. */
+/* Lists as text: a letter and a name per line; '#' begins a comment. */
 static int gcpi_letter_task(const gcpi_task *t, char letter)
 {
     return letter == gcpi_letters[t->kind] || (letter == 'R' && t->kind == GCPI_TASK_FORWARD);
@@ -7792,7 +7815,7 @@ static int gcpi_list_parse(const gcpi_problem *p, const char *text, gcpi_list *l
     return 1;
 }
 
-/* Runs of a unit again: once for each unit whose backward it was run again for; views cost nothing and do not count. */
+/* Counts reruns: of a unit, one for each unit whose backward it was run again for. Views are free and do not count. */
 static int gcpi_list_reruns(const gcpi_problem *p, gcpi_list *list, gcp_arena *a)
 {
     ptrdiff_t scratch = a->scratch;
@@ -7835,7 +7858,7 @@ typedef struct gcpi_lives {
     gcpi_buffer *buffers; int buffer_count;
     int *operand_value;               /* per operand of each instruction, in list order */
     size_t peak; int peak_at;         /* most live bytes at once, and when; excludes the step's numbers */
-    /* where a limit was not kept: a move that may help, and the instruction ahead of which; -1: none */
+    /* where no layout met the limit: a move that may help, and the instruction before which it goes; -1: none */
     int move, move_at;
 } gcpi_lives;
 
@@ -7883,8 +7906,8 @@ static void gcpi_values_make(const gcpi_problem *p, const gcpi_list *list, gcpi_
         if (p->items[l->values[v].item].pinned && current[l->values[v].item] == v) l->values[v].last = end;
 }
 
-/* Buffers: values arrive by group in order of their first instruction. An input whose view is read is there already.
-   Values of an item that shares its bytes with no other meet only where one is moved. */
+/* Buffers. Values come by group, in order of their first instruction. Inputs are live from the start: views share their
+   buffers. Values of an item that shares its bytes with no other overlap, in two buffers, only at a move. */
 static void gcpi_buffers_make(const gcpi_problem *p, gcpi_lives *l, const int *order)
 {
     for (int k = 0; k < l->value_count; k++) {
@@ -7951,7 +7974,7 @@ static void gcpi_profile(const gcpi_problem *p, const gcpi_list *list, gcpi_live
     for (int b = 0; b < l->buffer_count; b++) {
         if (l->buffers[b].joined >= 0) continue;
         live[l->buffers[b].first] += gcpi_round(l->buffers[b].bytes, align);
-        live[l->buffers[b].last + 1] -= gcpi_round(l->buffers[b].bytes, align);     /* wraps, and back */
+        live[l->buffers[b].last + 1] -= gcpi_round(l->buffers[b].bytes, align);     /* may wrap; the sums do not */
     }
     l->peak = 0; l->peak_at = 0;
     for (int i = 0; i < (int)list->count; i++) {
@@ -7983,16 +8006,16 @@ static int gcpi_lives_make(const gcpi_problem *p, const gcpi_list *list, gcpi_li
     return 1;
 }
 
-/* Layout. The step's numbers come first, then the workspace of the instruction at hand (it may be written in part only,
-   so it never lies on top), then buffers, first fit in an order. The order is searched: the first buffer that finds no
-   room below a limit moves ahead of some other, and what comes behind that is placed again. */
+/* Layout. The step's numbers come first, then the workspace of the current instruction (it may be written in part only,
+   so it never lies on top), then the buffers, by first fit in an order. The order is searched: the first buffer that
+   finds no room below a limit moves before some other, and the buffers from there on are placed again. */
 enum { GCPI_LAYOUT_WORK = 1500000, GCPI_LAYOUT_RUN = 64,
-       /* of a list; with more buffers they take too long to find */
+       /* moves of a list; buffers above which moves take too long to find */
        GCPI_MOST_MOVES = 8, GCPI_MOVES_LARGE = 3000 };
 
-/* What a layout is to be: 0, as small as can be found, or as many bytes as the slab may have; with how much work
-   (placed buffers looked at) and how many moves at most. The same list and fit give the same layout; another fit may
-   well fail where this one did not. */
+/* What a layout must achieve. enough: bytes that the slab may have, or 0: as few as can be found; work: how many placed
+   buffers may be looked at; moves: how many at most. The same list and fit give the same layout; another fit may fail
+   where this one did not. */
 typedef struct gcpi_fit { size_t enough; double work; int moves; } gcpi_fit;
 static gcpi_fit gcpi_fit_of(size_t enough, double work, int moves)
 {
@@ -8004,19 +8027,19 @@ static gcpi_fit gcpi_fit_of(size_t enough, double work, int moves)
 }
 static gcpi_fit gcpi_fit_free(void) { return gcpi_fit_of(0, GCPI_LAYOUT_WORK, 0); }
 
-/* a placed buffer; next: end, aligned; rank: place in order */
+/* a placed buffer; next: end, aligned; rank: its position in the order */
 typedef struct gcpi_spot { size_t at, end, next; int first, last, rank; } gcpi_spot;
 
 typedef struct gcpi_layout {
     const gcpi_problem *p; const gcpi_list *list; gcpi_lives *l;
-    gcpi_spot *placed, *trial;         /* by offset: the first of the order as it was, and as it is tried */
+    gcpi_spot *placed, *trial;         /* by offset: of the accepted order; of the order on trial */
     int *order, count, placed_count, trial_count;
     size_t *floor, *offset, top, best_top;
     uint64_t random;
-    double work;                       /* spots that may still be looked at */
+    double work;                       /* placed buffers that may still be looked at */
 } gcpi_layout;
 
-/* The lowest place for b; *before: how many placed ones lie below it. */
+/* The lowest place for b; *before: how many placed buffers lie below it. */
 static size_t gcpi_first_fit(gcpi_layout *y, int b, int *before)
 {
     const gcpi_buffer *x = &y->l->buffers[b];
@@ -8024,7 +8047,7 @@ static size_t gcpi_first_fit(gcpi_layout *y, int b, int *before)
     int k;
     for (k = 0; k < y->trial_count; k++) {
         const gcpi_spot *o = &y->trial[k];
-        /* without branches: which ones meet is chance */
+        /* no branches: which lives meet is not predictable */
         int meets = (o->first <= x->last) & (x->first <= o->last);
         if (meets & (o->at >= at + x->bytes)) break;
         size_t next = meets ? o->next : 0;
@@ -8037,8 +8060,8 @@ static size_t gcpi_first_fit(gcpi_layout *y, int b, int *before)
     return at;
 }
 
-/* Tries the buffers from place `from` of the order on; what comes ahead of it stays. Returns the place of the first
-   that would end above `most`, or count; top is where that one, or the highest, ends. */
+/* Places the buffers from position `from` of the order on; those before it stay. Returns the position of the first that
+   would end above `most`, or count. y->top is where that one, or the highest, ends. */
 static int gcpi_place_from(gcpi_layout *y, int from, size_t most)
 {
     y->trial_count = 0; y->top = 0;
@@ -8066,7 +8089,7 @@ static int gcpi_place_from(gcpi_layout *y, int from, size_t most)
     return y->count;
 }
 
-/* The trial is the order as it is now. Where it holds all buffers, it may be the best. */
+/* Accepts the trial. Where it holds all buffers, it may be the best. */
 static void gcpi_layout_take(gcpi_layout *y)
 {
     gcpi_spot *swap = y->placed; y->placed = y->trial; y->trial = swap;
@@ -8082,7 +8105,7 @@ static double gcpi_layout_key(const gcpi_buffer *b, int by)
     return by == 0 ? bytes * 1e6 + life : bytes * life;
 }
 
-/* heap sort; equal keys by buffer, so that a layout is one */
+/* heap sort; equal keys go by buffer, so that the result is unique */
 static void gcpi_layout_sort(gcpi_layout *y, int by)
 {
     int n = y->count, *o = y->order;
@@ -8101,16 +8124,16 @@ static void gcpi_layout_sort(gcpi_layout *y, int by)
 #undef GCPI_BEFORE
 }
 
-/* Marsaglia's xorshift (2003): of what planning tries; nothing that runs depends on it */
+/* Marsaglia's xorshift (2003): only for what planning tries; no step depends on it */
 static uint32_t gcpi_below(uint64_t *random, uint32_t n)
 {
     *random ^= *random << 13; *random ^= *random >> 7; *random ^= *random << 17;
     return (uint32_t)((*random >> 32) * n >> 32);
 }
 
-/* Looks for an order in which all end at `most` or below. The first that does not moves ahead of a random one. That is
-   undone where fewer find room, by more than chance allows: some steps back are taken, since another buffer may be the
-   one to move. */
+/* Looks for an order in which all buffers end at `most` or below. The first that does not moves before a random one.
+   That is undone if fewer buffers then find room, by more than chance allows: some steps back are taken, since another
+   buffer may be the one to move. */
 static void gcpi_pack(gcpi_layout *y, size_t most, double work)
 {
     int reached = y->placed_count;
@@ -8130,7 +8153,7 @@ static void gcpi_pack(gcpi_layout *y, size_t most, double work)
     }
 }
 
-/* Where buffers may begin: behind the largest workspace of their lives. run: scratch. */
+/* Where buffers may begin: after the largest workspace of their lives. run: scratch. */
 static void gcpi_floors(gcpi_layout *y, size_t *run)
 {
     const ptrdiff_t length = GCPI_LAYOUT_RUN;
@@ -8150,7 +8173,7 @@ static void gcpi_floors(gcpi_layout *y, size_t *run)
     }
 }
 
-/* From one order of the buffers: to the goal at once, or, where all layouts count, by steps that get smaller. */
+/* Searches from one order of the buffers: for the goal at once, or (least) in steps that get smaller. */
 static void gcpi_layout_search(gcpi_layout *y, size_t goal, int least, double work)
 {
     y->placed_count = 0; y->work = work;
@@ -8197,8 +8220,8 @@ static int gcpi_layout_room(gcpi_layout *y, int b, int first, int last, size_t m
     return at + x->bytes <= most;
 }
 
-/* Of the buffer that found no room: the longest first part of its life that would, or the longest last one. Sets the
-   move between the two. */
+/* Splits the life of the buffer that found no room, into its longest first part that would find room and the rest, or
+   its longest last part and the rest. Sets the move between the two. */
 static void gcpi_layout_move(gcpi_layout *y, size_t most)
 {
     if (y->placed_count >= y->count) return;
@@ -8218,8 +8241,8 @@ static void gcpi_layout_move(gcpi_layout *y, size_t most)
     if (move) { y->l->move = move; y->l->move_at = t + 1; }
 }
 
-/* Sets the offsets of l's buffers; returns the slab's bytes, or 0: not enough scratch. Where fit.enough is given and
-   what is returned is more, there was none, and the offsets are worth nothing. */
+/* Sets the offsets of l's buffers; returns the slab's bytes, or 0: not enough scratch. A result above fit.enough, where
+   that is given, means that no layout was found; the offsets are then not valid. */
 static size_t gcpi_layout_make(const gcpi_problem *p, const gcpi_list *list, gcpi_lives *l, gcpi_fit fit, gcp_arena *a)
 {
     ptrdiff_t scratch = a->scratch;
@@ -8256,8 +8279,8 @@ static size_t gcpi_layout_make(const gcpi_problem *p, const gcpi_list *list, gcp
     return top;
 }
 
-/* Lifetimes and layout of a list, which may grow by moves. The slab's bytes as gcpi_layout_make gives them; l and *live
-   lie in scratch. */
+/* Lifetimes and layout of a list, to which moves may be added. Returns the slab's bytes as gcpi_layout_make does; l and
+   *live lie in scratch. */
 static size_t gcpi_arrange(const gcpi_problem *p, gcpi_list *list, gcpi_lives *l, size_t **live, gcpi_fit fit,
                            gcp_arena *a)
 {
@@ -8279,21 +8302,21 @@ static size_t gcpi_arrange(const gcpi_problem *p, gcpi_list *list, gcpi_lives *l
 
 /* ==== src/planner/verify.h ==== */
 
-/* Knows neither policy nor lifetimes: it runs a placed list over a map of which value lies where, and refuses it at the
-   first instruction that reads what is not there, writes what must stay, or comes out of order. */
+/* Knows neither policies nor lifetimes: it walks through a placed list with a map of which value lies where, and
+   refuses it at the first instruction that reads what is not there, writes what must stay, or is out of order. */
 
 typedef struct gcpi_placed { ptrdiff_t offset; } gcpi_placed;      /* of an operand in the slab; -1: state */
 
-/* rows of width bytes every pitch */
+/* rows of `width` bytes, one every `pitch` bytes */
 typedef struct gcpi_region { size_t at, end, pitch, width; int item; } gcpi_region;
 
 typedef struct gcpi_verifier {
     const gcpi_problem *p; const gcpi_list *list; const gcpi_placed *placed;
     gcpi_region *held;                             /* per item: where its value lies */
-    /* what lies in the slab now: item + 1, threaded by the page that it begins in; next 0: nowhere, -1: last */
+    /* per item in the slab: item + 1, listed by the page that it begins in; next 0: not there, -1: last of its list */
     int *next, *page;
-    size_t page_bytes, longest;                    /* longest: bytes of any that was there */
-    /* per task; per item: its parameter has changed; far memory holds it */
+    size_t page_bytes, longest;                    /* longest: most bytes of any item that was there */
+    /* per task: it has run; per item: its parameter has changed; far memory holds it */
     unsigned char *done, *updated, *far;
     int backward_next;
     char *message; size_t size;
@@ -8315,7 +8338,7 @@ static int gcpi_overlap(const gcpi_region *a, const gcpi_region *b)
 {
     if (a->at >= b->end || b->at >= a->end) return 0;
     if (a->pitch != b->pitch) return 1;
-    size_t shift = (b->at % a->pitch + a->pitch - a->at % a->pitch) % a->pitch;     /* of b's columns behind a's */
+    size_t shift = (b->at % a->pitch + a->pitch - a->at % a->pitch) % a->pitch;     /* from a's columns to b's */
     return shift < a->width || shift + b->width > a->pitch;
 }
 
@@ -8386,7 +8409,7 @@ static int gcpi_verify_order(gcpi_verifier *v, int i)
     return 1;
 }
 
-/* what writing r destroys; its own older value too */
+/* loses what writing r destroys, also its own older value */
 static void gcpi_forget(gcpi_verifier *v, const gcpi_region *r)
 {
     if (r->item >= 0) gcpi_lose(v, r->item);
@@ -8399,7 +8422,7 @@ static void gcpi_forget(gcpi_verifier *v, const gcpi_region *r)
         }
 }
 
-/* An alias changes the bytes that do not come from an operand lying there already. */
+/* An alias writes only the bytes that do not come from an operand that lies there already. */
 static void gcpi_forget_copied(gcpi_verifier *v, const gcpi_task *t, int n, const gcpi_region *out)
 {
     const gcpi_item *items = v->p->items, *y = &items[out->item];
@@ -8416,7 +8439,7 @@ static void gcpi_forget_copied(gcpi_verifier *v, const gcpi_task *t, int n, cons
     gcpi_lose(v, out->item);
 }
 
-/* Operands lie in the slab, and what the instruction reads is there. */
+/* Whether operands lie in the slab, and what the instruction reads is there. */
 static int gcpi_verify_reads(gcpi_verifier *v, int i, int n, size_t slab)
 {
     const gcpi_problem *p = v->p;
@@ -8475,7 +8498,7 @@ static int gcpi_verify_instruction(gcpi_verifier *v, int i, int n, size_t slab)
     return 1;
 }
 
-/* Every task has run, and what must last is there. */
+/* Whether every task has run, and what must last is there. */
 static int gcpi_verify_end(gcpi_verifier *v)
 {
     const gcpi_problem *p = v->p;
@@ -8509,7 +8532,7 @@ static int gcpi_verify(const gcpi_problem *p, const gcpi_list *list, const gcpi_
     v.updated = GCPI_SCRATCH(a, unsigned char, p->item_count);
     v.far = GCPI_SCRATCH(a, unsigned char, p->tensors);
     if (!v.held || !v.next || !v.page || !v.done || !v.updated || !v.far) {
-        *message = 0;                                  /* the arena is too small: says who gave it */
+        *message = 0;                                  /* no message: the arena is too small, which its owner reports */
         return 0;
     }
     v.backward_next = p->forward;
@@ -8531,29 +8554,29 @@ static int gcpi_verify(const gcpi_problem *p, const gcpi_list *list, const gcpi_
 
 /* ==== src/planner/model.h ==== */
 
-/* What searching sees of a problem: forward values only, in arrays. Gradients, inputs and workspace follow from where
-   backward stands, whatever is kept; they are summed up once. An order is a list in the making: task, or ~task where it
-   runs again. Its peak is exactly that of layout.h's lives, found in one pass from the end, in which runs that nobody
-   reads fall out. */
+/* What searches see of a problem: forward values only, in arrays. The bytes of gradients, inputs and workspace depend
+   on where backward stands, but not on what is kept; they are summed up once. An order is a short form of a list: task,
+   or ~task where it runs again. One pass from its end finds its peak, exactly that of gcpi_lives (layout.h), and
+   removes runs that nobody reads. */
 
 typedef struct gcpi_model {
     const gcpi_problem *p;
     int values, groups, *value_of;    /* value_of: per item, -1: not a forward value */
     int *item, *group, *producer;     /* per value */
-    /* per value: the task that copies it back from far memory, or -1; beside it stand the other two */
+    /* per value: the task that copies it back, or -1; the task before it copies away, the one after it waits */
     int *fetch;
     size_t *bytes;                    /* per group, rounded to the target's align */
-    int *read, *read_first, *written, *written_first;      /* per task: values */
-    /* per task: value written in place, and (two each) the ones it may lie on; -1: none */
+    int *read, *read_first, *written, *written_first;      /* values, per task: GCPI_READS and GCPI_WRITES */
+    /* per task: value that may be written in place, and (two each) those that it may lie on; -1: none */
     int *over, *under;
-    /* per task: may run again ahead of this task, not behind it: a weight that it reads changes there */
+    /* per task: the first update of a weight that it reads; it may run again before that, but not after */
     int *until;
-    /* per value: lives to the end; per task: may run again; writes where others do, too */
+    /* per value: lives to the end; per task: may run again; writes bytes that other items share */
     unsigned char *lasting, *again, *shares;
-    /* per task: other bytes while it runs, while others run again ahead of it; its own */
+    /* per task: bytes other than forward values: while it runs; while others run again before it; its own workspace */
     size_t *during, *before, *workspace;
     double seconds;                   /* of keep-all */
-    /* of the pass: per value; per group, right behind: how many of its values live */
+    /* of the pass: per value, whether it is live; per group, right after these, how many of its values are */
     unsigned char *live; uint16_t *members;
     size_t state_bytes;               /* of both */
 } gcpi_model;
@@ -8619,7 +8642,7 @@ static void gcpi_model_task(gcpi_model *m, int task, int *reads, int *writes)
     }
 }
 
-/* Bytes of what the choice does not touch, from the lifetimes of keep-all. */
+/* Bytes of what no choice changes, from the lifetimes of keep-all. */
 static int gcpi_model_fixed(gcpi_model *m, gcp_arena *a)
 {
     const gcpi_problem *p = m->p;
@@ -8639,7 +8662,7 @@ static int gcpi_model_fixed(gcpi_model *m, gcp_arena *a)
         const gcpi_buffer *x = &lives.buffers[b];
         if (x->joined >= 0 || p->items[x->root].kind == GCPI_FORWARD_ITEM) continue;
         m->during[x->first] += gcpi_round(x->bytes, p->target.align);
-        m->during[x->last + 1] -= gcpi_round(x->bytes, p->target.align);        /* wraps, and back */
+        m->during[x->last + 1] -= gcpi_round(x->bytes, p->target.align);        /* may wrap; the sums do not */
         if (x->first < x->last) {
             m->before[x->first + 1] += gcpi_round(x->bytes, p->target.align);
             m->before[x->last + 1] -= gcpi_round(x->bytes, p->target.align);
@@ -8739,7 +8762,7 @@ static int gcpi_model_make(gcpi_model *m, const gcpi_problem *p, gcp_arena *a)
 #define GCPI_READS(m, t, i) (int i = (m)->read_first[t]; i < (m)->read_first[(t) + 1]; i++)
 #define GCPI_WRITES(m, t, i) (int i = (m)->written_first[t]; i < (m)->written_first[(t) + 1]; i++)
 
-static int gcpi_is_read(const gcpi_model *m, int task)       /* later: whether anything that it writes is live */
+static int gcpi_is_read(const gcpi_model *m, int task)       /* whether a later instruction reads what it writes */
 {
     for GCPI_WRITES(m, task, i) if (m->live[m->written[i]]) return 1;
     return 0;
@@ -8760,7 +8783,7 @@ static int gcpi_clear_of(const gcpi_model *m, int task)      /* no live value is
     return 1;
 }
 
-/* One instruction, from behind: *live before it from *live after it; returns the live forward bytes while it runs. */
+/* One instruction of the pass: makes *live after it *live before it; returns the live forward bytes while it runs. */
 static size_t gcpi_pass_task(const gcpi_model *m, int task, size_t *live)
 {
     int dies = 0, under = m->over[task] < 0 ? 0 : 2, over = m->over[task];
@@ -8781,11 +8804,11 @@ static size_t gcpi_pass_task(const gcpi_model *m, int task, size_t *live)
     return now;
 }
 
-/* The pass, at some place: live forward bytes and the next task ahead of which it stands. */
+/* The pass at some position: live forward bytes; the next task that does not run again. */
 typedef struct gcpi_pass { size_t live; int next, valid; } gcpi_pass;
 #define GCPI_DEAD SIZE_MAX
 
-/* One entry of an order, from behind: the live bytes while it runs, or GCPI_DEAD for a run that nobody reads. */
+/* One entry of an order: the live bytes while it runs, or GCPI_DEAD for a run again that nobody reads. */
 static size_t gcpi_pass_code(const gcpi_model *m, int code, gcpi_pass *pass)
 {
     int task = code < 0 ? ~code : code;
@@ -8800,8 +8823,8 @@ static size_t gcpi_pass_code(const gcpi_model *m, int code, gcpi_pass *pass)
     return now;
 }
 
-/* Sets peak, peak_at, seconds and valid of an order, and takes runs out of it that nobody reads. profile: NULL, or the
-   live bytes of each instruction. */
+/* Sets peak, peak_at, seconds and valid of an order, and removes runs that nobody reads. profile: NULL, or the live
+   bytes of each instruction. */
 static void gcpi_simulate(const gcpi_model *m, gcpi_order *o, size_t *profile)
 {
     gcpi_pass pass = { 0, m->p->task_count - 1, 1 };
@@ -8839,12 +8862,12 @@ static void gcpi_order_copy(gcpi_order *to, const gcpi_order *from)
     to->at = at; to->capacity = capacity;
 }
 
-/* Far memory: one link copies values away and back, in the order of the list, beside the computing. */
-/* in the slab; end 0: none; back: into it */
+/* Far memory. One link copies values away and back, in the order of the list, while tasks compute. */
+/* at, end: in the slab (end 0: no copy); back: it copies into the slab */
 typedef struct gcpi_transfer { size_t at, end; int item, back; double done; } gcpi_transfer;
 
 /* Whether a task waits for a copy: one of the same value, one out of bytes that it writes, or one into bytes that it
-   touches. placed: of its operands; NULL: to be told by items alone. */
+   touches. placed: where its operands lie; NULL: items are compared instead. */
 static int gcpi_meets(const gcpi_problem *p, const gcpi_task *t, const gcpi_placed *placed, const gcpi_transfer *f)
 {
     int meets = f->end && ((t->kind >= GCPI_TASK_OFFLOAD && t->op == f->item) ||
@@ -8859,8 +8882,8 @@ static int gcpi_meets(const gcpi_problem *p, const gcpi_task *t, const gcpi_plac
     return meets;
 }
 
-/* Seconds of a list on two streams: a copy begins when it is issued and the link is free; what meets it waits. Without
-   copy_start the computing waits for every copy. */
+/* Seconds of a list on two streams, computing and the link. A copy begins when it is issued and the link is free; a
+   task that meets a copy (gcpi_meets) waits for it. Without copy_start, computing waits for every copy. */
 static double gcpi_timeline(const gcpi_problem *p, const gcpi_list *list, const gcpi_placed *placed)
 {
     gcpi_transfer flying[GCP_COPIES];
@@ -8890,42 +8913,43 @@ static double gcpi_timeline(const gcpi_problem *p, const gcpi_list *list, const 
 
 /* ==== src/planner/planner.h ==== */
 
-/* What policies and searches share: the choice at hand, the best order yet, candidates. */
+/* What policies and searches share: the current choice, the best order so far, candidates. */
 
-/* An order whose copies are being placed, per value and per place (an entry of the order, or its end). */
+/* An order whose copies are being placed. A position is an index into the order, or its end. */
 typedef struct gcpi_far {
     gcpi_order full;                  /* with all copies */
-    size_t *live; double *clock;      /* per place: bytes while it runs; when it begins */
+    size_t *live; double *clock;      /* per position: bytes while it runs; when it begins */
+    /* positions, per value: of its first run; of the last reader of what that made; of the next run or copy back; of
+       the first copy back; of the wait for the copy away; -1: none */
     int *made, *read, *end, *back,
-        *wait; /* per value: places of its first run, of that one's last reader, of the next run or copy back, of the
-                                         first copy back, of the wait for the copy away; -1: none */
-    /* per place: lists of values to wait for, of places of copies back that are issued there */
+        *wait;
+    /* linked lists per position: values to wait for; positions of the copies back that are issued there */
     int *waits, *next_wait, *backs, *next_back;
 } gcpi_far;
 
-/* none: its seconds are infinite */
+/* seconds of the order HUGE_VAL: there is no candidate */
 typedef struct gcpi_candidate { gcpi_order order; const char *method; gcpi_fit fit; } gcpi_candidate;
 
 typedef struct gcpi_planner {
     gcpi_problem *p; const gcp_plan_opts *opts; gcp_arena *a;
     gcpi_model m;
-    gcpi_choice now, guide;           /* guide: of the best order */
-    gcpi_list list;                   /* room for one */
-    gcpi_order trial, best;           /* of the present choice; least peak, then least time */
+    gcpi_choice now, guide;           /* guide: that of the best order */
+    gcpi_list list;                   /* the list of an order, reused */
+    gcpi_order trial, best;           /* of the current choice; of least peak, then least time */
     int found, tries;
-    /* per position: bytes that a cut behind task f keeps; that backward reads of f's outputs */
+    /* per forward task f: bytes that a cut after f keeps; bytes of its outputs that backward reads */
     size_t *crossing, *saved;
-    int out_of_memory, coarse;        /* coarse: some part of the search had no room */
-    double layout, moving;            /* work on the layout of a candidate; seconds of the moves of the last one */
-    size_t front, slab_limit;         /* of the step's numbers; of the slab, with them, at most (0: not BUDGET) */
-    gcpi_candidate kept, loose;       /* the fastest whose arena fits; whose bytes fit, but not its arena */
-    const char *method;               /* of the present candidate */
+    int out_of_memory, coarse;        /* coarse: some part of the search did not fit in the arena */
+    double layout, moving;            /* layout work for each candidate; seconds of the last one's moves */
+    size_t front, slab_limit;         /* bytes of the step's numbers; most bytes of the slab (0: not BUDGET) */
+    gcpi_candidate kept, loose;       /* the fastest whose slab fits; whose bytes fit, but not its slab */
+    const char *method;               /* of the current candidate */
     gcpi_far far;                     /* where .far is given */
-    double bound; size_t least_slab;  /* seconds; where nothing fits: the smallest slab that was found, */
-    int least_task;                   /* and the task that is its peak */
-    int lazy;                         /* candidates are not laid out: the fastest whose bytes fit is `loose` */
+    double bound; size_t least_slab;  /* lower bound of seconds; where nothing fits: the smallest slab found, */
+    int least_task;                   /* and the task at its peak */
+    int lazy;                         /* candidates are not laid out; the fastest whose bytes fit becomes `loose` */
     size_t keep_all;                  /* slab of keep-all; SIZE_MAX: not known */
-    /* without exact search, for tests; as if every order's arena were as small as its peak, see gcpi_plan_search */
+    /* no_exact: for tests; by_peak: an order's peak stands for its slab, see gcpi_plan_search */
     int no_exact, by_peak;
 } gcpi_planner;
 
@@ -8949,7 +8973,7 @@ static void gcpi_choice_copy(const gcpi_problem *p, gcpi_choice *to, const gcpi_
     to->segments = from->segments; to->replay = from->replay;
 }
 
-/* Everything in the root; outputs of ops with side effects, kept tensors and .keep masks are stored. */
+/* All tasks go into the root segment. Outputs of ops with side effects, kept tensors and .keep masks are stored. */
 static void gcpi_choice_clear(gcpi_planner *q)
 {
     const gcpi_problem *p = q->p;
@@ -8968,7 +8992,7 @@ static int gcpi_segment_add(gcpi_choice *c, int parent)
     return c->segments++;
 }
 
-/* Runs, bytes and seconds of a choice. 0: more runs than there is room for. */
+/* The order of a choice, with its peak and seconds. 0: it has more runs than there is room for, or q->out_of_memory. */
 static int gcpi_order_of(gcpi_planner *q, const gcpi_choice *c, gcpi_order *o)
 {
     o->count = o->valid = 0;
@@ -9004,7 +9028,7 @@ static size_t gcpi_order_slab(gcpi_planner *q, const gcpi_order *o, gcpi_fit fit
     return slab ? slab : SIZE_MAX;
 }
 
-/* Most live bytes within slab_limit: all but the last buffer end at a multiple of align, which is not counted. */
+/* The most live bytes that slab_limit allows: buffers count rounded up to align, but the slab ends at its last byte. */
 static size_t gcpi_room(const gcpi_planner *q)
 {
     return q->slab_limit > q->front ? gcpi_round(q->slab_limit - q->front, q->p->target.align) : 0;
@@ -9012,10 +9036,10 @@ static size_t gcpi_room(const gcpi_planner *q)
 
 /* ==== src/planner/far.h ==== */
 
-/* Placing copies. Of them a search's order holds only those back, as runs of tasks that read nothing and whose seconds
-   are a price. Here each gets its place: away (O) behind the value's first run, done (W) when the link will have done
-   it, back (P) as far ahead of the reader as the link needs; where the bytes within the limit do not allow that, the
-   computing waits. */
+/* Placing copies. A search's order holds only the copies back, as runs of tasks that read nothing and whose seconds are
+   a price. Here all copies get their positions: away (O) after the value's first run, waited for (A) when the link will
+   have done it, back (P) as long before the reader as the link needs. Where the bytes within the limit do not allow
+   that, computing waits. */
 static int gcpi_far_make(gcpi_planner *q, int capacity)
 {
     gcpi_far *f = &q->far;
@@ -9042,7 +9066,7 @@ static int gcpi_touches(const gcpi_model *m, int task, int v)
     return touches;
 }
 
-/* Clock and places of an order. Returns the bytes that far memory needs. */
+/* Clock and positions of an order. Returns the bytes that far memory needs. */
 static size_t gcpi_far_scan(gcpi_planner *q, const gcpi_order *o)
 {
     const gcpi_model *m = &q->m;
@@ -9066,7 +9090,7 @@ static size_t gcpi_far_scan(gcpi_planner *q, const gcpi_order *o)
     return bytes;
 }
 
-/* A copy away: the value stays until it is done, or until its bytes are needed. link: when the link is free. */
+/* A copy away: the value stays until the copy is done, or until its bytes are needed. *link: when the link is free. */
 static void gcpi_far_away(gcpi_planner *q, const gcpi_order *o, int v, size_t limit, double *link)
 {
     const gcpi_model *m = &q->m;
@@ -9085,7 +9109,7 @@ static void gcpi_far_away(gcpi_planner *q, const gcpi_order *o, int v, size_t li
     f->waits[w] = v;
 }
 
-/* A copy back for the reader behind place r. due: when the link is wanted by the next one. */
+/* The copy back at position r of the order. *due: when the copy back after it needs the link. */
 static void gcpi_far_back(gcpi_planner *q, const gcpi_order *o, int r, size_t limit, double *due)
 {
     const gcpi_model *m = &q->m;
@@ -9119,8 +9143,8 @@ static int gcpi_far_emit(gcpi_planner *q, const gcpi_order *o)
     return 1;
 }
 
-/* The order with its copies placed within the limit, judged by the timeline; one without copies as it is. NULL: it has
-   no place. */
+/* The order with its copies placed within the limit, judged by the timeline. An order without copies, or with placed
+   ones, is returned as it is. NULL: the copies cannot be placed. */
 static const gcpi_order *gcpi_far_place(gcpi_planner *q, gcpi_order *o, size_t limit)
 {
     gcpi_far *f = &q->far;
@@ -9146,7 +9170,7 @@ static const gcpi_order *gcpi_far_place(gcpi_planner *q, gcpi_order *o, size_t l
     return &f->full;
 }
 
-/* Takes what placing put in out of an order again. */
+/* Removes from an order what placing has put in. */
 static void gcpi_far_strip(const gcpi_planner *q, gcpi_order *o)
 {
     int kept = 0;
@@ -9154,8 +9178,8 @@ static void gcpi_far_strip(const gcpi_planner *q, gcpi_order *o)
     o->count = kept;
 }
 
-/* What waits at a place of an order is copied away meanwhile, the longest wait first, until the place is within room.
-   left: of far memory. */
+/* Values that idle across position `at` are copied away meanwhile, the longest wait first, until the bytes there are
+   within room. *left: free bytes of far memory. */
 static int gcpi_far_relieve_at(gcpi_planner *q, const gcpi_order *o, int at, size_t room, size_t *left)
 {
     const gcpi_model *m = &q->m;
@@ -9190,7 +9214,7 @@ static int gcpi_far_relieve_at(gcpi_planner *q, const gcpi_order *o, int at, siz
     return 1;
 }
 
-/* The order with copies back added until its bytes are within room; 0: they do not get there. */
+/* Adds copies back to the order until its bytes are within room; 0: they do not get there. */
 static int gcpi_far_relieve(gcpi_planner *q, gcpi_order *o, size_t room)
 {
     gcpi_far *f = &q->far;
@@ -9230,8 +9254,8 @@ static void gcpi_keep(gcpi_candidate *c, const gcpi_order *o, const char *method
     c->method = method; c->fit = fit;
 }
 
-/* A candidate of GCP_POLICY_BUDGET: kept if its arena fits and none that does is as fast. Returns its slab (lazy: the
-   limit), or 0 where it is none. The fastest one whose bytes fit and whose arena does not is remembered. */
+/* A candidate of GCP_POLICY_BUDGET: kept if its slab fits and it is faster than the kept one; if only its bytes fit,
+   the fastest is remembered in `loose`. Returns its slab (lazy or by_peak: the limit), or 0: no candidate. */
 static size_t gcpi_offer_order(gcpi_planner *q, const gcpi_order *o, const char *method)
 {
     size_t slab = q->slab_limit;
@@ -9248,7 +9272,7 @@ static size_t gcpi_offer(gcpi_planner *q, gcpi_order *found, const char *method)
     return gcpi_offer_order(q, found->valid ? gcpi_far_place(q, found, gcpi_room(q)) : found, method);
 }
 
-/* Copies take what room there is; where the arena does not fit then, somewhat less. Returns what gcpi_offer does. */
+/* Places copies in all the room; where the slab then does not fit, in somewhat less. Returns what gcpi_offer does. */
 static size_t gcpi_offer_copies(gcpi_planner *q, gcpi_order *found, const char *method)
 {
     size_t room = gcpi_room(q), slab = gcpi_offer(q, found, method);
@@ -9257,7 +9281,7 @@ static size_t gcpi_offer_copies(gcpi_planner *q, gcpi_order *found, const char *
     return slab;
 }
 
-/* The order of the current choice; it becomes the best if it is. */
+/* Tries the order of the current choice; it becomes the best if it is. */
 static void gcpi_try(gcpi_planner *q)
 {
     gcpi_order *o = &q->trial;
@@ -9270,7 +9294,7 @@ static void gcpi_try(gcpi_planner *q)
     gcpi_choice_copy(q->p, &q->guide, &q->now);
 }
 
-/* What a cut behind each task would keep, and what segments would hold: guides for the search, no accounting. */
+/* What a cut after each task would keep, and what segments would hold: guides for the search, not exact counts. */
 static int gcpi_guides(gcpi_planner *q)
 {
     const gcpi_problem *p = q->p;
@@ -9298,7 +9322,7 @@ static int gcpi_guides(gcpi_planner *q)
     return 1;
 }
 
-/* Segments from cuts: cut[f] = 1 begins a new segment behind task f. */
+/* Segments from cuts: cut[f] = 1 begins a new segment after task f. */
 static void gcpi_segments_from(gcpi_planner *q, const unsigned char *cut)
 {
     const gcpi_problem *p = q->p;
@@ -9310,8 +9334,8 @@ static void gcpi_segments_from(gcpi_planner *q, const unsigned char *cut)
     }
 }
 
-/* Chen's algorithm 3: grow a segment to `budget` saved bytes, then cut at the cheapest place in its second half.
-   family 0: anywhere; 1: where one tensor's worth (the least crossing nearby) is crossed; 2: between units. */
+/* Chen's algorithm 3: grow a segment to `budget` saved bytes, then cut where the fewest bytes cross. family 0: among
+   its last four tasks; 1: in its second half; 2: among its last four tasks, but only between units. */
 static int gcpi_chen_cuts(const gcpi_planner *q, size_t budget, int family, unsigned char *cut)
 {
     const gcpi_problem *p = q->p;
@@ -9345,7 +9369,7 @@ static void gcpi_policy_sqrt(gcpi_planner *q)
     if (!cut) { q->out_of_memory = 1; return; }
     for (int f = 0; f < p->forward; f++) total += q->saved[f];
     for (int family = 0; family < 3; family++)
-        /* about k segments; more than 2 sqrt(n) never pays */
+        /* about k segments; more than sqrt(8 n) never pays */
         for (int k = 1; k <= 64; k += q->slab_limit ? 1 + k / 8 : 1) {
             size_t budget = total / (size_t)k + 1;
             if (k > 4 && (double)k * k > 8.0 * p->forward) break;
@@ -9354,7 +9378,7 @@ static void gcpi_policy_sqrt(gcpi_planner *q)
             gcpi_segments_from(q, cut);
             gcpi_try(q);
         }
-    for (int round = 0; round < 3 && q->found; round++) {      /* then move single cuts by one place */
+    for (int round = 0; round < 3 && q->found; round++) {      /* then move single cuts by one task */
         for (int f = 0;
              f + 1 < p->forward && q->tries < 400 && (double)q->tries * p->task_count < (q->slab_limit ? 1e5 : 5e5);
              f++) {
@@ -9370,7 +9394,7 @@ static void gcpi_policy_sqrt(gcpi_planner *q)
     }
 }
 
-/* Halves (or k-ths) of a run of tasks, again and again, down to leaves of a few saved tensors. */
+/* Halves (or k-ths by saved bytes) of a run of tasks, again and again, down to leaves of at most `leaf` tasks. */
 static void gcpi_divide(gcpi_planner *q, int first, int last, int segment, int parts, int leaf)
 {
     size_t total = 0, sum = 0;
@@ -9399,7 +9423,7 @@ static void gcpi_policy_recursive(gcpi_planner *q)
         }
 }
 
-/* Keeps what is costly to redo. Joins (add, concat) may be kept too, lest one recomputation reach back to the start. */
+/* Keeps what is costly to recompute; then joins (add, concat), too, or a recomputation may reach back to the start. */
 static void gcpi_policy_cheap(gcpi_planner *q)
 {
     const gcpi_problem *p = q->p;
@@ -9417,8 +9441,8 @@ static void gcpi_policy_cheap(gcpi_planner *q)
     }
 }
 
-/* The user's blocks. What follows the last one (the loss) belongs to the root, or to that block, which then need not be
-   run again; both are tried. */
+/* The user's segments. What follows the last one (the loss) belongs to the root, or to that segment, which then need
+   not run again; both are tried. */
 static void gcpi_policy_segments(gcpi_planner *q)
 {
     const gcpi_problem *p = q->p;
@@ -9490,7 +9514,7 @@ static void gcpi_policy_checkpoints(gcpi_planner *q)
     gcpi_runs(q, boundary, k, q->opts->replay);
 }
 
-/* Bytes of the chosen units' outputs: the checkpoints, views counted once, the input not at all. */
+/* Bytes of the checkpoints: outputs of the chosen units that other units read. Views of the input do not count. */
 static size_t gcpi_checkpoint_bytes(const gcpi_planner *q)
 {
     const gcpi_problem *p = q->p;
@@ -9517,13 +9541,13 @@ static void gcpi_policy_keep_all(gcpi_planner *q) { gcpi_choice_clear(q); gcpi_t
 
 /* ==== src/planner/search.h ==== */
 
-/* GCP_POLICY_BUDGET: the fastest order whose arena fits. Candidates come from every policy, from minimum cuts (keep
-   what is worth its bytes at a price) and from dynamic programming over a chain of stages; the best is then improved by
-   local search. All are judged by the model's simulation and accepted by their real layout. */
+/* GCP_POLICY_BUDGET: the fastest order whose slab fits. Candidates come from every policy, from minimum cuts (keep what
+   is worth its bytes at a price) and from dynamic programming over a chain of stages. Local search then improves the
+   best. All are judged by the model's simulation and accepted by their real layout. */
 
-/* What .effort means: instructions that the search simulates, and how many times more at most in large problems; prices
-   of cuts; places of bounds; stages and slots of the chain; whether every policy is tried anyway; placed buffers that a
-   layout looks at, and the one last layout of what nearly fits. */
+/* What .effort means. visits: instructions that the search simulates, in large problems up to `growth` times as many;
+   prices: of cuts; places: tasks for bounds; stages, slots: of the chain; policies: each is tried, even if something
+   fits; layout: placed buffers that a layout looks at; hard: the same, for the last layout of what nearly fits. */
 typedef struct gcpi_effort {
     double visits, growth;
     int prices, places, stages, slots, policies;
@@ -9540,14 +9564,14 @@ static const gcpi_effort gcpi_efforts[] = { { 1.6e6, 6, 20, 6, 96, 100, 1, 6e5, 
                                             { 1.5e5, 1, 12, 2, 48, 64, 0, 1e5, 3e5 },
                                             { 4e7, 6, 24, 32, GCPI_MOST_STAGES, GCPI_MOST_SLOTS, 1, 1.5e6, 1.2e7 } };
 
-/* Local search: a run is taken out, put in, or moved nearer to its reader; annealing with a fixed seed. What an order
-   has above the limit costs it a price, which rises while the present order does not fit and falls while it does: so
-   the search stays about the limit and finds out by itself what a byte is worth there.
+/* Local search: annealing with a fixed seed. A move takes a run out, puts one in, or shifts one nearer to its reader.
+   Bytes above the limit cost a price, which rises while the present order does not fit and falls while it does. So the
+   search stays near the limit and finds out by itself what a byte is worth there.
 
-   What a move changes is simulated alone. Marks stand along the present order, each with what is live there and the
-   peak of the part that follows it. A trial begins at the mark behind the move and walks towards the front until, at a
-   mark ahead of the move, the same is live as before: what lies ahead of that is as it was. */
-/* peak_at: from `at`; state: in states */
+   Only what a move changes is simulated. Marks stand along the present order, each with what is live there and the peak
+   from there to the next mark. A trial begins at the first mark after the move and walks towards the front, until the
+   same values are live as before at a mark before the move: what comes before that mark is unchanged. */
+/* peak_at: counted from `at`; state: index in states */
 typedef struct gcpi_mark { int at, next, peak_at, state; size_t live, peak; } gcpi_mark;
 
 enum { GCPI_MARKS = 64, GCPI_STATES = 2 * GCPI_MARKS };
@@ -9555,25 +9579,25 @@ enum { GCPI_MARKS = 64, GCPI_STATES = 2 * GCPI_MARKS };
 typedef struct gcpi_search {
     const gcpi_model *m;
     gcpi_order now, best;             /* best: the fastest whose peak fits */
-    /* limit: share `aim` of the whole; most: a trial with a higher peak is not taken */
+    /* limit: `aim` times the whole; most: a trial with a higher peak is not taken */
     size_t whole, limit, most;
     double aim;
     uint64_t random;
-    /* of bytes above the limit: keep-alls per limit; e-folds of the price in a whole run */
+    /* price of bytes above the limit: keep-alls of seconds per limit; rate: e-folds of the price in a whole run */
     double price, rate;
     int found, spacing;
-    unsigned char *states, *there;    /* there: per value, live at some place */
+    unsigned char *states, *there;    /* there: per value, live at a position */
     double *weight;                   /* per value: bytes over seconds; 0: it cannot be made again */
-    /* how values may come to life again: 0: by runs, 1: copied from far memory, too, 2: by copies alone */
+    /* how values may come to life again: 0: by runs; 1: by runs or copies from far memory; 2: by copies alone */
     int far;
-    /* NULL: an order's seconds are summed; else its copies are placed and the timeline says them */
+    /* NULL: an order's seconds are the sum of its tasks'; else its copies are placed, and the timeline gives them */
     gcpi_planner *judge;
-    gcpi_mark mark[GCPI_MARKS], fresh[GCPI_MARKS];     /* from the front; of the trial, from behind */
+    gcpi_mark mark[GCPI_MARKS], fresh[GCPI_MARKS];     /* from its front; of the trial, from its end */
     int marks, fresh_count, spare[GCPI_STATES], spares;
-    /* the move: place of a run; place ahead of which runs are put, listed from behind */
+    /* the move: position of the run taken out; position before which runs are put; these, last first */
     int removed, ahead, *runs, run_count;
-    int *part, part_count, low, high;                  /* the trial from mark low to mark high, from behind */
-    gcpi_mark front; gcpi_pass pass; double seconds;   /* of the trial: its mark low; where it walks; all seconds */
+    int *part, part_count, low, high;                  /* the trial from mark low to mark high, last first */
+    gcpi_mark front; gcpi_pass pass; double seconds;   /* of the trial: its mark low; where the walk is; all seconds */
 } gcpi_search;
 
 static uint32_t gcpi_draw(gcpi_search *s, uint32_t below) { return gcpi_below(&s->random, below); }
@@ -9603,7 +9627,7 @@ static void gcpi_walk_step(gcpi_search *s, int code, int old)
     if (bytes > s->front.peak) { s->front.peak = bytes; s->front.peak_at = s->part_count; }
 }
 
-/* Where the walk stands becomes a mark: `at` and peak_at count from behind until the trial is taken. */
+/* Where the walk stands becomes a mark. Until the trial is taken, `at` and peak_at count from mark high backwards. */
 static void gcpi_walk_mark(gcpi_search *s, gcpi_mark *mark)
 {
     *mark = s->front;
@@ -9614,7 +9638,7 @@ static void gcpi_walk_mark(gcpi_search *s, gcpi_mark *mark)
 
 static void gcpi_walk_runs(gcpi_search *s) { for (int i = 0; i < s->run_count; i++) gcpi_walk_step(s, s->runs[i], 0); }
 
-static int gcpi_mark_behind(const gcpi_search *s, int at)    /* the first mark at this place or behind it */
+static int gcpi_mark_behind(const gcpi_search *s, int at)    /* the first mark at this position or after it */
 {
     int low = 0, high = s->marks - 1;
     while (low < high) {
@@ -9625,7 +9649,7 @@ static int gcpi_mark_behind(const gcpi_search *s, int at)    /* the first mark a
     return low;
 }
 
-/* Walks through what the move changes; 0: the trial is not valid. */
+/* Walks through what the move changes; 0: the trial is not valid, or its peak is above s->most. */
 static int gcpi_walk(gcpi_search *s)
 {
     const gcpi_model *m = s->m;
@@ -9658,7 +9682,7 @@ static int gcpi_walk(gcpi_search *s)
     return 1;
 }
 
-/* What the timeline says of the order that the trial makes; HUGE_VAL: its copies have no place. */
+/* The seconds of the order that the trial makes, from its timeline; HUGE_VAL: its copies cannot be placed. */
 static double gcpi_judge(gcpi_search *s)
 {
     gcpi_planner *q = s->judge;
@@ -9685,7 +9709,7 @@ static size_t gcpi_walk_peak(const gcpi_search *s)         /* of the whole order
     return peak;
 }
 
-static void gcpi_take_marks(gcpi_search *s, int shift)     /* the trial's in place of those that it walked past */
+static void gcpi_take_marks(gcpi_search *s, int shift)     /* the trial's replace those that it walked past */
 {
     int from = s->low + 1 + s->fresh_count;
     s->spares -= s->fresh_count;
@@ -9751,7 +9775,7 @@ static void gcpi_search_begin(gcpi_search *s)
 
 /* Moves. */
 
-/* s->there: what is live ahead of the instruction at this place. */
+/* Sets s->there: what is live before the instruction at this position. */
 static void gcpi_live_ahead(gcpi_search *s, int at)
 {
     const gcpi_model *m = s->m;
@@ -9764,7 +9788,7 @@ static void gcpi_live_ahead(gcpi_search *s, int at)
     }
 }
 
-/* the next place that reads anything that task makes */
+/* the next position, from `from` on, that reads anything that task makes; -1: none */
 static int gcpi_reader_of(const gcpi_search *s, int task, int from)
 {
     const gcpi_model *m = s->m;
@@ -9776,7 +9800,7 @@ static int gcpi_reader_of(const gcpi_search *s, int task, int from)
     return -1;
 }
 
-/* The task that is to bring a value to life again, -1: none can. */
+/* The task that will make a value live again; -1: none can. */
 static int gcpi_maker(gcpi_search *s, int v)
 {
     const gcpi_model *m = s->m;
@@ -9785,7 +9809,7 @@ static int gcpi_maker(gcpi_search *s, int v)
     return again ? m->producer[v] : -1;
 }
 
-/* Lists a run of task and (by chance) of those whose outputs it needs and that are not live at the place. */
+/* Lists a run of task and, by chance, of those whose outputs it needs and that are not live there. 0: no room. */
 static int gcpi_list_runs(gcpi_search *s, int task, int depth)
 {
     const gcpi_model *m = s->m;
@@ -9800,7 +9824,7 @@ static int gcpi_list_runs(gcpi_search *s, int task, int depth)
     return 1;
 }
 
-/* Drop: a value that idles across a crowded place is run again for its next reader. Weight: bytes over seconds. */
+/* Drop: a value that idles across a crowded position, drawn by weight, is made again for its next reader. */
 static int gcpi_move_drop(gcpi_search *s)
 {
     const gcpi_model *m = s->m;
@@ -9822,7 +9846,7 @@ static int gcpi_move_drop(gcpi_search *s)
     return gcpi_list_runs(s, maker, 0);
 }
 
-static int gcpi_some_run(gcpi_search *s)             /* place of a run again, or -1 */
+static int gcpi_some_run(gcpi_search *s)             /* position of a run again, or -1 */
 {
     int at = (int)gcpi_draw(s, (uint32_t)s->now.count);
     for (int k = 0; k < s->now.count; k++, at = at + 1 < s->now.count ? at + 1 : 0) if (s->now.at[at] < 0) return at;
@@ -9848,15 +9872,15 @@ static int gcpi_move(gcpi_search *s)
     return s->removed >= 0 && (kind < 6 || gcpi_move_slide(s));
 }
 
-static void gcpi_search_keep(gcpi_search *s)         /* the present order, if it is the best yet that fits */
+static void gcpi_search_keep(gcpi_search *s)         /* the present order, if it is the best so far that fits */
 {
     if (s->now.peak > s->limit || (s->found && s->now.seconds >= s->best.seconds)) return;
     s->found = 1;
     gcpi_order_copy(&s->best, &s->now);
 }
 
-/* What a move may lead to at most if its energy is to stay below `worst`; 0: not even its seconds do. Runs right ahead
-   of the one that is taken out may fall out with it; others are not reckoned with. */
+/* Sets s->most, the peak at which a move's energy reaches `worst`; 0: its seconds alone reach it. Runs right before the
+   one that is taken out may fall out with it; other runs that may fall out are not counted. */
 static int gcpi_hope(gcpi_search *s, double worst)
 {
     double seconds = s->now.seconds;
@@ -9867,7 +9891,7 @@ static int gcpi_hope(gcpi_search *s, double worst)
     return over >= 0 || s->judge;
 }
 
-/* A move, kept if its energy is below some chance; returns how many instructions were looked at. */
+/* Tries a move, taken if its energy is below a random threshold; returns how many instructions were looked at. */
 static int gcpi_search_step(gcpi_search *s, double heat)
 {
     if (!gcpi_move(s)) return s->spacing;
@@ -9904,44 +9928,43 @@ static void gcpi_search_run(gcpi_search *s, double visits, double hot, double co
 /* ==== src/planner/chain.h ==== */
 
 /* Dynamic programming over a chain of stages: the recursion of Beaumont et al. (rotor, 2019), with boundaries that are
-   sets of values, and with a second table for "what the segment ends with is still there", which spares its last run.
-   Where backward does not read the boundaries, a third: what the segment begins with may go once its first stage has
+   sets of values. A second table is for segments whose last values are there still, which spares their last run. Where
+   backward does not read the boundaries, a third table lets what the segment begins with go once its first stage has
    run for the last time.
 
-   A stage is a run of forward tasks with the backward tasks that reverse them. L(s): the values that stages behind s
-   read. C0(s, t, m): least seconds to reverse stages s..t with m slots above L(s - 1); C1: L(t) lies there already,
-   inside of m; C2: L(s - 1) does, and is not needed behind that.
-     keep: run s and keep what its backward reads; C(s + 1, t) with less; backward of s
-     cut:  run s..r - 1, keep L(r - 1); C(r, t) with less; C1(s, r - 1)
-           (C2: keep L(s - 1); C2(r, t) with less; C2(s, r - 1))
-   Sizes are rounded up to slots. The orders that come out are judged by simulation: no accounting here is trusted. */
+   A stage is a run of forward tasks with the backward tasks that reverse them. L(s): the values made up to stage s that
+   later stages read. C0(s, t, m): the least seconds to reverse stages s..t with m slots above L(s - 1). C1: the same
+   where L(t) is there already and counts in m. C2: the same where L(s - 1) counts in m and is not needed afterwards.
+     keep: run s and keep what its backward reads; C(s + 1, t) with fewer slots; backward of s
+     cut:  run s..r - 1, keep L(r - 1); C(r, t) with fewer slots; C1(s, r - 1)
+           (C2: keep L(s - 1); C2(r, t) with fewer slots; C2(s, r - 1))
+   Sizes are rounded up to slots. The orders that come out are judged by simulation: no count here is trusted. */
 typedef struct gcpi_chain {
     const gcpi_model *m;
     /* stage s: forward tasks begin[s] .. begin[s + 1], backward tasks back[s] .. back[s - 1] */
     int stages, *begin, *back;
-    int *made, *end;                  /* per group: stage that makes it; last that reads it, forward or backward */
+    int *made, *end;                  /* per group: stage that makes it; last stage that reads it, in either pass */
     double *seconds, *reverse_seconds;
     /* per value: backward of the stage that makes it reads it; per group: any backward task does */
     unsigned char *need, *taped;
-    /* bytes per stage: kept by `keep`; of those, what no later stage reads; what its backward reads of its own; the
-       most of its own while it runs with that kept, with L(s) kept, both with its inputs reckoned in, and while it is
-       reversed; gradients when that begins */
+    /* bytes per stage. keep: what `keep` keeps; own: of that, what no later stage reads; reads_own: what its backward
+       reads of its own. Most of its own: save: running with keep kept; pass: running with L(s) kept; last, alone: the
+       same two with its inputs counted; reverse: while reversed. gradient: gradients when that begins */
     size_t *keep, *own, *reads_own, *save, *pass, *last, *alone, *reverse, *gradient;
     size_t *cross;                    /* cross[s * stages + t]: of L(t), what s..t made */
-    /* C0, C1 and (where tables is 3) C2; slots in a byte */
+    /* C0, C1 and (where tables is 3) C2; slots per byte */
     float *table[3]; int tables, slots; double per_byte;
-    int *first[3], *full[3];          /* per row: below is nothing; from here on it is what keeping all takes */
-    unsigned char *loose;             /* per stage: its backward, and what follows, does without L(s - 1) */
-    /* the first stage may not run again, and what it makes is not read by backward: L(0) is kept till then */
+    int *first[3], *full[3];          /* per row: first slots with an order; slots from which on more change nothing */
+    unsigned char *loose;             /* per stage: there is an L(s - 1), and no backward reads it */
+    /* stage 0 makes a value that may not be made again and no backward reads: the first cut keeps L(0) for it */
     int pinned;
-    size_t constant;                  /* what is there throughout */
+    size_t constant;                  /* bytes that are live throughout */
     unsigned char *ran;
 } gcpi_chain;
 
 #define GCPI_NEVER 1e30f
 
-/* Whether the chain may be cut behind task f: not ahead of a view, nor (unless pairs) inside a pair that works in
-   place. */
+/* Whether a cut may come after task f: not before a view, nor (unless pairs) inside a pair that works in place. */
 static int gcpi_may_cut(const gcpi_model *m, int f, int pairs)
 {
     if (f + 1 >= m->p->forward) return 1;
@@ -9951,8 +9974,8 @@ static int gcpi_may_cut(const gcpi_model *m, int f, int pairs)
     return 1;
 }
 
-/* At most `most` stages: equal numbers of places each, cut at the one that least crosses. A chain that works in place
-   from end to end is cut all the same: what a cut takes is then reckoned too high, and simulated as it is. */
+/* At most `most` stages of equally many places for a cut; each ends where the fewest bytes cross. A chain that works in
+   place nearly throughout is cut inside pairs, too: the tables then count too much, the simulation does not. */
 static void gcpi_chain_cut(gcpi_chain *c, const size_t *crossing, int most)
 {
     int places = 0, seen = 0, best = -1, pairs = 0;
@@ -9971,16 +9994,16 @@ static void gcpi_chain_cut(gcpi_chain *c, const size_t *crossing, int most)
     }
 }
 
-/* Whether task b reads nothing from ahead of the last stage with forward tasks. */
+/* Whether task b reads nothing that was made before the last stage with forward tasks. */
 static int gcpi_chain_at_end(const gcpi_chain *c, int b)
 {
     for GCPI_READS(c->m, b, k) if (c->m->producer[c->m->read[k]] < c->begin[c->stages - 1]) return 0;
     return 1;
 }
 
-/* Where the last stage has backward tasks that read what was made ahead of it, those before them, of the loss, are a
-   stage of their own, without forward tasks: what they read has crossed to it, and what the others read need not lie
-   there with that. */
+/* The first backward tasks, of the loss, become a stage without forward tasks if other backward tasks of the last stage
+   read what was made before it. What the first ones read then crosses to them, and what only the others read need not
+   be live while they run. */
 static void gcpi_chain_backs(gcpi_chain *c, int *stage_of)         /* stage_of: per task */
 {
     const gcpi_problem *p = c->m->p;
@@ -10004,8 +10027,8 @@ static void gcpi_chain_backs(gcpi_chain *c, int *stage_of)         /* stage_of: 
 
 static int gcpi_chain_back_end(const gcpi_chain *c, int s) { return s ? c->back[s - 1] : c->m->p->task_count; }
 
-/* Values that may not be made again lie there throughout (but the ones that chains begin with and backward does not
-   read); the others cross from where they are made to where they are read. */
+/* Values that may not be made again are live throughout, except those of stage 0 that backward does not read (pinned).
+   The others cross from where they are made to where they are read. */
 static void gcpi_chain_lives(gcpi_chain *c, const int *stage_of)
 {
     const gcpi_model *m = c->m;
@@ -10037,7 +10060,7 @@ static void gcpi_chain_lives(gcpi_chain *c, const int *stage_of)
 /* bytes of L(s - 1) */
 static size_t gcpi_chain_input(const gcpi_chain *c, int s) { return s ? c->cross[s - 1] : 0; }
 
-/* C2 is worth it where some L(s) is read by the forward tasks of the next stage alone. */
+/* How many tables. C2 pays where each L(s) is made by stage s alone, and backward does not read some of them. */
 static int gcpi_chain_tables(gcpi_chain *c)
 {
     int simple = 1, any = 0;
@@ -10097,8 +10120,8 @@ static void gcpi_chain_figures(gcpi_chain *c)
     }
 }
 
-/* Bytes above L(s - 1) while stage r runs on the way from s: its inputs die there, and may be written on, where L(s -
-   1) holds none of them. */
+/* Bytes above L(s - 1) while stage r runs after stages s..r - 1. Where L(s - 1) holds none of its inputs, these die
+   there and may be written on. */
 static size_t gcpi_chain_pass(const gcpi_chain *c, int s, int r)
 {
     if (r == s) return c->pass[r];
@@ -10131,13 +10154,13 @@ GCPI_LOOP void gcpi_chain_relax(float *GCPI_RESTRICT row, const float *a, const 
     for (int k = from; !b && k <= to; k++) row[k] = a[k] + seconds < row[k] ? a[k] + seconds : row[k];
 }
 
-/* What lies there of L(t) when stages s.. t begin: nothing, or (with) what s..t made of it. */
+/* What is there when the reversal of s..t begins: gradients and, in C1, what s..t made of L(t). */
 static size_t gcpi_chain_start(const gcpi_chain *c, int with, int s, int t)
 {
     return c->gradient[t] + (with == 1 ? c->cross[s * c->stages + t] : 0);
 }
 
-/* The rest of a row, and where it begins to hold anything. */
+/* Fills the rest of a row, and finds where it begins to hold anything. */
 static void gcpi_chain_first(gcpi_chain *c, int with, int s, int t)
 {
     float *row = gcpi_chain_row(c, with, s, t);
@@ -10171,11 +10194,11 @@ static void gcpi_chain_single(gcpi_chain *c, int s)
     }
 }
 
-/* What distinguishes the tables. Bytes of L(s - 1) inside of m; the table of what lies ahead of a cut. */
+/* What distinguishes the tables: the bytes of L(s - 1) that count in m; the table for the stages before a cut. */
 static size_t gcpi_chain_inside(const gcpi_chain *c, int with, int s) { return with == 2 ? gcpi_chain_input(c, s) : 0; }
 static int gcpi_chain_left(int with) { return with == 2 ? 2 : 1; }
 
-/* keep: slots that it takes from what follows; *from: the fewest with which it can be done. */
+/* keep: the slots that it takes from the stages after s; *from: the fewest slots with which it is possible. */
 static int gcpi_chain_keep(const gcpi_chain *c, int with, int s, int t, int *from)
 {
     size_t start = gcpi_chain_start(c, with, s, t);
@@ -10184,7 +10207,7 @@ static int gcpi_chain_keep(const gcpi_chain *c, int with, int s, int t, int *fro
     return gcpi_chain_slots(c, with == 2 ? c->own[s] : c->keep[s]);
 }
 
-/* cut ahead of r: the same; most: bytes that stages s..r - 1 take above L(s - 1) on the way. */
+/* A cut before r: the same. most: peak bytes above L(s - 1) while stages s..r - 1 run. */
 static int gcpi_chain_hold(const gcpi_chain *c, int with, int s, int t, int r, size_t most, int *from)
 {
     size_t inside = gcpi_chain_inside(c, with, s);
@@ -10232,7 +10255,7 @@ static void gcpi_chain_solve(gcpi_chain *c)
                 for (int with = 0; with < c->tables; with++) gcpi_chain_segment(c, with, s, t);
 }
 
-/* Emission: forward tasks run first or again; values that nobody reads fall out in the simulation. */
+/* Emission. A forward task runs for the first time or again; the simulation removes runs that nobody reads. */
 static void gcpi_chain_emit(gcpi_chain *c, gcpi_order *out, int task)
 {
     int again = task < c->m->p->forward && c->ran[task];
@@ -10251,7 +10274,7 @@ static void gcpi_chain_reverse(gcpi_chain *c, gcpi_order *out, int s)
     for (int b = c->back[s]; b < gcpi_chain_back_end(c, s); b++) gcpi_chain_emit(c, out, b);
 }
 
-/* Which way the table went: 0: keep; r: cut ahead of stage r; -1: C0's. */
+/* Which way the table went. 0: keep; r: a cut before stage r; -1: that of C0. */
 static int gcpi_chain_way(const gcpi_chain *c, int with, int s, int t, int k)
 {
     size_t most = 0;
@@ -10317,7 +10340,7 @@ static int gcpi_chain_arrays(gcpi_chain *c, int most, gcp_arena *a)
            c->reverse_seconds && c->cross && c->ran;
 }
 
-/* What all sizes are multiples of. */
+/* The greatest number of bytes that divides all sizes. */
 static size_t gcpi_chain_unit(const gcpi_model *m)
 {
     size_t unit = 0;
@@ -10328,7 +10351,7 @@ static size_t gcpi_chain_unit(const gcpi_model *m)
     return GCPI_MAX(unit, 1);
 }
 
-/* At most `most` stages; but where all sizes are multiples of so much that few slots do, more stages cost no more. */
+/* At most `most` stages; but where few slots express all sizes exactly, more stages are affordable. */
 static int gcpi_chain_stages(const gcpi_model *m, size_t bytes, int most)
 {
     return bytes / gcpi_chain_unit(m) < GCPI_FEW_SLOTS ? GCPI_FEW_STAGES : most;
@@ -10355,7 +10378,7 @@ static int gcpi_chain_make(gcpi_chain *c, const gcpi_model *m, const size_t *cro
     if (bytes <= c->constant) return 0;
     size_t unit = gcpi_chain_unit(m);
     if (c->tables == 3) slots = GCPI_MIN(slots, GCPI_MOST_SLOTS * 5 / 8);
-    /* then a slot is the unit, and nothing is rounded */
+    /* exact: a slot is one unit, and nothing is rounded */
     int exact = (bytes - c->constant) / unit <= (size_t)slots;
     c->slots = exact ? GCPI_MIN(slots, (int)((bytes - c->constant) / unit) + 4) : slots;
     c->per_byte = exact ? 1 / (double)unit : slots / (double)(bytes - c->constant);
@@ -10385,19 +10408,19 @@ static int gcpi_chain_order(gcpi_chain *c, gcpi_order *out, int k)
 
 /* ==== src/planner/cuts.h ==== */
 
-/* Minimum cuts. Price a resident byte: a value that is needed later is kept (bytes times price) or its task is run
-   again (seconds), which needs its inputs. The least total is a minimum cut: source side of a value: needed; sink side
-   of its task: kept. Keep-sets for many prices are starts for the search; and for each place in the order the cut
-   bounds what any order must pay from there on (Lagrangian of the bytes that are free there), so that the answer comes
-   with its gap. */
+/* Minimum cuts. A resident byte has a price. A value that is needed later is kept (its bytes times the price), or its
+   task runs again (seconds), which needs its inputs. The least total is a minimum cut: a value on the source side is
+   needed, and kept if its task is on the sink side. Keep-sets for many prices are starts for the search. For each
+   position in the order, the cut also bounds what any order must pay from there on (Lagrangian of the bytes that are
+   free there), so that the answer comes with its gap. */
 typedef struct gcpi_cut {
     const gcpi_model *m;
     /* node 0: source, 1: sink, 2 + value, 2 + values + task */
     int nodes, arcs, *head, *next, *to, *level, *at, *path;
-    double *room, kept;               /* per arc: what may still flow; kept: bytes on the cut */
+    double *room, kept;               /* per arc: what may still flow; kept: bytes that the cut keeps */
     size_t *own;                      /* per value: bytes that keeping it adds */
     int *needed;                      /* per value: last task that reads it */
-    unsigned char *free;              /* per value: resident at the place in question */
+    unsigned char *free;              /* per value: resident at the position in question */
 } gcpi_cut;
 
 static size_t gcpi_dense_bytes(const gcpi_problem *p, int item)      /* without what lies between its rows */
@@ -10430,7 +10453,7 @@ static int gcpi_cut_make(gcpi_cut *c, const gcpi_model *m, gcp_arena *a)
         c->own[v] = p->items[p->items[i].root].next < 0 ? gcpi_round(p->items[i].bytes, p->target.align)
                                                         : gcpi_dense_bytes(p, i);
         const gcpi_task *t = &p->tasks[m->producer[v]];
-        for (int k = 0; k < t->count; k++) {         /* a view adds what does not come from its inputs' bytes */
+        for (int k = 0; k < t->count; k++) {         /* a view adds only what is not its inputs' bytes */
             int x = p->operands[t->operands + k].item;
             if (p->operands[t->operands + k].mode == GCPI_READ && p->items[x].root == p->items[i].root)
                 c->own[v] -= GCPI_MIN(c->own[v], gcpi_dense_bytes(p, x));
@@ -10451,8 +10474,8 @@ static void gcpi_arc(gcpi_cut *c, int from, int to, double room)
     }
 }
 
-/* The network at a price for place k: values made before k that something behind k reads, and what making them again
-   takes. */
+/* The network at a price for position k: the values made before k that are read after it (in backward, or at it), and
+   what it takes to make them again. */
 static void gcpi_cut_build(gcpi_cut *c, int k, double price)
 {
     const gcpi_model *m = c->m;
@@ -10497,7 +10520,7 @@ static int gcpi_cut_levels(gcpi_cut *c)
     return c->level[1] >= 0;
 }
 
-/* Pushes one path's worth from the source along levels; 0: none is left. path: its arcs. */
+/* Pushes what one path from the source along levels can take; 0: there is no path left. path: its arcs. */
 static double gcpi_cut_push(gcpi_cut *c)
 {
     int node = 0, depth = 0;
@@ -10532,7 +10555,7 @@ static double gcpi_cut_solve(gcpi_cut *c, int k, double price)
     return flow;
 }
 
-/* Bytes while task k runs, whatever else there is; what is resident then becomes free. */
+/* The bytes that are live in any case while task k runs. Values that are resident then become free. */
 static size_t gcpi_cut_place(gcpi_cut *c, int k)
 {
     const gcpi_model *m = c->m;
@@ -10545,7 +10568,7 @@ static size_t gcpi_cut_place(gcpi_cut *c, int k)
     return now;
 }
 
-/* What any order pays above keep-all because only `limit` bytes are there while task k runs for the first time. */
+/* A lower bound of what any order pays above keep-all because only `limit` bytes are there while task k first runs. */
 static double gcpi_cut_bound_at(gcpi_cut *c, int k, size_t limit)
 {
     size_t footprint = gcpi_cut_place(c, k);
@@ -10567,8 +10590,8 @@ static double gcpi_cut_bound_at(gcpi_cut *c, int k, size_t limit)
     return best;
 }
 
-/* Bytes that task k takes whatever else there is; own: what a crossing value in its way is worth. Everything is dead
-   before and after. */
+/* The bytes that task k takes in any case. *own: the part of the crossing values that these bytes hold. All values are
+   dead before and after. */
 static size_t gcpi_footprint(const gcpi_cut *c, int k, size_t *own)
 {
     const gcpi_model *m = c->m;
@@ -10605,7 +10628,7 @@ static size_t gcpi_least_bytes(gcpi_cut *c)
 }
 
 /* A lower bound of every order's seconds within `limit` bytes: the best of `places` cuts, at the most crowded tasks. */
-/* excess: scratch, one more than tasks */
+/* excess: zeros, one more than tasks */
 static double gcpi_bound(gcpi_cut *c, size_t limit, int places, double *excess)
 {
     const gcpi_model *m = c->m;
@@ -10654,10 +10677,10 @@ enum { GCPI_EXACT_VALUES = 14 };
 typedef struct gcpi_exact {
     const gcpi_model *m;
     size_t limit, *bytes;             /* bytes: per set */
-    /* sets; mates: per value, its group; useful: per next task, what may still be read */
+    /* sets of values; mates: per value, those of its group; useful: per next task, what may still be read */
     unsigned *mates, *useful, *reads, *writes, *clashes;
     double *cost;                     /* per state: (next task << values) + set */
-    int *heap, *place, count;         /* states; place in the heap + 1 per state, -1: settled */
+    int *heap, *place, count;         /* states; per state, its index in the heap + 1, -1: settled */
     /* per state: how it was reached: task, ~task for a task again, INT32_MAX: a value dropped */
     int *edge;
     unsigned *from;                   /* per state: the set it was reached from */
@@ -10702,7 +10725,7 @@ static void gcpi_exact_run(gcpi_exact *x, int next, unsigned set, int task, doub
             int under = m->under[2 * task + side], z = m->over[task];
             if (under < 0) continue;
             after &= ~(1u << under);
-            if (set & x->mates[z] || after & x->mates[under]) continue;          /* others of its group live on */
+            if (set & x->mates[z] || after & x->mates[under]) continue;          /* others of the group live */
             bytes -= m->bytes[m->group[z]];
         }
         if (x->limit && bytes > x->limit) continue;
@@ -10809,7 +10832,7 @@ static int gcpi_exact_search(gcpi_exact *x, size_t limit, gcpi_order *out)
 
 /* GCP_POLICY_BUDGET itself: the portfolio of candidates, the bound, and the least budget where nothing fits. */
 
-/* The order that keeps what the cut at this price (seconds a byte) keeps. 0: its bytes do not fit. */
+/* The order that keeps what the cut at this price (seconds per byte) keeps. 0: its bytes do not fit. */
 static int gcpi_cut_order(gcpi_planner *q, gcpi_cut *c, double price)
 {
     gcpi_cut_solve(c, q->p->forward, price);
@@ -10821,14 +10844,14 @@ static int gcpi_cut_order(gcpi_planner *q, gcpi_cut *c, double price)
     return gcpi_order_of(q, &q->now, &q->trial) && q->trial.valid && q->trial.peak <= gcpi_room(q);
 }
 
-/* Keep-sets for prices, from nothing to everything: by bisection on whether the order fits. Of those that do, those of
-   lower prices are faster: they are laid out first. */
+/* Tries keep-sets for prices, by bisection on whether the order fits. Of the orders that fit, those of lower prices are
+   faster, so they are laid out first. */
 static void gcpi_budget_cuts(gcpi_planner *q, int prices)
 {
     enum { MOST = 32 };
     ptrdiff_t scratch = q->a->scratch;
     gcpi_cut c;
-    /* powers of two, of the price at which all bytes cost a keep-all */
+    /* exponents of two; the unit is the price at which all bytes together cost the seconds of keep-all */
     double low = -12, high = 12, fit[MOST], all = 0;
     int fits = 0;
     if (!gcpi_cut_make(&c, &q->m, q->a)) { q->coarse = 1; q->a->scratch = scratch; return; }
@@ -10840,7 +10863,7 @@ static void gcpi_budget_cuts(gcpi_planner *q, int prices)
     }
     while (fits-- > 0)
         if (gcpi_cut_order(q, &c, fit[fits]) && gcpi_offer(q, &q->trial, "cuts") <= q->slab_limit) break;
-    /* copies take away what lower prices keep in excess */
+    /* lower prices keep too much, and copies take the excess away */
     for (double price = high; q->opts->far && price > -12; price -= 0.5) {
         gcpi_cut_order(q, &c, q->m.seconds / GCPI_MAX(all, 1) * exp2(price));
         if (gcpi_far_relieve(q, &q->trial, gcpi_room(q))) gcpi_offer_copies(q, &q->trial, "cuts");
@@ -10870,8 +10893,8 @@ static void gcpi_budget_chain(gcpi_planner *q, size_t bytes, int stages, int slo
     q->a->scratch = scratch;
 }
 
-/* The search's rounds: where each starts, its share of the visits, its first heat (in keep-alls), price and rate. One
-   more for where a policy was faster than all of them. */
+/* The search's rounds: where each starts, its share of the visits, its first heat (in seconds of keep-all), price and
+   rate. The last one runs only where a policy was faster than all the others. */
 enum { GCPI_FROM_KEPT, GCPI_FROM_KEEP_ALL, GCPI_ROUNDS = 6 };
 static const struct gcpi_round { int from; double share, heat, price, rate;
 } gcpi_rounds[] = { { GCPI_FROM_KEPT, 0.1, 0.001, 3, 0 },       { GCPI_FROM_KEEP_ALL, 0.3, 0.003, 0.2, 50 },
@@ -10879,8 +10902,8 @@ static const struct gcpi_round { int from; double share, heat, price, rate;
                     { GCPI_FROM_KEPT, 0.2, 0.001, 1, 10 },      { GCPI_FROM_KEPT, 0.1, 0.0005, 1, 10 },
                     { GCPI_FROM_KEPT, 0.4, 0.001, 3, 0 } };
 
-/* What it takes to have each value again, by whatever may be used. Copies are priced at a tenth of their link's
-   seconds. */
+/* What it costs to make each value live again, in ways that far allows (see gcpi_search). A copy is priced at a tenth
+   of the link's seconds, away and back. */
 static void gcpi_search_by(gcpi_search *s, gcpi_planner *q, int far)
 {
     const gcpi_model *m = s->m;
@@ -10922,13 +10945,13 @@ static void gcpi_keep_all_order(const gcpi_model *m, gcpi_order *o)
     gcpi_simulate(m, o, NULL);
 }
 
-/* Nothing worth the search could still be gained. */
+/* What could still be gained is not worth a search. */
 static int gcpi_proven(const gcpi_planner *q)
 {
     return gcpi_has(&q->kept) && q->kept.order.seconds <= q->bound * (1 + 3e-4);
 }
 
-/* Offers what a round found. Where no layout of it was found, the search goes on from there and aims lower, as later
+/* Offers what a round found. Where it has no layout that fits, the search goes on from it and aims lower, as later
    rounds will. */
 static void gcpi_budget_mend(gcpi_planner *q, gcpi_search *s, double visits, double scale)
 {
@@ -10946,8 +10969,8 @@ static void gcpi_budget_mend(gcpi_planner *q, gcpi_search *s, double visits, dou
     s->found = 0;
 }
 
-/* The last resort for the fastest order whose bytes fit: more work on its layout, the layout that it has where no limit
-   is given, moves. Whether that is kept. */
+/* The last resort for `loose`, the fastest order whose bytes fit: more work on its layout, then its layout without a
+   limit, then moves. 1: one of these is kept. */
 static int gcpi_budget_pack(gcpi_planner *q)
 {
     const gcpi_effort *e = &gcpi_efforts[q->opts->effort];
@@ -10980,8 +11003,8 @@ static void gcpi_budget_round(gcpi_planner *q, gcpi_search *s, const struct gcpi
     gcpi_budget_mend(q, s, visits * mending, scale);
 }
 
-/* Searches with copies. An order is judged by the timeline of its copies, wherever they can be placed: a second of the
-   link has no price that is the same everywhere. More visits than without: each looks at the whole order. */
+/* Searches with copies. An order is judged by the timeline of its copies, once they are placed: a second of the link
+   does not cost the same everywhere. This takes more visits than without copies: each move looks at the whole order. */
 static void gcpi_budget_far(gcpi_planner *q, gcpi_search *s, double visits, double scale)
 {
     static const struct gcpi_round rounds[] = { { GCPI_FROM_KEPT, 1.5, 0.001, 1, 3 },
@@ -10997,7 +11020,7 @@ static void gcpi_budget_far(gcpi_planner *q, gcpi_search *s, double visits, doub
     gcpi_search_by(s, q, 0);
 }
 
-static double gcpi_budget_visits(const gcpi_planner *q)              /* more to choose, longer */
+static double gcpi_budget_visits(const gcpi_planner *q)              /* larger problems get more */
 {
     const gcpi_effort *e = &gcpi_efforts[q->opts->effort];
     return GCPI_MIN(e->visits * GCPI_MIN(e->growth, GCPI_MAX(1, sqrt(q->p->task_count / 800.0))),
@@ -11011,7 +11034,7 @@ static void gcpi_budget_search(gcpi_planner *q, int from, int to)
     gcpi_search s;
     int ok = gcpi_search_make(&s, q);
     q->coarse |= !ok;
-    double scale = GCPI_MAX(1, 60.0 / q->p->forward);              /* in small problems each step is a larger share */
+    double scale = GCPI_MAX(1, 60.0 / q->p->forward);              /* in a small problem each move weighs more */
     s.whole = gcpi_room(q);
     gcpi_search_aim(&s, 1);
     for (int i = from; ok && i < to && !gcpi_proven(q); i++)
@@ -11021,7 +11044,7 @@ static void gcpi_budget_search(gcpi_planner *q, int from, int to)
     gcpi_budget_pack(q);
 }
 
-/* Everything is kept, or away. Where that has no layout, more is. */
+/* Nothing runs again: values are kept, or away in far memory. Where that has no layout, more of them go away. */
 static void gcpi_budget_copies(gcpi_planner *q)
 {
     size_t room = gcpi_room(q);
@@ -11046,9 +11069,9 @@ static void gcpi_budget_exact(gcpi_planner *q)
     q->a->scratch = scratch;
 }
 
-/* With copies. What is away at any moment came out before and goes back later: in T seconds that is at most half of
-   what the link moves, and no more than far memory holds, and in the slab it is the larger by what aligns it. So T is
-   at least the time of a schedule without copies in that many bytes more; the least such T by bisection. */
+/* The bound with copies. What is away at any moment was copied out before and is copied back later. In T seconds it is
+   at most half of what the link moves, and at most what far memory holds; in the slab it takes more, by its alignment.
+   So T is at least the time of a schedule without copies and with that many bytes more. Bisection finds the least T. */
 static double gcpi_far_bound(gcpi_planner *q, gcpi_cut *c, int places, double *excess)
 {
     enum { STEPS = 12, MOST = 16 };
@@ -11095,8 +11118,8 @@ static void gcpi_policy_replay(gcpi_planner *q)
     }
 }
 
-/* The policies: first the fastest of all their orders whose bytes fit is laid out; where that fails, each that may be
-   faster. To the least budget nothing here depends on what was asked for. */
+/* The policies. First the fastest of all their orders whose bytes fit is laid out; where that fails, each order that
+   may be faster. Where nothing fits, q->best does not depend on the limit: the least budget starts from it. */
 static void gcpi_budget_policies(gcpi_planner *q)
 {
     for (q->lazy = 1;; q->lazy = 0) {
@@ -11113,7 +11136,7 @@ static void gcpi_budget_policies(gcpi_planner *q)
     q->lazy = 0;
 }
 
-/* Keep-all; 1: it fits without a move, and nothing is faster. */
+/* Keep-all. 1: it fits without a move, and nothing is faster. */
 static int gcpi_budget_keep_all(gcpi_planner *q)
 {
     q->method = "keep_all"; q->layout = GCPI_LAYOUT_WORK;
@@ -11124,7 +11147,7 @@ static int gcpi_budget_keep_all(gcpi_planner *q)
     return 1;
 }
 
-/* The candidates, for the present slab_limit. policies: keep-all and the policies, too. */
+/* The candidates for the current slab_limit. policies: keep-all and the policies, too. */
 static void gcpi_budget_find(gcpi_planner *q, int policies)
 {
     const gcpi_effort *e = &gcpi_efforts[q->opts->effort];
@@ -11143,12 +11166,12 @@ static void gcpi_budget_find(gcpi_planner *q, int policies)
     if (q->kept.order.seconds < searched) gcpi_budget_search(q, GCPI_ROUNDS, GCPI_ROUNDS + 1);
 }
 
-/* The least budget. It does not depend on what was asked for. */
+/* The least budget, which does not depend on the budget that was asked for. */
 typedef struct gcpi_least { gcpi_order order; size_t slab; gcpi_fit fit; } gcpi_least;
 
 static void gcpi_least_offer(gcpi_planner *q, gcpi_least *least, gcpi_order *found, gcpi_fit fit)
 {
-    /* each copy is waited for at once: fewer bytes */
+    /* limit 0: each copy is waited for at once, which takes the fewest bytes */
     const gcpi_order *o = found->valid ? gcpi_far_place(q, found, 0) : found;
     if (!o || !o->valid || q->front + o->peak > gcpi_round(least->slab, q->p->target.align)) return;
     size_t slab = gcpi_order_slab(q, o, fit);
@@ -11157,7 +11180,7 @@ static void gcpi_least_offer(gcpi_planner *q, gcpi_least *least, gcpi_order *fou
     gcpi_order_copy(&least->order, o);
 }
 
-/* Aims below what was found, again and again, by less and less. */
+/* Aims below what was found, again and again, in smaller and smaller steps. */
 static void gcpi_least_search(gcpi_planner *q, gcpi_least *least, size_t floor, double visits, int far)
 {
     gcpi_search s;
@@ -11178,8 +11201,8 @@ static void gcpi_least_search(gcpi_planner *q, gcpi_least *least, size_t floor, 
     gcpi_search_by(&s, q, 0);
 }
 
-/* Asks for less, by steps, until not even a byte less is found. With copies by single bytes at once: those searches
-   take long. */
+/* Asks for less, in smaller and smaller steps, until one byte less is not found. With copies every step is one byte:
+   those searches take long. */
 static void gcpi_least_descend(gcpi_planner *q, gcpi_least *least)
 {
     double step = q->opts->far ? 0 : 0.04, bound = q->bound;
@@ -11199,7 +11222,7 @@ static void gcpi_least_descend(gcpi_planner *q, gcpi_least *least)
     gcpi_none(&q->kept);
 }
 
-/* keep-all with copies, from the fewest bytes up: the first few that get there */
+/* keep-all with copies, for limits from the least up: the first few that are reached */
 static void gcpi_least_copies(gcpi_planner *q, gcpi_least *least, size_t floor)
 {
     for (size_t room = floor, relieved = 0; q->opts->far && relieved < 4 && room < q->best.peak; room += room / 32) {
@@ -11252,7 +11275,7 @@ static void gcpi_budget_least(gcpi_planner *q)
     q->a->scratch = scratch;
 }
 
-/* Inference: there is one order. Where it does not fit, bytes are asked for below what was found, until none are. */
+/* Inference has only one order. Where it does not fit, less than was found is asked for until nothing is found. */
 static void gcpi_budget_inference(gcpi_planner *q)
 {
     size_t asked = q->slab_limit;
@@ -11279,7 +11302,7 @@ static void gcpi_policy_budget(gcpi_planner *q)
     if (!gcpi_has(&q->kept)) {
         q->by_peak = 0;
         gcpi_budget_least(q);
-        if (gcpi_has(&q->kept)) gcpi_budget_search(q, 0, GCPI_ROUNDS);          /* from there */
+        if (gcpi_has(&q->kept)) gcpi_budget_search(q, 0, GCPI_ROUNDS);          /* from that order */
     }
     if (gcpi_has(&q->kept)) gcpi_order_copy(&q->best, &q->kept.order);
 }
@@ -11290,7 +11313,7 @@ static const struct gcpi_policy { const char *name; void (*run)(gcpi_planner *);
                       { "sqrt", gcpi_policy_sqrt },         { "recursive", gcpi_policy_recursive },
                       { "cheap", gcpi_policy_cheap },       { "budget", gcpi_policy_budget } };
 
-/* How many runs a policy's orders may hold. */
+/* How many entries a policy's orders may have. */
 static ptrdiff_t gcpi_order_capacity(const gcp_plan_opts *o, ptrdiff_t tasks, ptrdiff_t forward,
                                      ptrdiff_t segments_deep)
 {
@@ -11299,7 +11322,7 @@ static ptrdiff_t gcpi_order_capacity(const gcp_plan_opts *o, ptrdiff_t tasks, pt
     if (o->policy == GCP_POLICY_CHECKPOINTS && o->replay) depth = forward + 1;
     runs = depth * forward;
     if (o->policy == GCP_POLICY_BUDGET) runs = GCPI_MAX(runs, GCPI_MAX(8 * forward, GCPI_MIN(64 * forward, 6000)));
-    /* the least memory: for each op all from the start */
+    /* the least memory may take a run of all from the start for each op */
     if (o->policy == GCP_POLICY_BUDGET && forward <= GCPI_SHORT_CHAIN)
         runs = GCPI_MAX(runs, forward * (forward + 1) / 2);
     if (o->far) runs += 6 * forward;
@@ -11325,7 +11348,7 @@ static int gcpi_planner_make(gcpi_planner *q)
     return ok;
 }
 
-/* What keep-all takes, to compare with. In large problems a budget's search has no time for layouts. */
+/* The slab of keep-all, to compare with. In large problems (by_peak) a budget's search has no time for layouts. */
 static void gcpi_keep_all_slab(gcpi_planner *q)
 {
     q->keep_all = SIZE_MAX;
@@ -11360,13 +11383,13 @@ static int gcpi_choose(gcpi_planner *q)
 
 /* A plan, from options to a verified list with addresses: problem, choice, list, lifetimes, layout, verification. */
 
-/* a buffer, for reports */
+/* a buffer of the placed list, as reports, .check and the figures need it */
 typedef struct gcpi_extent { size_t offset, bytes; int first, last, item, again; } gcpi_extent;
 
 typedef struct gcpi_plan {
-    gcpi_lease lease;                 /* its bytes in this arena, itself at their front; freed by gcp_plan_free */
+    gcpi_lease lease;                 /* its bytes in the arena, this struct at their front; freed by gcp_plan_free */
     gcp_arena *arena;
-    uint64_t number;                  /* by which the tape knows it */
+    uint64_t number;                  /* the tape knows the plan by it */
     gcp_plan_opts opts;
     gcpi_problem p;
     gcpi_list list;
@@ -11374,28 +11397,29 @@ typedef struct gcpi_plan {
     size_t *live;                     /* per instruction */
     double *seconds;                  /* per instruction, measured; 0: not yet */
     gcpi_extent *blocks; int block_count;
-    ptrdiff_t *where;                 /* per item: offset of its last value in the slab, -1 where it has none */
-    /* .check: first version's hash per item; blocks that die at each instruction */
+    ptrdiff_t *where;                 /* per item: offset in the slab of its last value, -1: none */
+    /* .check: per item the hash of its first value; the buffers (indices of blocks) that die at each instruction:
+       dying[dying_first[i]] up to dying[dying_first[i + 1]] */
     uint64_t *hashes; int *dying, *dying_first;
-    /* keep_all: slab of that plan, 0 where it is not known */
+    /* keep_all: slab bytes of the keep-all plan, 0 where not known */
     size_t slab_bytes, state_bytes, live_peak, keep_all;
     const char *method; double bound; gcpi_fit fit;                 /* of the planner's order */
-    int peak_at, forward_end, slots, segments;          /* forward_end: the instruction behind the last F */
-    /* what gcp_bind was given: where the state grows, the slab moves in it */
+    int peak_at, forward_end, slots, segments;          /* forward_end: the instruction after the last F */
+    /* what gcp_bind was given: the slab moves inside it when the state grows */
     void *memory; size_t memory_size;
-    unsigned char *slab; void *owned; size_t owned_size;              /* owned: given by the target */
-    unsigned layout;                  /* of the tape's memory when the slab was laid */
-    unsigned char *written;           /* per tensor: an input that was written since then */
-    /* inputs that the list reads; those of them that were not written; a step ran since then */
+    unsigned char *slab; void *owned; size_t owned_size;              /* owned: the target allocated it */
+    unsigned layout;                  /* tape->layout when the slab was placed */
+    unsigned char *written;           /* per tensor: 1 for an input that was written since then */
+    /* inputs that the list reads; how many of them are not written; whether a step ran since the slab was placed */
     int inputs, unwritten, ran;
-    const char *since;                /* what took away what was written */
+    const char *since;                /* for messages: what lost the written inputs */
     int micro, measuring;
-    ptrdiff_t *far_at;                /* per tensor: where far memory has it, -1: never */
-    double timeline;                  /* seconds with far copies beside them; 0: there are none */
+    ptrdiff_t *far_at;                /* per tensor: its offset in far memory, -1: never there */
+    double timeline;                  /* seconds of a step, far copies beside it; 0: the list has no copies */
     unsigned char *far; void *far_owned; size_t far_bytes;
     gcpi_transfer flying[GCP_COPIES]; int next_copy;
     gcp_step_numbers numbers;         /* of the step that is being issued; the slab holds a copy for the kernels */
-    void *recordings[4];              /* the device's, one for each way that micro-batches differ */
+    void *recordings[4];              /* the device's: of a first, middle, only and last micro-batch */
 } gcpi_plan;
 
 static int gcpi_plan_bad(gcp_tape *t, const gcp_plan_opts *o, const char *text)
@@ -11404,7 +11428,8 @@ static int gcpi_plan_bad(gcp_tape *t, const gcp_plan_opts *o, const char *text)
     return 0;
 }
 
-/* An option that is given belongs to the policy or the optimiser. Before the defaults: those are not given. */
+/* Every option that was given must be one that the policy or the optimiser uses. Called before gcpi_plan_defaults, as
+   defaults do not count as given. */
 static int gcpi_plan_applies(gcp_tape *t, const gcp_plan_opts *o)
 {
     const gcp_policy policy = o->policy;
@@ -11452,7 +11477,7 @@ static void gcpi_plan_defaults(gcp_plan_opts *o)
     if (o->far == (size_t)GCP_ZERO) o->far = 0;
 }
 
-/* The numbers of an optimiser, with their defaults. */
+/* The optimiser's numbers must be in range. Called after gcpi_plan_defaults. */
 static int gcpi_plan_numbers_ok(gcp_tape *t, const gcp_plan_opts *o)
 {
     const struct { const char *name; double value, below;
@@ -11495,7 +11520,7 @@ static int gcpi_target_ok(gcp_tape *t, const gcp_plan_opts *o)
     return 1;
 }
 
-/* Fills the defaults. */
+/* Checks the options and fills in their defaults. */
 static int gcpi_plan_options_ok(gcp_tape *t, gcp_plan_opts *o)
 {
     int *const flags[] = { &o->balance, &o->replay, &o->far_only, &o->inference, &o->nesterov, &o->fuse_update,
@@ -11527,7 +11552,7 @@ static int gcpi_plan_options_ok(gcp_tape *t, gcp_plan_opts *o)
     return !o->target || gcpi_target_ok(t, o);
 }
 
-/* Every parameter of the state was recorded again, or the first missing one is named. */
+/* Every parameter of the tape must be recorded (again, after a reset); the error names the first that is missing. */
 static int gcpi_parameters_seen(gcp_tape *t, gcp_at at)
 {
     for (int i = 0; i < t->parameter_count; i++)
@@ -11570,7 +11595,7 @@ static int gcpi_policy_fits(gcp_tape *t, const gcp_plan_opts *o, int units)
     return 0;
 }
 
-/* The list that the user gave. */
+/* Parses the list that the user gave: the first pass counts its instructions, the second stores them. */
 static int gcpi_plan_list(gcpi_plan *in, gcp_arena *a)
 {
     gcp_tape *t = in->p.tape;
@@ -11594,7 +11619,7 @@ static int gcpi_plan_list(gcpi_plan *in, gcp_arena *a)
     return gcpi_list_reruns(&in->p, &in->list, a);
 }
 
-/* Where each operand lies, from the buffers. */
+/* Where each operand lies, and each item's last value: from the addresses of buffers. */
 static void gcpi_plan_place(gcpi_plan *in, const gcpi_lives *l)
 {
     const gcpi_problem *p = &in->p;
@@ -11648,8 +11673,8 @@ static size_t gcpi_slab_limit(const gcpi_plan *in)
     return in->opts.budget > in->state_bytes ? in->opts.budget - in->state_bytes : 0;
 }
 
-/* The layout of a user's list. With a budget: by every amount of work that a planner may have spent, which finds that
-   of a printed plan again (of a least budget's nearly always). */
+/* The layout of a user's list. With a budget, it tries each amount of work that the planner can have spent on a layout:
+   so a list printed from a plan gets that plan's layout again (nearly always, if its budget was the least). */
 static int gcpi_plan_layout(gcpi_plan *in, gcpi_lives *l, size_t **live, gcp_arena *a)
 {
     ptrdiff_t scratch = a->scratch;
@@ -11715,8 +11740,9 @@ static int gcpi_plan_choose(gcp_plan *plan, int by_peak, gcp_arena *a)
     return ok;
 }
 
-/* The planner's list and its layout. In a large problem a layout takes longer than finding another order: there
-   candidates count by their bytes alone, and only what comes of it is laid out; where that fails, each is. */
+/* The planner's list and its layout. In a large problem a layout takes longer than finding another order. There
+   candidates are judged by their live peak, and only the chosen one gets a layout. If that does not fit, the search
+   runs again and lays out every candidate. */
 static int gcpi_plan_search(gcp_plan *plan, gcpi_lives *l, size_t **live, gcp_arena *a)
 {
     enum { LARGE = 3000 };
@@ -11748,7 +11774,7 @@ static int gcpi_plan_settle(gcp_plan *plan, gcp_arena *a)
     in->blocks = GCPI_NEW(a, gcpi_extent, lives.buffer_count + 1);
     if (!in->placed || !in->live || !in->where || !in->seconds || !in->blocks) return 0;
     memcpy(in->live, live, (size_t)in->list.count * sizeof *live);
-    /* the last buffer ends at a byte, not at a multiple of align */
+    /* lives.peak rounds every buffer up to align; the slab ends at the last buffer's last byte */
     in->live_peak = GCPI_MIN(lives.peak, in->slab_bytes);
     in->peak_at = lives.peak_at;
     gcpi_plan_place(in, &lives);
@@ -11763,14 +11789,14 @@ static int gcpi_plan_settle(gcp_plan *plan, gcp_arena *a)
 
 /* ==== src/run/make.h ==== */
 
-/* Making plans: bytes of the state, a plan's figures, gcp_plan_make and its like, giving plans back. */
+/* Making plans: bytes of the state, a plan's figures, gcp_plan_make and gcp_graph_plan, freeing plans. */
 
 static int gcpi_slots_of(const gcp_plan_opts *o)
 {
     return o->optimizer == GCP_OPTIMIZER_SGD ? o->momentum > 0 : o->optimizer ? 2 : 0;
 }
 
-/* State: counters (of the tape, and of each parameter how often its slots were updated), values, slots. */
+/* The state's layout: counters (the tape's, then per parameter how often its slots were updated), values, slots. */
 enum { GCPI_STATE_ALIGN = 64 };
 typedef struct gcpi_counters { uint64_t steps, updates; } gcpi_counters;
 
@@ -11783,7 +11809,7 @@ static size_t gcpi_parameter_bytes(const gcp_tape *t, int i)
     return gcpi_round(gcpi_count(t->parameters[i].shape) * sizeof(gcp_real), GCPI_STATE_ALIGN);
 }
 
-/* The state with what each of these plans adds to it. */
+/* Bytes of the state once it has the slots that each of these plans adds. */
 static size_t gcpi_state_with(const gcp_tape *t, gcpi_plan *const *plans, int count)
 {
     size_t total = gcpi_counters_bytes(t);
@@ -11804,7 +11830,7 @@ GCPI_DEF size_t gcp_state_bytes(const gcp_tape *t, gcp_optimizer optimizer)
     return total;
 }
 
-/* The figures that change where the state grows. */
+/* The figures that change when the state grows. */
 static void gcpi_plan_sizes(gcp_plan *plan)
 {
     gcpi_plan *in = plan->in;
@@ -11858,7 +11884,7 @@ static void gcpi_plan_figures(gcp_plan *plan)
     plan->segments = in->segments;
     plan->far_bytes = in->far_bytes;
     plan->costed = p->costed;
-    /* rounding */
+    /* a bound above the plan's own time by less than 1e-9 of it is rounding */
     plan->bound_seconds =
         in->bound > plan->seconds && in->bound < plan->seconds * (1 + 1e-9) ? plan->seconds : in->bound;
     plan->method = in->method;
@@ -11893,7 +11919,7 @@ static int gcpi_plan_within(gcp_plan *plan)
     return 0;
 }
 
-/* Every tensor that the list copies away has a place of its own in far memory. */
+/* Gives every tensor that the list copies away a place in far memory; no two share bytes. */
 static int gcpi_plan_far(gcpi_plan *in, gcp_arena *a)
 {
     if (!in->p.far_count) return 1;
@@ -11926,7 +11952,7 @@ static int gcpi_customs_run_on(const gcpi_problem *p)
     return 1;
 }
 
-/* Inputs that the list reads, to know which were written. */
+/* Counts the inputs that the list reads: a step is refused until all of them are written. */
 static int gcpi_plan_inputs(gcpi_plan *in, gcp_arena *a)
 {
     in->written = GCPI_NEW(a, unsigned char, in->p.tensors + 1);
@@ -11943,7 +11969,7 @@ static int gcpi_plan_finish(gcp_plan *plan, gcp_arena *a)
     return gcpi_plan_within(plan);
 }
 
-/* Sums of bytes cannot overflow, whatever the plan, and sums of seconds are finite. */
+/* Refuses a network whose sums of bytes could overflow under some plan, or whose sum of seconds is not finite. */
 static int gcpi_plan_addressable(const gcpi_plan *in)
 {
     double bytes = 0, workspace = 0, seconds = 0;
@@ -11997,7 +12023,7 @@ static int gcpi_graph_steps(gcp_plan *plan, const char *text, gcp_arena *a)
     return gcpi_policy_fits(plan->tape, &in->opts, in->p.units) && gcpi_plan_finish(plan, a);
 }
 
-/* Takes the plan's own bytes. */
+/* Takes the plan's struct from the arena. Its lease begins here and ends where gcpi_plan_end says. */
 static int gcpi_plan_begin(gcp_plan *plan, const gcp_plan_opts *o)
 {
     gcp_arena *a = o->arena ? o->arena : plan->tape->arena;
@@ -12011,7 +12037,7 @@ static int gcpi_plan_begin(gcp_plan *plan, const gcp_plan_opts *o)
     return 1;
 }
 
-/* What lay bound where this plan lies now is gone: its arena was used again. */
+/* Forgets bindings of plans whose bytes this plan now has: their arena was used again. */
 static void gcpi_binding_forget(gcp_tape *t, const gcpi_plan *in)
 {
     uintptr_t first = (uintptr_t)in->arena->base + (uintptr_t)in->lease.first,
@@ -12021,7 +12047,7 @@ static void gcpi_binding_forget(gcp_tape *t, const gcpi_plan *in)
             memset(&t->bindings[i], 0, sizeof t->bindings[i]);
 }
 
-/* Bytes in the tape's arena of plans that were freed while later ones live. */
+/* Bytes that freed plans still hold in the tape's arena, because a later plan is not freed. */
 static size_t gcpi_freed_below(const gcp_tape *t)
 {
     size_t bytes = 0;
@@ -12029,7 +12055,8 @@ static size_t gcpi_freed_below(const gcp_tape *t)
     return bytes;
 }
 
-/* The plan is made, or its bytes go back, with the error that there is or that the arena is too small. */
+/* Ends planning. If the plan was not made, its bytes go back to the arena, and if there is no error yet, the error is
+   that the arena is too small. */
 static void gcpi_plan_end(gcp_plan *plan, int made, const gcp_arena *was, size_t enough, const gcp_plan_opts *o,
                           const char *what, const char *call)
 {
@@ -12071,8 +12098,8 @@ static gcp_plan gcpi_plan_none(gcp_tape *t)
     return plan;
 }
 
-/* The arena has the plan's bytes again: where nothing lies behind them, at once; behind plans of the tape's arena as
-   soon as they went. */
+/* Gives the plan's bytes back to the arena, if they are the last taken there. In the tape's arena, bytes that are not
+   the last go back once all plans after them are freed. */
 static void gcpi_plan_return(gcp_plan *plan)
 {
     gcpi_plan *in = plan->in;
@@ -12116,10 +12143,10 @@ GCPI_DEF gcp_plan gcp_graph_plan_at(gcp_tape *t, const char *text, gcp_plan_opts
 
 /* ==== src/run/sweep.h ==== */
 
-/* Planning more than once: how much arena it takes, the trade-off curve, the largest batch. */
+/* How much arena planning takes; and planning more than once: the trade-off curve, the largest batch. */
 
-/* An upper bound of what planning takes, the longest list that the policy can make included. */
-/* list: instructions; listed: their operands */
+/* Counts for an upper bound of what planning takes. list: instructions of the longest list that the policy can make;
+   listed: their operands. */
 typedef struct gcpi_sizes { size_t tasks, forward, items, operands, list, listed; } gcpi_sizes;
 
 static size_t gcpi_arena_budget(const gcpi_sizes *n)
@@ -12183,7 +12210,7 @@ GCPI_DEF size_t gcp_plan_arena_at(gcp_tensor loss, gcp_plan_opts o)
     return gcpi_arena_of(t, &o, &n) + lines * (sizeof(uint64_t) + sizeof(double));
 }
 
-/* From lines and words: what gcp_graph_plan makes of them. */
+/* An upper bound from the text's lines and words alone, without parsing it. */
 GCPI_DEF size_t gcp_graph_arena_at(const gcp_tape *t, const char *text, gcp_plan_opts o)
 {
     gcpi_sizes n;
@@ -12207,7 +12234,7 @@ GCPI_DEF size_t gcp_graph_arena_at(const gcp_tape *t, const char *text, gcp_plan
     return gcpi_arena_of(t, &o, &n) + length + lines * (2 * sizeof(char *) + 8 * sizeof(int)) + 1;
 }
 
-/* Sweeps. A point takes over the plan of a smaller budget where that is faster. */
+/* Sweeps. A point takes the plan of a smaller budget where that is faster. This one plans a tape, or a graph's text. */
 static gcp_plan gcpi_plan_any(gcp_tensor loss, const char *text, gcp_plan_opts o)
 {
     return text ? gcp_graph_plan_at(loss.tape, text, o) : gcp_plan_make_at(loss, o);
@@ -12217,7 +12244,7 @@ static int gcpi_sweep_points(gcp_tensor loss, const char *text, gcp_point *point
 {
     gcp_tape *t = loss.tape;
     int fit = 0;
-    const gcp_point *last = NULL;          /* the fastest so far: its plan fits in all larger budgets */
+    const gcp_point *last = NULL;          /* the fastest so far: its plan fits all later budgets too */
     if (!t || t->code || count <= 0) return 0;
     if (!points) return gcpi_fail(t, GCP_E_ARGUMENT, o.at, "gcp_sweep", "points is NULL"), 0;
     o.policy = GCP_POLICY_BUDGET;
@@ -12276,7 +12303,7 @@ GCPI_DEF size_t gcp_least_budget_at(gcp_tensor loss, gcp_plan_opts o)
     return least;
 }
 
-/* What a tape keeps over a reset. The tries of gcp_max_batch leave none of their parameters behind. */
+/* What a tape keeps over a reset. gcp_max_batch restores it after each try, so that a try's parameters do not stay. */
 typedef struct gcpi_lasting { int parameters, sealed; ptrdiff_t text_mark; } gcpi_lasting;
 
 /* Forgets a try, but not its error. */
@@ -12284,7 +12311,7 @@ static void gcpi_batch_forget(gcp_tape *t, gcpi_lasting was)
 {
     char message[GCP_MAX_ERROR];
     gcp_code code = t->code;
-    gcp_error(t);                                   /* a full tape writes its message when it is asked */
+    gcp_error(t);                                   /* a full tape's message is written only here */
     memcpy(message, t->message, sizeof message);
     gcp_tape_reset(t);
     t->parameter_count = was.parameters; t->sealed = was.sealed; t->text_mark = was.text_mark;
@@ -12293,7 +12320,7 @@ static void gcpi_batch_forget(gcp_tape *t, gcpi_lasting was)
     memcpy(t->message, message, sizeof message);
 }
 
-/* 1: a batch fits; 0: not, and the tape's error says why; -1: another error. */
+/* 1: the batch fits; 0: it does not, and the tape's error says why; -1: another error. */
 static int gcpi_batch_fits(gcp_tape *t, gcp_record_fn record, void *context, const gcp_batch_opts *o, int batch)
 {
     gcp_plan_opts plan = o->plan;
@@ -12311,7 +12338,7 @@ static int gcpi_batch_fits(gcp_tape *t, gcp_record_fn record, void *context, con
     return 0;
 }
 
-/* A try on an empty tape; the error of a batch that does not fit stays where none did before. */
+/* One try on an empty tape. low: the largest batch that fits so far; if 0, the error "does not fit" stays. */
 static int gcpi_batch_try(gcp_tape *t, gcp_record_fn record, void *context, const gcp_batch_opts *o, int batch, int low)
 {
     gcpi_lasting was = { t->parameter_count, t->sealed, t->text_mark };
@@ -12349,7 +12376,8 @@ GCPI_DEF int gcp_max_batch_at(gcp_tape *t, gcp_record_fn record, void *context, 
 
 /* ==== src/run/bind.h ==== */
 
-/* State outlives plans. Its counters come first, then values in order of recording, then slots. */
+/* Memory of the state and of plans: state, slabs, far memory; binding and unbinding. The state outlives plans: counters
+   come first, then values in order of recording, then slots. */
 
 static unsigned char *gcpi_value_at(const gcp_tape *t, int parameter)
 {
@@ -12363,8 +12391,8 @@ static gcpi_counters gcpi_counters_read(const gcp_tape *t)
 }
 static double gcpi_uniform01(uint32_t x) { return ((double)x + 0.5) / 4294967296.0; }
 
-/* Initial values, keyed by seed and ordinal. He: normal, variance 2 / fan in. Glorot: uniform, variance 2 / (fan in +
-   out). Fans that nobody gave are those of a weight that is (out, ..., in). */
+/* Initial values, keyed by the seed and the parameter's ordinal. He: normal, variance 2 / fan in. Glorot: uniform,
+   variance 2 / (fan in + fan out). Fans that are not given are those of a weight (out, ..., in). */
 static gcp_real gcpi_initial(gcpi_random r, gcp_init init, double deviation, double limit)
 {
     double u = gcpi_uniform01(r.x[0]), v = gcpi_uniform01(r.x[1]);
@@ -12414,7 +12442,7 @@ static void gcpi_state_settle(gcp_tape *t, const gcp_target *home, unsigned char
     t->layout++;
 }
 
-/* Where a parameter's count of updates is. */
+/* Where the state has a parameter's count of updates. */
 static unsigned char *gcpi_count_at(const gcp_tape *t, int parameter)
 {
     return t->state + sizeof(gcpi_counters) + (size_t)parameter * sizeof(uint64_t);
@@ -12429,7 +12457,7 @@ static size_t gcpi_slots_end(const gcp_tape *t, const gcpi_plan *in)
     return end;
 }
 
-/* Gives the plan's parameters their slots, behind what there is, with a count of updates that begins at 0. */
+/* Gives the plan's parameters their slots, after all that the state holds, with a count of updates that begins at 0. */
 static void gcpi_slots_settle(gcp_tape *t, const gcpi_plan *in)
 {
     for (int i = 0; i < t->parameter_count; i++) {
@@ -12479,7 +12507,7 @@ static gcp_code gcpi_refuse_plan(const gcp_plan *plan, gcp_code code, gcp_at at,
     return plan->tape->code;
 }
 
-/* A plan may be used: it was made, from this recording, and nothing went wrong since. */
+/* Whether a plan may be used: it was made, from the tape's present recording, and the tape has no error. */
 static gcp_code gcpi_plan_check(const gcp_plan *plan, gcp_at at, const char *what)
 {
     if (!plan || !plan->tape) return GCP_E_PLAN;
@@ -12494,9 +12522,9 @@ static int gcpi_ranges_meet(const void *a, size_t an, const void *b, size_t bn)
     return an && bn && (uintptr_t)a < (uintptr_t)b + bn && (uintptr_t)b < (uintptr_t)a + an;
 }
 
-/* What of the tape's lies in a range of memory, or NULL: what library and plans took of the arena or will take, slabs,
-   far memory, the state. memory: the caller's pointer; plans bound to the same one share it, and its front may hold the
-   state. for_far: far memory may be shared, too, since values lie there within a step only. */
+/* Names what of the tape's overlaps a range of memory: the tape, plans or free bytes in the arena, slabs, far memory,
+   the state. NULL: nothing. memory: the pointer that the caller gave; plans bound to the same pointer share its memory,
+   and its front may hold the state. for_far: far memory may be shared, too, as values lie there within a step only. */
 static const char *gcpi_taken(const gcp_tape *t, const void *first, size_t bytes, const void *memory, int for_far)
 {
     const gcp_arena *a = t->arena;
@@ -12517,7 +12545,7 @@ static const char *gcpi_taken(const gcp_tape *t, const void *first, size_t bytes
                : NULL;
 }
 
-/* The tape's note of a bound plan; NULL: of none. make: a new one where there is none, or NULL where all are in use. */
+/* The tape's note of a bound plan, or NULL. make: if there is none, a vacant one, or NULL if all are in use. */
 static gcpi_binding *gcpi_binding_of(gcp_tape *t, const gcpi_plan *in, int make)
 {
     gcpi_binding *vacant = NULL;
@@ -12537,7 +12565,7 @@ static void gcpi_binding_note(gcp_tape *t, const gcpi_plan *in, gcpi_binding *b)
     if (t->toucher == in->number) t->toucher = 0;
 }
 
-/* What was written to the slab, or came of a step, is gone. */
+/* The inputs and results in the slab are lost. since: what lost them, for messages. */
 static void gcpi_written_forget(gcpi_plan *in, const char *since)
 {
     memset(in->written, 0, (size_t)in->p.tensors);
@@ -12546,7 +12574,7 @@ static void gcpi_written_forget(gcpi_plan *in, const char *since)
     in->since = since;
 }
 
-/* The plan is about to write to its slab: what the others have there is gone. */
+/* The plan is about to write to its slab: what other plans have in those bytes is lost. */
 static void gcpi_touch(gcpi_plan *in)
 {
     gcp_tape *t = in->p.tape;
@@ -12567,7 +12595,7 @@ static void gcpi_recordings_forget(gcpi_plan *in)
     }
 }
 
-static void gcpi_state_forget(gcp_tape *t)          /* its home is gone, or was never filled */
+static void gcpi_state_forget(gcp_tape *t)          /* its memory is given back, or was never filled */
 {
     gcp_slots_reset(t);
     t->state = NULL;
@@ -12603,13 +12631,13 @@ GCPI_DEF gcp_code gcp_state_bind_on_at(gcp_tape *t, const gcp_target *target, vo
     return t->code;
 }
 
-/* Whether the state is at the front of this memory, or will be. */
+/* Whether the state lies at the front of this memory, or will when it is bound. */
 static int gcpi_state_here(const gcp_tape *t, const void *memory)
 {
     return !t->state || (!t->own_state && memory == t->state_memory);
 }
 
-/* The plan's bytes for the state as it is, with the plan's own slots. */
+/* Updates the plan's bytes for the state as it is now; with them the plan must still fit its budget. */
 static gcp_code gcpi_plan_refresh(gcp_plan *plan, gcp_at at, const char *what)
 {
     gcpi_plan_sizes(plan);
@@ -12620,8 +12648,8 @@ static gcp_code gcpi_plan_refresh(gcp_plan *plan, gcp_at at, const char *what)
         plan->in->opts.budget);
 }
 
-/* Where the slab goes in the plan's memory: behind the state where that is at its front, where the first plan's align
-   put it. NULL: an error. */
+/* Where the slab goes in the plan's memory: after the state, if the state is at the front of it (where the first plan's
+   align put it), else at the front. NULL: an error. */
 static unsigned char *gcpi_slab_place(const gcp_plan *plan, gcp_at at, const char *what)
 {
     const gcpi_plan *in = plan->in;
@@ -12642,7 +12670,7 @@ static unsigned char *gcpi_slab_place(const gcp_plan *plan, gcp_at at, const cha
     return t->code ? NULL : slab;
 }
 
-/* The state has another layout than when the slab was laid: the slab moves with it. */
+/* The state's layout has changed since the slab was placed: places the slab again. */
 static gcp_code gcpi_lay_again(gcp_plan *plan, gcp_at at, const char *what)
 {
     gcpi_plan *in = plan->in;
@@ -12687,8 +12715,8 @@ static gcp_code gcpi_bound_check(gcp_plan *plan, gcp_at at, const char *what)
                             "another plan used the same memory between the micro-batches of this one");
 }
 
-/* Whether the plan's slots and target go with the state as it is, and where the state lies elsewhere, whether they find
-   room there. */
+/* Whether the plan's optimiser and target agree with the state, and if the state lies in other memory than the plan's,
+   whether the plan's slots have room there. */
 static gcp_code gcpi_bind_state_ok(const gcp_plan *plan, gcp_at at)
 {
     const gcp_tape *t = plan->tape;
@@ -12715,7 +12743,7 @@ static gcp_code gcpi_bind_state_ok(const gcp_plan *plan, gcp_at at)
     return GCP_OK;
 }
 
-/* Lays state, slots and slab into in->memory. Nothing is written before all of it is known to fit. */
+/* Places state, slots and slab in in->memory. Nothing is written before all of it is known to fit. */
 static gcp_code gcpi_bind_memory(gcp_plan *plan, gcp_at at)
 {
     gcp_tape *t = plan->tape;
@@ -12759,7 +12787,7 @@ static void gcpi_unlay(gcpi_plan *in)
     in->slab = NULL;
 }
 
-/* Gives back what the target allocated, and with it a state that lay there. */
+/* Gives back what the target allocated. A state that lies in it is lost. */
 static void gcpi_release(gcp_plan *plan)
 {
     gcpi_plan *in = plan->in;
@@ -12772,7 +12800,8 @@ static void gcpi_release(gcp_plan *plan)
     t->layout++;
 }
 
-/* gcp_bind(plan, NULL, 0): memory that the target gives, or gave before where that is enough or holds the state. */
+/* gcp_bind(plan, NULL, 0): the target allocates. What it gave this plan before is kept if it is large enough, or holds
+   the state. */
 static gcp_code gcpi_bind_owned(gcp_plan *plan, gcp_at at)
 {
     gcpi_plan *in = plan->in;
@@ -12839,7 +12868,7 @@ GCPI_DEF gcp_code gcp_bind_at(gcp_plan *plan, void *memory, size_t size, gcp_at 
     gcp_tape *t = plan->tape;
     const void *owned = in->owned, *had_state = t->state;
     if (in->p.names) return gcpi_refuse_plan(plan, GCP_E_BIND, at, "gcp_bind", "a graph's plan has nothing to run");
-    gcpi_unlay(in);                               /* until this bind succeeds */
+    gcpi_unlay(in);                               /* the plan is not bound unless this bind succeeds */
     in->memory = memory; in->memory_size = size;
     if (!memory && size == 0) code = gcpi_bind_owned(plan, at);
     else if (!memory)
@@ -12850,7 +12879,7 @@ GCPI_DEF gcp_code gcp_bind_at(gcp_plan *plan, void *memory, size_t size, gcp_at 
     if (gcpi_trouble(t, &in->p.target, at, "gcp_bind")) code = t->code;
     if (!code) return GCP_OK;
     gcpi_unlay(in);
-    if (in->owned != owned) gcpi_release(plan);   /* what an earlier bind was given stays: the state lies in it */
+    if (in->owned != owned) gcpi_release(plan);   /* what an earlier bind got stays: the state may lie in it */
     if (!had_state) gcpi_state_forget(t);
     return code;
 }
@@ -12916,16 +12945,16 @@ GCPI_DEF size_t gcp_plans_room_at(const gcp_plan *const *plans, int count)
         most = GCPI_MAX(most, plans[i]->in->p.target.align);
         least = GCPI_MIN(least, plans[i]->in->p.target.align);
     }
-    /* where the first is bound by the smaller align, both are lost */
+    /* if the plan that is bound first has a smaller align, both alignments may cost bytes */
     return bytes ? bytes + most - 1 + (least < most ? least - 1 : 0) : 0;
 }
-
-/* The bytes of an item, by its place: in the slab, or in the state through its root's parameter. */
 
 /* ==== src/run/execute.h ==== */
 
 /* The executor: an instruction becomes a call of its op, of a group, or of a pair that runs as one pass. */
 
+/* The bytes of an item. offset: its place in the slab; -1: it lies in the state, with its root's parameter. NULL: in
+   neither. */
 static void *gcpi_item_data(const gcpi_plan *in, int item, ptrdiff_t offset)
 {
     const gcpi_item *x = &in->p.items[item];
@@ -12949,7 +12978,7 @@ static void gcpi_view_empty(const gcpi_plan *in, gcp_view *v, int tensor, int gr
     v->accumulate = 0;
 }
 
-/* Fills the operands of a call in from those of a task. */
+/* Fills the call's views of the task's operands. Operand k is placed at in->placed[n + k]. */
 static void gcpi_call_operands(const gcpi_plan *in, const gcpi_task *t, int n, gcpi_call_space *s)
 {
     const gcpi_problem *p = &in->p;
@@ -12996,7 +13025,7 @@ static void gcpi_call_begin(const gcpi_plan *in, const gcpi_task *t, gcp_call *c
     c->target = &in->p.target;
 }
 
-/* A group, or an op that can be one, as a call of GCP_ROW_APPLY. */
+/* A group, or a single op that could be a group, as a call of GCP_ROW_APPLY. */
 static void gcpi_apply_call(const gcpi_plan *in, const gcpi_task *t, int n, gcp_call *c, gcpi_call_space *s)
 {
     const gcpi_op *last = &in->p.tape->ops[t->op];
@@ -13034,9 +13063,9 @@ static void gcpi_run_op(const gcpi_plan *in, const gcpi_instruction *i, int n)
     (t->kind == GCPI_TASK_FORWARD ? row->forward : row->backward)(&call);
 }
 
-/* Pairs: two instructions that run as one pass on this CPU, with the bits of both one by one. The second writes where
-   the first would have written, or reads it while it is in cache, so that nothing can see what is left out, whatever
-   the plan. */
+/* Pairs: two instructions that run as one pass on this CPU and give the same bits as one after the other. The second
+   writes where the first would have written, so that no instruction could read what is left out; or it reads what the
+   first made while that is in cache. */
 
 /* Index of a task's operand, or -1. */
 static int gcpi_operand_at(const gcpi_plan *in, const gcpi_task *t, int slot)
@@ -13045,7 +13074,8 @@ static int gcpi_operand_at(const gcpi_plan *in, const gcpi_task *t, int slot)
     return -1;
 }
 
-/* Whether operand b of u, from placed[m] on, is the very bytes of operand a of t, both written but not added to. */
+/* Whether operand b of task u (placed from placed[m] on) has the same bytes as operand a of task t (from placed[n] on),
+   and both tasks write them without adding. */
 static int gcpi_same_place(const gcpi_plan *in, const gcpi_task *t, int n, int a, const gcpi_task *u, int m, int b)
 {
     if (a < 0 || b < 0) return 0;
@@ -13057,7 +13087,7 @@ static int gcpi_same_place(const gcpi_plan *in, const gcpi_task *t, int n, int a
            in->p.items[x->item].bytes == in->p.items[y->item].bytes;
 }
 
-/* conv2d and, in place behind it, an addition, a rectifier or both. */
+/* conv2d and, next and in place, an addition, a rectifier or both. */
 static int gcpi_conv_ends(const gcpi_plan *in, const gcpi_task *t, int n, const gcpi_task *u)
 {
     int reads = 0;
@@ -13071,7 +13101,7 @@ static int gcpi_conv_ends(const gcpi_plan *in, const gcpi_task *t, int n, const 
                                          gcpi_operand_at(in, u, GCPI_SLOT_OUT));
 }
 
-/* Backward of a rectifier and, in place behind it, of the batch-norm ahead of it. */
+/* Backward of a rectifier and, next and in place, of the batch-norm whose output it rectifies. */
 static int gcpi_norm_begins(const gcpi_plan *in, const gcpi_task *t, int n, const gcpi_task *u)
 {
     if (t->kind != GCPI_TASK_BACKWARD || u->kind != GCPI_TASK_BACKWARD) return 0;
@@ -13126,7 +13156,7 @@ static void gcpi_run_norm_begins(const gcpi_plan *in, int i, int n)
     norm->row->backward(&call);
 }
 
-/* i, n: an instruction and where its operands are placed; t, u: its task and that of the next one. */
+/* i: an instruction; its operands are placed from placed[n] on. t, u: its task and the next instruction's. */
 typedef struct gcpi_pair {
     int (*fits)(const gcpi_plan *in, const gcpi_task *t, int n, const gcpi_task *u);
     void (*run)(const gcpi_plan *in, int i, int n);
@@ -13135,7 +13165,7 @@ static const gcpi_pair gcpi_pairs[] = { { gcpi_conv_ends, gcpi_run_conv_ends },
                                         { gcpi_conv_sums, gcpi_run_conv_sums },
                                         { gcpi_norm_begins, gcpi_run_norm_begins } };
 
-static const gcpi_pair *gcpi_pair_at(const gcpi_plan *in, int i, int n)        /* NULL: this one runs on its own */
+static const gcpi_pair *gcpi_pair_at(const gcpi_plan *in, int i, int n)        /* NULL: instruction i runs alone */
 {
     if (i + 1 >= (int)in->list.count || in->p.target.kernels || in->opts.check || in->opts.no_groups) return NULL;
     const gcpi_task *t = &in->p.tasks[in->list.at[i].task], *u = &in->p.tasks[in->list.at[i + 1].task];
@@ -13144,7 +13174,7 @@ static const gcpi_pair *gcpi_pair_at(const gcpi_plan *in, int i, int n)        /
     return NULL;
 }
 
-/* A gradient, or bytes of the state that have its shape. */
+/* A view of data as reals with the item's shape: the item itself, or values, slots and a count in the state. */
 static gcp_view gcpi_view_like(const gcpi_plan *in, int item, void *data)
 {
     gcp_view v;
@@ -13229,8 +13259,8 @@ static gcp_at gcpi_instruction_at(const gcpi_plan *in, int i)
     return (t->kind <= GCPI_TASK_BACKWARD || by_item) && op >= 0 ? in->p.tape->ops[op].at : in->opts.at;
 }
 
-/* .check: a recomputed output must hash as its first version did; the first NaN is an error where it was made; what
-   dies is overwritten with NaNs. */
+/* .check: a recomputed output must have the hash of its first value; the first NaN is an error of the op that made it;
+   buffers are overwritten with NaNs when they die. */
 typedef struct gcpi_looked { uint64_t hash; int nan; } gcpi_looked;
 
 static void gcpi_look_bytes(const gcp_target *target, const unsigned char *data, size_t size, int real, gcpi_looked *l)
@@ -13258,7 +13288,7 @@ static gcpi_looked gcpi_look(const gcpi_plan *in, int item, ptrdiff_t offset)
     return l;
 }
 
-/* Before the first instruction: what the step is given. */
+/* Before the first instruction: the state and the inputs hold no NaN. */
 static void gcpi_check_given(const gcpi_plan *in, gcp_at at)
 {
     char name[128];
@@ -13300,7 +13330,7 @@ static void gcpi_check_instruction(const gcpi_plan *in, int i, int n)
                         in->blocks[in->dying[d]].bytes);
 }
 
-/* Far copies. The list reads as if each were done at once; they run on until an instruction needs their bytes. */
+/* Far copies. In the list each seems to be done at once. In fact it runs on until an instruction needs its bytes. */
 static void gcpi_far_wait(gcpi_plan *in, int id)
 {
     if (in->flying[id].end && in->p.target.copy_wait) in->p.target.copy_wait(in->p.target.context, id);
@@ -13327,7 +13357,7 @@ static void gcpi_far_start(gcpi_plan *in, const gcpi_task *t, int n)
     if (!target->copy_start || in->opts.check) gcpi_far_wait(in, id);
 }
 
-/* Waits for the copies that meet a task's operands. */
+/* Waits for the copies that must be done before the task (gcpi_meets). */
 static void gcpi_far_meet(gcpi_plan *in, const gcpi_task *t, int n)
 {
     for (int id = 0; in->far_at && id < GCP_COPIES; id++)
@@ -13353,7 +13383,7 @@ static void gcpi_run_instruction(gcpi_plan *in, int i, int n)
     if (in->opts.check && in->measuring != 1) gcpi_check_instruction(in, i, n);
 }
 
-/* Issues the whole list. A device's first complaint carries the line of the op that it followed. */
+/* Issues the whole list. A device's first error gets the line of the op that was issued last. */
 static void gcpi_issue(void *plan)
 {
     gcpi_plan *in = (gcpi_plan *)plan;
@@ -13383,7 +13413,7 @@ static void gcpi_issue(void *plan)
 
 /* ==== src/run/step.h ==== */
 
-/* A step: numbers, checks, counters; and tensors in and out of it. */
+/* A step: its numbers, checks and counters; and reading and writing tensors. */
 
 static double gcpi_root_value(const gcpi_plan *in)
 {
@@ -13411,7 +13441,7 @@ static void gcpi_numbers_fill(gcpi_plan *in, const gcp_step_opts *o)
     gcpi_bytes_copy(&in->p.target, in->slab, bytes, sizeof bytes);
 }
 
-/* One more update of each parameter that this plan's has slots for. */
+/* Counts one more update of each parameter that the plan trains, if its optimiser has slots. */
 static void gcpi_counts_advance(const gcpi_plan *in)
 {
     enum { SOME = 512 };
@@ -13435,7 +13465,7 @@ static void gcpi_counters_advance(gcpi_plan *in)
     if (in->micro == 0) gcpi_counts_advance(in);
 }
 
-/* The first input that the list reads and nobody wrote. */
+/* An error that names the first input that the list reads and that was not written. */
 static void gcpi_unwritten_fail(const gcpi_plan *in, gcp_at at, const char *what)
 {
     char name[128];
@@ -13445,7 +13475,7 @@ static void gcpi_unwritten_fail(const gcpi_plan *in, gcp_at at, const char *what
               gcp_name(gcpi_handle(in->p.tape, i), name, sizeof name), in->since);
 }
 
-/* Whether this plan may go on from where it stands; it then is the one that runs. */
+/* Whether this plan may run its next micro-batch. If so, it is the tape's running plan from now on. */
 static int gcpi_may_run(gcpi_plan *in, gcp_at at, const char *what)
 {
     gcp_tape *t = in->p.tape;
@@ -13461,7 +13491,7 @@ static int gcpi_may_run(gcpi_plan *in, gcp_at at, const char *what)
     return 1;
 }
 
-/* What was issued broke off: its recording is worth nothing, nor is what the micro-batches have added up. */
+/* Whether a run failed. If so, its recording is useless, and so are the gradients that micro-batches have summed. */
 static int gcpi_broken_off(gcpi_plan *in, gcp_at at, const char *what)
 {
     if (!in->p.tape->code && !gcpi_trouble(in->p.tape, &in->p.target, at, what)) return 0;
@@ -13470,8 +13500,8 @@ static int gcpi_broken_off(gcpi_plan *in, gcp_at at, const char *what)
     return 1;
 }
 
-/* A step is recorded only where each repetition makes the same calls: no host code in between, always the same
-   memory. */
+/* A device may record a step only if every step makes the same calls: no host code in between, always the same memory.
+   way: which recording, as calls differ between the first, the last and other micro-batches. */
 static double gcpi_run(gcpi_plan *in, const gcp_step_opts *o, const char *what)
 {
     const gcp_target *target = &in->p.target;
@@ -13493,7 +13523,7 @@ static double gcpi_run(gcpi_plan *in, const gcp_step_opts *o, const char *what)
     return value;
 }
 
-/* The learning rate goes with an optimiser, and only with one. free: it need not be given. */
+/* A plan with an optimiser needs a learning rate, another may have none. free: the rate may be left out. */
 static int gcpi_rate_ok(const gcp_plan *plan, double *lr, int free, gcp_at at, const char *what)
 {
     double given = *lr, rate = *lr = gcpi_option(given, 0);
@@ -13528,7 +13558,7 @@ GCPI_DEF double gcp_forward_at(gcp_plan *plan, gcp_step_opts o)
     return gcpi_rate_ok(plan, &o.lr, 1, o.at, "gcp_forward") ? gcpi_run(plan->in, &o, "gcp_forward") : (double)NAN;
 }
 
-/* Copies a whole tensor between the user's dense array and where it lies. */
+/* Copies a whole tensor between the user's dense array and its place in the slab or the state. */
 static gcp_code gcpi_copy_dense(const gcpi_plan *in, int item, unsigned char *user, int to_user, gcp_at at)
 {
     const gcpi_item *x = &in->p.items[item];
@@ -13571,7 +13601,7 @@ static gcpi_access gcpi_access_of(gcp_plan *plan, gcp_tensor x, gcp_at at, const
     return a;
 }
 
-/* The forward op that reads an input k-th, and as which of its inputs; NULL: no more. */
+/* The k-th forward op that reads this item, and as which of its inputs; NULL: there are no more. */
 static const gcpi_op *gcpi_reading_op(const gcpi_problem *p, int item, int k, int *input)
 {
     for (int f = 0; f < p->forward; f++)
@@ -13583,7 +13613,7 @@ static const gcpi_op *gcpi_reading_op(const gcpi_problem *p, int item, int k, in
     return NULL;
 }
 
-/* Each label is in the range of each op that reads it, or what that ignores. */
+/* Each label must be in the range of each op that reads it, or be the label that the op ignores. */
 static gcp_code gcpi_labels_check(const gcpi_access *a, const int32_t *labels)
 {
     gcp_tape *t = a->plan->tape;
@@ -13627,7 +13657,7 @@ GCPI_DEF gcp_code gcp_write_at(gcp_plan *plan, gcp_tensor x, const void *data, g
     return GCP_OK;
 }
 
-/* A value that lies in the slab was written, or came of a step. */
+/* Whether an item has a value to read: state always, an input once written, others once a step ran. */
 static gcp_code gcpi_there(const gcpi_access *a, int item)
 {
     const gcpi_plan *in = a->plan->in;
@@ -13701,9 +13731,9 @@ GCPI_DEF ptrdiff_t gcp_ignored_at(gcp_plan *plan, gcp_tensor loss, gcp_at at)
 
 /* ==== src/run/measure.h ==== */
 
-/* What a plan really takes: seconds, bytes; and whether its gradients are right. */
+/* Measurements of a plan: its seconds, its bytes, and whether its gradients are right. */
 
-/* Profile. A copy runs beside nothing: its seconds are the link's. */
+/* Profile. Each instruction is waited for, far copies too, so that a copy's seconds are those of the link. */
 typedef struct gcpi_timed { gcpi_plan *in; int instruction, operand; } gcpi_timed;
 static void gcpi_issue_one(void *timed)
 {
@@ -13738,7 +13768,7 @@ static int gcpi_profile_step(gcpi_plan *in, const gcp_step_opts *o, double *seco
     return 1;
 }
 
-static double gcpi_median(const double *x, ptrdiff_t stride, int n)          /* the value with as many below as above */
+static double gcpi_median(const double *x, ptrdiff_t stride, int n)          /* n even: the upper middle value */
 {
     for (int i = 0; i < n; i++) {
         int below = 0;
@@ -13776,7 +13806,7 @@ GCPI_DEF double gcp_instruction_seconds(const gcp_plan *plan, int i)
                : 0;
 }
 
-/* Runs the plan in other memory on copies of state and inputs; everything is as it was afterwards. */
+/* Runs the plan in other memory, on copies of state and inputs; afterwards everything is as before. measuring = 1. */
 static void gcpi_run_copy(gcpi_plan *in, unsigned char *base, const gcp_step_opts *o)
 {
     gcp_tape *t = in->p.tape;
@@ -13797,7 +13827,7 @@ static void gcpi_run_copy(gcpi_plan *in, unsigned char *base, const gcp_step_opt
     t->state = state;
 }
 
-/* Bytes up to the last that is not pattern. */
+/* Bytes up to the last that differs from the pattern. */
 static size_t gcpi_touched(const gcp_target *target, const unsigned char *base, size_t size, unsigned char pattern)
 {
     unsigned char some[16384];
@@ -13855,7 +13885,7 @@ GCPI_DEF size_t gcp_measure_at(gcp_plan *plan, void *memory, size_t size, gcp_st
     return measured;
 }
 
-/* Gradient check. Steps repeat on the same numbers and leave state alone (measuring = 2). */
+/* Gradient check. Its steps all have the same numbers (dropout, say) and do not change the state: measuring = 2. */
 typedef struct gcpi_check_job {
     gcp_plan *plan;
     gcp_step_opts o;
@@ -13888,8 +13918,8 @@ static double gcpi_stencil(gcpi_check_job *j, gcp_real *x, double was, double h)
     return (8 * a - b) / (12 * h);
 }
 
-/* An error may be a kink between the stencil's points, of a rectifier or a maximum, and not backward's: closer points
-   miss it. */
+/* A large error need not be backward's: a rectifier or a maximum may have a kink between the stencil's points. Then
+   closer points give a small error. */
 static void gcpi_check_element(gcpi_check_job *j, gcp_tensor x, int element, gcp_real *at, double exact, double usual)
 {
     enum { STEPS = 3 };
@@ -13901,7 +13931,7 @@ static void gcpi_check_element(gcpi_check_job *j, gcp_tensor x, int element, gcp
         double numeric = gcpi_stencil(j, at, (double)first, h);
         double error = fabs(numeric - exact) / GCPI_MAX(1.0, GCPI_MAX(fabs(numeric), fabs(exact)));
         if (!i || error < least) best = numeric;
-        if (error < least) least = error;           /* a NaN is no less */
+        if (error < least) least = error;           /* false for a NaN */
     }
     gcpi_bytes_copy(target, at, &first, sizeof first);
     j->r.elements++;
@@ -13961,7 +13991,7 @@ GCPI_DEF gcp_gradcheck_result gcp_gradcheck_at(gcp_plan *plan, gcp_gradcheck_opt
         gcpi_check_tensor(&j, i, (gcp_real *)gcpi_item_data(in, i, in->where[i]), analytic);
         in->measuring = 0;
         a->scratch = scratch;
-        in->ran = 0;                              /* what lies there now came of a changed element */
+        in->ran = 0;                              /* the last results are those of a changed element */
         in->since = "gcp_gradcheck";
     }
     j.r.passed = j.r.elements > 0 && j.r.worst <= j.tolerance;
@@ -14082,7 +14112,7 @@ GCPI_DEF void gcp_sweep_csv(const gcp_point *p, int count, gcp_writer w)
         else gcpi_say(w, "%zu,,%zu,,\n", p[i].budget, p[i].planned_with);
 }
 
-/* One of the curve's two lines, over the points that fit. */
+/* One of the curve's two lines (bound or seconds), over the points that fit. */
 static void gcpi_sweep_line(const gcp_point *p, int count, gcp_writer w, int bound, double most, const char *style)
 {
     double width = (double)p[count - 1].budget;
@@ -14165,7 +14195,7 @@ static void gcpi_why_in_vain(const gcp_plan *plan, gcp_writer w)
              plan->reruns == 1 ? "" : "s");
 }
 
-/* Why: what the peak is made of, what set it, what was paid, and where nothing was saved, the reason. */
+/* Why the plan needs its bytes: the share that no plan can save, and why nothing was recomputed, if so. */
 static void gcpi_why_reason(const gcp_plan *plan, gcp_writer w)
 {
     const gcp_split *s = &plan->split;
@@ -14243,7 +14273,7 @@ GCPI_DEF void gcp_why_print(const gcp_plan *made, gcp_writer w)
     gcpi_why_reason(plan, w);
 }
 
-/* Memory over time (right) and address (up): a rectangle a buffer, named on hover. */
+/* Memory over time (to the right) and address (up): one rectangle per buffer, its name shown on hover. */
 static const char *gcpi_block_colour(const gcpi_plan *in, const gcpi_extent *b)
 {
     const gcpi_item *x = &in->p.items[b->item];

@@ -73,7 +73,10 @@ static inline uint32_t data_word(const unsigned char *p)
 /* What a first word is, for people who mixed up their arguments. */
 static inline const char *idx_kind(uint32_t magic)
 {
-    return magic == 0x803 ? "IDX images" : magic == 0x801 ? "IDX labels" : magic >> 16 == 0x1f8b ? "a gzip file: unpack it first" : "no IDX file of bytes";
+    return magic == 0x803          ? "IDX images"
+           : magic == 0x801        ? "IDX labels"
+           : magic >> 16 == 0x1f8b ? "a gzip file: unpack it first"
+                                   : "no IDX file of bytes";
 }
 
 /* Reads the header into size[]; the bytes that must follow go to *body. */
@@ -85,14 +88,19 @@ static inline int idx_header(FILE *f, const char *path, int dimensions, uint32_t
     if (got >= 4 && magic != expected)
         return data_fail(error, "%s: offset 0: found 0x%08x (%s), expected 0x%08x (%s)", path,
                          (unsigned)magic, idx_kind(magic), (unsigned)expected, idx_kind(expected));
-    if (got < want) return data_fail(error, "%s: offset 0: found %zu bytes, expected a header of %zu (%s)", path, got, want, idx_kind(expected));
+    if (got < want)
+        return data_fail(error, "%s: offset 0: found %zu bytes, expected a header of %zu (%s)", path, got, want,
+                         idx_kind(expected));
     *body = 1;
     for (int i = 0; i < dimensions; i++) {
         uint32_t most = i ? DATA_MAX_SIDE : INT32_MAX;
         size[i] = data_word(head + 4 + 4 * i);
         if (size[i] < 1 || size[i] > most)
             return data_fail(error, "%s: offset %d: found %s %lu, expected 1 to %lu", path, 4 + 4 * i,
-                             i == 0 ? "a count of" : i == 1 ? "a height of" : "a width of", (unsigned long)size[i], (unsigned long)most);
+                             i == 0   ? "a count of"
+                             : i == 1 ? "a height of"
+                                      : "a width of",
+                             (unsigned long)size[i], (unsigned long)most);
         *body *= size[i];
     }
     return 1;
@@ -109,18 +117,24 @@ static inline unsigned char *idx_read(const char *path, int dimensions, uint32_t
     if (!idx_header(f, path, dimensions, size, &body, error)) { fclose(f); return NULL; }
     unsigned long long found = (unsigned long long)bytes, expected = head + body;
     if (found < expected)
-        data_fail(error, "%s: offset %llu: found the end of a truncated file of %llu bytes, expected %llu as its header says", path, found, found, expected);
+        data_fail(error,
+                  "%s: offset %llu: found the end of a truncated file of %llu bytes, expected %llu as its header says",
+                  path, found, found, expected);
     else if (found > expected)
-        data_fail(error, "%s: offset %llu: found more data in a file of %llu bytes, expected %llu as its header says", path, expected, found, expected);
+        data_fail(error, "%s: offset %llu: found more data in a file of %llu bytes, expected %llu as its header says",
+                  path, expected, found, expected);
     else p = data_take(f, path, (size_t)body, error);
     fclose(f);
     return p;
 }
 
-static inline int labels_check(const unsigned char *labels, int count, int classes, const char *path, long first, long step, char *error)
+static inline int labels_check(const unsigned char *labels, int count, int classes, const char *path, long first,
+                               long step, char *error)
 {
     for (int i = 0; i < count; i++)
-        if (labels[i] >= classes) return data_fail(error, "%s: offset %ld: found label %d, expected 0 to %d", path, first + step * i, labels[i], classes - 1);
+        if (labels[i] >= classes)
+            return data_fail(error, "%s: offset %ld: found label %d, expected 0 to %d", path, first + step * i,
+                             labels[i], classes - 1);
     return 1;
 }
 
@@ -134,7 +148,8 @@ static inline int data_idx(dataset *d, const char *images, const char *labels, i
     d->labels = d->pixels ? idx_read(labels, 1, &count, error) : NULL;
     int good = d->labels != NULL;
     if (good && count != size[0])
-        good = data_fail(error, "%s: offset 4: found %lu labels, expected %lu as %s has images", labels, (unsigned long)count, (unsigned long)size[0], images);
+        good = data_fail(error, "%s: offset 4: found %lu labels, expected %lu as %s has images", labels,
+                         (unsigned long)count, (unsigned long)size[0], images);
     good = good && labels_check(d->labels, (int)count, classes, labels, 8, 1, error);
     if (!good) { data_free(d); return 0; }
     d->count = (int)count; d->height = (int)size[1]; d->width = (int)size[2]; d->channels = 1;
@@ -167,10 +182,13 @@ static inline int cifar_grow(dataset *d, int count)
 static inline int cifar_records(dataset *d, FILE *f, const char *path, int count, char *error)
 {
     unsigned char record[CIFAR_RECORD];
-    if (!cifar_grow(d, d->count + count)) return data_fail(error, "%s: no memory for %d images", path, d->count + count);
+    if (!cifar_grow(d, d->count + count))
+        return data_fail(error, "%s: no memory for %d images", path, d->count + count);
     for (int i = 0; i < count; i++) {
         size_t got = fread(record, 1, sizeof record, f);
-        if (got != sizeof record) return data_fail(error, "%s: offset %ld: reading failed after %zu bytes, %d expected", path, (long)i * CIFAR_RECORD, got, CIFAR_RECORD);
+        if (got != sizeof record)
+            return data_fail(error, "%s: offset %ld: reading failed after %zu bytes, %d expected", path,
+                             (long)i * CIFAR_RECORD, got, CIFAR_RECORD);
         cifar_unpack(d, d->count + i, record);
     }
     if (!labels_check(d->labels + d->count, count, 10, path, 0, CIFAR_RECORD, error)) return 0;
@@ -184,12 +202,15 @@ static inline int cifar_append(dataset *d, const char *path, char *error)
     FILE *f = data_open(path, &bytes, error);
     if (!f) return 0;
     int good = 1, first = fgetc(f);
-    if (first == EOF) good = data_fail(error, "%s: offset 0: found no data, expected records of %d bytes", path, CIFAR_RECORD);
+    if (first == EOF)
+        good = data_fail(error, "%s: offset 0: found no data, expected records of %d bytes", path, CIFAR_RECORD);
     else if (bytes % CIFAR_RECORD)
-        good = data_fail(error, "%s: offset %ld: found %ld bytes, expected a whole record of %d: truncated, or not a CIFAR-10 file", path,
-                         bytes - bytes % CIFAR_RECORD, bytes % CIFAR_RECORD, CIFAR_RECORD);
+        good = data_fail(
+            error, "%s: offset %ld: found %ld bytes, expected a whole record of %d: truncated, or not a CIFAR-10 file",
+            path, bytes - bytes % CIFAR_RECORD, bytes % CIFAR_RECORD, CIFAR_RECORD);
     else if (bytes / CIFAR_RECORD > INT32_MAX / CIFAR_RECORD - d->count)
-        good = data_fail(error, "%s: offset 0: found %ld records, expected %d at most in all files", path, bytes / CIFAR_RECORD, INT32_MAX / CIFAR_RECORD);
+        good = data_fail(error, "%s: offset 0: found %ld records, expected %d at most in all files", path,
+                         bytes / CIFAR_RECORD, INT32_MAX / CIFAR_RECORD);
     else {
         rewind(f);
         good = cifar_records(d, f, path, (int)(bytes / CIFAR_RECORD), error);
@@ -251,7 +272,8 @@ static inline void data_swap(unsigned char *a, unsigned char *b, size_t size)
     }
 }
 
-/* Puts a dataset in random order for good, so that slices of it are random samples: files are often sorted by writer. */
+/* Puts a dataset in random order for good, so that slices of it are random samples: files are often sorted by
+   writer. */
 static inline void data_mix(dataset *d, uint64_t key)
 {
     size_t size = (size_t)(d->height * d->width * d->channels);
@@ -268,8 +290,10 @@ static inline void data_image(const dataset *d, int index, int dy, int dx, int m
     const unsigned char *from = d->pixels + (size_t)index * (size_t)(d->height * d->width * d->channels);
     for (int y = 0; y < d->height; y++)
         for (int x = 0; x < d->width; x++) {
-            int v = y + dy, u = (mirror ? d->width - 1 - x : x) + dx, inside = v >= 0 && v < d->height && u >= 0 && u < d->width;
-            for (int c = 0; c < d->channels; c++) *to++ = inside ? d->scale * (float)from[(v * d->width + u) * d->channels + c] : 0.0f;
+            int v = y + dy, u = (mirror ? d->width - 1 - x : x) + dx,
+                inside = v >= 0 && v < d->height && u >= 0 && u < d->width;
+            for (int c = 0; c < d->channels; c++)
+                *to++ = inside ? d->scale * (float)from[(v * d->width + u) * d->channels + c] : 0.0f;
         }
 }
 
@@ -284,7 +308,8 @@ static inline void data_image_changed(const dataset *d, int index, augment a, ui
 
 /* A batch of the images order[first], ...; order NULL: in file order. Past the end come empty images with the label -1,
    which the loss leaves out. */
-static inline void data_batch(const dataset *d, const int *order, int first, int batch, augment a, float *images, int32_t *labels)
+static inline void data_batch(const dataset *d, const int *order, int first, int batch, augment a, float *images,
+                              int32_t *labels)
 {
     size_t size = (size_t)(d->height * d->width * d->channels);
     for (int i = 0; i < batch; i++) {

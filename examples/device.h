@@ -12,7 +12,10 @@
 #endif
 
 /* The target's memory, or malloc's. */
-static inline void *device_take(const gcp_target *target, size_t size) { return target ? target->allocate(target->context, size) : malloc(size); }
+static inline void *device_take(const gcp_target *target, size_t size)
+{
+    return target ? target->allocate(target->context, size) : malloc(size);
+}
 static inline void device_give(const gcp_target *target, void *memory, size_t size)
 {
     if (!target) free(memory);
@@ -34,7 +37,10 @@ static inline int device_open(const char *program, const char *name, const gcp_t
 {
     *target = NULL;
     if (!strcmp(name, "cpu")) return 1;
-    if (strcmp(name, "cuda")) { fprintf(stderr, "%s: --device: found '%s', expected cpu or cuda\n", program, name); return 0; }
+    if (strcmp(name, "cuda")) {
+        fprintf(stderr, "%s: --device: found '%s', expected cpu or cuda\n", program, name);
+        return 0;
+    }
 #ifdef EXAMPLE_CUDA
     static gcp_gpu gpu;
     gpu = gcp_gpu_open(.math = GCP_FP32);
@@ -43,7 +49,8 @@ static inline int device_open(const char *program, const char *name, const gcp_t
     *target = gcp_cuda(&gpu);
     return 1;
 #else
-    fprintf(stderr, "%s: built without a GPU: configure with -DGCP_CUDA=ON, or HOST to run its kernels on this CPU\n", program);
+    fprintf(stderr, "%s: built without a GPU: configure with -DGCP_CUDA=ON, or HOST to run its kernels on this CPU\n",
+            program);
     return 0;
 #endif
 }

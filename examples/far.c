@@ -1,6 +1,7 @@
-/* far.c - half the memory, a file behind it. The 26-layer CNN of the demo in a --share of its bytes (or the least that works): once
-   by running ops again alone, once with values that wait in a file mapped into memory, copied by a thread while one other
-   computes. Planned and measured, with costs and the link's rate measured first; the gradients are the same bits each time.
+/* far.c - half the memory, a file behind it. The 26-layer CNN of the demo in a --share of its bytes (or the least that
+   works): once by running ops again alone, once with values that wait in a file mapped into memory, copied by a thread
+   while one other computes. Planned and measured, with costs and the link's rate measured first; the gradients are the
+   same bits each time.
 
        far [--image 64] [--batch 16] [--share 0.55] [--steps 5] [--file PATH] */
 #ifndef _DEFAULT_SOURCE
@@ -81,7 +82,11 @@ static size_t gradients(gcp_plan *plan, gcp_real *to)
 
 typedef struct row { const char *name; gcp_plan plan; int same; double seconds[MAX_STEPS]; } row;
 enum { KEEP, AGAIN, AT_ONCE, BESIDE, EITHER, ROWS };
-static row rows[ROWS] = { { .name = "keep all" }, { .name = "run again" }, { .name = "copy, computing waits" }, { .name = "copy beside" }, { .name = "either" } };
+static row rows[ROWS] = { { .name = "keep all" },
+                          { .name = "run again" },
+                          { .name = "copy, computing waits" },
+                          { .name = "copy beside" },
+                          { .name = "either" } };
 
 /* Rows take turns: what else the machine does falls on all of them alike. */
 static int measure(int steps)
@@ -104,8 +109,9 @@ static int print(int steps)
     printf("%-24s %9s %9s %10s %9s %9s  %s\n", "", "MiB", "far MiB", "moved MiB", "plan ms", "step ms", "spread");
     for (row *r = rows; r < rows + ROWS; r++) {
         qsort(r->seconds, (size_t)steps, sizeof *r->seconds, by_size);
-        printf("%-24s %9.2f %9.2f %10.2f %9.1f %9.1f  %.1f-%.1f  %s\n", r->name, mib(r->plan.bytes), mib(r->plan.far_bytes), mib(r->plan.far_traffic),
-               1e3 * r->plan.seconds, 1e3 * r->seconds[steps / 2], 1e3 * r->seconds[0], 1e3 * r->seconds[steps - 1], r->same ? "same bits" : "OTHER BITS");
+        printf("%-24s %9.2f %9.2f %10.2f %9.1f %9.1f  %.1f-%.1f  %s\n", r->name, mib(r->plan.bytes),
+               mib(r->plan.far_bytes), mib(r->plan.far_traffic), 1e3 * r->plan.seconds, 1e3 * r->seconds[steps / 2],
+               1e3 * r->seconds[0], 1e3 * r->seconds[steps - 1], r->same ? "same bits" : "OTHER BITS");
         same &= r->same;
     }
     return same;
@@ -120,7 +126,8 @@ static void take_costs(void *context, const char *text, size_t size)
 /* A plan for that many bytes, or for the least that works where that is more. */
 static gcp_plan planned(size_t *budget, size_t far, int far_only, const gcp_target *target)
 {
-    gcp_plan plan = gcp_plan_make(loss, .policy = GCP_POLICY_BUDGET, .budget = *budget, .costs = costs, .far = far, .far_only = far_only, .target = target);
+    gcp_plan plan = gcp_plan_make(loss, .policy = GCP_POLICY_BUDGET, .budget = *budget, .costs = costs, .far = far,
+                                  .far_only = far_only, .target = target);
     if (gcp_plan_ok(&plan) || gcp_error_code(loss.tape) != GCP_E_BUDGET) return plan;
     gcp_error_clear(loss.tape);
     *budget = plan.least_bytes;
@@ -145,7 +152,9 @@ static int know(const options *o, const gcp_target *at_once, const gcp_target *b
     gcp_plan away = planned(budget, far_file.size, 1, beside);
     if (!profiled(&away)) return 0;
     const char *link = strstr(costs, "\nlink 1e9 bytes ");
-    if (link) printf("the link takes %.3f s for 1e9 bytes; one thread computes, one copies\n", strtod(link + strlen("\nlink 1e9 bytes "), NULL));
+    if (link)
+        printf("the link takes %.3f s for 1e9 bytes; one thread computes, one copies\n",
+               strtod(link + strlen("\nlink 1e9 bytes "), NULL));
     return 1;
 }
 
@@ -181,13 +190,17 @@ static int options_read(options *o, int argc, char **argv)
         else if (!strcmp(argv[i], "--file")) o->file = argv[i + 1];
         else return 0;
     }
-    return o->image >= 8 && o->image <= 256 && o->batch >= 1 && o->batch <= 1024 && o->steps >= 1 && o->steps <= MAX_STEPS && o->share > 0 && o->share <= 1;
+    return o->image >= 8 && o->image <= 256 && o->batch >= 1 && o->batch <= 1024 && o->steps >= 1 &&
+           o->steps <= MAX_STEPS && o->share > 0 && o->share <= 1;
 }
 
 int main(int argc, char **argv)
 {
     options o = { .image = 64, .batch = 16, .steps = 5, .share = 0.55 };
-    if (!options_read(&o, argc, argv)) { fputs("far [--image 64] [--batch 16] [--share 0.55] [--steps 5] [--file PATH]\n", stderr); return 1; }
+    if (!options_read(&o, argc, argv)) {
+        fputs("far [--image 64] [--batch 16] [--share 0.55] [--steps 5] [--file PATH]\n", stderr);
+        return 1;
+    }
     const size_t size = GCP_MB(192);
     void *memory = malloc(size);
     if (!memory) return !failed("out of memory");

@@ -62,7 +62,8 @@ static inline int loop_start(loop *l, const dataset *d)
     l->labels = malloc(batch * sizeof(int32_t));
     l->order = malloc((size_t)d->count * sizeof(int));
     if (!l->memory || !l->images || !l->logits || !l->labels || !l->order) return loop_free(l);
-    if (gcp_bind(&l->train, l->memory, l->size) == GCP_OK && gcp_bind(&l->infer, l->memory, l->size) == GCP_OK) return 1;
+    if (gcp_bind(&l->train, l->memory, l->size) == GCP_OK && gcp_bind(&l->infer, l->memory, l->size) == GCP_OK)
+        return 1;
     return loop_free(l);
 }
 

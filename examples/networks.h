@@ -1,7 +1,7 @@
 /* networks.h - the networks of the examples, the benchmarks and the tests, and what a framework would store for them.
 
-   Each builder records on a tape and returns the loss (tf2_checkpointing, recompute_grad) or the four tensors that training needs. The
-   published ones have a twin, NAME_stored, that also notes what a framework stores. */
+   Each builder records on a tape and returns the loss (tf2_checkpointing, recompute_grad) or the four tensors that
+   training needs. The published ones have a twin, NAME_stored, that also notes what a framework stores. */
 #ifndef NETWORKS_H
 #define NETWORKS_H
 
@@ -47,7 +47,8 @@ static inline void stored_padded(stored *s, gcp_tensor x, int pad)
     gcp_shape d = gcp_shape_of(x);
     if (!s || s->count == STORED_MAX) return;
     s->layer[s->count] = s->layers;
-    s->bytes[s->count] = (size_t)4 * (size_t)d.d[0] * (size_t)(d.d[1] + 2 * pad) * (size_t)(d.d[2] + 2 * pad) * (size_t)d.d[3];
+    s->bytes[s->count] = (size_t)4 * (size_t)d.d[0] * (size_t)(d.d[1] + 2 * pad) * (size_t)(d.d[2] + 2 * pad) *
+                         (size_t)d.d[3];
     s->tensor[s->count++] = GCP_NIL;
 }
 
@@ -89,7 +90,8 @@ static inline size_t framework_checkpoint_bytes(const stored *s, int k, int repl
         int end = i < k ? checkpoint_layer(s->layers, k, i) : s->layers;
         size_t bytes = stored_between(s, start, end);
         int maker = end;
-        while (maker > 0 && i < k && !stored_between(s, maker, maker + 1)) maker--;      /* a view: its bytes are an earlier layer's */
+        /* a view: its bytes are an earlier layer's */
+        while (maker > 0 && i < k && !stored_between(s, maker, maker + 1)) maker--;
         if (i < k) kept += stored_between(s, maker, maker + 1);
         if (bytes > inside) inside = bytes;
         start = end + 1;
@@ -154,7 +156,8 @@ static inline gcp_tensor keras_head(gcp_tape *net, stored *s, gcp_tensor x, int 
 
 /* The CNN of tf2_gradient_checkpointing: 26 Keras layers, each a segment and so a unit of the index rules. Ten of its
    pools are 1x1: they change nothing, yet a framework stores what they copy. s may be NULL. */
-static inline gcp_tensor tf2_checkpointing_stored(gcp_tape *net, int image_size, int batch, gcp_tensor *image, gcp_tensor *labels, stored *s)
+static inline gcp_tensor tf2_checkpointing_stored(gcp_tape *net, int image_size, int batch, gcp_tensor *image,
+                                                  gcp_tensor *labels, stored *s)
 {
     static const int channels[] = { 10, 20, 40, 60, 40, 40, 40, 40, 40, 20, 20 };
     gcp_tensor x = *image = gcp_input(net, "image", GCP_SHAPE(batch, image_size, image_size, 1));
@@ -169,13 +172,15 @@ static inline gcp_tensor tf2_checkpointing_stored(gcp_tape *net, int image_size,
     return gcp_cross_entropy(keras_head(net, s, x, 1, 32, 10), *labels);
 }
 
-static inline gcp_tensor tf2_checkpointing(gcp_tape *net, int image_size, int batch, gcp_tensor *image, gcp_tensor *labels)
+static inline gcp_tensor tf2_checkpointing(gcp_tape *net, int image_size, int batch, gcp_tensor *image,
+                                           gcp_tensor *labels)
 {
     return tf2_checkpointing_stored(net, image_size, batch, image, labels, NULL);
 }
 
 /* The CNN of the tf.recompute_grad tutorial: each partition of blocks is a segment, as its author cut it. */
-static inline gcp_tensor recompute_grad_stored(gcp_tape *net, int partitions, int blocks, int image_size, int batch, gcp_tensor *image, gcp_tensor *labels, stored *s)
+static inline gcp_tensor recompute_grad_stored(gcp_tape *net, int partitions, int blocks, int image_size, int batch,
+                                               gcp_tensor *image, gcp_tensor *labels, stored *s)
 {
     static const int channels[] = { 10, 40, 20 };
     gcp_tensor x = *image = gcp_input(net, "image", GCP_SHAPE(batch, image_size, image_size, 1));
@@ -190,7 +195,8 @@ static inline gcp_tensor recompute_grad_stored(gcp_tape *net, int partitions, in
     return gcp_cross_entropy(keras_head(net, s, x, 1, 32, 10), *labels);
 }
 
-static inline gcp_tensor recompute_grad(gcp_tape *net, int partitions, int blocks, int image_size, int batch, gcp_tensor *image, gcp_tensor *labels)
+static inline gcp_tensor recompute_grad(gcp_tape *net, int partitions, int blocks, int image_size, int batch,
+                                        gcp_tensor *image, gcp_tensor *labels)
 {
     return recompute_grad_stored(net, partitions, blocks, image_size, batch, image, labels, NULL);
 }
@@ -202,7 +208,8 @@ static inline network vgg_stored(gcp_tape *net, int depth, int batch, int image_
     static const int channels[] = { 64, 128, 256, 512, 512 };
     network none = { GCP_NIL, GCP_NIL, GCP_NIL, GCP_NIL };
     if (depth != 13 && depth != 16 && depth != 19) return none;
-    gcp_tensor image = gcp_input(net, "image", GCP_SHAPE(batch, image_size, image_size, 3)), labels = gcp_labels(net, "labels", GCP_SHAPE(batch)), x = image;
+    gcp_tensor image = gcp_input(net, "image", GCP_SHAPE(batch, image_size, image_size, 3)),
+               labels = gcp_labels(net, "labels", GCP_SHAPE(batch)), x = image;
     stored_input(s, x);
     for (int b = 0; b < 5; b++)
         GCP_SEGMENT(net, "block") {
@@ -227,7 +234,8 @@ static inline network vgg19(gcp_tape *net, int batch, int image_size, int classe
 /* Digits of 8x8: two convolutions a segment, so that there is something to run again. */
 static inline network digits_cnn(gcp_tape *net, int batch)
 {
-    gcp_tensor image = gcp_input(net, "image", GCP_SHAPE(batch, 8, 8, 1)), labels = gcp_labels(net, "labels", GCP_SHAPE(batch)), x = image;
+    gcp_tensor image = gcp_input(net, "image", GCP_SHAPE(batch, 8, 8, 1)),
+               labels = gcp_labels(net, "labels", GCP_SHAPE(batch)), x = image;
     for (int i = 0; i < 4; i++)
         GCP_SEGMENT(net, "pair") {
             x = gcp_relu(gcp_conv2d(x, .out = 16, .k = 3, .pad = 1));
@@ -243,7 +251,8 @@ static inline network digits_cnn(gcp_tape *net, int batch)
 /* Grey images of any size that two 2x2 pools leave something of: MNIST and its relatives. */
 static inline network mnist_cnn(gcp_tape *net, int batch, int height, int width, int classes)
 {
-    gcp_tensor image = gcp_input(net, "image", GCP_SHAPE(batch, height, width, 1)), labels = gcp_labels(net, "labels", GCP_SHAPE(batch)), x = image;
+    gcp_tensor image = gcp_input(net, "image", GCP_SHAPE(batch, height, width, 1)),
+               labels = gcp_labels(net, "labels", GCP_SHAPE(batch)), x = image;
     GCP_SEGMENT(net, "low") {
         x = gcp_relu(gcp_conv2d(x, .out = 16, .k = 3, .pad = 1));
         x = gcp_max_pool(x, .k = 2);
@@ -292,9 +301,10 @@ static inline gcp_tensor mean_head(gcp_tape *net, stored *s, gcp_tensor x, int a
     return x;
 }
 
-/* relu(f(x) + x), f two 3x3 convolutions or, in a bottleneck, 1x1, 3x3 and a four times wider 1x1; the 3x3 has the stride.
-   Where size or width changes, x goes through a 1x1 convolution. */
-static inline gcp_tensor residual_block(gcp_tape *net, stored *s, gcp_tensor x, int channels, int stride, int bottleneck)
+/* relu(f(x) + x), f two 3x3 convolutions or, in a bottleneck, 1x1, 3x3 and a four times wider 1x1; the 3x3 has the
+   stride. Where size or width changes, x goes through a 1x1 convolution. */
+static inline gcp_tensor residual_block(gcp_tape *net, stored *s, gcp_tensor x, int channels, int stride,
+                                        int bottleneck)
 {
     int out = bottleneck ? 4 * channels : channels;
     GCP_SEGMENT(net, "residual") {
@@ -311,7 +321,8 @@ static inline gcp_tensor residual_block(gcp_tape *net, stored *s, gcp_tensor x, 
 /* Blocks in the four stages of the residual networks for ImageNet; NULL for a depth that none has. */
 static inline const int *resnet_stages(int depth)
 {
-    static const int stages[][5] = { { 18, 2, 2, 2, 2 }, { 34, 3, 4, 6, 3 }, { 50, 3, 4, 6, 3 }, { 101, 3, 4, 23, 3 }, { 152, 3, 8, 36, 3 }, { 200, 3, 24, 36, 3 } };
+    static const int stages[][5] = { { 18, 2, 2, 2, 2 },   { 34, 3, 4, 6, 3 },   { 50, 3, 4, 6, 3 },
+                                     { 101, 3, 4, 23, 3 }, { 152, 3, 8, 36, 3 }, { 200, 3, 24, 36, 3 } };
     for (int i = 0; i < 6; i++) if (stages[i][0] == depth) return stages[i] + 1;
     return NULL;
 }
@@ -323,10 +334,12 @@ static inline network resnet_stored(gcp_tape *net, int depth, int batch, int ima
     const int *stages = resnet_stages(depth);
     network none = { GCP_NIL, GCP_NIL, GCP_NIL, GCP_NIL };
     if (!stages) return none;
-    gcp_tensor image = gcp_input(net, "image", GCP_SHAPE(batch, image_size, image_size, 3)), labels = gcp_labels(net, "labels", GCP_SHAPE(batch));
+    gcp_tensor image = gcp_input(net, "image", GCP_SHAPE(batch, image_size, image_size, 3)),
+               labels = gcp_labels(net, "labels", GCP_SHAPE(batch));
     gcp_tensor x = imagenet_stem(net, s, image);
     for (int stage = 0; stage < 4; stage++)
-        for (int i = 0; i < stages[stage]; i++) x = residual_block(net, s, x, 64 << stage, stage && !i ? 2 : 1, depth >= 50);
+        for (int i = 0; i < stages[stage]; i++)
+            x = residual_block(net, s, x, 64 << stage, stage && !i ? 2 : 1, depth >= 50);
     return network_of(image, labels, mean_head(net, s, x, 0, classes));
 }
 
@@ -350,7 +363,8 @@ static inline gcp_tensor padded_conv(stored *s, gcp_tensor x, int channels, int 
 }
 
 /* f(relu(norm(x))) + x, f as above with a norm and a ReLU between its convolutions. */
-static inline gcp_tensor preactivated_block(gcp_tape *net, stored *s, gcp_tensor x, int channels, int stride, int bottleneck, int project)
+static inline gcp_tensor preactivated_block(gcp_tape *net, stored *s, gcp_tensor x, int channels, int stride,
+                                            int bottleneck, int project)
 {
     int out = bottleneck ? 4 * channels : channels;
     GCP_SEGMENT(net, "residual") {
@@ -370,14 +384,16 @@ static inline network resnet_v2_stored(gcp_tape *net, int depth, int batch, int 
     const int *stages = resnet_stages(depth);
     network none = { GCP_NIL, GCP_NIL, GCP_NIL, GCP_NIL };
     if (!stages) return none;
-    gcp_tensor image = gcp_input(net, "image", GCP_SHAPE(batch, image_size, image_size, 3)), labels = gcp_labels(net, "labels", GCP_SHAPE(batch)), x = image;
+    gcp_tensor image = gcp_input(net, "image", GCP_SHAPE(batch, image_size, image_size, 3)),
+               labels = gcp_labels(net, "labels", GCP_SHAPE(batch)), x = image;
     GCP_SEGMENT(net, "stem") {
         x = stored_note(s, padded_conv(s, x, 64, 7, 2));
         x = stored_note(s, gcp_max_pool(x, .k = 3, .stride = 2, .padding = GCP_PADDING_SAME));
     }
     stored_next_layer(s);
     for (int stage = 0; stage < 4; stage++)
-        for (int i = 0; i < stages[stage]; i++) x = preactivated_block(net, s, x, 64 << stage, stage && !i ? 2 : 1, depth >= 50, !i);
+        for (int i = 0; i < stages[stage]; i++)
+            x = preactivated_block(net, s, x, 64 << stage, stage && !i ? 2 : 1, depth >= 50, !i);
     return network_of(image, labels, mean_head(net, s, x, 1, classes));
 }
 
@@ -387,9 +403,11 @@ static inline network resnet_v2(gcp_tape *net, int depth, int batch, int image_s
 }
 
 /* The residual networks for CIFAR-10: three stages of blocks, 16, 32 and 64 channels wide. */
-static inline network cifar_stages(gcp_tape *net, int preactivated, int blocks, int batch, int image_size, int classes, stored *s)
+static inline network cifar_stages(gcp_tape *net, int preactivated, int blocks, int batch, int image_size, int classes,
+                                   stored *s)
 {
-    gcp_tensor image = gcp_input(net, "image", GCP_SHAPE(batch, image_size, image_size, 3)), labels = gcp_labels(net, "labels", GCP_SHAPE(batch)), x = image;
+    gcp_tensor image = gcp_input(net, "image", GCP_SHAPE(batch, image_size, image_size, 3)),
+               labels = gcp_labels(net, "labels", GCP_SHAPE(batch)), x = image;
     stored_input(s, x);
     GCP_SEGMENT(net, "stem") {
         x = conv(s, x, 16, 3, 1);
@@ -399,7 +417,8 @@ static inline network cifar_stages(gcp_tape *net, int preactivated, int blocks, 
     for (int stage = 0; stage < 3; stage++)
         for (int i = 0; i < blocks; i++) {
             int channels = 16 << stage, stride = stage && !i ? 2 : 1;
-            x = preactivated ? preactivated_block(net, s, x, channels, stride, 0, stride > 1) : residual_block(net, s, x, channels, stride, 0);
+            x = preactivated ? preactivated_block(net, s, x, channels, stride, 0, stride > 1)
+                             : residual_block(net, s, x, channels, stride, 0);
         }
     return network_of(image, labels, mean_head(net, s, x, preactivated, classes));
 }
@@ -410,8 +429,9 @@ static inline network cifar_resnet(gcp_tape *net, int batch, int blocks)
     return cifar_stages(net, 0, blocks, batch, 32, 10, NULL);
 }
 
-/* The pre-activated one (He et al. 2016, "Identity Mappings"), as deep as wanted: 6 blocks + 2 layers and two projections,
-   1000 in all for blocks = 166, the depth that Chen et al. 2016 measure. The tape needs 27 blocks + 9 ops. */
+/* The pre-activated one (He et al. 2016, "Identity Mappings"), as deep as wanted: 6 blocks + 2 layers and two
+   projections, 1000 in all for blocks = 166, the depth that Chen et al. 2016 measure. The tape needs 27 blocks + 9
+   ops. */
 static inline network resnet_deep_stored(gcp_tape *net, int blocks, int batch, int image_size, int classes, stored *s)
 {
     return cifar_stages(net, 1, blocks, batch, image_size, classes, s);
@@ -424,19 +444,21 @@ static inline network resnet_deep(gcp_tape *net, int blocks, int batch, int imag
 
 /* ---- Depthwise convolutions and concatenations ----------------------------------------------------------------*/
 
-/* MobileNet (Howard et al. 2017) of width 1: a 3x3 convolution of each channel on its own, then a 1x1 over all, thirteen
-   times. It takes 111 ops. */
+/* MobileNet (Howard et al. 2017) of width 1: a 3x3 convolution of each channel on its own, then a 1x1 over all,
+   thirteen times. It takes 111 ops. */
 static inline network mobilenet_stored(gcp_tape *net, int batch, int image_size, int classes, stored *s)
 {
     static const int channels[] = { 32, 64, 128, 128, 256, 256, 512, 512, 512, 512, 512, 512, 1024, 1024 };
-    gcp_tensor image = gcp_input(net, "image", GCP_SHAPE(batch, image_size, image_size, 3)), labels = gcp_labels(net, "labels", GCP_SHAPE(batch)), x = image;
+    gcp_tensor image = gcp_input(net, "image", GCP_SHAPE(batch, image_size, image_size, 3)),
+               labels = gcp_labels(net, "labels", GCP_SHAPE(batch)), x = image;
     stored_input(s, x);
     GCP_SEGMENT(net, "stem") x = norm_relu(s, conv(s, x, channels[0], 3, 2));
     stored_next_layer(s);
     for (int i = 1; i < 14; i++) {
         int in = channels[i - 1], stride = i > 1 && channels[i] > in ? 2 : 1;
         GCP_SEGMENT(net, "separable") {
-            x = norm_relu(s, gcp_conv2d(stored_note(s, x), .out = in, .k = 3, .stride = stride, .pad = 1, .groups = in, .no_bias = 1));
+            x = norm_relu(s, gcp_conv2d(stored_note(s, x), .out = in, .k = 3, .stride = stride, .pad = 1, .groups = in,
+                                        .no_bias = 1));
             x = norm_relu(s, conv(s, x, channels[i], 1, 1));
         }
         stored_next_layer(s);
@@ -461,16 +483,18 @@ static inline gcp_tensor dense_layer(gcp_tape *net, stored *s, gcp_tensor x)
     return x;
 }
 
-/* DenseNet-121 (Huang et al. 2017). Between its four blocks a transition halves width, height and channels. It takes 548
-   ops. */
+/* DenseNet-121 (Huang et al. 2017). Between its four blocks a transition halves width, height and channels. It takes
+   548 ops. */
 static inline network densenet121_stored(gcp_tape *net, int batch, int image_size, int classes, stored *s)
 {
     static const int layers[] = { 6, 12, 24, 16 };
-    gcp_tensor image = gcp_input(net, "image", GCP_SHAPE(batch, image_size, image_size, 3)), labels = gcp_labels(net, "labels", GCP_SHAPE(batch));
+    gcp_tensor image = gcp_input(net, "image", GCP_SHAPE(batch, image_size, image_size, 3)),
+               labels = gcp_labels(net, "labels", GCP_SHAPE(batch));
     gcp_tensor x = imagenet_stem(net, s, image);
     for (int b = 0; b < 4; b++) {
         if (b) {
-            GCP_SEGMENT(net, "transition") x = gcp_avg_pool(conv(s, norm_relu(s, x), gcp_shape_of(x).d[3] / 2, 1, 1), .k = 2);
+            GCP_SEGMENT(net, "transition")
+                x = gcp_avg_pool(conv(s, norm_relu(s, x), gcp_shape_of(x).d[3] / 2, 1, 1), .k = 2);
             stored_next_layer(s);
         }
         for (int i = 0; i < layers[b]; i++) x = dense_layer(net, s, x);
@@ -486,7 +510,8 @@ static inline network densenet121(gcp_tape *net, int batch, int image_size, int 
 /* Inception: a kernel of any size that keeps the image's, and a 3x3 that reads no padding. */
 static inline gcp_tensor same_conv(stored *s, gcp_tensor x, int channels, int kh, int kw)
 {
-    return norm_relu(s, gcp_conv2d(stored_note(s, x), .out = channels, .kh = kh, .kw = kw, .padding = GCP_PADDING_SAME, .no_bias = 1));
+    return norm_relu(s, gcp_conv2d(stored_note(s, x), .out = channels, .kh = kh, .kw = kw, .padding = GCP_PADDING_SAME,
+                                   .no_bias = 1));
 }
 
 static inline gcp_tensor valid_conv(stored *s, gcp_tensor x, int channels, int stride)
@@ -562,7 +587,8 @@ static inline gcp_tensor inception_8(gcp_tape *net, stored *s, gcp_tensor x)
     GCP_SEGMENT(net, "mixed") {
         gcp_tensor a = same_conv(s, x, 320, 1, 1);
         gcp_tensor b = same_conv(s, x, 384, 1, 1), b1 = same_conv(s, b, 384, 1, 3), b2 = same_conv(s, b, 384, 3, 1);
-        gcp_tensor c = same_conv(s, same_conv(s, x, 448, 1, 1), 384, 3, 3), c1 = same_conv(s, c, 384, 1, 3), c2 = same_conv(s, c, 384, 3, 1);
+        gcp_tensor c = same_conv(s, same_conv(s, x, 448, 1, 1), 384, 3, 3), c1 = same_conv(s, c, 384, 1, 3),
+                   c2 = same_conv(s, c, 384, 3, 1);
         gcp_tensor d = mean_branch(s, x, 192);
         x = gcp_concat(GCP_TENSORS(a, b1, b2, c1, c2, d));
     }
@@ -570,12 +596,13 @@ static inline gcp_tensor inception_8(gcp_tape *net, stored *s, gcp_tensor x)
     return x;
 }
 
-/* Inception-v3 (Szegedy et al. 2015) as torchvision has it, without the auxiliary head and dropout, but that its average
-   pools leave padding out, as in TensorFlow. Images are 299x299, at least 75x75. It takes 403 ops. */
+/* Inception-v3 (Szegedy et al. 2015) as torchvision has it, without the auxiliary head and dropout, but that its
+   average pools leave padding out, as in TensorFlow. Images are 299x299, at least 75x75. It takes 403 ops. */
 static inline network inception_v3_stored(gcp_tape *net, int batch, int image_size, int classes, stored *s)
 {
     static const int pooled[] = { 32, 64, 64 }, channels[] = { 128, 160, 160, 192 };
-    gcp_tensor image = gcp_input(net, "image", GCP_SHAPE(batch, image_size, image_size, 3)), labels = gcp_labels(net, "labels", GCP_SHAPE(batch)), x = image;
+    gcp_tensor image = gcp_input(net, "image", GCP_SHAPE(batch, image_size, image_size, 3)),
+               labels = gcp_labels(net, "labels", GCP_SHAPE(batch)), x = image;
     stored_input(s, x);
     GCP_SEGMENT(net, "stem") {
         x = valid_conv(s, valid_conv(s, x, 32, 2), 32, 1);
@@ -603,11 +630,12 @@ static inline gcp_tensor unet_pair(gcp_tape *net, stored *s, gcp_tensor x, int c
     return x;
 }
 
-/* U-Net (Ronneberger et al. 2015) with padded convolutions and without dropout: a class for each pixel. Height and width
-   are multiples of 16. It takes 50 ops. */
+/* U-Net (Ronneberger et al. 2015) with padded convolutions and without dropout: a class for each pixel. Height and
+   width are multiples of 16. It takes 50 ops. */
 static inline network unet_stored(gcp_tape *net, int batch, int height, int width, int classes, stored *s)
 {
-    gcp_tensor image = gcp_input(net, "image", GCP_SHAPE(batch, height, width, 3)), labels = gcp_labels(net, "labels", GCP_SHAPE(batch, height, width)), x = image, skip[4];
+    gcp_tensor image = gcp_input(net, "image", GCP_SHAPE(batch, height, width, 3)),
+               labels = gcp_labels(net, "labels", GCP_SHAPE(batch, height, width)), x = image, skip[4];
     stored_input(s, x);
     for (int level = 0; level < 4; level++)
         GCP_SEGMENT(net, "down") {
@@ -637,17 +665,41 @@ static inline network unet(gcp_tape *net, int batch, int height, int width, int 
 static inline network named_vgg16(gcp_tape *net, int batch, int image) { return vgg16(net, batch, image, 1000); }
 static inline network named_vgg19(gcp_tape *net, int batch, int image) { return vgg19(net, batch, image, 1000); }
 static inline network named_resnet50(gcp_tape *net, int batch, int image) { return resnet50(net, batch, image, 1000); }
-static inline network named_resnet200(gcp_tape *net, int batch, int image) { return resnet(net, 200, batch, image, 1000); }
+static inline network named_resnet200(gcp_tape *net, int batch, int image)
+{
+    return resnet(net, 200, batch, image, 1000);
+}
 static inline network named_unet(gcp_tape *net, int batch, int image) { return unet(net, batch, image, image, 2); }
-static inline network named_mobilenet(gcp_tape *net, int batch, int image) { return mobilenet(net, batch, image, 1000); }
-static inline network named_densenet121(gcp_tape *net, int batch, int image) { return densenet121(net, batch, image, 1000); }
-static inline network named_inception_v3(gcp_tape *net, int batch, int image) { return inception_v3(net, batch, image, 1000); }
-static inline network named_resnet1000(gcp_tape *net, int batch, int image) { return resnet_deep(net, 166, batch, image, 10); }
+static inline network named_mobilenet(gcp_tape *net, int batch, int image)
+{
+    return mobilenet(net, batch, image, 1000);
+}
+static inline network named_densenet121(gcp_tape *net, int batch, int image)
+{
+    return densenet121(net, batch, image, 1000);
+}
+static inline network named_inception_v3(gcp_tape *net, int batch, int image)
+{
+    return inception_v3(net, batch, image, 1000);
+}
+static inline network named_resnet1000(gcp_tape *net, int batch, int image)
+{
+    return resnet_deep(net, 166, batch, image, 10);
+}
 
-typedef struct network_name { const char *name; int ops, batch, image; network (*record)(gcp_tape *net, int batch, int image); } network_name;
-static const network_name network_names[] = {
-    { "vgg16", 64, 32, 224, named_vgg16 }, { "vgg19", 64, 32, 224, named_vgg19 }, { "resnet50", 256, 32, 224, named_resnet50 },
-    { "resnet200", 1024, 32, 224, named_resnet200 }, { "unet", 64, 8, 256, named_unet }, { "mobilenet", 128, 32, 224, named_mobilenet },
-    { "densenet121", 640, 32, 224, named_densenet121 }, { "inception_v3", 512, 32, 299, named_inception_v3 }, { "resnet1000", 4608, 32, 32, named_resnet1000 } };
+typedef struct network_name {
+    const char *name;
+    int ops, batch, image;
+    network (*record)(gcp_tape *net, int batch, int image);
+} network_name;
+static const network_name network_names[] = { { "vgg16", 64, 32, 224, named_vgg16 },
+                                              { "vgg19", 64, 32, 224, named_vgg19 },
+                                              { "resnet50", 256, 32, 224, named_resnet50 },
+                                              { "resnet200", 1024, 32, 224, named_resnet200 },
+                                              { "unet", 64, 8, 256, named_unet },
+                                              { "mobilenet", 128, 32, 224, named_mobilenet },
+                                              { "densenet121", 640, 32, 224, named_densenet121 },
+                                              { "inception_v3", 512, 32, 299, named_inception_v3 },
+                                              { "resnet1000", 4608, 32, 32, named_resnet1000 } };
 enum { NETWORK_NAMES = sizeof network_names / sizeof *network_names };
 #endif

@@ -35,23 +35,31 @@ static int usage(FILE *f, int status)
           "  plan NETWORK | --graph FILE [options]\n\nnetworks:", f);
     for (int i = 0; i < NETWORK_NAMES; i++) fprintf(f, " %s", network_names[i].name);
     fputs("\n\noptions:\n"
-          "  --budget B      bytes of a step, weights and all: 800MB, 1.5GB (MB is 2^20 bytes, as GCP_MB), 123456; without it the curve alone\n"
+          "  --budget B      bytes of a step, weights and all: 800MB, 1.5GB (MB is 2^20 bytes, as GCP_MB), 123456; "
+          "without it the curve alone\n"
           "  --batch N, --image N            default: as in the benchmark\n"
           "  --optimizer none|sgd|adam       sgd has momentum (default)\n"
           "  --effort quick|default|thorough how long to search\n"
-          "  --curve N       N budgets from the least that works to keep-all (default 8; 0: none); --csv FILE, --svg FILE write it\n"
+          "  --curve N       N budgets from the least that works to keep-all (default 8; 0: none); --csv FILE, --svg "
+          "FILE write it\n"
           "  --max-batch     also: the largest batch for --budget\n"
           "  --list FILE     write the schedule as text, for .list of gcp_plan_make\n"
-          "Times are by the cost model: the larger of FLOPs at 100 GFLOP/s and bytes at 10 GB/s, or the costs in the file.\n", f);
+          "Times are by the cost model: the larger of FLOPs at 100 GFLOP/s and bytes at 10 GB/s, or the costs in the "
+          "file.\n",
+          f);
     return status;
 }
 
 static size_t bytes_of(const char *s)
 {
-    static const struct { const char *unit; double bytes; } units[] = { { "", 1 }, { "KB", 1024 }, { "MB", 1048576 }, { "GB", 1073741824 } };
+    static const struct {
+        const char *unit;
+        double bytes;
+    } units[] = { { "", 1 }, { "KB", 1024 }, { "MB", 1048576 }, { "GB", 1073741824 } };
     char *end;
     double n = strtod(s, &end);
-    for (size_t i = 0; n > 0 && i < sizeof units / sizeof *units; i++) if (!strcmp(end, units[i].unit) && n * units[i].bytes < 1e18) return (size_t)(n * units[i].bytes);
+    for (size_t i = 0; n > 0 && i < sizeof units / sizeof *units; i++)
+        if (!strcmp(end, units[i].unit) && n * units[i].bytes < 1e18) return (size_t)(n * units[i].bytes);
     return 0;
 }
 
@@ -64,17 +72,24 @@ static int word_of(const char *s, const char *const *words, int count)       /* 
 /* Takes one option with its value; 0: it is wrong. */
 static int option(options *o, const char *name, const char *value)
 {
-    static const char *const efforts[] = { "default", "quick", "thorough" }, *const optimizers[] = { "none", "sgd", "adam" };
+    static const char *const efforts[] = { "default", "quick", "thorough" }, *const optimizers[] = { "none", "sgd",
+                                                                                                     "adam" };
     int *numbers[] = { &o->batch, &o->image, &o->curve };
     static const char *const number_names[] = { "--batch", "--image", "--curve" };
     const char **texts[] = { &o->graph, &o->csv, &o->svg, &o->list };
     static const char *const text_names[] = { "--graph", "--csv", "--svg", "--list" };
     int k = word_of(name, number_names, 3), t = word_of(name, text_names, 4), e;
-    if (k >= 0) { *numbers[k] = atoi(value); return *numbers[k] >= (k < 2) && *numbers[k] <= (k < 2 ? 1 << 20 : CURVE_MAX); }
+    if (k >= 0) {
+        *numbers[k] = atoi(value);
+        return *numbers[k] >= (k < 2) && *numbers[k] <= (k < 2 ? 1 << 20 : CURVE_MAX);
+    }
     if (t >= 0) { *texts[t] = value; return 1; }
     if (!strcmp(name, "--budget")) return (o->budget = bytes_of(value)) > 0;
     if (!strcmp(name, "--effort") && (e = word_of(value, efforts, 3)) >= 0) { o->effort = (gcp_effort)e; return 1; }
-    if (!strcmp(name, "--optimizer") && (e = word_of(value, optimizers, 3)) >= 0) { o->optimizer = (gcp_optimizer)e; return 1; }
+    if (!strcmp(name, "--optimizer") && (e = word_of(value, optimizers, 3)) >= 0) {
+        o->optimizer = (gcp_optimizer)e;
+        return 1;
+    }
     return 0;
 }
 
@@ -83,16 +98,23 @@ static int options_read(options *o, int argc, char **argv)
     for (int i = 1; i < argc; i++) {
         if (!strcmp(argv[i], "--max-batch")) { o->max_batch = 1; continue; }
         if (argv[i][0] != '-') {
-            for (int k = 0; k < NETWORK_NAMES; k++) if (!strcmp(argv[i], network_names[k].name)) o->net = &network_names[k];
+            for (int k = 0; k < NETWORK_NAMES; k++)
+                if (!strcmp(argv[i], network_names[k].name)) o->net = &network_names[k];
             if (o->net && !strcmp(argv[i], o->net->name)) continue;
             fprintf(stderr, "plan: no network '%s'\n", argv[i]);
             return 0;
         }
-        if (i + 1 >= argc || !option(o, argv[i], argv[i + 1])) { fprintf(stderr, "plan: %s: wrong or without a value\n", argv[i]); return 0; }
+        if (i + 1 >= argc || !option(o, argv[i], argv[i + 1])) {
+            fprintf(stderr, "plan: %s: wrong or without a value\n", argv[i]);
+            return 0;
+        }
         i++;
     }
     if (!o->net == !o->graph) { fprintf(stderr, "plan: one network, or --graph\n"); return 0; }
-    if (o->max_batch && (!o->budget || o->graph)) { fprintf(stderr, "plan: --max-batch wants a network and --budget\n"); return 0; }
+    if (o->max_batch && (!o->budget || o->graph)) {
+        fprintf(stderr, "plan: --max-batch wants a network and --budget\n");
+        return 0;
+    }
     if (o->net && !o->batch) o->batch = o->net->batch;
     if (o->net && !o->image) o->image = o->net->image;
     return 1;
@@ -129,7 +151,10 @@ static gcp_plan_opts plan_options(const options *o)
     return p;
 }
 
-static gcp_plan plan_any(gcp_plan_opts p) { return text ? gcp_graph_plan_at(loss.tape, text, p) : gcp_plan_make_at(loss, p); }
+static gcp_plan plan_any(gcp_plan_opts p)
+{
+    return text ? gcp_graph_plan_at(loss.tape, text, p) : gcp_plan_make_at(loss, p);
+}
 
 static int print_budget(const options *o)
 {
@@ -137,8 +162,8 @@ static int print_budget(const options *o)
     p.budget = o->budget;
     gcp_plan plan = plan_any(p);
     if (!gcp_plan_ok(&plan)) return failed();
-    printf("budget %.1f MB: %.1f MB planned, %.2f %% more time than keeping all, %d instructions\n", mib(o->budget), mib(plan.bytes),
-           100 * (plan.seconds / plan.keep_all_seconds - 1), plan.instructions);
+    printf("budget %.1f MB: %.1f MB planned, %.2f %% more time than keeping all, %d instructions\n", mib(o->budget),
+           mib(plan.bytes), 100 * (plan.seconds / plan.keep_all_seconds - 1), plan.instructions);
     gcp_why_print(&plan, gcp_file(stdout));
     FILE *f = o->list ? fopen(o->list, "w") : NULL;
     if (o->list && !f) { fprintf(stderr, "plan: %s cannot be written\n", o->list); return 0; }
@@ -146,7 +171,8 @@ static int print_budget(const options *o)
     return !f || !fclose(f);
 }
 
-static int write_curve(const char *path, void (*print)(const gcp_point *, int, gcp_writer), const gcp_point *points, int count)
+static int write_curve(const char *path, void (*print)(const gcp_point *, int, gcp_writer), const gcp_point *points,
+                       int count)
 {
     FILE *f = path ? fopen(path, "w") : NULL;
     if (!path) return 1;
@@ -159,12 +185,17 @@ static int print_curve(const options *o, const gcp_plan *keep, size_t least)
 {
     static gcp_point points[CURVE_MAX];
     gcp_plan_opts p = plan_options(o);
-    for (int i = 0; i < o->curve; i++) points[i].budget = least + (size_t)((double)(keep->bytes - least) * (o->curve > 1 ? (double)i / (o->curve - 1) : 1));
-    if (!(text ? gcp_graph_sweep_at(loss.tape, text, points, o->curve, p) : gcp_sweep_at(loss, points, o->curve, p))) return failed();
+    for (int i = 0; i < o->curve; i++)
+        points[i].budget = least +
+                           (size_t)((double)(keep->bytes - least) * (o->curve > 1 ? (double)i / (o->curve - 1) : 1));
+    if (!(text ? gcp_graph_sweep_at(loss.tape, text, points, o->curve, p) : gcp_sweep_at(loss, points, o->curve, p)))
+        return failed();
     printf("\n budget MB   time   no plan below   (keep-all = 1)\n");
     for (int i = 0; i < o->curve; i++)
-        printf("%10.1f  %6.4f  %6.4f  %.*s\n", mib(points[i].budget), points[i].seconds / points[i].keep_all_seconds, points[i].bound_seconds / points[i].keep_all_seconds,
-               (int)fmin(60, 100 * (points[i].seconds / points[i].keep_all_seconds - 1)), "############################################################");
+        printf("%10.1f  %6.4f  %6.4f  %.*s\n", mib(points[i].budget), points[i].seconds / points[i].keep_all_seconds,
+               points[i].bound_seconds / points[i].keep_all_seconds,
+               (int)fmin(60, 100 * (points[i].seconds / points[i].keep_all_seconds - 1)),
+               "############################################################");
     return write_curve(o->csv, gcp_sweep_csv, points, o->curve) && write_curve(o->svg, gcp_sweep_svg, points, o->curve);
 }
 

@@ -9,7 +9,15 @@ typedef struct scatter_point { double x, y; const char *name, *colour; } scatter
 typedef struct scatter_line { const double *x, *y; int count; const char *style; } scatter_line;
 typedef struct scatter_box { double x, y, width; } scatter_box;
 
-enum { SCATTER_MAX = 32, SCATTER_WIDTH = 900, SCATTER_HEIGHT = 520, SCATTER_LEFT = 70, SCATTER_TOP = 50, SCATTER_BOTTOM = 460, SCATTER_RIGHT = 870 };
+enum {
+    SCATTER_MAX = 32,
+    SCATTER_WIDTH = 900,
+    SCATTER_HEIGHT = 520,
+    SCATTER_LEFT = 70,
+    SCATTER_TOP = 50,
+    SCATTER_BOTTOM = 460,
+    SCATTER_RIGHT = 870
+};
 
 /* The least of 1, 2, 5 x 10^n that cuts a range into at most parts. */
 static inline double scatter_tick(double range, int parts)
@@ -25,14 +33,21 @@ static inline double scatter_tick(double range, int parts)
 /* The axes: x from least to most, y from 0 to top. */
 typedef struct scatter_range { double least, most, top; } scatter_range;
 
-static inline double scatter_x(double x, scatter_range r) { return SCATTER_LEFT + (x - r.least) / (r.most - r.least) * (SCATTER_RIGHT - SCATTER_LEFT); }
-static inline double scatter_y(double y, scatter_range r) { return SCATTER_BOTTOM - y / r.top * (SCATTER_BOTTOM - SCATTER_TOP); }
+static inline double scatter_x(double x, scatter_range r)
+{
+    return SCATTER_LEFT + (x - r.least) / (r.most - r.least) * (SCATTER_RIGHT - SCATTER_LEFT);
+}
+static inline double scatter_y(double y, scatter_range r)
+{
+    return SCATTER_BOTTOM - y / r.top * (SCATTER_BOTTOM - SCATTER_TOP);
+}
 
 static inline int scatter_clear(const scatter_box *box, int count, scatter_box b)
 {
     if (b.x < SCATTER_LEFT || b.x + b.width > SCATTER_WIDTH || b.y < SCATTER_TOP) return 0;
     for (int i = 0; i < count; i++)
-        if (b.x < box[i].x + box[i].width && box[i].x < b.x + b.width && b.y < box[i].y + 12 && box[i].y < b.y + 12) return 0;
+        if (b.x < box[i].x + box[i].width && box[i].x < b.x + b.width && b.y < box[i].y + 12 && box[i].y < b.y + 12)
+            return 0;
     return 1;
 }
 
@@ -53,12 +68,15 @@ static inline void scatter_axes(FILE *f, scatter_range r, const char *xname, con
     for (int i = 0; i * ytick <= r.top; i++) {
         double y = scatter_y(i * ytick, r);
         fprintf(f,
-                "<line x1=\"%d\" x2=\"%d\" y1=\"%.1f\" y2=\"%.1f\" stroke=\"#e0e0e0\"/><text x=\"%d\" y=\"%.1f\" text-anchor=\"end\">%g</text>\n",
+                "<line x1=\"%d\" x2=\"%d\" y1=\"%.1f\" y2=\"%.1f\" stroke=\"#e0e0e0\"/><text x=\"%d\" y=\"%.1f\" "
+                "text-anchor=\"end\">%g</text>\n",
                 SCATTER_LEFT, SCATTER_RIGHT, y, y, SCATTER_LEFT - 8, y + 4, i * ytick);
     }
     for (int i = 0; 1 + i * xtick <= r.most; i++) {
         double x = scatter_x(1 + i * xtick, r);
-        fprintf(f, "<line y1=\"%d\" y2=\"%d\" x1=\"%.1f\" x2=\"%.1f\" stroke=\"#e0e0e0\"/><text x=\"%.1f\" y=\"%d\" text-anchor=\"middle\">%gx</text>\n",
+        fprintf(f,
+                "<line y1=\"%d\" y2=\"%d\" x1=\"%.1f\" x2=\"%.1f\" stroke=\"#e0e0e0\"/><text x=\"%.1f\" y=\"%d\" "
+                "text-anchor=\"middle\">%gx</text>\n",
                 SCATTER_TOP, SCATTER_BOTTOM, x, x, x, SCATTER_BOTTOM + 18, 1 + i * xtick);
     }
     fprintf(f, "<text x=\"%d\" y=\"%d\" text-anchor=\"end\">%s</text>\n<text x=\"%d\" y=\"%d\">%s</text>\n",
@@ -79,20 +97,25 @@ static inline scatter_range scatter_range_of(const scatter_point *p, int count)
 }
 
 /* y from 0, x around 1, as far as the points go. title and names are written as they are. */
-static inline void scatter_svg(FILE *f, const scatter_point *p, int count, const scatter_line *lines, int line_count, const char *title, const char *xname, const char *yname)
+static inline void scatter_svg(FILE *f, const scatter_point *p, int count, const scatter_line *lines, int line_count,
+                               const char *title, const char *xname, const char *yname)
 {
     scatter_box taken[2 * SCATTER_MAX];
     int boxes = 0;
     if (count > SCATTER_MAX) count = SCATTER_MAX;
     scatter_range r = scatter_range_of(p, count);
-    double fits = (SCATTER_WIDTH - SCATTER_LEFT) / (0.58 * (double)(strlen(title) + 1));      /* a long title is smaller */
-    fprintf(f, "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 %d %d\" font-family=\"sans-serif\" font-size=\"12\">\n"
-            "<rect width=\"%d\" height=\"%d\" fill=\"white\"/>\n<text x=\"%d\" y=\"22\" font-size=\"%.1f\">%s</text>\n",
-            SCATTER_WIDTH, SCATTER_HEIGHT, SCATTER_WIDTH, SCATTER_HEIGHT, SCATTER_LEFT, fits < 15 ? fits : 15, title);
+    /* a long title is smaller */
+    double fits = (SCATTER_WIDTH - SCATTER_LEFT) / (0.58 * (double)(strlen(title) + 1));
+    fprintf(
+        f,
+        "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 %d %d\" font-family=\"sans-serif\" font-size=\"12\">\n"
+        "<rect width=\"%d\" height=\"%d\" fill=\"white\"/>\n<text x=\"%d\" y=\"22\" font-size=\"%.1f\">%s</text>\n",
+        SCATTER_WIDTH, SCATTER_HEIGHT, SCATTER_WIDTH, SCATTER_HEIGHT, SCATTER_LEFT, fits < 15 ? fits : 15, title);
     scatter_axes(f, r, xname, yname);
     for (int l = 0; l < line_count; l++) {
         fprintf(f, "<polyline fill=\"none\" %s points=\"", lines[l].style);
-        for (int i = 0; i < lines[l].count; i++) fprintf(f, "%.1f,%.1f ", scatter_x(lines[l].x[i], r), scatter_y(lines[l].y[i], r));
+        for (int i = 0; i < lines[l].count; i++)
+            fprintf(f, "%.1f,%.1f ", scatter_x(lines[l].x[i], r), scatter_y(lines[l].y[i], r));
         fprintf(f, "\"/>\n");
     }
     for (int i = 0; i < count; i++) {

@@ -8,7 +8,8 @@
        pool_stop(&pool);
 
    The caller works too, as worker 0. Tasks are handed out one by one; results do not depend on who gets which.
-   pool_copies(&pool), ahead of pool_target, adds a thread that copies to far memory and back while the others compute. */
+   pool_copies(&pool), ahead of pool_target, adds a thread that copies to far memory and back while the others
+   compute. */
 #ifndef THREADS_H
 #define THREADS_H
 #include <pthread.h>

@@ -71,7 +71,8 @@ static int failed(gcp_tape *net) { fprintf(stderr, "tradeoff: %s\n", gcp_error(n
 static gcp_plan row_plan(const study *s, row *r)
 {
     if (r->share) r->budget = rows[0].plan.bytes / (size_t)r->share;
-    gcp_plan plan = gcp_plan_make(s->loss, .policy = r->policy, .checkpoints = r->k, .replay = r->replay, .budget = r->budget, .target = target);
+    gcp_plan plan = gcp_plan_make(s->loss, .policy = r->policy, .checkpoints = r->k, .replay = r->replay,
+                                  .budget = r->budget, .target = target);
     if (gcp_plan_ok(&plan) || gcp_error_code(s->net) != GCP_E_BUDGET) return plan;
     gcp_error_clear(s->net);
     r->budget = plan.least_bytes;
@@ -100,8 +101,10 @@ static int study_record(study *s, const options *o)
 /* Weights have a home of their own; all plans use one slab, as large as the largest says, and a guard behind it. */
 static int study_memory(study *s, const options *o)
 {
-    size_t pixels = (size_t)o->image * (size_t)o->image * (size_t)o->batch, weights = 0, state = gcp_state_bytes(s->net, GCP_OPTIMIZER_NONE) + ALIGN;
-    for (int i = 0; !gcp_is_nil(gcp_nth_parameter(s->net, i)); i++) weights += gcp_elements(gcp_nth_parameter(s->net, i));
+    size_t pixels = (size_t)o->image * (size_t)o->image * (size_t)o->batch, weights = 0,
+           state = gcp_state_bytes(s->net, GCP_OPTIMIZER_NONE) + ALIGN;
+    for (int i = 0; !gcp_is_nil(gcp_nth_parameter(s->net, i)); i++)
+        weights += gcp_elements(gcp_nth_parameter(s->net, i));
     s->slab_size += GUARD + ALIGN;
     s->state_size = state;
     s->state = device_take(target, state);
@@ -223,25 +226,34 @@ static void print_framework(const study *s, const row *r)
 {
     if (r->policy == GCP_POLICY_KEEP_ALL) printf("%9.2f %7d", mib(framework_bytes(&s->framework)), 0);
     else if (r->policy != GCP_POLICY_CHECKPOINTS) printf("%9s %7s", "-", "-");
-    else printf("%9.2f %7d", mib(framework_checkpoint_bytes(&s->framework, r->k, r->replay)), framework_reruns(&s->framework, r->k, r->replay));
+    else
+        printf("%9.2f %7d", mib(framework_checkpoint_bytes(&s->framework, r->k, r->replay)),
+               framework_reruns(&s->framework, r->k, r->replay));
 }
 
 static void print_table(const study *s)
 {
     printf("             a framework       |  gcp (MiB)\n");
-    printf("policy         stores  re-runs | checkpts  after fwd   planned  measured  re-runs        ms  ratio  same bits\n");
+    printf("policy         stores  re-runs | checkpts  after fwd   planned  measured  re-runs        ms  ratio  same "
+           "bits\n");
     for (int i = 0; i < ROWS; i++) {
         const row *r = &rows[i];
         printf("%-11s ", r->name);
         print_framework(s, r);
         if (r->plan.checkpoint_bytes) printf("  | %8.2f", mib(r->plan.checkpoint_bytes));
         else printf("  | %8s", "-");
-        printf("  %9.2f %9.2f %9.2f  %7d  %8.0f  %5.2f  %s\n", mib(r->plan.after_forward), mib(r->plan.bytes), mib(r->measured),
-               r->plan.reruns, 1e3 * r->median, r->median / rows[0].median, row_good(r) ? "yes" : r->same ? "yes, but planned is not measured" : "NO");
+        printf("  %9.2f %9.2f %9.2f  %7d  %8.0f  %5.2f  %s\n", mib(r->plan.after_forward), mib(r->plan.bytes),
+               mib(r->measured), r->plan.reruns, 1e3 * r->median, r->median / rows[0].median,
+               row_good(r) ? "yes"
+               : r->same   ? "yes, but planned is not measured"
+                           : "NO");
     }
-    printf("\nreplay keeps nothing inside a segment and starts each layer from the last checkpoint; retain runs a segment once more\n"
-           "and keeps its inside. A framework stores float tensors where gcp stores bits and byte indices, or nothing (1x1 pools,\n"
-           "reshapes). planned and measured are all bytes of a step: weights, their gradients, inputs and workspace, too.\n\n");
+    printf("\nreplay keeps nothing inside a segment and starts each layer from the last checkpoint; retain runs a "
+           "segment once more\n"
+           "and keeps its inside. A framework stores float tensors where gcp stores bits and byte indices, or nothing "
+           "(1x1 pools,\n"
+           "reshapes). planned and measured are all bytes of a step: weights, their gradients, inputs and workspace, "
+           "too.\n\n");
 }
 
 /* What each budget asked for, and that no other row whose bytes fit it is faster by planned cost. */
@@ -251,10 +263,14 @@ static int print_budgets(void)
     for (int i = 0; i < ROWS; i++) {
         const row *r = &rows[i], *faster = NULL;
         if (!r->share) continue;
-        for (int k = 0; k < ROWS; k++) if (rows[k].plan.bytes <= r->budget && rows[k].plan.seconds < r->plan.seconds) faster = &rows[k];
-        printf("%s: %.2f MiB%s; found by %s, %.1f %% over keep_all by the cost model, no plan of these bytes is below %.1f %%\n", r->name, mib(r->budget),
+        for (int k = 0; k < ROWS; k++)
+            if (rows[k].plan.bytes <= r->budget && rows[k].plan.seconds < r->plan.seconds) faster = &rows[k];
+        printf("%s: %.2f MiB%s; found by %s, %.1f %% over keep_all by the cost model, no plan of these bytes is below "
+               "%.1f %%\n",
+               r->name, mib(r->budget),
                r->budget != rows[0].plan.bytes / (size_t)r->share ? ", the least that works" : "", r->plan.method,
-               100 * (r->plan.seconds / r->plan.keep_all_seconds - 1), 100 * (r->plan.bound_seconds / r->plan.keep_all_seconds - 1));
+               100 * (r->plan.seconds / r->plan.keep_all_seconds - 1),
+               100 * (r->plan.bound_seconds / r->plan.keep_all_seconds - 1));
         if (faster) printf("%s IS SLOWER than %s, which fits, too\n", r->name, faster->name);
         good &= !faster;
     }
@@ -271,8 +287,8 @@ static void print_noise(void)
         if (rows[i].median < least) least = rows[i].median;
         if (rows[i].median > most) most = rows[i].median;
     }
-    printf("Noise: rows that are keep_all's plan under another name differ by %.0f %% in time%s\n\n", 100 * (most / least - 1),
-           most > 1.15 * least ? ": THIS MACHINE IS BUSY, trust no ratio" : "");
+    printf("Noise: rows that are keep_all's plan under another name differ by %.0f %% in time%s\n\n",
+           100 * (most / least - 1), most > 1.15 * least ? ": THIS MACHINE IS BUSY, trust no ratio" : "");
 }
 
 static FILE *open_out(const options *o, const char *name, const char *suffix)
@@ -290,8 +306,9 @@ static int write_csv(const options *o)
     if (!f) return 0;
     fprintf(f, "policy,after_forward_bytes,planned_peak,measured_peak,reruns,ms,ratio,same_bits\n");
     for (int i = 0; i < ROWS; i++)
-        fprintf(f, "%s,%zu,%zu,%zu,%d,%.3f,%.4f,%s\n", rows[i].name, rows[i].plan.after_forward, rows[i].plan.bytes, rows[i].measured, rows[i].plan.reruns,
-                1e3 * rows[i].median, rows[i].median / rows[0].median, rows[i].same ? "yes" : "no");
+        fprintf(f, "%s,%zu,%zu,%zu,%d,%.3f,%.4f,%s\n", rows[i].name, rows[i].plan.after_forward, rows[i].plan.bytes,
+                rows[i].measured, rows[i].plan.reruns, 1e3 * rows[i].median, rows[i].median / rows[0].median,
+                rows[i].same ? "yes" : "no");
     return fclose(f) == 0;
 }
 
@@ -300,21 +317,29 @@ static int write_scatter(const options *o, int planned)
 {
     static double x[2][CURVE], y[CURVE];
     const int from = CURVE - curve_fits;
-    const scatter_line lines[] = { { x[1] + from, y + from, curve_fits, "stroke=\"#5f6368\" stroke-dasharray=\"5 4\"" }, { x[0] + from, y + from, curve_fits, "stroke=\"#188038\" stroke-width=\"2\"" } };
+    const scatter_line lines[] = { { x[1] + from, y + from, curve_fits, "stroke=\"#5f6368\" stroke-dasharray=\"5 4\"" },
+                                   { x[0] + from, y + from, curve_fits, "stroke=\"#188038\" stroke-width=\"2\"" } };
     scatter_point p[ROWS];
     char title[200];
     FILE *f = open_out(o, planned ? "curve" : "tradeoff", ".svg");
     if (!f) return 0;
     for (int i = 0; i < ROWS; i++)
-        p[i] = (scatter_point) { planned ? rows[i].plan.seconds / rows[0].plan.seconds : rows[i].median / rows[0].median, mib(rows[i].plan.bytes), rows[i].name,
-                                 rows[i].replay ? "#c5221f" : rows[i].policy == GCP_POLICY_CHECKPOINTS ? "#1a73e8" : rows[i].policy == GCP_POLICY_KEEP_ALL ? "black" : "#188038" };
+        p[i] = (scatter_point){ planned ? rows[i].plan.seconds / rows[0].plan.seconds : rows[i].median / rows[0].median,
+                                mib(rows[i].plan.bytes), rows[i].name,
+                                rows[i].replay                             ? "#c5221f"
+                                : rows[i].policy == GCP_POLICY_CHECKPOINTS ? "#1a73e8"
+                                : rows[i].policy == GCP_POLICY_KEEP_ALL    ? "black"
+                                                                           : "#188038" };
     for (int i = from; i < CURVE; i++) {
         x[0][i] = curve[i].seconds / curve[i].keep_all_seconds;
         x[1][i] = curve[i].bound_seconds / curve[i].keep_all_seconds;
         y[i] = mib(curve[i].budget);
     }
-    snprintf(title, sizeof title, "Peak memory against time of a step%s: 26-layer CNN, %dx%d, batch %d", planned ? " as planned" : "", o->image, o->image, o->batch);
-    scatter_svg(f, p, ROWS, lines, planned ? 2 : 0, title, planned ? "time, keep_all = 1; line: any budget, dashed: no plan is faster" : "time, keep_all = 1", "peak, MiB");
+    snprintf(title, sizeof title, "Peak memory against time of a step%s: 26-layer CNN, %dx%d, batch %d",
+             planned ? " as planned" : "", o->image, o->image, o->batch);
+    scatter_svg(f, p, ROWS, lines, planned ? 2 : 0, title,
+                planned ? "time, keep_all = 1; line: any budget, dashed: no plan is faster" : "time, keep_all = 1",
+                "peak, MiB");
     return fclose(f) == 0;
 }
 
@@ -345,7 +370,8 @@ static void print_why(const char *name)
 static int policies(const options *o, double until)
 {
     study *s = &part_one;
-    printf("Part one: 26-layer CNN, image %dx%dx1, batch %d, one training step under %d policies\n\n", o->image, o->image, o->batch, ROWS);
+    printf("Part one: 26-layer CNN, image %dx%dx1, batch %d, one training step under %d policies\n\n", o->image,
+           o->image, o->batch, ROWS);
     int done = study_record(s, o) && study_memory(s, o) && study_measure(s, until), good = done;
     if (done) {
         print_table(s);
@@ -355,8 +381,14 @@ static int policies(const options *o, double until)
         good &= print_budgets();
         for (int i = 0; i < ROWS; i++) good &= row_good(&rows[i]);
         int written = write_csv(o) && write_pictures(o);
-        printf("%s\n", good ? "every row: measured = planned, byte for byte; loss and all gradients equal keep_all's, bit for bit" : "SOMETHING DIFFERS: see the table");
-        if (written) printf("written to %s: tradeoff.csv, tradeoff.svg (measured), curve.svg (planned, for any budget), memory_<policy>.svg (memory over time, a rectangle a tensor)\n\n", o->out);
+        printf(
+            "%s\n",
+            good ? "every row: measured = planned, byte for byte; loss and all gradients equal keep_all's, bit for bit"
+                 : "SOMETHING DIFFERS: see the table");
+        if (written)
+            printf("written to %s: tradeoff.csv, tradeoff.svg (measured), curve.svg (planned, for any budget), "
+                   "memory_<policy>.svg (memory over time, a rectangle a tensor)\n\n",
+                   o->out);
         good &= written;
     }
     study_free(s);
@@ -366,7 +398,8 @@ static int policies(const options *o, double until)
 /* ---- Part two: training ----------------------------------------------------------------------------------------*/
 
 /* Trains from the same start; *hash of the final weights. 0 where something is wrong. */
-static int digits_train(const char *name, gcp_policy policy, const dataset *train, const dataset *test, int epochs, uint64_t *hash)
+static int digits_train(const char *name, gcp_policy policy, const dataset *train, const dataset *test, int epochs,
+                        uint64_t *hash)
 {
     static unsigned char tape_memory[GCP_MB(4)];
     gcp_arena arena = gcp_arena_from(tape_memory, sizeof tape_memory);
@@ -381,13 +414,15 @@ static int digits_train(const char *name, gcp_policy policy, const dataset *trai
         if (2 * epoch > epochs) l.lr *= 0.7;
         double ms, loss = loop_epoch(&l, train, epoch, 0, &ms), seen = loop_accuracy(&l, train);
         accuracy = loop_accuracy(&l, test);
-        printf("%-8s epoch %2d  loss %.4f  right: training %6.2f %%, test %6.2f %%  %6.2f ms a step  peak planned %zu, measured %zu bytes\n",
+        printf("%-8s epoch %2d  loss %.4f  right: training %6.2f %%, test %6.2f %%  %6.2f ms a step  peak planned %zu, "
+               "measured %zu bytes\n",
                name, epoch, loss, seen, accuracy, ms, l.train.bytes, measured);
         fflush(stdout);
     }
     *hash = loop_hash(&l);
     int good = gcp_error(l.net) ? failed(l.net) : accuracy >= 95 && measured == l.train.bytes;
-    printf("%-8s weights %016llx, %d units run again in each step\n\n", name, (unsigned long long)*hash, l.train.reruns);
+    printf("%-8s weights %016llx, %d units run again in each step\n\n", name, (unsigned long long)*hash,
+           l.train.reruns);
     loop_free(&l);
     return good;
 }
@@ -401,18 +436,22 @@ static int digits(const options *o)
     snprintf(labels, sizeof labels, "%s/digits-labels.idx1-ubyte", o->data);
     if (!data_idx(&d, images, labels, 10, 16, error)) { fprintf(stderr, "tradeoff: %s\n", error); return 0; }
     if (d.count < 1501 || d.height != 8 || d.width != 8) {
-        fprintf(stderr, "tradeoff: %s: found %d images of %dx%d, expected the 1797 digits of 8x8\n", images, d.count, d.height, d.width);
+        fprintf(stderr, "tradeoff: %s: found %d images of %dx%d, expected the 1797 digits of 8x8\n", images, d.count,
+                d.height, d.width);
         data_free(&d);
         return 0;
     }
     data_mix(&d, 1);
     dataset train = data_slice(&d, 0, 1500), test = data_slice(&d, 1500, d.count - 1500);
-    printf("Part two: a CNN learns handwritten digits, %d to train on and %d to test on, drawn at random; batches of 50, Adam\n\n", train.count, test.count);
+    printf("Part two: a CNN learns handwritten digits, %d to train on and %d to test on, drawn at random; batches of "
+           "50, Adam\n\n",
+           train.count, test.count);
     int good = digits_train("keep_all", GCP_POLICY_KEEP_ALL, &train, &test, o->epochs, &all);
     good &= digits_train("sqrt", GCP_POLICY_SQRT, &train, &test, o->epochs, &root);
     good &= digits_train("segments", GCP_POLICY_SEGMENTS, &train, &test, o->epochs, &blocks);
     good &= all == root && all == blocks;
-    printf("%s\n", good ? "the three trainings end with the same weights, bit for bit" : "THE TRAININGS DIFFER, or one of them went wrong");
+    printf("%s\n", good ? "the three trainings end with the same weights, bit for bit"
+                        : "THE TRAININGS DIFFER, or one of them went wrong");
     data_free(&d);
     return good;
 }
@@ -421,15 +460,19 @@ static int digits(const options *o)
 
 static int usage(FILE *f, int status)
 {
-    fputs("tradeoff - peak memory against time of a training step under every policy of gcp, then a training on digits\n\n"
-          "  --image N     side of the square input (default 64; 256 is the published size: 16 times the work and memory)\n"
+    fputs("tradeoff - peak memory against time of a training step under every policy of gcp, then a training on "
+          "digits\n\n"
+          "  --image N     side of the square input (default 64; 256 is the published size: 16 times the work and "
+          "memory)\n"
           "  --batch N     images in a step (default 16)\n"
           "  --seconds S   repeat the steps until S seconds have passed (default 32); each policy runs at least once\n"
           "  --epochs N    of part two (default 6; 0 leaves it out)\n"
-          "  --out DIR     folder for tradeoff.csv and .svg, curve.svg and memory_<policy>.svg (default .; it must be there)\n"
+          "  --out DIR     folder for tradeoff.csv and .svg, curve.svg and memory_<policy>.svg (default .; it must be "
+          "there)\n"
           "  --data DIR    folder with the digits (default: the source's examples/data)\n"
           "  --device D    cpu (default) or cuda\n\n"
-          "The status is 0 only if every measured peak equals the planned one and all bits are the same.\n", f);
+          "The status is 0 only if every measured peak equals the planned one and all bits are the same.\n",
+          f);
     return status;
 }
 
@@ -439,7 +482,8 @@ static int number(const char *name, const char *text, double least, double most,
     char *end;
     double v = text ? strtod(text, &end) : 0;
     if (text && end != text && !*end && v >= least && v <= most) { *value = v; return 1; }
-    fprintf(stderr, "tradeoff: %s: found '%s', expected a number from %g to %g\n", name, text ? text : "nothing", least, most);
+    fprintf(stderr, "tradeoff: %s: found '%s', expected a number from %g to %g\n", name, text ? text : "nothing", least,
+            most);
     return 0;
 }
 
@@ -467,7 +511,9 @@ static int option(options *o, const char *name, const char *value)
 int main(int argc, char **argv)
 {
     double start = seconds_now();
-    options o = { .image = 64, .batch = 16, .epochs = 6, .seconds = 32, .out = ".", .data = GCP_EXAMPLE_DATA, .device = "cpu" };
+    options o = {
+        .image = 64, .batch = 16, .epochs = 6, .seconds = 32, .out = ".", .data = GCP_EXAMPLE_DATA, .device = "cpu"
+    };
     for (int i = 1; i < argc; i += 2) {
         if (!strcmp(argv[i], "--help")) return usage(stdout, 0);
         if (!option(&o, argv[i], i + 1 < argc ? argv[i + 1] : NULL)) return 2;

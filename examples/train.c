@@ -29,7 +29,8 @@ static int usage(FILE *f, int status)
 {
     fputs("train - trains a network on image files and reports what memory it takes\n\n"
           "what (one of):\n"
-          "  --digits                                        the 1,797 digits that come with gcp (297 of them to test on)\n"
+          "  --digits                                        the 1,797 digits that come with gcp (297 of them to test "
+          "on)\n"
           "  --mnist IMAGES LABELS [TEST_IMAGES TEST_LABELS] unpacked IDX files: MNIST, Fashion-MNIST\n"
           "  --cifar FILE... [--test FILE...]                CIFAR-10's binary version; pad-4 crops and mirroring\n"
           "without test files the training images are tested on\n\n"
@@ -43,7 +44,8 @@ static int usage(FILE *f, int status)
           "  --epochs N (default 10)   --batch N (default 50)   --steps N at most in an epoch\n"
           "  --blocks N       residual blocks a stage for CIFAR-10 (default 3: 20 layers)\n"
           "  --data DIR       where the digits are\n"
-          "  --device D       cpu (default) or cuda\n", f);
+          "  --device D       cpu (default) or cuda\n",
+          f);
     return status;
 }
 
@@ -78,8 +80,11 @@ static int word(const char *name, const char *text, const char *const *list, int
 
 static int named_policy(const char *text, gcp_policy *policy)
 {
-    static const char *const names[] = { "segments", "keep_all", "uniform", "checkpoints", "sqrt", "recursive", "cheap", NULL };
-    static const gcp_policy values[] = { GCP_POLICY_SEGMENTS, GCP_POLICY_KEEP_ALL, GCP_POLICY_UNIFORM, GCP_POLICY_CHECKPOINTS, GCP_POLICY_SQRT, GCP_POLICY_RECURSIVE, GCP_POLICY_CHEAP };
+    static const char *const names[] = { "segments", "keep_all",  "uniform", "checkpoints",
+                                         "sqrt",     "recursive", "cheap",   NULL };
+    static const gcp_policy values[] = { GCP_POLICY_SEGMENTS,    GCP_POLICY_KEEP_ALL, GCP_POLICY_UNIFORM,
+                                         GCP_POLICY_CHECKPOINTS, GCP_POLICY_SQRT,     GCP_POLICY_RECURSIVE,
+                                         GCP_POLICY_CHEAP };
     int i;
     if (!word("--policy", text, names, &i)) return 0;
     *policy = values[i];
@@ -127,14 +132,19 @@ static int parse(options *o, int argc, char **argv)
 {
     for (int i = 1; i < argc; i++) {
         if (!strcmp(argv[i], "--digits")) o->task = DIGITS;
-        else if (!strcmp(argv[i], "--mnist")) { o->task = MNIST; i += o->files = file_names(argv + i + 1, argc - i - 1, o->file); }
-        else if (!strcmp(argv[i], "--cifar")) { o->task = CIFAR; i += o->files = file_names(argv + i + 1, argc - i - 1, o->file); }
-        else if (!strcmp(argv[i], "--test")) i += o->tests = file_names(argv + i + 1, argc - i - 1, o->test);
+        else if (!strcmp(argv[i], "--mnist")) {
+            o->task = MNIST;
+            i += o->files = file_names(argv + i + 1, argc - i - 1, o->file);
+        } else if (!strcmp(argv[i], "--cifar")) {
+            o->task = CIFAR;
+            i += o->files = file_names(argv + i + 1, argc - i - 1, o->file);
+        } else if (!strcmp(argv[i], "--test")) i += o->tests = file_names(argv + i + 1, argc - i - 1, o->test);
         else if (option(o, argv[i], i + 1 < argc ? argv[i + 1] : NULL)) i++;
         else return 0;
     }
     if (!o->task) return usage(stderr, 0);
-    if (o->task == MNIST && o->files != 2 && o->files != 4) fprintf(stderr, "train: --mnist: found %d files, expected 2 or 4\n", o->files);
+    if (o->task == MNIST && o->files != 2 && o->files != 4)
+        fprintf(stderr, "train: --mnist: found %d files, expected 2 or 4\n", o->files);
     else if (o->task == CIFAR && o->files < 1) fprintf(stderr, "train: --cifar: found no file\n");
     else if (o->tests && o->task != CIFAR) fprintf(stderr, "train: --test belongs to --cifar\n");
     else return 1;
@@ -153,8 +163,11 @@ static int load_digits(const options *o, samples *s, char *error)
     snprintf(labels, sizeof labels, "%s/digits-labels.idx1-ubyte", o->data);
     if (!data_idx(&s->whole, images, labels, 10, 16, error)) return 0;
     if (s->whole.height != 8 || s->whole.width != 8)
-        return data_fail(error, "%s: offset 8: found images of %dx%d, expected 8x8", images, s->whole.height, s->whole.width);
-    if (s->whole.count <= 297) return data_fail(error, "%s: offset 4: found %d images, expected more than the 297 to test on", images, s->whole.count);
+        return data_fail(error, "%s: offset 8: found images of %dx%d, expected 8x8", images, s->whole.height,
+                         s->whole.width);
+    if (s->whole.count <= 297)
+        return data_fail(error, "%s: offset 4: found %d images, expected more than the 297 to test on", images,
+                         s->whole.count);
     int train = s->whole.count - 297;
     data_mix(&s->whole, 1);
     s->train = data_slice(&s->whole, 0, train);
@@ -165,8 +178,11 @@ static int load_digits(const options *o, samples *s, char *error)
 static int load_files(const options *o, samples *s, char *error)
 {
     int tests = o->task == MNIST ? o->files == 4 : o->tests > 0;
-    int good = o->task == MNIST ? data_idx(&s->whole, o->file[0], o->file[1], 10, 255, error) : data_cifar(&s->whole, o->file, o->files, error);
-    if (good && tests) good = o->task == MNIST ? data_idx(&s->other, o->file[2], o->file[3], 10, 255, error) : data_cifar(&s->other, o->test, o->tests, error);
+    int good = o->task == MNIST ? data_idx(&s->whole, o->file[0], o->file[1], 10, 255, error)
+                                : data_cifar(&s->whole, o->file, o->files, error);
+    if (good && tests)
+        good = o->task == MNIST ? data_idx(&s->other, o->file[2], o->file[3], 10, 255, error)
+                                : data_cifar(&s->other, o->test, o->tests, error);
     if (!good) return 0;
     s->train = s->whole;
     s->test = tests ? s->other : s->whole;
@@ -178,8 +194,10 @@ static int load_files(const options *o, samples *s, char *error)
 static int load(const options *o, samples *s)
 {
     char error[DATA_ERROR];
-    if (!(o->task == DIGITS ? load_digits(o, s, error) : load_files(o, s, error))) fprintf(stderr, "train: %s\n", error);
-    else if (s->train.count < o->batch) fprintf(stderr, "train: %d images are fewer than a batch of %d\n", s->train.count, o->batch);
+    if (!(o->task == DIGITS ? load_digits(o, s, error) : load_files(o, s, error)))
+        fprintf(stderr, "train: %s\n", error);
+    else if (s->train.count < o->batch)
+        fprintf(stderr, "train: %d images are fewer than a batch of %d\n", s->train.count, o->batch);
     else return 1;
     return 0;
 }
@@ -197,9 +215,15 @@ static int plan(const options *o, loop *l, const dataset *d)
 {
     int sgd = o->optimizer == GCP_OPTIMIZER_SGD;
     l->ends = record(o, l->net, d);
-    l->train = gcp_plan_make(l->ends.loss, .policy = o->policy, .segments = o->policy == GCP_POLICY_UNIFORM ? o->segments : 0,
-                             .checkpoints = o->policy == GCP_POLICY_CHECKPOINTS ? o->checkpoints : 0, .replay = o->policy == GCP_POLICY_CHECKPOINTS && o->replay,
-                             .optimizer = o->optimizer, .momentum = sgd ? 0.9 : 0, .weight_decay = sgd ? 1e-4 : o->optimizer == GCP_OPTIMIZER_ADAMW ? 0.01 : 0, .target = l->target);
+    l->train = gcp_plan_make(l->ends.loss, .policy = o->policy,
+                             .segments = o->policy == GCP_POLICY_UNIFORM ? o->segments : 0,
+                             .checkpoints = o->policy == GCP_POLICY_CHECKPOINTS ? o->checkpoints : 0,
+                             .replay = o->policy == GCP_POLICY_CHECKPOINTS && o->replay, .optimizer = o->optimizer,
+                             .momentum = sgd ? 0.9 : 0,
+                             .weight_decay = sgd                                   ? 1e-4
+                                             : o->optimizer == GCP_OPTIMIZER_ADAMW ? 0.01
+                                                                                   : 0,
+                             .target = l->target);
     l->infer = gcp_plan_make(l->ends.logits, .inference = 1, .target = l->target);
     if (gcp_error(l->net)) return 0;
     gcp_layers_print(&l->train, gcp_file(stdout));
@@ -219,8 +243,10 @@ static int train(const options *o, loop *l, const samples *s)
         l->lr = o->lr * fall((epoch - 1.0) / o->epochs);
         double loss = loop_epoch(l, &s->train, epoch, o->steps, &ms), right = loop_accuracy(l, &s->test);
         if (epoch == 1) loop_measure(l);
-        printf("epoch %3d  loss %.4f  right on the %s %6.2f %%  %8.2f ms a step  peak planned %zu, measured %zu bytes\n",
-               epoch, loss, s->test.pixels == s->train.pixels ? "training set" : "test set", right, ms, l->train.bytes, l->measured);
+        printf(
+            "epoch %3d  loss %.4f  right on the %s %6.2f %%  %8.2f ms a step  peak planned %zu, measured %zu bytes\n",
+            epoch, loss, s->test.pixels == s->train.pixels ? "training set" : "test set", right, ms, l->train.bytes,
+            l->measured);
         fflush(stdout);
     }
     if (gcp_error(l->net)) return 0;
@@ -246,7 +272,10 @@ int main(int argc, char **argv)
     if (o.task == CIFAR) l.change = (augment) { .shift = 4, .mirror = 1 };
     int good = load(&o, &s);
     if (good && !(good = plan(&o, &l, &s.train) && train(&o, &l, &s)))
-        fprintf(stderr, "train: %s\n", gcp_error(l.net) ? gcp_error(l.net) : l.measured ? "the measured peak is not the planned one" : "out of memory");
+        fprintf(stderr, "train: %s\n",
+                gcp_error(l.net) ? gcp_error(l.net)
+                : l.measured     ? "the measured peak is not the planned one"
+                                 : "out of memory");
     loop_free(&l);
     data_free(&s.whole);
     data_free(&s.other);

@@ -1,19 +1,21 @@
-/* cuda_runtime.h - CUDA kernels and the CUDA runtime on the CPU, to test and to debug without a GPU. MIT licence, see gcp.h.
+/* cuda_runtime.h - CUDA kernels and the CUDA runtime on the CPU, to test and to debug without a GPU. MIT licence, see
+   gcp.h.
 
    Put this folder on the include path instead of the CUDA toolkit, and do this in *one* C++17 file:
        #define HOSTCUDA_IMPLEMENTATION
        #include "cublas_v2.h"                    // includes this header
        #include "kernels.cu"                     // kernels are plain C++ functions now
-   Two spellings differ from ordinary CUDA: GCP_LAUNCH(kernel, grid, block, shared, stream, ...) for kernel<<<...>>>(...), and
-   GCP_DYN_SHARED(type, name) for extern __shared__. PTX goes into wrappers that have a twin here (hostcuda_cp_async...).
+   Two spellings differ from ordinary CUDA: GCP_LAUNCH(kernel, grid, block, shared, stream, ...) for
+   kernel<<<...>>>(...), and GCP_DYN_SHARED(type, name) for extern __shared__. PTX goes into wrappers that have a twin
+   here (hostcuda_cp_async...).
 
-   What runs: every CUDA thread of a block is a fiber that runs until it waits (__syncthreads, a warp collective) or ends.
-   Which goes on then is the order: forward, reverse or shuffled. What a missing barrier lets through in one order, another
-   shows. Queued work of streams runs only when the host waits for something, in a legal order drawn from a seed.
-   One thing runs at a time, under one lock; host threads may share the device.
+   What runs: every CUDA thread of a block is a fiber that runs until it waits (__syncthreads, a warp collective) or
+   ends. Which goes on then is the order: forward, reverse or shuffled. What a missing barrier lets through in one
+   order, another shows. Queued work of streams runs only when the host waits for something, in a legal order drawn from
+   a seed. One thing runs at a time, under one lock; host threads may share the device.
 
-   What it does not show: races inside a stretch without waits other than by order, weak memory ordering, timing, occupancy.
-   Environment: HOSTCUDA_ORDER=forward|reverse|<seed>, HOSTCUDA_STREAMS=<seed>. */
+   What it does not show: races inside a stretch without waits other than by order, weak memory ordering, timing,
+   occupancy. Environment: HOSTCUDA_ORDER=forward|reverse|<seed>, HOSTCUDA_STREAMS=<seed>. */
 
 #ifndef HOSTCUDA_RUNTIME_H
 #define HOSTCUDA_RUNTIME_H
@@ -29,38 +31,76 @@ extern "C" {
 #define HOSTCUDA_OR(value)
 #endif
 
-#define HOSTCUDA_ERRORS(X) \
-    X(cudaSuccess, 0, "no error") X(cudaErrorInvalidValue, 1, "invalid argument") X(cudaErrorMemoryAllocation, 2, "out of memory") \
-    X(cudaErrorInitializationError, 3, "initialization error") X(cudaErrorInvalidConfiguration, 9, "invalid configuration argument") \
-    X(cudaErrorInvalidMemcpyDirection, 21, "invalid copy direction for memcpy") \
-    X(cudaErrorInsufficientDriver, 35, "CUDA driver version is insufficient for CUDA runtime version") \
-    X(cudaErrorInvalidDeviceFunction, 98, "invalid device function") X(cudaErrorNoDevice, 100, "no CUDA-capable device is detected") \
-    X(cudaErrorInvalidDevice, 101, "invalid device ordinal") X(cudaErrorInvalidResourceHandle, 400, "invalid resource handle") \
-    X(cudaErrorIllegalState, 401, "the operation cannot be performed in the present state") X(cudaErrorNotReady, 600, "device not ready") \
-    X(cudaErrorIllegalAddress, 700, "an illegal memory access was encountered") \
-    X(cudaErrorLaunchOutOfResources, 701, "too many resources requested for launch") \
-    X(cudaErrorMisalignedAddress, 716, "misaligned address") X(cudaErrorLaunchFailure, 719, "unspecified launch failure") \
-    X(cudaErrorNotSupported, 801, "operation not supported") \
-    X(cudaErrorStreamCaptureUnsupported, 900, "operation not permitted when stream is capturing") \
-    X(cudaErrorStreamCaptureInvalidated, 901, "operation failed due to a previous error during capture") \
-    X(cudaErrorStreamCaptureMerge, 902, "operation would result in a merge of separate capture sequences") \
-    X(cudaErrorStreamCaptureUnmatched, 903, "capture was not ended in the same stream as it began") \
-    X(cudaErrorStreamCaptureUnjoined, 904, "capturing stream has unjoined work") \
-    X(cudaErrorStreamCaptureIsolation, 905, "dependency created on uncaptured work in another stream") \
-    X(cudaErrorStreamCaptureImplicit, 906, "operation would make the legacy stream depend on a capturing blocking stream") \
-    X(cudaErrorCapturedEvent, 907, "operation not permitted on an event last recorded in a capturing stream") \
-    X(cudaErrorStreamCaptureWrongThread, 908, "attempt to terminate a thread-local capture sequence from another thread") \
-    X(cudaErrorUnknown, 999, "unknown error")
+#define HOSTCUDA_ERRORS(X)                                                                                             \
+    X(cudaSuccess, 0, "no error")                                                                                      \
+    X(cudaErrorInvalidValue, 1, "invalid argument")                                                                    \
+    X(cudaErrorMemoryAllocation, 2, "out of memory")                                                                   \
+    X(cudaErrorInitializationError, 3, "initialization error")                                                         \
+    X(cudaErrorInvalidConfiguration, 9, "invalid configuration argument")                                              \
+    X(cudaErrorInvalidMemcpyDirection, 21, "invalid copy direction for memcpy")                                        \
+    X(cudaErrorInsufficientDriver, 35, "CUDA driver version is insufficient for CUDA runtime version")                 \
+    X(cudaErrorInvalidDeviceFunction, 98, "invalid device function")                                                   \
+    X(cudaErrorNoDevice, 100, "no CUDA-capable device is detected") X(cudaErrorInvalidDevice, 101,                     \
+                                                                      "invalid device ordinal")                        \
+        X(cudaErrorInvalidResourceHandle, 400, "invalid resource handle") X(                                           \
+            cudaErrorIllegalState, 401,                                                                                \
+            "the operation cannot be performed in the present state") X(cudaErrorNotReady, 600, "device not ready")    \
+            X(cudaErrorIllegalAddress, 700, "an illegal memory access was encountered") X(                             \
+                cudaErrorLaunchOutOfResources, 701,                                                                    \
+                "too many resources requested for launch") X(cudaErrorMisalignedAddress, 716, "misaligned address")    \
+                X(cudaErrorLaunchFailure, 719, "unspecified launch failure") X(cudaErrorNotSupported, 801,             \
+                                                                               "operation not supported")              \
+                    X(cudaErrorStreamCaptureUnsupported, 900, "operation not permitted when stream is capturing")      \
+                        X(cudaErrorStreamCaptureInvalidated, 901,                                                      \
+                          "operation failed due to a previous "                                                        \
+                          "error during capture") X(cudaErrorStreamCaptureMerge, 902,                                  \
+                                                    "operation would result in a merge of separate capture sequences") \
+                            X(cudaErrorStreamCaptureUnmatched, 903,                                                    \
+                              "capture was not ended in the same stream as it began")                                  \
+                                X(cudaErrorStreamCaptureUnjoined, 904, "capturing stream has unjoined work") X(        \
+                                    cudaErrorStreamCaptureIsolation, 905,                                              \
+                                    "dependency created on uncaptured work in another stream")                         \
+                                    X(cudaErrorStreamCaptureImplicit, 906,                                             \
+                                      "operation would make the legacy stream depend on a capturing blocking stream")  \
+                                        X(cudaErrorCapturedEvent, 907,                                                 \
+                                          "operation not permitted on an event last recorded in a capturing stream")   \
+                                            X(cudaErrorStreamCaptureWrongThread, 908,                                  \
+                                              "attempt to terminate a thread-local capture sequence from another "     \
+                                              "thread") X(cudaErrorUnknown, 999, "unknown error")
 #define HOSTCUDA_ENUM(name, value, text) name = value,
 typedef enum cudaError { HOSTCUDA_ERRORS(HOSTCUDA_ENUM) hostcudaErrorMax = 10000 } cudaError_t;
 
-enum cudaMemcpyKind { cudaMemcpyHostToHost, cudaMemcpyHostToDevice, cudaMemcpyDeviceToHost, cudaMemcpyDeviceToDevice, cudaMemcpyDefault };
-enum cudaStreamCaptureMode { cudaStreamCaptureModeGlobal, cudaStreamCaptureModeThreadLocal, cudaStreamCaptureModeRelaxed };
-enum cudaStreamCaptureStatus { cudaStreamCaptureStatusNone, cudaStreamCaptureStatusActive, cudaStreamCaptureStatusInvalidated };
-enum cudaFuncAttribute { cudaFuncAttributeMaxDynamicSharedMemorySize = 8, cudaFuncAttributePreferredSharedMemoryCarveout = 9 };
-enum cudaDeviceAttr { cudaDevAttrMaxThreadsPerBlock = 1, cudaDevAttrMaxSharedMemoryPerBlock = 8, cudaDevAttrWarpSize = 10,
-    cudaDevAttrMultiProcessorCount = 16, cudaDevAttrL2CacheSize = 38, cudaDevAttrComputeCapabilityMajor = 75,
-    cudaDevAttrComputeCapabilityMinor = 76, cudaDevAttrMaxSharedMemoryPerBlockOptin = 97 };
+enum cudaMemcpyKind {
+    cudaMemcpyHostToHost,
+    cudaMemcpyHostToDevice,
+    cudaMemcpyDeviceToHost,
+    cudaMemcpyDeviceToDevice,
+    cudaMemcpyDefault
+};
+enum cudaStreamCaptureMode {
+    cudaStreamCaptureModeGlobal,
+    cudaStreamCaptureModeThreadLocal,
+    cudaStreamCaptureModeRelaxed
+};
+enum cudaStreamCaptureStatus {
+    cudaStreamCaptureStatusNone,
+    cudaStreamCaptureStatusActive,
+    cudaStreamCaptureStatusInvalidated
+};
+enum cudaFuncAttribute {
+    cudaFuncAttributeMaxDynamicSharedMemorySize = 8,
+    cudaFuncAttributePreferredSharedMemoryCarveout = 9
+};
+enum cudaDeviceAttr {
+    cudaDevAttrMaxThreadsPerBlock = 1,
+    cudaDevAttrMaxSharedMemoryPerBlock = 8,
+    cudaDevAttrWarpSize = 10,
+    cudaDevAttrMultiProcessorCount = 16,
+    cudaDevAttrL2CacheSize = 38,
+    cudaDevAttrComputeCapabilityMajor = 75,
+    cudaDevAttrComputeCapabilityMinor = 76,
+    cudaDevAttrMaxSharedMemoryPerBlockOptin = 97
+};
 #define cudaStreamDefault 0x00
 #define cudaStreamNonBlocking 0x01
 #define cudaEventDefault 0x00
@@ -79,8 +119,10 @@ typedef struct CUgraphExec_st *cudaGraphExec_t;
 struct cudaDeviceProp {
     char name[256];
     size_t totalGlobalMem, sharedMemPerBlock, sharedMemPerBlockOptin, sharedMemPerMultiprocessor, totalConstMem;
-    int regsPerBlock, warpSize, maxThreadsPerBlock, maxThreadsDim[3], maxGridSize[3], major, minor, multiProcessorCount, l2CacheSize;
-    int maxThreadsPerMultiProcessor, memoryBusWidth, asyncEngineCount, unifiedAddressing, concurrentKernels, ECCEnabled, integrated;
+    int regsPerBlock, warpSize, maxThreadsPerBlock, maxThreadsDim[3], maxGridSize[3], major, minor, multiProcessorCount,
+        l2CacheSize;
+    int maxThreadsPerMultiProcessor, memoryBusWidth, asyncEngineCount, unifiedAddressing, concurrentKernels, ECCEnabled,
+        integrated;
 };
 
 const char *cudaGetErrorName(cudaError_t error);
@@ -102,7 +144,8 @@ cudaError_t cudaHostAlloc(void **pointer, size_t size, unsigned int flags);
 cudaError_t cudaFreeHost(void *pointer);
 cudaError_t cudaMemGetInfo(size_t *available, size_t *total);
 cudaError_t cudaMemcpy(void *to, const void *from, size_t count, enum cudaMemcpyKind kind);
-cudaError_t cudaMemcpyAsync(void *to, const void *from, size_t count, enum cudaMemcpyKind kind, cudaStream_t stream HOSTCUDA_OR(0));
+cudaError_t cudaMemcpyAsync(void *to, const void *from, size_t count, enum cudaMemcpyKind kind,
+                            cudaStream_t stream HOSTCUDA_OR(0));
 cudaError_t cudaMemset(void *to, int value, size_t count);
 cudaError_t cudaMemsetAsync(void *to, int value, size_t count, cudaStream_t stream HOSTCUDA_OR(0));
 cudaError_t cudaStreamCreate(cudaStream_t *stream);
@@ -121,7 +164,8 @@ cudaError_t cudaEventRecord(cudaEvent_t event, cudaStream_t stream HOSTCUDA_OR(0
 cudaError_t cudaEventSynchronize(cudaEvent_t event);
 cudaError_t cudaEventQuery(cudaEvent_t event);
 cudaError_t cudaEventElapsedTime(float *milliseconds, cudaEvent_t start, cudaEvent_t stop);
-cudaError_t cudaGraphInstantiateWithFlags(cudaGraphExec_t *exec, cudaGraph_t graph, unsigned long long flags HOSTCUDA_OR(0));
+cudaError_t cudaGraphInstantiateWithFlags(cudaGraphExec_t *exec, cudaGraph_t graph,
+                                          unsigned long long flags HOSTCUDA_OR(0));
 cudaError_t cudaGraphLaunch(cudaGraphExec_t exec, cudaStream_t stream);
 cudaError_t cudaGraphDestroy(cudaGraph_t graph);
 cudaError_t cudaGraphExecDestroy(cudaGraphExec_t exec);
@@ -129,7 +173,8 @@ cudaError_t cudaFuncSetAttribute(const void *function, enum cudaFuncAttribute at
 
 /* The emulation's own controls. */
 void hostcuda_order(int kind, unsigned seed);    /* of threads and blocks: 0 forward, 1 reverse, 2 shuffled */
-void hostcuda_streams(unsigned seed);            /* 0: all work runs when issued; else the order of a draw, when waited for */
+/* 0: all work runs when issued; else the order of a draw, when waited for */
+void hostcuda_streams(unsigned seed);
 void hostcuda_capacity(size_t bytes);            /* of the device (0: 16 GiB); hostcuda_high_bytes starts anew */
 void hostcuda_fail_nth(int n);                   /* the n-th next allocation fails; 0: none does */
 size_t hostcuda_live_bytes(void);                /* allocated by cudaMalloc, as asked for */
@@ -138,8 +183,8 @@ int hostcuda_live_count(void);                   /* allocations, on the device a
 int hostcuda_live_handles(void);                 /* streams, events, graphs, cuBLAS handles */
 const char *hostcuda_message(void);              /* of the last failed kernel: where, and which threads */
 unsigned long long hostcuda_launches(void);      /* kernels run */
-/* Bank conflicts of what a warp's lanes do at once: wavefronts that cp.async's stores and ldmatrix's reads take, and the fewest that
-   could move as many bytes. Counted from this call on, which starts them anew. */
+/* Bank conflicts of what a warp's lanes do at once: wavefronts that cp.async's stores and ldmatrix's reads take, and
+   the fewest that could move as many bytes. Counted from this call on, which starts them anew. */
 typedef struct hostcuda_banks { unsigned long long stores, stores_least, reads, reads_least; } hostcuda_banks;
 void hostcuda_count_banks(void);
 hostcuda_banks hostcuda_banks_counted(void);
@@ -148,7 +193,7 @@ hostcuda_banks hostcuda_banks_counted(void);
 }
 #endif
 
-/* ---- The kernel language ---------------------------------------------------------------------------------------------- */
+/* ---- The kernel language ----------------------------------------------------------------------------------------- */
 
 #ifdef __cplusplus
 #include <math.h>
@@ -160,7 +205,8 @@ hostcuda_banks hostcuda_banks_counted(void);
 #define __device__
 #define __host__
 #define __constant__ const
-#define __shared__ static                        /* one block at a time; an object of its own, so that ASan guards its ends */
+/* one block at a time; an object of its own, so that ASan guards its ends */
+#define __shared__ static
 #define __forceinline__ inline __attribute__((always_inline))
 #define __launch_bounds__(...)
 #define __align__(n) __attribute__((aligned(n)))
@@ -190,10 +236,11 @@ static const int warpSize = 32;
 enum { HOSTCUDA_BARRIER, HOSTCUDA_SYNCWARP, HOSTCUDA_SHUFFLE, HOSTCUDA_VOTE, HOSTCUDA_MMA, HOSTCUDA_LDMATRIX };
 extern void *hostcuda_dynamic;
 void hostcuda_barrier(const char *file, int line);
-unsigned long long hostcuda_collective(int kind, unsigned mask, unsigned long long value, int from, const char *file, int line);
+unsigned long long hostcuda_collective(int kind, unsigned mask, unsigned long long value, int from, const char *file,
+                                       int line);
 int hostcuda_lane(void);
-cudaError_t hostcuda_queue(const char *name, const void *kernel, dim3 grid, dim3 block, size_t shared, cudaStream_t stream,
-                           std::function<void()> body);
+cudaError_t hostcuda_queue(const char *name, const void *kernel, dim3 grid, dim3 block, size_t shared,
+                           cudaStream_t stream, std::function<void()> body);
 unsigned hostcuda_to_tf32(float value);
 void hostcuda_mma_m16n8k8_tf32(float d[4], const unsigned a[4], const unsigned b[2], HOSTCUDA_HERE);
 void hostcuda_cp_async(void *shared, const void *global, int bytes, bool valid, HOSTCUDA_HERE);
@@ -206,14 +253,19 @@ void hostcuda_ldmatrix_x4(float f[4], const float *row, HOSTCUDA_HERE);
 
 /* Arguments are converted to the parameters' types and copied now; each thread gets copies of its own. */
 template <class... P, class... A>
-void hostcuda_launch(const char *name, void (*kernel)(P...), dim3 grid, dim3 block, size_t shared, cudaStream_t stream, A &&...args)
+void hostcuda_launch(const char *name, void (*kernel)(P...), dim3 grid, dim3 block, size_t shared, cudaStream_t stream,
+                     A &&...args)
 {
     std::tuple<P...> values(std::forward<A>(args)...);
-    hostcuda_queue(name, reinterpret_cast<const void *>(kernel), grid, block, shared, stream, [=] { std::apply(kernel, values); });
+    hostcuda_queue(name, reinterpret_cast<const void *>(kernel), grid, block, shared, stream,
+                   [=] { std::apply(kernel, values); });
 }
 
 static inline void __syncthreads(HOSTCUDA_HERE) { hostcuda_barrier(file, line); }
-static inline void __syncwarp(unsigned mask = ~0u, HOSTCUDA_HERE) { hostcuda_collective(HOSTCUDA_SYNCWARP, mask, 0, 0, file, line); }
+static inline void __syncwarp(unsigned mask = ~0u, HOSTCUDA_HERE)
+{
+    hostcuda_collective(HOSTCUDA_SYNCWARP, mask, 0, 0, file, line);
+}
 static inline void __threadfence(void) {}
 static inline void __threadfence_block(void) {}
 static inline unsigned __ballot_sync(unsigned mask, int p, HOSTCUDA_HERE)
@@ -256,7 +308,10 @@ template <class T> static inline T __shfl_up_sync(unsigned mask, T value, unsign
 template <class T> static inline T __ldg(const T *p) { return *p; }
 static inline unsigned __float_as_uint(float v) { unsigned u; memcpy(&u, &v, 4); return u; }
 static inline float __uint_as_float(unsigned u) { float v; memcpy(&v, &u, 4); return v; }
-static inline unsigned __umulhi(unsigned a, unsigned b) { return static_cast<unsigned>(static_cast<unsigned long long>(a) * b >> 32); }
+static inline unsigned __umulhi(unsigned a, unsigned b)
+{
+    return static_cast<unsigned>(static_cast<unsigned long long>(a) * b >> 32);
+}
 static inline float __fmaf_rn(float a, float b, float c) { return fmaf(a, b, c); }
 static inline float __fadd_rn(float a, float b) { return a + b; } /* with -ffp-contract=off: never part of an fma */
 static inline float __fmul_rn(float a, float b) { return a * b; }
@@ -265,7 +320,9 @@ static inline float hostcuda_rsqrtf(float v) { return 1.0f / sqrtf(v); }
 static inline int __popc(unsigned v) { return __builtin_popcount(v); }
 static inline int __clz(int v) { return v ? __builtin_clz(static_cast<unsigned>(v)) : 32; }
 static inline int __ffs(int v) { return __builtin_ffs(v); }
-#define HOSTCUDA_MINMAX(T) static inline T min(T a, T b) { return b < a ? b : a; } static inline T max(T a, T b) { return a < b ? b : a; }
+#define HOSTCUDA_MINMAX(T)                                  \
+    static inline T min(T a, T b) { return b < a ? b : a; } \
+    static inline T max(T a, T b) { return a < b ? b : a; }
 HOSTCUDA_MINMAX(int) HOSTCUDA_MINMAX(unsigned) HOSTCUDA_MINMAX(long) HOSTCUDA_MINMAX(unsigned long)
 HOSTCUDA_MINMAX(long long) HOSTCUDA_MINMAX(unsigned long long)
 static inline float min(float a, float b) { return fminf(a, b); }
@@ -273,19 +330,28 @@ static inline float max(float a, float b) { return fmaxf(a, b); }
 static inline double min(double a, double b) { return fmin(a, b); }
 static inline double max(double a, double b) { return fmax(a, b); }
 #define HOSTCUDA_ATOMIC(T) static inline T atomicAdd(T *p, T v) { T old = *p; *p = old + v; return old; }
-HOSTCUDA_ATOMIC(int) HOSTCUDA_ATOMIC(unsigned) HOSTCUDA_ATOMIC(unsigned long long) HOSTCUDA_ATOMIC(float) HOSTCUDA_ATOMIC(double)
+HOSTCUDA_ATOMIC(int)
+HOSTCUDA_ATOMIC(unsigned) HOSTCUDA_ATOMIC(unsigned long long) HOSTCUDA_ATOMIC(float) HOSTCUDA_ATOMIC(double)
 
-/* The toolkit's typed forms. */
-template <class T> static inline cudaError_t cudaMalloc(T **pointer, size_t size) { return cudaMalloc(reinterpret_cast<void **>(pointer), size); }
-template <class T> static inline cudaError_t cudaMallocHost(T **pointer, size_t size) { return cudaMallocHost(reinterpret_cast<void **>(pointer), size); }
-template <class T> static inline cudaError_t cudaFuncSetAttribute(T *function, enum cudaFuncAttribute attribute, int value)
+    /* The toolkit's typed forms. */
+    template <class T>
+    static inline cudaError_t cudaMalloc(T **pointer, size_t size)
+{
+    return cudaMalloc(reinterpret_cast<void **>(pointer), size);
+}
+template <class T> static inline cudaError_t cudaMallocHost(T **pointer, size_t size)
+{
+    return cudaMallocHost(reinterpret_cast<void **>(pointer), size);
+}
+template <class T>
+static inline cudaError_t cudaFuncSetAttribute(T *function, enum cudaFuncAttribute attribute, int value)
 {
     return cudaFuncSetAttribute(reinterpret_cast<const void *>(function), attribute, value);
 }
 #endif
 #endif /* HOSTCUDA_RUNTIME_H */
 
-/* ---- The implementation ----------------------------------------------------------------------------------------------- */
+/* ---- The implementation ------------------------------------------------------------------------------------------ */
 
 #if defined(HOSTCUDA_IMPLEMENTATION) && !defined(HOSTCUDA_IMPLEMENTATION_DONE)
 #define HOSTCUDA_IMPLEMENTATION_DONE
@@ -336,13 +402,14 @@ __asm__(".text\n.globl hostcuda_switch\nhostcuda_switch:\n"
         "mov %rsi, %rsp\npop %r15\npop %r14\npop %r13\npop %r12\npop %rbx\npop %rbp\nret\n");
 #elif defined(__aarch64__) && !defined(HOSTCUDA_UCONTEXT)
 enum { HOSTCUDA_FRAME = 20, HOSTCUDA_START = 11 };
-__asm__(".text\n.globl hostcuda_switch\nhostcuda_switch:\n"
-        "sub sp, sp, #160\nstp x19, x20, [sp]\nstp x21, x22, [sp, #16]\nstp x23, x24, [sp, #32]\nstp x25, x26, [sp, #48]\n"
-        "stp x27, x28, [sp, #64]\nstp x29, x30, [sp, #80]\nstp d8, d9, [sp, #96]\nstp d10, d11, [sp, #112]\n"
-        "stp d12, d13, [sp, #128]\nstp d14, d15, [sp, #144]\nmov x9, sp\nstr x9, [x0]\nmov sp, x1\n"
-        "ldp x19, x20, [sp]\nldp x21, x22, [sp, #16]\nldp x23, x24, [sp, #32]\nldp x25, x26, [sp, #48]\n"
-        "ldp x27, x28, [sp, #64]\nldp x29, x30, [sp, #80]\nldp d8, d9, [sp, #96]\nldp d10, d11, [sp, #112]\n"
-        "ldp d12, d13, [sp, #128]\nldp d14, d15, [sp, #144]\nadd sp, sp, #160\nret\n");
+__asm__(
+    ".text\n.globl hostcuda_switch\nhostcuda_switch:\n"
+    "sub sp, sp, #160\nstp x19, x20, [sp]\nstp x21, x22, [sp, #16]\nstp x23, x24, [sp, #32]\nstp x25, x26, [sp, #48]\n"
+    "stp x27, x28, [sp, #64]\nstp x29, x30, [sp, #80]\nstp d8, d9, [sp, #96]\nstp d10, d11, [sp, #112]\n"
+    "stp d12, d13, [sp, #128]\nstp d14, d15, [sp, #144]\nmov x9, sp\nstr x9, [x0]\nmov sp, x1\n"
+    "ldp x19, x20, [sp]\nldp x21, x22, [sp, #16]\nldp x23, x24, [sp, #32]\nldp x25, x26, [sp, #48]\n"
+    "ldp x27, x28, [sp, #64]\nldp x29, x30, [sp, #80]\nldp d8, d9, [sp, #96]\nldp d10, d11, [sp, #112]\n"
+    "ldp d12, d13, [sp, #128]\nldp d14, d15, [sp, #144]\nadd sp, sp, #160\nret\n");
 #else
 #define HOSTCUDA_UCONTEXT_USED 1
 #include <ucontext.h>
@@ -375,7 +442,8 @@ struct warp {
     int kind; bool mixed;                        /* the kind and mask of all that wait, unless mixed */
     unsigned long long in[32], out[32]; int from[32];
     alignas(32) float a[16][8], b[8][8], p[16][8];
-    const float *rows[32]; float fours[32][4];   /* of ldmatrix: what the lanes name, and what lies there when all have come */
+    /* of ldmatrix: what the lanes name, and what lies there when all have come */
+    const float *rows[32]; float fours[32][4];
     std::vector<store> stores;                   /* of this block, where banks are counted */
 };
 
@@ -400,9 +468,11 @@ static unsigned draw(unsigned long long *state)
 
 /* ---- Banks */
 
-/* What the memory serves at once: as many lanes, side by side, as 128 bytes are; different words in one of 32 banks come one after
+/* What the memory serves at once: as many lanes, side by side, as 128 bytes are; different words in one of 32 banks
+   come one after
  * the other. */
-static void wavefronts(const uintptr_t *at, unsigned lanes, int bytes, unsigned long long *taken, unsigned long long *least)
+static void wavefronts(const uintptr_t *at, unsigned lanes, int bytes, unsigned long long *taken,
+                       unsigned long long *least)
 {
     for (int first = 0, group = 128 / bytes; first < 32; first += group) {
         uintptr_t words[32][32];
@@ -457,7 +527,8 @@ static void switch_to(fiber *to)
     landed();
 }
 
-/* The stack as it is before the first switch to it, whatever was on it. Tops differ in their place within a page, or all
+/* The stack as it is before the first switch to it, whatever was on it. Tops differ in their place within a page, or
+   all
  * stacks would compete for the same lines of the cache. */
 static void rewind(fiber *f, size_t number)
 {
@@ -488,7 +559,10 @@ static fiber *take_fiber(void)
         fiber *f = new fiber;
         size_t page = 16 << 10;
         void *p = mmap(nullptr, page + HOSTCUDA_STACK, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-        if (p == MAP_FAILED || mprotect(p, page, PROT_NONE)) { fprintf(stderr, "hostcuda: no memory for stacks\n"); abort(); }
+        if (p == MAP_FAILED || mprotect(p, page, PROT_NONE)) {
+            fprintf(stderr, "hostcuda: no memory for stacks\n");
+            abort();
+        }
         f->stack = static_cast<char *>(p) + page;
         rewind(f, run.fibers.size());
         run.fibers.emplace_back(f);
@@ -506,7 +580,8 @@ static const char *describe(char text[200], const cuda_thread *t)
     static const char *const kinds[] = {"__syncthreads", "__syncwarp", "a shuffle", "a vote", "mma", "ldmatrix"};
     uint3 i = run.index[t - run.threads];
     int n = snprintf(text, 200, "thread (%u, %u, %u) at %s, %s:%d", i.x, i.y, i.z, kinds[t->kind], t->file, t->line);
-    if (t->kind != HOSTCUDA_BARRIER && n > 0 && n < 200) snprintf(text + n, static_cast<size_t>(200 - n), ", mask %#x", t->mask);
+    if (t->kind != HOSTCUDA_BARRIER && n > 0 && n < 200)
+        snprintf(text + n, static_cast<size_t>(200 - n), ", mask %#x", t->mask);
     return text;
 }
 
@@ -514,7 +589,8 @@ static const char *describe(char text[200], const cuda_thread *t)
 __attribute__((format(printf, 1, 2))) static void fail(const char *format, ...)
 {
     va_list list;
-    int n = snprintf(run.message, sizeof run.message, "%s, block (%u, %u, %u): ", run.name, blockIdx.x, blockIdx.y, blockIdx.z);
+    int n = snprintf(run.message, sizeof run.message, "%s, block (%u, %u, %u): ", run.name, blockIdx.x, blockIdx.y,
+                     blockIdx.z);
     va_start(list, format);
     if (n > 0 && n < static_cast<int>(sizeof run.message))
         vsnprintf(run.message + n, sizeof run.message - static_cast<size_t>(n), format, list);
@@ -606,7 +682,8 @@ static bool gathered(warp *w, int kind, unsigned mask)
     if ((w->waiting & group) != group) return false;
     if (w->mixed)
         for (unsigned l = 0, first = static_cast<unsigned>(w - run.warps) * 32; l < 32; l++)
-            if (group >> l & 1 && (run.threads[first + l].kind != kind || run.threads[first + l].mask != mask)) return false;
+            if (group >> l & 1 && (run.threads[first + l].kind != kind || run.threads[first + l].mask != mask))
+                return false;
     if (kind == HOSTCUDA_VOTE)
         for (int l = 0; l < 32; l++) if (group >> l & 1 && w->in[l]) votes |= 1u << l;
     for (int l = 0; l < 32; l++) {               /* lanes outside may not have read theirs yet */
@@ -733,7 +810,10 @@ static bool execute(const char *name, dim3 grid, dim3 block, size_t shared, cons
     hostcuda_dynamic = nullptr;
     if (!run.failed) return true;
     run.idle.clear();                            /* threads were left where they stood */
-    for (size_t i = 0; i < run.fibers.size(); i++) { rewind(run.fibers[i].get(), i); run.idle.push_back(run.fibers[i].get()); }
+    for (size_t i = 0; i < run.fibers.size(); i++) {
+        rewind(run.fibers[i].get(), i);
+        run.idle.push_back(run.fibers[i].get());
+    }
     for (cuda_thread &t : run.threads) { t.on = nullptr; t.groups = 0; t.first = 0; t.copies.clear(); }
     return false;
 }
@@ -747,13 +827,15 @@ void hostcuda_barrier(const char *file, int line)
     t->kind = HOSTCUDA_BARRIER; t->file = file; t->line = line; t->mask = 0;
     if (!run.arrived++) run.barrier = t;
     else if (run.barrier->line != line || (run.barrier->file != file && strcmp(run.barrier->file, file)))
-        fail("threads at different barriers: %s; %s; %u exited", describe(a, run.barrier), describe(b, t), run.count - run.live);
+        fail("threads at different barriers: %s; %s; %u exited", describe(a, run.barrier), describe(b, t),
+             run.count - run.live);
     run.w->barrier |= 1u << run.lane;
     if (run.arrived == run.live) open_barrier();
     go_on();
 }
 
-unsigned long long hostcuda_collective(int kind, unsigned mask, unsigned long long value, int from, const char *file, int line)
+unsigned long long hostcuda_collective(int kind, unsigned mask, unsigned long long value, int from, const char *file,
+                                       int line)
 {
     using namespace hostcuda;
     warp *w = run.w;
@@ -814,14 +896,16 @@ void hostcuda_cp_async(void *shared, const void *global, int bytes, bool valid, 
     memset(shared, 0xFF, size);
 }
 
-/* Lane l names four floats: those of row l % 8 of the l / 8-th of four 8x4 matrices; it gets element l % 4 of row l / 4 of each. */
+/* Lane l names four floats: those of row l % 8 of the l / 8-th of four 8x4 matrices; it gets element l % 4 of row l / 4
+   of each. */
 void hostcuda_ldmatrix_x4(float f[4], const float *row, const char *file, int line)
 {
     using namespace hostcuda;
     warp *w = run.w;
     unsigned lane = run.lane;
     if (w->live != ~0u) fail("ldmatrix needs all 32 lanes, live are %#x, %s:%d", w->live, file, line);
-    if (reinterpret_cast<uintptr_t>(row) % 16) fail("ldmatrix of a misaligned address %p, %s:%d", static_cast<const void *>(row), file, line);
+    if (reinterpret_cast<uintptr_t>(row) % 16)
+        fail("ldmatrix of a misaligned address %p, %s:%d", static_cast<const void *>(row), file, line);
     w->rows[lane] = row;
     join(w, HOSTCUDA_LDMATRIX, ~0u, file, line);
     for (unsigned i = 0; i < 4; i++) f[i] = w->fours[8 * i + lane / 4][lane % 4];
@@ -845,7 +929,8 @@ typedef std::shared_ptr<op> op_ptr;
 struct op {                                      /* one piece of queued or captured work */
     std::function<void()> body;
     int blockers = 0; bool done = false; std::vector<op_ptr> followers; /* queued: how many must run first; who waits */
-    std::vector<op_ptr> after; CUgraph_st *graph = nullptr; bool captured = false; /* captured: edges; graph while capturing */
+    /* captured: edges; graph while capturing */
+    std::vector<op_ptr> after; CUgraph_st *graph = nullptr; bool captured = false;
 };
 typedef std::lock_guard<std::recursive_mutex> guard;
 struct allocation { size_t size; bool pinned; };
@@ -869,7 +954,10 @@ namespace hostcuda {
 static struct device {
     std::recursive_mutex lock;
     std::map<uintptr_t, allocation> memory; size_t live = 0, high = 0, capacity = 16ull << 30; int fail_nth = 0;
-    CUstream_st legacy; std::set<void *> handles; std::vector<CUstream_st *> streams; std::vector<CUgraph_st *> capturing;
+    CUstream_st legacy;
+    std::set<void *> handles;
+    std::vector<CUstream_st *> streams;
+    std::vector<CUgraph_st *> capturing;
     std::vector<op_ptr> ready; unsigned long long draw = 0, launches = 0; bool lazy = false;
     std::map<const void *, size_t> dynamic;      /* the most dynamic shared memory of a kernel, where set */
     cudaError_t error = cudaSuccess;             /* of a kernel, until a waiting call has told it */
@@ -878,7 +966,11 @@ static struct device {
         legacy.legacy = true;
         streams.push_back(&legacy);
         const char *order = getenv("HOSTCUDA_ORDER"), *seed = getenv("HOSTCUDA_STREAMS");
-        if (order) hostcuda_order(!strcmp(order, "forward") ? 0 : !strcmp(order, "reverse") ? 1 : 2, static_cast<unsigned>(atoi(order)));
+        if (order)
+            hostcuda_order(!strcmp(order, "forward")   ? 0
+                           : !strcmp(order, "reverse") ? 1
+                                                       : 2,
+                           static_cast<unsigned>(atoi(order)));
         if (seed) { draw = strtoul(seed, nullptr, 10); lazy = draw != 0; }
     }
 } device;
@@ -938,7 +1030,8 @@ static cudaError_t usable(CUstream_st *s)
     if (!s) return note(cudaErrorInvalidResourceHandle);
     if (s->capture && s->capture->invalid) return note(cudaErrorStreamCaptureInvalidated);
     if (s->legacy)
-        for (CUstream_st *other : device.streams) if (other->capture && other->blocking) return spoil(other->capture, cudaErrorStreamCaptureImplicit);
+        for (CUstream_st *other : device.streams)
+            if (other->capture && other->blocking) return spoil(other->capture, cudaErrorStreamCaptureImplicit);
     return cudaSuccess;
 }
 
@@ -957,7 +1050,8 @@ static cudaError_t unsafe(bool always)
 {
     cudaError_t e = cudaSuccess;
     for (CUgraph_st *g : device.capturing)
-        if (always || g->mode == cudaStreamCaptureModeGlobal || (g->mode == cudaStreamCaptureModeThreadLocal && g->owner == std::this_thread::get_id()))
+        if (always || g->mode == cudaStreamCaptureModeGlobal ||
+            (g->mode == cudaStreamCaptureModeThreadLocal && g->owner == std::this_thread::get_id()))
             e = spoil(g, cudaErrorStreamCaptureUnsupported);
     return e;
 }
@@ -994,7 +1088,8 @@ static cudaError_t copy_memory(void *to, const void *from, size_t count, cudaMem
     if (kind != cudaMemcpyDefault && real != static_cast<int>(kind)) return note(cudaErrorInvalidMemcpyDirection);
     CUstream_st *s = stream_of(stream);
     if (src == PAGEABLE && s && !s->capture) {
-        auto staged = std::make_shared<std::vector<char>>(static_cast<const char *>(from), static_cast<const char *>(from) + count);
+        auto staged = std::make_shared<std::vector<char>>(static_cast<const char *>(from),
+                                                          static_cast<const char *>(from) + count);
         cudaError_t e = enqueue(stream, [=] { memcpy(to, staged->data(), count); });
         if (e != cudaSuccess || dst == DEVICE) return e;
     } else {
@@ -1012,7 +1107,8 @@ static cudaError_t allocate(void **pointer, size_t size, bool pinned)
     cudaError_t e = unsafe(false);
     if (e != cudaSuccess || !size) return e;
     bool fails = device.fail_nth > 0 && --device.fail_nth == 0;
-    if (fails || (!pinned && (device.live > device.capacity || size > device.capacity - device.live)) || posix_memalign(pointer, 256, size))
+    if (fails || (!pinned && (device.live > device.capacity || size > device.capacity - device.live)) ||
+        posix_memalign(pointer, 256, size))
         return *pointer = nullptr, note(cudaErrorMemoryAllocation);
     memset(*pointer, 0xFF, size);
     device.memory[reinterpret_cast<uintptr_t>(*pointer)] = {size, pinned};
@@ -1041,13 +1137,14 @@ template <class T> static T *create(void) { T *t = new T(); device.handles.inser
 template <class T> static void destroy(T *t) { device.handles.erase(t); delete t; }
 } /* namespace hostcuda */
 
-cudaError_t hostcuda_queue(const char *name, const void *kernel, dim3 grid, dim3 block, size_t shared, cudaStream_t stream,
-                           std::function<void()> body)
+cudaError_t hostcuda_queue(const char *name, const void *kernel, dim3 grid, dim3 block, size_t shared,
+                           cudaStream_t stream, std::function<void()> body)
 {
     using namespace hostcuda;
     guard g(device.lock);
     unsigned long long threads = 1ull * block.x * block.y * block.z;
-    if (!threads || threads > 1024 || block.z > 64 || !grid.x || !grid.y || !grid.z || grid.x > 0x7FFFFFFF || grid.y > 65535 || grid.z > 65535)
+    if (!threads || threads > 1024 || block.z > 64 || !grid.x || !grid.y || !grid.z || grid.x > 0x7FFFFFFF ||
+        grid.y > 65535 || grid.z > 65535)
         return note(cudaErrorInvalidConfiguration);
     auto most = device.dynamic.find(kernel);
     if (shared > (most == device.dynamic.end() ? 48u << 10 : most->second)) return note(cudaErrorInvalidValue);
@@ -1063,10 +1160,31 @@ cudaError_t hostcuda_queue(const char *name, const void *kernel, dim3 grid, dim3
 extern "C" {
 #define HOSTCUDA_NAME(name, value, text) case name: return #name;
 #define HOSTCUDA_TEXT(name, value, text) case name: return text;
-const char *cudaGetErrorName(cudaError_t error) { switch (error) { HOSTCUDA_ERRORS(HOSTCUDA_NAME) default: return "unrecognized error code"; } }
-const char *cudaGetErrorString(cudaError_t error) { switch (error) { HOSTCUDA_ERRORS(HOSTCUDA_TEXT) default: return "unrecognized error code"; } }
-cudaError_t cudaPeekAtLastError(void) { HOSTCUDA_ENTER; return device.error != cudaSuccess ? device.error : last_error; }
-cudaError_t cudaGetLastError(void) { HOSTCUDA_ENTER; told(); cudaError_t e = last_error; last_error = cudaSuccess; return e; }
+const char *cudaGetErrorName(cudaError_t error)
+{
+    switch (error) {
+        HOSTCUDA_ERRORS(HOSTCUDA_NAME) default : return "unrecognized error code";
+    }
+}
+const char *cudaGetErrorString(cudaError_t error)
+{
+    switch (error) {
+        HOSTCUDA_ERRORS(HOSTCUDA_TEXT) default : return "unrecognized error code";
+    }
+}
+cudaError_t cudaPeekAtLastError(void)
+{
+    HOSTCUDA_ENTER;
+    return device.error != cudaSuccess ? device.error : last_error;
+}
+cudaError_t cudaGetLastError(void)
+{
+    HOSTCUDA_ENTER;
+    told();
+    cudaError_t e = last_error;
+    last_error = cudaSuccess;
+    return e;
+}
 cudaError_t cudaGetDeviceCount(int *count) { *count = 1; return cudaSuccess; }
 cudaError_t cudaGetDevice(int *number) { *number = 0; return cudaSuccess; }
 cudaError_t cudaSetDevice(int number) { return number == 0 ? cudaSuccess : hostcuda::note(cudaErrorInvalidDevice); }
@@ -1081,7 +1199,8 @@ cudaError_t cudaGetDeviceProperties(struct cudaDeviceProp *prop, int number)
     *prop = cudaDeviceProp();
     snprintf(prop->name, sizeof prop->name, "host emulation");
     prop->totalGlobalMem = device.capacity;
-    prop->sharedMemPerBlock = 48 << 10; prop->sharedMemPerBlockOptin = 227 << 10; prop->sharedMemPerMultiprocessor = 228 << 10;
+    prop->sharedMemPerBlock = 48 << 10; prop->sharedMemPerBlockOptin = 227 << 10;
+    prop->sharedMemPerMultiprocessor = 228 << 10;
     prop->totalConstMem = 64 << 10; prop->regsPerBlock = 64 << 10; prop->warpSize = 32; prop->maxThreadsPerBlock = 1024;
     prop->maxThreadsDim[0] = prop->maxThreadsDim[1] = 1024; prop->maxThreadsDim[2] = 64;
     prop->maxGridSize[0] = 0x7FFFFFFF; prop->maxGridSize[1] = prop->maxGridSize[2] = 65535;
@@ -1112,7 +1231,11 @@ cudaError_t cudaDeviceGetAttribute(int *value, enum cudaDeviceAttr attr, int num
 
 cudaError_t cudaMalloc(void **pointer, size_t size) { return hostcuda::allocate(pointer, size, false); }
 cudaError_t cudaMallocHost(void **pointer, size_t size) { return hostcuda::allocate(pointer, size, true); }
-cudaError_t cudaHostAlloc(void **pointer, size_t size, unsigned int flags) { (void)flags; return hostcuda::allocate(pointer, size, true); }
+cudaError_t cudaHostAlloc(void **pointer, size_t size, unsigned int flags)
+{
+    (void)flags;
+    return hostcuda::allocate(pointer, size, true);
+}
 cudaError_t cudaFree(void *pointer) { return hostcuda::release_memory(pointer, false); }
 cudaError_t cudaFreeHost(void *pointer) { return hostcuda::release_memory(pointer, true); }
 
@@ -1180,7 +1303,10 @@ cudaError_t cudaStreamDestroy(cudaStream_t stream) /* its work still runs */
     if (stream->blocking) for (op_ptr &o : stream->tail) if (!o->captured) device.legacy.tail.push_back(o);
     if (stream->capture) stream->capture->invalid = true;
     for (size_t i = 0; i < device.streams.size(); i++)
-        if (device.streams[i] == stream) { device.streams.erase(device.streams.begin() + static_cast<ptrdiff_t>(i)); break; }
+        if (device.streams[i] == stream) {
+            device.streams.erase(device.streams.begin() + static_cast<ptrdiff_t>(i));
+            break;
+        }
     destroy(stream);
     return cudaSuccess;
 }
@@ -1244,7 +1370,8 @@ cudaError_t cudaStreamEndCapture(cudaStream_t stream, cudaGraph_t *result)
     CUgraph_st *graph = s->capture;
     if (!graph) return note(cudaErrorIllegalState);
     if (graph->origin != s) return spoil(graph, cudaErrorStreamCaptureUnmatched);
-    if (graph->mode != cudaStreamCaptureModeRelaxed && graph->owner != std::this_thread::get_id()) return note(cudaErrorStreamCaptureWrongThread);
+    if (graph->mode != cudaStreamCaptureModeRelaxed && graph->owner != std::this_thread::get_id())
+        return note(cudaErrorStreamCaptureWrongThread);
     cudaError_t e = graph->invalid ? cudaErrorStreamCaptureInvalidated : cudaSuccess;
     std::set<op *> joined;                       /* all that the origin's next operation would follow */
     std::vector<op_ptr> look = s->tail;
@@ -1255,14 +1382,18 @@ cudaError_t cudaStreamEndCapture(cudaStream_t stream, cudaGraph_t *result)
     }
     for (CUstream_st *other : device.streams) {
         if (other->capture != graph) continue;
-        for (op_ptr &o : other->tail) if (!joined.count(o.get()) && e == cudaSuccess) e = cudaErrorStreamCaptureUnjoined;
+        for (op_ptr &o : other->tail)
+            if (!joined.count(o.get()) && e == cudaSuccess) e = cudaErrorStreamCaptureUnjoined;
         other->capture = nullptr;
         other->tail.swap(other->outer);
         other->outer.clear();
     }
     for (op_ptr &o : graph->nodes) o->graph = nullptr;
     for (size_t i = 0; i < device.capturing.size(); i++)
-        if (device.capturing[i] == graph) { device.capturing.erase(device.capturing.begin() + static_cast<ptrdiff_t>(i)); break; }
+        if (device.capturing[i] == graph) {
+            device.capturing.erase(device.capturing.begin() + static_cast<ptrdiff_t>(i));
+            break;
+        }
     if (e == cudaSuccess) *result = graph;
     else destroy(graph);
     return note(e);
@@ -1273,7 +1404,9 @@ cudaError_t cudaStreamIsCapturing(cudaStream_t stream, enum cudaStreamCaptureSta
     HOSTCUDA_ENTER;
     CUstream_st *s = stream_of(stream);
     if (!s || !status) return note(cudaErrorInvalidValue);
-    *status = !s->capture ? cudaStreamCaptureStatusNone : s->capture->invalid ? cudaStreamCaptureStatusInvalidated : cudaStreamCaptureStatusActive;
+    *status = !s->capture           ? cudaStreamCaptureStatusNone
+              : s->capture->invalid ? cudaStreamCaptureStatusInvalidated
+                                    : cudaStreamCaptureStatusActive;
     return cudaSuccess;
 }
 
@@ -1333,7 +1466,8 @@ cudaError_t cudaEventElapsedTime(float *milliseconds, cudaEvent_t begin, cudaEve
 {
     HOSTCUDA_ENTER;
     if (!milliseconds) return note(cudaErrorInvalidValue);
-    if (!known(begin) || !known(end) || !begin->op || !end->op || !begin->timing || !end->timing) return note(cudaErrorInvalidResourceHandle);
+    if (!known(begin) || !known(end) || !begin->op || !end->op || !begin->timing || !end->timing)
+        return note(cudaErrorInvalidResourceHandle);
     if (begin->op->captured || end->op->captured) return note(cudaErrorCapturedEvent);
     if (!begin->op->done || !end->op->done) return cudaErrorNotReady;
     *milliseconds = static_cast<float>(*end->when - *begin->when);
@@ -1402,7 +1536,12 @@ cudaError_t cudaFuncSetAttribute(const void *function, enum cudaFuncAttribute at
 
 void hostcuda_order(int kind, unsigned seed) { HOSTCUDA_ENTER; run.order = kind; run.draw = seed; }
 void hostcuda_streams(unsigned seed) { HOSTCUDA_ENTER; finish_all(); device.lazy = seed != 0; device.draw = seed; }
-void hostcuda_capacity(size_t bytes) { HOSTCUDA_ENTER; device.capacity = bytes ? bytes : 16ull << 30; device.high = device.live; }
+void hostcuda_capacity(size_t bytes)
+{
+    HOSTCUDA_ENTER;
+    device.capacity = bytes ? bytes : 16ull << 30;
+    device.high = device.live;
+}
 void hostcuda_fail_nth(int n) { HOSTCUDA_ENTER; device.fail_nth = n; }
 size_t hostcuda_live_bytes(void) { HOSTCUDA_ENTER; return device.live; }
 size_t hostcuda_high_bytes(void) { HOSTCUDA_ENTER; return device.high; }

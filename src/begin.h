@@ -12,10 +12,10 @@
 #include <cblas.h>
 #endif
 
-/* -ffast-math and its parts would change bits from one plan to another. Here none of them holds, whatever the flags:
-   sums keep their order, a product and a sum their two roundings (but for contractions, in matrix products alone).
-   Where a compiler cannot be told so, fast math is an error; GCP_ANY_MATH takes it, and then bits may depend on the
-   plan. */
+/* -ffast-math and its parts would change bits from one plan to another. The pragmas below switch them off, whatever the
+   flags: sums keep their order, and a product and a sum are rounded separately (only matrix products may contract
+   them). Where a compiler cannot be told so, fast math is an error. GCP_ANY_MATH accepts it: bits may then depend on
+   the plan. */
 #if defined(__clang__) && (defined(__x86_64__) || defined(__i386__))
 #pragma float_control(push)
 #pragma float_control(precise, on)
@@ -23,8 +23,8 @@
 #pragma GCC push_options
 #pragma GCC optimize("no-fast-math", "no-unsafe-math-optimizations", "no-associative-math", "no-reciprocal-math")
 #pragma GCC optimize("no-finite-math-only", "signed-zeros", "fp-contract=off")
-#pragma GCC optimize("no-trapping-math") /* changes no value; without it gcc leaves x > 0 ? x : a * x to scalars */
-#if defined(__i386__) && !defined(__SSE2_MATH__)                    /* x87 keeps more bits here and there */
+#pragma GCC optimize("no-trapping-math") /* changes no value; without it gcc does not vectorise x > 0 ? x : a * x */
+#if defined(__i386__) && !defined(__SSE2_MATH__)                    /* x87 keeps extra bits in some places */
 #pragma GCC target("sse2,fpmath=sse")
 #endif
 #elif defined(_MSC_VER) && !defined(__clang__)

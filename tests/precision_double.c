@@ -5,4 +5,7 @@
 #include "gcp.h"
 #include "support/precision_cases.h"
 
-int precision_run_double(const precision_case *c, int isa, int threads, precision_result *r) { return precision_run(c, isa, threads, r); }
+int precision_run_double(const precision_case *c, int isa, int threads, precision_result *r)
+{
+    return precision_run(c, isa, threads, r);
+}

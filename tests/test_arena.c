@@ -26,7 +26,8 @@ static void limits(void)
     CHECK(gcp_arena_push(&a, 1, 1, 65) == NULL);
     CHECK(gcp_arena_push(&a, PTRDIFF_MAX, 1, 2) == NULL && gcp_arena_push(&a, 2, 1, PTRDIFF_MAX) == NULL);
     CHECK(gcp_arena_push(&a, PTRDIFF_MAX, 1, 1) == NULL && gcp_arena_push(&a, PTRDIFF_MAX, 64, PTRDIFF_MAX) == NULL);
-    CHECK(gcp_arena_push(&a, 8, 1, -1) == NULL && gcp_arena_push(&a, -8, 1, 1) == NULL && gcp_arena_push(&a, 8, 0, 1) == NULL);
+    CHECK(gcp_arena_push(&a, 8, 1, -1) == NULL && gcp_arena_push(&a, -8, 1, 1) == NULL &&
+          gcp_arena_push(&a, 8, 0, 1) == NULL);
     CHECK_INT(a.used, ==, 0);                        /* what was refused took nothing */
     CHECK_INT(a.high, ==, 0);
     CHECK(gcp_arena_push(&a, 1, 1, 64) == (void *)memory);
@@ -41,7 +42,8 @@ static void no_memory(void)
 {
     gcp_arena a = gcp_arena_from(NULL, 4096), huge = gcp_arena_from(memory, SIZE_MAX), none = gcp_arena_from(memory, 0);
     CHECK(a.size == 0 && huge.size == 0 && none.size == 0);
-    CHECK(gcp_arena_push(&a, 1, 1, 1) == NULL && gcp_arena_push(&huge, 1, 1, 1) == NULL && gcp_arena_push(NULL, 1, 1, 1) == NULL);
+    CHECK(gcp_arena_push(&a, 1, 1, 1) == NULL && gcp_arena_push(&huge, 1, 1, 1) == NULL &&
+          gcp_arena_push(NULL, 1, 1, 1) == NULL);
     CHECK(gcp_arena_push(&none, 1, 1, 1) == NULL && gcp_tape_make(&none, .ops = 1) == NULL);
 }
 
@@ -56,8 +58,15 @@ static int made(ptrdiff_t offset, size_t bytes, gcp_tape_opts o, gcp_tape **net)
 /* gcp_tape_bytes is enough wherever the arena begins; one byte below the least is an error with both numbers. */
 static void tapes(void)
 {
-    static const gcp_tape_opts options[] = { { .ops = 1 }, { .ops = 37 }, { .ops = 300 }, { .ops = 0 }, { .ops = -4 },
-        { .ops = 16, .tensors = 100, .parameters = 3, .segments = 2, .names = 333 }, { .ops = 16, .tensors = -1, .names = -1 } };
+    static const gcp_tape_opts options[] = {
+        { .ops = 1 },
+        { .ops = 37 },
+        { .ops = 300 },
+        { .ops = 0 },
+        { .ops = -4 },
+        { .ops = 16, .tensors = 100, .parameters = 3, .segments = 2, .names = 333 },
+        { .ops = 16, .tensors = -1, .names = -1 }
+    };
     for (size_t i = 0; i < sizeof options / sizeof *options; i++)
         for (ptrdiff_t offset = 0; offset < 20; offset += 3) {
             gcp_tape *net;
@@ -92,7 +101,8 @@ static void scratch(void)
 static void plans(void)
 {
     static unsigned char plan_memory[1 << 17];
-    for (int policy = GCP_POLICY_SEGMENTS; policy <= GCP_POLICY_BUDGET; policy += GCP_POLICY_BUDGET - GCP_POLICY_SEGMENTS) {
+    for (int policy = GCP_POLICY_SEGMENTS; policy <= GCP_POLICY_BUDGET;
+         policy += GCP_POLICY_BUDGET - GCP_POLICY_SEGMENTS) {
         gcp_arena a = gcp_arena_from(memory, sizeof memory), own;
         gcp_tape *net = gcp_tape_make(&a, .ops = 16);
         gcp_tensor x = gcp_input(net, "x", GCP_SHAPE(2, 4));

@@ -1,5 +1,5 @@
-/* The GPU target as a whole: random networks under every policy, memory, errors, two contexts at once, the same bits again
-   and again, lists with far memory. On a GPU, or on the host emulation (where its faults can be planted, too). */
+/* The GPU target as a whole: random networks under every policy, memory, errors, two contexts at once, the same bits
+   again and again, lists with far memory. On a GPU, or on the host emulation (where its faults can be planted, too). */
 #include "support/device_dags.h"
 #include "gcp_cuda.h"
 #include <stdlib.h>
@@ -11,7 +11,13 @@ static unsigned char tape_memory[2][GCP_MB(8)];
 static gcp_gpu gpu;
 enum { WORKSPACE = 1 << 16 };              /* the same wherever bits are compared: products depend on it */
 
-typedef struct small { gcp_arena arena; gcp_tape *net; gcp_tensor image, labels, loss; float pixels[2 * 12 * 12 * 3]; int label[2]; } small;
+typedef struct small {
+    gcp_arena arena;
+    gcp_tape *net;
+    gcp_tensor image, labels, loss;
+    float pixels[2 * 12 * 12 * 3];
+    int label[2];
+} small;
 
 static void record(small *s, int index)
 {
@@ -76,7 +82,8 @@ static void memory(void)
     gcp_unbind(&plan);
     CHECK_INT(hostcuda_live_bytes(), ==, before);
     hostcuda_capacity(plan.bytes - 1 + before);
-    CHECK(gcp_bind(&plan, NULL, 0) == GCP_E_DEVICE && said(s.net, GCP_E_DEVICE, "cudaMalloc: cudaErrorMemoryAllocation"));
+    CHECK(gcp_bind(&plan, NULL, 0) == GCP_E_DEVICE &&
+          said(s.net, GCP_E_DEVICE, "cudaMalloc: cudaErrorMemoryAllocation"));
     hostcuda_capacity(plan.bytes + before);
     CHECK(gcp_bind(&plan, NULL, 0) == GCP_OK && train(&s, &plan, 1) > 0);
     hostcuda_capacity(0);
@@ -119,7 +126,8 @@ static void errors(void)
     CHECK(none.blas == NULL && gcp_plan_make(s.loss, .target = gcp_cuda(&none)).in == NULL);
     CHECK(said(s.net, GCP_E_DEVICE, "gcp_plan_make: cuda: cudaSetDevice: cudaErrorInvalidDevice"));
     gcp_gpu_close(&none);
-    gcp_op there = { .name = "far", .forward = too_far, .backward = on_cpu }, op = { .name = "far", .shape = same_shape, .forward = on_cpu, .backward = on_cpu, .outputs = 1 };
+    gcp_op there = { .name = "far", .forward = too_far, .backward = on_cpu },
+           op = { .name = "far", .shape = same_shape, .forward = on_cpu, .backward = on_cpu, .outputs = 1 };
     gcp_tensor in[1];
     for (int k = 0; k < 2; k++) {
         record(&s, 0);
@@ -129,21 +137,28 @@ static void errors(void)
         int line = __LINE__ + 1;
         gcp_tensor loss = gcp_mean(gcp_custom(in, 1, &op));
         gcp_plan plan = gcp_plan_make(loss, .target = gcp_cuda(&gpu));
-        if (!k) { CHECK(plan.in == NULL && said(s.net, GCP_E_PLAN, "far: no version for the target 'cuda'")); continue; }
-        CHECK(gcp_bind(&plan, NULL, 0) == GCP_OK && gcp_write(&plan, s.image, s.pixels) == GCP_OK && isnan(gcp_step(&plan)));
+        if (!k) {
+            CHECK(plan.in == NULL && said(s.net, GCP_E_PLAN, "far: no version for the target 'cuda'"));
+            continue;
+        }
+        CHECK(gcp_bind(&plan, NULL, 0) == GCP_OK && gcp_write(&plan, s.image, s.pixels) == GCP_OK &&
+              isnan(gcp_step(&plan)));
         snprintf(text, sizeof text, "test_cuda.c:%d: far[0]: cuda: a kernel: ", line);
         CHECK(said(s.net, GCP_E_DEVICE, text));
         gcp_unbind(&plan);
     }
 }
 
-/* Custom ops that spoil a recording: one waits for its stream, which no capture allows; another fails the one time that it is recorded.
-   Such a step is issued as it stands, once, and is right. */
+/* Custom ops that spoil a recording: one waits for its stream, which no capture allows; another fails the one time that
+   it is recorded. Such a step is issued as it stands, once, and is right. */
 static int spoils, forwards;
 static void copy_and_wait(const gcp_call *c, void *to, const void *from)
 {
     cudaStream_t stream = gcp_cuda_stream(c->target);
-    cudaMemcpyAsync(to, from, 4 * (size_t)c->in[0].shape.d[0] * (size_t)c->in[0].shape.d[1] * (size_t)c->in[0].shape.d[2] * (size_t)c->in[0].shape.d[3], cudaMemcpyDefault, stream);
+    cudaMemcpyAsync(to, from,
+                    4 * (size_t)c->in[0].shape.d[0] * (size_t)c->in[0].shape.d[1] * (size_t)c->in[0].shape.d[2] *
+                        (size_t)c->in[0].shape.d[3],
+                    cudaMemcpyDefault, stream);
     if (!spoils) cudaStreamSynchronize(stream);
 }
 static void waits(const gcp_call *c)
@@ -157,7 +172,9 @@ static void waiting(int fails)
 {
     static small s;
     spoils = fails;
-    const gcp_op there = { .name = "wait", .forward = waits, .backward = waits_back }, op = { .name = "wait", .shape = same_shape, .forward = on_cpu, .backward = on_cpu, .outputs = 1, .on_device = &there };
+    const gcp_op there = { .name = "wait", .forward = waits, .backward = waits_back }, op = {
+        .name = "wait", .shape = same_shape, .forward = on_cpu, .backward = on_cpu, .outputs = 1, .on_device = &there
+    };
     float loss[2][5];
     uint64_t bits[2];
     for (int graphs = 0; graphs < 2; graphs++) {
@@ -207,7 +224,8 @@ static void stale_error(void)
 static void workspaces(void)
 {
     static small s;
-    gcp_gpu little = gcp_gpu_open(.workspace = 16383), least = gcp_gpu_open(.workspace = 16384), wish = gcp_gpu_open(.math = GCP_FP32);
+    gcp_gpu little = gcp_gpu_open(.workspace = 16383), least = gcp_gpu_open(.workspace = 16384),
+            wish = gcp_gpu_open(.math = GCP_FP32);
     record(&s, 0);
     CHECK(little.blas == NULL && gcp_plan_make(s.loss, .target = gcp_cuda(&little)).in == NULL);
     CHECK(said(s.net, GCP_E_DEVICE, "cuda: .workspace = 16383; cuBLAS takes at least 16384 bytes"));
@@ -226,7 +244,8 @@ static uint64_t trained(int index, gcp_gpu *g, gcp_policy policy, int steps, flo
 {
     static small s[2];
     record(&s[index], index);
-    gcp_plan plan = gcp_plan_make(s[index].loss, .target = gcp_cuda(g), .policy = policy, .optimizer = GCP_OPTIMIZER_ADAM);
+    gcp_plan plan = gcp_plan_make(s[index].loss, .target = gcp_cuda(g), .policy = policy,
+                                  .optimizer = GCP_OPTIMIZER_ADAM);
     gcp_bind(&plan, NULL, 0);
     *loss = train(&s[index], &plan, steps);
     uint64_t h = hash(&s[index], &plan);
@@ -243,7 +262,8 @@ static void again(int times)
     gcp_gpu plain = gcp_gpu_open(.workspace = WORKSPACE, .no_graphs = 1);
     uint64_t want = trained(0, &gpu, GCP_POLICY_KEEP_ALL, 4, &first);
     CHECK(trained(0, &plain, GCP_POLICY_KEEP_ALL, 4, &now) == want && now == first);      /* recorded or not */
-    for (int i = 0; i < times; i++) CHECK(trained(0, &gpu, i % 2 ? GCP_POLICY_SEGMENTS : GCP_POLICY_KEEP_ALL, 4, &now) == want && now == first);
+    for (int i = 0; i < times; i++)
+        CHECK(trained(0, &gpu, i % 2 ? GCP_POLICY_SEGMENTS : GCP_POLICY_KEEP_ALL, 4, &now) == want && now == first);
     gcp_gpu_close(&plain);
 }
 
@@ -271,12 +291,14 @@ static void two_at_once(void)
 }
 #endif
 
-/* ---- Far memory: copies on a second stream; moves --------------------------------------------------------------------*/
+/* ---- Far memory: copies on a second stream; moves
+   --------------------------------------------------------------------*/
 
 static void far_chain(int graphs)
 {
     static float x[3 * 4096], dx[2][3 * 4096];
-    const char *list = "F tanh[0]\nF tanh[1]\nO tanh[0]\nF tanh[2]\nO tanh[1]\nF tanh[3]\nA tanh[0]\nF mean[0]\nB seed\nM tanh[3]\nB mean[0]\nB tanh[3]\n"
+    const char *list = "F tanh[0]\nF tanh[1]\nO tanh[0]\nF tanh[2]\nO tanh[1]\nF tanh[3]\nA tanh[0]\nF mean[0]\nB "
+                       "seed\nM tanh[3]\nB mean[0]\nB tanh[3]\n"
                        "M gradient of tanh[2]\nP tanh[1]\nB tanh[2]\nP tanh[0]\nB tanh[1]\nB tanh[0]\n";
     gcp_gpu plain = gcp_gpu_open(.workspace = WORKSPACE, .no_graphs = !graphs);
     for (size_t i = 0; i < sizeof x / sizeof *x; i++) x[i] = (float)(i % 13) / 6 - 1;
@@ -285,8 +307,10 @@ static void far_chain(int graphs)
         gcp_tape *net = gcp_tape_make(&arena, .ops = 16);
         gcp_tensor image = gcp_want_grad(gcp_input(net, "x", GCP_SHAPE(3, 4096))), y = image;
         for (int i = 0; i < 4; i++) y = gcp_tanh(y);
-        gcp_plan plan = gcp_plan_make(gcp_mean(y), .policy = way ? GCP_POLICY_SEGMENTS : GCP_POLICY_KEEP_ALL, .list = way ? list : NULL, .target = gcp_cuda(&plain));
-        CHECK(gcp_bind(&plan, NULL, 0) == GCP_OK && (!way || (plan.far_bytes == 2 * sizeof x && plan.moved_bytes == 2 * sizeof x)));
+        gcp_plan plan = gcp_plan_make(gcp_mean(y), .policy = way ? GCP_POLICY_SEGMENTS : GCP_POLICY_KEEP_ALL,
+                                      .list = way ? list : NULL, .target = gcp_cuda(&plain));
+        CHECK(gcp_bind(&plan, NULL, 0) == GCP_OK &&
+              (!way || (plan.far_bytes == 2 * sizeof x && plan.moved_bytes == 2 * sizeof x)));
         for (int step = 0; step < 4; step++) { gcp_write(&plan, image, x); gcp_step(&plan); }
         gcp_grad(&plan, image, dx[way]);
         const char *error = gcp_error(net);
@@ -302,7 +326,8 @@ static void far_copies(void)
 {
     far_chain(1);
 #ifdef HOSTCUDA
-    for (unsigned order = 1; order < 40; order++) { hostcuda_streams(order); far_chain((int)(order % 2)); }      /* any legal order */
+    /* any legal order */
+    for (unsigned order = 1; order < 40; order++) { hostcuda_streams(order); far_chain((int)(order % 2)); }
     hostcuda_streams(0);
 #else
     for (int i = 0; i < 20; i++) far_chain(i % 2);
@@ -318,11 +343,13 @@ static void own_counts(void)
     record(&s, 0);
     float was[3], is[3], gradient[3] = { 1, 2, -3 };
     void *memory = NULL;
-    gcp_tensor x = gcp_input(s.net, "x", GCP_SHAPE(3)), u = gcp_param(s.net, "u", GCP_SHAPE(3), .init = GCP_INIT_ONES), v = gcp_param(s.net, "v", GCP_SHAPE(3), .init = GCP_INIT_ONES);
+    gcp_tensor x = gcp_input(s.net, "x", GCP_SHAPE(3)), u = gcp_param(s.net, "u", GCP_SHAPE(3), .init = GCP_INIT_ONES),
+               v = gcp_param(s.net, "v", GCP_SHAPE(3), .init = GCP_INIT_ONES);
     gcp_plan first = gcp_plan_make(gcp_mean(gcp_mul(x, u)), .optimizer = GCP_OPTIMIZER_ADAM, .target = gcp_cuda(&gpu));
     gcp_plan second = gcp_plan_make(gcp_mean(gcp_mul(x, v)), .optimizer = GCP_OPTIMIZER_ADAM, .target = gcp_cuda(&gpu));
     size_t room = gcp_plans_room(&first, &second);
-    CHECK(cudaMalloc(&memory, room) == cudaSuccess && gcp_bind(&first, memory, room) == GCP_OK && gcp_bind(&second, memory, room) == GCP_OK);
+    CHECK(cudaMalloc(&memory, room) == cudaSuccess && gcp_bind(&first, memory, room) == GCP_OK &&
+          gcp_bind(&second, memory, room) == GCP_OK);
     gcp_write(&first, x, gradient);
     for (int i = 0; i < 10; i++) gcp_step(&first, .lr = 0.1);
     gcp_write(&second, x, gradient);

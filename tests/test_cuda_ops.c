@@ -1,7 +1,8 @@
-/* Op by op on the GPU target against the CPU: values, gradients, statistics and updated weights, for shapes that take every
-   path of the kernels. Runs on a GPU, or on the host emulation.
+/* Op by op on the GPU target against the CPU: values, gradients, statistics and updated weights, for shapes that take
+   every path of the kernels. Runs on a GPU, or on the host emulation.
 
-       test_cuda_ops [CASE [FIRST [COUNT]]]: all, or that case alone (convolution, norms, ...), from FIRST on, COUNT of it */
+       test_cuda_ops [CASE [FIRST [COUNT]]]: all, or that case alone (convolution, norms, ...), from FIRST on, COUNT of
+       it */
 #include "support/check.h"
 #include "gcp_cuda.h"
 #include <stdlib.h>
@@ -30,18 +31,30 @@ static gcp_tensor square(gcp_tensor x) { return gcp_mean(gcp_mul(x, gcp_tanh(x))
 
 typedef struct conv_shape { int n, h, w, ci, co, kh, kw, stride, stride_w, pad, dilation, groups; } conv_shape;
 static const conv_shape shapes[] = {
-    { 2, 8, 8, 4, 8, 3, 3, 1, 1, 1, 1, 1 },      { 1, 9, 7, 3, 5, 3, 3, 1, 1, 1, 1, 1 },     { 2, 11, 10, 8, 12, 5, 5, 2, 2, 2, 1, 1 },
-    { 1, 13, 12, 1, 10, 5, 5, 1, 1, 2, 1, 1 },   { 2, 7, 7, 16, 40, 1, 1, 1, 1, 0, 1, 1 },   { 2, 8, 8, 16, 12, 1, 1, 2, 2, 0, 1, 1 },
-    { 1, 12, 15, 6, 7, 3, 5, 3, 2, 1, 1, 1 },    { 1, 16, 16, 3, 20, 7, 7, 2, 2, 3, 1, 1 },  { 1, 10, 10, 4, 4, 3, 3, 1, 1, 2, 2, 1 },
-    { 1, 11, 11, 4, 4, 3, 3, 2, 2, 2, 2, 1 },    { 2, 8, 8, 8, 8, 3, 3, 1, 1, 1, 1, 8 },     { 1, 9, 9, 12, 6, 3, 3, 2, 2, 1, 1, 3 },
-    { 1, 20, 20, 32, 136, 3, 3, 1, 1, 1, 1, 1 }, { 3, 6, 6, 20, 64, 2, 2, 2, 2, 0, 1, 1 },   { 1, 6, 6, 5, 3, 1, 1, 1, 1, 0, 1, 1 },
-    { 2, 5, 5, 4, 4, 4, 4, 1, 1, 2, 1, 1 },      { 1, 30, 30, 10, 10, 1, 7, 1, 1, 0, 1, 1 },
-    { 1, 7, 6, 50, 70, 3, 3, 1, 1, 1, 1, 1 },    { 1, 6, 7, 70, 50, 3, 3, 1, 1, 1, 1, 1 },   { 1, 8, 8, 136, 48, 3, 3, 1, 1, 1, 1, 1 } };
+    { 2, 8, 8, 4, 8, 3, 3, 1, 1, 1, 1, 1 },      { 1, 9, 7, 3, 5, 3, 3, 1, 1, 1, 1, 1 },
+    { 2, 11, 10, 8, 12, 5, 5, 2, 2, 2, 1, 1 },   { 1, 13, 12, 1, 10, 5, 5, 1, 1, 2, 1, 1 },
+    { 2, 7, 7, 16, 40, 1, 1, 1, 1, 0, 1, 1 },    { 2, 8, 8, 16, 12, 1, 1, 2, 2, 0, 1, 1 },
+    { 1, 12, 15, 6, 7, 3, 5, 3, 2, 1, 1, 1 },    { 1, 16, 16, 3, 20, 7, 7, 2, 2, 3, 1, 1 },
+    { 1, 10, 10, 4, 4, 3, 3, 1, 1, 2, 2, 1 },    { 1, 11, 11, 4, 4, 3, 3, 2, 2, 2, 2, 1 },
+    { 2, 8, 8, 8, 8, 3, 3, 1, 1, 1, 1, 8 },      { 1, 9, 9, 12, 6, 3, 3, 2, 2, 1, 1, 3 },
+    { 1, 20, 20, 32, 136, 3, 3, 1, 1, 1, 1, 1 }, { 3, 6, 6, 20, 64, 2, 2, 2, 2, 0, 1, 1 },
+    { 1, 6, 6, 5, 3, 1, 1, 1, 1, 0, 1, 1 },      { 2, 5, 5, 4, 4, 4, 4, 1, 1, 2, 1, 1 },
+    { 1, 30, 30, 10, 10, 1, 7, 1, 1, 0, 1, 1 },  { 1, 7, 6, 50, 70, 3, 3, 1, 1, 1, 1, 1 },
+    { 1, 6, 7, 70, 50, 3, 3, 1, 1, 1, 1, 1 },    { 1, 8, 8, 136, 48, 3, 3, 1, 1, 1, 1, 1 }
+};
 
 static gcp_tensor conv_of(const conv_shape *s, int transposed)
 {
-    gcp_conv2d_opts o = { .at = GCP_AT, .out = s->co, .kh = s->kh, .kw = s->kw, .stride_h = s->stride, .stride_w = s->stride_w,
-        .pad = s->pad, .dilation = s->dilation, .groups = s->groups, .no_bias = s->ci % 3 == 0 };
+    gcp_conv2d_opts o = { .at = GCP_AT,
+                          .out = s->co,
+                          .kh = s->kh,
+                          .kw = s->kw,
+                          .stride_h = s->stride,
+                          .stride_w = s->stride_w,
+                          .pad = s->pad,
+                          .dilation = s->dilation,
+                          .groups = s->groups,
+                          .no_bias = s->ci % 3 == 0 };
     gcp_tensor x = image(s->n, s->h, s->w, s->ci);
     if (transposed) o.pad = s->pad < 2 ? s->pad : 1;
     return square(seen(transposed ? gcp_conv_transpose2d_at(x, o) : gcp_conv2d_at(x, o)));
@@ -52,7 +65,9 @@ static gcp_tensor transposed(int k) { return conv_of(&shapes[k], 1); }
 static gcp_tensor pitched(int k)                     /* between slices and concats: pitches beyond the channels */
 {
     gcp_tensor x = image(2, 6, 6, 9), a = gcp_slice(x, .first = k % 2 ? 4 : 1, .count = 4);
-    gcp_tensor y = k < 2 ? gcp_conv2d(a, .out = 8, .k = 3, .pad = 1) : k < 4 ? gcp_conv2d(a, .out = 5, .k = 1) : gcp_max_pool(a, .k = 2, .stride = 1);
+    gcp_tensor y = k < 2   ? gcp_conv2d(a, .out = 8, .k = 3, .pad = 1)
+                   : k < 4 ? gcp_conv2d(a, .out = 5, .k = 1)
+                           : gcp_max_pool(a, .k = 2, .stride = 1);
     gcp_tensor z = k % 2 ? gcp_relu(y) : gcp_batch_norm(gcp_gelu(y));
     return square(seen(gcp_concat(GCP_TENSORS(z, gcp_sigmoid(y), gcp_scale(z, .by = 0.5)))));
 }
@@ -84,14 +99,17 @@ static gcp_tensor windows(int k)
     if (k < 12) return square(seen(gcp_max_pool_at(gcp_tanh(x), o)));
     if (k < 24) return square(seen(gcp_avg_pool_at(x, o)));
     if (k < 26) return square(seen(gcp_global_avg_pool(x)));
-    return square(seen(gcp_upsample(x, .factor = 2 + k % 2, .mode = k < 28 ? GCP_UPSAMPLING_NEAREST : GCP_UPSAMPLING_BILINEAR)));
+    return square(
+        seen(gcp_upsample(x, .factor = 2 + k % 2, .mode = k < 28 ? GCP_UPSAMPLING_NEAREST : GCP_UPSAMPLING_BILINEAR)));
 }
 
 static gcp_tensor norms(int k)
 {
     static const int channels[] = { 1, 3, 4, 6, 12, 33, 64, 100 };
     gcp_tensor x = image(3, 7, 5 + k % 4, channels[k % 8]);
-    return square(seen(k < 8 ? gcp_batch_norm(x) : k < 16 ? gcp_layer_norm(x) : gcp_relu(gcp_add(gcp_batch_norm(x), x))));
+    return square(seen(k < 8    ? gcp_batch_norm(x)
+                       : k < 16 ? gcp_layer_norm(x)
+                                : gcp_relu(gcp_add(gcp_batch_norm(x), x))));
 }
 
 static gcp_tensor products(int k)
@@ -100,7 +118,8 @@ static gcp_tensor products(int k)
     if (k < 4) return square(seen(y));
     gcp_tensor a = gcp_input(net, "a", GCP_SHAPE(6, 9));
     kept[kept_count++] = gcp_want_grad(a);
-    return gcp_mean(gcp_tanh(seen(gcp_matmul(a, gcp_param(net, "w", GCP_SHAPE(9, 2 + k), .init = GCP_INIT_HE, .fan_in = 9)))));
+    return gcp_mean(
+        gcp_tanh(seen(gcp_matmul(a, gcp_param(net, "w", GCP_SHAPE(9, 2 + k), .init = GCP_INIT_HE, .fan_in = 9)))));
 }
 
 static gcp_tensor losses(int k)
@@ -124,7 +143,10 @@ static void feed(gcp_plan *plan)
         if (gcp_is_nil(x)) continue;
         for (size_t e = 0; e < gcp_elements(x) && e < VALUES; e++) {
             if (i <= kept_count) input[e] = (float)((e * 2654435761u + (size_t)i * 977) % 2048) / 1024 - 1;
-            else ((int *)(void *)input)[e] = name[0] == 's' ? (int)((e * 7 + e / 5) % 6) - 1 : (int)((e * 7 + e / 5) % 5);      /* some: -1 among them */
+            /* some: -1 among them */
+            else
+                ((int *)(void *)input)[e] = name[0] == 's' ? (int)((e * 7 + e / 5) % 6) - 1
+                                                           : (int)((e * 7 + e / 5) % 5);
         }
         gcp_write(plan, x, input);
     }
@@ -134,9 +156,13 @@ static void feed(gcp_plan *plan)
 static size_t results(gcp_tensor loss, const gcp_target *target, gcp_optimizer optimizer, float *out)
 {
     size_t n = 0, first;
-    gcp_plan plan = gcp_plan_make(loss, .policy = GCP_POLICY_SEGMENTS, .target = target, .optimizer = optimizer, .momentum = optimizer == GCP_OPTIMIZER_SGD ? 0.9 : 0,
-                                  .epsilon = optimizer > GCP_OPTIMIZER_SGD ? 1e-2 : 0,     /* lest Adam blow up the rounding of tiny gradients */
-                                  .weight_decay = optimizer ? 0.1 : 0, .nesterov = optimizer == GCP_OPTIMIZER_SGD, .clip_norm = optimizer == GCP_OPTIMIZER_ADAM ? 0.5 : 0, .clip_value = optimizer == GCP_OPTIMIZER_SGD ? 0.05 : 0);
+    gcp_plan plan = gcp_plan_make(loss, .policy = GCP_POLICY_SEGMENTS, .target = target, .optimizer = optimizer,
+                                  .momentum = optimizer == GCP_OPTIMIZER_SGD ? 0.9 : 0,
+                                  /* lest Adam blow up the rounding of tiny gradients */
+                                  .epsilon = optimizer > GCP_OPTIMIZER_SGD ? 1e-2 : 0,
+                                  .weight_decay = optimizer ? 0.1 : 0, .nesterov = optimizer == GCP_OPTIMIZER_SGD,
+                                  .clip_norm = optimizer == GCP_OPTIMIZER_ADAM ? 0.5 : 0,
+                                  .clip_value = optimizer == GCP_OPTIMIZER_SGD ? 0.05 : 0);
     if (target) gcp_bind(&plan, NULL, 0);
     else gcp_bind(&plan, cpu_memory, sizeof cpu_memory);
     for (int step = 0; step < (optimizer ? 3 : 1); step++) {
@@ -177,7 +203,9 @@ static void one(const char *name, gcp_tensor (*record)(int k), int k, gcp_math m
         if (!(error <= most)) { most = error; worst = i; }
     }
     if (count[0] != count[1] || !(most <= tolerance))
-        fprintf(stderr, "%s %d (math %d, optimizer %d): %zu and %zu values; value %zu is %g on the CPU, %g on the GPU\n", name, k, (int)math, (int)optimizer, count[0], count[1], worst, (double)cpu[worst], (double)gpu[worst]);
+        fprintf(stderr,
+                "%s %d (math %d, optimizer %d): %zu and %zu values; value %zu is %g on the CPU, %g on the GPU\n", name,
+                k, (int)math, (int)optimizer, count[0], count[1], worst, (double)cpu[worst], (double)gpu[worst]);
     CHECK(count[0] == count[1] && count[0] > 3 && most <= tolerance);
 }
 
@@ -199,8 +227,10 @@ static void banks(void)
             gcp_forward(&plan);
             hostcuda_banks b = hostcuda_banks_counted();
             if (b.stores > b.stores_least || b.reads > b.reads_least)
-                fprintf(stderr, "%d to %d channels: %llu wavefronts for stores where %llu are enough, %llu for reads where %llu are\n", channels[i][0], channels[i][1],
-                        b.stores, b.stores_least, b.reads, b.reads_least);
+                fprintf(stderr,
+                        "%d to %d channels: %llu wavefronts for stores where %llu are enough, %llu for reads where "
+                        "%llu are\n",
+                        channels[i][0], channels[i][1], b.stores, b.stores_least, b.reads, b.reads_least);
             CHECK(!gcp_error(net) && b.stores_least > 0 && (math == GCP_FP32 || b.reads_least > 0));
             CHECK(b.stores == b.stores_least && b.reads == b.reads_least);
             gcp_unbind(&plan);
@@ -221,9 +251,14 @@ static void every_way(const test_case *c, int k)
 int main(int argc, char **argv)
 {
     enum { SHAPES = sizeof shapes / sizeof *shapes };
-    static const test_case cases[] = {
-        { "convolution", convolution, SHAPES, 1 }, { "transposed", transposed, SHAPES, 1 }, { "pitched", pitched, 6, 1 }, { "elementwise", elementwise, 24, 0 },
-        { "windows", windows, 30, 0 },             { "norms", norms, 20, 0 },               { "products", products, 8, 1 }, { "losses", losses, 6, 0 } };
+    static const test_case cases[] = { { "convolution", convolution, SHAPES, 1 },
+                                       { "transposed", transposed, SHAPES, 1 },
+                                       { "pitched", pitched, 6, 1 },
+                                       { "elementwise", elementwise, 24, 0 },
+                                       { "windows", windows, 30, 0 },
+                                       { "norms", norms, 20, 0 },
+                                       { "products", products, 8, 1 },
+                                       { "losses", losses, 6, 0 } };
     int first = argc > 2 ? atoi(argv[2]) : 0, count = argc > 3 ? atoi(argv[3]) : 1 << 20, run = 0;
     for (int math = 0; math < 2; math++) gpus[math] = gcp_gpu_open(.math = (gcp_math)math);
     if (!gpus[0].blas) { printf("no GPU: %s\n", gpus[0].message); return 77; }

@@ -114,10 +114,11 @@ static void one(unsigned seed, int policy, size_t *kept_gradients, float *kept_l
         memcpy(gradient_kept, gradient, n * sizeof *gradient);
         memcpy(state_kept, state, bytes);
         *kept_gradients = n; *kept_loss = loss; *kept_state = bytes;
-        diverged = holds_nan(gradient, n) || holds_nan((const float *)(const void *)state, bytes / sizeof(float)) || isnan(loss);
+        diverged = holds_nan(gradient, n) || holds_nan((const float *)(const void *)state, bytes / sizeof(float)) ||
+                   isnan(loss);
     }
-    int same = n == *kept_gradients && loss == *kept_loss && bytes == *kept_state && !memcmp(gradient, gradient_kept, n * sizeof *gradient)
-            && !memcmp(state, state_kept, bytes);
+    int same = n == *kept_gradients && loss == *kept_loss && bytes == *kept_state &&
+               !memcmp(gradient, gradient_kept, n * sizeof *gradient) && !memcmp(state, state_kept, bytes);
     if (!same) fprintf(stderr, "network %u, policy %d: other bits\n", seed, policy);
     CHECK(same);
 }
@@ -125,11 +126,20 @@ static void one(unsigned seed, int policy, size_t *kept_gradients, float *kept_l
 int main(int argc, char **argv)
 {
     int networks = argc > 1 ? atoi(argv[1]) : NETWORKS, first = argc > 2 ? atoi(argv[2]) : 0;
-    static const int policies[] = { GCP_POLICY_KEEP_ALL, GCP_POLICY_SEGMENTS, GCP_POLICY_UNIFORM, GCP_POLICY_CHECKPOINTS, GCP_POLICY_SQRT, GCP_POLICY_RECURSIVE, GCP_POLICY_CHEAP, 7, 8 };
+    static const int policies[] = { GCP_POLICY_KEEP_ALL,
+                                    GCP_POLICY_SEGMENTS,
+                                    GCP_POLICY_UNIFORM,
+                                    GCP_POLICY_CHECKPOINTS,
+                                    GCP_POLICY_SQRT,
+                                    GCP_POLICY_RECURSIVE,
+                                    GCP_POLICY_CHEAP,
+                                    7,
+                                    8 };
     for (int i = 0; i < networks && check_failed < 10; i++) {
         size_t kept_gradients = 0, kept_state = 0;
         float kept_loss = 0;
-        for (size_t p = 0; p < sizeof policies / sizeof *policies - (i % 3 != 0); p++)        /* the last one plans longest */
+        /* the last one plans longest */
+        for (size_t p = 0; p < sizeof policies / sizeof *policies - (i % 3 != 0); p++)
             one((unsigned)(first + i), policies[p], &kept_gradients, &kept_loss, &kept_state);
     }
     printf("%d networks\n", networks);

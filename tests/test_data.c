@@ -74,20 +74,29 @@ static void images_damaged(void)
     put_images("data-images", 0x803, 20, 28, 28, 20 * 784);
     CHECK_TEXT(load("data-images", "data-labels"), "loaded");
     CHECK_TEXT(load("data-none", "data-labels"), "data-none: cannot be opened");
-    CHECK_TEXT(load("data-labels", "data-images"), "data-labels: offset 0: found 0x00000801 (IDX labels), expected 0x00000803 (IDX images)");
-    CHECK_TEXT(load("data-images", "data-images"), "data-images: offset 0: found 0x00000803 (IDX images), expected 0x00000801 (IDX labels)");
+    CHECK_TEXT(load("data-labels", "data-images"),
+               "data-labels: offset 0: found 0x00000801 (IDX labels), expected 0x00000803 (IDX images)");
+    CHECK_TEXT(load("data-images", "data-images"),
+               "data-images: offset 0: found 0x00000803 (IDX images), expected 0x00000801 (IDX labels)");
     put("data-bad", "\x1f\x8b\x08\x00 and so on", 14);
-    CHECK_TEXT(load("data-bad", "data-labels"), "data-bad: offset 0: found 0x1f8b0800 (a gzip file: unpack it first), expected 0x00000803 (IDX images)");
+    CHECK_TEXT(load("data-bad", "data-labels"),
+               "data-bad: offset 0: found 0x1f8b0800 (a gzip file: unpack it first), expected 0x00000803 (IDX images)");
     put_images("data-bad", 0x0D03, 20, 28, 28, 20 * 784);
-    CHECK_TEXT(load("data-bad", "data-labels"), "data-bad: offset 0: found 0x00000d03 (no IDX file of bytes), expected 0x00000803 (IDX images)");
+    CHECK_TEXT(load("data-bad", "data-labels"),
+               "data-bad: offset 0: found 0x00000d03 (no IDX file of bytes), expected 0x00000803 (IDX images)");
     put("data-bad", "", 0);
-    CHECK_TEXT(load("data-bad", "data-labels"), "data-bad: offset 0: found 0 bytes, expected a header of 16 (IDX images)");
+    CHECK_TEXT(load("data-bad", "data-labels"),
+               "data-bad: offset 0: found 0 bytes, expected a header of 16 (IDX images)");
     put("data-bad", "\0\0\x8\x3\0\0", 6);
-    CHECK_TEXT(load("data-bad", "data-labels"), "data-bad: offset 0: found 6 bytes, expected a header of 16 (IDX images)");
+    CHECK_TEXT(load("data-bad", "data-labels"),
+               "data-bad: offset 0: found 6 bytes, expected a header of 16 (IDX images)");
     put_images("data-bad", 0x803, 20, 28, 28, 20 * 784 - 1);
-    CHECK_TEXT(load("data-bad", "data-labels"), "data-bad: offset 15695: found the end of a truncated file of 15695 bytes, expected 15696 as its header says");
+    CHECK_TEXT(
+        load("data-bad", "data-labels"),
+        "data-bad: offset 15695: found the end of a truncated file of 15695 bytes, expected 15696 as its header says");
     put_images("data-bad", 0x803, 20, 28, 28, 20 * 784 + 3);
-    CHECK_TEXT(load("data-bad", "data-labels"), "data-bad: offset 15696: found more data in a file of 15699 bytes, expected 15696 as its header says");
+    CHECK_TEXT(load("data-bad", "data-labels"),
+               "data-bad: offset 15696: found more data in a file of 15699 bytes, expected 15696 as its header says");
 }
 
 static void sizes_absurd(void)
@@ -95,23 +104,27 @@ static void sizes_absurd(void)
     put_images("data-bad", 0x803, 0, 28, 28, 0);
     CHECK_TEXT(load("data-bad", "data-labels"), "data-bad: offset 4: found a count of 0, expected 1 to 2147483647");
     put_images("data-bad", 0x803, 0xFFFFFFFFu, 28, 28, 784);
-    CHECK_TEXT(load("data-bad", "data-labels"), "data-bad: offset 4: found a count of 4294967295, expected 1 to 2147483647");
+    CHECK_TEXT(load("data-bad", "data-labels"),
+               "data-bad: offset 4: found a count of 4294967295, expected 1 to 2147483647");
     put_images("data-bad", 0x803, 20, 0, 28, 784);
     CHECK_TEXT(load("data-bad", "data-labels"), "data-bad: offset 8: found a height of 0, expected 1 to 4096");
     put_images("data-bad", 0x803, 20, 28, 0x10000u, 784);
     CHECK_TEXT(load("data-bad", "data-labels"), "data-bad: offset 12: found a width of 65536, expected 1 to 4096");
     put_images("data-bad", 0x803, 0x7FFFFFFF, 4096, 4096, 100);      /* 2^55 bytes: seen before anything is allocated */
-    CHECK_TEXT(load("data-bad", "data-labels"), "data-bad: offset 116: found the end of a truncated file of 116 bytes, expected 36028797002186768 as its header says");
+    CHECK_TEXT(load("data-bad", "data-labels"), "data-bad: offset 116: found the end of a truncated file of 116 bytes, "
+                                                "expected 36028797002186768 as its header says");
 }
 
 static void labels_damaged(void)
 {
     put_labels("data-bad", 0x801, 19, 19, -1);
-    CHECK_TEXT(load("data-images", "data-bad"), "data-bad: offset 4: found 19 labels, expected 20 as data-images has images");
+    CHECK_TEXT(load("data-images", "data-bad"),
+               "data-bad: offset 4: found 19 labels, expected 20 as data-images has images");
     put_labels("data-bad", 0x801, 20, 20, 13);
     CHECK_TEXT(load("data-images", "data-bad"), "data-bad: offset 21: found label 10, expected 0 to 9");
     put_labels("data-bad", 0x801, 20, 12, -1);
-    CHECK_TEXT(load("data-images", "data-bad"), "data-bad: offset 20: found the end of a truncated file of 20 bytes, expected 28 as its header says");
+    CHECK_TEXT(load("data-images", "data-bad"),
+               "data-bad: offset 20: found the end of a truncated file of 20 bytes, expected 28 as its header says");
 }
 
 /* CIFAR-10: record i has label i % 10 and, in plane c, pixel p, the value i + 80 c + p. */
@@ -150,12 +163,15 @@ static void cifar(void)
     CHECK_INT(count, ==, 48);
     CHECK_TEXT(load_cifar("data-cifar", "data-none", &count), "data-none: cannot be opened");
     put_cifar("data-bad", 3, 3L * CIFAR_RECORD - 1, -1);
-    CHECK_TEXT(load_cifar("data-bad", NULL, &count), "data-bad: offset 6146: found 3072 bytes, expected a whole record of 3073: truncated, or not a CIFAR-10 file");
+    CHECK_TEXT(
+        load_cifar("data-bad", NULL, &count),
+        "data-bad: offset 6146: found 3072 bytes, expected a whole record of 3073: truncated, or not a CIFAR-10 file");
     CHECK_TEXT(load_cifar("data-cifar", "data-bad", &count), message);
     put_cifar("data-bad", 3, 3L * CIFAR_RECORD, 2);
     CHECK_TEXT(load_cifar("data-bad", NULL, &count), "data-bad: offset 6146: found label 200, expected 0 to 9");
     put("data-bad", "", 0);
-    CHECK_TEXT(load_cifar("data-bad", NULL, &count), "data-bad: offset 0: found no data, expected records of 3073 bytes");
+    CHECK_TEXT(load_cifar("data-bad", NULL, &count),
+               "data-bad: offset 0: found no data, expected records of 3073 bytes");
 }
 
 /* Batches: a permutation each epoch, empty images with label -1 past the end, crops and mirrors. */
@@ -166,7 +182,14 @@ static void batches(void)
     float images[3 * 4];
     int32_t label[3];
     for (int i = 0; i < 20; i++) pixels[i] = (unsigned char)(10 * i);
-    dataset d = { .pixels = pixels, .labels = labels, .count = 5, .height = 2, .width = 2, .channels = 1, .classes = 5, .scale = 0.5f };
+    dataset d = { .pixels = pixels,
+                  .labels = labels,
+                  .count = 5,
+                  .height = 2,
+                  .width = 2,
+                  .channels = 1,
+                  .classes = 5,
+                  .scale = 0.5f };
     data_shuffle(order, 5, 7);
     data_shuffle(again, 5, 7);
     CHECK(!memcmp(order, again, sizeof order));
@@ -191,14 +214,20 @@ static void pictures(void)
     FILE *table = table_open("test_data", "made/for/a table", "new.csv");       /* folders and all */
     CHECK(table && fclose(table) == 0 && (table = fopen("made/for/a table/new.csv", "r")) != NULL);
     if (table) fclose(table);
-    static const char *const titles[] = { "short", "Peak memory against time of a step: 26-layer CNN, 64x64, batch 16; planned; line: any budget, dashed: bound" };
+    static const char *const titles[] = {
+        "short",
+        "Peak memory against time of a step: 26-layer CNN, 64x64, batch 16; planned; line: any budget, dashed: bound"
+    };
     static char svg[1 << 16];
     for (int t = 0; t < 2; t++) {
-        const scatter_point points[] = { { 1, 90, "keep_all", "black" }, { 3.8, 50, "a point with a long name", "black" }, { 1.2, 110, "above", "black" } };
+        const scatter_point points[] = { { 1, 90, "keep_all", "black" },
+                                         { 3.8, 50, "a point with a long name", "black" },
+                                         { 1.2, 110, "above", "black" } };
         FILE *f = fopen("scatter.svg", "w+");
         CHECK(f != NULL);
         if (!f) return;
-        scatter_svg(f, points, 3, NULL, 0, titles[t], "time, keep_all = 1; line: any budget, dashed: no plan is faster", "peak, MiB");
+        scatter_svg(f, points, 3, NULL, 0, titles[t], "time, keep_all = 1; line: any budget, dashed: no plan is faster",
+                    "peak, MiB");
         rewind(f);
         svg[fread(svg, 1, sizeof svg - 1, f)] = 0;
         fclose(f);

@@ -7,7 +7,12 @@
 
 enum { QUEUE = 4096, AWAY = 62 };                /* AWAY: bit added to every address */
 
-typedef struct issued { void (*fn)(const gcp_call *call); gcp_call call; gcpi_call_space space; char options[sizeof(gcp_plan_opts)]; } issued;
+typedef struct issued {
+    void (*fn)(const gcp_call *call);
+    gcp_call call;
+    gcpi_call_space space;
+    char options[sizeof(gcp_plan_opts)];
+} issued;
 typedef struct recording { issued *at; int count; } recording;
 typedef struct pretend {
     issued *queue; int count, recorded, replayed, live;
@@ -29,7 +34,8 @@ static void run_one(issued *i)
     int counts[] = { GCP_MAX_INPUTS, GCP_MAX_INPUTS, GCP_MAX_OUTPUTS, GCP_MAX_OUTPUTS };
     for (int s = 0; s < 4; s++)
         for (int k = 0; k < counts[s]; k++) sets[s][k].data = near_by(sets[s][k].data);
-    now.call.in = now.space.in; now.call.din = now.space.din; now.call.out = now.space.out; now.call.dout = now.space.dout;
+    now.call.in = now.space.in; now.call.din = now.space.din; now.call.out = now.space.out;
+    now.call.dout = now.space.dout;
     now.call.workspace = near_by(now.call.workspace);
     now.call.numbers = (const gcp_step_numbers *)near_by(now.call.numbers);
     now.call.target = &cpu;
@@ -69,7 +75,9 @@ static gcp_op rows[GCP_ROW_COUNT];
 static void rows_make(void)
 {
     memcpy(rows, gcpi_rows, sizeof rows);
-#define ROW_SET(NAME, name) rows[GCP_OP_##NAME].forward = name##_later; rows[GCP_OP_##NAME].backward = name##_back_later;
+#define ROW_SET(NAME, name)                     \
+    rows[GCP_OP_##NAME].forward = name##_later; \
+    rows[GCP_OP_##NAME].backward = name##_back_later;
     GCP_OPS(ROW_SET)
     rows[GCP_ROW_APPLY].forward = apply_later;
     rows[GCP_ROW_SEED].forward = seed_later;
@@ -160,7 +168,11 @@ static void device_make(void)
 
 /* ---- A CPU that allocates, to compare with --------------------------------------------------------------------*/
 
-static void *cpu_allocate(void *context, size_t size) { (void)context; return aligned_alloc(256, (size + 255) / 256 * 256); }
+static void *cpu_allocate(void *context, size_t size)
+{
+    (void)context;
+    return aligned_alloc(256, (size + 255) / 256 * 256);
+}
 static void cpu_release(void *context, void *memory, size_t size) { (void)context; (void)size; free(memory); }
 
 /* ---- What only a device does ----------------------------------------------------------------------------------*/
@@ -221,7 +233,8 @@ static void own_home(void)
     size_t size = gcp_state_bytes(net, GCP_OPTIMIZER_ADAM);
     void *home = allocate(&card, size);
     CHECK(gcp_state_bind_on(net, &target, home, size) == GCP_OK);
-    gcp_plan adam = gcp_plan_make(loss, .target = &target, .optimizer = GCP_OPTIMIZER_ADAM), checks = gcp_plan_make(loss, .target = &target);
+    gcp_plan adam = gcp_plan_make(loss, .target = &target, .optimizer = GCP_OPTIMIZER_ADAM),
+             checks = gcp_plan_make(loss, .target = &target);
     float x[32], w[27], want[27];
     for (int i = 0; i < 32; i++) x[i] = (float)(i % 7) - 3;
     size_t before = card.bytes;
@@ -231,7 +244,8 @@ static void own_home(void)
     for (int step = 0; step < 3; step++) { gcp_write(&adam, image, x); gcp_step(&adam, .lr = 0.1); }
     gcp_read(&adam, weight, w);
     gcp_unbind(&adam);
-    CHECK(gcp_bind(&checks, NULL, 0) == GCP_OK && gcp_read(&checks, weight, want) == GCP_OK && !memcmp(w, want, sizeof w));
+    CHECK(gcp_bind(&checks, NULL, 0) == GCP_OK && gcp_read(&checks, weight, want) == GCP_OK &&
+          !memcmp(w, want, sizeof w));
     gcp_write(&checks, image, x);
     gcp_gradcheck_result r = gcp_gradcheck(&checks, .step = 1e-2, .tolerance = 2e-2);
     CHECK(r.passed && r.elements == 30);
@@ -243,15 +257,22 @@ static void own_home(void)
 }
 
 static int same_shape(gcp_shape_call *s) { s->out[0] = s->in[0]; return 1; }
-static void twice(const gcp_call *c) { for (int i = 0; i < 96; i++) ((float *)c->out[0].data)[i] = 2 * ((const float *)c->in[0].data)[i]; }
-static void twice_back(const gcp_call *c) { for (int i = 0; i < 96; i++) ((float *)c->din[0].data)[i] = 2 * ((const float *)c->dout[0].data)[i]; }
+static void twice(const gcp_call *c)
+{
+    for (int i = 0; i < 96; i++) ((float *)c->out[0].data)[i] = 2 * ((const float *)c->in[0].data)[i];
+}
+static void twice_back(const gcp_call *c)
+{
+    for (int i = 0; i < 96; i++) ((float *)c->din[0].data)[i] = 2 * ((const float *)c->dout[0].data)[i];
+}
 static void twice_there(const gcp_call *c) { queue_call(c, twice); }
 static void twice_back_there(const gcp_call *c) { queue_call(c, twice_back); }
 
 static void customs(void)
 {
     gcp_op there = { .name = "twice", .forward = twice_there, .backward = twice_back_there };
-    gcp_op here = { .name = "twice", .shape = same_shape, .forward = twice, .backward = twice_back, .outputs = 1 }, both = here;
+    gcp_op here = { .name = "twice", .shape = same_shape, .forward = twice, .backward = twice_back, .outputs = 1 },
+           both = here;
     both.on_device = &there;
     for (int k = 0; k < 2; k++) {
         record();
@@ -273,7 +294,8 @@ static void customs(void)
 /* Far copies by the host are part of every step, also of those that a device could replay. */
 static void far_by_host(void)
 {
-    const char *list = "F c\nF tanh[0]\nF tanh[1]\nO tanh[0]\nF tanh[2]\nF mean[1]\nB seed\nB mean[1]\nB tanh[2]\nB tanh[1]\nP tanh[0]\nB tanh[0]\nB c\n";
+    const char *list = "F c\nF tanh[0]\nF tanh[1]\nO tanh[0]\nF tanh[2]\nF mean[1]\nB seed\nB mean[1]\nB tanh[2]\nB "
+                       "tanh[1]\nP tanh[0]\nB tanh[0]\nB c\n";
     float got[2][3], far[2][512];
     for (int k = 0; k < 2; k++) {
         record();
@@ -300,8 +322,8 @@ static void far_by_host(void)
     CHECK(!memcmp(got[0], got[1], sizeof got[0]) && !memcmp(far[0], far[1], 27 * sizeof(float)));
 }
 
-/* What fails leaves things as they were: weights in memory that an earlier bind was given, a state that was not there yet,
-   gradients of micro-batches that broke off. */
+/* What fails leaves things as they were: weights in memory that an earlier bind was given, a state that was not there
+   yet, gradients of micro-batches that broke off. */
 static void recoveries(void)
 {
     float w[27], want[27], x[32] = { 1, 2, 3 };
@@ -328,12 +350,14 @@ static void recoveries(void)
         CHECK(gcp_grad(&plan, weight, sums[broken]) == GCP_OK);
     }
     CHECK(!memcmp(sums[0], sums[1], sizeof sums[0]));
-    CHECK(gcp_profile(&plan, .repeats = 3) > 0 && (gcp_step(&plan), !gcp_error(net)));       /* goes on between micro-batches */
+    /* goes on between micro-batches */
+    CHECK(gcp_profile(&plan, .repeats = 3) > 0 && (gcp_step(&plan), !gcp_error(net)));
     gcp_unbind(&plan);
     record();
     void *home = allocate(&card, gcp_state_bytes(net, GCP_OPTIMIZER_SGD));
     card.trouble = "no copy";
-    CHECK(gcp_state_bind_on(net, &target, home, gcp_state_bytes(net, GCP_OPTIMIZER_SGD)) == GCP_E_DEVICE && said(GCP_E_DEVICE, "no copy"));
+    CHECK(gcp_state_bind_on(net, &target, home, gcp_state_bytes(net, GCP_OPTIMIZER_SGD)) == GCP_E_DEVICE &&
+          said(GCP_E_DEVICE, "no copy"));
     CHECK(gcp_state_bind_on(net, &target, home, gcp_state_bytes(net, GCP_OPTIMIZER_SGD)) == GCP_OK);
     release(&card, home, gcp_state_bytes(net, GCP_OPTIMIZER_SGD));
     CHECK(gcp_error(net) == NULL);

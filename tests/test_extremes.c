@@ -1,5 +1,6 @@
-/* Shapes that no memory holds: every op is recorded or refused with its line, what was recorded is planned, and no sum or product of
-   sizes overflows on the way. Nothing runs. What proves it are the builds that trap overflows (extremes_trapped) or report them (asan). */
+/* Shapes that no memory holds: every op is recorded or refused with its line, what was recorded is planned, and no sum
+   or product of sizes overflows on the way. Nothing runs. What proves it are the builds that trap overflows
+   (extremes_trapped) or report them (asan). */
 #include <stdlib.h>
 #include "support/check.h"
 #include "gcp.h"
@@ -25,7 +26,8 @@ static int size(unsigned bits)
 
 static gcp_tensor image(void)
 {
-    unsigned left = sizeof(void *) == 4 ? 22 : 40;                              /* bits of all sizes together, so that most are recorded */
+    /* bits of all sizes together, so that most are recorded */
+    unsigned left = sizeof(void *) == 4 ? 22 : 40;
     int d[4];
     for (int i = 0; i < 4; i++) {
         unsigned most = left < 31 ? left + 1 : 31, order = (unsigned)(i * 3) % 4;
@@ -39,8 +41,12 @@ static gcp_conv2d_opts options(int channels)
 {
     gcp_conv2d_opts o = { .at = GCP_AT, .out = size(31), .kh = size(roll(3) ? 4 : 24), .kw = size(roll(3) ? 4 : 24) };
     if (roll(2)) { o.stride_h = size(roll(3) ? 4 : 14); o.stride_w = size(roll(3) ? 4 : 14); }
-    if (roll(2)) { o.pad_top = size(roll(3) ? 4 : 24); o.pad_bottom = size(4); o.pad_left = size(roll(3) ? 4 : 24); o.pad_right = size(24); }
-    else if (roll(2)) o.padding = GCP_PADDING_SAME;
+    if (roll(2)) {
+        o.pad_top = size(roll(3) ? 4 : 24);
+        o.pad_bottom = size(4);
+        o.pad_left = size(roll(3) ? 4 : 24);
+        o.pad_right = size(24);
+    } else if (roll(2)) o.padding = GCP_PADDING_SAME;
     if (roll(3) == 0) { o.dilation_h = size(roll(2) ? 4 : 24); o.dilation_w = size(24); }
     if (roll(4) == 0) o.groups = roll(2) ? channels : size(6);
     if (o.groups == channels) o.out = channels;
@@ -51,7 +57,11 @@ static gcp_conv2d_opts options(int channels)
 static gcp_tensor some_op(gcp_tensor x)
 {
     int channels = gcp_shape_of(x).d[3];
-    gcp_pool_opts pool = { .at = GCP_AT, .kh = size(roll(2) ? 4 : 24), .kw = size(roll(2) ? 4 : 24), .stride_h = size(14), .stride_w = size(14) };
+    gcp_pool_opts pool = { .at = GCP_AT,
+                           .kh = size(roll(2) ? 4 : 24),
+                           .kw = size(roll(2) ? 4 : 24),
+                           .stride_h = size(14),
+                           .stride_w = size(14) };
     switch (roll(9)) {
     case 0: case 1: return gcp_conv2d_at(x, options(channels));
     case 2: case 3: return gcp_conv_transpose2d_at(x, options(channels));
@@ -59,11 +69,19 @@ static gcp_tensor some_op(gcp_tensor x)
     case 5: return gcp_matmul(x, gcp_param(net, "w", GCP_SHAPE(channels, size(31))));
     case 6: return roll(2) ? gcp_max_pool_at(x, pool) : gcp_avg_pool_at(x, pool);
     case 7: return gcp_upsample(x, .factor = size(31), .mode = (gcp_upsampling)roll(2));
-    default: return gcp_batch_norm(gcp_concat(GCP_TENSORS(x, gcp_slice(x, .first = channels / 2, .count = channels - channels / 2))));
+    default:
+        return gcp_batch_norm(
+            gcp_concat(GCP_TENSORS(x, gcp_slice(x, .first = channels / 2, .count = channels - channels / 2))));
     }
 }
 
-static void nobody(void *context, int tasks, void (*task)(void *arg, int index, int worker), void *arg) { (void)context; (void)tasks; (void)task; (void)arg; }
+static void nobody(void *context, int tasks, void (*task)(void *arg, int index, int worker), void *arg)
+{
+    (void)context;
+    (void)tasks;
+    (void)task;
+    (void)arg;
+}
 
 static void one(void)
 {
@@ -74,10 +92,12 @@ static void one(void)
     recorded += code == GCP_OK;
     CHECK(code ? code == GCP_E_SHAPE || code == GCP_E_ARGUMENT : !gcp_is_nil(y));
     const gcp_target target = { .isa = GCP_ISA_SCALAR + (int)roll(2), .threads = 1 + (int)roll(64) };
-    gcp_plan plan = gcp_plan_make(gcp_mean(y), .policy = GCP_POLICY_KEEP_ALL, .optimizer = (gcp_optimizer)roll(4), .target = &target);
+    gcp_plan plan = gcp_plan_make(gcp_mean(y), .policy = GCP_POLICY_KEEP_ALL, .optimizer = (gcp_optimizer)roll(4),
+                                  .target = &target);
     if (plan.in) {
         planned++;
-        CHECK(plan.bytes == plan.state_bytes + plan.slab_bytes && plan.room > plan.bytes && plan.slab_bytes >= plan.live_peak);
+        CHECK(plan.bytes == plan.state_bytes + plan.slab_bytes && plan.room > plan.bytes &&
+              plan.slab_bytes >= plan.live_peak);
     } else CHECK(gcp_error(net) != NULL);
 }
 
@@ -100,7 +120,8 @@ static void wrapped(void)
     gcp_error_clear(net);
     x = gcp_input(net, "huge", GCP_SHAPE(1 << 30, (1 << 27) - 1));
     for (int i = 0; i < 8; i++) x = gcp_gelu(i ? x : gcp_want_grad(x));
-    CHECK(gcp_plan_make(gcp_mean(x), .policy = GCP_POLICY_KEEP_ALL).in == NULL && gcp_error_code(net) == GCP_E_SHAPE && strstr(gcp_error(net), "more than can be addressed"));
+    CHECK(gcp_plan_make(gcp_mean(x), .policy = GCP_POLICY_KEEP_ALL).in == NULL && gcp_error_code(net) == GCP_E_SHAPE &&
+          strstr(gcp_error(net), "more than can be addressed"));
 }
 
 /* Found from outside, on 32-bit systems: strides that no tap uses, and scratch of many threads. */
@@ -110,11 +131,14 @@ static void strides(void)
         arena = gcp_arena_from(tape_memory, sizeof tape_memory);
         net = gcp_tape_make(&arena, .ops = 16);
         gcp_tensor x = gcp_want_grad(gcp_input(net, "x", GCP_SHAPE(1, 8, 8, 256)));
-        gcp_tensor y = transposed ? gcp_conv_transpose2d(x, .out = 1, .k = 17, .pad = 8) : gcp_conv2d(x, .out = 1, .k = 17, .pad = 8, .stride = 1 << 22);
+        gcp_tensor y = transposed ? gcp_conv_transpose2d(x, .out = 1, .k = 17, .pad = 8)
+                                  : gcp_conv2d(x, .out = 1, .k = 17, .pad = 8, .stride = 1 << 22);
         CHECK(gcp_plan_make(gcp_mean(y), .policy = GCP_POLICY_KEEP_ALL).in != NULL);
         const gcp_target crowd = { .threads = 1 << 20, .parallel_for = nobody };
-        gcp_plan plan = gcp_plan_make(gcp_mean(gcp_conv2d(x, .out = 16, .k = 5)), .policy = GCP_POLICY_KEEP_ALL, .target = &crowd);
-        CHECK(sizeof(void *) == 4 ? !plan.in && strstr(gcp_error(net), "more than can be addressed") : plan.bytes > GCP_GB(4));
+        gcp_plan plan = gcp_plan_make(gcp_mean(gcp_conv2d(x, .out = 16, .k = 5)), .policy = GCP_POLICY_KEEP_ALL,
+                                      .target = &crowd);
+        CHECK(sizeof(void *) == 4 ? !plan.in && strstr(gcp_error(net), "more than can be addressed")
+                                  : plan.bytes > GCP_GB(4));
     }
 }
 

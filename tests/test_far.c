@@ -1,5 +1,5 @@
-/* Far memory: lists that copy values away and back, given by hand or chosen for a budget, give keep-all's bits in fewer bytes,
-   whether a copy is done at once or as late as it may be. (By another thread: test_threads.) */
+/* Far memory: lists that copy values away and back, given by hand or chosen for a budget, give keep-all's bits in fewer
+   bytes, whether a copy is done at once or as late as it may be. (By another thread: test_threads.) */
 #include <stdlib.h>
 #define GCP_IMPLEMENTATION
 #include "support/device_dags.h"
@@ -33,7 +33,8 @@ static void give(void *context, void *p, size_t size) { (void)context; (void)siz
 
 /* ---- Lists ----------------------------------------------------------------------------------------------------*/
 
-typedef struct edit { int after, before; char name[128]; } edit;      /* O behind instruction after, P ahead of before */
+/* O behind instruction after, P ahead of before */
+typedef struct edit { int after, before; char name[128]; } edit;
 
 /* Where the value of a tensor is idle for longest. */
 static int idle(const gcpi_plan *in, int item, edit *e)
@@ -66,11 +67,14 @@ static int edited(const gcp_plan *plan, unsigned seed)
     for (int i = 0; i < (int)in->list.count; i++) {
         char name[128];
         for (int e = 0; e < count; e++) {
-            if (edits[e].before - 1 == i && e % 2) n += snprintf(text + n, sizeof text - (size_t)n, "A %s\n", edits[e].name);
+            if (edits[e].before - 1 == i && e % 2)
+                n += snprintf(text + n, sizeof text - (size_t)n, "A %s\n", edits[e].name);
             if (edits[e].before == i) n += snprintf(text + n, sizeof text - (size_t)n, "P %s\n", edits[e].name);
         }
-        n += snprintf(text + n, sizeof text - (size_t)n, "%c %s\n", in->list.at[i].kind, gcpi_task_name(&in->p, &in->p.tasks[in->list.at[i].task], name, sizeof name));
-        for (int e = 0; e < count; e++) if (edits[e].after == i) n += snprintf(text + n, sizeof text - (size_t)n, "O %s\n", edits[e].name);
+        n += snprintf(text + n, sizeof text - (size_t)n, "%c %s\n", in->list.at[i].kind,
+                      gcpi_task_name(&in->p, &in->p.tasks[in->list.at[i].task], name, sizeof name));
+        for (int e = 0; e < count; e++)
+            if (edits[e].after == i) n += snprintf(text + n, sizeof text - (size_t)n, "O %s\n", edits[e].name);
     }
     return count;
 }
@@ -98,10 +102,12 @@ static void networks(int count)
         for (int way = 0; way < 4; way++) {
             gcp_arena arena = gcp_arena_from(tape_memory, sizeof tape_memory);
             random_net r = net_make(&arena, (unsigned)i);
-            gcp_plan plain = gcp_plan_make(r.loss, .policy = i % 2 ? GCP_POLICY_KEEP_ALL : GCP_POLICY_SEGMENTS, .optimizer = GCP_OPTIMIZER_ADAM);
+            gcp_plan plain = gcp_plan_make(r.loss, .policy = i % 2 ? GCP_POLICY_KEEP_ALL : GCP_POLICY_SEGMENTS,
+                                           .optimizer = GCP_OPTIMIZER_ADAM);
             if (way == 0) { kept = train(&r, &plain); continue; }
             moved += edited(&plain, (unsigned)i);
-            gcp_plan plan = gcp_plan_make(r.loss, .list = text, .optimizer = GCP_OPTIMIZER_ADAM, .target = way == 2 ? &slow : NULL, .check = way == 3);
+            gcp_plan plan = gcp_plan_make(r.loss, .list = text, .optimizer = GCP_OPTIMIZER_ADAM,
+                                          .target = way == 2 ? &slow : NULL, .check = way == 3);
             device_outcome now = train(&r, &plan);
             const char *error = gcp_error(r.tape);
             if (error) fprintf(stderr, "network %d, way %d: %s\n", i, way, error);
@@ -111,7 +117,8 @@ static void networks(int count)
             gcp_unbind(&plan);
         }
     }
-    printf("%d networks, %ld values copied away, %ld plans smaller, %d copies made late\n", count, moved, smaller, copies_made);
+    printf("%d networks, %ld values copied away, %ld plans smaller, %d copies made late\n", count, moved, smaller,
+           copies_made);
     CHECK(moved > count && smaller > count / 4 && copies_made > count);
 }
 
@@ -141,32 +148,39 @@ static void refused(const char *list, const char *message)
 static void by_hand(void)
 {
     chain(3);
-    const char *list = "F tanh[0]\nF tanh[1]\nO tanh[0]\nF tanh[2]\nO tanh[1]\nA tanh[0]\nF mean[0]\nB seed\nB mean[0]\nB tanh[2]\nP tanh[1]\nB tanh[1]\nP tanh[0]\nB tanh[0]\n";
+    const char *list = "F tanh[0]\nF tanh[1]\nO tanh[0]\nF tanh[2]\nO tanh[1]\nA tanh[0]\nF mean[0]\nB seed\nB "
+                       "mean[0]\nB tanh[2]\nP tanh[1]\nB tanh[1]\nP tanh[0]\nB tanh[0]\n";
     gcp_plan plan = gcp_plan_make(loss, .list = list), plain = gcp_plan_make(loss, .policy = GCP_POLICY_KEEP_ALL);
     CHECK(plan.in && plan.far_bytes == 2 * 65536);
     CHECK_NEAR(plain.slab_bytes - plan.slab_bytes, 65536, 128);           /* never three values at once */
     gcp_bind(&plan, memory, sizeof memory);
-    CHECK(isnan(gcp_step(&plan)) && gcp_error_code(net) == GCP_E_BIND && strstr(gcp_error(net), "131072 bytes to gcp_far_bind"));
+    CHECK(isnan(gcp_step(&plan)) && gcp_error_code(net) == GCP_E_BIND &&
+          strstr(gcp_error(net), "131072 bytes to gcp_far_bind"));
     gcp_error_clear(net);
     CHECK(gcp_far_bind(&plan, far_memory, 100) == GCP_E_BIND);
     gcp_error_clear(net);
     void *const taken[] = { memory + plan.bytes - 64, plan.in, net };
     for (int i = 0; i < 3; i++) {
-        CHECK(gcp_far_bind(&plan, taken[i], plan.far_bytes) == GCP_E_BIND && strstr(gcp_error(net), i ? "gcp_far_bind: the far memory overlaps " : "overlaps the step's"));
+        CHECK(gcp_far_bind(&plan, taken[i], plan.far_bytes) == GCP_E_BIND &&
+              strstr(gcp_error(net), i ? "gcp_far_bind: the far memory overlaps " : "overlaps the step's"));
         gcp_error_clear(net);
     }
     CHECK(gcp_far_bind(&plan, far_memory, plan.far_bytes) == GCP_OK);
-    CHECK(gcp_bind(&plan, far_memory + 64, sizeof far_memory - 64) == GCP_E_BIND && strstr(gcp_error(net), "gcp_bind: the far memory overlaps the step's"));
+    CHECK(gcp_bind(&plan, far_memory + 64, sizeof far_memory - 64) == GCP_E_BIND &&
+          strstr(gcp_error(net), "gcp_bind: the far memory overlaps the step's"));
     gcp_error_clear(net);
-    CHECK(gcp_bind(&plan, memory, sizeof memory) == GCP_OK && gcp_far_bind(&plan, far_memory, plan.far_bytes) == GCP_OK);
+    CHECK(gcp_bind(&plan, memory, sizeof memory) == GCP_OK &&
+          gcp_far_bind(&plan, far_memory, plan.far_bytes) == GCP_OK);
     feed_zeros(&plan, "x");
     gcp_step(&plan);
     CHECK(gcp_error(net) == NULL);
-    CHECK(gcp_bind(&plain, memory, sizeof memory) == GCP_OK);             /* takes the slab; other far memory does not give it back */
+    /* takes the slab; other far memory does not give it back */
+    CHECK(gcp_bind(&plain, memory, sizeof memory) == GCP_OK);
     feed_zeros(&plain, "x");
     gcp_step(&plain);
     CHECK(gcp_far_bind(&plan, probe, plan.far_bytes) == GCP_OK && isnan(gcp_step(&plan)));
-    CHECK(gcp_error_code(net) == GCP_E_INPUT && strstr(gcp_error(net), "was not written since another plan used the same memory"));
+    CHECK(gcp_error_code(net) == GCP_E_INPUT &&
+          strstr(gcp_error(net), "was not written since another plan used the same memory"));
     gcp_error_clear(net);
     refused("F tanh[0]\nP tanh[0]\n", "line 2: P tanh[0]: was not copied to far memory before");
     refused("F tanh[0]\nA tanh[0]\n", "line 2: A tanh[0]: was not copied to far memory before");
@@ -195,14 +209,19 @@ static void seconds(const char *list, double rate, double want, double stall)
 static void timeline(void)
 {
     seconds("F a\nF b\nF c\nB c_b\nB b_b\nB a_b\n", 1e9, 10, 0);
-    seconds("F a\nO a\nF b\nA a\nF c\nB c_b\nP a\nB b_b\nB a_b\n", 1e9, 11, 1);       /* out under b; back with nothing beside it */
+    /* out under b; back with nothing beside it */
+    seconds("F a\nO a\nF b\nA a\nF c\nB c_b\nP a\nB b_b\nB a_b\n", 1e9, 11, 1);
     seconds("F a\nO a\nF b\nA a\nF c\nP a\nB c_b\nB b_b\nB a_b\n", 1e9, 10, 0);       /* back under c_b */
-    seconds("F a\nO a\nF b\nA a\nF c\nP a\nB c_b\nB b_b\nB a_b\n", 0.4e9, 12, 2);     /* 2.5 s: out from 1 to 3.5, 0.5 waited; back from 4.5 to 7, 1.5 waited */
-    seconds("F a\nO a\nF b\nO b\nF c\nA a\nA b\nP b\nB c_b\nP a\nB b_b\nB a_b\n", 1e9, 11, 1);     /* one link: b out 3..4, back 4..5, a back 5..6 */
-    seconds("F a\nO a\nF b\nP a\nF c\nB c_b\nB b_b\nB a_b\n", 0.25e9, 14, 4);        /* out 1..5, waited for 2 s; back 5..9, beside c and c_b, waited for 2 more */
+    /* 2.5 s: out from 1 to 3.5, 0.5 waited; back from 4.5 to 7, 1.5 waited */
+    seconds("F a\nO a\nF b\nA a\nF c\nP a\nB c_b\nB b_b\nB a_b\n", 0.4e9, 12, 2);
+    /* one link: b out 3..4, back 4..5, a back 5..6 */
+    seconds("F a\nO a\nF b\nO b\nF c\nA a\nA b\nP b\nB c_b\nP a\nB b_b\nB a_b\n", 1e9, 11, 1);
+    /* out 1..5, waited for 2 s; back 5..9, beside c and c_b, waited for 2 more */
+    seconds("F a\nO a\nF b\nP a\nF c\nB c_b\nB b_b\nB a_b\n", 0.25e9, 14, 4);
 }
 
-/* a may be away for as long as it likes, and b, but nothing runs again: by hand, what cannot stay must go out and come back. */
+/* a may be away for as long as it likes, and b, but nothing runs again: by hand, what cannot stay must go out and come
+   back. */
 static void bound(void)
 {
     static const char chain[] = "f a 1 1000000000 0\nf b 1 1000000000 0 a\nf c 1 1000000000 0 b\nf d 1 64 0 c\n"
@@ -211,16 +230,20 @@ static void bound(void)
     gcp_tape *t = gcp_tape_make(&arena, .ops = 8);
     gcp_target link = { .far_bytes_per_second = 0.2e9 };
     gcp_plan keep = gcp_graph_plan(t, chain, .policy = GCP_POLICY_KEEP_ALL);
-    gcp_plan plan = gcp_graph_plan(t, chain, .policy = GCP_POLICY_BUDGET, .budget = keep.bytes - 1000000000, .far = GCP_MB(4000), .far_only = 1, .target = &link);
+    gcp_plan plan = gcp_graph_plan(t, chain, .policy = GCP_POLICY_BUDGET, .budget = keep.bytes - 1000000000,
+                                   .far = GCP_MB(4000), .far_only = 1, .target = &link);
     CHECK(gcp_error(t) == NULL && plan.far_bytes > 0 && plan.reruns == 0);
     CHECK_NEAR(plan.keep_all_seconds, 8, 1e-9);
     CHECK_NEAR(plan.bound_seconds, 10, 0.01);           /* 1 GB at 0.2 GB/s, both ways */
     CHECK(plan.seconds >= plan.bound_seconds);
-    plan = gcp_graph_plan(t, chain, .policy = GCP_POLICY_BUDGET, .budget = keep.bytes - 1000000000, .far = GCP_MB(1), .target = &link);
-    CHECK(plan.in && plan.seconds >= plan.bound_seconds && plan.bound_seconds > plan.keep_all_seconds);        /* far memory too small for any of them */
+    plan = gcp_graph_plan(t, chain, .policy = GCP_POLICY_BUDGET, .budget = keep.bytes - 1000000000, .far = GCP_MB(1),
+                          .target = &link);
+    /* far memory too small for any of them */
+    CHECK(plan.in && plan.seconds >= plan.bound_seconds && plan.bound_seconds > plan.keep_all_seconds);
 }
 
-/* Values of n bytes take up whole multiples of 64 in the slab and n on the link: no list of copies made by hand is below the bound. */
+/* Values of n bytes take up whole multiples of 64 in the slab and n on the link: no list of copies made by hand is
+   below the bound. */
 static void bound_aligned(void)
 {
     char chain[1024], list[1024];
@@ -231,10 +254,14 @@ static void bound_aligned(void)
             gcp_tape *t = gcp_tape_make(&arena, .ops = 8);
             gcp_target link = { .far_bytes_per_second = rate };
             int end = snprintf(chain, sizeof chain, "f a0 1 %d 0\n", n);
-            for (int i = 1; i < 7; i++) end += snprintf(chain + end, sizeof chain - (size_t)end, "f a%d 1 %d 0 a%d\n", i, n, i - 1);
+            for (int i = 1; i < 7; i++)
+                end += snprintf(chain + end, sizeof chain - (size_t)end, "f a%d 1 %d 0 a%d\n", i, n, i - 1);
             end += snprintf(chain + end, sizeof chain - (size_t)end, "b g6 1 %d 0 a5 a6\n", n);
-            for (int i = 5; i >= 0; i--) end += snprintf(chain + end, sizeof chain - (size_t)end, "b g%d 1 %d 0 a%d a%d g%d\n", i, n, i ? i - 1 : 0, i, i + 1);
-            for (int away = 1; away < 5; away++) {             /* a0 to a(away - 1), each back ahead of the second that reads it */
+            for (int i = 5; i >= 0; i--)
+                end += snprintf(chain + end, sizeof chain - (size_t)end, "b g%d 1 %d 0 a%d a%d g%d\n", i, n,
+                                i ? i - 1 : 0, i, i + 1);
+            /* a0 to a(away - 1), each back ahead of the second that reads it */
+            for (int away = 1; away < 5; away++) {
                 int at = 0;
                 for (int i = 0; i < 7; i++) {
                     if (i >= 2 && i - 2 < away) at += snprintf(list + at, sizeof list - (size_t)at, "A a%d\n", i - 2);
@@ -246,7 +273,8 @@ static void bound_aligned(void)
                 }
                 gcp_plan hand = gcp_graph_plan(t, chain, .list = list, .target = &link);
                 CHECK(hand.in && hand.far_bytes > 0);
-                gcp_plan plan = gcp_graph_plan(t, chain, .policy = GCP_POLICY_BUDGET, .budget = hand.bytes, .far = hand.far_bytes, .far_only = away & 1, .target = &link);
+                gcp_plan plan = gcp_graph_plan(t, chain, .policy = GCP_POLICY_BUDGET, .budget = hand.bytes,
+                                               .far = hand.far_bytes, .far_only = away & 1, .target = &link);
                 CHECK(plan.in && plan.bound_seconds <= plan.seconds && plan.bound_seconds <= hand.seconds * (1 + 1e-9));
                 lists++;
             }
@@ -267,7 +295,9 @@ static void table_write(void *context, const char *part, size_t size)
 
 static void measured_link(void)
 {
-    static const gcp_target target = { .copy_start = late_start, .copy_wait = late_wait, .far_allocate = take, .far_release = give };
+    static const gcp_target target = {
+        .copy_start = late_start, .copy_wait = late_wait, .far_allocate = take, .far_release = give
+    };
     gcp_writer writer = { table_write, NULL };
     gcp_arena arena = gcp_arena_from(tape_memory, sizeof tape_memory);
     gcp_plan_opts o = { .policy = GCP_POLICY_BUDGET, .far = sizeof far_memory, .far_only = 1, .target = &target };
@@ -280,7 +310,8 @@ static void measured_link(void)
     CHECK(gcp_bind(&plan, memory, sizeof memory) == GCP_OK);
     feed_zeros(&plan, "image label");
     const char *line = NULL;
-    for (int tries = 0; tries < 100 && !line; tries++) {        /* a busy machine's clock may stand still for so small a copy */
+    /* a busy machine's clock may stand still for so small a copy */
+    for (int tries = 0; tries < 100 && !line; tries++) {
         table_used = 0;
         CHECK(gcp_profile(&plan, .repeats = 3) > 0 && copies_pending == 0);
         gcp_costs_print(&plan, writer);
@@ -293,7 +324,8 @@ static void measured_link(void)
     gcp_plan again = gcp_plan_make_at(r.loss, o);
     CHECK(again.in && seconds > 0);
     CHECK_NEAR(again.in->p.target.far_bytes_per_second * seconds, 1e9, 1);
-    CHECK(gcp_plan_make(r.loss, .costs = "link 1e9 bytes fast\n").in == NULL && gcp_error_code(r.tape) == GCP_E_ARGUMENT);
+    CHECK(gcp_plan_make(r.loss, .costs = "link 1e9 bytes fast\n").in == NULL &&
+          gcp_error_code(r.tape) == GCP_E_ARGUMENT);
 }
 
 /* ---- Plans for a budget: the least that works, and half-way from it to keep-all ---------------------------------*/
@@ -302,8 +334,10 @@ static const gcp_target slow = { .copy_start = late_start, .copy_wait = late_wai
 enum { BOTH, ONLY, LITTLE, AT_ONCE, WAYS };
 static gcp_plan budget_plan(gcp_tensor of, int way, size_t budget)
 {
-    return gcp_plan_make(of, .policy = GCP_POLICY_BUDGET, .budget = budget, .effort = GCP_EFFORT_QUICK, .far = way == LITTLE ? 2000 : sizeof far_memory, .far_only = way == ONLY,
-                         .optimizer = GCP_OPTIMIZER_ADAM, .check = way == LITTLE, .target = way == AT_ONCE ? NULL : &slow);
+    return gcp_plan_make(of, .policy = GCP_POLICY_BUDGET, .budget = budget, .effort = GCP_EFFORT_QUICK,
+                         .far = way == LITTLE ? 2000 : sizeof far_memory, .far_only = way == ONLY,
+                         .optimizer = GCP_OPTIMIZER_ADAM, .check = way == LITTLE,
+                         .target = way == AT_ONCE ? NULL : &slow);
 }
 
 static void budgets(int count)
@@ -317,7 +351,8 @@ static void budgets(int count)
             device_outcome kept = train(&r, &plain);
             arena = gcp_arena_from(tape_memory, sizeof tape_memory);
             r = net_make(&arena, (unsigned)i);
-            size_t least = budget_plan(r.loss, way, 1).least_bytes, budget = i % 2 ? least : least + (plain.bytes - least) / 2;
+            size_t least = budget_plan(r.loss, way, 1).least_bytes,
+                   budget = i % 2 ? least : least + (plain.bytes - least) / 2;
             CHECK(gcp_error_code(r.tape) == GCP_E_BUDGET && least <= plain.bytes);
             gcp_error_clear(r.tape);
             gcp_plan plan = budget_plan(r.loss, way, budget);

@@ -34,10 +34,16 @@ static const char *fresh_name(void)
     return name;
 }
 
-static gcp_tensor wanted(fill how, gcp_shape shape) { return give(gcp_want_grad(gcp_input(net, fresh_name(), shape)), how); }
+static gcp_tensor wanted(fill how, gcp_shape shape)
+{
+    return give(gcp_want_grad(gcp_input(net, fresh_name(), shape)), how);
+}
 static gcp_tensor labels(fill how, gcp_shape shape) { return give(gcp_labels(net, fresh_name(), shape), how); }
 static gcp_tensor fixed(gcp_shape shape) { return give(gcp_input(net, fresh_name(), shape), SMOOTH); }
-static gcp_tensor weight(gcp_shape shape) { return gcp_param_at(net, fresh_name(), shape, GCP_OPTS(gcp_param_opts, .fan_in = 1)); }
+static gcp_tensor weight(gcp_shape shape)
+{
+    return gcp_param_at(net, fresh_name(), shape, GCP_OPTS(gcp_param_opts, .fan_in = 1));
+}
 
 #define S(...)    GCP_SHAPE(__VA_ARGS__)
 #define IN(...)   wanted(SMOOTH, S(__VA_ARGS__))
@@ -60,7 +66,10 @@ static int wrong_input;              /* ... in the gradient of which input, ... 
 static int wrong_made, calls;        /* ... how many elements of it were; and calls of any backward of that kind */
 static int inputs;                   /* of that op */
 
-static double at(const gcp_view *v, int i) { return (double)((const gcp_real *)v->data)[i / v->shape.d[3] * v->pitch + i % v->shape.d[3]]; }
+static double at(const gcp_view *v, int i)
+{
+    return (double)((const gcp_real *)v->data)[i / v->shape.d[3] * v->pitch + i % v->shape.d[3]];
+}
 static void put(const gcp_view *v, int i, double value)
 {
     gcp_real *to = (gcp_real *)v->data + i / v->shape.d[3] * v->pitch + i % v->shape.d[3];
@@ -96,7 +105,8 @@ static void two_forward(const gcp_call *c)
     int n = count_of(&c->in[0]);
     for (int i = 0; i < n; i++) copy[i] = (gcp_real)at(&c->in[0], i);
     for (int i = 0; i < n; i++) put(&c->out[0], i, exp((double)copy[i] / 2));
-    for (int i = 0; i < n && c->out[1].data; i++) put(&c->out[1], i, (double)copy[i] + at(&c->in[1], i) * at(&c->in[1], i));
+    for (int i = 0; i < n && c->out[1].data; i++)
+        put(&c->out[1], i, (double)copy[i] + at(&c->in[1], i) * at(&c->in[1], i));
 }
 static void two_backward(const gcp_call *c)
 {
@@ -109,7 +119,9 @@ static void two_backward(const gcp_call *c)
     }
     if (wrong_kind == GCP_OP_CUSTOM) make_wrong(c);
 }
-static const gcp_op two = { "two", two_shape, two_forward, two_backward, two_cost, 2, 1, GCP_FLAG_IN_PLACE | GCP_FLAG_GRAD_IN_PLACE, 2, NULL };
+static const gcp_op two = { "two",    two_shape, two_forward, two_backward,
+                            two_cost, 2,         1,           GCP_FLAG_IN_PLACE | GCP_FLAG_GRAD_IN_PLACE,
+                            2,        NULL };
 
 /* which: 1, 2 or 3: one output is used, the other, or both */
 static gcp_tensor custom(gcp_tensor a, gcp_tensor b, int which)
@@ -121,178 +133,240 @@ static gcp_tensor custom(gcp_tensor a, gcp_tensor b, int which)
 
 /* ---- the cases: kind of op, name, body ------------------------------------------------------------------------ */
 
-#define CONVOLUTIONS(X) \
-    X(CONV2D, conv_1x1, return gcp_conv2d(IN(2, 3, 4, 3), .out = 4, .k = 1);) \
-    X(CONV2D, conv_1x1_stride2, return gcp_conv2d(IN(2, 4, 5, 3), .out = 2, .k = 1, .stride = 2);) \
-    X(CONV2D, conv_1x1_pad, return gcp_conv2d(IN(1, 2, 3, 2), .out = 2, .k = 1, .pad = 1);) \
-    X(CONV2D, conv_2x2, return gcp_conv2d(IN(2, 3, 4, 2), .out = 3, .k = 2);) \
-    X(CONV2D, conv_3x3, return gcp_conv2d(IN(1, 4, 5, 3), .out = 4, .k = 3, .pad = 1);) \
-    X(CONV2D, conv_3x3_no_bias, return gcp_conv2d(IN(1, 4, 5, 3), .out = 4, .k = 3, .pad = 1, .no_bias = 1);) \
-    X(CONV2D, conv_3x3_stride2, return gcp_conv2d(IN(2, 5, 6, 2), .out = 3, .k = 3, .stride = 2);) \
-    X(CONV2D, conv_3x3_stride2_pad1, return gcp_conv2d(IN(1, 5, 6, 2), .out = 3, .k = 3, .stride = 2, .pad = 1);) \
-    X(CONV2D, conv_1x3, return gcp_conv2d(IN(1, 3, 5, 2), .out = 3, .kh = 1, .kw = 3);) \
+#define CONVOLUTIONS(X)                                                                                                \
+    X(CONV2D, conv_1x1, return gcp_conv2d(IN(2, 3, 4, 3), .out = 4, .k = 1);)                                          \
+    X(CONV2D, conv_1x1_stride2, return gcp_conv2d(IN(2, 4, 5, 3), .out = 2, .k = 1, .stride = 2);)                     \
+    X(CONV2D, conv_1x1_pad, return gcp_conv2d(IN(1, 2, 3, 2), .out = 2, .k = 1, .pad = 1);)                            \
+    X(CONV2D, conv_2x2, return gcp_conv2d(IN(2, 3, 4, 2), .out = 3, .k = 2);)                                          \
+    X(CONV2D, conv_3x3, return gcp_conv2d(IN(1, 4, 5, 3), .out = 4, .k = 3, .pad = 1);)                                \
+    X(CONV2D, conv_3x3_no_bias, return gcp_conv2d(IN(1, 4, 5, 3), .out = 4, .k = 3, .pad = 1, .no_bias = 1);)          \
+    X(CONV2D, conv_3x3_stride2, return gcp_conv2d(IN(2, 5, 6, 2), .out = 3, .k = 3, .stride = 2);)                     \
+    X(CONV2D, conv_3x3_stride2_pad1, return gcp_conv2d(IN(1, 5, 6, 2), .out = 3, .k = 3, .stride = 2, .pad = 1);)      \
+    X(CONV2D, conv_1x3, return gcp_conv2d(IN(1, 3, 5, 2), .out = 3, .kh = 1, .kw = 3);)                                \
     X(CONV2D, conv_3x1, return gcp_conv2d(IN(1, 5, 3, 2), .out = 3, .kh = 3, .kw = 1, .pad_top = 1, .pad_bottom = 1);) \
-    X(CONV2D, conv_2x3_asymmetric, return gcp_conv2d(IN(1, 4, 3, 2), .out = 3, .kh = 2, .kw = 3, .pad_top = 1, .pad_left = 2, .pad_right = 1);) \
-    X(CONV2D, conv_strides_2_1, return gcp_conv2d(IN(1, 5, 4, 2), .out = 3, .k = 2, .stride_h = 2, .stride_w = 1, .pad_bottom = 1);) \
-    X(CONV2D, conv_stride_beyond_kernel, return gcp_conv2d(IN(1, 7, 6, 2), .out = 2, .k = 2, .stride = 3);) \
-    X(CONV2D, conv_same, return gcp_conv2d(IN(1, 4, 5, 2), .out = 2, .k = 2, .padding = GCP_PADDING_SAME);) \
-    X(CONV2D, conv_same_stride2, return gcp_conv2d(IN(1, 6, 5, 2), .out = 2, .k = 3, .stride = 2, .padding = GCP_PADDING_SAME);) \
-    X(CONV2D, conv_dilation2, return gcp_conv2d(IN(1, 6, 5, 2), .out = 2, .k = 3, .dilation = 2, .pad = 1);) \
-    X(CONV2D, conv_dilation_1_2_stride2, return gcp_conv2d(IN(1, 5, 7, 2), .out = 2, .k = 2, .dilation_h = 1, .dilation_w = 2, .stride = 2, .pad_left = 1);) \
-    X(CONV2D, conv_pad_beyond_kernel, return gcp_conv2d(IN(1, 2, 2, 2), .out = 2, .k = 2, .pad = 3);) \
-    X(CONV2D, conv_groups2, return gcp_conv2d(IN(1, 3, 4, 4), .out = 6, .k = 3, .pad = 1, .groups = 2);) \
-    X(CONV2D, conv_groups2_stride2_no_bias, return gcp_conv2d(IN(1, 5, 4, 6), .out = 4, .k = 2, .stride = 2, .groups = 2, .no_bias = 1);) \
-    X(CONV2D, conv_depthwise, return gcp_conv2d(IN(1, 4, 5, 5), .out = 5, .k = 3, .pad = 1, .groups = 5);) \
-    X(CONV2D, conv_depthwise_stride2_dilation2, return gcp_conv2d(IN(1, 7, 6, 3), .out = 3, .k = 2, .stride = 2, .dilation = 2, .groups = 3);) \
-    X(CONV2D, conv_depthwise_multiplier, return gcp_conv2d(IN(1, 4, 3, 3), .out = 6, .k = 2, .groups = 3);) \
-    X(CONV2D, conv_17_to_9, return gcp_conv2d(IN(1, 2, 3, 17), .out = 9, .k = 2);) \
-    X(CONV2D, conv_shared, gcp_tensor w = weight(S(2, 3, 3, 2)), b = weight(S(2)), x = gcp_conv2d_op(IN(1, 4, 4, 2), w, b, .pad = 1); \
-                           return gcp_conv2d_op(x, w, b, .pad = 1);) \
-    X(CONV2D, conv_made_weight, gcp_tensor x = IN(1, 3, 4, 2), w = gcp_tanh(IN(3, 2, 2, 2)); return gcp_conv2d_op(x, w, GCP_NIL, .k = 2);) \
-    X(CONV2D, conv_of_slice, return gcp_conv2d(gcp_slice(gcp_tanh(IN(1, 3, 4, 6)), .first = 2, .count = 3), .out = 2, .k = 2);) \
-    X(CONV2D, conv_into_concat, gcp_tensor x = IN(1, 3, 3, 2), y = gcp_conv2d(x, .out = 3, .k = 3, .pad = 1); \
-                                return gcp_concat(GCP_TENSORS(gcp_conv2d(y, .out = 2, .k = 1), y));) \
-    X(CONV_TRANSPOSE2D, up_1x1, return gcp_conv_transpose2d(IN(1, 3, 4, 3), .out = 2, .k = 1);) \
-    X(CONV_TRANSPOSE2D, up_1x1_stride2, return gcp_conv_transpose2d(IN(1, 2, 3, 2), .out = 2, .k = 1, .stride = 2);) \
-    X(CONV_TRANSPOSE2D, up_2x2_stride2, return gcp_conv_transpose2d(IN(2, 2, 3, 2), .out = 3, .k = 2, .stride = 2);) \
-    X(CONV_TRANSPOSE2D, up_3x3, return gcp_conv_transpose2d(IN(1, 3, 4, 2), .out = 3, .k = 3, .pad = 1);) \
-    X(CONV_TRANSPOSE2D, up_3x3_stride2, return gcp_conv_transpose2d(IN(1, 3, 2, 3), .out = 2, .k = 3, .stride = 2, .pad = 1);) \
-    X(CONV_TRANSPOSE2D, up_no_bias, return gcp_conv_transpose2d(IN(1, 3, 2, 3), .out = 2, .k = 3, .stride = 2, .no_bias = 1);) \
-    X(CONV_TRANSPOSE2D, up_2x3_asymmetric, return gcp_conv_transpose2d(IN(1, 3, 3, 2), .out = 2, .kh = 2, .kw = 3, .stride_w = 2, .pad_top = 1, .pad_right = 2);) \
-    X(CONV_TRANSPOSE2D, up_same_stride2, return gcp_conv_transpose2d(IN(1, 2, 3, 2), .out = 2, .k = 3, .stride = 2, .padding = GCP_PADDING_SAME);) \
-    X(CONV_TRANSPOSE2D, up_dilation2, return gcp_conv_transpose2d(IN(1, 2, 3, 2), .out = 2, .k = 2, .stride = 2, .dilation = 2, .pad = 1);) \
-    X(CONV_TRANSPOSE2D, up_groups2, return gcp_conv_transpose2d(IN(1, 2, 3, 4), .out = 6, .k = 2, .stride = 2, .groups = 2);) \
-    X(CONV_TRANSPOSE2D, up_depthwise, return gcp_conv_transpose2d(IN(1, 3, 2, 4), .out = 4, .k = 3, .stride = 2, .pad = 1, .groups = 4);) \
-    X(CONV_TRANSPOSE2D, up_shared, gcp_tensor w = weight(S(2, 3, 3, 2)), b = weight(S(2)), x = gcp_conv_transpose2d_op(IN(1, 3, 3, 2), w, b, .pad = 1); \
-                                   return gcp_conv_transpose2d_op(x, w, b, .pad = 1);)
+    X(CONV2D, conv_2x3_asymmetric,                                                                                     \
+      return gcp_conv2d(IN(1, 4, 3, 2), .out = 3, .kh = 2, .kw = 3, .pad_top = 1, .pad_left = 2, .pad_right = 1);)     \
+    X(CONV2D, conv_strides_2_1,                                                                                        \
+      return gcp_conv2d(IN(1, 5, 4, 2), .out = 3, .k = 2, .stride_h = 2, .stride_w = 1, .pad_bottom = 1);)             \
+    X(CONV2D, conv_stride_beyond_kernel, return gcp_conv2d(IN(1, 7, 6, 2), .out = 2, .k = 2, .stride = 3);)            \
+    X(CONV2D, conv_same, return gcp_conv2d(IN(1, 4, 5, 2), .out = 2, .k = 2, .padding = GCP_PADDING_SAME);)            \
+    X(CONV2D, conv_same_stride2,                                                                                       \
+      return gcp_conv2d(IN(1, 6, 5, 2), .out = 2, .k = 3, .stride = 2, .padding = GCP_PADDING_SAME);)                  \
+    X(CONV2D, conv_dilation2, return gcp_conv2d(IN(1, 6, 5, 2), .out = 2, .k = 3, .dilation = 2, .pad = 1);)           \
+    X(CONV2D, conv_dilation_1_2_stride2,                                                                               \
+      return gcp_conv2d(IN(1, 5, 7, 2), .out = 2, .k = 2, .dilation_h = 1, .dilation_w = 2, .stride = 2,               \
+                        .pad_left = 1);)                                                                               \
+    X(CONV2D, conv_pad_beyond_kernel, return gcp_conv2d(IN(1, 2, 2, 2), .out = 2, .k = 2, .pad = 3);)                  \
+    X(CONV2D, conv_groups2, return gcp_conv2d(IN(1, 3, 4, 4), .out = 6, .k = 3, .pad = 1, .groups = 2);)               \
+    X(CONV2D, conv_groups2_stride2_no_bias,                                                                            \
+      return gcp_conv2d(IN(1, 5, 4, 6), .out = 4, .k = 2, .stride = 2, .groups = 2, .no_bias = 1);)                    \
+    X(CONV2D, conv_depthwise, return gcp_conv2d(IN(1, 4, 5, 5), .out = 5, .k = 3, .pad = 1, .groups = 5);)             \
+    X(CONV2D, conv_depthwise_stride2_dilation2,                                                                        \
+      return gcp_conv2d(IN(1, 7, 6, 3), .out = 3, .k = 2, .stride = 2, .dilation = 2, .groups = 3);)                   \
+    X(CONV2D, conv_depthwise_multiplier, return gcp_conv2d(IN(1, 4, 3, 3), .out = 6, .k = 2, .groups = 3);)            \
+    X(CONV2D, conv_17_to_9, return gcp_conv2d(IN(1, 2, 3, 17), .out = 9, .k = 2);)                                     \
+    X(CONV2D, conv_shared, gcp_tensor w = weight(S(2, 3, 3, 2)), b = weight(S(2)),                                     \
+      x = gcp_conv2d_op(IN(1, 4, 4, 2), w, b, .pad = 1);                                                               \
+      return gcp_conv2d_op(x, w, b, .pad = 1);)                                                                        \
+    X(CONV2D, conv_made_weight, gcp_tensor x = IN(1, 3, 4, 2), w = gcp_tanh(IN(3, 2, 2, 2));                           \
+      return gcp_conv2d_op(x, w, GCP_NIL, .k = 2);)                                                                    \
+    X(CONV2D, conv_of_slice,                                                                                           \
+      return gcp_conv2d(gcp_slice(gcp_tanh(IN(1, 3, 4, 6)), .first = 2, .count = 3), .out = 2, .k = 2);)               \
+    X(CONV2D, conv_into_concat, gcp_tensor x = IN(1, 3, 3, 2), y = gcp_conv2d(x, .out = 3, .k = 3, .pad = 1);          \
+      return gcp_concat(GCP_TENSORS(gcp_conv2d(y, .out = 2, .k = 1), y));)                                             \
+    X(CONV_TRANSPOSE2D, up_1x1, return gcp_conv_transpose2d(IN(1, 3, 4, 3), .out = 2, .k = 1);)                        \
+    X(CONV_TRANSPOSE2D, up_1x1_stride2, return gcp_conv_transpose2d(IN(1, 2, 3, 2), .out = 2, .k = 1, .stride = 2);)   \
+    X(CONV_TRANSPOSE2D, up_2x2_stride2, return gcp_conv_transpose2d(IN(2, 2, 3, 2), .out = 3, .k = 2, .stride = 2);)   \
+    X(CONV_TRANSPOSE2D, up_3x3, return gcp_conv_transpose2d(IN(1, 3, 4, 2), .out = 3, .k = 3, .pad = 1);)              \
+    X(CONV_TRANSPOSE2D, up_3x3_stride2,                                                                                \
+      return gcp_conv_transpose2d(IN(1, 3, 2, 3), .out = 2, .k = 3, .stride = 2, .pad = 1);)                           \
+    X(CONV_TRANSPOSE2D, up_no_bias,                                                                                    \
+      return gcp_conv_transpose2d(IN(1, 3, 2, 3), .out = 2, .k = 3, .stride = 2, .no_bias = 1);)                       \
+    X(CONV_TRANSPOSE2D, up_2x3_asymmetric,                                                                             \
+      return gcp_conv_transpose2d(IN(1, 3, 3, 2), .out = 2, .kh = 2, .kw = 3, .stride_w = 2, .pad_top = 1,             \
+                                  .pad_right = 2);)                                                                    \
+    X(CONV_TRANSPOSE2D, up_same_stride2,                                                                               \
+      return gcp_conv_transpose2d(IN(1, 2, 3, 2), .out = 2, .k = 3, .stride = 2, .padding = GCP_PADDING_SAME);)        \
+    X(CONV_TRANSPOSE2D, up_dilation2,                                                                                  \
+      return gcp_conv_transpose2d(IN(1, 2, 3, 2), .out = 2, .k = 2, .stride = 2, .dilation = 2, .pad = 1);)            \
+    X(CONV_TRANSPOSE2D, up_groups2,                                                                                    \
+      return gcp_conv_transpose2d(IN(1, 2, 3, 4), .out = 6, .k = 2, .stride = 2, .groups = 2);)                        \
+    X(CONV_TRANSPOSE2D, up_depthwise,                                                                                  \
+      return gcp_conv_transpose2d(IN(1, 3, 2, 4), .out = 4, .k = 3, .stride = 2, .pad = 1, .groups = 4);)              \
+    X(CONV_TRANSPOSE2D, up_shared, gcp_tensor w = weight(S(2, 3, 3, 2)), b = weight(S(2)),                             \
+      x = gcp_conv_transpose2d_op(IN(1, 3, 3, 2), w, b, .pad = 1);                                                     \
+      return gcp_conv_transpose2d_op(x, w, b, .pad = 1);)
 
-#define PRODUCTS(X) \
-    X(LINEAR, linear_2d, return gcp_linear(IN(3, 5), .out = 4);) \
-    X(LINEAR, linear_3d_no_bias, return gcp_linear(IN(2, 3, 5), .out = 4, .no_bias = 1);) \
-    X(LINEAR, linear_4d, return gcp_linear(IN(2, 2, 3, 3), .out = 4);) \
-    X(LINEAR, linear_wide, return gcp_linear(IN(2, 37), .out = 19);) \
-    X(LINEAR, linear_shared, gcp_tensor w = weight(S(4, 4)), b = weight(S(4)); return gcp_linear_op(gcp_linear_op(IN(3, 4), w, b), w, b);) \
-    X(LINEAR, linear_of_slice, return gcp_linear(gcp_slice(gcp_tanh(IN(3, 7)), .first = 1, .count = 4), .out = 3);) \
-    X(MATMUL, matmul, gcp_tensor a = IN(3, 4), b = IN(4, 5); return gcp_matmul(a, b);) \
-    X(MATMUL, matmul_square, gcp_tensor x = IN(4, 4); return gcp_matmul(x, x);) \
-    X(MATMUL, matmul_of_slices, gcp_tensor x = gcp_tanh(IN(3, 7)); return gcp_matmul(gcp_slice(x, .first = 0, .count = 3), gcp_slice(x, .first = 3, .count = 4));) \
-    X(ADD, add, gcp_tensor a = IN(2, 3, 2, 3), b = IN(2, 3, 2, 3); return gcp_add(a, b);) \
-    X(ADD, add_same, gcp_tensor x = IN(2, 3); return gcp_add(x, x);) \
-    X(ADD, add_same_made, gcp_tensor x = gcp_tanh(IN(2, 3)); return gcp_tanh(gcp_add(gcp_add(x, x), x));) \
-    X(ADD, add_residual, gcp_tensor x = gcp_tanh(IN(2, 3)); return gcp_add(gcp_tanh(gcp_linear(x, .out = 3)), x);) \
-    X(MUL, mul, gcp_tensor a = IN(2, 3, 2, 3), b = IN(2, 3, 2, 3); return gcp_mul(a, b);) \
-    X(MUL, mul_same, gcp_tensor x = IN(2, 3); return gcp_mul(x, x);) \
-    X(MUL, mul_same_made, gcp_tensor x = gcp_tanh(IN(2, 3)); return gcp_mul(gcp_mul(x, x), x);) \
-    X(MUL, mul_gate, gcp_tensor x = gcp_tanh(IN(2, 3)); return gcp_mul(gcp_sigmoid(x), gcp_scale(x, .by = 0.7));) \
-    X(BIAS, bias, gcp_tensor x = IN(2, 2, 3, 4); return gcp_bias(x, weight(S(4)));) \
+#define PRODUCTS(X)                                                                                                  \
+    X(LINEAR, linear_2d, return gcp_linear(IN(3, 5), .out = 4);)                                                     \
+    X(LINEAR, linear_3d_no_bias, return gcp_linear(IN(2, 3, 5), .out = 4, .no_bias = 1);)                            \
+    X(LINEAR, linear_4d, return gcp_linear(IN(2, 2, 3, 3), .out = 4);)                                               \
+    X(LINEAR, linear_wide, return gcp_linear(IN(2, 37), .out = 19);)                                                 \
+    X(LINEAR, linear_shared, gcp_tensor w = weight(S(4, 4)), b = weight(S(4));                                       \
+      return gcp_linear_op(gcp_linear_op(IN(3, 4), w, b), w, b);)                                                    \
+    X(LINEAR, linear_of_slice, return gcp_linear(gcp_slice(gcp_tanh(IN(3, 7)), .first = 1, .count = 4), .out = 3);)  \
+    X(MATMUL, matmul, gcp_tensor a = IN(3, 4), b = IN(4, 5); return gcp_matmul(a, b);)                               \
+    X(MATMUL, matmul_square, gcp_tensor x = IN(4, 4); return gcp_matmul(x, x);)                                      \
+    X(MATMUL, matmul_of_slices, gcp_tensor x = gcp_tanh(IN(3, 7));                                                   \
+      return gcp_matmul(gcp_slice(x, .first = 0, .count = 3), gcp_slice(x, .first = 3, .count = 4));)                \
+    X(ADD, add, gcp_tensor a = IN(2, 3, 2, 3), b = IN(2, 3, 2, 3); return gcp_add(a, b);)                            \
+    X(ADD, add_same, gcp_tensor x = IN(2, 3); return gcp_add(x, x);)                                                 \
+    X(ADD, add_same_made, gcp_tensor x = gcp_tanh(IN(2, 3)); return gcp_tanh(gcp_add(gcp_add(x, x), x));)            \
+    X(ADD, add_residual, gcp_tensor x = gcp_tanh(IN(2, 3)); return gcp_add(gcp_tanh(gcp_linear(x, .out = 3)), x);)   \
+    X(MUL, mul, gcp_tensor a = IN(2, 3, 2, 3), b = IN(2, 3, 2, 3); return gcp_mul(a, b);)                            \
+    X(MUL, mul_same, gcp_tensor x = IN(2, 3); return gcp_mul(x, x);)                                                 \
+    X(MUL, mul_same_made, gcp_tensor x = gcp_tanh(IN(2, 3)); return gcp_mul(gcp_mul(x, x), x);)                      \
+    X(MUL, mul_gate, gcp_tensor x = gcp_tanh(IN(2, 3)); return gcp_mul(gcp_sigmoid(x), gcp_scale(x, .by = 0.7));)    \
+    X(BIAS, bias, gcp_tensor x = IN(2, 2, 3, 4); return gcp_bias(x, weight(S(4)));)                                  \
     X(BIAS, bias_input, gcp_tensor x = gcp_tanh(IN(5, 3)), b = gcp_tanh(IN(3)); return gcp_bias(gcp_bias(x, b), b);) \
-    X(SCALE, scale, return gcp_scale(IN(2, 3, 2), .by = -1.5);) \
-    X(SCALE, scale_thrice, gcp_tensor x = gcp_tanh(IN(2, 3)); return gcp_add(gcp_scale(x, .by = 2), gcp_scale(gcp_scale(x, .by = 0.5), .by = -3));)
+    X(SCALE, scale, return gcp_scale(IN(2, 3, 2), .by = -1.5);)                                                      \
+    X(SCALE, scale_thrice, gcp_tensor x = gcp_tanh(IN(2, 3));                                                        \
+      return gcp_add(gcp_scale(x, .by = 2), gcp_scale(gcp_scale(x, .by = 0.5), .by = -3));)
 
-#define ELEMENTWISE(X) \
-    X(RELU, relu, return gcp_relu(AWAY(2, 3, 4, 3));) \
-    X(RELU, relu_of_made, return gcp_relu(gcp_scale(AWAY(3, 5), .by = 2));) \
+#define ELEMENTWISE(X)                                                                                              \
+    X(RELU, relu, return gcp_relu(AWAY(2, 3, 4, 3));)                                                               \
+    X(RELU, relu_of_made, return gcp_relu(gcp_scale(AWAY(3, 5), .by = 2));)                                         \
     X(RELU, relu_before_conv, return gcp_conv2d(gcp_relu(gcp_scale(AWAY(1, 3, 3, 2), .by = 2)), .out = 2, .k = 2);) \
-    X(RELU, relu_twice_used, gcp_tensor y = gcp_relu(AWAY(3, 5)); return gcp_mul(gcp_relu(gcp_scale(y, .by = 1.5)), gcp_tanh(gcp_add(y, y)));) \
-    X(LEAKY_RELU, leaky_relu, return gcp_leaky_relu(AWAY(2, 3, 4, 3), .slope = 0.2);) \
-    X(LEAKY_RELU, leaky_relu_default, return gcp_leaky_relu(AWAY(4, 5));) \
-    X(LEAKY_RELU, leaky_relu_before_linear, return gcp_linear(gcp_leaky_relu(gcp_scale(AWAY(4, 5), .by = 3), .slope = 0.3), .out = 2);) \
-    X(TANH, tanh, return gcp_tanh(IN(2, 3, 4, 2));) \
-    X(TANH, tanh_chain, gcp_tensor y = gcp_tanh(gcp_scale(IN(2, 3), .by = 1.3)); return gcp_mul(gcp_tanh(y), y);) \
-    X(SIGMOID, sigmoid, return gcp_sigmoid(gcp_scale(IN(2, 3, 4), .by = 2));) \
-    X(GELU, gelu, return gcp_gelu(gcp_scale(IN(2, 3, 4), .by = 3));) \
-    X(DROPOUT, dropout, return gcp_dropout(IN(2, 3, 2, 5), .rate = 0.3);) \
-    X(DROPOUT, dropout_none, return gcp_dropout(gcp_tanh(IN(3, 4)), .rate = 0);) \
-    X(DROPOUT, dropout_twice, gcp_tensor x = gcp_tanh(IN(3, 7)); return gcp_add(gcp_dropout(x, .rate = 0.5), gcp_dropout(x, .rate = 0.5));)
+    X(RELU, relu_twice_used, gcp_tensor y = gcp_relu(AWAY(3, 5));                                                   \
+      return gcp_mul(gcp_relu(gcp_scale(y, .by = 1.5)), gcp_tanh(gcp_add(y, y)));)                                  \
+    X(LEAKY_RELU, leaky_relu, return gcp_leaky_relu(AWAY(2, 3, 4, 3), .slope = 0.2);)                               \
+    X(LEAKY_RELU, leaky_relu_default, return gcp_leaky_relu(AWAY(4, 5));)                                           \
+    X(LEAKY_RELU, leaky_relu_before_linear,                                                                         \
+      return gcp_linear(gcp_leaky_relu(gcp_scale(AWAY(4, 5), .by = 3), .slope = 0.3), .out = 2);)                   \
+    X(TANH, tanh, return gcp_tanh(IN(2, 3, 4, 2));)                                                                 \
+    X(TANH, tanh_chain, gcp_tensor y = gcp_tanh(gcp_scale(IN(2, 3), .by = 1.3)); return gcp_mul(gcp_tanh(y), y);)   \
+    X(SIGMOID, sigmoid, return gcp_sigmoid(gcp_scale(IN(2, 3, 4), .by = 2));)                                       \
+    X(GELU, gelu, return gcp_gelu(gcp_scale(IN(2, 3, 4), .by = 3));)                                                \
+    X(DROPOUT, dropout, return gcp_dropout(IN(2, 3, 2, 5), .rate = 0.3);)                                           \
+    X(DROPOUT, dropout_none, return gcp_dropout(gcp_tanh(IN(3, 4)), .rate = 0);)                                    \
+    X(DROPOUT, dropout_twice, gcp_tensor x = gcp_tanh(IN(3, 7));                                                    \
+      return gcp_add(gcp_dropout(x, .rate = 0.5), gcp_dropout(x, .rate = 0.5));)
 
-#define SPATIAL(X) \
-    X(UPSAMPLE, nearest2, return gcp_upsample(IN(2, 2, 3, 2));) \
-    X(UPSAMPLE, nearest3, return gcp_upsample(IN(1, 2, 3, 2), .factor = 3);) \
-    X(UPSAMPLE, nearest1, return gcp_upsample(IN(1, 2, 3, 2), .factor = 1);) \
-    X(UPSAMPLE, bilinear2, return gcp_upsample(IN(2, 2, 3, 2), .mode = GCP_UPSAMPLING_BILINEAR);) \
-    X(UPSAMPLE, bilinear3, return gcp_upsample(IN(1, 3, 1, 2), .factor = 3, .mode = GCP_UPSAMPLING_BILINEAR);) \
-    X(UPSAMPLE, upsample_twice_used, gcp_tensor x = gcp_tanh(IN(1, 2, 2, 2)); return gcp_mul(gcp_upsample(x), gcp_upsample(x, .mode = GCP_UPSAMPLING_BILINEAR));) \
-    X(MAX_POOL, max_pool_2, return gcp_max_pool(FAR(2, 4, 6, 2), .k = 2);) \
-    X(MAX_POOL, max_pool_3_stride2_pad1, return gcp_max_pool(FAR(1, 5, 6, 2), .k = 3, .stride = 2, .pad = 1);) \
-    X(MAX_POOL, max_pool_overlap, return gcp_max_pool(FAR(1, 4, 5, 3), .k = 3, .stride = 1);) \
-    X(MAX_POOL, max_pool_2x3, return gcp_max_pool(FAR(1, 5, 6, 2), .kh = 2, .kw = 3, .stride_h = 1, .stride_w = 2, .pad_top = 1, .pad_right = 2);) \
-    X(MAX_POOL, max_pool_same, return gcp_max_pool(FAR(1, 5, 4, 2), .k = 3, .stride = 2, .padding = GCP_PADDING_SAME);) \
-    X(MAX_POOL, max_pool_1x1, return gcp_max_pool(FAR(1, 3, 4, 2), .k = 1);) \
-    X(MAX_POOL, max_pool_1x1_between, return gcp_scale(gcp_max_pool(gcp_scale(FAR(1, 3, 4, 2), .by = 1.1), .k = 1), .by = 1.2);) \
-    X(MAX_POOL, max_pool_not_in_place, return gcp_scale(gcp_max_pool(gcp_scale(FAR(1, 4, 5, 2), .by = 1.1), .k = 3, .stride = 1, .pad = 1), .by = 1.2);) \
-    X(MAX_POOL, max_pool_2_left_over, return gcp_max_pool(FAR(1, 5, 7, 2), .k = 2);) \
-    X(MAX_POOL, max_pool_1x1_stride2, return gcp_max_pool(FAR(1, 4, 5, 2), .k = 1, .stride = 2);) \
-    X(MAX_POOL, max_pool_used_twice, gcp_tensor x = gcp_scale(FAR(1, 4, 4, 2), .by = 1.1); return gcp_mul(gcp_max_pool(x, .k = 2), gcp_max_pool(x, .k = 3, .stride = 1));) \
-    X(AVG_POOL, avg_pool_2, return gcp_avg_pool(IN(2, 4, 6, 2), .k = 2);) \
-    X(AVG_POOL, avg_pool_3_stride1_pad1, return gcp_avg_pool(IN(1, 4, 5, 2), .k = 3, .stride = 1, .pad = 1);) \
-    X(AVG_POOL, avg_pool_2x3, return gcp_avg_pool(IN(1, 5, 6, 2), .kh = 2, .kw = 3, .stride_h = 1, .stride_w = 2, .pad_top = 1, .pad_right = 2);) \
+#define SPATIAL(X)                                                                                                     \
+    X(UPSAMPLE, nearest2, return gcp_upsample(IN(2, 2, 3, 2));)                                                        \
+    X(UPSAMPLE, nearest3, return gcp_upsample(IN(1, 2, 3, 2), .factor = 3);)                                           \
+    X(UPSAMPLE, nearest1, return gcp_upsample(IN(1, 2, 3, 2), .factor = 1);)                                           \
+    X(UPSAMPLE, bilinear2, return gcp_upsample(IN(2, 2, 3, 2), .mode = GCP_UPSAMPLING_BILINEAR);)                      \
+    X(UPSAMPLE, bilinear3, return gcp_upsample(IN(1, 3, 1, 2), .factor = 3, .mode = GCP_UPSAMPLING_BILINEAR);)         \
+    X(UPSAMPLE, upsample_twice_used, gcp_tensor x = gcp_tanh(IN(1, 2, 2, 2));                                          \
+      return gcp_mul(gcp_upsample(x), gcp_upsample(x, .mode = GCP_UPSAMPLING_BILINEAR));)                              \
+    X(MAX_POOL, max_pool_2, return gcp_max_pool(FAR(2, 4, 6, 2), .k = 2);)                                             \
+    X(MAX_POOL, max_pool_3_stride2_pad1, return gcp_max_pool(FAR(1, 5, 6, 2), .k = 3, .stride = 2, .pad = 1);)         \
+    X(MAX_POOL, max_pool_overlap, return gcp_max_pool(FAR(1, 4, 5, 3), .k = 3, .stride = 1);)                          \
+    X(MAX_POOL, max_pool_2x3,                                                                                          \
+      return gcp_max_pool(FAR(1, 5, 6, 2), .kh = 2, .kw = 3, .stride_h = 1, .stride_w = 2, .pad_top = 1,               \
+                          .pad_right = 2);)                                                                            \
+    X(MAX_POOL, max_pool_same,                                                                                         \
+      return gcp_max_pool(FAR(1, 5, 4, 2), .k = 3, .stride = 2, .padding = GCP_PADDING_SAME);)                         \
+    X(MAX_POOL, max_pool_1x1, return gcp_max_pool(FAR(1, 3, 4, 2), .k = 1);)                                           \
+    X(MAX_POOL, max_pool_1x1_between,                                                                                  \
+      return gcp_scale(gcp_max_pool(gcp_scale(FAR(1, 3, 4, 2), .by = 1.1), .k = 1), .by = 1.2);)                       \
+    X(MAX_POOL, max_pool_not_in_place,                                                                                 \
+      return gcp_scale(gcp_max_pool(gcp_scale(FAR(1, 4, 5, 2), .by = 1.1), .k = 3, .stride = 1, .pad = 1),             \
+                       .by = 1.2);)                                                                                    \
+    X(MAX_POOL, max_pool_2_left_over, return gcp_max_pool(FAR(1, 5, 7, 2), .k = 2);)                                   \
+    X(MAX_POOL, max_pool_1x1_stride2, return gcp_max_pool(FAR(1, 4, 5, 2), .k = 1, .stride = 2);)                      \
+    X(MAX_POOL, max_pool_used_twice, gcp_tensor x = gcp_scale(FAR(1, 4, 4, 2), .by = 1.1);                             \
+      return gcp_mul(gcp_max_pool(x, .k = 2), gcp_max_pool(x, .k = 3, .stride = 1));)                                  \
+    X(AVG_POOL, avg_pool_2, return gcp_avg_pool(IN(2, 4, 6, 2), .k = 2);)                                              \
+    X(AVG_POOL, avg_pool_3_stride1_pad1, return gcp_avg_pool(IN(1, 4, 5, 2), .k = 3, .stride = 1, .pad = 1);)          \
+    X(AVG_POOL, avg_pool_2x3,                                                                                          \
+      return gcp_avg_pool(IN(1, 5, 6, 2), .kh = 2, .kw = 3, .stride_h = 1, .stride_w = 2, .pad_top = 1,                \
+                          .pad_right = 2);)                                                                            \
     X(AVG_POOL, avg_pool_same, return gcp_avg_pool(IN(1, 5, 4, 2), .k = 3, .stride = 2, .padding = GCP_PADDING_SAME);) \
-    X(AVG_POOL, avg_pool_1x1, return gcp_avg_pool(IN(1, 3, 4, 2), .k = 1);) \
-    X(AVG_POOL, avg_pool_1x1_stride2, return gcp_avg_pool(IN(1, 4, 5, 2), .k = 1, .stride = 2);) \
-    X(AVG_POOL, avg_pool_used_twice, gcp_tensor x = gcp_tanh(IN(1, 4, 4, 2)); return gcp_mul(gcp_avg_pool(x, .k = 2), gcp_avg_pool(x, .k = 3, .stride = 1));) \
-    X(GLOBAL_AVG_POOL, global_avg_pool, return gcp_global_avg_pool(IN(2, 3, 4, 3));) \
-    X(GLOBAL_AVG_POOL, global_avg_pool_70, return gcp_global_avg_pool(IN(1, 2, 1, 70));) \
-    X(GLOBAL_AVG_POOL, global_avg_pool_twice, gcp_tensor x = gcp_tanh(IN(2, 2, 2, 3)); return gcp_mul(gcp_global_avg_pool(x), gcp_global_avg_pool(gcp_mul(x, x)));) \
-    X(BATCH_NORM, batch_norm, return gcp_batch_norm(IN(2, 3, 4, 3));) \
-    X(BATCH_NORM, batch_norm_2d, return gcp_batch_norm(IN(6, 4), .epsilon = 0.1);) \
-    X(BATCH_NORM, batch_norm_made, gcp_tensor x = gcp_conv2d(IN(1, 4, 4, 2), .out = 3, .k = 2); return gcp_add(gcp_tanh(gcp_batch_norm(x)), x);) \
-    X(BATCH_NORM, batch_norm_blocks, return gcp_batch_norm(IN(1, 11, 9, 2));) \
-    X(LAYER_NORM, layer_norm, return gcp_layer_norm(IN(2, 2, 3, 5));) \
-    X(LAYER_NORM, layer_norm_2d, return gcp_layer_norm(IN(3, 19), .epsilon = 0.1);) \
-    X(LAYER_NORM, layer_norm_shared, gcp_tensor g = weight(S(4)), b = weight(S(5)), x = gcp_tanh(IN(3, 4)), y = gcp_layer_norm_op(x, g, gcp_slice(b, .first = 1, .count = 4)); \
-                                     return gcp_add(gcp_layer_norm_op(y, g, g), x);)
+    X(AVG_POOL, avg_pool_1x1, return gcp_avg_pool(IN(1, 3, 4, 2), .k = 1);)                                            \
+    X(AVG_POOL, avg_pool_1x1_stride2, return gcp_avg_pool(IN(1, 4, 5, 2), .k = 1, .stride = 2);)                       \
+    X(AVG_POOL, avg_pool_used_twice, gcp_tensor x = gcp_tanh(IN(1, 4, 4, 2));                                          \
+      return gcp_mul(gcp_avg_pool(x, .k = 2), gcp_avg_pool(x, .k = 3, .stride = 1));)                                  \
+    X(GLOBAL_AVG_POOL, global_avg_pool, return gcp_global_avg_pool(IN(2, 3, 4, 3));)                                   \
+    X(GLOBAL_AVG_POOL, global_avg_pool_70, return gcp_global_avg_pool(IN(1, 2, 1, 70));)                               \
+    X(GLOBAL_AVG_POOL, global_avg_pool_twice, gcp_tensor x = gcp_tanh(IN(2, 2, 2, 3));                                 \
+      return gcp_mul(gcp_global_avg_pool(x), gcp_global_avg_pool(gcp_mul(x, x)));)                                     \
+    X(BATCH_NORM, batch_norm, return gcp_batch_norm(IN(2, 3, 4, 3));)                                                  \
+    X(BATCH_NORM, batch_norm_2d, return gcp_batch_norm(IN(6, 4), .epsilon = 0.1);)                                     \
+    X(BATCH_NORM, batch_norm_made, gcp_tensor x = gcp_conv2d(IN(1, 4, 4, 2), .out = 3, .k = 2);                        \
+      return gcp_add(gcp_tanh(gcp_batch_norm(x)), x);)                                                                 \
+    X(BATCH_NORM, batch_norm_blocks, return gcp_batch_norm(IN(1, 11, 9, 2));)                                          \
+    X(LAYER_NORM, layer_norm, return gcp_layer_norm(IN(2, 2, 3, 5));)                                                  \
+    X(LAYER_NORM, layer_norm_2d, return gcp_layer_norm(IN(3, 19), .epsilon = 0.1);)                                    \
+    X(LAYER_NORM, layer_norm_shared, gcp_tensor g = weight(S(4)), b = weight(S(5)), x = gcp_tanh(IN(3, 4)),            \
+      y = gcp_layer_norm_op(x, g, gcp_slice(b, .first = 1, .count = 4));                                               \
+      return gcp_add(gcp_layer_norm_op(y, g, g), x);)
 
-#define SHAPING(X) \
-    X(CONCAT, concat, gcp_tensor a = IN(2, 3, 2, 2), b = IN(2, 3, 2, 3); return gcp_concat(GCP_TENSORS(a, b));) \
-    X(CONCAT, concat_made, gcp_tensor a = gcp_tanh(IN(2, 2, 2)), b = gcp_sigmoid(IN(2, 2, 3)), c = gcp_scale(IN(2, 2, 1), .by = 2); return gcp_gelu(gcp_concat(GCP_TENSORS(a, b, c)));) \
-    X(CONCAT, concat_same, gcp_tensor x = IN(3, 4); return gcp_concat(GCP_TENSORS(x, x));) \
+#define SHAPING(X)                                                                                                     \
+    X(CONCAT, concat, gcp_tensor a = IN(2, 3, 2, 2), b = IN(2, 3, 2, 3); return gcp_concat(GCP_TENSORS(a, b));)        \
+    X(CONCAT, concat_made, gcp_tensor a = gcp_tanh(IN(2, 2, 2)), b = gcp_sigmoid(IN(2, 2, 3)),                         \
+      c = gcp_scale(IN(2, 2, 1), .by = 2);                                                                             \
+      return gcp_gelu(gcp_concat(GCP_TENSORS(a, b, c)));)                                                              \
+    X(CONCAT, concat_same, gcp_tensor x = IN(3, 4); return gcp_concat(GCP_TENSORS(x, x));)                             \
     X(CONCAT, concat_same_made, gcp_tensor x = gcp_tanh(IN(3, 4)); return gcp_tanh(gcp_concat(GCP_TENSORS(x, x, x)));) \
-    X(CONCAT, concat_one, return gcp_concat(GCP_TENSORS(gcp_tanh(IN(3, 4))));) \
-    X(CONCAT, concat_nested, gcp_tensor a = gcp_tanh(IN(2, 3)), b = gcp_tanh(IN(2, 2)); gcp_tensor ab = gcp_concat(GCP_TENSORS(a, b)); return gcp_concat(GCP_TENSORS(gcp_concat(GCP_TENSORS(ab, a)), gcp_tanh(ab), b));) \
-    X(CONCAT, concat_dense_block, gcp_tensor x = gcp_tanh(IN(1, 3, 3, 2)); \
-                                  for (int i = 0; i < 3; i++) x = gcp_concat(GCP_TENSORS(x, gcp_tanh(gcp_conv2d(x, .out = 2, .k = 3, .pad = 1)))); return x;) \
-    X(CONCAT, concat_of_slices, gcp_tensor x = gcp_tanh(IN(3, 6)); return gcp_concat(GCP_TENSORS(gcp_slice(x, .first = 4, .count = 2), gcp_slice(x, .first = 0, .count = 3)));) \
-    X(CONCAT, concat_params, gcp_tensor w = gcp_concat(GCP_TENSORS(weight(S(4, 3)), IN(4, 2))); return gcp_linear_op(IN(3, 5), w, GCP_NIL, .out = 4);) \
-    X(SLICE, slice, return gcp_slice(IN(2, 3, 2, 4), .first = 1, .count = 2);) \
-    X(SLICE, slice_all, return gcp_slice(gcp_tanh(IN(3, 4)), .first = 0, .count = 4);) \
-    X(SLICE, slice_overlap, gcp_tensor x = gcp_tanh(IN(3, 5)); return gcp_mul(gcp_slice(x, .first = 0, .count = 3), gcp_slice(x, .first = 1, .count = 3));) \
-    X(SLICE, slice_nested, gcp_tensor x = gcp_tanh(IN(3, 7)); return gcp_tanh(gcp_slice(gcp_slice(x, .first = 1, .count = 5), .first = 2, .count = 2));) \
-    X(SLICE, slice_of_concat, gcp_tensor a = gcp_tanh(IN(3, 2)), b = gcp_tanh(IN(3, 3)); return gcp_slice(gcp_concat(GCP_TENSORS(a, b)), .first = 1, .count = 3);) \
-    X(SLICE, slice_and_whole, gcp_tensor x = gcp_tanh(IN(3, 4)); return gcp_add(gcp_concat(GCP_TENSORS(gcp_slice(x, .first = 2, .count = 2), gcp_slice(x, .first = 0, .count = 2))), x);) \
-    X(SLICE, slice_twice_used, gcp_tensor s = gcp_slice(gcp_tanh(IN(3, 4)), .first = 1, .count = 2); return gcp_mul(gcp_relu(gcp_mul(s, s)), gcp_tanh(s));) \
-    X(RESHAPE, reshape, return gcp_reshape(IN(2, 3, 4), GCP_SHAPE(6, 2, 2));) \
-    X(RESHAPE, reshape_made, return gcp_tanh(gcp_reshape(gcp_tanh(IN(2, 3, 4)), GCP_SHAPE(4, 6)));) \
-    X(RESHAPE, reshape_twice, gcp_tensor x = gcp_tanh(IN(2, 6)); return gcp_add(gcp_reshape(gcp_reshape(x, GCP_SHAPE(3, 4)), GCP_SHAPE(2, 6)), x);) \
-    X(RESHAPE, reshape_of_slice, return gcp_tanh(gcp_reshape(gcp_slice(gcp_tanh(IN(2, 2, 5)), .first = 1, .count = 3), GCP_SHAPE(3, 4)));) \
-    X(RESHAPE, reshape_of_concat, gcp_tensor a = gcp_tanh(IN(2, 2)), b = gcp_tanh(IN(2, 4)); return gcp_tanh(gcp_reshape(gcp_concat(GCP_TENSORS(a, b, a)), GCP_SHAPE(4, 4)));) \
-    X(RESHAPE, concat_of_reshape, gcp_tensor x = gcp_tanh(IN(2, 6)); return gcp_concat(GCP_TENSORS(gcp_reshape(x, GCP_SHAPE(4, 3)), gcp_tanh(gcp_reshape(x, GCP_SHAPE(4, 3)))));) \
-    X(RESHAPE, reshape_param, return gcp_linear_op(IN(3, 4), gcp_reshape(weight(S(3, 8)), GCP_SHAPE(6, 4)), GCP_NIL, .out = 6);) \
+    X(CONCAT, concat_one, return gcp_concat(GCP_TENSORS(gcp_tanh(IN(3, 4))));)                                         \
+    X(CONCAT, concat_nested, gcp_tensor a = gcp_tanh(IN(2, 3)), b = gcp_tanh(IN(2, 2));                                \
+      gcp_tensor ab = gcp_concat(GCP_TENSORS(a, b));                                                                   \
+      return gcp_concat(GCP_TENSORS(gcp_concat(GCP_TENSORS(ab, a)), gcp_tanh(ab), b));)                                \
+    X(CONCAT, concat_dense_block, gcp_tensor x = gcp_tanh(IN(1, 3, 3, 2));                                             \
+      for (int i = 0; i < 3; i++) x = gcp_concat(GCP_TENSORS(x, gcp_tanh(gcp_conv2d(x, .out = 2, .k = 3, .pad = 1)))); \
+      return x;)                                                                                                       \
+    X(CONCAT, concat_of_slices, gcp_tensor x = gcp_tanh(IN(3, 6));                                                     \
+      return gcp_concat(GCP_TENSORS(gcp_slice(x, .first = 4, .count = 2), gcp_slice(x, .first = 0, .count = 3)));)     \
+    X(CONCAT, concat_params, gcp_tensor w = gcp_concat(GCP_TENSORS(weight(S(4, 3)), IN(4, 2)));                        \
+      return gcp_linear_op(IN(3, 5), w, GCP_NIL, .out = 4);)                                                           \
+    X(SLICE, slice, return gcp_slice(IN(2, 3, 2, 4), .first = 1, .count = 2);)                                         \
+    X(SLICE, slice_all, return gcp_slice(gcp_tanh(IN(3, 4)), .first = 0, .count = 4);)                                 \
+    X(SLICE, slice_overlap, gcp_tensor x = gcp_tanh(IN(3, 5));                                                         \
+      return gcp_mul(gcp_slice(x, .first = 0, .count = 3), gcp_slice(x, .first = 1, .count = 3));)                     \
+    X(SLICE, slice_nested, gcp_tensor x = gcp_tanh(IN(3, 7));                                                          \
+      return gcp_tanh(gcp_slice(gcp_slice(x, .first = 1, .count = 5), .first = 2, .count = 2));)                       \
+    X(SLICE, slice_of_concat, gcp_tensor a = gcp_tanh(IN(3, 2)), b = gcp_tanh(IN(3, 3));                               \
+      return gcp_slice(gcp_concat(GCP_TENSORS(a, b)), .first = 1, .count = 3);)                                        \
+    X(SLICE, slice_and_whole, gcp_tensor x = gcp_tanh(IN(3, 4)); return gcp_add(                                       \
+          gcp_concat(GCP_TENSORS(gcp_slice(x, .first = 2, .count = 2), gcp_slice(x, .first = 0, .count = 2))), x);)    \
+    X(SLICE, slice_twice_used, gcp_tensor s = gcp_slice(gcp_tanh(IN(3, 4)), .first = 1, .count = 2);                   \
+      return gcp_mul(gcp_relu(gcp_mul(s, s)), gcp_tanh(s));)                                                           \
+    X(RESHAPE, reshape, return gcp_reshape(IN(2, 3, 4), GCP_SHAPE(6, 2, 2));)                                          \
+    X(RESHAPE, reshape_made, return gcp_tanh(gcp_reshape(gcp_tanh(IN(2, 3, 4)), GCP_SHAPE(4, 6)));)                    \
+    X(RESHAPE, reshape_twice, gcp_tensor x = gcp_tanh(IN(2, 6));                                                       \
+      return gcp_add(gcp_reshape(gcp_reshape(x, GCP_SHAPE(3, 4)), GCP_SHAPE(2, 6)), x);)                               \
+    X(RESHAPE, reshape_of_slice,                                                                                       \
+      return gcp_tanh(gcp_reshape(gcp_slice(gcp_tanh(IN(2, 2, 5)), .first = 1, .count = 3), GCP_SHAPE(3, 4)));)        \
+    X(RESHAPE, reshape_of_concat, gcp_tensor a = gcp_tanh(IN(2, 2)), b = gcp_tanh(IN(2, 4));                           \
+      return gcp_tanh(gcp_reshape(gcp_concat(GCP_TENSORS(a, b, a)), GCP_SHAPE(4, 4)));)                                \
+    X(RESHAPE, concat_of_reshape, gcp_tensor x = gcp_tanh(IN(2, 6));                                                   \
+      return gcp_concat(GCP_TENSORS(gcp_reshape(x, GCP_SHAPE(4, 3)), gcp_tanh(gcp_reshape(x, GCP_SHAPE(4, 3)))));)     \
+    X(RESHAPE, reshape_param,                                                                                          \
+      return gcp_linear_op(IN(3, 4), gcp_reshape(weight(S(3, 8)), GCP_SHAPE(6, 4)), GCP_NIL, .out = 6);)               \
     X(RESHAPE, flatten, return gcp_linear(gcp_flatten(gcp_tanh(IN(2, 2, 3, 2))), .out = 3);)
 
-#define LOSSES(X) \
-    X(EMBEDDING, embedding_1d, return gcp_embedding(labels(IDS, S(6)), .entries = 4, .out = 3);) \
-    X(EMBEDDING, embedding_2d, return gcp_embedding(labels(IDS, S(2, 4)), .entries = 5, .out = 3);) \
-    X(EMBEDDING, embedding_shared, gcp_tensor t = gcp_tanh(IN(5, 3)), i = labels(IDS, S(4)), j = labels(IDS, S(4)); \
-                                   return gcp_mul(gcp_embedding_op(i, t), gcp_embedding_op(j, t));) \
-    X(CROSS_ENTROPY, cross_entropy, return gcp_cross_entropy(gcp_scale(IN(4, 5), .by = 3), labels(IDS, S(4)));) \
-    X(CROSS_ENTROPY, cross_entropy_pixels, return gcp_cross_entropy(IN(1, 3, 6, 5), labels(IDS, S(1, 3, 6)));) \
-    X(CROSS_ENTROPY, cross_entropy_ignored, return gcp_scale(gcp_cross_entropy(IN(6, 5), labels(SOME_IDS, S(6)), .ignore = -1), .by = 2);) \
+#define LOSSES(X)                                                                                                      \
+    X(EMBEDDING, embedding_1d, return gcp_embedding(labels(IDS, S(6)), .entries = 4, .out = 3);)                       \
+    X(EMBEDDING, embedding_2d, return gcp_embedding(labels(IDS, S(2, 4)), .entries = 5, .out = 3);)                    \
+    X(EMBEDDING, embedding_shared, gcp_tensor t = gcp_tanh(IN(5, 3)), i = labels(IDS, S(4)), j = labels(IDS, S(4));    \
+      return gcp_mul(gcp_embedding_op(i, t), gcp_embedding_op(j, t));)                                                 \
+    X(CROSS_ENTROPY, cross_entropy, return gcp_cross_entropy(gcp_scale(IN(4, 5), .by = 3), labels(IDS, S(4)));)        \
+    X(CROSS_ENTROPY, cross_entropy_pixels, return gcp_cross_entropy(IN(1, 3, 6, 5), labels(IDS, S(1, 3, 6)));)         \
+    X(CROSS_ENTROPY, cross_entropy_ignored,                                                                            \
+      return gcp_scale(gcp_cross_entropy(IN(6, 5), labels(SOME_IDS, S(6)), .ignore = -1), .by = 2);)                   \
     X(CROSS_ENTROPY, cross_entropy_ignored_class, return gcp_cross_entropy(IN(6, 5), labels(IDS, S(6)), .ignore = 3);) \
-    X(CROSS_ENTROPY, cross_entropy_ignored_zero, return gcp_cross_entropy(IN(6, 5), labels(IDS, S(6)), .ignore = GCP_ZERO);) \
-    X(CROSS_ENTROPY, cross_entropy_tied, gcp_tensor x = IN(4, 5), l = labels(IDS, S(4)); return gcp_add(gcp_cross_entropy(x, l), gcp_mean(gcp_mul(x, x)));) \
-    X(MSE, mse, gcp_tensor a = IN(3, 4), b = IN(3, 4); return gcp_mse(a, b);) \
-    X(MSE, mse_target, gcp_tensor a = gcp_tanh(IN(3, 4)); return gcp_mse(a, fixed(S(3, 4)));) \
-    X(MSE, mse_second, gcp_tensor b = gcp_tanh(IN(2, 3, 3, 4)); return gcp_scale(gcp_mse(fixed(S(2, 3, 3, 4)), b), .by = 3);) \
-    X(MSE, mse_tied, gcp_tensor x = gcp_tanh(IN(3, 4)); return gcp_mse(gcp_linear(x, .out = 4), x);) \
-    X(MEAN, mean, return gcp_mean(IN(2, 3, 4, 3));) \
-    X(MEAN, mean_of_square, gcp_tensor x = gcp_tanh(IN(5, 4)); return gcp_mul(gcp_mean(gcp_mul(x, x)), gcp_mean(x));) \
-    X(MEAN, mean_of_slice, return gcp_mean(gcp_slice(gcp_tanh(IN(3, 5)), .first = 1, .count = 3));) \
-    X(CUSTOM, custom_both, gcp_tensor a = gcp_scale(IN(2, 2, 3), .by = 0.5), b = gcp_tanh(IN(2, 2, 3)); return custom(a, b, 3);) \
-    X(CUSTOM, custom_first, gcp_tensor a = gcp_scale(IN(3, 4), .by = 0.5), b = IN(3, 4); return custom(a, b, 1);) \
-    X(CUSTOM, custom_second, gcp_tensor a = gcp_scale(IN(3, 4), .by = 0.5), b = IN(3, 4); return custom(a, b, 2);) \
-    X(CUSTOM, custom_same, gcp_tensor x = gcp_tanh(IN(3, 4)); return custom(x, x, 3);) \
-    X(CUSTOM, custom_chain, gcp_tensor x = gcp_tanh(IN(3, 4)); return custom(custom(x, x, 1), x, 3);) \
-    X(CUSTOM, custom_of_views, gcp_tensor x = gcp_tanh(IN(3, 6)); return gcp_concat(GCP_TENSORS(custom(gcp_slice(x, .first = 1, .count = 2), gcp_slice(x, .first = 3, .count = 2), 3), x));)
+    X(CROSS_ENTROPY, cross_entropy_ignored_zero,                                                                       \
+      return gcp_cross_entropy(IN(6, 5), labels(IDS, S(6)), .ignore = GCP_ZERO);)                                      \
+    X(CROSS_ENTROPY, cross_entropy_tied, gcp_tensor x = IN(4, 5), l = labels(IDS, S(4));                               \
+      return gcp_add(gcp_cross_entropy(x, l), gcp_mean(gcp_mul(x, x)));)                                               \
+    X(MSE, mse, gcp_tensor a = IN(3, 4), b = IN(3, 4); return gcp_mse(a, b);)                                          \
+    X(MSE, mse_target, gcp_tensor a = gcp_tanh(IN(3, 4)); return gcp_mse(a, fixed(S(3, 4)));)                          \
+    X(MSE, mse_second, gcp_tensor b = gcp_tanh(IN(2, 3, 3, 4));                                                        \
+      return gcp_scale(gcp_mse(fixed(S(2, 3, 3, 4)), b), .by = 3);)                                                    \
+    X(MSE, mse_tied, gcp_tensor x = gcp_tanh(IN(3, 4)); return gcp_mse(gcp_linear(x, .out = 4), x);)                   \
+    X(MEAN, mean, return gcp_mean(IN(2, 3, 4, 3));)                                                                    \
+    X(MEAN, mean_of_square, gcp_tensor x = gcp_tanh(IN(5, 4)); return gcp_mul(gcp_mean(gcp_mul(x, x)), gcp_mean(x));)  \
+    X(MEAN, mean_of_slice, return gcp_mean(gcp_slice(gcp_tanh(IN(3, 5)), .first = 1, .count = 3));)                    \
+    X(CUSTOM, custom_both, gcp_tensor a = gcp_scale(IN(2, 2, 3), .by = 0.5), b = gcp_tanh(IN(2, 2, 3));                \
+      return custom(a, b, 3);)                                                                                         \
+    X(CUSTOM, custom_first, gcp_tensor a = gcp_scale(IN(3, 4), .by = 0.5), b = IN(3, 4); return custom(a, b, 1);)      \
+    X(CUSTOM, custom_second, gcp_tensor a = gcp_scale(IN(3, 4), .by = 0.5), b = IN(3, 4); return custom(a, b, 2);)     \
+    X(CUSTOM, custom_same, gcp_tensor x = gcp_tanh(IN(3, 4)); return custom(x, x, 3);)                                 \
+    X(CUSTOM, custom_chain, gcp_tensor x = gcp_tanh(IN(3, 4)); return custom(custom(x, x, 1), x, 3);)                  \
+    X(CUSTOM, custom_of_views, gcp_tensor x = gcp_tanh(IN(3, 6)); return gcp_concat(                                   \
+          GCP_TENSORS(custom(gcp_slice(x, .first = 1, .count = 2), gcp_slice(x, .first = 3, .count = 2), 3), x));)
 
 #define CASES(X) CONVOLUTIONS(X) PRODUCTS(X) ELEMENTWISE(X) SPATIAL(X) SHAPING(X) LOSSES(X)
 
@@ -343,7 +417,8 @@ static void write_all(gcp_plan *plan)
         if (given[i].how >= IDS) write_ids(plan, given[i].x, given[i].how);
         else write_reals(plan, given[i].x, given[i].how, (unsigned)i + 1);
     }
-    for (int i = 0; !gcp_is_nil(gcp_nth_parameter(net, i)); i++) write_reals(plan, gcp_nth_parameter(net, i), SMOOTH, (unsigned)i + 101);
+    for (int i = 0; !gcp_is_nil(gcp_nth_parameter(net, i)); i++)
+        write_reals(plan, gcp_nth_parameter(net, i), SMOOTH, (unsigned)i + 101);
 }
 
 /* ---- wrong backwards --------------------------------------------------------------------------------------------- */
@@ -363,7 +438,7 @@ static void wrong_table(void)
     GCP_OPS(WRONG_ROW)
 }
 
-/* ---- the checks ---------------------------------------------------------------------------------------------------- */
+/* ---- the checks -------------------------------------------------------------------------------------------------- */
 
 static void check_ok(const char *name, int ok, const char *text)
 {
@@ -385,7 +460,10 @@ static int gradcheck(const gradient_case *c, const gcp_target *target, gcp_polic
     *result = gcp_gradcheck(&plan);
     check_ok(c->name, gcp_error(net) == NULL, gcp_error(net) ? gcp_error(net) : "");
     gcp_real left;                                   /* came of a changed element: nobody may read it */
-    check_ok(c->name, gcp_read(&plan, loss, &left) == GCP_E_INPUT && strstr(gcp_error(net), "no step was taken since gcp_gradcheck"), "the loss can be read");
+    check_ok(c->name,
+             gcp_read(&plan, loss, &left) == GCP_E_INPUT &&
+                 strstr(gcp_error(net), "no step was taken since gcp_gradcheck"),
+             "the loss can be read");
     gcp_error_clear(net);
     return 1;
 }
@@ -398,7 +476,8 @@ static void right(const gradient_case *c, int isa, gcp_policy policy)
     wrong_kind = GCP_OP_COUNT;
     if (!gradcheck(c, &target, policy, &r)) return;
     gcp_name(r.tensor, name, sizeof name);
-    snprintf(text, sizeof text, "isa %d: %s[%d]: backward %.10g, stencil %.10g", isa, name, r.element, r.analytic, r.numeric);
+    snprintf(text, sizeof text, "isa %d: %s[%d]: backward %.10g, stencil %.10g", isa, name, r.element, r.analytic,
+             r.numeric);
     check_ok(c->name, r.passed && r.elements > 0, text);
 }
 
@@ -420,7 +499,7 @@ static int wrong(const gradient_case *c)
     return noticed;
 }
 
-/* ---- networks: rectifiers and maxima everywhere, weights of any size ------------------------------------------------- */
+/* ---- networks: rectifiers and maxima everywhere, weights of any size --------------------------------------------- */
 
 static gcp_tensor rectified(void)
 {
@@ -439,7 +518,8 @@ static gcp_gradcheck_result network(double size, const gcp_target *target)
     for (int i = 0; !gcp_is_nil(gcp_nth_parameter(net, i)); i++) {
         gcp_tensor w = gcp_nth_parameter(net, i);
         gcp_real values[MOST];
-        for (int k = 0; k < (int)gcp_elements(w); k++) values[k] = (gcp_real)(size * draw((unsigned)i + 7, (unsigned)k));
+        for (int k = 0; k < (int)gcp_elements(w); k++)
+            values[k] = (gcp_real)(size * draw((unsigned)i + 7, (unsigned)k));
         gcp_write(&plan, w, values);
     }
     write_reals(&plan, gcp_find(net, "image"), SMOOTH, 5);
@@ -458,7 +538,8 @@ static void networks(void)
         wrong_kind = GCP_OP_COUNT;
         gcp_gradcheck_result r = network(sizes[i], &best);
         char text[160], name[64];
-        snprintf(text, sizeof text, "weights of %g: %s[%d]: backward %.10g, stencil %.10g", sizes[i], gcp_name(r.tensor, name, sizeof name), r.element, r.analytic, r.numeric);
+        snprintf(text, sizeof text, "weights of %g: %s[%d]: backward %.10g, stencil %.10g", sizes[i],
+                 gcp_name(r.tensor, name, sizeof name), r.element, r.analytic, r.numeric);
         check_ok("network", r.passed && r.elements > 600, text);
     }
     for (int k = 0; k < 2; k++) {
@@ -473,7 +554,8 @@ int main(void)
     int covered[GCP_OP_COUNT] = { 0 };
     wrong_table();
     for (int i = 0; i < COUNT; i++) {
-        int last = cases[i].kind <= GCP_OP_MATMUL ? GCP_ISA_AVX512 : GCP_ISA_SCALAR;      /* other ops have one code for all */
+        /* other ops have one code for all */
+        int last = cases[i].kind <= GCP_OP_MATMUL ? GCP_ISA_AVX512 : GCP_ISA_SCALAR;
         for (int isa = GCP_ISA_SCALAR; isa <= last; isa++) right(&cases[i], isa, GCP_POLICY_KEEP_ALL);
         right(&cases[i], GCP_ISA_BEST, GCP_POLICY_SQRT);
         check_ok(cases[i].name, wrong(&cases[i]) > 0, "no gradient was made wrong");

@@ -15,7 +15,12 @@ static const char *order(int i)                  /* forward, reverse, four shuff
     snprintf(text, sizeof text, i == 0 ? "forward" : i == 1 ? "reverse" : "shuffled %d", i);
     return text;
 }
-static float *floats(size_t n) { float *p = nullptr; CHECK_INT(cudaMalloc(&p, n * sizeof *p), ==, cudaSuccess); return p; }
+static float *floats(size_t n)
+{
+    float *p = nullptr;
+    CHECK_INT(cudaMalloc(&p, n * sizeof *p), ==, cudaSuccess);
+    return p;
+}
 static float pseudo(size_t i) { return static_cast<float>(i * 7919 % 1009) / 504.5f - 1; }
 static void fill(float *device_memory, size_t n, size_t seed)
 {
@@ -36,7 +41,7 @@ static int differing(const std::vector<float> &a, const std::vector<float> &b)
     return n;
 }
 
-/* ---- Kernels ---------------------------------------------------------------------------------------------------------- */
+/* ---- Kernels ----------------------------------------------------------------------------------------------------- */
 
 static void barriers(void)
 {
@@ -104,7 +109,10 @@ static void failed(const char *kernel, std::vector<const char *> words)
     CHECK_INT(cudaDeviceSynchronize(), ==, cudaErrorLaunchFailure);
     CHECK(strstr(hostcuda_message(), kernel) == hostcuda_message());
     for (const char *word : words)
-        if (!strstr(hostcuda_message(), word)) { fprintf(stderr, "no '%s' in '%s'\n", word, hostcuda_message()); CHECK(false); }
+        if (!strstr(hostcuda_message(), word)) {
+            fprintf(stderr, "no '%s' in '%s'\n", word, hostcuda_message());
+            CHECK(false);
+        }
     CHECK_INT(cudaGetLastError(), ==, cudaErrorLaunchFailure);
     CHECK_INT(cudaGetLastError(), ==, cudaSuccess);
     GCP_LAUNCH(some_leave, 2, 64, 0, nullptr, p);
@@ -119,15 +127,18 @@ static void deadlocks(void)
     for (int i = 0; i < ORDERS; i++) {
         order(i);
         GCP_LAUNCH(two_barriers, 3, 64, 0, nullptr, p);
-        failed("two_barriers, block (", {"different barriers", "__syncthreads, ", "planted.cu.h:7", "thread (", "0 exited"});
+        failed("two_barriers, block (",
+               { "different barriers", "__syncthreads, ", "planted.cu.h:7", "thread (", "0 exited" });
         GCP_LAUNCH(barrier_and_shuffle, 1, 64, 0, nullptr, p);
-        failed("barrier_and_shuffle, block (0, 0, 0)", {"wait for each other", "a shuffle, ", "__syncthreads, ", "mask 0xffffffff"});
+        failed("barrier_and_shuffle, block (0, 0, 0)",
+               { "wait for each other", "a shuffle, ", "__syncthreads, ", "mask 0xffffffff" });
         GCP_LAUNCH(out_of_mask, 1, 32, 0, nullptr, p, 0xFFFFFFFEu);
         failed("out_of_mask", {"lane 0 is not in its own mask", "mask 0xfffffffe", "thread (0, 0, 0)"});
         GCP_LAUNCH(out_of_mask, 1, 32, 0, nullptr, p, 0xFFFFFFFFu);
         CHECK_INT(cudaDeviceSynchronize(), ==, cudaSuccess);
         GCP_LAUNCH(masks_differ, 1, 32, 0, nullptr, p);
-        failed("masks_differ", {"wait for each other: thread (0, 0, 0)", "thread (16, 0, 0)", "mask 0x1ffff", "mask 0xffffffff", "0 exited"});
+        failed("masks_differ", { "wait for each other: thread (0, 0, 0)", "thread (16, 0, 0)", "mask 0x1ffff",
+                                 "mask 0xffffffff", "0 exited" });
         GCP_LAUNCH(misaligned, 1, 1, 0, nullptr, p, p);
         failed("misaligned", {"misaligned addresses", "planted.cu.h:"});
         GCP_LAUNCH(one_mma, 1, 16, 0, nullptr, p, p, p);
@@ -149,8 +160,10 @@ static void configurations(void)
     CHECK_INT(cudaGetLastError(), ==, cudaSuccess);
     GCP_LAUNCH(dynamic_end<0>, 1, 1, (48 << 10) + 4, nullptr, p, 12 << 10);
     CHECK_INT(cudaGetLastError(), ==, cudaErrorInvalidValue);
-    CHECK_INT(cudaFuncSetAttribute(dynamic_end<0>, cudaFuncAttributeMaxDynamicSharedMemorySize, 227 << 10), ==, cudaSuccess);
-    CHECK_INT(cudaFuncSetAttribute(dynamic_end<0>, cudaFuncAttributeMaxDynamicSharedMemorySize, (227 << 10) + 1), ==, cudaErrorInvalidValue);
+    CHECK_INT(cudaFuncSetAttribute(dynamic_end<0>, cudaFuncAttributeMaxDynamicSharedMemorySize, 227 << 10), ==,
+              cudaSuccess);
+    CHECK_INT(cudaFuncSetAttribute(dynamic_end<0>, cudaFuncAttributeMaxDynamicSharedMemorySize, (227 << 10) + 1), ==,
+              cudaErrorInvalidValue);
     CHECK_INT(cudaGetLastError(), ==, cudaErrorInvalidValue);
     GCP_LAUNCH(dynamic_end<0>, 1, 1, 227 << 10, nullptr, p, 227 << 8);
     CHECK_INT(cudaGetLastError(), ==, cudaSuccess);
@@ -205,8 +218,18 @@ static void warps(void)
         for (int t = 0; t < 64; t++) {
             const double *r = h + t * 12;
             int l = t % 32, e = l / 8 * 8;
-            double want[12] = {7.5, double(l ^ 3), l + 4.0 < 32 ? l + 4.0 : l, l < 2 ? l : l - 2.0, e + 2.0, l + 3 < e + 8 ? l + 3.0 : l, 0x49249249,
-                               l < 16 ? 1.0 : 0.0, l < 16 ? 1.0 : 0.0, l < 16 ? 120.0 : 376.0, l < 4 ? 3.0 : double(0xFFFFFFF0u), l % 4 ? l - 1.0 : l};
+            double want[12] = { 7.5,
+                                double(l ^ 3),
+                                l + 4.0 < 32 ? l + 4.0 : l,
+                                l < 2 ? l : l - 2.0,
+                                e + 2.0,
+                                l + 3 < e + 8 ? l + 3.0 : l,
+                                0x49249249,
+                                l < 16 ? 1.0 : 0.0,
+                                l < 16 ? 1.0 : 0.0,
+                                l < 16 ? 120.0 : 376.0,
+                                l < 4 ? 3.0 : double(0xFFFFFFF0u),
+                                l % 4 ? l - 1.0 : l };
             for (int k = 0; k < 12; k++) CHECK_NEAR(r[k], want[k], 0);
         }
     }
@@ -249,9 +272,10 @@ static void products(void)
     for (float *p : {a, b, d}) cudaFree(p);
 }
 
-/* ---- Memory ----------------------------------------------------------------------------------------------------------- */
+/* ---- Memory ------------------------------------------------------------------------------------------------------ */
 
-/* ldmatrix, and the wavefronts of what a warp copies and reads: 4 for 64 fours in two goes of 32 where no two meet in a bank. */
+/* ldmatrix, and the wavefronts of what a warp copies and reads: 4 for 64 fours in two goes of 32 where no two meet in a
+   bank. */
 static void banks(void)
 {
     float *from = floats(256), *to = floats(128);
@@ -306,7 +330,8 @@ static void memory(void)
     for (int n = 1; n < 4; n++) {
         void *each[4];
         hostcuda_fail_nth(n);
-        for (int i = 1; i < 4; i++) CHECK_INT(cudaMalloc(&each[i], 100), ==, i == n ? cudaErrorMemoryAllocation : cudaSuccess);
+        for (int i = 1; i < 4; i++)
+            CHECK_INT(cudaMalloc(&each[i], 100), ==, i == n ? cudaErrorMemoryAllocation : cudaSuccess);
         for (int i = 1; i < 4; i++) CHECK_INT(cudaFree(each[i]), ==, cudaSuccess);
     }
     float host[16], *pinned;
@@ -365,7 +390,7 @@ static void bounds(void)
 }
 #endif
 
-/* ---- Streams and graphs ----------------------------------------------------------------------------------------------- */
+/* ---- Streams and graphs ------------------------------------------------------------------------------------------ */
 
 /* Three kernels in one stream, a copy of their result in another. */
 static float across(bool wait, unsigned seed)
@@ -512,16 +537,24 @@ template <class F> static void spoils(cudaError_t error, unsigned flags, cudaStr
 static void captures(void)
 {
     float *p = floats(8), host[8] = {};
-    const auto local = cudaStreamCaptureModeThreadLocal, global = cudaStreamCaptureModeGlobal, relaxed = cudaStreamCaptureModeRelaxed;
+    const auto local = cudaStreamCaptureModeThreadLocal, global = cudaStreamCaptureModeGlobal,
+               relaxed = cudaStreamCaptureModeRelaxed;
     const cudaError_t never = cudaErrorStreamCaptureUnsupported;
     spoils(never, 1, local, [=](cudaStream_t s) { return cudaStreamSynchronize(s); });
     spoils(never, 1, relaxed, [=](cudaStream_t) { return cudaDeviceSynchronize(); });
     spoils(never, 1, local, [=](cudaStream_t) { void *q; return cudaMalloc(&q, 1); });
     spoils(cudaSuccess, 1, relaxed, [=](cudaStream_t) { return cudaFree(nullptr); });
     spoils(never, 1, global, [&](cudaStream_t) { return cudaMemcpy(p, host, 4, cudaMemcpyHostToDevice); });
-    spoils(cudaErrorStreamCaptureImplicit, 0, local, [&](cudaStream_t) { return cudaMemcpy(p, host, 4, cudaMemcpyHostToDevice); });
-    spoils(cudaErrorStreamCaptureImplicit, 0, local, [&](cudaStream_t) { GCP_LAUNCH(add, 1, 1, 0, nullptr, p, 1.0f, 1); return cudaGetLastError(); });
-    spoils(cudaSuccess, 1, local, [&](cudaStream_t) { GCP_LAUNCH(add, 1, 1, 0, nullptr, p, 1.0f, 1); return cudaGetLastError(); });
+    spoils(cudaErrorStreamCaptureImplicit, 0, local,
+           [&](cudaStream_t) { return cudaMemcpy(p, host, 4, cudaMemcpyHostToDevice); });
+    spoils(cudaErrorStreamCaptureImplicit, 0, local, [&](cudaStream_t) {
+        GCP_LAUNCH(add, 1, 1, 0, nullptr, p, 1.0f, 1);
+        return cudaGetLastError();
+    });
+    spoils(cudaSuccess, 1, local, [&](cudaStream_t) {
+        GCP_LAUNCH(add, 1, 1, 0, nullptr, p, 1.0f, 1);
+        return cudaGetLastError();
+    });
     spoils(cudaErrorStreamCaptureIsolation, 1, local, [](cudaStream_t s) {
         cudaEvent_t e;
         cudaEventCreate(&e);
@@ -556,7 +589,7 @@ static void captures(void)
     cudaFree(p);
 }
 
-/* ---- cuBLAS ----------------------------------------------------------------------------------------------------------- */
+/* ---- cuBLAS ------------------------------------------------------------------------------------------------------ */
 
 static void gemms(void)
 {
@@ -572,14 +605,17 @@ static void gemms(void)
         if (*add == 0.0f) cudaMemset(c, 0xFF, ld * ld * 4); /* not read where beta is 0 */
         std::vector<float> ha = read(a, ld * ld), hb = read(b, ld * ld), hc = read(c, ld * ld), got;
         CHECK_INT(cublasSetWorkspace(blas, work, 1024), ==, CUBLAS_STATUS_SUCCESS);
-        CHECK_INT(cublasGemmEx(blas, ta ? CUBLAS_OP_T : CUBLAS_OP_N, tb ? CUBLAS_OP_T : CUBLAS_OP_N, m, n, k, &alpha, a, CUDA_R_32F, ld, b, CUDA_R_32F, ld, add,
-                               c, CUDA_R_32F, ld, fast ? CUBLAS_COMPUTE_32F_FAST_TF32 : CUBLAS_COMPUTE_32F, CUBLAS_GEMM_DEFAULT), ==, CUBLAS_STATUS_SUCCESS);
+        CHECK_INT(cublasGemmEx(blas, ta ? CUBLAS_OP_T : CUBLAS_OP_N, tb ? CUBLAS_OP_T : CUBLAS_OP_N, m, n, k, &alpha, a,
+                               CUDA_R_32F, ld, b, CUDA_R_32F, ld, add, c, CUDA_R_32F, ld,
+                               fast ? CUBLAS_COMPUTE_32F_FAST_TF32 : CUBLAS_COMPUTE_32F, CUBLAS_GEMM_DEFAULT),
+                  ==, CUBLAS_STATUS_SUCCESS);
         got = read(c, ld * ld);
         for (int j = 0; j < n; j++)
             for (int i = 0; i < m; i++) {
                 double sum = 0;
                 for (int l = 0; l < k; l++) {
-                    float x = ha[static_cast<size_t>(ta ? i * ld + l : l * ld + i)], y = hb[static_cast<size_t>(tb ? l * ld + j : j * ld + l)];
+                    float x = ha[static_cast<size_t>(ta ? i * ld + l : l * ld + i)],
+                          y = hb[static_cast<size_t>(tb ? l * ld + j : j * ld + l)];
                     sum += fast ? tf32(x) * tf32(y) : static_cast<double>(x) * static_cast<double>(y);
                 }
                 size_t at = static_cast<size_t>(j * ld + i);
@@ -590,12 +626,17 @@ static void gemms(void)
         for (float v : read(work, 256)) CHECK(isnan(v)); /* who keeps numbers in the workspace loses them */
     }
     fill(a, ld * ld * 2, 1); fill(b, ld * ld * 2, 2);
-    CHECK_INT(cublasSgemmStridedBatched(blas, CUBLAS_OP_N, CUBLAS_OP_N, m, n, k, &alpha, a, ld, ld * ld, b, ld, ld * ld, &zero, c, ld, ld * ld, 2), ==, CUBLAS_STATUS_SUCCESS);
+    CHECK_INT(cublasSgemmStridedBatched(blas, CUBLAS_OP_N, CUBLAS_OP_N, m, n, k, &alpha, a, ld, ld * ld, b, ld, ld * ld,
+                                        &zero, c, ld, ld * ld, 2),
+              ==, CUBLAS_STATUS_SUCCESS);
     std::vector<float> both = read(c, ld * ld * 2), second(both.begin() + ld * ld, both.end()), again;
     cudaMemset(c, 0xFF, ld * ld * 4);
-    CHECK_INT(cublasSgemm(blas, CUBLAS_OP_N, CUBLAS_OP_N, m, n, k, &alpha, a + ld * ld, ld, b + ld * ld, ld, &zero, c, ld), ==, CUBLAS_STATUS_SUCCESS);
+    CHECK_INT(
+        cublasSgemm(blas, CUBLAS_OP_N, CUBLAS_OP_N, m, n, k, &alpha, a + ld * ld, ld, b + ld * ld, ld, &zero, c, ld),
+        ==, CUBLAS_STATUS_SUCCESS);
     again = read(c, ld * ld);
-    for (int j = 0; j < n; j++) CHECK(!memcmp(&again[static_cast<size_t>(j * ld)], &second[static_cast<size_t>(j * ld)], m * sizeof(float)));
+    for (int j = 0; j < n; j++)
+        CHECK(!memcmp(&again[static_cast<size_t>(j * ld)], &second[static_cast<size_t>(j * ld)], m * sizeof(float)));
     auto status = [&](int M, int N, int K, int lda, int ldb, int ldc) {
         return cublasSgemm(blas, CUBLAS_OP_N, CUBLAS_OP_T, M, N, K, &alpha, a, lda, b, ldb, &zero, c, ldc);
     };
@@ -605,13 +646,15 @@ static void gemms(void)
     CHECK_INT(status(8, 4, 2, 8, 4, 7), ==, CUBLAS_STATUS_INVALID_VALUE);
     CHECK_INT(status(8, -1, 2, 8, 4, 8), ==, CUBLAS_STATUS_INVALID_VALUE);
     CHECK_INT(cublasSetWorkspace(blas, work + 1, 8), ==, CUBLAS_STATUS_INVALID_VALUE);
-    CHECK_INT(cublasGemmEx(blas, CUBLAS_OP_N, CUBLAS_OP_N, 1, 1, 1, &alpha, a, CUDA_R_16F, 1, b, CUDA_R_32F, 1, &zero, c, CUDA_R_32F, 1, CUBLAS_COMPUTE_32F, CUBLAS_GEMM_DEFAULT), ==, CUBLAS_STATUS_NOT_SUPPORTED);
+    CHECK_INT(cublasGemmEx(blas, CUBLAS_OP_N, CUBLAS_OP_N, 1, 1, 1, &alpha, a, CUDA_R_16F, 1, b, CUDA_R_32F, 1, &zero,
+                           c, CUDA_R_32F, 1, CUBLAS_COMPUTE_32F, CUBLAS_GEMM_DEFAULT),
+              ==, CUBLAS_STATUS_NOT_SUPPORTED);
     CHECK_INT(cublasDestroy(blas), ==, CUBLAS_STATUS_SUCCESS);
     CHECK_INT(status(8, 4, 2, 8, 4, 8), ==, CUBLAS_STATUS_NOT_INITIALIZED);
     for (float *p : {a, b, c, work}) cudaFree(p);
 }
 
-/* ---- Several host threads --------------------------------------------------------------------------------------------- */
+/* ---- Several host threads ---------------------------------------------------------------------------------------- */
 
 static void host_threads(void)
 {
@@ -638,7 +681,7 @@ static void host_threads(void)
     for (int w : wrong) CHECK_INT(w, ==, 0);
 }
 
-/* ---- Speed ------------------------------------------------------------------------------------------------------------ */
+/* ---- Speed ------------------------------------------------------------------------------------------------------- */
 
 template <class F> static double seconds(F work)
 {
@@ -664,11 +707,21 @@ static void bench(void)
     fill(b, count, 2);
     for (int i = 0; i < 3; i++) {
         printf("%s: ", order(i));
-        printf("elements %.0f M/s, ", 1e-6 * 4e6 / seconds([=] { GCP_LAUNCH(add, 4000, 256, 0, nullptr, a, 0.0f, 4); GCP_LAUNCH(add, 64, 256, 0, nullptr, a, 0.0f, n * n); }));
-        printf("tiled %.2f GFLOP/s, ", flops / seconds([=] { GCP_LAUNCH(tiled<true>, dim3(32, 32), dim3(TILE, TILE), 0, nullptr, a, b, c, n); }));
-        printf("TF32 mma and cp.async %.2f GFLOP/s\n", flops / seconds([=] { GCP_LAUNCH(mma_gemm, dim3(4, 4), 256, 2 * (128 * 20 + 16 * 136) * 4, nullptr, a, b, c, n); }));
+        printf("elements %.0f M/s, ", 1e-6 * 4e6 / seconds([=] {
+                                          GCP_LAUNCH(add, 4000, 256, 0, nullptr, a, 0.0f, 4);
+                                          GCP_LAUNCH(add, 64, 256, 0, nullptr, a, 0.0f, n * n);
+                                      }));
+        printf("tiled %.2f GFLOP/s, ",
+               flops /
+                   seconds([=] { GCP_LAUNCH(tiled<true>, dim3(32, 32), dim3(TILE, TILE), 0, nullptr, a, b, c, n); }));
+        printf("TF32 mma and cp.async %.2f GFLOP/s\n",
+               flops / seconds([=] {
+                   GCP_LAUNCH(mma_gemm, dim3(4, 4), 256, 2 * (128 * 20 + 16 * 136) * 4, nullptr, a, b, c, n);
+               }));
     }
-    printf("cublasSgemm %.1f GFLOP/s\n", flops / seconds([=] { cublasSgemm(blas, CUBLAS_OP_N, CUBLAS_OP_N, n, n, n, &one, a, n, b, n, &zero, c, n); }));
+    printf("cublasSgemm %.1f GFLOP/s\n",
+           flops /
+               seconds([=] { cublasSgemm(blas, CUBLAS_OP_N, CUBLAS_OP_N, n, n, n, &one, a, n, b, n, &zero, c, n); }));
     cublasDestroy(blas);
     for (float *p : {a, b, c}) cudaFree(p);
 }

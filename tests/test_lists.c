@@ -19,14 +19,17 @@ static gcp_tensor dense_chain(gcp_tensor x)
 static gcp_tensor residual(gcp_tensor x)
 {
     x = gcp_conv2d(x, .out = 4, .k = 3, .pad = 1);
-    for (int i = 0; i < 4; i++) GCP_SEGMENT(net, "block") x = gcp_relu(gcp_add(gcp_dropout(gcp_batch_norm(gcp_conv2d(x, .out = 4, .k = 3, .pad = 1)), .rate = 0.25), x));
+    for (int i = 0; i < 4; i++)
+        GCP_SEGMENT(net, "block")
+    x = gcp_relu(gcp_add(gcp_dropout(gcp_batch_norm(gcp_conv2d(x, .out = 4, .k = 3, .pad = 1)), .rate = 0.25), x));
     return gcp_linear(gcp_global_avg_pool(x), .out = 3);
 }
 static gcp_tensor branches(gcp_tensor x)
 {
     for (int i = 0; i < 3; i++)
         GCP_SEGMENT(net, "mix") {
-            gcp_tensor a = gcp_tanh(gcp_gelu(gcp_conv2d(x, .out = 3, .k = 3, .pad = 1))), b = gcp_sigmoid(gcp_conv2d(x, .out = 3, .k = 1));
+            gcp_tensor a = gcp_tanh(gcp_gelu(gcp_conv2d(x, .out = 3, .k = 3, .pad = 1))),
+                       b = gcp_sigmoid(gcp_conv2d(x, .out = 3, .k = 1));
             x = gcp_concat(GCP_TENSORS(a, b));
         }
     return gcp_linear(gcp_global_avg_pool(gcp_max_pool(x, .k = 2)), .out = 3);
@@ -103,7 +106,8 @@ static void round_trips(void)
 
 static char *line_of(char *from, const char *begins)
 {
-    for (char *s = from; s && *s; s = strchr(s, '\n'), s = s ? s + 1 : NULL) if (!strncmp(s, begins, strlen(begins))) return s;
+    for (char *s = from; s && *s; s = strchr(s, '\n'), s = s ? s + 1 : NULL)
+        if (!strncmp(s, begins, strlen(begins))) return s;
     return NULL;
 }
 static size_t line_length(const char *s) { return (size_t)(strchr(s, '\n') - s) + 1; }
@@ -137,12 +141,14 @@ static void good_edits(void)
     print(&plan, printed);
     without("R layer[2]/linear[0]");                 /* its value lives from forward on */
     other = use_list(0);
-    CHECK(other.in && other.reruns == plan.reruns && other.live_peak >= plan.live_peak && other.instructions == plan.instructions - 1);
+    CHECK(other.in && other.reruns == plan.reruns && other.live_peak >= plan.live_peak &&
+          other.instructions == plan.instructions - 1);
     CHECK_NEAR(losses(&other), want, 0);
     memcpy(printed, edited, sizeof printed);
     without("R layer[2]/gelu[0]");
     other = use_list(0);
-    CHECK(other.in && other.reruns == plan.reruns - 1 && other.live_peak >= plan.live_peak && other.instructions == plan.instructions - 2);
+    CHECK(other.in && other.reruns == plan.reruns - 1 && other.live_peak >= plan.live_peak &&
+          other.instructions == plan.instructions - 2);
     CHECK_NEAR(losses(&other), want, 0);
     print(&plan, printed);
 }
@@ -157,9 +163,11 @@ static void more_edits(void)
     other = use_list(0);
     CHECK(other.in && other.instructions == plan.instructions + 2);
     CHECK_NEAR(losses(&other), want, 0);
-    size_t n = 0;                                    /* comments, blank lines, CRLF, blanks at the ends, no last newline */
+    /* comments, blank lines, CRLF, blanks at the ends, no last newline */
+    size_t n = 0;
     n += (size_t)snprintf(edited, sizeof edited, "# a plan\n\n   \r\n\t\n");
-    for (const char *s = printed; *s; s++) n += (size_t)snprintf(edited + n, sizeof edited - n, *s == '\n' ? "  \t# why\r\n#\n" : "%c", *s);
+    for (const char *s = printed; *s; s++)
+        n += (size_t)snprintf(edited + n, sizeof edited - n, *s == '\n' ? "  \t# why\r\n#\n" : "%c", *s);
     edited[strlen(edited) - strlen("\r\n#\n")] = 0;
     other = use_list(0);
     CHECK(other.in && other.bytes == plan.bytes);
@@ -177,7 +185,8 @@ static void no_reruns(void)
         double want = losses(&plan);
         print(&plan, printed);
         size_t n = 0;
-        for (char *s = printed; *s; s += line_length(s)) if (*s != 'R') n += (size_t)snprintf(edited + n, sizeof edited - n, "%.*s", (int)line_length(s), s);
+        for (char *s = printed; *s; s += line_length(s))
+            if (*s != 'R') n += (size_t)snprintf(edited + n, sizeof edited - n, "%.*s", (int)line_length(s), s);
         gcp_plan other = use_list(which);
         CHECK(other.in && other.reruns == 0 && other.bytes == keep.bytes && other.instructions == keep.instructions);
         CHECK_NEAR(losses(&other), want, 0);
@@ -192,9 +201,11 @@ static void reordered(void)
     double want = losses(&plan);
     print(&plan, printed);
     char *a = line_of(printed, "R block[1]/conv2d[0]"), *b = line_of(printed, "R block[0]/conv2d[0]");
-    CHECK(a && b && a < b);                          /* the second reads what the first does not make: it may come first */
+    /* the second reads what the first does not make: it may come first */
+    CHECK(a && b && a < b);
     if (!a || !b) return;
-    snprintf(edited, sizeof edited, "%.*s%.*s%.*s%s", (int)(a - printed), printed, (int)line_length(b), b, (int)(b - a), a, b + line_length(b));
+    snprintf(edited, sizeof edited, "%.*s%.*s%.*s%s", (int)(a - printed), printed, (int)line_length(b), b, (int)(b - a),
+             a, b + line_length(b));
     gcp_plan other = use_list(1);
     CHECK(other.in != NULL);
     if (!other.in) fprintf(stderr, "%s\n", gcp_error(net));
@@ -206,15 +217,24 @@ static void refused(int line, int which, const char *text)
 {
     gcp_plan plan = use_list(which);
     const char *got = gcp_error(net), *rest = got ? strstr(got, "gcp_plan_make: ") : NULL;
-    if (!check_report(!plan.in && rest && !strcmp(rest + 15, text), __FILE__, line)) fprintf(stderr, "message\n  '%s', not\n  '%s'\n", got ? got : "none", text);
+    if (!check_report(!plan.in && rest && !strcmp(rest + 15, text), __FILE__, line))
+        fprintf(stderr, "message\n  '%s', not\n  '%s'\n", got ? got : "none", text);
     CHECK_INT(gcp_error_code(net), ==, GCP_E_LIST);
     CHECK(got && !strncmp(got, "test_lists.c:", 13));
     gcp_error_clear(net);
     plan = policy_plan(GCP_POLICY_KEEP_ALL);
     CHECK(plan.in && !gcp_error(net));
 }
-#define REFUSED(edit, which, ...) do { char want_[240]; record(which); gcp_plan p_ = policy_plan(GCP_POLICY_SEGMENTS); print(&p_, printed); edit; \
-    snprintf(want_, sizeof want_, __VA_ARGS__); refused(__LINE__, which, want_); } while (0)
+#define REFUSED(edit, which, ...)                       \
+    do {                                                \
+        char want_[240];                                \
+        record(which);                                  \
+        gcp_plan p_ = policy_plan(GCP_POLICY_SEGMENTS); \
+        print(&p_, printed);                            \
+        edit;                                           \
+        snprintf(want_, sizeof want_, __VA_ARGS__);     \
+        refused(__LINE__, which, want_);                \
+    } while (0)
 
 static int number_of(const char *begins)             /* of a line in edited */
 {
@@ -225,9 +245,12 @@ static int number_of(const char *begins)             /* of a line in edited */
 
 static void wrong_text(void)
 {
-    REFUSED(before("R layer[3]", "R layer[3]/tanh[0]\n"), 0, "line %d: no instruction 'R layer[3]/tanh[0]' in this network", number_of("R layer[3]/tanh"));
-    REFUSED(before("R layer[3]", "X layer[3]/gelu[0]\n"), 0, "line %d: no instruction 'X layer[3]/gelu[0]' in this network", number_of("X layer[3]"));
-    REFUSED(before("R layer[3]", "f layer[3]/gelu[0]\n"), 0, "line %d: no instruction 'f layer[3]/gelu[0]' in this network", number_of("f layer[3]"));
+    REFUSED(before("R layer[3]", "R layer[3]/tanh[0]\n"), 0,
+            "line %d: no instruction 'R layer[3]/tanh[0]' in this network", number_of("R layer[3]/tanh"));
+    REFUSED(before("R layer[3]", "X layer[3]/gelu[0]\n"), 0,
+            "line %d: no instruction 'X layer[3]/gelu[0]' in this network", number_of("X layer[3]"));
+    REFUSED(before("R layer[3]", "f layer[3]/gelu[0]\n"), 0,
+            "line %d: no instruction 'f layer[3]/gelu[0]' in this network", number_of("f layer[3]"));
     REFUSED(before("R layer[3]", "garbage\n"), 0, "line %d: not 'LETTER NAME'", number_of("garbage"));
     REFUSED(before("R layer[3]", "R\n"), 0, "line %d: not 'LETTER NAME'", number_of("R\n"));
     REFUSED(memset(edited, 'F', 600); edited[1] = ' '; edited[600] = 0, 0, "line 1: not 'LETTER NAME'");
@@ -238,16 +261,24 @@ static void wrong_text(void)
 
 static void wrong_order(void)
 {
-    REFUSED(without("F layer[2]/linear[0]"), 0, "line %d: F layer[2]/gelu[0]: runs before the op ahead of it", number_of("F layer[2]/gelu"));
-    REFUSED(without("B layer[2]/gelu[0]"), 0, "line %d: B layer[2]/linear[0]: is out of order", number_of("B layer[2]/linear[0]"));
-    REFUSED(before("B layer[2]/linear[0]", "B layer[2]/gelu[0]\n"), 0, "line %d: B layer[2]/gelu[0]: runs a second time", number_of("B layer[2]/linear[0]") - 1);
-    REFUSED(before("B layer[2]/linear[0]", "B layer[0]/linear[0]\n"), 0, "line %d: B layer[0]/linear[0]: is out of order", number_of("B layer[0]/linear[0]"));
-    REFUSED(before("F layer[1]/gelu[0]", "R layer[1]/gelu[0]\n"), 0, "line %d: R layer[1]/gelu[0]: runs again before it ran", number_of("R layer[1]/gelu[0]"));
-    REFUSED(before("R layer[1]/linear[0]", "F layer[1]/linear[0]\n"), 0, "line %d: F layer[1]/linear[0]: runs forward a second time", number_of("R layer[1]/linear[0]") - 1);
+    REFUSED(without("F layer[2]/linear[0]"), 0, "line %d: F layer[2]/gelu[0]: runs before the op ahead of it",
+            number_of("F layer[2]/gelu"));
+    REFUSED(without("B layer[2]/gelu[0]"), 0, "line %d: B layer[2]/linear[0]: is out of order",
+            number_of("B layer[2]/linear[0]"));
+    REFUSED(before("B layer[2]/linear[0]", "B layer[2]/gelu[0]\n"), 0,
+            "line %d: B layer[2]/gelu[0]: runs a second time", number_of("B layer[2]/linear[0]") - 1);
+    REFUSED(before("B layer[2]/linear[0]", "B layer[0]/linear[0]\n"), 0,
+            "line %d: B layer[0]/linear[0]: is out of order", number_of("B layer[0]/linear[0]"));
+    REFUSED(before("F layer[1]/gelu[0]", "R layer[1]/gelu[0]\n"), 0,
+            "line %d: R layer[1]/gelu[0]: runs again before it ran", number_of("R layer[1]/gelu[0]"));
+    REFUSED(before("R layer[1]/linear[0]", "F layer[1]/linear[0]\n"), 0,
+            "line %d: F layer[1]/linear[0]: runs forward a second time", number_of("R layer[1]/linear[0]") - 1);
     REFUSED(before("F layer[0]/linear[0]", "B seed\n"), 0, "line 2: B seed: begins before forward has ended");
     REFUSED(before("R block[1]/conv2d[0]", "R block[1]/batch_norm[0]/statistics\n"), 1,
-            "line %d: R block[1]/batch_norm[0]/statistics: has side effects and may not run again", number_of("R block[1]/batch_norm[0]/stat"));
-    REFUSED(without("U layer[2]/linear[0]/bias"), 0, "line %d: U layer[2]/linear[1]/weight: is out of order", number_of("U layer[2]/linear[1]/weight"));
+            "line %d: R block[1]/batch_norm[0]/statistics: has side effects and may not run again",
+            number_of("R block[1]/batch_norm[0]/stat"));
+    REFUSED(without("U layer[2]/linear[0]/bias"), 0, "line %d: U layer[2]/linear[1]/weight: is out of order",
+            number_of("U layer[2]/linear[1]/weight"));
 }
 
 static void missing_end(void)
@@ -274,7 +305,8 @@ static void moved(int which, const char *behind, const char *prefix, int at_leas
         before(behind, line);
         gcp_plan other = use_list(which);
         if (!other.in) continue;
-        CHECK(other.moved_bytes > 0 && other.instructions == plan.instructions + 1 && other.live_peak >= plan.live_peak && other.after_forward >= plan.after_forward);
+        CHECK(other.moved_bytes > 0 && other.instructions == plan.instructions + 1 &&
+              other.live_peak >= plan.live_peak && other.after_forward >= plan.after_forward);
         CHECK_NEAR(losses(&other), want, 0);
         snprintf(text + strlen(text), sizeof text - strlen(text), "%s", line);
         count++;
@@ -288,7 +320,13 @@ static void moved(int which, const char *behind, const char *prefix, int at_leas
     CHECK_TEXT(again, edited);
 }
 
-static void no_hook(void *context, gcp_tensor parameter, gcp_real *gradient, size_t count) { (void)context; (void)parameter; (void)gradient; (void)count; }
+static void no_hook(void *context, gcp_tensor parameter, gcp_real *gradient, size_t count)
+{
+    (void)context;
+    (void)parameter;
+    (void)gradient;
+    (void)count;
+}
 
 static void moves(void)
 {
@@ -306,10 +344,13 @@ static void moves(void)
     CHECK(plan.in && plan.moved_bytes == 2 * 3 * 12 * sizeof(gcp_real));
     CHECK_NEAR(losses(&plan), want, 0);
     record(0);
-    CHECK(!gcp_plan_make(loss, .list = edited, .optimizer = GCP_OPTIMIZER_SGD, .on_gradient = no_hook).in);        /* which has the address till it is waited for */
+    /* which has the address till it is waited for */
+    CHECK(!gcp_plan_make(loss, .list = edited, .optimizer = GCP_OPTIMIZER_SGD, .on_gradient = no_hook).in);
     CHECK(gcp_error(net) && strstr(gcp_error(net), "no instruction 'M gradient of linear[0]/weight'"));
-    REFUSED(before("F layer[1]/gelu[0]", "M layer[2]/gelu[0]\n"), 0, "line %d: M layer[2]/gelu[0]: reads what is not there: layer[2]/gelu[0]", number_of("M layer[2]"));
-    REFUSED(before("B seed", "M image\n"), 0, "line %d: no instruction 'M image' in this network", number_of("M image"));
+    REFUSED(before("F layer[1]/gelu[0]", "M layer[2]/gelu[0]\n"), 0,
+            "line %d: M layer[2]/gelu[0]: reads what is not there: layer[2]/gelu[0]", number_of("M layer[2]"));
+    REFUSED(before("B seed", "M image\n"), 0, "line %d: no instruction 'M image' in this network",
+            number_of("M image"));
 }
 
 int main(void)

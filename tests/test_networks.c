@@ -49,16 +49,22 @@ ANY(inception_v3)
 
 /* ---- Figures --------------------------------------------------------------------------------------------------*/
 
-/* parameters: exactly; gigaflops of an image's forward and stored_mb: within 1 %. What a framework stores for resnet-50 is
-   what PyTorch's saved-tensor hooks count, without the statistics of batch-norms. 0: nothing is published.
+/* parameters: exactly; gigaflops of an image's forward and stored_mb: within 1 %. What a framework stores for resnet-50
+   is what PyTorch's saved-tensor hooks count, without the statistics of batch-norms. 0: nothing is published.
 
-   By hand: MobileNet's parameters are Keras's 4253864 less the statistics of batch-norms; U-Net's and the deep ResNet's,
-   with c(k, i, o) = k k i o + o and o = 64, 128, ... 1024, are
+   By hand: MobileNet's parameters are Keras's 4253864 less the statistics of batch-norms; U-Net's and the deep
+   ResNet's, with c(k, i, o) = k k i o + o and o = 64, 128, ... 1024, are
 
        U-Net    down: c(3, 3, 64) + c(3, 64, 64), and for each o > 64 c(3, o / 2, o) + c(3, o, o);
                 up: for each o < 1024 c(2, 2 o, o) + c(3, 2 o, o) + c(3, o, o); last c(1, 64, classes)
        ResNet   432 + 4672 blocks + 14432 + 18560 (blocks - 1) + 57536 + 73984 (blocks - 1) + 128 + 65 classes */
-typedef struct figures { const char *name; builder *build; int size, batch, image, classes; long long parameters; double gigaflops, stored_mb; } figures;
+typedef struct figures {
+    const char *name;
+    builder *build;
+    int size, batch, image, classes;
+    long long parameters;
+    double gigaflops, stored_mb;
+} figures;
 
 static const figures published[] = {
     { "tf2_checkpointing",        any000,         0,  16, 256, 10,    10821742,  43.96, 3045 },
@@ -89,7 +95,8 @@ static const figures published[] = {
 static long long parameters(gcp_tape *net)
 {
     long long n = 0;
-    for (int i = 0; !gcp_is_nil(gcp_nth_parameter(net, i)); i++) n += (long long)gcp_elements(gcp_nth_parameter(net, i));
+    for (int i = 0; !gcp_is_nil(gcp_nth_parameter(net, i)); i++)
+        n += (long long)gcp_elements(gcp_nth_parameter(net, i));
     return n;
 }
 
@@ -181,13 +188,15 @@ static void same_bits(builder *build, int size, int image)
 {
     gcp_tape *net = fresh();
     network n = build(net, size, 2, image, 10, NULL);
-    gcp_plan all = gcp_plan_make(n.loss, .policy = GCP_POLICY_KEEP_ALL), cut = gcp_plan_make(n.loss, .policy = GCP_POLICY_SEGMENTS);
+    gcp_plan all = gcp_plan_make(n.loss, .policy = GCP_POLICY_KEEP_ALL),
+             cut = gcp_plan_make(n.loss, .policy = GCP_POLICY_SEGMENTS);
     size_t state_bytes = gcp_state_bytes(net, GCP_OPTIMIZER_NONE) + 64, largest = 0;
     for (int i = 0; !gcp_is_nil(gcp_nth_parameter(net, i)); i++)
         if (gcp_elements(gcp_nth_parameter(net, i)) > largest) largest = gcp_elements(gcp_nth_parameter(net, i));
     float *kept = (float *)memory(largest * sizeof(float)), *again = (float *)memory(largest * sizeof(float));
     unsigned char *state = (unsigned char *)memory(state_bytes);
-    unsigned char *slab_all = (unsigned char *)memory(all.bytes + 64), *slab_cut = (unsigned char *)memory(cut.bytes + 64);
+    unsigned char *slab_all = (unsigned char *)memory(all.bytes + 64),
+                  *slab_cut = (unsigned char *)memory(cut.bytes + 64);
     gcp_state_bind(net, state, state_bytes);
     float loss = step(&all, &n, slab_all), loss_again = step(&cut, &n, slab_cut);
     CHECK(loss > 0.1f && loss < 100);

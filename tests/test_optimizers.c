@@ -1,4 +1,5 @@
-/* Optimisers against PyTorch's trajectories (tests/reference), accumulation, hooks, and plans changed in mid-training. */
+/* Optimisers against PyTorch's trajectories (tests/reference), accumulation, hooks, and plans changed in
+   mid-training. */
 #include <stdlib.h>
 #include "support/check.h"
 #include "gcp.h"
@@ -112,15 +113,17 @@ static void trajectories(void)
 {
     for (int fused = 0; fused < 2; fused++) {
         FOLLOW("sgd_momentum", fused, .policy = GCP_POLICY_KEEP_ALL, .optimizer = GCP_OPTIMIZER_SGD, .momentum = 0.9);
-        FOLLOW("sgd_nesterov_wd", fused, .policy = GCP_POLICY_KEEP_ALL, .optimizer = GCP_OPTIMIZER_SGD, .momentum = 0.9, .nesterov = 1, .weight_decay = 0.01);
+        FOLLOW("sgd_nesterov_wd", fused, .policy = GCP_POLICY_KEEP_ALL, .optimizer = GCP_OPTIMIZER_SGD, .momentum = 0.9,
+               .nesterov = 1, .weight_decay = 0.01);
         FOLLOW("adam", fused, .policy = GCP_POLICY_KEEP_ALL, .optimizer = GCP_OPTIMIZER_ADAM);
         FOLLOW("adamw", fused, .policy = GCP_POLICY_KEEP_ALL, .optimizer = GCP_OPTIMIZER_ADAMW, .weight_decay = 0.01);
-        FOLLOW("sgd_clip_value", fused, .policy = GCP_POLICY_KEEP_ALL, .optimizer = GCP_OPTIMIZER_SGD, .clip_value = 0.3);
+        FOLLOW("sgd_clip_value", fused, .policy = GCP_POLICY_KEEP_ALL, .optimizer = GCP_OPTIMIZER_SGD,
+               .clip_value = 0.3);
     }
     FOLLOW("sgd_clip_norm", 0, .policy = GCP_POLICY_KEEP_ALL, .optimizer = GCP_OPTIMIZER_SGD, .clip_norm = 0.5);
 }
 
-/* ---- accumulation -------------------------------------------------------------------------------------------------- */
+/* ---- accumulation ------------------------------------------------------------------------------------------------ */
 
 /* Four micro-batches a step against one step by their mean gradient, for two updates. */
 static void accumulation(gcp_plan_opts o)
@@ -157,13 +160,16 @@ static void accumulation(gcp_plan_opts o)
 
 static void accumulations(void)
 {
-    accumulation(GCP_OPTS(gcp_plan_opts, .policy = GCP_POLICY_KEEP_ALL, .optimizer = GCP_OPTIMIZER_SGD, .momentum = 0.9));
+    accumulation(
+        GCP_OPTS(gcp_plan_opts, .policy = GCP_POLICY_KEEP_ALL, .optimizer = GCP_OPTIMIZER_SGD, .momentum = 0.9));
     accumulation(GCP_OPTS(gcp_plan_opts, .policy = GCP_POLICY_KEEP_ALL, .optimizer = GCP_OPTIMIZER_ADAM));
-    accumulation(GCP_OPTS(gcp_plan_opts, .policy = GCP_POLICY_KEEP_ALL, .optimizer = GCP_OPTIMIZER_SGD, .clip_norm = 0.2));
-    accumulation(GCP_OPTS(gcp_plan_opts, .policy = GCP_POLICY_KEEP_ALL, .optimizer = GCP_OPTIMIZER_SGD, .clip_value = 0.1));
+    accumulation(
+        GCP_OPTS(gcp_plan_opts, .policy = GCP_POLICY_KEEP_ALL, .optimizer = GCP_OPTIMIZER_SGD, .clip_norm = 0.2));
+    accumulation(
+        GCP_OPTS(gcp_plan_opts, .policy = GCP_POLICY_KEEP_ALL, .optimizer = GCP_OPTIMIZER_SGD, .clip_value = 0.1));
 }
 
-/* ---- a small network ------------------------------------------------------------------------------------------------- */
+/* ---- a small network --------------------------------------------------------------------------------------------- */
 
 enum { BATCH = 4, SIDE = 6, PIXELS = BATCH * SIDE * SIDE * 2, CLASSES = 3, ALL = 2048 };
 static gcp_tensor image, label;
@@ -223,7 +229,8 @@ static void fused_updates(void)
     static const gcp_optimizer which[] = { GCP_OPTIMIZER_SGD, GCP_OPTIMIZER_ADAM, GCP_OPTIMIZER_ADAMW };
     for (int i = 0; i < 3; i++)
         for (int policy = GCP_POLICY_SEGMENTS; policy <= GCP_POLICY_KEEP_ALL; policy++) {
-            gcp_plan_opts o = GCP_OPTS(gcp_plan_opts, .policy = (gcp_policy)policy, .optimizer = which[i], .weight_decay = 0.01, .clip_value = 0.5);
+            gcp_plan_opts o = GCP_OPTS(gcp_plan_opts, .policy = (gcp_policy)policy, .optimizer = which[i],
+                                       .weight_decay = 0.01, .clip_value = 0.5);
             if (which[i] == GCP_OPTIMIZER_SGD) o.momentum = 0.9;
             int n = train(o, 3, one);
             o.fuse_update = 1;
@@ -240,14 +247,18 @@ static void three_plans(void)
 {
     gcp_tensor loss = residual_net();
     static const gcp_policy policies[3] = { GCP_POLICY_KEEP_ALL, GCP_POLICY_SQRT, GCP_POLICY_SEGMENTS };
-    for (int i = 0; i < 3; i++) plans[i] = gcp_plan_make(loss, .policy = policies[i], .optimizer = GCP_OPTIMIZER_ADAM, .weight_decay = 0.01);
+    for (int i = 0; i < 3; i++)
+        plans[i] = gcp_plan_make(loss, .policy = policies[i], .optimizer = GCP_OPTIMIZER_ADAM, .weight_decay = 0.01);
 }
 
-/* shared: the plans take turns in one memory that holds the state too; else the state has its own, and so has each plan. */
+/* shared: the plans take turns in one memory that holds the state too; else the state has its own, and so has each
+   plan. */
 static void switching(int shared)
 {
     static gcp_real one[ALL], other[ALL];
-    int n = train(GCP_OPTS(gcp_plan_opts, .policy = GCP_POLICY_KEEP_ALL, .optimizer = GCP_OPTIMIZER_ADAM, .weight_decay = 0.01), 9, one);
+    int n = train(
+        GCP_OPTS(gcp_plan_opts, .policy = GCP_POLICY_KEEP_ALL, .optimizer = GCP_OPTIMIZER_ADAM, .weight_decay = 0.01),
+        9, one);
     three_plans();
     if (!shared) gcp_state_bind(net, state_memory, sizeof state_memory);
     for (int i = 0; i < 3; i++) gcp_bind(&plans[i], step_memory[shared ? 0 : i], sizeof step_memory[0]);
@@ -258,7 +269,7 @@ static void switching(int shared)
     CHECK(!memcmp(one, other, (size_t)n * sizeof *one));
 }
 
-/* ---- hooks --------------------------------------------------------------------------------------------------------- */
+/* ---- hooks ------------------------------------------------------------------------------------------------------- */
 
 enum { MOST = 64 };
 typedef struct hook_log { int ready[MOST], waited[MOST], ready_count, wait_count; } hook_log;
@@ -310,7 +321,8 @@ static void hook_order(void)
         CHECK_INT(times(first.waited, first.wait_count, gcp_nth_parameter(net, i).id), ==, 1);
     }
     for (int k = 0; k < 4; k++) {                       /* other policies, fused, and four micro-batches */
-        o.policy = k < 3 ? (gcp_policy[]) { GCP_POLICY_SQRT, GCP_POLICY_SEGMENTS, GCP_POLICY_RECURSIVE }[k] : GCP_POLICY_KEEP_ALL;
+        o.policy = k < 3 ? (gcp_policy[]){ GCP_POLICY_SQRT, GCP_POLICY_SEGMENTS, GCP_POLICY_RECURSIVE }[k]
+                         : GCP_POLICY_KEEP_ALL;
         o.fuse_update = k == 1;
         o.accumulate = k == 3 ? 4 : 0;
         hooked_run(&log, o, k == 3 ? 4 : 1);
@@ -326,7 +338,9 @@ static void hook_changes(int fused)
     gcp_real want[FIVE], got[FIVE] = { 0 }, v[FIVE];
     hook_log log = { 0 };
     gcp_tensor loss = gradient_is_input();
-    gcp_plan plan = gcp_plan_make(loss, .policy = GCP_POLICY_KEEP_ALL, .optimizer = GCP_OPTIMIZER_SGD, .fuse_update = fused, .on_gradient = on_ready, .on_wait = on_wait, .hook_context = &log);
+    gcp_plan plan = gcp_plan_make(loss, .policy = GCP_POLICY_KEEP_ALL, .optimizer = GCP_OPTIMIZER_SGD,
+                                  .fuse_update = fused, .on_gradient = on_ready, .on_wait = on_wait,
+                                  .hook_context = &log);
     start(&plan);
     fill(want, FIVE, 1);
     fill(v, FIVE, 21);
@@ -336,7 +350,7 @@ static void hook_changes(int fused)
     no_error();
 }
 
-/* ---- gcp_slots_reset ------------------------------------------------------------------------------------------------ */
+/* ---- gcp_slots_reset --------------------------------------------------------------------------------------------- */
 
 /* After the reset momentum begins at nothing, the counters at 0, and another optimiser may come. */
 static void slots_reset(void)
@@ -368,12 +382,13 @@ static void slots_reset(void)
         CHECK_NEAR(again[i], value(1, i) - 0.1 * (value(21, i) > 0 ? 1 : -1), 1e-6);
 }
 
-/* GCP_ZERO is zero where 0 is a default: Adam without memory goes by the sign of the gradient, a slope of zero is relu, a momentum of
-   zero leaves running statistics alone. */
+/* GCP_ZERO is zero where 0 is a default: Adam without memory goes by the sign of the gradient, a slope of zero is relu,
+   a momentum of zero leaves running statistics alone. */
 static void zeros(void)
 {
     gcp_real before[FIVE], after[FIVE], v[FIVE], y[2][10];
-    gcp_plan plan = gcp_plan_make(gradient_is_input(), .optimizer = GCP_OPTIMIZER_ADAM, .beta1 = GCP_ZERO, .beta2 = GCP_ZERO, .epsilon = GCP_ZERO);
+    gcp_plan plan = gcp_plan_make(gradient_is_input(), .optimizer = GCP_OPTIMIZER_ADAM, .beta1 = GCP_ZERO,
+                                  .beta2 = GCP_ZERO, .epsilon = GCP_ZERO);
     start(&plan);
     for (uint32_t t = 1; t < 4; t++) {
         gcp_read(&plan, p, before);
@@ -387,14 +402,17 @@ static void zeros(void)
     CHECK(same_p(&plan, before));
     no_error();
     fresh();
-    gcp_tensor x = gcp_input(net, "x", GCP_SHAPE(5, 2)), leaky = gcp_keep(gcp_leaky_relu(x, .slope = GCP_ZERO)), plain = gcp_keep(gcp_relu(x));
-    gcp_tensor norm = gcp_batch_norm(gcp_scale(x, .by = GCP_ZERO), .momentum = GCP_ZERO), other = gcp_batch_norm(x, .momentum = GCP_ZERO);
+    gcp_tensor x = gcp_input(net, "x", GCP_SHAPE(5, 2)), leaky = gcp_keep(gcp_leaky_relu(x, .slope = GCP_ZERO)),
+               plain = gcp_keep(gcp_relu(x));
+    gcp_tensor norm = gcp_batch_norm(gcp_scale(x, .by = GCP_ZERO), .momentum = GCP_ZERO),
+               other = gcp_batch_norm(x, .momentum = GCP_ZERO);
     plan = gcp_plan_make(gcp_mean(gcp_mul(gcp_add(leaky, plain), gcp_add(norm, other))));
     gcp_bind(&plan, step_memory[0], sizeof step_memory[0]);
     fill(y[0], 10, 3);
     gcp_write(&plan, x, y[0]);
     gcp_step(&plan);
-    CHECK(gcp_read(&plan, leaky, y[0]) == GCP_OK && gcp_read(&plan, plain, y[1]) == GCP_OK && !memcmp(y[0], y[1], sizeof y[0]));
+    CHECK(gcp_read(&plan, leaky, y[0]) == GCP_OK && gcp_read(&plan, plain, y[1]) == GCP_OK &&
+          !memcmp(y[0], y[1], sizeof y[0]));
     CHECK(gcp_read(&plan, gcp_find(net, "batch_norm[1]/running_mean"), v) == GCP_OK && v[0] == 0 && v[1] == 0);
     CHECK(gcp_read(&plan, gcp_find(net, "batch_norm[1]/running_var"), v) == GCP_OK && v[0] == 1 && v[1] == 1);
     no_error();

@@ -1,5 +1,5 @@
-/* Two instructions as one pass (src/run/execute.h): they are found where they should be, and loss, weights, statistics and
-   masks have the bits of every op on its own, on every instruction set, in any order of tasks, under every plan. */
+/* Two instructions as one pass (src/run/execute.h): they are found where they should be, and loss, weights, statistics
+   and masks have the bits of every op on its own, on every instruction set, in any order of tasks, under every plan. */
 #define GCP_IMPLEMENTATION
 #define GCP_STATIC
 #include "gcp.h"
@@ -11,13 +11,35 @@ static _Alignas(64) unsigned char slab[GCP_MB(32)], state[2][STATE];
 
 /* ---- The networks: each ends in some tensor of any size ---- */
 
-static gcp_tensor conv_relu(gcp_tensor x) { return gcp_conv2d(gcp_relu(gcp_conv2d(x, .out = 24, .k = 3, .pad = 1)), .out = 8, .k = 1); }
-static gcp_tensor planar_relu(gcp_tensor x) { return gcp_conv2d(gcp_relu(gcp_conv2d(x, .out = 10, .k = 5, .pad = 2)), .out = 5, .k = 5, .pad = 2); }
-static gcp_tensor strided_leaky(gcp_tensor x) { return gcp_conv2d(gcp_leaky_relu(gcp_conv2d(x, .out = 70, .k = 3, .pad = 1, .stride = 2), .slope = 0.1), .out = 8, .k = 1); }
-static gcp_tensor grouped_relu(gcp_tensor x) { return gcp_conv2d(gcp_relu(gcp_conv2d(x, .out = 18, .k = 3, .pad = 1, .groups = 3)), .out = 8, .k = 1); }
-static gcp_tensor depthwise_relu(gcp_tensor x) { return gcp_conv2d(gcp_relu(gcp_conv2d(x, .out = 6, .k = 3, .pad = 1, .groups = 6)), .out = 8, .k = 1); }
-static gcp_tensor masked(gcp_tensor x) { return gcp_max_pool(gcp_relu(gcp_conv2d(x, .out = 12, .k = 3, .pad = 1)), .k = 2, .stride = 2); }
-static gcp_tensor masked_odd(gcp_tensor x) { return gcp_max_pool(gcp_relu(gcp_conv2d(x, .out = 11, .k = 3, .pad = 1)), .k = 2, .stride = 2); }
+static gcp_tensor conv_relu(gcp_tensor x)
+{
+    return gcp_conv2d(gcp_relu(gcp_conv2d(x, .out = 24, .k = 3, .pad = 1)), .out = 8, .k = 1);
+}
+static gcp_tensor planar_relu(gcp_tensor x)
+{
+    return gcp_conv2d(gcp_relu(gcp_conv2d(x, .out = 10, .k = 5, .pad = 2)), .out = 5, .k = 5, .pad = 2);
+}
+static gcp_tensor strided_leaky(gcp_tensor x)
+{
+    return gcp_conv2d(gcp_leaky_relu(gcp_conv2d(x, .out = 70, .k = 3, .pad = 1, .stride = 2), .slope = 0.1), .out = 8,
+                      .k = 1);
+}
+static gcp_tensor grouped_relu(gcp_tensor x)
+{
+    return gcp_conv2d(gcp_relu(gcp_conv2d(x, .out = 18, .k = 3, .pad = 1, .groups = 3)), .out = 8, .k = 1);
+}
+static gcp_tensor depthwise_relu(gcp_tensor x)
+{
+    return gcp_conv2d(gcp_relu(gcp_conv2d(x, .out = 6, .k = 3, .pad = 1, .groups = 6)), .out = 8, .k = 1);
+}
+static gcp_tensor masked(gcp_tensor x)
+{
+    return gcp_max_pool(gcp_relu(gcp_conv2d(x, .out = 12, .k = 3, .pad = 1)), .k = 2, .stride = 2);
+}
+static gcp_tensor masked_odd(gcp_tensor x)
+{
+    return gcp_max_pool(gcp_relu(gcp_conv2d(x, .out = 11, .k = 3, .pad = 1)), .k = 2, .stride = 2);
+}
 static gcp_tensor residual(gcp_tensor x)
 {
     gcp_tensor y = gcp_relu(gcp_conv2d(x, .out = 6, .k = 3, .pad = 1));
@@ -28,16 +50,46 @@ static gcp_tensor sum_only(gcp_tensor x)
     gcp_tensor y = gcp_conv2d(x, .out = 6, .k = 1);
     return gcp_conv2d(gcp_add(x, gcp_conv2d(y, .out = 6, .k = 3, .pad = 1)), .out = 8, .k = 3, .pad = 1);
 }
-static gcp_tensor norm_relu(gcp_tensor x) { return gcp_conv2d(gcp_relu(gcp_batch_norm(gcp_conv2d(x, .out = 70, .k = 3, .pad = 1))), .out = 8, .k = 3); }
-static gcp_tensor norm_leaky(gcp_tensor x) { return gcp_conv2d(gcp_leaky_relu(gcp_batch_norm(gcp_conv2d(x, .out = 13, .k = 1)), .slope = 0.2), .out = 8, .k = 3); }
-static gcp_tensor norm_masked(gcp_tensor x) { return gcp_avg_pool(gcp_relu(gcp_batch_norm(gcp_conv2d(x, .out = 11, .k = 3, .pad = 1))), .k = 2, .stride = 2); }
-static gcp_tensor norm_add_relu(gcp_tensor x) { return gcp_conv2d(gcp_relu(gcp_add(gcp_batch_norm(gcp_conv2d(x, .out = 6, .k = 3, .pad = 1)), x)), .out = 8, .k = 1); }
+static gcp_tensor norm_relu(gcp_tensor x)
+{
+    return gcp_conv2d(gcp_relu(gcp_batch_norm(gcp_conv2d(x, .out = 70, .k = 3, .pad = 1))), .out = 8, .k = 3);
+}
+static gcp_tensor norm_leaky(gcp_tensor x)
+{
+    return gcp_conv2d(gcp_leaky_relu(gcp_batch_norm(gcp_conv2d(x, .out = 13, .k = 1)), .slope = 0.2), .out = 8, .k = 3);
+}
+static gcp_tensor norm_masked(gcp_tensor x)
+{
+    return gcp_avg_pool(gcp_relu(gcp_batch_norm(gcp_conv2d(x, .out = 11, .k = 3, .pad = 1))), .k = 2, .stride = 2);
+}
+static gcp_tensor norm_add_relu(gcp_tensor x)
+{
+    return gcp_conv2d(gcp_relu(gcp_add(gcp_batch_norm(gcp_conv2d(x, .out = 6, .k = 3, .pad = 1)), x)), .out = 8,
+                      .k = 1);
+}
 
-static gcp_tensor planar_norm(gcp_tensor x) { return gcp_conv2d(gcp_batch_norm(gcp_conv2d(x, .out = 10, .k = 5, .pad = 2)), .out = 8, .k = 1); }
-static gcp_tensor strided_norm(gcp_tensor x) { return gcp_conv2d(gcp_relu(gcp_batch_norm(gcp_conv2d(x, .out = 33, .k = 3, .stride = 2))), .out = 8, .k = 1); }
-static gcp_tensor grouped_norm(gcp_tensor x) { return gcp_conv2d(gcp_batch_norm(gcp_conv2d(x, .out = 18, .k = 3, .pad = 1, .groups = 3)), .out = 8, .k = 1); }
-static gcp_tensor depthwise_norm(gcp_tensor x) { return gcp_conv2d(gcp_batch_norm(gcp_conv2d(x, .out = 6, .k = 3, .pad = 1, .groups = 6)), .out = 8, .k = 1); }
-static gcp_tensor wide_norm(gcp_tensor x) { return gcp_conv2d(gcp_batch_norm(gcp_conv2d(gcp_conv2d(x, .out = 400, .k = 1), .out = 600, .k = 1)), .out = 8, .k = 1); }      /* several sets of panels */
+static gcp_tensor planar_norm(gcp_tensor x)
+{
+    return gcp_conv2d(gcp_batch_norm(gcp_conv2d(x, .out = 10, .k = 5, .pad = 2)), .out = 8, .k = 1);
+}
+static gcp_tensor strided_norm(gcp_tensor x)
+{
+    return gcp_conv2d(gcp_relu(gcp_batch_norm(gcp_conv2d(x, .out = 33, .k = 3, .stride = 2))), .out = 8, .k = 1);
+}
+static gcp_tensor grouped_norm(gcp_tensor x)
+{
+    return gcp_conv2d(gcp_batch_norm(gcp_conv2d(x, .out = 18, .k = 3, .pad = 1, .groups = 3)), .out = 8, .k = 1);
+}
+static gcp_tensor depthwise_norm(gcp_tensor x)
+{
+    return gcp_conv2d(gcp_batch_norm(gcp_conv2d(x, .out = 6, .k = 3, .pad = 1, .groups = 6)), .out = 8, .k = 1);
+}
+/* several sets of panels */
+static gcp_tensor wide_norm(gcp_tensor x)
+{
+    return gcp_conv2d(gcp_batch_norm(gcp_conv2d(gcp_conv2d(x, .out = 400, .k = 1), .out = 600, .k = 1)), .out = 8,
+                      .k = 1);
+}
 static gcp_tensor tiny_norm(gcp_tensor x) { return gcp_batch_norm(gcp_conv2d(x, .out = 7, .k = 5, .stride = 5)); }
 static gcp_tensor shared_norm(gcp_tensor x)        /* what is normed is read by others, too */
 {
@@ -45,13 +97,28 @@ static gcp_tensor shared_norm(gcp_tensor x)        /* what is normed is read by 
     return gcp_add(z, gcp_mul(y, x));
 }
 
-typedef struct net { const char *name; gcp_tensor (*body)(gcp_tensor x); int pairs; } net;      /* pairs: in a step that keeps all */
-static const net nets[] = {
-    { "conv_relu", conv_relu, 1 }, { "planar_relu", planar_relu, 1 }, { "strided_leaky", strided_leaky, 1 }, { "grouped_relu", grouped_relu, 1 },
-    { "depthwise_relu", depthwise_relu, 1 }, { "masked", masked, 1 }, { "masked_odd", masked_odd, 1 }, { "residual", residual, 2 },
-    { "sum_only", sum_only, 1 }, { "norm_relu", norm_relu, 2 }, { "norm_leaky", norm_leaky, 2 }, { "norm_masked", norm_masked, 2 },
-    { "norm_add_relu", norm_add_relu, 1 }, { "planar_norm", planar_norm, 1 }, { "strided_norm", strided_norm, 2 }, { "grouped_norm", grouped_norm, 1 },
-    { "depthwise_norm", depthwise_norm, 1 }, { "wide_norm", wide_norm, 1 }, { "tiny_norm", tiny_norm, 1 }, { "shared_norm", shared_norm, 1 } };
+/* pairs: in a step that keeps all */
+typedef struct net { const char *name; gcp_tensor (*body)(gcp_tensor x); int pairs; } net;
+static const net nets[] = { { "conv_relu", conv_relu, 1 },
+                            { "planar_relu", planar_relu, 1 },
+                            { "strided_leaky", strided_leaky, 1 },
+                            { "grouped_relu", grouped_relu, 1 },
+                            { "depthwise_relu", depthwise_relu, 1 },
+                            { "masked", masked, 1 },
+                            { "masked_odd", masked_odd, 1 },
+                            { "residual", residual, 2 },
+                            { "sum_only", sum_only, 1 },
+                            { "norm_relu", norm_relu, 2 },
+                            { "norm_leaky", norm_leaky, 2 },
+                            { "norm_masked", norm_masked, 2 },
+                            { "norm_add_relu", norm_add_relu, 1 },
+                            { "planar_norm", planar_norm, 1 },
+                            { "strided_norm", strided_norm, 2 },
+                            { "grouped_norm", grouped_norm, 1 },
+                            { "depthwise_norm", depthwise_norm, 1 },
+                            { "wide_norm", wide_norm, 1 },
+                            { "tiny_norm", tiny_norm, 1 },
+                            { "shared_norm", shared_norm, 1 } };
 
 /* ---- One run ---- */
 
@@ -77,7 +144,8 @@ static float train(const net *n, gcp_plan_opts o, unsigned char *kept, int *pair
     static float image[BATCH * 19 * 18 * 6];
     gcp_arena arena = gcp_arena_from(tape_memory, sizeof tape_memory);
     gcp_tape *tape = gcp_tape_make(&arena, .ops = 64);
-    gcp_tensor x = gcp_input(tape, "image", GCP_SHAPE(BATCH, 19, 18, 6)), label = gcp_labels(tape, "label", GCP_SHAPE(BATCH)), y = x;
+    gcp_tensor x = gcp_input(tape, "image", GCP_SHAPE(BATCH, 19, 18, 6)),
+               label = gcp_labels(tape, "label", GCP_SHAPE(BATCH)), y = x;
     GCP_SEGMENT(tape, "body") y = n->body(x);
     gcp_tensor loss = gcp_cross_entropy(gcp_linear(gcp_global_avg_pool(y), .out = 5), label);
     const int labels[BATCH] = { 1, 3 };
@@ -100,7 +168,8 @@ static float train(const net *n, gcp_plan_opts o, unsigned char *kept, int *pair
 
 static void compare(const net *n, int isa)
 {
-    const gcp_target single = { .isa = isa, .threads = 1 }, scrambled = { .isa = isa, .threads = 3, .parallel_for = backwards };
+    const gcp_target single = { .isa = isa, .threads = 1 },
+                     scrambled = { .isa = isa, .threads = 3, .parallel_for = backwards };
     gcp_plan_opts o = { .policy = GCP_POLICY_KEEP_ALL, .no_groups = 1, .target = &single };
     int pairs;
     float apart = train(n, o, state[0], &pairs);
@@ -111,7 +180,8 @@ static void compare(const net *n, int isa)
         o.target = way == 1 ? &scrambled : &single;
         float together = train(n, o, state[1], &pairs);
         if (way < 2) CHECK_INT(pairs, ==, n->pairs);
-        if (memcmp(&apart, &together, sizeof apart) || memcmp(state[0], state[1], STATE)) fprintf(stderr, "%s, isa %d, way %d:\n", n->name, isa, way);
+        if (memcmp(&apart, &together, sizeof apart) || memcmp(state[0], state[1], STATE))
+            fprintf(stderr, "%s, isa %d, way %d:\n", n->name, isa, way);
         CHECK(!memcmp(&apart, &together, sizeof apart) && !memcmp(state[0], state[1], STATE));
     }
 }
@@ -131,7 +201,8 @@ static void pools_in_place(void)
         const gcpi_task *t = &in->p.tasks[in->list.at[i].task];
         int back = t->kind == GCPI_TASK_BACKWARD;
         if ((back || t->kind == GCPI_TASK_FORWARD) && in->p.tape->ops[t->op].kind == GCP_OP_MAX_POOL) {
-            int from = gcpi_operand_at(in, t, back ? GCPI_SLOT_DOUT : GCPI_SLOT_IN), to = gcpi_operand_at(in, t, back ? GCPI_SLOT_DIN : GCPI_SLOT_OUT);
+            int from = gcpi_operand_at(in, t, back ? GCPI_SLOT_DOUT : GCPI_SLOT_IN),
+                to = gcpi_operand_at(in, t, back ? GCPI_SLOT_DIN : GCPI_SLOT_OUT);
             found += from >= 0 && to >= 0 && in->placed[n + from].offset == in->placed[n + to].offset;
         }
         n += t->count;

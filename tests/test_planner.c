@@ -12,7 +12,8 @@
 /* The budget planner against exact search, closed forms and itself; graphs as text. */
 
 #ifdef __SANITIZE_ADDRESS__
-enum { PROBLEMS = 6, BUDGETS = 10, TRIPS = 8, CHAINS = 3, NETWORKS = 3, FARS = 1 };      /* several times slower: too few to judge shares by */
+/* several times slower: too few to judge shares by */
+enum { PROBLEMS = 6, BUDGETS = 10, TRIPS = 8, CHAINS = 3, NETWORKS = 3, FARS = 1 };
 #else
 enum { PROBLEMS = 40, BUDGETS = 50, TRIPS = 40, CHAINS = 7, NETWORKS = 8, FARS = 4 };
 #endif
@@ -39,7 +40,8 @@ static void checked(const gcp_plan *plan, size_t budget)
     uint64_t peak = 0;
     double seconds = 0;
     gcp_list_print(plan, into(list));
-    CHECK(oracle_simulate(&graph, list, &peak, &seconds) && peak == plan->live_peak && fabs(seconds - plan->seconds) <= 1e-9 * seconds);
+    CHECK(oracle_simulate(&graph, list, &peak, &seconds) && peak == plan->live_peak &&
+          fabs(seconds - plan->seconds) <= 1e-9 * seconds);
     CHECK(plan->bytes <= budget && plan->slab_bytes >= plan->live_peak);
     CHECK(plan->bound_seconds <= plan->seconds * (1 + 1e-12));
 }
@@ -64,7 +66,8 @@ static void incremental(size_t limit)
         moved += before != s.now.seconds;
         gcpi_order_copy(&q.trial, &s.now);
         gcpi_simulate(s.m, &q.trial, NULL);
-        wrong += !q.trial.valid || q.trial.count != s.now.count || q.trial.peak != s.now.peak || fabs(q.trial.seconds - s.now.seconds) > 1e-9 * q.trial.seconds;
+        wrong += !q.trial.valid || q.trial.count != s.now.count || q.trial.peak != s.now.peak ||
+                 fabs(q.trial.seconds - s.now.seconds) > 1e-9 * q.trial.seconds;
     }
     CHECK(!wrong && moved > 20);
     arena.scratch = 0;
@@ -84,7 +87,8 @@ static void incrementals(void)
 
 typedef struct score { int solved, optimal, missed; double gap, worst; } score;
 
-/* The plan without exact search, which would make the comparison idle: the portfolio's parts alone, judged by live bytes. */
+/* The plan without exact search, which would make the comparison idle: the portfolio's parts alone, judged by live
+   bytes. */
 static double portfolio(gcp_tape *tape, size_t budget)
 {
     gcp_plan keep = gcp_graph_plan(tape, text, .policy = GCP_POLICY_KEEP_ALL);
@@ -110,7 +114,9 @@ static void against_oracle(int dag, int ops, int problems, oracle_memory *m, sco
         oracle_keep_all(&graph, &peak, NULL);
         least = oracle_least(&graph, m);
         if (least >= peak) continue;
-        size_t budget = (size_t)((double)least + (double)(peak - least) * (0.05 + 0.65 * oracle_pick(&seed, 1000) / 1000)) / 64 * 64;
+        size_t budget = (size_t)((double)least +
+                                 (double)(peak - least) * (0.05 + 0.65 * oracle_pick(&seed, 1000) / 1000)) /
+                        64 * 64;
         double best = oracle_best(&graph, budget, m), ours = portfolio(tape, budget);
         s->solved++;
         s->missed += ours == INFINITY;
@@ -119,8 +125,10 @@ static void against_oracle(int dag, int ops, int problems, oracle_memory *m, sco
         s->gap += ours / best - 1;
         s->worst = fmax(s->worst, ours / best - 1);
         gcp_plan plan = gcp_graph_plan(tape, text, .policy = GCP_POLICY_BUDGET, .budget = budget);
-        if (plan.in) { checked(&plan, budget); CHECK(plan.bound_seconds <= best * (1 + 1e-9) && plan.seconds >= best * (1 - 1e-9)); }
-        else CHECK(gcp_error_code(tape) == GCP_E_BUDGET);
+        if (plan.in) {
+            checked(&plan, budget);
+            CHECK(plan.bound_seconds <= best * (1 + 1e-9) && plan.seconds >= best * (1 - 1e-9));
+        } else CHECK(gcp_error_code(tape) == GCP_E_BUDGET);
     }
 }
 
@@ -131,23 +139,26 @@ static void oracles(int problems)
     for (int dag = 0; dag < 2; dag++) {
         score s = { 0 };
         for (int ops = 5; ops <= 11; ops += 2) against_oracle(dag, ops, problems, &m, &s);
-        printf("%s: %d problems, %d without a plan, optimal %.1f %%, mean gap %.3f %%, worst %.2f %%\n", dag ? "DAGs" : "chains", s.solved, s.missed,
-               100.0 * s.optimal / s.solved, 100 * s.gap / s.solved, 100 * s.worst);
+        printf("%s: %d problems, %d without a plan, optimal %.1f %%, mean gap %.3f %%, worst %.2f %%\n",
+               dag ? "DAGs" : "chains", s.solved, s.missed, 100.0 * s.optimal / s.solved, 100 * s.gap / s.solved,
+               100 * s.worst);
         CHECK(s.missed == 0 && s.solved > 0);
-        if (s.solved > 100) CHECK(s.optimal >= (dag ? 0.95 : 0.97) * s.solved && s.gap <= (dag ? 0.003 : 0.001) * s.solved);
+        if (s.solved > 100)
+            CHECK(s.optimal >= (dag ? 0.95 : 0.97) * s.solved && s.gap <= (dag ? 0.003 : 0.001) * s.solved);
     }
     oracle_close(&m);
 }
 
 
 /* ---- Closed forms: chains of n equal steps, s units of storage apart from the working memory of one step ----
-   revolve (Griewank and Walther): a step's backward reads the state before it, its taped run is part of it; a unit holds a
-   state, the first one included. A step works in place on the state it continues: s + 1 units are live at most.
-   mixed (Maddison): a step makes a state and a tape, its backward reads the tape; a unit holds either. A step works on its
-   state in place and on its tape: s + 2 units. The first state is made once (o) and counts while it lives, gradients have no
-   bytes. In both all that is held besides is counted at every instant, so that the form is the least there is.
-   outputs: each backward reads its step's output, which is a state too, and the first state is free. What a unit of mixed
-   holds is an output here, and a step needs its input and output besides: s + 2 units, and never more runs than mixed. */
+   revolve (Griewank and Walther): a step's backward reads the state before it, its taped run is part of it; a unit
+   holds a state, the first one included. A step works in place on the state it continues: s + 1 units are live at most.
+   mixed (Maddison): a step makes a state and a tape, its backward reads the tape; a unit holds either. A step works on
+   its state in place and on its tape: s + 2 units. The first state is made once (o) and counts while it lives,
+   gradients have no bytes. In both all that is held besides is counted at every instant, so that the form is the least
+   there is. outputs: each backward reads its step's output, which is a state too, and the first state is free. What a
+   unit of mixed holds is an output here, and a step needs its input and output besides: s + 2 units, and never more
+   runs than mixed. */
 typedef struct form {
     const char *name;
     void (*write)(int n);
@@ -220,14 +231,17 @@ static void closed_form(const form *f, const int *steps, int lengths, const int 
             equal += over > 0 && over <= 1;
             worst = fmax(worst, over);
         }
-    printf("%s: %d chains, %d without a plan, %d as fast as the form, forward runs at most %.3f of it\n", f->name, count, missed, equal, worst);
+    printf("%s: %d chains, %d without a plan, %d as fast as the form, forward runs at most %.3f of it\n", f->name,
+           count, missed, equal, worst);
     CHECK(count > 0 && missed == 0 && equal == count);
 }
 
 /* All lengths and numbers of units, or some. */
 static void closed_forms(int all)
 {
-    static const form forms[] = { { "revolve", write_revolve, oracle_revolve, 1, 1 }, { "mixed", write_mixed, oracle_mixed, 2, 1 }, { "outputs", write_outputs, oracle_mixed, 2, 0 } };
+    static const form forms[] = { { "revolve", write_revolve, oracle_revolve, 1, 1 },
+                                  { "mixed", write_mixed, oracle_mixed, 2, 1 },
+                                  { "outputs", write_outputs, oracle_mixed, 2, 0 } };
     static const int some_steps[] = { 5, 10, 20, 40, 81, 140, 200 }, some_states[] = { 1, 2, 3, 4, 6, 9, 13, 20 };
     int steps[ORACLE_CHAIN], states[ORACLE_STATES];
     oracle_memory m;
@@ -262,7 +276,8 @@ static void graph_arenas(void)
             gcp_plan wide = gcp_graph_plan_at(tape, text, o);
             o.arena = &own;
             gcp_plan plan = gcp_graph_plan_at(tape, text, o);
-            CHECK(wide.in && plan.in && !plan.coarse && plan.bytes == wide.bytes && plan.seconds == wide.seconds && plan.moved_bytes == wide.moved_bytes);
+            CHECK(wide.in && plan.in && !plan.coarse && plan.bytes == wide.bytes && plan.seconds == wide.seconds &&
+                  plan.moved_bytes == wide.moved_bytes);
             if (given || !plan.in) break;
             gcp_list_print(&plan, into(list));
             o.list = list; o.arena = NULL; o.effort = GCP_EFFORT_DEFAULT;
@@ -287,7 +302,8 @@ static void least_budgets(void)
         gcp_plan least = gcp_graph_plan(tape, text, .policy = GCP_POLICY_BUDGET, .budget = none.least_bytes);
         CHECK(least.in && least.bytes <= none.least_bytes);
         if (least.in) checked(&least, none.least_bytes);
-        true_ones += least.in && least.bytes < oracle_least(&graph, &m) + 64;          /* what no schedule is below, but for alignment */
+        /* what no schedule is below, but for alignment */
+        true_ones += least.in && least.bytes < oracle_least(&graph, &m) + 64;
         moves += least.moved_bytes > 0;
         gcp_plan less = gcp_graph_plan(tape, text, .policy = GCP_POLICY_BUDGET, .budget = none.least_bytes - 1);
         CHECK(!less.in && less.least_bytes == none.least_bytes);
@@ -318,10 +334,11 @@ static size_t activations(void)
 /* Published cost graphs, as ratios to keep-all; what chain programming, cuts and search reach with default effort. */
 static void published(void)
 {
-    static const struct { const char *name; double share, most, bound; } rows[] = {
-        { "chain81", 1 / 2.0, 1.089, 1.0884 }, { "chain81", 1 / 4.0, 1.201, 1.1978 }, { "chain81", 1 / 8.0, 1.37, 1.2814 },
-        { "resnet50", 1 / 2.0, 1.010, 1.0092 }, { "resnet50", 1 / 3.0, 1.055, 1.0540 }, { "resnet50", 1 / 4.0, 1.10, 1.0871 },
-        { "resnet50", 1 / 6.0, 1.165, 1.1290 }, { "resnet50", 1 / 8.0, 1.27, 1.1539 } };
+    static const struct { const char *name; double share, most, bound;
+    } rows[] = { { "chain81", 1 / 2.0, 1.089, 1.0884 },  { "chain81", 1 / 4.0, 1.201, 1.1978 },
+                 { "chain81", 1 / 8.0, 1.37, 1.2814 },   { "resnet50", 1 / 2.0, 1.010, 1.0092 },
+                 { "resnet50", 1 / 3.0, 1.055, 1.0540 }, { "resnet50", 1 / 4.0, 1.10, 1.0871 },
+                 { "resnet50", 1 / 6.0, 1.165, 1.1290 }, { "resnet50", 1 / 8.0, 1.27, 1.1539 } };
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
         gcp_tape *tape = fresh();
         load(rows[i].name);
@@ -330,7 +347,8 @@ static void published(void)
         CHECK(plan.in != NULL);
         if (!plan.in) continue;
         checked(&plan, budget);
-        printf("%s at %.3f: %.4f, bound %.4f, by %s\n", rows[i].name, rows[i].share, plan.seconds / plan.keep_all_seconds, plan.bound_seconds / plan.keep_all_seconds, plan.method);
+        printf("%s at %.3f: %.4f, bound %.4f, by %s\n", rows[i].name, rows[i].share,
+               plan.seconds / plan.keep_all_seconds, plan.bound_seconds / plan.keep_all_seconds, plan.method);
         CHECK(plan.seconds <= rows[i].most * plan.keep_all_seconds);
         CHECK(plan.bound_seconds >= rows[i].bound * plan.keep_all_seconds);
     }
@@ -342,7 +360,8 @@ static void repeats(void)
     load("resnet50");
     for (int i = 0; i < 2; i++) {
         gcp_tape *tape = fresh();
-        gcp_plan plan = gcp_graph_plan(tape, text, .policy = GCP_POLICY_BUDGET, .budget = activations() / 3, .effort = GCP_EFFORT_QUICK);
+        gcp_plan plan = gcp_graph_plan(tape, text, .policy = GCP_POLICY_BUDGET, .budget = activations() / 3,
+                                       .effort = GCP_EFFORT_QUICK);
         static char first[ROOM];
         gcp_list_print(&plan, into(list));
         if (i == 0) memcpy(first, list, written + 1);
@@ -353,7 +372,8 @@ static void repeats(void)
 /* A tape's problem as text is planned as the tape is, under every policy that does not ask for the user's segments. */
 static void round_trips(void)
 {
-    static const gcp_policy policies[] = { GCP_POLICY_KEEP_ALL, GCP_POLICY_SQRT, GCP_POLICY_RECURSIVE, GCP_POLICY_CHEAP, GCP_POLICY_BUDGET };
+    static const gcp_policy policies[] = { GCP_POLICY_KEEP_ALL, GCP_POLICY_SQRT, GCP_POLICY_RECURSIVE, GCP_POLICY_CHEAP,
+                                           GCP_POLICY_BUDGET };
     static unsigned char second[64 << 20];
     for (unsigned seed = 0; seed < TRIPS; seed++)
         for (size_t k = 0; k < sizeof policies / sizeof *policies; k++) {
@@ -367,7 +387,9 @@ static void round_trips(void)
             if (k == 4 && plan.in) o.budget = plan.in->opts.budget;
             gcp_plan again = gcp_graph_plan_at(tape, text, fitting(o));
             if (k < 4 && gcp_error(tape)) fprintf(stderr, "seed %u: %s\n", seed, gcp_error(tape));
-            if (k < 4) CHECK(plan.in && again.in && plan.live_peak == again.live_peak && plan.state_bytes == again.state_bytes && plan.instructions == again.instructions);
+            if (k < 4)
+                CHECK(plan.in && again.in && plan.live_peak == again.live_peak &&
+                      plan.state_bytes == again.state_bytes && plan.instructions == again.instructions);
             if (k < 4) CHECK_NEAR(plan.seconds, again.seconds, 1e-12 * plan.seconds);
             CHECK(again.in ? k < 4 || again.bytes <= o.budget : gcp_error_code(tape) == GCP_E_BUDGET);
         }
@@ -380,18 +402,22 @@ static void sweeps(void)
     load("resnet50");
     gcp_tape *tape = fresh();
     gcp_plan keep = gcp_graph_plan(tape, text, .policy = GCP_POLICY_KEEP_ALL);
-    for (int i = 0; i < BUDGETS; i++) points[i].budget = keep.bytes / 12 + (keep.bytes - keep.bytes / 12) * (size_t)i / (BUDGETS - 1);
+    for (int i = 0; i < BUDGETS; i++)
+        points[i].budget = keep.bytes / 12 + (keep.bytes - keep.bytes / 12) * (size_t)i / (BUDGETS - 1);
     int fit = gcp_graph_sweep(tape, text, points, BUDGETS, .effort = GCP_EFFORT_QUICK);
     CHECK(fit > BUDGETS * 4 / 5 && points[BUDGETS - 1].seconds == keep.seconds && !gcp_error(tape));
     for (int i = 0; i < BUDGETS; i++) {
         if (i < BUDGETS - fit) { CHECK(points[i].bytes == 0 && points[i].planned_with > points[i].budget); continue; }
-        CHECK(points[i].bytes && points[i].bytes <= points[i].budget && points[i].bound_seconds <= points[i].seconds && points[i].planned_with <= points[i].budget);
+        CHECK(points[i].bytes && points[i].bytes <= points[i].budget && points[i].bound_seconds <= points[i].seconds &&
+              points[i].planned_with <= points[i].budget);
         CHECK(i == BUDGETS - fit || points[i].seconds <= points[i - 1].seconds);
     }
-    gcp_plan again = gcp_graph_plan(tape, text, .policy = GCP_POLICY_BUDGET, .budget = points[BUDGETS * 3 / 5].planned_with, .effort = GCP_EFFORT_QUICK);
+    gcp_plan again = gcp_graph_plan(tape, text, .policy = GCP_POLICY_BUDGET,
+                                    .budget = points[BUDGETS * 3 / 5].planned_with, .effort = GCP_EFFORT_QUICK);
     CHECK(again.seconds == points[BUDGETS * 3 / 5].seconds && again.bytes == points[BUDGETS * 3 / 5].bytes);
     gcp_sweep_csv(points, BUDGETS, into(list));
-    CHECK(!strncmp(list, "budget_bytes,plan_bytes,planned_with,time,bound\n", 48) && strstr(list, ",1.000000,1.000000\n"));
+    CHECK(!strncmp(list, "budget_bytes,plan_bytes,planned_with,time,bound\n", 48) &&
+          strstr(list, ",1.000000,1.000000\n"));
     gcp_sweep_svg(points, BUDGETS, into(list));
     CHECK(strstr(list, "<svg") == list && strstr(list, "</svg>"));
     CHECK_INT(svg_texts_outside(list), ==, 0);
@@ -411,14 +437,17 @@ static void sweep_of_luck(void)
     for (int i = 0; i < 40; i++) points[i].budget = none.least_bytes * (size_t)(960 + 2 * i) / 1000;
     int fit = gcp_graph_sweep(tape, text, points, 40, .effort = GCP_EFFORT_QUICK);
     CHECK(fit >= 20 && !gcp_error(tape));
-    for (int i = 40 - fit; i < 40; i++) CHECK(points[i].bytes && points[i].bytes <= points[i].budget && points[i].seconds > 0 && (i == 40 - fit || points[i].seconds <= points[i - 1].seconds));
+    for (int i = 40 - fit; i < 40; i++)
+        CHECK(points[i].bytes && points[i].bytes <= points[i].budget && points[i].seconds > 0 &&
+              (i == 40 - fit || points[i].seconds <= points[i - 1].seconds));
 }
 
 /* ---- Known networks, from shapes ----
-   Budgets half way between the least one found and keep-all, as bytes, so that they stay when the least improves; the kernels of
-   any machine, for their workspace counts. Ratios to keep-all: times 0.3 % above what was reached, bounds 0.2 % below. Leasts
-   are 1 % above. */
-typedef struct known { const char *name; double budget, time, bound, least; } known;      /* MB; at most; at least; MB at most */
+   Budgets half way between the least one found and keep-all, as bytes, so that they stay when the least improves; the
+   kernels of any machine, for their workspace counts. Ratios to keep-all: times 0.3 % above what was reached, bounds
+   0.2 % below. Leasts are 1 % above. */
+/* MB; at most; at least; MB at most */
+typedef struct known { const char *name; double budget, time, bound, least; } known;
 
 static const known known_networks[] = {
     { "resnet50", 1786.4, 1.0365, 1.0272, 744.4 },
@@ -444,7 +473,9 @@ static gcp_tensor recorded(const char *name)
 static gcp_plan_opts known_options(void)
 {
     static const gcp_target any = { .isa = GCP_ISA_SCALAR, .threads = 1 };
-    gcp_plan_opts o = { .policy = GCP_POLICY_KEEP_ALL, .optimizer = GCP_OPTIMIZER_SGD, .momentum = 0.9, .target = &any };
+    gcp_plan_opts o = {
+        .policy = GCP_POLICY_KEEP_ALL, .optimizer = GCP_OPTIMIZER_SGD, .momentum = 0.9, .target = &any
+    };
     return o;
 }
 
@@ -461,8 +492,10 @@ static void networks(void)
         o.budget = (size_t)(1e6 * n->budget);
         gcp_plan plan = gcp_plan_make_at(loss, o);
         double time = plan.seconds / plan.keep_all_seconds, bound = plan.bound_seconds / plan.keep_all_seconds;
-        printf("%s: in %.1f MB %.4f, bound %.4f, by %s; least %.1f MB\n", n->name, n->budget, time, bound, plan.method, least);
-        CHECK(plan.in && plan.bytes <= o.budget && bound <= time && time <= n->time && bound >= n->bound && least > 0 && least <= n->least);
+        printf("%s: in %.1f MB %.4f, bound %.4f, by %s; least %.1f MB\n", n->name, n->budget, time, bound, plan.method,
+               least);
+        CHECK(plan.in && plan.bytes <= o.budget && bound <= time && time <= n->time && bound >= n->bound && least > 0 &&
+              least <= n->least);
     }
 }
 
@@ -477,10 +510,12 @@ static void network_sweep(const char *name, gcp_effort effort)
     size_t least = gcp_least_budget_at(loss, o);
     for (int k = 0; k < BUDGETS; k++) points[k].budget = least + (keep.bytes - least) * (size_t)k / (BUDGETS - 1);
     int fit = gcp_sweep_at(loss, points, BUDGETS, o);
-    printf("%s: %d of %d budgets from %.1f to %.1f MB\n", name, fit, BUDGETS, (double)least / 1e6, (double)keep.bytes / 1e6);
+    printf("%s: %d of %d budgets from %.1f to %.1f MB\n", name, fit, BUDGETS, (double)least / 1e6,
+           (double)keep.bytes / 1e6);
     CHECK(fit == BUDGETS && points[BUDGETS - 1].seconds == keep.seconds && !gcp_error(loss.tape));
     for (int k = 0; k < BUDGETS; k++) {
-        CHECK(points[k].bytes > 0 && points[k].bytes <= points[k].budget && points[k].bound_seconds <= points[k].seconds);
+        CHECK(points[k].bytes > 0 && points[k].bytes <= points[k].budget &&
+              points[k].bound_seconds <= points[k].seconds);
         CHECK(k == 0 || points[k].seconds <= points[k - 1].seconds);
     }
 }
@@ -502,19 +537,41 @@ static void large_network(void)
     for (int i = 0; i < 4; i++) {
         o.budget = (size_t)(shares[i] * (double)keep.bytes);
         gcp_plan plan = gcp_plan_make_at(loss, o);
-        printf("resnet1000: in %.1f MB %.4f, bound %.4f, by %s\n", (double)o.budget / 1e6, plan.seconds / keep.seconds, plan.bound_seconds / keep.seconds, plan.method);
-        CHECK(plan.in && plan.bytes <= o.budget && plan.bound_seconds <= plan.seconds && plan.seconds < 1.35 * keep.seconds);
+        printf("resnet1000: in %.1f MB %.4f, bound %.4f, by %s\n", (double)o.budget / 1e6, plan.seconds / keep.seconds,
+               plan.bound_seconds / keep.seconds, plan.method);
+        CHECK(plan.in && plan.bytes <= o.budget && plan.bound_seconds <= plan.seconds &&
+              plan.seconds < 1.35 * keep.seconds);
     }
 }
 
-/* With far memory behind a link of 12 GB/s: never slower than without; how near that comes to keep-all, and nothing run again. */
-static void link_start(void *context, int id, void *to, const void *from, size_t size) { (void)context; (void)id; (void)to; (void)from; (void)size; }
+/* With far memory behind a link of 12 GB/s: never slower than without; how near that comes to keep-all, and nothing run
+   again. */
+static void link_start(void *context, int id, void *to, const void *from, size_t size)
+{
+    (void)context;
+    (void)id;
+    (void)to;
+    (void)from;
+    (void)size;
+}
 static void link_wait(void *context, int id) { (void)context; (void)id; }
 
 static void far_networks(void)
 {
-    static const struct { const char *name; double budget, both, only; } cases[] = { { "unet", 1199.7, 1.014, 1.04 }, { "unet", 1447.3, 1.001, 1.002 }, { "resnet50", 2310, 1.008, 1.25 }, { "resnet50", 1263, 1.055, 3.1 } };
-    static const gcp_target card = { .isa = GCP_ISA_SCALAR, .threads = 1, .flops_per_second = 1e13, .bytes_per_second = 8e11, .far_bytes_per_second = 1.2e10, .copy_start = link_start, .copy_wait = link_wait };
+    static const struct {
+        const char *name;
+        double budget, both, only;
+    } cases[] = { { "unet", 1199.7, 1.014, 1.04 },
+                  { "unet", 1447.3, 1.001, 1.002 },
+                  { "resnet50", 2310, 1.008, 1.25 },
+                  { "resnet50", 1263, 1.055, 3.1 } };
+    static const gcp_target card = { .isa = GCP_ISA_SCALAR,
+                                     .threads = 1,
+                                     .flops_per_second = 1e13,
+                                     .bytes_per_second = 8e11,
+                                     .far_bytes_per_second = 1.2e10,
+                                     .copy_start = link_start,
+                                     .copy_wait = link_wait };
     for (int i = 0; i < FARS; i++) {
         gcp_plan_opts o = known_options();
         gcp_plan plan[3];
@@ -524,12 +581,15 @@ static void far_networks(void)
             o.far = way ? GCP_MB(4096) : 0;
             o.far_only = way == 2;
             plan[way] = gcp_plan_make_at(loss, o);
-            CHECK(plan[way].in && plan[way].bytes <= o.budget && plan[way].far_bytes <= o.far && plan[way].bound_seconds <= plan[way].seconds);
+            CHECK(plan[way].in && plan[way].bytes <= o.budget && plan[way].far_bytes <= o.far &&
+                  plan[way].bound_seconds <= plan[way].seconds);
         }
         double all = plan[0].keep_all_seconds;
-        printf("%s: in %.1f MB %.4f; with copies %.4f, %.0f MB moved; with copies alone %.4f, %.0f MB moved\n", cases[i].name, cases[i].budget, plan[0].seconds / all,
-               plan[1].seconds / all, (double)plan[1].far_traffic / 1e6, plan[2].seconds / all, (double)plan[2].far_traffic / 1e6);
-        CHECK(plan[1].seconds <= plan[0].seconds && plan[1].seconds <= cases[i].both * all && plan[1].bound_seconds <= plan[0].bound_seconds);
+        printf("%s: in %.1f MB %.4f; with copies %.4f, %.0f MB moved; with copies alone %.4f, %.0f MB moved\n",
+               cases[i].name, cases[i].budget, plan[0].seconds / all, plan[1].seconds / all,
+               (double)plan[1].far_traffic / 1e6, plan[2].seconds / all, (double)plan[2].far_traffic / 1e6);
+        CHECK(plan[1].seconds <= plan[0].seconds && plan[1].seconds <= cases[i].both * all &&
+              plan[1].bound_seconds <= plan[0].bound_seconds);
         CHECK(plan[2].seconds <= cases[i].only * all && plan[2].reruns == 0 && plan[2].far_traffic > 0);
     }
 }
@@ -564,7 +624,8 @@ static void inference_budgets(void)
     gcp_error_clear(tape);
     CHECK(gcp_plan_make(loss, .policy = GCP_POLICY_BUDGET, .budget = least, .inference = 1).bytes == least);
     CHECK(gcp_plan_make(loss, .inference = 1).bytes == least && !gcp_error(tape));
-    CHECK(gcp_plan_make(loss, .policy = GCP_POLICY_BUDGET, .budget = least - 1, .inference = 1).least_bytes == least && gcp_error_code(tape) == GCP_E_BUDGET);
+    CHECK(gcp_plan_make(loss, .policy = GCP_POLICY_BUDGET, .budget = least - 1, .inference = 1).least_bytes == least &&
+          gcp_error_code(tape) == GCP_E_BUDGET);
     int moves = 0;
     for (unsigned seed = 160; seed < 160 + 2 * TRIPS; seed++) {
         arena = gcp_arena_from(memory, sizeof memory);
@@ -573,7 +634,8 @@ static void inference_budgets(void)
         gcp_error_clear(r.tape);
         gcp_plan plan = gcp_plan_make(r.loss, .policy = GCP_POLICY_BUDGET, .budget = least, .inference = 1);
         CHECK(plan.in && plan.bytes <= least);
-        CHECK(gcp_plan_make(r.loss, .policy = GCP_POLICY_BUDGET, .budget = least - 1, .inference = 1).least_bytes == least);
+        CHECK(gcp_plan_make(r.loss, .policy = GCP_POLICY_BUDGET, .budget = least - 1, .inference = 1).least_bytes ==
+              least);
         moves += plan.moved_bytes > 0;
     }
     CHECK(moves > 0);
@@ -621,8 +683,10 @@ static void least_budgets_asked(gcp_tape *tape)
     gcp_error_clear(tape);
     size_t least = gcp_least_budget(loss, .optimizer = GCP_OPTIMIZER_SGD), was = (size_t)arena.used;
     CHECK(least && !gcp_error(tape) && (size_t)arena.used == was);
-    CHECK(gcp_plan_make(loss, .policy = GCP_POLICY_BUDGET, .budget = least, .optimizer = GCP_OPTIMIZER_SGD).bytes <= least);
-    CHECK(!gcp_error(tape) && gcp_least_budget(loss, .segments = 3) == 0 && strstr(gcp_error(tape), ".segments belongs"));
+    CHECK(gcp_plan_make(loss, .policy = GCP_POLICY_BUDGET, .budget = least, .optimizer = GCP_OPTIMIZER_SGD).bytes <=
+          least);
+    CHECK(!gcp_error(tape) && gcp_least_budget(loss, .segments = 3) == 0 &&
+          strstr(gcp_error(tape), ".segments belongs"));
     CHECK(gcp_least_budget(loss) == 0);
 }
 
@@ -657,22 +721,26 @@ static void cost_tables(void)
         arena = gcp_arena_from(memory, sizeof memory);
         gcp_tape *tape = gcp_tape_make(&arena, .ops = 64);
         gcp_tensor loss = small_net(NULL, tape, pass == 2 ? 3 : 4);
-        gcp_plan plan = gcp_plan_make(loss, .policy = GCP_POLICY_KEEP_ALL, .optimizer = GCP_OPTIMIZER_SGD, .costs = pass ? table : NULL);
+        gcp_plan plan = gcp_plan_make(loss, .policy = GCP_POLICY_KEEP_ALL, .optimizer = GCP_OPTIMIZER_SGD,
+                                      .costs = pass ? table : NULL);
         CHECK(plan.in != NULL);
         if (pass == 0) {
             CHECK(plan.costed == 0 && gcp_bind(&plan, step, sizeof step) == GCP_OK);
             feed_zeros(&plan, "image");
             measured = gcp_profile(&plan, .repeats = 5);
             gcp_costs_print(&plan, into(table));
-            CHECK(measured > 0 && strstr(table, "# gcp-costs: seconds on cpu") == table && strstr(table, "\nbackward conv2d,3x3,1x1,1+1+1+1,1x1,1 4x8x8x8"));
+            CHECK(measured > 0 && strstr(table, "# gcp-costs: seconds on cpu") == table &&
+                  strstr(table, "\nbackward conv2d,3x3,1x1,1+1+1+1,1x1,1 4x8x8x8"));
         } else if (pass == 1) {
             keep = plan.keep_all_seconds;
             CHECK(plan.costed > plan.in->p.task_count / 2 && keep > measured / 4 && keep < measured * 4);
-            gcp_plan fit = gcp_plan_make(loss, .policy = GCP_POLICY_BUDGET, .budget = plan.bytes * 8 / 10, .optimizer = GCP_OPTIMIZER_SGD, .costs = table);
+            gcp_plan fit = gcp_plan_make(loss, .policy = GCP_POLICY_BUDGET, .budget = plan.bytes * 8 / 10,
+                                         .optimizer = GCP_OPTIMIZER_SGD, .costs = table);
             CHECK(fit.in && fit.bytes <= plan.bytes * 8 / 10 && fit.keep_all_seconds == keep);
         } else CHECK(plan.costed < plan.in->p.task_count / 2);
-        CHECK(gcp_plan_make(loss, .costs = "# comment\nforward conv2d slow\n").in == NULL && gcp_error_code(tape) == GCP_E_ARGUMENT
-              && strstr(gcp_error(tape), ".costs, line 2: not 'OP SHAPES SECONDS'"));
+        CHECK(gcp_plan_make(loss, .costs = "# comment\nforward conv2d slow\n").in == NULL &&
+              gcp_error_code(tape) == GCP_E_ARGUMENT &&
+              strstr(gcp_error(tape), ".costs, line 2: not 'OP SHAPES SECONDS'"));
     }
 }
 
@@ -703,7 +771,9 @@ static void arenas(void)
             gcp_plan plan = gcp_plan_make_at(r.loss, o);
             gcp_code code = gcp_error_code(r.tape);
             coarse += part > 1 && plan.coarse;
-            if (part == 1) CHECK(!plan.in == !wide.in && !plan.coarse && plan.seconds == wide.seconds && plan.least_bytes == wide.least_bytes);
+            if (part == 1)
+                CHECK(!plan.in == !wide.in && !plan.coarse && plan.seconds == wide.seconds &&
+                      plan.least_bytes == wide.least_bytes);
             else CHECK(plan.in ? plan.bytes <= o.budget : code == GCP_E_BUDGET || code == GCP_E_NOMEM);
             CHECK(own.scratch == 0 && (plan.in || own.used == 0));
             gcp_error_clear(r.tape);
@@ -736,7 +806,8 @@ static void bad_graphs(void)
     refused("g a 1 64 0\n", "line 1: neither f, o, b nor t: g");
     refused("# units 2147483647\nf a 1 64 0\n", "line 1: not a number that can be: # units 2147483647");
     refused("# units -1\nf a 1 64 0\n", "line 1: not a number that can be: # units -1");
-    refused("f a 1 64 0\n# state 18446744073709551615\n", "line 2: not a number that can be: # state 18446744073709551615");
+    refused("f a 1 64 0\n# state 18446744073709551615\n",
+            "line 2: not a number that can be: # state 18446744073709551615");
     refused("# numbers x\nf a 1 64 0\n", "line 1: not a number that can be: # numbers x");
     refused("f a 1 7e17 0\nf c 1 7e17 0 a\n", "line 2: no bytes of c");
     refused("# gcp-graph 2\nt x 64\nt y 64\nt z 8 in=x@0 in=y@0\n", "line 4: no tensor of its own: y");
@@ -747,7 +818,8 @@ static void bad_graphs(void)
     refused("# gcp-graph 2\nt x 64 rows=1/2\n", "line 2: not rows=PITCH/ROW: 1/2");
     refused("# gcp-graph 2\nt x 64 shiny\n", "line 2: unknown: shiny");
     refused("# gcp-graph 2\nt x 64\nf a 1 0 x\n", "line 3: is read before it is made: x");
-    refused("# gcp-graph 2\nt x 64\nt y 64\nf a 1 0 >x\nf b 1 0 >y<x\n", "line 5: is not read before it is written on: x");
+    refused("# gcp-graph 2\nt x 64\nt y 64\nf a 1 0 >x\nf b 1 0 >y<x\n",
+            "line 5: is not read before it is written on: x");
     refused("# gcp-graph 2\nt x 64\nf a 1 0 >x of=q\n", "line 3: no op q");
     refused("# gcp-graph 2\nt x 64\nf a 1 0 >x\nb c 1 0 +x\n", "line 4: only a gradient is added to: x");
 }
@@ -757,7 +829,13 @@ int main(int argc, char **argv)
 {
     const char *what = argc > 1 ? argv[1] : "";
     if (!strcmp(what, "forms") || !strcmp(what, "all_forms")) { closed_forms(*what == 'a'); return check_done(); }
-    if (!strcmp(what, "networks")) { networks(); large_network(); far_networks(); network_sweeps(); return check_done(); }
+    if (!strcmp(what, "networks")) {
+        networks();
+        large_network();
+        far_networks();
+        network_sweeps();
+        return check_done();
+    }
     if (!strcmp(what, "sweeps")) {
         for (int i = 0; i < NETWORK_NAMES; i++) network_sweep(network_names[i].name, GCP_EFFORT_DEFAULT);
         return check_done();

@@ -26,7 +26,8 @@ static void tanh_chains(void)
     for (int residual = 0; residual < 2; residual++) {
         gcp_tape *net = fresh();
         gcp_tensor loss = chain(net, 100, residual);
-        gcp_plan all = gcp_plan_make(loss, .policy = GCP_POLICY_KEEP_ALL), root = gcp_plan_make(loss, .policy = GCP_POLICY_SQRT);
+        gcp_plan all = gcp_plan_make(loss, .policy = GCP_POLICY_KEEP_ALL),
+                 root = gcp_plan_make(loss, .policy = GCP_POLICY_SQRT);
         gcp_plan deep = gcp_plan_make(loss, .policy = GCP_POLICY_RECURSIVE);
         CHECK_INT(all.bytes, >=, 101000000);
         CHECK_INT(all.bytes, <=, 103100000);
@@ -49,7 +50,8 @@ static void last_node_only(void)
     CHECK_INT(gcp_error_code(net), ==, GCP_E_PLAN);
 }
 
-/* Dense 100-50-20-5 with relu after each but the last, repeated to 10 modules: forward counts as in torch's own tests. */
+/* Dense 100-50-20-5 with relu after each but the last, repeated to 10 modules: forward counts as in torch's own
+   tests. */
 static gcp_tensor modules(gcp_tape *net, int count, gcp_tensor *x, gcp_tensor *y)
 {
     static const int width[] = { 50, 20, 5 };
@@ -106,7 +108,8 @@ static void sweep(void)
         gcp_plan plan = gcp_plan_make(loss, .policy = GCP_POLICY_UNIFORM, .segments = s);
         CHECK_INT(plan.units, ==, 20);
         CHECK_INT(plan.reruns, <=, 20 * (s - 1) / s + 1);
-        CHECK_INT(plan.reruns, >=, 20 * (s - 1) / s - s);    /* a cut's own output is kept, and need not be made again */
+        /* a cut's own output is kept, and need not be made again */
+        CHECK_INT(plan.reruns, >=, 20 * (s - 1) / s - s);
         if (s <= 5) CHECK_INT(plan.bytes, <, before);
         before = plan.bytes;
     }
@@ -142,7 +145,9 @@ static void never_above_keep_all(void)
             gcp_tape *net = fresh();
             gcp_tensor loss = unet(net, depth, width);
             gcp_plan all = gcp_plan_make(loss, .policy = GCP_POLICY_KEEP_ALL);
-            gcp_plan plans[] = { gcp_plan_make(loss, .policy = GCP_POLICY_SQRT), gcp_plan_make(loss, .policy = GCP_POLICY_RECURSIVE), gcp_plan_make(loss, .policy = GCP_POLICY_CHEAP) };
+            gcp_plan plans[] = { gcp_plan_make(loss, .policy = GCP_POLICY_SQRT),
+                                 gcp_plan_make(loss, .policy = GCP_POLICY_RECURSIVE),
+                                 gcp_plan_make(loss, .policy = GCP_POLICY_CHEAP) };
             for (int i = 0; i < 3; i++) CHECK_INT(plans[i].bytes, <=, all.bytes);
             CHECK_INT(least(plans, 3), >, 0);
             CHECK_TEXT(none(net), "none");
@@ -180,7 +185,8 @@ static void dropout_once(void)
         gcp_tape *net = fresh();
         static float ones[2 * 16 * 16 * 8];
         gcp_tensor x, z = x = gcp_input(net, "x", GCP_SHAPE(2, 16, 16, 8));
-        for (int i = 0; i < 4; i++) GCP_SEGMENT(net, "unit") z = gcp_tanh(gcp_dropout(gcp_conv2d(z, .out = 8, .k = 3, .pad = 1), .rate = 0.5));
+        for (int i = 0; i < 4; i++)
+            GCP_SEGMENT(net, "unit") z = gcp_tanh(gcp_dropout(gcp_conv2d(z, .out = 8, .k = 3, .pad = 1), .rate = 0.5));
         gcp_plan plan = gcp_plan_make(gcp_mean(gcp_mul(z, z)), .policy = policies[p], .optimizer = GCP_OPTIMIZER_SGD);
         gcp_bind(&plan, slab, sizeof slab);
         for (size_t i = 0; i < sizeof ones / sizeof *ones; i++) ones[i] = 1;
@@ -224,7 +230,8 @@ static void auxiliary_loss(void)
         if (i == 3) early = gcp_scale(gcp_mean(x), .by = 0.3);
     }
     gcp_tensor loss = gcp_add(gcp_mean(x), early);
-    gcp_plan all = gcp_plan_make(loss, .policy = GCP_POLICY_KEEP_ALL), root = gcp_plan_make(loss, .policy = GCP_POLICY_SQRT);
+    gcp_plan all = gcp_plan_make(loss, .policy = GCP_POLICY_KEEP_ALL),
+             root = gcp_plan_make(loss, .policy = GCP_POLICY_SQRT);
     CHECK_INT(all.units, >=, 60);
     CHECK_INT(root.bytes * 2, <, all.bytes);
 }

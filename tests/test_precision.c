@@ -22,7 +22,8 @@ typedef struct geometry { int n, h, w, ci, ho, wo, co, kh, kw, sh, sw, pt, pl, d
 
 static geometry geometry_of(const precision_case *c)
 {
-    geometry q = { c->n, c->h, c->w, c->ci, 0, 0, c->co, c->kh, c->kw, c->sh, c->sw, c->pt, c->pl, c->dilation, c->groups };
+    geometry q = { c->n,  c->h,  c->w,  c->ci, 0,     0,           c->co,    c->kh,
+                   c->kw, c->sh, c->sw, c->pt, c->pl, c->dilation, c->groups };
     int eh = (c->kh - 1) * c->dilation + 1, ew = (c->kw - 1) * c->dilation + 1;
     if (c->kind == CONV_TRANSPOSE) {                          /* of the convolution that goes back */
         q.ci = c->co; q.co = c->ci; q.ho = c->h; q.wo = c->w;
@@ -50,7 +51,8 @@ static void plain_output(const geometry *q, double (*to)[PRECISION_MOST], int y,
             int iy = oy * q->sh - q->pt + ky * q->dilation, ix = ox * q->sw - q->pl + kx * q->dilation;
             if (iy < 0 || iy >= q->h || ix < 0 || ix >= q->w) continue;
             for (int i = 0; i < in; i++)
-                add_products(to, y, ((image * q->h + iy) * q->w + ix) * q->ci + first + i, ((o * q->kh + ky) * q->kw + kx) * in + i);
+                add_products(to, y, ((image * q->h + iy) * q->w + ix) * q->ci + first + i,
+                             ((o * q->kh + ky) * q->kw + kx) * in + i);
         }
     to[3][o] += g_in[y];
 }
@@ -66,7 +68,8 @@ static void plain(const geometry *q, double (*to)[PRECISION_MOST])
 
 static void fill(double *to, int count, uint32_t seed, int absolute)
 {
-    for (int i = 0; i < count; i++) to[i] = absolute ? fabs(precision_value(seed, (uint32_t)i)) : precision_value(seed, (uint32_t)i);
+    for (int i = 0; i < count; i++)
+        to[i] = absolute ? fabs(precision_value(seed, (uint32_t)i)) : precision_value(seed, (uint32_t)i);
 }
 
 /* want and bound of a case of products; a matmul's second operand is stored the other way. */
@@ -92,9 +95,11 @@ static const char *const part_names[PRECISION_PARTS] = { "loss", "output", "grad
 
 static void report(const precision_case *c, int isa, const char *what, int part, int i, double got, double wanted)
 {
-    fprintf(stderr, "kind %d x %dx%dx%dx%d co %d k %dx%d stride %dx%d pad %d,%d,%d,%d dilation %d groups %d isa %d: %s %s[%d]: %.9g, not %.9g\n",
-            (int)c->kind, c->n, c->h, c->w, c->ci, c->co, c->kh, c->kw, c->sh, c->sw, c->pt, c->pb, c->pl, c->pr, c->dilation, c->groups, isa,
-            what, part_names[part], i, got, wanted);
+    fprintf(stderr,
+            "kind %d x %dx%dx%dx%d co %d k %dx%d stride %dx%d pad %d,%d,%d,%d dilation %d groups %d isa %d: %s %s[%d]: "
+            "%.9g, not %.9g\n",
+            (int)c->kind, c->n, c->h, c->w, c->ci, c->co, c->kh, c->kw, c->sh, c->sw, c->pt, c->pb, c->pl, c->pr,
+            c->dilation, c->groups, isa, what, part_names[part], i, got, wanted);
 }
 
 /* Which plain array a part is, and the element there. */
@@ -160,7 +165,8 @@ static void against_double(const precision_case *c, int isa, const precision_res
     CHECK(!bad);
 }
 
-static void same_bits(const precision_case *c, int isa, const precision_result *one, const precision_result *other, const char *what)
+static void same_bits(const precision_case *c, int isa, const precision_result *one, const precision_result *other,
+                      const char *what)
 {
     int bad = one->total != other->total;
     for (int part = 0; part < PRECISION_PARTS && !bad; part++)
@@ -202,16 +208,24 @@ static void run(const precision_case *c)
     else for (int isa = 1; isa <= 4; isa++) run_isa(c, isa);
 }
 
-/* ---- random shapes ------------------------------------------------------------------------------------------------ */
+/* ---- random shapes ----------------------------------------------------------------------------------------------- */
 
 static int draw_groups(void) { return (int[]) { 1, 1, 1, 1, 2, 3, 5, 0 }[draw(0, 7)]; }      /* 0: depthwise */
 
 static precision_case draw_convolution(precision_kind kind)
 {
-    precision_case c = { kind, draw(1, 3), draw(1, 13), draw(1, 13), draw(1, 70), draw(1, 70), draw(1, 5), draw(1, 5), 1, 1, 0, 0, 0, 0, 1, draw_groups(), draw(0, 1) };
+    precision_case c = {
+        kind, draw(1, 3), draw(1, 13), draw(1, 13), draw(1, 70), draw(1, 70), draw(1, 5),    draw(1, 5), 1,
+        1,    0,          0,           0,           0,           1,           draw_groups(), draw(0, 1)
+    };
     if (draw(0, 2) == 0) c.kh = c.kw = draw(0, 1) ? 1 : 3;
     if (draw(0, 1)) { c.sh = draw(1, 3); c.sw = draw(1, 3); }
-    if (draw(0, 2)) { c.pt = draw(0, c.kh - 1); c.pb = draw(0, c.kh - 1); c.pl = draw(0, c.kw - 1); c.pr = draw(0, c.kw - 1); }
+    if (draw(0, 2)) {
+        c.pt = draw(0, c.kh - 1);
+        c.pb = draw(0, c.kh - 1);
+        c.pl = draw(0, c.kw - 1);
+        c.pr = draw(0, c.kw - 1);
+    }
     if (draw(0, 3) == 0) c.dilation = 2;
     if (!c.groups) { c.groups = c.ci; c.co = c.ci * draw(1, 2); }
     c.ci = (c.ci + c.groups - 1) / c.groups * c.groups;
@@ -223,8 +237,10 @@ static int fits(const precision_case *c)
 {
     geometry q = geometry_of(c);
     long long products = (long long)q.n * q.ho * q.wo * q.co * q.kh * q.kw * (q.ci / q.groups);
-    long long outputs = (long long)q.n * q.ho * q.wo * q.co, inputs = (long long)q.n * q.h * q.w * q.ci, weights = (long long)q.co * q.kh * q.kw * q.ci / q.groups;
-    return q.h > 0 && q.w > 0 && q.ho > 0 && q.wo > 0 && products <= LIMIT && outputs + inputs + weights < PRECISION_MOST / 2;
+    long long outputs = (long long)q.n * q.ho * q.wo * q.co, inputs = (long long)q.n * q.h * q.w * q.ci,
+              weights = (long long)q.co * q.kh * q.kw * q.ci / q.groups;
+    return q.h > 0 && q.w > 0 && q.ho > 0 && q.wo > 0 && products <= LIMIT &&
+           outputs + inputs + weights < PRECISION_MOST / 2;
 }
 
 static void convolutions(precision_kind kind, int count)
@@ -240,7 +256,23 @@ static void convolutions(precision_kind kind, int count)
 static void products(precision_kind kind, int count)
 {
     for (int i = 0; i < count; i++) {
-        precision_case c = { kind, draw(1, 90), 1, 1, draw(1, 90), draw(1, 90), 1, 1, 1, 1, 0, 0, 0, 0, 1, 1, kind == LINEAR && draw(0, 1) };
+        precision_case c = { kind,
+                             draw(1, 90),
+                             1,
+                             1,
+                             draw(1, 90),
+                             draw(1, 90),
+                             1,
+                             1,
+                             1,
+                             1,
+                             0,
+                             0,
+                             0,
+                             0,
+                             1,
+                             1,
+                             kind == LINEAR && draw(0, 1) };
         if (i % 3 == 0) c.ci = draw(100, 700);
         if (i % 5 == 0) { c.n = draw(100, 300); c.ci = draw(1, 30); }
         if (fits(&c)) run(&c);
@@ -252,7 +284,23 @@ static void others(int count)
 {
     for (int kind = MATMUL + 1; kind < KINDS; kind++)
         for (int i = 0; i < count; i++) {
-            precision_case c = { (precision_kind)kind, draw(1, 4), draw(3, 9), draw(3, 9), draw(2, 40), draw(1, 9), draw(1, 3), draw(1, 3), draw(1, 3), draw(1, 3), 0, 0, 0, 0, 1, 1, 0 };
+            precision_case c = { (precision_kind)kind,
+                                 draw(1, 4),
+                                 draw(3, 9),
+                                 draw(3, 9),
+                                 draw(2, 40),
+                                 draw(1, 9),
+                                 draw(1, 3),
+                                 draw(1, 3),
+                                 draw(1, 3),
+                                 draw(1, 3),
+                                 0,
+                                 0,
+                                 0,
+                                 0,
+                                 1,
+                                 1,
+                                 0 };
             if (kind == RESIDUAL) c.ci = draw(2, 12);
             if (i == 0) { c.n = 2; c.h = 17; c.w = 33; }          /* several blocks of pixels */
             if (i == 0 && kind != RESIDUAL) c.ci = kind == NEAREST || kind == BILINEAR ? 4 : 33;
@@ -268,6 +316,7 @@ int main(void)
     products(MATMUL, 30);
     others(3);
     CHECK_INT(ran[1], >=, 140);
-    printf("cases by instruction set: any %d, scalar %d, v128 %d, avx2 %d, avx512 %d\n", ran[0], ran[1], ran[2], ran[3], ran[4]);
+    printf("cases by instruction set: any %d, scalar %d, v128 %d, avx2 %d, avx512 %d\n", ran[0], ran[1], ran[2], ran[3],
+           ran[4]);
     return check_done();
 }

@@ -1,6 +1,6 @@
-/* Random convolutions and matrix products on every instruction set of this machine: each value within 1e-6 of the sum of the
-   absolute products, computed in double; the same bits for 1, 2, 3 and 4 threads, whichever worker takes which task and when;
-   nothing written outside what is promised, the scratch that was asked for included.
+/* Random convolutions and matrix products on every instruction set of this machine: each value within 1e-6 of the sum
+   of the absolute products, computed in double; the same bits for 1, 2, 3 and 4 threads, whichever worker takes which
+   task and when; nothing written outside what is promised, the scratch that was asked for included.
    Usage: test_products [shapes] */
 #define GCP_STATIC
 #define GCP_IMPLEMENTATION
@@ -80,7 +80,8 @@ static void release(buffer b) { free(b.data - GUARD); }
 
 /* ---- Convolutions: index tuples of all terms, forward's view of them ---- */
 
-typedef struct sums { double *sum, *size; } sums;      /* of a result's elements: their values, and the sums of absolute products */
+/* of a result's elements: their values, and the sums of absolute products */
+typedef struct sums { double *sum, *size; } sums;
 
 static void add_term(sums s, size_t at, gcp_real a, gcp_real b)
 {
@@ -99,12 +100,17 @@ static void conv_terms(const gcpi_conv *c, int pass, const gcp_real *x, const gc
                     for (int kx = 0; kx < c->kw; kx++) {
                         int iy = oy * c->sh - c->pt + ky * c->dh, ix = ox * c->sw - c->pl + kx * c->dw;
                         if (iy < 0 || iy >= c->h || ix < 0 || ix >= c->w) continue;
-                        size_t in = ((size_t)b * (size_t)c->h + (size_t)iy) * (size_t)c->w + (size_t)ix, out = ((size_t)b * (size_t)c->ho + (size_t)oy) * (size_t)c->wo + (size_t)ox;
+                        size_t in = ((size_t)b * (size_t)c->h + (size_t)iy) * (size_t)c->w + (size_t)ix,
+                               out = ((size_t)b * (size_t)c->ho + (size_t)oy) * (size_t)c->wo + (size_t)ox;
                         for (int o = 0; o < c->co; o++)
                             for (int i = 0; i < ci; i++) {
-                                size_t xi = in * (size_t)c->ci + (size_t)(o / co * ci + i), yi = out * (size_t)c->co + (size_t)o;
-                                size_t wi = (((size_t)o * (size_t)c->kh + (size_t)ky) * (size_t)c->kw + (size_t)kx) * (size_t)ci + (size_t)i;
-                                gcp_real xv = x[in * (size_t)c->xpitch + (size_t)(o / co * ci + i)], yv = y[out * (size_t)c->ypitch + (size_t)o];
+                                size_t xi = in * (size_t)c->ci + (size_t)(o / co * ci + i),
+                                       yi = out * (size_t)c->co + (size_t)o;
+                                size_t wi = (((size_t)o * (size_t)c->kh + (size_t)ky) * (size_t)c->kw + (size_t)kx) *
+                                                (size_t)ci +
+                                            (size_t)i;
+                                gcp_real xv = x[in * (size_t)c->xpitch + (size_t)(o / co * ci + i)],
+                                         yv = y[out * (size_t)c->ypitch + (size_t)o];
                                 if (pass == GCPI_FORWARD) add_term(s, yi, xv, w[wi]);
                                 else if (pass == GCPI_BACKWARD_DATA) add_term(s, xi, yv, w[wi]);
                                 else add_term(s, wi, xv, yv);
@@ -117,7 +123,8 @@ static gcpi_conv random_conv(void)
     for (;;) {
         static const int channels[] = { 1, 2, 3, 5, 8, 10, 12, 16, 17, 20, 32, 40, 48, 64, 70, 96, 130 };
         gcpi_conv c = { .groups = 1 };
-        c.n = between(1, 3), c.h = between(1, 24), c.w = between(1, 40);        /* one by one: the order within an initialiser is the compiler's */
+        /* one by one: the order within an initialiser is the compiler's */
+        c.n = between(1, 3), c.h = between(1, 24), c.w = between(1, 40);
         c.ci = channels[below(17)], c.co = channels[below(17)];
         c.kh = between(1, 5), c.kw = between(1, 5), c.sh = between(1, 3), c.sw = between(1, 3);
         c.pt = between(0, 3), c.pl = between(0, 3), c.dh = between(1, 2), c.dw = between(1, 2);
@@ -146,17 +153,21 @@ static void conv_run(const gcpi_conv *c, int pass, const operands *o, int accumu
     buffer scratch = buffer_of((bytes + sizeof(gcp_real) - 1) / sizeof(gcp_real));
     const buffer all[] = { scratch, o->x, o->w, o->y };
     for (int i = 0; i < 4; i++) fence(all[i], 1);
-    if (pass == GCPI_FORWARD) gcpi_conv_forward(c, o->x.data, o->w.data, o->bias.count ? o->bias.data : NULL, o->y.data, accumulate, NULL, scratch.data, &par);
-    else if (pass == GCPI_BACKWARD_DATA) gcpi_conv_backward_data(c, o->y.data, o->w.data, o->x.data, accumulate, scratch.data, &par);
+    if (pass == GCPI_FORWARD)
+        gcpi_conv_forward(c, o->x.data, o->w.data, o->bias.count ? o->bias.data : NULL, o->y.data, accumulate, NULL,
+                          scratch.data, &par);
+    else if (pass == GCPI_BACKWARD_DATA)
+        gcpi_conv_backward_data(c, o->y.data, o->w.data, o->x.data, accumulate, scratch.data, &par);
     else gcpi_conv_backward_weights(c, o->x.data, o->y.data, o->w.data, accumulate, scratch.data, &par);
     for (int i = 0; i < 4; i++) fence(all[i], 0);
     CHECK(guarded(scratch) && guarded(o->x) && guarded(o->w) && guarded(o->y));
     release(scratch);
 }
 
-/* The worst error of a result, as a multiple of what is allowed; `before`: what it was added to, `bias` by channel, or NULL. Between
-   pixels nothing changes. */
-static double worst(const gcp_real *result, const gcp_real *before, size_t pixels, int channels, ptrdiff_t pitch, int accumulate, const gcp_real *bias, sums s)
+/* The worst error of a result, as a multiple of what is allowed; `before`: what it was added to, `bias` by channel, or
+   NULL. Between pixels nothing changes. */
+static double worst(const gcp_real *result, const gcp_real *before, size_t pixels, int channels, ptrdiff_t pitch,
+                    int accumulate, const gcp_real *bias, sums s)
 {
     double most = 0;
     for (size_t p = 0; p < pixels; p++)
@@ -200,19 +211,28 @@ static int same_bits(buffer a, buffer b) { return memcmp(a.data, b.data, a.count
 
 static void conv_pass(const gcpi_conv *c, int pass, const operands *o, int isa)
 {
-    buffer *out = (buffer *)(uintptr_t)(pass == GCPI_FORWARD ? &o->y : pass == GCPI_BACKWARD_DATA ? &o->x : &o->w), before = copy_of(*out), first;
-    size_t count = (size_t)(pass == GCPI_FORWARD ? c->n * c->ho * c->wo * c->co : pass == GCPI_BACKWARD_DATA ? c->n * c->h * c->w * c->ci : (int)o->w.count);
+    buffer *out = (buffer *)(uintptr_t)(pass == GCPI_FORWARD         ? &o->y
+                                        : pass == GCPI_BACKWARD_DATA ? &o->x
+                                                                     : &o->w),
+           before = copy_of(*out), first;
+    size_t count = (size_t)(pass == GCPI_FORWARD         ? c->n * c->ho * c->wo * c->co
+                            : pass == GCPI_BACKWARD_DATA ? c->n * c->h * c->w * c->ci
+                                                         : (int)o->w.count);
     int channels = pass == GCPI_FORWARD ? c->co : pass == GCPI_BACKWARD_DATA ? c->ci : 1, accumulate = below(2);
     ptrdiff_t pitch = pass == GCPI_FORWARD ? c->ypitch : pass == GCPI_BACKWARD_DATA ? c->xpitch : 1;
     if (pass == GCPI_FORWARD && o->bias.count) accumulate = 0;     /* a bias is what y starts from */
     sums s = { calloc(count + 1, sizeof(double)), calloc(count + 1, sizeof(double)) };
     conv_terms(c, pass, o->x.data, o->w.data, o->y.data, s);
     conv_run(c, pass, o, accumulate, 1, isa);
-    double error = worst(out->data, before.data, count / (size_t)channels, channels, pitch, accumulate, pass == GCPI_FORWARD && o->bias.count ? o->bias.data : NULL, s);
+    double error = worst(out->data, before.data, count / (size_t)channels, channels, pitch, accumulate,
+                         pass == GCPI_FORWARD && o->bias.count ? o->bias.data : NULL, s);
     CHECK_NEAR(error, 0, 1);
     if (error > 1 && check_shown())
-        fprintf(stderr, "  n %d, %dx%dx%d (%td) to %dx%dx%d (%td), kernel %dx%d, stride %d %d, pad %d %d, dilation %d %d, groups %d, pass %d, isa %d, accumulate %d\n", c->n, c->h, c->w,
-                c->ci, c->xpitch, c->ho, c->wo, c->co, c->ypitch, c->kh, c->kw, c->sh, c->sw, c->pt, c->pl, c->dh, c->dw, c->groups, pass, isa, accumulate);
+        fprintf(stderr,
+                "  n %d, %dx%dx%d (%td) to %dx%dx%d (%td), kernel %dx%d, stride %d %d, pad %d %d, dilation %d %d, "
+                "groups %d, pass %d, isa %d, accumulate %d\n",
+                c->n, c->h, c->w, c->ci, c->xpitch, c->ho, c->wo, c->co, c->ypitch, c->kh, c->kw, c->sh, c->sw, c->pt,
+                c->pl, c->dh, c->dw, c->groups, pass, isa, accumulate);
     first = copy_of(*out);
     for (int threads = 2; threads <= THREADS; threads++) {
         memcpy(out->data, before.data, before.count * sizeof *before.data);
@@ -234,7 +254,8 @@ static void convolutions(int shapes)
     }
 }
 
-/* Too many weights to be packed at once, unpadded, x and y pitched: what is packed at a time must not depend on pitches. */
+/* Too many weights to be packed at once, unpadded, x and y pitched: what is packed at a time must not depend on
+   pitches. */
 static void wide(void)
 {
     gcpi_conv c = { 1, 8, 8, 300, 320, 4, 4, 64, 70, 5, 5, 1, 1, 0, 0, 1, 1, 1 };
@@ -245,22 +266,32 @@ static void wide(void)
     }
 }
 
-/* Shapes that take a path of their own. 1x1, where the roles of x and dy may be swapped: strided, and padded below and to the right alone. */
+/* Shapes that take a path of their own. 1x1, where the roles of x and dy may be swapped: strided, and padded below and
+   to the right alone. */
 static void directed(void)
 {
-    static const gcpi_conv shapes[] = { { 2, 21, 30, 20, 23, 21, 30, 48, 50, 1, 1, 1, 1, 0, 0, 1, 1, 1 }, { 1, 21, 30, 20, 20, 11, 10, 48, 48, 1, 1, 2, 3, 0, 0, 1, 1, 1 },
-                                        { 1, 21, 30, 20, 20, 22, 10, 48, 48, 1, 1, 1, 3, 0, 0, 1, 1, 1 }, { 3, 9, 9, 16, 16, 5, 6, 20, 20, 1, 1, 2, 2, 0, 0, 1, 1, 1 },
+    static const gcpi_conv shapes[] = { { 2, 21, 30, 20, 23, 21, 30, 48, 50, 1, 1, 1, 1, 0, 0, 1, 1, 1 },
+                                        { 1, 21, 30, 20, 20, 11, 10, 48, 48, 1, 1, 2, 3, 0, 0, 1, 1, 1 },
+                                        { 1, 21, 30, 20, 20, 22, 10, 48, 48, 1, 1, 1, 3, 0, 0, 1, 1, 1 },
+                                        { 3, 9, 9, 16, 16, 5, 6, 20, 20, 1, 1, 2, 2, 0, 0, 1, 1, 1 },
                                         /* few channels: rows and columns of dw change places */
-                                        { 1, 30, 29, 3, 5, 15, 15, 64, 70, 7, 7, 2, 2, 3, 3, 1, 1, 1 }, { 2, 20, 40, 1, 1, 20, 40, 10, 10, 5, 5, 1, 1, 2, 2, 1, 1, 1 },
-                                        { 1, 12, 20, 2, 2, 12, 20, 20, 22, 3, 3, 1, 1, 2, 1, 2, 1, 1 }, { 3, 9, 40, 3, 3, 9, 40, 33, 33, 3, 3, 1, 1, 0, 2, 1, 1, 1 },
+                                        { 1, 30, 29, 3, 5, 15, 15, 64, 70, 7, 7, 2, 2, 3, 3, 1, 1, 1 },
+                                        { 2, 20, 40, 1, 1, 20, 40, 10, 10, 5, 5, 1, 1, 2, 2, 1, 1, 1 },
+                                        { 1, 12, 20, 2, 2, 12, 20, 20, 22, 3, 3, 1, 1, 2, 1, 2, 1, 1 },
+                                        { 3, 9, 40, 3, 3, 9, 40, 33, 33, 3, 3, 1, 1, 0, 2, 1, 1, 1 },
                                         { 20, 5, 5, 4, 4, 5, 5, 48, 48, 3, 3, 1, 1, 1, 1, 1, 1, 1 },
-                                        /* depthwise: as many phases as it may have, and more; none of a row or a column; borders wider than the image */
-                                        { 2, 9, 19, 20, 20, 3, 5, 20, 20, 3, 3, 4, 4, 1, 1, 1, 1, 20 }, { 1, 9, 19, 7, 8, 2, 5, 7, 9, 3, 3, 5, 4, 1, 1, 1, 1, 7 },
+                                        /* depthwise: as many phases as it may have, and more; none of a row or a
+                                           column; borders wider than the image */
+                                        { 2, 9, 19, 20, 20, 3, 5, 20, 20, 3, 3, 4, 4, 1, 1, 1, 1, 20 },
+                                        { 1, 9, 19, 7, 8, 2, 5, 7, 9, 3, 3, 5, 4, 1, 1, 1, 1, 7 },
                                         { 1, 2, 40, 5, 5, 2, 3, 5, 5, 1, 3, 1, 17, 0, 1, 1, 1, 5 },
-                                        { 1, 8, 30, 70, 70, 4, 10, 70, 70, 1, 1, 2, 3, 0, 0, 1, 1, 70 }, { 2, 3, 2, 130, 130, 3, 2, 130, 131, 7, 7, 1, 1, 3, 3, 1, 1, 130 },
+                                        { 1, 8, 30, 70, 70, 4, 10, 70, 70, 1, 1, 2, 3, 0, 0, 1, 1, 70 },
+                                        { 2, 3, 2, 130, 130, 3, 2, 130, 131, 7, 7, 1, 1, 3, 3, 1, 1, 130 },
                                         /* planar: a last tile that is not full, and panels of two kernels */
-                                        { 1, 6, 64, 7, 8, 6, 64, 23, 25, 3, 3, 1, 1, 1, 1, 1, 1, 1 }, { 1, 3, 224, 10, 10, 3, 224, 12, 12, 5, 5, 1, 1, 2, 2, 1, 1, 1 },
-                                        { 1, 4, 70, 5, 5, 4, 70, 58, 58, 3, 3, 1, 1, 1, 1, 1, 1, 1 }, { 1, 1, 17, 1, 1, 1, 17, 1, 1, 1, 9, 1, 1, 0, 4, 1, 1, 1 },
+                                        { 1, 6, 64, 7, 8, 6, 64, 23, 25, 3, 3, 1, 1, 1, 1, 1, 1, 1 },
+                                        { 1, 3, 224, 10, 10, 3, 224, 12, 12, 5, 5, 1, 1, 2, 2, 1, 1, 1 },
+                                        { 1, 4, 70, 5, 5, 4, 70, 58, 58, 3, 3, 1, 1, 1, 1, 1, 1, 1 },
+                                        { 1, 1, 17, 1, 1, 1, 17, 1, 1, 1, 9, 1, 1, 0, 4, 1, 1, 1 },
                                         { 1, 1, 33, 1, 1, 1, 33, 3, 3, 1, 9, 1, 1, 0, 4, 1, 1, 1 } };
     for (size_t i = 0; i < sizeof shapes / sizeof *shapes; i++)
         for (int isa = 0; isa <= gcpi_isa_best(); isa++) {
@@ -277,13 +308,31 @@ static void scratch_sweep(int shapes)
     for (int i = 0; i < shapes; i++) {
         int threads = between(1, THREADS), k = between(1, 7), size = between(k, 64);
         gcpi_par par = par_of(&threads, below(gcpi_isa_best() + 1));
-        gcpi_conv dense = { between(1, 8), size, size, between(1, 640), 0, 0, 0, between(1, 640), 0, k, between(1, k), between(1, 3), between(1, 3), between(0, 2) * below(2), between(0, 2) * below(2),
-                            1, 1, 1 }, pitched;
+        gcpi_conv dense = { between(1, 8),
+                            size,
+                            size,
+                            between(1, 640),
+                            0,
+                            0,
+                            0,
+                            between(1, 640),
+                            0,
+                            k,
+                            between(1, k),
+                            between(1, 3),
+                            between(1, 3),
+                            between(0, 2) * below(2),
+                            between(0, 2) * below(2),
+                            1,
+                            1,
+                            1 },
+                  pitched;
         dense.ho = (size + 2 * dense.pt - k) / dense.sh + 1, dense.wo = (size + 2 * dense.pl - dense.kw) / dense.sw + 1;
         dense.xpitch = dense.ci, dense.ypitch = dense.co;
         pitched = dense;
         pitched.xpitch += between(0, 64), pitched.ypitch += between(0, 64);
-        for (int pass = 0; pass < 3; pass++) CHECK_INT(gcpi_conv_scratch(&pitched, pass, &par), <=, gcpi_conv_scratch(&dense, pass, &par));
+        for (int pass = 0; pass < 3; pass++)
+            CHECK_INT(gcpi_conv_scratch(&pitched, pass, &par), <=, gcpi_conv_scratch(&dense, pass, &par));
     }
 }
 
@@ -301,27 +350,34 @@ static void watched(void *context, int tasks, void (*task)(void *arg, int index,
 
 static void product(int isa)
 {
-    int m = between(1, 90), n = between(1, 90), k = between(1, 300), ta = below(2), tb = below(2), accumulate = below(2), with_bias = below(2);
+    int m = between(1, 90), n = between(1, 90), k = between(1, 300), ta = below(2), tb = below(2),
+        accumulate = below(2), with_bias = below(2);
     if (ta && tb) tb = 0;                              /* no op multiplies two transposed matrices */
     ptrdiff_t lda = (ta ? m : k) + between(0, 3), ldb = (tb ? k : n) + between(0, 3), ldc = n + between(0, 3);
-    buffer a = random_buffer((size_t)((ta ? k : m) * lda)), b = random_buffer((size_t)((tb ? n : k) * ldb)), c = random_buffer((size_t)(m * ldc)), bias = random_buffer((size_t)n);
+    buffer a = random_buffer((size_t)((ta ? k : m) * lda)), b = random_buffer((size_t)((tb ? n : k) * ldb)),
+           c = random_buffer((size_t)(m * ldc)), bias = random_buffer((size_t)n);
     buffer before = copy_of(c), first = before;
     sums s = { calloc((size_t)(m * n), sizeof(double)), calloc((size_t)(m * n), sizeof(double)) };
     for (int i = 0; i < m; i++)
         for (int j = 0; j < n; j++)
-            for (int t = 0; t < k; t++) add_term(s, (size_t)(i * n + j), a.data[ta ? t * lda + i : i * lda + t], b.data[tb ? j * ldb + t : t * ldb + j]);
+            for (int t = 0; t < k; t++)
+                add_term(s, (size_t)(i * n + j), a.data[ta ? t * lda + i : i * lda + t],
+                         b.data[tb ? j * ldb + t : t * ldb + j]);
     for (int threads = 1; threads <= THREADS; threads++) {
         gcpi_par par = par_of(&threads, isa);
-        buffer scratch = buffer_of((gcpi_gemm_scratch(ta, tb, m, n, k, &par) + sizeof(gcp_real) - 1) / sizeof(gcp_real));
+        buffer scratch = buffer_of((gcpi_gemm_scratch(ta, tb, m, n, k, &par) + sizeof(gcp_real) - 1) /
+                                   sizeof(gcp_real));
         memcpy(c.data, before.data, c.count * sizeof *c.data);
 #ifdef GCP_USE_CBLAS
         par.parallel_for = watched;
         openblas_set_num_threads(2);
 #endif
-        gcpi_gemm(ta, tb, m, n, k, a.data, lda, b.data, ldb, with_bias ? bias.data : NULL, c.data, ldc, accumulate, scratch.data, &par);
+        gcpi_gemm(ta, tb, m, n, k, a.data, lda, b.data, ldb, with_bias ? bias.data : NULL, c.data, ldc, accumulate,
+                  scratch.data, &par);
         CHECK(guarded(scratch) && guarded(c));
         if (threads == 1) {
-            CHECK_NEAR(worst(c.data, before.data, (size_t)m, n, ldc, accumulate, with_bias ? bias.data : NULL, s), 0, 1);
+            CHECK_NEAR(worst(c.data, before.data, (size_t)m, n, ldc, accumulate, with_bias ? bias.data : NULL, s), 0,
+                       1);
             first = copy_of(c);
         }
         CHECK(same_bits(c, first));

@@ -3,8 +3,8 @@
 #include "../examples/networks.h"
 #include "support/check.h"
 
-/* The image where steps are run, how many rows, and the cap as a share of keep-all. Under a sanitizer all is smaller, so
-   weights are more of the total and the cap is looser. */
+/* The image where steps are run, how many rows, and the cap as a share of keep-all. Under a sanitizer all is smaller,
+   so weights are more of the total and the cap is looser. */
 #ifdef __SANITIZE_ADDRESS__
 enum { RUN = 12, FIRST = 4, LAST = 6, CAP = 75 };
 #else
@@ -47,7 +47,8 @@ static void checkpoint_figures(void)
         CHECK_INT(retain.reruns, <=, 26);
         CHECK_INT(replay.after_forward, <=, replay.checkpoint_bytes + GCP_MB(2));
     }
-    gcp_plan four = gcp_plan_make(loss, .policy = GCP_POLICY_CHECKPOINTS, .checkpoints = 4), all = gcp_plan_make(loss, .policy = GCP_POLICY_KEEP_ALL);
+    gcp_plan four = gcp_plan_make(loss, .policy = GCP_POLICY_CHECKPOINTS, .checkpoints = 4),
+             all = gcp_plan_make(loss, .policy = GCP_POLICY_KEEP_ALL);
     CHECK_NEAR(mib(four.slab_bytes), 0, 81.5 + 30);
     CHECK(mib(four.slab_bytes) * 1.6 <= 181.5);
     CHECK(mib(all.bytes) < 181.5);
@@ -131,13 +132,14 @@ static void partition_cap(void)
     CHECK(!memcmp(plain, cut, sizeof plain));
     gcp_tape *net = fresh();
     gcp_tensor x, y, loss = recompute_grad(net, 3, 3, RUN, 16, &x, &y);
-    gcp_plan refused = gcp_plan_make(loss, .policy = GCP_POLICY_KEEP_ALL, .budget = cap, .optimizer = GCP_OPTIMIZER_SGD);
+    gcp_plan refused = gcp_plan_make(loss, .policy = GCP_POLICY_KEEP_ALL, .budget = cap,
+                                     .optimizer = GCP_OPTIMIZER_SGD);
     CHECK(refused.in == NULL);
     CHECK_INT(gcp_error_code(net), ==, GCP_E_BUDGET);
 }
 
-/* Budgets, by planning alone: the partitioned CNN in 75 + 20 MiB, weights and all; the v2 ResNets' slab (updates fused, so that
-   weight gradients come and go) in 1/2.4 and 1/4 of what a framework stores; at most one more forward pass. */
+/* Budgets, by planning alone: the partitioned CNN in 75 + 20 MiB, weights and all; the v2 ResNets' slab (updates fused,
+   so that weight gradients come and go) in 1/2.4 and 1/4 of what a framework stores; at most one more forward pass. */
 static void budget_figures(void)
 {
     static unsigned char planning[GCP_MB(96)];
@@ -148,12 +150,16 @@ static void budget_figures(void)
         static stored s;
         gcp_tensor x, y;
         s.count = s.layers = 0;
-        gcp_tensor loss = nets[i].depth ? resnet_v2_stored(net, nets[i].depth, nets[i].batch, 224, 1000, &s).loss : recompute_grad_stored(net, 3, 3, 64, 16, &x, &y, &s);
+        gcp_tensor loss = nets[i].depth ? resnet_v2_stored(net, nets[i].depth, nets[i].batch, 224, 1000, &s).loss
+                                        : recompute_grad_stored(net, 3, 3, 64, 16, &x, &y, &s);
         gcp_plan_opts o = { .at = GCP_AT, .policy = GCP_POLICY_BUDGET, .budget = GCP_MB(95) };
         if (nets[i].depth) {
             o.optimizer = GCP_OPTIMIZER_SGD;
             o.fuse_update = 1;
-            o.budget = gcp_plan_make(loss, .policy = GCP_POLICY_KEEP_ALL, .optimizer = GCP_OPTIMIZER_SGD, .fuse_update = 1).state_bytes + (size_t)((double)framework_bytes(&s) / nets[i].over);
+            o.budget = gcp_plan_make(loss, .policy = GCP_POLICY_KEEP_ALL, .optimizer = GCP_OPTIMIZER_SGD,
+                                     .fuse_update = 1)
+                           .state_bytes +
+                       (size_t)((double)framework_bytes(&s) / nets[i].over);
         }
         gcp_plan plan = gcp_plan_make_at(loss, o);
         if (!plan.in) fprintf(stderr, "ResNet-%d: %s\n", nets[i].depth, none(net));

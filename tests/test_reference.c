@@ -73,7 +73,10 @@ static double value(uint32_t seed, uint32_t i)
 
 static const char *letter(int k) { return k == 1 ? "a" : k == 2 ? "b" : "c"; }
 static gcp_tensor input(int k, gcp_shape s) { return operand[k] = gcp_want_grad(gcp_input(net, letter(k), s)); }
-static gcp_tensor param(int k, gcp_shape s) { return operand[k] = gcp_param_at(net, letter(k), s, GCP_OPTS(gcp_param_opts, .fan_in = 1)); }
+static gcp_tensor param(int k, gcp_shape s)
+{
+    return operand[k] = gcp_param_at(net, letter(k), s, GCP_OPTS(gcp_param_opts, .fan_in = 1));
+}
 static gcp_tensor labels(gcp_shape s, int range) { classes = range; return ids = gcp_labels(net, "ids", s); }
 
 #define IN(k, ...)  input(k, GCP_SHAPE(__VA_ARGS__))
@@ -88,43 +91,54 @@ static gcp_tensor batch_norm(void)                 /* a layer makes its gamma an
     return y;
 }
 
-#define CASES(X) \
-    X(conv2d_k3_pad1_bias, IN(1, 2, 5, 4, 3); PAR(2, 4, 3, 3, 3); PAR(3, 4); return gcp_conv2d_op(operand[1], operand[2], operand[3], .pad = 1);) \
-    X(conv2d_k3_stride2, IN(1, 2, 5, 6, 3); PAR(2, 4, 3, 3, 3); return gcp_conv2d_op(operand[1], operand[2], GCP_NIL, .stride = 2);) \
-    X(conv2d_k3x2_asym_pad, IN(1, 2, 5, 4, 3); PAR(2, 2, 3, 2, 3); return gcp_conv2d_op(operand[1], operand[2], GCP_NIL, .pad_top = 1, .pad_left = 2, .pad_right = 1);) \
-    X(conv2d_k3_dilation2, IN(1, 2, 6, 5, 3); PAR(2, 2, 3, 3, 3); return gcp_conv2d_op(operand[1], operand[2], GCP_NIL, .pad = 1, .dilation = 2);) \
-    X(conv2d_k3_groups2, IN(1, 2, 4, 3, 4); PAR(2, 6, 3, 3, 2); PAR(3, 6); return gcp_conv2d_op(operand[1], operand[2], operand[3], .pad = 1, .groups = 2);) \
-    X(conv2d_depthwise, IN(1, 2, 4, 5, 4); PAR(2, 4, 3, 3, 1); return gcp_conv2d_op(operand[1], operand[2], GCP_NIL, .pad = 1, .groups = 4);) \
-    X(conv2d_1x1, IN(1, 2, 3, 4, 3); PAR(2, 5, 1, 1, 3); return gcp_conv2d_op(operand[1], operand[2], GCP_NIL, .k = 1);) \
-    X(conv2d_k5_same_stride2, IN(1, 1, 6, 7, 2); PAR(2, 3, 5, 5, 2); return gcp_conv2d_op(operand[1], operand[2], GCP_NIL, .stride = 2, .padding = GCP_PADDING_SAME);) \
-    X(conv_transpose2d_k3_stride2, IN(1, 2, 3, 4, 3); PAR(2, 3, 3, 3, 2); PAR(3, 2); return gcp_conv_transpose2d_op(operand[1], operand[2], operand[3], .stride = 2, .pad = 1);) \
-    X(upsample_nearest2, return gcp_upsample(IN(1, 2, 3, 2, 2));) \
+#define CASES(X)                                                                                                 \
+    X(conv2d_k3_pad1_bias, IN(1, 2, 5, 4, 3); PAR(2, 4, 3, 3, 3); PAR(3, 4);                                     \
+      return gcp_conv2d_op(operand[1], operand[2], operand[3], .pad = 1);)                                       \
+    X(conv2d_k3_stride2, IN(1, 2, 5, 6, 3); PAR(2, 4, 3, 3, 3);                                                  \
+      return gcp_conv2d_op(operand[1], operand[2], GCP_NIL, .stride = 2);)                                       \
+    X(conv2d_k3x2_asym_pad, IN(1, 2, 5, 4, 3); PAR(2, 2, 3, 2, 3);                                               \
+      return gcp_conv2d_op(operand[1], operand[2], GCP_NIL, .pad_top = 1, .pad_left = 2, .pad_right = 1);)       \
+    X(conv2d_k3_dilation2, IN(1, 2, 6, 5, 3); PAR(2, 2, 3, 3, 3);                                                \
+      return gcp_conv2d_op(operand[1], operand[2], GCP_NIL, .pad = 1, .dilation = 2);)                           \
+    X(conv2d_k3_groups2, IN(1, 2, 4, 3, 4); PAR(2, 6, 3, 3, 2); PAR(3, 6);                                       \
+      return gcp_conv2d_op(operand[1], operand[2], operand[3], .pad = 1, .groups = 2);)                          \
+    X(conv2d_depthwise, IN(1, 2, 4, 5, 4); PAR(2, 4, 3, 3, 1);                                                   \
+      return gcp_conv2d_op(operand[1], operand[2], GCP_NIL, .pad = 1, .groups = 4);)                             \
+    X(conv2d_1x1, IN(1, 2, 3, 4, 3); PAR(2, 5, 1, 1, 3);                                                         \
+      return gcp_conv2d_op(operand[1], operand[2], GCP_NIL, .k = 1);)                                            \
+    X(conv2d_k5_same_stride2, IN(1, 1, 6, 7, 2); PAR(2, 3, 5, 5, 2);                                             \
+      return gcp_conv2d_op(operand[1], operand[2], GCP_NIL, .stride = 2, .padding = GCP_PADDING_SAME);)          \
+    X(conv_transpose2d_k3_stride2, IN(1, 2, 3, 4, 3); PAR(2, 3, 3, 3, 2); PAR(3, 2);                             \
+      return gcp_conv_transpose2d_op(operand[1], operand[2], operand[3], .stride = 2, .pad = 1);)                \
+    X(upsample_nearest2, return gcp_upsample(IN(1, 2, 3, 2, 2));)                                                \
     X(upsample_bilinear2, return gcp_upsample(IN(1, 2, 3, 2, 2), .factor = 2, .mode = GCP_UPSAMPLING_BILINEAR);) \
-    X(linear_bias, IN(1, 4, 5); PAR(2, 3, 5); PAR(3, 3); return gcp_linear_op(operand[1], operand[2], operand[3], .out = 3);) \
-    X(matmul, IN(1, 3, 4); IN(2, 4, 5); return gcp_matmul(operand[1], operand[2]);) \
-    X(add, IMAGE; IN(2, 2, 3, 4, 3); return gcp_add(operand[1], operand[2]);) \
-    X(mul, IMAGE; IN(2, 2, 3, 4, 3); return gcp_mul(operand[1], operand[2]);) \
-    X(bias, IMAGE; PAR(2, 3); return gcp_bias(operand[1], operand[2]);) \
-    X(scale, return gcp_scale(IMAGE, .by = -1.5);) \
-    X(relu, return gcp_relu(IMAGE);) \
-    X(leaky_relu, return gcp_leaky_relu(IMAGE, .slope = 0.1);) \
-    X(tanh, return gcp_tanh(IMAGE);) \
-    X(sigmoid, return gcp_sigmoid(IMAGE);) \
-    X(gelu, return gcp_gelu(IMAGE);) \
-    X(max_pool_k2_s2, return gcp_max_pool(IN(1, 2, 4, 6, 3), .k = 2);) \
-    X(max_pool_k3_s2_pad1, return gcp_max_pool(IN(1, 2, 5, 6, 3), .k = 3, .stride = 2, .pad = 1);) \
-    X(avg_pool_k2_s2, return gcp_avg_pool(IN(1, 2, 4, 6, 3), .k = 2);) \
-    X(avg_pool_k3_s1_pad1, return gcp_avg_pool(IN(1, 2, 4, 5, 3), .k = 3, .stride = 1, .pad = 1);) \
-    X(global_avg_pool, return gcp_global_avg_pool(IMAGE);) \
-    X(batch_norm_train, return batch_norm();) \
-    X(batch_norm_infer, return batch_norm();) \
-    X(layer_norm, IN(1, 2, 2, 3, 5); PAR(2, 5); PAR(3, 5); return gcp_layer_norm_op(operand[1], operand[2], operand[3], .epsilon = 1e-5);) \
-    X(concat, IN(1, 2, 3, 2, 2); IN(2, 2, 3, 2, 3); return gcp_concat(GCP_TENSORS(operand[1], operand[2]));) \
-    X(slice, return gcp_slice(IN(1, 2, 3, 2, 4), .first = 1, .count = 2);) \
-    X(softmax_cross_entropy, IN(1, 4, 5); return gcp_cross_entropy(operand[1], labels(GCP_SHAPE(4), 5));) \
-    X(mse, IN(1, 3, 4); IN(2, 3, 4); return gcp_mse(operand[1], operand[2]);) \
-    X(embedding, PAR(1, 7, 3); return gcp_embedding_op(labels(GCP_SHAPE(2, 4), 7), operand[1]);) \
-    X(embedding_vocab5, PAR(1, 5, 3); return gcp_embedding_op(labels(GCP_SHAPE(2, 4), 5), operand[1]);) \
+    X(linear_bias, IN(1, 4, 5); PAR(2, 3, 5); PAR(3, 3);                                                         \
+      return gcp_linear_op(operand[1], operand[2], operand[3], .out = 3);)                                       \
+    X(matmul, IN(1, 3, 4); IN(2, 4, 5); return gcp_matmul(operand[1], operand[2]);)                              \
+    X(add, IMAGE; IN(2, 2, 3, 4, 3); return gcp_add(operand[1], operand[2]);)                                    \
+    X(mul, IMAGE; IN(2, 2, 3, 4, 3); return gcp_mul(operand[1], operand[2]);)                                    \
+    X(bias, IMAGE; PAR(2, 3); return gcp_bias(operand[1], operand[2]);)                                          \
+    X(scale, return gcp_scale(IMAGE, .by = -1.5);)                                                               \
+    X(relu, return gcp_relu(IMAGE);)                                                                             \
+    X(leaky_relu, return gcp_leaky_relu(IMAGE, .slope = 0.1);)                                                   \
+    X(tanh, return gcp_tanh(IMAGE);)                                                                             \
+    X(sigmoid, return gcp_sigmoid(IMAGE);)                                                                       \
+    X(gelu, return gcp_gelu(IMAGE);)                                                                             \
+    X(max_pool_k2_s2, return gcp_max_pool(IN(1, 2, 4, 6, 3), .k = 2);)                                           \
+    X(max_pool_k3_s2_pad1, return gcp_max_pool(IN(1, 2, 5, 6, 3), .k = 3, .stride = 2, .pad = 1);)               \
+    X(avg_pool_k2_s2, return gcp_avg_pool(IN(1, 2, 4, 6, 3), .k = 2);)                                           \
+    X(avg_pool_k3_s1_pad1, return gcp_avg_pool(IN(1, 2, 4, 5, 3), .k = 3, .stride = 1, .pad = 1);)               \
+    X(global_avg_pool, return gcp_global_avg_pool(IMAGE);)                                                       \
+    X(batch_norm_train, return batch_norm();)                                                                    \
+    X(batch_norm_infer, return batch_norm();)                                                                    \
+    X(layer_norm, IN(1, 2, 2, 3, 5); PAR(2, 5); PAR(3, 5);                                                       \
+      return gcp_layer_norm_op(operand[1], operand[2], operand[3], .epsilon = 1e-5);)                            \
+    X(concat, IN(1, 2, 3, 2, 2); IN(2, 2, 3, 2, 3); return gcp_concat(GCP_TENSORS(operand[1], operand[2]));)     \
+    X(slice, return gcp_slice(IN(1, 2, 3, 2, 4), .first = 1, .count = 2);)                                       \
+    X(softmax_cross_entropy, IN(1, 4, 5); return gcp_cross_entropy(operand[1], labels(GCP_SHAPE(4), 5));)        \
+    X(mse, IN(1, 3, 4); IN(2, 3, 4); return gcp_mse(operand[1], operand[2]);)                                    \
+    X(embedding, PAR(1, 7, 3); return gcp_embedding_op(labels(GCP_SHAPE(2, 4), 7), operand[1]);)                 \
+    X(embedding_vocab5, PAR(1, 5, 3); return gcp_embedding_op(labels(GCP_SHAPE(2, 4), 5), operand[1]);)          \
     X(mean, return gcp_mean(IMAGE);)
 
 #define BODY(name, ...) static gcp_tensor case_##name(void) { __VA_ARGS__ }
@@ -134,7 +148,8 @@ static const struct { const char *name; gcp_tensor (*build)(void); } cases[] = {
 enum { COUNT = sizeof cases / sizeof cases[0] };
 
 /* Optimiser trajectories: test_optimizers.c reads them. */
-static const char *const elsewhere[] = { "sgd_momentum", "sgd_nesterov_wd", "adam", "adamw", "sgd_clip_norm", "sgd_clip_value" };
+static const char *const elsewhere[] = { "sgd_momentum", "sgd_nesterov_wd", "adam",
+                                         "adamw",        "sgd_clip_norm",   "sgd_clip_value" };
 
 /* ---- values and comparison ------------------------------------------------------------------------------------- */
 
@@ -168,7 +183,8 @@ static void compare(const char *name, const char *what, const gcp_real *got, siz
     CHECK(!bad);
 }
 
-static void compare_tensor(gcp_plan *plan, const char *what, gcp_tensor x, int gradient, const record *r, const numbers *want)
+static void compare_tensor(gcp_plan *plan, const char *what, gcp_tensor x, int gradient, const record *r,
+                           const numbers *want)
 {
     gcp_real got[MOST];
     gcp_code code = gradient ? gcp_grad(plan, x, got) : gcp_read(plan, x, got);

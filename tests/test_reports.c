@@ -28,7 +28,8 @@ static gcp_tensor chain(void)
 static gcp_tensor residual(void)
 {
     gcp_tensor x = gcp_conv2d(start(6, 6, 3), .out = 4, .k = 1);
-    for (int i = 0; i < 4; i++) GCP_SEGMENT(net, "block") x = gcp_relu(gcp_add(gcp_batch_norm(gcp_conv2d(x, .out = 4, .k = 3, .pad = 1)), x));
+    for (int i = 0; i < 4; i++)
+        GCP_SEGMENT(net, "block") x = gcp_relu(gcp_add(gcp_batch_norm(gcp_conv2d(x, .out = 4, .k = 3, .pad = 1)), x));
     return gcp_cross_entropy(gcp_linear(gcp_global_avg_pool(x), .out = 3), gcp_labels(net, "label", GCP_SHAPE(2)));
 }
 static gcp_tensor branches(void)
@@ -36,7 +37,8 @@ static gcp_tensor branches(void)
     gcp_tensor x = start(6, 6, 4);
     for (int i = 0; i < 3; i++)
         GCP_SEGMENT(net, "mix") {
-            gcp_tensor a = gcp_layer_norm(gcp_conv2d(x, .out = 3, .k = 3, .pad = 1)), b = gcp_dropout(gcp_slice(x, .first = 1, .count = 2), .rate = 0.5, .name = "a<b>&\"c'");
+            gcp_tensor a = gcp_layer_norm(gcp_conv2d(x, .out = 3, .k = 3, .pad = 1)),
+                       b = gcp_dropout(gcp_slice(x, .first = 1, .count = 2), .rate = 0.5, .name = "a<b>&\"c'");
             x = gcp_concat(GCP_TENSORS(a, b));
         }
     return gcp_mean(gcp_mul(gcp_max_pool(x, .k = 2), gcp_avg_pool(x, .k = 2)));
@@ -75,7 +77,9 @@ static int well_formed(const char *s)
     char open[16][16];
     int depth = 0, elements = 0;
     for (; *s; s++) {
-        if (*s == '&' && strncmp(s, "&lt;", 4) && strncmp(s, "&amp;", 5) && strncmp(s, "&quot;", 6) && strncmp(s, "&#8594;", 7)) return -1;
+        if (*s == '&' && strncmp(s, "&lt;", 4) && strncmp(s, "&amp;", 5) && strncmp(s, "&quot;", 6) &&
+            strncmp(s, "&#8594;", 7))
+            return -1;
         if (*s == '>') return -1;
         if (*s != '<') continue;
         char name[16] = { 0 };
@@ -99,7 +103,8 @@ static void svg(const gcp_plan *plan)
     CHECK(!strncmp(s, "<svg ", 5) && count(s, "<svg ") == 1 && strstr(s, "</svg>"));
     CHECK_INT(svg_texts_outside(s), ==, 0);
     int titles = count(s, "<title>"), work = count(s, "<title>workspace "), blocks = count(s, " bytes at ");
-    CHECK_INT(count(s, "<rect "), ==, titles + 1 + count(s, "width=\"12\" height=\"12\""));     /* with background and legend */
+    /* with background and legend */
+    CHECK_INT(count(s, "<rect "), ==, titles + 1 + count(s, "width=\"12\" height=\"12\""));
     CHECK_INT(blocks, ==, titles - work);
     CHECK_INT(blocks, >, 3);
     size_t high = 0;                                 /* the blocks fill the slab to its end */
@@ -138,7 +143,9 @@ static double figure(const char *s, const char *label)
 
 static void why(const gcp_plan *plan)
 {
-    static const char *const parts[] = { "weights ", "statistics ", "optimiser ", "input ", "kept ", "recomputed ", "weight gradients ", "activation gradients ", "workspace ", "gaps " };
+    static const char *const parts[] = { "weights ",   "statistics ", "optimiser ",        "input ",
+                                         "kept ",      "recomputed ", "weight gradients ", "activation gradients ",
+                                         "workspace ", "gaps " };
     const char *s = report(gcp_why_print, plan);
     const gcp_split *p = &plan->split;
     double sum = 0;
@@ -148,7 +155,9 @@ static void why(const gcp_plan *plan)
     snprintf(total, sizeof total, "(%zu bytes)", plan->bytes);
     CHECK(strstr(s, total) && strstr(s, "(test_reports.c:"));
     CHECK_INT(p->weights + p->statistics + p->optimizer, ==, plan->state_bytes);
-    CHECK_INT(p->inputs + p->kept + p->recomputed + p->weight_gradients + p->activation_gradients + p->workspace + p->gaps, ==, plan->slab_bytes);
+    CHECK_INT(p->inputs + p->kept + p->recomputed + p->weight_gradients + p->activation_gradients + p->workspace +
+                  p->gaps,
+              ==, plan->slab_bytes);
     CHECK_INT(plan->state_bytes + plan->slab_bytes, ==, plan->bytes);
     CHECK(p->gaps <= plan->slab_bytes && plan->live_peak <= plan->slab_bytes);
 }
@@ -158,9 +167,13 @@ static void every_report(void)
     for (int n = 0; n < 3; n++)
         for (int policy = GCP_POLICY_SEGMENTS; policy <= GCP_POLICY_CHEAP + 1; policy++) {
             gcp_tensor loss = nets[n]();
-            gcp_plan plan = policy > GCP_POLICY_CHEAP ? gcp_plan_make(loss, .inference = 1)
-                : gcp_plan_make_at(loss, fitting(GCP_OPTS(gcp_plan_opts, .policy = (gcp_policy)policy, .segments = 3, .checkpoints = 2,
-                                                          .optimizer = n ? GCP_OPTIMIZER_ADAM : GCP_OPTIMIZER_SGD, .momentum = 0.9)));
+            gcp_plan plan =
+                policy > GCP_POLICY_CHEAP
+                    ? gcp_plan_make(loss, .inference = 1)
+                    : gcp_plan_make_at(
+                          loss,
+                          fitting(GCP_OPTS(gcp_plan_opts, .policy = (gcp_policy)policy, .segments = 3, .checkpoints = 2,
+                                           .optimizer = n ? GCP_OPTIMIZER_ADAM : GCP_OPTIMIZER_SGD, .momentum = 0.9)));
             CHECK(plan.in != NULL);
             if (!plan.in) { fprintf(stderr, "%s\n", gcp_error(net)); continue; }
             svg(&plan);
@@ -174,7 +187,8 @@ static void reasons(void)
     gcp_tensor x = gcp_flatten(start(4, 4, 4));      /* all weights */
     for (int i = 0; i < 3; i++) GCP_SEGMENT(net, "dense") x = gcp_tanh(gcp_linear(x, .out = 256));
     gcp_plan plan = gcp_plan_make(gcp_mean(x), .optimizer = GCP_OPTIMIZER_ADAM);
-    CHECK(strstr(report(gcp_why_print, &plan), "why not less: weights, their gradients, optimiser and inputs are ") != NULL);
+    CHECK(strstr(report(gcp_why_print, &plan), "why not less: weights, their gradients, optimiser and inputs are ") !=
+          NULL);
     double fixed = (double)(plan.state_bytes + plan.split.inputs + plan.split.weight_gradients) / (double)plan.bytes;
     CHECK(fixed > 0.5);
     CHECK_NEAR(figure(out, "inputs are "), 100 * fixed, 0.051);
@@ -183,13 +197,15 @@ static void reasons(void)
     x = start(16, 16, 8);                            /* no blocks */
     for (int i = 0; i < 6; i++) x = gcp_gelu(gcp_conv2d(x, .out = 8, .k = 3, .pad = 1));
     plan = gcp_plan_make(gcp_mean(x));
-    CHECK(strstr(report(gcp_why_print, &plan), "why nothing is recomputed: no GCP_SEGMENT block was recorded\n") != NULL);
+    CHECK(strstr(report(gcp_why_print, &plan), "why nothing is recomputed: no GCP_SEGMENT block was recorded\n") !=
+          NULL);
     CHECK(plan.reruns == 0 && plan.segments == 1);
 
     x = start(16, 16, 8);                            /* one block */
     GCP_SEGMENT(net, "all") for (int i = 0; i < 6; i++) x = gcp_gelu(gcp_conv2d(x, .out = 8, .k = 3, .pad = 1));
     plan = gcp_plan_make(gcp_mean(x));
-    CHECK(strstr(report(gcp_why_print, &plan), "why nothing is recomputed: one segment holds the whole network, and the last segment is never run again\n") != NULL);
+    CHECK(strstr(report(gcp_why_print, &plan), "why nothing is recomputed: one segment holds the whole network, and "
+                                               "the last segment is never run again\n") != NULL);
     CHECK(strstr(out, "why not less") == NULL);
     plan = gcp_plan_make(gcp_mean(x), .policy = GCP_POLICY_KEEP_ALL);      /* asked for: nothing to explain */
     CHECK(strstr(report(gcp_why_print, &plan), "why nothing") == NULL);
@@ -198,14 +214,17 @@ static void reasons(void)
 static gcp_tensor fire(gcp_tensor x, int squeezed, int expanded)
 {
     gcp_tensor s = gcp_relu(gcp_conv2d(x, .out = squeezed, .k = 1));
-    return gcp_concat(GCP_TENSORS(gcp_relu(gcp_conv2d(s, .out = expanded, .k = 1)), gcp_relu(gcp_conv2d(s, .out = expanded, .k = 3, .pad = 1))));
+    return gcp_concat(GCP_TENSORS(gcp_relu(gcp_conv2d(s, .out = expanded, .k = 1)),
+                                  gcp_relu(gcp_conv2d(s, .out = expanded, .k = 3, .pad = 1))));
 }
 
-/* SqueezeNet: blocks at every module need more than keeping all; the report says so first. Every plan knows what keeping all takes. */
+/* SqueezeNet: blocks at every module need more than keeping all; the report says so first. Every plan knows what
+   keeping all takes. */
 static void in_vain(void)
 {
     gcp_tensor x = start(64, 64, 3);
-    GCP_SEGMENT(net, "stem") x = gcp_max_pool(gcp_relu(gcp_conv2d(x, .out = 64, .k = 3, .stride = 2)), .k = 3, .stride = 2);
+    GCP_SEGMENT(net, "stem")
+        x = gcp_max_pool(gcp_relu(gcp_conv2d(x, .out = 64, .k = 3, .stride = 2)), .k = 3, .stride = 2);
     for (int i = 0; i < 3; i++) GCP_SEGMENT(net, "fire") x = fire(x, 8, 32);
     gcp_tensor loss = gcp_mean(gcp_mul(x, x));
     gcp_plan keep = gcp_plan_make(loss, .policy = GCP_POLICY_KEEP_ALL), plan = gcp_plan_make(loss);
@@ -216,10 +235,12 @@ static void in_vain(void)
     CHECK_NEAR(figure(out, "this plan takes "), 100.0 * (double)plan.bytes / (double)keep.bytes, 0.051);
     CHECK_INT(figure(out, "and runs "), ==, plan.reruns);
     for (int policy = GCP_POLICY_KEEP_ALL; policy <= GCP_POLICY_BUDGET; policy++) {
-        gcp_plan other = gcp_plan_make_at(loss, fitting(GCP_OPTS(gcp_plan_opts, .policy = (gcp_policy)policy, .segments = 2, .checkpoints = 1,
-                                                                 .budget = policy == GCP_POLICY_BUDGET ? keep.bytes * 9 / 10 : 0)));
+        gcp_plan other = gcp_plan_make_at(
+            loss, fitting(GCP_OPTS(gcp_plan_opts, .policy = (gcp_policy)policy, .segments = 2, .checkpoints = 1,
+                                   .budget = policy == GCP_POLICY_BUDGET ? keep.bytes * 9 / 10 : 0)));
         CHECK(other.in && other.keep_all_bytes == keep.bytes);
-        CHECK(!strncmp(report(gcp_why_print, &other), "nothing is saved", 16) == (other.reruns && other.bytes >= keep.bytes));
+        CHECK(!strncmp(report(gcp_why_print, &other), "nothing is saved", 16) ==
+              (other.reruns && other.bytes >= keep.bytes));
     }
     CHECK(strstr(report(gcp_why_print, &keep), "nothing is saved") == NULL);
 }
@@ -228,7 +249,8 @@ static void in_vain(void)
 static void nothing(void)
 {
     gcp_plan plan = gcp_plan_make(chain()), none = { 0 };
-    void (*const prints[])(const gcp_plan *p, gcp_writer w) = { gcp_list_print, gcp_plan_print, gcp_layers_print, gcp_why_print, gcp_memory_svg };
+    void (*const prints[])(const gcp_plan *p, gcp_writer w) = { gcp_list_print, gcp_plan_print, gcp_layers_print,
+                                                                gcp_why_print, gcp_memory_svg };
     for (int i = 0; i < 5; i++) {
         used = 0;
         prints[i](&plan, (gcp_writer) { NULL, NULL });

@@ -7,15 +7,21 @@
 static unsigned char tape_memory[1 << 20], slab[1 << 18];
 
 static int identity_shape(gcp_shape_call *c) { c->out[0] = c->in[0]; return 1; }
-static void identity(const gcp_call *c) { memcpy(c->out[0].data, c->in[0].data, (size_t)c->in[0].shape.d[0] * (size_t)c->in[0].shape.d[3] * sizeof(gcp_real)); }
-static const gcp_op stop_gradient = { "stop", identity_shape, identity, NULL, NULL, 0, 0, GCP_FLAG_NO_GRADIENT, 1, NULL };
+static void identity(const gcp_call *c)
+{
+    memcpy(c->out[0].data, c->in[0].data, (size_t)c->in[0].shape.d[0] * (size_t)c->in[0].shape.d[3] * sizeof(gcp_real));
+}
+static const gcp_op stop_gradient = {
+    "stop", identity_shape, identity, NULL, NULL, 0, 0, GCP_FLAG_NO_GRADIENT, 1, NULL
+};
 
 /* w is read once with a gradient and, earlier on the tape, once without: a fused update must wait for both. */
 static float fused_shared(int fuse, gcp_policy policy)
 {
     gcp_arena arena = gcp_arena_from(tape_memory, sizeof tape_memory);
     gcp_tape *net = gcp_tape_make(&arena, .ops = 32, .seed = 5);
-    gcp_tensor x = gcp_input(net, "x", GCP_SHAPE(2, 4)), w = gcp_param(net, "w", GCP_SHAPE(4, 4), .init = GCP_INIT_HE, .fan_in = 4), y = x, out[1];
+    gcp_tensor x = gcp_input(net, "x", GCP_SHAPE(2, 4)),
+               w = gcp_param(net, "w", GCP_SHAPE(4, 4), .init = GCP_INIT_HE, .fan_in = 4), y = x, out[1];
     float data[8] = { 1, 2, 3, 4, -1, 0.5f, 2, 1 }, value = 0;
     GCP_SEGMENT(net, "first") {
         gcp_tensor held = gcp_linear_op(x, w, GCP_NIL);
@@ -23,7 +29,8 @@ static float fused_shared(int fuse, gcp_policy policy)
         y = gcp_tanh(y);
     }
     GCP_SEGMENT(net, "second") y = gcp_tanh(gcp_linear_op(y, w, GCP_NIL));
-    gcp_plan plan = gcp_plan_make(gcp_mean(gcp_mul(y, y)), .policy = policy, .optimizer = GCP_OPTIMIZER_SGD, .fuse_update = fuse, .check = GCP_CHECK);
+    gcp_plan plan = gcp_plan_make(gcp_mean(gcp_mul(y, y)), .policy = policy, .optimizer = GCP_OPTIMIZER_SGD,
+                                  .fuse_update = fuse, .check = GCP_CHECK);
     gcp_bind(&plan, slab, sizeof slab);
     gcp_write(&plan, x, data);
     for (int i = 0; i < 4; i++) value = (float)gcp_step(&plan, .lr = 0.5);
@@ -83,7 +90,8 @@ static void between_micro_batches(void)
     CHECK(strstr(gcp_error(train.tape), "gcp_write: another plan used the same memory between the micro-batches"));
 }
 
-/* Nor may it run in memory of its own, where it updates the same weights; after the error the micro-batches begin anew. */
+/* Nor may it run in memory of its own, where it updates the same weights; after the error the micro-batches begin
+   anew. */
 static void apart_between_micro_batches(void)
 {
     static unsigned char apart[4096];
@@ -104,14 +112,17 @@ static size_t norm_gradients(int shared, gcp_real *out)
     gcp_tape *net = gcp_tape_make(&arena, .ops = 32);
     gcp_tensor x = gcp_input(net, "x", GCP_SHAPE(2, 3, 3, 4), .want_grad = 1), y = x, p[4];
     static const char *const names[] = { "gamma", "beta", "gamma2", "beta2" };
-    for (int i = 0; i < 4; i++) p[i] = gcp_param(net, names[i], GCP_SHAPE(4), .init = i % 2 ? GCP_INIT_ZEROS : GCP_INIT_ONES);
+    for (int i = 0; i < 4; i++)
+        p[i] = gcp_param(net, names[i], GCP_SHAPE(4), .init = i % 2 ? GCP_INIT_ZEROS : GCP_INIT_ONES);
     for (int i = 0; i < 2; i++)
-        GCP_SEGMENT(net, "norm") y = gcp_tanh(gcp_batch_norm_op(y, p[shared ? 0 : 2 * i], p[shared ? 1 : 2 * i + 1], .name = "bn"));
+        GCP_SEGMENT(net, "norm")
+            y = gcp_tanh(gcp_batch_norm_op(y, p[shared ? 0 : 2 * i], p[shared ? 1 : 2 * i + 1], .name = "bn"));
     gcp_plan plan = gcp_plan_make(gcp_mean(gcp_mul(y, gcp_mul(y, x))), .check = GCP_CHECK);
     gcp_bind(&plan, slab, sizeof slab);
     for (size_t i = 0; i < sizeof data / sizeof *data; i++) data[i] = (float)(i * 37 % 23) / 10 - 1;
     CHECK(gcp_write(&plan, x, data) == GCP_OK && gcp_step(&plan) != 0);
-    CHECK(!gcp_is_nil(gcp_find(net, "norm[0]/bn/running_mean")) && !gcp_is_nil(gcp_find(net, "norm[1]/bn/running_var")));
+    CHECK(!gcp_is_nil(gcp_find(net, "norm[0]/bn/running_mean")) &&
+          !gcp_is_nil(gcp_find(net, "norm[1]/bn/running_var")));
     for (int i = 0; i < (shared ? 2 : 4); i++) CHECK(gcp_grad(&plan, p[i], out + 4 * i) == GCP_OK);
     CHECK(!gcp_error(net));
     return shared ? 8 : 16;

@@ -136,15 +136,22 @@ static void statistics(void)
 /* Parameters made by hand: fans from the shape, or from matmul; vectors are zeros; .std says the deviation. */
 static void by_hand(void)
 {
-    static const struct { const char *name; double want; } cases[] = {
-        { "square", 0.25 }, { "kernel", 0.11785113019775793 }, { "right", 0.125 }, { "given", 0.5 }, { "spread", 0.02 }, { "shifted", 0.3 }, { "bias", 0 }, { "glorot", 0.1 } };
+    static const struct { const char *name; double want;
+    } cases[] = { { "square", 0.25 }, { "kernel", 0.11785113019775793 },
+                  { "right", 0.125 }, { "given", 0.5 },
+                  { "spread", 0.02 }, { "shifted", 0.3 },
+                  { "bias", 0 },      { "glorot", 0.1 } };
     double mean, deviation, largest;
     fresh(3);
     gcp_tensor x = gcp_input(net, "x", GCP_SHAPE(2, 128)), w = gcp_param(net, "right", GCP_SHAPE(128, 64));
     gcp_tensor y = gcp_matmul(x, w);
-    gcp_tensor all[] = { gcp_param(net, "square", GCP_SHAPE(100, 32)), gcp_param(net, "kernel", GCP_SHAPE(32, 3, 3, 16)), gcp_param(net, "given", GCP_SHAPE(100, 32), .fan_in = 8),
-        gcp_param(net, "spread", GCP_SHAPE(64, 64), .std = 0.02), gcp_param(net, "shifted", GCP_SHAPE(4096), .std = 0.3), gcp_param(net, "bias", GCP_SHAPE(64)),
-        gcp_param(net, "glorot", GCP_SHAPE(150, 50), .init = GCP_INIT_GLOROT) };
+    gcp_tensor all[] = { gcp_param(net, "square", GCP_SHAPE(100, 32)),
+                         gcp_param(net, "kernel", GCP_SHAPE(32, 3, 3, 16)),
+                         gcp_param(net, "given", GCP_SHAPE(100, 32), .fan_in = 8),
+                         gcp_param(net, "spread", GCP_SHAPE(64, 64), .std = 0.02),
+                         gcp_param(net, "shifted", GCP_SHAPE(4096), .std = 0.3),
+                         gcp_param(net, "bias", GCP_SHAPE(64)),
+                         gcp_param(net, "glorot", GCP_SHAPE(150, 50), .init = GCP_INIT_GLOROT) };
     gcp_tensor total = gcp_mean(gcp_mul(y, y));
     for (size_t i = 0; i < sizeof all / sizeof *all; i++) total = gcp_add(total, gcp_mean(all[i]));
     gcp_plan plan = gcp_plan_make(total);
@@ -173,8 +180,9 @@ static void resets(void)
                 size_t n = weights(&plan, other);
                 gcp_tape_reset(net);
                 record(1);
-                plan = gcp_plan_make_at(loss, fitting(GCP_OPTS(gcp_plan_opts, .policy = (gcp_policy)(step + GCP_POLICY_KEEP_ALL), .segments = 2,
-                                                               .optimizer = GCP_OPTIMIZER_ADAM)));
+                plan = gcp_plan_make_at(
+                    loss, fitting(GCP_OPTS(gcp_plan_opts, .policy = (gcp_policy)(step + GCP_POLICY_KEEP_ALL),
+                                           .segments = 2, .optimizer = GCP_OPTIMIZER_ADAM)));
                 CHECK_INT(gcp_bind(&plan, step_memory, sizeof step_memory), ==, GCP_OK);
                 CHECK(n == weights(&plan, values) && same(values, other, n));
             }
@@ -196,7 +204,9 @@ static void own_home(void)
         record(1);
         size_t bytes = gcp_state_bytes(net, GCP_OPTIMIZER_SGD);
         if (own) CHECK_INT(gcp_state_bind(net, state_memory, bytes), ==, GCP_OK);
-        gcp_plan plan = gcp_plan_make(loss, .optimizer = GCP_OPTIMIZER_SGD, .momentum = 0.9), sparse = gcp_plan_make(loss, .optimizer = GCP_OPTIMIZER_SGD, .momentum = 0.9, .policy = GCP_POLICY_RECURSIVE);
+        gcp_plan plan = gcp_plan_make(loss, .optimizer = GCP_OPTIMIZER_SGD, .momentum = 0.9),
+                 sparse = gcp_plan_make(loss, .optimizer = GCP_OPTIMIZER_SGD, .momentum = 0.9,
+                                        .policy = GCP_POLICY_RECURSIVE);
         CHECK_INT(bytes, ==, plan.state_bytes);
         for (int step = 0; step < 4; step++) {
             gcp_plan *now = own && step & 1 ? &sparse : &plan;
@@ -218,7 +228,8 @@ static void shared_memory(void)
     for (int both = 0; both < 2; both++) {
         fresh(6);
         record(1);
-        gcp_plan plan = gcp_plan_make(loss, .optimizer = GCP_OPTIMIZER_SGD, .momentum = 0.5), eval = gcp_plan_make(loss, .inference = 1);
+        gcp_plan plan = gcp_plan_make(loss, .optimizer = GCP_OPTIMIZER_SGD, .momentum = 0.5),
+                 eval = gcp_plan_make(loss, .inference = 1);
         CHECK(plan.slab_bytes > eval.slab_bytes);
         CHECK_INT(gcp_bind(&plan, step_memory, plan.bytes), ==, GCP_OK);
         if (both) CHECK_INT(gcp_bind(&eval, step_memory, plan.bytes), ==, GCP_OK);
@@ -259,7 +270,8 @@ static void slots_appear(void)
     batch(&eval, 0);
     CHECK(gcp_forward(&eval) > 0 && gcp_read(&eval, loss, &value) == GCP_OK);
     CHECK(gcp_bind(&plan, step_memory, sizeof step_memory) == GCP_OK);
-    CHECK(gcp_read(&eval, loss, &value) == GCP_E_INPUT && said(GCP_E_INPUT, "gcp_read: 'cross_entropy[0]' is not there: no step was taken since the state grew"));
+    CHECK(gcp_read(&eval, loss, &value) == GCP_E_INPUT &&
+          said(GCP_E_INPUT, "gcp_read: 'cross_entropy[0]' is not there: no step was taken since the state grew"));
     CHECK(isnan(gcp_forward(&eval)) && said(GCP_E_INPUT, "gcp_forward: 'image' was not written since the state grew"));
     float first = train(&plan, 0);
     batch(&eval, 0);
@@ -267,11 +279,14 @@ static void slots_appear(void)
     fine(__LINE__);
     gcp_slots_reset(net);
     CHECK_INT(gcp_steps_done(net), ==, 0);
-    CHECK(isnan(gcp_step(&plan, .lr = GCP_ZERO)) && said(GCP_E_STATE, "gcp_step: gcp_slots_reset has forgotten the optimiser's slots: bind again"));
+    CHECK(isnan(gcp_step(&plan, .lr = GCP_ZERO)) &&
+          said(GCP_E_STATE, "gcp_step: gcp_slots_reset has forgotten the optimiser's slots: bind again"));
     gcp_plan sgd = gcp_plan_make(loss, .optimizer = GCP_OPTIMIZER_SGD, .momentum = 0.9);
     CHECK(gcp_bind(&sgd, step_memory, sizeof step_memory) == GCP_OK);
-    CHECK(isnan(gcp_step(&plan, .lr = GCP_ZERO)) && said(GCP_E_STATE, "bind again"));      /* the slots there are not its own */
-    CHECK(gcp_bind(&plan, step_memory, sizeof step_memory) == GCP_E_STATE && said(GCP_E_STATE, "slots of another optimiser"));
+    /* the slots there are not its own */
+    CHECK(isnan(gcp_step(&plan, .lr = GCP_ZERO)) && said(GCP_E_STATE, "bind again"));
+    CHECK(gcp_bind(&plan, step_memory, sizeof step_memory) == GCP_E_STATE &&
+          said(GCP_E_STATE, "slots of another optimiser"));
     gcp_slots_reset(net);
     CHECK(gcp_bind(&plan, step_memory, sizeof step_memory) == GCP_OK && train(&plan, 0) > 0);
     fine(__LINE__);
@@ -279,24 +294,29 @@ static void slots_appear(void)
 
 /* ---- planned is measured, however many plans -------------------------------------------------------------------*/
 
-/* Two plans, with and without an optimiser, in every order of binding: the state of both and the largest slab is enough. */
+/* Two plans, with and without an optimiser, in every order of binding: the state of both and the largest slab is
+   enough. */
 static void pairs(void)
 {
     for (int order = 0; order < 4; order++) {
         fresh(20);
         record(1);
-        gcp_plan plain = order & 1 ? gcp_plan_make(loss, .inference = 1) : gcp_plan_make(loss), train = gcp_plan_make(loss, .optimizer = GCP_OPTIMIZER_ADAM);
+        gcp_plan plain = order & 1 ? gcp_plan_make(loss, .inference = 1) : gcp_plan_make(loss),
+                 train = gcp_plan_make(loss, .optimizer = GCP_OPTIMIZER_ADAM);
         CHECK(plain.bytes < train.bytes && plain.slab_bytes != train.slab_bytes);
         size_t exact = gcp_plans_bytes(&plain, &train), larger = train.bytes > plain.bytes ? train.bytes : plain.bytes;
         size_t slab = train.slab_bytes > plain.slab_bytes ? train.slab_bytes : plain.slab_bytes;
         CHECK_INT(exact, ==, train.state_bytes + slab);
-        CHECK(exact == gcp_plans_bytes(&train, &plain) && exact >= larger && gcp_plans_bytes(&plain) == plain.bytes && gcp_plans_room(&train) == train.room);
+        CHECK(exact == gcp_plans_bytes(&train, &plain) && exact >= larger && gcp_plans_bytes(&plain) == plain.bytes &&
+              gcp_plans_room(&train) == train.room);
         gcp_plan *first = order & 2 ? &train : &plain, *second = order & 2 ? &plain : &train;
         CHECK(gcp_bind(first, step_memory, exact) == GCP_OK && gcp_bind(second, step_memory, exact) == GCP_OK);
         for (int turn = 0; turn < 4; turn++) {
             gcp_plan *now = turn & 1 ? second : first;
             batch(now, turn);
-            float got = now == &train ? (float)gcp_step(now, .lr = 0.01) : order & 1 ? (float)gcp_forward(now) : (float)gcp_step(now);
+            float got = now == &train ? (float)gcp_step(now, .lr = 0.01)
+                        : order & 1   ? (float)gcp_forward(now)
+                                      : (float)gcp_step(now);
             CHECK(got > 0);
             CHECK_INT(gcp_measure(now, more_memory, sizeof more_memory), ==, now->bytes);
             CHECK_INT(now->state_bytes + now->slab_bytes, ==, now->bytes);
@@ -312,14 +332,16 @@ static void outgrown(void)
     char text[128];
     fresh(21);
     record(1);
-    gcp_plan wide = gcp_plan_make(loss, .policy = GCP_POLICY_KEEP_ALL), train = gcp_plan_make(loss, .optimizer = GCP_OPTIMIZER_ADAM, .policy = GCP_POLICY_RECURSIVE);
+    gcp_plan wide = gcp_plan_make(loss, .policy = GCP_POLICY_KEEP_ALL),
+             train = gcp_plan_make(loss, .optimizer = GCP_OPTIMIZER_ADAM, .policy = GCP_POLICY_RECURSIVE);
     size_t before = wide.bytes;
     CHECK(wide.slab_bytes > train.slab_bytes && gcp_bind(&wide, step_memory, before) == GCP_OK);
     batch(&wide, 0);
     CHECK(gcp_bind(&train, step_memory, sizeof step_memory) == GCP_OK && step_of(&train) > 0);
     gcp_write(&wide, image, values);
     CHECK(wide.bytes == gcp_plans_bytes(&wide, &train) && wide.bytes > before);
-    snprintf(text, sizeof text, "gcp_write: %zu bytes; at this address %zu are needed, at any %zu", before, wide.bytes, wide.room);
+    snprintf(text, sizeof text, "gcp_write: %zu bytes; at this address %zu are needed, at any %zu", before, wide.bytes,
+             wide.room);
     CHECK(said(GCP_E_BIND, text));
     CHECK(step_of(&train) > 0 && gcp_bind(&wide, step_memory, wide.bytes) == GCP_OK);
     batch(&wide, 0);
@@ -333,7 +355,8 @@ static void budget_again(void)
     for (int later = 0; later < 2; later++) {
         fresh(22);
         record(1);
-        gcp_plan plain = gcp_plan_make(loss, .policy = GCP_POLICY_KEEP_ALL), capped = gcp_plan_make(loss, .policy = GCP_POLICY_KEEP_ALL, .budget = plain.bytes);
+        gcp_plan plain = gcp_plan_make(loss, .policy = GCP_POLICY_KEEP_ALL),
+                 capped = gcp_plan_make(loss, .policy = GCP_POLICY_KEEP_ALL, .budget = plain.bytes);
         gcp_plan train = gcp_plan_make(loss, .optimizer = GCP_OPTIMIZER_SGD, .momentum = 0.9);
         CHECK(capped.in && capped.bytes == plain.bytes);
         if (later) CHECK_INT(gcp_bind(&capped, step_memory, sizeof step_memory), ==, GCP_OK);
@@ -349,10 +372,13 @@ static void three_plans(void)
 {
     fresh(23);
     gcp_tensor noise = gcp_input(net, "noise", GCP_SHAPE(4, 8)), real = gcp_input(net, "real", GCP_SHAPE(4, 16));
-    gcp_tensor made = gcp_tanh(gcp_linear(gcp_relu(gcp_linear(noise, .out = 12, .name = "g1")), .out = 16, .name = "g2"));
-    gcp_tensor w = gcp_param(net, "d", GCP_SHAPE(1, 16)), told = gcp_mean(gcp_linear_op(made, w, GCP_NIL)), honest = gcp_mean(gcp_linear_op(real, w, GCP_NIL));
+    gcp_tensor made = gcp_tanh(
+        gcp_linear(gcp_relu(gcp_linear(noise, .out = 12, .name = "g1")), .out = 16, .name = "g2"));
+    gcp_tensor w = gcp_param(net, "d", GCP_SHAPE(1, 16)), told = gcp_mean(gcp_linear_op(made, w, GCP_NIL)),
+               honest = gcp_mean(gcp_linear_op(real, w, GCP_NIL));
     gcp_tensor judge = gcp_add(told, gcp_scale(honest, .by = -1));
-    gcp_plan d = gcp_plan_make(gcp_mean(gcp_mul(honest, honest)), .optimizer = GCP_OPTIMIZER_ADAM), both = gcp_plan_make(judge, .optimizer = GCP_OPTIMIZER_ADAM), show = gcp_plan_make(made, .inference = 1);
+    gcp_plan d = gcp_plan_make(gcp_mean(gcp_mul(honest, honest)), .optimizer = GCP_OPTIMIZER_ADAM),
+             both = gcp_plan_make(judge, .optimizer = GCP_OPTIMIZER_ADAM), show = gcp_plan_make(made, .inference = 1);
     size_t exact = gcp_plans_bytes(&d, &both, &show);
     CHECK(d.state_bytes < both.state_bytes && show.state_bytes < d.state_bytes);
     gcp_plan *plans[] = { &show, &d, &both };
@@ -374,22 +400,29 @@ static void taken_inputs(void)
 {
     fresh(24);
     record(1);
-    gcp_plan a = gcp_plan_make(loss, .optimizer = GCP_OPTIMIZER_SGD), b = gcp_plan_make(loss, .inference = 1), c = gcp_plan_make(loss, .inference = 1);
-    CHECK(gcp_bind(&a, step_memory, sizeof step_memory) == GCP_OK && gcp_bind(&b, step_memory, sizeof step_memory) == GCP_OK);
+    gcp_plan a = gcp_plan_make(loss, .optimizer = GCP_OPTIMIZER_SGD), b = gcp_plan_make(loss, .inference = 1),
+             c = gcp_plan_make(loss, .inference = 1);
+    CHECK(gcp_bind(&a, step_memory, sizeof step_memory) == GCP_OK &&
+          gcp_bind(&b, step_memory, sizeof step_memory) == GCP_OK);
     CHECK(gcp_bind(&c, more_memory, sizeof more_memory) == GCP_OK);
     CHECK(isnan(gcp_step(&a, .lr = 0.1)) && said(GCP_E_INPUT, "gcp_step: 'image' was not written since gcp_bind"));
     batch(&c, 0);
     batch(&a, 0);
     CHECK(gcp_step(&a, .lr = 0.1) > 0 && gcp_step(&a, .lr = 0.1) > 0);          /* inputs stay */
     CHECK(gcp_write(&b, image, values) == GCP_OK);
-    CHECK(isnan(gcp_forward(&b)) && said(GCP_E_INPUT, "gcp_forward: 'label' was not written since another plan used the same memory"));
-    CHECK(isnan(gcp_step(&a, .lr = 0.1)) && said(GCP_E_INPUT, "gcp_step: 'image' was not written since another plan used the same memory"));
-    CHECK(gcp_read(&a, image, values) == GCP_E_INPUT && said(GCP_E_INPUT, "gcp_read: 'image' was not written since another plan"));
-    CHECK(gcp_read(&a, loss, values) == GCP_E_INPUT && said(GCP_E_INPUT, "gcp_read: 'cross_entropy[0]' is not there: no step was taken since another plan"));
+    CHECK(isnan(gcp_forward(&b)) &&
+          said(GCP_E_INPUT, "gcp_forward: 'label' was not written since another plan used the same memory"));
+    CHECK(isnan(gcp_step(&a, .lr = 0.1)) &&
+          said(GCP_E_INPUT, "gcp_step: 'image' was not written since another plan used the same memory"));
+    CHECK(gcp_read(&a, image, values) == GCP_E_INPUT &&
+          said(GCP_E_INPUT, "gcp_read: 'image' was not written since another plan"));
+    CHECK(gcp_read(&a, loss, values) == GCP_E_INPUT &&
+          said(GCP_E_INPUT, "gcp_read: 'cross_entropy[0]' is not there: no step was taken since another plan"));
     CHECK(gcp_forward(&c) > 0);                                                  /* in memory of its own */
     gcp_tensor w = gcp_find(net, "head/weight");
     batch(&b, 0);
-    CHECK(gcp_write(&a, w, other) == GCP_OK && gcp_forward(&b) > 0 && gcp_read(&a, w, other) == GCP_OK);     /* weights are nobody's inputs */
+    /* weights are nobody's inputs */
+    CHECK(gcp_write(&a, w, other) == GCP_OK && gcp_forward(&b) > 0 && gcp_read(&a, w, other) == GCP_OK);
     fine(__LINE__);
 }
 
@@ -401,37 +434,47 @@ static void overlaps(void)
     record(1);
     gcp_plan plan = gcp_plan_make(loss), second = gcp_plan_make(loss, .policy = GCP_POLICY_RECURSIVE);
     size_t n = plan.room;
-    CHECK(gcp_bind(&plan, second.in, n) == GCP_E_BIND && said(GCP_E_BIND, "overlaps a plan in its arena"));         /* made, not bound */
-    CHECK(gcp_bind(&plan, tape_memory, sizeof tape_memory) == GCP_E_BIND && said(GCP_E_BIND, "the memory overlaps the tape in its arena"));
-    CHECK(gcp_bind(&plan, arena.base + arena.used, n) == GCP_E_BIND && said(GCP_E_BIND, "overlaps what is free in the tape's arena"));
-    CHECK(gcp_state_bind(net, tape_memory, sizeof tape_memory) == GCP_E_BIND && said(GCP_E_BIND, "gcp_state_bind: the memory overlaps the tape"));
-    void *pushed = gcp_arena_push(&arena, (ptrdiff_t)n, 64, 1);                    /* taken from the arena by the caller: his own */
+    /* made, not bound */
+    CHECK(gcp_bind(&plan, second.in, n) == GCP_E_BIND && said(GCP_E_BIND, "overlaps a plan in its arena"));
+    CHECK(gcp_bind(&plan, tape_memory, sizeof tape_memory) == GCP_E_BIND &&
+          said(GCP_E_BIND, "the memory overlaps the tape in its arena"));
+    CHECK(gcp_bind(&plan, arena.base + arena.used, n) == GCP_E_BIND &&
+          said(GCP_E_BIND, "overlaps what is free in the tape's arena"));
+    CHECK(gcp_state_bind(net, tape_memory, sizeof tape_memory) == GCP_E_BIND &&
+          said(GCP_E_BIND, "gcp_state_bind: the memory overlaps the tape"));
+    /* taken from the arena by the caller: his own */
+    void *pushed = gcp_arena_push(&arena, (ptrdiff_t)n, 64, 1);
     CHECK(pushed && gcp_bind(&plan, pushed, n) == GCP_OK);
     CHECK(gcp_bind(&second, (unsigned char *)pushed + 64, n - 64) == GCP_E_BIND && said(GCP_E_BIND, "overlaps"));
     CHECK(gcp_measure(&plan, pushed, n + 1) == 0 && said(GCP_E_BIND, "gcp_measure: the memory overlaps"));
-    CHECK(gcp_measure(&plan, tape_memory, sizeof tape_memory) == 0 && said(GCP_E_BIND, "gcp_measure: the memory overlaps"));
+    CHECK(gcp_measure(&plan, tape_memory, sizeof tape_memory) == 0 &&
+          said(GCP_E_BIND, "gcp_measure: the memory overlaps"));
     CHECK(gcp_unbind(&plan) == GCP_OK && gcp_bind(&plan, step_memory, sizeof step_memory) == GCP_OK);
-    CHECK(gcp_bind(&second, (unsigned char *)step_memory + plan.slab_bytes - 64, 1 << 18) == GCP_E_BIND && said(GCP_E_BIND, "the memory overlaps another plan's"));
+    CHECK(gcp_bind(&second, (unsigned char *)step_memory + plan.slab_bytes - 64, 1 << 18) == GCP_E_BIND &&
+          said(GCP_E_BIND, "the memory overlaps another plan's"));
     CHECK(gcp_bind(&second, (unsigned char *)step_memory + plan.slab_bytes + 64, 1 << 18) == GCP_OK);
     CHECK(gcp_unbind(&plan) == GCP_OK && gcp_bind(&second, more_memory, sizeof more_memory) == GCP_OK);
     static gcp_arena own;
     own = gcp_arena_from(state_memory, sizeof state_memory);
     gcp_plan apart = gcp_plan_make(loss, .arena = &own);
     CHECK(apart.in != NULL);
-    CHECK(gcp_bind(&apart, state_memory, sizeof state_memory) == GCP_E_BIND && said(GCP_E_BIND, "overlaps the plan in its arena"));
+    CHECK(gcp_bind(&apart, state_memory, sizeof state_memory) == GCP_E_BIND &&
+          said(GCP_E_BIND, "overlaps the plan in its arena"));
     batch(&second, 0);
     CHECK(gcp_step(&second) > 0);
     fine(__LINE__);
 }
 
-/* Plans of targets that align otherwise share memory at any address: each slab lies behind the state, wherever the first one put it. */
+/* Plans of targets that align otherwise share memory at any address: each slab lies behind the state, wherever the
+   first one put it. */
 static void aligned_otherwise(int first, size_t at)
 {
     const gcp_target wide = { .align = 256 }, wider = { .align = 1024 };
     fresh(29);
     record(0);
     gcp_plan plans[] = { gcp_plan_make(loss, .inference = 1), gcp_plan_make(loss, .inference = 1, .target = &wide),
-                         gcp_plan_make(loss, .inference = 1, .target = &wider) }, adam = gcp_plan_make(loss, .optimizer = GCP_OPTIMIZER_ADAM, .target = &wide);
+                         gcp_plan_make(loss, .inference = 1, .target = &wider) },
+             adam = gcp_plan_make(loss, .optimizer = GCP_OPTIMIZER_ADAM, .target = &wide);
     size_t room = gcp_plans_room(&plans[0], &plans[1], &plans[2], &adam);
     static gcp_real initial_weights[1 << 14];
     double loss_of_first = 0;
@@ -473,10 +516,12 @@ static void many_bound(void)
         CHECK(plan.in && gcp_bind(&plan, step_memory, sizeof step_memory) == GCP_OK);
     }
     for (int i = 0; i <= GCP_MAX_BOUND; i++) plans[i] = gcp_plan_make(loss);
-    for (int i = 0; i < GCP_MAX_BOUND - 1; i++) CHECK_INT(gcp_bind(&plans[i], step_memory, sizeof step_memory), ==, GCP_OK);
+    for (int i = 0; i < GCP_MAX_BOUND - 1; i++)
+        CHECK_INT(gcp_bind(&plans[i], step_memory, sizeof step_memory), ==, GCP_OK);
     gcp_bind(&plans[GCP_MAX_BOUND - 1], step_memory, sizeof step_memory);
     CHECK(said(GCP_E_CAPACITY, "32 plans are bound; gcp_unbind those that are done"));
-    CHECK(gcp_unbind(&plans[3]) == GCP_OK && gcp_bind(&plans[GCP_MAX_BOUND], step_memory, sizeof step_memory) == GCP_OK);
+    CHECK(gcp_unbind(&plans[3]) == GCP_OK &&
+          gcp_bind(&plans[GCP_MAX_BOUND], step_memory, sizeof step_memory) == GCP_OK);
     batch(&plans[GCP_MAX_BOUND], 0);
     CHECK(gcp_step(&plans[GCP_MAX_BOUND]) > 0);
     fine(__LINE__);
@@ -492,8 +537,10 @@ static void rooms(void)
             record(1);
             gcp_plan plan = gcp_plan_make(loss, .optimizer = GCP_OPTIMIZER_ADAM, .target = &target);
             CHECK_INT(plan.room, ==, plan.bytes + align - 1);
-            CHECK(gcp_bind(&plan, step_memory + 1, plan.room - 1) == GCP_E_BIND && said(GCP_E_BIND, "bytes; at this address"));
-            CHECK(gcp_bind(&plan, step_memory, plan.bytes - 1) == GCP_E_BIND && said(GCP_E_BIND, "bytes; at this address"));
+            CHECK(gcp_bind(&plan, step_memory + 1, plan.room - 1) == GCP_E_BIND &&
+                  said(GCP_E_BIND, "bytes; at this address"));
+            CHECK(gcp_bind(&plan, step_memory, plan.bytes - 1) == GCP_E_BIND &&
+                  said(GCP_E_BIND, "bytes; at this address"));
             CHECK_INT(gcp_bind(&plan, step_memory + shift, shift ? plan.room : plan.bytes), ==, GCP_OK);
             CHECK(train(&plan, 0) > 0);
             fine(__LINE__);
@@ -508,11 +555,14 @@ static void given_back(void)
     record(1);
     gcp_plan eval = gcp_plan_make(loss, .inference = 1), plan = gcp_plan_make(loss, .optimizer = GCP_OPTIMIZER_SGD);
     ptrdiff_t high = 0, used = arena.used;
-    CHECK(gcp_bind(&plan, step_memory, sizeof step_memory) == GCP_OK && gcp_bind(&eval, more_memory, sizeof more_memory) == GCP_OK);
+    CHECK(gcp_bind(&plan, step_memory, sizeof step_memory) == GCP_OK &&
+          gcp_bind(&eval, more_memory, sizeof more_memory) == GCP_OK);
     for (int epoch = 0; epoch < 200; epoch++) {                      /* a new budget every epoch */
         gcp_plan_free(&plan);
-        CHECK(!plan.in && gcp_bind(&plan, step_memory, sizeof step_memory) == GCP_E_PLAN && said(GCP_E_PLAN, "was not made, or was given back"));
-        plan = gcp_plan_make(loss, .optimizer = GCP_OPTIMIZER_SGD, .policy = epoch & 1 ? GCP_POLICY_SQRT : GCP_POLICY_KEEP_ALL);
+        CHECK(!plan.in && gcp_bind(&plan, step_memory, sizeof step_memory) == GCP_E_PLAN &&
+              said(GCP_E_PLAN, "was not made, or was given back"));
+        plan = gcp_plan_make(loss, .optimizer = GCP_OPTIMIZER_SGD,
+                             .policy = epoch & 1 ? GCP_POLICY_SQRT : GCP_POLICY_KEEP_ALL);
         CHECK(plan.in && gcp_bind(&plan, step_memory, sizeof step_memory) == GCP_OK && train(&plan, epoch) > 0);
         if (epoch == 1) high = arena.used;
         CHECK(epoch < 2 || arena.used <= high);
@@ -553,9 +603,12 @@ static void own_counts(void)
     for (int before = 0; before <= 100; before += 50) {
         gcp_real was[3], is[3], gradient[3] = { 1, 2, -3 };
         fresh(28);
-        gcp_tensor x = gcp_input(net, "x", GCP_SHAPE(3)), u = gcp_param(net, "u", GCP_SHAPE(3), .init = GCP_INIT_ONES), v = gcp_param(net, "v", GCP_SHAPE(3), .init = GCP_INIT_ONES);
-        gcp_plan first = gcp_plan_make(gcp_mean(gcp_mul(x, u)), .optimizer = GCP_OPTIMIZER_ADAM), second = gcp_plan_make(gcp_mean(gcp_mul(x, v)), .optimizer = GCP_OPTIMIZER_ADAM);
-        CHECK(gcp_bind(&first, step_memory, sizeof step_memory) == GCP_OK && gcp_bind(&second, step_memory, sizeof step_memory) == GCP_OK);
+        gcp_tensor x = gcp_input(net, "x", GCP_SHAPE(3)), u = gcp_param(net, "u", GCP_SHAPE(3), .init = GCP_INIT_ONES),
+                   v = gcp_param(net, "v", GCP_SHAPE(3), .init = GCP_INIT_ONES);
+        gcp_plan first = gcp_plan_make(gcp_mean(gcp_mul(x, u)), .optimizer = GCP_OPTIMIZER_ADAM),
+                 second = gcp_plan_make(gcp_mean(gcp_mul(x, v)), .optimizer = GCP_OPTIMIZER_ADAM);
+        CHECK(gcp_bind(&first, step_memory, sizeof step_memory) == GCP_OK &&
+              gcp_bind(&second, step_memory, sizeof step_memory) == GCP_OK);
         gcp_write(&first, x, gradient);
         for (int i = 0; i < before; i++) gcp_step(&first, .lr = 0.1);
         gcp_write(&second, x, gradient);
@@ -569,7 +622,8 @@ static void own_counts(void)
         gcp_read(&second, v, was);
         gcp_step(&second, .lr = 0.125);
         gcp_read(&second, v, is);
-        for (int i = 0; i < 3; i++) CHECK_NEAR(fabs((double)(is[i] - was[i])), 0.125, 1e-5);      /* reset with the slots */
+        /* reset with the slots */
+        for (int i = 0; i < 3; i++) CHECK_NEAR(fabs((double)(is[i] - was[i])), 0.125, 1e-5);
         fine(__LINE__);
     }
 }
@@ -591,13 +645,15 @@ static void frozen(void)
     CHECK(gcp_read(&plan, stem, values) == GCP_OK && same(values, before, gcp_elements(stem)));
     CHECK(gcp_read(&plan, head, values) == GCP_OK && !same(values, before + 1024, gcp_elements(head)));
     fine(__LINE__);
-    CHECK(gcp_grad(&plan, stem, values) == GCP_E_ARGUMENT && said(GCP_E_ARGUMENT, "gcp_grad: 'stem/weight' is frozen (gcp_freeze)"));
+    CHECK(gcp_grad(&plan, stem, values) == GCP_E_ARGUMENT &&
+          said(GCP_E_ARGUMENT, "gcp_grad: 'stem/weight' is frozen (gcp_freeze)"));
 }
 
 static double gradient_of(int uses, int index)       /* of a weight used once, twice, or as two weights */
 {
     fresh(9);
-    gcp_tensor x = gcp_input(net, "x", GCP_SHAPE(2, 4)), w = gcp_param(net, "w", GCP_SHAPE(4, 4), .init = GCP_INIT_ONES);
+    gcp_tensor x = gcp_input(net, "x", GCP_SHAPE(2, 4)),
+               w = gcp_param(net, "w", GCP_SHAPE(4, 4), .init = GCP_INIT_ONES);
     gcp_tensor v = uses == 3 ? gcp_param(net, "v", GCP_SHAPE(4, 4), .init = GCP_INIT_ONES) : w;
     gcp_tensor y = gcp_tanh(gcp_scale(gcp_linear_op(x, w, GCP_NIL, .out = 4), .by = 0.1));
     gcp_tensor l = gcp_mean(gcp_mul(y, gcp_linear_op(y, v, GCP_NIL, .out = 4)));
@@ -625,12 +681,14 @@ static void paths(void)
     record(1);
     CHECK_TEXT(gcp_name(gcp_nth_parameter(net, 0), name, sizeof name), "stem/weight");
     CHECK_TEXT(gcp_name(gcp_nth_parameter(net, 2), name, sizeof name), "block[0]/conv2d[0]/weight");
-    CHECK_TEXT(gcp_name(gcp_nth_parameter(net, 4), name, sizeof name), "block[0]/batch_norm[0]/gamma");      /* no statistics in between */
+    /* no statistics in between */
+    CHECK_TEXT(gcp_name(gcp_nth_parameter(net, 4), name, sizeof name), "block[0]/batch_norm[0]/gamma");
     CHECK_TEXT(gcp_name(gcp_nth_parameter(net, 19), name, sizeof name), "head/bias");
     CHECK(gcp_is_nil(gcp_nth_parameter(net, 20)) && gcp_is_nil(gcp_nth_parameter(net, -1)));
     CHECK_TEXT(gcp_name(gcp_find(net, "head/bias"), tiny, sizeof tiny), "head/bi");
     CHECK_TEXT(gcp_name(gcp_find(net, "image"), name, sizeof name), "image");
-    CHECK(gcp_is_nil(gcp_find(net, "head")) && gcp_is_nil(gcp_find(net, "block[0]/relu[0]")) && gcp_is_nil(gcp_find(net, "")));
+    CHECK(gcp_is_nil(gcp_find(net, "head")) && gcp_is_nil(gcp_find(net, "block[0]/relu[0]")) &&
+          gcp_is_nil(gcp_find(net, "")));
     gcp_shape s = gcp_shape_of(gcp_find(net, "stem/weight"));
     CHECK(s.rank == 4 && s.d[0] == 4 && s.d[1] == 3 && s.d[2] == 3 && s.d[3] == 3);
 }
@@ -653,16 +711,20 @@ static void kept(void)
             }
         loss = gcp_mean(gcp_mul(x, x));
         size_t n = gcp_elements(middle);
-        gcp_plan plan = gcp_plan_make_at(loss, fitting(GCP_OPTS(gcp_plan_opts, .policy = (gcp_policy)policy, .segments = 3, .checkpoints = 2, .check = GCP_CHECK)));
+        gcp_plan plan = gcp_plan_make_at(loss, fitting(GCP_OPTS(gcp_plan_opts, .policy = (gcp_policy)policy,
+                                                                .segments = 3, .checkpoints = 2, .check = GCP_CHECK)));
         gcp_plan eval = gcp_plan_make(middle, .inference = 1);
-        CHECK(gcp_bind(&plan, step_memory, sizeof step_memory) == GCP_OK && gcp_bind(&eval, more_memory, sizeof more_memory) == GCP_OK);
+        CHECK(gcp_bind(&plan, step_memory, sizeof step_memory) == GCP_OK &&
+              gcp_bind(&eval, more_memory, sizeof more_memory) == GCP_OK);
         for (int i = 0; i < 216; i++) values[i] = (gcp_real)((i * 37 % 64) / 64.0 - 0.5);
         gcp_write(&plan, image, values);
         gcp_write(&eval, image, values);
         gcp_step(&plan, .lr = 0);
         gcp_forward(&eval, .lr = 0);
-        CHECK(n == 288 && gcp_read(&eval, middle, want) == GCP_OK && gcp_read(&plan, middle, values) == GCP_OK && same(values, want, n));
-        CHECK(gcp_read(&plan, image, want) == GCP_OK && want[1] == (gcp_real)(37 / 64.0 - 0.5));      /* inputs stay intact */
+        CHECK(n == 288 && gcp_read(&eval, middle, want) == GCP_OK && gcp_read(&plan, middle, values) == GCP_OK &&
+              same(values, want, n));
+        /* inputs stay intact */
+        CHECK(gcp_read(&plan, image, want) == GCP_OK && want[1] == (gcp_real)(37 / 64.0 - 0.5));
         fine(__LINE__);
         CHECK(gcp_read(&plan, wide, values) == GCP_E_ARGUMENT);
         gcp_error_clear(net);
@@ -695,12 +757,16 @@ static void running(void)
         fresh(13);
         image = gcp_input(net, "image", GCP_SHAPE(4, 2, 2, 3));
         gcp_tensor x = gcp_batch_norm(image);
-        for (int i = 0; i < 4; i++) GCP_SEGMENT(net, "block") x = gcp_gelu(gcp_batch_norm(gcp_conv2d(x, .out = 3, .k = 1)));
-        gcp_plan plan = gcp_plan_make_at(gcp_mean(gcp_mul(x, x)),
-                                         fitting(GCP_OPTS(gcp_plan_opts, .policy = policy > GCP_POLICY_CHEAP ? GCP_POLICY_SEGMENTS : (gcp_policy)policy,
-                                                          .segments = 2, .checkpoints = 2, .replay = 1)));
+        for (int i = 0; i < 4; i++)
+            GCP_SEGMENT(net, "block") x = gcp_gelu(gcp_batch_norm(gcp_conv2d(x, .out = 3, .k = 1)));
+        gcp_plan plan = gcp_plan_make_at(
+            gcp_mean(gcp_mul(x, x)),
+            fitting(GCP_OPTS(gcp_plan_opts,
+                             .policy = policy > GCP_POLICY_CHEAP ? GCP_POLICY_SEGMENTS : (gcp_policy)policy,
+                             .segments = 2, .checkpoints = 2, .replay = 1)));
         gcp_bind(&plan, step_memory, sizeof step_memory);
-        gcp_tensor mean = gcp_find(net, "batch_norm[0]/running_mean"), deep = gcp_find(net, "block[2]/batch_norm[0]/running_var");
+        gcp_tensor mean = gcp_find(net, "batch_norm[0]/running_mean"),
+                   deep = gcp_find(net, "block[2]/batch_norm[0]/running_var");
         CHECK(!gcp_is_nil(mean) && !gcp_is_nil(deep));
         double expected = 0;
         for (int step = 0; step < 3; step++) {
@@ -776,7 +842,8 @@ static void allocating_in_vain(void)
     gcp_target target = { .context = &p, .allocate = take, .release = give };
     fresh(15);
     record(1);
-    gcp_plan plan = gcp_plan_make(loss, .optimizer = GCP_OPTIMIZER_SGD, .momentum = 0.5), adam = gcp_plan_make(loss, .optimizer = GCP_OPTIMIZER_ADAM, .target = &target);
+    gcp_plan plan = gcp_plan_make(loss, .optimizer = GCP_OPTIMIZER_SGD, .momentum = 0.5),
+             adam = gcp_plan_make(loss, .optimizer = GCP_OPTIMIZER_ADAM, .target = &target);
     CHECK(gcp_bind(&plan, step_memory, sizeof step_memory) == GCP_OK);
     CHECK(gcp_bind(&adam, NULL, 0) == GCP_E_STATE);
     gcp_unbind(&adam);
@@ -805,9 +872,12 @@ static void counters(void)
 
 int main(void)
 {
-    static void (*const groups[])(void) = { seeds, statistics, by_hand, resets, own_home, shared_memory, slots_appear, pairs, outgrown, budget_again,
-        three_plans, taken_inputs, overlaps, mixed_aligns, many_bound, rooms, given_back, own_counts, frozen, shared_weights, paths,
-        kept, input_gradients, running, allocating, allocating_in_vain, counters };
+    static void (*const groups[])(void) = {
+        seeds,      statistics,         by_hand,     resets,         own_home, shared_memory, slots_appear,    pairs,
+        outgrown,   budget_again,       three_plans, taken_inputs,   overlaps, mixed_aligns,  many_bound,      rooms,
+        given_back, own_counts,         frozen,      shared_weights, paths,    kept,          input_gradients, running,
+        allocating, allocating_in_vain, counters
+    };
     for (size_t i = 0; i < sizeof groups / sizeof *groups; i++) groups[i]();
     return check_done();
 }

@@ -1,5 +1,5 @@
-/* Real threads (examples/threads.h, what the thread sanitizer runs): the same bits for 1, 2, 3 and 4 of them, with values
-   copied to far memory and back by one more, and two contexts in two threads that share nothing. */
+/* Real threads (examples/threads.h, what the thread sanitizer runs): the same bits for 1, 2, 3 and 4 of them, with
+   values copied to far memory and back by one more, and two contexts in two threads that share nothing. */
 #include "../examples/threads.h"
 #include "support/check.h"
 #include "support/random_net.h"
@@ -23,10 +23,13 @@ static void run(context *c, const gcp_target *target, gcp_policy policy)
     gcp_arena arena = gcp_arena_from(c->tape, sizeof c->tape);
     random_net r = net_make(&arena, c->seed);
     const int labels[2] = { 1, 3 };
-    gcp_plan plan = gcp_plan_make_at(r.loss, fitting(GCP_OPTS(gcp_plan_opts, .policy = policy == GCP_POLICY_BUDGET ? GCP_POLICY_KEEP_ALL : policy,
-                                                              .segments = 2, .optimizer = GCP_OPTIMIZER_ADAM, .target = target)));
+    gcp_plan plan = gcp_plan_make_at(
+        r.loss, fitting(GCP_OPTS(gcp_plan_opts, .policy = policy == GCP_POLICY_BUDGET ? GCP_POLICY_KEEP_ALL : policy,
+                                 .segments = 2, .optimizer = GCP_OPTIMIZER_ADAM, .target = target)));
     size_t budget = plan.state_bytes + plan.slab_bytes / 8 * 7;
-    if (policy == GCP_POLICY_BUDGET) plan = gcp_plan_make(r.loss, .policy = policy, .budget = budget, .effort = GCP_EFFORT_QUICK, .far = sizeof c->far, .far_only = 1, .optimizer = GCP_OPTIMIZER_ADAM, .target = target);
+    if (policy == GCP_POLICY_BUDGET)
+        plan = gcp_plan_make(r.loss, .policy = policy, .budget = budget, .effort = GCP_EFFORT_QUICK,
+                             .far = sizeof c->far, .far_only = 1, .optimizer = GCP_OPTIMIZER_ADAM, .target = target);
     memset(c->state, 0, STATE);
     gcp_state_bind(r.tape, c->state, STATE);
     gcp_bind(&plan, c->slab, sizeof c->slab);
@@ -70,7 +73,8 @@ static void far_copies(void)
         target.far_bytes_per_second = 1e12;
         run(&two, &target, GCP_POLICY_BUDGET);
         pool_stop(&pool);
-        if (strstr(two.error, ".budget allows")) continue;               /* what lies at the peak cannot be copied away */
+        /* what lies at the peak cannot be copied away */
+        if (strstr(two.error, ".budget allows")) continue;
         moved += two.moved;
         CHECK_TEXT(two.error, "none");
         CHECK(one.bytes == two.bytes && !memcmp(one.state, two.state, one.bytes));

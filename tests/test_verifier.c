@@ -1,5 +1,5 @@
-/* The verifier against damaged plans: an operand moved, an instruction left out or doubled, a value overwritten. Each is
-   refused; the undamaged plan passes. */
+/* The verifier against damaged plans: an operand moved, an instruction left out or doubled, a value overwritten. Each
+   is refused; the undamaged plan passes. */
 #define GCP_STATIC
 #define GCP_IMPLEMENTATION
 #include "support/random_net.h"

@@ -1,12 +1,12 @@
-/* Depthwise convolution: one channel and one row per group. */
+/* Depthwise convolution: each group has one channel of x and one of y. */
 
-typedef struct gcpi_depthwise {        /* in scratch: w and then the bias, or private sums of d, as [tap][channel] */
-    /* forward, or backward data: phases of the rows, and within each of the columns */
+typedef struct gcpi_depthwise {        /* scratch: w, then the bias; or private sums of d; all as [tap][channel] */
+    /* one, or for backward data one per phase of the strides: [phase of rows][phase of columns] */
     gcpi_gather g[GCPI_PHASES];
-    int phases[2], height;             /* of rows, of columns; rows of an image of y */
-    int channels, taps, isa;           /* taps of w */
-    int shares;                        /* of all rows of y */
-    const gcp_real *e;                 /* backward weights: what y is forward; else NULL */
+    int phases[2], height;             /* phases of rows, of columns; rows in an image of y */
+    int channels, taps, isa;           /* taps: of w, per channel */
+    int shares;                        /* the rows of y are cut into so many tasks */
+    const gcp_real *e;                 /* backward weights: dy; else NULL */
     gcp_real *d;
     gcp_real *scratch;
 } gcpi_depthwise;
@@ -26,7 +26,7 @@ static size_t gcpi_depthwise_plan(gcpi_depthwise *p, int weights, const gcpi_par
            sizeof(gcp_real);
 }
 
-/* Of `count` positions from `first` on, `step` apart: those that lie in 0 .. size. */
+/* Of `count` positions from `first` on, `step` apart: the indices of those in [0, size). */
 typedef struct gcpi_range { int begin, end; } gcpi_range;
 static gcpi_range gcpi_inside(ptrdiff_t first, int step, int count, int size)
 {
@@ -36,8 +36,9 @@ static gcpi_range gcpi_inside(ptrdiff_t first, int step, int count, int size)
     return r;
 }
 
-/* In the order of memory, for by channels, pixels apart, the hardware does not see it coming: y two strips ahead; x,
- * too, where no cache holds the images: what the lowest rows have not read yet. */
+/* Prefetches in the order of memory. The kernel goes by channels, with steps of whole pixels, which the hardware does
+ * not predict. y: two strips ahead. x, too, where no cache holds all images: the lowest rows, which no strip has read
+ * yet. */
 GCPI_FAST static void gcpi_strip_ahead(const gcpi_gather *g, const gcpi_strip *s, int pixels)
 {
     for (int p = 2 * pixels; p < 3 * pixels; p++) gcpi_fetch(s->e ? s->e : s->y, p * s->pixel, s->channels);
@@ -46,7 +47,7 @@ GCPI_FAST static void gcpi_strip_ahead(const gcpi_gather *g, const gcpi_strip *s
             gcpi_fetch(s->x, (s->rows - i) * s->xrow + p * g->v.xs[2], s->channels);
 }
 
-/* Row j of a phase in image b; taps: w, or the sum of d. */
+/* Row j of a phase, in image b. taps: w, or the private sum of d. */
 GCPI_FAST static void gcpi_depthwise_row(const gcpi_depthwise *p, const gcpi_gather *g, const gcpi_simd *simd, int b,
                                          int j, gcp_real *taps)
 {
@@ -76,7 +77,7 @@ GCPI_FAST static void gcpi_depthwise_row(const gcpi_depthwise *p, const gcpi_gat
     }
 }
 
-/* A share of the rows, one below the other, so that what they share is near. */
+/* A share of the rows, from top to bottom: rows of x that two rows of y read are still in cache. */
 static void gcpi_depthwise_rows(const gcpi_depthwise *p, int share, gcp_real *taps)
 {
     const gcpi_simd simd = gcpi_simd_of(p->isa);
@@ -107,7 +108,7 @@ static void gcpi_depthwise_run(gcpi_depthwise *p, void *scratch, const gcpi_par 
     par->parallel_for(par->context, p->shares, gcpi_depthwise_task, p);
 }
 
-/* Backward weights: each share has a sum of its own. */
+/* Backward weights: each share has a private sum. */
 static void gcpi_depthwise_back_task(void *arg, int index, int worker)
 {
     const gcpi_depthwise *p = (const gcpi_depthwise *)arg;
@@ -117,7 +118,7 @@ static void gcpi_depthwise_back_task(void *arg, int index, int worker)
     gcpi_depthwise_rows(p, index, p->scratch + index * size);
 }
 
-/* One tap of all channels: the private sums into the first, always in the same order. */
+/* One tap, all channels: adds the private sums into the first, always in the same order. */
 GCPI_FAST static void gcpi_depthwise_sum(void *arg, int tap, int worker)
 {
     const gcpi_depthwise *p = (const gcpi_depthwise *)arg;

@@ -1,6 +1,6 @@
 /* The gather product: convolution forward and backward data, A times B. */
 
-/* Run on finished pixels of a row of y, `count` channels from `first` on, while they are in cache. */
+/* Called with finished pixels of a row of y, `count` channels from `first` on, while they are in cache. */
 typedef struct gcpi_end {
     void (*run)(void *arg, size_t pixel, size_t pixels, int first, int count);
     void *arg;
@@ -14,19 +14,19 @@ typedef struct gcpi_gather {
     ptrdiff_t ws[4], wfirst;          /* steps of w: ky, kx, channel, column; its start */
     ptrdiff_t ys[3], yfirst;          /* steps of y: image, row, pixel */
     ptrdiff_t xgroup, wgroup, ygroup; /* steps to the next group */
-    const gcpi_end *end;              /* NULL: none; pixels of y are numbered as those of the view */
+    const gcpi_end *end;              /* may be NULL; counts pixels of the view's output */
     /* set by gcpi_gather_plan */
     gcpi_simd simd;
-    gcpi_columns columns; /* columns, or in the planar case pixels of a row */
-    /* planar: values of w in scratch, and with a panel of starting values for each row of all tiles */
+    gcpi_columns columns; /* output channels; planar: pixels of a row */
+    /* planar: values of packed w; shared: these, and a panel of starting values for each row of the tiles */
     ptrdiff_t weights, shared;
-    /* tile: columns packed side by side, those of a kernel's tile where all panels have one kernel */
+    /* cols: output channels; tile: so many are packed side by side: a kernel's rows, or all where kernels differ */
     int planar, cols, tile;
-    int by, bx, bj;           /* block of the sum: kernel rows, runs, terms of a run */
-    int panels, sets;         /* panels packed together, such sets */
-    int resident;             /* weights packed for the whole sum, kept for later tasks */
-    ptrdiff_t pack, worker;   /* values packed, and in all scratch of a worker */
-    ptrdiff_t base;           /* task that index 0 is */
+    int by, bx, bj;           /* a block of the sum: kernel rows, runs, terms of a run */
+    int panels, sets;         /* panels packed together (a set); how many sets */
+    int resident;             /* a set is packed for the whole sum, and kept for the next tasks */
+    ptrdiff_t pack, worker;   /* values: packed; in all of a worker's scratch */
+    ptrdiff_t base;           /* number of the task at index 0 (gcpi_par_run) */
     gcp_real *scratch;
 } gcpi_gather;
 
@@ -48,7 +48,7 @@ GCPI_FAST static void gcpi_pack_rows(const gcpi_simd *simd, gcp_real *out, int w
  * instead. The window is copied as [row][channel][x], so (ky, channel) is one evenly spaced run,
  * and output channels are the rows of the tile. */
 
-/* Whether that fills enough more lanes to pay for turning x and y around. */
+/* Whether it fills enough lanes to pay for transposing x and y. */
 static int gcpi_planar_pays(const gcpi_gather *g, int cols)
 {
     int lanes = g->simd.lanes, mr;
@@ -73,7 +73,7 @@ static size_t gcpi_planar_plan(gcpi_gather *g, int cols, const gcpi_par *par)
     g->pack = gcpi_line((ptrdiff_t)g->v.wh * g->v.ww * g->v.channels) + GCPI_NR_MAX;
     g->worker = g->pack + gcpi_line((ptrdiff_t)cols * g->columns.vectors * g->simd.lanes) + GCPI_LINE;
     g->weights = gcpi_line((ptrdiff_t)g->v.ky * g->v.kx * g->v.channels * cols);
-    /* the last tile may have rows that are not stored */
+    /* starting values also for rows of the last tile that are not stored */
     g->shared = g->weights + (cols + GCPI_MR_MAX) * GCPI_NR_MAX;
     return gcpi_scratch_bytes(g->shared, g->worker, par);
 }
@@ -91,10 +91,10 @@ GCPI_FAST static void gcpi_planar_load(const gcpi_gather *g, const gcpi_block *k
             g->simd.turn(to + left, v->ww, v->channels, (int)(end - left),
                          g->x + k->b * v->xs[0] + (y0 + y) * v->xs[1] + (x0 + left) * v->xs[2], v->xs[2]);
     }
-    memset(window + v->wh * row, 0, GCPI_NR_MAX * sizeof *window); /* read past the end */
+    memset(window + v->wh * row, 0, GCPI_NR_MAX * sizeof *window); /* kernels read past the end */
 }
 
-/* One output row of the block, into the planes at `out`. */
+/* One output row of the block of pixels, into the planes at `out`: one plane per output channel. */
 static void gcpi_planar_row(const gcpi_gather *g, const gcp_real *window, gcp_real *out, ptrdiff_t plane)
 {
     const gcpi_view *v = &g->v;
@@ -240,7 +240,7 @@ typedef struct gcpi_sweep {
     int panel, panel_end;
 } gcpi_sweep;
 
-/* a and c hold GCPI_ROWS; beyond `rows` any that may be read. */
+/* a and c hold GCPI_ROWS pointers. Those from `rows` on are never stored to, but must be readable. */
 GCPI_FAST static void gcpi_sweep_panels(const gcpi_sweep *s, const gcp_real *const *a, gcp_real *const *c, int rows)
 {
     const gcpi_gather *g = s->g;
@@ -265,9 +265,9 @@ GCPI_FAST static void gcpi_sweep_panels(const gcpi_sweep *s, const gcp_real *con
     }
 }
 
-/* Of x in place, the pixels that follow these rows are fetched meanwhile: few rows at a time, each short, are no stream
- * that the hardware knows. Where they lie side by side in one go, which takes fewer instructions. Inlined always, for
- * gcc drops the call of a function that does nothing else. */
+/* Where x is read in place, this prefetches the pixels after these rows: the hardware does not recognise a few short
+ * rows at a time as a stream. Pixels that lie side by side are fetched in one go, with fewer instructions. Always
+ * inlined, because gcc drops the call of a function that only prefetches. */
 GCPI_BODY void gcpi_sweep_ahead(const gcp_real *const *a, ptrdiff_t step, ptrdiff_t terms)
 {
     const ptrdiff_t far = GCPI_ROWS * step;
@@ -323,7 +323,7 @@ static void gcpi_gather_task(void *arg, int index, int worker)
     const gcpi_gather *g = (const gcpi_gather *)arg;
     const gcpi_view *v = &g->v;
     gcp_real *scratch = g->scratch + worker * g->worker, *start = scratch + GCPI_LINE;
-    /* last: whose weights are packed */
+    /* last: the set whose weights this worker has packed */
     ptrdiff_t chunk = (g->base + index) % v->chunks, set = (g->base + index) / v->chunks, last;
     int group = (int)(set / g->sets);
     const gcp_real *w = g->w + g->wfirst + group * g->wgroup;
@@ -337,7 +337,7 @@ static void gcpi_gather_task(void *arg, int index, int worker)
     s.x = gcpi_view_load(v, g->x + group * g->xgroup, &s.block, 0, v->ky, start + g->pack);
     s.y = g->y + g->yfirst + group * g->ygroup;
     memcpy(&last, scratch, sizeof last);
-    int packed = g->resident && last == set; /* by an earlier task */
+    int packed = g->resident && last == set; /* by an earlier task of this worker */
     memcpy(scratch, &set, sizeof set);
     if (!packed) gcpi_gather_start(g, group, first, width, start);
     s.start = g->accumulate ? NULL : start;

@@ -5,30 +5,30 @@ typedef struct gcpi_outer { /* d[row][t, j] = sum over pixels p of e[p][row] * x
     const gcp_real *x, *e;
     gcp_real *d;
     int rows, groups, accumulate;
-    ptrdiff_t es[3], ds; /* steps of e: image, row, pixel; and of d: row */
+    ptrdiff_t es[3], ds; /* steps of e: image, row, pixel; step of d: row */
     ptrdiff_t xgroup, egroup, dgroup;
-    int turned;    /* d is stored [j][row]; one group */
+    int turned;    /* d is stored as [j][row]; for one group only */
     /* set by gcpi_outer_plan */
     gcpi_simd simd;
     gcpi_columns columns;         /* of one run */
-    int splits, shared;           /* private sums that blocks of pixels go to; shared: to d itself */
+    int splits, shared;           /* private sums of blocks of pixels; shared: d itself is the only one */
     int packed;                   /* rows of e are copied side by side */
-    /* the rows are elements of x under the kernel, the columns are e's: for few channels of x */
+    /* for few channels of x: rows are the elements of x under the kernel, columns are e's */
     int swapped;
     int height, width;            /* of a sum */
-    int part, parts, unit, units; /* rows and panels of a task, and how many such cuts */
-    ptrdiff_t sum, worker;        /* values in a sum, and in a worker's scratch */
-    ptrdiff_t base;               /* task that index 0 is */
+    int part, parts, unit, units; /* rows of a task, their cuts; panels of a task, their cuts */
+    ptrdiff_t sum, worker;        /* values: in a sum; in a worker's scratch */
+    ptrdiff_t base;               /* number of the task at index 0 (gcpi_par_run) */
     gcp_real *scratch;
 } gcpi_outer;
 
-/* Rows of e are packed as [rows / 48][pixel][48], the last block as wide as there are rows: at its own pitch e would
- * fight for cache sets. The extra line from one block to the next spreads them. */
+/* e is packed as [rows / 48][pixel][48]; the last block is as wide as the rows that are left. At the pitch of e, pixels
+ * would compete for the same cache sets. An extra line after each block spreads them. */
 static ptrdiff_t gcpi_outer_block(ptrdiff_t pixels) { return pixels * GCPI_OUTER_ROWS + GCPI_LINE; }
 
-/* Cuts rows and panels into enough tasks, so that as little as possible is copied twice: each unit of panels copies the
- * rows again; each task copies its window of x, or each part of the rows reads x in place. The parts, which scratch
- * depends on, go by the shape alone, whatever the pitch of x. */
+/* Cuts rows and panels into enough tasks, with as few repeated copies as possible. Each unit of panels copies the rows
+ * again. Each task copies its window of x; where x is read in place, each part of the rows reads it once. Scratch
+ * depends on the parts, so they depend on the shape only, not on the pitch of x. */
 static void gcpi_outer_cut(gcpi_outer *o)
 {
     double best = 0;
@@ -36,7 +36,7 @@ static void gcpi_outer_cut(gcpi_outer *o)
         tasks = gcpi_ceil(GCPI_TASKS, o->splits * gcpi_min(o->groups, GCPI_TASKS));
     for (int most = gcpi_min(blocks, GCPI_OUTER_BLOCKS); most > 0; most--) {
         int part = gcpi_even(blocks, most), parts = gcpi_ceil(blocks, part), units = gcpi_ceil(tasks, parts);
-        /* pixels of x for one of e, as kernel rows need them */
+        /* pixels of x per pixel of e, for the kernel rows of a unit */
         double window = (double)gcpi_min(o->v.sy, gcpi_ceil(o->v.ky, units)) * o->v.sx;
         double copied = (double)units * o->rows + parts * (o->v.direct ? 1 : units * window) * o->v.channels;
         if (best > 0 && copied >= best) continue;
@@ -49,8 +49,8 @@ static void gcpi_outer_cut(gcpi_outer *o)
     o->units = gcpi_ceil(panels, o->unit);
 }
 
-/* Whether more lanes work where rows and columns change places: a run of x is shorter than a vector, rows of e are
-   not. */
+/* Whether more lanes work once rows and columns change places: a run of x may be shorter than a vector where the rows
+   of e fill one. */
 static int gcpi_outer_swaps(const gcpi_outer *o)
 {
     int lanes = o->simd.lanes, run = o->v.kx * o->v.channels, elements = o->v.ky * run, mr, mr_swapped;
@@ -64,7 +64,7 @@ static int gcpi_outer_swaps(const gcpi_outer *o)
            (ptrdiff_t)elements * o->rows <= GCPI_PARTIAL_MAX / GCPI_TASKS && then > 1.3 * now;
 }
 
-/* Every task has all rows and columns, and a sum of its own. */
+/* Every task computes all rows and columns, into a private sum. */
 static size_t gcpi_swapped_plan(gcpi_outer *o, const gcpi_par *par)
 {
     gcpi_view_cut(&o->v, 2 * GCPI_OUTER_PIXELS, 0);
@@ -72,7 +72,7 @@ static size_t gcpi_swapped_plan(gcpi_outer *o, const gcpi_par *par)
     o->splits = (int)GCPI_MIN(o->v.chunks, (ptrdiff_t)GCPI_TASKS);
     o->height = o->v.ky * o->v.len, o->width = o->rows, o->turned = 1;
     o->sum = gcpi_line((ptrdiff_t)o->height * o->width);
-    o->packed = o->rows % o->simd.lanes != 0;         /* in place every column is a whole vector */
+    o->packed = o->rows % o->simd.lanes != 0;         /* else e's rows are whole vectors: read in place */
     o->worker =
         (o->packed ? gcpi_line((ptrdiff_t)o->v.bn * o->v.bh * o->v.bw * o->rows) + GCPI_NR_MAX : 0) + o->v.window;
     return gcpi_scratch_bytes(o->sum * o->splits, o->worker, par);
@@ -102,7 +102,7 @@ static size_t gcpi_outer_plan(gcpi_outer *o, const gcpi_par *par)
     return gcpi_scratch_bytes(sums, o->worker, par);
 }
 
-/* The rows of e at the pixels of a chunk. */
+/* Packs the rows of e at the pixels of a chunk: see gcpi_outer_block. */
 GCPI_FAST static const gcp_real *gcpi_outer_pack(const gcpi_outer *o, const gcp_real *e, const gcpi_block *k, int rows,
                                                  gcp_real *out)
 {
@@ -120,7 +120,7 @@ GCPI_FAST static const gcp_real *gcpi_outer_pack(const gcpi_outer *o, const gcp_
     return out;
 }
 
-/* Where panel p of all runs begins in the pixels that gcpi_view_load gave. */
+/* Where panel p begins in the pixels that gcpi_view_load gave; panels of all runs are counted in one sequence. */
 static const gcp_real *gcpi_outer_source(const gcpi_outer *o, const gcp_real *x, int p, gcpi_panel *panel)
 {
     int run = p / o->columns.panels;
@@ -128,7 +128,7 @@ static const gcp_real *gcpi_outer_source(const gcpi_outer *o, const gcp_real *x,
     return x + run / o->v.runs * o->v.dy * o->v.ws[1] + run % o->v.runs * o->v.dx * o->v.ws[2] + panel->first;
 }
 
-/* Two loops are one where the inner one ends where the outer one goes on. */
+/* Merges two loops into one where the outer loop's step goes on exactly where the inner loop ends. */
 static void gcpi_tile_merge(gcpi_tile *t)
 {
     for (int i = 1; i >= 0; i--) {
@@ -151,7 +151,7 @@ GCPI_FAST static void gcpi_outer_panel(const gcpi_outer *o, const gcpi_block *k,
     t.start = fresh ? zero : NULL, t.ss = 0;
     t.b = gcpi_outer_source(o, x, p, &panel);
     int mr;
-    /* no tile lies in two packed blocks */
+    /* no tile may span two packed blocks, and 5 does not divide 48 */
     gcpi_kernel *kernel = gcpi_kernel_of(&o->simd, panel.nv, rows <= GCPI_OUTER_ROWS ? rows : 0, &mr);
     d += p / o->columns.panels * v->len + panel.first;
     for (int r = 0; r < rows; r += mr) {
@@ -258,7 +258,7 @@ static void gcpi_swapped_task(void *arg, int index, int worker)
     }
 }
 
-/* Row r of all: adds the private sums into the first, always in the same order. */
+/* Row r of d: adds the private sums into the first, always in the same order. */
 GCPI_FAST static gcp_real *gcpi_outer_row(const gcpi_outer *o, int r, int width)
 {
     gcp_real *sum = o->scratch + (ptrdiff_t)r * width;

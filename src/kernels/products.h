@@ -1,4 +1,4 @@
-/* Convolutions and matrix products in all passes, each as one of the products above. */
+/* Convolutions and matrix products in all passes, each as a gather product, an outer product or depthwise. */
 
 static int gcpi_conv_empty(const gcpi_conv *c)
 {
@@ -9,7 +9,7 @@ static int gcpi_conv_is_depthwise(const gcpi_conv *c)
     return c->groups > 1 && c->ci == c->groups && c->co == c->groups && c->sh * (ptrdiff_t)c->sw <= GCPI_PHASES;
 }
 
-/* Steps of an image, a row and a pixel. */
+/* Steps from image to image, row to row, pixel to pixel. */
 static void gcpi_steps(ptrdiff_t *s, int h, int w, ptrdiff_t pitch)
 {
     s[2] = pitch;
@@ -47,8 +47,8 @@ typedef struct gcpi_phase {
     int count, taps, last, step, origin, dilation;
 } gcpi_phase;
 
-/* x with a x = b modulo m, for a and m that have no common divisor (Euclid's algorithm, with the factor of a kept
-   beside). */
+/* The x with a x = b modulo m, where a and m have no common divisor (Euclid's algorithm, which also tracks the factor
+   of a). */
 static int64_t gcpi_congruent(int64_t a, int64_t b, int64_t m)
 {
     int64_t high = m, low = a % m, was = 0, is = 1;
@@ -97,8 +97,8 @@ static gcpi_gather gcpi_conv_phase(const gcpi_conv *c, int y, int x)
     return g;
 }
 
-/* Rows are copied, columns are read in place: of a 1x1 convolution the fewer channels become the rows, where every task
- * has room for a sum of its own. */
+/* Whether x and dy change places in a 1x1 convolution's outer product. Rows are copied and columns are read in place,
+ * so the side with fewer channels should be the rows. Every task needs room for a private sum. */
 static int gcpi_conv_turns(const gcpi_conv *c)
 {
     int inside = !c->pt && !c->pl && (c->ho - 1) * (ptrdiff_t)c->sh < c->h && (c->wo - 1) * (ptrdiff_t)c->sw < c->w;
@@ -138,8 +138,8 @@ static gcpi_depthwise gcpi_conv_depthwise(const gcpi_conv *c, int pass)
     return p;
 }
 
-/* One phase of each kind along an axis, whose strides may be long: scratch depends on how many positions and taps a
- * phase has, and on whether all that it reads lies inside dy. Returns how many kinds there are. */
+/* Finds one phase of each kind along an axis: strides may be long, but scratch depends only on how many positions and
+ * taps a phase has, and on whether all that it reads lies inside dy. Returns how many kinds there are. */
 enum { GCPI_KINDS = 12 };
 static int gcpi_phase_kinds(int size, int read, int k, int stride, int pad, int dilation, int *at)
 {
@@ -187,7 +187,7 @@ static size_t gcpi_conv_scratch(const gcpi_conv *c, int pass, const gcpi_par *pa
     return most;
 }
 
-/* y may start from a bias, or be added to; not both. end: may be NULL. */
+/* y starts from a bias, or is added to; not both. end may be NULL. */
 static void gcpi_conv_forward(const gcpi_conv *c, const gcp_real *x, const gcp_real *w, const gcp_real *bias,
                               gcp_real *y, int accumulate, const gcpi_end *end, void *scratch, const gcpi_par *par)
 {
@@ -268,9 +268,10 @@ static gcpi_outer gcpi_gemm_outer(int m, int n, int k, ptrdiff_t lda, ptrdiff_t 
     return o;
 }
 
-/* The user's BLAS. Shares of the longer side of c, as many as the shape says, each one call on one thread. */
+/* The user's BLAS. The longer side of c is cut into shares, whose number depends on the shape only. Each share is one
+   call on one thread. */
 #ifdef GCP_USE_CBLAS
-enum { GCPI_CBLAS = 1, GCPI_CBLAS_SHARE = 32 };       /* a share is no shorter */
+enum { GCPI_CBLAS = 1, GCPI_CBLAS_SHARE = 32 };       /* the least rows or columns of a share */
 #if !defined(GCP_CBLAS_ONE_THREAD) && defined(OPENBLAS_VERSION)
 #define GCP_CBLAS_ONE_THREAD() openblas_set_num_threads(1)
 #elif !defined(GCP_CBLAS_ONE_THREAD)
@@ -307,8 +308,8 @@ static void gcpi_blas_task(void *arg, int index, int worker)
 static void gcpi_blas_run(gcpi_blas *g, const gcpi_par *par)
 {
 #ifdef _OPENMP
-    int threads = omp_get_max_threads();       /* an OpenBLAS made with OpenMP sets this, too */
-    GCP_CBLAS_ONE_THREAD();                    /* not put back: another thread may be in a product, too */
+    int threads = omp_get_max_threads();       /* an OpenBLAS built with OpenMP changes this, too */
+    GCP_CBLAS_ONE_THREAD();                    /* never restored: another thread may be in a product */
     omp_set_num_threads(threads);
 #else
     GCP_CBLAS_ONE_THREAD();

@@ -1,4 +1,4 @@
-/* What a kernel needs of the target: threads and the instruction set. Nothing else of gcp is known here. */
+/* What a kernel needs of the target: threads and the instruction set. Kernels know nothing else of gcp. */
 
 typedef struct gcpi_par {
     void *context; int threads;
@@ -31,8 +31,9 @@ typedef struct gcpi_par {
 #define GCPI_X86 0
 #endif
 
-/* Full speed whatever flags the user builds with: gcc takes the optimisation level per function. What an x86 without
-   AVX2 runs has the user's level: each copy at a level of its own costs every compilation without optimisation. */
+/* Kernels run at full speed whatever flags the user builds with: gcc takes an optimisation level per function. Only the
+   kernels for an x86 without AVX2 keep the user's level (GCPI_PLAIN): each function with its own level makes every
+   compilation without optimisation slower. */
 #if defined(__clang__)
 #define GCPI_BODY static inline __attribute__((always_inline))
 #define GCPI_FAST
@@ -61,23 +62,23 @@ enum { GCPI_FORWARD, GCPI_BACKWARD_DATA, GCPI_BACKWARD_WEIGHTS };
 enum {
     GCPI_ROWS = 24, /* rows walked together: whole tiles of every kernel of gcpi_simd */
     GCPI_MR_MAX = 12,
-    GCPI_PHASES = 16,       /* depthwise: most phases of the strides */
-    GCPI_STRIPS = 3,        /* and sizes of strips */
+    GCPI_PHASES = 16,       /* depthwise: at most so many phases of the strides */
+    GCPI_STRIPS = 3,        /* depthwise: sizes of strips */
     GCPI_OUTER_ROWS = 48,   /* rows of dy packed side by side: whole tiles of every kernel */
-    GCPI_OUTER_BLOCKS = 3,  /* most blocks of so many rows in a task */
-    GCPI_OUTER_PLAIN = 24,  /* no more channels of dy than this are read in place */
+    GCPI_OUTER_BLOCKS = 3,  /* at most so many such blocks in a task */
+    GCPI_OUTER_PLAIN = 24,  /* up to so many channels of dy are read in place */
     GCPI_LINE = 64 / (int)sizeof(gcp_real),              /* values in a cache line */
     GCPI_NR_MAX = 4 * GCPI_LINE,                         /* widest panel of columns */
-    GCPI_K_BLOCK = 1024,                                 /* terms summed at a stretch */
-    GCPI_PACK_MAX = 786432 / (int)sizeof(gcp_real),      /* packed weights of a worker, fits L2 */
-    GCPI_L1_HALF = 16384 / (int)sizeof(gcp_real),        /* values that leave L1 room for others */
-    GCPI_PLANAR_COLS = 64,                               /* most output channels kept in planes */
-    GCPI_PACK_ROWS = 8 * GCPI_LINE,                      /* rows of weights turned at a time */
-    GCPI_RESIDENT_MAX = 1310720 / (int)sizeof(gcp_real), /* or of one panel, whole sum */
+    GCPI_K_BLOCK = 1024,                                 /* terms summed in one pass */
+    GCPI_PACK_MAX = 786432 / (int)sizeof(gcp_real),      /* packed weights of a worker: fit in L2 */
+    GCPI_L1_HALF = 16384 / (int)sizeof(gcp_real),        /* values that fill half of L1 */
+    GCPI_PLANAR_COLS = 64,                               /* planar: at most so many output channels */
+    GCPI_PACK_ROWS = 8 * GCPI_LINE,                      /* rows of weights transposed at a time */
+    GCPI_RESIDENT_MAX = 1310720 / (int)sizeof(gcp_real), /* packed weights of a panel, whole sum: kept */
     GCPI_WINDOW_MAX = 786432 / (int)sizeof(gcp_real),    /* copied window of a worker */
     GCPI_PARTIAL_MAX = 2097152 / (int)sizeof(gcp_real),  /* all private sums of dw together */
-    GCPI_OUTER_PIXELS = 512,                             /* pixels summed at a stretch for dw, up to twice as many */
-    GCPI_OUTER_MAX = 1048576 / (int)sizeof(gcp_real),    /* where those of x and dy are no more values than this */
+    GCPI_OUTER_PIXELS = 512,                             /* pixels summed in one pass for dw; up to twice as many */
+    GCPI_OUTER_MAX = 1048576 / (int)sizeof(gcp_real),    /* while x and dy have at most so many values there */
     GCPI_FAR = 16777216 / (int)sizeof(gcp_real),         /* more values than this are not in a cache */
     GCPI_TASKS = 16                                      /* fewer tasks than this are cut finer */
 };
@@ -96,10 +97,10 @@ typedef struct gcpi_tile {        /* c[i][j] = start + sum over k of a[i][k*as] 
     ptrdiff_t n[3], as[3], bs[3]; /* three loops, outermost first; steps of a and b */
     const gcp_real *b, *const *a;
     gcp_real *const *c;
-    ptrdiff_t first;       /* column of c where j is 0 */
-    const gcp_real *start; /* starting values of the first row, or NULL: from c */
-    ptrdiff_t ss;          /* step to those of the next row */
-    int rows;              /* rows to store; a[] and c[] beyond repeat one of these */
+    ptrdiff_t first;       /* column of c at j = 0 */
+    const gcp_real *start; /* starting values of the first row; NULL: those in c */
+    ptrdiff_t ss;          /* step of start from row to row */
+    int rows;              /* rows to store; later a[] and c[] repeat one of them */
 } gcpi_tile;
 
 typedef void gcpi_kernel(const gcpi_tile *t);
@@ -108,7 +109,7 @@ typedef void gcpi_copier(gcp_real *to, const gcp_real *from, ptrdiff_t rows, ptr
 
 typedef struct gcpi_strip {            /* depthwise: pixels of a row, and the taps that reach them */
     const gcp_real *x, *w, *start, *e; /* start: see gcpi_tile */
-    gcp_real *y, *d;                   /* forward: y from x and w; backward: d, where w is, from x and e, where y is */
+    gcp_real *y, *d;                   /* forward: y from x and w; backward: d (shaped as w) from x and e (as y) */
     ptrdiff_t xpixel, xrow, xtap, row, tap, pixel;
     int rows, taps, channels;
 } gcpi_strip;
@@ -144,7 +145,7 @@ typedef void gcpi_stripper(const gcpi_strip *s);
             if (i < t->rows) GCPI_UNROLL for (int v = 0; v < NV; v++) *(VEC *)(c[i] + v * lanes) = acc[i][v];          \
     }
 
-/* Copies rows of `width` values to dense rows; the last vector of a row overlaps the one ahead of it. */
+/* Copies rows of `width` values to dense rows; the last vector of a row overlaps the one before it. */
 #define GCPI_COPY(NAME, TARGET, VEC)                                                                                   \
     TARGET static void NAME(gcp_real *to, const gcp_real *from, ptrdiff_t rows, ptrdiff_t pitch,              \
                                      ptrdiff_t width)                                                                  \
@@ -157,8 +158,9 @@ typedef void gcpi_stripper(const gcpi_strip *s);
             }                                                                                                          \
     }
 
-/* to[r*pitch + c] = from[r + c*step]. Four rows and L columns at a time: vectors of L / 4 fours of rows, which are
- * turned in place by zipping pairs of vectors, twice. A shuffle has its lanes written out, hence two of each. */
+/* Transposes: to[r*pitch + c] = from[r + c*step], four rows and L columns at a time. A vector holds four rows of L / 4
+ * columns. Zipping pairs of vectors twice transposes each 4 x 4 part in registers. The lanes of a shuffle are literals,
+ * hence one macro for L = 4 and one for L = 16. */
 #if defined(__has_builtin)
 #if GCPI_VECTORS && __has_builtin(__builtin_shufflevector)
 #define GCPI_SHUFFLES
@@ -210,7 +212,7 @@ typedef gcp_real gcpi_16 __attribute__((vector_size(16 * sizeof(gcp_real)), alig
             for (int r = 0; r < rows; r++) to[r * pitch + c] = from[r + c * step];                                     \
     }
 
-/* Depthwise: vectors of channels, NV side by side, of P pixels.
+/* Depthwise: P pixels, NV vectors of channels of each.
  * y[p] = start + sum over rows and taps of x[p, row, tap] * w[row, tap]. */
 #define GCPI_DEPTH_LOOP(VEC, P, NV)                                                                                    \
     for (const ptrdiff_t lanes = (ptrdiff_t)(sizeof(VEC) / sizeof(gcp_real)); c + NV * lanes <= s.channels;            \
@@ -252,11 +254,11 @@ typedef gcp_real gcpi_16 __attribute__((vector_size(16 * sizeof(gcp_real)), alig
         }                                                                                                              \
     }
 
-/* Whole vectors, then short ones, then one by one. */
+/* NV vectors at a time, then one, then short vectors, then single channels. */
 #define GCPI_DEPTH(NAME, TARGET, LOOP, VEC, P, NV)              \
     TARGET static void NAME(const gcpi_strip *strip)   \
     {                                                           \
-        const gcpi_strip s = *strip; /* no store changes a copy */ \
+        const gcpi_strip s = *strip; /* a copy: no store can change it */ \
         const ptrdiff_t pixel = s.xpixel;                       \
         ptrdiff_t c = 0;                                        \
         LOOP(VEC, P, NV)                                        \
@@ -312,18 +314,18 @@ GCPI_KERNEL(gcpi_scalar_6x2, GCPI_PLAIN, gcp_real, 6, 2)
 GCPI_KERNEL(gcpi_scalar_4x3, GCPI_PLAIN, gcp_real, 4, 3)
 
 typedef struct gcpi_simd {
-    int lanes, nv; /* values per vector, most vectors in a tile */
-    int mr[4];     /* rows of the kernel that is 1, 2, 3, 4 vectors wide */
+    int lanes, nv; /* values per vector; most vectors in a tile's row */
+    int mr[4];     /* rows of the kernels that are 1, 2, 3, 4 vectors wide */
     gcpi_kernel *kernel[4];
     gcpi_copier *copy;
     gcpi_turner *turn;
-    gcpi_stripper *depth[GCPI_STRIPS], *depth_back[GCPI_STRIPS]; /* of 8, 4, 1 pixels */
+    gcpi_stripper *depth[GCPI_STRIPS], *depth_back[GCPI_STRIPS]; /* strips of 8, 4, 1 pixels */
     gcpi_kernel *five; /* 5 x 4: wastes no row where the count is 10, 20, 40 */
 } gcpi_simd;
 
 #define GCPI_STRIPPERS(ISA) {ISA##_depth_8, ISA##_depth_4, ISA##_depth_1}, {ISA##_back_8, ISA##_back_4, ISA##_back_1}
 
-/* A set whose tiles are 12, 6 and 4 rows by 1, 2 and 3 vectors. */
+/* An instruction set whose tiles are 12, 6 and 4 rows by 1, 2 and 3 vectors. */
 #define GCPI_SIMD(ISA, BYTES) \
     { (BYTES) / (int)sizeof(gcp_real), 3, { 12, 6, 4, 0 }, { ISA##_12x1, ISA##_6x2, ISA##_4x3, NULL }, \
       ISA##_copy, ISA##_turn, GCPI_STRIPPERS(ISA), NULL }
@@ -359,7 +361,7 @@ static int gcpi_isa_best(void)
     return GCPI_VECTORS ? GCPI_ISA_V128 : GCPI_ISA_SCALAR;
 }
 
-/* More tasks than an int counts are run in several goes: task sees *base + index. */
+/* Runs tasks, in several goes where an int cannot count them: a task's number is *base + index. */
 static void gcpi_par_run(const gcpi_par *par, ptrdiff_t tasks, ptrdiff_t *base,
                          void (*task)(void *arg, int index, int worker), void *arg)
 {

@@ -1,28 +1,28 @@
-/* What all products share: columns cut into panels, and views, the pixels of x under a block of output pixels. */
+/* What all products share: columns, cut into panels; views, which say what pixels of x a block of outputs reads. */
 
 static int gcpi_min(int a, int b) { return a < b ? a : b; }
 static int gcpi_max(int a, int b) { return a > b ? a : b; }
 static int gcpi_ceil(int a, int b) { return a / b + (a % b != 0); }
 static int gcpi_even(int total, int most) { return gcpi_ceil(total, gcpi_ceil(total, most)); }
-/* the greatest common one */
+/* the greatest common divisor */
 static int gcpi_divisor(int a, int b) { while (b) { int r = a % b; a = b; b = r; } return a; }
 static ptrdiff_t gcpi_line(ptrdiff_t n) { return (n + GCPI_LINE - 1) / GCPI_LINE * GCPI_LINE; }
 
-/* Bytes of scratch: values that all workers share, and each one's own; SIZE_MAX where that is more than can be
+/* Bytes of scratch for `shared` values, and `worker` values per worker; SIZE_MAX where that is more than can be
    addressed. */
 static size_t gcpi_scratch_bytes(ptrdiff_t shared, ptrdiff_t worker, const gcpi_par *par)
 {
     return gcpi_bytes_from(((double)shared + (double)worker * par->threads) * sizeof(gcp_real));
 }
 
-/* Elements that so many steps of so many make. What does not fit is one step's alone, which nobody takes: capped. */
+/* steps * elements, capped. A stride that does not fit belongs to an axis with one position, so it is never taken. */
 static ptrdiff_t gcpi_stride(int64_t steps, int64_t elements)
 {
     int64_t all = steps * elements;
     return (ptrdiff_t)GCPI_MAX(GCPI_MIN(all, (int64_t)PTRDIFF_MAX), -(int64_t)PTRDIFF_MAX);
 }
 
-/* memcpy for the few values where a call would cost more than the copy. */
+/* memcpy for so few values that a call would cost more than the copy. */
 GCPI_FAST static void gcpi_copy(gcp_real *to, const gcp_real *from, int count)
 {
     int i = 0;
@@ -32,7 +32,7 @@ GCPI_FAST static void gcpi_copy(gcp_real *to, const gcp_real *from, int count)
     if (count & 1) to[i] = from[i];
 }
 
-/* Asks for `count` values from p + skip on, before whoever reads or writes them line by line. */
+/* Prefetches the cache lines of `count` values from p + skip on. */
 GCPI_BODY void gcpi_fetch(const gcp_real *p, ptrdiff_t skip, ptrdiff_t count)
 {
     uintptr_t line = GCPI_LINE * sizeof *p, at = (uintptr_t)p + (size_t)skip * sizeof *p,
@@ -55,7 +55,7 @@ static gcpi_columns gcpi_columns_of(int count, const gcpi_simd *simd)
     return c;
 }
 
-/* First column, vectors, and columns of a panel with and without padding. */
+/* A panel's first column, its vectors, and its columns with (width) and without padding. */
 typedef struct gcpi_panel {
     int first, nv, width, cols;
 } gcpi_panel;
@@ -72,7 +72,7 @@ static gcpi_panel gcpi_panel_of(const gcpi_columns *c, int index)
     return p;
 }
 
-/* The kernel for panels of nv vectors and, in all, so many rows. */
+/* The kernel for panels of nv vectors and, over all tiles, `rows` rows. */
 static gcpi_kernel *gcpi_kernel_of(const gcpi_simd *simd, int nv, int rows, int *mr)
 {
     int five = nv == 4 && rows % 5 == 0 && rows % 6 != 0;
@@ -102,11 +102,11 @@ typedef struct gcpi_view {
     int oy, ox, sy, sx, ky, kx, dy, dx; /* row y reads source rows oy + y*sy + k*dy, k < ky */
     int ho, wo;
     /* set by gcpi_view_cut */
-    int bn, bh, bw, cn, ch, cw; /* images, rows, columns of a block; how many blocks */
-    ptrdiff_t chunks;           /* in all */
-    int direct, wh, ww;         /* x read in place, or copied, wh x ww pixels an image */
+    int bn, bh, bw, cn, ch, cw; /* images, rows, columns of a block; blocks along each of them */
+    ptrdiff_t chunks;           /* blocks in all */
+    int direct, wh, ww;         /* x is read in place, or copied: wh x ww pixels an image */
     int runs, len;              /* per kernel row: contiguous runs, and their length */
-    ptrdiff_t ws[3];            /* steps of what is read: image, row, pixel */
+    ptrdiff_t ws[3];            /* steps of the pixels that are read: image, row, pixel */
     ptrdiff_t window;           /* values in the copied window */
 } gcpi_view;
 
@@ -114,8 +114,8 @@ typedef struct gcpi_block {
     int b, y, x, n, h, w;
 } gcpi_block;
 
-/* Values in the window of a block; capped while the block is still to be cut (of one pixel they are an int:
-   gcpi_conv_fits). */
+/* Values in the window of a block. Capped at INT32_MAX while the block is too large; the window of one pixel always
+   fits (gcpi_conv_fits). */
 static ptrdiff_t gcpi_view_window(gcpi_view *v)
 {
     double values = (double)v->bn * v->channels;
@@ -151,11 +151,11 @@ static void gcpi_view_cut(gcpi_view *v, int pixels, int lanes)
     v->ws[2] = v->direct ? v->xs[2] : v->channels;
     v->ws[1] = v->direct ? v->xs[1] : v->ww * v->ws[2];
     v->ws[0] = v->direct ? v->xs[0] : v->wh * v->ws[1];
-    /* in place the pitch would decide, and scratch must not depend on that */
+    /* not in place: there merging would depend on the pitch, and scratch must not */
     int merge = v->dx == 1 && !v->direct && v->xc == 1;
     v->runs = merge ? 1 : v->kx;
     v->len = merge ? v->kx * v->channels : v->channels;
-    v->window = v->direct ? 0 : gcpi_line(gcpi_view_window(v)) + GCPI_LINE; /* read past the end */
+    v->window = v->direct ? 0 : gcpi_line(gcpi_view_window(v)) + GCPI_LINE; /* kernels read past the end */
 }
 
 static gcpi_block gcpi_view_block(const gcpi_view *v, ptrdiff_t index)
@@ -185,7 +185,7 @@ GCPI_FAST static void gcpi_view_row(const gcpi_view *v, const gcp_real *x, ptrdi
         for (ptrdiff_t i = left; i < end; i++) memcpy(out + i * c, x + (first + i) * v->xs[2], (size_t)c * sizeof *out);
 }
 
-/* Whether kernel rows first .. last - 1 read row y of the window of k. */
+/* Whether kernel rows first .. last - 1 read row y of the window of block k. */
 static int gcpi_view_reads(const gcpi_view *v, const gcpi_block *k, int y, int first, int last)
 {
     for (int ky = first; ky < last; ky++) {
@@ -195,8 +195,8 @@ static int gcpi_view_reads(const gcpi_view *v, const gcpi_block *k, int y, int f
     return 0;
 }
 
-/* Where the pixels of a block are read with the steps v->ws: in x itself, or copied to `window`, but only what kernel
- * rows first .. last - 1 read. */
+/* Returns where the pixels of a block are read with the steps v->ws: in x itself, or in `window`, to which it copies
+ * those that kernel rows first .. last - 1 read. */
 GCPI_FAST static const gcp_real *gcpi_view_load(const gcpi_view *v, const gcp_real *x, const gcpi_block *k, int first,
                                                 int last, gcp_real *window)
 {

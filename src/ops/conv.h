@@ -11,7 +11,7 @@ static gcpi_conv gcpi_conv_of(const gcpi_conv_attr *a, ptrdiff_t xpitch, ptrdiff
     return c;
 }
 
-/* Window arithmetic shared by convolutions and pools: fills ho, wo and, for SAME, the paddings. */
+/* Window arithmetic of convolutions and pools: sets ho, wo and, for GCP_PADDING_SAME, the paddings. */
 static int gcpi_window(gcp_shape_call *s, gcpi_conv_attr *a)
 {
     long long eh = (long long)a->dh * (a->kh - 1) + 1, ew = (long long)a->dw * (a->kw - 1) + 1;
@@ -32,7 +32,7 @@ static int gcpi_window(gcp_shape_call *s, gcpi_conv_attr *a)
     return 1;
 }
 
-/* What the kernels can count: their ints hold a padded side, the values under a window, and channels in whole
+/* The limits of the kernels' ints: they hold a padded side, the values under a window, and channels rounded up to whole
    vectors. */
 enum { GCPI_CHANNELS_MAX = 1 << 30, GCPI_WINDOW_LIMIT = sizeof(void *) > 4 ? INT32_MAX : INT32_MAX / 256 };
 static int gcpi_conv_fits(gcp_shape_call *s, const gcpi_conv_attr *a)
@@ -71,7 +71,7 @@ static int gcpi_bias_fits(gcp_shape_call *s, int channels)
     return gcpi_all_real(s);
 }
 
-/* The shape rules may complete the attributes they were given: they are the op's own, still being recorded. */
+/* A shape rule may complete its attributes: they belong to the op that is being recorded. */
 static gcpi_conv_attr *gcpi_conv_attr_of(const gcp_shape_call *s)
 {
     return &((gcpi_attributes *)(uintptr_t)s->attributes)->conv;
@@ -100,7 +100,7 @@ static size_t gcpi_conv_workspace(const gcpi_conv_attr *a, int pass, const gcp_t
     return gcpi_conv_scratch(&c, pass, &par);
 }
 
-/* forward, data: the kernel passes behind the op's forward and its input's gradient. */
+/* forward, data: the kernel passes that compute the op's output and its input's gradient. */
 static void gcpi_conv_cost(const gcp_cost_call *c, gcp_cost *cost, int forward, int data)
 {
     const gcpi_conv_attr *a = &gcpi_attr(c->attributes)->conv;
@@ -130,7 +130,7 @@ static void gcpi_conv2d_run(const gcp_call *c, const gcpi_end *end)       /* end
 }
 static void gcpi_conv2d_forward(const gcp_call *c) { gcpi_conv2d_run(c, NULL); }
 
-/* With an addition, a rectifier or both behind it, in one pass. */
+/* A convolution and the addition, rectifier or both after it, in one pass. */
 static void gcpi_conv2d_apply(const gcp_call *c, gcp_call *apply)
 {
     gcpi_end end = { gcpi_apply_end, apply };
@@ -138,7 +138,7 @@ static void gcpi_conv2d_apply(const gcp_call *c, gcp_call *apply)
     gcpi_conv2d_run(c, masked ? NULL : &end);
     if (masked) gcpi_apply_forward(apply);
 }
-/* Where in a convolution's workspace the sums of the statistics behind it begin. */
+/* Bytes of a convolution's own workspace; the sums for the statistics of its output come after them. */
 static size_t gcpi_conv2d_room(const gcpi_conv_attr *a, const gcp_target *target)
 {
     return (gcpi_conv_workspace(a, GCPI_FORWARD, target) + 63) / 64 * 64;
@@ -162,7 +162,8 @@ static void gcpi_conv2d_backward(const gcp_call *c)
     }
 }
 
-/* The transposed convolution is the backward-data of a convolution from its output to its input. */
+/* A transposed convolution is the backward data pass of a convolution from its output to its input: the attributes are
+   those of that convolution. */
 static int gcpi_conv_transpose2d_shape(gcp_shape_call *s)
 {
     gcpi_conv_attr *a = gcpi_conv_attr_of(s);
@@ -251,7 +252,7 @@ static int gcpi_matmul_shape(gcp_shape_call *s)
     return gcpi_product_fits(s) && gcpi_all_real(s);
 }
 
-/* m x k times k x n, all passes; tb: the second operand is stored n x k. */
+/* m x k times k x n, forward and backward; tb: the second operand is stored as n x k. */
 static void gcpi_product_cost(const gcp_cost_call *c, gcp_cost *cost, int tb)
 {
     gcpi_par par = gcpi_par_of(c->target);

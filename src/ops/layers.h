@@ -1,4 +1,4 @@
-/* The public functions that record ops. A layer: a name, its weights under that name, the op. */
+/* The public functions that record ops. A layer records a name, its weights under that name, and the op. */
 
 static int gcpi_enter(gcp_tensor x, gcp_at at, const char *what)
 {
@@ -78,7 +78,7 @@ GCPI_DEF gcp_tensor gcp_matmul_at(gcp_tensor a, gcp_tensor b, gcp_op_opts o)
     const gcpi_tensor *right = gcp_is_nil(y) ? NULL : gcpi_get(b);
     if (!right || right->kind != GCPI_PARAMETER) return y;
     gcpi_parameter *p = &b.tape->parameters[right->parameter];
-    if (p->fan_in == 0) p->fan_in = (int)gcpi_pixels(right->shape);        /* not given: (k, m) has k */
+    if (p->fan_in == 0) p->fan_in = (int)gcpi_pixels(right->shape);        /* not given: k of (k, m) */
     if (p->fan_out == 0) p->fan_out = right->shape.d[3];
     return y;
 }
@@ -100,7 +100,7 @@ GCPI_DEF gcp_tensor gcp_scale_at(gcp_tensor x, gcp_scale_opts o)
 GCPI_DEF gcp_tensor gcp_leaky_relu_at(gcp_tensor x, gcp_leaky_relu_opts o)
 {
     double slope = gcpi_option(o.slope, 0.01);
-    /* backward goes by the sign of y */
+    /* backward takes the sign of x from y */
     if (!(slope >= 0) || !gcpi_finite(slope))
         return gcpi_bad_option(x, o.at, "leaky_relu", ".slope", slope, "at least 0");
     return gcpi_unary(GCP_OP_LEAKY_RELU, x, slope, o.at, o.name);
@@ -166,7 +166,7 @@ GCPI_DEF gcp_tensor gcp_flatten_at(gcp_tensor x, gcp_op_opts o)
     return gcpi_reshape(x, s, o.name, o.at);
 }
 
-/* Windows: .k sets both sides, .stride both strides, .pad all four paddings; the single fields come first. */
+/* Windows: .k sets both sides, .stride both strides, .pad all four paddings; a field for one side overrides them. */
 static int gcpi_pick(int single, int both, int otherwise)
 {
     return gcpi_integer(single ? single : both ? both : otherwise);
@@ -223,7 +223,7 @@ static gcp_tensor gcpi_pool(int kind, gcp_tensor x, gcp_pool_opts o)
 GCPI_DEF gcp_tensor gcp_max_pool_at(gcp_tensor x, gcp_pool_opts o) { return gcpi_pool(GCP_OP_MAX_POOL, x, o); }
 GCPI_DEF gcp_tensor gcp_avg_pool_at(gcp_tensor x, gcp_pool_opts o) { return gcpi_pool(GCP_OP_AVG_POOL, x, o); }
 
-/* Convolutions and linear: weights given, or made under the layer's name. */
+/* Convolutions and linear: weights are given, or made under the layer's name. */
 static gcp_param_opts gcpi_weight_options(gcp_init init, gcp_init otherwise, double fan_in, double fan_out, gcp_at at)
 {
     gcp_param_opts p;
@@ -391,7 +391,7 @@ static int gcpi_norm_options(gcp_tensor x, const char *what, gcp_norm_opts *o)
     return 0;
 }
 
-/* Whether gamma or beta has a value a channel: asked before the first of the two ops is recorded. */
+/* Whether gamma or beta has one value per channel. Checked before the first of the two ops is recorded. */
 static int gcpi_channels_ok(gcp_tensor x, gcp_tensor values, gcp_at at)
 {
     gcp_tape *t = x.tape;
@@ -406,14 +406,14 @@ static int gcpi_channels_ok(gcp_tensor x, gcp_tensor values, gcp_at at)
     return t->code == GCP_OK;
 }
 
-/* Statistics and apply under one name; gamma and beta are given, or made. */
+/* Two ops under one name: statistics, and their application. gamma and beta are given, or made. */
 static gcp_tensor gcpi_batch_norm(gcp_tensor x, gcp_tensor gamma, gcp_tensor beta, int given, gcp_norm_opts o)
 {
     gcp_tape *t = x.tape;
     gcp_tensor stats[3], apply[5];
     gcpi_attributes a;
     memset(&a, 0, sizeof a);
-    if (t && t->full_ops) t->full_ops++;                             /* two ops; gcpi_enter counts the other */
+    if (t && t->full_ops) t->full_ops++;                             /* two ops: gcpi_enter counts one */
     if (!gcpi_norm_options(x, "batch_norm", &o)) return gcpi_nil(t);
     if (given && (!gcpi_channels_ok(x, gamma, o.at) || !gcpi_channels_ok(x, beta, o.at))) return gcpi_nil(t);
     a.number.a = o.epsilon; a.number.b = o.momentum;
@@ -430,7 +430,7 @@ static gcp_tensor gcpi_batch_norm(gcp_tensor x, gcp_tensor gamma, gcp_tensor bet
     apply[4] = given ? beta : gcpi_weight(t, name, "beta", channels, zeros);
     if (t->code) return gcpi_nil(t);
     apply[1] = gcpi_record(t, GCP_OP_BATCH_STATS, statistics, stats, 3, &a, o.at);
-    if (gcp_is_nil(apply[1]) && t->full_ops) t->full_ops++;          /* the second op would be one more */
+    if (gcp_is_nil(apply[1]) && t->full_ops) t->full_ops++;          /* the second op is needed, too */
     if (gcp_is_nil(apply[1])) return gcpi_nil(t);
     apply[2] = gcpi_handle(t, apply[1].id + 1);
     return gcpi_record(t, GCP_OP_BATCH_NORM, name, apply, 5, &a, o.at);

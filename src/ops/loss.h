@@ -1,6 +1,6 @@
-/* Losses, and what a step does beside its ops: the seed gradient, the norm of all gradients, updates. */
+/* Losses, and what a step does besides its ops: the seed gradient, the norm of all gradients, updates. */
 
-/* Losses: a value a block of pixels, blocks fixed by the shape, added in order, in double. */
+/* Losses: one sum per block of pixels. The shape fixes the blocks; their sums are added in order, in double. */
 typedef struct gcpi_loss_job {
     const gcp_call *call;
     double (*value)(const gcp_call *call, size_t pixel);
@@ -41,7 +41,7 @@ static int gcpi_cross_entropy_shape(gcp_shape_call *s)
                            GCPI_TEXT(s->in[0]));
     return 1;
 }
-/* The labels that an op's input may hold: below count, from 0 up, or the one that it ignores. count 0: any. */
+/* The labels or ids that an op's input may hold: 0 to count - 1, or the ignored one. count 0: not checked. */
 typedef struct gcpi_label_range { int count, ignores, ignore; } gcpi_label_range;
 static int gcpi_label_ok(const gcpi_label_range *r, int32_t label)
 {
@@ -60,7 +60,7 @@ static gcpi_label_range gcpi_label_range_of(const gcp_tape *t, const gcpi_op *op
     return r;
 }
 
-static int gcpi_label(const gcp_call *c, size_t pixel)                       /* -1: does not count */
+static int gcpi_label(const gcp_call *c, size_t pixel)                       /* -1: ignored, or out of range */
 {
     const gcpi_attributes *a = gcpi_attr(c->attributes);
     int32_t label = ((const int32_t *)c->in[1].data)[pixel];
@@ -158,12 +158,12 @@ static void gcpi_mean_backward(const gcp_call *c)
     }
 }
 
-/* What a step does beside its ops; the attributes of these calls are the plan's options. seed: the loss's own
-   gradient. */
+/* What a step does besides its ops. The attributes of these calls are the plan's options. seed: the gradient of the
+   loss with respect to itself. */
 static void gcpi_seed_forward(const gcp_call *c) { *(gcp_real *)c->out[0].data = 1; }
 
-/* norm: forward adds the squares of one gradient to the sum in the workspace (the first sets it), backward turns the
-   sum into the gradient scale of the step. */
+/* norm: forward adds the squares of one gradient to the sum in the workspace (the first gradient sets it). backward
+   turns the sum into the step's gradient scale. */
 static void gcpi_norm_add(const gcp_call *c)
 {
     const gcp_real *g = (const gcp_real *)c->in[0].data;
@@ -180,7 +180,7 @@ static void gcpi_norm_finish(const gcp_call *c)
 }
 static void gcpi_norm_workspace(const gcp_cost_call *c, gcp_cost *cost) { (void)c; cost->workspace = sizeof(double); }
 
-/* update: in: gradient, and how often the slots were updated before (a uint64_t); out: value and up to two slots. */
+/* update: in: the gradient, and how often the slots were updated so far (uint64_t); out: the value, up to two slots. */
 typedef struct gcpi_update_job {
     const gcp_target *target; const gcp_plan_opts *o; const gcp_step_numbers *n;
     gcp_real *w, *s1, *s2; const gcp_real *g;
@@ -210,7 +210,7 @@ GCPI_BODY void gcpi_sgd_body(const gcpi_update_job *u, size_t first, size_t last
 }
 GCPI_WIDE(gcpi_sgd, (const gcpi_update_job *u, size_t first, size_t last), (u, first, last), u->target)
 
-/* Kingma and Ba 2015; AdamW: Loshchilov and Hutter 2019 (decay apart from the gradient). */
+/* Adam: Kingma and Ba 2015. AdamW: Loshchilov and Hutter 2019 (weight decay is not part of the gradient). */
 GCPI_BODY void gcpi_adam_body(const gcpi_update_job *u, size_t first, size_t last)
 {
     double b1 = u->o->beta1, b2 = u->o->beta2, eps = u->o->epsilon, step = u->n->lr / u->first, root = sqrt(u->second);

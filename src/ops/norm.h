@@ -1,8 +1,9 @@
 /* Normalisation. */
 
-/* Batch-norm. Statistics: in: x, running mean, running variance; out: mean, 1 / sqrt(variance + epsilon). Once a step;
-   commits the running values (PyTorch's rule: unbiased variance). Apply: in: x, mean, scale, gamma, beta. Its backward
-   is that of both ops, so that x is read once: dx = gamma s (dy - mean(dy) - xhat mean(dy xhat)). */
+/* Batch-norm is two ops. Statistics: in: x, running mean, running variance; out: mean, scale = 1 / sqrt(variance +
+   epsilon). It runs once a step and commits the running values (PyTorch's rule: unbiased variance). Application: in: x,
+   mean, scale, gamma, beta. Its backward is that of both ops, so that x is read once:
+   dx = gamma scale (dy - mean(dy) - xhat mean(dy xhat)). */
 static int gcpi_batch_stats_shape(gcp_shape_call *s) { s->out[0] = s->out[1] = s->in[1]; return gcpi_all_real(s); }
 GCPI_BODY void gcpi_sum_x_pixels(const gcp_call *c, size_t pixel, const int n, ptrdiff_t far, double *sums)
 {
@@ -25,7 +26,7 @@ GCPI_BODY void gcpi_sum_x_body(const gcp_call *c, size_t first, size_t last, dou
     for (; p < last; p++) gcpi_sum_x_pixels(c, p, 1, far, sums);
 }
 GCPI_WIDE_SUM(gcpi_sum_x)
-static void gcpi_batch_stats_set(const gcp_call *c, const double *sums)      /* sums: NULL, from the running values */
+static void gcpi_batch_stats_set(const gcp_call *c, const double *sums)      /* sums NULL: from the running values */
 {
     const gcpi_attributes *a = gcpi_attr(c->attributes);
     gcp_real *running_mean = (gcp_real *)c->in[1].data, *running_var = (gcp_real *)c->in[2].data;
@@ -46,7 +47,7 @@ static void gcpi_batch_stats_forward(const gcp_call *c)
 {
     gcpi_batch_stats_set(c, c->training ? gcpi_sums(c, c->in[0].shape, 2, gcpi_sum_x) : NULL);
 }
-/* the statistics of its output, in training */
+/* Workspace of a convolution that also makes the statistics of its output, in training. */
 static size_t gcpi_conv2d_stats_workspace(const gcpi_conv_attr *a, gcp_shape out, const gcp_target *target)
 {
     return gcpi_conv2d_room(a, target) + gcpi_sum_workspace(out, 2);
@@ -61,7 +62,7 @@ static void gcpi_conv2d_stats(const gcp_call *c, const gcp_call *stats)
                         (unsigned char *)c->workspace + gcpi_conv2d_room(&gcpi_attr(c->attributes)->conv, c->target));
     gcpi_sum_watch_of(&sums, &job, c->out[0].shape.d[3]);
     gcpi_conv2d_run(c, &end);
-    /* what stats writes may lie where c works, but not where stats works */
+    /* outputs of stats may lie in the workspace of c, but not in that of stats: the sums move there first */
     gcpi_batch_stats_set(
         stats, (const double *)memmove(stats->workspace, gcpi_sum_total(&job), job.width * sizeof *job.partial));
 }
@@ -70,7 +71,7 @@ static void gcpi_batch_stats_cost(const gcp_cost_call *c, gcp_cost *cost)
     cost->workspace = gcpi_sum_workspace(c->in[0], 2);
 }
 
-static int gcpi_norm_shape(gcp_shape_call *s)       /* input 1 on: a value a channel */
+static int gcpi_norm_shape(gcp_shape_call *s)       /* inputs from 1 on: one value per channel */
 {
     s->out[0] = s->in[0];
     for (int i = 1; i < s->inputs; i++)
@@ -78,7 +79,7 @@ static int gcpi_norm_shape(gcp_shape_call *s)       /* input 1 on: a value a cha
             return gcpi_refuse(s, "%zu values for %d channels", gcpi_count(s->in[i]), s->in[0].d[3]);
     return gcpi_all_real(s);
 }
-static void gcpi_batch_norm_forward(const gcp_call *c)      /* an apply without the rest */
+static void gcpi_batch_norm_forward(const gcp_call *c)      /* apply, without addition and rectifier */
 {
     gcp_call apply = *c;
     gcp_view in[6] = { c->in[0] };
@@ -87,14 +88,14 @@ static void gcpi_batch_norm_forward(const gcp_call *c)      /* an apply without 
     gcpi_apply_forward(&apply);
 }
 
-/* The gradient of y, as it is, or through the rectifier behind, whose side is found again from x as forward found
-   it. */
+/* The gradient of batch-norm's output: dy itself, or dy through the rectifier that comes after. The rectifier's sign is
+   computed again from x, as in forward. */
 GCPI_BODY gcp_real gcpi_norm_gradient(const gcpi_norm_values *v, int i, gcp_real x, gcp_real dy, int rectified)
 {
     return !rectified || gcpi_norm_value(v, i, x) > 0 ? dy : v->slope * dy;
 }
 
-/* dy xhat and dy. */
+/* The sums of dy * xhat and of dy, n pixels at a time. */
 GCPI_BODY void gcpi_sum_norm_pixels(const gcp_call *c, const gcpi_norm_values *v, size_t pixel, const int n,
                                     const int rectified, const ptrdiff_t *far, double *sums)
 {
@@ -155,7 +156,7 @@ GCPI_BODY void gcpi_batch_norm_task_back_body(void *arg, int index, int worker)
 {
     const gcpi_norm_job *job = (const gcpi_norm_job *)arg;
     size_t first = (size_t)index * job->chunk, last = GCPI_MIN(first + job->chunk, job->pixels);
-    /* dx takes the place of the rectifier's gradient: it is never added */
+    /* fused: dx overwrites the rectifier's gradient, so nothing is ever added to it */
     if (job->call->fused) gcpi_batch_norm_loop_back(job, first, last, 1, 0);
     else if (job->call->din[0].accumulate) gcpi_batch_norm_loop_back(job, first, last, 0, 1);
     else gcpi_batch_norm_loop_back(job, first, last, 0, 0);
@@ -167,7 +168,7 @@ static void gcpi_batch_norm_backward(const gcp_call *c)
     double *sums = gcpi_sums(c, c->in[0].shape, 2, gcpi_sum_norm), n = (double)gcpi_pixels(c->in[0].shape);
     if (c->din[3].data) gcpi_store_sums(&c->din[3], sums);
     if (c->din[4].data) gcpi_store_sums(&c->din[4], sums + c->in[0].shape.d[3]);
-    /* the means take the place of the sums, no wider than those */
+    /* the means overwrite the sums: a gcp_real is no wider than a double */
     for (int i = 0; i < 2 * c->in[0].shape.d[3]; i++) {
         gcp_real mean = (gcp_real)(sums[i] / n);
         memcpy((unsigned char *)sums + (size_t)i * sizeof mean, &mean, sizeof mean);
@@ -180,7 +181,7 @@ static void gcpi_norm_cost(const gcp_cost_call *c, gcp_cost *cost)
     if (c->backward) cost->workspace = gcpi_sum_workspace(c->in[0], 2);
 }
 
-/* Layer-norm over channels. Mean and scale of a pixel are found again in backward. */
+/* Layer-norm over channels. Backward computes the mean and scale of a pixel again. */
 static void gcpi_pixel_moments(const gcp_real *x, int width, double epsilon, double *mean, double *scale)
 {
     double sum = 0, square = 0;

@@ -1,8 +1,8 @@
-/* Ops on one pixel at a time: elementwise, pairs, bias, apply (batch-norm, addition and rectifier in one pass); and
-   the sums over pixels that their backward takes. An op is its shape rule, forward, backward and cost. */
+/* Ops that treat each pixel alone: elementwise, pairs, bias, apply (batch-norm, addition and rectifier in one pass);
+   and the sums over pixels that their backward needs. An op has a shape rule, forward, backward and cost. */
 
-/* Elementwise ops: a function on one contiguous span of up to four operands. Spans of one task start at a multiple of
-   8 pixels, so that no two tasks share a byte of a bit mask. */
+/* Elementwise ops: a function on one contiguous span of up to four operands. A task starts at a multiple of 8 pixels,
+   so that no two tasks share a byte of a bit mask. */
 typedef struct gcpi_span {
     gcp_real *p[4];
     unsigned char *mask;
@@ -64,7 +64,7 @@ static void gcpi_map_backward(const gcp_call *c, gcpi_span_fn fn)         /* p: 
     gcpi_map(c, fn, v, 4, c->outputs > 1 ? (unsigned char *)c->out[1].data : NULL, c->din[0].accumulate);
 }
 
-/* Defines forward and backward of a unary op from two expressions: of x; and of x, y, mask bit m (the derivative). */
+/* Defines forward and backward of a unary op from two expressions: the value, of x; the derivative, of x and y. */
 #define GCPI_UNARY(name, prepare, value, derivative)                                                                   \
     GCPI_LOOP void gcpi_##name##_span(const gcpi_span *s)                                                              \
     {                                                                                                                  \
@@ -93,8 +93,8 @@ static void gcpi_map_backward(const gcp_call *c, gcpi_span_fn fn)         /* p: 
     static void gcpi_##name##_forward(const gcp_call *c) { gcpi_map_forward(c, gcpi_##name##_span); }                  \
     static void gcpi_##name##_backward(const gcp_call *c) { gcpi_map_backward(c, gcpi_##name##_span_back); }
 
-/* One value at a time: for fast math <math.h> declares vector forms of these, with other bits, and a loop around the
-   call would take them. */
+/* One value at a time, never inlined: under fast math <math.h> declares vector forms of these with other bits, and a
+   loop around the call would use them. */
 GCPI_ALONE double gcpi_exp(double x) { return exp(x); }
 GCPI_ALONE double gcpi_pow(double x, double y) { return pow(x, y); }
 GCPI_ALONE gcp_real gcpi_exp1(gcp_real x)
@@ -126,8 +126,8 @@ static void gcpi_mask_write(unsigned char *mask, const gcp_real *x, size_t index
     }
 }
 
-/* Eight bytes of 0 or 1 become the bits of one: times this number, byte i lands on bit 56 + i, and no two terms on the
-   same. */
+/* Packs eight bytes of 0 or 1 into the bits of one byte. The product moves byte i to bit 56 + i, and no two of its
+   terms meet in a bit. */
 #if defined(__BYTE_ORDER__) && __BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__
 GCPI_BODY unsigned char gcpi_bits(const unsigned char *on)
 {
@@ -144,7 +144,7 @@ GCPI_BODY unsigned char gcpi_bits(const unsigned char *on)
 }
 #endif
 
-/* whole bytes at once where they are */
+/* Whole bytes of the mask at a time where the span begins at one. */
 GCPI_BODY void gcpi_mask_span(unsigned char *mask, const gcp_real *x, size_t index, size_t n)
 {
     enum { RUN = 64 };
@@ -170,7 +170,7 @@ GCPI_BODY void gcpi_rectify_span_body(const gcpi_span *s)
 }
 GCPI_WIDE_SPAN(gcpi_rectify_span)
 
-/* By the mask: whole bytes eight values at once, what is left bit by bit. */
+/* By the mask: eight values at a time for whole bytes, the rest bit by bit. */
 GCPI_BODY void gcpi_rectify_mask_back(const gcpi_span *s, gcp_real *dx, const gcp_real *dy, gcp_real slope)
 {
     static const unsigned bit[8] = { 1, 2, 4, 8, 16, 32, 64, 128 };
@@ -210,7 +210,7 @@ static int gcpi_rectify_shape(gcp_shape_call *s)
     return gcpi_all_real(s);
 }
 
-/* add, mul, bias */
+/* Pairs: add, mul. */
 static int gcpi_pair_shape(gcp_shape_call *s)
 {
     s->out[0] = s->in[0];
@@ -279,7 +279,7 @@ static void gcpi_add_backward(const gcp_call *c)
         if (c->din[i].data) gcpi_view_copy(c, &c->din[i], &c->dout[0], c->din[i].accumulate);
 }
 
-/* input 1 first: input 0's gradient may overwrite dy; x * x keeps the order */
+/* Input 1 comes first, since input 0's gradient may overwrite dy. For x * x input 0 does: the other adds to it. */
 static void gcpi_mul_backward(const gcp_call *c)
 {
     int same = c->din[0].data == c->din[1].data;
@@ -292,8 +292,8 @@ static void gcpi_mul_backward(const gcp_call *c)
     }
 }
 
-/* Sums over pixels, per channel. Blocks of pixels are fixed by the shape; each sums in double; blocks add up in
-   order. */
+/* Sums over pixels, per channel. The shape fixes the blocks of pixels. Each block sums in double, and the blocks are
+   added in order. */
 enum { GCPI_SUM_BLOCKS = 64 };
 typedef void (*gcpi_sum_fn)(const gcp_call *call, size_t first, size_t last, double *sums);
 typedef struct gcpi_sum_job {
@@ -333,7 +333,7 @@ static void gcpi_sum_task(void *arg, int index, int worker)
     (void)worker;
 }
 
-/* Returns the sums: [sums][channels], at the front of the partial ones. */
+/* Adds the blocks' sums into the first block's, and returns them: [sums][channels]. */
 static double *gcpi_sum_total(const gcpi_sum_job *job)
 {
     for (size_t b = 1; b < job->blocks; b++)
@@ -347,16 +347,16 @@ static double *gcpi_sums(const gcp_call *call, gcp_shape shape, int sums, gcpi_s
     return gcpi_sum_total(&job);
 }
 
-/* The same while the tensor is written, in any order and by any number of threads: who writes the last value of a block
-   adds it up. */
+/* The same sums while the tensor is being written, in any order and by any number of threads: the thread that writes
+   the last value of a block sums the block. */
 #if defined(__GNUC__) || defined(__clang__)
 enum { GCPI_TAKES = 1 };
 #define GCPI_TAKE(left, n) __atomic_sub_fetch(left, n, __ATOMIC_ACQ_REL)
 #else
-enum { GCPI_TAKES = 0 };               /* without an atomic subtraction nobody asks for this */
+enum { GCPI_TAKES = 0 };               /* never used: no atomic subtraction here */
 #define GCPI_TAKE(left, n) (*(left) -= (n))
 #endif
-/* values to come in each block */
+/* left: values of each block that are still to be written */
 typedef struct gcpi_sum_watch { gcpi_sum_job job; size_t left[GCPI_SUM_BLOCKS]; } gcpi_sum_watch;
 
 static void gcpi_sum_watch_of(gcpi_sum_watch *e, const gcpi_sum_job *job, int channels)
@@ -391,16 +391,16 @@ static gcp_real *gcpi_row_out(const gcp_view *v, size_t pixel)
     return (gcp_real *)v->data + (ptrdiff_t)pixel * v->pitch;
 }
 
-/* Passes do so much with each line that the hardware fetches too late: they ask for whole pixels that lie so many
-   values ahead, of one tensor that is only read, or of each of several. */
+/* Distances of prefetches, in values. These passes do so much with each cache line that the hardware prefetches too
+   late: they ask for whole pixels ahead, of one tensor that is only read (READ), or of each of several. */
 enum { GCPI_AHEAD = 512, GCPI_AHEAD_READ = 2048 };
 static ptrdiff_t gcpi_row_ahead(const gcp_view *v, int values)
 {
     return v->data ? (values / v->pitch + 1) * v->pitch : 0;
 }
 
-/* Sums go by so many pixels, each channel through one after the other: the sums are loaded and stored less often. n is
-   a literal: so many, or one at the end. */
+/* Sums take so many pixels at a time, and each channel adds them in order: the sums are loaded and stored less often. n
+   is a literal: this number, or 1 at the end. */
 enum { GCPI_SUM_PIXELS = 4 };
 
 GCPI_BODY void gcpi_sum_dout_pixels(const gcp_call *c, size_t pixel, const int n, ptrdiff_t far, double *sums)
@@ -461,8 +461,7 @@ static void gcpi_bias_cost(const gcp_cost_call *c, gcp_cost *cost)
     if (c->backward && c->wanted & 2) cost->workspace = gcpi_sum_workspace(c->out[0], 1);
 }
 
-/* Norms go by chunks of pixels. */
-/* means: backward's */
+/* Norms and apply run by chunks of pixels. means: of batch-norm's backward, else NULL. */
 typedef struct gcpi_norm_job { const gcp_call *call; const gcp_real *means; size_t pixels, chunk; } gcpi_norm_job;
 
 static void gcpi_norm_rows(const gcp_call *c, gcp_shape shape, const gcp_real *means,
@@ -470,12 +469,12 @@ static void gcpi_norm_rows(const gcp_call *c, gcp_shape shape, const gcp_real *m
 {
     gcpi_norm_job job;
     job.call = c; job.means = means; job.pixels = gcpi_pixels(shape);
-    /* no two tasks share a byte of a mask */
+    /* a multiple of 8: no two tasks share a byte of a mask */
     job.chunk = (GCPI_MAX((size_t)1, GCPI_CHUNK / (size_t)shape.d[3]) + 7) / 8 * 8;
     gcpi_parallel(c->target, (int)((job.pixels + job.chunk - 1) / job.chunk), task, &job);
 }
 
-/* What batch-norm has of each channel, and the slope of the rectifier behind it. */
+/* Batch-norm's values per channel, and the slope of the rectifier after it. */
 typedef struct gcpi_norm_values { const gcp_real *mean, *scale, *gamma, *beta; gcp_real slope; } gcpi_norm_values;
 /* in: mean, scale, gamma, beta */
 static gcpi_norm_values gcpi_norm_values_of(const gcp_view *in, const gcpi_attributes *rectifier)
@@ -491,11 +490,11 @@ GCPI_BODY gcp_real gcpi_norm_value(const gcpi_norm_values *v, int i, gcp_real x)
     return (x - v->mean[i]) * (v->scale[i] * v->gamma[i]) + v->beta[i];
 }
 
-/* apply: batch-norm, addition and rectifier in one pass, each where it is there; the same arithmetic as the ops alone.
-   in: x, other, mean, scale, gamma, beta; out: y, mask. Attributes are the rectifier's, NULL without one. y may lie on
-   x or other. norm and add are literals; no rectifier is one of slope 1; one that keeps a mask goes over what the
-   others wrote while it is in L1. */
-/* channels; what to fetch of x, other, y */
+/* apply: batch-norm, addition and rectifier in one pass; any of them may be missing. The arithmetic is that of the ops
+   alone. in: x, other, mean, scale, gamma, beta; out: y, mask. Attributes are the rectifier's, NULL without one. y may
+   be the same bytes as x or other. norm and add are literals. Without a rectifier the slope is 1. A rectifier with a
+   mask runs over what the others wrote while that is in L1. */
+/* first, count: channels; far: how far ahead to prefetch x, other, y, 0: not at all */
 typedef struct gcpi_apply_span { size_t pixel, pixels; int first, count; ptrdiff_t far[3]; } gcpi_apply_span;
 
 GCPI_BODY void gcpi_apply_run(const gcpi_norm_values *v, const gcp_real *x, const gcp_real *other, gcp_real *y,
@@ -509,8 +508,8 @@ GCPI_BODY void gcpi_apply_run(const gcpi_norm_values *v, const gcp_real *x, cons
 }
 static int gcpi_dense_rows(const gcp_view *v, int width) { return !v->data || v->pitch == width; }
 
-/* Pixels that lie side by side and have nothing of their channels' go together, as many as stay in L1, from one whole
-   byte of a mask to another. */
+/* Where rows are dense and nothing depends on the channel, several pixels go together: about so many values, which stay
+   in L1, and a multiple of 8 pixels, for whole bytes of a mask. */
 enum { GCPI_TOGETHER = 1024 };
 GCPI_BODY void gcpi_apply_loop(const gcp_call *c, const gcpi_apply_span *s, const int norm, const int add)
 {

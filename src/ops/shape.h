@@ -1,6 +1,6 @@
-/* Ops that select or move: dropout, concat, slice, reshape, embedding. */
+/* Ops that select or move values: dropout, concat, slice, reshape, embedding. */
 
-/* dropout: y = x / (1 - rate) or 0. The draw is keyed by seed, step, op, global sample and element. */
+/* dropout: y = x / (1 - rate) or 0. A draw depends on seed, step, op, global sample and element only. */
 GCPI_LOOP void gcpi_dropout_walk(const gcp_call *c, const gcp_view *to, const gcp_view *from, int image, int accumulate)
 {
     double rate = gcpi_attr(c->attributes)->number.a;
@@ -38,7 +38,7 @@ static void gcpi_dropout_backward(const gcp_call *c)
     if (c->din[0].data) gcpi_images(c, c->din[0].shape.d[0], gcpi_dropout_image_back);
 }
 
-/* Views: concat, slice, reshape. Where the layout made output and input the same bytes there is nothing to do. */
+/* Views: concat, slice, reshape. Nothing is copied where output and input are the same bytes. */
 static gcp_view gcpi_channels(const gcp_view *v, int first, int count)
 {
     gcp_view part = *v;
@@ -125,7 +125,7 @@ static void gcpi_reshape_backward(const gcp_call *c)
     if (c->din[0].data) gcpi_reshape_copy(&c->din[0], &c->dout[0], c->din[0].accumulate);
 }
 
-/* Embedding. Rows are added in the order of the ids. */
+/* Embedding. Backward adds rows in the order of the ids. */
 static int gcpi_embedding_shape(gcp_shape_call *s)
 {
     const int *d = s->in[0].d;

@@ -1,8 +1,8 @@
-/* The table of ops: all that planning and running know of one. A row (gcp_op) is what built-in ops, custom ones and a
-   device's kernels share; facts are what only some of the built-in ops have. Rooms below this one name no op's function
-   and read no op's attributes. */
+/* The table of ops: all that planning and running know of an op. A row (gcp_op) is what built-in ops, custom ops and a
+   device's kernels have in common; facts are what only some ops have. The planner and the executor name no op's
+   function and read no op's attributes. */
 
-/* The table, in the order of GCP_OPS. Reads: bits of inputs, bits of outputs. */
+/* The table, in the order of GCP_OPS. in, out: bits of the inputs and outputs that backward reads. */
 #define GCPI_E (GCP_FLAG_IN_PLACE | GCP_FLAG_GRAD_IN_PLACE)
 #define GCPI_P (GCP_FLAG_COSTLY | GCP_FLAG_CROSS)                       /* products */
 #define GCPI_V (GCP_FLAG_VIEW | GCP_FLAG_GRAD_VIEW)
@@ -51,19 +51,19 @@ static const gcp_op gcpi_rows[GCP_ROW_COUNT] = {
 };
 #undef GCPI_ROW
 
-/* Ops that follow one another and run as one pass, a group (GCP_ROW_APPLY): what an op can be in it. */
+/* A group is a few consecutive ops that run as one pass (GCP_ROW_APPLY). An op can be one of these parts of it. */
 enum { GCPI_PART_NONE, GCPI_PART_NORM, GCPI_PART_ADD, GCPI_PART_RECTIFIER };
-/* Where a view's output 0 lies: over all of input 0; from a channel of input 0 on; over its inputs side by side. */
+/* Output 0 of a view is: all of input 0; channels of input 0; its inputs side by side. */
 enum { GCPI_VIEW_NONE, GCPI_VIEW_WHOLE, GCPI_VIEW_PART, GCPI_VIEW_JOINED };
 
 typedef struct gcpi_facts {
     int part, view;
-    int custom;                                 /* the user's: its outputs are made even if nobody reads them */
-    int stats;                                  /* sums of a tensor, which who makes it may make with it */
-    int first;                                  /* of GCPI_VIEW_PART: the channel */
-    int in_place, indexed;                      /* may write over input 0; backward reads the index, output 1 */
-    const gcpi_conv_attr *window;               /* kernel, strides, paddings: part of what a cost is known by */
-    /* on this CPU: forward with a group or with statistics of its output as one pass; workspace of the latter */
+    int custom;                                 /* the user's op: outputs are made even if no op reads them */
+    int stats;                                  /* statistics: the op that makes the tensor can make them, too */
+    int first;                                  /* GCPI_VIEW_PART: the first channel */
+    int in_place, indexed;                      /* may overwrite input 0; backward reads the index, output 1 */
+    const gcpi_conv_attr *window;               /* kernel, strides, paddings: part of the key of a cost */
+    /* on this CPU, in one pass: forward and a group; forward and statistics of its output, and their workspace */
     void (*with_group)(const gcp_call *c, gcp_call *group);
     void (*with_stats)(const gcp_call *c, const gcp_call *stats);
     size_t (*stats_workspace)(const gcpi_conv_attr *a, gcp_shape out, const gcp_target *target);
@@ -85,7 +85,7 @@ static gcpi_facts gcpi_facts_of(const gcpi_op *op)
         break;
     case GCP_OP_MAX_POOL:
         f.window = window;
-        f.in_place = gcpi_pool_copies(window);          /* other windows read their neighbours */
+        f.in_place = gcpi_pool_copies(window);          /* larger windows read neighbours, too */
         f.indexed = window->kh * window->kw > 1;
         break;
     case GCP_OP_CONV_TRANSPOSE2D:
@@ -104,8 +104,8 @@ static gcpi_facts gcpi_facts_of(const gcpi_op *op)
     return f;
 }
 
-/* The functions that serve an op on a target, or (op NULL) one of the rows that nobody records. NULL: a custom op that
-   the target has no version of. */
+/* The row whose functions run an op on a target or, where op is NULL, one of the rows that no tape records. NULL: a
+   custom op without a version for the target. */
 static const gcp_op *gcpi_row_for(const gcp_target *target, const gcpi_op *op, int row)
 {
     if (op && op->kind == GCP_OP_CUSTOM) return target->device ? op->row->on_device : op->row;

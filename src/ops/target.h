@@ -1,13 +1,14 @@
-/* What every op stands on: the target's threads, instruction set and memory, and the words of a shape rule. Work is
-   split by shape, never by the number of threads; every sum has one order. */
+/* What every op uses: the target's threads, instruction set and memory, and helpers for shape rules. Work is split by
+   shape, never by the number of threads; every sum has one order. */
 
 #ifdef __clang__
-#pragma STDC FP_CONTRACT OFF            /* as GCPI_LOOP says to gcc; on again at the end */
+#pragma STDC FP_CONTRACT OFF            /* gcc: GCPI_LOOP; end.h restores the default */
 #endif
 
-/* A loop for each instruction set: NAME_body is inlined into as many functions, and NAME takes the target's. The bits
-   are the same: nothing is contracted, and no sum changes its order. GCPI_EACH: operands may be the same bytes, but
-   then from end to end. GCPI_EIGHT: and it stays a loop, which fills a vector. */
+/* Compiles a loop for each instruction set: NAME_body is inlined into one function per set, and NAME calls the
+   target's. The bits are the same: nothing is contracted, and no sum changes its order. GCPI_EACH: vectorise the loop;
+   two operands may be the same bytes, but must not overlap in part. GCPI_EIGHT: the same for a loop of eight, which
+   fills a vector and must not be unrolled. */
 #if defined(__clang__)
 #define GCPI_EACH _Pragma("clang loop vectorize(assume_safety)")
 #define GCPI_EIGHT GCPI_EACH
@@ -37,9 +38,9 @@
 #define GCPI_WIDE_TASK(NAME, JOB) \
     GCPI_WIDE(NAME, (void *arg, int index, int worker), (arg, index, worker), ((const JOB *)arg)->call->target)
 
-enum { GCPI_CHUNK = 16384 };           /* values that one task of a pass takes */
+enum { GCPI_CHUNK = 16384 };           /* values per task of a pass */
 
-/* Where the target brings no threads: OpenMP's, as many as context says, or this one. */
+/* For a target without a thread pool: OpenMP's threads, as many as context says, or only the caller's. */
 #ifdef _OPENMP
 enum { GCPI_OPENMP = 1 };
 static int gcpi_threads(void) { return omp_get_max_threads(); }
@@ -118,7 +119,7 @@ static gcp_shape gcpi_scalar(void)
 
 static int gcpi_unary_shape(gcp_shape_call *s) { s->out[0] = s->in[0]; return gcpi_all_real(s); }
 
-/* Bytes in and out of the target's memory. */
+/* Copies and fills of the target's memory. */
 static void gcpi_bytes_copy(const gcp_target *target, void *to, const void *from, size_t size)
 {
     if (target->device) target->device->copy(target->context, to, from, size);
@@ -138,7 +139,7 @@ static int gcpi_trouble(gcp_tape *t, const gcp_target *target, gcp_at at, const 
     return text != NULL;
 }
 
-/* Fills the zeros of a target. */
+/* Puts the defaults where a target holds zeros. */
 static gcp_target gcpi_target_of(const gcp_target *given)
 {
     gcp_target t;

@@ -1,6 +1,6 @@
 /* Ops on windows of an image: pools and upsampling. */
 
-/* Work by image: tasks = batch, each image by one task, so scattered sums keep one order. */
+/* One task per image of the batch, so that scattered sums keep one order. */
 typedef struct gcpi_image_job { const gcp_call *call; void (*fn)(const gcp_call *call, int image); } gcpi_image_job;
 static void gcpi_image_task(void *arg, int index, int worker)
 {
@@ -25,7 +25,7 @@ static void gcpi_zero_image(const gcp_view *v, int image)
     for (size_t p = 0; p < per; p++) memset(gcpi_row_out(v, (size_t)image * per + p), 0, width);
 }
 
-/* Pools. Max-pool notes which cell of the window won, in one byte; a 1x1 window needs no note. */
+/* Pools. Max-pool keeps in one byte which cell of the window was the largest; a 1x1 window needs none. */
 static int gcpi_pool_shape(gcp_shape_call *s)
 {
     gcpi_conv_attr *a = gcpi_conv_attr_of(s);
@@ -56,7 +56,7 @@ static gcpi_cells gcpi_cells_of(const gcpi_conv_attr *a, int oy, int ox)
     return c;
 }
 
-/* Whether all windows are one cell, and all cells have one: y is x. Whether they cover the image side by side. */
+/* copies: y is x, since each window is one cell and each cell has a window. tiles: windows lie side by side. */
 static int gcpi_pool_copies(const gcpi_conv_attr *a) { return a->kh * a->kw == 1 && a->sh == 1 && a->sw == 1; }
 static int gcpi_pool_tiles(const gcpi_conv_attr *a)
 {
@@ -64,7 +64,7 @@ static int gcpi_pool_tiles(const gcpi_conv_attr *a)
 }
 static int gcpi_one_cell(gcpi_cells c) { return c.y1 - c.y0 == 1 && c.x1 - c.x0 == 1; }
 
-enum { GCPI_POOL_RUN = 64 };        /* channels taken together, the largest so far and its cell side by side */
+enum { GCPI_POOL_RUN = 64 };        /* channels at a time: for each, the largest value so far and its cell */
 
 GCPI_BODY void gcpi_max_pool_run(const gcp_call *c, const gcpi_conv_attr *a, int image, gcpi_cells w, size_t o,
                                  int first, int n)

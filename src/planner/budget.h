@@ -1,6 +1,6 @@
 /* GCP_POLICY_BUDGET itself: the portfolio of candidates, the bound, and the least budget where nothing fits. */
 
-/* The order that keeps what the cut at this price (seconds a byte) keeps. 0: its bytes do not fit. */
+/* The order that keeps what the cut at this price (seconds per byte) keeps. 0: its bytes do not fit. */
 static int gcpi_cut_order(gcpi_planner *q, gcpi_cut *c, double price)
 {
     gcpi_cut_solve(c, q->p->forward, price);
@@ -12,14 +12,14 @@ static int gcpi_cut_order(gcpi_planner *q, gcpi_cut *c, double price)
     return gcpi_order_of(q, &q->now, &q->trial) && q->trial.valid && q->trial.peak <= gcpi_room(q);
 }
 
-/* Keep-sets for prices, from nothing to everything: by bisection on whether the order fits. Of those that do, those of
-   lower prices are faster: they are laid out first. */
+/* Tries keep-sets for prices, by bisection on whether the order fits. Of the orders that fit, those of lower prices are
+   faster, so they are laid out first. */
 static void gcpi_budget_cuts(gcpi_planner *q, int prices)
 {
     enum { MOST = 32 };
     ptrdiff_t scratch = q->a->scratch;
     gcpi_cut c;
-    /* powers of two, of the price at which all bytes cost a keep-all */
+    /* exponents of two; the unit is the price at which all bytes together cost the seconds of keep-all */
     double low = -12, high = 12, fit[MOST], all = 0;
     int fits = 0;
     if (!gcpi_cut_make(&c, &q->m, q->a)) { q->coarse = 1; q->a->scratch = scratch; return; }
@@ -31,7 +31,7 @@ static void gcpi_budget_cuts(gcpi_planner *q, int prices)
     }
     while (fits-- > 0)
         if (gcpi_cut_order(q, &c, fit[fits]) && gcpi_offer(q, &q->trial, "cuts") <= q->slab_limit) break;
-    /* copies take away what lower prices keep in excess */
+    /* lower prices keep too much, and copies take the excess away */
     for (double price = high; q->opts->far && price > -12; price -= 0.5) {
         gcpi_cut_order(q, &c, q->m.seconds / GCPI_MAX(all, 1) * exp2(price));
         if (gcpi_far_relieve(q, &q->trial, gcpi_room(q))) gcpi_offer_copies(q, &q->trial, "cuts");
@@ -61,8 +61,8 @@ static void gcpi_budget_chain(gcpi_planner *q, size_t bytes, int stages, int slo
     q->a->scratch = scratch;
 }
 
-/* The search's rounds: where each starts, its share of the visits, its first heat (in keep-alls), price and rate. One
-   more for where a policy was faster than all of them. */
+/* The search's rounds: where each starts, its share of the visits, its first heat (in seconds of keep-all), price and
+   rate. The last one runs only where a policy was faster than all the others. */
 enum { GCPI_FROM_KEPT, GCPI_FROM_KEEP_ALL, GCPI_ROUNDS = 6 };
 static const struct gcpi_round { int from; double share, heat, price, rate;
 } gcpi_rounds[] = { { GCPI_FROM_KEPT, 0.1, 0.001, 3, 0 },       { GCPI_FROM_KEEP_ALL, 0.3, 0.003, 0.2, 50 },
@@ -70,8 +70,8 @@ static const struct gcpi_round { int from; double share, heat, price, rate;
                     { GCPI_FROM_KEPT, 0.2, 0.001, 1, 10 },      { GCPI_FROM_KEPT, 0.1, 0.0005, 1, 10 },
                     { GCPI_FROM_KEPT, 0.4, 0.001, 3, 0 } };
 
-/* What it takes to have each value again, by whatever may be used. Copies are priced at a tenth of their link's
-   seconds. */
+/* What it costs to make each value live again, in ways that far allows (see gcpi_search). A copy is priced at a tenth
+   of the link's seconds, away and back. */
 static void gcpi_search_by(gcpi_search *s, gcpi_planner *q, int far)
 {
     const gcpi_model *m = s->m;
@@ -113,13 +113,13 @@ static void gcpi_keep_all_order(const gcpi_model *m, gcpi_order *o)
     gcpi_simulate(m, o, NULL);
 }
 
-/* Nothing worth the search could still be gained. */
+/* What could still be gained is not worth a search. */
 static int gcpi_proven(const gcpi_planner *q)
 {
     return gcpi_has(&q->kept) && q->kept.order.seconds <= q->bound * (1 + 3e-4);
 }
 
-/* Offers what a round found. Where no layout of it was found, the search goes on from there and aims lower, as later
+/* Offers what a round found. Where it has no layout that fits, the search goes on from it and aims lower, as later
    rounds will. */
 static void gcpi_budget_mend(gcpi_planner *q, gcpi_search *s, double visits, double scale)
 {
@@ -137,8 +137,8 @@ static void gcpi_budget_mend(gcpi_planner *q, gcpi_search *s, double visits, dou
     s->found = 0;
 }
 
-/* The last resort for the fastest order whose bytes fit: more work on its layout, the layout that it has where no limit
-   is given, moves. Whether that is kept. */
+/* The last resort for `loose`, the fastest order whose bytes fit: more work on its layout, then its layout without a
+   limit, then moves. 1: one of these is kept. */
 static int gcpi_budget_pack(gcpi_planner *q)
 {
     const gcpi_effort *e = &gcpi_efforts[q->opts->effort];
@@ -171,8 +171,8 @@ static void gcpi_budget_round(gcpi_planner *q, gcpi_search *s, const struct gcpi
     gcpi_budget_mend(q, s, visits * mending, scale);
 }
 
-/* Searches with copies. An order is judged by the timeline of its copies, wherever they can be placed: a second of the
-   link has no price that is the same everywhere. More visits than without: each looks at the whole order. */
+/* Searches with copies. An order is judged by the timeline of its copies, once they are placed: a second of the link
+   does not cost the same everywhere. This takes more visits than without copies: each move looks at the whole order. */
 static void gcpi_budget_far(gcpi_planner *q, gcpi_search *s, double visits, double scale)
 {
     static const struct gcpi_round rounds[] = { { GCPI_FROM_KEPT, 1.5, 0.001, 1, 3 },
@@ -188,7 +188,7 @@ static void gcpi_budget_far(gcpi_planner *q, gcpi_search *s, double visits, doub
     gcpi_search_by(s, q, 0);
 }
 
-static double gcpi_budget_visits(const gcpi_planner *q)              /* more to choose, longer */
+static double gcpi_budget_visits(const gcpi_planner *q)              /* larger problems get more */
 {
     const gcpi_effort *e = &gcpi_efforts[q->opts->effort];
     return GCPI_MIN(e->visits * GCPI_MIN(e->growth, GCPI_MAX(1, sqrt(q->p->task_count / 800.0))),
@@ -202,7 +202,7 @@ static void gcpi_budget_search(gcpi_planner *q, int from, int to)
     gcpi_search s;
     int ok = gcpi_search_make(&s, q);
     q->coarse |= !ok;
-    double scale = GCPI_MAX(1, 60.0 / q->p->forward);              /* in small problems each step is a larger share */
+    double scale = GCPI_MAX(1, 60.0 / q->p->forward);              /* in a small problem each move weighs more */
     s.whole = gcpi_room(q);
     gcpi_search_aim(&s, 1);
     for (int i = from; ok && i < to && !gcpi_proven(q); i++)
@@ -212,7 +212,7 @@ static void gcpi_budget_search(gcpi_planner *q, int from, int to)
     gcpi_budget_pack(q);
 }
 
-/* Everything is kept, or away. Where that has no layout, more is. */
+/* Nothing runs again: values are kept, or away in far memory. Where that has no layout, more of them go away. */
 static void gcpi_budget_copies(gcpi_planner *q)
 {
     size_t room = gcpi_room(q);
@@ -237,9 +237,9 @@ static void gcpi_budget_exact(gcpi_planner *q)
     q->a->scratch = scratch;
 }
 
-/* With copies. What is away at any moment came out before and goes back later: in T seconds that is at most half of
-   what the link moves, and no more than far memory holds, and in the slab it is the larger by what aligns it. So T is
-   at least the time of a schedule without copies in that many bytes more; the least such T by bisection. */
+/* The bound with copies. What is away at any moment was copied out before and is copied back later. In T seconds it is
+   at most half of what the link moves, and at most what far memory holds; in the slab it takes more, by its alignment.
+   So T is at least the time of a schedule without copies and with that many bytes more. Bisection finds the least T. */
 static double gcpi_far_bound(gcpi_planner *q, gcpi_cut *c, int places, double *excess)
 {
     enum { STEPS = 12, MOST = 16 };
@@ -286,8 +286,8 @@ static void gcpi_policy_replay(gcpi_planner *q)
     }
 }
 
-/* The policies: first the fastest of all their orders whose bytes fit is laid out; where that fails, each that may be
-   faster. To the least budget nothing here depends on what was asked for. */
+/* The policies. First the fastest of all their orders whose bytes fit is laid out; where that fails, each order that
+   may be faster. Where nothing fits, q->best does not depend on the limit: the least budget starts from it. */
 static void gcpi_budget_policies(gcpi_planner *q)
 {
     for (q->lazy = 1;; q->lazy = 0) {
@@ -304,7 +304,7 @@ static void gcpi_budget_policies(gcpi_planner *q)
     q->lazy = 0;
 }
 
-/* Keep-all; 1: it fits without a move, and nothing is faster. */
+/* Keep-all. 1: it fits without a move, and nothing is faster. */
 static int gcpi_budget_keep_all(gcpi_planner *q)
 {
     q->method = "keep_all"; q->layout = GCPI_LAYOUT_WORK;
@@ -315,7 +315,7 @@ static int gcpi_budget_keep_all(gcpi_planner *q)
     return 1;
 }
 
-/* The candidates, for the present slab_limit. policies: keep-all and the policies, too. */
+/* The candidates for the current slab_limit. policies: keep-all and the policies, too. */
 static void gcpi_budget_find(gcpi_planner *q, int policies)
 {
     const gcpi_effort *e = &gcpi_efforts[q->opts->effort];
@@ -334,12 +334,12 @@ static void gcpi_budget_find(gcpi_planner *q, int policies)
     if (q->kept.order.seconds < searched) gcpi_budget_search(q, GCPI_ROUNDS, GCPI_ROUNDS + 1);
 }
 
-/* The least budget. It does not depend on what was asked for. */
+/* The least budget, which does not depend on the budget that was asked for. */
 typedef struct gcpi_least { gcpi_order order; size_t slab; gcpi_fit fit; } gcpi_least;
 
 static void gcpi_least_offer(gcpi_planner *q, gcpi_least *least, gcpi_order *found, gcpi_fit fit)
 {
-    /* each copy is waited for at once: fewer bytes */
+    /* limit 0: each copy is waited for at once, which takes the fewest bytes */
     const gcpi_order *o = found->valid ? gcpi_far_place(q, found, 0) : found;
     if (!o || !o->valid || q->front + o->peak > gcpi_round(least->slab, q->p->target.align)) return;
     size_t slab = gcpi_order_slab(q, o, fit);
@@ -348,7 +348,7 @@ static void gcpi_least_offer(gcpi_planner *q, gcpi_least *least, gcpi_order *fou
     gcpi_order_copy(&least->order, o);
 }
 
-/* Aims below what was found, again and again, by less and less. */
+/* Aims below what was found, again and again, in smaller and smaller steps. */
 static void gcpi_least_search(gcpi_planner *q, gcpi_least *least, size_t floor, double visits, int far)
 {
     gcpi_search s;
@@ -369,8 +369,8 @@ static void gcpi_least_search(gcpi_planner *q, gcpi_least *least, size_t floor, 
     gcpi_search_by(&s, q, 0);
 }
 
-/* Asks for less, by steps, until not even a byte less is found. With copies by single bytes at once: those searches
-   take long. */
+/* Asks for less, in smaller and smaller steps, until one byte less is not found. With copies every step is one byte:
+   those searches take long. */
 static void gcpi_least_descend(gcpi_planner *q, gcpi_least *least)
 {
     double step = q->opts->far ? 0 : 0.04, bound = q->bound;
@@ -390,7 +390,7 @@ static void gcpi_least_descend(gcpi_planner *q, gcpi_least *least)
     gcpi_none(&q->kept);
 }
 
-/* keep-all with copies, from the fewest bytes up: the first few that get there */
+/* keep-all with copies, for limits from the least up: the first few that are reached */
 static void gcpi_least_copies(gcpi_planner *q, gcpi_least *least, size_t floor)
 {
     for (size_t room = floor, relieved = 0; q->opts->far && relieved < 4 && room < q->best.peak; room += room / 32) {
@@ -443,7 +443,7 @@ static void gcpi_budget_least(gcpi_planner *q)
     q->a->scratch = scratch;
 }
 
-/* Inference: there is one order. Where it does not fit, bytes are asked for below what was found, until none are. */
+/* Inference has only one order. Where it does not fit, less than was found is asked for until nothing is found. */
 static void gcpi_budget_inference(gcpi_planner *q)
 {
     size_t asked = q->slab_limit;
@@ -470,7 +470,7 @@ static void gcpi_policy_budget(gcpi_planner *q)
     if (!gcpi_has(&q->kept)) {
         q->by_peak = 0;
         gcpi_budget_least(q);
-        if (gcpi_has(&q->kept)) gcpi_budget_search(q, 0, GCPI_ROUNDS);          /* from there */
+        if (gcpi_has(&q->kept)) gcpi_budget_search(q, 0, GCPI_ROUNDS);          /* from that order */
     }
     if (gcpi_has(&q->kept)) gcpi_order_copy(&q->best, &q->kept.order);
 }
@@ -481,7 +481,7 @@ static const struct gcpi_policy { const char *name; void (*run)(gcpi_planner *);
                       { "sqrt", gcpi_policy_sqrt },         { "recursive", gcpi_policy_recursive },
                       { "cheap", gcpi_policy_cheap },       { "budget", gcpi_policy_budget } };
 
-/* How many runs a policy's orders may hold. */
+/* How many entries a policy's orders may have. */
 static ptrdiff_t gcpi_order_capacity(const gcp_plan_opts *o, ptrdiff_t tasks, ptrdiff_t forward,
                                      ptrdiff_t segments_deep)
 {
@@ -490,7 +490,7 @@ static ptrdiff_t gcpi_order_capacity(const gcp_plan_opts *o, ptrdiff_t tasks, pt
     if (o->policy == GCP_POLICY_CHECKPOINTS && o->replay) depth = forward + 1;
     runs = depth * forward;
     if (o->policy == GCP_POLICY_BUDGET) runs = GCPI_MAX(runs, GCPI_MAX(8 * forward, GCPI_MIN(64 * forward, 6000)));
-    /* the least memory: for each op all from the start */
+    /* the least memory may take a run of all from the start for each op */
     if (o->policy == GCP_POLICY_BUDGET && forward <= GCPI_SHORT_CHAIN)
         runs = GCPI_MAX(runs, forward * (forward + 1) / 2);
     if (o->far) runs += 6 * forward;
@@ -516,7 +516,7 @@ static int gcpi_planner_make(gcpi_planner *q)
     return ok;
 }
 
-/* What keep-all takes, to compare with. In large problems a budget's search has no time for layouts. */
+/* The slab of keep-all, to compare with. In large problems (by_peak) a budget's search has no time for layouts. */
 static void gcpi_keep_all_slab(gcpi_planner *q)
 {
     q->keep_all = SIZE_MAX;

@@ -1,42 +1,41 @@
 /* Dynamic programming over a chain of stages: the recursion of Beaumont et al. (rotor, 2019), with boundaries that are
-   sets of values, and with a second table for "what the segment ends with is still there", which spares its last run.
-   Where backward does not read the boundaries, a third: what the segment begins with may go once its first stage has
+   sets of values. A second table is for segments whose last values are there still, which spares their last run. Where
+   backward does not read the boundaries, a third table lets what the segment begins with go once its first stage has
    run for the last time.
 
-   A stage is a run of forward tasks with the backward tasks that reverse them. L(s): the values that stages behind s
-   read. C0(s, t, m): least seconds to reverse stages s..t with m slots above L(s - 1); C1: L(t) lies there already,
-   inside of m; C2: L(s - 1) does, and is not needed behind that.
-     keep: run s and keep what its backward reads; C(s + 1, t) with less; backward of s
-     cut:  run s..r - 1, keep L(r - 1); C(r, t) with less; C1(s, r - 1)
-           (C2: keep L(s - 1); C2(r, t) with less; C2(s, r - 1))
-   Sizes are rounded up to slots. The orders that come out are judged by simulation: no accounting here is trusted. */
+   A stage is a run of forward tasks with the backward tasks that reverse them. L(s): the values made up to stage s that
+   later stages read. C0(s, t, m): the least seconds to reverse stages s..t with m slots above L(s - 1). C1: the same
+   where L(t) is there already and counts in m. C2: the same where L(s - 1) counts in m and is not needed afterwards.
+     keep: run s and keep what its backward reads; C(s + 1, t) with fewer slots; backward of s
+     cut:  run s..r - 1, keep L(r - 1); C(r, t) with fewer slots; C1(s, r - 1)
+           (C2: keep L(s - 1); C2(r, t) with fewer slots; C2(s, r - 1))
+   Sizes are rounded up to slots. The orders that come out are judged by simulation: no count here is trusted. */
 typedef struct gcpi_chain {
     const gcpi_model *m;
     /* stage s: forward tasks begin[s] .. begin[s + 1], backward tasks back[s] .. back[s - 1] */
     int stages, *begin, *back;
-    int *made, *end;                  /* per group: stage that makes it; last that reads it, forward or backward */
+    int *made, *end;                  /* per group: stage that makes it; last stage that reads it, in either pass */
     double *seconds, *reverse_seconds;
     /* per value: backward of the stage that makes it reads it; per group: any backward task does */
     unsigned char *need, *taped;
-    /* bytes per stage: kept by `keep`; of those, what no later stage reads; what its backward reads of its own; the
-       most of its own while it runs with that kept, with L(s) kept, both with its inputs reckoned in, and while it is
-       reversed; gradients when that begins */
+    /* bytes per stage. keep: what `keep` keeps; own: of that, what no later stage reads; reads_own: what its backward
+       reads of its own. Most of its own: save: running with keep kept; pass: running with L(s) kept; last, alone: the
+       same two with its inputs counted; reverse: while reversed. gradient: gradients when that begins */
     size_t *keep, *own, *reads_own, *save, *pass, *last, *alone, *reverse, *gradient;
     size_t *cross;                    /* cross[s * stages + t]: of L(t), what s..t made */
-    /* C0, C1 and (where tables is 3) C2; slots in a byte */
+    /* C0, C1 and (where tables is 3) C2; slots per byte */
     float *table[3]; int tables, slots; double per_byte;
-    int *first[3], *full[3];          /* per row: below is nothing; from here on it is what keeping all takes */
-    unsigned char *loose;             /* per stage: its backward, and what follows, does without L(s - 1) */
-    /* the first stage may not run again, and what it makes is not read by backward: L(0) is kept till then */
+    int *first[3], *full[3];          /* per row: first slots with an order; slots from which on more change nothing */
+    unsigned char *loose;             /* per stage: there is an L(s - 1), and no backward reads it */
+    /* stage 0 makes a value that may not be made again and no backward reads: the first cut keeps L(0) for it */
     int pinned;
-    size_t constant;                  /* what is there throughout */
+    size_t constant;                  /* bytes that are live throughout */
     unsigned char *ran;
 } gcpi_chain;
 
 #define GCPI_NEVER 1e30f
 
-/* Whether the chain may be cut behind task f: not ahead of a view, nor (unless pairs) inside a pair that works in
-   place. */
+/* Whether a cut may come after task f: not before a view, nor (unless pairs) inside a pair that works in place. */
 static int gcpi_may_cut(const gcpi_model *m, int f, int pairs)
 {
     if (f + 1 >= m->p->forward) return 1;
@@ -46,8 +45,8 @@ static int gcpi_may_cut(const gcpi_model *m, int f, int pairs)
     return 1;
 }
 
-/* At most `most` stages: equal numbers of places each, cut at the one that least crosses. A chain that works in place
-   from end to end is cut all the same: what a cut takes is then reckoned too high, and simulated as it is. */
+/* At most `most` stages of equally many places for a cut; each ends where the fewest bytes cross. A chain that works in
+   place nearly throughout is cut inside pairs, too: the tables then count too much, the simulation does not. */
 static void gcpi_chain_cut(gcpi_chain *c, const size_t *crossing, int most)
 {
     int places = 0, seen = 0, best = -1, pairs = 0;
@@ -66,16 +65,16 @@ static void gcpi_chain_cut(gcpi_chain *c, const size_t *crossing, int most)
     }
 }
 
-/* Whether task b reads nothing from ahead of the last stage with forward tasks. */
+/* Whether task b reads nothing that was made before the last stage with forward tasks. */
 static int gcpi_chain_at_end(const gcpi_chain *c, int b)
 {
     for GCPI_READS(c->m, b, k) if (c->m->producer[c->m->read[k]] < c->begin[c->stages - 1]) return 0;
     return 1;
 }
 
-/* Where the last stage has backward tasks that read what was made ahead of it, those before them, of the loss, are a
-   stage of their own, without forward tasks: what they read has crossed to it, and what the others read need not lie
-   there with that. */
+/* The first backward tasks, of the loss, become a stage without forward tasks if other backward tasks of the last stage
+   read what was made before it. What the first ones read then crosses to them, and what only the others read need not
+   be live while they run. */
 static void gcpi_chain_backs(gcpi_chain *c, int *stage_of)         /* stage_of: per task */
 {
     const gcpi_problem *p = c->m->p;
@@ -99,8 +98,8 @@ static void gcpi_chain_backs(gcpi_chain *c, int *stage_of)         /* stage_of: 
 
 static int gcpi_chain_back_end(const gcpi_chain *c, int s) { return s ? c->back[s - 1] : c->m->p->task_count; }
 
-/* Values that may not be made again lie there throughout (but the ones that chains begin with and backward does not
-   read); the others cross from where they are made to where they are read. */
+/* Values that may not be made again are live throughout, except those of stage 0 that backward does not read (pinned).
+   The others cross from where they are made to where they are read. */
 static void gcpi_chain_lives(gcpi_chain *c, const int *stage_of)
 {
     const gcpi_model *m = c->m;
@@ -132,7 +131,7 @@ static void gcpi_chain_lives(gcpi_chain *c, const int *stage_of)
 /* bytes of L(s - 1) */
 static size_t gcpi_chain_input(const gcpi_chain *c, int s) { return s ? c->cross[s - 1] : 0; }
 
-/* C2 is worth it where some L(s) is read by the forward tasks of the next stage alone. */
+/* How many tables. C2 pays where each L(s) is made by stage s alone, and backward does not read some of them. */
 static int gcpi_chain_tables(gcpi_chain *c)
 {
     int simple = 1, any = 0;
@@ -192,8 +191,8 @@ static void gcpi_chain_figures(gcpi_chain *c)
     }
 }
 
-/* Bytes above L(s - 1) while stage r runs on the way from s: its inputs die there, and may be written on, where L(s -
-   1) holds none of them. */
+/* Bytes above L(s - 1) while stage r runs after stages s..r - 1. Where L(s - 1) holds none of its inputs, these die
+   there and may be written on. */
 static size_t gcpi_chain_pass(const gcpi_chain *c, int s, int r)
 {
     if (r == s) return c->pass[r];
@@ -226,13 +225,13 @@ GCPI_LOOP void gcpi_chain_relax(float *GCPI_RESTRICT row, const float *a, const 
     for (int k = from; !b && k <= to; k++) row[k] = a[k] + seconds < row[k] ? a[k] + seconds : row[k];
 }
 
-/* What lies there of L(t) when stages s.. t begin: nothing, or (with) what s..t made of it. */
+/* What is there when the reversal of s..t begins: gradients and, in C1, what s..t made of L(t). */
 static size_t gcpi_chain_start(const gcpi_chain *c, int with, int s, int t)
 {
     return c->gradient[t] + (with == 1 ? c->cross[s * c->stages + t] : 0);
 }
 
-/* The rest of a row, and where it begins to hold anything. */
+/* Fills the rest of a row, and finds where it begins to hold anything. */
 static void gcpi_chain_first(gcpi_chain *c, int with, int s, int t)
 {
     float *row = gcpi_chain_row(c, with, s, t);
@@ -266,11 +265,11 @@ static void gcpi_chain_single(gcpi_chain *c, int s)
     }
 }
 
-/* What distinguishes the tables. Bytes of L(s - 1) inside of m; the table of what lies ahead of a cut. */
+/* What distinguishes the tables: the bytes of L(s - 1) that count in m; the table for the stages before a cut. */
 static size_t gcpi_chain_inside(const gcpi_chain *c, int with, int s) { return with == 2 ? gcpi_chain_input(c, s) : 0; }
 static int gcpi_chain_left(int with) { return with == 2 ? 2 : 1; }
 
-/* keep: slots that it takes from what follows; *from: the fewest with which it can be done. */
+/* keep: the slots that it takes from the stages after s; *from: the fewest slots with which it is possible. */
 static int gcpi_chain_keep(const gcpi_chain *c, int with, int s, int t, int *from)
 {
     size_t start = gcpi_chain_start(c, with, s, t);
@@ -279,7 +278,7 @@ static int gcpi_chain_keep(const gcpi_chain *c, int with, int s, int t, int *fro
     return gcpi_chain_slots(c, with == 2 ? c->own[s] : c->keep[s]);
 }
 
-/* cut ahead of r: the same; most: bytes that stages s..r - 1 take above L(s - 1) on the way. */
+/* A cut before r: the same. most: peak bytes above L(s - 1) while stages s..r - 1 run. */
 static int gcpi_chain_hold(const gcpi_chain *c, int with, int s, int t, int r, size_t most, int *from)
 {
     size_t inside = gcpi_chain_inside(c, with, s);
@@ -327,7 +326,7 @@ static void gcpi_chain_solve(gcpi_chain *c)
                 for (int with = 0; with < c->tables; with++) gcpi_chain_segment(c, with, s, t);
 }
 
-/* Emission: forward tasks run first or again; values that nobody reads fall out in the simulation. */
+/* Emission. A forward task runs for the first time or again; the simulation removes runs that nobody reads. */
 static void gcpi_chain_emit(gcpi_chain *c, gcpi_order *out, int task)
 {
     int again = task < c->m->p->forward && c->ran[task];
@@ -346,7 +345,7 @@ static void gcpi_chain_reverse(gcpi_chain *c, gcpi_order *out, int s)
     for (int b = c->back[s]; b < gcpi_chain_back_end(c, s); b++) gcpi_chain_emit(c, out, b);
 }
 
-/* Which way the table went: 0: keep; r: cut ahead of stage r; -1: C0's. */
+/* Which way the table went. 0: keep; r: a cut before stage r; -1: that of C0. */
 static int gcpi_chain_way(const gcpi_chain *c, int with, int s, int t, int k)
 {
     size_t most = 0;
@@ -412,7 +411,7 @@ static int gcpi_chain_arrays(gcpi_chain *c, int most, gcp_arena *a)
            c->reverse_seconds && c->cross && c->ran;
 }
 
-/* What all sizes are multiples of. */
+/* The greatest number of bytes that divides all sizes. */
 static size_t gcpi_chain_unit(const gcpi_model *m)
 {
     size_t unit = 0;
@@ -423,7 +422,7 @@ static size_t gcpi_chain_unit(const gcpi_model *m)
     return GCPI_MAX(unit, 1);
 }
 
-/* At most `most` stages; but where all sizes are multiples of so much that few slots do, more stages cost no more. */
+/* At most `most` stages; but where few slots express all sizes exactly, more stages are affordable. */
 static int gcpi_chain_stages(const gcpi_model *m, size_t bytes, int most)
 {
     return bytes / gcpi_chain_unit(m) < GCPI_FEW_SLOTS ? GCPI_FEW_STAGES : most;
@@ -450,7 +449,7 @@ static int gcpi_chain_make(gcpi_chain *c, const gcpi_model *m, const size_t *cro
     if (bytes <= c->constant) return 0;
     size_t unit = gcpi_chain_unit(m);
     if (c->tables == 3) slots = GCPI_MIN(slots, GCPI_MOST_SLOTS * 5 / 8);
-    /* then a slot is the unit, and nothing is rounded */
+    /* exact: a slot is one unit, and nothing is rounded */
     int exact = (bytes - c->constant) / unit <= (size_t)slots;
     c->slots = exact ? GCPI_MIN(slots, (int)((bytes - c->constant) / unit) + 4) : slots;
     c->per_byte = exact ? 1 / (double)unit : slots / (double)(bytes - c->constant);

@@ -1,16 +1,16 @@
-/* Minimum cuts. Price a resident byte: a value that is needed later is kept (bytes times price) or its task is run
-   again (seconds), which needs its inputs. The least total is a minimum cut: source side of a value: needed; sink side
-   of its task: kept. Keep-sets for many prices are starts for the search; and for each place in the order the cut
-   bounds what any order must pay from there on (Lagrangian of the bytes that are free there), so that the answer comes
-   with its gap. */
+/* Minimum cuts. A resident byte has a price. A value that is needed later is kept (its bytes times the price), or its
+   task runs again (seconds), which needs its inputs. The least total is a minimum cut: a value on the source side is
+   needed, and kept if its task is on the sink side. Keep-sets for many prices are starts for the search. For each
+   position in the order, the cut also bounds what any order must pay from there on (Lagrangian of the bytes that are
+   free there), so that the answer comes with its gap. */
 typedef struct gcpi_cut {
     const gcpi_model *m;
     /* node 0: source, 1: sink, 2 + value, 2 + values + task */
     int nodes, arcs, *head, *next, *to, *level, *at, *path;
-    double *room, kept;               /* per arc: what may still flow; kept: bytes on the cut */
+    double *room, kept;               /* per arc: what may still flow; kept: bytes that the cut keeps */
     size_t *own;                      /* per value: bytes that keeping it adds */
     int *needed;                      /* per value: last task that reads it */
-    unsigned char *free;              /* per value: resident at the place in question */
+    unsigned char *free;              /* per value: resident at the position in question */
 } gcpi_cut;
 
 static size_t gcpi_dense_bytes(const gcpi_problem *p, int item)      /* without what lies between its rows */
@@ -43,7 +43,7 @@ static int gcpi_cut_make(gcpi_cut *c, const gcpi_model *m, gcp_arena *a)
         c->own[v] = p->items[p->items[i].root].next < 0 ? gcpi_round(p->items[i].bytes, p->target.align)
                                                         : gcpi_dense_bytes(p, i);
         const gcpi_task *t = &p->tasks[m->producer[v]];
-        for (int k = 0; k < t->count; k++) {         /* a view adds what does not come from its inputs' bytes */
+        for (int k = 0; k < t->count; k++) {         /* a view adds only what is not its inputs' bytes */
             int x = p->operands[t->operands + k].item;
             if (p->operands[t->operands + k].mode == GCPI_READ && p->items[x].root == p->items[i].root)
                 c->own[v] -= GCPI_MIN(c->own[v], gcpi_dense_bytes(p, x));
@@ -64,8 +64,8 @@ static void gcpi_arc(gcpi_cut *c, int from, int to, double room)
     }
 }
 
-/* The network at a price for place k: values made before k that something behind k reads, and what making them again
-   takes. */
+/* The network at a price for position k: the values made before k that are read after it (in backward, or at it), and
+   what it takes to make them again. */
 static void gcpi_cut_build(gcpi_cut *c, int k, double price)
 {
     const gcpi_model *m = c->m;
@@ -110,7 +110,7 @@ static int gcpi_cut_levels(gcpi_cut *c)
     return c->level[1] >= 0;
 }
 
-/* Pushes one path's worth from the source along levels; 0: none is left. path: its arcs. */
+/* Pushes what one path from the source along levels can take; 0: there is no path left. path: its arcs. */
 static double gcpi_cut_push(gcpi_cut *c)
 {
     int node = 0, depth = 0;
@@ -145,7 +145,7 @@ static double gcpi_cut_solve(gcpi_cut *c, int k, double price)
     return flow;
 }
 
-/* Bytes while task k runs, whatever else there is; what is resident then becomes free. */
+/* The bytes that are live in any case while task k runs. Values that are resident then become free. */
 static size_t gcpi_cut_place(gcpi_cut *c, int k)
 {
     const gcpi_model *m = c->m;
@@ -158,7 +158,7 @@ static size_t gcpi_cut_place(gcpi_cut *c, int k)
     return now;
 }
 
-/* What any order pays above keep-all because only `limit` bytes are there while task k runs for the first time. */
+/* A lower bound of what any order pays above keep-all because only `limit` bytes are there while task k first runs. */
 static double gcpi_cut_bound_at(gcpi_cut *c, int k, size_t limit)
 {
     size_t footprint = gcpi_cut_place(c, k);
@@ -180,8 +180,8 @@ static double gcpi_cut_bound_at(gcpi_cut *c, int k, size_t limit)
     return best;
 }
 
-/* Bytes that task k takes whatever else there is; own: what a crossing value in its way is worth. Everything is dead
-   before and after. */
+/* The bytes that task k takes in any case. *own: the part of the crossing values that these bytes hold. All values are
+   dead before and after. */
 static size_t gcpi_footprint(const gcpi_cut *c, int k, size_t *own)
 {
     const gcpi_model *m = c->m;
@@ -218,7 +218,7 @@ static size_t gcpi_least_bytes(gcpi_cut *c)
 }
 
 /* A lower bound of every order's seconds within `limit` bytes: the best of `places` cuts, at the most crowded tasks. */
-/* excess: scratch, one more than tasks */
+/* excess: zeros, one more than tasks */
 static double gcpi_bound(gcpi_cut *c, size_t limit, int places, double *excess)
 {
     const gcpi_model *m = c->m;

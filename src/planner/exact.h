@@ -5,10 +5,10 @@ enum { GCPI_EXACT_VALUES = 14 };
 typedef struct gcpi_exact {
     const gcpi_model *m;
     size_t limit, *bytes;             /* bytes: per set */
-    /* sets; mates: per value, its group; useful: per next task, what may still be read */
+    /* sets of values; mates: per value, those of its group; useful: per next task, what may still be read */
     unsigned *mates, *useful, *reads, *writes, *clashes;
     double *cost;                     /* per state: (next task << values) + set */
-    int *heap, *place, count;         /* states; place in the heap + 1 per state, -1: settled */
+    int *heap, *place, count;         /* states; per state, its index in the heap + 1, -1: settled */
     /* per state: how it was reached: task, ~task for a task again, INT32_MAX: a value dropped */
     int *edge;
     unsigned *from;                   /* per state: the set it was reached from */
@@ -53,7 +53,7 @@ static void gcpi_exact_run(gcpi_exact *x, int next, unsigned set, int task, doub
             int under = m->under[2 * task + side], z = m->over[task];
             if (under < 0) continue;
             after &= ~(1u << under);
-            if (set & x->mates[z] || after & x->mates[under]) continue;          /* others of its group live on */
+            if (set & x->mates[z] || after & x->mates[under]) continue;          /* others of the group live */
             bytes -= m->bytes[m->group[z]];
         }
         if (x->limit && bytes > x->limit) continue;

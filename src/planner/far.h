@@ -1,7 +1,7 @@
-/* Placing copies. Of them a search's order holds only those back, as runs of tasks that read nothing and whose seconds
-   are a price. Here each gets its place: away (O) behind the value's first run, done (W) when the link will have done
-   it, back (P) as far ahead of the reader as the link needs; where the bytes within the limit do not allow that, the
-   computing waits. */
+/* Placing copies. A search's order holds only the copies back, as runs of tasks that read nothing and whose seconds are
+   a price. Here all copies get their positions: away (O) after the value's first run, waited for (A) when the link will
+   have done it, back (P) as long before the reader as the link needs. Where the bytes within the limit do not allow
+   that, computing waits. */
 static int gcpi_far_make(gcpi_planner *q, int capacity)
 {
     gcpi_far *f = &q->far;
@@ -28,7 +28,7 @@ static int gcpi_touches(const gcpi_model *m, int task, int v)
     return touches;
 }
 
-/* Clock and places of an order. Returns the bytes that far memory needs. */
+/* Clock and positions of an order. Returns the bytes that far memory needs. */
 static size_t gcpi_far_scan(gcpi_planner *q, const gcpi_order *o)
 {
     const gcpi_model *m = &q->m;
@@ -52,7 +52,7 @@ static size_t gcpi_far_scan(gcpi_planner *q, const gcpi_order *o)
     return bytes;
 }
 
-/* A copy away: the value stays until it is done, or until its bytes are needed. link: when the link is free. */
+/* A copy away: the value stays until the copy is done, or until its bytes are needed. *link: when the link is free. */
 static void gcpi_far_away(gcpi_planner *q, const gcpi_order *o, int v, size_t limit, double *link)
 {
     const gcpi_model *m = &q->m;
@@ -71,7 +71,7 @@ static void gcpi_far_away(gcpi_planner *q, const gcpi_order *o, int v, size_t li
     f->waits[w] = v;
 }
 
-/* A copy back for the reader behind place r. due: when the link is wanted by the next one. */
+/* The copy back at position r of the order. *due: when the copy back after it needs the link. */
 static void gcpi_far_back(gcpi_planner *q, const gcpi_order *o, int r, size_t limit, double *due)
 {
     const gcpi_model *m = &q->m;
@@ -105,8 +105,8 @@ static int gcpi_far_emit(gcpi_planner *q, const gcpi_order *o)
     return 1;
 }
 
-/* The order with its copies placed within the limit, judged by the timeline; one without copies as it is. NULL: it has
-   no place. */
+/* The order with its copies placed within the limit, judged by the timeline. An order without copies, or with placed
+   ones, is returned as it is. NULL: the copies cannot be placed. */
 static const gcpi_order *gcpi_far_place(gcpi_planner *q, gcpi_order *o, size_t limit)
 {
     gcpi_far *f = &q->far;
@@ -132,7 +132,7 @@ static const gcpi_order *gcpi_far_place(gcpi_planner *q, gcpi_order *o, size_t l
     return &f->full;
 }
 
-/* Takes what placing put in out of an order again. */
+/* Removes from an order what placing has put in. */
 static void gcpi_far_strip(const gcpi_planner *q, gcpi_order *o)
 {
     int kept = 0;
@@ -140,8 +140,8 @@ static void gcpi_far_strip(const gcpi_planner *q, gcpi_order *o)
     o->count = kept;
 }
 
-/* What waits at a place of an order is copied away meanwhile, the longest wait first, until the place is within room.
-   left: of far memory. */
+/* Values that idle across position `at` are copied away meanwhile, the longest wait first, until the bytes there are
+   within room. *left: free bytes of far memory. */
 static int gcpi_far_relieve_at(gcpi_planner *q, const gcpi_order *o, int at, size_t room, size_t *left)
 {
     const gcpi_model *m = &q->m;
@@ -176,7 +176,7 @@ static int gcpi_far_relieve_at(gcpi_planner *q, const gcpi_order *o, int at, siz
     return 1;
 }
 
-/* The order with copies back added until its bytes are within room; 0: they do not get there. */
+/* Adds copies back to the order until its bytes are within room; 0: they do not get there. */
 static int gcpi_far_relieve(gcpi_planner *q, gcpi_order *o, size_t room)
 {
     gcpi_far *f = &q->far;

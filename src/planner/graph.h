@@ -1,17 +1,18 @@
-/* gcp-graph 1: a line an op,  KIND ID COST BYTES WORKSPACE INPUTS...  where KIND is f (may run again), o (forward,
-   once) or b (once, in this order, behind all f and o); an op's output is a tensor of its own, INPUTS are the ids of
-   ops. gcp-graph 2 (the first line says so) has tensors apart:
+/* gcp-graph 1 has one line per op:  KIND ID COST BYTES WORKSPACE INPUTS...  KIND is f (forward, may run again), o
+   (forward, runs once) or b (backward, runs once, in this order, after all f and o). Each op has one output tensor;
+   INPUTS are ids of ops. gcp-graph 2 (its first line says so) has separate lines for tensors:
      t ID BYTES [in=ID@OFFSET] [rows=PITCH/ROW] [gradient] [stored] [keep] [end] [always]
      f|o|b ID COST WORKSPACE OPERANDS... [of=ID] [free] [concat] [costly] [joins] [loss] [unit=N]
-   Operands: T read, >T written, +T added to, =T becomes the same bytes; >T<A or >T<A<B: may be written in place on A or
-   B. keep: by the user; end: lives to the end; always: from the beginning too; of: the op that a b reverses (else ID_b
-   is of ID, and any other of the last op whose output it reads). '# numbers N', '# state N' and '# units N' say how
-   many bytes every step and the state take, and how many units count. Other text behind # is a comment. */
+   Operands: T is read, >T written, +T added to, =T becomes the same bytes; >T<A or >T<A<B: T may be written in place on
+   A or B. keep: kept by the user; end: lives to the end of the step; always: from its beginning, too. of: the op that a
+   b reverses (by default ID_b reverses ID, and any other b the last op whose output it reads). '# numbers N' and
+   '# state N' give the bytes of the step's numbers and of the state, '# units N' how many units count. Other text after
+   # is a comment. */
 
 typedef struct gcpi_reader {
     gcpi_problem *p; gcp_arena *a;
-    char *text, *at;                  /* a copy, cut into tokens; where in the line */
-    int *table, table_size;           /* names: item + 1 at even places, task + 1 at odd ones */
+    char *text, *at;                  /* copy of the text, cut into tokens; where in the line */
+    int *table, table_size;           /* hash table of names: item + 1 at even indices, task + 1 at odd ones */
     int version, line;
     size_t bytes;                     /* of all tensors and workspaces so far */
     char *message; size_t size;
@@ -23,7 +24,7 @@ static int gcpi_graph_bad(gcpi_reader *r, const char *text, const char *token)
     return 0;
 }
 
-static char *gcpi_token(gcpi_reader *r)              /* the line's next, or NULL */
+static char *gcpi_token(gcpi_reader *r)              /* the line's next token, or NULL */
 {
     while (*r->at == ' ' || *r->at == '\t' || *r->at == '\r') r->at++;
     if (!*r->at || *r->at == '#') return NULL;
@@ -45,13 +46,13 @@ static int gcpi_size_token(const char *token, size_t *n)
     return 1;
 }
 
-/* Bytes of the problem. Their sum stays small enough for multiples of it. */
+/* Reads a size. The sum of all sizes is bounded, so that multiples of it do not overflow. */
 static int gcpi_bytes_token(gcpi_reader *r, const char *token, size_t *n)
 {
     return gcpi_size_token(token, n) && (r->bytes += *n) <= SIZE_MAX / 16;
 }
 
-static int *gcpi_name_place(gcpi_reader *r, const char *name, int task)      /* where name is, or would be */
+static int *gcpi_name_place(gcpi_reader *r, const char *name, int task)      /* the entry where name is, or would be */
 {
     char *const *names = task ? r->p->names : r->p->item_names;
     uint64_t at = gcpi_hash(name);
@@ -137,7 +138,7 @@ static int gcpi_graph_find(gcpi_reader *r, const char *name)
     return item >= 0 ? item : gcpi_graph_bad(r, "no tensor", name) - 1;
 }
 
-/* The operand behind >, with what it may lie on. */
+/* The operand after > or =, with the operands that it may be written on. */
 static int gcpi_graph_write(gcpi_reader *r, gcpi_task *task, char *token, int mode)
 {
     char *on = strchr(token, '<');
@@ -161,7 +162,7 @@ static int gcpi_graph_write(gcpi_reader *r, gcpi_task *task, char *token, int mo
     return 1;
 }
 
-/* 1: it is one; 0: not; -1: wrong */
+/* 1: token is a trait; 0: it is not; -1: it is one, but wrong */
 static int gcpi_graph_trait(gcpi_reader *r, gcpi_task *task, const char *token)
 {
     size_t unit;
@@ -208,7 +209,7 @@ static int gcpi_graph_operands(gcpi_reader *r, gcpi_task *task)
     return 1;
 }
 
-/* The last forward op of those that made what a b reads, -1: none did. */
+/* The last forward op that made anything the b reads; -1: none. */
 static int gcpi_graph_newest(const gcpi_problem *p, const gcpi_task *task)
 {
     int newest = -1;
@@ -219,8 +220,8 @@ static int gcpi_graph_newest(const gcpi_problem *p, const gcpi_task *task)
     return newest;
 }
 
-/* Which forward op a b reverses: of=ID; ID_b; else the newest of those whose outputs it reads, the one of the b ahead
-   of it, or the last. */
+/* Which forward op a b reverses: that of of=ID; for a b named ID_b, ID; else the newest whose output it reads, or the
+   one that the b before it reverses, or the last. */
 static void gcpi_graph_reverses(gcpi_reader *r, gcpi_task *task, char *name)
 {
     const gcpi_problem *p = r->p;
@@ -265,7 +266,7 @@ static int gcpi_graph_op(gcpi_reader *r, char kind)
     return 1;
 }
 
-/* '# units N', '# numbers BYTES', '# state BYTES': of the step as a whole; other comments say nothing. */
+/* '# units N', '# numbers BYTES', '# state BYTES' describe the whole step; other comments are ignored. */
 static int gcpi_graph_header(gcpi_reader *r, char *line)
 {
     size_t units = 0;
@@ -288,11 +289,11 @@ static int gcpi_graph_line(gcpi_reader *r)
     return gcpi_graph_bad(r, "neither f, o, b nor t:", kind);
 }
 
-/* Arrays from counts of lines and words: no line makes more of anything. 0: the arena is too small. */
+/* Allocates arrays by the counts of lines and words, which bound what the lines can make. 0: the arena is too small. */
 static int gcpi_graph_arrays(gcpi_reader *r, const char *text, const gcp_plan_opts *opts)
 {
     gcpi_problem *p = r->p;
-    /* tasks for each item */
+    /* far and move tasks per item */
     size_t lines = 2, words = 2, n = strlen(text), far = opts->list || opts->far ? 3 : 0,
            moves = gcpi_moves(opts) ? 1 : 0;
     for (size_t i = 0; i < n; i++) {
@@ -313,8 +314,8 @@ static int gcpi_graph_arrays(gcpi_reader *r, const char *text, const gcp_plan_op
     return 1;
 }
 
-/* An instruction behind the first that needs the tape's functions is not to be had: such a problem can be planned, not
-   run. 0: the text is wrong (message says which line), or the arena too small (message is empty). */
+/* A graph has no functions to run, so its problem can be planned, but not run. 0: the text is wrong (message says in
+   which line), or the arena is too small (message is empty). */
 static int gcpi_graph_parse(gcpi_problem *p, const char *text, const gcp_target *target, const gcp_plan_opts *opts,
                             char *message, size_t size, gcp_arena *a)
 {
@@ -351,7 +352,7 @@ static int gcpi_graph_parse(gcpi_problem *p, const char *text, const gcp_target 
     return 1;
 }
 
-/* A tensor's line, its group's root first. done: per item, 1 once it has a line. */
+/* Prints a tensor's line, after that of its group's root. done: per item, 1 once it has a line. */
 static void gcpi_graph_print_tensor(const gcpi_problem *p, int item, unsigned char *done, gcp_writer w)
 {
     const gcpi_item *x = &p->items[item];

@@ -14,7 +14,7 @@ typedef struct gcpi_lives {
     gcpi_buffer *buffers; int buffer_count;
     int *operand_value;               /* per operand of each instruction, in list order */
     size_t peak; int peak_at;         /* most live bytes at once, and when; excludes the step's numbers */
-    /* where a limit was not kept: a move that may help, and the instruction ahead of which; -1: none */
+    /* where no layout met the limit: a move that may help, and the instruction before which it goes; -1: none */
     int move, move_at;
 } gcpi_lives;
 
@@ -62,8 +62,8 @@ static void gcpi_values_make(const gcpi_problem *p, const gcpi_list *list, gcpi_
         if (p->items[l->values[v].item].pinned && current[l->values[v].item] == v) l->values[v].last = end;
 }
 
-/* Buffers: values arrive by group in order of their first instruction. An input whose view is read is there already.
-   Values of an item that shares its bytes with no other meet only where one is moved. */
+/* Buffers. Values come by group, in order of their first instruction. Inputs are live from the start: views share their
+   buffers. Values of an item that shares its bytes with no other overlap, in two buffers, only at a move. */
 static void gcpi_buffers_make(const gcpi_problem *p, gcpi_lives *l, const int *order)
 {
     for (int k = 0; k < l->value_count; k++) {
@@ -130,7 +130,7 @@ static void gcpi_profile(const gcpi_problem *p, const gcpi_list *list, gcpi_live
     for (int b = 0; b < l->buffer_count; b++) {
         if (l->buffers[b].joined >= 0) continue;
         live[l->buffers[b].first] += gcpi_round(l->buffers[b].bytes, align);
-        live[l->buffers[b].last + 1] -= gcpi_round(l->buffers[b].bytes, align);     /* wraps, and back */
+        live[l->buffers[b].last + 1] -= gcpi_round(l->buffers[b].bytes, align);     /* may wrap; the sums do not */
     }
     l->peak = 0; l->peak_at = 0;
     for (int i = 0; i < (int)list->count; i++) {
@@ -162,16 +162,16 @@ static int gcpi_lives_make(const gcpi_problem *p, const gcpi_list *list, gcpi_li
     return 1;
 }
 
-/* Layout. The step's numbers come first, then the workspace of the instruction at hand (it may be written in part only,
-   so it never lies on top), then buffers, first fit in an order. The order is searched: the first buffer that finds no
-   room below a limit moves ahead of some other, and what comes behind that is placed again. */
+/* Layout. The step's numbers come first, then the workspace of the current instruction (it may be written in part only,
+   so it never lies on top), then the buffers, by first fit in an order. The order is searched: the first buffer that
+   finds no room below a limit moves before some other, and the buffers from there on are placed again. */
 enum { GCPI_LAYOUT_WORK = 1500000, GCPI_LAYOUT_RUN = 64,
-       /* of a list; with more buffers they take too long to find */
+       /* moves of a list; buffers above which moves take too long to find */
        GCPI_MOST_MOVES = 8, GCPI_MOVES_LARGE = 3000 };
 
-/* What a layout is to be: 0, as small as can be found, or as many bytes as the slab may have; with how much work
-   (placed buffers looked at) and how many moves at most. The same list and fit give the same layout; another fit may
-   well fail where this one did not. */
+/* What a layout must achieve. enough: bytes that the slab may have, or 0: as few as can be found; work: how many placed
+   buffers may be looked at; moves: how many at most. The same list and fit give the same layout; another fit may fail
+   where this one did not. */
 typedef struct gcpi_fit { size_t enough; double work; int moves; } gcpi_fit;
 static gcpi_fit gcpi_fit_of(size_t enough, double work, int moves)
 {
@@ -183,19 +183,19 @@ static gcpi_fit gcpi_fit_of(size_t enough, double work, int moves)
 }
 static gcpi_fit gcpi_fit_free(void) { return gcpi_fit_of(0, GCPI_LAYOUT_WORK, 0); }
 
-/* a placed buffer; next: end, aligned; rank: place in order */
+/* a placed buffer; next: end, aligned; rank: its position in the order */
 typedef struct gcpi_spot { size_t at, end, next; int first, last, rank; } gcpi_spot;
 
 typedef struct gcpi_layout {
     const gcpi_problem *p; const gcpi_list *list; gcpi_lives *l;
-    gcpi_spot *placed, *trial;         /* by offset: the first of the order as it was, and as it is tried */
+    gcpi_spot *placed, *trial;         /* by offset: of the accepted order; of the order on trial */
     int *order, count, placed_count, trial_count;
     size_t *floor, *offset, top, best_top;
     uint64_t random;
-    double work;                       /* spots that may still be looked at */
+    double work;                       /* placed buffers that may still be looked at */
 } gcpi_layout;
 
-/* The lowest place for b; *before: how many placed ones lie below it. */
+/* The lowest place for b; *before: how many placed buffers lie below it. */
 static size_t gcpi_first_fit(gcpi_layout *y, int b, int *before)
 {
     const gcpi_buffer *x = &y->l->buffers[b];
@@ -203,7 +203,7 @@ static size_t gcpi_first_fit(gcpi_layout *y, int b, int *before)
     int k;
     for (k = 0; k < y->trial_count; k++) {
         const gcpi_spot *o = &y->trial[k];
-        /* without branches: which ones meet is chance */
+        /* no branches: which lives meet is not predictable */
         int meets = (o->first <= x->last) & (x->first <= o->last);
         if (meets & (o->at >= at + x->bytes)) break;
         size_t next = meets ? o->next : 0;
@@ -216,8 +216,8 @@ static size_t gcpi_first_fit(gcpi_layout *y, int b, int *before)
     return at;
 }
 
-/* Tries the buffers from place `from` of the order on; what comes ahead of it stays. Returns the place of the first
-   that would end above `most`, or count; top is where that one, or the highest, ends. */
+/* Places the buffers from position `from` of the order on; those before it stay. Returns the position of the first that
+   would end above `most`, or count. y->top is where that one, or the highest, ends. */
 static int gcpi_place_from(gcpi_layout *y, int from, size_t most)
 {
     y->trial_count = 0; y->top = 0;
@@ -245,7 +245,7 @@ static int gcpi_place_from(gcpi_layout *y, int from, size_t most)
     return y->count;
 }
 
-/* The trial is the order as it is now. Where it holds all buffers, it may be the best. */
+/* Accepts the trial. Where it holds all buffers, it may be the best. */
 static void gcpi_layout_take(gcpi_layout *y)
 {
     gcpi_spot *swap = y->placed; y->placed = y->trial; y->trial = swap;
@@ -261,7 +261,7 @@ static double gcpi_layout_key(const gcpi_buffer *b, int by)
     return by == 0 ? bytes * 1e6 + life : bytes * life;
 }
 
-/* heap sort; equal keys by buffer, so that a layout is one */
+/* heap sort; equal keys go by buffer, so that the result is unique */
 static void gcpi_layout_sort(gcpi_layout *y, int by)
 {
     int n = y->count, *o = y->order;
@@ -280,16 +280,16 @@ static void gcpi_layout_sort(gcpi_layout *y, int by)
 #undef GCPI_BEFORE
 }
 
-/* Marsaglia's xorshift (2003): of what planning tries; nothing that runs depends on it */
+/* Marsaglia's xorshift (2003): only for what planning tries; no step depends on it */
 static uint32_t gcpi_below(uint64_t *random, uint32_t n)
 {
     *random ^= *random << 13; *random ^= *random >> 7; *random ^= *random << 17;
     return (uint32_t)((*random >> 32) * n >> 32);
 }
 
-/* Looks for an order in which all end at `most` or below. The first that does not moves ahead of a random one. That is
-   undone where fewer find room, by more than chance allows: some steps back are taken, since another buffer may be the
-   one to move. */
+/* Looks for an order in which all buffers end at `most` or below. The first that does not moves before a random one.
+   That is undone if fewer buffers then find room, by more than chance allows: some steps back are taken, since another
+   buffer may be the one to move. */
 static void gcpi_pack(gcpi_layout *y, size_t most, double work)
 {
     int reached = y->placed_count;
@@ -309,7 +309,7 @@ static void gcpi_pack(gcpi_layout *y, size_t most, double work)
     }
 }
 
-/* Where buffers may begin: behind the largest workspace of their lives. run: scratch. */
+/* Where buffers may begin: after the largest workspace of their lives. run: scratch. */
 static void gcpi_floors(gcpi_layout *y, size_t *run)
 {
     const ptrdiff_t length = GCPI_LAYOUT_RUN;
@@ -329,7 +329,7 @@ static void gcpi_floors(gcpi_layout *y, size_t *run)
     }
 }
 
-/* From one order of the buffers: to the goal at once, or, where all layouts count, by steps that get smaller. */
+/* Searches from one order of the buffers: for the goal at once, or (least) in steps that get smaller. */
 static void gcpi_layout_search(gcpi_layout *y, size_t goal, int least, double work)
 {
     y->placed_count = 0; y->work = work;
@@ -376,8 +376,8 @@ static int gcpi_layout_room(gcpi_layout *y, int b, int first, int last, size_t m
     return at + x->bytes <= most;
 }
 
-/* Of the buffer that found no room: the longest first part of its life that would, or the longest last one. Sets the
-   move between the two. */
+/* Splits the life of the buffer that found no room, into its longest first part that would find room and the rest, or
+   its longest last part and the rest. Sets the move between the two. */
 static void gcpi_layout_move(gcpi_layout *y, size_t most)
 {
     if (y->placed_count >= y->count) return;
@@ -397,8 +397,8 @@ static void gcpi_layout_move(gcpi_layout *y, size_t most)
     if (move) { y->l->move = move; y->l->move_at = t + 1; }
 }
 
-/* Sets the offsets of l's buffers; returns the slab's bytes, or 0: not enough scratch. Where fit.enough is given and
-   what is returned is more, there was none, and the offsets are worth nothing. */
+/* Sets the offsets of l's buffers; returns the slab's bytes, or 0: not enough scratch. A result above fit.enough, where
+   that is given, means that no layout was found; the offsets are then not valid. */
 static size_t gcpi_layout_make(const gcpi_problem *p, const gcpi_list *list, gcpi_lives *l, gcpi_fit fit, gcp_arena *a)
 {
     ptrdiff_t scratch = a->scratch;
@@ -435,8 +435,8 @@ static size_t gcpi_layout_make(const gcpi_problem *p, const gcpi_list *list, gcp
     return top;
 }
 
-/* Lifetimes and layout of a list, which may grow by moves. The slab's bytes as gcpi_layout_make gives them; l and *live
-   lie in scratch. */
+/* Lifetimes and layout of a list, to which moves may be added. Returns the slab's bytes as gcpi_layout_make does; l and
+   *live lie in scratch. */
 static size_t gcpi_arrange(const gcpi_problem *p, gcpi_list *list, gcpi_lives *l, size_t **live, gcpi_fit fit,
                            gcp_arena *a)
 {

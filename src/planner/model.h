@@ -1,26 +1,26 @@
-/* What searching sees of a problem: forward values only, in arrays. Gradients, inputs and workspace follow from where
-   backward stands, whatever is kept; they are summed up once. An order is a list in the making: task, or ~task where it
-   runs again. Its peak is exactly that of layout.h's lives, found in one pass from the end, in which runs that nobody
-   reads fall out. */
+/* What searches see of a problem: forward values only, in arrays. The bytes of gradients, inputs and workspace depend
+   on where backward stands, but not on what is kept; they are summed up once. An order is a short form of a list: task,
+   or ~task where it runs again. One pass from its end finds its peak, exactly that of gcpi_lives (layout.h), and
+   removes runs that nobody reads. */
 
 typedef struct gcpi_model {
     const gcpi_problem *p;
     int values, groups, *value_of;    /* value_of: per item, -1: not a forward value */
     int *item, *group, *producer;     /* per value */
-    /* per value: the task that copies it back from far memory, or -1; beside it stand the other two */
+    /* per value: the task that copies it back, or -1; the task before it copies away, the one after it waits */
     int *fetch;
     size_t *bytes;                    /* per group, rounded to the target's align */
-    int *read, *read_first, *written, *written_first;      /* per task: values */
-    /* per task: value written in place, and (two each) the ones it may lie on; -1: none */
+    int *read, *read_first, *written, *written_first;      /* values, per task: GCPI_READS and GCPI_WRITES */
+    /* per task: value that may be written in place, and (two each) those that it may lie on; -1: none */
     int *over, *under;
-    /* per task: may run again ahead of this task, not behind it: a weight that it reads changes there */
+    /* per task: the first update of a weight that it reads; it may run again before that, but not after */
     int *until;
-    /* per value: lives to the end; per task: may run again; writes where others do, too */
+    /* per value: lives to the end; per task: may run again; writes bytes that other items share */
     unsigned char *lasting, *again, *shares;
-    /* per task: other bytes while it runs, while others run again ahead of it; its own */
+    /* per task: bytes other than forward values: while it runs; while others run again before it; its own workspace */
     size_t *during, *before, *workspace;
     double seconds;                   /* of keep-all */
-    /* of the pass: per value; per group, right behind: how many of its values live */
+    /* of the pass: per value, whether it is live; per group, right after these, how many of its values are */
     unsigned char *live; uint16_t *members;
     size_t state_bytes;               /* of both */
 } gcpi_model;
@@ -86,7 +86,7 @@ static void gcpi_model_task(gcpi_model *m, int task, int *reads, int *writes)
     }
 }
 
-/* Bytes of what the choice does not touch, from the lifetimes of keep-all. */
+/* Bytes of what no choice changes, from the lifetimes of keep-all. */
 static int gcpi_model_fixed(gcpi_model *m, gcp_arena *a)
 {
     const gcpi_problem *p = m->p;
@@ -106,7 +106,7 @@ static int gcpi_model_fixed(gcpi_model *m, gcp_arena *a)
         const gcpi_buffer *x = &lives.buffers[b];
         if (x->joined >= 0 || p->items[x->root].kind == GCPI_FORWARD_ITEM) continue;
         m->during[x->first] += gcpi_round(x->bytes, p->target.align);
-        m->during[x->last + 1] -= gcpi_round(x->bytes, p->target.align);        /* wraps, and back */
+        m->during[x->last + 1] -= gcpi_round(x->bytes, p->target.align);        /* may wrap; the sums do not */
         if (x->first < x->last) {
             m->before[x->first + 1] += gcpi_round(x->bytes, p->target.align);
             m->before[x->last + 1] -= gcpi_round(x->bytes, p->target.align);
@@ -206,7 +206,7 @@ static int gcpi_model_make(gcpi_model *m, const gcpi_problem *p, gcp_arena *a)
 #define GCPI_READS(m, t, i) (int i = (m)->read_first[t]; i < (m)->read_first[(t) + 1]; i++)
 #define GCPI_WRITES(m, t, i) (int i = (m)->written_first[t]; i < (m)->written_first[(t) + 1]; i++)
 
-static int gcpi_is_read(const gcpi_model *m, int task)       /* later: whether anything that it writes is live */
+static int gcpi_is_read(const gcpi_model *m, int task)       /* whether a later instruction reads what it writes */
 {
     for GCPI_WRITES(m, task, i) if (m->live[m->written[i]]) return 1;
     return 0;
@@ -227,7 +227,7 @@ static int gcpi_clear_of(const gcpi_model *m, int task)      /* no live value is
     return 1;
 }
 
-/* One instruction, from behind: *live before it from *live after it; returns the live forward bytes while it runs. */
+/* One instruction of the pass: makes *live after it *live before it; returns the live forward bytes while it runs. */
 static size_t gcpi_pass_task(const gcpi_model *m, int task, size_t *live)
 {
     int dies = 0, under = m->over[task] < 0 ? 0 : 2, over = m->over[task];
@@ -248,11 +248,11 @@ static size_t gcpi_pass_task(const gcpi_model *m, int task, size_t *live)
     return now;
 }
 
-/* The pass, at some place: live forward bytes and the next task ahead of which it stands. */
+/* The pass at some position: live forward bytes; the next task that does not run again. */
 typedef struct gcpi_pass { size_t live; int next, valid; } gcpi_pass;
 #define GCPI_DEAD SIZE_MAX
 
-/* One entry of an order, from behind: the live bytes while it runs, or GCPI_DEAD for a run that nobody reads. */
+/* One entry of an order: the live bytes while it runs, or GCPI_DEAD for a run again that nobody reads. */
 static size_t gcpi_pass_code(const gcpi_model *m, int code, gcpi_pass *pass)
 {
     int task = code < 0 ? ~code : code;
@@ -267,8 +267,8 @@ static size_t gcpi_pass_code(const gcpi_model *m, int code, gcpi_pass *pass)
     return now;
 }
 
-/* Sets peak, peak_at, seconds and valid of an order, and takes runs out of it that nobody reads. profile: NULL, or the
-   live bytes of each instruction. */
+/* Sets peak, peak_at, seconds and valid of an order, and removes runs that nobody reads. profile: NULL, or the live
+   bytes of each instruction. */
 static void gcpi_simulate(const gcpi_model *m, gcpi_order *o, size_t *profile)
 {
     gcpi_pass pass = { 0, m->p->task_count - 1, 1 };
@@ -306,12 +306,12 @@ static void gcpi_order_copy(gcpi_order *to, const gcpi_order *from)
     to->at = at; to->capacity = capacity;
 }
 
-/* Far memory: one link copies values away and back, in the order of the list, beside the computing. */
-/* in the slab; end 0: none; back: into it */
+/* Far memory. One link copies values away and back, in the order of the list, while tasks compute. */
+/* at, end: in the slab (end 0: no copy); back: it copies into the slab */
 typedef struct gcpi_transfer { size_t at, end; int item, back; double done; } gcpi_transfer;
 
 /* Whether a task waits for a copy: one of the same value, one out of bytes that it writes, or one into bytes that it
-   touches. placed: of its operands; NULL: to be told by items alone. */
+   touches. placed: where its operands lie; NULL: items are compared instead. */
 static int gcpi_meets(const gcpi_problem *p, const gcpi_task *t, const gcpi_placed *placed, const gcpi_transfer *f)
 {
     int meets = f->end && ((t->kind >= GCPI_TASK_OFFLOAD && t->op == f->item) ||
@@ -326,8 +326,8 @@ static int gcpi_meets(const gcpi_problem *p, const gcpi_task *t, const gcpi_plac
     return meets;
 }
 
-/* Seconds of a list on two streams: a copy begins when it is issued and the link is free; what meets it waits. Without
-   copy_start the computing waits for every copy. */
+/* Seconds of a list on two streams, computing and the link. A copy begins when it is issued and the link is free; a
+   task that meets a copy (gcpi_meets) waits for it. Without copy_start, computing waits for every copy. */
 static double gcpi_timeline(const gcpi_problem *p, const gcpi_list *list, const gcpi_placed *placed)
 {
     gcpi_transfer flying[GCP_COPIES];

@@ -1,39 +1,40 @@
-/* What policies and searches share: the choice at hand, the best order yet, candidates. */
+/* What policies and searches share: the current choice, the best order so far, candidates. */
 
-/* An order whose copies are being placed, per value and per place (an entry of the order, or its end). */
+/* An order whose copies are being placed. A position is an index into the order, or its end. */
 typedef struct gcpi_far {
     gcpi_order full;                  /* with all copies */
-    size_t *live; double *clock;      /* per place: bytes while it runs; when it begins */
+    size_t *live; double *clock;      /* per position: bytes while it runs; when it begins */
+    /* positions, per value: of its first run; of the last reader of what that made; of the next run or copy back; of
+       the first copy back; of the wait for the copy away; -1: none */
     int *made, *read, *end, *back,
-        *wait; /* per value: places of its first run, of that one's last reader, of the next run or copy back, of the
-                                         first copy back, of the wait for the copy away; -1: none */
-    /* per place: lists of values to wait for, of places of copies back that are issued there */
+        *wait;
+    /* linked lists per position: values to wait for; positions of the copies back that are issued there */
     int *waits, *next_wait, *backs, *next_back;
 } gcpi_far;
 
-/* none: its seconds are infinite */
+/* seconds of the order HUGE_VAL: there is no candidate */
 typedef struct gcpi_candidate { gcpi_order order; const char *method; gcpi_fit fit; } gcpi_candidate;
 
 typedef struct gcpi_planner {
     gcpi_problem *p; const gcp_plan_opts *opts; gcp_arena *a;
     gcpi_model m;
-    gcpi_choice now, guide;           /* guide: of the best order */
-    gcpi_list list;                   /* room for one */
-    gcpi_order trial, best;           /* of the present choice; least peak, then least time */
+    gcpi_choice now, guide;           /* guide: that of the best order */
+    gcpi_list list;                   /* the list of an order, reused */
+    gcpi_order trial, best;           /* of the current choice; of least peak, then least time */
     int found, tries;
-    /* per position: bytes that a cut behind task f keeps; that backward reads of f's outputs */
+    /* per forward task f: bytes that a cut after f keeps; bytes of its outputs that backward reads */
     size_t *crossing, *saved;
-    int out_of_memory, coarse;        /* coarse: some part of the search had no room */
-    double layout, moving;            /* work on the layout of a candidate; seconds of the moves of the last one */
-    size_t front, slab_limit;         /* of the step's numbers; of the slab, with them, at most (0: not BUDGET) */
-    gcpi_candidate kept, loose;       /* the fastest whose arena fits; whose bytes fit, but not its arena */
-    const char *method;               /* of the present candidate */
+    int out_of_memory, coarse;        /* coarse: some part of the search did not fit in the arena */
+    double layout, moving;            /* layout work for each candidate; seconds of the last one's moves */
+    size_t front, slab_limit;         /* bytes of the step's numbers; most bytes of the slab (0: not BUDGET) */
+    gcpi_candidate kept, loose;       /* the fastest whose slab fits; whose bytes fit, but not its slab */
+    const char *method;               /* of the current candidate */
     gcpi_far far;                     /* where .far is given */
-    double bound; size_t least_slab;  /* seconds; where nothing fits: the smallest slab that was found, */
-    int least_task;                   /* and the task that is its peak */
-    int lazy;                         /* candidates are not laid out: the fastest whose bytes fit is `loose` */
+    double bound; size_t least_slab;  /* lower bound of seconds; where nothing fits: the smallest slab found, */
+    int least_task;                   /* and the task at its peak */
+    int lazy;                         /* candidates are not laid out; the fastest whose bytes fit becomes `loose` */
     size_t keep_all;                  /* slab of keep-all; SIZE_MAX: not known */
-    /* without exact search, for tests; as if every order's arena were as small as its peak, see gcpi_plan_search */
+    /* no_exact: for tests; by_peak: an order's peak stands for its slab, see gcpi_plan_search */
     int no_exact, by_peak;
 } gcpi_planner;
 
@@ -57,7 +58,7 @@ static void gcpi_choice_copy(const gcpi_problem *p, gcpi_choice *to, const gcpi_
     to->segments = from->segments; to->replay = from->replay;
 }
 
-/* Everything in the root; outputs of ops with side effects, kept tensors and .keep masks are stored. */
+/* All tasks go into the root segment. Outputs of ops with side effects, kept tensors and .keep masks are stored. */
 static void gcpi_choice_clear(gcpi_planner *q)
 {
     const gcpi_problem *p = q->p;
@@ -76,7 +77,7 @@ static int gcpi_segment_add(gcpi_choice *c, int parent)
     return c->segments++;
 }
 
-/* Runs, bytes and seconds of a choice. 0: more runs than there is room for. */
+/* The order of a choice, with its peak and seconds. 0: it has more runs than there is room for, or q->out_of_memory. */
 static int gcpi_order_of(gcpi_planner *q, const gcpi_choice *c, gcpi_order *o)
 {
     o->count = o->valid = 0;
@@ -112,7 +113,7 @@ static size_t gcpi_order_slab(gcpi_planner *q, const gcpi_order *o, gcpi_fit fit
     return slab ? slab : SIZE_MAX;
 }
 
-/* Most live bytes within slab_limit: all but the last buffer end at a multiple of align, which is not counted. */
+/* The most live bytes that slab_limit allows: buffers count rounded up to align, but the slab ends at its last byte. */
 static size_t gcpi_room(const gcpi_planner *q)
 {
     return q->slab_limit > q->front ? gcpi_round(q->slab_limit - q->front, q->p->target.align) : 0;

@@ -10,8 +10,8 @@ static void gcpi_keep(gcpi_candidate *c, const gcpi_order *o, const char *method
     c->method = method; c->fit = fit;
 }
 
-/* A candidate of GCP_POLICY_BUDGET: kept if its arena fits and none that does is as fast. Returns its slab (lazy: the
-   limit), or 0 where it is none. The fastest one whose bytes fit and whose arena does not is remembered. */
+/* A candidate of GCP_POLICY_BUDGET: kept if its slab fits and it is faster than the kept one; if only its bytes fit,
+   the fastest is remembered in `loose`. Returns its slab (lazy or by_peak: the limit), or 0: no candidate. */
 static size_t gcpi_offer_order(gcpi_planner *q, const gcpi_order *o, const char *method)
 {
     size_t slab = q->slab_limit;
@@ -28,7 +28,7 @@ static size_t gcpi_offer(gcpi_planner *q, gcpi_order *found, const char *method)
     return gcpi_offer_order(q, found->valid ? gcpi_far_place(q, found, gcpi_room(q)) : found, method);
 }
 
-/* Copies take what room there is; where the arena does not fit then, somewhat less. Returns what gcpi_offer does. */
+/* Places copies in all the room; where the slab then does not fit, in somewhat less. Returns what gcpi_offer does. */
 static size_t gcpi_offer_copies(gcpi_planner *q, gcpi_order *found, const char *method)
 {
     size_t room = gcpi_room(q), slab = gcpi_offer(q, found, method);
@@ -37,7 +37,7 @@ static size_t gcpi_offer_copies(gcpi_planner *q, gcpi_order *found, const char *
     return slab;
 }
 
-/* The order of the current choice; it becomes the best if it is. */
+/* Tries the order of the current choice; it becomes the best if it is. */
 static void gcpi_try(gcpi_planner *q)
 {
     gcpi_order *o = &q->trial;
@@ -50,7 +50,7 @@ static void gcpi_try(gcpi_planner *q)
     gcpi_choice_copy(q->p, &q->guide, &q->now);
 }
 
-/* What a cut behind each task would keep, and what segments would hold: guides for the search, no accounting. */
+/* What a cut after each task would keep, and what segments would hold: guides for the search, not exact counts. */
 static int gcpi_guides(gcpi_planner *q)
 {
     const gcpi_problem *p = q->p;
@@ -78,7 +78,7 @@ static int gcpi_guides(gcpi_planner *q)
     return 1;
 }
 
-/* Segments from cuts: cut[f] = 1 begins a new segment behind task f. */
+/* Segments from cuts: cut[f] = 1 begins a new segment after task f. */
 static void gcpi_segments_from(gcpi_planner *q, const unsigned char *cut)
 {
     const gcpi_problem *p = q->p;
@@ -90,8 +90,8 @@ static void gcpi_segments_from(gcpi_planner *q, const unsigned char *cut)
     }
 }
 
-/* Chen's algorithm 3: grow a segment to `budget` saved bytes, then cut at the cheapest place in its second half.
-   family 0: anywhere; 1: where one tensor's worth (the least crossing nearby) is crossed; 2: between units. */
+/* Chen's algorithm 3: grow a segment to `budget` saved bytes, then cut where the fewest bytes cross. family 0: among
+   its last four tasks; 1: in its second half; 2: among its last four tasks, but only between units. */
 static int gcpi_chen_cuts(const gcpi_planner *q, size_t budget, int family, unsigned char *cut)
 {
     const gcpi_problem *p = q->p;
@@ -125,7 +125,7 @@ static void gcpi_policy_sqrt(gcpi_planner *q)
     if (!cut) { q->out_of_memory = 1; return; }
     for (int f = 0; f < p->forward; f++) total += q->saved[f];
     for (int family = 0; family < 3; family++)
-        /* about k segments; more than 2 sqrt(n) never pays */
+        /* about k segments; more than sqrt(8 n) never pays */
         for (int k = 1; k <= 64; k += q->slab_limit ? 1 + k / 8 : 1) {
             size_t budget = total / (size_t)k + 1;
             if (k > 4 && (double)k * k > 8.0 * p->forward) break;
@@ -134,7 +134,7 @@ static void gcpi_policy_sqrt(gcpi_planner *q)
             gcpi_segments_from(q, cut);
             gcpi_try(q);
         }
-    for (int round = 0; round < 3 && q->found; round++) {      /* then move single cuts by one place */
+    for (int round = 0; round < 3 && q->found; round++) {      /* then move single cuts by one task */
         for (int f = 0;
              f + 1 < p->forward && q->tries < 400 && (double)q->tries * p->task_count < (q->slab_limit ? 1e5 : 5e5);
              f++) {
@@ -150,7 +150,7 @@ static void gcpi_policy_sqrt(gcpi_planner *q)
     }
 }
 
-/* Halves (or k-ths) of a run of tasks, again and again, down to leaves of a few saved tensors. */
+/* Halves (or k-ths by saved bytes) of a run of tasks, again and again, down to leaves of at most `leaf` tasks. */
 static void gcpi_divide(gcpi_planner *q, int first, int last, int segment, int parts, int leaf)
 {
     size_t total = 0, sum = 0;
@@ -179,7 +179,7 @@ static void gcpi_policy_recursive(gcpi_planner *q)
         }
 }
 
-/* Keeps what is costly to redo. Joins (add, concat) may be kept too, lest one recomputation reach back to the start. */
+/* Keeps what is costly to recompute; then joins (add, concat), too, or a recomputation may reach back to the start. */
 static void gcpi_policy_cheap(gcpi_planner *q)
 {
     const gcpi_problem *p = q->p;
@@ -197,8 +197,8 @@ static void gcpi_policy_cheap(gcpi_planner *q)
     }
 }
 
-/* The user's blocks. What follows the last one (the loss) belongs to the root, or to that block, which then need not be
-   run again; both are tried. */
+/* The user's segments. What follows the last one (the loss) belongs to the root, or to that segment, which then need
+   not run again; both are tried. */
 static void gcpi_policy_segments(gcpi_planner *q)
 {
     const gcpi_problem *p = q->p;
@@ -270,7 +270,7 @@ static void gcpi_policy_checkpoints(gcpi_planner *q)
     gcpi_runs(q, boundary, k, q->opts->replay);
 }
 
-/* Bytes of the chosen units' outputs: the checkpoints, views counted once, the input not at all. */
+/* Bytes of the checkpoints: outputs of the chosen units that other units read. Views of the input do not count. */
 static size_t gcpi_checkpoint_bytes(const gcpi_planner *q)
 {
     const gcpi_problem *p = q->p;

@@ -3,7 +3,7 @@
    they have side effects; the others run once, in this order. Nothing here depends on a policy. */
 
 enum { GCPI_STATE_ITEM, GCPI_INPUT_ITEM, GCPI_FORWARD_ITEM, GCPI_GRADIENT_ITEM };
-/* ADD: read and written in place; ALIAS: becomes the same bytes */
+/* ADD: read and written in place; ALIAS: shares bytes with what the task reads */
 enum { GCPI_READ, GCPI_WRITE, GCPI_ADD, GCPI_ALIAS };
 enum {
     GCPI_TASK_FORWARD,
@@ -21,26 +21,26 @@ enum {
 
 typedef struct gcpi_item {
     size_t bytes, offset;             /* own bytes; where they begin in the root's */
-    ptrdiff_t pitch, row;             /* elements from row to row, and in one; row 0: no rows, one run of bytes */
-    int kind, tensor, producer;       /* tensor of the tape; producer: forward task or -1 */
+    ptrdiff_t pitch, row;             /* elements from row to row, and in one row; row 0: no rows, one run of bytes */
+    int kind, tensor, producer;       /* tensor of the tape; producer: forward task (in a graph any task) or -1 */
     int root, next;                   /* alias group; next member, -1 at the end */
-    /* pinned: 1 to the end of the step, 2 from its beginning too; dense: pitch is fixed */
+    /* pinned: 1: lives to the end of the step, 2: from its beginning, too; dense: its pitch is fixed */
     int active, pinned, dense;
     int stored, kept;                 /* stored: every policy keeps it; kept: by gcp_keep, nothing may write it again */
-    int move, updated;                /* the task that moves it; of a parameter's gradient: that updates it; 0: none */
+    int move, updated;                /* the task that moves it; the task that updates its parameter; 0: none */
 } gcpi_item;
 
 typedef struct gcpi_operand { int item, mode, slot; } gcpi_operand;      /* slot: which of its op's operands it is */
 
 typedef struct gcpi_task {          /* an op group run forward, an op run backward, ... */
-    /* op of the tape, of a group its last; of updates and hooks: the parameter; of far tasks and moves: the item */
+    /* op: of the tape, for a group its last; for updates and hooks the parameter; for far tasks and moves the item */
     int kind, op;
-    /* forward: how many ops it runs, the last of them op; 1, or a group for GCP_ROW_APPLY */
+    /* forward: how many ops it runs: 1, or more for a group (GCP_ROW_APPLY); op is the last of them */
     int ops;
-    int operands, count;              /* run in problem->operands */
+    int operands, count;              /* first one in problem->operands; how many */
     int forward;                      /* backward: the forward task that it reverses */
     int once, free, segment, unit;    /* free: a view, costs nothing; segment: of the tape; unit: of its forward op */
-    /* for GCP_POLICY_CHEAP: keep; belongs to the loss; several activations meet. concat: parts side by side */
+    /* costly: kept by GCP_POLICY_CHEAP; loss: is part of a loss; joins: activations meet; concat: parts side by side */
     int costly, loss, joins, concat;
     int over, under[2];               /* operand `over` may be written in place on operands under[0] or [1]; -1: none */
     double seconds, flops;
@@ -51,15 +51,15 @@ static int gcpi_copies(const gcpi_task *t) { return t->kind == GCPI_TASK_OFFLOAD
 typedef struct gcpi_problem {
     gcp_tape *tape;
     gcp_target target;
-    gcpi_item *items;       int item_count;           /* tensor i is item i, its gradient item tape tensors + i */
-    gcpi_task *tasks;       int task_count, forward;  /* every list holds these; behind them: */
+    gcpi_item *items;       int item_count;           /* tensor i is item i, its gradient is item tensors + i */
+    gcpi_task *tasks;       int task_count, forward;  /* every list holds these; after them: */
     int far_count, move_count;                        /* far tasks, then moves: a list may hold them */
     gcpi_operand *operands; int operand_count;
-    /* root: the loss or output tensor; tensors: of the tape, when planned */
+    /* root: the loss or output tensor; tensors: how many the tape had when it was planned */
     int units, root, training, tensors;
-    char **names, **item_names;                       /* of a graph that no tape made; else NULL */
-    size_t numbers, state;                            /* bytes of every step's numbers, in front; a graph's state */
-    int optimizer, costed;                            /* tasks whose seconds .costs gave */
+    char **names, **item_names;                       /* of a graph; NULL for a tape */
+    size_t numbers, state;                            /* bytes of the step's numbers, first in the slab; of state */
+    int optimizer, costed;                            /* costed: how many tasks have their seconds from .costs */
 } gcpi_problem;
 enum { GCPI_NUMBERS_BYTES = 64 };                     /* what a tape's steps need for gcp_step_numbers */
 
@@ -69,7 +69,7 @@ enum { GCPI_SLOTS = GCP_MAX_INPUTS, GCPI_SLOT_IN = 0, GCPI_SLOT_OUT = GCPI_SLOTS
 
 static size_t gcpi_round(size_t n, size_t align) { return (n + align - 1) & ~(align - 1); }
 
-/* The end of the last pixel: what a kernel may touch. */
+/* Bytes up to the end of the last pixel: a kernel touches nothing after that. */
 static size_t gcpi_view_bytes(gcp_shape s, gcp_dtype type, ptrdiff_t pitch)
 {
     if (type != GCP_DTYPE_REAL) return gcpi_row_bytes(type, gcpi_count(s));
@@ -95,7 +95,7 @@ static gcpi_task *gcpi_task_add(gcpi_problem *p, int kind, int op)
     return task;
 }
 
-/* What the task may write in place: output 0 over input 0 (or 1), or backward the gradient of input 0 over that of
+/* What the task may write in place: output 0 over input 0 (or 1); in backward, the gradient of input 0 over that of
    output 0. */
 static void gcpi_task_in_place(const gcpi_problem *p, gcpi_task *task, const gcpi_op *op)
 {
@@ -107,7 +107,7 @@ static void gcpi_task_in_place(const gcpi_problem *p, gcpi_task *task, const gcp
         if (o[k].slot == (back ? GCPI_SLOT_DOUT : GCPI_SLOT_IN)) task->under[0] = k;
         if (pair && o[k].slot == GCPI_SLOT_IN + 1) task->under[1] = k;
         if (o[k].slot == (back ? GCPI_SLOT_DIN : GCPI_SLOT_OUT) && o[k].mode == GCPI_WRITE) task->over = k;
-        /* x * x: written, then added to */
+        /* x * x: the gradient is written, then added to, so not in place */
         else if (task->over >= 0 && o[k].item == o[task->over].item) { task->over = -1; return; }
     }
 }
@@ -128,8 +128,8 @@ static void gcpi_mark_needed(const gcp_tape *t, int root, unsigned char *needed)
     }
 }
 
-/* A gradient is active where it is wanted (some parameter or wanted input lies behind it) and flows (the loss lies
-   ahead). */
+/* A gradient is active where it is wanted (its tensor depends on some parameter or wanted input) and flows (the loss
+   depends on its tensor). */
 static void gcpi_mark_gradients(gcpi_problem *p, const unsigned char *needed)
 {
     const gcp_tape *t = p->tape;
@@ -168,7 +168,8 @@ static int gcpi_has_backward(const gcpi_problem *p, const gcpi_op *op)
 }
 
 /* What the backward of op reads, as bits of inputs and outputs. GCP_FLAG_CROSS ops read input 0 for the gradient of
-   input 1 and the reverse. SIGN_OR_MASK is settled by read_anyway: whether another backward reads output 0. */
+   input 1 and the reverse. GCP_FLAG_SIGN_OR_MASK ops read output 0 where another backward reads that anyway
+   (read_anyway), else their mask, output 1. */
 static void gcpi_backward_reads(const gcpi_problem *p, const gcpi_op *op, int read_anyway, uint64_t *in, uint64_t *out)
 {
     const gcpi_item *gradient = p->items + p->tensors;
@@ -182,7 +183,7 @@ static void gcpi_backward_reads(const gcpi_problem *p, const gcpi_op *op, int re
     if (!gcpi_facts_of(op).indexed) *out = 0;
 }
 
-/* Fills read[tensor]: some backward reads its value. Fixed readers first; then the ops that may choose follow. */
+/* Fills read[tensor]: some backward reads its value. Ops that may choose come last: they see what the others read. */
 static void gcpi_mark_reads(const gcpi_problem *p, const unsigned char *needed, unsigned char *read)
 {
     const gcp_tape *t = p->tape;
@@ -253,7 +254,7 @@ static void gcpi_dense_group(gcpi_problem *p, int item)
     for (int i = p->items[item].root; i >= 0; i = p->items[i].next) p->items[i].dense = 1;
 }
 
-/* Whether an input of a concat can be made where the concat needs it: it owns its bytes and its pitch is free. */
+/* Whether an input of a concat can be made where the concat needs it: it owns its bytes, and its pitch is free. */
 static int gcpi_can_join(const gcpi_problem *p, int item, int to)
 {
     const gcpi_item *x = &p->items[item];
@@ -287,7 +288,8 @@ static int gcpi_forward_views(gcpi_problem *p, const gcpi_op *op)       /* 1: no
     return whole;
 }
 
-/* Whether statistics follow a convolution: on this CPU it has room for their sums, so that both may run as one pass. */
+/* Whether statistics follow a convolution. On a CPU the convolution then has workspace for their sums, so that both may
+   run as one pass. */
 static int gcpi_stats_follow(const gcpi_problem *p, const gcpi_op *op)
 {
     const gcp_tape *t = p->tape;
@@ -371,7 +373,7 @@ static void gcpi_forward_task(gcpi_problem *p, int o, const unsigned char *read)
     gcpi_task_cost(p, task, op, 0);
 }
 
-/* Cost tables. A key says what a task is, never where: its ops, the shapes of its operands, windows. */
+/* Cost tables. A key says what a task does, not where it stands: its ops, the shapes of its operands, windows. */
 #define GCPI_LINK_KEY "link 1e9 bytes"
 static void gcpi_task_key(const gcpi_problem *p, const gcpi_task *task, char *key, size_t size)
 {
@@ -404,7 +406,7 @@ static uint64_t gcpi_key_hash(const char *key, size_t n)
     return h;
 }
 
-/* Seconds from a table's text. 0: an error is on the tape, or the arena is too small. */
+/* Takes tasks' seconds from a table's text. 0: an error is on the tape, or the arena is too small. */
 static int gcpi_costs_apply(gcpi_problem *p, const gcp_plan_opts *opts, gcp_arena *a)
 {
     ptrdiff_t scratch = a->scratch;
@@ -469,7 +471,7 @@ static const char *gcpi_task_name(const gcpi_problem *p, const gcpi_task *task, 
     else if (task->kind == GCPI_TASK_NORM) snprintf(buffer, size, "norm");
     else if (task->kind > GCPI_TASK_NORM) snprintf(buffer, size, "%s", t->parameters[task->op].path);
     else gcpi_name_text(t, t->ops[task->op - GCPI_MAX(task->ops, 1) + 1].name, buffer, size);
-    /* a group: a+b+c */
+    /* the name of a group: a+b+c */
     for (int o = task->op - task->ops + 2; task->kind == GCPI_TASK_FORWARD && o <= task->op; o++) {
         char name[256];
         const char *base;

@@ -1,7 +1,8 @@
 /* A choice says what is kept; gcpi_schedule turns it into a list. Segments form a tree. An item's home is the smallest
-   segment that holds its producer and all its readers. Forward leaves resident what is at home where the backward
-   begins; afterwards an item stays resident while the op being reversed lies in its home. With one level that is Chen's
-   scheme; with more, each replay keeps the inner boundaries only, which is his recursion; with none, keep-all. */
+   segment that holds its producer and all its forward readers. After forward, an item is resident if the last op lies
+   in its home; from then on it stays resident while the op being reversed does. With one level of segments that is
+   Chen's scheme; with more it is his recursion, in which each replay keeps only the inner boundaries; with none it is
+   keep-all. */
 
 enum { GCPI_DROP, GCPI_AUTO, GCPI_STORE };       /* drop after forward; by home; never drop */
 
@@ -28,9 +29,9 @@ typedef struct gcpi_scheduler {
     gcpi_list *list;
     int *home;                        /* per item */
     unsigned char *mode, *resident, *need;            /* per item; per item; per forward task */
-    unsigned char *listed;            /* per forward task: stands in held */
+    unsigned char *listed;            /* per forward task: it is in held */
     int *held, held_count;            /* forward tasks with resident outputs that may be dropped */
-    int *last, *entered, entry, here; /* last: per item, the last backward task that reads it; entered: per segment */
+    int *last, *entered, entry, here; /* per item: the last backward task that uses it; per segment: its last entry */
 } gcpi_scheduler;
 
 static void gcpi_emit(gcpi_list *list, int kind, int task, const gcpi_task *t)
@@ -59,7 +60,7 @@ static int gcpi_holds(const gcpi_choice *c, int segment, int inner)
     return inner == segment;
 }
 
-/* The outputs of one op go together: running it again for one would write the others too. 1: something changed. */
+/* The outputs of one op stay together: running it again for one writes the others, too. 1: something changed. */
 static int gcpi_join_outputs(gcpi_scheduler *s)
 {
     const gcpi_problem *p = s->p;
@@ -107,8 +108,8 @@ static int gcpi_stays(const gcpi_scheduler *s, int item, int segment)
     return s->mode[item] == GCPI_STORE || gcpi_holds(s->c, s->home[item], segment);
 }
 
-/* Drops what is resident and at home elsewhere (or, with all set, everything that is not stored), of held from `from`
-   on: what was looked at for this segment before stays. */
+/* Drops resident items whose home does not hold the segment (all: all that are not stored). It looks at held from index
+   `from` on: what lies before that was looked at for this segment already. */
 static void gcpi_drop(gcpi_scheduler *s, int segment, int all, int from)
 {
     int kept = from;
@@ -133,7 +134,7 @@ static void gcpi_hold(gcpi_scheduler *s, int task)
     s->listed[task] = 1;
 }
 
-static int gcpi_need(gcpi_scheduler *s, int f, int *low, int *high)      /* 1: it was not marked yet */
+static int gcpi_need(gcpi_scheduler *s, int f, int *low, int *high)      /* marks f; 1: it was not marked yet */
 {
     if (s->need[f]) return 0;
     *low = GCPI_MIN(*low, f);
@@ -141,8 +142,8 @@ static int gcpi_need(gcpi_scheduler *s, int f, int *low, int *high)      /* 1: i
     return s->need[f] = 1;
 }
 
-/* A segment that is entered to run f again also makes what stays behind it and backward will still read: it is run once
-   for all of them, not once for each. */
+/* Where a segment is entered to run f again, marks also what makes items that outlive it and that backward still reads:
+   the segment then runs once for all of them, not once for each. */
 static int gcpi_enter_segment(gcpi_scheduler *s, int task, int f, int *low, int *high)
 {
     const gcpi_problem *p = s->p;
@@ -163,7 +164,7 @@ static int gcpi_enter_segment(gcpi_scheduler *s, int task, int f, int *low, int 
     return marked;
 }
 
-/* Runs again what task reads and is not resident: first marks down the tape, then emits up it. */
+/* Runs again what task reads and is not resident: marks tasks from last to first, emits them from first to last. */
 static void gcpi_materialise(gcpi_scheduler *s, int task)
 {
     const gcpi_problem *p = s->p;
@@ -249,7 +250,7 @@ static int gcpi_schedule(const gcpi_problem *p, const gcpi_choice *c, gcpi_list 
     return 1;
 }
 
-/* Lists as text: a letter and a name a line; '#' begins a comment. */
+/* Lists as text: a letter and a name per line; '#' begins a comment. */
 static int gcpi_letter_task(const gcpi_task *t, char letter)
 {
     return letter == gcpi_letters[t->kind] || (letter == 'R' && t->kind == GCPI_TASK_FORWARD);
@@ -301,7 +302,7 @@ static int gcpi_list_parse(const gcpi_problem *p, const char *text, gcpi_list *l
     return 1;
 }
 
-/* Runs of a unit again: once for each unit whose backward it was run again for; views cost nothing and do not count. */
+/* Counts reruns: of a unit, one for each unit whose backward it was run again for. Views are free and do not count. */
 static int gcpi_list_reruns(const gcpi_problem *p, gcpi_list *list, gcp_arena *a)
 {
     ptrdiff_t scratch = a->scratch;

@@ -1,10 +1,10 @@
-/* GCP_POLICY_BUDGET: the fastest order whose arena fits. Candidates come from every policy, from minimum cuts (keep
-   what is worth its bytes at a price) and from dynamic programming over a chain of stages; the best is then improved by
-   local search. All are judged by the model's simulation and accepted by their real layout. */
+/* GCP_POLICY_BUDGET: the fastest order whose slab fits. Candidates come from every policy, from minimum cuts (keep what
+   is worth its bytes at a price) and from dynamic programming over a chain of stages. Local search then improves the
+   best. All are judged by the model's simulation and accepted by their real layout. */
 
-/* What .effort means: instructions that the search simulates, and how many times more at most in large problems; prices
-   of cuts; places of bounds; stages and slots of the chain; whether every policy is tried anyway; placed buffers that a
-   layout looks at, and the one last layout of what nearly fits. */
+/* What .effort means. visits: instructions that the search simulates, in large problems up to `growth` times as many;
+   prices: of cuts; places: tasks for bounds; stages, slots: of the chain; policies: each is tried, even if something
+   fits; layout: placed buffers that a layout looks at; hard: the same, for the last layout of what nearly fits. */
 typedef struct gcpi_effort {
     double visits, growth;
     int prices, places, stages, slots, policies;
@@ -21,14 +21,14 @@ static const gcpi_effort gcpi_efforts[] = { { 1.6e6, 6, 20, 6, 96, 100, 1, 6e5, 
                                             { 1.5e5, 1, 12, 2, 48, 64, 0, 1e5, 3e5 },
                                             { 4e7, 6, 24, 32, GCPI_MOST_STAGES, GCPI_MOST_SLOTS, 1, 1.5e6, 1.2e7 } };
 
-/* Local search: a run is taken out, put in, or moved nearer to its reader; annealing with a fixed seed. What an order
-   has above the limit costs it a price, which rises while the present order does not fit and falls while it does: so
-   the search stays about the limit and finds out by itself what a byte is worth there.
+/* Local search: annealing with a fixed seed. A move takes a run out, puts one in, or shifts one nearer to its reader.
+   Bytes above the limit cost a price, which rises while the present order does not fit and falls while it does. So the
+   search stays near the limit and finds out by itself what a byte is worth there.
 
-   What a move changes is simulated alone. Marks stand along the present order, each with what is live there and the
-   peak of the part that follows it. A trial begins at the mark behind the move and walks towards the front until, at a
-   mark ahead of the move, the same is live as before: what lies ahead of that is as it was. */
-/* peak_at: from `at`; state: in states */
+   Only what a move changes is simulated. Marks stand along the present order, each with what is live there and the peak
+   from there to the next mark. A trial begins at the first mark after the move and walks towards the front, until the
+   same values are live as before at a mark before the move: what comes before that mark is unchanged. */
+/* peak_at: counted from `at`; state: index in states */
 typedef struct gcpi_mark { int at, next, peak_at, state; size_t live, peak; } gcpi_mark;
 
 enum { GCPI_MARKS = 64, GCPI_STATES = 2 * GCPI_MARKS };
@@ -36,25 +36,25 @@ enum { GCPI_MARKS = 64, GCPI_STATES = 2 * GCPI_MARKS };
 typedef struct gcpi_search {
     const gcpi_model *m;
     gcpi_order now, best;             /* best: the fastest whose peak fits */
-    /* limit: share `aim` of the whole; most: a trial with a higher peak is not taken */
+    /* limit: `aim` times the whole; most: a trial with a higher peak is not taken */
     size_t whole, limit, most;
     double aim;
     uint64_t random;
-    /* of bytes above the limit: keep-alls per limit; e-folds of the price in a whole run */
+    /* price of bytes above the limit: keep-alls of seconds per limit; rate: e-folds of the price in a whole run */
     double price, rate;
     int found, spacing;
-    unsigned char *states, *there;    /* there: per value, live at some place */
+    unsigned char *states, *there;    /* there: per value, live at a position */
     double *weight;                   /* per value: bytes over seconds; 0: it cannot be made again */
-    /* how values may come to life again: 0: by runs, 1: copied from far memory, too, 2: by copies alone */
+    /* how values may come to life again: 0: by runs; 1: by runs or copies from far memory; 2: by copies alone */
     int far;
-    /* NULL: an order's seconds are summed; else its copies are placed and the timeline says them */
+    /* NULL: an order's seconds are the sum of its tasks'; else its copies are placed, and the timeline gives them */
     gcpi_planner *judge;
-    gcpi_mark mark[GCPI_MARKS], fresh[GCPI_MARKS];     /* from the front; of the trial, from behind */
+    gcpi_mark mark[GCPI_MARKS], fresh[GCPI_MARKS];     /* from its front; of the trial, from its end */
     int marks, fresh_count, spare[GCPI_STATES], spares;
-    /* the move: place of a run; place ahead of which runs are put, listed from behind */
+    /* the move: position of the run taken out; position before which runs are put; these, last first */
     int removed, ahead, *runs, run_count;
-    int *part, part_count, low, high;                  /* the trial from mark low to mark high, from behind */
-    gcpi_mark front; gcpi_pass pass; double seconds;   /* of the trial: its mark low; where it walks; all seconds */
+    int *part, part_count, low, high;                  /* the trial from mark low to mark high, last first */
+    gcpi_mark front; gcpi_pass pass; double seconds;   /* of the trial: its mark low; where the walk is; all seconds */
 } gcpi_search;
 
 static uint32_t gcpi_draw(gcpi_search *s, uint32_t below) { return gcpi_below(&s->random, below); }
@@ -84,7 +84,7 @@ static void gcpi_walk_step(gcpi_search *s, int code, int old)
     if (bytes > s->front.peak) { s->front.peak = bytes; s->front.peak_at = s->part_count; }
 }
 
-/* Where the walk stands becomes a mark: `at` and peak_at count from behind until the trial is taken. */
+/* Where the walk stands becomes a mark. Until the trial is taken, `at` and peak_at count from mark high backwards. */
 static void gcpi_walk_mark(gcpi_search *s, gcpi_mark *mark)
 {
     *mark = s->front;
@@ -95,7 +95,7 @@ static void gcpi_walk_mark(gcpi_search *s, gcpi_mark *mark)
 
 static void gcpi_walk_runs(gcpi_search *s) { for (int i = 0; i < s->run_count; i++) gcpi_walk_step(s, s->runs[i], 0); }
 
-static int gcpi_mark_behind(const gcpi_search *s, int at)    /* the first mark at this place or behind it */
+static int gcpi_mark_behind(const gcpi_search *s, int at)    /* the first mark at this position or after it */
 {
     int low = 0, high = s->marks - 1;
     while (low < high) {
@@ -106,7 +106,7 @@ static int gcpi_mark_behind(const gcpi_search *s, int at)    /* the first mark a
     return low;
 }
 
-/* Walks through what the move changes; 0: the trial is not valid. */
+/* Walks through what the move changes; 0: the trial is not valid, or its peak is above s->most. */
 static int gcpi_walk(gcpi_search *s)
 {
     const gcpi_model *m = s->m;
@@ -139,7 +139,7 @@ static int gcpi_walk(gcpi_search *s)
     return 1;
 }
 
-/* What the timeline says of the order that the trial makes; HUGE_VAL: its copies have no place. */
+/* The seconds of the order that the trial makes, from its timeline; HUGE_VAL: its copies cannot be placed. */
 static double gcpi_judge(gcpi_search *s)
 {
     gcpi_planner *q = s->judge;
@@ -166,7 +166,7 @@ static size_t gcpi_walk_peak(const gcpi_search *s)         /* of the whole order
     return peak;
 }
 
-static void gcpi_take_marks(gcpi_search *s, int shift)     /* the trial's in place of those that it walked past */
+static void gcpi_take_marks(gcpi_search *s, int shift)     /* the trial's replace those that it walked past */
 {
     int from = s->low + 1 + s->fresh_count;
     s->spares -= s->fresh_count;
@@ -232,7 +232,7 @@ static void gcpi_search_begin(gcpi_search *s)
 
 /* Moves. */
 
-/* s->there: what is live ahead of the instruction at this place. */
+/* Sets s->there: what is live before the instruction at this position. */
 static void gcpi_live_ahead(gcpi_search *s, int at)
 {
     const gcpi_model *m = s->m;
@@ -245,7 +245,7 @@ static void gcpi_live_ahead(gcpi_search *s, int at)
     }
 }
 
-/* the next place that reads anything that task makes */
+/* the next position, from `from` on, that reads anything that task makes; -1: none */
 static int gcpi_reader_of(const gcpi_search *s, int task, int from)
 {
     const gcpi_model *m = s->m;
@@ -257,7 +257,7 @@ static int gcpi_reader_of(const gcpi_search *s, int task, int from)
     return -1;
 }
 
-/* The task that is to bring a value to life again, -1: none can. */
+/* The task that will make a value live again; -1: none can. */
 static int gcpi_maker(gcpi_search *s, int v)
 {
     const gcpi_model *m = s->m;
@@ -266,7 +266,7 @@ static int gcpi_maker(gcpi_search *s, int v)
     return again ? m->producer[v] : -1;
 }
 
-/* Lists a run of task and (by chance) of those whose outputs it needs and that are not live at the place. */
+/* Lists a run of task and, by chance, of those whose outputs it needs and that are not live there. 0: no room. */
 static int gcpi_list_runs(gcpi_search *s, int task, int depth)
 {
     const gcpi_model *m = s->m;
@@ -281,7 +281,7 @@ static int gcpi_list_runs(gcpi_search *s, int task, int depth)
     return 1;
 }
 
-/* Drop: a value that idles across a crowded place is run again for its next reader. Weight: bytes over seconds. */
+/* Drop: a value that idles across a crowded position, drawn by weight, is made again for its next reader. */
 static int gcpi_move_drop(gcpi_search *s)
 {
     const gcpi_model *m = s->m;
@@ -303,7 +303,7 @@ static int gcpi_move_drop(gcpi_search *s)
     return gcpi_list_runs(s, maker, 0);
 }
 
-static int gcpi_some_run(gcpi_search *s)             /* place of a run again, or -1 */
+static int gcpi_some_run(gcpi_search *s)             /* position of a run again, or -1 */
 {
     int at = (int)gcpi_draw(s, (uint32_t)s->now.count);
     for (int k = 0; k < s->now.count; k++, at = at + 1 < s->now.count ? at + 1 : 0) if (s->now.at[at] < 0) return at;
@@ -329,15 +329,15 @@ static int gcpi_move(gcpi_search *s)
     return s->removed >= 0 && (kind < 6 || gcpi_move_slide(s));
 }
 
-static void gcpi_search_keep(gcpi_search *s)         /* the present order, if it is the best yet that fits */
+static void gcpi_search_keep(gcpi_search *s)         /* the present order, if it is the best so far that fits */
 {
     if (s->now.peak > s->limit || (s->found && s->now.seconds >= s->best.seconds)) return;
     s->found = 1;
     gcpi_order_copy(&s->best, &s->now);
 }
 
-/* What a move may lead to at most if its energy is to stay below `worst`; 0: not even its seconds do. Runs right ahead
-   of the one that is taken out may fall out with it; others are not reckoned with. */
+/* Sets s->most, the peak at which a move's energy reaches `worst`; 0: its seconds alone reach it. Runs right before the
+   one that is taken out may fall out with it; other runs that may fall out are not counted. */
 static int gcpi_hope(gcpi_search *s, double worst)
 {
     double seconds = s->now.seconds;
@@ -348,7 +348,7 @@ static int gcpi_hope(gcpi_search *s, double worst)
     return over >= 0 || s->judge;
 }
 
-/* A move, kept if its energy is below some chance; returns how many instructions were looked at. */
+/* Tries a move, taken if its energy is below a random threshold; returns how many instructions were looked at. */
 static int gcpi_search_step(gcpi_search *s, double heat)
 {
     if (!gcpi_move(s)) return s->spacing;

@@ -1,12 +1,12 @@
 /* The rest of a tape's problem: groups, gradients and their aliases, updates, far tasks, moves. */
 
 /* Groups: batch_norm, add and a rectifier that follow one another run as one pass (GCP_ROW_APPLY), so that the values
-   in between are never made. They must be nobody else's: not kept, not read by another op nor by any backward. Backward
-   runs op by op. Which ops form a group depends on the tape, the loss and .inference. */
-/* consumers[first[i] ..]: ops that read tensor i, descending */
+   in between are never made. Nothing else may need these: they are not kept, and no other op and no backward reads
+   them. Backward runs op by op. Which ops form a group depends on the tape, the loss and .inference. */
+/* consumers[first[i]] up to first[i + 1]: the ops that read tensor i, last op first */
 typedef struct gcpi_uses { int *first, *consumers, *last; } gcpi_uses;
 
-/* its output is for op o + 1 only */
+/* whether op o + 1 is the only user of the output of op o */
 static int gcpi_swallowed(const gcpi_problem *p, const gcpi_uses *u, int o, const unsigned char *read)
 {
     const gcp_tape *t = p->tape;
@@ -22,7 +22,7 @@ static int gcpi_swallowed(const gcpi_problem *p, const gcpi_uses *u, int o, cons
 
 static int gcpi_is_part(const gcpi_op *op, int part) { return gcpi_facts_of(op).part == part; }
 
-/* how many ops from o on */
+/* how many ops from o on form a group; 1: none */
 static int gcpi_group(const gcpi_problem *p, const gcpi_uses *u, int o, const unsigned char *read)
 {
     const gcpi_op *op = &p->tape->ops[o];
@@ -50,15 +50,16 @@ static void gcpi_group_task(gcpi_problem *p, int o, int ops, const unsigned char
                          GCPI_SLOT_IN + 1);
     for (int i = 1; gcpi_is_part(op, GCPI_PART_NORM) && i < 5; i++)
         gcpi_operand_add(p, task, gcpi_edge(t, op, i), GCPI_READ, GCPI_SLOT_IN + 1 + i);
-    /* what is never made is made here */
+    /* values that are never made count as made by this task */
     for (const gcpi_op *k = op; k < last; k++) p->items[k->out].producer = p->task_count - 1;
     for (int j = 0; j < last->outputs; j++) gcpi_forward_output(p, task, o + ops - 1, j, read);
     gcpi_task_traits(p, task, last);
     gcpi_task_cost(p, task, NULL, 0);
 }
 
-/* Gradients. Each is written first, then added to, in backward order. Passed on unchanged by add, concat or reshape, it
-   can be the same bytes, unless one of those that share them is changed while another is still to be read. */
+/* Gradients. The first backward task that makes a gradient writes it; later ones add to it. A gradient that add, concat
+   or reshape passes on unchanged can share its bytes, unless one of those that share them is changed while another is
+   still to be read. */
 static int gcpi_uses_make(const gcpi_problem *p, const unsigned char *needed, gcp_arena *a, gcpi_uses *u)
 {
     const gcp_tape *t = p->tape;
@@ -74,8 +75,8 @@ static int gcpi_uses_make(const gcpi_problem *p, const unsigned char *needed, gc
     return 1;
 }
 
-/* Whether gradient x, added to by ops before o (in backward: after it), would change while y is still to be read. Both
-   are last read by the backward of their producers; times run from the last op down to -1. */
+/* Whether gradient x would change while y is still to be read. Ops before o add to x, in backward after o. Both
+   gradients are last read by the backward of their producers. Backward runs from the last op down to -1. */
 static int gcpi_changes_under(const gcpi_problem *p, const gcpi_uses *u, int x, int y, int o)
 {
     const gcp_tape *t = p->tape;
@@ -109,7 +110,7 @@ static int gcpi_gradient_alias(gcpi_problem *p, const gcpi_uses *u, int o, int i
     for (int m = p->items[x].root; m >= 0; m = p->items[m].next) {
         if (m == x || m == y || t->tensors[p->items[m].tensor].producer >= o || !gcpi_regions_meet(p, x, m)) continue;
         if (!gcpi_changes_under(p, u, x, m, o) && !gcpi_changes_under(p, u, m, x, o)) continue;
-        p->items[p->items[x].root].next = p->items[x].next;   /* gcpi_view_of put it right behind the root */
+        p->items[p->items[x].root].next = p->items[x].next;   /* gcpi_view_of put it right after the root */
         p->items[x] = trial;
         return 0;
     }
@@ -164,7 +165,7 @@ static int gcpi_trained(const gcpi_problem *p, int parameter)       /* has a gra
            p->items[p->tensors + tensor].active;
 }
 
-/* What follows the backward of op o: hooks, and updates where they are fused, of parameters whose last reader it is. */
+/* The tasks after the backward of op o, for parameters whose gradient is complete then: hooks, and fused updates. */
 static void gcpi_after_backward(gcpi_problem *p, const gcpi_uses *u, int o, const gcp_plan_opts *opts)
 {
     const gcp_tape *t = p->tape;
@@ -175,7 +176,7 @@ static void gcpi_after_backward(gcpi_problem *p, const gcpi_uses *u, int o, cons
         if (t->tensors[x].kind != GCPI_PARAMETER || !p->items[t->tensor_count + x].active || repeated) continue;
         for (int k = u->first[x]; k < u->first[x + 1]; k++) {
             last &= u->consumers[k] >= o || !gcpi_has_backward(p, &t->ops[u->consumers[k]]);
-            read |= u->consumers[k] < o;          /* may run again later, and must see the old weights */
+            read |= u->consumers[k] < o;          /* that op may run again later and must see the old weights */
         }
         if (!last) continue;
         if (opts->on_gradient) gcpi_parameter_task(p, GCPI_TASK_HOOK, parameter, GCPI_ADD);
@@ -221,7 +222,7 @@ static void gcpi_updates(gcpi_problem *p, const gcp_plan_opts *opts)
         if (gcpi_trained(p, i) && !gcpi_updated(p, i)) gcpi_parameter_task(p, GCPI_TASK_UPDATE, i, GCPI_READ);
 }
 
-/* The first task of the tail: the loss, and what is made from losses alone, up to the end. */
+/* The tail: the loss and what is made from losses alone, to the end of forward. Returns its first task. */
 static int gcpi_tail(gcpi_problem *p)
 {
     int tail = p->forward;
@@ -239,7 +240,7 @@ static int gcpi_tail(gcpi_problem *p)
     return tail;
 }
 
-/* Units: an outermost segment, or an op outside of any; the tail belongs to none (unit = units). */
+/* A unit is an outermost segment, or an op outside of all segments. The tail belongs to none (unit = units). */
 static void gcpi_units_number(gcpi_problem *p)
 {
     const gcp_tape *t = p->tape;
@@ -253,8 +254,8 @@ static void gcpi_units_number(gcpi_problem *p)
     }
 }
 
-/* Copies to far memory, back, and waiting for them. Only for first outputs that share their bytes with no other
-   tensor. */
+/* Far tasks: copies to far memory and back, and waits for them. Only first outputs that share their bytes with no other
+   tensor have them. */
 static void gcpi_far_tasks(gcpi_problem *p)
 {
     for (int i = 0; i < p->tensors; i++) {
@@ -276,13 +277,13 @@ static int gcpi_may_move(const gcpi_problem *p, int i, int hooks)
         return 0;
     if (p->names) return 1;
     const gcpi_tensor *e = &p->tape->tensors[x->tensor];
-    if (hooks && e->kind == GCPI_PARAMETER) return 0;          /* a hook has its address till the other returns */
+    if (hooks && e->kind == GCPI_PARAMETER) return 0;          /* on_gradient's address is good until on_wait returns */
     return e->producer < 0 || (p->tape->ops[e->producer].out == x->tensor &&
                                (e->dtype == GCP_DTYPE_REAL || x->kind == GCPI_GRADIENT_ITEM));
 }
 
-/* For what shares its bytes with nothing else and is real numbers: a concat of one copies it. A graph's costs may be in
-   any unit: a move is priced like the op that made what is moved. */
+/* For items of real numbers that share their bytes with nothing else: a concat of one input does the copying. A graph's
+   costs may be in any unit, so there a move costs what the op costs that made the item. */
 static void gcpi_move_tasks(gcpi_problem *p, int hooks)
 {
     for (int i = 0; i < p->item_count; i++) {

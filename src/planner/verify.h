@@ -1,18 +1,18 @@
-/* Knows neither policy nor lifetimes: it runs a placed list over a map of which value lies where, and refuses it at the
-   first instruction that reads what is not there, writes what must stay, or comes out of order. */
+/* Knows neither policies nor lifetimes: it walks through a placed list with a map of which value lies where, and
+   refuses it at the first instruction that reads what is not there, writes what must stay, or is out of order. */
 
 typedef struct gcpi_placed { ptrdiff_t offset; } gcpi_placed;      /* of an operand in the slab; -1: state */
 
-/* rows of width bytes every pitch */
+/* rows of `width` bytes, one every `pitch` bytes */
 typedef struct gcpi_region { size_t at, end, pitch, width; int item; } gcpi_region;
 
 typedef struct gcpi_verifier {
     const gcpi_problem *p; const gcpi_list *list; const gcpi_placed *placed;
     gcpi_region *held;                             /* per item: where its value lies */
-    /* what lies in the slab now: item + 1, threaded by the page that it begins in; next 0: nowhere, -1: last */
+    /* per item in the slab: item + 1, listed by the page that it begins in; next 0: not there, -1: last of its list */
     int *next, *page;
-    size_t page_bytes, longest;                    /* longest: bytes of any that was there */
-    /* per task; per item: its parameter has changed; far memory holds it */
+    size_t page_bytes, longest;                    /* longest: most bytes of any item that was there */
+    /* per task: it has run; per item: its parameter has changed; far memory holds it */
     unsigned char *done, *updated, *far;
     int backward_next;
     char *message; size_t size;
@@ -34,7 +34,7 @@ static int gcpi_overlap(const gcpi_region *a, const gcpi_region *b)
 {
     if (a->at >= b->end || b->at >= a->end) return 0;
     if (a->pitch != b->pitch) return 1;
-    size_t shift = (b->at % a->pitch + a->pitch - a->at % a->pitch) % a->pitch;     /* of b's columns behind a's */
+    size_t shift = (b->at % a->pitch + a->pitch - a->at % a->pitch) % a->pitch;     /* from a's columns to b's */
     return shift < a->width || shift + b->width > a->pitch;
 }
 
@@ -105,7 +105,7 @@ static int gcpi_verify_order(gcpi_verifier *v, int i)
     return 1;
 }
 
-/* what writing r destroys; its own older value too */
+/* loses what writing r destroys, also its own older value */
 static void gcpi_forget(gcpi_verifier *v, const gcpi_region *r)
 {
     if (r->item >= 0) gcpi_lose(v, r->item);
@@ -118,7 +118,7 @@ static void gcpi_forget(gcpi_verifier *v, const gcpi_region *r)
         }
 }
 
-/* An alias changes the bytes that do not come from an operand lying there already. */
+/* An alias writes only the bytes that do not come from an operand that lies there already. */
 static void gcpi_forget_copied(gcpi_verifier *v, const gcpi_task *t, int n, const gcpi_region *out)
 {
     const gcpi_item *items = v->p->items, *y = &items[out->item];
@@ -135,7 +135,7 @@ static void gcpi_forget_copied(gcpi_verifier *v, const gcpi_task *t, int n, cons
     gcpi_lose(v, out->item);
 }
 
-/* Operands lie in the slab, and what the instruction reads is there. */
+/* Whether operands lie in the slab, and what the instruction reads is there. */
 static int gcpi_verify_reads(gcpi_verifier *v, int i, int n, size_t slab)
 {
     const gcpi_problem *p = v->p;
@@ -194,7 +194,7 @@ static int gcpi_verify_instruction(gcpi_verifier *v, int i, int n, size_t slab)
     return 1;
 }
 
-/* Every task has run, and what must last is there. */
+/* Whether every task has run, and what must last is there. */
 static int gcpi_verify_end(gcpi_verifier *v)
 {
     const gcpi_problem *p = v->p;
@@ -228,7 +228,7 @@ static int gcpi_verify(const gcpi_problem *p, const gcpi_list *list, const gcpi_
     v.updated = GCPI_SCRATCH(a, unsigned char, p->item_count);
     v.far = GCPI_SCRATCH(a, unsigned char, p->tensors);
     if (!v.held || !v.next || !v.page || !v.done || !v.updated || !v.far) {
-        *message = 0;                                  /* the arena is too small: says who gave it */
+        *message = 0;                                  /* no message: the arena is too small, which its owner reports */
         return 0;
     }
     v.backward_next = p->forward;

@@ -1,4 +1,5 @@
-/* State outlives plans. Its counters come first, then values in order of recording, then slots. */
+/* Memory of the state and of plans: state, slabs, far memory; binding and unbinding. The state outlives plans: counters
+   come first, then values in order of recording, then slots. */
 
 static unsigned char *gcpi_value_at(const gcp_tape *t, int parameter)
 {
@@ -12,8 +13,8 @@ static gcpi_counters gcpi_counters_read(const gcp_tape *t)
 }
 static double gcpi_uniform01(uint32_t x) { return ((double)x + 0.5) / 4294967296.0; }
 
-/* Initial values, keyed by seed and ordinal. He: normal, variance 2 / fan in. Glorot: uniform, variance 2 / (fan in +
-   out). Fans that nobody gave are those of a weight that is (out, ..., in). */
+/* Initial values, keyed by the seed and the parameter's ordinal. He: normal, variance 2 / fan in. Glorot: uniform,
+   variance 2 / (fan in + fan out). Fans that are not given are those of a weight (out, ..., in). */
 static gcp_real gcpi_initial(gcpi_random r, gcp_init init, double deviation, double limit)
 {
     double u = gcpi_uniform01(r.x[0]), v = gcpi_uniform01(r.x[1]);
@@ -63,7 +64,7 @@ static void gcpi_state_settle(gcp_tape *t, const gcp_target *home, unsigned char
     t->layout++;
 }
 
-/* Where a parameter's count of updates is. */
+/* Where the state has a parameter's count of updates. */
 static unsigned char *gcpi_count_at(const gcp_tape *t, int parameter)
 {
     return t->state + sizeof(gcpi_counters) + (size_t)parameter * sizeof(uint64_t);
@@ -78,7 +79,7 @@ static size_t gcpi_slots_end(const gcp_tape *t, const gcpi_plan *in)
     return end;
 }
 
-/* Gives the plan's parameters their slots, behind what there is, with a count of updates that begins at 0. */
+/* Gives the plan's parameters their slots, after all that the state holds, with a count of updates that begins at 0. */
 static void gcpi_slots_settle(gcp_tape *t, const gcpi_plan *in)
 {
     for (int i = 0; i < t->parameter_count; i++) {
@@ -128,7 +129,7 @@ static gcp_code gcpi_refuse_plan(const gcp_plan *plan, gcp_code code, gcp_at at,
     return plan->tape->code;
 }
 
-/* A plan may be used: it was made, from this recording, and nothing went wrong since. */
+/* Whether a plan may be used: it was made, from the tape's present recording, and the tape has no error. */
 static gcp_code gcpi_plan_check(const gcp_plan *plan, gcp_at at, const char *what)
 {
     if (!plan || !plan->tape) return GCP_E_PLAN;
@@ -143,9 +144,9 @@ static int gcpi_ranges_meet(const void *a, size_t an, const void *b, size_t bn)
     return an && bn && (uintptr_t)a < (uintptr_t)b + bn && (uintptr_t)b < (uintptr_t)a + an;
 }
 
-/* What of the tape's lies in a range of memory, or NULL: what library and plans took of the arena or will take, slabs,
-   far memory, the state. memory: the caller's pointer; plans bound to the same one share it, and its front may hold the
-   state. for_far: far memory may be shared, too, since values lie there within a step only. */
+/* Names what of the tape's overlaps a range of memory: the tape, plans or free bytes in the arena, slabs, far memory,
+   the state. NULL: nothing. memory: the pointer that the caller gave; plans bound to the same pointer share its memory,
+   and its front may hold the state. for_far: far memory may be shared, too, as values lie there within a step only. */
 static const char *gcpi_taken(const gcp_tape *t, const void *first, size_t bytes, const void *memory, int for_far)
 {
     const gcp_arena *a = t->arena;
@@ -166,7 +167,7 @@ static const char *gcpi_taken(const gcp_tape *t, const void *first, size_t bytes
                : NULL;
 }
 
-/* The tape's note of a bound plan; NULL: of none. make: a new one where there is none, or NULL where all are in use. */
+/* The tape's note of a bound plan, or NULL. make: if there is none, a vacant one, or NULL if all are in use. */
 static gcpi_binding *gcpi_binding_of(gcp_tape *t, const gcpi_plan *in, int make)
 {
     gcpi_binding *vacant = NULL;
@@ -186,7 +187,7 @@ static void gcpi_binding_note(gcp_tape *t, const gcpi_plan *in, gcpi_binding *b)
     if (t->toucher == in->number) t->toucher = 0;
 }
 
-/* What was written to the slab, or came of a step, is gone. */
+/* The inputs and results in the slab are lost. since: what lost them, for messages. */
 static void gcpi_written_forget(gcpi_plan *in, const char *since)
 {
     memset(in->written, 0, (size_t)in->p.tensors);
@@ -195,7 +196,7 @@ static void gcpi_written_forget(gcpi_plan *in, const char *since)
     in->since = since;
 }
 
-/* The plan is about to write to its slab: what the others have there is gone. */
+/* The plan is about to write to its slab: what other plans have in those bytes is lost. */
 static void gcpi_touch(gcpi_plan *in)
 {
     gcp_tape *t = in->p.tape;
@@ -216,7 +217,7 @@ static void gcpi_recordings_forget(gcpi_plan *in)
     }
 }
 
-static void gcpi_state_forget(gcp_tape *t)          /* its home is gone, or was never filled */
+static void gcpi_state_forget(gcp_tape *t)          /* its memory is given back, or was never filled */
 {
     gcp_slots_reset(t);
     t->state = NULL;
@@ -252,13 +253,13 @@ GCPI_DEF gcp_code gcp_state_bind_on_at(gcp_tape *t, const gcp_target *target, vo
     return t->code;
 }
 
-/* Whether the state is at the front of this memory, or will be. */
+/* Whether the state lies at the front of this memory, or will when it is bound. */
 static int gcpi_state_here(const gcp_tape *t, const void *memory)
 {
     return !t->state || (!t->own_state && memory == t->state_memory);
 }
 
-/* The plan's bytes for the state as it is, with the plan's own slots. */
+/* Updates the plan's bytes for the state as it is now; with them the plan must still fit its budget. */
 static gcp_code gcpi_plan_refresh(gcp_plan *plan, gcp_at at, const char *what)
 {
     gcpi_plan_sizes(plan);
@@ -269,8 +270,8 @@ static gcp_code gcpi_plan_refresh(gcp_plan *plan, gcp_at at, const char *what)
         plan->in->opts.budget);
 }
 
-/* Where the slab goes in the plan's memory: behind the state where that is at its front, where the first plan's align
-   put it. NULL: an error. */
+/* Where the slab goes in the plan's memory: after the state, if the state is at the front of it (where the first plan's
+   align put it), else at the front. NULL: an error. */
 static unsigned char *gcpi_slab_place(const gcp_plan *plan, gcp_at at, const char *what)
 {
     const gcpi_plan *in = plan->in;
@@ -291,7 +292,7 @@ static unsigned char *gcpi_slab_place(const gcp_plan *plan, gcp_at at, const cha
     return t->code ? NULL : slab;
 }
 
-/* The state has another layout than when the slab was laid: the slab moves with it. */
+/* The state's layout has changed since the slab was placed: places the slab again. */
 static gcp_code gcpi_lay_again(gcp_plan *plan, gcp_at at, const char *what)
 {
     gcpi_plan *in = plan->in;
@@ -336,8 +337,8 @@ static gcp_code gcpi_bound_check(gcp_plan *plan, gcp_at at, const char *what)
                             "another plan used the same memory between the micro-batches of this one");
 }
 
-/* Whether the plan's slots and target go with the state as it is, and where the state lies elsewhere, whether they find
-   room there. */
+/* Whether the plan's optimiser and target agree with the state, and if the state lies in other memory than the plan's,
+   whether the plan's slots have room there. */
 static gcp_code gcpi_bind_state_ok(const gcp_plan *plan, gcp_at at)
 {
     const gcp_tape *t = plan->tape;
@@ -364,7 +365,7 @@ static gcp_code gcpi_bind_state_ok(const gcp_plan *plan, gcp_at at)
     return GCP_OK;
 }
 
-/* Lays state, slots and slab into in->memory. Nothing is written before all of it is known to fit. */
+/* Places state, slots and slab in in->memory. Nothing is written before all of it is known to fit. */
 static gcp_code gcpi_bind_memory(gcp_plan *plan, gcp_at at)
 {
     gcp_tape *t = plan->tape;
@@ -408,7 +409,7 @@ static void gcpi_unlay(gcpi_plan *in)
     in->slab = NULL;
 }
 
-/* Gives back what the target allocated, and with it a state that lay there. */
+/* Gives back what the target allocated. A state that lies in it is lost. */
 static void gcpi_release(gcp_plan *plan)
 {
     gcpi_plan *in = plan->in;
@@ -421,7 +422,8 @@ static void gcpi_release(gcp_plan *plan)
     t->layout++;
 }
 
-/* gcp_bind(plan, NULL, 0): memory that the target gives, or gave before where that is enough or holds the state. */
+/* gcp_bind(plan, NULL, 0): the target allocates. What it gave this plan before is kept if it is large enough, or holds
+   the state. */
 static gcp_code gcpi_bind_owned(gcp_plan *plan, gcp_at at)
 {
     gcpi_plan *in = plan->in;
@@ -488,7 +490,7 @@ GCPI_DEF gcp_code gcp_bind_at(gcp_plan *plan, void *memory, size_t size, gcp_at 
     gcp_tape *t = plan->tape;
     const void *owned = in->owned, *had_state = t->state;
     if (in->p.names) return gcpi_refuse_plan(plan, GCP_E_BIND, at, "gcp_bind", "a graph's plan has nothing to run");
-    gcpi_unlay(in);                               /* until this bind succeeds */
+    gcpi_unlay(in);                               /* the plan is not bound unless this bind succeeds */
     in->memory = memory; in->memory_size = size;
     if (!memory && size == 0) code = gcpi_bind_owned(plan, at);
     else if (!memory)
@@ -499,7 +501,7 @@ GCPI_DEF gcp_code gcp_bind_at(gcp_plan *plan, void *memory, size_t size, gcp_at 
     if (gcpi_trouble(t, &in->p.target, at, "gcp_bind")) code = t->code;
     if (!code) return GCP_OK;
     gcpi_unlay(in);
-    if (in->owned != owned) gcpi_release(plan);   /* what an earlier bind was given stays: the state lies in it */
+    if (in->owned != owned) gcpi_release(plan);   /* what an earlier bind got stays: the state may lie in it */
     if (!had_state) gcpi_state_forget(t);
     return code;
 }
@@ -565,8 +567,6 @@ GCPI_DEF size_t gcp_plans_room_at(const gcp_plan *const *plans, int count)
         most = GCPI_MAX(most, plans[i]->in->p.target.align);
         least = GCPI_MIN(least, plans[i]->in->p.target.align);
     }
-    /* where the first is bound by the smaller align, both are lost */
+    /* if the plan that is bound first has a smaller align, both alignments may cost bytes */
     return bytes ? bytes + most - 1 + (least < most ? least - 1 : 0) : 0;
 }
-
-/* The bytes of an item, by its place: in the slab, or in the state through its root's parameter. */

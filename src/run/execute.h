@@ -1,5 +1,7 @@
 /* The executor: an instruction becomes a call of its op, of a group, or of a pair that runs as one pass. */
 
+/* The bytes of an item. offset: its place in the slab; -1: it lies in the state, with its root's parameter. NULL: in
+   neither. */
 static void *gcpi_item_data(const gcpi_plan *in, int item, ptrdiff_t offset)
 {
     const gcpi_item *x = &in->p.items[item];
@@ -23,7 +25,7 @@ static void gcpi_view_empty(const gcpi_plan *in, gcp_view *v, int tensor, int gr
     v->accumulate = 0;
 }
 
-/* Fills the operands of a call in from those of a task. */
+/* Fills the call's views of the task's operands. Operand k is placed at in->placed[n + k]. */
 static void gcpi_call_operands(const gcpi_plan *in, const gcpi_task *t, int n, gcpi_call_space *s)
 {
     const gcpi_problem *p = &in->p;
@@ -70,7 +72,7 @@ static void gcpi_call_begin(const gcpi_plan *in, const gcpi_task *t, gcp_call *c
     c->target = &in->p.target;
 }
 
-/* A group, or an op that can be one, as a call of GCP_ROW_APPLY. */
+/* A group, or a single op that could be a group, as a call of GCP_ROW_APPLY. */
 static void gcpi_apply_call(const gcpi_plan *in, const gcpi_task *t, int n, gcp_call *c, gcpi_call_space *s)
 {
     const gcpi_op *last = &in->p.tape->ops[t->op];
@@ -108,9 +110,9 @@ static void gcpi_run_op(const gcpi_plan *in, const gcpi_instruction *i, int n)
     (t->kind == GCPI_TASK_FORWARD ? row->forward : row->backward)(&call);
 }
 
-/* Pairs: two instructions that run as one pass on this CPU, with the bits of both one by one. The second writes where
-   the first would have written, or reads it while it is in cache, so that nothing can see what is left out, whatever
-   the plan. */
+/* Pairs: two instructions that run as one pass on this CPU and give the same bits as one after the other. The second
+   writes where the first would have written, so that no instruction could read what is left out; or it reads what the
+   first made while that is in cache. */
 
 /* Index of a task's operand, or -1. */
 static int gcpi_operand_at(const gcpi_plan *in, const gcpi_task *t, int slot)
@@ -119,7 +121,8 @@ static int gcpi_operand_at(const gcpi_plan *in, const gcpi_task *t, int slot)
     return -1;
 }
 
-/* Whether operand b of u, from placed[m] on, is the very bytes of operand a of t, both written but not added to. */
+/* Whether operand b of task u (placed from placed[m] on) has the same bytes as operand a of task t (from placed[n] on),
+   and both tasks write them without adding. */
 static int gcpi_same_place(const gcpi_plan *in, const gcpi_task *t, int n, int a, const gcpi_task *u, int m, int b)
 {
     if (a < 0 || b < 0) return 0;
@@ -131,7 +134,7 @@ static int gcpi_same_place(const gcpi_plan *in, const gcpi_task *t, int n, int a
            in->p.items[x->item].bytes == in->p.items[y->item].bytes;
 }
 
-/* conv2d and, in place behind it, an addition, a rectifier or both. */
+/* conv2d and, next and in place, an addition, a rectifier or both. */
 static int gcpi_conv_ends(const gcpi_plan *in, const gcpi_task *t, int n, const gcpi_task *u)
 {
     int reads = 0;
@@ -145,7 +148,7 @@ static int gcpi_conv_ends(const gcpi_plan *in, const gcpi_task *t, int n, const 
                                          gcpi_operand_at(in, u, GCPI_SLOT_OUT));
 }
 
-/* Backward of a rectifier and, in place behind it, of the batch-norm ahead of it. */
+/* Backward of a rectifier and, next and in place, of the batch-norm whose output it rectifies. */
 static int gcpi_norm_begins(const gcpi_plan *in, const gcpi_task *t, int n, const gcpi_task *u)
 {
     if (t->kind != GCPI_TASK_BACKWARD || u->kind != GCPI_TASK_BACKWARD) return 0;
@@ -200,7 +203,7 @@ static void gcpi_run_norm_begins(const gcpi_plan *in, int i, int n)
     norm->row->backward(&call);
 }
 
-/* i, n: an instruction and where its operands are placed; t, u: its task and that of the next one. */
+/* i: an instruction; its operands are placed from placed[n] on. t, u: its task and the next instruction's. */
 typedef struct gcpi_pair {
     int (*fits)(const gcpi_plan *in, const gcpi_task *t, int n, const gcpi_task *u);
     void (*run)(const gcpi_plan *in, int i, int n);
@@ -209,7 +212,7 @@ static const gcpi_pair gcpi_pairs[] = { { gcpi_conv_ends, gcpi_run_conv_ends },
                                         { gcpi_conv_sums, gcpi_run_conv_sums },
                                         { gcpi_norm_begins, gcpi_run_norm_begins } };
 
-static const gcpi_pair *gcpi_pair_at(const gcpi_plan *in, int i, int n)        /* NULL: this one runs on its own */
+static const gcpi_pair *gcpi_pair_at(const gcpi_plan *in, int i, int n)        /* NULL: instruction i runs alone */
 {
     if (i + 1 >= (int)in->list.count || in->p.target.kernels || in->opts.check || in->opts.no_groups) return NULL;
     const gcpi_task *t = &in->p.tasks[in->list.at[i].task], *u = &in->p.tasks[in->list.at[i + 1].task];
@@ -218,7 +221,7 @@ static const gcpi_pair *gcpi_pair_at(const gcpi_plan *in, int i, int n)        /
     return NULL;
 }
 
-/* A gradient, or bytes of the state that have its shape. */
+/* A view of data as reals with the item's shape: the item itself, or values, slots and a count in the state. */
 static gcp_view gcpi_view_like(const gcpi_plan *in, int item, void *data)
 {
     gcp_view v;
@@ -303,8 +306,8 @@ static gcp_at gcpi_instruction_at(const gcpi_plan *in, int i)
     return (t->kind <= GCPI_TASK_BACKWARD || by_item) && op >= 0 ? in->p.tape->ops[op].at : in->opts.at;
 }
 
-/* .check: a recomputed output must hash as its first version did; the first NaN is an error where it was made; what
-   dies is overwritten with NaNs. */
+/* .check: a recomputed output must have the hash of its first value; the first NaN is an error of the op that made it;
+   buffers are overwritten with NaNs when they die. */
 typedef struct gcpi_looked { uint64_t hash; int nan; } gcpi_looked;
 
 static void gcpi_look_bytes(const gcp_target *target, const unsigned char *data, size_t size, int real, gcpi_looked *l)
@@ -332,7 +335,7 @@ static gcpi_looked gcpi_look(const gcpi_plan *in, int item, ptrdiff_t offset)
     return l;
 }
 
-/* Before the first instruction: what the step is given. */
+/* Before the first instruction: the state and the inputs hold no NaN. */
 static void gcpi_check_given(const gcpi_plan *in, gcp_at at)
 {
     char name[128];
@@ -374,7 +377,7 @@ static void gcpi_check_instruction(const gcpi_plan *in, int i, int n)
                         in->blocks[in->dying[d]].bytes);
 }
 
-/* Far copies. The list reads as if each were done at once; they run on until an instruction needs their bytes. */
+/* Far copies. In the list each seems to be done at once. In fact it runs on until an instruction needs its bytes. */
 static void gcpi_far_wait(gcpi_plan *in, int id)
 {
     if (in->flying[id].end && in->p.target.copy_wait) in->p.target.copy_wait(in->p.target.context, id);
@@ -401,7 +404,7 @@ static void gcpi_far_start(gcpi_plan *in, const gcpi_task *t, int n)
     if (!target->copy_start || in->opts.check) gcpi_far_wait(in, id);
 }
 
-/* Waits for the copies that meet a task's operands. */
+/* Waits for the copies that must be done before the task (gcpi_meets). */
 static void gcpi_far_meet(gcpi_plan *in, const gcpi_task *t, int n)
 {
     for (int id = 0; in->far_at && id < GCP_COPIES; id++)
@@ -427,7 +430,7 @@ static void gcpi_run_instruction(gcpi_plan *in, int i, int n)
     if (in->opts.check && in->measuring != 1) gcpi_check_instruction(in, i, n);
 }
 
-/* Issues the whole list. A device's first complaint carries the line of the op that it followed. */
+/* Issues the whole list. A device's first error gets the line of the op that was issued last. */
 static void gcpi_issue(void *plan)
 {
     gcpi_plan *in = (gcpi_plan *)plan;

@@ -1,11 +1,11 @@
-/* Making plans: bytes of the state, a plan's figures, gcp_plan_make and its like, giving plans back. */
+/* Making plans: bytes of the state, a plan's figures, gcp_plan_make and gcp_graph_plan, freeing plans. */
 
 static int gcpi_slots_of(const gcp_plan_opts *o)
 {
     return o->optimizer == GCP_OPTIMIZER_SGD ? o->momentum > 0 : o->optimizer ? 2 : 0;
 }
 
-/* State: counters (of the tape, and of each parameter how often its slots were updated), values, slots. */
+/* The state's layout: counters (the tape's, then per parameter how often its slots were updated), values, slots. */
 enum { GCPI_STATE_ALIGN = 64 };
 typedef struct gcpi_counters { uint64_t steps, updates; } gcpi_counters;
 
@@ -18,7 +18,7 @@ static size_t gcpi_parameter_bytes(const gcp_tape *t, int i)
     return gcpi_round(gcpi_count(t->parameters[i].shape) * sizeof(gcp_real), GCPI_STATE_ALIGN);
 }
 
-/* The state with what each of these plans adds to it. */
+/* Bytes of the state once it has the slots that each of these plans adds. */
 static size_t gcpi_state_with(const gcp_tape *t, gcpi_plan *const *plans, int count)
 {
     size_t total = gcpi_counters_bytes(t);
@@ -39,7 +39,7 @@ GCPI_DEF size_t gcp_state_bytes(const gcp_tape *t, gcp_optimizer optimizer)
     return total;
 }
 
-/* The figures that change where the state grows. */
+/* The figures that change when the state grows. */
 static void gcpi_plan_sizes(gcp_plan *plan)
 {
     gcpi_plan *in = plan->in;
@@ -93,7 +93,7 @@ static void gcpi_plan_figures(gcp_plan *plan)
     plan->segments = in->segments;
     plan->far_bytes = in->far_bytes;
     plan->costed = p->costed;
-    /* rounding */
+    /* a bound above the plan's own time by less than 1e-9 of it is rounding */
     plan->bound_seconds =
         in->bound > plan->seconds && in->bound < plan->seconds * (1 + 1e-9) ? plan->seconds : in->bound;
     plan->method = in->method;
@@ -128,7 +128,7 @@ static int gcpi_plan_within(gcp_plan *plan)
     return 0;
 }
 
-/* Every tensor that the list copies away has a place of its own in far memory. */
+/* Gives every tensor that the list copies away a place in far memory; no two share bytes. */
 static int gcpi_plan_far(gcpi_plan *in, gcp_arena *a)
 {
     if (!in->p.far_count) return 1;
@@ -161,7 +161,7 @@ static int gcpi_customs_run_on(const gcpi_problem *p)
     return 1;
 }
 
-/* Inputs that the list reads, to know which were written. */
+/* Counts the inputs that the list reads: a step is refused until all of them are written. */
 static int gcpi_plan_inputs(gcpi_plan *in, gcp_arena *a)
 {
     in->written = GCPI_NEW(a, unsigned char, in->p.tensors + 1);
@@ -178,7 +178,7 @@ static int gcpi_plan_finish(gcp_plan *plan, gcp_arena *a)
     return gcpi_plan_within(plan);
 }
 
-/* Sums of bytes cannot overflow, whatever the plan, and sums of seconds are finite. */
+/* Refuses a network whose sums of bytes could overflow under some plan, or whose sum of seconds is not finite. */
 static int gcpi_plan_addressable(const gcpi_plan *in)
 {
     double bytes = 0, workspace = 0, seconds = 0;
@@ -232,7 +232,7 @@ static int gcpi_graph_steps(gcp_plan *plan, const char *text, gcp_arena *a)
     return gcpi_policy_fits(plan->tape, &in->opts, in->p.units) && gcpi_plan_finish(plan, a);
 }
 
-/* Takes the plan's own bytes. */
+/* Takes the plan's struct from the arena. Its lease begins here and ends where gcpi_plan_end says. */
 static int gcpi_plan_begin(gcp_plan *plan, const gcp_plan_opts *o)
 {
     gcp_arena *a = o->arena ? o->arena : plan->tape->arena;
@@ -246,7 +246,7 @@ static int gcpi_plan_begin(gcp_plan *plan, const gcp_plan_opts *o)
     return 1;
 }
 
-/* What lay bound where this plan lies now is gone: its arena was used again. */
+/* Forgets bindings of plans whose bytes this plan now has: their arena was used again. */
 static void gcpi_binding_forget(gcp_tape *t, const gcpi_plan *in)
 {
     uintptr_t first = (uintptr_t)in->arena->base + (uintptr_t)in->lease.first,
@@ -256,7 +256,7 @@ static void gcpi_binding_forget(gcp_tape *t, const gcpi_plan *in)
             memset(&t->bindings[i], 0, sizeof t->bindings[i]);
 }
 
-/* Bytes in the tape's arena of plans that were freed while later ones live. */
+/* Bytes that freed plans still hold in the tape's arena, because a later plan is not freed. */
 static size_t gcpi_freed_below(const gcp_tape *t)
 {
     size_t bytes = 0;
@@ -264,7 +264,8 @@ static size_t gcpi_freed_below(const gcp_tape *t)
     return bytes;
 }
 
-/* The plan is made, or its bytes go back, with the error that there is or that the arena is too small. */
+/* Ends planning. If the plan was not made, its bytes go back to the arena, and if there is no error yet, the error is
+   that the arena is too small. */
 static void gcpi_plan_end(gcp_plan *plan, int made, const gcp_arena *was, size_t enough, const gcp_plan_opts *o,
                           const char *what, const char *call)
 {
@@ -306,8 +307,8 @@ static gcp_plan gcpi_plan_none(gcp_tape *t)
     return plan;
 }
 
-/* The arena has the plan's bytes again: where nothing lies behind them, at once; behind plans of the tape's arena as
-   soon as they went. */
+/* Gives the plan's bytes back to the arena, if they are the last taken there. In the tape's arena, bytes that are not
+   the last go back once all plans after them are freed. */
 static void gcpi_plan_return(gcp_plan *plan)
 {
     gcpi_plan *in = plan->in;

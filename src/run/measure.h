@@ -1,6 +1,6 @@
-/* What a plan really takes: seconds, bytes; and whether its gradients are right. */
+/* Measurements of a plan: its seconds, its bytes, and whether its gradients are right. */
 
-/* Profile. A copy runs beside nothing: its seconds are the link's. */
+/* Profile. Each instruction is waited for, far copies too, so that a copy's seconds are those of the link. */
 typedef struct gcpi_timed { gcpi_plan *in; int instruction, operand; } gcpi_timed;
 static void gcpi_issue_one(void *timed)
 {
@@ -35,7 +35,7 @@ static int gcpi_profile_step(gcpi_plan *in, const gcp_step_opts *o, double *seco
     return 1;
 }
 
-static double gcpi_median(const double *x, ptrdiff_t stride, int n)          /* the value with as many below as above */
+static double gcpi_median(const double *x, ptrdiff_t stride, int n)          /* n even: the upper middle value */
 {
     for (int i = 0; i < n; i++) {
         int below = 0;
@@ -73,7 +73,7 @@ GCPI_DEF double gcp_instruction_seconds(const gcp_plan *plan, int i)
                : 0;
 }
 
-/* Runs the plan in other memory on copies of state and inputs; everything is as it was afterwards. */
+/* Runs the plan in other memory, on copies of state and inputs; afterwards everything is as before. measuring = 1. */
 static void gcpi_run_copy(gcpi_plan *in, unsigned char *base, const gcp_step_opts *o)
 {
     gcp_tape *t = in->p.tape;
@@ -94,7 +94,7 @@ static void gcpi_run_copy(gcpi_plan *in, unsigned char *base, const gcp_step_opt
     t->state = state;
 }
 
-/* Bytes up to the last that is not pattern. */
+/* Bytes up to the last that differs from the pattern. */
 static size_t gcpi_touched(const gcp_target *target, const unsigned char *base, size_t size, unsigned char pattern)
 {
     unsigned char some[16384];
@@ -152,7 +152,7 @@ GCPI_DEF size_t gcp_measure_at(gcp_plan *plan, void *memory, size_t size, gcp_st
     return measured;
 }
 
-/* Gradient check. Steps repeat on the same numbers and leave state alone (measuring = 2). */
+/* Gradient check. Its steps all have the same numbers (dropout, say) and do not change the state: measuring = 2. */
 typedef struct gcpi_check_job {
     gcp_plan *plan;
     gcp_step_opts o;
@@ -185,8 +185,8 @@ static double gcpi_stencil(gcpi_check_job *j, gcp_real *x, double was, double h)
     return (8 * a - b) / (12 * h);
 }
 
-/* An error may be a kink between the stencil's points, of a rectifier or a maximum, and not backward's: closer points
-   miss it. */
+/* A large error need not be backward's: a rectifier or a maximum may have a kink between the stencil's points. Then
+   closer points give a small error. */
 static void gcpi_check_element(gcpi_check_job *j, gcp_tensor x, int element, gcp_real *at, double exact, double usual)
 {
     enum { STEPS = 3 };
@@ -198,7 +198,7 @@ static void gcpi_check_element(gcpi_check_job *j, gcp_tensor x, int element, gcp
         double numeric = gcpi_stencil(j, at, (double)first, h);
         double error = fabs(numeric - exact) / GCPI_MAX(1.0, GCPI_MAX(fabs(numeric), fabs(exact)));
         if (!i || error < least) best = numeric;
-        if (error < least) least = error;           /* a NaN is no less */
+        if (error < least) least = error;           /* false for a NaN */
     }
     gcpi_bytes_copy(target, at, &first, sizeof first);
     j->r.elements++;
@@ -258,7 +258,7 @@ GCPI_DEF gcp_gradcheck_result gcp_gradcheck_at(gcp_plan *plan, gcp_gradcheck_opt
         gcpi_check_tensor(&j, i, (gcp_real *)gcpi_item_data(in, i, in->where[i]), analytic);
         in->measuring = 0;
         a->scratch = scratch;
-        in->ran = 0;                              /* what lies there now came of a changed element */
+        in->ran = 0;                              /* the last results are those of a changed element */
         in->since = "gcp_gradcheck";
     }
     j.r.passed = j.r.elements > 0 && j.r.worst <= j.tolerance;

@@ -1,12 +1,12 @@
 /* A plan, from options to a verified list with addresses: problem, choice, list, lifetimes, layout, verification. */
 
-/* a buffer, for reports */
+/* a buffer of the placed list, as reports, .check and the figures need it */
 typedef struct gcpi_extent { size_t offset, bytes; int first, last, item, again; } gcpi_extent;
 
 typedef struct gcpi_plan {
-    gcpi_lease lease;                 /* its bytes in this arena, itself at their front; freed by gcp_plan_free */
+    gcpi_lease lease;                 /* its bytes in the arena, this struct at their front; freed by gcp_plan_free */
     gcp_arena *arena;
-    uint64_t number;                  /* by which the tape knows it */
+    uint64_t number;                  /* the tape knows the plan by it */
     gcp_plan_opts opts;
     gcpi_problem p;
     gcpi_list list;
@@ -14,28 +14,29 @@ typedef struct gcpi_plan {
     size_t *live;                     /* per instruction */
     double *seconds;                  /* per instruction, measured; 0: not yet */
     gcpi_extent *blocks; int block_count;
-    ptrdiff_t *where;                 /* per item: offset of its last value in the slab, -1 where it has none */
-    /* .check: first version's hash per item; blocks that die at each instruction */
+    ptrdiff_t *where;                 /* per item: offset in the slab of its last value, -1: none */
+    /* .check: per item the hash of its first value; the buffers (indices of blocks) that die at each instruction:
+       dying[dying_first[i]] up to dying[dying_first[i + 1]] */
     uint64_t *hashes; int *dying, *dying_first;
-    /* keep_all: slab of that plan, 0 where it is not known */
+    /* keep_all: slab bytes of the keep-all plan, 0 where not known */
     size_t slab_bytes, state_bytes, live_peak, keep_all;
     const char *method; double bound; gcpi_fit fit;                 /* of the planner's order */
-    int peak_at, forward_end, slots, segments;          /* forward_end: the instruction behind the last F */
-    /* what gcp_bind was given: where the state grows, the slab moves in it */
+    int peak_at, forward_end, slots, segments;          /* forward_end: the instruction after the last F */
+    /* what gcp_bind was given: the slab moves inside it when the state grows */
     void *memory; size_t memory_size;
-    unsigned char *slab; void *owned; size_t owned_size;              /* owned: given by the target */
-    unsigned layout;                  /* of the tape's memory when the slab was laid */
-    unsigned char *written;           /* per tensor: an input that was written since then */
-    /* inputs that the list reads; those of them that were not written; a step ran since then */
+    unsigned char *slab; void *owned; size_t owned_size;              /* owned: the target allocated it */
+    unsigned layout;                  /* tape->layout when the slab was placed */
+    unsigned char *written;           /* per tensor: 1 for an input that was written since then */
+    /* inputs that the list reads; how many of them are not written; whether a step ran since the slab was placed */
     int inputs, unwritten, ran;
-    const char *since;                /* what took away what was written */
+    const char *since;                /* for messages: what lost the written inputs */
     int micro, measuring;
-    ptrdiff_t *far_at;                /* per tensor: where far memory has it, -1: never */
-    double timeline;                  /* seconds with far copies beside them; 0: there are none */
+    ptrdiff_t *far_at;                /* per tensor: its offset in far memory, -1: never there */
+    double timeline;                  /* seconds of a step, far copies beside it; 0: the list has no copies */
     unsigned char *far; void *far_owned; size_t far_bytes;
     gcpi_transfer flying[GCP_COPIES]; int next_copy;
     gcp_step_numbers numbers;         /* of the step that is being issued; the slab holds a copy for the kernels */
-    void *recordings[4];              /* the device's, one for each way that micro-batches differ */
+    void *recordings[4];              /* the device's: of a first, middle, only and last micro-batch */
 } gcpi_plan;
 
 static int gcpi_plan_bad(gcp_tape *t, const gcp_plan_opts *o, const char *text)
@@ -44,7 +45,8 @@ static int gcpi_plan_bad(gcp_tape *t, const gcp_plan_opts *o, const char *text)
     return 0;
 }
 
-/* An option that is given belongs to the policy or the optimiser. Before the defaults: those are not given. */
+/* Every option that was given must be one that the policy or the optimiser uses. Called before gcpi_plan_defaults, as
+   defaults do not count as given. */
 static int gcpi_plan_applies(gcp_tape *t, const gcp_plan_opts *o)
 {
     const gcp_policy policy = o->policy;
@@ -92,7 +94,7 @@ static void gcpi_plan_defaults(gcp_plan_opts *o)
     if (o->far == (size_t)GCP_ZERO) o->far = 0;
 }
 
-/* The numbers of an optimiser, with their defaults. */
+/* The optimiser's numbers must be in range. Called after gcpi_plan_defaults. */
 static int gcpi_plan_numbers_ok(gcp_tape *t, const gcp_plan_opts *o)
 {
     const struct { const char *name; double value, below;
@@ -135,7 +137,7 @@ static int gcpi_target_ok(gcp_tape *t, const gcp_plan_opts *o)
     return 1;
 }
 
-/* Fills the defaults. */
+/* Checks the options and fills in their defaults. */
 static int gcpi_plan_options_ok(gcp_tape *t, gcp_plan_opts *o)
 {
     int *const flags[] = { &o->balance, &o->replay, &o->far_only, &o->inference, &o->nesterov, &o->fuse_update,
@@ -167,7 +169,7 @@ static int gcpi_plan_options_ok(gcp_tape *t, gcp_plan_opts *o)
     return !o->target || gcpi_target_ok(t, o);
 }
 
-/* Every parameter of the state was recorded again, or the first missing one is named. */
+/* Every parameter of the tape must be recorded (again, after a reset); the error names the first that is missing. */
 static int gcpi_parameters_seen(gcp_tape *t, gcp_at at)
 {
     for (int i = 0; i < t->parameter_count; i++)
@@ -210,7 +212,7 @@ static int gcpi_policy_fits(gcp_tape *t, const gcp_plan_opts *o, int units)
     return 0;
 }
 
-/* The list that the user gave. */
+/* Parses the list that the user gave: the first pass counts its instructions, the second stores them. */
 static int gcpi_plan_list(gcpi_plan *in, gcp_arena *a)
 {
     gcp_tape *t = in->p.tape;
@@ -234,7 +236,7 @@ static int gcpi_plan_list(gcpi_plan *in, gcp_arena *a)
     return gcpi_list_reruns(&in->p, &in->list, a);
 }
 
-/* Where each operand lies, from the buffers. */
+/* Where each operand lies, and each item's last value: from the addresses of buffers. */
 static void gcpi_plan_place(gcpi_plan *in, const gcpi_lives *l)
 {
     const gcpi_problem *p = &in->p;
@@ -288,8 +290,8 @@ static size_t gcpi_slab_limit(const gcpi_plan *in)
     return in->opts.budget > in->state_bytes ? in->opts.budget - in->state_bytes : 0;
 }
 
-/* The layout of a user's list. With a budget: by every amount of work that a planner may have spent, which finds that
-   of a printed plan again (of a least budget's nearly always). */
+/* The layout of a user's list. With a budget, it tries each amount of work that the planner can have spent on a layout:
+   so a list printed from a plan gets that plan's layout again (nearly always, if its budget was the least). */
 static int gcpi_plan_layout(gcpi_plan *in, gcpi_lives *l, size_t **live, gcp_arena *a)
 {
     ptrdiff_t scratch = a->scratch;
@@ -355,8 +357,9 @@ static int gcpi_plan_choose(gcp_plan *plan, int by_peak, gcp_arena *a)
     return ok;
 }
 
-/* The planner's list and its layout. In a large problem a layout takes longer than finding another order: there
-   candidates count by their bytes alone, and only what comes of it is laid out; where that fails, each is. */
+/* The planner's list and its layout. In a large problem a layout takes longer than finding another order. There
+   candidates are judged by their live peak, and only the chosen one gets a layout. If that does not fit, the search
+   runs again and lays out every candidate. */
 static int gcpi_plan_search(gcp_plan *plan, gcpi_lives *l, size_t **live, gcp_arena *a)
 {
     enum { LARGE = 3000 };
@@ -388,7 +391,7 @@ static int gcpi_plan_settle(gcp_plan *plan, gcp_arena *a)
     in->blocks = GCPI_NEW(a, gcpi_extent, lives.buffer_count + 1);
     if (!in->placed || !in->live || !in->where || !in->seconds || !in->blocks) return 0;
     memcpy(in->live, live, (size_t)in->list.count * sizeof *live);
-    /* the last buffer ends at a byte, not at a multiple of align */
+    /* lives.peak rounds every buffer up to align; the slab ends at the last buffer's last byte */
     in->live_peak = GCPI_MIN(lives.peak, in->slab_bytes);
     in->peak_at = lives.peak_at;
     gcpi_plan_place(in, &lives);

@@ -110,7 +110,7 @@ GCPI_DEF void gcp_sweep_csv(const gcp_point *p, int count, gcp_writer w)
         else gcpi_say(w, "%zu,,%zu,,\n", p[i].budget, p[i].planned_with);
 }
 
-/* One of the curve's two lines, over the points that fit. */
+/* One of the curve's two lines (bound or seconds), over the points that fit. */
 static void gcpi_sweep_line(const gcp_point *p, int count, gcp_writer w, int bound, double most, const char *style)
 {
     double width = (double)p[count - 1].budget;
@@ -193,7 +193,7 @@ static void gcpi_why_in_vain(const gcp_plan *plan, gcp_writer w)
              plan->reruns == 1 ? "" : "s");
 }
 
-/* Why: what the peak is made of, what set it, what was paid, and where nothing was saved, the reason. */
+/* Why the plan needs its bytes: the share that no plan can save, and why nothing was recomputed, if so. */
 static void gcpi_why_reason(const gcp_plan *plan, gcp_writer w)
 {
     const gcp_split *s = &plan->split;
@@ -271,7 +271,7 @@ GCPI_DEF void gcp_why_print(const gcp_plan *made, gcp_writer w)
     gcpi_why_reason(plan, w);
 }
 
-/* Memory over time (right) and address (up): a rectangle a buffer, named on hover. */
+/* Memory over time (to the right) and address (up): one rectangle per buffer, its name shown on hover. */
 static const char *gcpi_block_colour(const gcpi_plan *in, const gcpi_extent *b)
 {
     const gcpi_item *x = &in->p.items[b->item];

@@ -1,4 +1,4 @@
-/* A step: numbers, checks, counters; and tensors in and out of it. */
+/* A step: its numbers, checks and counters; and reading and writing tensors. */
 
 static double gcpi_root_value(const gcpi_plan *in)
 {
@@ -26,7 +26,7 @@ static void gcpi_numbers_fill(gcpi_plan *in, const gcp_step_opts *o)
     gcpi_bytes_copy(&in->p.target, in->slab, bytes, sizeof bytes);
 }
 
-/* One more update of each parameter that this plan's has slots for. */
+/* Counts one more update of each parameter that the plan trains, if its optimiser has slots. */
 static void gcpi_counts_advance(const gcpi_plan *in)
 {
     enum { SOME = 512 };
@@ -50,7 +50,7 @@ static void gcpi_counters_advance(gcpi_plan *in)
     if (in->micro == 0) gcpi_counts_advance(in);
 }
 
-/* The first input that the list reads and nobody wrote. */
+/* An error that names the first input that the list reads and that was not written. */
 static void gcpi_unwritten_fail(const gcpi_plan *in, gcp_at at, const char *what)
 {
     char name[128];
@@ -60,7 +60,7 @@ static void gcpi_unwritten_fail(const gcpi_plan *in, gcp_at at, const char *what
               gcp_name(gcpi_handle(in->p.tape, i), name, sizeof name), in->since);
 }
 
-/* Whether this plan may go on from where it stands; it then is the one that runs. */
+/* Whether this plan may run its next micro-batch. If so, it is the tape's running plan from now on. */
 static int gcpi_may_run(gcpi_plan *in, gcp_at at, const char *what)
 {
     gcp_tape *t = in->p.tape;
@@ -76,7 +76,7 @@ static int gcpi_may_run(gcpi_plan *in, gcp_at at, const char *what)
     return 1;
 }
 
-/* What was issued broke off: its recording is worth nothing, nor is what the micro-batches have added up. */
+/* Whether a run failed. If so, its recording is useless, and so are the gradients that micro-batches have summed. */
 static int gcpi_broken_off(gcpi_plan *in, gcp_at at, const char *what)
 {
     if (!in->p.tape->code && !gcpi_trouble(in->p.tape, &in->p.target, at, what)) return 0;
@@ -85,8 +85,8 @@ static int gcpi_broken_off(gcpi_plan *in, gcp_at at, const char *what)
     return 1;
 }
 
-/* A step is recorded only where each repetition makes the same calls: no host code in between, always the same
-   memory. */
+/* A device may record a step only if every step makes the same calls: no host code in between, always the same memory.
+   way: which recording, as calls differ between the first, the last and other micro-batches. */
 static double gcpi_run(gcpi_plan *in, const gcp_step_opts *o, const char *what)
 {
     const gcp_target *target = &in->p.target;
@@ -108,7 +108,7 @@ static double gcpi_run(gcpi_plan *in, const gcp_step_opts *o, const char *what)
     return value;
 }
 
-/* The learning rate goes with an optimiser, and only with one. free: it need not be given. */
+/* A plan with an optimiser needs a learning rate, another may have none. free: the rate may be left out. */
 static int gcpi_rate_ok(const gcp_plan *plan, double *lr, int free, gcp_at at, const char *what)
 {
     double given = *lr, rate = *lr = gcpi_option(given, 0);
@@ -143,7 +143,7 @@ GCPI_DEF double gcp_forward_at(gcp_plan *plan, gcp_step_opts o)
     return gcpi_rate_ok(plan, &o.lr, 1, o.at, "gcp_forward") ? gcpi_run(plan->in, &o, "gcp_forward") : (double)NAN;
 }
 
-/* Copies a whole tensor between the user's dense array and where it lies. */
+/* Copies a whole tensor between the user's dense array and its place in the slab or the state. */
 static gcp_code gcpi_copy_dense(const gcpi_plan *in, int item, unsigned char *user, int to_user, gcp_at at)
 {
     const gcpi_item *x = &in->p.items[item];
@@ -186,7 +186,7 @@ static gcpi_access gcpi_access_of(gcp_plan *plan, gcp_tensor x, gcp_at at, const
     return a;
 }
 
-/* The forward op that reads an input k-th, and as which of its inputs; NULL: no more. */
+/* The k-th forward op that reads this item, and as which of its inputs; NULL: there are no more. */
 static const gcpi_op *gcpi_reading_op(const gcpi_problem *p, int item, int k, int *input)
 {
     for (int f = 0; f < p->forward; f++)
@@ -198,7 +198,7 @@ static const gcpi_op *gcpi_reading_op(const gcpi_problem *p, int item, int k, in
     return NULL;
 }
 
-/* Each label is in the range of each op that reads it, or what that ignores. */
+/* Each label must be in the range of each op that reads it, or be the label that the op ignores. */
 static gcp_code gcpi_labels_check(const gcpi_access *a, const int32_t *labels)
 {
     gcp_tape *t = a->plan->tape;
@@ -242,7 +242,7 @@ GCPI_DEF gcp_code gcp_write_at(gcp_plan *plan, gcp_tensor x, const void *data, g
     return GCP_OK;
 }
 
-/* A value that lies in the slab was written, or came of a step. */
+/* Whether an item has a value to read: state always, an input once written, others once a step ran. */
 static gcp_code gcpi_there(const gcpi_access *a, int item)
 {
     const gcpi_plan *in = a->plan->in;

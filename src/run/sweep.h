@@ -1,7 +1,7 @@
-/* Planning more than once: how much arena it takes, the trade-off curve, the largest batch. */
+/* How much arena planning takes; and planning more than once: the trade-off curve, the largest batch. */
 
-/* An upper bound of what planning takes, the longest list that the policy can make included. */
-/* list: instructions; listed: their operands */
+/* Counts for an upper bound of what planning takes. list: instructions of the longest list that the policy can make;
+   listed: their operands. */
 typedef struct gcpi_sizes { size_t tasks, forward, items, operands, list, listed; } gcpi_sizes;
 
 static size_t gcpi_arena_budget(const gcpi_sizes *n)
@@ -65,7 +65,7 @@ GCPI_DEF size_t gcp_plan_arena_at(gcp_tensor loss, gcp_plan_opts o)
     return gcpi_arena_of(t, &o, &n) + lines * (sizeof(uint64_t) + sizeof(double));
 }
 
-/* From lines and words: what gcp_graph_plan makes of them. */
+/* An upper bound from the text's lines and words alone, without parsing it. */
 GCPI_DEF size_t gcp_graph_arena_at(const gcp_tape *t, const char *text, gcp_plan_opts o)
 {
     gcpi_sizes n;
@@ -89,7 +89,7 @@ GCPI_DEF size_t gcp_graph_arena_at(const gcp_tape *t, const char *text, gcp_plan
     return gcpi_arena_of(t, &o, &n) + length + lines * (2 * sizeof(char *) + 8 * sizeof(int)) + 1;
 }
 
-/* Sweeps. A point takes over the plan of a smaller budget where that is faster. */
+/* Sweeps. A point takes the plan of a smaller budget where that is faster. This one plans a tape, or a graph's text. */
 static gcp_plan gcpi_plan_any(gcp_tensor loss, const char *text, gcp_plan_opts o)
 {
     return text ? gcp_graph_plan_at(loss.tape, text, o) : gcp_plan_make_at(loss, o);
@@ -99,7 +99,7 @@ static int gcpi_sweep_points(gcp_tensor loss, const char *text, gcp_point *point
 {
     gcp_tape *t = loss.tape;
     int fit = 0;
-    const gcp_point *last = NULL;          /* the fastest so far: its plan fits in all larger budgets */
+    const gcp_point *last = NULL;          /* the fastest so far: its plan fits all later budgets too */
     if (!t || t->code || count <= 0) return 0;
     if (!points) return gcpi_fail(t, GCP_E_ARGUMENT, o.at, "gcp_sweep", "points is NULL"), 0;
     o.policy = GCP_POLICY_BUDGET;
@@ -158,7 +158,7 @@ GCPI_DEF size_t gcp_least_budget_at(gcp_tensor loss, gcp_plan_opts o)
     return least;
 }
 
-/* What a tape keeps over a reset. The tries of gcp_max_batch leave none of their parameters behind. */
+/* What a tape keeps over a reset. gcp_max_batch restores it after each try, so that a try's parameters do not stay. */
 typedef struct gcpi_lasting { int parameters, sealed; ptrdiff_t text_mark; } gcpi_lasting;
 
 /* Forgets a try, but not its error. */
@@ -166,7 +166,7 @@ static void gcpi_batch_forget(gcp_tape *t, gcpi_lasting was)
 {
     char message[GCP_MAX_ERROR];
     gcp_code code = t->code;
-    gcp_error(t);                                   /* a full tape writes its message when it is asked */
+    gcp_error(t);                                   /* a full tape's message is written only here */
     memcpy(message, t->message, sizeof message);
     gcp_tape_reset(t);
     t->parameter_count = was.parameters; t->sealed = was.sealed; t->text_mark = was.text_mark;
@@ -175,7 +175,7 @@ static void gcpi_batch_forget(gcp_tape *t, gcpi_lasting was)
     memcpy(t->message, message, sizeof message);
 }
 
-/* 1: a batch fits; 0: not, and the tape's error says why; -1: another error. */
+/* 1: the batch fits; 0: it does not, and the tape's error says why; -1: another error. */
 static int gcpi_batch_fits(gcp_tape *t, gcp_record_fn record, void *context, const gcp_batch_opts *o, int batch)
 {
     gcp_plan_opts plan = o->plan;
@@ -193,7 +193,7 @@ static int gcpi_batch_fits(gcp_tape *t, gcp_record_fn record, void *context, con
     return 0;
 }
 
-/* A try on an empty tape; the error of a batch that does not fit stays where none did before. */
+/* One try on an empty tape. low: the largest batch that fits so far; if 0, the error "does not fit" stays. */
 static int gcpi_batch_try(gcp_tape *t, gcp_record_fn record, void *context, const gcp_batch_opts *o, int batch, int low)
 {
     gcpi_lasting was = { t->parameter_count, t->sealed, t->text_mark };

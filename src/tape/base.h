@@ -1,8 +1,8 @@
-/* What everything stands on: the compiler's attributes, arenas, hashes, random numbers, text through a writer. An
-   arena's front holds what lasts, its back scratch, which is given back by restoring .scratch. */
+/* What all other files use: the compiler's attributes, arenas, hashes, random numbers, text through a writer. The front
+   of an arena holds what lasts. Its back holds scratch, which is given back by restoring .scratch. */
 
 #if defined(__GNUC__) && !defined(__clang__)
-/* Elementwise loops are fast in an -O0 build too; a product and a sum stay two roundings, alone or in a group. */
+/* Elementwise loops are fast at -O0, too. A product and a sum round separately, for an op alone and in a group. */
 #define GCPI_LOOP static __attribute__((optimize("O3", "fp-contract=off")))
 #define GCPI_RESTRICT __restrict__
 #define GCPI_ALONE static __attribute__((noinline))
@@ -69,7 +69,7 @@ static void *gcpi_scratch_push(gcp_arena *a, ptrdiff_t size, ptrdiff_t align, pt
     return memset(a->base + end - pad, 0, (size_t)bytes);
 }
 
-/* Options where 0 means a default, or that nothing was given. */
+/* Options where 0 means the default, or "not given"; GCP_ZERO stands for the value zero. */
 static double gcpi_option(double given, double otherwise)
 {
     return given == 0 ? otherwise : given == GCP_ZERO ? 0 : given;
@@ -79,7 +79,7 @@ static int gcpi_integer(int given) { return given == GCP_ZERO ? 0 : given; }
 static int gcpi_finite(double x) { return x - x == 0; }
 static size_t gcpi_bytes_from(double x) { return x >= (double)SIZE_MAX ? SIZE_MAX : x > 0 ? (size_t)x : 0; }
 
-/* FNV-1a (Fowler, Noll, Vo), a byte at a time from GCPI_HASH on. */
+/* FNV-1a (Fowler, Noll, Vo), a byte at a time; GCPI_HASH is the start value. */
 #define GCPI_HASH 14695981039346656037u
 static uint64_t gcpi_hash_byte(uint64_t h, unsigned char byte) { return (h ^ byte) * 1099511628211u; }
 static uint64_t gcpi_hash(const char *s)
@@ -131,7 +131,7 @@ static void gcpi_say(gcp_writer w, const char *format, ...)
 
 static double gcpi_mib(size_t bytes) { return (double)bytes / 1048576.0; }
 
-/* Names in markup: '<', '&' and quotes cannot be in labels that are identifiers, but a user's may be anything. */
+/* Writes a name into markup. Labels are identifiers, but a name that the user gave may hold '<', '&' or quotes. */
 static void gcpi_say_escaped(gcp_writer w, const char *s)
 {
     for (; *s; s++) {

@@ -1,5 +1,5 @@
 /* The recorded network: tensors, parameters, ops, names, segments, and the tape that holds them; handles; errors. The
-   first error sticks. A full tape goes on counting, so that its message says how much was needed. */
+   first error stays until it is cleared. A full tape goes on counting ops, to say in its message how many it needs. */
 
 typedef struct gcpi_name { int parent, index; const char *label; uint64_t hash; int named; } gcpi_name;
 
@@ -18,11 +18,11 @@ typedef struct gcpi_parameter {
     const char *path;
     gcp_shape shape;
     gcp_init init;
-    /* tensor: of this recording, 0 where it was not recorded (yet); fans: 0 where not given */
+    /* tensor: in this recording, 0 while it is not recorded; fans: 0 where not given */
     int kind, tensor, fan_in, fan_out;
-    double deviation;                             /* 0: that of init */
+    double deviation;                             /* 0: the one that init implies */
     uint64_t hash;
-    /* in the state: its value; its optimiser slots, 0 where it has none */
+    /* offsets in the state: of its value; of its optimiser slots, 0 where it has none */
     size_t offset, slot;
 } gcpi_parameter;
 
@@ -31,7 +31,7 @@ typedef struct gcpi_conv_attr {
 } gcpi_conv_attr;
 typedef union gcpi_attributes {
     gcpi_conv_attr conv;                          /* convolutions and pools */
-    /* scale, slope, rates; epsilon, momentum; slice, upsample, reshape rank */
+    /* a: scale, slope, rate, epsilon; b: momentum; i, j: slice, upsample, outputs of linear, ignored label */
     struct { double a, b; int i, j; } number;
     gcp_shape shape;
 } gcpi_attributes;
@@ -39,33 +39,33 @@ typedef union gcpi_attributes {
 typedef struct gcpi_op {
     const gcp_op *row;
     int kind, name, segment;
-    int in, inputs, out, outputs;                 /* in: first of its run in tape->edges; out: first tensor id */
+    int in, inputs, out, outputs;                 /* in: its first input in tape->edges; out: its first tensor */
     gcp_at at;
     const void *context;
     gcpi_attributes attributes;
 } gcpi_op;
 
-/* Bytes of an arena that can be given back, at their front. Those of a tape's arena know the one before. */
+/* Bytes of an arena that can be given back; the lease lies at their front. before: the older one, in a tape's arena. */
 typedef struct gcpi_lease { struct gcpi_lease *before; ptrdiff_t first, last; int freed; } gcpi_lease;
 
-/* A bound plan: where it lies itself, its slab and its far memory. By value, since a plan whose arena was used
-   otherwise cannot be asked. */
+/* A bound plan: where the plan itself, its slab and its far memory lie. These are copies: the plan cannot be asked once
+   its arena was used for something else. */
 typedef struct gcpi_binding {
-    uint64_t plan; const void *memory;            /* its number, 0: none; what gcp_bind was given */
+    uint64_t plan; const void *memory;            /* the plan's number, 0: none; gcp_bind's memory */
     const unsigned char *own, *slab, *far;
     size_t own_bytes, slab_bytes, far_bytes;
-    int taken;                                    /* another plan wrote or ran in its slab since */
+    int taken;                                    /* since then another plan wrote or ran in its slab */
 } gcpi_binding;
 
-/* How much a tape holds, to take back what a refused call recorded before it was refused (its name, its weights). */
+/* How much a tape holds: what a call recorded before it was refused (its name, its weights) is taken back. */
 typedef struct gcpi_extents { int tensors, names, parameters; ptrdiff_t text_used, text_mark; } gcpi_extents;
 
 struct gcp_tape {
     gcp_arena *arena;
     gcp_code code;
     char message[GCP_MAX_ERROR];
-    gcp_at full_at;                               /* where the tape was first full */
-    int full_ops;                                 /* ops wanted in all, once it is full */
+    gcp_at full_at;                               /* the call that found the tape full first */
+    int full_ops;                                 /* ops needed so far, once it is full */
     unsigned generation;
     ptrdiff_t arena_mark;
     uint64_t seed;
@@ -75,19 +75,19 @@ struct gcp_tape {
     gcpi_name *names;           int name_count, name_capacity;         /* 0 is the root */
     gcpi_segment *segments;     int segment_count, segment_capacity, open;     /* 0 is the whole tape */
     gcpi_parameter *parameters; int parameter_count, parameter_capacity;
-    /* names given by the user; paths of parameters from the back */
+    /* names that the user gave, from the front; paths of parameters, from the back */
     char *text;                 ptrdiff_t text_used, text_capacity, text_mark;
     gcpi_extents good;                            /* as of the last call that was not refused */
-    /* parameters are those of an earlier recording: the set may not change */
+    /* the parameters come from an earlier recording: the set must not change */
     int sealed;
-    /* state: the counters, values, then optimiser slots; layout counts changes of where slabs may lie */
+    /* state: the counters, then values, then optimiser slots; layout counts the changes that may move slabs */
     unsigned char *state; size_t state_size, state_capacity;
-    gcp_target home;                              /* whose memory the state lies in */
+    gcp_target home;                              /* the target whose memory holds the state */
     const void *state_memory;                     /* the caller's pointer that it came from */
-    int own_state, slots;                         /* slots: of each parameter; 0 until a plan that has some is bound */
-    gcp_optimizer optimizer;                      /* whose slots they are */
+    int own_state, slots;                         /* slots: per parameter; 0 until a plan with slots is bound */
+    gcp_optimizer optimizer;                      /* the optimiser that the slots belong to */
     unsigned layout;
-    /* plans are known by number: how many were made, which ran last, which wrote or ran in its slab last */
+    /* plans are known by number. plans: how many were made; runner: ran last; toucher: wrote or ran in its slab last */
     uint64_t plans, runner, toucher;
     gcpi_binding bindings[GCP_MAX_BOUND];
     gcpi_lease *leases;                           /* the newest in this arena */
@@ -150,7 +150,7 @@ static void gcpi_take_back(gcp_tape *t)
 
 GCPI_DEF void gcp_error_clear(gcp_tape *t)
 {
-    if (!t || !t->ops) return;                    /* a tape that found no room stays in error */
+    if (!t || !t->ops) return;                    /* a tape that did not fit its arena stays in error */
     gcpi_take_back(t);
     t->code = GCP_OK;
     t->full_ops = 0;

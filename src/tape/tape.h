@@ -1,4 +1,5 @@
-/* Records only. Names are nodes of a tree; text is written on demand. */
+/* Recording: names, inputs, parameters, segments, ops. Nothing is computed here. Names are nodes of a tree; their text
+   is written on demand. */
 
 typedef struct gcpi_capacities {
     int ops, tensors, edges, names, segments, parameters;
@@ -18,7 +19,7 @@ static gcpi_capacities gcpi_capacities_of(const gcp_tape_opts *o)
     return c;
 }
 
-static int gcpi_tape_fits(const gcp_tape_opts *o)     /* sizes that int arithmetic above can hold */
+static int gcpi_tape_fits(const gcp_tape_opts *o)     /* gcpi_capacities_of counts in int */
 {
     return o->ops < (1 << 24) && o->parameters < (1 << 24) && o->tensors < (1 << 26) && o->segments < (1 << 24);
 }
@@ -247,7 +248,7 @@ GCPI_DEF gcp_tensor gcp_keep_at(gcp_tensor x, gcp_at at)
     return gcpi_flag(x, 1 << GCPI_ACTIVATION | 1 << GCPI_INPUT, GCPI_KEPT, at, "gcp_keep", "an activation");
 }
 
-/* Parameters live on through a reset, so their paths are copied to the far end of the text. */
+/* Parameters outlive a reset, so their paths are copied to the back of the text, which a reset keeps. */
 static const char *gcpi_keep_path(gcp_tape *t, const char *path)
 {
     ptrdiff_t n = (ptrdiff_t)strlen(path) + 1;
@@ -263,7 +264,7 @@ static int gcpi_parameter_find(const gcp_tape *t, const char *path, uint64_t has
     return -1;
 }
 
-/* A new parameter, or -1 with an error. A sealed set accepts none: its state is laid out. */
+/* A new parameter, or -1 with an error. Once a set is sealed or its state is laid out, it accepts none. */
 static int gcpi_parameter_new(gcp_tape *t, const char *path, uint64_t hash, gcp_at at)
 {
     if (t->sealed || t->state) {
@@ -380,7 +381,7 @@ GCPI_DEF int gcp_segment_begin(gcp_tape *t, const char *label, gcp_segment_opts 
     memset(s, 0, sizeof *s);
     s->parent = t->open; s->name = name; s->at = o.at; s->keep = o.keep; s->open = 1;
     s->depth = t->segments[t->open].depth + 1;
-    s->ops = t->op_count;                         /* where it began, until it ends */
+    s->ops = t->op_count;                         /* the segment's first op */
     gcpi_recorded(t);
     return t->open = t->segment_count++;
 }
@@ -393,8 +394,7 @@ static void gcpi_segment_error(gcp_tape *t, int segment, const char *text)
     gcpi_fail(t, GCP_E_SEGMENT, t->segments[segment].at, what, "%s", text);
 }
 
-/* Closes every block from the innermost open one up to segment (0: all). Those inside it were left by return or
-   goto. */
+/* Closes every open segment inside `segment` (0: all), with an error: a return or goto left it. */
 static void gcpi_segments_close(gcp_tape *t, int segment)
 {
     while (t->open > segment) {
@@ -407,7 +407,7 @@ static void gcpi_segments_close(gcp_tape *t, int segment)
 
 GCPI_DEF void gcp_segment_end(gcp_tape *t, int segment, int *state)
 {
-    int left = *state == 1;                       /* the inner loop did not run to its end */
+    int left = *state == 1;                       /* a break: the loop of GCP_SEGMENT did not end by itself */
     *state = 0;
     if (!t || !segment) return;
     if (segment >= t->segment_count || !t->segments[segment].open) return;
@@ -421,7 +421,7 @@ GCPI_DEF void gcp_segment_end(gcp_tape *t, int segment, int *state)
     }
 }
 
-/* Records an op: its shape rule makes the outputs. Returns its index, or -1 with the tape's error set. */
+/* Whether the tape has room for an op; if not, its error is set. */
 static int gcpi_op_room(gcp_tape *t, const gcp_op *row, int inputs, int outputs, gcp_at at)
 {
     if (t->full_ops) t->full_ops++;
@@ -478,6 +478,7 @@ static int gcpi_op_shapes(gcp_tape *t, const gcpi_op *op, gcp_shape *out, gcp_dt
     return 1;
 }
 
+/* Records an op: its shape rule makes the outputs. Returns its index, or -1 with the tape's error set. */
 static int gcpi_op_new(gcp_tape *t, const gcp_op *row, int kind, int name, const gcp_tensor *inputs, int count,
                        const gcpi_attributes *attributes, const void *context, gcp_at at)
 {

@@ -1,4 +1,5 @@
-// gcp.h from strict C++17, which has no designated initialisers: option structs with .at = GCP_AT and the _at functions.
+// gcp.h from strict C++17, which has no designated initialisers: option structs with .at = GCP_AT and the _at
+// functions.
 // Compiled twice: as declarations linked with the C library, and with GCP_IMPLEMENTATION.
 #include "gcp.h"
 #include <cstdio>

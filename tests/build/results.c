@@ -1,5 +1,6 @@
-/* results.c - a line for each result that a change of form must not change: plans and lists of the networks, and losses, gradients and state
-   of steps on each instruction set. results.sh compares them between two trees. It uses what both know. */
+/* results.c - a line for each result that a change of form must not change: plans and lists of the networks, and
+   losses, gradients and state of steps on each instruction set. results.sh compares them between two trees. It uses
+   what both know. */
 #include <stdlib.h>
 #include "../../examples/networks.h"
 #include "../support/random_net.h"
@@ -16,7 +17,10 @@ static uint64_t hash_of(uint64_t hash, const void *data, size_t size)           
     for (size_t i = 0; i < size; i++) hash = (hash ^ byte[i]) * 0x100000001b3u;
     return hash;
 }
-static void hash_text(void *context, const char *text, size_t size) { *(uint64_t *)context = hash_of(*(uint64_t *)context, text, size); }
+static void hash_text(void *context, const char *text, size_t size)
+{
+    *(uint64_t *)context = hash_of(*(uint64_t *)context, text, size);
+}
 
 static uint64_t list_hash(const gcp_plan *plan)
 {
@@ -30,8 +34,10 @@ static uint64_t list_hash(const gcp_plan *plan)
 static void print_plan(const char *name, const char *what, const gcp_plan *plan)
 {
     if (!plan->in) printf("%s %s: %s\n", name, what, gcp_error(plan->tape));
-    else printf("%s %s: %zu bytes, slab %zu, live %zu, %d instructions, %d reruns, %.17g s, bound %.17g, list %016llx\n", name, what, plan->bytes, plan->slab_bytes,
-                plan->live_peak, plan->instructions, plan->reruns, plan->seconds, plan->bound_seconds, (unsigned long long)list_hash(plan));
+    else
+        printf("%s %s: %zu bytes, slab %zu, live %zu, %d instructions, %d reruns, %.17g s, bound %.17g, list %016llx\n",
+               name, what, plan->bytes, plan->slab_bytes, plan->live_peak, plan->instructions, plan->reruns,
+               plan->seconds, plan->bound_seconds, (unsigned long long)list_hash(plan));
     gcp_error_clear(plan->tape);
 }
 
@@ -43,12 +49,20 @@ static network recorded(const network_name *n, int batch, int image)
 
 static void plans_of(const network_name *n)
 {
-    static const struct { const char *name; gcp_plan_opts o; } policies[] = {
-        { "keep_all", { .policy = GCP_POLICY_KEEP_ALL } }, { "segments", { .policy = GCP_POLICY_SEGMENTS } }, { "uniform", { .policy = GCP_POLICY_UNIFORM, .segments = 3 } },
-        { "checkpoints", { .policy = GCP_POLICY_CHECKPOINTS, .checkpoints = 3 } }, { "replay", { .policy = GCP_POLICY_CHECKPOINTS, .checkpoints = 2, .replay = 1 } },
-        { "sqrt", { .policy = GCP_POLICY_SQRT } }, { "recursive", { .policy = GCP_POLICY_RECURSIVE } }, { "cheap", { .policy = GCP_POLICY_CHEAP } },
-        { "fused", { .policy = GCP_POLICY_KEEP_ALL, .optimizer = GCP_OPTIMIZER_SGD, .momentum = 0.9, .fuse_update = 1 } },
-        { "forward", { .policy = GCP_POLICY_KEEP_ALL, .inference = 1 } } };
+    static const struct { const char *name; gcp_plan_opts o;
+    } policies[] = {
+        { "keep_all", { .policy = GCP_POLICY_KEEP_ALL } },
+        { "segments", { .policy = GCP_POLICY_SEGMENTS } },
+        { "uniform", { .policy = GCP_POLICY_UNIFORM, .segments = 3 } },
+        { "checkpoints", { .policy = GCP_POLICY_CHECKPOINTS, .checkpoints = 3 } },
+        { "replay", { .policy = GCP_POLICY_CHECKPOINTS, .checkpoints = 2, .replay = 1 } },
+        { "sqrt", { .policy = GCP_POLICY_SQRT } },
+        { "recursive", { .policy = GCP_POLICY_RECURSIVE } },
+        { "cheap", { .policy = GCP_POLICY_CHEAP } },
+        { "fused",
+          { .policy = GCP_POLICY_KEEP_ALL, .optimizer = GCP_OPTIMIZER_SGD, .momentum = 0.9, .fuse_update = 1 } },
+        { "forward", { .policy = GCP_POLICY_KEEP_ALL, .inference = 1 } }
+    };
     network net = recorded(n, n->batch, n->image);
     size_t all = 0;
     for (size_t i = 0; i < sizeof policies / sizeof *policies; i++) {
@@ -60,7 +74,8 @@ static void plans_of(const network_name *n)
         net = recorded(n, n->batch, n->image);
     }
     for (int share = 4; share <= 8; share += 2) {
-        gcp_plan plan = gcp_plan_make(net.loss, .policy = GCP_POLICY_BUDGET, .budget = all * (size_t)share / 10, .effort = GCP_EFFORT_QUICK);
+        gcp_plan plan = gcp_plan_make(net.loss, .policy = GCP_POLICY_BUDGET, .budget = all * (size_t)share / 10,
+                                      .effort = GCP_EFFORT_QUICK);
         print_plan(n->name, share == 4 ? "budget 0.4" : share == 6 ? "budget 0.6" : "budget 0.8", &plan);
         net = recorded(n, n->batch, n->image);
     }
@@ -69,14 +84,16 @@ static void plans_of(const network_name *n)
 
 static void feed(gcp_plan *plan, gcp_tensor image, gcp_tensor label, int step, int classes)
 {
-    for (size_t i = 0; i < sizeof images / sizeof *images; i++) images[i] = (float)((i * 37 + (size_t)step * 11) % 101) / 50 - 1;
+    for (size_t i = 0; i < sizeof images / sizeof *images; i++)
+        images[i] = (float)((i * 37 + (size_t)step * 11) % 101) / 50 - 1;
     for (size_t i = 0; i < sizeof labels / sizeof *labels; i++) labels[i] = (int)((i + (size_t)step) % (size_t)classes);
     gcp_write(plan, image, images);
     gcp_write(plan, label, labels);
 }
 
 /* Loss and gradients of a step, then the weights that two more steps with an optimiser leave. */
-static void steps_of(const char *name, unsigned number, gcp_tensor loss, gcp_tensor image, gcp_tensor label, int classes, gcp_plan_opts o, unsigned seed)
+static void steps_of(const char *name, unsigned number, gcp_tensor loss, gcp_tensor image, gcp_tensor label,
+                     int classes, gcp_plan_opts o, unsigned seed)
 {
     gcp_tape *net = loss.tape;
     uint64_t hash = 0xcbf29ce484222325u, trained = hash, grown;
@@ -104,8 +121,9 @@ static void steps_of(const char *name, unsigned number, gcp_tensor loss, gcp_ten
         if (gcp_elements(w) > sizeof gradient / sizeof *gradient || gcp_read(&plan, w, gradient)) gcp_error_clear(net);
         else trained = hash_of(trained, gradient, gcp_elements(w) * sizeof *gradient);
     }
-    printf("%s %u isa %d policy %d: %.9g %.9g %.9g, gradients %016llx, weights %016llx, lists %016llx %016llx%s\n", name, number, o.target->isa, (int)o.policy, losses[0],
-           losses[1], losses[2], (unsigned long long)hash, (unsigned long long)trained, (unsigned long long)grown, (unsigned long long)list_hash(&plan),
+    printf("%s %u isa %d policy %d: %.9g %.9g %.9g, gradients %016llx, weights %016llx, lists %016llx %016llx%s\n",
+           name, number, o.target->isa, (int)o.policy, losses[0], losses[1], losses[2], (unsigned long long)hash,
+           (unsigned long long)trained, (unsigned long long)grown, (unsigned long long)list_hash(&plan),
            gcp_error(net) ? gcp_error(net) : "");
     fflush(stdout);
 }
@@ -125,17 +143,22 @@ static void network_steps(const network_name *n, int isa)
     const gcp_target target = { .isa = isa, .threads = 1 };
     int unet = !strcmp(n->name, "unet");
     gcp_plan_opts o = { .at = GCP_AT, .policy = GCP_POLICY_SQRT, .target = &target };
-    network net = recorded(n, 1, !strcmp(n->name, "inception_v3") ? 75 : unet || !strncmp(n->name, "resnet1", 7) ? 32 : 64);
+    network net = recorded(n, 1,
+                           !strcmp(n->name, "inception_v3")          ? 75
+                           : unet || !strncmp(n->name, "resnet1", 7) ? 32
+                                                                     : 64);
     steps_of(n->name, 1, net.loss, net.image, net.labels, unet ? 2 : 10, o, 0);
 }
 
 int main(int argc, char **argv)
 {
-    int last = argc > 1 ? atoi(argv[1]) : GCP_ISA_AVX512;                /* instruction sets of this machine: 4 with AVX-512, 3 with AVX2 */
+    /* instruction sets of this machine: 4 with AVX-512, 3 with AVX2 */
+    int last = argc > 1 ? atoi(argv[1]) : GCP_ISA_AVX512;
     for (int i = 0; i < NETWORK_NAMES; i++) plans_of(&network_names[i]);
     for (int isa = GCP_ISA_SCALAR; isa <= last; isa++) {
         for (unsigned seed = 0; seed < RANDOM_NETWORKS; seed++) random_steps(seed, isa);
-        for (int i = 0; i < NETWORK_NAMES; i++) if (strcmp(network_names[i].name, "resnet1000")) network_steps(&network_names[i], isa);
+        for (int i = 0; i < NETWORK_NAMES; i++)
+            if (strcmp(network_names[i].name, "resnet1000")) network_steps(&network_names[i], isa);
     }
     return 0;
 }

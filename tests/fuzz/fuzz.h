@@ -1,5 +1,6 @@
 /* fuzz.h - what the targets share. A target is a function of bytes; it aborts where a promise does not hold. Built with
-   -fsanitize=fuzzer where GCP_FUZZ is ON, and with replay.c, which gives it files and small edits of them, everywhere else. */
+   -fsanitize=fuzzer where GCP_FUZZ is ON, and with replay.c, which gives it files and small edits of them, everywhere
+   else. */
 #ifndef FUZZ_H
 #define FUZZ_H
 #include <stdint.h>
@@ -12,7 +13,13 @@ enum { FUZZ_BYTES = 1 << 14, FUZZ_TEXT = 1 << 17 };
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
-#define FUZZ_CHECK(condition) do { if (!(condition)) { fprintf(stderr, "%s:%d: %s is false\n", __FILE__, __LINE__, #condition); abort(); } } while (0)
+#define FUZZ_CHECK(condition)                                                        \
+    do {                                                                             \
+        if (!(condition)) {                                                          \
+            fprintf(stderr, "%s:%d: %s is false\n", __FILE__, __LINE__, #condition); \
+            abort();                                                                 \
+        }                                                                            \
+    } while (0)
 
 /* A graph's plan, with what holds of any. The slab ends at a byte, live bytes count to the next multiple of 64. */
 static inline gcp_plan fuzz_planned(gcp_tape *tape, const char *text, gcp_policy policy, size_t budget)

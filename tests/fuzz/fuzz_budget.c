@@ -1,5 +1,5 @@
-/* Graphs as text, planned for a budget: the plan fits and is not faster than its bound, and the least budget that is said to
-   work does. Apart from fuzz_graph.c, for a search takes a thousand times longer than a parse. */
+/* Graphs as text, planned for a budget: the plan fits and is not faster than its bound, and the least budget that is
+   said to work does. Apart from fuzz_graph.c, for a search takes a thousand times longer than a parse. */
 #include "fuzz.h"
 
 enum { SEARCHED = 40 };                 /* instructions */
@@ -23,7 +23,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     gcp_arena arena = gcp_arena_from(tape_memory, sizeof tape_memory);
     gcp_tape *tape = gcp_tape_make(&arena, .ops = 8);
     gcp_plan keep = fuzz_planned(tape, text, GCP_POLICY_KEEP_ALL, 0);
-    if (keep.in && keep.bytes && keep.instructions <= SEARCHED) searched(tape, text, keep.state_bytes + keep.slab_bytes / 8 * (3 + size % 6));
+    if (keep.in && keep.bytes && keep.instructions <= SEARCHED)
+        searched(tape, text, keep.state_bytes + keep.slab_bytes / 8 * (3 + size % 6));
     free(text);
     return 0;
 }

@@ -14,7 +14,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     if (keep.in) {
         gcp_graph_print(&keep, fuzz_writer(&printed));
         gcp_plan again = fuzz_planned(tape, printed.text, GCP_POLICY_KEEP_ALL, 0);
-        FUZZ_CHECK(again.in && again.live_peak == keep.live_peak && again.state_bytes == keep.state_bytes && again.instructions == keep.instructions);
+        FUZZ_CHECK(again.in && again.live_peak == keep.live_peak && again.state_bytes == keep.state_bytes &&
+                   again.instructions == keep.instructions);
         fuzz_planned(tape, text, GCP_POLICY_SQRT, 0);
         fuzz_planned(tape, text, GCP_POLICY_RECURSIVE, 0);
     }

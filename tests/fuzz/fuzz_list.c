@@ -13,7 +13,9 @@ static void record(void)
     image = gcp_input(net, "image", GCP_SHAPE(2, 4, 4, 2));
     label = gcp_labels(net, "label", GCP_SHAPE(2));
     gcp_tensor x = gcp_conv2d(image, .out = 3, .k = 3, .pad = 1);
-    for (int i = 0; i < 2; i++) GCP_SEGMENT(net, "block") x = gcp_relu(gcp_add(gcp_dropout(gcp_batch_norm(gcp_conv2d(x, .out = 3, .k = 3, .pad = 1)), .rate = 0.25), x));
+    for (int i = 0; i < 2; i++)
+        GCP_SEGMENT(net, "block")
+    x = gcp_relu(gcp_add(gcp_dropout(gcp_batch_norm(gcp_conv2d(x, .out = 3, .k = 3, .pad = 1)), .rate = 0.25), x));
     x = gcp_concat(GCP_TENSORS(gcp_tanh(x), gcp_sigmoid(x)));
     loss = gcp_cross_entropy(gcp_linear(gcp_global_avg_pool(x), .out = 3), label);
     weight = gcp_nth_parameter(net, 0);
@@ -25,7 +27,8 @@ static size_t step(gcp_plan *plan, unsigned char *out)
     float data[64], value, gradient[64];
     int classes[2] = { 1, 2 };
     for (int i = 0; i < 64; i++) data[i] = (float)(i * 37 % 64) / 64;
-    FUZZ_CHECK(plan->slab_bytes <= sizeof step_memory && plan->far_bytes <= sizeof far_memory && plan->state_bytes <= sizeof state_memory);
+    FUZZ_CHECK(plan->slab_bytes <= sizeof step_memory && plan->far_bytes <= sizeof far_memory &&
+               plan->state_bytes <= sizeof state_memory);
     memset(state_memory, 0, sizeof state_memory);
     FUZZ_CHECK(gcp_state_bind(plan->tape, state_memory, sizeof state_memory) == GCP_OK);
     FUZZ_CHECK(gcp_bind(plan, step_memory, sizeof step_memory) == GCP_OK);
@@ -46,7 +49,8 @@ static void accepted(gcp_plan *plan)
     static size_t size;
     gcp_list_print(plan, fuzz_writer(&once));
     gcp_plan again = gcp_plan_make(loss, .list = once.text);
-    FUZZ_CHECK(again.in && again.bytes == plan->bytes && again.far_bytes == plan->far_bytes && again.live_peak == plan->live_peak && again.instructions == plan->instructions);
+    FUZZ_CHECK(again.in && again.bytes == plan->bytes && again.far_bytes == plan->far_bytes &&
+               again.live_peak == plan->live_peak && again.instructions == plan->instructions);
     gcp_list_print(&again, fuzz_writer(&twice));
     FUZZ_CHECK(!strcmp(once.text, twice.text));
     FUZZ_CHECK(step(&again, got) > 0);

@@ -1,5 +1,5 @@
-/* replay.c - gives a target files, and so many edits of each that seeds fix: replay EDITS FILE... . Not a fuzzer; it keeps the
-   targets, and what was found by them, alive where there is no clang. */
+/* replay.c - gives a target files, and so many edits of each that seeds fix: replay EDITS FILE... . Not a fuzzer; it
+   keeps the targets, and what was found by them, alive where there is no clang. */
 #include "fuzz.h"
 
 static uint32_t state;

@@ -29,13 +29,14 @@ static inline void device_hash(gcp_plan *plan, device_outcome *o, int gradients)
         const unsigned char *bytes = (const unsigned char *)device_numbers;
         gcp_code code = gradients ? gcp_grad(plan, p, device_numbers) : gcp_read(plan, p, device_numbers);
         if (code && gradients) { gcp_error_clear(net); continue; }
-        for (size_t k = 0; k < 4 * gcp_elements(p); k++) o->hash = fmod(o->hash * 257 + bytes[k] + 1, 4503599627370449.0);
+        for (size_t k = 0; k < 4 * gcp_elements(p); k++)
+            o->hash = fmod(o->hash * 257 + bytes[k] + 1, 4503599627370449.0);
         o->values += gcp_elements(p);
     }
 }
 
-/* One network under one policy: gradients of a first step, then four steps of training (the third replays what the second
-   recorded). */
+/* One network under one policy: gradients of a first step, then four steps of training (the third replays what the
+   second recorded). */
 static inline device_outcome device_one(unsigned seed, int policy, const gcp_target *target)
 {
     gcp_arena arena = gcp_arena_from(device_tape, sizeof device_tape);
@@ -77,10 +78,19 @@ static inline int device_same(const device_outcome *a, const device_outcome *b)
 /* other: a target that must give the same bits, or NULL. */
 static inline void device_dags(int networks, const gcp_target *target, const gcp_target *other)
 {
-    static const int policies[] = { GCP_POLICY_KEEP_ALL, GCP_POLICY_SEGMENTS, GCP_POLICY_UNIFORM, GCP_POLICY_CHECKPOINTS, GCP_POLICY_SQRT, GCP_POLICY_RECURSIVE, GCP_POLICY_CHEAP, 7, 8 };
+    static const int policies[] = { GCP_POLICY_KEEP_ALL,
+                                    GCP_POLICY_SEGMENTS,
+                                    GCP_POLICY_UNIFORM,
+                                    GCP_POLICY_CHECKPOINTS,
+                                    GCP_POLICY_SQRT,
+                                    GCP_POLICY_RECURSIVE,
+                                    GCP_POLICY_CHEAP,
+                                    7,
+                                    8 };
     for (int i = 0; i < networks && check_failed < 10; i++) {
         device_outcome kept = device_one((unsigned)i, GCP_POLICY_KEEP_ALL, other ? other : target);
-        for (size_t p = 0; p < sizeof policies / sizeof *policies - (i % 3 != 0); p++) {      /* the last one plans longest */
+        /* the last one plans longest */
+        for (size_t p = 0; p < sizeof policies / sizeof *policies - (i % 3 != 0); p++) {
             device_outcome now = device_one((unsigned)i, policies[p], target);
             if (!device_same(&now, &kept)) fprintf(stderr, "network %d, policy %d: other bits\n", i, policies[p]);
             CHECK(device_same(&now, &kept));

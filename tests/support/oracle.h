@@ -1,7 +1,7 @@
-/* oracle.h - ground truth for planners of rematerialisation, sharing no code with gcp.h: text form of a problem, simulator of
-   schedules, exact search for small problems, random problems, closed forms.
-   A tensor instance lives from the instruction that makes it to the last one that reads it. Live bytes at an instruction: all
-   instances living there, its inputs and its output included, plus its workspace. */
+/* oracle.h - ground truth for planners of rematerialisation, sharing no code with gcp.h: text form of a problem,
+   simulator of schedules, exact search for small problems, random problems, closed forms.
+   A tensor instance lives from the instruction that makes it to the last one that reads it. Live bytes at an
+   instruction: all instances living there, its inputs and its output included, plus its workspace. */
 #ifndef ORACLE_H
 #define ORACLE_H
 #include <inttypes.h>
@@ -118,12 +118,13 @@ static inline int oracle_write_op(const oracle_graph *g, int i, char *text, size
 {
     const oracle_op *op = &g->op[i];
     size_t at = 0;
-    int n = snprintf(text, size, "%c %s %.17g %" PRIu64 " %" PRIu64, i < g->forwards ? 'f' : 'b', op->name, op->cost, op->bytes,
-                     op->workspace);
+    int n = snprintf(text, size, "%c %s %.17g %" PRIu64 " %" PRIu64, i < g->forwards ? 'f' : 'b', op->name, op->cost,
+                     op->bytes, op->workspace);
     for (int k = 0; k <= op->inputs; k++) {
         if (n < 0 || (size_t)n >= size - at) return 0;
         at += (size_t)n;
-        n = k < op->inputs ? snprintf(text + at, size - at, " %s", g->op[op->input[k]].name) : snprintf(text + at, size - at, "\n");
+        n = k < op->inputs ? snprintf(text + at, size - at, " %s", g->op[op->input[k]].name)
+                           : snprintf(text + at, size - at, "\n");
     }
     return n > 0 && (size_t)n < size - at ? (int)at + n : 0;
 }
@@ -245,10 +246,11 @@ static inline int oracle_keep_all(const oracle_graph *g, uint64_t *peak, double 
 }
 
 /* ---- exact search ----
-   A state is (ops of the tape done, set of resident forward tensors). The ops of the tape run in one order, so the states split
-   into layers; in a layer, Dijkstra's algorithm over the sets with the edges 'run again' and 'drop', the latter free. Live bytes
-   of gradients depend on the layer only. One instance of a tensor at a time suffices: reads refer to the latest. Sets are cut down
-   to the tensors that some later instruction can have a use for; without that a chain would have n times the states. */
+   A state is (ops of the tape done, set of resident forward tensors). The ops of the tape run in one order, so the
+   states split into layers; in a layer, Dijkstra's algorithm over the sets with the edges 'run again' and 'drop', the
+   latter free. Live bytes of gradients depend on the layer only. One instance of a tensor at a time suffices: reads
+   refer to the latest. Sets are cut down to the tensors that some later instruction can have a use for; without that a
+   chain would have n times the states. */
 
 typedef struct oracle_memory {
     int forwards;          /* the most forward ops of a problem */
@@ -324,7 +326,8 @@ static inline uint32_t oracle_heap_pop(oracle_memory *m)
     return top;
 }
 
-/* Useful: read by an op of this layer or a later one, or by a forward op whose tensor is useful (it may be run again). */
+/* Useful: read by an op of this layer or a later one, or by a forward op whose tensor is useful (it may be run
+   again). */
 static inline void oracle_prepare_useful(oracle_search *s)
 {
     const oracle_graph *g = s->g;
@@ -361,10 +364,12 @@ static inline void oracle_prepare(oracle_search *s)
     oracle_prepare_gradients(s);
     s->m->bytes[0] = 0;
     for (int i = 0; i < s->g->forwards; i++)
-        for (uint32_t set = 0, bit = (uint32_t)1 << i; set < bit; set++) s->m->bytes[bit | set] = s->m->bytes[set] + s->g->op[i].bytes;
+        for (uint32_t set = 0, bit = (uint32_t)1 << i; set < bit; set++)
+            s->m->bytes[bit | set] = s->m->bytes[set] + s->g->op[i].bytes;
 }
 
-/* The value after running op i in that layer with the tensors of set and of what it makes live; INFINITY: not allowed. */
+/* The value after running op i in that layer with the tensors of set and of what it makes live; INFINITY: not
+   allowed. */
 static inline double oracle_value(const oracle_search *s, int layer, int i, uint32_t set, double value)
 {
     const oracle_op *op = &s->g->op[i];
@@ -391,7 +396,8 @@ static inline void oracle_expand(oracle_search *s, int layer, uint32_t set)
     for (int i = 0; i < g->forwards && i < layer; i++) {
         uint32_t bit = (uint32_t)1 << i;
         if (set & bit) oracle_reach(m, set ^ bit, value);
-        else if ((s->useful[layer] & bit) && !(s->read[i] & ~set)) oracle_reach(m, set | bit, oracle_value(s, layer, i, set | bit, value));
+        else if ((s->useful[layer] & bit) && !(s->read[i] & ~set))
+            oracle_reach(m, set | bit, oracle_value(s, layer, i, set | bit, value));
     }
     if (s->read[layer] & ~set) return;
     v = oracle_value(s, layer, layer, set | made, value);
@@ -428,8 +434,12 @@ static inline double oracle_solve(const oracle_graph *g, uint64_t budget, oracle
     return m->now[0]; /* nothing is useful after the last op */
 }
 
-/* The least time over all schedules whose peak is within the budget; INFINITY: there is none; NAN: too many forward ops for m. */
-static inline double oracle_best(const oracle_graph *g, uint64_t budget, oracle_memory *m) { return oracle_solve(g, budget, m, 0); }
+/* The least time over all schedules whose peak is within the budget; INFINITY: there is none; NAN: too many forward ops
+   for m. */
+static inline double oracle_best(const oracle_graph *g, uint64_t budget, oracle_memory *m)
+{
+    return oracle_solve(g, budget, m, 0);
+}
 
 /* The least budget for which there is a schedule; UINT64_MAX: too many forward ops for m. Exact below 2^53 bytes. */
 static inline uint64_t oracle_least(const oracle_graph *g, oracle_memory *m)
@@ -463,8 +473,9 @@ static inline oracle_op *oracle_random_op(oracle_graph *g, uint64_t *state, char
     return op;
 }
 
-/* Backward op i of 0..n-1 stands at n + (n - 1 - i). It reads the gradients made for the consumers of forward op i, and of the
-   values one or both of: those its forward op read, that one's output. It makes one gradient, as large as the largest input. */
+/* Backward op i of 0..n-1 stands at n + (n - 1 - i). It reads the gradients made for the consumers of forward op i, and
+   of the values one or both of: those its forward op read, that one's output. It makes one gradient, as large as the
+   largest input. */
 static inline void oracle_random_backward(oracle_graph *g, uint64_t *state, int i, int reads_output)
 {
     int n = g->forwards, which = 1 + oracle_pick(state, 3);
@@ -491,7 +502,8 @@ static inline void oracle_random_chain(oracle_graph *g, uint64_t seed, int n)
     for (int i = n - 1; i >= 0; i--) oracle_random_backward(g, &seed, i, 0);
 }
 
-/* n forward ops, each reading the one before, or one or two of the four before; the loss reads the last one's output. */
+/* n forward ops, each reading the one before, or one or two of the four before; the loss reads the last one's
+   output. */
 static inline void oracle_random_dag(oracle_graph *g, uint64_t seed, int n)
 {
     g->ops = g->forwards = 0;
@@ -542,7 +554,8 @@ static inline void oracle_fill(oracle_table t, uint64_t (*entry)(oracle_table, i
 
 static inline int oracle_outside(int n, int s) { return n < 1 || n > ORACLE_CHAIN || s < 1 || s > ORACLE_STATES; }
 
-/* Revolve's least count of forward steps besides the one taped forward of each step; UINT64_MAX outside 1..200, 1..20. */
+/* Revolve's least count of forward steps besides the one taped forward of each step; UINT64_MAX outside 1..200,
+   1..20. */
 static inline uint64_t oracle_revolve(int n, int s)
 {
     static oracle_table table;
@@ -551,7 +564,8 @@ static inline uint64_t oracle_revolve(int n, int s)
     return table[n][s];
 }
 
-/* C(c + r, c), the longest chain c checkpoints reverse with no step run ahead more than r times; saturates beyond any chain. */
+/* C(c + r, c), the longest chain c checkpoints reverse with no step run ahead more than r times; saturates beyond any
+   chain. */
 static inline uint64_t oracle_beta(int c, int r)
 {
     uint64_t beta = 1;
@@ -569,7 +583,8 @@ static inline uint64_t oracle_revolve_closed(int n, int s)
     return (uint64_t)r * (uint64_t)n - oracle_beta(s + 1, r - 1);
 }
 
-/* The least count of all forward steps, taped ones included, where a checkpoint may hold a tape; UINT64_MAX outside 1..200, 1..20. */
+/* The least count of all forward steps, taped ones included, where a checkpoint may hold a tape; UINT64_MAX outside
+   1..200, 1..20. */
 static inline uint64_t oracle_mixed(int n, int s)
 {
     static oracle_table table;

@@ -7,7 +7,8 @@ enum { TILE = 16 };
 template <bool SECOND> static __global__ void tiled(const float *a, const float *b, float *c, int n)
 {
     __shared__ float ta[TILE][TILE], tb[TILE][TILE];
-    int row = static_cast<int>(blockIdx.y * TILE + threadIdx.y), column = static_cast<int>(blockIdx.x * TILE + threadIdx.x);
+    int row = static_cast<int>(blockIdx.y * TILE + threadIdx.y),
+        column = static_cast<int>(blockIdx.x * TILE + threadIdx.x);
     int y = static_cast<int>(threadIdx.y), x = static_cast<int>(threadIdx.x);
     float sum = 0;
     for (int k0 = 0; k0 < n; k0 += TILE) {
@@ -85,7 +86,10 @@ static __global__ void barrier_and_shuffle(float *to)
     to[threadIdx.x] = v;
 }
 static __global__ void out_of_mask(float *to, unsigned mask) { to[threadIdx.x] = __shfl_sync(mask, 1.0f, 1); }
-static __global__ void masks_differ(float *to) { to[threadIdx.x] = __shfl_sync(threadIdx.x < 16 ? 0x1FFFFu : ~0u, 1.0f, 1); }
+static __global__ void masks_differ(float *to)
+{
+    to[threadIdx.x] = __shfl_sync(threadIdx.x < 16 ? 0x1FFFFu : ~0u, 1.0f, 1);
+}
 static __global__ void some_leave(float *to)     /* allowed: who has left is waited for by nobody */
 {
     if (threadIdx.x % 32 == 9 || threadIdx.x >= 48) return;
@@ -113,13 +117,18 @@ static __global__ void uninitialised(float *to) { GCP_DYN_SHARED(float, s); to[b
 static __global__ void nothing(void) {}
 static __global__ void add(float *p, float by, int n)
 {
-    for (int i = static_cast<int>(blockIdx.x * blockDim.x + threadIdx.x); i < n; i += static_cast<int>(gridDim.x * blockDim.x)) p[i] += by;
+    for (int i = static_cast<int>(blockIdx.x * blockDim.x + threadIdx.x); i < n;
+         i += static_cast<int>(gridDim.x * blockDim.x))
+        p[i] += by;
 }
 static __global__ void scale(float *to, const float *from, const float *by, int n)
 {
     for (int i = static_cast<int>(threadIdx.x); i < n; i += static_cast<int>(blockDim.x)) to[i] = from[i] * *by;
 }
-static __global__ void order_of(int *seen, int *next) { seen[atomicAdd(next, 1)] = static_cast<int>(blockIdx.x * blockDim.x + threadIdx.x); }
+static __global__ void order_of(int *seen, int *next)
+{
+    seen[atomicAdd(next, 1)] = static_cast<int>(blockIdx.x * blockDim.x + threadIdx.x);
+}
 static __global__ void where(int *to)            /* every thread of a 3-dimensional launch once */
 {
     unsigned block = (blockIdx.z * gridDim.y + blockIdx.y) * gridDim.x + blockIdx.x;
@@ -173,8 +182,10 @@ static __global__ void mma_gemm(const float *a, const float *b, float *c, int n)
     float sum[4][4][4] = {};                     /* a warp: 64 x 32 */
     auto load = [&](int k0) {
         float *sa = s + k0 / 16 % 2 * stage, *sb = sa + 128 * 20;
-        for (int i = t; i < 128 * 4; i += 256) hostcuda_cp_async(sa + i / 4 * 20 + i % 4 * 4, a + (row0 + i / 4) * n + k0 + i % 4 * 4, 16, true);
-        for (int i = t; i < 16 * 32; i += 256) hostcuda_cp_async(sb + i / 32 * 136 + i % 32 * 4, b + (k0 + i / 32) * n + column0 + i % 32 * 4, 16, true);
+        for (int i = t; i < 128 * 4; i += 256)
+            hostcuda_cp_async(sa + i / 4 * 20 + i % 4 * 4, a + (row0 + i / 4) * n + k0 + i % 4 * 4, 16, true);
+        for (int i = t; i < 16 * 32; i += 256)
+            hostcuda_cp_async(sb + i / 32 * 136 + i % 32 * 4, b + (k0 + i / 32) * n + column0 + i % 32 * 4, 16, true);
     };
     load(0);
     hostcuda_cp_async_commit();
@@ -183,11 +194,13 @@ static __global__ void mma_gemm(const float *a, const float *b, float *c, int n)
         hostcuda_cp_async_commit();
         hostcuda_cp_async_wait(1);
         __syncthreads();
-        const float *sa = s + k0 / 16 % 2 * stage + warp / 4 * 64 * 20, *sb = s + k0 / 16 % 2 * stage + 128 * 20 + warp % 4 * 32;
+        const float *sa = s + k0 / 16 % 2 * stage + warp / 4 * 64 * 20,
+                    *sb = s + k0 / 16 % 2 * stage + 128 * 20 + warp % 4 * 32;
         for (int k = 0; k < 16; k += 8) {
             unsigned fa[4][4], fb[4][2];
             for (int i = 0; i < 4; i++)
-                for (int e = 0; e < 4; e++) fa[i][e] = hostcuda_to_tf32(sa[(i * 16 + g + e % 2 * 8) * 20 + k + q + e / 2 * 4]);
+                for (int e = 0; e < 4; e++)
+                    fa[i][e] = hostcuda_to_tf32(sa[(i * 16 + g + e % 2 * 8) * 20 + k + q + e / 2 * 4]);
             for (int j = 0; j < 4; j++)
                 for (int e = 0; e < 2; e++) fb[j][e] = hostcuda_to_tf32(sb[(k + q + 4 * e) * 136 + j * 8 + g]);
             for (int i = 0; i < 4; i++)
@@ -198,14 +211,16 @@ static __global__ void mma_gemm(const float *a, const float *b, float *c, int n)
     for (int i = 0; i < 4; i++)
         for (int j = 0; j < 4; j++)
             for (int e = 0; e < 4; e++)
-                c[(row0 + warp / 4 * 64 + i * 16 + g + e / 2 * 8) * n + column0 + warp % 4 * 32 + j * 8 + 2 * q + e % 2] = sum[i][j][e];
+                c[(row0 + warp / 4 * 64 + i * 16 + g + e / 2 * 8) * n + column0 + warp % 4 * 32 + j * 8 + 2 * q +
+                  e % 2] = sum[i][j][e];
 }
 
 static __global__ void numbers(float *f, unsigned *u)
 {
     float4 v = make_float4(1, 2, 3, 4);
     uint2 w = make_uint2(7, 9);
-    f[0] = v.x + v.y + v.z + v.w; f[1] = __fmaf_rn(2, 3, 4); f[2] = rsqrtf(16); f[3] = min(2.0f, 1.0f) + max(3.0f, 4.0f);
+    f[0] = v.x + v.y + v.z + v.w; f[1] = __fmaf_rn(2, 3, 4); f[2] = rsqrtf(16);
+    f[3] = min(2.0f, 1.0f) + max(3.0f, 4.0f);
     f[4] = __fadd_rn(1, __fmul_rn(2, 3)); f[5] = __ldg(&v.z); f[6] = __uint_as_float(0x40490FDBu); f[7] = 0;
     f[8] = atomicAdd(&f[7], 2.5f) + atomicAdd(&f[7], 1.0f);
     u[0] = __umulhi(0x80000001u, 6); u[1] = __float_as_uint(1.0f); u[2] = static_cast<unsigned>(__popc(0xF0Fu));

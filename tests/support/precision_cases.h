@@ -1,5 +1,5 @@
-/* precision_cases.h - one case of test_precision.c. precision_float.c and precision_double.c include it behind their own
-   copy of the implementation; others see the declarations alone. */
+/* precision_cases.h - one case of test_precision.c. precision_float.c and precision_double.c include it behind their
+   own copy of the implementation; others see the declarations alone. */
 #ifndef PRECISION_CASES_H
 #define PRECISION_CASES_H
 #include <stdint.h>
@@ -10,14 +10,19 @@ typedef enum precision_kind {
     BATCH_NORM, LAYER_NORM, DROPOUT, CONCAT, SLICE, RESHAPE, EMBEDDING, CROSS_ENTROPY, MSE, MEAN, RESIDUAL, KINDS
 } precision_kind;
 
-/* x is n h w ci. conv: ci -> co. linear and matmul: n pixels, ci -> co. Others take n h w ci, and k and stride for pools. */
+/* x is n h w ci. conv: ci -> co. linear and matmul: n pixels, ci -> co. Others take n h w ci, and k and stride for
+   pools. */
 typedef struct precision_case {
     precision_kind kind;
     int n, h, w, ci, co, kh, kw, sh, sw, pt, pb, pl, pr, dilation, groups, bias;
 } precision_case;
 
-enum { PRECISION_MOST = 1 << 18, PRECISION_PARTS = 5 };    /* values of all parts; parts: loss, output, gradients of 1, 2, 3 */
-typedef struct precision_result { int count[PRECISION_PARTS], first[PRECISION_PARTS], total; double v[PRECISION_MOST]; } precision_result;
+/* values of all parts; parts: loss, output, gradients of 1, 2, 3 */
+enum { PRECISION_MOST = 1 << 18, PRECISION_PARTS = 5 };
+typedef struct precision_result {
+    int count[PRECISION_PARTS], first[PRECISION_PARTS], total;
+    double v[PRECISION_MOST];
+} precision_result;
 
 /* 1: ran; 0: this machine lacks the instruction set; -1: an error, printed. */
 int precision_run_float(const precision_case *c, int isa, int threads, precision_result *r);
@@ -46,23 +51,31 @@ static gcp_tensor wanted(int k, int a, int b, int c, int d)
     static const char *const names[] = { "", "a", "b", "c" };
     return operand[k] = gcp_want_grad(gcp_input(precision_net, names[k], GCP_SHAPE(a, b, c, d)));
 }
-static gcp_tensor param1(int k, int a) { return operand[k] = gcp_param(precision_net, k == 2 ? "p" : "q", GCP_SHAPE(a)); }
+static gcp_tensor param1(int k, int a)
+{
+    return operand[k] = gcp_param(precision_net, k == 2 ? "p" : "q", GCP_SHAPE(a));
+}
 static gcp_tensor param2(int k, int a, int b) { return operand[k] = gcp_param(precision_net, "w", GCP_SHAPE(a, b)); }
-static gcp_tensor param4(int k, int a, int b, int c, int d) { return operand[k] = gcp_param(precision_net, "w", GCP_SHAPE(a, b, c, d)); }
+static gcp_tensor param4(int k, int a, int b, int c, int d)
+{
+    return operand[k] = gcp_param(precision_net, "w", GCP_SHAPE(a, b, c, d));
+}
 
 static gcp_tensor convolution(const precision_case *c, gcp_tensor x)
 {
     int up = c->kind == CONV_TRANSPOSE, in = up ? c->ci : c->co, out = up ? c->co : c->ci;
     gcp_tensor w = param4(2, in, c->kh, c->kw, out / c->groups), b = c->bias ? param1(3, c->co) : GCP_NIL;
-    gcp_conv2d_opts o = GCP_OPTS(gcp_conv2d_opts, .kh = c->kh, .kw = c->kw, .stride_h = c->sh, .stride_w = c->sw, .pad_top = c->pt,
-                                 .pad_bottom = c->pb, .pad_left = c->pl, .pad_right = c->pr, .dilation = c->dilation, .groups = c->groups);
+    gcp_conv2d_opts o = GCP_OPTS(gcp_conv2d_opts, .kh = c->kh, .kw = c->kw, .stride_h = c->sh, .stride_w = c->sw,
+                                 .pad_top = c->pt, .pad_bottom = c->pb, .pad_left = c->pl, .pad_right = c->pr,
+                                 .dilation = c->dilation, .groups = c->groups);
     return up ? gcp_conv_transpose2d_op_at(x, w, b, o) : gcp_conv2d_op_at(x, w, b, o);
 }
 
 static gcp_tensor product(const precision_case *c)
 {
     gcp_tensor x = operand[1] = gcp_want_grad(gcp_input(precision_net, "a", GCP_SHAPE(c->n, c->ci)));
-    if (c->kind == MATMUL) return gcp_matmul(x, operand[2] = gcp_want_grad(gcp_input(precision_net, "b", GCP_SHAPE(c->ci, c->co))));
+    if (c->kind == MATMUL)
+        return gcp_matmul(x, operand[2] = gcp_want_grad(gcp_input(precision_net, "b", GCP_SHAPE(c->ci, c->co))));
     gcp_tensor w = param2(2, c->co, c->ci), b = c->bias ? param1(3, c->co) : GCP_NIL;
     return gcp_linear_op(x, w, b, .out = c->co);
 }
@@ -97,13 +110,18 @@ static gcp_tensor other(const precision_case *c, gcp_tensor x)
     case TANH: return gcp_tanh(x);
     case SIGMOID: return gcp_sigmoid(x);
     case GELU: return gcp_gelu(x);
-    case MAX_POOL: return gcp_max_pool(x, .kh = c->kh, .kw = c->kw, .stride_h = c->sh, .stride_w = c->sw, .pad_left = c->kw - 1);
-    case AVG_POOL: return gcp_avg_pool(x, .kh = c->kh, .kw = c->kw, .stride_h = c->sh, .stride_w = c->sw, .pad_left = c->kw - 1);
+    case MAX_POOL:
+        return gcp_max_pool(x, .kh = c->kh, .kw = c->kw, .stride_h = c->sh, .stride_w = c->sw, .pad_left = c->kw - 1);
+    case AVG_POOL:
+        return gcp_avg_pool(x, .kh = c->kh, .kw = c->kw, .stride_h = c->sh, .stride_w = c->sw, .pad_left = c->kw - 1);
     case GLOBAL_POOL: return gcp_global_avg_pool(x);
     case NEAREST: return gcp_upsample(x, .factor = c->sh);
     case BILINEAR: return gcp_upsample(x, .factor = c->sh, .mode = GCP_UPSAMPLING_BILINEAR);
     case BATCH_NORM: return batch_norm(x);
-    case LAYER_NORM: { gcp_tensor g = param1(2, c->ci), b = param1(3, c->ci); return gcp_layer_norm_op(x, g, b, .epsilon = 1e-3); }
+    case LAYER_NORM: {
+        gcp_tensor g = param1(2, c->ci), b = param1(3, c->ci);
+        return gcp_layer_norm_op(x, g, b, .epsilon = 1e-3);
+    }
     case DROPOUT: return gcp_dropout(x, .rate = 0.4);
     case CONCAT: return gcp_concat(GCP_TENSORS(gcp_tanh(x), wanted(2, c->n, c->h, c->w, c->co), x));
     case SLICE: return gcp_slice(gcp_tanh(x), .first = c->ci / 3, .count = c->ci - c->ci / 3);
@@ -119,7 +137,9 @@ static gcp_tensor other(const precision_case *c, gcp_tensor x)
 static gcp_tensor precision_build(const precision_case *c)
 {
     if (c->kind == LINEAR || c->kind == MATMUL) return product(c);
-    if (c->kind == EMBEDDING) return gcp_embedding_op(ids(c->n), operand[1] = gcp_want_grad(gcp_input(precision_net, "a", GCP_SHAPE(c->co, c->ci))));
+    if (c->kind == EMBEDDING)
+        return gcp_embedding_op(ids(c->n),
+                                operand[1] = gcp_want_grad(gcp_input(precision_net, "a", GCP_SHAPE(c->co, c->ci))));
     gcp_tensor x = wanted(1, c->n, c->h, c->w, c->ci);
     return c->kind == CONV || c->kind == CONV_TRANSPOSE ? convolution(c, x) : other(c, x);
 }
@@ -166,7 +186,8 @@ static void precision_part(gcp_plan *plan, precision_result *r, int part, gcp_te
 static void precision_for(void *context, int tasks, void (*task)(void *arg, int index, int worker), void *arg)
 {
     int threads = *(const int *)context, stride = 5;
-    while (threads > 1 && tasks % stride == 0) stride += 2 + 4 * (stride % 3 == 2);          /* 5, 11, 13, 15, ...: until coprime */
+    /* 5, 11, 13, 15, ...: until coprime */
+    while (threads > 1 && tasks % stride == 0) stride += 2 + 4 * (stride % 3 == 2);
     for (int i = 0; i < tasks; i++) {
         int index = threads == 1 ? i : (int)(((long long)i * stride + tasks / 2) % tasks);
         task(arg, index, threads == 1 ? 0 : (i + tasks) % threads);
@@ -194,7 +215,8 @@ static int precision_run(const precision_case *c, int isa, int threads, precisio
     precision_part(&plan, r, 1, y);
     for (int k = 1; k <= 3; k++) precision_part(&plan, r, 1 + k, operand[k]);
     if (!gcp_error(precision_net) && r->count[1]) return 1;
-    fprintf(stderr, "kind %d: %s\n", (int)c->kind, gcp_error(precision_net) ? gcp_error(precision_net) : "too many values");
+    fprintf(stderr, "kind %d: %s\n", (int)c->kind,
+            gcp_error(precision_net) ? gcp_error(precision_net) : "too many values");
     return -1;
 }
 #endif

@@ -1,5 +1,5 @@
-/* random_net.h - random networks for property tests: skips, fan-out, concat, slice, reshape, dropout, batch-norm, shared
-   weights, chances to work in place, nested segments. The same seed records the same network. */
+/* random_net.h - random networks for property tests: skips, fan-out, concat, slice, reshape, dropout, batch-norm,
+   shared weights, chances to work in place, nested segments. The same seed records the same network. */
 #ifndef RANDOM_NET_H
 #define RANDOM_NET_H
 #include "gcp.h"
@@ -24,7 +24,8 @@ typedef struct random_net {
 static inline gcp_tensor net_pick(random_net *r)
 {
     int recent = r->count > 4 ? 4 : r->count;
-    return roll(&r->d, 3) ? r->pool[r->count - 1 - (int)roll(&r->d, (unsigned)recent)] : r->pool[roll(&r->d, (unsigned)r->count)];
+    return roll(&r->d, 3) ? r->pool[r->count - 1 - (int)roll(&r->d, (unsigned)recent)]
+                          : r->pool[roll(&r->d, (unsigned)r->count)];
 }
 
 /* Another tensor of the same pixels, or nil. */
@@ -45,7 +46,8 @@ static inline gcp_tensor net_shared(random_net *r, gcp_tensor x)
     char name[24];
     if (c > 7) return gcp_relu(x);
     snprintf(name, sizeof name, "shared%d", c);
-    if (gcp_is_nil(r->shared[c])) r->shared[c] = gcp_param(r->tape, name, GCP_SHAPE(c, 3, 3, c), .init = GCP_INIT_HE, .fan_in = 9 * c);
+    if (gcp_is_nil(r->shared[c]))
+        r->shared[c] = gcp_param(r->tape, name, GCP_SHAPE(c, 3, 3, c), .init = GCP_INIT_HE, .fan_in = 9 * c);
     return gcp_conv2d_op(x, r->shared[c], GCP_NIL, .pad = 1);
 }
 
@@ -53,9 +55,11 @@ static inline gcp_tensor net_resize(random_net *r, gcp_tensor x)
 {
     gcp_shape s = gcp_shape_of(x);
     if (s.d[1] >= 4 && s.d[2] >= 4)
-        return roll(&r->d, 2) ? gcp_max_pool(x, .k = 2 + (int)roll(&r->d, 2), .stride = 2) : gcp_avg_pool(x, .k = 3, .stride = 1 + (int)roll(&r->d, 2), .pad = 1);
-    return roll(&r->d, 2) ? gcp_upsample(x, .factor = 2, .mode = roll(&r->d, 2) ? GCP_UPSAMPLING_BILINEAR : GCP_UPSAMPLING_NEAREST)
-                          : gcp_conv_transpose2d(x, .out = 1 + (int)roll(&r->d, 4), .k = 2, .stride = 2);
+        return roll(&r->d, 2) ? gcp_max_pool(x, .k = 2 + (int)roll(&r->d, 2), .stride = 2)
+                              : gcp_avg_pool(x, .k = 3, .stride = 1 + (int)roll(&r->d, 2), .pad = 1);
+    return roll(&r->d, 2)
+               ? gcp_upsample(x, .factor = 2, .mode = roll(&r->d, 2) ? GCP_UPSAMPLING_BILINEAR : GCP_UPSAMPLING_NEAREST)
+               : gcp_conv_transpose2d(x, .out = 1 + (int)roll(&r->d, 4), .k = 2, .stride = 2);
 }
 
 static inline gcp_tensor net_elementwise(random_net *r, gcp_tensor x)
@@ -87,7 +91,9 @@ static inline gcp_tensor net_op(random_net *r)
     gcp_tensor x = net_pick(r);
     gcp_shape s = gcp_shape_of(x);
     switch (roll(&r->d, 14)) {
-    case 0: return gcp_conv2d(x, .out = 1 + (int)roll(&r->d, 6), .k = 1 + 2 * (int)roll(&r->d, 2), .padding = GCP_PADDING_SAME, .no_bias = (int)roll(&r->d, 2));
+    case 0:
+        return gcp_conv2d(x, .out = 1 + (int)roll(&r->d, 6), .k = 1 + 2 * (int)roll(&r->d, 2),
+                          .padding = GCP_PADDING_SAME, .no_bias = (int)roll(&r->d, 2));
     case 1: return net_shared(r, x);
     case 2: return net_group(r, gcp_batch_norm(x));
     case 3: return gcp_layer_norm(x);
@@ -114,7 +120,8 @@ static inline void net_blocks(random_net *r, int ops, int depth)
     while (ops > 0) {
         int inside = 1 + (int)roll(&r->d, 5);
         if (depth < 3 && roll(&r->d, 3) == 0)
-            GCP_SEGMENT(r->tape, "block", .keep = roll(&r->d, 6) == 0 ? GCP_KEEP_CONV2D | GCP_KEEP_ADD : GCP_KEEP_NONE) {
+            GCP_SEGMENT(r->tape, "block", .keep = roll(&r->d, 6) == 0 ? GCP_KEEP_CONV2D | GCP_KEEP_ADD : GCP_KEEP_NONE)
+                {
                 net_push(r, net_op(r));
                 net_blocks(r, inside - 1, depth + 1);
             }
@@ -129,7 +136,8 @@ static inline random_net net_make(gcp_arena *arena, unsigned seed)
     random_net r = { .d = { 0x9E3779B97F4A7C15u ^ ((uint64_t)seed + 1) * 0xD1B54A32D192ED03u } };
     for (int i = 0; i < 8; i++) roll(&r.d, 2);
     r.tape = gcp_tape_make(arena, .ops = 256, .seed = seed);
-    r.image = gcp_input(r.tape, "image", GCP_SHAPE(2, 3 + (int)roll(&r.d, 4), 3 + (int)roll(&r.d, 4), 1 + (int)roll(&r.d, 4)));
+    r.image = gcp_input(r.tape, "image",
+                        GCP_SHAPE(2, 3 + (int)roll(&r.d, 4), 3 + (int)roll(&r.d, 4), 1 + (int)roll(&r.d, 4)));
     r.label = gcp_labels(r.tape, "label", GCP_SHAPE(2));
     if (roll(&r.d, 2)) r.image = gcp_want_grad(r.image);
     net_push(&r, gcp_conv2d(r.image, .out = 3, .k = 3, .pad = 1));
@@ -140,7 +148,8 @@ static inline random_net net_make(gcp_arena *arena, unsigned seed)
     return r;
 }
 
-/* What the property tests vary: a policy (7: replayed checkpoints, 8: a budget) with its numbers, an optimiser with its options. */
+/* What the property tests vary: a policy (7: replayed checkpoints, 8: a budget) with its numbers, an optimiser with its
+   options. */
 static inline gcp_plan_opts net_policy(int policy, unsigned seed, int units)
 {
     gcp_plan_opts o = { .at = GCP_AT, .policy = (gcp_policy)(policy % 7) };
@@ -149,11 +158,17 @@ static inline gcp_plan_opts net_policy(int policy, unsigned seed, int units)
     o.checkpoints = (int)(seed % (unsigned)(units < 5 ? units : 5));
     o.replay = policy == 7;
     if (policy == 7) o.policy = GCP_POLICY_CHECKPOINTS;
-    if (policy == 8) { o.policy = GCP_POLICY_BUDGET; o.effort = GCP_EFFORT_QUICK; o.far = seed % 2 ? GCP_MB(8) : 0; o.far_only = seed % 4 == 3; }
+    if (policy == 8) {
+        o.policy = GCP_POLICY_BUDGET;
+        o.effort = GCP_EFFORT_QUICK;
+        o.far = seed % 2 ? GCP_MB(8) : 0;
+        o.far_only = seed % 4 == 3;
+    }
     return fitting(o);
 }
 
-/* The plan of those options; a budget is some share of what keep-all takes, or the least one where that is too little. */
+/* The plan of those options; a budget is some share of what keep-all takes, or the least one where that is too
+   little. */
 static inline gcp_plan net_plan(gcp_tensor loss, gcp_plan_opts o, unsigned seed)
 {
     if (o.policy != GCP_POLICY_BUDGET) return gcp_plan_make_at(loss, fitting(o));

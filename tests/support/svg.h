@@ -19,7 +19,8 @@ static inline int svg_texts_outside(const char *svg)
     int outside = 0;
     for (const char *at = strstr(svg, "<text "); at; at = strstr(at + 1, "<text ")) {
         const char *body = strchr(at, '>') + 1, *end = strstr(body, "</text>");
-        double x = svg_number(at, body, " x=\"", 0), size = svg_number(at, body, "font-size=\"", usual), wide = 0.55 * size * (double)(end - body);
+        double x = svg_number(at, body, " x=\"", 0), size = svg_number(at, body, "font-size=\"", usual),
+               wide = 0.55 * size * (double)(end - body);
         const char *anchor = strstr(at, "text-anchor=\"");
         if (anchor && anchor < body) x -= anchor[13] == 'e' ? wide : wide / 2;
         if (x >= 0 && x + wide <= width) continue;
