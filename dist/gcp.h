@@ -4726,7 +4726,7 @@ static int gcpi_max_pool_shape(gcp_shape_call *s)
 {
     if (!gcpi_pool_shape(s)) return 0;
     if ((long long)gcpi_conv_attr_of(s)->kh * gcpi_conv_attr_of(s)->kw > 256)
-        return gcpi_refuse(s, "a window of over 256 cells");
+        return gcpi_refuse(s, "a window may have at most 256 cells");
     s->out[1] = s->out[0];
     s->out_dtype[1] = GCP_DTYPE_U8;
     return 1;
@@ -4835,6 +4835,10 @@ static void gcpi_max_pool_backward(const gcp_call *c)
     else gcpi_images(c, c->din[0].shape.d[0], gcpi_max_pool_image_back);
 }
 
+static gcp_real gcpi_cells_share(const gcpi_cells *w)
+{
+    return (gcp_real)1 / (gcp_real)GCPI_MAX(1, (int64_t)(w->y1 - w->y0) * (w->x1 - w->x0));
+}
 GCPI_LOOP void gcpi_avg_pool_image(const gcp_call *c, int image)
 {
     const gcpi_conv_attr *a = &gcpi_attr(c->attributes)->conv;
@@ -4842,7 +4846,7 @@ GCPI_LOOP void gcpi_avg_pool_image(const gcp_call *c, int image)
         for (int ox = 0; ox < a->wo; ox++) {
             gcpi_cells w = gcpi_cells_of(a, oy, ox);
             gcp_real *y = gcpi_row_out(&c->out[0], gcpi_pixel(c->out[0].shape, image, oy, ox));
-            gcp_real share = (gcp_real)1 / (gcp_real)GCPI_MAX(1, (w.y1 - w.y0) * (w.x1 - w.x0));
+            gcp_real share = gcpi_cells_share(&w);
             memset(y, 0, (size_t)a->co * sizeof *y);
             for (int iy = w.y0; iy < w.y1; iy++)
                 for (int ix = w.x0; ix < w.x1; ix++) {
@@ -4862,7 +4866,7 @@ GCPI_LOOP void gcpi_avg_pool_image_back(const gcp_call *c, int image)
         for (int ox = 0; ox < a->wo; ox++) {
             gcpi_cells w = gcpi_cells_of(a, oy, ox);
             const gcp_real *dy = gcpi_row(&c->dout[0], gcpi_pixel(c->dout[0].shape, image, oy, ox));
-            gcp_real share = (gcp_real)1 / (gcp_real)GCPI_MAX(1, (w.y1 - w.y0) * (w.x1 - w.x0));
+            gcp_real share = gcpi_cells_share(&w);
             for (int iy = w.y0; iy < w.y1; iy++)
                 for (int ix = w.x0; ix < w.x1; ix++) {
                     gcp_real *dx = gcpi_row_out(&c->din[0], gcpi_pixel(c->din[0].shape, image, iy, ix));
@@ -5696,6 +5700,7 @@ typedef struct gcpi_facts {
     int custom;                                 /* the user's op: outputs are made even if no op reads them */
     int stats;                                  /* statistics: the op that makes the tensor can make them, too */
     int first;                                  /* GCPI_VIEW_PART: the first channel */
+    unsigned dense;                             /* bits of inputs that are read as one run of bytes, as is a gradient */
     int in_place, indexed;                      /* may overwrite input 0; backward reads the index, output 1 */
     const gcpi_conv_attr *window;               /* kernel, strides, paddings: part of the key of a cost */
     /* on this CPU, in one pass: forward and a group; forward and statistics of its output, and their workspace */
@@ -5713,6 +5718,7 @@ static gcpi_facts gcpi_facts_of(const gcpi_op *op)
     switch (op->kind) {
     case GCP_OP_CONV2D:
         f.window = window;
+        f.dense = 2;
         f.with_group = gcpi_conv2d_apply;
         if (!GCPI_TAKES) break;
         f.with_stats = gcpi_conv2d_stats;
@@ -5723,7 +5729,7 @@ static gcpi_facts gcpi_facts_of(const gcpi_op *op)
         f.in_place = gcpi_pool_copies(window);          /* larger windows read neighbours, too */
         f.indexed = window->kh * window->kw > 1;
         break;
-    case GCP_OP_CONV_TRANSPOSE2D:
+    case GCP_OP_CONV_TRANSPOSE2D: f.window = window; f.dense = 2; break;
     case GCP_OP_AVG_POOL: f.window = window; break;
     case GCP_OP_BATCH_STATS: f.stats = 1; break;
     case GCP_OP_BATCH_NORM: f.part = GCPI_PART_NORM; break;
@@ -5843,7 +5849,7 @@ static gcp_tensor gcpi_bad_option(gcp_tensor x, gcp_at at, const char *what, con
 
 GCPI_DEF gcp_tensor gcp_scale_at(gcp_tensor x, gcp_scale_opts o)
 {
-    if (o.by == 0) return gcpi_bad_option(x, o.at, "scale", ".by", 0, "not given; GCP_ZERO says zero");
+    if (o.by == 0) return gcpi_bad_option(x, o.at, "scale", ".by", 0, "not given; .by = GCP_ZERO scales by zero");
     if (!gcpi_finite(o.by)) return gcpi_bad_option(x, o.at, "scale", ".by", o.by, "finite");
     return gcpi_unary(GCP_OP_SCALE, x, gcpi_option(o.by, 0), o.at, o.name);
 }
@@ -6466,6 +6472,19 @@ static void gcpi_items_make(gcpi_problem *p)
     }
 }
 
+/* The inputs that an op reads as one run of bytes, and their gradients, which it writes so, get no other pitch. */
+static void gcpi_items_dense(gcpi_problem *p)
+{
+    const gcp_tape *t = p->tape;
+    for (int o = 0; o < t->op_count; o++) {
+        const gcpi_op *op = &t->ops[o];
+        unsigned dense = gcpi_facts_of(op).dense;
+        for (int i = 0; i < op->inputs && dense; i++, dense >>= 1)
+            if (dense & 1)
+                p->items[gcpi_edge(t, op, i)].dense = p->items[t->tensor_count + gcpi_edge(t, op, i)].dense = 1;
+    }
+}
+
 /* Alias groups. Moves every member of group `from` into `to`, at an offset, with the pitch of to. */
 static void gcpi_join(gcpi_problem *p, int from, int to, size_t offset, ptrdiff_t pitch)
 {
@@ -6496,6 +6515,10 @@ static int gcpi_is_dense(const gcpi_problem *p, int item)
 {
     return !p->items[item].row || p->items[item].pitch == p->items[item].row;
 }
+static int gcpi_takes_pitch(const gcpi_problem *p, int item, ptrdiff_t pitch)
+{
+    return !p->items[item].dense || pitch == p->items[item].row;
+}
 static void gcpi_dense_group(gcpi_problem *p, int item)
 {
     for (int i = p->items[item].root; i >= 0; i = p->items[i].next) p->items[i].dense = 1;
@@ -6520,7 +6543,7 @@ static int gcpi_forward_views(gcpi_problem *p, const gcpi_op *op)       /* 1: no
         gcpi_dense_group(p, x);
         return 1;
     }
-    if (facts.view == GCPI_VIEW_PART) {
+    if (facts.view == GCPI_VIEW_PART && gcpi_takes_pitch(p, y, p->items[x].pitch)) {
         gcpi_view_of(p, y, x, (size_t)facts.first * sizeof(gcp_real), p->items[x].pitch);
         return 1;
     }
@@ -6839,7 +6862,7 @@ static int gcpi_gradient_alias(gcpi_problem *p, const gcpi_uses *u, int o, int i
     int x = t->tensor_count + gcpi_edge(t, op, i), y = t->tensor_count + op->out;
     if (!(op->row->flags & GCP_FLAG_GRAD_VIEW) || t->tensors[gcpi_edge(t, op, i)].kind == GCPI_PARAMETER) return 0;
     int whole = gcpi_facts_of(op).view == GCPI_VIEW_WHOLE;
-    if (whole && !gcpi_is_dense(p, y)) return 0;
+    if (whole ? !gcpi_is_dense(p, y) : !gcpi_takes_pitch(p, x, p->items[y].pitch)) return 0;
     for (int k = 0; k < op->inputs; k++) if (k != i && gcpi_edge(t, op, k) == gcpi_edge(t, op, i)) return 0;
     gcpi_item trial = p->items[x];
     gcpi_view_of(p, x, y, offset, whole ? trial.pitch : p->items[y].pitch);
@@ -7089,6 +7112,7 @@ static int gcpi_problem_make(gcpi_problem *p, int root, const gcp_plan_opts *opt
     gcpi_mark_needed(t, root, needed);
     if (!gcpi_uses_make(p, needed, a, &uses)) return 0;
     gcpi_items_make(p);
+    gcpi_items_dense(p);
     if (p->training) gcpi_mark_gradients(p, needed);
     gcpi_mark_reads(p, needed, read);
     for (int i = 1; i < t->tensor_count; i++)
@@ -7315,9 +7339,9 @@ static int gcpi_graph_operands(gcpi_reader *r, gcpi_task *task)
         int add = r->version == 2 && *token == '+';
         if ((item = gcpi_graph_find(r, token + add)) < 0) return 0;
         if (r->p->items[item].producer < 0 && r->p->items[item].pinned != 2)
-            return gcpi_graph_bad(r, "is read before it is made:", token + add);
-        if (add && r->p->items[item].producer < r->p->forward)
-            return gcpi_graph_bad(r, "only a gradient is added to:", token + 1);
+            return gcpi_graph_bad(r, "is read before any op writes it:", token + add);
+        if (add && (r->p->forward < 0 || r->p->items[item].producer < r->p->forward))
+            return gcpi_graph_bad(r, "only a gradient that an earlier op wrote can be added to:", token + 1);
         gcpi_operand_add(r->p, task, item, add ? GCPI_ADD : GCPI_READ, GCPI_SLOT_IN);
     }
     return 1;
@@ -7360,7 +7384,7 @@ static int gcpi_graph_op(gcpi_reader *r, char kind)
         return gcpi_graph_bad(r, "not 'KIND ID COST ...'", NULL);
     if (r->version == 1 && !gcpi_bytes_token(r, gcpi_token(r), &bytes)) return gcpi_graph_bad(r, "no bytes of", name);
     if (kind == 'b' ? p->task_count == 0 : p->forward >= 0)
-        return gcpi_graph_bad(r, "a forward op behind a b, or no forward op:", name);
+        return gcpi_graph_bad(r, "every f and o line must come before the first b, and there must be one:", name);
     if (kind == 'b' && p->forward < 0) p->forward = p->task_count;
     gcpi_task *task = gcpi_task_add(p, kind == 'b' ? GCPI_TASK_BACKWARD : GCPI_TASK_FORWARD, p->task_count);
     int *place = gcpi_name_place(r, name, 1);
@@ -7391,7 +7415,7 @@ static int gcpi_graph_header(gcpi_reader *r, char *line)
         ok = gcpi_size_token(line + 8, &units) && units <= (size_t)r->table_size;
         r->p->units = ok ? (int)units : 0;
     }
-    return ok || gcpi_graph_bad(r, "not a number that can be:", line);
+    return ok || gcpi_graph_bad(r, "not a valid number:", line);
 }
 
 static int gcpi_graph_line(gcpi_reader *r)
@@ -7440,10 +7464,11 @@ static int gcpi_graph_parse(gcpi_problem *p, const char *text, const gcp_target 
     message[0] = 0;
     p->target = *target; p->training = 1; p->root = -1; p->forward = -1;
     if (!gcpi_graph_arrays(&r, text, opts)) return 0;
-    r.version = strncmp(text, "# gcp-graph 2", 13) ? 1 : 2;
+    r.version = !strncmp(text, "# gcp-graph 2", 13) && (unsigned char)text[13] <= ' ' ? 2 : 1;
     for (char *line = r.text, *next; line; line = next) {
         next = strchr(line, '\n');
         if (next) *next++ = 0;
+        for (size_t n = strlen(line); n && strchr(" \t\r", line[n - 1]); n--) line[n - 1] = 0;
         r.line++;
         r.at = line;
         if (!gcpi_graph_header(&r, line) || !gcpi_graph_line(&r)) return 0;
@@ -8382,11 +8407,11 @@ static int gcpi_verify_order(gcpi_verifier *v, int i)
     const gcpi_task *t = &v->p->tasks[task];
     if (t->kind == GCPI_TASK_OFFLOAD) v->far[t->op] = 1;
     if ((t->kind == GCPI_TASK_PREFETCH || t->kind == GCPI_TASK_ARRIVE) && !v->far[t->op])
-        return gcpi_verify_fail(v, i, "was not copied to far memory before", -1);
+        return gcpi_verify_fail(v, i, "has no earlier copy to far memory (O)", -1);
     if (t->kind >= GCPI_TASK_OFFLOAD) return 1;
     if (kind == 'F' && v->done[task]) return gcpi_verify_fail(v, i, "runs forward a second time", -1);
     if (kind == 'F' && task > 0 && !v->done[task - 1])
-        return gcpi_verify_fail(v, i, "runs before the op ahead of it", -1);
+        return gcpi_verify_fail(v, i, "runs before the forward op that precedes it", -1);
     for (int k = 0; kind == 'R' && k < t->count; k++) {
         const gcpi_operand *o = &v->p->operands[t->operands + k];
         if (o->mode == GCPI_READ && v->updated[v->p->items[o->item].root])
@@ -8402,7 +8427,7 @@ static int gcpi_verify_order(gcpi_verifier *v, int i)
         if (task != v->backward_next)
             return gcpi_verify_fail(v, i, v->done[task] ? "runs a second time" : "is out of order", -1);
         if (task == v->p->forward && v->p->forward && !v->done[v->p->forward - 1])
-            return gcpi_verify_fail(v, i, "begins before forward has ended", -1);
+            return gcpi_verify_fail(v, i, "runs before the forward pass is complete", -1);
         v->backward_next++;
     }
     v->done[task] = 1;
@@ -8447,17 +8472,18 @@ static int gcpi_verify_reads(gcpi_verifier *v, int i, int n, size_t slab)
     const gcpi_operand *o = &p->operands[t->operands];
     for (int k = 0; k < t->count; k++) {
         if (v->placed[n + k].offset < 0 && t->kind >= GCPI_TASK_OFFLOAD)
-            return gcpi_verify_fail(v, i, "reads what is not there:", o[k].item);
+            return gcpi_verify_fail(v, i, "reads a value that is not in the slab:", o[k].item);
         if (v->placed[n + k].offset < 0) continue;
         gcpi_region r = gcpi_region_of(p, o[k].item, (size_t)v->placed[n + k].offset);
-        if (r.end > slab || r.at < p->numbers) return gcpi_verify_fail(v, i, "lies outside of the slab:", o[k].item);
+        if (r.end > slab || r.at < p->numbers)
+            return gcpi_verify_fail(v, i, "has an operand outside the slab:", o[k].item);
         int here = o[k].mode == GCPI_WRITE || o[k].mode == GCPI_ALIAS;     /* made by this instruction */
         for (int m = 0; m < k; m++)
             here |= o[k].mode == GCPI_ADD && o[m].item == o[k].item && o[m].mode != GCPI_READ &&
                     v->placed[n + m].offset == v->placed[n + k].offset;
         if (here) continue;
         if (!v->next[o[k].item] || v->held[o[k].item].at != r.at)
-            return gcpi_verify_fail(v, i, "reads what is not there:", o[k].item);
+            return gcpi_verify_fail(v, i, "reads a value that is not in the slab:", o[k].item);
     }
     return 1;
 }
@@ -8477,7 +8503,7 @@ static int gcpi_verify_instruction(gcpi_verifier *v, int i, int n, size_t slab)
     for (int k = 0; t->workspace && k < t->count; k++) {
         if (v->placed[n + k].offset < 0) continue;
         gcpi_region r = gcpi_region_of(p, o[k].item, (size_t)v->placed[n + k].offset);
-        if (r.at < work.end) return gcpi_verify_fail(v, i, "workspace lies on", o[k].item);
+        if (r.at < work.end) return gcpi_verify_fail(v, i, "has a workspace that overlaps", o[k].item);
     }
     if (t->workspace) gcpi_forget(v, &work);
     for (int k = 0; k < t->count; k++) {
@@ -8489,7 +8515,7 @@ static int gcpi_verify_instruction(gcpi_verifier *v, int i, int n, size_t slab)
             if ((o[m].item == o[k].item && t->kind != GCPI_TASK_MOVE) || !gcpi_overlap(&r, &s)) continue;
             if (o[m].mode != GCPI_READ || s.at != r.at || s.end != r.end || k != t->over ||
                 (m != t->under[0] && m != t->under[1]))
-                return gcpi_verify_fail(v, i, "writes over its operand", o[m].item);
+                return gcpi_verify_fail(v, i, "overwrites its own operand", o[m].item);
         }
         if (o[k].mode == GCPI_ALIAS) gcpi_forget_copied(v, t, n, &r);
         else gcpi_forget(v, &r);
@@ -11536,7 +11562,7 @@ static int gcpi_plan_options_ok(gcp_tape *t, gcp_plan_opts *o)
         return gcpi_plan_bad(t, o, ".far belongs to GCP_POLICY_BUDGET");
     if (o->far_only && !o->far) return gcpi_plan_bad(t, o, ".far_only without .far");
     if (o->policy == GCP_POLICY_BUDGET && !o->budget && !o->list)
-        return gcpi_plan_bad(t, o, "GCP_POLICY_BUDGET without .budget");
+        return gcpi_plan_bad(t, o, "GCP_POLICY_BUDGET needs .budget (bytes)");
     if (o->inference && (o->optimizer || o->accumulate > 1 || o->on_gradient || o->fuse_update))
         return gcpi_plan_bad(t, o, "an inference plan has no optimiser, accumulation or gradient hook");
     if (o->fuse_update && !o->optimizer) return gcpi_plan_bad(t, o, ".fuse_update without .optimizer");
@@ -11558,7 +11584,7 @@ static int gcpi_parameters_seen(gcp_tape *t, gcp_at at)
     for (int i = 0; i < t->parameter_count; i++)
         if (!t->parameters[i].tensor) {
             gcpi_fail(t, GCP_E_PARAMETERS, at, "gcp_plan_make",
-                      "'%s' was there before the reset and was not recorded again", t->parameters[i].path);
+                      "'%s' is in the state, but was not recorded again after gcp_tape_reset", t->parameters[i].path);
             return 0;
         }
     return 1;
@@ -11587,7 +11613,9 @@ static int gcpi_policy_fits(gcp_tape *t, const gcp_plan_opts *o, int units)
     int bad_k = o->policy == GCP_POLICY_CHECKPOINTS && (o->checkpoints < 0 || o->checkpoints >= units);
     int bad_s = o->policy == GCP_POLICY_UNIFORM && (o->segments < 1 || o->segments > units);
     if (o->inference || o->list || (!bad_k && !bad_s)) return 1;
-    if (!units) return gcpi_plan_bad(t, o, "the network is a loss alone: it has no unit to cut (GCP_POLICY_KEEP_ALL)");
+    if (!units)
+        return gcpi_plan_bad(
+            t, o, "the network has no op before the loss, so there is nothing to cut: use GCP_POLICY_KEEP_ALL");
     gcpi_fail(t, GCP_E_PLAN, o->at, "gcp_plan_make",
               bad_k ? ".checkpoints = %d of %d units; allowed are 0 to %d"
                     : ".segments = %d of %d units; allowed are 1 to %d",
@@ -12003,7 +12031,8 @@ static int gcpi_plan_steps(gcp_plan *plan, int root, gcp_arena *a)
         !gcpi_plan_addressable(in))
         return 0;
     if (in->p.training && !in->p.items[t->tensor_count + root].active)
-        return gcpi_plan_bad(t, &in->opts, "no parameter and no wanted input lies behind the loss");
+        return gcpi_plan_bad(t, &in->opts,
+                             "the loss depends on no parameter that trains and on no input with gcp_want_grad");
     if (!gcpi_policy_fits(t, &in->opts, in->p.units)) return 0;
     in->state_bytes = gcpi_round(gcpi_state_with(t, &plan->in, 1), in->p.target.align);
     return gcpi_plan_finish(plan, a);
@@ -12129,9 +12158,11 @@ GCPI_DEF gcp_plan gcp_graph_plan_at(gcp_tape *t, const char *text, gcp_plan_opts
 {
     gcp_plan plan = gcpi_plan_none(t);
     if (!t || !t->ops || t->code || !gcpi_plan_options_ok(t, &o)) return plan;
+    if (!text) text = "";
     if (o.inference || o.optimizer || o.accumulate > 1 || o.on_gradient || o.costs) {
-        gcpi_plan_bad(t, &o,
-                      "a graph says itself what a step does: no .inference, .optimizer, .accumulate, hooks or .costs");
+        gcpi_plan_bad(
+            t, &o,
+            "the graph's text says what a step does: leave out .inference, .optimizer, .accumulate, hooks and .costs");
         return plan;
     }
     gcp_arena *a = o.arena ? o.arena : t->arena, was = *a;
@@ -12214,6 +12245,7 @@ GCPI_DEF size_t gcp_plan_arena_at(gcp_tensor loss, gcp_plan_opts o)
 GCPI_DEF size_t gcp_graph_arena_at(const gcp_tape *t, const char *text, gcp_plan_opts o)
 {
     gcpi_sizes n;
+    if (!text) text = "";
     size_t lines = 2, words = 2, length = strlen(text), line = 0, widest = 2;
     n.forward = 0;
     for (size_t i = 0; i < length; i++) {
@@ -12512,7 +12544,8 @@ static gcp_code gcpi_plan_check(const gcp_plan *plan, gcp_at at, const char *wha
 {
     if (!plan || !plan->tape) return GCP_E_PLAN;
     if (plan->tape->code) return plan->tape->code;
-    if (!plan->in) return gcpi_refuse_plan(plan, GCP_E_PLAN, at, what, "a plan that was not made, or was given back");
+    if (!plan->in)
+        return gcpi_refuse_plan(plan, GCP_E_PLAN, at, what, "the plan was not made (see gcp_plan_ok), or was freed");
     if (plan->generation == plan->tape->generation) return GCP_OK;
     return gcpi_refuse_plan(plan, GCP_E_STALE, at, what, "a plan from before the tape's reset");
 }
@@ -12616,7 +12649,9 @@ GCPI_DEF gcp_code gcp_state_bind_on_at(gcp_tape *t, const gcp_target *target, vo
     unsigned char *base = gcpi_align_up(memory, GCPI_STATE_ALIGN);
     size_t lost = (size_t)(base - (unsigned char *)memory), need = gcp_state_bytes(t, GCP_OPTIMIZER_NONE);
     const char *taken = gcpi_taken(t, base, need, memory, 0);
-    if (t->state) gcpi_fail(t, GCP_E_STATE, at, "gcp_state_bind", "the state has a home already");
+    if (t->state)
+        gcpi_fail(t, GCP_E_STATE, at, "gcp_state_bind",
+                  "the state has memory already: gcp_state_bind comes before the first gcp_bind, once");
     else if (!memory || size < need + lost)
         gcpi_fail(t, GCP_E_BIND, at, "gcp_state_bind",
                   "%zu bytes; at this address %zu are needed, and what the optimiser takes (gcp_state_bytes)", size,
@@ -12738,7 +12773,7 @@ static gcp_code gcpi_bind_state_ok(const gcp_plan *plan, gcp_at at)
                                 t->state_capacity, end);
     if (!t->own_state && end > t->state_size)
         return gcpi_refuse_plan(plan, GCP_E_STATE, at, "gcp_bind",
-                                "the optimiser's slots belong behind the values, in the memory that was bound first: "
+                                "the optimiser's slots must follow the weights, in the memory that was bound first: "
                                 "bind this plan there (gcp_plans_room of all plans says how much to give at first)");
     return GCP_OK;
 }
@@ -12818,7 +12853,7 @@ static gcp_code gcpi_bind_owned(gcp_plan *plan, gcp_at at)
         in->owned_size = exact;
         in->owned = target->allocate(target->context, exact);
         if (!in->owned && !gcpi_trouble(t, target, at, "gcp_bind"))
-            gcpi_refuse_plan(plan, GCP_E_NOMEM, at, "gcp_bind", "the target gave no %zu bytes", exact);
+            gcpi_refuse_plan(plan, GCP_E_NOMEM, at, "gcp_bind", "the target could not allocate %zu bytes", exact);
     }
     if ((uintptr_t)in->owned & (target->align - 1)) {
         gcpi_release(plan);
@@ -12856,7 +12891,7 @@ static gcp_code gcpi_bind_far(gcp_plan *plan, gcp_at at)
     in->far_owned = target->far_allocate(target->context, in->far_bytes);
     if (in->far_owned) return gcpi_far_take(plan, in->far_owned, at, "gcp_bind");
     if (gcpi_trouble(plan->tape, target, at, "gcp_bind")) return plan->tape->code;
-    return gcpi_refuse_plan(plan, GCP_E_NOMEM, at, "gcp_bind", "the target gave no %zu bytes of far memory",
+    return gcpi_refuse_plan(plan, GCP_E_NOMEM, at, "gcp_bind", "the target could not allocate %zu bytes of far memory",
                             in->far_bytes);
 }
 
@@ -13318,10 +13353,10 @@ static void gcpi_check_instruction(const gcpi_plan *in, int i, int n)
             if (now.nan)
                 gcpi_fail(in->p.tape, GCP_E_CHECK, at, name, "its backward makes a NaN in the gradient of %s", other);
         } else if (letter != 'F' && in->hashes[o->item] != now.hash)
-            gcpi_fail(in->p.tape, GCP_E_CHECK, at, name, "output %d %s with other bits", o->slot - GCPI_SLOT_OUT,
-                      letter == 'P' ? "came back" : "was recomputed");
+            gcpi_fail(in->p.tape, GCP_E_CHECK, at, name, "output %d %s with bits that differ from the first run's",
+                      o->slot - GCPI_SLOT_OUT, letter == 'P' ? "came back" : "was recomputed");
         else if (now.nan)
-            gcpi_fail(in->p.tape, GCP_E_CHECK, at, name, "output %d holds a NaN; what it was made of holds none",
+            gcpi_fail(in->p.tape, GCP_E_CHECK, at, name, "output %d has a NaN, but its inputs have none",
                       o->slot - GCPI_SLOT_OUT);
         if (letter == 'F') in->hashes[o->item] = now.hash;
     }
@@ -13644,7 +13679,7 @@ GCPI_DEF gcp_code gcp_write_at(gcp_plan *plan, gcp_tensor x, const void *data, g
     gcpi_plan *in = plan->in;
     int kind = in->p.items[x.id].kind;
     if (!data || (kind != GCPI_INPUT_ITEM && kind != GCPI_STATE_ITEM))
-        return gcpi_access_fail(&a, GCP_E_ARGUMENT, data ? "is neither input nor parameter" : "from NULL", "");
+        return gcpi_access_fail(&a, GCP_E_ARGUMENT, data ? "is neither an input nor a parameter" : "from NULL", "");
     if (kind == GCPI_STATE_ITEM) return gcpi_copy_dense(in, x.id, (unsigned char *)(uintptr_t)data, 0, at);
     if (in->where[x.id] < 0) return GCP_OK;        /* this plan does not read it */
     if (plan->tape->tensors[x.id].dtype == GCP_DTYPE_I32 &&
@@ -13665,7 +13700,7 @@ static gcp_code gcpi_there(const gcpi_access *a, int item)
     if (kind == GCPI_STATE_ITEM || (kind == GCPI_INPUT_ITEM ? in->written[in->p.items[item].root] : in->ran))
         return GCP_OK;
     return gcpi_access_fail(
-        a, GCP_E_INPUT, kind == GCPI_INPUT_ITEM ? "was not written since " : "is not there: no step was taken since ",
+        a, GCP_E_INPUT, kind == GCPI_INPUT_ITEM ? "was not written since " : "has no value yet: no step has run since ",
         in->since);
 }
 
@@ -13877,7 +13912,7 @@ GCPI_DEF size_t gcp_measure_at(gcp_plan *plan, void *memory, size_t size, gcp_st
     memory = target->allocate(target->context, size);
     if (!memory) {
         if (!gcpi_trouble(plan->tape, target, o.at, "gcp_measure"))
-            gcpi_fail(plan->tape, GCP_E_NOMEM, o.at, "gcp_measure", "the target gave no %zu bytes", size);
+            gcpi_fail(plan->tape, GCP_E_NOMEM, o.at, "gcp_measure", "the target could not allocate %zu bytes", size);
         return 0;
     }
     size_t measured = gcpi_measure(plan, (unsigned char *)memory, size, &o);
@@ -14188,7 +14223,8 @@ static void gcpi_why_in_vain(const gcp_plan *plan, gcp_writer w)
 {
     if (!plan->in->p.training || !plan->reruns || !plan->keep_all_bytes || plan->bytes < plan->keep_all_bytes) return;
     gcpi_say(w,
-             "nothing is saved: this plan takes %.1f %% of the %.3f MiB that GCP_POLICY_KEEP_ALL takes, and runs %d "
+             "checkpointing saves nothing here: this plan takes %.1f %% of the %.3f MiB that GCP_POLICY_KEEP_ALL "
+             "takes, and runs %d "
              "unit%s again. What crosses its cuts stays until backward, and what is run again at the peak comes on "
              "top: try GCP_POLICY_BUDGET with a .budget, GCP_POLICY_SQRT, or other blocks\n",
              100.0 * (double)plan->bytes / (double)plan->keep_all_bytes, gcpi_mib(plan->keep_all_bytes), plan->reruns,
@@ -14306,10 +14342,10 @@ static void gcpi_svg_blocks(const gcpi_plan *in, gcp_writer w, double left, doub
                  x->last + 1);
     }
     for (int i = 0; i < (int)in->list.count; i++) {
-        size_t bytes = in->p.tasks[in->list.at[i].task].workspace;
+        size_t bytes = in->p.tasks[in->list.at[i].task].workspace,
+               first = gcpi_round(in->p.numbers, in->p.target.align);
         if (!bytes) continue;
-        gcpi_svg_rect(w, left + dx * i, bottom - dy * (double)(GCPI_NUMBERS_BYTES + bytes), dx, dy * (double)bytes,
-                      "#188038");
+        gcpi_svg_rect(w, left + dx * i, bottom - dy * (double)(first + bytes), dx, dy * (double)bytes, "#188038");
         gcpi_say(w, "<title>workspace of instruction %d: %zu bytes</title></rect>\n", i + 1, bytes);
     }
 }

@@ -195,7 +195,7 @@ static void windows(void)
     BAD(GCP_E_SHAPE, "max_pool: padding 2 of a 2x2 window", gcp_max_pool(x, .k = 2, .pad = 2));
     BAD(GCP_E_SHAPE, "avg_pool: 2x8x8x6 does not fit a 9x9 kernel with .out = 6, .pad = 0", gcp_avg_pool(x, .k = 9));
     GOOD(gcp_max_pool(x, .k = 2, .pad = 1));
-    BAD(GCP_E_SHAPE, "max_pool: a window of over 256 cells",
+    BAD(GCP_E_SHAPE, "max_pool: a window may have at most 256 cells",
         gcp_max_pool(gcp_input(net, "big", GCP_SHAPE(1, 20, 20, 1)), .k = 17));
     GOOD(gcp_max_pool(gcp_input(net, "big", GCP_SHAPE(1, 20, 20, 1)), .k = 16));
     BAD(GCP_E_ARGUMENT, "upsample: .factor = -1; at least 1", gcp_upsample(x, .factor = -1));
@@ -205,7 +205,7 @@ static void windows(void)
 /* Numbers whose products leave int: refused, never wrapped to something that fits. */
 static void overflows(void)
 {
-    BAD(GCP_E_SHAPE, "max_pool: a window of over 256 cells",
+    BAD(GCP_E_SHAPE, "max_pool: a window may have at most 256 cells",
         gcp_max_pool(gcp_input(net, "big", GCP_SHAPE(1, 65536, 65536, 1)), .k = 65536));
     BAD(GCP_E_SHAPE, "concat: 2147483651 channels",
         gcp_concat(GCP_TENSORS(flat, gcp_input(net, "wide", GCP_SHAPE(2, INT_MAX)))));
@@ -239,7 +239,7 @@ static void numbers(void)
     BAD(GCP_E_ARGUMENT, "layer_norm: .epsilon = -1; above 0", gcp_layer_norm(x, .epsilon = -1));
     BAD(GCP_E_ARGUMENT, "batch_norm: .epsilon = 0; above 0", gcp_batch_norm(x, .epsilon = GCP_ZERO));
     GOOD(gcp_batch_norm(x, .momentum = GCP_ZERO));
-    BAD(GCP_E_ARGUMENT, "scale: .by = 0; not given; GCP_ZERO says zero", gcp_scale(x));
+    BAD(GCP_E_ARGUMENT, "scale: .by = 0; not given; .by = GCP_ZERO scales by zero", gcp_scale(x));
     BAD(GCP_E_ARGUMENT, "scale: .by = inf; finite", gcp_scale(x, .by = HUGE_VAL));
     GOOD(gcp_scale(x, .by = GCP_ZERO));
     BAD(GCP_E_ARGUMENT, "leaky_relu: .slope = inf; at least 0", gcp_leaky_relu(x, .slope = HUGE_VAL));
@@ -627,8 +627,9 @@ static void plan_options(void)
     PLAN(GCP_E_PLAN, "the tensor is an input or parameter: there is nothing to run", gcp_plan_make(flat));
     PLAN(GCP_E_PLAN, "the tensor is an input or parameter: there is nothing to run",
          gcp_plan_make(weight, .inference = 1));
-    PLAN(GCP_E_PLAN, "no parameter and no wanted input lies behind the loss", gcp_plan_make(gcp_mean(flat)));
-    PLAN(GCP_E_PLAN, "no parameter and no wanted input lies behind the loss",
+    PLAN(GCP_E_PLAN, "the loss depends on no parameter that trains and on no input with gcp_want_grad",
+         gcp_plan_make(gcp_mean(flat)));
+    PLAN(GCP_E_PLAN, "the loss depends on no parameter that trains and on no input with gcp_want_grad",
          gcp_plan_make((gcp_freeze(weight), loss)));
     PLAN_OK(gcp_plan_make((gcp_freeze(weight), gcp_want_grad(flat), loss)));
     PLAN(GCP_E_ARGUMENT, "a nil tensor", gcp_plan_make(gcp_nth_parameter(net, 7)));
@@ -670,9 +671,9 @@ static void plan_options(void)
     PLAN(GCP_E_PLAN, ".checkpoints = -1 of 5 units; allowed are 0 to 4",
          gcp_plan_make(chain(5), .policy = GCP_POLICY_CHECKPOINTS, .checkpoints = -1));
     PLAN_OK(gcp_plan_make(chain(5), .policy = GCP_POLICY_CHECKPOINTS, .checkpoints = 4));
-    PLAN(GCP_E_PLAN, "the network is a loss alone: it has no unit to cut (GCP_POLICY_KEEP_ALL)",
+    PLAN(GCP_E_PLAN, "the network has no op before the loss, so there is nothing to cut: use GCP_POLICY_KEEP_ALL",
          gcp_plan_make(gcp_mean(gcp_want_grad(flat)), .policy = GCP_POLICY_UNIFORM, .segments = 1));
-    PLAN(GCP_E_PLAN, "the network is a loss alone: it has no unit to cut (GCP_POLICY_KEEP_ALL)",
+    PLAN(GCP_E_PLAN, "the network has no op before the loss, so there is nothing to cut: use GCP_POLICY_KEEP_ALL",
          gcp_plan_make(gcp_mean(gcp_want_grad(flat)), .policy = GCP_POLICY_CHECKPOINTS));
     PLAN(GCP_E_PLAN, ".segments = 0 of 5 units; allowed are 1 to 5",
          gcp_plan_make(chain(5), .policy = GCP_POLICY_UNIFORM));
@@ -693,7 +694,7 @@ static void plan_targets(void)
     PLAN(GCP_E_PLAN, "at the target's .flops_per_second and .bytes_per_second a step takes no finite time",
          gcp_plan_make(loss, .target = &slow));
     PLAN(GCP_E_PLAN, ".check is GCP_CHECK or 0", gcp_plan_make(loss, .check = 2));
-    PLAN(GCP_E_PLAN, "GCP_POLICY_BUDGET without .budget",
+    PLAN(GCP_E_PLAN, "GCP_POLICY_BUDGET needs .budget (bytes)",
          gcp_plan_make(loss, .policy = GCP_POLICY_BUDGET, .budget = (size_t)GCP_ZERO));
     PLAN_OK(gcp_plan_make(loss, .policy = GCP_POLICY_CHECKPOINTS, .checkpoints = GCP_ZERO));
     PLAN(GCP_E_PLAN, "the target's .align is below 8", gcp_plan_make(loss, .target = &low));
@@ -878,7 +879,7 @@ static void unusable_plans(void)
     begin();
     gcp_plan failed = gcp_plan_make(loss, .policy = (gcp_policy)99), plan, null_plan = { 0 };
     gcp_error_clear(net);
-    unusable(&failed, GCP_E_PLAN, "a plan that was not made, or was given back");
+    unusable(&failed, GCP_E_PLAN, "the plan was not made (see gcp_plan_ok), or was freed");
     works_again(__LINE__);
     begin();
     plan = gcp_plan_make(loss);
@@ -990,7 +991,7 @@ static void states(void)
     gcp_error_clear(net);
     CHECK(gcp_state_bind(net, more_memory, need) == GCP_OK);
     code_said(gcp_state_bind(net, more_memory, need), GCP_E_STATE, __LINE__, __LINE__,
-              "gcp_state_bind: the state has a home already");
+              "gcp_state_bind: the state has memory already: gcp_state_bind comes before the first gcp_bind, once");
     snprintf(text, sizeof text,
              "gcp_bind: the state's home (gcp_state_bind) has %zu bytes and stays it; with this optimiser it takes %zu "
              "(gcp_state_bytes)",
@@ -1016,7 +1017,7 @@ static void optimisers(void)
     adam = gcp_plan_make_at(loss, SITE(gcp_plan_opts, 9, .optimizer = GCP_OPTIMIZER_ADAM));
     CHECK(gcp_bind(&plain, step_memory, sizeof step_memory) == GCP_OK);
     code_said(gcp_bind(&adam, more_memory, sizeof more_memory), GCP_E_STATE, __LINE__, __LINE__,
-              "gcp_bind: the optimiser's slots belong behind the values, in the memory that was bound first: bind this "
+              "gcp_bind: the optimiser's slots must follow the weights, in the memory that was bound first: bind this "
               "plan there (gcp_plans_room of all plans says how much "
               "to give at first)");
 }
@@ -1028,7 +1029,7 @@ static void accesses(void)
     gcp_tensor hidden = gcp_find(net, "w");
     CHECK(gcp_bind(&plan, step_memory, sizeof step_memory) == GCP_OK);
     code_said(gcp_write(&plan, loss, data), GCP_E_ARGUMENT, __LINE__, __LINE__,
-              "gcp_write: 'mean[0]' is neither input nor parameter");
+              "gcp_write: 'mean[0]' is neither an input nor a parameter");
     code_said(gcp_write(&plan, flat, NULL), GCP_E_ARGUMENT, __LINE__, __LINE__, "gcp_write: 'flat' from NULL");
     code_said(gcp_write(&plan, foreign, data), GCP_E_FOREIGN, __LINE__, __LINE__,
               "gcp_write: a tensor of another tape");
@@ -1043,7 +1044,7 @@ static void accesses(void)
     code_said(gcp_read(&plan, flat, data), GCP_E_INPUT, __LINE__, __LINE__,
               "gcp_read: 'flat' was not written since gcp_bind");
     code_said(gcp_read(&plan, loss, data), GCP_E_INPUT, __LINE__, __LINE__,
-              "gcp_read: 'mean[0]' is not there: no step was taken since gcp_bind");
+              "gcp_read: 'mean[0]' has no value yet: no step has run since gcp_bind");
     feed(&plan);
     gcp_step(&plan, .lr = 0.1);
     fine(gcp_read(&plan, hidden, data) == GCP_OK && gcp_write(&plan, hidden, data) == GCP_OK &&
@@ -1292,7 +1293,8 @@ static void drifts(void)
         CHECK(gcp_bind(&plan, step_memory, sizeof step_memory) == GCP_OK && feed(&plan) == GCP_OK);
         gcp_step(&plan);
         if (policy == GCP_POLICY_SEGMENTS)
-            said(GCP_E_CHECK, __LINE__, 3, "bad[0]/drift[0]: output 0 was recomputed with other bits");
+            said(GCP_E_CHECK, __LINE__, 3,
+                 "bad[0]/drift[0]: output 0 was recomputed with bits that differ from the first run's");
         else fine(1, __LINE__);
     }
 }
@@ -1311,7 +1313,7 @@ static void nan_backward(const gcp_call *c)
 static void nans(void)
 {
     for (int where = 0; where < 5; where++) {
-        static const char *const texts[] = { "", "after[0]: output 0 holds a NaN; what it was made of holds none",
+        static const char *const texts[] = { "", "after[0]: output 0 has a NaN, but its inputs have none",
                                              "after[0]: its backward makes a NaN in the gradient of tanh[0]",
                                              "gcp_step: 'flat' holds a NaN before the step",
                                              "gcp_step: 'w' holds a NaN before the step" };
@@ -1359,7 +1361,8 @@ static void parameter_sets(void)
     gcp_tensor out = gcp_mean(gcp_want_grad(flat));
     int line = __LINE__ + 1;
     CHECK(gcp_plan_make(out).in == NULL);
-    said(GCP_E_PARAMETERS, __LINE__, line, "gcp_plan_make: 'w' was there before the reset and was not recorded again");
+    said(GCP_E_PARAMETERS, __LINE__, line,
+         "gcp_plan_make: 'w' is in the state, but was not recorded again after gcp_tape_reset");
     gcp_plan plan = training();                      /* the state is laid out by a bind too */
     CHECK(gcp_bind(&plan, step_memory, sizeof step_memory) == GCP_OK);
     line = __LINE__ + 1;
@@ -1431,9 +1434,9 @@ static void graphs(void)
     begin();
     plan = gcp_graph_plan(net, "f a 1 64 0\nb a_b 1 64 0 a\n", .policy = GCP_POLICY_KEEP_ALL,
                           .optimizer = GCP_OPTIMIZER_SGD);
-    plan_said(
-        plan, GCP_E_PLAN, __LINE__ - 1,
-        "gcp_plan_make: a graph says itself what a step does: no .inference, .optimizer, .accumulate, hooks or .costs");
+    plan_said(plan, GCP_E_PLAN, __LINE__ - 1,
+              "gcp_plan_make: the graph's text says what a step does: leave out .inference, .optimizer, .accumulate, "
+              "hooks and .costs");
     begin();
     plan = gcp_graph_plan(net, "f a 1 64 0\nb a_b 1 64 0 a\n", .policy = GCP_POLICY_KEEP_ALL);
     CHECK(plan.in && plan.bytes == 128 && gcp_bind(&plan, step_memory, sizeof step_memory) == GCP_E_BIND);

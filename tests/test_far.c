@@ -182,9 +182,9 @@ static void by_hand(void)
     CHECK(gcp_error_code(net) == GCP_E_INPUT &&
           strstr(gcp_error(net), "was not written since another plan used the same memory"));
     gcp_error_clear(net);
-    refused("F tanh[0]\nP tanh[0]\n", "line 2: P tanh[0]: was not copied to far memory before");
-    refused("F tanh[0]\nA tanh[0]\n", "line 2: A tanh[0]: was not copied to far memory before");
-    refused("O tanh[0]\nF tanh[0]\n", "line 1: O tanh[0]: reads what is not there");
+    refused("F tanh[0]\nP tanh[0]\n", "line 2: P tanh[0]: has no earlier copy to far memory (O)");
+    refused("F tanh[0]\nA tanh[0]\n", "line 2: A tanh[0]: has no earlier copy to far memory (O)");
+    refused("O tanh[0]\nF tanh[0]\n", "line 1: O tanh[0]: reads a value that is not in the slab");
     refused("F tanh[0]\nF tanh[1]\nF tanh[2]\nF mean[0]\nO mean[0]\n", "line 5: no instruction 'O mean[0]'");
 }
 

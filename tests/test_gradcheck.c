@@ -170,10 +170,17 @@ static gcp_tensor custom(gcp_tensor a, gcp_tensor b, int which)
       return gcp_conv2d_op(x, w, b, .pad = 1);)                                                                        \
     X(CONV2D, conv_made_weight, gcp_tensor x = IN(1, 3, 4, 2), w = gcp_tanh(IN(3, 2, 2, 2));                           \
       return gcp_conv2d_op(x, w, GCP_NIL, .k = 2);)                                                                    \
+    X(CONV2D, conv_sliced_weight, gcp_tensor w = gcp_slice(weight(S(3, 2, 2, 7)), .first = 3, .count = 2);             \
+      return gcp_conv2d_op(IN(1, 3, 4, 2), w, GCP_NIL, .k = 2);)                                                       \
+    X(CONV2D, conv_joined_weight, gcp_tensor x = IN(1, 3, 4, 2), w = gcp_tanh(IN(3, 2, 2, 2)), v = IN(3, 2, 2, 1);     \
+      gcp_tensor y = gcp_conv2d_op(x, w, GCP_NIL, .k = 2), z = gcp_concat(GCP_TENSORS(v, w));                          \
+      return gcp_add(gcp_mean(gcp_mul(y, y)), gcp_mean(gcp_mul(z, z)));)                                               \
     X(CONV2D, conv_of_slice,                                                                                           \
       return gcp_conv2d(gcp_slice(gcp_tanh(IN(1, 3, 4, 6)), .first = 2, .count = 3), .out = 2, .k = 2);)               \
     X(CONV2D, conv_into_concat, gcp_tensor x = IN(1, 3, 3, 2), y = gcp_conv2d(x, .out = 3, .k = 3, .pad = 1);          \
       return gcp_concat(GCP_TENSORS(gcp_conv2d(y, .out = 2, .k = 1), y));)                                             \
+    X(CONV_TRANSPOSE2D, up_sliced_weight, gcp_tensor w = gcp_slice(weight(S(2, 2, 2, 7)), .first = 1, .count = 3);     \
+      return gcp_conv_transpose2d_op(IN(1, 2, 3, 2), w, GCP_NIL, .k = 2);)                                             \
     X(CONV_TRANSPOSE2D, up_1x1, return gcp_conv_transpose2d(IN(1, 3, 4, 3), .out = 2, .k = 1);)                        \
     X(CONV_TRANSPOSE2D, up_1x1_stride2, return gcp_conv_transpose2d(IN(1, 2, 3, 2), .out = 2, .k = 1, .stride = 2);)   \
     X(CONV_TRANSPOSE2D, up_2x2_stride2, return gcp_conv_transpose2d(IN(2, 2, 3, 2), .out = 3, .k = 2, .stride = 2);)   \

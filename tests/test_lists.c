@@ -261,8 +261,8 @@ static void wrong_text(void)
 
 static void wrong_order(void)
 {
-    REFUSED(without("F layer[2]/linear[0]"), 0, "line %d: F layer[2]/gelu[0]: runs before the op ahead of it",
-            number_of("F layer[2]/gelu"));
+    REFUSED(without("F layer[2]/linear[0]"), 0,
+            "line %d: F layer[2]/gelu[0]: runs before the forward op that precedes it", number_of("F layer[2]/gelu"));
     REFUSED(without("B layer[2]/gelu[0]"), 0, "line %d: B layer[2]/linear[0]: is out of order",
             number_of("B layer[2]/linear[0]"));
     REFUSED(before("B layer[2]/linear[0]", "B layer[2]/gelu[0]\n"), 0,
@@ -273,7 +273,7 @@ static void wrong_order(void)
             "line %d: R layer[1]/gelu[0]: runs again before it ran", number_of("R layer[1]/gelu[0]"));
     REFUSED(before("R layer[1]/linear[0]", "F layer[1]/linear[0]\n"), 0,
             "line %d: F layer[1]/linear[0]: runs forward a second time", number_of("R layer[1]/linear[0]") - 1);
-    REFUSED(before("F layer[0]/linear[0]", "B seed\n"), 0, "line 2: B seed: begins before forward has ended");
+    REFUSED(before("F layer[0]/linear[0]", "B seed\n"), 0, "line 2: B seed: runs before the forward pass is complete");
     REFUSED(before("R block[1]/conv2d[0]", "R block[1]/batch_norm[0]/statistics\n"), 1,
             "line %d: R block[1]/batch_norm[0]/statistics: has side effects and may not run again",
             number_of("R block[1]/batch_norm[0]/stat"));
@@ -348,7 +348,8 @@ static void moves(void)
     CHECK(!gcp_plan_make(loss, .list = edited, .optimizer = GCP_OPTIMIZER_SGD, .on_gradient = no_hook).in);
     CHECK(gcp_error(net) && strstr(gcp_error(net), "no instruction 'M gradient of linear[0]/weight'"));
     REFUSED(before("F layer[1]/gelu[0]", "M layer[2]/gelu[0]\n"), 0,
-            "line %d: M layer[2]/gelu[0]: reads what is not there: layer[2]/gelu[0]", number_of("M layer[2]"));
+            "line %d: M layer[2]/gelu[0]: reads a value that is not in the slab: layer[2]/gelu[0]",
+            number_of("M layer[2]"));
     REFUSED(before("B seed", "M image\n"), 0, "line %d: no instruction 'M image' in this network",
             number_of("M image"));
 }

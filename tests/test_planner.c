@@ -794,9 +794,12 @@ static void refused(const char *graph_text, const char *message)
 static void bad_graphs(void)
 {
     refused("", "line 1: there is no backward op");
+    refused(NULL, "line 1: there is no backward op");
+    refused("# gcp-graph 20\nt x 64\n", "line 2: neither f, o, b nor t: t");
     refused("f a 1 64 0\n", "there is no backward op");
-    refused("b a 1 64 0\n", "line 1: a forward op behind a b, or no forward op: a");
-    refused("f a 1 64 0\nb b 1 0 0 a\nf c 1 64 0\n", "line 3: a forward op behind a b, or no forward op: c");
+    refused("b a 1 64 0\n", "line 1: every f and o line must come before the first b, and there must be one: a");
+    refused("f a 1 64 0\nb b 1 0 0 a\nf c 1 64 0\n",
+            "line 3: every f and o line must come before the first b, and there must be one: c");
     refused("f a 1 64 0\nf a 1 64 0\n", "line 2: a second op a");
     refused("f a -1 64 0\n", "line 1: not 'KIND ID COST ...'");
     refused("f a nan 64 0\n", "line 1: not 'KIND ID COST ...'");
@@ -804,11 +807,11 @@ static void bad_graphs(void)
     refused("f a 1 64\n", "line 1: no workspace bytes of a");
     refused("f a 1 64 0 x\n", "line 1: no tensor x");
     refused("g a 1 64 0\n", "line 1: neither f, o, b nor t: g");
-    refused("# units 2147483647\nf a 1 64 0\n", "line 1: not a number that can be: # units 2147483647");
-    refused("# units -1\nf a 1 64 0\n", "line 1: not a number that can be: # units -1");
+    refused("# units 2147483647\nf a 1 64 0\n", "line 1: not a valid number: # units 2147483647");
+    refused("# units -1\nf a 1 64 0\n", "line 1: not a valid number: # units -1");
     refused("f a 1 64 0\n# state 18446744073709551615\n",
-            "line 2: not a number that can be: # state 18446744073709551615");
-    refused("# numbers x\nf a 1 64 0\n", "line 1: not a number that can be: # numbers x");
+            "line 2: not a valid number: # state 18446744073709551615");
+    refused("# numbers x\nf a 1 64 0\n", "line 1: not a valid number: # numbers x");
     refused("f a 1 7e17 0\nf c 1 7e17 0 a\n", "line 2: no bytes of c");
     refused("# gcp-graph 2\nt x 64\nt y 64\nt z 8 in=x@0 in=y@0\n", "line 4: no tensor of its own: y");
     refused("# gcp-graph 2\nt x\n", "line 2: not 't ID BYTES'");
@@ -817,11 +820,22 @@ static void bad_graphs(void)
     refused("# gcp-graph 2\nt x 64\nt y 8 in=z@8\n", "line 3: no tensor of its own: z");
     refused("# gcp-graph 2\nt x 64 rows=1/2\n", "line 2: not rows=PITCH/ROW: 1/2");
     refused("# gcp-graph 2\nt x 64 shiny\n", "line 2: unknown: shiny");
-    refused("# gcp-graph 2\nt x 64\nf a 1 0 x\n", "line 3: is read before it is made: x");
+    refused("# gcp-graph 2\nt x 64\nf a 1 0 x\n", "line 3: is read before any op writes it: x");
     refused("# gcp-graph 2\nt x 64\nt y 64\nf a 1 0 >x\nf b 1 0 >y<x\n",
             "line 5: is not read before it is written on: x");
     refused("# gcp-graph 2\nt x 64\nf a 1 0 >x of=q\n", "line 3: no op q");
-    refused("# gcp-graph 2\nt x 64\nf a 1 0 >x\nb c 1 0 +x\n", "line 4: only a gradient is added to: x");
+    refused("# gcp-graph 2\nt x 64\nf a 1 0 >x\nb c 1 0 +x\n",
+            "line 4: only a gradient that an earlier op wrote can be added to: x");
+    refused("# gcp-graph 2\nt x 64\nt y 64\nf a 1 0 >x\nf c 1 0 >y +x\nb b 1 0 y\n",
+            "line 5: only a gradient that an earlier op wrote can be added to: x");
+}
+
+static void lines_of_windows(void)
+{
+    gcp_plan plan = gcp_graph_plan(fresh(), "# state 8\nf a 1 64 0\nb b 1 0 0 a\n");
+    size_t bytes = plan.bytes;
+    plan = gcp_graph_plan(fresh(), "# state 8 \r\nf a 1 64 0\r\nb b 1 0 0 a\r\n");
+    CHECK(gcp_plan_ok(&plan) && plan.bytes == bytes && plan.state_bytes == 8);
 }
 
 /* Usage: test_planner [forms | all_forms | networks | sweeps | problems of each kind] */
@@ -854,5 +868,6 @@ int main(int argc, char **argv)
     arenas();
     round_trips();
     bad_graphs();
+    lines_of_windows();
     return check_done();
 }

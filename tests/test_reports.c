@@ -231,7 +231,7 @@ static void in_vain(void)
     CHECK(plan.reruns > 0 && plan.bytes > keep.bytes);
     CHECK_INT(plan.keep_all_bytes, ==, keep.bytes);
     report(gcp_why_print, &plan);
-    CHECK(!strncmp(out, "nothing is saved: this plan takes ", 34));
+    CHECK(!strncmp(out, "checkpointing saves nothing here: this plan takes ", 34));
     CHECK_NEAR(figure(out, "this plan takes "), 100.0 * (double)plan.bytes / (double)keep.bytes, 0.051);
     CHECK_INT(figure(out, "and runs "), ==, plan.reruns);
     for (int policy = GCP_POLICY_KEEP_ALL; policy <= GCP_POLICY_BUDGET; policy++) {
@@ -239,10 +239,10 @@ static void in_vain(void)
             loss, fitting(GCP_OPTS(gcp_plan_opts, .policy = (gcp_policy)policy, .segments = 2, .checkpoints = 1,
                                    .budget = policy == GCP_POLICY_BUDGET ? keep.bytes * 9 / 10 : 0)));
         CHECK(other.in && other.keep_all_bytes == keep.bytes);
-        CHECK(!strncmp(report(gcp_why_print, &other), "nothing is saved", 16) ==
+        CHECK(!strncmp(report(gcp_why_print, &other), "checkpointing saves nothing", 27) ==
               (other.reruns && other.bytes >= keep.bytes));
     }
-    CHECK(strstr(report(gcp_why_print, &keep), "nothing is saved") == NULL);
+    CHECK(strstr(report(gcp_why_print, &keep), "checkpointing saves nothing") == NULL);
 }
 
 /* Writers without a function and reports of nothing write nothing. */

@@ -144,8 +144,30 @@ static void shared_norms(void)
     CHECK(gcp_is_nil(gcp_batch_norm_op(x, GCP_NIL, gamma)) && strstr(gcp_error(net), "batch_norm: a nil tensor"));
 }
 
+/* A convolution reads its weights as one run of bytes: a concat that reads them too has a copy. */
+static double weights_in_concat(int copied)
+{
+    gcp_arena arena = gcp_arena_from(tape_memory, sizeof tape_memory);
+    gcp_tape *net = gcp_tape_make(&arena, .ops = 32, .seed = 5);
+    gcp_tensor x = gcp_input(net, "x", GCP_SHAPE(1, 4, 4, 2)),
+               raw = gcp_param(net, "w", GCP_SHAPE(3, 2, 2, 2), .fan_in = 8),
+               v = gcp_param(net, "v", GCP_SHAPE(3, 2, 2, 1), .fan_in = 8), w = gcp_tanh(raw),
+               read = copied ? gcp_scale(w, .by = 1) : w, y = gcp_conv2d_op(x, w, GCP_NIL, .k = 2),
+               z = gcp_concat(GCP_TENSORS(v, read));
+    float data[32];
+    for (int i = 0; i < 32; i++) data[i] = (float)(i * 37 % 19) / 7 - 1;
+    gcp_plan plan = gcp_plan_make(gcp_add(gcp_mean(gcp_mul(y, y)), gcp_mean(gcp_mul(z, z))),
+                                  .optimizer = GCP_OPTIMIZER_SGD);
+    gcp_bind(&plan, slab, sizeof slab);
+    gcp_write(&plan, x, data);
+    double loss = gcp_step(&plan, .lr = 0.5) + gcp_step(&plan, .lr = 0.5);
+    CHECK(gcp_error(net) == NULL && loss > 0);
+    return loss;
+}
+
 int main(void)
 {
+    CHECK(weights_in_concat(0) == weights_in_concat(1));
     shared_norms();
     fused_update_waits();
     CHECK(recorded_after(7) == recorded_after(0));

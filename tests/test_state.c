@@ -271,7 +271,7 @@ static void slots_appear(void)
     CHECK(gcp_forward(&eval) > 0 && gcp_read(&eval, loss, &value) == GCP_OK);
     CHECK(gcp_bind(&plan, step_memory, sizeof step_memory) == GCP_OK);
     CHECK(gcp_read(&eval, loss, &value) == GCP_E_INPUT &&
-          said(GCP_E_INPUT, "gcp_read: 'cross_entropy[0]' is not there: no step was taken since the state grew"));
+          said(GCP_E_INPUT, "gcp_read: 'cross_entropy[0]' has no value yet: no step has run since the state grew"));
     CHECK(isnan(gcp_forward(&eval)) && said(GCP_E_INPUT, "gcp_forward: 'image' was not written since the state grew"));
     float first = train(&plan, 0);
     batch(&eval, 0);
@@ -417,7 +417,7 @@ static void taken_inputs(void)
     CHECK(gcp_read(&a, image, values) == GCP_E_INPUT &&
           said(GCP_E_INPUT, "gcp_read: 'image' was not written since another plan"));
     CHECK(gcp_read(&a, loss, values) == GCP_E_INPUT &&
-          said(GCP_E_INPUT, "gcp_read: 'cross_entropy[0]' is not there: no step was taken since another plan"));
+          said(GCP_E_INPUT, "gcp_read: 'cross_entropy[0]' has no value yet: no step has run since another plan"));
     CHECK(gcp_forward(&c) > 0);                                                  /* in memory of its own */
     gcp_tensor w = gcp_find(net, "head/weight");
     batch(&b, 0);
@@ -560,7 +560,7 @@ static void given_back(void)
     for (int epoch = 0; epoch < 200; epoch++) {                      /* a new budget every epoch */
         gcp_plan_free(&plan);
         CHECK(!plan.in && gcp_bind(&plan, step_memory, sizeof step_memory) == GCP_E_PLAN &&
-              said(GCP_E_PLAN, "was not made, or was given back"));
+              said(GCP_E_PLAN, "the plan was not made (see gcp_plan_ok), or was freed"));
         plan = gcp_plan_make(loss, .optimizer = GCP_OPTIMIZER_SGD,
                              .policy = epoch & 1 ? GCP_POLICY_SQRT : GCP_POLICY_KEEP_ALL);
         CHECK(plan.in && gcp_bind(&plan, step_memory, sizeof step_memory) == GCP_OK && train(&plan, epoch) > 0);

@@ -92,7 +92,7 @@ static gcp_tensor gcpi_bad_option(gcp_tensor x, gcp_at at, const char *what, con
 
 GCPI_DEF gcp_tensor gcp_scale_at(gcp_tensor x, gcp_scale_opts o)
 {
-    if (o.by == 0) return gcpi_bad_option(x, o.at, "scale", ".by", 0, "not given; GCP_ZERO says zero");
+    if (o.by == 0) return gcpi_bad_option(x, o.at, "scale", ".by", 0, "not given; .by = GCP_ZERO scales by zero");
     if (!gcpi_finite(o.by)) return gcpi_bad_option(x, o.at, "scale", ".by", o.by, "finite");
     return gcpi_unary(GCP_OP_SCALE, x, gcpi_option(o.by, 0), o.at, o.name);
 }

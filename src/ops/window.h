@@ -40,7 +40,7 @@ static int gcpi_max_pool_shape(gcp_shape_call *s)
 {
     if (!gcpi_pool_shape(s)) return 0;
     if ((long long)gcpi_conv_attr_of(s)->kh * gcpi_conv_attr_of(s)->kw > 256)
-        return gcpi_refuse(s, "a window of over 256 cells");
+        return gcpi_refuse(s, "a window may have at most 256 cells");
     s->out[1] = s->out[0];
     s->out_dtype[1] = GCP_DTYPE_U8;
     return 1;
@@ -149,6 +149,10 @@ static void gcpi_max_pool_backward(const gcp_call *c)
     else gcpi_images(c, c->din[0].shape.d[0], gcpi_max_pool_image_back);
 }
 
+static gcp_real gcpi_cells_share(const gcpi_cells *w)
+{
+    return (gcp_real)1 / (gcp_real)GCPI_MAX(1, (int64_t)(w->y1 - w->y0) * (w->x1 - w->x0));
+}
 GCPI_LOOP void gcpi_avg_pool_image(const gcp_call *c, int image)
 {
     const gcpi_conv_attr *a = &gcpi_attr(c->attributes)->conv;
@@ -156,7 +160,7 @@ GCPI_LOOP void gcpi_avg_pool_image(const gcp_call *c, int image)
         for (int ox = 0; ox < a->wo; ox++) {
             gcpi_cells w = gcpi_cells_of(a, oy, ox);
             gcp_real *y = gcpi_row_out(&c->out[0], gcpi_pixel(c->out[0].shape, image, oy, ox));
-            gcp_real share = (gcp_real)1 / (gcp_real)GCPI_MAX(1, (w.y1 - w.y0) * (w.x1 - w.x0));
+            gcp_real share = gcpi_cells_share(&w);
             memset(y, 0, (size_t)a->co * sizeof *y);
             for (int iy = w.y0; iy < w.y1; iy++)
                 for (int ix = w.x0; ix < w.x1; ix++) {
@@ -176,7 +180,7 @@ GCPI_LOOP void gcpi_avg_pool_image_back(const gcp_call *c, int image)
         for (int ox = 0; ox < a->wo; ox++) {
             gcpi_cells w = gcpi_cells_of(a, oy, ox);
             const gcp_real *dy = gcpi_row(&c->dout[0], gcpi_pixel(c->dout[0].shape, image, oy, ox));
-            gcp_real share = (gcp_real)1 / (gcp_real)GCPI_MAX(1, (w.y1 - w.y0) * (w.x1 - w.x0));
+            gcp_real share = gcpi_cells_share(&w);
             for (int iy = w.y0; iy < w.y1; iy++)
                 for (int ix = w.x0; ix < w.x1; ix++) {
                     gcp_real *dx = gcpi_row_out(&c->din[0], gcpi_pixel(c->din[0].shape, image, iy, ix));

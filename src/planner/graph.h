@@ -201,9 +201,9 @@ static int gcpi_graph_operands(gcpi_reader *r, gcpi_task *task)
         int add = r->version == 2 && *token == '+';
         if ((item = gcpi_graph_find(r, token + add)) < 0) return 0;
         if (r->p->items[item].producer < 0 && r->p->items[item].pinned != 2)
-            return gcpi_graph_bad(r, "is read before it is made:", token + add);
-        if (add && r->p->items[item].producer < r->p->forward)
-            return gcpi_graph_bad(r, "only a gradient is added to:", token + 1);
+            return gcpi_graph_bad(r, "is read before any op writes it:", token + add);
+        if (add && (r->p->forward < 0 || r->p->items[item].producer < r->p->forward))
+            return gcpi_graph_bad(r, "only a gradient that an earlier op wrote can be added to:", token + 1);
         gcpi_operand_add(r->p, task, item, add ? GCPI_ADD : GCPI_READ, GCPI_SLOT_IN);
     }
     return 1;
@@ -246,7 +246,7 @@ static int gcpi_graph_op(gcpi_reader *r, char kind)
         return gcpi_graph_bad(r, "not 'KIND ID COST ...'", NULL);
     if (r->version == 1 && !gcpi_bytes_token(r, gcpi_token(r), &bytes)) return gcpi_graph_bad(r, "no bytes of", name);
     if (kind == 'b' ? p->task_count == 0 : p->forward >= 0)
-        return gcpi_graph_bad(r, "a forward op behind a b, or no forward op:", name);
+        return gcpi_graph_bad(r, "every f and o line must come before the first b, and there must be one:", name);
     if (kind == 'b' && p->forward < 0) p->forward = p->task_count;
     gcpi_task *task = gcpi_task_add(p, kind == 'b' ? GCPI_TASK_BACKWARD : GCPI_TASK_FORWARD, p->task_count);
     int *place = gcpi_name_place(r, name, 1);
@@ -277,7 +277,7 @@ static int gcpi_graph_header(gcpi_reader *r, char *line)
         ok = gcpi_size_token(line + 8, &units) && units <= (size_t)r->table_size;
         r->p->units = ok ? (int)units : 0;
     }
-    return ok || gcpi_graph_bad(r, "not a number that can be:", line);
+    return ok || gcpi_graph_bad(r, "not a valid number:", line);
 }
 
 static int gcpi_graph_line(gcpi_reader *r)
@@ -326,10 +326,11 @@ static int gcpi_graph_parse(gcpi_problem *p, const char *text, const gcp_target 
     message[0] = 0;
     p->target = *target; p->training = 1; p->root = -1; p->forward = -1;
     if (!gcpi_graph_arrays(&r, text, opts)) return 0;
-    r.version = strncmp(text, "# gcp-graph 2", 13) ? 1 : 2;
+    r.version = !strncmp(text, "# gcp-graph 2", 13) && (unsigned char)text[13] <= ' ' ? 2 : 1;
     for (char *line = r.text, *next; line; line = next) {
         next = strchr(line, '\n');
         if (next) *next++ = 0;
+        for (size_t n = strlen(line); n && strchr(" \t\r", line[n - 1]); n--) line[n - 1] = 0;
         r.line++;
         r.at = line;
         if (!gcpi_graph_header(&r, line) || !gcpi_graph_line(&r)) return 0;

@@ -219,6 +219,19 @@ static void gcpi_items_make(gcpi_problem *p)
     }
 }
 
+/* The inputs that an op reads as one run of bytes, and their gradients, which it writes so, get no other pitch. */
+static void gcpi_items_dense(gcpi_problem *p)
+{
+    const gcp_tape *t = p->tape;
+    for (int o = 0; o < t->op_count; o++) {
+        const gcpi_op *op = &t->ops[o];
+        unsigned dense = gcpi_facts_of(op).dense;
+        for (int i = 0; i < op->inputs && dense; i++, dense >>= 1)
+            if (dense & 1)
+                p->items[gcpi_edge(t, op, i)].dense = p->items[t->tensor_count + gcpi_edge(t, op, i)].dense = 1;
+    }
+}
+
 /* Alias groups. Moves every member of group `from` into `to`, at an offset, with the pitch of to. */
 static void gcpi_join(gcpi_problem *p, int from, int to, size_t offset, ptrdiff_t pitch)
 {
@@ -249,6 +262,10 @@ static int gcpi_is_dense(const gcpi_problem *p, int item)
 {
     return !p->items[item].row || p->items[item].pitch == p->items[item].row;
 }
+static int gcpi_takes_pitch(const gcpi_problem *p, int item, ptrdiff_t pitch)
+{
+    return !p->items[item].dense || pitch == p->items[item].row;
+}
 static void gcpi_dense_group(gcpi_problem *p, int item)
 {
     for (int i = p->items[item].root; i >= 0; i = p->items[i].next) p->items[i].dense = 1;
@@ -273,7 +290,7 @@ static int gcpi_forward_views(gcpi_problem *p, const gcpi_op *op)       /* 1: no
         gcpi_dense_group(p, x);
         return 1;
     }
-    if (facts.view == GCPI_VIEW_PART) {
+    if (facts.view == GCPI_VIEW_PART && gcpi_takes_pitch(p, y, p->items[x].pitch)) {
         gcpi_view_of(p, y, x, (size_t)facts.first * sizeof(gcp_real), p->items[x].pitch);
         return 1;
     }

@@ -103,7 +103,7 @@ static int gcpi_gradient_alias(gcpi_problem *p, const gcpi_uses *u, int o, int i
     int x = t->tensor_count + gcpi_edge(t, op, i), y = t->tensor_count + op->out;
     if (!(op->row->flags & GCP_FLAG_GRAD_VIEW) || t->tensors[gcpi_edge(t, op, i)].kind == GCPI_PARAMETER) return 0;
     int whole = gcpi_facts_of(op).view == GCPI_VIEW_WHOLE;
-    if (whole && !gcpi_is_dense(p, y)) return 0;
+    if (whole ? !gcpi_is_dense(p, y) : !gcpi_takes_pitch(p, x, p->items[y].pitch)) return 0;
     for (int k = 0; k < op->inputs; k++) if (k != i && gcpi_edge(t, op, k) == gcpi_edge(t, op, i)) return 0;
     gcpi_item trial = p->items[x];
     gcpi_view_of(p, x, y, offset, whole ? trial.pitch : p->items[y].pitch);
@@ -353,6 +353,7 @@ static int gcpi_problem_make(gcpi_problem *p, int root, const gcp_plan_opts *opt
     gcpi_mark_needed(t, root, needed);
     if (!gcpi_uses_make(p, needed, a, &uses)) return 0;
     gcpi_items_make(p);
+    gcpi_items_dense(p);
     if (p->training) gcpi_mark_gradients(p, needed);
     gcpi_mark_reads(p, needed, read);
     for (int i = 1; i < t->tensor_count; i++)

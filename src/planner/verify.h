@@ -78,11 +78,11 @@ static int gcpi_verify_order(gcpi_verifier *v, int i)
     const gcpi_task *t = &v->p->tasks[task];
     if (t->kind == GCPI_TASK_OFFLOAD) v->far[t->op] = 1;
     if ((t->kind == GCPI_TASK_PREFETCH || t->kind == GCPI_TASK_ARRIVE) && !v->far[t->op])
-        return gcpi_verify_fail(v, i, "was not copied to far memory before", -1);
+        return gcpi_verify_fail(v, i, "has no earlier copy to far memory (O)", -1);
     if (t->kind >= GCPI_TASK_OFFLOAD) return 1;
     if (kind == 'F' && v->done[task]) return gcpi_verify_fail(v, i, "runs forward a second time", -1);
     if (kind == 'F' && task > 0 && !v->done[task - 1])
-        return gcpi_verify_fail(v, i, "runs before the op ahead of it", -1);
+        return gcpi_verify_fail(v, i, "runs before the forward op that precedes it", -1);
     for (int k = 0; kind == 'R' && k < t->count; k++) {
         const gcpi_operand *o = &v->p->operands[t->operands + k];
         if (o->mode == GCPI_READ && v->updated[v->p->items[o->item].root])
@@ -98,7 +98,7 @@ static int gcpi_verify_order(gcpi_verifier *v, int i)
         if (task != v->backward_next)
             return gcpi_verify_fail(v, i, v->done[task] ? "runs a second time" : "is out of order", -1);
         if (task == v->p->forward && v->p->forward && !v->done[v->p->forward - 1])
-            return gcpi_verify_fail(v, i, "begins before forward has ended", -1);
+            return gcpi_verify_fail(v, i, "runs before the forward pass is complete", -1);
         v->backward_next++;
     }
     v->done[task] = 1;
@@ -143,17 +143,18 @@ static int gcpi_verify_reads(gcpi_verifier *v, int i, int n, size_t slab)
     const gcpi_operand *o = &p->operands[t->operands];
     for (int k = 0; k < t->count; k++) {
         if (v->placed[n + k].offset < 0 && t->kind >= GCPI_TASK_OFFLOAD)
-            return gcpi_verify_fail(v, i, "reads what is not there:", o[k].item);
+            return gcpi_verify_fail(v, i, "reads a value that is not in the slab:", o[k].item);
         if (v->placed[n + k].offset < 0) continue;
         gcpi_region r = gcpi_region_of(p, o[k].item, (size_t)v->placed[n + k].offset);
-        if (r.end > slab || r.at < p->numbers) return gcpi_verify_fail(v, i, "lies outside of the slab:", o[k].item);
+        if (r.end > slab || r.at < p->numbers)
+            return gcpi_verify_fail(v, i, "has an operand outside the slab:", o[k].item);
         int here = o[k].mode == GCPI_WRITE || o[k].mode == GCPI_ALIAS;     /* made by this instruction */
         for (int m = 0; m < k; m++)
             here |= o[k].mode == GCPI_ADD && o[m].item == o[k].item && o[m].mode != GCPI_READ &&
                     v->placed[n + m].offset == v->placed[n + k].offset;
         if (here) continue;
         if (!v->next[o[k].item] || v->held[o[k].item].at != r.at)
-            return gcpi_verify_fail(v, i, "reads what is not there:", o[k].item);
+            return gcpi_verify_fail(v, i, "reads a value that is not in the slab:", o[k].item);
     }
     return 1;
 }
@@ -173,7 +174,7 @@ static int gcpi_verify_instruction(gcpi_verifier *v, int i, int n, size_t slab)
     for (int k = 0; t->workspace && k < t->count; k++) {
         if (v->placed[n + k].offset < 0) continue;
         gcpi_region r = gcpi_region_of(p, o[k].item, (size_t)v->placed[n + k].offset);
-        if (r.at < work.end) return gcpi_verify_fail(v, i, "workspace lies on", o[k].item);
+        if (r.at < work.end) return gcpi_verify_fail(v, i, "has a workspace that overlaps", o[k].item);
     }
     if (t->workspace) gcpi_forget(v, &work);
     for (int k = 0; k < t->count; k++) {
@@ -185,7 +186,7 @@ static int gcpi_verify_instruction(gcpi_verifier *v, int i, int n, size_t slab)
             if ((o[m].item == o[k].item && t->kind != GCPI_TASK_MOVE) || !gcpi_overlap(&r, &s)) continue;
             if (o[m].mode != GCPI_READ || s.at != r.at || s.end != r.end || k != t->over ||
                 (m != t->under[0] && m != t->under[1]))
-                return gcpi_verify_fail(v, i, "writes over its operand", o[m].item);
+                return gcpi_verify_fail(v, i, "overwrites its own operand", o[m].item);
         }
         if (o[k].mode == GCPI_ALIAS) gcpi_forget_copied(v, t, n, &r);
         else gcpi_forget(v, &r);

@@ -134,7 +134,8 @@ static gcp_code gcpi_plan_check(const gcp_plan *plan, gcp_at at, const char *wha
 {
     if (!plan || !plan->tape) return GCP_E_PLAN;
     if (plan->tape->code) return plan->tape->code;
-    if (!plan->in) return gcpi_refuse_plan(plan, GCP_E_PLAN, at, what, "a plan that was not made, or was given back");
+    if (!plan->in)
+        return gcpi_refuse_plan(plan, GCP_E_PLAN, at, what, "the plan was not made (see gcp_plan_ok), or was freed");
     if (plan->generation == plan->tape->generation) return GCP_OK;
     return gcpi_refuse_plan(plan, GCP_E_STALE, at, what, "a plan from before the tape's reset");
 }
@@ -238,7 +239,9 @@ GCPI_DEF gcp_code gcp_state_bind_on_at(gcp_tape *t, const gcp_target *target, vo
     unsigned char *base = gcpi_align_up(memory, GCPI_STATE_ALIGN);
     size_t lost = (size_t)(base - (unsigned char *)memory), need = gcp_state_bytes(t, GCP_OPTIMIZER_NONE);
     const char *taken = gcpi_taken(t, base, need, memory, 0);
-    if (t->state) gcpi_fail(t, GCP_E_STATE, at, "gcp_state_bind", "the state has a home already");
+    if (t->state)
+        gcpi_fail(t, GCP_E_STATE, at, "gcp_state_bind",
+                  "the state has memory already: gcp_state_bind comes before the first gcp_bind, once");
     else if (!memory || size < need + lost)
         gcpi_fail(t, GCP_E_BIND, at, "gcp_state_bind",
                   "%zu bytes; at this address %zu are needed, and what the optimiser takes (gcp_state_bytes)", size,
@@ -360,7 +363,7 @@ static gcp_code gcpi_bind_state_ok(const gcp_plan *plan, gcp_at at)
                                 t->state_capacity, end);
     if (!t->own_state && end > t->state_size)
         return gcpi_refuse_plan(plan, GCP_E_STATE, at, "gcp_bind",
-                                "the optimiser's slots belong behind the values, in the memory that was bound first: "
+                                "the optimiser's slots must follow the weights, in the memory that was bound first: "
                                 "bind this plan there (gcp_plans_room of all plans says how much to give at first)");
     return GCP_OK;
 }
@@ -440,7 +443,7 @@ static gcp_code gcpi_bind_owned(gcp_plan *plan, gcp_at at)
         in->owned_size = exact;
         in->owned = target->allocate(target->context, exact);
         if (!in->owned && !gcpi_trouble(t, target, at, "gcp_bind"))
-            gcpi_refuse_plan(plan, GCP_E_NOMEM, at, "gcp_bind", "the target gave no %zu bytes", exact);
+            gcpi_refuse_plan(plan, GCP_E_NOMEM, at, "gcp_bind", "the target could not allocate %zu bytes", exact);
     }
     if ((uintptr_t)in->owned & (target->align - 1)) {
         gcpi_release(plan);
@@ -478,7 +481,7 @@ static gcp_code gcpi_bind_far(gcp_plan *plan, gcp_at at)
     in->far_owned = target->far_allocate(target->context, in->far_bytes);
     if (in->far_owned) return gcpi_far_take(plan, in->far_owned, at, "gcp_bind");
     if (gcpi_trouble(plan->tape, target, at, "gcp_bind")) return plan->tape->code;
-    return gcpi_refuse_plan(plan, GCP_E_NOMEM, at, "gcp_bind", "the target gave no %zu bytes of far memory",
+    return gcpi_refuse_plan(plan, GCP_E_NOMEM, at, "gcp_bind", "the target could not allocate %zu bytes of far memory",
                             in->far_bytes);
 }
 

@@ -365,10 +365,10 @@ static void gcpi_check_instruction(const gcpi_plan *in, int i, int n)
             if (now.nan)
                 gcpi_fail(in->p.tape, GCP_E_CHECK, at, name, "its backward makes a NaN in the gradient of %s", other);
         } else if (letter != 'F' && in->hashes[o->item] != now.hash)
-            gcpi_fail(in->p.tape, GCP_E_CHECK, at, name, "output %d %s with other bits", o->slot - GCPI_SLOT_OUT,
-                      letter == 'P' ? "came back" : "was recomputed");
+            gcpi_fail(in->p.tape, GCP_E_CHECK, at, name, "output %d %s with bits that differ from the first run's",
+                      o->slot - GCPI_SLOT_OUT, letter == 'P' ? "came back" : "was recomputed");
         else if (now.nan)
-            gcpi_fail(in->p.tape, GCP_E_CHECK, at, name, "output %d holds a NaN; what it was made of holds none",
+            gcpi_fail(in->p.tape, GCP_E_CHECK, at, name, "output %d has a NaN, but its inputs have none",
                       o->slot - GCPI_SLOT_OUT);
         if (letter == 'F') in->hashes[o->item] = now.hash;
     }

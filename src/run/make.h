@@ -212,7 +212,8 @@ static int gcpi_plan_steps(gcp_plan *plan, int root, gcp_arena *a)
         !gcpi_plan_addressable(in))
         return 0;
     if (in->p.training && !in->p.items[t->tensor_count + root].active)
-        return gcpi_plan_bad(t, &in->opts, "no parameter and no wanted input lies behind the loss");
+        return gcpi_plan_bad(t, &in->opts,
+                             "the loss depends on no parameter that trains and on no input with gcp_want_grad");
     if (!gcpi_policy_fits(t, &in->opts, in->p.units)) return 0;
     in->state_bytes = gcpi_round(gcpi_state_with(t, &plan->in, 1), in->p.target.align);
     return gcpi_plan_finish(plan, a);
@@ -338,9 +339,11 @@ GCPI_DEF gcp_plan gcp_graph_plan_at(gcp_tape *t, const char *text, gcp_plan_opts
 {
     gcp_plan plan = gcpi_plan_none(t);
     if (!t || !t->ops || t->code || !gcpi_plan_options_ok(t, &o)) return plan;
+    if (!text) text = "";
     if (o.inference || o.optimizer || o.accumulate > 1 || o.on_gradient || o.costs) {
-        gcpi_plan_bad(t, &o,
-                      "a graph says itself what a step does: no .inference, .optimizer, .accumulate, hooks or .costs");
+        gcpi_plan_bad(
+            t, &o,
+            "the graph's text says what a step does: leave out .inference, .optimizer, .accumulate, hooks and .costs");
         return plan;
     }
     gcp_arena *a = o.arena ? o.arena : t->arena, was = *a;

@@ -144,7 +144,7 @@ GCPI_DEF size_t gcp_measure_at(gcp_plan *plan, void *memory, size_t size, gcp_st
     memory = target->allocate(target->context, size);
     if (!memory) {
         if (!gcpi_trouble(plan->tape, target, o.at, "gcp_measure"))
-            gcpi_fail(plan->tape, GCP_E_NOMEM, o.at, "gcp_measure", "the target gave no %zu bytes", size);
+            gcpi_fail(plan->tape, GCP_E_NOMEM, o.at, "gcp_measure", "the target could not allocate %zu bytes", size);
         return 0;
     }
     size_t measured = gcpi_measure(plan, (unsigned char *)memory, size, &o);

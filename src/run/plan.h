@@ -153,7 +153,7 @@ static int gcpi_plan_options_ok(gcp_tape *t, gcp_plan_opts *o)
         return gcpi_plan_bad(t, o, ".far belongs to GCP_POLICY_BUDGET");
     if (o->far_only && !o->far) return gcpi_plan_bad(t, o, ".far_only without .far");
     if (o->policy == GCP_POLICY_BUDGET && !o->budget && !o->list)
-        return gcpi_plan_bad(t, o, "GCP_POLICY_BUDGET without .budget");
+        return gcpi_plan_bad(t, o, "GCP_POLICY_BUDGET needs .budget (bytes)");
     if (o->inference && (o->optimizer || o->accumulate > 1 || o->on_gradient || o->fuse_update))
         return gcpi_plan_bad(t, o, "an inference plan has no optimiser, accumulation or gradient hook");
     if (o->fuse_update && !o->optimizer) return gcpi_plan_bad(t, o, ".fuse_update without .optimizer");
@@ -175,7 +175,7 @@ static int gcpi_parameters_seen(gcp_tape *t, gcp_at at)
     for (int i = 0; i < t->parameter_count; i++)
         if (!t->parameters[i].tensor) {
             gcpi_fail(t, GCP_E_PARAMETERS, at, "gcp_plan_make",
-                      "'%s' was there before the reset and was not recorded again", t->parameters[i].path);
+                      "'%s' is in the state, but was not recorded again after gcp_tape_reset", t->parameters[i].path);
             return 0;
         }
     return 1;
@@ -204,7 +204,9 @@ static int gcpi_policy_fits(gcp_tape *t, const gcp_plan_opts *o, int units)
     int bad_k = o->policy == GCP_POLICY_CHECKPOINTS && (o->checkpoints < 0 || o->checkpoints >= units);
     int bad_s = o->policy == GCP_POLICY_UNIFORM && (o->segments < 1 || o->segments > units);
     if (o->inference || o->list || (!bad_k && !bad_s)) return 1;
-    if (!units) return gcpi_plan_bad(t, o, "the network is a loss alone: it has no unit to cut (GCP_POLICY_KEEP_ALL)");
+    if (!units)
+        return gcpi_plan_bad(
+            t, o, "the network has no op before the loss, so there is nothing to cut: use GCP_POLICY_KEEP_ALL");
     gcpi_fail(t, GCP_E_PLAN, o->at, "gcp_plan_make",
               bad_k ? ".checkpoints = %d of %d units; allowed are 0 to %d"
                     : ".segments = %d of %d units; allowed are 1 to %d",

@@ -186,7 +186,8 @@ static void gcpi_why_in_vain(const gcp_plan *plan, gcp_writer w)
 {
     if (!plan->in->p.training || !plan->reruns || !plan->keep_all_bytes || plan->bytes < plan->keep_all_bytes) return;
     gcpi_say(w,
-             "nothing is saved: this plan takes %.1f %% of the %.3f MiB that GCP_POLICY_KEEP_ALL takes, and runs %d "
+             "checkpointing saves nothing here: this plan takes %.1f %% of the %.3f MiB that GCP_POLICY_KEEP_ALL "
+             "takes, and runs %d "
              "unit%s again. What crosses its cuts stays until backward, and what is run again at the peak comes on "
              "top: try GCP_POLICY_BUDGET with a .budget, GCP_POLICY_SQRT, or other blocks\n",
              100.0 * (double)plan->bytes / (double)plan->keep_all_bytes, gcpi_mib(plan->keep_all_bytes), plan->reruns,
@@ -304,10 +305,10 @@ static void gcpi_svg_blocks(const gcpi_plan *in, gcp_writer w, double left, doub
                  x->last + 1);
     }
     for (int i = 0; i < (int)in->list.count; i++) {
-        size_t bytes = in->p.tasks[in->list.at[i].task].workspace;
+        size_t bytes = in->p.tasks[in->list.at[i].task].workspace,
+               first = gcpi_round(in->p.numbers, in->p.target.align);
         if (!bytes) continue;
-        gcpi_svg_rect(w, left + dx * i, bottom - dy * (double)(GCPI_NUMBERS_BYTES + bytes), dx, dy * (double)bytes,
-                      "#188038");
+        gcpi_svg_rect(w, left + dx * i, bottom - dy * (double)(first + bytes), dx, dy * (double)bytes, "#188038");
         gcpi_say(w, "<title>workspace of instruction %d: %zu bytes</title></rect>\n", i + 1, bytes);
     }
 }

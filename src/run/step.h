@@ -229,7 +229,7 @@ GCPI_DEF gcp_code gcp_write_at(gcp_plan *plan, gcp_tensor x, const void *data, g
     gcpi_plan *in = plan->in;
     int kind = in->p.items[x.id].kind;
     if (!data || (kind != GCPI_INPUT_ITEM && kind != GCPI_STATE_ITEM))
-        return gcpi_access_fail(&a, GCP_E_ARGUMENT, data ? "is neither input nor parameter" : "from NULL", "");
+        return gcpi_access_fail(&a, GCP_E_ARGUMENT, data ? "is neither an input nor a parameter" : "from NULL", "");
     if (kind == GCPI_STATE_ITEM) return gcpi_copy_dense(in, x.id, (unsigned char *)(uintptr_t)data, 0, at);
     if (in->where[x.id] < 0) return GCP_OK;        /* this plan does not read it */
     if (plan->tape->tensors[x.id].dtype == GCP_DTYPE_I32 &&
@@ -250,7 +250,7 @@ static gcp_code gcpi_there(const gcpi_access *a, int item)
     if (kind == GCPI_STATE_ITEM || (kind == GCPI_INPUT_ITEM ? in->written[in->p.items[item].root] : in->ran))
         return GCP_OK;
     return gcpi_access_fail(
-        a, GCP_E_INPUT, kind == GCPI_INPUT_ITEM ? "was not written since " : "is not there: no step was taken since ",
+        a, GCP_E_INPUT, kind == GCPI_INPUT_ITEM ? "was not written since " : "has no value yet: no step has run since ",
         in->since);
 }
 

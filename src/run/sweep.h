@@ -69,6 +69,7 @@ GCPI_DEF size_t gcp_plan_arena_at(gcp_tensor loss, gcp_plan_opts o)
 GCPI_DEF size_t gcp_graph_arena_at(const gcp_tape *t, const char *text, gcp_plan_opts o)
 {
     gcpi_sizes n;
+    if (!text) text = "";
     size_t lines = 2, words = 2, length = strlen(text), line = 0, widest = 2;
     n.forward = 0;
     for (size_t i = 0; i < length; i++) {
