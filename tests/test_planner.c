@@ -835,7 +835,7 @@ static void lines_of_windows(void)
     gcp_plan plan = gcp_graph_plan(fresh(), "# state 8\nf a 1 64 0\nb b 1 0 0 a\n");
     size_t bytes = plan.bytes;
     plan = gcp_graph_plan(fresh(), "# state 8 \r\nf a 1 64 0\r\nb b 1 0 0 a\r\n");
-    CHECK(gcp_plan_ok(&plan) && plan.bytes == bytes && plan.state_bytes == 8);
+    CHECK(gcp_plan_ok(&plan) && plan.bytes == bytes && plan.state_bytes == 64);
 }
 
 /* Usage: test_planner [forms | all_forms | networks | sweeps | problems of each kind] */
