@@ -939,7 +939,7 @@ typedef struct gcpi_scope { gcp_tape *tape; int segment, state; } gcpi_scope;
 
 #include "src/begin.h"              /* the C library; no fast math from here on */
 #include "src/tape/base.h"          /* arena, options, hash, random numbers, writer */
-#include "src/cold.h"               /* at -Og: code that runs once per plan or instruction */
+#include "src/cold.h"               /* at -Og: code that runs once per plan or step */
 #include "src/tape/model.h"         /* the recorded network; errors */
 #include "src/tape/tape.h"          /* recording: inputs, parameters, segments, ops */
 #include "src/warm.h"               /* again at the user's level of optimisation */
@@ -956,7 +956,7 @@ typedef struct gcpi_scope { gcp_tape *tape; int segment, state; } gcpi_scope;
 #include "src/ops/norm.h"           /* batch-norm, layer-norm */
 #include "src/ops/shape.h"          /* dropout, concat, slice, reshape, embedding */
 #include "src/ops/loss.h"           /* losses; gradient norm; optimisers */
-#include "src/cold.h"               /* at -Og: code that runs once per plan or instruction */
+#include "src/cold.h"               /* at -Og: code that runs once per plan or step */
 #include "src/ops/table.h"          /* the op table: all that later rooms know of ops */
 #include "src/ops/layers.h"         /* the functions that record */
 #include "src/planner/problem.h"    /* what planning sees: items and tasks; costs as text */
@@ -973,14 +973,16 @@ typedef struct gcpi_scope { gcp_tape *tape; int segment, state; } gcpi_scope;
 #include "src/planner/search.h"     /* GCP_POLICY_BUDGET: local search */
 #include "src/planner/chain.h"      /* GCP_POLICY_BUDGET: dynamic programming */
 #include "src/planner/cuts.h"       /* GCP_POLICY_BUDGET: minimum cuts, the bound */
-#include "src/cold.h"               /* at -Og: code that runs once per plan or instruction */
+#include "src/cold.h"               /* at -Og: code that runs once per plan or step */
 #include "src/planner/exact.h"      /* GCP_POLICY_BUDGET: exact search of small graphs */
 #include "src/planner/budget.h"     /* GCP_POLICY_BUDGET: all of them; the least budget */
 #include "src/run/plan.h"           /* from options to a placed list */
 #include "src/run/make.h"           /* figures; gcp_plan_make */
 #include "src/run/sweep.h"          /* sizes of arenas, curves, largest batches */
 #include "src/run/bind.h"           /* state, slabs, far memory */
+#include "src/warm.h"               /* again at the user's level of optimisation */
 #include "src/run/execute.h"        /* instructions, groups, pairs */
+#include "src/cold.h"               /* at -Og: code that runs once per plan or step */
 #include "src/run/step.h"           /* steps; values in and out */
 #include "src/run/measure.h"        /* profile, measured bytes, gradient check */
 #include "src/run/report.h"         /* lists, layers, why, pictures */

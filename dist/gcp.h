@@ -1128,8 +1128,8 @@ static void gcpi_say_escaped(gcp_writer w, const char *s)
 
 /* ==== src/cold.h ==== */
 
-/* From here to warm.h: what runs once a plan or once an instruction. gcc takes -Og for it where the user optimises at
-   all, and compiles gcp.h in three quarters of the time; plans and steps take as long as before. */
+/* From here to warm.h: code that runs once per plan or step. Where the user optimises at all, gcc takes -Og for it and
+   compiles gcp.h in three quarters of the time; plans and steps take as long as before. */
 #if defined(__GNUC__) && !defined(__clang__)
 #pragma GCC push_options
 #ifdef __OPTIMIZE__
@@ -5626,8 +5626,8 @@ static void gcpi_update_forward(const gcp_call *c)
 
 /* ==== src/cold.h ==== */
 
-/* From here to warm.h: what runs once a plan or once an instruction. gcc takes -Og for it where the user optimises at
-   all, and compiles gcp.h in three quarters of the time; plans and steps take as long as before. */
+/* From here to warm.h: code that runs once per plan or step. Where the user optimises at all, gcc takes -Og for it and
+   compiles gcp.h in three quarters of the time; plans and steps take as long as before. */
 #if defined(__GNUC__) && !defined(__clang__)
 #pragma GCC push_options
 #ifdef __OPTIMIZE__
@@ -10685,8 +10685,8 @@ static double gcpi_bound(gcpi_cut *c, size_t limit, int places, double *excess)
 
 /* ==== src/cold.h ==== */
 
-/* From here to warm.h: what runs once a plan or once an instruction. gcc takes -Og for it where the user optimises at
-   all, and compiles gcp.h in three quarters of the time; plans and steps take as long as before. */
+/* From here to warm.h: code that runs once per plan or step. Where the user optimises at all, gcc takes -Og for it and
+   compiles gcp.h in three quarters of the time; plans and steps take as long as before. */
 #if defined(__GNUC__) && !defined(__clang__)
 #pragma GCC push_options
 #ifdef __OPTIMIZE__
@@ -12984,6 +12984,13 @@ GCPI_DEF size_t gcp_plans_room_at(const gcp_plan *const *plans, int count)
     return bytes ? bytes + most - 1 + (least < most ? least - 1 : 0) : 0;
 }
 
+/* ==== src/warm.h ==== */
+
+/* From here on: the user's level of optimisation again. */
+#if defined(__GNUC__) && !defined(__clang__)
+#pragma GCC pop_options
+#endif
+
 /* ==== src/run/execute.h ==== */
 
 /* The executor: an instruction becomes a call of its op, of a group, or of a pair that runs as one pass. */
@@ -13445,6 +13452,17 @@ static void gcpi_issue(void *plan)
     gcpi_far_wait_all(in);
     in->next_copy = 0;
 }
+
+/* ==== src/cold.h ==== */
+
+/* From here to warm.h: code that runs once per plan or step. Where the user optimises at all, gcc takes -Og for it and
+   compiles gcp.h in three quarters of the time; plans and steps take as long as before. */
+#if defined(__GNUC__) && !defined(__clang__)
+#pragma GCC push_options
+#ifdef __OPTIMIZE__
+#pragma GCC optimize("Og")
+#endif
+#endif
 
 /* ==== src/run/step.h ==== */
 
