@@ -6258,19 +6258,17 @@ GCPI_DEF gcp_tensor gcp_custom_at(const gcp_tensor *inputs, int count, const gcp
 enum { GCPI_STATE_ITEM, GCPI_INPUT_ITEM, GCPI_FORWARD_ITEM, GCPI_GRADIENT_ITEM };
 /* ADD: read and written in place; ALIAS: shares bytes with what the task reads */
 enum { GCPI_READ, GCPI_WRITE, GCPI_ADD, GCPI_ALIAS };
-enum {
-    GCPI_TASK_FORWARD,
-    GCPI_TASK_SEED,
-    GCPI_TASK_BACKWARD,
-    GCPI_TASK_NORM,
-    GCPI_TASK_UPDATE,
-    GCPI_TASK_HOOK,
-    GCPI_TASK_WAIT,
-    GCPI_TASK_OFFLOAD,
-    GCPI_TASK_PREFETCH,
-    GCPI_TASK_ARRIVE, /* far tasks, by item */
-    GCPI_TASK_MOVE
-}; /* to another place in the slab, by item */
+/* The kinds of tasks: the letter in a list, the word in the key of a cost. From OFFLOAD on they are by item: copies to
+   far memory, back, the wait for the first; a move to another place in the slab. */
+#define GCPI_TASK_KINDS(X)                                                                                             \
+    X(FORWARD, 'F', "forward") X(SEED, 'B', "seed") X(BACKWARD, 'B', "backward") X(NORM, 'U', "norm")                  \
+    X(UPDATE, 'U', "update") X(HOOK, 'H', "hook") X(WAIT, 'W', "wait") X(OFFLOAD, 'O', "offload")                      \
+    X(PREFETCH, 'P', "prefetch") X(ARRIVE, 'A', "arrive") X(MOVE, 'M', "move")
+#define GCPI_TASK_KIND(kind, letter, word) GCPI_TASK_##kind,
+#define GCPI_TASK_LETTER(kind, letter, word) letter,
+#define GCPI_TASK_WORD(kind, letter, word) word,
+enum { GCPI_TASK_KINDS(GCPI_TASK_KIND) };
+static const char gcpi_letters[] = { GCPI_TASK_KINDS(GCPI_TASK_LETTER) };
 
 typedef struct gcpi_item {
     size_t bytes, offset;             /* own bytes; where they begin in the root's */
@@ -6647,8 +6645,7 @@ static void gcpi_forward_task(gcpi_problem *p, int o, const unsigned char *read)
 #define GCPI_LINK_KEY "link 1e9 bytes"
 static void gcpi_task_key(const gcpi_problem *p, const gcpi_task *task, char *key, size_t size)
 {
-    static const char *const kinds[] = { "forward", "seed",    "backward", "norm",   "update", "hook",
-                                         "wait",    "offload", "prefetch", "arrive", "move" };
+    static const char *const kinds[] = { GCPI_TASK_KINDS(GCPI_TASK_WORD) };
     static const char *const modes[] = { "", ">", "+", "=" };
     const gcp_tape *t = p->tape;
     size_t n = (size_t)snprintf(key, size, "%s", kinds[task->kind]);
@@ -6752,8 +6749,6 @@ static const char *gcpi_task_name(const gcpi_problem *p, const gcpi_task *task, 
     }
     return buffer;
 }
-
-static const char gcpi_letters[] = { 'F', 'B', 'B', 'U', 'U', 'H', 'W', 'O', 'P', 'A', 'M' };     /* by task kind */
 
 /* ==== src/planner/tasks.h ==== */
 
