@@ -469,7 +469,7 @@ static int gradcheck(const gradient_case *c, const gcp_target *target, gcp_polic
     gcp_real left;                                   /* came of a changed element: nobody may read it */
     check_ok(c->name,
              gcp_read(&plan, loss, &left) == GCP_E_INPUT &&
-                 strstr(gcp_error(net), "no step was taken since gcp_gradcheck"),
+                 strstr(gcp_error(net), "no step has run since gcp_gradcheck"),
              "the loss can be read");
     gcp_error_clear(net);
     return 1;
