@@ -56,7 +56,7 @@
      gcp_arena_from    give the library memory; it never takes any itself
      gcp_tape_make     a tape of fixed capacity in that arena
      gcp_input ...     record inputs, layers and ops; every call checks its shapes at once
-     GCP_SEGMENT       mark code whose activations may be recomputed in backward instead of kept
+     GCP_SEGMENT       mark a block whose activations GCP_POLICY_SEGMENTS recomputes instead of keeping
      gcp_plan_make     choose a policy; plan.bytes is all that a step needs
      gcp_bind          give those bytes
      gcp_write         put a batch into the inputs
@@ -650,8 +650,8 @@ GCP_API gcp_tensor gcp_custom_at(const gcp_tensor *inputs, int count, const gcp_
 GCP_API int  gcp_segment_begin(gcp_tape *tape, const char *label, gcp_segment_opts opts);
 GCP_API void gcp_segment_end(gcp_tape *tape, int segment, int *state);
 
-/* Plan. loss: a scalar (any tensor for .inference). A plan takes memory from opts.arena or the tape's arena, and while
-   it is made, scratch that it returns; gcp_plan_arena says how much is enough for both. gcp_plan_ok: 1, or 0 where the
+/* Plan. loss: a scalar (any tensor for .inference). A plan takes memory from opts.arena or the tape's arena, and
+   scratch memory only while it is made; gcp_plan_arena says how much is enough for both. gcp_plan_ok: 1, or 0 where the
    plan could not be made. Then the tape holds the message (no message where the loss is nil and has no tape). An option
    that the policy or optimiser does not use is an error. gcp_least_budget: the least .budget found that works with
    these options (plan.bytes counts the state too); leave out .policy and .budget; 0 on error. */
@@ -724,7 +724,7 @@ GCP_API gcp_code gcp_state_bind_at(gcp_tape *tape, void *memory, size_t size, gc
 /* the same, in the memory of this target */
 GCP_API gcp_code gcp_state_bind_on_at(gcp_tape *tape, const gcp_target *target, void *memory, size_t size, gcp_at at);
 GCP_API void     gcp_slots_reset(gcp_tape *tape);
-/* memory: plan->far_bytes; call it before the first step */
+/* memory: plan->far_bytes; call it before the first gcp_write */
 GCP_API gcp_code gcp_far_bind_at(gcp_plan *plan, void *memory, size_t size, gcp_at at);
 
 /* Run. gcp_write / gcp_read: whole tensors, dense, in the element type of the tensor (gcp_real, int32). gcp_write takes
@@ -777,9 +777,9 @@ GCP_API void gcp_why_print(const gcp_plan *plan, gcp_writer out);
 GCP_API void gcp_memory_svg(const gcp_plan *plan, gcp_writer out);
 
 /* ---- 5 macros -------------------------------------------------------------------------------------------------
-   C11 and C++20. Strict C++17 has no designated initialisers: fill a struct with .at = GCP_AT and call the _at
-   function. The macros append an empty argument, so that a call without options gives no pedantic warning. Write no
-   #ifdef inside a call. */
+   C99 and C++20 (there, options in the order of their fields). Strict C++17 has no designated initialisers: fill a
+   struct with .at = GCP_AT and call the _at function. The macros append an empty argument, so that a call without
+   options gives no pedantic warning. Write no #ifdef inside a call. */
 
 #ifdef __cplusplus
 } /* extern "C" */

@@ -59,7 +59,7 @@
      gcp_arena_from    give the library memory; it never takes any itself
      gcp_tape_make     a tape of fixed capacity in that arena
      gcp_input ...     record inputs, layers and ops; every call checks its shapes at once
-     GCP_SEGMENT       mark code whose activations may be recomputed in backward instead of kept
+     GCP_SEGMENT       mark a block whose activations GCP_POLICY_SEGMENTS recomputes instead of keeping
      gcp_plan_make     choose a policy; plan.bytes is all that a step needs
      gcp_bind          give those bytes
      gcp_write         put a batch into the inputs
@@ -653,8 +653,8 @@ GCP_API gcp_tensor gcp_custom_at(const gcp_tensor *inputs, int count, const gcp_
 GCP_API int  gcp_segment_begin(gcp_tape *tape, const char *label, gcp_segment_opts opts);
 GCP_API void gcp_segment_end(gcp_tape *tape, int segment, int *state);
 
-/* Plan. loss: a scalar (any tensor for .inference). A plan takes memory from opts.arena or the tape's arena, and while
-   it is made, scratch that it returns; gcp_plan_arena says how much is enough for both. gcp_plan_ok: 1, or 0 where the
+/* Plan. loss: a scalar (any tensor for .inference). A plan takes memory from opts.arena or the tape's arena, and
+   scratch memory only while it is made; gcp_plan_arena says how much is enough for both. gcp_plan_ok: 1, or 0 where the
    plan could not be made. Then the tape holds the message (no message where the loss is nil and has no tape). An option
    that the policy or optimiser does not use is an error. gcp_least_budget: the least .budget found that works with
    these options (plan.bytes counts the state too); leave out .policy and .budget; 0 on error. */
@@ -727,7 +727,7 @@ GCP_API gcp_code gcp_state_bind_at(gcp_tape *tape, void *memory, size_t size, gc
 /* the same, in the memory of this target */
 GCP_API gcp_code gcp_state_bind_on_at(gcp_tape *tape, const gcp_target *target, void *memory, size_t size, gcp_at at);
 GCP_API void     gcp_slots_reset(gcp_tape *tape);
-/* memory: plan->far_bytes; call it before the first step */
+/* memory: plan->far_bytes; call it before the first gcp_write */
 GCP_API gcp_code gcp_far_bind_at(gcp_plan *plan, void *memory, size_t size, gcp_at at);
 
 /* Run. gcp_write / gcp_read: whole tensors, dense, in the element type of the tensor (gcp_real, int32). gcp_write takes
@@ -780,9 +780,9 @@ GCP_API void gcp_why_print(const gcp_plan *plan, gcp_writer out);
 GCP_API void gcp_memory_svg(const gcp_plan *plan, gcp_writer out);
 
 /* ---- 5 macros -------------------------------------------------------------------------------------------------
-   C11 and C++20. Strict C++17 has no designated initialisers: fill a struct with .at = GCP_AT and call the _at
-   function. The macros append an empty argument, so that a call without options gives no pedantic warning. Write no
-   #ifdef inside a call. */
+   C99 and C++20 (there, options in the order of their fields). Strict C++17 has no designated initialisers: fill a
+   struct with .at = GCP_AT and call the _at function. The macros append an empty argument, so that a call without
+   options gives no pedantic warning. Write no #ifdef inside a call. */
 
 #ifdef __cplusplus
 } /* extern "C" */
@@ -14268,7 +14268,8 @@ static void gcpi_why_reason(const gcp_plan *plan, gcp_writer w)
                  : plan->segments <= 1
                      ? "one segment holds the whole network, and the last segment is never run again"
                      : "the last segment is never run again, and nothing that backward reads lies inside the others");
-    if (in->p.tasks[in->list.at[in->peak_at].task].kind == GCPI_TASK_FORWARD && in->list.at[in->peak_at].kind == 'R')
+    if (in->opts.policy < GCP_POLICY_SQRT &&
+        in->p.tasks[in->list.at[in->peak_at].task].kind == GCPI_TASK_FORWARD && in->list.at[in->peak_at].kind == 'R')
         gcpi_say(w, "the peak is inside a segment that is run again: more, shorter segments would lower it\n");
 }
 
@@ -14304,10 +14305,10 @@ GCPI_DEF void gcp_why_print(const gcp_plan *made, gcp_writer w)
              plan->keep_all_seconds > 0 ? plan->seconds / plan->keep_all_seconds : 1.0);
     if (in->opts.policy == GCP_POLICY_BUDGET && plan->method)
         gcpi_say(w,
-                 "found by %s for %.3f MiB; no schedule in these bytes is below %.4f of keeping all: at most %.2f %% "
-                 "could be gained\n",
+                 "found by %s for %.3f MiB; no schedule in these bytes is below %.4f of keeping all: another may be at "
+                 "most %.2f %% faster\n",
                  plan->method, gcpi_mib(in->opts.budget), plan->bound_seconds / plan->keep_all_seconds,
-                 100 * (plan->seconds / plan->bound_seconds - 1));
+                 100 * (1 - plan->bound_seconds / plan->seconds));
     if (plan->far_bytes)
         gcpi_say(w,
                  "%.3f MiB wait in far memory, %.3f MiB are copied in a step; computing waits for copies for %.2f %% "

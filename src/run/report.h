@@ -218,7 +218,8 @@ static void gcpi_why_reason(const gcp_plan *plan, gcp_writer w)
                  : plan->segments <= 1
                      ? "one segment holds the whole network, and the last segment is never run again"
                      : "the last segment is never run again, and nothing that backward reads lies inside the others");
-    if (in->p.tasks[in->list.at[in->peak_at].task].kind == GCPI_TASK_FORWARD && in->list.at[in->peak_at].kind == 'R')
+    if (in->opts.policy < GCP_POLICY_SQRT &&
+        in->p.tasks[in->list.at[in->peak_at].task].kind == GCPI_TASK_FORWARD && in->list.at[in->peak_at].kind == 'R')
         gcpi_say(w, "the peak is inside a segment that is run again: more, shorter segments would lower it\n");
 }
 
@@ -254,10 +255,10 @@ GCPI_DEF void gcp_why_print(const gcp_plan *made, gcp_writer w)
              plan->keep_all_seconds > 0 ? plan->seconds / plan->keep_all_seconds : 1.0);
     if (in->opts.policy == GCP_POLICY_BUDGET && plan->method)
         gcpi_say(w,
-                 "found by %s for %.3f MiB; no schedule in these bytes is below %.4f of keeping all: at most %.2f %% "
-                 "could be gained\n",
+                 "found by %s for %.3f MiB; no schedule in these bytes is below %.4f of keeping all: another may be at "
+                 "most %.2f %% faster\n",
                  plan->method, gcpi_mib(in->opts.budget), plan->bound_seconds / plan->keep_all_seconds,
-                 100 * (plan->seconds / plan->bound_seconds - 1));
+                 100 * (1 - plan->bound_seconds / plan->seconds));
     if (plan->far_bytes)
         gcpi_say(w,
                  "%.3f MiB wait in far memory, %.3f MiB are copied in a step; computing waits for copies for %.2f %% "
