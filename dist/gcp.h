@@ -5718,7 +5718,7 @@ static gcpi_facts gcpi_facts_of(const gcpi_op *op)
     switch (op->kind) {
     case GCP_OP_CONV2D:
         f.window = window;
-        f.dense = 2;
+        f.dense = 6;
         f.with_group = gcpi_conv2d_apply;
         if (!GCPI_TAKES) break;
         f.with_stats = gcpi_conv2d_stats;
@@ -5729,10 +5729,13 @@ static gcpi_facts gcpi_facts_of(const gcpi_op *op)
         f.in_place = gcpi_pool_copies(window);          /* larger windows read neighbours, too */
         f.indexed = window->kh * window->kw > 1;
         break;
-    case GCP_OP_CONV_TRANSPOSE2D: f.window = window; f.dense = 2; break;
+    case GCP_OP_CONV_TRANSPOSE2D: f.window = window; f.dense = 6; break;
+    case GCP_OP_BIAS: f.dense = 2; break;
+    case GCP_OP_LINEAR: f.dense = 4; break;
+    case GCP_OP_LAYER_NORM: f.dense = 6; break;
     case GCP_OP_AVG_POOL: f.window = window; break;
     case GCP_OP_BATCH_STATS: f.stats = 1; break;
-    case GCP_OP_BATCH_NORM: f.part = GCPI_PART_NORM; break;
+    case GCP_OP_BATCH_NORM: f.part = GCPI_PART_NORM; f.dense = 30; break;
     case GCP_OP_ADD: f.part = GCPI_PART_ADD; break;
     case GCP_OP_RELU:
     case GCP_OP_LEAKY_RELU: f.part = GCPI_PART_RECTIFIER; break;
@@ -6470,16 +6473,19 @@ static void gcpi_items_make(gcpi_problem *p)
     }
 }
 
-/* The inputs that an op reads as one run of bytes, and their gradients, which it writes so, get no other pitch. */
+/* The inputs that an op reads as one run of bytes, and their gradients, which it writes so, get no other pitch. (Of one
+   row, all are such a run.) */
 static void gcpi_items_dense(gcpi_problem *p)
 {
     const gcp_tape *t = p->tape;
     for (int o = 0; o < t->op_count; o++) {
         const gcpi_op *op = &t->ops[o];
         unsigned dense = gcpi_facts_of(op).dense;
-        for (int i = 0; i < op->inputs && dense; i++, dense >>= 1)
-            if (dense & 1)
-                p->items[gcpi_edge(t, op, i)].dense = p->items[t->tensor_count + gcpi_edge(t, op, i)].dense = 1;
+        for (int i = 0; i < op->inputs && dense; i++, dense >>= 1) {
+            int x = gcpi_edge(t, op, i);
+            if (dense & 1 && gcpi_pixels(t->tensors[x].shape) > 1)
+                p->items[x].dense = p->items[t->tensor_count + x].dense = 1;
+        }
     }
 }
 

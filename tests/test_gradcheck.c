@@ -179,6 +179,16 @@ static gcp_tensor custom(gcp_tensor a, gcp_tensor b, int which)
       return gcp_conv2d(gcp_slice(gcp_tanh(IN(1, 3, 4, 6)), .first = 2, .count = 3), .out = 2, .k = 2);)               \
     X(CONV2D, conv_into_concat, gcp_tensor x = IN(1, 3, 3, 2), y = gcp_conv2d(x, .out = 3, .k = 3, .pad = 1);          \
       return gcp_concat(GCP_TENSORS(gcp_conv2d(y, .out = 2, .k = 1), y));)                                             \
+    X(BIAS, bias_sliced, gcp_tensor b = gcp_slice(weight(S(3, 2)), .first = 1, .count = 1);                            \
+      return gcp_bias(IN(2, 3), b);)                                                                                   \
+    X(CONV2D, conv_sliced_bias, gcp_tensor b = gcp_slice(weight(S(3, 2)), .first = 1, .count = 1);                     \
+      return gcp_conv2d_op(IN(1, 3, 3, 2), weight(S(3, 2, 2, 2)), b, .k = 2);)                                         \
+    X(LINEAR, linear_sliced_bias, gcp_tensor b = gcp_slice(weight(S(3, 2)), .first = 1, .count = 1);                   \
+      return gcp_linear_op(IN(2, 4), weight(S(3, 4)), b);)                                                             \
+    X(LAYER_NORM, layer_norm_sliced, gcp_tensor g = gcp_slice(weight(S(4, 3)), .first = 1, .count = 1);                \
+      return gcp_layer_norm_op(IN(3, 4), g, gcp_slice(weight(S(4, 2)), .first = 0, .count = 1));)                      \
+    X(BATCH_NORM, batch_norm_sliced, gcp_tensor g = gcp_slice(weight(S(4, 3)), .first = 1, .count = 1);                \
+      return gcp_batch_norm_op(IN(3, 4), g, gcp_slice(weight(S(4, 2)), .first = 0, .count = 1));)                      \
     X(CONV_TRANSPOSE2D, up_sliced_weight, gcp_tensor w = gcp_slice(weight(S(2, 2, 2, 7)), .first = 1, .count = 3);     \
       return gcp_conv_transpose2d_op(IN(1, 2, 3, 2), w, GCP_NIL, .k = 2);)                                             \
     X(CONV_TRANSPOSE2D, up_1x1, return gcp_conv_transpose2d(IN(1, 3, 4, 3), .out = 2, .k = 1);)                        \

@@ -79,7 +79,7 @@ static gcpi_facts gcpi_facts_of(const gcpi_op *op)
     switch (op->kind) {
     case GCP_OP_CONV2D:
         f.window = window;
-        f.dense = 2;
+        f.dense = 6;
         f.with_group = gcpi_conv2d_apply;
         if (!GCPI_TAKES) break;
         f.with_stats = gcpi_conv2d_stats;
@@ -90,10 +90,13 @@ static gcpi_facts gcpi_facts_of(const gcpi_op *op)
         f.in_place = gcpi_pool_copies(window);          /* larger windows read neighbours, too */
         f.indexed = window->kh * window->kw > 1;
         break;
-    case GCP_OP_CONV_TRANSPOSE2D: f.window = window; f.dense = 2; break;
+    case GCP_OP_CONV_TRANSPOSE2D: f.window = window; f.dense = 6; break;
+    case GCP_OP_BIAS: f.dense = 2; break;
+    case GCP_OP_LINEAR: f.dense = 4; break;
+    case GCP_OP_LAYER_NORM: f.dense = 6; break;
     case GCP_OP_AVG_POOL: f.window = window; break;
     case GCP_OP_BATCH_STATS: f.stats = 1; break;
-    case GCP_OP_BATCH_NORM: f.part = GCPI_PART_NORM; break;
+    case GCP_OP_BATCH_NORM: f.part = GCPI_PART_NORM; f.dense = 30; break;
     case GCP_OP_ADD: f.part = GCPI_PART_ADD; break;
     case GCP_OP_RELU:
     case GCP_OP_LEAKY_RELU: f.part = GCPI_PART_RECTIFIER; break;

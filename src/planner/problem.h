@@ -217,16 +217,19 @@ static void gcpi_items_make(gcpi_problem *p)
     }
 }
 
-/* The inputs that an op reads as one run of bytes, and their gradients, which it writes so, get no other pitch. */
+/* The inputs that an op reads as one run of bytes, and their gradients, which it writes so, get no other pitch. (Of one
+   row, all are such a run.) */
 static void gcpi_items_dense(gcpi_problem *p)
 {
     const gcp_tape *t = p->tape;
     for (int o = 0; o < t->op_count; o++) {
         const gcpi_op *op = &t->ops[o];
         unsigned dense = gcpi_facts_of(op).dense;
-        for (int i = 0; i < op->inputs && dense; i++, dense >>= 1)
-            if (dense & 1)
-                p->items[gcpi_edge(t, op, i)].dense = p->items[t->tensor_count + gcpi_edge(t, op, i)].dense = 1;
+        for (int i = 0; i < op->inputs && dense; i++, dense >>= 1) {
+            int x = gcpi_edge(t, op, i);
+            if (dense & 1 && gcpi_pixels(t->tensors[x].shape) > 1)
+                p->items[x].dense = p->items[t->tensor_count + x].dense = 1;
+        }
     }
 }
 
