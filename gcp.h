@@ -235,7 +235,8 @@ typedef struct gcp_step_numbers {
 
 /* A call of an op's forward or backward. din[i].data is NULL where no gradient is wanted; with .accumulate the kernel
    adds to what is there. In backward, in[i] and out[j] hold data only where the op's row says that backward reads them,
-   and dout[j].data is NULL where output j of several has no gradient. */
+   and dout[j].data is NULL where output j of several has no gradient. Write the gradients in the order of the inputs:
+   of a tensor that is several inputs, the first is written, and the others are added to it. */
 typedef struct gcp_call {
     const void *attributes;             /* a custom op's context */
     const gcp_view *in, *out, *din, *dout;
@@ -745,7 +746,8 @@ GCP_API uint64_t gcp_steps_done(const gcp_tape *tape);
 
 /* Measures the memory that a step really takes. Fills memory (more than plan->room bytes) with a pattern, runs a step
    there on copies of state and inputs (written or not), then the same with the pattern's complement; returns the bytes
-   up to the last that changed. NULL, 0: the target's allocate gives the memory. .lr may be left out. */
+   up to the last that changed: plan->bytes. (A few less, under one row of a concat, where the slab ends with a concat
+   that is recomputed in part.) NULL, 0: the target's allocate gives the memory. .lr may be left out. */
 GCP_API size_t gcp_measure_at(gcp_plan *plan, void *memory, size_t size, gcp_step_opts opts);
 
 /* Compares the gradients of gcp_grad with numeric ones (4-point stencil), for every parameter and every input with

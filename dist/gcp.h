@@ -238,7 +238,8 @@ typedef struct gcp_step_numbers {
 
 /* A call of an op's forward or backward. din[i].data is NULL where no gradient is wanted; with .accumulate the kernel
    adds to what is there. In backward, in[i] and out[j] hold data only where the op's row says that backward reads them,
-   and dout[j].data is NULL where output j of several has no gradient. */
+   and dout[j].data is NULL where output j of several has no gradient. Write the gradients in the order of the inputs:
+   of a tensor that is several inputs, the first is written, and the others are added to it. */
 typedef struct gcp_call {
     const void *attributes;             /* a custom op's context */
     const gcp_view *in, *out, *din, *dout;
@@ -748,7 +749,8 @@ GCP_API uint64_t gcp_steps_done(const gcp_tape *tape);
 
 /* Measures the memory that a step really takes. Fills memory (more than plan->room bytes) with a pattern, runs a step
    there on copies of state and inputs (written or not), then the same with the pattern's complement; returns the bytes
-   up to the last that changed. NULL, 0: the target's allocate gives the memory. .lr may be left out. */
+   up to the last that changed: plan->bytes. (A few less, under one row of a concat, where the slab ends with a concat
+   that is recomputed in part.) NULL, 0: the target's allocate gives the memory. .lr may be left out. */
 GCP_API size_t gcp_measure_at(gcp_plan *plan, void *memory, size_t size, gcp_step_opts opts);
 
 /* Compares the gradients of gcp_grad with numeric ones (4-point stencil), for every parameter and every input with
@@ -5701,6 +5703,7 @@ typedef struct gcpi_facts {
     int stats;                                  /* statistics: the op that makes the tensor can make them, too */
     int first;                                  /* GCPI_VIEW_PART: the first channel */
     unsigned dense;                             /* bits of inputs that are read as one run of bytes, as is a gradient */
+    unsigned early;                             /* bits of inputs whose gradients backward writes before the others */
     int in_place, indexed;                      /* may overwrite input 0; backward reads the index, output 1 */
     const gcpi_conv_attr *window;               /* kernel, strides, paddings: part of the key of a cost */
     /* on this CPU, in one pass: forward and a group; forward and statistics of its output, and their workspace */
@@ -5719,6 +5722,7 @@ static gcpi_facts gcpi_facts_of(const gcpi_op *op)
     case GCP_OP_CONV2D:
         f.window = window;
         f.dense = 6;
+        f.early = 4;
         f.with_group = gcpi_conv2d_apply;
         if (!GCPI_TAKES) break;
         f.with_stats = gcpi_conv2d_stats;
@@ -5729,13 +5733,13 @@ static gcpi_facts gcpi_facts_of(const gcpi_op *op)
         f.in_place = gcpi_pool_copies(window);          /* larger windows read neighbours, too */
         f.indexed = window->kh * window->kw > 1;
         break;
-    case GCP_OP_CONV_TRANSPOSE2D: f.window = window; f.dense = 6; break;
-    case GCP_OP_BIAS: f.dense = 2; break;
-    case GCP_OP_LINEAR: f.dense = 4; break;
-    case GCP_OP_LAYER_NORM: f.dense = 6; break;
+    case GCP_OP_CONV_TRANSPOSE2D: f.window = window; f.dense = 6; f.early = 4; break;
+    case GCP_OP_BIAS: f.dense = f.early = 2; break;
+    case GCP_OP_LINEAR: f.dense = f.early = 4; break;
+    case GCP_OP_LAYER_NORM: f.dense = f.early = 6; break;
     case GCP_OP_AVG_POOL: f.window = window; break;
     case GCP_OP_BATCH_STATS: f.stats = 1; break;
-    case GCP_OP_BATCH_NORM: f.part = GCPI_PART_NORM; f.dense = 30; break;
+    case GCP_OP_BATCH_NORM: f.part = GCPI_PART_NORM; f.dense = 30; f.early = 24; break;
     case GCP_OP_ADD: f.part = GCPI_PART_ADD; break;
     case GCP_OP_RELU:
     case GCP_OP_LEAKY_RELU: f.part = GCPI_PART_RECTIFIER; break;
@@ -6349,6 +6353,18 @@ static gcpi_task *gcpi_task_add(gcpi_problem *p, int kind, int op)
     return task;
 }
 
+/* Whether the task has the bytes of operand k as another operand, too, of which it does not know what it may overwrite:
+   x as a batch-norm's input and its gamma. */
+static int gcpi_operand_elsewhere(const gcpi_problem *p, const gcpi_task *task, int k)
+{
+    const gcpi_operand *o = &p->operands[task->operands];
+    for (int m = 0; m < task->count; m++) {
+        if (m == k || m == task->over || m == task->under[0] || m == task->under[1]) continue;
+        if (p->items[o[m].item].root == p->items[o[k].item].root) return 1;
+    }
+    return 0;
+}
+
 /* What the task may write in place: output 0 over input 0 (or 1); in backward, the gradient of input 0 over that of
    output 0. */
 static void gcpi_task_in_place(const gcpi_problem *p, gcpi_task *task, const gcpi_op *op)
@@ -6364,6 +6380,8 @@ static void gcpi_task_in_place(const gcpi_problem *p, gcpi_task *task, const gcp
         /* x * x: the gradient is written, then added to, so not in place */
         else if (task->over >= 0 && o[k].item == o[task->over].item) { task->over = -1; return; }
     }
+    for (int side = 0; side < 2; side++)
+        if (task->under[side] >= 0 && gcpi_operand_elsewhere(p, task, task->under[side])) task->under[side] = -1;
 }
 
 static int gcpi_edge(const gcp_tape *t, const gcpi_op *op, int i) { return t->edges[op->in + i]; }
@@ -6537,11 +6555,19 @@ static int gcpi_can_join(const gcpi_problem *p, int item, int to)
     return 1;
 }
 
+/* Whether y must outlive the step, but as a view of x would see what the update makes of a parameter. */
+static int gcpi_view_changes(const gcpi_problem *p, int y, int x)
+{
+    int lasts = y == p->root || p->tape->tensors[y].flags & GCPI_KEPT;
+    return lasts && p->training && p->items[p->items[x].root].kind == GCPI_STATE_ITEM;
+}
+
 static int gcpi_forward_views(gcpi_problem *p, const gcpi_op *op)       /* 1: nothing is left to copy */
 {
     const gcp_tape *t = p->tape;
     const gcpi_facts facts = gcpi_facts_of(op);
     int y = op->out, x = gcpi_edge(t, op, 0), whole = 1;
+    if (facts.view != GCPI_VIEW_JOINED && gcpi_view_changes(p, y, x)) return 0;
     if (facts.view == GCPI_VIEW_WHOLE && gcpi_is_dense(p, x)) {
         gcpi_view_of(p, y, x, 0, p->items[y].pitch);
         gcpi_dense_group(p, x);
@@ -6856,7 +6882,16 @@ static int gcpi_regions_meet(const gcpi_problem *p, int x, int y)
     return a->pitch != b->pitch || (a->offset < b->offset + wb && b->offset < a->offset + wa);
 }
 
-static int gcpi_gradient_alias(gcpi_problem *p, const gcpi_uses *u, int o, int i, size_t offset)
+/* Where input i begins in the rows of a concat, in bytes. */
+static size_t gcpi_joined_at(const gcp_tape *t, const gcpi_op *op, int i)
+{
+    size_t at = 0;
+    if (gcpi_facts_of(op).view != GCPI_VIEW_JOINED) return 0;
+    for (int k = 0; k < i; k++) at += (size_t)t->tensors[gcpi_edge(t, op, k)].shape.d[3] * sizeof(gcp_real);
+    return at;
+}
+
+static int gcpi_gradient_alias(gcpi_problem *p, const gcpi_uses *u, int o, int i)
 {
     const gcp_tape *t = p->tape;
     const gcpi_op *op = &t->ops[o];
@@ -6866,7 +6901,7 @@ static int gcpi_gradient_alias(gcpi_problem *p, const gcpi_uses *u, int o, int i
     if (whole ? !gcpi_is_dense(p, y) : !gcpi_takes_pitch(p, x, p->items[y].pitch)) return 0;
     for (int k = 0; k < op->inputs; k++) if (k != i && gcpi_edge(t, op, k) == gcpi_edge(t, op, i)) return 0;
     gcpi_item trial = p->items[x];
-    gcpi_view_of(p, x, y, offset, whole ? trial.pitch : p->items[y].pitch);
+    gcpi_view_of(p, x, y, gcpi_joined_at(t, op, i), whole ? trial.pitch : p->items[y].pitch);
     for (int m = p->items[x].root; m >= 0; m = p->items[m].next) {
         if (m == x || m == y || t->tensors[p->items[m].tensor].producer >= o || !gcpi_regions_meet(p, x, m)) continue;
         if (!gcpi_changes_under(p, u, x, m, o) && !gcpi_changes_under(p, u, m, x, o)) continue;
@@ -6877,14 +6912,33 @@ static int gcpi_gradient_alias(gcpi_problem *p, const gcpi_uses *u, int o, int i
     return 1;
 }
 
+/* Whether a tensor is more than one of the op's inputs. */
+static int gcpi_repeats(const gcp_tape *t, const gcpi_op *op)
+{
+    for (int i = 1; i < op->inputs; i++)
+        for (int k = 0; k < i; k++) if (gcpi_edge(t, op, k) == gcpi_edge(t, op, i)) return 1;
+    return 0;
+}
+
+static void gcpi_backward_gradient(gcpi_problem *p, const gcpi_uses *u, gcpi_task *task, int i, unsigned char *defined)
+{
+    const gcp_tape *t = p->tape;
+    const gcpi_op *op = &t->ops[task->op];
+    int x = gcpi_edge(t, op, i), mode = GCPI_ADD;
+    if (!p->items[t->tensor_count + x].active) return;
+    if (!defined[x]) mode = gcpi_gradient_alias(p, u, task->op, i) ? GCPI_ALIAS : GCPI_WRITE;
+    gcpi_operand_add(p, task, t->tensor_count + x, mode, GCPI_SLOT_DIN + i);
+    defined[x] = 1;
+}
+
 static void gcpi_backward_task(gcpi_problem *p, const gcpi_uses *u, int o, const unsigned char *read,
                                unsigned char *defined)
 {
     const gcp_tape *t = p->tape;
     const gcpi_op *op = &t->ops[o];
     gcpi_task *task = gcpi_task_add(p, GCPI_TASK_BACKWARD, o);
-    uint64_t in, out;
-    size_t offset = 0;
+    /* where a tensor's gradient has two parts, the one that is written first comes first: the other is added to it */
+    uint64_t in, out, early = gcpi_repeats(t, op) ? gcpi_facts_of(op).early : 0;
     task->forward = p->items[op->out].producer;
     task->unit = p->tasks[task->forward].unit;
     gcpi_backward_reads(p, op, read[op->out], &in, &out);
@@ -6896,15 +6950,9 @@ static void gcpi_backward_task(gcpi_problem *p, const gcpi_uses *u, int o, const
         if (p->items[gradient].active && defined[op->out + j])
             gcpi_operand_add(p, task, gradient, GCPI_READ, GCPI_SLOT_DOUT + j);
     }
-    for (int i = 0; i < op->inputs; i++) {
-        int x = gcpi_edge(t, op, i);
-        if (p->items[t->tensor_count + x].active) {
-            int mode = defined[x] ? GCPI_ADD : gcpi_gradient_alias(p, u, o, i, offset) ? GCPI_ALIAS : GCPI_WRITE;
-            gcpi_operand_add(p, task, t->tensor_count + x, mode, GCPI_SLOT_DIN + i);
-            defined[x] = 1;
-        }
-        if (gcpi_facts_of(op).view == GCPI_VIEW_JOINED) offset += (size_t)t->tensors[x].shape.d[3] * sizeof(gcp_real);
-    }
+    for (int late = 0; late < 2; late++)
+        for (int i = 0; i < op->inputs; i++)
+            if (late != (int)(early >> i & 1)) gcpi_backward_gradient(p, u, task, i, defined);
     gcpi_task_in_place(p, task, op);
     gcpi_task_cost(p, task, op, 1);
 }

@@ -87,6 +87,7 @@ static gcp_tensor elementwise(int k)
     case 8: return square(seen(gcp_bias(x, gcp_param(net, "b", GCP_SHAPE(k % 2 ? 7 : 8), .init = GCP_INIT_ONES))));
     case 9: return square(seen(gcp_reshape(gcp_slice(x, .first = 1, .count = 6), GCP_SHAPE(2, 3 + k % 3, 5, 6))));
     case 10: return square(seen(gcp_flatten(gcp_concat(GCP_TENSORS(x, y)))));
+    case 11: x = image(1, 1, 1, 7 + k % 2); return square(seen(gcp_layer_norm_op(gcp_bias(x, x), x, x)));
     default: return gcp_add(gcp_mean(gcp_relu(x)), gcp_mse(seen(gcp_relu(y)), x));
     }
 }
@@ -254,7 +255,7 @@ int main(int argc, char **argv)
     static const test_case cases[] = { { "convolution", convolution, SHAPES, 1 },
                                        { "transposed", transposed, SHAPES, 1 },
                                        { "pitched", pitched, 6, 1 },
-                                       { "elementwise", elementwise, 24, 0 },
+                                       { "elementwise", elementwise, 26, 0 },
                                        { "windows", windows, 30, 0 },
                                        { "norms", norms, 20, 0 },
                                        { "products", products, 8, 1 },

@@ -214,6 +214,21 @@ static gcp_tensor custom(gcp_tensor a, gcp_tensor b, int which)
       x = gcp_conv_transpose2d_op(IN(1, 3, 3, 2), w, b, .pad = 1);                                                     \
       return gcp_conv_transpose2d_op(x, w, b, .pad = 1);)
 
+/* a tensor that is several inputs of one op: its gradient is their sum */
+#define REPEATED(X)                                                                                                   \
+    X(CONV2D, conv_same_b, gcp_tensor w = IN(2, 1, 1, 1); return gcp_conv2d_op(IN(1, 2, 3, 1), w, w);)                \
+    X(CONV2D, conv_weight_too, gcp_tensor x = gcp_tanh(IN(2, 2, 2, 3)); return gcp_conv2d_op(x, x, GCP_NIL, .k = 2);) \
+    X(CONV_TRANSPOSE2D, up_same_b, gcp_tensor w = IN(1, 1, 1, 2);                                                     \
+      return gcp_conv_transpose2d_op(IN(1, 2, 3, 1), w, w);)                                                          \
+    X(LINEAR, linear_same_b, gcp_tensor w = IN(3, 1); return gcp_linear_op(IN(2, 1), w, w);)                          \
+    X(LINEAR, linear_same_x, gcp_tensor x = gcp_tanh(IN(1, 3)); return gcp_linear_op(x, weight(S(3, 3)), x);)         \
+    X(BIAS, bias_same, gcp_tensor x = gcp_tanh(IN(1, 3)); return gcp_bias(x, x);)                                     \
+    X(LAYER_NORM, layer_norm_gamma, gcp_tensor x = gcp_tanh(IN(1, 4)); return gcp_layer_norm_op(x, x, weight(S(4)));) \
+    X(LAYER_NORM, layer_norm_beta, gcp_tensor x = gcp_tanh(IN(1, 4)); return gcp_layer_norm_op(x, weight(S(4)), x);)  \
+    X(LAYER_NORM, layer_norm_one, gcp_tensor g = IN(4); return gcp_layer_norm_op(IN(3, 4), g, g);)                    \
+    X(BATCH_NORM, batch_norm_gamma, gcp_tensor x = gcp_tanh(IN(1, 4)); return gcp_batch_norm_op(x, x, weight(S(4)));) \
+    X(BATCH_NORM, batch_norm_beta, gcp_tensor x = gcp_tanh(IN(1, 4)); return gcp_batch_norm_op(x, weight(S(4)), x);)
+
 #define PRODUCTS(X)                                                                                                  \
     X(LINEAR, linear_2d, return gcp_linear(IN(3, 5), .out = 4);)                                                     \
     X(LINEAR, linear_3d_no_bias, return gcp_linear(IN(2, 3, 5), .out = 4, .no_bias = 1);)                            \
@@ -385,7 +400,7 @@ static gcp_tensor custom(gcp_tensor a, gcp_tensor b, int which)
     X(CUSTOM, custom_of_views, gcp_tensor x = gcp_tanh(IN(3, 6)); return gcp_concat(                                   \
           GCP_TENSORS(custom(gcp_slice(x, .first = 1, .count = 2), gcp_slice(x, .first = 3, .count = 2), 3), x));)
 
-#define CASES(X) CONVOLUTIONS(X) PRODUCTS(X) ELEMENTWISE(X) SPATIAL(X) SHAPING(X) LOSSES(X)
+#define CASES(X) CONVOLUTIONS(X) REPEATED(X) PRODUCTS(X) ELEMENTWISE(X) SPATIAL(X) SHAPING(X) LOSSES(X)
 
 #define BODY(KIND, name, ...) static gcp_tensor case_##name(void) { __VA_ARGS__ }
 CASES(BODY)

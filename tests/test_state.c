@@ -731,6 +731,25 @@ static void kept(void)
     }
 }
 
+/* Kept views of a weight hold what the step read, not what the update made of it. */
+static void kept_views(void)
+{
+    static const gcp_real left[] = { 1, 2, 4, 5 };
+    fresh(21);
+    gcp_tensor w = gcp_param(net, "w", GCP_SHAPE(2, 3)), flat = gcp_keep(gcp_reshape(w, GCP_SHAPE(6))),
+               part = gcp_keep(gcp_slice(w, .count = 2));
+    gcp_plan plan = gcp_plan_make_at(gcp_mean(gcp_mul(flat, flat)),
+                                     fitting(GCP_OPTS(gcp_plan_opts, .optimizer = GCP_OPTIMIZER_SGD)));
+    gcp_bind(&plan, step_memory, sizeof step_memory);
+    for (int i = 0; i < 6; i++) values[i] = (gcp_real)(i + 1);
+    gcp_write(&plan, w, values);
+    gcp_step(&plan, .lr = 0.5);
+    CHECK(gcp_read(&plan, flat, other) == GCP_OK && same(other, values, 6));
+    CHECK(gcp_read(&plan, part, other) == GCP_OK && same(other, left, 4));
+    CHECK(gcp_read(&plan, w, other) == GCP_OK && !same(other, values, 6));
+    fine(__LINE__);
+}
+
 /* The gradient of an input: of mean(x * w) it is w / n, whatever else is frozen. */
 static void input_gradients(void)
 {
@@ -873,10 +892,10 @@ static void counters(void)
 int main(void)
 {
     static void (*const groups[])(void) = {
-        seeds,      statistics,         by_hand,     resets,         own_home, shared_memory, slots_appear,    pairs,
-        outgrown,   budget_again,       three_plans, taken_inputs,   overlaps, mixed_aligns,  many_bound,      rooms,
-        given_back, own_counts,         frozen,      shared_weights, paths,    kept,          input_gradients, running,
-        allocating, allocating_in_vain, counters
+        seeds,        statistics,   by_hand,      resets,     own_home,      shared_memory, slots_appear,
+        pairs,        outgrown,     budget_again, three_plans, taken_inputs, overlaps,      mixed_aligns,
+        many_bound,   rooms,        given_back,   own_counts, frozen,        shared_weights, paths,
+        kept,         kept_views,   input_gradients, running, allocating,    allocating_in_vain, counters
     };
     for (size_t i = 0; i < sizeof groups / sizeof *groups; i++) groups[i]();
     return check_done();

@@ -62,6 +62,7 @@ typedef struct gcpi_facts {
     int stats;                                  /* statistics: the op that makes the tensor can make them, too */
     int first;                                  /* GCPI_VIEW_PART: the first channel */
     unsigned dense;                             /* bits of inputs that are read as one run of bytes, as is a gradient */
+    unsigned early;                             /* bits of inputs whose gradients backward writes before the others */
     int in_place, indexed;                      /* may overwrite input 0; backward reads the index, output 1 */
     const gcpi_conv_attr *window;               /* kernel, strides, paddings: part of the key of a cost */
     /* on this CPU, in one pass: forward and a group; forward and statistics of its output, and their workspace */
@@ -80,6 +81,7 @@ static gcpi_facts gcpi_facts_of(const gcpi_op *op)
     case GCP_OP_CONV2D:
         f.window = window;
         f.dense = 6;
+        f.early = 4;
         f.with_group = gcpi_conv2d_apply;
         if (!GCPI_TAKES) break;
         f.with_stats = gcpi_conv2d_stats;
@@ -90,13 +92,13 @@ static gcpi_facts gcpi_facts_of(const gcpi_op *op)
         f.in_place = gcpi_pool_copies(window);          /* larger windows read neighbours, too */
         f.indexed = window->kh * window->kw > 1;
         break;
-    case GCP_OP_CONV_TRANSPOSE2D: f.window = window; f.dense = 6; break;
-    case GCP_OP_BIAS: f.dense = 2; break;
-    case GCP_OP_LINEAR: f.dense = 4; break;
-    case GCP_OP_LAYER_NORM: f.dense = 6; break;
+    case GCP_OP_CONV_TRANSPOSE2D: f.window = window; f.dense = 6; f.early = 4; break;
+    case GCP_OP_BIAS: f.dense = f.early = 2; break;
+    case GCP_OP_LINEAR: f.dense = f.early = 4; break;
+    case GCP_OP_LAYER_NORM: f.dense = f.early = 6; break;
     case GCP_OP_AVG_POOL: f.window = window; break;
     case GCP_OP_BATCH_STATS: f.stats = 1; break;
-    case GCP_OP_BATCH_NORM: f.part = GCPI_PART_NORM; f.dense = 30; break;
+    case GCP_OP_BATCH_NORM: f.part = GCPI_PART_NORM; f.dense = 30; f.early = 24; break;
     case GCP_OP_ADD: f.part = GCPI_PART_ADD; break;
     case GCP_OP_RELU:
     case GCP_OP_LEAKY_RELU: f.part = GCPI_PART_RECTIFIER; break;

@@ -93,6 +93,18 @@ static gcpi_task *gcpi_task_add(gcpi_problem *p, int kind, int op)
     return task;
 }
 
+/* Whether the task has the bytes of operand k as another operand, too, of which it does not know what it may overwrite:
+   x as a batch-norm's input and its gamma. */
+static int gcpi_operand_elsewhere(const gcpi_problem *p, const gcpi_task *task, int k)
+{
+    const gcpi_operand *o = &p->operands[task->operands];
+    for (int m = 0; m < task->count; m++) {
+        if (m == k || m == task->over || m == task->under[0] || m == task->under[1]) continue;
+        if (p->items[o[m].item].root == p->items[o[k].item].root) return 1;
+    }
+    return 0;
+}
+
 /* What the task may write in place: output 0 over input 0 (or 1); in backward, the gradient of input 0 over that of
    output 0. */
 static void gcpi_task_in_place(const gcpi_problem *p, gcpi_task *task, const gcpi_op *op)
@@ -108,6 +120,8 @@ static void gcpi_task_in_place(const gcpi_problem *p, gcpi_task *task, const gcp
         /* x * x: the gradient is written, then added to, so not in place */
         else if (task->over >= 0 && o[k].item == o[task->over].item) { task->over = -1; return; }
     }
+    for (int side = 0; side < 2; side++)
+        if (task->under[side] >= 0 && gcpi_operand_elsewhere(p, task, task->under[side])) task->under[side] = -1;
 }
 
 static int gcpi_edge(const gcp_tape *t, const gcpi_op *op, int i) { return t->edges[op->in + i]; }
@@ -281,11 +295,19 @@ static int gcpi_can_join(const gcpi_problem *p, int item, int to)
     return 1;
 }
 
+/* Whether y must outlive the step, but as a view of x would see what the update makes of a parameter. */
+static int gcpi_view_changes(const gcpi_problem *p, int y, int x)
+{
+    int lasts = y == p->root || p->tape->tensors[y].flags & GCPI_KEPT;
+    return lasts && p->training && p->items[p->items[x].root].kind == GCPI_STATE_ITEM;
+}
+
 static int gcpi_forward_views(gcpi_problem *p, const gcpi_op *op)       /* 1: nothing is left to copy */
 {
     const gcp_tape *t = p->tape;
     const gcpi_facts facts = gcpi_facts_of(op);
     int y = op->out, x = gcpi_edge(t, op, 0), whole = 1;
+    if (facts.view != GCPI_VIEW_JOINED && gcpi_view_changes(p, y, x)) return 0;
     if (facts.view == GCPI_VIEW_WHOLE && gcpi_is_dense(p, x)) {
         gcpi_view_of(p, y, x, 0, p->items[y].pitch);
         gcpi_dense_group(p, x);

@@ -96,7 +96,16 @@ static int gcpi_regions_meet(const gcpi_problem *p, int x, int y)
     return a->pitch != b->pitch || (a->offset < b->offset + wb && b->offset < a->offset + wa);
 }
 
-static int gcpi_gradient_alias(gcpi_problem *p, const gcpi_uses *u, int o, int i, size_t offset)
+/* Where input i begins in the rows of a concat, in bytes. */
+static size_t gcpi_joined_at(const gcp_tape *t, const gcpi_op *op, int i)
+{
+    size_t at = 0;
+    if (gcpi_facts_of(op).view != GCPI_VIEW_JOINED) return 0;
+    for (int k = 0; k < i; k++) at += (size_t)t->tensors[gcpi_edge(t, op, k)].shape.d[3] * sizeof(gcp_real);
+    return at;
+}
+
+static int gcpi_gradient_alias(gcpi_problem *p, const gcpi_uses *u, int o, int i)
 {
     const gcp_tape *t = p->tape;
     const gcpi_op *op = &t->ops[o];
@@ -106,7 +115,7 @@ static int gcpi_gradient_alias(gcpi_problem *p, const gcpi_uses *u, int o, int i
     if (whole ? !gcpi_is_dense(p, y) : !gcpi_takes_pitch(p, x, p->items[y].pitch)) return 0;
     for (int k = 0; k < op->inputs; k++) if (k != i && gcpi_edge(t, op, k) == gcpi_edge(t, op, i)) return 0;
     gcpi_item trial = p->items[x];
-    gcpi_view_of(p, x, y, offset, whole ? trial.pitch : p->items[y].pitch);
+    gcpi_view_of(p, x, y, gcpi_joined_at(t, op, i), whole ? trial.pitch : p->items[y].pitch);
     for (int m = p->items[x].root; m >= 0; m = p->items[m].next) {
         if (m == x || m == y || t->tensors[p->items[m].tensor].producer >= o || !gcpi_regions_meet(p, x, m)) continue;
         if (!gcpi_changes_under(p, u, x, m, o) && !gcpi_changes_under(p, u, m, x, o)) continue;
@@ -117,14 +126,33 @@ static int gcpi_gradient_alias(gcpi_problem *p, const gcpi_uses *u, int o, int i
     return 1;
 }
 
+/* Whether a tensor is more than one of the op's inputs. */
+static int gcpi_repeats(const gcp_tape *t, const gcpi_op *op)
+{
+    for (int i = 1; i < op->inputs; i++)
+        for (int k = 0; k < i; k++) if (gcpi_edge(t, op, k) == gcpi_edge(t, op, i)) return 1;
+    return 0;
+}
+
+static void gcpi_backward_gradient(gcpi_problem *p, const gcpi_uses *u, gcpi_task *task, int i, unsigned char *defined)
+{
+    const gcp_tape *t = p->tape;
+    const gcpi_op *op = &t->ops[task->op];
+    int x = gcpi_edge(t, op, i), mode = GCPI_ADD;
+    if (!p->items[t->tensor_count + x].active) return;
+    if (!defined[x]) mode = gcpi_gradient_alias(p, u, task->op, i) ? GCPI_ALIAS : GCPI_WRITE;
+    gcpi_operand_add(p, task, t->tensor_count + x, mode, GCPI_SLOT_DIN + i);
+    defined[x] = 1;
+}
+
 static void gcpi_backward_task(gcpi_problem *p, const gcpi_uses *u, int o, const unsigned char *read,
                                unsigned char *defined)
 {
     const gcp_tape *t = p->tape;
     const gcpi_op *op = &t->ops[o];
     gcpi_task *task = gcpi_task_add(p, GCPI_TASK_BACKWARD, o);
-    uint64_t in, out;
-    size_t offset = 0;
+    /* where a tensor's gradient has two parts, the one that is written first comes first: the other is added to it */
+    uint64_t in, out, early = gcpi_repeats(t, op) ? gcpi_facts_of(op).early : 0;
     task->forward = p->items[op->out].producer;
     task->unit = p->tasks[task->forward].unit;
     gcpi_backward_reads(p, op, read[op->out], &in, &out);
@@ -136,15 +164,9 @@ static void gcpi_backward_task(gcpi_problem *p, const gcpi_uses *u, int o, const
         if (p->items[gradient].active && defined[op->out + j])
             gcpi_operand_add(p, task, gradient, GCPI_READ, GCPI_SLOT_DOUT + j);
     }
-    for (int i = 0; i < op->inputs; i++) {
-        int x = gcpi_edge(t, op, i);
-        if (p->items[t->tensor_count + x].active) {
-            int mode = defined[x] ? GCPI_ADD : gcpi_gradient_alias(p, u, o, i, offset) ? GCPI_ALIAS : GCPI_WRITE;
-            gcpi_operand_add(p, task, t->tensor_count + x, mode, GCPI_SLOT_DIN + i);
-            defined[x] = 1;
-        }
-        if (gcpi_facts_of(op).view == GCPI_VIEW_JOINED) offset += (size_t)t->tensors[x].shape.d[3] * sizeof(gcp_real);
-    }
+    for (int late = 0; late < 2; late++)
+        for (int i = 0; i < op->inputs; i++)
+            if (late != (int)(early >> i & 1)) gcpi_backward_gradient(p, u, task, i, defined);
     gcpi_task_in_place(p, task, op);
     gcpi_task_cost(p, task, op, 1);
 }
