@@ -371,7 +371,6 @@ static void gcpi_gpu_copy_wait(void *context, int id)
     GCPI_GPU(gpu, cudaStreamWaitEvent, (gpu->stream, gpu->copied[id], 0));
 }
 
-static const gcp_op *gcpi_cuda_rows(void);
 
 GCPI_DEF gcp_gpu gcp_gpu_open_at(gcp_gpu_opts o)
 {
@@ -412,29 +411,6 @@ GCPI_DEF void gcp_gpu_close(gcp_gpu *gpu)
     if (gpu->stop) cudaEventDestroy(gpu->stop);
     if (gpu->stream && !gpu->opts.stream) cudaStreamDestroy(gpu->stream);
     memset(gpu, 0, sizeof *gpu);
-}
-
-GCPI_DEF const gcp_target *gcp_cuda(gcp_gpu *gpu)
-{
-    static const gcp_device device = { gcpi_gpu_copy,   gcpi_gpu_fill,  gcpi_gpu_play,
-                                       gcpi_gpu_forget, gcpi_gpu_timed, gcpi_gpu_trouble };
-    gcp_target *t = &gpu->target;
-    memset(t, 0, sizeof *t);
-    t->name = "cuda";
-    t->kernels = gcpi_cuda_rows();
-    t->device = &device;
-    t->align = 256;
-    t->flops_per_second = gpu->opts.math == GCP_TF32 ? 2e14 : 4e13;     /* of an H100's order; profiles replace them */
-    t->bytes_per_second = 3e12;
-    t->far_bytes_per_second = 2.5e10;                                   /* PCIe 4.0, 16 lanes */
-    t->context = gpu;
-    t->allocate = gcpi_gpu_allocate;
-    t->release = gcpi_gpu_release;
-    t->copy_start = gcpi_gpu_copy_start;
-    t->copy_wait = gcpi_gpu_copy_wait;
-    t->far_allocate = gcpi_gpu_far_allocate;
-    t->far_release = gcpi_gpu_far_release;
-    return t;
 }
 
 static gcp_gpu *gcpi_gpu_in(const gcp_call *c) { return gcpi_gpu_of(c->target->context); }
@@ -792,14 +768,8 @@ static void gcpi_cuda_upsample_backward(const gcp_call *c)
 static void gcpi_cuda_batch_stats_forward(const gcp_call *c)
 {
     const gcpi_attributes *a = gcpi_attr(c->attributes);
-    gcpi_cuda_stats s = { (float *)c->out[0].data,
-                          (float *)c->out[1].data,
-                          (float *)c->in[1].data,
-                          (float *)c->in[2].data,
-                          a->number.a,
-                          a->number.b,
-                          c->training,
-                          c->commit };
+    gcpi_cuda_stats s = { (float *)c->out[0].data, (float *)c->out[1].data, (float *)c->in[1].data,
+                          (float *)c->in[2].data, a->number.a, a->number.b, c->training, c->commit };
     gcpi_cuda_batch_stats(c->in[0], &s, c->workspace, gcpi_stream(c));
 }
 static void gcpi_cuda_batch_stats_cost(const gcp_cost_call *c, gcp_cost *cost)
@@ -900,67 +870,75 @@ static void gcpi_cuda_norm_cost(const gcp_cost_call *c, gcp_cost *cost)
 static void gcpi_cuda_update_forward(const gcp_call *c)
 {
     const gcp_plan_opts *o = (const gcp_plan_opts *)c->attributes;
-    gcpi_cuda_update u = { (float *)c->out[0].data,
-                           (float *)c->out[1].data,
-                           (float *)c->out[2].data,
-                           (const float *)c->in[0].data,
-                           gcpi_count(c->in[0].shape),
-                           c->numbers,
-                           (const uint64_t *)c->in[1].data,
-                           o->beta1,
-                           o->beta2,
-                           o->epsilon,
-                           o->weight_decay,
-                           o->clip_value,
-                           o->momentum,
-                           o->nesterov,
-                           (int)o->optimizer };
+    gcpi_cuda_update u = { (float *)c->out[0].data, (float *)c->out[1].data, (float *)c->out[2].data,
+                           (const float *)c->in[0].data, gcpi_count(c->in[0].shape), c->numbers,
+                           (const uint64_t *)c->in[1].data, o->beta1, o->beta2, o->epsilon, o->weight_decay,
+                           o->clip_value, o->momentum, o->nesterov, (int)o->optimizer };
     gcpi_cuda_step(&u, gcpi_stream(c));
 }
 
 /* The table, in the order of gcpi_rows. Shapes and reads are the CPU's: only what runs is another. */
-static const gcp_op *gcpi_cuda_rows(void)
-{
 #define GCPI_ROW(name, forward, backward, cost) { name, NULL, forward, backward, cost, 0, 0, 0, 0, NULL }
 #define GCPI_ROW_OF(name, cost) GCPI_ROW(#name, gcpi_cuda_##name##_forward, gcpi_cuda_##name##_backward, cost)
-    static const gcp_op rows[GCP_ROW_COUNT] = {
-        GCPI_ROW_OF(conv2d, gcpi_cuda_conv2d_cost),
-        GCPI_ROW_OF(conv_transpose2d, gcpi_cuda_conv_transpose2d_cost),
-        GCPI_ROW_OF(upsample, NULL),
-        GCPI_ROW_OF(linear, gcpi_cuda_product_cost),
-        GCPI_ROW_OF(matmul, gcpi_cuda_product_cost),
-        GCPI_ROW_OF(add, NULL),
-        GCPI_ROW_OF(mul, NULL),
-        GCPI_ROW_OF(bias, gcpi_cuda_bias_cost),
-        GCPI_ROW_OF(scale, NULL),
-        GCPI_ROW("relu", gcpi_cuda_rectify_forward, gcpi_cuda_rectify_backward, NULL),
-        GCPI_ROW("leaky_relu", gcpi_cuda_rectify_forward, gcpi_cuda_rectify_backward, NULL),
-        GCPI_ROW_OF(tanh, NULL),
-        GCPI_ROW_OF(sigmoid, NULL),
-        GCPI_ROW_OF(gelu, NULL),
-        GCPI_ROW_OF(max_pool, NULL),
-        GCPI_ROW_OF(avg_pool, NULL),
-        GCPI_ROW("global_avg_pool", gcpi_cuda_avg_pool_forward, gcpi_cuda_avg_pool_backward, NULL),
-        GCPI_ROW("batch_stats", gcpi_cuda_batch_stats_forward, NULL, gcpi_cuda_batch_stats_cost),
-        GCPI_ROW_OF(batch_norm, gcpi_cuda_batch_norm_cost),
-        GCPI_ROW_OF(layer_norm, gcpi_cuda_layer_norm_cost),
-        GCPI_ROW_OF(dropout, NULL),
-        GCPI_ROW_OF(concat, NULL),
-        GCPI_ROW_OF(slice, NULL),
-        GCPI_ROW_OF(reshape, NULL),
-        GCPI_ROW_OF(embedding, NULL),
-        GCPI_ROW_OF(cross_entropy, gcpi_cuda_loss_cost),
-        GCPI_ROW_OF(mse, gcpi_cuda_loss_cost),
-        GCPI_ROW_OF(mean, gcpi_cuda_loss_cost),
-        GCPI_ROW("custom", NULL, NULL, NULL),
-        GCPI_ROW("apply", gcpi_cuda_apply_forward, NULL, NULL),
-        GCPI_ROW("seed", gcpi_cuda_seed_forward, NULL, NULL),
-        GCPI_ROW_OF(norm, gcpi_cuda_norm_cost),
-        GCPI_ROW("update", gcpi_cuda_update_forward, NULL, NULL)
-    };
+static const gcp_op gcpi_cuda_rows[GCP_ROW_COUNT] = {
+    GCPI_ROW_OF(conv2d, gcpi_cuda_conv2d_cost),
+    GCPI_ROW_OF(conv_transpose2d, gcpi_cuda_conv_transpose2d_cost),
+    GCPI_ROW_OF(upsample, NULL),
+    GCPI_ROW_OF(linear, gcpi_cuda_product_cost),
+    GCPI_ROW_OF(matmul, gcpi_cuda_product_cost),
+    GCPI_ROW_OF(add, NULL),
+    GCPI_ROW_OF(mul, NULL),
+    GCPI_ROW_OF(bias, gcpi_cuda_bias_cost),
+    GCPI_ROW_OF(scale, NULL),
+    GCPI_ROW("relu", gcpi_cuda_rectify_forward, gcpi_cuda_rectify_backward, NULL),
+    GCPI_ROW("leaky_relu", gcpi_cuda_rectify_forward, gcpi_cuda_rectify_backward, NULL),
+    GCPI_ROW_OF(tanh, NULL),
+    GCPI_ROW_OF(sigmoid, NULL),
+    GCPI_ROW_OF(gelu, NULL),
+    GCPI_ROW_OF(max_pool, NULL),
+    GCPI_ROW_OF(avg_pool, NULL),
+    GCPI_ROW("global_avg_pool", gcpi_cuda_avg_pool_forward, gcpi_cuda_avg_pool_backward, NULL),
+    GCPI_ROW("batch_stats", gcpi_cuda_batch_stats_forward, NULL, gcpi_cuda_batch_stats_cost),
+    GCPI_ROW_OF(batch_norm, gcpi_cuda_batch_norm_cost),
+    GCPI_ROW_OF(layer_norm, gcpi_cuda_layer_norm_cost),
+    GCPI_ROW_OF(dropout, NULL),
+    GCPI_ROW_OF(concat, NULL),
+    GCPI_ROW_OF(slice, NULL),
+    GCPI_ROW_OF(reshape, NULL),
+    GCPI_ROW_OF(embedding, NULL),
+    GCPI_ROW_OF(cross_entropy, gcpi_cuda_loss_cost),
+    GCPI_ROW_OF(mse, gcpi_cuda_loss_cost),
+    GCPI_ROW_OF(mean, gcpi_cuda_loss_cost),
+    GCPI_ROW("custom", NULL, NULL, NULL),
+    GCPI_ROW("apply", gcpi_cuda_apply_forward, NULL, NULL),
+    GCPI_ROW("seed", gcpi_cuda_seed_forward, NULL, NULL),
+    GCPI_ROW_OF(norm, gcpi_cuda_norm_cost),
+    GCPI_ROW("update", gcpi_cuda_update_forward, NULL, NULL)
+};
 #undef GCPI_ROW
 #undef GCPI_ROW_OF
-    return rows;
+
+GCPI_DEF const gcp_target *gcp_cuda(gcp_gpu *gpu)
+{
+    static const gcp_device device = { gcpi_gpu_copy,   gcpi_gpu_fill,  gcpi_gpu_play,
+                                       gcpi_gpu_forget, gcpi_gpu_timed, gcpi_gpu_trouble };
+    gcp_target *t = &gpu->target;
+    memset(t, 0, sizeof *t);
+    t->name = "cuda";
+    t->kernels = gcpi_cuda_rows;
+    t->device = &device;
+    t->align = 256;
+    t->flops_per_second = gpu->opts.math == GCP_TF32 ? 2e14 : 4e13;     /* of an H100's order; profiles replace them */
+    t->bytes_per_second = 3e12;
+    t->far_bytes_per_second = 2.5e10;                                   /* PCIe 4.0, 16 lanes */
+    t->context = gpu;
+    t->allocate = gcpi_gpu_allocate;
+    t->release = gcpi_gpu_release;
+    t->copy_start = gcpi_gpu_copy_start;
+    t->copy_wait = gcpi_gpu_copy_wait;
+    t->far_allocate = gcpi_gpu_far_allocate;
+    t->far_release = gcpi_gpu_far_release;
+    return t;
 }
 
 #endif /* GCP_IMPLEMENTATION */

@@ -157,60 +157,48 @@ static void issue_conv(void *arg)
         gcpi_cuda_conv_backward_weights(&j->conv, j->x, j->y, j->w, 0, j->workspace, j->stream);
 }
 
-static void convolution(const layer *l, int math, const char *comma)
+static gcpi_cuda_conv conv_of(const layer *l, int math)
 {
-    static const char *const passes[] = { "forward", "data", "weights" };
-    gcpi_cuda_conv c = { small ? 1 : l->n,
-                         small ? 8 : l->h,
-                         small ? 8 : l->w,
-                         small && l->ci > 24 ? 24 : l->ci,
-                         0,
-                         0,
-                         small && l->co > 24 ? 24 : l->co,
-                         l->k,
-                         l->k,
-                         l->stride,
-                         l->stride,
-                         l->pad,
-                         l->pad,
-                         1,
-                         1,
-                         1,
-                         0,
-                         0,
-                         math == GCP_TF32 };
+    gcpi_cuda_conv c = { .n = small ? 1 : l->n, .h = small ? 8 : l->h, .w = small ? 8 : l->w, .kh = l->k, .kw = l->k,
+                         .sh = l->stride, .sw = l->stride, .pt = l->pad, .pl = l->pad, .dh = 1, .dw = 1, .groups = 1,
+                         .ci = small && l->ci > 24 ? 24 : l->ci, .co = small && l->co > 24 ? 24 : l->co,
+                         .tf32 = math == GCP_TF32 };
     c.xpitch = c.ci; c.ypitch = c.co;
     c.ho = (c.h + 2 * l->pad - l->k) / l->stride + 1;
     c.wo = (c.w + 2 * l->pad - l->k) / l->stride + 1;
+    return c;
+}
+
+static void convolution_pass(const layer *l, int math, conv_job *j, const float *made, size_t count, const char *comma)
+{
+    static const char *const passes[] = { "forward", "data", "weights" };
+    const gcpi_cuda_conv *c = &j->conv;
+    figure f = timed(&gpus[math], issue_conv, j);
+    double rate = 2.0 * c->n * c->ho * c->wo * c->co * c->ci * c->kh * c->kw / f.median;
+    printf("  %8s %8.3f ms +-%3.0f %% %6.1f TFLOP/s %3.0f %%", passes[j->pass], 1e3 * f.median, spread(f) / 2,
+           rate / 1e12, 100 * rate / peak[math]);
+    fprintf(json,
+            "    { \"layer\": \"%s\", \"math\": \"%s\", \"pass\": \"%s\", \"ms_median\": %.4f, \"ms_min\": %.4f, "
+            "\"ms_max\": %.4f, \"launches\": %d, "
+            "\"mean_size\": %.4g, \"tflops\": %.2f, \"share_of_cublas\": %.3f }%s\n",
+            l->name, math ? "tf32" : "fp32", passes[j->pass], 1e3 * f.median, 1e3 * f.least, 1e3 * f.most, f.launches,
+            mean_size(made, count), rate / 1e12, rate / peak[math], j->pass < 2 ? "," : comma);
+}
+
+static void convolution(const layer *l, int math, const char *comma)
+{
+    const gcpi_cuda_conv c = conv_of(l, math);
+    const size_t x = (size_t)c.n * (size_t)(c.h * c.w) * (size_t)c.ci;
+    const size_t w = (size_t)(c.co * c.ci) * (size_t)(c.kh * c.kw);
+    const size_t y = (size_t)c.n * (size_t)(c.ho * c.wo) * (size_t)c.co, counts[] = { y, x, w };
     size_t work = 256;
     for (int pass = 0; pass < 3; pass++)
         if (gcpi_cuda_conv_workspace(&c, pass) > work) work = gcpi_cuda_conv_workspace(&c, pass);
-    conv_job j = { c,
-                   0,
-                   device_floats((size_t)c.n * (size_t)(c.h * c.w) * (size_t)c.ci),
-                   device_floats((size_t)(c.co * c.ci) * (size_t)(c.kh * c.kw)),
-                   device_floats((size_t)c.n * (size_t)(c.ho * c.wo) * (size_t)c.co),
-                   device_floats(work / sizeof(float) + 1),
+    conv_job j = { c, 0, device_floats(x), device_floats(w), device_floats(y), device_floats(work / sizeof(float) + 1),
                    gpus[math].stream };
-    double flops = 2.0 * c.n * c.ho * c.wo * c.co * c.ci * c.kh * c.kw;
+    const float *made[] = { j.y, j.x, j.w };
     printf("%-20s %s ", l->name, math ? "tf32" : "fp32");
-    for (j.pass = 0; j.pass < 3; j.pass++) {
-        figure f = timed(&gpus[math], issue_conv, &j);
-        double rate = flops / f.median;
-        const float *made[] = { j.y, j.x, j.w };
-        size_t counts[] = { (size_t)c.n * (size_t)(c.ho * c.wo) * (size_t)c.co,
-                            (size_t)c.n * (size_t)(c.h * c.w) * (size_t)c.ci,
-                            (size_t)(c.co * c.ci) * (size_t)(c.kh * c.kw) };
-        printf("  %8s %8.3f ms +-%3.0f %% %6.1f TFLOP/s %3.0f %%", passes[j.pass], 1e3 * f.median, spread(f) / 2,
-               rate / 1e12, 100 * rate / peak[math]);
-        fprintf(json,
-                "    { \"layer\": \"%s\", \"math\": \"%s\", \"pass\": \"%s\", \"ms_median\": %.4f, \"ms_min\": %.4f, "
-                "\"ms_max\": %.4f, \"launches\": %d, "
-                "\"mean_size\": %.4g, \"tflops\": %.2f, \"share_of_cublas\": %.3f }%s\n",
-                l->name, math ? "tf32" : "fp32", passes[j.pass], 1e3 * f.median, 1e3 * f.least, 1e3 * f.most,
-                f.launches, mean_size(made[j.pass], counts[j.pass]), rate / 1e12, rate / peak[math],
-                j.pass < 2 ? "," : comma);
-    }
+    for (j.pass = 0; j.pass < 3; j.pass++) convolution_pass(l, math, &j, made[j.pass], counts[j.pass], comma);
     printf("\n");
     cudaFree(j.x); cudaFree(j.w); cudaFree(j.y); cudaFree(j.workspace);
     check();

@@ -304,44 +304,51 @@ static void print_gates(void)
     gate_scratch(target.threads);
 }
 
-int main(int argc, char **argv)
+typedef struct options { int threads; const char *only, *out, *python; } options;
+static options options_of(int argc, char **argv)
 {
-    gcp_target wish = { 0 };
-    const char *only = "", *out = ".", *python = NULL;
-    char threads[16];
+    options o = { 0, "", ".", NULL };
     for (int i = 1; i < argc; i += 2) {
         const char *value = i + 1 < argc ? argv[i + 1] : "";
-        if (!strcmp(argv[i], "--threads")) wish.threads = atoi(value);
-        else if (!strcmp(argv[i], "--torch")) python = value;
-        else if (!strcmp(argv[i], "--only")) only = value;
+        if (!strcmp(argv[i], "--threads")) o.threads = atoi(value);
+        else if (!strcmp(argv[i], "--torch")) o.python = value;
+        else if (!strcmp(argv[i], "--only")) o.only = value;
         else if (!strcmp(argv[i], "--rounds")) rounds = GCPI_MIN(GCPI_MAX(atoi(value), 1), MOST_ROUNDS);
-        else if (!strcmp(argv[i], "--out")) out = value;
+        else if (!strcmp(argv[i], "--out")) o.out = value;
         else {
             fprintf(stderr, "kernels [--threads N] [--torch PYTHON] [--only TEXT] [--rounds 5] [--out FOLDER]\n");
-            return 1;
+            exit(1);
         }
     }
+    return o;
+}
+
+int main(int argc, char **argv)
+{
+    const options o = options_of(argc, argv);
+    const gcp_target wish = { .threads = o.threads };
+    char threads[16];
     target = gcpi_target_of(&wish);
     par = gcpi_par_of(&target);
 #ifdef _OPENMP
     omp_set_num_threads(target.threads);       /* what oneDNN and OpenBLAS take */
 #endif
     registers = filled(2048 * (size_t)target.threads);
-    csv = table_open("kernels", out, "kernels.csv");
+    csv = table_open("kernels", o.out, "kernels.csv");
     signal(SIGPIPE, SIG_IGN);
     snprintf(threads, sizeof threads, "%d", target.threads);
-    torch_runs = python && peer_start(&torch, python, BENCH_PEERS "/torch_layers.py", (char *[]){ threads, NULL });
-    if (python && !torch_runs) fprintf(stderr, "kernels: %s has no torch\n", python);
+    torch_runs = o.python && peer_start(&torch, o.python, BENCH_PEERS "/torch_layers.py", (char *[]){ threads, NULL });
+    if (o.python && !torch_runs) fprintf(stderr, "kernels: %s has no torch\n", o.python);
     if (torch_runs) printf("PyTorch %s\n", torch.version);
     fprintf(csv, "layer,pass,threads,gcp_gflops,peak_gflops,peer,peer_gflops\n");
     printf("%d thread(s), %.0f GFLOP/s FMA peak; gcp's GFLOP/s (share of the peak) | each peer's: gcp over it\n",
            target.threads, peak());
     for (size_t i = 0; i < sizeof layers / sizeof *layers; i++)
-        if (strstr(layers[i].name, only)) run_layer(&layers[i]);
+        if (strstr(layers[i].name, o.only)) run_layer(&layers[i]);
     for (size_t i = 0; i < sizeof products / sizeof *products; i++) {
         char name[64];
         snprintf(name, sizeof name, "matmul %dx%dx%d", products[i][0], products[i][1], products[i][2]);
-        if (strstr(name, only)) run_product(products[i], name);
+        if (strstr(name, o.only)) run_product(products[i], name);
     }
     print_means();
     print_gates();

@@ -189,6 +189,10 @@ static void windows(void)
     BAD(GCP_E_SHAPE, "conv2d: weights of 1x1x1x4, not 4x1x1x6", gcp_conv2d_op(x, weight, GCP_NIL, .out = 4, .k = 1));
     BAD(GCP_E_SHAPE, "conv2d: a bias of 4 values for 2 outputs",
         gcp_conv2d_op(x, gcp_param(net, "k", GCP_SHAPE(2, 1, 1, 6), .fan_in = 6), weight, .out = 2));
+}
+
+static void pools(void)
+{
     BAD(GCP_E_ARGUMENT, "max_pool: .k = 0; " POOL, gcp_max_pool(x, .stride = 2));
     BAD(GCP_E_ARGUMENT, "avg_pool: .k = 2; " POOL, gcp_avg_pool(x, .k = 2, .stride = -2));
     BAD(GCP_E_ARGUMENT, "max_pool: .k = 3; " POOL, gcp_max_pool(x, .k = 3, .pad = 1, .padding = GCP_PADDING_SAME));
@@ -641,6 +645,10 @@ static void plan_options(void)
          gcp_plan_make(loss, .inference = 1, .accumulate = 2));
     PLAN(GCP_E_PLAN, "an inference plan has no optimiser, accumulation or gradient hook",
          gcp_plan_make(loss, .inference = 1, .on_gradient = any_hook));
+}
+
+static void update_options(void)
+{
     PLAN(GCP_E_PLAN, ".fuse_update without .optimizer", gcp_plan_make(loss, .fuse_update = 1));
     PLAN(GCP_E_PLAN, ".fuse_update with .clip_norm: the norm needs all gradients first",
          gcp_plan_make(loss, .fuse_update = 1, .optimizer = GCP_OPTIMIZER_SGD, .clip_norm = 1));
@@ -666,6 +674,10 @@ static void plan_options(void)
          gcp_plan_make(loss, .optimizer = GCP_OPTIMIZER_SGD, .nesterov = 1));
     PLAN(GCP_E_PLAN, ".nesterov needs GCP_OPTIMIZER_SGD with .momentum",
          gcp_plan_make(loss, .optimizer = GCP_OPTIMIZER_ADAM, .nesterov = 1));
+}
+
+static void cut_options(void)
+{
     PLAN(GCP_E_PLAN, ".checkpoints = 5 of 5 units; allowed are 0 to 4",
          gcp_plan_make(chain(5), .policy = GCP_POLICY_CHECKPOINTS, .checkpoints = 5));
     PLAN(GCP_E_PLAN, ".checkpoints = -1 of 5 units; allowed are 0 to 4",
@@ -1171,9 +1183,13 @@ static void label_ranges(void)
     gcp_error_clear(net);
     CHECK(isnan(gcp_step(&plan)));
     said(GCP_E_INPUT, __LINE__, __LINE__, "gcp_step: 'label' was not written since gcp_bind");
+}
+
+static void id_ranges(void)
+{
     begin();
     gcp_tensor words = gcp_mean(gcp_embedding_at(ids, SITE(gcp_embedding_opts, 6, .entries = 4, .out = 2)));
-    plan = gcp_plan_make(words);
+    gcp_plan plan = gcp_plan_make(words);
     CHECK(gcp_bind(&plan, step_memory, sizeof step_memory) == GCP_OK &&
           gcp_write(&plan, ids, (int[]){ 0, 3 }) == GCP_OK);
     code_said(gcp_write(&plan, ids, (int[]){ 0, 4 }), GCP_E_ARGUMENT, __LINE__, __LINE__,
@@ -1445,45 +1461,13 @@ static void graphs(void)
 
 int main(void)
 {
-    static void (*const groups[])(void) = { inputs,
-                                            parameters,
-                                            windows,
-                                            overflows,
-                                            numbers,
-                                            shapes,
-                                            dtypes,
-                                            handles,
-                                            layer_names,
-                                            taken_back,
-                                            segments,
-                                            full_tape,
-                                            full_tape_of_norms,
-                                            capacities,
-                                            no_room,
-                                            plan_options,
-                                            plan_targets,
-                                            plan_budget,
-                                            plan_arenas,
-                                            short_arena,
-                                            freed_too_late,
-                                            unusable_plans,
-                                            no_tape,
-                                            binds,
-                                            wide_align,
-                                            failed_rebind,
-                                            states,
-                                            optimisers,
-                                            accesses,
-                                            runs,
-                                            rates,
-                                            label_ranges,
-                                            customs,
-                                            drifts,
-                                            nans,
-                                            parameter_sets,
-                                            devices,
-                                            lists,
-                                            graphs };
+    static void (*const groups[])(void) = {
+        inputs, parameters, windows, pools, overflows, numbers, shapes, dtypes, handles, layer_names, taken_back,
+        segments, full_tape, full_tape_of_norms, capacities, no_room, plan_options, update_options, cut_options,
+        plan_targets, plan_budget, plan_arenas, short_arena, freed_too_late, unusable_plans, no_tape, binds,
+        wide_align, failed_rebind, states, optimisers, accesses, runs, rates, label_ranges, id_ranges, customs,
+        drifts, nans, parameter_sets, devices, lists, graphs
+    };
     for (size_t i = 0; i < sizeof groups / sizeof *groups; i++) groups[i]();
     for (int code = GCP_OK + 1; code < GCP_ERROR_COUNT; code++)
         if (!check_report(seen[code], __FILE__, __LINE__))
