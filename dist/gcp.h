@@ -464,7 +464,7 @@ typedef struct gcp_plan_opts {
     gcp_at at GCPI_Z;
     gcp_policy policy GCPI_Z;
     int segments GCPI_Z, balance GCPI_Z;    /* GCP_POLICY_UNIFORM */
-    int checkpoints GCPI_Z, replay GCPI_Z;  /* GCP_POLICY_CHECKPOINTS */
+    int checkpoints GCPI_Z, replay GCPI_Z;  /* GCP_POLICY_CHECKPOINTS; 0 checkpoints: one segment */
     const char *list GCPI_Z;                /* instructions as text (gcp_list_print) instead of a policy */
     size_t budget GCPI_Z;                   /* the most that plan.bytes may be; 0: no limit */
     gcp_effort effort GCPI_Z;               /* GCP_POLICY_BUDGET */
@@ -658,7 +658,8 @@ GCP_API void gcp_segment_end(gcp_tape *tape, int segment, int *state);
    scratch memory only while it is made; gcp_plan_arena says how much is enough for both. gcp_plan_ok: 1, or 0 where the
    plan could not be made. Then the tape holds the message (no message where the loss is nil and has no tape). An option
    that the policy or optimiser does not use is an error. gcp_least_budget: the least .budget found that works with
-   these options (plan.bytes counts the state too); leave out .policy and .budget; 0 on error. */
+   these options (plan.bytes counts the state too); leave out .policy and .budget (any other policy is an error); 0 on
+   error. */
 GCP_API gcp_plan gcp_plan_make_at(gcp_tensor loss, gcp_plan_opts opts);
 GCP_API int      gcp_plan_ok(const gcp_plan *plan);
 GCP_API size_t   gcp_plan_arena_at(gcp_tensor loss, gcp_plan_opts opts);
@@ -699,7 +700,7 @@ typedef struct gcp_batch_opts {
     gcp_at at GCPI_Z;
     int most GCPI_Z;                    /* the largest batch to try, default 65536 */
     double slowdown GCPI_Z;             /* the most time of a step, as a multiple of keep-all's; 0: any */
-    gcp_plan_opts plan GCPI_Z;          /* .budget and other options; .policy is always GCP_POLICY_BUDGET */
+    gcp_plan_opts plan GCPI_Z;          /* .budget and other options; the policy is always GCP_POLICY_BUDGET */
 } gcp_batch_opts;
 GCP_API int gcp_max_batch_at(gcp_tape *tape, gcp_record_fn record, void *context, gcp_batch_opts opts);
 
@@ -6024,6 +6025,8 @@ static int gcpi_conv_options_ok(gcp_tensor x, const char *what, const gcpi_attri
 {
     if (!gcpi_enter(x, o->at, what) || !gcpi_padding_ok(x, what, o->padding, o->at)) return 0;
     if (o->out >= 1 && !gcpi_window_bad(&a->conv, a->conv.same)) return 1;
+    const char *missing = !o->out ? ".out" : !a->conv.kh ? o->kw ? ".kh" : ".k" : !a->conv.kw ? ".kw" : NULL;
+    if (missing) gcpi_fail(x.tape, GCP_E_ARGUMENT, o->at, what, "%s is missing", missing);
     gcpi_fail(x.tape, GCP_E_ARGUMENT, o->at, what,
               ".out = %d, .k = %d, .stride = %d, .pad = %d, .dilation = %d, .groups = %d; "
               "all but .pad at least 1, no .pad with GCP_PADDING_SAME",
@@ -12321,6 +12324,15 @@ static gcp_plan gcpi_plan_any(gcp_tensor loss, const char *text, gcp_plan_opts o
     return text ? gcp_graph_plan_at(loss.tape, text, o) : gcp_plan_make_at(loss, o);
 }
 
+/* gcp_sweep, gcp_least_budget and gcp_max_batch: the policy may be left out or be GCP_POLICY_BUDGET. */
+static int gcpi_budgets_only(gcp_tape *t, gcp_plan_opts *o, gcp_at at, const char *what)
+{
+    const int other = o->policy != GCP_POLICY_SEGMENTS && o->policy != GCP_POLICY_BUDGET;
+    if (other) gcpi_fail(t, GCP_E_PLAN, at, what, "the policy is always GCP_POLICY_BUDGET: leave out .policy");
+    o->policy = GCP_POLICY_BUDGET;
+    return !other;
+}
+
 static int gcpi_sweep_points(gcp_tensor loss, const char *text, gcp_point *points, int count, gcp_plan_opts o)
 {
     gcp_tape *t = loss.tape;
@@ -12328,7 +12340,7 @@ static int gcpi_sweep_points(gcp_tensor loss, const char *text, gcp_point *point
     const gcp_point *last = NULL;          /* the fastest so far: its plan fits all later budgets too */
     if (!t || t->code || count <= 0) return 0;
     if (!points) return gcpi_fail(t, GCP_E_ARGUMENT, o.at, "gcp_sweep", "points is NULL"), 0;
-    o.policy = GCP_POLICY_BUDGET;
+    if (!gcpi_budgets_only(t, &o, o.at, "gcp_sweep")) return 0;
     for (int i = 0; i < count; i++) {
         gcp_point *p = &points[i];
         size_t budget = o.budget = p->budget;
@@ -12376,8 +12388,7 @@ GCPI_DEF int gcp_graph_sweep_at(gcp_tape *t, const char *text, gcp_point *points
 
 GCPI_DEF size_t gcp_least_budget_at(gcp_tensor loss, gcp_plan_opts o)
 {
-    if (!loss.tape || loss.tape->code) return 0;
-    o.policy = GCP_POLICY_BUDGET;
+    if (!loss.tape || loss.tape->code || !gcpi_budgets_only(loss.tape, &o, o.at, "gcp_least_budget")) return 0;
     o.budget = 1;
     size_t least = gcp_plan_make_at(loss, o).least_bytes;
     if (least) gcp_error_clear(loss.tape);
@@ -12405,7 +12416,7 @@ static void gcpi_batch_forget(gcp_tape *t, gcpi_lasting was)
 static int gcpi_batch_fits(gcp_tape *t, gcp_record_fn record, void *context, const gcp_batch_opts *o, int batch)
 {
     gcp_plan_opts plan = o->plan;
-    plan.at = o->at; plan.policy = GCP_POLICY_BUDGET; plan.arena = NULL;
+    plan.at = o->at; plan.arena = NULL;
     gcp_tensor loss = record(context, t, batch);
     if (loss.tape != t || loss.id == 0)
         gcpi_fail(t, GCP_E_ARGUMENT, o->at, "gcp_max_batch",
@@ -12440,6 +12451,7 @@ GCPI_DEF int gcp_max_batch_at(gcp_tape *t, gcp_record_fn record, void *context, 
                                : ".slowdown is above 0; 0 is any");
         return 0;
     }
+    if (!gcpi_budgets_only(t, &o.plan, o.at, "gcp_max_batch")) return 0;
     gcp_tape_reset(t);
     while (high <= most && (fits = gcpi_batch_try(t, record, context, &o, (int)high, (int)low)) == 1) {
         low = high;
@@ -12703,7 +12715,7 @@ GCPI_DEF gcp_code gcp_state_bind_on_at(gcp_tape *t, const gcp_target *target, vo
                   "the state has memory already: gcp_state_bind comes before the first gcp_bind, once");
     else if (!memory || size < need + lost)
         gcpi_fail(t, GCP_E_BIND, at, "gcp_state_bind",
-                  "%zu bytes; at this address %zu are needed, and what the optimiser takes (gcp_state_bytes)", size,
+                  "%zu bytes given, %zu needed at this address, and what the optimiser takes (gcp_state_bytes)", size,
                   need + lost);
     else if (taken) gcpi_fail(t, GCP_E_BIND, at, "gcp_state_bind", "the memory overlaps %s", taken);
     if (t->code) return t->code;
@@ -12748,7 +12760,7 @@ static unsigned char *gcpi_slab_place(const gcp_plan *plan, gcp_at at, const cha
                             : gcpi_taken(t, base, used, in->memory, 0);
     if (in->memory_size < need)
         gcpi_refuse_plan(plan, GCP_E_BIND, at, what,
-                         "%zu bytes; at this address %zu are needed, at any %zu (plan.room, gcp_plans_room)",
+                         "%zu bytes given, %zu needed at this address; %zu are enough at any (plan.room, gcp_plans_room)",
                          in->memory_size, need, used + align - 1);
     else if (taken) gcpi_refuse_plan(plan, GCP_E_BIND, at, what, "the memory overlaps %s", taken);
     return t->code ? NULL : slab;
@@ -12975,7 +12987,7 @@ GCPI_DEF gcp_code gcp_far_bind_at(gcp_plan *plan, void *memory, size_t size, gcp
     if (plan->in->p.names)
         return gcpi_refuse_plan(plan, GCP_E_BIND, at, "gcp_far_bind", "a graph's plan has nothing to run");
     if (!memory || size < plan->far_bytes)
-        return gcpi_refuse_plan(plan, GCP_E_BIND, at, "gcp_far_bind", "%zu bytes of far memory; %zu are needed", size,
+        return gcpi_refuse_plan(plan, GCP_E_BIND, at, "gcp_far_bind", "%zu bytes given, %zu needed (plan.far_bytes)", size,
                                 plan->far_bytes);
     if (gcpi_far_check(plan, memory, at, "gcp_far_bind")) return plan->tape->code;
     gcpi_recordings_forget(plan->in);
@@ -13950,7 +13962,7 @@ static size_t gcpi_measure(gcp_plan *plan, unsigned char *memory, size_t size, c
     size_t lost = (size_t)(base - memory), last = 0;
     if (!memory || size <= plan->bytes + lost) {
         gcpi_fail(plan->tape, GCP_E_BIND, o->at, "gcp_measure",
-                  "%zu bytes; at this address more than %zu are needed, at any more than %zu (plan.room)", size,
+                  "%zu bytes given, more than %zu needed at this address; more than %zu are enough at any (plan.room)", size,
                   plan->bytes + lost, plan->room);
         return 0;
     }
@@ -14291,9 +14303,8 @@ static void gcpi_why_in_vain(const gcp_plan *plan, gcp_writer w)
     if (!plan->in->p.training || !plan->reruns || !plan->keep_all_bytes || plan->bytes < plan->keep_all_bytes) return;
     gcpi_say(w,
              "checkpointing saves nothing here: this plan takes %.1f %% of the %.3f MiB that GCP_POLICY_KEEP_ALL "
-             "takes, and runs %d "
-             "unit%s again. What crosses its cuts stays until backward, and what is run again at the peak comes on "
-             "top: try GCP_POLICY_BUDGET with a .budget, GCP_POLICY_SQRT, or other blocks\n",
+             "takes, with %d rerun%s of units. What crosses its cuts stays until backward, and what is run again at "
+             "the peak comes on top: try GCP_POLICY_BUDGET with a .budget, GCP_POLICY_SQRT, or other blocks\n",
              100.0 * (double)plan->bytes / (double)plan->keep_all_bytes, gcpi_mib(plan->keep_all_bytes), plan->reruns,
              plan->reruns == 1 ? "" : "s");
 }
@@ -14351,7 +14362,7 @@ GCPI_DEF void gcp_why_print(const gcp_plan *made, gcp_writer w)
     gcpi_why_in_vain(plan, w);
     gcpi_why_bytes(plan, w);
     gcpi_say(w,
-             "set by %c %s (%s:%d), instruction %d of %d; %d unit%s run again, extra forward work %.1f %%, time by the "
+             "set by %c %s (%s:%d), instruction %d of %d; %d rerun%s of units, extra forward work %.1f %%, time by the "
              "cost model %.3f of keeping all\n",
              in->list.at[in->peak_at].kind, gcpi_task_name(&in->p, task, name, sizeof name), gcpi_basename(at.file),
              at.line, in->peak_at + 1, plan->instructions, plan->reruns, plan->reruns == 1 ? "" : "s",
@@ -14370,8 +14381,7 @@ GCPI_DEF void gcp_why_print(const gcp_plan *made, gcp_writer w)
                  gcpi_mib(plan->far_bytes), gcpi_mib(plan->far_traffic),
                  plan->seconds > 0 ? 100 * plan->stall_seconds / plan->seconds : 0.0);
     if (plan->moved_bytes)
-        gcpi_say(w, "%.3f MiB are moved inside the slab in a step: no layout without that fits\n",
-                 gcpi_mib(plan->moved_bytes));
+        gcpi_say(w, "%zu bytes are moved inside the slab in a step: no layout without that fits\n", plan->moved_bytes);
     if (plan->coarse)
         gcpi_say(w, "the plan's arena had no room for all of the search: gcp_plan_arena says how much it takes\n");
     gcpi_why_reason(plan, w);
@@ -14434,7 +14444,7 @@ GCPI_DEF void gcp_memory_svg(const gcp_plan *plan, gcp_writer w)
                 "font-size=\"12\">\n<rect width=\"1060\" height=\"520\" fill=\"white\"/>\n");
     gcpi_say(w,
              "<text x=\"%.0f\" y=\"20\" font-size=\"14\">slab %.3f MiB of %.3f MiB in all, over %d instructions; %d "
-             "unit%s run again</text>\n",
+             "rerun%s of units</text>\n",
              left, gcpi_mib(plan->slab_bytes), gcpi_mib(plan->bytes), plan->instructions, plan->reruns,
              plan->reruns == 1 ? "" : "s");
     for (int i = 0; i <= 4; i++) {

@@ -421,7 +421,7 @@ static int digits_train(const char *name, gcp_policy policy, const dataset *trai
     }
     *hash = loop_hash(&l);
     int good = gcp_error(l.net) ? failed(l.net) : accuracy >= 95 && measured == l.train.bytes;
-    printf("%-8s weights %016llx, %d units run again in each step\n\n", name, (unsigned long long)*hash,
+    printf("%-8s weights %016llx, %d reruns of units in each step\n\n", name, (unsigned long long)*hash,
            l.train.reruns);
     loop_free(&l);
     return good;

@@ -159,9 +159,11 @@ static void windows(void)
     ".out = " o ", .k = " k ", .stride = " s ", .pad = " p ", .dilation = " d ", .groups = " g \
     "; all but .pad at least 1, no .pad with GCP_PADDING_SAME"
 #define POOL "kernel and strides at least 1, paddings at least 0 and none with GCP_PADDING_SAME"
-    BAD(GCP_E_ARGUMENT, "conv2d: " CONV("0", "3", "1", "0", "1", "1"), gcp_conv2d(x, .k = 3));
+    BAD(GCP_E_ARGUMENT, "conv2d: .out is missing", gcp_conv2d(x, .k = 3));
+    BAD(GCP_E_ARGUMENT, "conv2d: .k is missing", gcp_conv2d(x, .out = 4));
+    BAD(GCP_E_ARGUMENT, "conv2d: .kh is missing", gcp_conv2d(x, .out = 4, .kw = 3));
+    BAD(GCP_E_ARGUMENT, "conv_transpose2d: .kw is missing", gcp_conv_transpose2d(x, .out = 4, .kh = 3));
     BAD(GCP_E_ARGUMENT, "conv2d: " CONV("-1", "3", "1", "0", "1", "1"), gcp_conv2d(x, .out = -1, .k = 3));
-    BAD(GCP_E_ARGUMENT, "conv2d: " CONV("4", "0", "1", "0", "1", "1"), gcp_conv2d(x, .out = 4));
     BAD(GCP_E_ARGUMENT, "conv2d: " CONV("4", "3", "-1", "0", "1", "1"), gcp_conv2d(x, .out = 4, .k = 3, .stride = -1));
     BAD(GCP_E_ARGUMENT, "conv2d: " CONV("4", "3", "1", "-1", "1", "1"), gcp_conv2d(x, .out = 4, .k = 3, .pad = -1));
     BAD(GCP_E_ARGUMENT, "conv2d: " CONV("4", "3", "1", "0", "-2", "1"),
@@ -947,7 +949,7 @@ static void binds(void)
     snprintf(text, sizeof text, "gcp_bind: 7 bytes at NULL; %zu are needed (plan.room)", plan.room);
     code_said(gcp_bind(&plan, NULL, 7), GCP_E_BIND, __LINE__, __LINE__, text);
     snprintf(text, sizeof text,
-             "gcp_bind: %zu bytes; at this address %zu are needed, at any %zu (plan.room, gcp_plans_room)",
+             "gcp_bind: %zu bytes given, %zu needed at this address; %zu are enough at any (plan.room, gcp_plans_room)",
              plan.bytes - 1, plan.bytes, plan.bytes + 63);
     code_said(gcp_bind(&plan, step_memory, plan.bytes - 1), GCP_E_BIND, __LINE__, __LINE__, text);
     CHECK(isnan(gcp_step(&plan, .lr = 1)));
@@ -996,7 +998,7 @@ static void states(void)
     size_t need = gcp_state_bytes(net, GCP_OPTIMIZER_NONE);
     snprintf(
         text, sizeof text,
-        "gcp_state_bind: %zu bytes; at this address %zu are needed, and what the optimiser takes (gcp_state_bytes)",
+        "gcp_state_bind: %zu bytes given, %zu needed at this address, and what the optimiser takes (gcp_state_bytes)",
         need - 1, need);
     code_said(gcp_state_bind(net, more_memory, need - 1), GCP_E_BIND, __LINE__, __LINE__, text);
     CHECK(gcp_state_bind(net, NULL, 1000) == GCP_E_BIND);
@@ -1092,7 +1094,7 @@ static void runs(void)
     said(GCP_E_PLAN, __LINE__, __LINE__, "gcp_gradcheck: needs a training plan without optimiser or accumulation");
     gcp_error_clear(net);
     snprintf(text, sizeof text,
-             "gcp_measure: %zu bytes; at this address more than %zu are needed, at any more than %zu (plan.room)",
+             "gcp_measure: %zu bytes given, more than %zu needed at this address; more than %zu are enough at any (plan.room)",
              plan.bytes, plan.bytes, plan.room);
     CHECK_INT((gcp_measure(&plan, more_memory, plan.bytes, .lr = 1)), ==, 0);
     said(GCP_E_BIND, __LINE__, __LINE__, text);

@@ -506,6 +506,7 @@ static void network_sweep(const char *name, gcp_effort effort)
     gcp_tensor loss = recorded(name);
     gcp_plan_opts o = known_options();
     gcp_plan keep = gcp_plan_make_at(loss, o);
+    o.policy = GCP_POLICY_BUDGET;
     o.effort = effort;
     size_t least = gcp_least_budget_at(loss, o);
     for (int k = 0; k < BUDGETS; k++) points[k].budget = least + (keep.bytes - least) * (size_t)k / (BUDGETS - 1);
@@ -688,6 +689,14 @@ static void least_budgets_asked(gcp_tape *tape)
     CHECK(!gcp_error(tape) && gcp_least_budget(loss, .segments = 3) == 0 &&
           strstr(gcp_error(tape), ".segments belongs"));
     CHECK(gcp_least_budget(loss) == 0);
+    gcp_error_clear(tape);
+    CHECK(gcp_least_budget(loss, .policy = GCP_POLICY_SQRT) == 0 && strstr(gcp_error(tape), "leave out .policy"));
+    gcp_error_clear(tape);
+    gcp_point point = { .budget = least };
+    CHECK(gcp_sweep(loss, &point, 1, .policy = GCP_POLICY_KEEP_ALL) == 0 && strstr(gcp_error(tape), "gcp_sweep"));
+    gcp_error_clear(tape);
+    CHECK(gcp_max_batch(tape, small_net, NULL, .plan = { .policy = GCP_POLICY_CHEAP }) == 0 &&
+          strstr(gcp_error(tape), "gcp_max_batch: the policy is always"));
 }
 
 /* The batch that comes out fits, and one more does not. */

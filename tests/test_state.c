@@ -340,7 +340,7 @@ static void outgrown(void)
     CHECK(gcp_bind(&train, step_memory, sizeof step_memory) == GCP_OK && step_of(&train) > 0);
     gcp_write(&wide, image, values);
     CHECK(wide.bytes == gcp_plans_bytes(&wide, &train) && wide.bytes > before);
-    snprintf(text, sizeof text, "gcp_write: %zu bytes; at this address %zu are needed, at any %zu", before, wide.bytes,
+    snprintf(text, sizeof text, "gcp_write: %zu bytes given, %zu needed at this address; %zu are enough at any", before, wide.bytes,
              wide.room);
     CHECK(said(GCP_E_BIND, text));
     CHECK(step_of(&train) > 0 && gcp_bind(&wide, step_memory, wide.bytes) == GCP_OK);
@@ -538,9 +538,9 @@ static void rooms(void)
             gcp_plan plan = gcp_plan_make(loss, .optimizer = GCP_OPTIMIZER_ADAM, .target = &target);
             CHECK_INT(plan.room, ==, plan.bytes + align - 1);
             CHECK(gcp_bind(&plan, step_memory + 1, plan.room - 1) == GCP_E_BIND &&
-                  said(GCP_E_BIND, "bytes; at this address"));
+                  said(GCP_E_BIND, "needed at this address"));
             CHECK(gcp_bind(&plan, step_memory, plan.bytes - 1) == GCP_E_BIND &&
-                  said(GCP_E_BIND, "bytes; at this address"));
+                  said(GCP_E_BIND, "needed at this address"));
             CHECK_INT(gcp_bind(&plan, step_memory + shift, shift ? plan.room : plan.bytes), ==, GCP_OK);
             CHECK(train(&plan, 0) > 0);
             fine(__LINE__);

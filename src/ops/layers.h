@@ -260,6 +260,8 @@ static int gcpi_conv_options_ok(gcp_tensor x, const char *what, const gcpi_attri
 {
     if (!gcpi_enter(x, o->at, what) || !gcpi_padding_ok(x, what, o->padding, o->at)) return 0;
     if (o->out >= 1 && !gcpi_window_bad(&a->conv, a->conv.same)) return 1;
+    const char *missing = !o->out ? ".out" : !a->conv.kh ? o->kw ? ".kh" : ".k" : !a->conv.kw ? ".kw" : NULL;
+    if (missing) gcpi_fail(x.tape, GCP_E_ARGUMENT, o->at, what, "%s is missing", missing);
     gcpi_fail(x.tape, GCP_E_ARGUMENT, o->at, what,
               ".out = %d, .k = %d, .stride = %d, .pad = %d, .dilation = %d, .groups = %d; "
               "all but .pad at least 1, no .pad with GCP_PADDING_SAME",

@@ -244,7 +244,7 @@ GCPI_DEF gcp_code gcp_state_bind_on_at(gcp_tape *t, const gcp_target *target, vo
                   "the state has memory already: gcp_state_bind comes before the first gcp_bind, once");
     else if (!memory || size < need + lost)
         gcpi_fail(t, GCP_E_BIND, at, "gcp_state_bind",
-                  "%zu bytes; at this address %zu are needed, and what the optimiser takes (gcp_state_bytes)", size,
+                  "%zu bytes given, %zu needed at this address, and what the optimiser takes (gcp_state_bytes)", size,
                   need + lost);
     else if (taken) gcpi_fail(t, GCP_E_BIND, at, "gcp_state_bind", "the memory overlaps %s", taken);
     if (t->code) return t->code;
@@ -289,7 +289,7 @@ static unsigned char *gcpi_slab_place(const gcp_plan *plan, gcp_at at, const cha
                             : gcpi_taken(t, base, used, in->memory, 0);
     if (in->memory_size < need)
         gcpi_refuse_plan(plan, GCP_E_BIND, at, what,
-                         "%zu bytes; at this address %zu are needed, at any %zu (plan.room, gcp_plans_room)",
+                         "%zu bytes given, %zu needed at this address; %zu are enough at any (plan.room, gcp_plans_room)",
                          in->memory_size, need, used + align - 1);
     else if (taken) gcpi_refuse_plan(plan, GCP_E_BIND, at, what, "the memory overlaps %s", taken);
     return t->code ? NULL : slab;
@@ -516,7 +516,7 @@ GCPI_DEF gcp_code gcp_far_bind_at(gcp_plan *plan, void *memory, size_t size, gcp
     if (plan->in->p.names)
         return gcpi_refuse_plan(plan, GCP_E_BIND, at, "gcp_far_bind", "a graph's plan has nothing to run");
     if (!memory || size < plan->far_bytes)
-        return gcpi_refuse_plan(plan, GCP_E_BIND, at, "gcp_far_bind", "%zu bytes of far memory; %zu are needed", size,
+        return gcpi_refuse_plan(plan, GCP_E_BIND, at, "gcp_far_bind", "%zu bytes given, %zu needed (plan.far_bytes)", size,
                                 plan->far_bytes);
     if (gcpi_far_check(plan, memory, at, "gcp_far_bind")) return plan->tape->code;
     gcpi_recordings_forget(plan->in);

@@ -115,7 +115,7 @@ static size_t gcpi_measure(gcp_plan *plan, unsigned char *memory, size_t size, c
     size_t lost = (size_t)(base - memory), last = 0;
     if (!memory || size <= plan->bytes + lost) {
         gcpi_fail(plan->tape, GCP_E_BIND, o->at, "gcp_measure",
-                  "%zu bytes; at this address more than %zu are needed, at any more than %zu (plan.room)", size,
+                  "%zu bytes given, more than %zu needed at this address; more than %zu are enough at any (plan.room)", size,
                   plan->bytes + lost, plan->room);
         return 0;
     }

@@ -187,9 +187,8 @@ static void gcpi_why_in_vain(const gcp_plan *plan, gcp_writer w)
     if (!plan->in->p.training || !plan->reruns || !plan->keep_all_bytes || plan->bytes < plan->keep_all_bytes) return;
     gcpi_say(w,
              "checkpointing saves nothing here: this plan takes %.1f %% of the %.3f MiB that GCP_POLICY_KEEP_ALL "
-             "takes, and runs %d "
-             "unit%s again. What crosses its cuts stays until backward, and what is run again at the peak comes on "
-             "top: try GCP_POLICY_BUDGET with a .budget, GCP_POLICY_SQRT, or other blocks\n",
+             "takes, with %d rerun%s of units. What crosses its cuts stays until backward, and what is run again at "
+             "the peak comes on top: try GCP_POLICY_BUDGET with a .budget, GCP_POLICY_SQRT, or other blocks\n",
              100.0 * (double)plan->bytes / (double)plan->keep_all_bytes, gcpi_mib(plan->keep_all_bytes), plan->reruns,
              plan->reruns == 1 ? "" : "s");
 }
@@ -247,7 +246,7 @@ GCPI_DEF void gcp_why_print(const gcp_plan *made, gcp_writer w)
     gcpi_why_in_vain(plan, w);
     gcpi_why_bytes(plan, w);
     gcpi_say(w,
-             "set by %c %s (%s:%d), instruction %d of %d; %d unit%s run again, extra forward work %.1f %%, time by the "
+             "set by %c %s (%s:%d), instruction %d of %d; %d rerun%s of units, extra forward work %.1f %%, time by the "
              "cost model %.3f of keeping all\n",
              in->list.at[in->peak_at].kind, gcpi_task_name(&in->p, task, name, sizeof name), gcpi_basename(at.file),
              at.line, in->peak_at + 1, plan->instructions, plan->reruns, plan->reruns == 1 ? "" : "s",
@@ -266,8 +265,7 @@ GCPI_DEF void gcp_why_print(const gcp_plan *made, gcp_writer w)
                  gcpi_mib(plan->far_bytes), gcpi_mib(plan->far_traffic),
                  plan->seconds > 0 ? 100 * plan->stall_seconds / plan->seconds : 0.0);
     if (plan->moved_bytes)
-        gcpi_say(w, "%.3f MiB are moved inside the slab in a step: no layout without that fits\n",
-                 gcpi_mib(plan->moved_bytes));
+        gcpi_say(w, "%zu bytes are moved inside the slab in a step: no layout without that fits\n", plan->moved_bytes);
     if (plan->coarse)
         gcpi_say(w, "the plan's arena had no room for all of the search: gcp_plan_arena says how much it takes\n");
     gcpi_why_reason(plan, w);
@@ -330,7 +328,7 @@ GCPI_DEF void gcp_memory_svg(const gcp_plan *plan, gcp_writer w)
                 "font-size=\"12\">\n<rect width=\"1060\" height=\"520\" fill=\"white\"/>\n");
     gcpi_say(w,
              "<text x=\"%.0f\" y=\"20\" font-size=\"14\">slab %.3f MiB of %.3f MiB in all, over %d instructions; %d "
-             "unit%s run again</text>\n",
+             "rerun%s of units</text>\n",
              left, gcpi_mib(plan->slab_bytes), gcpi_mib(plan->bytes), plan->instructions, plan->reruns,
              plan->reruns == 1 ? "" : "s");
     for (int i = 0; i <= 4; i++) {

@@ -96,6 +96,15 @@ static gcp_plan gcpi_plan_any(gcp_tensor loss, const char *text, gcp_plan_opts o
     return text ? gcp_graph_plan_at(loss.tape, text, o) : gcp_plan_make_at(loss, o);
 }
 
+/* gcp_sweep, gcp_least_budget and gcp_max_batch: the policy may be left out or be GCP_POLICY_BUDGET. */
+static int gcpi_budgets_only(gcp_tape *t, gcp_plan_opts *o, gcp_at at, const char *what)
+{
+    const int other = o->policy != GCP_POLICY_SEGMENTS && o->policy != GCP_POLICY_BUDGET;
+    if (other) gcpi_fail(t, GCP_E_PLAN, at, what, "the policy is always GCP_POLICY_BUDGET: leave out .policy");
+    o->policy = GCP_POLICY_BUDGET;
+    return !other;
+}
+
 static int gcpi_sweep_points(gcp_tensor loss, const char *text, gcp_point *points, int count, gcp_plan_opts o)
 {
     gcp_tape *t = loss.tape;
@@ -103,7 +112,7 @@ static int gcpi_sweep_points(gcp_tensor loss, const char *text, gcp_point *point
     const gcp_point *last = NULL;          /* the fastest so far: its plan fits all later budgets too */
     if (!t || t->code || count <= 0) return 0;
     if (!points) return gcpi_fail(t, GCP_E_ARGUMENT, o.at, "gcp_sweep", "points is NULL"), 0;
-    o.policy = GCP_POLICY_BUDGET;
+    if (!gcpi_budgets_only(t, &o, o.at, "gcp_sweep")) return 0;
     for (int i = 0; i < count; i++) {
         gcp_point *p = &points[i];
         size_t budget = o.budget = p->budget;
@@ -151,8 +160,7 @@ GCPI_DEF int gcp_graph_sweep_at(gcp_tape *t, const char *text, gcp_point *points
 
 GCPI_DEF size_t gcp_least_budget_at(gcp_tensor loss, gcp_plan_opts o)
 {
-    if (!loss.tape || loss.tape->code) return 0;
-    o.policy = GCP_POLICY_BUDGET;
+    if (!loss.tape || loss.tape->code || !gcpi_budgets_only(loss.tape, &o, o.at, "gcp_least_budget")) return 0;
     o.budget = 1;
     size_t least = gcp_plan_make_at(loss, o).least_bytes;
     if (least) gcp_error_clear(loss.tape);
@@ -180,7 +188,7 @@ static void gcpi_batch_forget(gcp_tape *t, gcpi_lasting was)
 static int gcpi_batch_fits(gcp_tape *t, gcp_record_fn record, void *context, const gcp_batch_opts *o, int batch)
 {
     gcp_plan_opts plan = o->plan;
-    plan.at = o->at; plan.policy = GCP_POLICY_BUDGET; plan.arena = NULL;
+    plan.at = o->at; plan.arena = NULL;
     gcp_tensor loss = record(context, t, batch);
     if (loss.tape != t || loss.id == 0)
         gcpi_fail(t, GCP_E_ARGUMENT, o->at, "gcp_max_batch",
@@ -215,6 +223,7 @@ GCPI_DEF int gcp_max_batch_at(gcp_tape *t, gcp_record_fn record, void *context, 
                                : ".slowdown is above 0; 0 is any");
         return 0;
     }
+    if (!gcpi_budgets_only(t, &o.plan, o.at, "gcp_max_batch")) return 0;
     gcp_tape_reset(t);
     while (high <= most && (fits = gcpi_batch_try(t, record, context, &o, (int)high, (int)low)) == 1) {
         low = high;
