@@ -216,7 +216,7 @@ static void reasons(void)
 static void advice(void)
 {
     static const char shorter[] = "more, shorter segments would lower it";
-    gcp_tensor x = start(16, 16, 8);
+    gcp_tensor x = gcp_conv2d(start(16, 16, 8), .out = 8, .k = 1);
     for (int i = 0; i < 2; i++)
         GCP_SEGMENT(net, "wide") {
             gcp_tensor a = gcp_upsample(x, .factor = 8), b = gcp_upsample(gcp_tanh(x), .factor = 8);
