@@ -436,7 +436,7 @@ typedef struct gcp_leaky_relu_opts {
 typedef struct gcp_norm_opts {
     gcp_at at GCPI_Z;
     double epsilon GCPI_Z;              /* default 1e-5 */
-    double momentum GCPI_Z;             /* batch-norm: running = (1 - m) running + m batch; default 0.1 */
+    double momentum GCPI_Z;             /* batch-norm alone: running = (1 - m) running + m batch; default 0.1 */
     const char *name GCPI_Z;
 } gcp_norm_opts;
 /* .rate: the share of values that become 0 in training, in [0, 1); the others are divided by 1 - rate. 0, the default,
@@ -606,8 +606,8 @@ GCP_API gcp_tensor gcp_embedding_at(gcp_tensor ids, gcp_embedding_opts opts);   
 GCP_API gcp_tensor gcp_batch_norm_at(gcp_tensor x, gcp_norm_opts opts);
 GCP_API gcp_tensor gcp_layer_norm_at(gcp_tensor x, gcp_norm_opts opts);           /* over channels */
 
-/* The same ops with given weights, so that ops can share them: .out, .k and .entries follow from the weights. bias may
-   be nil (pass GCP_NIL). Each batch-norm still has its own running statistics, as its inputs differ from others'. */
+/* The same ops with given weights, so that ops can share them: .out, .k and .entries follow from the weights, .init is
+   an error. bias may be nil (pass GCP_NIL). Each batch-norm still has its own running statistics, as its inputs differ from others'. */
 GCP_API gcp_tensor gcp_conv2d_op_at(gcp_tensor x, gcp_tensor weight, gcp_tensor bias, gcp_conv2d_opts opts);
 GCP_API gcp_tensor gcp_conv_transpose2d_op_at(gcp_tensor x, gcp_tensor weight, gcp_tensor bias, gcp_conv2d_opts opts);
 GCP_API gcp_tensor gcp_linear_op_at(gcp_tensor x, gcp_tensor weight, gcp_tensor bias, gcp_linear_opts opts);

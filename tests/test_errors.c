@@ -188,6 +188,8 @@ static void windows(void)
     BAD(GCP_E_SHAPE, "conv_transpose2d: 2x8x8x6 with a 1x1 kernel and .pad = 4 gives 0x0",
         gcp_conv_transpose2d(x, .out = 4, .k = 1, .pad = 4));
     GOOD(gcp_conv_transpose2d(x, .out = 4, .k = 2, .pad = 4));
+    BAD(GCP_E_ARGUMENT, "conv2d: .init, but the weights are given",
+        gcp_conv2d_op(x, gcp_param(net, "k", GCP_SHAPE(2, 1, 1, 6), .fan_in = 6), GCP_NIL, .init = GCP_INIT_ONES));
     BAD(GCP_E_SHAPE, "conv2d: weights of 1x1x1x4, not 4x1x1x6", gcp_conv2d_op(x, weight, GCP_NIL, .out = 4, .k = 1));
     BAD(GCP_E_SHAPE, "conv2d: a bias of 4 values for 2 outputs",
         gcp_conv2d_op(x, gcp_param(net, "k", GCP_SHAPE(2, 1, 1, 6), .fan_in = 6), weight, .out = 2));
@@ -310,6 +312,13 @@ static void shapes(void)
     BAD(GCP_E_SHAPE, "linear: weights of 4 for 2x4 and .out = 2", gcp_linear_op(flat, weight, GCP_NIL, .out = 2));
     BAD(GCP_E_SHAPE, "linear: a bias of 4 values for 1 outputs", gcp_linear_op(flat, weight, weight, .out = 1));
     GOOD(gcp_linear_op(flat, weight, GCP_NIL, .out = 1));
+    GOOD(gcp_linear_op(flat, weight, GCP_NIL, .no_bias = 1));
+    BAD(GCP_E_ARGUMENT, "linear: .init, but the weights are given",
+        gcp_linear_op(flat, weight, GCP_NIL, .init = GCP_INIT_HE));
+    BAD(GCP_E_ARGUMENT, "linear: .no_bias, but a bias is given",
+        gcp_linear_op(flat, weight, gcp_param(net, "b", GCP_SHAPE(1), .fan_in = 1), .no_bias = 1));
+    BAD(GCP_E_ARGUMENT, "layer_norm: .momentum = 0.1; it belongs to gcp_batch_norm",
+        gcp_layer_norm(x, .momentum = 0.1));
     BAD(GCP_E_SHAPE, "layer_norm: 4 values for 6 channels", gcp_layer_norm_op(x, weight, weight, .epsilon = 1e-5));
     GOOD(gcp_layer_norm_op(flat, weight, weight, .epsilon = 1e-5));
     BAD(GCP_E_SHAPE, "cross_entropy: 3 labels for the 2 rows of 2x4",
@@ -341,6 +350,10 @@ static void dtypes(void)
     BAD(GCP_E_DTYPE, "embedding: ids must be gcp_ids", gcp_embedding(flat, .entries = 3, .out = 2));
     BAD(GCP_E_DTYPE, "embedding: " INTEGERS("1"),
         gcp_embedding_op(ids, gcp_labels(net, "table", GCP_SHAPE(3, 2)), .name = "e"));
+    BAD(GCP_E_ARGUMENT, "embedding: .entries = 4; not the table's",
+        gcp_embedding_op(ids, gcp_param(net, "words", GCP_SHAPE(3, 2)), .entries = 4));
+    BAD(GCP_E_ARGUMENT, "embedding: .out = 3; not the table's",
+        gcp_embedding_op(ids, gcp_param(net, "words", GCP_SHAPE(3, 2)), .entries = 3, .out = 3));
 }
 
 static gcp_tensor stale(void)

@@ -299,6 +299,17 @@ GCPI_DEF gcp_tensor gcp_conv_transpose2d_at(gcp_tensor x, gcp_conv2d_opts o)
     return gcpi_conv_layer(GCP_OP_CONV_TRANSPOSE2D, x, o);
 }
 
+/* The options of a layer that makes its weights are errors where the weights are given. */
+static int gcpi_given_ok(gcp_tensor x, gcp_tensor bias, const char *what, gcp_init init, int no_bias, gcp_at at)
+{
+    if (!gcpi_enter(x, at, what)) return 0;
+    const char *vain = init != GCP_INIT_DEFAULT          ? ".init, but the weights are given"
+                       : no_bias && !gcp_is_nil(bias) ? ".no_bias, but a bias is given"
+                                                      : NULL;
+    if (vain) gcpi_fail(x.tape, GCP_E_ARGUMENT, at, what, "%s", vain);
+    return !vain;
+}
+
 static gcp_tensor gcpi_conv_op(int kind, gcp_tensor x, gcp_tensor weight, gcp_tensor bias, gcp_conv2d_opts o)
 {
     const char *what = gcpi_rows[kind].name;
@@ -310,7 +321,8 @@ static gcp_tensor gcpi_conv_op(int kind, gcp_tensor x, gcp_tensor weight, gcp_te
             o.out = kind == GCP_OP_CONV2D ? d[0] : (int)GCPI_MIN((long long)d[3] * GCPI_MAX(o.groups, 1), INT32_MAX);
     }
     gcpi_attributes a = gcpi_conv_options(&o);
-    if (!gcpi_conv_options_ok(x, what, &a, &o)) return gcpi_nil(x.tape);
+    if (!gcpi_conv_options_ok(x, what, &a, &o) || !gcpi_given_ok(x, bias, what, o.init, o.no_bias, o.at))
+        return gcpi_nil(x.tape);
     return gcpi_conv_record(kind, x, gcpi_op_name(x.tape, what, o.name, o.at), weight, bias, a, o);
 }
 GCPI_DEF gcp_tensor gcp_conv2d_op_at(gcp_tensor x, gcp_tensor w, gcp_tensor b, gcp_conv2d_opts o)
@@ -350,18 +362,20 @@ GCPI_DEF gcp_tensor gcp_linear_at(gcp_tensor x, gcp_linear_opts o)
 GCPI_DEF gcp_tensor gcp_linear_op_at(gcp_tensor x, gcp_tensor weight, gcp_tensor bias, gcp_linear_opts o)
 {
     const gcpi_tensor *w = gcpi_get(weight);
-    if (!gcpi_enter(x, o.at, "linear")) return gcpi_nil(x.tape);
-    return gcpi_linear_record(x, gcpi_op_name(x.tape, "linear", o.name, o.at), weight, bias,
-                              o.out ? o.out
-                              : w   ? w->shape.d[0]
-                                    : 1,
-                              o.at);
+    if (!gcpi_given_ok(x, bias, "linear", o.init, o.no_bias, o.at)) return gcpi_nil(x.tape);
+    if (!o.out) o.out = w ? w->shape.d[0] : 1;
+    return gcpi_linear_record(x, gcpi_op_name(x.tape, "linear", o.name, o.at), weight, bias, o.out, o.at);
 }
 
 GCPI_DEF gcp_tensor gcp_embedding_op_at(gcp_tensor ids, gcp_tensor table, gcp_embedding_opts o)
 {
     gcp_tensor in[2];
+    const gcpi_tensor *e = gcpi_get(table);
     in[0] = ids; in[1] = table;
+    if (e && o.entries && (size_t)o.entries != gcpi_pixels(e->shape))
+        return gcpi_bad_option(ids, o.at, "embedding", ".entries", o.entries, "not the table's");
+    if (e && o.out && o.out != e->shape.d[3])
+        return gcpi_bad_option(ids, o.at, "embedding", ".out", o.out, "not the table's");
     return gcpi_simple(GCP_OP_EMBEDDING, in, 2, NULL, o.name, o.at);
 }
 
@@ -446,32 +460,34 @@ GCPI_DEF gcp_tensor gcp_batch_norm_op_at(gcp_tensor x, gcp_tensor gamma, gcp_ten
     return gcpi_batch_norm(x, gamma, beta, 1, o);
 }
 
-GCPI_DEF gcp_tensor gcp_layer_norm_op_at(gcp_tensor x, gcp_tensor gamma, gcp_tensor beta, gcp_norm_opts o)
-{
-    gcp_tensor in[3];
-    gcpi_attributes a;
-    memset(&a, 0, sizeof a);
-    in[0] = x; in[1] = gamma; in[2] = beta;
-    if (!gcpi_norm_options(x, "layer_norm", &o)) return gcpi_nil(x.tape);
-    a.number.a = o.epsilon;
-    return gcpi_record(x.tape, GCP_OP_LAYER_NORM, gcpi_op_name(x.tape, "layer_norm", o.name, o.at), in, 3, &a, o.at);
-}
-
-GCPI_DEF gcp_tensor gcp_layer_norm_at(gcp_tensor x, gcp_norm_opts o)
+/* gamma and beta are given, or made. */
+static gcp_tensor gcpi_layer_norm(gcp_tensor x, gcp_tensor gamma, gcp_tensor beta, int given, gcp_norm_opts o)
 {
     gcp_tape *t = x.tape;
     gcp_tensor in[3];
     gcpi_attributes a;
     memset(&a, 0, sizeof a);
+    if (o.momentum != 0)
+        return gcpi_bad_option(x, o.at, "layer_norm", ".momentum", o.momentum, "it belongs to gcp_batch_norm");
     if (!gcpi_norm_options(x, "layer_norm", &o)) return gcpi_nil(t);
     a.number.a = o.epsilon;
     gcp_shape channels = gcpi_raw(1, gcpi_get(x)->shape.d[3], 0, 0, 0);
     int name = gcpi_op_name(t, "layer_norm", o.name, o.at);
     if (!name) return gcpi_nil(t);
+    gcp_param_opts ones = gcpi_weight_options(GCP_INIT_ONES, GCP_INIT_ONES, 1, 1, o.at),
+                   zeros = gcpi_weight_options(GCP_INIT_ZEROS, GCP_INIT_ZEROS, 1, 1, o.at);
     in[0] = x;
-    in[1] = gcpi_weight(t, name, "gamma", channels, gcpi_weight_options(GCP_INIT_ONES, GCP_INIT_ONES, 1, 1, o.at));
-    in[2] = gcpi_weight(t, name, "beta", channels, gcpi_weight_options(GCP_INIT_ZEROS, GCP_INIT_ZEROS, 1, 1, o.at));
+    in[1] = given ? gamma : gcpi_weight(t, name, "gamma", channels, ones);
+    in[2] = given ? beta : gcpi_weight(t, name, "beta", channels, zeros);
     return t->code ? gcpi_nil(t) : gcpi_record(t, GCP_OP_LAYER_NORM, name, in, 3, &a, o.at);
+}
+GCPI_DEF gcp_tensor gcp_layer_norm_at(gcp_tensor x, gcp_norm_opts o)
+{
+    return gcpi_layer_norm(x, gcpi_nil(NULL), gcpi_nil(NULL), 0, o);
+}
+GCPI_DEF gcp_tensor gcp_layer_norm_op_at(gcp_tensor x, gcp_tensor gamma, gcp_tensor beta, gcp_norm_opts o)
+{
+    return gcpi_layer_norm(x, gamma, beta, 1, o);
 }
 
 GCPI_DEF gcp_tensor gcp_custom_at(const gcp_tensor *inputs, int count, const gcp_op *op, gcp_custom_opts o)

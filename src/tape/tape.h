@@ -265,8 +265,10 @@ static int gcpi_parameter_find(const gcp_tape *t, const char *path, uint64_t has
 }
 
 /* A new parameter, or -1 with an error. Once a set is sealed or its state is laid out, it accepts none. */
-static int gcpi_parameter_new(gcp_tape *t, const char *path, uint64_t hash, gcp_at at)
+static int gcpi_parameter_new(gcp_tape *t, const char *path, uint64_t hash, int kind, gcp_shape shape,
+                              const gcp_param_opts *o)
 {
+    const gcp_at at = o->at;
     if (t->sealed || t->state) {
         gcpi_fail(t, GCP_E_PARAMETERS, at, "parameter", "'%s' was not there when the state was laid out", path);
         return -1;
@@ -282,8 +284,11 @@ static int gcpi_parameter_new(gcp_tape *t, const char *path, uint64_t hash, gcp_
                   t->text_capacity);
         return -1;
     }
-    t->parameters[t->parameter_count].path = copy;
-    t->parameters[t->parameter_count].hash = hash;
+    gcpi_parameter *p = &t->parameters[t->parameter_count];
+    p->path = copy; p->hash = hash;
+    p->kind = kind; p->shape = shape;
+    p->init = o->init; p->deviation = o->std;
+    p->fan_in = o->fan_in; p->fan_out = o->fan_out;
     return t->parameter_count++;
 }
 
@@ -312,17 +317,10 @@ static gcp_tensor gcpi_parameter_of(gcp_tape *t, int kind, int parent, const cha
         return gcpi_nil(t);
     }
     uint64_t hash = gcpi_hash(path);
-    int index = gcpi_parameter_find(t, path, hash), fresh = index < 0;
-    if (fresh && (index = gcpi_parameter_new(t, path, hash, o.at)) < 0) return gcpi_nil(t);
+    int index = gcpi_parameter_find(t, path, hash);
+    if (index < 0) index = gcpi_parameter_new(t, path, hash, kind, shape, &o);
+    if (index < 0) return gcpi_nil(t);
     gcpi_parameter *p = &t->parameters[index];
-    if (fresh) {
-        p->shape = shape;
-        p->kind = kind;
-        p->init = o.init;
-        p->fan_in = o.fan_in;
-        p->fan_out = o.fan_out;
-        p->deviation = o.std;
-    }
     if (!gcpi_same_shape(p->shape, shape) || p->kind != kind) {
         gcpi_fail(t, GCP_E_PARAMETERS, o.at, "parameter", "'%s' was %s before the reset and is %s now", path,
                   gcpi_shape_text(p->shape, was, sizeof was), gcpi_shape_text(shape, is, sizeof is));
