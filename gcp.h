@@ -607,7 +607,8 @@ GCP_API gcp_tensor gcp_batch_norm_at(gcp_tensor x, gcp_norm_opts opts);
 GCP_API gcp_tensor gcp_layer_norm_at(gcp_tensor x, gcp_norm_opts opts);           /* over channels */
 
 /* The same ops with given weights, so that ops can share them: .out, .k and .entries follow from the weights, .init is
-   an error. bias may be nil (pass GCP_NIL). Each batch-norm still has its own running statistics, as its inputs differ from others'. */
+   an error. bias may be nil (pass GCP_NIL). Each batch-norm still has its own running statistics, as its inputs differ
+   from others'. */
 GCP_API gcp_tensor gcp_conv2d_op_at(gcp_tensor x, gcp_tensor weight, gcp_tensor bias, gcp_conv2d_opts opts);
 GCP_API gcp_tensor gcp_conv_transpose2d_op_at(gcp_tensor x, gcp_tensor weight, gcp_tensor bias, gcp_conv2d_opts opts);
 GCP_API gcp_tensor gcp_linear_op_at(gcp_tensor x, gcp_tensor weight, gcp_tensor bias, gcp_linear_opts opts);
@@ -980,9 +981,10 @@ typedef struct gcpi_scope { gcp_tape *tape; int segment, state; } gcpi_scope;
 #include "src/planner/exact.h"      /* GCP_POLICY_BUDGET: exact search of small graphs */
 #include "src/planner/budget.h"     /* GCP_POLICY_BUDGET: all of them; the least budget */
 #include "src/run/plan.h"           /* from options to a placed list */
+#include "src/run/state.h"          /* what outlives plans: weights, statistics, slots, counters */
 #include "src/run/make.h"           /* figures; gcp_plan_make */
 #include "src/run/sweep.h"          /* sizes of arenas, curves, largest batches */
-#include "src/run/bind.h"           /* state, slabs, far memory */
+#include "src/run/bind.h"           /* memory for states, slabs, far values */
 #include "src/warm.h"               /* again at the user's level of optimisation */
 #include "src/run/execute.h"        /* instructions, groups, pairs */
 #include "src/cold.h"               /* at -Og: code that runs once per plan or step */

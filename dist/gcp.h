@@ -610,7 +610,8 @@ GCP_API gcp_tensor gcp_batch_norm_at(gcp_tensor x, gcp_norm_opts opts);
 GCP_API gcp_tensor gcp_layer_norm_at(gcp_tensor x, gcp_norm_opts opts);           /* over channels */
 
 /* The same ops with given weights, so that ops can share them: .out, .k and .entries follow from the weights, .init is
-   an error. bias may be nil (pass GCP_NIL). Each batch-norm still has its own running statistics, as its inputs differ from others'. */
+   an error. bias may be nil (pass GCP_NIL). Each batch-norm still has its own running statistics, as its inputs differ
+   from others'. */
 GCP_API gcp_tensor gcp_conv2d_op_at(gcp_tensor x, gcp_tensor weight, gcp_tensor bias, gcp_conv2d_opts opts);
 GCP_API gcp_tensor gcp_conv_transpose2d_op_at(gcp_tensor x, gcp_tensor weight, gcp_tensor bias, gcp_conv2d_opts opts);
 GCP_API gcp_tensor gcp_linear_op_at(gcp_tensor x, gcp_tensor weight, gcp_tensor bias, gcp_linear_opts opts);
@@ -11478,6 +11479,25 @@ static int gcpi_choose(gcpi_planner *q)
 /* a buffer of the placed list, as reports, .check and the figures need it */
 typedef struct gcpi_extent { size_t offset, bytes; int first, last, item, again; } gcpi_extent;
 
+/* What a plan is bound to. The slab moves inside the memory that gcp_bind was given when the state grows. */
+typedef struct gcpi_bound_state {
+    void *memory; size_t memory_size;
+    unsigned char *slab; void *owned; size_t owned_size;              /* owned: the target allocated it */
+    unsigned layout;                  /* tape->layout when the slab was placed */
+    unsigned char *written;           /* per tensor: 1 for an input that was written since then */
+    int unwritten, ran;               /* inputs that are not written; whether a step ran since the slab was placed */
+    const char *since;                /* for messages: what lost the written inputs */
+    unsigned char *far; void *far_owned;
+} gcpi_bound_state;
+
+/* The step that runs, or ran last. */
+typedef struct gcpi_run_state {
+    int micro, measuring;
+    gcpi_transfer flying[GCP_COPIES]; int next_copy;
+    gcp_step_numbers numbers;         /* of the step that is being issued; the slab holds a copy for the kernels */
+    void *recordings[4];              /* the device's: of a first, middle, only and last micro-batch */
+} gcpi_run_state;
+
 typedef struct gcpi_plan {
     gcpi_lease lease;                 /* its bytes in the arena, this struct at their front; freed by gcp_plan_free */
     gcp_arena *arena;
@@ -11495,23 +11515,13 @@ typedef struct gcpi_plan {
     uint64_t *hashes; int *dying, *dying_first;
     /* keep_all: slab bytes of the keep-all plan, 0 where not known */
     size_t slab_bytes, state_bytes, live_peak, keep_all;
-    const char *method; double bound; gcpi_fit fit;                 /* of the planner's order */
+    const char *method; double bound_seconds; gcpi_fit fit;         /* of the planner's order */
     int peak_at, forward_end, slots, segments;          /* forward_end: the instruction after the last F */
-    /* what gcp_bind was given: the slab moves inside it when the state grows */
-    void *memory; size_t memory_size;
-    unsigned char *slab; void *owned; size_t owned_size;              /* owned: the target allocated it */
-    unsigned layout;                  /* tape->layout when the slab was placed */
-    unsigned char *written;           /* per tensor: 1 for an input that was written since then */
-    /* inputs that the list reads; how many of them are not written; whether a step ran since the slab was placed */
-    int inputs, unwritten, ran;
-    const char *since;                /* for messages: what lost the written inputs */
-    int micro, measuring;
-    ptrdiff_t *far_at;                /* per tensor: its offset in far memory, -1: never there */
+    int inputs;                       /* that the list reads */
+    ptrdiff_t *far_at; size_t far_bytes;      /* per tensor: its offset in far memory, -1: never there */
     double timeline;                  /* seconds of a step, far copies beside it; 0: the list has no copies */
-    unsigned char *far; void *far_owned; size_t far_bytes;
-    gcpi_transfer flying[GCP_COPIES]; int next_copy;
-    gcp_step_numbers numbers;         /* of the step that is being issued; the slab holds a copy for the kernels */
-    void *recordings[4];              /* the device's: of a first, middle, only and last micro-batch */
+    gcpi_bound_state bound;
+    gcpi_run_state run;
 } gcpi_plan;
 
 static int gcpi_plan_bad(gcp_tape *t, const gcp_plan_opts *o, const char *text)
@@ -11825,7 +11835,7 @@ static int gcpi_plan_choose(gcp_plan *plan, int by_peak, gcp_arena *a)
     plan->checkpoint_bytes = in->p.training ? gcpi_checkpoint_bytes(&q) : 0;
     in->segments = GCPI_MAX(1, q.guide.segments - 1);
     in->keep_all = q.keep_all < SIZE_MAX ? q.keep_all : 0;
-    in->method = q.kept.method; in->bound = q.bound; in->fit = q.kept.fit;
+    in->method = q.kept.method; in->bound_seconds = q.bound; in->fit = q.kept.fit;
     in->list.capacity = q.best.count + in->fit.moves;
     in->list.at = GCPI_NEW(a, gcpi_instruction, in->list.capacity);
     if (in->list.at) gcpi_list_of(&in->p, &q.best, &in->list);
@@ -11881,16 +11891,17 @@ static int gcpi_plan_settle(gcp_plan *plan, gcp_arena *a)
     return !in->opts.check || gcpi_plan_deaths(in, a);
 }
 
-/* ==== src/run/make.h ==== */
+/* ==== src/run/state.h ==== */
 
-/* Making plans: bytes of the state, a plan's figures, gcp_plan_make and gcp_graph_plan, freeing plans. */
+/* The state: what a tape keeps whatever its plans. Its bytes, initial values, slots. */
 
 static int gcpi_slots_of(const gcp_plan_opts *o)
 {
     return o->optimizer == GCP_OPTIMIZER_SGD ? o->momentum > 0 : o->optimizer ? 2 : 0;
 }
 
-/* The state's layout: counters (the tape's, then per parameter how often its slots were updated), values, slots. */
+/* The state's layout: counters (the tape's, then per parameter how often its slots were updated), values in order of
+   recording, slots. */
 enum { GCPI_STATE_ALIGN = 64 };
 typedef struct gcpi_counters { uint64_t steps, updates; } gcpi_counters;
 
@@ -11917,12 +11928,125 @@ static size_t gcpi_state_with(const gcp_tape *t, gcpi_plan *const *plans, int co
 GCPI_DEF size_t gcp_state_bytes(const gcp_tape *t, gcp_optimizer optimizer)
 {
     size_t total = t ? gcpi_counters_bytes(t) : 0;
+    const size_t slots = !optimizer ? 0 : optimizer == GCP_OPTIMIZER_SGD ? 1 : 2;
     for (int i = 0; t && i < t->parameter_count; i++)
-        total += gcpi_parameter_bytes(t, i) * (t->parameters[i].kind != GCPI_PARAMETER || !optimizer ? 1
-                                               : optimizer == GCP_OPTIMIZER_SGD                                ? 2
-                                                                                                     : 3);
+        total += gcpi_parameter_bytes(t, i) * (1 + (t->parameters[i].kind == GCPI_PARAMETER ? slots : 0));
     return total;
 }
+
+static unsigned char *gcpi_value_at(const gcp_tape *t, int parameter)
+{
+    return t->state + t->parameters[parameter].offset;
+}
+static gcpi_counters gcpi_counters_read(const gcp_tape *t)
+{
+    gcpi_counters c;
+    gcpi_bytes_copy(&t->home, &c, t->state, sizeof c);
+    return c;
+}
+static double gcpi_uniform01(uint32_t x) { return ((double)x + 0.5) / 4294967296.0; }
+
+/* Initial values, keyed by the seed and the parameter's ordinal. He: normal, variance 2 / fan in. Glorot: uniform,
+   variance 2 / (fan in + fan out). Fans that are not given are those of a weight (out, ..., in). */
+static gcp_real gcpi_initial(gcpi_random r, gcp_init init, double deviation, double limit)
+{
+    double u = gcpi_uniform01(r.x[0]), v = gcpi_uniform01(r.x[1]);
+    if (init == GCP_INIT_GLOROT) return (gcp_real)((2 * u - 1) * limit);
+    return (gcp_real)(deviation * sqrt(-2 * log(u)) * cos(6.28318530717958647692 * v));
+}
+
+static void gcpi_initialise(const gcp_tape *t, int ordinal)
+{
+    enum { CHUNK = 1024 };
+    const gcpi_parameter *p = &t->parameters[ordinal];
+    gcp_real some[CHUNK];
+    size_t count = gcpi_count(p->shape);
+    int constant = p->init == GCP_INIT_ONES || p->init == GCP_INIT_ZEROS;
+    double out = (double)p->shape.d[p->shape.rank == 1 ? 3 : 0], in = p->fan_in           ? p->fan_in
+                                                                      : p->shape.rank > 1 ? (double)count / out
+                                                                                          : out;
+    double deviation = p->deviation > 0 ? p->deviation : sqrt(2.0 / in),
+           limit = sqrt(6.0 / (in + (p->fan_out ? p->fan_out : out)));
+    for (size_t first = 0; first < count; first += CHUNK) {
+        size_t n = GCPI_MIN((size_t)CHUNK, count - first);
+        for (size_t k = 0; k < n; k++) {
+            uint64_t i = first + k;
+            some[k] = constant ? (gcp_real)(p->init == GCP_INIT_ONES)
+                               : gcpi_initial(gcpi_philox((uint32_t)i, (uint32_t)(i >> 32), (uint32_t)ordinal,
+                                                          0x67637069u, t->seed),
+                                              p->init, deviation, limit);
+        }
+        gcpi_bytes_copy(&t->home, gcpi_value_at(t, ordinal) + first * sizeof(gcp_real), some, n * sizeof(gcp_real));
+    }
+}
+
+static void gcpi_state_settle(gcp_tape *t, const gcp_target *home, unsigned char *base, size_t capacity)
+{
+    size_t offset = gcpi_counters_bytes(t);
+    t->home = *home;
+    t->state = base;
+    t->state_capacity = capacity;
+    for (int i = 0; i < t->parameter_count; i++) {
+        t->parameters[i].offset = offset;
+        t->parameters[i].slot = 0;
+        offset += gcpi_parameter_bytes(t, i);
+    }
+    gcpi_bytes_fill(home, base, 0, offset);
+    for (int i = 0; i < t->parameter_count; i++) gcpi_initialise(t, i);
+    t->state_size = offset;
+    t->layout++;
+}
+
+/* Where the state has a parameter's count of updates. */
+static unsigned char *gcpi_count_at(const gcp_tape *t, int parameter)
+{
+    return t->state + sizeof(gcpi_counters) + (size_t)parameter * sizeof(uint64_t);
+}
+
+/* The state's bytes once the plan's parameters have their slots. */
+static size_t gcpi_slots_end(const gcp_tape *t, const gcpi_plan *in)
+{
+    size_t end = t->state_size;
+    for (int i = 0; i < t->parameter_count; i++)
+        if (gcpi_trained(&in->p, i) && !t->parameters[i].slot) end += gcpi_parameter_bytes(t, i) * (size_t)in->slots;
+    return end;
+}
+
+/* Gives the plan's parameters their slots, after all that the state holds, with a count of updates that begins at 0. */
+static void gcpi_slots_settle(gcp_tape *t, const gcpi_plan *in)
+{
+    for (int i = 0; i < t->parameter_count; i++) {
+        size_t bytes = gcpi_parameter_bytes(t, i) * (size_t)in->slots;
+        if (!bytes || !gcpi_trained(&in->p, i) || t->parameters[i].slot) continue;
+        t->parameters[i].slot = t->state_size;
+        gcpi_bytes_fill(&t->home, t->state + t->state_size, 0, bytes);
+        gcpi_bytes_fill(&t->home, gcpi_count_at(t, i), 0, sizeof(uint64_t));
+        t->state_size += bytes;
+        t->slots = in->slots;
+        t->optimizer = in->opts.optimizer;
+        t->layout++;
+    }
+}
+
+GCPI_DEF void gcp_slots_reset(gcp_tape *t)
+{
+    if (!t) return;
+    for (int i = 0; i < t->parameter_count; i++) {
+        if (!t->parameters[i].slot) continue;
+        t->parameters[i].slot = 0;
+        t->state_size -= (size_t)t->slots * gcpi_parameter_bytes(t, i);
+    }
+    t->slots = 0;
+    t->optimizer = GCP_OPTIMIZER_NONE;
+    if (t->state) gcpi_bytes_fill(&t->home, t->state, 0, gcpi_counters_bytes(t));
+    t->layout++;
+}
+
+GCPI_DEF uint64_t gcp_steps_done(const gcp_tape *t) { return t && t->state ? gcpi_counters_read(t).steps : 0; }
+
+/* ==== src/run/make.h ==== */
+
+/* Making plans: a plan's figures, gcp_plan_make and gcp_graph_plan, freeing plans. */
 
 /* The figures that change when the state grows. */
 static void gcpi_plan_sizes(gcp_plan *plan)
@@ -11978,9 +12102,9 @@ static void gcpi_plan_figures(gcp_plan *plan)
     plan->segments = in->segments;
     plan->far_bytes = in->far_bytes;
     plan->costed = p->costed;
-    /* a bound above the plan's own time by less than 1e-9 of it is rounding */
-    plan->bound_seconds =
-        in->bound > plan->seconds && in->bound < plan->seconds * (1 + 1e-9) ? plan->seconds : in->bound;
+    /* the bound is above the plan's own time by less than 1e-9 of it */
+    const int rounding = in->bound_seconds > plan->seconds && in->bound_seconds < plan->seconds * (1 + 1e-9);
+    plan->bound_seconds = rounding ? plan->seconds : in->bound_seconds;
     plan->method = in->method;
     for (int i = 0; i < p->task_count; i++) plan->keep_all_seconds += p->tasks[i].seconds;
     for (int i = 0; i < p->forward; i++) plan->forward_flops += p->tasks[i].flops;
@@ -12049,10 +12173,10 @@ static int gcpi_customs_run_on(const gcpi_problem *p)
 /* Counts the inputs that the list reads: a step is refused until all of them are written. */
 static int gcpi_plan_inputs(gcpi_plan *in, gcp_arena *a)
 {
-    in->written = GCPI_NEW(a, unsigned char, in->p.tensors + 1);
+    in->bound.written = GCPI_NEW(a, unsigned char, in->p.tensors + 1);
     for (int i = 0; i < in->p.tensors; i++) in->inputs += in->p.items[i].kind == GCPI_INPUT_ITEM && in->where[i] >= 0;
-    in->unwritten = in->inputs;
-    return in->written != NULL;
+    in->bound.unwritten = in->inputs;
+    return in->bound.written != NULL;
 }
 
 static int gcpi_plan_finish(gcp_plan *plan, gcp_arena *a)
@@ -12483,118 +12607,7 @@ GCPI_DEF int gcp_max_batch_at(gcp_tape *t, gcp_record_fn record, void *context, 
 
 /* ==== src/run/bind.h ==== */
 
-/* Memory of the state and of plans: state, slabs, far memory; binding and unbinding. The state outlives plans: counters
-   come first, then values in order of recording, then slots. */
-
-static unsigned char *gcpi_value_at(const gcp_tape *t, int parameter)
-{
-    return t->state + t->parameters[parameter].offset;
-}
-static gcpi_counters gcpi_counters_read(const gcp_tape *t)
-{
-    gcpi_counters c;
-    gcpi_bytes_copy(&t->home, &c, t->state, sizeof c);
-    return c;
-}
-static double gcpi_uniform01(uint32_t x) { return ((double)x + 0.5) / 4294967296.0; }
-
-/* Initial values, keyed by the seed and the parameter's ordinal. He: normal, variance 2 / fan in. Glorot: uniform,
-   variance 2 / (fan in + fan out). Fans that are not given are those of a weight (out, ..., in). */
-static gcp_real gcpi_initial(gcpi_random r, gcp_init init, double deviation, double limit)
-{
-    double u = gcpi_uniform01(r.x[0]), v = gcpi_uniform01(r.x[1]);
-    if (init == GCP_INIT_GLOROT) return (gcp_real)((2 * u - 1) * limit);
-    return (gcp_real)(deviation * sqrt(-2 * log(u)) * cos(6.28318530717958647692 * v));
-}
-
-static void gcpi_initialise(const gcp_tape *t, int ordinal)
-{
-    enum { CHUNK = 1024 };
-    const gcpi_parameter *p = &t->parameters[ordinal];
-    gcp_real some[CHUNK];
-    size_t count = gcpi_count(p->shape);
-    int constant = p->init == GCP_INIT_ONES || p->init == GCP_INIT_ZEROS;
-    double out = (double)p->shape.d[p->shape.rank == 1 ? 3 : 0], in = p->fan_in           ? p->fan_in
-                                                                      : p->shape.rank > 1 ? (double)count / out
-                                                                                          : out;
-    double deviation = p->deviation > 0 ? p->deviation : sqrt(2.0 / in),
-           limit = sqrt(6.0 / (in + (p->fan_out ? p->fan_out : out)));
-    for (size_t first = 0; first < count; first += CHUNK) {
-        size_t n = GCPI_MIN((size_t)CHUNK, count - first);
-        for (size_t k = 0; k < n; k++) {
-            uint64_t i = first + k;
-            some[k] = constant ? (gcp_real)(p->init == GCP_INIT_ONES)
-                               : gcpi_initial(gcpi_philox((uint32_t)i, (uint32_t)(i >> 32), (uint32_t)ordinal,
-                                                          0x67637069u, t->seed),
-                                              p->init, deviation, limit);
-        }
-        gcpi_bytes_copy(&t->home, gcpi_value_at(t, ordinal) + first * sizeof(gcp_real), some, n * sizeof(gcp_real));
-    }
-}
-
-static void gcpi_state_settle(gcp_tape *t, const gcp_target *home, unsigned char *base, size_t capacity)
-{
-    size_t offset = gcpi_counters_bytes(t);
-    t->home = *home;
-    t->state = base;
-    t->state_capacity = capacity;
-    for (int i = 0; i < t->parameter_count; i++) {
-        t->parameters[i].offset = offset;
-        t->parameters[i].slot = 0;
-        offset += gcpi_parameter_bytes(t, i);
-    }
-    gcpi_bytes_fill(home, base, 0, offset);
-    for (int i = 0; i < t->parameter_count; i++) gcpi_initialise(t, i);
-    t->state_size = offset;
-    t->layout++;
-}
-
-/* Where the state has a parameter's count of updates. */
-static unsigned char *gcpi_count_at(const gcp_tape *t, int parameter)
-{
-    return t->state + sizeof(gcpi_counters) + (size_t)parameter * sizeof(uint64_t);
-}
-
-/* The state's bytes once the plan's parameters have their slots. */
-static size_t gcpi_slots_end(const gcp_tape *t, const gcpi_plan *in)
-{
-    size_t end = t->state_size;
-    for (int i = 0; i < t->parameter_count; i++)
-        if (gcpi_trained(&in->p, i) && !t->parameters[i].slot) end += gcpi_parameter_bytes(t, i) * (size_t)in->slots;
-    return end;
-}
-
-/* Gives the plan's parameters their slots, after all that the state holds, with a count of updates that begins at 0. */
-static void gcpi_slots_settle(gcp_tape *t, const gcpi_plan *in)
-{
-    for (int i = 0; i < t->parameter_count; i++) {
-        size_t bytes = gcpi_parameter_bytes(t, i) * (size_t)in->slots;
-        if (!bytes || !gcpi_trained(&in->p, i) || t->parameters[i].slot) continue;
-        t->parameters[i].slot = t->state_size;
-        gcpi_bytes_fill(&t->home, t->state + t->state_size, 0, bytes);
-        gcpi_bytes_fill(&t->home, gcpi_count_at(t, i), 0, sizeof(uint64_t));
-        t->state_size += bytes;
-        t->slots = in->slots;
-        t->optimizer = in->opts.optimizer;
-        t->layout++;
-    }
-}
-
-GCPI_DEF void gcp_slots_reset(gcp_tape *t)
-{
-    if (!t) return;
-    for (int i = 0; i < t->parameter_count; i++) {
-        if (!t->parameters[i].slot) continue;
-        t->parameters[i].slot = 0;
-        t->state_size -= (size_t)t->slots * gcpi_parameter_bytes(t, i);
-    }
-    t->slots = 0;
-    t->optimizer = GCP_OPTIMIZER_NONE;
-    if (t->state) gcpi_bytes_fill(&t->home, t->state, 0, gcpi_counters_bytes(t));
-    t->layout++;
-}
-
-GCPI_DEF uint64_t gcp_steps_done(const gcp_tape *t) { return t && t->state ? gcpi_counters_read(t).steps : 0; }
+/* Memory of plans: binding and unbinding states, slabs, far memory. */
 
 static unsigned char *gcpi_align_up(void *memory, size_t align)
 {
@@ -12666,40 +12679,40 @@ static gcpi_binding *gcpi_binding_of(gcp_tape *t, const gcpi_plan *in, int make)
 
 static void gcpi_binding_note(gcp_tape *t, const gcpi_plan *in, gcpi_binding *b)
 {
-    b->plan = in->number; b->memory = in->memory; b->taken = 0;
+    b->plan = in->number; b->memory = in->bound.memory; b->taken = 0;
     b->own = (const unsigned char *)in; b->own_bytes = (size_t)(in->lease.last - in->lease.first);
-    b->slab = in->slab; b->slab_bytes = in->slab_bytes;
-    b->far = in->far; b->far_bytes = in->far_bytes;
+    b->slab = in->bound.slab; b->slab_bytes = in->slab_bytes;
+    b->far = in->bound.far; b->far_bytes = in->far_bytes;
     if (t->toucher == in->number) t->toucher = 0;
 }
 
 /* The inputs and results in the slab are lost. since: what lost them, for messages. */
 static void gcpi_written_forget(gcpi_plan *in, const char *since)
 {
-    memset(in->written, 0, (size_t)in->p.tensors);
-    in->unwritten = in->inputs;
-    in->ran = 0;
-    in->since = since;
+    memset(in->bound.written, 0, (size_t)in->p.tensors);
+    in->bound.unwritten = in->inputs;
+    in->bound.ran = 0;
+    in->bound.since = since;
 }
 
 /* The plan is about to write to its slab: what other plans have in those bytes is lost. */
 static void gcpi_touch(gcpi_plan *in)
 {
     gcp_tape *t = in->p.tape;
-    if (t->toucher == in->number || in->measuring == 1) return;
+    if (t->toucher == in->number || in->run.measuring == 1) return;
     t->toucher = in->number;
     for (int i = 0; i < GCP_MAX_BOUND; i++) {
         gcpi_binding *b = &t->bindings[i];
-        if (b->plan && b->plan != in->number && gcpi_ranges_meet(b->slab, b->slab_bytes, in->slab, in->slab_bytes))
-            b->taken = 1;
+        int meet = gcpi_ranges_meet(b->slab, b->slab_bytes, in->bound.slab, in->slab_bytes);
+        if (b->plan && b->plan != in->number && meet) b->taken = 1;
     }
 }
 
 static void gcpi_recordings_forget(gcpi_plan *in)
 {
     for (int i = 0; i < 4; i++) {
-        if (in->recordings[i]) in->p.target.device->forget(in->p.target.context, in->recordings[i]);
-        in->recordings[i] = NULL;
+        if (in->run.recordings[i]) in->p.target.device->forget(in->p.target.context, in->run.recordings[i]);
+        in->run.recordings[i] = NULL;
     }
 }
 
@@ -12764,18 +12777,19 @@ static unsigned char *gcpi_slab_place(const gcp_plan *plan, gcp_at at, const cha
 {
     const gcpi_plan *in = plan->in;
     const gcp_tape *t = plan->tape;
-    int here = gcpi_state_here(t, in->memory);
+    int here = gcpi_state_here(t, in->bound.memory);
     size_t align = in->p.target.align, state = here ? gcpi_state_with(t, &plan->in, 1) : 0;
-    unsigned char *base = here && t->state ? t->state : gcpi_align_up(in->memory, align),
+    unsigned char *base = here && t->state ? t->state : gcpi_align_up(in->bound.memory, align),
                   *slab = gcpi_align_up(base + state, align);
-    size_t used = (size_t)(slab - base) + in->slab_bytes, need = (size_t)(base - (unsigned char *)in->memory) + used;
+    size_t lost = (size_t)(base - (unsigned char *)in->bound.memory), used = (size_t)(slab - base) + in->slab_bytes;
     const char *taken = gcpi_ranges_meet(base, used, in, (size_t)(in->lease.last - in->lease.first))
                             ? "the plan in its arena"
-                            : gcpi_taken(t, base, used, in->memory, 0);
-    if (in->memory_size < need)
-        gcpi_refuse_plan(plan, GCP_E_BIND, at, what,
-                         "%zu bytes given, %zu needed at this address; %zu are enough at any (plan.room, gcp_plans_room)",
-                         in->memory_size, need, used + align - 1);
+                            : gcpi_taken(t, base, used, in->bound.memory, 0);
+    if (in->bound.memory_size < lost + used)
+        gcpi_refuse_plan(
+            plan, GCP_E_BIND, at, what,
+            "%zu bytes given, %zu needed at this address; %zu are enough at any (plan.room, gcp_plans_room)",
+            in->bound.memory_size, lost + used, used + align - 1);
     else if (taken) gcpi_refuse_plan(plan, GCP_E_BIND, at, what, "the memory overlaps %s", taken);
     return t->code ? NULL : slab;
 }
@@ -12792,14 +12806,14 @@ static gcp_code gcpi_lay_again(gcp_plan *plan, gcp_at at, const char *what)
     unsigned char *slab = gcpi_plan_refresh(plan, at, what) ? NULL : gcpi_slab_place(plan, at, what);
     if (!slab) return t->code;
     gcpi_recordings_forget(in);
-    int moved = slab != in->slab, micro = in->micro;
-    in->slab = slab;
-    in->layout = t->layout;
+    int moved = slab != in->bound.slab, micro = in->run.micro;
+    in->bound.slab = slab;
+    in->bound.layout = t->layout;
     if (!moved) return GCP_OK;
     gcpi_written_forget(in, "the state grew");
     gcpi_binding *note = gcpi_binding_of(t, in, 1);
     if (note) gcpi_binding_note(t, in, note);
-    in->micro = 0;
+    in->run.micro = 0;
     return micro ? gcpi_refuse_plan(plan, GCP_E_BIND, at, what,
                                     "another plan was bound between the micro-batches of this one")
                  : GCP_OK;
@@ -12810,17 +12824,17 @@ static gcp_code gcpi_bound_check(gcp_plan *plan, gcp_at at, const char *what)
     gcp_code code = gcpi_plan_check(plan, at, what);
     if (code) return code;
     gcpi_plan *in = plan->in;
-    if (!in->slab) return gcpi_refuse_plan(plan, GCP_E_BIND, at, what, "the plan is not bound");
-    if (in->far_bytes && !in->far)
+    if (!in->bound.slab) return gcpi_refuse_plan(plan, GCP_E_BIND, at, what, "the plan is not bound");
+    if (in->far_bytes && !in->bound.far)
         return gcpi_refuse_plan(plan, GCP_E_BIND, at, what, "no far memory: %zu bytes to gcp_far_bind",
                                 plan->far_bytes);
-    if (in->layout != plan->tape->layout && (code = gcpi_lay_again(plan, at, what)) != GCP_OK) return code;
+    if (in->bound.layout != plan->tape->layout && (code = gcpi_lay_again(plan, at, what)) != GCP_OK) return code;
     gcpi_binding *note = gcpi_binding_of(plan->tape, in, 0);
     if (!note || !note->taken) return GCP_OK;
     note->taken = 0;
     gcpi_written_forget(in, "another plan used the same memory");
-    if (!in->micro) return GCP_OK;
-    in->micro = 0;
+    if (!in->run.micro) return GCP_OK;
+    in->run.micro = 0;
     return gcpi_refuse_plan(plan, GCP_E_BIND, at, what,
                             "another plan used the same memory between the micro-batches of this one");
 }
@@ -12839,7 +12853,7 @@ static gcp_code gcpi_bind_state_ok(const gcp_plan *plan, gcp_at at)
         return gcpi_refuse_plan(
             plan, GCP_E_STATE, at, "gcp_bind",
             "the state lies in the memory of another target: its values can be moved with gcp_read and gcp_write");
-    if (gcpi_state_here(t, in->memory)) return GCP_OK;
+    if (gcpi_state_here(t, in->bound.memory)) return GCP_OK;
     size_t end = gcpi_slots_end(t, in);
     if (t->own_state && end > t->state_capacity)
         return gcpi_refuse_plan(plan, GCP_E_STATE, at, "gcp_bind",
@@ -12853,7 +12867,7 @@ static gcp_code gcpi_bind_state_ok(const gcp_plan *plan, gcp_at at)
     return GCP_OK;
 }
 
-/* Places state, slots and slab in in->memory. Nothing is written before all of it is known to fit. */
+/* Places state, slots and slab in in->bound.memory. Nothing is written before all of it is known to fit. */
 static gcp_code gcpi_bind_memory(gcp_plan *plan, gcp_at at)
 {
     gcp_tape *t = plan->tape;
@@ -12865,17 +12879,17 @@ static gcp_code gcpi_bind_memory(gcp_plan *plan, gcp_at at)
     if (!note)
         return gcpi_refuse_plan(plan, GCP_E_CAPACITY, at, "gcp_bind",
                                 "%d plans are bound; gcp_unbind those that are done", GCP_MAX_BOUND);
-    if (gcpi_state_here(t, in->memory)) {
+    if (gcpi_state_here(t, in->bound.memory)) {
         if (!t->state) {
-            gcpi_state_settle(t, &in->p.target, gcpi_align_up(in->memory, in->p.target.align), 0);
-            t->state_memory = in->memory;
+            gcpi_state_settle(t, &in->p.target, gcpi_align_up(in->bound.memory, in->p.target.align), 0);
+            t->state_memory = in->bound.memory;
         }
-        t->state_capacity = in->memory_size - (size_t)(t->state - (unsigned char *)in->memory);
+        t->state_capacity = in->bound.memory_size - (size_t)(t->state - (unsigned char *)in->bound.memory);
     }
     gcpi_slots_settle(t, in);
-    in->slab = slab;
-    in->layout = t->layout;
-    in->micro = 0;
+    in->bound.slab = slab;
+    in->bound.layout = t->layout;
+    in->run.micro = 0;
     gcpi_written_forget(in, "gcp_bind");
     gcpi_binding_note(t, in, note);
     return GCP_OK;
@@ -12883,10 +12897,10 @@ static gcp_code gcpi_bind_memory(gcp_plan *plan, gcp_at at)
 
 static void gcpi_far_release(gcpi_plan *in)
 {
-    if (in->far_owned && in->p.target.far_release)
-        in->p.target.far_release(in->p.target.context, in->far_owned, in->far_bytes);
-    in->far = NULL;
-    in->far_owned = NULL;
+    if (in->bound.far_owned && in->p.target.far_release)
+        in->p.target.far_release(in->p.target.context, in->bound.far_owned, in->far_bytes);
+    in->bound.far = NULL;
+    in->bound.far_owned = NULL;
 }
 
 static void gcpi_unlay(gcpi_plan *in)
@@ -12894,7 +12908,7 @@ static void gcpi_unlay(gcpi_plan *in)
     gcpi_binding *note = gcpi_binding_of(in->p.tape, in, 0);
     if (note) memset(note, 0, sizeof *note);
     gcpi_recordings_forget(in);
-    in->slab = NULL;
+    in->bound.slab = NULL;
 }
 
 /* Gives back what the target allocated. A state that lies in it is lost. */
@@ -12902,11 +12916,11 @@ static void gcpi_release(gcp_plan *plan)
 {
     gcpi_plan *in = plan->in;
     gcp_tape *t = plan->tape;
-    if (!in->owned) return;
-    if (t->state_memory == in->owned && !t->own_state) gcpi_state_forget(t);
-    if (in->p.target.release) in->p.target.release(in->p.target.context, in->owned, in->owned_size);
-    in->owned = NULL;
-    in->slab = NULL;
+    if (!in->bound.owned) return;
+    if (t->state_memory == in->bound.owned && !t->own_state) gcpi_state_forget(t);
+    if (in->p.target.release) in->p.target.release(in->p.target.context, in->bound.owned, in->bound.owned_size);
+    in->bound.owned = NULL;
+    in->bound.slab = NULL;
     t->layout++;
 }
 
@@ -12918,31 +12932,31 @@ static gcp_code gcpi_bind_owned(gcp_plan *plan, gcp_at at)
     gcp_tape *t = plan->tape;
     const gcp_target *target = &in->p.target;
     gcpi_plan_sizes(plan);
-    size_t exact = in->slab_bytes + (gcpi_state_here(t, in->owned) ? in->state_bytes : 0);
-    if (in->owned && in->owned_size < exact && t->state_memory != in->owned) gcpi_release(plan);
-    if (!in->owned && !target->allocate)
+    size_t exact = in->slab_bytes + (gcpi_state_here(t, in->bound.owned) ? in->state_bytes : 0);
+    if (in->bound.owned && in->bound.owned_size < exact && t->state_memory != in->bound.owned) gcpi_release(plan);
+    if (!in->bound.owned && !target->allocate)
         return gcpi_refuse_plan(plan, GCP_E_BIND, at, "gcp_bind",
                                 "no memory, and the target allocates none; %zu bytes are needed (plan.room)",
                                 plan->room);
-    if (!in->owned) {
-        in->owned_size = exact;
-        in->owned = target->allocate(target->context, exact);
-        if (!in->owned && !gcpi_trouble(t, target, at, "gcp_bind"))
+    if (!in->bound.owned) {
+        in->bound.owned_size = exact;
+        in->bound.owned = target->allocate(target->context, exact);
+        if (!in->bound.owned && !gcpi_trouble(t, target, at, "gcp_bind"))
             gcpi_refuse_plan(plan, GCP_E_NOMEM, at, "gcp_bind", "the target could not allocate %zu bytes", exact);
     }
-    if ((uintptr_t)in->owned & (target->align - 1)) {
+    if ((uintptr_t)in->bound.owned & (target->align - 1)) {
         gcpi_release(plan);
         gcpi_refuse_plan(plan, GCP_E_BIND, at, "gcp_bind",
                          "the target's allocate gave memory that is not aligned to %zu bytes", target->align);
     }
-    in->memory = in->owned; in->memory_size = in->owned_size;
+    in->bound.memory = in->bound.owned; in->bound.memory_size = in->bound.owned_size;
     return t->code;
 }
 
 static gcp_code gcpi_far_check(const gcp_plan *plan, const void *memory, gcp_at at, const char *what)
 {
     const gcpi_plan *in = plan->in;
-    int own = gcpi_ranges_meet(memory, in->far_bytes, in->slab, in->slab ? in->slab_bytes : 0);
+    int own = gcpi_ranges_meet(memory, in->far_bytes, in->bound.slab, in->bound.slab ? in->slab_bytes : 0);
     const char *taken = own ? "the step's" : gcpi_taken(plan->tape, memory, in->far_bytes, NULL, 1);
     return taken ? gcpi_refuse_plan(plan, GCP_E_BIND, at, what, "the far memory overlaps %s", taken) : GCP_OK;
 }
@@ -12952,8 +12966,8 @@ static gcp_code gcpi_far_take(gcp_plan *plan, void *memory, gcp_at at, const cha
     gcpi_plan *in = plan->in;
     gcpi_binding *note = gcpi_binding_of(plan->tape, in, 0);
     if (gcpi_far_check(plan, memory, at, what)) return plan->tape->code;
-    in->far = (unsigned char *)memory;
-    if (note) { note->far = in->far; note->far_bytes = in->far_bytes; }
+    in->bound.far = (unsigned char *)memory;
+    if (note) { note->far = in->bound.far; note->far_bytes = in->far_bytes; }
     return GCP_OK;
 }
 
@@ -12961,10 +12975,10 @@ static gcp_code gcpi_bind_far(gcp_plan *plan, gcp_at at)
 {
     gcpi_plan *in = plan->in;
     const gcp_target *target = &in->p.target;
-    if (!in->far_bytes || (!in->far && !target->far_allocate)) return GCP_OK;
-    if (in->far) return gcpi_far_take(plan, in->far, at, "gcp_bind");
-    in->far_owned = target->far_allocate(target->context, in->far_bytes);
-    if (in->far_owned) return gcpi_far_take(plan, in->far_owned, at, "gcp_bind");
+    if (!in->far_bytes || (!in->bound.far && !target->far_allocate)) return GCP_OK;
+    if (in->bound.far) return gcpi_far_take(plan, in->bound.far, at, "gcp_bind");
+    in->bound.far_owned = target->far_allocate(target->context, in->far_bytes);
+    if (in->bound.far_owned) return gcpi_far_take(plan, in->bound.far_owned, at, "gcp_bind");
     if (gcpi_trouble(plan->tape, target, at, "gcp_bind")) return plan->tape->code;
     return gcpi_refuse_plan(plan, GCP_E_NOMEM, at, "gcp_bind", "the target could not allocate %zu bytes of far memory",
                             in->far_bytes);
@@ -12976,10 +12990,10 @@ GCPI_DEF gcp_code gcp_bind_at(gcp_plan *plan, void *memory, size_t size, gcp_at 
     if (code) return code;
     gcpi_plan *in = plan->in;
     gcp_tape *t = plan->tape;
-    const void *owned = in->owned, *had_state = t->state;
+    const void *owned = in->bound.owned, *had_state = t->state;
     if (in->p.names) return gcpi_refuse_plan(plan, GCP_E_BIND, at, "gcp_bind", "a graph's plan has nothing to run");
     gcpi_unlay(in);                               /* the plan is not bound unless this bind succeeds */
-    in->memory = memory; in->memory_size = size;
+    in->bound.memory = memory; in->bound.memory_size = size;
     if (!memory && size == 0) code = gcpi_bind_owned(plan, at);
     else if (!memory)
         code = gcpi_refuse_plan(plan, GCP_E_BIND, at, "gcp_bind", "%zu bytes at NULL; %zu are needed (plan.room)", size,
@@ -12989,7 +13003,7 @@ GCPI_DEF gcp_code gcp_bind_at(gcp_plan *plan, void *memory, size_t size, gcp_at 
     if (gcpi_trouble(t, &in->p.target, at, "gcp_bind")) code = t->code;
     if (!code) return GCP_OK;
     gcpi_unlay(in);
-    if (in->owned != owned) gcpi_release(plan);   /* what an earlier bind got stays: the state may lie in it */
+    if (in->bound.owned != owned) gcpi_release(plan);   /* what an earlier bind got stays: the state may lie in it */
     if (!had_state) gcpi_state_forget(t);
     return code;
 }
@@ -13001,8 +13015,8 @@ GCPI_DEF gcp_code gcp_far_bind_at(gcp_plan *plan, void *memory, size_t size, gcp
     if (plan->in->p.names)
         return gcpi_refuse_plan(plan, GCP_E_BIND, at, "gcp_far_bind", "a graph's plan has nothing to run");
     if (!memory || size < plan->far_bytes)
-        return gcpi_refuse_plan(plan, GCP_E_BIND, at, "gcp_far_bind", "%zu bytes given, %zu needed (plan.far_bytes)", size,
-                                plan->far_bytes);
+        return gcpi_refuse_plan(plan, GCP_E_BIND, at, "gcp_far_bind",
+                                "%zu bytes given, %zu needed (plan.far_bytes)", size, plan->far_bytes);
     if (gcpi_far_check(plan, memory, at, "gcp_far_bind")) return plan->tape->code;
     gcpi_recordings_forget(plan->in);
     gcpi_far_release(plan->in);
@@ -13076,7 +13090,7 @@ static void *gcpi_item_data(const gcpi_plan *in, int item, ptrdiff_t offset)
 {
     const gcpi_item *x = &in->p.items[item];
     const gcpi_tensor *root = &in->p.tape->tensors[in->p.items[x->root].tensor];
-    if (offset >= 0) return in->slab + offset;
+    if (offset >= 0) return in->bound.slab + offset;
     if (root->parameter < 0) return NULL;
     return in->p.tape->state + in->p.tape->parameters[root->parameter].offset + x->offset;
 }
@@ -13109,8 +13123,8 @@ static void gcpi_call_operands(const gcpi_plan *in, const gcpi_task *t, int n, g
         gcpi_view_empty(in, v, p->items[o->item].tensor, gradient);
         v->data = gcpi_item_data(in, o->item, in->placed[n + k].offset);
         v->pitch = p->items[o->item].pitch;
-        v->accumulate =
-            o->mode == GCPI_ADD || (o->mode == GCPI_WRITE && p->items[o->item].pinned == 2 && in->numbers.micro > 0);
+        v->accumulate = o->mode == GCPI_ADD ||
+                        (o->mode == GCPI_WRITE && p->items[o->item].pinned == 2 && in->run.numbers.micro > 0);
     }
 }
 
@@ -13135,8 +13149,8 @@ static void gcpi_call_begin(const gcpi_plan *in, const gcpi_task *t, gcp_call *c
     memset(c, 0, sizeof *c);
     c->in = s->in; c->out = s->out; c->din = s->din; c->dout = s->dout;
     c->attributes = &in->opts;
-    c->workspace = in->slab + gcpi_round(GCPI_NUMBERS_BYTES, in->p.target.align);
-    c->numbers = (const gcp_step_numbers *)(void *)in->slab;
+    c->workspace = in->bound.slab + gcpi_round(GCPI_NUMBERS_BYTES, in->p.target.align);
+    c->numbers = (const gcp_step_numbers *)(void *)in->bound.slab;
     c->ordinal = (uint64_t)t->op;
     c->training = in->p.training;
     c->target = &in->p.target;
@@ -13166,7 +13180,7 @@ static void gcpi_op_call(const gcpi_plan *in, const gcpi_instruction *i, int n, 
 {
     const gcpi_task *t = &in->p.tasks[i->task];
     gcpi_call_begin(in, t, c, s);
-    c->commit = i->kind == 'F' && in->measuring != 2;
+    c->commit = i->kind == 'F' && in->run.measuring != 2;
     gcpi_call_fill(in, t, n, c, s);
 }
 
@@ -13306,7 +13320,7 @@ static void gcpi_run_seed(const gcpi_plan *in, const gcpi_task *t, int n)
     gcp_call call;
     gcpi_call_space space;
     gcpi_call_begin(in, t, &call, &space);
-    space.out[0] = gcpi_view_like(in, in->p.operands[t->operands].item, in->slab + in->placed[n].offset);
+    space.out[0] = gcpi_view_like(in, in->p.operands[t->operands].item, in->bound.slab + in->placed[n].offset);
     call.outputs = 1;
     gcpi_row_for(&in->p.target, NULL, GCP_ROW_SEED)->forward(&call);
 }
@@ -13352,8 +13366,8 @@ static void gcpi_run_move(const gcpi_plan *in, const gcpi_task *t, int n)
     gcp_call call;
     gcpi_call_space space;
     gcpi_call_begin(in, t, &call, &space);
-    space.in[0] = gcpi_view_like(in, t->op, in->slab + in->placed[n].offset);
-    space.out[0] = gcpi_view_like(in, t->op, in->slab + in->placed[n + 1].offset);
+    space.in[0] = gcpi_view_like(in, t->op, in->bound.slab + in->placed[n].offset);
+    space.out[0] = gcpi_view_like(in, t->op, in->bound.slab + in->placed[n + 1].offset);
     call.inputs = call.outputs = 1;
     gcpi_row_for(&in->p.target, NULL, GCP_OP_CONCAT)->forward(&call);
 }
@@ -13362,7 +13376,7 @@ static void gcpi_run_hook(const gcpi_plan *in, const gcpi_task *t, int n)
 {
     gcp_gradient_hook hook = t->kind == GCPI_TASK_HOOK ? in->opts.on_gradient : in->opts.on_wait;
     const gcpi_parameter *p = &in->p.tape->parameters[t->op];
-    if (hook && !in->measuring)
+    if (hook && !in->run.measuring)
         hook(in->opts.hook_context, gcpi_handle(in->p.tape, p->tensor),
              (gcp_real *)gcpi_item_data(in, in->p.operands[t->operands].item, in->placed[n].offset),
              gcpi_count(p->shape));
@@ -13443,15 +13457,15 @@ static void gcpi_check_instruction(const gcpi_plan *in, int i, int n)
         if (letter == 'F') in->hashes[o->item] = now.hash;
     }
     for (int d = in->dying_first[i]; d < in->dying_first[i + 1] && i + 1 < (int)in->list.count; d++)
-        gcpi_bytes_fill(&in->p.target, in->slab + in->blocks[in->dying[d]].offset, 0xFF,
+        gcpi_bytes_fill(&in->p.target, in->bound.slab + in->blocks[in->dying[d]].offset, 0xFF,
                         in->blocks[in->dying[d]].bytes);
 }
 
 /* Far copies. In the list each seems to be done at once. In fact it runs on until an instruction needs its bytes. */
 static void gcpi_far_wait(gcpi_plan *in, int id)
 {
-    if (in->flying[id].end && in->p.target.copy_wait) in->p.target.copy_wait(in->p.target.context, id);
-    in->flying[id].end = 0;
+    if (in->run.flying[id].end && in->p.target.copy_wait) in->p.target.copy_wait(in->p.target.context, id);
+    in->run.flying[id].end = 0;
 }
 
 static void gcpi_far_wait_all(gcpi_plan *in)
@@ -13462,13 +13476,13 @@ static void gcpi_far_wait_all(gcpi_plan *in)
 static void gcpi_far_start(gcpi_plan *in, const gcpi_task *t, int n)
 {
     const gcp_target *target = &in->p.target;
-    int id = in->next_copy, back = t->kind == GCPI_TASK_PREFETCH;
-    gcpi_transfer *f = &in->flying[id];
-    unsigned char *near = in->slab + in->placed[n].offset, *far = in->far + in->far_at[t->op];
+    int id = in->run.next_copy, back = t->kind == GCPI_TASK_PREFETCH;
+    gcpi_transfer *f = &in->run.flying[id];
+    unsigned char *near = in->bound.slab + in->placed[n].offset, *far = in->bound.far + in->far_at[t->op];
     size_t bytes = in->p.items[t->op].bytes;
     gcpi_far_wait(in, id);
     f->at = (size_t)in->placed[n].offset; f->end = f->at + bytes; f->item = t->op; f->back = back;
-    in->next_copy = (id + 1) % GCP_COPIES;
+    in->run.next_copy = (id + 1) % GCP_COPIES;
     if (!target->copy_start) gcpi_bytes_copy(target, back ? near : far, back ? far : near, bytes);
     else target->copy_start(target->context, id, back ? near : far, back ? far : near, bytes);
     if (!target->copy_start || in->opts.check) gcpi_far_wait(in, id);
@@ -13478,13 +13492,13 @@ static void gcpi_far_start(gcpi_plan *in, const gcpi_task *t, int n)
 static void gcpi_far_meet(gcpi_plan *in, const gcpi_task *t, int n)
 {
     for (int id = 0; in->far_at && id < GCP_COPIES; id++)
-        if (gcpi_meets(&in->p, t, in->placed + n, &in->flying[id])) gcpi_far_wait(in, id);
+        if (gcpi_meets(&in->p, t, in->placed + n, &in->run.flying[id])) gcpi_far_wait(in, id);
 }
 
 static void gcpi_run_instruction(gcpi_plan *in, int i, int n)
 {
     const gcpi_task *t = &in->p.tasks[in->list.at[i].task];
-    int last = in->numbers.micro + 1 == in->numbers.micros;
+    int last = in->run.numbers.micro + 1 == in->run.numbers.micros;
     gcpi_far_meet(in, t, n);
     switch (t->kind) {
     case GCPI_TASK_FORWARD: if (t->ops > 1) { gcpi_run_group(in, t, n); break; }  /* fall through */
@@ -13497,7 +13511,7 @@ static void gcpi_run_instruction(gcpi_plan *in, int i, int n)
     case GCPI_TASK_MOVE: gcpi_run_move(in, t, n); break;
     default: break;
     }
-    if (in->opts.check && in->measuring != 1) gcpi_check_instruction(in, i, n);
+    if (in->opts.check && in->run.measuring != 1) gcpi_check_instruction(in, i, n);
 }
 
 /* Issues the whole list. A device's first error gets the line of the op that was issued last. */
@@ -13525,7 +13539,7 @@ static void gcpi_issue(void *plan)
         break;
     }
     gcpi_far_wait_all(in);
-    in->next_copy = 0;
+    in->run.next_copy = 0;
 }
 
 /* ==== src/cold.h ==== */
@@ -13557,16 +13571,16 @@ static void gcpi_numbers_fill(gcpi_plan *in, const gcp_step_opts *o)
     gcp_tape *t = in->p.tape;
     gcpi_counters counters = gcpi_counters_read(t);
     unsigned char bytes[GCPI_NUMBERS_BYTES] = { 0 };
-    in->numbers.lr = o->lr;
-    in->numbers.step = counters.steps;
-    in->numbers.updates = counters.updates;
-    in->numbers.seed = t->seed;
-    in->numbers.first_sample = o->first_sample;
-    in->numbers.micro = in->micro;
-    in->numbers.micros = GCPI_MAX(1, in->opts.accumulate);
-    in->numbers.gradient_scale = 1.0 / in->numbers.micros;
-    memcpy(bytes, &in->numbers, sizeof in->numbers);
-    gcpi_bytes_copy(&in->p.target, in->slab, bytes, sizeof bytes);
+    in->run.numbers.lr = o->lr;
+    in->run.numbers.step = counters.steps;
+    in->run.numbers.updates = counters.updates;
+    in->run.numbers.seed = t->seed;
+    in->run.numbers.first_sample = o->first_sample;
+    in->run.numbers.micro = in->run.micro;
+    in->run.numbers.micros = GCPI_MAX(1, in->opts.accumulate);
+    in->run.numbers.gradient_scale = 1.0 / in->run.numbers.micros;
+    memcpy(bytes, &in->run.numbers, sizeof in->run.numbers);
+    gcpi_bytes_copy(&in->p.target, in->bound.slab, bytes, sizeof bytes);
 }
 
 /* Counts one more update of each parameter that the plan trains, if its optimiser has slots. */
@@ -13586,11 +13600,11 @@ static void gcpi_counts_advance(const gcpi_plan *in)
 static void gcpi_counters_advance(gcpi_plan *in)
 {
     gcpi_counters c;
-    in->micro = (in->micro + 1) % in->numbers.micros;
-    c.steps = in->numbers.step + 1;
-    c.updates = in->numbers.updates + (in->micro == 0);
+    in->run.micro = (in->run.micro + 1) % in->run.numbers.micros;
+    c.steps = in->run.numbers.step + 1;
+    c.updates = in->run.numbers.updates + (in->run.micro == 0);
     gcpi_bytes_copy(&in->p.tape->home, in->p.tape->state, &c, sizeof c);
-    if (in->micro == 0) gcpi_counts_advance(in);
+    if (in->run.micro == 0) gcpi_counts_advance(in);
 }
 
 /* An error that names the first input that the list reads and that was not written. */
@@ -13598,23 +13612,23 @@ static void gcpi_unwritten_fail(const gcpi_plan *in, gcp_at at, const char *what
 {
     char name[128];
     int i = 0;
-    while (in->p.items[i].kind != GCPI_INPUT_ITEM || in->where[i] < 0 || in->written[i]) i++;
+    while (in->p.items[i].kind != GCPI_INPUT_ITEM || in->where[i] < 0 || in->bound.written[i]) i++;
     gcpi_fail(in->p.tape, GCP_E_INPUT, at, what, "'%s' was not written since %s",
-              gcp_name(gcpi_handle(in->p.tape, i), name, sizeof name), in->since);
+              gcp_name(gcpi_handle(in->p.tape, i), name, sizeof name), in->bound.since);
 }
 
 /* Whether this plan may run its next micro-batch. If so, it is the tape's running plan from now on. */
 static int gcpi_may_run(gcpi_plan *in, gcp_at at, const char *what)
 {
     gcp_tape *t = in->p.tape;
-    if (in->measuring == 1) return 1;
-    if (in->unwritten) { gcpi_unwritten_fail(in, at, what); return 0; }
-    if (in->micro && t->runner != in->number) {
-        in->micro = 0;
+    if (in->run.measuring == 1) return 1;
+    if (in->bound.unwritten) { gcpi_unwritten_fail(in, at, what); return 0; }
+    if (in->run.micro && t->runner != in->number) {
+        in->run.micro = 0;
         gcpi_fail(t, GCP_E_BIND, at, what, "another plan ran between the micro-batches of this one");
         return 0;
     }
-    if (!in->measuring) t->runner = in->number;
+    if (!in->run.measuring) t->runner = in->number;
     gcpi_touch(in);
     return 1;
 }
@@ -13624,7 +13638,7 @@ static int gcpi_broken_off(gcpi_plan *in, gcp_at at, const char *what)
 {
     if (!in->p.tape->code && !gcpi_trouble(in->p.tape, &in->p.target, at, what)) return 0;
     gcpi_recordings_forget(in);
-    in->micro = 0;
+    in->run.micro = 0;
     return 1;
 }
 
@@ -13635,19 +13649,19 @@ static double gcpi_run(gcpi_plan *in, const gcp_step_opts *o, const char *what)
     const gcp_target *target = &in->p.target;
     if (!gcpi_may_run(in, o->at, what)) return (double)NAN;
     gcpi_numbers_fill(in, o);
-    if (in->opts.check && !in->measuring) gcpi_check_given(in, o->at);
+    if (in->opts.check && !in->run.measuring) gcpi_check_given(in, o->at);
     if (in->p.tape->code) return (double)NAN;
-    int way = (in->numbers.micro > 0) + 2 * (in->numbers.micro + 1 == in->numbers.micros),
+    int way = (in->run.numbers.micro > 0) + 2 * (in->run.numbers.micro + 1 == in->run.numbers.micros),
         by_host = in->far_bytes && !target->copy_start;
-    if (target->device && target->device->play && !in->measuring && !in->opts.check && !in->opts.on_gradient &&
+    if (target->device && target->device->play && !in->run.measuring && !in->opts.check && !in->opts.on_gradient &&
         !by_host)
-        target->device->play(target->context, &in->recordings[way], gcpi_issue, in);
+        target->device->play(target->context, &in->run.recordings[way], gcpi_issue, in);
     else gcpi_issue(in);
     if (gcpi_broken_off(in, o->at, what)) return (double)NAN;
-    if (in->p.training && in->measuring != 2) gcpi_counters_advance(in);
+    if (in->p.training && in->run.measuring != 2) gcpi_counters_advance(in);
     double value = gcpi_root_value(in);
     if (gcpi_broken_off(in, o->at, what)) return (double)NAN;
-    if (in->measuring != 1) in->ran = 1;
+    if (in->run.measuring != 1) in->bound.ran = 1;
     return value;
 }
 
@@ -13780,8 +13794,8 @@ GCPI_DEF gcp_code gcp_write_at(gcp_plan *plan, gcp_tensor x, const void *data, g
         return code;
     gcpi_touch(in);
     if ((code = gcpi_copy_dense(in, x.id, (unsigned char *)(uintptr_t)data, 0, at)) != GCP_OK) return code;
-    in->unwritten -= !in->written[x.id];
-    in->written[x.id] = 1;
+    in->bound.unwritten -= !in->bound.written[x.id];
+    in->bound.written[x.id] = 1;
     return GCP_OK;
 }
 
@@ -13790,11 +13804,11 @@ static gcp_code gcpi_there(const gcpi_access *a, int item)
 {
     const gcpi_plan *in = a->plan->in;
     int kind = in->p.items[in->p.items[item].root].kind;
-    if (kind == GCPI_STATE_ITEM || (kind == GCPI_INPUT_ITEM ? in->written[in->p.items[item].root] : in->ran))
-        return GCP_OK;
+    const int there = kind == GCPI_INPUT_ITEM ? in->bound.written[in->p.items[item].root] : in->bound.ran;
+    if (kind == GCPI_STATE_ITEM || there) return GCP_OK;
     return gcpi_access_fail(
         a, GCP_E_INPUT, kind == GCPI_INPUT_ITEM ? "was not written since " : "has no value yet: no step has run since ",
-        in->since);
+        in->bound.since);
 }
 
 GCPI_DEF gcp_code gcp_read_at(gcp_plan *plan, gcp_tensor x, void *data, gcp_at at)
@@ -13850,7 +13864,7 @@ GCPI_DEF ptrdiff_t gcp_ignored_at(gcp_plan *plan, gcp_tensor loss, gcp_at at)
     for (ptrdiff_t first = 0; range.ignores && first < n; first += SOME) {
         int32_t some[SOME];
         ptrdiff_t count = GCPI_MIN((ptrdiff_t)SOME, n - first);
-        gcpi_bytes_copy(&in->p.target, some, in->slab + in->where[labels] + (size_t)first * sizeof *some,
+        gcpi_bytes_copy(&in->p.target, some, in->bound.slab + in->where[labels] + (size_t)first * sizeof *some,
                         (size_t)count * sizeof *some);
         for (ptrdiff_t i = 0; i < count; i++) ignored += some[i] == range.ignore;
     }
@@ -13892,7 +13906,7 @@ static int gcpi_profile_step(gcpi_plan *in, const gcp_step_opts *o, double *seco
     }
     if (gcpi_broken_off(in, o->at, "gcp_profile")) return 0;
     if (in->p.training) gcpi_counters_advance(in);
-    in->ran = 1;
+    in->bound.ran = 1;
     return 1;
 }
 
@@ -13938,20 +13952,20 @@ GCPI_DEF double gcp_instruction_seconds(const gcp_plan *plan, int i)
 static void gcpi_run_copy(gcpi_plan *in, unsigned char *base, const gcp_step_opts *o)
 {
     gcp_tape *t = in->p.tape;
-    unsigned char *slab = in->slab, *state = t->state;
-    int micro = in->micro;
+    unsigned char *slab = in->bound.slab, *state = t->state;
+    int micro = in->run.micro;
     gcpi_bytes_copy(&in->p.target, base, state, t->state_size);
     t->state = base;
-    in->slab = base + gcpi_round(t->state_size, in->p.target.align);
-    in->measuring = 1;
+    in->bound.slab = base + gcpi_round(t->state_size, in->p.target.align);
+    in->run.measuring = 1;
     for (int i = 0; i < in->p.item_count; i++)
         if (in->p.items[i].kind == GCPI_INPUT_ITEM && in->where[i] >= 0)
-            gcpi_bytes_copy(&in->p.target, in->slab + in->where[i], slab + in->where[i], in->p.items[i].bytes);
-    in->micro = 0;
+            gcpi_bytes_copy(&in->p.target, in->bound.slab + in->where[i], slab + in->where[i], in->p.items[i].bytes);
+    in->run.micro = 0;
     for (int m = 0; m < GCPI_MAX(1, in->opts.accumulate); m++) gcpi_run(in, o, "gcp_measure");
-    in->measuring = 0;
-    in->micro = micro;
-    in->slab = slab;
+    in->run.measuring = 0;
+    in->run.micro = micro;
+    in->bound.slab = slab;
     t->state = state;
 }
 
@@ -13976,11 +13990,11 @@ static size_t gcpi_measure(gcp_plan *plan, unsigned char *memory, size_t size, c
     size_t lost = (size_t)(base - memory), last = 0;
     if (!memory || size <= plan->bytes + lost) {
         gcpi_fail(plan->tape, GCP_E_BIND, o->at, "gcp_measure",
-                  "%zu bytes given, more than %zu needed at this address; more than %zu are enough at any (plan.room)", size,
-                  plan->bytes + lost, plan->room);
+                  "%zu bytes given, more than %zu needed at this address; more than %zu are enough at any "
+                  "(plan.room)", size, plan->bytes + lost, plan->room);
         return 0;
     }
-    const char *taken = gcpi_ranges_meet(memory, size, in->slab, in->slab_bytes)
+    const char *taken = gcpi_ranges_meet(memory, size, in->bound.slab, in->slab_bytes)
                             ? "the plan's own"
                             : gcpi_taken(plan->tape, memory, size, NULL, 0);
     if (taken) {
@@ -14113,14 +14127,14 @@ GCPI_DEF gcp_gradcheck_result gcp_gradcheck_at(gcp_plan *plan, gcp_gradcheck_opt
             gcpi_fail(t, GCP_E_NOMEM, o.at, "gcp_gradcheck", "the plan's arena has no room for one gradient");
             return j.r;
         }
-        in->measuring = 2;
+        in->run.measuring = 2;
         gcpi_run(in, &j.o, "gcp_gradcheck");
         gcp_grad_at(plan, gcpi_handle(t, i), analytic, o.at);
         gcpi_check_tensor(&j, i, (gcp_real *)gcpi_item_data(in, i, in->where[i]), analytic);
-        in->measuring = 0;
+        in->run.measuring = 0;
         a->scratch = scratch;
-        in->ran = 0;                              /* the last results are those of a changed element */
-        in->since = "gcp_gradcheck";
+        in->bound.ran = 0;                              /* the last results are those of a changed element */
+        in->bound.since = "gcp_gradcheck";
     }
     j.r.passed = j.r.elements > 0 && j.r.worst <= j.tolerance;
     return j.r;

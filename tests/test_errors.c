@@ -1107,7 +1107,8 @@ static void runs(void)
     said(GCP_E_PLAN, __LINE__, __LINE__, "gcp_gradcheck: needs a training plan without optimiser or accumulation");
     gcp_error_clear(net);
     snprintf(text, sizeof text,
-             "gcp_measure: %zu bytes given, more than %zu needed at this address; more than %zu are enough at any (plan.room)",
+             "gcp_measure: %zu bytes given, more than %zu needed at this address; more than %zu are enough at any "
+             "(plan.room)",
              plan.bytes, plan.bytes, plan.room);
     CHECK_INT((gcp_measure(&plan, more_memory, plan.bytes, .lr = 1)), ==, 0);
     said(GCP_E_BIND, __LINE__, __LINE__, text);

@@ -83,7 +83,7 @@ static device_outcome train(random_net *r, gcp_plan *plan)
 {
     device_outcome out = { .values = 0 };
     gcp_bind(plan, memory, sizeof memory);
-    if (plan->far_bytes && !plan->in->far) gcp_far_bind(plan, far_memory, sizeof far_memory);
+    if (plan->far_bytes && !plan->in->bound.far) gcp_far_bind(plan, far_memory, sizeof far_memory);
     for (int step = 0; step < 3; step++) {
         device_feed(plan, r, step);
         out.loss[step] = (float)gcp_step(plan, .lr = 0.01);

@@ -340,7 +340,8 @@ static void outgrown(void)
     CHECK(gcp_bind(&train, step_memory, sizeof step_memory) == GCP_OK && step_of(&train) > 0);
     gcp_write(&wide, image, values);
     CHECK(wide.bytes == gcp_plans_bytes(&wide, &train) && wide.bytes > before);
-    snprintf(text, sizeof text, "gcp_write: %zu bytes given, %zu needed at this address; %zu are enough at any", before, wide.bytes,
+    snprintf(text, sizeof text, "gcp_write: %zu bytes given, %zu needed at this address; %zu are enough at any",
+             before, wide.bytes,
              wide.room);
     CHECK(said(GCP_E_BIND, text));
     CHECK(step_of(&train) > 0 && gcp_bind(&wide, step_memory, wide.bytes) == GCP_OK);

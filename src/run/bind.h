@@ -1,115 +1,4 @@
-/* Memory of the state and of plans: state, slabs, far memory; binding and unbinding. The state outlives plans: counters
-   come first, then values in order of recording, then slots. */
-
-static unsigned char *gcpi_value_at(const gcp_tape *t, int parameter)
-{
-    return t->state + t->parameters[parameter].offset;
-}
-static gcpi_counters gcpi_counters_read(const gcp_tape *t)
-{
-    gcpi_counters c;
-    gcpi_bytes_copy(&t->home, &c, t->state, sizeof c);
-    return c;
-}
-static double gcpi_uniform01(uint32_t x) { return ((double)x + 0.5) / 4294967296.0; }
-
-/* Initial values, keyed by the seed and the parameter's ordinal. He: normal, variance 2 / fan in. Glorot: uniform,
-   variance 2 / (fan in + fan out). Fans that are not given are those of a weight (out, ..., in). */
-static gcp_real gcpi_initial(gcpi_random r, gcp_init init, double deviation, double limit)
-{
-    double u = gcpi_uniform01(r.x[0]), v = gcpi_uniform01(r.x[1]);
-    if (init == GCP_INIT_GLOROT) return (gcp_real)((2 * u - 1) * limit);
-    return (gcp_real)(deviation * sqrt(-2 * log(u)) * cos(6.28318530717958647692 * v));
-}
-
-static void gcpi_initialise(const gcp_tape *t, int ordinal)
-{
-    enum { CHUNK = 1024 };
-    const gcpi_parameter *p = &t->parameters[ordinal];
-    gcp_real some[CHUNK];
-    size_t count = gcpi_count(p->shape);
-    int constant = p->init == GCP_INIT_ONES || p->init == GCP_INIT_ZEROS;
-    double out = (double)p->shape.d[p->shape.rank == 1 ? 3 : 0], in = p->fan_in           ? p->fan_in
-                                                                      : p->shape.rank > 1 ? (double)count / out
-                                                                                          : out;
-    double deviation = p->deviation > 0 ? p->deviation : sqrt(2.0 / in),
-           limit = sqrt(6.0 / (in + (p->fan_out ? p->fan_out : out)));
-    for (size_t first = 0; first < count; first += CHUNK) {
-        size_t n = GCPI_MIN((size_t)CHUNK, count - first);
-        for (size_t k = 0; k < n; k++) {
-            uint64_t i = first + k;
-            some[k] = constant ? (gcp_real)(p->init == GCP_INIT_ONES)
-                               : gcpi_initial(gcpi_philox((uint32_t)i, (uint32_t)(i >> 32), (uint32_t)ordinal,
-                                                          0x67637069u, t->seed),
-                                              p->init, deviation, limit);
-        }
-        gcpi_bytes_copy(&t->home, gcpi_value_at(t, ordinal) + first * sizeof(gcp_real), some, n * sizeof(gcp_real));
-    }
-}
-
-static void gcpi_state_settle(gcp_tape *t, const gcp_target *home, unsigned char *base, size_t capacity)
-{
-    size_t offset = gcpi_counters_bytes(t);
-    t->home = *home;
-    t->state = base;
-    t->state_capacity = capacity;
-    for (int i = 0; i < t->parameter_count; i++) {
-        t->parameters[i].offset = offset;
-        t->parameters[i].slot = 0;
-        offset += gcpi_parameter_bytes(t, i);
-    }
-    gcpi_bytes_fill(home, base, 0, offset);
-    for (int i = 0; i < t->parameter_count; i++) gcpi_initialise(t, i);
-    t->state_size = offset;
-    t->layout++;
-}
-
-/* Where the state has a parameter's count of updates. */
-static unsigned char *gcpi_count_at(const gcp_tape *t, int parameter)
-{
-    return t->state + sizeof(gcpi_counters) + (size_t)parameter * sizeof(uint64_t);
-}
-
-/* The state's bytes once the plan's parameters have their slots. */
-static size_t gcpi_slots_end(const gcp_tape *t, const gcpi_plan *in)
-{
-    size_t end = t->state_size;
-    for (int i = 0; i < t->parameter_count; i++)
-        if (gcpi_trained(&in->p, i) && !t->parameters[i].slot) end += gcpi_parameter_bytes(t, i) * (size_t)in->slots;
-    return end;
-}
-
-/* Gives the plan's parameters their slots, after all that the state holds, with a count of updates that begins at 0. */
-static void gcpi_slots_settle(gcp_tape *t, const gcpi_plan *in)
-{
-    for (int i = 0; i < t->parameter_count; i++) {
-        size_t bytes = gcpi_parameter_bytes(t, i) * (size_t)in->slots;
-        if (!bytes || !gcpi_trained(&in->p, i) || t->parameters[i].slot) continue;
-        t->parameters[i].slot = t->state_size;
-        gcpi_bytes_fill(&t->home, t->state + t->state_size, 0, bytes);
-        gcpi_bytes_fill(&t->home, gcpi_count_at(t, i), 0, sizeof(uint64_t));
-        t->state_size += bytes;
-        t->slots = in->slots;
-        t->optimizer = in->opts.optimizer;
-        t->layout++;
-    }
-}
-
-GCPI_DEF void gcp_slots_reset(gcp_tape *t)
-{
-    if (!t) return;
-    for (int i = 0; i < t->parameter_count; i++) {
-        if (!t->parameters[i].slot) continue;
-        t->parameters[i].slot = 0;
-        t->state_size -= (size_t)t->slots * gcpi_parameter_bytes(t, i);
-    }
-    t->slots = 0;
-    t->optimizer = GCP_OPTIMIZER_NONE;
-    if (t->state) gcpi_bytes_fill(&t->home, t->state, 0, gcpi_counters_bytes(t));
-    t->layout++;
-}
-
-GCPI_DEF uint64_t gcp_steps_done(const gcp_tape *t) { return t && t->state ? gcpi_counters_read(t).steps : 0; }
+/* Memory of plans: binding and unbinding states, slabs, far memory. */
 
 static unsigned char *gcpi_align_up(void *memory, size_t align)
 {
@@ -181,40 +70,40 @@ static gcpi_binding *gcpi_binding_of(gcp_tape *t, const gcpi_plan *in, int make)
 
 static void gcpi_binding_note(gcp_tape *t, const gcpi_plan *in, gcpi_binding *b)
 {
-    b->plan = in->number; b->memory = in->memory; b->taken = 0;
+    b->plan = in->number; b->memory = in->bound.memory; b->taken = 0;
     b->own = (const unsigned char *)in; b->own_bytes = (size_t)(in->lease.last - in->lease.first);
-    b->slab = in->slab; b->slab_bytes = in->slab_bytes;
-    b->far = in->far; b->far_bytes = in->far_bytes;
+    b->slab = in->bound.slab; b->slab_bytes = in->slab_bytes;
+    b->far = in->bound.far; b->far_bytes = in->far_bytes;
     if (t->toucher == in->number) t->toucher = 0;
 }
 
 /* The inputs and results in the slab are lost. since: what lost them, for messages. */
 static void gcpi_written_forget(gcpi_plan *in, const char *since)
 {
-    memset(in->written, 0, (size_t)in->p.tensors);
-    in->unwritten = in->inputs;
-    in->ran = 0;
-    in->since = since;
+    memset(in->bound.written, 0, (size_t)in->p.tensors);
+    in->bound.unwritten = in->inputs;
+    in->bound.ran = 0;
+    in->bound.since = since;
 }
 
 /* The plan is about to write to its slab: what other plans have in those bytes is lost. */
 static void gcpi_touch(gcpi_plan *in)
 {
     gcp_tape *t = in->p.tape;
-    if (t->toucher == in->number || in->measuring == 1) return;
+    if (t->toucher == in->number || in->run.measuring == 1) return;
     t->toucher = in->number;
     for (int i = 0; i < GCP_MAX_BOUND; i++) {
         gcpi_binding *b = &t->bindings[i];
-        if (b->plan && b->plan != in->number && gcpi_ranges_meet(b->slab, b->slab_bytes, in->slab, in->slab_bytes))
-            b->taken = 1;
+        int meet = gcpi_ranges_meet(b->slab, b->slab_bytes, in->bound.slab, in->slab_bytes);
+        if (b->plan && b->plan != in->number && meet) b->taken = 1;
     }
 }
 
 static void gcpi_recordings_forget(gcpi_plan *in)
 {
     for (int i = 0; i < 4; i++) {
-        if (in->recordings[i]) in->p.target.device->forget(in->p.target.context, in->recordings[i]);
-        in->recordings[i] = NULL;
+        if (in->run.recordings[i]) in->p.target.device->forget(in->p.target.context, in->run.recordings[i]);
+        in->run.recordings[i] = NULL;
     }
 }
 
@@ -279,18 +168,19 @@ static unsigned char *gcpi_slab_place(const gcp_plan *plan, gcp_at at, const cha
 {
     const gcpi_plan *in = plan->in;
     const gcp_tape *t = plan->tape;
-    int here = gcpi_state_here(t, in->memory);
+    int here = gcpi_state_here(t, in->bound.memory);
     size_t align = in->p.target.align, state = here ? gcpi_state_with(t, &plan->in, 1) : 0;
-    unsigned char *base = here && t->state ? t->state : gcpi_align_up(in->memory, align),
+    unsigned char *base = here && t->state ? t->state : gcpi_align_up(in->bound.memory, align),
                   *slab = gcpi_align_up(base + state, align);
-    size_t used = (size_t)(slab - base) + in->slab_bytes, need = (size_t)(base - (unsigned char *)in->memory) + used;
+    size_t lost = (size_t)(base - (unsigned char *)in->bound.memory), used = (size_t)(slab - base) + in->slab_bytes;
     const char *taken = gcpi_ranges_meet(base, used, in, (size_t)(in->lease.last - in->lease.first))
                             ? "the plan in its arena"
-                            : gcpi_taken(t, base, used, in->memory, 0);
-    if (in->memory_size < need)
-        gcpi_refuse_plan(plan, GCP_E_BIND, at, what,
-                         "%zu bytes given, %zu needed at this address; %zu are enough at any (plan.room, gcp_plans_room)",
-                         in->memory_size, need, used + align - 1);
+                            : gcpi_taken(t, base, used, in->bound.memory, 0);
+    if (in->bound.memory_size < lost + used)
+        gcpi_refuse_plan(
+            plan, GCP_E_BIND, at, what,
+            "%zu bytes given, %zu needed at this address; %zu are enough at any (plan.room, gcp_plans_room)",
+            in->bound.memory_size, lost + used, used + align - 1);
     else if (taken) gcpi_refuse_plan(plan, GCP_E_BIND, at, what, "the memory overlaps %s", taken);
     return t->code ? NULL : slab;
 }
@@ -307,14 +197,14 @@ static gcp_code gcpi_lay_again(gcp_plan *plan, gcp_at at, const char *what)
     unsigned char *slab = gcpi_plan_refresh(plan, at, what) ? NULL : gcpi_slab_place(plan, at, what);
     if (!slab) return t->code;
     gcpi_recordings_forget(in);
-    int moved = slab != in->slab, micro = in->micro;
-    in->slab = slab;
-    in->layout = t->layout;
+    int moved = slab != in->bound.slab, micro = in->run.micro;
+    in->bound.slab = slab;
+    in->bound.layout = t->layout;
     if (!moved) return GCP_OK;
     gcpi_written_forget(in, "the state grew");
     gcpi_binding *note = gcpi_binding_of(t, in, 1);
     if (note) gcpi_binding_note(t, in, note);
-    in->micro = 0;
+    in->run.micro = 0;
     return micro ? gcpi_refuse_plan(plan, GCP_E_BIND, at, what,
                                     "another plan was bound between the micro-batches of this one")
                  : GCP_OK;
@@ -325,17 +215,17 @@ static gcp_code gcpi_bound_check(gcp_plan *plan, gcp_at at, const char *what)
     gcp_code code = gcpi_plan_check(plan, at, what);
     if (code) return code;
     gcpi_plan *in = plan->in;
-    if (!in->slab) return gcpi_refuse_plan(plan, GCP_E_BIND, at, what, "the plan is not bound");
-    if (in->far_bytes && !in->far)
+    if (!in->bound.slab) return gcpi_refuse_plan(plan, GCP_E_BIND, at, what, "the plan is not bound");
+    if (in->far_bytes && !in->bound.far)
         return gcpi_refuse_plan(plan, GCP_E_BIND, at, what, "no far memory: %zu bytes to gcp_far_bind",
                                 plan->far_bytes);
-    if (in->layout != plan->tape->layout && (code = gcpi_lay_again(plan, at, what)) != GCP_OK) return code;
+    if (in->bound.layout != plan->tape->layout && (code = gcpi_lay_again(plan, at, what)) != GCP_OK) return code;
     gcpi_binding *note = gcpi_binding_of(plan->tape, in, 0);
     if (!note || !note->taken) return GCP_OK;
     note->taken = 0;
     gcpi_written_forget(in, "another plan used the same memory");
-    if (!in->micro) return GCP_OK;
-    in->micro = 0;
+    if (!in->run.micro) return GCP_OK;
+    in->run.micro = 0;
     return gcpi_refuse_plan(plan, GCP_E_BIND, at, what,
                             "another plan used the same memory between the micro-batches of this one");
 }
@@ -354,7 +244,7 @@ static gcp_code gcpi_bind_state_ok(const gcp_plan *plan, gcp_at at)
         return gcpi_refuse_plan(
             plan, GCP_E_STATE, at, "gcp_bind",
             "the state lies in the memory of another target: its values can be moved with gcp_read and gcp_write");
-    if (gcpi_state_here(t, in->memory)) return GCP_OK;
+    if (gcpi_state_here(t, in->bound.memory)) return GCP_OK;
     size_t end = gcpi_slots_end(t, in);
     if (t->own_state && end > t->state_capacity)
         return gcpi_refuse_plan(plan, GCP_E_STATE, at, "gcp_bind",
@@ -368,7 +258,7 @@ static gcp_code gcpi_bind_state_ok(const gcp_plan *plan, gcp_at at)
     return GCP_OK;
 }
 
-/* Places state, slots and slab in in->memory. Nothing is written before all of it is known to fit. */
+/* Places state, slots and slab in in->bound.memory. Nothing is written before all of it is known to fit. */
 static gcp_code gcpi_bind_memory(gcp_plan *plan, gcp_at at)
 {
     gcp_tape *t = plan->tape;
@@ -380,17 +270,17 @@ static gcp_code gcpi_bind_memory(gcp_plan *plan, gcp_at at)
     if (!note)
         return gcpi_refuse_plan(plan, GCP_E_CAPACITY, at, "gcp_bind",
                                 "%d plans are bound; gcp_unbind those that are done", GCP_MAX_BOUND);
-    if (gcpi_state_here(t, in->memory)) {
+    if (gcpi_state_here(t, in->bound.memory)) {
         if (!t->state) {
-            gcpi_state_settle(t, &in->p.target, gcpi_align_up(in->memory, in->p.target.align), 0);
-            t->state_memory = in->memory;
+            gcpi_state_settle(t, &in->p.target, gcpi_align_up(in->bound.memory, in->p.target.align), 0);
+            t->state_memory = in->bound.memory;
         }
-        t->state_capacity = in->memory_size - (size_t)(t->state - (unsigned char *)in->memory);
+        t->state_capacity = in->bound.memory_size - (size_t)(t->state - (unsigned char *)in->bound.memory);
     }
     gcpi_slots_settle(t, in);
-    in->slab = slab;
-    in->layout = t->layout;
-    in->micro = 0;
+    in->bound.slab = slab;
+    in->bound.layout = t->layout;
+    in->run.micro = 0;
     gcpi_written_forget(in, "gcp_bind");
     gcpi_binding_note(t, in, note);
     return GCP_OK;
@@ -398,10 +288,10 @@ static gcp_code gcpi_bind_memory(gcp_plan *plan, gcp_at at)
 
 static void gcpi_far_release(gcpi_plan *in)
 {
-    if (in->far_owned && in->p.target.far_release)
-        in->p.target.far_release(in->p.target.context, in->far_owned, in->far_bytes);
-    in->far = NULL;
-    in->far_owned = NULL;
+    if (in->bound.far_owned && in->p.target.far_release)
+        in->p.target.far_release(in->p.target.context, in->bound.far_owned, in->far_bytes);
+    in->bound.far = NULL;
+    in->bound.far_owned = NULL;
 }
 
 static void gcpi_unlay(gcpi_plan *in)
@@ -409,7 +299,7 @@ static void gcpi_unlay(gcpi_plan *in)
     gcpi_binding *note = gcpi_binding_of(in->p.tape, in, 0);
     if (note) memset(note, 0, sizeof *note);
     gcpi_recordings_forget(in);
-    in->slab = NULL;
+    in->bound.slab = NULL;
 }
 
 /* Gives back what the target allocated. A state that lies in it is lost. */
@@ -417,11 +307,11 @@ static void gcpi_release(gcp_plan *plan)
 {
     gcpi_plan *in = plan->in;
     gcp_tape *t = plan->tape;
-    if (!in->owned) return;
-    if (t->state_memory == in->owned && !t->own_state) gcpi_state_forget(t);
-    if (in->p.target.release) in->p.target.release(in->p.target.context, in->owned, in->owned_size);
-    in->owned = NULL;
-    in->slab = NULL;
+    if (!in->bound.owned) return;
+    if (t->state_memory == in->bound.owned && !t->own_state) gcpi_state_forget(t);
+    if (in->p.target.release) in->p.target.release(in->p.target.context, in->bound.owned, in->bound.owned_size);
+    in->bound.owned = NULL;
+    in->bound.slab = NULL;
     t->layout++;
 }
 
@@ -433,31 +323,31 @@ static gcp_code gcpi_bind_owned(gcp_plan *plan, gcp_at at)
     gcp_tape *t = plan->tape;
     const gcp_target *target = &in->p.target;
     gcpi_plan_sizes(plan);
-    size_t exact = in->slab_bytes + (gcpi_state_here(t, in->owned) ? in->state_bytes : 0);
-    if (in->owned && in->owned_size < exact && t->state_memory != in->owned) gcpi_release(plan);
-    if (!in->owned && !target->allocate)
+    size_t exact = in->slab_bytes + (gcpi_state_here(t, in->bound.owned) ? in->state_bytes : 0);
+    if (in->bound.owned && in->bound.owned_size < exact && t->state_memory != in->bound.owned) gcpi_release(plan);
+    if (!in->bound.owned && !target->allocate)
         return gcpi_refuse_plan(plan, GCP_E_BIND, at, "gcp_bind",
                                 "no memory, and the target allocates none; %zu bytes are needed (plan.room)",
                                 plan->room);
-    if (!in->owned) {
-        in->owned_size = exact;
-        in->owned = target->allocate(target->context, exact);
-        if (!in->owned && !gcpi_trouble(t, target, at, "gcp_bind"))
+    if (!in->bound.owned) {
+        in->bound.owned_size = exact;
+        in->bound.owned = target->allocate(target->context, exact);
+        if (!in->bound.owned && !gcpi_trouble(t, target, at, "gcp_bind"))
             gcpi_refuse_plan(plan, GCP_E_NOMEM, at, "gcp_bind", "the target could not allocate %zu bytes", exact);
     }
-    if ((uintptr_t)in->owned & (target->align - 1)) {
+    if ((uintptr_t)in->bound.owned & (target->align - 1)) {
         gcpi_release(plan);
         gcpi_refuse_plan(plan, GCP_E_BIND, at, "gcp_bind",
                          "the target's allocate gave memory that is not aligned to %zu bytes", target->align);
     }
-    in->memory = in->owned; in->memory_size = in->owned_size;
+    in->bound.memory = in->bound.owned; in->bound.memory_size = in->bound.owned_size;
     return t->code;
 }
 
 static gcp_code gcpi_far_check(const gcp_plan *plan, const void *memory, gcp_at at, const char *what)
 {
     const gcpi_plan *in = plan->in;
-    int own = gcpi_ranges_meet(memory, in->far_bytes, in->slab, in->slab ? in->slab_bytes : 0);
+    int own = gcpi_ranges_meet(memory, in->far_bytes, in->bound.slab, in->bound.slab ? in->slab_bytes : 0);
     const char *taken = own ? "the step's" : gcpi_taken(plan->tape, memory, in->far_bytes, NULL, 1);
     return taken ? gcpi_refuse_plan(plan, GCP_E_BIND, at, what, "the far memory overlaps %s", taken) : GCP_OK;
 }
@@ -467,8 +357,8 @@ static gcp_code gcpi_far_take(gcp_plan *plan, void *memory, gcp_at at, const cha
     gcpi_plan *in = plan->in;
     gcpi_binding *note = gcpi_binding_of(plan->tape, in, 0);
     if (gcpi_far_check(plan, memory, at, what)) return plan->tape->code;
-    in->far = (unsigned char *)memory;
-    if (note) { note->far = in->far; note->far_bytes = in->far_bytes; }
+    in->bound.far = (unsigned char *)memory;
+    if (note) { note->far = in->bound.far; note->far_bytes = in->far_bytes; }
     return GCP_OK;
 }
 
@@ -476,10 +366,10 @@ static gcp_code gcpi_bind_far(gcp_plan *plan, gcp_at at)
 {
     gcpi_plan *in = plan->in;
     const gcp_target *target = &in->p.target;
-    if (!in->far_bytes || (!in->far && !target->far_allocate)) return GCP_OK;
-    if (in->far) return gcpi_far_take(plan, in->far, at, "gcp_bind");
-    in->far_owned = target->far_allocate(target->context, in->far_bytes);
-    if (in->far_owned) return gcpi_far_take(plan, in->far_owned, at, "gcp_bind");
+    if (!in->far_bytes || (!in->bound.far && !target->far_allocate)) return GCP_OK;
+    if (in->bound.far) return gcpi_far_take(plan, in->bound.far, at, "gcp_bind");
+    in->bound.far_owned = target->far_allocate(target->context, in->far_bytes);
+    if (in->bound.far_owned) return gcpi_far_take(plan, in->bound.far_owned, at, "gcp_bind");
     if (gcpi_trouble(plan->tape, target, at, "gcp_bind")) return plan->tape->code;
     return gcpi_refuse_plan(plan, GCP_E_NOMEM, at, "gcp_bind", "the target could not allocate %zu bytes of far memory",
                             in->far_bytes);
@@ -491,10 +381,10 @@ GCPI_DEF gcp_code gcp_bind_at(gcp_plan *plan, void *memory, size_t size, gcp_at 
     if (code) return code;
     gcpi_plan *in = plan->in;
     gcp_tape *t = plan->tape;
-    const void *owned = in->owned, *had_state = t->state;
+    const void *owned = in->bound.owned, *had_state = t->state;
     if (in->p.names) return gcpi_refuse_plan(plan, GCP_E_BIND, at, "gcp_bind", "a graph's plan has nothing to run");
     gcpi_unlay(in);                               /* the plan is not bound unless this bind succeeds */
-    in->memory = memory; in->memory_size = size;
+    in->bound.memory = memory; in->bound.memory_size = size;
     if (!memory && size == 0) code = gcpi_bind_owned(plan, at);
     else if (!memory)
         code = gcpi_refuse_plan(plan, GCP_E_BIND, at, "gcp_bind", "%zu bytes at NULL; %zu are needed (plan.room)", size,
@@ -504,7 +394,7 @@ GCPI_DEF gcp_code gcp_bind_at(gcp_plan *plan, void *memory, size_t size, gcp_at 
     if (gcpi_trouble(t, &in->p.target, at, "gcp_bind")) code = t->code;
     if (!code) return GCP_OK;
     gcpi_unlay(in);
-    if (in->owned != owned) gcpi_release(plan);   /* what an earlier bind got stays: the state may lie in it */
+    if (in->bound.owned != owned) gcpi_release(plan);   /* what an earlier bind got stays: the state may lie in it */
     if (!had_state) gcpi_state_forget(t);
     return code;
 }
@@ -516,8 +406,8 @@ GCPI_DEF gcp_code gcp_far_bind_at(gcp_plan *plan, void *memory, size_t size, gcp
     if (plan->in->p.names)
         return gcpi_refuse_plan(plan, GCP_E_BIND, at, "gcp_far_bind", "a graph's plan has nothing to run");
     if (!memory || size < plan->far_bytes)
-        return gcpi_refuse_plan(plan, GCP_E_BIND, at, "gcp_far_bind", "%zu bytes given, %zu needed (plan.far_bytes)", size,
-                                plan->far_bytes);
+        return gcpi_refuse_plan(plan, GCP_E_BIND, at, "gcp_far_bind",
+                                "%zu bytes given, %zu needed (plan.far_bytes)", size, plan->far_bytes);
     if (gcpi_far_check(plan, memory, at, "gcp_far_bind")) return plan->tape->code;
     gcpi_recordings_forget(plan->in);
     gcpi_far_release(plan->in);

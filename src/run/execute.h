@@ -6,7 +6,7 @@ static void *gcpi_item_data(const gcpi_plan *in, int item, ptrdiff_t offset)
 {
     const gcpi_item *x = &in->p.items[item];
     const gcpi_tensor *root = &in->p.tape->tensors[in->p.items[x->root].tensor];
-    if (offset >= 0) return in->slab + offset;
+    if (offset >= 0) return in->bound.slab + offset;
     if (root->parameter < 0) return NULL;
     return in->p.tape->state + in->p.tape->parameters[root->parameter].offset + x->offset;
 }
@@ -39,8 +39,8 @@ static void gcpi_call_operands(const gcpi_plan *in, const gcpi_task *t, int n, g
         gcpi_view_empty(in, v, p->items[o->item].tensor, gradient);
         v->data = gcpi_item_data(in, o->item, in->placed[n + k].offset);
         v->pitch = p->items[o->item].pitch;
-        v->accumulate =
-            o->mode == GCPI_ADD || (o->mode == GCPI_WRITE && p->items[o->item].pinned == 2 && in->numbers.micro > 0);
+        v->accumulate = o->mode == GCPI_ADD ||
+                        (o->mode == GCPI_WRITE && p->items[o->item].pinned == 2 && in->run.numbers.micro > 0);
     }
 }
 
@@ -65,8 +65,8 @@ static void gcpi_call_begin(const gcpi_plan *in, const gcpi_task *t, gcp_call *c
     memset(c, 0, sizeof *c);
     c->in = s->in; c->out = s->out; c->din = s->din; c->dout = s->dout;
     c->attributes = &in->opts;
-    c->workspace = in->slab + gcpi_round(GCPI_NUMBERS_BYTES, in->p.target.align);
-    c->numbers = (const gcp_step_numbers *)(void *)in->slab;
+    c->workspace = in->bound.slab + gcpi_round(GCPI_NUMBERS_BYTES, in->p.target.align);
+    c->numbers = (const gcp_step_numbers *)(void *)in->bound.slab;
     c->ordinal = (uint64_t)t->op;
     c->training = in->p.training;
     c->target = &in->p.target;
@@ -96,7 +96,7 @@ static void gcpi_op_call(const gcpi_plan *in, const gcpi_instruction *i, int n, 
 {
     const gcpi_task *t = &in->p.tasks[i->task];
     gcpi_call_begin(in, t, c, s);
-    c->commit = i->kind == 'F' && in->measuring != 2;
+    c->commit = i->kind == 'F' && in->run.measuring != 2;
     gcpi_call_fill(in, t, n, c, s);
 }
 
@@ -236,7 +236,7 @@ static void gcpi_run_seed(const gcpi_plan *in, const gcpi_task *t, int n)
     gcp_call call;
     gcpi_call_space space;
     gcpi_call_begin(in, t, &call, &space);
-    space.out[0] = gcpi_view_like(in, in->p.operands[t->operands].item, in->slab + in->placed[n].offset);
+    space.out[0] = gcpi_view_like(in, in->p.operands[t->operands].item, in->bound.slab + in->placed[n].offset);
     call.outputs = 1;
     gcpi_row_for(&in->p.target, NULL, GCP_ROW_SEED)->forward(&call);
 }
@@ -282,8 +282,8 @@ static void gcpi_run_move(const gcpi_plan *in, const gcpi_task *t, int n)
     gcp_call call;
     gcpi_call_space space;
     gcpi_call_begin(in, t, &call, &space);
-    space.in[0] = gcpi_view_like(in, t->op, in->slab + in->placed[n].offset);
-    space.out[0] = gcpi_view_like(in, t->op, in->slab + in->placed[n + 1].offset);
+    space.in[0] = gcpi_view_like(in, t->op, in->bound.slab + in->placed[n].offset);
+    space.out[0] = gcpi_view_like(in, t->op, in->bound.slab + in->placed[n + 1].offset);
     call.inputs = call.outputs = 1;
     gcpi_row_for(&in->p.target, NULL, GCP_OP_CONCAT)->forward(&call);
 }
@@ -292,7 +292,7 @@ static void gcpi_run_hook(const gcpi_plan *in, const gcpi_task *t, int n)
 {
     gcp_gradient_hook hook = t->kind == GCPI_TASK_HOOK ? in->opts.on_gradient : in->opts.on_wait;
     const gcpi_parameter *p = &in->p.tape->parameters[t->op];
-    if (hook && !in->measuring)
+    if (hook && !in->run.measuring)
         hook(in->opts.hook_context, gcpi_handle(in->p.tape, p->tensor),
              (gcp_real *)gcpi_item_data(in, in->p.operands[t->operands].item, in->placed[n].offset),
              gcpi_count(p->shape));
@@ -373,15 +373,15 @@ static void gcpi_check_instruction(const gcpi_plan *in, int i, int n)
         if (letter == 'F') in->hashes[o->item] = now.hash;
     }
     for (int d = in->dying_first[i]; d < in->dying_first[i + 1] && i + 1 < (int)in->list.count; d++)
-        gcpi_bytes_fill(&in->p.target, in->slab + in->blocks[in->dying[d]].offset, 0xFF,
+        gcpi_bytes_fill(&in->p.target, in->bound.slab + in->blocks[in->dying[d]].offset, 0xFF,
                         in->blocks[in->dying[d]].bytes);
 }
 
 /* Far copies. In the list each seems to be done at once. In fact it runs on until an instruction needs its bytes. */
 static void gcpi_far_wait(gcpi_plan *in, int id)
 {
-    if (in->flying[id].end && in->p.target.copy_wait) in->p.target.copy_wait(in->p.target.context, id);
-    in->flying[id].end = 0;
+    if (in->run.flying[id].end && in->p.target.copy_wait) in->p.target.copy_wait(in->p.target.context, id);
+    in->run.flying[id].end = 0;
 }
 
 static void gcpi_far_wait_all(gcpi_plan *in)
@@ -392,13 +392,13 @@ static void gcpi_far_wait_all(gcpi_plan *in)
 static void gcpi_far_start(gcpi_plan *in, const gcpi_task *t, int n)
 {
     const gcp_target *target = &in->p.target;
-    int id = in->next_copy, back = t->kind == GCPI_TASK_PREFETCH;
-    gcpi_transfer *f = &in->flying[id];
-    unsigned char *near = in->slab + in->placed[n].offset, *far = in->far + in->far_at[t->op];
+    int id = in->run.next_copy, back = t->kind == GCPI_TASK_PREFETCH;
+    gcpi_transfer *f = &in->run.flying[id];
+    unsigned char *near = in->bound.slab + in->placed[n].offset, *far = in->bound.far + in->far_at[t->op];
     size_t bytes = in->p.items[t->op].bytes;
     gcpi_far_wait(in, id);
     f->at = (size_t)in->placed[n].offset; f->end = f->at + bytes; f->item = t->op; f->back = back;
-    in->next_copy = (id + 1) % GCP_COPIES;
+    in->run.next_copy = (id + 1) % GCP_COPIES;
     if (!target->copy_start) gcpi_bytes_copy(target, back ? near : far, back ? far : near, bytes);
     else target->copy_start(target->context, id, back ? near : far, back ? far : near, bytes);
     if (!target->copy_start || in->opts.check) gcpi_far_wait(in, id);
@@ -408,13 +408,13 @@ static void gcpi_far_start(gcpi_plan *in, const gcpi_task *t, int n)
 static void gcpi_far_meet(gcpi_plan *in, const gcpi_task *t, int n)
 {
     for (int id = 0; in->far_at && id < GCP_COPIES; id++)
-        if (gcpi_meets(&in->p, t, in->placed + n, &in->flying[id])) gcpi_far_wait(in, id);
+        if (gcpi_meets(&in->p, t, in->placed + n, &in->run.flying[id])) gcpi_far_wait(in, id);
 }
 
 static void gcpi_run_instruction(gcpi_plan *in, int i, int n)
 {
     const gcpi_task *t = &in->p.tasks[in->list.at[i].task];
-    int last = in->numbers.micro + 1 == in->numbers.micros;
+    int last = in->run.numbers.micro + 1 == in->run.numbers.micros;
     gcpi_far_meet(in, t, n);
     switch (t->kind) {
     case GCPI_TASK_FORWARD: if (t->ops > 1) { gcpi_run_group(in, t, n); break; }  /* fall through */
@@ -427,7 +427,7 @@ static void gcpi_run_instruction(gcpi_plan *in, int i, int n)
     case GCPI_TASK_MOVE: gcpi_run_move(in, t, n); break;
     default: break;
     }
-    if (in->opts.check && in->measuring != 1) gcpi_check_instruction(in, i, n);
+    if (in->opts.check && in->run.measuring != 1) gcpi_check_instruction(in, i, n);
 }
 
 /* Issues the whole list. A device's first error gets the line of the op that was issued last. */
@@ -455,5 +455,5 @@ static void gcpi_issue(void *plan)
         break;
     }
     gcpi_far_wait_all(in);
-    in->next_copy = 0;
+    in->run.next_copy = 0;
 }

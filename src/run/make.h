@@ -1,43 +1,4 @@
-/* Making plans: bytes of the state, a plan's figures, gcp_plan_make and gcp_graph_plan, freeing plans. */
-
-static int gcpi_slots_of(const gcp_plan_opts *o)
-{
-    return o->optimizer == GCP_OPTIMIZER_SGD ? o->momentum > 0 : o->optimizer ? 2 : 0;
-}
-
-/* The state's layout: counters (the tape's, then per parameter how often its slots were updated), values, slots. */
-enum { GCPI_STATE_ALIGN = 64 };
-typedef struct gcpi_counters { uint64_t steps, updates; } gcpi_counters;
-
-static size_t gcpi_counters_bytes(const gcp_tape *t)
-{
-    return gcpi_round(sizeof(gcpi_counters) + (size_t)t->parameter_count * sizeof(uint64_t), GCPI_STATE_ALIGN);
-}
-static size_t gcpi_parameter_bytes(const gcp_tape *t, int i)
-{
-    return gcpi_round(gcpi_count(t->parameters[i].shape) * sizeof(gcp_real), GCPI_STATE_ALIGN);
-}
-
-/* Bytes of the state once it has the slots that each of these plans adds. */
-static size_t gcpi_state_with(const gcp_tape *t, gcpi_plan *const *plans, int count)
-{
-    size_t total = gcpi_counters_bytes(t);
-    for (int i = 0; i < t->parameter_count; i++) {
-        int slots = t->parameters[i].slot ? t->slots : 0;
-        for (int k = 0; k < count; k++) if (gcpi_trained(&plans[k]->p, i)) slots = GCPI_MAX(slots, plans[k]->slots);
-        total += gcpi_parameter_bytes(t, i) * (size_t)(1 + slots);
-    }
-    return total;
-}
-GCPI_DEF size_t gcp_state_bytes(const gcp_tape *t, gcp_optimizer optimizer)
-{
-    size_t total = t ? gcpi_counters_bytes(t) : 0;
-    for (int i = 0; t && i < t->parameter_count; i++)
-        total += gcpi_parameter_bytes(t, i) * (t->parameters[i].kind != GCPI_PARAMETER || !optimizer ? 1
-                                               : optimizer == GCP_OPTIMIZER_SGD                                ? 2
-                                                                                                     : 3);
-    return total;
-}
+/* Making plans: a plan's figures, gcp_plan_make and gcp_graph_plan, freeing plans. */
 
 /* The figures that change when the state grows. */
 static void gcpi_plan_sizes(gcp_plan *plan)
@@ -93,9 +54,9 @@ static void gcpi_plan_figures(gcp_plan *plan)
     plan->segments = in->segments;
     plan->far_bytes = in->far_bytes;
     plan->costed = p->costed;
-    /* a bound above the plan's own time by less than 1e-9 of it is rounding */
-    plan->bound_seconds =
-        in->bound > plan->seconds && in->bound < plan->seconds * (1 + 1e-9) ? plan->seconds : in->bound;
+    /* the bound is above the plan's own time by less than 1e-9 of it */
+    const int rounding = in->bound_seconds > plan->seconds && in->bound_seconds < plan->seconds * (1 + 1e-9);
+    plan->bound_seconds = rounding ? plan->seconds : in->bound_seconds;
     plan->method = in->method;
     for (int i = 0; i < p->task_count; i++) plan->keep_all_seconds += p->tasks[i].seconds;
     for (int i = 0; i < p->forward; i++) plan->forward_flops += p->tasks[i].flops;
@@ -164,10 +125,10 @@ static int gcpi_customs_run_on(const gcpi_problem *p)
 /* Counts the inputs that the list reads: a step is refused until all of them are written. */
 static int gcpi_plan_inputs(gcpi_plan *in, gcp_arena *a)
 {
-    in->written = GCPI_NEW(a, unsigned char, in->p.tensors + 1);
+    in->bound.written = GCPI_NEW(a, unsigned char, in->p.tensors + 1);
     for (int i = 0; i < in->p.tensors; i++) in->inputs += in->p.items[i].kind == GCPI_INPUT_ITEM && in->where[i] >= 0;
-    in->unwritten = in->inputs;
-    return in->written != NULL;
+    in->bound.unwritten = in->inputs;
+    return in->bound.written != NULL;
 }
 
 static int gcpi_plan_finish(gcp_plan *plan, gcp_arena *a)

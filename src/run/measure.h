@@ -31,7 +31,7 @@ static int gcpi_profile_step(gcpi_plan *in, const gcp_step_opts *o, double *seco
     }
     if (gcpi_broken_off(in, o->at, "gcp_profile")) return 0;
     if (in->p.training) gcpi_counters_advance(in);
-    in->ran = 1;
+    in->bound.ran = 1;
     return 1;
 }
 
@@ -77,20 +77,20 @@ GCPI_DEF double gcp_instruction_seconds(const gcp_plan *plan, int i)
 static void gcpi_run_copy(gcpi_plan *in, unsigned char *base, const gcp_step_opts *o)
 {
     gcp_tape *t = in->p.tape;
-    unsigned char *slab = in->slab, *state = t->state;
-    int micro = in->micro;
+    unsigned char *slab = in->bound.slab, *state = t->state;
+    int micro = in->run.micro;
     gcpi_bytes_copy(&in->p.target, base, state, t->state_size);
     t->state = base;
-    in->slab = base + gcpi_round(t->state_size, in->p.target.align);
-    in->measuring = 1;
+    in->bound.slab = base + gcpi_round(t->state_size, in->p.target.align);
+    in->run.measuring = 1;
     for (int i = 0; i < in->p.item_count; i++)
         if (in->p.items[i].kind == GCPI_INPUT_ITEM && in->where[i] >= 0)
-            gcpi_bytes_copy(&in->p.target, in->slab + in->where[i], slab + in->where[i], in->p.items[i].bytes);
-    in->micro = 0;
+            gcpi_bytes_copy(&in->p.target, in->bound.slab + in->where[i], slab + in->where[i], in->p.items[i].bytes);
+    in->run.micro = 0;
     for (int m = 0; m < GCPI_MAX(1, in->opts.accumulate); m++) gcpi_run(in, o, "gcp_measure");
-    in->measuring = 0;
-    in->micro = micro;
-    in->slab = slab;
+    in->run.measuring = 0;
+    in->run.micro = micro;
+    in->bound.slab = slab;
     t->state = state;
 }
 
@@ -115,11 +115,11 @@ static size_t gcpi_measure(gcp_plan *plan, unsigned char *memory, size_t size, c
     size_t lost = (size_t)(base - memory), last = 0;
     if (!memory || size <= plan->bytes + lost) {
         gcpi_fail(plan->tape, GCP_E_BIND, o->at, "gcp_measure",
-                  "%zu bytes given, more than %zu needed at this address; more than %zu are enough at any (plan.room)", size,
-                  plan->bytes + lost, plan->room);
+                  "%zu bytes given, more than %zu needed at this address; more than %zu are enough at any "
+                  "(plan.room)", size, plan->bytes + lost, plan->room);
         return 0;
     }
-    const char *taken = gcpi_ranges_meet(memory, size, in->slab, in->slab_bytes)
+    const char *taken = gcpi_ranges_meet(memory, size, in->bound.slab, in->slab_bytes)
                             ? "the plan's own"
                             : gcpi_taken(plan->tape, memory, size, NULL, 0);
     if (taken) {
@@ -252,14 +252,14 @@ GCPI_DEF gcp_gradcheck_result gcp_gradcheck_at(gcp_plan *plan, gcp_gradcheck_opt
             gcpi_fail(t, GCP_E_NOMEM, o.at, "gcp_gradcheck", "the plan's arena has no room for one gradient");
             return j.r;
         }
-        in->measuring = 2;
+        in->run.measuring = 2;
         gcpi_run(in, &j.o, "gcp_gradcheck");
         gcp_grad_at(plan, gcpi_handle(t, i), analytic, o.at);
         gcpi_check_tensor(&j, i, (gcp_real *)gcpi_item_data(in, i, in->where[i]), analytic);
-        in->measuring = 0;
+        in->run.measuring = 0;
         a->scratch = scratch;
-        in->ran = 0;                              /* the last results are those of a changed element */
-        in->since = "gcp_gradcheck";
+        in->bound.ran = 0;                              /* the last results are those of a changed element */
+        in->bound.since = "gcp_gradcheck";
     }
     j.r.passed = j.r.elements > 0 && j.r.worst <= j.tolerance;
     return j.r;

@@ -3,6 +3,25 @@
 /* a buffer of the placed list, as reports, .check and the figures need it */
 typedef struct gcpi_extent { size_t offset, bytes; int first, last, item, again; } gcpi_extent;
 
+/* What a plan is bound to. The slab moves inside the memory that gcp_bind was given when the state grows. */
+typedef struct gcpi_bound_state {
+    void *memory; size_t memory_size;
+    unsigned char *slab; void *owned; size_t owned_size;              /* owned: the target allocated it */
+    unsigned layout;                  /* tape->layout when the slab was placed */
+    unsigned char *written;           /* per tensor: 1 for an input that was written since then */
+    int unwritten, ran;               /* inputs that are not written; whether a step ran since the slab was placed */
+    const char *since;                /* for messages: what lost the written inputs */
+    unsigned char *far; void *far_owned;
+} gcpi_bound_state;
+
+/* The step that runs, or ran last. */
+typedef struct gcpi_run_state {
+    int micro, measuring;
+    gcpi_transfer flying[GCP_COPIES]; int next_copy;
+    gcp_step_numbers numbers;         /* of the step that is being issued; the slab holds a copy for the kernels */
+    void *recordings[4];              /* the device's: of a first, middle, only and last micro-batch */
+} gcpi_run_state;
+
 typedef struct gcpi_plan {
     gcpi_lease lease;                 /* its bytes in the arena, this struct at their front; freed by gcp_plan_free */
     gcp_arena *arena;
@@ -20,23 +39,13 @@ typedef struct gcpi_plan {
     uint64_t *hashes; int *dying, *dying_first;
     /* keep_all: slab bytes of the keep-all plan, 0 where not known */
     size_t slab_bytes, state_bytes, live_peak, keep_all;
-    const char *method; double bound; gcpi_fit fit;                 /* of the planner's order */
+    const char *method; double bound_seconds; gcpi_fit fit;         /* of the planner's order */
     int peak_at, forward_end, slots, segments;          /* forward_end: the instruction after the last F */
-    /* what gcp_bind was given: the slab moves inside it when the state grows */
-    void *memory; size_t memory_size;
-    unsigned char *slab; void *owned; size_t owned_size;              /* owned: the target allocated it */
-    unsigned layout;                  /* tape->layout when the slab was placed */
-    unsigned char *written;           /* per tensor: 1 for an input that was written since then */
-    /* inputs that the list reads; how many of them are not written; whether a step ran since the slab was placed */
-    int inputs, unwritten, ran;
-    const char *since;                /* for messages: what lost the written inputs */
-    int micro, measuring;
-    ptrdiff_t *far_at;                /* per tensor: its offset in far memory, -1: never there */
+    int inputs;                       /* that the list reads */
+    ptrdiff_t *far_at; size_t far_bytes;      /* per tensor: its offset in far memory, -1: never there */
     double timeline;                  /* seconds of a step, far copies beside it; 0: the list has no copies */
-    unsigned char *far; void *far_owned; size_t far_bytes;
-    gcpi_transfer flying[GCP_COPIES]; int next_copy;
-    gcp_step_numbers numbers;         /* of the step that is being issued; the slab holds a copy for the kernels */
-    void *recordings[4];              /* the device's: of a first, middle, only and last micro-batch */
+    gcpi_bound_state bound;
+    gcpi_run_state run;
 } gcpi_plan;
 
 static int gcpi_plan_bad(gcp_tape *t, const gcp_plan_opts *o, const char *text)
@@ -350,7 +359,7 @@ static int gcpi_plan_choose(gcp_plan *plan, int by_peak, gcp_arena *a)
     plan->checkpoint_bytes = in->p.training ? gcpi_checkpoint_bytes(&q) : 0;
     in->segments = GCPI_MAX(1, q.guide.segments - 1);
     in->keep_all = q.keep_all < SIZE_MAX ? q.keep_all : 0;
-    in->method = q.kept.method; in->bound = q.bound; in->fit = q.kept.fit;
+    in->method = q.kept.method; in->bound_seconds = q.bound; in->fit = q.kept.fit;
     in->list.capacity = q.best.count + in->fit.moves;
     in->list.at = GCPI_NEW(a, gcpi_instruction, in->list.capacity);
     if (in->list.at) gcpi_list_of(&in->p, &q.best, &in->list);

@@ -14,16 +14,16 @@ static void gcpi_numbers_fill(gcpi_plan *in, const gcp_step_opts *o)
     gcp_tape *t = in->p.tape;
     gcpi_counters counters = gcpi_counters_read(t);
     unsigned char bytes[GCPI_NUMBERS_BYTES] = { 0 };
-    in->numbers.lr = o->lr;
-    in->numbers.step = counters.steps;
-    in->numbers.updates = counters.updates;
-    in->numbers.seed = t->seed;
-    in->numbers.first_sample = o->first_sample;
-    in->numbers.micro = in->micro;
-    in->numbers.micros = GCPI_MAX(1, in->opts.accumulate);
-    in->numbers.gradient_scale = 1.0 / in->numbers.micros;
-    memcpy(bytes, &in->numbers, sizeof in->numbers);
-    gcpi_bytes_copy(&in->p.target, in->slab, bytes, sizeof bytes);
+    in->run.numbers.lr = o->lr;
+    in->run.numbers.step = counters.steps;
+    in->run.numbers.updates = counters.updates;
+    in->run.numbers.seed = t->seed;
+    in->run.numbers.first_sample = o->first_sample;
+    in->run.numbers.micro = in->run.micro;
+    in->run.numbers.micros = GCPI_MAX(1, in->opts.accumulate);
+    in->run.numbers.gradient_scale = 1.0 / in->run.numbers.micros;
+    memcpy(bytes, &in->run.numbers, sizeof in->run.numbers);
+    gcpi_bytes_copy(&in->p.target, in->bound.slab, bytes, sizeof bytes);
 }
 
 /* Counts one more update of each parameter that the plan trains, if its optimiser has slots. */
@@ -43,11 +43,11 @@ static void gcpi_counts_advance(const gcpi_plan *in)
 static void gcpi_counters_advance(gcpi_plan *in)
 {
     gcpi_counters c;
-    in->micro = (in->micro + 1) % in->numbers.micros;
-    c.steps = in->numbers.step + 1;
-    c.updates = in->numbers.updates + (in->micro == 0);
+    in->run.micro = (in->run.micro + 1) % in->run.numbers.micros;
+    c.steps = in->run.numbers.step + 1;
+    c.updates = in->run.numbers.updates + (in->run.micro == 0);
     gcpi_bytes_copy(&in->p.tape->home, in->p.tape->state, &c, sizeof c);
-    if (in->micro == 0) gcpi_counts_advance(in);
+    if (in->run.micro == 0) gcpi_counts_advance(in);
 }
 
 /* An error that names the first input that the list reads and that was not written. */
@@ -55,23 +55,23 @@ static void gcpi_unwritten_fail(const gcpi_plan *in, gcp_at at, const char *what
 {
     char name[128];
     int i = 0;
-    while (in->p.items[i].kind != GCPI_INPUT_ITEM || in->where[i] < 0 || in->written[i]) i++;
+    while (in->p.items[i].kind != GCPI_INPUT_ITEM || in->where[i] < 0 || in->bound.written[i]) i++;
     gcpi_fail(in->p.tape, GCP_E_INPUT, at, what, "'%s' was not written since %s",
-              gcp_name(gcpi_handle(in->p.tape, i), name, sizeof name), in->since);
+              gcp_name(gcpi_handle(in->p.tape, i), name, sizeof name), in->bound.since);
 }
 
 /* Whether this plan may run its next micro-batch. If so, it is the tape's running plan from now on. */
 static int gcpi_may_run(gcpi_plan *in, gcp_at at, const char *what)
 {
     gcp_tape *t = in->p.tape;
-    if (in->measuring == 1) return 1;
-    if (in->unwritten) { gcpi_unwritten_fail(in, at, what); return 0; }
-    if (in->micro && t->runner != in->number) {
-        in->micro = 0;
+    if (in->run.measuring == 1) return 1;
+    if (in->bound.unwritten) { gcpi_unwritten_fail(in, at, what); return 0; }
+    if (in->run.micro && t->runner != in->number) {
+        in->run.micro = 0;
         gcpi_fail(t, GCP_E_BIND, at, what, "another plan ran between the micro-batches of this one");
         return 0;
     }
-    if (!in->measuring) t->runner = in->number;
+    if (!in->run.measuring) t->runner = in->number;
     gcpi_touch(in);
     return 1;
 }
@@ -81,7 +81,7 @@ static int gcpi_broken_off(gcpi_plan *in, gcp_at at, const char *what)
 {
     if (!in->p.tape->code && !gcpi_trouble(in->p.tape, &in->p.target, at, what)) return 0;
     gcpi_recordings_forget(in);
-    in->micro = 0;
+    in->run.micro = 0;
     return 1;
 }
 
@@ -92,19 +92,19 @@ static double gcpi_run(gcpi_plan *in, const gcp_step_opts *o, const char *what)
     const gcp_target *target = &in->p.target;
     if (!gcpi_may_run(in, o->at, what)) return (double)NAN;
     gcpi_numbers_fill(in, o);
-    if (in->opts.check && !in->measuring) gcpi_check_given(in, o->at);
+    if (in->opts.check && !in->run.measuring) gcpi_check_given(in, o->at);
     if (in->p.tape->code) return (double)NAN;
-    int way = (in->numbers.micro > 0) + 2 * (in->numbers.micro + 1 == in->numbers.micros),
+    int way = (in->run.numbers.micro > 0) + 2 * (in->run.numbers.micro + 1 == in->run.numbers.micros),
         by_host = in->far_bytes && !target->copy_start;
-    if (target->device && target->device->play && !in->measuring && !in->opts.check && !in->opts.on_gradient &&
+    if (target->device && target->device->play && !in->run.measuring && !in->opts.check && !in->opts.on_gradient &&
         !by_host)
-        target->device->play(target->context, &in->recordings[way], gcpi_issue, in);
+        target->device->play(target->context, &in->run.recordings[way], gcpi_issue, in);
     else gcpi_issue(in);
     if (gcpi_broken_off(in, o->at, what)) return (double)NAN;
-    if (in->p.training && in->measuring != 2) gcpi_counters_advance(in);
+    if (in->p.training && in->run.measuring != 2) gcpi_counters_advance(in);
     double value = gcpi_root_value(in);
     if (gcpi_broken_off(in, o->at, what)) return (double)NAN;
-    if (in->measuring != 1) in->ran = 1;
+    if (in->run.measuring != 1) in->bound.ran = 1;
     return value;
 }
 
@@ -237,8 +237,8 @@ GCPI_DEF gcp_code gcp_write_at(gcp_plan *plan, gcp_tensor x, const void *data, g
         return code;
     gcpi_touch(in);
     if ((code = gcpi_copy_dense(in, x.id, (unsigned char *)(uintptr_t)data, 0, at)) != GCP_OK) return code;
-    in->unwritten -= !in->written[x.id];
-    in->written[x.id] = 1;
+    in->bound.unwritten -= !in->bound.written[x.id];
+    in->bound.written[x.id] = 1;
     return GCP_OK;
 }
 
@@ -247,11 +247,11 @@ static gcp_code gcpi_there(const gcpi_access *a, int item)
 {
     const gcpi_plan *in = a->plan->in;
     int kind = in->p.items[in->p.items[item].root].kind;
-    if (kind == GCPI_STATE_ITEM || (kind == GCPI_INPUT_ITEM ? in->written[in->p.items[item].root] : in->ran))
-        return GCP_OK;
+    const int there = kind == GCPI_INPUT_ITEM ? in->bound.written[in->p.items[item].root] : in->bound.ran;
+    if (kind == GCPI_STATE_ITEM || there) return GCP_OK;
     return gcpi_access_fail(
         a, GCP_E_INPUT, kind == GCPI_INPUT_ITEM ? "was not written since " : "has no value yet: no step has run since ",
-        in->since);
+        in->bound.since);
 }
 
 GCPI_DEF gcp_code gcp_read_at(gcp_plan *plan, gcp_tensor x, void *data, gcp_at at)
@@ -307,7 +307,7 @@ GCPI_DEF ptrdiff_t gcp_ignored_at(gcp_plan *plan, gcp_tensor loss, gcp_at at)
     for (ptrdiff_t first = 0; range.ignores && first < n; first += SOME) {
         int32_t some[SOME];
         ptrdiff_t count = GCPI_MIN((ptrdiff_t)SOME, n - first);
-        gcpi_bytes_copy(&in->p.target, some, in->slab + in->where[labels] + (size_t)first * sizeof *some,
+        gcpi_bytes_copy(&in->p.target, some, in->bound.slab + in->where[labels] + (size_t)first * sizeof *some,
                         (size_t)count * sizeof *some);
         for (ptrdiff_t i = 0; i < count; i++) ignored += some[i] == range.ignore;
     }
