@@ -1354,7 +1354,7 @@ static int gcpi_shape_normal(gcp_shape raw, gcp_shape *s)
 {
     static const int place[5][4] = { { 0 }, { 3 }, { 0, 3 }, { 0, 2, 3 }, { 0, 1, 2, 3 } };
     size_t count = 1;
-    if (raw.rank < 0 || raw.rank > 4) return 0;
+    if (raw.rank < 1 || raw.rank > 4) return 0;
     s->rank = raw.rank;
     s->d[0] = s->d[1] = s->d[2] = s->d[3] = 1;
     for (int i = 0; i < raw.rank; i++) {
@@ -1390,7 +1390,9 @@ static gcpi_capacities gcpi_capacities_of(const gcp_tape_opts *o)
 
 static int gcpi_tape_fits(const gcp_tape_opts *o)     /* gcpi_capacities_of counts in int */
 {
-    return o->ops < (1 << 24) && o->parameters < (1 << 24) && o->tensors < (1 << 26) && o->segments < (1 << 24);
+    const int most = 1 << 24;
+    return o->ops >= 0 && o->ops < most && o->tensors >= 0 && o->tensors < 4 * most && o->parameters >= 0 &&
+           o->parameters < most && o->segments >= 0 && o->segments < most && o->names >= 0;
 }
 
 GCPI_DEF size_t gcp_tape_bytes_at(gcp_tape_opts o)
@@ -1434,7 +1436,12 @@ GCPI_DEF gcp_tape *gcp_tape_make_at(gcp_arena *arena, gcp_tape_opts o)
     t->arena = arena;
     t->generation = 1;
     t->seed = o.seed;
-    if (!gcpi_tape_fits(&o) || !gcpi_tape_arrays(t, arena, gcpi_capacities_of(&o))) {
+    if (!gcpi_tape_fits(&o))
+        gcpi_fail(t, GCP_E_ARGUMENT, o.at, "gcp_tape_make",
+                  ".ops = %d, .tensors = %d, .parameters = %d, .segments = %d, .names = %d; 0 is the default, the most "
+                  "2^24 - 1 (.tensors 2^26 - 1)",
+                  o.ops, o.tensors, o.parameters, o.segments, o.names);
+    if (t->code || !gcpi_tape_arrays(t, arena, gcpi_capacities_of(&o))) {
         memset(&t->ops, 0, (size_t)((char *)&t->sealed - (char *)&t->ops));
         gcpi_fail(t, GCP_E_NOMEM, o.at, "gcp_tape_make",
                   "an arena of %td bytes is too small for %d ops, which take %zu bytes", arena->size,
@@ -5936,13 +5943,31 @@ static int gcpi_pick(int single, int both, int otherwise)
     return gcpi_integer(single ? single : both ? both : otherwise);
 }
 
-static int gcpi_window_bad(const gcpi_conv_attr *a, int same)
+static int gcpi_window_in_range(const gcpi_conv_attr *a)
 {
-    int lowest = GCPI_MIN(GCPI_MIN(a->pt, a->pb), GCPI_MIN(a->pl, a->pr)),
-        highest = GCPI_MAX(GCPI_MAX(a->pt, a->pb), GCPI_MAX(a->pl, a->pr));
-    return a->kh < 1 || a->kw < 1 || a->sh < 1 || a->sw < 1 || a->dh < 1 || a->dw < 1 || a->groups < 1 || lowest < 0 ||
-           highest > (1 << 24) || (same && highest) || a->kh > (1 << 24) || a->kw > (1 << 24) || a->sh > (1 << 24) ||
-           a->sw > (1 << 24) || a->dh > (1 << 24) || a->dw > (1 << 24);
+    const int most = 1 << 24, from1[] = { a->kh, a->kw, a->sh, a->sw, a->dh, a->dw, a->groups },
+              from0[] = { a->pt, a->pb, a->pl, a->pr };
+    for (int i = 0; i < 7; i++)
+        if (from1[i] < 1 || from1[i] > most) return 0;
+    for (int i = 0; i < 4; i++)
+        if (from0[i] < 0 || from0[i] > (a->same ? 0 : most)) return 0;
+    return 1;
+}
+
+/* Checks the options of a convolution or pool. */
+static int gcpi_window_ok(gcp_tensor x, const char *what, const gcpi_conv_attr *a, gcp_padding padding, gcp_at at)
+{
+    if (!gcpi_enter(x, at, what)) return 0;
+    if (padding != GCP_PADDING_EXPLICIT && padding != GCP_PADDING_SAME)
+        gcpi_bad_option(x, at, what, ".padding", (double)padding, "GCP_PADDING_EXPLICIT or GCP_PADDING_SAME");
+    else if (!a->kh || !a->kw)
+        gcpi_fail(x.tape, GCP_E_ARGUMENT, at, what, "%s is missing", a->kh ? ".kw" : a->kw ? ".kh" : ".k");
+    else if (!gcpi_window_in_range(a))
+        gcpi_fail(x.tape, GCP_E_ARGUMENT, at, what,
+                  ".k = %dx%d, .stride = %dx%d, .dilation = %dx%d, .groups = %d, .pad = %d %d %d %d; each is 1 to 2^24, "
+                  ".pad 0 to 2^24 and left out with GCP_PADDING_SAME",
+                  a->kh, a->kw, a->sh, a->sw, a->dh, a->dw, a->groups, a->pt, a->pb, a->pl, a->pr);
+    return x.tape->code == GCP_OK;
 }
 
 static gcpi_attributes gcpi_conv_options(const gcp_conv2d_opts *o)
@@ -5960,13 +5985,6 @@ static gcpi_attributes gcpi_conv_options(const gcp_conv2d_opts *o)
     return a;
 }
 
-static int gcpi_padding_ok(gcp_tensor x, const char *what, gcp_padding padding, gcp_at at)
-{
-    if (padding == GCP_PADDING_EXPLICIT || padding == GCP_PADDING_SAME) return 1;
-    gcpi_bad_option(x, at, what, ".padding", (double)padding, "GCP_PADDING_EXPLICIT or GCP_PADDING_SAME");
-    return 0;
-}
-
 static gcp_tensor gcpi_pool(int kind, gcp_tensor x, gcp_pool_opts o)
 {
     gcpi_attributes a;
@@ -5978,10 +5996,7 @@ static gcp_tensor gcpi_pool(int kind, gcp_tensor x, gcp_pool_opts o)
     c->pl = gcpi_pick(o.pad_left, o.pad, 0); c->pr = gcpi_pick(o.pad_right, o.pad, 0);
     c->dh = c->dw = c->groups = 1;
     c->same = o.padding == GCP_PADDING_SAME;
-    if (!gcpi_padding_ok(x, gcpi_rows[kind].name, o.padding, o.at)) return gcpi_nil(x.tape);
-    if (gcpi_window_bad(c, c->same))
-        return gcpi_bad_option(x, o.at, gcpi_rows[kind].name, ".k", c->kh,
-                               "kernel and strides at least 1, paddings at least 0 and none with GCP_PADDING_SAME");
+    if (!gcpi_window_ok(x, gcpi_rows[kind].name, c, o.padding, o.at)) return gcpi_nil(x.tape);
     return gcpi_simple(kind, &x, 1, &a, o.name, o.at);
 }
 GCPI_DEF gcp_tensor gcp_max_pool_at(gcp_tensor x, gcp_pool_opts o) { return gcpi_pool(GCP_OP_MAX_POOL, x, o); }
@@ -6022,15 +6037,10 @@ static gcp_tensor gcpi_conv_record(int kind, gcp_tensor x, int name, gcp_tensor 
 
 static int gcpi_conv_options_ok(gcp_tensor x, const char *what, const gcpi_attributes *a, const gcp_conv2d_opts *o)
 {
-    if (!gcpi_enter(x, o->at, what) || !gcpi_padding_ok(x, what, o->padding, o->at)) return 0;
-    if (o->out >= 1 && !gcpi_window_bad(&a->conv, a->conv.same)) return 1;
-    const char *missing = !o->out ? ".out" : !a->conv.kh ? o->kw ? ".kh" : ".k" : !a->conv.kw ? ".kw" : NULL;
-    if (missing) gcpi_fail(x.tape, GCP_E_ARGUMENT, o->at, what, "%s is missing", missing);
-    gcpi_fail(x.tape, GCP_E_ARGUMENT, o->at, what,
-              ".out = %d, .k = %d, .stride = %d, .pad = %d, .dilation = %d, .groups = %d; "
-              "all but .pad at least 1, no .pad with GCP_PADDING_SAME",
-              o->out, a->conv.kh, a->conv.sh, a->conv.pt, a->conv.dh, a->conv.groups);
-    return 0;
+    if (!gcpi_window_ok(x, what, &a->conv, o->padding, o->at)) return 0;
+    if (!o->out) gcpi_fail(x.tape, GCP_E_ARGUMENT, o->at, what, ".out is missing");
+    else if (o->out < 0) gcpi_bad_option(x, o->at, what, ".out", o->out, "at least 1");
+    return o->out > 0;
 }
 
 static gcp_tensor gcpi_conv_layer(int kind, gcp_tensor x, gcp_conv2d_opts o)
@@ -11604,10 +11614,11 @@ static int gcpi_target_ok(gcp_tape *t, const gcp_plan_opts *o)
     const gcp_target *g = o->target;
     if (g->align & (g->align - 1) || g->align > 1 << 30)
         return gcpi_plan_bad(t, o, "the target's .align is not a power of two up to 2^30");
-    if (!gcpi_finite(g->flops_per_second) || !gcpi_finite(g->bytes_per_second) ||
-        !gcpi_finite(g->far_bytes_per_second))
-        return gcpi_plan_bad(
-            t, o, "the target's .flops_per_second, .bytes_per_second or .far_bytes_per_second is not finite");
+    const double rates[] = { g->flops_per_second, g->bytes_per_second, g->far_bytes_per_second };
+    for (int i = 0; i < 3; i++)
+        if (!gcpi_finite(rates[i]) || rates[i] < 0)
+            return gcpi_plan_bad(t, o, "the target's .flops_per_second, .bytes_per_second and .far_bytes_per_second "
+                                       "are 0 (the default) or positive, and finite");
     const gcp_device *d = g->device;
     if (d && (!g->kernels || !d->copy || !d->fill || !d->timed || !d->trouble || !d->play != !d->forget))
         return gcpi_plan_bad(

@@ -103,6 +103,7 @@ static void inputs(void)
     GOOD(gcp_input(net, "a", GCP_SHAPE(1)));
     BAD(GCP_E_SHAPE, SIZES("a"), gcp_input(net, "a", raw_shape(5)));
     BAD(GCP_E_SHAPE, SIZES("a"), gcp_input(net, "a", raw_shape(-1)));
+    BAD(GCP_E_SHAPE, SIZES("a"), gcp_input(net, "a", raw_shape(0)));
     BAD(GCP_E_SHAPE, SIZES("a"), gcp_labels(net, "a", GCP_SHAPE(3, 0)));
     BAD(GCP_E_NAME, "input: " NAMED(""), gcp_input(net, NULL, GCP_SHAPE(3)));
     BAD(GCP_E_NAME, "input: " NAMED(""), gcp_input(net, "", GCP_SHAPE(3)));
@@ -155,23 +156,27 @@ static void parameters(void)
 
 static void windows(void)
 {
-#define CONV(o, k, s, p, d, g)                                                                 \
-    ".out = " o ", .k = " k ", .stride = " s ", .pad = " p ", .dilation = " d ", .groups = " g \
-    "; all but .pad at least 1, no .pad with GCP_PADDING_SAME"
-#define POOL "kernel and strides at least 1, paddings at least 0 and none with GCP_PADDING_SAME"
+#define WINDOW(k, s, d, g, p)                                                            \
+    ".k = " k ", .stride = " s ", .dilation = " d ", .groups = " g ", .pad = " p "; each " \
+    "is 1 to 2^24, .pad 0 to 2^24 and left out with GCP_PADDING_SAME"
     BAD(GCP_E_ARGUMENT, "conv2d: .out is missing", gcp_conv2d(x, .k = 3));
     BAD(GCP_E_ARGUMENT, "conv2d: .k is missing", gcp_conv2d(x, .out = 4));
     BAD(GCP_E_ARGUMENT, "conv2d: .kh is missing", gcp_conv2d(x, .out = 4, .kw = 3));
     BAD(GCP_E_ARGUMENT, "conv_transpose2d: .kw is missing", gcp_conv_transpose2d(x, .out = 4, .kh = 3));
-    BAD(GCP_E_ARGUMENT, "conv2d: " CONV("-1", "3", "1", "0", "1", "1"), gcp_conv2d(x, .out = -1, .k = 3));
-    BAD(GCP_E_ARGUMENT, "conv2d: " CONV("4", "3", "-1", "0", "1", "1"), gcp_conv2d(x, .out = 4, .k = 3, .stride = -1));
-    BAD(GCP_E_ARGUMENT, "conv2d: " CONV("4", "3", "1", "-1", "1", "1"), gcp_conv2d(x, .out = 4, .k = 3, .pad = -1));
-    BAD(GCP_E_ARGUMENT, "conv2d: " CONV("4", "3", "1", "0", "-2", "1"),
+    BAD(GCP_E_ARGUMENT, "conv2d: .out = -1; at least 1", gcp_conv2d(x, .out = -1, .k = 3));
+    BAD(GCP_E_ARGUMENT, "conv2d: " WINDOW("3x3", "-1x-1", "1x1", "1", "0 0 0 0"),
+        gcp_conv2d(x, .out = 4, .k = 3, .stride = -1));
+    BAD(GCP_E_ARGUMENT, "conv2d: " WINDOW("3x3", "1x1", "1x1", "1", "-1 -1 -1 -1"),
+        gcp_conv2d(x, .out = 4, .k = 3, .pad = -1));
+    BAD(GCP_E_ARGUMENT, "conv2d: " WINDOW("3x3", "1x1", "-2x-2", "1", "0 0 0 0"),
         gcp_conv2d(x, .out = 4, .k = 3, .dilation = -2));
-    BAD(GCP_E_ARGUMENT, "conv2d: " CONV("4", "3", "1", "0", "1", "-2"), gcp_conv2d(x, .out = 4, .k = 3, .groups = -2));
-    BAD(GCP_E_ARGUMENT, "conv2d: " CONV("4", "3", "1", "1", "1", "1"),
+    BAD(GCP_E_ARGUMENT, "conv2d: " WINDOW("3x3", "1x1", "1x1", "-2", "0 0 0 0"),
+        gcp_conv2d(x, .out = 4, .k = 3, .groups = -2));
+    BAD(GCP_E_ARGUMENT, "conv2d: " WINDOW("3x3", "1x1", "1x2147483647", "1", "0 0 0 0"),
+        gcp_conv2d(x, .out = 4, .k = 3, .dilation_w = INT_MAX));
+    BAD(GCP_E_ARGUMENT, "conv2d: " WINDOW("3x3", "1x1", "1x1", "1", "1 1 1 1"),
         gcp_conv2d(x, .out = 4, .k = 3, .pad = 1, .padding = GCP_PADDING_SAME));
-    BAD(GCP_E_ARGUMENT, "conv_transpose2d: " CONV("4", "2", "1", "0", "1", "1"),
+    BAD(GCP_E_ARGUMENT, "conv_transpose2d: " WINDOW("2x2", "1x1", "1x1", "1", "0 0 0 2"),
         gcp_conv_transpose2d(x, .out = 4, .k = 2, .pad_right = 2, .padding = GCP_PADDING_SAME));
     GOOD(gcp_conv2d(x, .out = 4, .k = 3, .padding = GCP_PADDING_SAME));
     BAD(GCP_E_SHAPE, "conv2d: 2x8x8x6 does not fit a 9x9 kernel with .out = 4, .pad = 0",
@@ -197,9 +202,11 @@ static void windows(void)
 
 static void pools(void)
 {
-    BAD(GCP_E_ARGUMENT, "max_pool: .k = 0; " POOL, gcp_max_pool(x, .stride = 2));
-    BAD(GCP_E_ARGUMENT, "avg_pool: .k = 2; " POOL, gcp_avg_pool(x, .k = 2, .stride = -2));
-    BAD(GCP_E_ARGUMENT, "max_pool: .k = 3; " POOL, gcp_max_pool(x, .k = 3, .pad = 1, .padding = GCP_PADDING_SAME));
+    BAD(GCP_E_ARGUMENT, "max_pool: .k is missing", gcp_max_pool(x, .stride = 2));
+    BAD(GCP_E_ARGUMENT, "avg_pool: " WINDOW("2x2", "-2x-2", "1x1", "1", "0 0 0 0"),
+        gcp_avg_pool(x, .k = 2, .stride = -2));
+    BAD(GCP_E_ARGUMENT, "max_pool: " WINDOW("3x3", "3x3", "1x1", "1", "1 1 1 1"),
+        gcp_max_pool(x, .k = 3, .pad = 1, .padding = GCP_PADDING_SAME));
     BAD(GCP_E_SHAPE, "max_pool: padding 2 of a 2x2 window", gcp_max_pool(x, .k = 2, .pad = 2));
     BAD(GCP_E_SHAPE, "avg_pool: 2x8x8x6 does not fit a 9x9 kernel with .out = 6, .pad = 0", gcp_avg_pool(x, .k = 9));
     GOOD(gcp_max_pool(x, .k = 2, .pad = 1));
@@ -578,6 +585,13 @@ static void no_room(void)
     CHECK(net == NULL && gcp_error(net) && gcp_error_code(net) == GCP_E_NOMEM);
     CHECK(gcp_tape_make(NULL, .ops = 64) == NULL);
     CHECK_INT(gcp_tape_bytes(.ops = INT_MAX), ==, SIZE_MAX);
+    arena = gcp_arena_from(tape_memory, sizeof tape_memory);
+    line = __LINE__ + 1;
+    net = gcp_tape_make(&arena, .ops = 64, .names = -1);
+    said(GCP_E_ARGUMENT, __LINE__, line,
+         "gcp_tape_make: .ops = 64, .tensors = 0, .parameters = 0, .segments = 0, .names = -1; 0 is the default, the "
+         "most 2^24 - 1 (.tensors 2^26 - 1)");
+    CHECK(gcp_is_nil(gcp_input(net, "x", GCP_SHAPE(2, 4))));
 }
 
 /* ---- plans -----------------------------------------------------------------------------------------------------*/
@@ -713,11 +727,15 @@ static void plan_targets(void)
 {
     gcp_target t = { .align = 48 }, low = { .align = 4 }, isa = { .isa = 99 }, good = { .align = 8 };
     const gcp_target huge = { .align = (size_t)1 << (sizeof(size_t) * 8 - 1) },
-                     endless = { .flops_per_second = HUGE_VAL }, slow = { .bytes_per_second = 1e-300 };
+                     endless = { .flops_per_second = HUGE_VAL }, back = { .far_bytes_per_second = -1 },
+                     slow = { .bytes_per_second = 1e-300 };
     PLAN(GCP_E_PLAN, "the target's .align is not a power of two up to 2^30", gcp_plan_make(loss, .target = &t));
     PLAN(GCP_E_PLAN, "the target's .align is not a power of two up to 2^30", gcp_plan_make(loss, .target = &huge));
-    PLAN(GCP_E_PLAN, "the target's .flops_per_second, .bytes_per_second or .far_bytes_per_second is not finite",
-         gcp_plan_make(loss, .target = &endless));
+#define RATES                                                                                                      \
+    "the target's .flops_per_second, .bytes_per_second and .far_bytes_per_second are 0 (the default) or positive, " \
+    "and finite"
+    PLAN(GCP_E_PLAN, RATES, gcp_plan_make(loss, .target = &endless));
+    PLAN(GCP_E_PLAN, RATES, gcp_plan_make(loss, .target = &back));
     PLAN(GCP_E_PLAN, "at the target's .flops_per_second and .bytes_per_second a step takes no finite time",
          gcp_plan_make(loss, .target = &slow));
     PLAN(GCP_E_PLAN, ".check is GCP_CHECK or 0", gcp_plan_make(loss, .check = 2));

@@ -172,13 +172,31 @@ static int gcpi_pick(int single, int both, int otherwise)
     return gcpi_integer(single ? single : both ? both : otherwise);
 }
 
-static int gcpi_window_bad(const gcpi_conv_attr *a, int same)
+static int gcpi_window_in_range(const gcpi_conv_attr *a)
 {
-    int lowest = GCPI_MIN(GCPI_MIN(a->pt, a->pb), GCPI_MIN(a->pl, a->pr)),
-        highest = GCPI_MAX(GCPI_MAX(a->pt, a->pb), GCPI_MAX(a->pl, a->pr));
-    return a->kh < 1 || a->kw < 1 || a->sh < 1 || a->sw < 1 || a->dh < 1 || a->dw < 1 || a->groups < 1 || lowest < 0 ||
-           highest > (1 << 24) || (same && highest) || a->kh > (1 << 24) || a->kw > (1 << 24) || a->sh > (1 << 24) ||
-           a->sw > (1 << 24) || a->dh > (1 << 24) || a->dw > (1 << 24);
+    const int most = 1 << 24, from1[] = { a->kh, a->kw, a->sh, a->sw, a->dh, a->dw, a->groups },
+              from0[] = { a->pt, a->pb, a->pl, a->pr };
+    for (int i = 0; i < 7; i++)
+        if (from1[i] < 1 || from1[i] > most) return 0;
+    for (int i = 0; i < 4; i++)
+        if (from0[i] < 0 || from0[i] > (a->same ? 0 : most)) return 0;
+    return 1;
+}
+
+/* Checks the options of a convolution or pool. */
+static int gcpi_window_ok(gcp_tensor x, const char *what, const gcpi_conv_attr *a, gcp_padding padding, gcp_at at)
+{
+    if (!gcpi_enter(x, at, what)) return 0;
+    if (padding != GCP_PADDING_EXPLICIT && padding != GCP_PADDING_SAME)
+        gcpi_bad_option(x, at, what, ".padding", (double)padding, "GCP_PADDING_EXPLICIT or GCP_PADDING_SAME");
+    else if (!a->kh || !a->kw)
+        gcpi_fail(x.tape, GCP_E_ARGUMENT, at, what, "%s is missing", a->kh ? ".kw" : a->kw ? ".kh" : ".k");
+    else if (!gcpi_window_in_range(a))
+        gcpi_fail(x.tape, GCP_E_ARGUMENT, at, what,
+                  ".k = %dx%d, .stride = %dx%d, .dilation = %dx%d, .groups = %d, .pad = %d %d %d %d; each is 1 to 2^24, "
+                  ".pad 0 to 2^24 and left out with GCP_PADDING_SAME",
+                  a->kh, a->kw, a->sh, a->sw, a->dh, a->dw, a->groups, a->pt, a->pb, a->pl, a->pr);
+    return x.tape->code == GCP_OK;
 }
 
 static gcpi_attributes gcpi_conv_options(const gcp_conv2d_opts *o)
@@ -196,13 +214,6 @@ static gcpi_attributes gcpi_conv_options(const gcp_conv2d_opts *o)
     return a;
 }
 
-static int gcpi_padding_ok(gcp_tensor x, const char *what, gcp_padding padding, gcp_at at)
-{
-    if (padding == GCP_PADDING_EXPLICIT || padding == GCP_PADDING_SAME) return 1;
-    gcpi_bad_option(x, at, what, ".padding", (double)padding, "GCP_PADDING_EXPLICIT or GCP_PADDING_SAME");
-    return 0;
-}
-
 static gcp_tensor gcpi_pool(int kind, gcp_tensor x, gcp_pool_opts o)
 {
     gcpi_attributes a;
@@ -214,10 +225,7 @@ static gcp_tensor gcpi_pool(int kind, gcp_tensor x, gcp_pool_opts o)
     c->pl = gcpi_pick(o.pad_left, o.pad, 0); c->pr = gcpi_pick(o.pad_right, o.pad, 0);
     c->dh = c->dw = c->groups = 1;
     c->same = o.padding == GCP_PADDING_SAME;
-    if (!gcpi_padding_ok(x, gcpi_rows[kind].name, o.padding, o.at)) return gcpi_nil(x.tape);
-    if (gcpi_window_bad(c, c->same))
-        return gcpi_bad_option(x, o.at, gcpi_rows[kind].name, ".k", c->kh,
-                               "kernel and strides at least 1, paddings at least 0 and none with GCP_PADDING_SAME");
+    if (!gcpi_window_ok(x, gcpi_rows[kind].name, c, o.padding, o.at)) return gcpi_nil(x.tape);
     return gcpi_simple(kind, &x, 1, &a, o.name, o.at);
 }
 GCPI_DEF gcp_tensor gcp_max_pool_at(gcp_tensor x, gcp_pool_opts o) { return gcpi_pool(GCP_OP_MAX_POOL, x, o); }
@@ -258,15 +266,10 @@ static gcp_tensor gcpi_conv_record(int kind, gcp_tensor x, int name, gcp_tensor 
 
 static int gcpi_conv_options_ok(gcp_tensor x, const char *what, const gcpi_attributes *a, const gcp_conv2d_opts *o)
 {
-    if (!gcpi_enter(x, o->at, what) || !gcpi_padding_ok(x, what, o->padding, o->at)) return 0;
-    if (o->out >= 1 && !gcpi_window_bad(&a->conv, a->conv.same)) return 1;
-    const char *missing = !o->out ? ".out" : !a->conv.kh ? o->kw ? ".kh" : ".k" : !a->conv.kw ? ".kw" : NULL;
-    if (missing) gcpi_fail(x.tape, GCP_E_ARGUMENT, o->at, what, "%s is missing", missing);
-    gcpi_fail(x.tape, GCP_E_ARGUMENT, o->at, what,
-              ".out = %d, .k = %d, .stride = %d, .pad = %d, .dilation = %d, .groups = %d; "
-              "all but .pad at least 1, no .pad with GCP_PADDING_SAME",
-              o->out, a->conv.kh, a->conv.sh, a->conv.pt, a->conv.dh, a->conv.groups);
-    return 0;
+    if (!gcpi_window_ok(x, what, &a->conv, o->padding, o->at)) return 0;
+    if (!o->out) gcpi_fail(x.tape, GCP_E_ARGUMENT, o->at, what, ".out is missing");
+    else if (o->out < 0) gcpi_bad_option(x, o->at, what, ".out", o->out, "at least 1");
+    return o->out > 0;
 }
 
 static gcp_tensor gcpi_conv_layer(int kind, gcp_tensor x, gcp_conv2d_opts o)

@@ -128,10 +128,11 @@ static int gcpi_target_ok(gcp_tape *t, const gcp_plan_opts *o)
     const gcp_target *g = o->target;
     if (g->align & (g->align - 1) || g->align > 1 << 30)
         return gcpi_plan_bad(t, o, "the target's .align is not a power of two up to 2^30");
-    if (!gcpi_finite(g->flops_per_second) || !gcpi_finite(g->bytes_per_second) ||
-        !gcpi_finite(g->far_bytes_per_second))
-        return gcpi_plan_bad(
-            t, o, "the target's .flops_per_second, .bytes_per_second or .far_bytes_per_second is not finite");
+    const double rates[] = { g->flops_per_second, g->bytes_per_second, g->far_bytes_per_second };
+    for (int i = 0; i < 3; i++)
+        if (!gcpi_finite(rates[i]) || rates[i] < 0)
+            return gcpi_plan_bad(t, o, "the target's .flops_per_second, .bytes_per_second and .far_bytes_per_second "
+                                       "are 0 (the default) or positive, and finite");
     const gcp_device *d = g->device;
     if (d && (!g->kernels || !d->copy || !d->fill || !d->timed || !d->trouble || !d->play != !d->forget))
         return gcpi_plan_bad(

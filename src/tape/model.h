@@ -209,7 +209,7 @@ static int gcpi_shape_normal(gcp_shape raw, gcp_shape *s)
 {
     static const int place[5][4] = { { 0 }, { 3 }, { 0, 3 }, { 0, 2, 3 }, { 0, 1, 2, 3 } };
     size_t count = 1;
-    if (raw.rank < 0 || raw.rank > 4) return 0;
+    if (raw.rank < 1 || raw.rank > 4) return 0;
     s->rank = raw.rank;
     s->d[0] = s->d[1] = s->d[2] = s->d[3] = 1;
     for (int i = 0; i < raw.rank; i++) {

@@ -21,7 +21,9 @@ static gcpi_capacities gcpi_capacities_of(const gcp_tape_opts *o)
 
 static int gcpi_tape_fits(const gcp_tape_opts *o)     /* gcpi_capacities_of counts in int */
 {
-    return o->ops < (1 << 24) && o->parameters < (1 << 24) && o->tensors < (1 << 26) && o->segments < (1 << 24);
+    const int most = 1 << 24;
+    return o->ops >= 0 && o->ops < most && o->tensors >= 0 && o->tensors < 4 * most && o->parameters >= 0 &&
+           o->parameters < most && o->segments >= 0 && o->segments < most && o->names >= 0;
 }
 
 GCPI_DEF size_t gcp_tape_bytes_at(gcp_tape_opts o)
@@ -65,7 +67,12 @@ GCPI_DEF gcp_tape *gcp_tape_make_at(gcp_arena *arena, gcp_tape_opts o)
     t->arena = arena;
     t->generation = 1;
     t->seed = o.seed;
-    if (!gcpi_tape_fits(&o) || !gcpi_tape_arrays(t, arena, gcpi_capacities_of(&o))) {
+    if (!gcpi_tape_fits(&o))
+        gcpi_fail(t, GCP_E_ARGUMENT, o.at, "gcp_tape_make",
+                  ".ops = %d, .tensors = %d, .parameters = %d, .segments = %d, .names = %d; 0 is the default, the most "
+                  "2^24 - 1 (.tensors 2^26 - 1)",
+                  o.ops, o.tensors, o.parameters, o.segments, o.names);
+    if (t->code || !gcpi_tape_arrays(t, arena, gcpi_capacities_of(&o))) {
         memset(&t->ops, 0, (size_t)((char *)&t->sealed - (char *)&t->ops));
         gcpi_fail(t, GCP_E_NOMEM, o.at, "gcp_tape_make",
                   "an arena of %td bytes is too small for %d ops, which take %zu bytes", arena->size,
