@@ -550,7 +550,8 @@ typedef struct gcp_gradcheck_result {
    Most have a macro of the same name without _at (section 5), which captures the call site and takes the options as
    designated initialisers: gcp_conv2d(x, .out = 16, .k = 3). Shapes are checked where they are recorded. */
 
-/* Arena. memory must outlive everything made from it. gcp_arena_push: zeroed, NULL if it does not fit. */
+/* Arena. memory must outlive everything made from it. gcp_arena_push: zeroed; align: a power of two; NULL if it
+   does not fit. */
 GCP_API gcp_arena gcp_arena_from(void *memory, size_t size);
 GCP_API void     *gcp_arena_push(gcp_arena *arena, ptrdiff_t size, ptrdiff_t align, ptrdiff_t count);
 

@@ -553,7 +553,8 @@ typedef struct gcp_gradcheck_result {
    Most have a macro of the same name without _at (section 5), which captures the call site and takes the options as
    designated initialisers: gcp_conv2d(x, .out = 16, .k = 3). Shapes are checked where they are recorded. */
 
-/* Arena. memory must outlive everything made from it. gcp_arena_push: zeroed, NULL if it does not fit. */
+/* Arena. memory must outlive everything made from it. gcp_arena_push: zeroed; align: a power of two; NULL if it
+   does not fit. */
 GCP_API gcp_arena gcp_arena_from(void *memory, size_t size);
 GCP_API void     *gcp_arena_push(gcp_arena *arena, ptrdiff_t size, ptrdiff_t align, ptrdiff_t count);
 
@@ -1035,7 +1036,7 @@ static ptrdiff_t gcpi_product(ptrdiff_t size, ptrdiff_t count)
 GCPI_DEF void *gcp_arena_push(gcp_arena *a, ptrdiff_t size, ptrdiff_t align, ptrdiff_t count)
 {
     ptrdiff_t bytes = gcpi_product(size, count);
-    if (!a || !a->base || bytes < 0 || align <= 0) return NULL;
+    if (!a || !a->base || bytes < 0 || align <= 0 || align & (align - 1)) return NULL;
     ptrdiff_t pad = (ptrdiff_t)(-(uintptr_t)(a->base + a->used) & (uintptr_t)(align - 1));
     ptrdiff_t room = a->size - a->used - a->scratch;
     if (pad > room || bytes > room - pad) return NULL;
@@ -1677,7 +1678,8 @@ static gcp_tensor gcpi_parameter_of(gcp_tape *t, int kind, int parent, const cha
     char path[256], was[64], is[64];
     if (!t || t->code) return gcpi_nil(t);
     if (!gcpi_shape_normal(raw, &shape)) {
-        gcpi_fail(t, GCP_E_SHAPE, o.at, "parameter", "'%s' needs 1 to 4 sizes, each at least 1", name ? name : "");
+        gcpi_fail(t, GCP_E_SHAPE, o.at, "parameter",
+                  "'%s' needs 1 to 4 sizes, each at least 1, and fewer than 2^57 bytes", name ? name : "");
         return gcpi_nil(t);
     }
     if ((int)o.init < 0 || o.init > GCP_INIT_ONES) {
@@ -5964,8 +5966,8 @@ static int gcpi_window_ok(gcp_tensor x, const char *what, const gcpi_conv_attr *
         gcpi_fail(x.tape, GCP_E_ARGUMENT, at, what, "%s is missing", a->kh ? ".kw" : a->kw ? ".kh" : ".k");
     else if (!gcpi_window_in_range(a))
         gcpi_fail(x.tape, GCP_E_ARGUMENT, at, what,
-                  ".k = %dx%d, .stride = %dx%d, .dilation = %dx%d, .groups = %d, .pad = %d %d %d %d; each is 1 to 2^24, "
-                  ".pad 0 to 2^24 and left out with GCP_PADDING_SAME",
+                  ".k = %dx%d, .stride = %dx%d, .dilation = %dx%d, .groups = %d, .pad = %d %d %d %d; each "
+                  "is 1 to 2^24, .pad 0 to 2^24 and left out with GCP_PADDING_SAME",
                   a->kh, a->kw, a->sh, a->sw, a->dh, a->dw, a->groups, a->pt, a->pb, a->pl, a->pr);
     return x.tape->code == GCP_OK;
 }
@@ -10522,7 +10524,7 @@ typedef struct gcpi_cut {
     int nodes, arcs, *head, *next, *to, *level, *at, *path;
     double *room, kept;               /* per arc: what may still flow; kept: bytes that the cut keeps */
     size_t *own;                      /* per value: bytes that keeping it adds */
-    int *needed;                      /* per value: last task that reads it */
+    int *needed;                      /* per value: last task that reads it; if it lives to the end, the last of all */
     unsigned char *free;              /* per value: resident at the position in question */
 } gcpi_cut;
 
@@ -10564,6 +10566,7 @@ static int gcpi_cut_make(gcpi_cut *c, const gcpi_model *m, gcp_arena *a)
     }
     for (int v = 0; v < m->values; v++) c->needed[v] = m->producer[v];
     for (int t = 0; t < p->task_count; t++) for GCPI_READS(m, t, k) c->needed[m->read[k]] = t;
+    for (int v = 0; v < m->values; v++) if (m->lasting[v]) c->needed[v] = p->task_count - 1;
     return 1;
 }
 
@@ -10658,13 +10661,15 @@ static double gcpi_cut_solve(gcpi_cut *c, int k, double price)
     return flow;
 }
 
-/* The bytes that are live in any case while task k runs. Values that are resident then become free. */
+/* The bytes that are live in any case while task k runs. Values that are resident then become free. A value that lives
+   to the end is live in any case only if it cannot be made again. */
 static size_t gcpi_cut_place(gcpi_cut *c, int k)
 {
     const gcpi_model *m = c->m;
     size_t live = 0, now;
     memset(m->live, 0, m->state_bytes);
-    for (int v = 0; v < m->values; v++) if (m->lasting[v] && m->producer[v] <= k) live += gcpi_revive(m, v);
+    for (int v = 0; v < m->values; v++)
+        if (m->lasting[v] && !m->again[m->producer[v]] && m->producer[v] <= k) live += gcpi_revive(m, v);
     now = gcpi_pass_task(m, k, &live) + m->during[k];
     for GCPI_WRITES(m, k, i) m->members[m->group[m->written[i]]]++;
     for (int v = 0; v < m->values; v++) c->free[v] = m->members[m->group[v]] > 0;
@@ -11159,15 +11164,19 @@ static void gcpi_budget_copies(gcpi_planner *q)
     }
 }
 
+/* The fastest order within the limit. Where it has no layout that fits, the fastest of a lower peak, a few times. */
 static void gcpi_budget_exact(gcpi_planner *q)
 {
+    enum { TRIES = 4 };
     ptrdiff_t scratch = q->a->scratch;
+    size_t limit = gcpi_room(q);
     gcpi_exact x;
-    int made = gcpi_room(q) && gcpi_exact_make(&x, &q->m, q->a);
-    q->coarse |= gcpi_room(q) && !made && gcpi_exact_small(&q->m);
-    if (made && gcpi_exact_search(&x, gcpi_room(q), &q->trial)) {
-        if (!q->opts->far) q->bound = q->trial.seconds;
-        gcpi_offer(q, &q->trial, "exact");
+    int made = limit && gcpi_exact_make(&x, &q->m, q->a);
+    q->coarse |= limit && !made && gcpi_exact_small(&q->m);
+    for (int i = 0; made && i < TRIES && gcpi_exact_search(&x, limit, &q->trial); i++) {
+        if (i == 0 && !q->opts->far) q->bound = q->trial.seconds;
+        if (gcpi_offer(q, &q->trial, "exact") <= q->slab_limit) break;
+        limit = q->trial.peak - 1;
     }
     q->a->scratch = scratch;
 }
@@ -11378,6 +11387,24 @@ static void gcpi_budget_least(gcpi_planner *q)
     q->a->scratch = scratch;
 }
 
+/* Where nothing fits. With far memory no more bytes are needed than without: what is found without comes first. */
+static void gcpi_budget_nothing_fits(gcpi_planner *q)
+{
+    const gcp_plan_opts *opts = q->opts;
+    gcp_plan_opts near = *opts;
+    near.far = 0;
+    q->by_peak = 0;
+    q->opts = &near;
+    if (opts->far && !opts->far_only) gcpi_budget_least(q);
+    q->opts = opts;
+    if (gcpi_has(&q->kept)) return;
+    size_t slab = q->least_slab;
+    int task = q->least_task;
+    gcpi_budget_least(q);
+    if (!slab || slab > q->least_slab) return;
+    q->least_slab = slab; q->least_task = task;
+}
+
 /* Inference has only one order. Where it does not fit, less than was found is asked for until nothing is found. */
 static void gcpi_budget_inference(gcpi_planner *q)
 {
@@ -11403,8 +11430,7 @@ static void gcpi_policy_budget(gcpi_planner *q)
     if (!q->p->training) { gcpi_budget_inference(q); return; }
     if (!gcpi_has(&q->kept)) gcpi_budget_find(q, 1);
     if (!gcpi_has(&q->kept)) {
-        q->by_peak = 0;
-        gcpi_budget_least(q);
+        gcpi_budget_nothing_fits(q);
         if (gcpi_has(&q->kept)) gcpi_budget_search(q, 0, GCPI_ROUNDS);          /* from that order */
     }
     if (gcpi_has(&q->kept)) gcpi_order_copy(&q->best, &q->kept.order);
@@ -11619,6 +11645,10 @@ static int gcpi_target_ok(gcp_tape *t, const gcp_plan_opts *o)
         if (!gcpi_finite(rates[i]) || rates[i] < 0)
             return gcpi_plan_bad(t, o, "the target's .flops_per_second, .bytes_per_second and .far_bytes_per_second "
                                        "are 0 (the default) or positive, and finite");
+    if (g->threads < 0) {
+        gcpi_fail(t, GCP_E_PLAN, o->at, "gcp_plan_make", "the target's .threads = %d; at least 0", g->threads);
+        return 0;
+    }
     const gcp_device *d = g->device;
     if (d && (!g->kernels || !d->copy || !d->fill || !d->timed || !d->trouble || !d->play != !d->forget))
         return gcpi_plan_bad(

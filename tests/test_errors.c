@@ -126,9 +126,9 @@ static gcp_tensor path_of(int letters)
 
 static void parameters(void)
 {
-    BAD(GCP_E_SHAPE, "parameter: 'p' needs 1 to 4 sizes, each at least 1",
+    BAD(GCP_E_SHAPE, "parameter: 'p' needs 1 to 4 sizes, each at least 1, and fewer than 2^57 bytes",
         gcp_param(net, "p", GCP_SHAPE(0), .fan_in = 1));
-    BAD(GCP_E_SHAPE, "parameter: 'p' needs 1 to 4 sizes, each at least 1",
+    BAD(GCP_E_SHAPE, "parameter: 'p' needs 1 to 4 sizes, each at least 1, and fewer than 2^57 bytes",
         gcp_param(net, "p", GCP_SHAPE(INT_MAX, INT_MAX, INT_MAX), .fan_in = 1));
     BAD(GCP_E_NAME, "parameter: the name 'w' is used twice here", gcp_param(net, "w", GCP_SHAPE(4), .fan_in = 1));
     BAD(GCP_E_NAME, "parameter: " NAMED("p q"), gcp_param(net, "p q", GCP_SHAPE(4), .fan_in = 1));
@@ -728,6 +728,7 @@ static void plan_targets(void)
     gcp_target t = { .align = 48 }, low = { .align = 4 }, isa = { .isa = 99 }, good = { .align = 8 };
     const gcp_target huge = { .align = (size_t)1 << (sizeof(size_t) * 8 - 1) },
                      endless = { .flops_per_second = HUGE_VAL }, back = { .far_bytes_per_second = -1 },
+                     fewer = { .threads = -1 },
                      slow = { .bytes_per_second = 1e-300 };
     PLAN(GCP_E_PLAN, "the target's .align is not a power of two up to 2^30", gcp_plan_make(loss, .target = &t));
     PLAN(GCP_E_PLAN, "the target's .align is not a power of two up to 2^30", gcp_plan_make(loss, .target = &huge));
@@ -736,6 +737,7 @@ static void plan_targets(void)
     "and finite"
     PLAN(GCP_E_PLAN, RATES, gcp_plan_make(loss, .target = &endless));
     PLAN(GCP_E_PLAN, RATES, gcp_plan_make(loss, .target = &back));
+    PLAN(GCP_E_PLAN, "the target's .threads = -1; at least 0", gcp_plan_make(loss, .target = &fewer));
     PLAN(GCP_E_PLAN, "at the target's .flops_per_second and .bytes_per_second a step takes no finite time",
          gcp_plan_make(loss, .target = &slow));
     PLAN(GCP_E_PLAN, ".check is GCP_CHECK or 0", gcp_plan_make(loss, .check = 2));

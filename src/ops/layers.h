@@ -193,8 +193,8 @@ static int gcpi_window_ok(gcp_tensor x, const char *what, const gcpi_conv_attr *
         gcpi_fail(x.tape, GCP_E_ARGUMENT, at, what, "%s is missing", a->kh ? ".kw" : a->kw ? ".kh" : ".k");
     else if (!gcpi_window_in_range(a))
         gcpi_fail(x.tape, GCP_E_ARGUMENT, at, what,
-                  ".k = %dx%d, .stride = %dx%d, .dilation = %dx%d, .groups = %d, .pad = %d %d %d %d; each is 1 to 2^24, "
-                  ".pad 0 to 2^24 and left out with GCP_PADDING_SAME",
+                  ".k = %dx%d, .stride = %dx%d, .dilation = %dx%d, .groups = %d, .pad = %d %d %d %d; each "
+                  "is 1 to 2^24, .pad 0 to 2^24 and left out with GCP_PADDING_SAME",
                   a->kh, a->kw, a->sh, a->sw, a->dh, a->dw, a->groups, a->pt, a->pb, a->pl, a->pr);
     return x.tape->code == GCP_OK;
 }

@@ -224,15 +224,19 @@ static void gcpi_budget_copies(gcpi_planner *q)
     }
 }
 
+/* The fastest order within the limit. Where it has no layout that fits, the fastest of a lower peak, a few times. */
 static void gcpi_budget_exact(gcpi_planner *q)
 {
+    enum { TRIES = 4 };
     ptrdiff_t scratch = q->a->scratch;
+    size_t limit = gcpi_room(q);
     gcpi_exact x;
-    int made = gcpi_room(q) && gcpi_exact_make(&x, &q->m, q->a);
-    q->coarse |= gcpi_room(q) && !made && gcpi_exact_small(&q->m);
-    if (made && gcpi_exact_search(&x, gcpi_room(q), &q->trial)) {
-        if (!q->opts->far) q->bound = q->trial.seconds;
-        gcpi_offer(q, &q->trial, "exact");
+    int made = limit && gcpi_exact_make(&x, &q->m, q->a);
+    q->coarse |= limit && !made && gcpi_exact_small(&q->m);
+    for (int i = 0; made && i < TRIES && gcpi_exact_search(&x, limit, &q->trial); i++) {
+        if (i == 0 && !q->opts->far) q->bound = q->trial.seconds;
+        if (gcpi_offer(q, &q->trial, "exact") <= q->slab_limit) break;
+        limit = q->trial.peak - 1;
     }
     q->a->scratch = scratch;
 }
@@ -443,6 +447,24 @@ static void gcpi_budget_least(gcpi_planner *q)
     q->a->scratch = scratch;
 }
 
+/* Where nothing fits. With far memory no more bytes are needed than without: what is found without comes first. */
+static void gcpi_budget_nothing_fits(gcpi_planner *q)
+{
+    const gcp_plan_opts *opts = q->opts;
+    gcp_plan_opts near = *opts;
+    near.far = 0;
+    q->by_peak = 0;
+    q->opts = &near;
+    if (opts->far && !opts->far_only) gcpi_budget_least(q);
+    q->opts = opts;
+    if (gcpi_has(&q->kept)) return;
+    size_t slab = q->least_slab;
+    int task = q->least_task;
+    gcpi_budget_least(q);
+    if (!slab || slab > q->least_slab) return;
+    q->least_slab = slab; q->least_task = task;
+}
+
 /* Inference has only one order. Where it does not fit, less than was found is asked for until nothing is found. */
 static void gcpi_budget_inference(gcpi_planner *q)
 {
@@ -468,8 +490,7 @@ static void gcpi_policy_budget(gcpi_planner *q)
     if (!q->p->training) { gcpi_budget_inference(q); return; }
     if (!gcpi_has(&q->kept)) gcpi_budget_find(q, 1);
     if (!gcpi_has(&q->kept)) {
-        q->by_peak = 0;
-        gcpi_budget_least(q);
+        gcpi_budget_nothing_fits(q);
         if (gcpi_has(&q->kept)) gcpi_budget_search(q, 0, GCPI_ROUNDS);          /* from that order */
     }
     if (gcpi_has(&q->kept)) gcpi_order_copy(&q->best, &q->kept.order);

@@ -9,7 +9,7 @@ typedef struct gcpi_cut {
     int nodes, arcs, *head, *next, *to, *level, *at, *path;
     double *room, kept;               /* per arc: what may still flow; kept: bytes that the cut keeps */
     size_t *own;                      /* per value: bytes that keeping it adds */
-    int *needed;                      /* per value: last task that reads it */
+    int *needed;                      /* per value: last task that reads it; if it lives to the end, the last of all */
     unsigned char *free;              /* per value: resident at the position in question */
 } gcpi_cut;
 
@@ -51,6 +51,7 @@ static int gcpi_cut_make(gcpi_cut *c, const gcpi_model *m, gcp_arena *a)
     }
     for (int v = 0; v < m->values; v++) c->needed[v] = m->producer[v];
     for (int t = 0; t < p->task_count; t++) for GCPI_READS(m, t, k) c->needed[m->read[k]] = t;
+    for (int v = 0; v < m->values; v++) if (m->lasting[v]) c->needed[v] = p->task_count - 1;
     return 1;
 }
 
@@ -145,13 +146,15 @@ static double gcpi_cut_solve(gcpi_cut *c, int k, double price)
     return flow;
 }
 
-/* The bytes that are live in any case while task k runs. Values that are resident then become free. */
+/* The bytes that are live in any case while task k runs. Values that are resident then become free. A value that lives
+   to the end is live in any case only if it cannot be made again. */
 static size_t gcpi_cut_place(gcpi_cut *c, int k)
 {
     const gcpi_model *m = c->m;
     size_t live = 0, now;
     memset(m->live, 0, m->state_bytes);
-    for (int v = 0; v < m->values; v++) if (m->lasting[v] && m->producer[v] <= k) live += gcpi_revive(m, v);
+    for (int v = 0; v < m->values; v++)
+        if (m->lasting[v] && !m->again[m->producer[v]] && m->producer[v] <= k) live += gcpi_revive(m, v);
     now = gcpi_pass_task(m, k, &live) + m->during[k];
     for GCPI_WRITES(m, k, i) m->members[m->group[m->written[i]]]++;
     for (int v = 0; v < m->values; v++) c->free[v] = m->members[m->group[v]] > 0;

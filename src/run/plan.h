@@ -133,6 +133,10 @@ static int gcpi_target_ok(gcp_tape *t, const gcp_plan_opts *o)
         if (!gcpi_finite(rates[i]) || rates[i] < 0)
             return gcpi_plan_bad(t, o, "the target's .flops_per_second, .bytes_per_second and .far_bytes_per_second "
                                        "are 0 (the default) or positive, and finite");
+    if (g->threads < 0) {
+        gcpi_fail(t, GCP_E_PLAN, o->at, "gcp_plan_make", "the target's .threads = %d; at least 0", g->threads);
+        return 0;
+    }
     const gcp_device *d = g->device;
     if (d && (!g->kernels || !d->copy || !d->fill || !d->timed || !d->trouble || !d->play != !d->forget))
         return gcpi_plan_bad(

@@ -47,7 +47,7 @@ static ptrdiff_t gcpi_product(ptrdiff_t size, ptrdiff_t count)
 GCPI_DEF void *gcp_arena_push(gcp_arena *a, ptrdiff_t size, ptrdiff_t align, ptrdiff_t count)
 {
     ptrdiff_t bytes = gcpi_product(size, count);
-    if (!a || !a->base || bytes < 0 || align <= 0) return NULL;
+    if (!a || !a->base || bytes < 0 || align <= 0 || align & (align - 1)) return NULL;
     ptrdiff_t pad = (ptrdiff_t)(-(uintptr_t)(a->base + a->used) & (uintptr_t)(align - 1));
     ptrdiff_t room = a->size - a->used - a->scratch;
     if (pad > room || bytes > room - pad) return NULL;

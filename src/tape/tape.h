@@ -308,7 +308,8 @@ static gcp_tensor gcpi_parameter_of(gcp_tape *t, int kind, int parent, const cha
     char path[256], was[64], is[64];
     if (!t || t->code) return gcpi_nil(t);
     if (!gcpi_shape_normal(raw, &shape)) {
-        gcpi_fail(t, GCP_E_SHAPE, o.at, "parameter", "'%s' needs 1 to 4 sizes, each at least 1", name ? name : "");
+        gcpi_fail(t, GCP_E_SHAPE, o.at, "parameter",
+                  "'%s' needs 1 to 4 sizes, each at least 1, and fewer than 2^57 bytes", name ? name : "");
         return gcpi_nil(t);
     }
     if ((int)o.init < 0 || o.init > GCP_INIT_ONES) {
