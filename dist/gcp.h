@@ -1950,7 +1950,6 @@ typedef struct gcpi_par {
 #define GCPI_UNROLL
 #endif
 
-enum { GCPI_ISA_SCALAR, GCPI_ISA_V128, GCPI_ISA_AVX2, GCPI_ISA_AVX512 };
 enum { GCPI_FORWARD, GCPI_BACKWARD_DATA, GCPI_BACKWARD_WEIGHTS };
 enum {
     GCPI_ROWS = 24, /* rows walked together: whole tiles of every kernel of gcpi_simd */
@@ -2232,12 +2231,12 @@ static gcpi_simd gcpi_simd_of(int isa)
         { gcpi_avx512_8x1, gcpi_avx512_8x2, gcpi_avx512_8x3, gcpi_avx512_6x4 },
         gcpi_avx512_copy, gcpi_avx512_turn, GCPI_STRIPPERS(gcpi_avx512), gcpi_avx512_5x4 };
     static const gcpi_simd avx2 = GCPI_SIMD(gcpi_avx2, 32);
-    if (isa == GCPI_ISA_AVX512) return avx512;
-    if (isa == GCPI_ISA_AVX2) return avx2;
+    if (isa == GCP_ISA_AVX512) return avx512;
+    if (isa == GCP_ISA_AVX2) return avx2;
 #endif
 #if GCPI_VECTORS
     static const gcpi_simd v128 = GCPI_SIMD(gcpi_v128, 16);
-    if (isa != GCPI_ISA_SCALAR) return v128;
+    if (isa != GCP_ISA_SCALAR) return v128;
 #endif
     (void)isa;
     return scalar;
@@ -2248,10 +2247,10 @@ static int gcpi_isa_best(void)
 #if GCPI_X86
     __builtin_cpu_init();
     if (__builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512vl") && __builtin_cpu_supports("fma"))
-        return GCPI_ISA_AVX512;
-    if (__builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma")) return GCPI_ISA_AVX2;
+        return GCP_ISA_AVX512;
+    if (__builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma")) return GCP_ISA_AVX2;
 #endif
-    return GCPI_VECTORS ? GCPI_ISA_V128 : GCPI_ISA_SCALAR;
+    return GCPI_VECTORS ? GCP_ISA_V128 : GCP_ISA_SCALAR;
 }
 
 /* Runs tasks, in several goes where an int cannot count them: a task's number is *base + index. */
@@ -3684,14 +3683,14 @@ static void gcpi_gemm(int ta, int tb, int m, int n, int k, const gcp_real *a, pt
 #define GCPI_EIGHT
 #endif
 #if GCPI_X86
-#define GCPI_WIDE(NAME, PARAMETERS, ARGUMENTS, TARGET)                                                        \
-    GCPI_LOOP void NAME##_any PARAMETERS { NAME##_body ARGUMENTS; }                                           \
-    GCPI_LOOP GCPI_AVX2 void NAME##_avx2 PARAMETERS { NAME##_body ARGUMENTS; }                                \
-    GCPI_LOOP GCPI_AVX512 void NAME##_avx512 PARAMETERS { NAME##_body ARGUMENTS; }                            \
-    static void NAME PARAMETERS                                                                               \
-    {                                                                                                         \
-        int isa = (TARGET)->isa - GCP_ISA_SCALAR + GCPI_ISA_SCALAR;                                           \
-        (isa == GCPI_ISA_AVX512 ? NAME##_avx512 : isa == GCPI_ISA_AVX2 ? NAME##_avx2 : NAME##_any) ARGUMENTS; \
+#define GCPI_WIDE(NAME, PARAMETERS, ARGUMENTS, TARGET)                                                      \
+    GCPI_LOOP void NAME##_any PARAMETERS { NAME##_body ARGUMENTS; }                                         \
+    GCPI_LOOP GCPI_AVX2 void NAME##_avx2 PARAMETERS { NAME##_body ARGUMENTS; }                              \
+    GCPI_LOOP GCPI_AVX512 void NAME##_avx512 PARAMETERS { NAME##_body ARGUMENTS; }                          \
+    static void NAME PARAMETERS                                                                             \
+    {                                                                                                       \
+        int isa = (TARGET)->isa;                                                                            \
+        (isa == GCP_ISA_AVX512 ? NAME##_avx512 : isa == GCP_ISA_AVX2 ? NAME##_avx2 : NAME##_any) ARGUMENTS; \
     }
 #else
 #define GCPI_WIDE(NAME, PARAMETERS, ARGUMENTS, TARGET) GCPI_LOOP void NAME PARAMETERS { NAME##_body ARGUMENTS; }
@@ -3730,7 +3729,7 @@ static gcpi_par gcpi_par_of(const gcp_target *target)
     par.parallel_for = target->parallel_for ? target->parallel_for : gcpi_default_for;
     par.context = target->parallel_for ? target->context : (void *)(uintptr_t)&target->threads;
     par.threads = target->threads;
-    par.isa = target->isa - GCP_ISA_SCALAR + GCPI_ISA_SCALAR;
+    par.isa = target->isa;
     return par;
 }
 
@@ -3811,7 +3810,7 @@ static gcp_target gcpi_target_of(const gcp_target *given)
     if (given) t = *given;
     if (!t.name) t.name = "cpu";
     if (!t.align) t.align = 64;
-    if (t.isa == GCP_ISA_BEST) t.isa = gcpi_isa_best() - GCPI_ISA_SCALAR + GCP_ISA_SCALAR;
+    if (t.isa == GCP_ISA_BEST) t.isa = gcpi_isa_best();
     if (t.flops_per_second <= 0) t.flops_per_second = 1e11;
     if (t.bytes_per_second <= 0) t.bytes_per_second = 1e10;
     if (t.far_bytes_per_second <= 0) t.far_bytes_per_second = 1e10;
@@ -5554,7 +5553,7 @@ static void gcpi_seed_forward(const gcp_call *c) { *(gcp_real *)c->out[0].data =
 
 /* norm: forward adds the squares of one gradient to the sum in the workspace (the first gradient sets it). backward
    turns the sum into the step's gradient scale. */
-static void gcpi_norm_add(const gcp_call *c)
+static void gcpi_gradient_norm_add(const gcp_call *c)
 {
     const gcp_real *g = (const gcp_real *)c->in[0].data;
     size_t count = gcpi_count(c->in[0].shape);
@@ -5562,13 +5561,17 @@ static void gcpi_norm_add(const gcp_call *c)
     for (size_t i = 0; i < count; i++) sum += (double)g[i] * (double)g[i];
     *(double *)c->workspace = sum;
 }
-static void gcpi_norm_finish(const gcp_call *c)
+static void gcpi_gradient_norm_finish(const gcp_call *c)
 {
     gcp_step_numbers *n = (gcp_step_numbers *)(uintptr_t)c->numbers;
     double limit = ((const gcp_plan_opts *)c->attributes)->clip_norm, scale = 1.0 / n->micros;
     n->gradient_scale = scale * GCPI_MIN(1.0, limit / (sqrt(*(double *)c->workspace) * scale + 1e-6));
 }
-static void gcpi_norm_workspace(const gcp_cost_call *c, gcp_cost *cost) { (void)c; cost->workspace = sizeof(double); }
+static void gcpi_gradient_norm_workspace(const gcp_cost_call *c, gcp_cost *cost)
+{
+    (void)c;
+    cost->workspace = sizeof(double);
+}
 
 /* update: in: the gradient, and how often the slots were updated so far (uint64_t); out: the value, up to two slots. */
 typedef struct gcpi_update_job {
@@ -5696,7 +5699,7 @@ static const gcp_op gcpi_rows[GCP_ROW_COUNT] = {
     { "custom",        NULL, NULL, NULL, NULL, 0, 0, 0, 1, NULL },
     { "apply",         NULL, gcpi_apply_forward, NULL, NULL, 0, 0, GCP_FLAG_IN_PLACE, 2, NULL },
     { "seed",          NULL, gcpi_seed_forward, NULL, NULL, 0, 0, 0, 1, NULL },
-    { "norm",          NULL, gcpi_norm_add, gcpi_norm_finish, gcpi_norm_workspace, 0, 0, 0, 0, NULL },
+    { "norm", NULL, gcpi_gradient_norm_add, gcpi_gradient_norm_finish, gcpi_gradient_norm_workspace, 0, 0, 0, 0, NULL },
     { "update",        NULL, gcpi_update_forward, NULL, NULL, 0, 0, 0, 3, NULL },
 };
 #undef GCPI_ROW
@@ -8071,7 +8074,7 @@ static void gcpi_in_place(const gcpi_problem *p, const gcpi_list *list, gcpi_liv
 }
 
 /* Live bytes at each instruction, workspace included; the most of them. */
-static void gcpi_profile(const gcpi_problem *p, const gcpi_list *list, gcpi_lives *l, size_t *live)
+static void gcpi_live_bytes(const gcpi_problem *p, const gcpi_list *list, gcpi_lives *l, size_t *live)
 {
     size_t align = p->target.align, now = 0;
     memset(live, 0, (size_t)(list->count + 1) * sizeof *live);
@@ -8105,7 +8108,7 @@ static int gcpi_lives_make(const gcpi_problem *p, const gcpi_list *list, gcpi_li
     gcpi_values_sort(p, l, order, count);
     gcpi_buffers_make(p, l, order);
     gcpi_in_place(p, list, l);
-    gcpi_profile(p, list, l, *live);
+    gcpi_live_bytes(p, list, l, *live);
     a->scratch = scratch;
     return 1;
 }
@@ -9967,7 +9970,7 @@ static int gcpi_move_slide(gcpi_search *s)
     return 1;
 }
 
-static int gcpi_move(gcpi_search *s)
+static int gcpi_search_change(gcpi_search *s)
 {
     uint32_t kind = gcpi_draw(s, 8);
     s->removed = s->ahead = -1;
@@ -9999,7 +10002,7 @@ static int gcpi_hope(gcpi_search *s, double worst)
 /* Tries a move, taken if its energy is below a random threshold; returns how many instructions were looked at. */
 static int gcpi_search_step(gcpi_search *s, double heat)
 {
-    if (!gcpi_move(s)) return s->spacing;
+    if (!gcpi_search_change(s)) return s->spacing;
     double worst = gcpi_energy(s, s->now.peak, s->now.seconds) - heat * log(1 - gcpi_chance(s));
     if (!gcpi_hope(s, worst)) return s->spacing;
     int looked = s->spacing, valid = gcpi_walk(s);
@@ -11658,7 +11661,7 @@ static int gcpi_target_ok(gcp_tape *t, const gcp_plan_opts *o)
         return gcpi_plan_bad(t, o, "the target's .copy_start and .copy_wait belong together");
     if (g->align && g->align < sizeof(double))
         return gcpi_plan_bad(t, o, "the target's .align is below 8");
-    if (g->isa < 0 || (g->isa > 0 && g->isa - GCP_ISA_SCALAR > gcpi_isa_best() - GCPI_ISA_SCALAR))
+    if (g->isa < 0 || g->isa > gcpi_isa_best())
         return gcpi_plan_bad(t, o, "this machine does not have the target's .isa");
     return 1;
 }

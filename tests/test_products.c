@@ -249,7 +249,16 @@ static void convolutions(int shapes)
     for (int i = 0; i < shapes; i++) {
         gcpi_conv c = random_conv();
         operands o = operands_of(&c, below(2));
-        for (int pass = 0; pass < 3; pass++) conv_pass(&c, pass, &o, i % (gcpi_isa_best() + 1));
+        for (int pass = 0; pass < 3; pass++) conv_pass(&c, pass, &o, 1 + i % gcpi_isa_best());
+        operands_free(&o);
+    }
+}
+
+static void on_every_isa(const gcpi_conv *c)
+{
+    for (int isa = GCP_ISA_SCALAR; isa <= gcpi_isa_best(); isa++) {
+        operands o = operands_of(c, 0);
+        for (int pass = 0; pass < 3; pass++) conv_pass(c, pass, &o, isa);
         operands_free(&o);
     }
 }
@@ -258,12 +267,8 @@ static void convolutions(int shapes)
    pitches. */
 static void wide(void)
 {
-    gcpi_conv c = { 1, 8, 8, 300, 320, 4, 4, 64, 70, 5, 5, 1, 1, 0, 0, 1, 1, 1 };
-    for (int isa = 0; isa <= gcpi_isa_best(); isa++) {
-        operands o = operands_of(&c, 0);
-        for (int pass = 0; pass < 3; pass++) conv_pass(&c, pass, &o, isa);
-        operands_free(&o);
-    }
+    const gcpi_conv c = { 1, 8, 8, 300, 320, 4, 4, 64, 70, 5, 5, 1, 1, 0, 0, 1, 1, 1 };
+    on_every_isa(&c);
 }
 
 /* Shapes that take a path of their own. 1x1, where the roles of x and dy may be swapped: strided, and padded below and
@@ -293,13 +298,7 @@ static void directed(void)
                                         { 1, 4, 70, 5, 5, 4, 70, 58, 58, 3, 3, 1, 1, 1, 1, 1, 1, 1 },
                                         { 1, 1, 17, 1, 1, 1, 17, 1, 1, 1, 9, 1, 1, 0, 4, 1, 1, 1 },
                                         { 1, 1, 33, 1, 1, 1, 33, 3, 3, 1, 9, 1, 1, 0, 4, 1, 1, 1 } };
-    for (size_t i = 0; i < sizeof shapes / sizeof *shapes; i++)
-        for (int isa = 0; isa <= gcpi_isa_best(); isa++) {
-            const gcpi_conv *c = &shapes[i];
-            operands o = operands_of(c, 0);
-            for (int pass = 0; pass < 3; pass++) conv_pass(c, pass, &o, isa);
-            operands_free(&o);
-        }
+    for (size_t i = 0; i < sizeof shapes / sizeof *shapes; i++) on_every_isa(&shapes[i]);
 }
 
 /* A plan asks for scratch before it knows pitches, so that of a pitched tensor is no larger. */
@@ -307,7 +306,7 @@ static void scratch_sweep(int shapes)
 {
     for (int i = 0; i < shapes; i++) {
         int threads = between(1, THREADS), k = between(1, 7), size = between(k, 64);
-        gcpi_par par = par_of(&threads, below(gcpi_isa_best() + 1));
+        gcpi_par par = par_of(&threads, 1 + below(gcpi_isa_best()));
         gcpi_conv dense = { between(1, 8),
                             size,
                             size,
@@ -394,7 +393,7 @@ int main(int argc, char **argv)
     wide();
     directed();
     scratch_sweep(40 * shapes);
-    for (int i = 0; i < shapes / 2; i++) product(i % (gcpi_isa_best() + 1));
+    for (int i = 0; i < shapes / 2; i++) product(1 + i % gcpi_isa_best());
 #ifdef GCP_USE_CBLAS
     CHECK_INT(blas_most, ==, 1);
 #endif

@@ -57,7 +57,6 @@ typedef struct gcpi_par {
 #define GCPI_UNROLL
 #endif
 
-enum { GCPI_ISA_SCALAR, GCPI_ISA_V128, GCPI_ISA_AVX2, GCPI_ISA_AVX512 };
 enum { GCPI_FORWARD, GCPI_BACKWARD_DATA, GCPI_BACKWARD_WEIGHTS };
 enum {
     GCPI_ROWS = 24, /* rows walked together: whole tiles of every kernel of gcpi_simd */
@@ -339,12 +338,12 @@ static gcpi_simd gcpi_simd_of(int isa)
         { gcpi_avx512_8x1, gcpi_avx512_8x2, gcpi_avx512_8x3, gcpi_avx512_6x4 },
         gcpi_avx512_copy, gcpi_avx512_turn, GCPI_STRIPPERS(gcpi_avx512), gcpi_avx512_5x4 };
     static const gcpi_simd avx2 = GCPI_SIMD(gcpi_avx2, 32);
-    if (isa == GCPI_ISA_AVX512) return avx512;
-    if (isa == GCPI_ISA_AVX2) return avx2;
+    if (isa == GCP_ISA_AVX512) return avx512;
+    if (isa == GCP_ISA_AVX2) return avx2;
 #endif
 #if GCPI_VECTORS
     static const gcpi_simd v128 = GCPI_SIMD(gcpi_v128, 16);
-    if (isa != GCPI_ISA_SCALAR) return v128;
+    if (isa != GCP_ISA_SCALAR) return v128;
 #endif
     (void)isa;
     return scalar;
@@ -355,10 +354,10 @@ static int gcpi_isa_best(void)
 #if GCPI_X86
     __builtin_cpu_init();
     if (__builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512vl") && __builtin_cpu_supports("fma"))
-        return GCPI_ISA_AVX512;
-    if (__builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma")) return GCPI_ISA_AVX2;
+        return GCP_ISA_AVX512;
+    if (__builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma")) return GCP_ISA_AVX2;
 #endif
-    return GCPI_VECTORS ? GCPI_ISA_V128 : GCPI_ISA_SCALAR;
+    return GCPI_VECTORS ? GCP_ISA_V128 : GCP_ISA_SCALAR;
 }
 
 /* Runs tasks, in several goes where an int cannot count them: a task's number is *base + index. */

@@ -164,7 +164,7 @@ static void gcpi_seed_forward(const gcp_call *c) { *(gcp_real *)c->out[0].data =
 
 /* norm: forward adds the squares of one gradient to the sum in the workspace (the first gradient sets it). backward
    turns the sum into the step's gradient scale. */
-static void gcpi_norm_add(const gcp_call *c)
+static void gcpi_gradient_norm_add(const gcp_call *c)
 {
     const gcp_real *g = (const gcp_real *)c->in[0].data;
     size_t count = gcpi_count(c->in[0].shape);
@@ -172,13 +172,17 @@ static void gcpi_norm_add(const gcp_call *c)
     for (size_t i = 0; i < count; i++) sum += (double)g[i] * (double)g[i];
     *(double *)c->workspace = sum;
 }
-static void gcpi_norm_finish(const gcp_call *c)
+static void gcpi_gradient_norm_finish(const gcp_call *c)
 {
     gcp_step_numbers *n = (gcp_step_numbers *)(uintptr_t)c->numbers;
     double limit = ((const gcp_plan_opts *)c->attributes)->clip_norm, scale = 1.0 / n->micros;
     n->gradient_scale = scale * GCPI_MIN(1.0, limit / (sqrt(*(double *)c->workspace) * scale + 1e-6));
 }
-static void gcpi_norm_workspace(const gcp_cost_call *c, gcp_cost *cost) { (void)c; cost->workspace = sizeof(double); }
+static void gcpi_gradient_norm_workspace(const gcp_cost_call *c, gcp_cost *cost)
+{
+    (void)c;
+    cost->workspace = sizeof(double);
+}
 
 /* update: in: the gradient, and how often the slots were updated so far (uint64_t); out: the value, up to two slots. */
 typedef struct gcpi_update_job {

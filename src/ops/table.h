@@ -46,7 +46,7 @@ static const gcp_op gcpi_rows[GCP_ROW_COUNT] = {
     { "custom",        NULL, NULL, NULL, NULL, 0, 0, 0, 1, NULL },
     { "apply",         NULL, gcpi_apply_forward, NULL, NULL, 0, 0, GCP_FLAG_IN_PLACE, 2, NULL },
     { "seed",          NULL, gcpi_seed_forward, NULL, NULL, 0, 0, 0, 1, NULL },
-    { "norm",          NULL, gcpi_norm_add, gcpi_norm_finish, gcpi_norm_workspace, 0, 0, 0, 0, NULL },
+    { "norm", NULL, gcpi_gradient_norm_add, gcpi_gradient_norm_finish, gcpi_gradient_norm_workspace, 0, 0, 0, 0, NULL },
     { "update",        NULL, gcpi_update_forward, NULL, NULL, 0, 0, 0, 3, NULL },
 };
 #undef GCPI_ROW

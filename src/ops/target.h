@@ -20,14 +20,14 @@
 #define GCPI_EIGHT
 #endif
 #if GCPI_X86
-#define GCPI_WIDE(NAME, PARAMETERS, ARGUMENTS, TARGET)                                                        \
-    GCPI_LOOP void NAME##_any PARAMETERS { NAME##_body ARGUMENTS; }                                           \
-    GCPI_LOOP GCPI_AVX2 void NAME##_avx2 PARAMETERS { NAME##_body ARGUMENTS; }                                \
-    GCPI_LOOP GCPI_AVX512 void NAME##_avx512 PARAMETERS { NAME##_body ARGUMENTS; }                            \
-    static void NAME PARAMETERS                                                                               \
-    {                                                                                                         \
-        int isa = (TARGET)->isa - GCP_ISA_SCALAR + GCPI_ISA_SCALAR;                                           \
-        (isa == GCPI_ISA_AVX512 ? NAME##_avx512 : isa == GCPI_ISA_AVX2 ? NAME##_avx2 : NAME##_any) ARGUMENTS; \
+#define GCPI_WIDE(NAME, PARAMETERS, ARGUMENTS, TARGET)                                                      \
+    GCPI_LOOP void NAME##_any PARAMETERS { NAME##_body ARGUMENTS; }                                         \
+    GCPI_LOOP GCPI_AVX2 void NAME##_avx2 PARAMETERS { NAME##_body ARGUMENTS; }                              \
+    GCPI_LOOP GCPI_AVX512 void NAME##_avx512 PARAMETERS { NAME##_body ARGUMENTS; }                          \
+    static void NAME PARAMETERS                                                                             \
+    {                                                                                                       \
+        int isa = (TARGET)->isa;                                                                            \
+        (isa == GCP_ISA_AVX512 ? NAME##_avx512 : isa == GCP_ISA_AVX2 ? NAME##_avx2 : NAME##_any) ARGUMENTS; \
     }
 #else
 #define GCPI_WIDE(NAME, PARAMETERS, ARGUMENTS, TARGET) GCPI_LOOP void NAME PARAMETERS { NAME##_body ARGUMENTS; }
@@ -66,7 +66,7 @@ static gcpi_par gcpi_par_of(const gcp_target *target)
     par.parallel_for = target->parallel_for ? target->parallel_for : gcpi_default_for;
     par.context = target->parallel_for ? target->context : (void *)(uintptr_t)&target->threads;
     par.threads = target->threads;
-    par.isa = target->isa - GCP_ISA_SCALAR + GCPI_ISA_SCALAR;
+    par.isa = target->isa;
     return par;
 }
 
@@ -147,7 +147,7 @@ static gcp_target gcpi_target_of(const gcp_target *given)
     if (given) t = *given;
     if (!t.name) t.name = "cpu";
     if (!t.align) t.align = 64;
-    if (t.isa == GCP_ISA_BEST) t.isa = gcpi_isa_best() - GCPI_ISA_SCALAR + GCP_ISA_SCALAR;
+    if (t.isa == GCP_ISA_BEST) t.isa = gcpi_isa_best();
     if (t.flops_per_second <= 0) t.flops_per_second = 1e11;
     if (t.bytes_per_second <= 0) t.bytes_per_second = 1e10;
     if (t.far_bytes_per_second <= 0) t.far_bytes_per_second = 1e10;

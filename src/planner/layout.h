@@ -123,7 +123,7 @@ static void gcpi_in_place(const gcpi_problem *p, const gcpi_list *list, gcpi_liv
 }
 
 /* Live bytes at each instruction, workspace included; the most of them. */
-static void gcpi_profile(const gcpi_problem *p, const gcpi_list *list, gcpi_lives *l, size_t *live)
+static void gcpi_live_bytes(const gcpi_problem *p, const gcpi_list *list, gcpi_lives *l, size_t *live)
 {
     size_t align = p->target.align, now = 0;
     memset(live, 0, (size_t)(list->count + 1) * sizeof *live);
@@ -157,7 +157,7 @@ static int gcpi_lives_make(const gcpi_problem *p, const gcpi_list *list, gcpi_li
     gcpi_values_sort(p, l, order, count);
     gcpi_buffers_make(p, l, order);
     gcpi_in_place(p, list, l);
-    gcpi_profile(p, list, l, *live);
+    gcpi_live_bytes(p, list, l, *live);
     a->scratch = scratch;
     return 1;
 }

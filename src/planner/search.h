@@ -319,7 +319,7 @@ static int gcpi_move_slide(gcpi_search *s)
     return 1;
 }
 
-static int gcpi_move(gcpi_search *s)
+static int gcpi_search_change(gcpi_search *s)
 {
     uint32_t kind = gcpi_draw(s, 8);
     s->removed = s->ahead = -1;
@@ -351,7 +351,7 @@ static int gcpi_hope(gcpi_search *s, double worst)
 /* Tries a move, taken if its energy is below a random threshold; returns how many instructions were looked at. */
 static int gcpi_search_step(gcpi_search *s, double heat)
 {
-    if (!gcpi_move(s)) return s->spacing;
+    if (!gcpi_search_change(s)) return s->spacing;
     double worst = gcpi_energy(s, s->now.peak, s->now.seconds) - heat * log(1 - gcpi_chance(s));
     if (!gcpi_hope(s, worst)) return s->spacing;
     int looked = s->spacing, valid = gcpi_walk(s);

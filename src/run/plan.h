@@ -146,7 +146,7 @@ static int gcpi_target_ok(gcp_tape *t, const gcp_plan_opts *o)
         return gcpi_plan_bad(t, o, "the target's .copy_start and .copy_wait belong together");
     if (g->align && g->align < sizeof(double))
         return gcpi_plan_bad(t, o, "the target's .align is below 8");
-    if (g->isa < 0 || (g->isa > 0 && g->isa - GCP_ISA_SCALAR > gcpi_isa_best() - GCPI_ISA_SCALAR))
+    if (g->isa < 0 || g->isa > gcpi_isa_best())
         return gcpi_plan_bad(t, o, "this machine does not have the target's .isa");
     return 1;
 }
