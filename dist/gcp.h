@@ -9555,7 +9555,7 @@ static void gcpi_policy_segments(gcpi_planner *q)
 {
     const gcpi_problem *p = q->p;
     const gcp_tape *t = p->tape;
-    int blocks = 0;
+    int segmented = 0;
     for (int tail = 0; tail < 2; tail++) {
         int last = 0;
         gcpi_choice_clear(q);
@@ -9564,11 +9564,14 @@ static void gcpi_policy_segments(gcpi_planner *q)
             q->now.parent[s] = t->segments[s].parent;
             q->now.depth[s] = t->segments[s].depth;
         }
-        for (int f = 0; f < p->forward; f++) { q->now.segment[f] = p->tasks[f].segment; blocks |= p->tasks[f].segment; }
+        for (int f = 0; f < p->forward; f++) {
+            q->now.segment[f] = p->tasks[f].segment;
+            segmented |= p->tasks[f].segment;
+        }
         for (int f = p->forward - 1; tail && f >= 0 && !last; f--) last = p->tasks[f].segment;
         for (int f = p->forward - 1; last && f >= 0 && !p->tasks[f].segment; f--) q->now.segment[f] = last;
         gcpi_try(q);
-        if (!blocks) break;
+        if (!segmented) break;
     }
 }
 
@@ -11516,7 +11519,7 @@ static int gcpi_choose(gcpi_planner *q)
 /* A plan, from options to a verified list with addresses: problem, choice, list, lifetimes, layout, verification. */
 
 /* a buffer of the placed list, as reports, .check and the figures need it */
-typedef struct gcpi_extent { size_t offset, bytes; int first, last, item, again; } gcpi_extent;
+typedef struct gcpi_plan_buffer { size_t offset, bytes; int first, last, item, again; } gcpi_plan_buffer;
 
 /* What a plan is bound to. The slab moves inside the memory that gcp_bind was given when the state grows. */
 typedef struct gcpi_bound_state {
@@ -11547,9 +11550,9 @@ typedef struct gcpi_plan {
     gcpi_placed *placed;              /* per operand, in list order */
     size_t *live;                     /* per instruction */
     double *seconds;                  /* per instruction, measured; 0: not yet */
-    gcpi_extent *blocks; int block_count;
+    gcpi_plan_buffer *buffers; int buffer_count;
     ptrdiff_t *where;                 /* per item: offset in the slab of its last value, -1: none */
-    /* .check: per item the hash of its first value; the buffers (indices of blocks) that die at each instruction:
+    /* .check: per item the hash of its first value; the buffers (indices of buffers) that die at each instruction:
        dying[dying_first[i]] up to dying[dying_first[i + 1]] */
     uint64_t *hashes; int *dying, *dying_first;
     /* keep_all: slab bytes of the keep-all plan, 0 where not known */
@@ -11786,31 +11789,30 @@ static void gcpi_plan_place(gcpi_plan *in, const gcpi_lives *l)
     }
 }
 
-static void gcpi_plan_blocks(gcpi_plan *in, const gcpi_lives *l)
+static void gcpi_plan_buffers(gcpi_plan *in, const gcpi_lives *l)
 {
-    for (int b = 0, n = 0; b < l->buffer_count; b++) {
-        const gcpi_buffer *x = &l->buffers[b];
+    for (int i = 0; i < l->buffer_count; i++) {
+        const gcpi_buffer *x = &l->buffers[i];
         if (x->joined >= 0) continue;
-        gcpi_extent *block = &in->blocks[n++];
-        block->offset = x->offset;
-        block->bytes = x->bytes;
-        block->first = x->first;
-        block->last = x->last;
-        block->item = x->root;
-        block->again = in->list.at[x->first].kind == 'R';
-        in->block_count = n;
+        gcpi_plan_buffer *b = &in->buffers[in->buffer_count++];
+        b->offset = x->offset;
+        b->bytes = x->bytes;
+        b->first = x->first;
+        b->last = x->last;
+        b->item = x->root;
+        b->again = in->list.at[x->first].kind == 'R';
     }
 }
 
 static int gcpi_plan_deaths(gcpi_plan *in, gcp_arena *a)
 {
     in->hashes = GCPI_NEW(a, uint64_t, in->p.item_count);
-    in->dying = GCPI_NEW(a, int, in->block_count + 1);
+    in->dying = GCPI_NEW(a, int, in->buffer_count + 1);
     in->dying_first = GCPI_NEW(a, int, in->list.count + 2);
     if (!in->hashes || !in->dying || !in->dying_first) return 0;
-    for (int b = 0; b < in->block_count; b++) in->dying_first[in->blocks[b].last + 1]++;
+    for (int b = 0; b < in->buffer_count; b++) in->dying_first[in->buffers[b].last + 1]++;
     for (ptrdiff_t i = 0; i < in->list.count; i++) in->dying_first[i + 1] += in->dying_first[i];
-    for (int b = 0; b < in->block_count; b++) in->dying[in->dying_first[in->blocks[b].last]++] = b;
+    for (int b = 0; b < in->buffer_count; b++) in->dying[in->dying_first[in->buffers[b].last]++] = b;
     for (ptrdiff_t i = in->list.count; i > 0; i--) in->dying_first[i] = in->dying_first[i - 1];
     in->dying_first[0] = 0;
     return 1;
@@ -11919,14 +11921,14 @@ static int gcpi_plan_settle(gcp_plan *plan, gcp_arena *a)
     in->live = GCPI_NEW(a, size_t, in->list.count + 1);
     in->where = GCPI_NEW(a, ptrdiff_t, in->p.item_count);
     in->seconds = GCPI_NEW(a, double, in->list.count);
-    in->blocks = GCPI_NEW(a, gcpi_extent, lives.buffer_count + 1);
-    if (!in->placed || !in->live || !in->where || !in->seconds || !in->blocks) return 0;
+    in->buffers = GCPI_NEW(a, gcpi_plan_buffer, lives.buffer_count + 1);
+    if (!in->placed || !in->live || !in->where || !in->seconds || !in->buffers) return 0;
     memcpy(in->live, live, (size_t)in->list.count * sizeof *live);
     /* lives.peak rounds every buffer up to align; the slab ends at the last buffer's last byte */
     in->live_peak = GCPI_MIN(lives.peak, in->slab_bytes);
     in->peak_at = lives.peak_at;
     gcpi_plan_place(in, &lives);
-    gcpi_plan_blocks(in, &lives);
+    gcpi_plan_buffers(in, &lives);
     a->scratch = scratch;
     if (!gcpi_verify(&in->p, &in->list, in->placed, in->slab_bytes, message, sizeof message, a)) {
         if (*message) gcpi_fail(in->p.tape, GCP_E_LIST, in->opts.at, "gcp_plan_make", "%s", message);
@@ -12116,8 +12118,8 @@ static void gcpi_plan_split(gcp_plan *plan)
         *(t->parameters[i].kind == GCPI_PARAMETER ? &s->weights : &s->statistics) += gcpi_parameter_bytes(t, i);
     if (p->names) s->weights = in->state_bytes;
     else s->statistics += gcpi_counters_bytes(t);
-    for (int b = 0; b < in->block_count; b++) {
-        const gcpi_extent *x = &in->blocks[b];
+    for (int b = 0; b < in->buffer_count; b++) {
+        const gcpi_plan_buffer *x = &in->buffers[b];
         const gcpi_item *item = &p->items[x->item];
         if (x->first > in->peak_at || x->last < in->peak_at) continue;
         sum += x->bytes;
@@ -12158,8 +12160,8 @@ static void gcpi_plan_figures(gcp_plan *plan)
         if (t->kind == GCPI_TASK_MOVE) plan->moved_bytes += p->items[t->op].bytes;
         if (in->list.at[i].kind == 'F') in->forward_end = (int)i + 1;
     }
-    for (int b = 0; b < in->block_count; b++) {
-        const gcpi_extent *x = &in->blocks[b];
+    for (int b = 0; b < in->buffer_count; b++) {
+        const gcpi_plan_buffer *x = &in->buffers[b];
         if (x->first < in->forward_end && x->last >= in->forward_end && p->items[x->item].kind == GCPI_FORWARD_ITEM)
             plan->after_forward += x->bytes;
     }
@@ -12434,7 +12436,7 @@ static size_t gcpi_arena_of(const gcp_tape *t, const gcp_plan_opts *o, const gcp
                      n->operands * sizeof(gcpi_operand) + n->forward * sizeof(int);
     size_t lives =
         (n->listed + n->items) * (sizeof(gcpi_value) + sizeof(gcpi_buffer) + 2 * sizeof(gcpi_spot) + 4 * sizeof(int) +
-                                  2 * sizeof(size_t) + sizeof(gcpi_placed) + sizeof(gcpi_extent));
+                                  2 * sizeof(size_t) + sizeof(gcpi_placed) + sizeof(gcpi_plan_buffer));
     size_t lists = n->list * (2 * sizeof(gcpi_instruction) + 2 * sizeof(size_t) + 5 * sizeof(int) + sizeof(double));
     size_t choice = 2 * (n->items + (n->forward + 4) * 5 * sizeof(int) + 2 * (size_t)t->segment_count * sizeof(int));
     size_t model = n->items * (6 * sizeof(int) + sizeof(size_t) + 2) +
@@ -13501,8 +13503,8 @@ static void gcpi_check_instruction(const gcpi_plan *in, int i, int n)
         if (letter == 'F') in->hashes[o->item] = now.hash;
     }
     for (int d = in->dying_first[i]; d < in->dying_first[i + 1] && i + 1 < (int)in->list.count; d++)
-        gcpi_bytes_fill(&in->p.target, in->bound.slab + in->blocks[in->dying[d]].offset, 0xFF,
-                        in->blocks[in->dying[d]].bytes);
+        gcpi_bytes_fill(&in->p.target, in->bound.slab + in->buffers[in->dying[d]].offset, 0xFF,
+                        in->buffers[in->dying[d]].bytes);
 }
 
 /* Far copies. In the list each seems to be done at once. In fact it runs on until an instruction needs its bytes. */
@@ -14460,7 +14462,7 @@ GCPI_DEF void gcp_why_print(const gcp_plan *made, gcp_writer w)
 }
 
 /* Memory over time (to the right) and address (up): one rectangle per buffer, its name shown on hover. */
-static const char *gcpi_block_colour(const gcpi_plan *in, const gcpi_extent *b)
+static const char *gcpi_buffer_colour(const gcpi_plan *in, const gcpi_plan_buffer *b)
 {
     const gcpi_item *x = &in->p.items[b->item];
     if (x->kind == GCPI_INPUT_ITEM) return "#9aa0a6";
@@ -14475,13 +14477,13 @@ static void gcpi_svg_rect(gcp_writer w, double x, double y, double width, double
              GCPI_MAX(height, 0.3), colour);
 }
 
-static void gcpi_svg_blocks(const gcpi_plan *in, gcp_writer w, double left, double bottom, double dx, double dy)
+static void gcpi_svg_buffers(const gcpi_plan *in, gcp_writer w, double left, double bottom, double dx, double dy)
 {
     char name[256];
-    for (int b = 0; b < in->block_count; b++) {
-        const gcpi_extent *x = &in->blocks[b];
+    for (int b = 0; b < in->buffer_count; b++) {
+        const gcpi_plan_buffer *x = &in->buffers[b];
         gcpi_svg_rect(w, left + dx * x->first, bottom - dy * (double)(x->offset + x->bytes),
-                      dx * (x->last - x->first + 1), dy * (double)x->bytes, gcpi_block_colour(in, x));
+                      dx * (x->last - x->first + 1), dy * (double)x->bytes, gcpi_buffer_colour(in, x));
         gcpi_item_name(&in->p, x->item, name, sizeof name);
         gcpi_say(w, "<title>%s",
                  in->p.items[x->item].kind == GCPI_GRADIENT_ITEM ? "gradient of "
@@ -14526,7 +14528,7 @@ GCPI_DEF void gcp_memory_svg(const gcp_plan *plan, gcp_writer w)
                  "y=\"%.1f\" text-anchor=\"end\">%.2f MiB</text>\n",
                  left, y, left + width, y, left - 6, y + 4, gcpi_mib(plan->slab_bytes) * i / 4);
     }
-    gcpi_svg_blocks(in, w, left, top + height, dx, dy);
+    gcpi_svg_buffers(in, w, left, top + height, dx, dy);
     if (in->p.training)
         gcpi_say(w,
                  "<line x1=\"%.1f\" y1=\"%.0f\" x2=\"%.1f\" y2=\"%.0f\" stroke=\"black\" stroke-dasharray=\"4 "

@@ -63,9 +63,7 @@ static void tapes(void)
         { .ops = 37 },
         { .ops = 300 },
         { .ops = 0 },
-        { .ops = -4 },
-        { .ops = 16, .tensors = 100, .parameters = 3, .segments = 2, .names = 333 },
-        { .ops = 16, .tensors = -1, .names = -1 }
+        { .ops = 16, .tensors = 100, .parameters = 3, .segments = 2, .names = 333 }
     };
     for (size_t i = 0; i < sizeof options / sizeof *options; i++)
         for (ptrdiff_t offset = 0; offset < 20; offset += 3) {

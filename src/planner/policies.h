@@ -203,7 +203,7 @@ static void gcpi_policy_segments(gcpi_planner *q)
 {
     const gcpi_problem *p = q->p;
     const gcp_tape *t = p->tape;
-    int blocks = 0;
+    int segmented = 0;
     for (int tail = 0; tail < 2; tail++) {
         int last = 0;
         gcpi_choice_clear(q);
@@ -212,11 +212,14 @@ static void gcpi_policy_segments(gcpi_planner *q)
             q->now.parent[s] = t->segments[s].parent;
             q->now.depth[s] = t->segments[s].depth;
         }
-        for (int f = 0; f < p->forward; f++) { q->now.segment[f] = p->tasks[f].segment; blocks |= p->tasks[f].segment; }
+        for (int f = 0; f < p->forward; f++) {
+            q->now.segment[f] = p->tasks[f].segment;
+            segmented |= p->tasks[f].segment;
+        }
         for (int f = p->forward - 1; tail && f >= 0 && !last; f--) last = p->tasks[f].segment;
         for (int f = p->forward - 1; last && f >= 0 && !p->tasks[f].segment; f--) q->now.segment[f] = last;
         gcpi_try(q);
-        if (!blocks) break;
+        if (!segmented) break;
     }
 }
 

@@ -373,8 +373,8 @@ static void gcpi_check_instruction(const gcpi_plan *in, int i, int n)
         if (letter == 'F') in->hashes[o->item] = now.hash;
     }
     for (int d = in->dying_first[i]; d < in->dying_first[i + 1] && i + 1 < (int)in->list.count; d++)
-        gcpi_bytes_fill(&in->p.target, in->bound.slab + in->blocks[in->dying[d]].offset, 0xFF,
-                        in->blocks[in->dying[d]].bytes);
+        gcpi_bytes_fill(&in->p.target, in->bound.slab + in->buffers[in->dying[d]].offset, 0xFF,
+                        in->buffers[in->dying[d]].bytes);
 }
 
 /* Far copies. In the list each seems to be done at once. In fact it runs on until an instruction needs its bytes. */

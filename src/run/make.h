@@ -24,8 +24,8 @@ static void gcpi_plan_split(gcp_plan *plan)
         *(t->parameters[i].kind == GCPI_PARAMETER ? &s->weights : &s->statistics) += gcpi_parameter_bytes(t, i);
     if (p->names) s->weights = in->state_bytes;
     else s->statistics += gcpi_counters_bytes(t);
-    for (int b = 0; b < in->block_count; b++) {
-        const gcpi_extent *x = &in->blocks[b];
+    for (int b = 0; b < in->buffer_count; b++) {
+        const gcpi_plan_buffer *x = &in->buffers[b];
         const gcpi_item *item = &p->items[x->item];
         if (x->first > in->peak_at || x->last < in->peak_at) continue;
         sum += x->bytes;
@@ -66,8 +66,8 @@ static void gcpi_plan_figures(gcp_plan *plan)
         if (t->kind == GCPI_TASK_MOVE) plan->moved_bytes += p->items[t->op].bytes;
         if (in->list.at[i].kind == 'F') in->forward_end = (int)i + 1;
     }
-    for (int b = 0; b < in->block_count; b++) {
-        const gcpi_extent *x = &in->blocks[b];
+    for (int b = 0; b < in->buffer_count; b++) {
+        const gcpi_plan_buffer *x = &in->buffers[b];
         if (x->first < in->forward_end && x->last >= in->forward_end && p->items[x->item].kind == GCPI_FORWARD_ITEM)
             plan->after_forward += x->bytes;
     }

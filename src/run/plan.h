@@ -1,7 +1,7 @@
 /* A plan, from options to a verified list with addresses: problem, choice, list, lifetimes, layout, verification. */
 
 /* a buffer of the placed list, as reports, .check and the figures need it */
-typedef struct gcpi_extent { size_t offset, bytes; int first, last, item, again; } gcpi_extent;
+typedef struct gcpi_plan_buffer { size_t offset, bytes; int first, last, item, again; } gcpi_plan_buffer;
 
 /* What a plan is bound to. The slab moves inside the memory that gcp_bind was given when the state grows. */
 typedef struct gcpi_bound_state {
@@ -32,9 +32,9 @@ typedef struct gcpi_plan {
     gcpi_placed *placed;              /* per operand, in list order */
     size_t *live;                     /* per instruction */
     double *seconds;                  /* per instruction, measured; 0: not yet */
-    gcpi_extent *blocks; int block_count;
+    gcpi_plan_buffer *buffers; int buffer_count;
     ptrdiff_t *where;                 /* per item: offset in the slab of its last value, -1: none */
-    /* .check: per item the hash of its first value; the buffers (indices of blocks) that die at each instruction:
+    /* .check: per item the hash of its first value; the buffers (indices of buffers) that die at each instruction:
        dying[dying_first[i]] up to dying[dying_first[i + 1]] */
     uint64_t *hashes; int *dying, *dying_first;
     /* keep_all: slab bytes of the keep-all plan, 0 where not known */
@@ -271,31 +271,30 @@ static void gcpi_plan_place(gcpi_plan *in, const gcpi_lives *l)
     }
 }
 
-static void gcpi_plan_blocks(gcpi_plan *in, const gcpi_lives *l)
+static void gcpi_plan_buffers(gcpi_plan *in, const gcpi_lives *l)
 {
-    for (int b = 0, n = 0; b < l->buffer_count; b++) {
-        const gcpi_buffer *x = &l->buffers[b];
+    for (int i = 0; i < l->buffer_count; i++) {
+        const gcpi_buffer *x = &l->buffers[i];
         if (x->joined >= 0) continue;
-        gcpi_extent *block = &in->blocks[n++];
-        block->offset = x->offset;
-        block->bytes = x->bytes;
-        block->first = x->first;
-        block->last = x->last;
-        block->item = x->root;
-        block->again = in->list.at[x->first].kind == 'R';
-        in->block_count = n;
+        gcpi_plan_buffer *b = &in->buffers[in->buffer_count++];
+        b->offset = x->offset;
+        b->bytes = x->bytes;
+        b->first = x->first;
+        b->last = x->last;
+        b->item = x->root;
+        b->again = in->list.at[x->first].kind == 'R';
     }
 }
 
 static int gcpi_plan_deaths(gcpi_plan *in, gcp_arena *a)
 {
     in->hashes = GCPI_NEW(a, uint64_t, in->p.item_count);
-    in->dying = GCPI_NEW(a, int, in->block_count + 1);
+    in->dying = GCPI_NEW(a, int, in->buffer_count + 1);
     in->dying_first = GCPI_NEW(a, int, in->list.count + 2);
     if (!in->hashes || !in->dying || !in->dying_first) return 0;
-    for (int b = 0; b < in->block_count; b++) in->dying_first[in->blocks[b].last + 1]++;
+    for (int b = 0; b < in->buffer_count; b++) in->dying_first[in->buffers[b].last + 1]++;
     for (ptrdiff_t i = 0; i < in->list.count; i++) in->dying_first[i + 1] += in->dying_first[i];
-    for (int b = 0; b < in->block_count; b++) in->dying[in->dying_first[in->blocks[b].last]++] = b;
+    for (int b = 0; b < in->buffer_count; b++) in->dying[in->dying_first[in->buffers[b].last]++] = b;
     for (ptrdiff_t i = in->list.count; i > 0; i--) in->dying_first[i] = in->dying_first[i - 1];
     in->dying_first[0] = 0;
     return 1;
@@ -404,14 +403,14 @@ static int gcpi_plan_settle(gcp_plan *plan, gcp_arena *a)
     in->live = GCPI_NEW(a, size_t, in->list.count + 1);
     in->where = GCPI_NEW(a, ptrdiff_t, in->p.item_count);
     in->seconds = GCPI_NEW(a, double, in->list.count);
-    in->blocks = GCPI_NEW(a, gcpi_extent, lives.buffer_count + 1);
-    if (!in->placed || !in->live || !in->where || !in->seconds || !in->blocks) return 0;
+    in->buffers = GCPI_NEW(a, gcpi_plan_buffer, lives.buffer_count + 1);
+    if (!in->placed || !in->live || !in->where || !in->seconds || !in->buffers) return 0;
     memcpy(in->live, live, (size_t)in->list.count * sizeof *live);
     /* lives.peak rounds every buffer up to align; the slab ends at the last buffer's last byte */
     in->live_peak = GCPI_MIN(lives.peak, in->slab_bytes);
     in->peak_at = lives.peak_at;
     gcpi_plan_place(in, &lives);
-    gcpi_plan_blocks(in, &lives);
+    gcpi_plan_buffers(in, &lives);
     a->scratch = scratch;
     if (!gcpi_verify(&in->p, &in->list, in->placed, in->slab_bytes, message, sizeof message, a)) {
         if (*message) gcpi_fail(in->p.tape, GCP_E_LIST, in->opts.at, "gcp_plan_make", "%s", message);

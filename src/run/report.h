@@ -272,7 +272,7 @@ GCPI_DEF void gcp_why_print(const gcp_plan *made, gcp_writer w)
 }
 
 /* Memory over time (to the right) and address (up): one rectangle per buffer, its name shown on hover. */
-static const char *gcpi_block_colour(const gcpi_plan *in, const gcpi_extent *b)
+static const char *gcpi_buffer_colour(const gcpi_plan *in, const gcpi_plan_buffer *b)
 {
     const gcpi_item *x = &in->p.items[b->item];
     if (x->kind == GCPI_INPUT_ITEM) return "#9aa0a6";
@@ -287,13 +287,13 @@ static void gcpi_svg_rect(gcp_writer w, double x, double y, double width, double
              GCPI_MAX(height, 0.3), colour);
 }
 
-static void gcpi_svg_blocks(const gcpi_plan *in, gcp_writer w, double left, double bottom, double dx, double dy)
+static void gcpi_svg_buffers(const gcpi_plan *in, gcp_writer w, double left, double bottom, double dx, double dy)
 {
     char name[256];
-    for (int b = 0; b < in->block_count; b++) {
-        const gcpi_extent *x = &in->blocks[b];
+    for (int b = 0; b < in->buffer_count; b++) {
+        const gcpi_plan_buffer *x = &in->buffers[b];
         gcpi_svg_rect(w, left + dx * x->first, bottom - dy * (double)(x->offset + x->bytes),
-                      dx * (x->last - x->first + 1), dy * (double)x->bytes, gcpi_block_colour(in, x));
+                      dx * (x->last - x->first + 1), dy * (double)x->bytes, gcpi_buffer_colour(in, x));
         gcpi_item_name(&in->p, x->item, name, sizeof name);
         gcpi_say(w, "<title>%s",
                  in->p.items[x->item].kind == GCPI_GRADIENT_ITEM ? "gradient of "
@@ -338,7 +338,7 @@ GCPI_DEF void gcp_memory_svg(const gcp_plan *plan, gcp_writer w)
                  "y=\"%.1f\" text-anchor=\"end\">%.2f MiB</text>\n",
                  left, y, left + width, y, left - 6, y + 4, gcpi_mib(plan->slab_bytes) * i / 4);
     }
-    gcpi_svg_blocks(in, w, left, top + height, dx, dy);
+    gcpi_svg_buffers(in, w, left, top + height, dx, dy);
     if (in->p.training)
         gcpi_say(w,
                  "<line x1=\"%.1f\" y1=\"%.0f\" x2=\"%.1f\" y2=\"%.0f\" stroke=\"black\" stroke-dasharray=\"4 "
