@@ -244,7 +244,7 @@ static void steps(const char *title, gcp_tensor loss, gcp_tensor image, gcp_tens
         fprintf(json, "\"bytes\": %zu, \"failed\": true }%s\n", plan.bytes, comma);
     } else {
         figure f = figure_of(s, 1);
-        printf("%-12s %3d %-10s %s %9.2f ms +-%3.0f %%  %8.1f images/s  %9.1f MiB, %d units run again\n", title, images,
+        printf("%-12s %3d %-10s %s %9.2f ms +-%3.0f %%  %8.1f images/s  %9.1f MiB, %d reruns of units\n", title, images,
                r->name, math ? "tf32" : "fp32", 1e3 * f.median, spread(f) / 2, images / f.median,
                (double)plan.bytes / 1048576, plan.reruns);
         fprintf(json,

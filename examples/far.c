@@ -83,7 +83,7 @@ static size_t gradients(gcp_plan *plan, gcp_real *to)
 typedef struct row { const char *name; gcp_plan plan; int same; double seconds[MAX_STEPS]; } row;
 enum { KEEP, AGAIN, AT_ONCE, BESIDE, EITHER, ROWS };
 static row rows[ROWS] = { { .name = "keep all" },
-                          { .name = "run again" },
+                          { .name = "recompute" },
                           { .name = "copy, computing waits" },
                           { .name = "copy beside" },
                           { .name = "either" } };
