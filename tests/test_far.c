@@ -182,6 +182,11 @@ static void by_hand(void)
     CHECK(gcp_error_code(net) == GCP_E_INPUT &&
           strstr(gcp_error(net), "was not written since another plan used the same memory"));
     gcp_error_clear(net);
+}
+
+static void refused_by_hand(void)
+{
+    chain(3);
     refused("F tanh[0]\nP tanh[0]\n", "line 2: P tanh[0]: has no earlier copy to far memory (O)");
     refused("F tanh[0]\nA tanh[0]\n", "line 2: A tanh[0]: has no earlier copy to far memory (O)");
     refused("O tanh[0]\nF tanh[0]\n", "line 1: O tanh[0]: reads a value that is not in the slab");
@@ -374,6 +379,7 @@ static void budgets(int count)
 int main(int argc, char **argv)
 {
     by_hand();
+    refused_by_hand();
     timeline();
     bound();
     bound_aligned();
