@@ -131,7 +131,7 @@
 #define GCP_VERSION_PATCH 0
 
 #if defined(__cplusplus) ? __cplusplus < 201703L : !defined(__STDC_VERSION__) || __STDC_VERSION__ < 199901L
-#error "gcp.h needs C99 or C++17, and C11 for the file with GCP_IMPLEMENTATION"
+#error "gcp.h needs C99 or C++17; the file with GCP_IMPLEMENTATION needs C11 or C++17"
 #endif
 #ifndef GCP_REAL
 #define GCP_REAL float
@@ -156,9 +156,19 @@ extern "C" {
 #define GCPI_Z
 #endif
 
-#define GCP_KB(n) ((size_t)(n) << 10)
-#define GCP_MB(n) ((size_t)(n) << 20)
-#define GCP_GB(n) ((size_t)(n) << 30)
+/* Options are given by name: gcc warns at gcp_conv2d(x, 16, 3). */
+#ifdef __has_attribute
+#if __has_attribute(designated_init) && !defined(__cplusplus)
+#define GCPI_BY_NAME __attribute__((designated_init))
+#endif
+#endif
+#ifndef GCPI_BY_NAME
+#define GCPI_BY_NAME
+#endif
+
+#define GCP_KB(n) ((size_t)((n) * 1024LL))            /* GCP_MB(1.5) is 1.5 MB; of an integer, a constant */
+#define GCP_MB(n) ((size_t)((n) * 1048576LL))
+#define GCP_GB(n) ((size_t)((n) * 1073741824LL))
 enum { GCP_MAX_INPUTS = 64, GCP_MAX_OUTPUTS = 8, GCP_MAX_DIMS = 4, GCP_MAX_ERROR = 320, GCP_MAX_BOUND = 32 };
 
 /* The value zero of an option whose plain 0 means its default or "not given": .lr = GCP_ZERO, .by = GCP_ZERO, ... */
@@ -178,6 +188,7 @@ typedef struct gcp_arena {
     unsigned char *base;
     ptrdiff_t size, used, scratch;      /* bytes in all; taken at the front; taken at the back */
     ptrdiff_t high;                     /* the most that was ever taken at once */
+    const void *tape;                   /* that it serves */
 } gcp_arena;
 
 /* A handle. id 0 is nil: what a failed call returns; ops on nil do nothing and return nil. Passed by value. */
@@ -366,9 +377,9 @@ typedef enum gcp_optimizer {
     GCP_OPTIMIZER_NONE, GCP_OPTIMIZER_SGD, GCP_OPTIMIZER_ADAM, GCP_OPTIMIZER_ADAMW
 } gcp_optimizer;
 
-/* Called when a parameter's gradient is finished. Its bytes may be changed in place until on_wait returns. On a device
-   the gradient's last instruction is only issued then: gradient is an address there, and work on it must be queued
-   after what was issued. on_wait needs on_gradient. */
+/* Called when a parameter's gradient is finished (with .accumulate: in the last micro-batch), before any clipping. Its
+   bytes may be changed in place until on_wait returns. On a device the gradient's last instruction is only issued then:
+   gradient is an address there, and work on it must be queued after what was issued. on_wait needs on_gradient. */
 typedef void (*gcp_gradient_hook)(void *context, gcp_tensor parameter, gcp_real *gradient, size_t count);
 
 /* Options, each a struct whose first field the macro fills with the call site. Fields stand in order of use. */
@@ -378,22 +389,24 @@ typedef struct gcp_tape_opts {
     int tensors GCPI_Z, parameters GCPI_Z, segments GCPI_Z;
     int names GCPI_Z;                   /* bytes for names */
     uint64_t seed GCPI_Z;               /* of initial values and dropout */
-} gcp_tape_opts;
+} GCPI_BY_NAME gcp_tape_opts;
 
-typedef struct gcp_op_opts { gcp_at at GCPI_Z; const char *name GCPI_Z; } gcp_op_opts;
-typedef struct gcp_input_opts { gcp_at at GCPI_Z; int want_grad GCPI_Z; } gcp_input_opts;     /* see gcp_want_grad */
+typedef struct gcp_op_opts { gcp_at at GCPI_Z; const char *name GCPI_Z; } GCPI_BY_NAME gcp_op_opts;
+typedef struct gcp_input_opts {
+    gcp_at at GCPI_Z; int want_grad GCPI_Z;        /* see gcp_want_grad */
+} GCPI_BY_NAME gcp_input_opts;
 
 /* .keep: GCP_KEEP_CONV2D | ... */
 typedef struct gcp_segment_opts {
     gcp_at at GCPI_Z; unsigned keep GCPI_Z;
-} gcp_segment_opts;
+} GCPI_BY_NAME gcp_segment_opts;
 
 /* Default .init: zeros where the shape has one size, else He. Default .fan_in: the product of all sizes but the first;
    .fan_out: the first. For the right factor of a matmul, (k, m), they are k and m. .std: normal with this standard
    deviation, in place of .init. */
 typedef struct gcp_param_opts {
     gcp_at at GCPI_Z; gcp_init init GCPI_Z; int fan_in GCPI_Z, fan_out GCPI_Z; double std GCPI_Z;
-} gcp_param_opts;
+} GCPI_BY_NAME gcp_param_opts;
 
 typedef struct gcp_conv2d_opts {        /* also of gcp_conv_transpose2d */
     gcp_at at GCPI_Z;
@@ -407,11 +420,11 @@ typedef struct gcp_conv2d_opts {        /* also of gcp_conv_transpose2d */
     int no_bias GCPI_Z;
     gcp_init init GCPI_Z;                                        /* default He */
     const char *name GCPI_Z;
-} gcp_conv2d_opts;
+} GCPI_BY_NAME gcp_conv2d_opts;
 
 typedef struct gcp_linear_opts {
     gcp_at at GCPI_Z; int out GCPI_Z; int no_bias GCPI_Z; gcp_init init GCPI_Z; const char *name GCPI_Z;
-} gcp_linear_opts;
+} GCPI_BY_NAME gcp_linear_opts;
 
 typedef struct gcp_pool_opts {
     gcp_at at GCPI_Z;
@@ -420,42 +433,44 @@ typedef struct gcp_pool_opts {
     int pad GCPI_Z, pad_top GCPI_Z, pad_bottom GCPI_Z, pad_left GCPI_Z, pad_right GCPI_Z;
     gcp_padding padding GCPI_Z;
     const char *name GCPI_Z;
-} gcp_pool_opts;
+} GCPI_BY_NAME gcp_pool_opts;
 
 typedef struct gcp_upsample_opts {      /* .factor: default 2, both ways */
     gcp_at at GCPI_Z; int factor GCPI_Z; gcp_upsampling mode GCPI_Z; const char *name GCPI_Z;
-} gcp_upsample_opts;
+} GCPI_BY_NAME gcp_upsample_opts;
 /* .by has no default: leaving it out is an error, GCP_ZERO gives zero */
 typedef struct gcp_scale_opts {
     gcp_at at GCPI_Z; double by GCPI_Z; const char *name GCPI_Z;
-} gcp_scale_opts;
+} GCPI_BY_NAME gcp_scale_opts;
 /* default 0.01 */
 typedef struct gcp_leaky_relu_opts {
     gcp_at at GCPI_Z; double slope GCPI_Z; const char *name GCPI_Z;
-} gcp_leaky_relu_opts;
+} GCPI_BY_NAME gcp_leaky_relu_opts;
 typedef struct gcp_norm_opts {
     gcp_at at GCPI_Z;
     double epsilon GCPI_Z;              /* default 1e-5 */
     double momentum GCPI_Z;             /* batch-norm alone: running = (1 - m) running + m batch; default 0.1 */
     const char *name GCPI_Z;
-} gcp_norm_opts;
+} GCPI_BY_NAME gcp_norm_opts;
 /* .rate: the share of values that become 0 in training, in [0, 1); the others are divided by 1 - rate. 0, the default,
    drops nothing. */
-typedef struct gcp_dropout_opts { gcp_at at GCPI_Z; double rate GCPI_Z; const char *name GCPI_Z; } gcp_dropout_opts;
+typedef struct gcp_dropout_opts {
+    gcp_at at GCPI_Z; double rate GCPI_Z; const char *name GCPI_Z;
+} GCPI_BY_NAME gcp_dropout_opts;
 /* counted in channels */
 typedef struct gcp_slice_opts {
     gcp_at at GCPI_Z; int first GCPI_Z, count GCPI_Z; const char *name GCPI_Z;
-} gcp_slice_opts;
+} GCPI_BY_NAME gcp_slice_opts;
 typedef struct gcp_embedding_opts {
     gcp_at at GCPI_Z; int entries GCPI_Z, out GCPI_Z; const char *name GCPI_Z;
-} gcp_embedding_opts;
+} GCPI_BY_NAME gcp_embedding_opts;
 /* .ignore: pixels with this label are left out of the loss and of the count for its mean; GCP_ZERO gives label 0. */
 typedef struct gcp_cross_entropy_opts {
     gcp_at at GCPI_Z; int ignore GCPI_Z; const char *name GCPI_Z;
-} gcp_cross_entropy_opts;
+} GCPI_BY_NAME gcp_cross_entropy_opts;
 typedef struct gcp_custom_opts {
     gcp_at at GCPI_Z; void *context GCPI_Z; gcp_tensor *outputs GCPI_Z; const char *name GCPI_Z;
-} gcp_custom_opts;
+} GCPI_BY_NAME gcp_custom_opts;
 
 typedef struct gcp_plan_opts {
     gcp_at at GCPI_Z;
@@ -472,18 +487,20 @@ typedef struct gcp_plan_opts {
     gcp_optimizer optimizer GCPI_Z;
     double momentum GCPI_Z; int nesterov GCPI_Z; /* SGD */
     double beta1 GCPI_Z, beta2 GCPI_Z, epsilon GCPI_Z; /* Adam: defaults 0.9, 0.999, 1e-8 */
-    double weight_decay GCPI_Z;             /* SGD, Adam: added to the gradient; AdamW: decoupled */
+    double weight_decay GCPI_Z;             /* of all parameters, gamma too. SGD, Adam: added to the gradient; AdamW:
+                                               decoupled */
     double clip_value GCPI_Z;               /* clips each gradient value to [-clip_value, clip_value]; 0: none */
     double clip_norm GCPI_Z;                /* scales all gradients together down to this Euclidean norm; 0: none */
     int fuse_update GCPI_Z;                 /* update each weight as soon as its gradient is finished */
-    int accumulate GCPI_Z;                  /* micro-batches per update; gradients are averaged */
+    int accumulate GCPI_Z;                  /* micro-batches per update, a gcp_step each; gradients are averaged; .lr
+                                               counts in the last one */
     int no_groups GCPI_Z;                   /* fuse no ops into groups: same bits, more passes over memory */
     int check GCPI_Z;                       /* GCP_CHECK: a recomputed tensor with other bits, and the first NaN, are
                                                errors that name the op; dead bytes are filled with NaNs. Slow */
     gcp_gradient_hook on_gradient GCPI_Z, on_wait GCPI_Z; void *hook_context GCPI_Z;
     const gcp_target *target GCPI_Z;        /* NULL: this CPU; copied */
     gcp_arena *arena GCPI_Z;                /* NULL: the tape's */
-} gcp_plan_opts;
+} GCPI_BY_NAME gcp_plan_opts;
 enum { GCP_CHECK = 1 };
 
 /* Where the bytes go at the peak. All fields, gaps included, add up to plan.bytes. */
@@ -526,19 +543,21 @@ typedef struct gcp_plan {
 
 typedef struct gcp_step_opts {
     gcp_at at GCPI_Z;
-    double lr GCPI_Z;                   /* must be given with an optimiser (GCP_ZERO: zero), and must not be given
-                                           without one */
+    double lr GCPI_Z;                   /* must be given with an optimiser, and must not be given without one; a rate
+                                           that reaches zero: .lr = rate > 0 ? rate : GCP_ZERO */
     uint64_t first_sample GCPI_Z;       /* data parallel: number of this worker's first sample in the whole batch */
-} gcp_step_opts;
+} GCPI_BY_NAME gcp_step_opts;
 
 /* step: the stencil's, relative to the element (to its tensor's root mean square where the element is smaller); default
    1e-3, in float 3e-2. Where the error is above the tolerance, a tenth and a hundredth of the step are tried too, and
    the least error counts. tolerance: default 1e-7, in float 5e-3; if gradients are far below 1, scale the loss up. */
-typedef struct gcp_gradcheck_opts { gcp_at at GCPI_Z; double step GCPI_Z, tolerance GCPI_Z; } gcp_gradcheck_opts;
+typedef struct gcp_gradcheck_opts {
+    gcp_at at GCPI_Z; double step GCPI_Z, tolerance GCPI_Z;
+} GCPI_BY_NAME gcp_gradcheck_opts;
 /* lr: default 0; repeats: 5 */
 typedef struct gcp_profile_opts {
     gcp_at at GCPI_Z; double lr GCPI_Z; int repeats GCPI_Z;
-} gcp_profile_opts;
+} GCPI_BY_NAME gcp_profile_opts;
 typedef struct gcp_gradcheck_result {
     int passed, elements;               /* elements checked */
     double worst;                       /* largest |analytic - numeric| / max(1, |analytic|, |numeric|) */
@@ -557,10 +576,11 @@ GCP_API void     *gcp_arena_push(gcp_arena *arena, ptrdiff_t size, ptrdiff_t ali
 
 /* Tape. Its capacity is fixed; a full tape is an error that says how many ops were needed. An arena that is too small
    for the tape is an error too (NULL if not even the error fits). gcp_tape_bytes: what gcp_tape_make takes. An arena
-   serves one tape. gcp_tape_reset forgets ops, tensors, plans and all else that was taken from the arena after the
-   tape. It keeps parameters: recording again finds their values. Unbind plans before it: afterwards the memory that a
-   target gave them cannot be given back. State that must outlive a plan whose memory the target gives needs
-   gcp_state_bind_on. */
+   serves one tape: for a second one the answer is NULL. gcp_tape_reset forgets ops, tensors, plans and all else that
+   was taken from the arena after the tape. Parameters that were bound to memory stay: record all of them again, with
+   the same names and shapes, and they have their values. (Another network needs another tape.) Unbind plans before the
+   reset: afterwards the memory that a target gave them cannot be given back. State that must outlive a plan whose
+   memory the target gives needs gcp_state_bind_on. */
 GCP_API size_t      gcp_tape_bytes_at(gcp_tape_opts opts);
 GCP_API gcp_tape   *gcp_tape_make_at(gcp_arena *arena, gcp_tape_opts opts);
 GCP_API void        gcp_tape_reset(gcp_tape *tape);
@@ -577,8 +597,9 @@ GCP_API gcp_tensor gcp_ids_at(gcp_tape *tape, const char *name, gcp_shape shape,
 GCP_API gcp_tensor gcp_want_grad_at(gcp_tensor input, gcp_at at);
 
 /* Parameters: values in the tape's state, found again by path after a reset. Layers make their own; gcp_param makes one
-   to share, gcp_nth_parameter and gcp_find find one. gcp_freeze: until the tape is reset, plans made from now on
-   compute no gradient for it; plans made before still train it. */
+   to share, gcp_nth_parameter and gcp_find find one. The running statistics of a batch-norm are no parameters:
+   gcp_find(net, "batch_norm[0]/running_mean") and ".../running_var" find them. gcp_freeze: until the tape is reset,
+   plans made from now on compute no gradient for it; plans made before still train it. */
 GCP_API gcp_tensor gcp_param_at(gcp_tape *tape, const char *name, gcp_shape shape, gcp_param_opts opts);
 GCP_API gcp_tensor gcp_freeze_at(gcp_tensor parameter, gcp_at at);
 GCP_API gcp_tensor gcp_nth_parameter(gcp_tape *tape, int index);        /* in order of recording; nil past the last */
@@ -700,20 +721,25 @@ typedef struct gcp_batch_opts {
     int most GCPI_Z;                    /* the largest batch to try, default 65536 */
     double slowdown GCPI_Z;             /* the most time of a step, as a multiple of keep-all's; 0: any */
     gcp_plan_opts plan GCPI_Z;          /* .budget and other options; the policy is always GCP_POLICY_BUDGET */
-} gcp_batch_opts;
+} GCPI_BY_NAME gcp_batch_opts;
 GCP_API int gcp_max_batch_at(gcp_tape *tape, gcp_record_fn record, void *context, gcp_batch_opts opts);
 
 /* Bind. memory: plan->room bytes, or plan->bytes at an address that is aligned to the target's align; not in the tape's
    own arena. NULL, 0: the target's allocate gives the memory. If the tape's state has no memory yet, it goes to the
    front of this memory, and stays there as long as the tape is used. It cannot move later: give room at first for the
    slots of the largest optimiser (gcp_state_bytes).
-   Plans bound to the same memory share it: the state at its front, and after it one slab at a time. gcp_plans_bytes
+   Plans of one tape bound to the same memory share it: the state at its front, and after it one slab at a time. (Two
+   tapes need two memories; this is not checked.) gcp_plans_bytes
    says what several plans need there (their state and the largest slab), before any is bound; gcp_plans_room says what
    to allocate (up to GCP_MAX_BOUND plans of one tape; 0 where one of them was not made). When a plan writes or runs
    there, the inputs and results of the others are lost: write their inputs again. Where an optimiser's slots make the
    state grow, the slabs of the other plans move by themselves, and their inputs are lost too.
-   gcp_unbind: call it before the memory is freed or used otherwise. It gives back what the target allocated, and a
-   state in that memory is lost.
+   gcp_unbind: call it before the slab's memory is freed or used otherwise. The state does not move: memory that holds
+   it must live as long as the tape is used. Only where the target allocated it does gcp_unbind give it back, and the
+   state is lost.
+   The state's bytes (gcp_state_bytes of them, where gcp_state_bind put it) are all that training goes on from:
+   parameters, statistics, slots, counts of steps. Copied over the state of another tape with the same recording and
+   the same plans bound, by the same build, they go on there to the bit.
    gcp_state_bind, called first, gives the state separate memory: gcp_state_bytes (with room for that optimiser's slots)
    at an address aligned to 64, at any other 63 more. Then gcp_bind takes plan->slab_bytes at an aligned address; at
    any address, align - 1 bytes more.
@@ -737,8 +763,7 @@ GCP_API gcp_code gcp_far_bind_at(gcp_plan *plan, void *memory, size_t size, gcp_
    gradient of a parameter (plan without optimiser) or of an input with gcp_want_grad. gcp_ignored: how many labels in
    the batch are the .ignore of the cross-entropy that made this loss (-1: an error). gcp_step: forward, backward,
    update; returns the loss. gcp_forward runs an inference plan and returns its value if that is a scalar, else 0. Both
-   return NaN after an error. A loss that is itself NaN is not an error: the step was taken, and gcp_error is NULL.
-   Batch-norm statistics: gcp_find(net, "batch_norm[0]/running_mean"). */
+   return NaN after an error. A loss that is itself NaN is not an error: the step was taken, and gcp_error is NULL. */
 GCP_API gcp_code gcp_write_at(gcp_plan *plan, gcp_tensor x, const void *data, gcp_at at);
 GCP_API gcp_code gcp_read_at(gcp_plan *plan, gcp_tensor x, void *data, gcp_at at);
 GCP_API gcp_code gcp_grad_at(gcp_plan *plan, gcp_tensor x, gcp_real *data, gcp_at at);
@@ -772,7 +797,8 @@ GCP_API void gcp_costs_print(const gcp_plan *plan, gcp_writer out);
    B backward, U update, H and W a gradient's hooks; O copy to far memory, P copy back, A wait until O's copy has
    arrived; M move to another place in the slab ("M gradient of x" for x's gradient). plan: one line per instruction,
    with the live bytes. layers: shape, parameters, activation bytes, kept or recomputed. why: what the peak is made of
-   and what to do. svg: memory over time and address. */
+   and, where there is something, what would lower it; of a plan that was not made, the tape's error. svg: memory over
+   time and address. */
 GCP_API gcp_writer gcp_file(void *stdio_file);
 GCP_API void gcp_list_print(const gcp_plan *plan, gcp_writer out);
 GCP_API void gcp_graph_print(const gcp_plan *plan, gcp_writer out);     /* gcp-graph 2: what gcp_graph_plan reads */

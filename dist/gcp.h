@@ -134,7 +134,7 @@
 #define GCP_VERSION_PATCH 0
 
 #if defined(__cplusplus) ? __cplusplus < 201703L : !defined(__STDC_VERSION__) || __STDC_VERSION__ < 199901L
-#error "gcp.h needs C99 or C++17, and C11 for the file with GCP_IMPLEMENTATION"
+#error "gcp.h needs C99 or C++17; the file with GCP_IMPLEMENTATION needs C11 or C++17"
 #endif
 #ifndef GCP_REAL
 #define GCP_REAL float
@@ -159,9 +159,19 @@ extern "C" {
 #define GCPI_Z
 #endif
 
-#define GCP_KB(n) ((size_t)(n) << 10)
-#define GCP_MB(n) ((size_t)(n) << 20)
-#define GCP_GB(n) ((size_t)(n) << 30)
+/* Options are given by name: gcc warns at gcp_conv2d(x, 16, 3). */
+#ifdef __has_attribute
+#if __has_attribute(designated_init) && !defined(__cplusplus)
+#define GCPI_BY_NAME __attribute__((designated_init))
+#endif
+#endif
+#ifndef GCPI_BY_NAME
+#define GCPI_BY_NAME
+#endif
+
+#define GCP_KB(n) ((size_t)((n) * 1024LL))            /* GCP_MB(1.5) is 1.5 MB; of an integer, a constant */
+#define GCP_MB(n) ((size_t)((n) * 1048576LL))
+#define GCP_GB(n) ((size_t)((n) * 1073741824LL))
 enum { GCP_MAX_INPUTS = 64, GCP_MAX_OUTPUTS = 8, GCP_MAX_DIMS = 4, GCP_MAX_ERROR = 320, GCP_MAX_BOUND = 32 };
 
 /* The value zero of an option whose plain 0 means its default or "not given": .lr = GCP_ZERO, .by = GCP_ZERO, ... */
@@ -181,6 +191,7 @@ typedef struct gcp_arena {
     unsigned char *base;
     ptrdiff_t size, used, scratch;      /* bytes in all; taken at the front; taken at the back */
     ptrdiff_t high;                     /* the most that was ever taken at once */
+    const void *tape;                   /* that it serves */
 } gcp_arena;
 
 /* A handle. id 0 is nil: what a failed call returns; ops on nil do nothing and return nil. Passed by value. */
@@ -369,9 +380,9 @@ typedef enum gcp_optimizer {
     GCP_OPTIMIZER_NONE, GCP_OPTIMIZER_SGD, GCP_OPTIMIZER_ADAM, GCP_OPTIMIZER_ADAMW
 } gcp_optimizer;
 
-/* Called when a parameter's gradient is finished. Its bytes may be changed in place until on_wait returns. On a device
-   the gradient's last instruction is only issued then: gradient is an address there, and work on it must be queued
-   after what was issued. on_wait needs on_gradient. */
+/* Called when a parameter's gradient is finished (with .accumulate: in the last micro-batch), before any clipping. Its
+   bytes may be changed in place until on_wait returns. On a device the gradient's last instruction is only issued then:
+   gradient is an address there, and work on it must be queued after what was issued. on_wait needs on_gradient. */
 typedef void (*gcp_gradient_hook)(void *context, gcp_tensor parameter, gcp_real *gradient, size_t count);
 
 /* Options, each a struct whose first field the macro fills with the call site. Fields stand in order of use. */
@@ -381,22 +392,24 @@ typedef struct gcp_tape_opts {
     int tensors GCPI_Z, parameters GCPI_Z, segments GCPI_Z;
     int names GCPI_Z;                   /* bytes for names */
     uint64_t seed GCPI_Z;               /* of initial values and dropout */
-} gcp_tape_opts;
+} GCPI_BY_NAME gcp_tape_opts;
 
-typedef struct gcp_op_opts { gcp_at at GCPI_Z; const char *name GCPI_Z; } gcp_op_opts;
-typedef struct gcp_input_opts { gcp_at at GCPI_Z; int want_grad GCPI_Z; } gcp_input_opts;     /* see gcp_want_grad */
+typedef struct gcp_op_opts { gcp_at at GCPI_Z; const char *name GCPI_Z; } GCPI_BY_NAME gcp_op_opts;
+typedef struct gcp_input_opts {
+    gcp_at at GCPI_Z; int want_grad GCPI_Z;        /* see gcp_want_grad */
+} GCPI_BY_NAME gcp_input_opts;
 
 /* .keep: GCP_KEEP_CONV2D | ... */
 typedef struct gcp_segment_opts {
     gcp_at at GCPI_Z; unsigned keep GCPI_Z;
-} gcp_segment_opts;
+} GCPI_BY_NAME gcp_segment_opts;
 
 /* Default .init: zeros where the shape has one size, else He. Default .fan_in: the product of all sizes but the first;
    .fan_out: the first. For the right factor of a matmul, (k, m), they are k and m. .std: normal with this standard
    deviation, in place of .init. */
 typedef struct gcp_param_opts {
     gcp_at at GCPI_Z; gcp_init init GCPI_Z; int fan_in GCPI_Z, fan_out GCPI_Z; double std GCPI_Z;
-} gcp_param_opts;
+} GCPI_BY_NAME gcp_param_opts;
 
 typedef struct gcp_conv2d_opts {        /* also of gcp_conv_transpose2d */
     gcp_at at GCPI_Z;
@@ -410,11 +423,11 @@ typedef struct gcp_conv2d_opts {        /* also of gcp_conv_transpose2d */
     int no_bias GCPI_Z;
     gcp_init init GCPI_Z;                                        /* default He */
     const char *name GCPI_Z;
-} gcp_conv2d_opts;
+} GCPI_BY_NAME gcp_conv2d_opts;
 
 typedef struct gcp_linear_opts {
     gcp_at at GCPI_Z; int out GCPI_Z; int no_bias GCPI_Z; gcp_init init GCPI_Z; const char *name GCPI_Z;
-} gcp_linear_opts;
+} GCPI_BY_NAME gcp_linear_opts;
 
 typedef struct gcp_pool_opts {
     gcp_at at GCPI_Z;
@@ -423,42 +436,44 @@ typedef struct gcp_pool_opts {
     int pad GCPI_Z, pad_top GCPI_Z, pad_bottom GCPI_Z, pad_left GCPI_Z, pad_right GCPI_Z;
     gcp_padding padding GCPI_Z;
     const char *name GCPI_Z;
-} gcp_pool_opts;
+} GCPI_BY_NAME gcp_pool_opts;
 
 typedef struct gcp_upsample_opts {      /* .factor: default 2, both ways */
     gcp_at at GCPI_Z; int factor GCPI_Z; gcp_upsampling mode GCPI_Z; const char *name GCPI_Z;
-} gcp_upsample_opts;
+} GCPI_BY_NAME gcp_upsample_opts;
 /* .by has no default: leaving it out is an error, GCP_ZERO gives zero */
 typedef struct gcp_scale_opts {
     gcp_at at GCPI_Z; double by GCPI_Z; const char *name GCPI_Z;
-} gcp_scale_opts;
+} GCPI_BY_NAME gcp_scale_opts;
 /* default 0.01 */
 typedef struct gcp_leaky_relu_opts {
     gcp_at at GCPI_Z; double slope GCPI_Z; const char *name GCPI_Z;
-} gcp_leaky_relu_opts;
+} GCPI_BY_NAME gcp_leaky_relu_opts;
 typedef struct gcp_norm_opts {
     gcp_at at GCPI_Z;
     double epsilon GCPI_Z;              /* default 1e-5 */
     double momentum GCPI_Z;             /* batch-norm alone: running = (1 - m) running + m batch; default 0.1 */
     const char *name GCPI_Z;
-} gcp_norm_opts;
+} GCPI_BY_NAME gcp_norm_opts;
 /* .rate: the share of values that become 0 in training, in [0, 1); the others are divided by 1 - rate. 0, the default,
    drops nothing. */
-typedef struct gcp_dropout_opts { gcp_at at GCPI_Z; double rate GCPI_Z; const char *name GCPI_Z; } gcp_dropout_opts;
+typedef struct gcp_dropout_opts {
+    gcp_at at GCPI_Z; double rate GCPI_Z; const char *name GCPI_Z;
+} GCPI_BY_NAME gcp_dropout_opts;
 /* counted in channels */
 typedef struct gcp_slice_opts {
     gcp_at at GCPI_Z; int first GCPI_Z, count GCPI_Z; const char *name GCPI_Z;
-} gcp_slice_opts;
+} GCPI_BY_NAME gcp_slice_opts;
 typedef struct gcp_embedding_opts {
     gcp_at at GCPI_Z; int entries GCPI_Z, out GCPI_Z; const char *name GCPI_Z;
-} gcp_embedding_opts;
+} GCPI_BY_NAME gcp_embedding_opts;
 /* .ignore: pixels with this label are left out of the loss and of the count for its mean; GCP_ZERO gives label 0. */
 typedef struct gcp_cross_entropy_opts {
     gcp_at at GCPI_Z; int ignore GCPI_Z; const char *name GCPI_Z;
-} gcp_cross_entropy_opts;
+} GCPI_BY_NAME gcp_cross_entropy_opts;
 typedef struct gcp_custom_opts {
     gcp_at at GCPI_Z; void *context GCPI_Z; gcp_tensor *outputs GCPI_Z; const char *name GCPI_Z;
-} gcp_custom_opts;
+} GCPI_BY_NAME gcp_custom_opts;
 
 typedef struct gcp_plan_opts {
     gcp_at at GCPI_Z;
@@ -475,18 +490,20 @@ typedef struct gcp_plan_opts {
     gcp_optimizer optimizer GCPI_Z;
     double momentum GCPI_Z; int nesterov GCPI_Z; /* SGD */
     double beta1 GCPI_Z, beta2 GCPI_Z, epsilon GCPI_Z; /* Adam: defaults 0.9, 0.999, 1e-8 */
-    double weight_decay GCPI_Z;             /* SGD, Adam: added to the gradient; AdamW: decoupled */
+    double weight_decay GCPI_Z;             /* of all parameters, gamma too. SGD, Adam: added to the gradient; AdamW:
+                                               decoupled */
     double clip_value GCPI_Z;               /* clips each gradient value to [-clip_value, clip_value]; 0: none */
     double clip_norm GCPI_Z;                /* scales all gradients together down to this Euclidean norm; 0: none */
     int fuse_update GCPI_Z;                 /* update each weight as soon as its gradient is finished */
-    int accumulate GCPI_Z;                  /* micro-batches per update; gradients are averaged */
+    int accumulate GCPI_Z;                  /* micro-batches per update, a gcp_step each; gradients are averaged; .lr
+                                               counts in the last one */
     int no_groups GCPI_Z;                   /* fuse no ops into groups: same bits, more passes over memory */
     int check GCPI_Z;                       /* GCP_CHECK: a recomputed tensor with other bits, and the first NaN, are
                                                errors that name the op; dead bytes are filled with NaNs. Slow */
     gcp_gradient_hook on_gradient GCPI_Z, on_wait GCPI_Z; void *hook_context GCPI_Z;
     const gcp_target *target GCPI_Z;        /* NULL: this CPU; copied */
     gcp_arena *arena GCPI_Z;                /* NULL: the tape's */
-} gcp_plan_opts;
+} GCPI_BY_NAME gcp_plan_opts;
 enum { GCP_CHECK = 1 };
 
 /* Where the bytes go at the peak. All fields, gaps included, add up to plan.bytes. */
@@ -529,19 +546,21 @@ typedef struct gcp_plan {
 
 typedef struct gcp_step_opts {
     gcp_at at GCPI_Z;
-    double lr GCPI_Z;                   /* must be given with an optimiser (GCP_ZERO: zero), and must not be given
-                                           without one */
+    double lr GCPI_Z;                   /* must be given with an optimiser, and must not be given without one; a rate
+                                           that reaches zero: .lr = rate > 0 ? rate : GCP_ZERO */
     uint64_t first_sample GCPI_Z;       /* data parallel: number of this worker's first sample in the whole batch */
-} gcp_step_opts;
+} GCPI_BY_NAME gcp_step_opts;
 
 /* step: the stencil's, relative to the element (to its tensor's root mean square where the element is smaller); default
    1e-3, in float 3e-2. Where the error is above the tolerance, a tenth and a hundredth of the step are tried too, and
    the least error counts. tolerance: default 1e-7, in float 5e-3; if gradients are far below 1, scale the loss up. */
-typedef struct gcp_gradcheck_opts { gcp_at at GCPI_Z; double step GCPI_Z, tolerance GCPI_Z; } gcp_gradcheck_opts;
+typedef struct gcp_gradcheck_opts {
+    gcp_at at GCPI_Z; double step GCPI_Z, tolerance GCPI_Z;
+} GCPI_BY_NAME gcp_gradcheck_opts;
 /* lr: default 0; repeats: 5 */
 typedef struct gcp_profile_opts {
     gcp_at at GCPI_Z; double lr GCPI_Z; int repeats GCPI_Z;
-} gcp_profile_opts;
+} GCPI_BY_NAME gcp_profile_opts;
 typedef struct gcp_gradcheck_result {
     int passed, elements;               /* elements checked */
     double worst;                       /* largest |analytic - numeric| / max(1, |analytic|, |numeric|) */
@@ -560,10 +579,11 @@ GCP_API void     *gcp_arena_push(gcp_arena *arena, ptrdiff_t size, ptrdiff_t ali
 
 /* Tape. Its capacity is fixed; a full tape is an error that says how many ops were needed. An arena that is too small
    for the tape is an error too (NULL if not even the error fits). gcp_tape_bytes: what gcp_tape_make takes. An arena
-   serves one tape. gcp_tape_reset forgets ops, tensors, plans and all else that was taken from the arena after the
-   tape. It keeps parameters: recording again finds their values. Unbind plans before it: afterwards the memory that a
-   target gave them cannot be given back. State that must outlive a plan whose memory the target gives needs
-   gcp_state_bind_on. */
+   serves one tape: for a second one the answer is NULL. gcp_tape_reset forgets ops, tensors, plans and all else that
+   was taken from the arena after the tape. Parameters that were bound to memory stay: record all of them again, with
+   the same names and shapes, and they have their values. (Another network needs another tape.) Unbind plans before the
+   reset: afterwards the memory that a target gave them cannot be given back. State that must outlive a plan whose
+   memory the target gives needs gcp_state_bind_on. */
 GCP_API size_t      gcp_tape_bytes_at(gcp_tape_opts opts);
 GCP_API gcp_tape   *gcp_tape_make_at(gcp_arena *arena, gcp_tape_opts opts);
 GCP_API void        gcp_tape_reset(gcp_tape *tape);
@@ -580,8 +600,9 @@ GCP_API gcp_tensor gcp_ids_at(gcp_tape *tape, const char *name, gcp_shape shape,
 GCP_API gcp_tensor gcp_want_grad_at(gcp_tensor input, gcp_at at);
 
 /* Parameters: values in the tape's state, found again by path after a reset. Layers make their own; gcp_param makes one
-   to share, gcp_nth_parameter and gcp_find find one. gcp_freeze: until the tape is reset, plans made from now on
-   compute no gradient for it; plans made before still train it. */
+   to share, gcp_nth_parameter and gcp_find find one. The running statistics of a batch-norm are no parameters:
+   gcp_find(net, "batch_norm[0]/running_mean") and ".../running_var" find them. gcp_freeze: until the tape is reset,
+   plans made from now on compute no gradient for it; plans made before still train it. */
 GCP_API gcp_tensor gcp_param_at(gcp_tape *tape, const char *name, gcp_shape shape, gcp_param_opts opts);
 GCP_API gcp_tensor gcp_freeze_at(gcp_tensor parameter, gcp_at at);
 GCP_API gcp_tensor gcp_nth_parameter(gcp_tape *tape, int index);        /* in order of recording; nil past the last */
@@ -703,20 +724,25 @@ typedef struct gcp_batch_opts {
     int most GCPI_Z;                    /* the largest batch to try, default 65536 */
     double slowdown GCPI_Z;             /* the most time of a step, as a multiple of keep-all's; 0: any */
     gcp_plan_opts plan GCPI_Z;          /* .budget and other options; the policy is always GCP_POLICY_BUDGET */
-} gcp_batch_opts;
+} GCPI_BY_NAME gcp_batch_opts;
 GCP_API int gcp_max_batch_at(gcp_tape *tape, gcp_record_fn record, void *context, gcp_batch_opts opts);
 
 /* Bind. memory: plan->room bytes, or plan->bytes at an address that is aligned to the target's align; not in the tape's
    own arena. NULL, 0: the target's allocate gives the memory. If the tape's state has no memory yet, it goes to the
    front of this memory, and stays there as long as the tape is used. It cannot move later: give room at first for the
    slots of the largest optimiser (gcp_state_bytes).
-   Plans bound to the same memory share it: the state at its front, and after it one slab at a time. gcp_plans_bytes
+   Plans of one tape bound to the same memory share it: the state at its front, and after it one slab at a time. (Two
+   tapes need two memories; this is not checked.) gcp_plans_bytes
    says what several plans need there (their state and the largest slab), before any is bound; gcp_plans_room says what
    to allocate (up to GCP_MAX_BOUND plans of one tape; 0 where one of them was not made). When a plan writes or runs
    there, the inputs and results of the others are lost: write their inputs again. Where an optimiser's slots make the
    state grow, the slabs of the other plans move by themselves, and their inputs are lost too.
-   gcp_unbind: call it before the memory is freed or used otherwise. It gives back what the target allocated, and a
-   state in that memory is lost.
+   gcp_unbind: call it before the slab's memory is freed or used otherwise. The state does not move: memory that holds
+   it must live as long as the tape is used. Only where the target allocated it does gcp_unbind give it back, and the
+   state is lost.
+   The state's bytes (gcp_state_bytes of them, where gcp_state_bind put it) are all that training goes on from:
+   parameters, statistics, slots, counts of steps. Copied over the state of another tape with the same recording and
+   the same plans bound, by the same build, they go on there to the bit.
    gcp_state_bind, called first, gives the state separate memory: gcp_state_bytes (with room for that optimiser's slots)
    at an address aligned to 64, at any other 63 more. Then gcp_bind takes plan->slab_bytes at an aligned address; at
    any address, align - 1 bytes more.
@@ -740,8 +766,7 @@ GCP_API gcp_code gcp_far_bind_at(gcp_plan *plan, void *memory, size_t size, gcp_
    gradient of a parameter (plan without optimiser) or of an input with gcp_want_grad. gcp_ignored: how many labels in
    the batch are the .ignore of the cross-entropy that made this loss (-1: an error). gcp_step: forward, backward,
    update; returns the loss. gcp_forward runs an inference plan and returns its value if that is a scalar, else 0. Both
-   return NaN after an error. A loss that is itself NaN is not an error: the step was taken, and gcp_error is NULL.
-   Batch-norm statistics: gcp_find(net, "batch_norm[0]/running_mean"). */
+   return NaN after an error. A loss that is itself NaN is not an error: the step was taken, and gcp_error is NULL. */
 GCP_API gcp_code gcp_write_at(gcp_plan *plan, gcp_tensor x, const void *data, gcp_at at);
 GCP_API gcp_code gcp_read_at(gcp_plan *plan, gcp_tensor x, void *data, gcp_at at);
 GCP_API gcp_code gcp_grad_at(gcp_plan *plan, gcp_tensor x, gcp_real *data, gcp_at at);
@@ -775,7 +800,8 @@ GCP_API void gcp_costs_print(const gcp_plan *plan, gcp_writer out);
    B backward, U update, H and W a gradient's hooks; O copy to far memory, P copy back, A wait until O's copy has
    arrived; M move to another place in the slab ("M gradient of x" for x's gradient). plan: one line per instruction,
    with the live bytes. layers: shape, parameters, activation bytes, kept or recomputed. why: what the peak is made of
-   and what to do. svg: memory over time and address. */
+   and, where there is something, what would lower it; of a plan that was not made, the tape's error. svg: memory over
+   time and address. */
 GCP_API gcp_writer gcp_file(void *stdio_file);
 GCP_API void gcp_list_print(const gcp_plan *plan, gcp_writer out);
 GCP_API void gcp_graph_print(const gcp_plan *plan, gcp_writer out);     /* gcp-graph 2: what gcp_graph_plan reads */
@@ -1224,8 +1250,6 @@ struct gcp_tape {
     /* names that the user gave, from the front; paths of parameters, from the back */
     char *text;                 ptrdiff_t text_used, text_capacity, text_mark;
     gcpi_extents good;                            /* as of the last call that was not refused */
-    /* the parameters come from an earlier recording: the set must not change */
-    int sealed;
     /* state: the counters, then values, then optimiser slots; layout counts the changes that may move slabs */
     unsigned char *state; size_t state_size, state_capacity;
     gcp_target home;                              /* the target whose memory holds the state */
@@ -1233,8 +1257,9 @@ struct gcp_tape {
     int own_state, slots;                         /* slots: per parameter; 0 until a plan with slots is bound */
     gcp_optimizer optimizer;                      /* the optimiser that the slots belong to */
     unsigned layout;
-    /* plans are known by number. plans: how many were made; runner: ran last; toucher: wrote or ran in its slab last */
-    uint64_t plans, runner, toucher;
+    /* plans are known by number. plans: how many were made; runner: ran last; toucher: wrote or ran in its slab last;
+       summing: is not through its micro-batches */
+    uint64_t plans, runner, toucher, summing;
     gcpi_binding bindings[GCP_MAX_BOUND];
     gcpi_lease *leases;                           /* the newest in this arena */
 };
@@ -1267,7 +1292,7 @@ static void gcpi_fail(gcp_tape *t, gcp_code code, gcp_at at, const char *what, c
 }
 
 static const char gcpi_no_tape[] =
-    "gcp_tape_make: the arena is too small for a tape (gcp_tape_bytes says what one takes)";
+    "gcp_tape_make: the arena is too small for a tape (gcp_tape_bytes says what one takes), or serves one already";
 
 GCPI_DEF const char *gcp_error(gcp_tape *t)
 {
@@ -1432,8 +1457,11 @@ static void gcpi_tape_clear(gcp_tape *t)
 
 GCPI_DEF gcp_tape *gcp_tape_make_at(gcp_arena *arena, gcp_tape_opts o)
 {
+    /* a tape that was given back by hand lies past what is used */
+    if (arena && arena->tape && (const unsigned char *)arena->tape - arena->base < arena->used) return NULL;
     gcp_tape *t = GCPI_NEW(arena, gcp_tape, 1);
     if (!t) return NULL;
+    arena->tape = t;
     t->arena = arena;
     t->generation = 1;
     t->seed = o.seed;
@@ -1443,7 +1471,7 @@ GCPI_DEF gcp_tape *gcp_tape_make_at(gcp_arena *arena, gcp_tape_opts o)
                   "2^24 - 1 (.tensors 2^26 - 1)",
                   o.ops, o.tensors, o.parameters, o.segments, o.names);
     if (t->code || !gcpi_tape_arrays(t, arena, gcpi_capacities_of(&o))) {
-        memset(&t->ops, 0, (size_t)((char *)&t->sealed - (char *)&t->ops));
+        memset(&t->ops, 0, (size_t)((char *)&t->state - (char *)&t->ops));
         gcpi_fail(t, GCP_E_NOMEM, o.at, "gcp_tape_make",
                   "an arena of %td bytes is too small for %d ops, which take %zu bytes", arena->size,
                   o.ops > 0 ? o.ops : 256, gcp_tape_bytes_at(o));
@@ -1458,11 +1486,11 @@ GCPI_DEF void gcp_tape_reset(gcp_tape *t)
 {
     if (!t || !t->ops) return;
     gcp_error_clear(t);
-    t->sealed = t->sealed || t->parameter_count > 0;
+    if (!t->state) t->parameter_count = 0, t->text_mark = 0;           /* they have no values that could be kept */
     gcpi_tape_clear(t);
     t->generation++;
     t->arena->used = t->arena_mark;
-    t->runner = t->toucher = 0;
+    t->runner = t->toucher = t->summing = 0;
     t->leases = NULL;
     memset(t->bindings, 0, sizeof t->bindings);
     t->layout++;
@@ -1641,13 +1669,15 @@ static int gcpi_parameter_find(const gcp_tape *t, const char *path, uint64_t has
     return -1;
 }
 
-/* A new parameter, or -1 with an error. Once a set is sealed or its state is laid out, it accepts none. */
+/* A new parameter, or -1 with an error: once the state has its memory, there is none. */
 static int gcpi_parameter_new(gcp_tape *t, const char *path, uint64_t hash, int kind, gcp_shape shape,
                               const gcp_param_opts *o)
 {
     const gcp_at at = o->at;
-    if (t->sealed || t->state) {
-        gcpi_fail(t, GCP_E_PARAMETERS, at, "parameter", "'%s' was not there when the state was laid out", path);
+    if (t->state) {
+        gcpi_fail(t, GCP_E_PARAMETERS, at, "parameter",
+                  "'%s' is new, but the parameters were bound to memory before; record another network on another tape",
+                  path);
         return -1;
     }
     if (t->parameter_count == t->parameter_capacity) {
@@ -1700,7 +1730,8 @@ static gcp_tensor gcpi_parameter_of(gcp_tape *t, int kind, int parent, const cha
     if (index < 0) return gcpi_nil(t);
     gcpi_parameter *p = &t->parameters[index];
     if (!gcpi_same_shape(p->shape, shape) || p->kind != kind) {
-        gcpi_fail(t, GCP_E_PARAMETERS, o.at, "parameter", "'%s' was %s before the reset and is %s now", path,
+        gcpi_fail(t, GCP_E_PARAMETERS, o.at, "parameter",
+                  "'%s' was %s before the reset and is %s now; record another network on another tape", path,
                   gcpi_shape_text(p->shape, was, sizeof was), gcpi_shape_text(shape, is, sizeof is));
         return gcpi_nil(t);
     }
@@ -4414,8 +4445,8 @@ static int gcpi_window(gcp_shape_call *s, gcpi_conv_attr *a)
     }
     long long fh = (long long)a->h + a->pt + a->pb - eh, fw = (long long)a->w + a->pl + a->pr - ew;
     if (fh < 0 || fw < 0 || fh / a->sh >= INT32_MAX || fw / a->sw >= INT32_MAX)
-        return gcpi_refuse(s, "%s does not fit a %dx%d kernel with .out = %d, .pad = %d", GCPI_TEXT(s->in[0]), a->kh,
-                           a->kw, a->co, a->pt);
+        return gcpi_refuse(s, "%s does not fit a %dx%d kernel with .out = %d, .pad = %d%s", GCPI_TEXT(s->in[0]),
+                           a->kh, a->kw, a->co, a->pt, a->same ? "" : " (GCP_PADDING_SAME pads enough)");
     a->ho = (int)(fh / a->sh) + 1;
     a->wo = (int)(fw / a->sw) + 1;
     return 1;
@@ -5327,7 +5358,8 @@ static int gcpi_reshape_shape(gcp_shape_call *s)
     s->out[0] = gcpi_attr(s->attributes)->shape;
     s->out_dtype[0] = s->in_dtype[0];
     if (gcpi_count(s->out[0]) != gcpi_count(s->in[0]))
-        return gcpi_refuse(s, "%s into %s", GCPI_TEXT(s->in[0]), GCPI_TEXT(s->out[0]));
+        return gcpi_refuse(s, "%s into %s: %zu and %zu values", GCPI_TEXT(s->in[0]), GCPI_TEXT(s->out[0]),
+                           gcpi_count(s->in[0]), gcpi_count(s->out[0]));
     return gcpi_all_real(s);
 }
 GCPI_LOOP void gcpi_reshape_copy(const gcp_view *to, const gcp_view *from, int accumulate)    /* row lengths differ */
@@ -11593,7 +11625,12 @@ static int gcpi_plan_applies(gcp_tape *t, const gcp_plan_opts *o)
                     { o->epsilon != 0, adam, ".epsilon belongs to GCP_OPTIMIZER_ADAM and GCP_OPTIMIZER_ADAMW" },
                     { o->weight_decay != 0, sgd || adam, ".weight_decay belongs to an .optimizer" },
                     { o->clip_value != 0, sgd || adam, ".clip_value belongs to an .optimizer" },
-                    { o->clip_norm != 0, sgd || adam, ".clip_norm belongs to an .optimizer" } };
+                    { o->clip_norm != 0, sgd || adam, ".clip_norm belongs to an .optimizer" },
+                    { o->optimizer != 0, !o->inference, "an inference plan has no .optimizer" },
+                    { gcpi_integer(o->accumulate) > 1, !o->inference, "an inference plan has no .accumulate" },
+                    { o->on_gradient != NULL, !o->inference, "an inference plan has no .on_gradient" },
+                    { o->fuse_update != 0, !o->inference, "an inference plan has no .fuse_update" },
+                    { o->budget == (size_t)GCP_ZERO, 0, ".budget is at least 1 byte; left out there is no limit" } };
     if (o->list && policy != GCP_POLICY_SEGMENTS && policy != GCP_POLICY_BUDGET)
         return gcpi_plan_bad(t, o, ".list stands in place of a .policy; GCP_POLICY_BUDGET alone goes with it");
     if (o->inference && (o->segments || o->balance || o->checkpoints || o->replay))
@@ -11617,7 +11654,6 @@ static void gcpi_plan_defaults(gcp_plan_opts *o)
     o->segments = gcpi_integer(o->segments);
     o->checkpoints = gcpi_integer(o->checkpoints);
     o->accumulate = gcpi_integer(o->accumulate);
-    if (o->budget == (size_t)GCP_ZERO) o->budget = 0;
     if (o->far == (size_t)GCP_ZERO) o->far = 0;
 }
 
@@ -11686,8 +11722,6 @@ static int gcpi_plan_options_ok(gcp_tape *t, gcp_plan_opts *o)
     if (o->far_only && !o->far) return gcpi_plan_bad(t, o, ".far_only without .far");
     if (o->policy == GCP_POLICY_BUDGET && !o->budget && !o->list)
         return gcpi_plan_bad(t, o, "GCP_POLICY_BUDGET needs .budget (bytes)");
-    if (o->inference && (o->optimizer || o->accumulate > 1 || o->on_gradient || o->fuse_update))
-        return gcpi_plan_bad(t, o, "an inference plan has no optimiser, accumulation or gradient hook");
     if (o->fuse_update && !o->optimizer) return gcpi_plan_bad(t, o, ".fuse_update without .optimizer");
     if (o->fuse_update && o->clip_norm > 0)
         return gcpi_plan_bad(t, o, ".fuse_update with .clip_norm: the norm needs all gradients first");
@@ -12579,19 +12613,14 @@ GCPI_DEF size_t gcp_least_budget_at(gcp_tensor loss, gcp_plan_opts o)
     return least;
 }
 
-/* What a tape keeps over a reset. gcp_max_batch restores it after each try, so that a try's parameters do not stay. */
-typedef struct gcpi_lasting { int parameters, sealed; ptrdiff_t text_mark; } gcpi_lasting;
-
 /* Forgets a try, but not its error. */
-static void gcpi_batch_forget(gcp_tape *t, gcpi_lasting was)
+static void gcpi_batch_forget(gcp_tape *t)
 {
     char message[GCP_MAX_ERROR];
     gcp_code code = t->code;
     gcp_error(t);                                   /* a full tape's message is written only here */
     memcpy(message, t->message, sizeof message);
     gcp_tape_reset(t);
-    t->parameter_count = was.parameters; t->sealed = was.sealed; t->text_mark = was.text_mark;
-    gcpi_recorded(t);
     t->code = code;
     memcpy(t->message, message, sizeof message);
 }
@@ -12617,10 +12646,9 @@ static int gcpi_batch_fits(gcp_tape *t, gcp_record_fn record, void *context, con
 /* One try on an empty tape. low: the largest batch that fits so far; if 0, the error "does not fit" stays. */
 static int gcpi_batch_try(gcp_tape *t, gcp_record_fn record, void *context, const gcp_batch_opts *o, int batch, int low)
 {
-    gcpi_lasting was = { t->parameter_count, t->sealed, t->text_mark };
     int fits = gcpi_batch_fits(t, record, context, o, batch);
     if (fits >= 0 && (fits || low)) gcp_error_clear(t);
-    gcpi_batch_forget(t, was);
+    gcpi_batch_forget(t);
     return fits;
 }
 
@@ -12840,6 +12868,13 @@ static unsigned char *gcpi_slab_place(const gcp_plan *plan, gcp_at at, const cha
     return t->code ? NULL : slab;
 }
 
+/* What micro-batches have summed is of no use any more. */
+static void gcpi_sums_forget(gcpi_plan *in)
+{
+    in->run.micro = 0;
+    in->p.tape->summing = 0;
+}
+
 /* The state's layout has changed since the slab was placed: places the slab again. */
 static gcp_code gcpi_lay_again(gcp_plan *plan, gcp_at at, const char *what)
 {
@@ -12859,7 +12894,7 @@ static gcp_code gcpi_lay_again(gcp_plan *plan, gcp_at at, const char *what)
     gcpi_written_forget(in, "the state grew");
     gcpi_binding *note = gcpi_binding_of(t, in, 1);
     if (note) gcpi_binding_note(t, in, note);
-    in->run.micro = 0;
+    if (micro) gcpi_sums_forget(in);
     return micro ? gcpi_refuse_plan(plan, GCP_E_BIND, at, what,
                                     "another plan was bound between the micro-batches of this one")
                  : GCP_OK;
@@ -12880,7 +12915,7 @@ static gcp_code gcpi_bound_check(gcp_plan *plan, gcp_at at, const char *what)
     note->taken = 0;
     gcpi_written_forget(in, "another plan used the same memory");
     if (!in->run.micro) return GCP_OK;
-    in->run.micro = 0;
+    gcpi_sums_forget(in);
     return gcpi_refuse_plan(plan, GCP_E_BIND, at, what,
                             "another plan used the same memory between the micro-batches of this one");
 }
@@ -13647,6 +13682,7 @@ static void gcpi_counters_advance(gcpi_plan *in)
 {
     gcpi_counters c;
     in->run.micro = (in->run.micro + 1) % in->run.numbers.micros;
+    if (!in->run.measuring) in->p.tape->summing = in->run.micro ? in->number : 0;
     c.steps = in->run.numbers.step + 1;
     c.updates = in->run.numbers.updates + (in->run.micro == 0);
     gcpi_bytes_copy(&in->p.tape->home, in->p.tape->state, &c, sizeof c);
@@ -13670,8 +13706,14 @@ static int gcpi_may_run(gcpi_plan *in, gcp_at at, const char *what)
     if (in->run.measuring == 1) return 1;
     if (in->bound.unwritten) { gcpi_unwritten_fail(in, at, what); return 0; }
     if (in->run.micro && t->runner != in->number) {
-        in->run.micro = 0;
+        gcpi_sums_forget(in);
         gcpi_fail(t, GCP_E_BIND, at, what, "another plan ran between the micro-batches of this one");
+        return 0;
+    }
+    if (in->p.training && !in->run.measuring && t->summing && (t->summing != in->number || !in->run.micro)) {
+        t->summing = 0;
+        gcpi_fail(t, GCP_E_BIND, at, what,
+                  "the plan before was not through its micro-batches: the gradients that it summed are lost");
         return 0;
     }
     if (!in->run.measuring) t->runner = in->number;
@@ -13684,7 +13726,7 @@ static int gcpi_broken_off(gcpi_plan *in, gcp_at at, const char *what)
 {
     if (!in->p.tape->code && !gcpi_trouble(in->p.tape, &in->p.target, at, what)) return 0;
     gcpi_recordings_forget(in);
-    in->run.micro = 0;
+    gcpi_sums_forget(in);
     return 1;
 }
 
@@ -14292,7 +14334,7 @@ static int gcpi_rerun(const gcpi_plan *in, int task)
 
 GCPI_DEF void gcp_sweep_csv(const gcp_point *p, int count, gcp_writer w)
 {
-    gcpi_say(w, "budget_bytes,plan_bytes,planned_with,time,bound\n");
+    gcpi_say(w, "budget_bytes,plan_bytes,planned_with,time_ratio,bound_ratio\n");
     for (int i = 0; i < count; i++)
         if (p[i].bytes)
             gcpi_say(w, "%zu,%zu,%zu,%.6f,%.6f\n", p[i].budget, p[i].bytes, p[i].planned_with,
@@ -14427,6 +14469,7 @@ static void gcpi_why_bytes(const gcp_plan *plan, gcp_writer w)
 GCPI_DEF void gcp_why_print(const gcp_plan *made, gcp_writer w)
 {
     char name[256];
+    if (made && !made->in && made->tape && gcp_error(made->tape)) gcpi_say(w, "no plan: %s\n", gcp_error(made->tape));
     if (!gcpi_reportable(made)) return;
     gcp_plan now = *made, *plan = &now;
     gcpi_plan_sizes(plan);                        /* the state may have grown */

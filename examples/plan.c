@@ -58,6 +58,7 @@ static size_t bytes_of(const char *s)
     } units[] = { { "", 1 }, { "KB", 1024 }, { "MB", 1048576 }, { "GB", 1073741824 } };
     char *end;
     double n = strtod(s, &end);
+    if (!*end && n != floor(n)) return 0;                    /* 1.5 of what? */
     for (size_t i = 0; n > 0 && i < sizeof units / sizeof *units; i++)
         if (!strcmp(end, units[i].unit) && n * units[i].bytes < 1e18) return (size_t)(n * units[i].bytes);
     return 0;
@@ -162,7 +163,7 @@ static int print_budget(const options *o)
     p.budget = o->budget;
     gcp_plan plan = plan_any(p);
     if (!gcp_plan_ok(&plan)) return failed();
-    printf("budget %.1f MB: %.1f MB planned, %.2f %% more time than keeping all, %d instructions\n", mib(o->budget),
+    printf("budget %.1f MiB: %.1f MiB planned, %.2f %% more time than keeping all, %d instructions\n", mib(o->budget),
            mib(plan.bytes), 100 * (plan.seconds / plan.keep_all_seconds - 1), plan.instructions);
     gcp_why_print(&plan, gcp_file(stdout));
     FILE *f = o->list ? fopen(o->list, "w") : NULL;
@@ -190,7 +191,7 @@ static int print_curve(const options *o, const gcp_plan *keep, size_t least)
                            (size_t)((double)(keep->bytes - least) * (o->curve > 1 ? (double)i / (o->curve - 1) : 1));
     if (!(text ? gcp_graph_sweep_at(loss.tape, text, points, o->curve, p) : gcp_sweep_at(loss, points, o->curve, p)))
         return failed();
-    printf("\n budget MB   time   no plan below   (keep-all = 1)\n");
+    printf("\nbudget MiB   time   no plan below   (keep-all = 1)\n");
     for (int i = 0; i < o->curve; i++)
         printf("%10.1f  %6.4f  %6.4f  %.*s\n", mib(points[i].budget), points[i].seconds / points[i].keep_all_seconds,
                points[i].bound_seconds / points[i].keep_all_seconds,
@@ -212,7 +213,7 @@ static int run(const options *o)
     if (gcp_error_code(loss.tape) != GCP_E_BUDGET) return failed();
     gcp_error_clear(loss.tape);
     if (o->net) printf("%s, batch %d, %dx%d: ", o->net->name, o->batch, o->image, o->image);
-    printf("keeping all takes %.1f MB, the least that works is %.1f MB\n\n", mib(keep.bytes), mib(least));
+    printf("keeping all takes %.1f MiB, the least that works is %.1f MiB\n\n", mib(keep.bytes), mib(least));
     if (o->budget && !print_budget(o)) return 0;
     if (o->curve && !print_curve(o, &keep, least)) return 0;
     if (o->max_batch) {
@@ -220,7 +221,7 @@ static int run(const options *o)
         q.budget = o->budget;
         int batch = gcp_max_batch(loss.tape, record, (void *)(uintptr_t)o, .plan = q);
         if (!batch) return failed();
-        printf("\nthe largest batch for %.1f MB: %d\n", mib(o->budget), batch);
+        printf("\nthe largest batch for %.1f MiB: %d\n", mib(o->budget), batch);
     }
     return 1;
 }

@@ -80,6 +80,18 @@ static void tapes(void)
         }
 }
 
+/* An arena serves one tape, until that is given back by hand. */
+static void one_tape(void)
+{
+    gcp_arena a = gcp_arena_from(memory, sizeof memory);
+    CHECK(gcp_arena_push(&a, 8, 8, 1) && gcp_tape_make(&a, .ops = 1));
+    ptrdiff_t used = a.used;
+    CHECK(!gcp_tape_make(&a, .ops = 1) && strstr(gcp_error(NULL), "serves one already"));
+    CHECK_INT(a.used, ==, used);
+    a.used = 0;
+    CHECK(gcp_tape_make(&a, .ops = 1));
+}
+
 /* Planning puts everything behind what is used, and gives its scratch back. */
 static void scratch(void)
 {
@@ -128,6 +140,7 @@ int main(void)
     limits();
     no_memory();
     tapes();
+    one_tape();
     scratch();
     plans();
     return check_done();

@@ -213,6 +213,18 @@ static void reasons(void)
 
 /* The peak is where a block runs again: a sum of two large tensors that backward does not read. Blocks are advised
    where the policy follows them, and nowhere else. */
+static void no_plan(void)
+{
+    gcp_tensor loss = gcp_mean(gcp_linear(start(4, 4, 2), .out = 8));
+    gcp_plan plan = gcp_plan_make(loss, .policy = GCP_POLICY_BUDGET, .budget = 1);
+    const char *s = report(gcp_why_print, &plan);
+    CHECK(strstr(s, "no plan: test_reports.c:") == s && strstr(s, "the least found to work is "));
+    gcp_error_clear(net);
+    used = 0;
+    gcp_why_print(&plan, (gcp_writer) { append, NULL });
+    CHECK_INT(used, ==, 0);
+}
+
 static void advice(void)
 {
     static const char shorter[] = "more, shorter segments would lower it";
@@ -312,6 +324,7 @@ int main(void)
     every_report();
     reasons();
     advice();
+    no_plan();
     in_vain();
     nothing();
     return check_done();

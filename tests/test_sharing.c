@@ -104,6 +104,27 @@ static void apart_between_micro_batches(void)
     CHECK(!gcp_error(train.tape) && gcp_steps_done(train.tape) == 3);
 }
 
+/* A plan that takes the place of another, or is bound again, after the first of two micro-batches: an error, once. */
+static void replaced_between_micro_batches(int freed)
+{
+    gcp_arena arena = gcp_arena_from(tape_memory, sizeof tape_memory);
+    gcp_tape *net = gcp_tape_make(&arena, .ops = 32);
+    gcp_tensor x = gcp_input(net, "x", GCP_SHAPE(2, 4)), y = gcp_linear(x, .out = 3), loss = gcp_mean(gcp_mul(y, y));
+    gcp_plan train = gcp_plan_make(loss, .optimizer = GCP_OPTIMIZER_SGD, .accumulate = 2);
+    gcp_bind(&train, slab, sizeof slab);
+    feed_zeros(&train, "x");
+    gcp_step(&train, .lr = 0.1);
+    if (freed) gcp_plan_free(&train);
+    if (freed) train = gcp_plan_make(loss, .policy = GCP_POLICY_SQRT, .optimizer = GCP_OPTIMIZER_SGD, .accumulate = 2);
+    gcp_bind(&train, slab, sizeof slab);
+    feed_zeros(&train, "x");
+    CHECK(!gcp_error(net) && isnan(gcp_step(&train, .lr = 0.1)) && gcp_error_code(net) == GCP_E_BIND);
+    CHECK(gcp_error(net) && strstr(gcp_error(net), "the plan before was not through its micro-batches"));
+    gcp_error_clear(net);
+    for (int i = 0; i < 4; i++) gcp_step(&train, .lr = 0.1);
+    CHECK(!gcp_error(net) && gcp_steps_done(net) == 5);
+}
+
 /* Gradients of gamma and beta of two batch-norms that share them, or have their own; how many. */
 static size_t norm_gradients(int shared, gcp_real *out)
 {
@@ -173,5 +194,7 @@ int main(void)
     CHECK(recorded_after(7) == recorded_after(0));
     between_micro_batches();
     apart_between_micro_batches();
+    replaced_between_micro_batches(0);
+    replaced_between_micro_batches(1);
     return check_done();
 }

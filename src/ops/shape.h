@@ -104,7 +104,8 @@ static int gcpi_reshape_shape(gcp_shape_call *s)
     s->out[0] = gcpi_attr(s->attributes)->shape;
     s->out_dtype[0] = s->in_dtype[0];
     if (gcpi_count(s->out[0]) != gcpi_count(s->in[0]))
-        return gcpi_refuse(s, "%s into %s", GCPI_TEXT(s->in[0]), GCPI_TEXT(s->out[0]));
+        return gcpi_refuse(s, "%s into %s: %zu and %zu values", GCPI_TEXT(s->in[0]), GCPI_TEXT(s->out[0]),
+                           gcpi_count(s->in[0]), gcpi_count(s->out[0]));
     return gcpi_all_real(s);
 }
 GCPI_LOOP void gcpi_reshape_copy(const gcp_view *to, const gcp_view *from, int accumulate)    /* row lengths differ */

@@ -185,6 +185,13 @@ static unsigned char *gcpi_slab_place(const gcp_plan *plan, gcp_at at, const cha
     return t->code ? NULL : slab;
 }
 
+/* What micro-batches have summed is of no use any more. */
+static void gcpi_sums_forget(gcpi_plan *in)
+{
+    in->run.micro = 0;
+    in->p.tape->summing = 0;
+}
+
 /* The state's layout has changed since the slab was placed: places the slab again. */
 static gcp_code gcpi_lay_again(gcp_plan *plan, gcp_at at, const char *what)
 {
@@ -204,7 +211,7 @@ static gcp_code gcpi_lay_again(gcp_plan *plan, gcp_at at, const char *what)
     gcpi_written_forget(in, "the state grew");
     gcpi_binding *note = gcpi_binding_of(t, in, 1);
     if (note) gcpi_binding_note(t, in, note);
-    in->run.micro = 0;
+    if (micro) gcpi_sums_forget(in);
     return micro ? gcpi_refuse_plan(plan, GCP_E_BIND, at, what,
                                     "another plan was bound between the micro-batches of this one")
                  : GCP_OK;
@@ -225,7 +232,7 @@ static gcp_code gcpi_bound_check(gcp_plan *plan, gcp_at at, const char *what)
     note->taken = 0;
     gcpi_written_forget(in, "another plan used the same memory");
     if (!in->run.micro) return GCP_OK;
-    in->run.micro = 0;
+    gcpi_sums_forget(in);
     return gcpi_refuse_plan(plan, GCP_E_BIND, at, what,
                             "another plan used the same memory between the micro-batches of this one");
 }

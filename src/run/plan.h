@@ -75,7 +75,12 @@ static int gcpi_plan_applies(gcp_tape *t, const gcp_plan_opts *o)
                     { o->epsilon != 0, adam, ".epsilon belongs to GCP_OPTIMIZER_ADAM and GCP_OPTIMIZER_ADAMW" },
                     { o->weight_decay != 0, sgd || adam, ".weight_decay belongs to an .optimizer" },
                     { o->clip_value != 0, sgd || adam, ".clip_value belongs to an .optimizer" },
-                    { o->clip_norm != 0, sgd || adam, ".clip_norm belongs to an .optimizer" } };
+                    { o->clip_norm != 0, sgd || adam, ".clip_norm belongs to an .optimizer" },
+                    { o->optimizer != 0, !o->inference, "an inference plan has no .optimizer" },
+                    { gcpi_integer(o->accumulate) > 1, !o->inference, "an inference plan has no .accumulate" },
+                    { o->on_gradient != NULL, !o->inference, "an inference plan has no .on_gradient" },
+                    { o->fuse_update != 0, !o->inference, "an inference plan has no .fuse_update" },
+                    { o->budget == (size_t)GCP_ZERO, 0, ".budget is at least 1 byte; left out there is no limit" } };
     if (o->list && policy != GCP_POLICY_SEGMENTS && policy != GCP_POLICY_BUDGET)
         return gcpi_plan_bad(t, o, ".list stands in place of a .policy; GCP_POLICY_BUDGET alone goes with it");
     if (o->inference && (o->segments || o->balance || o->checkpoints || o->replay))
@@ -99,7 +104,6 @@ static void gcpi_plan_defaults(gcp_plan_opts *o)
     o->segments = gcpi_integer(o->segments);
     o->checkpoints = gcpi_integer(o->checkpoints);
     o->accumulate = gcpi_integer(o->accumulate);
-    if (o->budget == (size_t)GCP_ZERO) o->budget = 0;
     if (o->far == (size_t)GCP_ZERO) o->far = 0;
 }
 
@@ -168,8 +172,6 @@ static int gcpi_plan_options_ok(gcp_tape *t, gcp_plan_opts *o)
     if (o->far_only && !o->far) return gcpi_plan_bad(t, o, ".far_only without .far");
     if (o->policy == GCP_POLICY_BUDGET && !o->budget && !o->list)
         return gcpi_plan_bad(t, o, "GCP_POLICY_BUDGET needs .budget (bytes)");
-    if (o->inference && (o->optimizer || o->accumulate > 1 || o->on_gradient || o->fuse_update))
-        return gcpi_plan_bad(t, o, "an inference plan has no optimiser, accumulation or gradient hook");
     if (o->fuse_update && !o->optimizer) return gcpi_plan_bad(t, o, ".fuse_update without .optimizer");
     if (o->fuse_update && o->clip_norm > 0)
         return gcpi_plan_bad(t, o, ".fuse_update with .clip_norm: the norm needs all gradients first");

@@ -102,7 +102,7 @@ static int gcpi_rerun(const gcpi_plan *in, int task)
 
 GCPI_DEF void gcp_sweep_csv(const gcp_point *p, int count, gcp_writer w)
 {
-    gcpi_say(w, "budget_bytes,plan_bytes,planned_with,time,bound\n");
+    gcpi_say(w, "budget_bytes,plan_bytes,planned_with,time_ratio,bound_ratio\n");
     for (int i = 0; i < count; i++)
         if (p[i].bytes)
             gcpi_say(w, "%zu,%zu,%zu,%.6f,%.6f\n", p[i].budget, p[i].bytes, p[i].planned_with,
@@ -237,6 +237,7 @@ static void gcpi_why_bytes(const gcp_plan *plan, gcp_writer w)
 GCPI_DEF void gcp_why_print(const gcp_plan *made, gcp_writer w)
 {
     char name[256];
+    if (made && !made->in && made->tape && gcp_error(made->tape)) gcpi_say(w, "no plan: %s\n", gcp_error(made->tape));
     if (!gcpi_reportable(made)) return;
     gcp_plan now = *made, *plan = &now;
     gcpi_plan_sizes(plan);                        /* the state may have grown */

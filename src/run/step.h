@@ -44,6 +44,7 @@ static void gcpi_counters_advance(gcpi_plan *in)
 {
     gcpi_counters c;
     in->run.micro = (in->run.micro + 1) % in->run.numbers.micros;
+    if (!in->run.measuring) in->p.tape->summing = in->run.micro ? in->number : 0;
     c.steps = in->run.numbers.step + 1;
     c.updates = in->run.numbers.updates + (in->run.micro == 0);
     gcpi_bytes_copy(&in->p.tape->home, in->p.tape->state, &c, sizeof c);
@@ -67,8 +68,14 @@ static int gcpi_may_run(gcpi_plan *in, gcp_at at, const char *what)
     if (in->run.measuring == 1) return 1;
     if (in->bound.unwritten) { gcpi_unwritten_fail(in, at, what); return 0; }
     if (in->run.micro && t->runner != in->number) {
-        in->run.micro = 0;
+        gcpi_sums_forget(in);
         gcpi_fail(t, GCP_E_BIND, at, what, "another plan ran between the micro-batches of this one");
+        return 0;
+    }
+    if (in->p.training && !in->run.measuring && t->summing && (t->summing != in->number || !in->run.micro)) {
+        t->summing = 0;
+        gcpi_fail(t, GCP_E_BIND, at, what,
+                  "the plan before was not through its micro-batches: the gradients that it summed are lost");
         return 0;
     }
     if (!in->run.measuring) t->runner = in->number;
@@ -81,7 +88,7 @@ static int gcpi_broken_off(gcpi_plan *in, gcp_at at, const char *what)
 {
     if (!in->p.tape->code && !gcpi_trouble(in->p.tape, &in->p.target, at, what)) return 0;
     gcpi_recordings_forget(in);
-    in->run.micro = 0;
+    gcpi_sums_forget(in);
     return 1;
 }
 

@@ -167,19 +167,14 @@ GCPI_DEF size_t gcp_least_budget_at(gcp_tensor loss, gcp_plan_opts o)
     return least;
 }
 
-/* What a tape keeps over a reset. gcp_max_batch restores it after each try, so that a try's parameters do not stay. */
-typedef struct gcpi_lasting { int parameters, sealed; ptrdiff_t text_mark; } gcpi_lasting;
-
 /* Forgets a try, but not its error. */
-static void gcpi_batch_forget(gcp_tape *t, gcpi_lasting was)
+static void gcpi_batch_forget(gcp_tape *t)
 {
     char message[GCP_MAX_ERROR];
     gcp_code code = t->code;
     gcp_error(t);                                   /* a full tape's message is written only here */
     memcpy(message, t->message, sizeof message);
     gcp_tape_reset(t);
-    t->parameter_count = was.parameters; t->sealed = was.sealed; t->text_mark = was.text_mark;
-    gcpi_recorded(t);
     t->code = code;
     memcpy(t->message, message, sizeof message);
 }
@@ -205,10 +200,9 @@ static int gcpi_batch_fits(gcp_tape *t, gcp_record_fn record, void *context, con
 /* One try on an empty tape. low: the largest batch that fits so far; if 0, the error "does not fit" stays. */
 static int gcpi_batch_try(gcp_tape *t, gcp_record_fn record, void *context, const gcp_batch_opts *o, int batch, int low)
 {
-    gcpi_lasting was = { t->parameter_count, t->sealed, t->text_mark };
     int fits = gcpi_batch_fits(t, record, context, o, batch);
     if (fits >= 0 && (fits || low)) gcp_error_clear(t);
-    gcpi_batch_forget(t, was);
+    gcpi_batch_forget(t);
     return fits;
 }
 

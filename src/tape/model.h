@@ -78,8 +78,6 @@ struct gcp_tape {
     /* names that the user gave, from the front; paths of parameters, from the back */
     char *text;                 ptrdiff_t text_used, text_capacity, text_mark;
     gcpi_extents good;                            /* as of the last call that was not refused */
-    /* the parameters come from an earlier recording: the set must not change */
-    int sealed;
     /* state: the counters, then values, then optimiser slots; layout counts the changes that may move slabs */
     unsigned char *state; size_t state_size, state_capacity;
     gcp_target home;                              /* the target whose memory holds the state */
@@ -87,8 +85,9 @@ struct gcp_tape {
     int own_state, slots;                         /* slots: per parameter; 0 until a plan with slots is bound */
     gcp_optimizer optimizer;                      /* the optimiser that the slots belong to */
     unsigned layout;
-    /* plans are known by number. plans: how many were made; runner: ran last; toucher: wrote or ran in its slab last */
-    uint64_t plans, runner, toucher;
+    /* plans are known by number. plans: how many were made; runner: ran last; toucher: wrote or ran in its slab last;
+       summing: is not through its micro-batches */
+    uint64_t plans, runner, toucher, summing;
     gcpi_binding bindings[GCP_MAX_BOUND];
     gcpi_lease *leases;                           /* the newest in this arena */
 };
@@ -121,7 +120,7 @@ static void gcpi_fail(gcp_tape *t, gcp_code code, gcp_at at, const char *what, c
 }
 
 static const char gcpi_no_tape[] =
-    "gcp_tape_make: the arena is too small for a tape (gcp_tape_bytes says what one takes)";
+    "gcp_tape_make: the arena is too small for a tape (gcp_tape_bytes says what one takes), or serves one already";
 
 GCPI_DEF const char *gcp_error(gcp_tape *t)
 {

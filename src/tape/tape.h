@@ -62,8 +62,11 @@ static void gcpi_tape_clear(gcp_tape *t)
 
 GCPI_DEF gcp_tape *gcp_tape_make_at(gcp_arena *arena, gcp_tape_opts o)
 {
+    /* a tape that was given back by hand lies past what is used */
+    if (arena && arena->tape && (const unsigned char *)arena->tape - arena->base < arena->used) return NULL;
     gcp_tape *t = GCPI_NEW(arena, gcp_tape, 1);
     if (!t) return NULL;
+    arena->tape = t;
     t->arena = arena;
     t->generation = 1;
     t->seed = o.seed;
@@ -73,7 +76,7 @@ GCPI_DEF gcp_tape *gcp_tape_make_at(gcp_arena *arena, gcp_tape_opts o)
                   "2^24 - 1 (.tensors 2^26 - 1)",
                   o.ops, o.tensors, o.parameters, o.segments, o.names);
     if (t->code || !gcpi_tape_arrays(t, arena, gcpi_capacities_of(&o))) {
-        memset(&t->ops, 0, (size_t)((char *)&t->sealed - (char *)&t->ops));
+        memset(&t->ops, 0, (size_t)((char *)&t->state - (char *)&t->ops));
         gcpi_fail(t, GCP_E_NOMEM, o.at, "gcp_tape_make",
                   "an arena of %td bytes is too small for %d ops, which take %zu bytes", arena->size,
                   o.ops > 0 ? o.ops : 256, gcp_tape_bytes_at(o));
@@ -88,11 +91,11 @@ GCPI_DEF void gcp_tape_reset(gcp_tape *t)
 {
     if (!t || !t->ops) return;
     gcp_error_clear(t);
-    t->sealed = t->sealed || t->parameter_count > 0;
+    if (!t->state) t->parameter_count = 0, t->text_mark = 0;           /* they have no values that could be kept */
     gcpi_tape_clear(t);
     t->generation++;
     t->arena->used = t->arena_mark;
-    t->runner = t->toucher = 0;
+    t->runner = t->toucher = t->summing = 0;
     t->leases = NULL;
     memset(t->bindings, 0, sizeof t->bindings);
     t->layout++;
@@ -271,13 +274,15 @@ static int gcpi_parameter_find(const gcp_tape *t, const char *path, uint64_t has
     return -1;
 }
 
-/* A new parameter, or -1 with an error. Once a set is sealed or its state is laid out, it accepts none. */
+/* A new parameter, or -1 with an error: once the state has its memory, there is none. */
 static int gcpi_parameter_new(gcp_tape *t, const char *path, uint64_t hash, int kind, gcp_shape shape,
                               const gcp_param_opts *o)
 {
     const gcp_at at = o->at;
-    if (t->sealed || t->state) {
-        gcpi_fail(t, GCP_E_PARAMETERS, at, "parameter", "'%s' was not there when the state was laid out", path);
+    if (t->state) {
+        gcpi_fail(t, GCP_E_PARAMETERS, at, "parameter",
+                  "'%s' is new, but the parameters were bound to memory before; record another network on another tape",
+                  path);
         return -1;
     }
     if (t->parameter_count == t->parameter_capacity) {
@@ -330,7 +335,8 @@ static gcp_tensor gcpi_parameter_of(gcp_tape *t, int kind, int parent, const cha
     if (index < 0) return gcpi_nil(t);
     gcpi_parameter *p = &t->parameters[index];
     if (!gcpi_same_shape(p->shape, shape) || p->kind != kind) {
-        gcpi_fail(t, GCP_E_PARAMETERS, o.at, "parameter", "'%s' was %s before the reset and is %s now", path,
+        gcpi_fail(t, GCP_E_PARAMETERS, o.at, "parameter",
+                  "'%s' was %s before the reset and is %s now; record another network on another tape", path,
                   gcpi_shape_text(p->shape, was, sizeof was), gcpi_shape_text(shape, is, sizeof is));
         return gcpi_nil(t);
     }
