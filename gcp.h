@@ -795,10 +795,11 @@ GCP_API void gcp_costs_print(const gcp_plan *plan, gcp_writer out);
 
 /* Reports. list: the instructions as text that .list reads back, a letter and a name each: F forward, R forward again,
    B backward, U update, H and W a gradient's hooks; O copy to far memory, P copy back, A wait until O's copy has
-   arrived; M move to another place in the slab ("M gradient of x" for x's gradient). plan: one line per instruction,
-   with the live bytes. layers: shape, parameters, activation bytes, kept or recomputed. why: what the peak is made of
-   and, where there is something, what would lower it; of a plan that was not made, the tape's error. svg: memory over
-   time and address. */
+   arrived; M move to another place in the slab ("M gradient of x" for x's gradient). First, a line for each concat or
+   slice that copies what it need not: "C NAME 0 2" copies inputs 0 and 2, "C gradient of NAME 0" in backward. plan: one
+   line per instruction, with the live bytes. layers: shape, parameters, activation bytes, kept or recomputed. why: what
+   the peak is made of and, where there is something, what would lower it; of a plan that was not made, the tape's
+   error. svg: memory over time and address. */
 GCP_API gcp_writer gcp_file(void *stdio_file);
 GCP_API void gcp_list_print(const gcp_plan *plan, gcp_writer out);
 GCP_API void gcp_graph_print(const gcp_plan *plan, gcp_writer out);     /* gcp-graph 2: what gcp_graph_plan reads */
@@ -990,7 +991,9 @@ typedef struct gcpi_scope { gcp_tape *tape; int segment, state; } gcpi_scope;
 #include "src/cold.h"               /* at -Og: code that runs once per plan or step */
 #include "src/ops/table.h"          /* the op table: all that later rooms know of ops */
 #include "src/ops/layers.h"         /* the functions that record */
-#include "src/planner/problem.h"    /* what planning sees: items and tasks; costs as text */
+#include "src/planner/problem.h"    /* what planning sees: items and tasks */
+#include "src/planner/views.h"      /* where items lie: concats, slices and gradients as views or copies */
+#include "src/planner/costs.h"      /* what tasks cost; costs as text */
 #include "src/planner/tasks.h"      /* a tape's problem: groups, gradients, updates */
 #include "src/planner/graph.h"      /* a problem as text, read and written */
 #include "src/planner/schedule.h"   /* from what is kept to a list; a list as text */

@@ -798,10 +798,11 @@ GCP_API void gcp_costs_print(const gcp_plan *plan, gcp_writer out);
 
 /* Reports. list: the instructions as text that .list reads back, a letter and a name each: F forward, R forward again,
    B backward, U update, H and W a gradient's hooks; O copy to far memory, P copy back, A wait until O's copy has
-   arrived; M move to another place in the slab ("M gradient of x" for x's gradient). plan: one line per instruction,
-   with the live bytes. layers: shape, parameters, activation bytes, kept or recomputed. why: what the peak is made of
-   and, where there is something, what would lower it; of a plan that was not made, the tape's error. svg: memory over
-   time and address. */
+   arrived; M move to another place in the slab ("M gradient of x" for x's gradient). First, a line for each concat or
+   slice that copies what it need not: "C NAME 0 2" copies inputs 0 and 2, "C gradient of NAME 0" in backward. plan: one
+   line per instruction, with the live bytes. layers: shape, parameters, activation bytes, kept or recomputed. why: what
+   the peak is made of and, where there is something, what would lower it; of a plan that was not made, the tape's
+   error. svg: memory over time and address. */
 GCP_API gcp_writer gcp_file(void *stdio_file);
 GCP_API void gcp_list_print(const gcp_plan *plan, gcp_writer out);
 GCP_API void gcp_graph_print(const gcp_plan *plan, gcp_writer out);     /* gcp-graph 2: what gcp_graph_plan reads */
@@ -1151,6 +1152,7 @@ static void gcpi_say_escaped(gcp_writer w, const char *s)
 {
     for (; *s; s++) {
         if (*s == '<') gcpi_say(w, "&lt;");
+        else if (*s == '>') gcpi_say(w, "&gt;");
         else if (*s == '&') gcpi_say(w, "&amp;");
         else if (*s == '"') gcpi_say(w, "&quot;");
         else gcpi_say(w, "%c", *s);
@@ -6347,9 +6349,11 @@ typedef struct gcpi_item {
     ptrdiff_t pitch, row;             /* elements from row to row, and in one row; row 0: no rows, one run of bytes */
     int kind, tensor, producer;       /* tensor of the tape; producer: forward task (in a graph any task) or -1 */
     int root, next;                   /* alias group; next member, -1 at the end */
-    /* pinned: 1: lives to the end of the step, 2: from its beginning, too; dense: its pitch is fixed */
+    /* pinned: 1: lives to the end of the step, 2: from its beginning, too; dense: its pitch is fixed, 1: in any case,
+       2: by a view of it */
     int active, pinned, dense;
     int stored, kept;                 /* stored: every policy keeps it; kept: by gcp_keep, nothing may write it again */
+    int alone;                        /* shares its bytes with no other item, for some choice of views */
     int move, updated;                /* the task that moves it; the task that updates its parameter; 0: none */
 } gcpi_item;
 
@@ -6371,6 +6375,13 @@ typedef struct gcpi_task {          /* an op group run forward, an op run backwa
 } gcpi_task;
 static int gcpi_copies(const gcpi_task *t) { return t->kind == GCPI_TASK_OFFLOAD || t->kind == GCPI_TASK_PREFETCH; }
 
+/* consumers[first[i]] up to first[i + 1]: the ops that read tensor i, last op first */
+typedef struct gcpi_uses { int *first, *consumers; } gcpi_uses;
+
+/* Which views of an op are copies, though they need not be: bit i of values: input i of a concat, or the output of a
+   slice (bit 0); of gradients: the gradient of input i of a concat. */
+typedef struct gcpi_copied { uint64_t values, gradients; } gcpi_copied;
+
 typedef struct gcpi_problem {
     gcp_tape *tape;
     gcp_target target;
@@ -6380,6 +6391,8 @@ typedef struct gcpi_problem {
     gcpi_operand *operands; int operand_count;
     /* root: the loss or output tensor; tensors: how many the tape had when it was planned */
     int units, root, training, tensors;
+    gcpi_uses uses;
+    gcpi_copied *copied;                              /* per op; see views.h. NULL for a graph */
     char **names, **item_names;                       /* of a graph; NULL for a tape */
     size_t numbers, state;                            /* bytes of the step's numbers, first in the slab; of state */
     int optimizer, costed;                            /* costed: how many tasks have their seconds from .costs */
@@ -6416,37 +6429,6 @@ static gcpi_task *gcpi_task_add(gcpi_problem *p, int kind, int op)
     task->operands = p->operand_count;
     task->forward = task->over = task->under[0] = task->under[1] = -1;
     return task;
-}
-
-/* Whether the task has the bytes of operand k as another operand, too, of which it does not know what it may overwrite:
-   x as a batch-norm's input and its gamma. */
-static int gcpi_operand_elsewhere(const gcpi_problem *p, const gcpi_task *task, int k)
-{
-    const gcpi_operand *o = &p->operands[task->operands];
-    for (int m = 0; m < task->count; m++) {
-        if (m == k || m == task->over || m == task->under[0] || m == task->under[1]) continue;
-        if (p->items[o[m].item].root == p->items[o[k].item].root) return 1;
-    }
-    return 0;
-}
-
-/* What the task may write in place: output 0 over input 0 (or 1); in backward, the gradient of input 0 over that of
-   output 0. */
-static void gcpi_task_in_place(const gcpi_problem *p, gcpi_task *task, const gcpi_op *op)
-{
-    const gcpi_facts facts = gcpi_facts_of(op);
-    int back = task->kind == GCPI_TASK_BACKWARD, pair = !back && !facts.custom;
-    const gcpi_operand *o = &p->operands[task->operands];
-    if (!facts.in_place || !(op->row->flags & (back ? GCP_FLAG_GRAD_IN_PLACE : GCP_FLAG_IN_PLACE))) return;
-    for (int k = 0; k < task->count; k++) {
-        if (o[k].slot == (back ? GCPI_SLOT_DOUT : GCPI_SLOT_IN)) task->under[0] = k;
-        if (pair && o[k].slot == GCPI_SLOT_IN + 1) task->under[1] = k;
-        if (o[k].slot == (back ? GCPI_SLOT_DIN : GCPI_SLOT_OUT) && o[k].mode == GCPI_WRITE) task->over = k;
-        /* x * x: the gradient is written, then added to, so not in place */
-        else if (task->over >= 0 && o[k].item == o[task->over].item) { task->over = -1; return; }
-    }
-    for (int side = 0; side < 2; side++)
-        if (task->under[side] >= 0 && gcpi_operand_elsewhere(p, task, task->under[side])) task->under[side] = -1;
 }
 
 static int gcpi_edge(const gcp_tape *t, const gcpi_op *op, int i) { return t->edges[op->in + i]; }
@@ -6572,6 +6554,87 @@ static void gcpi_items_dense(gcpi_problem *p)
     }
 }
 
+static void gcpi_forward_output(gcpi_problem *p, gcpi_task *task, int op, int j, const unsigned char *read)
+{
+    const gcp_tape *t = p->tape;
+    int kind = t->ops[op].kind, tensor = t->ops[op].out + j;
+    unsigned flags = t->ops[op].row->flags, keep = 0;
+    gcpi_item *item = &p->items[tensor];
+    for (int s = t->ops[op].segment; s; s = t->segments[s].parent) keep |= t->segments[s].keep;
+    item->producer = (int)(task - p->tasks);
+    item->active = j == 0 || gcpi_facts_of(&t->ops[op]).custom || flags & GCP_FLAG_ONCE || read[tensor];
+    item->kept = !!(t->tensors[tensor].flags & GCPI_KEPT);
+    item->pinned = item->kept || tensor == p->root;
+    item->stored = item->kept || flags & GCP_FLAG_ONCE || keep >> kind & 1;
+    if (item->active)
+        gcpi_operand_add(p, task, tensor, flags & GCP_FLAG_VIEW ? GCPI_ALIAS : GCPI_WRITE, GCPI_SLOT_OUT + j);
+}
+
+static void gcpi_task_traits(const gcpi_problem *p, gcpi_task *task, const gcpi_op *op)
+{
+    int activations = 0;
+    for (int i = 0; i < op->inputs; i++) activations += p->items[gcpi_edge(p->tape, op, i)].kind == GCPI_FORWARD_ITEM;
+    task->joins = activations > 1 && !task->once && gcpi_facts_of(op).part != GCPI_PART_NORM;
+    task->costly = !!(op->row->flags & GCP_FLAG_COSTLY);
+    task->loss = !!(op->row->flags & GCP_FLAG_LOSS);
+}
+
+static void gcpi_forward_task(gcpi_problem *p, int o, const unsigned char *read)
+{
+    const gcpi_op *op = &p->tape->ops[o];
+    gcpi_task *task = gcpi_task_add(p, GCPI_TASK_FORWARD, o);
+    task->ops = 1;
+    for (int i = 0; i < op->inputs; i++)
+        gcpi_operand_add(p, task, gcpi_edge(p->tape, op, i), GCPI_READ, GCPI_SLOT_IN + i);
+    for (int j = 0; j < op->outputs; j++) gcpi_forward_output(p, task, o, j, read);
+    task->once = !!(op->row->flags & GCP_FLAG_ONCE);
+    task->concat = gcpi_facts_of(op).view == GCPI_VIEW_JOINED;
+    gcpi_task_traits(p, task, op);
+}
+
+static void gcpi_item_name(const gcpi_problem *p, int item, char *buffer, size_t size)
+{
+    if (p->names) snprintf(buffer, size, "%s", p->item_names[item]);
+    else gcpi_name_text(p->tape, p->tape->tensors[p->items[item].tensor].name, buffer, size);
+}
+
+static const char *gcpi_task_name(const gcpi_problem *p, const gcpi_task *task, char *buffer, size_t size)
+{
+    const gcp_tape *t = p->tape;
+    if (p->names && task->kind < GCPI_TASK_OFFLOAD) {
+        snprintf(buffer, size, "%s", p->names[task - p->tasks]);
+        return buffer;
+    }
+    if (task->kind >= GCPI_TASK_OFFLOAD) {
+        const char *of = !p->names && p->items[task->op].kind == GCPI_GRADIENT_ITEM ? "gradient of " : "";
+        snprintf(buffer, size, "%s", of);
+        gcpi_item_name(p, task->op, buffer + strlen(of), size - strlen(of));
+        return buffer;
+    }
+    if (task->kind == GCPI_TASK_SEED) snprintf(buffer, size, "seed");
+    else if (task->kind == GCPI_TASK_NORM) snprintf(buffer, size, "norm");
+    else if (task->kind > GCPI_TASK_NORM) snprintf(buffer, size, "%s", t->parameters[task->op].path);
+    else gcpi_name_text(t, t->ops[task->op - GCPI_MAX(task->ops, 1) + 1].name, buffer, size);
+    /* the name of a group: a+b+c */
+    for (int o = task->op - task->ops + 2; task->kind == GCPI_TASK_FORWARD && o <= task->op; o++) {
+        char name[256];
+        const char *base;
+        gcpi_name_text(t, t->ops[o].name, name, sizeof name);
+        base = strrchr(name, '/');
+        size_t used = strlen(buffer);
+        snprintf(buffer + used, size - used, "+%s", base ? base + 1 : name);
+    }
+    return buffer;
+}
+
+/* ==== src/planner/views.h ==== */
+
+/* Where items lie. An input of a concat can be made where the concat needs it, a slice or reshape can share the bytes
+   of its input, and a gradient those of another: a view costs no time and no bytes, but what it shares stays as long as
+   any of them is needed. Or it is a copy: p->copied says which, for a whole plan. Tasks, their operands and their
+   numbers do not depend on it; gcpi_views_place (tasks.h) sets all that does: root, next, offset, pitch and bytes of
+   items; free, over, under, workspace and seconds of tasks; which gradients are aliases. */
+
 /* Alias groups. Moves every member of group `from` into `to`, at an offset, with the pitch of to. */
 static void gcpi_join(gcpi_problem *p, int from, int to, size_t offset, ptrdiff_t pitch)
 {
@@ -6598,6 +6661,10 @@ static void gcpi_view_of(gcpi_problem *p, int item, int of, size_t offset, ptrdi
     p->items[base->root].next = item;
 }
 
+static int gcpi_alone(const gcpi_problem *p, int item)              /* shares its bytes with no other item */
+{
+    return p->items[item].root == item && p->items[item].next < 0;
+}
 static int gcpi_is_dense(const gcpi_problem *p, int item)
 {
     return !p->items[item].row || p->items[item].pitch == p->items[item].row;
@@ -6608,7 +6675,7 @@ static int gcpi_takes_pitch(const gcpi_problem *p, int item, ptrdiff_t pitch)
 }
 static void gcpi_dense_group(gcpi_problem *p, int item)
 {
-    for (int i = p->items[item].root; i >= 0; i = p->items[i].next) p->items[i].dense = 1;
+    for (int i = p->items[item].root; i >= 0; i = p->items[i].next) p->items[i].dense |= 2;
 }
 
 /* Whether an input of a concat can be made where the concat needs it: it owns its bytes, and its pitch is free. */
@@ -6630,6 +6697,7 @@ static int gcpi_view_changes(const gcpi_problem *p, int y, int x)
 static int gcpi_forward_views(gcpi_problem *p, const gcpi_op *op)       /* 1: nothing is left to copy */
 {
     const gcp_tape *t = p->tape;
+    const uint64_t copied = p->copied[op - t->ops].values;
     const gcpi_facts facts = gcpi_facts_of(op);
     int y = op->out, x = gcpi_edge(t, op, 0), whole = 1;
     if (facts.view != GCPI_VIEW_JOINED && gcpi_view_changes(p, y, x)) return 0;
@@ -6638,7 +6706,7 @@ static int gcpi_forward_views(gcpi_problem *p, const gcpi_op *op)       /* 1: no
         gcpi_dense_group(p, x);
         return 1;
     }
-    if (facts.view == GCPI_VIEW_PART && gcpi_takes_pitch(p, y, p->items[x].pitch)) {
+    if (facts.view == GCPI_VIEW_PART && !copied && gcpi_takes_pitch(p, y, p->items[x].pitch)) {
         gcpi_view_of(p, y, x, (size_t)facts.first * sizeof(gcp_real), p->items[x].pitch);
         return 1;
     }
@@ -6646,12 +6714,135 @@ static int gcpi_forward_views(gcpi_problem *p, const gcpi_op *op)       /* 1: no
     size_t offset = 0;
     for (int i = 0; i < op->inputs; i++) {
         x = gcpi_edge(t, op, i);
-        if (gcpi_can_join(p, x, y)) gcpi_join(p, x, y, offset, p->items[y].pitch);
+        if (!(copied >> i & 1) && gcpi_can_join(p, x, y)) gcpi_join(p, x, y, offset, p->items[y].pitch);
         else whole = 0;
         offset += (size_t)t->tensors[x].shape.d[3] * sizeof(gcp_real);
     }
     return whole;
 }
+
+/* Whether gradient x would change while y is still to be read. Ops before o add to x, in backward after o. Both
+   gradients are last read by the backward of their producers. Backward runs from the last op down to -1. */
+static int gcpi_changes_under(const gcpi_problem *p, int x, int y, int o)
+{
+    const gcp_tape *t = p->tape;
+    int tx = p->items[x].tensor, ty = p->items[y].tensor;
+    int y_last = t->tensors[ty].producer;                     /* -1: an input's, read at the end */
+    for (int k = p->uses.first[tx]; k < p->uses.first[tx + 1]; k++) {
+        int c = p->uses.consumers[k];
+        if (c < o && c >= y_last && gcpi_has_backward(p, &t->ops[c])) return 1;
+    }
+    return 0;
+}
+
+static int gcpi_regions_meet(const gcpi_problem *p, int x, int y)
+{
+    const gcpi_item *a = &p->items[x], *b = &p->items[y];
+    size_t wa = (size_t)a->row * sizeof(gcp_real), wb = (size_t)b->row * sizeof(gcp_real);
+    return a->pitch != b->pitch || (a->offset < b->offset + wb && b->offset < a->offset + wa);
+}
+
+/* Where input i begins in the rows of a concat, in bytes. */
+static size_t gcpi_joined_at(const gcp_tape *t, const gcpi_op *op, int i)
+{
+    size_t at = 0;
+    if (gcpi_facts_of(op).view != GCPI_VIEW_JOINED) return 0;
+    for (int k = 0; k < i; k++) at += (size_t)t->tensors[gcpi_edge(t, op, k)].shape.d[3] * sizeof(gcp_real);
+    return at;
+}
+
+static int gcpi_gradient_alias(gcpi_problem *p, int o, int i)
+{
+    const gcp_tape *t = p->tape;
+    const gcpi_op *op = &t->ops[o];
+    int x = t->tensor_count + gcpi_edge(t, op, i), y = t->tensor_count + op->out;
+    if (!(op->row->flags & GCP_FLAG_GRAD_VIEW) || t->tensors[gcpi_edge(t, op, i)].kind == GCPI_PARAMETER) return 0;
+    if (p->copied[o].gradients >> i & 1) return 0;
+    int whole = gcpi_facts_of(op).view == GCPI_VIEW_WHOLE;
+    if (whole ? !gcpi_is_dense(p, y) : !gcpi_takes_pitch(p, x, p->items[y].pitch)) return 0;
+    for (int k = 0; k < op->inputs; k++) if (k != i && gcpi_edge(t, op, k) == gcpi_edge(t, op, i)) return 0;
+    gcpi_item trial = p->items[x];
+    gcpi_view_of(p, x, y, gcpi_joined_at(t, op, i), whole ? trial.pitch : p->items[y].pitch);
+    for (int m = p->items[x].root; m >= 0; m = p->items[m].next) {
+        if (m == x || m == y || t->tensors[p->items[m].tensor].producer >= o || !gcpi_regions_meet(p, x, m)) continue;
+        if (!gcpi_changes_under(p, x, m, o) && !gcpi_changes_under(p, m, x, o)) continue;
+        p->items[p->items[x].root].next = p->items[x].next;   /* gcpi_view_of put it right after the root */
+        p->items[x] = trial;
+        return 0;
+    }
+    return 1;
+}
+
+/* Whether the task has the bytes of operand k as another operand, too, of which it does not know what it may overwrite:
+   x as a batch-norm's input and its gamma. */
+static int gcpi_operand_elsewhere(const gcpi_problem *p, const gcpi_task *task, int k)
+{
+    const gcpi_operand *o = &p->operands[task->operands];
+    for (int m = 0; m < task->count; m++) {
+        if (m == k || m == task->over || m == task->under[0] || m == task->under[1]) continue;
+        if (p->items[o[m].item].root == p->items[o[k].item].root) return 1;
+    }
+    return 0;
+}
+
+/* What the task may write in place: output 0 over input 0 (or 1); in backward, the gradient of input 0 over that of
+   output 0. */
+static void gcpi_task_in_place(const gcpi_problem *p, gcpi_task *task, const gcpi_op *op)
+{
+    const gcpi_facts facts = gcpi_facts_of(op);
+    int back = task->kind == GCPI_TASK_BACKWARD, pair = !back && !facts.custom;
+    const gcpi_operand *o = &p->operands[task->operands];
+    task->over = task->under[0] = task->under[1] = -1;
+    if (!facts.in_place || !(op->row->flags & (back ? GCP_FLAG_GRAD_IN_PLACE : GCP_FLAG_IN_PLACE))) return;
+    for (int k = 0; k < task->count; k++) {
+        if (o[k].slot == (back ? GCPI_SLOT_DOUT : GCPI_SLOT_IN)) task->under[0] = k;
+        if (pair && o[k].slot == GCPI_SLOT_IN + 1) task->under[1] = k;
+        if (o[k].slot == (back ? GCPI_SLOT_DIN : GCPI_SLOT_OUT) && o[k].mode == GCPI_WRITE) task->over = k;
+        /* x * x: the gradient is written, then added to, so not in place */
+        else if (task->over >= 0 && o[k].item == o[task->over].item) { task->over = -1; return; }
+    }
+    for (int side = 0; side < 2; side++)
+        if (task->under[side] >= 0 && gcpi_operand_elsewhere(p, task, task->under[side])) task->under[side] = -1;
+}
+
+/* Whether input i of a concat lies where the concat needs it. */
+static int gcpi_in_place_in(const gcpi_problem *p, const gcpi_op *op, int i)
+{
+    const gcpi_item *x = &p->items[gcpi_edge(p->tape, op, i)], *y = &p->items[op->out];
+    return x->root == y->root && x->pitch == y->pitch && x->offset - y->offset == gcpi_joined_at(p->tape, op, i);
+}
+
+static size_t gcpi_bytes_alone(const gcpi_problem *p, int item)
+{
+    const gcpi_tensor *e = &p->tape->tensors[p->items[item].tensor];
+    return gcpi_view_bytes(e->shape, item < p->tensors ? e->dtype : GCP_DTYPE_REAL, e->shape.d[3]);
+}
+
+/* Every item has bytes of its own. */
+static void gcpi_views_forget(gcpi_problem *p)
+{
+    for (int i = 1; i < p->item_count; i++) {
+        gcpi_item *x = &p->items[i];
+        if (!x->tensor) continue;
+        x->root = i; x->next = -1; x->offset = 0;
+        x->dense &= 1;
+        x->pitch = p->tape->tensors[x->tensor].shape.d[3];
+        x->bytes = gcpi_bytes_alone(p, i);
+    }
+}
+
+/* The gradients that a backward task is the first to make: each is written, or shares bytes. */
+static void gcpi_backward_views(gcpi_problem *p, const gcpi_task *task)
+{
+    gcpi_operand *o = &p->operands[task->operands];
+    for (int k = 0; k < task->count; k++)
+        if (o[k].mode == GCPI_WRITE || o[k].mode == GCPI_ALIAS)
+            o[k].mode = gcpi_gradient_alias(p, task->op, o[k].slot - GCPI_SLOT_DIN) ? GCPI_ALIAS : GCPI_WRITE;
+}
+
+/* ==== src/planner/costs.h ==== */
+
+/* What tasks cost: FLOPs and bytes moved, or seconds from a table that a measured plan has written. */
 
 /* Whether statistics follow a convolution. On a CPU the convolution then has workspace for their sums, so that both may
    run as one pass. */
@@ -6660,6 +6851,36 @@ static int gcpi_stats_follow(const gcpi_problem *p, const gcpi_op *op)
     const gcp_tape *t = p->tape;
     return p->training && !p->target.kernels && op && gcpi_facts_of(op).with_stats && op + 1 < t->ops + t->op_count &&
            gcpi_facts_of(op + 1).stats && gcpi_edge(t, op + 1, 0) == op->out;
+}
+
+/* Bytes that a concat or slice moves: only what does not lie in place. */
+static double gcpi_view_traffic(const gcpi_problem *p, const gcpi_task *task, const gcpi_op *op)
+{
+    double bytes = 0;
+    int joined = gcpi_facts_of(op).view == GCPI_VIEW_JOINED;
+    for (int i = 0; i < op->inputs && joined && task->kind == GCPI_TASK_FORWARD; i++)
+        if (!gcpi_in_place_in(p, op, i)) bytes += 2 * (double)gcpi_bytes_alone(p, gcpi_edge(p->tape, op, i));
+    if (!joined) bytes = (task->free ? 0 : 2) * (double)gcpi_bytes_alone(p, op->out);
+    for (int k = 0; k < task->count && task->kind == GCPI_TASK_BACKWARD; k++) {
+        const gcpi_operand *o = &p->operands[task->operands + k];
+        if (o->mode == GCPI_READ || o->mode == GCPI_ALIAS) continue;
+        if (joined) bytes += (o->mode == GCPI_ADD ? 3 : 2) * (double)gcpi_bytes_alone(p, o->item);
+        else bytes += o->mode == GCPI_ADD ? bytes / 2 : (double)gcpi_bytes_alone(p, o->item);   /* or zeros beside it */
+    }
+    return bytes;
+}
+
+static double gcpi_task_traffic(const gcpi_problem *p, const gcpi_task *task, const gcpi_op *op)
+{
+    double bytes = 0;
+    int view = op ? gcpi_facts_of(op).view : GCPI_VIEW_NONE;
+    if (task->free) return 0;
+    if (view == GCPI_VIEW_JOINED || view == GCPI_VIEW_PART) return gcpi_view_traffic(p, task, op);
+    for (int k = 0; k < task->count; k++) {
+        const gcpi_operand *o = &p->operands[task->operands + k];
+        bytes += (double)gcpi_bytes_alone(p, o->item) * (o->mode == GCPI_ADD ? 2 : 1);
+    }
+    return bytes;
 }
 
 static void gcpi_task_cost(const gcpi_problem *p, gcpi_task *task, const gcpi_op *op, int backward)
@@ -6673,10 +6894,7 @@ static void gcpi_task_cost(const gcpi_problem *p, gcpi_task *task, const gcpi_op
     memset(&call, 0, sizeof call);
     for (int i = 0; op && i < op->inputs; i++) in[i] = t->tensors[gcpi_edge(t, op, i)].shape;
     for (int j = 0; op && j < op->outputs; j++) out[j] = t->tensors[op->out + j].shape;
-    for (int k = 0; k < task->count; k++) {
-        const gcpi_operand *o = &p->operands[task->operands + k];
-        cost.bytes += (double)p->items[o->item].bytes * (o->mode == GCPI_ADD ? 2 : 1);
-    }
+    cost.bytes = gcpi_task_traffic(p, task, op);
     if (op) {
         call.attributes = op->context ? op->context : (const void *)&op->attributes;
         call.inputs = op->inputs; call.outputs = op->outputs;
@@ -6696,48 +6914,6 @@ static void gcpi_task_cost(const gcpi_problem *p, gcpi_task *task, const gcpi_op
     task->seconds = GCPI_MAX(cost.flops / p->target.flops_per_second, cost.bytes / p->target.bytes_per_second);
 }
 
-static void gcpi_forward_output(gcpi_problem *p, gcpi_task *task, int op, int j, const unsigned char *read)
-{
-    const gcp_tape *t = p->tape;
-    int kind = t->ops[op].kind, tensor = t->ops[op].out + j;
-    unsigned flags = t->ops[op].row->flags, keep = 0;
-    gcpi_item *item = &p->items[tensor];
-    for (int s = t->ops[op].segment; s; s = t->segments[s].parent) keep |= t->segments[s].keep;
-    item->producer = (int)(task - p->tasks);
-    item->active = j == 0 || gcpi_facts_of(&t->ops[op]).custom || flags & GCP_FLAG_ONCE || read[tensor];
-    item->kept = !!(t->tensors[tensor].flags & GCPI_KEPT);
-    item->pinned = item->kept || tensor == p->root;
-    item->stored = item->kept || flags & GCP_FLAG_ONCE || keep >> kind & 1;
-    if (item->active)
-        gcpi_operand_add(p, task, tensor, flags & GCP_FLAG_VIEW ? GCPI_ALIAS : GCPI_WRITE, GCPI_SLOT_OUT + j);
-}
-
-static void gcpi_task_traits(const gcpi_problem *p, gcpi_task *task, const gcpi_op *op)
-{
-    int activations = 0;
-    for (int i = 0; i < op->inputs; i++) activations += p->items[gcpi_edge(p->tape, op, i)].kind == GCPI_FORWARD_ITEM;
-    task->joins = activations > 1 && !task->once && gcpi_facts_of(op).part != GCPI_PART_NORM;
-    task->costly = !!(op->row->flags & GCP_FLAG_COSTLY);
-    task->loss = !!(op->row->flags & GCP_FLAG_LOSS);
-    gcpi_task_in_place(p, task, op);
-}
-
-static void gcpi_forward_task(gcpi_problem *p, int o, const unsigned char *read)
-{
-    const gcpi_op *op = &p->tape->ops[o];
-    gcpi_task *task = gcpi_task_add(p, GCPI_TASK_FORWARD, o);
-    int whole = op->row->flags & GCP_FLAG_VIEW ? gcpi_forward_views(p, op) : 0;
-    task->ops = 1;
-    for (int i = 0; i < op->inputs; i++)
-        gcpi_operand_add(p, task, gcpi_edge(p->tape, op, i), GCPI_READ, GCPI_SLOT_IN + i);
-    for (int j = 0; j < op->outputs; j++) gcpi_forward_output(p, task, o, j, read);
-    task->once = !!(op->row->flags & GCP_FLAG_ONCE);
-    task->free = whole;
-    task->concat = gcpi_facts_of(op).view == GCPI_VIEW_JOINED;
-    gcpi_task_traits(p, task, op);
-    gcpi_task_cost(p, task, op, 0);
-}
-
 /* Cost tables. A key says what a task does, not where it stands: its ops, the shapes of its operands, windows. */
 #define GCPI_LINK_KEY "link 1e9 bytes"
 static void gcpi_task_key(const gcpi_problem *p, const gcpi_task *task, char *key, size_t size)
@@ -6754,6 +6930,8 @@ static void gcpi_task_key(const gcpi_problem *p, const gcpi_task *task, char *ke
             n += (size_t)snprintf(key + n, size - n, ",%dx%d,%dx%d,%d+%d+%d+%d,%dx%d,%d", a->kh, a->kw, a->sh, a->sw,
                                   a->pt, a->pb, a->pl, a->pr, a->dh, a->dw, a->groups);
     }
+    for (int i = 0; task->concat && !task->free && i < t->ops[task->op].inputs && n < size; i++)
+        if (!gcpi_in_place_in(p, &t->ops[task->op], i)) n += (size_t)snprintf(key + n, size - n, " copy %d", i);
     if (task->kind == GCPI_TASK_UPDATE && n < size) n += (size_t)snprintf(key + n, size - n, " %d", p->optimizer);
     for (int k = 0; k < task->count && n < size; k++) {
         const gcpi_operand *o = &p->operands[task->operands + k];
@@ -6812,41 +6990,6 @@ static int gcpi_costs_apply(gcpi_problem *p, const gcp_plan_opts *opts, gcp_aren
     return 1;
 }
 
-static void gcpi_item_name(const gcpi_problem *p, int item, char *buffer, size_t size)
-{
-    if (p->names) snprintf(buffer, size, "%s", p->item_names[item]);
-    else gcpi_name_text(p->tape, p->tape->tensors[p->items[item].tensor].name, buffer, size);
-}
-
-static const char *gcpi_task_name(const gcpi_problem *p, const gcpi_task *task, char *buffer, size_t size)
-{
-    const gcp_tape *t = p->tape;
-    if (p->names && task->kind < GCPI_TASK_OFFLOAD) {
-        snprintf(buffer, size, "%s", p->names[task - p->tasks]);
-        return buffer;
-    }
-    if (task->kind >= GCPI_TASK_OFFLOAD) {
-        const char *of = !p->names && p->items[task->op].kind == GCPI_GRADIENT_ITEM ? "gradient of " : "";
-        snprintf(buffer, size, "%s", of);
-        gcpi_item_name(p, task->op, buffer + strlen(of), size - strlen(of));
-        return buffer;
-    }
-    if (task->kind == GCPI_TASK_SEED) snprintf(buffer, size, "seed");
-    else if (task->kind == GCPI_TASK_NORM) snprintf(buffer, size, "norm");
-    else if (task->kind > GCPI_TASK_NORM) snprintf(buffer, size, "%s", t->parameters[task->op].path);
-    else gcpi_name_text(t, t->ops[task->op - GCPI_MAX(task->ops, 1) + 1].name, buffer, size);
-    /* the name of a group: a+b+c */
-    for (int o = task->op - task->ops + 2; task->kind == GCPI_TASK_FORWARD && o <= task->op; o++) {
-        char name[256];
-        const char *base;
-        gcpi_name_text(t, t->ops[o].name, name, sizeof name);
-        base = strrchr(name, '/');
-        size_t used = strlen(buffer);
-        snprintf(buffer + used, size - used, "+%s", base ? base + 1 : name);
-    }
-    return buffer;
-}
-
 /* ==== src/planner/tasks.h ==== */
 
 /* The rest of a tape's problem: groups, gradients and their aliases, updates, far tasks, moves. */
@@ -6854,13 +6997,11 @@ static const char *gcpi_task_name(const gcpi_problem *p, const gcpi_task *task, 
 /* Groups: batch_norm, add and a rectifier that follow one another run as one pass (GCP_ROW_APPLY), so that the values
    in between are never made. Nothing else may need these: they are not kept, and no other op and no backward reads
    them. Backward runs op by op. Which ops form a group depends on the tape, the loss and .inference. */
-/* consumers[first[i]] up to first[i + 1]: the ops that read tensor i, last op first */
-typedef struct gcpi_uses { int *first, *consumers, *last; } gcpi_uses;
-
 /* whether op o + 1 is the only user of the output of op o */
-static int gcpi_swallowed(const gcpi_problem *p, const gcpi_uses *u, int o, const unsigned char *read)
+static int gcpi_swallowed(const gcpi_problem *p, int o, const unsigned char *read)
 {
     const gcp_tape *t = p->tape;
+    const gcpi_uses *u = &p->uses;
     const gcpi_op *op = &t->ops[o], *next = op + 1;
     unsigned keep = 0;
     if (o + 1 >= t->op_count || op->segment != next->segment || read[op->out] ||
@@ -6874,14 +7015,14 @@ static int gcpi_swallowed(const gcpi_problem *p, const gcpi_uses *u, int o, cons
 static int gcpi_is_part(const gcpi_op *op, int part) { return gcpi_facts_of(op).part == part; }
 
 /* how many ops from o on form a group; 1: none */
-static int gcpi_group(const gcpi_problem *p, const gcpi_uses *u, int o, const unsigned char *read)
+static int gcpi_group(const gcpi_problem *p, int o, const unsigned char *read)
 {
     const gcpi_op *op = &p->tape->ops[o];
     int norm = gcpi_is_part(op, GCPI_PART_NORM), n = 1;
-    if ((!norm && !gcpi_is_part(op, GCPI_PART_ADD)) || !gcpi_swallowed(p, u, o, read)) return 1;
+    if ((!norm && !gcpi_is_part(op, GCPI_PART_ADD)) || !gcpi_swallowed(p, o, read)) return 1;
     if (norm && gcpi_is_part(op + n, GCPI_PART_ADD)) {
         n++;
-        if (!gcpi_swallowed(p, u, o + 1, read)) return n;
+        if (!gcpi_swallowed(p, o + 1, read)) return n;
     }
     return n + gcpi_is_part(op + n, GCPI_PART_RECTIFIER);
 }
@@ -6905,17 +7046,17 @@ static void gcpi_group_task(gcpi_problem *p, int o, int ops, const unsigned char
     for (const gcpi_op *k = op; k < last; k++) p->items[k->out].producer = p->task_count - 1;
     for (int j = 0; j < last->outputs; j++) gcpi_forward_output(p, task, o + ops - 1, j, read);
     gcpi_task_traits(p, task, last);
-    gcpi_task_cost(p, task, NULL, 0);
 }
 
 /* Gradients. The first backward task that makes a gradient writes it; later ones add to it. A gradient that add, concat
    or reshape passes on unchanged can share its bytes, unless one of those that share them is changed while another is
    still to be read. */
-static int gcpi_uses_make(const gcpi_problem *p, const unsigned char *needed, gcp_arena *a, gcpi_uses *u)
+static int gcpi_uses_make(gcpi_problem *p, const unsigned char *needed, gcp_arena *a)
 {
     const gcp_tape *t = p->tape;
-    u->first = GCPI_SCRATCH(a, int, t->tensor_count + 2);
-    u->consumers = GCPI_SCRATCH(a, int, t->edge_count + 1);
+    gcpi_uses *u = &p->uses;
+    u->first = GCPI_NEW(a, int, t->tensor_count + 2);
+    u->consumers = GCPI_NEW(a, int, t->edge_count + 1);
     if (!u->first || !u->consumers) return 0;
     for (int o = 0; o < t->op_count; o++)
         for (int i = 0; needed[o] && i < t->ops[o].inputs; i++) u->first[gcpi_edge(t, &t->ops[o], i) + 2]++;
@@ -6923,57 +7064,6 @@ static int gcpi_uses_make(const gcpi_problem *p, const unsigned char *needed, gc
     for (int o = t->op_count - 1; o >= 0; o--)
         for (int i = 0; needed[o] && i < t->ops[o].inputs; i++)
             u->consumers[u->first[gcpi_edge(t, &t->ops[o], i) + 1]++] = o;
-    return 1;
-}
-
-/* Whether gradient x would change while y is still to be read. Ops before o add to x, in backward after o. Both
-   gradients are last read by the backward of their producers. Backward runs from the last op down to -1. */
-static int gcpi_changes_under(const gcpi_problem *p, const gcpi_uses *u, int x, int y, int o)
-{
-    const gcp_tape *t = p->tape;
-    int tx = p->items[x].tensor, ty = p->items[y].tensor;
-    int y_last = t->tensors[ty].producer;                     /* -1: an input's, read at the end */
-    for (int k = u->first[tx]; k < u->first[tx + 1]; k++) {
-        int c = u->consumers[k];
-        if (c < o && c >= y_last && gcpi_has_backward(p, &t->ops[c])) return 1;
-    }
-    return 0;
-}
-
-static int gcpi_regions_meet(const gcpi_problem *p, int x, int y)
-{
-    const gcpi_item *a = &p->items[x], *b = &p->items[y];
-    size_t wa = (size_t)a->row * sizeof(gcp_real), wb = (size_t)b->row * sizeof(gcp_real);
-    return a->pitch != b->pitch || (a->offset < b->offset + wb && b->offset < a->offset + wa);
-}
-
-/* Where input i begins in the rows of a concat, in bytes. */
-static size_t gcpi_joined_at(const gcp_tape *t, const gcpi_op *op, int i)
-{
-    size_t at = 0;
-    if (gcpi_facts_of(op).view != GCPI_VIEW_JOINED) return 0;
-    for (int k = 0; k < i; k++) at += (size_t)t->tensors[gcpi_edge(t, op, k)].shape.d[3] * sizeof(gcp_real);
-    return at;
-}
-
-static int gcpi_gradient_alias(gcpi_problem *p, const gcpi_uses *u, int o, int i)
-{
-    const gcp_tape *t = p->tape;
-    const gcpi_op *op = &t->ops[o];
-    int x = t->tensor_count + gcpi_edge(t, op, i), y = t->tensor_count + op->out;
-    if (!(op->row->flags & GCP_FLAG_GRAD_VIEW) || t->tensors[gcpi_edge(t, op, i)].kind == GCPI_PARAMETER) return 0;
-    int whole = gcpi_facts_of(op).view == GCPI_VIEW_WHOLE;
-    if (whole ? !gcpi_is_dense(p, y) : !gcpi_takes_pitch(p, x, p->items[y].pitch)) return 0;
-    for (int k = 0; k < op->inputs; k++) if (k != i && gcpi_edge(t, op, k) == gcpi_edge(t, op, i)) return 0;
-    gcpi_item trial = p->items[x];
-    gcpi_view_of(p, x, y, gcpi_joined_at(t, op, i), whole ? trial.pitch : p->items[y].pitch);
-    for (int m = p->items[x].root; m >= 0; m = p->items[m].next) {
-        if (m == x || m == y || t->tensors[p->items[m].tensor].producer >= o || !gcpi_regions_meet(p, x, m)) continue;
-        if (!gcpi_changes_under(p, u, x, m, o) && !gcpi_changes_under(p, u, m, x, o)) continue;
-        p->items[p->items[x].root].next = p->items[x].next;   /* gcpi_view_of put it right after the root */
-        p->items[x] = trial;
-        return 0;
-    }
     return 1;
 }
 
@@ -6985,19 +7075,17 @@ static int gcpi_repeats(const gcp_tape *t, const gcpi_op *op)
     return 0;
 }
 
-static void gcpi_backward_gradient(gcpi_problem *p, const gcpi_uses *u, gcpi_task *task, int i, unsigned char *defined)
+static void gcpi_backward_gradient(gcpi_problem *p, gcpi_task *task, int i, unsigned char *defined)
 {
     const gcp_tape *t = p->tape;
     const gcpi_op *op = &t->ops[task->op];
-    int x = gcpi_edge(t, op, i), mode = GCPI_ADD;
+    int x = gcpi_edge(t, op, i);
     if (!p->items[t->tensor_count + x].active) return;
-    if (!defined[x]) mode = gcpi_gradient_alias(p, u, task->op, i) ? GCPI_ALIAS : GCPI_WRITE;
-    gcpi_operand_add(p, task, t->tensor_count + x, mode, GCPI_SLOT_DIN + i);
+    gcpi_operand_add(p, task, t->tensor_count + x, defined[x] ? GCPI_ADD : GCPI_WRITE, GCPI_SLOT_DIN + i);
     defined[x] = 1;
 }
 
-static void gcpi_backward_task(gcpi_problem *p, const gcpi_uses *u, int o, const unsigned char *read,
-                               unsigned char *defined)
+static void gcpi_backward_task(gcpi_problem *p, int o, const unsigned char *read, unsigned char *defined)
 {
     const gcp_tape *t = p->tape;
     const gcpi_op *op = &t->ops[o];
@@ -7017,9 +7105,7 @@ static void gcpi_backward_task(gcpi_problem *p, const gcpi_uses *u, int o, const
     }
     for (int late = 0; late < 2; late++)
         for (int i = 0; i < op->inputs; i++)
-            if (late != (int)(early >> i & 1)) gcpi_backward_gradient(p, u, task, i, defined);
-    gcpi_task_in_place(p, task, op);
-    gcpi_task_cost(p, task, op, 1);
+            if (late != (int)(early >> i & 1)) gcpi_backward_gradient(p, task, i, defined);
 }
 
 static void gcpi_parameter_task(gcpi_problem *p, int kind, int parameter, int mode)
@@ -7039,9 +7125,10 @@ static int gcpi_trained(const gcpi_problem *p, int parameter)       /* has a gra
 }
 
 /* The tasks after the backward of op o, for parameters whose gradient is complete then: hooks, and fused updates. */
-static void gcpi_after_backward(gcpi_problem *p, const gcpi_uses *u, int o, const gcp_plan_opts *opts)
+static void gcpi_after_backward(gcpi_problem *p, int o, const gcp_plan_opts *opts)
 {
     const gcp_tape *t = p->tape;
+    const gcpi_uses *u = &p->uses;
     const gcpi_op *op = &t->ops[o];
     for (int i = 0; i < op->inputs; i++) {
         int x = gcpi_edge(t, op, i), parameter = t->tensors[x].parameter, repeated = 0, last = 1, read = 0;
@@ -7127,13 +7214,13 @@ static void gcpi_units_number(gcpi_problem *p)
     }
 }
 
-/* Far tasks: copies to far memory and back, and waits for them. Only first outputs that share their bytes with no other
-   tensor have them. */
+/* Far tasks: copies to far memory and back, and waits for them. Only first outputs have them, and only those that can
+   have bytes of their own; a list holds them where they do (gcpi_alone). */
 static void gcpi_far_tasks(gcpi_problem *p)
 {
     for (int i = 0; i < p->tensors; i++) {
         const gcpi_item *x = &p->items[i];
-        if (x->kind != GCPI_FORWARD_ITEM || !x->active || x->root != i || x->next >= 0 || x->pinned) continue;
+        if (x->kind != GCPI_FORWARD_ITEM || !x->active || !x->alone || x->pinned) continue;
         /* masks and the like share their op's name */
         if (!p->names && p->tape->ops[p->tape->tensors[i].producer].out != i) continue;
         for (int kind = GCPI_TASK_OFFLOAD; kind <= GCPI_TASK_ARRIVE; kind++)
@@ -7145,7 +7232,7 @@ static void gcpi_far_tasks(gcpi_problem *p)
 static int gcpi_may_move(const gcpi_problem *p, int i, int hooks)
 {
     const gcpi_item *x = &p->items[i];
-    if ((x->kind != GCPI_FORWARD_ITEM && x->kind != GCPI_GRADIENT_ITEM) || !x->active || x->root != i || x->next >= 0 ||
+    if ((x->kind != GCPI_FORWARD_ITEM && x->kind != GCPI_GRADIENT_ITEM) || !x->active || !x->alone ||
         x->pinned == 2 || !x->bytes)
         return 0;
     if (p->names) return 1;
@@ -7155,7 +7242,7 @@ static int gcpi_may_move(const gcpi_problem *p, int i, int hooks)
                                (e->dtype == GCP_DTYPE_REAL || x->kind == GCPI_GRADIENT_ITEM));
 }
 
-/* For items of real numbers that share their bytes with nothing else: a concat of one input does the copying. A graph's
+/* For items of real numbers that can have bytes of their own: a concat of one input does the copying. A graph's
    costs may be in any unit, so there a move costs what the op costs that made the item. */
 static void gcpi_move_tasks(gcpi_problem *p, int hooks)
 {
@@ -7165,7 +7252,7 @@ static void gcpi_move_tasks(gcpi_problem *p, int hooks)
         gcpi_operand_add(p, task, i, GCPI_READ, GCPI_SLOT_IN);
         gcpi_operand_add(p, task, i, GCPI_WRITE, GCPI_SLOT_OUT);
         task->seconds = p->names ? p->tasks[p->items[i].producer].seconds
-                                 : 2 * (double)p->items[i].bytes / p->target.bytes_per_second;
+                                 : 2 * (double)gcpi_bytes_alone(p, i) / p->target.bytes_per_second;
         p->items[i].move = (int)(task - p->tasks);
     }
 }
@@ -7186,11 +7273,12 @@ static int gcpi_problem_arrays(gcpi_problem *p, int far, int moves, gcp_arena *a
     p->items = GCPI_NEW(a, gcpi_item, p->item_count);
     p->tasks = GCPI_NEW(a, gcpi_task, tasks);
     p->operands = GCPI_NEW(a, gcpi_operand, operands);
-    return p->items && p->tasks && p->operands;
+    p->copied = GCPI_NEW(a, gcpi_copied, t->op_count);
+    return p->items && p->tasks && p->operands && p->copied;
 }
 
-static void gcpi_problem_backward(gcpi_problem *p, const gcpi_uses *u, const unsigned char *needed,
-                                  const unsigned char *read, unsigned char *defined, const gcp_plan_opts *opts)
+static void gcpi_problem_backward(gcpi_problem *p, const unsigned char *needed, const unsigned char *read,
+                                  unsigned char *defined, const gcp_plan_opts *opts)
 {
     const gcp_tape *t = p->tape;
     gcpi_task *seed = gcpi_task_add(p, GCPI_TASK_SEED, t->tensors[p->root].producer);
@@ -7198,8 +7286,8 @@ static void gcpi_problem_backward(gcpi_problem *p, const gcpi_uses *u, const uns
     defined[p->root] = 1;
     for (int o = t->op_count - 1; o >= 0; o--) {
         if (!needed[o] || !gcpi_has_backward(p, &t->ops[o])) continue;
-        gcpi_backward_task(p, u, o, read, defined);
-        gcpi_after_backward(p, u, o, opts);
+        gcpi_backward_task(p, o, read, defined);
+        gcpi_after_backward(p, o, opts);
     }
     gcpi_updates(p, opts);
     for (int i = 1; i < t->tensor_count; i++) {
@@ -7210,13 +7298,57 @@ static void gcpi_problem_backward(gcpi_problem *p, const gcpi_uses *u, const uns
     }
 }
 
+/* Places all items for the choice in p->copied, in the order of plain backpropagation: what comes first has its way. */
+static void gcpi_views_place(gcpi_problem *p)
+{
+    gcpi_views_forget(p);
+    for (int k = 0; k < p->task_count; k++) {
+        gcpi_task *task = &p->tasks[k];
+        const gcpi_op *op = &p->tape->ops[task->op];
+        int back = task->kind == GCPI_TASK_BACKWARD;
+        if (task->kind != GCPI_TASK_FORWARD && !back) continue;
+        if (back) gcpi_backward_views(p, task);
+        else task->free = task->ops == 1 && op->row->flags & GCP_FLAG_VIEW && gcpi_forward_views(p, op);
+        gcpi_task_in_place(p, task, op);
+        gcpi_task_cost(p, task, task->ops > 1 ? NULL : op, back);
+    }
+}
+
+/* Copies all values of concats and slices (copied & 1), all gradients of concats (copied & 2), or what must be. */
+static void gcpi_views_choose(gcpi_problem *p, int copied)
+{
+    for (int o = 0; o < p->tape->op_count; o++) {
+        p->copied[o].values = copied & 1 ? UINT64_MAX : 0;
+        p->copied[o].gradients = copied & 2 ? UINT64_MAX : 0;
+    }
+    gcpi_views_place(p);
+    for (int i = 0; i < p->item_count; i++) p->items[i].alone |= gcpi_alone(p, i);
+}
+
+/* Of what gcpi_views_choose can copy, what is in place now: there is a choice. */
+static int gcpi_views_open(const gcpi_problem *p)
+{
+    int open = 0;
+    for (int k = 0; k < p->task_count && !p->names; k++) {
+        const gcpi_task *task = &p->tasks[k];
+        if (task->kind != GCPI_TASK_FORWARD && task->kind != GCPI_TASK_BACKWARD) continue;
+        const gcpi_op *op = &p->tape->ops[task->op];
+        int view = gcpi_facts_of(op).view;
+        if (view == GCPI_VIEW_PART && task->free) open |= 1;
+        for (int i = 0; view == GCPI_VIEW_JOINED && task->kind == GCPI_TASK_FORWARD && i < op->inputs; i++)
+            open |= gcpi_in_place_in(p, op, i);
+        for (int i = 0; view == GCPI_VIEW_JOINED && task->kind == GCPI_TASK_BACKWARD && i < task->count; i++)
+            open |= 2 * (p->operands[task->operands + i].mode == GCPI_ALIAS);
+    }
+    return open;
+}
+
 /* Makes the problem of a tape. 0: the arena is too small. */
 static int gcpi_problem_make(gcpi_problem *p, int root, const gcp_plan_opts *opts, const gcp_target *target,
                              gcp_arena *a)
 {
     gcp_tape *t = p->tape;
     ptrdiff_t scratch = a->scratch;
-    gcpi_uses uses;
     p->target = *target; p->root = root; p->training = !opts->inference;
     p->numbers = GCPI_NUMBERS_BYTES;
     unsigned char *needed = GCPI_SCRATCH(a, unsigned char, t->op_count + 1),
@@ -7224,7 +7356,7 @@ static int gcpi_problem_make(gcpi_problem *p, int root, const gcp_plan_opts *opt
     unsigned char *defined = GCPI_SCRATCH(a, unsigned char, t->tensor_count);
     if (!gcpi_problem_arrays(p, opts->list || opts->far, gcpi_moves(opts), a) || !needed || !read || !defined) return 0;
     gcpi_mark_needed(t, root, needed);
-    if (!gcpi_uses_make(p, needed, a, &uses)) return 0;
+    if (!gcpi_uses_make(p, needed, a)) return 0;
     gcpi_items_make(p);
     gcpi_items_dense(p);
     if (p->training) gcpi_mark_gradients(p, needed);
@@ -7232,7 +7364,7 @@ static int gcpi_problem_make(gcpi_problem *p, int root, const gcp_plan_opts *opt
     for (int i = 1; i < t->tensor_count; i++)
         if (p->items[i].kind == GCPI_INPUT_ITEM) p->items[i].pinned = 2;
     for (int o = 0, n; o < t->op_count; o += n) {
-        n = needed[o] && !opts->no_groups ? gcpi_group(p, &uses, o, read) : 1;
+        n = needed[o] && !opts->no_groups ? gcpi_group(p, o, read) : 1;
         if (n > 1) gcpi_group_task(p, o, n, read);
         else if (needed[o]) gcpi_forward_task(p, o, read);
     }
@@ -7240,7 +7372,9 @@ static int gcpi_problem_make(gcpi_problem *p, int root, const gcp_plan_opts *opt
     for (int i = 0; i < p->operand_count; i++) p->items[p->operands[i].item].active = 1;
     p->forward = p->task_count;
     gcpi_units_number(p);
-    if (p->training) gcpi_problem_backward(p, &uses, needed, read, defined, opts);
+    if (p->training) gcpi_problem_backward(p, needed, read, defined, opts);
+    gcpi_views_choose(p, 3);
+    gcpi_views_choose(p, 0);
     if (opts->list || opts->far) gcpi_far_tasks(p);
     if (gcpi_moves(opts)) gcpi_move_tasks(p, opts->on_gradient != NULL);
     a->scratch = scratch;
@@ -7599,6 +7733,7 @@ static int gcpi_graph_parse(gcpi_problem *p, const char *text, const gcp_target 
     for (int f = 0, given = p->units; f < p->forward && !given; f++)
         p->units = GCPI_MAX(p->units, p->tasks[f].unit + 1);
     for (int f = 0; f < p->forward; f++) p->tasks[f].unit = GCPI_MIN(p->tasks[f].unit, p->units);
+    for (int i = 0; i < p->item_count; i++) p->items[i].alone = gcpi_alone(p, i);
     if (opts->list || opts->far) gcpi_far_tasks(p);
     if (gcpi_moves(opts)) gcpi_move_tasks(p, opts->on_gradient != NULL);
     a->scratch = scratch;
@@ -7671,7 +7806,7 @@ typedef struct gcpi_instruction { int kind, task; } gcpi_instruction;
 typedef struct gcpi_list {
     gcpi_instruction *at;
     ptrdiff_t count, capacity;
-    int reruns;
+    int reruns, opening;              /* opening: how many lines of its text come before the instructions */
     double rerun_flops, seconds;
 } gcpi_list;
 
@@ -7921,37 +8056,109 @@ static int gcpi_list_find(const gcpi_problem *p, char letter, const char *name, 
     return -1;
 }
 
-/* list->at NULL: counts. 0: message says which line is wrong. */
+/* A list's text, line by line: 'LETTER NAME', in which a # begins a comment. */
+typedef struct gcpi_lines { const char *text; int line; char letter, name[256], *message; size_t size; } gcpi_lines;
+
+static gcpi_lines gcpi_lines_of(const char *text, char *message, size_t size)
+{
+    gcpi_lines l;
+    memset(&l, 0, sizeof l);
+    l.text = text; l.message = message; l.size = size;
+    *message = 0;
+    return l;
+}
+
+/* The next line that is not empty. 0: there is none, or it is wrong, which message says. */
+static int gcpi_lines_next(gcpi_lines *l)
+{
+    for (size_t used = 0; *l->text;) {
+        const char *text = l->text, *end = strchr(text, '\n'), *hash;
+        size_t n = end ? (size_t)(end - text) : strlen(text);
+        l->line++;
+        l->text += n + (end != NULL);
+        hash = (const char *)memchr(text, '#', n);
+        used = hash ? (size_t)(hash - text) : n;
+        while (used && (text[used - 1] == ' ' || text[used - 1] == '\t' || text[used - 1] == '\r')) used--;
+        if (!used) continue;
+        if (used < 3 || text[1] != ' ' || used - 2 >= sizeof l->name) {
+            snprintf(l->message, l->size, "line %d: not 'LETTER NAME'", l->line);
+            return 0;
+        }
+        l->letter = *text;
+        memcpy(l->name, text + 2, used - 2);
+        l->name[used - 2] = 0;
+        return 1;
+    }
+    return 0;
+}
+
+/* The inputs that a line names: one C line of a list. Their bits, or 0: message says what is wrong. */
+static uint64_t gcpi_copied_inputs(const gcpi_lines *l, const char *text, int inputs)
+{
+    uint64_t bits = 0;
+    char *end;
+    for (; *text; text = end) {
+        long i = *text == ' ' && text[1] >= '0' && text[1] <= '9' ? strtol(text + 1, &end, 10) : -1;
+        if (i < 0 || i >= inputs) { bits = 0; break; }
+        bits |= (uint64_t)1 << i;
+    }
+    if (!bits) snprintf(l->message, l->size, "line %d: which inputs? 0 to %d", l->line, inputs - 1);
+    return bits;
+}
+
+/* Takes over one line 'C NAME INPUTS...': in this plan the concat or slice NAME copies these inputs. Or 'C gradient of
+   NAME INPUTS...': backward of the concat copies their gradients. */
+static int gcpi_copied_line(gcpi_problem *p, gcpi_lines *l)
+{
+    static const char gradient[] = "gradient of ";
+    int back = !strncmp(l->name, gradient, sizeof gradient - 1), task;
+    char *name = l->name + (back ? sizeof gradient - 1 : 0), *inputs = strchr(name, ' ');
+    char first = inputs ? *inputs : 0;
+    if (inputs) *inputs = 0;
+    task = p->names ? -1 : gcpi_list_find(p, 'F', name, 0);
+    int view = task < 0 ? GCPI_VIEW_NONE : gcpi_facts_of(&p->tape->ops[p->tasks[task].op]).view;
+    if (view != GCPI_VIEW_JOINED && (view != GCPI_VIEW_PART || back)) {
+        snprintf(l->message, l->size, "line %d: no concat%s '%.120s' in this network", l->line, back ? "" : " or slice",
+                 name);
+        return 0;
+    }
+    if (inputs) *inputs = first;
+    const gcp_tape *t = p->tape;
+    int op = p->tasks[task].op;
+    uint64_t bits = gcpi_copied_inputs(l, inputs ? inputs : "", t->ops[op].inputs);
+    *(back ? &p->copied[op].gradients : &p->copied[op].values) |= bits;
+    return bits != 0;
+}
+
+/* Reads the C lines with which a list opens, and places the views as they say. 0: message says which line is wrong. */
+static int gcpi_list_views(gcpi_problem *p, const char *text, char *message, size_t size)
+{
+    gcpi_lines l = gcpi_lines_of(text, message, size);
+    int lines = 0;
+    for (; gcpi_lines_next(&l) && l.letter == 'C'; lines++)
+        if (!gcpi_copied_line(p, &l)) return 0;
+    if (lines) gcpi_views_place(p);
+    return !*message;
+}
+
+/* Parses the instructions. list->at NULL: counts. 0: message says which line is wrong. */
 static int gcpi_list_parse(const gcpi_problem *p, const char *text, gcpi_list *list, char *message, size_t size)
 {
-    int line = 0, from = 0, again = 0;           /* where the next F, B, U or R is likely to be */
+    gcpi_lines l = gcpi_lines_of(text, message, size);
+    int from = 0, again = 0;                     /* where the next F, B, U or R is likely to be */
     list->count = 0; list->seconds = list->rerun_flops = 0;
-    while (*text) {
-        const char *end = strchr(text, '\n'), *hash;
-        size_t n = end ? (size_t)(end - text) : strlen(text);
-        char name[256], letter = *text;
-        line++;
-        hash = (const char *)memchr(text, '#', n);
-        size_t used = hash ? (size_t)(hash - text) : n;
-        while (used && (text[used - 1] == ' ' || text[used - 1] == '\t' || text[used - 1] == '\r')) used--;
-        if (used) {
-            if (used < 3 || text[1] != ' ' || used - 2 >= sizeof name) {
-                snprintf(message, size, "line %d: not 'LETTER NAME'", line);
-                return 0;
-            }
-            memcpy(name, text + 2, used - 2);
-            name[used - 2] = 0;
-            int task = gcpi_list_find(p, letter, name, letter == 'R' ? again : from);
-            if (task < 0) {
-                snprintf(message, size, "line %d: no instruction '%c %.120s' in this network", line, letter, name);
-                return 0;
-            }
-            gcpi_emit(list, letter, task, &p->tasks[task]);
-            if (task < p->task_count) *(letter == 'R' ? &again : &from) = task + 1;
+    while (gcpi_lines_next(&l)) {
+        if (l.letter == 'C' && !list->count) continue;
+        if (!list->count) list->opening = l.line - 1;
+        int task = gcpi_list_find(p, l.letter, l.name, l.letter == 'R' ? again : from);
+        if (task < 0) {
+            snprintf(message, size, "line %d: no instruction '%c %.120s' in this network", l.line, l.letter, l.name);
+            return 0;
         }
-        text += n + (end != NULL);
+        gcpi_emit(list, l.letter, task, &p->tasks[task]);
+        if (task < p->task_count) *(l.letter == 'R' ? &again : &from) = task + 1;
     }
-    return 1;
+    return !*message;
 }
 
 /* Counts reruns: of a unit, one for each unit whose backward it was run again for. Views are free and do not count. */
@@ -8345,7 +8552,8 @@ static int gcpi_mover(const gcpi_layout *y, int b, int t, size_t most)
     for (int k = 0; k < l->buffer_count; k++)
         if (l->buffers[k].joined < 0 && l->buffers[k].first <= t && l->buffers[k].last > t)
             across += gcpi_round(l->buffers[k].bytes, y->p->target.align);
-    return across <= most ? y->p->items[l->values[value].item].move : 0;
+    int item = l->values[value].item;
+    return across <= most && gcpi_alone(y->p, item) ? y->p->items[item].move : 0;
 }
 
 /* Whether b would find room below `most` if it lived from first to last, beside what is placed. */
@@ -8509,7 +8717,7 @@ static int gcpi_verify_fail(gcpi_verifier *v, int i, const char *text, int item)
     char task[128], name[128];
     name[0] = 0;
     if (item >= 0) gcpi_item_name(v->p, item, name, sizeof name);
-    snprintf(v->message, v->size, "line %d: %c %s: %s%s%s", i + 1, v->list->at[i].kind,
+    snprintf(v->message, v->size, "line %d: %c %s: %s%s%s", v->list->opening + i + 1, v->list->at[i].kind,
              gcpi_task_name(v->p, &v->p->tasks[v->list->at[i].task], task, sizeof task), text,
              item >= 0 && v->p->items[item].kind == GCPI_GRADIENT_ITEM ? " gradient of " : item >= 0 ? " " : "", name);
     return 0;
@@ -8522,7 +8730,8 @@ static int gcpi_verify_order(gcpi_verifier *v, int i)
     if (t->kind == GCPI_TASK_OFFLOAD) v->far[t->op] = 1;
     if ((t->kind == GCPI_TASK_PREFETCH || t->kind == GCPI_TASK_ARRIVE) && !v->far[t->op])
         return gcpi_verify_fail(v, i, "has no earlier copy to far memory (O)", -1);
-    if (t->kind >= GCPI_TASK_OFFLOAD) return 1;
+    if (t->kind >= GCPI_TASK_OFFLOAD)
+        return gcpi_alone(v->p, t->op) || gcpi_verify_fail(v, i, "shares its bytes with another tensor", -1);
     if (kind == 'F' && v->done[task]) return gcpi_verify_fail(v, i, "runs forward a second time", -1);
     if (kind == 'F' && task > 0 && !v->done[task - 1])
         return gcpi_verify_fail(v, i, "runs before the forward op that precedes it", -1);
@@ -8894,7 +9103,8 @@ static int gcpi_model_make(gcpi_model *m, const gcpi_problem *p, gcp_arena *a)
     for (int t = 0; t < all; t++) gcpi_model_task(m, t, &reads, &writes);
     m->read_first[all] = reads; m->written_first[all] = writes;
     for (int t = p->task_count; t < all; t++)
-        if (p->tasks[t].kind == GCPI_TASK_PREFETCH) m->fetch[m->written[m->written_first[t]]] = t;
+        if (p->tasks[t].kind == GCPI_TASK_PREFETCH && gcpi_alone(p, p->tasks[t].op))
+            m->fetch[m->written[m->written_first[t]]] = t;
     gcpi_model_updates(m, updated);
     return gcpi_model_fixed(m, a);
 }
@@ -9089,8 +9299,10 @@ typedef struct gcpi_planner {
     int least_task;                   /* and the task at its peak */
     int lazy;                         /* candidates are not laid out; the fastest whose bytes fit becomes `loose` */
     size_t keep_all;                  /* slab of keep-all; SIZE_MAX: not known */
-    /* no_exact: for tests; by_peak: an order's peak stands for its slab, see gcpi_plan_search */
-    int no_exact, by_peak;
+    /* no_exact: for tests; no_least: the least budget is not wanted where nothing fits; by_peak: an order's peak stands
+       for its slab, see gcpi_plan_by_views */
+    int no_exact, no_least, by_peak;
+    double known;                     /* seconds of a plan for another choice of views: find a faster one. 0: none */
 } gcpi_planner;
 
 static int gcpi_choice_make(gcpi_planner *q, gcpi_choice *c)
@@ -11305,6 +11517,8 @@ static void gcpi_budget_find(gcpi_planner *q, int policies)
     gcpi_none(&q->loose);
     if (policies && gcpi_budget_keep_all(q)) return;
     q->layout = e->layout;
+    if (q->known > 0) gcpi_budget_bound(q, e->places);
+    if (q->known > 0 && q->bound >= q->known) return;
     if (!q->no_exact) gcpi_budget_exact(q);
     if (!q->opts->far_only) gcpi_budget_chain(q, gcpi_bytes_from(1.6 * (double)q->slab_limit), e->stages, e->slots);
     if (!q->opts->far_only) gcpi_budget_cuts(q, e->prices);
@@ -11467,7 +11681,7 @@ static void gcpi_policy_budget(gcpi_planner *q)
 {
     if (!q->p->training) { gcpi_budget_inference(q); return; }
     if (!gcpi_has(&q->kept)) gcpi_budget_find(q, 1);
-    if (!gcpi_has(&q->kept)) {
+    if (!gcpi_has(&q->kept) && !q->no_least) {
         gcpi_budget_nothing_fits(q);
         if (gcpi_has(&q->kept)) gcpi_budget_search(q, 0, GCPI_ROUNDS);          /* from that order */
     }
@@ -11590,6 +11804,10 @@ typedef struct gcpi_plan {
     /* keep_all: slab bytes of the keep-all plan, 0 where not known */
     size_t slab_bytes, state_bytes, live_peak, keep_all;
     const char *method; double bound_seconds; gcpi_fit fit;         /* of the planner's order */
+    /* planned: as the planner judged it; known: of the best plan so far; keep_all: by default views */
+    double planned_seconds, known, keep_all_seconds;
+    /* no_least: where nothing fits, another choice of views may: do not look for the least budget */
+    int no_least;
     int peak_at, forward_end, slots, segments;          /* forward_end: the instruction after the last F */
     int inputs;                       /* that the list reads */
     ptrdiff_t *far_at; size_t far_bytes;      /* per tensor: its offset in far memory, -1: never there */
@@ -11785,6 +12003,11 @@ static int gcpi_plan_list(gcpi_plan *in, gcp_arena *a)
 {
     gcp_tape *t = in->p.tape;
     char message[200];
+    if (!gcpi_list_views(&in->p, in->opts.list, message, sizeof message)) {
+        gcpi_fail(t, GCP_E_LIST, in->opts.at, "gcp_plan_make", "%s", message);
+        return 0;
+    }
+    if (in->opts.costs && !gcpi_costs_apply(&in->p, &in->opts, a)) return 0;
     for (int pass = 0; pass < 2; pass++) {
         if (!gcpi_list_parse(&in->p, in->opts.list, &in->list, message, sizeof message)) {
             gcpi_fail(t, GCP_E_LIST, in->opts.at, "gcp_plan_make", "%s", message);
@@ -11906,16 +12129,19 @@ static int gcpi_plan_choose(gcp_plan *plan, int by_peak, gcp_arena *a)
     ptrdiff_t scratch = a->scratch;
     gcpi_planner q;
     memset(&q, 0, sizeof q);
-    q.p = &in->p; q.opts = &in->opts; q.a = a; q.by_peak = by_peak;
+    q.p = &in->p; q.opts = &in->opts; q.a = a; q.by_peak = by_peak; q.no_least = in->no_least;
+    q.known = in->known;
     if (in->opts.policy == GCP_POLICY_BUDGET) q.slab_limit = GCPI_MAX(gcpi_slab_limit(in), 1);
     if (!gcpi_choose(&q)) return 0;
     plan->least_bytes = q.least_slab ? in->state_bytes + q.least_slab : 0;
     plan->coarse = q.coarse;
+    in->bound_seconds = q.bound;
     if (q.slab_limit && !gcpi_has(&q.kept)) return gcpi_budget_fail(in, &q);
     plan->checkpoint_bytes = in->p.training ? gcpi_checkpoint_bytes(&q) : 0;
     in->segments = GCPI_MAX(1, q.guide.segments - 1);
     in->keep_all = q.keep_all < SIZE_MAX ? q.keep_all : 0;
-    in->method = q.kept.method; in->bound_seconds = q.bound; in->fit = q.kept.fit;
+    in->method = q.kept.method; in->fit = q.kept.fit;
+    in->planned_seconds = q.slab_limit ? q.kept.order.seconds : q.best.seconds;
     in->list.capacity = q.best.count + in->fit.moves;
     in->list.at = GCPI_NEW(a, gcpi_instruction, in->list.capacity);
     if (in->list.at) gcpi_list_of(&in->p, &q.best, &in->list);
@@ -11927,7 +12153,7 @@ static int gcpi_plan_choose(gcp_plan *plan, int by_peak, gcp_arena *a)
 /* The planner's list and its layout. In a large problem a layout takes longer than finding another order. There
    candidates are judged by their live peak, and only the chosen one gets a layout. If that does not fit, the search
    runs again and lays out every candidate. */
-static int gcpi_plan_search(gcp_plan *plan, gcpi_lives *l, size_t **live, gcp_arena *a)
+static int gcpi_plan_by_views(gcp_plan *plan, gcpi_lives *l, size_t **live, gcp_arena *a)
 {
     enum { LARGE = 3000 };
     gcpi_plan *in = plan->in;
@@ -11938,6 +12164,103 @@ static int gcpi_plan_search(gcp_plan *plan, gcpi_lives *l, size_t **live, gcp_ar
         in->slab_bytes = gcpi_arrange(&in->p, &in->list, l, live, in->fit, a);
         if (!by_peak || in->slab_bytes <= gcpi_slab_limit(in)) return in->slab_bytes != 0;
     }
+}
+
+/* What planning with one choice of views gave: a plan, or the error that says why there is none. */
+typedef struct gcpi_trial {
+    int made, copied;
+    gcpi_plan in; gcp_plan plan;
+    gcp_code code; char message[GCP_MAX_ERROR];
+} gcpi_trial;
+
+/* Whether trial b is worth more than a: a faster plan within the budget, else one of fewer bytes. A policy without a
+   budget takes copies only where they save 2 % of the slab. */
+static int gcpi_trial_better(const gcpi_trial *a, const gcpi_trial *b)
+{
+    if (a->made != b->made) return b->made;
+    if (!b->made) return b->plan.least_bytes && b->plan.least_bytes < a->plan.least_bytes;
+    if (b->in.opts.policy == GCP_POLICY_BUDGET) return b->in.planned_seconds < a->in.planned_seconds;
+    return (double)b->in.slab_bytes < 0.98 * (double)a->in.slab_bytes;
+}
+
+static int gcpi_views_use(gcpi_plan *in, int copied, gcp_arena *a)
+{
+    gcpi_views_choose(&in->p, copied);
+    return !in->opts.costs || gcpi_costs_apply(&in->p, &in->opts, a);
+}
+
+/* Plans with these views copied. The list stays at the front of the arena. */
+static void gcpi_trial_run(gcpi_trial *trial, gcp_plan *plan, int copied, gcp_arena *a)
+{
+    gcp_tape *t = plan->tape;
+    gcpi_lives lives;
+    size_t *live;
+    ptrdiff_t scratch = a->scratch;
+    trial->made = gcpi_views_use(plan->in, copied, a) && gcpi_plan_by_views(plan, &lives, &live, a);
+    a->scratch = scratch;
+    trial->copied = copied;
+    trial->in = *plan->in; trial->plan = *plan;
+    trial->code = t->code;
+    memcpy(trial->message, t->message, sizeof t->message);
+    gcp_error_clear(t);
+}
+
+/* Nothing is gained by another choice of views: keep-all fits, or another policy was not asked for. */
+static int gcpi_trial_enough(const gcpi_trial *first)
+{
+    const gcpi_plan *in = &first->in;
+    if (in->opts.policy == GCP_POLICY_KEEP_ALL) return 1;
+    if (in->opts.policy != GCP_POLICY_BUDGET) return !in->p.training;
+    return first->made && in->planned_seconds <= in->keep_all_seconds * (1 + 3e-4);
+}
+
+/* Plans with each choice of views that is open, the default first. best: the best plan, or the least refusal. Its bound
+   holds for all of them. */
+static void gcpi_trials(gcpi_trial *best, gcp_plan *plan, int open, gcp_arena *a)
+{
+    const gcp_plan unplanned = *plan;
+    gcpi_trial trial;
+    gcpi_trial_run(best, plan, 0, a);
+    double bound = best->in.bound_seconds;
+    for (int copied = 1; copied < 4 && !gcpi_trial_enough(best); copied++) {
+        if (copied & ~open) continue;
+        *plan = unplanned;
+        plan->in->no_least |= best->made;
+        plan->in->known = best->made ? best->in.planned_seconds : 0;
+        gcpi_trial_run(&trial, plan, copied, a);
+        bound = GCPI_MIN(bound, trial.in.bound_seconds);
+        trial.in.keep_all = best->in.keep_all;
+        if (gcpi_trial_better(best, &trial)) *best = trial;
+    }
+    best->in.bound_seconds = bound;
+}
+
+/* The best plan of all choices of views. The least budget is looked for only where no choice has a plan. */
+static int gcpi_plan_search(gcp_plan *plan, gcpi_lives *l, size_t **live, gcp_arena *a)
+{
+    gcpi_plan *in = plan->in;
+    gcp_tape *t = plan->tape;
+    const gcp_plan unplanned = *plan;
+    int open = gcpi_views_open(&in->p);
+    gcpi_trial best;
+    if (!open) return gcpi_plan_by_views(plan, l, live, a);
+    for (int least = 0; least < 2; least++) {
+        *plan = unplanned;
+        in->no_least = !least;
+        in->known = 0;
+        gcpi_trials(&best, plan, open, a);
+        if (best.made || in->opts.policy != GCP_POLICY_BUDGET) break;
+    }
+    *plan = best.plan; *in = best.in;
+    if (!best.made) {
+        t->code = best.code;
+        memcpy(t->message, best.message, sizeof t->message);
+        return 0;
+    }
+    a->used = (unsigned char *)(in->list.at + in->list.capacity) - a->base;        /* what other trials took after it */
+    if (!gcpi_views_use(in, best.copied, a)) return 0;
+    in->slab_bytes = gcpi_arrange(&in->p, &in->list, l, live, in->fit, a);
+    return in->slab_bytes != 0;
 }
 
 /* From options to a verified, placed plan. */
@@ -12186,7 +12509,7 @@ static void gcpi_plan_figures(gcp_plan *plan)
     const int rounding = in->bound_seconds > plan->seconds && in->bound_seconds < plan->seconds * (1 + 1e-9);
     plan->bound_seconds = rounding ? plan->seconds : in->bound_seconds;
     plan->method = in->method;
-    for (int i = 0; i < p->task_count; i++) plan->keep_all_seconds += p->tasks[i].seconds;
+    plan->keep_all_seconds = in->keep_all_seconds;
     for (int i = 0; i < p->forward; i++) plan->forward_flops += p->tasks[i].flops;
     for (ptrdiff_t i = 0; i < in->list.count; i++) {
         const gcpi_task *t = &p->tasks[in->list.at[i].task];
@@ -12262,6 +12585,7 @@ static int gcpi_plan_inputs(gcpi_plan *in, gcp_arena *a)
 static int gcpi_plan_finish(gcp_plan *plan, gcp_arena *a)
 {
     gcpi_plan *in = plan->in;
+    for (int i = 0; i < in->p.task_count; i++) in->keep_all_seconds += in->p.tasks[i].seconds;
     if (!gcpi_plan_settle(plan, a) || !gcpi_plan_far(in, a) || !gcpi_plan_inputs(in, a)) return 0;
     gcpi_plan_figures(plan);
     return gcpi_plan_within(plan);
@@ -14237,10 +14561,29 @@ static int gcpi_reportable(const gcp_plan *plan)
     return plan && plan->in && plan->generation == plan->tape->generation;
 }
 
+/* A line for each concat or slice that copies what it need not. */
+static void gcpi_copied_print(const gcpi_problem *p, gcp_writer w)
+{
+    char name[256];
+    for (int f = 0; f < p->forward && !p->names; f++) {
+        const gcpi_copied *c = &p->copied[p->tasks[f].op];
+        int view = gcpi_facts_of(&p->tape->ops[p->tasks[f].op]).view;
+        int inputs = p->tape->ops[p->tasks[f].op].inputs;
+        for (int back = 0; back < 2; back++) {
+            uint64_t bits = back ? c->gradients : c->values;
+            if (!bits || !(view == GCPI_VIEW_JOINED || (view == GCPI_VIEW_PART && !back))) continue;
+            gcpi_say(w, "C %s%s", back ? "gradient of " : "", gcpi_task_name(p, &p->tasks[f], name, sizeof name));
+            for (int i = 0; i < inputs; i++) if (bits >> i & 1) gcpi_say(w, " %d", i);
+            gcpi_say(w, "\n");
+        }
+    }
+}
+
 GCPI_DEF void gcp_list_print(const gcp_plan *plan, gcp_writer w)
 {
     char name[256];
     if (!gcpi_reportable(plan)) return;
+    gcpi_copied_print(&plan->in->p, w);
     for (int i = 0; i < plan->instructions; i++)
         gcpi_say(w, "%c %s\n", plan->in->list.at[i].kind,
                  gcpi_task_name(&plan->in->p, &plan->in->p.tasks[plan->in->list.at[i].task], name, sizeof name));

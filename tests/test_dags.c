@@ -32,6 +32,62 @@ static void feed(gcp_plan *plan, const random_net *r, int step)
     gcp_write(plan, r->label, labels);
 }
 
+/* Lists whose concats and slices copy, at random, what they need not: policy COPIES is the list of policy seed % 8. */
+enum { COPIES = 9 };
+static char list_text[1 << 20];
+static size_t list_used;
+static int copied;                                   /* lines that made something copy */
+
+static void append(void *context, const char *text, size_t size)
+{
+    (void)context;
+    if (list_used + size >= sizeof list_text) return;
+    memcpy(list_text + list_used, text, size);
+    list_text[list_used += size] = 0;
+}
+
+static int is_triple(const random_net *r, const char *name)
+{
+    char other[256];
+    for (int i = 0; i < r->triple_count; i++)
+        if (!strcmp(gcp_name(r->triples[i], other, sizeof other), name)) return 1;
+    return 0;
+}
+
+/* The line that makes a concat or slice copy; empty for other ops. */
+static void copying(const random_net *r, dice *d, const char *name, int back)
+{
+    char line[400];
+    int inputs = strstr(name, "slice[") && !back ? 1 : strstr(name, "concat[") ? 2 + is_triple(r, name) : 0;
+    unsigned bits = inputs ? roll(d, 1u << inputs) : 0;
+    if (!bits) return;
+    snprintf(line, sizeof line, "C %s%s%s%s%s\n", back ? "gradient of " : "", name, bits & 1 ? " 0" : "",
+             bits & 2 ? " 1" : "", bits & 4 ? " 2" : "");
+    append(NULL, line, strlen(line));
+    copied++;
+}
+
+static gcp_plan plan_of(const random_net *r, gcp_plan_opts o, unsigned seed, int policy)
+{
+    static char old[sizeof list_text];
+    gcp_plan plan = net_plan(r->loss, o, seed);
+    if (policy != COPIES || !plan.in) return plan;
+    dice d = { seed + 77 };
+    list_used = 0;
+    gcp_list_print(&plan, (gcp_writer) { append, NULL });
+    memcpy(old, list_text, list_used + 1);
+    list_used = 0;
+    for (const char *at = old; *at == 'F'; at = strchr(at, '\n') + 1) {
+        char name[256];
+        snprintf(name, sizeof name, "%.*s", (int)strcspn(at + 2, "\n"), at + 2);
+        for (int back = 0; back < 2; back++) copying(r, &d, name, back);
+    }
+    append(NULL, old, strlen(old));
+    o.policy = GCP_POLICY_SEGMENTS;
+    o.list = list_text;
+    return gcp_plan_make_at(r->loss, fitting(o));
+}
+
 static void sizes(gcp_plan *plan, unsigned seed, int policy)
 {
     size_t room = plan->bytes + 4096 < sizeof probe ? plan->bytes + 4096 : sizeof probe;
@@ -45,7 +101,7 @@ static void sizes(gcp_plan *plan, unsigned seed, int policy)
 static size_t gradients(const random_net *r, gcp_plan_opts o, float *out, float *loss, unsigned seed, int policy)
 {
     size_t n = 0;
-    gcp_plan plan = net_plan(r->loss, o, seed);
+    gcp_plan plan = plan_of(r, o, seed, policy);
     gcp_bind(&plan, slab, sizeof slab);
     if (plan.far_bytes) gcp_far_bind(&plan, far_memory, sizeof far_memory);
     feed(&plan, r, 1);
@@ -62,7 +118,7 @@ static size_t gradients(const random_net *r, gcp_plan_opts o, float *out, float 
 
 static size_t train(const random_net *r, gcp_plan_opts o, unsigned seed, int policy)
 {
-    gcp_plan plan = net_plan(r->loss, net_training(o, seed), seed);
+    gcp_plan plan = plan_of(r, net_training(o, seed), seed, policy);
     gcp_bind(&plan, slab, sizeof slab);
     if (plan.far_bytes) gcp_far_bind(&plan, far_memory, sizeof far_memory);
     for (int step = 0; step < 2; step++) {
@@ -94,7 +150,7 @@ static void one(unsigned seed, int policy, size_t *kept_gradients, float *kept_l
     random_net r = net_make(&arena, seed);
     const gcp_target scrambled = { .threads = 3, .parallel_for = backwards };
     gcp_plan trial = gcp_plan_make(r.loss, .policy = GCP_POLICY_KEEP_ALL);
-    gcp_plan_opts o = net_policy(policy, seed, trial.units);
+    gcp_plan_opts o = net_policy(policy == COPIES ? (int)(seed % 8) : policy, seed, trial.units);
     float loss;
     if (policy != GCP_POLICY_KEEP_ALL) o.check = diverged ? 0 : GCP_CHECK;
     else o.no_groups = (int)(seed % 2);                   /* in groups or op by op: the same bits */
@@ -134,6 +190,7 @@ int main(int argc, char **argv)
                                     GCP_POLICY_RECURSIVE,
                                     GCP_POLICY_CHEAP,
                                     7,
+                                    COPIES,
                                     8 };
     for (int i = 0; i < networks && check_failed < 10; i++) {
         size_t kept_gradients = 0, kept_state = 0;
@@ -142,6 +199,7 @@ int main(int argc, char **argv)
         for (size_t p = 0; p < sizeof policies / sizeof *policies - (i % 3 != 0); p++)
             one((unsigned)(first + i), policies[p], &kept_gradients, &kept_loss, &kept_state);
     }
-    printf("%d networks\n", networks);
+    printf("%d networks, %d concats and slices made to copy\n", networks, copied);
+    CHECK(copied > networks || networks < 10);
     return check_done();
 }

@@ -52,6 +52,8 @@ static int idle(const gcpi_plan *in, int item, edit *e)
     return best > 1;
 }
 
+static void append(void *context, const char *s, size_t size) { (void)context; strncat(text, s, size); }
+
 /* The plan's list with some values copied away. Returns how many. */
 static int edited(const gcp_plan *plan, unsigned seed)
 {
@@ -64,6 +66,9 @@ static int edited(const gcp_plan *plan, unsigned seed)
                  && in->p.tape->ops[in->p.tape->tensors[i].producer].out == i;
         if (alone && count < 512 && (seed + (unsigned)i) % 3 && idle(in, i, &edits[count])) count++;
     }
+    text[0] = 0;
+    gcpi_copied_print(&in->p, (gcp_writer) { append, NULL });
+    n = (int)strlen(text);
     for (int i = 0; i < (int)in->list.count; i++) {
         char name[128];
         for (int e = 0; e < count; e++) {

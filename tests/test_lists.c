@@ -259,6 +259,43 @@ static void wrong_text(void)
     REFUSED(snprintf(edited, sizeof edited, "# nothing\n\n"), 0, "the list holds no instruction");
 }
 
+/* Concats that copy: the list says so, is read back as it was, and computes the same. */
+static void copies(void)
+{
+    static const char *const lines[] = { "C mix[0]/concat[0] 0 1\n",
+                                         "C mix[1]/concat[0] 1\nC gradient of mix[1]/concat[0] 0\n",
+                                         "C gradient of mix[2]/concat[0] 0 1\n" };
+    for (int policy = GCP_POLICY_SEGMENTS; policy <= GCP_POLICY_CHEAP; policy++)
+        for (int i = 0; i < 3; i++) {
+            record(2);
+            gcp_plan plan = policy_plan(policy);
+            double want = losses(&plan);
+            print(&plan, printed);
+            char *first = line_of(printed, "F");
+            memmove(printed, first, strlen(first) + 1);                /* without the copies that the policy chose */
+            plan = gcp_plan_make(loss, .list = printed, .optimizer = GCP_OPTIMIZER_SGD);
+            before("F", lines[i]);
+            gcp_plan other = use_list(2);
+            CHECK(other.in && other.seconds > plan.seconds);
+            print(&other, again);
+            CHECK_TEXT(again, edited);
+            CHECK_NEAR(losses(&other), want, 0);
+        }
+}
+
+#define ONLY(text) snprintf(edited, sizeof edited, text)
+static void wrong_copies(void)
+{
+    REFUSED(ONLY("# a comment\nC mix[1]/concat[0] 0 2\n"), 2, "line 2: which inputs? 0 to 1");
+    REFUSED(ONLY("C mix[1]/concat[0]\n"), 2, "line 1: which inputs? 0 to 1");
+    REFUSED(ONLY("C mix[1]/concat[0] x\n"), 2, "line 1: which inputs? 0 to 1");
+    REFUSED(ONLY("C mix[1]/concat[0] 99999999999999999999\n"), 2, "line 1: which inputs? 0 to 1");
+    REFUSED(ONLY("C mix[1]/gelu[0] 0\n"), 2, "line 1: no concat or slice 'mix[1]/gelu[0]' in this network");
+    REFUSED(ONLY("C gradient of mix[1]/gelu[0] 0\n"), 2, "line 1: no concat 'mix[1]/gelu[0]' in this network");
+    REFUSED(before("B", "C mix[1]/concat[0] 0\n"), 2, "line %d: no instruction 'C mix[1]/concat[0] 0' in this network",
+            number_of("B") - 1);
+}
+
 static void wrong_order(void)
 {
     REFUSED(without("F layer[2]/linear[0]"), 0,
@@ -363,6 +400,8 @@ int main(void)
     no_reruns();
     reordered();
     wrong_text();
+    copies();
+    wrong_copies();
     wrong_order();
     missing_end();
     return check_done();

@@ -77,8 +77,8 @@ static int well_formed(const char *s)
     char open[16][16];
     int depth = 0, elements = 0;
     for (; *s; s++) {
-        if (*s == '&' && strncmp(s, "&lt;", 4) && strncmp(s, "&amp;", 5) && strncmp(s, "&quot;", 6) &&
-            strncmp(s, "&#8594;", 7))
+        if (*s == '&' && strncmp(s, "&lt;", 4) && strncmp(s, "&gt;", 4) && strncmp(s, "&amp;", 5) &&
+            strncmp(s, "&quot;", 6) && strncmp(s, "&#8594;", 7))
             return -1;
         if (*s == '>') return -1;
         if (*s != '<') continue;
@@ -130,8 +130,10 @@ static void instructions(const gcp_plan *plan)
     }
     CHECK_INT(lines, ==, plan->instructions);
     CHECK_INT(peak, ==, plan->peak_instruction + 1);
-    CHECK_INT(count(report(gcp_list_print, plan), "\n"), ==, plan->instructions);
-    CHECK_INT(count(report(gcp_layers_print, plan), "\n"), ==, count(report(gcp_list_print, plan), "\nF ") + 1 + 2);
+    const char *list = report(gcp_list_print, plan);
+    int copies = count(list, "\nC ") + !strncmp(list, "C ", 2), forward = count(list, "\nF ") + !strncmp(list, "F ", 2);
+    CHECK_INT(count(list, "\n"), ==, copies + plan->instructions);
+    CHECK_INT(count(report(gcp_layers_print, plan), "\n"), ==, forward + 2);
 }
 
 static double figure(const char *s, const char *label)

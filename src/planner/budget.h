@@ -327,6 +327,8 @@ static void gcpi_budget_find(gcpi_planner *q, int policies)
     gcpi_none(&q->loose);
     if (policies && gcpi_budget_keep_all(q)) return;
     q->layout = e->layout;
+    if (q->known > 0) gcpi_budget_bound(q, e->places);
+    if (q->known > 0 && q->bound >= q->known) return;
     if (!q->no_exact) gcpi_budget_exact(q);
     if (!q->opts->far_only) gcpi_budget_chain(q, gcpi_bytes_from(1.6 * (double)q->slab_limit), e->stages, e->slots);
     if (!q->opts->far_only) gcpi_budget_cuts(q, e->prices);
@@ -489,7 +491,7 @@ static void gcpi_policy_budget(gcpi_planner *q)
 {
     if (!q->p->training) { gcpi_budget_inference(q); return; }
     if (!gcpi_has(&q->kept)) gcpi_budget_find(q, 1);
-    if (!gcpi_has(&q->kept)) {
+    if (!gcpi_has(&q->kept) && !q->no_least) {
         gcpi_budget_nothing_fits(q);
         if (gcpi_has(&q->kept)) gcpi_budget_search(q, 0, GCPI_ROUNDS);          /* from that order */
     }

@@ -347,6 +347,7 @@ static int gcpi_graph_parse(gcpi_problem *p, const char *text, const gcp_target 
     for (int f = 0, given = p->units; f < p->forward && !given; f++)
         p->units = GCPI_MAX(p->units, p->tasks[f].unit + 1);
     for (int f = 0; f < p->forward; f++) p->tasks[f].unit = GCPI_MIN(p->tasks[f].unit, p->units);
+    for (int i = 0; i < p->item_count; i++) p->items[i].alone = gcpi_alone(p, i);
     if (opts->list || opts->far) gcpi_far_tasks(p);
     if (gcpi_moves(opts)) gcpi_move_tasks(p, opts->on_gradient != NULL);
     a->scratch = scratch;

@@ -362,7 +362,8 @@ static int gcpi_mover(const gcpi_layout *y, int b, int t, size_t most)
     for (int k = 0; k < l->buffer_count; k++)
         if (l->buffers[k].joined < 0 && l->buffers[k].first <= t && l->buffers[k].last > t)
             across += gcpi_round(l->buffers[k].bytes, y->p->target.align);
-    return across <= most ? y->p->items[l->values[value].item].move : 0;
+    int item = l->values[value].item;
+    return across <= most && gcpi_alone(y->p, item) ? y->p->items[item].move : 0;
 }
 
 /* Whether b would find room below `most` if it lived from first to last, beside what is placed. */

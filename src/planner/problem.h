@@ -22,9 +22,11 @@ typedef struct gcpi_item {
     ptrdiff_t pitch, row;             /* elements from row to row, and in one row; row 0: no rows, one run of bytes */
     int kind, tensor, producer;       /* tensor of the tape; producer: forward task (in a graph any task) or -1 */
     int root, next;                   /* alias group; next member, -1 at the end */
-    /* pinned: 1: lives to the end of the step, 2: from its beginning, too; dense: its pitch is fixed */
+    /* pinned: 1: lives to the end of the step, 2: from its beginning, too; dense: its pitch is fixed, 1: in any case,
+       2: by a view of it */
     int active, pinned, dense;
     int stored, kept;                 /* stored: every policy keeps it; kept: by gcp_keep, nothing may write it again */
+    int alone;                        /* shares its bytes with no other item, for some choice of views */
     int move, updated;                /* the task that moves it; the task that updates its parameter; 0: none */
 } gcpi_item;
 
@@ -46,6 +48,13 @@ typedef struct gcpi_task {          /* an op group run forward, an op run backwa
 } gcpi_task;
 static int gcpi_copies(const gcpi_task *t) { return t->kind == GCPI_TASK_OFFLOAD || t->kind == GCPI_TASK_PREFETCH; }
 
+/* consumers[first[i]] up to first[i + 1]: the ops that read tensor i, last op first */
+typedef struct gcpi_uses { int *first, *consumers; } gcpi_uses;
+
+/* Which views of an op are copies, though they need not be: bit i of values: input i of a concat, or the output of a
+   slice (bit 0); of gradients: the gradient of input i of a concat. */
+typedef struct gcpi_copied { uint64_t values, gradients; } gcpi_copied;
+
 typedef struct gcpi_problem {
     gcp_tape *tape;
     gcp_target target;
@@ -55,6 +64,8 @@ typedef struct gcpi_problem {
     gcpi_operand *operands; int operand_count;
     /* root: the loss or output tensor; tensors: how many the tape had when it was planned */
     int units, root, training, tensors;
+    gcpi_uses uses;
+    gcpi_copied *copied;                              /* per op; see views.h. NULL for a graph */
     char **names, **item_names;                       /* of a graph; NULL for a tape */
     size_t numbers, state;                            /* bytes of the step's numbers, first in the slab; of state */
     int optimizer, costed;                            /* costed: how many tasks have their seconds from .costs */
@@ -91,37 +102,6 @@ static gcpi_task *gcpi_task_add(gcpi_problem *p, int kind, int op)
     task->operands = p->operand_count;
     task->forward = task->over = task->under[0] = task->under[1] = -1;
     return task;
-}
-
-/* Whether the task has the bytes of operand k as another operand, too, of which it does not know what it may overwrite:
-   x as a batch-norm's input and its gamma. */
-static int gcpi_operand_elsewhere(const gcpi_problem *p, const gcpi_task *task, int k)
-{
-    const gcpi_operand *o = &p->operands[task->operands];
-    for (int m = 0; m < task->count; m++) {
-        if (m == k || m == task->over || m == task->under[0] || m == task->under[1]) continue;
-        if (p->items[o[m].item].root == p->items[o[k].item].root) return 1;
-    }
-    return 0;
-}
-
-/* What the task may write in place: output 0 over input 0 (or 1); in backward, the gradient of input 0 over that of
-   output 0. */
-static void gcpi_task_in_place(const gcpi_problem *p, gcpi_task *task, const gcpi_op *op)
-{
-    const gcpi_facts facts = gcpi_facts_of(op);
-    int back = task->kind == GCPI_TASK_BACKWARD, pair = !back && !facts.custom;
-    const gcpi_operand *o = &p->operands[task->operands];
-    if (!facts.in_place || !(op->row->flags & (back ? GCP_FLAG_GRAD_IN_PLACE : GCP_FLAG_IN_PLACE))) return;
-    for (int k = 0; k < task->count; k++) {
-        if (o[k].slot == (back ? GCPI_SLOT_DOUT : GCPI_SLOT_IN)) task->under[0] = k;
-        if (pair && o[k].slot == GCPI_SLOT_IN + 1) task->under[1] = k;
-        if (o[k].slot == (back ? GCPI_SLOT_DIN : GCPI_SLOT_OUT) && o[k].mode == GCPI_WRITE) task->over = k;
-        /* x * x: the gradient is written, then added to, so not in place */
-        else if (task->over >= 0 && o[k].item == o[task->over].item) { task->over = -1; return; }
-    }
-    for (int side = 0; side < 2; side++)
-        if (task->under[side] >= 0 && gcpi_operand_elsewhere(p, task, task->under[side])) task->under[side] = -1;
 }
 
 static int gcpi_edge(const gcp_tape *t, const gcpi_op *op, int i) { return t->edges[op->in + i]; }
@@ -247,130 +227,6 @@ static void gcpi_items_dense(gcpi_problem *p)
     }
 }
 
-/* Alias groups. Moves every member of group `from` into `to`, at an offset, with the pitch of to. */
-static void gcpi_join(gcpi_problem *p, int from, int to, size_t offset, ptrdiff_t pitch)
-{
-    int last = to;
-    while (p->items[last].next >= 0) last = p->items[last].next;
-    p->items[last].next = from;
-    for (int i = from; i >= 0; i = p->items[i].next) {
-        p->items[i].root = p->items[to].root;
-        p->items[i].offset += offset;
-        p->items[i].pitch = pitch;
-        p->items[i].bytes = gcpi_view_bytes(p->tape->tensors[p->items[i].tensor].shape, GCP_DTYPE_REAL, pitch);
-    }
-}
-
-/* A new item becomes a view of an old one. */
-static void gcpi_view_of(gcpi_problem *p, int item, int of, size_t offset, ptrdiff_t pitch)
-{
-    gcpi_item *x = &p->items[item], *base = &p->items[of];
-    x->offset = base->offset + offset;
-    x->pitch = pitch;
-    x->bytes = gcpi_view_bytes(p->tape->tensors[x->tensor].shape, GCP_DTYPE_REAL, pitch);
-    x->root = base->root;
-    x->next = p->items[base->root].next;
-    p->items[base->root].next = item;
-}
-
-static int gcpi_is_dense(const gcpi_problem *p, int item)
-{
-    return !p->items[item].row || p->items[item].pitch == p->items[item].row;
-}
-static int gcpi_takes_pitch(const gcpi_problem *p, int item, ptrdiff_t pitch)
-{
-    return !p->items[item].dense || pitch == p->items[item].row;
-}
-static void gcpi_dense_group(gcpi_problem *p, int item)
-{
-    for (int i = p->items[item].root; i >= 0; i = p->items[i].next) p->items[i].dense = 1;
-}
-
-/* Whether an input of a concat can be made where the concat needs it: it owns its bytes, and its pitch is free. */
-static int gcpi_can_join(const gcpi_problem *p, int item, int to)
-{
-    const gcpi_item *x = &p->items[item];
-    if (x->kind != GCPI_FORWARD_ITEM || x->root != item || item == p->items[to].root) return 0;
-    for (int i = item; i >= 0; i = p->items[i].next) if (p->items[i].dense) return 0;
-    return 1;
-}
-
-/* Whether y must outlive the step, but as a view of x would see what the update makes of a parameter. */
-static int gcpi_view_changes(const gcpi_problem *p, int y, int x)
-{
-    int lasts = y == p->root || p->tape->tensors[y].flags & GCPI_KEPT;
-    return lasts && p->training && p->items[p->items[x].root].kind == GCPI_STATE_ITEM;
-}
-
-static int gcpi_forward_views(gcpi_problem *p, const gcpi_op *op)       /* 1: nothing is left to copy */
-{
-    const gcp_tape *t = p->tape;
-    const gcpi_facts facts = gcpi_facts_of(op);
-    int y = op->out, x = gcpi_edge(t, op, 0), whole = 1;
-    if (facts.view != GCPI_VIEW_JOINED && gcpi_view_changes(p, y, x)) return 0;
-    if (facts.view == GCPI_VIEW_WHOLE && gcpi_is_dense(p, x)) {
-        gcpi_view_of(p, y, x, 0, p->items[y].pitch);
-        gcpi_dense_group(p, x);
-        return 1;
-    }
-    if (facts.view == GCPI_VIEW_PART && gcpi_takes_pitch(p, y, p->items[x].pitch)) {
-        gcpi_view_of(p, y, x, (size_t)facts.first * sizeof(gcp_real), p->items[x].pitch);
-        return 1;
-    }
-    if (facts.view != GCPI_VIEW_JOINED) return 0;
-    size_t offset = 0;
-    for (int i = 0; i < op->inputs; i++) {
-        x = gcpi_edge(t, op, i);
-        if (gcpi_can_join(p, x, y)) gcpi_join(p, x, y, offset, p->items[y].pitch);
-        else whole = 0;
-        offset += (size_t)t->tensors[x].shape.d[3] * sizeof(gcp_real);
-    }
-    return whole;
-}
-
-/* Whether statistics follow a convolution. On a CPU the convolution then has workspace for their sums, so that both may
-   run as one pass. */
-static int gcpi_stats_follow(const gcpi_problem *p, const gcpi_op *op)
-{
-    const gcp_tape *t = p->tape;
-    return p->training && !p->target.kernels && op && gcpi_facts_of(op).with_stats && op + 1 < t->ops + t->op_count &&
-           gcpi_facts_of(op + 1).stats && gcpi_edge(t, op + 1, 0) == op->out;
-}
-
-static void gcpi_task_cost(const gcpi_problem *p, gcpi_task *task, const gcpi_op *op, int backward)
-{
-    gcp_shape in[GCP_MAX_INPUTS], out[GCP_MAX_OUTPUTS];
-    const gcp_tape *t = p->tape;
-    const gcp_op *row = gcpi_row_for(&p->target, op, GCP_ROW_APPLY);
-    gcp_cost_call call;
-    gcp_cost cost;
-    memset(&cost, 0, sizeof cost);
-    memset(&call, 0, sizeof call);
-    for (int i = 0; op && i < op->inputs; i++) in[i] = t->tensors[gcpi_edge(t, op, i)].shape;
-    for (int j = 0; op && j < op->outputs; j++) out[j] = t->tensors[op->out + j].shape;
-    for (int k = 0; k < task->count; k++) {
-        const gcpi_operand *o = &p->operands[task->operands + k];
-        cost.bytes += (double)p->items[o->item].bytes * (o->mode == GCPI_ADD ? 2 : 1);
-    }
-    if (op) {
-        call.attributes = op->context ? op->context : (const void *)&op->attributes;
-        call.inputs = op->inputs; call.outputs = op->outputs;
-    }
-    call.in = in; call.out = out;
-    call.backward = backward; call.target = &p->target;
-    for (int i = 0; backward && op && i < GCPI_MIN(op->inputs, 32); i++)
-        call.wanted |= (unsigned)p->items[t->tensor_count + gcpi_edge(t, op, i)].active << i;
-    if (op && row && row->cost) row->cost(&call, &cost);       /* row NULL: a custom op that will be refused */
-    if (!backward && gcpi_stats_follow(p, op)) {
-        const gcpi_facts facts = gcpi_facts_of(op);
-        cost.workspace = facts.stats_workspace(facts.window, out[0], &p->target);
-    }
-    if (task->free) cost.bytes = 0;
-    task->flops = cost.flops;
-    task->workspace = cost.workspace;
-    task->seconds = GCPI_MAX(cost.flops / p->target.flops_per_second, cost.bytes / p->target.bytes_per_second);
-}
-
 static void gcpi_forward_output(gcpi_problem *p, gcpi_task *task, int op, int j, const unsigned char *read)
 {
     const gcp_tape *t = p->tape;
@@ -394,97 +250,19 @@ static void gcpi_task_traits(const gcpi_problem *p, gcpi_task *task, const gcpi_
     task->joins = activations > 1 && !task->once && gcpi_facts_of(op).part != GCPI_PART_NORM;
     task->costly = !!(op->row->flags & GCP_FLAG_COSTLY);
     task->loss = !!(op->row->flags & GCP_FLAG_LOSS);
-    gcpi_task_in_place(p, task, op);
 }
 
 static void gcpi_forward_task(gcpi_problem *p, int o, const unsigned char *read)
 {
     const gcpi_op *op = &p->tape->ops[o];
     gcpi_task *task = gcpi_task_add(p, GCPI_TASK_FORWARD, o);
-    int whole = op->row->flags & GCP_FLAG_VIEW ? gcpi_forward_views(p, op) : 0;
     task->ops = 1;
     for (int i = 0; i < op->inputs; i++)
         gcpi_operand_add(p, task, gcpi_edge(p->tape, op, i), GCPI_READ, GCPI_SLOT_IN + i);
     for (int j = 0; j < op->outputs; j++) gcpi_forward_output(p, task, o, j, read);
     task->once = !!(op->row->flags & GCP_FLAG_ONCE);
-    task->free = whole;
     task->concat = gcpi_facts_of(op).view == GCPI_VIEW_JOINED;
     gcpi_task_traits(p, task, op);
-    gcpi_task_cost(p, task, op, 0);
-}
-
-/* Cost tables. A key says what a task does, not where it stands: its ops, the shapes of its operands, windows. */
-#define GCPI_LINK_KEY "link 1e9 bytes"
-static void gcpi_task_key(const gcpi_problem *p, const gcpi_task *task, char *key, size_t size)
-{
-    static const char *const kinds[] = { GCPI_TASK_KINDS(GCPI_TASK_WORD) };
-    static const char *const modes[] = { "", ">", "+", "=" };
-    const gcp_tape *t = p->tape;
-    size_t n = (size_t)snprintf(key, size, "%s", kinds[task->kind]);
-    int ops = task->kind == GCPI_TASK_FORWARD || task->kind == GCPI_TASK_BACKWARD;
-    for (int o = task->op - GCPI_MAX(task->ops, 1) + 1; ops && o <= task->op && n < size; o++) {
-        const gcpi_conv_attr *a = gcpi_facts_of(&t->ops[o]).window;
-        n += (size_t)snprintf(key + n, size - n, " %s", t->ops[o].row->name);
-        if (a && n < size)
-            n += (size_t)snprintf(key + n, size - n, ",%dx%d,%dx%d,%d+%d+%d+%d,%dx%d,%d", a->kh, a->kw, a->sh, a->sw,
-                                  a->pt, a->pb, a->pl, a->pr, a->dh, a->dw, a->groups);
-    }
-    if (task->kind == GCPI_TASK_UPDATE && n < size) n += (size_t)snprintf(key + n, size - n, " %d", p->optimizer);
-    for (int k = 0; k < task->count && n < size; k++) {
-        const gcpi_operand *o = &p->operands[task->operands + k];
-        const int *d = t->tensors[p->items[o->item].tensor].shape.d;
-        n += (size_t)snprintf(key + n, size - n, " %s%dx%dx%dx%d", modes[o->mode], d[0], d[1], d[2], d[3]);
-    }
-}
-
-enum { GCPI_KEY_BYTES = 1024 };
-static uint64_t gcpi_key_hash(const char *key, size_t n)
-{
-    uint64_t h = GCPI_HASH;
-    for (size_t i = 0; i < n; i++) if (key[i] != ' ') h = gcpi_hash_byte(h, (unsigned char)key[i]);
-    return h;
-}
-
-/* Takes tasks' seconds from a table's text. 0: an error is on the tape, or the arena is too small. */
-static int gcpi_costs_apply(gcpi_problem *p, const gcp_plan_opts *opts, gcp_arena *a)
-{
-    ptrdiff_t scratch = a->scratch;
-    int lines = 1, count = 0, line = 0;
-    for (const char *c = opts->costs; *c; c++) lines += *c == '\n';
-    uint64_t *hash = GCPI_SCRATCH(a, uint64_t, lines);
-    double *seconds = GCPI_SCRATCH(a, double, lines);
-    if (!hash || !seconds) return 0;
-    for (const char *c = opts->costs; *c;) {
-        size_t n = strcspn(c, "\n"), last = n;
-        char *end;
-        line++;
-        while (last > 0 && c[last - 1] != ' ') last--;
-        if (n && *c != '#') {
-            double value = strtod(c + last, &end);
-            if (!last || end != c + n || !(value >= 0) || value > 1e9) {
-                gcpi_fail(p->tape, GCP_E_ARGUMENT, opts->at, "gcp_plan_make",
-                          ".costs, line %d: not 'OP SHAPES SECONDS'", line);
-                return 0;
-            }
-            hash[count] = gcpi_key_hash(c, last);
-            seconds[count++] = value;
-        }
-        c += n + (c[n] != 0);
-    }
-    uint64_t link = gcpi_key_hash(GCPI_LINK_KEY, strlen(GCPI_LINK_KEY));
-    for (int k = 0; k < count; k++)
-        if (hash[k] == link && seconds[k] > 0) {
-            p->target.far_bytes_per_second = 1e9 / seconds[k];
-            break;
-        }
-    for (int i = 0; i < p->task_count; i++) {
-        char key[GCPI_KEY_BYTES];
-        gcpi_task_key(p, &p->tasks[i], key, sizeof key);
-        uint64_t mine = gcpi_key_hash(key, strlen(key));
-        for (int k = 0; k < count; k++) if (hash[k] == mine) { p->tasks[i].seconds = seconds[k]; p->costed++; break; }
-    }
-    a->scratch = scratch;
-    return 1;
 }
 
 static void gcpi_item_name(const gcpi_problem *p, int item, char *buffer, size_t size)

@@ -19,7 +19,7 @@ typedef struct gcpi_instruction { int kind, task; } gcpi_instruction;
 typedef struct gcpi_list {
     gcpi_instruction *at;
     ptrdiff_t count, capacity;
-    int reruns;
+    int reruns, opening;              /* opening: how many lines of its text come before the instructions */
     double rerun_flops, seconds;
 } gcpi_list;
 
@@ -269,37 +269,109 @@ static int gcpi_list_find(const gcpi_problem *p, char letter, const char *name, 
     return -1;
 }
 
-/* list->at NULL: counts. 0: message says which line is wrong. */
+/* A list's text, line by line: 'LETTER NAME', in which a # begins a comment. */
+typedef struct gcpi_lines { const char *text; int line; char letter, name[256], *message; size_t size; } gcpi_lines;
+
+static gcpi_lines gcpi_lines_of(const char *text, char *message, size_t size)
+{
+    gcpi_lines l;
+    memset(&l, 0, sizeof l);
+    l.text = text; l.message = message; l.size = size;
+    *message = 0;
+    return l;
+}
+
+/* The next line that is not empty. 0: there is none, or it is wrong, which message says. */
+static int gcpi_lines_next(gcpi_lines *l)
+{
+    for (size_t used = 0; *l->text;) {
+        const char *text = l->text, *end = strchr(text, '\n'), *hash;
+        size_t n = end ? (size_t)(end - text) : strlen(text);
+        l->line++;
+        l->text += n + (end != NULL);
+        hash = (const char *)memchr(text, '#', n);
+        used = hash ? (size_t)(hash - text) : n;
+        while (used && (text[used - 1] == ' ' || text[used - 1] == '\t' || text[used - 1] == '\r')) used--;
+        if (!used) continue;
+        if (used < 3 || text[1] != ' ' || used - 2 >= sizeof l->name) {
+            snprintf(l->message, l->size, "line %d: not 'LETTER NAME'", l->line);
+            return 0;
+        }
+        l->letter = *text;
+        memcpy(l->name, text + 2, used - 2);
+        l->name[used - 2] = 0;
+        return 1;
+    }
+    return 0;
+}
+
+/* The inputs that a line names: one C line of a list. Their bits, or 0: message says what is wrong. */
+static uint64_t gcpi_copied_inputs(const gcpi_lines *l, const char *text, int inputs)
+{
+    uint64_t bits = 0;
+    char *end;
+    for (; *text; text = end) {
+        long i = *text == ' ' && text[1] >= '0' && text[1] <= '9' ? strtol(text + 1, &end, 10) : -1;
+        if (i < 0 || i >= inputs) { bits = 0; break; }
+        bits |= (uint64_t)1 << i;
+    }
+    if (!bits) snprintf(l->message, l->size, "line %d: which inputs? 0 to %d", l->line, inputs - 1);
+    return bits;
+}
+
+/* Takes over one line 'C NAME INPUTS...': in this plan the concat or slice NAME copies these inputs. Or 'C gradient of
+   NAME INPUTS...': backward of the concat copies their gradients. */
+static int gcpi_copied_line(gcpi_problem *p, gcpi_lines *l)
+{
+    static const char gradient[] = "gradient of ";
+    int back = !strncmp(l->name, gradient, sizeof gradient - 1), task;
+    char *name = l->name + (back ? sizeof gradient - 1 : 0), *inputs = strchr(name, ' ');
+    char first = inputs ? *inputs : 0;
+    if (inputs) *inputs = 0;
+    task = p->names ? -1 : gcpi_list_find(p, 'F', name, 0);
+    int view = task < 0 ? GCPI_VIEW_NONE : gcpi_facts_of(&p->tape->ops[p->tasks[task].op]).view;
+    if (view != GCPI_VIEW_JOINED && (view != GCPI_VIEW_PART || back)) {
+        snprintf(l->message, l->size, "line %d: no concat%s '%.120s' in this network", l->line, back ? "" : " or slice",
+                 name);
+        return 0;
+    }
+    if (inputs) *inputs = first;
+    const gcp_tape *t = p->tape;
+    int op = p->tasks[task].op;
+    uint64_t bits = gcpi_copied_inputs(l, inputs ? inputs : "", t->ops[op].inputs);
+    *(back ? &p->copied[op].gradients : &p->copied[op].values) |= bits;
+    return bits != 0;
+}
+
+/* Reads the C lines with which a list opens, and places the views as they say. 0: message says which line is wrong. */
+static int gcpi_list_views(gcpi_problem *p, const char *text, char *message, size_t size)
+{
+    gcpi_lines l = gcpi_lines_of(text, message, size);
+    int lines = 0;
+    for (; gcpi_lines_next(&l) && l.letter == 'C'; lines++)
+        if (!gcpi_copied_line(p, &l)) return 0;
+    if (lines) gcpi_views_place(p);
+    return !*message;
+}
+
+/* Parses the instructions. list->at NULL: counts. 0: message says which line is wrong. */
 static int gcpi_list_parse(const gcpi_problem *p, const char *text, gcpi_list *list, char *message, size_t size)
 {
-    int line = 0, from = 0, again = 0;           /* where the next F, B, U or R is likely to be */
+    gcpi_lines l = gcpi_lines_of(text, message, size);
+    int from = 0, again = 0;                     /* where the next F, B, U or R is likely to be */
     list->count = 0; list->seconds = list->rerun_flops = 0;
-    while (*text) {
-        const char *end = strchr(text, '\n'), *hash;
-        size_t n = end ? (size_t)(end - text) : strlen(text);
-        char name[256], letter = *text;
-        line++;
-        hash = (const char *)memchr(text, '#', n);
-        size_t used = hash ? (size_t)(hash - text) : n;
-        while (used && (text[used - 1] == ' ' || text[used - 1] == '\t' || text[used - 1] == '\r')) used--;
-        if (used) {
-            if (used < 3 || text[1] != ' ' || used - 2 >= sizeof name) {
-                snprintf(message, size, "line %d: not 'LETTER NAME'", line);
-                return 0;
-            }
-            memcpy(name, text + 2, used - 2);
-            name[used - 2] = 0;
-            int task = gcpi_list_find(p, letter, name, letter == 'R' ? again : from);
-            if (task < 0) {
-                snprintf(message, size, "line %d: no instruction '%c %.120s' in this network", line, letter, name);
-                return 0;
-            }
-            gcpi_emit(list, letter, task, &p->tasks[task]);
-            if (task < p->task_count) *(letter == 'R' ? &again : &from) = task + 1;
+    while (gcpi_lines_next(&l)) {
+        if (l.letter == 'C' && !list->count) continue;
+        if (!list->count) list->opening = l.line - 1;
+        int task = gcpi_list_find(p, l.letter, l.name, l.letter == 'R' ? again : from);
+        if (task < 0) {
+            snprintf(message, size, "line %d: no instruction '%c %.120s' in this network", l.line, l.letter, l.name);
+            return 0;
         }
-        text += n + (end != NULL);
+        gcpi_emit(list, l.letter, task, &p->tasks[task]);
+        if (task < p->task_count) *(l.letter == 'R' ? &again : &from) = task + 1;
     }
-    return 1;
+    return !*message;
 }
 
 /* Counts reruns: of a unit, one for each unit whose backward it was run again for. Views are free and do not count. */

@@ -3,13 +3,11 @@
 /* Groups: batch_norm, add and a rectifier that follow one another run as one pass (GCP_ROW_APPLY), so that the values
    in between are never made. Nothing else may need these: they are not kept, and no other op and no backward reads
    them. Backward runs op by op. Which ops form a group depends on the tape, the loss and .inference. */
-/* consumers[first[i]] up to first[i + 1]: the ops that read tensor i, last op first */
-typedef struct gcpi_uses { int *first, *consumers, *last; } gcpi_uses;
-
 /* whether op o + 1 is the only user of the output of op o */
-static int gcpi_swallowed(const gcpi_problem *p, const gcpi_uses *u, int o, const unsigned char *read)
+static int gcpi_swallowed(const gcpi_problem *p, int o, const unsigned char *read)
 {
     const gcp_tape *t = p->tape;
+    const gcpi_uses *u = &p->uses;
     const gcpi_op *op = &t->ops[o], *next = op + 1;
     unsigned keep = 0;
     if (o + 1 >= t->op_count || op->segment != next->segment || read[op->out] ||
@@ -23,14 +21,14 @@ static int gcpi_swallowed(const gcpi_problem *p, const gcpi_uses *u, int o, cons
 static int gcpi_is_part(const gcpi_op *op, int part) { return gcpi_facts_of(op).part == part; }
 
 /* how many ops from o on form a group; 1: none */
-static int gcpi_group(const gcpi_problem *p, const gcpi_uses *u, int o, const unsigned char *read)
+static int gcpi_group(const gcpi_problem *p, int o, const unsigned char *read)
 {
     const gcpi_op *op = &p->tape->ops[o];
     int norm = gcpi_is_part(op, GCPI_PART_NORM), n = 1;
-    if ((!norm && !gcpi_is_part(op, GCPI_PART_ADD)) || !gcpi_swallowed(p, u, o, read)) return 1;
+    if ((!norm && !gcpi_is_part(op, GCPI_PART_ADD)) || !gcpi_swallowed(p, o, read)) return 1;
     if (norm && gcpi_is_part(op + n, GCPI_PART_ADD)) {
         n++;
-        if (!gcpi_swallowed(p, u, o + 1, read)) return n;
+        if (!gcpi_swallowed(p, o + 1, read)) return n;
     }
     return n + gcpi_is_part(op + n, GCPI_PART_RECTIFIER);
 }
@@ -54,17 +52,17 @@ static void gcpi_group_task(gcpi_problem *p, int o, int ops, const unsigned char
     for (const gcpi_op *k = op; k < last; k++) p->items[k->out].producer = p->task_count - 1;
     for (int j = 0; j < last->outputs; j++) gcpi_forward_output(p, task, o + ops - 1, j, read);
     gcpi_task_traits(p, task, last);
-    gcpi_task_cost(p, task, NULL, 0);
 }
 
 /* Gradients. The first backward task that makes a gradient writes it; later ones add to it. A gradient that add, concat
    or reshape passes on unchanged can share its bytes, unless one of those that share them is changed while another is
    still to be read. */
-static int gcpi_uses_make(const gcpi_problem *p, const unsigned char *needed, gcp_arena *a, gcpi_uses *u)
+static int gcpi_uses_make(gcpi_problem *p, const unsigned char *needed, gcp_arena *a)
 {
     const gcp_tape *t = p->tape;
-    u->first = GCPI_SCRATCH(a, int, t->tensor_count + 2);
-    u->consumers = GCPI_SCRATCH(a, int, t->edge_count + 1);
+    gcpi_uses *u = &p->uses;
+    u->first = GCPI_NEW(a, int, t->tensor_count + 2);
+    u->consumers = GCPI_NEW(a, int, t->edge_count + 1);
     if (!u->first || !u->consumers) return 0;
     for (int o = 0; o < t->op_count; o++)
         for (int i = 0; needed[o] && i < t->ops[o].inputs; i++) u->first[gcpi_edge(t, &t->ops[o], i) + 2]++;
@@ -72,57 +70,6 @@ static int gcpi_uses_make(const gcpi_problem *p, const unsigned char *needed, gc
     for (int o = t->op_count - 1; o >= 0; o--)
         for (int i = 0; needed[o] && i < t->ops[o].inputs; i++)
             u->consumers[u->first[gcpi_edge(t, &t->ops[o], i) + 1]++] = o;
-    return 1;
-}
-
-/* Whether gradient x would change while y is still to be read. Ops before o add to x, in backward after o. Both
-   gradients are last read by the backward of their producers. Backward runs from the last op down to -1. */
-static int gcpi_changes_under(const gcpi_problem *p, const gcpi_uses *u, int x, int y, int o)
-{
-    const gcp_tape *t = p->tape;
-    int tx = p->items[x].tensor, ty = p->items[y].tensor;
-    int y_last = t->tensors[ty].producer;                     /* -1: an input's, read at the end */
-    for (int k = u->first[tx]; k < u->first[tx + 1]; k++) {
-        int c = u->consumers[k];
-        if (c < o && c >= y_last && gcpi_has_backward(p, &t->ops[c])) return 1;
-    }
-    return 0;
-}
-
-static int gcpi_regions_meet(const gcpi_problem *p, int x, int y)
-{
-    const gcpi_item *a = &p->items[x], *b = &p->items[y];
-    size_t wa = (size_t)a->row * sizeof(gcp_real), wb = (size_t)b->row * sizeof(gcp_real);
-    return a->pitch != b->pitch || (a->offset < b->offset + wb && b->offset < a->offset + wa);
-}
-
-/* Where input i begins in the rows of a concat, in bytes. */
-static size_t gcpi_joined_at(const gcp_tape *t, const gcpi_op *op, int i)
-{
-    size_t at = 0;
-    if (gcpi_facts_of(op).view != GCPI_VIEW_JOINED) return 0;
-    for (int k = 0; k < i; k++) at += (size_t)t->tensors[gcpi_edge(t, op, k)].shape.d[3] * sizeof(gcp_real);
-    return at;
-}
-
-static int gcpi_gradient_alias(gcpi_problem *p, const gcpi_uses *u, int o, int i)
-{
-    const gcp_tape *t = p->tape;
-    const gcpi_op *op = &t->ops[o];
-    int x = t->tensor_count + gcpi_edge(t, op, i), y = t->tensor_count + op->out;
-    if (!(op->row->flags & GCP_FLAG_GRAD_VIEW) || t->tensors[gcpi_edge(t, op, i)].kind == GCPI_PARAMETER) return 0;
-    int whole = gcpi_facts_of(op).view == GCPI_VIEW_WHOLE;
-    if (whole ? !gcpi_is_dense(p, y) : !gcpi_takes_pitch(p, x, p->items[y].pitch)) return 0;
-    for (int k = 0; k < op->inputs; k++) if (k != i && gcpi_edge(t, op, k) == gcpi_edge(t, op, i)) return 0;
-    gcpi_item trial = p->items[x];
-    gcpi_view_of(p, x, y, gcpi_joined_at(t, op, i), whole ? trial.pitch : p->items[y].pitch);
-    for (int m = p->items[x].root; m >= 0; m = p->items[m].next) {
-        if (m == x || m == y || t->tensors[p->items[m].tensor].producer >= o || !gcpi_regions_meet(p, x, m)) continue;
-        if (!gcpi_changes_under(p, u, x, m, o) && !gcpi_changes_under(p, u, m, x, o)) continue;
-        p->items[p->items[x].root].next = p->items[x].next;   /* gcpi_view_of put it right after the root */
-        p->items[x] = trial;
-        return 0;
-    }
     return 1;
 }
 
@@ -134,19 +81,17 @@ static int gcpi_repeats(const gcp_tape *t, const gcpi_op *op)
     return 0;
 }
 
-static void gcpi_backward_gradient(gcpi_problem *p, const gcpi_uses *u, gcpi_task *task, int i, unsigned char *defined)
+static void gcpi_backward_gradient(gcpi_problem *p, gcpi_task *task, int i, unsigned char *defined)
 {
     const gcp_tape *t = p->tape;
     const gcpi_op *op = &t->ops[task->op];
-    int x = gcpi_edge(t, op, i), mode = GCPI_ADD;
+    int x = gcpi_edge(t, op, i);
     if (!p->items[t->tensor_count + x].active) return;
-    if (!defined[x]) mode = gcpi_gradient_alias(p, u, task->op, i) ? GCPI_ALIAS : GCPI_WRITE;
-    gcpi_operand_add(p, task, t->tensor_count + x, mode, GCPI_SLOT_DIN + i);
+    gcpi_operand_add(p, task, t->tensor_count + x, defined[x] ? GCPI_ADD : GCPI_WRITE, GCPI_SLOT_DIN + i);
     defined[x] = 1;
 }
 
-static void gcpi_backward_task(gcpi_problem *p, const gcpi_uses *u, int o, const unsigned char *read,
-                               unsigned char *defined)
+static void gcpi_backward_task(gcpi_problem *p, int o, const unsigned char *read, unsigned char *defined)
 {
     const gcp_tape *t = p->tape;
     const gcpi_op *op = &t->ops[o];
@@ -166,9 +111,7 @@ static void gcpi_backward_task(gcpi_problem *p, const gcpi_uses *u, int o, const
     }
     for (int late = 0; late < 2; late++)
         for (int i = 0; i < op->inputs; i++)
-            if (late != (int)(early >> i & 1)) gcpi_backward_gradient(p, u, task, i, defined);
-    gcpi_task_in_place(p, task, op);
-    gcpi_task_cost(p, task, op, 1);
+            if (late != (int)(early >> i & 1)) gcpi_backward_gradient(p, task, i, defined);
 }
 
 static void gcpi_parameter_task(gcpi_problem *p, int kind, int parameter, int mode)
@@ -188,9 +131,10 @@ static int gcpi_trained(const gcpi_problem *p, int parameter)       /* has a gra
 }
 
 /* The tasks after the backward of op o, for parameters whose gradient is complete then: hooks, and fused updates. */
-static void gcpi_after_backward(gcpi_problem *p, const gcpi_uses *u, int o, const gcp_plan_opts *opts)
+static void gcpi_after_backward(gcpi_problem *p, int o, const gcp_plan_opts *opts)
 {
     const gcp_tape *t = p->tape;
+    const gcpi_uses *u = &p->uses;
     const gcpi_op *op = &t->ops[o];
     for (int i = 0; i < op->inputs; i++) {
         int x = gcpi_edge(t, op, i), parameter = t->tensors[x].parameter, repeated = 0, last = 1, read = 0;
@@ -276,13 +220,13 @@ static void gcpi_units_number(gcpi_problem *p)
     }
 }
 
-/* Far tasks: copies to far memory and back, and waits for them. Only first outputs that share their bytes with no other
-   tensor have them. */
+/* Far tasks: copies to far memory and back, and waits for them. Only first outputs have them, and only those that can
+   have bytes of their own; a list holds them where they do (gcpi_alone). */
 static void gcpi_far_tasks(gcpi_problem *p)
 {
     for (int i = 0; i < p->tensors; i++) {
         const gcpi_item *x = &p->items[i];
-        if (x->kind != GCPI_FORWARD_ITEM || !x->active || x->root != i || x->next >= 0 || x->pinned) continue;
+        if (x->kind != GCPI_FORWARD_ITEM || !x->active || !x->alone || x->pinned) continue;
         /* masks and the like share their op's name */
         if (!p->names && p->tape->ops[p->tape->tensors[i].producer].out != i) continue;
         for (int kind = GCPI_TASK_OFFLOAD; kind <= GCPI_TASK_ARRIVE; kind++)
@@ -294,7 +238,7 @@ static void gcpi_far_tasks(gcpi_problem *p)
 static int gcpi_may_move(const gcpi_problem *p, int i, int hooks)
 {
     const gcpi_item *x = &p->items[i];
-    if ((x->kind != GCPI_FORWARD_ITEM && x->kind != GCPI_GRADIENT_ITEM) || !x->active || x->root != i || x->next >= 0 ||
+    if ((x->kind != GCPI_FORWARD_ITEM && x->kind != GCPI_GRADIENT_ITEM) || !x->active || !x->alone ||
         x->pinned == 2 || !x->bytes)
         return 0;
     if (p->names) return 1;
@@ -304,7 +248,7 @@ static int gcpi_may_move(const gcpi_problem *p, int i, int hooks)
                                (e->dtype == GCP_DTYPE_REAL || x->kind == GCPI_GRADIENT_ITEM));
 }
 
-/* For items of real numbers that share their bytes with nothing else: a concat of one input does the copying. A graph's
+/* For items of real numbers that can have bytes of their own: a concat of one input does the copying. A graph's
    costs may be in any unit, so there a move costs what the op costs that made the item. */
 static void gcpi_move_tasks(gcpi_problem *p, int hooks)
 {
@@ -314,7 +258,7 @@ static void gcpi_move_tasks(gcpi_problem *p, int hooks)
         gcpi_operand_add(p, task, i, GCPI_READ, GCPI_SLOT_IN);
         gcpi_operand_add(p, task, i, GCPI_WRITE, GCPI_SLOT_OUT);
         task->seconds = p->names ? p->tasks[p->items[i].producer].seconds
-                                 : 2 * (double)p->items[i].bytes / p->target.bytes_per_second;
+                                 : 2 * (double)gcpi_bytes_alone(p, i) / p->target.bytes_per_second;
         p->items[i].move = (int)(task - p->tasks);
     }
 }
@@ -335,11 +279,12 @@ static int gcpi_problem_arrays(gcpi_problem *p, int far, int moves, gcp_arena *a
     p->items = GCPI_NEW(a, gcpi_item, p->item_count);
     p->tasks = GCPI_NEW(a, gcpi_task, tasks);
     p->operands = GCPI_NEW(a, gcpi_operand, operands);
-    return p->items && p->tasks && p->operands;
+    p->copied = GCPI_NEW(a, gcpi_copied, t->op_count);
+    return p->items && p->tasks && p->operands && p->copied;
 }
 
-static void gcpi_problem_backward(gcpi_problem *p, const gcpi_uses *u, const unsigned char *needed,
-                                  const unsigned char *read, unsigned char *defined, const gcp_plan_opts *opts)
+static void gcpi_problem_backward(gcpi_problem *p, const unsigned char *needed, const unsigned char *read,
+                                  unsigned char *defined, const gcp_plan_opts *opts)
 {
     const gcp_tape *t = p->tape;
     gcpi_task *seed = gcpi_task_add(p, GCPI_TASK_SEED, t->tensors[p->root].producer);
@@ -347,8 +292,8 @@ static void gcpi_problem_backward(gcpi_problem *p, const gcpi_uses *u, const uns
     defined[p->root] = 1;
     for (int o = t->op_count - 1; o >= 0; o--) {
         if (!needed[o] || !gcpi_has_backward(p, &t->ops[o])) continue;
-        gcpi_backward_task(p, u, o, read, defined);
-        gcpi_after_backward(p, u, o, opts);
+        gcpi_backward_task(p, o, read, defined);
+        gcpi_after_backward(p, o, opts);
     }
     gcpi_updates(p, opts);
     for (int i = 1; i < t->tensor_count; i++) {
@@ -359,13 +304,57 @@ static void gcpi_problem_backward(gcpi_problem *p, const gcpi_uses *u, const uns
     }
 }
 
+/* Places all items for the choice in p->copied, in the order of plain backpropagation: what comes first has its way. */
+static void gcpi_views_place(gcpi_problem *p)
+{
+    gcpi_views_forget(p);
+    for (int k = 0; k < p->task_count; k++) {
+        gcpi_task *task = &p->tasks[k];
+        const gcpi_op *op = &p->tape->ops[task->op];
+        int back = task->kind == GCPI_TASK_BACKWARD;
+        if (task->kind != GCPI_TASK_FORWARD && !back) continue;
+        if (back) gcpi_backward_views(p, task);
+        else task->free = task->ops == 1 && op->row->flags & GCP_FLAG_VIEW && gcpi_forward_views(p, op);
+        gcpi_task_in_place(p, task, op);
+        gcpi_task_cost(p, task, task->ops > 1 ? NULL : op, back);
+    }
+}
+
+/* Copies all values of concats and slices (copied & 1), all gradients of concats (copied & 2), or what must be. */
+static void gcpi_views_choose(gcpi_problem *p, int copied)
+{
+    for (int o = 0; o < p->tape->op_count; o++) {
+        p->copied[o].values = copied & 1 ? UINT64_MAX : 0;
+        p->copied[o].gradients = copied & 2 ? UINT64_MAX : 0;
+    }
+    gcpi_views_place(p);
+    for (int i = 0; i < p->item_count; i++) p->items[i].alone |= gcpi_alone(p, i);
+}
+
+/* Of what gcpi_views_choose can copy, what is in place now: there is a choice. */
+static int gcpi_views_open(const gcpi_problem *p)
+{
+    int open = 0;
+    for (int k = 0; k < p->task_count && !p->names; k++) {
+        const gcpi_task *task = &p->tasks[k];
+        if (task->kind != GCPI_TASK_FORWARD && task->kind != GCPI_TASK_BACKWARD) continue;
+        const gcpi_op *op = &p->tape->ops[task->op];
+        int view = gcpi_facts_of(op).view;
+        if (view == GCPI_VIEW_PART && task->free) open |= 1;
+        for (int i = 0; view == GCPI_VIEW_JOINED && task->kind == GCPI_TASK_FORWARD && i < op->inputs; i++)
+            open |= gcpi_in_place_in(p, op, i);
+        for (int i = 0; view == GCPI_VIEW_JOINED && task->kind == GCPI_TASK_BACKWARD && i < task->count; i++)
+            open |= 2 * (p->operands[task->operands + i].mode == GCPI_ALIAS);
+    }
+    return open;
+}
+
 /* Makes the problem of a tape. 0: the arena is too small. */
 static int gcpi_problem_make(gcpi_problem *p, int root, const gcp_plan_opts *opts, const gcp_target *target,
                              gcp_arena *a)
 {
     gcp_tape *t = p->tape;
     ptrdiff_t scratch = a->scratch;
-    gcpi_uses uses;
     p->target = *target; p->root = root; p->training = !opts->inference;
     p->numbers = GCPI_NUMBERS_BYTES;
     unsigned char *needed = GCPI_SCRATCH(a, unsigned char, t->op_count + 1),
@@ -373,7 +362,7 @@ static int gcpi_problem_make(gcpi_problem *p, int root, const gcp_plan_opts *opt
     unsigned char *defined = GCPI_SCRATCH(a, unsigned char, t->tensor_count);
     if (!gcpi_problem_arrays(p, opts->list || opts->far, gcpi_moves(opts), a) || !needed || !read || !defined) return 0;
     gcpi_mark_needed(t, root, needed);
-    if (!gcpi_uses_make(p, needed, a, &uses)) return 0;
+    if (!gcpi_uses_make(p, needed, a)) return 0;
     gcpi_items_make(p);
     gcpi_items_dense(p);
     if (p->training) gcpi_mark_gradients(p, needed);
@@ -381,7 +370,7 @@ static int gcpi_problem_make(gcpi_problem *p, int root, const gcp_plan_opts *opt
     for (int i = 1; i < t->tensor_count; i++)
         if (p->items[i].kind == GCPI_INPUT_ITEM) p->items[i].pinned = 2;
     for (int o = 0, n; o < t->op_count; o += n) {
-        n = needed[o] && !opts->no_groups ? gcpi_group(p, &uses, o, read) : 1;
+        n = needed[o] && !opts->no_groups ? gcpi_group(p, o, read) : 1;
         if (n > 1) gcpi_group_task(p, o, n, read);
         else if (needed[o]) gcpi_forward_task(p, o, read);
     }
@@ -389,7 +378,9 @@ static int gcpi_problem_make(gcpi_problem *p, int root, const gcp_plan_opts *opt
     for (int i = 0; i < p->operand_count; i++) p->items[p->operands[i].item].active = 1;
     p->forward = p->task_count;
     gcpi_units_number(p);
-    if (p->training) gcpi_problem_backward(p, &uses, needed, read, defined, opts);
+    if (p->training) gcpi_problem_backward(p, needed, read, defined, opts);
+    gcpi_views_choose(p, 3);
+    gcpi_views_choose(p, 0);
     if (opts->list || opts->far) gcpi_far_tasks(p);
     if (gcpi_moves(opts)) gcpi_move_tasks(p, opts->on_gradient != NULL);
     a->scratch = scratch;

@@ -66,7 +66,7 @@ static int gcpi_verify_fail(gcpi_verifier *v, int i, const char *text, int item)
     char task[128], name[128];
     name[0] = 0;
     if (item >= 0) gcpi_item_name(v->p, item, name, sizeof name);
-    snprintf(v->message, v->size, "line %d: %c %s: %s%s%s", i + 1, v->list->at[i].kind,
+    snprintf(v->message, v->size, "line %d: %c %s: %s%s%s", v->list->opening + i + 1, v->list->at[i].kind,
              gcpi_task_name(v->p, &v->p->tasks[v->list->at[i].task], task, sizeof task), text,
              item >= 0 && v->p->items[item].kind == GCPI_GRADIENT_ITEM ? " gradient of " : item >= 0 ? " " : "", name);
     return 0;
@@ -79,7 +79,8 @@ static int gcpi_verify_order(gcpi_verifier *v, int i)
     if (t->kind == GCPI_TASK_OFFLOAD) v->far[t->op] = 1;
     if ((t->kind == GCPI_TASK_PREFETCH || t->kind == GCPI_TASK_ARRIVE) && !v->far[t->op])
         return gcpi_verify_fail(v, i, "has no earlier copy to far memory (O)", -1);
-    if (t->kind >= GCPI_TASK_OFFLOAD) return 1;
+    if (t->kind >= GCPI_TASK_OFFLOAD)
+        return gcpi_alone(v->p, t->op) || gcpi_verify_fail(v, i, "shares its bytes with another tensor", -1);
     if (kind == 'F' && v->done[task]) return gcpi_verify_fail(v, i, "runs forward a second time", -1);
     if (kind == 'F' && task > 0 && !v->done[task - 1])
         return gcpi_verify_fail(v, i, "runs before the forward op that precedes it", -1);

@@ -58,7 +58,7 @@ static void gcpi_plan_figures(gcp_plan *plan)
     const int rounding = in->bound_seconds > plan->seconds && in->bound_seconds < plan->seconds * (1 + 1e-9);
     plan->bound_seconds = rounding ? plan->seconds : in->bound_seconds;
     plan->method = in->method;
-    for (int i = 0; i < p->task_count; i++) plan->keep_all_seconds += p->tasks[i].seconds;
+    plan->keep_all_seconds = in->keep_all_seconds;
     for (int i = 0; i < p->forward; i++) plan->forward_flops += p->tasks[i].flops;
     for (ptrdiff_t i = 0; i < in->list.count; i++) {
         const gcpi_task *t = &p->tasks[in->list.at[i].task];
@@ -134,6 +134,7 @@ static int gcpi_plan_inputs(gcpi_plan *in, gcp_arena *a)
 static int gcpi_plan_finish(gcp_plan *plan, gcp_arena *a)
 {
     gcpi_plan *in = plan->in;
+    for (int i = 0; i < in->p.task_count; i++) in->keep_all_seconds += in->p.tasks[i].seconds;
     if (!gcpi_plan_settle(plan, a) || !gcpi_plan_far(in, a) || !gcpi_plan_inputs(in, a)) return 0;
     gcpi_plan_figures(plan);
     return gcpi_plan_within(plan);

@@ -40,6 +40,10 @@ typedef struct gcpi_plan {
     /* keep_all: slab bytes of the keep-all plan, 0 where not known */
     size_t slab_bytes, state_bytes, live_peak, keep_all;
     const char *method; double bound_seconds; gcpi_fit fit;         /* of the planner's order */
+    /* planned: as the planner judged it; known: of the best plan so far; keep_all: by default views */
+    double planned_seconds, known, keep_all_seconds;
+    /* no_least: where nothing fits, another choice of views may: do not look for the least budget */
+    int no_least;
     int peak_at, forward_end, slots, segments;          /* forward_end: the instruction after the last F */
     int inputs;                       /* that the list reads */
     ptrdiff_t *far_at; size_t far_bytes;      /* per tensor: its offset in far memory, -1: never there */
@@ -235,6 +239,11 @@ static int gcpi_plan_list(gcpi_plan *in, gcp_arena *a)
 {
     gcp_tape *t = in->p.tape;
     char message[200];
+    if (!gcpi_list_views(&in->p, in->opts.list, message, sizeof message)) {
+        gcpi_fail(t, GCP_E_LIST, in->opts.at, "gcp_plan_make", "%s", message);
+        return 0;
+    }
+    if (in->opts.costs && !gcpi_costs_apply(&in->p, &in->opts, a)) return 0;
     for (int pass = 0; pass < 2; pass++) {
         if (!gcpi_list_parse(&in->p, in->opts.list, &in->list, message, sizeof message)) {
             gcpi_fail(t, GCP_E_LIST, in->opts.at, "gcp_plan_make", "%s", message);
@@ -356,16 +365,19 @@ static int gcpi_plan_choose(gcp_plan *plan, int by_peak, gcp_arena *a)
     ptrdiff_t scratch = a->scratch;
     gcpi_planner q;
     memset(&q, 0, sizeof q);
-    q.p = &in->p; q.opts = &in->opts; q.a = a; q.by_peak = by_peak;
+    q.p = &in->p; q.opts = &in->opts; q.a = a; q.by_peak = by_peak; q.no_least = in->no_least;
+    q.known = in->known;
     if (in->opts.policy == GCP_POLICY_BUDGET) q.slab_limit = GCPI_MAX(gcpi_slab_limit(in), 1);
     if (!gcpi_choose(&q)) return 0;
     plan->least_bytes = q.least_slab ? in->state_bytes + q.least_slab : 0;
     plan->coarse = q.coarse;
+    in->bound_seconds = q.bound;
     if (q.slab_limit && !gcpi_has(&q.kept)) return gcpi_budget_fail(in, &q);
     plan->checkpoint_bytes = in->p.training ? gcpi_checkpoint_bytes(&q) : 0;
     in->segments = GCPI_MAX(1, q.guide.segments - 1);
     in->keep_all = q.keep_all < SIZE_MAX ? q.keep_all : 0;
-    in->method = q.kept.method; in->bound_seconds = q.bound; in->fit = q.kept.fit;
+    in->method = q.kept.method; in->fit = q.kept.fit;
+    in->planned_seconds = q.slab_limit ? q.kept.order.seconds : q.best.seconds;
     in->list.capacity = q.best.count + in->fit.moves;
     in->list.at = GCPI_NEW(a, gcpi_instruction, in->list.capacity);
     if (in->list.at) gcpi_list_of(&in->p, &q.best, &in->list);
@@ -377,7 +389,7 @@ static int gcpi_plan_choose(gcp_plan *plan, int by_peak, gcp_arena *a)
 /* The planner's list and its layout. In a large problem a layout takes longer than finding another order. There
    candidates are judged by their live peak, and only the chosen one gets a layout. If that does not fit, the search
    runs again and lays out every candidate. */
-static int gcpi_plan_search(gcp_plan *plan, gcpi_lives *l, size_t **live, gcp_arena *a)
+static int gcpi_plan_by_views(gcp_plan *plan, gcpi_lives *l, size_t **live, gcp_arena *a)
 {
     enum { LARGE = 3000 };
     gcpi_plan *in = plan->in;
@@ -388,6 +400,103 @@ static int gcpi_plan_search(gcp_plan *plan, gcpi_lives *l, size_t **live, gcp_ar
         in->slab_bytes = gcpi_arrange(&in->p, &in->list, l, live, in->fit, a);
         if (!by_peak || in->slab_bytes <= gcpi_slab_limit(in)) return in->slab_bytes != 0;
     }
+}
+
+/* What planning with one choice of views gave: a plan, or the error that says why there is none. */
+typedef struct gcpi_trial {
+    int made, copied;
+    gcpi_plan in; gcp_plan plan;
+    gcp_code code; char message[GCP_MAX_ERROR];
+} gcpi_trial;
+
+/* Whether trial b is worth more than a: a faster plan within the budget, else one of fewer bytes. A policy without a
+   budget takes copies only where they save 2 % of the slab. */
+static int gcpi_trial_better(const gcpi_trial *a, const gcpi_trial *b)
+{
+    if (a->made != b->made) return b->made;
+    if (!b->made) return b->plan.least_bytes && b->plan.least_bytes < a->plan.least_bytes;
+    if (b->in.opts.policy == GCP_POLICY_BUDGET) return b->in.planned_seconds < a->in.planned_seconds;
+    return (double)b->in.slab_bytes < 0.98 * (double)a->in.slab_bytes;
+}
+
+static int gcpi_views_use(gcpi_plan *in, int copied, gcp_arena *a)
+{
+    gcpi_views_choose(&in->p, copied);
+    return !in->opts.costs || gcpi_costs_apply(&in->p, &in->opts, a);
+}
+
+/* Plans with these views copied. The list stays at the front of the arena. */
+static void gcpi_trial_run(gcpi_trial *trial, gcp_plan *plan, int copied, gcp_arena *a)
+{
+    gcp_tape *t = plan->tape;
+    gcpi_lives lives;
+    size_t *live;
+    ptrdiff_t scratch = a->scratch;
+    trial->made = gcpi_views_use(plan->in, copied, a) && gcpi_plan_by_views(plan, &lives, &live, a);
+    a->scratch = scratch;
+    trial->copied = copied;
+    trial->in = *plan->in; trial->plan = *plan;
+    trial->code = t->code;
+    memcpy(trial->message, t->message, sizeof t->message);
+    gcp_error_clear(t);
+}
+
+/* Nothing is gained by another choice of views: keep-all fits, or another policy was not asked for. */
+static int gcpi_trial_enough(const gcpi_trial *first)
+{
+    const gcpi_plan *in = &first->in;
+    if (in->opts.policy == GCP_POLICY_KEEP_ALL) return 1;
+    if (in->opts.policy != GCP_POLICY_BUDGET) return !in->p.training;
+    return first->made && in->planned_seconds <= in->keep_all_seconds * (1 + 3e-4);
+}
+
+/* Plans with each choice of views that is open, the default first. best: the best plan, or the least refusal. Its bound
+   holds for all of them. */
+static void gcpi_trials(gcpi_trial *best, gcp_plan *plan, int open, gcp_arena *a)
+{
+    const gcp_plan unplanned = *plan;
+    gcpi_trial trial;
+    gcpi_trial_run(best, plan, 0, a);
+    double bound = best->in.bound_seconds;
+    for (int copied = 1; copied < 4 && !gcpi_trial_enough(best); copied++) {
+        if (copied & ~open) continue;
+        *plan = unplanned;
+        plan->in->no_least |= best->made;
+        plan->in->known = best->made ? best->in.planned_seconds : 0;
+        gcpi_trial_run(&trial, plan, copied, a);
+        bound = GCPI_MIN(bound, trial.in.bound_seconds);
+        trial.in.keep_all = best->in.keep_all;
+        if (gcpi_trial_better(best, &trial)) *best = trial;
+    }
+    best->in.bound_seconds = bound;
+}
+
+/* The best plan of all choices of views. The least budget is looked for only where no choice has a plan. */
+static int gcpi_plan_search(gcp_plan *plan, gcpi_lives *l, size_t **live, gcp_arena *a)
+{
+    gcpi_plan *in = plan->in;
+    gcp_tape *t = plan->tape;
+    const gcp_plan unplanned = *plan;
+    int open = gcpi_views_open(&in->p);
+    gcpi_trial best;
+    if (!open) return gcpi_plan_by_views(plan, l, live, a);
+    for (int least = 0; least < 2; least++) {
+        *plan = unplanned;
+        in->no_least = !least;
+        in->known = 0;
+        gcpi_trials(&best, plan, open, a);
+        if (best.made || in->opts.policy != GCP_POLICY_BUDGET) break;
+    }
+    *plan = best.plan; *in = best.in;
+    if (!best.made) {
+        t->code = best.code;
+        memcpy(t->message, best.message, sizeof t->message);
+        return 0;
+    }
+    a->used = (unsigned char *)(in->list.at + in->list.capacity) - a->base;        /* what other trials took after it */
+    if (!gcpi_views_use(in, best.copied, a)) return 0;
+    in->slab_bytes = gcpi_arrange(&in->p, &in->list, l, live, in->fit, a);
+    return in->slab_bytes != 0;
 }
 
 /* From options to a verified, placed plan. */

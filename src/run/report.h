@@ -5,10 +5,29 @@ static int gcpi_reportable(const gcp_plan *plan)
     return plan && plan->in && plan->generation == plan->tape->generation;
 }
 
+/* A line for each concat or slice that copies what it need not. */
+static void gcpi_copied_print(const gcpi_problem *p, gcp_writer w)
+{
+    char name[256];
+    for (int f = 0; f < p->forward && !p->names; f++) {
+        const gcpi_copied *c = &p->copied[p->tasks[f].op];
+        int view = gcpi_facts_of(&p->tape->ops[p->tasks[f].op]).view;
+        int inputs = p->tape->ops[p->tasks[f].op].inputs;
+        for (int back = 0; back < 2; back++) {
+            uint64_t bits = back ? c->gradients : c->values;
+            if (!bits || !(view == GCPI_VIEW_JOINED || (view == GCPI_VIEW_PART && !back))) continue;
+            gcpi_say(w, "C %s%s", back ? "gradient of " : "", gcpi_task_name(p, &p->tasks[f], name, sizeof name));
+            for (int i = 0; i < inputs; i++) if (bits >> i & 1) gcpi_say(w, " %d", i);
+            gcpi_say(w, "\n");
+        }
+    }
+}
+
 GCPI_DEF void gcp_list_print(const gcp_plan *plan, gcp_writer w)
 {
     char name[256];
     if (!gcpi_reportable(plan)) return;
+    gcpi_copied_print(&plan->in->p, w);
     for (int i = 0; i < plan->instructions; i++)
         gcpi_say(w, "%c %s\n", plan->in->list.at[i].kind,
                  gcpi_task_name(&plan->in->p, &plan->in->p.tasks[plan->in->list.at[i].task], name, sizeof name));

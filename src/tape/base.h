@@ -136,6 +136,7 @@ static void gcpi_say_escaped(gcp_writer w, const char *s)
 {
     for (; *s; s++) {
         if (*s == '<') gcpi_say(w, "&lt;");
+        else if (*s == '>') gcpi_say(w, "&gt;");
         else if (*s == '&') gcpi_say(w, "&amp;");
         else if (*s == '"') gcpi_say(w, "&quot;");
         else gcpi_say(w, "%c", *s);

@@ -18,6 +18,7 @@ typedef struct random_net {
     gcp_tensor pool[NET_MAX]; int count;         /* activations to draw from */
     gcp_tensor image, label, loss;
     gcp_tensor shared[8];                        /* 3x3 weights for c -> c, made when first wanted */
+    gcp_tensor triples[NET_MAX]; int triple_count;         /* concats of three tensors; the others have two */
     dice d;
 } random_net;
 
@@ -49,6 +50,12 @@ static inline gcp_tensor net_shared(random_net *r, gcp_tensor x)
     if (gcp_is_nil(r->shared[c]))
         r->shared[c] = gcp_param(r->tape, name, GCP_SHAPE(c, 3, 3, c), .init = GCP_INIT_HE, .fan_in = 9 * c);
     return gcp_conv2d_op(x, r->shared[c], GCP_NIL, .pad = 1);
+}
+
+static inline gcp_tensor net_triple(random_net *r, gcp_tensor x)
+{
+    gcp_tensor third = net_partner(r, x, 0), first = net_partner(r, x, 0);
+    return r->triples[r->triple_count++] = gcp_concat(GCP_TENSORS(first, x, third));
 }
 
 static inline gcp_tensor net_resize(random_net *r, gcp_tensor x)
@@ -100,7 +107,7 @@ static inline gcp_tensor net_op(random_net *r)
     case 4: return net_group(r, gcp_add(x, net_partner(r, x, 1)));
     case 5: return gcp_mul(x, net_partner(r, x, 1));
     case 6: return s.d[3] <= 12 ? gcp_concat(GCP_TENSORS(x, net_partner(r, x, 0))) : gcp_relu(x);
-    case 7: return s.d[3] <= 8 ? gcp_concat(GCP_TENSORS(net_partner(r, x, 0), x, net_partner(r, x, 0))) : gcp_tanh(x);
+    case 7: return s.d[3] <= 8 ? net_triple(r, x) : gcp_tanh(x);
     case 8: return s.d[3] > 1 ? gcp_slice(x, .first = (int)roll(&r->d, (unsigned)s.d[3] - 1), .count = 1) : gcp_relu(x);
     case 9: return gcp_reshape(x, GCP_SHAPE(s.d[0], s.d[2], s.d[1], s.d[3]));
     case 10: return net_resize(r, x);
