@@ -169,7 +169,7 @@ extern "C" {
 #define GCP_KB(n) ((size_t)((n) * 1024LL))            /* GCP_MB(1.5) is 1.5 MB; of an integer, a constant */
 #define GCP_MB(n) ((size_t)((n) * 1048576LL))
 #define GCP_GB(n) ((size_t)((n) * 1073741824LL))
-enum { GCP_MAX_INPUTS = 64, GCP_MAX_OUTPUTS = 8, GCP_MAX_DIMS = 4, GCP_MAX_ERROR = 320, GCP_MAX_BOUND = 32 };
+enum { GCP_MAX_INPUTS = 64, GCP_MAX_OUTPUTS = 8, GCP_MAX_DIMS = 4, GCP_MAX_ERROR = 400, GCP_MAX_BOUND = 32 };
 
 /* The value zero of an option whose plain 0 means its default or "not given": .lr = GCP_ZERO, .by = GCP_ZERO, ... */
 #define GCP_ZERO (-2147483647 - 1)
@@ -491,7 +491,10 @@ typedef struct gcp_plan_opts {
                                                decoupled */
     double clip_value GCPI_Z;               /* clips each gradient value to [-clip_value, clip_value]; 0: none */
     double clip_norm GCPI_Z;                /* scales all gradients together down to this Euclidean norm; 0: none */
-    int fuse_update GCPI_Z;                 /* update each weight as soon as its gradient is finished */
+    int fuse_update GCPI_Z;                 /* 1: update each weight as soon as its gradient is finished, which frees
+                                               the gradient: same bits. GCP_POLICY_BUDGET does so by itself where
+                                               nothing can tell: no clip_norm, no accumulation, no hooks; GCP_NEVER
+                                               forbids it */
     int accumulate GCPI_Z;                  /* micro-batches per update, a gcp_step each; gradients are averaged; .lr
                                                counts in the last one */
     int no_groups GCPI_Z;                   /* fuse no ops into groups: same bits, more passes over memory */
@@ -501,7 +504,7 @@ typedef struct gcp_plan_opts {
     const gcp_target *target GCPI_Z;        /* NULL: this CPU; copied */
     gcp_arena *arena GCPI_Z;                /* NULL: the tape's */
 } GCPI_BY_NAME gcp_plan_opts;
-enum { GCP_CHECK = 1 };
+enum { GCP_CHECK = 1, GCP_NEVER = -1 };
 
 /* Where the bytes go at the peak. All fields, gaps included, add up to plan.bytes. */
 typedef struct gcp_split {
@@ -517,8 +520,8 @@ typedef struct gcp_plan {
     size_t state_bytes, slab_bytes;
     size_t room;                    /* bytes to allocate: enough for gcp_bind at any address (plan.bytes, and what
                                        alignment may cost) */
-    size_t keep_all_bytes;          /* plan.bytes of GCP_POLICY_KEEP_ALL, to compare with; 0 for lists, and for
-                                       GCP_POLICY_BUDGET of large networks */
+    size_t keep_all_bytes;          /* plan.bytes of GCP_POLICY_KEEP_ALL, to compare with (its updates come last unless
+                                       .fuse_update is 1); 0 for lists, and for GCP_POLICY_BUDGET of large networks */
     size_t live_peak;               /* the most live slab bytes at once; slab_bytes - live_peak is lost to layout */
     size_t after_forward;           /* live activations between forward and backward, inputs and state left out */
     size_t checkpoint_bytes;        /* GCP_POLICY_CHECKPOINTS: outputs of the chosen units */
@@ -795,11 +798,11 @@ GCP_API void gcp_costs_print(const gcp_plan *plan, gcp_writer out);
 
 /* Reports. list: the instructions as text that .list reads back, a letter and a name each: F forward, R forward again,
    B backward, U update, H and W a gradient's hooks; O copy to far memory, P copy back, A wait until O's copy has
-   arrived; M move to another place in the slab ("M gradient of x" for x's gradient). First, a line for each concat or
-   slice that copies what it need not: "C NAME 0 2" copies inputs 0 and 2, "C gradient of NAME 0" in backward. plan: one
-   line per instruction, with the live bytes. layers: shape, parameters, activation bytes, kept or recomputed. why: what
-   the peak is made of and, where there is something, what would lower it; of a plan that was not made, the tape's
-   error. svg: memory over time and address. */
+   arrived; M move to another place in the slab ("M gradient of x" for x's gradient). First, "U as soon as gradients are
+   finished" where updates are fused, and a line for each concat or slice that copies what it need not: "C NAME 0 2"
+   copies inputs 0 and 2, "C gradient of NAME 0" in backward. plan: one line per instruction, with the live bytes.
+   layers: shape, parameters, activation bytes, kept or recomputed. why: what the peak is made of and, where there is
+   something, what would lower it; of a plan that was not made, the tape's error. svg: memory over time and address. */
 GCP_API gcp_writer gcp_file(void *stdio_file);
 GCP_API void gcp_list_print(const gcp_plan *plan, gcp_writer out);
 GCP_API void gcp_graph_print(const gcp_plan *plan, gcp_writer out);     /* gcp-graph 2: what gcp_graph_plan reads */
@@ -998,7 +1001,9 @@ typedef struct gcpi_scope { gcp_tape *tape; int segment, state; } gcpi_scope;
 #include "src/planner/graph.h"      /* a problem as text, read and written */
 #include "src/planner/schedule.h"   /* from what is kept to a list; a list as text */
 #include "src/warm.h"               /* again at the user's level of optimisation */
-#include "src/planner/layout.h"     /* lifetimes, addresses */
+#include "src/planner/lives.h"      /* lifetimes: values and the buffers that hold them */
+#include "src/planner/skyline.h"    /* places for blocks in time and address */
+#include "src/planner/layout.h"     /* addresses of buffers; moves */
 #include "src/planner/verify.h"     /* the verifier */
 #include "src/planner/model.h"      /* what a search sees; two streams in time */
 #include "src/planner/planner.h"    /* the planner's memory */
@@ -1009,7 +1014,9 @@ typedef struct gcpi_scope { gcp_tape *tape; int segment, state; } gcpi_scope;
 #include "src/planner/cuts.h"       /* GCP_POLICY_BUDGET: minimum cuts, the bound */
 #include "src/cold.h"               /* at -Og: code that runs once per plan or step */
 #include "src/planner/exact.h"      /* GCP_POLICY_BUDGET: exact search of small graphs */
-#include "src/planner/budget.h"     /* GCP_POLICY_BUDGET: all of them; the least budget */
+#include "src/planner/budget.h"     /* GCP_POLICY_BUDGET: all of them */
+#include "src/planner/least.h"      /* GCP_POLICY_BUDGET: the least budget, where nothing fits */
+#include "src/planner/choose.h"     /* from options to an answer */
 #include "src/run/plan.h"           /* from options to a placed list */
 #include "src/run/state.h"          /* what outlives plans: weights, statistics, slots, counters */
 #include "src/run/make.h"           /* figures; gcp_plan_make */

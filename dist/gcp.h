@@ -172,7 +172,7 @@ extern "C" {
 #define GCP_KB(n) ((size_t)((n) * 1024LL))            /* GCP_MB(1.5) is 1.5 MB; of an integer, a constant */
 #define GCP_MB(n) ((size_t)((n) * 1048576LL))
 #define GCP_GB(n) ((size_t)((n) * 1073741824LL))
-enum { GCP_MAX_INPUTS = 64, GCP_MAX_OUTPUTS = 8, GCP_MAX_DIMS = 4, GCP_MAX_ERROR = 320, GCP_MAX_BOUND = 32 };
+enum { GCP_MAX_INPUTS = 64, GCP_MAX_OUTPUTS = 8, GCP_MAX_DIMS = 4, GCP_MAX_ERROR = 400, GCP_MAX_BOUND = 32 };
 
 /* The value zero of an option whose plain 0 means its default or "not given": .lr = GCP_ZERO, .by = GCP_ZERO, ... */
 #define GCP_ZERO (-2147483647 - 1)
@@ -494,7 +494,10 @@ typedef struct gcp_plan_opts {
                                                decoupled */
     double clip_value GCPI_Z;               /* clips each gradient value to [-clip_value, clip_value]; 0: none */
     double clip_norm GCPI_Z;                /* scales all gradients together down to this Euclidean norm; 0: none */
-    int fuse_update GCPI_Z;                 /* update each weight as soon as its gradient is finished */
+    int fuse_update GCPI_Z;                 /* 1: update each weight as soon as its gradient is finished, which frees
+                                               the gradient: same bits. GCP_POLICY_BUDGET does so by itself where
+                                               nothing can tell: no clip_norm, no accumulation, no hooks; GCP_NEVER
+                                               forbids it */
     int accumulate GCPI_Z;                  /* micro-batches per update, a gcp_step each; gradients are averaged; .lr
                                                counts in the last one */
     int no_groups GCPI_Z;                   /* fuse no ops into groups: same bits, more passes over memory */
@@ -504,7 +507,7 @@ typedef struct gcp_plan_opts {
     const gcp_target *target GCPI_Z;        /* NULL: this CPU; copied */
     gcp_arena *arena GCPI_Z;                /* NULL: the tape's */
 } GCPI_BY_NAME gcp_plan_opts;
-enum { GCP_CHECK = 1 };
+enum { GCP_CHECK = 1, GCP_NEVER = -1 };
 
 /* Where the bytes go at the peak. All fields, gaps included, add up to plan.bytes. */
 typedef struct gcp_split {
@@ -520,8 +523,8 @@ typedef struct gcp_plan {
     size_t state_bytes, slab_bytes;
     size_t room;                    /* bytes to allocate: enough for gcp_bind at any address (plan.bytes, and what
                                        alignment may cost) */
-    size_t keep_all_bytes;          /* plan.bytes of GCP_POLICY_KEEP_ALL, to compare with; 0 for lists, and for
-                                       GCP_POLICY_BUDGET of large networks */
+    size_t keep_all_bytes;          /* plan.bytes of GCP_POLICY_KEEP_ALL, to compare with (its updates come last unless
+                                       .fuse_update is 1); 0 for lists, and for GCP_POLICY_BUDGET of large networks */
     size_t live_peak;               /* the most live slab bytes at once; slab_bytes - live_peak is lost to layout */
     size_t after_forward;           /* live activations between forward and backward, inputs and state left out */
     size_t checkpoint_bytes;        /* GCP_POLICY_CHECKPOINTS: outputs of the chosen units */
@@ -798,11 +801,11 @@ GCP_API void gcp_costs_print(const gcp_plan *plan, gcp_writer out);
 
 /* Reports. list: the instructions as text that .list reads back, a letter and a name each: F forward, R forward again,
    B backward, U update, H and W a gradient's hooks; O copy to far memory, P copy back, A wait until O's copy has
-   arrived; M move to another place in the slab ("M gradient of x" for x's gradient). First, a line for each concat or
-   slice that copies what it need not: "C NAME 0 2" copies inputs 0 and 2, "C gradient of NAME 0" in backward. plan: one
-   line per instruction, with the live bytes. layers: shape, parameters, activation bytes, kept or recomputed. why: what
-   the peak is made of and, where there is something, what would lower it; of a plan that was not made, the tape's
-   error. svg: memory over time and address. */
+   arrived; M move to another place in the slab ("M gradient of x" for x's gradient). First, "U as soon as gradients are
+   finished" where updates are fused, and a line for each concat or slice that copies what it need not: "C NAME 0 2"
+   copies inputs 0 and 2, "C gradient of NAME 0" in backward. plan: one line per instruction, with the live bytes.
+   layers: shape, parameters, activation bytes, kept or recomputed. why: what the peak is made of and, where there is
+   something, what would lower it; of a plan that was not made, the tape's error. svg: memory over time and address. */
 GCP_API gcp_writer gcp_file(void *stdio_file);
 GCP_API void gcp_list_print(const gcp_plan *plan, gcp_writer out);
 GCP_API void gcp_graph_print(const gcp_plan *plan, gcp_writer out);     /* gcp-graph 2: what gcp_graph_plan reads */
@@ -8130,13 +8133,31 @@ static int gcpi_copied_line(gcpi_problem *p, gcpi_lines *l)
     return bits != 0;
 }
 
+/* The line with which the list of fused updates opens, before the C lines. */
+#define GCPI_LIST_FUSED "as soon as gradients are finished"
+static int gcpi_line_opens(const gcpi_lines *l)
+{
+    return l->letter == 'C' || (l->letter == 'U' && !strcmp(l->name, GCPI_LIST_FUSED));
+}
+
+static int gcpi_list_fuses(const char *text)
+{
+    char message[200];
+    gcpi_lines l = gcpi_lines_of(text, message, sizeof message);
+    while (gcpi_lines_next(&l) && gcpi_line_opens(&l)) if (l.letter == 'U') return 1;
+    return 0;
+}
+
 /* Reads the C lines with which a list opens, and places the views as they say. 0: message says which line is wrong. */
 static int gcpi_list_views(gcpi_problem *p, const char *text, char *message, size_t size)
 {
     gcpi_lines l = gcpi_lines_of(text, message, size);
     int lines = 0;
-    for (; gcpi_lines_next(&l) && l.letter == 'C'; lines++)
+    while (gcpi_lines_next(&l) && gcpi_line_opens(&l)) {
+        if (l.letter == 'U') continue;
         if (!gcpi_copied_line(p, &l)) return 0;
+        lines++;
+    }
     if (lines) gcpi_views_place(p);
     return !*message;
 }
@@ -8148,7 +8169,7 @@ static int gcpi_list_parse(const gcpi_problem *p, const char *text, gcpi_list *l
     int from = 0, again = 0;                     /* where the next F, B, U or R is likely to be */
     list->count = 0; list->seconds = list->rerun_flops = 0;
     while (gcpi_lines_next(&l)) {
-        if (l.letter == 'C' && !list->count) continue;
+        if (!list->count && gcpi_line_opens(&l)) continue;
         if (!list->count) list->opening = l.line - 1;
         int task = gcpi_list_find(p, l.letter, l.name, l.letter == 'R' ? again : from);
         if (task < 0) {
@@ -8186,10 +8207,10 @@ static int gcpi_list_reruns(const gcpi_problem *p, gcpi_list *list, gcp_arena *a
 #pragma GCC pop_options
 #endif
 
-/* ==== src/planner/layout.h ==== */
+/* ==== src/planner/lives.h ==== */
 
-/* A value is one writing of an item. Values of one alias group whose lives meet share a buffer; where an op may work in
-   place on a value that dies there, input and output become one buffer. A layout gives each buffer its offset. */
+/* Lives. A value is one writing of an item. Values of one alias group whose lives meet share a buffer; where an op may
+   work in place on a value that dies there, input and output become one buffer. */
 
 typedef struct gcpi_value { int item, buffer; int first, last; } gcpi_value;
 
@@ -8352,16 +8373,183 @@ static int gcpi_lives_make(const gcpi_problem *p, const gcpi_list *list, gcpi_li
     return 1;
 }
 
-/* Layout. The step's numbers come first, then the workspace of the current instruction (it may be written in part only,
-   so it never lies on top), then the buffers, by first fit in an order. The order is searched: the first buffer that
-   finds no room below a limit moves before some other, and the buffers from there on are placed again. */
-enum { GCPI_LAYOUT_WORK = 1500000, GCPI_LAYOUT_RUN = 64,
+/* ==== src/planner/skyline.h ==== */
+
+/* Skylines: places for rectangles in time and address, so that all end at a goal or below. The lowest step of the
+   skyline of what is placed gets the rectangle that fits on it and whose sections of time are the fullest. Where none
+   fits, the step is lifted to its lower neighbour, which loses bytes. Once a section cannot hold what is still to come,
+   the trial ends, and the rectangles that it left over there weigh more in the next one: "squeaky wheel" optimisation
+   (Joslin and Clements 1999). The lowest step first is the canonical order of MiniMalloc (Moffitt 2023). */
+
+/* Marsaglia's xorshift (2003): only for what planning tries; no step depends on it */
+static uint32_t gcpi_below(uint64_t *random, uint32_t n)
+{
+    *random ^= *random << 13; *random ^= *random >> 7; *random ^= *random << 17;
+    return (uint32_t)((*random >> 32) * n >> 32);
+}
+
+/* from section to section of time; buffer: for the caller; bytes: not 0 */
+typedef struct gcpi_rectangle {
+    int buffer, first, last, done;
+    size_t bytes, at;
+    double crowd, weight, key;        /* most bytes in its sections; grows where it is left over; of a trial */
+} gcpi_rectangle;
+
+typedef struct gcpi_skyline {
+    gcpi_rectangle *all; int count, sections;
+    int *order, *begin;               /* rectangles by their first section; where those of each section begin */
+    size_t *ground, *load;            /* per section: where it begins to be free; bytes of its rectangles, aligned */
+    /* of a trial. A step from section s to e: end[s] = e, start[e] = s, height[s]; rest: bytes still to come */
+    int *end, *start;
+    size_t *height, *rest;
+    size_t align, top;                /* top: where the highest rectangle ends */
+    uint64_t random;
+    double work;                      /* steps, sections and rectangles that may still be looked at */
+} gcpi_skyline;
+
+static int gcpi_skyline_arrays(gcpi_skyline *s, int count, int sections, gcp_arena *a)
+{
+    memset(s, 0, sizeof *s);
+    s->sections = sections; s->random = 88172645463325252ull;
+    s->all = GCPI_SCRATCH(a, gcpi_rectangle, count + 1);
+    s->order = GCPI_SCRATCH(a, int, count + 1);
+    s->begin = GCPI_SCRATCH(a, int, sections + 3);
+    s->end = GCPI_SCRATCH(a, int, sections + 1); s->start = GCPI_SCRATCH(a, int, sections + 1);
+    s->ground = GCPI_SCRATCH(a, size_t, sections + 1); s->load = GCPI_SCRATCH(a, size_t, sections + 1);
+    s->height = GCPI_SCRATCH(a, size_t, sections + 1); s->rest = GCPI_SCRATCH(a, size_t, sections + 1);
+    return s->all && s->order && s->begin && s->end && s->start && s->ground && s->load && s->height && s->rest;
+}
+
+/* Once all rectangles are there: sorts them by their first section, and sums up what crowds them. */
+static void gcpi_skyline_ready(gcpi_skyline *s)
+{
+    memset(s->begin, 0, (size_t)(s->sections + 3) * sizeof *s->begin);
+    for (int b = 0; b < s->count; b++) {
+        s->begin[s->all[b].first + 2]++;
+        for (int t = s->all[b].first; t <= s->all[b].last; t++) s->load[t] += gcpi_round(s->all[b].bytes, s->align);
+    }
+    for (int t = 2; t <= s->sections; t++) s->begin[t + 1] += s->begin[t];
+    for (int b = 0; b < s->count; b++) s->order[s->begin[s->all[b].first + 1]++] = b;
+    for (int b = 0; b < s->count; b++) {
+        size_t crowd = 0;
+        for (int t = s->all[b].first; t <= s->all[b].last; t++) crowd = GCPI_MAX(crowd, s->ground[t] + s->load[t]);
+        s->all[b].crowd = (double)crowd;
+    }
+}
+
+static double gcpi_skyline_chance(gcpi_skyline *s) { return gcpi_below(&s->random, 65536) / 65536.0; }
+
+/* A step from first to last, merged with neighbours of the same height. */
+static void gcpi_skyline_step(gcpi_skyline *s, int first, int last, size_t height)
+{
+    if (first > 0 && s->height[s->start[first - 1]] == height) first = s->start[first - 1];
+    if (last + 1 < s->sections && s->height[last + 1] == height) last = s->end[last + 1];
+    s->end[first] = last; s->start[last] = first;
+    s->height[first] = height;
+}
+
+static void gcpi_skyline_begin(gcpi_skyline *s, double noise)
+{
+    memcpy(s->rest, s->load, (size_t)s->sections * sizeof *s->rest);
+    for (int t = 0; t < s->sections; t++) { s->start[t] = s->end[t] = t; s->height[t] = s->ground[t]; }
+    for (int t = 1; t < s->sections; t++) gcpi_skyline_step(s, t, t, s->ground[t]);
+    for (int b = 0; b < s->count; b++) {
+        gcpi_rectangle *x = &s->all[b];
+        x->done = 0;
+        x->key = x->crowd * (1 + x->weight + (noise > 0 ? noise * gcpi_skyline_chance(s) : 0)) +
+                 1e-3 * (x->last - x->first);
+    }
+    s->top = 0;
+    s->work -= s->sections + s->count;
+}
+
+/* Where the lowest step begins. */
+static int gcpi_skyline_lowest(gcpi_skyline *s)
+{
+    int lowest = 0, steps = 0;
+    for (int t = 0; t < s->sections; t = s->end[t] + 1, steps++) if (s->height[t] < s->height[lowest]) lowest = t;
+    s->work -= steps;
+    return lowest;
+}
+
+/* The rectangle for the step from first to last, or NULL. */
+static gcpi_rectangle *gcpi_skyline_choose(gcpi_skyline *s, int first, int last)
+{
+    gcpi_rectangle *best = NULL;
+    for (int k = s->begin[first]; k < s->begin[last + 1]; k++) {
+        gcpi_rectangle *x = &s->all[s->order[k]];
+        if (!x->done && x->last <= last && (!best || x->key > best->key)) best = x;
+    }
+    s->work -= s->begin[last + 1] - s->begin[first];
+    return best;
+}
+
+/* Puts a rectangle on the step that begins at section `first`. */
+static void gcpi_skyline_put(gcpi_skyline *s, gcpi_rectangle *x, int first)
+{
+    size_t height = s->height[first], bytes = gcpi_round(x->bytes, s->align);
+    int last = s->end[first];
+    x->done = 1; x->at = height;
+    s->top = GCPI_MAX(s->top, height + x->bytes);
+    for (int t = x->first; t <= x->last; t++) s->rest[t] -= bytes;
+    if (first < x->first) { s->end[first] = x->first - 1; s->start[x->first - 1] = first; }
+    if (x->last < last) { s->end[x->last + 1] = last; s->start[last] = x->last + 1; s->height[x->last + 1] = height; }
+    gcpi_skyline_step(s, x->first, x->last, height + bytes);
+    s->work -= (x->last - x->first) / 4;
+}
+
+/* Lifts the step that begins at `first` to its lower neighbour. Returns a section that then holds too little, or -1. */
+static int gcpi_skyline_lift(gcpi_skyline *s, int first, size_t limit)
+{
+    int last = s->end[first], full = -1;
+    size_t height = first > 0 ? s->height[s->start[first - 1]] : SIZE_MAX;
+    if (last + 1 < s->sections) height = GCPI_MIN(height, s->height[last + 1]);
+    for (int t = first; t <= last && full < 0; t++) if (s->rest[t] && height + s->rest[t] > limit) full = t;
+    gcpi_skyline_step(s, first, last, height);
+    s->work -= (last - first) / 4;
+    return full;
+}
+
+/* One trial; 1: all rectangles have their places and end at `goal` or below. */
+static int gcpi_skyline_trial(gcpi_skyline *s, size_t goal, double noise)
+{
+    size_t limit = gcpi_round(goal, s->align);
+    gcpi_skyline_begin(s, noise);
+    for (int left = s->count, full = -1; left > 0 && full < 0 && s->work > 0;) {
+        int first = gcpi_skyline_lowest(s);
+        gcpi_rectangle *x = gcpi_skyline_choose(s, first, s->end[first]);
+        if (x) gcpi_skyline_put(s, x, first);
+        else full = gcpi_skyline_lift(s, first, limit);
+        if (x && --left == 0) return s->top <= goal;
+        for (int b = 0; b < s->count && full >= 0; b++)
+            if (!s->all[b].done && s->all[b].first <= full && full <= s->all[b].last) s->all[b].weight += 0.1;
+    }
+    return s->count == 0;
+}
+
+/* Trials until one reaches the goal, for so much work. */
+static int gcpi_skyline_pack(gcpi_skyline *s, size_t goal, double work)
+{
+    s->work = work;
+    for (int b = 0; b < s->count; b++) s->all[b].weight = 0;
+    for (double noise = 0; s->work > 0; noise = 0.03 * gcpi_skyline_chance(s))
+        if (gcpi_skyline_trial(s, goal, noise)) return 1;
+    return 0;
+}
+
+/* ==== src/planner/layout.h ==== */
+
+/* Layout: gives each buffer its offset. The step's numbers come first, then the workspace of the current instruction
+   (it may be written in part only, so it never lies on top), then the buffers: by first fit, the largest first; where
+   that is not good enough, by skylines; then by first fit in an order that is searched: the first buffer that finds no
+   room below a limit moves before some other, and the buffers from there on are placed again. */
+enum { GCPI_LAYOUT_WORK = 3000000, GCPI_LAYOUT_RUN = 64,
        /* moves of a list; buffers above which moves take too long to find */
        GCPI_MOST_MOVES = 8, GCPI_MOVES_LARGE = 3000 };
 
 /* What a layout must achieve. enough: bytes that the slab may have, or 0: as few as can be found; work: how many placed
-   buffers may be looked at; moves: how many at most. The same list and fit give the same layout; another fit may fail
-   where this one did not. */
+   buffers may be looked at where there are 250 tasks, more or fewer where there are; moves: how many at most. The same list
+   and fit give the same layout; another fit may fail where this one did not. */
 typedef struct gcpi_fit { size_t enough; double work; int moves; } gcpi_fit;
 static gcpi_fit gcpi_fit_of(size_t enough, double work, int moves)
 {
@@ -8470,13 +8658,6 @@ static void gcpi_layout_sort(gcpi_layout *y, int by)
 #undef GCPI_BEFORE
 }
 
-/* Marsaglia's xorshift (2003): only for what planning tries; no step depends on it */
-static uint32_t gcpi_below(uint64_t *random, uint32_t n)
-{
-    *random ^= *random << 13; *random ^= *random >> 7; *random ^= *random << 17;
-    return (uint32_t)((*random >> 32) * n >> 32);
-}
-
 /* Looks for an order in which all buffers end at `most` or below. The first that does not moves before a random one.
    That is undone if fewer buffers then find room, by more than chance allows: some steps back are taken, since another
    buffer may be the one to move. */
@@ -8532,6 +8713,59 @@ static void gcpi_layout_search(gcpi_layout *y, size_t goal, int least, double wo
         gcpi_pack(y, before - GCPI_MAX(gcpi_bytes_from((double)(before - goal) * share), 1), work / 6);
         if (y->best_top == before) share /= 2;
     }
+}
+
+/* Sections of time: a new one begins where a buffer does, and where the workspace changes. Sets section[t] for each
+   instruction, and where buffers may begin; returns how many there are. */
+static int gcpi_layout_sections(const gcpi_layout *y, int *section, size_t *ground)
+{
+    size_t front = gcpi_round(y->p->numbers, y->p->target.align), last = 0;
+    int sections = 0;
+    for (ptrdiff_t t = 0; t < y->list->count; t++) section[t] = 0;
+    for (int i = 0; i < y->count; i++) section[y->l->buffers[y->order[i]].first] = 1;
+    for (ptrdiff_t t = 0; t < y->list->count; t++) {
+        size_t now = front + gcpi_round(y->p->tasks[y->list->at[t].task].workspace, y->p->target.align);
+        if (t == 0 || section[t] || now != last) ground[sections++] = last = now;
+        section[t] = sections - 1;
+    }
+    return sections;
+}
+
+/* The rectangles of a skyline: one for each buffer that has bytes. 0: not enough scratch. */
+static int gcpi_layout_rectangles(const gcpi_layout *y, gcpi_skyline *s, gcp_arena *a)
+{
+    int *section = GCPI_SCRATCH(a, int, y->list->count);
+    if (!section || !gcpi_skyline_arrays(s, y->count, (int)y->list->count, a)) return 0;
+    s->align = y->p->target.align;
+    s->sections = gcpi_layout_sections(y, section, s->ground);
+    for (int i = 0; i < y->count; i++) {
+        const gcpi_buffer *x = &y->l->buffers[y->order[i]];
+        gcpi_rectangle *b = &s->all[s->count];
+        b->buffer = y->order[i]; b->first = section[x->first]; b->last = section[x->last]; b->bytes = x->bytes;
+        s->count += x->bytes > 0;
+    }
+    gcpi_skyline_ready(s);
+    return 1;
+}
+
+/* Searches by skylines, as gcpi_layout_search does. */
+static void gcpi_layout_skylines(gcpi_layout *y, size_t goal, int least, double work, gcp_arena *a)
+{
+    gcpi_skyline s;
+    ptrdiff_t scratch = a->scratch;
+    double left = gcpi_layout_rectangles(y, &s, a) ? work : 0;
+    for (double share = 1; share > 0.01 && left > 0 && y->best_top > goal;) {
+        size_t before = y->best_top,
+               aim = least ? before - GCPI_MAX(gcpi_bytes_from((double)(before - goal) * share), 1) : goal;
+        int found = gcpi_skyline_pack(&s, aim, least ? GCPI_MIN(left, work / 6) : work);
+        left -= least ? work / 6 - GCPI_MAX(s.work, 0) : work;
+        share = found ? share : share / 2;
+        if (!found) continue;
+        y->best_top = s.top;
+        for (int i = 0; i < y->count; i++) y->offset[y->order[i]] = y->floor[y->order[i]];
+        for (int i = 0; i < s.count; i++) y->offset[s.all[i].buffer] = s.all[i].at;
+    }
+    a->scratch = scratch;
 }
 
 /* Moves, the last resort: a buffer that finds no room for all of its life gets two places. */
@@ -8606,12 +8840,16 @@ static size_t gcpi_layout_make(const gcpi_problem *p, const gcpi_list *list, gcp
     if (!y.order || !y.placed || !y.trial || !y.floor || !y.offset || !run) { a->scratch = scratch; return 0; }
     size_t goal = gcpi_round(p->numbers, p->target.align), top = goal;
     for (int b = 0; b < l->buffer_count; b++) if (l->buffers[b].joined < 0) y.order[y.count++] = b;
-    goal = GCPI_MAX(goal + l->peak, fit.enough);
+    goal = fit.enough ? fit.enough : goal + l->peak;
     l->move = -1;
+    fit.work *= GCPI_MIN(8, GCPI_MAX(0.2, p->task_count / 250.0));
     gcpi_floors(&y, run);
+    gcpi_layout_sort(&y, 0);
+    gcpi_layout_search(&y, goal, fit.enough == 0, 0);
+    if (y.best_top > goal) gcpi_layout_skylines(&y, goal, fit.enough == 0, fit.work * 0.8, a);
     for (int by = 0; by < 2 && y.best_top > goal; by++) {
         gcpi_layout_sort(&y, by);
-        gcpi_layout_search(&y, goal, fit.enough == 0, fit.work / 2);
+        gcpi_layout_search(&y, goal, fit.enough == 0, fit.work * 0.1);
     }
     a->scratch = scratch;
     if (y.best_top == SIZE_MAX && fit.moves) gcpi_layout_move(&y, fit.enough);
@@ -9296,7 +9534,9 @@ typedef struct gcpi_planner {
     const char *method;               /* of the current candidate */
     gcpi_far far;                     /* where .far is given */
     double bound; size_t least_slab;  /* lower bound of seconds; where nothing fits: the smallest slab found, */
-    int least_task;                   /* and the task at its peak */
+    int least_task;                   /* and the task at its peak, */
+    size_t least_gradients, least_batch;      /* bytes there of weight gradients, and of what grows with the batch */
+    int tried;                        /* the policies of a budget: best is the least of them */
     int lazy;                         /* candidates are not laid out; the fastest whose bytes fit becomes `loose` */
     size_t keep_all;                  /* slab of keep-all; SIZE_MAX: not known */
     /* no_exact: for tests; no_least: the least budget is not wanted where nothing fits; by_peak: an order's peak stands
@@ -9902,11 +10142,12 @@ static void gcpi_policy_keep_all(gcpi_planner *q) { gcpi_choice_clear(q); gcpi_t
 
 /* What .effort means. visits: instructions that the search simulates, in large problems up to `growth` times as many;
    prices: of cuts; places: tasks for bounds; stages, slots: of the chain; policies: each is tried, even if something
-   fits; layout: placed buffers that a layout looks at; hard: the same, for the last layout of what nearly fits. */
+   fits; layout: placed buffers that a layout looks at; hard: the same, for the last layout of what nearly fits; least:
+   visits per forward op on the way to the least budget. */
 typedef struct gcpi_effort {
     double visits, growth;
     int prices, places, stages, slots, policies;
-    double layout, hard;
+    double layout, hard, least;
 } gcpi_effort;
 enum {
     GCPI_MOST_STAGES = 192,
@@ -9915,9 +10156,10 @@ enum {
     GCPI_FEW_STAGES = 256,
     GCPI_SHORT_CHAIN = 201
 };
-static const gcpi_effort gcpi_efforts[] = { { 1.6e6, 6, 20, 6, 96, 100, 1, 6e5, 3e6 },
-                                            { 1.5e5, 1, 12, 2, 48, 64, 0, 1e5, 3e5 },
-                                            { 4e7, 6, 24, 32, GCPI_MOST_STAGES, GCPI_MOST_SLOTS, 1, 1.5e6, 1.2e7 } };
+static const gcpi_effort gcpi_efforts[] = { { 1.6e6, 6, 20, 6, 96, 100, 1, 6e5, 3e6, 8e3 },
+                                            { 1.5e5, 1, 12, 2, 48, 64, 0, 1e5, 3e5, 2e3 },
+                                            { 4e7, 6, 24, 32, GCPI_MOST_STAGES, GCPI_MOST_SLOTS, 1, 1.5e6, 1.2e7,
+                                              1e5 } };
 
 /* Local search: annealing with a fixed seed. A move takes a run out, puts one in, or shifts one nearer to its reader.
    Bytes above the limit cost a price, which rises while the present order does not fit and falls while it does. So the
@@ -9940,7 +10182,8 @@ typedef struct gcpi_search {
     uint64_t random;
     /* price of bytes above the limit: keep-alls of seconds per limit; rate: e-folds of the price in a whole run */
     double price, rate;
-    int found, spacing;
+    /* first: the search stops at the first order that fits */
+    int found, first, spacing;
     unsigned char *states, *there;    /* there: per value, live at a position */
     double *weight;                   /* per value: bytes over seconds; 0: it cannot be made again */
     /* how values may come to life again: 0: by runs; 1: by runs or copies from far memory; 2: by copies alone */
@@ -10263,21 +10506,23 @@ static int gcpi_search_step(gcpi_search *s, double heat)
     return looked;
 }
 
-/* Moves until `visits` instructions were simulated, from the order in s->now. */
-static void gcpi_search_run(gcpi_search *s, double visits, double hot, double cold)
+/* Moves until `visits` instructions were simulated, from the order in s->now. Returns how many were. */
+static double gcpi_search_run(gcpi_search *s, double visits, double hot, double cold)
 {
-    if (!s->now.count) return;
+    double done = s->now.count;
+    if (!s->now.count) return visits;
     gcpi_search_begin(s);
     gcpi_search_keep(s);
-    for (double done = s->now.count; done < visits;) {
+    while (done < visits && !(s->first && s->found)) {
         double heat = hot * pow(cold / hot, done / visits), turn = 0;
-        for (int i = 0; i < 16; i++) {          /* so many steps at one heat and price */
+        for (int i = 0; i < 16 && !(s->first && s->found); i++) {          /* so many steps at one heat and price */
             int looked = gcpi_search_step(s, heat);
             turn += s->now.peak > s->limit ? looked : -looked;
             done += looked;
         }
         s->price = GCPI_MIN(50, GCPI_MAX(0.02, s->price * exp(s->rate * turn / visits)));
     }
+    return done;
 }
 
 /* ==== src/planner/chain.h ==== */
@@ -11296,6 +11541,11 @@ static int gcpi_search_make(gcpi_search *s, gcpi_planner *q)
     return gcpi_order_make(&s->now, q->trial.capacity, q->a) && gcpi_order_make(&s->best, q->trial.capacity, q->a);
 }
 
+static double gcpi_search_scale(const gcpi_planner *q)              /* in a small problem each move weighs more */
+{
+    return GCPI_MAX(1, 60.0 / q->p->forward);
+}
+
 static void gcpi_keep_all_order(const gcpi_model *m, gcpi_order *o)
 {
     o->count = 0;
@@ -11392,7 +11642,7 @@ static void gcpi_budget_search(gcpi_planner *q, int from, int to)
     gcpi_search s;
     int ok = gcpi_search_make(&s, q);
     q->coarse |= !ok;
-    double scale = GCPI_MAX(1, 60.0 / q->p->forward);              /* in a small problem each move weighs more */
+    double scale = gcpi_search_scale(q);
     s.whole = gcpi_room(q);
     gcpi_search_aim(&s, 1);
     for (int i = from; ok && i < to && !gcpi_proven(q); i++)
@@ -11484,7 +11734,7 @@ static void gcpi_policy_replay(gcpi_planner *q)
    may be faster. Where nothing fits, q->best does not depend on the limit: the least budget starts from it. */
 static void gcpi_budget_policies(gcpi_planner *q)
 {
-    for (q->lazy = 1;; q->lazy = 0) {
+    for (q->lazy = q->tried = 1;; q->lazy = 0) {
         q->found = q->tries = 0;
         q->method = "segments";  gcpi_policy_segments(q);
         q->method = "cheap";     gcpi_policy_cheap(q);
@@ -11509,153 +11759,267 @@ static int gcpi_budget_keep_all(gcpi_planner *q)
     return 1;
 }
 
-/* The candidates for the current slab_limit. policies: keep-all and the policies, too. */
-static void gcpi_budget_find(gcpi_planner *q, int policies)
+/* The candidates for slab_limit. Where the bound says that nothing fits, there is nothing to look for. */
+static void gcpi_budget_find(gcpi_planner *q)
 {
     const gcpi_effort *e = &gcpi_efforts[q->opts->effort];
     q->bound = 0;
     gcpi_none(&q->loose);
-    if (policies && gcpi_budget_keep_all(q)) return;
+    if (gcpi_budget_keep_all(q)) return;
     q->layout = e->layout;
-    if (q->known > 0) gcpi_budget_bound(q, e->places);
-    if (q->known > 0 && q->bound >= q->known) return;
+    if (!q->opts->far) gcpi_budget_bound(q, e->places);
+    if (q->bound >= (q->known > 0 ? q->known : HUGE_VAL)) return;
     if (!q->no_exact) gcpi_budget_exact(q);
     if (!q->opts->far_only) gcpi_budget_chain(q, gcpi_bytes_from(1.6 * (double)q->slab_limit), e->stages, e->slots);
     if (!q->opts->far_only) gcpi_budget_cuts(q, e->prices);
     if (q->opts->far_only) gcpi_budget_copies(q);
-    gcpi_budget_bound(q, e->places);
+    if (q->opts->far) gcpi_budget_bound(q, e->places);
     gcpi_budget_search(q, 0, GCPI_ROUNDS);
     double searched = q->kept.order.seconds;
-    if (policies && !q->opts->far_only) gcpi_budget_policies(q);
+    if (!q->opts->far_only) gcpi_budget_policies(q);
     if (q->kept.order.seconds < searched) gcpi_budget_search(q, GCPI_ROUNDS, GCPI_ROUNDS + 1);
 }
 
-/* The least budget, which does not depend on the budget that was asked for. */
-typedef struct gcpi_least { gcpi_order order; size_t slab; gcpi_fit fit; } gcpi_least;
+/* ==== src/planner/least.h ==== */
 
-static void gcpi_least_offer(gcpi_planner *q, gcpi_least *least, gcpi_order *found, gcpi_fit fit)
+/* The least budget, and the way there. Where nothing fits, or what fits is slow, orders of fewer and fewer bytes are
+   looked for, from keep-all down. The way does not depend on the budget that was asked for: what fits on it is a
+   candidate, and if nothing does, the least slab on it is what the refusal names. A greater effort first goes the way
+   of the lesser ones, then further. */
+typedef struct gcpi_least { gcpi_order order, path; size_t slab, floor; gcpi_fit fit; } gcpi_least;
+
+/* Whether nothing fits yet, or what does is so far from the bound that the way down may pass a faster order. */
+static int gcpi_least_wanted(const gcpi_planner *q)
 {
-    /* limit 0: each copy is waited for at once, which takes the fewest bytes */
-    const gcpi_order *o = found->valid ? gcpi_far_place(q, found, 0) : found;
-    if (!o || !o->valid || q->front + o->peak > gcpi_round(least->slab, q->p->target.align)) return;
-    size_t slab = gcpi_order_slab(q, o, fit);
-    if (slab > least->slab || (slab == least->slab && o->seconds >= least->order.seconds)) return;
-    least->slab = slab; least->fit = fit;
-    gcpi_order_copy(&least->order, o);
+    if (!gcpi_has(&q->kept)) return 1;
+    return !q->opts->far && q->kept.order.seconds > q->bound + 0.1 * q->m.seconds;
 }
 
-/* Aims below what was found, again and again, in smaller and smaller steps. */
-static void gcpi_least_search(gcpi_planner *q, gcpi_least *least, size_t floor, double visits, int far)
+/* The slab of an order on the way; it is kept if it is the fastest that fits. SIZE_MAX: it has none. *placed: the order
+   with its copies. */
+static size_t gcpi_least_slab(gcpi_planner *q, size_t most, gcpi_order *found, gcpi_fit fit, const gcpi_order **placed)
 {
+    /* limit 0: each copy is waited for at once, which takes the fewest bytes */
+    const gcpi_order *o = *placed = found->valid ? gcpi_far_place(q, found, 0) : found;
+    if (!o || !o->valid || q->front + o->peak > gcpi_round(most, q->p->target.align)) return SIZE_MAX;
+    size_t slab = gcpi_order_slab(q, o, fit);
+    if (fit.enough && slab > fit.enough) return SIZE_MAX;
+    if (slab <= q->slab_limit && o->seconds < q->kept.order.seconds) gcpi_keep(&q->kept, o, "least", fit);
+    return slab;
+}
+
+/* Takes over an order with the least slab so far. 1: what is kept is good enough. */
+static int gcpi_least_offer(gcpi_planner *q, gcpi_least *least, gcpi_order *found, gcpi_fit fit)
+{
+    const gcpi_order *o;
+    size_t slab = gcpi_least_slab(q, GCPI_MAX(least->slab, q->slab_limit), found, fit, &o);
+    if (slab < least->slab || (slab == least->slab && o->seconds < least->order.seconds)) {
+        least->slab = slab; least->fit = fit;
+        gcpi_order_copy(&least->order, o);
+    }
+    return !gcpi_least_wanted(q);
+}
+
+static gcpi_fit gcpi_least_fit(void) { return gcpi_fit_of(0, 5e5, 0); }
+
+/* Early on the way no slab is the least for long: what fits is kept. */
+static int gcpi_least_early(gcpi_planner *q, gcpi_order *found)
+{
+    const gcpi_order *o;
+    gcpi_least_slab(q, q->slab_limit, found, gcpi_least_fit(), &o);
+    return !gcpi_least_wanted(q);
+}
+
+/* From the end of the path down. Each search stops at the first order within its limit. Where one fails, a hotter one
+   follows, and where these fail, a smaller step. */
+static int gcpi_least_walk(gcpi_planner *q, gcpi_least *least, gcpi_search *s, double visits)
+{
+    enum { HEATS = 3 };
+    static const double heats[HEATS] = { 0.03, 0.1, 0.3 };
+    const gcpi_fit fit = gcpi_least_fit();
+    double used = 0, scale = gcpi_search_scale(q), step = 0.1;
+    s->first = 1;
+    for (int failed = 0; step > 0.002 && used < visits && least->path.peak > least->floor;) {
+        double heat = heats[failed] * scale;
+        s->limit = GCPI_MAX(least->floor, gcpi_bytes_from((double)least->path.peak * (1 - step)));
+        s->found = 0; s->price = 3 * scale; s->rate = 50;
+        gcpi_order_copy(&s->now, &least->path);
+        gcpi_far_strip(q, &s->now);
+        used += gcpi_search_run(s, visits / 24, heat, 0.3 * heat);
+        failed = s->found ? 0 : (failed + 1) % HEATS;
+        if (!s->found && !failed) step /= 2;
+        if (!s->found) continue;
+        gcpi_order_copy(&least->path, &s->best);
+        if (step > 0.05 ? gcpi_least_early(q, &least->path) : gcpi_least_offer(q, least, &least->path, fit)) return 1;
+    }
+    return 0;
+}
+
+/* More work on the layout of an order, for less and less of what the least slab is above its bytes. */
+static int gcpi_least_pack(gcpi_planner *q, gcpi_least *least, gcpi_order *o, double work)
+{
+    for (double share = 0.5; share > 0.05;) {
+        size_t live = q->front + o->peak, before = least->slab;
+        if (before < live + live / 128) break;
+        size_t goal = before - gcpi_bytes_from((double)(before - live) * share);
+        if (gcpi_least_offer(q, least, o, gcpi_fit_of(goal, work, 0))) return 1;
+        if (least->slab == before) share /= 2;
+    }
+    return 0;
+}
+
+/* Moves, as long as they take bytes off the least slab. */
+static int gcpi_least_move(gcpi_planner *q, gcpi_least *least, double work)
+{
+    enum { MOST = 8 };
+    int done = 0;
+    size_t before = SIZE_MAX;
+    for (int i = 0; i < MOST && !done && least->slab < before; i++) {
+        before = least->slab;
+        done = gcpi_least_offer(q, least, &least->order, gcpi_fit_of(before - 1, work, GCPI_MOST_MOVES));
+    }
+    return done;
+}
+
+/* The chain's orders of the fewest slots. */
+static int gcpi_least_chain(gcpi_planner *q, gcpi_least *least, const gcpi_effort *e)
+{
+    ptrdiff_t scratch = q->a->scratch;
+    gcpi_chain chain;
+    size_t bytes = 3 * least->floor;
+    int done = 0, stages = gcpi_chain_stages(&q->m, bytes, e->stages),
+        made = gcpi_chain_make(&chain, &q->m, q->crossing, bytes, stages, e->slots, q->a);
+    q->coarse |= !made && bytes > chain.constant;
+    for (int k = 0, orders = 0; made && k <= chain.slots && orders < 12 && !done; k++)
+        if (gcpi_chain_order(&chain, &q->trial, k)) {
+            done = gcpi_least_offer(q, least, &q->trial, gcpi_least_fit());
+            orders++;
+        }
+    q->a->scratch = scratch;
+    return done;
+}
+
+/* Orders of few bytes, however long they take: the policies' least, and the exact one. */
+static int gcpi_least_starts(gcpi_planner *q, gcpi_least *least)
+{
+    ptrdiff_t scratch = q->a->scratch;
+    gcpi_exact exact;
+    int done = 0;
+    if (!q->no_exact && gcpi_exact_make(&exact, &q->m, q->a) && gcpi_exact_search(&exact, 0, &q->trial))
+        done = gcpi_least_offer(q, least, &q->trial, gcpi_least_fit());
+    q->a->scratch = scratch;
+    if (done) return 1;
+    if (!q->tried) gcpi_budget_policies(q);
+    return gcpi_least_offer(q, least, &q->best, gcpi_least_fit());
+}
+
+/* keep-all with copies, for limits from the least up: the first few that are reached */
+static int gcpi_least_copies(gcpi_planner *q, gcpi_least *least)
+{
+    int done = 0;
+    size_t room = least->floor, most = least->path.peak;
+    for (int relieved = 0; relieved < 4 && room < most && !done; room += room / 32) {
+        gcpi_keep_all_order(&q->m, &q->trial);
+        if (!gcpi_far_relieve(q, &q->trial, room)) continue;
+        if (!relieved) gcpi_order_copy(&least->path, &q->trial);
+        done = gcpi_least_offer(q, least, &q->trial, gcpi_least_fit());
+        relieved++;
+    }
+    return done;
+}
+
+static int gcpi_least_effort(gcpi_planner *q, gcpi_least *least, gcpi_search *s, const gcpi_effort *e)
+{
+    double visits = e->least * GCPI_MAX(q->p->forward, 100);        /* a small problem takes as many to settle */
+    if (gcpi_least_walk(q, least, s, visits) || gcpi_least_pack(q, least, &least->path, e->hard / 2)) return 1;
+    if (!q->opts->far_only && gcpi_least_chain(q, least, e)) return 1;
+    return (least->order.peak != least->path.peak && gcpi_least_pack(q, least, &least->order, e->hard / 2)) ||
+           gcpi_least_move(q, least, e->layout / 2);
+}
+
+static void gcpi_least_find(gcpi_planner *q, gcpi_least *least)
+{
+    static const gcp_effort efforts[] = { GCP_EFFORT_QUICK, GCP_EFFORT_DEFAULT, GCP_EFFORT_THOROUGH };
     gcpi_search s;
-    if (!gcpi_search_make(&s, q)) return;
-    gcpi_search_by(&s, q, far);
-    for (double step = 0.1; step > 0.002;) {
-        size_t before = least->slab;
-        double goal = (double)(least->slab - q->front) * (1 - step);
-        s.limit = GCPI_MAX(floor, (size_t)goal);
-        s.found = 0; s.price = 3;
-        gcpi_order_copy(&s.now, &least->order);
-        gcpi_far_strip(q, &s.now);
-        gcpi_search_run(&s, visits / 12, 0.01, 4e-4);
-        if (s.found) gcpi_least_offer(q, least, &s.best, gcpi_fit_free());
-        if (least->slab == before) step /= 2;
-        if (least->slab <= q->front + floor) break;
+    int made = gcpi_search_make(&s, q);
+    q->coarse |= !made;
+    if (!made) return;
+    gcpi_search_by(&s, q, q->opts->far ? 1 + (q->opts->far_only != 0) : 0);
+    gcpi_keep_all_order(&q->m, &least->path);
+    int done = gcpi_least_offer(q, least, &least->path, gcpi_least_fit()) ||
+               (q->opts->far && gcpi_least_copies(q, least));
+    /* where something fits, a little effort tells whether another way is faster */
+    int most = gcpi_has(&q->kept) ? 1 : 3;
+    for (int e = 0; e < most && !done; e++) {
+        done = gcpi_least_effort(q, least, &s, &gcpi_efforts[efforts[e]]) ||
+               (e == 0 && !q->opts->far_only && gcpi_least_starts(q, least));
+        if (efforts[e] == q->opts->effort) break;
     }
     gcpi_search_by(&s, q, 0);
 }
 
-/* Asks for less, in smaller and smaller steps, until one byte less is not found. With copies every step is one byte:
-   those searches take long. */
-static void gcpi_least_descend(gcpi_planner *q, gcpi_least *least)
+/* What the least slab holds at its peak. */
+static void gcpi_least_holds(gcpi_planner *q, const gcpi_order *o)
 {
-    double step = q->opts->far ? 0 : 0.04, bound = q->bound;
-    size_t asked = q->slab_limit;
-    for (int last = 0; !last;) {
-        size_t before = least->slab, less = GCPI_MAX(gcpi_bytes_from((double)(before - q->front) * step), 1);
-        q->slab_limit = before - less;
-        gcpi_none(&q->kept);
-        gcpi_budget_find(q, less == 1);          /* the policies' orders are the same for every limit: once is enough */
-        if (gcpi_has(&q->kept)) gcpi_least_offer(q, least, &q->kept.order, q->kept.fit);
-        if (gcpi_has(&q->kept)) gcpi_least_offer(q, least, &q->kept.order, gcpi_fit_free());
-        if (least->slab < before) continue;
-        last = less == 1;
-        step = step > 0.005 ? step / 2 : 0;
-    }
-    q->slab_limit = asked; q->bound = bound;
-    gcpi_none(&q->kept);
-}
-
-/* keep-all with copies, for limits from the least up: the first few that are reached */
-static void gcpi_least_copies(gcpi_planner *q, gcpi_least *least, size_t floor)
-{
-    for (size_t room = floor, relieved = 0; q->opts->far && relieved < 4 && room < q->best.peak; room += room / 32) {
-        gcpi_keep_all_order(&q->m, &q->trial);
-        if (!gcpi_far_relieve(q, &q->trial, room)) continue;
-        gcpi_least_offer(q, least, &q->trial, gcpi_fit_free());
-        relieved++;
+    const gcpi_problem *p = q->p;
+    gcpi_lives l;
+    size_t *live;
+    q->least_gradients = q->least_batch = 0;
+    for (int i = o->peak_at; (q->least_task = gcpi_code_task(o, i)) >= p->task_count;) i++;
+    gcpi_list_of(p, o, &q->list);
+    if (p->names || !gcpi_lives_make(p, &q->list, &l, &live, q->a)) return;
+    for (int b = 0; b < l.buffer_count; b++) {
+        const gcpi_buffer *x = &l.buffers[b];
+        const gcpi_item *item = &p->items[x->root];
+        if (x->joined >= 0 || x->first > l.peak_at || x->last < l.peak_at) continue;
+        int weight = item->kind == GCPI_GRADIENT_ITEM && p->tape->tensors[item->tensor].kind == GCPI_PARAMETER;
+        *(weight ? &q->least_gradients : &q->least_batch) += x->bytes;
     }
 }
 
-/* Where nothing fits: the least slab that can be found; its order is kept if it does fit after all. */
 static void gcpi_budget_least(gcpi_planner *q)
 {
     ptrdiff_t scratch = q->a->scratch;
     gcpi_least least;
     gcpi_cut cut;
-    gcpi_chain chain;
-    gcpi_exact exact;
-    size_t floor = 0;
+    memset(&least, 0, sizeof least);
     least.slab = SIZE_MAX / 2;
-    if (!gcpi_order_make(&least.order, q->trial.capacity, q->a) || !gcpi_cut_make(&cut, &q->m, q->a)) {
-        q->a->scratch = scratch;
-        return;
+    if (gcpi_order_make(&least.order, q->trial.capacity, q->a) &&
+        gcpi_order_make(&least.path, q->trial.capacity, q->a) && gcpi_cut_make(&cut, &q->m, q->a)) {
+        least.floor = gcpi_least_bytes(&cut);
+        gcpi_least_find(q, &least);
     }
-    floor = gcpi_least_bytes(&cut);
-    gcpi_least_offer(q, &least, &q->best, gcpi_fit_free());
-    /* the arena is too small to lay anything out */
-    if (!least.order.count) { q->a->scratch = scratch; return; }
-    ptrdiff_t here = q->a->scratch;
-    if (!q->opts->far_only &&
-        gcpi_chain_make(&chain, &q->m, q->crossing, 3 * floor, gcpi_chain_stages(&q->m, 3 * floor, GCPI_MOST_STAGES),
-                        GCPI_MOST_SLOTS, q->a))
-        for (int k = 0, orders = 0; k <= chain.slots && orders < 12; k++)
-            if (gcpi_chain_order(&chain, &q->trial, k)) {
-                gcpi_least_offer(q, &least, &q->trial, gcpi_fit_free());
-                orders++;
-            }
-    q->a->scratch = here;
-    if (!q->no_exact && gcpi_exact_make(&exact, &q->m, q->a) && gcpi_exact_search(&exact, 0, &q->trial))
-        gcpi_least_offer(q, &least, &q->trial, gcpi_fit_free());
-    else q->a->scratch = here;
-    gcpi_least_copies(q, &least, floor);
-    double visits = GCPI_MIN(6.5e6, 2500.0 * q->p->forward * q->p->forward);
-    if (q->a->scratch == here && !q->opts->far_only) gcpi_least_search(q, &least, floor, visits, 0);
-    if (q->opts->far) gcpi_least_search(q, &least, floor, visits, 1 + (q->opts->far_only != 0));
-    gcpi_least_descend(q, &least);
-    q->least_slab = least.slab;
-    for (int i = least.order.peak_at; (q->least_task = gcpi_code_task(&least.order, i)) >= q->p->task_count;) i++;
-    if (least.slab <= q->slab_limit) gcpi_keep(&q->kept, &least.order, "least", least.fit);
+    if (least.order.count) {                     /* else the arena is too small to lay anything out */
+        q->least_slab = least.slab;
+        gcpi_least_holds(q, &least.order);
+    }
     q->a->scratch = scratch;
 }
 
-/* Where nothing fits. With far memory no more bytes are needed than without: what is found without comes first. */
-static void gcpi_budget_nothing_fits(gcpi_planner *q)
+/* With far memory no more bytes are needed than without: what is found without comes first. */
+static void gcpi_budget_way_down(gcpi_planner *q)
 {
     const gcp_plan_opts *opts = q->opts;
     gcp_plan_opts near = *opts;
     near.far = 0;
     q->by_peak = 0;
-    q->opts = &near;
-    if (opts->far && !opts->far_only) gcpi_budget_least(q);
-    q->opts = opts;
-    if (gcpi_has(&q->kept)) return;
-    size_t slab = q->least_slab;
+    if (opts->far && !opts->far_only) {
+        q->opts = &near;
+        gcpi_budget_least(q);
+        q->opts = opts;
+        if (gcpi_has(&q->kept)) return;
+    }
+    size_t slab = q->least_slab, gradients = q->least_gradients, batch = q->least_batch;
     int task = q->least_task;
     gcpi_budget_least(q);
     if (!slab || slab > q->least_slab) return;
     q->least_slab = slab; q->least_task = task;
+    q->least_gradients = gradients; q->least_batch = batch;
 }
+
+/* ==== src/planner/choose.h ==== */
+
+/* From options to an answer: the policy runs, with what it needs in scratch. */
 
 /* Inference has only one order. Where it does not fit, less than was found is asked for until nothing is found. */
 static void gcpi_budget_inference(gcpi_planner *q)
@@ -11665,7 +12029,7 @@ static void gcpi_budget_inference(gcpi_planner *q)
     gcpi_budget_keep_all(q);
     q->bound = q->m.seconds;
     if (gcpi_has(&q->kept)) return;
-    q->least_task = gcpi_code_task(&q->best, q->best.peak_at);
+    gcpi_least_holds(q, &q->best);
     q->least_slab = gcpi_order_slab(q, &q->best, fit);
     for (int found = 1; found;) {
         q->slab_limit = q->least_slab - 1;
@@ -11677,14 +12041,25 @@ static void gcpi_budget_inference(gcpi_planner *q)
     if (q->least_slab <= asked) gcpi_keep(&q->kept, &q->best, "keep_all", fit);
 }
 
+/* As long as it helps, and the plan is far from the bound, the search goes on. */
+static void gcpi_budget_more(gcpi_planner *q)
+{
+    double before = HUGE_VAL;
+    while (!q->opts->far && gcpi_has(&q->kept) && q->kept.order.seconds > q->bound + 0.02 * q->m.seconds &&
+           q->kept.order.seconds < before - 0.003 * q->m.seconds) {
+        before = q->kept.order.seconds;
+        gcpi_budget_search(q, GCPI_ROUNDS, GCPI_ROUNDS + 1);
+    }
+}
+
 static void gcpi_policy_budget(gcpi_planner *q)
 {
     if (!q->p->training) { gcpi_budget_inference(q); return; }
-    if (!gcpi_has(&q->kept)) gcpi_budget_find(q, 1);
-    if (!gcpi_has(&q->kept) && !q->no_least) {
-        gcpi_budget_nothing_fits(q);
-        if (gcpi_has(&q->kept)) gcpi_budget_search(q, 0, GCPI_ROUNDS);          /* from that order */
-    }
+    gcpi_budget_find(q);
+    double found = q->kept.order.seconds;
+    if (gcpi_has(&q->kept) ? gcpi_least_wanted(q) : !q->no_least) gcpi_budget_way_down(q);
+    if (q->kept.order.seconds < found) gcpi_budget_search(q, 0, GCPI_ROUNDS);          /* from that order */
+    gcpi_budget_more(q);
     if (gcpi_has(&q->kept)) gcpi_order_copy(&q->best, &q->kept.order);
 }
 
@@ -11802,12 +12177,13 @@ typedef struct gcpi_plan {
        dying[dying_first[i]] up to dying[dying_first[i + 1]] */
     uint64_t *hashes; int *dying, *dying_first;
     /* keep_all: slab bytes of the keep-all plan, 0 where not known */
-    size_t slab_bytes, state_bytes, live_peak, keep_all;
+    size_t slab_bytes, state_bytes, slot_bytes, live_peak, keep_all;
     const char *method; double bound_seconds; gcpi_fit fit;         /* of the planner's order */
     /* planned: as the planner judged it; known: of the best plan so far; keep_all: by default views */
     double planned_seconds, known, keep_all_seconds;
     /* no_least: where nothing fits, another choice of views may: do not look for the least budget */
     int no_least;
+    size_t unfused;                   /* slab bytes of the keep-all plan without fused updates; SIZE_MAX: as it is */
     int peak_at, forward_end, slots, segments;          /* forward_end: the instruction after the last F */
     int inputs;                       /* that the list reads */
     ptrdiff_t *far_at; size_t far_bytes;      /* per tensor: its offset in far memory, -1: never there */
@@ -11847,7 +12223,7 @@ static int gcpi_plan_applies(gcp_tape *t, const gcp_plan_opts *o)
                     { o->optimizer != 0, !o->inference, "an inference plan has no .optimizer" },
                     { gcpi_integer(o->accumulate) > 1, !o->inference, "an inference plan has no .accumulate" },
                     { o->on_gradient != NULL, !o->inference, "an inference plan has no .on_gradient" },
-                    { o->fuse_update != 0, !o->inference, "an inference plan has no .fuse_update" },
+                    { o->fuse_update > 0, !o->inference, "an inference plan has no .fuse_update" },
                     { o->budget == (size_t)GCP_ZERO, 0, ".budget is at least 1 byte; left out there is no limit" } };
     if (o->list && policy != GCP_POLICY_SEGMENTS && policy != GCP_POLICY_BUDGET)
         return gcpi_plan_bad(t, o, ".list stands in place of a .policy; GCP_POLICY_BUDGET alone goes with it");
@@ -11923,6 +12299,16 @@ static int gcpi_target_ok(gcp_tape *t, const gcp_plan_opts *o)
     return 1;
 }
 
+/* Whether updates are fused, and why: GCPI_FUSED_ITSELF where nothing can tell. */
+enum { GCPI_FUSED = 1, GCPI_FUSED_ITSELF };
+static int gcpi_fused(const gcp_plan_opts *o)
+{
+    if (o->fuse_update || !o->optimizer || o->inference) return o->fuse_update > 0 ? GCPI_FUSED : 0;
+    if (o->list) return gcpi_list_fuses(o->list) ? GCPI_FUSED : 0;
+    if (o->policy != GCP_POLICY_BUDGET || o->clip_norm > 0 || o->accumulate > 1 || o->on_gradient) return 0;
+    return GCPI_FUSED_ITSELF;
+}
+
 /* Checks the options and fills in their defaults. */
 static int gcpi_plan_options_ok(gcp_tape *t, gcp_plan_opts *o)
 {
@@ -11940,7 +12326,8 @@ static int gcpi_plan_options_ok(gcp_tape *t, gcp_plan_opts *o)
     if (o->far_only && !o->far) return gcpi_plan_bad(t, o, ".far_only without .far");
     if (o->policy == GCP_POLICY_BUDGET && !o->budget && !o->list)
         return gcpi_plan_bad(t, o, "GCP_POLICY_BUDGET needs .budget (bytes)");
-    if (o->fuse_update && !o->optimizer) return gcpi_plan_bad(t, o, ".fuse_update without .optimizer");
+    if (o->fuse_update > 0 && !o->optimizer) return gcpi_plan_bad(t, o, ".fuse_update without .optimizer");
+    o->fuse_update = gcpi_fused(o);
     if (o->fuse_update && o->clip_norm > 0)
         return gcpi_plan_bad(t, o, ".fuse_update with .clip_norm: the norm needs all gradients first");
     if (o->fuse_update && o->accumulate > 1)
@@ -12075,6 +12462,8 @@ static int gcpi_plan_deaths(gcpi_plan *in, gcp_arena *a)
     return 1;
 }
 
+enum { GCPI_LARGE = 3000 };           /* tasks of a problem in which not every candidate gets a layout */
+
 static size_t gcpi_slab_limit(const gcpi_plan *in)
 {
     return in->opts.budget > in->state_bytes ? in->opts.budget - in->state_bytes : 0;
@@ -12108,18 +12497,36 @@ static gcp_at gcpi_task_at(const gcpi_problem *p, int task, gcp_at other)       
     return p->tasks[task].kind <= GCPI_TASK_BACKWARD && !p->names ? p->tape->ops[p->tasks[task].op].at : other;
 }
 
+/* What else would lower a peak with so many bytes of weight gradients, and so many that grow with the batch: each with
+   the bytes that it saves at most. Empty: nothing. */
+static void gcpi_help_text(const gcpi_plan *in, size_t gradients, size_t batch, char *text, size_t size)
+{
+    const gcp_plan_opts *o = &in->opts;
+    int adam = o->optimizer == GCP_OPTIMIZER_ADAM || o->optimizer == GCP_OPTIMIZER_ADAMW;
+    size_t n = 0;
+    text[0] = 0;
+    if (in->p.names) return;
+    if (adam)
+        n += (size_t)snprintf(text, size, "; SGD with momentum in place of Adam: %zu less", in->slot_bytes / 2);
+    if (o->optimizer && !o->fuse_update && o->accumulate <= 1 && gradients && n < size)
+        n += (size_t)snprintf(text + n, size - n, "; .fuse_update%s: up to %zu less",
+                              o->clip_norm > 0 ? ", without .clip_norm" : "", gradients);
+    if (batch && n < size) snprintf(text + n, size - n, "; half the batch: about %zu less", batch / 2);
+}
+
 static int gcpi_budget_fail(const gcpi_plan *in, const gcpi_planner *q)
 {
-    char name[128];
+    char name[128], help[200];
     gcp_at at = gcpi_task_at(q->p, q->least_task, in->opts.at);
-    if (q->least_slab)
-        gcpi_fail(q->p->tape, GCP_E_BUDGET, in->opts.at, "gcp_plan_make",
-                  ".budget allows %zu bytes; the least found to work is %zu%s; %s %s (%s:%d) sets it", in->opts.budget,
-                  in->state_bytes + q->least_slab,
-                  q->coarse ? " (the plan's arena had no room for all of the search: gcp_plan_arena)" : "",
-                  q->least_task < q->p->forward ? "forward of" : "backward of",
-                  gcpi_task_name(q->p, &q->p->tasks[q->least_task], name, sizeof name), gcpi_basename(at.file),
-                  at.line);
+    if (!q->least_slab) return 0;
+    gcpi_help_text(in, q->least_gradients, q->least_batch, help, sizeof help);
+    gcpi_fail(q->p->tape, GCP_E_BUDGET, in->opts.at, "gcp_plan_make",
+              ".budget allows %zu bytes; the least found to work is %zu%s; %s %.48s (%s:%d) sets it%s", in->opts.budget,
+              in->state_bytes + q->least_slab,
+              q->coarse ? " (the plan's arena had no room for all of the search: gcp_plan_arena)" : "",
+              q->least_task < q->p->forward ? "forward of" : "backward of",
+              gcpi_task_name(q->p, &q->p->tasks[q->least_task], name, sizeof name), gcpi_basename(at.file), at.line,
+              help);
     return 0;
 }
 
@@ -12139,7 +12546,7 @@ static int gcpi_plan_choose(gcp_plan *plan, int by_peak, gcp_arena *a)
     if (q.slab_limit && !gcpi_has(&q.kept)) return gcpi_budget_fail(in, &q);
     plan->checkpoint_bytes = in->p.training ? gcpi_checkpoint_bytes(&q) : 0;
     in->segments = GCPI_MAX(1, q.guide.segments - 1);
-    in->keep_all = q.keep_all < SIZE_MAX ? q.keep_all : 0;
+    in->keep_all = in->unfused < SIZE_MAX ? in->unfused : q.keep_all < SIZE_MAX ? q.keep_all : 0;
     in->method = q.kept.method; in->fit = q.kept.fit;
     in->planned_seconds = q.slab_limit ? q.kept.order.seconds : q.best.seconds;
     in->list.capacity = q.best.count + in->fit.moves;
@@ -12150,15 +12557,38 @@ static int gcpi_plan_choose(gcp_plan *plan, int by_peak, gcp_arena *a)
     return ok;
 }
 
+/* The slab of GCP_POLICY_KEEP_ALL, whose updates come last: what a plan is compared with that fuses them by itself. 0:
+   not known, for a large problem. */
+static size_t gcpi_unfused_slab(const gcpi_plan *in, int root, const gcp_target *target, gcp_arena *a)
+{
+    const gcp_arena was = *a;
+    gcp_plan_opts o = in->opts;
+    gcpi_problem p;
+    gcpi_list list;
+    gcpi_lives l;
+    size_t *live, slab = 0;
+    memset(&p, 0, sizeof p);
+    memset(&list, 0, sizeof list);
+    p.tape = in->p.tape;
+    o.policy = GCP_POLICY_KEEP_ALL; o.far = 0; o.fuse_update = 0;
+    if (gcpi_problem_make(&p, root, &o, target, a) && p.task_count <= GCPI_LARGE &&
+        (list.at = GCPI_SCRATCH(a, gcpi_instruction, p.task_count)) != NULL) {
+        list.capacity = p.task_count;
+        for (int i = 0; i < p.task_count; i++) gcpi_emit(&list, gcpi_letters[p.tasks[i].kind], i, &p.tasks[i]);
+        slab = gcpi_arrange(&p, &list, &l, &live, gcpi_fit_free(), a);
+    }
+    *a = was;
+    return slab;
+}
+
 /* The planner's list and its layout. In a large problem a layout takes longer than finding another order. There
    candidates are judged by their live peak, and only the chosen one gets a layout. If that does not fit, the search
    runs again and lays out every candidate. */
 static int gcpi_plan_by_views(gcp_plan *plan, gcpi_lives *l, size_t **live, gcp_arena *a)
 {
-    enum { LARGE = 3000 };
     gcpi_plan *in = plan->in;
     ptrdiff_t used = a->used, scratch = a->scratch;
-    for (int by_peak = in->opts.policy == GCP_POLICY_BUDGET && in->p.task_count > LARGE;; by_peak = 0) {
+    for (int by_peak = in->opts.policy == GCP_POLICY_BUDGET && in->p.task_count > GCPI_LARGE;; by_peak = 0) {
         a->used = used; a->scratch = scratch;
         if (!gcpi_plan_choose(plan, by_peak, a)) return 0;
         in->slab_bytes = gcpi_arrange(&in->p, &in->list, l, live, in->fit, a);
@@ -12214,8 +12644,8 @@ static int gcpi_trial_enough(const gcpi_trial *first)
     return first->made && in->planned_seconds <= in->keep_all_seconds * (1 + 3e-4);
 }
 
-/* Plans with each choice of views that is open, the default first. best: the best plan, or the least refusal. Its bound
-   holds for all of them. */
+/* Plans with each choice of views that is open, the default first; for the least budget, with the default and with all
+   copied. best: the best plan, or the least refusal. Its bound holds for all of them. */
 static void gcpi_trials(gcpi_trial *best, gcp_plan *plan, int open, gcp_arena *a)
 {
     const gcp_plan unplanned = *plan;
@@ -12223,7 +12653,7 @@ static void gcpi_trials(gcpi_trial *best, gcp_plan *plan, int open, gcp_arena *a
     gcpi_trial_run(best, plan, 0, a);
     double bound = best->in.bound_seconds;
     for (int copied = 1; copied < 4 && !gcpi_trial_enough(best); copied++) {
-        if (copied & ~open) continue;
+        if (copied & ~open || (plan->in->p.training && !plan->in->no_least && copied != open)) continue;
         *plan = unplanned;
         plan->in->no_least |= best->made;
         plan->in->known = best->made ? best->in.planned_seconds : 0;
@@ -12621,6 +13051,7 @@ static int gcpi_plan_steps(gcp_plan *plan, int root, gcp_arena *a)
     in->p.tape = t;
     in->slots = gcpi_slots_of(&in->opts);
     if (gcpi_trouble(t, &target, in->opts.at, "gcp_plan_make")) return 0;
+    in->unfused = in->opts.fuse_update == GCPI_FUSED_ITSELF ? gcpi_unfused_slab(in, root, &target, a) : SIZE_MAX;
     if (!gcpi_problem_make(&in->p, root, &in->opts, &target, a) || !gcpi_customs_run_on(&in->p) ||
         !gcpi_plan_addressable(in))
         return 0;
@@ -12629,6 +13060,7 @@ static int gcpi_plan_steps(gcp_plan *plan, int root, gcp_arena *a)
                              "the loss depends on no parameter that trains and on no input with gcp_want_grad");
     if (!gcpi_policy_fits(t, &in->opts, in->p.units)) return 0;
     in->state_bytes = gcpi_round(gcpi_state_with(t, &plan->in, 1), in->p.target.align);
+    in->slot_bytes = in->state_bytes - gcp_state_bytes(t, GCP_OPTIMIZER_NONE);
     return gcpi_plan_finish(plan, a);
 }
 
@@ -12643,6 +13075,7 @@ static int gcpi_graph_steps(gcp_plan *plan, const char *text, gcp_arena *a)
         return 0;
     }
     in->state_bytes = gcpi_round(in->p.state, in->p.target.align);
+    in->unfused = SIZE_MAX;
     return gcpi_policy_fits(plan->tape, &in->opts, in->p.units) && gcpi_plan_finish(plan, a);
 }
 
@@ -12784,18 +13217,20 @@ static size_t gcpi_arena_budget(const gcpi_sizes *n)
                    (n->tasks + n->items) * 4 * sizeof(int);
     size_t cut = (n->items + n->forward) * 6 * sizeof(size_t) +
                  (n->operands + n->items + n->forward) * 8 * (2 * sizeof(int) + sizeof(double));
-    return GCPI_MAX(chain, exact) + cut + 6 * n->list * sizeof(int) +
+    return GCPI_MAX(chain, exact) + cut + 7 * n->list * sizeof(int) +
            n->items * (sizeof(double) + 1 + (GCPI_STATES + 1) * (1 + sizeof(uint16_t))) + 8192;
 }
 
 static size_t gcpi_arena_of(const gcp_tape *t, const gcp_plan_opts *o, const gcpi_sizes *n)
 {
     size_t problem = n->items * (sizeof(gcpi_item) + 1) + n->tasks * sizeof(gcpi_task) +
-                     n->operands * sizeof(gcpi_operand) + n->forward * sizeof(int);
+                     n->operands * (sizeof(gcpi_operand) + sizeof(int)) + n->items * sizeof(int) +
+                     n->forward * (sizeof(gcpi_copied) + sizeof(int));
     size_t lives =
-        (n->listed + n->items) * (sizeof(gcpi_value) + sizeof(gcpi_buffer) + 2 * sizeof(gcpi_spot) + 4 * sizeof(int) +
-                                  2 * sizeof(size_t) + sizeof(gcpi_placed) + sizeof(gcpi_plan_buffer));
-    size_t lists = n->list * (2 * sizeof(gcpi_instruction) + 2 * sizeof(size_t) + 5 * sizeof(int) + sizeof(double));
+        (n->listed + n->items) * (sizeof(gcpi_value) + sizeof(gcpi_buffer) + 2 * sizeof(gcpi_spot) + 5 * sizeof(int) +
+                                  2 * sizeof(size_t) + sizeof(gcpi_placed) + sizeof(gcpi_plan_buffer) +
+                                  sizeof(gcpi_rectangle));
+    size_t lists = n->list * (2 * sizeof(gcpi_instruction) + 6 * sizeof(size_t) + 9 * sizeof(int) + sizeof(double));
     size_t choice = 2 * (n->items + (n->forward + 4) * 5 * sizeof(int) + 2 * (size_t)t->segment_count * sizeof(int));
     size_t model = n->items * (6 * sizeof(int) + sizeof(size_t) + 2) +
                    n->tasks * (6 * sizeof(int) + 3 * sizeof(size_t) + 2) + 2 * n->operands * sizeof(int);
@@ -14561,10 +14996,12 @@ static int gcpi_reportable(const gcp_plan *plan)
     return plan && plan->in && plan->generation == plan->tape->generation;
 }
 
-/* A line for each concat or slice that copies what it need not. */
-static void gcpi_copied_print(const gcpi_problem *p, gcp_writer w)
+/* How a list opens: a line where updates are fused, and one for each concat or slice that copies what it need not. */
+static void gcpi_list_opening(const gcpi_plan *in, gcp_writer w)
 {
+    const gcpi_problem *p = &in->p;
     char name[256];
+    if (in->opts.fuse_update) gcpi_say(w, "U " GCPI_LIST_FUSED "\n");
     for (int f = 0; f < p->forward && !p->names; f++) {
         const gcpi_copied *c = &p->copied[p->tasks[f].op];
         int view = gcpi_facts_of(&p->tape->ops[p->tasks[f].op]).view;
@@ -14583,7 +15020,7 @@ GCPI_DEF void gcp_list_print(const gcp_plan *plan, gcp_writer w)
 {
     char name[256];
     if (!gcpi_reportable(plan)) return;
-    gcpi_copied_print(&plan->in->p, w);
+    gcpi_list_opening(plan->in, w);
     for (int i = 0; i < plan->instructions; i++)
         gcpi_say(w, "%c %s\n", plan->in->list.at[i].kind,
                  gcpi_task_name(&plan->in->p, &plan->in->p.tasks[plan->in->list.at[i].task], name, sizeof name));
@@ -14775,6 +15212,7 @@ static void gcpi_why_reason(const gcp_plan *plan, gcp_writer w)
     const gcpi_plan *in = plan->in;
     size_t fixed = plan->state_bytes + s->inputs + s->weight_gradients;
     double share = 100.0 * (double)fixed / (double)plan->bytes;
+    char help[200];
     if (!in->p.training) return;
     if (share > 50)
         gcpi_say(w,
@@ -14782,6 +15220,9 @@ static void gcpi_why_reason(const gcp_plan *plan, gcp_writer w)
                  "much under every plan: "
                  "at most %.1f %% can be saved by recomputing\n",
                  share, 100 - share);
+    gcpi_help_text(in, s->weight_gradients, s->inputs + s->kept + s->recomputed + s->activation_gradients, help,
+                   sizeof help);
+    if (share > 50 && *help) gcpi_say(w, "what would help, in bytes: %s\n", help + 2);
     if (plan->reruns == 0 && in->opts.policy != GCP_POLICY_KEEP_ALL && !plan->far_bytes)
         gcpi_say(w, "why nothing is recomputed: %s\n",
                  in->opts.policy == GCP_POLICY_BUDGET ? "keeping all fits the budget"

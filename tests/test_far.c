@@ -67,7 +67,7 @@ static int edited(const gcp_plan *plan, unsigned seed)
         if (alone && count < 512 && (seed + (unsigned)i) % 3 && idle(in, i, &edits[count])) count++;
     }
     text[0] = 0;
-    gcpi_copied_print(&in->p, (gcp_writer) { append, NULL });
+    gcpi_list_opening(in, (gcp_writer) { append, NULL });
     n = (int)strlen(text);
     for (int i = 0; i < (int)in->list.count; i++) {
         char name[128];

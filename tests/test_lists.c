@@ -283,6 +283,58 @@ static void copies(void)
         }
 }
 
+/* GCP_POLICY_BUDGET fuses updates by itself: fewer bytes, the same bits; the list says so and is read back. */
+static void unheard(void *context, gcp_tensor parameter, gcp_real *gradient, size_t count)
+{
+    (void)context; (void)parameter; (void)gradient; (void)count;
+}
+
+static void fused(void)
+{
+    int smaller = 0;
+    for (int which = 0; which < 3; which++) {
+        record(which);
+        gcp_plan never = gcp_plan_make(loss, .policy = GCP_POLICY_BUDGET, .budget = GCP_MB(16),
+                                       .optimizer = GCP_OPTIMIZER_SGD, .fuse_update = GCP_NEVER);
+        double want = losses(&never);
+        print(&never, again);
+        record(which);
+        gcp_plan plan = gcp_plan_make(loss, .policy = GCP_POLICY_BUDGET, .budget = GCP_MB(16),
+                                      .optimizer = GCP_OPTIMIZER_SGD),
+                 keep = gcp_plan_make(loss, .policy = GCP_POLICY_KEEP_ALL, .optimizer = GCP_OPTIMIZER_SGD);
+        CHECK(plan.bytes <= never.bytes && plan.keep_all_bytes == keep.bytes && never.bytes == keep.bytes);
+        smaller += plan.bytes < never.bytes;
+        print(&plan, printed);
+        CHECK(!strncmp(printed, "U as soon as gradients are finished\n", 36) && !strstr(again, "as soon as"));
+        CHECK_NEAR(losses(&plan), want, 0);
+        record(which);
+        gcp_plan read = gcp_plan_make(loss, .list = printed, .optimizer = GCP_OPTIMIZER_SGD);
+        CHECK(read.in && read.bytes == plan.bytes);
+        print(&read, again);
+        CHECK_TEXT(again, printed);
+        CHECK_NEAR(losses(&read), want, 0);
+    }
+    CHECK(smaller > 0);
+}
+
+/* Where somebody could tell, updates come last: a norm of all gradients, micro-batches, hooks, other policies. */
+static void not_fused(void)
+{
+    record(0);
+    const gcp_plan_opts others[] = {
+        GCP_OPTS(gcp_plan_opts, .policy = GCP_POLICY_BUDGET, .clip_norm = 1),
+        GCP_OPTS(gcp_plan_opts, .policy = GCP_POLICY_BUDGET, .accumulate = 2),
+        GCP_OPTS(gcp_plan_opts, .policy = GCP_POLICY_BUDGET, .on_gradient = unheard),
+        GCP_OPTS(gcp_plan_opts, .policy = GCP_POLICY_SEGMENTS) };
+    for (int i = 0; i < 4; i++) {
+        gcp_plan_opts o = others[i];
+        o.budget = GCP_MB(16); o.optimizer = GCP_OPTIMIZER_SGD;
+        gcp_plan plan = gcp_plan_make_at(loss, o);
+        print(&plan, printed);
+        CHECK(plan.in && !strstr(printed, "as soon as"));
+    }
+}
+
 #define ONLY(text) snprintf(edited, sizeof edited, text)
 static void wrong_copies(void)
 {
@@ -402,6 +454,8 @@ int main(void)
     wrong_text();
     copies();
     wrong_copies();
+    fused();
+    not_fused();
     wrong_order();
     missing_end();
     return check_done();

@@ -196,6 +196,14 @@ static void reasons(void)
     CHECK_NEAR(figure(out, "inputs are "), 100 * fixed, 0.051);
     CHECK_NEAR(figure(out, "at most "), 100 - 100 * fixed, 0.051);
 
+    CHECK(strstr(out, "what would help, in bytes: ") != NULL);
+    gcp_plan sgd = gcp_plan_make(gcp_mean(x), .optimizer = GCP_OPTIMIZER_SGD, .momentum = 0.9),
+             fused = gcp_plan_make(gcp_mean(x), .optimizer = GCP_OPTIMIZER_ADAM, .fuse_update = 1);
+    CHECK_NEAR(figure(out, "in place of Adam: "), (double)plan.bytes - (double)sgd.bytes, 256);
+    double freed = (double)plan.bytes - (double)fused.bytes;
+    CHECK(freed > 0 && figure(out, ".fuse_update: up to ") >= freed);
+    CHECK(strstr(report(gcp_why_print, &fused), ".fuse_update") == NULL);
+
     x = start(16, 16, 8);                            /* no blocks */
     for (int i = 0; i < 6; i++) x = gcp_gelu(gcp_conv2d(x, .out = 8, .k = 3, .pad = 1));
     plan = gcp_plan_make(gcp_mean(x));
@@ -221,6 +229,7 @@ static void no_plan(void)
     gcp_plan plan = gcp_plan_make(loss, .policy = GCP_POLICY_BUDGET, .budget = 1);
     const char *s = report(gcp_why_print, &plan);
     CHECK(strstr(s, "no plan: test_reports.c:") == s && strstr(s, "the least found to work is "));
+    CHECK(strstr(s, "; half the batch: about ") && !strstr(s, "Adam") && !strstr(s, ".fuse_update"));
     gcp_error_clear(net);
     used = 0;
     gcp_why_print(&plan, (gcp_writer) { append, NULL });

@@ -106,6 +106,11 @@ static int gcpi_search_make(gcpi_search *s, gcpi_planner *q)
     return gcpi_order_make(&s->now, q->trial.capacity, q->a) && gcpi_order_make(&s->best, q->trial.capacity, q->a);
 }
 
+static double gcpi_search_scale(const gcpi_planner *q)              /* in a small problem each move weighs more */
+{
+    return GCPI_MAX(1, 60.0 / q->p->forward);
+}
+
 static void gcpi_keep_all_order(const gcpi_model *m, gcpi_order *o)
 {
     o->count = 0;
@@ -202,7 +207,7 @@ static void gcpi_budget_search(gcpi_planner *q, int from, int to)
     gcpi_search s;
     int ok = gcpi_search_make(&s, q);
     q->coarse |= !ok;
-    double scale = GCPI_MAX(1, 60.0 / q->p->forward);              /* in a small problem each move weighs more */
+    double scale = gcpi_search_scale(q);
     s.whole = gcpi_room(q);
     gcpi_search_aim(&s, 1);
     for (int i = from; ok && i < to && !gcpi_proven(q); i++)
@@ -294,7 +299,7 @@ static void gcpi_policy_replay(gcpi_planner *q)
    may be faster. Where nothing fits, q->best does not depend on the limit: the least budget starts from it. */
 static void gcpi_budget_policies(gcpi_planner *q)
 {
-    for (q->lazy = 1;; q->lazy = 0) {
+    for (q->lazy = q->tried = 1;; q->lazy = 0) {
         q->found = q->tries = 0;
         q->method = "segments";  gcpi_policy_segments(q);
         q->method = "cheap";     gcpi_policy_cheap(q);
@@ -319,253 +324,23 @@ static int gcpi_budget_keep_all(gcpi_planner *q)
     return 1;
 }
 
-/* The candidates for the current slab_limit. policies: keep-all and the policies, too. */
-static void gcpi_budget_find(gcpi_planner *q, int policies)
+/* The candidates for slab_limit. Where the bound says that nothing fits, there is nothing to look for. */
+static void gcpi_budget_find(gcpi_planner *q)
 {
     const gcpi_effort *e = &gcpi_efforts[q->opts->effort];
     q->bound = 0;
     gcpi_none(&q->loose);
-    if (policies && gcpi_budget_keep_all(q)) return;
+    if (gcpi_budget_keep_all(q)) return;
     q->layout = e->layout;
-    if (q->known > 0) gcpi_budget_bound(q, e->places);
-    if (q->known > 0 && q->bound >= q->known) return;
+    if (!q->opts->far) gcpi_budget_bound(q, e->places);
+    if (q->bound >= (q->known > 0 ? q->known : HUGE_VAL)) return;
     if (!q->no_exact) gcpi_budget_exact(q);
     if (!q->opts->far_only) gcpi_budget_chain(q, gcpi_bytes_from(1.6 * (double)q->slab_limit), e->stages, e->slots);
     if (!q->opts->far_only) gcpi_budget_cuts(q, e->prices);
     if (q->opts->far_only) gcpi_budget_copies(q);
-    gcpi_budget_bound(q, e->places);
+    if (q->opts->far) gcpi_budget_bound(q, e->places);
     gcpi_budget_search(q, 0, GCPI_ROUNDS);
     double searched = q->kept.order.seconds;
-    if (policies && !q->opts->far_only) gcpi_budget_policies(q);
+    if (!q->opts->far_only) gcpi_budget_policies(q);
     if (q->kept.order.seconds < searched) gcpi_budget_search(q, GCPI_ROUNDS, GCPI_ROUNDS + 1);
-}
-
-/* The least budget, which does not depend on the budget that was asked for. */
-typedef struct gcpi_least { gcpi_order order; size_t slab; gcpi_fit fit; } gcpi_least;
-
-static void gcpi_least_offer(gcpi_planner *q, gcpi_least *least, gcpi_order *found, gcpi_fit fit)
-{
-    /* limit 0: each copy is waited for at once, which takes the fewest bytes */
-    const gcpi_order *o = found->valid ? gcpi_far_place(q, found, 0) : found;
-    if (!o || !o->valid || q->front + o->peak > gcpi_round(least->slab, q->p->target.align)) return;
-    size_t slab = gcpi_order_slab(q, o, fit);
-    if (slab > least->slab || (slab == least->slab && o->seconds >= least->order.seconds)) return;
-    least->slab = slab; least->fit = fit;
-    gcpi_order_copy(&least->order, o);
-}
-
-/* Aims below what was found, again and again, in smaller and smaller steps. */
-static void gcpi_least_search(gcpi_planner *q, gcpi_least *least, size_t floor, double visits, int far)
-{
-    gcpi_search s;
-    if (!gcpi_search_make(&s, q)) return;
-    gcpi_search_by(&s, q, far);
-    for (double step = 0.1; step > 0.002;) {
-        size_t before = least->slab;
-        double goal = (double)(least->slab - q->front) * (1 - step);
-        s.limit = GCPI_MAX(floor, (size_t)goal);
-        s.found = 0; s.price = 3;
-        gcpi_order_copy(&s.now, &least->order);
-        gcpi_far_strip(q, &s.now);
-        gcpi_search_run(&s, visits / 12, 0.01, 4e-4);
-        if (s.found) gcpi_least_offer(q, least, &s.best, gcpi_fit_free());
-        if (least->slab == before) step /= 2;
-        if (least->slab <= q->front + floor) break;
-    }
-    gcpi_search_by(&s, q, 0);
-}
-
-/* Asks for less, in smaller and smaller steps, until one byte less is not found. With copies every step is one byte:
-   those searches take long. */
-static void gcpi_least_descend(gcpi_planner *q, gcpi_least *least)
-{
-    double step = q->opts->far ? 0 : 0.04, bound = q->bound;
-    size_t asked = q->slab_limit;
-    for (int last = 0; !last;) {
-        size_t before = least->slab, less = GCPI_MAX(gcpi_bytes_from((double)(before - q->front) * step), 1);
-        q->slab_limit = before - less;
-        gcpi_none(&q->kept);
-        gcpi_budget_find(q, less == 1);          /* the policies' orders are the same for every limit: once is enough */
-        if (gcpi_has(&q->kept)) gcpi_least_offer(q, least, &q->kept.order, q->kept.fit);
-        if (gcpi_has(&q->kept)) gcpi_least_offer(q, least, &q->kept.order, gcpi_fit_free());
-        if (least->slab < before) continue;
-        last = less == 1;
-        step = step > 0.005 ? step / 2 : 0;
-    }
-    q->slab_limit = asked; q->bound = bound;
-    gcpi_none(&q->kept);
-}
-
-/* keep-all with copies, for limits from the least up: the first few that are reached */
-static void gcpi_least_copies(gcpi_planner *q, gcpi_least *least, size_t floor)
-{
-    for (size_t room = floor, relieved = 0; q->opts->far && relieved < 4 && room < q->best.peak; room += room / 32) {
-        gcpi_keep_all_order(&q->m, &q->trial);
-        if (!gcpi_far_relieve(q, &q->trial, room)) continue;
-        gcpi_least_offer(q, least, &q->trial, gcpi_fit_free());
-        relieved++;
-    }
-}
-
-/* Where nothing fits: the least slab that can be found; its order is kept if it does fit after all. */
-static void gcpi_budget_least(gcpi_planner *q)
-{
-    ptrdiff_t scratch = q->a->scratch;
-    gcpi_least least;
-    gcpi_cut cut;
-    gcpi_chain chain;
-    gcpi_exact exact;
-    size_t floor = 0;
-    least.slab = SIZE_MAX / 2;
-    if (!gcpi_order_make(&least.order, q->trial.capacity, q->a) || !gcpi_cut_make(&cut, &q->m, q->a)) {
-        q->a->scratch = scratch;
-        return;
-    }
-    floor = gcpi_least_bytes(&cut);
-    gcpi_least_offer(q, &least, &q->best, gcpi_fit_free());
-    /* the arena is too small to lay anything out */
-    if (!least.order.count) { q->a->scratch = scratch; return; }
-    ptrdiff_t here = q->a->scratch;
-    if (!q->opts->far_only &&
-        gcpi_chain_make(&chain, &q->m, q->crossing, 3 * floor, gcpi_chain_stages(&q->m, 3 * floor, GCPI_MOST_STAGES),
-                        GCPI_MOST_SLOTS, q->a))
-        for (int k = 0, orders = 0; k <= chain.slots && orders < 12; k++)
-            if (gcpi_chain_order(&chain, &q->trial, k)) {
-                gcpi_least_offer(q, &least, &q->trial, gcpi_fit_free());
-                orders++;
-            }
-    q->a->scratch = here;
-    if (!q->no_exact && gcpi_exact_make(&exact, &q->m, q->a) && gcpi_exact_search(&exact, 0, &q->trial))
-        gcpi_least_offer(q, &least, &q->trial, gcpi_fit_free());
-    else q->a->scratch = here;
-    gcpi_least_copies(q, &least, floor);
-    double visits = GCPI_MIN(6.5e6, 2500.0 * q->p->forward * q->p->forward);
-    if (q->a->scratch == here && !q->opts->far_only) gcpi_least_search(q, &least, floor, visits, 0);
-    if (q->opts->far) gcpi_least_search(q, &least, floor, visits, 1 + (q->opts->far_only != 0));
-    gcpi_least_descend(q, &least);
-    q->least_slab = least.slab;
-    for (int i = least.order.peak_at; (q->least_task = gcpi_code_task(&least.order, i)) >= q->p->task_count;) i++;
-    if (least.slab <= q->slab_limit) gcpi_keep(&q->kept, &least.order, "least", least.fit);
-    q->a->scratch = scratch;
-}
-
-/* Where nothing fits. With far memory no more bytes are needed than without: what is found without comes first. */
-static void gcpi_budget_nothing_fits(gcpi_planner *q)
-{
-    const gcp_plan_opts *opts = q->opts;
-    gcp_plan_opts near = *opts;
-    near.far = 0;
-    q->by_peak = 0;
-    q->opts = &near;
-    if (opts->far && !opts->far_only) gcpi_budget_least(q);
-    q->opts = opts;
-    if (gcpi_has(&q->kept)) return;
-    size_t slab = q->least_slab;
-    int task = q->least_task;
-    gcpi_budget_least(q);
-    if (!slab || slab > q->least_slab) return;
-    q->least_slab = slab; q->least_task = task;
-}
-
-/* Inference has only one order. Where it does not fit, less than was found is asked for until nothing is found. */
-static void gcpi_budget_inference(gcpi_planner *q)
-{
-    size_t asked = q->slab_limit;
-    gcpi_fit fit = gcpi_fit_free();
-    gcpi_budget_keep_all(q);
-    q->bound = q->m.seconds;
-    if (gcpi_has(&q->kept)) return;
-    q->least_task = gcpi_code_task(&q->best, q->best.peak_at);
-    q->least_slab = gcpi_order_slab(q, &q->best, fit);
-    for (int found = 1; found;) {
-        q->slab_limit = q->least_slab - 1;
-        gcpi_budget_keep_all(q);
-        if ((found = gcpi_has(&q->kept)) != 0) { fit = q->kept.fit; q->least_slab = gcpi_order_slab(q, &q->best, fit); }
-        gcpi_none(&q->kept);
-    }
-    q->slab_limit = asked;
-    if (q->least_slab <= asked) gcpi_keep(&q->kept, &q->best, "keep_all", fit);
-}
-
-static void gcpi_policy_budget(gcpi_planner *q)
-{
-    if (!q->p->training) { gcpi_budget_inference(q); return; }
-    if (!gcpi_has(&q->kept)) gcpi_budget_find(q, 1);
-    if (!gcpi_has(&q->kept) && !q->no_least) {
-        gcpi_budget_nothing_fits(q);
-        if (gcpi_has(&q->kept)) gcpi_budget_search(q, 0, GCPI_ROUNDS);          /* from that order */
-    }
-    if (gcpi_has(&q->kept)) gcpi_order_copy(&q->best, &q->kept.order);
-}
-
-static const struct gcpi_policy { const char *name; void (*run)(gcpi_planner *);
-} gcpi_policies[] = { { "segments", gcpi_policy_segments }, { "keep_all", gcpi_policy_keep_all },
-                      { "uniform", gcpi_policy_uniform },   { "checkpoints", gcpi_policy_checkpoints },
-                      { "sqrt", gcpi_policy_sqrt },         { "recursive", gcpi_policy_recursive },
-                      { "cheap", gcpi_policy_cheap },       { "budget", gcpi_policy_budget } };
-
-/* How many entries a policy's orders may have. */
-static ptrdiff_t gcpi_order_capacity(const gcp_plan_opts *o, ptrdiff_t tasks, ptrdiff_t forward,
-                                     ptrdiff_t segments_deep)
-{
-    ptrdiff_t depth = GCPI_MAX(2, segments_deep + 1), runs;
-    if (o->policy == GCP_POLICY_RECURSIVE) depth = 26;
-    if (o->policy == GCP_POLICY_CHECKPOINTS && o->replay) depth = forward + 1;
-    runs = depth * forward;
-    if (o->policy == GCP_POLICY_BUDGET) runs = GCPI_MAX(runs, GCPI_MAX(8 * forward, GCPI_MIN(64 * forward, 6000)));
-    /* the least memory may take a run of all from the start for each op */
-    if (o->policy == GCP_POLICY_BUDGET && forward <= GCPI_SHORT_CHAIN)
-        runs = GCPI_MAX(runs, forward * (forward + 1) / 2);
-    if (o->far) runs += 6 * forward;
-    return tasks + runs + 1;
-}
-
-static int gcpi_planner_make(gcpi_planner *q)
-{
-    const gcpi_problem *p = q->p;
-    int depth = 0;
-    for (int i = 0; i < p->tape->segment_count; i++) depth = GCPI_MAX(depth, p->tape->segments[i].depth);
-    ptrdiff_t capacity = gcpi_order_capacity(q->opts, p->task_count, p->forward, depth);
-    if (capacity > INT32_MAX / 4) return 0;
-    q->list.capacity = capacity;
-    q->list.at = GCPI_SCRATCH(q->a, gcpi_instruction, capacity);
-    q->front = gcpi_round(p->numbers, p->target.align);
-    q->layout = GCPI_LAYOUT_WORK; q->kept.fit = gcpi_fit_free();
-    int ok = q->list.at && gcpi_model_make(&q->m, p, q->a) && gcpi_choice_make(q, &q->now) &&
-             gcpi_choice_make(q, &q->guide) && (!q->opts->far || gcpi_far_make(q, (int)capacity));
-    gcpi_order *const orders[] = { &q->trial, &q->best, &q->kept.order, &q->loose.order };
-    for (int i = 0; ok && i < 4; i++) ok = gcpi_order_make(orders[i], (int)capacity, q->a);
-    gcpi_none(&q->kept); gcpi_none(&q->loose);
-    return ok;
-}
-
-/* The slab of keep-all, to compare with. In large problems (by_peak) a budget's search has no time for layouts. */
-static void gcpi_keep_all_slab(gcpi_planner *q)
-{
-    q->keep_all = SIZE_MAX;
-    if (!q->by_peak && gcpi_order_of(q, &q->now, &q->trial))
-        q->keep_all = gcpi_order_slab(q, &q->trial, gcpi_fit_free());
-    gcpi_choice_clear(q);
-}
-
-/* Runs the policy; SQRT, RECURSIVE and CHEAP answer with keep-all where that is smaller. 0: not enough arena. */
-static int gcpi_choose(gcpi_planner *q)
-{
-    gcp_policy policy = q->p->training || q->opts->policy == GCP_POLICY_BUDGET ? q->opts->policy : GCP_POLICY_KEEP_ALL;
-    if (!gcpi_planner_make(q)) return 0;
-    if (q->opts->far_only) memset(q->m.again, 0, (size_t)q->p->task_count);
-    gcpi_choice_clear(q);
-    if (!gcpi_guides(q)) return 0;
-    gcpi_keep_all_slab(q);
-    gcpi_policies[policy].run(q);
-    if (policy < GCP_POLICY_SQRT || policy == GCP_POLICY_BUDGET || q->out_of_memory)
-        return !q->out_of_memory && q->found;
-    gcpi_choice_clear(q);
-    if (gcpi_order_of(q, &q->now, &q->trial) &&
-        (!q->found || q->keep_all <= gcpi_order_slab(q, &q->best, gcpi_fit_free()))) {
-        q->found = 1;
-        gcpi_order_copy(&q->best, &q->trial);
-        gcpi_choice_copy(q->p, &q->guide, &q->now);
-    }
-    return !q->out_of_memory && q->found;
 }

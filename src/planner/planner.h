@@ -31,7 +31,9 @@ typedef struct gcpi_planner {
     const char *method;               /* of the current candidate */
     gcpi_far far;                     /* where .far is given */
     double bound; size_t least_slab;  /* lower bound of seconds; where nothing fits: the smallest slab found, */
-    int least_task;                   /* and the task at its peak */
+    int least_task;                   /* and the task at its peak, */
+    size_t least_gradients, least_batch;      /* bytes there of weight gradients, and of what grows with the batch */
+    int tried;                        /* the policies of a budget: best is the least of them */
     int lazy;                         /* candidates are not laid out; the fastest whose bytes fit becomes `loose` */
     size_t keep_all;                  /* slab of keep-all; SIZE_MAX: not known */
     /* no_exact: for tests; no_least: the least budget is not wanted where nothing fits; by_peak: an order's peak stands

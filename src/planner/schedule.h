@@ -343,13 +343,31 @@ static int gcpi_copied_line(gcpi_problem *p, gcpi_lines *l)
     return bits != 0;
 }
 
+/* The line with which the list of fused updates opens, before the C lines. */
+#define GCPI_LIST_FUSED "as soon as gradients are finished"
+static int gcpi_line_opens(const gcpi_lines *l)
+{
+    return l->letter == 'C' || (l->letter == 'U' && !strcmp(l->name, GCPI_LIST_FUSED));
+}
+
+static int gcpi_list_fuses(const char *text)
+{
+    char message[200];
+    gcpi_lines l = gcpi_lines_of(text, message, sizeof message);
+    while (gcpi_lines_next(&l) && gcpi_line_opens(&l)) if (l.letter == 'U') return 1;
+    return 0;
+}
+
 /* Reads the C lines with which a list opens, and places the views as they say. 0: message says which line is wrong. */
 static int gcpi_list_views(gcpi_problem *p, const char *text, char *message, size_t size)
 {
     gcpi_lines l = gcpi_lines_of(text, message, size);
     int lines = 0;
-    for (; gcpi_lines_next(&l) && l.letter == 'C'; lines++)
+    while (gcpi_lines_next(&l) && gcpi_line_opens(&l)) {
+        if (l.letter == 'U') continue;
         if (!gcpi_copied_line(p, &l)) return 0;
+        lines++;
+    }
     if (lines) gcpi_views_place(p);
     return !*message;
 }
@@ -361,7 +379,7 @@ static int gcpi_list_parse(const gcpi_problem *p, const char *text, gcpi_list *l
     int from = 0, again = 0;                     /* where the next F, B, U or R is likely to be */
     list->count = 0; list->seconds = list->rerun_flops = 0;
     while (gcpi_lines_next(&l)) {
-        if (l.letter == 'C' && !list->count) continue;
+        if (!list->count && gcpi_line_opens(&l)) continue;
         if (!list->count) list->opening = l.line - 1;
         int task = gcpi_list_find(p, l.letter, l.name, l.letter == 'R' ? again : from);
         if (task < 0) {

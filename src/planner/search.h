@@ -4,11 +4,12 @@
 
 /* What .effort means. visits: instructions that the search simulates, in large problems up to `growth` times as many;
    prices: of cuts; places: tasks for bounds; stages, slots: of the chain; policies: each is tried, even if something
-   fits; layout: placed buffers that a layout looks at; hard: the same, for the last layout of what nearly fits. */
+   fits; layout: placed buffers that a layout looks at; hard: the same, for the last layout of what nearly fits; least:
+   visits per forward op on the way to the least budget. */
 typedef struct gcpi_effort {
     double visits, growth;
     int prices, places, stages, slots, policies;
-    double layout, hard;
+    double layout, hard, least;
 } gcpi_effort;
 enum {
     GCPI_MOST_STAGES = 192,
@@ -17,9 +18,10 @@ enum {
     GCPI_FEW_STAGES = 256,
     GCPI_SHORT_CHAIN = 201
 };
-static const gcpi_effort gcpi_efforts[] = { { 1.6e6, 6, 20, 6, 96, 100, 1, 6e5, 3e6 },
-                                            { 1.5e5, 1, 12, 2, 48, 64, 0, 1e5, 3e5 },
-                                            { 4e7, 6, 24, 32, GCPI_MOST_STAGES, GCPI_MOST_SLOTS, 1, 1.5e6, 1.2e7 } };
+static const gcpi_effort gcpi_efforts[] = { { 1.6e6, 6, 20, 6, 96, 100, 1, 6e5, 3e6, 8e3 },
+                                            { 1.5e5, 1, 12, 2, 48, 64, 0, 1e5, 3e5, 2e3 },
+                                            { 4e7, 6, 24, 32, GCPI_MOST_STAGES, GCPI_MOST_SLOTS, 1, 1.5e6, 1.2e7,
+                                              1e5 } };
 
 /* Local search: annealing with a fixed seed. A move takes a run out, puts one in, or shifts one nearer to its reader.
    Bytes above the limit cost a price, which rises while the present order does not fit and falls while it does. So the
@@ -42,7 +44,8 @@ typedef struct gcpi_search {
     uint64_t random;
     /* price of bytes above the limit: keep-alls of seconds per limit; rate: e-folds of the price in a whole run */
     double price, rate;
-    int found, spacing;
+    /* first: the search stops at the first order that fits */
+    int found, first, spacing;
     unsigned char *states, *there;    /* there: per value, live at a position */
     double *weight;                   /* per value: bytes over seconds; 0: it cannot be made again */
     /* how values may come to life again: 0: by runs; 1: by runs or copies from far memory; 2: by copies alone */
@@ -365,19 +368,21 @@ static int gcpi_search_step(gcpi_search *s, double heat)
     return looked;
 }
 
-/* Moves until `visits` instructions were simulated, from the order in s->now. */
-static void gcpi_search_run(gcpi_search *s, double visits, double hot, double cold)
+/* Moves until `visits` instructions were simulated, from the order in s->now. Returns how many were. */
+static double gcpi_search_run(gcpi_search *s, double visits, double hot, double cold)
 {
-    if (!s->now.count) return;
+    double done = s->now.count;
+    if (!s->now.count) return visits;
     gcpi_search_begin(s);
     gcpi_search_keep(s);
-    for (double done = s->now.count; done < visits;) {
+    while (done < visits && !(s->first && s->found)) {
         double heat = hot * pow(cold / hot, done / visits), turn = 0;
-        for (int i = 0; i < 16; i++) {          /* so many steps at one heat and price */
+        for (int i = 0; i < 16 && !(s->first && s->found); i++) {          /* so many steps at one heat and price */
             int looked = gcpi_search_step(s, heat);
             turn += s->now.peak > s->limit ? looked : -looked;
             done += looked;
         }
         s->price = GCPI_MIN(50, GCPI_MAX(0.02, s->price * exp(s->rate * turn / visits)));
     }
+    return done;
 }

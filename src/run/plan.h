@@ -38,12 +38,13 @@ typedef struct gcpi_plan {
        dying[dying_first[i]] up to dying[dying_first[i + 1]] */
     uint64_t *hashes; int *dying, *dying_first;
     /* keep_all: slab bytes of the keep-all plan, 0 where not known */
-    size_t slab_bytes, state_bytes, live_peak, keep_all;
+    size_t slab_bytes, state_bytes, slot_bytes, live_peak, keep_all;
     const char *method; double bound_seconds; gcpi_fit fit;         /* of the planner's order */
     /* planned: as the planner judged it; known: of the best plan so far; keep_all: by default views */
     double planned_seconds, known, keep_all_seconds;
     /* no_least: where nothing fits, another choice of views may: do not look for the least budget */
     int no_least;
+    size_t unfused;                   /* slab bytes of the keep-all plan without fused updates; SIZE_MAX: as it is */
     int peak_at, forward_end, slots, segments;          /* forward_end: the instruction after the last F */
     int inputs;                       /* that the list reads */
     ptrdiff_t *far_at; size_t far_bytes;      /* per tensor: its offset in far memory, -1: never there */
@@ -83,7 +84,7 @@ static int gcpi_plan_applies(gcp_tape *t, const gcp_plan_opts *o)
                     { o->optimizer != 0, !o->inference, "an inference plan has no .optimizer" },
                     { gcpi_integer(o->accumulate) > 1, !o->inference, "an inference plan has no .accumulate" },
                     { o->on_gradient != NULL, !o->inference, "an inference plan has no .on_gradient" },
-                    { o->fuse_update != 0, !o->inference, "an inference plan has no .fuse_update" },
+                    { o->fuse_update > 0, !o->inference, "an inference plan has no .fuse_update" },
                     { o->budget == (size_t)GCP_ZERO, 0, ".budget is at least 1 byte; left out there is no limit" } };
     if (o->list && policy != GCP_POLICY_SEGMENTS && policy != GCP_POLICY_BUDGET)
         return gcpi_plan_bad(t, o, ".list stands in place of a .policy; GCP_POLICY_BUDGET alone goes with it");
@@ -159,6 +160,16 @@ static int gcpi_target_ok(gcp_tape *t, const gcp_plan_opts *o)
     return 1;
 }
 
+/* Whether updates are fused, and why: GCPI_FUSED_ITSELF where nothing can tell. */
+enum { GCPI_FUSED = 1, GCPI_FUSED_ITSELF };
+static int gcpi_fused(const gcp_plan_opts *o)
+{
+    if (o->fuse_update || !o->optimizer || o->inference) return o->fuse_update > 0 ? GCPI_FUSED : 0;
+    if (o->list) return gcpi_list_fuses(o->list) ? GCPI_FUSED : 0;
+    if (o->policy != GCP_POLICY_BUDGET || o->clip_norm > 0 || o->accumulate > 1 || o->on_gradient) return 0;
+    return GCPI_FUSED_ITSELF;
+}
+
 /* Checks the options and fills in their defaults. */
 static int gcpi_plan_options_ok(gcp_tape *t, gcp_plan_opts *o)
 {
@@ -176,7 +187,8 @@ static int gcpi_plan_options_ok(gcp_tape *t, gcp_plan_opts *o)
     if (o->far_only && !o->far) return gcpi_plan_bad(t, o, ".far_only without .far");
     if (o->policy == GCP_POLICY_BUDGET && !o->budget && !o->list)
         return gcpi_plan_bad(t, o, "GCP_POLICY_BUDGET needs .budget (bytes)");
-    if (o->fuse_update && !o->optimizer) return gcpi_plan_bad(t, o, ".fuse_update without .optimizer");
+    if (o->fuse_update > 0 && !o->optimizer) return gcpi_plan_bad(t, o, ".fuse_update without .optimizer");
+    o->fuse_update = gcpi_fused(o);
     if (o->fuse_update && o->clip_norm > 0)
         return gcpi_plan_bad(t, o, ".fuse_update with .clip_norm: the norm needs all gradients first");
     if (o->fuse_update && o->accumulate > 1)
@@ -311,6 +323,8 @@ static int gcpi_plan_deaths(gcpi_plan *in, gcp_arena *a)
     return 1;
 }
 
+enum { GCPI_LARGE = 3000 };           /* tasks of a problem in which not every candidate gets a layout */
+
 static size_t gcpi_slab_limit(const gcpi_plan *in)
 {
     return in->opts.budget > in->state_bytes ? in->opts.budget - in->state_bytes : 0;
@@ -344,18 +358,36 @@ static gcp_at gcpi_task_at(const gcpi_problem *p, int task, gcp_at other)       
     return p->tasks[task].kind <= GCPI_TASK_BACKWARD && !p->names ? p->tape->ops[p->tasks[task].op].at : other;
 }
 
+/* What else would lower a peak with so many bytes of weight gradients, and so many that grow with the batch: each with
+   the bytes that it saves at most. Empty: nothing. */
+static void gcpi_help_text(const gcpi_plan *in, size_t gradients, size_t batch, char *text, size_t size)
+{
+    const gcp_plan_opts *o = &in->opts;
+    int adam = o->optimizer == GCP_OPTIMIZER_ADAM || o->optimizer == GCP_OPTIMIZER_ADAMW;
+    size_t n = 0;
+    text[0] = 0;
+    if (in->p.names) return;
+    if (adam)
+        n += (size_t)snprintf(text, size, "; SGD with momentum in place of Adam: %zu less", in->slot_bytes / 2);
+    if (o->optimizer && !o->fuse_update && o->accumulate <= 1 && gradients && n < size)
+        n += (size_t)snprintf(text + n, size - n, "; .fuse_update%s: up to %zu less",
+                              o->clip_norm > 0 ? ", without .clip_norm" : "", gradients);
+    if (batch && n < size) snprintf(text + n, size - n, "; half the batch: about %zu less", batch / 2);
+}
+
 static int gcpi_budget_fail(const gcpi_plan *in, const gcpi_planner *q)
 {
-    char name[128];
+    char name[128], help[200];
     gcp_at at = gcpi_task_at(q->p, q->least_task, in->opts.at);
-    if (q->least_slab)
-        gcpi_fail(q->p->tape, GCP_E_BUDGET, in->opts.at, "gcp_plan_make",
-                  ".budget allows %zu bytes; the least found to work is %zu%s; %s %s (%s:%d) sets it", in->opts.budget,
-                  in->state_bytes + q->least_slab,
-                  q->coarse ? " (the plan's arena had no room for all of the search: gcp_plan_arena)" : "",
-                  q->least_task < q->p->forward ? "forward of" : "backward of",
-                  gcpi_task_name(q->p, &q->p->tasks[q->least_task], name, sizeof name), gcpi_basename(at.file),
-                  at.line);
+    if (!q->least_slab) return 0;
+    gcpi_help_text(in, q->least_gradients, q->least_batch, help, sizeof help);
+    gcpi_fail(q->p->tape, GCP_E_BUDGET, in->opts.at, "gcp_plan_make",
+              ".budget allows %zu bytes; the least found to work is %zu%s; %s %.48s (%s:%d) sets it%s", in->opts.budget,
+              in->state_bytes + q->least_slab,
+              q->coarse ? " (the plan's arena had no room for all of the search: gcp_plan_arena)" : "",
+              q->least_task < q->p->forward ? "forward of" : "backward of",
+              gcpi_task_name(q->p, &q->p->tasks[q->least_task], name, sizeof name), gcpi_basename(at.file), at.line,
+              help);
     return 0;
 }
 
@@ -375,7 +407,7 @@ static int gcpi_plan_choose(gcp_plan *plan, int by_peak, gcp_arena *a)
     if (q.slab_limit && !gcpi_has(&q.kept)) return gcpi_budget_fail(in, &q);
     plan->checkpoint_bytes = in->p.training ? gcpi_checkpoint_bytes(&q) : 0;
     in->segments = GCPI_MAX(1, q.guide.segments - 1);
-    in->keep_all = q.keep_all < SIZE_MAX ? q.keep_all : 0;
+    in->keep_all = in->unfused < SIZE_MAX ? in->unfused : q.keep_all < SIZE_MAX ? q.keep_all : 0;
     in->method = q.kept.method; in->fit = q.kept.fit;
     in->planned_seconds = q.slab_limit ? q.kept.order.seconds : q.best.seconds;
     in->list.capacity = q.best.count + in->fit.moves;
@@ -386,15 +418,38 @@ static int gcpi_plan_choose(gcp_plan *plan, int by_peak, gcp_arena *a)
     return ok;
 }
 
+/* The slab of GCP_POLICY_KEEP_ALL, whose updates come last: what a plan is compared with that fuses them by itself. 0:
+   not known, for a large problem. */
+static size_t gcpi_unfused_slab(const gcpi_plan *in, int root, const gcp_target *target, gcp_arena *a)
+{
+    const gcp_arena was = *a;
+    gcp_plan_opts o = in->opts;
+    gcpi_problem p;
+    gcpi_list list;
+    gcpi_lives l;
+    size_t *live, slab = 0;
+    memset(&p, 0, sizeof p);
+    memset(&list, 0, sizeof list);
+    p.tape = in->p.tape;
+    o.policy = GCP_POLICY_KEEP_ALL; o.far = 0; o.fuse_update = 0;
+    if (gcpi_problem_make(&p, root, &o, target, a) && p.task_count <= GCPI_LARGE &&
+        (list.at = GCPI_SCRATCH(a, gcpi_instruction, p.task_count)) != NULL) {
+        list.capacity = p.task_count;
+        for (int i = 0; i < p.task_count; i++) gcpi_emit(&list, gcpi_letters[p.tasks[i].kind], i, &p.tasks[i]);
+        slab = gcpi_arrange(&p, &list, &l, &live, gcpi_fit_free(), a);
+    }
+    *a = was;
+    return slab;
+}
+
 /* The planner's list and its layout. In a large problem a layout takes longer than finding another order. There
    candidates are judged by their live peak, and only the chosen one gets a layout. If that does not fit, the search
    runs again and lays out every candidate. */
 static int gcpi_plan_by_views(gcp_plan *plan, gcpi_lives *l, size_t **live, gcp_arena *a)
 {
-    enum { LARGE = 3000 };
     gcpi_plan *in = plan->in;
     ptrdiff_t used = a->used, scratch = a->scratch;
-    for (int by_peak = in->opts.policy == GCP_POLICY_BUDGET && in->p.task_count > LARGE;; by_peak = 0) {
+    for (int by_peak = in->opts.policy == GCP_POLICY_BUDGET && in->p.task_count > GCPI_LARGE;; by_peak = 0) {
         a->used = used; a->scratch = scratch;
         if (!gcpi_plan_choose(plan, by_peak, a)) return 0;
         in->slab_bytes = gcpi_arrange(&in->p, &in->list, l, live, in->fit, a);
@@ -450,8 +505,8 @@ static int gcpi_trial_enough(const gcpi_trial *first)
     return first->made && in->planned_seconds <= in->keep_all_seconds * (1 + 3e-4);
 }
 
-/* Plans with each choice of views that is open, the default first. best: the best plan, or the least refusal. Its bound
-   holds for all of them. */
+/* Plans with each choice of views that is open, the default first; for the least budget, with the default and with all
+   copied. best: the best plan, or the least refusal. Its bound holds for all of them. */
 static void gcpi_trials(gcpi_trial *best, gcp_plan *plan, int open, gcp_arena *a)
 {
     const gcp_plan unplanned = *plan;
@@ -459,7 +514,7 @@ static void gcpi_trials(gcpi_trial *best, gcp_plan *plan, int open, gcp_arena *a
     gcpi_trial_run(best, plan, 0, a);
     double bound = best->in.bound_seconds;
     for (int copied = 1; copied < 4 && !gcpi_trial_enough(best); copied++) {
-        if (copied & ~open) continue;
+        if (copied & ~open || (plan->in->p.training && !plan->in->no_least && copied != open)) continue;
         *plan = unplanned;
         plan->in->no_least |= best->made;
         plan->in->known = best->made ? best->in.planned_seconds : 0;

@@ -5,10 +5,12 @@ static int gcpi_reportable(const gcp_plan *plan)
     return plan && plan->in && plan->generation == plan->tape->generation;
 }
 
-/* A line for each concat or slice that copies what it need not. */
-static void gcpi_copied_print(const gcpi_problem *p, gcp_writer w)
+/* How a list opens: a line where updates are fused, and one for each concat or slice that copies what it need not. */
+static void gcpi_list_opening(const gcpi_plan *in, gcp_writer w)
 {
+    const gcpi_problem *p = &in->p;
     char name[256];
+    if (in->opts.fuse_update) gcpi_say(w, "U " GCPI_LIST_FUSED "\n");
     for (int f = 0; f < p->forward && !p->names; f++) {
         const gcpi_copied *c = &p->copied[p->tasks[f].op];
         int view = gcpi_facts_of(&p->tape->ops[p->tasks[f].op]).view;
@@ -27,7 +29,7 @@ GCPI_DEF void gcp_list_print(const gcp_plan *plan, gcp_writer w)
 {
     char name[256];
     if (!gcpi_reportable(plan)) return;
-    gcpi_copied_print(&plan->in->p, w);
+    gcpi_list_opening(plan->in, w);
     for (int i = 0; i < plan->instructions; i++)
         gcpi_say(w, "%c %s\n", plan->in->list.at[i].kind,
                  gcpi_task_name(&plan->in->p, &plan->in->p.tasks[plan->in->list.at[i].task], name, sizeof name));
@@ -219,6 +221,7 @@ static void gcpi_why_reason(const gcp_plan *plan, gcp_writer w)
     const gcpi_plan *in = plan->in;
     size_t fixed = plan->state_bytes + s->inputs + s->weight_gradients;
     double share = 100.0 * (double)fixed / (double)plan->bytes;
+    char help[200];
     if (!in->p.training) return;
     if (share > 50)
         gcpi_say(w,
@@ -226,6 +229,9 @@ static void gcpi_why_reason(const gcp_plan *plan, gcp_writer w)
                  "much under every plan: "
                  "at most %.1f %% can be saved by recomputing\n",
                  share, 100 - share);
+    gcpi_help_text(in, s->weight_gradients, s->inputs + s->kept + s->recomputed + s->activation_gradients, help,
+                   sizeof help);
+    if (share > 50 && *help) gcpi_say(w, "what would help, in bytes: %s\n", help + 2);
     if (plan->reruns == 0 && in->opts.policy != GCP_POLICY_KEEP_ALL && !plan->far_bytes)
         gcpi_say(w, "why nothing is recomputed: %s\n",
                  in->opts.policy == GCP_POLICY_BUDGET ? "keeping all fits the budget"

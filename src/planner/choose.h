@@ -1,0 +1,115 @@
+/* From options to an answer: the policy runs, with what it needs in scratch. */
+
+/* Inference has only one order. Where it does not fit, less than was found is asked for until nothing is found. */
+static void gcpi_budget_inference(gcpi_planner *q)
+{
+    size_t asked = q->slab_limit;
+    gcpi_fit fit = gcpi_fit_free();
+    gcpi_budget_keep_all(q);
+    q->bound = q->m.seconds;
+    if (gcpi_has(&q->kept)) return;
+    gcpi_least_holds(q, &q->best);
+    q->least_slab = gcpi_order_slab(q, &q->best, fit);
+    for (int found = 1; found;) {
+        q->slab_limit = q->least_slab - 1;
+        gcpi_budget_keep_all(q);
+        if ((found = gcpi_has(&q->kept)) != 0) { fit = q->kept.fit; q->least_slab = gcpi_order_slab(q, &q->best, fit); }
+        gcpi_none(&q->kept);
+    }
+    q->slab_limit = asked;
+    if (q->least_slab <= asked) gcpi_keep(&q->kept, &q->best, "keep_all", fit);
+}
+
+/* As long as it helps, and the plan is far from the bound, the search goes on. */
+static void gcpi_budget_more(gcpi_planner *q)
+{
+    double before = HUGE_VAL;
+    while (!q->opts->far && gcpi_has(&q->kept) && q->kept.order.seconds > q->bound + 0.02 * q->m.seconds &&
+           q->kept.order.seconds < before - 0.003 * q->m.seconds) {
+        before = q->kept.order.seconds;
+        gcpi_budget_search(q, GCPI_ROUNDS, GCPI_ROUNDS + 1);
+    }
+}
+
+static void gcpi_policy_budget(gcpi_planner *q)
+{
+    if (!q->p->training) { gcpi_budget_inference(q); return; }
+    gcpi_budget_find(q);
+    double found = q->kept.order.seconds;
+    if (gcpi_has(&q->kept) ? gcpi_least_wanted(q) : !q->no_least) gcpi_budget_way_down(q);
+    if (q->kept.order.seconds < found) gcpi_budget_search(q, 0, GCPI_ROUNDS);          /* from that order */
+    gcpi_budget_more(q);
+    if (gcpi_has(&q->kept)) gcpi_order_copy(&q->best, &q->kept.order);
+}
+
+static const struct gcpi_policy { const char *name; void (*run)(gcpi_planner *);
+} gcpi_policies[] = { { "segments", gcpi_policy_segments }, { "keep_all", gcpi_policy_keep_all },
+                      { "uniform", gcpi_policy_uniform },   { "checkpoints", gcpi_policy_checkpoints },
+                      { "sqrt", gcpi_policy_sqrt },         { "recursive", gcpi_policy_recursive },
+                      { "cheap", gcpi_policy_cheap },       { "budget", gcpi_policy_budget } };
+
+/* How many entries a policy's orders may have. */
+static ptrdiff_t gcpi_order_capacity(const gcp_plan_opts *o, ptrdiff_t tasks, ptrdiff_t forward,
+                                     ptrdiff_t segments_deep)
+{
+    ptrdiff_t depth = GCPI_MAX(2, segments_deep + 1), runs;
+    if (o->policy == GCP_POLICY_RECURSIVE) depth = 26;
+    if (o->policy == GCP_POLICY_CHECKPOINTS && o->replay) depth = forward + 1;
+    runs = depth * forward;
+    if (o->policy == GCP_POLICY_BUDGET) runs = GCPI_MAX(runs, GCPI_MAX(8 * forward, GCPI_MIN(64 * forward, 6000)));
+    /* the least memory may take a run of all from the start for each op */
+    if (o->policy == GCP_POLICY_BUDGET && forward <= GCPI_SHORT_CHAIN)
+        runs = GCPI_MAX(runs, forward * (forward + 1) / 2);
+    if (o->far) runs += 6 * forward;
+    return tasks + runs + 1;
+}
+
+static int gcpi_planner_make(gcpi_planner *q)
+{
+    const gcpi_problem *p = q->p;
+    int depth = 0;
+    for (int i = 0; i < p->tape->segment_count; i++) depth = GCPI_MAX(depth, p->tape->segments[i].depth);
+    ptrdiff_t capacity = gcpi_order_capacity(q->opts, p->task_count, p->forward, depth);
+    if (capacity > INT32_MAX / 4) return 0;
+    q->list.capacity = capacity;
+    q->list.at = GCPI_SCRATCH(q->a, gcpi_instruction, capacity);
+    q->front = gcpi_round(p->numbers, p->target.align);
+    q->layout = GCPI_LAYOUT_WORK; q->kept.fit = gcpi_fit_free();
+    int ok = q->list.at && gcpi_model_make(&q->m, p, q->a) && gcpi_choice_make(q, &q->now) &&
+             gcpi_choice_make(q, &q->guide) && (!q->opts->far || gcpi_far_make(q, (int)capacity));
+    gcpi_order *const orders[] = { &q->trial, &q->best, &q->kept.order, &q->loose.order };
+    for (int i = 0; ok && i < 4; i++) ok = gcpi_order_make(orders[i], (int)capacity, q->a);
+    gcpi_none(&q->kept); gcpi_none(&q->loose);
+    return ok;
+}
+
+/* The slab of keep-all, to compare with. In large problems (by_peak) a budget's search has no time for layouts. */
+static void gcpi_keep_all_slab(gcpi_planner *q)
+{
+    q->keep_all = SIZE_MAX;
+    if (!q->by_peak && gcpi_order_of(q, &q->now, &q->trial))
+        q->keep_all = gcpi_order_slab(q, &q->trial, gcpi_fit_free());
+    gcpi_choice_clear(q);
+}
+
+/* Runs the policy; SQRT, RECURSIVE and CHEAP answer with keep-all where that is smaller. 0: not enough arena. */
+static int gcpi_choose(gcpi_planner *q)
+{
+    gcp_policy policy = q->p->training || q->opts->policy == GCP_POLICY_BUDGET ? q->opts->policy : GCP_POLICY_KEEP_ALL;
+    if (!gcpi_planner_make(q)) return 0;
+    if (q->opts->far_only) memset(q->m.again, 0, (size_t)q->p->task_count);
+    gcpi_choice_clear(q);
+    if (!gcpi_guides(q)) return 0;
+    gcpi_keep_all_slab(q);
+    gcpi_policies[policy].run(q);
+    if (policy < GCP_POLICY_SQRT || policy == GCP_POLICY_BUDGET || q->out_of_memory)
+        return !q->out_of_memory && q->found;
+    gcpi_choice_clear(q);
+    if (gcpi_order_of(q, &q->now, &q->trial) &&
+        (!q->found || q->keep_all <= gcpi_order_slab(q, &q->best, gcpi_fit_free()))) {
+        q->found = 1;
+        gcpi_order_copy(&q->best, &q->trial);
+        gcpi_choice_copy(q->p, &q->guide, &q->now);
+    }
+    return !q->out_of_memory && q->found;
+}
