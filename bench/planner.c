@@ -10,7 +10,8 @@
        planner [--graph FILE]... [--shares 1/2,1/4] [--effort quick|default|thorough] [--out FOLDER] [--growth 0]
                [--layered SEEDS]
 
-   --layered also plans random layered graphs, for shares of their peak and for the least budget; gcp alone, layered.csv.
+   --layered also plans random layered graphs, for shares of their peak and for the least budget: gcp alone, in
+   layered.csv.
 
    Exit status 1: a method was faster than gcp somewhere, or the comparison could not be made. */
 #define _POSIX_C_SOURCE 199309L

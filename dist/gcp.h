@@ -8548,8 +8548,8 @@ enum { GCPI_LAYOUT_WORK = 3000000, GCPI_LAYOUT_RUN = 64,
        GCPI_MOST_MOVES = 8, GCPI_MOVES_LARGE = 3000 };
 
 /* What a layout must achieve. enough: bytes that the slab may have, or 0: as few as can be found; work: how many placed
-   buffers may be looked at where there are 250 tasks, more or fewer where there are; moves: how many at most. The same list
-   and fit give the same layout; another fit may fail where this one did not. */
+   buffers may be looked at where there are 250 tasks, more or fewer where there are; moves: how many at most. The same
+   list and fit give the same layout; another fit may fail where this one did not. */
 typedef struct gcpi_fit { size_t enough; double work; int moves; } gcpi_fit;
 static gcpi_fit gcpi_fit_of(size_t enough, double work, int moves)
 {
