@@ -494,7 +494,7 @@ typedef struct gcp_plan_opts {
     int fuse_update GCPI_Z;                 /* 1: update each weight as soon as its gradient is finished, which frees
                                                the gradient: same bits. GCP_POLICY_BUDGET does so by itself where
                                                nothing can tell: no clip_norm, no accumulation, no hooks; GCP_NEVER
-                                               forbids it */
+                                               forbids it, GCP_ZERO too */
     int accumulate GCPI_Z;                  /* micro-batches per update, a gcp_step each; gradients are averaged; .lr
                                                counts in the last one */
     int no_groups GCPI_Z;                   /* fuse no ops into groups: same bits, more passes over memory */

@@ -497,7 +497,7 @@ typedef struct gcp_plan_opts {
     int fuse_update GCPI_Z;                 /* 1: update each weight as soon as its gradient is finished, which frees
                                                the gradient: same bits. GCP_POLICY_BUDGET does so by itself where
                                                nothing can tell: no clip_norm, no accumulation, no hooks; GCP_NEVER
-                                               forbids it */
+                                               forbids it, GCP_ZERO too */
     int accumulate GCPI_Z;                  /* micro-batches per update, a gcp_step each; gradients are averaged; .lr
                                                counts in the last one */
     int no_groups GCPI_Z;                   /* fuse no ops into groups: same bits, more passes over memory */
@@ -6760,8 +6760,8 @@ static int gcpi_gradient_alias(gcpi_problem *p, int o, int i)
     const gcpi_op *op = &t->ops[o];
     int x = t->tensor_count + gcpi_edge(t, op, i), y = t->tensor_count + op->out;
     if (!(op->row->flags & GCP_FLAG_GRAD_VIEW) || t->tensors[gcpi_edge(t, op, i)].kind == GCPI_PARAMETER) return 0;
-    if (p->copied[o].gradients >> i & 1) return 0;
-    int whole = gcpi_facts_of(op).view == GCPI_VIEW_WHOLE;
+    int whole = gcpi_facts_of(op).view == GCPI_VIEW_WHOLE, joined = gcpi_facts_of(op).view == GCPI_VIEW_JOINED;
+    if (joined && p->copied[o].gradients >> i & 1) return 0;
     if (whole ? !gcpi_is_dense(p, y) : !gcpi_takes_pitch(p, x, p->items[y].pitch)) return 0;
     for (int k = 0; k < op->inputs; k++) if (k != i && gcpi_edge(t, op, k) == gcpi_edge(t, op, i)) return 0;
     gcpi_item trial = p->items[x];
@@ -6956,6 +6956,7 @@ static int gcpi_costs_apply(gcpi_problem *p, const gcp_plan_opts *opts, gcp_aren
 {
     ptrdiff_t scratch = a->scratch;
     int lines = 1, count = 0, line = 0;
+    p->costed = 0;
     for (const char *c = opts->costs; *c; c++) lines += *c == '\n';
     uint64_t *hash = GCPI_SCRATCH(a, uint64_t, lines);
     double *seconds = GCPI_SCRATCH(a, double, lines);
@@ -7307,9 +7308,9 @@ static void gcpi_views_place(gcpi_problem *p)
     gcpi_views_forget(p);
     for (int k = 0; k < p->task_count; k++) {
         gcpi_task *task = &p->tasks[k];
-        const gcpi_op *op = &p->tape->ops[task->op];
         int back = task->kind == GCPI_TASK_BACKWARD;
         if (task->kind != GCPI_TASK_FORWARD && !back) continue;
+        const gcpi_op *op = &p->tape->ops[task->op];
         if (back) gcpi_backward_views(p, task);
         else task->free = task->ops == 1 && op->row->flags & GCP_FLAG_VIEW && gcpi_forward_views(p, op);
         gcpi_task_in_place(p, task, op);
@@ -7822,6 +7823,7 @@ typedef struct gcpi_scheduler {
     unsigned char *listed;            /* per forward task: it is in held */
     int *held, held_count;            /* forward tasks with resident outputs that may be dropped */
     int *last, *entered, entry, here; /* per item: the last backward task that uses it; per segment: its last entry */
+    int *rank, *size;                 /* per segment: its place in preorder; how many segments it holds, itself too */
 } gcpi_scheduler;
 
 static void gcpi_emit(gcpi_list *list, int kind, int task, const gcpi_task *t)
@@ -7844,10 +7846,25 @@ static int gcpi_common(const gcpi_choice *c, int a, int b)        /* least commo
     return a;
 }
 
-static int gcpi_holds(const gcpi_choice *c, int segment, int inner)
+/* Ranks segments, so that gcpi_holds takes no walk through the tree. Parents come before children. next: scratch. */
+static void gcpi_segments_rank(gcpi_scheduler *s, int *next)
 {
-    while (c->depth[inner] > c->depth[segment]) inner = c->parent[inner];
-    return inner == segment;
+    const gcpi_choice *c = s->c;
+    for (int i = 0; i < c->segments; i++) s->size[i] = 1;
+    for (int i = c->segments - 1; i > 0; i--) s->size[c->parent[i]] += s->size[i];
+    s->rank[0] = 0;
+    next[0] = 1;
+    for (int i = 1; i < c->segments; i++) {
+        s->rank[i] = next[c->parent[i]];
+        next[c->parent[i]] += s->size[i];
+        next[i] = s->rank[i] + 1;
+    }
+}
+
+static int gcpi_holds(const gcpi_scheduler *s, int segment, int inner)
+{
+    int at = s->rank[inner] - s->rank[segment];
+    return at >= 0 && at < s->size[segment];
 }
 
 /* The outputs of one op stay together: running it again for one writes the others, too. 1: something changed. */
@@ -7895,7 +7912,7 @@ static void gcpi_homes(gcpi_scheduler *s)
 
 static int gcpi_stays(const gcpi_scheduler *s, int item, int segment)
 {
-    return s->mode[item] == GCPI_STORE || gcpi_holds(s->c, s->home[item], segment);
+    return s->mode[item] == GCPI_STORE || gcpi_holds(s, s->home[item], segment);
 }
 
 /* Drops resident items whose home does not hold the segment (all: all that are not stored). It looks at held from index
@@ -7938,12 +7955,12 @@ static int gcpi_enter_segment(gcpi_scheduler *s, int task, int f, int *low, int 
 {
     const gcpi_problem *p = s->p;
     int here = s->here, c = s->c->segment[f], marked = 0;
-    if (gcpi_holds(s->c, c, here)) return 0;
-    while (!gcpi_holds(s->c, s->c->parent[c], here)) c = s->c->parent[c];
+    if (gcpi_holds(s, c, here)) return 0;
+    while (!gcpi_holds(s, s->c->parent[c], here)) c = s->c->parent[c];
     if (s->entered[c] == s->entry) return 0;
     s->entered[c] = s->entry;
     for (int side = -1; side <= 1; side += 2)
-        for (int g = f; g >= 0 && g < p->forward && gcpi_holds(s->c, c, s->c->segment[g]); g += side)
+        for (int g = f; g >= 0 && g < p->forward && gcpi_holds(s, c, s->c->segment[g]); g += side)
             for (int k = 0; k < p->tasks[g].count; k++) {
                 const gcpi_operand *o = &p->operands[p->tasks[g].operands + k];
                 if (o->mode == GCPI_READ || s->resident[o->item] || s->last[o->item] < task ||
@@ -8022,13 +8039,19 @@ static int gcpi_schedule(const gcpi_problem *p, const gcpi_choice *c, gcpi_list 
     s.held = GCPI_SCRATCH(a, int, p->forward + 1);
     s.last = GCPI_SCRATCH(a, int, p->item_count);
     s.entered = GCPI_SCRATCH(a, int, c->segments + 1);
+    s.rank = GCPI_SCRATCH(a, int, c->segments + 1);
+    s.size = GCPI_SCRATCH(a, int, c->segments + 1);
+    int *next = GCPI_SCRATCH(a, int, c->segments + 1);
     list->count = 0; list->rerun_flops = list->seconds = 0;
-    if (!s.home || !s.mode || !s.resident || !s.need || !s.listed || !s.held || !s.last || !s.entered) return 0;
+    if (!s.home || !s.mode || !s.resident || !s.need || !s.listed || !s.held || !s.last || !s.entered ||
+        !s.rank || !s.size || !next)
+        return 0;
+    gcpi_segments_rank(&s, next);
     gcpi_homes(&s);
     for (int f = 0; f < p->forward; f++) gcpi_emit(list, 'F', f, &p->tasks[f]);
     int last = p->forward ? c->segment[p->forward - 1] : 0;
     for (int i = 0; i < p->item_count; i++) {
-        int at_home = c->replay ? s.home[i] == 0 : gcpi_holds(c, s.home[i], last);
+        int at_home = c->replay ? s.home[i] == 0 : gcpi_holds(&s, s.home[i], last);
         s.resident[i] = s.mode[i] == GCPI_STORE || (s.mode[i] == GCPI_AUTO && at_home);
         if (!c->replay && s.resident[i] && s.mode[i] != GCPI_STORE && s.home[i] && p->items[i].producer >= 0)
             gcpi_hold(&s, p->items[i].producer);
@@ -8109,15 +8132,24 @@ static uint64_t gcpi_copied_inputs(const gcpi_lines *l, const char *text, int in
     return bits;
 }
 
+/* Where the numbers begin with which a line ends, a space before each: a name may hold spaces, too. */
+static char *gcpi_numbers_after(char *name)
+{
+    char *numbers = name + strlen(name);
+    for (char *s = numbers;; numbers = --s) {
+        while (s > name && s[-1] >= '0' && s[-1] <= '9') s--;
+        if (s == numbers || s == name || s[-1] != ' ') return numbers;
+    }
+}
+
 /* Takes over one line 'C NAME INPUTS...': in this plan the concat or slice NAME copies these inputs. Or 'C gradient of
    NAME INPUTS...': backward of the concat copies their gradients. */
 static int gcpi_copied_line(gcpi_problem *p, gcpi_lines *l)
 {
     static const char gradient[] = "gradient of ";
     int back = !strncmp(l->name, gradient, sizeof gradient - 1), task;
-    char *name = l->name + (back ? sizeof gradient - 1 : 0), *inputs = strchr(name, ' ');
-    char first = inputs ? *inputs : 0;
-    if (inputs) *inputs = 0;
+    char *name = l->name + (back ? sizeof gradient - 1 : 0), *inputs = gcpi_numbers_after(name), first = *inputs;
+    *inputs = 0;
     task = p->names ? -1 : gcpi_list_find(p, 'F', name, 0);
     int view = task < 0 ? GCPI_VIEW_NONE : gcpi_facts_of(&p->tape->ops[p->tasks[task].op]).view;
     if (view != GCPI_VIEW_JOINED && (view != GCPI_VIEW_PART || back)) {
@@ -8125,10 +8157,10 @@ static int gcpi_copied_line(gcpi_problem *p, gcpi_lines *l)
                  name);
         return 0;
     }
-    if (inputs) *inputs = first;
+    *inputs = first;
     const gcp_tape *t = p->tape;
     int op = p->tasks[task].op;
-    uint64_t bits = gcpi_copied_inputs(l, inputs ? inputs : "", t->ops[op].inputs);
+    uint64_t bits = gcpi_copied_inputs(l, inputs, t->ops[op].inputs);
     *(back ? &p->copied[op].gradients : &p->copied[op].values) |= bits;
     return bits != 0;
 }
@@ -8426,8 +8458,10 @@ static void gcpi_skyline_ready(gcpi_skyline *s)
     memset(s->begin, 0, (size_t)(s->sections + 3) * sizeof *s->begin);
     for (int b = 0; b < s->count; b++) {
         s->begin[s->all[b].first + 2]++;
-        for (int t = s->all[b].first; t <= s->all[b].last; t++) s->load[t] += gcpi_round(s->all[b].bytes, s->align);
+        s->load[s->all[b].first] += gcpi_round(s->all[b].bytes, s->align);
+        s->load[s->all[b].last + 1] -= gcpi_round(s->all[b].bytes, s->align);       /* may wrap; the sums do not */
     }
+    for (int t = 1; t < s->sections; t++) s->load[t] += s->load[t - 1];
     for (int t = 2; t <= s->sections; t++) s->begin[t + 1] += s->begin[t];
     for (int b = 0; b < s->count; b++) s->order[s->begin[s->all[b].first + 1]++] = b;
     for (int b = 0; b < s->count; b++) {
@@ -8451,8 +8485,12 @@ static void gcpi_skyline_step(gcpi_skyline *s, int first, int last, size_t heigh
 static void gcpi_skyline_begin(gcpi_skyline *s, double noise)
 {
     memcpy(s->rest, s->load, (size_t)s->sections * sizeof *s->rest);
-    for (int t = 0; t < s->sections; t++) { s->start[t] = s->end[t] = t; s->height[t] = s->ground[t]; }
-    for (int t = 1; t < s->sections; t++) gcpi_skyline_step(s, t, t, s->ground[t]);
+    memcpy(s->height, s->ground, (size_t)s->sections * sizeof *s->height);
+    for (int t = s->sections - 1; t >= 0; t--) {
+        int merged = t + 1 < s->sections && s->ground[t] == s->ground[t + 1];
+        s->end[t] = merged ? s->end[t + 1] : t;
+        s->start[s->end[t]] = t;
+    }
     for (int b = 0; b < s->count; b++) {
         gcpi_rectangle *x = &s->all[b];
         x->done = 0;
@@ -10035,27 +10073,31 @@ static void gcpi_policy_cheap(gcpi_planner *q)
 
 /* The user's segments. What follows the last one (the loss) belongs to the root, or to that segment, which then need
    not run again; both are tried. */
-static void gcpi_policy_segments(gcpi_planner *q)
+static int gcpi_segments_choose(gcpi_planner *q, int tail)          /* 1: there are segments */
 {
     const gcpi_problem *p = q->p;
     const gcp_tape *t = p->tape;
-    int segmented = 0;
-    for (int tail = 0; tail < 2; tail++) {
-        int last = 0;
-        gcpi_choice_clear(q);
-        q->now.segments = t->segment_count;
-        for (int s = 0; s < t->segment_count; s++) {
-            q->now.parent[s] = t->segments[s].parent;
-            q->now.depth[s] = t->segments[s].depth;
-        }
-        for (int f = 0; f < p->forward; f++) {
-            q->now.segment[f] = p->tasks[f].segment;
-            segmented |= p->tasks[f].segment;
-        }
-        for (int f = p->forward - 1; tail && f >= 0 && !last; f--) last = p->tasks[f].segment;
-        for (int f = p->forward - 1; last && f >= 0 && !p->tasks[f].segment; f--) q->now.segment[f] = last;
+    int segmented = 0, last = 0;
+    gcpi_choice_clear(q);
+    q->now.segments = t->segment_count;
+    for (int s = 0; s < t->segment_count; s++) {
+        q->now.parent[s] = t->segments[s].parent;
+        q->now.depth[s] = t->segments[s].depth;
+    }
+    for (int f = 0; f < p->forward; f++) {
+        q->now.segment[f] = p->tasks[f].segment;
+        segmented |= p->tasks[f].segment;
+    }
+    for (int f = p->forward - 1; tail && f >= 0 && !last; f--) last = p->tasks[f].segment;
+    for (int f = p->forward - 1; last && f >= 0 && !p->tasks[f].segment; f--) q->now.segment[f] = last;
+    return segmented;
+}
+
+static void gcpi_policy_segments(gcpi_planner *q)
+{
+    for (int tail = 0, segmented = 1; tail < 2 && segmented; tail++) {
+        segmented = gcpi_segments_choose(q, tail);
         gcpi_try(q);
-        if (!segmented) break;
     }
 }
 
@@ -11433,7 +11475,7 @@ static int gcpi_exact_search(gcpi_exact *x, size_t limit, gcpi_order *out)
 
 /* ==== src/planner/budget.h ==== */
 
-/* GCP_POLICY_BUDGET itself: the portfolio of candidates, the bound, and the least budget where nothing fits. */
+/* GCP_POLICY_BUDGET itself: the portfolio of candidates, and the bound. */
 
 /* The order that keeps what the cut at this price (seconds per byte) keeps. 0: its bytes do not fit. */
 static int gcpi_cut_order(gcpi_planner *q, gcpi_cut *c, double price)
@@ -11786,7 +11828,7 @@ static void gcpi_budget_find(gcpi_planner *q)
    looked for, from keep-all down. The way does not depend on the budget that was asked for: what fits on it is a
    candidate, and if nothing does, the least slab on it is what the refusal names. A greater effort first goes the way
    of the lesser ones, then further. */
-typedef struct gcpi_least { gcpi_order order, path; size_t slab, floor; gcpi_fit fit; } gcpi_least;
+typedef struct gcpi_least { gcpi_order order, path; size_t slab, floor; } gcpi_least;
 
 /* Whether nothing fits yet, or what does is so far from the bound that the way down may pass a faster order. */
 static int gcpi_least_wanted(const gcpi_planner *q)
@@ -11804,7 +11846,10 @@ static size_t gcpi_least_slab(gcpi_planner *q, size_t most, gcpi_order *found, g
     if (!o || !o->valid || q->front + o->peak > gcpi_round(most, q->p->target.align)) return SIZE_MAX;
     size_t slab = gcpi_order_slab(q, o, fit);
     if (fit.enough && slab > fit.enough) return SIZE_MAX;
-    if (slab <= q->slab_limit && o->seconds < q->kept.order.seconds) gcpi_keep(&q->kept, o, "least", fit);
+    if (slab <= q->slab_limit && o->seconds + q->moving < q->kept.order.seconds) {
+        gcpi_keep(&q->kept, o, "least", fit);
+        q->kept.order.seconds += q->moving;
+    }
     return slab;
 }
 
@@ -11814,7 +11859,7 @@ static int gcpi_least_offer(gcpi_planner *q, gcpi_least *least, gcpi_order *foun
     const gcpi_order *o;
     size_t slab = gcpi_least_slab(q, GCPI_MAX(least->slab, q->slab_limit), found, fit, &o);
     if (slab < least->slab || (slab == least->slab && o->seconds < least->order.seconds)) {
-        least->slab = slab; least->fit = fit;
+        least->slab = slab;
         gcpi_order_copy(&least->order, o);
     }
     return !gcpi_least_wanted(q);
@@ -11962,19 +12007,21 @@ static void gcpi_least_find(gcpi_planner *q, gcpi_least *least)
 static void gcpi_least_holds(gcpi_planner *q, const gcpi_order *o)
 {
     const gcpi_problem *p = q->p;
+    ptrdiff_t scratch = q->a->scratch;
     gcpi_lives l;
     size_t *live;
     q->least_gradients = q->least_batch = 0;
     for (int i = o->peak_at; (q->least_task = gcpi_code_task(o, i)) >= p->task_count;) i++;
     gcpi_list_of(p, o, &q->list);
-    if (p->names || !gcpi_lives_make(p, &q->list, &l, &live, q->a)) return;
-    for (int b = 0; b < l.buffer_count; b++) {
+    int made = !p->names && gcpi_lives_make(p, &q->list, &l, &live, q->a);
+    for (int b = 0; made && b < l.buffer_count; b++) {
         const gcpi_buffer *x = &l.buffers[b];
         const gcpi_item *item = &p->items[x->root];
         if (x->joined >= 0 || x->first > l.peak_at || x->last < l.peak_at) continue;
         int weight = item->kind == GCPI_GRADIENT_ITEM && p->tape->tensors[item->tensor].kind == GCPI_PARAMETER;
         *(weight ? &q->least_gradients : &q->least_batch) += x->bytes;
     }
+    q->a->scratch = scratch;
 }
 
 static void gcpi_budget_least(gcpi_planner *q)
@@ -12085,19 +12132,36 @@ static ptrdiff_t gcpi_order_capacity(const gcp_plan_opts *o, ptrdiff_t tasks, pt
     return tasks + runs + 1;
 }
 
-static int gcpi_planner_make(gcpi_planner *q)
+/* What the orders of this problem need. Deep segments could run again as often as they are deep, but rarely do: theirs
+   are counted. Needs q->now. */
+static ptrdiff_t gcpi_planner_capacity(gcpi_planner *q)
 {
+    enum { DEEP = 8 };
     const gcpi_problem *p = q->p;
     int depth = 0;
     for (int i = 0; i < p->tape->segment_count; i++) depth = GCPI_MAX(depth, p->tape->segments[i].depth);
-    ptrdiff_t capacity = gcpi_order_capacity(q->opts, p->task_count, p->forward, depth);
-    if (capacity > INT32_MAX / 4) return 0;
+    ptrdiff_t capacity = gcpi_order_capacity(q->opts, p->task_count, p->forward, GCPI_MIN(depth, DEEP));
+    for (int tail = 0; tail < 2 && depth > DEEP; tail++) {
+        gcpi_list count;
+        memset(&count, 0, sizeof count);
+        gcpi_segments_choose(q, tail);
+        if (!gcpi_schedule(p, &q->now, &count, q->a)) return 0;
+        capacity = GCPI_MAX(capacity, count.count + 1);
+    }
+    return capacity;
+}
+
+static int gcpi_planner_make(gcpi_planner *q)
+{
+    const gcpi_problem *p = q->p;
+    if (!gcpi_choice_make(q, &q->now) || !gcpi_choice_make(q, &q->guide)) return 0;
+    ptrdiff_t capacity = gcpi_planner_capacity(q);
+    if (capacity <= 0 || capacity > INT32_MAX / 4) return 0;
     q->list.capacity = capacity;
     q->list.at = GCPI_SCRATCH(q->a, gcpi_instruction, capacity);
     q->front = gcpi_round(p->numbers, p->target.align);
     q->layout = GCPI_LAYOUT_WORK; q->kept.fit = gcpi_fit_free();
-    int ok = q->list.at && gcpi_model_make(&q->m, p, q->a) && gcpi_choice_make(q, &q->now) &&
-             gcpi_choice_make(q, &q->guide) && (!q->opts->far || gcpi_far_make(q, (int)capacity));
+    int ok = q->list.at && gcpi_model_make(&q->m, p, q->a) && (!q->opts->far || gcpi_far_make(q, (int)capacity));
     gcpi_order *const orders[] = { &q->trial, &q->best, &q->kept.order, &q->loose.order };
     for (int i = 0; ok && i < 4; i++) ok = gcpi_order_make(orders[i], (int)capacity, q->a);
     gcpi_none(&q->kept); gcpi_none(&q->loose);
@@ -12314,6 +12378,7 @@ static int gcpi_plan_options_ok(gcp_tape *t, gcp_plan_opts *o)
 {
     int *const flags[] = { &o->balance, &o->replay, &o->far_only, &o->inference, &o->nesterov, &o->fuse_update,
                            &o->no_groups, &o->check };
+    if (o->fuse_update == GCP_ZERO) o->fuse_update = GCP_NEVER;
     for (size_t i = 0; i < sizeof flags / sizeof *flags; i++) *flags[i] = gcpi_integer(*flags[i]);
     if ((int)o->policy < 0 || o->policy > GCP_POLICY_BUDGET) return gcpi_plan_bad(t, o, "unknown .policy");
     if ((int)o->effort < 0 || o->effort > GCP_EFFORT_THOROUGH) return gcpi_plan_bad(t, o, "unknown .effort");
@@ -12577,7 +12642,7 @@ static size_t gcpi_unfused_slab(const gcpi_plan *in, int root, const gcp_target 
         for (int i = 0; i < p.task_count; i++) gcpi_emit(&list, gcpi_letters[p.tasks[i].kind], i, &p.tasks[i]);
         slab = gcpi_arrange(&p, &list, &l, &live, gcpi_fit_free(), a);
     }
-    *a = was;
+    a->used = was.used; a->scratch = was.scratch;
     return slab;
 }
 
@@ -12645,7 +12710,7 @@ static int gcpi_trial_enough(const gcpi_trial *first)
 }
 
 /* Plans with each choice of views that is open, the default first; for the least budget, with the default and with all
-   copied. best: the best plan, or the least refusal. Its bound holds for all of them. */
+   copied. best: the best plan, or the least refusal. Its bound holds for these choices. */
 static void gcpi_trials(gcpi_trial *best, gcp_plan *plan, int open, gcp_arena *a)
 {
     const gcp_plan unplanned = *plan;
@@ -12672,6 +12737,7 @@ static int gcpi_plan_search(gcp_plan *plan, gcpi_lives *l, size_t **live, gcp_ar
     gcp_tape *t = plan->tape;
     const gcp_plan unplanned = *plan;
     int open = gcpi_views_open(&in->p);
+    double bound = HUGE_VAL;
     gcpi_trial best;
     if (!open) return gcpi_plan_by_views(plan, l, live, a);
     for (int least = 0; least < 2; least++) {
@@ -12679,6 +12745,7 @@ static int gcpi_plan_search(gcp_plan *plan, gcpi_lives *l, size_t **live, gcp_ar
         in->no_least = !least;
         in->known = 0;
         gcpi_trials(&best, plan, open, a);
+        best.in.bound_seconds = bound = GCPI_MIN(bound, best.in.bound_seconds);
         if (best.made || in->opts.policy != GCP_POLICY_BUDGET) break;
     }
     *plan = best.plan; *in = best.in;
@@ -13051,7 +13118,6 @@ static int gcpi_plan_steps(gcp_plan *plan, int root, gcp_arena *a)
     in->p.tape = t;
     in->slots = gcpi_slots_of(&in->opts);
     if (gcpi_trouble(t, &target, in->opts.at, "gcp_plan_make")) return 0;
-    in->unfused = in->opts.fuse_update == GCPI_FUSED_ITSELF ? gcpi_unfused_slab(in, root, &target, a) : SIZE_MAX;
     if (!gcpi_problem_make(&in->p, root, &in->opts, &target, a) || !gcpi_customs_run_on(&in->p) ||
         !gcpi_plan_addressable(in))
         return 0;
@@ -13060,6 +13126,7 @@ static int gcpi_plan_steps(gcp_plan *plan, int root, gcp_arena *a)
                              "the loss depends on no parameter that trains and on no input with gcp_want_grad");
     if (!gcpi_policy_fits(t, &in->opts, in->p.units)) return 0;
     in->state_bytes = gcpi_round(gcpi_state_with(t, &plan->in, 1), in->p.target.align);
+    in->unfused = in->opts.fuse_update == GCPI_FUSED_ITSELF ? gcpi_unfused_slab(in, root, &target, a) : SIZE_MAX;
     in->slot_bytes = in->state_bytes - gcp_state_bytes(t, GCP_OPTIMIZER_NONE);
     return gcpi_plan_finish(plan, a);
 }
@@ -13230,12 +13297,12 @@ static size_t gcpi_arena_of(const gcp_tape *t, const gcp_plan_opts *o, const gcp
         (n->listed + n->items) * (sizeof(gcpi_value) + sizeof(gcpi_buffer) + 2 * sizeof(gcpi_spot) + 5 * sizeof(int) +
                                   2 * sizeof(size_t) + sizeof(gcpi_placed) + sizeof(gcpi_plan_buffer) +
                                   sizeof(gcpi_rectangle));
-    size_t lists = n->list * (2 * sizeof(gcpi_instruction) + 6 * sizeof(size_t) + 9 * sizeof(int) + sizeof(double));
+    size_t lists = n->list * (4 * sizeof(gcpi_instruction) + 6 * sizeof(size_t) + 9 * sizeof(int) + sizeof(double));
     size_t choice = 2 * (n->items + (n->forward + 4) * 5 * sizeof(int) + 2 * (size_t)t->segment_count * sizeof(int));
     size_t model = n->items * (6 * sizeof(int) + sizeof(size_t) + 2) +
                    n->tasks * (6 * sizeof(int) + 3 * sizeof(size_t) + 2) + 2 * n->operands * sizeof(int);
     size_t search = (n->items * 4 + n->forward * 4 + n->operands) * 2 * sizeof(size_t) +
-                    (4 * n->forward + 4 * n->items + 2 * (size_t)t->segment_count) * sizeof(int);
+                    (10 * n->forward + 4 * n->items + 5 * (size_t)t->segment_count) * sizeof(int);
     size_t far =
         o->far ? n->list * (4 * sizeof(int) + sizeof(size_t) + sizeof(double)) + n->items * 7 * sizeof(int) : 0;
     return sizeof(gcpi_plan) + problem + lives + lists + choice + model + search + far +

@@ -176,7 +176,7 @@ static void more_edits(void)
     CHECK_NEAR(losses(&other), want, 0);
 }
 
-/* Deleting every R leaves keep-all: the least instructions, the same bits. */
+/* Deleting every R, and every C, leaves keep-all: the least instructions, the same bits. */
 static void no_reruns(void)
 {
     for (int which = 0; which < 3; which++) {
@@ -186,7 +186,8 @@ static void no_reruns(void)
         print(&plan, printed);
         size_t n = 0;
         for (char *s = printed; *s; s += line_length(s))
-            if (*s != 'R') n += (size_t)snprintf(edited + n, sizeof edited - n, "%.*s", (int)line_length(s), s);
+            if (*s != 'R' && *s != 'C')
+                n += (size_t)snprintf(edited + n, sizeof edited - n, "%.*s", (int)line_length(s), s);
         gcp_plan other = use_list(which);
         CHECK(other.in && other.reruns == 0 && other.bytes == keep.bytes && other.instructions == keep.instructions);
         CHECK_NEAR(losses(&other), want, 0);
@@ -309,7 +310,7 @@ static void fused(void)
         CHECK_NEAR(losses(&plan), want, 0);
         record(which);
         gcp_plan read = gcp_plan_make(loss, .list = printed, .optimizer = GCP_OPTIMIZER_SGD);
-        CHECK(read.in && read.bytes == plan.bytes);
+        CHECK(read.in && read.bytes <= plan.bytes);          /* with that budget fewer bytes were of no use */
         print(&read, again);
         CHECK_TEXT(again, printed);
         CHECK_NEAR(losses(&read), want, 0);
@@ -340,7 +341,7 @@ static void wrong_copies(void)
 {
     REFUSED(ONLY("# a comment\nC mix[1]/concat[0] 0 2\n"), 2, "line 2: which inputs? 0 to 1");
     REFUSED(ONLY("C mix[1]/concat[0]\n"), 2, "line 1: which inputs? 0 to 1");
-    REFUSED(ONLY("C mix[1]/concat[0] x\n"), 2, "line 1: which inputs? 0 to 1");
+    REFUSED(ONLY("C mix[1]/concat[0] x\n"), 2, "line 1: no concat or slice 'mix[1]/concat[0] x' in this network");
     REFUSED(ONLY("C mix[1]/concat[0] 99999999999999999999\n"), 2, "line 1: which inputs? 0 to 1");
     REFUSED(ONLY("C mix[1]/gelu[0] 0\n"), 2, "line 1: no concat or slice 'mix[1]/gelu[0]' in this network");
     REFUSED(ONLY("C gradient of mix[1]/gelu[0] 0\n"), 2, "line 1: no concat 'mix[1]/gelu[0]' in this network");

@@ -811,7 +811,8 @@ static void cost_tables(void)
             CHECK(plan.costed > plan.in->p.task_count / 2 && keep > measured / 4 && keep < measured * 4);
             gcp_plan fit = gcp_plan_make(loss, .policy = GCP_POLICY_BUDGET, .budget = plan.bytes * 8 / 10,
                                          .optimizer = GCP_OPTIMIZER_SGD, .costs = table);
-            CHECK(fit.in && fit.bytes <= plan.bytes * 8 / 10 && fit.keep_all_seconds == keep);
+            CHECK(fit.in && fit.bytes <= plan.bytes * 8 / 10);
+            CHECK_NEAR(fit.keep_all_seconds, keep, 1e-12 * keep);              /* updates in another order */
         } else CHECK(plan.costed < plan.in->p.task_count / 2);
         CHECK(gcp_plan_make(loss, .costs = "# comment\nforward conv2d slow\n").in == NULL &&
               gcp_error_code(tape) == GCP_E_ARGUMENT &&

@@ -72,9 +72,37 @@ static void misuse(void)
     CHECK(gcp_error(net) == NULL);
 }
 
+static gcp_tensor nest(gcp_tape *net, gcp_tensor x, int depth)
+{
+    if (depth) GCP_SEGMENT(net, "level") x = nest(net, gcp_tanh(x), depth - 1);
+    return x;
+}
+
+/* A thousand segments, each in the one before: a short plan in a small arena, and the same loss. */
+static void deep(void)
+{
+    enum { DEPTH = 1000 };
+    static unsigned char tape_memory[4 << 20], plan_memory[4 << 20], step_memory[1 << 20];
+    double loss[2];
+    for (int policy = GCP_POLICY_SEGMENTS; policy <= GCP_POLICY_KEEP_ALL; policy++) {
+        arena = gcp_arena_from(tape_memory, sizeof tape_memory);
+        gcp_arena own = gcp_arena_from(plan_memory, sizeof plan_memory);
+        gcp_tape *net = gcp_tape_make(&arena, .ops = DEPTH + 8, .segments = DEPTH + 8);
+        gcp_tensor x = gcp_input(net, "x", GCP_SHAPE(1, 4), .want_grad = 1);
+        gcp_plan plan = gcp_plan_make(gcp_mean(nest(net, x, DEPTH)), .policy = (gcp_policy)policy, .arena = &own);
+        CHECK(plan.in && plan.instructions < 4 * DEPTH);
+        CHECK(gcp_bind(&plan, step_memory, sizeof step_memory) == GCP_OK);
+        gcp_write(&plan, x, ((float[]) { 0.1f, -0.4f, 0.9f, 2.0f }));
+        loss[policy] = gcp_step(&plan);
+        if (gcp_error(net)) fprintf(stderr, "%s\n", gcp_error(net));
+    }
+    CHECK(loss[0] > 0 && loss[0] == loss[1]);
+}
+
 int main(void)
 {
     numbering();
     misuse();
+    deep();
     return check_done();
 }

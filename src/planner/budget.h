@@ -1,4 +1,4 @@
-/* GCP_POLICY_BUDGET itself: the portfolio of candidates, the bound, and the least budget where nothing fits. */
+/* GCP_POLICY_BUDGET itself: the portfolio of candidates, and the bound. */
 
 /* The order that keeps what the cut at this price (seconds per byte) keeps. 0: its bytes do not fit. */
 static int gcpi_cut_order(gcpi_planner *q, gcpi_cut *c, double price)

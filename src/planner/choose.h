@@ -64,19 +64,36 @@ static ptrdiff_t gcpi_order_capacity(const gcp_plan_opts *o, ptrdiff_t tasks, pt
     return tasks + runs + 1;
 }
 
-static int gcpi_planner_make(gcpi_planner *q)
+/* What the orders of this problem need. Deep segments could run again as often as they are deep, but rarely do: theirs
+   are counted. Needs q->now. */
+static ptrdiff_t gcpi_planner_capacity(gcpi_planner *q)
 {
+    enum { DEEP = 8 };
     const gcpi_problem *p = q->p;
     int depth = 0;
     for (int i = 0; i < p->tape->segment_count; i++) depth = GCPI_MAX(depth, p->tape->segments[i].depth);
-    ptrdiff_t capacity = gcpi_order_capacity(q->opts, p->task_count, p->forward, depth);
-    if (capacity > INT32_MAX / 4) return 0;
+    ptrdiff_t capacity = gcpi_order_capacity(q->opts, p->task_count, p->forward, GCPI_MIN(depth, DEEP));
+    for (int tail = 0; tail < 2 && depth > DEEP; tail++) {
+        gcpi_list count;
+        memset(&count, 0, sizeof count);
+        gcpi_segments_choose(q, tail);
+        if (!gcpi_schedule(p, &q->now, &count, q->a)) return 0;
+        capacity = GCPI_MAX(capacity, count.count + 1);
+    }
+    return capacity;
+}
+
+static int gcpi_planner_make(gcpi_planner *q)
+{
+    const gcpi_problem *p = q->p;
+    if (!gcpi_choice_make(q, &q->now) || !gcpi_choice_make(q, &q->guide)) return 0;
+    ptrdiff_t capacity = gcpi_planner_capacity(q);
+    if (capacity <= 0 || capacity > INT32_MAX / 4) return 0;
     q->list.capacity = capacity;
     q->list.at = GCPI_SCRATCH(q->a, gcpi_instruction, capacity);
     q->front = gcpi_round(p->numbers, p->target.align);
     q->layout = GCPI_LAYOUT_WORK; q->kept.fit = gcpi_fit_free();
-    int ok = q->list.at && gcpi_model_make(&q->m, p, q->a) && gcpi_choice_make(q, &q->now) &&
-             gcpi_choice_make(q, &q->guide) && (!q->opts->far || gcpi_far_make(q, (int)capacity));
+    int ok = q->list.at && gcpi_model_make(&q->m, p, q->a) && (!q->opts->far || gcpi_far_make(q, (int)capacity));
     gcpi_order *const orders[] = { &q->trial, &q->best, &q->kept.order, &q->loose.order };
     for (int i = 0; ok && i < 4; i++) ok = gcpi_order_make(orders[i], (int)capacity, q->a);
     gcpi_none(&q->kept); gcpi_none(&q->loose);

@@ -109,6 +109,7 @@ static int gcpi_costs_apply(gcpi_problem *p, const gcp_plan_opts *opts, gcp_aren
 {
     ptrdiff_t scratch = a->scratch;
     int lines = 1, count = 0, line = 0;
+    p->costed = 0;
     for (const char *c = opts->costs; *c; c++) lines += *c == '\n';
     uint64_t *hash = GCPI_SCRATCH(a, uint64_t, lines);
     double *seconds = GCPI_SCRATCH(a, double, lines);

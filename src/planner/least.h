@@ -2,7 +2,7 @@
    looked for, from keep-all down. The way does not depend on the budget that was asked for: what fits on it is a
    candidate, and if nothing does, the least slab on it is what the refusal names. A greater effort first goes the way
    of the lesser ones, then further. */
-typedef struct gcpi_least { gcpi_order order, path; size_t slab, floor; gcpi_fit fit; } gcpi_least;
+typedef struct gcpi_least { gcpi_order order, path; size_t slab, floor; } gcpi_least;
 
 /* Whether nothing fits yet, or what does is so far from the bound that the way down may pass a faster order. */
 static int gcpi_least_wanted(const gcpi_planner *q)
@@ -20,7 +20,10 @@ static size_t gcpi_least_slab(gcpi_planner *q, size_t most, gcpi_order *found, g
     if (!o || !o->valid || q->front + o->peak > gcpi_round(most, q->p->target.align)) return SIZE_MAX;
     size_t slab = gcpi_order_slab(q, o, fit);
     if (fit.enough && slab > fit.enough) return SIZE_MAX;
-    if (slab <= q->slab_limit && o->seconds < q->kept.order.seconds) gcpi_keep(&q->kept, o, "least", fit);
+    if (slab <= q->slab_limit && o->seconds + q->moving < q->kept.order.seconds) {
+        gcpi_keep(&q->kept, o, "least", fit);
+        q->kept.order.seconds += q->moving;
+    }
     return slab;
 }
 
@@ -30,7 +33,7 @@ static int gcpi_least_offer(gcpi_planner *q, gcpi_least *least, gcpi_order *foun
     const gcpi_order *o;
     size_t slab = gcpi_least_slab(q, GCPI_MAX(least->slab, q->slab_limit), found, fit, &o);
     if (slab < least->slab || (slab == least->slab && o->seconds < least->order.seconds)) {
-        least->slab = slab; least->fit = fit;
+        least->slab = slab;
         gcpi_order_copy(&least->order, o);
     }
     return !gcpi_least_wanted(q);
@@ -178,19 +181,21 @@ static void gcpi_least_find(gcpi_planner *q, gcpi_least *least)
 static void gcpi_least_holds(gcpi_planner *q, const gcpi_order *o)
 {
     const gcpi_problem *p = q->p;
+    ptrdiff_t scratch = q->a->scratch;
     gcpi_lives l;
     size_t *live;
     q->least_gradients = q->least_batch = 0;
     for (int i = o->peak_at; (q->least_task = gcpi_code_task(o, i)) >= p->task_count;) i++;
     gcpi_list_of(p, o, &q->list);
-    if (p->names || !gcpi_lives_make(p, &q->list, &l, &live, q->a)) return;
-    for (int b = 0; b < l.buffer_count; b++) {
+    int made = !p->names && gcpi_lives_make(p, &q->list, &l, &live, q->a);
+    for (int b = 0; made && b < l.buffer_count; b++) {
         const gcpi_buffer *x = &l.buffers[b];
         const gcpi_item *item = &p->items[x->root];
         if (x->joined >= 0 || x->first > l.peak_at || x->last < l.peak_at) continue;
         int weight = item->kind == GCPI_GRADIENT_ITEM && p->tape->tensors[item->tensor].kind == GCPI_PARAMETER;
         *(weight ? &q->least_gradients : &q->least_batch) += x->bytes;
     }
+    q->a->scratch = scratch;
 }
 
 static void gcpi_budget_least(gcpi_planner *q)

@@ -199,27 +199,31 @@ static void gcpi_policy_cheap(gcpi_planner *q)
 
 /* The user's segments. What follows the last one (the loss) belongs to the root, or to that segment, which then need
    not run again; both are tried. */
-static void gcpi_policy_segments(gcpi_planner *q)
+static int gcpi_segments_choose(gcpi_planner *q, int tail)          /* 1: there are segments */
 {
     const gcpi_problem *p = q->p;
     const gcp_tape *t = p->tape;
-    int segmented = 0;
-    for (int tail = 0; tail < 2; tail++) {
-        int last = 0;
-        gcpi_choice_clear(q);
-        q->now.segments = t->segment_count;
-        for (int s = 0; s < t->segment_count; s++) {
-            q->now.parent[s] = t->segments[s].parent;
-            q->now.depth[s] = t->segments[s].depth;
-        }
-        for (int f = 0; f < p->forward; f++) {
-            q->now.segment[f] = p->tasks[f].segment;
-            segmented |= p->tasks[f].segment;
-        }
-        for (int f = p->forward - 1; tail && f >= 0 && !last; f--) last = p->tasks[f].segment;
-        for (int f = p->forward - 1; last && f >= 0 && !p->tasks[f].segment; f--) q->now.segment[f] = last;
+    int segmented = 0, last = 0;
+    gcpi_choice_clear(q);
+    q->now.segments = t->segment_count;
+    for (int s = 0; s < t->segment_count; s++) {
+        q->now.parent[s] = t->segments[s].parent;
+        q->now.depth[s] = t->segments[s].depth;
+    }
+    for (int f = 0; f < p->forward; f++) {
+        q->now.segment[f] = p->tasks[f].segment;
+        segmented |= p->tasks[f].segment;
+    }
+    for (int f = p->forward - 1; tail && f >= 0 && !last; f--) last = p->tasks[f].segment;
+    for (int f = p->forward - 1; last && f >= 0 && !p->tasks[f].segment; f--) q->now.segment[f] = last;
+    return segmented;
+}
+
+static void gcpi_policy_segments(gcpi_planner *q)
+{
+    for (int tail = 0, segmented = 1; tail < 2 && segmented; tail++) {
+        segmented = gcpi_segments_choose(q, tail);
         gcpi_try(q);
-        if (!segmented) break;
     }
 }
 

@@ -32,6 +32,7 @@ typedef struct gcpi_scheduler {
     unsigned char *listed;            /* per forward task: it is in held */
     int *held, held_count;            /* forward tasks with resident outputs that may be dropped */
     int *last, *entered, entry, here; /* per item: the last backward task that uses it; per segment: its last entry */
+    int *rank, *size;                 /* per segment: its place in preorder; how many segments it holds, itself too */
 } gcpi_scheduler;
 
 static void gcpi_emit(gcpi_list *list, int kind, int task, const gcpi_task *t)
@@ -54,10 +55,25 @@ static int gcpi_common(const gcpi_choice *c, int a, int b)        /* least commo
     return a;
 }
 
-static int gcpi_holds(const gcpi_choice *c, int segment, int inner)
+/* Ranks segments, so that gcpi_holds takes no walk through the tree. Parents come before children. next: scratch. */
+static void gcpi_segments_rank(gcpi_scheduler *s, int *next)
 {
-    while (c->depth[inner] > c->depth[segment]) inner = c->parent[inner];
-    return inner == segment;
+    const gcpi_choice *c = s->c;
+    for (int i = 0; i < c->segments; i++) s->size[i] = 1;
+    for (int i = c->segments - 1; i > 0; i--) s->size[c->parent[i]] += s->size[i];
+    s->rank[0] = 0;
+    next[0] = 1;
+    for (int i = 1; i < c->segments; i++) {
+        s->rank[i] = next[c->parent[i]];
+        next[c->parent[i]] += s->size[i];
+        next[i] = s->rank[i] + 1;
+    }
+}
+
+static int gcpi_holds(const gcpi_scheduler *s, int segment, int inner)
+{
+    int at = s->rank[inner] - s->rank[segment];
+    return at >= 0 && at < s->size[segment];
 }
 
 /* The outputs of one op stay together: running it again for one writes the others, too. 1: something changed. */
@@ -105,7 +121,7 @@ static void gcpi_homes(gcpi_scheduler *s)
 
 static int gcpi_stays(const gcpi_scheduler *s, int item, int segment)
 {
-    return s->mode[item] == GCPI_STORE || gcpi_holds(s->c, s->home[item], segment);
+    return s->mode[item] == GCPI_STORE || gcpi_holds(s, s->home[item], segment);
 }
 
 /* Drops resident items whose home does not hold the segment (all: all that are not stored). It looks at held from index
@@ -148,12 +164,12 @@ static int gcpi_enter_segment(gcpi_scheduler *s, int task, int f, int *low, int 
 {
     const gcpi_problem *p = s->p;
     int here = s->here, c = s->c->segment[f], marked = 0;
-    if (gcpi_holds(s->c, c, here)) return 0;
-    while (!gcpi_holds(s->c, s->c->parent[c], here)) c = s->c->parent[c];
+    if (gcpi_holds(s, c, here)) return 0;
+    while (!gcpi_holds(s, s->c->parent[c], here)) c = s->c->parent[c];
     if (s->entered[c] == s->entry) return 0;
     s->entered[c] = s->entry;
     for (int side = -1; side <= 1; side += 2)
-        for (int g = f; g >= 0 && g < p->forward && gcpi_holds(s->c, c, s->c->segment[g]); g += side)
+        for (int g = f; g >= 0 && g < p->forward && gcpi_holds(s, c, s->c->segment[g]); g += side)
             for (int k = 0; k < p->tasks[g].count; k++) {
                 const gcpi_operand *o = &p->operands[p->tasks[g].operands + k];
                 if (o->mode == GCPI_READ || s->resident[o->item] || s->last[o->item] < task ||
@@ -232,13 +248,19 @@ static int gcpi_schedule(const gcpi_problem *p, const gcpi_choice *c, gcpi_list 
     s.held = GCPI_SCRATCH(a, int, p->forward + 1);
     s.last = GCPI_SCRATCH(a, int, p->item_count);
     s.entered = GCPI_SCRATCH(a, int, c->segments + 1);
+    s.rank = GCPI_SCRATCH(a, int, c->segments + 1);
+    s.size = GCPI_SCRATCH(a, int, c->segments + 1);
+    int *next = GCPI_SCRATCH(a, int, c->segments + 1);
     list->count = 0; list->rerun_flops = list->seconds = 0;
-    if (!s.home || !s.mode || !s.resident || !s.need || !s.listed || !s.held || !s.last || !s.entered) return 0;
+    if (!s.home || !s.mode || !s.resident || !s.need || !s.listed || !s.held || !s.last || !s.entered ||
+        !s.rank || !s.size || !next)
+        return 0;
+    gcpi_segments_rank(&s, next);
     gcpi_homes(&s);
     for (int f = 0; f < p->forward; f++) gcpi_emit(list, 'F', f, &p->tasks[f]);
     int last = p->forward ? c->segment[p->forward - 1] : 0;
     for (int i = 0; i < p->item_count; i++) {
-        int at_home = c->replay ? s.home[i] == 0 : gcpi_holds(c, s.home[i], last);
+        int at_home = c->replay ? s.home[i] == 0 : gcpi_holds(&s, s.home[i], last);
         s.resident[i] = s.mode[i] == GCPI_STORE || (s.mode[i] == GCPI_AUTO && at_home);
         if (!c->replay && s.resident[i] && s.mode[i] != GCPI_STORE && s.home[i] && p->items[i].producer >= 0)
             gcpi_hold(&s, p->items[i].producer);
@@ -319,15 +341,24 @@ static uint64_t gcpi_copied_inputs(const gcpi_lines *l, const char *text, int in
     return bits;
 }
 
+/* Where the numbers begin with which a line ends, a space before each: a name may hold spaces, too. */
+static char *gcpi_numbers_after(char *name)
+{
+    char *numbers = name + strlen(name);
+    for (char *s = numbers;; numbers = --s) {
+        while (s > name && s[-1] >= '0' && s[-1] <= '9') s--;
+        if (s == numbers || s == name || s[-1] != ' ') return numbers;
+    }
+}
+
 /* Takes over one line 'C NAME INPUTS...': in this plan the concat or slice NAME copies these inputs. Or 'C gradient of
    NAME INPUTS...': backward of the concat copies their gradients. */
 static int gcpi_copied_line(gcpi_problem *p, gcpi_lines *l)
 {
     static const char gradient[] = "gradient of ";
     int back = !strncmp(l->name, gradient, sizeof gradient - 1), task;
-    char *name = l->name + (back ? sizeof gradient - 1 : 0), *inputs = strchr(name, ' ');
-    char first = inputs ? *inputs : 0;
-    if (inputs) *inputs = 0;
+    char *name = l->name + (back ? sizeof gradient - 1 : 0), *inputs = gcpi_numbers_after(name), first = *inputs;
+    *inputs = 0;
     task = p->names ? -1 : gcpi_list_find(p, 'F', name, 0);
     int view = task < 0 ? GCPI_VIEW_NONE : gcpi_facts_of(&p->tape->ops[p->tasks[task].op]).view;
     if (view != GCPI_VIEW_JOINED && (view != GCPI_VIEW_PART || back)) {
@@ -335,10 +366,10 @@ static int gcpi_copied_line(gcpi_problem *p, gcpi_lines *l)
                  name);
         return 0;
     }
-    if (inputs) *inputs = first;
+    *inputs = first;
     const gcp_tape *t = p->tape;
     int op = p->tasks[task].op;
-    uint64_t bits = gcpi_copied_inputs(l, inputs ? inputs : "", t->ops[op].inputs);
+    uint64_t bits = gcpi_copied_inputs(l, inputs, t->ops[op].inputs);
     *(back ? &p->copied[op].gradients : &p->copied[op].values) |= bits;
     return bits != 0;
 }

@@ -49,8 +49,10 @@ static void gcpi_skyline_ready(gcpi_skyline *s)
     memset(s->begin, 0, (size_t)(s->sections + 3) * sizeof *s->begin);
     for (int b = 0; b < s->count; b++) {
         s->begin[s->all[b].first + 2]++;
-        for (int t = s->all[b].first; t <= s->all[b].last; t++) s->load[t] += gcpi_round(s->all[b].bytes, s->align);
+        s->load[s->all[b].first] += gcpi_round(s->all[b].bytes, s->align);
+        s->load[s->all[b].last + 1] -= gcpi_round(s->all[b].bytes, s->align);       /* may wrap; the sums do not */
     }
+    for (int t = 1; t < s->sections; t++) s->load[t] += s->load[t - 1];
     for (int t = 2; t <= s->sections; t++) s->begin[t + 1] += s->begin[t];
     for (int b = 0; b < s->count; b++) s->order[s->begin[s->all[b].first + 1]++] = b;
     for (int b = 0; b < s->count; b++) {
@@ -74,8 +76,12 @@ static void gcpi_skyline_step(gcpi_skyline *s, int first, int last, size_t heigh
 static void gcpi_skyline_begin(gcpi_skyline *s, double noise)
 {
     memcpy(s->rest, s->load, (size_t)s->sections * sizeof *s->rest);
-    for (int t = 0; t < s->sections; t++) { s->start[t] = s->end[t] = t; s->height[t] = s->ground[t]; }
-    for (int t = 1; t < s->sections; t++) gcpi_skyline_step(s, t, t, s->ground[t]);
+    memcpy(s->height, s->ground, (size_t)s->sections * sizeof *s->height);
+    for (int t = s->sections - 1; t >= 0; t--) {
+        int merged = t + 1 < s->sections && s->ground[t] == s->ground[t + 1];
+        s->end[t] = merged ? s->end[t + 1] : t;
+        s->start[s->end[t]] = t;
+    }
     for (int b = 0; b < s->count; b++) {
         gcpi_rectangle *x = &s->all[b];
         x->done = 0;

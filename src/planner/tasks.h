@@ -310,9 +310,9 @@ static void gcpi_views_place(gcpi_problem *p)
     gcpi_views_forget(p);
     for (int k = 0; k < p->task_count; k++) {
         gcpi_task *task = &p->tasks[k];
-        const gcpi_op *op = &p->tape->ops[task->op];
         int back = task->kind == GCPI_TASK_BACKWARD;
         if (task->kind != GCPI_TASK_FORWARD && !back) continue;
+        const gcpi_op *op = &p->tape->ops[task->op];
         if (back) gcpi_backward_views(p, task);
         else task->free = task->ops == 1 && op->row->flags & GCP_FLAG_VIEW && gcpi_forward_views(p, op);
         gcpi_task_in_place(p, task, op);

@@ -126,8 +126,8 @@ static int gcpi_gradient_alias(gcpi_problem *p, int o, int i)
     const gcpi_op *op = &t->ops[o];
     int x = t->tensor_count + gcpi_edge(t, op, i), y = t->tensor_count + op->out;
     if (!(op->row->flags & GCP_FLAG_GRAD_VIEW) || t->tensors[gcpi_edge(t, op, i)].kind == GCPI_PARAMETER) return 0;
-    if (p->copied[o].gradients >> i & 1) return 0;
-    int whole = gcpi_facts_of(op).view == GCPI_VIEW_WHOLE;
+    int whole = gcpi_facts_of(op).view == GCPI_VIEW_WHOLE, joined = gcpi_facts_of(op).view == GCPI_VIEW_JOINED;
+    if (joined && p->copied[o].gradients >> i & 1) return 0;
     if (whole ? !gcpi_is_dense(p, y) : !gcpi_takes_pitch(p, x, p->items[y].pitch)) return 0;
     for (int k = 0; k < op->inputs; k++) if (k != i && gcpi_edge(t, op, k) == gcpi_edge(t, op, i)) return 0;
     gcpi_item trial = p->items[x];

@@ -170,7 +170,6 @@ static int gcpi_plan_steps(gcp_plan *plan, int root, gcp_arena *a)
     in->p.tape = t;
     in->slots = gcpi_slots_of(&in->opts);
     if (gcpi_trouble(t, &target, in->opts.at, "gcp_plan_make")) return 0;
-    in->unfused = in->opts.fuse_update == GCPI_FUSED_ITSELF ? gcpi_unfused_slab(in, root, &target, a) : SIZE_MAX;
     if (!gcpi_problem_make(&in->p, root, &in->opts, &target, a) || !gcpi_customs_run_on(&in->p) ||
         !gcpi_plan_addressable(in))
         return 0;
@@ -179,6 +178,7 @@ static int gcpi_plan_steps(gcp_plan *plan, int root, gcp_arena *a)
                              "the loss depends on no parameter that trains and on no input with gcp_want_grad");
     if (!gcpi_policy_fits(t, &in->opts, in->p.units)) return 0;
     in->state_bytes = gcpi_round(gcpi_state_with(t, &plan->in, 1), in->p.target.align);
+    in->unfused = in->opts.fuse_update == GCPI_FUSED_ITSELF ? gcpi_unfused_slab(in, root, &target, a) : SIZE_MAX;
     in->slot_bytes = in->state_bytes - gcp_state_bytes(t, GCP_OPTIMIZER_NONE);
     return gcpi_plan_finish(plan, a);
 }

@@ -175,6 +175,7 @@ static int gcpi_plan_options_ok(gcp_tape *t, gcp_plan_opts *o)
 {
     int *const flags[] = { &o->balance, &o->replay, &o->far_only, &o->inference, &o->nesterov, &o->fuse_update,
                            &o->no_groups, &o->check };
+    if (o->fuse_update == GCP_ZERO) o->fuse_update = GCP_NEVER;
     for (size_t i = 0; i < sizeof flags / sizeof *flags; i++) *flags[i] = gcpi_integer(*flags[i]);
     if ((int)o->policy < 0 || o->policy > GCP_POLICY_BUDGET) return gcpi_plan_bad(t, o, "unknown .policy");
     if ((int)o->effort < 0 || o->effort > GCP_EFFORT_THOROUGH) return gcpi_plan_bad(t, o, "unknown .effort");
@@ -438,7 +439,7 @@ static size_t gcpi_unfused_slab(const gcpi_plan *in, int root, const gcp_target 
         for (int i = 0; i < p.task_count; i++) gcpi_emit(&list, gcpi_letters[p.tasks[i].kind], i, &p.tasks[i]);
         slab = gcpi_arrange(&p, &list, &l, &live, gcpi_fit_free(), a);
     }
-    *a = was;
+    a->used = was.used; a->scratch = was.scratch;
     return slab;
 }
 
@@ -506,7 +507,7 @@ static int gcpi_trial_enough(const gcpi_trial *first)
 }
 
 /* Plans with each choice of views that is open, the default first; for the least budget, with the default and with all
-   copied. best: the best plan, or the least refusal. Its bound holds for all of them. */
+   copied. best: the best plan, or the least refusal. Its bound holds for these choices. */
 static void gcpi_trials(gcpi_trial *best, gcp_plan *plan, int open, gcp_arena *a)
 {
     const gcp_plan unplanned = *plan;
@@ -533,6 +534,7 @@ static int gcpi_plan_search(gcp_plan *plan, gcpi_lives *l, size_t **live, gcp_ar
     gcp_tape *t = plan->tape;
     const gcp_plan unplanned = *plan;
     int open = gcpi_views_open(&in->p);
+    double bound = HUGE_VAL;
     gcpi_trial best;
     if (!open) return gcpi_plan_by_views(plan, l, live, a);
     for (int least = 0; least < 2; least++) {
@@ -540,6 +542,7 @@ static int gcpi_plan_search(gcp_plan *plan, gcpi_lives *l, size_t **live, gcp_ar
         in->no_least = !least;
         in->known = 0;
         gcpi_trials(&best, plan, open, a);
+        best.in.bound_seconds = bound = GCPI_MIN(bound, best.in.bound_seconds);
         if (best.made || in->opts.policy != GCP_POLICY_BUDGET) break;
     }
     *plan = best.plan; *in = best.in;

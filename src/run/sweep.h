@@ -27,12 +27,12 @@ static size_t gcpi_arena_of(const gcp_tape *t, const gcp_plan_opts *o, const gcp
         (n->listed + n->items) * (sizeof(gcpi_value) + sizeof(gcpi_buffer) + 2 * sizeof(gcpi_spot) + 5 * sizeof(int) +
                                   2 * sizeof(size_t) + sizeof(gcpi_placed) + sizeof(gcpi_plan_buffer) +
                                   sizeof(gcpi_rectangle));
-    size_t lists = n->list * (2 * sizeof(gcpi_instruction) + 6 * sizeof(size_t) + 9 * sizeof(int) + sizeof(double));
+    size_t lists = n->list * (4 * sizeof(gcpi_instruction) + 6 * sizeof(size_t) + 9 * sizeof(int) + sizeof(double));
     size_t choice = 2 * (n->items + (n->forward + 4) * 5 * sizeof(int) + 2 * (size_t)t->segment_count * sizeof(int));
     size_t model = n->items * (6 * sizeof(int) + sizeof(size_t) + 2) +
                    n->tasks * (6 * sizeof(int) + 3 * sizeof(size_t) + 2) + 2 * n->operands * sizeof(int);
     size_t search = (n->items * 4 + n->forward * 4 + n->operands) * 2 * sizeof(size_t) +
-                    (4 * n->forward + 4 * n->items + 2 * (size_t)t->segment_count) * sizeof(int);
+                    (10 * n->forward + 4 * n->items + 5 * (size_t)t->segment_count) * sizeof(int);
     size_t far =
         o->far ? n->list * (4 * sizeof(int) + sizeof(size_t) + sizeof(double)) + n->items * 7 * sizeof(int) : 0;
     return sizeof(gcpi_plan) + problem + lives + lists + choice + model + search + far +
