@@ -11773,7 +11773,7 @@ static void gcpi_policy_replay(gcpi_planner *q)
 }
 
 /* The policies. First the fastest of all their orders whose bytes fit is laid out; where that fails, each order that
-   may be faster. Where nothing fits, q->best does not depend on the limit: the least budget starts from it. */
+   may be faster. Where nothing fits, q->best does not depend on the limit: it is offered on the way down. */
 static void gcpi_budget_policies(gcpi_planner *q)
 {
     for (q->lazy = q->tried = 1;; q->lazy = 0) {
@@ -12700,7 +12700,7 @@ static void gcpi_trial_run(gcpi_trial *trial, gcp_plan *plan, int copied, gcp_ar
     gcp_error_clear(t);
 }
 
-/* Nothing is gained by another choice of views: keep-all fits, or another policy was not asked for. */
+/* Whether no other choice of views can gain anything: keep-all was asked for or is nearly reached, or nothing trains. */
 static int gcpi_trial_enough(const gcpi_trial *first)
 {
     const gcpi_plan *in = &first->in;

@@ -296,7 +296,7 @@ static void gcpi_policy_replay(gcpi_planner *q)
 }
 
 /* The policies. First the fastest of all their orders whose bytes fit is laid out; where that fails, each order that
-   may be faster. Where nothing fits, q->best does not depend on the limit: the least budget starts from it. */
+   may be faster. Where nothing fits, q->best does not depend on the limit: it is offered on the way down. */
 static void gcpi_budget_policies(gcpi_planner *q)
 {
     for (q->lazy = q->tried = 1;; q->lazy = 0) {
