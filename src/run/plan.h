@@ -497,7 +497,7 @@ static void gcpi_trial_run(gcpi_trial *trial, gcp_plan *plan, int copied, gcp_ar
     gcp_error_clear(t);
 }
 
-/* Whether no other choice of views can gain anything: keep-all was asked for or is nearly reached, or nothing trains. */
+/* Whether another choice of views can gain nothing: keep-all was asked for or is nearly reached, or nothing trains. */
 static int gcpi_trial_enough(const gcpi_trial *first)
 {
     const gcpi_plan *in = &first->in;
