@@ -472,6 +472,16 @@ typedef struct gcp_custom_opts {
     gcp_at at GCPI_Z; void *context GCPI_Z; gcp_tensor *outputs GCPI_Z; const char *name GCPI_Z;
 } GCPI_BY_NAME gcp_custom_opts;
 
+/* How far a search is. Called from the call that plans, some hundred times in all, last with a share of 1. Not 0: the
+   search ends with the best that it has (plan.coarse is 2); with nothing that fits, it is an error, GCP_E_BUDGET. In
+   gcp_sweep the shares are of all points, and the points after a stop get no search of their own. gcp_max_batch plans
+   once for each batch that it tries, and answers a stop with the largest that fits so far. */
+typedef struct gcp_progress {
+    double share;                           /* of the effort, from 0 to 1 */
+    double seconds, keep_all_seconds;       /* the fastest that fits so far (0: none); keep-all */
+} gcp_progress;
+typedef int (*gcp_progress_fn)(void *context, const gcp_progress *progress);
+
 typedef struct gcp_plan_opts {
     gcp_at at GCPI_Z;
     gcp_policy policy GCPI_Z;
@@ -480,6 +490,7 @@ typedef struct gcp_plan_opts {
     const char *list GCPI_Z;                /* instructions as text (gcp_list_print) instead of a policy */
     size_t budget GCPI_Z;                   /* the most that plan.bytes may be; 0: no limit */
     gcp_effort effort GCPI_Z;               /* GCP_POLICY_BUDGET */
+    gcp_progress_fn progress GCPI_Z; void *progress_context GCPI_Z; /* GCP_POLICY_BUDGET */
     size_t far GCPI_Z; int far_only GCPI_Z; /* GCP_POLICY_BUDGET: bytes of far memory that values may wait in; far_only:
                                                nothing runs again */
     const char *costs GCPI_Z;               /* text of gcp_costs_print, from any machine: seconds to plan with */
@@ -534,7 +545,8 @@ typedef struct gcp_plan {
     size_t least_bytes;             /* where GCP_POLICY_BUDGET made no plan: the least budget found that works */
     int    costed;                  /* ops whose seconds .costs gave; the others' come from FLOPs and bytes */
     double bound_seconds;           /* GCP_POLICY_BUDGET: no schedule within the budget is faster; else 0 */
-    int    coarse;                  /* GCP_POLICY_BUDGET: 1: the plan's arena had no room for all of the search */
+    int    coarse;                  /* GCP_POLICY_BUDGET: 1: the plan's arena had no room for all of the search; 2:
+                                       .progress stopped it */
     const char *method;             /* GCP_POLICY_BUDGET: what found the schedule: a policy, "cuts", "chain", "search",
                                        "exact"; else NULL */
     double forward_flops, rerun_flops;

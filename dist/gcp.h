@@ -475,6 +475,16 @@ typedef struct gcp_custom_opts {
     gcp_at at GCPI_Z; void *context GCPI_Z; gcp_tensor *outputs GCPI_Z; const char *name GCPI_Z;
 } GCPI_BY_NAME gcp_custom_opts;
 
+/* How far a search is. Called from the call that plans, some hundred times in all, last with a share of 1. Not 0: the
+   search ends with the best that it has (plan.coarse is 2); with nothing that fits, it is an error, GCP_E_BUDGET. In
+   gcp_sweep the shares are of all points, and the points after a stop get no search of their own. gcp_max_batch plans
+   once for each batch that it tries, and answers a stop with the largest that fits so far. */
+typedef struct gcp_progress {
+    double share;                           /* of the effort, from 0 to 1 */
+    double seconds, keep_all_seconds;       /* the fastest that fits so far (0: none); keep-all */
+} gcp_progress;
+typedef int (*gcp_progress_fn)(void *context, const gcp_progress *progress);
+
 typedef struct gcp_plan_opts {
     gcp_at at GCPI_Z;
     gcp_policy policy GCPI_Z;
@@ -483,6 +493,7 @@ typedef struct gcp_plan_opts {
     const char *list GCPI_Z;                /* instructions as text (gcp_list_print) instead of a policy */
     size_t budget GCPI_Z;                   /* the most that plan.bytes may be; 0: no limit */
     gcp_effort effort GCPI_Z;               /* GCP_POLICY_BUDGET */
+    gcp_progress_fn progress GCPI_Z; void *progress_context GCPI_Z; /* GCP_POLICY_BUDGET */
     size_t far GCPI_Z; int far_only GCPI_Z; /* GCP_POLICY_BUDGET: bytes of far memory that values may wait in; far_only:
                                                nothing runs again */
     const char *costs GCPI_Z;               /* text of gcp_costs_print, from any machine: seconds to plan with */
@@ -537,7 +548,8 @@ typedef struct gcp_plan {
     size_t least_bytes;             /* where GCP_POLICY_BUDGET made no plan: the least budget found that works */
     int    costed;                  /* ops whose seconds .costs gave; the others' come from FLOPs and bytes */
     double bound_seconds;           /* GCP_POLICY_BUDGET: no schedule within the budget is faster; else 0 */
-    int    coarse;                  /* GCP_POLICY_BUDGET: 1: the plan's arena had no room for all of the search */
+    int    coarse;                  /* GCP_POLICY_BUDGET: 1: the plan's arena had no room for all of the search; 2:
+                                       .progress stopped it */
     const char *method;             /* GCP_POLICY_BUDGET: what found the schedule: a policy, "cuts", "chain", "search",
                                        "exact"; else NULL */
     double forward_flops, rerun_flops;
@@ -9556,8 +9568,18 @@ typedef struct gcpi_far {
 /* seconds of the order HUGE_VAL: there is no candidate */
 typedef struct gcpi_candidate { gcpi_order order; const char *method; gcpi_fit fit; } gcpi_candidate;
 
+/* .progress of a call. What is under way goes from one share of the call to another. */
+typedef struct gcpi_portion { double from, to; } gcpi_portion;
+typedef struct gcpi_watch {
+    gcp_progress_fn ask; void *context;
+    gcp_progress now;                 /* what was said last */
+    gcpi_portion span;
+    int stopped;
+} gcpi_watch;
+
 typedef struct gcpi_planner {
     gcpi_problem *p; const gcp_plan_opts *opts; gcp_arena *a;
+    gcpi_watch *watch;
     gcpi_model m;
     gcpi_choice now, guide;           /* guide: that of the best order */
     gcpi_list list;                   /* the list of an order, reused */
@@ -9662,6 +9684,28 @@ static size_t gcpi_order_slab(gcpi_planner *q, const gcpi_order *o, gcpi_fit fit
 static size_t gcpi_room(const gcpi_planner *q)
 {
     return q->slab_limit > q->front ? gcpi_round(q->slab_limit - q->front, q->p->target.align) : 0;
+}
+
+/* What is under way is now a part of the span; returns the whole, to go back to. */
+static gcpi_portion gcpi_watch_part(gcpi_planner *q, double from, double to)
+{
+    gcpi_portion whole = q->watch->span, *s = &q->watch->span;
+    s->from = whole.from + from * (whole.to - whole.from);
+    s->to = whole.from + to * (whole.to - whole.from);
+    return whole;
+}
+
+/* Tells .progress that so much of what is under way is done, where that is news. 1: it stopped the search. */
+static int gcpi_stopped(gcpi_planner *q, double done)
+{
+    gcpi_watch *w = q->watch;
+    double share = w->span.from + GCPI_MIN(1, done) * (w->span.to - w->span.from), seconds = q->kept.order.seconds;
+    int faster = seconds < HUGE_VAL && (w->now.seconds == 0 || seconds < w->now.seconds);
+    if (!w->ask || w->stopped || (share < w->now.share + 0.002 && !faster)) return w->stopped;
+    w->now.share = GCPI_MAX(w->now.share, share);
+    if (faster) w->now.seconds = seconds;
+    if (w->now.keep_all_seconds == 0) w->now.keep_all_seconds = q->m.seconds;
+    return w->stopped = w->ask(w->context, &w->now) != 0;
 }
 
 /* ==== src/planner/far.h ==== */
@@ -10230,8 +10274,8 @@ typedef struct gcpi_search {
     double *weight;                   /* per value: bytes over seconds; 0: it cannot be made again */
     /* how values may come to life again: 0: by runs; 1: by runs or copies from far memory; 2: by copies alone */
     int far;
-    /* NULL: an order's seconds are the sum of its tasks'; else its copies are placed, and the timeline gives them */
-    gcpi_planner *judge;
+    gcpi_planner *q;
+    int judge;                        /* 0: seconds are the sum of the tasks; 1: of the timeline of its placed copies */
     gcpi_mark mark[GCPI_MARKS], fresh[GCPI_MARKS];     /* from its front; of the trial, from its end */
     int marks, fresh_count, spare[GCPI_STATES], spares;
     /* the move: position of the run taken out; position before which runs are put; these, last first */
@@ -10325,7 +10369,7 @@ static int gcpi_walk(gcpi_search *s)
 /* The seconds of the order that the trial makes, from its timeline; HUGE_VAL: its copies cannot be placed. */
 static double gcpi_judge(gcpi_search *s)
 {
-    gcpi_planner *q = s->judge;
+    gcpi_planner *q = s->q;
     gcpi_order *o = &q->trial;
     int begin = s->mark[s->low].at, end = s->mark[s->high].at;
     unsigned char *here = gcpi_state(s, GCPI_STATES);
@@ -10555,7 +10599,7 @@ static double gcpi_search_run(gcpi_search *s, double visits, double hot, double 
     if (!s->now.count) return visits;
     gcpi_search_begin(s);
     gcpi_search_keep(s);
-    while (done < visits && !(s->first && s->found)) {
+    while (done < visits && !(s->first && s->found) && !gcpi_stopped(s->q, done / visits)) {
         double heat = hot * pow(cold / hot, done / visits), turn = 0;
         for (int i = 0; i < 16 && !(s->first && s->found); i++) {          /* so many steps at one heat and price */
             int looked = gcpi_search_step(s, heat);
@@ -11571,7 +11615,7 @@ static int gcpi_search_make(gcpi_search *s, gcpi_planner *q)
 {
     const gcpi_model *m = &q->m;
     memset(s, 0, sizeof *s);
-    s->m = m;
+    s->m = m; s->q = q;
     s->random = 88172645463325252ull;
     s->there = GCPI_SCRATCH(q->a, unsigned char, m->values + 1);
     s->weight = GCPI_SCRATCH(q->a, double, m->values + 1);
@@ -11595,10 +11639,10 @@ static void gcpi_keep_all_order(const gcpi_model *m, gcpi_order *o)
     gcpi_simulate(m, o, NULL);
 }
 
-/* What could still be gained is not worth a search. */
-static int gcpi_proven(const gcpi_planner *q)
+/* What could still be gained is not worth a search, or .progress stopped it. */
+static int gcpi_search_over(const gcpi_planner *q)
 {
-    return gcpi_has(&q->kept) && q->kept.order.seconds <= q->bound * (1 + 3e-4);
+    return q->watch->stopped || (gcpi_has(&q->kept) && q->kept.order.seconds <= q->bound * (1 + 3e-4));
 }
 
 /* Offers what a round found. Where it has no layout that fits, the search goes on from it and aims lower, as later
@@ -11610,7 +11654,7 @@ static void gcpi_budget_mend(gcpi_planner *q, gcpi_search *s, double visits, dou
         size_t slab = q->opts->far_only ? gcpi_offer_copies(q, &s->best, "search") : gcpi_offer(q, &s->best, "search");
         int fits = slab <= q->slab_limit;
         if (slab) gcpi_search_aim(s, s->aim + (fits ? 0.002 : -0.008));
-        if (fits || i == TRIES) break;
+        if (fits || i == TRIES || q->watch->stopped) break;
         s->limit = GCPI_MIN(s->limit, s->best.peak - 1);
         gcpi_order_copy(&s->now, &s->best);
         s->found = 0; s->price = 3; s->rate = 0;
@@ -11661,12 +11705,15 @@ static void gcpi_budget_far(gcpi_planner *q, gcpi_search *s, double visits, doub
                                                 { GCPI_FROM_KEPT, 2, 0.003, 0.3, 10 },
                                                 { GCPI_FROM_KEPT, 1.5, 0.002, 1, 3 },
                                                 { GCPI_FROM_KEPT, 1, 0.001, 1, 10 } };
-    s->judge = q;
-    for (size_t i = 0; i < sizeof rounds / sizeof *rounds && !gcpi_proven(q); i++) {
+    s->judge = 1;
+    const double count = sizeof rounds / sizeof *rounds;
+    for (int i = 0; i < count && !gcpi_search_over(q); i++) {
+        gcpi_portion whole = gcpi_watch_part(q, i / count, (i + 1) / count);
         gcpi_search_by(s, q, i == 0 || q->opts->far_only ? 2 : 1);
         gcpi_budget_round(q, s, &rounds[i], visits, scale, 0.3);
+        q->watch->span = whole;
     }
-    s->judge = NULL;
+    s->judge = 0;
     gcpi_search_by(s, q, 0);
 }
 
@@ -11687,9 +11734,15 @@ static void gcpi_budget_search(gcpi_planner *q, int from, int to)
     double scale = gcpi_search_scale(q);
     s.whole = gcpi_room(q);
     gcpi_search_aim(&s, 1);
-    for (int i = from; ok && i < to && !gcpi_proven(q); i++)
+    double near = q->opts->far ? 0.2 : 1;              /* the share of searches without copies */
+    for (int i = from; ok && i < to && !gcpi_search_over(q); i++) {
+        gcpi_portion whole = gcpi_watch_part(q, near * (i - from) / (to - from), near * (i + 1 - from) / (to - from));
         gcpi_budget_round(q, &s, &gcpi_rounds[i], visits, scale, 0.06);
+        q->watch->span = whole;
+    }
+    gcpi_portion whole = gcpi_watch_part(q, near, 1);
     if (ok && q->opts->far) gcpi_budget_far(q, &s, visits, scale);
+    q->watch->span = whole;
     q->a->scratch = scratch;
     gcpi_budget_pack(q);
 }
@@ -11776,7 +11829,7 @@ static void gcpi_policy_replay(gcpi_planner *q)
    may be faster. Where nothing fits, q->best does not depend on the limit: it is offered on the way down. */
 static void gcpi_budget_policies(gcpi_planner *q)
 {
-    for (q->lazy = q->tried = 1;; q->lazy = 0) {
+    for (q->lazy = q->tried = 1; !q->watch->stopped; q->lazy = 0) {
         q->found = q->tries = 0;
         q->method = "segments";  gcpi_policy_segments(q);
         q->method = "cheap";     gcpi_policy_cheap(q);
@@ -11812,11 +11865,13 @@ static void gcpi_budget_find(gcpi_planner *q)
     if (!q->opts->far) gcpi_budget_bound(q, e->places);
     if (q->bound >= (q->known > 0 ? q->known : HUGE_VAL)) return;
     if (!q->no_exact) gcpi_budget_exact(q);
+    gcpi_portion whole = gcpi_watch_part(q, 0.1, 0.9);
     if (!q->opts->far_only) gcpi_budget_chain(q, gcpi_bytes_from(1.6 * (double)q->slab_limit), e->stages, e->slots);
     if (!q->opts->far_only) gcpi_budget_cuts(q, e->prices);
     if (q->opts->far_only) gcpi_budget_copies(q);
     if (q->opts->far) gcpi_budget_bound(q, e->places);
     gcpi_budget_search(q, 0, GCPI_ROUNDS);
+    q->watch->span = whole;
     double searched = q->kept.order.seconds;
     if (!q->opts->far_only) gcpi_budget_policies(q);
     if (q->kept.order.seconds < searched) gcpi_budget_search(q, GCPI_ROUNDS, GCPI_ROUNDS + 1);
@@ -11830,9 +11885,11 @@ static void gcpi_budget_find(gcpi_planner *q)
    of the lesser ones, then further. */
 typedef struct gcpi_least { gcpi_order order, path; size_t slab, floor; } gcpi_least;
 
-/* Whether nothing fits yet, or what does is so far from the bound that the way down may pass a faster order. */
+/* Whether nothing fits yet, or what does is so far from the bound that the way down may pass a faster order. No more
+   is wanted once .progress stopped the search. */
 static int gcpi_least_wanted(const gcpi_planner *q)
 {
+    if (q->watch->stopped) return 0;
     if (!gcpi_has(&q->kept)) return 1;
     return !q->opts->far && q->kept.order.seconds > q->bound + 0.1 * q->m.seconds;
 }
@@ -11884,13 +11941,15 @@ static int gcpi_least_walk(gcpi_planner *q, gcpi_least *least, gcpi_search *s, d
     const gcpi_fit fit = gcpi_least_fit();
     double used = 0, scale = gcpi_search_scale(q), step = 0.1;
     s->first = 1;
-    for (int failed = 0; step > 0.002 && used < visits && least->path.peak > least->floor;) {
+    for (int failed = 0; step > 0.002 && used < visits && least->path.peak > least->floor && !q->watch->stopped;) {
         double heat = heats[failed] * scale;
         s->limit = GCPI_MAX(least->floor, gcpi_bytes_from((double)least->path.peak * (1 - step)));
         s->found = 0; s->price = 3 * scale; s->rate = 50;
         gcpi_order_copy(&s->now, &least->path);
         gcpi_far_strip(q, &s->now);
+        gcpi_portion whole = gcpi_watch_part(q, used / visits, GCPI_MIN(1, used / visits + 1.0 / 24));
         used += gcpi_search_run(s, visits / 24, heat, 0.3 * heat);
+        q->watch->span = whole;
         failed = s->found ? 0 : (failed + 1) % HEATS;
         if (!s->found && !failed) step /= 2;
         if (!s->found) continue;
@@ -11996,9 +12055,12 @@ static void gcpi_least_find(gcpi_planner *q, gcpi_least *least)
     /* where something fits, a little effort tells whether another way is faster */
     int most = gcpi_has(&q->kept) ? 1 : 3;
     for (int e = 0; e < most && !done; e++) {
+        int last = efforts[e] == q->opts->effort;
+        gcpi_portion whole = gcpi_watch_part(q, e ? 0.2 : 0, last ? 1 : 0.2);
         done = gcpi_least_effort(q, least, &s, &gcpi_efforts[efforts[e]]) ||
                (e == 0 && !q->opts->far_only && gcpi_least_starts(q, least));
-        if (efforts[e] == q->opts->effort) break;
+        q->watch->span = whole;
+        if (last) break;
     }
     gcpi_search_by(&s, q, 0);
 }
@@ -12092,7 +12154,8 @@ static void gcpi_budget_inference(gcpi_planner *q)
 static void gcpi_budget_more(gcpi_planner *q)
 {
     double before = HUGE_VAL;
-    while (!q->opts->far && gcpi_has(&q->kept) && q->kept.order.seconds > q->bound + 0.02 * q->m.seconds &&
+    while (!q->watch->stopped && !q->opts->far && gcpi_has(&q->kept) &&
+           q->kept.order.seconds > q->bound + 0.02 * q->m.seconds &&
            q->kept.order.seconds < before - 0.003 * q->m.seconds) {
         before = q->kept.order.seconds;
         gcpi_budget_search(q, GCPI_ROUNDS, GCPI_ROUNDS + 1);
@@ -12102,11 +12165,17 @@ static void gcpi_budget_more(gcpi_planner *q)
 static void gcpi_policy_budget(gcpi_planner *q)
 {
     if (!q->p->training) { gcpi_budget_inference(q); return; }
+    gcpi_portion whole = gcpi_watch_part(q, 0, 0.4);
     gcpi_budget_find(q);
+    q->watch->span = whole;
+    gcpi_watch_part(q, 0.4, 0.7);
     double found = q->kept.order.seconds;
     if (gcpi_has(&q->kept) ? gcpi_least_wanted(q) : !q->no_least) gcpi_budget_way_down(q);
+    q->watch->span = whole;
+    gcpi_watch_part(q, 0.7, 1);
     if (q->kept.order.seconds < found) gcpi_budget_search(q, 0, GCPI_ROUNDS);          /* from that order */
     gcpi_budget_more(q);
+    q->watch->span = whole;
     if (gcpi_has(&q->kept)) gcpi_order_copy(&q->best, &q->kept.order);
 }
 
@@ -12247,6 +12316,7 @@ typedef struct gcpi_plan {
     double planned_seconds, known, keep_all_seconds;
     /* no_least: where nothing fits, another choice of views may: do not look for the least budget */
     int no_least;
+    gcpi_watch *watch;                /* while it is planned */
     size_t unfused;                   /* slab bytes of the keep-all plan without fused updates; SIZE_MAX: as it is */
     int peak_at, forward_end, slots, segments;          /* forward_end: the instruction after the last F */
     int inputs;                       /* that the list reads */
@@ -12277,6 +12347,9 @@ static int gcpi_plan_applies(gcp_tape *t, const gcp_plan_opts *o)
                     { o->replay != 0, policy == GCP_POLICY_CHECKPOINTS, ".replay belongs to GCP_POLICY_CHECKPOINTS" },
                     { o->effort != GCP_EFFORT_DEFAULT, policy == GCP_POLICY_BUDGET,
                       ".effort belongs to GCP_POLICY_BUDGET" },
+                    { o->progress != NULL, policy == GCP_POLICY_BUDGET && !o->list,
+                      ".progress belongs to GCP_POLICY_BUDGET" },
+                    { o->progress_context != NULL, o->progress != NULL, ".progress_context needs .progress" },
                     { o->momentum != 0, sgd, ".momentum belongs to GCP_OPTIMIZER_SGD" },
                     { o->beta1 != 0 || o->beta2 != 0, adam,
                       ".beta1 and .beta2 belong to GCP_OPTIMIZER_ADAM and GCP_OPTIMIZER_ADAMW" },
@@ -12583,12 +12656,18 @@ static int gcpi_budget_fail(const gcpi_plan *in, const gcpi_planner *q)
 {
     char name[128], help[200];
     gcp_at at = gcpi_task_at(q->p, q->least_task, in->opts.at);
+    if (!q->least_slab && q->watch->stopped)
+        gcpi_fail(q->p->tape, GCP_E_BUDGET, in->opts.at, "gcp_plan_make",
+                  ".progress stopped the search before anything was found that fits .budget = %zu bytes",
+                  in->opts.budget);
     if (!q->least_slab) return 0;
     gcpi_help_text(in, q->least_gradients, q->least_batch, help, sizeof help);
     gcpi_fail(q->p->tape, GCP_E_BUDGET, in->opts.at, "gcp_plan_make",
               ".budget allows %zu bytes; the least found to work is %zu%s; %s %.48s (%s:%d) sets it%s", in->opts.budget,
               in->state_bytes + q->least_slab,
-              q->coarse ? " (the plan's arena had no room for all of the search: gcp_plan_arena)" : "",
+              q->watch->stopped ? " (.progress stopped the search)"
+              : q->coarse       ? " (the plan's arena had no room for all of the search: gcp_plan_arena)"
+                                : "",
               q->least_task < q->p->forward ? "forward of" : "backward of",
               gcpi_task_name(q->p, &q->p->tasks[q->least_task], name, sizeof name), gcpi_basename(at.file), at.line,
               help);
@@ -12602,11 +12681,11 @@ static int gcpi_plan_choose(gcp_plan *plan, int by_peak, gcp_arena *a)
     gcpi_planner q;
     memset(&q, 0, sizeof q);
     q.p = &in->p; q.opts = &in->opts; q.a = a; q.by_peak = by_peak; q.no_least = in->no_least;
-    q.known = in->known;
+    q.known = in->known; q.watch = in->watch;
     if (in->opts.policy == GCP_POLICY_BUDGET) q.slab_limit = GCPI_MAX(gcpi_slab_limit(in), 1);
     if (!gcpi_choose(&q)) return 0;
     plan->least_bytes = q.least_slab ? in->state_bytes + q.least_slab : 0;
-    plan->coarse = q.coarse;
+    plan->coarse = q.watch->stopped ? 2 : q.coarse;
     in->bound_seconds = q.bound;
     if (q.slab_limit && !gcpi_has(&q.kept)) return gcpi_budget_fail(in, &q);
     plan->checkpoint_bytes = in->p.training ? gcpi_checkpoint_bytes(&q) : 0;
@@ -12704,9 +12783,17 @@ static void gcpi_trial_run(gcpi_trial *trial, gcp_plan *plan, int copied, gcp_ar
 static int gcpi_trial_enough(const gcpi_trial *first)
 {
     const gcpi_plan *in = &first->in;
-    if (in->opts.policy == GCP_POLICY_KEEP_ALL) return 1;
+    if (in->opts.policy == GCP_POLICY_KEEP_ALL || in->watch->stopped) return 1;
     if (in->opts.policy != GCP_POLICY_BUDGET) return !in->p.training;
     return first->made && in->planned_seconds <= in->keep_all_seconds * (1 + 3e-4);
+}
+
+/* Which share of the call a choice of views is: the first four without the least budget, then as many with it. */
+static gcpi_portion gcpi_trial_span(const gcpi_plan *in, int copied)
+{
+    double from = (in->no_least ? 0 : 0.5) + 0.125 * copied;
+    gcpi_portion span = { from, from + 0.125 };
+    return span;
 }
 
 /* Plans with each choice of views that is open, the default first; for the least budget, with the default and with all
@@ -12715,6 +12802,7 @@ static void gcpi_trials(gcpi_trial *best, gcp_plan *plan, int open, gcp_arena *a
 {
     const gcp_plan unplanned = *plan;
     gcpi_trial trial;
+    plan->in->watch->span = gcpi_trial_span(plan->in, 0);
     gcpi_trial_run(best, plan, 0, a);
     double bound = best->in.bound_seconds;
     for (int copied = 1; copied < 4 && !gcpi_trial_enough(best); copied++) {
@@ -12722,6 +12810,7 @@ static void gcpi_trials(gcpi_trial *best, gcp_plan *plan, int open, gcp_arena *a
         *plan = unplanned;
         plan->in->no_least |= best->made;
         plan->in->known = best->made ? best->in.planned_seconds : 0;
+        plan->in->watch->span = gcpi_trial_span(plan->in, copied);
         gcpi_trial_run(&trial, plan, copied, a);
         bound = GCPI_MIN(bound, trial.in.bound_seconds);
         trial.in.keep_all = best->in.keep_all;
@@ -12746,7 +12835,7 @@ static int gcpi_plan_search(gcp_plan *plan, gcpi_lives *l, size_t **live, gcp_ar
         in->known = 0;
         gcpi_trials(&best, plan, open, a);
         best.in.bound_seconds = bound = GCPI_MIN(bound, best.in.bound_seconds);
-        if (best.made || in->opts.policy != GCP_POLICY_BUDGET) break;
+        if (best.made || in->opts.policy != GCP_POLICY_BUDGET || in->watch->stopped) break;
     }
     *plan = best.plan; *in = best.in;
     if (!best.made) {
@@ -12760,6 +12849,24 @@ static int gcpi_plan_search(gcp_plan *plan, gcpi_lives *l, size_t **live, gcp_ar
     return in->slab_bytes != 0;
 }
 
+/* gcpi_plan_search under the eyes of .progress, which hears of the end, too. */
+static int gcpi_plan_watched(gcp_plan *plan, gcpi_lives *l, size_t **live, gcp_arena *a)
+{
+    gcpi_plan *in = plan->in;
+    gcpi_watch watch;
+    memset(&watch, 0, sizeof watch);
+    watch.ask = in->opts.progress; watch.context = in->opts.progress_context;
+    watch.span.to = 1;
+    in->watch = &watch;
+    int made = gcpi_plan_search(plan, l, live, a);
+    in->watch = NULL;
+    if (!watch.ask || watch.stopped) return made;
+    watch.now.share = 1;
+    if (made) { watch.now.seconds = in->planned_seconds; watch.now.keep_all_seconds = in->keep_all_seconds; }
+    watch.ask(watch.context, &watch.now);
+    return made;
+}
+
 /* From options to a verified, placed plan. */
 static int gcpi_plan_settle(gcp_plan *plan, gcp_arena *a)
 {
@@ -12769,7 +12876,7 @@ static int gcpi_plan_settle(gcp_plan *plan, gcp_arena *a)
     size_t *live;
     char message[200];
     if (in->opts.list ? !gcpi_plan_list(in, a) || !gcpi_plan_layout(in, &lives, &live, a)
-                      : !gcpi_plan_search(plan, &lives, &live, a))
+                      : !gcpi_plan_watched(plan, &lives, &live, a))
         return 0;
     in->placed = GCPI_NEW(a, gcpi_placed, gcpi_operand_total(&in->p, &in->list) + 1);
     in->live = GCPI_NEW(a, size_t, in->list.count + 1);
@@ -13207,7 +13314,7 @@ static void gcpi_plan_end(gcp_plan *plan, int made, const gcp_arena *was, size_t
                   "make, or use two arenas in turn)",
                   was->size - was->used - was->scratch, enough, call, freed);
     size_t least = in && t->code == GCP_E_BUDGET ? plan->least_bytes : 0;
-    int coarse = least > 0 && plan->coarse;
+    int coarse = least > 0 ? plan->coarse : 0;
     memset(plan, 0, sizeof *plan);
     plan->tape = t; plan->least_bytes = least; plan->coarse = coarse;
     a->used = was->used;
@@ -13362,12 +13469,6 @@ GCPI_DEF size_t gcp_graph_arena_at(const gcp_tape *t, const char *text, gcp_plan
     return gcpi_arena_of(t, &o, &n) + length + lines * (2 * sizeof(char *) + 8 * sizeof(int)) + 1;
 }
 
-/* Sweeps. A point takes the plan of a smaller budget where that is faster. This one plans a tape, or a graph's text. */
-static gcp_plan gcpi_plan_any(gcp_tensor loss, const char *text, gcp_plan_opts o)
-{
-    return text ? gcp_graph_plan_at(loss.tape, text, o) : gcp_plan_make_at(loss, o);
-}
-
 /* gcp_sweep, gcp_least_budget and gcp_max_batch: the policy may be left out or be GCP_POLICY_BUDGET. */
 static int gcpi_budgets_only(gcp_tape *t, gcp_plan_opts *o, gcp_at at, const char *what)
 {
@@ -13377,47 +13478,86 @@ static int gcpi_budgets_only(gcp_tape *t, gcp_plan_opts *o, gcp_at at, const cha
     return !other;
 }
 
+/* Plans that are made one after another. Of .progress, each plan's share becomes one of all plans. */
+typedef struct gcpi_series {
+    gcp_tensor loss; const char *text; gcp_plan_opts o;
+    gcp_progress_fn ask; void *context;                        /* the user's */
+    int plan, plans, stopped;
+} gcpi_series;
+
+static int gcpi_series_progress(void *context, const gcp_progress *progress)
+{
+    gcpi_series *s = (gcpi_series *)context;
+    gcp_progress now = *progress;
+    now.share = (s->plan + now.share) / s->plans;
+    return s->stopped |= s->ask(s->context, &now) != 0;
+}
+
+/* The series stands between its plans and .progress. */
+static void gcpi_series_watched(gcpi_series *s)
+{
+    s->ask = s->o.progress; s->context = s->o.progress_context;
+    s->stopped = 0;
+    if (!s->ask) return;
+    s->o.progress = gcpi_series_progress; s->o.progress_context = s;
+}
+
+/* A point by a plan of its own. 1: it has one; 0: nothing fits, or the series was stopped; -1: an error. */
+static int gcpi_sweep_point(gcpi_series *s, gcp_point *p)
+{
+    gcp_tape *t = s->loss.tape;
+    size_t budget = s->o.budget = p->budget;
+    memset(p, 0, sizeof *p);
+    p->budget = budget;
+    if (s->stopped) return 0;
+    gcp_plan plan = s->text ? gcp_graph_plan_at(t, s->text, s->o) : gcp_plan_make_at(s->loss, s->o);
+    p->planned_with = plan.in ? budget : plan.least_bytes;
+    if (!plan.in && t->code != GCP_E_BUDGET) return -1;
+    if (!plan.in) { gcp_error_clear(t); return 0; }
+    p->bytes = plan.bytes;
+    p->seconds = plan.seconds;
+    p->keep_all_seconds = plan.keep_all_seconds;
+    p->bound_seconds = plan.bound_seconds;
+    gcpi_plan_return(&plan);
+    return 1;
+}
+
+/* A point takes the plan of a smaller budget where that is faster. */
 static int gcpi_sweep_points(gcp_tensor loss, const char *text, gcp_point *points, int count, gcp_plan_opts o)
 {
     gcp_tape *t = loss.tape;
     int fit = 0;
     const gcp_point *last = NULL;          /* the fastest so far: its plan fits all later budgets too */
+    gcpi_series s;
     if (!t || t->code || count <= 0) return 0;
     if (!points) return gcpi_fail(t, GCP_E_ARGUMENT, o.at, "gcp_sweep", "points is NULL"), 0;
     if (!gcpi_budgets_only(t, &o, o.at, "gcp_sweep")) return 0;
+    s.loss = loss; s.text = text; s.o = o; s.plans = count;
+    gcpi_series_watched(&s);
     for (int i = 0; i < count; i++) {
         gcp_point *p = &points[i];
-        size_t budget = o.budget = p->budget;
+        size_t budget = p->budget;
         if (i && budget < points[i - 1].budget) {
             gcpi_fail(t, GCP_E_ARGUMENT, o.at, "gcp_sweep",
                       "points[%d].budget = %zu is less than points[%d].budget = %zu", i, budget, i - 1,
                       points[i - 1].budget);
             return 0;
         }
-        gcp_plan plan = gcpi_plan_any(loss, text, o);
-        memset(p, 0, sizeof *p);
-        p->budget = budget;
-        p->planned_with = plan.in ? budget : plan.least_bytes;
-        if (!plan.in && t->code != GCP_E_BUDGET) return 0;
-        if (!plan.in) gcp_error_clear(t);
-        if (!plan.in && !last) continue;
+        s.plan = i;
+        int planned = gcpi_sweep_point(&s, p);
+        if (planned < 0) return 0;
+        if (!planned && !last) continue;
         fit++;
-        if (plan.in) {
-            p->bytes = plan.bytes;
-            p->seconds = plan.seconds;
-            p->keep_all_seconds = plan.keep_all_seconds;
-            p->bound_seconds = plan.bound_seconds;
-        }
-        if (last && (!plan.in || last->seconds < p->seconds)) {
-            double bound = plan.in ? p->bound_seconds : last->bound_seconds;
+        if (last && (!planned || last->seconds < p->seconds)) {
+            double bound = planned ? p->bound_seconds : last->bound_seconds;
             *p = *last;
             p->budget = budget; p->bound_seconds = bound;
         }
         last = p;
-        if (plan.in) gcpi_plan_return(&plan);
     }
     return fit;
 }
+
 GCPI_DEF int gcp_sweep_at(gcp_tensor loss, gcp_point *points, int count, gcp_plan_opts o)
 {
     return gcpi_sweep_points(loss, NULL, points, count, o);
@@ -13490,13 +13630,17 @@ GCPI_DEF int gcp_max_batch_at(gcp_tape *t, gcp_record_fn record, void *context, 
         return 0;
     }
     if (!gcpi_budgets_only(t, &o.plan, o.at, "gcp_max_batch")) return 0;
+    gcpi_series s;
+    s.o = o.plan; s.plan = 0; s.plans = 1;
+    gcpi_series_watched(&s);
+    o.plan = s.o;
     gcp_tape_reset(t);
-    while (high <= most && (fits = gcpi_batch_try(t, record, context, &o, (int)high, (int)low)) == 1) {
+    while (high <= most && !s.stopped && (fits = gcpi_batch_try(t, record, context, &o, (int)high, (int)low)) == 1) {
         low = high;
         high *= 2;
     }
     high = GCPI_MIN(high, most + 1);
-    while (low && fits >= 0 && high - low > 1) {
+    while (low && fits >= 0 && !s.stopped && high - low > 1) {
         int64_t middle = low + (high - low) / 2;
         fits = gcpi_batch_try(t, record, context, &o, (int)middle, (int)low);
         if (fits > 0) low = middle;
@@ -15350,7 +15494,8 @@ GCPI_DEF void gcp_why_print(const gcp_plan *made, gcp_writer w)
                  plan->seconds > 0 ? 100 * plan->stall_seconds / plan->seconds : 0.0);
     if (plan->moved_bytes)
         gcpi_say(w, "%zu bytes are moved inside the slab in a step: no layout without that fits\n", plan->moved_bytes);
-    if (plan->coarse)
+    if (plan->coarse == 2) gcpi_say(w, ".progress stopped the search: a longer one may find a faster schedule\n");
+    if (plan->coarse == 1)
         gcpi_say(w, "the plan's arena had no room for all of the search: gcp_plan_arena says how much it takes\n");
     gcpi_why_reason(plan, w);
 }

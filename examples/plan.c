@@ -8,6 +8,14 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
+#ifdef _WIN32
+#include <io.h>
+static int on_terminal(void) { return _isatty(_fileno(stderr)); }
+#else
+#include <unistd.h>
+static int on_terminal(void) { return isatty(STDERR_FILENO); }
+#endif
 #include "networks.h"
 
 static double mib(size_t bytes) { return (double)bytes / 1048576; }
@@ -17,7 +25,7 @@ enum { CURVE_MAX = 200 };
 typedef struct options {
     const network_name *net;
     const char *graph, *csv, *svg, *list;
-    int batch, image, curve, max_batch;
+    int batch, image, curve, max_batch, watched;
     size_t budget;
     gcp_effort effort;
     gcp_optimizer optimizer;
@@ -123,6 +131,26 @@ static int options_read(options *o, int argc, char **argv)
 
 /* ---- Planning --------------------------------------------------------------------------------------------------*/
 
+/* A bar on a terminal while a search takes more than half a second. */
+static int show_progress(void *context, const gcp_progress *p)
+{
+    static clock_t begun;
+    static int shown;
+    (void)context;
+    if (!begun || p->share < 0.01) begun = clock();
+    if (p->share < 1 && clock() - begun < CLOCKS_PER_SEC / 2) return 0;
+    if (p->share >= 1) {
+        if (shown) fprintf(stderr, "\r%60s\r", "");
+        shown = 0; begun = 0;
+        return 0;
+    }
+    int bars = (int)(30 * p->share);
+    fprintf(stderr, "\r[%.*s%*s] %3.0f %%", bars, "##############################", 30 - bars, "", 100 * p->share);
+    if (p->seconds > 0) fprintf(stderr, "  time %.4f", p->seconds / p->keep_all_seconds);
+    shown = 1;
+    return 0;
+}
+
 static int failed(void) { fprintf(stderr, "plan: %s\n", gcp_error(loss.tape)); return 0; }
 
 static char *file_text(const char *path)
@@ -148,6 +176,7 @@ static gcp_tensor record(void *context, gcp_tape *tape, int batch)
 static gcp_plan_opts plan_options(const options *o)
 {
     gcp_plan_opts p = { .at = GCP_AT, .policy = GCP_POLICY_BUDGET, .effort = o->effort };
+    p.progress = o->watched ? show_progress : NULL;
     if (!o->graph) { p.optimizer = o->optimizer; p.momentum = o->optimizer == GCP_OPTIMIZER_SGD ? 0.9 : 0; }
     return p;
 }
@@ -206,6 +235,7 @@ static int run(const options *o)
     gcp_plan_opts p = plan_options(o), all = p;
     all.policy = GCP_POLICY_KEEP_ALL;
     all.effort = GCP_EFFORT_DEFAULT;
+    all.progress = NULL;
     gcp_plan keep = plan_any(all);
     if (!gcp_plan_ok(&keep)) return failed();
     p.budget = 1;
@@ -231,6 +261,7 @@ int main(int argc, char **argv)
     options o = { .curve = 8, .optimizer = GCP_OPTIMIZER_SGD };
     if (argc < 2 || !strcmp(argv[1], "--help")) return usage(argc < 2 ? stderr : stdout, argc < 2);
     if (!options_read(&o, argc, argv)) return 1;
+    o.watched = on_terminal();
     const size_t size = GCP_MB(512);
     void *memory = malloc(size);
     if (!memory) { fprintf(stderr, "plan: out of memory\n"); return 1; }

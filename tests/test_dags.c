@@ -7,7 +7,7 @@
 #ifdef __SANITIZE_ADDRESS__
 enum { NETWORKS = 120 };
 #else
-enum { NETWORKS = 300 };
+enum { NETWORKS = 150 };
 #endif
 
 static unsigned char tape_memory[GCP_MB(48)], slab[GCP_MB(8)], probe[GCP_MB(8)];

@@ -389,7 +389,7 @@ int main(int argc, char **argv)
     bound();
     bound_aligned();
     measured_link();
-    budgets(argc > 2 ? atoi(argv[2]) : 12);
-    networks(argc > 1 ? atoi(argv[1]) : 60);
+    budgets(argc > 2 ? atoi(argv[2]) : 6);
+    networks(argc > 1 ? atoi(argv[1]) : 30);
     return check_done();
 }

@@ -15,7 +15,7 @@
 /* several times slower: too few to judge shares by */
 enum { PROBLEMS = 6, BUDGETS = 10, TRIPS = 8, CHAINS = 3, NETWORKS = 3, FARS = 1 };
 #else
-enum { PROBLEMS = 40, BUDGETS = 50, TRIPS = 40, CHAINS = 5, NETWORKS = 8, FARS = 4 };
+enum { PROBLEMS = 25, BUDGETS = 25, TRIPS = 16, CHAINS = 4, NETWORKS = 8, FARS = 4 };
 #endif
 enum { ROOM = 1 << 17 };
 static unsigned char memory[300 << 20];
@@ -94,8 +94,11 @@ static double portfolio(gcp_tape *tape, size_t budget)
     gcp_plan keep = gcp_graph_plan(tape, text, .policy = GCP_POLICY_KEEP_ALL);
     gcp_plan_opts o = { .policy = GCP_POLICY_BUDGET, .budget = budget };
     gcpi_planner q;
+    gcpi_watch watch;
     double best = INFINITY;
     memset(&q, 0, sizeof q);
+    memset(&watch, 0, sizeof watch);
+    q.watch = &watch;
     q.p = &keep.in->p; q.opts = &o; q.a = &arena; q.no_exact = q.by_peak = 1;
     q.slab_limit = budget;
     if (gcpi_choose(&q) && gcpi_has(&q.kept)) best = q.kept.order.seconds;
@@ -430,6 +433,69 @@ static void sweeps(void)
     CHECK(gcp_graph_sweep(tape, text, points, 2) == 0 && gcp_error_code(tape) == GCP_E_ARGUMENT);
 }
 
+/* What .progress heard; it stops the search at the first call that reports a share of `stop`. */
+typedef struct heard { int calls, wrong; double share, seconds, stop; } heard;
+
+static int hear(void *context, const gcp_progress *p)
+{
+    heard *h = context;
+    h->calls++;
+    h->wrong += p->share < h->share || p->share > 1 || !(p->keep_all_seconds > 0) || p->seconds < 0 ||
+                (h->seconds > 0 && !(p->seconds <= h->seconds));
+    h->share = p->share; h->seconds = p->seconds;
+    return p->share >= h->stop;
+}
+
+/* Shares rise to 1, the best only gets better, a plan that is watched is the same plan; a stop leaves what was found. */
+static void watched(void)
+{
+    load("resnet50");
+    gcp_tape *tape = fresh();
+    size_t budget = activations() / 4;
+    heard h = { .stop = 2 };
+    gcp_plan_opts o = { .policy = GCP_POLICY_BUDGET, .budget = budget };
+    gcp_plan plain = gcp_graph_plan_at(tape, text, o);
+    o.progress = hear; o.progress_context = &h;
+    gcp_plan plan = gcp_graph_plan_at(tape, text, o);
+    CHECK(plan.in && plan.seconds == plain.seconds && plan.bytes == plain.bytes && !plan.coarse);
+    CHECK(h.calls > 20 && h.calls < 2000 && !h.wrong && h.share == 1 && h.seconds <= plan.seconds * (1 + 1e-12));
+    h = (heard){ .stop = 0.2 };
+    plan = gcp_graph_plan_at(tape, text, o);
+    CHECK(plan.in && plan.coarse == 2 && plan.bytes <= budget && !h.wrong && h.share < 0.3);
+    gcp_why_print(&plan, into(list));
+    CHECK(strstr(list, ".progress stopped the search") != NULL);
+    h = (heard){ .stop = 0 };
+    plan = gcp_graph_plan_at(tape, text, o);
+    CHECK(h.calls == 1 && (plan.in ? plan.coarse == 2 : gcp_error_code(tape) == GCP_E_BUDGET));
+    gcp_error_clear(tape);
+    h = (heard){ .stop = 0 };
+    o.budget = 64;
+    plan = gcp_graph_plan_at(tape, text, o);
+    CHECK(!plan.in && h.calls == 1 && strstr(gcp_error(tape), ".progress stopped the search"));
+    gcp_error_clear(tape);
+    o.policy = GCP_POLICY_SQRT; o.budget = 0;
+    CHECK(!gcp_graph_plan_at(tape, text, o).in && strstr(gcp_error(tape), ".progress belongs to"));
+}
+
+/* A sweep's shares are of all points; after a stop, points take the plan of a smaller budget. */
+static void watched_sweep(void)
+{
+    gcp_point points[8];
+    load("resnet50");
+    gcp_tape *tape = fresh();
+    for (int i = 0; i < 8; i++) points[i].budget = activations() * (size_t)(i + 2) / 12;
+    heard h = { .stop = 2 };
+    CHECK(gcp_graph_sweep(tape, text, points, 8, .effort = GCP_EFFORT_QUICK, .progress = hear,
+                          .progress_context = &h) == 8);
+    /* each point has a fastest of its own */
+    CHECK(h.calls > 50 && h.share == 1);
+    h = (heard){ .stop = 0.55 };
+    CHECK(gcp_graph_sweep(tape, text, points, 8, .effort = GCP_EFFORT_QUICK, .progress = hear,
+                          .progress_context = &h) == 8);
+    CHECK(h.share >= 0.55 && h.share < 0.65 && points[7].planned_with == points[5].planned_with &&
+          points[7].seconds == points[5].seconds && points[2].seconds > points[5].seconds);
+}
+
 /* A plan that was found for fewer bytes is every larger budget's, too, where nothing is found for that by itself. */
 static void sweep_of_luck(void)
 {
@@ -727,6 +793,10 @@ static void batches_refused(gcp_tape *tape, gcp_plan_opts plan, int batch)
     CHECK(gcp_max_batch(tape, small_net, &arena, .plan = plan) == 0 && strstr(gcp_error(tape), "not a scalar"));
     gcp_error_clear(tape);
     CHECK(gcp_max_batch(tape, small_net, NULL, .plan = plan) == batch && !gcp_error(tape));       /* nothing was left */
+    heard h = { .stop = 0 };
+    plan.progress = hear; plan.progress_context = &h;
+    CHECK(gcp_max_batch(tape, small_net, NULL, .plan = plan) < batch && h.calls == 1);
+    gcp_error_clear(tape);
 }
 
 /* Other networks in turn on one tape: their parameters go. */
@@ -937,6 +1007,8 @@ int main(int argc, char **argv)
     published();
     repeats();
     sweeps();
+    watched();
+    watched_sweep();
     sweep_of_luck();
     inference_budgets();
     dropped_loss();

@@ -94,7 +94,7 @@ static int gcpi_search_make(gcpi_search *s, gcpi_planner *q)
 {
     const gcpi_model *m = &q->m;
     memset(s, 0, sizeof *s);
-    s->m = m;
+    s->m = m; s->q = q;
     s->random = 88172645463325252ull;
     s->there = GCPI_SCRATCH(q->a, unsigned char, m->values + 1);
     s->weight = GCPI_SCRATCH(q->a, double, m->values + 1);
@@ -118,10 +118,10 @@ static void gcpi_keep_all_order(const gcpi_model *m, gcpi_order *o)
     gcpi_simulate(m, o, NULL);
 }
 
-/* What could still be gained is not worth a search. */
-static int gcpi_proven(const gcpi_planner *q)
+/* What could still be gained is not worth a search, or .progress stopped it. */
+static int gcpi_search_over(const gcpi_planner *q)
 {
-    return gcpi_has(&q->kept) && q->kept.order.seconds <= q->bound * (1 + 3e-4);
+    return q->watch->stopped || (gcpi_has(&q->kept) && q->kept.order.seconds <= q->bound * (1 + 3e-4));
 }
 
 /* Offers what a round found. Where it has no layout that fits, the search goes on from it and aims lower, as later
@@ -133,7 +133,7 @@ static void gcpi_budget_mend(gcpi_planner *q, gcpi_search *s, double visits, dou
         size_t slab = q->opts->far_only ? gcpi_offer_copies(q, &s->best, "search") : gcpi_offer(q, &s->best, "search");
         int fits = slab <= q->slab_limit;
         if (slab) gcpi_search_aim(s, s->aim + (fits ? 0.002 : -0.008));
-        if (fits || i == TRIES) break;
+        if (fits || i == TRIES || q->watch->stopped) break;
         s->limit = GCPI_MIN(s->limit, s->best.peak - 1);
         gcpi_order_copy(&s->now, &s->best);
         s->found = 0; s->price = 3; s->rate = 0;
@@ -184,12 +184,15 @@ static void gcpi_budget_far(gcpi_planner *q, gcpi_search *s, double visits, doub
                                                 { GCPI_FROM_KEPT, 2, 0.003, 0.3, 10 },
                                                 { GCPI_FROM_KEPT, 1.5, 0.002, 1, 3 },
                                                 { GCPI_FROM_KEPT, 1, 0.001, 1, 10 } };
-    s->judge = q;
-    for (size_t i = 0; i < sizeof rounds / sizeof *rounds && !gcpi_proven(q); i++) {
+    s->judge = 1;
+    const double count = sizeof rounds / sizeof *rounds;
+    for (int i = 0; i < count && !gcpi_search_over(q); i++) {
+        gcpi_portion whole = gcpi_watch_part(q, i / count, (i + 1) / count);
         gcpi_search_by(s, q, i == 0 || q->opts->far_only ? 2 : 1);
         gcpi_budget_round(q, s, &rounds[i], visits, scale, 0.3);
+        q->watch->span = whole;
     }
-    s->judge = NULL;
+    s->judge = 0;
     gcpi_search_by(s, q, 0);
 }
 
@@ -210,9 +213,15 @@ static void gcpi_budget_search(gcpi_planner *q, int from, int to)
     double scale = gcpi_search_scale(q);
     s.whole = gcpi_room(q);
     gcpi_search_aim(&s, 1);
-    for (int i = from; ok && i < to && !gcpi_proven(q); i++)
+    double near = q->opts->far ? 0.2 : 1;              /* the share of searches without copies */
+    for (int i = from; ok && i < to && !gcpi_search_over(q); i++) {
+        gcpi_portion whole = gcpi_watch_part(q, near * (i - from) / (to - from), near * (i + 1 - from) / (to - from));
         gcpi_budget_round(q, &s, &gcpi_rounds[i], visits, scale, 0.06);
+        q->watch->span = whole;
+    }
+    gcpi_portion whole = gcpi_watch_part(q, near, 1);
     if (ok && q->opts->far) gcpi_budget_far(q, &s, visits, scale);
+    q->watch->span = whole;
     q->a->scratch = scratch;
     gcpi_budget_pack(q);
 }
@@ -299,7 +308,7 @@ static void gcpi_policy_replay(gcpi_planner *q)
    may be faster. Where nothing fits, q->best does not depend on the limit: it is offered on the way down. */
 static void gcpi_budget_policies(gcpi_planner *q)
 {
-    for (q->lazy = q->tried = 1;; q->lazy = 0) {
+    for (q->lazy = q->tried = 1; !q->watch->stopped; q->lazy = 0) {
         q->found = q->tries = 0;
         q->method = "segments";  gcpi_policy_segments(q);
         q->method = "cheap";     gcpi_policy_cheap(q);
@@ -335,11 +344,13 @@ static void gcpi_budget_find(gcpi_planner *q)
     if (!q->opts->far) gcpi_budget_bound(q, e->places);
     if (q->bound >= (q->known > 0 ? q->known : HUGE_VAL)) return;
     if (!q->no_exact) gcpi_budget_exact(q);
+    gcpi_portion whole = gcpi_watch_part(q, 0.1, 0.9);
     if (!q->opts->far_only) gcpi_budget_chain(q, gcpi_bytes_from(1.6 * (double)q->slab_limit), e->stages, e->slots);
     if (!q->opts->far_only) gcpi_budget_cuts(q, e->prices);
     if (q->opts->far_only) gcpi_budget_copies(q);
     if (q->opts->far) gcpi_budget_bound(q, e->places);
     gcpi_budget_search(q, 0, GCPI_ROUNDS);
+    q->watch->span = whole;
     double searched = q->kept.order.seconds;
     if (!q->opts->far_only) gcpi_budget_policies(q);
     if (q->kept.order.seconds < searched) gcpi_budget_search(q, GCPI_ROUNDS, GCPI_ROUNDS + 1);

@@ -24,7 +24,8 @@ static void gcpi_budget_inference(gcpi_planner *q)
 static void gcpi_budget_more(gcpi_planner *q)
 {
     double before = HUGE_VAL;
-    while (!q->opts->far && gcpi_has(&q->kept) && q->kept.order.seconds > q->bound + 0.02 * q->m.seconds &&
+    while (!q->watch->stopped && !q->opts->far && gcpi_has(&q->kept) &&
+           q->kept.order.seconds > q->bound + 0.02 * q->m.seconds &&
            q->kept.order.seconds < before - 0.003 * q->m.seconds) {
         before = q->kept.order.seconds;
         gcpi_budget_search(q, GCPI_ROUNDS, GCPI_ROUNDS + 1);
@@ -34,11 +35,17 @@ static void gcpi_budget_more(gcpi_planner *q)
 static void gcpi_policy_budget(gcpi_planner *q)
 {
     if (!q->p->training) { gcpi_budget_inference(q); return; }
+    gcpi_portion whole = gcpi_watch_part(q, 0, 0.4);
     gcpi_budget_find(q);
+    q->watch->span = whole;
+    gcpi_watch_part(q, 0.4, 0.7);
     double found = q->kept.order.seconds;
     if (gcpi_has(&q->kept) ? gcpi_least_wanted(q) : !q->no_least) gcpi_budget_way_down(q);
+    q->watch->span = whole;
+    gcpi_watch_part(q, 0.7, 1);
     if (q->kept.order.seconds < found) gcpi_budget_search(q, 0, GCPI_ROUNDS);          /* from that order */
     gcpi_budget_more(q);
+    q->watch->span = whole;
     if (gcpi_has(&q->kept)) gcpi_order_copy(&q->best, &q->kept.order);
 }
 

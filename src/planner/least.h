@@ -4,9 +4,11 @@
    of the lesser ones, then further. */
 typedef struct gcpi_least { gcpi_order order, path; size_t slab, floor; } gcpi_least;
 
-/* Whether nothing fits yet, or what does is so far from the bound that the way down may pass a faster order. */
+/* Whether nothing fits yet, or what does is so far from the bound that the way down may pass a faster order. No more
+   is wanted once .progress stopped the search. */
 static int gcpi_least_wanted(const gcpi_planner *q)
 {
+    if (q->watch->stopped) return 0;
     if (!gcpi_has(&q->kept)) return 1;
     return !q->opts->far && q->kept.order.seconds > q->bound + 0.1 * q->m.seconds;
 }
@@ -58,13 +60,15 @@ static int gcpi_least_walk(gcpi_planner *q, gcpi_least *least, gcpi_search *s, d
     const gcpi_fit fit = gcpi_least_fit();
     double used = 0, scale = gcpi_search_scale(q), step = 0.1;
     s->first = 1;
-    for (int failed = 0; step > 0.002 && used < visits && least->path.peak > least->floor;) {
+    for (int failed = 0; step > 0.002 && used < visits && least->path.peak > least->floor && !q->watch->stopped;) {
         double heat = heats[failed] * scale;
         s->limit = GCPI_MAX(least->floor, gcpi_bytes_from((double)least->path.peak * (1 - step)));
         s->found = 0; s->price = 3 * scale; s->rate = 50;
         gcpi_order_copy(&s->now, &least->path);
         gcpi_far_strip(q, &s->now);
+        gcpi_portion whole = gcpi_watch_part(q, used / visits, GCPI_MIN(1, used / visits + 1.0 / 24));
         used += gcpi_search_run(s, visits / 24, heat, 0.3 * heat);
+        q->watch->span = whole;
         failed = s->found ? 0 : (failed + 1) % HEATS;
         if (!s->found && !failed) step /= 2;
         if (!s->found) continue;
@@ -170,9 +174,12 @@ static void gcpi_least_find(gcpi_planner *q, gcpi_least *least)
     /* where something fits, a little effort tells whether another way is faster */
     int most = gcpi_has(&q->kept) ? 1 : 3;
     for (int e = 0; e < most && !done; e++) {
+        int last = efforts[e] == q->opts->effort;
+        gcpi_portion whole = gcpi_watch_part(q, e ? 0.2 : 0, last ? 1 : 0.2);
         done = gcpi_least_effort(q, least, &s, &gcpi_efforts[efforts[e]]) ||
                (e == 0 && !q->opts->far_only && gcpi_least_starts(q, least));
-        if (efforts[e] == q->opts->effort) break;
+        q->watch->span = whole;
+        if (last) break;
     }
     gcpi_search_by(&s, q, 0);
 }

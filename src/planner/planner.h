@@ -15,8 +15,18 @@ typedef struct gcpi_far {
 /* seconds of the order HUGE_VAL: there is no candidate */
 typedef struct gcpi_candidate { gcpi_order order; const char *method; gcpi_fit fit; } gcpi_candidate;
 
+/* .progress of a call. What is under way goes from one share of the call to another. */
+typedef struct gcpi_portion { double from, to; } gcpi_portion;
+typedef struct gcpi_watch {
+    gcp_progress_fn ask; void *context;
+    gcp_progress now;                 /* what was said last */
+    gcpi_portion span;
+    int stopped;
+} gcpi_watch;
+
 typedef struct gcpi_planner {
     gcpi_problem *p; const gcp_plan_opts *opts; gcp_arena *a;
+    gcpi_watch *watch;
     gcpi_model m;
     gcpi_choice now, guide;           /* guide: that of the best order */
     gcpi_list list;                   /* the list of an order, reused */
@@ -121,4 +131,26 @@ static size_t gcpi_order_slab(gcpi_planner *q, const gcpi_order *o, gcpi_fit fit
 static size_t gcpi_room(const gcpi_planner *q)
 {
     return q->slab_limit > q->front ? gcpi_round(q->slab_limit - q->front, q->p->target.align) : 0;
+}
+
+/* What is under way is now a part of the span; returns the whole, to go back to. */
+static gcpi_portion gcpi_watch_part(gcpi_planner *q, double from, double to)
+{
+    gcpi_portion whole = q->watch->span, *s = &q->watch->span;
+    s->from = whole.from + from * (whole.to - whole.from);
+    s->to = whole.from + to * (whole.to - whole.from);
+    return whole;
+}
+
+/* Tells .progress that so much of what is under way is done, where that is news. 1: it stopped the search. */
+static int gcpi_stopped(gcpi_planner *q, double done)
+{
+    gcpi_watch *w = q->watch;
+    double share = w->span.from + GCPI_MIN(1, done) * (w->span.to - w->span.from), seconds = q->kept.order.seconds;
+    int faster = seconds < HUGE_VAL && (w->now.seconds == 0 || seconds < w->now.seconds);
+    if (!w->ask || w->stopped || (share < w->now.share + 0.002 && !faster)) return w->stopped;
+    w->now.share = GCPI_MAX(w->now.share, share);
+    if (faster) w->now.seconds = seconds;
+    if (w->now.keep_all_seconds == 0) w->now.keep_all_seconds = q->m.seconds;
+    return w->stopped = w->ask(w->context, &w->now) != 0;
 }

@@ -50,8 +50,8 @@ typedef struct gcpi_search {
     double *weight;                   /* per value: bytes over seconds; 0: it cannot be made again */
     /* how values may come to life again: 0: by runs; 1: by runs or copies from far memory; 2: by copies alone */
     int far;
-    /* NULL: an order's seconds are the sum of its tasks'; else its copies are placed, and the timeline gives them */
-    gcpi_planner *judge;
+    gcpi_planner *q;
+    int judge;                        /* 0: seconds are the sum of the tasks; 1: of the timeline of its placed copies */
     gcpi_mark mark[GCPI_MARKS], fresh[GCPI_MARKS];     /* from its front; of the trial, from its end */
     int marks, fresh_count, spare[GCPI_STATES], spares;
     /* the move: position of the run taken out; position before which runs are put; these, last first */
@@ -145,7 +145,7 @@ static int gcpi_walk(gcpi_search *s)
 /* The seconds of the order that the trial makes, from its timeline; HUGE_VAL: its copies cannot be placed. */
 static double gcpi_judge(gcpi_search *s)
 {
-    gcpi_planner *q = s->judge;
+    gcpi_planner *q = s->q;
     gcpi_order *o = &q->trial;
     int begin = s->mark[s->low].at, end = s->mark[s->high].at;
     unsigned char *here = gcpi_state(s, GCPI_STATES);
@@ -375,7 +375,7 @@ static double gcpi_search_run(gcpi_search *s, double visits, double hot, double 
     if (!s->now.count) return visits;
     gcpi_search_begin(s);
     gcpi_search_keep(s);
-    while (done < visits && !(s->first && s->found)) {
+    while (done < visits && !(s->first && s->found) && !gcpi_stopped(s->q, done / visits)) {
         double heat = hot * pow(cold / hot, done / visits), turn = 0;
         for (int i = 0; i < 16 && !(s->first && s->found); i++) {          /* so many steps at one heat and price */
             int looked = gcpi_search_step(s, heat);

@@ -44,6 +44,7 @@ typedef struct gcpi_plan {
     double planned_seconds, known, keep_all_seconds;
     /* no_least: where nothing fits, another choice of views may: do not look for the least budget */
     int no_least;
+    gcpi_watch *watch;                /* while it is planned */
     size_t unfused;                   /* slab bytes of the keep-all plan without fused updates; SIZE_MAX: as it is */
     int peak_at, forward_end, slots, segments;          /* forward_end: the instruction after the last F */
     int inputs;                       /* that the list reads */
@@ -74,6 +75,9 @@ static int gcpi_plan_applies(gcp_tape *t, const gcp_plan_opts *o)
                     { o->replay != 0, policy == GCP_POLICY_CHECKPOINTS, ".replay belongs to GCP_POLICY_CHECKPOINTS" },
                     { o->effort != GCP_EFFORT_DEFAULT, policy == GCP_POLICY_BUDGET,
                       ".effort belongs to GCP_POLICY_BUDGET" },
+                    { o->progress != NULL, policy == GCP_POLICY_BUDGET && !o->list,
+                      ".progress belongs to GCP_POLICY_BUDGET" },
+                    { o->progress_context != NULL, o->progress != NULL, ".progress_context needs .progress" },
                     { o->momentum != 0, sgd, ".momentum belongs to GCP_OPTIMIZER_SGD" },
                     { o->beta1 != 0 || o->beta2 != 0, adam,
                       ".beta1 and .beta2 belong to GCP_OPTIMIZER_ADAM and GCP_OPTIMIZER_ADAMW" },
@@ -380,12 +384,18 @@ static int gcpi_budget_fail(const gcpi_plan *in, const gcpi_planner *q)
 {
     char name[128], help[200];
     gcp_at at = gcpi_task_at(q->p, q->least_task, in->opts.at);
+    if (!q->least_slab && q->watch->stopped)
+        gcpi_fail(q->p->tape, GCP_E_BUDGET, in->opts.at, "gcp_plan_make",
+                  ".progress stopped the search before anything was found that fits .budget = %zu bytes",
+                  in->opts.budget);
     if (!q->least_slab) return 0;
     gcpi_help_text(in, q->least_gradients, q->least_batch, help, sizeof help);
     gcpi_fail(q->p->tape, GCP_E_BUDGET, in->opts.at, "gcp_plan_make",
               ".budget allows %zu bytes; the least found to work is %zu%s; %s %.48s (%s:%d) sets it%s", in->opts.budget,
               in->state_bytes + q->least_slab,
-              q->coarse ? " (the plan's arena had no room for all of the search: gcp_plan_arena)" : "",
+              q->watch->stopped ? " (.progress stopped the search)"
+              : q->coarse       ? " (the plan's arena had no room for all of the search: gcp_plan_arena)"
+                                : "",
               q->least_task < q->p->forward ? "forward of" : "backward of",
               gcpi_task_name(q->p, &q->p->tasks[q->least_task], name, sizeof name), gcpi_basename(at.file), at.line,
               help);
@@ -399,11 +409,11 @@ static int gcpi_plan_choose(gcp_plan *plan, int by_peak, gcp_arena *a)
     gcpi_planner q;
     memset(&q, 0, sizeof q);
     q.p = &in->p; q.opts = &in->opts; q.a = a; q.by_peak = by_peak; q.no_least = in->no_least;
-    q.known = in->known;
+    q.known = in->known; q.watch = in->watch;
     if (in->opts.policy == GCP_POLICY_BUDGET) q.slab_limit = GCPI_MAX(gcpi_slab_limit(in), 1);
     if (!gcpi_choose(&q)) return 0;
     plan->least_bytes = q.least_slab ? in->state_bytes + q.least_slab : 0;
-    plan->coarse = q.coarse;
+    plan->coarse = q.watch->stopped ? 2 : q.coarse;
     in->bound_seconds = q.bound;
     if (q.slab_limit && !gcpi_has(&q.kept)) return gcpi_budget_fail(in, &q);
     plan->checkpoint_bytes = in->p.training ? gcpi_checkpoint_bytes(&q) : 0;
@@ -501,9 +511,17 @@ static void gcpi_trial_run(gcpi_trial *trial, gcp_plan *plan, int copied, gcp_ar
 static int gcpi_trial_enough(const gcpi_trial *first)
 {
     const gcpi_plan *in = &first->in;
-    if (in->opts.policy == GCP_POLICY_KEEP_ALL) return 1;
+    if (in->opts.policy == GCP_POLICY_KEEP_ALL || in->watch->stopped) return 1;
     if (in->opts.policy != GCP_POLICY_BUDGET) return !in->p.training;
     return first->made && in->planned_seconds <= in->keep_all_seconds * (1 + 3e-4);
+}
+
+/* Which share of the call a choice of views is: the first four without the least budget, then as many with it. */
+static gcpi_portion gcpi_trial_span(const gcpi_plan *in, int copied)
+{
+    double from = (in->no_least ? 0 : 0.5) + 0.125 * copied;
+    gcpi_portion span = { from, from + 0.125 };
+    return span;
 }
 
 /* Plans with each choice of views that is open, the default first; for the least budget, with the default and with all
@@ -512,6 +530,7 @@ static void gcpi_trials(gcpi_trial *best, gcp_plan *plan, int open, gcp_arena *a
 {
     const gcp_plan unplanned = *plan;
     gcpi_trial trial;
+    plan->in->watch->span = gcpi_trial_span(plan->in, 0);
     gcpi_trial_run(best, plan, 0, a);
     double bound = best->in.bound_seconds;
     for (int copied = 1; copied < 4 && !gcpi_trial_enough(best); copied++) {
@@ -519,6 +538,7 @@ static void gcpi_trials(gcpi_trial *best, gcp_plan *plan, int open, gcp_arena *a
         *plan = unplanned;
         plan->in->no_least |= best->made;
         plan->in->known = best->made ? best->in.planned_seconds : 0;
+        plan->in->watch->span = gcpi_trial_span(plan->in, copied);
         gcpi_trial_run(&trial, plan, copied, a);
         bound = GCPI_MIN(bound, trial.in.bound_seconds);
         trial.in.keep_all = best->in.keep_all;
@@ -543,7 +563,7 @@ static int gcpi_plan_search(gcp_plan *plan, gcpi_lives *l, size_t **live, gcp_ar
         in->known = 0;
         gcpi_trials(&best, plan, open, a);
         best.in.bound_seconds = bound = GCPI_MIN(bound, best.in.bound_seconds);
-        if (best.made || in->opts.policy != GCP_POLICY_BUDGET) break;
+        if (best.made || in->opts.policy != GCP_POLICY_BUDGET || in->watch->stopped) break;
     }
     *plan = best.plan; *in = best.in;
     if (!best.made) {
@@ -557,6 +577,24 @@ static int gcpi_plan_search(gcp_plan *plan, gcpi_lives *l, size_t **live, gcp_ar
     return in->slab_bytes != 0;
 }
 
+/* gcpi_plan_search under the eyes of .progress, which hears of the end, too. */
+static int gcpi_plan_watched(gcp_plan *plan, gcpi_lives *l, size_t **live, gcp_arena *a)
+{
+    gcpi_plan *in = plan->in;
+    gcpi_watch watch;
+    memset(&watch, 0, sizeof watch);
+    watch.ask = in->opts.progress; watch.context = in->opts.progress_context;
+    watch.span.to = 1;
+    in->watch = &watch;
+    int made = gcpi_plan_search(plan, l, live, a);
+    in->watch = NULL;
+    if (!watch.ask || watch.stopped) return made;
+    watch.now.share = 1;
+    if (made) { watch.now.seconds = in->planned_seconds; watch.now.keep_all_seconds = in->keep_all_seconds; }
+    watch.ask(watch.context, &watch.now);
+    return made;
+}
+
 /* From options to a verified, placed plan. */
 static int gcpi_plan_settle(gcp_plan *plan, gcp_arena *a)
 {
@@ -566,7 +604,7 @@ static int gcpi_plan_settle(gcp_plan *plan, gcp_arena *a)
     size_t *live;
     char message[200];
     if (in->opts.list ? !gcpi_plan_list(in, a) || !gcpi_plan_layout(in, &lives, &live, a)
-                      : !gcpi_plan_search(plan, &lives, &live, a))
+                      : !gcpi_plan_watched(plan, &lives, &live, a))
         return 0;
     in->placed = GCPI_NEW(a, gcpi_placed, gcpi_operand_total(&in->p, &in->list) + 1);
     in->live = GCPI_NEW(a, size_t, in->list.count + 1);

@@ -292,7 +292,8 @@ GCPI_DEF void gcp_why_print(const gcp_plan *made, gcp_writer w)
                  plan->seconds > 0 ? 100 * plan->stall_seconds / plan->seconds : 0.0);
     if (plan->moved_bytes)
         gcpi_say(w, "%zu bytes are moved inside the slab in a step: no layout without that fits\n", plan->moved_bytes);
-    if (plan->coarse)
+    if (plan->coarse == 2) gcpi_say(w, ".progress stopped the search: a longer one may find a faster schedule\n");
+    if (plan->coarse == 1)
         gcpi_say(w, "the plan's arena had no room for all of the search: gcp_plan_arena says how much it takes\n");
     gcpi_why_reason(plan, w);
 }

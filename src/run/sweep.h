@@ -92,12 +92,6 @@ GCPI_DEF size_t gcp_graph_arena_at(const gcp_tape *t, const char *text, gcp_plan
     return gcpi_arena_of(t, &o, &n) + length + lines * (2 * sizeof(char *) + 8 * sizeof(int)) + 1;
 }
 
-/* Sweeps. A point takes the plan of a smaller budget where that is faster. This one plans a tape, or a graph's text. */
-static gcp_plan gcpi_plan_any(gcp_tensor loss, const char *text, gcp_plan_opts o)
-{
-    return text ? gcp_graph_plan_at(loss.tape, text, o) : gcp_plan_make_at(loss, o);
-}
-
 /* gcp_sweep, gcp_least_budget and gcp_max_batch: the policy may be left out or be GCP_POLICY_BUDGET. */
 static int gcpi_budgets_only(gcp_tape *t, gcp_plan_opts *o, gcp_at at, const char *what)
 {
@@ -107,47 +101,86 @@ static int gcpi_budgets_only(gcp_tape *t, gcp_plan_opts *o, gcp_at at, const cha
     return !other;
 }
 
+/* Plans that are made one after another. Of .progress, each plan's share becomes one of all plans. */
+typedef struct gcpi_series {
+    gcp_tensor loss; const char *text; gcp_plan_opts o;
+    gcp_progress_fn ask; void *context;                        /* the user's */
+    int plan, plans, stopped;
+} gcpi_series;
+
+static int gcpi_series_progress(void *context, const gcp_progress *progress)
+{
+    gcpi_series *s = (gcpi_series *)context;
+    gcp_progress now = *progress;
+    now.share = (s->plan + now.share) / s->plans;
+    return s->stopped |= s->ask(s->context, &now) != 0;
+}
+
+/* The series stands between its plans and .progress. */
+static void gcpi_series_watched(gcpi_series *s)
+{
+    s->ask = s->o.progress; s->context = s->o.progress_context;
+    s->stopped = 0;
+    if (!s->ask) return;
+    s->o.progress = gcpi_series_progress; s->o.progress_context = s;
+}
+
+/* A point by a plan of its own. 1: it has one; 0: nothing fits, or the series was stopped; -1: an error. */
+static int gcpi_sweep_point(gcpi_series *s, gcp_point *p)
+{
+    gcp_tape *t = s->loss.tape;
+    size_t budget = s->o.budget = p->budget;
+    memset(p, 0, sizeof *p);
+    p->budget = budget;
+    if (s->stopped) return 0;
+    gcp_plan plan = s->text ? gcp_graph_plan_at(t, s->text, s->o) : gcp_plan_make_at(s->loss, s->o);
+    p->planned_with = plan.in ? budget : plan.least_bytes;
+    if (!plan.in && t->code != GCP_E_BUDGET) return -1;
+    if (!plan.in) { gcp_error_clear(t); return 0; }
+    p->bytes = plan.bytes;
+    p->seconds = plan.seconds;
+    p->keep_all_seconds = plan.keep_all_seconds;
+    p->bound_seconds = plan.bound_seconds;
+    gcpi_plan_return(&plan);
+    return 1;
+}
+
+/* A point takes the plan of a smaller budget where that is faster. */
 static int gcpi_sweep_points(gcp_tensor loss, const char *text, gcp_point *points, int count, gcp_plan_opts o)
 {
     gcp_tape *t = loss.tape;
     int fit = 0;
     const gcp_point *last = NULL;          /* the fastest so far: its plan fits all later budgets too */
+    gcpi_series s;
     if (!t || t->code || count <= 0) return 0;
     if (!points) return gcpi_fail(t, GCP_E_ARGUMENT, o.at, "gcp_sweep", "points is NULL"), 0;
     if (!gcpi_budgets_only(t, &o, o.at, "gcp_sweep")) return 0;
+    s.loss = loss; s.text = text; s.o = o; s.plans = count;
+    gcpi_series_watched(&s);
     for (int i = 0; i < count; i++) {
         gcp_point *p = &points[i];
-        size_t budget = o.budget = p->budget;
+        size_t budget = p->budget;
         if (i && budget < points[i - 1].budget) {
             gcpi_fail(t, GCP_E_ARGUMENT, o.at, "gcp_sweep",
                       "points[%d].budget = %zu is less than points[%d].budget = %zu", i, budget, i - 1,
                       points[i - 1].budget);
             return 0;
         }
-        gcp_plan plan = gcpi_plan_any(loss, text, o);
-        memset(p, 0, sizeof *p);
-        p->budget = budget;
-        p->planned_with = plan.in ? budget : plan.least_bytes;
-        if (!plan.in && t->code != GCP_E_BUDGET) return 0;
-        if (!plan.in) gcp_error_clear(t);
-        if (!plan.in && !last) continue;
+        s.plan = i;
+        int planned = gcpi_sweep_point(&s, p);
+        if (planned < 0) return 0;
+        if (!planned && !last) continue;
         fit++;
-        if (plan.in) {
-            p->bytes = plan.bytes;
-            p->seconds = plan.seconds;
-            p->keep_all_seconds = plan.keep_all_seconds;
-            p->bound_seconds = plan.bound_seconds;
-        }
-        if (last && (!plan.in || last->seconds < p->seconds)) {
-            double bound = plan.in ? p->bound_seconds : last->bound_seconds;
+        if (last && (!planned || last->seconds < p->seconds)) {
+            double bound = planned ? p->bound_seconds : last->bound_seconds;
             *p = *last;
             p->budget = budget; p->bound_seconds = bound;
         }
         last = p;
-        if (plan.in) gcpi_plan_return(&plan);
     }
     return fit;
 }
+
 GCPI_DEF int gcp_sweep_at(gcp_tensor loss, gcp_point *points, int count, gcp_plan_opts o)
 {
     return gcpi_sweep_points(loss, NULL, points, count, o);
@@ -220,13 +253,17 @@ GCPI_DEF int gcp_max_batch_at(gcp_tape *t, gcp_record_fn record, void *context, 
         return 0;
     }
     if (!gcpi_budgets_only(t, &o.plan, o.at, "gcp_max_batch")) return 0;
+    gcpi_series s;
+    s.o = o.plan; s.plan = 0; s.plans = 1;
+    gcpi_series_watched(&s);
+    o.plan = s.o;
     gcp_tape_reset(t);
-    while (high <= most && (fits = gcpi_batch_try(t, record, context, &o, (int)high, (int)low)) == 1) {
+    while (high <= most && !s.stopped && (fits = gcpi_batch_try(t, record, context, &o, (int)high, (int)low)) == 1) {
         low = high;
         high *= 2;
     }
     high = GCPI_MIN(high, most + 1);
-    while (low && fits >= 0 && high - low > 1) {
+    while (low && fits >= 0 && !s.stopped && high - low > 1) {
         int64_t middle = low + (high - low) / 2;
         fits = gcpi_batch_try(t, record, context, &o, (int)middle, (int)low);
         if (fits > 0) low = middle;
