@@ -56,6 +56,7 @@ static network recompute_grad_64(gcp_tape *net)
     gcp_tensor x, l, loss = recompute_grad(net, 3, 1, 64, 16, &x, &l);
     return of_loss(loss, x, l);
 }
+static network densenet_bc_cifar(gcp_tape *net) { return densenet_bc(net, 100, 12, 64, 32, 10); }
 static network resnet50_224(gcp_tape *net) { return resnet50(net, 8, 224, 1000); }
 
 static const struct { const char *name; network (*record)(gcp_tape *net); double momentum;
@@ -63,7 +64,8 @@ static const struct { const char *name; network (*record)(gcp_tape *net); double
                  { "tf2_checkpointing_256", tf2_checkpointing_256, 0 },
                  { "recompute_grad_64", recompute_grad_64, 0 },
                  { "resnet50", resnet50_224, 0.9 },
-                 { "resnet18_cifar", resnet18_cifar, 0.9 } };
+                 { "resnet18_cifar", resnet18_cifar, 0.9 },
+                 { "densenet_bc", densenet_bc_cifar, 0.9 } };
 static const char *const modes[] = { "plain", "checkpointed" };
 
 static unsigned char *tape_memory;

@@ -507,6 +507,49 @@ static inline network densenet121(gcp_tape *net, int batch, int image_size, int 
     return densenet121_stored(net, batch, image_size, classes, NULL);
 }
 
+/* A dense block as most write it: each layer joins all features so far anew. Returns all of them joined. */
+static inline gcp_tensor dense_block(gcp_tape *net, stored *s, gcp_tensor x, int layers, int growth)
+{
+    enum { MOST = 48 };
+    gcp_tensor features[MOST + 1];
+    features[0] = x;
+    layers = layers < MOST ? layers : MOST;
+    for (int i = 0; i < layers; i++) {
+        GCP_SEGMENT(net, "layer") {
+            gcp_tensor all = i ? gcp_concat(features, i + 1) : x;
+            gcp_tensor y = conv(s, norm_relu(s, all), 4 * growth, 1, 1);
+            features[i + 1] = conv(s, norm_relu(s, y), growth, 3, 1);
+        }
+        stored_next_layer(s);
+    }
+    return gcp_concat(features, layers + 1);
+}
+
+/* DenseNet-BC (Huang et al. 2017) for small images: three dense blocks of (depth - 4) / 6 layers. With depth 100 and a
+   growth of 12 it takes 447 ops. */
+static inline network densenet_bc_stored(gcp_tape *net, int depth, int growth, int batch, int image_size, int classes,
+                                         stored *s)
+{
+    gcp_tensor image = gcp_input(net, "image", GCP_SHAPE(batch, image_size, image_size, 3)),
+               labels = gcp_labels(net, "labels", GCP_SHAPE(batch));
+    stored_input(s, image);
+    gcp_tensor x = conv(s, image, 2 * growth, 3, 1);
+    stored_next_layer(s);
+    for (int b = 0; b < 3; b++) {
+        x = dense_block(net, s, x, (depth - 4) / 6, growth);
+        if (b == 2) break;
+        GCP_SEGMENT(net, "transition")
+            x = gcp_avg_pool(conv(s, norm_relu(s, x), gcp_shape_of(x).d[3] / 2, 1, 1), .k = 2);
+        stored_next_layer(s);
+    }
+    return network_of(image, labels, mean_head(net, s, x, 1, classes));
+}
+
+static inline network densenet_bc(gcp_tape *net, int depth, int growth, int batch, int image_size, int classes)
+{
+    return densenet_bc_stored(net, depth, growth, batch, image_size, classes, NULL);
+}
+
 /* Inception: a kernel of any size that keeps the image's, and a 3x3 that reads no padding. */
 static inline gcp_tensor same_conv(stored *s, gcp_tensor x, int channels, int kh, int kw)
 {
@@ -660,7 +703,7 @@ static inline network unet(gcp_tape *net, int batch, int height, int width, int 
 }
 
 /* ---- By name ----------------------------------------------------------------------------------------------------
-   With 1000 classes and the image size of the paper (U-Net: 2 and 256; resnet1000, 10 and 32). */
+   With 1000 classes and the image size of the paper (U-Net: 2 and 256; resnet1000 and densenet_bc, 10 and 32). */
 
 static inline network named_vgg16(gcp_tape *net, int batch, int image) { return vgg16(net, batch, image, 1000); }
 static inline network named_vgg19(gcp_tape *net, int batch, int image) { return vgg19(net, batch, image, 1000); }
@@ -677,6 +720,10 @@ static inline network named_mobilenet(gcp_tape *net, int batch, int image)
 static inline network named_densenet121(gcp_tape *net, int batch, int image)
 {
     return densenet121(net, batch, image, 1000);
+}
+static inline network named_densenet_bc(gcp_tape *net, int batch, int image)
+{
+    return densenet_bc(net, 100, 12, batch, image, 10);
 }
 static inline network named_inception_v3(gcp_tape *net, int batch, int image)
 {
@@ -699,6 +746,7 @@ static const network_name network_names[] = { { "vgg16", 64, 32, 224, named_vgg1
                                               { "unet", 64, 8, 256, named_unet },
                                               { "mobilenet", 128, 32, 224, named_mobilenet },
                                               { "densenet121", 640, 32, 224, named_densenet121 },
+                                              { "densenet_bc", 512, 64, 32, named_densenet_bc },
                                               { "inception_v3", 512, 32, 299, named_inception_v3 },
                                               { "resnet1000", 4608, 32, 32, named_resnet1000 } };
 enum { NETWORK_NAMES = sizeof network_names / sizeof *network_names };

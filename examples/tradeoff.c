@@ -58,8 +58,9 @@ typedef struct study {
 } study;
 
 static study part_one;
-static gcp_point curve[CURVE];          /* from the last row's budget to keep_all's bytes; */
-static int curve_fits;                  /* and how many of them, the last ones, have a plan */
+/* Time for any budget: part one's, from the last row's budget to keep_all's bytes; beside it a dense network's. fits:
+   so many points, the last ones, have a plan. */
+static struct curve { gcp_point points[CURVE]; int count, fits; } chain, dense;
 static const gcp_target *target;        /* of every plan; NULL: this CPU */
 
 /* ---- Setting up ------------------------------------------------------------------------------------------------*/
@@ -79,6 +80,29 @@ static gcp_plan row_plan(const study *s, row *r)
     return gcp_plan_make(s->loss, .policy = r->policy, .budget = r->budget, .target = target);
 }
 
+static int curve_of(struct curve *c, gcp_tensor loss, int count, size_t least, size_t most)
+{
+    c->count = count;
+    for (int i = 0; i < count; i++) c->points[i].budget = least + (most - least) * (size_t)i / (size_t)(count - 1);
+    c->fits = gcp_sweep(loss, c->points, count, .target = target);
+    return !gcp_error(loss.tape) || failed(loss.tape);
+}
+
+/* A network whose features live long, written as a list that each layer joins anew; about as large as the chain. */
+static int dense_curve(void)
+{
+    const size_t size = GCP_MB(64);
+    void *memory = malloc(size);
+    if (!memory) return out_of_memory();
+    gcp_arena arena = gcp_arena_from(memory, size);
+    gcp_tensor loss = densenet_bc(gcp_tape_make(&arena, .ops = 192), 40, 12, 16, 32, 10).loss;
+    size_t most = gcp_plan_make(loss, .policy = GCP_POLICY_KEEP_ALL, .target = target).bytes,
+           least = gcp_least_budget(loss, .target = target);
+    int good = most && least ? curve_of(&dense, loss, CURVE / 2, least, most) : failed(loss.tape);
+    free(memory);
+    return good;
+}
+
 static int study_record(study *s, const options *o)
 {
     const size_t arena = GCP_MB(64);
@@ -92,10 +116,8 @@ static int study_record(study *s, const options *o)
         r->plan = row_plan(s, r);
         if (r->plan.slab_bytes > s->slab_size) s->slab_size = r->plan.slab_bytes;
     }
-    size_t least = rows[ROWS - 1].budget, most = rows[0].plan.bytes;
-    for (int i = 0; i < CURVE; i++) curve[i].budget = least + (most - least) * (size_t)i / (CURVE - 1);
-    if (!gcp_error(s->net)) curve_fits = gcp_sweep(s->loss, curve, CURVE, .target = target);
-    return gcp_error(s->net) ? failed(s->net) : 1;
+    return !gcp_error(s->net) ? curve_of(&chain, s->loss, CURVE, rows[ROWS - 1].budget, rows[0].plan.bytes)
+                              : failed(s->net);
 }
 
 /* Weights have a home of their own; all plans use one slab, as large as the largest says, and a guard behind it. */
@@ -312,14 +334,28 @@ static int write_csv(const options *o)
     return fclose(f) == 0;
 }
 
-/* The rows as points, at times as measured; or as planned, with the curve of the best plans and its bound. */
+/* The points of a curve that have a plan; or, for those, times that no plan is below. */
+static scatter_line curve_line(const struct curve *c, double *x, double *y, int bound, const char *style)
+{
+    for (int i = 0; i < c->fits; i++) {
+        const gcp_point *p = &c->points[c->count - c->fits + i];
+        x[i] = (bound ? p->bound_seconds : p->seconds) / p->keep_all_seconds;
+        y[i] = mib(p->budget);
+    }
+    return (scatter_line){ x, y, c->fits, style };
+}
+
+/* The rows as points, at times as measured; or as planned, with the curve of the best plans and its bound, and that of
+   a dense network. */
 static int write_scatter(const options *o, int planned)
 {
-    static double x[2][CURVE], y[CURVE];
-    const int from = CURVE - curve_fits;
-    const scatter_line lines[] = { { x[1] + from, y + from, curve_fits, "stroke=\"#5f6368\" stroke-dasharray=\"5 4\"" },
-                                   { x[0] + from, y + from, curve_fits, "stroke=\"#188038\" stroke-width=\"2\"" } };
-    scatter_point p[ROWS];
+    static double x[3][CURVE], y[3][CURVE];
+    const scatter_line lines[] = {
+        curve_line(&chain, x[0], y[0], 1, "stroke=\"#5f6368\" stroke-dasharray=\"5 4\""),
+        curve_line(&chain, x[1], y[1], 0, "stroke=\"#188038\" stroke-width=\"2\""),
+        curve_line(&dense, x[2], y[2], 0, "stroke=\"#9334e6\" stroke-width=\"2\"")
+    };
+    scatter_point p[ROWS + 1];
     char title[200];
     FILE *f = open_out(o, planned ? "curve" : "tradeoff", ".svg");
     if (!f) return 0;
@@ -330,15 +366,11 @@ static int write_scatter(const options *o, int planned)
                                 : rows[i].policy == GCP_POLICY_CHECKPOINTS ? "#1a73e8"
                                 : rows[i].policy == GCP_POLICY_KEEP_ALL    ? "black"
                                                                            : "#188038" };
-    for (int i = from; i < CURVE; i++) {
-        x[0][i] = curve[i].seconds / curve[i].keep_all_seconds;
-        x[1][i] = curve[i].bound_seconds / curve[i].keep_all_seconds;
-        y[i] = mib(curve[i].budget);
-    }
+    p[ROWS] = (scatter_point){ x[2][0], y[2][0], "DenseNet-BC-40-12, batch 16", "#9334e6" };
     snprintf(title, sizeof title, "Peak memory against time of a step%s: 26-layer CNN, %dx%d, batch %d",
              planned ? " as planned" : "", o->image, o->image, o->batch);
-    scatter_svg(f, p, ROWS, lines, planned ? 2 : 0, title,
-                planned ? "time, keep_all = 1; line: any budget, dashed: no plan is faster" : "time, keep_all = 1",
+    scatter_svg(f, p, planned ? ROWS + 1 : ROWS, lines, planned ? 3 : 0, title,
+                planned ? "time, keep_all = 1; lines: any budget, dashed: no plan is faster" : "time, keep_all = 1",
                 "peak, MiB");
     return fclose(f) == 0;
 }
@@ -372,7 +404,7 @@ static int policies(const options *o, double until)
     study *s = &part_one;
     printf("Part one: 26-layer CNN, image %dx%dx1, batch %d, one training step under %d policies\n\n", o->image,
            o->image, o->batch, ROWS);
-    int done = study_record(s, o) && study_memory(s, o) && study_measure(s, until), good = done;
+    int done = study_record(s, o) && dense_curve() && study_memory(s, o) && study_measure(s, until), good = done;
     if (done) {
         print_table(s);
         print_noise();

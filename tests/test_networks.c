@@ -37,6 +37,10 @@ static network any_unet(gcp_tape *net, int size, int batch, int image, int class
     (void)size;
     return unet_stored(net, batch, image, image, classes, s);
 }
+static network any_densenet_bc(gcp_tape *net, int size, int batch, int image, int classes, stored *s)
+{
+    return densenet_bc_stored(net, size, 12, batch, image, classes, s);
+}
 #define ANY(name) \
     static network any_##name(gcp_tape *net, int size, int batch, int image, int classes, stored *s) \
     { \
@@ -88,6 +92,7 @@ static const figures published[] = {
     { "resnet_deep-18", resnet_deep_stored, 18, 32, 32, 10,  1730522,  0.506, 0 },
     { "MobileNet",      any_mobilenet,    0, 32, 224, 1000,  4231976,  1.138, 0 },
     { "DenseNet-121",   any_densenet121,  0, 32, 224, 1000,  7978856,  5.668, 0 },
+    { "DenseNet-BC-100-12", any_densenet_bc, 100, 256, 32, 10,    769162,  0.576, 8762 },
     { "Inception-v3",   any_inception_v3, 0, 32, 299, 1000, 23834568, 11.43, 0 },
     { "U-Net",          any_unet,         0, 4,  256, 2,    31031810, 96.34, 0 },
     { "U-Net, 1 class", any_unet,         0, 4,  64,  1,    31031745,  6.021, 0 } };

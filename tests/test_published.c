@@ -1,25 +1,26 @@
 /* The published systems' own numbers: tf2_gradient_checkpointing (26-layer CNN, k checkpoints by index) and the
-   tf.recompute_grad tutorial (3 partitions of 3 blocks), at 64x64 for figures and smaller where steps are run. */
+   tf.recompute_grad tutorial (3 partitions of 3 blocks), at 64x64 for figures and smaller where steps are run;
+   efficient_densenet_pytorch (DenseNet-BC-100-12 at batch 64). */
 #include "../examples/networks.h"
 #include "support/check.h"
 
 /* The image where steps are run, how many rows, and the cap as a share of keep-all. Under a sanitizer all is smaller,
    so weights are more of the total and the cap is looser. */
 #ifdef __SANITIZE_ADDRESS__
-enum { RUN = 12, FIRST = 4, LAST = 6, CAP = 75 };
+enum { RUN = 12, FIRST = 4, LAST = 6, CAP = 75, DEPTH = 22 };
 #else
-enum { RUN = 32, FIRST = 0, LAST = 10, CAP = 65 };
+enum { RUN = 32, FIRST = 0, LAST = 10, CAP = 65, DEPTH = 40 };
 #endif
 
-static unsigned char tape_memory[GCP_MB(48)], slab[GCP_MB(80)];
-static float image[16 * 64 * 64], gradient[4 << 20], gradient_kept[4 << 20];
+static unsigned char tape_memory[GCP_MB(48)], slab[GCP_MB(80)], probe[GCP_MB(80)];
+static _Alignas(64) float image[16 * 64 * 64], gradient[4 << 20], gradient_kept[4 << 20];
 static int labels[16];
 static gcp_arena arena;
 
 static gcp_tape *fresh(void)
 {
     arena = gcp_arena_from(tape_memory, sizeof tape_memory);
-    return gcp_tape_make(&arena, .ops = 128, .seed = 3);
+    return gcp_tape_make(&arena, .ops = 512, .seed = 3);
 }
 
 static double mib(size_t bytes) { return (double)bytes / 1048576; }
@@ -168,11 +169,66 @@ static void budget_figures(void)
     }
 }
 
+/* DenseNet-BC, where each layer joins all features anew, in bytes of what a framework stores (2190 MB): with
+   convolutions kept, and for a budget. */
+static void dense_figures(void)
+{
+    static unsigned char planning[GCP_MB(96)];
+    static stored s;
+    arena = gcp_arena_from(planning, sizeof planning);
+    gcp_tape *net = gcp_tape_make(&arena, .ops = 512);
+    gcp_tensor loss = densenet_bc_stored(net, 100, 12, 64, 32, 10, &s).loss;
+    double all = (double)framework_bytes(&s);
+    gcp_plan_opts o = { .at = GCP_AT, .policy = GCP_POLICY_CHEAP, .optimizer = GCP_OPTIMIZER_SGD, .momentum = 0.9 };
+    gcp_plan cheap = gcp_plan_make_at(loss, o);
+    o.policy = GCP_POLICY_BUDGET;
+    o.budget = (size_t)(all / 4);
+    gcp_plan quarter = gcp_plan_make_at(loss, o);
+    CHECK_NEAR(all / 1e6, 2190.5, 1);
+    CHECK(cheap.in && cheap.rerun_flops == 0 && (double)cheap.bytes <= 0.23 * all);
+    CHECK(quarter.in && quarter.seconds <= 1.16 * quarter.keep_all_seconds && !gcp_error(net));
+}
+
+/* Two steps of it; the state is what they leave: weights, momentum, running statistics. */
+static double dense_steps(gcp_policy policy, double share, unsigned char *state, size_t *size, size_t *keep)
+{
+    gcp_tape *net = fresh();
+    network n = densenet_bc(net, DEPTH, 12, 2, 32, 10);
+    gcp_plan_opts o = { .at = GCP_AT, .policy = policy, .optimizer = GCP_OPTIMIZER_SGD, .momentum = 0.9 };
+    if (policy == GCP_POLICY_BUDGET) o.budget = (size_t)(share * (double)*keep);
+    gcp_plan plan = gcp_plan_make_at(n.loss, o);
+    *size = gcp_state_bytes(net, GCP_OPTIMIZER_SGD);
+    double loss = 0;
+    CHECK(*size <= sizeof gradient && gcp_state_bind(net, state, *size) == GCP_OK);
+    gcp_bind(&plan, slab, sizeof slab);
+    gcp_write(&plan, n.image, image);
+    gcp_write(&plan, n.labels, labels);
+    for (int i = 0; i < 2; i++) loss = gcp_step(&plan, .lr = 0.1);
+    CHECK_TEXT(none(net), "none");
+    if (policy == GCP_POLICY_KEEP_ALL) *keep = plan.bytes;
+    CHECK_INT(gcp_measure(&plan, probe, sizeof probe), ==, plan.bytes);       /* a step of its own, last */
+    return loss;
+}
+
+static void dense_bits(void)
+{
+    static const double shares[] = { 0, 0.5, 0.2 };
+    size_t keep, size, same;
+    double kept = dense_steps(GCP_POLICY_KEEP_ALL, 1, (unsigned char *)gradient_kept, &size, &keep);
+    for (int i = 0; i < 3; i++) {
+        gcp_policy policy = i ? GCP_POLICY_BUDGET : GCP_POLICY_CHEAP;
+        double again = dense_steps(policy, shares[i], (unsigned char *)gradient, &same, &keep);
+        CHECK(again == kept && kept > 0 && size == same && !memcmp(gradient, gradient_kept, size));
+    }
+}
+
 int main(void)
 {
+    dense_figures();
     budget_figures();
     for (int i = 0; i < 16 * 64 * 64; i++) image[i] = 1;
     for (int i = 0; i < 16; i++) labels[i] = 1;
+    dense_bits();
     checkpoint_figures();
     checkpoint_bits();
     partition_figures();

@@ -1,9 +1,10 @@
-"""PyTorch's end of bench/steps, eager, channels-last. Checkpointed: checkpoint_sequential in four chunks."""
+"""PyTorch's end of bench/steps, eager, channels-last. Checkpointed: checkpoint_sequential in four chunks; of DenseNet-BC, what each layer
+joins, its norm, ReLU and 1x1 convolution, as efficient_densenet_pytorch does."""
 import sys
 
 import torch
 from torch import nn
-from torch.utils.checkpoint import checkpoint_sequential
+from torch.utils.checkpoint import checkpoint, checkpoint_sequential
 
 from torch_resnet50 import conv_norm, resnet50
 from worker import BATCH, CHANNELS, HALVED, image_size, serve
@@ -29,6 +30,46 @@ def resnet18_cifar():
     return nn.Sequential(*parts, nn.Sequential(nn.AdaptiveAvgPool2d(1), nn.Flatten(), nn.Linear(inputs, 10)))
 
 
+def norm_relu_conv(inputs, outputs, k):
+    return nn.Sequential(nn.BatchNorm2d(inputs), nn.ReLU(inplace=True), nn.Conv2d(inputs, outputs, k, padding=k // 2, bias=False))
+
+
+class DenseLayer(nn.Module):
+    def __init__(self, inputs, growth, again):
+        super().__init__()
+        self.narrow, self.grow, self.again = norm_relu_conv(inputs, 4 * growth, 1), norm_relu_conv(4 * growth, growth, 3), again
+
+    def join(self, *features):
+        return self.narrow(torch.cat(features, 1))
+
+    def forward(self, features):
+        return self.grow(checkpoint(self.join, *features, use_reentrant=False) if self.again else self.join(*features))
+
+
+class DenseBlock(nn.Module):
+    def __init__(self, inputs, layers, growth, again):
+        super().__init__()
+        self.layers = nn.ModuleList(DenseLayer(inputs + i * growth, growth, again) for i in range(layers))
+
+    def forward(self, x):
+        features = [x]
+        for layer in self.layers:
+            features.append(layer(features))
+        return torch.cat(features, 1)
+
+
+def densenet_bc(again, layers=16, growth=12):
+    parts, inputs = [nn.Conv2d(3, 2 * growth, 3, padding=1, bias=False)], 2 * growth
+    for block in range(3):
+        parts.append(DenseBlock(inputs, layers, growth, again))
+        inputs += layers * growth
+        if block < 2:
+            parts += [norm_relu_conv(inputs, inputs // 2, 1), nn.AvgPool2d(2)]
+            inputs //= 2
+    head = [nn.BatchNorm2d(inputs), nn.ReLU(inplace=True), nn.AdaptiveAvgPool2d(1), nn.Flatten(), nn.Linear(inputs, 10)]
+    return nn.Sequential(*parts, *head)
+
+
 def seed(network):
     parts, inputs, size = [], 1, image_size(network)
     for outputs in CHANNELS[network]:
@@ -44,16 +85,18 @@ def main():
     network, mode, threads = sys.argv[1:4]
     torch.set_num_threads(int(threads))
     torch.manual_seed(1)
-    batch, size, channels, classes, make = {"resnet50": (8, 224, 3, 1000, resnet50), "resnet18_cifar": (128, 32, 3, 10, resnet18_cifar)}.get(
+    batch, size, channels, classes, make = {"resnet50": (8, 224, 3, 1000, resnet50), "resnet18_cifar": (128, 32, 3, 10, resnet18_cifar),
+                                              "densenet_bc": (64, 32, 3, 10, lambda: densenet_bc(mode != "plain"))}.get(
         network, (BATCH, None, 1, 10, lambda: seed(network)))
     model = make().to(memory_format=torch.channels_last).train()
     images = torch.randn(batch, channels, size or image_size(network), size or image_size(network)).to(memory_format=torch.channels_last)
     labels = torch.randint(classes, (batch,))
-    sgd = torch.optim.SGD(model.parameters(), lr=0.001, momentum=0.9 if network.startswith("resnet") else 0)
+    sgd = torch.optim.SGD(model.parameters(), lr=0.001, momentum=0.9 if "net" in network else 0)
 
     def step():
         sgd.zero_grad(set_to_none=True)
-        logits = model(images) if mode == "plain" else checkpoint_sequential(model, 4, images, use_reentrant=False)
+        whole = mode == "plain" or network == "densenet_bc"
+        logits = model(images) if whole else checkpoint_sequential(model, 4, images, use_reentrant=False)
         nn.functional.cross_entropy(logits, labels).backward()
         sgd.step()
 
