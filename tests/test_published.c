@@ -212,7 +212,7 @@ static double dense_steps(gcp_policy policy, double share, unsigned char *state,
 
 static void dense_bits(void)
 {
-    static const double shares[] = { 0, 0.5, 0.2 };
+    static const double shares[] = { 0, 0.5, 0.35 };
     size_t keep, size, same;
     double kept = dense_steps(GCP_POLICY_KEEP_ALL, 1, (unsigned char *)gradient_kept, &size, &keep);
     for (int i = 0; i < 3; i++) {
