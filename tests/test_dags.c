@@ -36,7 +36,7 @@ static void feed(gcp_plan *plan, const random_net *r, int step)
 enum { COPIES = 9 };
 static char list_text[1 << 20];
 static size_t list_used;
-static int copied;                                   /* lines that made something copy */
+static int copied, refused;                          /* lines that made something copy; lists that may not be so */
 
 static void append(void *context, const char *text, size_t size)
 {
@@ -46,11 +46,11 @@ static void append(void *context, const char *text, size_t size)
     list_text[list_used += size] = 0;
 }
 
-static int is_triple(const random_net *r, const char *name)
+static int concat_inputs(const random_net *r, const char *name)           /* 0: not a concat */
 {
     char other[256];
-    for (int i = 0; i < r->triple_count; i++)
-        if (!strcmp(gcp_name(r->triples[i], other, sizeof other), name)) return 1;
+    for (int i = 0; i < r->concat_count; i++)
+        if (!strcmp(gcp_name(r->concats[i], other, sizeof other), name)) return r->concat_inputs[i];
     return 0;
 }
 
@@ -58,11 +58,12 @@ static int is_triple(const random_net *r, const char *name)
 static void copying(const random_net *r, dice *d, const char *name, int back)
 {
     char line[400];
-    int inputs = strstr(name, "slice[") && !back ? 1 : strstr(name, "concat[") ? 2 + is_triple(r, name) : 0;
+    int inputs = strstr(name, "slice[") && !back ? 1 : concat_inputs(r, name), n;
     unsigned bits = inputs ? roll(d, 1u << inputs) : 0;
     if (!bits) return;
-    snprintf(line, sizeof line, "C %s%s%s%s%s\n", back ? "gradient of " : "", name, bits & 1 ? " 0" : "",
-             bits & 2 ? " 1" : "", bits & 4 ? " 2" : "");
+    n = snprintf(line, sizeof line, "C %s%s", back ? "gradient of " : "", name);
+    for (int i = 0; i < inputs; i++) if (bits >> i & 1) n += snprintf(line + n, sizeof line - (size_t)n, " %d", i);
+    snprintf(line + n, sizeof line - (size_t)n, "\n");
     append(NULL, line, strlen(line));
     copied++;
 }
@@ -85,6 +86,12 @@ static gcp_plan plan_of(const random_net *r, gcp_plan_opts o, unsigned seed, int
     append(NULL, old, strlen(old));
     o.policy = GCP_POLICY_SEGMENTS;
     o.list = list_text;
+    plan = gcp_plan_make_at(r->loss, fitting(o));
+    /* where an input of a kept concat now lies in it, the list may not run that input again */
+    if (plan.in || !strstr(gcp_error(r->tape), "at the end there is no")) return plan;
+    gcp_error_clear(r->tape);
+    refused++;
+    o.list = old;
     return gcp_plan_make_at(r->loss, fitting(o));
 }
 
@@ -147,7 +154,7 @@ static void one(unsigned seed, int policy, size_t *kept_gradients, float *kept_l
 {
     static int diverged;                                  /* NaNs have the same bits, too, but .check would name them */
     gcp_arena arena = gcp_arena_from(tape_memory, sizeof tape_memory);
-    random_net r = net_make(&arena, seed);
+    random_net r = net_make_with(&arena, seed, 1);
     const gcp_target scrambled = { .threads = 3, .parallel_for = backwards };
     gcp_plan trial = gcp_plan_make(r.loss, .policy = GCP_POLICY_KEEP_ALL);
     gcp_plan_opts o = net_policy(policy == COPIES ? (int)(seed % 8) : policy, seed, trial.units);
@@ -199,7 +206,8 @@ int main(int argc, char **argv)
         for (size_t p = 0; p < sizeof policies / sizeof *policies - (i % 3 != 0); p++)
             one((unsigned)(first + i), policies[p], &kept_gradients, &kept_loss, &kept_state);
     }
-    printf("%d networks, %d concats and slices made to copy\n", networks, copied);
+    printf("%d networks, %d concats and slices made to copy, %d lists refused with that\n", networks, copied, refused);
+    CHECK(refused <= 2 + networks / 50);
     CHECK(copied > networks || networks < 10);
     return check_done();
 }

@@ -106,7 +106,7 @@ static void networks(int count)
         device_outcome kept = { .values = 0 };
         for (int way = 0; way < 4; way++) {
             gcp_arena arena = gcp_arena_from(tape_memory, sizeof tape_memory);
-            random_net r = net_make(&arena, (unsigned)i);
+            random_net r = net_make_with(&arena, (unsigned)i, 1);
             gcp_plan plain = gcp_plan_make(r.loss, .policy = i % 2 ? GCP_POLICY_KEEP_ALL : GCP_POLICY_SEGMENTS,
                                            .optimizer = GCP_OPTIMIZER_ADAM);
             if (way == 0) { kept = train(&r, &plain); continue; }
@@ -309,13 +309,18 @@ static void measured_link(void)
         .copy_start = late_start, .copy_wait = late_wait, .far_allocate = take, .far_release = give
     };
     gcp_writer writer = { table_write, NULL };
-    gcp_arena arena = gcp_arena_from(tape_memory, sizeof tape_memory);
+    gcp_arena arena;
     gcp_plan_opts o = { .policy = GCP_POLICY_BUDGET, .far = sizeof far_memory, .far_only = 1, .target = &target };
-    random_net r = net_make(&arena, 1);
-    o.budget = 1;
-    o.budget = gcp_plan_make_at(r.loss, o).least_bytes;
-    gcp_error_clear(r.tape);
-    gcp_plan plan = gcp_plan_make_at(r.loss, o);
+    random_net r;
+    gcp_plan plan = { .far_bytes = 0 };
+    for (unsigned seed = 1; seed < 20 && !plan.far_bytes; seed++) {         /* a network with copies at its least budget */
+        arena = gcp_arena_from(tape_memory, sizeof tape_memory);
+        r = net_make(&arena, seed);
+        o.budget = 1;
+        o.budget = gcp_plan_make_at(r.loss, o).least_bytes;
+        gcp_error_clear(r.tape);
+        plan = gcp_plan_make_at(r.loss, o);
+    }
     CHECK(plan.far_bytes > 0 && plan.in->p.target.far_bytes_per_second == 1e10);
     CHECK(gcp_bind(&plan, memory, sizeof memory) == GCP_OK);
     feed_zeros(&plan, "image label");
@@ -356,11 +361,11 @@ static void budgets(int count)
     for (int i = 0; i < count && check_failed < 10; i++)
         for (int way = 0; way < WAYS; way++) {
             gcp_arena arena = gcp_arena_from(tape_memory, sizeof tape_memory);
-            random_net r = net_make(&arena, (unsigned)i);
+            random_net r = net_make_with(&arena, (unsigned)i, 1);
             gcp_plan plain = gcp_plan_make(r.loss, .policy = GCP_POLICY_KEEP_ALL, .optimizer = GCP_OPTIMIZER_ADAM);
             device_outcome kept = train(&r, &plain);
             arena = gcp_arena_from(tape_memory, sizeof tape_memory);
-            r = net_make(&arena, (unsigned)i);
+            r = net_make_with(&arena, (unsigned)i, 1);
             size_t least = budget_plan(r.loss, way, 1).least_bytes,
                    budget = i % 2 ? least : least + (plain.bytes - least) / 2;
             CHECK(gcp_error_code(r.tape) == GCP_E_BUDGET && least <= plain.bytes);

@@ -70,7 +70,7 @@ int main(void)
     static const gcp_policy policies[] = { GCP_POLICY_KEEP_ALL, GCP_POLICY_SEGMENTS, GCP_POLICY_SQRT };
     for (unsigned seed = 0; seed < 60; seed++) {
         arena = gcp_arena_from(tape_memory, sizeof tape_memory);
-        random_net r = net_make(&arena, seed);
+        random_net r = net_make_with(&arena, seed, 1);
         gcp_plan plan = gcp_plan_make(r.loss, .policy = policies[seed % 3], .optimizer = GCP_OPTIMIZER_SGD);
         CHECK(plan.in && verdict(plan.in));
         ptrdiff_t count = plan.in ? plan.in->list.count : 0;

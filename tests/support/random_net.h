@@ -1,5 +1,7 @@
 /* random_net.h - random networks for property tests: skips, fan-out, concat, slice, reshape, dropout, batch-norm,
-   shared weights, chances to work in place, nested segments. The same seed records the same network. */
+   shared weights, chances to work in place, nested segments; dense blocks, concats of concats, slices of slices, gated
+   cells that share weights over up to 64 steps, several losses, ops of two outputs. The same seed records the same
+   network. */
 #ifndef RANDOM_NET_H
 #define RANDOM_NET_H
 #include "gcp.h"
@@ -12,13 +14,15 @@ static inline unsigned roll(dice *d, unsigned sides)
     return (unsigned)((d->s >> 20) % sides);
 }
 
-enum { NET_MAX = 96 };
+enum { NET_MAX = 96, NET_CONCATS = 128 };
 typedef struct random_net {
     gcp_tape *tape;
     gcp_tensor pool[NET_MAX]; int count;         /* activations to draw from */
     gcp_tensor image, label, loss;
     gcp_tensor shared[8];                        /* 3x3 weights for c -> c, made when first wanted */
-    gcp_tensor triples[NET_MAX]; int triple_count;         /* concats of three tensors; the others have two */
+    gcp_tensor concats[NET_CONCATS]; int concat_inputs[NET_CONCATS], concat_count;
+    gcp_tensor extra;                            /* sum of the other losses; nil: none */
+    int custom, cells;                           /* custom: ops of its own, which need a CPU; cells: recurrent ones */
     dice d;
 } random_net;
 
@@ -52,10 +56,24 @@ static inline gcp_tensor net_shared(random_net *r, gcp_tensor x)
     return gcp_conv2d_op(x, r->shared[c], GCP_NIL, .pad = 1);
 }
 
+static inline gcp_tensor net_concat(random_net *r, const gcp_tensor *inputs, int count)
+{
+    gcp_tensor y = gcp_concat(inputs, count);
+    if (r->concat_count == NET_CONCATS) return y;
+    r->concat_inputs[r->concat_count] = count;
+    return r->concats[r->concat_count++] = y;
+}
+
+static inline gcp_tensor net_concat_2(random_net *r, gcp_tensor x, gcp_tensor y)
+{
+    const gcp_tensor both[] = { x, y };
+    return net_concat(r, both, 2);
+}
+
 static inline gcp_tensor net_triple(random_net *r, gcp_tensor x)
 {
-    gcp_tensor third = net_partner(r, x, 0), first = net_partner(r, x, 0);
-    return r->triples[r->triple_count++] = gcp_concat(GCP_TENSORS(first, x, third));
+    const gcp_tensor three[] = { net_partner(r, x, 0), x, net_partner(r, x, 0) };
+    return net_concat(r, three, 3);
 }
 
 static inline gcp_tensor net_resize(random_net *r, gcp_tensor x)
@@ -106,7 +124,7 @@ static inline gcp_tensor net_op(random_net *r)
     case 3: return gcp_layer_norm(x);
     case 4: return net_group(r, gcp_add(x, net_partner(r, x, 1)));
     case 5: return gcp_mul(x, net_partner(r, x, 1));
-    case 6: return s.d[3] <= 12 ? gcp_concat(GCP_TENSORS(x, net_partner(r, x, 0))) : gcp_relu(x);
+    case 6: return s.d[3] <= 12 ? net_concat_2(r, x, net_partner(r, x, 0)) : gcp_relu(x);
     case 7: return s.d[3] <= 8 ? net_triple(r, x) : gcp_tanh(x);
     case 8: return s.d[3] > 1 ? gcp_slice(x, .first = (int)roll(&r->d, (unsigned)s.d[3] - 1), .count = 1) : gcp_relu(x);
     case 9: return gcp_reshape(x, GCP_SHAPE(s.d[0], s.d[2], s.d[1], s.d[3]));
@@ -122,6 +140,104 @@ static inline void net_push(random_net *r, gcp_tensor x)
     if (r->count < NET_MAX) r->pool[r->count++] = x;
 }
 
+/* A dense block: each layer reads all features so far, joined anew or in a concat that grows. */
+static inline void net_dense(random_net *r)
+{
+    gcp_tensor features[7], all = features[0] = net_pick(r);
+    int grown = (int)roll(&r->d, 2), layers = 2 + (int)roll(&r->d, 5);
+    for (int i = 0; i < layers; i++) {
+        features[i + 1] = gcp_relu(gcp_conv2d(all, .out = 1, .k = 3, .pad = 1, .no_bias = 1));
+        all = grown ? net_concat_2(r, all, features[i + 1]) : net_concat(r, features, i + 2);
+    }
+    net_push(r, all);
+}
+
+/* A concat of concats, one of which is read elsewhere, too; a slice of a slice of it. */
+static inline void net_nested_views(random_net *r)
+{
+    gcp_tensor x = net_pick(r), low = net_concat_2(r, x, net_partner(r, x, 0)),
+               high = net_concat_2(r, net_partner(r, x, 0), low), all = net_concat_2(r, high, roll(&r->d, 2) ? low : x);
+    int channels = gcp_shape_of(all).d[3], first = (int)roll(&r->d, (unsigned)channels - 1),
+        count = channels - first, part = 1 + (int)roll(&r->d, (unsigned)count);
+    if (channels > 24) return;
+    gcp_tensor slice = gcp_slice(all, .first = first, .count = count);
+    if (roll(&r->d, 2)) net_push(r, low);
+    net_push(r, gcp_tanh(roll(&r->d, 2) ? all : slice));
+    net_push(r, gcp_slice(slice, .first = (int)roll(&r->d, (unsigned)(count - part) + 1), .count = part));
+}
+
+static inline void net_loss(random_net *r, gcp_tensor loss)
+{
+    r->extra = gcp_is_nil(r->extra) ? loss : gcp_add(r->extra, loss);
+}
+
+/* A gated cell, its weights shared over time; its end is a loss of its own. */
+static inline void net_recurrent(random_net *r)
+{
+    char name[24];
+    snprintf(name, sizeof name, "cell%d", r->cells++);
+    gcp_tensor w = gcp_param(r->tape, name, GCP_SHAPE(8, 8), .init = GCP_INIT_GLOROT, .fan_in = 8, .fan_out = 8);
+    gcp_tensor x = gcp_linear(gcp_global_avg_pool(net_pick(r)), .out = 4), h = gcp_tanh(x), c = h;
+    int steps = roll(&r->d, 8) ? 2 + (int)roll(&r->d, 6) : 64;
+    for (int t = 0; t < steps; t++) {
+        gcp_tensor gates = gcp_linear_op(net_concat_2(r, x, h), w, GCP_NIL),
+                   open = gcp_sigmoid(gcp_slice(gates, .first = 0, .count = 4));
+        c = gcp_add(gcp_mul(c, open), gcp_tanh(gcp_slice(gates, .first = 4, .count = 4)));
+        h = gcp_mul(gcp_tanh(c), open);
+    }
+    net_loss(r, gcp_mean(gcp_mul(h, h)));
+}
+
+/* Two outputs of one op, of which one may be of no use: half of x, and its square. */
+static inline int net_two_shape(gcp_shape_call *c)
+{
+    c->out[0] = c->out[1] = c->in[0];
+    return 1;
+}
+static inline void net_two_run(const gcp_call *c, int back)
+{
+    const gcp_shape s = c->in[0].shape;
+    for (ptrdiff_t row = 0; row < (ptrdiff_t)s.d[0] * s.d[1] * s.d[2]; row++)
+        for (int k = 0; k < s.d[3]; k++) {
+            double x = ((gcp_real *)c->in[0].data)[row * c->in[0].pitch + k];
+            gcp_real *out[2];
+            for (int j = 0; j < 2; j++) {
+                const gcp_view *v = back ? &c->dout[j] : &c->out[j];
+                out[j] = v->data ? (gcp_real *)v->data + row * v->pitch + k : NULL;
+            }
+            if (!back && out[0]) *out[0] = (gcp_real)(x / 2);
+            if (!back && out[1]) *out[1] = (gcp_real)(x * x);
+            if (!back || !c->din[0].data) continue;
+            gcp_real *in = (gcp_real *)c->din[0].data + row * c->din[0].pitch + k;
+            double sum = (out[0] ? (double)*out[0] / 2 : 0) + (out[1] ? 2 * x * (double)*out[1] : 0);
+            *in = (gcp_real)(sum + (c->din[0].accumulate ? (double)*in : 0));
+        }
+}
+static inline void net_two_forward(const gcp_call *c) { net_two_run(c, 0); }
+static inline void net_two_backward(const gcp_call *c) { net_two_run(c, 1); }
+
+static inline void net_two(random_net *r)
+{
+    static const gcp_op two = { .name = "two", .shape = net_two_shape, .forward = net_two_forward,
+                                .backward = net_two_backward, .reads_in = 1, .outputs = 2 };
+    gcp_tensor in = net_pick(r), out[2];
+    if (!r->custom) return;
+    gcp_custom(&in, 1, &two, .outputs = out);
+    unsigned used = 1 + roll(&r->d, 3);
+    for (unsigned j = 0; j < 2; j++) if (used >> j & 1) net_push(r, gcp_tanh(out[j]));
+}
+
+static inline void net_shape(random_net *r)
+{
+    switch (roll(&r->d, 6)) {
+    case 0: case 1: net_dense(r); break;
+    case 2: net_nested_views(r); break;
+    case 3: net_recurrent(r); break;
+    case 4: net_two(r); break;
+    default: net_loss(r, gcp_cross_entropy(gcp_linear(gcp_global_avg_pool(net_pick(r)), .out = 5), r->label));
+    }
+}
+
 static inline void net_blocks(random_net *r, int ops, int depth)
 {
     while (ops > 0) {
@@ -132,17 +248,19 @@ static inline void net_blocks(random_net *r, int ops, int depth)
                 net_push(r, net_op(r));
                 net_blocks(r, inside - 1, depth + 1);
             }
+        else if (roll(&r->d, 12) == 0) net_shape(r);
         else for (int i = 0; i < inside; i++) net_push(r, net_op(r));
         ops -= inside;
     }
 }
 
-/* 4 to about 40 ops, then two heads: cross-entropy of one tensor, and the mean of another scaled. */
-static inline random_net net_make(gcp_arena *arena, unsigned seed)
+/* 4 to about 40 ops and a shape or two, then the heads: cross-entropy of one tensor, the mean of another scaled, and
+   other losses. custom: with ops of its own. */
+static inline random_net net_make_with(gcp_arena *arena, unsigned seed, int custom)
 {
-    random_net r = { .d = { 0x9E3779B97F4A7C15u ^ ((uint64_t)seed + 1) * 0xD1B54A32D192ED03u } };
+    random_net r = { .custom = custom, .extra = GCP_NIL, .d = { 0x9E3779B97F4A7C15u ^ ((uint64_t)seed + 1) * 0xD1B54A32D192ED03u } };
     for (int i = 0; i < 8; i++) roll(&r.d, 2);
-    r.tape = gcp_tape_make(arena, .ops = 256, .seed = seed);
+    r.tape = gcp_tape_make(arena, .ops = 1024, .seed = seed);
     r.image = gcp_input(r.tape, "image",
                         GCP_SHAPE(2, 3 + (int)roll(&r.d, 4), 3 + (int)roll(&r.d, 4), 1 + (int)roll(&r.d, 4)));
     r.label = gcp_labels(r.tape, "label", GCP_SHAPE(2));
@@ -152,8 +270,10 @@ static inline random_net net_make(gcp_arena *arena, unsigned seed)
     gcp_tensor last = r.pool[r.count - 1], other = net_pick(&r);
     r.loss = gcp_cross_entropy(gcp_linear(gcp_global_avg_pool(last), .out = 5), r.label);
     if (roll(&r.d, 3) == 0) r.loss = gcp_add(r.loss, gcp_mean(gcp_mul(other, other)));
+    if (!gcp_is_nil(r.extra)) r.loss = gcp_add(r.loss, r.extra);
     return r;
 }
+static inline random_net net_make(gcp_arena *arena, unsigned seed) { return net_make_with(arena, seed, 0); }
 
 /* What the property tests vary: a policy (7: replayed checkpoints, 8: a budget) with its numbers, an optimiser with its
    options. */
