@@ -9526,22 +9526,25 @@ static double gcpi_timeline(const gcpi_problem *p, const gcpi_list *list, const 
 {
     gcpi_transfer flying[GCP_COPIES];
     double now = 0, link = 0;
-    int next = 0, at_once = !p->names && !p->target.copy_start;
+    unsigned first = 0, next = 0;      /* flying, modulo GCP_COPIES: the link is done with the first of them first */
+    int at_once = !p->names && !p->target.copy_start;
     memset(flying, 0, sizeof flying);
     for (ptrdiff_t i = 0, n = 0; i < list->count; i++) {
         const gcpi_task *t = &p->tasks[list->at[i].task];
         int copies = gcpi_copies(t);
-        for (int id = 0; id < GCP_COPIES; id++) {
-            if (!(copies && id == next) && !gcpi_meets(p, t, placed ? placed + n : NULL, &flying[id])) continue;
-            now = GCPI_MAX(now, flying[id].done);
-            flying[id].end = 0;
-        }
+        int full = copies && next - first == GCP_COPIES;
+        for (; first < next && (full || flying[first % GCP_COPIES].done <= now); first++, full = 0)
+            now = GCPI_MAX(now, flying[first % GCP_COPIES].done);
+        for (unsigned f = first; f < next; f++)
+            if (gcpi_meets(p, t, placed ? placed + n : NULL, &flying[f % GCP_COPIES])) {
+                now = flying[f % GCP_COPIES].done;
+                first = f + 1;
+            }
         if (copies) {
-            gcpi_transfer *f = &flying[next];
+            gcpi_transfer *f = &flying[next++ % GCP_COPIES];
             link = f->done = GCPI_MAX(now, link) + (double)p->items[t->op].bytes / p->target.far_bytes_per_second;
             f->at = placed ? (size_t)placed[n].offset : 0; f->end = f->at + p->items[t->op].bytes;
             f->item = t->op; f->back = t->kind == GCPI_TASK_PREFETCH;
-            next = (next + 1) % GCP_COPIES;
             if (at_once) now = link;
         } else now += t->kind == GCPI_TASK_ARRIVE ? 0 : t->seconds;
         n += t->count;
@@ -9556,7 +9559,7 @@ static double gcpi_timeline(const gcpi_problem *p, const gcpi_list *list, const 
 /* An order whose copies are being placed. A position is an index into the order, or its end. */
 typedef struct gcpi_far {
     gcpi_order full;                  /* with all copies */
-    size_t *live; double *clock;      /* per position: bytes while it runs; when it begins */
+    size_t *live, *fall; double *clock;       /* per position: bytes while it runs; how they fall; when it begins */
     /* positions, per value: of its first run; of the last reader of what that made; of the next run or copy back; of
        the first copy back; of the wait for the copy away; -1: none */
     int *made, *read, *end, *back,
@@ -9723,8 +9726,9 @@ static int gcpi_far_make(gcpi_planner *q, int capacity)
     for (int i = 0; i < 3; i++) ok &= (*places[i] = GCPI_SCRATCH(q->a, int, capacity + 1)) != NULL;
     for (int i = 0; i < 6; i++) ok &= (*values[i] = GCPI_SCRATCH(q->a, int, q->m.values + 1)) != NULL;
     f->live = GCPI_SCRATCH(q->a, size_t, capacity + 1);
+    f->fall = GCPI_SCRATCH(q->a, size_t, capacity + 1);
     f->clock = GCPI_SCRATCH(q->a, double, capacity + 1);
-    return ok && f->live && f->clock;
+    return ok && f->live && f->fall && f->clock;
 }
 
 static double gcpi_far_seconds(const gcpi_planner *q, int v)
@@ -9852,12 +9856,30 @@ static void gcpi_far_strip(const gcpi_planner *q, gcpi_order *o)
     o->count = kept;
 }
 
-/* Values that idle across position `at` are copied away meanwhile, the longest wait first, until the bytes there are
-   within room. *left: free bytes of far memory. */
-static int gcpi_far_relieve_at(gcpi_planner *q, const gcpi_order *o, int at, size_t room, size_t *left)
+/* Whether value v idles longer than w does; of equals the first goes first. */
+static int gcpi_far_longer(const gcpi_far *f, int v, int w)
+{
+    double a = f->clock[f->end[v]] - f->clock[f->read[v] + 1], b = f->clock[f->end[w]] - f->clock[f->read[w] + 1];
+    return a > b || (a == b && v < w);
+}
+
+static void gcpi_far_sift(const gcpi_far *f, int *heap, int count, int i)
+{
+    int v = heap[i];
+    for (int child; (child = 2 * i + 1) < count; i = child) {
+        if (child + 1 < count && gcpi_far_longer(f, heap[child + 1], heap[child])) child++;
+        if (!gcpi_far_longer(f, heap[child], v)) break;
+        heap[i] = heap[child];
+    }
+    heap[i] = v;
+}
+
+/* A heap of the values that idle across position `at` and can be copied away, the longest wait first. */
+static int gcpi_far_idle(gcpi_planner *q, const gcpi_order *o, int at, int *heap)
 {
     const gcpi_model *m = &q->m;
     gcpi_far *f = &q->far;
+    int count = 0;
     for (int v = 0; v < m->values; v++) f->read[v] = f->end[v] = -1;
     for (int i = 0; i <= at; i++) {
         for GCPI_READS(m, gcpi_code_task(o, i), k) f->read[m->read[k]] = i;
@@ -9867,25 +9889,40 @@ static int gcpi_far_relieve_at(gcpi_planner *q, const gcpi_order *o, int at, siz
         for GCPI_WRITES(m, gcpi_code_task(o, i), k) f->end[m->written[k]] = -1;
         for GCPI_READS(m, gcpi_code_task(o, i), k) f->end[m->read[k]] = i;
     }
-    while (f->live[at] > room) {
-        int longest = -1;
-        double wait, most = 0;
-        for (int v = 0; v < m->values; v++)
-            if (m->fetch[v] >= 0 && f->back[v] < 0 && f->read[v] >= 0 && f->read[v] < at && f->end[v] > at &&
-                m->bytes[m->group[v]] <= *left && (wait = f->clock[f->end[v]] - f->clock[f->read[v] + 1]) > most) {
-                longest = v;
-                most = wait;
-            }
-        if (longest < 0) return 0;
-        size_t bytes = m->bytes[m->group[longest]];
-        int reader = f->end[longest];
-        for (int i = f->read[longest] + 1; i < reader; i++) f->live[i] -= bytes;
-        *left -= bytes;
-        f->back[longest] = reader;
-        f->next_wait[longest] = f->waits[reader];
-        f->waits[reader] = longest;
+    for (int v = 0; v < m->values; v++)
+        if (m->fetch[v] >= 0 && f->back[v] < 0 && f->read[v] >= 0 && f->read[v] < at && f->end[v] > at &&
+            f->clock[f->end[v]] > f->clock[f->read[v] + 1])
+            heap[count++] = v;
+    for (int i = count / 2 - 1; i >= 0; i--) gcpi_far_sift(f, heap, count, i);
+    return count;
+}
+
+/* Values that idle across position `at` are copied away meanwhile, until the bytes there are within room. *left: free
+   bytes of far memory. */
+static int gcpi_far_relieve_at(gcpi_planner *q, const gcpi_order *o, int at, size_t room, size_t *left)
+{
+    gcpi_far *f = &q->far;
+    int *heap = f->next_back, count = gcpi_far_idle(q, o, at, heap);
+    size_t live = f->live[at], fallen = 0;
+    while (live > room && count) {
+        int v = heap[0], reader = f->end[v];
+        size_t bytes = q->m.bytes[q->m.group[v]];
+        heap[0] = heap[--count];
+        if (count) gcpi_far_sift(f, heap, count, 0);
+        if (bytes > *left) continue;
+        *left -= bytes; live -= bytes;
+        f->fall[f->read[v] + 1] += bytes;
+        f->fall[reader] -= bytes;                     /* may wrap; the sums do not */
+        f->back[v] = reader;
+        f->next_wait[v] = f->waits[reader];
+        f->waits[reader] = v;
     }
-    return 1;
+    for (int i = 0; i <= o->count; i++) {
+        fallen += f->fall[i];
+        f->live[i] -= fallen;
+        f->fall[i] = 0;
+    }
+    return live <= room;
 }
 
 /* Adds copies back to the order until its bytes are within room; 0: they do not get there. */
@@ -11099,11 +11136,13 @@ static int gcpi_chain_order(gcpi_chain *c, gcpi_order *out, int k)
    needed, and kept if its task is on the sink side. Keep-sets for many prices are starts for the search. For each
    position in the order, the cut also bounds what any order must pay from there on (Lagrangian of the bytes that are
    free there), so that the answer comes with its gap. */
+enum { GCPI_CUT_WORK = 500000000 };
 typedef struct gcpi_cut {
     const gcpi_model *m;
     /* node 0: source, 1: sink, 2 + value, 2 + values + task */
     int nodes, arcs, *head, *next, *to, *level, *at, *path;
     double *room, kept;               /* per arc: what may still flow; kept: bytes that the cut keeps */
+    double work;                      /* arcs that may still be looked at: a long chain can take thousands of phases */
     size_t *own;                      /* per value: bytes that keeping it adds */
     int *needed;                      /* per value: last task that reads it; if it lives to the end, the last of all */
     unsigned char *free;              /* per value: resident at the position in question */
@@ -11122,7 +11161,7 @@ static int gcpi_cut_make(gcpi_cut *c, const gcpi_model *m, gcp_arena *a)
     const gcpi_problem *p = m->p;
     int arcs = 2 * (3 * m->values + m->read_first[p->forward] * 2 + p->forward + 8);
     memset(c, 0, sizeof *c);
-    c->m = m;
+    c->m = m; c->work = GCPI_CUT_WORK;
     c->nodes = 2 + m->values + p->forward;
     c->head = GCPI_SCRATCH(a, int, c->nodes); c->level = GCPI_SCRATCH(a, int, c->nodes);
     c->at = GCPI_SCRATCH(a, int, c->nodes); c->path = GCPI_SCRATCH(a, int, c->nodes + 1);
@@ -11198,7 +11237,7 @@ static int gcpi_cut_levels(gcpi_cut *c)
     c->path[0] = 0;                                  /* as a queue */
     while (first < count) {
         int node = c->path[first++];
-        for (int e = c->head[node]; e >= 0; e = c->next[e])
+        for (int e = c->head[node]; e >= 0; c->work--, e = c->next[e])
             if (c->room[e] > 0 && c->level[c->to[e]] < 0) {
                 c->level[c->to[e]] = c->level[node] + 1;
                 c->path[count++] = c->to[e];
@@ -11215,6 +11254,7 @@ static double gcpi_cut_push(gcpi_cut *c)
         int e = c->at[node];
         while (e >= 0 && (c->room[e] <= 0 || c->level[c->to[e]] != c->level[node] + 1)) e = c->next[e];
         c->at[node] = e;
+        c->work -= 2;
         if (e >= 0) { c->path[depth++] = e; node = c->to[e]; continue; }
         if (!depth) return 0;
         c->level[node] = -1;
@@ -11231,12 +11271,12 @@ static int gcpi_cut_keeps(const gcpi_cut *c, int v)
     return c->level[2 + v] >= 0 && c->level[2 + c->m->values + c->m->producer[v]] < 0;
 }
 
-/* Dinic's algorithm (1970). Returns the least seconds + price x bytes. */
+/* Dinic's algorithm (1970). Returns the least seconds + price x bytes; where c->work ends, what it is at least. */
 static double gcpi_cut_solve(gcpi_cut *c, int k, double price)
 {
     double flow = 0, more;
     gcpi_cut_build(c, k, price);
-    while (gcpi_cut_levels(c)) while ((more = gcpi_cut_push(c)) > 0) flow += more;
+    while (gcpi_cut_levels(c) && c->work > 0) while (c->work > 0 && (more = gcpi_cut_push(c)) > 0) flow += more;
     c->kept = 0;
     for (int v = 0; v < c->m->values; v++) if (gcpi_cut_keeps(c, v)) c->kept += (double)c->own[v];
     return flow;
@@ -11805,7 +11845,8 @@ static void gcpi_budget_bound(gcpi_planner *q, int places)
     ptrdiff_t scratch = q->a->scratch;
     gcpi_cut c;
     double *excess = GCPI_SCRATCH(q->a, double, q->p->task_count + 2);
-    if (gcpi_room(q) && excess && gcpi_cut_make(&c, &q->m, q->a)) {
+    if (!gcpi_room(q)) q->bound = HUGE_VAL;
+    else if (excess && gcpi_cut_make(&c, &q->m, q->a)) {
         double bound =
             q->opts->far ? gcpi_far_bound(q, &c, places, excess) : gcpi_bound(&c, gcpi_room(q), places, excess);
         q->bound = GCPI_MAX(q->bound, bound);
@@ -11910,7 +11951,7 @@ static size_t gcpi_least_slab(gcpi_planner *q, size_t most, gcpi_order *found, g
     return slab;
 }
 
-/* Takes over an order with the least slab so far. 1: what is kept is good enough. */
+/* Takes over an order with the least slab so far. 1: what is kept is good enough, or no slab is smaller. */
 static int gcpi_least_offer(gcpi_planner *q, gcpi_least *least, gcpi_order *found, gcpi_fit fit)
 {
     const gcpi_order *o;
@@ -11919,7 +11960,7 @@ static int gcpi_least_offer(gcpi_planner *q, gcpi_least *least, gcpi_order *foun
         least->slab = slab;
         gcpi_order_copy(&least->order, o);
     }
-    return !gcpi_least_wanted(q);
+    return !gcpi_least_wanted(q) || least->slab <= q->front + least->floor;
 }
 
 static gcpi_fit gcpi_least_fit(void) { return gcpi_fit_of(0, 5e5, 0); }
@@ -12034,7 +12075,8 @@ static int gcpi_least_copies(gcpi_planner *q, gcpi_least *least)
 
 static int gcpi_least_effort(gcpi_planner *q, gcpi_least *least, gcpi_search *s, const gcpi_effort *e)
 {
-    double visits = e->least * GCPI_MAX(q->p->forward, 100);        /* a small problem takes as many to settle */
+    /* a small problem takes as many to settle; a large one has no time for more */
+    double visits = e->least * GCPI_MIN(GCPI_MAX(q->p->forward, 100), 6000);
     if (gcpi_least_walk(q, least, s, visits) || gcpi_least_pack(q, least, &least->path, e->hard / 2)) return 1;
     if (!q->opts->far_only && gcpi_least_chain(q, least, e)) return 1;
     return (least->order.peak != least->path.peak && gcpi_least_pack(q, least, &least->order, e->hard / 2)) ||
@@ -13411,7 +13453,7 @@ static size_t gcpi_arena_of(const gcp_tape *t, const gcp_plan_opts *o, const gcp
     size_t search = (n->items * 4 + n->forward * 4 + n->operands) * 2 * sizeof(size_t) +
                     (10 * n->forward + 4 * n->items + 5 * (size_t)t->segment_count) * sizeof(int);
     size_t far =
-        o->far ? n->list * (4 * sizeof(int) + sizeof(size_t) + sizeof(double)) + n->items * 7 * sizeof(int) : 0;
+        o->far ? n->list * (4 * sizeof(int) + 2 * sizeof(size_t) + sizeof(double)) + n->items * 7 * sizeof(int) : 0;
     return sizeof(gcpi_plan) + problem + lives + lists + choice + model + search + far +
            (o->policy == GCP_POLICY_BUDGET ? gcpi_arena_budget(n) : 0) + 128 * 64;
 }

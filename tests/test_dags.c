@@ -36,12 +36,13 @@ static void feed(gcp_plan *plan, const random_net *r, int step)
 enum { COPIES = 9 };
 static char list_text[1 << 20];
 static size_t list_used;
+static int list_overfull;
 static int copied, refused;                          /* lines that made something copy; lists that may not be so */
 
 static void append(void *context, const char *text, size_t size)
 {
     (void)context;
-    if (list_used + size >= sizeof list_text) return;
+    if (list_used + size >= sizeof list_text) { list_overfull = 1; return; }
     memcpy(list_text + list_used, text, size);
     list_text[list_used += size] = 0;
 }
@@ -74,7 +75,7 @@ static gcp_plan plan_of(const random_net *r, gcp_plan_opts o, unsigned seed, int
     gcp_plan plan = net_plan(r->loss, o, seed);
     if (policy != COPIES || !plan.in) return plan;
     dice d = { seed + 77 };
-    list_used = 0;
+    list_used = 0; list_overfull = 0;
     gcp_list_print(&plan, (gcp_writer) { append, NULL });
     memcpy(old, list_text, list_used + 1);
     list_used = 0;
@@ -84,6 +85,7 @@ static gcp_plan plan_of(const random_net *r, gcp_plan_opts o, unsigned seed, int
         for (int back = 0; back < 2; back++) copying(r, &d, name, back);
     }
     append(NULL, old, strlen(old));
+    if (list_overfull) return plan;                  /* a long cell, replayed */
     o.policy = GCP_POLICY_SEGMENTS;
     o.list = list_text;
     plan = gcp_plan_make_at(r->loss, fitting(o));

@@ -313,7 +313,7 @@ static void measured_link(void)
     gcp_plan_opts o = { .policy = GCP_POLICY_BUDGET, .far = sizeof far_memory, .far_only = 1, .target = &target };
     random_net r;
     gcp_plan plan = { .far_bytes = 0 };
-    for (unsigned seed = 1; seed < 20 && !plan.far_bytes; seed++) {         /* a network with copies at its least budget */
+    for (unsigned seed = 1; seed < 20 && !plan.far_bytes; seed++) {         /* one with copies at its least budget */
         arena = gcp_arena_from(tape_memory, sizeof tape_memory);
         r = net_make(&arena, seed);
         o.budget = 1;

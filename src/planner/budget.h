@@ -284,7 +284,8 @@ static void gcpi_budget_bound(gcpi_planner *q, int places)
     ptrdiff_t scratch = q->a->scratch;
     gcpi_cut c;
     double *excess = GCPI_SCRATCH(q->a, double, q->p->task_count + 2);
-    if (gcpi_room(q) && excess && gcpi_cut_make(&c, &q->m, q->a)) {
+    if (!gcpi_room(q)) q->bound = HUGE_VAL;
+    else if (excess && gcpi_cut_make(&c, &q->m, q->a)) {
         double bound =
             q->opts->far ? gcpi_far_bound(q, &c, places, excess) : gcpi_bound(&c, gcpi_room(q), places, excess);
         q->bound = GCPI_MAX(q->bound, bound);

@@ -3,11 +3,13 @@
    needed, and kept if its task is on the sink side. Keep-sets for many prices are starts for the search. For each
    position in the order, the cut also bounds what any order must pay from there on (Lagrangian of the bytes that are
    free there), so that the answer comes with its gap. */
+enum { GCPI_CUT_WORK = 500000000 };
 typedef struct gcpi_cut {
     const gcpi_model *m;
     /* node 0: source, 1: sink, 2 + value, 2 + values + task */
     int nodes, arcs, *head, *next, *to, *level, *at, *path;
     double *room, kept;               /* per arc: what may still flow; kept: bytes that the cut keeps */
+    double work;                      /* arcs that may still be looked at: a long chain can take thousands of phases */
     size_t *own;                      /* per value: bytes that keeping it adds */
     int *needed;                      /* per value: last task that reads it; if it lives to the end, the last of all */
     unsigned char *free;              /* per value: resident at the position in question */
@@ -26,7 +28,7 @@ static int gcpi_cut_make(gcpi_cut *c, const gcpi_model *m, gcp_arena *a)
     const gcpi_problem *p = m->p;
     int arcs = 2 * (3 * m->values + m->read_first[p->forward] * 2 + p->forward + 8);
     memset(c, 0, sizeof *c);
-    c->m = m;
+    c->m = m; c->work = GCPI_CUT_WORK;
     c->nodes = 2 + m->values + p->forward;
     c->head = GCPI_SCRATCH(a, int, c->nodes); c->level = GCPI_SCRATCH(a, int, c->nodes);
     c->at = GCPI_SCRATCH(a, int, c->nodes); c->path = GCPI_SCRATCH(a, int, c->nodes + 1);
@@ -102,7 +104,7 @@ static int gcpi_cut_levels(gcpi_cut *c)
     c->path[0] = 0;                                  /* as a queue */
     while (first < count) {
         int node = c->path[first++];
-        for (int e = c->head[node]; e >= 0; e = c->next[e])
+        for (int e = c->head[node]; e >= 0; c->work--, e = c->next[e])
             if (c->room[e] > 0 && c->level[c->to[e]] < 0) {
                 c->level[c->to[e]] = c->level[node] + 1;
                 c->path[count++] = c->to[e];
@@ -119,6 +121,7 @@ static double gcpi_cut_push(gcpi_cut *c)
         int e = c->at[node];
         while (e >= 0 && (c->room[e] <= 0 || c->level[c->to[e]] != c->level[node] + 1)) e = c->next[e];
         c->at[node] = e;
+        c->work -= 2;
         if (e >= 0) { c->path[depth++] = e; node = c->to[e]; continue; }
         if (!depth) return 0;
         c->level[node] = -1;
@@ -135,12 +138,12 @@ static int gcpi_cut_keeps(const gcpi_cut *c, int v)
     return c->level[2 + v] >= 0 && c->level[2 + c->m->values + c->m->producer[v]] < 0;
 }
 
-/* Dinic's algorithm (1970). Returns the least seconds + price x bytes. */
+/* Dinic's algorithm (1970). Returns the least seconds + price x bytes; where c->work ends, what it is at least. */
 static double gcpi_cut_solve(gcpi_cut *c, int k, double price)
 {
     double flow = 0, more;
     gcpi_cut_build(c, k, price);
-    while (gcpi_cut_levels(c)) while ((more = gcpi_cut_push(c)) > 0) flow += more;
+    while (gcpi_cut_levels(c) && c->work > 0) while (c->work > 0 && (more = gcpi_cut_push(c)) > 0) flow += more;
     c->kept = 0;
     for (int v = 0; v < c->m->values; v++) if (gcpi_cut_keeps(c, v)) c->kept += (double)c->own[v];
     return flow;

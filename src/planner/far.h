@@ -11,8 +11,9 @@ static int gcpi_far_make(gcpi_planner *q, int capacity)
     for (int i = 0; i < 3; i++) ok &= (*places[i] = GCPI_SCRATCH(q->a, int, capacity + 1)) != NULL;
     for (int i = 0; i < 6; i++) ok &= (*values[i] = GCPI_SCRATCH(q->a, int, q->m.values + 1)) != NULL;
     f->live = GCPI_SCRATCH(q->a, size_t, capacity + 1);
+    f->fall = GCPI_SCRATCH(q->a, size_t, capacity + 1);
     f->clock = GCPI_SCRATCH(q->a, double, capacity + 1);
-    return ok && f->live && f->clock;
+    return ok && f->live && f->fall && f->clock;
 }
 
 static double gcpi_far_seconds(const gcpi_planner *q, int v)
@@ -140,12 +141,30 @@ static void gcpi_far_strip(const gcpi_planner *q, gcpi_order *o)
     o->count = kept;
 }
 
-/* Values that idle across position `at` are copied away meanwhile, the longest wait first, until the bytes there are
-   within room. *left: free bytes of far memory. */
-static int gcpi_far_relieve_at(gcpi_planner *q, const gcpi_order *o, int at, size_t room, size_t *left)
+/* Whether value v idles longer than w does; of equals the first goes first. */
+static int gcpi_far_longer(const gcpi_far *f, int v, int w)
+{
+    double a = f->clock[f->end[v]] - f->clock[f->read[v] + 1], b = f->clock[f->end[w]] - f->clock[f->read[w] + 1];
+    return a > b || (a == b && v < w);
+}
+
+static void gcpi_far_sift(const gcpi_far *f, int *heap, int count, int i)
+{
+    int v = heap[i];
+    for (int child; (child = 2 * i + 1) < count; i = child) {
+        if (child + 1 < count && gcpi_far_longer(f, heap[child + 1], heap[child])) child++;
+        if (!gcpi_far_longer(f, heap[child], v)) break;
+        heap[i] = heap[child];
+    }
+    heap[i] = v;
+}
+
+/* A heap of the values that idle across position `at` and can be copied away, the longest wait first. */
+static int gcpi_far_idle(gcpi_planner *q, const gcpi_order *o, int at, int *heap)
 {
     const gcpi_model *m = &q->m;
     gcpi_far *f = &q->far;
+    int count = 0;
     for (int v = 0; v < m->values; v++) f->read[v] = f->end[v] = -1;
     for (int i = 0; i <= at; i++) {
         for GCPI_READS(m, gcpi_code_task(o, i), k) f->read[m->read[k]] = i;
@@ -155,25 +174,40 @@ static int gcpi_far_relieve_at(gcpi_planner *q, const gcpi_order *o, int at, siz
         for GCPI_WRITES(m, gcpi_code_task(o, i), k) f->end[m->written[k]] = -1;
         for GCPI_READS(m, gcpi_code_task(o, i), k) f->end[m->read[k]] = i;
     }
-    while (f->live[at] > room) {
-        int longest = -1;
-        double wait, most = 0;
-        for (int v = 0; v < m->values; v++)
-            if (m->fetch[v] >= 0 && f->back[v] < 0 && f->read[v] >= 0 && f->read[v] < at && f->end[v] > at &&
-                m->bytes[m->group[v]] <= *left && (wait = f->clock[f->end[v]] - f->clock[f->read[v] + 1]) > most) {
-                longest = v;
-                most = wait;
-            }
-        if (longest < 0) return 0;
-        size_t bytes = m->bytes[m->group[longest]];
-        int reader = f->end[longest];
-        for (int i = f->read[longest] + 1; i < reader; i++) f->live[i] -= bytes;
-        *left -= bytes;
-        f->back[longest] = reader;
-        f->next_wait[longest] = f->waits[reader];
-        f->waits[reader] = longest;
+    for (int v = 0; v < m->values; v++)
+        if (m->fetch[v] >= 0 && f->back[v] < 0 && f->read[v] >= 0 && f->read[v] < at && f->end[v] > at &&
+            f->clock[f->end[v]] > f->clock[f->read[v] + 1])
+            heap[count++] = v;
+    for (int i = count / 2 - 1; i >= 0; i--) gcpi_far_sift(f, heap, count, i);
+    return count;
+}
+
+/* Values that idle across position `at` are copied away meanwhile, until the bytes there are within room. *left: free
+   bytes of far memory. */
+static int gcpi_far_relieve_at(gcpi_planner *q, const gcpi_order *o, int at, size_t room, size_t *left)
+{
+    gcpi_far *f = &q->far;
+    int *heap = f->next_back, count = gcpi_far_idle(q, o, at, heap);
+    size_t live = f->live[at], fallen = 0;
+    while (live > room && count) {
+        int v = heap[0], reader = f->end[v];
+        size_t bytes = q->m.bytes[q->m.group[v]];
+        heap[0] = heap[--count];
+        if (count) gcpi_far_sift(f, heap, count, 0);
+        if (bytes > *left) continue;
+        *left -= bytes; live -= bytes;
+        f->fall[f->read[v] + 1] += bytes;
+        f->fall[reader] -= bytes;                     /* may wrap; the sums do not */
+        f->back[v] = reader;
+        f->next_wait[v] = f->waits[reader];
+        f->waits[reader] = v;
     }
-    return 1;
+    for (int i = 0; i <= o->count; i++) {
+        fallen += f->fall[i];
+        f->live[i] -= fallen;
+        f->fall[i] = 0;
+    }
+    return live <= room;
 }
 
 /* Adds copies back to the order until its bytes are within room; 0: they do not get there. */

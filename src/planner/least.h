@@ -29,7 +29,7 @@ static size_t gcpi_least_slab(gcpi_planner *q, size_t most, gcpi_order *found, g
     return slab;
 }
 
-/* Takes over an order with the least slab so far. 1: what is kept is good enough. */
+/* Takes over an order with the least slab so far. 1: what is kept is good enough, or no slab is smaller. */
 static int gcpi_least_offer(gcpi_planner *q, gcpi_least *least, gcpi_order *found, gcpi_fit fit)
 {
     const gcpi_order *o;
@@ -38,7 +38,7 @@ static int gcpi_least_offer(gcpi_planner *q, gcpi_least *least, gcpi_order *foun
         least->slab = slab;
         gcpi_order_copy(&least->order, o);
     }
-    return !gcpi_least_wanted(q);
+    return !gcpi_least_wanted(q) || least->slab <= q->front + least->floor;
 }
 
 static gcpi_fit gcpi_least_fit(void) { return gcpi_fit_of(0, 5e5, 0); }
@@ -153,7 +153,8 @@ static int gcpi_least_copies(gcpi_planner *q, gcpi_least *least)
 
 static int gcpi_least_effort(gcpi_planner *q, gcpi_least *least, gcpi_search *s, const gcpi_effort *e)
 {
-    double visits = e->least * GCPI_MAX(q->p->forward, 100);        /* a small problem takes as many to settle */
+    /* a small problem takes as many to settle; a large one has no time for more */
+    double visits = e->least * GCPI_MIN(GCPI_MAX(q->p->forward, 100), 6000);
     if (gcpi_least_walk(q, least, s, visits) || gcpi_least_pack(q, least, &least->path, e->hard / 2)) return 1;
     if (!q->opts->far_only && gcpi_least_chain(q, least, e)) return 1;
     return (least->order.peak != least->path.peak && gcpi_least_pack(q, least, &least->order, e->hard / 2)) ||

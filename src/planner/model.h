@@ -333,22 +333,25 @@ static double gcpi_timeline(const gcpi_problem *p, const gcpi_list *list, const 
 {
     gcpi_transfer flying[GCP_COPIES];
     double now = 0, link = 0;
-    int next = 0, at_once = !p->names && !p->target.copy_start;
+    unsigned first = 0, next = 0;      /* flying, modulo GCP_COPIES: the link is done with the first of them first */
+    int at_once = !p->names && !p->target.copy_start;
     memset(flying, 0, sizeof flying);
     for (ptrdiff_t i = 0, n = 0; i < list->count; i++) {
         const gcpi_task *t = &p->tasks[list->at[i].task];
         int copies = gcpi_copies(t);
-        for (int id = 0; id < GCP_COPIES; id++) {
-            if (!(copies && id == next) && !gcpi_meets(p, t, placed ? placed + n : NULL, &flying[id])) continue;
-            now = GCPI_MAX(now, flying[id].done);
-            flying[id].end = 0;
-        }
+        int full = copies && next - first == GCP_COPIES;
+        for (; first < next && (full || flying[first % GCP_COPIES].done <= now); first++, full = 0)
+            now = GCPI_MAX(now, flying[first % GCP_COPIES].done);
+        for (unsigned f = first; f < next; f++)
+            if (gcpi_meets(p, t, placed ? placed + n : NULL, &flying[f % GCP_COPIES])) {
+                now = flying[f % GCP_COPIES].done;
+                first = f + 1;
+            }
         if (copies) {
-            gcpi_transfer *f = &flying[next];
+            gcpi_transfer *f = &flying[next++ % GCP_COPIES];
             link = f->done = GCPI_MAX(now, link) + (double)p->items[t->op].bytes / p->target.far_bytes_per_second;
             f->at = placed ? (size_t)placed[n].offset : 0; f->end = f->at + p->items[t->op].bytes;
             f->item = t->op; f->back = t->kind == GCPI_TASK_PREFETCH;
-            next = (next + 1) % GCP_COPIES;
             if (at_once) now = link;
         } else now += t->kind == GCPI_TASK_ARRIVE ? 0 : t->seconds;
         n += t->count;

@@ -3,7 +3,7 @@
 /* An order whose copies are being placed. A position is an index into the order, or its end. */
 typedef struct gcpi_far {
     gcpi_order full;                  /* with all copies */
-    size_t *live; double *clock;      /* per position: bytes while it runs; when it begins */
+    size_t *live, *fall; double *clock;       /* per position: bytes while it runs; how they fall; when it begins */
     /* positions, per value: of its first run; of the last reader of what that made; of the next run or copy back; of
        the first copy back; of the wait for the copy away; -1: none */
     int *made, *read, *end, *back,

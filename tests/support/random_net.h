@@ -258,7 +258,8 @@ static inline void net_blocks(random_net *r, int ops, int depth)
    other losses. custom: with ops of its own. */
 static inline random_net net_make_with(gcp_arena *arena, unsigned seed, int custom)
 {
-    random_net r = { .custom = custom, .extra = GCP_NIL, .d = { 0x9E3779B97F4A7C15u ^ ((uint64_t)seed + 1) * 0xD1B54A32D192ED03u } };
+    random_net r = { .custom = custom, .extra = GCP_NIL };
+    r.d.s = 0x9E3779B97F4A7C15u ^ ((uint64_t)seed + 1) * 0xD1B54A32D192ED03u;
     for (int i = 0; i < 8; i++) roll(&r.d, 2);
     r.tape = gcp_tape_make(arena, .ops = 1024, .seed = seed);
     r.image = gcp_input(r.tape, "image",
