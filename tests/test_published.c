@@ -3,6 +3,7 @@
    efficient_densenet_pytorch (DenseNet-BC-100-12 at batch 64). */
 #include "../examples/networks.h"
 #include "support/check.h"
+#include <stdlib.h>
 
 /* The image where steps are run, how many rows, and the cap as a share of keep-all. Under a sanitizer all is smaller,
    so weights are more of the total and the cap is looser. */
@@ -12,9 +13,9 @@ enum { RUN = 12, FIRST = 4, LAST = 6, CAP = 75, DEPTH = 22 };
 enum { RUN = 32, FIRST = 0, LAST = 10, CAP = 65, DEPTH = 40 };
 #endif
 
-static unsigned char tape_memory[GCP_MB(48)], slab[GCP_MB(80)], probe[GCP_MB(80)];
-static _Alignas(64) float image[16 * 64 * 64], gradient[4 << 20], gradient_kept[4 << 20];
-static int labels[16];
+static unsigned char tape_memory[GCP_MB(48)], slab[GCP_MB(80)];
+static _Alignas(64) float image[64 * 64 * 64], gradient[4 << 20], gradient_kept[4 << 20];
+static int labels[64];
 static gcp_arena arena;
 
 static gcp_tape *fresh(void)
@@ -189,46 +190,56 @@ static void dense_figures(void)
     CHECK(quarter.in && quarter.seconds <= 1.16 * quarter.keep_all_seconds && !gcp_error(net));
 }
 
-/* Two steps of it; the state is what they leave: weights, momentum, running statistics. */
-static double dense_steps(gcp_policy policy, double share, unsigned char *state, size_t *size, size_t *keep)
+/* Two steps of it; the state is what they leave: weights, momentum, running statistics. share: of keep-all's bytes. */
+typedef struct dense_run { double loss; size_t state, bytes, measured; } dense_run;
+
+static dense_run dense_steps(int depth, int batch, gcp_policy policy, size_t budget, unsigned char *state)
 {
+    dense_run r = { .loss = 0 };
     gcp_tape *net = fresh();
-    network n = densenet_bc(net, DEPTH, 12, 2, 32, 10);
-    gcp_plan_opts o = { .at = GCP_AT, .policy = policy, .optimizer = GCP_OPTIMIZER_SGD, .momentum = 0.9 };
-    if (policy == GCP_POLICY_BUDGET) o.budget = (size_t)(share * (double)*keep);
-    gcp_plan plan = gcp_plan_make_at(n.loss, o);
-    *size = gcp_state_bytes(net, GCP_OPTIMIZER_SGD);
-    double loss = 0;
-    CHECK(*size <= sizeof gradient && gcp_state_bind(net, state, *size) == GCP_OK);
-    gcp_bind(&plan, slab, sizeof slab);
+    network n = densenet_bc(net, depth, 12, batch, 32, 10);
+    gcp_plan plan = gcp_plan_make(n.loss, .policy = policy, .budget = budget, .optimizer = GCP_OPTIMIZER_SGD,
+                                  .momentum = 0.9);
+    unsigned char *memory = malloc(plan.room), *probe = malloc(plan.room);
+    r.state = gcp_state_bytes(net, GCP_OPTIMIZER_SGD);
+    CHECK(memory && probe && r.state <= sizeof gradient && gcp_state_bind(net, state, r.state) == GCP_OK);
+    gcp_bind(&plan, memory, plan.room);
     gcp_write(&plan, n.image, image);
     gcp_write(&plan, n.labels, labels);
-    for (int i = 0; i < 2; i++) loss = gcp_step(&plan, .lr = 0.1);
+    for (int i = 0; i < 2; i++) r.loss = gcp_step(&plan, .lr = 0.1);
+    r.bytes = plan.bytes;
+    r.measured = gcp_measure(&plan, probe, plan.room);
+    free(memory);
+    free(probe);
     CHECK_TEXT(none(net), "none");
-    if (policy == GCP_POLICY_KEEP_ALL) *keep = plan.bytes;
-    CHECK_INT(gcp_measure(&plan, probe, sizeof probe), ==, plan.bytes);       /* a step of its own, last */
-    return loss;
+    return r;
 }
 
-static void dense_bits(void)
+static void dense_bits(int depth, int batch)
 {
-    static const double shares[] = { 0, 0.5, 0.35 };
-    size_t keep, size, same;
-    double kept = dense_steps(GCP_POLICY_KEEP_ALL, 1, (unsigned char *)gradient_kept, &size, &keep);
-    for (int i = 0; i < 3; i++) {
+    static const double shares[] = { 0, 0.5, 0.35, 0.25 };
+    dense_run kept = dense_steps(depth, batch, GCP_POLICY_KEEP_ALL, 0, (unsigned char *)gradient_kept);
+    CHECK(kept.loss > 0 && kept.bytes == kept.measured);
+    for (int i = 0; i < (depth < 100 ? 3 : 4); i++) {
         gcp_policy policy = i ? GCP_POLICY_BUDGET : GCP_POLICY_CHEAP;
-        double again = dense_steps(policy, shares[i], (unsigned char *)gradient, &same, &keep);
-        CHECK(again == kept && kept > 0 && size == same && !memcmp(gradient, gradient_kept, size));
+        dense_run r = dense_steps(depth, batch, policy, (size_t)(shares[i] * (double)kept.bytes),
+                                  (unsigned char *)gradient);
+        CHECK(r.loss == kept.loss && r.state == kept.state && !memcmp(gradient, gradient_kept, r.state));
+        CHECK_INT(r.measured, ==, r.bytes);
+        printf("DenseNet-BC-%d-12, batch %d, %s: %zu bytes planned, %zu measured; keep-all %zu\n", depth, batch,
+               i ? "budget" : "cheap", r.bytes, r.measured, kept.bytes);
     }
 }
 
-int main(void)
+/* Usage: test_published [batch]: then the whole DenseNet-BC-100-12 at that batch alone. */
+int main(int argc, char **argv)
 {
+    for (int i = 0; i < 64 * 64 * 64; i++) image[i] = 1;
+    for (int i = 0; i < 64; i++) labels[i] = 1;
+    if (argc > 1) { dense_bits(100, atoi(argv[1])); return check_done(); }
     dense_figures();
     budget_figures();
-    for (int i = 0; i < 16 * 64 * 64; i++) image[i] = 1;
-    for (int i = 0; i < 16; i++) labels[i] = 1;
-    dense_bits();
+    dense_bits(DEPTH, 2);
     checkpoint_figures();
     checkpoint_bits();
     partition_figures();
