@@ -11728,7 +11728,10 @@ static int gcpi_budget_pack(gcpi_planner *q)
 static void gcpi_budget_round(gcpi_planner *q, gcpi_search *s, const struct gcpi_round *r, double visits, double scale,
                               double mending)
 {
-    if (r->from == GCPI_FROM_KEPT && gcpi_has(&q->kept)) gcpi_order_copy(&s->now, &q->kept.order);
+    /* what fits only by its bytes may be so much faster that it is worth mending */
+    const gcpi_candidate *kept =
+        q->loose.order.seconds < q->kept.order.seconds - 0.1 * q->m.seconds ? &q->loose : &q->kept;
+    if (r->from == GCPI_FROM_KEPT && gcpi_has(kept)) gcpi_order_copy(&s->now, &kept->order);
     else gcpi_keep_all_order(s->m, &s->now);
     gcpi_far_strip(q, &s->now);
     s->price = r->price; s->rate = r->rate;
@@ -11935,14 +11938,16 @@ static int gcpi_least_wanted(const gcpi_planner *q)
     return !q->opts->far && q->kept.order.seconds > q->bound + 0.1 * q->m.seconds;
 }
 
-/* The slab of an order on the way; it is kept if it is the fastest that fits. SIZE_MAX: it has none. *placed: the order
-   with its copies. */
+/* The slab of an order on the way; it is kept if it is the fastest that fits, and `loose` if only its bytes fit.
+   SIZE_MAX: it has none. *placed: the order with its copies. */
 static size_t gcpi_least_slab(gcpi_planner *q, size_t most, gcpi_order *found, gcpi_fit fit, const gcpi_order **placed)
 {
     /* limit 0: each copy is waited for at once, which takes the fewest bytes */
     const gcpi_order *o = *placed = found->valid ? gcpi_far_place(q, found, 0) : found;
     if (!o || !o->valid || q->front + o->peak > gcpi_round(most, q->p->target.align)) return SIZE_MAX;
     size_t slab = gcpi_order_slab(q, o, fit);
+    if (slab > q->slab_limit && o->peak <= gcpi_room(q) && o->seconds < q->loose.order.seconds)
+        gcpi_keep(&q->loose, o, "least", fit);
     if (fit.enough && slab > fit.enough) return SIZE_MAX;
     if (slab <= q->slab_limit && o->seconds + q->moving < q->kept.order.seconds) {
         gcpi_keep(&q->kept, o, "least", fit);
@@ -12094,9 +12099,8 @@ static void gcpi_least_find(gcpi_planner *q, gcpi_least *least)
     gcpi_keep_all_order(&q->m, &least->path);
     int done = gcpi_least_offer(q, least, &least->path, gcpi_least_fit()) ||
                (q->opts->far && gcpi_least_copies(q, least));
-    /* where something fits, a little effort tells whether another way is faster */
-    int most = gcpi_has(&q->kept) ? 1 : 3;
-    for (int e = 0; e < most && !done; e++) {
+    /* where something fits that is not too slow, a little effort tells whether another way is faster */
+    for (int e = 0; e < (q->kept.order.seconds < q->bound + q->m.seconds ? 1 : 3) && !done; e++) {
         int last = efforts[e] == q->opts->effort;
         gcpi_portion whole = gcpi_watch_part(q, e ? 0.2 : 0, last ? 1 : 0.2);
         done = gcpi_least_effort(q, least, &s, &gcpi_efforts[efforts[e]]) ||
@@ -12192,15 +12196,24 @@ static void gcpi_budget_inference(gcpi_planner *q)
     if (q->least_slab <= asked) gcpi_keep(&q->kept, &q->best, "keep_all", fit);
 }
 
-/* As long as it helps, and the plan is far from the bound, the search goes on. */
+/* Whether .progress lets the search go on, and the plan is so far above the bound, as a share of keep-all. */
+static int gcpi_budget_far_off(const gcpi_planner *q, double share)
+{
+    return !q->watch->stopped && !q->opts->far && gcpi_has(&q->kept) &&
+           q->kept.order.seconds > q->bound + share * q->m.seconds;
+}
+
+/* As long as it helps, and the plan is far from the bound, the search goes on; very far, all of it once more. */
 static void gcpi_budget_more(gcpi_planner *q)
 {
-    double before = HUGE_VAL;
-    while (!q->watch->stopped && !q->opts->far && gcpi_has(&q->kept) &&
-           q->kept.order.seconds > q->bound + 0.02 * q->m.seconds &&
-           q->kept.order.seconds < before - 0.003 * q->m.seconds) {
-        before = q->kept.order.seconds;
-        gcpi_budget_search(q, GCPI_ROUNDS, GCPI_ROUNDS + 1);
+    for (int again = 0; again < 2; again++) {
+        double before = HUGE_VAL;
+        if (again && gcpi_budget_far_off(q, 0.15)) gcpi_budget_search(q, 0, GCPI_ROUNDS);
+        else if (again) return;
+        while (gcpi_budget_far_off(q, 0.02) && q->kept.order.seconds < before - 0.003 * q->m.seconds) {
+            before = q->kept.order.seconds;
+            gcpi_budget_search(q, GCPI_ROUNDS, GCPI_ROUNDS + 1);
+        }
     }
 }
 
@@ -12215,7 +12228,8 @@ static void gcpi_policy_budget(gcpi_planner *q)
     if (gcpi_has(&q->kept) ? gcpi_least_wanted(q) : !q->no_least) gcpi_budget_way_down(q);
     q->watch->span = whole;
     gcpi_watch_part(q, 0.7, 1);
-    if (q->kept.order.seconds < found) gcpi_budget_search(q, 0, GCPI_ROUNDS);          /* from that order */
+    if (GCPI_MIN(q->kept.order.seconds, q->loose.order.seconds) < found)
+        gcpi_budget_search(q, 0, GCPI_ROUNDS);               /* from that order */
     gcpi_budget_more(q);
     q->watch->span = whole;
     if (gcpi_has(&q->kept)) gcpi_order_copy(&q->best, &q->kept.order);

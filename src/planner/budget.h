@@ -167,7 +167,10 @@ static int gcpi_budget_pack(gcpi_planner *q)
 static void gcpi_budget_round(gcpi_planner *q, gcpi_search *s, const struct gcpi_round *r, double visits, double scale,
                               double mending)
 {
-    if (r->from == GCPI_FROM_KEPT && gcpi_has(&q->kept)) gcpi_order_copy(&s->now, &q->kept.order);
+    /* what fits only by its bytes may be so much faster that it is worth mending */
+    const gcpi_candidate *kept =
+        q->loose.order.seconds < q->kept.order.seconds - 0.1 * q->m.seconds ? &q->loose : &q->kept;
+    if (r->from == GCPI_FROM_KEPT && gcpi_has(kept)) gcpi_order_copy(&s->now, &kept->order);
     else gcpi_keep_all_order(s->m, &s->now);
     gcpi_far_strip(q, &s->now);
     s->price = r->price; s->rate = r->rate;

@@ -20,15 +20,24 @@ static void gcpi_budget_inference(gcpi_planner *q)
     if (q->least_slab <= asked) gcpi_keep(&q->kept, &q->best, "keep_all", fit);
 }
 
-/* As long as it helps, and the plan is far from the bound, the search goes on. */
+/* Whether .progress lets the search go on, and the plan is so far above the bound, as a share of keep-all. */
+static int gcpi_budget_far_off(const gcpi_planner *q, double share)
+{
+    return !q->watch->stopped && !q->opts->far && gcpi_has(&q->kept) &&
+           q->kept.order.seconds > q->bound + share * q->m.seconds;
+}
+
+/* As long as it helps, and the plan is far from the bound, the search goes on; very far, all of it once more. */
 static void gcpi_budget_more(gcpi_planner *q)
 {
-    double before = HUGE_VAL;
-    while (!q->watch->stopped && !q->opts->far && gcpi_has(&q->kept) &&
-           q->kept.order.seconds > q->bound + 0.02 * q->m.seconds &&
-           q->kept.order.seconds < before - 0.003 * q->m.seconds) {
-        before = q->kept.order.seconds;
-        gcpi_budget_search(q, GCPI_ROUNDS, GCPI_ROUNDS + 1);
+    for (int again = 0; again < 2; again++) {
+        double before = HUGE_VAL;
+        if (again && gcpi_budget_far_off(q, 0.15)) gcpi_budget_search(q, 0, GCPI_ROUNDS);
+        else if (again) return;
+        while (gcpi_budget_far_off(q, 0.02) && q->kept.order.seconds < before - 0.003 * q->m.seconds) {
+            before = q->kept.order.seconds;
+            gcpi_budget_search(q, GCPI_ROUNDS, GCPI_ROUNDS + 1);
+        }
     }
 }
 
@@ -43,7 +52,8 @@ static void gcpi_policy_budget(gcpi_planner *q)
     if (gcpi_has(&q->kept) ? gcpi_least_wanted(q) : !q->no_least) gcpi_budget_way_down(q);
     q->watch->span = whole;
     gcpi_watch_part(q, 0.7, 1);
-    if (q->kept.order.seconds < found) gcpi_budget_search(q, 0, GCPI_ROUNDS);          /* from that order */
+    if (GCPI_MIN(q->kept.order.seconds, q->loose.order.seconds) < found)
+        gcpi_budget_search(q, 0, GCPI_ROUNDS);               /* from that order */
     gcpi_budget_more(q);
     q->watch->span = whole;
     if (gcpi_has(&q->kept)) gcpi_order_copy(&q->best, &q->kept.order);

@@ -13,14 +13,16 @@ static int gcpi_least_wanted(const gcpi_planner *q)
     return !q->opts->far && q->kept.order.seconds > q->bound + 0.1 * q->m.seconds;
 }
 
-/* The slab of an order on the way; it is kept if it is the fastest that fits. SIZE_MAX: it has none. *placed: the order
-   with its copies. */
+/* The slab of an order on the way; it is kept if it is the fastest that fits, and `loose` if only its bytes fit.
+   SIZE_MAX: it has none. *placed: the order with its copies. */
 static size_t gcpi_least_slab(gcpi_planner *q, size_t most, gcpi_order *found, gcpi_fit fit, const gcpi_order **placed)
 {
     /* limit 0: each copy is waited for at once, which takes the fewest bytes */
     const gcpi_order *o = *placed = found->valid ? gcpi_far_place(q, found, 0) : found;
     if (!o || !o->valid || q->front + o->peak > gcpi_round(most, q->p->target.align)) return SIZE_MAX;
     size_t slab = gcpi_order_slab(q, o, fit);
+    if (slab > q->slab_limit && o->peak <= gcpi_room(q) && o->seconds < q->loose.order.seconds)
+        gcpi_keep(&q->loose, o, "least", fit);
     if (fit.enough && slab > fit.enough) return SIZE_MAX;
     if (slab <= q->slab_limit && o->seconds + q->moving < q->kept.order.seconds) {
         gcpi_keep(&q->kept, o, "least", fit);
@@ -172,9 +174,8 @@ static void gcpi_least_find(gcpi_planner *q, gcpi_least *least)
     gcpi_keep_all_order(&q->m, &least->path);
     int done = gcpi_least_offer(q, least, &least->path, gcpi_least_fit()) ||
                (q->opts->far && gcpi_least_copies(q, least));
-    /* where something fits, a little effort tells whether another way is faster */
-    int most = gcpi_has(&q->kept) ? 1 : 3;
-    for (int e = 0; e < most && !done; e++) {
+    /* where something fits that is not too slow, a little effort tells whether another way is faster */
+    for (int e = 0; e < (q->kept.order.seconds < q->bound + q->m.seconds ? 1 : 3) && !done; e++) {
         int last = efforts[e] == q->opts->effort;
         gcpi_portion whole = gcpi_watch_part(q, e ? 0.2 : 0, last ? 1 : 0.2);
         done = gcpi_least_effort(q, least, &s, &gcpi_efforts[efforts[e]]) ||
