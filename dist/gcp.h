@@ -15517,6 +15517,72 @@ static void gcpi_why_bytes(const gcp_plan *plan, gcp_writer w)
              gcpi_mib(s->activation_gradients), gcpi_mib(s->workspace), gcpi_mib(s->gaps));
 }
 
+/* Whether an instruction from i on reads the value that item has before it. */
+static int gcpi_read_from(const gcpi_plan *in, ptrdiff_t i, int item)
+{
+    for (; i < in->list.count; i++) {
+        const gcpi_task *t = &in->p.tasks[in->list.at[i].task];
+        const gcpi_operand *o = &in->p.operands[t->operands];
+        int writes = 0;
+        for (int k = 0; k < t->count; k++) {
+            if (o[k].item != item) continue;
+            if (o[k].mode == GCPI_READ || o[k].mode == GCPI_ADD) return 1;
+            writes = 1;
+        }
+        if (writes) return 0;
+    }
+    return in->p.items[item].pinned != 0;
+}
+
+/* Whether the columns of item a lie within those of b, which shares its bytes. */
+static int gcpi_lies_in(const gcpi_problem *p, int a, int b)
+{
+    const gcpi_item *x = &p->items[a], *y = &p->items[b];
+    size_t wide = (size_t)x->row * sizeof(gcp_real), wider = (size_t)y->row * sizeof(gcp_real);
+    return a != b && x->pitch == y->pitch && x->offset >= y->offset && x->offset + wide <= y->offset + wider &&
+           (wide < wider || a > b);
+}
+
+/* Bytes of a buffer at the peak that nothing needs any more: they stay for another part of a concat, or for a slice.
+   *last: the largest part that is needed. */
+static size_t gcpi_held_up(const gcpi_plan *in, const gcpi_plan_buffer *b, int *last)
+{
+    const gcpi_problem *p = &in->p;
+    size_t needed = 0, most = 0;
+    if (p->items[b->item].next < 0 || b->first > in->peak_at || b->last <= in->peak_at) return 0;
+    for (int i = b->item; i >= 0; i = p->items[i].next) {
+        int inside = !gcpi_read_from(in, in->peak_at, i);
+        for (int k = b->item; !inside && k >= 0; k = p->items[k].next)
+            inside = gcpi_lies_in(p, i, k) && gcpi_read_from(in, in->peak_at, k);
+        size_t bytes = inside ? 0 : gcpi_dense_bytes(p, i);
+        if (bytes > most) { most = bytes; *last = i; }
+        needed += bytes;
+    }
+    return most && needed < b->bytes ? b->bytes - needed : 0;
+}
+
+static void gcpi_why_views(const gcp_plan *plan, gcp_writer w)
+{
+    const gcpi_plan *in = plan->in;
+    char whole[128], part[128];
+    size_t all = 0, most = 0;
+    int buffer = 0, last = 0;
+    for (int b = 0; b < in->buffer_count; b++) {
+        int needed = 0;
+        size_t held = gcpi_held_up(in, &in->buffers[b], &needed);
+        all += held;
+        if (held > most) { most = held; buffer = b; last = needed; }
+    }
+    if (all < plan->bytes / 100) return;
+    gcpi_item_name(&in->p, in->buffers[buffer].item, whole, sizeof whole);
+    gcpi_item_name(&in->p, last, part, sizeof part);
+    gcpi_say(w,
+             "%.3f MiB at the peak are held up by views, most of it %s%s (%.3f of %.3f MiB), which stays for %s: "
+             "GCP_POLICY_BUDGET copies such parts where that pays\n",
+             gcpi_mib(all), in->p.items[last].kind == GCPI_GRADIENT_ITEM ? "the gradient of " : "", whole,
+             gcpi_mib(most), gcpi_mib(in->buffers[buffer].bytes), part);
+}
+
 GCPI_DEF void gcp_why_print(const gcp_plan *made, gcp_writer w)
 {
     char name[256];
@@ -15553,6 +15619,7 @@ GCPI_DEF void gcp_why_print(const gcp_plan *made, gcp_writer w)
     if (plan->coarse == 2) gcpi_say(w, ".progress stopped the search: a longer one may find a faster schedule\n");
     if (plan->coarse == 1)
         gcpi_say(w, "the plan's arena had no room for all of the search: gcp_plan_arena says how much it takes\n");
+    gcpi_why_views(plan, w);
     gcpi_why_reason(plan, w);
 }
 
