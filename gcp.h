@@ -472,10 +472,11 @@ typedef struct gcp_custom_opts {
     gcp_at at GCPI_Z; void *context GCPI_Z; gcp_tensor *outputs GCPI_Z; const char *name GCPI_Z;
 } GCPI_BY_NAME gcp_custom_opts;
 
-/* How far a search is. Called from the call that plans, some hundred times in all, last with a share of 1. Not 0: the
-   search ends with the best that it has (plan.coarse is 2); with nothing that fits, it is an error, GCP_E_BUDGET. In
-   gcp_sweep the shares are of all points, and the points after a stop get no search of their own. gcp_max_batch plans
-   once for each batch that it tries, and answers a stop with the largest that fits so far. */
+/* How far a search is. Called from the call that plans, some ten to some hundred times in all, last with a share of 1.
+   Not 0: the search ends with the best that it has (plan.coarse is 2); with nothing that fits, it is an error,
+   GCP_E_BUDGET. In gcp_sweep the shares are of all points; for those after a stop only keep-all is tried, and where it
+   does not fit, the plan of a smaller budget. gcp_max_batch plans once for each batch that it tries, and answers a stop
+   with the largest that fits so far, gcp_least_budget with the least so far. */
 typedef struct gcp_progress {
     double share;                           /* of the effort, from 0 to 1 */
     double seconds, keep_all_seconds;       /* the fastest that fits so far (0: none); keep-all */
@@ -669,7 +670,8 @@ GCP_API gcp_tensor gcp_avg_pool_at(gcp_tensor x, gcp_pool_opts opts);           
 GCP_API gcp_tensor gcp_global_avg_pool_at(gcp_tensor x, gcp_op_opts opts);        /* n h w c -> n c */
 GCP_API gcp_tensor gcp_upsample_at(gcp_tensor x, gcp_upsample_opts opts);
 GCP_API gcp_tensor gcp_dropout_at(gcp_tensor x, gcp_dropout_opts opts);
-/* along channels: gcp_concat(GCP_TENSORS(a, b, c), .name = "skip") */
+/* along channels: gcp_concat(GCP_TENSORS(a, b, c), .name = "skip"); of an array gcp_concat(list, count) in C, in C++
+   gcp_concat_at(list, count, { }) */
 GCP_API gcp_tensor gcp_concat_at(const gcp_tensor *inputs, int count, gcp_op_opts opts);
 GCP_API gcp_tensor gcp_slice_at(gcp_tensor x, gcp_slice_opts opts);               /* channels [first, first + count) */
 GCP_API gcp_tensor gcp_flatten_at(gcp_tensor x, gcp_op_opts opts);                /* n h w c -> n, hwc */
@@ -719,7 +721,8 @@ GCP_API size_t   gcp_graph_arena_at(const gcp_tape *tape, const char *text, gcp_
 typedef struct gcp_point {
     size_t budget;                      /* given */
     size_t bytes;                       /* of this point's plan; 0: nothing fits */
-    size_t planned_with;                /* .budget for the same plan; where nothing fits, the least that works */
+    size_t planned_with;                /* .budget for the same plan; where nothing fits, the least that works (0 after
+                                           .progress stopped the sweep: nobody looked) */
     double seconds, keep_all_seconds, bound_seconds;
 } gcp_point;
 GCP_API int  gcp_sweep_at(gcp_tensor loss, gcp_point *points, int count, gcp_plan_opts opts);
@@ -812,7 +815,8 @@ GCP_API void gcp_costs_print(const gcp_plan *plan, gcp_writer out);
    B backward, U update, H and W a gradient's hooks; O copy to far memory, P copy back, A wait until O's copy has
    arrived; M move to another place in the slab ("M gradient of x" for x's gradient). First, "U as soon as gradients are
    finished" where updates are fused, and a line for each concat or slice that copies what it need not: "C NAME 0 2"
-   copies inputs 0 and 2, "C gradient of NAME 0" in backward. plan: one line per instruction, with the live bytes.
+   copies inputs 0 and 2, "C gradient of NAME 0" in backward. With .budget = plan.bytes beside .list the layout is the
+   plan's again. plan: one line per instruction, with the live bytes.
    layers: shape, parameters, activation bytes, kept or recomputed. why: what the peak is made of and, where there is
    something, what would lower it; of a plan that was not made, the tape's error. svg: memory over time and address. */
 GCP_API gcp_writer gcp_file(void *stdio_file);

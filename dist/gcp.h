@@ -475,10 +475,11 @@ typedef struct gcp_custom_opts {
     gcp_at at GCPI_Z; void *context GCPI_Z; gcp_tensor *outputs GCPI_Z; const char *name GCPI_Z;
 } GCPI_BY_NAME gcp_custom_opts;
 
-/* How far a search is. Called from the call that plans, some hundred times in all, last with a share of 1. Not 0: the
-   search ends with the best that it has (plan.coarse is 2); with nothing that fits, it is an error, GCP_E_BUDGET. In
-   gcp_sweep the shares are of all points, and the points after a stop get no search of their own. gcp_max_batch plans
-   once for each batch that it tries, and answers a stop with the largest that fits so far. */
+/* How far a search is. Called from the call that plans, some ten to some hundred times in all, last with a share of 1.
+   Not 0: the search ends with the best that it has (plan.coarse is 2); with nothing that fits, it is an error,
+   GCP_E_BUDGET. In gcp_sweep the shares are of all points; for those after a stop only keep-all is tried, and where it
+   does not fit, the plan of a smaller budget. gcp_max_batch plans once for each batch that it tries, and answers a stop
+   with the largest that fits so far, gcp_least_budget with the least so far. */
 typedef struct gcp_progress {
     double share;                           /* of the effort, from 0 to 1 */
     double seconds, keep_all_seconds;       /* the fastest that fits so far (0: none); keep-all */
@@ -672,7 +673,8 @@ GCP_API gcp_tensor gcp_avg_pool_at(gcp_tensor x, gcp_pool_opts opts);           
 GCP_API gcp_tensor gcp_global_avg_pool_at(gcp_tensor x, gcp_op_opts opts);        /* n h w c -> n c */
 GCP_API gcp_tensor gcp_upsample_at(gcp_tensor x, gcp_upsample_opts opts);
 GCP_API gcp_tensor gcp_dropout_at(gcp_tensor x, gcp_dropout_opts opts);
-/* along channels: gcp_concat(GCP_TENSORS(a, b, c), .name = "skip") */
+/* along channels: gcp_concat(GCP_TENSORS(a, b, c), .name = "skip"); of an array gcp_concat(list, count) in C, in C++
+   gcp_concat_at(list, count, { }) */
 GCP_API gcp_tensor gcp_concat_at(const gcp_tensor *inputs, int count, gcp_op_opts opts);
 GCP_API gcp_tensor gcp_slice_at(gcp_tensor x, gcp_slice_opts opts);               /* channels [first, first + count) */
 GCP_API gcp_tensor gcp_flatten_at(gcp_tensor x, gcp_op_opts opts);                /* n h w c -> n, hwc */
@@ -722,7 +724,8 @@ GCP_API size_t   gcp_graph_arena_at(const gcp_tape *tape, const char *text, gcp_
 typedef struct gcp_point {
     size_t budget;                      /* given */
     size_t bytes;                       /* of this point's plan; 0: nothing fits */
-    size_t planned_with;                /* .budget for the same plan; where nothing fits, the least that works */
+    size_t planned_with;                /* .budget for the same plan; where nothing fits, the least that works (0 after
+                                           .progress stopped the sweep: nobody looked) */
     double seconds, keep_all_seconds, bound_seconds;
 } gcp_point;
 GCP_API int  gcp_sweep_at(gcp_tensor loss, gcp_point *points, int count, gcp_plan_opts opts);
@@ -815,7 +818,8 @@ GCP_API void gcp_costs_print(const gcp_plan *plan, gcp_writer out);
    B backward, U update, H and W a gradient's hooks; O copy to far memory, P copy back, A wait until O's copy has
    arrived; M move to another place in the slab ("M gradient of x" for x's gradient). First, "U as soon as gradients are
    finished" where updates are fused, and a line for each concat or slice that copies what it need not: "C NAME 0 2"
-   copies inputs 0 and 2, "C gradient of NAME 0" in backward. plan: one line per instruction, with the live bytes.
+   copies inputs 0 and 2, "C gradient of NAME 0" in backward. With .budget = plan.bytes beside .list the layout is the
+   plan's again. plan: one line per instruction, with the live bytes.
    layers: shape, parameters, activation bytes, kept or recomputed. why: what the peak is made of and, where there is
    something, what would lower it; of a plan that was not made, the tape's error. svg: memory over time and address. */
 GCP_API gcp_writer gcp_file(void *stdio_file);
@@ -8165,8 +8169,8 @@ static int gcpi_copied_line(gcpi_problem *p, gcpi_lines *l)
     task = p->names ? -1 : gcpi_list_find(p, 'F', name, 0);
     int view = task < 0 ? GCPI_VIEW_NONE : gcpi_facts_of(&p->tape->ops[p->tasks[task].op]).view;
     if (view != GCPI_VIEW_JOINED && (view != GCPI_VIEW_PART || back)) {
-        snprintf(l->message, l->size, "line %d: no concat%s '%.120s' in this network", l->line, back ? "" : " or slice",
-                 name);
+        snprintf(l->message, l->size, "line %d: no concat%s '%.120s' in this network; its inputs follow as numbers",
+                 l->line, back ? "" : " or slice", name);
         return 0;
     }
     *inputs = first;
@@ -8217,7 +8221,11 @@ static int gcpi_list_parse(const gcpi_problem *p, const char *text, gcpi_list *l
         if (!list->count) list->opening = l.line - 1;
         int task = gcpi_list_find(p, l.letter, l.name, l.letter == 'R' ? again : from);
         if (task < 0) {
-            snprintf(message, size, "line %d: no instruction '%c %.120s' in this network", l.line, l.letter, l.name);
+            snprintf(message, size, "line %d: no instruction '%c %.120s' in this network%s", l.line, l.letter, l.name,
+                     gcpi_line_opens(&l)                   ? ": such lines come before the first instruction"
+                     : l.letter == 'U' && !p->optimizer    ? ": the plan has no .optimizer"
+                     : l.letter == 'B' && !p->training     ? ": the plan is for .inference"
+                                                           : "");
             return 0;
         }
         gcpi_emit(list, l.letter, task, &p->tasks[task]);
@@ -9036,7 +9044,12 @@ static int gcpi_verify_order(gcpi_verifier *v, int i)
                                 -1);
     if (task >= v->p->forward) {
         if (task != v->backward_next)
-            return gcpi_verify_fail(v, i, v->done[task] ? "runs a second time" : "is out of order", -1);
+            return gcpi_verify_fail(v, i,
+                                    v->done[task]                   ? "runs a second time"
+                                    : t->kind == GCPI_TASK_UPDATE ? "is out of order (U " GCPI_LIST_FUSED
+                                                                    " opens a list of fused updates)"
+                                                                  : "is out of order",
+                                    -1);
         if (task == v->p->forward && v->p->forward && !v->done[v->p->forward - 1])
             return gcpi_verify_fail(v, i, "runs before the forward pass is complete", -1);
         v->backward_next++;
@@ -12313,7 +12326,7 @@ static int gcpi_choose(gcpi_planner *q)
     gcpi_keep_all_slab(q);
     gcpi_policies[policy].run(q);
     if (policy < GCP_POLICY_SQRT || policy == GCP_POLICY_BUDGET || q->out_of_memory)
-        return !q->out_of_memory && q->found;
+        return !q->out_of_memory && (q->found || q->watch->stopped);
     gcpi_choice_clear(q);
     if (gcpi_order_of(q, &q->now, &q->trial) &&
         (!q->found || q->keep_all <= gcpi_order_slab(q, &q->best, gcpi_fit_free()))) {
@@ -12523,10 +12536,12 @@ static int gcpi_plan_options_ok(gcp_tape *t, gcp_plan_opts *o)
     if (o->fuse_update > 0 && !o->optimizer) return gcpi_plan_bad(t, o, ".fuse_update without .optimizer");
     o->fuse_update = gcpi_fused(o);
     if (o->fuse_update && o->clip_norm > 0)
-        return gcpi_plan_bad(t, o, ".fuse_update with .clip_norm: the norm needs all gradients first");
+        return gcpi_plan_bad(
+            t, o, ".fuse_update (or a .list of fused updates) with .clip_norm: the norm needs all gradients first");
     if (o->fuse_update && o->accumulate > 1)
         return gcpi_plan_bad(t, o,
-                             ".fuse_update with .accumulate: gradients are not finished before the last micro-batch");
+                             ".fuse_update (or a .list of fused updates) with .accumulate: gradients are not finished "
+                             "before the last micro-batch");
     if (o->accumulate < 0) return gcpi_plan_bad(t, o, ".accumulate is at least 0");
     if (o->check && o->check != GCP_CHECK) return gcpi_plan_bad(t, o, ".check is GCP_CHECK or 0");
     if (o->nesterov && (o->optimizer != GCP_OPTIMIZER_SGD || o->momentum == 0))
@@ -12702,9 +12717,12 @@ static void gcpi_help_text(const gcpi_plan *in, size_t gradients, size_t batch, 
     if (in->p.names) return;
     if (adam)
         n += (size_t)snprintf(text, size, "; SGD with momentum in place of Adam: %zu less", in->slot_bytes / 2);
-    if (o->optimizer && !o->fuse_update && o->accumulate <= 1 && gradients && n < size)
-        n += (size_t)snprintf(text + n, size - n, "; .fuse_update%s: up to %zu less",
-                              o->clip_norm > 0 ? ", without .clip_norm" : "", gradients);
+    if (o->optimizer == GCP_OPTIMIZER_SGD && in->slot_bytes)
+        n += (size_t)snprintf(text, size, "; SGD without momentum: %zu less", in->slot_bytes);
+    if (o->optimizer && !o->fuse_update && gradients && n < size)
+        n += (size_t)snprintf(text + n, size - n, "; .fuse_update%s%s: frees up to %zu of weight gradients",
+                              o->clip_norm > 0 ? ", without .clip_norm" : "",
+                              o->accumulate > 1 ? ", without .accumulate" : "", gradients);
     if (batch && n < size) snprintf(text + n, size - n, "; half the batch: about %zu less", batch / 2);
 }
 
@@ -12740,13 +12758,13 @@ static int gcpi_plan_choose(gcp_plan *plan, int by_peak, gcp_arena *a)
     q.known = in->known; q.watch = in->watch;
     if (in->opts.policy == GCP_POLICY_BUDGET) q.slab_limit = GCPI_MAX(gcpi_slab_limit(in), 1);
     if (!gcpi_choose(&q)) return 0;
-    plan->least_bytes = q.least_slab ? in->state_bytes + q.least_slab : 0;
-    plan->coarse = q.watch->stopped ? 2 : q.coarse;
+    plan->least_bytes = q.least_slab && !gcpi_has(&q.kept) ? in->state_bytes + q.least_slab : 0;
+    plan->coarse = q.coarse;
     in->bound_seconds = q.bound;
+    in->keep_all = in->unfused < SIZE_MAX ? in->unfused : q.keep_all < SIZE_MAX ? q.keep_all : 0;
     if (q.slab_limit && !gcpi_has(&q.kept)) return gcpi_budget_fail(in, &q);
     plan->checkpoint_bytes = in->p.training ? gcpi_checkpoint_bytes(&q) : 0;
     in->segments = GCPI_MAX(1, q.guide.segments - 1);
-    in->keep_all = in->unfused < SIZE_MAX ? in->unfused : q.keep_all < SIZE_MAX ? q.keep_all : 0;
     in->method = q.kept.method; in->fit = q.kept.fit;
     in->planned_seconds = q.slab_limit ? q.kept.order.seconds : q.best.seconds;
     in->list.capacity = q.best.count + in->fit.moves;
@@ -12916,6 +12934,7 @@ static int gcpi_plan_watched(gcp_plan *plan, gcpi_lives *l, size_t **live, gcp_a
     in->watch = &watch;
     int made = gcpi_plan_search(plan, l, live, a);
     in->watch = NULL;
+    if (watch.stopped) plan->coarse = 2;
     if (!watch.ask || watch.stopped) return made;
     watch.now.share = 1;
     if (made) { watch.now.seconds = in->planned_seconds; watch.now.keep_all_seconds = in->keep_all_seconds; }
@@ -13558,22 +13577,33 @@ static void gcpi_series_watched(gcpi_series *s)
     s->o.progress = gcpi_series_progress; s->o.progress_context = s;
 }
 
-/* A point by a plan of its own. 1: it has one; 0: nothing fits, or the series was stopped; -1: an error. */
+/* A point's plan. Once the series was stopped, only keep-all is left to try. */
+static gcp_plan gcpi_series_plan(const gcpi_series *s)
+{
+    gcp_plan_opts o = s->o;
+    if (s->stopped) {
+        o.policy = GCP_POLICY_KEEP_ALL;
+        o.effort = GCP_EFFORT_DEFAULT; o.progress = NULL; o.progress_context = NULL; o.far = 0; o.far_only = 0;
+    }
+    return s->text ? gcp_graph_plan_at(s->loss.tape, s->text, o) : gcp_plan_make_at(s->loss, o);
+}
+
+/* A point by a plan of its own. 1: it has one; 0: nothing fits, or nothing was found before the stop; -1: an error. */
 static int gcpi_sweep_point(gcpi_series *s, gcp_point *p)
 {
     gcp_tape *t = s->loss.tape;
     size_t budget = s->o.budget = p->budget;
     memset(p, 0, sizeof *p);
     p->budget = budget;
-    if (s->stopped) return 0;
-    gcp_plan plan = s->text ? gcp_graph_plan_at(t, s->text, s->o) : gcp_plan_make_at(s->loss, s->o);
+    int kept = s->stopped;
+    gcp_plan plan = gcpi_series_plan(s);
     p->planned_with = plan.in ? budget : plan.least_bytes;
     if (!plan.in && t->code != GCP_E_BUDGET) return -1;
     if (!plan.in) { gcp_error_clear(t); return 0; }
     p->bytes = plan.bytes;
     p->seconds = plan.seconds;
     p->keep_all_seconds = plan.keep_all_seconds;
-    p->bound_seconds = plan.bound_seconds;
+    p->bound_seconds = kept ? plan.keep_all_seconds : plan.bound_seconds;
     gcpi_plan_return(&plan);
     return 1;
 }
@@ -13605,7 +13635,7 @@ static int gcpi_sweep_points(gcp_tensor loss, const char *text, gcp_point *point
         if (!planned && !last) continue;
         fit++;
         if (last && (!planned || last->seconds < p->seconds)) {
-            double bound = planned ? p->bound_seconds : last->bound_seconds;
+            double bound = planned ? p->bound_seconds : last->keep_all_seconds;      /* that of fewer bytes is none */
             *p = *last;
             p->budget = budget; p->bound_seconds = bound;
         }
@@ -15596,8 +15626,8 @@ GCPI_DEF void gcp_why_print(const gcp_plan *made, gcp_writer w)
     gcpi_why_in_vain(plan, w);
     gcpi_why_bytes(plan, w);
     gcpi_say(w,
-             "set by %c %s (%s:%d), instruction %d of %d; %d rerun%s of units, extra forward work %.1f %%, time by the "
-             "cost model %.3f of keeping all\n",
+             "set by %c %s (%s:%d), instruction %d of %d; %d rerun%s of units, extra forward FLOPs %.1f %%, time by "
+             "the cost model %.3f of keeping all\n",
              in->list.at[in->peak_at].kind, gcpi_task_name(&in->p, task, name, sizeof name), gcpi_basename(at.file),
              at.line, in->peak_at + 1, plan->instructions, plan->reruns, plan->reruns == 1 ? "" : "s",
              plan->forward_flops > 0 ? 100.0 * plan->rerun_flops / plan->forward_flops : 0.0,

@@ -680,9 +680,11 @@ static void plan_options(void)
 static void update_options(void)
 {
     PLAN(GCP_E_PLAN, ".fuse_update without .optimizer", gcp_plan_make(loss, .fuse_update = 1));
-    PLAN(GCP_E_PLAN, ".fuse_update with .clip_norm: the norm needs all gradients first",
+    PLAN(GCP_E_PLAN, ".fuse_update (or a .list of fused updates) with .clip_norm: the norm needs all gradients first",
          gcp_plan_make(loss, .fuse_update = 1, .optimizer = GCP_OPTIMIZER_SGD, .clip_norm = 1));
-    PLAN(GCP_E_PLAN, ".fuse_update with .accumulate: gradients are not finished before the last micro-batch",
+    PLAN(GCP_E_PLAN,
+         ".fuse_update (or a .list of fused updates) with .accumulate: gradients are not finished before the last "
+         "micro-batch",
          gcp_plan_make(loss, .fuse_update = 1, .optimizer = GCP_OPTIMIZER_SGD, .accumulate = 2));
     PLAN_OK(gcp_plan_make(loss, .fuse_update = 1, .optimizer = GCP_OPTIMIZER_SGD, .clip_value = 1));
     PLAN(GCP_E_PLAN, ".accumulate is at least 0", gcp_plan_make(loss, .accumulate = -1));

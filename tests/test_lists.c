@@ -341,11 +341,16 @@ static void wrong_copies(void)
 {
     REFUSED(ONLY("# a comment\nC mix[1]/concat[0] 0 2\n"), 2, "line 2: which inputs? 0 to 1");
     REFUSED(ONLY("C mix[1]/concat[0]\n"), 2, "line 1: which inputs? 0 to 1");
-    REFUSED(ONLY("C mix[1]/concat[0] x\n"), 2, "line 1: no concat or slice 'mix[1]/concat[0] x' in this network");
+    REFUSED(ONLY("C mix[1]/concat[0] x\n"), 2, "line 1: no concat or slice 'mix[1]/concat[0] x' in this network"
+                                                  "; its inputs follow as numbers");
     REFUSED(ONLY("C mix[1]/concat[0] 99999999999999999999\n"), 2, "line 1: which inputs? 0 to 1");
-    REFUSED(ONLY("C mix[1]/gelu[0] 0\n"), 2, "line 1: no concat or slice 'mix[1]/gelu[0]' in this network");
-    REFUSED(ONLY("C gradient of mix[1]/gelu[0] 0\n"), 2, "line 1: no concat 'mix[1]/gelu[0]' in this network");
-    REFUSED(before("B", "C mix[1]/concat[0] 0\n"), 2, "line %d: no instruction 'C mix[1]/concat[0] 0' in this network",
+    REFUSED(ONLY("C mix[1]/gelu[0] 0\n"), 2, "line 1: no concat or slice 'mix[1]/gelu[0]' in this network"
+                                              "; its inputs follow as numbers");
+    REFUSED(ONLY("C gradient of mix[1]/gelu[0] 0\n"), 2, "line 1: no concat 'mix[1]/gelu[0]' in this network"
+                                                          "; its inputs follow as numbers");
+    REFUSED(before("B", "C mix[1]/concat[0] 0\n"), 2,
+            "line %d: no instruction 'C mix[1]/concat[0] 0' in this network: such lines come before the first "
+            "instruction",
             number_of("B") - 1);
 }
 
@@ -367,7 +372,9 @@ static void wrong_order(void)
     REFUSED(before("R block[1]/conv2d[0]", "R block[1]/batch_norm[0]/statistics\n"), 1,
             "line %d: R block[1]/batch_norm[0]/statistics: has side effects and may not run again",
             number_of("R block[1]/batch_norm[0]/stat"));
-    REFUSED(without("U layer[2]/linear[0]/bias"), 0, "line %d: U layer[2]/linear[1]/weight: is out of order",
+    REFUSED(without("U layer[2]/linear[0]/bias"), 0,
+            "line %d: U layer[2]/linear[1]/weight: is out of order (U as soon as gradients are finished opens a list "
+            "of fused updates)",
             number_of("U layer[2]/linear[1]/weight"));
 }
 

@@ -468,6 +468,13 @@ static void watched(void)
     plan = gcp_graph_plan_at(tape, text, o);
     CHECK(h.calls == 1 && (plan.in ? plan.coarse == 2 : gcp_error_code(tape) == GCP_E_BUDGET));
     gcp_error_clear(tape);
+    for (int share = 0; share < 10; share++) {
+        h = (heard){ .stop = share / 10.0 };
+        o.budget = budget * (size_t)(4 + share % 3) / 8;
+        plan = gcp_graph_plan_at(tape, text, o);
+        CHECK(plan.in ? plan.coarse == 2 || h.share == 1 : gcp_error_code(tape) == GCP_E_BUDGET);
+        gcp_error_clear(tape);
+    }
     h = (heard){ .stop = 0 };
     o.budget = 64;
     plan = gcp_graph_plan_at(tape, text, o);
@@ -477,23 +484,27 @@ static void watched(void)
     CHECK(!gcp_graph_plan_at(tape, text, o).in && strstr(gcp_error(tape), ".progress belongs to"));
 }
 
-/* A sweep's shares are of all points; after a stop, points take the plan of a smaller budget. */
+/* A sweep's shares are of all points; after a stop, points get keep-all, or the plan of a smaller budget, whose bound
+   is none of theirs. */
 static void watched_sweep(void)
 {
     gcp_point points[8];
     load("resnet50");
     gcp_tape *tape = fresh();
-    for (int i = 0; i < 8; i++) points[i].budget = activations() * (size_t)(i + 2) / 12;
+    for (int i = 0; i < 8; i++) points[i].budget = activations() * (size_t)(i < 7 ? i + 4 : 18) / 24;
     heard h = { .stop = 2 };
-    CHECK(gcp_graph_sweep(tape, text, points, 8, .effort = GCP_EFFORT_QUICK, .progress = hear,
-                          .progress_context = &h) == 8);
-    /* each point has a fastest of its own */
+    gcp_plan_opts o = { .at = GCP_AT, .effort = GCP_EFFORT_QUICK, .progress = hear, .progress_context = &h };
+    CHECK(gcp_graph_sweep_at(tape, text, points, 8, o) == 8);
     CHECK(h.calls > 50 && h.share == 1);
     h = (heard){ .stop = 0.55 };
-    CHECK(gcp_graph_sweep(tape, text, points, 8, .effort = GCP_EFFORT_QUICK, .progress = hear,
-                          .progress_context = &h) == 8);
-    CHECK(h.share >= 0.55 && h.share < 0.65 && points[7].planned_with == points[5].planned_with &&
-          points[7].seconds == points[5].seconds && points[2].seconds > points[5].seconds);
+    CHECK(gcp_graph_sweep_at(tape, text, points, 8, o) == 8 && h.share >= 0.55 && h.share < 0.65);
+    CHECK(points[6].planned_with == points[5].planned_with && points[6].seconds == points[5].seconds &&
+          points[5].seconds > points[5].keep_all_seconds && points[2].seconds > points[5].seconds &&
+          points[7].seconds == points[7].keep_all_seconds);
+    for (int i = 5; i < 8; i++) CHECK(points[i].bound_seconds == points[i].keep_all_seconds);
+    h = (heard){ .stop = 0 };
+    points[0].budget = 64;
+    CHECK(gcp_graph_sweep_at(tape, text, points, 1, o) == 0 && !gcp_error(tape) && points[0].bytes == 0);
 }
 
 /* A plan that was found for fewer bytes is every larger budget's, too, where nothing is found for that by itself. */

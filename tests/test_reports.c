@@ -201,7 +201,7 @@ static void reasons(void)
              fused = gcp_plan_make(gcp_mean(x), .optimizer = GCP_OPTIMIZER_ADAM, .fuse_update = 1);
     CHECK_NEAR(figure(out, "in place of Adam: "), (double)plan.bytes - (double)sgd.bytes, 256);
     double freed = (double)plan.bytes - (double)fused.bytes;
-    CHECK(freed > 0 && figure(out, ".fuse_update: up to ") >= freed);
+    CHECK(freed > 0 && figure(out, ".fuse_update: frees up to ") >= freed);
     CHECK(strstr(report(gcp_why_print, &fused), ".fuse_update") == NULL);
 
     x = start(16, 16, 8);                            /* no blocks */

@@ -137,7 +137,7 @@ static int gcpi_choose(gcpi_planner *q)
     gcpi_keep_all_slab(q);
     gcpi_policies[policy].run(q);
     if (policy < GCP_POLICY_SQRT || policy == GCP_POLICY_BUDGET || q->out_of_memory)
-        return !q->out_of_memory && q->found;
+        return !q->out_of_memory && (q->found || q->watch->stopped);
     gcpi_choice_clear(q);
     if (gcpi_order_of(q, &q->now, &q->trial) &&
         (!q->found || q->keep_all <= gcpi_order_slab(q, &q->best, gcpi_fit_free()))) {

@@ -362,8 +362,8 @@ static int gcpi_copied_line(gcpi_problem *p, gcpi_lines *l)
     task = p->names ? -1 : gcpi_list_find(p, 'F', name, 0);
     int view = task < 0 ? GCPI_VIEW_NONE : gcpi_facts_of(&p->tape->ops[p->tasks[task].op]).view;
     if (view != GCPI_VIEW_JOINED && (view != GCPI_VIEW_PART || back)) {
-        snprintf(l->message, l->size, "line %d: no concat%s '%.120s' in this network", l->line, back ? "" : " or slice",
-                 name);
+        snprintf(l->message, l->size, "line %d: no concat%s '%.120s' in this network; its inputs follow as numbers",
+                 l->line, back ? "" : " or slice", name);
         return 0;
     }
     *inputs = first;
@@ -414,7 +414,11 @@ static int gcpi_list_parse(const gcpi_problem *p, const char *text, gcpi_list *l
         if (!list->count) list->opening = l.line - 1;
         int task = gcpi_list_find(p, l.letter, l.name, l.letter == 'R' ? again : from);
         if (task < 0) {
-            snprintf(message, size, "line %d: no instruction '%c %.120s' in this network", l.line, l.letter, l.name);
+            snprintf(message, size, "line %d: no instruction '%c %.120s' in this network%s", l.line, l.letter, l.name,
+                     gcpi_line_opens(&l)                   ? ": such lines come before the first instruction"
+                     : l.letter == 'U' && !p->optimizer    ? ": the plan has no .optimizer"
+                     : l.letter == 'B' && !p->training     ? ": the plan is for .inference"
+                                                           : "");
             return 0;
         }
         gcpi_emit(list, l.letter, task, &p->tasks[task]);

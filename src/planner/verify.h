@@ -97,7 +97,12 @@ static int gcpi_verify_order(gcpi_verifier *v, int i)
                                 -1);
     if (task >= v->p->forward) {
         if (task != v->backward_next)
-            return gcpi_verify_fail(v, i, v->done[task] ? "runs a second time" : "is out of order", -1);
+            return gcpi_verify_fail(v, i,
+                                    v->done[task]                   ? "runs a second time"
+                                    : t->kind == GCPI_TASK_UPDATE ? "is out of order (U " GCPI_LIST_FUSED
+                                                                    " opens a list of fused updates)"
+                                                                  : "is out of order",
+                                    -1);
         if (task == v->p->forward && v->p->forward && !v->done[v->p->forward - 1])
             return gcpi_verify_fail(v, i, "runs before the forward pass is complete", -1);
         v->backward_next++;

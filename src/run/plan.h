@@ -195,10 +195,12 @@ static int gcpi_plan_options_ok(gcp_tape *t, gcp_plan_opts *o)
     if (o->fuse_update > 0 && !o->optimizer) return gcpi_plan_bad(t, o, ".fuse_update without .optimizer");
     o->fuse_update = gcpi_fused(o);
     if (o->fuse_update && o->clip_norm > 0)
-        return gcpi_plan_bad(t, o, ".fuse_update with .clip_norm: the norm needs all gradients first");
+        return gcpi_plan_bad(
+            t, o, ".fuse_update (or a .list of fused updates) with .clip_norm: the norm needs all gradients first");
     if (o->fuse_update && o->accumulate > 1)
         return gcpi_plan_bad(t, o,
-                             ".fuse_update with .accumulate: gradients are not finished before the last micro-batch");
+                             ".fuse_update (or a .list of fused updates) with .accumulate: gradients are not finished "
+                             "before the last micro-batch");
     if (o->accumulate < 0) return gcpi_plan_bad(t, o, ".accumulate is at least 0");
     if (o->check && o->check != GCP_CHECK) return gcpi_plan_bad(t, o, ".check is GCP_CHECK or 0");
     if (o->nesterov && (o->optimizer != GCP_OPTIMIZER_SGD || o->momentum == 0))
@@ -374,9 +376,12 @@ static void gcpi_help_text(const gcpi_plan *in, size_t gradients, size_t batch, 
     if (in->p.names) return;
     if (adam)
         n += (size_t)snprintf(text, size, "; SGD with momentum in place of Adam: %zu less", in->slot_bytes / 2);
-    if (o->optimizer && !o->fuse_update && o->accumulate <= 1 && gradients && n < size)
-        n += (size_t)snprintf(text + n, size - n, "; .fuse_update%s: up to %zu less",
-                              o->clip_norm > 0 ? ", without .clip_norm" : "", gradients);
+    if (o->optimizer == GCP_OPTIMIZER_SGD && in->slot_bytes)
+        n += (size_t)snprintf(text, size, "; SGD without momentum: %zu less", in->slot_bytes);
+    if (o->optimizer && !o->fuse_update && gradients && n < size)
+        n += (size_t)snprintf(text + n, size - n, "; .fuse_update%s%s: frees up to %zu of weight gradients",
+                              o->clip_norm > 0 ? ", without .clip_norm" : "",
+                              o->accumulate > 1 ? ", without .accumulate" : "", gradients);
     if (batch && n < size) snprintf(text + n, size - n, "; half the batch: about %zu less", batch / 2);
 }
 
@@ -412,13 +417,13 @@ static int gcpi_plan_choose(gcp_plan *plan, int by_peak, gcp_arena *a)
     q.known = in->known; q.watch = in->watch;
     if (in->opts.policy == GCP_POLICY_BUDGET) q.slab_limit = GCPI_MAX(gcpi_slab_limit(in), 1);
     if (!gcpi_choose(&q)) return 0;
-    plan->least_bytes = q.least_slab ? in->state_bytes + q.least_slab : 0;
-    plan->coarse = q.watch->stopped ? 2 : q.coarse;
+    plan->least_bytes = q.least_slab && !gcpi_has(&q.kept) ? in->state_bytes + q.least_slab : 0;
+    plan->coarse = q.coarse;
     in->bound_seconds = q.bound;
+    in->keep_all = in->unfused < SIZE_MAX ? in->unfused : q.keep_all < SIZE_MAX ? q.keep_all : 0;
     if (q.slab_limit && !gcpi_has(&q.kept)) return gcpi_budget_fail(in, &q);
     plan->checkpoint_bytes = in->p.training ? gcpi_checkpoint_bytes(&q) : 0;
     in->segments = GCPI_MAX(1, q.guide.segments - 1);
-    in->keep_all = in->unfused < SIZE_MAX ? in->unfused : q.keep_all < SIZE_MAX ? q.keep_all : 0;
     in->method = q.kept.method; in->fit = q.kept.fit;
     in->planned_seconds = q.slab_limit ? q.kept.order.seconds : q.best.seconds;
     in->list.capacity = q.best.count + in->fit.moves;
@@ -588,6 +593,7 @@ static int gcpi_plan_watched(gcp_plan *plan, gcpi_lives *l, size_t **live, gcp_a
     in->watch = &watch;
     int made = gcpi_plan_search(plan, l, live, a);
     in->watch = NULL;
+    if (watch.stopped) plan->coarse = 2;
     if (!watch.ask || watch.stopped) return made;
     watch.now.share = 1;
     if (made) { watch.now.seconds = in->planned_seconds; watch.now.keep_all_seconds = in->keep_all_seconds; }

@@ -338,8 +338,8 @@ GCPI_DEF void gcp_why_print(const gcp_plan *made, gcp_writer w)
     gcpi_why_in_vain(plan, w);
     gcpi_why_bytes(plan, w);
     gcpi_say(w,
-             "set by %c %s (%s:%d), instruction %d of %d; %d rerun%s of units, extra forward work %.1f %%, time by the "
-             "cost model %.3f of keeping all\n",
+             "set by %c %s (%s:%d), instruction %d of %d; %d rerun%s of units, extra forward FLOPs %.1f %%, time by "
+             "the cost model %.3f of keeping all\n",
              in->list.at[in->peak_at].kind, gcpi_task_name(&in->p, task, name, sizeof name), gcpi_basename(at.file),
              at.line, in->peak_at + 1, plan->instructions, plan->reruns, plan->reruns == 1 ? "" : "s",
              plan->forward_flops > 0 ? 100.0 * plan->rerun_flops / plan->forward_flops : 0.0,

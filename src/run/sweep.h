@@ -125,22 +125,33 @@ static void gcpi_series_watched(gcpi_series *s)
     s->o.progress = gcpi_series_progress; s->o.progress_context = s;
 }
 
-/* A point by a plan of its own. 1: it has one; 0: nothing fits, or the series was stopped; -1: an error. */
+/* A point's plan. Once the series was stopped, only keep-all is left to try. */
+static gcp_plan gcpi_series_plan(const gcpi_series *s)
+{
+    gcp_plan_opts o = s->o;
+    if (s->stopped) {
+        o.policy = GCP_POLICY_KEEP_ALL;
+        o.effort = GCP_EFFORT_DEFAULT; o.progress = NULL; o.progress_context = NULL; o.far = 0; o.far_only = 0;
+    }
+    return s->text ? gcp_graph_plan_at(s->loss.tape, s->text, o) : gcp_plan_make_at(s->loss, o);
+}
+
+/* A point by a plan of its own. 1: it has one; 0: nothing fits, or nothing was found before the stop; -1: an error. */
 static int gcpi_sweep_point(gcpi_series *s, gcp_point *p)
 {
     gcp_tape *t = s->loss.tape;
     size_t budget = s->o.budget = p->budget;
     memset(p, 0, sizeof *p);
     p->budget = budget;
-    if (s->stopped) return 0;
-    gcp_plan plan = s->text ? gcp_graph_plan_at(t, s->text, s->o) : gcp_plan_make_at(s->loss, s->o);
+    int kept = s->stopped;
+    gcp_plan plan = gcpi_series_plan(s);
     p->planned_with = plan.in ? budget : plan.least_bytes;
     if (!plan.in && t->code != GCP_E_BUDGET) return -1;
     if (!plan.in) { gcp_error_clear(t); return 0; }
     p->bytes = plan.bytes;
     p->seconds = plan.seconds;
     p->keep_all_seconds = plan.keep_all_seconds;
-    p->bound_seconds = plan.bound_seconds;
+    p->bound_seconds = kept ? plan.keep_all_seconds : plan.bound_seconds;
     gcpi_plan_return(&plan);
     return 1;
 }
@@ -172,7 +183,7 @@ static int gcpi_sweep_points(gcp_tensor loss, const char *text, gcp_point *point
         if (!planned && !last) continue;
         fit++;
         if (last && (!planned || last->seconds < p->seconds)) {
-            double bound = planned ? p->bound_seconds : last->bound_seconds;
+            double bound = planned ? p->bound_seconds : last->keep_all_seconds;      /* that of fewer bytes is none */
             *p = *last;
             p->budget = budget; p->bound_seconds = bound;
         }
