@@ -545,7 +545,8 @@ typedef struct gcp_plan {
     double stall_seconds;           /* the part of seconds that waits for copies to and from far memory */
     size_t least_bytes;             /* where GCP_POLICY_BUDGET made no plan: the least budget found that works */
     int    costed;                  /* ops whose seconds .costs gave; the others' come from FLOPs and bytes */
-    double bound_seconds;           /* GCP_POLICY_BUDGET: no schedule within the budget is faster; else 0 */
+    double bound_seconds;           /* GCP_POLICY_BUDGET: no schedule within the budget is faster (where concats and
+                                       slices are views, or copies, all alike; a list that mixes them may be); else 0 */
     int    coarse;                  /* GCP_POLICY_BUDGET: 1: the plan's arena had no room for all of the search; 2:
                                        .progress stopped it */
     const char *method;             /* GCP_POLICY_BUDGET: what found the schedule: a policy, "cuts", "chain", "search",
