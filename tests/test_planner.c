@@ -562,6 +562,26 @@ static gcp_plan_opts known_options(void)
     return o;
 }
 
+/* Where views leave a choice, too: whenever the search is stopped, a plan says so, or an error does. */
+static void watched_views(void)
+{
+    gcp_tensor loss = recorded("densenet_bc");
+    gcp_plan_opts quick = known_options();
+    quick.policy = GCP_POLICY_BUDGET;
+    quick.effort = GCP_EFFORT_QUICK;
+    size_t least = gcp_least_budget_at(loss, quick);
+    for (int i = 0; i < 8; i++) {
+        heard h = { .stop = i / 24.0 };
+        gcp_plan_opts o = quick;
+        o.budget = least * (size_t)(9 + i % 3) / 10;
+        o.progress = hear; o.progress_context = &h;
+        gcp_plan plan = gcp_plan_make_at(loss, o);
+        CHECK(plan.in ? plan.coarse == 2 || h.share == 1 : gcp_error_code(loss.tape) == GCP_E_BUDGET);
+        gcp_error_clear(loss.tape);
+        gcp_plan_free(&plan);
+    }
+}
+
 static void networks(void)
 {
     for (int i = 0; i < NETWORKS; i++) {
@@ -1002,6 +1022,7 @@ int main(int argc, char **argv)
     if (!strcmp(what, "forms") || !strcmp(what, "all_forms")) { closed_forms(*what == 'a'); return check_done(); }
     if (!strcmp(what, "networks")) {
         networks();
+        watched_views();
         large_network();
         joined_features();
         far_networks();

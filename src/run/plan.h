@@ -385,14 +385,17 @@ static void gcpi_help_text(const gcpi_plan *in, size_t gradients, size_t batch, 
     if (batch && n < size) snprintf(text + n, size - n, "; half the batch: about %zu less", batch / 2);
 }
 
+static void gcpi_stop_fail(const gcpi_plan *in)
+{
+    gcpi_fail(in->p.tape, GCP_E_BUDGET, in->opts.at, "gcp_plan_make",
+              ".progress stopped the search before anything was found that fits .budget = %zu bytes", in->opts.budget);
+}
+
 static int gcpi_budget_fail(const gcpi_plan *in, const gcpi_planner *q)
 {
     char name[128], help[200];
     gcp_at at = gcpi_task_at(q->p, q->least_task, in->opts.at);
-    if (!q->least_slab && q->watch->stopped)
-        gcpi_fail(q->p->tape, GCP_E_BUDGET, in->opts.at, "gcp_plan_make",
-                  ".progress stopped the search before anything was found that fits .budget = %zu bytes",
-                  in->opts.budget);
+    if (!q->least_slab && q->watch->stopped) gcpi_stop_fail(in);
     if (!q->least_slab) return 0;
     gcpi_help_text(in, q->least_gradients, q->least_batch, help, sizeof help);
     gcpi_fail(q->p->tape, GCP_E_BUDGET, in->opts.at, "gcp_plan_make",
@@ -574,6 +577,7 @@ static int gcpi_plan_search(gcp_plan *plan, gcpi_lives *l, size_t **live, gcp_ar
     if (!best.made) {
         t->code = best.code;
         memcpy(t->message, best.message, sizeof t->message);
+        if (!t->code && in->watch->stopped) gcpi_stop_fail(in);       /* in a later choice than the best */
         return 0;
     }
     a->used = (unsigned char *)(in->list.at + in->list.capacity) - a->base;        /* what other trials took after it */
