@@ -1014,6 +1014,10 @@ typedef struct gcpi_scope { gcp_tape *tape; int segment, state; } gcpi_scope;
    them). Where a compiler cannot be told so, fast math is an error. GCP_ANY_MATH accepts it: bits may then depend on
    the plan. */
 #if defined(__clang__) && (defined(__x86_64__) || defined(__i386__))
+#if defined(__FAST_MATH__) && defined(__FMA__) && !defined(GCP_ANY_MATH)
+#error "gcp.h: clang's -ffast-math fuses products and sums of -march=native whatever a file says: \
+compile this one without, or with -ffp-contract=off and GCP_ANY_MATH"
+#endif
 #pragma float_control(push)
 #pragma float_control(precise, on)
 #elif defined(__GNUC__) && !defined(__clang__)
