@@ -9594,7 +9594,7 @@ typedef struct gcpi_portion { double from, to; } gcpi_portion;
 typedef struct gcpi_watch {
     gcp_progress_fn ask; void *context;
     gcp_progress now;                 /* what was said last */
-    gcpi_portion span;
+    gcpi_portion portion;
     int stopped;
 } gcpi_watch;
 
@@ -9707,10 +9707,10 @@ static size_t gcpi_room(const gcpi_planner *q)
     return q->slab_limit > q->front ? gcpi_round(q->slab_limit - q->front, q->p->target.align) : 0;
 }
 
-/* What is under way is now a part of the span; returns the whole, to go back to. */
+/* What is under way is now a part of the portion; returns the whole, to go back to. */
 static gcpi_portion gcpi_watch_part(gcpi_planner *q, double from, double to)
 {
-    gcpi_portion whole = q->watch->span, *s = &q->watch->span;
+    gcpi_portion whole = q->watch->portion, *s = &q->watch->portion;
     s->from = whole.from + from * (whole.to - whole.from);
     s->to = whole.from + to * (whole.to - whole.from);
     return whole;
@@ -9720,7 +9720,8 @@ static gcpi_portion gcpi_watch_part(gcpi_planner *q, double from, double to)
 static int gcpi_stopped(gcpi_planner *q, double done)
 {
     gcpi_watch *w = q->watch;
-    double share = w->span.from + GCPI_MIN(1, done) * (w->span.to - w->span.from), seconds = q->kept.order.seconds;
+    double share = w->portion.from + GCPI_MIN(1, done) * (w->portion.to - w->portion.from);
+    double seconds = q->kept.order.seconds;
     int faster = seconds < HUGE_VAL && (w->now.seconds == 0 || seconds < w->now.seconds);
     if (!w->ask || w->stopped || (share < w->now.share + 0.002 && !faster)) return w->stopped;
     w->now.share = GCPI_MAX(w->now.share, share);
@@ -11772,7 +11773,7 @@ static void gcpi_budget_far(gcpi_planner *q, gcpi_search *s, double visits, doub
         gcpi_portion whole = gcpi_watch_part(q, i / count, (i + 1) / count);
         gcpi_search_by(s, q, i == 0 || q->opts->far_only ? 2 : 1);
         gcpi_budget_round(q, s, &rounds[i], visits, scale, 0.3);
-        q->watch->span = whole;
+        q->watch->portion = whole;
     }
     s->judge = 0;
     gcpi_search_by(s, q, 0);
@@ -11799,11 +11800,11 @@ static void gcpi_budget_search(gcpi_planner *q, int from, int to)
     for (int i = from; ok && i < to && !gcpi_search_over(q); i++) {
         gcpi_portion whole = gcpi_watch_part(q, near * (i - from) / (to - from), near * (i + 1 - from) / (to - from));
         gcpi_budget_round(q, &s, &gcpi_rounds[i], visits, scale, 0.06);
-        q->watch->span = whole;
+        q->watch->portion = whole;
     }
     gcpi_portion whole = gcpi_watch_part(q, near, 1);
     if (ok && q->opts->far) gcpi_budget_far(q, &s, visits, scale);
-    q->watch->span = whole;
+    q->watch->portion = whole;
     q->a->scratch = scratch;
     gcpi_budget_pack(q);
 }
@@ -11933,7 +11934,7 @@ static void gcpi_budget_find(gcpi_planner *q)
     if (q->opts->far_only) gcpi_budget_copies(q);
     if (q->opts->far) gcpi_budget_bound(q, e->places);
     gcpi_budget_search(q, 0, GCPI_ROUNDS);
-    q->watch->span = whole;
+    q->watch->portion = whole;
     double searched = q->kept.order.seconds;
     if (!q->opts->far_only) gcpi_budget_policies(q);
     if (q->kept.order.seconds < searched) gcpi_budget_search(q, GCPI_ROUNDS, GCPI_ROUNDS + 1);
@@ -12013,7 +12014,7 @@ static int gcpi_least_walk(gcpi_planner *q, gcpi_least *least, gcpi_search *s, d
         gcpi_far_strip(q, &s->now);
         gcpi_portion whole = gcpi_watch_part(q, used / visits, GCPI_MIN(1, used / visits + 1.0 / 24));
         used += gcpi_search_run(s, visits / 24, heat, 0.3 * heat);
-        q->watch->span = whole;
+        q->watch->portion = whole;
         failed = s->found ? 0 : (failed + 1) % HEATS;
         if (!s->found && !failed) step /= 2;
         if (!s->found) continue;
@@ -12123,7 +12124,7 @@ static void gcpi_least_find(gcpi_planner *q, gcpi_least *least)
         gcpi_portion whole = gcpi_watch_part(q, e ? 0.2 : 0, last ? 1 : 0.2);
         done = gcpi_least_effort(q, least, &s, &gcpi_efforts[efforts[e]]) ||
                (e == 0 && !q->opts->far_only && gcpi_least_starts(q, least));
-        q->watch->span = whole;
+        q->watch->portion = whole;
         if (last) break;
     }
     gcpi_search_by(&s, q, 0);
@@ -12240,16 +12241,16 @@ static void gcpi_policy_budget(gcpi_planner *q)
     if (!q->p->training) { gcpi_budget_inference(q); return; }
     gcpi_portion whole = gcpi_watch_part(q, 0, 0.4);
     gcpi_budget_find(q);
-    q->watch->span = whole;
+    q->watch->portion = whole;
     gcpi_watch_part(q, 0.4, 0.7);
     double found = q->kept.order.seconds;
     if (gcpi_has(&q->kept) ? gcpi_least_wanted(q) : !q->no_least) gcpi_budget_way_down(q);
-    q->watch->span = whole;
+    q->watch->portion = whole;
     gcpi_watch_part(q, 0.7, 1);
     if (GCPI_MIN(q->kept.order.seconds, q->loose.order.seconds) < found)
         gcpi_budget_search(q, 0, GCPI_ROUNDS);               /* from that order */
     gcpi_budget_more(q);
-    q->watch->span = whole;
+    q->watch->portion = whole;
     if (gcpi_has(&q->kept)) gcpi_order_copy(&q->best, &q->kept.order);
 }
 
@@ -12871,11 +12872,11 @@ static int gcpi_trial_enough(const gcpi_trial *first)
 }
 
 /* Which share of the call a choice of views is: the first four without the least budget, then as many with it. */
-static gcpi_portion gcpi_trial_span(const gcpi_plan *in, int copied)
+static gcpi_portion gcpi_trial_portion(const gcpi_plan *in, int copied)
 {
     double from = (in->no_least ? 0 : 0.5) + 0.125 * copied;
-    gcpi_portion span = { from, from + 0.125 };
-    return span;
+    gcpi_portion portion = { from, from + 0.125 };
+    return portion;
 }
 
 /* Plans with each choice of views that is open, the default first; for the least budget, with the default and with all
@@ -12884,7 +12885,7 @@ static void gcpi_trials(gcpi_trial *best, gcp_plan *plan, int open, gcp_arena *a
 {
     const gcp_plan unplanned = *plan;
     gcpi_trial trial;
-    plan->in->watch->span = gcpi_trial_span(plan->in, 0);
+    plan->in->watch->portion = gcpi_trial_portion(plan->in, 0);
     gcpi_trial_run(best, plan, 0, a);
     double bound = best->in.bound_seconds;
     for (int copied = 1; copied < 4 && !gcpi_trial_enough(best); copied++) {
@@ -12892,7 +12893,7 @@ static void gcpi_trials(gcpi_trial *best, gcp_plan *plan, int open, gcp_arena *a
         *plan = unplanned;
         plan->in->no_least |= best->made;
         plan->in->known = best->made ? best->in.planned_seconds : 0;
-        plan->in->watch->span = gcpi_trial_span(plan->in, copied);
+        plan->in->watch->portion = gcpi_trial_portion(plan->in, copied);
         gcpi_trial_run(&trial, plan, copied, a);
         bound = GCPI_MIN(bound, trial.in.bound_seconds);
         trial.in.keep_all = best->in.keep_all;
@@ -12939,7 +12940,7 @@ static int gcpi_plan_watched(gcp_plan *plan, gcpi_lives *l, size_t **live, gcp_a
     gcpi_watch watch;
     memset(&watch, 0, sizeof watch);
     watch.ask = in->opts.progress; watch.context = in->opts.progress_context;
-    watch.span.to = 1;
+    watch.portion.to = 1;
     in->watch = &watch;
     int made = gcpi_plan_search(plan, l, live, a);
     in->watch = NULL;

@@ -193,6 +193,10 @@ static void windows(void)
     BAD(GCP_E_SHAPE, "conv_transpose2d: 2x8x8x6 with a 1x1 kernel and .pad = 4 gives 0x0",
         gcp_conv_transpose2d(x, .out = 4, .k = 1, .pad = 4));
     GOOD(gcp_conv_transpose2d(x, .out = 4, .k = 2, .pad = 4));
+}
+
+static void windows_given(void)
+{
     BAD(GCP_E_ARGUMENT, "conv2d: .init, but the weights are given",
         gcp_conv2d_op(x, gcp_param(net, "k", GCP_SHAPE(2, 1, 1, 6), .fan_in = 6), GCP_NIL, .init = GCP_INIT_ONES));
     BAD(GCP_E_SHAPE, "conv2d: weights of 1x1x1x4, not 4x1x1x6", gcp_conv2d_op(x, weight, GCP_NIL, .out = 4, .k = 1));
@@ -318,6 +322,10 @@ static void shapes(void)
     BAD(GCP_E_SHAPE, "reshape: 2x4 into 3x3: 8 and 9 values", gcp_reshape(flat, GCP_SHAPE(3, 3)));
     BAD(GCP_E_ARGUMENT, "reshape: a size = -8; 1 to 4 sizes, each at least 1", gcp_reshape(flat, GCP_SHAPE(-8)));
     GOOD(gcp_reshape(flat, GCP_SHAPE(8)));
+}
+
+static void rows_and_labels(void)
+{
     BAD(GCP_E_SHAPE, "linear: weights of 4 for 2x4 and .out = 2", gcp_linear_op(flat, weight, GCP_NIL, .out = 2));
     BAD(GCP_E_SHAPE, "linear: a bias of 4 values for 1 outputs", gcp_linear_op(flat, weight, weight, .out = 1));
     GOOD(gcp_linear_op(flat, weight, GCP_NIL, .out = 1));
@@ -1509,7 +1517,8 @@ static void graphs(void)
 int main(void)
 {
     static void (*const groups[])(void) = {
-        inputs, parameters, windows, pools, overflows, numbers, shapes, dtypes, handles, layer_names, taken_back,
+        inputs, parameters, windows, windows_given, pools, overflows, numbers, shapes, rows_and_labels, dtypes, handles,
+        layer_names, taken_back,
         segments, full_tape, full_tape_of_norms, capacities, no_room, plan_options, update_options, cut_options,
         plan_targets, plan_budget, plan_arenas, short_arena, freed_too_late, unusable_plans, no_tape, binds,
         wide_align, failed_rebind, states, optimisers, accesses, runs, rates, label_ranges, id_ranges, customs,

@@ -475,22 +475,13 @@ static void blocking_streams(void)
     cudaFree(p);
 }
 
-/* to = from * by, from copied on a second stream, recorded once and launched with other numbers each time. */
-static void graphs(unsigned seed)
+/* Recorded on stream one, the copy of from on stream two beside it: to = from * by. */
+static cudaGraphExec_t recorded(cudaStream_t one, cudaStream_t two, cudaEvent_t forked, cudaEvent_t joined, float *to,
+                                float *from, float *copy, float *by, float *pinned)
 {
-    float *from = floats(32), *to = floats(32), *by = floats(1), *copy = floats(32), *pinned;
-    cudaStream_t one, two;
-    cudaEvent_t forked, joined;
     cudaGraph_t graph = nullptr;
     cudaGraphExec_t exec = nullptr;
     cudaStreamCaptureStatus status;
-    unsigned long long launches = hostcuda_launches();
-    hostcuda_streams(seed);
-    cudaMallocHost(&pinned, 4);
-    cudaStreamCreateWithFlags(&one, cudaStreamNonBlocking);
-    cudaStreamCreateWithFlags(&two, cudaStreamNonBlocking);
-    cudaEventCreate(&forked);
-    cudaEventCreate(&joined);
     CHECK_INT(cudaStreamBeginCapture(one, cudaStreamCaptureModeThreadLocal), ==, cudaSuccess);
     cudaEventRecord(forked, one);
     CHECK_INT(cudaStreamWaitEvent(two, forked, 0), ==, cudaSuccess);
@@ -506,6 +497,23 @@ static void graphs(unsigned seed)
     CHECK_INT(status, ==, cudaStreamCaptureStatusNone);
     CHECK_INT(cudaGraphInstantiateWithFlags(&exec, graph, 0), ==, cudaSuccess);
     CHECK_INT(cudaGraphDestroy(graph), ==, cudaSuccess);
+    return exec;
+}
+
+/* A graph recorded once and launched with other numbers each time. */
+static void graphs(unsigned seed)
+{
+    float *from = floats(32), *to = floats(32), *by = floats(1), *copy = floats(32), *pinned;
+    cudaStream_t one, two;
+    cudaEvent_t forked, joined;
+    unsigned long long launches = hostcuda_launches();
+    hostcuda_streams(seed);
+    cudaMallocHost(&pinned, 4);
+    cudaStreamCreateWithFlags(&one, cudaStreamNonBlocking);
+    cudaStreamCreateWithFlags(&two, cudaStreamNonBlocking);
+    cudaEventCreate(&forked);
+    cudaEventCreate(&joined);
+    cudaGraphExec_t exec = recorded(one, two, forked, joined, to, from, copy, by, pinned);
     cudaDeviceSynchronize();
     CHECK_INT(hostcuda_launches() - launches, ==, 0); /* recorded, not run */
     for (int i = 0; i < 5; i++) {

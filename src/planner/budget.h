@@ -193,7 +193,7 @@ static void gcpi_budget_far(gcpi_planner *q, gcpi_search *s, double visits, doub
         gcpi_portion whole = gcpi_watch_part(q, i / count, (i + 1) / count);
         gcpi_search_by(s, q, i == 0 || q->opts->far_only ? 2 : 1);
         gcpi_budget_round(q, s, &rounds[i], visits, scale, 0.3);
-        q->watch->span = whole;
+        q->watch->portion = whole;
     }
     s->judge = 0;
     gcpi_search_by(s, q, 0);
@@ -220,11 +220,11 @@ static void gcpi_budget_search(gcpi_planner *q, int from, int to)
     for (int i = from; ok && i < to && !gcpi_search_over(q); i++) {
         gcpi_portion whole = gcpi_watch_part(q, near * (i - from) / (to - from), near * (i + 1 - from) / (to - from));
         gcpi_budget_round(q, &s, &gcpi_rounds[i], visits, scale, 0.06);
-        q->watch->span = whole;
+        q->watch->portion = whole;
     }
     gcpi_portion whole = gcpi_watch_part(q, near, 1);
     if (ok && q->opts->far) gcpi_budget_far(q, &s, visits, scale);
-    q->watch->span = whole;
+    q->watch->portion = whole;
     q->a->scratch = scratch;
     gcpi_budget_pack(q);
 }
@@ -354,7 +354,7 @@ static void gcpi_budget_find(gcpi_planner *q)
     if (q->opts->far_only) gcpi_budget_copies(q);
     if (q->opts->far) gcpi_budget_bound(q, e->places);
     gcpi_budget_search(q, 0, GCPI_ROUNDS);
-    q->watch->span = whole;
+    q->watch->portion = whole;
     double searched = q->kept.order.seconds;
     if (!q->opts->far_only) gcpi_budget_policies(q);
     if (q->kept.order.seconds < searched) gcpi_budget_search(q, GCPI_ROUNDS, GCPI_ROUNDS + 1);

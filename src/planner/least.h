@@ -70,7 +70,7 @@ static int gcpi_least_walk(gcpi_planner *q, gcpi_least *least, gcpi_search *s, d
         gcpi_far_strip(q, &s->now);
         gcpi_portion whole = gcpi_watch_part(q, used / visits, GCPI_MIN(1, used / visits + 1.0 / 24));
         used += gcpi_search_run(s, visits / 24, heat, 0.3 * heat);
-        q->watch->span = whole;
+        q->watch->portion = whole;
         failed = s->found ? 0 : (failed + 1) % HEATS;
         if (!s->found && !failed) step /= 2;
         if (!s->found) continue;
@@ -180,7 +180,7 @@ static void gcpi_least_find(gcpi_planner *q, gcpi_least *least)
         gcpi_portion whole = gcpi_watch_part(q, e ? 0.2 : 0, last ? 1 : 0.2);
         done = gcpi_least_effort(q, least, &s, &gcpi_efforts[efforts[e]]) ||
                (e == 0 && !q->opts->far_only && gcpi_least_starts(q, least));
-        q->watch->span = whole;
+        q->watch->portion = whole;
         if (last) break;
     }
     gcpi_search_by(&s, q, 0);

@@ -20,7 +20,7 @@ typedef struct gcpi_portion { double from, to; } gcpi_portion;
 typedef struct gcpi_watch {
     gcp_progress_fn ask; void *context;
     gcp_progress now;                 /* what was said last */
-    gcpi_portion span;
+    gcpi_portion portion;
     int stopped;
 } gcpi_watch;
 
@@ -133,10 +133,10 @@ static size_t gcpi_room(const gcpi_planner *q)
     return q->slab_limit > q->front ? gcpi_round(q->slab_limit - q->front, q->p->target.align) : 0;
 }
 
-/* What is under way is now a part of the span; returns the whole, to go back to. */
+/* What is under way is now a part of the portion; returns the whole, to go back to. */
 static gcpi_portion gcpi_watch_part(gcpi_planner *q, double from, double to)
 {
-    gcpi_portion whole = q->watch->span, *s = &q->watch->span;
+    gcpi_portion whole = q->watch->portion, *s = &q->watch->portion;
     s->from = whole.from + from * (whole.to - whole.from);
     s->to = whole.from + to * (whole.to - whole.from);
     return whole;
@@ -146,7 +146,8 @@ static gcpi_portion gcpi_watch_part(gcpi_planner *q, double from, double to)
 static int gcpi_stopped(gcpi_planner *q, double done)
 {
     gcpi_watch *w = q->watch;
-    double share = w->span.from + GCPI_MIN(1, done) * (w->span.to - w->span.from), seconds = q->kept.order.seconds;
+    double share = w->portion.from + GCPI_MIN(1, done) * (w->portion.to - w->portion.from);
+    double seconds = q->kept.order.seconds;
     int faster = seconds < HUGE_VAL && (w->now.seconds == 0 || seconds < w->now.seconds);
     if (!w->ask || w->stopped || (share < w->now.share + 0.002 && !faster)) return w->stopped;
     w->now.share = GCPI_MAX(w->now.share, share);

@@ -525,11 +525,11 @@ static int gcpi_trial_enough(const gcpi_trial *first)
 }
 
 /* Which share of the call a choice of views is: the first four without the least budget, then as many with it. */
-static gcpi_portion gcpi_trial_span(const gcpi_plan *in, int copied)
+static gcpi_portion gcpi_trial_portion(const gcpi_plan *in, int copied)
 {
     double from = (in->no_least ? 0 : 0.5) + 0.125 * copied;
-    gcpi_portion span = { from, from + 0.125 };
-    return span;
+    gcpi_portion portion = { from, from + 0.125 };
+    return portion;
 }
 
 /* Plans with each choice of views that is open, the default first; for the least budget, with the default and with all
@@ -538,7 +538,7 @@ static void gcpi_trials(gcpi_trial *best, gcp_plan *plan, int open, gcp_arena *a
 {
     const gcp_plan unplanned = *plan;
     gcpi_trial trial;
-    plan->in->watch->span = gcpi_trial_span(plan->in, 0);
+    plan->in->watch->portion = gcpi_trial_portion(plan->in, 0);
     gcpi_trial_run(best, plan, 0, a);
     double bound = best->in.bound_seconds;
     for (int copied = 1; copied < 4 && !gcpi_trial_enough(best); copied++) {
@@ -546,7 +546,7 @@ static void gcpi_trials(gcpi_trial *best, gcp_plan *plan, int open, gcp_arena *a
         *plan = unplanned;
         plan->in->no_least |= best->made;
         plan->in->known = best->made ? best->in.planned_seconds : 0;
-        plan->in->watch->span = gcpi_trial_span(plan->in, copied);
+        plan->in->watch->portion = gcpi_trial_portion(plan->in, copied);
         gcpi_trial_run(&trial, plan, copied, a);
         bound = GCPI_MIN(bound, trial.in.bound_seconds);
         trial.in.keep_all = best->in.keep_all;
@@ -593,7 +593,7 @@ static int gcpi_plan_watched(gcp_plan *plan, gcpi_lives *l, size_t **live, gcp_a
     gcpi_watch watch;
     memset(&watch, 0, sizeof watch);
     watch.ask = in->opts.progress; watch.context = in->opts.progress_context;
-    watch.span.to = 1;
+    watch.portion.to = 1;
     in->watch = &watch;
     int made = gcpi_plan_search(plan, l, live, a);
     in->watch = NULL;
