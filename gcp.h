@@ -545,8 +545,7 @@ typedef struct gcp_plan {
     double stall_seconds;           /* the part of seconds that waits for copies to and from far memory */
     size_t least_bytes;             /* where GCP_POLICY_BUDGET made no plan: the least budget found that works */
     int    costed;                  /* ops whose seconds .costs gave; the others' come from FLOPs and bytes */
-    double bound_seconds;           /* GCP_POLICY_BUDGET: no schedule within the budget is faster (where concats and
-                                       slices are views, or copies, all alike; a list that mixes them may be); else 0 */
+    double bound_seconds;           /* GCP_POLICY_BUDGET: no list within the budget takes less; else 0 */
     int    coarse;                  /* GCP_POLICY_BUDGET: 1: the plan's arena had no room for all of the search; 2:
                                        .progress stopped it */
     const char *method;             /* GCP_POLICY_BUDGET: what found the schedule: a policy, "cuts", "chain", "search",
@@ -822,7 +821,7 @@ GCP_API void gcp_costs_print(const gcp_plan *plan, gcp_writer out);
    something, what would lower it; of a plan that was not made, the tape's error. svg: memory over time and address. */
 GCP_API gcp_writer gcp_file(void *stdio_file);
 GCP_API void gcp_list_print(const gcp_plan *plan, gcp_writer out);
-GCP_API void gcp_graph_print(const gcp_plan *plan, gcp_writer out);     /* gcp-graph 2: what gcp_graph_plan reads */
+GCP_API void gcp_graph_print(const gcp_plan *plan, gcp_writer out);     /* gcp-graph 3: what gcp_graph_plan reads */
 GCP_API void gcp_plan_print(const gcp_plan *plan, gcp_writer out);
 GCP_API void gcp_layers_print(const gcp_plan *plan, gcp_writer out);
 GCP_API void gcp_why_print(const gcp_plan *plan, gcp_writer out);
@@ -1032,9 +1031,11 @@ typedef struct gcpi_scope { gcp_tape *tape; int segment, state; } gcpi_scope;
 #include "src/cold.h"               /* at -Og: code that runs once per plan or step */
 #include "src/planner/exact.h"      /* GCP_POLICY_BUDGET: exact search of small graphs */
 #include "src/planner/budget.h"     /* GCP_POLICY_BUDGET: all of them */
+#include "src/planner/relaxed.h"    /* GCP_POLICY_BUDGET: the bound for all choices of views */
 #include "src/planner/least.h"      /* GCP_POLICY_BUDGET: the least budget, where nothing fits */
 #include "src/planner/choose.h"     /* from options to an answer */
 #include "src/run/plan.h"           /* from options to a placed list */
+#include "src/run/trials.h"         /* plans with several choices of views */
 #include "src/run/state.h"          /* what outlives plans: weights, statistics, slots, counters */
 #include "src/run/make.h"           /* figures; gcp_plan_make */
 #include "src/run/sweep.h"          /* sizes of arenas, curves, largest batches */

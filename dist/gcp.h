@@ -548,8 +548,7 @@ typedef struct gcp_plan {
     double stall_seconds;           /* the part of seconds that waits for copies to and from far memory */
     size_t least_bytes;             /* where GCP_POLICY_BUDGET made no plan: the least budget found that works */
     int    costed;                  /* ops whose seconds .costs gave; the others' come from FLOPs and bytes */
-    double bound_seconds;           /* GCP_POLICY_BUDGET: no schedule within the budget is faster (where concats and
-                                       slices are views, or copies, all alike; a list that mixes them may be); else 0 */
+    double bound_seconds;           /* GCP_POLICY_BUDGET: no list within the budget takes less; else 0 */
     int    coarse;                  /* GCP_POLICY_BUDGET: 1: the plan's arena had no room for all of the search; 2:
                                        .progress stopped it */
     const char *method;             /* GCP_POLICY_BUDGET: what found the schedule: a policy, "cuts", "chain", "search",
@@ -825,7 +824,7 @@ GCP_API void gcp_costs_print(const gcp_plan *plan, gcp_writer out);
    something, what would lower it; of a plan that was not made, the tape's error. svg: memory over time and address. */
 GCP_API gcp_writer gcp_file(void *stdio_file);
 GCP_API void gcp_list_print(const gcp_plan *plan, gcp_writer out);
-GCP_API void gcp_graph_print(const gcp_plan *plan, gcp_writer out);     /* gcp-graph 2: what gcp_graph_plan reads */
+GCP_API void gcp_graph_print(const gcp_plan *plan, gcp_writer out);     /* gcp-graph 3: what gcp_graph_plan reads */
 GCP_API void gcp_plan_print(const gcp_plan *plan, gcp_writer out);
 GCP_API void gcp_layers_print(const gcp_plan *plan, gcp_writer out);
 GCP_API void gcp_why_print(const gcp_plan *plan, gcp_writer out);
@@ -6730,7 +6729,7 @@ static int gcpi_forward_views(gcpi_problem *p, const gcpi_op *op)       /* 1: no
         gcpi_dense_group(p, x);
         return 1;
     }
-    if (facts.view == GCPI_VIEW_PART && !copied && gcpi_takes_pitch(p, y, p->items[x].pitch)) {
+    if (facts.view == GCPI_VIEW_PART && !(copied & 1) && gcpi_takes_pitch(p, y, p->items[x].pitch)) {
         gcpi_view_of(p, y, x, (size_t)facts.first * sizeof(gcp_real), p->items[x].pitch);
         return 1;
     }
@@ -7411,14 +7410,15 @@ static int gcpi_problem_make(gcpi_problem *p, int root, const gcp_plan_opts *opt
 
 /* gcp-graph 1 has one line per op:  KIND ID COST BYTES WORKSPACE INPUTS...  KIND is f (forward, may run again), o
    (forward, runs once) or b (backward, runs once, in this order, after all f and o). Each op has one output tensor;
-   INPUTS are ids of ops. gcp-graph 2 (its first line says so) has separate lines for tensors:
-     t ID BYTES [in=ID@OFFSET] [rows=PITCH/ROW] [gradient] [stored] [keep] [end] [always]
+   INPUTS are ids of ops. gcp-graph 2 and 3 (the first line says so) have separate lines for tensors:
+     t ID BYTES [in=ID@OFFSET] [rows=PITCH/ROW] [gradient] [stored] [keep] [end] [always] [state]
      f|o|b ID COST WORKSPACE OPERANDS... [of=ID] [free] [concat] [costly] [joins] [loss] [unit=N]
-   Operands: T is read, >T written, +T added to, =T becomes the same bytes; >T<A or >T<A<B: T may be written in place on
-   A or B. keep: kept by the user; end: lives to the end of the step; always: from its beginning, too. of: the op that a
-   b reverses (by default ID_b reverses ID, and any other b the last op whose output it reads). '# numbers N' and
-   '# state N' give the bytes of the step's numbers and of the state, '# units N' how many units count. Other text after
-   # is a comment. */
+   in: a view, which takes no bytes of its own; what a concat reads and does not hold so, it copies. keep: kept by the
+   user; end: lives to the end of the step; always: from its beginning, too; state: is not in the slab (2 leaves such
+   operands out, so a concat of weights has the wrong columns there). Operands: T is read, >T written, +T added to, =T
+   becomes the same bytes; >T<A or >T<A<B: T may be written in place on A or B. of: the op that a b reverses (by default
+   ID_b reverses ID, and any other b the last op whose output it reads). '# numbers N' and '# state N' give the bytes of
+   the step's numbers and of the state, '# units N' how many units count. Other text after # is a comment. */
 
 typedef struct gcpi_reader {
     gcpi_problem *p; gcp_arena *a;
@@ -7535,6 +7535,7 @@ static int gcpi_graph_tensor(gcpi_reader *r)
         else if (!strcmp(token, "stored")) x->stored = 1;
         else if (!strcmp(token, "keep")) x->kept = x->stored = 1;
         else if (!strcmp(token, "end")) x->pinned = 1;
+        else if (!strcmp(token, "state")) x->kind = GCPI_STATE_ITEM;
         else if (!strcmp(token, "always")) {
             x->pinned = 2;
             if (x->kind == GCPI_FORWARD_ITEM) x->kind = GCPI_INPUT_ITEM;
@@ -7567,6 +7568,7 @@ static int gcpi_graph_write(gcpi_reader *r, gcpi_task *task, char *token, int mo
         task->over = task->count;
         on = next;
     }
+    if (item >= 0 && r->p->items[item].kind == GCPI_STATE_ITEM) return gcpi_graph_bad(r, "no op may write", token);
     if (item < 0) return 0;
     if (r->p->items[item].producer < 0) r->p->items[item].producer = (int)(task - r->p->tasks);
     gcpi_operand_add(r->p, task, item, mode, GCPI_SLOT_OUT);
@@ -7598,20 +7600,21 @@ static int gcpi_graph_operands(gcpi_reader *r, gcpi_task *task)
 {
     char *token;
     while ((token = gcpi_token(r)) != NULL) {
-        int trait = r->version == 2 ? gcpi_graph_trait(r, task, token) : 0, item;
+        int trait = r->version > 1 ? gcpi_graph_trait(r, task, token) : 0, item;
         if (trait < 0) return 0;
         if (trait) continue;
-        if (r->version == 2 && *token == '>') {
+        if (r->version > 1 && *token == '>') {
             if (!gcpi_graph_write(r, task, token + 1, GCPI_WRITE)) return 0;
             continue;
         }
-        if (r->version == 2 && *token == '=') {
+        if (r->version > 1 && *token == '=') {
             if (!gcpi_graph_write(r, task, token + 1, GCPI_ALIAS)) return 0;
             continue;
         }
-        int add = r->version == 2 && *token == '+';
+        int add = r->version > 1 && *token == '+';
         if ((item = gcpi_graph_find(r, token + add)) < 0) return 0;
-        if (r->p->items[item].producer < 0 && r->p->items[item].pinned != 2)
+        const gcpi_item *x = &r->p->items[item];
+        if (x->producer < 0 && x->pinned != 2 && r->p->items[x->root].kind != GCPI_STATE_ITEM)
             return gcpi_graph_bad(r, "is read before any op writes it:", token + add);
         if (add && (r->p->forward < 0 || r->p->items[item].producer < r->p->forward))
             return gcpi_graph_bad(r, "only a gradient that an earlier op wrote can be added to:", token + 1);
@@ -7695,7 +7698,7 @@ static int gcpi_graph_line(gcpi_reader *r)
 {
     const char *kind = gcpi_token(r);
     if (!kind) return 1;
-    if (!strcmp(kind, "t") && r->version == 2) return gcpi_graph_tensor(r);
+    if (!strcmp(kind, "t") && r->version > 1) return gcpi_graph_tensor(r);
     if (!strcmp(kind, "f") || !strcmp(kind, "o") || !strcmp(kind, "b")) return gcpi_graph_op(r, *kind);
     return gcpi_graph_bad(r, "neither f, o, b nor t:", kind);
 }
@@ -7737,7 +7740,9 @@ static int gcpi_graph_parse(gcpi_problem *p, const char *text, const gcp_target 
     message[0] = 0;
     p->target = *target; p->training = 1; p->root = -1; p->forward = -1;
     if (!gcpi_graph_arrays(&r, text, opts)) return 0;
-    r.version = !strncmp(text, "# gcp-graph 2", 13) && (unsigned char)text[13] <= ' ' ? 2 : 1;
+    r.version = 1;
+    if (!strncmp(text, "# gcp-graph ", 12) && text[12] >= '2' && text[12] <= '3' && (unsigned char)text[13] <= ' ')
+        r.version = text[12] - '0';
     for (char *line = r.text, *next; line; line = next) {
         next = strchr(line, '\n');
         if (next) *next++ = 0;
@@ -7777,8 +7782,9 @@ static void gcpi_graph_print_tensor(const gcpi_problem *p, int item, unsigned ch
     if (x->root != item) gcpi_say(w, " in=%d@%zu", x->root, x->offset);
     if (x->row) gcpi_say(w, " rows=%td/%td", x->pitch, x->row);
     gcpi_item_name(p, item, name, sizeof name);
-    gcpi_say(w, "%s%s%s%s%s # %s\n", x->kind == GCPI_GRADIENT_ITEM ? " gradient" : "", x->stored ? " stored" : "",
-             x->kept ? " keep" : "", x->pinned == 1 ? " end" : "", x->pinned == 2 ? " always" : "", name);
+    gcpi_say(w, "%s%s%s%s%s%s # %s\n", x->kind == GCPI_GRADIENT_ITEM ? " gradient" : "", x->stored ? " stored" : "",
+             x->kept ? " keep" : "", x->pinned == 1 ? " end" : "", x->pinned == 2 ? " always" : "",
+             x->kind == GCPI_STATE_ITEM ? " state" : "", name);
 }
 
 static void gcpi_graph_print_op(const gcpi_problem *p, int task, gcp_writer w)
@@ -7793,7 +7799,6 @@ static void gcpi_graph_print_op(const gcpi_problem *p, int task, gcp_writer w)
     else gcpi_say(w, "%c:%d", gcpi_letters[t->kind], task);
     gcpi_say(w, " %.17g %zu", t->seconds, t->workspace);
     for (int k = 0; k < t->count; k++) {
-        if (p->items[p->items[o[k].item].root].kind == GCPI_STATE_ITEM) continue;
         gcpi_say(w, " %s%d", modes[o[k].mode], o[k].item);
         for (int side = 0; k == t->over && side < 2; side++)
             if (t->under[side] >= 0 && t->under[side] < k &&
@@ -9621,8 +9626,8 @@ typedef struct gcpi_planner {
     int lazy;                         /* candidates are not laid out; the fastest whose bytes fit becomes `loose` */
     size_t keep_all;                  /* slab of keep-all; SIZE_MAX: not known */
     /* no_exact: for tests; no_least: the least budget is not wanted where nothing fits; by_peak: an order's peak stands
-       for its slab, see gcpi_plan_by_views */
-    int no_exact, no_least, by_peak;
+       for its slab, see gcpi_plan_by_views; rough: what the first search finds is enough */
+    int no_exact, no_least, by_peak, rough;
     double known;                     /* seconds of a plan for another choice of views: find a faster one. 0: none */
 } gcpi_planner;
 
@@ -10298,8 +10303,8 @@ enum {
     GCPI_FEW_STAGES = 256,
     GCPI_SHORT_CHAIN = 201
 };
-static const gcpi_effort gcpi_efforts[] = { { 1.6e6, 6, 20, 6, 96, 100, 1, 6e5, 3e6, 8e3 },
-                                            { 1.5e5, 1, 12, 2, 48, 64, 0, 1e5, 3e5, 2e3 },
+static const gcpi_effort gcpi_efforts[] = { { 1.6e6, 6, 20, 12, 96, 100, 1, 6e5, 3e6, 8e3 },
+                                            { 1.5e5, 1, 12, 4, 48, 64, 0, 1e5, 3e5, 2e3 },
                                             { 4e7, 6, 24, 32, GCPI_MOST_STAGES, GCPI_MOST_SLOTS, 1, 1.5e6, 1.2e7,
                                               1e5 } };
 
@@ -11155,16 +11160,18 @@ static int gcpi_chain_order(gcpi_chain *c, gcpi_order *out, int k)
    needed, and kept if its task is on the sink side. Keep-sets for many prices are starts for the search. For each
    position in the order, the cut also bounds what any order must pay from there on (Lagrangian of the bytes that are
    free there), so that the answer comes with its gap. */
-enum { GCPI_CUT_WORK = 500000000 };
+enum { GCPI_CUT_WORK = 500000000, GCPI_CUT_PLACES = 32 };
 typedef struct gcpi_cut {
     const gcpi_model *m;
     /* node 0: source, 1: sink, 2 + value, 2 + values + task */
     int nodes, arcs, *head, *next, *to, *level, *at, *path;
     double *room, kept;               /* per arc: what may still flow; kept: bytes that the cut keeps */
+    double price;                     /* the best one at this position, or 0 */
     double work;                      /* arcs that may still be looked at: a long chain can take thousands of phases */
     size_t *own;                      /* per value: bytes that keeping it adds */
     int *needed;                      /* per value: last task that reads it; if it lives to the end, the last of all */
-    unsigned char *free;              /* per value: resident at the position in question */
+    /* per value: resident at the position in question; a task of the window behind it reads it */
+    unsigned char *free, *wanted;
 } gcpi_cut;
 
 static size_t gcpi_dense_bytes(const gcpi_problem *p, int item)      /* without what lies between its rows */
@@ -11188,8 +11195,9 @@ static int gcpi_cut_make(gcpi_cut *c, const gcpi_model *m, gcp_arena *a)
     c->own = GCPI_SCRATCH(a, size_t, m->values + 1);
     c->needed = GCPI_SCRATCH(a, int, m->values + 1);
     c->free = GCPI_SCRATCH(a, unsigned char, m->values + 1);
+    c->wanted = GCPI_SCRATCH(a, unsigned char, m->values + 1);
     if (!c->head || !c->level || !c->at || !c->path || !c->next || !c->to || !c->room || !c->own || !c->needed ||
-        !c->free)
+        !c->free || !c->wanted)
         return 0;
     for (int i = 0; i < p->item_count; i++) {
         int v = m->value_of[i];
@@ -11243,7 +11251,7 @@ static void gcpi_cut_build(gcpi_cut *c, int k, double price)
                 GCPI_READS(m, f, j)
                 if (m->group[m->read[j]] == m->group[v] && !c->free[m->read[j]] && m->again[m->producer[m->read[j]]])
                     gcpi_arc(c, 2 + v, 2 + m->read[j], never);
-            if (c->needed[v] > k || (k >= m->p->forward && c->needed[v] == k)) gcpi_arc(c, 0, 2 + v, never);
+            if (c->wanted[v]) gcpi_arc(c, 0, 2 + v, never);
         }
     }
 }
@@ -11316,25 +11324,38 @@ static size_t gcpi_cut_place(gcpi_cut *c, int k)
     return now;
 }
 
-/* A lower bound of what any order pays above keep-all because only `limit` bytes are there while task k first runs. */
-static double gcpi_cut_bound_at(gcpi_cut *c, int k, size_t limit)
+/* The window from task `from` to task `to`: what it wants is what these read, and behind the last, what lives on. */
+static void gcpi_cut_window(gcpi_cut *c, int from, int to)
+{
+    const gcpi_model *m = c->m;
+    memset(c->wanted, 0, (size_t)m->values);
+    for (int t = from; t <= to; t++) for GCPI_READS(m, t, i) c->wanted[m->read[i]] = 1;
+    for (int v = 0; v < m->values && to == m->p->task_count - 1; v++) c->wanted[v] |= m->lasting[v];
+}
+
+/* A lower bound of what any order runs again from when task k first runs until task `to` does, because only `limit`
+   bytes are there at k. */
+static double gcpi_cut_bound_at(gcpi_cut *c, int k, int to, size_t limit)
 {
     size_t footprint = gcpi_cut_place(c, k);
-    double capacity = (double)limit - (double)footprint, low = 0, high = 0, best = 0, need = 0, cost = 0;
+    double capacity = (double)limit - (double)footprint, low = 0, high = 0, best = 0, need = 0, cost = 0,
+           dearest = 0;
+    gcpi_cut_window(c, k, to);
     for (int v = 0; v < c->m->values; v++)
-        if (!c->free[v] && c->m->producer[v] < k && c->needed[v] >= k) {
+        if (!c->free[v] && c->m->producer[v] < k && c->wanted[v]) {
             need += (double)c->own[v];
             cost += c->m->p->tasks[c->m->producer[v]].seconds;
         }
     if (capacity < 0 || need <= capacity) return 0;
     for (int step = 0; step < 24; step++) {
-        double price = high == 0 ? (low == 0 ? cost / need : 4 * low) : (low + high) / 2;
-        double value = gcpi_cut_solve(c, k, price) - price * capacity;
-        best = GCPI_MAX(best, value);
+        double price = high > 0 ? (low + high) / 2 : low > 0 ? 4 * low : c->price > 0 ? c->price : cost / need,
+               value = gcpi_cut_solve(c, k, price) - price * capacity;
+        if (value > best) { best = value; dearest = price; }
         if (c->kept > capacity) low = price;
         else high = price;
         if (high > 0 && high - low < 0.01 * high) break;
     }
+    if (best > 0) c->price = dearest;
     return best;
 }
 
@@ -11375,13 +11396,46 @@ static size_t gcpi_least_bytes(gcpi_cut *c)
     return most;
 }
 
-/* A lower bound of every order's seconds within `limit` bytes: the best of `places` cuts, at the most crowded tasks. */
-/* excess: zeros, one more than tasks */
+/* The most crowded tasks, some way apart, first to last. excess: per task, bytes that want to be there above the limit;
+   becomes 0 around each. Returns how many. */
+static int gcpi_cut_places(const gcpi_cut *c, double *excess, int most, int *at)
+{
+    int tasks = c->m->p->task_count, apart = tasks / (4 * most), n = 0;
+    for (; n < most; n++) {
+        int worst = 0, i = n;
+        for (int t = 1; t < tasks; t++) if (excess[t] > excess[worst]) worst = t;
+        if (excess[worst] <= 0) break;
+        for (; i > 0 && at[i - 1] > worst; i--) at[i] = at[i - 1];
+        at[i] = worst;
+        for (int t = GCPI_MAX(0, worst - apart); t <= GCPI_MIN(tasks - 1, worst + apart); t++) excess[t] = 0;
+    }
+    return n;
+}
+
+/* The best sum of bounds of windows that do not meet: no run again falls into two of them. */
+static double gcpi_cut_windows(gcpi_cut *c, const int *at, int n, size_t limit)
+{
+    double sum[GCPI_CUT_PLACES + 1];
+    sum[n] = 0;
+    for (int i = n - 1; i >= 0; i--) {
+        double most = HUGE_VAL;                          /* no window from i on that ends earlier has a higher bound */
+        sum[i] = sum[i + 1];
+        c->price = 0;
+        for (int j = n; j > i && most + sum[i + 1] > sum[i]; j--) {
+            most = gcpi_cut_bound_at(c, at[i], j == n ? c->m->p->task_count - 1 : at[j], limit);
+            sum[i] = GCPI_MAX(sum[i], most + sum[j]);
+        }
+    }
+    return sum[0];
+}
+
+/* A lower bound of every order's seconds within `limit` bytes, from cuts at the most crowded tasks. excess: zeros, one
+   more than tasks. */
 static double gcpi_bound(gcpi_cut *c, size_t limit, int places, double *excess)
 {
     const gcpi_model *m = c->m;
-    int tasks = m->p->task_count, apart = tasks / (8 * places);
-    double best = 0, crossing = 0;
+    int tasks = m->p->task_count, at[GCPI_CUT_PLACES];
+    double crossing = 0;
     for (int v = 0; v < m->values; v++) {
         excess[m->producer[v] + 1] += (double)c->own[v];
         excess[c->needed[v] + 1] -= (double)c->own[v];
@@ -11394,15 +11448,8 @@ static double gcpi_bound(gcpi_cut *c, size_t limit, int places, double *excess)
         if (excess[t] > 0) return HUGE_VAL;
         excess[t] += crossing - (double)own;
     }
-    for (int i = 0; i < places; i++) {
-        int at = 0;
-        for (int t = 1; t < tasks; t++) if (excess[t] > excess[at]) at = t;
-        if (excess[at] <= 0) break;
-        double value = gcpi_cut_bound_at(c, at, limit);
-        best = GCPI_MAX(best, value);
-        for (int t = GCPI_MAX(0, at - apart); t <= GCPI_MIN(tasks - 1, at + apart); t++) excess[t] = 0;
-    }
-    return m->seconds + best;
+    int n = gcpi_cut_places(c, excess, GCPI_MIN(places, GCPI_CUT_PLACES), at);
+    return m->seconds + gcpi_cut_windows(c, at, n, limit);
 }
 
 /* ==== src/cold.h ==== */
@@ -11583,6 +11630,7 @@ static int gcpi_exact_search(gcpi_exact *x, size_t limit, gcpi_order *out)
 /* The order that keeps what the cut at this price (seconds per byte) keeps. 0: its bytes do not fit. */
 static int gcpi_cut_order(gcpi_planner *q, gcpi_cut *c, double price)
 {
+    gcpi_cut_window(c, q->p->forward, q->p->task_count - 1);
     gcpi_cut_solve(c, q->p->forward, price);
     gcpi_choice_clear(q);
     for (int i = 0; i < q->p->item_count; i++) {
@@ -11940,6 +11988,332 @@ static void gcpi_budget_find(gcpi_planner *q)
     if (q->kept.order.seconds < searched) gcpi_budget_search(q, GCPI_ROUNDS, GCPI_ROUNDS + 1);
 }
 
+/* ==== src/planner/relaxed.h ==== */
+
+/* A bound for all choices of views at once (views.h): mixtures too. The relaxed problem has the same tasks, but concats
+   and reshapes are gone: whoever reads one reads its parts, the values whose bytes it shows. A concat keeps only what
+   can lie nowhere else (inputs of the step, weights). Slices cost their bytes while they are kept, and nothing while a
+   task uses them; copies cost no time; a gradient that may share another's bytes does.
+
+   No choice takes less. Where a concat is resident, as a view or a copy, the relaxed problem may keep its parts
+   instead, which take no more bytes, and has the concat with them. Where a slice is resident in what it was cut from,
+   it may keep that. The cuts of cuts.h take the least cost of such relaxed schedules, so their bound holds. */
+enum { GCPI_RELAXED_PARTS = 1 << 20 };         /* a larger problem has no cuts */
+
+typedef struct gcpi_relaxed {
+    const gcpi_problem *from;
+    gcpi_problem p;
+    gcpi_model m;
+    int *first, *parts;               /* parts[first[i]] up to parts[first[i + 1]]: of tensor i */
+    int *seen, mark;                  /* per tensor: the last mark; a mark is one op or task */
+    unsigned char *slice;             /* per tensor: it is a slice with bytes of its own */
+    size_t *discount;                 /* per task: bytes of its operands that may take none */
+} gcpi_relaxed;
+
+static int gcpi_relaxed_view(const gcpi_op *op)                   /* its view, or GCPI_VIEW_NONE */
+{
+    return op->row->flags & GCP_FLAG_VIEW ? gcpi_facts_of(op).view : GCPI_VIEW_NONE;
+}
+
+/* Whether an input of a concat may lie where the concat needs it, in some choice. */
+static int gcpi_relaxed_joins(const gcpi_relaxed *r, int x)
+{
+    return r->from->items[x].kind == GCPI_FORWARD_ITEM && !(r->from->items[x].dense & 1) &&
+           r->first[x] < r->first[x + 1];
+}
+
+static void gcpi_relaxed_part(gcpi_relaxed *r, int part)
+{
+    if (r->seen[part] != r->mark) r->parts[r->first[r->p.tensors]++] = part;
+    r->seen[part] = r->mark;
+}
+
+static void gcpi_relaxed_parts_of(gcpi_relaxed *r, int x)
+{
+    for (int k = r->first[x]; k < r->first[x + 1]; k++) gcpi_relaxed_part(r, r->parts[k]);
+}
+
+/* The parts of an op's first output: of what it shows, and itself, if it has bytes that lie nowhere else. */
+static void gcpi_relaxed_output(gcpi_relaxed *r, const gcpi_op *op)
+{
+    const gcp_tape *t = r->from->tape;
+    const int view = gcpi_relaxed_view(op), y = op->out, x = gcpi_edge(t, op, 0);
+    size_t rest = 0;
+    r->mark++;
+    if (view == GCPI_VIEW_JOINED) {
+        for (int i = 0; i < op->inputs; i++) {
+            int input = gcpi_edge(t, op, i);
+            if (gcpi_relaxed_joins(r, input)) gcpi_relaxed_parts_of(r, input);
+            else rest += gcpi_bytes_alone(r->from, input);
+        }
+        r->p.items[y].bytes = rest;
+        r->p.items[y].active &= rest > 0;
+        if (rest) gcpi_relaxed_part(r, y);
+    } else if (view == GCPI_VIEW_NONE || gcpi_view_changes(r->from, y, x)) gcpi_relaxed_part(r, y);
+    else if (r->first[x] == r->first[x + 1]) r->p.items[y].root = r->p.items[x].root;    /* of an input or a weight */
+    else if (view == GCPI_VIEW_WHOLE) { gcpi_relaxed_parts_of(r, x); r->p.items[y].active = 0; }
+    else { gcpi_relaxed_part(r, y); r->slice[y] = 1; r->p.items[y].pinned = 0; }
+}
+
+/* Sets the parts of all tensors; those of inputs and parameters have none. 0: they are too many, or no arena. */
+static int gcpi_relaxed_parts(gcpi_relaxed *r, gcp_arena *a)
+{
+    const gcp_tape *t = r->from->tape;
+    int *most = GCPI_SCRATCH(a, int, r->p.tensors), at = 0;
+    ptrdiff_t all = 1;
+    for (int i = 0; most && i < r->p.tensors; i++) {
+        const gcpi_op *op = t->tensors[i].producer < 0 ? NULL : &t->ops[t->tensors[i].producer];
+        most[i] = op != NULL;
+        for (int k = 0; op && i == op->out && k < op->inputs; k++)
+            if (gcpi_relaxed_view(op) != GCPI_VIEW_NONE) most[i] += most[gcpi_edge(t, op, k)];
+        if ((all += most[i]) > GCPI_RELAXED_PARTS) return 0;
+    }
+    r->parts = GCPI_SCRATCH(a, int, all);
+    if (!most || !r->parts) return 0;
+    int *end = &r->first[r->p.tensors];
+    for (int i = 0; i < r->p.tensors; i++, at = *end) {
+        const gcpi_op *op = t->tensors[i].producer < 0 ? NULL : &t->ops[t->tensors[i].producer];
+        r->first[i] = r->first[i + 1] = *end = at;
+        if (op && i == op->out) gcpi_relaxed_output(r, op);
+        else if (op) { r->mark++; gcpi_relaxed_part(r, i); }
+        if (i + 1 < r->p.tensors) r->first[i + 1] = *end;
+    }
+    return 1;
+}
+
+/* An operand, as the relaxed task has it: a read of a value, one of each of its parts. */
+static void gcpi_relaxed_operand(gcpi_relaxed *r, gcpi_task *task, const gcpi_operand *o, int over)
+{
+    const int item = o->item, forward = item < r->p.tensors && r->from->items[item].kind == GCPI_FORWARD_ITEM,
+              none = forward && r->first[item] == r->first[item + 1], k = (int)(task - r->p.tasks);
+    if (!forward || none) { gcpi_operand_add(&r->p, task, item, o->mode, o->slot); return; }
+    for (int i = r->first[item]; i < r->first[item + 1]; i++) {
+        int part = r->parts[i];
+        if (o->mode == GCPI_READ ? r->seen[part] == r->mark : part != item) continue;
+        if (o->mode == GCPI_READ) r->seen[part] = r->mark;
+        if (r->slice[part] || over) r->discount[k] += r->p.items[part].bytes;
+        gcpi_operand_add(&r->p, task, part, o->mode == GCPI_READ ? GCPI_READ : GCPI_WRITE, o->slot);
+    }
+}
+
+/* Views take no time. With measured costs, nor does what passes gradients on: its key may be another in each choice. */
+static void gcpi_relaxed_seconds(gcpi_relaxed *r, gcpi_task *task)
+{
+    if (task->kind != GCPI_TASK_FORWARD && task->kind != GCPI_TASK_BACKWARD) return;
+    const gcpi_op *op = &r->from->tape->ops[task->op];
+    if (task->kind == GCPI_TASK_FORWARD) {
+        if (task->ops == 1 && gcpi_relaxed_view(op) != GCPI_VIEW_NONE) task->seconds = 0;
+    } else if (op->row->flags & GCP_FLAG_GRAD_VIEW) {
+        double copying = gcpi_view_traffic(&r->p, task, op) / r->p.target.bytes_per_second;
+        if (r->from->costed) task->seconds = 0;
+        else if (gcpi_relaxed_view(op) == GCPI_VIEW_JOINED) task->seconds = GCPI_MIN(task->seconds, copying);
+    }
+}
+
+static void gcpi_relaxed_task(gcpi_relaxed *r, int k)
+{
+    const gcpi_task *from = &r->from->tasks[k];
+    gcpi_task *task = &r->p.tasks[k];
+    const int back = from->kind == GCPI_TASK_BACKWARD, passes = back && r->from->tape->ops[from->op].row->flags &
+                                                                            GCP_FLAG_GRAD_VIEW;
+    *task = *from;
+    task->operands = r->p.operand_count; task->count = 0;
+    task->over = task->under[0] = task->under[1] = -1;
+    r->mark++;
+    for (int i = 0; i < from->count; i++) {
+        gcpi_operand o = r->from->operands[from->operands + i];
+        if (passes && o.mode == GCPI_WRITE) o.mode = GCPI_ALIAS;
+        gcpi_relaxed_operand(r, task, &o, i == from->over);
+    }
+    gcpi_relaxed_seconds(r, task);
+}
+
+static int gcpi_relaxed_arrays(gcpi_relaxed *r, gcp_arena *a)
+{
+    const gcpi_problem *p = r->from;
+    r->p = *p;
+    r->p.target.align = 1;
+    r->p.far_count = r->p.move_count = r->p.operand_count = 0;
+    r->p.items = GCPI_SCRATCH(a, gcpi_item, p->item_count);
+    r->p.tasks = GCPI_SCRATCH(a, gcpi_task, p->task_count);
+    r->first = GCPI_SCRATCH(a, int, p->tensors + 1);
+    r->seen = GCPI_SCRATCH(a, int, p->tensors);
+    r->slice = GCPI_SCRATCH(a, unsigned char, p->tensors);
+    r->discount = GCPI_SCRATCH(a, size_t, p->task_count);
+    if (!r->p.items || !r->p.tasks || !r->first || !r->seen || !r->slice || !r->discount) return 0;
+    memcpy(r->p.items, p->items, (size_t)p->item_count * sizeof *p->items);
+    gcpi_views_forget(&r->p);
+    return 1;
+}
+
+static int gcpi_relaxed_tasks(gcpi_relaxed *r, gcp_arena *a)
+{
+    const gcpi_problem *p = r->from;
+    ptrdiff_t all = 1;
+    for (int k = 0; k < p->task_count; k++)
+        for (int i = 0; i < p->tasks[k].count; i++) {
+            int item = p->operands[p->tasks[k].operands + i].item;
+            all += item < p->tensors ? GCPI_MAX(1, r->first[item + 1] - r->first[item]) : 1;
+        }
+    r->p.operands = all <= 4 * GCPI_RELAXED_PARTS ? GCPI_SCRATCH(a, gcpi_operand, all) : NULL;
+    for (int k = 0; r->p.operands && k < p->task_count; k++) gcpi_relaxed_task(r, k);
+    return r->p.operands != NULL;
+}
+
+/* Gradients. One that is first made by passing another on may lie in it: in a concat's, side by side with its others;
+   else on top of them. So they form trees; what one of these takes at least while a task runs follows from which of its
+   gradients are alive. */
+typedef struct gcpi_tree {
+    int above, below, beside;         /* which one it may lie in; the first in it; the next beside it; -1: none */
+    int first, last;                  /* its first task, its last */
+    int joined, live, early;          /* joined: those in it lie side by side; early: begins on another's bytes */
+    size_t now;                       /* bytes that it takes with all in it */
+} gcpi_tree;
+
+static void gcpi_tree_lives(const gcpi_problem *p, gcpi_tree *tree)
+{
+    for (int i = 0; i < p->item_count; i++) {
+        tree[i].above = tree[i].below = tree[i].beside = tree[i].first = tree[i].last = -1;
+        if (!p->items[i].active || p->items[i].kind != GCPI_GRADIENT_ITEM) continue;
+        if (p->items[i].pinned == 2) tree[i].first = 0;
+        if (p->items[i].pinned) tree[i].last = p->task_count - 1;
+    }
+    for (int k = 0; k < p->task_count; k++)
+        for (int i = 0; i < p->tasks[k].count; i++) {
+            const gcpi_operand *o = &p->operands[p->tasks[k].operands + i];
+            gcpi_tree *x = &tree[o->item];
+            if (p->items[o->item].kind != GCPI_GRADIENT_ITEM) continue;
+            if (x->first < 0) x->first = k;
+            x->last = GCPI_MAX(x->last, k);
+        }
+}
+
+static void gcpi_tree_links(const gcpi_problem *p, gcpi_tree *tree)
+{
+    const gcp_tape *t = p->tape;
+    for (int k = p->forward; k < p->task_count; k++) {
+        const gcpi_task *task = &p->tasks[k];
+        if (task->kind != GCPI_TASK_BACKWARD) continue;
+        const gcpi_op *op = &t->ops[task->op];
+        int y = t->tensor_count + op->out, passes = !!(op->row->flags & GCP_FLAG_GRAD_VIEW);
+        tree[y].joined = gcpi_relaxed_view(op) == GCPI_VIEW_JOINED;
+        for (int i = 0; i < task->count; i++) {
+            int x = p->operands[task->operands + i].item;
+            if (x < t->tensor_count || x == y || tree[x].first != k || tree[x].above >= 0) continue;
+            if (!passes) tree[x].early = i == task->over;
+            else if (t->tensors[x - t->tensor_count].kind != GCPI_PARAMETER) {
+                tree[x].above = y;
+                tree[x].beside = tree[y].below;
+                tree[y].below = x;
+            }
+        }
+    }
+}
+
+/* Gradient i begins or ends; returns by how much its tree takes more (may wrap; the sums do not). */
+static size_t gcpi_tree_set(const gcpi_problem *p, gcpi_tree *tree, int i, int live)
+{
+    size_t change = 0;
+    tree[i].live = live;
+    for (; i >= 0; i = tree[i].above) {
+        size_t inside = 0, was = tree[i].now;
+        for (int x = tree[i].below; x >= 0; x = tree[x].beside)
+            inside = tree[i].joined ? inside + tree[x].now : GCPI_MAX(inside, tree[x].now);
+        tree[i].now = tree[i].live ? GCPI_MAX(gcpi_bytes_alone(p, i), inside) : inside;
+        change = tree[i].now - was;
+    }
+    return change;
+}
+
+/* Replaces what the model says of bytes other than forward values. */
+static int gcpi_relaxed_during(gcpi_relaxed *r, gcp_arena *a)
+{
+    const gcpi_problem *p = r->from;
+    gcpi_tree *tree = GCPI_SCRATCH(a, gcpi_tree, p->item_count);
+    size_t now = 0;
+    if (!tree) return 0;
+    gcpi_tree_lives(p, tree);
+    gcpi_tree_links(p, tree);
+    for (int i = 0; i < p->item_count; i++) {
+        if (!p->items[i].active || p->items[i].pinned != 2) continue;
+        if (p->items[i].kind == GCPI_INPUT_ITEM) now += gcpi_bytes_alone(p, i);
+        if (p->items[i].kind == GCPI_GRADIENT_ITEM) now += gcpi_tree_set(p, tree, i, 1);
+    }
+    for (int k = 0; k < p->task_count; k++)
+        for (int step = 0; step < 3; step++) {         /* what begins with k; k itself; what begins or ends behind it */
+            if (step == 1) r->m.during[k] = now + p->tasks[k].workspace - r->discount[k];
+            for (int i = 0; i < p->tasks[k].count && step != 1; i++) {
+                int x = p->operands[p->tasks[k].operands + i].item;
+                if (p->items[x].kind != GCPI_GRADIENT_ITEM) continue;
+                if (tree[x].first == k && !tree[x].live && (step == 2) == tree[x].early)
+                    now += gcpi_tree_set(p, tree, x, 1);
+                if (step == 2 && tree[x].last == k && tree[x].live) now += gcpi_tree_set(p, tree, x, 0);
+            }
+        }
+    return 1;
+}
+
+/* Seconds of the copies that no choice avoids: a value can lie in one concat, a slice in none that it is not copied to,
+   what cannot join in none at all. */
+static double gcpi_relaxed_copies(gcpi_relaxed *r)
+{
+    const gcpi_problem *p = r->from;
+    double bytes = 0;
+    if (p->costed) return 0;
+    r->mark++;
+    for (int k = 0; k < p->forward; k++) {
+        const gcpi_op *op = &p->tape->ops[p->tasks[k].op];
+        for (int i = 0; p->tasks[k].ops == 1 && gcpi_relaxed_view(op) == GCPI_VIEW_JOINED && i < op->inputs; i++) {
+            int x = gcpi_edge(p->tape, op, i);
+            if (r->seen[x] == r->mark || !gcpi_relaxed_joins(r, x) || r->slice[x])
+                bytes += 2 * (double)gcpi_bytes_alone(p, x);
+            r->seen[x] = r->mark;
+        }
+    }
+    return bytes / p->target.bytes_per_second;
+}
+
+/* The relaxed problem of one whose views are placed in any way, and its model; all in scratch of a. 0: it is too large,
+   or there is not enough. */
+static int gcpi_relaxed_make(gcpi_relaxed *r, const gcpi_problem *p, gcp_arena *a)
+{
+    memset(r, 0, sizeof *r);
+    r->from = p;
+    int ok = gcpi_relaxed_arrays(r, a) && gcpi_relaxed_parts(r, a) && gcpi_relaxed_tasks(r, a) &&
+             gcpi_model_make(&r->m, &r->p, a) && gcpi_relaxed_during(r, a);
+    if (ok) r->m.seconds += gcpi_relaxed_copies(r);
+    return ok;
+}
+
+/* Seconds that no choice of views changes. */
+static double gcpi_relaxed_floor(const gcpi_problem *p)
+{
+    double seconds = 0;
+    for (int k = 0; k < p->task_count; k++) {
+        const gcpi_task *t = &p->tasks[k];
+        int op = t->kind == GCPI_TASK_FORWARD || t->kind == GCPI_TASK_BACKWARD;
+        if (!op || !(p->tape->ops[t->op].row->flags & (GCP_FLAG_VIEW | GCP_FLAG_GRAD_VIEW))) seconds += t->seconds;
+    }
+    return seconds;
+}
+
+/* What no list of any choice of views beats, in q's room. */
+static double gcpi_relaxed_bound(const gcpi_planner *q, int places)
+{
+    ptrdiff_t scratch = q->a->scratch;
+    gcpi_planner own = *q;
+    gcpi_relaxed r;
+    own.bound = gcpi_relaxed_floor(q->p);
+    gcpi_none(&own.kept);
+    if (gcpi_relaxed_make(&r, q->p, q->a) && gcpi_order_make(&own.trial, r.p.task_count, q->a)) {
+        own.p = &r.p; own.m = r.m;
+        if (q->opts->far_only) own.bound = r.m.seconds;
+        else gcpi_budget_bound(&own, places);
+    }
+    q->a->scratch = scratch;
+    return own.bound;
+}
+
 /* ==== src/planner/least.h ==== */
 
 /* The least budget, and the way there. Where nothing fits, or what fits is slow, orders of fewer and fewer bytes are
@@ -12242,15 +12616,17 @@ static void gcpi_policy_budget(gcpi_planner *q)
     gcpi_portion whole = gcpi_watch_part(q, 0, 0.4);
     gcpi_budget_find(q);
     q->watch->portion = whole;
-    gcpi_watch_part(q, 0.4, 0.7);
-    double found = q->kept.order.seconds;
-    if (gcpi_has(&q->kept) ? gcpi_least_wanted(q) : !q->no_least) gcpi_budget_way_down(q);
-    q->watch->portion = whole;
-    gcpi_watch_part(q, 0.7, 1);
-    if (GCPI_MIN(q->kept.order.seconds, q->loose.order.seconds) < found)
-        gcpi_budget_search(q, 0, GCPI_ROUNDS);               /* from that order */
-    gcpi_budget_more(q);
-    q->watch->portion = whole;
+    if (!q->rough) {
+        double found = q->kept.order.seconds;
+        gcpi_watch_part(q, 0.4, 0.7);
+        if (gcpi_has(&q->kept) ? gcpi_least_wanted(q) : !q->no_least) gcpi_budget_way_down(q);
+        q->watch->portion = whole;
+        gcpi_watch_part(q, 0.7, 1);
+        if (GCPI_MIN(q->kept.order.seconds, q->loose.order.seconds) < found)
+            gcpi_budget_search(q, 0, GCPI_ROUNDS);           /* from that order */
+        gcpi_budget_more(q);
+        q->watch->portion = whole;
+    }
     if (gcpi_has(&q->kept)) gcpi_order_copy(&q->best, &q->kept.order);
 }
 
@@ -12389,8 +12765,9 @@ typedef struct gcpi_plan {
     const char *method; double bound_seconds; gcpi_fit fit;         /* of the planner's order */
     /* planned: as the planner judged it; known: of the best plan so far; keep_all: by default views */
     double planned_seconds, known, keep_all_seconds;
-    /* no_least: where nothing fits, another choice of views may: do not look for the least budget */
-    int no_least;
+    /* no_least: where nothing fits, another choice of views may: do not look for the least budget; rough: see
+       gcpi_planner */
+    int no_least, rough;
     gcpi_watch *watch;                /* while it is planned */
     size_t unfused;                   /* slab bytes of the keep-all plan without fused updates; SIZE_MAX: as it is */
     int peak_at, forward_end, slots, segments;          /* forward_end: the instruction after the last F */
@@ -12763,7 +13140,7 @@ static int gcpi_plan_choose(gcp_plan *plan, int by_peak, gcp_arena *a)
     ptrdiff_t scratch = a->scratch;
     gcpi_planner q;
     memset(&q, 0, sizeof q);
-    q.p = &in->p; q.opts = &in->opts; q.a = a; q.by_peak = by_peak; q.no_least = in->no_least;
+    q.p = &in->p; q.opts = &in->opts; q.a = a; q.by_peak = by_peak; q.no_least = in->no_least; q.rough = in->rough;
     q.known = in->known; q.watch = in->watch;
     if (in->opts.policy == GCP_POLICY_BUDGET) q.slab_limit = GCPI_MAX(gcpi_slab_limit(in), 1);
     if (!gcpi_choose(&q)) return 0;
@@ -12823,12 +13200,30 @@ static int gcpi_plan_by_views(gcp_plan *plan, gcpi_lives *l, size_t **live, gcp_
     }
 }
 
+/* ==== src/run/trials.h ==== */
+
+/* Which views are copies. Whole choices come first: none, all values, all gradients, all. Then a budget's search flips
+   single views of the best one, as long as a quick plan is faster with the flip. */
+
 /* What planning with one choice of views gave: a plan, or the error that says why there is none. */
 typedef struct gcpi_trial {
-    int made, copied;
+    int made;
+    gcpi_copied *copied;              /* the choice, per op */
     gcpi_plan in; gcp_plan plan;
     gcp_code code; char message[GCP_MAX_ERROR];
 } gcpi_trial;
+
+/* A view that may be flipped; in a large network, all of one op. */
+typedef struct gcpi_flip { int op, gradient; uint64_t bits; double bytes; } gcpi_flip;
+
+/* What the choices of one plan share. */
+typedef struct gcpi_trials {
+    gcp_plan *plan, unplanned;
+    gcp_arena *a;
+    int open;                         /* gcpi_views_open */
+    gcpi_trial best, trial, quick;    /* quick: the best of those with little effort */
+    double bound;                     /* of all choices */
+} gcpi_trials;
 
 /* Whether trial b is worth more than a: a faster plan within the budget, else one of fewer bytes. A policy without a
    budget takes copies only where they save 2 % of the slab. */
@@ -12840,26 +13235,44 @@ static int gcpi_trial_better(const gcpi_trial *a, const gcpi_trial *b)
     return (double)b->in.slab_bytes < 0.98 * (double)a->in.slab_bytes;
 }
 
-static int gcpi_views_use(gcpi_plan *in, int copied, gcp_arena *a)
+static int gcpi_views_use(gcpi_plan *in, const gcpi_copied *copied, gcp_arena *a)
 {
-    gcpi_views_choose(&in->p, copied);
+    memcpy(in->p.copied, copied, (size_t)in->p.tape->op_count * sizeof *copied);
+    gcpi_views_place(&in->p);
     return !in->opts.costs || gcpi_costs_apply(&in->p, &in->opts, a);
 }
 
-/* Plans with these views copied. The list stays at the front of the arena. */
-static void gcpi_trial_run(gcpi_trial *trial, gcp_plan *plan, int copied, gcp_arena *a)
+/* Plans with trial->copied. The list stays at the front of the arena. */
+static void gcpi_trial_run(gcpi_trials *r, gcpi_trial *trial)
 {
+    gcp_plan *plan = r->plan;
     gcp_tape *t = plan->tape;
     gcpi_lives lives;
     size_t *live;
-    ptrdiff_t scratch = a->scratch;
-    trial->made = gcpi_views_use(plan->in, copied, a) && gcpi_plan_by_views(plan, &lives, &live, a);
-    a->scratch = scratch;
-    trial->copied = copied;
+    ptrdiff_t scratch = r->a->scratch;
+    *plan = r->unplanned;
+    trial->made = gcpi_views_use(plan->in, trial->copied, r->a) && gcpi_plan_by_views(plan, &lives, &live, r->a);
+    r->a->scratch = scratch;
     trial->in = *plan->in; trial->plan = *plan;
     trial->code = t->code;
     memcpy(trial->message, t->message, sizeof t->message);
     gcp_error_clear(t);
+}
+
+/* A trial takes the place of the best one, if it is better. */
+static int gcpi_trial_take(gcpi_trial *best, gcpi_trial *trial)
+{
+    const gcpi_trial was = *best;
+    if (!gcpi_trial_better(best, trial)) return 0;
+    trial->in.keep_all = was.in.keep_all;
+    *best = *trial;
+    trial->copied = was.copied;
+    return 1;
+}
+
+static void gcpi_trial_copy(const gcpi_trials *r, gcpi_trial *to, const gcpi_trial *from)      /* its choice */
+{
+    memcpy(to->copied, from->copied, (size_t)r->plan->tape->op_count * sizeof *to->copied);
 }
 
 /* Whether another choice of views can gain nothing: keep-all was asked for or is nearly reached, or nothing trains. */
@@ -12871,66 +13284,221 @@ static int gcpi_trial_enough(const gcpi_trial *first)
     return first->made && in->planned_seconds <= in->keep_all_seconds * (1 + 3e-4);
 }
 
-/* Which share of the call a choice of views is: the first four without the least budget, then as many with it. */
-static gcpi_portion gcpi_trial_portion(const gcpi_plan *in, int copied)
+/* A bound of the seconds of all lists, whatever their views. */
+static double gcpi_views_bound(gcpi_plan *in, gcp_arena *a)
 {
-    double from = (in->no_least ? 0 : 0.5) + 0.125 * copied;
-    gcpi_portion portion = { from, from + 0.125 };
-    return portion;
+    gcpi_planner q;
+    if (in->opts.policy != GCP_POLICY_BUDGET || !in->p.training) return 0;
+    memset(&q, 0, sizeof q);
+    q.p = &in->p; q.opts = &in->opts; q.a = a;
+    q.slab_limit = GCPI_MAX(gcpi_slab_limit(in), 1);
+    q.front = gcpi_round(in->p.numbers, in->p.target.align);
+    return gcpi_relaxed_bound(&q, gcpi_efforts[in->opts.effort].places);
 }
 
-/* Plans with each choice of views that is open, the default first; for the least budget, with the default and with all
-   copied. best: the best plan, or the least refusal. Its bound holds for these choices. */
-static void gcpi_trials(gcpi_trial *best, gcp_plan *plan, int open, gcp_arena *a)
+/* What is under way is this part of the call: the first half looks for no least budget. */
+static void gcpi_trial_watch(gcpi_plan *in, double from, double to)
 {
-    const gcp_plan unplanned = *plan;
-    gcpi_trial trial;
-    plan->in->watch->portion = gcpi_trial_portion(plan->in, 0);
-    gcpi_trial_run(best, plan, 0, a);
-    double bound = best->in.bound_seconds;
-    for (int copied = 1; copied < 4 && !gcpi_trial_enough(best); copied++) {
-        if (copied & ~open || (plan->in->p.training && !plan->in->no_least && copied != open)) continue;
-        *plan = unplanned;
-        plan->in->no_least |= best->made;
-        plan->in->known = best->made ? best->in.planned_seconds : 0;
-        plan->in->watch->portion = gcpi_trial_portion(plan->in, copied);
-        gcpi_trial_run(&trial, plan, copied, a);
-        bound = GCPI_MIN(bound, trial.in.bound_seconds);
-        trial.in.keep_all = best->in.keep_all;
-        if (gcpi_trial_better(best, &trial)) *best = trial;
-    }
-    best->in.bound_seconds = bound;
+    in->watch->portion.from = (in->no_least ? 0 : 0.5) + 0.5 * from;
+    in->watch->portion.to = (in->no_least ? 0 : 0.5) + 0.5 * to;
 }
 
-/* The best plan of all choices of views. The least budget is looked for only where no choice has a plan. */
-static int gcpi_plan_search(gcp_plan *plan, gcpi_lives *l, size_t **live, gcp_arena *a)
+/* Copies all values of concats and slices (copied & 1), all gradients of concats (copied & 2). */
+static void gcpi_trial_whole(gcpi_trial *trial, int ops, int copied)
 {
-    gcpi_plan *in = plan->in;
-    gcp_tape *t = plan->tape;
-    const gcp_plan unplanned = *plan;
-    int open = gcpi_views_open(&in->p);
-    double bound = HUGE_VAL;
-    gcpi_trial best;
-    if (!open) return gcpi_plan_by_views(plan, l, live, a);
-    for (int least = 0; least < 2; least++) {
-        *plan = unplanned;
-        in->no_least = !least;
-        in->known = 0;
-        gcpi_trials(&best, plan, open, a);
-        best.in.bound_seconds = bound = GCPI_MIN(bound, best.in.bound_seconds);
-        if (best.made || in->opts.policy != GCP_POLICY_BUDGET || in->watch->stopped) break;
+    for (int o = 0; o < ops; o++) {
+        trial->copied[o].values = copied & 1 ? UINT64_MAX : 0;
+        trial->copied[o].gradients = copied & 2 ? UINT64_MAX : 0;
     }
-    *plan = best.plan; *in = best.in;
-    if (!best.made) {
-        t->code = best.code;
-        memcpy(t->message, best.message, sizeof t->message);
+}
+
+/* Plans with each whole choice that is open, the default first; for the least budget, with the default and with all
+   copied. */
+static void gcpi_trials_whole(gcpi_trials *r)
+{
+    gcpi_plan *in = r->plan->in;
+    for (int copied = 0; copied < 4 && (!copied || !gcpi_trial_enough(&r->best)); copied++) {
+        if (copied & ~r->open || (copied && in->p.training && !in->no_least && copied != r->open)) continue;
+        if (copied) {
+            in->no_least |= r->best.made;
+            in->known = r->best.made ? r->best.in.planned_seconds : 0;
+        }
+        gcpi_trial_watch(in, 0.15 * copied, 0.15 * (copied + 1));
+        gcpi_trial_whole(copied ? &r->trial : &r->best, in->p.tape->op_count, copied);
+        gcpi_trial_run(r, copied ? &r->trial : &r->best);
+        if (copied) gcpi_trial_take(&r->best, &r->trial);
+    }
+}
+
+static void gcpi_flip_add(gcpi_flip *flips, int *count, int most, gcpi_flip flip)
+{
+    int at = *count;
+    if (!flip.bits || (at == most && flips[most - 1].bytes >= flip.bytes)) return;
+    if (at == most) at--;
+    else ++*count;
+    for (; at > 0 && flips[at - 1].bytes < flip.bytes; at--) flips[at] = flips[at - 1];
+    flips[at] = flip;
+}
+
+/* The views of an op that may lie in place or be copies: of its values, or of its gradients. */
+static uint64_t gcpi_flip_bits(const gcpi_problem *p, const gcpi_op *op, int gradient)
+{
+    int view = gcpi_relaxed_view(op);
+    uint64_t bits = 0;
+    if (view != GCPI_VIEW_JOINED && (view != GCPI_VIEW_PART || gradient)) return 0;
+    for (int i = 0; i < op->inputs; i++) {
+        int x = gcpi_edge(p->tape, op, i);
+        const gcpi_item *item = &p->items[gradient ? p->tensors + x : x];
+        int open = view == GCPI_VIEW_PART ? 1
+                   : gradient            ? item->active && p->tape->tensors[x].kind != GCPI_PARAMETER
+                                         : item->kind == GCPI_FORWARD_ITEM && !(item->dense & 1);
+        bits |= (uint64_t)open << i;
+    }
+    return bits;
+}
+
+/* single: one flip for each input, else one for all of them */
+static void gcpi_flips_of(const gcpi_problem *p, int o, int single, gcpi_flip *flips, int *count, int most)
+{
+    const gcpi_op *op = &p->tape->ops[o];
+    for (int gradient = 0; gradient < 2; gradient++) {
+        uint64_t bits = gcpi_flip_bits(p, op, gradient);
+        gcpi_flip flip = { o, gradient, bits, (double)gcpi_bytes_alone(p, op->out) };
+        if (!single) gcpi_flip_add(flips, count, most, flip);
+        for (int i = 0; single && i < op->inputs; i++) {
+            flip.bits = bits & (uint64_t)1 << i;
+            if (gcpi_relaxed_view(op) == GCPI_VIEW_JOINED)
+                flip.bytes = (double)gcpi_bytes_alone(p, gcpi_edge(p->tape, op, i));
+            gcpi_flip_add(flips, count, most, flip);
+        }
+    }
+}
+
+/* The flips of the most bytes, largest first: of single inputs where all are few, else of ops. Returns how many. */
+static int gcpi_flips_list(const gcpi_problem *p, gcpi_flip *flips, int most)
+{
+    int count = most;
+    for (int single = 1; single >= 0 && count == most; single--) {
+        count = 0;
+        for (int k = 0; k < p->forward; k++)
+            if (p->tasks[k].ops == 1) gcpi_flips_of(p, p->tasks[k].op, single, flips, &count, most);
+    }
+    return count;
+}
+
+static void gcpi_flip_turn(gcpi_trial *trial, const gcpi_flip *flip)
+{
+    gcpi_copied *c = &trial->copied[flip->op];
+    uint64_t *bits = flip->gradient ? &c->gradients : &c->values;
+    *bits = *bits & flip->bits ? *bits & ~flip->bits : *bits | flip->bits;
+}
+
+/* Whether flips may gain anything: there is a plan, and it is above what no choice beats. */
+static int gcpi_flips_wanted(const gcpi_trials *r, const gcpi_trial *best)
+{
+    const gcpi_plan *in = &best->in;
+    return in->opts.policy == GCP_POLICY_BUDGET && in->p.training && !in->watch->stopped &&
+           (!best->made || in->planned_seconds > r->bound + 0.002 * in->keep_all_seconds);
+}
+
+static void gcpi_trial_known(gcpi_trials *r, const gcpi_trial *best)
+{
+    r->plan->in->known = best->made ? best->in.planned_seconds : 0;
+}
+
+/* Turns the flips in turn, and keeps those with which a quick plan is better. 1: any is. */
+static int gcpi_flips_quick(gcpi_trials *r, const gcpi_flip *flips, int count, int tries)
+{
+    const ptrdiff_t used = r->a->used;
+    int better = 0;
+    gcpi_trial_copy(r, &r->quick, &r->best);
+    r->plan->in->known = 0;
+    gcpi_trial_run(r, &r->quick);
+    for (int i = 0, idle = 0; idle < count && tries > 0 && gcpi_flips_wanted(r, &r->quick); i = (i + 1) % count) {
+        gcpi_trial_watch(r->plan->in, 0.6, 0.9);
+        gcpi_trial_copy(r, &r->trial, &r->quick);
+        gcpi_flip_turn(&r->trial, &flips[i]);
+        r->a->used = used;
+        gcpi_trial_known(r, &r->quick);
+        gcpi_trial_run(r, &r->trial);
+        int taken = gcpi_trial_take(&r->quick, &r->trial);
+        better |= taken;
+        idle = taken ? 0 : idle + 1;
+        tries--;
+    }
+    r->a->used = used;
+    return better;
+}
+
+/* From the best choice on. What quick plans say is better is planned in full. */
+static void gcpi_trials_flip(gcpi_trials *r)
+{
+    enum { MOST = 25 };
+    gcpi_plan *in = r->plan->in;
+    const gcp_effort effort = in->opts.effort;
+    gcpi_flip flips[MOST];
+    if (!gcpi_flips_wanted(r, &r->best)) return;
+    static const int share[] = { 4, 1, 16 };                  /* per effort */
+    int count = gcpi_flips_list(&in->p, flips, MOST), small = in->p.forward <= 16;
+    const int tries = share[effort] * (small ? 20 : 2 + 120 / (in->p.forward + 10));
+    in->opts.effort = GCP_EFFORT_QUICK; in->rough = 1;
+    int better = gcpi_flips_quick(r, flips, count, tries);
+    in->opts.effort = effort; in->rough = 0;
+    if (!better || in->watch->stopped) return;
+    gcpi_trial_copy(r, &r->trial, &r->quick);
+    gcpi_trial_known(r, &r->best);
+    gcpi_trial_watch(in, 0.9, 1);
+    gcpi_trial_run(r, &r->trial);
+    gcpi_trial_take(&r->best, &r->trial);
+}
+
+static int gcpi_trials_make(gcpi_trials *r, gcp_plan *plan, int open, gcp_arena *a)
+{
+    r->plan = plan; r->unplanned = *plan; r->a = a; r->open = open;
+    gcpi_trial *const all[] = { &r->best, &r->trial, &r->quick };
+    for (int i = 0; i < 3; i++)
+        if ((all[i]->copied = GCPI_SCRATCH(a, gcpi_copied, plan->tape->op_count)) == NULL) return 0;
+    r->bound = gcpi_views_bound(plan->in, a);
+    return 1;
+}
+
+/* The plan becomes the best one, or its error is on the tape. */
+static int gcpi_trials_end(gcpi_trials *r, gcpi_lives *l, size_t **live)
+{
+    gcpi_plan *in = r->plan->in;
+    gcp_tape *t = r->plan->tape;
+    *r->plan = r->best.plan; *in = r->best.in;
+    if (!r->best.made) {
+        t->code = r->best.code;
+        memcpy(t->message, r->best.message, sizeof t->message);
         if (!t->code && in->watch->stopped) gcpi_stop_fail(in);       /* in a later choice than the best */
         return 0;
     }
-    a->used = (unsigned char *)(in->list.at + in->list.capacity) - a->base;        /* what other trials took after it */
-    if (!gcpi_views_use(in, best.copied, a)) return 0;
-    in->slab_bytes = gcpi_arrange(&in->p, &in->list, l, live, in->fit, a);
+    /* what other trials took after the list is free again */
+    r->a->used = (unsigned char *)(in->list.at + in->list.capacity) - r->a->base;
+    if (!gcpi_views_use(in, r->best.copied, r->a)) return 0;
+    in->bound_seconds = r->bound;
+    in->slab_bytes = gcpi_arrange(&in->p, &in->list, l, live, in->fit, r->a);
     return in->slab_bytes != 0;
+}
+
+/* The best plan of all choices of views. The least budget is looked for only where no choice has a plan. l and live
+   stay in scratch. */
+static int gcpi_plan_search(gcp_plan *plan, gcpi_lives *l, size_t **live, gcp_arena *a)
+{
+    gcpi_plan *in = plan->in;
+    int open = gcpi_views_open(&in->p);
+    gcpi_trials r;
+    if (!open) return gcpi_plan_by_views(plan, l, live, a);
+    if (!gcpi_trials_make(&r, plan, open, a)) return 0;
+    for (int least = 0; least < 2; least++) {
+        in->no_least = !least;
+        in->known = 0;
+        gcpi_trials_whole(&r);
+        if (r.best.made) gcpi_trials_flip(&r);
+        if (r.best.made || in->opts.policy != GCP_POLICY_BUDGET || in->watch->stopped) break;
+    }
+    return gcpi_trials_end(&r, l, live);
 }
 
 /* gcpi_plan_search under the eyes of .progress, which hears of the end, too. */
@@ -12950,37 +13518,6 @@ static int gcpi_plan_watched(gcp_plan *plan, gcpi_lives *l, size_t **live, gcp_a
     if (made) { watch.now.seconds = in->planned_seconds; watch.now.keep_all_seconds = in->keep_all_seconds; }
     watch.ask(watch.context, &watch.now);
     return made;
-}
-
-/* From options to a verified, placed plan. */
-static int gcpi_plan_settle(gcp_plan *plan, gcp_arena *a)
-{
-    gcpi_plan *in = plan->in;
-    ptrdiff_t scratch = a->scratch;
-    gcpi_lives lives;
-    size_t *live;
-    char message[200];
-    if (in->opts.list ? !gcpi_plan_list(in, a) || !gcpi_plan_layout(in, &lives, &live, a)
-                      : !gcpi_plan_watched(plan, &lives, &live, a))
-        return 0;
-    in->placed = GCPI_NEW(a, gcpi_placed, gcpi_operand_total(&in->p, &in->list) + 1);
-    in->live = GCPI_NEW(a, size_t, in->list.count + 1);
-    in->where = GCPI_NEW(a, ptrdiff_t, in->p.item_count);
-    in->seconds = GCPI_NEW(a, double, in->list.count);
-    in->buffers = GCPI_NEW(a, gcpi_plan_buffer, lives.buffer_count + 1);
-    if (!in->placed || !in->live || !in->where || !in->seconds || !in->buffers) return 0;
-    memcpy(in->live, live, (size_t)in->list.count * sizeof *live);
-    /* lives.peak rounds every buffer up to align; the slab ends at the last buffer's last byte */
-    in->live_peak = GCPI_MIN(lives.peak, in->slab_bytes);
-    in->peak_at = lives.peak_at;
-    gcpi_plan_place(in, &lives);
-    gcpi_plan_buffers(in, &lives);
-    a->scratch = scratch;
-    if (!gcpi_verify(&in->p, &in->list, in->placed, in->slab_bytes, message, sizeof message, a)) {
-        if (*message) gcpi_fail(in->p.tape, GCP_E_LIST, in->opts.at, "gcp_plan_make", "%s", message);
-        return 0;
-    }
-    return !in->opts.check || gcpi_plan_deaths(in, a);
 }
 
 /* ==== src/run/state.h ==== */
@@ -13138,7 +13675,38 @@ GCPI_DEF uint64_t gcp_steps_done(const gcp_tape *t) { return t && t->state ? gcp
 
 /* ==== src/run/make.h ==== */
 
-/* Making plans: a plan's figures, gcp_plan_make and gcp_graph_plan, freeing plans. */
+/* Making plans: settling a list, a plan's figures, gcp_plan_make and gcp_graph_plan, freeing plans. */
+
+/* From options to a verified, placed plan. */
+static int gcpi_plan_settle(gcp_plan *plan, gcp_arena *a)
+{
+    gcpi_plan *in = plan->in;
+    ptrdiff_t scratch = a->scratch;
+    gcpi_lives lives;
+    size_t *live;
+    char message[200];
+    if (in->opts.list ? !gcpi_plan_list(in, a) || !gcpi_plan_layout(in, &lives, &live, a)
+                      : !gcpi_plan_watched(plan, &lives, &live, a))
+        return 0;
+    in->placed = GCPI_NEW(a, gcpi_placed, gcpi_operand_total(&in->p, &in->list) + 1);
+    in->live = GCPI_NEW(a, size_t, in->list.count + 1);
+    in->where = GCPI_NEW(a, ptrdiff_t, in->p.item_count);
+    in->seconds = GCPI_NEW(a, double, in->list.count);
+    in->buffers = GCPI_NEW(a, gcpi_plan_buffer, lives.buffer_count + 1);
+    if (!in->placed || !in->live || !in->where || !in->seconds || !in->buffers) return 0;
+    memcpy(in->live, live, (size_t)in->list.count * sizeof *live);
+    /* lives.peak rounds every buffer up to align; the slab ends at the last buffer's last byte */
+    in->live_peak = GCPI_MIN(lives.peak, in->slab_bytes);
+    in->peak_at = lives.peak_at;
+    gcpi_plan_place(in, &lives);
+    gcpi_plan_buffers(in, &lives);
+    a->scratch = scratch;
+    if (!gcpi_verify(&in->p, &in->list, in->placed, in->slab_bytes, message, sizeof message, a)) {
+        if (*message) gcpi_fail(in->p.tape, GCP_E_LIST, in->opts.at, "gcp_plan_make", "%s", message);
+        return 0;
+    }
+    return !in->opts.check || gcpi_plan_deaths(in, a);
+}
 
 /* The figures that change when the state grows. */
 static void gcpi_plan_sizes(gcp_plan *plan)
@@ -15385,10 +15953,8 @@ GCPI_DEF void gcp_graph_print(const gcp_plan *plan, gcp_writer w)
     ptrdiff_t scratch = a->scratch;
     unsigned char *done = GCPI_SCRATCH(a, unsigned char, p->item_count);
     if (done) {
-        gcpi_say(w, "# gcp-graph 2\n# numbers %zu\n# state %zu\n# units %d\n", p->numbers, plan->state_bytes, p->units);
-        for (int i = 0; i < p->operand_count; i++)
-            if (p->items[p->items[p->operands[i].item].root].kind != GCPI_STATE_ITEM)
-                gcpi_graph_print_tensor(p, p->operands[i].item, done, w);
+        gcpi_say(w, "# gcp-graph 3\n# numbers %zu\n# state %zu\n# units %d\n", p->numbers, plan->state_bytes, p->units);
+        for (int i = 0; i < p->operand_count; i++) gcpi_graph_print_tensor(p, p->operands[i].item, done, w);
         for (int i = 0; i < p->task_count; i++) gcpi_graph_print_op(p, i, w);
     }
     a->scratch = scratch;

@@ -3,6 +3,7 @@
 /* The order that keeps what the cut at this price (seconds per byte) keeps. 0: its bytes do not fit. */
 static int gcpi_cut_order(gcpi_planner *q, gcpi_cut *c, double price)
 {
+    gcpi_cut_window(c, q->p->forward, q->p->task_count - 1);
     gcpi_cut_solve(c, q->p->forward, price);
     gcpi_choice_clear(q);
     for (int i = 0; i < q->p->item_count; i++) {

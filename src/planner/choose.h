@@ -47,15 +47,17 @@ static void gcpi_policy_budget(gcpi_planner *q)
     gcpi_portion whole = gcpi_watch_part(q, 0, 0.4);
     gcpi_budget_find(q);
     q->watch->portion = whole;
-    gcpi_watch_part(q, 0.4, 0.7);
-    double found = q->kept.order.seconds;
-    if (gcpi_has(&q->kept) ? gcpi_least_wanted(q) : !q->no_least) gcpi_budget_way_down(q);
-    q->watch->portion = whole;
-    gcpi_watch_part(q, 0.7, 1);
-    if (GCPI_MIN(q->kept.order.seconds, q->loose.order.seconds) < found)
-        gcpi_budget_search(q, 0, GCPI_ROUNDS);               /* from that order */
-    gcpi_budget_more(q);
-    q->watch->portion = whole;
+    if (!q->rough) {
+        double found = q->kept.order.seconds;
+        gcpi_watch_part(q, 0.4, 0.7);
+        if (gcpi_has(&q->kept) ? gcpi_least_wanted(q) : !q->no_least) gcpi_budget_way_down(q);
+        q->watch->portion = whole;
+        gcpi_watch_part(q, 0.7, 1);
+        if (GCPI_MIN(q->kept.order.seconds, q->loose.order.seconds) < found)
+            gcpi_budget_search(q, 0, GCPI_ROUNDS);           /* from that order */
+        gcpi_budget_more(q);
+        q->watch->portion = whole;
+    }
     if (gcpi_has(&q->kept)) gcpi_order_copy(&q->best, &q->kept.order);
 }
 

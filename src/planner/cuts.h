@@ -3,16 +3,18 @@
    needed, and kept if its task is on the sink side. Keep-sets for many prices are starts for the search. For each
    position in the order, the cut also bounds what any order must pay from there on (Lagrangian of the bytes that are
    free there), so that the answer comes with its gap. */
-enum { GCPI_CUT_WORK = 500000000 };
+enum { GCPI_CUT_WORK = 500000000, GCPI_CUT_PLACES = 32 };
 typedef struct gcpi_cut {
     const gcpi_model *m;
     /* node 0: source, 1: sink, 2 + value, 2 + values + task */
     int nodes, arcs, *head, *next, *to, *level, *at, *path;
     double *room, kept;               /* per arc: what may still flow; kept: bytes that the cut keeps */
+    double price;                     /* the best one at this position, or 0 */
     double work;                      /* arcs that may still be looked at: a long chain can take thousands of phases */
     size_t *own;                      /* per value: bytes that keeping it adds */
     int *needed;                      /* per value: last task that reads it; if it lives to the end, the last of all */
-    unsigned char *free;              /* per value: resident at the position in question */
+    /* per value: resident at the position in question; a task of the window behind it reads it */
+    unsigned char *free, *wanted;
 } gcpi_cut;
 
 static size_t gcpi_dense_bytes(const gcpi_problem *p, int item)      /* without what lies between its rows */
@@ -36,8 +38,9 @@ static int gcpi_cut_make(gcpi_cut *c, const gcpi_model *m, gcp_arena *a)
     c->own = GCPI_SCRATCH(a, size_t, m->values + 1);
     c->needed = GCPI_SCRATCH(a, int, m->values + 1);
     c->free = GCPI_SCRATCH(a, unsigned char, m->values + 1);
+    c->wanted = GCPI_SCRATCH(a, unsigned char, m->values + 1);
     if (!c->head || !c->level || !c->at || !c->path || !c->next || !c->to || !c->room || !c->own || !c->needed ||
-        !c->free)
+        !c->free || !c->wanted)
         return 0;
     for (int i = 0; i < p->item_count; i++) {
         int v = m->value_of[i];
@@ -91,7 +94,7 @@ static void gcpi_cut_build(gcpi_cut *c, int k, double price)
                 GCPI_READS(m, f, j)
                 if (m->group[m->read[j]] == m->group[v] && !c->free[m->read[j]] && m->again[m->producer[m->read[j]]])
                     gcpi_arc(c, 2 + v, 2 + m->read[j], never);
-            if (c->needed[v] > k || (k >= m->p->forward && c->needed[v] == k)) gcpi_arc(c, 0, 2 + v, never);
+            if (c->wanted[v]) gcpi_arc(c, 0, 2 + v, never);
         }
     }
 }
@@ -164,25 +167,38 @@ static size_t gcpi_cut_place(gcpi_cut *c, int k)
     return now;
 }
 
-/* A lower bound of what any order pays above keep-all because only `limit` bytes are there while task k first runs. */
-static double gcpi_cut_bound_at(gcpi_cut *c, int k, size_t limit)
+/* The window from task `from` to task `to`: what it wants is what these read, and behind the last, what lives on. */
+static void gcpi_cut_window(gcpi_cut *c, int from, int to)
+{
+    const gcpi_model *m = c->m;
+    memset(c->wanted, 0, (size_t)m->values);
+    for (int t = from; t <= to; t++) for GCPI_READS(m, t, i) c->wanted[m->read[i]] = 1;
+    for (int v = 0; v < m->values && to == m->p->task_count - 1; v++) c->wanted[v] |= m->lasting[v];
+}
+
+/* A lower bound of what any order runs again from when task k first runs until task `to` does, because only `limit`
+   bytes are there at k. */
+static double gcpi_cut_bound_at(gcpi_cut *c, int k, int to, size_t limit)
 {
     size_t footprint = gcpi_cut_place(c, k);
-    double capacity = (double)limit - (double)footprint, low = 0, high = 0, best = 0, need = 0, cost = 0;
+    double capacity = (double)limit - (double)footprint, low = 0, high = 0, best = 0, need = 0, cost = 0,
+           dearest = 0;
+    gcpi_cut_window(c, k, to);
     for (int v = 0; v < c->m->values; v++)
-        if (!c->free[v] && c->m->producer[v] < k && c->needed[v] >= k) {
+        if (!c->free[v] && c->m->producer[v] < k && c->wanted[v]) {
             need += (double)c->own[v];
             cost += c->m->p->tasks[c->m->producer[v]].seconds;
         }
     if (capacity < 0 || need <= capacity) return 0;
     for (int step = 0; step < 24; step++) {
-        double price = high == 0 ? (low == 0 ? cost / need : 4 * low) : (low + high) / 2;
-        double value = gcpi_cut_solve(c, k, price) - price * capacity;
-        best = GCPI_MAX(best, value);
+        double price = high > 0 ? (low + high) / 2 : low > 0 ? 4 * low : c->price > 0 ? c->price : cost / need,
+               value = gcpi_cut_solve(c, k, price) - price * capacity;
+        if (value > best) { best = value; dearest = price; }
         if (c->kept > capacity) low = price;
         else high = price;
         if (high > 0 && high - low < 0.01 * high) break;
     }
+    if (best > 0) c->price = dearest;
     return best;
 }
 
@@ -223,13 +239,46 @@ static size_t gcpi_least_bytes(gcpi_cut *c)
     return most;
 }
 
-/* A lower bound of every order's seconds within `limit` bytes: the best of `places` cuts, at the most crowded tasks. */
-/* excess: zeros, one more than tasks */
+/* The most crowded tasks, some way apart, first to last. excess: per task, bytes that want to be there above the limit;
+   becomes 0 around each. Returns how many. */
+static int gcpi_cut_places(const gcpi_cut *c, double *excess, int most, int *at)
+{
+    int tasks = c->m->p->task_count, apart = tasks / (4 * most), n = 0;
+    for (; n < most; n++) {
+        int worst = 0, i = n;
+        for (int t = 1; t < tasks; t++) if (excess[t] > excess[worst]) worst = t;
+        if (excess[worst] <= 0) break;
+        for (; i > 0 && at[i - 1] > worst; i--) at[i] = at[i - 1];
+        at[i] = worst;
+        for (int t = GCPI_MAX(0, worst - apart); t <= GCPI_MIN(tasks - 1, worst + apart); t++) excess[t] = 0;
+    }
+    return n;
+}
+
+/* The best sum of bounds of windows that do not meet: no run again falls into two of them. */
+static double gcpi_cut_windows(gcpi_cut *c, const int *at, int n, size_t limit)
+{
+    double sum[GCPI_CUT_PLACES + 1];
+    sum[n] = 0;
+    for (int i = n - 1; i >= 0; i--) {
+        double most = HUGE_VAL;                          /* no window from i on that ends earlier has a higher bound */
+        sum[i] = sum[i + 1];
+        c->price = 0;
+        for (int j = n; j > i && most + sum[i + 1] > sum[i]; j--) {
+            most = gcpi_cut_bound_at(c, at[i], j == n ? c->m->p->task_count - 1 : at[j], limit);
+            sum[i] = GCPI_MAX(sum[i], most + sum[j]);
+        }
+    }
+    return sum[0];
+}
+
+/* A lower bound of every order's seconds within `limit` bytes, from cuts at the most crowded tasks. excess: zeros, one
+   more than tasks. */
 static double gcpi_bound(gcpi_cut *c, size_t limit, int places, double *excess)
 {
     const gcpi_model *m = c->m;
-    int tasks = m->p->task_count, apart = tasks / (8 * places);
-    double best = 0, crossing = 0;
+    int tasks = m->p->task_count, at[GCPI_CUT_PLACES];
+    double crossing = 0;
     for (int v = 0; v < m->values; v++) {
         excess[m->producer[v] + 1] += (double)c->own[v];
         excess[c->needed[v] + 1] -= (double)c->own[v];
@@ -242,13 +291,6 @@ static double gcpi_bound(gcpi_cut *c, size_t limit, int places, double *excess)
         if (excess[t] > 0) return HUGE_VAL;
         excess[t] += crossing - (double)own;
     }
-    for (int i = 0; i < places; i++) {
-        int at = 0;
-        for (int t = 1; t < tasks; t++) if (excess[t] > excess[at]) at = t;
-        if (excess[at] <= 0) break;
-        double value = gcpi_cut_bound_at(c, at, limit);
-        best = GCPI_MAX(best, value);
-        for (int t = GCPI_MAX(0, at - apart); t <= GCPI_MIN(tasks - 1, at + apart); t++) excess[t] = 0;
-    }
-    return m->seconds + best;
+    int n = gcpi_cut_places(c, excess, GCPI_MIN(places, GCPI_CUT_PLACES), at);
+    return m->seconds + gcpi_cut_windows(c, at, n, limit);
 }

@@ -1,13 +1,14 @@
 /* gcp-graph 1 has one line per op:  KIND ID COST BYTES WORKSPACE INPUTS...  KIND is f (forward, may run again), o
    (forward, runs once) or b (backward, runs once, in this order, after all f and o). Each op has one output tensor;
-   INPUTS are ids of ops. gcp-graph 2 (its first line says so) has separate lines for tensors:
-     t ID BYTES [in=ID@OFFSET] [rows=PITCH/ROW] [gradient] [stored] [keep] [end] [always]
+   INPUTS are ids of ops. gcp-graph 2 and 3 (the first line says so) have separate lines for tensors:
+     t ID BYTES [in=ID@OFFSET] [rows=PITCH/ROW] [gradient] [stored] [keep] [end] [always] [state]
      f|o|b ID COST WORKSPACE OPERANDS... [of=ID] [free] [concat] [costly] [joins] [loss] [unit=N]
-   Operands: T is read, >T written, +T added to, =T becomes the same bytes; >T<A or >T<A<B: T may be written in place on
-   A or B. keep: kept by the user; end: lives to the end of the step; always: from its beginning, too. of: the op that a
-   b reverses (by default ID_b reverses ID, and any other b the last op whose output it reads). '# numbers N' and
-   '# state N' give the bytes of the step's numbers and of the state, '# units N' how many units count. Other text after
-   # is a comment. */
+   in: a view, which takes no bytes of its own; what a concat reads and does not hold so, it copies. keep: kept by the
+   user; end: lives to the end of the step; always: from its beginning, too; state: is not in the slab (2 leaves such
+   operands out, so a concat of weights has the wrong columns there). Operands: T is read, >T written, +T added to, =T
+   becomes the same bytes; >T<A or >T<A<B: T may be written in place on A or B. of: the op that a b reverses (by default
+   ID_b reverses ID, and any other b the last op whose output it reads). '# numbers N' and '# state N' give the bytes of
+   the step's numbers and of the state, '# units N' how many units count. Other text after # is a comment. */
 
 typedef struct gcpi_reader {
     gcpi_problem *p; gcp_arena *a;
@@ -124,6 +125,7 @@ static int gcpi_graph_tensor(gcpi_reader *r)
         else if (!strcmp(token, "stored")) x->stored = 1;
         else if (!strcmp(token, "keep")) x->kept = x->stored = 1;
         else if (!strcmp(token, "end")) x->pinned = 1;
+        else if (!strcmp(token, "state")) x->kind = GCPI_STATE_ITEM;
         else if (!strcmp(token, "always")) {
             x->pinned = 2;
             if (x->kind == GCPI_FORWARD_ITEM) x->kind = GCPI_INPUT_ITEM;
@@ -156,6 +158,7 @@ static int gcpi_graph_write(gcpi_reader *r, gcpi_task *task, char *token, int mo
         task->over = task->count;
         on = next;
     }
+    if (item >= 0 && r->p->items[item].kind == GCPI_STATE_ITEM) return gcpi_graph_bad(r, "no op may write", token);
     if (item < 0) return 0;
     if (r->p->items[item].producer < 0) r->p->items[item].producer = (int)(task - r->p->tasks);
     gcpi_operand_add(r->p, task, item, mode, GCPI_SLOT_OUT);
@@ -187,20 +190,21 @@ static int gcpi_graph_operands(gcpi_reader *r, gcpi_task *task)
 {
     char *token;
     while ((token = gcpi_token(r)) != NULL) {
-        int trait = r->version == 2 ? gcpi_graph_trait(r, task, token) : 0, item;
+        int trait = r->version > 1 ? gcpi_graph_trait(r, task, token) : 0, item;
         if (trait < 0) return 0;
         if (trait) continue;
-        if (r->version == 2 && *token == '>') {
+        if (r->version > 1 && *token == '>') {
             if (!gcpi_graph_write(r, task, token + 1, GCPI_WRITE)) return 0;
             continue;
         }
-        if (r->version == 2 && *token == '=') {
+        if (r->version > 1 && *token == '=') {
             if (!gcpi_graph_write(r, task, token + 1, GCPI_ALIAS)) return 0;
             continue;
         }
-        int add = r->version == 2 && *token == '+';
+        int add = r->version > 1 && *token == '+';
         if ((item = gcpi_graph_find(r, token + add)) < 0) return 0;
-        if (r->p->items[item].producer < 0 && r->p->items[item].pinned != 2)
+        const gcpi_item *x = &r->p->items[item];
+        if (x->producer < 0 && x->pinned != 2 && r->p->items[x->root].kind != GCPI_STATE_ITEM)
             return gcpi_graph_bad(r, "is read before any op writes it:", token + add);
         if (add && (r->p->forward < 0 || r->p->items[item].producer < r->p->forward))
             return gcpi_graph_bad(r, "only a gradient that an earlier op wrote can be added to:", token + 1);
@@ -284,7 +288,7 @@ static int gcpi_graph_line(gcpi_reader *r)
 {
     const char *kind = gcpi_token(r);
     if (!kind) return 1;
-    if (!strcmp(kind, "t") && r->version == 2) return gcpi_graph_tensor(r);
+    if (!strcmp(kind, "t") && r->version > 1) return gcpi_graph_tensor(r);
     if (!strcmp(kind, "f") || !strcmp(kind, "o") || !strcmp(kind, "b")) return gcpi_graph_op(r, *kind);
     return gcpi_graph_bad(r, "neither f, o, b nor t:", kind);
 }
@@ -326,7 +330,9 @@ static int gcpi_graph_parse(gcpi_problem *p, const char *text, const gcp_target 
     message[0] = 0;
     p->target = *target; p->training = 1; p->root = -1; p->forward = -1;
     if (!gcpi_graph_arrays(&r, text, opts)) return 0;
-    r.version = !strncmp(text, "# gcp-graph 2", 13) && (unsigned char)text[13] <= ' ' ? 2 : 1;
+    r.version = 1;
+    if (!strncmp(text, "# gcp-graph ", 12) && text[12] >= '2' && text[12] <= '3' && (unsigned char)text[13] <= ' ')
+        r.version = text[12] - '0';
     for (char *line = r.text, *next; line; line = next) {
         next = strchr(line, '\n');
         if (next) *next++ = 0;
@@ -366,8 +372,9 @@ static void gcpi_graph_print_tensor(const gcpi_problem *p, int item, unsigned ch
     if (x->root != item) gcpi_say(w, " in=%d@%zu", x->root, x->offset);
     if (x->row) gcpi_say(w, " rows=%td/%td", x->pitch, x->row);
     gcpi_item_name(p, item, name, sizeof name);
-    gcpi_say(w, "%s%s%s%s%s # %s\n", x->kind == GCPI_GRADIENT_ITEM ? " gradient" : "", x->stored ? " stored" : "",
-             x->kept ? " keep" : "", x->pinned == 1 ? " end" : "", x->pinned == 2 ? " always" : "", name);
+    gcpi_say(w, "%s%s%s%s%s%s # %s\n", x->kind == GCPI_GRADIENT_ITEM ? " gradient" : "", x->stored ? " stored" : "",
+             x->kept ? " keep" : "", x->pinned == 1 ? " end" : "", x->pinned == 2 ? " always" : "",
+             x->kind == GCPI_STATE_ITEM ? " state" : "", name);
 }
 
 static void gcpi_graph_print_op(const gcpi_problem *p, int task, gcp_writer w)
@@ -382,7 +389,6 @@ static void gcpi_graph_print_op(const gcpi_problem *p, int task, gcp_writer w)
     else gcpi_say(w, "%c:%d", gcpi_letters[t->kind], task);
     gcpi_say(w, " %.17g %zu", t->seconds, t->workspace);
     for (int k = 0; k < t->count; k++) {
-        if (p->items[p->items[o[k].item].root].kind == GCPI_STATE_ITEM) continue;
         gcpi_say(w, " %s%d", modes[o[k].mode], o[k].item);
         for (int side = 0; k == t->over && side < 2; side++)
             if (t->under[side] >= 0 && t->under[side] < k &&

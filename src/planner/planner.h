@@ -47,8 +47,8 @@ typedef struct gcpi_planner {
     int lazy;                         /* candidates are not laid out; the fastest whose bytes fit becomes `loose` */
     size_t keep_all;                  /* slab of keep-all; SIZE_MAX: not known */
     /* no_exact: for tests; no_least: the least budget is not wanted where nothing fits; by_peak: an order's peak stands
-       for its slab, see gcpi_plan_by_views */
-    int no_exact, no_least, by_peak;
+       for its slab, see gcpi_plan_by_views; rough: what the first search finds is enough */
+    int no_exact, no_least, by_peak, rough;
     double known;                     /* seconds of a plan for another choice of views: find a faster one. 0: none */
 } gcpi_planner;
 

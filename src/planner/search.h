@@ -18,8 +18,8 @@ enum {
     GCPI_FEW_STAGES = 256,
     GCPI_SHORT_CHAIN = 201
 };
-static const gcpi_effort gcpi_efforts[] = { { 1.6e6, 6, 20, 6, 96, 100, 1, 6e5, 3e6, 8e3 },
-                                            { 1.5e5, 1, 12, 2, 48, 64, 0, 1e5, 3e5, 2e3 },
+static const gcpi_effort gcpi_efforts[] = { { 1.6e6, 6, 20, 12, 96, 100, 1, 6e5, 3e6, 8e3 },
+                                            { 1.5e5, 1, 12, 4, 48, 64, 0, 1e5, 3e5, 2e3 },
                                             { 4e7, 6, 24, 32, GCPI_MOST_STAGES, GCPI_MOST_SLOTS, 1, 1.5e6, 1.2e7,
                                               1e5 } };
 

@@ -75,7 +75,7 @@ static int gcpi_forward_views(gcpi_problem *p, const gcpi_op *op)       /* 1: no
         gcpi_dense_group(p, x);
         return 1;
     }
-    if (facts.view == GCPI_VIEW_PART && !copied && gcpi_takes_pitch(p, y, p->items[x].pitch)) {
+    if (facts.view == GCPI_VIEW_PART && !(copied & 1) && gcpi_takes_pitch(p, y, p->items[x].pitch)) {
         gcpi_view_of(p, y, x, (size_t)facts.first * sizeof(gcp_real), p->items[x].pitch);
         return 1;
     }

@@ -1,4 +1,35 @@
-/* Making plans: a plan's figures, gcp_plan_make and gcp_graph_plan, freeing plans. */
+/* Making plans: settling a list, a plan's figures, gcp_plan_make and gcp_graph_plan, freeing plans. */
+
+/* From options to a verified, placed plan. */
+static int gcpi_plan_settle(gcp_plan *plan, gcp_arena *a)
+{
+    gcpi_plan *in = plan->in;
+    ptrdiff_t scratch = a->scratch;
+    gcpi_lives lives;
+    size_t *live;
+    char message[200];
+    if (in->opts.list ? !gcpi_plan_list(in, a) || !gcpi_plan_layout(in, &lives, &live, a)
+                      : !gcpi_plan_watched(plan, &lives, &live, a))
+        return 0;
+    in->placed = GCPI_NEW(a, gcpi_placed, gcpi_operand_total(&in->p, &in->list) + 1);
+    in->live = GCPI_NEW(a, size_t, in->list.count + 1);
+    in->where = GCPI_NEW(a, ptrdiff_t, in->p.item_count);
+    in->seconds = GCPI_NEW(a, double, in->list.count);
+    in->buffers = GCPI_NEW(a, gcpi_plan_buffer, lives.buffer_count + 1);
+    if (!in->placed || !in->live || !in->where || !in->seconds || !in->buffers) return 0;
+    memcpy(in->live, live, (size_t)in->list.count * sizeof *live);
+    /* lives.peak rounds every buffer up to align; the slab ends at the last buffer's last byte */
+    in->live_peak = GCPI_MIN(lives.peak, in->slab_bytes);
+    in->peak_at = lives.peak_at;
+    gcpi_plan_place(in, &lives);
+    gcpi_plan_buffers(in, &lives);
+    a->scratch = scratch;
+    if (!gcpi_verify(&in->p, &in->list, in->placed, in->slab_bytes, message, sizeof message, a)) {
+        if (*message) gcpi_fail(in->p.tape, GCP_E_LIST, in->opts.at, "gcp_plan_make", "%s", message);
+        return 0;
+    }
+    return !in->opts.check || gcpi_plan_deaths(in, a);
+}
 
 /* The figures that change when the state grows. */
 static void gcpi_plan_sizes(gcp_plan *plan)

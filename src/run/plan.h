@@ -42,8 +42,9 @@ typedef struct gcpi_plan {
     const char *method; double bound_seconds; gcpi_fit fit;         /* of the planner's order */
     /* planned: as the planner judged it; known: of the best plan so far; keep_all: by default views */
     double planned_seconds, known, keep_all_seconds;
-    /* no_least: where nothing fits, another choice of views may: do not look for the least budget */
-    int no_least;
+    /* no_least: where nothing fits, another choice of views may: do not look for the least budget; rough: see
+       gcpi_planner */
+    int no_least, rough;
     gcpi_watch *watch;                /* while it is planned */
     size_t unfused;                   /* slab bytes of the keep-all plan without fused updates; SIZE_MAX: as it is */
     int peak_at, forward_end, slots, segments;          /* forward_end: the instruction after the last F */
@@ -416,7 +417,7 @@ static int gcpi_plan_choose(gcp_plan *plan, int by_peak, gcp_arena *a)
     ptrdiff_t scratch = a->scratch;
     gcpi_planner q;
     memset(&q, 0, sizeof q);
-    q.p = &in->p; q.opts = &in->opts; q.a = a; q.by_peak = by_peak; q.no_least = in->no_least;
+    q.p = &in->p; q.opts = &in->opts; q.a = a; q.by_peak = by_peak; q.no_least = in->no_least; q.rough = in->rough;
     q.known = in->known; q.watch = in->watch;
     if (in->opts.policy == GCP_POLICY_BUDGET) q.slab_limit = GCPI_MAX(gcpi_slab_limit(in), 1);
     if (!gcpi_choose(&q)) return 0;
@@ -474,164 +475,4 @@ static int gcpi_plan_by_views(gcp_plan *plan, gcpi_lives *l, size_t **live, gcp_
         in->slab_bytes = gcpi_arrange(&in->p, &in->list, l, live, in->fit, a);
         if (!by_peak || in->slab_bytes <= gcpi_slab_limit(in)) return in->slab_bytes != 0;
     }
-}
-
-/* What planning with one choice of views gave: a plan, or the error that says why there is none. */
-typedef struct gcpi_trial {
-    int made, copied;
-    gcpi_plan in; gcp_plan plan;
-    gcp_code code; char message[GCP_MAX_ERROR];
-} gcpi_trial;
-
-/* Whether trial b is worth more than a: a faster plan within the budget, else one of fewer bytes. A policy without a
-   budget takes copies only where they save 2 % of the slab. */
-static int gcpi_trial_better(const gcpi_trial *a, const gcpi_trial *b)
-{
-    if (a->made != b->made) return b->made;
-    if (!b->made) return b->plan.least_bytes && b->plan.least_bytes < a->plan.least_bytes;
-    if (b->in.opts.policy == GCP_POLICY_BUDGET) return b->in.planned_seconds < a->in.planned_seconds;
-    return (double)b->in.slab_bytes < 0.98 * (double)a->in.slab_bytes;
-}
-
-static int gcpi_views_use(gcpi_plan *in, int copied, gcp_arena *a)
-{
-    gcpi_views_choose(&in->p, copied);
-    return !in->opts.costs || gcpi_costs_apply(&in->p, &in->opts, a);
-}
-
-/* Plans with these views copied. The list stays at the front of the arena. */
-static void gcpi_trial_run(gcpi_trial *trial, gcp_plan *plan, int copied, gcp_arena *a)
-{
-    gcp_tape *t = plan->tape;
-    gcpi_lives lives;
-    size_t *live;
-    ptrdiff_t scratch = a->scratch;
-    trial->made = gcpi_views_use(plan->in, copied, a) && gcpi_plan_by_views(plan, &lives, &live, a);
-    a->scratch = scratch;
-    trial->copied = copied;
-    trial->in = *plan->in; trial->plan = *plan;
-    trial->code = t->code;
-    memcpy(trial->message, t->message, sizeof t->message);
-    gcp_error_clear(t);
-}
-
-/* Whether another choice of views can gain nothing: keep-all was asked for or is nearly reached, or nothing trains. */
-static int gcpi_trial_enough(const gcpi_trial *first)
-{
-    const gcpi_plan *in = &first->in;
-    if (in->opts.policy == GCP_POLICY_KEEP_ALL || in->watch->stopped) return 1;
-    if (in->opts.policy != GCP_POLICY_BUDGET) return !in->p.training;
-    return first->made && in->planned_seconds <= in->keep_all_seconds * (1 + 3e-4);
-}
-
-/* Which share of the call a choice of views is: the first four without the least budget, then as many with it. */
-static gcpi_portion gcpi_trial_portion(const gcpi_plan *in, int copied)
-{
-    double from = (in->no_least ? 0 : 0.5) + 0.125 * copied;
-    gcpi_portion portion = { from, from + 0.125 };
-    return portion;
-}
-
-/* Plans with each choice of views that is open, the default first; for the least budget, with the default and with all
-   copied. best: the best plan, or the least refusal. Its bound holds for these choices. */
-static void gcpi_trials(gcpi_trial *best, gcp_plan *plan, int open, gcp_arena *a)
-{
-    const gcp_plan unplanned = *plan;
-    gcpi_trial trial;
-    plan->in->watch->portion = gcpi_trial_portion(plan->in, 0);
-    gcpi_trial_run(best, plan, 0, a);
-    double bound = best->in.bound_seconds;
-    for (int copied = 1; copied < 4 && !gcpi_trial_enough(best); copied++) {
-        if (copied & ~open || (plan->in->p.training && !plan->in->no_least && copied != open)) continue;
-        *plan = unplanned;
-        plan->in->no_least |= best->made;
-        plan->in->known = best->made ? best->in.planned_seconds : 0;
-        plan->in->watch->portion = gcpi_trial_portion(plan->in, copied);
-        gcpi_trial_run(&trial, plan, copied, a);
-        bound = GCPI_MIN(bound, trial.in.bound_seconds);
-        trial.in.keep_all = best->in.keep_all;
-        if (gcpi_trial_better(best, &trial)) *best = trial;
-    }
-    best->in.bound_seconds = bound;
-}
-
-/* The best plan of all choices of views. The least budget is looked for only where no choice has a plan. */
-static int gcpi_plan_search(gcp_plan *plan, gcpi_lives *l, size_t **live, gcp_arena *a)
-{
-    gcpi_plan *in = plan->in;
-    gcp_tape *t = plan->tape;
-    const gcp_plan unplanned = *plan;
-    int open = gcpi_views_open(&in->p);
-    double bound = HUGE_VAL;
-    gcpi_trial best;
-    if (!open) return gcpi_plan_by_views(plan, l, live, a);
-    for (int least = 0; least < 2; least++) {
-        *plan = unplanned;
-        in->no_least = !least;
-        in->known = 0;
-        gcpi_trials(&best, plan, open, a);
-        best.in.bound_seconds = bound = GCPI_MIN(bound, best.in.bound_seconds);
-        if (best.made || in->opts.policy != GCP_POLICY_BUDGET || in->watch->stopped) break;
-    }
-    *plan = best.plan; *in = best.in;
-    if (!best.made) {
-        t->code = best.code;
-        memcpy(t->message, best.message, sizeof t->message);
-        if (!t->code && in->watch->stopped) gcpi_stop_fail(in);       /* in a later choice than the best */
-        return 0;
-    }
-    a->used = (unsigned char *)(in->list.at + in->list.capacity) - a->base;        /* what other trials took after it */
-    if (!gcpi_views_use(in, best.copied, a)) return 0;
-    in->slab_bytes = gcpi_arrange(&in->p, &in->list, l, live, in->fit, a);
-    return in->slab_bytes != 0;
-}
-
-/* gcpi_plan_search under the eyes of .progress, which hears of the end, too. */
-static int gcpi_plan_watched(gcp_plan *plan, gcpi_lives *l, size_t **live, gcp_arena *a)
-{
-    gcpi_plan *in = plan->in;
-    gcpi_watch watch;
-    memset(&watch, 0, sizeof watch);
-    watch.ask = in->opts.progress; watch.context = in->opts.progress_context;
-    watch.portion.to = 1;
-    in->watch = &watch;
-    int made = gcpi_plan_search(plan, l, live, a);
-    in->watch = NULL;
-    if (watch.stopped) plan->coarse = 2;
-    if (!watch.ask || watch.stopped) return made;
-    watch.now.share = 1;
-    if (made) { watch.now.seconds = in->planned_seconds; watch.now.keep_all_seconds = in->keep_all_seconds; }
-    watch.ask(watch.context, &watch.now);
-    return made;
-}
-
-/* From options to a verified, placed plan. */
-static int gcpi_plan_settle(gcp_plan *plan, gcp_arena *a)
-{
-    gcpi_plan *in = plan->in;
-    ptrdiff_t scratch = a->scratch;
-    gcpi_lives lives;
-    size_t *live;
-    char message[200];
-    if (in->opts.list ? !gcpi_plan_list(in, a) || !gcpi_plan_layout(in, &lives, &live, a)
-                      : !gcpi_plan_watched(plan, &lives, &live, a))
-        return 0;
-    in->placed = GCPI_NEW(a, gcpi_placed, gcpi_operand_total(&in->p, &in->list) + 1);
-    in->live = GCPI_NEW(a, size_t, in->list.count + 1);
-    in->where = GCPI_NEW(a, ptrdiff_t, in->p.item_count);
-    in->seconds = GCPI_NEW(a, double, in->list.count);
-    in->buffers = GCPI_NEW(a, gcpi_plan_buffer, lives.buffer_count + 1);
-    if (!in->placed || !in->live || !in->where || !in->seconds || !in->buffers) return 0;
-    memcpy(in->live, live, (size_t)in->list.count * sizeof *live);
-    /* lives.peak rounds every buffer up to align; the slab ends at the last buffer's last byte */
-    in->live_peak = GCPI_MIN(lives.peak, in->slab_bytes);
-    in->peak_at = lives.peak_at;
-    gcpi_plan_place(in, &lives);
-    gcpi_plan_buffers(in, &lives);
-    a->scratch = scratch;
-    if (!gcpi_verify(&in->p, &in->list, in->placed, in->slab_bytes, message, sizeof message, a)) {
-        if (*message) gcpi_fail(in->p.tape, GCP_E_LIST, in->opts.at, "gcp_plan_make", "%s", message);
-        return 0;
-    }
-    return !in->opts.check || gcpi_plan_deaths(in, a);
 }

@@ -87,10 +87,8 @@ GCPI_DEF void gcp_graph_print(const gcp_plan *plan, gcp_writer w)
     ptrdiff_t scratch = a->scratch;
     unsigned char *done = GCPI_SCRATCH(a, unsigned char, p->item_count);
     if (done) {
-        gcpi_say(w, "# gcp-graph 2\n# numbers %zu\n# state %zu\n# units %d\n", p->numbers, plan->state_bytes, p->units);
-        for (int i = 0; i < p->operand_count; i++)
-            if (p->items[p->items[p->operands[i].item].root].kind != GCPI_STATE_ITEM)
-                gcpi_graph_print_tensor(p, p->operands[i].item, done, w);
+        gcpi_say(w, "# gcp-graph 3\n# numbers %zu\n# state %zu\n# units %d\n", p->numbers, plan->state_bytes, p->units);
+        for (int i = 0; i < p->operand_count; i++) gcpi_graph_print_tensor(p, p->operands[i].item, done, w);
         for (int i = 0; i < p->task_count; i++) gcpi_graph_print_op(p, i, w);
     }
     a->scratch = scratch;

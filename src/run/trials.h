@@ -1,0 +1,317 @@
+/* Which views are copies. Whole choices come first: none, all values, all gradients, all. Then a budget's search flips
+   single views of the best one, as long as a quick plan is faster with the flip. */
+
+/* What planning with one choice of views gave: a plan, or the error that says why there is none. */
+typedef struct gcpi_trial {
+    int made;
+    gcpi_copied *copied;              /* the choice, per op */
+    gcpi_plan in; gcp_plan plan;
+    gcp_code code; char message[GCP_MAX_ERROR];
+} gcpi_trial;
+
+/* A view that may be flipped; in a large network, all of one op. */
+typedef struct gcpi_flip { int op, gradient; uint64_t bits; double bytes; } gcpi_flip;
+
+/* What the choices of one plan share. */
+typedef struct gcpi_trials {
+    gcp_plan *plan, unplanned;
+    gcp_arena *a;
+    int open;                         /* gcpi_views_open */
+    gcpi_trial best, trial, quick;    /* quick: the best of those with little effort */
+    double bound;                     /* of all choices */
+} gcpi_trials;
+
+/* Whether trial b is worth more than a: a faster plan within the budget, else one of fewer bytes. A policy without a
+   budget takes copies only where they save 2 % of the slab. */
+static int gcpi_trial_better(const gcpi_trial *a, const gcpi_trial *b)
+{
+    if (a->made != b->made) return b->made;
+    if (!b->made) return b->plan.least_bytes && b->plan.least_bytes < a->plan.least_bytes;
+    if (b->in.opts.policy == GCP_POLICY_BUDGET) return b->in.planned_seconds < a->in.planned_seconds;
+    return (double)b->in.slab_bytes < 0.98 * (double)a->in.slab_bytes;
+}
+
+static int gcpi_views_use(gcpi_plan *in, const gcpi_copied *copied, gcp_arena *a)
+{
+    memcpy(in->p.copied, copied, (size_t)in->p.tape->op_count * sizeof *copied);
+    gcpi_views_place(&in->p);
+    return !in->opts.costs || gcpi_costs_apply(&in->p, &in->opts, a);
+}
+
+/* Plans with trial->copied. The list stays at the front of the arena. */
+static void gcpi_trial_run(gcpi_trials *r, gcpi_trial *trial)
+{
+    gcp_plan *plan = r->plan;
+    gcp_tape *t = plan->tape;
+    gcpi_lives lives;
+    size_t *live;
+    ptrdiff_t scratch = r->a->scratch;
+    *plan = r->unplanned;
+    trial->made = gcpi_views_use(plan->in, trial->copied, r->a) && gcpi_plan_by_views(plan, &lives, &live, r->a);
+    r->a->scratch = scratch;
+    trial->in = *plan->in; trial->plan = *plan;
+    trial->code = t->code;
+    memcpy(trial->message, t->message, sizeof t->message);
+    gcp_error_clear(t);
+}
+
+/* A trial takes the place of the best one, if it is better. */
+static int gcpi_trial_take(gcpi_trial *best, gcpi_trial *trial)
+{
+    const gcpi_trial was = *best;
+    if (!gcpi_trial_better(best, trial)) return 0;
+    trial->in.keep_all = was.in.keep_all;
+    *best = *trial;
+    trial->copied = was.copied;
+    return 1;
+}
+
+static void gcpi_trial_copy(const gcpi_trials *r, gcpi_trial *to, const gcpi_trial *from)      /* its choice */
+{
+    memcpy(to->copied, from->copied, (size_t)r->plan->tape->op_count * sizeof *to->copied);
+}
+
+/* Whether another choice of views can gain nothing: keep-all was asked for or is nearly reached, or nothing trains. */
+static int gcpi_trial_enough(const gcpi_trial *first)
+{
+    const gcpi_plan *in = &first->in;
+    if (in->opts.policy == GCP_POLICY_KEEP_ALL || in->watch->stopped) return 1;
+    if (in->opts.policy != GCP_POLICY_BUDGET) return !in->p.training;
+    return first->made && in->planned_seconds <= in->keep_all_seconds * (1 + 3e-4);
+}
+
+/* A bound of the seconds of all lists, whatever their views. */
+static double gcpi_views_bound(gcpi_plan *in, gcp_arena *a)
+{
+    gcpi_planner q;
+    if (in->opts.policy != GCP_POLICY_BUDGET || !in->p.training) return 0;
+    memset(&q, 0, sizeof q);
+    q.p = &in->p; q.opts = &in->opts; q.a = a;
+    q.slab_limit = GCPI_MAX(gcpi_slab_limit(in), 1);
+    q.front = gcpi_round(in->p.numbers, in->p.target.align);
+    return gcpi_relaxed_bound(&q, gcpi_efforts[in->opts.effort].places);
+}
+
+/* What is under way is this part of the call: the first half looks for no least budget. */
+static void gcpi_trial_watch(gcpi_plan *in, double from, double to)
+{
+    in->watch->portion.from = (in->no_least ? 0 : 0.5) + 0.5 * from;
+    in->watch->portion.to = (in->no_least ? 0 : 0.5) + 0.5 * to;
+}
+
+/* Copies all values of concats and slices (copied & 1), all gradients of concats (copied & 2). */
+static void gcpi_trial_whole(gcpi_trial *trial, int ops, int copied)
+{
+    for (int o = 0; o < ops; o++) {
+        trial->copied[o].values = copied & 1 ? UINT64_MAX : 0;
+        trial->copied[o].gradients = copied & 2 ? UINT64_MAX : 0;
+    }
+}
+
+/* Plans with each whole choice that is open, the default first; for the least budget, with the default and with all
+   copied. */
+static void gcpi_trials_whole(gcpi_trials *r)
+{
+    gcpi_plan *in = r->plan->in;
+    for (int copied = 0; copied < 4 && (!copied || !gcpi_trial_enough(&r->best)); copied++) {
+        if (copied & ~r->open || (copied && in->p.training && !in->no_least && copied != r->open)) continue;
+        if (copied) {
+            in->no_least |= r->best.made;
+            in->known = r->best.made ? r->best.in.planned_seconds : 0;
+        }
+        gcpi_trial_watch(in, 0.15 * copied, 0.15 * (copied + 1));
+        gcpi_trial_whole(copied ? &r->trial : &r->best, in->p.tape->op_count, copied);
+        gcpi_trial_run(r, copied ? &r->trial : &r->best);
+        if (copied) gcpi_trial_take(&r->best, &r->trial);
+    }
+}
+
+static void gcpi_flip_add(gcpi_flip *flips, int *count, int most, gcpi_flip flip)
+{
+    int at = *count;
+    if (!flip.bits || (at == most && flips[most - 1].bytes >= flip.bytes)) return;
+    if (at == most) at--;
+    else ++*count;
+    for (; at > 0 && flips[at - 1].bytes < flip.bytes; at--) flips[at] = flips[at - 1];
+    flips[at] = flip;
+}
+
+/* The views of an op that may lie in place or be copies: of its values, or of its gradients. */
+static uint64_t gcpi_flip_bits(const gcpi_problem *p, const gcpi_op *op, int gradient)
+{
+    int view = gcpi_relaxed_view(op);
+    uint64_t bits = 0;
+    if (view != GCPI_VIEW_JOINED && (view != GCPI_VIEW_PART || gradient)) return 0;
+    for (int i = 0; i < op->inputs; i++) {
+        int x = gcpi_edge(p->tape, op, i);
+        const gcpi_item *item = &p->items[gradient ? p->tensors + x : x];
+        int open = view == GCPI_VIEW_PART ? 1
+                   : gradient            ? item->active && p->tape->tensors[x].kind != GCPI_PARAMETER
+                                         : item->kind == GCPI_FORWARD_ITEM && !(item->dense & 1);
+        bits |= (uint64_t)open << i;
+    }
+    return bits;
+}
+
+/* single: one flip for each input, else one for all of them */
+static void gcpi_flips_of(const gcpi_problem *p, int o, int single, gcpi_flip *flips, int *count, int most)
+{
+    const gcpi_op *op = &p->tape->ops[o];
+    for (int gradient = 0; gradient < 2; gradient++) {
+        uint64_t bits = gcpi_flip_bits(p, op, gradient);
+        gcpi_flip flip = { o, gradient, bits, (double)gcpi_bytes_alone(p, op->out) };
+        if (!single) gcpi_flip_add(flips, count, most, flip);
+        for (int i = 0; single && i < op->inputs; i++) {
+            flip.bits = bits & (uint64_t)1 << i;
+            if (gcpi_relaxed_view(op) == GCPI_VIEW_JOINED)
+                flip.bytes = (double)gcpi_bytes_alone(p, gcpi_edge(p->tape, op, i));
+            gcpi_flip_add(flips, count, most, flip);
+        }
+    }
+}
+
+/* The flips of the most bytes, largest first: of single inputs where all are few, else of ops. Returns how many. */
+static int gcpi_flips_list(const gcpi_problem *p, gcpi_flip *flips, int most)
+{
+    int count = most;
+    for (int single = 1; single >= 0 && count == most; single--) {
+        count = 0;
+        for (int k = 0; k < p->forward; k++)
+            if (p->tasks[k].ops == 1) gcpi_flips_of(p, p->tasks[k].op, single, flips, &count, most);
+    }
+    return count;
+}
+
+static void gcpi_flip_turn(gcpi_trial *trial, const gcpi_flip *flip)
+{
+    gcpi_copied *c = &trial->copied[flip->op];
+    uint64_t *bits = flip->gradient ? &c->gradients : &c->values;
+    *bits = *bits & flip->bits ? *bits & ~flip->bits : *bits | flip->bits;
+}
+
+/* Whether flips may gain anything: there is a plan, and it is above what no choice beats. */
+static int gcpi_flips_wanted(const gcpi_trials *r, const gcpi_trial *best)
+{
+    const gcpi_plan *in = &best->in;
+    return in->opts.policy == GCP_POLICY_BUDGET && in->p.training && !in->watch->stopped &&
+           (!best->made || in->planned_seconds > r->bound + 0.002 * in->keep_all_seconds);
+}
+
+static void gcpi_trial_known(gcpi_trials *r, const gcpi_trial *best)
+{
+    r->plan->in->known = best->made ? best->in.planned_seconds : 0;
+}
+
+/* Turns the flips in turn, and keeps those with which a quick plan is better. 1: any is. */
+static int gcpi_flips_quick(gcpi_trials *r, const gcpi_flip *flips, int count, int tries)
+{
+    const ptrdiff_t used = r->a->used;
+    int better = 0;
+    gcpi_trial_copy(r, &r->quick, &r->best);
+    r->plan->in->known = 0;
+    gcpi_trial_run(r, &r->quick);
+    for (int i = 0, idle = 0; idle < count && tries > 0 && gcpi_flips_wanted(r, &r->quick); i = (i + 1) % count) {
+        gcpi_trial_watch(r->plan->in, 0.6, 0.9);
+        gcpi_trial_copy(r, &r->trial, &r->quick);
+        gcpi_flip_turn(&r->trial, &flips[i]);
+        r->a->used = used;
+        gcpi_trial_known(r, &r->quick);
+        gcpi_trial_run(r, &r->trial);
+        int taken = gcpi_trial_take(&r->quick, &r->trial);
+        better |= taken;
+        idle = taken ? 0 : idle + 1;
+        tries--;
+    }
+    r->a->used = used;
+    return better;
+}
+
+/* From the best choice on. What quick plans say is better is planned in full. */
+static void gcpi_trials_flip(gcpi_trials *r)
+{
+    enum { MOST = 25 };
+    gcpi_plan *in = r->plan->in;
+    const gcp_effort effort = in->opts.effort;
+    gcpi_flip flips[MOST];
+    if (!gcpi_flips_wanted(r, &r->best)) return;
+    static const int share[] = { 4, 1, 16 };                  /* per effort */
+    int count = gcpi_flips_list(&in->p, flips, MOST), small = in->p.forward <= 16;
+    const int tries = share[effort] * (small ? 20 : 2 + 120 / (in->p.forward + 10));
+    in->opts.effort = GCP_EFFORT_QUICK; in->rough = 1;
+    int better = gcpi_flips_quick(r, flips, count, tries);
+    in->opts.effort = effort; in->rough = 0;
+    if (!better || in->watch->stopped) return;
+    gcpi_trial_copy(r, &r->trial, &r->quick);
+    gcpi_trial_known(r, &r->best);
+    gcpi_trial_watch(in, 0.9, 1);
+    gcpi_trial_run(r, &r->trial);
+    gcpi_trial_take(&r->best, &r->trial);
+}
+
+static int gcpi_trials_make(gcpi_trials *r, gcp_plan *plan, int open, gcp_arena *a)
+{
+    r->plan = plan; r->unplanned = *plan; r->a = a; r->open = open;
+    gcpi_trial *const all[] = { &r->best, &r->trial, &r->quick };
+    for (int i = 0; i < 3; i++)
+        if ((all[i]->copied = GCPI_SCRATCH(a, gcpi_copied, plan->tape->op_count)) == NULL) return 0;
+    r->bound = gcpi_views_bound(plan->in, a);
+    return 1;
+}
+
+/* The plan becomes the best one, or its error is on the tape. */
+static int gcpi_trials_end(gcpi_trials *r, gcpi_lives *l, size_t **live)
+{
+    gcpi_plan *in = r->plan->in;
+    gcp_tape *t = r->plan->tape;
+    *r->plan = r->best.plan; *in = r->best.in;
+    if (!r->best.made) {
+        t->code = r->best.code;
+        memcpy(t->message, r->best.message, sizeof t->message);
+        if (!t->code && in->watch->stopped) gcpi_stop_fail(in);       /* in a later choice than the best */
+        return 0;
+    }
+    /* what other trials took after the list is free again */
+    r->a->used = (unsigned char *)(in->list.at + in->list.capacity) - r->a->base;
+    if (!gcpi_views_use(in, r->best.copied, r->a)) return 0;
+    in->bound_seconds = r->bound;
+    in->slab_bytes = gcpi_arrange(&in->p, &in->list, l, live, in->fit, r->a);
+    return in->slab_bytes != 0;
+}
+
+/* The best plan of all choices of views. The least budget is looked for only where no choice has a plan. l and live
+   stay in scratch. */
+static int gcpi_plan_search(gcp_plan *plan, gcpi_lives *l, size_t **live, gcp_arena *a)
+{
+    gcpi_plan *in = plan->in;
+    int open = gcpi_views_open(&in->p);
+    gcpi_trials r;
+    if (!open) return gcpi_plan_by_views(plan, l, live, a);
+    if (!gcpi_trials_make(&r, plan, open, a)) return 0;
+    for (int least = 0; least < 2; least++) {
+        in->no_least = !least;
+        in->known = 0;
+        gcpi_trials_whole(&r);
+        if (r.best.made) gcpi_trials_flip(&r);
+        if (r.best.made || in->opts.policy != GCP_POLICY_BUDGET || in->watch->stopped) break;
+    }
+    return gcpi_trials_end(&r, l, live);
+}
+
+/* gcpi_plan_search under the eyes of .progress, which hears of the end, too. */
+static int gcpi_plan_watched(gcp_plan *plan, gcpi_lives *l, size_t **live, gcp_arena *a)
+{
+    gcpi_plan *in = plan->in;
+    gcpi_watch watch;
+    memset(&watch, 0, sizeof watch);
+    watch.ask = in->opts.progress; watch.context = in->opts.progress_context;
+    watch.portion.to = 1;
+    in->watch = &watch;
+    int made = gcpi_plan_search(plan, l, live, a);
+    in->watch = NULL;
+    if (watch.stopped) plan->coarse = 2;
+    if (!watch.ask || watch.stopped) return made;
+    watch.now.share = 1;
+    if (made) { watch.now.seconds = in->planned_seconds; watch.now.keep_all_seconds = in->keep_all_seconds; }
+    watch.ask(watch.context, &watch.now);
+    return made;
+}

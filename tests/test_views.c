@@ -1,0 +1,240 @@
+#define GCP_IMPLEMENTATION
+#include "gcp.h"
+#include "support/check.h"
+
+/* Concats and slices as views or copies: small networks of both, planned and compared with the exact search of every
+   choice; the bound; their graphs as text. */
+
+#define SMALL 40       /* networks; of a run by hand, as many as it is told */
+#define CHOICES 64     /* a network of more is not searched */
+
+static unsigned char memory[64 << 20];
+static char text[1 << 16];
+static gcp_arena arena;
+static uint64_t drawn;
+
+static unsigned draw(unsigned n)
+{
+    drawn ^= drawn << 13; drawn ^= drawn >> 7; drawn ^= drawn << 17;
+    return (unsigned)((drawn * 0x2545F4914F6CDD1Du) >> 33) % n;
+}
+
+typedef struct pool { gcp_tensor x[16]; int count; } pool;
+static gcp_tensor pick(const pool *p) { return p->x[draw(2) ? (unsigned)p->count - 1 : draw((unsigned)p->count)]; }
+static int width(gcp_tensor x) { return gcp_shape_of(x).d[3]; }
+
+static gcp_tensor joined(const pool *p)
+{
+    gcp_tensor list[4];
+    int count = 0, all = 0;
+    for (unsigned i = 0, most = 2 + draw(3); i < most; i++) {
+        gcp_tensor x = pick(p);
+        if (all + width(x) > 96) continue;
+        all += width(x);
+        list[count++] = x;
+    }
+    return count ? gcp_concat_at(list, count, (gcp_op_opts) { .at = GCP_AT }) : gcp_relu(pick(p));
+}
+
+/* side: how wide and high images are; 1: rows alone */
+static gcp_tensor layer(const pool *p, int side)
+{
+    gcp_tensor x = pick(p);
+    switch (draw(8)) {
+    case 0: case 1:
+        return side > 1 ? gcp_conv2d(x, .out = 2 + (int)draw(14), .k = 3, .pad = 1)
+                        : gcp_linear(x, .out = 2 + (int)draw(40));
+    case 2: return gcp_relu(x);
+    case 3: return gcp_mul(x, x);
+    case 4: return gcp_add(x, gcp_relu(x));
+    case 5: case 6: return joined(p);
+    default: {
+        int first = (int)draw((unsigned)width(x));
+        return gcp_slice(x, .first = first, .count = 1 + (int)draw((unsigned)(width(x) - first)));
+    }
+    }
+}
+
+static gcp_tensor small_network(unsigned seed)
+{
+    pool p = { .count = 1 };
+    drawn = 0x9E3779B97F4A7C15u ^ ((uint64_t)seed + 1) * 0xD1B54A32D192ED03u;
+    for (int i = 0; i < 8; i++) draw(2);
+    arena = gcp_arena_from(memory, sizeof memory);
+    gcp_tape *tape = gcp_tape_make(&arena, .ops = 64);
+    int side = draw(2) ? 4 : 1;
+    p.x[0] = gcp_input(tape, "x", GCP_SHAPE(side > 1 ? 2 : 4 + (int)draw(60), side, side, 4));
+    if (draw(2)) p.x[0] = gcp_want_grad(p.x[0]);
+    p.x[p.count++] = side > 1 ? gcp_conv2d(p.x[0], .out = 8, .k = 1) : gcp_linear(p.x[0], .out = 8);
+    for (unsigned i = 0, ops = 2 + draw(6); i < ops; i++) {
+        p.x[p.count] = layer(&p, side);
+        p.count++;
+    }
+    gcp_tensor last = p.x[p.count - 1];
+    return gcp_mean(gcp_mul(last, last));
+}
+
+/* ---- every choice ---- */
+
+static void set_choice(gcpi_problem *p, const gcpi_flip *flips, int count, unsigned choice)
+{
+    memset(p->copied, 0, (size_t)p->tape->op_count * sizeof *p->copied);
+    for (int i = 0; i < count; i++) {
+        gcpi_copied *c = &p->copied[flips[i].op];
+        if (choice >> i & 1) *(flips[i].gradient ? &c->gradients : &c->values) |= flips[i].bits;
+    }
+    gcpi_views_place(p);
+}
+
+/* Whether the order has addresses in so many bytes. */
+static int laid_out(const gcpi_problem *p, const gcpi_order *order, size_t slab)
+{
+    gcpi_lives lives;
+    size_t *live, found;
+    gcpi_list list = { .capacity = order->count };
+    list.at = GCPI_SCRATCH(&arena, gcpi_instruction, order->count);
+    gcpi_list_of(p, order, &list);
+    found = gcpi_arrange(p, &list, &lives, &live, gcpi_fit_of(slab, 1e6, 0), &arena);
+    return found && found <= slab;
+}
+
+/* The least seconds of any list, whatever its views: whose live bytes fit; whose exact order has addresses, too. */
+typedef struct fastest { double lives, laid; } fastest;
+
+static void search_choice(gcpi_problem *p, size_t slab, fastest *best)
+{
+    size_t align = p->target.align, limit = (slab - gcpi_round(p->numbers, align)) / align * align;
+    ptrdiff_t scratch = arena.scratch;
+    gcpi_model m;
+    gcpi_exact exact;
+    gcpi_order order;
+    int made = gcpi_model_make(&m, p, &arena) && gcpi_order_make(&order, 400, &arena) &&
+               gcpi_exact_make(&exact, &m, &arena);
+    CHECK(made);
+    if (made && gcpi_exact_search(&exact, limit, &order)) {
+        best->lives = fmin(best->lives, order.seconds);
+        if (order.seconds < best->laid && laid_out(p, &order, slab)) best->laid = order.seconds;
+    }
+    arena.scratch = scratch;
+}
+
+/* 0: the network is too large to search all its choices. */
+static int search_choices(const gcp_plan *plan, size_t budget, fastest *best)
+{
+    gcpi_problem *p = &plan->in->p;
+    gcpi_flip flips[25];
+    int count = gcpi_flips_list(p, flips, 25);
+    best->lives = best->laid = INFINITY;
+    if (p->tape->op_count > GCPI_EXACT_VALUES || 1u << count > CHOICES) return 0;
+    for (unsigned choice = 0; choice < 1u << count; choice++) {
+        set_choice(p, flips, count, choice);
+        search_choice(p, budget - plan->state_bytes, best);
+    }
+    return best->laid < INFINITY;
+}
+
+typedef struct score { int plans, optimal, mixed; double gap, worst, bound; } score;
+
+/* A mixture: some of the views that may copy do, others do not. */
+static int is_mixed(const gcp_plan *plan)
+{
+    gcpi_flip flips[25];
+    const gcpi_problem *p = &plan->in->p;
+    int count = gcpi_flips_list(p, flips, 25), copies = 0;
+    for (int i = 0; i < count; i++) {
+        const gcpi_copied *c = &p->copied[flips[i].op];
+        copies += ((flips[i].gradient ? c->gradients : c->values) & flips[i].bits) != 0;
+    }
+    return copies > 0 && copies < count;
+}
+
+static void against_all(gcp_tensor loss, size_t budget, score *s)
+{
+    gcp_plan plan = gcp_plan_make(loss, .policy = GCP_POLICY_BUDGET, .budget = budget);
+    CHECK(plan.in && plan.bytes <= budget && plan.bound_seconds <= plan.seconds * (1 + 1e-9));
+    if (!plan.in) return;
+    int mixed = is_mixed(&plan);
+    fastest best;
+    if (!search_choices(&plan, budget, &best)) return;
+    s->plans++;
+    s->optimal += plan.seconds <= best.laid * (1 + 1e-9);
+    s->mixed += mixed;
+    s->gap += fmax(0, plan.seconds / best.laid - 1);
+    s->worst = fmax(s->worst, plan.seconds / best.laid - 1);
+    s->bound += 1 - plan.bound_seconds / best.lives;
+    CHECK(plan.bound_seconds <= best.lives * (1 + 1e-9));
+    gcp_plan_free(&plan);
+}
+
+static void every_choice(unsigned networks)
+{
+    score s = { 0 };
+    for (unsigned seed = 0; seed < networks; seed++) {
+        gcp_tensor loss = small_network(seed);
+        gcp_plan keep = gcp_plan_make(loss, .policy = GCP_POLICY_KEEP_ALL);
+        if (!keep.in || !gcpi_views_open(&keep.in->p)) continue;       /* no weight in it, or no choice */
+        size_t least = gcp_least_budget(loss);
+        for (size_t share = 0; share < 3 && least < keep.bytes; share++)
+            against_all(loss, least + (keep.bytes - least) * share / 3, &s);
+    }
+    printf("%d plans, %.1f %% optimal among all choices, gap %.3f %% (worst %.2f %%), %d mixtures; "
+           "the bound is %.2f %% below\n",
+           s.plans, 100.0 * s.optimal / s.plans, 100 * s.gap / s.plans, 100 * s.worst, s.mixed,
+           100 * s.bound / s.plans);
+    CHECK(s.plans > (int)networks / 3 && s.optimal >= 0.97 * s.plans && s.mixed > 0);
+}
+
+/* ---- graphs ---- */
+
+static size_t written;
+static void write_text(void *context, const char *s, size_t n)
+{
+    (void)context;
+    if (written + n >= sizeof text) return;
+    memcpy(text + written, s, n);
+    text[written += n] = 0;
+}
+
+/* A concat of a weight and a value as text: the weight takes its columns there, too. The plan is the same. */
+static void weight_in_concat(void)
+{
+    static unsigned char second[1 << 22];
+    static const gcp_policy policies[] = { GCP_POLICY_KEEP_ALL, GCP_POLICY_SQRT, GCP_POLICY_CHEAP };
+    for (int i = 0; i < 3; i++) {
+        arena = gcp_arena_from(memory, sizeof memory);
+        gcp_arena apart = gcp_arena_from(second, sizeof second);
+        gcp_tape *tape = gcp_tape_make(&arena, .ops = 32);
+        gcp_tensor w = gcp_param(tape, "w", GCP_SHAPE(8, 3), .fan_in = 3), x = gcp_input(tape, "x", GCP_SHAPE(8, 5)),
+                   a = gcp_relu(gcp_linear(x, .out = 6)), b = gcp_linear(x, .out = 2),
+                   both = gcp_concat(GCP_TENSORS(w, a, b)), y = gcp_linear(gcp_relu(both), .out = 1);
+        gcp_plan plan = gcp_plan_make(gcp_mean(gcp_add(y, gcp_linear(b, .out = 1))), .policy = policies[i]);
+        written = 0;
+        gcp_graph_print(&plan, (gcp_writer) { write_text, NULL });
+        gcp_plan again = gcp_graph_plan(gcp_tape_make(&apart, .ops = 8), text, .policy = policies[i]);
+        CHECK(plan.in && again.in && strstr(text, " state # w") && plan.bytes == again.bytes &&
+              plan.seconds == again.seconds && plan.reruns == again.reruns);
+    }
+}
+
+static void refused(const char *graph, const char *message)
+{
+    arena = gcp_arena_from(memory, sizeof memory);
+    gcp_tape *tape = gcp_tape_make(&arena, .ops = 8);
+    CHECK(!gcp_graph_plan(tape, graph, .policy = GCP_POLICY_KEEP_ALL).in && strstr(gcp_error(tape), message));
+}
+
+static void bad_states(void)
+{
+    refused("# gcp-graph 3\nt w 64 state\nf a 1 0 >w\n", "line 3: no op may write w");
+    refused("# gcp-graph 3\nt w 64 state\nt x 64\nf a 1 0 w >x\nb b 1 0 x +w\n", "only a gradient that an earlier op");
+    refused("# gcp-graph 4\nt w 64 state\n", "line 2: neither f, o, b nor t: t");
+}
+
+/* Usage: test_views [networks] */
+int main(int argc, char **argv)
+{
+    every_choice(argc > 1 ? (unsigned)atoi(argv[1]) : SMALL);
+    weight_in_concat();
+    bad_states();
+    return check_done();
+}
