@@ -1,17 +1,13 @@
-/* planner.c - GCP_POLICY_BUDGET beside the published methods, on cost graphs and known networks; and how its planning
-   time grows. Writes planner.csv. Times are ratios to keep-all by the cost model, plan_ms is gcp's planning time on one
-   core; a field is empty where a method does not fit or is not available.
+/* planner.c - GCP_POLICY_BUDGET beside the published methods, on cost graphs and known networks. Writes planner.csv.
+   Times are ratios to keep-all by the cost model of a scalar target with one thread, plan_ms is gcp's planning time on
+   one core; a field is empty where a method does not fit or is not available. budgets.c has gcp by itself.
 
    A plan counts only if its arena, all tensors with addresses, fits the budget. Cost graphs: the lists of chen,
    recursive, revolve and rotor (methods.h) are laid out by gcp. Networks: methods.h reads no tapes, so chen and
    recursive are gcp's own policies (GCP_POLICY_UNIFORM with 2 to 64 segments or GCP_POLICY_SQRT; GCP_POLICY_RECURSIVE),
    and revolve and rotor are empty.
 
-       planner [--graph FILE]... [--shares 1/2,1/4] [--effort quick|default|thorough] [--out FOLDER] [--growth 0]
-               [--layered SEEDS]
-
-   --layered also plans random layered graphs, for shares of their peak and for the least budget: gcp alone, in
-   layered.csv.
+       planner [--graph FILE]... [--shares 1/2,1/4] [--effort quick|default|thorough] [--out FOLDER]
 
    Exit status 1: a method was faster than gcp somewhere, or the comparison could not be made. */
 #define _POSIX_C_SOURCE 199309L
@@ -21,7 +17,6 @@
 #include <string.h>
 #include <time.h>
 #include "clock.h"
-#include "layered.h"
 #include "methods.h"
 #include "networks.h"
 #include "table.h"
@@ -64,7 +59,8 @@ static int loss_count, cell_count, faults, quick_count;
 
 static gcp_plan_opts options_of(const subject *s)
 {
-    gcp_plan_opts o = { .at = GCP_AT, .policy = GCP_POLICY_KEEP_ALL };
+    static const gcp_target any = { .isa = GCP_ISA_SCALAR, .threads = 1 };
+    gcp_plan_opts o = { .at = GCP_AT, .policy = GCP_POLICY_KEEP_ALL, .target = &any };
     if (!s->text) { o.optimizer = GCP_OPTIMIZER_SGD; o.momentum = 0.9; }
     return o;
 }
@@ -315,72 +311,6 @@ static void network_rows(const network_name *n)
     }
 }
 
-/* Residual chains of about n ops; gcp alone. */
-static void growth(void)
-{
-    static const int lengths[] = { 4, 11, 37, 111, 370 };
-    printf("\nplanning time of a residual network of 100 to 10,000 ops, at half of keep-all's slab\n");
-    for (size_t i = 0; i < sizeof lengths / sizeof *lengths; i++) {
-        int blocks = lengths[i];
-        arena = gcp_arena_from(memory, room);
-        gcp_tape *tape = gcp_tape_make(&arena, .ops = 27 * blocks + 64);
-        subject s = { .name = "resnet_deep", .loss = resnet_deep(tape, blocks, 32, 32, 10).loss };
-        char ops[LABEL];
-        snprintf(ops, sizeof ops, "%d", 27 * blocks);
-        s.keep = plan_any(&s, options_of(&s));
-        row(&s, ops, s.keep.state_bytes + s.keep.slab_bytes / 2);
-    }
-}
-
-/* Random layered graphs: plans for a share of the peak (share 0: the least budget), means over seeds. */
-static void layered_row(FILE *out, int train, int ops, double share, int seeds)
-{
-    double time = 0, over = 0, worst = 0, ms = 0, slowest = 0, least = 0;
-    int fit = 0;
-    for (int seed = 1; seed <= seeds; seed++) {
-        char *text = layered_text(ops, (unsigned)seed, train);
-        arena = gcp_arena_from(memory, room);
-        subject s = { .name = "layered", .text = text };
-        s.loss.tape = gcp_tape_make(&arena, .ops = 8);
-        gcp_plan_opts o = options_of(&s);
-        double peak = (double)plan_any(&s, o).live_peak;
-        o.policy = GCP_POLICY_BUDGET;
-        o.effort = effort;
-        o.budget = share > 0 ? (size_t)(share * peak) : 1;
-        double begin = clock_seconds(CLOCK_PROCESS_CPUTIME_ID);
-        gcp_plan plan = plan_any(&s, o);
-        double took = 1e3 * (clock_seconds(CLOCK_PROCESS_CPUTIME_ID) - begin);
-        ms += took / seeds;
-        slowest = fmax(slowest, took);
-        least += plan.in ? 0 : (double)plan.least_bytes / peak;
-        free(text);
-        if (!plan.in) continue;
-        fit++;
-        time += plan.seconds / plan.keep_all_seconds;
-        over += (double)plan.slab_bytes / (double)plan.live_peak;
-        worst = fmax(worst, (double)plan.slab_bytes / (double)plan.live_peak);
-    }
-    fprintf(out, "%s,%d,%.2f,%d,%d", train ? "training" : "forward", ops, share, fit, seeds - fit);
-    if (fit) fprintf(out, ",%.4f,%.4f,%.4f", time / fit, over / fit, worst);
-    else fprintf(out, ",,,");
-    if (fit < seeds) fprintf(out, ",%.4f", least / (seeds - fit));
-    else fprintf(out, ",");
-    fprintf(out, ",%.1f,%.1f\n", ms, slowest);
-    fflush(out);
-}
-
-static void layered_rows(const char *folder, int seeds)
-{
-    static const int ops[] = { 100, 250, 500, 1000 };
-    static const double shares[] = { 0.9, 0.8, 0 };
-    FILE *out = table_open("planner", folder, "layered.csv");
-    fprintf(out, "kind,ops,share,fit,refused,time,arena_over_peak,worst,least_of_refused,ms,slowest_ms\n");
-    for (int train = 0; train < 2; train++)
-        for (int n = 0; n < 4; n++)
-            for (int k = 0; k < 3; k++) layered_row(out, train, ops[n], shares[k], seeds);
-    fclose(out);
-}
-
 static void verdict(void)
 {
     printf("\nin %d of %d cells gcp is at least as fast\n", cell_count - loss_count, cell_count);
@@ -403,19 +333,17 @@ int main(int argc, char **argv)
     static char standard[] = "3/4,1/2,1/3,1/4,1/6,1/8";
     char *graphs[MAX_GRAPHS], *shares[MAX_SHARES], *list = standard;
     const char *out = ".";
-    int count = 0, parts = 0, grow = 1, seeds = 0;
+    int count = 0, parts = 0;
     for (int i = 1; i + 1 < argc; i += 2) {
         if (!strcmp(argv[i], "--graph") && count < MAX_GRAPHS) graphs[count++] = argv[i + 1];
         else if (!strcmp(argv[i], "--shares")) list = argv[i + 1];
         else if (!strcmp(argv[i], "--out")) out = argv[i + 1];
-        else if (!strcmp(argv[i], "--growth")) grow = atoi(argv[i + 1]);
-        else if (!strcmp(argv[i], "--layered")) seeds = atoi(argv[i + 1]);
         else if (!strcmp(argv[i], "--effort")) {
             for (int e = 0; e < 3; e++)
                 if (!strcmp(argv[i + 1], efforts[e])) effort = (gcp_effort)e;
         } else {
-            fprintf(stderr, "planner [--graph FILE]... [--shares LIST] [--effort quick|default|thorough] [--out "
-                            "FOLDER] [--growth 0] [--layered SEEDS]\n");
+            fprintf(stderr, "planner [--graph FILE]... [--shares LIST] [--effort quick|default|thorough] "
+                            "[--out FOLDER]\n");
             return 1;
         }
     }
@@ -428,8 +356,6 @@ int main(int argc, char **argv)
     fprintf(csv, ",bound,arena_over_peak,plan_ms\n");
     for (int i = 0; i < count; i++) graph_rows(graphs[i], shares, parts);
     for (int i = 0; i < NETWORK_NAMES; i++) network_rows(&network_names[i]);
-    if (grow) growth();
-    if (seeds > 0) layered_rows(out, seeds);
     verdict();
     free(memory);
     return fclose(csv) != 0 || loss_count > 0 || faults > 0;

@@ -101,7 +101,8 @@ static int laid_out(const gcpi_problem *p, const gcpi_order *order, size_t slab)
 /* The least seconds of any list, whatever its views: whose live bytes fit; whose exact order has addresses, too. */
 typedef struct fastest { double lives, laid; } fastest;
 
-static void search_choice(gcpi_problem *p, size_t slab, fastest *best)
+/* 0: too many values. */
+static int search_choice(gcpi_problem *p, size_t slab, fastest *best)
 {
     size_t align = p->target.align, limit = (slab - gcpi_round(p->numbers, align)) / align * align;
     ptrdiff_t scratch = arena.scratch;
@@ -110,12 +111,12 @@ static void search_choice(gcpi_problem *p, size_t slab, fastest *best)
     gcpi_order order;
     int made = gcpi_model_make(&m, p, &arena) && gcpi_order_make(&order, 400, &arena) &&
                gcpi_exact_make(&exact, &m, &arena);
-    CHECK(made);
     if (made && gcpi_exact_search(&exact, limit, &order)) {
         best->lives = fmin(best->lives, order.seconds);
         if (order.seconds < best->laid && laid_out(p, &order, slab)) best->laid = order.seconds;
     }
     arena.scratch = scratch;
+    return made;
 }
 
 /* 0: the network is too large to search all its choices. */
@@ -128,7 +129,7 @@ static int search_choices(const gcp_plan *plan, size_t budget, fastest *best)
     if (p->tape->op_count > GCPI_EXACT_VALUES || 1u << count > CHOICES) return 0;
     for (unsigned choice = 0; choice < 1u << count; choice++) {
         set_choice(p, flips, count, choice);
-        search_choice(p, budget - plan->state_bytes, best);
+        if (!search_choice(p, budget - plan->state_bytes, best)) return 0;
     }
     return best->laid < INFINITY;
 }

@@ -261,8 +261,8 @@ static int gcpi_relaxed_during(gcpi_relaxed *r, gcp_arena *a)
     return 1;
 }
 
-/* Seconds of the copies that no choice avoids: a value can lie in one concat, a slice in none that it is not copied to,
-   what cannot join in none at all. */
+/* Seconds of the copies that no choice avoids: a slice lies in no concat that it is not copied to, and what cannot join
+   has a copy in each. */
 static double gcpi_relaxed_copies(gcpi_relaxed *r)
 {
     const gcpi_problem *p = r->from;
@@ -272,9 +272,8 @@ static double gcpi_relaxed_copies(gcpi_relaxed *r)
     for (int k = 0; k < p->forward; k++) {
         const gcpi_op *op = &p->tape->ops[p->tasks[k].op];
         for (int i = 0; p->tasks[k].ops == 1 && gcpi_relaxed_view(op) == GCPI_VIEW_JOINED && i < op->inputs; i++) {
-            int x = gcpi_edge(p->tape, op, i);
-            if (r->seen[x] == r->mark || !gcpi_relaxed_joins(r, x) || r->slice[x])
-                bytes += 2 * (double)gcpi_bytes_alone(p, x);
+            int x = gcpi_edge(p->tape, op, i), joins = gcpi_relaxed_joins(r, x);
+            if (!joins || (r->slice[x] && r->seen[x] != r->mark)) bytes += 2 * (double)gcpi_bytes_alone(p, x);
             r->seen[x] = r->mark;
         }
     }

@@ -56,6 +56,48 @@ static int gcpi_can_join(const gcpi_problem *p, int item, int to)
     return 1;
 }
 
+/* Where input i begins in the rows of a concat, in bytes. */
+static size_t gcpi_joined_at(const gcp_tape *t, const gcpi_op *op, int i)
+{
+    size_t at = 0;
+    if (gcpi_facts_of(op).view != GCPI_VIEW_JOINED) return 0;
+    for (int k = 0; k < i; k++) at += (size_t)t->tensors[gcpi_edge(t, op, k)].shape.d[3] * sizeof(gcp_real);
+    return at;
+}
+
+/* Whether input i of a concat lies where the concat needs it. */
+static int gcpi_in_place_in(const gcpi_problem *p, const gcpi_op *op, int i)
+{
+    const gcpi_item *x = &p->items[gcpi_edge(p->tape, op, i)], *y = &p->items[op->out];
+    return x->root == y->root && x->pitch == y->pitch && x->offset - y->offset == gcpi_joined_at(p->tape, op, i);
+}
+
+/* Whether input i of a concat, which lies in an earlier one, may move with all of that into this one: as in a list of
+   features that grows, concat(a, b), then concat(a, b, c). All columns of the earlier one must be inputs of this one,
+   in the same order. *at: where it begins in the rows of this one. */
+static int gcpi_can_join_with(const gcpi_problem *p, const gcpi_op *op, int i, size_t *at)
+{
+    const gcp_tape *t = p->tape;
+    const uint64_t copied = p->copied[op - t->ops].values;
+    const gcpi_item *x = &p->items[gcpi_edge(t, op, i)], *r = &p->items[x->root];
+    const size_t begin = gcpi_joined_at(t, op, i) - x->offset, end = begin + (size_t)r->row * sizeof(gcp_real);
+    if (x->kind != GCPI_FORWARD_ITEM || r->kind != GCPI_FORWARD_ITEM || x->root == op->out || x->root == x - p->items ||
+        gcpi_joined_at(t, op, i) < x->offset || end > (size_t)p->items[op->out].row * sizeof(gcp_real))
+        return 0;
+    for (int m = x->root; m >= 0; m = p->items[m].next) if (p->items[m].dense) return 0;
+    size_t column = 0;
+    for (int k = 0; k < op->inputs; k++) {
+        const gcpi_item *z = &p->items[gcpi_edge(t, op, k)];
+        size_t behind = column + (size_t)t->tensors[gcpi_edge(t, op, k)].shape.d[3] * sizeof(gcp_real);
+        if (column < end && behind > begin &&
+            (z->root != x->root || begin + z->offset != column || copied >> k & 1))
+            return 0;
+        column = behind;
+    }
+    *at = begin;
+    return 1;
+}
+
 /* Whether y must outlive the step, but as a view of x would see what the update makes of a parameter. */
 static int gcpi_view_changes(const gcpi_problem *p, int y, int x)
 {
@@ -80,12 +122,13 @@ static int gcpi_forward_views(gcpi_problem *p, const gcpi_op *op)       /* 1: no
         return 1;
     }
     if (facts.view != GCPI_VIEW_JOINED) return 0;
-    size_t offset = 0;
     for (int i = 0; i < op->inputs; i++) {
+        size_t at;
         x = gcpi_edge(t, op, i);
-        if (!(copied >> i & 1) && gcpi_can_join(p, x, y)) gcpi_join(p, x, y, offset, p->items[y].pitch);
-        else whole = 0;
-        offset += (size_t)t->tensors[x].shape.d[3] * sizeof(gcp_real);
+        if (copied >> i & 1) { whole = 0; continue; }
+        if (gcpi_can_join(p, x, y)) gcpi_join(p, x, y, gcpi_joined_at(t, op, i), p->items[y].pitch);
+        else if (gcpi_can_join_with(p, op, i, &at)) gcpi_join(p, p->items[x].root, y, at, p->items[y].pitch);
+        whole &= gcpi_in_place_in(p, op, i);
     }
     return whole;
 }
@@ -109,15 +152,6 @@ static int gcpi_regions_meet(const gcpi_problem *p, int x, int y)
     const gcpi_item *a = &p->items[x], *b = &p->items[y];
     size_t wa = (size_t)a->row * sizeof(gcp_real), wb = (size_t)b->row * sizeof(gcp_real);
     return a->pitch != b->pitch || (a->offset < b->offset + wb && b->offset < a->offset + wa);
-}
-
-/* Where input i begins in the rows of a concat, in bytes. */
-static size_t gcpi_joined_at(const gcp_tape *t, const gcpi_op *op, int i)
-{
-    size_t at = 0;
-    if (gcpi_facts_of(op).view != GCPI_VIEW_JOINED) return 0;
-    for (int k = 0; k < i; k++) at += (size_t)t->tensors[gcpi_edge(t, op, k)].shape.d[3] * sizeof(gcp_real);
-    return at;
 }
 
 static int gcpi_gradient_alias(gcpi_problem *p, int o, int i)
@@ -172,13 +206,6 @@ static void gcpi_task_in_place(const gcpi_problem *p, gcpi_task *task, const gcp
     }
     for (int side = 0; side < 2; side++)
         if (task->under[side] >= 0 && gcpi_operand_elsewhere(p, task, task->under[side])) task->under[side] = -1;
-}
-
-/* Whether input i of a concat lies where the concat needs it. */
-static int gcpi_in_place_in(const gcpi_problem *p, const gcpi_op *op, int i)
-{
-    const gcpi_item *x = &p->items[gcpi_edge(p->tape, op, i)], *y = &p->items[op->out];
-    return x->root == y->root && x->pitch == y->pitch && x->offset - y->offset == gcpi_joined_at(p->tape, op, i);
 }
 
 static size_t gcpi_bytes_alone(const gcpi_problem *p, int item)
