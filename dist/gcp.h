@@ -8362,8 +8362,9 @@ static void gcpi_values_make(const gcpi_problem *p, const gcpi_list *list, gcpi_
         if (p->items[l->values[v].item].pinned && current[l->values[v].item] == v) l->values[v].last = end;
 }
 
-/* Buffers. Values come by group, in order of their first instruction. Inputs are live from the start: views share their
-   buffers. Values of an item that shares its bytes with no other overlap, in two buffers, only at a move. */
+/* Buffers, as long as what they hold reaches. Values come by group, in order of their first instruction. Inputs are
+   live from the start: views share their buffers. Values of an item that shares its bytes with no other overlap, in two
+   buffers, only at a move. */
 static void gcpi_buffers_make(const gcpi_problem *p, gcpi_lives *l, const int *order)
 {
     for (int k = 0; k < l->value_count; k++) {
@@ -8371,11 +8372,12 @@ static void gcpi_buffers_make(const gcpi_problem *p, gcpi_lives *l, const int *o
         int root = p->items[v->item].root, open = l->buffer_count - 1;
         if (open < 0 || l->buffers[open].root != root || v->first > l->buffers[open].last || p->items[root].next < 0) {
             gcpi_buffer *b = &l->buffers[open = l->buffer_count++];
-            b->bytes = p->items[root].bytes; b->offset = 0;
+            b->bytes = 0; b->offset = 0;
             b->first = v->first; b->last = v->last; b->root = root; b->joined = -1; b->pinned = 0;
         }
         l->buffers[open].pinned |= p->items[v->item].pinned;
         v->buffer = open;
+        l->buffers[open].bytes = GCPI_MAX(l->buffers[open].bytes, p->items[v->item].offset + p->items[v->item].bytes);
         l->buffers[open].last = GCPI_MAX(l->buffers[open].last, v->last);
     }
 }
@@ -9655,6 +9657,7 @@ typedef struct gcpi_planner {
     /* no_exact: for tests; no_least: the least budget is not wanted where nothing fits; by_peak: an order's peak stands
        for its slab, see gcpi_plan_by_views; rough: what the first search finds is enough */
     int no_exact, no_least, by_peak, rough;
+    double patience;                  /* of the search: how many times the visits of its effort */
     double known;                     /* seconds of a plan for another choice of views: find a faster one. 0: none */
 } gcpi_planner;
 
@@ -11857,8 +11860,8 @@ static void gcpi_budget_far(gcpi_planner *q, gcpi_search *s, double visits, doub
 static double gcpi_budget_visits(const gcpi_planner *q)              /* larger problems get more */
 {
     const gcpi_effort *e = &gcpi_efforts[q->opts->effort];
-    return GCPI_MIN(e->visits * GCPI_MIN(e->growth, GCPI_MAX(1, sqrt(q->p->task_count / 800.0))),
-                    150000.0 * q->p->forward);
+    double growth = GCPI_MIN(e->growth, GCPI_MAX(1, sqrt(q->p->task_count / 800.0)));
+    return q->patience * GCPI_MIN(e->visits * growth, 150000.0 * q->p->forward);
 }
 
 static void gcpi_budget_search(gcpi_planner *q, int from, int to)
@@ -12622,13 +12625,16 @@ static int gcpi_budget_far_off(const gcpi_planner *q, double share)
            q->kept.order.seconds > q->bound + share * q->m.seconds;
 }
 
-/* As long as it helps, and the plan is far from the bound, the search goes on; very far, all of it once more. */
+/* As long as it helps, and the plan is far from the bound, the search goes on; where it still is, and no other choice of
+   views is known to be faster, all of it once more, with more visits. */
 static void gcpi_budget_more(gcpi_planner *q)
 {
     for (int again = 0; again < 2; again++) {
         double before = HUGE_VAL;
-        if (again && gcpi_budget_far_off(q, 0.15)) gcpi_budget_search(q, 0, GCPI_ROUNDS);
-        else if (again) return;
+        if (again && (!gcpi_budget_far_off(q, 0.04) || (q->known > 0 && q->kept.order.seconds > q->known))) return;
+        q->patience = again ? 4 : 1;
+        if (again) gcpi_budget_search(q, 0, GCPI_ROUNDS);
+        q->patience = 1;
         while (gcpi_budget_far_off(q, 0.02) && q->kept.order.seconds < before - 0.003 * q->m.seconds) {
             before = q->kept.order.seconds;
             gcpi_budget_search(q, GCPI_ROUNDS, GCPI_ROUNDS + 1);
@@ -12706,6 +12712,7 @@ static int gcpi_planner_make(gcpi_planner *q)
     q->list.capacity = capacity;
     q->list.at = GCPI_SCRATCH(q->a, gcpi_instruction, capacity);
     q->front = gcpi_round(p->numbers, p->target.align);
+    q->patience = 1;
     q->layout = GCPI_LAYOUT_WORK; q->kept.fit = gcpi_fit_free();
     int ok = q->list.at && gcpi_model_make(&q->m, p, q->a) && (!q->opts->far || gcpi_far_make(q, (int)capacity));
     gcpi_order *const orders[] = { &q->trial, &q->best, &q->kept.order, &q->loose.order };

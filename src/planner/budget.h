@@ -203,8 +203,8 @@ static void gcpi_budget_far(gcpi_planner *q, gcpi_search *s, double visits, doub
 static double gcpi_budget_visits(const gcpi_planner *q)              /* larger problems get more */
 {
     const gcpi_effort *e = &gcpi_efforts[q->opts->effort];
-    return GCPI_MIN(e->visits * GCPI_MIN(e->growth, GCPI_MAX(1, sqrt(q->p->task_count / 800.0))),
-                    150000.0 * q->p->forward);
+    double growth = GCPI_MIN(e->growth, GCPI_MAX(1, sqrt(q->p->task_count / 800.0)));
+    return q->patience * GCPI_MIN(e->visits * growth, 150000.0 * q->p->forward);
 }
 
 static void gcpi_budget_search(gcpi_planner *q, int from, int to)

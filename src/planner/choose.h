@@ -27,13 +27,16 @@ static int gcpi_budget_far_off(const gcpi_planner *q, double share)
            q->kept.order.seconds > q->bound + share * q->m.seconds;
 }
 
-/* As long as it helps, and the plan is far from the bound, the search goes on; very far, all of it once more. */
+/* As long as it helps, and the plan is far from the bound, the search goes on; where it still is, and no other choice of
+   views is known to be faster, all of it once more, with more visits. */
 static void gcpi_budget_more(gcpi_planner *q)
 {
     for (int again = 0; again < 2; again++) {
         double before = HUGE_VAL;
-        if (again && gcpi_budget_far_off(q, 0.15)) gcpi_budget_search(q, 0, GCPI_ROUNDS);
-        else if (again) return;
+        if (again && (!gcpi_budget_far_off(q, 0.04) || (q->known > 0 && q->kept.order.seconds > q->known))) return;
+        q->patience = again ? 4 : 1;
+        if (again) gcpi_budget_search(q, 0, GCPI_ROUNDS);
+        q->patience = 1;
         while (gcpi_budget_far_off(q, 0.02) && q->kept.order.seconds < before - 0.003 * q->m.seconds) {
             before = q->kept.order.seconds;
             gcpi_budget_search(q, GCPI_ROUNDS, GCPI_ROUNDS + 1);
@@ -111,6 +114,7 @@ static int gcpi_planner_make(gcpi_planner *q)
     q->list.capacity = capacity;
     q->list.at = GCPI_SCRATCH(q->a, gcpi_instruction, capacity);
     q->front = gcpi_round(p->numbers, p->target.align);
+    q->patience = 1;
     q->layout = GCPI_LAYOUT_WORK; q->kept.fit = gcpi_fit_free();
     int ok = q->list.at && gcpi_model_make(&q->m, p, q->a) && (!q->opts->far || gcpi_far_make(q, (int)capacity));
     gcpi_order *const orders[] = { &q->trial, &q->best, &q->kept.order, &q->loose.order };

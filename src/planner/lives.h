@@ -62,8 +62,9 @@ static void gcpi_values_make(const gcpi_problem *p, const gcpi_list *list, gcpi_
         if (p->items[l->values[v].item].pinned && current[l->values[v].item] == v) l->values[v].last = end;
 }
 
-/* Buffers. Values come by group, in order of their first instruction. Inputs are live from the start: views share their
-   buffers. Values of an item that shares its bytes with no other overlap, in two buffers, only at a move. */
+/* Buffers, as long as what they hold reaches. Values come by group, in order of their first instruction. Inputs are
+   live from the start: views share their buffers. Values of an item that shares its bytes with no other overlap, in two
+   buffers, only at a move. */
 static void gcpi_buffers_make(const gcpi_problem *p, gcpi_lives *l, const int *order)
 {
     for (int k = 0; k < l->value_count; k++) {
@@ -71,11 +72,12 @@ static void gcpi_buffers_make(const gcpi_problem *p, gcpi_lives *l, const int *o
         int root = p->items[v->item].root, open = l->buffer_count - 1;
         if (open < 0 || l->buffers[open].root != root || v->first > l->buffers[open].last || p->items[root].next < 0) {
             gcpi_buffer *b = &l->buffers[open = l->buffer_count++];
-            b->bytes = p->items[root].bytes; b->offset = 0;
+            b->bytes = 0; b->offset = 0;
             b->first = v->first; b->last = v->last; b->root = root; b->joined = -1; b->pinned = 0;
         }
         l->buffers[open].pinned |= p->items[v->item].pinned;
         v->buffer = open;
+        l->buffers[open].bytes = GCPI_MAX(l->buffers[open].bytes, p->items[v->item].offset + p->items[v->item].bytes);
         l->buffers[open].last = GCPI_MAX(l->buffers[open].last, v->last);
     }
 }

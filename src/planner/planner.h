@@ -49,6 +49,7 @@ typedef struct gcpi_planner {
     /* no_exact: for tests; no_least: the least budget is not wanted where nothing fits; by_peak: an order's peak stands
        for its slab, see gcpi_plan_by_views; rough: what the first search finds is enough */
     int no_exact, no_least, by_peak, rough;
+    double patience;                  /* of the search: how many times the visits of its effort */
     double known;                     /* seconds of a plan for another choice of views: find a faster one. 0: none */
 } gcpi_planner;
 
