@@ -815,8 +815,8 @@ GCP_API void gcp_costs_print(const gcp_plan *plan, gcp_writer out);
    B backward, U update, H and W a gradient's hooks; O copy to far memory, P copy back, A wait until O's copy has
    arrived; M move to another place in the slab ("M gradient of x" for x's gradient). First, "U as soon as gradients are
    finished" where updates are fused, and a line for each concat or slice that copies what it need not: "C NAME 0 2"
-   copies inputs 0 and 2, "C gradient of NAME 0" in backward. With .budget = plan.bytes beside .list the layout is the
-   plan's again. plan: one line per instruction, with the live bytes.
+   copies inputs 0 and 2, "C gradient of NAME 0" in backward. With .budget = plan.bytes beside .list it takes no more
+   bytes than the plan (rarely a few less: layouts are searched). plan: one line per instruction, with the live bytes.
    layers: shape, parameters, activation bytes, kept or recomputed. why: what the peak is made of and, where there is
    something, what would lower it; of a plan that was not made, the tape's error. svg: memory over time and address. */
 GCP_API gcp_writer gcp_file(void *stdio_file);

@@ -3,8 +3,8 @@
      layered.csv  random layered graphs (layered.h): plans for shares of their peak, refusals; means over --seeds
      dense.csv    dense blocks written as lists of features, and as growing concats: the least bytes, and half way
                   from there to keep-all
-     sweep.csv    --budgets budgets from the least to keep-all, a plan each: the biggest step in time, how far fewer bytes
-                  were faster, how far the plans are above the bound
+     sweep.csv    --budgets budgets from the least to keep-all, a plan each: the biggest step in time, how far fewer
+                  bytes were faster, how far the plans are above the bound
      times.csv    seconds of refusals, of plans with far memory, of deep nests
    Times of steps are ratios to keep-all by the cost model of a scalar target with one thread, so only what is measured
    (ms) depends on the machine; that is CPU time of one core.
@@ -167,7 +167,8 @@ static gcp_tensor dense(int layers, int growing)
 static void dense_rows(void)
 {
     static const int layers[] = { 12, 20, 40 };
-    FILE *out = table("dense.csv", "form,layers,keep_all_bytes,least_bytes,time_at_least,ms,time_half_way,bound_half_way,ms");
+    FILE *out = table("dense.csv", "form,layers,keep_all_bytes,least_bytes,time_at_least,least_ms,"
+                                   "time_half_way,bound_half_way,ms");
     for (int growing = 0; growing < 2; growing++)
         for (int i = 0; i < 3; i++) {
             double ms[2];
@@ -223,7 +224,8 @@ static char *text_of(const char *path)
 static void sweep_rows(void)
 {
     FILE *out = table("sweep.csv",
-                      "network,budgets,missing,most_time,biggest_step,step_at,fewer_bytes_faster,above_bound_lowest_quarter,ms");
+                      "network,budgets,missing,most_time,biggest_step,step_at,fewer_bytes_faster,"
+                      "above_bound_lowest_quarter,ms");
     for (int i = 0; i < graph_count; i++) {
         const char *base = strrchr(graphs[i], '/');
         char *text = text_of(graphs[i]);

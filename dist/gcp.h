@@ -818,8 +818,8 @@ GCP_API void gcp_costs_print(const gcp_plan *plan, gcp_writer out);
    B backward, U update, H and W a gradient's hooks; O copy to far memory, P copy back, A wait until O's copy has
    arrived; M move to another place in the slab ("M gradient of x" for x's gradient). First, "U as soon as gradients are
    finished" where updates are fused, and a line for each concat or slice that copies what it need not: "C NAME 0 2"
-   copies inputs 0 and 2, "C gradient of NAME 0" in backward. With .budget = plan.bytes beside .list the layout is the
-   plan's again. plan: one line per instruction, with the live bytes.
+   copies inputs 0 and 2, "C gradient of NAME 0" in backward. With .budget = plan.bytes beside .list it takes no more
+   bytes than the plan (rarely a few less: layouts are searched). plan: one line per instruction, with the live bytes.
    layers: shape, parameters, activation bytes, kept or recomputed. why: what the peak is made of and, where there is
    something, what would lower it; of a plan that was not made, the tape's error. svg: memory over time and address. */
 GCP_API gcp_writer gcp_file(void *stdio_file);
@@ -12021,9 +12021,9 @@ static void gcpi_budget_find(gcpi_planner *q)
 /* ==== src/planner/relaxed.h ==== */
 
 /* A bound for all choices of views at once (views.h): mixtures too. The relaxed problem has the same tasks, but concats
-   and reshapes are gone: whoever reads one reads its parts, the values whose bytes it shows. A concat keeps only what
-   can lie nowhere else (inputs of the step, weights). Slices cost their bytes while they are kept, and nothing while a
-   task uses them; copies cost no time; a gradient that may share another's bytes does.
+   and reshapes are gone: whoever reads one reads its parts, the values whose bytes it shows. A concat keeps only its
+   own copies of what can lie in none (inputs of the step, weights). Slices cost their bytes while they are kept, and
+   nothing while a task uses them; copies cost no time; a gradient that may share another's bytes does.
 
    No choice takes less. Where a concat is resident, as a view or a copy, the relaxed problem may keep its parts
    instead, which take no more bytes, and has the concat with them. Where a slice is resident in what it was cut from,
@@ -12052,6 +12052,13 @@ static int gcpi_relaxed_joins(const gcpi_relaxed *r, int x)
            r->first[x] < r->first[x + 1];
 }
 
+/* Whether each concat that reads it has a copy of its own, in any choice. A slice of an input of the step may be copied
+   once, then lie in one concat within another. */
+static int gcpi_relaxed_copied(const gcpi_relaxed *r, int x)
+{
+    return r->from->items[x].kind != GCPI_FORWARD_ITEM || r->from->items[x].dense & 1;
+}
+
 static void gcpi_relaxed_part(gcpi_relaxed *r, int part)
 {
     if (r->seen[part] != r->mark) r->parts[r->first[r->p.tensors]++] = part;
@@ -12074,7 +12081,7 @@ static void gcpi_relaxed_output(gcpi_relaxed *r, const gcpi_op *op)
         for (int i = 0; i < op->inputs; i++) {
             int input = gcpi_edge(t, op, i);
             if (gcpi_relaxed_joins(r, input)) gcpi_relaxed_parts_of(r, input);
-            else rest += gcpi_bytes_alone(r->from, input);
+            else if (gcpi_relaxed_copied(r, input)) rest += gcpi_bytes_alone(r->from, input);
         }
         r->p.items[y].bytes = rest;
         r->p.items[y].active &= rest > 0;
@@ -12283,20 +12290,16 @@ static int gcpi_relaxed_during(gcpi_relaxed *r, gcp_arena *a)
     return 1;
 }
 
-/* Seconds of the copies that no choice avoids: a slice lies in no concat that it is not copied to, and what cannot join
-   has a copy in each. */
-static double gcpi_relaxed_copies(gcpi_relaxed *r)
+/* Seconds of the copies that no choice avoids. */
+static double gcpi_relaxed_copies(const gcpi_relaxed *r)
 {
     const gcpi_problem *p = r->from;
     double bytes = 0;
-    if (p->costed) return 0;
-    r->mark++;
-    for (int k = 0; k < p->forward; k++) {
+    for (int k = 0; k < p->forward && !p->costed; k++) {
         const gcpi_op *op = &p->tape->ops[p->tasks[k].op];
         for (int i = 0; p->tasks[k].ops == 1 && gcpi_relaxed_view(op) == GCPI_VIEW_JOINED && i < op->inputs; i++) {
-            int x = gcpi_edge(p->tape, op, i), joins = gcpi_relaxed_joins(r, x);
-            if (!joins || (r->slice[x] && r->seen[x] != r->mark)) bytes += 2 * (double)gcpi_bytes_alone(p, x);
-            r->seen[x] = r->mark;
+            int x = gcpi_edge(p->tape, op, i);
+            if (gcpi_relaxed_copied(r, x)) bytes += 2 * (double)gcpi_bytes_alone(p, x);
         }
     }
     return bytes / p->target.bytes_per_second;
@@ -12625,13 +12628,20 @@ static int gcpi_budget_far_off(const gcpi_planner *q, double share)
            q->kept.order.seconds > q->bound + share * q->m.seconds;
 }
 
-/* As long as it helps, and the plan is far from the bound, the search goes on; where it still is, and no other choice of
-   views is known to be faster, all of it once more, with more visits. */
+/* Whether all of the search runs once more: the plan is still far off, more effort than little was asked for, and no
+   other choice of views is known to be faster. */
+static int gcpi_budget_again(const gcpi_planner *q)
+{
+    return q->opts->effort != GCP_EFFORT_QUICK && gcpi_budget_far_off(q, 0.04) &&
+           !(q->known > 0 && q->kept.order.seconds > q->known);
+}
+
+/* As long as it helps, and the plan is far from the bound, the search goes on; then all of it, with more visits. */
 static void gcpi_budget_more(gcpi_planner *q)
 {
     for (int again = 0; again < 2; again++) {
         double before = HUGE_VAL;
-        if (again && (!gcpi_budget_far_off(q, 0.04) || (q->known > 0 && q->kept.order.seconds > q->known))) return;
+        if (again && !gcpi_budget_again(q)) return;
         q->patience = again ? 4 : 1;
         if (again) gcpi_budget_search(q, 0, GCPI_ROUNDS);
         q->patience = 1;
@@ -12642,13 +12652,19 @@ static void gcpi_budget_more(gcpi_planner *q)
     }
 }
 
+/* The first search is enough: more is not wanted, or another choice of views is known to be much faster. */
+static int gcpi_budget_enough(const gcpi_planner *q)
+{
+    return q->rough || (q->known > 0 && gcpi_has(&q->kept) && q->kept.order.seconds > q->known + 0.03 * q->m.seconds);
+}
+
 static void gcpi_policy_budget(gcpi_planner *q)
 {
     if (!q->p->training) { gcpi_budget_inference(q); return; }
     gcpi_portion whole = gcpi_watch_part(q, 0, 0.4);
     gcpi_budget_find(q);
     q->watch->portion = whole;
-    if (!q->rough) {
+    if (!gcpi_budget_enough(q)) {
         double found = q->kept.order.seconds;
         gcpi_watch_part(q, 0.4, 0.7);
         if (gcpi_has(&q->kept) ? gcpi_least_wanted(q) : !q->no_least) gcpi_budget_way_down(q);
@@ -13471,9 +13487,10 @@ static void gcpi_trials_flip(gcpi_trials *r)
     const gcp_effort effort = in->opts.effort;
     gcpi_flip flips[MOST];
     if (!gcpi_flips_wanted(r, &r->best)) return;
-    static const int share[] = { 4, 1, 16 };                  /* per effort */
+    static const int share[] = { 4, 1, 16 }, some[] = { 8, 0, 32 };      /* per effort */
     int count = gcpi_flips_list(&in->p, flips, MOST), small = in->p.forward <= 16;
-    const int tries = share[effort] * (small ? 20 : 2 + 120 / (in->p.forward + 10));
+    const int tries = share[effort] * (small ? 20 : 120 / (in->p.forward + 10)) + some[effort];
+    if (!tries) return;
     in->opts.effort = GCP_EFFORT_QUICK; in->rough = 1;
     int better = gcpi_flips_quick(r, flips, count, tries);
     in->opts.effort = effort; in->rough = 0;
@@ -14085,12 +14102,12 @@ static size_t gcpi_arena_of(const gcp_tape *t, const gcp_plan_opts *o, const gcp
 {
     size_t problem = n->items * (sizeof(gcpi_item) + 1) + n->tasks * sizeof(gcpi_task) +
                      n->operands * (sizeof(gcpi_operand) + sizeof(int)) + n->items * sizeof(int) +
-                     n->forward * (sizeof(gcpi_copied) + sizeof(int));
+                     n->forward * (4 * sizeof(gcpi_copied) + sizeof(int));
     size_t lives =
         (n->listed + n->items) * (sizeof(gcpi_value) + sizeof(gcpi_buffer) + 2 * sizeof(gcpi_spot) + 5 * sizeof(int) +
                                   2 * sizeof(size_t) + sizeof(gcpi_placed) + sizeof(gcpi_plan_buffer) +
                                   sizeof(gcpi_rectangle));
-    size_t lists = n->list * (4 * sizeof(gcpi_instruction) + 6 * sizeof(size_t) + 9 * sizeof(int) + sizeof(double));
+    size_t lists = n->list * (5 * sizeof(gcpi_instruction) + 6 * sizeof(size_t) + 9 * sizeof(int) + sizeof(double));
     size_t choice = 2 * (n->items + (n->forward + 4) * 5 * sizeof(int) + 2 * (size_t)t->segment_count * sizeof(int));
     size_t model = n->items * (6 * sizeof(int) + sizeof(size_t) + 2) +
                    n->tasks * (6 * sizeof(int) + 3 * sizeof(size_t) + 2) + 2 * n->operands * sizeof(int);
@@ -15912,13 +15929,14 @@ static void gcpi_list_opening(const gcpi_plan *in, gcp_writer w)
     if (in->opts.fuse_update) gcpi_say(w, "U " GCPI_LIST_FUSED "\n");
     for (int f = 0; f < p->forward && !p->names; f++) {
         const gcpi_copied *c = &p->copied[p->tasks[f].op];
-        int view = gcpi_facts_of(&p->tape->ops[p->tasks[f].op]).view;
-        int inputs = p->tape->ops[p->tasks[f].op].inputs;
+        const gcpi_op *op = &p->tape->ops[p->tasks[f].op];
+        const int view = gcpi_facts_of(op).view;
         for (int back = 0; back < 2; back++) {
-            uint64_t bits = back ? c->gradients : c->values;
-            if (!bits || !(view == GCPI_VIEW_JOINED || (view == GCPI_VIEW_PART && !back))) continue;
+            if (view != GCPI_VIEW_JOINED && (view != GCPI_VIEW_PART || back)) continue;
+            uint64_t bits = (back ? c->gradients : c->values) & UINT64_MAX >> (64 - op->inputs);
+            if (!bits) continue;
             gcpi_say(w, "C %s%s", back ? "gradient of " : "", gcpi_task_name(p, &p->tasks[f], name, sizeof name));
-            for (int i = 0; i < inputs; i++) if (bits >> i & 1) gcpi_say(w, " %d", i);
+            for (int i = 0; i < op->inputs; i++) if (bits >> i & 1) gcpi_say(w, " %d", i);
             gcpi_say(w, "\n");
         }
     }

@@ -149,11 +149,34 @@ static int is_mixed(const gcp_plan *plan)
     return copies > 0 && copies < count;
 }
 
+static size_t written;
+static void write_text(void *context, const char *s, size_t n)
+{
+    (void)context;
+    if (written + n >= sizeof text) return;
+    memcpy(text + written, s, n);
+    text[written += n] = 0;
+}
+
+/* The plan's list, its C lines too, is read back, and is the same list. */
+static void listed(gcp_tensor loss, gcp_plan *plan)
+{
+    written = 0;
+    gcp_list_print(plan, (gcp_writer) { write_text, NULL });
+    gcp_plan again = gcp_plan_make(loss, .list = text, .budget = plan->bytes);
+    if (!again.in) fprintf(stderr, "%s\n", gcp_error(loss.tape));
+    CHECK(again.in && again.bytes <= plan->bytes && again.instructions == plan->instructions);
+    CHECK_NEAR(again.seconds, plan->seconds, 1e-12 * plan->seconds);
+    gcp_error_clear(loss.tape);
+    gcp_plan_free(&again);
+}
+
 static void against_all(gcp_tensor loss, size_t budget, score *s)
 {
     gcp_plan plan = gcp_plan_make(loss, .policy = GCP_POLICY_BUDGET, .budget = budget);
     CHECK(plan.in && plan.bytes <= budget && plan.bound_seconds <= plan.seconds * (1 + 1e-9));
     if (!plan.in) return;
+    listed(loss, &plan);
     int mixed = is_mixed(&plan);
     fastest best;
     if (!search_choices(&plan, budget, &best)) return;
@@ -187,15 +210,6 @@ static void every_choice(unsigned networks)
 
 /* ---- graphs ---- */
 
-static size_t written;
-static void write_text(void *context, const char *s, size_t n)
-{
-    (void)context;
-    if (written + n >= sizeof text) return;
-    memcpy(text + written, s, n);
-    text[written += n] = 0;
-}
-
 /* A concat of a weight and a value as text: the weight takes its columns there, too. The plan is the same. */
 static void weight_in_concat(void)
 {
@@ -217,6 +231,21 @@ static void weight_in_concat(void)
     }
 }
 
+/* A slice of all of a concat lies in the next concat with it: nothing is copied, and the bound knows. */
+static void slice_of_joined(void)
+{
+    arena = gcp_arena_from(memory, sizeof memory);
+    gcp_tape *tape = gcp_tape_make(&arena, .ops = 32);
+    gcp_tensor x = gcp_input(tape, "x", GCP_SHAPE(2, 4, 4, 4)), a = gcp_conv2d(x, .out = 4, .k = 1), b = gcp_relu(a),
+               inner = gcp_concat(GCP_TENSORS(a, b)), all = gcp_slice(inner, .count = 8),
+               outer = gcp_concat(GCP_TENSORS(gcp_conv2d(x, .out = 4, .k = 1), all)), loss = gcp_mean(gcp_mul(outer, outer));
+    gcp_plan keep = gcp_plan_make(loss, .policy = GCP_POLICY_KEEP_ALL),
+             plan = gcp_plan_make(loss, .policy = GCP_POLICY_BUDGET, .budget = keep.bytes);
+    CHECK(keep.in && plan.in && plan.bound_seconds <= plan.seconds);
+    CHECK_NEAR(plan.seconds, keep.seconds, 1e-12 * keep.seconds);
+    for (int k = 0; k < keep.in->p.forward; k++) CHECK(!keep.in->p.tasks[k].concat || keep.in->p.tasks[k].free);
+}
+
 static void refused(const char *graph, const char *message)
 {
     arena = gcp_arena_from(memory, sizeof memory);
@@ -236,6 +265,7 @@ int main(int argc, char **argv)
 {
     every_choice(argc > 1 ? (unsigned)atoi(argv[1]) : SMALL);
     weight_in_concat();
+    slice_of_joined();
     bad_states();
     return check_done();
 }

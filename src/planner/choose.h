@@ -27,13 +27,20 @@ static int gcpi_budget_far_off(const gcpi_planner *q, double share)
            q->kept.order.seconds > q->bound + share * q->m.seconds;
 }
 
-/* As long as it helps, and the plan is far from the bound, the search goes on; where it still is, and no other choice of
-   views is known to be faster, all of it once more, with more visits. */
+/* Whether all of the search runs once more: the plan is still far off, more effort than little was asked for, and no
+   other choice of views is known to be faster. */
+static int gcpi_budget_again(const gcpi_planner *q)
+{
+    return q->opts->effort != GCP_EFFORT_QUICK && gcpi_budget_far_off(q, 0.04) &&
+           !(q->known > 0 && q->kept.order.seconds > q->known);
+}
+
+/* As long as it helps, and the plan is far from the bound, the search goes on; then all of it, with more visits. */
 static void gcpi_budget_more(gcpi_planner *q)
 {
     for (int again = 0; again < 2; again++) {
         double before = HUGE_VAL;
-        if (again && (!gcpi_budget_far_off(q, 0.04) || (q->known > 0 && q->kept.order.seconds > q->known))) return;
+        if (again && !gcpi_budget_again(q)) return;
         q->patience = again ? 4 : 1;
         if (again) gcpi_budget_search(q, 0, GCPI_ROUNDS);
         q->patience = 1;
@@ -44,13 +51,19 @@ static void gcpi_budget_more(gcpi_planner *q)
     }
 }
 
+/* The first search is enough: more is not wanted, or another choice of views is known to be much faster. */
+static int gcpi_budget_enough(const gcpi_planner *q)
+{
+    return q->rough || (q->known > 0 && gcpi_has(&q->kept) && q->kept.order.seconds > q->known + 0.03 * q->m.seconds);
+}
+
 static void gcpi_policy_budget(gcpi_planner *q)
 {
     if (!q->p->training) { gcpi_budget_inference(q); return; }
     gcpi_portion whole = gcpi_watch_part(q, 0, 0.4);
     gcpi_budget_find(q);
     q->watch->portion = whole;
-    if (!q->rough) {
+    if (!gcpi_budget_enough(q)) {
         double found = q->kept.order.seconds;
         gcpi_watch_part(q, 0.4, 0.7);
         if (gcpi_has(&q->kept) ? gcpi_least_wanted(q) : !q->no_least) gcpi_budget_way_down(q);

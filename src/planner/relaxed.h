@@ -1,7 +1,7 @@
 /* A bound for all choices of views at once (views.h): mixtures too. The relaxed problem has the same tasks, but concats
-   and reshapes are gone: whoever reads one reads its parts, the values whose bytes it shows. A concat keeps only what
-   can lie nowhere else (inputs of the step, weights). Slices cost their bytes while they are kept, and nothing while a
-   task uses them; copies cost no time; a gradient that may share another's bytes does.
+   and reshapes are gone: whoever reads one reads its parts, the values whose bytes it shows. A concat keeps only its
+   own copies of what can lie in none (inputs of the step, weights). Slices cost their bytes while they are kept, and
+   nothing while a task uses them; copies cost no time; a gradient that may share another's bytes does.
 
    No choice takes less. Where a concat is resident, as a view or a copy, the relaxed problem may keep its parts
    instead, which take no more bytes, and has the concat with them. Where a slice is resident in what it was cut from,
@@ -30,6 +30,13 @@ static int gcpi_relaxed_joins(const gcpi_relaxed *r, int x)
            r->first[x] < r->first[x + 1];
 }
 
+/* Whether each concat that reads it has a copy of its own, in any choice. A slice of an input of the step may be copied
+   once, then lie in one concat within another. */
+static int gcpi_relaxed_copied(const gcpi_relaxed *r, int x)
+{
+    return r->from->items[x].kind != GCPI_FORWARD_ITEM || r->from->items[x].dense & 1;
+}
+
 static void gcpi_relaxed_part(gcpi_relaxed *r, int part)
 {
     if (r->seen[part] != r->mark) r->parts[r->first[r->p.tensors]++] = part;
@@ -52,7 +59,7 @@ static void gcpi_relaxed_output(gcpi_relaxed *r, const gcpi_op *op)
         for (int i = 0; i < op->inputs; i++) {
             int input = gcpi_edge(t, op, i);
             if (gcpi_relaxed_joins(r, input)) gcpi_relaxed_parts_of(r, input);
-            else rest += gcpi_bytes_alone(r->from, input);
+            else if (gcpi_relaxed_copied(r, input)) rest += gcpi_bytes_alone(r->from, input);
         }
         r->p.items[y].bytes = rest;
         r->p.items[y].active &= rest > 0;
@@ -261,20 +268,16 @@ static int gcpi_relaxed_during(gcpi_relaxed *r, gcp_arena *a)
     return 1;
 }
 
-/* Seconds of the copies that no choice avoids: a slice lies in no concat that it is not copied to, and what cannot join
-   has a copy in each. */
-static double gcpi_relaxed_copies(gcpi_relaxed *r)
+/* Seconds of the copies that no choice avoids. */
+static double gcpi_relaxed_copies(const gcpi_relaxed *r)
 {
     const gcpi_problem *p = r->from;
     double bytes = 0;
-    if (p->costed) return 0;
-    r->mark++;
-    for (int k = 0; k < p->forward; k++) {
+    for (int k = 0; k < p->forward && !p->costed; k++) {
         const gcpi_op *op = &p->tape->ops[p->tasks[k].op];
         for (int i = 0; p->tasks[k].ops == 1 && gcpi_relaxed_view(op) == GCPI_VIEW_JOINED && i < op->inputs; i++) {
-            int x = gcpi_edge(p->tape, op, i), joins = gcpi_relaxed_joins(r, x);
-            if (!joins || (r->slice[x] && r->seen[x] != r->mark)) bytes += 2 * (double)gcpi_bytes_alone(p, x);
-            r->seen[x] = r->mark;
+            int x = gcpi_edge(p->tape, op, i);
+            if (gcpi_relaxed_copied(r, x)) bytes += 2 * (double)gcpi_bytes_alone(p, x);
         }
     }
     return bytes / p->target.bytes_per_second;

@@ -13,13 +13,14 @@ static void gcpi_list_opening(const gcpi_plan *in, gcp_writer w)
     if (in->opts.fuse_update) gcpi_say(w, "U " GCPI_LIST_FUSED "\n");
     for (int f = 0; f < p->forward && !p->names; f++) {
         const gcpi_copied *c = &p->copied[p->tasks[f].op];
-        int view = gcpi_facts_of(&p->tape->ops[p->tasks[f].op]).view;
-        int inputs = p->tape->ops[p->tasks[f].op].inputs;
+        const gcpi_op *op = &p->tape->ops[p->tasks[f].op];
+        const int view = gcpi_facts_of(op).view;
         for (int back = 0; back < 2; back++) {
-            uint64_t bits = back ? c->gradients : c->values;
-            if (!bits || !(view == GCPI_VIEW_JOINED || (view == GCPI_VIEW_PART && !back))) continue;
+            if (view != GCPI_VIEW_JOINED && (view != GCPI_VIEW_PART || back)) continue;
+            uint64_t bits = (back ? c->gradients : c->values) & UINT64_MAX >> (64 - op->inputs);
+            if (!bits) continue;
             gcpi_say(w, "C %s%s", back ? "gradient of " : "", gcpi_task_name(p, &p->tasks[f], name, sizeof name));
-            for (int i = 0; i < inputs; i++) if (bits >> i & 1) gcpi_say(w, " %d", i);
+            for (int i = 0; i < op->inputs; i++) if (bits >> i & 1) gcpi_say(w, " %d", i);
             gcpi_say(w, "\n");
         }
     }

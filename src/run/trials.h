@@ -234,9 +234,10 @@ static void gcpi_trials_flip(gcpi_trials *r)
     const gcp_effort effort = in->opts.effort;
     gcpi_flip flips[MOST];
     if (!gcpi_flips_wanted(r, &r->best)) return;
-    static const int share[] = { 4, 1, 16 };                  /* per effort */
+    static const int share[] = { 4, 1, 16 }, some[] = { 8, 0, 32 };      /* per effort */
     int count = gcpi_flips_list(&in->p, flips, MOST), small = in->p.forward <= 16;
-    const int tries = share[effort] * (small ? 20 : 2 + 120 / (in->p.forward + 10));
+    const int tries = share[effort] * (small ? 20 : 120 / (in->p.forward + 10)) + some[effort];
+    if (!tries) return;
     in->opts.effort = GCP_EFFORT_QUICK; in->rough = 1;
     int better = gcpi_flips_quick(r, flips, count, tries);
     in->opts.effort = effort; in->rough = 0;
