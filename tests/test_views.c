@@ -238,7 +238,8 @@ static void slice_of_joined(void)
     gcp_tape *tape = gcp_tape_make(&arena, .ops = 32);
     gcp_tensor x = gcp_input(tape, "x", GCP_SHAPE(2, 4, 4, 4)), a = gcp_conv2d(x, .out = 4, .k = 1), b = gcp_relu(a),
                inner = gcp_concat(GCP_TENSORS(a, b)), all = gcp_slice(inner, .count = 8),
-               outer = gcp_concat(GCP_TENSORS(gcp_conv2d(x, .out = 4, .k = 1), all)), loss = gcp_mean(gcp_mul(outer, outer));
+               outer = gcp_concat(GCP_TENSORS(gcp_conv2d(x, .out = 4, .k = 1), all)),
+               loss = gcp_mean(gcp_mul(outer, outer));
     gcp_plan keep = gcp_plan_make(loss, .policy = GCP_POLICY_KEEP_ALL),
              plan = gcp_plan_make(loss, .policy = GCP_POLICY_BUDGET, .budget = keep.bytes);
     CHECK(keep.in && plan.in && plan.bound_seconds <= plan.seconds);
