@@ -217,7 +217,7 @@ static dense_run dense_steps(int depth, int batch, gcp_policy policy, size_t bud
 
 static void dense_bits(int depth, int batch)
 {
-    static const double shares[] = { 0, 0.5, 0.4, 0.25 };
+    static const double shares[] = { 0, 0.6, 0.5, 0.25 };
     dense_run kept = dense_steps(depth, batch, GCP_POLICY_KEEP_ALL, 0, (unsigned char *)gradient_kept);
     CHECK(kept.loss > 0 && kept.bytes == kept.measured);
     for (int i = 0; i < (depth < 100 ? 3 : 4); i++) {
