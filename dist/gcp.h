@@ -7365,13 +7365,18 @@ static void gcpi_views_place(gcpi_problem *p)
     }
 }
 
-/* Copies all values of concats and slices (copied & 1), all gradients of concats (copied & 2), or what must be. */
+/* All values of concats and slices (copied & 1), all gradients of concats (copied & 2) are copies. */
+static void gcpi_copied_set(gcpi_copied *c, int ops, int copied)
+{
+    for (int o = 0; o < ops; o++) {
+        c[o].values = copied & 1 ? UINT64_MAX : 0;
+        c[o].gradients = copied & 2 ? UINT64_MAX : 0;
+    }
+}
+
 static void gcpi_views_choose(gcpi_problem *p, int copied)
 {
-    for (int o = 0; o < p->tape->op_count; o++) {
-        p->copied[o].values = copied & 1 ? UINT64_MAX : 0;
-        p->copied[o].gradients = copied & 2 ? UINT64_MAX : 0;
-    }
+    gcpi_copied_set(p->copied, p->tape->op_count, copied);
     gcpi_views_place(p);
     for (int i = 0; i < p->item_count; i++) p->items[i].alone |= gcpi_alone(p, i);
 }
@@ -12040,11 +12045,6 @@ typedef struct gcpi_relaxed {
     size_t *discount;                 /* per task: bytes of its operands that may take none */
 } gcpi_relaxed;
 
-static int gcpi_relaxed_view(const gcpi_op *op)                   /* its view, or GCPI_VIEW_NONE */
-{
-    return op->row->flags & GCP_FLAG_VIEW ? gcpi_facts_of(op).view : GCPI_VIEW_NONE;
-}
-
 /* Whether an input of a concat may lie where the concat needs it, in some choice. */
 static int gcpi_relaxed_joins(const gcpi_relaxed *r, int x)
 {
@@ -12074,7 +12074,7 @@ static void gcpi_relaxed_parts_of(gcpi_relaxed *r, int x)
 static void gcpi_relaxed_output(gcpi_relaxed *r, const gcpi_op *op)
 {
     const gcp_tape *t = r->from->tape;
-    const int view = gcpi_relaxed_view(op), y = op->out, x = gcpi_edge(t, op, 0);
+    const int view = gcpi_facts_of(op).view, y = op->out, x = op->inputs ? gcpi_edge(t, op, 0) : 0;
     size_t rest = 0;
     r->mark++;
     if (view == GCPI_VIEW_JOINED) {
@@ -12102,7 +12102,7 @@ static int gcpi_relaxed_parts(gcpi_relaxed *r, gcp_arena *a)
         const gcpi_op *op = t->tensors[i].producer < 0 ? NULL : &t->ops[t->tensors[i].producer];
         most[i] = op != NULL;
         for (int k = 0; op && i == op->out && k < op->inputs; k++)
-            if (gcpi_relaxed_view(op) != GCPI_VIEW_NONE) most[i] += most[gcpi_edge(t, op, k)];
+            if (gcpi_facts_of(op).view != GCPI_VIEW_NONE) most[i] += most[gcpi_edge(t, op, k)];
         if ((all += most[i]) > GCPI_RELAXED_PARTS) return 0;
     }
     r->parts = GCPI_SCRATCH(a, int, all);
@@ -12139,11 +12139,11 @@ static void gcpi_relaxed_seconds(gcpi_relaxed *r, gcpi_task *task)
     if (task->kind != GCPI_TASK_FORWARD && task->kind != GCPI_TASK_BACKWARD) return;
     const gcpi_op *op = &r->from->tape->ops[task->op];
     if (task->kind == GCPI_TASK_FORWARD) {
-        if (task->ops == 1 && gcpi_relaxed_view(op) != GCPI_VIEW_NONE) task->seconds = 0;
+        if (task->ops == 1 && gcpi_facts_of(op).view != GCPI_VIEW_NONE) task->seconds = 0;
     } else if (op->row->flags & GCP_FLAG_GRAD_VIEW) {
         double copying = gcpi_view_traffic(&r->p, task, op) / r->p.target.bytes_per_second;
         if (r->from->costed) task->seconds = 0;
-        else if (gcpi_relaxed_view(op) == GCPI_VIEW_JOINED) task->seconds = GCPI_MIN(task->seconds, copying);
+        else if (gcpi_facts_of(op).view == GCPI_VIEW_JOINED) task->seconds = GCPI_MIN(task->seconds, copying);
     }
 }
 
@@ -12151,8 +12151,7 @@ static void gcpi_relaxed_task(gcpi_relaxed *r, int k)
 {
     const gcpi_task *from = &r->from->tasks[k];
     gcpi_task *task = &r->p.tasks[k];
-    const int back = from->kind == GCPI_TASK_BACKWARD, passes = back && r->from->tape->ops[from->op].row->flags &
-                                                                            GCP_FLAG_GRAD_VIEW;
+    int passes = from->kind == GCPI_TASK_BACKWARD && r->from->tape->ops[from->op].row->flags & GCP_FLAG_GRAD_VIEW;
     *task = *from;
     task->operands = r->p.operand_count; task->count = 0;
     task->over = task->under[0] = task->under[1] = -1;
@@ -12233,7 +12232,7 @@ static void gcpi_tree_links(const gcpi_problem *p, gcpi_tree *tree)
         if (task->kind != GCPI_TASK_BACKWARD) continue;
         const gcpi_op *op = &t->ops[task->op];
         int y = t->tensor_count + op->out, passes = !!(op->row->flags & GCP_FLAG_GRAD_VIEW);
-        tree[y].joined = gcpi_relaxed_view(op) == GCPI_VIEW_JOINED;
+        tree[y].joined = gcpi_facts_of(op).view == GCPI_VIEW_JOINED;
         for (int i = 0; i < task->count; i++) {
             int x = p->operands[task->operands + i].item;
             if (x < t->tensor_count || x == y || tree[x].first != k || tree[x].above >= 0) continue;
@@ -12297,7 +12296,7 @@ static double gcpi_relaxed_copies(const gcpi_relaxed *r)
     double bytes = 0;
     for (int k = 0; k < p->forward && !p->costed; k++) {
         const gcpi_op *op = &p->tape->ops[p->tasks[k].op];
-        for (int i = 0; p->tasks[k].ops == 1 && gcpi_relaxed_view(op) == GCPI_VIEW_JOINED && i < op->inputs; i++) {
+        for (int i = 0; p->tasks[k].ops == 1 && gcpi_facts_of(op).view == GCPI_VIEW_JOINED && i < op->inputs; i++) {
             int x = gcpi_edge(p->tape, op, i);
             if (gcpi_relaxed_copied(r, x)) bytes += 2 * (double)gcpi_bytes_alone(p, x);
         }
@@ -13352,13 +13351,10 @@ static void gcpi_trial_watch(gcpi_plan *in, double from, double to)
     in->watch->portion.to = (in->no_least ? 0 : 0.5) + 0.5 * to;
 }
 
-/* Copies all values of concats and slices (copied & 1), all gradients of concats (copied & 2). */
-static void gcpi_trial_whole(gcpi_trial *trial, int ops, int copied)
+/* What the next trial must beat. */
+static void gcpi_trial_known(gcpi_trials *r, const gcpi_trial *best)
 {
-    for (int o = 0; o < ops; o++) {
-        trial->copied[o].values = copied & 1 ? UINT64_MAX : 0;
-        trial->copied[o].gradients = copied & 2 ? UINT64_MAX : 0;
-    }
+    r->plan->in->known = best->made ? best->in.planned_seconds : 0;
 }
 
 /* Plans with each whole choice that is open, the default first; for the least budget, with the default and with all
@@ -13368,14 +13364,15 @@ static void gcpi_trials_whole(gcpi_trials *r)
     gcpi_plan *in = r->plan->in;
     for (int copied = 0; copied < 4 && (!copied || !gcpi_trial_enough(&r->best)); copied++) {
         if (copied & ~r->open || (copied && in->p.training && !in->no_least && copied != r->open)) continue;
+        gcpi_trial *trial = copied ? &r->trial : &r->best;
         if (copied) {
             in->no_least |= r->best.made;
-            in->known = r->best.made ? r->best.in.planned_seconds : 0;
+            gcpi_trial_known(r, &r->best);
         }
         gcpi_trial_watch(in, 0.15 * copied, 0.15 * (copied + 1));
-        gcpi_trial_whole(copied ? &r->trial : &r->best, in->p.tape->op_count, copied);
-        gcpi_trial_run(r, copied ? &r->trial : &r->best);
-        if (copied) gcpi_trial_take(&r->best, &r->trial);
+        gcpi_copied_set(trial->copied, in->p.tape->op_count, copied);
+        gcpi_trial_run(r, trial);
+        if (copied) gcpi_trial_take(&r->best, trial);
     }
 }
 
@@ -13392,7 +13389,7 @@ static void gcpi_flip_add(gcpi_flip *flips, int *count, int most, gcpi_flip flip
 /* The views of an op that may lie in place or be copies: of its values, or of its gradients. */
 static uint64_t gcpi_flip_bits(const gcpi_problem *p, const gcpi_op *op, int gradient)
 {
-    int view = gcpi_relaxed_view(op);
+    int view = gcpi_facts_of(op).view;
     uint64_t bits = 0;
     if (view != GCPI_VIEW_JOINED && (view != GCPI_VIEW_PART || gradient)) return 0;
     for (int i = 0; i < op->inputs; i++) {
@@ -13416,7 +13413,7 @@ static void gcpi_flips_of(const gcpi_problem *p, int o, int single, gcpi_flip *f
         if (!single) gcpi_flip_add(flips, count, most, flip);
         for (int i = 0; single && i < op->inputs; i++) {
             flip.bits = bits & (uint64_t)1 << i;
-            if (gcpi_relaxed_view(op) == GCPI_VIEW_JOINED)
+            if (gcpi_facts_of(op).view == GCPI_VIEW_JOINED)
                 flip.bytes = (double)gcpi_bytes_alone(p, gcpi_edge(p->tape, op, i));
             gcpi_flip_add(flips, count, most, flip);
         }
@@ -13448,11 +13445,6 @@ static int gcpi_flips_wanted(const gcpi_trials *r, const gcpi_trial *best)
     const gcpi_plan *in = &best->in;
     return in->opts.policy == GCP_POLICY_BUDGET && in->p.training && !in->watch->stopped &&
            (!best->made || in->planned_seconds > r->bound + 0.002 * in->keep_all_seconds);
-}
-
-static void gcpi_trial_known(gcpi_trials *r, const gcpi_trial *best)
-{
-    r->plan->in->known = best->made ? best->in.planned_seconds : 0;
 }
 
 /* Turns the flips in turn, and keeps those with which a quick plan is better. 1: any is. */

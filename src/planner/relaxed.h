@@ -18,11 +18,6 @@ typedef struct gcpi_relaxed {
     size_t *discount;                 /* per task: bytes of its operands that may take none */
 } gcpi_relaxed;
 
-static int gcpi_relaxed_view(const gcpi_op *op)                   /* its view, or GCPI_VIEW_NONE */
-{
-    return op->row->flags & GCP_FLAG_VIEW ? gcpi_facts_of(op).view : GCPI_VIEW_NONE;
-}
-
 /* Whether an input of a concat may lie where the concat needs it, in some choice. */
 static int gcpi_relaxed_joins(const gcpi_relaxed *r, int x)
 {
@@ -52,7 +47,7 @@ static void gcpi_relaxed_parts_of(gcpi_relaxed *r, int x)
 static void gcpi_relaxed_output(gcpi_relaxed *r, const gcpi_op *op)
 {
     const gcp_tape *t = r->from->tape;
-    const int view = gcpi_relaxed_view(op), y = op->out, x = gcpi_edge(t, op, 0);
+    const int view = gcpi_facts_of(op).view, y = op->out, x = op->inputs ? gcpi_edge(t, op, 0) : 0;
     size_t rest = 0;
     r->mark++;
     if (view == GCPI_VIEW_JOINED) {
@@ -80,7 +75,7 @@ static int gcpi_relaxed_parts(gcpi_relaxed *r, gcp_arena *a)
         const gcpi_op *op = t->tensors[i].producer < 0 ? NULL : &t->ops[t->tensors[i].producer];
         most[i] = op != NULL;
         for (int k = 0; op && i == op->out && k < op->inputs; k++)
-            if (gcpi_relaxed_view(op) != GCPI_VIEW_NONE) most[i] += most[gcpi_edge(t, op, k)];
+            if (gcpi_facts_of(op).view != GCPI_VIEW_NONE) most[i] += most[gcpi_edge(t, op, k)];
         if ((all += most[i]) > GCPI_RELAXED_PARTS) return 0;
     }
     r->parts = GCPI_SCRATCH(a, int, all);
@@ -117,11 +112,11 @@ static void gcpi_relaxed_seconds(gcpi_relaxed *r, gcpi_task *task)
     if (task->kind != GCPI_TASK_FORWARD && task->kind != GCPI_TASK_BACKWARD) return;
     const gcpi_op *op = &r->from->tape->ops[task->op];
     if (task->kind == GCPI_TASK_FORWARD) {
-        if (task->ops == 1 && gcpi_relaxed_view(op) != GCPI_VIEW_NONE) task->seconds = 0;
+        if (task->ops == 1 && gcpi_facts_of(op).view != GCPI_VIEW_NONE) task->seconds = 0;
     } else if (op->row->flags & GCP_FLAG_GRAD_VIEW) {
         double copying = gcpi_view_traffic(&r->p, task, op) / r->p.target.bytes_per_second;
         if (r->from->costed) task->seconds = 0;
-        else if (gcpi_relaxed_view(op) == GCPI_VIEW_JOINED) task->seconds = GCPI_MIN(task->seconds, copying);
+        else if (gcpi_facts_of(op).view == GCPI_VIEW_JOINED) task->seconds = GCPI_MIN(task->seconds, copying);
     }
 }
 
@@ -129,8 +124,7 @@ static void gcpi_relaxed_task(gcpi_relaxed *r, int k)
 {
     const gcpi_task *from = &r->from->tasks[k];
     gcpi_task *task = &r->p.tasks[k];
-    const int back = from->kind == GCPI_TASK_BACKWARD, passes = back && r->from->tape->ops[from->op].row->flags &
-                                                                            GCP_FLAG_GRAD_VIEW;
+    int passes = from->kind == GCPI_TASK_BACKWARD && r->from->tape->ops[from->op].row->flags & GCP_FLAG_GRAD_VIEW;
     *task = *from;
     task->operands = r->p.operand_count; task->count = 0;
     task->over = task->under[0] = task->under[1] = -1;
@@ -211,7 +205,7 @@ static void gcpi_tree_links(const gcpi_problem *p, gcpi_tree *tree)
         if (task->kind != GCPI_TASK_BACKWARD) continue;
         const gcpi_op *op = &t->ops[task->op];
         int y = t->tensor_count + op->out, passes = !!(op->row->flags & GCP_FLAG_GRAD_VIEW);
-        tree[y].joined = gcpi_relaxed_view(op) == GCPI_VIEW_JOINED;
+        tree[y].joined = gcpi_facts_of(op).view == GCPI_VIEW_JOINED;
         for (int i = 0; i < task->count; i++) {
             int x = p->operands[task->operands + i].item;
             if (x < t->tensor_count || x == y || tree[x].first != k || tree[x].above >= 0) continue;
@@ -275,7 +269,7 @@ static double gcpi_relaxed_copies(const gcpi_relaxed *r)
     double bytes = 0;
     for (int k = 0; k < p->forward && !p->costed; k++) {
         const gcpi_op *op = &p->tape->ops[p->tasks[k].op];
-        for (int i = 0; p->tasks[k].ops == 1 && gcpi_relaxed_view(op) == GCPI_VIEW_JOINED && i < op->inputs; i++) {
+        for (int i = 0; p->tasks[k].ops == 1 && gcpi_facts_of(op).view == GCPI_VIEW_JOINED && i < op->inputs; i++) {
             int x = gcpi_edge(p->tape, op, i);
             if (gcpi_relaxed_copied(r, x)) bytes += 2 * (double)gcpi_bytes_alone(p, x);
         }

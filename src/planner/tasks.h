@@ -320,13 +320,18 @@ static void gcpi_views_place(gcpi_problem *p)
     }
 }
 
-/* Copies all values of concats and slices (copied & 1), all gradients of concats (copied & 2), or what must be. */
+/* All values of concats and slices (copied & 1), all gradients of concats (copied & 2) are copies. */
+static void gcpi_copied_set(gcpi_copied *c, int ops, int copied)
+{
+    for (int o = 0; o < ops; o++) {
+        c[o].values = copied & 1 ? UINT64_MAX : 0;
+        c[o].gradients = copied & 2 ? UINT64_MAX : 0;
+    }
+}
+
 static void gcpi_views_choose(gcpi_problem *p, int copied)
 {
-    for (int o = 0; o < p->tape->op_count; o++) {
-        p->copied[o].values = copied & 1 ? UINT64_MAX : 0;
-        p->copied[o].gradients = copied & 2 ? UINT64_MAX : 0;
-    }
+    gcpi_copied_set(p->copied, p->tape->op_count, copied);
     gcpi_views_place(p);
     for (int i = 0; i < p->item_count; i++) p->items[i].alone |= gcpi_alone(p, i);
 }

@@ -99,13 +99,10 @@ static void gcpi_trial_watch(gcpi_plan *in, double from, double to)
     in->watch->portion.to = (in->no_least ? 0 : 0.5) + 0.5 * to;
 }
 
-/* Copies all values of concats and slices (copied & 1), all gradients of concats (copied & 2). */
-static void gcpi_trial_whole(gcpi_trial *trial, int ops, int copied)
+/* What the next trial must beat. */
+static void gcpi_trial_known(gcpi_trials *r, const gcpi_trial *best)
 {
-    for (int o = 0; o < ops; o++) {
-        trial->copied[o].values = copied & 1 ? UINT64_MAX : 0;
-        trial->copied[o].gradients = copied & 2 ? UINT64_MAX : 0;
-    }
+    r->plan->in->known = best->made ? best->in.planned_seconds : 0;
 }
 
 /* Plans with each whole choice that is open, the default first; for the least budget, with the default and with all
@@ -115,14 +112,15 @@ static void gcpi_trials_whole(gcpi_trials *r)
     gcpi_plan *in = r->plan->in;
     for (int copied = 0; copied < 4 && (!copied || !gcpi_trial_enough(&r->best)); copied++) {
         if (copied & ~r->open || (copied && in->p.training && !in->no_least && copied != r->open)) continue;
+        gcpi_trial *trial = copied ? &r->trial : &r->best;
         if (copied) {
             in->no_least |= r->best.made;
-            in->known = r->best.made ? r->best.in.planned_seconds : 0;
+            gcpi_trial_known(r, &r->best);
         }
         gcpi_trial_watch(in, 0.15 * copied, 0.15 * (copied + 1));
-        gcpi_trial_whole(copied ? &r->trial : &r->best, in->p.tape->op_count, copied);
-        gcpi_trial_run(r, copied ? &r->trial : &r->best);
-        if (copied) gcpi_trial_take(&r->best, &r->trial);
+        gcpi_copied_set(trial->copied, in->p.tape->op_count, copied);
+        gcpi_trial_run(r, trial);
+        if (copied) gcpi_trial_take(&r->best, trial);
     }
 }
 
@@ -139,7 +137,7 @@ static void gcpi_flip_add(gcpi_flip *flips, int *count, int most, gcpi_flip flip
 /* The views of an op that may lie in place or be copies: of its values, or of its gradients. */
 static uint64_t gcpi_flip_bits(const gcpi_problem *p, const gcpi_op *op, int gradient)
 {
-    int view = gcpi_relaxed_view(op);
+    int view = gcpi_facts_of(op).view;
     uint64_t bits = 0;
     if (view != GCPI_VIEW_JOINED && (view != GCPI_VIEW_PART || gradient)) return 0;
     for (int i = 0; i < op->inputs; i++) {
@@ -163,7 +161,7 @@ static void gcpi_flips_of(const gcpi_problem *p, int o, int single, gcpi_flip *f
         if (!single) gcpi_flip_add(flips, count, most, flip);
         for (int i = 0; single && i < op->inputs; i++) {
             flip.bits = bits & (uint64_t)1 << i;
-            if (gcpi_relaxed_view(op) == GCPI_VIEW_JOINED)
+            if (gcpi_facts_of(op).view == GCPI_VIEW_JOINED)
                 flip.bytes = (double)gcpi_bytes_alone(p, gcpi_edge(p->tape, op, i));
             gcpi_flip_add(flips, count, most, flip);
         }
@@ -195,11 +193,6 @@ static int gcpi_flips_wanted(const gcpi_trials *r, const gcpi_trial *best)
     const gcpi_plan *in = &best->in;
     return in->opts.policy == GCP_POLICY_BUDGET && in->p.training && !in->watch->stopped &&
            (!best->made || in->planned_seconds > r->bound + 0.002 * in->keep_all_seconds);
-}
-
-static void gcpi_trial_known(gcpi_trials *r, const gcpi_trial *best)
-{
-    r->plan->in->known = best->made ? best->in.planned_seconds : 0;
 }
 
 /* Turns the flips in turn, and keeps those with which a quick plan is better. 1: any is. */

@@ -1,0 +1,966 @@
+/* gcp_cuda.h 0.2.0 in one file: assembled from gcp_cuda.h and the rooms in src/ by src/assemble.cmake, never edited. */
+#define GCPI_ONE_FILE
+
+/* gcp_cuda.h - the same plan on a GPU: a target for gcp.h over the CUDA runtime and cuBLAS. MIT licence, see gcp.h.
+
+   Do this in *one* C file, the one that holds gcp.h's implementation:
+       #define GCP_IMPLEMENTATION
+       #include "gcp.h"
+       #include "gcp_cuda.h"
+   Compile kernels.cu once with CUDA 11.4 or newer (-arch=native needs 11.6: name the card's before, as -arch=sm_80;
+   tensor cores need sm_80 or newer) and link:
+       nvcc -O2 -arch=native -fmad=false -Xcompiler=-fno-threadsafe-statics,-fno-exceptions,-fno-rtti -c kernels.cu
+       cc main.c kernels.o -lcudart -lcublas -lm
+   In CMake: target_link_libraries(app gcp::cuda).
+
+       gcp_gpu  gpu  = gcp_gpu_open(.math = GCP_TF32);
+       gcp_plan plan = gcp_plan_make(loss, .policy = GCP_POLICY_SEGMENTS, .optimizer = GCP_OPTIMIZER_SGD,
+                                     .target = gcp_cuda(&gpu));
+       gcp_bind(&plan, NULL, 0);             // one allocation on the device, of exactly plan.bytes
+       ... gcp_write, gcp_step, gcp_read as on the CPU ...
+       gcp_unbind(&plan);
+       gcp_gpu_close(&gpu);
+
+   A step is issued once as it stands and recorded as a CUDA graph the second time; from then on it is replayed (not
+   with .check, .on_gradient or .no_graphs; where a recording fails, because a custom op waits for its stream, say,
+   nothing of it runs and steps go on unrecorded). What fails on the device is an error on the tape with CUDA's own
+   words; what the application's own calls left as CUDA's last error is not gcp's, and is cleared where gcp launches
+   kernels. Same bits in every run on the same card and version of CUDA, kept or recomputed: no atomics, every sum in an
+   order that depends on shapes alone; matrix products are cuBLAS's, whose order also depends on .workspace.
+   gcp_gpu_open and every step make .device the calling thread's current one. */
+
+#ifndef GCP_CUDA_H
+#define GCP_CUDA_H
+
+#include "gcp.h"
+#include <cublas_v2.h>
+#include <cuda_runtime.h>
+
+#if !defined(GCPI_ONE_FILE) && defined(__has_include)
+#if !__has_include("src/cuda/launchers.h")
+#error "gcp_cuda.h needs its rooms, the folder src/ beside it; the single files to copy are dist/gcp.h, dist/gcp_cuda.h"
+#endif
+#endif
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+typedef enum gcp_math {
+    GCP_FP32, /* every product in float */
+    GCP_TF32  /* convolutions and matrix products round their inputs to 10 bits of mantissa (tensor cores); grouped
+                           convolutions, and input gradients of those with stride and dilation, stay in float */
+} gcp_math;
+
+typedef struct gcp_gpu_opts {
+    gcp_at at GCPI_Z;
+    int device GCPI_Z;
+    gcp_math math GCPI_Z;
+    /* device memory to take plans' bytes from, aligned to 256; NULL: cudaMalloc. Given back in the reverse order, or
+       all at once when the last plan is unbound */
+    void *memory GCPI_Z; size_t size GCPI_Z;
+    /* for cuBLAS, planned with each matrix product, at least 16 KiB; 0: its wish, 32 MiB from sm_90 on, else 4 MiB. The
+       bits of products depend on it */
+    size_t workspace GCPI_Z;
+    cudaStream_t stream GCPI_Z;                  /* NULL: one of its own */
+    int no_graphs GCPI_Z;                        /* issue every step anew */
+} gcp_gpu_opts;
+
+enum { GCP_GPU_RECORDINGS = 64, GCP_GPU_WORKSPACE_MIN = 16384 };
+
+typedef struct gcp_gpu_recording {
+    int taken, plain;
+    cudaGraphExec_t graph;
+} gcp_gpu_recording; /* plain: cannot be recorded */
+
+/* All that a GPU needs; two of them share nothing. It must stay where it is while a plan uses it, and serves one thread
+   at a time. The fields are for reading. */
+typedef struct gcp_gpu {
+    gcp_gpu_opts opts;
+    cudaStream_t stream;
+    cudaStream_t far;                            /* of copies to far memory and back */
+    cudaEvent_t start, stop, copied[GCP_COPIES]; /* copied: both ends of each copy, one after the other */
+    cublasHandle_t blas;
+    char name[256], message[320], told[320];     /* of the card; what went wrong; and what the tape was told of it */
+    gcp_target target;
+    size_t used; int blocks;                     /* of opts.memory; how many are out */
+    int capturing, launched; /* a step is being recorded; kernels were launched since the last look for trouble */
+    gcp_gpu_recording recordings[GCP_GPU_RECORDINGS];
+} gcp_gpu;
+
+/* Opens a device. What fails is said by the first plan made for it, on that plan's tape. close gives back stream,
+   handle and recordings; plans must be unbound before. */
+GCP_API gcp_gpu gcp_gpu_open_at(gcp_gpu_opts opts);
+GCP_API void    gcp_gpu_close(gcp_gpu *gpu);
+#define gcp_gpu_open(...) GCPI_F0(gcp_gpu_open_at, gcp_gpu_opts, __VA_ARGS__, )
+
+/* The target to plan for. In a custom op's device functions gcp_cuda_stream(call->target) is the stream to launch
+   on. */
+GCP_API const gcp_target *gcp_cuda(gcp_gpu *gpu);
+GCP_API cudaStream_t      gcp_cuda_stream(const gcp_target *target);
+
+
+/* ==== src/cuda/launchers.h ==== */
+
+/* What the launchers of kernels.cu take: device memory, NHWC with a pitch (elements from one pixel to the next),
+   weights [out][kh][kw][in / groups]. Each queues kernels on a stream; errors are CUDA's last error. */
+
+typedef struct gcpi_cuda_conv {                  /* y [n, ho, wo, co] = x [n, h, w, ci] * weights */
+    int n, h, w, ci, ho, wo, co, kh, kw, sh, sw, pt, pl, dh, dw, groups;
+    ptrdiff_t xpitch, ypitch;
+    int tf32;
+} gcpi_cuda_conv;
+enum { GCPI_CUDA_FORWARD, GCPI_CUDA_DATA, GCPI_CUDA_WEIGHTS };
+size_t gcpi_cuda_conv_workspace(const gcpi_cuda_conv *c, int pass);
+void gcpi_cuda_conv_forward(const gcpi_cuda_conv *c, const float *x, const float *w, const float *bias, float *y,
+                            int accumulate, void *workspace, cudaStream_t stream);
+void gcpi_cuda_conv_backward_data(const gcpi_cuda_conv *c, const float *dy, const float *w, float *dx, int accumulate,
+                                  void *workspace, cudaStream_t stream);
+void gcpi_cuda_conv_backward_weights(const gcpi_cuda_conv *c, const float *x, const float *dy, float *dw,
+                                     int accumulate, void *workspace, cudaStream_t stream);
+
+/* to = f(a, b) element by element (added to where to.accumulate is set). b is another operand, or, for ..._CHANNEL, one
+   value a channel. */
+typedef enum gcpi_cuda_fn {
+    GCPI_FN_COPY, GCPI_FN_ADD, GCPI_FN_MUL, GCPI_FN_ADD_CHANNEL, GCPI_FN_SCALE, GCPI_FN_TANH, GCPI_FN_SIGMOID,
+    GCPI_FN_GELU, GCPI_FN_TANH_BACK, GCPI_FN_SIGMOID_BACK, GCPI_FN_GELU_BACK, GCPI_FN_FILL, GCPI_FN_FILL_FROM
+} gcpi_cuda_fn;
+void gcpi_cuda_map(gcpi_cuda_fn fn, gcp_view to, gcp_view a, gcp_view b, float number, cudaStream_t stream);
+/* y = rectify(normalise(x) + other), each where it is there: mean NULL, other.data NULL, rectify 0. */
+typedef struct gcpi_cuda_apply {
+    gcp_view y, x, other;
+    const float *mean, *scale, *gamma, *beta;
+    unsigned char *mask;
+    float slope;
+    int rectify;
+} gcpi_cuda_apply;
+void gcpi_cuda_apply_run(const gcpi_cuda_apply *a, cudaStream_t stream);
+void gcpi_cuda_rectify_back(gcp_view dx, gcp_view dy, gcp_view y, const unsigned char *mask, float slope,
+                            cudaStream_t stream);
+void gcpi_cuda_reshape(gcp_view to, gcp_view from, cudaStream_t stream);
+void gcpi_cuda_dropout(gcp_view to, gcp_view from, double rate, uint64_t ordinal, const gcp_step_numbers *numbers,
+                       cudaStream_t stream);
+
+/* Windows as in gcpi_cuda_conv, ci = co channels. */
+void gcpi_cuda_max_pool(const gcpi_cuda_conv *c, gcp_view x, gcp_view y, unsigned char *which, cudaStream_t stream);
+void gcpi_cuda_max_pool_back(const gcpi_cuda_conv *c, gcp_view dx, gcp_view dy, const unsigned char *which,
+                             cudaStream_t stream);
+void gcpi_cuda_avg_pool(const gcpi_cuda_conv *c, gcp_view x, gcp_view y, cudaStream_t stream);
+void gcpi_cuda_avg_pool_back(const gcpi_cuda_conv *c, gcp_view dx, gcp_view dy, cudaStream_t stream);
+void gcpi_cuda_upsample(gcp_view x, gcp_view y, int factor, int bilinear, cudaStream_t stream);
+void gcpi_cuda_upsample_back(gcp_view dx, gcp_view dy, int factor, int bilinear, cudaStream_t stream);
+
+/* Sums over pixels, a channel each. The workspace holds gcpi_cuda_sums_workspace(shape, sums of a channel) bytes. */
+size_t gcpi_cuda_sums_workspace(gcp_shape shape, int sums);
+void gcpi_cuda_bias_back(gcp_view db, gcp_view dy, void *workspace, cudaStream_t stream);
+typedef struct gcpi_cuda_stats {
+    float *mean, *scale, *running_mean, *running_var;
+    double epsilon, momentum;
+    int training, commit;
+} gcpi_cuda_stats;
+void gcpi_cuda_batch_stats(gcp_view x, const gcpi_cuda_stats *s, void *workspace, cudaStream_t stream);
+void gcpi_cuda_batch_norm_back(const gcp_call *call, cudaStream_t stream);
+void gcpi_cuda_layer_norm(gcp_view y, gcp_view x, const float *gamma, const float *beta, double epsilon,
+                          cudaStream_t stream);
+void gcpi_cuda_layer_norm_back(const gcp_call *call, double epsilon, cudaStream_t stream);
+size_t gcpi_cuda_layer_norm_workspace(gcp_shape shape);
+
+void gcpi_cuda_embedding(gcp_view y, gcp_view ids, gcp_view table, cudaStream_t stream);
+void gcpi_cuda_embedding_back(gcp_view dtable, gcp_view ids, gcp_view dy, cudaStream_t stream);
+
+/* Losses: out is one value. Their workspace: GCPI_CUDA_LOSS_BYTES. */
+enum { GCPI_CUDA_LOSS_BLOCKS = 256, GCPI_CUDA_LOSS_BYTES = 2 * GCPI_CUDA_LOSS_BLOCKS * 8 };
+/* ignore: a label that does not count, -1: none (as all out of range) */
+void gcpi_cuda_cross_entropy(gcp_view x, gcp_view labels, int ignore, float *out, void *workspace, cudaStream_t stream);
+void gcpi_cuda_cross_entropy_back(gcp_view dx, gcp_view x, gcp_view labels, int ignore, const float *dout,
+                                  void *workspace, cudaStream_t stream);
+void gcpi_cuda_mse(gcp_view a, gcp_view b, float *out, void *workspace, cudaStream_t stream);
+void gcpi_cuda_mse_back(gcp_view d, gcp_view a, gcp_view b, const float *dout, cudaStream_t stream);
+void gcpi_cuda_mean(gcp_view x, float *out, void *workspace, cudaStream_t stream);
+
+/* The sum of squares goes to, or is added to, the first double of the workspace (GCPI_CUDA_LOSS_BYTES + 8). */
+void gcpi_cuda_norm_add(gcp_view g, void *workspace, cudaStream_t stream);
+void gcpi_cuda_norm_finish(gcp_step_numbers *numbers, double limit, const void *workspace, cudaStream_t stream);
+typedef struct gcpi_cuda_update {
+    float *w, *s1, *s2; const float *g; size_t count;
+    const gcp_step_numbers *numbers;
+    const uint64_t *updates;                     /* of this parameter before this one, on the device */
+    double beta1, beta2, epsilon, weight_decay, clip_value, momentum;
+    int nesterov, optimizer;
+} gcpi_cuda_update;
+void gcpi_cuda_step(const gcpi_cuda_update *u, cudaStream_t stream);
+
+#ifdef __cplusplus
+}
+#endif
+#endif /* GCP_CUDA_H */
+
+/* ---- Rooms ------------------------------------------------------------------------------------------------------
+   The implementation, behind gcp.h's, whose op attributes it reads. dist/gcp_cuda.h has all rooms in one file. */
+#if defined(GCP_IMPLEMENTATION) && !defined(GCP_CUDA_IMPLEMENTATION_DONE)
+#define GCP_CUDA_IMPLEMENTATION_DONE
+
+
+/* ==== src/cuda/device.h ==== */
+
+/* A GPU: its context, memory, recorded steps, far memory. */
+
+static gcp_gpu *gcpi_gpu_of(const void *context) { return (gcp_gpu *)(uintptr_t)context; }
+
+/* Notes the first failure; the tape asks for it (trouble). 1 if all is well. */
+static int gcpi_gpu_ok(gcp_gpu *gpu, cudaError_t code, const char *call)
+{
+    if (code != cudaSuccess && !gpu->message[0])
+        snprintf(gpu->message, sizeof gpu->message, "%s: %s: %s", call, cudaGetErrorName(code),
+                 cudaGetErrorString(code));
+    if (code != cudaSuccess) (void)cudaGetLastError();        /* told once */
+    return code == cudaSuccess;
+}
+static int gcpi_blas_ok(gcp_gpu *gpu, cublasStatus_t code, const char *call)
+{
+    if (code != CUBLAS_STATUS_SUCCESS && !gpu->message[0])
+        snprintf(gpu->message, sizeof gpu->message, "%s: %s", call, cublasGetStatusString(code));
+    return code == CUBLAS_STATUS_SUCCESS;
+}
+#define GCPI_GPU(gpu, call, args) gcpi_gpu_ok((gpu), call args, #call)
+
+/* The stream to launch kernels on. What they leave as the last error is gcp's, what stood there before the
+   application's; but the failure of a kernel is nobody else's. */
+static cudaStream_t gcpi_gpu_stream(gcp_gpu *gpu)
+{
+    if (!gpu->launched && cudaPeekAtLastError() != cudaErrorLaunchFailure) (void)cudaGetLastError();
+    gpu->launched = 1;
+    return gpu->stream;
+}
+
+static const char *gcpi_gpu_trouble(void *context)
+{
+    gcp_gpu *gpu = gcpi_gpu_of(context);
+    if (gpu->capturing) return NULL;                          /* what becomes of a recording is seen at its end */
+    if (gpu->launched) gcpi_gpu_ok(gpu, cudaPeekAtLastError(), "a kernel");
+    gpu->launched = 0;
+    if (!gpu->message[0]) return NULL;
+    memcpy(gpu->told, gpu->message, sizeof gpu->told);
+    if (gpu->blas) gpu->message[0] = 0;                       /* one that did not open stays in trouble */
+    return gpu->told;
+}
+
+static void gcpi_gpu_copy(void *context, void *to, const void *from, size_t size)
+{
+    gcp_gpu *gpu = gcpi_gpu_of(context);
+    GCPI_GPU(gpu, cudaSetDevice, (gpu->opts.device));
+    if (GCPI_GPU(gpu, cudaMemcpyAsync, (to, from, size, cudaMemcpyDefault, gpu->stream)))
+        GCPI_GPU(gpu, cudaStreamSynchronize, (gpu->stream));
+}
+static void gcpi_gpu_fill(void *context, void *to, int byte, size_t size)
+{
+    gcp_gpu *gpu = gcpi_gpu_of(context);
+    GCPI_GPU(gpu, cudaSetDevice, (gpu->opts.device));
+    if (GCPI_GPU(gpu, cudaMemsetAsync, (to, byte, size, gpu->stream)))
+        GCPI_GPU(gpu, cudaStreamSynchronize, (gpu->stream));
+}
+
+/* Memory: the caller's, taken and given back like a stack, or the device's. */
+static void *gcpi_gpu_allocate(void *context, size_t size)
+{
+    gcp_gpu *gpu = gcpi_gpu_of(context);
+    void *memory = NULL;
+    size_t rounded = gcpi_round(size, gpu->target.align), free_bytes = 0, all_bytes = 0;
+    GCPI_GPU(gpu, cudaSetDevice, (gpu->opts.device));
+    if (gpu->opts.memory && (rounded < size || size > gpu->opts.size - gpu->used)) {
+        snprintf(gpu->message, sizeof gpu->message, "%zu bytes asked, %zu of the %zu given are free", size,
+                 gpu->opts.size - gpu->used, gpu->opts.size);
+        return NULL;
+    }
+    if (gpu->opts.memory) {
+        memory = (unsigned char *)gpu->opts.memory + gpu->used;
+        gpu->used = GCPI_MIN(gpu->used + rounded, gpu->opts.size);
+        gpu->blocks++;
+        return memory;
+    }
+    cudaError_t code = cudaMalloc(&memory, size);
+    if (code == cudaSuccess) return memory;
+    (void)cudaGetLastError();
+    if (cudaMemGetInfo(&free_bytes, &all_bytes) != cudaSuccess) (void)cudaGetLastError();
+    snprintf(gpu->message, sizeof gpu->message, "cudaMalloc: %s: %s; %zu bytes asked, %zu of %zu free",
+             cudaGetErrorName(code), cudaGetErrorString(code), size, free_bytes, all_bytes);
+    return NULL;
+}
+static void gcpi_gpu_release(void *context, void *memory, size_t size)
+{
+    gcp_gpu *gpu = gcpi_gpu_of(context);
+    size_t first = (size_t)((unsigned char *)memory - (unsigned char *)gpu->opts.memory);
+    GCPI_GPU(gpu, cudaSetDevice, (gpu->opts.device));
+    GCPI_GPU(gpu, cudaStreamSynchronize, (gpu->stream));
+    if (!gpu->opts.memory) GCPI_GPU(gpu, cudaFree, (memory));
+    else if (--gpu->blocks == 0) gpu->used = 0;
+    else if (first + gcpi_round(size, gpu->target.align) >= gpu->used) gpu->used = first;
+}
+
+/* A step goes as it stands the first time (libraries set themselves up then), is recorded the second, replayed after. A
+   card without room for the graph, or a stream that cannot be captured, is no reason to fail: nothing has run yet. */
+static void gcpi_gpu_record(gcp_gpu *gpu, gcp_gpu_recording *r, void (*issue)(void *arg), void *arg)
+{
+    cudaGraph_t graph = NULL;
+    if (cudaStreamBeginCapture(gpu->stream, cudaStreamCaptureModeThreadLocal) == cudaSuccess) {
+        gpu->capturing = 1;
+        issue(arg);
+        gpu->capturing = 0;
+        int whole = !gpu->message[0] && !(gpu->launched && cudaPeekAtLastError() != cudaSuccess);
+        if (cudaStreamEndCapture(gpu->stream, &graph) != cudaSuccess || !graph) whole = 0;
+        if (whole && cudaGraphInstantiateWithFlags(&r->graph, graph, 0) != cudaSuccess) r->graph = NULL;
+        if (graph) cudaGraphDestroy(graph);
+    }
+    (void)cudaGetLastError();
+    gpu->launched = 0;
+    gpu->message[0] = 0;
+    r->plain = !r->graph;
+}
+static void gcpi_gpu_play(void *context, void **recording, void (*issue)(void *arg), void *arg)
+{
+    gcp_gpu *gpu = gcpi_gpu_of(context);
+    gcp_gpu_recording *r = (gcp_gpu_recording *)*recording;
+    GCPI_GPU(gpu, cudaSetDevice, (gpu->opts.device));
+    for (int i = 0; !r && !gpu->opts.no_graphs && i < GCP_GPU_RECORDINGS; i++)
+        if (!gpu->recordings[i].taken) {
+            gpu->recordings[i].taken = 1;
+            *recording = &gpu->recordings[i];
+            break;
+        }
+    if (r && !r->graph && !r->plain) gcpi_gpu_record(gpu, r, issue, arg);
+    if (r && r->graph) GCPI_GPU(gpu, cudaGraphLaunch, (r->graph, gpu->stream));
+    else issue(arg);
+}
+static void gcpi_gpu_forget(void *context, void *recording)
+{
+    gcp_gpu *gpu = gcpi_gpu_of(context);
+    gcp_gpu_recording *r = (gcp_gpu_recording *)recording;
+    GCPI_GPU(gpu, cudaSetDevice, (gpu->opts.device));
+    if (r->graph && GCPI_GPU(gpu, cudaStreamSynchronize, (gpu->stream)))
+        GCPI_GPU(gpu, cudaGraphExecDestroy, (r->graph));
+    r->graph = NULL;
+    r->taken = r->plain = 0;
+}
+
+static double gcpi_gpu_timed(void *context, void (*issue)(void *arg), void *arg)
+{
+    gcp_gpu *gpu = gcpi_gpu_of(context);
+    float ms = 0;
+    GCPI_GPU(gpu, cudaSetDevice, (gpu->opts.device));
+    GCPI_GPU(gpu, cudaEventRecord, (gpu->start, gpu->stream));
+    issue(arg);
+    if (GCPI_GPU(gpu, cudaEventRecord, (gpu->stop, gpu->stream)) && GCPI_GPU(gpu, cudaEventSynchronize, (gpu->stop)))
+        GCPI_GPU(gpu, cudaEventElapsedTime, (&ms, gpu->start, gpu->stop));
+    return (double)ms / 1e3;
+}
+
+/* Far memory: pinned, on a stream of its own. A copy begins behind what was issued; what waits for it begins behind
+   it. */
+static void *gcpi_gpu_far_allocate(void *context, size_t size)
+{
+    gcp_gpu *gpu = gcpi_gpu_of(context);
+    void *memory = NULL;
+    GCPI_GPU(gpu, cudaSetDevice, (gpu->opts.device));
+    return GCPI_GPU(gpu, cudaMallocHost, (&memory, size)) ? memory : NULL;
+}
+static void gcpi_gpu_far_release(void *context, void *memory, size_t size)
+{
+    gcp_gpu *gpu = gcpi_gpu_of(context);
+    (void)size;
+    GCPI_GPU(gpu, cudaStreamSynchronize, (gpu->far));
+    GCPI_GPU(gpu, cudaFreeHost, (memory));
+}
+static void gcpi_gpu_copy_start(void *context, int id, void *to, const void *from, size_t size)
+{
+    gcp_gpu *gpu = gcpi_gpu_of(context);
+    if (!GCPI_GPU(gpu, cudaEventRecord, (gpu->copied[id], gpu->stream)) ||
+        !GCPI_GPU(gpu, cudaStreamWaitEvent, (gpu->far, gpu->copied[id], 0)))
+        return;
+    if (GCPI_GPU(gpu, cudaMemcpyAsync, (to, from, size, cudaMemcpyDefault, gpu->far)))
+        GCPI_GPU(gpu, cudaEventRecord, (gpu->copied[id], gpu->far));
+}
+static void gcpi_gpu_copy_wait(void *context, int id)
+{
+    gcp_gpu *gpu = gcpi_gpu_of(context);
+    GCPI_GPU(gpu, cudaStreamWaitEvent, (gpu->stream, gpu->copied[id], 0));
+}
+
+
+GCPI_DEF gcp_gpu gcp_gpu_open_at(gcp_gpu_opts o)
+{
+    gcp_gpu gpu;
+    struct cudaDeviceProp card;
+    memset(&gpu, 0, sizeof gpu);
+    gpu.opts = o;
+    if (!GCPI_GPU(&gpu, cudaSetDevice, (o.device)) || !GCPI_GPU(&gpu, cudaGetDeviceProperties, (&card, o.device)))
+        return gpu;
+    if (!o.workspace) gpu.opts.workspace = (size_t)(card.major >= 9 ? 32 : 4) << 20;
+    if (gpu.opts.workspace < GCP_GPU_WORKSPACE_MIN) {
+        snprintf(gpu.message, sizeof gpu.message, ".workspace = %zu; cuBLAS takes at least %d bytes", o.workspace,
+                 GCP_GPU_WORKSPACE_MIN);
+        return gpu;
+    }
+    snprintf(gpu.name, sizeof gpu.name, "%s", card.name);
+    gpu.stream = o.stream;
+    if (!o.stream && !GCPI_GPU(&gpu, cudaStreamCreateWithFlags, (&gpu.stream, cudaStreamNonBlocking))) return gpu;
+    if (!GCPI_GPU(&gpu, cudaStreamCreateWithFlags, (&gpu.far, cudaStreamNonBlocking))) return gpu;
+    for (int i = 0; i < GCP_COPIES; i++)
+        if (!GCPI_GPU(&gpu, cudaEventCreateWithFlags, (&gpu.copied[i], cudaEventDisableTiming))) return gpu;
+    if (!GCPI_GPU(&gpu, cudaEventCreate, (&gpu.start)) || !GCPI_GPU(&gpu, cudaEventCreate, (&gpu.stop))) return gpu;
+    if (!gcpi_blas_ok(&gpu, cublasCreate(&gpu.blas), "cublasCreate")) { gpu.blas = NULL; return gpu; }
+    gcpi_blas_ok(&gpu, cublasSetStream(gpu.blas, gpu.stream), "cublasSetStream");
+    return gpu;
+}
+
+GCPI_DEF void gcp_gpu_close(gcp_gpu *gpu)
+{
+    if (!gpu) return;
+    if (gpu->blas) (void)cudaSetDevice(gpu->opts.device);     /* cuBLAS wants the one it was made with */
+    for (int i = 0; i < GCP_GPU_RECORDINGS; i++)
+        if (gpu->recordings[i].taken) gcpi_gpu_forget(gpu, &gpu->recordings[i]);
+    if (gpu->blas) cublasDestroy(gpu->blas);
+    for (int i = 0; i < GCP_COPIES; i++) if (gpu->copied[i]) cudaEventDestroy(gpu->copied[i]);
+    if (gpu->far) cudaStreamDestroy(gpu->far);
+    if (gpu->start) cudaEventDestroy(gpu->start);
+    if (gpu->stop) cudaEventDestroy(gpu->stop);
+    if (gpu->stream && !gpu->opts.stream) cudaStreamDestroy(gpu->stream);
+    memset(gpu, 0, sizeof *gpu);
+}
+
+static gcp_gpu *gcpi_gpu_in(const gcp_call *c) { return gcpi_gpu_of(c->target->context); }
+static cudaStream_t gcpi_stream(const gcp_call *c) { return gcpi_gpu_stream(gcpi_gpu_in(c)); }
+GCPI_DEF cudaStream_t gcp_cuda_stream(const gcp_target *target)
+{
+    return gcpi_gpu_stream(gcpi_gpu_of(target->context));
+}
+
+/* ==== src/cuda/pixelwise.h ==== */
+
+/* Rows: elementwise ops, bias, dropout; concat, slice, reshape. */
+
+static gcp_view gcpi_no_view(void) { gcp_view v; memset(&v, 0, sizeof v); return v; }
+static void gcpi_cuda_fn2(const gcp_call *c, gcpi_cuda_fn fn, gcp_view to, gcp_view a, gcp_view b, double number)
+{
+    gcpi_cuda_map(fn, to, a, b, (float)number, gcpi_stream(c));
+}
+static void gcpi_cuda_copy(const gcp_call *c, gcp_view to, gcp_view from)
+{
+    if (to.data == from.data && to.pitch == from.pitch && !to.accumulate) return;
+    gcpi_cuda_fn2(c, GCPI_FN_COPY, to, from, gcpi_no_view(), 0);
+}
+static double gcpi_number(const gcp_call *c) { return gcpi_attr(c->attributes)->number.a; }
+
+/* forward: out = f(in, number); backward: din = g(dout, a saved value). */
+#define GCPI_CUDA_UNARY(name, fn, back, saved)                                                    \
+    static void gcpi_cuda_##name##_forward(const gcp_call *c)                                     \
+    {                                                                                             \
+        gcpi_cuda_fn2(c, fn, c->out[0], c->in[0], gcpi_no_view(), gcpi_number(c));                \
+    }                                                                                             \
+    static void gcpi_cuda_##name##_backward(const gcp_call *c)                                    \
+    {                                                                                             \
+        if (c->din[0].data) gcpi_cuda_fn2(c, back, c->din[0], c->dout[0], saved, gcpi_number(c)); \
+    }
+GCPI_CUDA_UNARY(tanh, GCPI_FN_TANH, GCPI_FN_TANH_BACK, c->out[0])
+GCPI_CUDA_UNARY(sigmoid, GCPI_FN_SIGMOID, GCPI_FN_SIGMOID_BACK, c->out[0])
+GCPI_CUDA_UNARY(gelu, GCPI_FN_GELU, GCPI_FN_GELU_BACK, c->in[0])
+GCPI_CUDA_UNARY(scale, GCPI_FN_SCALE, GCPI_FN_SCALE, gcpi_no_view())
+
+static unsigned char *gcpi_mask_of(const gcp_call *c)
+{
+    return c->outputs > 1 ? (unsigned char *)c->out[1].data : NULL;
+}
+static gcpi_cuda_apply gcpi_cuda_applied(const gcp_call *c, const gcp_view *norm) /* norm: mean, scale, gamma, beta */
+{
+    gcpi_cuda_apply a;
+    memset(&a, 0, sizeof a);
+    a.y = c->out[0]; a.x = c->in[0];
+    if (norm) {
+        a.mean = (const float *)norm[0].data; a.scale = (const float *)norm[1].data;
+        a.gamma = (const float *)norm[2].data; a.beta = (const float *)norm[3].data;
+    }
+    return a;
+}
+static void gcpi_cuda_rectified(const gcp_call *c, gcpi_cuda_apply a)
+{
+    a.rectify = 1; a.slope = (float)gcpi_number(c); a.mask = gcpi_mask_of(c);
+    gcpi_cuda_apply_run(&a, gcpi_stream(c));
+}
+static void gcpi_cuda_rectify_forward(const gcp_call *c) { gcpi_cuda_rectified(c, gcpi_cuda_applied(c, NULL)); }
+static void gcpi_cuda_apply_forward(const gcp_call *c)
+{
+    gcpi_cuda_apply a = gcpi_cuda_applied(c, c->in + 2);
+    a.other = c->in[1];
+    if (c->attributes) gcpi_cuda_rectified(c, a);
+    else gcpi_cuda_apply_run(&a, gcpi_stream(c));
+}
+static void gcpi_cuda_rectify_backward(const gcp_call *c)
+{
+    if (c->din[0].data)
+        gcpi_cuda_rectify_back(c->din[0], c->dout[0], c->out[0], gcpi_mask_of(c), (float)gcpi_number(c),
+                               gcpi_stream(c));
+}
+
+static void gcpi_cuda_add_forward(const gcp_call *c)
+{
+    gcpi_cuda_fn2(c, GCPI_FN_ADD, c->out[0], c->in[0], c->in[1], 0);
+}
+static void gcpi_cuda_mul_forward(const gcp_call *c)
+{
+    gcpi_cuda_fn2(c, GCPI_FN_MUL, c->out[0], c->in[0], c->in[1], 0);
+}
+static void gcpi_cuda_add_backward(const gcp_call *c)
+{
+    for (int i = 0; i < 2; i++) if (c->din[i].data) gcpi_cuda_copy(c, c->din[i], c->dout[0]);
+}
+/* input 1 first: input 0's gradient may overwrite dy; x * x keeps the order */
+static void gcpi_cuda_mul_backward(const gcp_call *c)
+{
+    int same = c->din[0].data == c->din[1].data;
+    for (int k = 0; k < 2; k++) {
+        int i = same ? k : 1 - k;
+        if (c->din[i].data) gcpi_cuda_fn2(c, GCPI_FN_MUL, c->din[i], c->dout[0], c->in[1 - i], 0);
+    }
+}
+
+static void gcpi_cuda_add_bias(const gcp_call *c, gcp_view y, gcp_view x, const gcp_view *bias)
+{
+    gcpi_cuda_fn2(c, GCPI_FN_ADD_CHANNEL, y, x, *bias, 0);
+}
+static void gcpi_cuda_bias_gradient(const gcp_call *c, int i)
+{
+    if (c->inputs > i && c->din[i].data) gcpi_cuda_bias_back(c->din[i], c->dout[0], c->workspace, gcpi_stream(c));
+}
+static void gcpi_cuda_bias_forward(const gcp_call *c) { gcpi_cuda_add_bias(c, c->out[0], c->in[0], &c->in[1]); }
+static void gcpi_cuda_bias_backward(const gcp_call *c)
+{
+    gcpi_cuda_bias_gradient(c, 1);
+    if (c->din[0].data) gcpi_cuda_copy(c, c->din[0], c->dout[0]);
+}
+static void gcpi_cuda_bias_cost(const gcp_cost_call *c, gcp_cost *cost)
+{
+    if (c->backward && c->wanted & 2) cost->workspace = gcpi_cuda_sums_workspace(c->out[0], 1);
+}
+
+static void gcpi_cuda_dropout_forward(const gcp_call *c)
+{
+    if (c->training) gcpi_cuda_dropout(c->out[0], c->in[0], gcpi_number(c), c->ordinal, c->numbers, gcpi_stream(c));
+    else gcpi_cuda_copy(c, c->out[0], c->in[0]);
+}
+static void gcpi_cuda_dropout_backward(const gcp_call *c)
+{
+    if (c->din[0].data)
+        gcpi_cuda_dropout(c->din[0], c->dout[0], gcpi_number(c), c->ordinal, c->numbers, gcpi_stream(c));
+}
+
+/* ---- Rows: views ---------------------------------------------------------------------------------------------*/
+
+static void gcpi_cuda_concat_forward(const gcp_call *c)
+{
+    for (int i = 0, at = 0; i < c->inputs; at += c->in[i++].shape.d[3])
+        gcpi_cuda_copy(c, gcpi_channels(&c->out[0], at, c->in[i].shape.d[3]), c->in[i]);
+}
+static void gcpi_cuda_concat_backward(const gcp_call *c)
+{
+    for (int i = 0, at = 0; i < c->inputs; at += c->in[i++].shape.d[3])
+        if (c->din[i].data) gcpi_cuda_copy(c, c->din[i], gcpi_channels(&c->dout[0], at, c->in[i].shape.d[3]));
+}
+static void gcpi_cuda_slice_forward(const gcp_call *c)
+{
+    gcpi_cuda_copy(c, c->out[0], gcpi_channels(&c->in[0], gcpi_attr(c->attributes)->number.i, c->out[0].shape.d[3]));
+}
+static void gcpi_cuda_slice_backward(const gcp_call *c)
+{
+    if (!c->din[0].data) return;
+    if (!c->din[0].accumulate) gcpi_cuda_fn2(c, GCPI_FN_FILL, c->din[0], gcpi_no_view(), gcpi_no_view(), 0);
+    gcpi_cuda_copy(c, gcpi_channels(&c->din[0], gcpi_attr(c->attributes)->number.i, c->dout[0].shape.d[3]), c->dout[0]);
+}
+static void gcpi_cuda_reshaped(const gcp_call *c, gcp_view to, gcp_view from)
+{
+    if (to.data && (to.data != from.data || to.accumulate)) gcpi_cuda_reshape(to, from, gcpi_stream(c));
+}
+static void gcpi_cuda_reshape_forward(const gcp_call *c) { gcpi_cuda_reshaped(c, c->out[0], c->in[0]); }
+static void gcpi_cuda_reshape_backward(const gcp_call *c) { gcpi_cuda_reshaped(c, c->din[0], c->dout[0]); }
+
+/* ==== src/cuda/products.h ==== */
+
+/* Rows: matrix products and convolutions. cuBLAS reads columns first, so a row-major C = A B is asked for as
+   C' = B' A'. */
+
+static void gcpi_cuda_gemm(const gcp_call *c, int ta, int tb, size_t m, int n, size_t k, gcp_view a, gcp_view b,
+                           gcp_view y)
+{
+    gcp_gpu *gpu = gcpi_gpu_in(c);
+    const float one = 1, add = y.accumulate ? 1 : 0;
+    if (m > INT32_MAX || k > INT32_MAX || a.pitch > INT32_MAX || b.pitch > INT32_MAX || y.pitch > INT32_MAX) {
+        if (!gpu->message[0])
+            snprintf(gpu->message, sizeof gpu->message, "a matrix product of %zu x %d x %zu is more than cuBLAS counts",
+                     m, n, k);
+        return;
+    }
+    cublasComputeType_t type = gpu->opts.math == GCP_TF32 ? CUBLAS_COMPUTE_32F_FAST_TF32 : CUBLAS_COMPUTE_32F;
+    if (!gcpi_blas_ok(gpu, cublasSetWorkspace(gpu->blas, c->workspace, gpu->opts.workspace), "cublasSetWorkspace"))
+        return;
+    gcpi_blas_ok(gpu,
+                 cublasGemmEx(gpu->blas, tb ? CUBLAS_OP_T : CUBLAS_OP_N, ta ? CUBLAS_OP_T : CUBLAS_OP_N, n, (int)m,
+                              (int)k, &one, b.data, CUDA_R_32F, (int)b.pitch, a.data, CUDA_R_32F, (int)a.pitch, &add,
+                              y.data, CUDA_R_32F, (int)y.pitch, type, CUBLAS_GEMM_DEFAULT),
+                 "cublasGemmEx");
+}
+
+/* y = x W' (tb) or x W over pixels, and its gradients; weights seen as a matrix of rows of `pitch`. */
+static void gcpi_cuda_product_forward(const gcp_call *c, int tb, gcp_view w)
+{
+    gcpi_cuda_gemm(c, 0, tb, gcpi_pixels(c->in[0].shape), c->out[0].shape.d[3], (size_t)c->in[0].shape.d[3], c->in[0],
+                   w, c->out[0]);
+    if (c->inputs > 2) gcpi_cuda_add_bias(c, c->out[0], c->out[0], &c->in[2]);
+}
+static void gcpi_cuda_product_backward(const gcp_call *c, int tb, gcp_view w, gcp_view dw)
+{
+    size_t m = gcpi_pixels(c->in[0].shape);
+    int k = c->in[0].shape.d[3], n = c->dout[0].shape.d[3];
+    gcpi_cuda_bias_gradient(c, 2);
+    if (c->din[0].data) gcpi_cuda_gemm(c, 0, !tb, m, k, (size_t)n, c->dout[0], w, c->din[0]);
+    if (dw.data && tb) gcpi_cuda_gemm(c, 1, 0, (size_t)n, k, m, c->dout[0], c->in[0], dw);
+    else if (dw.data)  gcpi_cuda_gemm(c, 1, 0, (size_t)k, n, m, c->in[0], c->dout[0], dw);
+}
+static void gcpi_cuda_linear_forward(const gcp_call *c) { gcpi_cuda_product_forward(c, 1, c->in[1]); }
+static void gcpi_cuda_linear_backward(const gcp_call *c) { gcpi_cuda_product_backward(c, 1, c->in[1], c->din[1]); }
+static void gcpi_cuda_matmul_forward(const gcp_call *c) { gcpi_cuda_product_forward(c, 0, c->in[1]); }
+static void gcpi_cuda_matmul_backward(const gcp_call *c) { gcpi_cuda_product_backward(c, 0, c->in[1], c->din[1]); }
+
+static size_t gcpi_cuda_product_bytes(const gcp_cost_call *c)
+{
+    size_t bytes = gcpi_gpu_of(c->target->context)->opts.workspace;
+    return c->backward && c->wanted & 4 ? GCPI_MAX(bytes, gcpi_cuda_sums_workspace(c->out[0], 1)) : bytes;
+}
+static void gcpi_cuda_product_cost(const gcp_cost_call *c, gcp_cost *cost)
+{
+    double one = 2.0 * (double)gcpi_pixels(c->in[0]) * c->in[0].d[3] * c->out[0].d[3];
+    cost->flops = one * (c->backward ? (c->wanted & 1) + (c->wanted >> 1 & 1) : 1);
+    cost->workspace = gcpi_cuda_product_bytes(c);
+}
+
+/* ---- Rows: convolutions --------------------------------------------------------------------------------------
+   1x1 with stride 1 is a matrix product over pixels; everything else goes to the kernels. A transposed convolution is
+   the backward-data of the convolution from its output to its input. */
+
+static gcpi_cuda_conv gcpi_cuda_conv_of(const gcpi_conv_attr *a, const gcp_target *target, ptrdiff_t xpitch,
+                                        ptrdiff_t ypitch)
+{
+    gcpi_cuda_conv c;
+    c.n = a->n; c.h = a->h; c.w = a->w; c.ci = a->ci; c.ho = a->ho; c.wo = a->wo; c.co = a->co;
+    c.kh = a->kh; c.kw = a->kw; c.sh = a->sh; c.sw = a->sw; c.pt = a->pt; c.pl = a->pl;
+    c.dh = a->dh; c.dw = a->dw; c.groups = a->groups;
+    c.xpitch = xpitch; c.ypitch = ypitch;
+    c.tf32 = gcpi_gpu_of(target->context)->opts.math == GCP_TF32;
+    return c;
+}
+static int gcpi_cuda_is_product(const gcpi_conv_attr *a)
+{
+    return a->kh == 1 && a->kw == 1 && a->sh == 1 && a->sw == 1 && a->groups == 1 && a->h == a->ho && a->w == a->wo;
+}
+/* OHWI weights of a 1x1 kernel: a matrix of [out][in]. */
+static gcp_view gcpi_cuda_matrix(gcp_view w) { w.pitch = w.shape.d[3]; return w; }
+
+/* forward, data: which kernel passes stand behind the op's forward and its input's gradient. */
+static void gcpi_cuda_conv_cost(const gcp_cost_call *c, gcp_cost *cost, int forward, int data)
+{
+    const gcpi_conv_attr *a = &gcpi_attr(c->attributes)->conv;
+    gcpi_cuda_conv conv = gcpi_cuda_conv_of(a, c->target, a->ci, a->co);
+    int product = gcpi_cuda_is_product(a);
+    cost->flops = gcpi_conv_flops(a) * (c->backward ? (c->wanted & 1) + (c->wanted >> 1 & 1) : 1);
+    if (product) cost->workspace = gcpi_cuda_product_bytes(c);
+    if (!product && !c->backward) cost->workspace = gcpi_cuda_conv_workspace(&conv, forward);
+    if (!product && c->backward && c->wanted & 1) cost->workspace = gcpi_cuda_conv_workspace(&conv, data);
+    if (!product && c->backward && c->wanted & 2)
+        cost->workspace = GCPI_MAX(cost->workspace, gcpi_cuda_conv_workspace(&conv, GCPI_CUDA_WEIGHTS));
+    if (c->backward && c->wanted & 4)
+        cost->workspace = GCPI_MAX(cost->workspace, gcpi_cuda_sums_workspace(c->out[0], 1));
+}
+static void gcpi_cuda_conv2d_cost(const gcp_cost_call *c, gcp_cost *cost)
+{
+    gcpi_cuda_conv_cost(c, cost, GCPI_CUDA_FORWARD, GCPI_CUDA_DATA);
+}
+static void gcpi_cuda_conv_transpose2d_cost(const gcp_cost_call *c, gcp_cost *cost)
+{
+    gcpi_cuda_conv_cost(c, cost, GCPI_CUDA_DATA, GCPI_CUDA_FORWARD);
+}
+
+static void gcpi_cuda_conv2d_forward(const gcp_call *c)
+{
+    const gcpi_conv_attr *a = &gcpi_attr(c->attributes)->conv;
+    gcpi_cuda_conv conv = gcpi_cuda_conv_of(a, c->target, c->in[0].pitch, c->out[0].pitch);
+    if (gcpi_cuda_is_product(a)) { gcpi_cuda_product_forward(c, 1, gcpi_cuda_matrix(c->in[1])); return; }
+    gcpi_cuda_conv_forward(&conv, (const float *)c->in[0].data, (const float *)c->in[1].data,
+                           c->inputs > 2 ? (const float *)c->in[2].data : NULL, (float *)c->out[0].data, 0,
+                           c->workspace, gcpi_stream(c));
+}
+static void gcpi_cuda_conv2d_backward(const gcp_call *c)
+{
+    const gcpi_conv_attr *a = &gcpi_attr(c->attributes)->conv;
+    const float *dy = (const float *)c->dout[0].data;
+    if (gcpi_cuda_is_product(a)) {
+        gcpi_cuda_product_backward(c, 1, gcpi_cuda_matrix(c->in[1]), gcpi_cuda_matrix(c->din[1]));
+        return;
+    }
+    gcpi_cuda_bias_gradient(c, 2);
+    gcpi_cuda_conv data = gcpi_cuda_conv_of(a, c->target, c->din[0].pitch, c->dout[0].pitch), weights = data;
+    weights.xpitch = c->in[0].pitch;
+    if (c->din[0].data)
+        gcpi_cuda_conv_backward_data(&data, dy, (const float *)c->in[1].data, (float *)c->din[0].data,
+                                     c->din[0].accumulate, c->workspace, gcpi_stream(c));
+    if (c->din[1].data)
+        gcpi_cuda_conv_backward_weights(&weights, (const float *)c->in[0].data, dy, (float *)c->din[1].data,
+                                        c->din[1].accumulate, c->workspace, gcpi_stream(c));
+}
+
+static void gcpi_cuda_conv_transpose2d_forward(const gcp_call *c)
+{
+    const gcpi_conv_attr *a = &gcpi_attr(c->attributes)->conv;
+    gcpi_cuda_conv conv = gcpi_cuda_conv_of(a, c->target, c->out[0].pitch, c->in[0].pitch);
+    if (gcpi_cuda_is_product(a)) { gcpi_cuda_product_forward(c, 0, gcpi_cuda_matrix(c->in[1])); return; }
+    gcpi_cuda_conv_backward_data(&conv, (const float *)c->in[0].data, (const float *)c->in[1].data,
+                                 (float *)c->out[0].data, 0, c->workspace, gcpi_stream(c));
+    if (c->inputs > 2) gcpi_cuda_add_bias(c, c->out[0], c->out[0], &c->in[2]);
+}
+static void gcpi_cuda_conv_transpose2d_backward(const gcp_call *c)
+{
+    const gcpi_conv_attr *a = &gcpi_attr(c->attributes)->conv;
+    const float *dy = (const float *)c->dout[0].data;
+    if (gcpi_cuda_is_product(a)) {
+        gcpi_cuda_product_backward(c, 0, gcpi_cuda_matrix(c->in[1]), gcpi_cuda_matrix(c->din[1]));
+        return;
+    }
+    gcpi_cuda_bias_gradient(c, 2);
+    gcpi_cuda_conv data = gcpi_cuda_conv_of(a, c->target, c->dout[0].pitch, c->din[0].pitch), weights = data;
+    weights.ypitch = c->in[0].pitch;
+    if (c->din[0].data)
+        gcpi_cuda_conv_forward(&data, dy, (const float *)c->in[1].data, NULL, (float *)c->din[0].data,
+                               c->din[0].accumulate, c->workspace, gcpi_stream(c));
+    if (c->din[1].data)
+        gcpi_cuda_conv_backward_weights(&weights, dy, (const float *)c->in[0].data, (float *)c->din[1].data,
+                                        c->din[1].accumulate, c->workspace, gcpi_stream(c));
+}
+
+/* ==== src/cuda/sums.h ==== */
+
+/* Rows that sum: windows, norms, embedding, losses. */
+
+static gcpi_cuda_conv gcpi_cuda_window(const gcp_call *c)
+{
+    return gcpi_cuda_conv_of(&gcpi_attr(c->attributes)->conv, c->target, 0, 0);
+}
+static void gcpi_cuda_max_pool_forward(const gcp_call *c)
+{
+    gcpi_cuda_conv w = gcpi_cuda_window(c);
+    gcpi_cuda_max_pool(&w, c->in[0], c->out[0], gcpi_mask_of(c), gcpi_stream(c));
+}
+static void gcpi_cuda_max_pool_backward(const gcp_call *c)
+{
+    gcpi_cuda_conv w = gcpi_cuda_window(c);
+    if (c->din[0].data) gcpi_cuda_max_pool_back(&w, c->din[0], c->dout[0], gcpi_mask_of(c), gcpi_stream(c));
+}
+static void gcpi_cuda_avg_pool_forward(const gcp_call *c)
+{
+    gcpi_cuda_conv w = gcpi_cuda_window(c);
+    gcpi_cuda_avg_pool(&w, c->in[0], c->out[0], gcpi_stream(c));
+}
+static void gcpi_cuda_avg_pool_backward(const gcp_call *c)
+{
+    gcpi_cuda_conv w = gcpi_cuda_window(c);
+    if (c->din[0].data) gcpi_cuda_avg_pool_back(&w, c->din[0], c->dout[0], gcpi_stream(c));
+}
+static void gcpi_cuda_upsample_forward(const gcp_call *c)
+{
+    const gcpi_attributes *a = gcpi_attr(c->attributes);
+    gcpi_cuda_upsample(c->in[0], c->out[0], a->number.i, a->number.j == GCP_UPSAMPLING_BILINEAR, gcpi_stream(c));
+}
+static void gcpi_cuda_upsample_backward(const gcp_call *c)
+{
+    const gcpi_attributes *a = gcpi_attr(c->attributes);
+    if (c->din[0].data)
+        gcpi_cuda_upsample_back(c->din[0], c->dout[0], a->number.i, a->number.j == GCP_UPSAMPLING_BILINEAR,
+                                gcpi_stream(c));
+}
+
+/* ---- Rows: norms, embedding, losses --------------------------------------------------------------------------*/
+
+static void gcpi_cuda_batch_stats_forward(const gcp_call *c)
+{
+    const gcpi_attributes *a = gcpi_attr(c->attributes);
+    gcpi_cuda_stats s = { (float *)c->out[0].data, (float *)c->out[1].data, (float *)c->in[1].data,
+                          (float *)c->in[2].data, a->number.a, a->number.b, c->training, c->commit };
+    gcpi_cuda_batch_stats(c->in[0], &s, c->workspace, gcpi_stream(c));
+}
+static void gcpi_cuda_batch_stats_cost(const gcp_cost_call *c, gcp_cost *cost)
+{
+    cost->workspace = gcpi_cuda_sums_workspace(c->in[0], 2);
+}
+static void gcpi_cuda_batch_norm_forward(const gcp_call *c)
+{
+    gcpi_cuda_apply a = gcpi_cuda_applied(c, c->in + 1);
+    gcpi_cuda_apply_run(&a, gcpi_stream(c));
+}
+static void gcpi_cuda_batch_norm_backward(const gcp_call *c) { gcpi_cuda_batch_norm_back(c, gcpi_stream(c)); }
+static void gcpi_cuda_batch_norm_cost(const gcp_cost_call *c, gcp_cost *cost)
+{
+    if (c->backward) cost->workspace = gcpi_cuda_sums_workspace(c->in[0], 2);
+}
+static void gcpi_cuda_layer_norm_forward(const gcp_call *c)
+{
+    gcpi_cuda_layer_norm(c->out[0], c->in[0], (const float *)c->in[1].data, (const float *)c->in[2].data,
+                         gcpi_number(c), gcpi_stream(c));
+}
+static void gcpi_cuda_layer_norm_backward(const gcp_call *c)
+{
+    gcpi_cuda_layer_norm_back(c, gcpi_number(c), gcpi_stream(c));
+}
+static void gcpi_cuda_layer_norm_cost(const gcp_cost_call *c, gcp_cost *cost)
+{
+    if (c->backward) cost->workspace = gcpi_cuda_layer_norm_workspace(c->in[0]);
+}
+
+static void gcpi_cuda_embedding_forward(const gcp_call *c)
+{
+    gcpi_cuda_embedding(c->out[0], c->in[0], c->in[1], gcpi_stream(c));
+}
+static void gcpi_cuda_embedding_backward(const gcp_call *c)
+{
+    if (c->din[1].data) gcpi_cuda_embedding_back(c->din[1], c->in[0], c->dout[0], gcpi_stream(c));
+}
+
+static void gcpi_cuda_loss_cost(const gcp_cost_call *c, gcp_cost *cost)
+{
+    (void)c;
+    cost->workspace = GCPI_CUDA_LOSS_BYTES;
+}
+static int gcpi_cuda_ignored(const gcp_call *c)
+{
+    return gcpi_attr(c->attributes)->number.j ? gcpi_attr(c->attributes)->number.i : -1;
+}
+static void gcpi_cuda_cross_entropy_forward(const gcp_call *c)
+{
+    gcpi_cuda_cross_entropy(c->in[0], c->in[1], gcpi_cuda_ignored(c), (float *)c->out[0].data, c->workspace,
+                            gcpi_stream(c));
+}
+static void gcpi_cuda_cross_entropy_backward(const gcp_call *c)
+{
+    if (c->din[0].data)
+        gcpi_cuda_cross_entropy_back(c->din[0], c->in[0], c->in[1], gcpi_cuda_ignored(c),
+                                     (const float *)c->dout[0].data, c->workspace, gcpi_stream(c));
+}
+static void gcpi_cuda_mse_forward(const gcp_call *c)
+{
+    gcpi_cuda_mse(c->in[0], c->in[1], (float *)c->out[0].data, c->workspace, gcpi_stream(c));
+}
+static void gcpi_cuda_mse_backward(const gcp_call *c)
+{
+    for (int k = 0; k < 2; k++)
+        if (c->din[k].data)
+            gcpi_cuda_mse_back(c->din[k], c->in[k], c->in[1 - k], (const float *)c->dout[0].data, gcpi_stream(c));
+}
+static void gcpi_cuda_mean_forward(const gcp_call *c)
+{
+    gcpi_cuda_mean(c->in[0], (float *)c->out[0].data, c->workspace, gcpi_stream(c));
+}
+static void gcpi_cuda_mean_backward(const gcp_call *c)
+{
+    gcp_view dout = c->dout[0];
+    if (c->din[0].data)
+        gcpi_cuda_fn2(c, GCPI_FN_FILL_FROM, c->din[0], gcpi_no_view(), dout, 1.0 / (double)gcpi_count(c->din[0].shape));
+}
+
+/* ==== src/cuda/table.h ==== */
+
+/* Rows of what a step does beside its ops; the table of all rows; the target. */
+
+static void gcpi_cuda_seed_forward(const gcp_call *c)
+{
+    gcpi_cuda_fn2(c, GCPI_FN_FILL, c->out[0], gcpi_no_view(), gcpi_no_view(), 1);
+}
+static void gcpi_cuda_norm_forward(const gcp_call *c) { gcpi_cuda_norm_add(c->in[0], c->workspace, gcpi_stream(c)); }
+static void gcpi_cuda_norm_backward(const gcp_call *c)
+{
+    gcpi_cuda_norm_finish((gcp_step_numbers *)(uintptr_t)c->numbers, ((const gcp_plan_opts *)c->attributes)->clip_norm,
+                          c->workspace, gcpi_stream(c));
+}
+static void gcpi_cuda_norm_cost(const gcp_cost_call *c, gcp_cost *cost)
+{
+    (void)c;
+    cost->workspace = GCPI_CUDA_LOSS_BYTES + sizeof(double);
+}
+static void gcpi_cuda_update_forward(const gcp_call *c)
+{
+    const gcp_plan_opts *o = (const gcp_plan_opts *)c->attributes;
+    gcpi_cuda_update u = { (float *)c->out[0].data, (float *)c->out[1].data, (float *)c->out[2].data,
+                           (const float *)c->in[0].data, gcpi_count(c->in[0].shape), c->numbers,
+                           (const uint64_t *)c->in[1].data, o->beta1, o->beta2, o->epsilon, o->weight_decay,
+                           o->clip_value, o->momentum, o->nesterov, (int)o->optimizer };
+    gcpi_cuda_step(&u, gcpi_stream(c));
+}
+
+/* The table, in the order of gcpi_rows. Shapes and reads are the CPU's: only what runs is another. */
+#define GCPI_ROW(name, forward, backward, cost) { name, NULL, forward, backward, cost, 0, 0, 0, 0, NULL }
+#define GCPI_ROW_OF(name, cost) GCPI_ROW(#name, gcpi_cuda_##name##_forward, gcpi_cuda_##name##_backward, cost)
+static const gcp_op gcpi_cuda_rows[GCP_ROW_COUNT] = {
+    GCPI_ROW_OF(conv2d, gcpi_cuda_conv2d_cost),
+    GCPI_ROW_OF(conv_transpose2d, gcpi_cuda_conv_transpose2d_cost),
+    GCPI_ROW_OF(upsample, NULL),
+    GCPI_ROW_OF(linear, gcpi_cuda_product_cost),
+    GCPI_ROW_OF(matmul, gcpi_cuda_product_cost),
+    GCPI_ROW_OF(add, NULL),
+    GCPI_ROW_OF(mul, NULL),
+    GCPI_ROW_OF(bias, gcpi_cuda_bias_cost),
+    GCPI_ROW_OF(scale, NULL),
+    GCPI_ROW("relu", gcpi_cuda_rectify_forward, gcpi_cuda_rectify_backward, NULL),
+    GCPI_ROW("leaky_relu", gcpi_cuda_rectify_forward, gcpi_cuda_rectify_backward, NULL),
+    GCPI_ROW_OF(tanh, NULL),
+    GCPI_ROW_OF(sigmoid, NULL),
+    GCPI_ROW_OF(gelu, NULL),
+    GCPI_ROW_OF(max_pool, NULL),
+    GCPI_ROW_OF(avg_pool, NULL),
+    GCPI_ROW("global_avg_pool", gcpi_cuda_avg_pool_forward, gcpi_cuda_avg_pool_backward, NULL),
+    GCPI_ROW("batch_stats", gcpi_cuda_batch_stats_forward, NULL, gcpi_cuda_batch_stats_cost),
+    GCPI_ROW_OF(batch_norm, gcpi_cuda_batch_norm_cost),
+    GCPI_ROW_OF(layer_norm, gcpi_cuda_layer_norm_cost),
+    GCPI_ROW_OF(dropout, NULL),
+    GCPI_ROW_OF(concat, NULL),
+    GCPI_ROW_OF(slice, NULL),
+    GCPI_ROW_OF(reshape, NULL),
+    GCPI_ROW_OF(embedding, NULL),
+    GCPI_ROW_OF(cross_entropy, gcpi_cuda_loss_cost),
+    GCPI_ROW_OF(mse, gcpi_cuda_loss_cost),
+    GCPI_ROW_OF(mean, gcpi_cuda_loss_cost),
+    GCPI_ROW("custom", NULL, NULL, NULL),
+    GCPI_ROW("apply", gcpi_cuda_apply_forward, NULL, NULL),
+    GCPI_ROW("seed", gcpi_cuda_seed_forward, NULL, NULL),
+    GCPI_ROW_OF(norm, gcpi_cuda_norm_cost),
+    GCPI_ROW("update", gcpi_cuda_update_forward, NULL, NULL)
+};
+#undef GCPI_ROW
+#undef GCPI_ROW_OF
+
+GCPI_DEF const gcp_target *gcp_cuda(gcp_gpu *gpu)
+{
+    static const gcp_device device = { gcpi_gpu_copy,   gcpi_gpu_fill,  gcpi_gpu_play,
+                                       gcpi_gpu_forget, gcpi_gpu_timed, gcpi_gpu_trouble };
+    gcp_target *t = &gpu->target;
+    memset(t, 0, sizeof *t);
+    t->name = "cuda";
+    t->kernels = gcpi_cuda_rows;
+    t->device = &device;
+    t->align = 256;
+    t->flops_per_second = gpu->opts.math == GCP_TF32 ? 2e14 : 4e13;     /* of an H100's order; profiles replace them */
+    t->bytes_per_second = 3e12;
+    t->far_bytes_per_second = 2.5e10;                                   /* PCIe 4.0, 16 lanes */
+    t->context = gpu;
+    t->allocate = gcpi_gpu_allocate;
+    t->release = gcpi_gpu_release;
+    t->copy_start = gcpi_gpu_copy_start;
+    t->copy_wait = gcpi_gpu_copy_wait;
+    t->far_allocate = gcpi_gpu_far_allocate;
+    t->far_release = gcpi_gpu_far_release;
+    return t;
+}
+
+#endif /* GCP_IMPLEMENTATION */

@@ -1,0 +1,87 @@
+/* What the launchers of kernels.cu take: device memory, NHWC with a pitch (elements from one pixel to the next),
+   weights [out][kh][kw][in / groups]. Each queues kernels on a stream; errors are CUDA's last error. */
+
+typedef struct gcpi_cuda_conv {                  /* y [n, ho, wo, co] = x [n, h, w, ci] * weights */
+    int n, h, w, ci, ho, wo, co, kh, kw, sh, sw, pt, pl, dh, dw, groups;
+    ptrdiff_t xpitch, ypitch;
+    int tf32;
+} gcpi_cuda_conv;
+enum { GCPI_CUDA_FORWARD, GCPI_CUDA_DATA, GCPI_CUDA_WEIGHTS };
+size_t gcpi_cuda_conv_workspace(const gcpi_cuda_conv *c, int pass);
+void gcpi_cuda_conv_forward(const gcpi_cuda_conv *c, const float *x, const float *w, const float *bias, float *y,
+                            int accumulate, void *workspace, cudaStream_t stream);
+void gcpi_cuda_conv_backward_data(const gcpi_cuda_conv *c, const float *dy, const float *w, float *dx, int accumulate,
+                                  void *workspace, cudaStream_t stream);
+void gcpi_cuda_conv_backward_weights(const gcpi_cuda_conv *c, const float *x, const float *dy, float *dw,
+                                     int accumulate, void *workspace, cudaStream_t stream);
+
+/* to = f(a, b) element by element (added to where to.accumulate is set). b is another operand, or, for ..._CHANNEL, one
+   value a channel. */
+typedef enum gcpi_cuda_fn {
+    GCPI_FN_COPY, GCPI_FN_ADD, GCPI_FN_MUL, GCPI_FN_ADD_CHANNEL, GCPI_FN_SCALE, GCPI_FN_TANH, GCPI_FN_SIGMOID,
+    GCPI_FN_GELU, GCPI_FN_TANH_BACK, GCPI_FN_SIGMOID_BACK, GCPI_FN_GELU_BACK, GCPI_FN_FILL, GCPI_FN_FILL_FROM
+} gcpi_cuda_fn;
+void gcpi_cuda_map(gcpi_cuda_fn fn, gcp_view to, gcp_view a, gcp_view b, float number, cudaStream_t stream);
+/* y = rectify(normalise(x) + other), each where it is there: mean NULL, other.data NULL, rectify 0. */
+typedef struct gcpi_cuda_apply {
+    gcp_view y, x, other;
+    const float *mean, *scale, *gamma, *beta;
+    unsigned char *mask;
+    float slope;
+    int rectify;
+} gcpi_cuda_apply;
+void gcpi_cuda_apply_run(const gcpi_cuda_apply *a, cudaStream_t stream);
+void gcpi_cuda_rectify_back(gcp_view dx, gcp_view dy, gcp_view y, const unsigned char *mask, float slope,
+                            cudaStream_t stream);
+void gcpi_cuda_reshape(gcp_view to, gcp_view from, cudaStream_t stream);
+void gcpi_cuda_dropout(gcp_view to, gcp_view from, double rate, uint64_t ordinal, const gcp_step_numbers *numbers,
+                       cudaStream_t stream);
+
+/* Windows as in gcpi_cuda_conv, ci = co channels. */
+void gcpi_cuda_max_pool(const gcpi_cuda_conv *c, gcp_view x, gcp_view y, unsigned char *which, cudaStream_t stream);
+void gcpi_cuda_max_pool_back(const gcpi_cuda_conv *c, gcp_view dx, gcp_view dy, const unsigned char *which,
+                             cudaStream_t stream);
+void gcpi_cuda_avg_pool(const gcpi_cuda_conv *c, gcp_view x, gcp_view y, cudaStream_t stream);
+void gcpi_cuda_avg_pool_back(const gcpi_cuda_conv *c, gcp_view dx, gcp_view dy, cudaStream_t stream);
+void gcpi_cuda_upsample(gcp_view x, gcp_view y, int factor, int bilinear, cudaStream_t stream);
+void gcpi_cuda_upsample_back(gcp_view dx, gcp_view dy, int factor, int bilinear, cudaStream_t stream);
+
+/* Sums over pixels, a channel each. The workspace holds gcpi_cuda_sums_workspace(shape, sums of a channel) bytes. */
+size_t gcpi_cuda_sums_workspace(gcp_shape shape, int sums);
+void gcpi_cuda_bias_back(gcp_view db, gcp_view dy, void *workspace, cudaStream_t stream);
+typedef struct gcpi_cuda_stats {
+    float *mean, *scale, *running_mean, *running_var;
+    double epsilon, momentum;
+    int training, commit;
+} gcpi_cuda_stats;
+void gcpi_cuda_batch_stats(gcp_view x, const gcpi_cuda_stats *s, void *workspace, cudaStream_t stream);
+void gcpi_cuda_batch_norm_back(const gcp_call *call, cudaStream_t stream);
+void gcpi_cuda_layer_norm(gcp_view y, gcp_view x, const float *gamma, const float *beta, double epsilon,
+                          cudaStream_t stream);
+void gcpi_cuda_layer_norm_back(const gcp_call *call, double epsilon, cudaStream_t stream);
+size_t gcpi_cuda_layer_norm_workspace(gcp_shape shape);
+
+void gcpi_cuda_embedding(gcp_view y, gcp_view ids, gcp_view table, cudaStream_t stream);
+void gcpi_cuda_embedding_back(gcp_view dtable, gcp_view ids, gcp_view dy, cudaStream_t stream);
+
+/* Losses: out is one value. Their workspace: GCPI_CUDA_LOSS_BYTES. */
+enum { GCPI_CUDA_LOSS_BLOCKS = 256, GCPI_CUDA_LOSS_BYTES = 2 * GCPI_CUDA_LOSS_BLOCKS * 8 };
+/* ignore: a label that does not count, -1: none (as all out of range) */
+void gcpi_cuda_cross_entropy(gcp_view x, gcp_view labels, int ignore, float *out, void *workspace, cudaStream_t stream);
+void gcpi_cuda_cross_entropy_back(gcp_view dx, gcp_view x, gcp_view labels, int ignore, const float *dout,
+                                  void *workspace, cudaStream_t stream);
+void gcpi_cuda_mse(gcp_view a, gcp_view b, float *out, void *workspace, cudaStream_t stream);
+void gcpi_cuda_mse_back(gcp_view d, gcp_view a, gcp_view b, const float *dout, cudaStream_t stream);
+void gcpi_cuda_mean(gcp_view x, float *out, void *workspace, cudaStream_t stream);
+
+/* The sum of squares goes to, or is added to, the first double of the workspace (GCPI_CUDA_LOSS_BYTES + 8). */
+void gcpi_cuda_norm_add(gcp_view g, void *workspace, cudaStream_t stream);
+void gcpi_cuda_norm_finish(gcp_step_numbers *numbers, double limit, const void *workspace, cudaStream_t stream);
+typedef struct gcpi_cuda_update {
+    float *w, *s1, *s2; const float *g; size_t count;
+    const gcp_step_numbers *numbers;
+    const uint64_t *updates;                     /* of this parameter before this one, on the device */
+    double beta1, beta2, epsilon, weight_decay, clip_value, momentum;
+    int nesterov, optimizer;
+} gcpi_cuda_update;
+void gcpi_cuda_step(const gcpi_cuda_update *u, cudaStream_t stream);

@@ -1,0 +1,90 @@
+/* Rows of what a step does beside its ops; the table of all rows; the target. */
+
+static void gcpi_cuda_seed_forward(const gcp_call *c)
+{
+    gcpi_cuda_fn2(c, GCPI_FN_FILL, c->out[0], gcpi_no_view(), gcpi_no_view(), 1);
+}
+static void gcpi_cuda_norm_forward(const gcp_call *c) { gcpi_cuda_norm_add(c->in[0], c->workspace, gcpi_stream(c)); }
+static void gcpi_cuda_norm_backward(const gcp_call *c)
+{
+    gcpi_cuda_norm_finish((gcp_step_numbers *)(uintptr_t)c->numbers, ((const gcp_plan_opts *)c->attributes)->clip_norm,
+                          c->workspace, gcpi_stream(c));
+}
+static void gcpi_cuda_norm_cost(const gcp_cost_call *c, gcp_cost *cost)
+{
+    (void)c;
+    cost->workspace = GCPI_CUDA_LOSS_BYTES + sizeof(double);
+}
+static void gcpi_cuda_update_forward(const gcp_call *c)
+{
+    const gcp_plan_opts *o = (const gcp_plan_opts *)c->attributes;
+    gcpi_cuda_update u = { (float *)c->out[0].data, (float *)c->out[1].data, (float *)c->out[2].data,
+                           (const float *)c->in[0].data, gcpi_count(c->in[0].shape), c->numbers,
+                           (const uint64_t *)c->in[1].data, o->beta1, o->beta2, o->epsilon, o->weight_decay,
+                           o->clip_value, o->momentum, o->nesterov, (int)o->optimizer };
+    gcpi_cuda_step(&u, gcpi_stream(c));
+}
+
+/* The table, in the order of gcpi_rows. Shapes and reads are the CPU's: only what runs is another. */
+#define GCPI_ROW(name, forward, backward, cost) { name, NULL, forward, backward, cost, 0, 0, 0, 0, NULL }
+#define GCPI_ROW_OF(name, cost) GCPI_ROW(#name, gcpi_cuda_##name##_forward, gcpi_cuda_##name##_backward, cost)
+static const gcp_op gcpi_cuda_rows[GCP_ROW_COUNT] = {
+    GCPI_ROW_OF(conv2d, gcpi_cuda_conv2d_cost),
+    GCPI_ROW_OF(conv_transpose2d, gcpi_cuda_conv_transpose2d_cost),
+    GCPI_ROW_OF(upsample, NULL),
+    GCPI_ROW_OF(linear, gcpi_cuda_product_cost),
+    GCPI_ROW_OF(matmul, gcpi_cuda_product_cost),
+    GCPI_ROW_OF(add, NULL),
+    GCPI_ROW_OF(mul, NULL),
+    GCPI_ROW_OF(bias, gcpi_cuda_bias_cost),
+    GCPI_ROW_OF(scale, NULL),
+    GCPI_ROW("relu", gcpi_cuda_rectify_forward, gcpi_cuda_rectify_backward, NULL),
+    GCPI_ROW("leaky_relu", gcpi_cuda_rectify_forward, gcpi_cuda_rectify_backward, NULL),
+    GCPI_ROW_OF(tanh, NULL),
+    GCPI_ROW_OF(sigmoid, NULL),
+    GCPI_ROW_OF(gelu, NULL),
+    GCPI_ROW_OF(max_pool, NULL),
+    GCPI_ROW_OF(avg_pool, NULL),
+    GCPI_ROW("global_avg_pool", gcpi_cuda_avg_pool_forward, gcpi_cuda_avg_pool_backward, NULL),
+    GCPI_ROW("batch_stats", gcpi_cuda_batch_stats_forward, NULL, gcpi_cuda_batch_stats_cost),
+    GCPI_ROW_OF(batch_norm, gcpi_cuda_batch_norm_cost),
+    GCPI_ROW_OF(layer_norm, gcpi_cuda_layer_norm_cost),
+    GCPI_ROW_OF(dropout, NULL),
+    GCPI_ROW_OF(concat, NULL),
+    GCPI_ROW_OF(slice, NULL),
+    GCPI_ROW_OF(reshape, NULL),
+    GCPI_ROW_OF(embedding, NULL),
+    GCPI_ROW_OF(cross_entropy, gcpi_cuda_loss_cost),
+    GCPI_ROW_OF(mse, gcpi_cuda_loss_cost),
+    GCPI_ROW_OF(mean, gcpi_cuda_loss_cost),
+    GCPI_ROW("custom", NULL, NULL, NULL),
+    GCPI_ROW("apply", gcpi_cuda_apply_forward, NULL, NULL),
+    GCPI_ROW("seed", gcpi_cuda_seed_forward, NULL, NULL),
+    GCPI_ROW_OF(norm, gcpi_cuda_norm_cost),
+    GCPI_ROW("update", gcpi_cuda_update_forward, NULL, NULL)
+};
+#undef GCPI_ROW
+#undef GCPI_ROW_OF
+
+GCPI_DEF const gcp_target *gcp_cuda(gcp_gpu *gpu)
+{
+    static const gcp_device device = { gcpi_gpu_copy,   gcpi_gpu_fill,  gcpi_gpu_play,
+                                       gcpi_gpu_forget, gcpi_gpu_timed, gcpi_gpu_trouble };
+    gcp_target *t = &gpu->target;
+    memset(t, 0, sizeof *t);
+    t->name = "cuda";
+    t->kernels = gcpi_cuda_rows;
+    t->device = &device;
+    t->align = 256;
+    t->flops_per_second = gpu->opts.math == GCP_TF32 ? 2e14 : 4e13;     /* of an H100's order; profiles replace them */
+    t->bytes_per_second = 3e12;
+    t->far_bytes_per_second = 2.5e10;                                   /* PCIe 4.0, 16 lanes */
+    t->context = gpu;
+    t->allocate = gcpi_gpu_allocate;
+    t->release = gcpi_gpu_release;
+    t->copy_start = gcpi_gpu_copy_start;
+    t->copy_wait = gcpi_gpu_copy_wait;
+    t->far_allocate = gcpi_gpu_far_allocate;
+    t->far_release = gcpi_gpu_far_release;
+    return t;
+}
