@@ -585,8 +585,8 @@ typedef struct gcp_gradcheck_result {
    Most have a macro of the same name without _at (section 5), which captures the call site and takes the options as
    designated initialisers: gcp_conv2d(x, .out = 16, .k = 3). Shapes are checked where they are recorded. */
 
-/* Arena. memory must outlive everything made from it. gcp_arena_push: zeroed; align: a power of two; NULL if it
-   does not fit. */
+/* Arena. memory and the struct itself must outlive everything made from it: a tape keeps the struct's address.
+   gcp_arena_push: zeroed; align: a power of two; NULL if it does not fit. */
 GCP_API gcp_arena gcp_arena_from(void *memory, size_t size);
 GCP_API void     *gcp_arena_push(gcp_arena *arena, ptrdiff_t size, ptrdiff_t align, ptrdiff_t count);
 
@@ -671,7 +671,7 @@ GCP_API gcp_tensor gcp_global_avg_pool_at(gcp_tensor x, gcp_op_opts opts);      
 GCP_API gcp_tensor gcp_upsample_at(gcp_tensor x, gcp_upsample_opts opts);
 GCP_API gcp_tensor gcp_dropout_at(gcp_tensor x, gcp_dropout_opts opts);
 /* along channels: gcp_concat(GCP_TENSORS(a, b, c), .name = "skip"); of an array gcp_concat(list, count) in C, in C++
-   gcp_concat_at(list, count, { }) */
+   gcp_concat_at(list, count, { }). A count below 1 gives nil without a tape, so without an error. */
 GCP_API gcp_tensor gcp_concat_at(const gcp_tensor *inputs, int count, gcp_op_opts opts);
 GCP_API gcp_tensor gcp_slice_at(gcp_tensor x, gcp_slice_opts opts);               /* channels [first, first + count) */
 GCP_API gcp_tensor gcp_flatten_at(gcp_tensor x, gcp_op_opts opts);                /* n h w c -> n, hwc */
@@ -695,8 +695,8 @@ GCP_API void gcp_segment_end(gcp_tape *tape, int segment, int *state);
    scratch memory only while it is made; gcp_plan_arena says how much is enough for both. gcp_plan_ok: 1, or 0 where the
    plan could not be made. Then the tape holds the message (no message where the loss is nil and has no tape). An option
    that the policy or optimiser does not use is an error. gcp_least_budget: the least .budget found that works with
-   these options (plan.bytes counts the state too); leave out .policy and .budget (any other policy is an error); 0 on
-   error. */
+   these options (plan.bytes counts the state too); leave out .policy and .budget; 0 on error. It plans with what a
+   refusal names, and where that plan takes less, with that: so it may find less than plan.least_bytes. */
 GCP_API gcp_plan gcp_plan_make_at(gcp_tensor loss, gcp_plan_opts opts);
 GCP_API int      gcp_plan_ok(const gcp_plan *plan);
 GCP_API size_t   gcp_plan_arena_at(gcp_tensor loss, gcp_plan_opts opts);
@@ -708,8 +708,11 @@ GCP_API size_t   gcp_least_budget_at(gcp_tensor loss, gcp_plan_opts opts);
    in turn. The state stays, unless it lies in memory that the target gave this plan (see gcp_unbind). */
 GCP_API void gcp_plan_free(gcp_plan *plan);
 
-/* A plan for a graph given as text (src/planner/graph.h has the format; gcp_graph_print makes it from any plan). It has
-   figures, lists and reports, but cannot be bound. tape gives the arena and holds the errors; text is copied. */
+/* A plan for a graph given as text. It has figures, lists and reports, but cannot be bound. tape gives the arena and
+   holds the errors; text is copied. A line per op: KIND ID COST BYTES WORKSPACE INPUTS... KIND is f (forward, may run
+   again), o (forward, runs once) or b (backward, after all f and o); COST is in seconds, BYTES are those of its one
+   output, INPUTS are the IDs whose outputs it reads; # begins a comment. gcp_graph_print writes gcp-graph 3, which can
+   say more: its format stands where the text "gcp-graph 1" does below (src/planner/graph.h). */
 GCP_API gcp_plan gcp_graph_plan_at(gcp_tape *tape, const char *text, gcp_plan_opts opts);
 GCP_API size_t   gcp_graph_arena_at(const gcp_tape *tape, const char *text, gcp_plan_opts opts);
 
@@ -724,6 +727,7 @@ typedef struct gcp_point {
     size_t planned_with;                /* .budget for the same plan; where nothing fits, the least that works (0 after
                                            .progress stopped the sweep: nobody looked) */
     double seconds, keep_all_seconds, bound_seconds;
+    int    coarse;                      /* as plan.coarse: 2 from the point on at which .progress stopped the sweep */
 } gcp_point;
 GCP_API int  gcp_sweep_at(gcp_tensor loss, gcp_point *points, int count, gcp_plan_opts opts);
 GCP_API int  gcp_graph_sweep_at(gcp_tape *tape, const char *text, gcp_point *points, int count, gcp_plan_opts opts);
@@ -814,11 +818,12 @@ GCP_API void gcp_costs_print(const gcp_plan *plan, gcp_writer out);
 /* Reports. list: the instructions as text that .list reads back, a letter and a name each: F forward, R forward again,
    B backward, U update, H and W a gradient's hooks; O copy to far memory, P copy back, A wait until O's copy has
    arrived; M move to another place in the slab ("M gradient of x" for x's gradient). First, "U as soon as gradients are
-   finished" where updates are fused, and a line for each concat or slice that copies what it need not: "C NAME 0 2"
-   copies inputs 0 and 2, "C gradient of NAME 0" in backward. With .budget = plan.bytes beside .list it takes no more
-   bytes than the plan (rarely a few less: layouts are searched). plan: one line per instruction, with the live bytes.
-   layers: shape, parameters, activation bytes, kept or recomputed. why: what the peak is made of and, where there is
-   something, what would lower it; of a plan that was not made, the tape's error. svg: memory over time and address. */
+   finished" where updates are fused, and then a line for each concat or slice that copies what it need not: "C NAME 0
+   2" copies inputs 0 and 2, "C gradient of NAME 0" in backward; NAME is that of the op's F line. With .budget =
+   plan.bytes beside .list it takes no more bytes than the plan (rarely a few less: layouts are searched). plan: one
+   line per instruction, with the live bytes. layers: shape, parameters, activation bytes, kept or recomputed. why: what
+   the peak is made of and, where there is something, what would lower it; of a plan that was not made, the tape's
+   error. svg: memory over time and address. */
 GCP_API gcp_writer gcp_file(void *stdio_file);
 GCP_API void gcp_list_print(const gcp_plan *plan, gcp_writer out);
 GCP_API void gcp_graph_print(const gcp_plan *plan, gcp_writer out);     /* gcp-graph 3: what gcp_graph_plan reads */

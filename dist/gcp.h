@@ -588,8 +588,8 @@ typedef struct gcp_gradcheck_result {
    Most have a macro of the same name without _at (section 5), which captures the call site and takes the options as
    designated initialisers: gcp_conv2d(x, .out = 16, .k = 3). Shapes are checked where they are recorded. */
 
-/* Arena. memory must outlive everything made from it. gcp_arena_push: zeroed; align: a power of two; NULL if it
-   does not fit. */
+/* Arena. memory and the struct itself must outlive everything made from it: a tape keeps the struct's address.
+   gcp_arena_push: zeroed; align: a power of two; NULL if it does not fit. */
 GCP_API gcp_arena gcp_arena_from(void *memory, size_t size);
 GCP_API void     *gcp_arena_push(gcp_arena *arena, ptrdiff_t size, ptrdiff_t align, ptrdiff_t count);
 
@@ -674,7 +674,7 @@ GCP_API gcp_tensor gcp_global_avg_pool_at(gcp_tensor x, gcp_op_opts opts);      
 GCP_API gcp_tensor gcp_upsample_at(gcp_tensor x, gcp_upsample_opts opts);
 GCP_API gcp_tensor gcp_dropout_at(gcp_tensor x, gcp_dropout_opts opts);
 /* along channels: gcp_concat(GCP_TENSORS(a, b, c), .name = "skip"); of an array gcp_concat(list, count) in C, in C++
-   gcp_concat_at(list, count, { }) */
+   gcp_concat_at(list, count, { }). A count below 1 gives nil without a tape, so without an error. */
 GCP_API gcp_tensor gcp_concat_at(const gcp_tensor *inputs, int count, gcp_op_opts opts);
 GCP_API gcp_tensor gcp_slice_at(gcp_tensor x, gcp_slice_opts opts);               /* channels [first, first + count) */
 GCP_API gcp_tensor gcp_flatten_at(gcp_tensor x, gcp_op_opts opts);                /* n h w c -> n, hwc */
@@ -698,8 +698,8 @@ GCP_API void gcp_segment_end(gcp_tape *tape, int segment, int *state);
    scratch memory only while it is made; gcp_plan_arena says how much is enough for both. gcp_plan_ok: 1, or 0 where the
    plan could not be made. Then the tape holds the message (no message where the loss is nil and has no tape). An option
    that the policy or optimiser does not use is an error. gcp_least_budget: the least .budget found that works with
-   these options (plan.bytes counts the state too); leave out .policy and .budget (any other policy is an error); 0 on
-   error. */
+   these options (plan.bytes counts the state too); leave out .policy and .budget; 0 on error. It plans with what a
+   refusal names, and where that plan takes less, with that: so it may find less than plan.least_bytes. */
 GCP_API gcp_plan gcp_plan_make_at(gcp_tensor loss, gcp_plan_opts opts);
 GCP_API int      gcp_plan_ok(const gcp_plan *plan);
 GCP_API size_t   gcp_plan_arena_at(gcp_tensor loss, gcp_plan_opts opts);
@@ -711,8 +711,11 @@ GCP_API size_t   gcp_least_budget_at(gcp_tensor loss, gcp_plan_opts opts);
    in turn. The state stays, unless it lies in memory that the target gave this plan (see gcp_unbind). */
 GCP_API void gcp_plan_free(gcp_plan *plan);
 
-/* A plan for a graph given as text (src/planner/graph.h has the format; gcp_graph_print makes it from any plan). It has
-   figures, lists and reports, but cannot be bound. tape gives the arena and holds the errors; text is copied. */
+/* A plan for a graph given as text. It has figures, lists and reports, but cannot be bound. tape gives the arena and
+   holds the errors; text is copied. A line per op: KIND ID COST BYTES WORKSPACE INPUTS... KIND is f (forward, may run
+   again), o (forward, runs once) or b (backward, after all f and o); COST is in seconds, BYTES are those of its one
+   output, INPUTS are the IDs whose outputs it reads; # begins a comment. gcp_graph_print writes gcp-graph 3, which can
+   say more: its format stands where the text "gcp-graph 1" does below (src/planner/graph.h). */
 GCP_API gcp_plan gcp_graph_plan_at(gcp_tape *tape, const char *text, gcp_plan_opts opts);
 GCP_API size_t   gcp_graph_arena_at(const gcp_tape *tape, const char *text, gcp_plan_opts opts);
 
@@ -727,6 +730,7 @@ typedef struct gcp_point {
     size_t planned_with;                /* .budget for the same plan; where nothing fits, the least that works (0 after
                                            .progress stopped the sweep: nobody looked) */
     double seconds, keep_all_seconds, bound_seconds;
+    int    coarse;                      /* as plan.coarse: 2 from the point on at which .progress stopped the sweep */
 } gcp_point;
 GCP_API int  gcp_sweep_at(gcp_tensor loss, gcp_point *points, int count, gcp_plan_opts opts);
 GCP_API int  gcp_graph_sweep_at(gcp_tape *tape, const char *text, gcp_point *points, int count, gcp_plan_opts opts);
@@ -817,11 +821,12 @@ GCP_API void gcp_costs_print(const gcp_plan *plan, gcp_writer out);
 /* Reports. list: the instructions as text that .list reads back, a letter and a name each: F forward, R forward again,
    B backward, U update, H and W a gradient's hooks; O copy to far memory, P copy back, A wait until O's copy has
    arrived; M move to another place in the slab ("M gradient of x" for x's gradient). First, "U as soon as gradients are
-   finished" where updates are fused, and a line for each concat or slice that copies what it need not: "C NAME 0 2"
-   copies inputs 0 and 2, "C gradient of NAME 0" in backward. With .budget = plan.bytes beside .list it takes no more
-   bytes than the plan (rarely a few less: layouts are searched). plan: one line per instruction, with the live bytes.
-   layers: shape, parameters, activation bytes, kept or recomputed. why: what the peak is made of and, where there is
-   something, what would lower it; of a plan that was not made, the tape's error. svg: memory over time and address. */
+   finished" where updates are fused, and then a line for each concat or slice that copies what it need not: "C NAME 0
+   2" copies inputs 0 and 2, "C gradient of NAME 0" in backward; NAME is that of the op's F line. With .budget =
+   plan.bytes beside .list it takes no more bytes than the plan (rarely a few less: layouts are searched). plan: one
+   line per instruction, with the live bytes. layers: shape, parameters, activation bytes, kept or recomputed. why: what
+   the peak is made of and, where there is something, what would lower it; of a plan that was not made, the tape's
+   error. svg: memory over time and address. */
 GCP_API gcp_writer gcp_file(void *stdio_file);
 GCP_API void gcp_list_print(const gcp_plan *plan, gcp_writer out);
 GCP_API void gcp_graph_print(const gcp_plan *plan, gcp_writer out);     /* gcp-graph 3: what gcp_graph_plan reads */
@@ -1285,6 +1290,7 @@ struct gcp_tape {
     /* plans are known by number. plans: how many were made; runner: ran last; toucher: wrote or ran in its slab last;
        summing: is not through its micro-batches */
     uint64_t plans, runner, toucher, summing;
+    const char *planning;                         /* the call that plans, or planned last: for errors */
     gcpi_binding bindings[GCP_MAX_BOUND];
     gcpi_lease *leases;                           /* the newest in this arena */
 };
@@ -7016,7 +7022,7 @@ static int gcpi_costs_apply(gcpi_problem *p, const gcp_plan_opts *opts, gcp_aren
         if (n && *c != '#') {
             double value = strtod(c + last, &end);
             if (!last || end != c + n || !(value >= 0) || value > 1e9) {
-                gcpi_fail(p->tape, GCP_E_ARGUMENT, opts->at, "gcp_plan_make",
+                gcpi_fail(p->tape, GCP_E_ARGUMENT, opts->at, p->tape->planning,
                           ".costs, line %d: not 'OP SHAPES SECONDS'", line);
                 return 0;
             }
@@ -7760,6 +7766,15 @@ static int gcpi_graph_arrays(gcpi_reader *r, const char *text, const gcp_plan_op
     return 1;
 }
 
+/* 1 where the first line does not say; 0: one that is not known */
+static int gcpi_graph_version(const char *text)
+{
+    int version = 0;
+    if (strncmp(text, "# gcp-graph ", 12) || text[12] < '0' || text[12] > '9') return 1;
+    for (text += 12; *text >= '0' && *text <= '9' && version < 100; text++) version = 10 * version + *text - '0';
+    return version <= 3 ? version : 0;
+}
+
 /* A graph has no functions to run, so its problem can be planned, but not run. 0: the text is wrong (message says in
    which line), or the arena is too small (message is empty). */
 static int gcpi_graph_parse(gcpi_problem *p, const char *text, const gcp_target *target, const gcp_plan_opts *opts,
@@ -7772,9 +7787,10 @@ static int gcpi_graph_parse(gcpi_problem *p, const char *text, const gcp_target 
     message[0] = 0;
     p->target = *target; p->training = 1; p->root = -1; p->forward = -1;
     if (!gcpi_graph_arrays(&r, text, opts)) return 0;
-    r.version = 1;
-    if (!strncmp(text, "# gcp-graph ", 12) && text[12] >= '2' && text[12] <= '3' && (unsigned char)text[13] <= ' ')
-        r.version = text[12] - '0';
+    r.version = gcpi_graph_version(text);
+    r.line = 1;
+    if (!r.version) return gcpi_graph_bad(&r, "a version that this gcp does not read; it reads 1 to 3", NULL);
+    r.line = 0;
     for (char *line = r.text, *next; line; line = next) {
         next = strchr(line, '\n');
         if (next) *next++ = 0;
@@ -12828,7 +12844,7 @@ typedef struct gcpi_plan {
 
 static int gcpi_plan_bad(gcp_tape *t, const gcp_plan_opts *o, const char *text)
 {
-    gcpi_fail(t, GCP_E_PLAN, o->at, "gcp_plan_make", "%s", text);
+    gcpi_fail(t, GCP_E_PLAN, o->at, t->planning, "%s", text);
     return 0;
 }
 
@@ -12901,7 +12917,7 @@ static int gcpi_plan_numbers_ok(gcp_tape *t, const gcp_plan_opts *o)
                     { ".beta2", o->beta2, 1 } };
     for (size_t i = 0; i < sizeof numbers / sizeof *numbers; i++) {
         if (numbers[i].value >= 0 && numbers[i].value < numbers[i].below) continue;
-        gcpi_fail(t, GCP_E_PLAN, o->at, "gcp_plan_make", "%s = %g; at least 0%s", numbers[i].name, numbers[i].value,
+        gcpi_fail(t, GCP_E_PLAN, o->at, t->planning, "%s = %g; at least 0%s", numbers[i].name, numbers[i].value,
                   numbers[i].below > 1 ? ", and finite" : " and below 1");
         return 0;
     }
@@ -12919,7 +12935,7 @@ static int gcpi_target_ok(gcp_tape *t, const gcp_plan_opts *o)
             return gcpi_plan_bad(t, o, "the target's .flops_per_second, .bytes_per_second and .far_bytes_per_second "
                                        "are 0 (the default) or positive, and finite");
     if (g->threads < 0) {
-        gcpi_fail(t, GCP_E_PLAN, o->at, "gcp_plan_make", "the target's .threads = %d; at least 0", g->threads);
+        gcpi_fail(t, GCP_E_PLAN, o->at, t->planning, "the target's .threads = %d; at least 0", g->threads);
         return 0;
     }
     const gcp_device *d = g->device;
@@ -12985,7 +13001,7 @@ static int gcpi_parameters_seen(gcp_tape *t, gcp_at at)
 {
     for (int i = 0; i < t->parameter_count; i++)
         if (!t->parameters[i].tensor) {
-            gcpi_fail(t, GCP_E_PARAMETERS, at, "gcp_plan_make",
+            gcpi_fail(t, GCP_E_PARAMETERS, at, t->planning,
                       "'%s' is in the state, but was not recorded again after gcp_tape_reset", t->parameters[i].path);
             return 0;
         }
@@ -12997,13 +13013,13 @@ static int gcpi_plan_ready(gcp_tensor loss, gcp_plan_opts *o)
     gcp_tape *t = loss.tape;
     if (!t) return 0;
     gcpi_segments_close(t, 0);
-    if (!gcpi_usable(t, loss, o->at, "gcp_plan_make") || !gcpi_plan_options_ok(t, o) || !gcpi_parameters_seen(t, o->at))
+    if (!gcpi_usable(t, loss, o->at, t->planning) || !gcpi_plan_options_ok(t, o) || !gcpi_parameters_seen(t, o->at))
         return 0;
     const gcpi_tensor *e = gcpi_get(loss);
     char text[64];
     if (e->producer < 0) return gcpi_plan_bad(t, o, "the tensor is an input or parameter: there is nothing to run");
     if (!o->inference && (gcpi_count(e->shape) != 1 || e->dtype != GCP_DTYPE_REAL)) {
-        gcpi_fail(t, GCP_E_SHAPE, o->at, "gcp_plan_make", "the loss is %s, not a scalar (gcp_mean makes one)",
+        gcpi_fail(t, GCP_E_SHAPE, o->at, t->planning, "the loss is %s, not a scalar (gcp_mean makes one)",
                   gcpi_shape_text(e->shape, text, sizeof text));
         return 0;
     }
@@ -13018,7 +13034,7 @@ static int gcpi_policy_fits(gcp_tape *t, const gcp_plan_opts *o, int units)
     if (!units)
         return gcpi_plan_bad(
             t, o, "the network has no op before the loss, so there is nothing to cut: use GCP_POLICY_KEEP_ALL");
-    gcpi_fail(t, GCP_E_PLAN, o->at, "gcp_plan_make",
+    gcpi_fail(t, GCP_E_PLAN, o->at, t->planning,
               bad_k ? ".checkpoints = %d of %d units; allowed are 0 to %d"
                     : ".segments = %d of %d units; allowed are 1 to %d",
               bad_k ? o->checkpoints : o->segments, units, bad_k ? units - 1 : units);
@@ -13031,21 +13047,21 @@ static int gcpi_plan_list(gcpi_plan *in, gcp_arena *a)
     gcp_tape *t = in->p.tape;
     char message[200];
     if (!gcpi_list_views(&in->p, in->opts.list, message, sizeof message)) {
-        gcpi_fail(t, GCP_E_LIST, in->opts.at, "gcp_plan_make", "%s", message);
+        gcpi_fail(t, GCP_E_LIST, in->opts.at, t->planning, "%s", message);
         return 0;
     }
     if (in->opts.costs && !gcpi_costs_apply(&in->p, &in->opts, a)) return 0;
     for (int pass = 0; pass < 2; pass++) {
         if (!gcpi_list_parse(&in->p, in->opts.list, &in->list, message, sizeof message)) {
-            gcpi_fail(t, GCP_E_LIST, in->opts.at, "gcp_plan_make", "%s", message);
+            gcpi_fail(t, GCP_E_LIST, in->opts.at, t->planning, "%s", message);
             return 0;
         }
         if (in->list.count == 0) {
-            gcpi_fail(t, GCP_E_LIST, in->opts.at, "gcp_plan_make", "the list holds no instruction");
+            gcpi_fail(t, GCP_E_LIST, in->opts.at, t->planning, "the list holds no instruction");
             return 0;
         }
         if (pass == 0 && in->list.count > INT32_MAX / 4) {
-            gcpi_fail(t, GCP_E_PLAN, in->opts.at, "gcp_plan_make", "%td instructions", in->list.count);
+            gcpi_fail(t, GCP_E_PLAN, in->opts.at, t->planning, "%td instructions", in->list.count);
             return 0;
         }
         if (pass == 0 && (in->list.at = GCPI_NEW(a, gcpi_instruction, in->list.count)) == NULL) return 0;
@@ -13159,7 +13175,7 @@ static void gcpi_help_text(const gcpi_plan *in, size_t gradients, size_t batch, 
 
 static void gcpi_stop_fail(const gcpi_plan *in)
 {
-    gcpi_fail(in->p.tape, GCP_E_BUDGET, in->opts.at, "gcp_plan_make",
+    gcpi_fail(in->p.tape, GCP_E_BUDGET, in->opts.at, in->p.tape->planning,
               ".progress stopped the search before anything was found that fits .budget = %zu bytes", in->opts.budget);
 }
 
@@ -13170,7 +13186,7 @@ static int gcpi_budget_fail(const gcpi_plan *in, const gcpi_planner *q)
     if (!q->least_slab && q->watch->stopped) gcpi_stop_fail(in);
     if (!q->least_slab) return 0;
     gcpi_help_text(in, q->least_gradients, q->least_batch, help, sizeof help);
-    gcpi_fail(q->p->tape, GCP_E_BUDGET, in->opts.at, "gcp_plan_make",
+    gcpi_fail(q->p->tape, GCP_E_BUDGET, in->opts.at, in->p.tape->planning,
               ".budget allows %zu bytes; the least found to work is %zu%s; %s %.48s (%s:%d) sets it%s", in->opts.budget,
               in->state_bytes + q->least_slab,
               q->watch->stopped ? " (.progress stopped the search)"
@@ -13344,11 +13360,12 @@ static double gcpi_views_bound(gcpi_plan *in, gcp_arena *a)
     return gcpi_relaxed_bound(&q, gcpi_efforts[in->opts.effort].places);
 }
 
-/* What is under way is this part of the call: the first half looks for no least budget. */
+/* What is under way is this part of the call. The last tenth is for the least budget, which is rarely looked for. */
 static void gcpi_trial_watch(gcpi_plan *in, double from, double to)
 {
-    in->watch->portion.from = (in->no_least ? 0 : 0.5) + 0.5 * from;
-    in->watch->portion.to = (in->no_least ? 0 : 0.5) + 0.5 * to;
+    const double begin = in->no_least ? 0 : 0.9, share = in->no_least ? 0.9 : 0.1;
+    in->watch->portion.from = begin + share * from;
+    in->watch->portion.to = begin + share * to;
 }
 
 /* What the next trial must beat. */
@@ -13362,6 +13379,8 @@ static void gcpi_trial_known(gcpi_trials *r, const gcpi_trial *best)
 static void gcpi_trials_whole(gcpi_trials *r)
 {
     gcpi_plan *in = r->plan->in;
+    const double choices = in->no_least && r->open == 3 ? 4 : 2;
+    int done = 0;
     for (int copied = 0; copied < 4 && (!copied || !gcpi_trial_enough(&r->best)); copied++) {
         if (copied & ~r->open || (copied && in->p.training && !in->no_least && copied != r->open)) continue;
         gcpi_trial *trial = copied ? &r->trial : &r->best;
@@ -13369,7 +13388,8 @@ static void gcpi_trials_whole(gcpi_trials *r)
             in->no_least |= r->best.made;
             gcpi_trial_known(r, &r->best);
         }
-        gcpi_trial_watch(in, 0.15 * copied, 0.15 * (copied + 1));
+        gcpi_trial_watch(in, 0.6 * done / choices, GCPI_MIN(0.6, 0.6 * (done + 1) / choices));
+        done++;
         gcpi_copied_set(trial->copied, in->p.tape->op_count, copied);
         gcpi_trial_run(r, trial);
         if (copied) gcpi_trial_take(&r->best, trial);
@@ -13455,17 +13475,16 @@ static int gcpi_flips_quick(gcpi_trials *r, const gcpi_flip *flips, int count, i
     gcpi_trial_copy(r, &r->quick, &r->best);
     r->plan->in->known = 0;
     gcpi_trial_run(r, &r->quick);
-    for (int i = 0, idle = 0; idle < count && tries > 0 && gcpi_flips_wanted(r, &r->quick); i = (i + 1) % count) {
-        gcpi_trial_watch(r->plan->in, 0.6, 0.9);
+    for (int n = 0, idle = 0; idle < count && n < tries && gcpi_flips_wanted(r, &r->quick); n++) {
+        gcpi_trial_watch(r->plan->in, 0.6 + 0.3 * n / tries, 0.6 + 0.3 * (n + 1) / tries);
         gcpi_trial_copy(r, &r->trial, &r->quick);
-        gcpi_flip_turn(&r->trial, &flips[i]);
+        gcpi_flip_turn(&r->trial, &flips[n % count]);
         r->a->used = used;
         gcpi_trial_known(r, &r->quick);
         gcpi_trial_run(r, &r->trial);
         int taken = gcpi_trial_take(&r->quick, &r->trial);
         better |= taken;
         idle = taken ? 0 : idle + 1;
-        tries--;
     }
     r->a->used = used;
     return better;
@@ -13744,7 +13763,7 @@ static int gcpi_plan_settle(gcp_plan *plan, gcp_arena *a)
     gcpi_plan_buffers(in, &lives);
     a->scratch = scratch;
     if (!gcpi_verify(&in->p, &in->list, in->placed, in->slab_bytes, message, sizeof message, a)) {
-        if (*message) gcpi_fail(in->p.tape, GCP_E_LIST, in->opts.at, "gcp_plan_make", "%s", message);
+        if (*message) gcpi_fail(in->p.tape, GCP_E_LIST, in->opts.at, in->p.tape->planning, "%s", message);
         return 0;
     }
     return !in->opts.check || gcpi_plan_deaths(in, a);
@@ -13831,11 +13850,12 @@ static int gcpi_plan_within(gcp_plan *plan)
     const gcpi_task *task = &in->p.tasks[in->list.at[in->peak_at].task];
     char name[128];
     if (!in->opts.budget || plan->bytes <= in->opts.budget) return 1;
+    const int searched = in->opts.policy == GCP_POLICY_BUDGET || in->opts.list || in->opts.inference;
     gcp_at at = gcpi_task_at(&in->p, (int)(task - in->p.tasks), in->opts.at);
-    gcpi_fail(in->p.tape, GCP_E_BUDGET, in->opts.at, "gcp_plan_make",
-              "the plan takes %zu bytes, .budget allows %zu; the peak is at %c %s (%s:%d)", plan->bytes,
+    gcpi_fail(in->p.tape, GCP_E_BUDGET, in->opts.at, in->p.tape->planning,
+              "the plan takes %zu bytes, .budget allows %zu; the peak is at %c %s (%s:%d)%s", plan->bytes,
               in->opts.budget, in->list.at[in->peak_at].kind, gcpi_task_name(&in->p, task, name, sizeof name),
-              gcpi_basename(at.file), at.line);
+              gcpi_basename(at.file), at.line, searched ? "" : "; GCP_POLICY_BUDGET looks for a plan that fits");
     return 0;
 }
 
@@ -13907,7 +13927,7 @@ static int gcpi_plan_addressable(const gcpi_plan *in)
         return gcpi_plan_bad(in->p.tape, &in->opts,
                              "at the target's .flops_per_second and .bytes_per_second a step takes no finite time");
     if (bytes + workspace < (double)(SIZE_MAX / 2)) return 1;
-    gcpi_fail(in->p.tape, GCP_E_SHAPE, in->opts.at, "gcp_plan_make",
+    gcpi_fail(in->p.tape, GCP_E_SHAPE, in->opts.at, in->p.tape->planning,
               "the network's tensors take %.3g bytes, more than can be addressed", bytes + workspace);
     return 0;
 }
@@ -13919,7 +13939,7 @@ static int gcpi_plan_steps(gcp_plan *plan, int root, gcp_arena *a)
     gcp_target target = gcpi_target_of(in->opts.target);
     in->p.tape = t;
     in->slots = gcpi_slots_of(&in->opts);
-    if (gcpi_trouble(t, &target, in->opts.at, "gcp_plan_make")) return 0;
+    if (gcpi_trouble(t, &target, in->opts.at, t->planning)) return 0;
     if (!gcpi_problem_make(&in->p, root, &in->opts, &target, a) || !gcpi_customs_run_on(&in->p) ||
         !gcpi_plan_addressable(in))
         return 0;
@@ -13940,7 +13960,7 @@ static int gcpi_graph_steps(gcp_plan *plan, const char *text, gcp_arena *a)
     gcp_target target = gcpi_target_of(in->opts.target);
     in->p.tape = plan->tape;
     if (!gcpi_graph_parse(&in->p, text, &target, &in->opts, message, sizeof message, a)) {
-        if (message[0]) gcpi_fail(plan->tape, GCP_E_GRAPH, in->opts.at, "gcp_graph_plan", "%s", message);
+        if (message[0]) gcpi_fail(plan->tape, GCP_E_GRAPH, in->opts.at, plan->tape->planning, "%s", message);
         return 0;
     }
     in->state_bytes = gcpi_round(in->p.state, in->p.target.align);
@@ -13983,7 +14003,7 @@ static size_t gcpi_freed_below(const gcp_tape *t)
 /* Ends planning. If the plan was not made, its bytes go back to the arena, and if there is no error yet, the error is
    that the arena is too small. */
 static void gcpi_plan_end(gcp_plan *plan, int made, const gcp_arena *was, size_t enough, const gcp_plan_opts *o,
-                          const char *what, const char *call)
+                          const char *call)
 {
     gcp_tape *t = plan->tape;
     gcp_arena *a = o->arena ? o->arena : t->arena;
@@ -14000,10 +14020,10 @@ static void gcpi_plan_end(gcp_plan *plan, int made, const gcp_arena *was, size_t
     }
     size_t freed = a == t->arena ? gcpi_freed_below(t) : 0;
     if (!freed)
-        gcpi_fail(t, GCP_E_NOMEM, o->at, what, "the plan's arena of %td bytes is too small; %zu are enough (%s)",
+        gcpi_fail(t, GCP_E_NOMEM, o->at, t->planning, "the plan's arena of %td bytes is too small; %zu are enough (%s)",
                   was->size - was->used - was->scratch, enough, call);
     else
-        gcpi_fail(t, GCP_E_NOMEM, o->at, what,
+        gcpi_fail(t, GCP_E_NOMEM, o->at, t->planning,
                   "the plan's arena of %td bytes is too small; %zu are enough (%s); freed plans below a living one "
                   "hold %zu (free before you "
                   "make, or use two arenas in turn)",
@@ -14038,35 +14058,50 @@ static void gcpi_plan_return(gcp_plan *plan)
     *plan = gcpi_plan_none(t);
 }
 
-GCPI_DEF gcp_plan gcp_plan_make_at(gcp_tensor loss, gcp_plan_opts o)
+static gcp_plan gcpi_plan_of_tape(gcp_tensor loss, gcp_plan_opts *o)
 {
     gcp_plan plan = gcpi_plan_none(loss.tape);
-    if (!gcpi_plan_ready(loss, &o)) return plan;
-    gcp_arena *a = o.arena ? o.arena : plan.tape->arena, was = *a;
-    int made = gcpi_plan_begin(&plan, &o) && gcpi_plan_steps(&plan, loss.id, a);
-    gcpi_plan_end(&plan, made, &was, made ? 0 : gcp_plan_arena_at(loss, o), &o, "gcp_plan_make", "gcp_plan_arena");
+    if (!gcpi_plan_ready(loss, o)) return plan;
+    gcp_arena *a = o->arena ? o->arena : plan.tape->arena, was = *a;
+    int made = gcpi_plan_begin(&plan, o) && gcpi_plan_steps(&plan, loss.id, a);
+    gcpi_plan_end(&plan, made, &was, made ? 0 : gcp_plan_arena_at(loss, *o), o, "gcp_plan_arena");
     return plan;
 }
 
-GCPI_DEF int gcp_plan_ok(const gcp_plan *plan) { return plan && plan->in; }
-
-GCPI_DEF gcp_plan gcp_graph_plan_at(gcp_tape *t, const char *text, gcp_plan_opts o)
+static gcp_plan gcpi_plan_of_graph(gcp_tape *t, const char *text, gcp_plan_opts *o)
 {
     gcp_plan plan = gcpi_plan_none(t);
-    if (!t || !t->ops || t->code || !gcpi_plan_options_ok(t, &o)) return plan;
-    if (!text) text = "";
-    if (o.inference || o.optimizer || o.accumulate > 1 || o.on_gradient || o.costs) {
+    if (!t->ops || t->code || !gcpi_plan_options_ok(t, o)) return plan;
+    if (o->inference || o->optimizer || o->accumulate > 1 || o->on_gradient || o->costs) {
         gcpi_plan_bad(
-            t, &o,
+            t, o,
             "the graph's text says what a step does: leave out .inference, .optimizer, .accumulate, hooks and .costs");
         return plan;
     }
-    gcp_arena *a = o.arena ? o.arena : t->arena, was = *a;
-    int made = gcpi_plan_begin(&plan, &o) && gcpi_graph_steps(&plan, text, a);
-    gcpi_plan_end(&plan, made, &was, made ? 0 : gcp_graph_arena_at(t, text, o), &o, "gcp_graph_plan",
-                  "gcp_graph_arena");
+    gcp_arena *a = o->arena ? o->arena : t->arena, was = *a;
+    int made = gcpi_plan_begin(&plan, o) && gcpi_graph_steps(&plan, text, a);
+    gcpi_plan_end(&plan, made, &was, made ? 0 : gcp_graph_arena_at(t, text, *o), o, "gcp_graph_arena");
     return plan;
 }
+
+/* text: a graph's, or NULL: the loss is planned. call: the function that the user called, for errors. */
+static gcp_plan gcpi_plan_for(gcp_tensor loss, const char *text, gcp_plan_opts o, const char *call)
+{
+    if (!loss.tape) return gcpi_plan_none(NULL);
+    loss.tape->planning = call;
+    return text ? gcpi_plan_of_graph(loss.tape, text, &o) : gcpi_plan_of_tape(loss, &o);
+}
+
+GCPI_DEF gcp_plan gcp_plan_make_at(gcp_tensor loss, gcp_plan_opts o)
+{
+    return gcpi_plan_for(loss, NULL, o, "gcp_plan_make");
+}
+GCPI_DEF gcp_plan gcp_graph_plan_at(gcp_tape *t, const char *text, gcp_plan_opts o)
+{
+    return gcpi_plan_for(gcpi_nil(t), text ? text : "", o, "gcp_graph_plan");
+}
+
+GCPI_DEF int gcp_plan_ok(const gcp_plan *plan) { return plan && plan->in; }
 
 /* ==== src/run/sweep.h ==== */
 
@@ -14164,18 +14199,21 @@ GCPI_DEF size_t gcp_graph_arena_at(const gcp_tape *t, const char *text, gcp_plan
     return gcpi_arena_of(t, &o, &n) + length + lines * (2 * sizeof(char *) + 8 * sizeof(int)) + 1;
 }
 
-/* gcp_sweep, gcp_least_budget and gcp_max_batch: the policy may be left out or be GCP_POLICY_BUDGET. */
-static int gcpi_budgets_only(gcp_tape *t, gcp_plan_opts *o, gcp_at at, const char *what)
+/* gcp_sweep, gcp_least_budget and gcp_max_batch: the policy may be left out or be GCP_POLICY_BUDGET. budget: where the
+   budgets come from, if not from .budget. */
+static int gcpi_budgets_only(gcp_tape *t, gcp_plan_opts *o, gcp_at at, const char *call, const char *budget)
 {
     const int other = o->policy != GCP_POLICY_SEGMENTS && o->policy != GCP_POLICY_BUDGET;
-    if (other) gcpi_fail(t, GCP_E_PLAN, at, what, "the policy is always GCP_POLICY_BUDGET: leave out .policy");
+    if (other) gcpi_fail(t, GCP_E_PLAN, at, call, "the policy is always GCP_POLICY_BUDGET: leave out .policy");
+    else if (budget && o->budget) gcpi_fail(t, GCP_E_PLAN, at, call, "%s: leave out .budget", budget);
     o->policy = GCP_POLICY_BUDGET;
-    return !other;
+    return !t->code;
 }
 
 /* Plans that are made one after another. Of .progress, each plan's share becomes one of all plans. */
 typedef struct gcpi_series {
     gcp_tensor loss; const char *text; gcp_plan_opts o;
+    const char *call;                                          /* the user's, for errors */
     gcp_progress_fn ask; void *context;                        /* the user's */
     int plan, plans, stopped;
 } gcpi_series;
@@ -14205,7 +14243,7 @@ static gcp_plan gcpi_series_plan(const gcpi_series *s)
         o.policy = GCP_POLICY_KEEP_ALL;
         o.effort = GCP_EFFORT_DEFAULT; o.progress = NULL; o.progress_context = NULL; o.far = 0; o.far_only = 0;
     }
-    return s->text ? gcp_graph_plan_at(s->loss.tape, s->text, o) : gcp_plan_make_at(s->loss, o);
+    return gcpi_plan_for(s->loss, s->text, o, s->call);
 }
 
 /* A point by a plan of its own. 1: it has one; 0: nothing fits, or nothing was found before the stop; -1: an error. */
@@ -14215,16 +14253,31 @@ static int gcpi_sweep_point(gcpi_series *s, gcp_point *p)
     size_t budget = s->o.budget = p->budget;
     memset(p, 0, sizeof *p);
     p->budget = budget;
-    int kept = s->stopped;
+    const int kept = s->stopped;
     gcp_plan plan = gcpi_series_plan(s);
     p->planned_with = plan.in ? budget : plan.least_bytes;
     if (!plan.in && t->code != GCP_E_BUDGET) return -1;
+    p->coarse = s->stopped ? 2 : plan.coarse;
     if (!plan.in) { gcp_error_clear(t); return 0; }
     p->bytes = plan.bytes;
     p->seconds = plan.seconds;
     p->keep_all_seconds = plan.keep_all_seconds;
     p->bound_seconds = kept ? plan.keep_all_seconds : plan.bound_seconds;
     gcpi_plan_return(&plan);
+    return 1;
+}
+
+/* The budgets must not fall. */
+static int gcpi_sweep_budgets_ok(gcp_tape *t, const gcp_point *points, int count, gcp_at at, const char *call)
+{
+    if (!points) return gcpi_fail(t, GCP_E_ARGUMENT, at, call, "points is NULL"), 0;
+    if (!points[0].budget) return gcpi_fail(t, GCP_E_ARGUMENT, at, call, "points[0].budget is 0"), 0;
+    for (int i = 1; i < count; i++) {
+        if (points[i].budget >= points[i - 1].budget) continue;
+        gcpi_fail(t, GCP_E_ARGUMENT, at, call, "points[%d].budget = %zu is less than points[%d].budget = %zu", i,
+                  points[i].budget, i - 1, points[i - 1].budget);
+        return 0;
+    }
     return 1;
 }
 
@@ -14236,19 +14289,15 @@ static int gcpi_sweep_points(gcp_tensor loss, const char *text, gcp_point *point
     const gcp_point *last = NULL;          /* the fastest so far: its plan fits all later budgets too */
     gcpi_series s;
     if (!t || t->code || count <= 0) return 0;
-    if (!points) return gcpi_fail(t, GCP_E_ARGUMENT, o.at, "gcp_sweep", "points is NULL"), 0;
-    if (!gcpi_budgets_only(t, &o, o.at, "gcp_sweep")) return 0;
-    s.loss = loss; s.text = text; s.o = o; s.plans = count;
+    s.loss = loss; s.text = text; s.plans = count; s.call = text ? "gcp_graph_sweep" : "gcp_sweep";
+    if (!gcpi_budgets_only(t, &o, o.at, s.call, "the budgets are those of the points") ||
+        !gcpi_sweep_budgets_ok(t, points, count, o.at, s.call))
+        return 0;
+    s.o = o;
     gcpi_series_watched(&s);
     for (int i = 0; i < count; i++) {
         gcp_point *p = &points[i];
         size_t budget = p->budget;
-        if (i && budget < points[i - 1].budget) {
-            gcpi_fail(t, GCP_E_ARGUMENT, o.at, "gcp_sweep",
-                      "points[%d].budget = %zu is less than points[%d].budget = %zu", i, budget, i - 1,
-                      points[i - 1].budget);
-            return 0;
-        }
         s.plan = i;
         int planned = gcpi_sweep_point(&s, p);
         if (planned < 0) return 0;
@@ -14256,8 +14305,9 @@ static int gcpi_sweep_points(gcp_tensor loss, const char *text, gcp_point *point
         fit++;
         if (last && (!planned || last->seconds < p->seconds)) {
             double bound = planned ? p->bound_seconds : last->keep_all_seconds;      /* that of fewer bytes is none */
+            const int coarse = p->coarse;
             *p = *last;
-            p->budget = budget; p->bound_seconds = bound;
+            p->budget = budget; p->bound_seconds = bound; p->coarse = coarse;
         }
         last = p;
     }
@@ -14270,19 +14320,41 @@ GCPI_DEF int gcp_sweep_at(gcp_tensor loss, gcp_point *points, int count, gcp_pla
 }
 GCPI_DEF int gcp_graph_sweep_at(gcp_tape *t, const char *text, gcp_point *points, int count, gcp_plan_opts o)
 {
-    gcp_tensor holder;
-    memset(&holder, 0, sizeof holder);
-    holder.tape = t;
-    return gcpi_sweep_points(holder, text, points, count, o);
+    return gcpi_sweep_points(gcpi_nil(t), text ? text : "", points, count, o);
+}
+
+/* The plan of the least budget tries more choices of views than a refusal does, and may take fewer bytes. They are the
+   least budget, if they have a plan too. */
+static size_t gcpi_least_again(gcpi_series *s, size_t least)
+{
+    gcp_progress end = { 1, 0, 0 };
+    s->o.budget = least;
+    for (s->plan = 1; s->plan < s->plans && !s->stopped; s->plan++) {
+        gcp_error_clear(s->loss.tape);
+        gcp_plan plan = gcpi_series_plan(s);
+        if (!plan.in) break;
+        least = s->o.budget; s->o.budget = plan.bytes;
+        end.seconds = plan.seconds; end.keep_all_seconds = plan.keep_all_seconds;
+        gcpi_plan_return(&plan);
+        if (s->o.budget == least) break;
+    }
+    gcp_error_clear(s->loss.tape);
+    if (s->ask && !s->stopped && end.keep_all_seconds > 0) s->ask(s->context, &end);
+    return least;
 }
 
 GCPI_DEF size_t gcp_least_budget_at(gcp_tensor loss, gcp_plan_opts o)
 {
-    if (!loss.tape || loss.tape->code || !gcpi_budgets_only(loss.tape, &o, o.at, "gcp_least_budget")) return 0;
-    o.budget = 1;
-    size_t least = gcp_plan_make_at(loss, o).least_bytes;
-    if (least) gcp_error_clear(loss.tape);
-    return least;
+    gcp_tape *t = loss.tape;
+    if (!t || t->code || !gcpi_budgets_only(t, &o, o.at, "gcp_least_budget", "the least budget is what is looked for"))
+        return 0;
+    gcpi_series s;
+    s.loss = loss; s.text = NULL; s.o = o; s.call = "gcp_least_budget"; s.plans = 4;
+    gcpi_series_watched(&s);
+    s.plan = 0; s.o.budget = 1;
+    size_t least = gcpi_series_plan(&s).least_bytes;
+    if (!least) return 0;
+    return gcpi_least_again(&s, least);
 }
 
 /* Forgets a try, but not its error. */
@@ -14307,7 +14379,7 @@ static int gcpi_batch_fits(gcp_tape *t, gcp_record_fn record, void *context, con
         gcpi_fail(t, GCP_E_ARGUMENT, o->at, "gcp_max_batch",
                   "record returned no tensor of the tape that it was given, at batch %d", batch);
     if (t->code) return -1;
-    gcp_plan made = gcp_plan_make_at(loss, plan);
+    gcp_plan made = gcpi_plan_for(loss, NULL, plan, "gcp_max_batch");
     if (!made.in) return t->code == GCP_E_BUDGET ? 0 : -1;
     if (!(o->slowdown > 0) || made.seconds <= o->slowdown * made.keep_all_seconds) return 1;
     gcpi_fail(t, GCP_E_BUDGET, o->at, "gcp_max_batch", "a step of batch %d takes %.3f of keep-all's time, .slowdown %g",
@@ -14335,7 +14407,7 @@ GCPI_DEF int gcp_max_batch_at(gcp_tape *t, gcp_record_fn record, void *context, 
                                : ".slowdown is above 0; 0 is any");
         return 0;
     }
-    if (!gcpi_budgets_only(t, &o.plan, o.at, "gcp_max_batch")) return 0;
+    if (!gcpi_budgets_only(t, &o.plan, o.at, "gcp_max_batch", NULL)) return 0;
     gcpi_series s;
     s.o = o.plan; s.plan = 0; s.plans = 1;
     gcpi_series_watched(&s);
@@ -16154,16 +16226,38 @@ static void gcpi_why_reason(const gcp_plan *plan, gcp_writer w)
         gcpi_say(w, "the peak is inside a segment that is run again: more, shorter segments would lower it\n");
 }
 
+/* A graph's text does not tell what its state is, nor whose gradients are weights'. */
 static void gcpi_why_bytes(const gcp_plan *plan, gcp_writer w)
 {
     const gcp_split *s = &plan->split;
-    gcpi_say(w,
-             "peak %.3f MiB (%zu bytes) = state: weights %.3f + statistics %.3f + optimiser %.3f; slab: input %.3f + "
-             "kept %.3f + recomputed %.3f + weight gradients %.3f + activation gradients %.3f + workspace %.3f + "
-             "gaps %.3f\n",
-             gcpi_mib(plan->bytes), plan->bytes, gcpi_mib(s->weights), gcpi_mib(s->statistics), gcpi_mib(s->optimizer),
-             gcpi_mib(s->inputs), gcpi_mib(s->kept), gcpi_mib(s->recomputed), gcpi_mib(s->weight_gradients),
-             gcpi_mib(s->activation_gradients), gcpi_mib(s->workspace), gcpi_mib(s->gaps));
+    const int graph = plan->in->p.names != NULL;
+    gcpi_say(w, "peak %.3f MiB (%zu bytes) = state: ", gcpi_mib(plan->bytes), plan->bytes);
+    if (graph) gcpi_say(w, "%.3f", gcpi_mib(plan->state_bytes));
+    else
+        gcpi_say(w, "weights %.3f + statistics %.3f + optimiser %.3f", gcpi_mib(s->weights), gcpi_mib(s->statistics),
+                 gcpi_mib(s->optimizer));
+    gcpi_say(w, "; slab: input %.3f + kept %.3f + recomputed %.3f + ", gcpi_mib(s->inputs), gcpi_mib(s->kept),
+             gcpi_mib(s->recomputed));
+    if (graph) gcpi_say(w, "gradients %.3f", gcpi_mib(s->weight_gradients + s->activation_gradients));
+    else
+        gcpi_say(w, "weight gradients %.3f + activation gradients %.3f", gcpi_mib(s->weight_gradients),
+                 gcpi_mib(s->activation_gradients));
+    gcpi_say(w, " + workspace %.3f + gaps %.3f\n", gcpi_mib(s->workspace), gcpi_mib(s->gaps));
+}
+
+static void gcpi_why_time(const gcp_plan *plan, gcp_writer w)
+{
+    const gcpi_plan *in = plan->in;
+    const gcpi_task *task = &in->p.tasks[in->list.at[in->peak_at].task];
+    gcp_at at = gcpi_task_at(&in->p, (int)(task - in->p.tasks), in->opts.at);
+    char name[256];
+    gcpi_say(w, "set by %c %s (%s:%d), instruction %d of %d; %d rerun%s of units, ", in->list.at[in->peak_at].kind,
+             gcpi_task_name(&in->p, task, name, sizeof name), gcpi_basename(at.file), at.line, in->peak_at + 1,
+             plan->instructions, plan->reruns, plan->reruns == 1 ? "" : "s");
+    if (plan->forward_flops > 0)
+        gcpi_say(w, "extra forward FLOPs %.1f %%, ", 100.0 * plan->rerun_flops / plan->forward_flops);
+    gcpi_say(w, "time by the cost model %.3f of keeping all\n",
+             plan->keep_all_seconds > 0 ? plan->seconds / plan->keep_all_seconds : 1.0);
 }
 
 /* Whether an instruction from i on reads the value that item has before it. */
@@ -16226,31 +16320,23 @@ static void gcpi_why_views(const gcp_plan *plan, gcp_writer w)
     gcpi_item_name(&in->p, in->buffers[buffer].item, whole, sizeof whole);
     gcpi_item_name(&in->p, last, part, sizeof part);
     gcpi_say(w,
-             "%.3f MiB at the peak are held up by views, most of it %s%s (%.3f of %.3f MiB), which stays for %s: "
-             "GCP_POLICY_BUDGET copies such parts where that pays\n",
+             "%.3f MiB at the peak are held up by views, most of it %s%s (%.3f of %.3f MiB), which stays for %s: %s\n",
              gcpi_mib(all), in->p.items[last].kind == GCPI_GRADIENT_ITEM ? "the gradient of " : "", whole,
-             gcpi_mib(most), gcpi_mib(in->buffers[buffer].bytes), part);
+             gcpi_mib(most), gcpi_mib(in->buffers[buffer].bytes), part,
+             in->opts.policy == GCP_POLICY_BUDGET ? "copies of such parts were tried, and are no faster in this budget"
+                                                  : "GCP_POLICY_BUDGET copies such parts where that pays");
 }
 
 GCPI_DEF void gcp_why_print(const gcp_plan *made, gcp_writer w)
 {
-    char name[256];
     if (made && !made->in && made->tape && gcp_error(made->tape)) gcpi_say(w, "no plan: %s\n", gcp_error(made->tape));
     if (!gcpi_reportable(made)) return;
     gcp_plan now = *made, *plan = &now;
     gcpi_plan_sizes(plan);                        /* the state may have grown */
     const gcpi_plan *in = plan->in;
-    const gcpi_task *task = &in->p.tasks[in->list.at[in->peak_at].task];
-    gcp_at at = gcpi_task_at(&in->p, (int)(task - in->p.tasks), in->opts.at);
     gcpi_why_in_vain(plan, w);
     gcpi_why_bytes(plan, w);
-    gcpi_say(w,
-             "set by %c %s (%s:%d), instruction %d of %d; %d rerun%s of units, extra forward FLOPs %.1f %%, time by "
-             "the cost model %.3f of keeping all\n",
-             in->list.at[in->peak_at].kind, gcpi_task_name(&in->p, task, name, sizeof name), gcpi_basename(at.file),
-             at.line, in->peak_at + 1, plan->instructions, plan->reruns, plan->reruns == 1 ? "" : "s",
-             plan->forward_flops > 0 ? 100.0 * plan->rerun_flops / plan->forward_flops : 0.0,
-             plan->keep_all_seconds > 0 ? plan->seconds / plan->keep_all_seconds : 1.0);
+    gcpi_why_time(plan, w);
     if (in->opts.policy == GCP_POLICY_BUDGET && plan->method)
         gcpi_say(w,
                  "found by %s for %.3f MiB; no schedule in these bytes is below %.4f of keeping all: another may be at "

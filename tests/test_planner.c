@@ -498,6 +498,7 @@ static void watched_sweep(void)
     CHECK(h.calls > 50 && h.share == 1);
     h = (heard){ .stop = 0.55 };
     CHECK(gcp_graph_sweep_at(tape, text, points, 8, o) == 8 && h.share >= 0.55 && h.share < 0.65);
+    for (int i = 0; i < 8; i++) CHECK_INT(points[i].coarse, ==, i < 4 ? 0 : 2);
     CHECK(points[6].planned_with == points[5].planned_with && points[6].seconds == points[5].seconds &&
           points[5].seconds > points[5].keep_all_seconds && points[2].seconds > points[5].seconds &&
           points[7].seconds == points[7].keep_all_seconds);
@@ -813,7 +814,7 @@ static void batches_refused(gcp_tape *tape, gcp_plan_opts plan, int batch)
     gcp_plan_opts little = plan;
     little.budget = 64;
     CHECK(gcp_max_batch(tape, small_net, NULL, .plan = little) == 0 && gcp_error_code(tape) == GCP_E_BUDGET);
-    CHECK(gcp_max_batch(tape, small_net, NULL, .plan = little) == 0 && strstr(gcp_error(tape), "gcp_plan_make"));
+    CHECK(gcp_max_batch(tape, small_net, NULL, .plan = little) == 0 && strstr(gcp_error(tape), "gcp_max_batch: "));
     gcp_error_clear(tape);
     CHECK(gcp_max_batch(tape, no_net, NULL, .plan = plan) == 0 && strstr(gcp_error(tape), "record returned no tensor"));
     gcp_error_clear(tape);
@@ -850,6 +851,11 @@ static void least_budgets_asked(gcp_tape *tape)
     gcp_tensor loss = small_net(NULL, tape, 2);
     CHECK(gcp_sweep(loss, NULL, 1) == 0 && strstr(gcp_error(tape), "points is NULL"));
     gcp_error_clear(tape);
+    CHECK(gcp_least_budget(loss, .budget = 1) == 0 && strstr(gcp_error(tape), "gcp_least_budget: ") &&
+          strstr(gcp_error(tape), "leave out .budget"));
+    gcp_error_clear(tape);
+    heard h = { .stop = 2 };
+    CHECK(gcp_least_budget(loss, .progress = hear, .progress_context = &h) && h.share == 1);
     size_t least = gcp_least_budget(loss, .optimizer = GCP_OPTIMIZER_SGD), was = (size_t)arena.used;
     CHECK(least && !gcp_error(tape) && (size_t)arena.used == was);
     CHECK(gcp_plan_make(loss, .policy = GCP_POLICY_BUDGET, .budget = least, .optimizer = GCP_OPTIMIZER_SGD).bytes <=
@@ -862,6 +868,11 @@ static void least_budgets_asked(gcp_tape *tape)
     gcp_error_clear(tape);
     gcp_point point = { .budget = least };
     CHECK(gcp_sweep(loss, &point, 1, .policy = GCP_POLICY_KEEP_ALL) == 0 && strstr(gcp_error(tape), "gcp_sweep"));
+    gcp_error_clear(tape);
+    CHECK(gcp_sweep(loss, &point, 1, .budget = least) == 0 && strstr(gcp_error(tape), "leave out .budget"));
+    gcp_error_clear(tape);
+    point.budget = 0;
+    CHECK(gcp_sweep(loss, &point, 1) == 0 && strstr(gcp_error(tape), "gcp_sweep: points[0].budget is 0"));
     gcp_error_clear(tape);
     CHECK(gcp_max_batch(tape, small_net, NULL, .plan = { .policy = GCP_POLICY_CHEAP }) == 0 &&
           strstr(gcp_error(tape), "gcp_max_batch: the policy is always"));
@@ -973,7 +984,9 @@ static void bad_graphs(void)
 {
     refused("", "line 1: there is no backward op");
     refused(NULL, "line 1: there is no backward op");
-    refused("# gcp-graph 20\nt x 64\n", "line 2: neither f, o, b nor t: t");
+    refused("# gcp-graph 20\nt x 64\n", "line 1: a version that this gcp does not read; it reads 1 to 3");
+    refused("# gcp-graph 0\n", "line 1: a version");
+    refused("# gcp-graph 1: text\nt x 64\n", "line 2: neither f, o, b nor t: t");
     refused("f a 1 64 0\n", "there is no backward op");
     refused("b a 1 64 0\n", "line 1: every f and o line must come before the first b, and there must be one: a");
     refused("f a 1 64 0\nb b 1 0 0 a\nf c 1 64 0\n",

@@ -122,7 +122,7 @@ static int gcpi_costs_apply(gcpi_problem *p, const gcp_plan_opts *opts, gcp_aren
         if (n && *c != '#') {
             double value = strtod(c + last, &end);
             if (!last || end != c + n || !(value >= 0) || value > 1e9) {
-                gcpi_fail(p->tape, GCP_E_ARGUMENT, opts->at, "gcp_plan_make",
+                gcpi_fail(p->tape, GCP_E_ARGUMENT, opts->at, p->tape->planning,
                           ".costs, line %d: not 'OP SHAPES SECONDS'", line);
                 return 0;
             }

@@ -318,6 +318,15 @@ static int gcpi_graph_arrays(gcpi_reader *r, const char *text, const gcp_plan_op
     return 1;
 }
 
+/* 1 where the first line does not say; 0: one that is not known */
+static int gcpi_graph_version(const char *text)
+{
+    int version = 0;
+    if (strncmp(text, "# gcp-graph ", 12) || text[12] < '0' || text[12] > '9') return 1;
+    for (text += 12; *text >= '0' && *text <= '9' && version < 100; text++) version = 10 * version + *text - '0';
+    return version <= 3 ? version : 0;
+}
+
 /* A graph has no functions to run, so its problem can be planned, but not run. 0: the text is wrong (message says in
    which line), or the arena is too small (message is empty). */
 static int gcpi_graph_parse(gcpi_problem *p, const char *text, const gcp_target *target, const gcp_plan_opts *opts,
@@ -330,9 +339,10 @@ static int gcpi_graph_parse(gcpi_problem *p, const char *text, const gcp_target 
     message[0] = 0;
     p->target = *target; p->training = 1; p->root = -1; p->forward = -1;
     if (!gcpi_graph_arrays(&r, text, opts)) return 0;
-    r.version = 1;
-    if (!strncmp(text, "# gcp-graph ", 12) && text[12] >= '2' && text[12] <= '3' && (unsigned char)text[13] <= ' ')
-        r.version = text[12] - '0';
+    r.version = gcpi_graph_version(text);
+    r.line = 1;
+    if (!r.version) return gcpi_graph_bad(&r, "a version that this gcp does not read; it reads 1 to 3", NULL);
+    r.line = 0;
     for (char *line = r.text, *next; line; line = next) {
         next = strchr(line, '\n');
         if (next) *next++ = 0;

@@ -25,7 +25,7 @@ static int gcpi_plan_settle(gcp_plan *plan, gcp_arena *a)
     gcpi_plan_buffers(in, &lives);
     a->scratch = scratch;
     if (!gcpi_verify(&in->p, &in->list, in->placed, in->slab_bytes, message, sizeof message, a)) {
-        if (*message) gcpi_fail(in->p.tape, GCP_E_LIST, in->opts.at, "gcp_plan_make", "%s", message);
+        if (*message) gcpi_fail(in->p.tape, GCP_E_LIST, in->opts.at, in->p.tape->planning, "%s", message);
         return 0;
     }
     return !in->opts.check || gcpi_plan_deaths(in, a);
@@ -112,11 +112,12 @@ static int gcpi_plan_within(gcp_plan *plan)
     const gcpi_task *task = &in->p.tasks[in->list.at[in->peak_at].task];
     char name[128];
     if (!in->opts.budget || plan->bytes <= in->opts.budget) return 1;
+    const int searched = in->opts.policy == GCP_POLICY_BUDGET || in->opts.list || in->opts.inference;
     gcp_at at = gcpi_task_at(&in->p, (int)(task - in->p.tasks), in->opts.at);
-    gcpi_fail(in->p.tape, GCP_E_BUDGET, in->opts.at, "gcp_plan_make",
-              "the plan takes %zu bytes, .budget allows %zu; the peak is at %c %s (%s:%d)", plan->bytes,
+    gcpi_fail(in->p.tape, GCP_E_BUDGET, in->opts.at, in->p.tape->planning,
+              "the plan takes %zu bytes, .budget allows %zu; the peak is at %c %s (%s:%d)%s", plan->bytes,
               in->opts.budget, in->list.at[in->peak_at].kind, gcpi_task_name(&in->p, task, name, sizeof name),
-              gcpi_basename(at.file), at.line);
+              gcpi_basename(at.file), at.line, searched ? "" : "; GCP_POLICY_BUDGET looks for a plan that fits");
     return 0;
 }
 
@@ -188,7 +189,7 @@ static int gcpi_plan_addressable(const gcpi_plan *in)
         return gcpi_plan_bad(in->p.tape, &in->opts,
                              "at the target's .flops_per_second and .bytes_per_second a step takes no finite time");
     if (bytes + workspace < (double)(SIZE_MAX / 2)) return 1;
-    gcpi_fail(in->p.tape, GCP_E_SHAPE, in->opts.at, "gcp_plan_make",
+    gcpi_fail(in->p.tape, GCP_E_SHAPE, in->opts.at, in->p.tape->planning,
               "the network's tensors take %.3g bytes, more than can be addressed", bytes + workspace);
     return 0;
 }
@@ -200,7 +201,7 @@ static int gcpi_plan_steps(gcp_plan *plan, int root, gcp_arena *a)
     gcp_target target = gcpi_target_of(in->opts.target);
     in->p.tape = t;
     in->slots = gcpi_slots_of(&in->opts);
-    if (gcpi_trouble(t, &target, in->opts.at, "gcp_plan_make")) return 0;
+    if (gcpi_trouble(t, &target, in->opts.at, t->planning)) return 0;
     if (!gcpi_problem_make(&in->p, root, &in->opts, &target, a) || !gcpi_customs_run_on(&in->p) ||
         !gcpi_plan_addressable(in))
         return 0;
@@ -221,7 +222,7 @@ static int gcpi_graph_steps(gcp_plan *plan, const char *text, gcp_arena *a)
     gcp_target target = gcpi_target_of(in->opts.target);
     in->p.tape = plan->tape;
     if (!gcpi_graph_parse(&in->p, text, &target, &in->opts, message, sizeof message, a)) {
-        if (message[0]) gcpi_fail(plan->tape, GCP_E_GRAPH, in->opts.at, "gcp_graph_plan", "%s", message);
+        if (message[0]) gcpi_fail(plan->tape, GCP_E_GRAPH, in->opts.at, plan->tape->planning, "%s", message);
         return 0;
     }
     in->state_bytes = gcpi_round(in->p.state, in->p.target.align);
@@ -264,7 +265,7 @@ static size_t gcpi_freed_below(const gcp_tape *t)
 /* Ends planning. If the plan was not made, its bytes go back to the arena, and if there is no error yet, the error is
    that the arena is too small. */
 static void gcpi_plan_end(gcp_plan *plan, int made, const gcp_arena *was, size_t enough, const gcp_plan_opts *o,
-                          const char *what, const char *call)
+                          const char *call)
 {
     gcp_tape *t = plan->tape;
     gcp_arena *a = o->arena ? o->arena : t->arena;
@@ -281,10 +282,10 @@ static void gcpi_plan_end(gcp_plan *plan, int made, const gcp_arena *was, size_t
     }
     size_t freed = a == t->arena ? gcpi_freed_below(t) : 0;
     if (!freed)
-        gcpi_fail(t, GCP_E_NOMEM, o->at, what, "the plan's arena of %td bytes is too small; %zu are enough (%s)",
+        gcpi_fail(t, GCP_E_NOMEM, o->at, t->planning, "the plan's arena of %td bytes is too small; %zu are enough (%s)",
                   was->size - was->used - was->scratch, enough, call);
     else
-        gcpi_fail(t, GCP_E_NOMEM, o->at, what,
+        gcpi_fail(t, GCP_E_NOMEM, o->at, t->planning,
                   "the plan's arena of %td bytes is too small; %zu are enough (%s); freed plans below a living one "
                   "hold %zu (free before you "
                   "make, or use two arenas in turn)",
@@ -319,32 +320,47 @@ static void gcpi_plan_return(gcp_plan *plan)
     *plan = gcpi_plan_none(t);
 }
 
-GCPI_DEF gcp_plan gcp_plan_make_at(gcp_tensor loss, gcp_plan_opts o)
+static gcp_plan gcpi_plan_of_tape(gcp_tensor loss, gcp_plan_opts *o)
 {
     gcp_plan plan = gcpi_plan_none(loss.tape);
-    if (!gcpi_plan_ready(loss, &o)) return plan;
-    gcp_arena *a = o.arena ? o.arena : plan.tape->arena, was = *a;
-    int made = gcpi_plan_begin(&plan, &o) && gcpi_plan_steps(&plan, loss.id, a);
-    gcpi_plan_end(&plan, made, &was, made ? 0 : gcp_plan_arena_at(loss, o), &o, "gcp_plan_make", "gcp_plan_arena");
+    if (!gcpi_plan_ready(loss, o)) return plan;
+    gcp_arena *a = o->arena ? o->arena : plan.tape->arena, was = *a;
+    int made = gcpi_plan_begin(&plan, o) && gcpi_plan_steps(&plan, loss.id, a);
+    gcpi_plan_end(&plan, made, &was, made ? 0 : gcp_plan_arena_at(loss, *o), o, "gcp_plan_arena");
     return plan;
 }
 
-GCPI_DEF int gcp_plan_ok(const gcp_plan *plan) { return plan && plan->in; }
-
-GCPI_DEF gcp_plan gcp_graph_plan_at(gcp_tape *t, const char *text, gcp_plan_opts o)
+static gcp_plan gcpi_plan_of_graph(gcp_tape *t, const char *text, gcp_plan_opts *o)
 {
     gcp_plan plan = gcpi_plan_none(t);
-    if (!t || !t->ops || t->code || !gcpi_plan_options_ok(t, &o)) return plan;
-    if (!text) text = "";
-    if (o.inference || o.optimizer || o.accumulate > 1 || o.on_gradient || o.costs) {
+    if (!t->ops || t->code || !gcpi_plan_options_ok(t, o)) return plan;
+    if (o->inference || o->optimizer || o->accumulate > 1 || o->on_gradient || o->costs) {
         gcpi_plan_bad(
-            t, &o,
+            t, o,
             "the graph's text says what a step does: leave out .inference, .optimizer, .accumulate, hooks and .costs");
         return plan;
     }
-    gcp_arena *a = o.arena ? o.arena : t->arena, was = *a;
-    int made = gcpi_plan_begin(&plan, &o) && gcpi_graph_steps(&plan, text, a);
-    gcpi_plan_end(&plan, made, &was, made ? 0 : gcp_graph_arena_at(t, text, o), &o, "gcp_graph_plan",
-                  "gcp_graph_arena");
+    gcp_arena *a = o->arena ? o->arena : t->arena, was = *a;
+    int made = gcpi_plan_begin(&plan, o) && gcpi_graph_steps(&plan, text, a);
+    gcpi_plan_end(&plan, made, &was, made ? 0 : gcp_graph_arena_at(t, text, *o), o, "gcp_graph_arena");
     return plan;
 }
+
+/* text: a graph's, or NULL: the loss is planned. call: the function that the user called, for errors. */
+static gcp_plan gcpi_plan_for(gcp_tensor loss, const char *text, gcp_plan_opts o, const char *call)
+{
+    if (!loss.tape) return gcpi_plan_none(NULL);
+    loss.tape->planning = call;
+    return text ? gcpi_plan_of_graph(loss.tape, text, &o) : gcpi_plan_of_tape(loss, &o);
+}
+
+GCPI_DEF gcp_plan gcp_plan_make_at(gcp_tensor loss, gcp_plan_opts o)
+{
+    return gcpi_plan_for(loss, NULL, o, "gcp_plan_make");
+}
+GCPI_DEF gcp_plan gcp_graph_plan_at(gcp_tape *t, const char *text, gcp_plan_opts o)
+{
+    return gcpi_plan_for(gcpi_nil(t), text ? text : "", o, "gcp_graph_plan");
+}
+
+GCPI_DEF int gcp_plan_ok(const gcp_plan *plan) { return plan && plan->in; }

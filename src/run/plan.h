@@ -57,7 +57,7 @@ typedef struct gcpi_plan {
 
 static int gcpi_plan_bad(gcp_tape *t, const gcp_plan_opts *o, const char *text)
 {
-    gcpi_fail(t, GCP_E_PLAN, o->at, "gcp_plan_make", "%s", text);
+    gcpi_fail(t, GCP_E_PLAN, o->at, t->planning, "%s", text);
     return 0;
 }
 
@@ -130,7 +130,7 @@ static int gcpi_plan_numbers_ok(gcp_tape *t, const gcp_plan_opts *o)
                     { ".beta2", o->beta2, 1 } };
     for (size_t i = 0; i < sizeof numbers / sizeof *numbers; i++) {
         if (numbers[i].value >= 0 && numbers[i].value < numbers[i].below) continue;
-        gcpi_fail(t, GCP_E_PLAN, o->at, "gcp_plan_make", "%s = %g; at least 0%s", numbers[i].name, numbers[i].value,
+        gcpi_fail(t, GCP_E_PLAN, o->at, t->planning, "%s = %g; at least 0%s", numbers[i].name, numbers[i].value,
                   numbers[i].below > 1 ? ", and finite" : " and below 1");
         return 0;
     }
@@ -148,7 +148,7 @@ static int gcpi_target_ok(gcp_tape *t, const gcp_plan_opts *o)
             return gcpi_plan_bad(t, o, "the target's .flops_per_second, .bytes_per_second and .far_bytes_per_second "
                                        "are 0 (the default) or positive, and finite");
     if (g->threads < 0) {
-        gcpi_fail(t, GCP_E_PLAN, o->at, "gcp_plan_make", "the target's .threads = %d; at least 0", g->threads);
+        gcpi_fail(t, GCP_E_PLAN, o->at, t->planning, "the target's .threads = %d; at least 0", g->threads);
         return 0;
     }
     const gcp_device *d = g->device;
@@ -214,7 +214,7 @@ static int gcpi_parameters_seen(gcp_tape *t, gcp_at at)
 {
     for (int i = 0; i < t->parameter_count; i++)
         if (!t->parameters[i].tensor) {
-            gcpi_fail(t, GCP_E_PARAMETERS, at, "gcp_plan_make",
+            gcpi_fail(t, GCP_E_PARAMETERS, at, t->planning,
                       "'%s' is in the state, but was not recorded again after gcp_tape_reset", t->parameters[i].path);
             return 0;
         }
@@ -226,13 +226,13 @@ static int gcpi_plan_ready(gcp_tensor loss, gcp_plan_opts *o)
     gcp_tape *t = loss.tape;
     if (!t) return 0;
     gcpi_segments_close(t, 0);
-    if (!gcpi_usable(t, loss, o->at, "gcp_plan_make") || !gcpi_plan_options_ok(t, o) || !gcpi_parameters_seen(t, o->at))
+    if (!gcpi_usable(t, loss, o->at, t->planning) || !gcpi_plan_options_ok(t, o) || !gcpi_parameters_seen(t, o->at))
         return 0;
     const gcpi_tensor *e = gcpi_get(loss);
     char text[64];
     if (e->producer < 0) return gcpi_plan_bad(t, o, "the tensor is an input or parameter: there is nothing to run");
     if (!o->inference && (gcpi_count(e->shape) != 1 || e->dtype != GCP_DTYPE_REAL)) {
-        gcpi_fail(t, GCP_E_SHAPE, o->at, "gcp_plan_make", "the loss is %s, not a scalar (gcp_mean makes one)",
+        gcpi_fail(t, GCP_E_SHAPE, o->at, t->planning, "the loss is %s, not a scalar (gcp_mean makes one)",
                   gcpi_shape_text(e->shape, text, sizeof text));
         return 0;
     }
@@ -247,7 +247,7 @@ static int gcpi_policy_fits(gcp_tape *t, const gcp_plan_opts *o, int units)
     if (!units)
         return gcpi_plan_bad(
             t, o, "the network has no op before the loss, so there is nothing to cut: use GCP_POLICY_KEEP_ALL");
-    gcpi_fail(t, GCP_E_PLAN, o->at, "gcp_plan_make",
+    gcpi_fail(t, GCP_E_PLAN, o->at, t->planning,
               bad_k ? ".checkpoints = %d of %d units; allowed are 0 to %d"
                     : ".segments = %d of %d units; allowed are 1 to %d",
               bad_k ? o->checkpoints : o->segments, units, bad_k ? units - 1 : units);
@@ -260,21 +260,21 @@ static int gcpi_plan_list(gcpi_plan *in, gcp_arena *a)
     gcp_tape *t = in->p.tape;
     char message[200];
     if (!gcpi_list_views(&in->p, in->opts.list, message, sizeof message)) {
-        gcpi_fail(t, GCP_E_LIST, in->opts.at, "gcp_plan_make", "%s", message);
+        gcpi_fail(t, GCP_E_LIST, in->opts.at, t->planning, "%s", message);
         return 0;
     }
     if (in->opts.costs && !gcpi_costs_apply(&in->p, &in->opts, a)) return 0;
     for (int pass = 0; pass < 2; pass++) {
         if (!gcpi_list_parse(&in->p, in->opts.list, &in->list, message, sizeof message)) {
-            gcpi_fail(t, GCP_E_LIST, in->opts.at, "gcp_plan_make", "%s", message);
+            gcpi_fail(t, GCP_E_LIST, in->opts.at, t->planning, "%s", message);
             return 0;
         }
         if (in->list.count == 0) {
-            gcpi_fail(t, GCP_E_LIST, in->opts.at, "gcp_plan_make", "the list holds no instruction");
+            gcpi_fail(t, GCP_E_LIST, in->opts.at, t->planning, "the list holds no instruction");
             return 0;
         }
         if (pass == 0 && in->list.count > INT32_MAX / 4) {
-            gcpi_fail(t, GCP_E_PLAN, in->opts.at, "gcp_plan_make", "%td instructions", in->list.count);
+            gcpi_fail(t, GCP_E_PLAN, in->opts.at, t->planning, "%td instructions", in->list.count);
             return 0;
         }
         if (pass == 0 && (in->list.at = GCPI_NEW(a, gcpi_instruction, in->list.count)) == NULL) return 0;
@@ -388,7 +388,7 @@ static void gcpi_help_text(const gcpi_plan *in, size_t gradients, size_t batch, 
 
 static void gcpi_stop_fail(const gcpi_plan *in)
 {
-    gcpi_fail(in->p.tape, GCP_E_BUDGET, in->opts.at, "gcp_plan_make",
+    gcpi_fail(in->p.tape, GCP_E_BUDGET, in->opts.at, in->p.tape->planning,
               ".progress stopped the search before anything was found that fits .budget = %zu bytes", in->opts.budget);
 }
 
@@ -399,7 +399,7 @@ static int gcpi_budget_fail(const gcpi_plan *in, const gcpi_planner *q)
     if (!q->least_slab && q->watch->stopped) gcpi_stop_fail(in);
     if (!q->least_slab) return 0;
     gcpi_help_text(in, q->least_gradients, q->least_batch, help, sizeof help);
-    gcpi_fail(q->p->tape, GCP_E_BUDGET, in->opts.at, "gcp_plan_make",
+    gcpi_fail(q->p->tape, GCP_E_BUDGET, in->opts.at, in->p.tape->planning,
               ".budget allows %zu bytes; the least found to work is %zu%s; %s %.48s (%s:%d) sets it%s", in->opts.budget,
               in->state_bytes + q->least_slab,
               q->watch->stopped ? " (.progress stopped the search)"

@@ -246,16 +246,38 @@ static void gcpi_why_reason(const gcp_plan *plan, gcp_writer w)
         gcpi_say(w, "the peak is inside a segment that is run again: more, shorter segments would lower it\n");
 }
 
+/* A graph's text does not tell what its state is, nor whose gradients are weights'. */
 static void gcpi_why_bytes(const gcp_plan *plan, gcp_writer w)
 {
     const gcp_split *s = &plan->split;
-    gcpi_say(w,
-             "peak %.3f MiB (%zu bytes) = state: weights %.3f + statistics %.3f + optimiser %.3f; slab: input %.3f + "
-             "kept %.3f + recomputed %.3f + weight gradients %.3f + activation gradients %.3f + workspace %.3f + "
-             "gaps %.3f\n",
-             gcpi_mib(plan->bytes), plan->bytes, gcpi_mib(s->weights), gcpi_mib(s->statistics), gcpi_mib(s->optimizer),
-             gcpi_mib(s->inputs), gcpi_mib(s->kept), gcpi_mib(s->recomputed), gcpi_mib(s->weight_gradients),
-             gcpi_mib(s->activation_gradients), gcpi_mib(s->workspace), gcpi_mib(s->gaps));
+    const int graph = plan->in->p.names != NULL;
+    gcpi_say(w, "peak %.3f MiB (%zu bytes) = state: ", gcpi_mib(plan->bytes), plan->bytes);
+    if (graph) gcpi_say(w, "%.3f", gcpi_mib(plan->state_bytes));
+    else
+        gcpi_say(w, "weights %.3f + statistics %.3f + optimiser %.3f", gcpi_mib(s->weights), gcpi_mib(s->statistics),
+                 gcpi_mib(s->optimizer));
+    gcpi_say(w, "; slab: input %.3f + kept %.3f + recomputed %.3f + ", gcpi_mib(s->inputs), gcpi_mib(s->kept),
+             gcpi_mib(s->recomputed));
+    if (graph) gcpi_say(w, "gradients %.3f", gcpi_mib(s->weight_gradients + s->activation_gradients));
+    else
+        gcpi_say(w, "weight gradients %.3f + activation gradients %.3f", gcpi_mib(s->weight_gradients),
+                 gcpi_mib(s->activation_gradients));
+    gcpi_say(w, " + workspace %.3f + gaps %.3f\n", gcpi_mib(s->workspace), gcpi_mib(s->gaps));
+}
+
+static void gcpi_why_time(const gcp_plan *plan, gcp_writer w)
+{
+    const gcpi_plan *in = plan->in;
+    const gcpi_task *task = &in->p.tasks[in->list.at[in->peak_at].task];
+    gcp_at at = gcpi_task_at(&in->p, (int)(task - in->p.tasks), in->opts.at);
+    char name[256];
+    gcpi_say(w, "set by %c %s (%s:%d), instruction %d of %d; %d rerun%s of units, ", in->list.at[in->peak_at].kind,
+             gcpi_task_name(&in->p, task, name, sizeof name), gcpi_basename(at.file), at.line, in->peak_at + 1,
+             plan->instructions, plan->reruns, plan->reruns == 1 ? "" : "s");
+    if (plan->forward_flops > 0)
+        gcpi_say(w, "extra forward FLOPs %.1f %%, ", 100.0 * plan->rerun_flops / plan->forward_flops);
+    gcpi_say(w, "time by the cost model %.3f of keeping all\n",
+             plan->keep_all_seconds > 0 ? plan->seconds / plan->keep_all_seconds : 1.0);
 }
 
 /* Whether an instruction from i on reads the value that item has before it. */
@@ -318,31 +340,23 @@ static void gcpi_why_views(const gcp_plan *plan, gcp_writer w)
     gcpi_item_name(&in->p, in->buffers[buffer].item, whole, sizeof whole);
     gcpi_item_name(&in->p, last, part, sizeof part);
     gcpi_say(w,
-             "%.3f MiB at the peak are held up by views, most of it %s%s (%.3f of %.3f MiB), which stays for %s: "
-             "GCP_POLICY_BUDGET copies such parts where that pays\n",
+             "%.3f MiB at the peak are held up by views, most of it %s%s (%.3f of %.3f MiB), which stays for %s: %s\n",
              gcpi_mib(all), in->p.items[last].kind == GCPI_GRADIENT_ITEM ? "the gradient of " : "", whole,
-             gcpi_mib(most), gcpi_mib(in->buffers[buffer].bytes), part);
+             gcpi_mib(most), gcpi_mib(in->buffers[buffer].bytes), part,
+             in->opts.policy == GCP_POLICY_BUDGET ? "copies of such parts were tried, and are no faster in this budget"
+                                                  : "GCP_POLICY_BUDGET copies such parts where that pays");
 }
 
 GCPI_DEF void gcp_why_print(const gcp_plan *made, gcp_writer w)
 {
-    char name[256];
     if (made && !made->in && made->tape && gcp_error(made->tape)) gcpi_say(w, "no plan: %s\n", gcp_error(made->tape));
     if (!gcpi_reportable(made)) return;
     gcp_plan now = *made, *plan = &now;
     gcpi_plan_sizes(plan);                        /* the state may have grown */
     const gcpi_plan *in = plan->in;
-    const gcpi_task *task = &in->p.tasks[in->list.at[in->peak_at].task];
-    gcp_at at = gcpi_task_at(&in->p, (int)(task - in->p.tasks), in->opts.at);
     gcpi_why_in_vain(plan, w);
     gcpi_why_bytes(plan, w);
-    gcpi_say(w,
-             "set by %c %s (%s:%d), instruction %d of %d; %d rerun%s of units, extra forward FLOPs %.1f %%, time by "
-             "the cost model %.3f of keeping all\n",
-             in->list.at[in->peak_at].kind, gcpi_task_name(&in->p, task, name, sizeof name), gcpi_basename(at.file),
-             at.line, in->peak_at + 1, plan->instructions, plan->reruns, plan->reruns == 1 ? "" : "s",
-             plan->forward_flops > 0 ? 100.0 * plan->rerun_flops / plan->forward_flops : 0.0,
-             plan->keep_all_seconds > 0 ? plan->seconds / plan->keep_all_seconds : 1.0);
+    gcpi_why_time(plan, w);
     if (in->opts.policy == GCP_POLICY_BUDGET && plan->method)
         gcpi_say(w,
                  "found by %s for %.3f MiB; no schedule in these bytes is below %.4f of keeping all: another may be at "

@@ -92,18 +92,21 @@ GCPI_DEF size_t gcp_graph_arena_at(const gcp_tape *t, const char *text, gcp_plan
     return gcpi_arena_of(t, &o, &n) + length + lines * (2 * sizeof(char *) + 8 * sizeof(int)) + 1;
 }
 
-/* gcp_sweep, gcp_least_budget and gcp_max_batch: the policy may be left out or be GCP_POLICY_BUDGET. */
-static int gcpi_budgets_only(gcp_tape *t, gcp_plan_opts *o, gcp_at at, const char *what)
+/* gcp_sweep, gcp_least_budget and gcp_max_batch: the policy may be left out or be GCP_POLICY_BUDGET. budget: where the
+   budgets come from, if not from .budget. */
+static int gcpi_budgets_only(gcp_tape *t, gcp_plan_opts *o, gcp_at at, const char *call, const char *budget)
 {
     const int other = o->policy != GCP_POLICY_SEGMENTS && o->policy != GCP_POLICY_BUDGET;
-    if (other) gcpi_fail(t, GCP_E_PLAN, at, what, "the policy is always GCP_POLICY_BUDGET: leave out .policy");
+    if (other) gcpi_fail(t, GCP_E_PLAN, at, call, "the policy is always GCP_POLICY_BUDGET: leave out .policy");
+    else if (budget && o->budget) gcpi_fail(t, GCP_E_PLAN, at, call, "%s: leave out .budget", budget);
     o->policy = GCP_POLICY_BUDGET;
-    return !other;
+    return !t->code;
 }
 
 /* Plans that are made one after another. Of .progress, each plan's share becomes one of all plans. */
 typedef struct gcpi_series {
     gcp_tensor loss; const char *text; gcp_plan_opts o;
+    const char *call;                                          /* the user's, for errors */
     gcp_progress_fn ask; void *context;                        /* the user's */
     int plan, plans, stopped;
 } gcpi_series;
@@ -133,7 +136,7 @@ static gcp_plan gcpi_series_plan(const gcpi_series *s)
         o.policy = GCP_POLICY_KEEP_ALL;
         o.effort = GCP_EFFORT_DEFAULT; o.progress = NULL; o.progress_context = NULL; o.far = 0; o.far_only = 0;
     }
-    return s->text ? gcp_graph_plan_at(s->loss.tape, s->text, o) : gcp_plan_make_at(s->loss, o);
+    return gcpi_plan_for(s->loss, s->text, o, s->call);
 }
 
 /* A point by a plan of its own. 1: it has one; 0: nothing fits, or nothing was found before the stop; -1: an error. */
@@ -143,16 +146,31 @@ static int gcpi_sweep_point(gcpi_series *s, gcp_point *p)
     size_t budget = s->o.budget = p->budget;
     memset(p, 0, sizeof *p);
     p->budget = budget;
-    int kept = s->stopped;
+    const int kept = s->stopped;
     gcp_plan plan = gcpi_series_plan(s);
     p->planned_with = plan.in ? budget : plan.least_bytes;
     if (!plan.in && t->code != GCP_E_BUDGET) return -1;
+    p->coarse = s->stopped ? 2 : plan.coarse;
     if (!plan.in) { gcp_error_clear(t); return 0; }
     p->bytes = plan.bytes;
     p->seconds = plan.seconds;
     p->keep_all_seconds = plan.keep_all_seconds;
     p->bound_seconds = kept ? plan.keep_all_seconds : plan.bound_seconds;
     gcpi_plan_return(&plan);
+    return 1;
+}
+
+/* The budgets must not fall. */
+static int gcpi_sweep_budgets_ok(gcp_tape *t, const gcp_point *points, int count, gcp_at at, const char *call)
+{
+    if (!points) return gcpi_fail(t, GCP_E_ARGUMENT, at, call, "points is NULL"), 0;
+    if (!points[0].budget) return gcpi_fail(t, GCP_E_ARGUMENT, at, call, "points[0].budget is 0"), 0;
+    for (int i = 1; i < count; i++) {
+        if (points[i].budget >= points[i - 1].budget) continue;
+        gcpi_fail(t, GCP_E_ARGUMENT, at, call, "points[%d].budget = %zu is less than points[%d].budget = %zu", i,
+                  points[i].budget, i - 1, points[i - 1].budget);
+        return 0;
+    }
     return 1;
 }
 
@@ -164,19 +182,15 @@ static int gcpi_sweep_points(gcp_tensor loss, const char *text, gcp_point *point
     const gcp_point *last = NULL;          /* the fastest so far: its plan fits all later budgets too */
     gcpi_series s;
     if (!t || t->code || count <= 0) return 0;
-    if (!points) return gcpi_fail(t, GCP_E_ARGUMENT, o.at, "gcp_sweep", "points is NULL"), 0;
-    if (!gcpi_budgets_only(t, &o, o.at, "gcp_sweep")) return 0;
-    s.loss = loss; s.text = text; s.o = o; s.plans = count;
+    s.loss = loss; s.text = text; s.plans = count; s.call = text ? "gcp_graph_sweep" : "gcp_sweep";
+    if (!gcpi_budgets_only(t, &o, o.at, s.call, "the budgets are those of the points") ||
+        !gcpi_sweep_budgets_ok(t, points, count, o.at, s.call))
+        return 0;
+    s.o = o;
     gcpi_series_watched(&s);
     for (int i = 0; i < count; i++) {
         gcp_point *p = &points[i];
         size_t budget = p->budget;
-        if (i && budget < points[i - 1].budget) {
-            gcpi_fail(t, GCP_E_ARGUMENT, o.at, "gcp_sweep",
-                      "points[%d].budget = %zu is less than points[%d].budget = %zu", i, budget, i - 1,
-                      points[i - 1].budget);
-            return 0;
-        }
         s.plan = i;
         int planned = gcpi_sweep_point(&s, p);
         if (planned < 0) return 0;
@@ -184,8 +198,9 @@ static int gcpi_sweep_points(gcp_tensor loss, const char *text, gcp_point *point
         fit++;
         if (last && (!planned || last->seconds < p->seconds)) {
             double bound = planned ? p->bound_seconds : last->keep_all_seconds;      /* that of fewer bytes is none */
+            const int coarse = p->coarse;
             *p = *last;
-            p->budget = budget; p->bound_seconds = bound;
+            p->budget = budget; p->bound_seconds = bound; p->coarse = coarse;
         }
         last = p;
     }
@@ -198,19 +213,41 @@ GCPI_DEF int gcp_sweep_at(gcp_tensor loss, gcp_point *points, int count, gcp_pla
 }
 GCPI_DEF int gcp_graph_sweep_at(gcp_tape *t, const char *text, gcp_point *points, int count, gcp_plan_opts o)
 {
-    gcp_tensor holder;
-    memset(&holder, 0, sizeof holder);
-    holder.tape = t;
-    return gcpi_sweep_points(holder, text, points, count, o);
+    return gcpi_sweep_points(gcpi_nil(t), text ? text : "", points, count, o);
+}
+
+/* The plan of the least budget tries more choices of views than a refusal does, and may take fewer bytes. They are the
+   least budget, if they have a plan too. */
+static size_t gcpi_least_again(gcpi_series *s, size_t least)
+{
+    gcp_progress end = { 1, 0, 0 };
+    s->o.budget = least;
+    for (s->plan = 1; s->plan < s->plans && !s->stopped; s->plan++) {
+        gcp_error_clear(s->loss.tape);
+        gcp_plan plan = gcpi_series_plan(s);
+        if (!plan.in) break;
+        least = s->o.budget; s->o.budget = plan.bytes;
+        end.seconds = plan.seconds; end.keep_all_seconds = plan.keep_all_seconds;
+        gcpi_plan_return(&plan);
+        if (s->o.budget == least) break;
+    }
+    gcp_error_clear(s->loss.tape);
+    if (s->ask && !s->stopped && end.keep_all_seconds > 0) s->ask(s->context, &end);
+    return least;
 }
 
 GCPI_DEF size_t gcp_least_budget_at(gcp_tensor loss, gcp_plan_opts o)
 {
-    if (!loss.tape || loss.tape->code || !gcpi_budgets_only(loss.tape, &o, o.at, "gcp_least_budget")) return 0;
-    o.budget = 1;
-    size_t least = gcp_plan_make_at(loss, o).least_bytes;
-    if (least) gcp_error_clear(loss.tape);
-    return least;
+    gcp_tape *t = loss.tape;
+    if (!t || t->code || !gcpi_budgets_only(t, &o, o.at, "gcp_least_budget", "the least budget is what is looked for"))
+        return 0;
+    gcpi_series s;
+    s.loss = loss; s.text = NULL; s.o = o; s.call = "gcp_least_budget"; s.plans = 4;
+    gcpi_series_watched(&s);
+    s.plan = 0; s.o.budget = 1;
+    size_t least = gcpi_series_plan(&s).least_bytes;
+    if (!least) return 0;
+    return gcpi_least_again(&s, least);
 }
 
 /* Forgets a try, but not its error. */
@@ -235,7 +272,7 @@ static int gcpi_batch_fits(gcp_tape *t, gcp_record_fn record, void *context, con
         gcpi_fail(t, GCP_E_ARGUMENT, o->at, "gcp_max_batch",
                   "record returned no tensor of the tape that it was given, at batch %d", batch);
     if (t->code) return -1;
-    gcp_plan made = gcp_plan_make_at(loss, plan);
+    gcp_plan made = gcpi_plan_for(loss, NULL, plan, "gcp_max_batch");
     if (!made.in) return t->code == GCP_E_BUDGET ? 0 : -1;
     if (!(o->slowdown > 0) || made.seconds <= o->slowdown * made.keep_all_seconds) return 1;
     gcpi_fail(t, GCP_E_BUDGET, o->at, "gcp_max_batch", "a step of batch %d takes %.3f of keep-all's time, .slowdown %g",
@@ -263,7 +300,7 @@ GCPI_DEF int gcp_max_batch_at(gcp_tape *t, gcp_record_fn record, void *context, 
                                : ".slowdown is above 0; 0 is any");
         return 0;
     }
-    if (!gcpi_budgets_only(t, &o.plan, o.at, "gcp_max_batch")) return 0;
+    if (!gcpi_budgets_only(t, &o.plan, o.at, "gcp_max_batch", NULL)) return 0;
     gcpi_series s;
     s.o = o.plan; s.plan = 0; s.plans = 1;
     gcpi_series_watched(&s);

@@ -92,11 +92,12 @@ static double gcpi_views_bound(gcpi_plan *in, gcp_arena *a)
     return gcpi_relaxed_bound(&q, gcpi_efforts[in->opts.effort].places);
 }
 
-/* What is under way is this part of the call: the first half looks for no least budget. */
+/* What is under way is this part of the call. The last tenth is for the least budget, which is rarely looked for. */
 static void gcpi_trial_watch(gcpi_plan *in, double from, double to)
 {
-    in->watch->portion.from = (in->no_least ? 0 : 0.5) + 0.5 * from;
-    in->watch->portion.to = (in->no_least ? 0 : 0.5) + 0.5 * to;
+    const double begin = in->no_least ? 0 : 0.9, share = in->no_least ? 0.9 : 0.1;
+    in->watch->portion.from = begin + share * from;
+    in->watch->portion.to = begin + share * to;
 }
 
 /* What the next trial must beat. */
@@ -110,6 +111,8 @@ static void gcpi_trial_known(gcpi_trials *r, const gcpi_trial *best)
 static void gcpi_trials_whole(gcpi_trials *r)
 {
     gcpi_plan *in = r->plan->in;
+    const double choices = in->no_least && r->open == 3 ? 4 : 2;
+    int done = 0;
     for (int copied = 0; copied < 4 && (!copied || !gcpi_trial_enough(&r->best)); copied++) {
         if (copied & ~r->open || (copied && in->p.training && !in->no_least && copied != r->open)) continue;
         gcpi_trial *trial = copied ? &r->trial : &r->best;
@@ -117,7 +120,8 @@ static void gcpi_trials_whole(gcpi_trials *r)
             in->no_least |= r->best.made;
             gcpi_trial_known(r, &r->best);
         }
-        gcpi_trial_watch(in, 0.15 * copied, 0.15 * (copied + 1));
+        gcpi_trial_watch(in, 0.6 * done / choices, GCPI_MIN(0.6, 0.6 * (done + 1) / choices));
+        done++;
         gcpi_copied_set(trial->copied, in->p.tape->op_count, copied);
         gcpi_trial_run(r, trial);
         if (copied) gcpi_trial_take(&r->best, trial);
@@ -203,17 +207,16 @@ static int gcpi_flips_quick(gcpi_trials *r, const gcpi_flip *flips, int count, i
     gcpi_trial_copy(r, &r->quick, &r->best);
     r->plan->in->known = 0;
     gcpi_trial_run(r, &r->quick);
-    for (int i = 0, idle = 0; idle < count && tries > 0 && gcpi_flips_wanted(r, &r->quick); i = (i + 1) % count) {
-        gcpi_trial_watch(r->plan->in, 0.6, 0.9);
+    for (int n = 0, idle = 0; idle < count && n < tries && gcpi_flips_wanted(r, &r->quick); n++) {
+        gcpi_trial_watch(r->plan->in, 0.6 + 0.3 * n / tries, 0.6 + 0.3 * (n + 1) / tries);
         gcpi_trial_copy(r, &r->trial, &r->quick);
-        gcpi_flip_turn(&r->trial, &flips[i]);
+        gcpi_flip_turn(&r->trial, &flips[n % count]);
         r->a->used = used;
         gcpi_trial_known(r, &r->quick);
         gcpi_trial_run(r, &r->trial);
         int taken = gcpi_trial_take(&r->quick, &r->trial);
         better |= taken;
         idle = taken ? 0 : idle + 1;
-        tries--;
     }
     r->a->used = used;
     return better;
