@@ -695,8 +695,7 @@ GCP_API void gcp_segment_end(gcp_tape *tape, int segment, int *state);
    scratch memory only while it is made; gcp_plan_arena says how much is enough for both. gcp_plan_ok: 1, or 0 where the
    plan could not be made. Then the tape holds the message (no message where the loss is nil and has no tape). An option
    that the policy or optimiser does not use is an error. gcp_least_budget: the least .budget found that works with
-   these options (plan.bytes counts the state too); leave out .policy and .budget; 0 on error. It plans with what a
-   refusal names, and where that plan takes less, with that: so it may find less than plan.least_bytes. */
+   these options (plan.bytes counts the state too); leave out .policy and .budget; 0 on error. */
 GCP_API gcp_plan gcp_plan_make_at(gcp_tensor loss, gcp_plan_opts opts);
 GCP_API int      gcp_plan_ok(const gcp_plan *plan);
 GCP_API size_t   gcp_plan_arena_at(gcp_tensor loss, gcp_plan_opts opts);

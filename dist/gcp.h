@@ -698,8 +698,7 @@ GCP_API void gcp_segment_end(gcp_tape *tape, int segment, int *state);
    scratch memory only while it is made; gcp_plan_arena says how much is enough for both. gcp_plan_ok: 1, or 0 where the
    plan could not be made. Then the tape holds the message (no message where the loss is nil and has no tape). An option
    that the policy or optimiser does not use is an error. gcp_least_budget: the least .budget found that works with
-   these options (plan.bytes counts the state too); leave out .policy and .budget; 0 on error. It plans with what a
-   refusal names, and where that plan takes less, with that: so it may find less than plan.least_bytes. */
+   these options (plan.bytes counts the state too); leave out .policy and .budget; 0 on error. */
 GCP_API gcp_plan gcp_plan_make_at(gcp_tensor loss, gcp_plan_opts opts);
 GCP_API int      gcp_plan_ok(const gcp_plan *plan);
 GCP_API size_t   gcp_plan_arena_at(gcp_tensor loss, gcp_plan_opts opts);
@@ -1203,9 +1202,15 @@ static void gcpi_say_escaped(gcp_writer w, const char *s)
 /* The recorded network: tensors, parameters, ops, names, segments, and the tape that holds them; handles; errors. The
    first error stays until it is cleared. A full tape goes on counting ops, to say in its message how many it needs. */
 
-typedef struct gcpi_name { int parent, index; const char *label; uint64_t hash; int named; } gcpi_name;
+/* hash: of parent and label. The names are a hash table too: the chain of bucket i begins at names[i].newest and goes on
+   at .before. */
+typedef struct gcpi_name {
+    int parent, index, named, newest, before;
+    const char *label; uint64_t hash;
+} gcpi_name;
 
-typedef struct gcpi_segment { int parent, name, depth, open, ops; unsigned keep; gcp_at at; } gcpi_segment;
+/* outer: the outermost segment around it, or itself; keep: with what those around it keep */
+typedef struct gcpi_segment { int parent, outer, name, depth, open, ops; unsigned keep; gcp_at at; } gcpi_segment;
 
 enum { GCPI_INPUT = 1, GCPI_PARAMETER, GCPI_STATISTIC, GCPI_ACTIVATION };
 enum { GCPI_KEPT = 1, GCPI_WANTED = 2, GCPI_FROZEN = 4 };
@@ -1342,9 +1347,18 @@ static void gcpi_recorded(gcp_tape *t)
     t->good.text_used = t->text_used; t->good.text_mark = t->text_mark;
 }
 
+static int *gcpi_name_bucket(gcp_tape *t, uint64_t hash)
+{
+    return &t->names[hash % (unsigned)t->name_capacity].newest;
+}
+
 static void gcpi_take_back(gcp_tape *t)
 {
-    t->tensor_count = t->good.tensors; t->name_count = t->good.names; t->parameter_count = t->good.parameters;
+    t->tensor_count = t->good.tensors; t->parameter_count = t->good.parameters;
+    for (; t->name_count > t->good.names; t->name_count--) {
+        const gcpi_name *last = &t->names[t->name_count - 1];
+        *gcpi_name_bucket(t, last->hash) = last->before;
+    }
     t->text_used = t->good.text_used; t->text_mark = t->good.text_mark;
     for (int i = 0; i < t->parameter_count; i++)
         if (t->parameters[i].tensor >= t->tensor_count) t->parameters[i].tensor = 0;
@@ -1479,7 +1493,7 @@ static void gcpi_tape_clear(gcp_tape *t)
     t->op_count = t->edge_count = t->open = 0;
     t->tensor_count = t->name_count = t->segment_count = 1;
     t->text_used = 0;
-    memset(&t->names[0], 0, sizeof t->names[0]);
+    memset(t->names, 0, (size_t)t->name_capacity * sizeof *t->names);
     t->names[0].label = "";
     memset(&t->segments[0], 0, sizeof t->segments[0]);
     for (int i = 0; i < t->parameter_count; i++) t->parameters[i].tensor = 0;
@@ -1537,9 +1551,9 @@ static const char *gcpi_keep_text(gcp_tape *t, const char *s)     /* a copy that
     return (const char *)memcpy(copy, s, (size_t)n);
 }
 
-static int gcpi_name_find(const gcp_tape *t, int parent, const char *label, uint64_t hash)     /* the latest, or 0 */
+static int gcpi_name_find(gcp_tape *t, int parent, const char *label, uint64_t hash)     /* the latest, or 0 */
 {
-    for (int i = t->name_count - 1; i > 0; i--)
+    for (int i = *gcpi_name_bucket(t, hash); i > 0; i = t->names[i].before)
         if (t->names[i].hash == hash && t->names[i].parent == parent && !strcmp(t->names[i].label, label)) return i;
     return 0;
 }
@@ -1552,7 +1566,7 @@ static int gcpi_name_new(gcp_tape *t, int parent, const char *label, const char 
         gcpi_fail(t, GCP_E_CAPACITY, at, label, "the tape's %td bytes for names are full (.names)", t->text_capacity);
         return 0;
     }
-    uint64_t hash = gcpi_hash(text);
+    uint64_t hash = gcpi_hash(text) ^ (uint64_t)parent * 0x9e3779b97f4a7c15u;
     int same = gcpi_name_find(t, parent, text, hash);
     if (named && (same || !*named || strpbrk(named, " /#[\n\t\r"))) {
         gcpi_fail(t, GCP_E_NAME, at, label,
@@ -1563,6 +1577,8 @@ static int gcpi_name_new(gcp_tape *t, int parent, const char *label, const char 
     gcpi_name *n = &t->names[t->name_count];
     n->parent = parent; n->label = text; n->hash = hash; n->named = named != NULL;
     n->index = same ? t->names[same].index + 1 : 0;
+    n->before = *gcpi_name_bucket(t, hash);
+    *gcpi_name_bucket(t, hash) = t->name_count;
     return t->name_count++;
 }
 
@@ -1817,8 +1833,11 @@ GCPI_DEF int gcp_segment_begin(gcp_tape *t, const char *label, gcp_segment_opts 
     if (!name) return 0;
     gcpi_segment *s = &t->segments[t->segment_count];
     memset(s, 0, sizeof *s);
-    s->parent = t->open; s->name = name; s->at = o.at; s->keep = o.keep; s->open = 1;
-    s->depth = t->segments[t->open].depth + 1;
+    const gcpi_segment *around = &t->segments[t->open];
+    s->parent = t->open; s->name = name; s->at = o.at; s->open = 1;
+    s->outer = t->open ? around->outer : t->segment_count;
+    s->keep = o.keep | around->keep;
+    s->depth = around->depth + 1;
     s->ops = t->op_count;                         /* the segment's first op */
     gcpi_recorded(t);
     return t->open = t->segment_count++;
@@ -6587,9 +6606,8 @@ static void gcpi_forward_output(gcpi_problem *p, gcpi_task *task, int op, int j,
 {
     const gcp_tape *t = p->tape;
     int kind = t->ops[op].kind, tensor = t->ops[op].out + j;
-    unsigned flags = t->ops[op].row->flags, keep = 0;
+    unsigned flags = t->ops[op].row->flags, keep = t->segments[t->ops[op].segment].keep;
     gcpi_item *item = &p->items[tensor];
-    for (int s = t->ops[op].segment; s; s = t->segments[s].parent) keep |= t->segments[s].keep;
     item->producer = (int)(task - p->tasks);
     item->active = j == 0 || gcpi_facts_of(&t->ops[op]).custom || flags & GCP_FLAG_ONCE || read[tensor];
     item->kept = !!(t->tensors[tensor].flags & GCPI_KEPT);
@@ -7060,12 +7078,10 @@ static int gcpi_swallowed(const gcpi_problem *p, int o, const unsigned char *rea
     const gcp_tape *t = p->tape;
     const gcpi_uses *u = &p->uses;
     const gcpi_op *op = &t->ops[o], *next = op + 1;
-    unsigned keep = 0;
     if (o + 1 >= t->op_count || op->segment != next->segment || read[op->out] ||
         t->tensors[op->out].flags & GCPI_KEPT || op->out == p->root)
         return 0;
-    for (int s = op->segment; s; s = t->segments[s].parent) keep |= t->segments[s].keep;
-    return !(keep >> op->kind & 1) && u->first[op->out + 1] - u->first[op->out] == 1 &&
+    return !(t->segments[op->segment].keep >> op->kind & 1) && u->first[op->out + 1] - u->first[op->out] == 1 &&
            u->consumers[u->first[op->out]] == o + 1;
 }
 
@@ -7263,8 +7279,8 @@ static void gcpi_units_number(gcpi_problem *p)
     const gcp_tape *t = p->tape;
     int segment = 0, tail = gcpi_tail(p);
     for (int i = 0; i < p->forward; i++) {
-        int outer = p->tasks[i].segment = t->ops[p->tasks[i].op].segment;
-        while (outer && t->segments[outer].depth > 1) outer = t->segments[outer].parent;
+        p->tasks[i].segment = t->ops[p->tasks[i].op].segment;
+        int outer = t->segments[p->tasks[i].segment].outer;
         if (i < tail && (!outer || outer != segment || p->units == 0)) p->units++;
         segment = outer;
         p->tasks[i].unit = i < tail ? p->units - 1 : p->units;
@@ -7894,8 +7910,10 @@ typedef struct gcpi_scheduler {
     gcpi_list *list;
     int *home;                        /* per item */
     unsigned char *mode, *resident, *need;            /* per item; per item; per forward task */
-    unsigned char *listed;            /* per forward task: it is in held */
-    int *held, held_count;            /* forward tasks with resident outputs that may be dropped */
+    int *again, again_count;          /* forward tasks that ran again and are not yet held or dropped */
+    /* forward tasks whose outputs are resident while their home is not left: per segment, the last whose home it is;
+       per task, the one before it; -1: none. All these segments hold the one that is being reversed. */
+    int *held, *before;
     int *last, *entered, entry, here; /* per item: the last backward task that uses it; per segment: its last entry */
     int *rank, *size;                 /* per segment: its place in preorder; how many segments it holds, itself too */
 } gcpi_scheduler;
@@ -7989,30 +8007,46 @@ static int gcpi_stays(const gcpi_scheduler *s, int item, int segment)
     return s->mode[item] == GCPI_STORE || gcpi_holds(s, s->home[item], segment);
 }
 
-/* Drops resident items whose home does not hold the segment (all: all that are not stored). It looks at held from index
-   `from` on: what lies before that was looked at for this segment already. */
-static void gcpi_drop(gcpi_scheduler *s, int segment, int all, int from)
+static int gcpi_made_by(const gcpi_scheduler *s, int task)        /* an output of a forward task; -1: it has none */
 {
-    int kept = from;
-    for (int i = from; i < s->held_count; i++) {
-        const gcpi_task *t = &s->p->tasks[s->held[i]];
-        int stays = 0;
-        for (int k = 0; k < t->count; k++) {
-            const gcpi_operand *o = &s->p->operands[t->operands + k];
-            if (o->mode == GCPI_READ) continue;
-            if (s->mode[o->item] != GCPI_STORE && (all || !gcpi_stays(s, o->item, segment))) s->resident[o->item] = 0;
-            stays |= s->resident[o->item];
-        }
-        if (stays) s->held[kept++] = s->held[i];
-        else s->listed[s->held[i]] = 0;
+    const gcpi_task *t = &s->p->tasks[task];
+    for (int k = 0; k < t->count; k++)
+        if (s->p->operands[t->operands + k].mode != GCPI_READ) return s->p->operands[t->operands + k].item;
+    return -1;
+}
+
+static void gcpi_drop(gcpi_scheduler *s, int task)
+{
+    const gcpi_task *t = &s->p->tasks[task];
+    for (int k = 0; k < t->count; k++) {
+        const gcpi_operand *o = &s->p->operands[t->operands + k];
+        if (o->mode != GCPI_READ && s->mode[o->item] != GCPI_STORE) s->resident[o->item] = 0;
     }
-    s->held_count = kept;
 }
 
 static void gcpi_hold(gcpi_scheduler *s, int task)
 {
-    if (!s->listed[task]) s->held[s->held_count++] = task;
-    s->listed[task] = 1;
+    int *held = &s->held[s->home[gcpi_made_by(s, task)]];
+    s->before[task] = *held;
+    *held = task;
+}
+
+/* Backward goes from one segment to another: drops what is held for those that it leaves. */
+static void gcpi_leave(gcpi_scheduler *s, int from, int to)
+{
+    for (; !gcpi_holds(s, from, to); from = s->c->parent[from]) {
+        for (int f = s->held[from]; f >= 0; f = s->before[f]) gcpi_drop(s, f);
+        s->held[from] = -1;
+    }
+}
+
+/* Of what ran again, holds what stays resident in the segment and drops the rest. */
+static void gcpi_settle(gcpi_scheduler *s, int segment)
+{
+    for (int i = 0; i < s->again_count; i++)
+        if (gcpi_stays(s, gcpi_made_by(s, s->again[i]), segment)) gcpi_hold(s, s->again[i]);
+        else gcpi_drop(s, s->again[i]);
+    s->again_count = 0;
 }
 
 static int gcpi_need(gcpi_scheduler *s, int f, int *low, int *high)      /* marks f; 1: it was not marked yet */
@@ -8071,7 +8105,7 @@ static void gcpi_materialise(gcpi_scheduler *s, int task)
         if (!s->need[f]) continue;
         s->need[f] = 0;
         gcpi_emit(s->list, 'R', f, t);
-        gcpi_hold(s, f);
+        s->again[s->again_count++] = f;
         for (int k = 0; k < t->count; k++)
             if (p->operands[t->operands + k].mode != GCPI_READ) s->resident[p->operands[t->operands + k].item] = 1;
     }
@@ -8085,16 +8119,33 @@ static void gcpi_backward_list(gcpi_scheduler *s)
         const gcpi_task *t = &p->tasks[b];
         if (t->kind == GCPI_TASK_BACKWARD) {
             int here = s->c->segment[t->forward];
-            if (s->c->replay && unit != t->unit) gcpi_drop(s, here, 1, 0);
-            if (!s->c->replay && here != segment) gcpi_drop(s, here, 0, 0);
+            if (s->c->replay && unit != t->unit)
+                while (s->again_count) gcpi_drop(s, s->again[--s->again_count]);
+            if (!s->c->replay) gcpi_leave(s, segment, here);
             segment = s->here = here;
             unit = t->unit;
             s->entry++;
-            int before = s->held_count;
             gcpi_materialise(s, b);
-            if (!s->c->replay) gcpi_drop(s, here, 0, before);
+            if (!s->c->replay) gcpi_settle(s, here);
         }
         gcpi_emit(s->list, gcpi_letters[t->kind], b, t);
+    }
+}
+
+/* What is resident when backward begins. */
+static void gcpi_resident_first(gcpi_scheduler *s)
+{
+    const gcpi_problem *p = s->p;
+    const gcpi_choice *c = s->c;
+    int last = p->forward ? c->segment[p->forward - 1] : 0;
+    for (int i = 0; i < p->item_count; i++) {
+        int at_home = c->replay ? s->home[i] == 0 : gcpi_holds(s, s->home[i], last);
+        s->resident[i] = s->mode[i] == GCPI_STORE || (s->mode[i] == GCPI_AUTO && at_home);
+    }
+    for (int i = 0; i < c->segments; i++) s->held[i] = -1;
+    for (int f = 0; f < p->forward && !c->replay; f++) {
+        int made = gcpi_made_by(s, f);
+        if (made >= 0 && s->resident[made] && s->mode[made] != GCPI_STORE) gcpi_hold(s, f);
     }
 }
 
@@ -8109,27 +8160,22 @@ static int gcpi_schedule(const gcpi_problem *p, const gcpi_choice *c, gcpi_list 
     s.mode = GCPI_SCRATCH(a, unsigned char, p->item_count);
     s.resident = GCPI_SCRATCH(a, unsigned char, p->item_count);
     s.need = GCPI_SCRATCH(a, unsigned char, p->forward + 1);
-    s.listed = GCPI_SCRATCH(a, unsigned char, p->forward + 1);
-    s.held = GCPI_SCRATCH(a, int, p->forward + 1);
+    s.again = GCPI_SCRATCH(a, int, p->forward + 1);
+    s.before = GCPI_SCRATCH(a, int, p->forward + 1);
+    s.held = GCPI_SCRATCH(a, int, c->segments + 1);
     s.last = GCPI_SCRATCH(a, int, p->item_count);
     s.entered = GCPI_SCRATCH(a, int, c->segments + 1);
     s.rank = GCPI_SCRATCH(a, int, c->segments + 1);
     s.size = GCPI_SCRATCH(a, int, c->segments + 1);
     int *next = GCPI_SCRATCH(a, int, c->segments + 1);
     list->count = 0; list->rerun_flops = list->seconds = 0;
-    if (!s.home || !s.mode || !s.resident || !s.need || !s.listed || !s.held || !s.last || !s.entered ||
+    if (!s.home || !s.mode || !s.resident || !s.need || !s.again || !s.before || !s.held || !s.last || !s.entered ||
         !s.rank || !s.size || !next)
         return 0;
     gcpi_segments_rank(&s, next);
     gcpi_homes(&s);
     for (int f = 0; f < p->forward; f++) gcpi_emit(list, 'F', f, &p->tasks[f]);
-    int last = p->forward ? c->segment[p->forward - 1] : 0;
-    for (int i = 0; i < p->item_count; i++) {
-        int at_home = c->replay ? s.home[i] == 0 : gcpi_holds(&s, s.home[i], last);
-        s.resident[i] = s.mode[i] == GCPI_STORE || (s.mode[i] == GCPI_AUTO && at_home);
-        if (!c->replay && s.resident[i] && s.mode[i] != GCPI_STORE && s.home[i] && p->items[i].producer >= 0)
-            gcpi_hold(&s, p->items[i].producer);
-    }
+    gcpi_resident_first(&s);
     for (int b = p->forward; b < p->task_count; b++)
         for (int k = 0; k < p->tasks[b].count; k++) s.last[p->operands[p->tasks[b].operands + k].item] = b;
     gcpi_backward_list(&s);
@@ -8514,6 +8560,9 @@ typedef struct gcpi_skyline {
     /* of a trial. A step from section s to e: end[s] = e, start[e] = s, height[s]; rest: bytes still to come */
     int *end, *start;
     size_t *height, *rest;
+    /* the lowest step as a tournament: node n plays 2n against 2n + 1, leaf `leaves + t` is t where a step begins there,
+       else -1; lowest[1] wins */
+    int *lowest, leaves, steps;
     size_t align, top;                /* top: where the highest rectangle ends */
     uint64_t random;
     double work;                      /* steps, sections and rectangles that may still be looked at */
@@ -8529,7 +8578,9 @@ static int gcpi_skyline_arrays(gcpi_skyline *s, int count, int sections, gcp_are
     s->end = GCPI_SCRATCH(a, int, sections + 1); s->start = GCPI_SCRATCH(a, int, sections + 1);
     s->ground = GCPI_SCRATCH(a, size_t, sections + 1); s->load = GCPI_SCRATCH(a, size_t, sections + 1);
     s->height = GCPI_SCRATCH(a, size_t, sections + 1); s->rest = GCPI_SCRATCH(a, size_t, sections + 1);
-    return s->all && s->order && s->begin && s->end && s->start && s->ground && s->load && s->height && s->rest;
+    s->lowest = GCPI_SCRATCH(a, int, 4 * (ptrdiff_t)sections + 4);
+    return s->all && s->order && s->begin && s->end && s->start && s->ground && s->load && s->height && s->rest &&
+           s->lowest;
 }
 
 /* Once all rectangles are there: sorts them by their first section, and sums up what crowds them. */
@@ -8553,13 +8604,37 @@ static void gcpi_skyline_ready(gcpi_skyline *s)
 
 static double gcpi_skyline_chance(gcpi_skyline *s) { return gcpi_below(&s->random, 65536) / 65536.0; }
 
+/* The leftmost of the lowest wins. */
+static void gcpi_skyline_play(gcpi_skyline *s, int node)
+{
+    int left = s->lowest[2 * node], right = s->lowest[2 * node + 1];
+    s->lowest[node] = right < 0 || (left >= 0 && s->height[left] <= s->height[right]) ? left : right;
+}
+
+/* A step begins at section t, or does not any more. */
+static void gcpi_skyline_mark(gcpi_skyline *s, int t, int begins)
+{
+    int node = s->leaves + t;
+    s->steps += begins - (s->lowest[node] >= 0);
+    if (!begins && s->lowest[node] < 0) return;
+    s->lowest[node] = begins ? t : -1;
+    while (node /= 2) gcpi_skyline_play(s, node);
+}
+
 /* A step from first to last, merged with neighbours of the same height. */
 static void gcpi_skyline_step(gcpi_skyline *s, int first, int last, size_t height)
 {
-    if (first > 0 && s->height[s->start[first - 1]] == height) first = s->start[first - 1];
-    if (last + 1 < s->sections && s->height[last + 1] == height) last = s->end[last + 1];
+    if (first > 0 && s->height[s->start[first - 1]] == height) {
+        gcpi_skyline_mark(s, first, 0);
+        first = s->start[first - 1];
+    }
+    if (last + 1 < s->sections && s->height[last + 1] == height) {
+        gcpi_skyline_mark(s, last + 1, 0);
+        last = s->end[last + 1];
+    }
     s->end[first] = last; s->start[last] = first;
     s->height[first] = height;
+    gcpi_skyline_mark(s, first, 1);
 }
 
 static void gcpi_skyline_begin(gcpi_skyline *s, double noise)
@@ -8571,6 +8646,11 @@ static void gcpi_skyline_begin(gcpi_skyline *s, double noise)
         s->end[t] = merged ? s->end[t + 1] : t;
         s->start[s->end[t]] = t;
     }
+    for (s->leaves = 1; s->leaves < s->sections; s->leaves *= 2) { }
+    for (int t = 0; t < s->leaves; t++) s->lowest[s->leaves + t] = -1;
+    s->steps = 0;
+    for (int t = 0; t < s->sections; t = s->end[t] + 1, s->steps++) s->lowest[s->leaves + t] = t;
+    for (int node = s->leaves - 1; node > 0; node--) gcpi_skyline_play(s, node);
     for (int b = 0; b < s->count; b++) {
         gcpi_rectangle *x = &s->all[b];
         x->done = 0;
@@ -8579,15 +8659,6 @@ static void gcpi_skyline_begin(gcpi_skyline *s, double noise)
     }
     s->top = 0;
     s->work -= s->sections + s->count;
-}
-
-/* Where the lowest step begins. */
-static int gcpi_skyline_lowest(gcpi_skyline *s)
-{
-    int lowest = 0, steps = 0;
-    for (int t = 0; t < s->sections; t = s->end[t] + 1, steps++) if (s->height[t] < s->height[lowest]) lowest = t;
-    s->work -= steps;
-    return lowest;
 }
 
 /* The rectangle for the step from first to last, or NULL. */
@@ -8611,7 +8682,10 @@ static void gcpi_skyline_put(gcpi_skyline *s, gcpi_rectangle *x, int first)
     s->top = GCPI_MAX(s->top, height + x->bytes);
     for (int t = x->first; t <= x->last; t++) s->rest[t] -= bytes;
     if (first < x->first) { s->end[first] = x->first - 1; s->start[x->first - 1] = first; }
-    if (x->last < last) { s->end[x->last + 1] = last; s->start[last] = x->last + 1; s->height[x->last + 1] = height; }
+    if (x->last < last) {
+        s->end[x->last + 1] = last; s->start[last] = x->last + 1; s->height[x->last + 1] = height;
+        gcpi_skyline_mark(s, x->last + 1, 1);
+    }
     gcpi_skyline_step(s, x->first, x->last, height + bytes);
     s->work -= (x->last - x->first) / 4;
 }
@@ -8634,7 +8708,8 @@ static int gcpi_skyline_trial(gcpi_skyline *s, size_t goal, double noise)
     size_t limit = gcpi_round(goal, s->align);
     gcpi_skyline_begin(s, noise);
     for (int left = s->count, full = -1; left > 0 && full < 0 && s->work > 0;) {
-        int first = gcpi_skyline_lowest(s);
+        int first = s->lowest[1];
+        s->work -= s->steps;
         gcpi_rectangle *x = gcpi_skyline_choose(s, first, s->end[first]);
         if (x) gcpi_skyline_put(s, x, first);
         else full = gcpi_skyline_lift(s, first, limit);
@@ -13285,6 +13360,7 @@ typedef struct gcpi_trials {
     gcp_plan *plan, unplanned;
     gcp_arena *a;
     int open;                         /* gcpi_views_open */
+    gcp_effort effort;                /* that was asked for */
     gcpi_trial best, trial, quick;    /* quick: the best of those with little effort */
     double bound;                     /* of all choices */
 } gcpi_trials;
@@ -13374,26 +13450,45 @@ static void gcpi_trial_known(gcpi_trials *r, const gcpi_trial *best)
     r->plan->in->known = best->made ? best->in.planned_seconds : 0;
 }
 
-/* Plans with each whole choice that is open, the default first; for the least budget, with the default and with all
-   copied. */
-static void gcpi_trials_whole(gcpi_trials *r)
+/* Plans with each whole choice that is open, the default first, in the first `share` of the call. For the least budget
+   copies of gradients alone are left out, which is seldom the best choice. */
+static void gcpi_trials_whole(gcpi_trials *r, double share)
 {
+    enum { GRADIENTS = 2 };
     gcpi_plan *in = r->plan->in;
-    const double choices = in->no_least && r->open == 3 ? 4 : 2;
+    const int least = !in->no_least && r->open == 3, choices = least ? 3 : r->open == 3 ? 4 : 2;
     int done = 0;
     for (int copied = 0; copied < 4 && (!copied || !gcpi_trial_enough(&r->best)); copied++) {
-        if (copied & ~r->open || (copied && in->p.training && !in->no_least && copied != r->open)) continue;
+        if (copied & ~r->open || (least && copied == GRADIENTS)) continue;
         gcpi_trial *trial = copied ? &r->trial : &r->best;
         if (copied) {
             in->no_least |= r->best.made;
             gcpi_trial_known(r, &r->best);
         }
-        gcpi_trial_watch(in, 0.6 * done / choices, GCPI_MIN(0.6, 0.6 * (done + 1) / choices));
+        gcpi_trial_watch(in, share * done / choices, share * (done + 1) / choices);
         done++;
         gcpi_copied_set(trial->copied, in->p.tape->op_count, copied);
         gcpi_trial_run(r, trial);
         if (copied) gcpi_trial_take(&r->best, trial);
     }
+}
+
+/* Looks for the least budget: with little effort for each whole choice, then in full for the best of them. */
+static void gcpi_trials_least(gcpi_trials *r)
+{
+    gcpi_plan *in = r->plan->in;
+    in->no_least = 0;
+    in->known = 0;
+    in->opts.effort = GCP_EFFORT_QUICK;
+    gcpi_trials_whole(r, 0.3);
+    in->opts.effort = r->effort;
+    if (r->effort == GCP_EFFORT_QUICK || in->watch->stopped) return;
+    in->no_least = r->best.made;
+    gcpi_trial_copy(r, &r->trial, &r->best);
+    gcpi_trial_known(r, &r->best);
+    gcpi_trial_watch(in, 0.3, 0.6);
+    gcpi_trial_run(r, &r->trial);
+    gcpi_trial_take(&r->best, &r->trial);
 }
 
 static void gcpi_flip_add(gcpi_flip *flips, int *count, int most, gcpi_flip flip)
@@ -13495,7 +13590,7 @@ static void gcpi_trials_flip(gcpi_trials *r)
 {
     enum { MOST = 25 };
     gcpi_plan *in = r->plan->in;
-    const gcp_effort effort = in->opts.effort;
+    const gcp_effort effort = r->effort;
     gcpi_flip flips[MOST];
     if (!gcpi_flips_wanted(r, &r->best)) return;
     static const int share[] = { 4, 1, 16 }, some[] = { 8, 0, 32 };      /* per effort */
@@ -13515,7 +13610,7 @@ static void gcpi_trials_flip(gcpi_trials *r)
 
 static int gcpi_trials_make(gcpi_trials *r, gcp_plan *plan, int open, gcp_arena *a)
 {
-    r->plan = plan; r->unplanned = *plan; r->a = a; r->open = open;
+    r->plan = plan; r->unplanned = *plan; r->a = a; r->open = open; r->effort = plan->in->opts.effort;
     gcpi_trial *const all[] = { &r->best, &r->trial, &r->quick };
     for (int i = 0; i < 3; i++)
         if ((all[i]->copied = GCPI_SCRATCH(a, gcpi_copied, plan->tape->op_count)) == NULL) return 0;
@@ -13529,6 +13624,7 @@ static int gcpi_trials_end(gcpi_trials *r, gcpi_lives *l, size_t **live)
     gcpi_plan *in = r->plan->in;
     gcp_tape *t = r->plan->tape;
     *r->plan = r->best.plan; *in = r->best.in;
+    in->opts.effort = r->effort;
     if (!r->best.made) {
         t->code = r->best.code;
         memcpy(t->message, r->best.message, sizeof t->message);
@@ -13552,13 +13648,10 @@ static int gcpi_plan_search(gcp_plan *plan, gcpi_lives *l, size_t **live, gcp_ar
     gcpi_trials r;
     if (!open) return gcpi_plan_by_views(plan, l, live, a);
     if (!gcpi_trials_make(&r, plan, open, a)) return 0;
-    for (int least = 0; least < 2; least++) {
-        in->no_least = !least;
-        in->known = 0;
-        gcpi_trials_whole(&r);
-        if (r.best.made) gcpi_trials_flip(&r);
-        if (r.best.made || in->opts.policy != GCP_POLICY_BUDGET || in->watch->stopped) break;
-    }
+    in->no_least = 1;
+    gcpi_trials_whole(&r, 0.6);
+    if (!r.best.made && in->opts.policy == GCP_POLICY_BUDGET && !in->watch->stopped) gcpi_trials_least(&r);
+    if (r.best.made) gcpi_trials_flip(&r);
     return gcpi_trials_end(&r, l, live);
 }
 
@@ -14134,7 +14227,7 @@ static size_t gcpi_arena_of(const gcp_tape *t, const gcp_plan_opts *o, const gcp
         (n->listed + n->items) * (sizeof(gcpi_value) + sizeof(gcpi_buffer) + 2 * sizeof(gcpi_spot) + 5 * sizeof(int) +
                                   2 * sizeof(size_t) + sizeof(gcpi_placed) + sizeof(gcpi_plan_buffer) +
                                   sizeof(gcpi_rectangle));
-    size_t lists = n->list * (5 * sizeof(gcpi_instruction) + 6 * sizeof(size_t) + 9 * sizeof(int) + sizeof(double));
+    size_t lists = n->list * (5 * sizeof(gcpi_instruction) + 6 * sizeof(size_t) + 13 * sizeof(int) + sizeof(double));
     size_t choice = 2 * (n->items + (n->forward + 4) * 5 * sizeof(int) + 2 * (size_t)t->segment_count * sizeof(int));
     size_t model = n->items * (6 * sizeof(int) + sizeof(size_t) + 2) +
                    n->tasks * (6 * sizeof(int) + 3 * sizeof(size_t) + 2) + 2 * n->operands * sizeof(int);
@@ -14323,38 +14416,15 @@ GCPI_DEF int gcp_graph_sweep_at(gcp_tape *t, const char *text, gcp_point *points
     return gcpi_sweep_points(gcpi_nil(t), text ? text : "", points, count, o);
 }
 
-/* The plan of the least budget tries more choices of views than a refusal does, and may take fewer bytes. They are the
-   least budget, if they have a plan too. */
-static size_t gcpi_least_again(gcpi_series *s, size_t least)
-{
-    gcp_progress end = { 1, 0, 0 };
-    s->o.budget = least;
-    for (s->plan = 1; s->plan < s->plans && !s->stopped; s->plan++) {
-        gcp_error_clear(s->loss.tape);
-        gcp_plan plan = gcpi_series_plan(s);
-        if (!plan.in) break;
-        least = s->o.budget; s->o.budget = plan.bytes;
-        end.seconds = plan.seconds; end.keep_all_seconds = plan.keep_all_seconds;
-        gcpi_plan_return(&plan);
-        if (s->o.budget == least) break;
-    }
-    gcp_error_clear(s->loss.tape);
-    if (s->ask && !s->stopped && end.keep_all_seconds > 0) s->ask(s->context, &end);
-    return least;
-}
-
 GCPI_DEF size_t gcp_least_budget_at(gcp_tensor loss, gcp_plan_opts o)
 {
     gcp_tape *t = loss.tape;
     if (!t || t->code || !gcpi_budgets_only(t, &o, o.at, "gcp_least_budget", "the least budget is what is looked for"))
         return 0;
-    gcpi_series s;
-    s.loss = loss; s.text = NULL; s.o = o; s.call = "gcp_least_budget"; s.plans = 4;
-    gcpi_series_watched(&s);
-    s.plan = 0; s.o.budget = 1;
-    size_t least = gcpi_series_plan(&s).least_bytes;
-    if (!least) return 0;
-    return gcpi_least_again(&s, least);
+    o.budget = 1;
+    size_t least = gcpi_plan_for(loss, NULL, o, "gcp_least_budget").least_bytes;
+    if (least) gcp_error_clear(t);
+    return least;
 }
 
 /* Forgets a try, but not its error. */

@@ -231,9 +231,8 @@ static void gcpi_forward_output(gcpi_problem *p, gcpi_task *task, int op, int j,
 {
     const gcp_tape *t = p->tape;
     int kind = t->ops[op].kind, tensor = t->ops[op].out + j;
-    unsigned flags = t->ops[op].row->flags, keep = 0;
+    unsigned flags = t->ops[op].row->flags, keep = t->segments[t->ops[op].segment].keep;
     gcpi_item *item = &p->items[tensor];
-    for (int s = t->ops[op].segment; s; s = t->segments[s].parent) keep |= t->segments[s].keep;
     item->producer = (int)(task - p->tasks);
     item->active = j == 0 || gcpi_facts_of(&t->ops[op]).custom || flags & GCP_FLAG_ONCE || read[tensor];
     item->kept = !!(t->tensors[tensor].flags & GCPI_KEPT);

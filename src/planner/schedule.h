@@ -29,8 +29,10 @@ typedef struct gcpi_scheduler {
     gcpi_list *list;
     int *home;                        /* per item */
     unsigned char *mode, *resident, *need;            /* per item; per item; per forward task */
-    unsigned char *listed;            /* per forward task: it is in held */
-    int *held, held_count;            /* forward tasks with resident outputs that may be dropped */
+    int *again, again_count;          /* forward tasks that ran again and are not yet held or dropped */
+    /* forward tasks whose outputs are resident while their home is not left: per segment, the last whose home it is;
+       per task, the one before it; -1: none. All these segments hold the one that is being reversed. */
+    int *held, *before;
     int *last, *entered, entry, here; /* per item: the last backward task that uses it; per segment: its last entry */
     int *rank, *size;                 /* per segment: its place in preorder; how many segments it holds, itself too */
 } gcpi_scheduler;
@@ -124,30 +126,46 @@ static int gcpi_stays(const gcpi_scheduler *s, int item, int segment)
     return s->mode[item] == GCPI_STORE || gcpi_holds(s, s->home[item], segment);
 }
 
-/* Drops resident items whose home does not hold the segment (all: all that are not stored). It looks at held from index
-   `from` on: what lies before that was looked at for this segment already. */
-static void gcpi_drop(gcpi_scheduler *s, int segment, int all, int from)
+static int gcpi_made_by(const gcpi_scheduler *s, int task)        /* an output of a forward task; -1: it has none */
 {
-    int kept = from;
-    for (int i = from; i < s->held_count; i++) {
-        const gcpi_task *t = &s->p->tasks[s->held[i]];
-        int stays = 0;
-        for (int k = 0; k < t->count; k++) {
-            const gcpi_operand *o = &s->p->operands[t->operands + k];
-            if (o->mode == GCPI_READ) continue;
-            if (s->mode[o->item] != GCPI_STORE && (all || !gcpi_stays(s, o->item, segment))) s->resident[o->item] = 0;
-            stays |= s->resident[o->item];
-        }
-        if (stays) s->held[kept++] = s->held[i];
-        else s->listed[s->held[i]] = 0;
+    const gcpi_task *t = &s->p->tasks[task];
+    for (int k = 0; k < t->count; k++)
+        if (s->p->operands[t->operands + k].mode != GCPI_READ) return s->p->operands[t->operands + k].item;
+    return -1;
+}
+
+static void gcpi_drop(gcpi_scheduler *s, int task)
+{
+    const gcpi_task *t = &s->p->tasks[task];
+    for (int k = 0; k < t->count; k++) {
+        const gcpi_operand *o = &s->p->operands[t->operands + k];
+        if (o->mode != GCPI_READ && s->mode[o->item] != GCPI_STORE) s->resident[o->item] = 0;
     }
-    s->held_count = kept;
 }
 
 static void gcpi_hold(gcpi_scheduler *s, int task)
 {
-    if (!s->listed[task]) s->held[s->held_count++] = task;
-    s->listed[task] = 1;
+    int *held = &s->held[s->home[gcpi_made_by(s, task)]];
+    s->before[task] = *held;
+    *held = task;
+}
+
+/* Backward goes from one segment to another: drops what is held for those that it leaves. */
+static void gcpi_leave(gcpi_scheduler *s, int from, int to)
+{
+    for (; !gcpi_holds(s, from, to); from = s->c->parent[from]) {
+        for (int f = s->held[from]; f >= 0; f = s->before[f]) gcpi_drop(s, f);
+        s->held[from] = -1;
+    }
+}
+
+/* Of what ran again, holds what stays resident in the segment and drops the rest. */
+static void gcpi_settle(gcpi_scheduler *s, int segment)
+{
+    for (int i = 0; i < s->again_count; i++)
+        if (gcpi_stays(s, gcpi_made_by(s, s->again[i]), segment)) gcpi_hold(s, s->again[i]);
+        else gcpi_drop(s, s->again[i]);
+    s->again_count = 0;
 }
 
 static int gcpi_need(gcpi_scheduler *s, int f, int *low, int *high)      /* marks f; 1: it was not marked yet */
@@ -206,7 +224,7 @@ static void gcpi_materialise(gcpi_scheduler *s, int task)
         if (!s->need[f]) continue;
         s->need[f] = 0;
         gcpi_emit(s->list, 'R', f, t);
-        gcpi_hold(s, f);
+        s->again[s->again_count++] = f;
         for (int k = 0; k < t->count; k++)
             if (p->operands[t->operands + k].mode != GCPI_READ) s->resident[p->operands[t->operands + k].item] = 1;
     }
@@ -220,16 +238,33 @@ static void gcpi_backward_list(gcpi_scheduler *s)
         const gcpi_task *t = &p->tasks[b];
         if (t->kind == GCPI_TASK_BACKWARD) {
             int here = s->c->segment[t->forward];
-            if (s->c->replay && unit != t->unit) gcpi_drop(s, here, 1, 0);
-            if (!s->c->replay && here != segment) gcpi_drop(s, here, 0, 0);
+            if (s->c->replay && unit != t->unit)
+                while (s->again_count) gcpi_drop(s, s->again[--s->again_count]);
+            if (!s->c->replay) gcpi_leave(s, segment, here);
             segment = s->here = here;
             unit = t->unit;
             s->entry++;
-            int before = s->held_count;
             gcpi_materialise(s, b);
-            if (!s->c->replay) gcpi_drop(s, here, 0, before);
+            if (!s->c->replay) gcpi_settle(s, here);
         }
         gcpi_emit(s->list, gcpi_letters[t->kind], b, t);
+    }
+}
+
+/* What is resident when backward begins. */
+static void gcpi_resident_first(gcpi_scheduler *s)
+{
+    const gcpi_problem *p = s->p;
+    const gcpi_choice *c = s->c;
+    int last = p->forward ? c->segment[p->forward - 1] : 0;
+    for (int i = 0; i < p->item_count; i++) {
+        int at_home = c->replay ? s->home[i] == 0 : gcpi_holds(s, s->home[i], last);
+        s->resident[i] = s->mode[i] == GCPI_STORE || (s->mode[i] == GCPI_AUTO && at_home);
+    }
+    for (int i = 0; i < c->segments; i++) s->held[i] = -1;
+    for (int f = 0; f < p->forward && !c->replay; f++) {
+        int made = gcpi_made_by(s, f);
+        if (made >= 0 && s->resident[made] && s->mode[made] != GCPI_STORE) gcpi_hold(s, f);
     }
 }
 
@@ -244,27 +279,22 @@ static int gcpi_schedule(const gcpi_problem *p, const gcpi_choice *c, gcpi_list 
     s.mode = GCPI_SCRATCH(a, unsigned char, p->item_count);
     s.resident = GCPI_SCRATCH(a, unsigned char, p->item_count);
     s.need = GCPI_SCRATCH(a, unsigned char, p->forward + 1);
-    s.listed = GCPI_SCRATCH(a, unsigned char, p->forward + 1);
-    s.held = GCPI_SCRATCH(a, int, p->forward + 1);
+    s.again = GCPI_SCRATCH(a, int, p->forward + 1);
+    s.before = GCPI_SCRATCH(a, int, p->forward + 1);
+    s.held = GCPI_SCRATCH(a, int, c->segments + 1);
     s.last = GCPI_SCRATCH(a, int, p->item_count);
     s.entered = GCPI_SCRATCH(a, int, c->segments + 1);
     s.rank = GCPI_SCRATCH(a, int, c->segments + 1);
     s.size = GCPI_SCRATCH(a, int, c->segments + 1);
     int *next = GCPI_SCRATCH(a, int, c->segments + 1);
     list->count = 0; list->rerun_flops = list->seconds = 0;
-    if (!s.home || !s.mode || !s.resident || !s.need || !s.listed || !s.held || !s.last || !s.entered ||
+    if (!s.home || !s.mode || !s.resident || !s.need || !s.again || !s.before || !s.held || !s.last || !s.entered ||
         !s.rank || !s.size || !next)
         return 0;
     gcpi_segments_rank(&s, next);
     gcpi_homes(&s);
     for (int f = 0; f < p->forward; f++) gcpi_emit(list, 'F', f, &p->tasks[f]);
-    int last = p->forward ? c->segment[p->forward - 1] : 0;
-    for (int i = 0; i < p->item_count; i++) {
-        int at_home = c->replay ? s.home[i] == 0 : gcpi_holds(&s, s.home[i], last);
-        s.resident[i] = s.mode[i] == GCPI_STORE || (s.mode[i] == GCPI_AUTO && at_home);
-        if (!c->replay && s.resident[i] && s.mode[i] != GCPI_STORE && s.home[i] && p->items[i].producer >= 0)
-            gcpi_hold(&s, p->items[i].producer);
-    }
+    gcpi_resident_first(&s);
     for (int b = p->forward; b < p->task_count; b++)
         for (int k = 0; k < p->tasks[b].count; k++) s.last[p->operands[p->tasks[b].operands + k].item] = b;
     gcpi_backward_list(&s);

@@ -25,6 +25,9 @@ typedef struct gcpi_skyline {
     /* of a trial. A step from section s to e: end[s] = e, start[e] = s, height[s]; rest: bytes still to come */
     int *end, *start;
     size_t *height, *rest;
+    /* the lowest step as a tournament: node n plays 2n against 2n + 1, leaf `leaves + t` is t where a step begins there,
+       else -1; lowest[1] wins */
+    int *lowest, leaves, steps;
     size_t align, top;                /* top: where the highest rectangle ends */
     uint64_t random;
     double work;                      /* steps, sections and rectangles that may still be looked at */
@@ -40,7 +43,9 @@ static int gcpi_skyline_arrays(gcpi_skyline *s, int count, int sections, gcp_are
     s->end = GCPI_SCRATCH(a, int, sections + 1); s->start = GCPI_SCRATCH(a, int, sections + 1);
     s->ground = GCPI_SCRATCH(a, size_t, sections + 1); s->load = GCPI_SCRATCH(a, size_t, sections + 1);
     s->height = GCPI_SCRATCH(a, size_t, sections + 1); s->rest = GCPI_SCRATCH(a, size_t, sections + 1);
-    return s->all && s->order && s->begin && s->end && s->start && s->ground && s->load && s->height && s->rest;
+    s->lowest = GCPI_SCRATCH(a, int, 4 * (ptrdiff_t)sections + 4);
+    return s->all && s->order && s->begin && s->end && s->start && s->ground && s->load && s->height && s->rest &&
+           s->lowest;
 }
 
 /* Once all rectangles are there: sorts them by their first section, and sums up what crowds them. */
@@ -64,13 +69,37 @@ static void gcpi_skyline_ready(gcpi_skyline *s)
 
 static double gcpi_skyline_chance(gcpi_skyline *s) { return gcpi_below(&s->random, 65536) / 65536.0; }
 
+/* The leftmost of the lowest wins. */
+static void gcpi_skyline_play(gcpi_skyline *s, int node)
+{
+    int left = s->lowest[2 * node], right = s->lowest[2 * node + 1];
+    s->lowest[node] = right < 0 || (left >= 0 && s->height[left] <= s->height[right]) ? left : right;
+}
+
+/* A step begins at section t, or does not any more. */
+static void gcpi_skyline_mark(gcpi_skyline *s, int t, int begins)
+{
+    int node = s->leaves + t;
+    s->steps += begins - (s->lowest[node] >= 0);
+    if (!begins && s->lowest[node] < 0) return;
+    s->lowest[node] = begins ? t : -1;
+    while (node /= 2) gcpi_skyline_play(s, node);
+}
+
 /* A step from first to last, merged with neighbours of the same height. */
 static void gcpi_skyline_step(gcpi_skyline *s, int first, int last, size_t height)
 {
-    if (first > 0 && s->height[s->start[first - 1]] == height) first = s->start[first - 1];
-    if (last + 1 < s->sections && s->height[last + 1] == height) last = s->end[last + 1];
+    if (first > 0 && s->height[s->start[first - 1]] == height) {
+        gcpi_skyline_mark(s, first, 0);
+        first = s->start[first - 1];
+    }
+    if (last + 1 < s->sections && s->height[last + 1] == height) {
+        gcpi_skyline_mark(s, last + 1, 0);
+        last = s->end[last + 1];
+    }
     s->end[first] = last; s->start[last] = first;
     s->height[first] = height;
+    gcpi_skyline_mark(s, first, 1);
 }
 
 static void gcpi_skyline_begin(gcpi_skyline *s, double noise)
@@ -82,6 +111,11 @@ static void gcpi_skyline_begin(gcpi_skyline *s, double noise)
         s->end[t] = merged ? s->end[t + 1] : t;
         s->start[s->end[t]] = t;
     }
+    for (s->leaves = 1; s->leaves < s->sections; s->leaves *= 2) { }
+    for (int t = 0; t < s->leaves; t++) s->lowest[s->leaves + t] = -1;
+    s->steps = 0;
+    for (int t = 0; t < s->sections; t = s->end[t] + 1, s->steps++) s->lowest[s->leaves + t] = t;
+    for (int node = s->leaves - 1; node > 0; node--) gcpi_skyline_play(s, node);
     for (int b = 0; b < s->count; b++) {
         gcpi_rectangle *x = &s->all[b];
         x->done = 0;
@@ -90,15 +124,6 @@ static void gcpi_skyline_begin(gcpi_skyline *s, double noise)
     }
     s->top = 0;
     s->work -= s->sections + s->count;
-}
-
-/* Where the lowest step begins. */
-static int gcpi_skyline_lowest(gcpi_skyline *s)
-{
-    int lowest = 0, steps = 0;
-    for (int t = 0; t < s->sections; t = s->end[t] + 1, steps++) if (s->height[t] < s->height[lowest]) lowest = t;
-    s->work -= steps;
-    return lowest;
 }
 
 /* The rectangle for the step from first to last, or NULL. */
@@ -122,7 +147,10 @@ static void gcpi_skyline_put(gcpi_skyline *s, gcpi_rectangle *x, int first)
     s->top = GCPI_MAX(s->top, height + x->bytes);
     for (int t = x->first; t <= x->last; t++) s->rest[t] -= bytes;
     if (first < x->first) { s->end[first] = x->first - 1; s->start[x->first - 1] = first; }
-    if (x->last < last) { s->end[x->last + 1] = last; s->start[last] = x->last + 1; s->height[x->last + 1] = height; }
+    if (x->last < last) {
+        s->end[x->last + 1] = last; s->start[last] = x->last + 1; s->height[x->last + 1] = height;
+        gcpi_skyline_mark(s, x->last + 1, 1);
+    }
     gcpi_skyline_step(s, x->first, x->last, height + bytes);
     s->work -= (x->last - x->first) / 4;
 }
@@ -145,7 +173,8 @@ static int gcpi_skyline_trial(gcpi_skyline *s, size_t goal, double noise)
     size_t limit = gcpi_round(goal, s->align);
     gcpi_skyline_begin(s, noise);
     for (int left = s->count, full = -1; left > 0 && full < 0 && s->work > 0;) {
-        int first = gcpi_skyline_lowest(s);
+        int first = s->lowest[1];
+        s->work -= s->steps;
         gcpi_rectangle *x = gcpi_skyline_choose(s, first, s->end[first]);
         if (x) gcpi_skyline_put(s, x, first);
         else full = gcpi_skyline_lift(s, first, limit);

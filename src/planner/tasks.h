@@ -9,12 +9,10 @@ static int gcpi_swallowed(const gcpi_problem *p, int o, const unsigned char *rea
     const gcp_tape *t = p->tape;
     const gcpi_uses *u = &p->uses;
     const gcpi_op *op = &t->ops[o], *next = op + 1;
-    unsigned keep = 0;
     if (o + 1 >= t->op_count || op->segment != next->segment || read[op->out] ||
         t->tensors[op->out].flags & GCPI_KEPT || op->out == p->root)
         return 0;
-    for (int s = op->segment; s; s = t->segments[s].parent) keep |= t->segments[s].keep;
-    return !(keep >> op->kind & 1) && u->first[op->out + 1] - u->first[op->out] == 1 &&
+    return !(t->segments[op->segment].keep >> op->kind & 1) && u->first[op->out + 1] - u->first[op->out] == 1 &&
            u->consumers[u->first[op->out]] == o + 1;
 }
 
@@ -212,8 +210,8 @@ static void gcpi_units_number(gcpi_problem *p)
     const gcp_tape *t = p->tape;
     int segment = 0, tail = gcpi_tail(p);
     for (int i = 0; i < p->forward; i++) {
-        int outer = p->tasks[i].segment = t->ops[p->tasks[i].op].segment;
-        while (outer && t->segments[outer].depth > 1) outer = t->segments[outer].parent;
+        p->tasks[i].segment = t->ops[p->tasks[i].op].segment;
+        int outer = t->segments[p->tasks[i].segment].outer;
         if (i < tail && (!outer || outer != segment || p->units == 0)) p->units++;
         segment = outer;
         p->tasks[i].unit = i < tail ? p->units - 1 : p->units;

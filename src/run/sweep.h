@@ -27,7 +27,7 @@ static size_t gcpi_arena_of(const gcp_tape *t, const gcp_plan_opts *o, const gcp
         (n->listed + n->items) * (sizeof(gcpi_value) + sizeof(gcpi_buffer) + 2 * sizeof(gcpi_spot) + 5 * sizeof(int) +
                                   2 * sizeof(size_t) + sizeof(gcpi_placed) + sizeof(gcpi_plan_buffer) +
                                   sizeof(gcpi_rectangle));
-    size_t lists = n->list * (5 * sizeof(gcpi_instruction) + 6 * sizeof(size_t) + 9 * sizeof(int) + sizeof(double));
+    size_t lists = n->list * (5 * sizeof(gcpi_instruction) + 6 * sizeof(size_t) + 13 * sizeof(int) + sizeof(double));
     size_t choice = 2 * (n->items + (n->forward + 4) * 5 * sizeof(int) + 2 * (size_t)t->segment_count * sizeof(int));
     size_t model = n->items * (6 * sizeof(int) + sizeof(size_t) + 2) +
                    n->tasks * (6 * sizeof(int) + 3 * sizeof(size_t) + 2) + 2 * n->operands * sizeof(int);
@@ -216,38 +216,15 @@ GCPI_DEF int gcp_graph_sweep_at(gcp_tape *t, const char *text, gcp_point *points
     return gcpi_sweep_points(gcpi_nil(t), text ? text : "", points, count, o);
 }
 
-/* The plan of the least budget tries more choices of views than a refusal does, and may take fewer bytes. They are the
-   least budget, if they have a plan too. */
-static size_t gcpi_least_again(gcpi_series *s, size_t least)
-{
-    gcp_progress end = { 1, 0, 0 };
-    s->o.budget = least;
-    for (s->plan = 1; s->plan < s->plans && !s->stopped; s->plan++) {
-        gcp_error_clear(s->loss.tape);
-        gcp_plan plan = gcpi_series_plan(s);
-        if (!plan.in) break;
-        least = s->o.budget; s->o.budget = plan.bytes;
-        end.seconds = plan.seconds; end.keep_all_seconds = plan.keep_all_seconds;
-        gcpi_plan_return(&plan);
-        if (s->o.budget == least) break;
-    }
-    gcp_error_clear(s->loss.tape);
-    if (s->ask && !s->stopped && end.keep_all_seconds > 0) s->ask(s->context, &end);
-    return least;
-}
-
 GCPI_DEF size_t gcp_least_budget_at(gcp_tensor loss, gcp_plan_opts o)
 {
     gcp_tape *t = loss.tape;
     if (!t || t->code || !gcpi_budgets_only(t, &o, o.at, "gcp_least_budget", "the least budget is what is looked for"))
         return 0;
-    gcpi_series s;
-    s.loss = loss; s.text = NULL; s.o = o; s.call = "gcp_least_budget"; s.plans = 4;
-    gcpi_series_watched(&s);
-    s.plan = 0; s.o.budget = 1;
-    size_t least = gcpi_series_plan(&s).least_bytes;
-    if (!least) return 0;
-    return gcpi_least_again(&s, least);
+    o.budget = 1;
+    size_t least = gcpi_plan_for(loss, NULL, o, "gcp_least_budget").least_bytes;
+    if (least) gcp_error_clear(t);
+    return least;
 }
 
 /* Forgets a try, but not its error. */

@@ -17,6 +17,7 @@ typedef struct gcpi_trials {
     gcp_plan *plan, unplanned;
     gcp_arena *a;
     int open;                         /* gcpi_views_open */
+    gcp_effort effort;                /* that was asked for */
     gcpi_trial best, trial, quick;    /* quick: the best of those with little effort */
     double bound;                     /* of all choices */
 } gcpi_trials;
@@ -106,26 +107,45 @@ static void gcpi_trial_known(gcpi_trials *r, const gcpi_trial *best)
     r->plan->in->known = best->made ? best->in.planned_seconds : 0;
 }
 
-/* Plans with each whole choice that is open, the default first; for the least budget, with the default and with all
-   copied. */
-static void gcpi_trials_whole(gcpi_trials *r)
+/* Plans with each whole choice that is open, the default first, in the first `share` of the call. For the least budget
+   copies of gradients alone are left out, which is seldom the best choice. */
+static void gcpi_trials_whole(gcpi_trials *r, double share)
 {
+    enum { GRADIENTS = 2 };
     gcpi_plan *in = r->plan->in;
-    const double choices = in->no_least && r->open == 3 ? 4 : 2;
+    const int least = !in->no_least && r->open == 3, choices = least ? 3 : r->open == 3 ? 4 : 2;
     int done = 0;
     for (int copied = 0; copied < 4 && (!copied || !gcpi_trial_enough(&r->best)); copied++) {
-        if (copied & ~r->open || (copied && in->p.training && !in->no_least && copied != r->open)) continue;
+        if (copied & ~r->open || (least && copied == GRADIENTS)) continue;
         gcpi_trial *trial = copied ? &r->trial : &r->best;
         if (copied) {
             in->no_least |= r->best.made;
             gcpi_trial_known(r, &r->best);
         }
-        gcpi_trial_watch(in, 0.6 * done / choices, GCPI_MIN(0.6, 0.6 * (done + 1) / choices));
+        gcpi_trial_watch(in, share * done / choices, share * (done + 1) / choices);
         done++;
         gcpi_copied_set(trial->copied, in->p.tape->op_count, copied);
         gcpi_trial_run(r, trial);
         if (copied) gcpi_trial_take(&r->best, trial);
     }
+}
+
+/* Looks for the least budget: with little effort for each whole choice, then in full for the best of them. */
+static void gcpi_trials_least(gcpi_trials *r)
+{
+    gcpi_plan *in = r->plan->in;
+    in->no_least = 0;
+    in->known = 0;
+    in->opts.effort = GCP_EFFORT_QUICK;
+    gcpi_trials_whole(r, 0.3);
+    in->opts.effort = r->effort;
+    if (r->effort == GCP_EFFORT_QUICK || in->watch->stopped) return;
+    in->no_least = r->best.made;
+    gcpi_trial_copy(r, &r->trial, &r->best);
+    gcpi_trial_known(r, &r->best);
+    gcpi_trial_watch(in, 0.3, 0.6);
+    gcpi_trial_run(r, &r->trial);
+    gcpi_trial_take(&r->best, &r->trial);
 }
 
 static void gcpi_flip_add(gcpi_flip *flips, int *count, int most, gcpi_flip flip)
@@ -227,7 +247,7 @@ static void gcpi_trials_flip(gcpi_trials *r)
 {
     enum { MOST = 25 };
     gcpi_plan *in = r->plan->in;
-    const gcp_effort effort = in->opts.effort;
+    const gcp_effort effort = r->effort;
     gcpi_flip flips[MOST];
     if (!gcpi_flips_wanted(r, &r->best)) return;
     static const int share[] = { 4, 1, 16 }, some[] = { 8, 0, 32 };      /* per effort */
@@ -247,7 +267,7 @@ static void gcpi_trials_flip(gcpi_trials *r)
 
 static int gcpi_trials_make(gcpi_trials *r, gcp_plan *plan, int open, gcp_arena *a)
 {
-    r->plan = plan; r->unplanned = *plan; r->a = a; r->open = open;
+    r->plan = plan; r->unplanned = *plan; r->a = a; r->open = open; r->effort = plan->in->opts.effort;
     gcpi_trial *const all[] = { &r->best, &r->trial, &r->quick };
     for (int i = 0; i < 3; i++)
         if ((all[i]->copied = GCPI_SCRATCH(a, gcpi_copied, plan->tape->op_count)) == NULL) return 0;
@@ -261,6 +281,7 @@ static int gcpi_trials_end(gcpi_trials *r, gcpi_lives *l, size_t **live)
     gcpi_plan *in = r->plan->in;
     gcp_tape *t = r->plan->tape;
     *r->plan = r->best.plan; *in = r->best.in;
+    in->opts.effort = r->effort;
     if (!r->best.made) {
         t->code = r->best.code;
         memcpy(t->message, r->best.message, sizeof t->message);
@@ -284,13 +305,10 @@ static int gcpi_plan_search(gcp_plan *plan, gcpi_lives *l, size_t **live, gcp_ar
     gcpi_trials r;
     if (!open) return gcpi_plan_by_views(plan, l, live, a);
     if (!gcpi_trials_make(&r, plan, open, a)) return 0;
-    for (int least = 0; least < 2; least++) {
-        in->no_least = !least;
-        in->known = 0;
-        gcpi_trials_whole(&r);
-        if (r.best.made) gcpi_trials_flip(&r);
-        if (r.best.made || in->opts.policy != GCP_POLICY_BUDGET || in->watch->stopped) break;
-    }
+    in->no_least = 1;
+    gcpi_trials_whole(&r, 0.6);
+    if (!r.best.made && in->opts.policy == GCP_POLICY_BUDGET && !in->watch->stopped) gcpi_trials_least(&r);
+    if (r.best.made) gcpi_trials_flip(&r);
     return gcpi_trials_end(&r, l, live);
 }
 

@@ -1,9 +1,15 @@
 /* The recorded network: tensors, parameters, ops, names, segments, and the tape that holds them; handles; errors. The
    first error stays until it is cleared. A full tape goes on counting ops, to say in its message how many it needs. */
 
-typedef struct gcpi_name { int parent, index; const char *label; uint64_t hash; int named; } gcpi_name;
+/* hash: of parent and label. The names are a hash table too: the chain of bucket i begins at names[i].newest and goes on
+   at .before. */
+typedef struct gcpi_name {
+    int parent, index, named, newest, before;
+    const char *label; uint64_t hash;
+} gcpi_name;
 
-typedef struct gcpi_segment { int parent, name, depth, open, ops; unsigned keep; gcp_at at; } gcpi_segment;
+/* outer: the outermost segment around it, or itself; keep: with what those around it keep */
+typedef struct gcpi_segment { int parent, outer, name, depth, open, ops; unsigned keep; gcp_at at; } gcpi_segment;
 
 enum { GCPI_INPUT = 1, GCPI_PARAMETER, GCPI_STATISTIC, GCPI_ACTIVATION };
 enum { GCPI_KEPT = 1, GCPI_WANTED = 2, GCPI_FROZEN = 4 };
@@ -140,9 +146,18 @@ static void gcpi_recorded(gcp_tape *t)
     t->good.text_used = t->text_used; t->good.text_mark = t->text_mark;
 }
 
+static int *gcpi_name_bucket(gcp_tape *t, uint64_t hash)
+{
+    return &t->names[hash % (unsigned)t->name_capacity].newest;
+}
+
 static void gcpi_take_back(gcp_tape *t)
 {
-    t->tensor_count = t->good.tensors; t->name_count = t->good.names; t->parameter_count = t->good.parameters;
+    t->tensor_count = t->good.tensors; t->parameter_count = t->good.parameters;
+    for (; t->name_count > t->good.names; t->name_count--) {
+        const gcpi_name *last = &t->names[t->name_count - 1];
+        *gcpi_name_bucket(t, last->hash) = last->before;
+    }
     t->text_used = t->good.text_used; t->text_mark = t->good.text_mark;
     for (int i = 0; i < t->parameter_count; i++)
         if (t->parameters[i].tensor >= t->tensor_count) t->parameters[i].tensor = 0;

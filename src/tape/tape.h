@@ -53,7 +53,7 @@ static void gcpi_tape_clear(gcp_tape *t)
     t->op_count = t->edge_count = t->open = 0;
     t->tensor_count = t->name_count = t->segment_count = 1;
     t->text_used = 0;
-    memset(&t->names[0], 0, sizeof t->names[0]);
+    memset(t->names, 0, (size_t)t->name_capacity * sizeof *t->names);
     t->names[0].label = "";
     memset(&t->segments[0], 0, sizeof t->segments[0]);
     for (int i = 0; i < t->parameter_count; i++) t->parameters[i].tensor = 0;
@@ -111,9 +111,9 @@ static const char *gcpi_keep_text(gcp_tape *t, const char *s)     /* a copy that
     return (const char *)memcpy(copy, s, (size_t)n);
 }
 
-static int gcpi_name_find(const gcp_tape *t, int parent, const char *label, uint64_t hash)     /* the latest, or 0 */
+static int gcpi_name_find(gcp_tape *t, int parent, const char *label, uint64_t hash)     /* the latest, or 0 */
 {
-    for (int i = t->name_count - 1; i > 0; i--)
+    for (int i = *gcpi_name_bucket(t, hash); i > 0; i = t->names[i].before)
         if (t->names[i].hash == hash && t->names[i].parent == parent && !strcmp(t->names[i].label, label)) return i;
     return 0;
 }
@@ -126,7 +126,7 @@ static int gcpi_name_new(gcp_tape *t, int parent, const char *label, const char 
         gcpi_fail(t, GCP_E_CAPACITY, at, label, "the tape's %td bytes for names are full (.names)", t->text_capacity);
         return 0;
     }
-    uint64_t hash = gcpi_hash(text);
+    uint64_t hash = gcpi_hash(text) ^ (uint64_t)parent * 0x9e3779b97f4a7c15u;
     int same = gcpi_name_find(t, parent, text, hash);
     if (named && (same || !*named || strpbrk(named, " /#[\n\t\r"))) {
         gcpi_fail(t, GCP_E_NAME, at, label,
@@ -137,6 +137,8 @@ static int gcpi_name_new(gcp_tape *t, int parent, const char *label, const char 
     gcpi_name *n = &t->names[t->name_count];
     n->parent = parent; n->label = text; n->hash = hash; n->named = named != NULL;
     n->index = same ? t->names[same].index + 1 : 0;
+    n->before = *gcpi_name_bucket(t, hash);
+    *gcpi_name_bucket(t, hash) = t->name_count;
     return t->name_count++;
 }
 
@@ -391,8 +393,11 @@ GCPI_DEF int gcp_segment_begin(gcp_tape *t, const char *label, gcp_segment_opts 
     if (!name) return 0;
     gcpi_segment *s = &t->segments[t->segment_count];
     memset(s, 0, sizeof *s);
-    s->parent = t->open; s->name = name; s->at = o.at; s->keep = o.keep; s->open = 1;
-    s->depth = t->segments[t->open].depth + 1;
+    const gcpi_segment *around = &t->segments[t->open];
+    s->parent = t->open; s->name = name; s->at = o.at; s->open = 1;
+    s->outer = t->open ? around->outer : t->segment_count;
+    s->keep = o.keep | around->keep;
+    s->depth = around->depth + 1;
     s->ops = t->op_count;                         /* the segment's first op */
     gcpi_recorded(t);
     return t->open = t->segment_count++;
