@@ -169,7 +169,7 @@ extern "C" {
 #define GCP_KB(n) ((size_t)((n) * 1024LL))            /* GCP_MB(1.5) is 1.5 MB; of an integer, a constant */
 #define GCP_MB(n) ((size_t)((n) * 1048576LL))
 #define GCP_GB(n) ((size_t)((n) * 1073741824LL))
-enum { GCP_MAX_INPUTS = 64, GCP_MAX_OUTPUTS = 8, GCP_MAX_DIMS = 4, GCP_MAX_ERROR = 400, GCP_MAX_BOUND = 32 };
+enum { GCP_MAX_INPUTS = 64, GCP_MAX_OUTPUTS = 8, GCP_MAX_DIMS = 4, GCP_MAX_ERROR = 512, GCP_MAX_BOUND = 32 };
 
 /* The value zero of an option whose plain 0 means its default or "not given": .lr = GCP_ZERO, .by = GCP_ZERO, ... */
 #define GCP_ZERO (-2147483647 - 1)
@@ -538,7 +538,7 @@ typedef struct gcp_plan {
     size_t after_forward;           /* live activations between forward and backward, inputs and state left out */
     size_t checkpoint_bytes;        /* GCP_POLICY_CHECKPOINTS: outputs of the chosen units */
     size_t far_bytes, far_traffic;  /* far memory that the list's O instructions need, not part of bytes; bytes copied
-                                       in a step */
+                                       in a step (those of gcp_slots_bind, too) */
     size_t moved_bytes;             /* moved inside the slab in a step, because no layout without moves fits */
     gcp_split split;
     double seconds, keep_all_seconds; /* by the cost model */
@@ -764,6 +764,11 @@ GCP_API int gcp_max_batch_at(gcp_tape *tape, gcp_record_fn record, void *context
    gcp_state_bind, called first, gives the state separate memory: gcp_state_bytes (with room for that optimiser's slots)
    at an address aligned to 64, at any other 63 more. Then gcp_bind takes plan->slab_bytes at an aligned address; at
    any address, align - 1 bytes more.
+   gcp_slots_bind: the optimiser's slots wait in this memory between updates and are no part of state_bytes: each update
+   copies them in and out in pieces, through a workspace of up to 1 MiB (2^18 elements). memory: gcp_slots_bytes that
+   the CPU can write and the target's copies reach (pinned, for a GPU); a mapped file will do. Called before plans with
+   an optimiser are made; NULL, 0: slots are in the state again. Same bits. The memory outlives the tape's use, and
+   belongs to what training goes on from.
    gcp_slots_reset forgets the optimiser's slots, their counts of updates and the step counter, so that another
    optimiser may be bound. */
 GCP_API gcp_code gcp_bind_at(gcp_plan *plan, void *memory, size_t size, gcp_at at);
@@ -774,6 +779,8 @@ GCP_API size_t   gcp_state_bytes(const gcp_tape *tape, gcp_optimizer optimizer);
 GCP_API gcp_code gcp_state_bind_at(gcp_tape *tape, void *memory, size_t size, gcp_at at);
 /* the same, in the memory of this target */
 GCP_API gcp_code gcp_state_bind_on_at(gcp_tape *tape, const gcp_target *target, void *memory, size_t size, gcp_at at);
+GCP_API size_t   gcp_slots_bytes(const gcp_tape *tape, gcp_optimizer optimizer);
+GCP_API gcp_code gcp_slots_bind_at(gcp_tape *tape, void *memory, size_t size, gcp_at at);
 GCP_API void     gcp_slots_reset(gcp_tape *tape);
 /* memory: plan->far_bytes; call it before the first gcp_write */
 GCP_API gcp_code gcp_far_bind_at(gcp_plan *plan, void *memory, size_t size, gcp_at at);
@@ -952,6 +959,7 @@ inline gcp_tensor gcpi_nil(void) { gcp_tensor nil = { nullptr, 0, 0 }; return ni
 #define gcp_unbind(plan)             gcp_unbind_at((plan), GCP_AT)
 #define gcp_state_bind(...)          gcp_state_bind_at(__VA_ARGS__, GCP_AT)   /* tape, memory, size */
 #define gcp_state_bind_on(...)       gcp_state_bind_on_at(__VA_ARGS__, GCP_AT)   /* tape, target, memory, size */
+#define gcp_slots_bind(...)          gcp_slots_bind_at(__VA_ARGS__, GCP_AT)   /* tape, memory, size */
 #define gcp_far_bind(...)            gcp_far_bind_at(__VA_ARGS__, GCP_AT)   /* plan, memory, size */
 #define gcp_write(...)               gcp_write_at(__VA_ARGS__, GCP_AT)   /* plan, tensor, data */
 #define gcp_read(...)                gcp_read_at(__VA_ARGS__, GCP_AT)   /* plan, tensor, data */
@@ -1045,6 +1053,7 @@ typedef struct gcpi_scope { gcp_tape *tape; int segment, state; } gcpi_scope;
 #include "src/run/sweep.h"          /* sizes of arenas, curves, largest batches */
 #include "src/run/bind.h"           /* memory for states, slabs, far values */
 #include "src/warm.h"               /* again at the user's level of optimisation */
+#include "src/run/copies.h"         /* copies to far memory and back */
 #include "src/run/execute.h"        /* instructions, groups, pairs */
 #include "src/cold.h"               /* at -Og: code that runs once per plan or step */
 #include "src/run/step.h"           /* steps; values in and out */

@@ -172,7 +172,7 @@ extern "C" {
 #define GCP_KB(n) ((size_t)((n) * 1024LL))            /* GCP_MB(1.5) is 1.5 MB; of an integer, a constant */
 #define GCP_MB(n) ((size_t)((n) * 1048576LL))
 #define GCP_GB(n) ((size_t)((n) * 1073741824LL))
-enum { GCP_MAX_INPUTS = 64, GCP_MAX_OUTPUTS = 8, GCP_MAX_DIMS = 4, GCP_MAX_ERROR = 400, GCP_MAX_BOUND = 32 };
+enum { GCP_MAX_INPUTS = 64, GCP_MAX_OUTPUTS = 8, GCP_MAX_DIMS = 4, GCP_MAX_ERROR = 512, GCP_MAX_BOUND = 32 };
 
 /* The value zero of an option whose plain 0 means its default or "not given": .lr = GCP_ZERO, .by = GCP_ZERO, ... */
 #define GCP_ZERO (-2147483647 - 1)
@@ -541,7 +541,7 @@ typedef struct gcp_plan {
     size_t after_forward;           /* live activations between forward and backward, inputs and state left out */
     size_t checkpoint_bytes;        /* GCP_POLICY_CHECKPOINTS: outputs of the chosen units */
     size_t far_bytes, far_traffic;  /* far memory that the list's O instructions need, not part of bytes; bytes copied
-                                       in a step */
+                                       in a step (those of gcp_slots_bind, too) */
     size_t moved_bytes;             /* moved inside the slab in a step, because no layout without moves fits */
     gcp_split split;
     double seconds, keep_all_seconds; /* by the cost model */
@@ -767,6 +767,11 @@ GCP_API int gcp_max_batch_at(gcp_tape *tape, gcp_record_fn record, void *context
    gcp_state_bind, called first, gives the state separate memory: gcp_state_bytes (with room for that optimiser's slots)
    at an address aligned to 64, at any other 63 more. Then gcp_bind takes plan->slab_bytes at an aligned address; at
    any address, align - 1 bytes more.
+   gcp_slots_bind: the optimiser's slots wait in this memory between updates and are no part of state_bytes: each update
+   copies them in and out in pieces, through a workspace of up to 1 MiB (2^18 elements). memory: gcp_slots_bytes that
+   the CPU can write and the target's copies reach (pinned, for a GPU); a mapped file will do. Called before plans with
+   an optimiser are made; NULL, 0: slots are in the state again. Same bits. The memory outlives the tape's use, and
+   belongs to what training goes on from.
    gcp_slots_reset forgets the optimiser's slots, their counts of updates and the step counter, so that another
    optimiser may be bound. */
 GCP_API gcp_code gcp_bind_at(gcp_plan *plan, void *memory, size_t size, gcp_at at);
@@ -777,6 +782,8 @@ GCP_API size_t   gcp_state_bytes(const gcp_tape *tape, gcp_optimizer optimizer);
 GCP_API gcp_code gcp_state_bind_at(gcp_tape *tape, void *memory, size_t size, gcp_at at);
 /* the same, in the memory of this target */
 GCP_API gcp_code gcp_state_bind_on_at(gcp_tape *tape, const gcp_target *target, void *memory, size_t size, gcp_at at);
+GCP_API size_t   gcp_slots_bytes(const gcp_tape *tape, gcp_optimizer optimizer);
+GCP_API gcp_code gcp_slots_bind_at(gcp_tape *tape, void *memory, size_t size, gcp_at at);
 GCP_API void     gcp_slots_reset(gcp_tape *tape);
 /* memory: plan->far_bytes; call it before the first gcp_write */
 GCP_API gcp_code gcp_far_bind_at(gcp_plan *plan, void *memory, size_t size, gcp_at at);
@@ -955,6 +962,7 @@ inline gcp_tensor gcpi_nil(void) { gcp_tensor nil = { nullptr, 0, 0 }; return ni
 #define gcp_unbind(plan)             gcp_unbind_at((plan), GCP_AT)
 #define gcp_state_bind(...)          gcp_state_bind_at(__VA_ARGS__, GCP_AT)   /* tape, memory, size */
 #define gcp_state_bind_on(...)       gcp_state_bind_on_at(__VA_ARGS__, GCP_AT)   /* tape, target, memory, size */
+#define gcp_slots_bind(...)          gcp_slots_bind_at(__VA_ARGS__, GCP_AT)   /* tape, memory, size */
 #define gcp_far_bind(...)            gcp_far_bind_at(__VA_ARGS__, GCP_AT)   /* plan, memory, size */
 #define gcp_write(...)               gcp_write_at(__VA_ARGS__, GCP_AT)   /* plan, tensor, data */
 #define gcp_read(...)                gcp_read_at(__VA_ARGS__, GCP_AT)   /* plan, tensor, data */
@@ -1202,8 +1210,8 @@ static void gcpi_say_escaped(gcp_writer w, const char *s)
 /* The recorded network: tensors, parameters, ops, names, segments, and the tape that holds them; handles; errors. The
    first error stays until it is cleared. A full tape goes on counting ops, to say in its message how many it needs. */
 
-/* hash: of parent and label. The names are a hash table too: the chain of bucket i begins at names[i].newest and goes on
-   at .before. */
+/* hash: of parent and label. The names are a hash table too: the chain of bucket i begins at names[i].newest and goes
+   on at .before. */
 typedef struct gcpi_name {
     int parent, index, named, newest, before;
     const char *label; uint64_t hash;
@@ -1229,7 +1237,7 @@ typedef struct gcpi_parameter {
     int kind, tensor, fan_in, fan_out;
     double deviation;                             /* 0: the one that init implies */
     uint64_t hash;
-    /* offsets in the state: of its value; of its optimiser slots, 0 where it has none */
+    /* offsets: of its value in the state; of its optimiser slots, in the state or in far_slots, 0 where it has none */
     size_t offset, slot;
 } gcpi_parameter;
 
@@ -1291,6 +1299,8 @@ struct gcp_tape {
     const void *state_memory;                     /* the caller's pointer that it came from */
     int own_state, slots;                         /* slots: per parameter; 0 until a plan with slots is bound */
     gcp_optimizer optimizer;                      /* the optimiser that the slots belong to */
+    /* where slots lie that wait in far memory (gcp_slots_bind); NULL: they are in the state */
+    unsigned char *far_slots;   size_t far_slots_size, far_slots_capacity;
     unsigned layout;
     /* plans are known by number. plans: how many were made; runner: ran last; toucher: wrote or ran in its slab last;
        summing: is not through its micro-batches */
@@ -6444,6 +6454,7 @@ typedef struct gcpi_problem {
     char **names, **item_names;                       /* of a graph; NULL for a tape */
     size_t numbers, state;                            /* bytes of the step's numbers, first in the slab; of state */
     int optimizer, costed;                            /* costed: how many tasks have their seconds from .costs */
+    int far_slots;                                    /* slots per parameter that wait in far memory */
 } gcpi_problem;
 enum { GCPI_NUMBERS_BYTES = 64 };                     /* what a tape's steps need for gcp_step_numbers */
 
@@ -7006,7 +7017,8 @@ static void gcpi_task_key(const gcpi_problem *p, const gcpi_task *task, char *ke
     }
     for (int i = 0; task->concat && !task->free && i < t->ops[task->op].inputs && n < size; i++)
         if (!gcpi_in_place_in(p, &t->ops[task->op], i)) n += (size_t)snprintf(key + n, size - n, " copy %d", i);
-    if (task->kind == GCPI_TASK_UPDATE && n < size) n += (size_t)snprintf(key + n, size - n, " %d", p->optimizer);
+    if (task->kind == GCPI_TASK_UPDATE && n < size)
+        n += (size_t)snprintf(key + n, size - n, " %d%s", p->optimizer, p->far_slots ? " far" : "");
     for (int k = 0; k < task->count && n < size; k++) {
         const gcpi_operand *o = &p->operands[task->operands + k];
         const int *d = t->tensors[p->items[o->item].tensor].shape.d;
@@ -7181,6 +7193,26 @@ static void gcpi_backward_task(gcpi_problem *p, int o, const unsigned char *read
             if (late != (int)(early >> i & 1)) gcpi_backward_gradient(p, task, i, defined);
 }
 
+static int gcpi_slots_of(const gcp_plan_opts *o)
+{
+    return o->optimizer == GCP_OPTIMIZER_SGD ? o->momentum > 0 : o->optimizer ? 2 : 0;
+}
+
+/* Slots that wait in far memory pass through the workspace of their update piece by piece. While one piece is updated,
+   the next arrives: so there are two places for pieces, each for all slots of so many elements. */
+enum { GCPI_SLOTS_PIECE = 65536, GCPI_STATE_ALIGN = 64 };
+static size_t gcpi_slots_place(size_t count)            /* bytes of a place, per slot */
+{
+    return gcpi_round(GCPI_MIN(count, (size_t)GCPI_SLOTS_PIECE) * sizeof(gcp_real), GCPI_STATE_ALIGN);
+}
+
+static void gcpi_far_slots_cost(const gcpi_problem *p, gcpi_task *update, gcp_shape shape)
+{
+    size_t count = gcpi_count(shape), places = count > GCPI_SLOTS_PIECE ? 2 : 1;
+    update->workspace = (size_t)p->far_slots * places * gcpi_slots_place(count);
+    update->seconds += 2.0 * p->far_slots * (double)count * sizeof(gcp_real) / p->target.far_bytes_per_second;
+}
+
 static void gcpi_parameter_task(gcpi_problem *p, int kind, int parameter, int mode)
 {
     int gradient = p->tensors + p->tape->parameters[parameter].tensor;
@@ -7188,6 +7220,7 @@ static void gcpi_parameter_task(gcpi_problem *p, int kind, int parameter, int mo
     gcpi_operand_add(p, task, gradient, mode, GCPI_SLOT_DIN);
     if (kind == GCPI_TASK_UPDATE) p->items[gradient].updated = (int)(task - p->tasks);
     task->seconds = 3.0 * (double)p->items[gradient].bytes / p->target.bytes_per_second;
+    if (kind == GCPI_TASK_UPDATE && p->far_slots) gcpi_far_slots_cost(p, task, p->tape->parameters[parameter].shape);
 }
 
 static int gcpi_trained(const gcpi_problem *p, int parameter)       /* has a gradient in this plan */
@@ -7429,6 +7462,7 @@ static int gcpi_problem_make(gcpi_problem *p, int root, const gcp_plan_opts *opt
     ptrdiff_t scratch = a->scratch;
     p->target = *target; p->root = root; p->training = !opts->inference;
     p->numbers = GCPI_NUMBERS_BYTES;
+    p->far_slots = t->far_slots ? gcpi_slots_of(opts) : 0;
     unsigned char *needed = GCPI_SCRATCH(a, unsigned char, t->op_count + 1),
                   *read = GCPI_SCRATCH(a, unsigned char, t->tensor_count);
     unsigned char *defined = GCPI_SCRATCH(a, unsigned char, t->tensor_count);
@@ -8560,8 +8594,8 @@ typedef struct gcpi_skyline {
     /* of a trial. A step from section s to e: end[s] = e, start[e] = s, height[s]; rest: bytes still to come */
     int *end, *start;
     size_t *height, *rest;
-    /* the lowest step as a tournament: node n plays 2n against 2n + 1, leaf `leaves + t` is t where a step begins there,
-       else -1; lowest[1] wins */
+    /* the lowest step as a tournament: node n plays 2n against 2n + 1, leaf `leaves + t` is t where a step begins
+       there, else -1; lowest[1] wins */
     int *lowest, leaves, steps;
     size_t align, top;                /* top: where the highest rectangle ends */
     uint64_t random;
@@ -13237,10 +13271,13 @@ static void gcpi_help_text(const gcpi_plan *in, size_t gradients, size_t batch, 
     size_t n = 0;
     text[0] = 0;
     if (in->p.names) return;
-    if (adam)
+    if (adam && in->slot_bytes)
         n += (size_t)snprintf(text, size, "; SGD with momentum in place of Adam: %zu less", in->slot_bytes / 2);
     if (o->optimizer == GCP_OPTIMIZER_SGD && in->slot_bytes)
         n += (size_t)snprintf(text, size, "; SGD without momentum: %zu less", in->slot_bytes);
+    if (in->slot_bytes && n < size)
+        n += (size_t)snprintf(text + n, size - n, "; slots in far memory (gcp_slots_bind): up to %zu less",
+                              in->slot_bytes);
     if (o->optimizer && !o->fuse_update && gradients && n < size)
         n += (size_t)snprintf(text + n, size - n, "; .fuse_update%s%s: frees up to %zu of weight gradients",
                               o->clip_norm > 0 ? ", without .clip_norm" : "",
@@ -13256,7 +13293,7 @@ static void gcpi_stop_fail(const gcpi_plan *in)
 
 static int gcpi_budget_fail(const gcpi_plan *in, const gcpi_planner *q)
 {
-    char name[128], help[200];
+    char name[128], help[320];
     gcp_at at = gcpi_task_at(q->p, q->least_task, in->opts.at);
     if (!q->least_slab && q->watch->stopped) gcpi_stop_fail(in);
     if (!q->least_slab) return 0;
@@ -13678,14 +13715,9 @@ static int gcpi_plan_watched(gcp_plan *plan, gcpi_lives *l, size_t **live, gcp_a
 
 /* The state: what a tape keeps whatever its plans. Its bytes, initial values, slots. */
 
-static int gcpi_slots_of(const gcp_plan_opts *o)
-{
-    return o->optimizer == GCP_OPTIMIZER_SGD ? o->momentum > 0 : o->optimizer ? 2 : 0;
-}
-
 /* The state's layout: counters (the tape's, then per parameter how often its slots were updated), values in order of
-   recording, slots. */
-enum { GCPI_STATE_ALIGN = 64 };
+   recording, slots. These may wait in far memory instead. */
+enum { GCPI_FAR_SLOTS_FIRST = 64 };            /* offset 0 says that a parameter has none */
 typedef struct gcpi_counters { uint64_t steps, updates; } gcpi_counters;
 
 static size_t gcpi_counters_bytes(const gcp_tape *t)
@@ -13704,17 +13736,24 @@ static size_t gcpi_state_with(const gcp_tape *t, gcpi_plan *const *plans, int co
     for (int i = 0; i < t->parameter_count; i++) {
         int slots = t->parameters[i].slot ? t->slots : 0;
         for (int k = 0; k < count; k++) if (gcpi_trained(&plans[k]->p, i)) slots = GCPI_MAX(slots, plans[k]->slots);
+        if (t->far_slots) slots = 0;
         total += gcpi_parameter_bytes(t, i) * (size_t)(1 + slots);
     }
     return total;
 }
+GCPI_DEF size_t gcp_slots_bytes(const gcp_tape *t, gcp_optimizer optimizer)
+{
+    const size_t slots = !optimizer ? 0 : optimizer == GCP_OPTIMIZER_SGD ? 1 : 2;
+    size_t total = GCPI_FAR_SLOTS_FIRST;
+    for (int i = 0; t && i < t->parameter_count; i++)
+        if (t->parameters[i].kind == GCPI_PARAMETER) total += gcpi_parameter_bytes(t, i) * slots;
+    return t && slots ? total : 0;
+}
 GCPI_DEF size_t gcp_state_bytes(const gcp_tape *t, gcp_optimizer optimizer)
 {
     size_t total = t ? gcpi_counters_bytes(t) : 0;
-    const size_t slots = !optimizer ? 0 : optimizer == GCP_OPTIMIZER_SGD ? 1 : 2;
-    for (int i = 0; t && i < t->parameter_count; i++)
-        total += gcpi_parameter_bytes(t, i) * (1 + (t->parameters[i].kind == GCPI_PARAMETER ? slots : 0));
-    return total;
+    for (int i = 0; t && i < t->parameter_count; i++) total += gcpi_parameter_bytes(t, i);
+    return t && optimizer && !t->far_slots ? total + gcp_slots_bytes(t, optimizer) - GCPI_FAR_SLOTS_FIRST : total;
 }
 
 static unsigned char *gcpi_value_at(const gcp_tape *t, int parameter)
@@ -13786,25 +13825,28 @@ static unsigned char *gcpi_count_at(const gcp_tape *t, int parameter)
     return t->state + sizeof(gcpi_counters) + (size_t)parameter * sizeof(uint64_t);
 }
 
-/* The state's bytes once the plan's parameters have their slots. */
-static size_t gcpi_slots_end(const gcp_tape *t, const gcpi_plan *in)
+/* Bytes of the slots that the plan's parameters lack. */
+static size_t gcpi_slots_lacking(const gcp_tape *t, const gcpi_plan *in)
 {
-    size_t end = t->state_size;
+    size_t bytes = 0;
     for (int i = 0; i < t->parameter_count; i++)
-        if (gcpi_trained(&in->p, i) && !t->parameters[i].slot) end += gcpi_parameter_bytes(t, i) * (size_t)in->slots;
-    return end;
+        if (gcpi_trained(&in->p, i) && !t->parameters[i].slot) bytes += gcpi_parameter_bytes(t, i) * (size_t)in->slots;
+    return bytes;
 }
 
-/* Gives the plan's parameters their slots, after all that the state holds, with a count of updates that begins at 0. */
+/* Gives the plan's parameters their slots, after all that the state (or far_slots) holds, with a count of updates that
+   begins at 0. */
 static void gcpi_slots_settle(gcp_tape *t, const gcpi_plan *in)
 {
+    size_t *size = t->far_slots ? &t->far_slots_size : &t->state_size;
     for (int i = 0; i < t->parameter_count; i++) {
         size_t bytes = gcpi_parameter_bytes(t, i) * (size_t)in->slots;
         if (!bytes || !gcpi_trained(&in->p, i) || t->parameters[i].slot) continue;
-        t->parameters[i].slot = t->state_size;
-        gcpi_bytes_fill(&t->home, t->state + t->state_size, 0, bytes);
+        t->parameters[i].slot = *size;
         gcpi_bytes_fill(&t->home, gcpi_count_at(t, i), 0, sizeof(uint64_t));
-        t->state_size += bytes;
+        if (t->far_slots) memset(t->far_slots + *size, 0, bytes);
+        else gcpi_bytes_fill(&t->home, t->state + *size, 0, bytes);
+        *size += bytes;
         t->slots = in->slots;
         t->optimizer = in->opts.optimizer;
         t->layout++;
@@ -13817,8 +13859,9 @@ GCPI_DEF void gcp_slots_reset(gcp_tape *t)
     for (int i = 0; i < t->parameter_count; i++) {
         if (!t->parameters[i].slot) continue;
         t->parameters[i].slot = 0;
-        t->state_size -= (size_t)t->slots * gcpi_parameter_bytes(t, i);
+        if (!t->far_slots) t->state_size -= (size_t)t->slots * gcpi_parameter_bytes(t, i);
     }
+    t->far_slots_size = GCPI_FAR_SLOTS_FIRST;
     t->slots = 0;
     t->optimizer = GCP_OPTIMIZER_NONE;
     if (t->state) gcpi_bytes_fill(&t->home, t->state, 0, gcpi_counters_bytes(t));
@@ -13925,6 +13968,8 @@ static void gcpi_plan_figures(gcp_plan *plan)
     for (ptrdiff_t i = 0; i < in->list.count; i++) {
         const gcpi_task *t = &p->tasks[in->list.at[i].task];
         if (gcpi_copies(t)) plan->far_traffic += p->items[t->op].bytes;
+        if (t->kind == GCPI_TASK_UPDATE)
+            plan->far_traffic += 2 * (size_t)p->far_slots * p->items[p->operands[t->operands].item].bytes;
         if (t->kind == GCPI_TASK_MOVE) plan->moved_bytes += p->items[t->op].bytes;
         if (in->list.at[i].kind == 'F') in->forward_end = (int)i + 1;
     }
@@ -14553,6 +14598,7 @@ static const char *gcpi_taken(const gcp_tape *t, const void *first, size_t bytes
             return "another plan's (gcp_unbind, or bind both to the same)";
         if (!for_far && gcpi_ranges_meet(first, bytes, b->far, b->far_bytes)) return "a plan's far memory";
     }
+    if (gcpi_ranges_meet(first, bytes, t->far_slots, t->far_slots_capacity)) return "the optimiser's slots";
     return (t->own_state || memory != t->state_memory) && gcpi_ranges_meet(first, bytes, t->state, t->state_size)
                ? "the state"
                : NULL;
@@ -14646,6 +14692,29 @@ GCPI_DEF gcp_code gcp_state_bind_on_at(gcp_tape *t, const gcp_target *target, vo
     return t->code;
 }
 
+GCPI_DEF gcp_code gcp_slots_bind_at(gcp_tape *t, void *memory, size_t size, gcp_at at)
+{
+    if (!t || t->code) return t ? t->code : GCP_E_NOMEM;
+    unsigned char *base = gcpi_align_up(memory, GCPI_STATE_ALIGN);
+    size_t lost = (size_t)(base - (unsigned char *)memory), room = size > lost ? size - lost : 0;
+    unsigned char *was = t->far_slots;
+    t->far_slots = NULL;                          /* the same memory may be given again */
+    const char *taken = memory ? gcpi_taken(t, base, room, NULL, 0) : NULL;
+    t->far_slots = was;
+    if (t->slots)
+        gcpi_fail(t, GCP_E_STATE, at, "gcp_slots_bind",
+                  "the optimiser has slots already: gcp_slots_bind comes before the first gcp_bind of a plan with an "
+                  "optimiser, or after gcp_slots_reset");
+    else if (!memory != !size || (memory && room < GCPI_FAR_SLOTS_FIRST))
+        gcpi_fail(t, GCP_E_BIND, at, "gcp_slots_bind",
+                  "%zu bytes given; gcp_slots_bytes says how many are needed (NULL, 0: in the state again)", size);
+    else if (taken) gcpi_fail(t, GCP_E_BIND, at, "gcp_slots_bind", "the memory overlaps %s", taken);
+    if (t->code) return t->code;
+    t->far_slots = memory ? base : NULL;
+    t->far_slots_capacity = room; t->far_slots_size = GCPI_FAR_SLOTS_FIRST;
+    return GCP_OK;
+}
+
 /* Whether the state lies at the front of this memory, or will when it is bound. */
 static int gcpi_state_here(const gcp_tape *t, const void *memory)
 {
@@ -14699,7 +14768,7 @@ static gcp_code gcpi_lay_again(gcp_plan *plan, gcp_at at, const char *what)
     gcpi_plan *in = plan->in;
     gcp_tape *t = plan->tape;
     if (!t->state) return gcpi_refuse_plan(plan, GCP_E_BIND, at, what, "the state's memory was given back: bind again");
-    if (in->slots && (t->optimizer != in->opts.optimizer || gcpi_slots_end(t, in) > t->state_size))
+    if (in->slots && (t->optimizer != in->opts.optimizer || gcpi_slots_lacking(t, in)))
         return gcpi_refuse_plan(plan, GCP_E_STATE, at, what,
                                 "gcp_slots_reset has forgotten the optimiser's slots: bind again");
     unsigned char *slab = gcpi_plan_refresh(plan, at, what) ? NULL : gcpi_slab_place(plan, at, what);
@@ -14738,8 +14807,36 @@ static gcp_code gcpi_bound_check(gcp_plan *plan, gcp_at at, const char *what)
                             "another plan used the same memory between the micro-batches of this one");
 }
 
-/* Whether the plan's optimiser and target agree with the state, and if the state lies in other memory than the plan's,
-   whether the plan's slots have room there. */
+/* Whether the plan's slots have room where slots lie, if that is not the plan's memory. */
+static gcp_code gcpi_bind_slots_ok(const gcp_plan *plan, gcp_at at)
+{
+    const gcp_tape *t = plan->tape;
+    const gcpi_plan *in = plan->in;
+    size_t lacking = gcpi_slots_lacking(t, in), end = (t->far_slots ? t->far_slots_size : t->state_size) + lacking;
+    if (!lacking) return GCP_OK;
+    if (!in->p.far_slots != !t->far_slots)
+        return gcpi_refuse_plan(plan, GCP_E_STATE, at, "gcp_bind",
+                                "the plan was made before gcp_slots_bind: make it again");
+    if (t->far_slots)
+        return end <= t->far_slots_capacity
+                   ? GCP_OK
+                   : gcpi_refuse_plan(plan, GCP_E_STATE, at, "gcp_bind",
+                                      "gcp_slots_bind gave %zu bytes; with this optimiser the slots take %zu "
+                                      "(gcp_slots_bytes)", t->far_slots_capacity, end);
+    if (gcpi_state_here(t, in->bound.memory)) return GCP_OK;
+    if (t->own_state && end > t->state_capacity)
+        return gcpi_refuse_plan(plan, GCP_E_STATE, at, "gcp_bind",
+                                "the state's home (gcp_state_bind) has %zu bytes and stays it; with this optimiser it "
+                                "takes %zu (gcp_state_bytes)",
+                                t->state_capacity, end);
+    if (!t->own_state)
+        return gcpi_refuse_plan(plan, GCP_E_STATE, at, "gcp_bind",
+                                "the optimiser's slots must follow the weights, in the memory that was bound first: "
+                                "bind this plan there (gcp_plans_room of all plans says how much to give at first)");
+    return GCP_OK;
+}
+
+/* Whether the plan's optimiser and target agree with the state. */
 static gcp_code gcpi_bind_state_ok(const gcp_plan *plan, gcp_at at)
 {
     const gcp_tape *t = plan->tape;
@@ -14752,18 +14849,7 @@ static gcp_code gcpi_bind_state_ok(const gcp_plan *plan, gcp_at at)
         return gcpi_refuse_plan(
             plan, GCP_E_STATE, at, "gcp_bind",
             "the state lies in the memory of another target: its values can be moved with gcp_read and gcp_write");
-    if (gcpi_state_here(t, in->bound.memory)) return GCP_OK;
-    size_t end = gcpi_slots_end(t, in);
-    if (t->own_state && end > t->state_capacity)
-        return gcpi_refuse_plan(plan, GCP_E_STATE, at, "gcp_bind",
-                                "the state's home (gcp_state_bind) has %zu bytes and stays it; with this optimiser it "
-                                "takes %zu (gcp_state_bytes)",
-                                t->state_capacity, end);
-    if (!t->own_state && end > t->state_size)
-        return gcpi_refuse_plan(plan, GCP_E_STATE, at, "gcp_bind",
-                                "the optimiser's slots must follow the weights, in the memory that was bound first: "
-                                "bind this plan there (gcp_plans_room of all plans says how much to give at first)");
-    return GCP_OK;
+    return gcpi_bind_slots_ok(plan, at);
 }
 
 /* Places state, slots and slab in in->bound.memory. Nothing is written before all of it is known to fit. */
@@ -14978,6 +15064,113 @@ GCPI_DEF size_t gcp_plans_room_at(const gcp_plan *const *plans, int count)
 #if defined(__GNUC__) && !defined(__clang__)
 #pragma GCC pop_options
 #endif
+
+/* ==== src/run/copies.h ==== */
+
+/* Copies to far memory and back: of values, where the list says so; of optimiser slots, in each update. */
+
+/* In the list each copy seems to be done at once. In fact it runs on until an instruction needs its bytes. */
+static void gcpi_far_wait(gcpi_plan *in, int id)
+{
+    if (in->run.flying[id].end && in->p.target.copy_wait) in->p.target.copy_wait(in->p.target.context, id);
+    in->run.flying[id].end = 0;
+}
+
+static void gcpi_far_wait_all(gcpi_plan *in)
+{
+    for (int id = 0; in->far_at && id < GCP_COPIES; id++) gcpi_far_wait(in, id);
+}
+
+static void gcpi_far_start(gcpi_plan *in, const gcpi_task *t, int n)
+{
+    const gcp_target *target = &in->p.target;
+    int id = in->run.next_copy, back = t->kind == GCPI_TASK_PREFETCH;
+    gcpi_transfer *f = &in->run.flying[id];
+    unsigned char *near = in->bound.slab + in->placed[n].offset, *far = in->bound.far + in->far_at[t->op];
+    size_t bytes = in->p.items[t->op].bytes;
+    gcpi_far_wait(in, id);
+    f->at = (size_t)in->placed[n].offset; f->end = f->at + bytes; f->item = t->op; f->back = back;
+    in->run.next_copy = (id + 1) % GCP_COPIES;
+    if (!target->copy_start) gcpi_bytes_copy(target, back ? near : far, back ? far : near, bytes);
+    else target->copy_start(target->context, id, back ? near : far, back ? far : near, bytes);
+    if (!target->copy_start || in->opts.check) gcpi_far_wait(in, id);
+}
+
+/* Waits for the copies that must be done before the task (gcpi_meets). */
+static void gcpi_far_meet(gcpi_plan *in, const gcpi_task *t, int n)
+{
+    for (int id = 0; in->far_at && id < GCP_COPIES; id++)
+        if (gcpi_meets(&in->p, t, in->placed + n, &in->run.flying[id])) gcpi_far_wait(in, id);
+}
+
+/* Updates whose slots wait in far memory. */
+
+/* A piece of a parameter on its way through the workspace. in, out: numbers of the copies of its slots. */
+typedef struct gcpi_slots_piece { unsigned char *place; size_t first, count; int in[2], out[2]; } gcpi_slots_piece;
+
+static void gcpi_slots_copy(gcpi_plan *in, const gcpi_parameter *p, gcpi_slots_piece *x, int back)
+{
+    const gcp_target *target = &in->p.target;
+    const size_t slot = gcpi_round(gcpi_count(p->shape) * sizeof(gcp_real), GCPI_STATE_ALIGN),
+                 bytes = x->count * sizeof(gcp_real);
+    for (int k = 0; k < in->slots; k++) {
+        int id = (back ? x->in : x->out)[k] = in->run.next_copy;
+        unsigned char *far = in->p.tape->far_slots + p->slot + (size_t)k * slot + x->first * sizeof(gcp_real),
+                      *near = x->place + (size_t)k * gcpi_slots_place(gcpi_count(p->shape));
+        gcpi_far_wait(in, id);
+        in->run.next_copy = (id + 1) % GCP_COPIES;
+        if (!target->copy_start) gcpi_bytes_copy(target, back ? near : far, back ? far : near, bytes);
+        else target->copy_start(target->context, id, back ? near : far, back ? far : near, bytes);
+    }
+}
+
+static void gcpi_slots_wait(const gcpi_plan *in, const int *ids)
+{
+    for (int k = 0; k < in->slots && in->p.target.copy_wait; k++) in->p.target.copy_wait(in->p.target.context, ids[k]);
+}
+
+static void gcpi_slots_piece_of(const gcpi_plan *in, const gcp_call *c, size_t count, size_t index, gcpi_slots_piece *x)
+{
+    x->first = index * GCPI_SLOTS_PIECE;
+    x->count = GCPI_MIN((size_t)GCPI_SLOTS_PIECE, count - x->first);
+    x->place = (unsigned char *)c->workspace + (index % 2) * (size_t)in->slots * gcpi_slots_place(count);
+}
+
+static void gcpi_slots_update(const gcpi_plan *in, const gcp_call *whole, const gcpi_slots_piece *x, size_t place)
+{
+    gcp_call call = *whole;
+    gcp_view from[2] = { whole->in[0], whole->in[1] }, to[3] = { whole->out[0], whole->out[1], whole->out[2] };
+    const gcp_shape shape = { 1, { 1, 1, 1, (int)x->count } };
+    from[0].data = (gcp_real *)from[0].data + x->first;
+    to[0].data = (gcp_real *)to[0].data + x->first;
+    for (int k = 0; k < in->slots; k++) to[1 + k].data = x->place + (size_t)k * place;
+    from[0].shape = to[0].shape = to[1].shape = to[2].shape = shape;
+    from[0].pitch = to[0].pitch = to[1].pitch = to[2].pitch = (ptrdiff_t)x->count;
+    call.in = from; call.out = to;
+    gcpi_row_for(&in->p.target, NULL, GCP_ROW_UPDATE)->forward(&call);
+}
+
+/* While a piece is updated, the next one arrives, in the place that the one before it has left. An update is done piece
+   by piece, so bits are those of the whole. gcp_measure changes no slots. */
+static void gcpi_run_far_update(gcpi_plan *in, const gcpi_parameter *p, const gcp_call *whole)
+{
+    const size_t count = gcpi_count(p->shape), pieces = (count + GCPI_SLOTS_PIECE - 1) / GCPI_SLOTS_PIECE;
+    const int back = in->run.measuring != 1;
+    gcpi_slots_piece x[2];
+    for (size_t i = 0; i <= pieces; i++) {
+        gcpi_slots_piece *next = &x[i % 2], *now = &x[(i + 1) % 2];
+        if (i > 1 && back) gcpi_slots_wait(in, next->out);
+        if (i < pieces) {
+            gcpi_slots_piece_of(in, whole, count, i, next);
+            gcpi_slots_copy(in, p, next, 1);
+        }
+        if (i == 0) continue;
+        gcpi_slots_wait(in, now->in);
+        gcpi_slots_update(in, whole, now, gcpi_slots_place(count));
+        if (back) gcpi_slots_copy(in, p, now, 0);
+    }
+    if (back) gcpi_slots_wait(in, x[(pieces + 1) % 2].out);
+}
 
 /* ==== src/run/execute.h ==== */
 
@@ -15240,10 +15433,10 @@ static void gcpi_run_norm(const gcpi_plan *in, const gcpi_task *t, int n)
     row->backward(&call);
 }
 
-static void gcpi_run_update(const gcpi_plan *in, const gcpi_task *t, int n)
+static void gcpi_run_update(gcpi_plan *in, const gcpi_task *t, int n)
 {
     const gcpi_parameter *p = &in->p.tape->parameters[t->op];
-    unsigned char *slots = in->p.tape->state + p->slot;
+    const size_t slot = gcpi_round(gcpi_count(p->shape) * sizeof(gcp_real), GCPI_STATE_ALIGN);
     int item = in->p.operands[t->operands].item;
     gcp_call call;
     gcpi_call_space space;
@@ -15252,12 +15445,11 @@ static void gcpi_run_update(const gcpi_plan *in, const gcpi_task *t, int n)
     space.in[1] = gcpi_view_like(in, item, gcpi_count_at(in->p.tape, t->op));
     space.out[0] = gcpi_view_like(in, item, gcpi_value_at(in->p.tape, t->op));
     for (int k = 0; k < 2; k++)
-        space.out[1 + k] = gcpi_view_like(
-            in, item,
-            in->slots > k ? slots + (size_t)k * gcpi_round(gcpi_count(p->shape) * sizeof(gcp_real), GCPI_STATE_ALIGN)
-                          : NULL);
+        space.out[1 + k] =
+            gcpi_view_like(in, item, in->slots > k ? in->p.tape->state + p->slot + (size_t)k * slot : NULL);
     call.inputs = 2; call.outputs = 3;
-    gcpi_row_for(&in->p.target, NULL, GCP_ROW_UPDATE)->forward(&call);
+    if (in->p.far_slots) gcpi_run_far_update(in, p, &call);
+    else gcpi_row_for(&in->p.target, NULL, GCP_ROW_UPDATE)->forward(&call);
 }
 
 static void gcpi_run_move(const gcpi_plan *in, const gcpi_task *t, int n)
@@ -15358,40 +15550,6 @@ static void gcpi_check_instruction(const gcpi_plan *in, int i, int n)
     for (int d = in->dying_first[i]; d < in->dying_first[i + 1] && i + 1 < (int)in->list.count; d++)
         gcpi_bytes_fill(&in->p.target, in->bound.slab + in->buffers[in->dying[d]].offset, 0xFF,
                         in->buffers[in->dying[d]].bytes);
-}
-
-/* Far copies. In the list each seems to be done at once. In fact it runs on until an instruction needs its bytes. */
-static void gcpi_far_wait(gcpi_plan *in, int id)
-{
-    if (in->run.flying[id].end && in->p.target.copy_wait) in->p.target.copy_wait(in->p.target.context, id);
-    in->run.flying[id].end = 0;
-}
-
-static void gcpi_far_wait_all(gcpi_plan *in)
-{
-    for (int id = 0; in->far_at && id < GCP_COPIES; id++) gcpi_far_wait(in, id);
-}
-
-static void gcpi_far_start(gcpi_plan *in, const gcpi_task *t, int n)
-{
-    const gcp_target *target = &in->p.target;
-    int id = in->run.next_copy, back = t->kind == GCPI_TASK_PREFETCH;
-    gcpi_transfer *f = &in->run.flying[id];
-    unsigned char *near = in->bound.slab + in->placed[n].offset, *far = in->bound.far + in->far_at[t->op];
-    size_t bytes = in->p.items[t->op].bytes;
-    gcpi_far_wait(in, id);
-    f->at = (size_t)in->placed[n].offset; f->end = f->at + bytes; f->item = t->op; f->back = back;
-    in->run.next_copy = (id + 1) % GCP_COPIES;
-    if (!target->copy_start) gcpi_bytes_copy(target, back ? near : far, back ? far : near, bytes);
-    else target->copy_start(target->context, id, back ? near : far, back ? far : near, bytes);
-    if (!target->copy_start || in->opts.check) gcpi_far_wait(in, id);
-}
-
-/* Waits for the copies that must be done before the task (gcpi_meets). */
-static void gcpi_far_meet(gcpi_plan *in, const gcpi_task *t, int n)
-{
-    for (int id = 0; in->far_at && id < GCP_COPIES; id++)
-        if (gcpi_meets(&in->p, t, in->placed + n, &in->run.flying[id])) gcpi_far_wait(in, id);
 }
 
 static void gcpi_run_instruction(gcpi_plan *in, int i, int n)
@@ -15558,7 +15716,7 @@ static double gcpi_run(gcpi_plan *in, const gcp_step_opts *o, const char *what)
     if (in->opts.check && !in->run.measuring) gcpi_check_given(in, o->at);
     if (in->p.tape->code) return (double)NAN;
     int way = (in->run.numbers.micro > 0) + 2 * (in->run.numbers.micro + 1 == in->run.numbers.micros),
-        by_host = in->far_bytes && !target->copy_start;
+        by_host = (in->far_bytes || in->p.far_slots) && !target->copy_start;
     if (target->device && target->device->play && !in->run.measuring && !in->opts.check && !in->opts.on_gradient &&
         !by_host)
         target->device->play(target->context, &in->run.recordings[way], gcpi_issue, in);
@@ -16270,7 +16428,7 @@ static void gcpi_why_reason(const gcp_plan *plan, gcp_writer w)
     const gcpi_plan *in = plan->in;
     size_t fixed = plan->state_bytes + s->inputs + s->weight_gradients;
     double share = 100.0 * (double)fixed / (double)plan->bytes;
-    char help[200];
+    char help[320];
     if (!in->p.training) return;
     if (share > 50)
         gcpi_say(w,

@@ -1,6 +1,7 @@
 /* The GPU target as a whole: random networks under every policy, memory, errors, two contexts at once, the same bits
    again and again, lists with far memory. On a GPU, or on the host emulation (where its faults can be planted, too). */
 #include "support/device_dags.h"
+#include "support/far_slots.h"
 #include "gcp_cuda.h"
 #include <stdlib.h>
 #ifdef __unix__
@@ -334,6 +335,25 @@ static void far_copies(void)
 #endif
 }
 
+/* Slots pass through the workspace in pieces, whatever the order of streams. */
+static void slots_away(void)
+{
+    for (int graphs = 0; graphs < 2; graphs++) {
+        gcp_gpu plain = gcp_gpu_open(.workspace = WORKSPACE, .no_graphs = !graphs);
+        const gcp_target *target = gcp_cuda(&plain);
+        void *slots = target->far_allocate(target->context, GCP_MB(4));
+#ifdef HOSTCUDA
+        hostcuda_streams((unsigned)graphs + 1);
+#endif
+        far_slots(target, slots);
+#ifdef HOSTCUDA
+        hostcuda_streams(0);
+#endif
+        target->far_release(target->context, slots, GCP_MB(4));
+        gcp_gpu_close(&plain);
+    }
+}
+
 /* ---- Updates ----------------------------------------------------------------------------------------------------*/
 
 /* Adam's first update is the rate, however often another plan updated the tape before. */
@@ -389,6 +409,7 @@ int main(int argc, char **argv)
     workspaces();
     again(argc > 2 ? atoi(argv[2]) : 5);
     far_copies();
+    slots_away();
     own_counts();
     profile();
 #ifdef __unix__

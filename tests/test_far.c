@@ -3,6 +3,7 @@
 #include <stdlib.h>
 #define GCP_IMPLEMENTATION
 #include "support/device_dags.h"
+#include "support/far_slots.h"
 #include "support/feed.h"
 
 static unsigned char tape_memory[GCP_MB(48)], memory[GCP_MB(8)], probe[GCP_MB(8)], far_memory[GCP_MB(8)];
@@ -386,6 +387,91 @@ static void budgets(int count)
     CHECK(copying > made / 4 && only > count / 4);
 }
 
+/* ---- Optimiser slots in far memory -----------------------------------------------------------------------------*/
+
+static _Alignas(64) unsigned char slots[2][GCP_MB(4)];
+static void *allocate(void *context, size_t size) { (void)context; return aligned_alloc(256, (size + 255) / 256 * 256); }
+
+static int said(gcp_tape *tape, gcp_code code, const char *message)
+{
+    int ok = gcp_error_code(tape) == code && strstr(gcp_error(tape), message);
+    if (!ok) fprintf(stderr, "'%s', not '%s'\n", gcp_error(tape) ? gcp_error(tape) : "no error", message);
+    gcp_error_clear(tape);
+    return ok;
+}
+
+static void slots_refused(wide_net *w)
+{
+    size_t need = gcp_slots_bytes(w->tape, GCP_OPTIMIZER_ADAM);
+    CHECK(gcp_slots_bind(NULL, slots[0], need) == GCP_E_NOMEM);
+    CHECK(gcp_slots_bind(w->tape, NULL, need) == GCP_E_BIND && said(w->tape, GCP_E_BIND, "bytes given"));
+    CHECK(gcp_slots_bind(w->tape, slots[0], 63) == GCP_E_BIND && said(w->tape, GCP_E_BIND, "63 bytes given"));
+    CHECK(gcp_slots_bind(w->tape, device_tape, need) == GCP_E_BIND && said(w->tape, GCP_E_BIND, "overlaps the tape"));
+    gcp_plan early = gcp_plan_make(w->loss, .optimizer = GCP_OPTIMIZER_ADAM);
+    CHECK(gcp_slots_bind(w->tape, slots[0], need) == GCP_OK);
+    CHECK(gcp_bind(&early, memory, sizeof memory) == GCP_E_STATE &&
+          said(w->tape, GCP_E_STATE, "made before gcp_slots_bind"));
+    gcp_plan plan = gcp_plan_make(w->loss, .optimizer = GCP_OPTIMIZER_ADAM);
+    CHECK(plan.bytes < early.bytes && gcp_bind(&plan, slots[0], sizeof slots) == GCP_E_BIND &&
+          said(w->tape, GCP_E_BIND, "the optimiser's slots"));
+    CHECK(gcp_slots_bind(w->tape, slots[0], need - 64) == GCP_OK);
+    CHECK(gcp_bind(&plan, memory, sizeof memory) == GCP_E_STATE && said(w->tape, GCP_E_STATE, "gcp_slots_bind gave"));
+    CHECK(gcp_slots_bind(w->tape, slots[0], need) == GCP_OK && gcp_bind(&plan, memory, sizeof memory) == GCP_OK);
+    CHECK(gcp_slots_bind(w->tape, NULL, 0) == GCP_E_STATE && said(w->tape, GCP_E_STATE, "has slots already"));
+    gcp_slots_reset(w->tape);
+    CHECK(gcp_slots_bind(w->tape, NULL, 0) == GCP_OK && gcp_bind(&early, memory, sizeof memory) == GCP_OK);
+    CHECK(gcp_state_bytes(w->tape, GCP_OPTIMIZER_ADAM) == early.state_bytes);
+}
+
+/* A run goes on in another plan, and on another tape that is given the state and the slots. After a reset of the slots
+   it begins anew. */
+static void slots_go_on(void)
+{
+    enum { STEPS = 4 };
+    static unsigned char state[2][GCP_MB(4)];
+    float losses[3][STEPS];
+    wide_net w;
+    for (int way = 0; way < 3; way++) {              /* in the state; in far memory, two plans; two tapes */
+        wide_record(&w);
+        size_t need = gcp_slots_bytes(w.tape, GCP_OPTIMIZER_ADAM), bytes = gcp_state_bytes(w.tape, GCP_OPTIMIZER_NONE);
+        if (way) CHECK(gcp_slots_bind(w.tape, slots[0], need) == GCP_OK);
+        CHECK(bytes + 64 < sizeof state[0] && gcp_state_bind(w.tape, state[0], sizeof state[0]) == GCP_OK);
+        for (int step = 0; step < STEPS; step++) {
+            if (way == 2 && step == 2) {
+                wide_record(&w);
+                CHECK(gcp_slots_bind(w.tape, slots[1], need) == GCP_OK &&
+                      gcp_state_bind(w.tape, state[1], sizeof state[1]) == GCP_OK);
+            }
+            gcp_plan plan = gcp_plan_make(w.loss, .optimizer = GCP_OPTIMIZER_ADAM, .fuse_update = way && step % 2);
+            CHECK(gcp_bind(&plan, memory, sizeof memory) == GCP_OK);
+            if (way == 2 && step == 2) {
+                memcpy(gcpi_align_up(state[1], 64), gcpi_align_up(state[0], 64), bytes);
+                memcpy(slots[1], slots[0], need);
+            }
+            wide_step(&w, &plan, step, &losses[way][step]);
+            gcp_plan_free(&plan);
+        }
+        CHECK(gcp_error(w.tape) == NULL && (!way || !memcmp(losses[way], losses[0], sizeof losses[0])));
+    }
+}
+
+static void slots_away(void)
+{
+    const gcp_target late_one = { .allocate = allocate, .release = give,
+                                  .copy_start = late_start, .copy_wait = late_wait },
+                     at_once = { .allocate = allocate, .release = give, .align = 256 };
+    wide_net w;
+    wide_record(&w);
+    slots_refused(&w);
+    slots_go_on();
+    far_slots(&at_once, slots[0]);
+    far_slots(&late_one, slots[1] + 4);              /* at any address */
+    CHECK(copies_pending == 0);
+    wide_record(&w);
+    CHECK(!gcp_plan_make(w.loss, .policy = GCP_POLICY_BUDGET, .budget = 1, .optimizer = GCP_OPTIMIZER_ADAM).in &&
+          said(w.tape, GCP_E_BUDGET, "slots in far memory (gcp_slots_bind): up to"));
+}
+
 int main(int argc, char **argv)
 {
     by_hand();
@@ -394,6 +480,7 @@ int main(int argc, char **argv)
     bound();
     bound_aligned();
     measured_link();
+    slots_away();
     budgets(argc > 2 ? atoi(argv[2]) : 6);
     networks(argc > 1 ? atoi(argv[1]) : 30);
     return check_done();

@@ -88,7 +88,8 @@ static void gcpi_task_key(const gcpi_problem *p, const gcpi_task *task, char *ke
     }
     for (int i = 0; task->concat && !task->free && i < t->ops[task->op].inputs && n < size; i++)
         if (!gcpi_in_place_in(p, &t->ops[task->op], i)) n += (size_t)snprintf(key + n, size - n, " copy %d", i);
-    if (task->kind == GCPI_TASK_UPDATE && n < size) n += (size_t)snprintf(key + n, size - n, " %d", p->optimizer);
+    if (task->kind == GCPI_TASK_UPDATE && n < size)
+        n += (size_t)snprintf(key + n, size - n, " %d%s", p->optimizer, p->far_slots ? " far" : "");
     for (int k = 0; k < task->count && n < size; k++) {
         const gcpi_operand *o = &p->operands[task->operands + k];
         const int *d = t->tensors[p->items[o->item].tensor].shape.d;

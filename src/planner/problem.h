@@ -69,6 +69,7 @@ typedef struct gcpi_problem {
     char **names, **item_names;                       /* of a graph; NULL for a tape */
     size_t numbers, state;                            /* bytes of the step's numbers, first in the slab; of state */
     int optimizer, costed;                            /* costed: how many tasks have their seconds from .costs */
+    int far_slots;                                    /* slots per parameter that wait in far memory */
 } gcpi_problem;
 enum { GCPI_NUMBERS_BYTES = 64 };                     /* what a tape's steps need for gcp_step_numbers */
 

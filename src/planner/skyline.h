@@ -25,8 +25,8 @@ typedef struct gcpi_skyline {
     /* of a trial. A step from section s to e: end[s] = e, start[e] = s, height[s]; rest: bytes still to come */
     int *end, *start;
     size_t *height, *rest;
-    /* the lowest step as a tournament: node n plays 2n against 2n + 1, leaf `leaves + t` is t where a step begins there,
-       else -1; lowest[1] wins */
+    /* the lowest step as a tournament: node n plays 2n against 2n + 1, leaf `leaves + t` is t where a step begins
+       there, else -1; lowest[1] wins */
     int *lowest, leaves, steps;
     size_t align, top;                /* top: where the highest rectangle ends */
     uint64_t random;

@@ -112,6 +112,26 @@ static void gcpi_backward_task(gcpi_problem *p, int o, const unsigned char *read
             if (late != (int)(early >> i & 1)) gcpi_backward_gradient(p, task, i, defined);
 }
 
+static int gcpi_slots_of(const gcp_plan_opts *o)
+{
+    return o->optimizer == GCP_OPTIMIZER_SGD ? o->momentum > 0 : o->optimizer ? 2 : 0;
+}
+
+/* Slots that wait in far memory pass through the workspace of their update piece by piece. While one piece is updated,
+   the next arrives: so there are two places for pieces, each for all slots of so many elements. */
+enum { GCPI_SLOTS_PIECE = 65536, GCPI_STATE_ALIGN = 64 };
+static size_t gcpi_slots_place(size_t count)            /* bytes of a place, per slot */
+{
+    return gcpi_round(GCPI_MIN(count, (size_t)GCPI_SLOTS_PIECE) * sizeof(gcp_real), GCPI_STATE_ALIGN);
+}
+
+static void gcpi_far_slots_cost(const gcpi_problem *p, gcpi_task *update, gcp_shape shape)
+{
+    size_t count = gcpi_count(shape), places = count > GCPI_SLOTS_PIECE ? 2 : 1;
+    update->workspace = (size_t)p->far_slots * places * gcpi_slots_place(count);
+    update->seconds += 2.0 * p->far_slots * (double)count * sizeof(gcp_real) / p->target.far_bytes_per_second;
+}
+
 static void gcpi_parameter_task(gcpi_problem *p, int kind, int parameter, int mode)
 {
     int gradient = p->tensors + p->tape->parameters[parameter].tensor;
@@ -119,6 +139,7 @@ static void gcpi_parameter_task(gcpi_problem *p, int kind, int parameter, int mo
     gcpi_operand_add(p, task, gradient, mode, GCPI_SLOT_DIN);
     if (kind == GCPI_TASK_UPDATE) p->items[gradient].updated = (int)(task - p->tasks);
     task->seconds = 3.0 * (double)p->items[gradient].bytes / p->target.bytes_per_second;
+    if (kind == GCPI_TASK_UPDATE && p->far_slots) gcpi_far_slots_cost(p, task, p->tape->parameters[parameter].shape);
 }
 
 static int gcpi_trained(const gcpi_problem *p, int parameter)       /* has a gradient in this plan */
@@ -360,6 +381,7 @@ static int gcpi_problem_make(gcpi_problem *p, int root, const gcp_plan_opts *opt
     ptrdiff_t scratch = a->scratch;
     p->target = *target; p->root = root; p->training = !opts->inference;
     p->numbers = GCPI_NUMBERS_BYTES;
+    p->far_slots = t->far_slots ? gcpi_slots_of(opts) : 0;
     unsigned char *needed = GCPI_SCRATCH(a, unsigned char, t->op_count + 1),
                   *read = GCPI_SCRATCH(a, unsigned char, t->tensor_count);
     unsigned char *defined = GCPI_SCRATCH(a, unsigned char, t->tensor_count);

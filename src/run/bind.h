@@ -52,6 +52,7 @@ static const char *gcpi_taken(const gcp_tape *t, const void *first, size_t bytes
             return "another plan's (gcp_unbind, or bind both to the same)";
         if (!for_far && gcpi_ranges_meet(first, bytes, b->far, b->far_bytes)) return "a plan's far memory";
     }
+    if (gcpi_ranges_meet(first, bytes, t->far_slots, t->far_slots_capacity)) return "the optimiser's slots";
     return (t->own_state || memory != t->state_memory) && gcpi_ranges_meet(first, bytes, t->state, t->state_size)
                ? "the state"
                : NULL;
@@ -145,6 +146,29 @@ GCPI_DEF gcp_code gcp_state_bind_on_at(gcp_tape *t, const gcp_target *target, vo
     return t->code;
 }
 
+GCPI_DEF gcp_code gcp_slots_bind_at(gcp_tape *t, void *memory, size_t size, gcp_at at)
+{
+    if (!t || t->code) return t ? t->code : GCP_E_NOMEM;
+    unsigned char *base = gcpi_align_up(memory, GCPI_STATE_ALIGN);
+    size_t lost = (size_t)(base - (unsigned char *)memory), room = size > lost ? size - lost : 0;
+    unsigned char *was = t->far_slots;
+    t->far_slots = NULL;                          /* the same memory may be given again */
+    const char *taken = memory ? gcpi_taken(t, base, room, NULL, 0) : NULL;
+    t->far_slots = was;
+    if (t->slots)
+        gcpi_fail(t, GCP_E_STATE, at, "gcp_slots_bind",
+                  "the optimiser has slots already: gcp_slots_bind comes before the first gcp_bind of a plan with an "
+                  "optimiser, or after gcp_slots_reset");
+    else if (!memory != !size || (memory && room < GCPI_FAR_SLOTS_FIRST))
+        gcpi_fail(t, GCP_E_BIND, at, "gcp_slots_bind",
+                  "%zu bytes given; gcp_slots_bytes says how many are needed (NULL, 0: in the state again)", size);
+    else if (taken) gcpi_fail(t, GCP_E_BIND, at, "gcp_slots_bind", "the memory overlaps %s", taken);
+    if (t->code) return t->code;
+    t->far_slots = memory ? base : NULL;
+    t->far_slots_capacity = room; t->far_slots_size = GCPI_FAR_SLOTS_FIRST;
+    return GCP_OK;
+}
+
 /* Whether the state lies at the front of this memory, or will when it is bound. */
 static int gcpi_state_here(const gcp_tape *t, const void *memory)
 {
@@ -198,7 +222,7 @@ static gcp_code gcpi_lay_again(gcp_plan *plan, gcp_at at, const char *what)
     gcpi_plan *in = plan->in;
     gcp_tape *t = plan->tape;
     if (!t->state) return gcpi_refuse_plan(plan, GCP_E_BIND, at, what, "the state's memory was given back: bind again");
-    if (in->slots && (t->optimizer != in->opts.optimizer || gcpi_slots_end(t, in) > t->state_size))
+    if (in->slots && (t->optimizer != in->opts.optimizer || gcpi_slots_lacking(t, in)))
         return gcpi_refuse_plan(plan, GCP_E_STATE, at, what,
                                 "gcp_slots_reset has forgotten the optimiser's slots: bind again");
     unsigned char *slab = gcpi_plan_refresh(plan, at, what) ? NULL : gcpi_slab_place(plan, at, what);
@@ -237,8 +261,36 @@ static gcp_code gcpi_bound_check(gcp_plan *plan, gcp_at at, const char *what)
                             "another plan used the same memory between the micro-batches of this one");
 }
 
-/* Whether the plan's optimiser and target agree with the state, and if the state lies in other memory than the plan's,
-   whether the plan's slots have room there. */
+/* Whether the plan's slots have room where slots lie, if that is not the plan's memory. */
+static gcp_code gcpi_bind_slots_ok(const gcp_plan *plan, gcp_at at)
+{
+    const gcp_tape *t = plan->tape;
+    const gcpi_plan *in = plan->in;
+    size_t lacking = gcpi_slots_lacking(t, in), end = (t->far_slots ? t->far_slots_size : t->state_size) + lacking;
+    if (!lacking) return GCP_OK;
+    if (!in->p.far_slots != !t->far_slots)
+        return gcpi_refuse_plan(plan, GCP_E_STATE, at, "gcp_bind",
+                                "the plan was made before gcp_slots_bind: make it again");
+    if (t->far_slots)
+        return end <= t->far_slots_capacity
+                   ? GCP_OK
+                   : gcpi_refuse_plan(plan, GCP_E_STATE, at, "gcp_bind",
+                                      "gcp_slots_bind gave %zu bytes; with this optimiser the slots take %zu "
+                                      "(gcp_slots_bytes)", t->far_slots_capacity, end);
+    if (gcpi_state_here(t, in->bound.memory)) return GCP_OK;
+    if (t->own_state && end > t->state_capacity)
+        return gcpi_refuse_plan(plan, GCP_E_STATE, at, "gcp_bind",
+                                "the state's home (gcp_state_bind) has %zu bytes and stays it; with this optimiser it "
+                                "takes %zu (gcp_state_bytes)",
+                                t->state_capacity, end);
+    if (!t->own_state)
+        return gcpi_refuse_plan(plan, GCP_E_STATE, at, "gcp_bind",
+                                "the optimiser's slots must follow the weights, in the memory that was bound first: "
+                                "bind this plan there (gcp_plans_room of all plans says how much to give at first)");
+    return GCP_OK;
+}
+
+/* Whether the plan's optimiser and target agree with the state. */
 static gcp_code gcpi_bind_state_ok(const gcp_plan *plan, gcp_at at)
 {
     const gcp_tape *t = plan->tape;
@@ -251,18 +303,7 @@ static gcp_code gcpi_bind_state_ok(const gcp_plan *plan, gcp_at at)
         return gcpi_refuse_plan(
             plan, GCP_E_STATE, at, "gcp_bind",
             "the state lies in the memory of another target: its values can be moved with gcp_read and gcp_write");
-    if (gcpi_state_here(t, in->bound.memory)) return GCP_OK;
-    size_t end = gcpi_slots_end(t, in);
-    if (t->own_state && end > t->state_capacity)
-        return gcpi_refuse_plan(plan, GCP_E_STATE, at, "gcp_bind",
-                                "the state's home (gcp_state_bind) has %zu bytes and stays it; with this optimiser it "
-                                "takes %zu (gcp_state_bytes)",
-                                t->state_capacity, end);
-    if (!t->own_state && end > t->state_size)
-        return gcpi_refuse_plan(plan, GCP_E_STATE, at, "gcp_bind",
-                                "the optimiser's slots must follow the weights, in the memory that was bound first: "
-                                "bind this plan there (gcp_plans_room of all plans says how much to give at first)");
-    return GCP_OK;
+    return gcpi_bind_slots_ok(plan, at);
 }
 
 /* Places state, slots and slab in in->bound.memory. Nothing is written before all of it is known to fit. */

@@ -257,10 +257,10 @@ static void gcpi_run_norm(const gcpi_plan *in, const gcpi_task *t, int n)
     row->backward(&call);
 }
 
-static void gcpi_run_update(const gcpi_plan *in, const gcpi_task *t, int n)
+static void gcpi_run_update(gcpi_plan *in, const gcpi_task *t, int n)
 {
     const gcpi_parameter *p = &in->p.tape->parameters[t->op];
-    unsigned char *slots = in->p.tape->state + p->slot;
+    const size_t slot = gcpi_round(gcpi_count(p->shape) * sizeof(gcp_real), GCPI_STATE_ALIGN);
     int item = in->p.operands[t->operands].item;
     gcp_call call;
     gcpi_call_space space;
@@ -269,12 +269,11 @@ static void gcpi_run_update(const gcpi_plan *in, const gcpi_task *t, int n)
     space.in[1] = gcpi_view_like(in, item, gcpi_count_at(in->p.tape, t->op));
     space.out[0] = gcpi_view_like(in, item, gcpi_value_at(in->p.tape, t->op));
     for (int k = 0; k < 2; k++)
-        space.out[1 + k] = gcpi_view_like(
-            in, item,
-            in->slots > k ? slots + (size_t)k * gcpi_round(gcpi_count(p->shape) * sizeof(gcp_real), GCPI_STATE_ALIGN)
-                          : NULL);
+        space.out[1 + k] =
+            gcpi_view_like(in, item, in->slots > k ? in->p.tape->state + p->slot + (size_t)k * slot : NULL);
     call.inputs = 2; call.outputs = 3;
-    gcpi_row_for(&in->p.target, NULL, GCP_ROW_UPDATE)->forward(&call);
+    if (in->p.far_slots) gcpi_run_far_update(in, p, &call);
+    else gcpi_row_for(&in->p.target, NULL, GCP_ROW_UPDATE)->forward(&call);
 }
 
 static void gcpi_run_move(const gcpi_plan *in, const gcpi_task *t, int n)
@@ -375,40 +374,6 @@ static void gcpi_check_instruction(const gcpi_plan *in, int i, int n)
     for (int d = in->dying_first[i]; d < in->dying_first[i + 1] && i + 1 < (int)in->list.count; d++)
         gcpi_bytes_fill(&in->p.target, in->bound.slab + in->buffers[in->dying[d]].offset, 0xFF,
                         in->buffers[in->dying[d]].bytes);
-}
-
-/* Far copies. In the list each seems to be done at once. In fact it runs on until an instruction needs its bytes. */
-static void gcpi_far_wait(gcpi_plan *in, int id)
-{
-    if (in->run.flying[id].end && in->p.target.copy_wait) in->p.target.copy_wait(in->p.target.context, id);
-    in->run.flying[id].end = 0;
-}
-
-static void gcpi_far_wait_all(gcpi_plan *in)
-{
-    for (int id = 0; in->far_at && id < GCP_COPIES; id++) gcpi_far_wait(in, id);
-}
-
-static void gcpi_far_start(gcpi_plan *in, const gcpi_task *t, int n)
-{
-    const gcp_target *target = &in->p.target;
-    int id = in->run.next_copy, back = t->kind == GCPI_TASK_PREFETCH;
-    gcpi_transfer *f = &in->run.flying[id];
-    unsigned char *near = in->bound.slab + in->placed[n].offset, *far = in->bound.far + in->far_at[t->op];
-    size_t bytes = in->p.items[t->op].bytes;
-    gcpi_far_wait(in, id);
-    f->at = (size_t)in->placed[n].offset; f->end = f->at + bytes; f->item = t->op; f->back = back;
-    in->run.next_copy = (id + 1) % GCP_COPIES;
-    if (!target->copy_start) gcpi_bytes_copy(target, back ? near : far, back ? far : near, bytes);
-    else target->copy_start(target->context, id, back ? near : far, back ? far : near, bytes);
-    if (!target->copy_start || in->opts.check) gcpi_far_wait(in, id);
-}
-
-/* Waits for the copies that must be done before the task (gcpi_meets). */
-static void gcpi_far_meet(gcpi_plan *in, const gcpi_task *t, int n)
-{
-    for (int id = 0; in->far_at && id < GCP_COPIES; id++)
-        if (gcpi_meets(&in->p, t, in->placed + n, &in->run.flying[id])) gcpi_far_wait(in, id);
 }
 
 static void gcpi_run_instruction(gcpi_plan *in, int i, int n)

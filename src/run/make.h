@@ -94,6 +94,8 @@ static void gcpi_plan_figures(gcp_plan *plan)
     for (ptrdiff_t i = 0; i < in->list.count; i++) {
         const gcpi_task *t = &p->tasks[in->list.at[i].task];
         if (gcpi_copies(t)) plan->far_traffic += p->items[t->op].bytes;
+        if (t->kind == GCPI_TASK_UPDATE)
+            plan->far_traffic += 2 * (size_t)p->far_slots * p->items[p->operands[t->operands].item].bytes;
         if (t->kind == GCPI_TASK_MOVE) plan->moved_bytes += p->items[t->op].bytes;
         if (in->list.at[i].kind == 'F') in->forward_end = (int)i + 1;
     }

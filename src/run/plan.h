@@ -375,10 +375,13 @@ static void gcpi_help_text(const gcpi_plan *in, size_t gradients, size_t batch, 
     size_t n = 0;
     text[0] = 0;
     if (in->p.names) return;
-    if (adam)
+    if (adam && in->slot_bytes)
         n += (size_t)snprintf(text, size, "; SGD with momentum in place of Adam: %zu less", in->slot_bytes / 2);
     if (o->optimizer == GCP_OPTIMIZER_SGD && in->slot_bytes)
         n += (size_t)snprintf(text, size, "; SGD without momentum: %zu less", in->slot_bytes);
+    if (in->slot_bytes && n < size)
+        n += (size_t)snprintf(text + n, size - n, "; slots in far memory (gcp_slots_bind): up to %zu less",
+                              in->slot_bytes);
     if (o->optimizer && !o->fuse_update && gradients && n < size)
         n += (size_t)snprintf(text + n, size - n, "; .fuse_update%s%s: frees up to %zu of weight gradients",
                               o->clip_norm > 0 ? ", without .clip_norm" : "",
@@ -394,7 +397,7 @@ static void gcpi_stop_fail(const gcpi_plan *in)
 
 static int gcpi_budget_fail(const gcpi_plan *in, const gcpi_planner *q)
 {
-    char name[128], help[200];
+    char name[128], help[320];
     gcp_at at = gcpi_task_at(q->p, q->least_task, in->opts.at);
     if (!q->least_slab && q->watch->stopped) gcpi_stop_fail(in);
     if (!q->least_slab) return 0;

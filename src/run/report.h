@@ -220,7 +220,7 @@ static void gcpi_why_reason(const gcp_plan *plan, gcp_writer w)
     const gcpi_plan *in = plan->in;
     size_t fixed = plan->state_bytes + s->inputs + s->weight_gradients;
     double share = 100.0 * (double)fixed / (double)plan->bytes;
-    char help[200];
+    char help[320];
     if (!in->p.training) return;
     if (share > 50)
         gcpi_say(w,

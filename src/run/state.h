@@ -1,13 +1,8 @@
 /* The state: what a tape keeps whatever its plans. Its bytes, initial values, slots. */
 
-static int gcpi_slots_of(const gcp_plan_opts *o)
-{
-    return o->optimizer == GCP_OPTIMIZER_SGD ? o->momentum > 0 : o->optimizer ? 2 : 0;
-}
-
 /* The state's layout: counters (the tape's, then per parameter how often its slots were updated), values in order of
-   recording, slots. */
-enum { GCPI_STATE_ALIGN = 64 };
+   recording, slots. These may wait in far memory instead. */
+enum { GCPI_FAR_SLOTS_FIRST = 64 };            /* offset 0 says that a parameter has none */
 typedef struct gcpi_counters { uint64_t steps, updates; } gcpi_counters;
 
 static size_t gcpi_counters_bytes(const gcp_tape *t)
@@ -26,17 +21,24 @@ static size_t gcpi_state_with(const gcp_tape *t, gcpi_plan *const *plans, int co
     for (int i = 0; i < t->parameter_count; i++) {
         int slots = t->parameters[i].slot ? t->slots : 0;
         for (int k = 0; k < count; k++) if (gcpi_trained(&plans[k]->p, i)) slots = GCPI_MAX(slots, plans[k]->slots);
+        if (t->far_slots) slots = 0;
         total += gcpi_parameter_bytes(t, i) * (size_t)(1 + slots);
     }
     return total;
 }
+GCPI_DEF size_t gcp_slots_bytes(const gcp_tape *t, gcp_optimizer optimizer)
+{
+    const size_t slots = !optimizer ? 0 : optimizer == GCP_OPTIMIZER_SGD ? 1 : 2;
+    size_t total = GCPI_FAR_SLOTS_FIRST;
+    for (int i = 0; t && i < t->parameter_count; i++)
+        if (t->parameters[i].kind == GCPI_PARAMETER) total += gcpi_parameter_bytes(t, i) * slots;
+    return t && slots ? total : 0;
+}
 GCPI_DEF size_t gcp_state_bytes(const gcp_tape *t, gcp_optimizer optimizer)
 {
     size_t total = t ? gcpi_counters_bytes(t) : 0;
-    const size_t slots = !optimizer ? 0 : optimizer == GCP_OPTIMIZER_SGD ? 1 : 2;
-    for (int i = 0; t && i < t->parameter_count; i++)
-        total += gcpi_parameter_bytes(t, i) * (1 + (t->parameters[i].kind == GCPI_PARAMETER ? slots : 0));
-    return total;
+    for (int i = 0; t && i < t->parameter_count; i++) total += gcpi_parameter_bytes(t, i);
+    return t && optimizer && !t->far_slots ? total + gcp_slots_bytes(t, optimizer) - GCPI_FAR_SLOTS_FIRST : total;
 }
 
 static unsigned char *gcpi_value_at(const gcp_tape *t, int parameter)
@@ -108,25 +110,28 @@ static unsigned char *gcpi_count_at(const gcp_tape *t, int parameter)
     return t->state + sizeof(gcpi_counters) + (size_t)parameter * sizeof(uint64_t);
 }
 
-/* The state's bytes once the plan's parameters have their slots. */
-static size_t gcpi_slots_end(const gcp_tape *t, const gcpi_plan *in)
+/* Bytes of the slots that the plan's parameters lack. */
+static size_t gcpi_slots_lacking(const gcp_tape *t, const gcpi_plan *in)
 {
-    size_t end = t->state_size;
+    size_t bytes = 0;
     for (int i = 0; i < t->parameter_count; i++)
-        if (gcpi_trained(&in->p, i) && !t->parameters[i].slot) end += gcpi_parameter_bytes(t, i) * (size_t)in->slots;
-    return end;
+        if (gcpi_trained(&in->p, i) && !t->parameters[i].slot) bytes += gcpi_parameter_bytes(t, i) * (size_t)in->slots;
+    return bytes;
 }
 
-/* Gives the plan's parameters their slots, after all that the state holds, with a count of updates that begins at 0. */
+/* Gives the plan's parameters their slots, after all that the state (or far_slots) holds, with a count of updates that
+   begins at 0. */
 static void gcpi_slots_settle(gcp_tape *t, const gcpi_plan *in)
 {
+    size_t *size = t->far_slots ? &t->far_slots_size : &t->state_size;
     for (int i = 0; i < t->parameter_count; i++) {
         size_t bytes = gcpi_parameter_bytes(t, i) * (size_t)in->slots;
         if (!bytes || !gcpi_trained(&in->p, i) || t->parameters[i].slot) continue;
-        t->parameters[i].slot = t->state_size;
-        gcpi_bytes_fill(&t->home, t->state + t->state_size, 0, bytes);
+        t->parameters[i].slot = *size;
         gcpi_bytes_fill(&t->home, gcpi_count_at(t, i), 0, sizeof(uint64_t));
-        t->state_size += bytes;
+        if (t->far_slots) memset(t->far_slots + *size, 0, bytes);
+        else gcpi_bytes_fill(&t->home, t->state + *size, 0, bytes);
+        *size += bytes;
         t->slots = in->slots;
         t->optimizer = in->opts.optimizer;
         t->layout++;
@@ -139,8 +144,9 @@ GCPI_DEF void gcp_slots_reset(gcp_tape *t)
     for (int i = 0; i < t->parameter_count; i++) {
         if (!t->parameters[i].slot) continue;
         t->parameters[i].slot = 0;
-        t->state_size -= (size_t)t->slots * gcpi_parameter_bytes(t, i);
+        if (!t->far_slots) t->state_size -= (size_t)t->slots * gcpi_parameter_bytes(t, i);
     }
+    t->far_slots_size = GCPI_FAR_SLOTS_FIRST;
     t->slots = 0;
     t->optimizer = GCP_OPTIMIZER_NONE;
     if (t->state) gcpi_bytes_fill(&t->home, t->state, 0, gcpi_counters_bytes(t));

@@ -102,7 +102,7 @@ static double gcpi_run(gcpi_plan *in, const gcp_step_opts *o, const char *what)
     if (in->opts.check && !in->run.measuring) gcpi_check_given(in, o->at);
     if (in->p.tape->code) return (double)NAN;
     int way = (in->run.numbers.micro > 0) + 2 * (in->run.numbers.micro + 1 == in->run.numbers.micros),
-        by_host = in->far_bytes && !target->copy_start;
+        by_host = (in->far_bytes || in->p.far_slots) && !target->copy_start;
     if (target->device && target->device->play && !in->run.measuring && !in->opts.check && !in->opts.on_gradient &&
         !by_host)
         target->device->play(target->context, &in->run.recordings[way], gcpi_issue, in);

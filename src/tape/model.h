@@ -1,8 +1,8 @@
 /* The recorded network: tensors, parameters, ops, names, segments, and the tape that holds them; handles; errors. The
    first error stays until it is cleared. A full tape goes on counting ops, to say in its message how many it needs. */
 
-/* hash: of parent and label. The names are a hash table too: the chain of bucket i begins at names[i].newest and goes on
-   at .before. */
+/* hash: of parent and label. The names are a hash table too: the chain of bucket i begins at names[i].newest and goes
+   on at .before. */
 typedef struct gcpi_name {
     int parent, index, named, newest, before;
     const char *label; uint64_t hash;
@@ -28,7 +28,7 @@ typedef struct gcpi_parameter {
     int kind, tensor, fan_in, fan_out;
     double deviation;                             /* 0: the one that init implies */
     uint64_t hash;
-    /* offsets in the state: of its value; of its optimiser slots, 0 where it has none */
+    /* offsets: of its value in the state; of its optimiser slots, in the state or in far_slots, 0 where it has none */
     size_t offset, slot;
 } gcpi_parameter;
 
@@ -90,6 +90,8 @@ struct gcp_tape {
     const void *state_memory;                     /* the caller's pointer that it came from */
     int own_state, slots;                         /* slots: per parameter; 0 until a plan with slots is bound */
     gcp_optimizer optimizer;                      /* the optimiser that the slots belong to */
+    /* where slots lie that wait in far memory (gcp_slots_bind); NULL: they are in the state */
+    unsigned char *far_slots;   size_t far_slots_size, far_slots_capacity;
     unsigned layout;
     /* plans are known by number. plans: how many were made; runner: ran last; toucher: wrote or ran in its slab last;
        summing: is not through its micro-batches */

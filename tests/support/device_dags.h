@@ -5,7 +5,7 @@
 #include "check.h"
 #include "random_net.h"
 
-static unsigned char device_tape[GCP_MB(48)], device_far[2][GCP_MB(8)];
+static unsigned char device_tape[GCP_MB(48)], device_far[2][GCP_MB(8)], device_slots[GCP_MB(8)];
 static float device_images[4096], device_numbers[1 << 18];
 
 typedef struct device_outcome { float loss[4]; double hash; size_t values; } device_outcome;
@@ -35,6 +35,16 @@ static inline void device_hash(gcp_plan *plan, device_outcome *o, int gradients)
     }
 }
 
+/* Optimiser slots wait in far memory. Returns what the target allocated for them, or NULL. */
+static inline void *device_slots_bind(gcp_tape *net, const gcp_target *target)
+{
+    size_t bytes = 63 + gcp_slots_bytes(net, GCP_OPTIMIZER_ADAM);
+    void *own = target->far_allocate ? target->far_allocate(target->context, bytes) : NULL;
+    CHECK(bytes <= sizeof device_slots);
+    CHECK(gcp_slots_bind(net, own ? own : device_slots, bytes) == GCP_OK);
+    return own;
+}
+
 /* One network under one policy: gradients of a first step, then four steps of training (the third replays what the
    second recorded). */
 static inline device_outcome device_one(unsigned seed, int policy, const gcp_target *target)
@@ -46,6 +56,7 @@ static inline device_outcome device_one(unsigned seed, int policy, const gcp_tar
     device_outcome out = { .values = 0 };
     o.target = target;
     if (policy && seed % 4 == 0) o.check = GCP_CHECK;
+    void *slots = policy && seed % 3 == 1 ? device_slots_bind(r.tape, target) : NULL;
     gcp_plan plan = net_plan(r.loss, net_training(o, seed), seed);
     gcp_bind(&plan, NULL, 0);
     gcp_plan gradients = net_plan(r.loss, o, seed);          /* now its budget counts the slots, too */
@@ -64,6 +75,7 @@ static inline device_outcome device_one(unsigned seed, int policy, const gcp_tar
     CHECK_INT(gcp_steps_done(r.tape), ==, 5);
     gcp_unbind(&gradients);
     gcp_unbind(&plan);
+    if (slots) target->far_release(target->context, slots, 63 + gcp_slots_bytes(r.tape, GCP_OPTIMIZER_ADAM));
     const char *error = gcp_error(r.tape);
     if (error) fprintf(stderr, "network %u, policy %d: %s\n", seed, policy, error);
     CHECK(gcp_error(r.tape) == NULL);
