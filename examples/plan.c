@@ -25,7 +25,7 @@ enum { CURVE_MAX = 200 };
 typedef struct options {
     const network_name *net;
     const char *graph, *csv, *svg, *list;
-    int batch, image, curve, max_batch, watched;
+    int batch, image, curve, max_batch, far_slots, watched;
     size_t budget;
     gcp_effort effort;
     gcp_optimizer optimizer;
@@ -47,6 +47,7 @@ static int usage(FILE *f, int status)
           "without it the curve alone\n"
           "  --batch N, --image N            default: as in the benchmark\n"
           "  --optimizer none|sgd|adam       sgd has momentum (default)\n"
+          "  --far-slots     the optimiser's slots wait in far memory between updates (gcp_slots_bind)\n"
           "  --effort quick|default|thorough how long to search\n"
           "  --curve N       N budgets from the least that works to keep-all (default 8; 0: none); --csv FILE, --svg "
           "FILE write it\n"
@@ -106,6 +107,7 @@ static int options_read(options *o, int argc, char **argv)
 {
     for (int i = 1; i < argc; i++) {
         if (!strcmp(argv[i], "--max-batch")) { o->max_batch = 1; continue; }
+        if (!strcmp(argv[i], "--far-slots")) { o->far_slots = 1; continue; }
         if (argv[i][0] != '-') {
             for (int k = 0; k < NETWORK_NAMES; k++)
                 if (!strcmp(argv[i], network_names[k].name)) o->net = &network_names[k];
@@ -120,6 +122,10 @@ static int options_read(options *o, int argc, char **argv)
         i++;
     }
     if (!o->net == !o->graph) { fprintf(stderr, "plan: one network, or --graph\n"); return 0; }
+    if (o->far_slots && (o->graph || !o->optimizer)) {
+        fprintf(stderr, "plan: --far-slots wants a network and an optimiser\n");
+        return 0;
+    }
     if (o->max_batch && (!o->budget || o->graph)) {
         fprintf(stderr, "plan: --max-batch wants a network and --budget\n");
         return 0;
@@ -169,8 +175,12 @@ static char *file_text(const char *path)
 
 static gcp_tensor record(void *context, gcp_tape *tape, int batch)
 {
+    static void *slots;                            /* nobody reads or writes them: nothing is bound */
     const options *o = context;
-    return o->net->record(tape, batch, o->image).loss;
+    gcp_tensor recorded = o->net->record(tape, batch, o->image).loss;
+    size_t bytes = o->far_slots ? gcp_slots_bytes(tape, o->optimizer) + 63 : 0;
+    if (bytes > 63 && (slots || (slots = malloc(bytes)) != NULL)) gcp_slots_bind(tape, slots, bytes);
+    return recorded;
 }
 
 static gcp_plan_opts plan_options(const options *o)
@@ -268,7 +278,7 @@ int main(int argc, char **argv)
     arena = gcp_arena_from(memory, size);
     if (o.graph && !(text = file_text(o.graph))) return 1;
     loss.tape = gcp_tape_make(&arena, .ops = o.net ? o.net->ops : 8);
-    if (o.net) loss = o.net->record(loss.tape, o.batch, o.image).loss;
+    if (o.net) loss = record(&o, loss.tape, o.batch);
     int good = run(&o);
     free(text);
     free(memory);

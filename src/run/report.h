@@ -369,6 +369,8 @@ GCPI_DEF void gcp_why_print(const gcp_plan *made, gcp_writer w)
                  "of the step\n",
                  gcpi_mib(plan->far_bytes), gcpi_mib(plan->far_traffic),
                  plan->seconds > 0 ? 100 * plan->stall_seconds / plan->seconds : 0.0);
+    if (in->p.far_slots)
+        gcpi_say(w, "the optimiser's slots wait in far memory (gcp_slots_bind); each update copies its own\n");
     if (plan->moved_bytes)
         gcpi_say(w, "%zu bytes are moved inside the slab in a step: no layout without that fits\n", plan->moved_bytes);
     if (plan->coarse == 2) gcpi_say(w, ".progress stopped the search: a longer one may find a faster schedule\n");
