@@ -769,9 +769,9 @@ GCP_API int gcp_max_batch_at(gcp_tape *tape, gcp_record_fn record, void *context
    any address, align - 1 bytes more.
    gcp_slots_bind: the optimiser's slots wait in this memory between updates and are no part of state_bytes: each update
    copies them in and out in pieces, through a workspace of up to 1 MiB (2^18 elements). memory: gcp_slots_bytes that
-   the CPU can write and the target's copies reach (pinned, for a GPU); a mapped file will do. Called before plans with
-   an optimiser are made; NULL, 0: slots are in the state again. Same bits. The memory outlives the tape's use, and
-   belongs to what training goes on from.
+   the CPU can write and the target's copies reach (pinned, for a GPU); a mapped file will do. gcp_bind refuses if they
+   are too few. Called before plans with an optimiser are made; NULL, 0: slots are in the state again. Same bits. The
+   memory must live as long as the tape is used, and belongs to what training goes on from.
    gcp_slots_reset forgets the optimiser's slots, their counts of updates and the step counter, so that another
    optimiser may be bound. */
 GCP_API gcp_code gcp_bind_at(gcp_plan *plan, void *memory, size_t size, gcp_at at);
@@ -1273,7 +1273,10 @@ typedef struct gcpi_binding {
 } gcpi_binding;
 
 /* How much a tape holds: what a call recorded before it was refused (its name, its weights) is taken back. */
-typedef struct gcpi_extents { int tensors, names, parameters; ptrdiff_t text_used, text_mark; } gcpi_extents;
+typedef struct gcpi_extents {
+    int ops, edges, tensors, names, parameters;
+    ptrdiff_t text_used, text_mark;
+} gcpi_extents;
 
 struct gcp_tape {
     gcp_arena *arena;
@@ -1353,6 +1356,7 @@ GCPI_DEF gcp_code gcp_error_code(const gcp_tape *t) { return t ? t->code : GCP_E
 
 static void gcpi_recorded(gcp_tape *t)
 {
+    t->good.ops = t->op_count; t->good.edges = t->edge_count;
     t->good.tensors = t->tensor_count; t->good.names = t->name_count; t->good.parameters = t->parameter_count;
     t->good.text_used = t->text_used; t->good.text_mark = t->text_mark;
 }
@@ -1364,6 +1368,7 @@ static int *gcpi_name_bucket(gcp_tape *t, uint64_t hash)
 
 static void gcpi_take_back(gcp_tape *t)
 {
+    t->op_count = t->good.ops; t->edge_count = t->good.edges;
     t->tensor_count = t->good.tensors; t->parameter_count = t->good.parameters;
     for (; t->name_count > t->good.names; t->name_count--) {
         const gcpi_name *last = &t->names[t->name_count - 1];
@@ -1969,8 +1974,9 @@ static int gcpi_op_new(gcp_tape *t, const gcp_op *row, int kind, int name, const
     for (int j = 0; j < op->outputs; j++)
         t->tensors[gcpi_tensor_new(t, GCPI_ACTIVATION, type[j], shape[j], name, at, row->name)].producer = t->op_count;
     t->edge_count += count;
+    t->op_count++;
     gcpi_recorded(t);
-    return t->op_count++;
+    return t->op_count - 1;
 }
 
 /* ==== src/warm.h ==== */
@@ -6293,11 +6299,13 @@ static int gcpi_channels_ok(gcp_tensor x, gcp_tensor values, gcp_at at)
     return t->code == GCP_OK;
 }
 
-/* Two ops under one name: statistics, and their application. gamma and beta are given, or made. */
+/* Two ops under one name: statistics, and their application. gamma and beta are given, or made. Where the second op is
+   refused, the first is taken back, too. */
 static gcp_tensor gcpi_batch_norm(gcp_tensor x, gcp_tensor gamma, gcp_tensor beta, int given, gcp_norm_opts o)
 {
     gcp_tape *t = x.tape;
     gcp_tensor stats[3], apply[5];
+    gcpi_extents before;
     gcpi_attributes a;
     memset(&a, 0, sizeof a);
     if (t && t->full_ops) t->full_ops++;                             /* two ops: gcpi_enter counts one */
@@ -6307,6 +6315,7 @@ static gcp_tensor gcpi_batch_norm(gcp_tensor x, gcp_tensor gamma, gcp_tensor bet
     gcp_shape channels = gcpi_raw(1, gcpi_get(x)->shape.d[3], 0, 0, 0);
     gcp_param_opts ones = gcpi_weight_options(GCP_INIT_ONES, GCP_INIT_ONES, 1, 1, o.at),
                    zeros = gcpi_weight_options(GCP_INIT_ZEROS, GCP_INIT_ZEROS, 1, 1, o.at);
+    before = t->good;
     int name = gcpi_op_name(t, "batch_norm", o.name, o.at);
     int statistics = name ? gcpi_name_new(t, name, "statistics", "statistics", o.at) : 0;
     if (!statistics) return gcpi_nil(t);
@@ -6320,7 +6329,9 @@ static gcp_tensor gcpi_batch_norm(gcp_tensor x, gcp_tensor gamma, gcp_tensor bet
     if (gcp_is_nil(apply[1]) && t->full_ops) t->full_ops++;          /* the second op is needed, too */
     if (gcp_is_nil(apply[1])) return gcpi_nil(t);
     apply[2] = gcpi_handle(t, apply[1].id + 1);
-    return gcpi_record(t, GCP_OP_BATCH_NORM, name, apply, 5, &a, o.at);
+    gcp_tensor y = gcpi_record(t, GCP_OP_BATCH_NORM, name, apply, 5, &a, o.at);
+    if (gcp_is_nil(y)) t->good = before;
+    return y;
 }
 GCPI_DEF gcp_tensor gcp_batch_norm_at(gcp_tensor x, gcp_norm_opts o)
 {
@@ -13392,8 +13403,10 @@ typedef struct gcpi_trial {
 /* A view that may be flipped; in a large network, all of one op. */
 typedef struct gcpi_flip { int op, gradient; uint64_t bits; double bytes; } gcpi_flip;
 
-/* What the choices of one plan share. */
+/* What the choices of one plan share. tries: how many flips the effort allows. */
+enum { GCPI_FLIPS = 25 };
 typedef struct gcpi_trials {
+    gcpi_flip flips[GCPI_FLIPS]; int count, tries;
     gcp_plan *plan, unplanned;
     gcp_arena *a;
     int open;                         /* gcpi_views_open */
@@ -13476,7 +13489,7 @@ static double gcpi_views_bound(gcpi_plan *in, gcp_arena *a)
 /* What is under way is this part of the call. The last tenth is for the least budget, which is rarely looked for. */
 static void gcpi_trial_watch(gcpi_plan *in, double from, double to)
 {
-    const double begin = in->no_least ? 0 : 0.9, share = in->no_least ? 0.9 : 0.1;
+    const double begin = in->no_least || !gcpi_slab_limit(in) ? 0 : 0.9, share = begin > 0 ? 0.1 : 0.9;
     in->watch->portion.from = begin + share * from;
     in->watch->portion.to = begin + share * to;
 }
@@ -13508,24 +13521,6 @@ static void gcpi_trials_whole(gcpi_trials *r, double share)
         gcpi_trial_run(r, trial);
         if (copied) gcpi_trial_take(&r->best, trial);
     }
-}
-
-/* Looks for the least budget: with little effort for each whole choice, then in full for the best of them. */
-static void gcpi_trials_least(gcpi_trials *r)
-{
-    gcpi_plan *in = r->plan->in;
-    in->no_least = 0;
-    in->known = 0;
-    in->opts.effort = GCP_EFFORT_QUICK;
-    gcpi_trials_whole(r, 0.3);
-    in->opts.effort = r->effort;
-    if (r->effort == GCP_EFFORT_QUICK || in->watch->stopped) return;
-    in->no_least = r->best.made;
-    gcpi_trial_copy(r, &r->trial, &r->best);
-    gcpi_trial_known(r, &r->best);
-    gcpi_trial_watch(in, 0.3, 0.6);
-    gcpi_trial_run(r, &r->trial);
-    gcpi_trial_take(&r->best, &r->trial);
 }
 
 static void gcpi_flip_add(gcpi_flip *flips, int *count, int most, gcpi_flip flip)
@@ -13600,17 +13595,17 @@ static int gcpi_flips_wanted(const gcpi_trials *r, const gcpi_trial *best)
 }
 
 /* Turns the flips in turn, and keeps those with which a quick plan is better. 1: any is. */
-static int gcpi_flips_quick(gcpi_trials *r, const gcpi_flip *flips, int count, int tries)
+static int gcpi_flips_quick(gcpi_trials *r)
 {
     const ptrdiff_t used = r->a->used;
     int better = 0;
     gcpi_trial_copy(r, &r->quick, &r->best);
     r->plan->in->known = 0;
     gcpi_trial_run(r, &r->quick);
-    for (int n = 0, idle = 0; idle < count && n < tries && gcpi_flips_wanted(r, &r->quick); n++) {
-        gcpi_trial_watch(r->plan->in, 0.6 + 0.3 * n / tries, 0.6 + 0.3 * (n + 1) / tries);
+    for (int n = 0, idle = 0; idle < r->count && n < r->tries && gcpi_flips_wanted(r, &r->quick); n++) {
+        gcpi_trial_watch(r->plan->in, 0.7 + 0.2 * n / r->tries, 0.7 + 0.2 * (n + 1) / r->tries);
         gcpi_trial_copy(r, &r->trial, &r->quick);
-        gcpi_flip_turn(&r->trial, &flips[n % count]);
+        gcpi_flip_turn(&r->trial, &r->flips[n % r->count]);
         r->a->used = used;
         gcpi_trial_known(r, &r->quick);
         gcpi_trial_run(r, &r->trial);
@@ -13622,36 +13617,87 @@ static int gcpi_flips_quick(gcpi_trials *r, const gcpi_flip *flips, int count, i
     return better;
 }
 
-/* From the best choice on. What quick plans say is better is planned in full. */
-static void gcpi_trials_flip(gcpi_trials *r)
+/* Where keep-all takes hardly more than a slab of these bytes: turns the flips in turn, from the default on, and keeps
+   those with which keep-all takes less, until it fits. r->quick has the choice. 1: any is kept. */
+static int gcpi_flips_keep_all(gcpi_trials *r, size_t slab)
 {
-    enum { MOST = 25 };
+    const ptrdiff_t used = r->a->used;
     gcpi_plan *in = r->plan->in;
-    const gcp_effort effort = r->effort;
-    gcpi_flip flips[MOST];
-    if (!gcpi_flips_wanted(r, &r->best)) return;
-    static const int share[] = { 4, 1, 16 }, some[] = { 8, 0, 32 };      /* per effort */
-    int count = gcpi_flips_list(&in->p, flips, MOST), small = in->p.forward <= 16;
-    const int tries = share[effort] * (small ? 20 : 120 / (in->p.forward + 10)) + some[effort];
-    if (!tries) return;
-    in->opts.effort = GCP_EFFORT_QUICK; in->rough = 1;
-    int better = gcpi_flips_quick(r, flips, count, tries);
-    in->opts.effort = effort; in->rough = 0;
-    if (!better || in->watch->stopped) return;
+    const size_t limit = gcpi_slab_limit(in), all = r->best.in.keep_all;
+    int better = 0;
+    if (!all || slab < all / 5 * 4 || in->watch->stopped) return 0;
+    in->opts.policy = GCP_POLICY_KEEP_ALL;
+    gcpi_copied_set(r->quick.copied, in->p.tape->op_count, 0);
+    gcpi_trial_run(r, &r->quick);
+    for (int n = 0, idle = 0; idle < r->count && n < 4 * r->tries && r->quick.made; n++) {
+        if (r->quick.in.slab_bytes <= limit) break;
+        gcpi_trial_copy(r, &r->trial, &r->quick);
+        gcpi_flip_turn(&r->trial, &r->flips[n % r->count]);
+        r->a->used = used;
+        gcpi_trial_run(r, &r->trial);
+        int taken = r->trial.made && r->trial.in.slab_bytes < r->quick.in.slab_bytes;
+        if (taken) { gcpi_trial_copy(r, &r->quick, &r->trial); r->quick.in = r->trial.in; }
+        better |= taken;
+        idle = taken ? 0 : idle + 1;
+    }
+    in->opts.policy = GCP_POLICY_BUDGET;
+    r->a->used = used;
+    return better;
+}
+
+/* Plans in full with the choice of r->quick, in this part of the call. */
+static void gcpi_trials_full(gcpi_trials *r, double from, double to)
+{
     gcpi_trial_copy(r, &r->trial, &r->quick);
     gcpi_trial_known(r, &r->best);
-    gcpi_trial_watch(in, 0.9, 1);
+    gcpi_trial_watch(r->plan->in, from, to);
     gcpi_trial_run(r, &r->trial);
     gcpi_trial_take(&r->best, &r->trial);
 }
 
+/* Mixtures: those that lower keep-all's bytes, then from the best choice on. What quick plans say is better is planned
+   in full. */
+static void gcpi_trials_flip(gcpi_trials *r)
+{
+    gcpi_plan *in = r->plan->in;
+    if (!r->tries || !gcpi_flips_wanted(r, &r->best)) return;
+    if (gcpi_flips_keep_all(r, gcpi_slab_limit(in))) gcpi_trials_full(r, 0.6, 0.7);
+    if (!gcpi_flips_wanted(r, &r->best)) return;
+    in->opts.effort = GCP_EFFORT_QUICK; in->rough = 1;
+    int better = gcpi_flips_quick(r);
+    in->opts.effort = r->effort; in->rough = 0;
+    if (better && !in->watch->stopped) gcpi_trials_full(r, 0.9, 1);
+}
+
+/* Looks for the least budget: with little effort for each whole choice, then in full for the best of them. */
+static void gcpi_trials_least(gcpi_trials *r)
+{
+    gcpi_plan *in = r->plan->in;
+    in->no_least = 0;
+    in->known = 0;
+    in->opts.effort = GCP_EFFORT_QUICK;
+    gcpi_trials_whole(r, 0.3);
+    in->opts.effort = r->effort;
+    if (r->effort == GCP_EFFORT_QUICK || in->watch->stopped) return;
+    in->no_least = r->best.made;
+    gcpi_trial_copy(r, &r->quick, &r->best);
+    gcpi_trials_full(r, 0.3, 0.6);
+    const size_t least = r->best.plan.least_bytes;
+    if (!r->best.made && least && gcpi_flips_keep_all(r, least - in->state_bytes)) gcpi_trials_full(r, 0.6, 1);
+}
+
 static int gcpi_trials_make(gcpi_trials *r, gcp_plan *plan, int open, gcp_arena *a)
 {
+    memset(r, 0, sizeof *r);
     r->plan = plan; r->unplanned = *plan; r->a = a; r->open = open; r->effort = plan->in->opts.effort;
     gcpi_trial *const all[] = { &r->best, &r->trial, &r->quick };
     for (int i = 0; i < 3; i++)
         if ((all[i]->copied = GCPI_SCRATCH(a, gcpi_copied, plan->tape->op_count)) == NULL) return 0;
     r->bound = gcpi_views_bound(plan->in, a);
+    static const int share[] = { 4, 1, 16 }, some[] = { 8, 0, 32 };      /* per effort */
+    const int forward = plan->in->p.forward, small = forward <= 16;
+    r->count = gcpi_flips_list(&plan->in->p, r->flips, GCPI_FLIPS);
+    r->tries = share[r->effort] * (small ? 20 : 120 / (forward + 10)) + some[r->effort];
     return 1;
 }
 
@@ -13686,7 +13732,8 @@ static int gcpi_plan_search(gcp_plan *plan, gcpi_lives *l, size_t **live, gcp_ar
     if (!open) return gcpi_plan_by_views(plan, l, live, a);
     if (!gcpi_trials_make(&r, plan, open, a)) return 0;
     in->no_least = 1;
-    gcpi_trials_whole(&r, 0.6);
+    /* in a slab of no bytes nothing fits: gcp_least_budget asks for the least alone */
+    if (in->opts.policy != GCP_POLICY_BUDGET || gcpi_slab_limit(in)) gcpi_trials_whole(&r, 0.6);
     if (!r.best.made && in->opts.policy == GCP_POLICY_BUDGET && !in->watch->stopped) gcpi_trials_least(&r);
     if (r.best.made) gcpi_trials_flip(&r);
     return gcpi_trials_end(&r, l, live);
@@ -14343,6 +14390,7 @@ static int gcpi_budgets_only(gcp_tape *t, gcp_plan_opts *o, gcp_at at, const cha
 {
     const int other = o->policy != GCP_POLICY_SEGMENTS && o->policy != GCP_POLICY_BUDGET;
     if (other) gcpi_fail(t, GCP_E_PLAN, at, call, "the policy is always GCP_POLICY_BUDGET: leave out .policy");
+    else if (o->list) gcpi_fail(t, GCP_E_PLAN, at, call, "schedules are searched for: leave out .list");
     else if (budget && o->budget) gcpi_fail(t, GCP_E_PLAN, at, call, "%s: leave out .budget", budget);
     o->policy = GCP_POLICY_BUDGET;
     return !t->code;
@@ -14762,6 +14810,16 @@ static void gcpi_sums_forget(gcpi_plan *in)
     in->p.tape->summing = 0;
 }
 
+/* Refuses a plan that was made for slots in the state where they wait in far memory, or the reverse. */
+static gcp_code gcpi_slots_elsewhere(const gcp_plan *plan, gcp_at at, const char *what)
+{
+    const gcpi_plan *in = plan->in;
+    return !in->slots || !in->p.far_slots == !plan->tape->far_slots
+               ? GCP_OK
+               : gcpi_refuse_plan(plan, GCP_E_STATE, at, what,
+                                  "the plan was made before gcp_slots_bind: make it again");
+}
+
 /* The state's layout has changed since the slab was placed: places the slab again. */
 static gcp_code gcpi_lay_again(gcp_plan *plan, gcp_at at, const char *what)
 {
@@ -14771,6 +14829,7 @@ static gcp_code gcpi_lay_again(gcp_plan *plan, gcp_at at, const char *what)
     if (in->slots && (t->optimizer != in->opts.optimizer || gcpi_slots_lacking(t, in)))
         return gcpi_refuse_plan(plan, GCP_E_STATE, at, what,
                                 "gcp_slots_reset has forgotten the optimiser's slots: bind again");
+    if (gcpi_slots_elsewhere(plan, at, what)) return t->code;
     unsigned char *slab = gcpi_plan_refresh(plan, at, what) ? NULL : gcpi_slab_place(plan, at, what);
     if (!slab) return t->code;
     gcpi_recordings_forget(in);
@@ -14813,10 +14872,8 @@ static gcp_code gcpi_bind_slots_ok(const gcp_plan *plan, gcp_at at)
     const gcp_tape *t = plan->tape;
     const gcpi_plan *in = plan->in;
     size_t lacking = gcpi_slots_lacking(t, in), end = (t->far_slots ? t->far_slots_size : t->state_size) + lacking;
+    if (gcpi_slots_elsewhere(plan, at, "gcp_bind")) return t->code;
     if (!lacking) return GCP_OK;
-    if (!in->p.far_slots != !t->far_slots)
-        return gcpi_refuse_plan(plan, GCP_E_STATE, at, "gcp_bind",
-                                "the plan was made before gcp_slots_bind: make it again");
     if (t->far_slots)
         return end <= t->far_slots_capacity
                    ? GCP_OK

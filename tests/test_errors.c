@@ -536,6 +536,14 @@ static void full_tape_of_norms(void)
     int line = 0;
     for (int i = 0; i < 6; i++) y = (line = __LINE__, gcp_relu(gcp_batch_norm(y)));
     said(GCP_E_CAPACITY, __LINE__, line, "tape: 3 ops are recorded, 18 were needed so far (.ops = 3)");
+    small((gcp_tape_opts) { .ops = 3 });             /* room for the first of its two ops alone: nothing stays */
+    y = gcp_relu(gcp_relu(gcp_input(net, "x", GCP_SHAPE(2, 4))));
+    line = __LINE__ + 1;
+    CHECK(gcp_is_nil(gcp_batch_norm(y, .name = "bn")));
+    said(GCP_E_CAPACITY, __LINE__, line, "tape: 3 ops are recorded, 4 were needed so far (.ops = 3)");
+    gcp_error_clear(net);
+    CHECK(gcp_is_nil(gcp_nth_parameter(net, 0)) && gcp_is_nil(gcp_find(net, "bn/running_mean")));
+    fine(!gcp_is_nil(gcp_tanh(y, .name = "bn")), __LINE__);
 }
 
 static void capacities(void)

@@ -390,7 +390,11 @@ static void budgets(int count)
 /* ---- Optimiser slots in far memory -----------------------------------------------------------------------------*/
 
 static _Alignas(64) unsigned char slots[2][GCP_MB(4)];
-static void *allocate(void *context, size_t size) { (void)context; return aligned_alloc(256, (size + 255) / 256 * 256); }
+static void *allocate(void *context, size_t size)
+{
+    (void)context;
+    return aligned_alloc(256, (size + 255) / 256 * 256);
+}
 
 static int said(gcp_tape *tape, gcp_code code, const char *message)
 {
@@ -418,6 +422,20 @@ static void slots_refused(wide_net *w)
     CHECK(gcp_bind(&plan, memory, sizeof memory) == GCP_E_STATE && said(w->tape, GCP_E_STATE, "gcp_slots_bind gave"));
     CHECK(gcp_slots_bind(w->tape, slots[0], need) == GCP_OK && gcp_bind(&plan, memory, sizeof memory) == GCP_OK);
     CHECK(gcp_slots_bind(w->tape, NULL, 0) == GCP_E_STATE && said(w->tape, GCP_E_STATE, "has slots already"));
+    CHECK(gcp_bind(&early, memory, sizeof memory) == GCP_E_STATE &&
+          said(w->tape, GCP_E_STATE, "made before gcp_slots_bind"));
+    gcp_slots_reset(w->tape);
+    CHECK(gcp_slots_bind(w->tape, NULL, 0) == GCP_OK && isnan(gcp_step(&plan, .lr = 0.1)) &&
+          said(w->tape, GCP_E_STATE, "gcp_slots_reset has forgotten"));
+    CHECK(gcp_bind(&plan, memory, sizeof memory) == GCP_E_STATE &&
+          said(w->tape, GCP_E_STATE, "made before gcp_slots_bind"));
+    CHECK(gcp_bind(&early, memory, sizeof memory) == GCP_OK && isnan(gcp_step(&early, .lr = 0.1)) &&
+          said(w->tape, GCP_E_INPUT, "was not written"));
+    gcp_slots_reset(w->tape);                        /* the other way round, and another plan brings slots first */
+    CHECK(gcp_slots_bind(w->tape, slots[0], need) == GCP_OK && gcp_bind(&plan, memory, sizeof memory) == GCP_OK);
+    CHECK(isnan(gcp_step(&early, .lr = 0.1)) && said(w->tape, GCP_E_STATE, "made before gcp_slots_bind"));
+    gcp_unbind(&early);
+    gcp_unbind(&plan);
     gcp_slots_reset(w->tape);
     CHECK(gcp_slots_bind(w->tape, NULL, 0) == GCP_OK && gcp_bind(&early, memory, sizeof memory) == GCP_OK);
     CHECK(gcp_state_bytes(w->tape, GCP_OPTIMIZER_ADAM) == early.state_bytes);

@@ -854,6 +854,8 @@ static void least_budgets_asked(gcp_tape *tape)
     CHECK(gcp_least_budget(loss, .budget = 1) == 0 && strstr(gcp_error(tape), "gcp_least_budget: ") &&
           strstr(gcp_error(tape), "leave out .budget"));
     gcp_error_clear(tape);
+    CHECK(gcp_least_budget(loss, .list = "F a\n") == 0 && strstr(gcp_error(tape), "leave out .list"));
+    gcp_error_clear(tape);
     heard h = { .stop = 2 };
     CHECK(gcp_least_budget(loss, .progress = hear, .progress_context = &h) && h.share == 1);
     size_t least = gcp_least_budget(loss, .optimizer = GCP_OPTIMIZER_SGD), was = (size_t)arena.used;

@@ -425,11 +425,13 @@ static int gcpi_channels_ok(gcp_tensor x, gcp_tensor values, gcp_at at)
     return t->code == GCP_OK;
 }
 
-/* Two ops under one name: statistics, and their application. gamma and beta are given, or made. */
+/* Two ops under one name: statistics, and their application. gamma and beta are given, or made. Where the second op is
+   refused, the first is taken back, too. */
 static gcp_tensor gcpi_batch_norm(gcp_tensor x, gcp_tensor gamma, gcp_tensor beta, int given, gcp_norm_opts o)
 {
     gcp_tape *t = x.tape;
     gcp_tensor stats[3], apply[5];
+    gcpi_extents before;
     gcpi_attributes a;
     memset(&a, 0, sizeof a);
     if (t && t->full_ops) t->full_ops++;                             /* two ops: gcpi_enter counts one */
@@ -439,6 +441,7 @@ static gcp_tensor gcpi_batch_norm(gcp_tensor x, gcp_tensor gamma, gcp_tensor bet
     gcp_shape channels = gcpi_raw(1, gcpi_get(x)->shape.d[3], 0, 0, 0);
     gcp_param_opts ones = gcpi_weight_options(GCP_INIT_ONES, GCP_INIT_ONES, 1, 1, o.at),
                    zeros = gcpi_weight_options(GCP_INIT_ZEROS, GCP_INIT_ZEROS, 1, 1, o.at);
+    before = t->good;
     int name = gcpi_op_name(t, "batch_norm", o.name, o.at);
     int statistics = name ? gcpi_name_new(t, name, "statistics", "statistics", o.at) : 0;
     if (!statistics) return gcpi_nil(t);
@@ -452,7 +455,9 @@ static gcp_tensor gcpi_batch_norm(gcp_tensor x, gcp_tensor gamma, gcp_tensor bet
     if (gcp_is_nil(apply[1]) && t->full_ops) t->full_ops++;          /* the second op is needed, too */
     if (gcp_is_nil(apply[1])) return gcpi_nil(t);
     apply[2] = gcpi_handle(t, apply[1].id + 1);
-    return gcpi_record(t, GCP_OP_BATCH_NORM, name, apply, 5, &a, o.at);
+    gcp_tensor y = gcpi_record(t, GCP_OP_BATCH_NORM, name, apply, 5, &a, o.at);
+    if (gcp_is_nil(y)) t->good = before;
+    return y;
 }
 GCPI_DEF gcp_tensor gcp_batch_norm_at(gcp_tensor x, gcp_norm_opts o)
 {

@@ -216,6 +216,16 @@ static void gcpi_sums_forget(gcpi_plan *in)
     in->p.tape->summing = 0;
 }
 
+/* Refuses a plan that was made for slots in the state where they wait in far memory, or the reverse. */
+static gcp_code gcpi_slots_elsewhere(const gcp_plan *plan, gcp_at at, const char *what)
+{
+    const gcpi_plan *in = plan->in;
+    return !in->slots || !in->p.far_slots == !plan->tape->far_slots
+               ? GCP_OK
+               : gcpi_refuse_plan(plan, GCP_E_STATE, at, what,
+                                  "the plan was made before gcp_slots_bind: make it again");
+}
+
 /* The state's layout has changed since the slab was placed: places the slab again. */
 static gcp_code gcpi_lay_again(gcp_plan *plan, gcp_at at, const char *what)
 {
@@ -225,6 +235,7 @@ static gcp_code gcpi_lay_again(gcp_plan *plan, gcp_at at, const char *what)
     if (in->slots && (t->optimizer != in->opts.optimizer || gcpi_slots_lacking(t, in)))
         return gcpi_refuse_plan(plan, GCP_E_STATE, at, what,
                                 "gcp_slots_reset has forgotten the optimiser's slots: bind again");
+    if (gcpi_slots_elsewhere(plan, at, what)) return t->code;
     unsigned char *slab = gcpi_plan_refresh(plan, at, what) ? NULL : gcpi_slab_place(plan, at, what);
     if (!slab) return t->code;
     gcpi_recordings_forget(in);
@@ -267,10 +278,8 @@ static gcp_code gcpi_bind_slots_ok(const gcp_plan *plan, gcp_at at)
     const gcp_tape *t = plan->tape;
     const gcpi_plan *in = plan->in;
     size_t lacking = gcpi_slots_lacking(t, in), end = (t->far_slots ? t->far_slots_size : t->state_size) + lacking;
+    if (gcpi_slots_elsewhere(plan, at, "gcp_bind")) return t->code;
     if (!lacking) return GCP_OK;
-    if (!in->p.far_slots != !t->far_slots)
-        return gcpi_refuse_plan(plan, GCP_E_STATE, at, "gcp_bind",
-                                "the plan was made before gcp_slots_bind: make it again");
     if (t->far_slots)
         return end <= t->far_slots_capacity
                    ? GCP_OK

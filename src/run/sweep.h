@@ -98,6 +98,7 @@ static int gcpi_budgets_only(gcp_tape *t, gcp_plan_opts *o, gcp_at at, const cha
 {
     const int other = o->policy != GCP_POLICY_SEGMENTS && o->policy != GCP_POLICY_BUDGET;
     if (other) gcpi_fail(t, GCP_E_PLAN, at, call, "the policy is always GCP_POLICY_BUDGET: leave out .policy");
+    else if (o->list) gcpi_fail(t, GCP_E_PLAN, at, call, "schedules are searched for: leave out .list");
     else if (budget && o->budget) gcpi_fail(t, GCP_E_PLAN, at, call, "%s: leave out .budget", budget);
     o->policy = GCP_POLICY_BUDGET;
     return !t->code;

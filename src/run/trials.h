@@ -12,8 +12,10 @@ typedef struct gcpi_trial {
 /* A view that may be flipped; in a large network, all of one op. */
 typedef struct gcpi_flip { int op, gradient; uint64_t bits; double bytes; } gcpi_flip;
 
-/* What the choices of one plan share. */
+/* What the choices of one plan share. tries: how many flips the effort allows. */
+enum { GCPI_FLIPS = 25 };
 typedef struct gcpi_trials {
+    gcpi_flip flips[GCPI_FLIPS]; int count, tries;
     gcp_plan *plan, unplanned;
     gcp_arena *a;
     int open;                         /* gcpi_views_open */
@@ -96,7 +98,7 @@ static double gcpi_views_bound(gcpi_plan *in, gcp_arena *a)
 /* What is under way is this part of the call. The last tenth is for the least budget, which is rarely looked for. */
 static void gcpi_trial_watch(gcpi_plan *in, double from, double to)
 {
-    const double begin = in->no_least ? 0 : 0.9, share = in->no_least ? 0.9 : 0.1;
+    const double begin = in->no_least || !gcpi_slab_limit(in) ? 0 : 0.9, share = begin > 0 ? 0.1 : 0.9;
     in->watch->portion.from = begin + share * from;
     in->watch->portion.to = begin + share * to;
 }
@@ -128,24 +130,6 @@ static void gcpi_trials_whole(gcpi_trials *r, double share)
         gcpi_trial_run(r, trial);
         if (copied) gcpi_trial_take(&r->best, trial);
     }
-}
-
-/* Looks for the least budget: with little effort for each whole choice, then in full for the best of them. */
-static void gcpi_trials_least(gcpi_trials *r)
-{
-    gcpi_plan *in = r->plan->in;
-    in->no_least = 0;
-    in->known = 0;
-    in->opts.effort = GCP_EFFORT_QUICK;
-    gcpi_trials_whole(r, 0.3);
-    in->opts.effort = r->effort;
-    if (r->effort == GCP_EFFORT_QUICK || in->watch->stopped) return;
-    in->no_least = r->best.made;
-    gcpi_trial_copy(r, &r->trial, &r->best);
-    gcpi_trial_known(r, &r->best);
-    gcpi_trial_watch(in, 0.3, 0.6);
-    gcpi_trial_run(r, &r->trial);
-    gcpi_trial_take(&r->best, &r->trial);
 }
 
 static void gcpi_flip_add(gcpi_flip *flips, int *count, int most, gcpi_flip flip)
@@ -220,17 +204,17 @@ static int gcpi_flips_wanted(const gcpi_trials *r, const gcpi_trial *best)
 }
 
 /* Turns the flips in turn, and keeps those with which a quick plan is better. 1: any is. */
-static int gcpi_flips_quick(gcpi_trials *r, const gcpi_flip *flips, int count, int tries)
+static int gcpi_flips_quick(gcpi_trials *r)
 {
     const ptrdiff_t used = r->a->used;
     int better = 0;
     gcpi_trial_copy(r, &r->quick, &r->best);
     r->plan->in->known = 0;
     gcpi_trial_run(r, &r->quick);
-    for (int n = 0, idle = 0; idle < count && n < tries && gcpi_flips_wanted(r, &r->quick); n++) {
-        gcpi_trial_watch(r->plan->in, 0.6 + 0.3 * n / tries, 0.6 + 0.3 * (n + 1) / tries);
+    for (int n = 0, idle = 0; idle < r->count && n < r->tries && gcpi_flips_wanted(r, &r->quick); n++) {
+        gcpi_trial_watch(r->plan->in, 0.7 + 0.2 * n / r->tries, 0.7 + 0.2 * (n + 1) / r->tries);
         gcpi_trial_copy(r, &r->trial, &r->quick);
-        gcpi_flip_turn(&r->trial, &flips[n % count]);
+        gcpi_flip_turn(&r->trial, &r->flips[n % r->count]);
         r->a->used = used;
         gcpi_trial_known(r, &r->quick);
         gcpi_trial_run(r, &r->trial);
@@ -242,36 +226,87 @@ static int gcpi_flips_quick(gcpi_trials *r, const gcpi_flip *flips, int count, i
     return better;
 }
 
-/* From the best choice on. What quick plans say is better is planned in full. */
-static void gcpi_trials_flip(gcpi_trials *r)
+/* Where keep-all takes hardly more than a slab of these bytes: turns the flips in turn, from the default on, and keeps
+   those with which keep-all takes less, until it fits. r->quick has the choice. 1: any is kept. */
+static int gcpi_flips_keep_all(gcpi_trials *r, size_t slab)
 {
-    enum { MOST = 25 };
+    const ptrdiff_t used = r->a->used;
     gcpi_plan *in = r->plan->in;
-    const gcp_effort effort = r->effort;
-    gcpi_flip flips[MOST];
-    if (!gcpi_flips_wanted(r, &r->best)) return;
-    static const int share[] = { 4, 1, 16 }, some[] = { 8, 0, 32 };      /* per effort */
-    int count = gcpi_flips_list(&in->p, flips, MOST), small = in->p.forward <= 16;
-    const int tries = share[effort] * (small ? 20 : 120 / (in->p.forward + 10)) + some[effort];
-    if (!tries) return;
-    in->opts.effort = GCP_EFFORT_QUICK; in->rough = 1;
-    int better = gcpi_flips_quick(r, flips, count, tries);
-    in->opts.effort = effort; in->rough = 0;
-    if (!better || in->watch->stopped) return;
+    const size_t limit = gcpi_slab_limit(in), all = r->best.in.keep_all;
+    int better = 0;
+    if (!all || slab < all / 5 * 4 || in->watch->stopped) return 0;
+    in->opts.policy = GCP_POLICY_KEEP_ALL;
+    gcpi_copied_set(r->quick.copied, in->p.tape->op_count, 0);
+    gcpi_trial_run(r, &r->quick);
+    for (int n = 0, idle = 0; idle < r->count && n < 4 * r->tries && r->quick.made; n++) {
+        if (r->quick.in.slab_bytes <= limit) break;
+        gcpi_trial_copy(r, &r->trial, &r->quick);
+        gcpi_flip_turn(&r->trial, &r->flips[n % r->count]);
+        r->a->used = used;
+        gcpi_trial_run(r, &r->trial);
+        int taken = r->trial.made && r->trial.in.slab_bytes < r->quick.in.slab_bytes;
+        if (taken) { gcpi_trial_copy(r, &r->quick, &r->trial); r->quick.in = r->trial.in; }
+        better |= taken;
+        idle = taken ? 0 : idle + 1;
+    }
+    in->opts.policy = GCP_POLICY_BUDGET;
+    r->a->used = used;
+    return better;
+}
+
+/* Plans in full with the choice of r->quick, in this part of the call. */
+static void gcpi_trials_full(gcpi_trials *r, double from, double to)
+{
     gcpi_trial_copy(r, &r->trial, &r->quick);
     gcpi_trial_known(r, &r->best);
-    gcpi_trial_watch(in, 0.9, 1);
+    gcpi_trial_watch(r->plan->in, from, to);
     gcpi_trial_run(r, &r->trial);
     gcpi_trial_take(&r->best, &r->trial);
 }
 
+/* Mixtures: those that lower keep-all's bytes, then from the best choice on. What quick plans say is better is planned
+   in full. */
+static void gcpi_trials_flip(gcpi_trials *r)
+{
+    gcpi_plan *in = r->plan->in;
+    if (!r->tries || !gcpi_flips_wanted(r, &r->best)) return;
+    if (gcpi_flips_keep_all(r, gcpi_slab_limit(in))) gcpi_trials_full(r, 0.6, 0.7);
+    if (!gcpi_flips_wanted(r, &r->best)) return;
+    in->opts.effort = GCP_EFFORT_QUICK; in->rough = 1;
+    int better = gcpi_flips_quick(r);
+    in->opts.effort = r->effort; in->rough = 0;
+    if (better && !in->watch->stopped) gcpi_trials_full(r, 0.9, 1);
+}
+
+/* Looks for the least budget: with little effort for each whole choice, then in full for the best of them. */
+static void gcpi_trials_least(gcpi_trials *r)
+{
+    gcpi_plan *in = r->plan->in;
+    in->no_least = 0;
+    in->known = 0;
+    in->opts.effort = GCP_EFFORT_QUICK;
+    gcpi_trials_whole(r, 0.3);
+    in->opts.effort = r->effort;
+    if (r->effort == GCP_EFFORT_QUICK || in->watch->stopped) return;
+    in->no_least = r->best.made;
+    gcpi_trial_copy(r, &r->quick, &r->best);
+    gcpi_trials_full(r, 0.3, 0.6);
+    const size_t least = r->best.plan.least_bytes;
+    if (!r->best.made && least && gcpi_flips_keep_all(r, least - in->state_bytes)) gcpi_trials_full(r, 0.6, 1);
+}
+
 static int gcpi_trials_make(gcpi_trials *r, gcp_plan *plan, int open, gcp_arena *a)
 {
+    memset(r, 0, sizeof *r);
     r->plan = plan; r->unplanned = *plan; r->a = a; r->open = open; r->effort = plan->in->opts.effort;
     gcpi_trial *const all[] = { &r->best, &r->trial, &r->quick };
     for (int i = 0; i < 3; i++)
         if ((all[i]->copied = GCPI_SCRATCH(a, gcpi_copied, plan->tape->op_count)) == NULL) return 0;
     r->bound = gcpi_views_bound(plan->in, a);
+    static const int share[] = { 4, 1, 16 }, some[] = { 8, 0, 32 };      /* per effort */
+    const int forward = plan->in->p.forward, small = forward <= 16;
+    r->count = gcpi_flips_list(&plan->in->p, r->flips, GCPI_FLIPS);
+    r->tries = share[r->effort] * (small ? 20 : 120 / (forward + 10)) + some[r->effort];
     return 1;
 }
 
@@ -306,7 +341,8 @@ static int gcpi_plan_search(gcp_plan *plan, gcpi_lives *l, size_t **live, gcp_ar
     if (!open) return gcpi_plan_by_views(plan, l, live, a);
     if (!gcpi_trials_make(&r, plan, open, a)) return 0;
     in->no_least = 1;
-    gcpi_trials_whole(&r, 0.6);
+    /* in a slab of no bytes nothing fits: gcp_least_budget asks for the least alone */
+    if (in->opts.policy != GCP_POLICY_BUDGET || gcpi_slab_limit(in)) gcpi_trials_whole(&r, 0.6);
     if (!r.best.made && in->opts.policy == GCP_POLICY_BUDGET && !in->watch->stopped) gcpi_trials_least(&r);
     if (r.best.made) gcpi_trials_flip(&r);
     return gcpi_trials_end(&r, l, live);

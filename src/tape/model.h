@@ -64,7 +64,10 @@ typedef struct gcpi_binding {
 } gcpi_binding;
 
 /* How much a tape holds: what a call recorded before it was refused (its name, its weights) is taken back. */
-typedef struct gcpi_extents { int tensors, names, parameters; ptrdiff_t text_used, text_mark; } gcpi_extents;
+typedef struct gcpi_extents {
+    int ops, edges, tensors, names, parameters;
+    ptrdiff_t text_used, text_mark;
+} gcpi_extents;
 
 struct gcp_tape {
     gcp_arena *arena;
@@ -144,6 +147,7 @@ GCPI_DEF gcp_code gcp_error_code(const gcp_tape *t) { return t ? t->code : GCP_E
 
 static void gcpi_recorded(gcp_tape *t)
 {
+    t->good.ops = t->op_count; t->good.edges = t->edge_count;
     t->good.tensors = t->tensor_count; t->good.names = t->name_count; t->good.parameters = t->parameter_count;
     t->good.text_used = t->text_used; t->good.text_mark = t->text_mark;
 }
@@ -155,6 +159,7 @@ static int *gcpi_name_bucket(gcp_tape *t, uint64_t hash)
 
 static void gcpi_take_back(gcp_tape *t)
 {
+    t->op_count = t->good.ops; t->edge_count = t->good.edges;
     t->tensor_count = t->good.tensors; t->parameter_count = t->good.parameters;
     for (; t->name_count > t->good.names; t->name_count--) {
         const gcpi_name *last = &t->names[t->name_count - 1];

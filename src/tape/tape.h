@@ -519,6 +519,7 @@ static int gcpi_op_new(gcp_tape *t, const gcp_op *row, int kind, int name, const
     for (int j = 0; j < op->outputs; j++)
         t->tensors[gcpi_tensor_new(t, GCPI_ACTIVATION, type[j], shape[j], name, at, row->name)].producer = t->op_count;
     t->edge_count += count;
+    t->op_count++;
     gcpi_recorded(t);
-    return t->op_count++;
+    return t->op_count - 1;
 }
