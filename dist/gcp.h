@@ -13688,7 +13688,7 @@ static void gcpi_trials_least(gcpi_trials *r)
 
 static int gcpi_trials_make(gcpi_trials *r, gcp_plan *plan, int open, gcp_arena *a)
 {
-    memset(r, 0, sizeof *r);
+    r->best.made = r->trial.made = r->quick.made = 0;
     r->plan = plan; r->unplanned = *plan; r->a = a; r->open = open; r->effort = plan->in->opts.effort;
     gcpi_trial *const all[] = { &r->best, &r->trial, &r->quick };
     for (int i = 0; i < 3; i++)
