@@ -772,7 +772,8 @@ GCP_API int gcp_max_batch_at(gcp_tape *tape, gcp_record_fn record, void *context
    address aligned to 64, at any other (malloc's, too) 63 more, that the CPU can write and the target's copies reach
    (pinned, for a GPU); a mapped file will do. gcp_bind refuses if they are too few. Called before plans with an
    optimiser are made; NULL, 0: slots are in the state again. Same bits. The memory must live as long as the tape is
-   used, and belongs to what training goes on from.
+   used, and belongs to what training goes on from: the first gcp_bind fills new slots with zeros, so copy saved ones
+   (as the state) after it.
    gcp_slots_reset forgets the optimiser's slots, their counts of updates and the step counter, so that another
    optimiser may be bound. */
 GCP_API gcp_code gcp_bind_at(gcp_plan *plan, void *memory, size_t size, gcp_at at);
