@@ -717,7 +717,7 @@ GCP_API size_t   gcp_graph_arena_at(const gcp_tape *tape, const char *text, gcp_
 
 /* The trade-off curve: give the budgets of `count` points, in ascending order; gcp_sweep fills the other fields. A
    point is never slower than one with a smaller budget. Returns how many points fit (the last ones); 0, with the tape's
-   error, if planning failed for another reason. Leave out .policy and .budget. gcp_plan_make with .budget =
+   error, if planning failed for another reason. Leave out .policy, .budget and .list. gcp_plan_make with .budget =
    point.planned_with makes a point's plan. The curve can be written as CSV, or drawn (SVG) with the lower bound beside
    it. */
 typedef struct gcp_point {

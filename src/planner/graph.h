@@ -340,9 +340,10 @@ static int gcpi_graph_parse(gcpi_problem *p, const char *text, const gcp_target 
     p->target = *target; p->training = 1; p->root = -1; p->forward = -1;
     if (!gcpi_graph_arrays(&r, text, opts)) return 0;
     r.version = gcpi_graph_version(text);
-    r.line = 1;
-    if (!r.version) return gcpi_graph_bad(&r, "a version that this gcp does not read; it reads 1 to 3", NULL);
-    r.line = 0;
+    if (!r.version) {
+        r.line = 1;
+        return gcpi_graph_bad(&r, "a version that this gcp does not read; it reads 1 to 3", NULL);
+    }
     for (char *line = r.text, *next; line; line = next) {
         next = strchr(line, '\n');
         if (next) *next++ = 0;

@@ -12,19 +12,27 @@ static void gcpi_far_wait_all(gcpi_plan *in)
     for (int id = 0; in->far_at && id < GCP_COPIES; id++) gcpi_far_wait(in, id);
 }
 
-static void gcpi_far_start(gcpi_plan *in, const gcpi_task *t, int n)
+/* Begins a copy, under the next number. Returns the number, to wait for. */
+static int gcpi_copy_begin(gcpi_plan *in, unsigned char *to, const unsigned char *from, size_t bytes)
 {
     const gcp_target *target = &in->p.target;
-    int id = in->run.next_copy, back = t->kind == GCPI_TASK_PREFETCH;
-    gcpi_transfer *f = &in->run.flying[id];
-    unsigned char *near = in->bound.slab + in->placed[n].offset, *far = in->bound.far + in->far_at[t->op];
-    size_t bytes = in->p.items[t->op].bytes;
+    int id = in->run.next_copy;
     gcpi_far_wait(in, id);
-    f->at = (size_t)in->placed[n].offset; f->end = f->at + bytes; f->item = t->op; f->back = back;
     in->run.next_copy = (id + 1) % GCP_COPIES;
-    if (!target->copy_start) gcpi_bytes_copy(target, back ? near : far, back ? far : near, bytes);
-    else target->copy_start(target->context, id, back ? near : far, back ? far : near, bytes);
-    if (!target->copy_start || in->opts.check) gcpi_far_wait(in, id);
+    if (!target->copy_start) gcpi_bytes_copy(target, to, from, bytes);
+    else target->copy_start(target->context, id, to, from, bytes);
+    return id;
+}
+
+static void gcpi_far_start(gcpi_plan *in, const gcpi_task *t, int n)
+{
+    unsigned char *near = in->bound.slab + in->placed[n].offset, *far = in->bound.far + in->far_at[t->op];
+    const int back = t->kind == GCPI_TASK_PREFETCH;
+    const size_t bytes = in->p.items[t->op].bytes;
+    int id = gcpi_copy_begin(in, back ? near : far, back ? far : near, bytes);
+    gcpi_transfer *f = &in->run.flying[id];
+    f->at = (size_t)in->placed[n].offset; f->end = f->at + bytes; f->item = t->op; f->back = back;
+    if (!in->p.target.copy_start || in->opts.check) gcpi_far_wait(in, id);
 }
 
 /* Waits for the copies that must be done before the task (gcpi_meets). */
@@ -36,22 +44,22 @@ static void gcpi_far_meet(gcpi_plan *in, const gcpi_task *t, int n)
 
 /* Updates whose slots wait in far memory. */
 
-/* A piece of a parameter on its way through the workspace. in, out: numbers of the copies of its slots. */
-typedef struct gcpi_slots_piece { unsigned char *place; size_t first, count; int in[2], out[2]; } gcpi_slots_piece;
+/* A piece of a parameter on its way through the workspace: where its slots lie there, `slot` bytes apart. in, out:
+   numbers of the copies of its slots. */
+typedef struct gcpi_slots_piece {
+    unsigned char *place;
+    size_t slot, first, count;
+    int in[2], out[2];
+} gcpi_slots_piece;
 
-static void gcpi_slots_copy(gcpi_plan *in, const gcpi_parameter *p, gcpi_slots_piece *x, int back)
+/* back: from far memory, where the call of the whole has its slots */
+static void gcpi_slots_copy(gcpi_plan *in, const gcp_call *whole, gcpi_slots_piece *x, int back)
 {
-    const gcp_target *target = &in->p.target;
-    const size_t slot = gcpi_round(gcpi_count(p->shape) * sizeof(gcp_real), GCPI_STATE_ALIGN),
-                 bytes = x->count * sizeof(gcp_real);
     for (int k = 0; k < in->slots; k++) {
-        int id = (back ? x->in : x->out)[k] = in->run.next_copy;
-        unsigned char *far = in->p.tape->far_slots + p->slot + (size_t)k * slot + x->first * sizeof(gcp_real),
-                      *near = x->place + (size_t)k * gcpi_slots_place(gcpi_count(p->shape));
-        gcpi_far_wait(in, id);
-        in->run.next_copy = (id + 1) % GCP_COPIES;
-        if (!target->copy_start) gcpi_bytes_copy(target, back ? near : far, back ? far : near, bytes);
-        else target->copy_start(target->context, id, back ? near : far, back ? far : near, bytes);
+        unsigned char *far = (unsigned char *)((gcp_real *)whole->out[1 + k].data + x->first),
+                      *near = x->place + (size_t)k * x->slot;
+        (back ? x->in : x->out)[k] =
+            gcpi_copy_begin(in, back ? near : far, back ? far : near, x->count * sizeof(gcp_real));
     }
 }
 
@@ -64,17 +72,18 @@ static void gcpi_slots_piece_of(const gcpi_plan *in, const gcp_call *c, size_t c
 {
     x->first = index * GCPI_SLOTS_PIECE;
     x->count = GCPI_MIN((size_t)GCPI_SLOTS_PIECE, count - x->first);
-    x->place = (unsigned char *)c->workspace + (index % 2) * (size_t)in->slots * gcpi_slots_place(count);
+    x->slot = gcpi_slots_place(count);
+    x->place = (unsigned char *)c->workspace + (index % 2) * (size_t)in->slots * x->slot;
 }
 
-static void gcpi_slots_update(const gcpi_plan *in, const gcp_call *whole, const gcpi_slots_piece *x, size_t place)
+static void gcpi_slots_update(const gcpi_plan *in, const gcp_call *whole, const gcpi_slots_piece *x)
 {
     gcp_call call = *whole;
     gcp_view from[2] = { whole->in[0], whole->in[1] }, to[3] = { whole->out[0], whole->out[1], whole->out[2] };
     const gcp_shape shape = { 1, { 1, 1, 1, (int)x->count } };
     from[0].data = (gcp_real *)from[0].data + x->first;
     to[0].data = (gcp_real *)to[0].data + x->first;
-    for (int k = 0; k < in->slots; k++) to[1 + k].data = x->place + (size_t)k * place;
+    for (int k = 0; k < in->slots; k++) to[1 + k].data = x->place + (size_t)k * x->slot;
     from[0].shape = to[0].shape = to[1].shape = to[2].shape = shape;
     from[0].pitch = to[0].pitch = to[1].pitch = to[2].pitch = (ptrdiff_t)x->count;
     call.in = from; call.out = to;
@@ -83,9 +92,9 @@ static void gcpi_slots_update(const gcpi_plan *in, const gcp_call *whole, const 
 
 /* While a piece is updated, the next one arrives, in the place that the one before it has left. An update is done piece
    by piece, so bits are those of the whole. gcp_measure changes no slots. */
-static void gcpi_run_far_update(gcpi_plan *in, const gcpi_parameter *p, const gcp_call *whole)
+static void gcpi_run_far_update(gcpi_plan *in, const gcp_call *whole)
 {
-    const size_t count = gcpi_count(p->shape), pieces = (count + GCPI_SLOTS_PIECE - 1) / GCPI_SLOTS_PIECE;
+    const size_t count = gcpi_count(whole->in[0].shape), pieces = (count + GCPI_SLOTS_PIECE - 1) / GCPI_SLOTS_PIECE;
     const int back = in->run.measuring != 1;
     gcpi_slots_piece x[2];
     for (size_t i = 0; i <= pieces; i++) {
@@ -93,12 +102,12 @@ static void gcpi_run_far_update(gcpi_plan *in, const gcpi_parameter *p, const gc
         if (i > 1 && back) gcpi_slots_wait(in, next->out);
         if (i < pieces) {
             gcpi_slots_piece_of(in, whole, count, i, next);
-            gcpi_slots_copy(in, p, next, 1);
+            gcpi_slots_copy(in, whole, next, 1);
         }
         if (i == 0) continue;
         gcpi_slots_wait(in, now->in);
-        gcpi_slots_update(in, whole, now, gcpi_slots_place(count));
-        if (back) gcpi_slots_copy(in, p, now, 0);
+        gcpi_slots_update(in, whole, now);
+        if (back) gcpi_slots_copy(in, whole, now, 0);
     }
     if (back) gcpi_slots_wait(in, x[(pieces + 1) % 2].out);
 }

@@ -259,8 +259,6 @@ static void gcpi_run_norm(const gcpi_plan *in, const gcpi_task *t, int n)
 
 static void gcpi_run_update(gcpi_plan *in, const gcpi_task *t, int n)
 {
-    const gcpi_parameter *p = &in->p.tape->parameters[t->op];
-    const size_t slot = gcpi_round(gcpi_count(p->shape) * sizeof(gcp_real), GCPI_STATE_ALIGN);
     int item = in->p.operands[t->operands].item;
     gcp_call call;
     gcpi_call_space space;
@@ -269,10 +267,9 @@ static void gcpi_run_update(gcpi_plan *in, const gcpi_task *t, int n)
     space.in[1] = gcpi_view_like(in, item, gcpi_count_at(in->p.tape, t->op));
     space.out[0] = gcpi_view_like(in, item, gcpi_value_at(in->p.tape, t->op));
     for (int k = 0; k < 2; k++)
-        space.out[1 + k] =
-            gcpi_view_like(in, item, in->slots > k ? in->p.tape->state + p->slot + (size_t)k * slot : NULL);
+        space.out[1 + k] = gcpi_view_like(in, item, in->slots > k ? gcpi_slot_at(in->p.tape, t->op, k) : NULL);
     call.inputs = 2; call.outputs = 3;
-    if (in->p.far_slots) gcpi_run_far_update(in, p, &call);
+    if (in->p.far_slots) gcpi_run_far_update(in, &call);
     else gcpi_row_for(&in->p.target, NULL, GCP_ROW_UPDATE)->forward(&call);
 }
 

@@ -45,6 +45,12 @@ static unsigned char *gcpi_value_at(const gcp_tape *t, int parameter)
 {
     return t->state + t->parameters[parameter].offset;
 }
+/* Where slot k of a parameter lies: in far memory or in the state. */
+static unsigned char *gcpi_slot_at(const gcp_tape *t, int parameter, int k)
+{
+    return (t->far_slots ? t->far_slots : t->state) + t->parameters[parameter].slot +
+           (size_t)k * gcpi_parameter_bytes(t, parameter);
+}
 static gcpi_counters gcpi_counters_read(const gcp_tape *t)
 {
     gcpi_counters c;

@@ -1,5 +1,6 @@
 /* Which views are copies. Whole choices come first: none, all values, all gradients, all. Then a budget's search flips
-   single views of the best one, as long as a quick plan is faster with the flip. */
+   single views: near keep-all, as long as keep-all takes fewer bytes; of the best choice, as long as a quick plan is
+   faster with the flip. */
 
 /* What planning with one choice of views gave: a plan, or the error that says why there is none. */
 typedef struct gcpi_trial {
@@ -20,7 +21,7 @@ typedef struct gcpi_trials {
     gcp_arena *a;
     int open;                         /* gcpi_views_open */
     gcp_effort effort;                /* that was asked for */
-    gcpi_trial best, trial, quick;    /* quick: the best of those with little effort */
+    gcpi_trial best, trial, quick;    /* quick: what flips have reached */
     double bound;                     /* of all choices */
 } gcpi_trials;
 
