@@ -231,7 +231,7 @@ static gcp_tensor dense_block(gcp_tape *tape, int layers)
     return gcp_mean(gcp_mul(gcp_conv2d(all, .out = 8, .k = 3, .pad = 1), part));
 }
 
-/* With open views the shares of a search rise nearly to its end; and the least budget is what its own plan takes. */
+/* With open views the shares of a search rise nearly to its end; and the least budget is enough for its own plan. */
 static void shares(void)
 {
     arena = gcp_arena_from(memory, sizeof memory);
@@ -242,7 +242,7 @@ static void shares(void)
         heard h = { 0 };
         gcp_plan plan = gcp_plan_make(loss, .policy = GCP_POLICY_BUDGET, .budget = least + i * (keep.bytes - least) / 4,
                                       .progress = hear, .progress_context = &h);
-        CHECK(plan.in && (i || plan.bytes == least) && h.share == 1 && h.middle > 0.5 && !h.falls);
+        CHECK(plan.in && (i || plan.bytes <= least) && h.share == 1 && h.middle > 0.5 && !h.falls);
     }
 }
 
@@ -285,6 +285,26 @@ static void slice_of_joined(void)
     for (int k = 0; k < keep.in->p.forward; k++) CHECK(!keep.in->p.tasks[k].concat || keep.in->p.tasks[k].free);
 }
 
+/* Near the least budget a dense block is fastest with copies in its last concat alone: neither none nor all of them. */
+static void largest_alone(void)
+{
+    static const gcp_target scalar = { .isa = GCP_ISA_SCALAR, .threads = 1 };
+    gcp_plan_opts o = { .at = GCP_AT, .policy = GCP_POLICY_BUDGET, .optimizer = GCP_OPTIMIZER_ADAM, .target = &scalar };
+    arena = gcp_arena_from(memory, sizeof memory);
+    gcp_tape *tape = gcp_tape_make(&arena, .ops = 64);
+    gcp_tensor features[7];
+    features[0] = gcp_conv2d(gcp_input(tape, "x", GCP_SHAPE(4, 16, 16, 3)), .out = 16, .k = 3, .pad = 1);
+    for (int i = 1; i < 7; i++) {
+        gcp_tensor y = gcp_conv2d(gcp_concat(features, i), .out = 16, .k = 3, .pad = 1);
+        features[i] = gcp_relu(gcp_batch_norm(y));
+    }
+    gcp_tensor logits = gcp_linear(gcp_global_avg_pool(gcp_concat(features, 7)), .out = 10),
+               loss = gcp_cross_entropy(logits, gcp_labels(tape, "y", GCP_SHAPE(4)));
+    o.budget = gcp_least_budget_at(loss, o);
+    gcp_plan plan = gcp_plan_make_at(loss, o);
+    CHECK(plan.in && plan.seconds < 1.3 * plan.keep_all_seconds);
+}
+
 static void refused(const char *graph, const char *message)
 {
     arena = gcp_arena_from(memory, sizeof memory);
@@ -306,6 +326,7 @@ int main(int argc, char **argv)
     shares();
     weight_in_concat();
     slice_of_joined();
+    largest_alone();
     bad_states();
     return check_done();
 }

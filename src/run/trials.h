@@ -1,6 +1,7 @@
 /* Which views are copies. Whole choices come first: none, all values, all gradients, all. Then a budget's search flips
    single views: near keep-all, as long as keep-all takes fewer bytes; of the best choice, as long as a quick plan is
-   faster with the flip. */
+   faster with the flip. Before that the copies of small ops are taken back, where that is faster: near the least budget
+   often only the largest concat must be a copy. */
 
 /* What planning with one choice of views gave: a plan, or the error that says why there is none. */
 typedef struct gcpi_trial {
@@ -204,22 +205,63 @@ static int gcpi_flips_wanted(const gcpi_trials *r, const gcpi_trial *best)
            (!best->made || in->planned_seconds > r->bound + 0.002 * in->keep_all_seconds);
 }
 
-/* Turns the flips in turn, and keeps those with which a quick plan is better. 1: any is. */
+/* Leaves copies only to ops of this share of the largest one's bytes, or more. 0: that changes nothing. */
+static int gcpi_trial_thin(const gcpi_problem *p, gcpi_trial *trial, double share)
+{
+    size_t most = 0;
+    int changed = 0;
+    for (int pass = 0; pass < 2; pass++)
+        for (int k = 0; k < p->forward; k++) {
+            const gcpi_op *op = &p->tape->ops[p->tasks[k].op];
+            gcpi_copied *c = &trial->copied[p->tasks[k].op];
+            if (p->tasks[k].ops > 1 || !(gcpi_flip_bits(p, op, 0) | gcpi_flip_bits(p, op, 1))) continue;
+            size_t bytes = gcpi_bytes_alone(p, op->out);
+            if (!pass) most = GCPI_MAX(most, bytes);
+            else if ((double)bytes < share * (double)most && (c->values | c->gradients)) {
+                c->values = c->gradients = 0;
+                changed = 1;
+            }
+        }
+    return changed;
+}
+
+/* Plans quickly with the trial's choice. 1: it takes less than this share of the time that flips have reached, and is
+   what they have reached now. */
+static int gcpi_flips_try(gcpi_trials *r, ptrdiff_t used, double share)
+{
+    const gcpi_plan *before = &r->quick.in, *now = &r->trial.in;
+    r->a->used = used;
+    gcpi_trial_known(r, &r->quick);
+    gcpi_trial_run(r, &r->trial);
+    if (r->quick.made && r->trial.made && now->planned_seconds >= share * before->planned_seconds) return 0;
+    return gcpi_trial_take(&r->quick, &r->trial);
+}
+
+/* Takes the copies of small ops back, more and more of them, where that is clearly faster. 1: it is once. */
+static int gcpi_flips_thin(gcpi_trials *r, ptrdiff_t used)
+{
+    int better = 0;
+    for (double rest = 0.5; rest > 0.1 && gcpi_flips_wanted(r, &r->quick); rest /= 2) {
+        gcpi_trial_copy(r, &r->trial, &r->quick);
+        better |= gcpi_trial_thin(&r->plan->in->p, &r->trial, 1 - rest) && gcpi_flips_try(r, used, 0.98);
+    }
+    return better;
+}
+
+/* From the best choice on: turns the flips in turn, and keeps those with which a quick plan is better. 1: any is. */
 static int gcpi_flips_quick(gcpi_trials *r)
 {
     const ptrdiff_t used = r->a->used;
-    int better = 0;
     gcpi_trial_copy(r, &r->quick, &r->best);
     r->plan->in->known = 0;
+    gcpi_trial_watch(r->plan->in, 0.7, 0.7);
     gcpi_trial_run(r, &r->quick);
+    int better = gcpi_flips_thin(r, used);
     for (int n = 0, idle = 0; idle < r->count && n < r->tries && gcpi_flips_wanted(r, &r->quick); n++) {
         gcpi_trial_watch(r->plan->in, 0.7 + 0.2 * n / r->tries, 0.7 + 0.2 * (n + 1) / r->tries);
         gcpi_trial_copy(r, &r->trial, &r->quick);
         gcpi_flip_turn(&r->trial, &r->flips[n % r->count]);
-        r->a->used = used;
-        gcpi_trial_known(r, &r->quick);
-        gcpi_trial_run(r, &r->trial);
-        int taken = gcpi_trial_take(&r->quick, &r->trial);
+        int taken = gcpi_flips_try(r, used, 1);
         better |= taken;
         idle = taken ? 0 : idle + 1;
     }
