@@ -711,15 +711,16 @@ GCP_API void gcp_plan_free(gcp_plan *plan);
    holds the errors; text is copied. A line per op: KIND ID COST BYTES WORKSPACE INPUTS... KIND is f (forward, may run
    again), o (forward, runs once) or b (backward, after all f and o); COST is in seconds, BYTES are those of its one
    output, INPUTS are the IDs whose outputs it reads; # begins a comment. gcp_graph_print writes gcp-graph 3, which can
-   say more: its format stands where the text "gcp-graph 1" does below (src/planner/graph.h). */
+   say more: its format stands where the text "gcp-graph 1" does below (src/planner/graph.h). What it writes has the
+   updates (.fuse_update) and the copied views of its plan, and all plans for that text have them too. */
 GCP_API gcp_plan gcp_graph_plan_at(gcp_tape *tape, const char *text, gcp_plan_opts opts);
 GCP_API size_t   gcp_graph_arena_at(const gcp_tape *tape, const char *text, gcp_plan_opts opts);
 
 /* The trade-off curve: give the budgets of `count` points, in ascending order; gcp_sweep fills the other fields. A
-   point is never slower than one with a smaller budget. Returns how many points fit (the last ones); 0, with the tape's
-   error, if planning failed for another reason. Leave out .policy, .budget and .list. gcp_plan_make with .budget =
-   point.planned_with makes a point's plan. The curve can be written as CSV, or drawn (SVG) with the lower bound beside
-   it. */
+   point is never slower than one with a smaller budget. Returns how many points fit (the last ones); 0 for no points,
+   and, with the tape's error, if planning failed for another reason. Leave out .policy, .budget and .list.
+   gcp_plan_make with .budget = point.planned_with makes a point's plan. The curve can be written as CSV, or drawn (SVG)
+   with the lower bound beside it. */
 typedef struct gcp_point {
     size_t budget;                      /* given */
     size_t bytes;                       /* of this point's plan; 0: nothing fits */
