@@ -209,7 +209,8 @@ typedef enum gcp_dtype { GCP_DTYPE_REAL, GCP_DTYPE_I32, GCP_DTYPE_U8, GCP_DTYPE_
     X(PLAN, "the options of a plan contradict") X(BUDGET, "the plan does not fit the budget") \
     X(LIST, "a list of instructions is wrong") X(BIND, "memory cannot be bound") X(STATE, "state and plan do not fit") \
     X(CHECK, "a recomputed value differs") X(GRAPH, "a graph's text is wrong") X(DEVICE, "the device failed") \
-    X(INPUT, "an input was not written")
+    X(INPUT, "an input was not written") X(FILE, "a file cannot be opened, read or written") \
+    X(CONTENTS, "a file's contents are wrong")
 #define GCPI_CODE(name, text) GCP_E_##name,
 typedef enum gcp_code { GCP_OK, GCP_ERRORS(GCPI_CODE) GCP_ERROR_COUNT } gcp_code;
 #undef GCPI_CODE

@@ -1,0 +1,2178 @@
+/* gcp_io.h 0.2.0 in one file: assembled from gcp_io.h and the rooms in src/ by src/assemble.cmake, never edited. */
+#define GCPI_ONE_FILE
+
+/* gcp_io.h - files for gcp.h: weights, runs that go on, sets of images. MIT licence, see gcp.h.
+
+   Do this in *one* C file, the one that holds gcp.h's implementation:
+       #define GCP_IMPLEMENTATION
+       #include "gcp.h"
+       #include "gcp_io.h"
+   and plain #include "gcp_io.h" wherever else it is used. It needs the C library alone.
+
+       gcp_save(net, "weights.safetensors");                  // when the state is bound, so after gcp_bind
+       gcp_load(net, "weights.safetensors");
+
+       struct { int epoch, batch; } at = { 0, 0 };            // where in the data: yours
+       gcp_resume_run(net, "run.gcp", .extra = &at, .extra_bytes = sizeof at);
+       for (; at.epoch < epochs; at.epoch++) {
+           ... gcp_step ...
+           gcp_save_run(net, "run.gcp", .extra = &at, .extra_bytes = sizeof at);
+       }
+
+   A weights file has the tape's parameters and running statistics, by path, in the format safetensors
+   (github.com/huggingface/safetensors): PyTorch, TensorFlow and JAX read and write it. A *run file* (elsewhere called a
+   checkpoint; here that word means a kept activation) has all that training goes on from, to the bit. It is a
+   safetensors file too, so gcp_load takes the weights out of it, and so does Python.
+
+   What is saved is written beside the file (PATH.part), flushed to the disk and renamed. Whatever fails or is killed,
+   PATH is the old file or the new one. Nothing in a file is trusted: what is wrong is an error that names the file, the
+   offset, what was found and what was expected, before a byte of the tape's state is changed. */
+
+#ifndef GCP_IO_H
+#define GCP_IO_H
+
+#include "gcp.h"
+
+#if !defined(GCPI_ONE_FILE) && defined(__has_include)
+#if !__has_include("src/io/files.h")
+#error "gcp_io.h needs its rooms, the folder src/ beside it; the single files to copy are dist/gcp.h, dist/gcp_io.h"
+#endif
+#endif
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* The functions that files are reached by: .files of the options below, NULL: gcp_stdio(). Replace them for files of
+   another kind (in memory, in an archive), or to see what happens when they fail. Where not said otherwise, 0 means
+   failure. */
+typedef struct gcp_files {
+    void *context;
+    void   *(*open)(void *context, const char *path, int write);    /* write: a new, empty file. NULL: failure */
+    int     (*absent)(void *context, const char *path);             /* 1: open failed because there is no such file */
+    int64_t (*size)(void *context, void *file);                     /* of a file open for reading; -1: failure */
+    int     (*rewind)(void *context, void *file);
+    /* how many bytes were read or written; fewer than asked are asked for again, 0 is the end or a failure */
+    size_t  (*read)(void *context, void *file, void *to, size_t size);
+    size_t  (*write)(void *context, void *file, const void *from, size_t size);
+    int     (*flush)(void *context, void *file);                    /* to the disk */
+    int     (*close)(void *context, void *file);
+    int     (*rename)(void *context, const char *from, const char *to);     /* in the place of `to`, at once */
+    void    (*remove)(void *context, const char *path);
+    /* calls found with each name in a folder, in any order */
+    int     (*list)(void *context, const char *folder, void (*found)(void *arg, const char *name), void *arg);
+} gcp_files;
+GCP_API const gcp_files *gcp_stdio(void);
+
+/* Whose names and layouts a file has. Ours: gcp's paths and shapes ([out][kh][kw][in]; [out][in]).
+   GCP_STYLE_TORCH: PyTorch's. Weights of four sizes are [out][in][kh][kw] (transposed convolutions [in][out][kh][kw]);
+   gamma and beta are called weight and bias; num_batches_tracked is passed over.
+   GCP_STYLE_KERAS: weights are called kernel and are [kh][kw][in][out] or [in][out]; statistics are moving_mean and
+   moving_variance. A depthwise convolution of one output per channel is [kh][kw][c][1]: layout hwoi in the map. */
+typedef enum gcp_style { GCP_STYLE_GCP, GCP_STYLE_TORCH, GCP_STYLE_KERAS } gcp_style;
+
+/* .map: lines "OURS THEIRS [LAYOUT]"; a name goes by the first line whose OURS fits all of it, one that fits none stays
+   (with .style, its last part is changed first). In OURS {a} to {z} stand for a number, * for any text; in THEIRS {a},
+   {a+1} or {a-1} give the number again, * the texts in order.
+       stage[{s}]/block[{b}]/conv2d[{i}]/weight  layer{s+1}.{b}.conv{i+1}.weight
+       *                                         backbone.*
+   "- THEIRS": tensors of the file that are passed over (* in THEIRS is any text). LAYOUT gives the order of a weight's
+   axes in the file, letters of o, h, w, i (out, height, width, in), without those that the weight lacks: oihw, io.
+   oihw:7x7, of a dense layer: its inputs are an image of 7 rows and 7 columns, flattened.
+   .partial: gcp_load takes what both have and leaves the rest (else each tensor must have its match); of no use in
+   gcp_save. */
+typedef struct gcp_weights_opts {
+    gcp_at at GCPI_Z;
+    gcp_style style GCPI_Z;
+    const char *map GCPI_Z;
+    int partial GCPI_Z;
+    const gcp_files *files GCPI_Z;
+} GCPI_BY_NAME gcp_weights_opts;
+
+/* .extra: bytes of yours that go with the run: the place in the data, the best result so far. */
+typedef struct gcp_run_opts {
+    gcp_at at GCPI_Z;
+    void *extra GCPI_Z; size_t extra_bytes GCPI_Z;
+    const gcp_files *files GCPI_Z;
+} GCPI_BY_NAME gcp_run_opts;
+
+/* Weights. The state must be bound. What is saved is float (F32), or double (F64) where gcp_real is double; gcp_load
+   takes both, F16 and BF16. gcp_load returns how many tensors it loaded, 0 with the tape's error. It changes neither
+   slots nor counts. Both take scratch from the tape's arena: some 5 times the file's header; on a device, if a layout
+   differs, also the bytes of the largest weight. Only if the disk fails in the middle of the data can the state be left
+   with some tensors loaded. */
+GCP_API gcp_code gcp_save_at(gcp_tape *tape, const char *path, gcp_weights_opts opts);
+GCP_API int      gcp_load_at(gcp_tape *tape, const char *path, gcp_weights_opts opts);
+#define gcp_save(...) GCPI_F2(gcp_save_at, gcp_weights_opts, __VA_ARGS__, )          /* tape, path */
+#define gcp_load(...) GCPI_F2(gcp_load_at, gcp_weights_opts, __VA_ARGS__, )
+
+/* Runs. A run file has values, statistics, the optimiser's slots and counts of updates, by path; the counts of steps;
+   the seed; .extra; a checksum. Save between updates, not between the micro-batches of .accumulate. gcp_resume_run is
+   called on the same recording with plans bound; another policy, budget, target or number of threads may go on. Returns
+   1; 0 where there is no such file, without an error: a new run; 0 with the tape's error, and the state as it was (but
+   if the disk fails in the second of two readings). What differs (a tensor's name or shape, the optimiser,
+   .extra_bytes) is an error that names the first difference. */
+GCP_API gcp_code gcp_save_run_at(gcp_tape *tape, const char *path, gcp_run_opts opts);
+GCP_API int      gcp_resume_run_at(gcp_tape *tape, const char *path, gcp_run_opts opts);
+#define gcp_save_run(...)   GCPI_F2(gcp_save_run_at, gcp_run_opts, __VA_ARGS__, )    /* tape, path */
+#define gcp_resume_run(...) GCPI_F2(gcp_resume_run_at, gcp_run_opts, __VA_ARGS__, )
+
+/* Labelled images. images and labels lie in the arena; images is count x height x width x channels bytes, in the order
+   of the files. On failure count is 0 and error says why. arena NULL: looks at sizes and headers alone; images and
+   labels are NULL, bytes is what an arena must have. */
+typedef struct gcp_dataset {
+    unsigned char *images;
+    int32_t *labels;                    /* 0 to classes - 1, as gcp_labels takes them */
+    int count, height, width, channels, classes;
+    int brightest;                      /* the value that is white: 255 in most files */
+    size_t bytes;
+    char error[GCP_MAX_ERROR];
+} gcp_dataset;
+
+/* .classes: default 10; of a folder: the most, default 65536. .brightest: of IDX files, default 255 */
+typedef struct gcp_dataset_opts {
+    gcp_at at GCPI_Z; int classes GCPI_Z, brightest GCPI_Z; const gcp_files *files GCPI_Z;
+} GCPI_BY_NAME gcp_dataset_opts;
+
+/* idx: grey images and their labels (MNIST and its relatives), unpacked. cifar10: the binary version's files, one after
+   the other. folder: images of one size, PGM or PPM (binary, up to 255), in folders of their class in `folder`
+   (folder/cat/1.ppm); classes and images are in the order of their names' bytes. Without folders inside, all are of
+   class 0. Other files are passed over. */
+GCP_API gcp_dataset gcp_dataset_idx_at(gcp_arena *arena, const char *images, const char *labels, gcp_dataset_opts o);
+GCP_API gcp_dataset gcp_dataset_cifar10_at(gcp_arena *arena, const char *const *paths, int count, gcp_dataset_opts o);
+GCP_API gcp_dataset gcp_dataset_folder_at(gcp_arena *arena, const char *folder, gcp_dataset_opts o);
+/* arena, images, labels; arena, paths, how many; arena, folder */
+#define gcp_dataset_idx(...)     GCPI_F3(gcp_dataset_idx_at, gcp_dataset_opts, __VA_ARGS__, )
+#define gcp_dataset_cifar10(...) GCPI_F3(gcp_dataset_cifar10_at, gcp_dataset_opts, __VA_ARGS__, )
+#define gcp_dataset_folder(...)  GCPI_F2(gcp_dataset_folder_at, gcp_dataset_opts, __VA_ARGS__, )
+
+#ifdef __cplusplus
+}
+#endif
+#endif /* GCP_IO_H */
+
+/* ---- Rooms ------------------------------------------------------------------------------------------------------
+   The implementation, behind gcp.h's. dist/gcp_io.h has all rooms in one file. */
+#if defined(GCP_IMPLEMENTATION) && !defined(GCP_IO_IMPLEMENTATION_DONE)
+#define GCP_IO_IMPLEMENTATION_DONE
+
+
+/* ==== src/io/files.h ==== */
+
+/* Files behind a table of functions; the table over stdio. A stream is a file being read or written: it counts and
+   hashes its bytes, and sends its first error to a tape, or to a text, with the file's name and the offset. What is
+   written goes beside the file and takes its place at the end. */
+
+#include <errno.h>
+#if defined(_WIN32)
+#include <io.h>
+#ifdef __cplusplus
+extern "C"
+#endif
+__declspec(dllimport) int __stdcall MoveFileExA(const char *from, const char *to, unsigned long flags);
+#else
+#include <dirent.h>
+#if !defined(__cplusplus)               /* -std=c11 hides them */
+extern int fsync(int file);
+extern int fileno(FILE *file);
+#endif
+#if defined(__cplusplus)
+#include <unistd.h>
+#endif
+#endif
+
+/* ---- over stdio ---- */
+
+static void *gcpi_stdio_open(void *context, const char *path, int write)
+{
+    (void)context;
+    return fopen(path, write ? "wb" : "rb");
+}
+static int gcpi_stdio_absent(void *context, const char *path)
+{
+    (void)context;
+    errno = 0;
+    FILE *f = fopen(path, "rb");
+    if (f) fclose(f);
+    return !f && errno == ENOENT;
+}
+static int64_t gcpi_stdio_size(void *context, void *file)
+{
+    FILE *f = (FILE *)file;
+    (void)context;
+#if defined(_WIN32)
+    int64_t size = _fseeki64(f, 0, SEEK_END) ? -1 : _ftelli64(f);
+#else
+    int64_t size = fseek(f, 0, SEEK_END) ? -1 : (int64_t)ftell(f);
+#endif
+    return fseek(f, 0, SEEK_SET) ? -1 : size;
+}
+static int gcpi_stdio_rewind(void *context, void *file)
+{
+    (void)context;
+    return !fseek((FILE *)file, 0, SEEK_SET);
+}
+static size_t gcpi_stdio_read(void *context, void *file, void *to, size_t size)
+{
+    (void)context;
+    return fread(to, 1, size, (FILE *)file);
+}
+static size_t gcpi_stdio_write(void *context, void *file, const void *from, size_t size)
+{
+    (void)context;
+    return fwrite(from, 1, size, (FILE *)file);
+}
+static int gcpi_stdio_flush(void *context, void *file)
+{
+    (void)context;
+    if (fflush((FILE *)file)) return 0;
+#if defined(_WIN32)
+    return !_commit(_fileno((FILE *)file));
+#else
+    return !fsync(fileno((FILE *)file));
+#endif
+}
+static int gcpi_stdio_close(void *context, void *file)
+{
+    (void)context;
+    return !fclose((FILE *)file);
+}
+static void gcpi_stdio_remove(void *context, const char *path)
+{
+    (void)context;
+    remove(path);
+}
+
+enum { GCPI_PATH = 4096 };
+/* Windows' rename does not replace. Elsewhere the folder is flushed, too: it holds the name. */
+static int gcpi_stdio_rename(void *context, const char *from, const char *to)
+{
+    (void)context;
+#if defined(_WIN32)
+    return MoveFileExA(from, to, 1 | 8) != 0;     /* replace, and wait for the disk */
+#else
+    char folder[GCPI_PATH];
+    const char *slash = strrchr(to, '/');
+    if (rename(from, to)) return 0;
+    snprintf(folder, sizeof folder, "%.*s", slash ? (int)(slash - to) + 1 : 1, slash ? to : ".");
+    FILE *f = fopen(folder, "rb");
+    if (!f) return 1;                             /* a system that does not open folders */
+    fsync(fileno(f));
+    fclose(f);
+    return 1;
+#endif
+}
+
+static int gcpi_stdio_list(void *context, const char *folder, void (*found)(void *arg, const char *name), void *arg)
+{
+    (void)context;
+#if defined(_WIN32)
+    char pattern[GCPI_PATH];
+    struct _finddata_t entry;
+    snprintf(pattern, sizeof pattern, "%s/*", folder);
+    intptr_t search = _findfirst(pattern, &entry);
+    if (search == -1) return 0;
+    do found(arg, entry.name); while (!_findnext(search, &entry));
+    _findclose(search);
+#else
+    DIR *d = opendir(folder);
+    if (!d) return 0;
+    for (const struct dirent *entry; (entry = readdir(d)) != NULL;) found(arg, entry->d_name);
+    closedir(d);
+#endif
+    return 1;
+}
+
+GCPI_DEF const gcp_files *gcp_stdio(void)
+{
+    static const gcp_files files = { NULL, gcpi_stdio_open, gcpi_stdio_absent, gcpi_stdio_size, gcpi_stdio_rewind,
+                                     gcpi_stdio_read, gcpi_stdio_write, gcpi_stdio_flush, gcpi_stdio_close,
+                                     gcpi_stdio_rename, gcpi_stdio_remove, gcpi_stdio_list };
+    return &files;
+}
+
+/* ---- streams ---- */
+
+/* Eight bytes at a time, as xxHash's rounds (Collet): each step can be undone, so that two texts which differ in one
+   word never agree. */
+typedef struct gcpi_checksum { uint64_t hash, word; int bytes; } gcpi_checksum;
+static void gcpi_checksum_word(gcpi_checksum *c, uint64_t word)
+{
+    uint64_t h = (c->hash ^ word) * 0x9E3779B185EBCA87u;
+    c->hash = (h << 31 | h >> 33) * 0xC2B2AE3D27D4EB4Fu;
+}
+static uint64_t gcpi_u64_from(const unsigned char *b)
+{
+    uint64_t v = 0;
+    for (int i = 7; i >= 0; i--) v = v << 8 | b[i];
+    return v;
+}
+static void gcpi_checksum_add(gcpi_checksum *c, const unsigned char *bytes, size_t count)
+{
+    size_t i = 0;
+    while (i < count) {
+        if (!c->bytes && count - i >= 8) { gcpi_checksum_word(c, gcpi_u64_from(bytes + i)); i += 8; continue; }
+        c->word |= (uint64_t)bytes[i++] << 8 * c->bytes++;
+        if (c->bytes == 8) { gcpi_checksum_word(c, c->word); c->word = 0; c->bytes = 0; }
+    }
+}
+static uint64_t gcpi_checksum_end(gcpi_checksum c)
+{
+    gcpi_checksum_word(&c, c.word);
+    gcpi_checksum_word(&c, (uint64_t)c.bytes);
+    return c.hash;
+}
+
+/* One of tape and text is where errors go; text has GCP_MAX_ERROR bytes. */
+typedef struct gcpi_stream {
+    const gcp_files *files;
+    const char *path, *call;
+    gcp_at at;
+    gcp_tape *tape; char *text;
+    void *file;
+    uint64_t size, offset;               /* of the file that is read; of the next byte */
+    gcpi_checksum sum;                   /* of the bytes so far */
+    int failed;
+} gcpi_stream;
+
+static void gcpi_stream_say(gcpi_stream *s, gcp_code code, int64_t offset, const char *format, va_list args)
+{
+    enum { MOST = 160 };                 /* of the path: its end says more */
+    char what[GCP_MAX_ERROR], place[40] = "";
+    const size_t length = strlen(s->path), skip = length > MOST ? length - MOST : 0;
+    const char *dots = skip ? "..." : "", *path = s->path + skip;
+    if (s->failed) return;
+    s->failed = 1;
+    vsnprintf(what, sizeof what, format, args);
+    if (offset >= 0) snprintf(place, sizeof place, "offset %llu: ", (unsigned long long)offset);
+    if (s->tape) gcpi_fail(s->tape, code, s->at, s->call, "%s%s: %s%s", dots, path, place, what);
+    else snprintf(s->text, GCP_MAX_ERROR, "%.100s:%d: %s: %s%s: %s%.200s", gcpi_basename(s->at.file), s->at.line,
+                  s->call, dots, path, place, what);
+}
+/* The first error stands. These return 0. */
+GCPI_PRINTF(3, 4)
+static int gcpi_wrong(gcpi_stream *s, gcp_code code, const char *format, ...)
+{
+    va_list args;
+    va_start(args, format);
+    gcpi_stream_say(s, code, -1, format, args);
+    va_end(args);
+    return 0;
+}
+GCPI_PRINTF(3, 4)
+static int gcpi_wrong_at(gcpi_stream *s, int64_t offset, const char *format, ...)          /* the contents, there */
+{
+    va_list args;
+    va_start(args, format);
+    gcpi_stream_say(s, GCP_E_CONTENTS, offset, format, args);
+    va_end(args);
+    return 0;
+}
+static int gcpi_stream_broke(gcpi_stream *s, const char *what, size_t done, size_t size)
+{
+    return gcpi_wrong(s, GCP_E_FILE, "offset %llu: %s failed after %llu of %llu bytes", (unsigned long long)s->offset,
+                      what, (unsigned long long)done, (unsigned long long)size);
+}
+
+static gcpi_stream gcpi_stream_of(const gcp_files *files, const char *path, gcp_at at, const char *call)
+{
+    gcpi_stream s;
+    memset(&s, 0, sizeof s);
+    s.files = files ? files : gcp_stdio();
+    s.path = path ? path : "(NULL)"; s.call = call; s.at = at;
+    return s;
+}
+
+/* Opens for reading. 0: failed. */
+static int gcpi_stream_open(gcpi_stream *s)
+{
+    const gcp_files *f = s->files;
+    if (strlen(s->path) >= GCPI_PATH) return gcpi_wrong(s, GCP_E_ARGUMENT, "the path is too long");
+    s->file = f->open(f->context, s->path, 0);
+    if (!s->file) return gcpi_wrong(s, GCP_E_FILE, "cannot be opened");
+    int64_t size = f->size(f->context, s->file);
+    if (size < 0) return gcpi_wrong(s, GCP_E_FILE, "its size cannot be found: not a plain file");
+    s->size = (uint64_t)size;
+    return 1;
+}
+static void gcpi_stream_close(gcpi_stream *s)
+{
+    if (s->file) s->files->close(s->files->context, s->file);
+    s->file = NULL;
+}
+
+/* All of size bytes, or an error. */
+static int gcpi_stream_read(gcpi_stream *s, void *to, size_t size)
+{
+    const gcp_files *f = s->files;
+    unsigned char *at = (unsigned char *)to;
+    size_t got = 0, more = 1;
+    while (got < size && more) {
+        more = f->read(f->context, s->file, at + got, size - got);
+        if (more > size - got) more = 0;
+        got += more;
+    }
+    if (got < size) return gcpi_stream_broke(s, "reading", got, size);
+    gcpi_checksum_add(&s->sum, at, size);
+    s->offset += size;
+    return 1;
+}
+static int gcpi_stream_skip(gcpi_stream *s, uint64_t size)
+{
+    unsigned char some[4096];
+    for (uint64_t n; size > 0; size -= n) {
+        n = GCPI_MIN(size, sizeof some);
+        if (!gcpi_stream_read(s, some, (size_t)n)) return 0;
+    }
+    return 1;
+}
+/* Back to the beginning, for a second reading. */
+static int gcpi_stream_again(gcpi_stream *s)
+{
+    memset(&s->sum, 0, sizeof s->sum);
+    s->offset = 0;
+    if (s->files->rewind(s->files->context, s->file)) return 1;
+    return gcpi_wrong(s, GCP_E_FILE, "cannot be read a second time");
+}
+
+static int gcpi_stream_write(gcpi_stream *s, const void *from, size_t size)
+{
+    const gcp_files *f = s->files;
+    const unsigned char *at = (const unsigned char *)from;
+    size_t put = 0, more = 1;
+    if (s->failed) return 0;
+    while (put < size && more) {
+        more = f->write(f->context, s->file, at + put, size - put);
+        if (more > size - put) more = 0;
+        put += more;
+    }
+    if (put < size) return gcpi_stream_broke(s, "writing", put, size);
+    gcpi_checksum_add(&s->sum, at, size);
+    s->offset += size;
+    return 1;
+}
+
+/* Opens a new file beside the path, whose name goes to part. */
+static int gcpi_stream_create(gcpi_stream *s, char *part)
+{
+    if (strlen(s->path) + sizeof ".part" > GCPI_PATH)
+        return gcpi_wrong(s, GCP_E_ARGUMENT, "the path is too long");
+    snprintf(part, GCPI_PATH, "%s.part", s->path);
+    s->file = s->files->open(s->files->context, part, 1);
+    return s->file ? 1 : gcpi_wrong(s, GCP_E_FILE, "%s cannot be written", part);
+}
+/* Puts the new file in the path's place; removes it where anything failed. 1: done. */
+static int gcpi_stream_settle(gcpi_stream *s, const char *part)
+{
+    const gcp_files *f = s->files;
+    if (!s->file) return 0;
+    if (!s->failed && !f->flush(f->context, s->file))
+        gcpi_wrong(s, GCP_E_FILE, "%s cannot be flushed to the disk", part);
+    if (!f->close(f->context, s->file)) gcpi_wrong(s, GCP_E_FILE, "%s cannot be closed", part);
+    s->file = NULL;
+    if (!s->failed && !f->rename(f->context, part, s->path))
+        gcpi_wrong(s, GCP_E_FILE, "cannot be replaced by %s", part);
+    if (s->failed) f->remove(f->context, part);
+    return !s->failed;
+}
+
+/* ==== src/io/header.h ==== */
+
+/* safetensors: eight bytes with the header's length, the header, the data. The header is JSON of a closed form: an
+   object of names, each an object of dtype, shape and data_offsets; __metadata__ is an object of texts. Nothing in it
+   is trusted: entries must fill the data without gaps, each as large as its shape says, no name twice. A file of n
+   bytes makes this take some 5 n bytes of scratch, at most. */
+
+enum { GCPI_HEADER_MOST = 1 << 24, GCPI_ENTRIES_MOST = 65536, GCPI_NAME_MOST = 1024, GCPI_RANK_MOST = 8 };
+
+#define GCPI_DTYPES(X) \
+    X(BOOL, 1) X(U8, 1) X(I8, 1) X(F8_E5M2, 1) X(F8_E4M3, 1) X(I16, 2) X(U16, 2) X(F16, 2) X(BF16, 2) X(I32, 4) \
+    X(U32, 4) X(F32, 4) X(F64, 8) X(I64, 8) X(U64, 8)
+#define GCPI_DTYPE(name, size) GCPI_FILE_##name,
+typedef enum gcpi_file_dtype { GCPI_DTYPES(GCPI_DTYPE) GCPI_FILE_DTYPES } gcpi_file_dtype;
+#undef GCPI_DTYPE
+
+static const char *gcpi_dtype_name(int type)
+{
+#define GCPI_NAME(name, size) #name,
+    static const char *const names[] = { GCPI_DTYPES(GCPI_NAME) };
+#undef GCPI_NAME
+    return names[type];
+}
+static size_t gcpi_dtype_size(int type)
+{
+#define GCPI_SIZE(name, size) size,
+    static const unsigned char sizes[] = { GCPI_DTYPES(GCPI_SIZE) };
+#undef GCPI_SIZE
+    return sizes[type];
+}
+
+/* The order of a weight's axes: letters of o, h, w, i; h, w: of an image that was flattened, else 0 (see names.h). */
+typedef struct gcpi_axes { char letters[5]; int h, w; } gcpi_axes;
+
+/* A tensor of the file. begin and end count from the data's first byte. The readers of headers add what they found it
+   to be: parameter (-1: nothing yet), slot of it (0: its value), the order of its axes. */
+typedef struct gcpi_stored {
+    const char *name;
+    int dtype, rank, given;              /* given: a bit each for dtype, shape, data_offsets */
+    uint64_t shape[GCPI_RANK_MOST], begin, end;
+    int parameter, slot;
+    gcpi_axes axes;
+} gcpi_stored;
+
+/* entries in the order of their data; by_name: their places in the order of their names */
+typedef struct gcpi_header {
+    gcpi_stored *entries, **by_name;
+    int count;
+    uint64_t data, bytes;                /* where the data begins in the file; how many they are */
+} gcpi_header;
+
+/* ---- JSON ---- */
+
+typedef struct gcpi_json { gcpi_stream *s; char *text; size_t at, length; } gcpi_json;
+
+static int gcpi_json_fail(gcpi_json *j, const char *expected)
+{
+    unsigned char c = j->at < j->length ? (unsigned char)j->text[j->at] : 0;
+    int64_t offset = 8 + (int64_t)j->at;
+    if (j->at >= j->length)
+        return gcpi_wrong_at(j->s, offset, "found the header's end, expected %s", expected);
+    if (c < 0x20 || c > 0x7e)
+        return gcpi_wrong_at(j->s, offset, "found byte 0x%02x, expected %s", c, expected);
+    return gcpi_wrong_at(j->s, offset, "found '%c', expected %s", c, expected);
+}
+/* The next byte that is no space, 0 at the end. */
+static char gcpi_json_peek(gcpi_json *j)
+{
+    while (j->at < j->length && strchr(" \t\r\n", j->text[j->at]) && j->text[j->at]) j->at++;
+    return j->at < j->length ? j->text[j->at] : (char)0;
+}
+static int gcpi_json_take(gcpi_json *j, char c, const char *expected)
+{
+    if (gcpi_json_peek(j) != c || j->at >= j->length) return gcpi_json_fail(j, expected);
+    j->at++;
+    return 1;
+}
+/* After a member of a list or an object: 1: another follows; 0: it is closed, or an error. */
+static int gcpi_json_more(gcpi_json *j, char close)
+{
+    char c = gcpi_json_peek(j);
+    if (c == ',') { j->at++; return 1; }
+    if (c == close && c) { j->at++; return 0; }
+    return gcpi_json_fail(j, close == '}' ? "',' or '}'" : "',' or ']'");
+}
+
+static int gcpi_json_hex(gcpi_json *j, unsigned *code)
+{
+    *code = 0;
+    for (int i = 0; i < 4; i++, j->at++) {
+        char c = j->at < j->length ? j->text[j->at] : (char)0;
+        int digit = c >= '0' && c <= '9'   ? c - '0'
+                    : c >= 'a' && c <= 'f' ? c - 'a' + 10
+                    : c >= 'A' && c <= 'F' ? c - 'A' + 10
+                                           : -1;
+        if (digit < 0) return gcpi_json_fail(j, "four hexadecimal digits after \\u");
+        *code = *code << 4 | (unsigned)digit;
+    }
+    return 1;
+}
+/* The code behind \u, two for what lies beyond 16 bits, as UTF-8 at `to`. Returns its end, NULL: an error. */
+static char *gcpi_json_utf8(gcpi_json *j, char *to)
+{
+    unsigned code, low;
+    if (!gcpi_json_hex(j, &code)) return NULL;
+    if (code >> 10 == 0x36) {
+        int pair = j->at + 1 < j->length && j->text[j->at] == '\\' && j->text[j->at + 1] == 'u';
+        if (!pair) { gcpi_json_fail(j, "the second half of a pair of surrogates"); return NULL; }
+        j->at += 2;
+        if (!gcpi_json_hex(j, &low)) return NULL;
+        if (low >> 10 != 0x37) {
+            gcpi_json_fail(j, "the second half of a pair of surrogates before this");
+            return NULL;
+        }
+        code = 0x10000 + ((code & 0x3ff) << 10 | (low & 0x3ff));
+    } else if (!code || code >> 10 == 0x37) { gcpi_json_fail(j, "a character before this"); return NULL; }
+    if (code < 0x80) { *to++ = (char)code; return to; }
+    if (code < 0x800) *to++ = (char)(0xC0 | code >> 6);
+    else if (code < 0x10000) *to++ = (char)(0xE0 | code >> 12);
+    else { *to++ = (char)(0xF0 | code >> 18); *to++ = (char)(0x80 | (code >> 12 & 0x3F)); }
+    if (code >= 0x800) *to++ = (char)(0x80 | (code >> 6 & 0x3F));
+    *to++ = (char)(0x80 | (code & 0x3F));
+    return to;
+}
+/* A text, decoded in place: what it stands for is never longer. NULL: an error. */
+static char *gcpi_json_text(gcpi_json *j)
+{
+    static const char from[] = "\"\\/bfnrt", into[] = "\"\\/\b\f\n\r\t";
+    if (!gcpi_json_take(j, '"', "a text in double quotes")) return NULL;
+    char *text = j->text + j->at, *to = text;
+    while (j->at < j->length && j->text[j->at] != '"') {
+        char c = j->text[j->at];
+        if ((unsigned char)c < 0x20) { gcpi_json_fail(j, "a character of a text"); return NULL; }
+        j->at++;
+        if (c != '\\') { *to++ = c; continue; }
+        char escape = j->at < j->length ? j->text[j->at] : (char)0;
+        const char *known = escape ? strchr(from, escape) : NULL;
+        if (known) { *to++ = into[known - from]; j->at++; continue; }
+        if (escape != 'u') { gcpi_json_fail(j, "a character that can follow \\"); return NULL; }
+        j->at++;
+        if ((to = gcpi_json_utf8(j, to)) == NULL) return NULL;
+    }
+    if (!gcpi_json_take(j, '"', "the text's end")) return NULL;
+    *to = 0;
+    return text;
+}
+
+/* A whole number without a sign, below 2^62. */
+static int gcpi_json_number(gcpi_json *j, uint64_t *value)
+{
+    *value = 0;
+    gcpi_json_peek(j);
+    size_t first = j->at;
+    for (; j->at < j->length && j->text[j->at] >= '0' && j->text[j->at] <= '9'; j->at++) {
+        *value = *value * 10 + (uint64_t)(j->text[j->at] - '0');
+        if (*value >> 62 || (j->at > first && j->text[first] == '0')) break;
+    }
+    char next = j->at < j->length ? j->text[j->at] : (char)0;
+    int digit = next >= '0' && next <= '9';
+    return (j->at > first && !digit) || gcpi_json_fail(j, "a whole number from 0 to 2^62, without a sign");
+}
+
+/* [a, b, ...], at most `most` of them. Returns how many; -1: an error. */
+static int gcpi_json_numbers(gcpi_json *j, uint64_t *values, int most)
+{
+    int count = 0;
+    if (!gcpi_json_take(j, '[', "'['")) return -1;
+    if (gcpi_json_peek(j) == ']') { j->at++; return 0; }
+    do {
+        if (count == most) { gcpi_json_fail(j, most == 2 ? "two offsets" : "at most eight sizes"); return -1; }
+        if (!gcpi_json_number(j, &values[count++])) return -1;
+    } while (gcpi_json_more(j, ']'));
+    return j->s->failed ? -1 : count;
+}
+
+/* ---- entries ---- */
+
+static int gcpi_stored_dtype(gcpi_json *j, gcpi_stored *e)
+{
+    gcpi_json_peek(j);
+    size_t at = j->at;
+    const char *text = gcpi_json_text(j);
+    if (!text) return 0;
+    for (e->dtype = 0; e->dtype < GCPI_FILE_DTYPES; e->dtype++)
+        if (!strcmp(text, gcpi_dtype_name(e->dtype))) return 1;
+    return gcpi_wrong_at(j->s, 8 + (int64_t)at, "'%.20s' is no dtype that gcp knows", text);
+}
+/* One of the three members of an entry. */
+static int gcpi_stored_member(gcpi_json *j, gcpi_stored *e)
+{
+    static const char *const names[] = { "dtype", "shape", "data_offsets" };
+    uint64_t offsets[2];
+    gcpi_json_peek(j);
+    size_t at = j->at;
+    const char *key = gcpi_json_text(j);
+    int which = 0;
+    if (!key) return 0;
+    while (which < 3 && strcmp(key, names[which])) which++;
+    if (which == 3 || e->given >> which & 1) {
+        j->at = at;
+        return gcpi_json_fail(j, "dtype, shape and data_offsets, once each");
+    }
+    e->given |= 1 << which;
+    if (!gcpi_json_take(j, ':', "':'")) return 0;
+    if (which == 0) return gcpi_stored_dtype(j, e);
+    if (which == 1) return (e->rank = gcpi_json_numbers(j, e->shape, GCPI_RANK_MOST)) >= 0;
+    int count = gcpi_json_numbers(j, offsets, 2);
+    if (count < 0) return 0;
+    if (count < 2) { j->at--; return gcpi_json_fail(j, "two offsets"); }
+    e->begin = offsets[0]; e->end = offsets[1];
+    return 1;
+}
+/* The bytes that an entry's shape takes; 0 and an error where they are not those between its offsets. */
+static int gcpi_stored_fits(gcpi_json *j, const gcpi_stored *e, size_t at)
+{
+    uint64_t bytes = gcpi_dtype_size(e->dtype);
+    int fits = 1;
+    for (int i = 0; i < e->rank; i++) if (!e->shape[i]) bytes = 0;
+    for (int i = 0; i < e->rank && bytes && fits; i++) {
+        fits = e->shape[i] <= ((uint64_t)1 << 62) / bytes;
+        bytes *= e->shape[i];
+    }
+    if (fits && e->begin <= e->end && e->end - e->begin == bytes) return 1;
+    return gcpi_wrong_at(j->s, 8 + (int64_t)at,
+                         "%.100s: found data_offsets [%llu, %llu], expected as many "
+                         "bytes as dtype and shape say",
+                         e->name, (unsigned long long)e->begin, (unsigned long long)e->end);
+}
+static int gcpi_stored_read(gcpi_json *j, gcpi_stored *e)
+{
+    if (!gcpi_json_take(j, '{', "'{'")) return 0;
+    size_t at = j->at;
+    if (gcpi_json_peek(j) != '}')
+        do if (!gcpi_stored_member(j, e)) return 0;
+        while (gcpi_json_more(j, '}'));
+    if (j->s->failed) return 0;
+    if (e->given != 7) { j->at = at; return gcpi_json_fail(j, "dtype, shape and data_offsets, once each"); }
+    e->parameter = -1;
+    return gcpi_stored_fits(j, e, at);
+}
+
+static int gcpi_metadata_read(gcpi_json *j)
+{
+    if (!gcpi_json_take(j, '{', "'{'")) return 0;
+    if (gcpi_json_peek(j) == '}') { j->at++; return 1; }
+    do if (!gcpi_json_text(j) || !gcpi_json_take(j, ':', "':'") || !gcpi_json_text(j)) return 0;
+    while (gcpi_json_more(j, '}'));
+    return !j->s->failed;
+}
+
+static int gcpi_entries_read(gcpi_json *j, gcpi_header *h, int most)
+{
+    int metadata = 0;
+    if (!gcpi_json_take(j, '{', "'{'")) return 0;
+    if (gcpi_json_peek(j) == '}') { j->at++; return 1; }
+    do {
+        gcpi_json_peek(j);
+        size_t at = j->at;
+        const char *name = gcpi_json_text(j);
+        if (!name || !gcpi_json_take(j, ':', "':'")) return 0;
+        if (strlen(name) > GCPI_NAME_MOST || h->count == most) {
+            j->at = at;
+            return gcpi_json_fail(j, h->count == most ? "fewer tensors" : "a name of at most 1024 bytes");
+        }
+        h->entries[h->count].name = name;
+        if (strcmp(name, "__metadata__")) { if (!gcpi_stored_read(j, &h->entries[h->count++])) return 0; }
+        else if (metadata++ || !gcpi_metadata_read(j)) return gcpi_json_fail(j, "__metadata__ once");
+    } while (gcpi_json_more(j, '}'));
+    return !j->s->failed;
+}
+
+/* ---- a header ---- */
+
+static int gcpi_stored_order(const void *a, const void *b) /* of data; an empty one before what begins there */
+{
+    const gcpi_stored *x = (const gcpi_stored *)a, *y = (const gcpi_stored *)b;
+    if (x->begin != y->begin) return x->begin < y->begin ? -1 : 1;
+    return x->end < y->end ? -1 : x->end > y->end;
+}
+static int gcpi_stored_names(const void *a, const void *b)
+{
+    return strcmp((*(gcpi_stored *const *)a)->name, (*(gcpi_stored *const *)b)->name);
+}
+static int gcpi_stored_named(const void *name, const void *entry)
+{
+    return strcmp((const char *)name, (*(gcpi_stored *const *)entry)->name);
+}
+
+/* Puts the entries in order. 0: an error: they leave a gap, overlap, or have a name twice. */
+static int gcpi_header_order(gcpi_stream *s, gcpi_header *h)
+{
+    uint64_t end = 0;
+    qsort(h->entries, (size_t)h->count, sizeof *h->entries, gcpi_stored_order);
+    for (int i = 0; i < h->count; end = h->entries[i++].end)
+        if (h->entries[i].begin != end)
+            return gcpi_wrong_at(s, 8,
+                                 "%.100s: found data from byte %llu on, expected from %llu on, without a "
+                                 "gap",
+                                 h->entries[i].name, (unsigned long long)h->entries[i].begin, (unsigned long long)end);
+    if (end != h->bytes)
+        return gcpi_wrong_at(s, (int64_t)s->size, "found the end after %llu bytes of data, expected after %llu, "
+                                "as the header says", (unsigned long long)h->bytes, (unsigned long long)end);
+    for (int i = 0; i < h->count; i++) h->by_name[i] = &h->entries[i];
+    qsort(h->by_name, (size_t)h->count, sizeof *h->by_name, gcpi_stored_names);
+    for (int i = 1; i < h->count; i++)
+        if (!strcmp(h->by_name[i - 1]->name, h->by_name[i]->name))
+            return gcpi_wrong_at(s, 8, "%.100s: found twice", h->by_name[i]->name);
+    return 1;
+}
+
+/* The entry of this name, or NULL. */
+static gcpi_stored *gcpi_header_find(const gcpi_header *h, const char *name)
+{
+    if (!h->count) return NULL;
+    gcpi_stored **found =
+        (gcpi_stored **)bsearch(name, h->by_name, (size_t)h->count, sizeof *h->by_name, gcpi_stored_named);
+    return found ? *found : NULL;
+}
+
+/* The header's length, from the file's first bytes. 0: an error. */
+static size_t gcpi_header_length(gcpi_stream *s)
+{
+    unsigned char first[8];
+    if (s->size < 8) return (size_t)gcpi_wrong_at(s, 0, "found %llu bytes, expected a safetensors file",
+                                                     (unsigned long long)s->size);
+    if (!gcpi_stream_read(s, first, 8)) return 0;
+    uint64_t length = gcpi_u64_from(first);
+    if (length >= 2 && length <= s->size - 8 && length <= GCPI_HEADER_MOST) return (size_t)length;
+    gcpi_wrong_at(s, 0, "found a header of %llu bytes, expected 2 to %llu: no safetensors file",
+                     (unsigned long long)length, (unsigned long long)GCPI_MIN(s->size - 8, (uint64_t)GCPI_HEADER_MOST));
+    return 0;
+}
+
+/* Reads a header into the arena's scratch. */
+static int gcpi_header_read(gcpi_stream *s, gcp_arena *a, gcpi_header *h)
+{
+    const size_t length = gcpi_header_length(s), least = 51;       /* bytes of the shortest entry, and a comma */
+    const int most = (int)GCPI_MIN(length / least + 1, (size_t)GCPI_ENTRIES_MOST);
+    memset(h, 0, sizeof *h);
+    if (!length) return 0;
+    char *text = GCPI_SCRATCH(a, char, length + 1);
+    h->entries = GCPI_SCRATCH(a, gcpi_stored, most + 1);
+    h->by_name = GCPI_SCRATCH(a, gcpi_stored *, most);
+    if (!text || !h->entries || !h->by_name)
+        return gcpi_wrong(s, GCP_E_NOMEM, "the tape's arena has no %llu bytes for a header of %llu",
+                          (unsigned long long)(length + (size_t)most * (sizeof(gcpi_stored) + sizeof(void *)) + 256),
+                          (unsigned long long)length);
+    if (!gcpi_stream_read(s, text, length)) return 0;
+    gcpi_json j = { s, text, 0, length };
+    if (!gcpi_entries_read(&j, h, most)) return 0;
+    if (gcpi_json_peek(&j), j.at < length) return gcpi_json_fail(&j, "nothing but spaces after the header's '}'");
+    h->data = 8 + length; h->bytes = s->size - h->data;
+    return gcpi_header_order(s, h);
+}
+
+/* ==== src/io/names.h ==== */
+
+/* Our names and theirs: a style's words, then the lines of .map. Our layouts and theirs: a weight in the state is
+   [o][h][w][i]; letters give the order of its axes in a file. */
+
+typedef struct gcpi_naming { gcp_style style; const char *map; } gcpi_naming;
+
+/* What a pattern's places stood for. texts are in the order of their stars. */
+enum { GCPI_STARS = 4, GCPI_LETTERS = 26 };
+typedef struct gcpi_captures {
+    uint64_t number[GCPI_LETTERS]; unsigned known;       /* known: a bit for each letter */
+    const char *text[GCPI_STARS]; size_t length[GCPI_STARS];
+    int stars;
+} gcpi_captures;
+
+/* A word of a line: where it begins, how long it is. */
+typedef struct gcpi_word { const char *at; size_t length; } gcpi_word;
+
+/* The next word of the line at *line. Empty at the line's end. */
+static gcpi_word gcpi_word_next(const char **line)
+{
+    gcpi_word word;
+    while (**line == ' ' || **line == '\t' || **line == '\r') ++*line;
+    word.at = *line;
+    while (**line && !strchr(" \t\r\n", **line)) ++*line;
+    word.length = (size_t)(*line - word.at);
+    return word;
+}
+/* Goes to the next line; 0: that was the last. */
+static int gcpi_line_next(const char **line)
+{
+    while (**line && **line != '\n') ++*line;
+    if (!**line) return 0;
+    ++*line;
+    return 1;
+}
+
+/* {a}, {a+1}, {a-1} at p: the letter's number and what is added. Returns the length, 0: that is none of them. */
+static size_t gcpi_place_at(const char *p, size_t length, int *letter, int *add)
+{
+    if (length < 3 || p[0] != '{' || p[1] < 'a' || p[1] > 'z') return 0;
+    *letter = p[1] - 'a';
+    *add = 0;
+    if (p[2] == '}') return 3;
+    if (length < 5 || p[3] != '1' || p[4] != '}' || (p[2] != '+' && p[2] != '-')) return 0;
+    *add = p[2] == '+' ? 1 : -1;
+    return 5;
+}
+
+/* Takes a number from *s, which must be the letter's, where that is known. */
+static int gcpi_number_match(gcpi_captures *c, int letter, const char **s)
+{
+    uint64_t value = 0;
+    const char *first = *s;
+    for (; **s >= '0' && **s <= '9' && value < (uint64_t)1 << 32; ++*s) value = value * 10 + (uint64_t)(**s - '0');
+    if (*s == first || (c->known >> letter & 1 && c->number[letter] != value)) return 0;
+    c->number[letter] = value;
+    c->known |= 1u << letter;
+    return 1;
+}
+
+/* Whether all of s fits the pattern. A star takes the shortest text that lets the rest fit up to the next star. */
+static int gcpi_match(gcpi_word pattern, const char *s, gcpi_captures *c)
+{
+    const char *p = pattern.at, *end = p + pattern.length, *after = NULL;
+    gcpi_captures at_star;
+    int letter, add;
+    memset(c, 0, sizeof *c);
+    at_star = *c;
+    while (*s || p < end) {
+        size_t place = gcpi_place_at(p, (size_t)(end - p), &letter, &add);
+        if (p < end && *p == '*' && c->stars < GCPI_STARS) {
+            c->text[c->stars] = s;
+            c->length[c->stars++] = 0;
+            after = ++p;
+            at_star = *c;
+        } else if (place && gcpi_number_match(c, letter, &s)) p += place;
+        else if (!place && p < end && *s && *p == *s) { p++; s++; }
+        else {
+            size_t taken = after ? ++at_star.length[at_star.stars - 1] : 0;
+            const char *from = after ? at_star.text[at_star.stars - 1] : NULL;
+            if (!after || strlen(from) < taken) return 0;
+            s = from + taken;
+            p = after;
+            *c = at_star;
+        }
+    }
+    return 1;
+}
+
+/* Writes what the pattern becomes with these captures. 0: it does not fit in `most` bytes with its end. */
+static int gcpi_fill(gcpi_word pattern, const gcpi_captures *c, char *out, size_t most)
+{
+    size_t n = 0;
+    int letter, add, star = 0;
+    for (size_t i = 0, place; i < pattern.length && n < most; i += place) {
+        const char *p = pattern.at + i;
+        int wrote = 1;
+        place = gcpi_place_at(p, pattern.length - i, &letter, &add);
+        if (place)
+            wrote =
+                snprintf(out + n, most - n, "%llu", (unsigned long long)(c->number[letter] + (uint64_t)(int64_t)add));
+        else if (*p == '*' && star < c->stars) {
+            wrote = snprintf(out + n, most - n, "%.*s", (int)c->length[star], c->text[star]);
+            star++;
+        } else out[n] = *p;
+        if (!place) place = 1;
+        n += wrote > 0 ? (size_t)wrote : 0;
+    }
+    if (n >= most) return 0;
+    out[n] = 0;
+    return 1;
+}
+
+/* ---- layouts ---- */
+
+static int gcpi_axes_parse(gcpi_word word, gcpi_axes *axes)
+{
+    size_t n = 0;
+    memset(axes, 0, sizeof *axes);
+    for (; n < word.length && n < 4 && word.at[n] != ':'; n++) {
+        if (!strchr("ohwi", word.at[n]) || strchr(axes->letters, word.at[n])) return 0;
+        axes->letters[n] = word.at[n];
+    }
+    if (n == word.length) return n > 0;
+    char text[24], end;
+    snprintf(text, sizeof text, "%.*s", (int)GCPI_MIN(word.length - n, sizeof text - 1), word.at + n);
+    if (sscanf(text, ":%6dx%6d%c", &axes->h, &axes->w, &end) != 2 || axes->h < 1 || axes->w < 1) return 0;
+    return n == 4 && (axes->letters[0] == 'o' || axes->letters[3] == 'o');
+}
+/* The layout that a style has for a weight of this many sizes. */
+static void gcpi_axes_default(gcp_style style, int rank, gcpi_axes *axes)
+{
+    static const char *const letters[][5] = { { "i", "i", "oi", "owi", "ohwi" },
+                                              { "i", "i", "oi", "owi", "oihw" },
+                                              { "i", "i", "io", "owi", "hwio" } };
+    memset(axes, 0, sizeof *axes);
+    strcpy(axes->letters, letters[style][rank]);
+}
+
+/* Sizes in the order o, h, w, i, of the image where one was flattened. 0: the layout is not for this weight. */
+static int gcpi_axes_sizes(const gcpi_axes *axes, gcp_shape shape, size_t *sizes)
+{
+    for (int i = 0; i < 4; i++) sizes[i] = (size_t)shape.d[i];
+    if (axes->h) {
+        const size_t pixels = (size_t)axes->h * (size_t)axes->w;
+        if (sizes[1] != 1 || sizes[2] != 1 || sizes[3] % pixels) return 0;
+        sizes[1] = (size_t)axes->h; sizes[2] = (size_t)axes->w; sizes[3] /= pixels;
+    }
+    for (int i = 0; i < 4; i++) if (sizes[i] != 1 && !strchr(axes->letters, "ohwi"[i])) return 0;
+    return 1;
+}
+/* The shape in the file; returns its rank, -1: the layout is not for this weight. */
+static int gcpi_axes_shape(const gcpi_axes *axes, gcp_shape shape, uint64_t *out)
+{
+    size_t sizes[4], rest = 1;
+    int rank = 0;
+    if (!gcpi_axes_sizes(axes, shape, sizes)) return -1;
+    for (const char *letter = axes->letters; *letter; letter++) {
+        size_t size = sizes[strchr("ohwi", *letter) - "ohwi"];
+        if (axes->h && *letter != 'o') rest *= size;
+        else out[rank++] = size;
+    }
+    if (axes->h) {                                /* the flattened image before or after o */
+        out[rank] = rest;
+        if (axes->letters[0] != 'o') { out[1] = out[0]; out[0] = rest; }
+        rank++;
+    }
+    return rank;
+}
+
+/* ---- a name ---- */
+
+static void gcpi_style_name(gcp_style style, const char *ours, char *out, size_t most)
+{
+    static const char *const words[][2] = { { "gamma", "weight" },          { "beta", "bias" },
+                                            { "weight", "kernel" },         { "running_mean", "moving_mean" },
+                                            { "running_var", "moving_variance" } };
+    const char *slash = strrchr(ours, '/'), *last = slash ? slash + 1 : ours;
+    const int from = style == GCP_STYLE_TORCH ? 0 : 2, to = style == GCP_STYLE_TORCH   ? 2
+                                                            : style == GCP_STYLE_KERAS ? 5
+                                                                                       : 0;
+    for (int i = from; i < to; i++)
+        if (!strcmp(last, words[i][0])) {
+            snprintf(out, most, "%.*s%s", (int)(last - ours), ours, words[i][1]);
+            return;
+        }
+    snprintf(out, most, "%s", ours);
+}
+
+/* What a tensor of ours is called in the file, and its layout there. 0: the name is too long. */
+static int gcpi_theirs(const gcpi_naming *n, const char *ours, int rank, char *out, gcpi_axes *axes)
+{
+    char name[GCPI_NAME_MOST + 1];
+    gcpi_captures c;
+    gcpi_axes_default(n->style, rank, axes);
+    gcpi_style_name(n->style, ours, name, sizeof name);
+    const char *line = n->map ? n->map : "";
+    do {
+        gcpi_word left = gcpi_word_next(&line), right = gcpi_word_next(&line), layout = gcpi_word_next(&line);
+        if (!right.length || (left.length == 1 && *left.at == '-') || !gcpi_match(left, name, &c)) continue;
+        if (layout.length) gcpi_axes_parse(layout, axes);
+        return gcpi_fill(right, &c, out, GCPI_NAME_MOST + 1);
+    } while (gcpi_line_next(&line));
+    strcpy(out, name);
+    return strlen(ours) < sizeof name - 8;
+}
+
+/* Whether a tensor of the file is to be passed over. */
+static int gcpi_passed_over(const gcpi_naming *n, const char *theirs)
+{
+    static const char counts[] = "num_batches_tracked";
+    const size_t length = strlen(theirs);
+    gcpi_captures c;
+    if (n->style == GCP_STYLE_TORCH && length >= sizeof counts - 1 &&
+        !strcmp(theirs + length - (sizeof counts - 1), counts))
+        return 1;
+    const char *line = n->map ? n->map : "";
+    do {
+        gcpi_word left = gcpi_word_next(&line), right = gcpi_word_next(&line);
+        if (left.length == 1 && *left.at == '-' && right.length && gcpi_match(right, theirs, &c)) return 1;
+    } while (gcpi_line_next(&line));
+    return 0;
+}
+
+/* The letters that a pattern has. -1: a brace or a star too many. */
+static int64_t gcpi_pattern_letters(gcpi_word pattern, int changed)
+{
+    int64_t letters = 0;
+    int letter, add, stars = 0;
+    for (size_t i = 0, place; i < pattern.length; i += place ? place : 1) {
+        place = gcpi_place_at(pattern.at + i, pattern.length - i, &letter, &add);
+        if (place && add && !changed) return -1;
+        if (place) letters |= (int64_t)1 << letter;
+        else if (strchr("{}", pattern.at[i])) return -1;
+        stars += pattern.at[i] == '*';
+    }
+    return stars > GCPI_STARS ? -1 : letters;
+}
+/* What is wrong with a line of .map, or NULL. */
+static const char *gcpi_line_wrong(const char *line)
+{
+    gcpi_word left = gcpi_word_next(&line), right = gcpi_word_next(&line), layout = gcpi_word_next(&line);
+    gcpi_axes axes;
+    if (!left.length) return NULL;
+    if (!right.length || gcpi_word_next(&line).length) return "expected \"OURS THEIRS [LAYOUT]\" or \"- THEIRS\"";
+    int64_t known = gcpi_pattern_letters(left, 0), used = gcpi_pattern_letters(right, 1);
+    if (known < 0 || used < 0) return "a place is {a} to {z}, on the right also {a+1} or {a-1}; at most 4 stars";
+    if (used & ~known) return "a number on the right is not on the left";
+    if (layout.length && !gcpi_axes_parse(layout, &axes))
+        return "a layout has letters of o, h, w, i, each once: oihw, io; oihw:7x7 with o first or last";
+    return NULL;
+}
+/* 0: a line of the map is wrong, or the style, which the tape's error says. */
+static int gcpi_naming_check(gcp_tape *t, const gcpi_naming *n, gcp_at at, const char *call)
+{
+    const char *line = n->map ? n->map : "";
+    int number = 1;
+    if ((int)n->style < 0 || n->style > GCP_STYLE_KERAS) {
+        gcpi_fail(t, GCP_E_ARGUMENT, at, call, "unknown .style");
+        return 0;
+    }
+    do {
+        const char *wrong = gcpi_line_wrong(line);
+        if (wrong) { gcpi_fail(t, GCP_E_ARGUMENT, at, call, "line %d of .map: %s", number, wrong); return 0; }
+        number++;
+    } while (gcpi_line_next(&line));
+    return 1;
+}
+
+/* ==== src/io/pieces.h ==== */
+
+/* Elements on their way between the state and a file; and what a file that is saved consists of, piece by piece: its
+   header and its data are the same walk over the pieces. */
+
+/* ---- elements ---- */
+
+static void gcpi_u64_to(uint64_t v, unsigned char *b, size_t bytes)
+{
+    for (size_t i = 0; i < bytes; i++) b[i] = (unsigned char)(v >> 8 * i);
+}
+static float gcpi_float_of(uint32_t bits)
+{
+    float x;
+    memcpy(&x, &bits, sizeof x);
+    return x;
+}
+/* IEEE binary16: exact in float, also where it is below the normal numbers. */
+static float gcpi_half_from(unsigned bits)
+{
+    const uint32_t sign = (bits & 0x8000u) << 16, exponent = bits >> 10 & 31, rest = bits & 0x3ff;
+    if (exponent == 31) return gcpi_float_of(sign | 0x7f800000u | rest << 13);
+    if (exponent) return gcpi_float_of(sign | (exponent + 112) << 23 | rest << 13);
+    float small = (float)rest * gcpi_float_of(0x33800000u);       /* 2^-24 */
+    return sign ? -small : small;
+}
+/* The type of a gcp_real in files: with it, bits stay as they are. */
+static int gcpi_real_dtype(void) { return sizeof(gcp_real) == 4 ? GCPI_FILE_F32 : GCPI_FILE_F64; }
+
+static gcp_real gcpi_real_from(int dtype, const unsigned char *b)
+{
+    uint64_t bits = dtype == GCPI_FILE_F64 ? gcpi_u64_from(b) : (uint64_t)b[0] | (uint64_t)b[1] << 8;
+    if (dtype == GCPI_FILE_F16) return (gcp_real)gcpi_half_from((unsigned)bits);
+    if (dtype == GCPI_FILE_BF16) return (gcp_real)gcpi_float_of((uint32_t)bits << 16);
+    if (dtype == GCPI_FILE_F32) {
+        bits |= (uint64_t)b[2] << 16 | (uint64_t)b[3] << 24;
+        if (sizeof(gcp_real) != 4) return (gcp_real)gcpi_float_of((uint32_t)bits);
+    }
+    if (dtype == GCPI_FILE_F64 && sizeof(gcp_real) == 4) {
+        double x;
+        memcpy(&x, &bits, sizeof x);
+        return (gcp_real)x;
+    }
+    gcp_real x;
+    uint32_t low = (uint32_t)bits;
+    if (sizeof x == 4) memcpy(&x, &low, 4);
+    else memcpy(&x, &bits, GCPI_MIN(sizeof x, sizeof bits));
+    return x;
+}
+static void gcpi_real_to(gcp_real x, unsigned char *b)
+{
+    uint64_t bits = 0;
+    uint32_t low;
+    if (sizeof x == 4) { memcpy(&low, &x, 4); bits = low; } else memcpy(&bits, &x, GCPI_MIN(sizeof x, sizeof bits));
+    gcpi_u64_to(bits, b, sizeof x);
+}
+
+/* Where in the state a weight's elements lie, in the order of the file. */
+typedef struct gcpi_axes_walk { size_t size[4], step[4], at[4], index, count; int rank, plain; } gcpi_axes_walk;
+
+static gcpi_axes_walk gcpi_axes_walk_of(const gcpi_axes *axes, gcp_shape shape)
+{
+    gcpi_axes_walk w;
+    size_t sizes[4], steps[4], last = SIZE_MAX;
+    memset(&w, 0, sizeof w);
+    gcpi_axes_sizes(axes, shape, sizes);
+    steps[3] = 1;
+    for (int i = 3; i > 0; i--) steps[i - 1] = steps[i] * sizes[i];
+    w.count = gcpi_count(shape);
+    w.plain = 1;
+    for (const char *letter = axes->letters; *letter; letter++) {
+        ptrdiff_t axis = strchr("ohwi", *letter) - "ohwi";
+        w.size[w.rank] = sizes[axis];
+        w.step[w.rank++] = steps[axis];
+        if (sizes[axis] == 1) continue;
+        w.plain &= steps[axis] < last;
+        last = steps[axis];
+    }
+    return w;
+}
+static void gcpi_axes_walk_on(gcpi_axes_walk *w)
+{
+    for (int d = w->rank - 1; d >= 0; d--) {
+        w->index += w->step[d];
+        if (++w->at[d] < w->size[d]) return;
+        w->index -= w->step[d] * w->size[d];
+        w->at[d] = 0;
+    }
+}
+
+/* Memory of a tensor in the state: on a device, or the CPU's (home NULL). */
+typedef struct gcpi_place { const gcp_target *home; unsigned char *at; } gcpi_place;
+
+static void gcpi_place_copy(const gcpi_place *p, void *to, const void *from, size_t size)
+{
+    if (p->home) gcpi_bytes_copy(p->home, to, from, size);
+    else memcpy(to, from, size);
+}
+/* Memory that the CPU can address for the elements of a place in any order: the place, or scratch. NULL: no room. */
+static gcp_real *gcpi_place_open(const gcpi_place *p, gcp_arena *a, size_t count)
+{
+    if (!p->home || !p->home->device) return (gcp_real *)(void *)p->at;
+    return GCPI_SCRATCH(a, gcp_real, count);
+}
+static int gcpi_place_none(gcpi_stream *s, size_t count)
+{
+    return gcpi_wrong(s, GCP_E_NOMEM, "the tape's arena has no %llu bytes for the largest weight on its way",
+                            (unsigned long long)(count * sizeof(gcp_real)));
+}
+
+enum { GCPI_SOME = 1024 };               /* elements on the stack */
+
+/* Reads count elements of this type, in the order of the state or of the walk. */
+static int gcpi_tensor_read(gcpi_stream *s, gcp_arena *a, int dtype, gcpi_axes_walk w, const gcpi_place *p)
+{
+    unsigned char bytes[GCPI_SOME * 8];
+    gcp_real some[GCPI_SOME];
+    const ptrdiff_t scratch = a->scratch;
+    const size_t size = gcpi_dtype_size(dtype);
+    gcp_real *all = w.plain ? NULL : gcpi_place_open(p, a, w.count);
+    if (!w.plain && !all) return gcpi_place_none(s, w.count);
+    for (size_t first = 0, n; first < w.count; first += n) {
+        n = GCPI_MIN(w.count - first, (size_t)GCPI_SOME);
+        if (!gcpi_stream_read(s, bytes, n * size)) break;
+        for (size_t i = 0; i < n; i++) some[i] = gcpi_real_from(dtype, bytes + i * size);
+        if (w.plain) gcpi_place_copy(p, p->at + first * sizeof *some, some, n * sizeof *some);
+        else for (size_t i = 0; i < n; i++, gcpi_axes_walk_on(&w)) memcpy(&all[w.index], &some[i], sizeof *some);
+    }
+    if (all && (unsigned char *)all != p->at && !s->failed) gcpi_place_copy(p, p->at, all, w.count * sizeof *all);
+    a->scratch = scratch;
+    return !s->failed;
+}
+
+/* Writes the elements of a place, as gcp_reals. */
+static int gcpi_tensor_write(gcpi_stream *s, gcp_arena *a, gcpi_axes_walk w, const gcpi_place *p)
+{
+    unsigned char bytes[GCPI_SOME * sizeof(gcp_real)];
+    gcp_real some[GCPI_SOME];
+    const ptrdiff_t scratch = a->scratch;
+    gcp_real *all = w.plain ? NULL : gcpi_place_open(p, a, w.count);
+    if (!w.plain && !all) return gcpi_place_none(s, w.count);
+    if (all && (unsigned char *)all != p->at) gcpi_place_copy(p, all, p->at, w.count * sizeof *all);
+    for (size_t first = 0, n; first < w.count; first += n) {
+        n = GCPI_MIN(w.count - first, (size_t)GCPI_SOME);
+        if (w.plain) gcpi_place_copy(p, some, p->at + first * sizeof *some, n * sizeof *some);
+        else for (size_t i = 0; i < n; i++, gcpi_axes_walk_on(&w)) memcpy(&some[i], &all[w.index], sizeof *some);
+        for (size_t i = 0; i < n; i++) gcpi_real_to(some[i], bytes + i * sizeof *some);
+        if (!gcpi_stream_write(s, bytes, n * sizeof *some)) break;
+    }
+    a->scratch = scratch;
+    return !s->failed;
+}
+
+/* ---- pieces ---- */
+
+/* What a run file has beside the values. A name of ours cannot begin so: a part of a path has no '.' before its index.
+ */
+#define GCPI_RUN_HEAD "gcp.run"
+#define GCPI_RUN_UPDATES "gcp.updates/"
+#define GCPI_RUN_SLOT "gcp.slot"                  /* and its number, and '/' */
+#define GCPI_RUN_EXTRA "gcp.extra"
+#define GCPI_RUN_SUM "gcp.checksum"
+enum { GCPI_RUN_FORMAT = 1, GCPI_RUN_HEAD_WORDS = 5 };    /* format, seed, steps, updates, optimiser */
+
+enum { GCPI_PIECE_HEAD, GCPI_PIECE_UPDATES, GCPI_PIECE_VALUE, GCPI_PIECE_SLOT_0, GCPI_PIECE_SLOT_1, GCPI_PIECE_EXTRA,
+       GCPI_PIECE_SUM, GCPI_PIECE_END };
+typedef struct gcpi_piece {
+    int kind, parameter;                 /* parameter: -1 before the first of its kind */
+    char name[GCPI_NAME_MOST + 32];
+    int dtype, rank; uint64_t shape[GCPI_RANK_MOST];
+    gcpi_axes axes;
+} gcpi_piece;
+
+/* run: a run file, else weights alone. */
+typedef struct gcpi_saving {
+    gcp_tape *t; gcpi_stream *s;
+    gcpi_naming naming;
+    int run;
+    const unsigned char *extra; size_t extra_bytes;
+} gcpi_saving;
+
+/* Goes to the next place for a piece, which may hold none. */
+static void gcpi_piece_step(const gcpi_saving *v, gcpi_piece *p)
+{
+    const int each = p->kind >= GCPI_PIECE_UPDATES && p->kind <= GCPI_PIECE_SLOT_1;
+    if (each && p->parameter + 1 < v->t->parameter_count) { p->parameter++; return; }
+    p->kind++;
+    p->parameter = p->kind >= GCPI_PIECE_UPDATES && p->kind <= GCPI_PIECE_SLOT_1 ? 0 : -1;
+}
+static int gcpi_piece_here(const gcpi_saving *v, const gcpi_piece *p)
+{
+    const gcp_tape *t = v->t;
+    if (p->kind == GCPI_PIECE_VALUE) return p->parameter < t->parameter_count;
+    if (!v->run) return 0;
+    if (p->kind == GCPI_PIECE_EXTRA) return v->extra_bytes > 0;
+    if (p->parameter < 0) return 1;
+    if (p->parameter >= t->parameter_count || !t->parameters[p->parameter].slot) return 0;
+    return p->kind == GCPI_PIECE_UPDATES || p->kind - GCPI_PIECE_SLOT_0 < t->slots;
+}
+static void gcpi_piece_shape(gcpi_piece *p, int dtype, int rank, uint64_t size)
+{
+    p->dtype = dtype; p->rank = rank; p->shape[0] = size;
+}
+/* Fills the rest of a piece that is there. 0: its name does not fit, or its layout. */
+static int gcpi_piece_fill(const gcpi_saving *v, gcpi_piece *p)
+{
+    const gcpi_parameter *x = p->parameter >= 0 ? &v->t->parameters[p->parameter] : NULL;
+    const int slot = p->kind - GCPI_PIECE_SLOT_0;
+    static const gcpi_naming ours = { GCP_STYLE_GCP, NULL };
+    switch (p->kind) {
+    case GCPI_PIECE_HEAD:
+        gcpi_piece_shape(p, GCPI_FILE_U64, 1, GCPI_RUN_HEAD_WORDS);
+        strcpy(p->name, GCPI_RUN_HEAD);
+        return 1;
+    case GCPI_PIECE_EXTRA:
+        gcpi_piece_shape(p, GCPI_FILE_U8, 1, v->extra_bytes);
+        strcpy(p->name, GCPI_RUN_EXTRA);
+        return 1;
+    case GCPI_PIECE_SUM: gcpi_piece_shape(p, GCPI_FILE_U64, 0, 0); strcpy(p->name, GCPI_RUN_SUM); return 1;
+    case GCPI_PIECE_UPDATES:
+        gcpi_piece_shape(p, GCPI_FILE_U64, 0, 0);
+        snprintf(p->name, sizeof p->name, GCPI_RUN_UPDATES "%.1024s", x->path);
+        return strlen(x->path) <= GCPI_NAME_MOST - 16;
+    }
+    if (!gcpi_theirs(p->kind == GCPI_PIECE_VALUE ? &v->naming : &ours, x->path, x->shape.rank, p->name, &p->axes))
+        return 0;
+    if (p->kind != GCPI_PIECE_VALUE) snprintf(p->name, sizeof p->name, GCPI_RUN_SLOT "%d/%.1024s", slot, x->path);
+    p->dtype = gcpi_real_dtype();
+    return (p->rank = gcpi_axes_shape(&p->axes, x->shape, p->shape)) >= 0;
+}
+/* The next piece of what is saved. 0: there is none, or an error. */
+static int gcpi_piece_next(const gcpi_saving *v, gcpi_piece *p)
+{
+    do gcpi_piece_step(v, p); while (p->kind < GCPI_PIECE_END && !gcpi_piece_here(v, p));
+    if (p->kind == GCPI_PIECE_END) return 0;
+    if (gcpi_piece_fill(v, p)) return 1;
+    return gcpi_wrong(v->s, GCP_E_ARGUMENT, "%.100s: its name in the file is too long, or the layout %s is not "
+                            "for it", v->t->parameters[p->parameter].path, p->axes.letters);
+}
+static gcpi_piece gcpi_piece_first(void)
+{
+    gcpi_piece p;
+    memset(&p, 0, sizeof p);
+    p.kind = GCPI_PIECE_HEAD - 1; p.parameter = -1;
+    return p;
+}
+
+static uint64_t gcpi_piece_bytes(const gcpi_piece *p)
+{
+    uint64_t bytes = gcpi_dtype_size(p->dtype);
+    for (int i = 0; i < p->rank; i++) bytes *= p->shape[i];
+    return bytes;
+}
+
+/* ---- the header, written ---- */
+
+static void gcpi_say_quoted(gcp_writer w, const char *text)
+{
+    gcpi_say(w, "\"");
+    for (const char *c = text; *c; c++) {
+        if (*c == '"' || *c == '\\') gcpi_say(w, "\\%c", *c);
+        else if ((unsigned char)*c < 0x20) gcpi_say(w, "\\u%04x", (unsigned)*c);
+        else w.write(w.context, c, 1);
+    }
+    gcpi_say(w, "\"");
+}
+static void gcpi_header_say(const gcpi_saving *v, gcp_writer w)
+{
+    gcpi_piece p = gcpi_piece_first();
+    uint64_t at = 0;
+    gcpi_say(w, "{");
+    for (int n = 0; gcpi_piece_next(v, &p); n++) {
+        if (n) gcpi_say(w, ",");
+        gcpi_say_quoted(w, p.name);
+        gcpi_say(w, ":{\"dtype\":\"%s\",\"shape\":[", gcpi_dtype_name(p.dtype));
+        for (int i = 0; i < p.rank; i++) gcpi_say(w, "%s%llu", i ? "," : "", (unsigned long long)p.shape[i]);
+        gcpi_say(w, "],\"data_offsets\":[%llu,%llu]}", (unsigned long long)at,
+                 (unsigned long long)(at + gcpi_piece_bytes(&p)));
+        at += gcpi_piece_bytes(&p);
+    }
+    gcpi_say(w, "}");
+}
+
+static void gcpi_write_count(void *context, const char *text, size_t size) { (void)text; *(uint64_t *)context += size; }
+static void gcpi_write_stream(void *context, const char *text, size_t size)
+{
+    gcpi_stream_write((gcpi_stream *)context, text, size);
+}
+/* Its length, itself, and spaces up to a multiple of eight. */
+static int gcpi_header_write(const gcpi_saving *v)
+{
+    static const char spaces[] = "       ";
+    gcp_writer count, out;
+    uint64_t length = 0;
+    unsigned char first[8];
+    count.write = gcpi_write_count; count.context = &length;
+    out.write = gcpi_write_stream; out.context = v->s;
+    gcpi_header_say(v, count);
+    if (length > GCPI_HEADER_MOST - 8)
+        return gcpi_wrong(v->s, GCP_E_CAPACITY, "its header would have %llu bytes, and %d are allowed",
+                                (unsigned long long)length, GCPI_HEADER_MOST);
+    const size_t pad = (size_t)(-length & 7);
+    gcpi_u64_to(length + pad, first, 8);
+    gcpi_stream_write(v->s, first, 8);
+    gcpi_header_say(v, out);
+    return gcpi_stream_write(v->s, spaces, pad);
+}
+
+static int gcpi_hash_order(const void *a, const void *b)
+{
+    const uint64_t x = *(const uint64_t *)a, y = *(const uint64_t *)b;
+    return x < y ? -1 : x > y;
+}
+/* 0: a map gives two tensors one name, or an error. */
+static int gcpi_names_differ(const gcpi_saving *v)
+{
+    gcp_arena *a = v->t->arena;
+    const ptrdiff_t scratch = a->scratch;
+    uint64_t *hashes = GCPI_SCRATCH(a, uint64_t, v->t->parameter_count + 1);
+    gcpi_piece p = gcpi_piece_first();
+    int count = 0, twice = 0;
+    if (!hashes) return gcpi_wrong(v->s, GCP_E_NOMEM, "the tape's arena is full");
+    while (gcpi_piece_next(v, &p)) if (p.kind == GCPI_PIECE_VALUE) hashes[count++] = gcpi_hash(p.name);
+    qsort(hashes, (size_t)count, sizeof *hashes, gcpi_hash_order);
+    for (int i = 1; i < count; i++) twice |= hashes[i] == hashes[i - 1];
+    a->scratch = scratch;
+    if (twice) gcpi_wrong(v->s, GCP_E_NAME, ".map gives two tensors the same name");
+    return !v->s->failed;
+}
+
+/* The data of a piece. */
+static int gcpi_piece_write(const gcpi_saving *v, const gcpi_piece *p)
+{
+    gcp_tape *t = v->t;
+    gcpi_place place = { &t->home, NULL };
+    unsigned char words[8 * GCPI_RUN_HEAD_WORDS];
+    if (p->kind == GCPI_PIECE_EXTRA) return gcpi_stream_write(v->s, v->extra, v->extra_bytes);
+    if (p->kind == GCPI_PIECE_VALUE || p->kind == GCPI_PIECE_SLOT_0 || p->kind == GCPI_PIECE_SLOT_1) {
+        const int slot = p->kind != GCPI_PIECE_VALUE;
+        place.at = slot ? gcpi_slot_at(t, p->parameter, p->kind - GCPI_PIECE_SLOT_0) : gcpi_value_at(t, p->parameter);
+        if (slot && t->far_slots) place.home = NULL;
+        return gcpi_tensor_write(v->s, t->arena, gcpi_axes_walk_of(&p->axes, t->parameters[p->parameter].shape),
+                                 &place);
+    }
+    gcpi_counters c = gcpi_counters_read(t);
+    uint64_t head[GCPI_RUN_HEAD_WORDS] = { GCPI_RUN_FORMAT, t->seed, c.steps, c.updates, (uint64_t)t->optimizer };
+    size_t count = p->kind == GCPI_PIECE_HEAD ? GCPI_RUN_HEAD_WORDS : 1;
+    if (p->kind == GCPI_PIECE_UPDATES) gcpi_bytes_copy(&t->home, head, gcpi_count_at(t, p->parameter), 8);
+    if (p->kind == GCPI_PIECE_SUM) head[0] = gcpi_checksum_end(v->s->sum);
+    for (size_t i = 0; i < count; i++) gcpi_u64_to(head[i], words + 8 * i, 8);
+    return gcpi_stream_write(v->s, words, 8 * count);
+}
+
+/* Saves all pieces under the stream's path. */
+static gcp_code gcpi_save(const gcpi_saving *v)
+{
+    char part[GCPI_PATH];
+    if (!gcpi_names_differ(v) || !gcpi_stream_create(v->s, part)) return gcp_error_code(v->t);
+    gcpi_piece p = gcpi_piece_first();
+    int good = gcpi_header_write(v);
+    while (good && gcpi_piece_next(v, &p)) good = gcpi_piece_write(v, &p);
+    gcpi_stream_settle(v->s, part);
+    return gcp_error_code(v->t);
+}
+
+/* ==== src/io/weights.h ==== */
+
+/* gcp_save and gcp_load: parameters and running statistics. */
+
+/* What both begin with. 0: an error. */
+static int gcpi_file_begins(gcp_tape *t, gcp_at at, const char *call)
+{
+    if (!t || t->code) return 0;
+    if (t->state) return 1;
+    gcpi_fail(t, GCP_E_STATE, at, call, "the state has no memory yet: call gcp_bind (or gcp_state_bind) first");
+    return 0;
+}
+
+GCPI_DEF gcp_code gcp_save_at(gcp_tape *t, const char *path, gcp_weights_opts o)
+{
+    gcpi_stream s = gcpi_stream_of(o.files, path, o.at, "gcp_save");
+    gcpi_saving v = { t, &s, { o.style, o.map }, 0, NULL, 0 };
+    s.tape = t;
+    if (!gcpi_file_begins(t, o.at, s.call) || !gcpi_naming_check(t, &v.naming, o.at, s.call)) return gcp_error_code(t);
+    return gcpi_save(&v);
+}
+
+/* A shape as text: 16x3x3x3. */
+static const char *gcpi_sizes_text(const uint64_t *sizes, int rank, char *text, size_t size)
+{
+    size_t n = 0;
+    snprintf(text, size, rank ? "" : "scalar");
+    for (int i = 0; i < rank && n < size; i++)
+        n += (size_t)snprintf(text + n, size - n, "%s%llu", i ? "x" : "", (unsigned long long)sizes[i]);
+    return text;
+}
+/* The same sizes, but for those of one. */
+static int gcpi_sizes_agree(const uint64_t *a, int a_rank, const uint64_t *b, int b_rank)
+{
+    int i = 0, k = 0;
+    for (;;) {
+        while (i < a_rank && a[i] == 1) i++;
+        while (k < b_rank && b[k] == 1) k++;
+        if (i == a_rank || k == b_rank) return i == a_rank && k == b_rank;
+        if (a[i++] != b[k++]) return 0;
+    }
+}
+
+/* Gives an entry to parameter i, whose axes in the file are these. 0: an error: its type or shape is wrong, or it is
+   taken. */
+static int gcpi_stored_take(gcpi_stream *s, gcp_tape *t, gcpi_stored *e, int i, const gcpi_axes *axes)
+{
+    const gcpi_parameter *x = &t->parameters[i];
+    uint64_t sizes[GCPI_RANK_MOST];
+    char found[200], expected[100];
+    const int rank = gcpi_axes_shape(axes, x->shape, sizes), dtype = e->dtype;
+    if (e->parameter >= 0)
+        return gcpi_wrong(s, GCP_E_NAME, "%.100s is asked for twice: for %.100s and %.100s", e->name,
+                                t->parameters[e->parameter].path, x->path);
+    if (dtype != GCPI_FILE_F32 && dtype != GCPI_FILE_F64 && dtype != GCPI_FILE_F16 && dtype != GCPI_FILE_BF16)
+        return gcpi_wrong(s, GCP_E_DTYPE, "%.100s: found %s, expected F32, F64, F16 or BF16", e->name,
+                                gcpi_dtype_name(dtype));
+    if (rank < 0)
+        return gcpi_wrong(s, GCP_E_SHAPE, "%.100s (%s): the layout %s is not for it", x->path,
+                                gcpi_shape_text(x->shape, expected, sizeof expected), axes->letters);
+    if (!gcpi_sizes_agree(e->shape, e->rank, sizes, rank))
+        return gcpi_wrong(s, GCP_E_SHAPE, "%.100s: found %s, expected %s for %.100s", e->name,
+                                gcpi_sizes_text(e->shape, e->rank, found, sizeof found),
+                                gcpi_sizes_text(sizes, rank, expected, sizeof expected), x->path);
+    e->parameter = i;
+    e->axes = *axes;
+    return 1;
+}
+
+/* Finds each tensor's entry. Returns how many have one; -1: an error. */
+static int gcpi_load_match(gcpi_stream *s, gcp_tape *t, const gcpi_header *h, const gcpi_naming *n, int partial)
+{
+    char name[GCPI_NAME_MOST + 1];
+    gcpi_axes axes;
+    int count = 0;
+    for (int i = 0; i < t->parameter_count; i++) {
+        const gcpi_parameter *x = &t->parameters[i];
+        gcpi_stored *e = gcpi_theirs(n, x->path, x->shape.rank, name, &axes) ? gcpi_header_find(h, name) : NULL;
+        if (!e && partial) continue;
+        if (!e) gcpi_wrong(s, GCP_E_NAME, "found no %.100s, expected it for %.100s", name, x->path);
+        if (!e || !gcpi_stored_take(s, t, e, i, &axes)) return -1;
+        count++;
+    }
+    return count;
+}
+/* 0: an entry that nothing asked for. */
+static int gcpi_load_left(gcpi_stream *s, const gcpi_header *h, const gcpi_naming *n)
+{
+    const int run = gcpi_header_find(h, GCPI_RUN_HEAD) != NULL;
+    for (int i = 0; i < h->count; i++) {
+        const gcpi_stored *e = &h->entries[i];
+        if (e->parameter >= 0 || (run && !strncmp(e->name, "gcp.", 4)) || gcpi_passed_over(n, e->name)) continue;
+        return gcpi_wrong(s, GCP_E_NAME, "found %.100s, which the network does not have (.map with \"- %.100s\" "
+                                "passes over it)", e->name, e->name);
+    }
+    return 1;
+}
+
+/* Reads an entry to where it was given, or passes over it. */
+static int gcpi_load_entry(gcpi_stream *s, gcp_tape *t, const gcpi_stored *e)
+{
+    if (e->parameter < 0) return gcpi_stream_skip(s, e->end - e->begin);
+    unsigned char *slot = e->slot ? gcpi_slot_at(t, e->parameter, e->slot - 1) : NULL;
+    gcpi_place place = { slot && t->far_slots ? NULL : &t->home, slot ? slot : gcpi_value_at(t, e->parameter) };
+    return gcpi_tensor_read(s, t->arena, e->dtype, gcpi_axes_walk_of(&e->axes, t->parameters[e->parameter].shape),
+                            &place);
+}
+
+GCPI_DEF int gcp_load_at(gcp_tape *t, const char *path, gcp_weights_opts o)
+{
+    gcpi_stream s = gcpi_stream_of(o.files, path, o.at, "gcp_load");
+    const gcpi_naming naming = { o.style, o.map };
+    gcpi_header h;
+    s.tape = t;
+    if (!gcpi_file_begins(t, o.at, s.call) || !gcpi_naming_check(t, &naming, o.at, s.call)) return 0;
+    const ptrdiff_t scratch = t->arena->scratch;
+    int count = gcpi_stream_open(&s) && gcpi_header_read(&s, t->arena, &h)
+                    ? gcpi_load_match(&s, t, &h, &naming, o.partial)
+                    : -1;
+    if (!count) gcpi_wrong(&s, GCP_E_NAME, "found no tensor that the network has");
+    if (count > 0 && !o.partial && !gcpi_load_left(&s, &h, &naming)) count = 0;
+    for (int i = 0; i < h.count && count > 0; i++) if (!gcpi_load_entry(&s, t, &h.entries[i])) count = 0;
+    gcpi_stream_close(&s);
+    t->arena->scratch = scratch;
+    return GCPI_MAX(count, 0);
+}
+
+/* ==== src/io/run.h ==== */
+
+/* gcp_save_run and gcp_resume_run. A run file is read twice: the first time its checksum is compared and its entries
+   with the tape, the second time they go where they belong. */
+
+GCPI_DEF gcp_code gcp_save_run_at(gcp_tape *t, const char *path, gcp_run_opts o)
+{
+    gcpi_stream s = gcpi_stream_of(o.files, path, o.at, "gcp_save_run");
+    gcpi_saving v = { t, &s, { GCP_STYLE_GCP, NULL }, 1, (const unsigned char *)o.extra, o.extra ? o.extra_bytes : 0 };
+    s.tape = t;
+    if (!gcpi_file_begins(t, o.at, s.call)) return gcp_error_code(t);
+    if (t->summing) {
+        gcpi_fail(t, GCP_E_STATE, o.at, s.call,
+                  "a plan is between two micro-batches of .accumulate, whose gradients no file "
+                  "has: save after its last one");
+        return gcp_error_code(t);
+    }
+    return gcpi_save(&v);
+}
+
+/* What a run file has besides tensors. */
+typedef struct gcpi_resuming {
+    gcp_tape *t; gcpi_stream *s;
+    gcpi_header h;
+    const gcpi_stored *head, *extra, *sum;
+    uint64_t words[GCPI_RUN_HEAD_WORDS];
+} gcpi_resuming;
+
+static const gcpi_stored *gcpi_resume_entry(gcpi_resuming *r, const char *name, int dtype, uint64_t bytes)
+{
+    gcpi_stored *e = gcpi_header_find(&r->h, name);
+    if (!e || e->dtype != dtype || e->end - e->begin != bytes) return NULL;
+    return e;
+}
+
+/* Reads to the end for the checksum; takes the head on the way. 0: an error. */
+static int gcpi_resume_check(gcpi_resuming *r)
+{
+    gcpi_stream *s = r->s;
+    unsigned char bytes[8 * GCPI_RUN_HEAD_WORDS];
+    r->head = gcpi_resume_entry(r, GCPI_RUN_HEAD, GCPI_FILE_U64, sizeof bytes);
+    r->sum = gcpi_resume_entry(r, GCPI_RUN_SUM, GCPI_FILE_U64, 8);
+    r->extra = gcpi_header_find(&r->h, GCPI_RUN_EXTRA);
+    if (!r->head || !r->sum || r->head->begin || r->sum->end != r->h.bytes)
+        return gcpi_wrong(s, GCP_E_CONTENTS, "is not a run file of gcp_save_run (gcp_load reads weights alone)");
+    if (!gcpi_stream_read(s, bytes, sizeof bytes)) return 0;
+    for (int i = 0; i < GCPI_RUN_HEAD_WORDS; i++) r->words[i] = gcpi_u64_from(bytes + 8 * i);
+    if (!gcpi_stream_skip(s, r->h.bytes - sizeof bytes - 8)) return 0;
+    uint64_t sum = gcpi_checksum_end(s->sum);
+    if (!gcpi_stream_read(s, bytes, 8)) return 0;
+    if (gcpi_u64_from(bytes) != sum)
+        return gcpi_wrong_at(s, (int64_t)s->size - 8, "found the checksum %016llx, expected %016llx: the file is "
+                                "damaged", (unsigned long long)gcpi_u64_from(bytes), (unsigned long long)sum);
+    if (r->words[0] != GCPI_RUN_FORMAT)
+        return gcpi_wrong(s, GCP_E_CONTENTS, "found version %llu of the format, expected %d",
+                                (unsigned long long)r->words[0], GCPI_RUN_FORMAT);
+    return 1;
+}
+
+/* Gives parameter i its value, or a slot of its own. 0: the file has another network's, or none. */
+static int gcpi_resume_take(gcpi_resuming *r, int i, int slot)
+{
+    const gcpi_parameter *x = &r->t->parameters[i];
+    char name[GCPI_NAME_MOST + 32];
+    gcpi_axes axes;
+    if (slot) snprintf(name, sizeof name, GCPI_RUN_SLOT "%d/%.1024s", slot - 1, x->path);
+    else snprintf(name, sizeof name, "%.1024s", x->path);
+    gcpi_stored *e = gcpi_header_find(&r->h, name);
+    if (!e && slot) return 1;                     /* not trained before: its slots stay zero */
+    if (!e)
+        return gcpi_wrong(r->s, GCP_E_PARAMETERS, "another network: it has no %.100s", name);
+    if (e->dtype != gcpi_real_dtype())
+        return gcpi_wrong(r->s, GCP_E_DTYPE, "%.100s: found %s, expected %s: gcp_real was another type", name,
+                                gcpi_dtype_name(e->dtype), gcpi_dtype_name(gcpi_real_dtype()));
+    gcpi_axes_default(GCP_STYLE_GCP, x->shape.rank, &axes);
+    e->slot = slot;
+    return gcpi_stored_take(r->s, r->t, e, i, &axes);
+}
+/* Whether the file's slots have a place: 0: an error. */
+static int gcpi_resume_optimizer(gcpi_resuming *r)
+{
+    const gcp_tape *t = r->t;
+    const uint64_t optimizer = r->words[4];
+    if (!optimizer || optimizer == (uint64_t)t->optimizer) return 1;
+    if (!t->optimizer)
+        return gcpi_wrong(r->s, GCP_E_STATE, "has slots of an optimiser: bind the plan that trains first "
+                                "(gcp_load reads weights alone)");
+    return gcpi_wrong(r->s, GCP_E_STATE, "was trained with optimiser %llu, and the slots bound are of optimiser "
+                            "%d (gcp_optimizer)", (unsigned long long)optimizer, (int)t->optimizer);
+}
+/* Entries that nothing took: of another network, or slots of what no plan bound trains. */
+static int gcpi_resume_left(gcpi_resuming *r)
+{
+    for (int i = 0; i < r->h.count; i++) {
+        const gcpi_stored *e = &r->h.entries[i];
+        if (e->parameter >= 0 || e == r->head || e == r->sum || e == r->extra) continue;
+        if (!strncmp(e->name, GCPI_RUN_UPDATES, sizeof GCPI_RUN_UPDATES - 1)) continue;
+        if (!strncmp(e->name, GCPI_RUN_SLOT, sizeof GCPI_RUN_SLOT - 1))
+            return gcpi_wrong(r->s, GCP_E_STATE, "has %.100s: bind the plan that trains it first", e->name);
+        return gcpi_wrong(r->s, GCP_E_PARAMETERS, "another network: it has %.100s", e->name);
+    }
+    return 1;
+}
+
+/* Compares the file with the tape. 0: an error, the first difference. */
+static int gcpi_resume_match(gcpi_resuming *r, const gcp_run_opts *o)
+{
+    gcp_tape *t = r->t;
+    const uint64_t extra = r->extra ? r->extra->end - r->extra->begin : 0;
+    for (int i = 0; i < t->parameter_count; i++) if (!gcpi_resume_take(r, i, 0)) return 0;
+    if (!gcpi_resume_optimizer(r)) return 0;
+    for (int i = 0; i < t->parameter_count; i++)
+        for (int k = 1; k <= t->slots && t->parameters[i].slot; k++) if (!gcpi_resume_take(r, i, k)) return 0;
+    if (!gcpi_resume_left(r)) return 0;
+    if (extra != (o->extra ? o->extra_bytes : 0))
+        return gcpi_wrong(r->s, GCP_E_ARGUMENT, "found %llu bytes of .extra, expected %llu", (unsigned long long)extra,
+                                (unsigned long long)(o->extra ? o->extra_bytes : 0));
+    return 1;
+}
+
+/* The parameter whose updates an entry counts; -1: none, or it has no slots. */
+static int gcpi_resume_counted(const gcp_tape *t, const gcpi_stored *e)
+{
+    const size_t prefix = sizeof GCPI_RUN_UPDATES - 1;
+    if (strncmp(e->name, GCPI_RUN_UPDATES, prefix) || e->dtype != GCPI_FILE_U64 || e->end - e->begin != 8) return -1;
+    for (int i = 0; i < t->parameter_count; i++)
+        if (t->parameters[i].slot && !strcmp(t->parameters[i].path, e->name + prefix)) return i;
+    return -1;
+}
+/* What the file has no slots for begins anew. */
+static void gcpi_resume_clear(gcpi_resuming *r)
+{
+    gcp_tape *t = r->t;
+    for (int i = 0; i < t->parameter_count; i++) {
+        const size_t bytes = gcpi_parameter_bytes(t, i);
+        if (!t->parameters[i].slot) continue;
+        gcpi_bytes_fill(&t->home, gcpi_count_at(t, i), 0, sizeof(uint64_t));
+        for (int k = 0; k < t->slots; k++) {
+            if (t->far_slots) memset(gcpi_slot_at(t, i, k), 0, bytes);
+            else gcpi_bytes_fill(&t->home, gcpi_slot_at(t, i, k), 0, bytes);
+        }
+    }
+}
+/* The second reading: everything to its place. */
+static int gcpi_resume_apply(gcpi_resuming *r, const gcp_run_opts *o)
+{
+    gcp_tape *t = r->t;
+    gcpi_stream *s = r->s;
+    unsigned char word[8];
+    uint64_t count;
+    if (!gcpi_stream_again(s) || !gcpi_stream_skip(s, r->h.data)) return 0;
+    gcpi_resume_clear(r);
+    for (int i = 0; i < r->h.count; i++) {
+        const gcpi_stored *e = &r->h.entries[i];
+        const int counted = gcpi_resume_counted(t, e);
+        if (counted >= 0) {
+            if (!gcpi_stream_read(s, word, 8)) return 0;
+            count = gcpi_u64_from(word);
+            gcpi_bytes_copy(&t->home, gcpi_count_at(t, counted), &count, sizeof count);
+        } else if (e == r->extra && o->extra) {
+            if (!gcpi_stream_read(s, o->extra, o->extra_bytes)) return 0;
+        } else if (!gcpi_load_entry(s, t, e)) return 0;
+    }
+    gcpi_counters c = { r->words[2], r->words[3] };
+    gcpi_bytes_copy(&t->home, t->state, &c, sizeof c);
+    t->seed = r->words[1];
+    return 1;
+}
+
+GCPI_DEF int gcp_resume_run_at(gcp_tape *t, const char *path, gcp_run_opts o)
+{
+    gcpi_stream s = gcpi_stream_of(o.files, path, o.at, "gcp_resume_run");
+    gcpi_resuming r;
+    memset(&r, 0, sizeof r);
+    r.t = s.tape = t; r.s = &s;
+    if (!gcpi_file_begins(t, o.at, s.call)) return 0;
+    if (s.files->absent(s.files->context, s.path)) return 0;
+    const ptrdiff_t scratch = t->arena->scratch;
+    int good = gcpi_stream_open(&s) && gcpi_header_read(&s, t->arena, &r.h) && gcpi_resume_check(&r) &&
+               gcpi_resume_match(&r, &o) && gcpi_resume_apply(&r, &o);
+    gcpi_stream_close(&s);
+    t->arena->scratch = scratch;
+    return good;
+}
+
+/* ==== src/io/images.h ==== */
+
+/* Labelled images from files: IDX, CIFAR-10, folders of PGM and PPM. A header is believed only where the file's size
+   agrees with it, before anything is taken from the arena. */
+
+enum { GCPI_SIDE_MOST = 4096, GCPI_CIFAR_SIDE = 32, GCPI_CIFAR_RECORD = 1 + 3 * 32 * 32 };
+
+/* What the readers share. arena NULL: they only look. */
+typedef struct gcpi_image_reader {
+    gcp_dataset d;
+    gcp_arena *arena;
+    gcpi_stream s;                       /* its errors go to d.error */
+    gcp_dataset_opts o;
+    ptrdiff_t used, scratch;             /* of the arena at first */
+} gcpi_image_reader;
+
+static void gcpi_reader_begin(gcpi_image_reader *m, gcp_arena *arena, const gcp_dataset_opts *o)
+{
+    memset(&m->d, 0, sizeof m->d);
+    m->arena = arena; m->o = *o;
+    m->used = arena ? arena->used : 0; m->scratch = arena ? arena->scratch : 0;
+    m->d.classes = o->classes ? o->classes : 10;
+    m->d.brightest = o->brightest ? o->brightest : 255;
+}
+/* The stream of the next file. */
+static void gcpi_reader_file(gcpi_image_reader *m, const char *path, const char *call)
+{
+    m->s = gcpi_stream_of(m->o.files, path, m->o.at, call);
+    m->s.text = m->d.error;
+}
+static gcp_dataset gcpi_reader_end(gcpi_image_reader *m)
+{
+    gcpi_stream_close(&m->s);
+    if (m->arena) m->arena->scratch = m->scratch;
+    if (!m->d.error[0]) return m->d;
+    if (m->arena) m->arena->used = m->used;
+    m->d.images = NULL; m->d.labels = NULL; m->d.count = 0;
+    return m->d;
+}
+
+/* Takes the memory for d.count images; d.bytes is set. 0: no room, or an error. */
+static int gcpi_reader_take(gcpi_image_reader *m)
+{
+    gcp_dataset *d = &m->d;
+    const ptrdiff_t image = (ptrdiff_t)d->height * d->width * d->channels;
+    const ptrdiff_t bytes = gcpi_product(image, d->count), labels = gcpi_product((ptrdiff_t)sizeof(int32_t), d->count);
+    if (bytes < 0 || labels < 0 || bytes > PTRDIFF_MAX - labels - 256)
+        return gcpi_wrong(&m->s, GCP_E_NOMEM, "more images than this machine can address");
+    d->bytes = (size_t)bytes + (size_t)labels + 128;
+    if (!m->arena) return 1;
+    d->labels = (int32_t *)gcp_arena_push(m->arena, (ptrdiff_t)sizeof(int32_t), 64, d->count);
+    d->images = d->labels ? (unsigned char *)gcp_arena_push(m->arena, bytes, 64, 1) : NULL;
+    return d->images ? 1 : gcpi_wrong(&m->s, GCP_E_NOMEM, "the arena has no room for %llu bytes",
+                                            (unsigned long long)d->bytes);
+}
+
+/* ---- IDX: big-endian words: 0x0800 + dimensions, then one size a dimension, then bytes ---- */
+
+static uint32_t gcpi_idx_word(const unsigned char *p)
+{
+    return (uint32_t)p[0] << 24 | (uint32_t)p[1] << 16 | (uint32_t)p[2] << 8 | p[3];
+}
+/* What a first word is, for people who mixed up their arguments. */
+static const char *gcpi_idx_kind(uint32_t magic)
+{
+    return magic == 0x803          ? "IDX images"
+           : magic == 0x801        ? "IDX labels"
+           : magic >> 16 == 0x1f8b ? "a gzip file: unpack it first"
+                                   : "no IDX file of bytes";
+}
+/* Opens an IDX file and reads its sizes, which must fill the file. */
+static int gcpi_idx_open(gcpi_image_reader *m, const char *path, int dimensions, uint32_t *size)
+{
+    gcpi_stream *s = &m->s;
+    static const char *const what[] = { "a count of", "a height of", "a width of" };
+    unsigned char head[16];
+    const uint32_t expected = 0x800u + (uint32_t)dimensions;
+    uint64_t all = 4 + 4 * (uint64_t)dimensions, body = 1;
+    gcpi_reader_file(m, path, "gcp_dataset_idx");
+    if (!gcpi_stream_open(s)) return 0;
+    size_t have = (size_t)GCPI_MIN(s->size, all);
+    if (!gcpi_stream_read(s, head, have)) return 0;
+    const uint32_t magic = have < 4 ? expected : gcpi_idx_word(head);
+    if (magic != expected)
+        return gcpi_wrong_at(s, 0, "found 0x%08x (%s), expected 0x%08x (%s)", (unsigned)magic,
+                                gcpi_idx_kind(magic), (unsigned)expected, gcpi_idx_kind(expected));
+    if (have < all)
+        return gcpi_wrong_at(s, 0, "found %llu bytes, expected a header of %llu (%s)", (unsigned long long)have,
+                                (unsigned long long)all, gcpi_idx_kind(expected));
+    for (int i = 0; i < dimensions; i++) {
+        const uint32_t most = i ? GCPI_SIDE_MOST : INT32_MAX;
+        size[i] = gcpi_idx_word(head + 4 + 4 * i);
+        if (size[i] < 1 || size[i] > most)
+            return gcpi_wrong_at(s, 4 + 4 * i, "found %s %lu, expected 1 to %lu", what[i],
+                                    (unsigned long)size[i], (unsigned long)most);
+        body *= size[i];
+    }
+    all += body;
+    if (s->size == all) return 1;
+    return gcpi_wrong_at(s, (int64_t)GCPI_MIN(s->size, all), "found %s of %llu bytes, expected %llu as its header "
+                            "says", s->size < all ? "the end of a truncated file" : "more data in a file",
+                            (unsigned long long)s->size, (unsigned long long)all);
+}
+
+/* Reads a byte for each label. */
+static int gcpi_labels_read(gcpi_image_reader *m)
+{
+    unsigned char some[1024];
+    const int64_t at = (int64_t)m->s.offset;
+    for (int first = 0, n; first < m->d.count; first += n) {
+        n = GCPI_MIN(m->d.count - first, (int)sizeof some);
+        if (!gcpi_stream_read(&m->s, some, (size_t)n)) return 0;
+        for (int i = 0; i < n; i++) {
+            if (some[i] >= m->d.classes)
+                return gcpi_wrong_at(&m->s, at + first + i, "found label %d, expected 0 to %d", some[i],
+                                        m->d.classes - 1);
+            m->d.labels[first + i] = some[i];
+        }
+    }
+    return 1;
+}
+static int gcpi_idx_read(gcpi_image_reader *m, const char *images, const char *labels)
+{
+    uint32_t size[3] = { 0, 0, 0 }, count = 0;
+    gcp_dataset *d = &m->d;
+    if (!gcpi_idx_open(m, images, 3, size)) return 0;
+    d->count = (int)size[0]; d->height = (int)size[1]; d->width = (int)size[2]; d->channels = 1;
+    if (!gcpi_reader_take(m)) return 0;
+    if (d->images && !gcpi_stream_read(&m->s, d->images, (size_t)d->count * size[1] * size[2])) return 0;
+    gcpi_stream_close(&m->s);
+    if (!gcpi_idx_open(m, labels, 1, &count)) return 0;
+    if (count != size[0])
+        return gcpi_wrong_at(&m->s, 4, "found %lu labels, expected %lu as %s has images", (unsigned long)count,
+                                (unsigned long)size[0], images);
+    return !d->labels || gcpi_labels_read(m);
+}
+GCPI_DEF gcp_dataset gcp_dataset_idx_at(gcp_arena *arena, const char *images, const char *labels, gcp_dataset_opts o)
+{
+    gcpi_image_reader m;
+    gcpi_reader_begin(&m, arena, &o);
+    gcpi_idx_read(&m, images, labels);
+    return gcpi_reader_end(&m);
+}
+
+/* ---- CIFAR-10: records of a label and three planes, red, green, blue ---- */
+
+static int gcpi_cifar_record(gcpi_image_reader *m, int at)
+{
+    enum { PLANE = GCPI_CIFAR_SIDE * GCPI_CIFAR_SIDE };
+    unsigned char record[GCPI_CIFAR_RECORD], *to = m->d.images + (size_t)at * 3 * PLANE;
+    const int64_t offset = (int64_t)m->s.offset;
+    if (!gcpi_stream_read(&m->s, record, sizeof record)) return 0;
+    if (record[0] >= m->d.classes)
+        return gcpi_wrong_at(&m->s, offset, "found label %d, expected 0 to %d", record[0], m->d.classes - 1);
+    m->d.labels[at] = record[0];
+    for (int p = 0; p < PLANE; p++)
+        for (int c = 0; c < 3; c++) to[3 * p + c] = record[1 + c * PLANE + p];
+    return 1;
+}
+/* Opens a file and says how many records it has; 0: an error. */
+static int gcpi_cifar_open(gcpi_image_reader *m, const char *path, int *records)
+{
+    gcpi_stream *s = &m->s;
+    gcpi_reader_file(m, path, "gcp_dataset_cifar10");
+    if (!gcpi_stream_open(s)) return 0;
+    const uint64_t odd = s->size % GCPI_CIFAR_RECORD, count = s->size / GCPI_CIFAR_RECORD;
+    if (!s->size)
+        return gcpi_wrong_at(s, 0, "found no data, expected records of %d bytes", GCPI_CIFAR_RECORD);
+    if (odd)
+        return gcpi_wrong_at(s, (int64_t)(s->size - odd), "found %llu bytes, expected a whole record of %d: "
+                                "truncated, or not a CIFAR-10 file", (unsigned long long)odd, GCPI_CIFAR_RECORD);
+    if (count > (uint64_t)(INT32_MAX - *records))
+        return gcpi_wrong_at(s, 0, "found %llu records, expected %d at most in all files",
+                                (unsigned long long)count, INT32_MAX);
+    *records += (int)count;
+    return 1;
+}
+static int gcpi_cifar_read(gcpi_image_reader *m, const char *const *paths, int files)
+{
+    gcp_dataset *d = &m->d;
+    d->height = d->width = GCPI_CIFAR_SIDE; d->channels = 3;
+    for (int i = 0; i < files; i++) {
+        if (!gcpi_cifar_open(m, paths[i], &d->count)) return 0;
+        gcpi_stream_close(&m->s);
+    }
+    if (!files) {
+        gcpi_reader_file(m, "no file", "gcp_dataset_cifar10");
+        return gcpi_wrong(&m->s, GCP_E_ARGUMENT, "expected one or more");
+    }
+    if (!gcpi_reader_take(m) || !d->images) return 1;
+    for (int i = 0, at = 0, end = 0; i < files; i++) {
+        if (!gcpi_cifar_open(m, paths[i], &end)) return 0;
+        if (end > d->count) return gcpi_wrong(&m->s, GCP_E_CONTENTS, "grew while it was read");
+        while (at < end) if (!gcpi_cifar_record(m, at++)) return 0;
+        gcpi_stream_close(&m->s);
+    }
+    return 1;
+}
+GCPI_DEF gcp_dataset gcp_dataset_cifar10_at(gcp_arena *arena, const char *const *paths, int count, gcp_dataset_opts o)
+{
+    gcpi_image_reader m;
+    gcpi_reader_begin(&m, arena, &o);
+    gcpi_cifar_read(&m, paths, paths ? count : 0);
+    return gcpi_reader_end(&m);
+}
+
+/* ---- PGM and PPM: "P5" or "P6", width, height, brightest, one space, bytes; # begins a comment ---- */
+
+static int gcpi_pnm_byte(gcpi_stream *s)          /* -1: the end */
+{
+    unsigned char c;
+    if (s->offset >= s->size) return -1;
+    return gcpi_stream_read(s, &c, 1) ? c : -1;
+}
+/* The next number of the header, and the space after it. 0: there is none from 1 to most. */
+static int gcpi_pnm_number(gcpi_stream *s, const char *what, int most)
+{
+    int c, value = 0, digits = 0;
+    do {
+        c = gcpi_pnm_byte(s);
+        if (c == '#') while (c >= 0 && c != '\n') c = gcpi_pnm_byte(s);
+    } while (c == ' ' || (c >= '\t' && c <= '\r'));
+    const int64_t at = (int64_t)s->offset - 1;
+    for (; c >= '0' && c <= '9' && value <= most; c = gcpi_pnm_byte(s), digits++) value = value * 10 + c - '0';
+    const int space = c == ' ' || (c >= '\t' && c <= '\r');
+    if (digits && space && value >= 1 && value <= most) return value;
+    return gcpi_wrong_at(s, GCPI_MAX(at, 0), "expected %s from 1 to %d and a space", what, most);
+}
+/* Opens an image and reads its header. */
+static int gcpi_pnm_open(gcpi_image_reader *m, const char *path, int *height, int *width, int *channels)
+{
+    gcpi_stream *s = &m->s;
+    gcpi_reader_file(m, path, "gcp_dataset_folder");
+    if (!gcpi_stream_open(s)) return 0;
+    const int p = gcpi_pnm_byte(s), kind = gcpi_pnm_byte(s);
+    if (p != 'P' || (kind != '5' && kind != '6'))
+        return gcpi_wrong_at(s, 0, "expected P5 or P6: a binary PGM or PPM file");
+    *channels = kind == '5' ? 1 : 3;
+    if ((*width = gcpi_pnm_number(s, "a width", GCPI_SIDE_MOST)) == 0) return 0;
+    if ((*height = gcpi_pnm_number(s, "a height", GCPI_SIDE_MOST)) == 0) return 0;
+    if ((m->d.brightest = gcpi_pnm_number(s, "the brightest value", 255)) == 0) return 0;
+    const uint64_t body = (uint64_t)*width * (uint64_t)*height * (uint64_t)*channels;
+    if (s->size - s->offset == body) return 1;
+    return gcpi_wrong_at(s, (int64_t)s->offset, "found %llu bytes, expected %llu for one image",
+                            (unsigned long long)(s->size - s->offset), (unsigned long long)body);
+}
+
+/* ---- a folder: its names are counted while they are listed, then kept in scratch, folder by folder ---- */
+
+static int gcpi_is_image(const char *name)
+{
+    const char *dot = strrchr(name, '.');
+    return dot && (!strcmp(dot, ".ppm") || !strcmp(dot, ".pgm") || !strcmp(dot, ".pnm"));
+}
+/* 0: an error: the path is too long. */
+static int gcpi_path_join(gcpi_stream *s, char *path, const char *folder, const char *name)
+{
+    const size_t length = strlen(folder) + strlen(name) + 2;
+    if (length > GCPI_PATH) return gcpi_wrong(s, GCP_E_ARGUMENT, "%.100s: the path is too long", name);
+    snprintf(path, GCPI_PATH, "%s/%s", folder, name);
+    return 1;
+}
+
+/* What is in a folder. inside: it is a class's; look: opens the first image. names: scratch for all names, at most. */
+typedef struct gcpi_tally {
+    gcpi_image_reader *m;
+    const char *folder;
+    int inside, look, images, folders, deeper;     /* deeper: images of the folders */
+    size_t names;
+} gcpi_tally;
+
+static int gcpi_tally_of(gcpi_tally *t, gcpi_image_reader *m, const char *folder, int inside, int look);
+static void gcpi_tally_name(void *arg, const char *name)
+{
+    gcpi_tally *t = (gcpi_tally *)arg, in;
+    char path[GCPI_PATH];
+    gcp_dataset *d = &t->m->d;
+    if (name[0] == '.' || t->m->s.failed || !gcpi_path_join(&t->m->s, path, t->folder, name)) return;
+    t->names += strlen(name) + 64;
+    if (gcpi_is_image(name)) {
+        if (t->images++ || !t->look || d->height) return;
+        gcpi_pnm_open(t->m, path, &d->height, &d->width, &d->channels);
+        gcpi_stream_close(&t->m->s);
+    } else if (!t->inside && gcpi_tally_of(&in, t->m, path, 1, t->look > 1)) {
+        t->folders++;
+        t->deeper += GCPI_MIN(in.images, INT32_MAX - t->deeper);
+        t->names += in.names;
+    }
+}
+/* look: 1: this folder's images; 2: those of the folders in it. 0: no folder. */
+static int gcpi_tally_of(gcpi_tally *t, gcpi_image_reader *m, const char *folder, int inside, int look)
+{
+    const gcp_files *f = m->s.files;
+    memset(t, 0, sizeof *t);
+    t->m = m; t->folder = folder; t->inside = inside; t->look = look;
+    return f->list(f->context, folder, gcpi_tally_name, t);
+}
+
+/* Names of a folder, in order. images: those of images; else the others. */
+typedef struct gcpi_listing { gcp_arena *arena; char **names; int count, capacity, images, full; } gcpi_listing;
+
+static void gcpi_listing_add(void *arg, const char *name)
+{
+    gcpi_listing *l = (gcpi_listing *)arg;
+    const size_t size = strlen(name) + 1;
+    if (name[0] == '.' || l->images != gcpi_is_image(name) || l->count == l->capacity) return;
+    char *copy = GCPI_SCRATCH(l->arena, char, size);
+    if (copy) memcpy(l->names[l->count++] = copy, name, size);
+    l->full |= !copy;
+}
+static int gcpi_name_order(const void *a, const void *b) { return strcmp(*(char *const *)a, *(char *const *)b); }
+
+static int gcpi_listing_of(gcpi_image_reader *m, const char *folder, int images, int capacity, gcpi_listing *l)
+{
+    const gcp_files *f = m->s.files;
+    memset(l, 0, sizeof *l);
+    l->arena = m->arena; l->images = images; l->capacity = capacity;
+    l->names = GCPI_SCRATCH(m->arena, char *, capacity + 1);
+    if (!l->names || !f->list(f->context, folder, gcpi_listing_add, l) || l->full)
+        return gcpi_wrong(&m->s, GCP_E_NOMEM, "the arena has no room for the names in it");
+    qsort(l->names, (size_t)l->count, sizeof *l->names, gcpi_name_order);
+    return 1;
+}
+
+/* Reads image number at. */
+static int gcpi_folder_image(gcpi_image_reader *m, const char *path, int at, int label)
+{
+    gcp_dataset *d = &m->d;
+    int height, width, channels;
+    const int brightest = d->brightest;
+    const size_t bytes = (size_t)d->height * (size_t)d->width * (size_t)d->channels;
+    if (!gcpi_pnm_open(m, path, &height, &width, &channels)) return 0;
+    if (height != d->height || width != d->width || channels != d->channels || d->brightest != brightest)
+        return gcpi_wrong_at(&m->s, 0, "found %dx%dx%d up to %d, expected %dx%dx%d up to %d as in the first",
+                                height, width, channels, d->brightest, d->height, d->width, d->channels, brightest);
+    if (!gcpi_stream_read(&m->s, d->images + (size_t)at * bytes, bytes)) return 0;
+    gcpi_stream_close(&m->s);
+    d->labels[at] = label;
+    return 1;
+}
+/* Reads the images of one class from number *at on. */
+static int gcpi_folder_class(gcpi_image_reader *m, const char *folder, int count, int *at, int label)
+{
+    char path[GCPI_PATH];
+    gcpi_listing l;
+    const ptrdiff_t scratch = m->arena->scratch;
+    if (!gcpi_listing_of(m, folder, 1, count, &l)) return 0;
+    for (int i = 0; i < l.count; i++) {
+        if (*at == m->d.count) return gcpi_wrong(&m->s, GCP_E_CONTENTS, "grew while it was read");
+        if (!gcpi_path_join(&m->s, path, folder, l.names[i]) || !gcpi_folder_image(m, path, (*at)++, label)) return 0;
+    }
+    m->arena->scratch = scratch;
+    return 1;
+}
+static int gcpi_folder_images(gcpi_image_reader *m, const char *folder, const gcpi_tally *all)
+{
+    gcpi_listing l;
+    gcpi_tally in;
+    char path[GCPI_PATH];
+    int at = 0, label = 0;
+    if (!all->folders) return gcpi_folder_class(m, folder, all->images, &at, 0);
+    if (!gcpi_listing_of(m, folder, 0, (int)(all->names / 64), &l)) return 0;
+    for (int i = 0; i < l.count; i++) {
+        if (!gcpi_path_join(&m->s, path, folder, l.names[i])) return 0;
+        if (!gcpi_tally_of(&in, m, path, 1, 0)) continue;
+        if (!gcpi_folder_class(m, path, in.images, &at, label++)) return 0;
+    }
+    if (at == m->d.count) return 1;
+    gcpi_reader_file(m, folder, "gcp_dataset_folder");
+    return gcpi_wrong(&m->s, GCP_E_CONTENTS, "shrank while it was read");
+}
+static int gcpi_folder_read(gcpi_image_reader *m, const char *folder)
+{
+    gcp_dataset *d = &m->d;
+    gcpi_tally all, first;
+    gcpi_reader_file(m, folder, "gcp_dataset_folder");
+    if (!gcpi_tally_of(&all, m, m->s.path, 0, 0)) return gcpi_wrong(&m->s, GCP_E_FILE, "is no folder that opens");
+    d->count = all.folders ? all.deeper : all.images;
+    d->classes = all.folders ? all.folders : 1;
+    if (!d->count) return gcpi_wrong(&m->s, GCP_E_CONTENTS, "found no file .ppm, .pgm or .pnm");
+    if (d->classes > (m->o.classes ? m->o.classes : 65536))
+        return gcpi_wrong(&m->s, GCP_E_CONTENTS, "found %d folders, expected %d classes at most", d->classes,
+                                m->o.classes ? m->o.classes : 65536);
+    if (m->s.failed || !gcpi_tally_of(&first, m, folder, 0, all.folders ? 2 : 1) || m->s.failed) return 0;
+    gcpi_reader_file(m, folder, "gcp_dataset_folder");
+    if (!gcpi_reader_take(m)) return 0;
+    d->bytes += all.names;
+    return !m->arena || gcpi_folder_images(m, folder, &all);
+}
+GCPI_DEF gcp_dataset gcp_dataset_folder_at(gcp_arena *arena, const char *folder, gcp_dataset_opts o)
+{
+    gcpi_image_reader m;
+    gcpi_reader_begin(&m, arena, &o);
+    gcpi_folder_read(&m, folder);
+    return gcpi_reader_end(&m);
+}
+
+#endif /* GCP_IMPLEMENTATION */

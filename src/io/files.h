@@ -1,0 +1,316 @@
+/* Files behind a table of functions; the table over stdio. A stream is a file being read or written: it counts and
+   hashes its bytes, and sends its first error to a tape, or to a text, with the file's name and the offset. What is
+   written goes beside the file and takes its place at the end. */
+
+#include <errno.h>
+#if defined(_WIN32)
+#include <io.h>
+#ifdef __cplusplus
+extern "C"
+#endif
+__declspec(dllimport) int __stdcall MoveFileExA(const char *from, const char *to, unsigned long flags);
+#else
+#include <dirent.h>
+#if !defined(__cplusplus)               /* -std=c11 hides them */
+extern int fsync(int file);
+extern int fileno(FILE *file);
+#endif
+#if defined(__cplusplus)
+#include <unistd.h>
+#endif
+#endif
+
+/* ---- over stdio ---- */
+
+static void *gcpi_stdio_open(void *context, const char *path, int write)
+{
+    (void)context;
+    return fopen(path, write ? "wb" : "rb");
+}
+static int gcpi_stdio_absent(void *context, const char *path)
+{
+    (void)context;
+    errno = 0;
+    FILE *f = fopen(path, "rb");
+    if (f) fclose(f);
+    return !f && errno == ENOENT;
+}
+static int64_t gcpi_stdio_size(void *context, void *file)
+{
+    FILE *f = (FILE *)file;
+    (void)context;
+#if defined(_WIN32)
+    int64_t size = _fseeki64(f, 0, SEEK_END) ? -1 : _ftelli64(f);
+#else
+    int64_t size = fseek(f, 0, SEEK_END) ? -1 : (int64_t)ftell(f);
+#endif
+    return fseek(f, 0, SEEK_SET) ? -1 : size;
+}
+static int gcpi_stdio_rewind(void *context, void *file)
+{
+    (void)context;
+    return !fseek((FILE *)file, 0, SEEK_SET);
+}
+static size_t gcpi_stdio_read(void *context, void *file, void *to, size_t size)
+{
+    (void)context;
+    return fread(to, 1, size, (FILE *)file);
+}
+static size_t gcpi_stdio_write(void *context, void *file, const void *from, size_t size)
+{
+    (void)context;
+    return fwrite(from, 1, size, (FILE *)file);
+}
+static int gcpi_stdio_flush(void *context, void *file)
+{
+    (void)context;
+    if (fflush((FILE *)file)) return 0;
+#if defined(_WIN32)
+    return !_commit(_fileno((FILE *)file));
+#else
+    return !fsync(fileno((FILE *)file));
+#endif
+}
+static int gcpi_stdio_close(void *context, void *file)
+{
+    (void)context;
+    return !fclose((FILE *)file);
+}
+static void gcpi_stdio_remove(void *context, const char *path)
+{
+    (void)context;
+    remove(path);
+}
+
+enum { GCPI_PATH = 4096 };
+/* Windows' rename does not replace. Elsewhere the folder is flushed, too: it holds the name. */
+static int gcpi_stdio_rename(void *context, const char *from, const char *to)
+{
+    (void)context;
+#if defined(_WIN32)
+    return MoveFileExA(from, to, 1 | 8) != 0;     /* replace, and wait for the disk */
+#else
+    char folder[GCPI_PATH];
+    const char *slash = strrchr(to, '/');
+    if (rename(from, to)) return 0;
+    snprintf(folder, sizeof folder, "%.*s", slash ? (int)(slash - to) + 1 : 1, slash ? to : ".");
+    FILE *f = fopen(folder, "rb");
+    if (!f) return 1;                             /* a system that does not open folders */
+    fsync(fileno(f));
+    fclose(f);
+    return 1;
+#endif
+}
+
+static int gcpi_stdio_list(void *context, const char *folder, void (*found)(void *arg, const char *name), void *arg)
+{
+    (void)context;
+#if defined(_WIN32)
+    char pattern[GCPI_PATH];
+    struct _finddata_t entry;
+    snprintf(pattern, sizeof pattern, "%s/*", folder);
+    intptr_t search = _findfirst(pattern, &entry);
+    if (search == -1) return 0;
+    do found(arg, entry.name); while (!_findnext(search, &entry));
+    _findclose(search);
+#else
+    DIR *d = opendir(folder);
+    if (!d) return 0;
+    for (const struct dirent *entry; (entry = readdir(d)) != NULL;) found(arg, entry->d_name);
+    closedir(d);
+#endif
+    return 1;
+}
+
+GCPI_DEF const gcp_files *gcp_stdio(void)
+{
+    static const gcp_files files = { NULL, gcpi_stdio_open, gcpi_stdio_absent, gcpi_stdio_size, gcpi_stdio_rewind,
+                                     gcpi_stdio_read, gcpi_stdio_write, gcpi_stdio_flush, gcpi_stdio_close,
+                                     gcpi_stdio_rename, gcpi_stdio_remove, gcpi_stdio_list };
+    return &files;
+}
+
+/* ---- streams ---- */
+
+/* Eight bytes at a time, as xxHash's rounds (Collet): each step can be undone, so that two texts which differ in one
+   word never agree. */
+typedef struct gcpi_checksum { uint64_t hash, word; int bytes; } gcpi_checksum;
+static void gcpi_checksum_word(gcpi_checksum *c, uint64_t word)
+{
+    uint64_t h = (c->hash ^ word) * 0x9E3779B185EBCA87u;
+    c->hash = (h << 31 | h >> 33) * 0xC2B2AE3D27D4EB4Fu;
+}
+static uint64_t gcpi_u64_from(const unsigned char *b)
+{
+    uint64_t v = 0;
+    for (int i = 7; i >= 0; i--) v = v << 8 | b[i];
+    return v;
+}
+static void gcpi_checksum_add(gcpi_checksum *c, const unsigned char *bytes, size_t count)
+{
+    size_t i = 0;
+    while (i < count) {
+        if (!c->bytes && count - i >= 8) { gcpi_checksum_word(c, gcpi_u64_from(bytes + i)); i += 8; continue; }
+        c->word |= (uint64_t)bytes[i++] << 8 * c->bytes++;
+        if (c->bytes == 8) { gcpi_checksum_word(c, c->word); c->word = 0; c->bytes = 0; }
+    }
+}
+static uint64_t gcpi_checksum_end(gcpi_checksum c)
+{
+    gcpi_checksum_word(&c, c.word);
+    gcpi_checksum_word(&c, (uint64_t)c.bytes);
+    return c.hash;
+}
+
+/* One of tape and text is where errors go; text has GCP_MAX_ERROR bytes. */
+typedef struct gcpi_stream {
+    const gcp_files *files;
+    const char *path, *call;
+    gcp_at at;
+    gcp_tape *tape; char *text;
+    void *file;
+    uint64_t size, offset;               /* of the file that is read; of the next byte */
+    gcpi_checksum sum;                   /* of the bytes so far */
+    int failed;
+} gcpi_stream;
+
+static void gcpi_stream_say(gcpi_stream *s, gcp_code code, int64_t offset, const char *format, va_list args)
+{
+    enum { MOST = 160 };                 /* of the path: its end says more */
+    char what[GCP_MAX_ERROR], place[40] = "";
+    const size_t length = strlen(s->path), skip = length > MOST ? length - MOST : 0;
+    const char *dots = skip ? "..." : "", *path = s->path + skip;
+    if (s->failed) return;
+    s->failed = 1;
+    vsnprintf(what, sizeof what, format, args);
+    if (offset >= 0) snprintf(place, sizeof place, "offset %llu: ", (unsigned long long)offset);
+    if (s->tape) gcpi_fail(s->tape, code, s->at, s->call, "%s%s: %s%s", dots, path, place, what);
+    else snprintf(s->text, GCP_MAX_ERROR, "%.100s:%d: %s: %s%s: %s%.200s", gcpi_basename(s->at.file), s->at.line,
+                  s->call, dots, path, place, what);
+}
+/* The first error stands. These return 0. */
+GCPI_PRINTF(3, 4)
+static int gcpi_wrong(gcpi_stream *s, gcp_code code, const char *format, ...)
+{
+    va_list args;
+    va_start(args, format);
+    gcpi_stream_say(s, code, -1, format, args);
+    va_end(args);
+    return 0;
+}
+GCPI_PRINTF(3, 4)
+static int gcpi_wrong_at(gcpi_stream *s, int64_t offset, const char *format, ...)          /* the contents, there */
+{
+    va_list args;
+    va_start(args, format);
+    gcpi_stream_say(s, GCP_E_CONTENTS, offset, format, args);
+    va_end(args);
+    return 0;
+}
+static int gcpi_stream_broke(gcpi_stream *s, const char *what, size_t done, size_t size)
+{
+    return gcpi_wrong(s, GCP_E_FILE, "offset %llu: %s failed after %llu of %llu bytes", (unsigned long long)s->offset,
+                      what, (unsigned long long)done, (unsigned long long)size);
+}
+
+static gcpi_stream gcpi_stream_of(const gcp_files *files, const char *path, gcp_at at, const char *call)
+{
+    gcpi_stream s;
+    memset(&s, 0, sizeof s);
+    s.files = files ? files : gcp_stdio();
+    s.path = path ? path : "(NULL)"; s.call = call; s.at = at;
+    return s;
+}
+
+/* Opens for reading. 0: failed. */
+static int gcpi_stream_open(gcpi_stream *s)
+{
+    const gcp_files *f = s->files;
+    if (strlen(s->path) >= GCPI_PATH) return gcpi_wrong(s, GCP_E_ARGUMENT, "the path is too long");
+    s->file = f->open(f->context, s->path, 0);
+    if (!s->file) return gcpi_wrong(s, GCP_E_FILE, "cannot be opened");
+    int64_t size = f->size(f->context, s->file);
+    if (size < 0) return gcpi_wrong(s, GCP_E_FILE, "its size cannot be found: not a plain file");
+    s->size = (uint64_t)size;
+    return 1;
+}
+static void gcpi_stream_close(gcpi_stream *s)
+{
+    if (s->file) s->files->close(s->files->context, s->file);
+    s->file = NULL;
+}
+
+/* All of size bytes, or an error. */
+static int gcpi_stream_read(gcpi_stream *s, void *to, size_t size)
+{
+    const gcp_files *f = s->files;
+    unsigned char *at = (unsigned char *)to;
+    size_t got = 0, more = 1;
+    while (got < size && more) {
+        more = f->read(f->context, s->file, at + got, size - got);
+        if (more > size - got) more = 0;
+        got += more;
+    }
+    if (got < size) return gcpi_stream_broke(s, "reading", got, size);
+    gcpi_checksum_add(&s->sum, at, size);
+    s->offset += size;
+    return 1;
+}
+static int gcpi_stream_skip(gcpi_stream *s, uint64_t size)
+{
+    unsigned char some[4096];
+    for (uint64_t n; size > 0; size -= n) {
+        n = GCPI_MIN(size, sizeof some);
+        if (!gcpi_stream_read(s, some, (size_t)n)) return 0;
+    }
+    return 1;
+}
+/* Back to the beginning, for a second reading. */
+static int gcpi_stream_again(gcpi_stream *s)
+{
+    memset(&s->sum, 0, sizeof s->sum);
+    s->offset = 0;
+    if (s->files->rewind(s->files->context, s->file)) return 1;
+    return gcpi_wrong(s, GCP_E_FILE, "cannot be read a second time");
+}
+
+static int gcpi_stream_write(gcpi_stream *s, const void *from, size_t size)
+{
+    const gcp_files *f = s->files;
+    const unsigned char *at = (const unsigned char *)from;
+    size_t put = 0, more = 1;
+    if (s->failed) return 0;
+    while (put < size && more) {
+        more = f->write(f->context, s->file, at + put, size - put);
+        if (more > size - put) more = 0;
+        put += more;
+    }
+    if (put < size) return gcpi_stream_broke(s, "writing", put, size);
+    gcpi_checksum_add(&s->sum, at, size);
+    s->offset += size;
+    return 1;
+}
+
+/* Opens a new file beside the path, whose name goes to part. */
+static int gcpi_stream_create(gcpi_stream *s, char *part)
+{
+    if (strlen(s->path) + sizeof ".part" > GCPI_PATH)
+        return gcpi_wrong(s, GCP_E_ARGUMENT, "the path is too long");
+    snprintf(part, GCPI_PATH, "%s.part", s->path);
+    s->file = s->files->open(s->files->context, part, 1);
+    return s->file ? 1 : gcpi_wrong(s, GCP_E_FILE, "%s cannot be written", part);
+}
+/* Puts the new file in the path's place; removes it where anything failed. 1: done. */
+static int gcpi_stream_settle(gcpi_stream *s, const char *part)
+{
+    const gcp_files *f = s->files;
+    if (!s->file) return 0;
+    if (!s->failed && !f->flush(f->context, s->file))
+        gcpi_wrong(s, GCP_E_FILE, "%s cannot be flushed to the disk", part);
+    if (!f->close(f->context, s->file)) gcpi_wrong(s, GCP_E_FILE, "%s cannot be closed", part);
+    s->file = NULL;
+    if (!s->failed && !f->rename(f->context, part, s->path))
+        gcpi_wrong(s, GCP_E_FILE, "cannot be replaced by %s", part);
+    if (s->failed) f->remove(f->context, part);
+    return !s->failed;
+}

@@ -1,0 +1,362 @@
+/* Elements on their way between the state and a file; and what a file that is saved consists of, piece by piece: its
+   header and its data are the same walk over the pieces. */
+
+/* ---- elements ---- */
+
+static void gcpi_u64_to(uint64_t v, unsigned char *b, size_t bytes)
+{
+    for (size_t i = 0; i < bytes; i++) b[i] = (unsigned char)(v >> 8 * i);
+}
+static float gcpi_float_of(uint32_t bits)
+{
+    float x;
+    memcpy(&x, &bits, sizeof x);
+    return x;
+}
+/* IEEE binary16: exact in float, also where it is below the normal numbers. */
+static float gcpi_half_from(unsigned bits)
+{
+    const uint32_t sign = (bits & 0x8000u) << 16, exponent = bits >> 10 & 31, rest = bits & 0x3ff;
+    if (exponent == 31) return gcpi_float_of(sign | 0x7f800000u | rest << 13);
+    if (exponent) return gcpi_float_of(sign | (exponent + 112) << 23 | rest << 13);
+    float small = (float)rest * gcpi_float_of(0x33800000u);       /* 2^-24 */
+    return sign ? -small : small;
+}
+/* The type of a gcp_real in files: with it, bits stay as they are. */
+static int gcpi_real_dtype(void) { return sizeof(gcp_real) == 4 ? GCPI_FILE_F32 : GCPI_FILE_F64; }
+
+static gcp_real gcpi_real_from(int dtype, const unsigned char *b)
+{
+    uint64_t bits = dtype == GCPI_FILE_F64 ? gcpi_u64_from(b) : (uint64_t)b[0] | (uint64_t)b[1] << 8;
+    if (dtype == GCPI_FILE_F16) return (gcp_real)gcpi_half_from((unsigned)bits);
+    if (dtype == GCPI_FILE_BF16) return (gcp_real)gcpi_float_of((uint32_t)bits << 16);
+    if (dtype == GCPI_FILE_F32) {
+        bits |= (uint64_t)b[2] << 16 | (uint64_t)b[3] << 24;
+        if (sizeof(gcp_real) != 4) return (gcp_real)gcpi_float_of((uint32_t)bits);
+    }
+    if (dtype == GCPI_FILE_F64 && sizeof(gcp_real) == 4) {
+        double x;
+        memcpy(&x, &bits, sizeof x);
+        return (gcp_real)x;
+    }
+    gcp_real x;
+    uint32_t low = (uint32_t)bits;
+    if (sizeof x == 4) memcpy(&x, &low, 4);
+    else memcpy(&x, &bits, GCPI_MIN(sizeof x, sizeof bits));
+    return x;
+}
+static void gcpi_real_to(gcp_real x, unsigned char *b)
+{
+    uint64_t bits = 0;
+    uint32_t low;
+    if (sizeof x == 4) { memcpy(&low, &x, 4); bits = low; } else memcpy(&bits, &x, GCPI_MIN(sizeof x, sizeof bits));
+    gcpi_u64_to(bits, b, sizeof x);
+}
+
+/* Where in the state a weight's elements lie, in the order of the file. */
+typedef struct gcpi_axes_walk { size_t size[4], step[4], at[4], index, count; int rank, plain; } gcpi_axes_walk;
+
+static gcpi_axes_walk gcpi_axes_walk_of(const gcpi_axes *axes, gcp_shape shape)
+{
+    gcpi_axes_walk w;
+    size_t sizes[4], steps[4], last = SIZE_MAX;
+    memset(&w, 0, sizeof w);
+    gcpi_axes_sizes(axes, shape, sizes);
+    steps[3] = 1;
+    for (int i = 3; i > 0; i--) steps[i - 1] = steps[i] * sizes[i];
+    w.count = gcpi_count(shape);
+    w.plain = 1;
+    for (const char *letter = axes->letters; *letter; letter++) {
+        ptrdiff_t axis = strchr("ohwi", *letter) - "ohwi";
+        w.size[w.rank] = sizes[axis];
+        w.step[w.rank++] = steps[axis];
+        if (sizes[axis] == 1) continue;
+        w.plain &= steps[axis] < last;
+        last = steps[axis];
+    }
+    return w;
+}
+static void gcpi_axes_walk_on(gcpi_axes_walk *w)
+{
+    for (int d = w->rank - 1; d >= 0; d--) {
+        w->index += w->step[d];
+        if (++w->at[d] < w->size[d]) return;
+        w->index -= w->step[d] * w->size[d];
+        w->at[d] = 0;
+    }
+}
+
+/* Memory of a tensor in the state: on a device, or the CPU's (home NULL). */
+typedef struct gcpi_place { const gcp_target *home; unsigned char *at; } gcpi_place;
+
+static void gcpi_place_copy(const gcpi_place *p, void *to, const void *from, size_t size)
+{
+    if (p->home) gcpi_bytes_copy(p->home, to, from, size);
+    else memcpy(to, from, size);
+}
+/* Memory that the CPU can address for the elements of a place in any order: the place, or scratch. NULL: no room. */
+static gcp_real *gcpi_place_open(const gcpi_place *p, gcp_arena *a, size_t count)
+{
+    if (!p->home || !p->home->device) return (gcp_real *)(void *)p->at;
+    return GCPI_SCRATCH(a, gcp_real, count);
+}
+static int gcpi_place_none(gcpi_stream *s, size_t count)
+{
+    return gcpi_wrong(s, GCP_E_NOMEM, "the tape's arena has no %llu bytes for the largest weight on its way",
+                            (unsigned long long)(count * sizeof(gcp_real)));
+}
+
+enum { GCPI_SOME = 1024 };               /* elements on the stack */
+
+/* Reads count elements of this type, in the order of the state or of the walk. */
+static int gcpi_tensor_read(gcpi_stream *s, gcp_arena *a, int dtype, gcpi_axes_walk w, const gcpi_place *p)
+{
+    unsigned char bytes[GCPI_SOME * 8];
+    gcp_real some[GCPI_SOME];
+    const ptrdiff_t scratch = a->scratch;
+    const size_t size = gcpi_dtype_size(dtype);
+    gcp_real *all = w.plain ? NULL : gcpi_place_open(p, a, w.count);
+    if (!w.plain && !all) return gcpi_place_none(s, w.count);
+    for (size_t first = 0, n; first < w.count; first += n) {
+        n = GCPI_MIN(w.count - first, (size_t)GCPI_SOME);
+        if (!gcpi_stream_read(s, bytes, n * size)) break;
+        for (size_t i = 0; i < n; i++) some[i] = gcpi_real_from(dtype, bytes + i * size);
+        if (w.plain) gcpi_place_copy(p, p->at + first * sizeof *some, some, n * sizeof *some);
+        else for (size_t i = 0; i < n; i++, gcpi_axes_walk_on(&w)) memcpy(&all[w.index], &some[i], sizeof *some);
+    }
+    if (all && (unsigned char *)all != p->at && !s->failed) gcpi_place_copy(p, p->at, all, w.count * sizeof *all);
+    a->scratch = scratch;
+    return !s->failed;
+}
+
+/* Writes the elements of a place, as gcp_reals. */
+static int gcpi_tensor_write(gcpi_stream *s, gcp_arena *a, gcpi_axes_walk w, const gcpi_place *p)
+{
+    unsigned char bytes[GCPI_SOME * sizeof(gcp_real)];
+    gcp_real some[GCPI_SOME];
+    const ptrdiff_t scratch = a->scratch;
+    gcp_real *all = w.plain ? NULL : gcpi_place_open(p, a, w.count);
+    if (!w.plain && !all) return gcpi_place_none(s, w.count);
+    if (all && (unsigned char *)all != p->at) gcpi_place_copy(p, all, p->at, w.count * sizeof *all);
+    for (size_t first = 0, n; first < w.count; first += n) {
+        n = GCPI_MIN(w.count - first, (size_t)GCPI_SOME);
+        if (w.plain) gcpi_place_copy(p, some, p->at + first * sizeof *some, n * sizeof *some);
+        else for (size_t i = 0; i < n; i++, gcpi_axes_walk_on(&w)) memcpy(&some[i], &all[w.index], sizeof *some);
+        for (size_t i = 0; i < n; i++) gcpi_real_to(some[i], bytes + i * sizeof *some);
+        if (!gcpi_stream_write(s, bytes, n * sizeof *some)) break;
+    }
+    a->scratch = scratch;
+    return !s->failed;
+}
+
+/* ---- pieces ---- */
+
+/* What a run file has beside the values. A name of ours cannot begin so: a part of a path has no '.' before its index.
+ */
+#define GCPI_RUN_HEAD "gcp.run"
+#define GCPI_RUN_UPDATES "gcp.updates/"
+#define GCPI_RUN_SLOT "gcp.slot"                  /* and its number, and '/' */
+#define GCPI_RUN_EXTRA "gcp.extra"
+#define GCPI_RUN_SUM "gcp.checksum"
+enum { GCPI_RUN_FORMAT = 1, GCPI_RUN_HEAD_WORDS = 5 };    /* format, seed, steps, updates, optimiser */
+
+enum { GCPI_PIECE_HEAD, GCPI_PIECE_UPDATES, GCPI_PIECE_VALUE, GCPI_PIECE_SLOT_0, GCPI_PIECE_SLOT_1, GCPI_PIECE_EXTRA,
+       GCPI_PIECE_SUM, GCPI_PIECE_END };
+typedef struct gcpi_piece {
+    int kind, parameter;                 /* parameter: -1 before the first of its kind */
+    char name[GCPI_NAME_MOST + 32];
+    int dtype, rank; uint64_t shape[GCPI_RANK_MOST];
+    gcpi_axes axes;
+} gcpi_piece;
+
+/* run: a run file, else weights alone. */
+typedef struct gcpi_saving {
+    gcp_tape *t; gcpi_stream *s;
+    gcpi_naming naming;
+    int run;
+    const unsigned char *extra; size_t extra_bytes;
+} gcpi_saving;
+
+/* Goes to the next place for a piece, which may hold none. */
+static void gcpi_piece_step(const gcpi_saving *v, gcpi_piece *p)
+{
+    const int each = p->kind >= GCPI_PIECE_UPDATES && p->kind <= GCPI_PIECE_SLOT_1;
+    if (each && p->parameter + 1 < v->t->parameter_count) { p->parameter++; return; }
+    p->kind++;
+    p->parameter = p->kind >= GCPI_PIECE_UPDATES && p->kind <= GCPI_PIECE_SLOT_1 ? 0 : -1;
+}
+static int gcpi_piece_here(const gcpi_saving *v, const gcpi_piece *p)
+{
+    const gcp_tape *t = v->t;
+    if (p->kind == GCPI_PIECE_VALUE) return p->parameter < t->parameter_count;
+    if (!v->run) return 0;
+    if (p->kind == GCPI_PIECE_EXTRA) return v->extra_bytes > 0;
+    if (p->parameter < 0) return 1;
+    if (p->parameter >= t->parameter_count || !t->parameters[p->parameter].slot) return 0;
+    return p->kind == GCPI_PIECE_UPDATES || p->kind - GCPI_PIECE_SLOT_0 < t->slots;
+}
+static void gcpi_piece_shape(gcpi_piece *p, int dtype, int rank, uint64_t size)
+{
+    p->dtype = dtype; p->rank = rank; p->shape[0] = size;
+}
+/* Fills the rest of a piece that is there. 0: its name does not fit, or its layout. */
+static int gcpi_piece_fill(const gcpi_saving *v, gcpi_piece *p)
+{
+    const gcpi_parameter *x = p->parameter >= 0 ? &v->t->parameters[p->parameter] : NULL;
+    const int slot = p->kind - GCPI_PIECE_SLOT_0;
+    static const gcpi_naming ours = { GCP_STYLE_GCP, NULL };
+    switch (p->kind) {
+    case GCPI_PIECE_HEAD:
+        gcpi_piece_shape(p, GCPI_FILE_U64, 1, GCPI_RUN_HEAD_WORDS);
+        strcpy(p->name, GCPI_RUN_HEAD);
+        return 1;
+    case GCPI_PIECE_EXTRA:
+        gcpi_piece_shape(p, GCPI_FILE_U8, 1, v->extra_bytes);
+        strcpy(p->name, GCPI_RUN_EXTRA);
+        return 1;
+    case GCPI_PIECE_SUM: gcpi_piece_shape(p, GCPI_FILE_U64, 0, 0); strcpy(p->name, GCPI_RUN_SUM); return 1;
+    case GCPI_PIECE_UPDATES:
+        gcpi_piece_shape(p, GCPI_FILE_U64, 0, 0);
+        snprintf(p->name, sizeof p->name, GCPI_RUN_UPDATES "%.1024s", x->path);
+        return strlen(x->path) <= GCPI_NAME_MOST - 16;
+    }
+    if (!gcpi_theirs(p->kind == GCPI_PIECE_VALUE ? &v->naming : &ours, x->path, x->shape.rank, p->name, &p->axes))
+        return 0;
+    if (p->kind != GCPI_PIECE_VALUE) snprintf(p->name, sizeof p->name, GCPI_RUN_SLOT "%d/%.1024s", slot, x->path);
+    p->dtype = gcpi_real_dtype();
+    return (p->rank = gcpi_axes_shape(&p->axes, x->shape, p->shape)) >= 0;
+}
+/* The next piece of what is saved. 0: there is none, or an error. */
+static int gcpi_piece_next(const gcpi_saving *v, gcpi_piece *p)
+{
+    do gcpi_piece_step(v, p); while (p->kind < GCPI_PIECE_END && !gcpi_piece_here(v, p));
+    if (p->kind == GCPI_PIECE_END) return 0;
+    if (gcpi_piece_fill(v, p)) return 1;
+    return gcpi_wrong(v->s, GCP_E_ARGUMENT, "%.100s: its name in the file is too long, or the layout %s is not "
+                            "for it", v->t->parameters[p->parameter].path, p->axes.letters);
+}
+static gcpi_piece gcpi_piece_first(void)
+{
+    gcpi_piece p;
+    memset(&p, 0, sizeof p);
+    p.kind = GCPI_PIECE_HEAD - 1; p.parameter = -1;
+    return p;
+}
+
+static uint64_t gcpi_piece_bytes(const gcpi_piece *p)
+{
+    uint64_t bytes = gcpi_dtype_size(p->dtype);
+    for (int i = 0; i < p->rank; i++) bytes *= p->shape[i];
+    return bytes;
+}
+
+/* ---- the header, written ---- */
+
+static void gcpi_say_quoted(gcp_writer w, const char *text)
+{
+    gcpi_say(w, "\"");
+    for (const char *c = text; *c; c++) {
+        if (*c == '"' || *c == '\\') gcpi_say(w, "\\%c", *c);
+        else if ((unsigned char)*c < 0x20) gcpi_say(w, "\\u%04x", (unsigned)*c);
+        else w.write(w.context, c, 1);
+    }
+    gcpi_say(w, "\"");
+}
+static void gcpi_header_say(const gcpi_saving *v, gcp_writer w)
+{
+    gcpi_piece p = gcpi_piece_first();
+    uint64_t at = 0;
+    gcpi_say(w, "{");
+    for (int n = 0; gcpi_piece_next(v, &p); n++) {
+        if (n) gcpi_say(w, ",");
+        gcpi_say_quoted(w, p.name);
+        gcpi_say(w, ":{\"dtype\":\"%s\",\"shape\":[", gcpi_dtype_name(p.dtype));
+        for (int i = 0; i < p.rank; i++) gcpi_say(w, "%s%llu", i ? "," : "", (unsigned long long)p.shape[i]);
+        gcpi_say(w, "],\"data_offsets\":[%llu,%llu]}", (unsigned long long)at,
+                 (unsigned long long)(at + gcpi_piece_bytes(&p)));
+        at += gcpi_piece_bytes(&p);
+    }
+    gcpi_say(w, "}");
+}
+
+static void gcpi_write_count(void *context, const char *text, size_t size) { (void)text; *(uint64_t *)context += size; }
+static void gcpi_write_stream(void *context, const char *text, size_t size)
+{
+    gcpi_stream_write((gcpi_stream *)context, text, size);
+}
+/* Its length, itself, and spaces up to a multiple of eight. */
+static int gcpi_header_write(const gcpi_saving *v)
+{
+    static const char spaces[] = "       ";
+    gcp_writer count, out;
+    uint64_t length = 0;
+    unsigned char first[8];
+    count.write = gcpi_write_count; count.context = &length;
+    out.write = gcpi_write_stream; out.context = v->s;
+    gcpi_header_say(v, count);
+    if (length > GCPI_HEADER_MOST - 8)
+        return gcpi_wrong(v->s, GCP_E_CAPACITY, "its header would have %llu bytes, and %d are allowed",
+                                (unsigned long long)length, GCPI_HEADER_MOST);
+    const size_t pad = (size_t)(-length & 7);
+    gcpi_u64_to(length + pad, first, 8);
+    gcpi_stream_write(v->s, first, 8);
+    gcpi_header_say(v, out);
+    return gcpi_stream_write(v->s, spaces, pad);
+}
+
+static int gcpi_hash_order(const void *a, const void *b)
+{
+    const uint64_t x = *(const uint64_t *)a, y = *(const uint64_t *)b;
+    return x < y ? -1 : x > y;
+}
+/* 0: a map gives two tensors one name, or an error. */
+static int gcpi_names_differ(const gcpi_saving *v)
+{
+    gcp_arena *a = v->t->arena;
+    const ptrdiff_t scratch = a->scratch;
+    uint64_t *hashes = GCPI_SCRATCH(a, uint64_t, v->t->parameter_count + 1);
+    gcpi_piece p = gcpi_piece_first();
+    int count = 0, twice = 0;
+    if (!hashes) return gcpi_wrong(v->s, GCP_E_NOMEM, "the tape's arena is full");
+    while (gcpi_piece_next(v, &p)) if (p.kind == GCPI_PIECE_VALUE) hashes[count++] = gcpi_hash(p.name);
+    qsort(hashes, (size_t)count, sizeof *hashes, gcpi_hash_order);
+    for (int i = 1; i < count; i++) twice |= hashes[i] == hashes[i - 1];
+    a->scratch = scratch;
+    if (twice) gcpi_wrong(v->s, GCP_E_NAME, ".map gives two tensors the same name");
+    return !v->s->failed;
+}
+
+/* The data of a piece. */
+static int gcpi_piece_write(const gcpi_saving *v, const gcpi_piece *p)
+{
+    gcp_tape *t = v->t;
+    gcpi_place place = { &t->home, NULL };
+    unsigned char words[8 * GCPI_RUN_HEAD_WORDS];
+    if (p->kind == GCPI_PIECE_EXTRA) return gcpi_stream_write(v->s, v->extra, v->extra_bytes);
+    if (p->kind == GCPI_PIECE_VALUE || p->kind == GCPI_PIECE_SLOT_0 || p->kind == GCPI_PIECE_SLOT_1) {
+        const int slot = p->kind != GCPI_PIECE_VALUE;
+        place.at = slot ? gcpi_slot_at(t, p->parameter, p->kind - GCPI_PIECE_SLOT_0) : gcpi_value_at(t, p->parameter);
+        if (slot && t->far_slots) place.home = NULL;
+        return gcpi_tensor_write(v->s, t->arena, gcpi_axes_walk_of(&p->axes, t->parameters[p->parameter].shape),
+                                 &place);
+    }
+    gcpi_counters c = gcpi_counters_read(t);
+    uint64_t head[GCPI_RUN_HEAD_WORDS] = { GCPI_RUN_FORMAT, t->seed, c.steps, c.updates, (uint64_t)t->optimizer };
+    size_t count = p->kind == GCPI_PIECE_HEAD ? GCPI_RUN_HEAD_WORDS : 1;
+    if (p->kind == GCPI_PIECE_UPDATES) gcpi_bytes_copy(&t->home, head, gcpi_count_at(t, p->parameter), 8);
+    if (p->kind == GCPI_PIECE_SUM) head[0] = gcpi_checksum_end(v->s->sum);
+    for (size_t i = 0; i < count; i++) gcpi_u64_to(head[i], words + 8 * i, 8);
+    return gcpi_stream_write(v->s, words, 8 * count);
+}
+
+/* Saves all pieces under the stream's path. */
+static gcp_code gcpi_save(const gcpi_saving *v)
+{
+    char part[GCPI_PATH];
+    if (!gcpi_names_differ(v) || !gcpi_stream_create(v->s, part)) return gcp_error_code(v->t);
+    gcpi_piece p = gcpi_piece_first();
+    int good = gcpi_header_write(v);
+    while (good && gcpi_piece_next(v, &p)) good = gcpi_piece_write(v, &p);
+    gcpi_stream_settle(v->s, part);
+    return gcp_error_code(v->t);
+}

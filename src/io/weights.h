@@ -1,0 +1,124 @@
+/* gcp_save and gcp_load: parameters and running statistics. */
+
+/* What both begin with. 0: an error. */
+static int gcpi_file_begins(gcp_tape *t, gcp_at at, const char *call)
+{
+    if (!t || t->code) return 0;
+    if (t->state) return 1;
+    gcpi_fail(t, GCP_E_STATE, at, call, "the state has no memory yet: call gcp_bind (or gcp_state_bind) first");
+    return 0;
+}
+
+GCPI_DEF gcp_code gcp_save_at(gcp_tape *t, const char *path, gcp_weights_opts o)
+{
+    gcpi_stream s = gcpi_stream_of(o.files, path, o.at, "gcp_save");
+    gcpi_saving v = { t, &s, { o.style, o.map }, 0, NULL, 0 };
+    s.tape = t;
+    if (!gcpi_file_begins(t, o.at, s.call) || !gcpi_naming_check(t, &v.naming, o.at, s.call)) return gcp_error_code(t);
+    return gcpi_save(&v);
+}
+
+/* A shape as text: 16x3x3x3. */
+static const char *gcpi_sizes_text(const uint64_t *sizes, int rank, char *text, size_t size)
+{
+    size_t n = 0;
+    snprintf(text, size, rank ? "" : "scalar");
+    for (int i = 0; i < rank && n < size; i++)
+        n += (size_t)snprintf(text + n, size - n, "%s%llu", i ? "x" : "", (unsigned long long)sizes[i]);
+    return text;
+}
+/* The same sizes, but for those of one. */
+static int gcpi_sizes_agree(const uint64_t *a, int a_rank, const uint64_t *b, int b_rank)
+{
+    int i = 0, k = 0;
+    for (;;) {
+        while (i < a_rank && a[i] == 1) i++;
+        while (k < b_rank && b[k] == 1) k++;
+        if (i == a_rank || k == b_rank) return i == a_rank && k == b_rank;
+        if (a[i++] != b[k++]) return 0;
+    }
+}
+
+/* Gives an entry to parameter i, whose axes in the file are these. 0: an error: its type or shape is wrong, or it is
+   taken. */
+static int gcpi_stored_take(gcpi_stream *s, gcp_tape *t, gcpi_stored *e, int i, const gcpi_axes *axes)
+{
+    const gcpi_parameter *x = &t->parameters[i];
+    uint64_t sizes[GCPI_RANK_MOST];
+    char found[200], expected[100];
+    const int rank = gcpi_axes_shape(axes, x->shape, sizes), dtype = e->dtype;
+    if (e->parameter >= 0)
+        return gcpi_wrong(s, GCP_E_NAME, "%.100s is asked for twice: for %.100s and %.100s", e->name,
+                                t->parameters[e->parameter].path, x->path);
+    if (dtype != GCPI_FILE_F32 && dtype != GCPI_FILE_F64 && dtype != GCPI_FILE_F16 && dtype != GCPI_FILE_BF16)
+        return gcpi_wrong(s, GCP_E_DTYPE, "%.100s: found %s, expected F32, F64, F16 or BF16", e->name,
+                                gcpi_dtype_name(dtype));
+    if (rank < 0)
+        return gcpi_wrong(s, GCP_E_SHAPE, "%.100s (%s): the layout %s is not for it", x->path,
+                                gcpi_shape_text(x->shape, expected, sizeof expected), axes->letters);
+    if (!gcpi_sizes_agree(e->shape, e->rank, sizes, rank))
+        return gcpi_wrong(s, GCP_E_SHAPE, "%.100s: found %s, expected %s for %.100s", e->name,
+                                gcpi_sizes_text(e->shape, e->rank, found, sizeof found),
+                                gcpi_sizes_text(sizes, rank, expected, sizeof expected), x->path);
+    e->parameter = i;
+    e->axes = *axes;
+    return 1;
+}
+
+/* Finds each tensor's entry. Returns how many have one; -1: an error. */
+static int gcpi_load_match(gcpi_stream *s, gcp_tape *t, const gcpi_header *h, const gcpi_naming *n, int partial)
+{
+    char name[GCPI_NAME_MOST + 1];
+    gcpi_axes axes;
+    int count = 0;
+    for (int i = 0; i < t->parameter_count; i++) {
+        const gcpi_parameter *x = &t->parameters[i];
+        gcpi_stored *e = gcpi_theirs(n, x->path, x->shape.rank, name, &axes) ? gcpi_header_find(h, name) : NULL;
+        if (!e && partial) continue;
+        if (!e) gcpi_wrong(s, GCP_E_NAME, "found no %.100s, expected it for %.100s", name, x->path);
+        if (!e || !gcpi_stored_take(s, t, e, i, &axes)) return -1;
+        count++;
+    }
+    return count;
+}
+/* 0: an entry that nothing asked for. */
+static int gcpi_load_left(gcpi_stream *s, const gcpi_header *h, const gcpi_naming *n)
+{
+    const int run = gcpi_header_find(h, GCPI_RUN_HEAD) != NULL;
+    for (int i = 0; i < h->count; i++) {
+        const gcpi_stored *e = &h->entries[i];
+        if (e->parameter >= 0 || (run && !strncmp(e->name, "gcp.", 4)) || gcpi_passed_over(n, e->name)) continue;
+        return gcpi_wrong(s, GCP_E_NAME, "found %.100s, which the network does not have (.map with \"- %.100s\" "
+                                "passes over it)", e->name, e->name);
+    }
+    return 1;
+}
+
+/* Reads an entry to where it was given, or passes over it. */
+static int gcpi_load_entry(gcpi_stream *s, gcp_tape *t, const gcpi_stored *e)
+{
+    if (e->parameter < 0) return gcpi_stream_skip(s, e->end - e->begin);
+    unsigned char *slot = e->slot ? gcpi_slot_at(t, e->parameter, e->slot - 1) : NULL;
+    gcpi_place place = { slot && t->far_slots ? NULL : &t->home, slot ? slot : gcpi_value_at(t, e->parameter) };
+    return gcpi_tensor_read(s, t->arena, e->dtype, gcpi_axes_walk_of(&e->axes, t->parameters[e->parameter].shape),
+                            &place);
+}
+
+GCPI_DEF int gcp_load_at(gcp_tape *t, const char *path, gcp_weights_opts o)
+{
+    gcpi_stream s = gcpi_stream_of(o.files, path, o.at, "gcp_load");
+    const gcpi_naming naming = { o.style, o.map };
+    gcpi_header h;
+    s.tape = t;
+    if (!gcpi_file_begins(t, o.at, s.call) || !gcpi_naming_check(t, &naming, o.at, s.call)) return 0;
+    const ptrdiff_t scratch = t->arena->scratch;
+    int count = gcpi_stream_open(&s) && gcpi_header_read(&s, t->arena, &h)
+                    ? gcpi_load_match(&s, t, &h, &naming, o.partial)
+                    : -1;
+    if (!count) gcpi_wrong(&s, GCP_E_NAME, "found no tensor that the network has");
+    if (count > 0 && !o.partial && !gcpi_load_left(&s, &h, &naming)) count = 0;
+    for (int i = 0; i < h.count && count > 0; i++) if (!gcpi_load_entry(&s, t, &h.entries[i])) count = 0;
+    gcpi_stream_close(&s);
+    t->arena->scratch = scratch;
+    return GCPI_MAX(count, 0);
+}

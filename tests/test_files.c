@@ -1,0 +1,537 @@
+/* Weights and runs in files: what comes back has the same bits; a run that is taken up again ends as one that was never
+   stopped; whatever fails, the file and the state are the old ones or the new ones. */
+#include "support/check.h"
+#include "gcp_io.h"
+#include "support/memory_files.h"
+#include <stdlib.h>
+
+static memory_disk disk;
+static gcp_files files;
+static unsigned char tape_memory[1 << 21], other_memory[1 << 21];
+static _Alignas(64) unsigned char step_memory[1 << 20], other_step[1 << 20], far_memory[1 << 16];
+
+/* A network with all kinds of state: weights of 1, 2 and 4 sizes, statistics, slots, dropout. */
+typedef struct run {
+    gcp_arena arena;
+    gcp_tape *net;
+    gcp_tensor image, label, loss;
+    gcp_plan plan;
+} run;
+typedef struct place { int step; double best; } place;
+
+static void record(run *r, unsigned char *memory, size_t size, uint64_t seed, int channels)
+{
+    r->arena = gcp_arena_from(memory, size);
+    r->net = gcp_tape_make(&r->arena, .ops = 64, .seed = seed);
+    r->image = gcp_input(r->net, "image", GCP_SHAPE(4, 6, 6, 3));
+    r->label = gcp_labels(r->net, "label", GCP_SHAPE(4));
+    gcp_tensor x = r->image;
+    for (int i = 0; i < 2; i++)
+        GCP_SEGMENT(r->net, "block") {
+            x = gcp_relu(gcp_batch_norm(gcp_conv2d(x, .out = channels, .k = 3, .pad = 1)));
+            x = gcp_dropout(x, .rate = 0.25);
+        }
+    r->loss = gcp_cross_entropy(gcp_linear(gcp_flatten(gcp_max_pool(x, .k = 2)), .out = 5, .name = "head"), r->label);
+}
+static void bind(run *r, unsigned char *memory, gcp_plan_opts o)
+{
+    r->plan = gcp_plan_make_at(r->loss, o);
+    gcp_bind(&r->plan, memory, 1 << 20);
+}
+static gcp_plan_opts adam(gcp_policy policy)
+{
+    return (gcp_plan_opts) { .at = GCP_AT, .policy = policy, .optimizer = GCP_OPTIMIZER_ADAM };
+}
+static void make(run *r, unsigned char *memory, unsigned char *step, uint64_t seed, int channels, gcp_plan_opts o)
+{
+    record(r, memory, sizeof tape_memory, seed, channels);
+    bind(r, step, o);
+}
+
+static float train(run *r, int number)
+{
+    float values[4 * 6 * 6 * 3];
+    int classes[4];
+    for (int i = 0; i < 4; i++) classes[i] = (i + number) % 5;
+    for (int i = 0; i < 432; i++) values[i] = (float)((i + number) * 37 % 64) / 64.0f;
+    gcp_write(&r->plan, r->image, values);
+    gcp_write(&r->plan, r->label, classes);
+    return (float)gcp_step(&r->plan, .lr = 0.01);
+}
+static void fine(run *r, int line)
+{
+    if (!check_report(!gcp_error(r->net), __FILE__, line)) fprintf(stderr, "%s\n", gcp_error(r->net));
+    gcp_error_clear(r->net);
+}
+/* That call failed, with a message that has this in it. */
+static void said(run *r, gcp_code code, const char *text, int line)
+{
+    const char *error = gcp_error(r->net);
+    if (!check_report(error && gcp_error_code(r->net) == code && strstr(error, text), __FILE__, line))
+        fprintf(stderr, "expected '%s', found '%s'\n", text, error ? error : "no error");
+    gcp_error_clear(r->net);
+}
+static uint64_t hash(const void *data, size_t size)
+{
+    uint64_t h = 14695981039346656037u;
+    for (size_t i = 0; i < size; i++) h = (h ^ ((const unsigned char *)data)[i]) * 1099511628211u;
+    return h;
+}
+/* All of the state, which lies at the front of the memory. */
+static uint64_t state(const run *r, const unsigned char *step) { return hash(step, r->plan.state_bytes); }
+
+/* ---- weights ---- */
+
+static void weights(void)
+{
+    run a, b;
+    make(&a, tape_memory, step_memory, 1, 8, adam(GCP_POLICY_SEGMENTS));
+    for (int i = 0; i < 3; i++) train(&a, i);
+    CHECK(gcp_save(a.net, "w", .files = &files) == GCP_OK);
+    gcp_plan_opts infer = { .at = GCP_AT, .inference = 1 };
+    record(&b, other_memory, sizeof other_memory, 2, 8);
+    bind(&b, other_step, infer);
+    CHECK_INT(gcp_load(b.net, "w", .files = &files), ==, 14);
+    fine(&a, __LINE__); fine(&b, __LINE__);
+    for (int i = 0;; i++) {
+        char path[64];
+        static gcp_real x[4096], y[4096];
+        gcp_tensor p = gcp_nth_parameter(a.net, i);
+        if (gcp_is_nil(p)) { CHECK_INT(i, ==, 10); break; }
+        gcp_tensor q = gcp_find(b.net, gcp_name(p, path, sizeof path));
+        CHECK(gcp_read(&a.plan, p, x) == GCP_OK && gcp_read(&b.plan, q, y) == GCP_OK);
+        CHECK(!memcmp(x, y, gcp_elements(p) * sizeof *x));
+    }
+}
+
+/* Saved in PyTorch's way and with names of others, and read back so. */
+static void styles(void)
+{
+    static const char map[] = "block[{b}]/conv2d[0]/*  layers.{b+1}.conv.*\r\n"
+                              "block[{b}]/batch_norm[0]/* layers.{b+1}.norm.*\n\n"
+                              "head/weight fc.weight oihw:3x3\n"
+                              "* model.*";
+    run a;
+    make(&a, tape_memory, step_memory, 1, 8, adam(GCP_POLICY_SEGMENTS));
+    for (int style = 0; style <= GCP_STYLE_KERAS; style++) {
+        run b;
+        make(&b, other_memory, other_step, 2, 8, adam(GCP_POLICY_SEGMENTS));
+        CHECK(gcp_save(a.net, "s", .style = (gcp_style)style, .map = map, .files = &files) == GCP_OK);
+        CHECK_INT(gcp_load(b.net, "s", .style = (gcp_style)style, .map = map, .files = &files), ==, 14);
+        fine(&a, __LINE__); fine(&b, __LINE__);
+        gcp_slots_reset(a.net); gcp_slots_reset(b.net);
+        CHECK(!memcmp(step_memory + 128, other_step + 128, a.plan.split.weights));
+    }
+    CHECK(gcp_save(a.net, "s", .style = GCP_STYLE_TORCH, .map = map, .files = &files) == GCP_OK);
+    const char *header = (const char *)memory_find(&disk, "s")->bytes + 8;
+    CHECK(strstr(header, "\"layers.1.conv.weight\":{\"dtype\":\"F32\",\"shape\":[8,3,3,3]"));
+    CHECK(strstr(header, "\"layers.2.norm.weight\":") && strstr(header, "\"layers.2.norm.running_var\":"));
+    CHECK(strstr(header, "\"fc.weight\":{\"dtype\":\"F32\",\"shape\":[5,72]") &&
+          strstr(header, "\"model.head/bias\":"));
+    run b;
+    make(&b, other_memory, other_step, 2, 8, adam(GCP_POLICY_SEGMENTS));
+    gcp_load(b.net, "s", .style = GCP_STYLE_TORCH, .files = &files);
+    said(&b, GCP_E_NAME, "test_files.c:", __LINE__);
+    gcp_load(b.net, "s", .style = GCP_STYLE_TORCH, .files = &files);
+    said(&b, GCP_E_NAME, "gcp_load: s: found no block[0]/conv2d[0]/weight, expected it for block[0]/conv2d[0]/weight",
+         __LINE__);
+    gcp_load(b.net, "s", .style = GCP_STYLE_TORCH, .map = "head/weight fc.weight", .partial = 1, .files = &files);
+    fine(&b, __LINE__);
+    gcp_load(b.net, "s", .map = "head/weight fc.weight io", .partial = 1, .files = &files);
+    said(&b, GCP_E_SHAPE, "s: fc.weight: found 5x72, expected 72x5 for head/weight", __LINE__);
+    CHECK_INT(gcp_load(b.net, "s", .map = "head/* fc.*", .partial = 1, .files = &files), ==, 1);
+    fine(&b, __LINE__);
+    gcp_load(b.net, "s", .map = "x y", .partial = 1, .files = &files);
+    said(&b, GCP_E_NAME, "s: found no tensor that the network has", __LINE__);
+}
+
+static void bad_maps(void)
+{
+    static const char *const maps[][2] = {
+        { "a", "line 1 of .map: expected \"OURS THEIRS [LAYOUT]\"" },
+        { "a b\nc d oihw e", "line 2 of .map: expected" },
+        { "a b oihq", "a layout has letters" }, { "a b oo", "a layout has letters" },
+        { "a b oi:7x7", "a layout has letters" }, { "a b ihow:7x7", "a layout has letters" },
+        { "a b oihw:0x7", "a layout has letters" }, { "a b oihw:7", "a layout has letters" },
+        { "{a} {b}", "a number on the right is not on the left" }, { "- {b}", "a number on the right" },
+        { "{a+1} {a}", "a place is" }, { "{A} x", "a place is" }, { "{a x", "a place is" },
+        { "***** x", "at most 4 stars" },
+    };
+    run a;
+    make(&a, tape_memory, step_memory, 1, 8, adam(GCP_POLICY_SEGMENTS));
+    for (size_t i = 0; i < sizeof maps / sizeof *maps; i++) {
+        gcp_save(a.net, "m", .map = maps[i][0], .files = &files);
+        said(&a, GCP_E_ARGUMENT, maps[i][1], __LINE__);
+        CHECK_INT(gcp_load(a.net, "m", .map = maps[i][0], .files = &files), ==, 0);
+        said(&a, GCP_E_ARGUMENT, maps[i][1], __LINE__);
+    }
+    gcp_save(a.net, "m", .map = "* same", .files = &files);
+    said(&a, GCP_E_NAME, "m: .map gives two tensors the same name", __LINE__);
+    gcp_save(a.net, "m", .map = "head/weight fc oihw:5x5", .files = &files);
+    said(&a, GCP_E_ARGUMENT, "head/weight: its name in the file is too long, or the layout oihw is not for it",
+         __LINE__);
+    gcp_save(a.net, "m", .style = (gcp_style)3, .files = &files);
+    said(&a, GCP_E_ARGUMENT, "gcp_save: unknown .style", __LINE__);
+    CHECK(!memory_find(&disk, "m") && !memory_find(&disk, "m.part"));
+    run b;
+    record(&b, other_memory, sizeof other_memory, 1, 8);
+    gcp_save(b.net, "m", .files = &files);
+    said(&b, GCP_E_STATE, "gcp_save: the state has no memory yet: call gcp_bind", __LINE__);
+}
+
+/* ---- runs ---- */
+
+/* Ten steps; after `stop` of them the run is saved, and taken up by another tape with these options. */
+static void unbroken(gcp_plan_opts first, gcp_plan_opts second, int far_slots, int stop)
+{
+    place at = { 0, 0 }, found = { 0, 0 };
+    float losses[10];
+    run a, b;
+    make(&a, tape_memory, step_memory, 7, 8, first);
+    for (int i = 0; i < 10; i++) {
+        if (i == stop) {
+            at.step = i; at.best = 0.5;
+            CHECK(gcp_save_run(a.net, "run", .extra = &at, .extra_bytes = sizeof at, .files = &files) == GCP_OK);
+        }
+        losses[i] = train(&a, i);
+    }
+    record(&b, other_memory, sizeof other_memory, 1234, 8);
+    if (far_slots) gcp_slots_bind(b.net, far_memory, sizeof far_memory);
+    bind(&b, other_step, second);
+    CHECK_INT(gcp_resume_run(b.net, "run", .extra = &found, .extra_bytes = sizeof found, .files = &files), ==, 1);
+    CHECK(found.step == stop && found.best == 0.5 && gcp_steps_done(b.net) == (uint64_t)stop);
+    for (int i = stop; i < 10; i++) {
+        float loss = train(&b, i);
+        CHECK(!memcmp(&loss, &losses[i], sizeof loss));
+    }
+    fine(&a, __LINE__); fine(&b, __LINE__);
+    gcp_save_run(a.net, "a", .files = &files); gcp_save_run(b.net, "b", .files = &files);
+    const memory_file *x = memory_find(&disk, "a"), *y = memory_find(&disk, "b");
+    CHECK(x && y && x->size == y->size && !memcmp(x->bytes, y->bytes, x->size));
+}
+static void runs(void)
+{
+    gcp_plan_opts sgd = { .at = GCP_AT, .optimizer = GCP_OPTIMIZER_SGD, .momentum = 0.9 }, plain = sgd,
+                  budget = adam(GCP_POLICY_BUDGET);
+    plain.momentum = 0;
+    unbroken(adam(GCP_POLICY_KEEP_ALL), adam(GCP_POLICY_SQRT), 0, 4);
+    unbroken(adam(GCP_POLICY_KEEP_ALL), adam(GCP_POLICY_RECURSIVE), 1, 4);
+    unbroken(sgd, sgd, 0, 1);
+    unbroken(plain, plain, 0, 9);
+    unbroken(sgd, sgd, 0, 0);
+    run least;
+    make(&least, tape_memory, step_memory, 7, 8, adam(GCP_POLICY_KEEP_ALL));
+    gcp_plan_opts least_opts = { .at = GCP_AT, .optimizer = GCP_OPTIMIZER_ADAM };
+    budget.budget = gcp_least_budget_at(least.loss, least_opts);
+    unbroken(budget, adam(GCP_POLICY_SEGMENTS), 1, 5);
+    unbroken(adam(GCP_POLICY_SEGMENTS), budget, 0, 5);
+}
+
+/* What must not be taken up, and leaves the state as it was. */
+static void refused(run *r, const char *path, place *extra, gcp_code code, const char *text, int line)
+{
+    uint64_t before = state(r, other_step);
+    CHECK_INT(gcp_resume_run(r->net, path, .extra = extra, .extra_bytes = extra ? sizeof *extra : 0, .files = &files),
+              ==, 0);
+    said(r, code, text, line);
+    CHECK(state(r, other_step) == before && disk.open == 0);
+}
+static void differences(void)
+{
+    place at = { 3, 1 };
+    gcp_plan_opts sgd = { .at = GCP_AT, .optimizer = GCP_OPTIMIZER_SGD, .momentum = 0.9 },
+                  infer = { .at = GCP_AT, .inference = 1 },
+                  parts = { .at = GCP_AT, .optimizer = GCP_OPTIMIZER_SGD, .momentum = 0.9, .accumulate = 2 };
+    run a, b;
+    make(&a, tape_memory, step_memory, 7, 8, adam(GCP_POLICY_SEGMENTS));
+    train(&a, 0);
+    CHECK(gcp_save_run(a.net, "run", .extra = &at, .extra_bytes = sizeof at, .files = &files) == GCP_OK);
+    make(&b, other_memory, other_step, 7, 6, adam(GCP_POLICY_SEGMENTS));
+    refused(&b, "run", &at, GCP_E_SHAPE, "run: block[0]/conv2d[0]/weight: found 8x3x3x3, expected 6x3x3x3", __LINE__);
+    make(&b, other_memory, other_step, 7, 8, sgd);
+    refused(&b, "run", &at, GCP_E_STATE, "was trained with optimiser 2, and the slots bound are of optimiser 1",
+            __LINE__);
+    make(&b, other_memory, other_step, 7, 8, infer);
+    refused(&b, "run", &at, GCP_E_STATE, "has slots of an optimiser: bind the plan that trains first", __LINE__);
+    CHECK_INT(gcp_load(b.net, "run", .files = &files), ==, 14);
+    make(&b, other_memory, other_step, 7, 8, adam(GCP_POLICY_SEGMENTS));
+    refused(&b, "run", NULL, GCP_E_ARGUMENT, "run: found 16 bytes of .extra, expected 0", __LINE__);
+    CHECK_INT(gcp_resume_run(b.net, "none", .files = &files), ==, 0);
+    fine(&b, __LINE__);
+    gcp_save(a.net, "w", .files = &files);
+    refused(&b, "w", NULL, GCP_E_CONTENTS, "w: is not a run file of gcp_save_run", __LINE__);
+    make(&a, tape_memory, step_memory, 7, 8, parts);
+    train(&a, 0);
+    CHECK(gcp_save_run(a.net, "run", .files = &files) == GCP_E_STATE);
+    said(&a, GCP_E_STATE, "between two micro-batches of .accumulate", __LINE__);
+    train(&a, 0);
+    CHECK(gcp_save_run(a.net, "run", .files = &files) == GCP_OK);
+}
+
+/* Frozen weights have no slots; when they thaw, theirs begin at zero, as in a run that was not stopped. */
+static void thawed(void)
+{
+    gcp_plan_opts sgd = { .at = GCP_AT, .optimizer = GCP_OPTIMIZER_SGD, .momentum = 0.9 };
+    run a, b;
+    record(&a, tape_memory, sizeof tape_memory, 7, 8);
+    gcp_freeze(gcp_find(a.net, "block[0]/conv2d[0]/weight"));
+    bind(&a, step_memory, sgd);
+    for (int i = 0; i < 3; i++) train(&a, i);
+    CHECK(gcp_save_run(a.net, "frozen", .files = &files) == GCP_OK);
+    make(&b, other_memory, other_step, 1, 8, sgd);
+    for (int i = 0; i < 3; i++) train(&b, i);
+    CHECK_INT(gcp_resume_run(b.net, "frozen", .files = &files), ==, 1);
+    fine(&b, __LINE__);
+    gcp_save_run(b.net, "thawed", .files = &files);
+    CHECK(memory_find(&disk, "thawed")->size > memory_find(&disk, "frozen")->size);
+    record(&a, tape_memory, sizeof tape_memory, 7, 8);
+    gcp_freeze(gcp_find(a.net, "block[0]/conv2d[0]/weight"));
+    bind(&a, step_memory, sgd);
+    CHECK_INT(gcp_resume_run(a.net, "thawed", .files = &files), ==, 0);
+    said(&a, GCP_E_STATE, "has gcp.slot0/block[0]/conv2d[0]/weight: bind the plan that trains it first", __LINE__);
+}
+
+/* ---- what fails ---- */
+
+/* Each call to the disk fails once, or from then on; reads and writes may be short. */
+static void every_failure(void)
+{
+    run a, b;
+    make(&a, tape_memory, step_memory, 7, 8, adam(GCP_POLICY_SEGMENTS));
+    make(&b, other_memory, other_step, 3, 8, adam(GCP_POLICY_SEGMENTS));
+    train(&a, 0);
+    gcp_save_run(a.net, "run", .files = &files);
+    memory_file *f = memory_find(&disk, "run");
+    uint64_t old = hash(f->bytes, f->size), kept = state(&b, other_step);
+    train(&a, 1);
+    int saves = 0, loads = 0;
+    for (int persistent = 0; persistent < 2; persistent++) {
+        disk.persistent = persistent;
+        for (disk.fail_at = 1;; disk.fail_at++, saves++) {
+            disk.calls = 0;
+            gcp_code code = gcp_save_run(a.net, "run", .files = &files);
+            CHECK(disk.open == 0 && !disk.unflushed_renames && !memory_find(&disk, "run.part"));
+            f = memory_find(&disk, "run");
+            if (disk.calls < disk.fail_at) { CHECK(code == GCP_OK); break; }
+            CHECK(code == GCP_E_FILE && f && hash(f->bytes, f->size) == old);
+            gcp_error_clear(a.net);
+        }
+        CHECK(hash(f->bytes, f->size) != old);
+        old = hash(f->bytes, f->size);
+        train(&a, 2);
+        for (disk.fail_at = 1;; disk.fail_at++, loads++) {
+            disk.calls = 0;
+            int taken = gcp_resume_run(b.net, "run", .files = &files);
+            CHECK(disk.open == 0);
+            if (disk.calls < disk.fail_at) { CHECK(taken == 1); break; }
+            CHECK(gcp_error_code(b.net) == (taken ? GCP_OK : GCP_E_FILE));
+            gcp_error_clear(b.net);
+        }
+        CHECK(state(&b, other_step) != kept);
+    }
+    disk.fail_at = 0;
+    CHECK(saves > 100 && loads > 100);
+    disk.short_by = 7;
+    CHECK(gcp_save_run(a.net, "short", .files = &files) == GCP_OK &&
+          gcp_resume_run(b.net, "short", .files = &files) == 1);
+    disk.short_by = 0;
+    for (disk.full_at = 1; disk.full_at < 4000; disk.full_at += 333) {
+        CHECK(gcp_save_run(a.net, "short", .files = &files) == GCP_E_FILE);
+        said(&a, GCP_E_FILE, "writing failed after", __LINE__);
+        CHECK(!memory_find(&disk, "short.part"));
+    }
+    disk.full_at = 0;
+    CHECK_INT(gcp_resume_run(b.net, "short", .files = &files), ==, 1);
+    fine(&a, __LINE__); fine(&b, __LINE__);
+}
+
+/* A small run file with each of its bits flipped, and cut off after each of its bytes: never taken up. */
+static void every_bit(void)
+{
+    run a, b;
+    gcp_plan_opts sgd = { .at = GCP_AT, .optimizer = GCP_OPTIMIZER_SGD, .momentum = 0.9 };
+    for (int i = 0; i < 2; i++) {
+        run *r = i ? &b : &a;
+        r->arena = gcp_arena_from(i ? other_memory : tape_memory, sizeof tape_memory);
+        r->net = gcp_tape_make(&r->arena, .ops = 8, .seed = (uint64_t)i);
+        r->image = gcp_input(r->net, "x", GCP_SHAPE(2, 3));
+        r->loss = gcp_mean(gcp_linear(r->image, .out = 4));
+        bind(r, i ? other_step : step_memory, sgd);
+    }
+    gcp_save_run(a.net, "bits", .files = &files);
+    memory_file *f = memory_find(&disk, "bits");
+    const uint64_t before = state(&b, other_step);
+    const size_t size = f->size;
+    for (size_t bit = 0; bit < 8 * size; bit++) {
+        f->bytes[bit / 8] ^= (unsigned char)(1 << bit % 8);
+        int taken = gcp_resume_run(b.net, "bits", .files = &files);
+        if (taken || !gcp_error(b.net)) CHECK_INT(bit, ==, -1);
+        gcp_error_clear(b.net);
+        f->bytes[bit / 8] ^= (unsigned char)(1 << bit % 8);
+    }
+    for (f->size = 0; f->size < size; f->size++) {
+        if (gcp_resume_run(b.net, "bits", .files = &files) || !gcp_error(b.net)) CHECK_INT(f->size, ==, -1);
+        gcp_error_clear(b.net);
+    }
+    CHECK(state(&b, other_step) == before);
+    CHECK_INT(gcp_resume_run(b.net, "bits", .files = &files), ==, 1);
+    CHECK(state(&b, other_step) != before && !memcmp(step_memory, other_step, a.plan.state_bytes));
+}
+
+/* ---- headers ---- */
+
+static void header_said(run *r, const char *json, size_t data, const char *text, int line)
+{
+    static unsigned char bytes[1 << 16];
+    const size_t length = strlen(json);
+    memset(bytes, 0, sizeof bytes);
+    bytes[0] = (unsigned char)length; bytes[1] = (unsigned char)(length >> 8);
+    memcpy(bytes + 8, json, length);
+    memory_put(&disk, "h", bytes, 8 + length + data);
+    int count = gcp_load(r->net, "h", .partial = 1, .map = "head/bias b", .files = &files);
+    if (!text) { CHECK_INT(count, ==, 1); fine(r, line); return; }
+    CHECK_INT(count, ==, 0);
+    said(r,
+         strstr(text, "F32, F64")   ? GCP_E_DTYPE
+         : strstr(text, "for head") ? GCP_E_SHAPE
+                                    : GCP_E_CONTENTS,
+         text, line);
+}
+static void headers(void)
+{
+    run r;
+    make(&r, tape_memory, step_memory, 1, 8, adam(GCP_POLICY_SEGMENTS));
+#define B "\"dtype\":\"F32\",\"shape\":[5],\"data_offsets\":[0,20]"
+    header_said(&r, "{\"b\":{" B "}}", 20, NULL, __LINE__);
+    header_said(&r, " { \"\\u0062\" : { " B " } } \n ", 20, NULL, __LINE__);
+    header_said(&r, "{\"__metadata__\":{\"a\\n\":\"\\\"\"},\"b\":{" B "}}", 20, NULL, __LINE__);
+    header_said(
+        &r,
+        "{\"b\":{\"data_offsets\":[8,18],\"dtype\":\"F16\",\"shape\":[1,5]},\"\\ud83d\\ude00\":{\"dtype\":\"I64\","
+        "\"shape\":[],\"data_offsets\":[0,8]}}",
+        18, NULL, __LINE__);
+    header_said(&r, "{\"b\":{" B "}}", 21, "found the end after 21 bytes of data, expected after 20", __LINE__);
+    header_said(&r, "{\"b\":{" B "}}", 19, "found the end after 19 bytes of data, expected after 20", __LINE__);
+    header_said(&r, "{\"b\":{" B "},\"b\":{" B "}}", 20,
+                "h: offset 8: b: found data from byte 0 on, expected from 20 on", __LINE__);
+    header_said(&r, "{\"b\":{" B "},\"b\":{\"dtype\":\"U8\",\"shape\":[0],\"data_offsets\":[20,20]}}", 20,
+                "b: found twice", __LINE__);
+    header_said(&r, "{\"b\":{" B "}} x", 20, "found 'x', expected nothing but spaces", __LINE__);
+    header_said(&r, "{\"b\":{" B "}", 20, "found the header's end, expected ',' or '}'", __LINE__);
+    header_said(&r, "{\"b\":{" B ",}}", 20, "expected a text in double quotes", __LINE__);
+    header_said(&r, "{\"b\":{" B ",\"shape\":[5]}}", 20, "expected dtype, shape and data_offsets, once each", __LINE__);
+    header_said(&r, "{\"b\":{\"dtype\":\"F32\",\"shape\":[5]}}", 20,
+                "expected dtype, shape and data_offsets, once each", __LINE__);
+    header_said(&r, "{\"b\":{\"dtype\":\"F31\"}}", 20, "'F31' is no dtype that gcp knows", __LINE__);
+    header_said(&r, "{\"b\":{\"dtype\":\"F32\",\"shape\":[-5]}}", 20, "found '-', expected a whole number", __LINE__);
+    header_said(&r, "{\"b\":{\"dtype\":\"F32\",\"shape\":[05]}}", 20, "expected a whole number", __LINE__);
+    header_said(&r, "{\"b\":{\"dtype\":\"F32\",\"shape\":[5.0]}}", 20, "found '.', expected ',' or ']'", __LINE__);
+    header_said(&r, "{\"b\":{\"dtype\":\"F32\",\"shape\":[99999999999999999999]}}", 20, "expected a whole number",
+                __LINE__);
+    header_said(&r, "{\"b\":{\"dtype\":\"F32\",\"shape\":[1,1,1,1,1,1,1,1,1]}}", 20, "expected at most eight sizes",
+                __LINE__);
+    header_said(&r, "{\"b\":{\"dtype\":\"F32\",\"shape\":[5],\"data_offsets\":[0]}}", 20, "expected two offsets",
+                __LINE__);
+    header_said(&r, "{\"b\":{\"dtype\":\"F32\",\"shape\":[5],\"data_offsets\":[20,0]}}", 20,
+                "b: found data_offsets [20, 0]", __LINE__);
+    header_said(&r, "{\"b\":{\"dtype\":\"F32\",\"shape\":[4294967296,4294967296],\"data_offsets\":[0,20]}}", 20,
+                "b: found data_offsets", __LINE__);
+    header_said(&r, "{\"b\":{\"dtype\":\"F32\",\"shape\":[4294967296,4294967296,0],\"data_offsets\":[0,20]}}", 20,
+                "b: found data_offsets", __LINE__);
+    header_said(&r, "{\"b\":{\"dtype\":\"I32\",\"shape\":[5],\"data_offsets\":[0,20]}}", 20,
+                "b: found I32, expected F32, F64, F16 or BF16", __LINE__);
+    header_said(&r, "{\"b\":{\"dtype\":\"F32\",\"shape\":[5,1,2],\"data_offsets\":[0,40]}}", 40,
+                "b: found 5x1x2, expected 5 for head/bias", __LINE__);
+    header_said(&r, "{\"\\u0000\":{" B "}}", 20, "expected a character", __LINE__);
+    header_said(&r, "{\"\\ud800\":{" B "}}", 20, "expected the second half of a pair", __LINE__);
+    header_said(&r, "{\"\\x\":{" B "}}", 20, "found 'x', expected a character that can follow", __LINE__);
+    header_said(&r, "{\"\t\":{" B "}}", 20, "found byte 0x09, expected a character of a text", __LINE__);
+    header_said(&r, "{\"__metadata__\":{\"a\":1},\"b\":{" B "}}", 20, "found '1', expected a text in double quotes",
+                __LINE__);
+    header_said(&r, "{}", 1, "found the end after 1 bytes of data", __LINE__);
+#undef B
+    memory_put(&disk, "h", "1234567", 7);
+    gcp_load(r.net, "h", .files = &files);
+    said(&r, GCP_E_CONTENTS, "h: offset 0: found 7 bytes, expected a safetensors file", __LINE__);
+    memory_put(&disk, "h", "\xff\xff\xff\xff\xff\xff\xff\xff{}", 10);
+    gcp_load(r.net, "h", .files = &files);
+    said(&r, GCP_E_CONTENTS, "found a header of 18446744073709551615 bytes, expected 2 to 2", __LINE__);
+    gcp_load(r.net, "nowhere", .files = &files);
+    said(&r, GCP_E_FILE, "test_files.c:", __LINE__);
+}
+
+/* F16 and BF16, with the values below the normal ones, and the infinite. */
+static void halves(void)
+{
+    static const struct { unsigned bits; float value;
+    } half[] = { { 0x3c00, 1 },
+                 { 0xc000, -2 },
+                 { 0x0001, 5.9604644775390625e-8f },
+                 { 0x83ff, -6.097555160522461e-5f },
+                 { 0x7bff, 65504 } };
+    run r;
+    make(&r, tape_memory, step_memory, 1, 8, adam(GCP_POLICY_SEGMENTS));
+    unsigned char bytes[200] = { 0 };
+    float values[5];
+    for (int type = 0; type < 2; type++) {
+        const int length =
+            sprintf((char *)bytes + 8, "{\"head/bias\":{\"dtype\":\"%s\",\"shape\":[5],\"data_offsets\":[0,10]}}",
+                    type ? "BF16" : "F16");
+        bytes[0] = (unsigned char)length;
+        for (int i = 0; i < 5; i++) {
+            unsigned bits = half[i].bits;
+            if (type) { uint32_t word; memcpy(&word, &half[i].value, 4); bits = word >> 16; }
+            bytes[8 + length + 2 * i] = (unsigned char)bits;
+            bytes[9 + length + 2 * i] = (unsigned char)(bits >> 8);
+        }
+        memory_put(&disk, "half", bytes, (size_t)length + 18);
+        CHECK_INT(gcp_load(r.net, "half", .partial = 1, .files = &files), ==, 1);
+        fine(&r, __LINE__);
+        gcp_read(&r.plan, gcp_find(r.net, "head/bias"), values);
+        for (int i = 0; i < 5; i++)
+            CHECK_NEAR(values[i], half[i].value, type ? fabs((double)half[i].value) / 128 : 0);
+    }
+}
+
+/* The disk itself: what stands there afterwards is the new file, and no other. */
+static void on_disk(void)
+{
+    run a, b;
+    make(&a, tape_memory, step_memory, 7, 8, adam(GCP_POLICY_SEGMENTS));
+    make(&b, other_memory, other_step, 3, 8, adam(GCP_POLICY_SEGMENTS));
+    place at = { 0, 0 };
+    for (int i = 0; i < 2; i++) {
+        train(&a, i);
+        at.step++;
+        CHECK(gcp_save_run(a.net, "files_run.gcp", .extra = &at, .extra_bytes = sizeof at) == GCP_OK);
+    }
+    at.step = 0;
+    CHECK_INT(gcp_resume_run(b.net, "./files_run.gcp", .extra = &at, .extra_bytes = sizeof at), ==, 1);
+    CHECK(at.step == 2 && !memcmp(step_memory, other_step, a.plan.state_bytes));
+    FILE *part = fopen("files_run.gcp.part", "rb");
+    CHECK(!part);
+    if (part) fclose(part);
+    CHECK_INT(gcp_resume_run(b.net, "files_none.gcp"), ==, 0);
+    fine(&b, __LINE__);
+    CHECK(gcp_save(a.net, "no_such_folder/w") == GCP_E_FILE);
+    said(&a, GCP_E_FILE, "no_such_folder/w.part cannot be written", __LINE__);
+    remove("files_run.gcp");
+}
+
+int main(void)
+{
+    files = memory_files(&disk);
+    weights();
+    styles();
+    bad_maps();
+    runs();
+    differences();
+    thawed();
+    every_failure();
+    every_bit();
+    headers();
+    halves();
+    on_disk();
+    memory_free(&disk);
+    return check_done();
+}
