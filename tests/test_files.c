@@ -179,6 +179,45 @@ static void bad_maps(void)
     said(&b, GCP_E_STATE, "gcp_save: the state has no memory yet: call gcp_bind", __LINE__);
 }
 
+/* The network of reference/make_weights.py, with the weights, input and logits that PyTorch wrote. */
+static gcp_tensor small(gcp_tape *net, gcp_tensor x)
+{
+    x = gcp_relu(gcp_batch_norm(gcp_conv2d(x, .out = 4, .k = 3, .pad = 1)));
+    for (int i = 0; i < 2; i++)
+        GCP_SEGMENT(net, "block") {
+            gcp_tensor y = gcp_conv2d(x, .out = 4, .k = 3, .pad = 1, .groups = 2, .no_bias = 1, .name = "conv");
+            x = gcp_relu(gcp_add(gcp_batch_norm(y, .name = "norm"), x));
+        }
+    x = gcp_conv_transpose2d(gcp_max_pool(x, .k = 2), .out = 3, .k = 2, .stride = 2, .name = "up");
+    return gcp_linear(gcp_flatten(x), .out = 5, .name = "fc");
+}
+static void from_pytorch(const char *path, double tolerance)
+{
+    static const char map[] = "conv2d[0]/* stem.0.*\nbatch_norm[0]/* stem.1.*\nblock[{i}]/*/* blocks.{i}.*.*\n"
+                              "fc/weight fc.weight oihw:6x6\n*/* *.*\n- image\n- logits";
+    static float image[2 * 6 * 6 * 3], expected[10], logits[10];
+    run a, b;
+    a.arena = gcp_arena_from(tape_memory, sizeof tape_memory);
+    a.net = gcp_tape_make(&a.arena, .ops = 32);
+    a.image = gcp_input(a.net, "image", GCP_SHAPE(2, 6, 6, 3));
+    a.loss = small(a.net, a.image);
+    bind(&a, step_memory, (gcp_plan_opts) { .at = GCP_AT, .inference = 1 });
+    CHECK_INT(gcp_load(a.net, path, .style = GCP_STYLE_TORCH, .map = map), ==, 20);
+    b.arena = gcp_arena_from(other_memory, sizeof other_memory);
+    b.net = gcp_tape_make(&b.arena, .ops = 8);
+    gcp_tensor x = gcp_param(b.net, "image", GCP_SHAPE(2, 6, 6, 3)), y = gcp_param(b.net, "logits", GCP_SHAPE(2, 5));
+    b.loss = gcp_add(gcp_mean(x), gcp_mean(y));
+    bind(&b, other_step, (gcp_plan_opts) { .at = GCP_AT, .inference = 1 });
+    CHECK_INT(gcp_load(b.net, path, .style = GCP_STYLE_TORCH, .partial = 1), ==, 2);
+    gcp_read(&b.plan, x, image);
+    gcp_read(&b.plan, y, expected);
+    gcp_write(&a.plan, a.image, image);
+    gcp_forward(&a.plan);
+    gcp_read(&a.plan, a.loss, logits);
+    fine(&a, __LINE__); fine(&b, __LINE__);
+    for (int i = 0; i < 10; i++) CHECK_NEAR(logits[i], expected[i], tolerance);
+}
+
 /* ---- runs ---- */
 
 /* Ten steps; after `stop` of them the run is saved, and taken up by another tape with these options. */
@@ -524,6 +563,8 @@ int main(void)
     weights();
     styles();
     bad_maps();
+    from_pytorch(TEST_DATA "/tests/reference/small.safetensors", 1e-5);
+    from_pytorch(TEST_DATA "/tests/reference/small_bf16.safetensors", 1e-5);
     runs();
     differences();
     thawed();

@@ -253,9 +253,11 @@ static int gcpi_is_image(const char *name)
 /* 0: an error: the path is too long. */
 static int gcpi_path_join(gcpi_stream *s, char *path, const char *folder, const char *name)
 {
-    const size_t length = strlen(folder) + strlen(name) + 2;
-    if (length > GCPI_PATH) return gcpi_wrong(s, GCP_E_ARGUMENT, "%.100s: the path is too long", name);
-    snprintf(path, GCPI_PATH, "%s/%s", folder, name);
+    const size_t first = strlen(folder), rest = strlen(name);
+    if (first + rest + 2 > GCPI_PATH) return gcpi_wrong(s, GCP_E_ARGUMENT, "%.100s: the path is too long", name);
+    memcpy(path, folder, first);
+    path[first] = '/';
+    memcpy(path + first + 1, name, rest + 1);
     return 1;
 }
 
