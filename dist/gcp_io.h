@@ -159,7 +159,7 @@ GCP_API gcp_dataset gcp_dataset_folder_at(gcp_arena *arena, const char *folder, 
 
 /* ==== src/io/files.h ==== */
 
-/* Files behind a table of functions; the table over stdio. A stream is a file being read or written: it counts and
+/* Files behind a table of functions; the table over stdio. A gcpi_disk_file is being read or written: it counts and
    hashes its bytes, and sends its first error to a tape, or to a text, with the file's name and the offset. What is
    written goes beside the file and takes its place at the end. */
 
@@ -291,7 +291,7 @@ GCPI_DEF const gcp_files *gcp_stdio(void)
     return &files;
 }
 
-/* ---- streams ---- */
+/* ---- a file that is read or written ---- */
 
 /* Eight bytes at a time, as xxHash's rounds (Collet): each step can be undone, so that two texts which differ in one
    word never agree. */
@@ -324,7 +324,7 @@ static uint64_t gcpi_checksum_end(gcpi_checksum c)
 }
 
 /* One of tape and text is where errors go; text has GCP_MAX_ERROR bytes. */
-typedef struct gcpi_stream {
+typedef struct gcpi_disk_file {
     const gcp_files *files;
     const char *path, *call;
     gcp_at at;
@@ -332,10 +332,10 @@ typedef struct gcpi_stream {
     void *file;
     uint64_t size, offset;               /* of the file that is read; of the next byte */
     gcpi_checksum sum;                   /* of the bytes so far */
-    int failed;
-} gcpi_stream;
+    int given, failed;                   /* given: there is a path */
+} gcpi_disk_file;
 
-static void gcpi_stream_say(gcpi_stream *s, gcp_code code, int64_t offset, const char *format, va_list args)
+static void gcpi_disk_say(gcpi_disk_file *s, gcp_code code, int64_t offset, const char *format, va_list args)
 {
     enum { MOST = 160 };                 /* of the path: its end says more */
     char what[GCP_MAX_ERROR], place[40] = "";
@@ -351,43 +351,51 @@ static void gcpi_stream_say(gcpi_stream *s, gcp_code code, int64_t offset, const
 }
 /* The first error stands. These return 0. */
 GCPI_PRINTF(3, 4)
-static int gcpi_wrong(gcpi_stream *s, gcp_code code, const char *format, ...)
+static int gcpi_wrong(gcpi_disk_file *s, gcp_code code, const char *format, ...)
 {
     va_list args;
     va_start(args, format);
-    gcpi_stream_say(s, code, -1, format, args);
+    gcpi_disk_say(s, code, -1, format, args);
     va_end(args);
     return 0;
 }
 GCPI_PRINTF(3, 4)
-static int gcpi_wrong_at(gcpi_stream *s, int64_t offset, const char *format, ...)          /* the contents, there */
+static int gcpi_wrong_at(gcpi_disk_file *s, int64_t offset, const char *format, ...)          /* the contents, there */
 {
     va_list args;
     va_start(args, format);
-    gcpi_stream_say(s, GCP_E_CONTENTS, offset, format, args);
+    gcpi_disk_say(s, GCP_E_CONTENTS, offset, format, args);
     va_end(args);
     return 0;
 }
-static int gcpi_stream_broke(gcpi_stream *s, const char *what, size_t done, size_t size)
+static int gcpi_disk_broke(gcpi_disk_file *s, const char *what, size_t done, size_t size)
 {
     return gcpi_wrong(s, GCP_E_FILE, "offset %llu: %s failed after %llu of %llu bytes", (unsigned long long)s->offset,
                       what, (unsigned long long)done, (unsigned long long)size);
 }
 
-static gcpi_stream gcpi_stream_of(const gcp_files *files, const char *path, gcp_at at, const char *call)
+static gcpi_disk_file gcpi_disk_of(const gcp_files *files, const char *path, gcp_at at, const char *call)
 {
-    gcpi_stream s;
+    gcpi_disk_file s;
     memset(&s, 0, sizeof s);
     s.files = files ? files : gcp_stdio();
-    s.path = path ? path : "(NULL)"; s.call = call; s.at = at;
+    s.path = path ? path : "(NULL)"; s.given = path != NULL;
+    s.call = call; s.at = at;
     return s;
 }
 
+/* 0: the path is none. */
+static int gcpi_disk_path(gcpi_disk_file *s)
+{
+    if (!s->given) return gcpi_wrong(s, GCP_E_ARGUMENT, "the path is NULL");
+    return strlen(s->path) + sizeof ".part" <= GCPI_PATH || gcpi_wrong(s, GCP_E_ARGUMENT, "the path is too long");
+}
+
 /* Opens for reading. 0: failed. */
-static int gcpi_stream_open(gcpi_stream *s)
+static int gcpi_disk_open(gcpi_disk_file *s)
 {
     const gcp_files *f = s->files;
-    if (strlen(s->path) >= GCPI_PATH) return gcpi_wrong(s, GCP_E_ARGUMENT, "the path is too long");
+    if (!gcpi_disk_path(s)) return 0;
     s->file = f->open(f->context, s->path, 0);
     if (!s->file) return gcpi_wrong(s, GCP_E_FILE, "cannot be opened");
     int64_t size = f->size(f->context, s->file);
@@ -395,14 +403,14 @@ static int gcpi_stream_open(gcpi_stream *s)
     s->size = (uint64_t)size;
     return 1;
 }
-static void gcpi_stream_close(gcpi_stream *s)
+static void gcpi_disk_close(gcpi_disk_file *s)
 {
     if (s->file) s->files->close(s->files->context, s->file);
     s->file = NULL;
 }
 
 /* All of size bytes, or an error. */
-static int gcpi_stream_read(gcpi_stream *s, void *to, size_t size)
+static int gcpi_disk_read(gcpi_disk_file *s, void *to, size_t size)
 {
     const gcp_files *f = s->files;
     unsigned char *at = (unsigned char *)to;
@@ -412,22 +420,22 @@ static int gcpi_stream_read(gcpi_stream *s, void *to, size_t size)
         if (more > size - got) more = 0;
         got += more;
     }
-    if (got < size) return gcpi_stream_broke(s, "reading", got, size);
+    if (got < size) return gcpi_disk_broke(s, "reading", got, size);
     gcpi_checksum_add(&s->sum, at, size);
     s->offset += size;
     return 1;
 }
-static int gcpi_stream_skip(gcpi_stream *s, uint64_t size)
+static int gcpi_disk_skip(gcpi_disk_file *s, uint64_t size)
 {
     unsigned char some[4096];
     for (uint64_t n; size > 0; size -= n) {
         n = GCPI_MIN(size, sizeof some);
-        if (!gcpi_stream_read(s, some, (size_t)n)) return 0;
+        if (!gcpi_disk_read(s, some, (size_t)n)) return 0;
     }
     return 1;
 }
 /* Back to the beginning, for a second reading. */
-static int gcpi_stream_again(gcpi_stream *s)
+static int gcpi_disk_again(gcpi_disk_file *s)
 {
     memset(&s->sum, 0, sizeof s->sum);
     s->offset = 0;
@@ -435,7 +443,7 @@ static int gcpi_stream_again(gcpi_stream *s)
     return gcpi_wrong(s, GCP_E_FILE, "cannot be read a second time");
 }
 
-static int gcpi_stream_write(gcpi_stream *s, const void *from, size_t size)
+static int gcpi_disk_write(gcpi_disk_file *s, const void *from, size_t size)
 {
     const gcp_files *f = s->files;
     const unsigned char *at = (const unsigned char *)from;
@@ -446,23 +454,22 @@ static int gcpi_stream_write(gcpi_stream *s, const void *from, size_t size)
         if (more > size - put) more = 0;
         put += more;
     }
-    if (put < size) return gcpi_stream_broke(s, "writing", put, size);
+    if (put < size) return gcpi_disk_broke(s, "writing", put, size);
     gcpi_checksum_add(&s->sum, at, size);
     s->offset += size;
     return 1;
 }
 
 /* Opens a new file beside the path, whose name goes to part. */
-static int gcpi_stream_create(gcpi_stream *s, char *part)
+static int gcpi_disk_create(gcpi_disk_file *s, char *part)
 {
-    if (strlen(s->path) + sizeof ".part" > GCPI_PATH)
-        return gcpi_wrong(s, GCP_E_ARGUMENT, "the path is too long");
+    if (!gcpi_disk_path(s)) return 0;
     snprintf(part, GCPI_PATH, "%s.part", s->path);
     s->file = s->files->open(s->files->context, part, 1);
     return s->file ? 1 : gcpi_wrong(s, GCP_E_FILE, "%s cannot be written", part);
 }
 /* Puts the new file in the path's place; removes it where anything failed. 1: done. */
-static int gcpi_stream_settle(gcpi_stream *s, const char *part)
+static int gcpi_disk_settle(gcpi_disk_file *s, const char *part)
 {
     const gcp_files *f = s->files;
     if (!s->file) return 0;
@@ -529,7 +536,7 @@ typedef struct gcpi_header {
 
 /* ---- JSON ---- */
 
-typedef struct gcpi_json { gcpi_stream *s; char *text; size_t at, length; } gcpi_json;
+typedef struct gcpi_json { gcpi_disk_file *s; char *text; size_t at, length; } gcpi_json;
 
 static int gcpi_json_fail(gcpi_json *j, const char *expected)
 {
@@ -765,7 +772,7 @@ static int gcpi_stored_named(const void *name, const void *entry)
 }
 
 /* Puts the entries in order. 0: an error: they leave a gap, overlap, or have a name twice. */
-static int gcpi_header_order(gcpi_stream *s, gcpi_header *h)
+static int gcpi_header_order(gcpi_disk_file *s, gcpi_header *h)
 {
     uint64_t end = 0;
     qsort(h->entries, (size_t)h->count, sizeof *h->entries, gcpi_stored_order);
@@ -796,12 +803,12 @@ static gcpi_stored *gcpi_header_find(const gcpi_header *h, const char *name)
 }
 
 /* The header's length, from the file's first bytes. 0: an error. */
-static size_t gcpi_header_length(gcpi_stream *s)
+static size_t gcpi_header_length(gcpi_disk_file *s)
 {
     unsigned char first[8];
     if (s->size < 8) return (size_t)gcpi_wrong_at(s, 0, "found %llu bytes, expected a safetensors file",
                                                      (unsigned long long)s->size);
-    if (!gcpi_stream_read(s, first, 8)) return 0;
+    if (!gcpi_disk_read(s, first, 8)) return 0;
     uint64_t length = gcpi_u64_from(first);
     if (length >= 2 && length <= s->size - 8 && length <= GCPI_HEADER_MOST) return (size_t)length;
     gcpi_wrong_at(s, 0, "found a header of %llu bytes, expected 2 to %llu: no safetensors file",
@@ -810,7 +817,7 @@ static size_t gcpi_header_length(gcpi_stream *s)
 }
 
 /* Reads a header into the arena's scratch. */
-static int gcpi_header_read(gcpi_stream *s, gcp_arena *a, gcpi_header *h)
+static int gcpi_header_read(gcpi_disk_file *s, gcp_arena *a, gcpi_header *h)
 {
     const size_t length = gcpi_header_length(s), least = 51;       /* bytes of the shortest entry, and a comma */
     const int most = (int)GCPI_MIN(length / least + 1, (size_t)GCPI_ENTRIES_MOST);
@@ -823,7 +830,7 @@ static int gcpi_header_read(gcpi_stream *s, gcp_arena *a, gcpi_header *h)
         return gcpi_wrong(s, GCP_E_NOMEM, "the tape's arena has no %llu bytes for a header of %llu",
                           (unsigned long long)(length + (size_t)most * (sizeof(gcpi_stored) + sizeof(void *)) + 256),
                           (unsigned long long)length);
-    if (!gcpi_stream_read(s, text, length)) return 0;
+    if (!gcpi_disk_read(s, text, length)) return 0;
     gcpi_json j = { s, text, 0, length };
     if (!gcpi_entries_read(&j, h, most)) return 0;
     if (gcpi_json_peek(&j), j.at < length) return gcpi_json_fail(&j, "nothing but spaces after the header's '}'");
@@ -1205,7 +1212,7 @@ static gcp_real *gcpi_place_open(const gcpi_place *p, gcp_arena *a, size_t count
     if (!p->home || !p->home->device) return (gcp_real *)(void *)p->at;
     return GCPI_SCRATCH(a, gcp_real, count);
 }
-static int gcpi_place_none(gcpi_stream *s, size_t count)
+static int gcpi_place_none(gcpi_disk_file *s, size_t count)
 {
     return gcpi_wrong(s, GCP_E_NOMEM, "the tape's arena has no %llu bytes for the largest weight on its way",
                             (unsigned long long)(count * sizeof(gcp_real)));
@@ -1214,7 +1221,7 @@ static int gcpi_place_none(gcpi_stream *s, size_t count)
 enum { GCPI_SOME = 1024 };               /* elements on the stack */
 
 /* Reads count elements of this type, in the order of the state or of the walk. */
-static int gcpi_tensor_read(gcpi_stream *s, gcp_arena *a, int dtype, gcpi_axes_walk w, const gcpi_place *p)
+static int gcpi_tensor_read(gcpi_disk_file *s, gcp_arena *a, int dtype, gcpi_axes_walk w, const gcpi_place *p)
 {
     unsigned char bytes[GCPI_SOME * 8];
     gcp_real some[GCPI_SOME];
@@ -1224,7 +1231,7 @@ static int gcpi_tensor_read(gcpi_stream *s, gcp_arena *a, int dtype, gcpi_axes_w
     if (!w.plain && !all) return gcpi_place_none(s, w.count);
     for (size_t first = 0, n; first < w.count; first += n) {
         n = GCPI_MIN(w.count - first, (size_t)GCPI_SOME);
-        if (!gcpi_stream_read(s, bytes, n * size)) break;
+        if (!gcpi_disk_read(s, bytes, n * size)) break;
         for (size_t i = 0; i < n; i++) some[i] = gcpi_real_from(dtype, bytes + i * size);
         if (w.plain) gcpi_place_copy(p, p->at + first * sizeof *some, some, n * sizeof *some);
         else for (size_t i = 0; i < n; i++, gcpi_axes_walk_on(&w)) memcpy(&all[w.index], &some[i], sizeof *some);
@@ -1235,7 +1242,7 @@ static int gcpi_tensor_read(gcpi_stream *s, gcp_arena *a, int dtype, gcpi_axes_w
 }
 
 /* Writes the elements of a place, as gcp_reals. */
-static int gcpi_tensor_write(gcpi_stream *s, gcp_arena *a, gcpi_axes_walk w, const gcpi_place *p)
+static int gcpi_tensor_write(gcpi_disk_file *s, gcp_arena *a, gcpi_axes_walk w, const gcpi_place *p)
 {
     unsigned char bytes[GCPI_SOME * sizeof(gcp_real)];
     gcp_real some[GCPI_SOME];
@@ -1248,7 +1255,7 @@ static int gcpi_tensor_write(gcpi_stream *s, gcp_arena *a, gcpi_axes_walk w, con
         if (w.plain) gcpi_place_copy(p, some, p->at + first * sizeof *some, n * sizeof *some);
         else for (size_t i = 0; i < n; i++, gcpi_axes_walk_on(&w)) memcpy(&some[i], &all[w.index], sizeof *some);
         for (size_t i = 0; i < n; i++) gcpi_real_to(some[i], bytes + i * sizeof *some);
-        if (!gcpi_stream_write(s, bytes, n * sizeof *some)) break;
+        if (!gcpi_disk_write(s, bytes, n * sizeof *some)) break;
     }
     a->scratch = scratch;
     return !s->failed;
@@ -1276,7 +1283,7 @@ typedef struct gcpi_piece {
 
 /* run: a run file, else weights alone. */
 typedef struct gcpi_saving {
-    gcp_tape *t; gcpi_stream *s;
+    gcp_tape *t; gcpi_disk_file *s;
     gcpi_naming naming;
     int run;
     const unsigned char *extra; size_t extra_bytes;
@@ -1385,9 +1392,9 @@ static void gcpi_header_say(const gcpi_saving *v, gcp_writer w)
 }
 
 static void gcpi_write_count(void *context, const char *text, size_t size) { (void)text; *(uint64_t *)context += size; }
-static void gcpi_write_stream(void *context, const char *text, size_t size)
+static void gcpi_write_disk(void *context, const char *text, size_t size)
 {
-    gcpi_stream_write((gcpi_stream *)context, text, size);
+    gcpi_disk_write((gcpi_disk_file *)context, text, size);
 }
 /* Its length, itself, and spaces up to a multiple of eight. */
 static int gcpi_header_write(const gcpi_saving *v)
@@ -1397,16 +1404,16 @@ static int gcpi_header_write(const gcpi_saving *v)
     uint64_t length = 0;
     unsigned char first[8];
     count.write = gcpi_write_count; count.context = &length;
-    out.write = gcpi_write_stream; out.context = v->s;
+    out.write = gcpi_write_disk; out.context = v->s;
     gcpi_header_say(v, count);
     if (length > GCPI_HEADER_MOST - 8)
         return gcpi_wrong(v->s, GCP_E_CAPACITY, "its header would have %llu bytes, and %d are allowed",
                                 (unsigned long long)length, GCPI_HEADER_MOST);
     const size_t pad = (size_t)(-length & 7);
     gcpi_u64_to(length + pad, first, 8);
-    gcpi_stream_write(v->s, first, 8);
+    gcpi_disk_write(v->s, first, 8);
     gcpi_header_say(v, out);
-    return gcpi_stream_write(v->s, spaces, pad);
+    return gcpi_disk_write(v->s, spaces, pad);
 }
 
 static int gcpi_hash_order(const void *a, const void *b)
@@ -1437,7 +1444,7 @@ static int gcpi_piece_write(const gcpi_saving *v, const gcpi_piece *p)
     gcp_tape *t = v->t;
     gcpi_place place = { &t->home, NULL };
     unsigned char words[8 * GCPI_RUN_HEAD_WORDS];
-    if (p->kind == GCPI_PIECE_EXTRA) return gcpi_stream_write(v->s, v->extra, v->extra_bytes);
+    if (p->kind == GCPI_PIECE_EXTRA) return gcpi_disk_write(v->s, v->extra, v->extra_bytes);
     if (p->kind == GCPI_PIECE_VALUE || p->kind == GCPI_PIECE_SLOT_0 || p->kind == GCPI_PIECE_SLOT_1) {
         const int slot = p->kind != GCPI_PIECE_VALUE;
         place.at = slot ? gcpi_slot_at(t, p->parameter, p->kind - GCPI_PIECE_SLOT_0) : gcpi_value_at(t, p->parameter);
@@ -1451,18 +1458,18 @@ static int gcpi_piece_write(const gcpi_saving *v, const gcpi_piece *p)
     if (p->kind == GCPI_PIECE_UPDATES) gcpi_bytes_copy(&t->home, head, gcpi_count_at(t, p->parameter), 8);
     if (p->kind == GCPI_PIECE_SUM) head[0] = gcpi_checksum_end(v->s->sum);
     for (size_t i = 0; i < count; i++) gcpi_u64_to(head[i], words + 8 * i, 8);
-    return gcpi_stream_write(v->s, words, 8 * count);
+    return gcpi_disk_write(v->s, words, 8 * count);
 }
 
-/* Saves all pieces under the stream's path. */
+/* Saves all pieces under the path of v->s. */
 static gcp_code gcpi_save(const gcpi_saving *v)
 {
     char part[GCPI_PATH];
-    if (!gcpi_names_differ(v) || !gcpi_stream_create(v->s, part)) return gcp_error_code(v->t);
+    if (!gcpi_names_differ(v) || !gcpi_disk_create(v->s, part)) return gcp_error_code(v->t);
     gcpi_piece p = gcpi_piece_first();
     int good = gcpi_header_write(v);
     while (good && gcpi_piece_next(v, &p)) good = gcpi_piece_write(v, &p);
-    gcpi_stream_settle(v->s, part);
+    gcpi_disk_settle(v->s, part);
     return gcp_error_code(v->t);
 }
 
@@ -1481,7 +1488,7 @@ static int gcpi_file_begins(gcp_tape *t, gcp_at at, const char *call)
 
 GCPI_DEF gcp_code gcp_save_at(gcp_tape *t, const char *path, gcp_weights_opts o)
 {
-    gcpi_stream s = gcpi_stream_of(o.files, path, o.at, "gcp_save");
+    gcpi_disk_file s = gcpi_disk_of(o.files, path, o.at, "gcp_save");
     gcpi_saving v = { t, &s, { o.style, o.map }, 0, NULL, 0 };
     s.tape = t;
     if (!gcpi_file_begins(t, o.at, s.call) || !gcpi_naming_check(t, &v.naming, o.at, s.call)) return gcp_error_code(t);
@@ -1511,7 +1518,7 @@ static int gcpi_sizes_agree(const uint64_t *a, int a_rank, const uint64_t *b, in
 
 /* Gives an entry to parameter i, whose axes in the file are these. 0: an error: its type or shape is wrong, or it is
    taken. */
-static int gcpi_stored_take(gcpi_stream *s, gcp_tape *t, gcpi_stored *e, int i, const gcpi_axes *axes)
+static int gcpi_stored_take(gcpi_disk_file *s, gcp_tape *t, gcpi_stored *e, int i, const gcpi_axes *axes)
 {
     const gcpi_parameter *x = &t->parameters[i];
     uint64_t sizes[GCPI_RANK_MOST];
@@ -1536,7 +1543,7 @@ static int gcpi_stored_take(gcpi_stream *s, gcp_tape *t, gcpi_stored *e, int i, 
 }
 
 /* Finds each tensor's entry. Returns how many have one; -1: an error. */
-static int gcpi_load_match(gcpi_stream *s, gcp_tape *t, const gcpi_header *h, const gcpi_naming *n, int partial)
+static int gcpi_load_match(gcpi_disk_file *s, gcp_tape *t, const gcpi_header *h, const gcpi_naming *n, int partial)
 {
     char name[GCPI_NAME_MOST + 1];
     gcpi_axes axes;
@@ -1552,7 +1559,7 @@ static int gcpi_load_match(gcpi_stream *s, gcp_tape *t, const gcpi_header *h, co
     return count;
 }
 /* 0: an entry that nothing asked for. */
-static int gcpi_load_left(gcpi_stream *s, const gcpi_header *h, const gcpi_naming *n)
+static int gcpi_load_left(gcpi_disk_file *s, const gcpi_header *h, const gcpi_naming *n)
 {
     const int run = gcpi_header_find(h, GCPI_RUN_HEAD) != NULL;
     for (int i = 0; i < h->count; i++) {
@@ -1565,9 +1572,9 @@ static int gcpi_load_left(gcpi_stream *s, const gcpi_header *h, const gcpi_namin
 }
 
 /* Reads an entry to where it was given, or passes over it. */
-static int gcpi_load_entry(gcpi_stream *s, gcp_tape *t, const gcpi_stored *e)
+static int gcpi_load_entry(gcpi_disk_file *s, gcp_tape *t, const gcpi_stored *e)
 {
-    if (e->parameter < 0) return gcpi_stream_skip(s, e->end - e->begin);
+    if (e->parameter < 0) return gcpi_disk_skip(s, e->end - e->begin);
     unsigned char *slot = e->slot ? gcpi_slot_at(t, e->parameter, e->slot - 1) : NULL;
     gcpi_place place = { slot && t->far_slots ? NULL : &t->home, slot ? slot : gcpi_value_at(t, e->parameter) };
     return gcpi_tensor_read(s, t->arena, e->dtype, gcpi_axes_walk_of(&e->axes, t->parameters[e->parameter].shape),
@@ -1576,19 +1583,19 @@ static int gcpi_load_entry(gcpi_stream *s, gcp_tape *t, const gcpi_stored *e)
 
 GCPI_DEF int gcp_load_at(gcp_tape *t, const char *path, gcp_weights_opts o)
 {
-    gcpi_stream s = gcpi_stream_of(o.files, path, o.at, "gcp_load");
+    gcpi_disk_file s = gcpi_disk_of(o.files, path, o.at, "gcp_load");
     const gcpi_naming naming = { o.style, o.map };
     gcpi_header h;
     s.tape = t;
     if (!gcpi_file_begins(t, o.at, s.call) || !gcpi_naming_check(t, &naming, o.at, s.call)) return 0;
     const ptrdiff_t scratch = t->arena->scratch;
-    int count = gcpi_stream_open(&s) && gcpi_header_read(&s, t->arena, &h)
+    int count = gcpi_disk_open(&s) && gcpi_header_read(&s, t->arena, &h)
                     ? gcpi_load_match(&s, t, &h, &naming, o.partial)
                     : -1;
     if (!count) gcpi_wrong(&s, GCP_E_NAME, "found no tensor that the network has");
     if (count > 0 && !o.partial && !gcpi_load_left(&s, &h, &naming)) count = 0;
     for (int i = 0; i < h.count && count > 0; i++) if (!gcpi_load_entry(&s, t, &h.entries[i])) count = 0;
-    gcpi_stream_close(&s);
+    gcpi_disk_close(&s);
     t->arena->scratch = scratch;
     return GCPI_MAX(count, 0);
 }
@@ -1600,7 +1607,7 @@ GCPI_DEF int gcp_load_at(gcp_tape *t, const char *path, gcp_weights_opts o)
 
 GCPI_DEF gcp_code gcp_save_run_at(gcp_tape *t, const char *path, gcp_run_opts o)
 {
-    gcpi_stream s = gcpi_stream_of(o.files, path, o.at, "gcp_save_run");
+    gcpi_disk_file s = gcpi_disk_of(o.files, path, o.at, "gcp_save_run");
     gcpi_saving v = { t, &s, { GCP_STYLE_GCP, NULL }, 1, (const unsigned char *)o.extra, o.extra ? o.extra_bytes : 0 };
     s.tape = t;
     if (!gcpi_file_begins(t, o.at, s.call)) return gcp_error_code(t);
@@ -1615,7 +1622,7 @@ GCPI_DEF gcp_code gcp_save_run_at(gcp_tape *t, const char *path, gcp_run_opts o)
 
 /* What a run file has besides tensors. */
 typedef struct gcpi_resuming {
-    gcp_tape *t; gcpi_stream *s;
+    gcp_tape *t; gcpi_disk_file *s;
     gcpi_header h;
     const gcpi_stored *head, *extra, *sum;
     uint64_t words[GCPI_RUN_HEAD_WORDS];
@@ -1631,18 +1638,18 @@ static const gcpi_stored *gcpi_resume_entry(gcpi_resuming *r, const char *name, 
 /* Reads to the end for the checksum; takes the head on the way. 0: an error. */
 static int gcpi_resume_check(gcpi_resuming *r)
 {
-    gcpi_stream *s = r->s;
+    gcpi_disk_file *s = r->s;
     unsigned char bytes[8 * GCPI_RUN_HEAD_WORDS];
     r->head = gcpi_resume_entry(r, GCPI_RUN_HEAD, GCPI_FILE_U64, sizeof bytes);
     r->sum = gcpi_resume_entry(r, GCPI_RUN_SUM, GCPI_FILE_U64, 8);
     r->extra = gcpi_header_find(&r->h, GCPI_RUN_EXTRA);
     if (!r->head || !r->sum || r->head->begin || r->sum->end != r->h.bytes)
         return gcpi_wrong(s, GCP_E_CONTENTS, "is not a run file of gcp_save_run (gcp_load reads weights alone)");
-    if (!gcpi_stream_read(s, bytes, sizeof bytes)) return 0;
+    if (!gcpi_disk_read(s, bytes, sizeof bytes)) return 0;
     for (int i = 0; i < GCPI_RUN_HEAD_WORDS; i++) r->words[i] = gcpi_u64_from(bytes + 8 * i);
-    if (!gcpi_stream_skip(s, r->h.bytes - sizeof bytes - 8)) return 0;
+    if (!gcpi_disk_skip(s, r->h.bytes - sizeof bytes - 8)) return 0;
     uint64_t sum = gcpi_checksum_end(s->sum);
-    if (!gcpi_stream_read(s, bytes, 8)) return 0;
+    if (!gcpi_disk_read(s, bytes, 8)) return 0;
     if (gcpi_u64_from(bytes) != sum)
         return gcpi_wrong_at(s, (int64_t)s->size - 8, "found the checksum %016llx, expected %016llx: the file is "
                                 "damaged", (unsigned long long)gcpi_u64_from(bytes), (unsigned long long)sum);
@@ -1740,20 +1747,20 @@ static void gcpi_resume_clear(gcpi_resuming *r)
 static int gcpi_resume_apply(gcpi_resuming *r, const gcp_run_opts *o)
 {
     gcp_tape *t = r->t;
-    gcpi_stream *s = r->s;
+    gcpi_disk_file *s = r->s;
     unsigned char word[8];
     uint64_t count;
-    if (!gcpi_stream_again(s) || !gcpi_stream_skip(s, r->h.data)) return 0;
+    if (!gcpi_disk_again(s) || !gcpi_disk_skip(s, r->h.data)) return 0;
     gcpi_resume_clear(r);
     for (int i = 0; i < r->h.count; i++) {
         const gcpi_stored *e = &r->h.entries[i];
         const int counted = gcpi_resume_counted(t, e);
         if (counted >= 0) {
-            if (!gcpi_stream_read(s, word, 8)) return 0;
+            if (!gcpi_disk_read(s, word, 8)) return 0;
             count = gcpi_u64_from(word);
             gcpi_bytes_copy(&t->home, gcpi_count_at(t, counted), &count, sizeof count);
         } else if (e == r->extra && o->extra) {
-            if (!gcpi_stream_read(s, o->extra, o->extra_bytes)) return 0;
+            if (!gcpi_disk_read(s, o->extra, o->extra_bytes)) return 0;
         } else if (!gcpi_load_entry(s, t, e)) return 0;
     }
     gcpi_counters c = { r->words[2], r->words[3] };
@@ -1764,16 +1771,16 @@ static int gcpi_resume_apply(gcpi_resuming *r, const gcp_run_opts *o)
 
 GCPI_DEF int gcp_resume_run_at(gcp_tape *t, const char *path, gcp_run_opts o)
 {
-    gcpi_stream s = gcpi_stream_of(o.files, path, o.at, "gcp_resume_run");
+    gcpi_disk_file s = gcpi_disk_of(o.files, path, o.at, "gcp_resume_run");
     gcpi_resuming r;
     memset(&r, 0, sizeof r);
     r.t = s.tape = t; r.s = &s;
     if (!gcpi_file_begins(t, o.at, s.call)) return 0;
     if (s.files->absent(s.files->context, s.path)) return 0;
     const ptrdiff_t scratch = t->arena->scratch;
-    int good = gcpi_stream_open(&s) && gcpi_header_read(&s, t->arena, &r.h) && gcpi_resume_check(&r) &&
+    int good = gcpi_disk_open(&s) && gcpi_header_read(&s, t->arena, &r.h) && gcpi_resume_check(&r) &&
                gcpi_resume_match(&r, &o) && gcpi_resume_apply(&r, &o);
-    gcpi_stream_close(&s);
+    gcpi_disk_close(&s);
     t->arena->scratch = scratch;
     return good;
 }
@@ -1789,7 +1796,7 @@ enum { GCPI_SIDE_MOST = 4096, GCPI_CIFAR_SIDE = 32, GCPI_CIFAR_RECORD = 1 + 3 * 
 typedef struct gcpi_image_reader {
     gcp_dataset d;
     gcp_arena *arena;
-    gcpi_stream s;                       /* its errors go to d.error */
+    gcpi_disk_file s;                       /* its errors go to d.error */
     gcp_dataset_opts o;
     ptrdiff_t used, scratch;             /* of the arena at first */
 } gcpi_image_reader;
@@ -1802,15 +1809,15 @@ static void gcpi_reader_begin(gcpi_image_reader *m, gcp_arena *arena, const gcp_
     m->d.classes = o->classes ? o->classes : 10;
     m->d.brightest = o->brightest ? o->brightest : 255;
 }
-/* The stream of the next file. */
+/* The next file. */
 static void gcpi_reader_file(gcpi_image_reader *m, const char *path, const char *call)
 {
-    m->s = gcpi_stream_of(m->o.files, path, m->o.at, call);
+    m->s = gcpi_disk_of(m->o.files, path, m->o.at, call);
     m->s.text = m->d.error;
 }
 static gcp_dataset gcpi_reader_end(gcpi_image_reader *m)
 {
-    gcpi_stream_close(&m->s);
+    gcpi_disk_close(&m->s);
     if (m->arena) m->arena->scratch = m->scratch;
     if (!m->d.error[0]) return m->d;
     if (m->arena) m->arena->used = m->used;
@@ -1851,15 +1858,15 @@ static const char *gcpi_idx_kind(uint32_t magic)
 /* Opens an IDX file and reads its sizes, which must fill the file. */
 static int gcpi_idx_open(gcpi_image_reader *m, const char *path, int dimensions, uint32_t *size)
 {
-    gcpi_stream *s = &m->s;
+    gcpi_disk_file *s = &m->s;
     static const char *const what[] = { "a count of", "a height of", "a width of" };
     unsigned char head[16];
     const uint32_t expected = 0x800u + (uint32_t)dimensions;
     uint64_t all = 4 + 4 * (uint64_t)dimensions, body = 1;
     gcpi_reader_file(m, path, "gcp_dataset_idx");
-    if (!gcpi_stream_open(s)) return 0;
+    if (!gcpi_disk_open(s)) return 0;
     size_t have = (size_t)GCPI_MIN(s->size, all);
-    if (!gcpi_stream_read(s, head, have)) return 0;
+    if (!gcpi_disk_read(s, head, have)) return 0;
     const uint32_t magic = have < 4 ? expected : gcpi_idx_word(head);
     if (magic != expected)
         return gcpi_wrong_at(s, 0, "found 0x%08x (%s), expected 0x%08x (%s)", (unsigned)magic,
@@ -1889,7 +1896,7 @@ static int gcpi_labels_read(gcpi_image_reader *m)
     const int64_t at = (int64_t)m->s.offset;
     for (int first = 0, n; first < m->d.count; first += n) {
         n = GCPI_MIN(m->d.count - first, (int)sizeof some);
-        if (!gcpi_stream_read(&m->s, some, (size_t)n)) return 0;
+        if (!gcpi_disk_read(&m->s, some, (size_t)n)) return 0;
         for (int i = 0; i < n; i++) {
             if (some[i] >= m->d.classes)
                 return gcpi_wrong_at(&m->s, at + first + i, "found label %d, expected 0 to %d", some[i],
@@ -1906,8 +1913,8 @@ static int gcpi_idx_read(gcpi_image_reader *m, const char *images, const char *l
     if (!gcpi_idx_open(m, images, 3, size)) return 0;
     d->count = (int)size[0]; d->height = (int)size[1]; d->width = (int)size[2]; d->channels = 1;
     if (!gcpi_reader_take(m)) return 0;
-    if (d->images && !gcpi_stream_read(&m->s, d->images, (size_t)d->count * size[1] * size[2])) return 0;
-    gcpi_stream_close(&m->s);
+    if (d->images && !gcpi_disk_read(&m->s, d->images, (size_t)d->count * size[1] * size[2])) return 0;
+    gcpi_disk_close(&m->s);
     if (!gcpi_idx_open(m, labels, 1, &count)) return 0;
     if (count != size[0])
         return gcpi_wrong_at(&m->s, 4, "found %lu labels, expected %lu as %s has images", (unsigned long)count,
@@ -1929,7 +1936,7 @@ static int gcpi_cifar_record(gcpi_image_reader *m, int at)
     enum { PLANE = GCPI_CIFAR_SIDE * GCPI_CIFAR_SIDE };
     unsigned char record[GCPI_CIFAR_RECORD], *to = m->d.images + (size_t)at * 3 * PLANE;
     const int64_t offset = (int64_t)m->s.offset;
-    if (!gcpi_stream_read(&m->s, record, sizeof record)) return 0;
+    if (!gcpi_disk_read(&m->s, record, sizeof record)) return 0;
     if (record[0] >= m->d.classes)
         return gcpi_wrong_at(&m->s, offset, "found label %d, expected 0 to %d", record[0], m->d.classes - 1);
     m->d.labels[at] = record[0];
@@ -1940,9 +1947,9 @@ static int gcpi_cifar_record(gcpi_image_reader *m, int at)
 /* Opens a file and says how many records it has; 0: an error. */
 static int gcpi_cifar_open(gcpi_image_reader *m, const char *path, int *records)
 {
-    gcpi_stream *s = &m->s;
+    gcpi_disk_file *s = &m->s;
     gcpi_reader_file(m, path, "gcp_dataset_cifar10");
-    if (!gcpi_stream_open(s)) return 0;
+    if (!gcpi_disk_open(s)) return 0;
     const uint64_t odd = s->size % GCPI_CIFAR_RECORD, count = s->size / GCPI_CIFAR_RECORD;
     if (!s->size)
         return gcpi_wrong_at(s, 0, "found no data, expected records of %d bytes", GCPI_CIFAR_RECORD);
@@ -1961,7 +1968,7 @@ static int gcpi_cifar_read(gcpi_image_reader *m, const char *const *paths, int f
     d->height = d->width = GCPI_CIFAR_SIDE; d->channels = 3;
     for (int i = 0; i < files; i++) {
         if (!gcpi_cifar_open(m, paths[i], &d->count)) return 0;
-        gcpi_stream_close(&m->s);
+        gcpi_disk_close(&m->s);
     }
     if (!files) {
         gcpi_reader_file(m, "no file", "gcp_dataset_cifar10");
@@ -1972,7 +1979,7 @@ static int gcpi_cifar_read(gcpi_image_reader *m, const char *const *paths, int f
         if (!gcpi_cifar_open(m, paths[i], &end)) return 0;
         if (end > d->count) return gcpi_wrong(&m->s, GCP_E_CONTENTS, "grew while it was read");
         while (at < end) if (!gcpi_cifar_record(m, at++)) return 0;
-        gcpi_stream_close(&m->s);
+        gcpi_disk_close(&m->s);
     }
     return 1;
 }
@@ -1986,14 +1993,14 @@ GCPI_DEF gcp_dataset gcp_dataset_cifar10_at(gcp_arena *arena, const char *const 
 
 /* ---- PGM and PPM: "P5" or "P6", width, height, brightest, one space, bytes; # begins a comment ---- */
 
-static int gcpi_pnm_byte(gcpi_stream *s)          /* -1: the end */
+static int gcpi_pnm_byte(gcpi_disk_file *s)          /* -1: the end */
 {
     unsigned char c;
     if (s->offset >= s->size) return -1;
-    return gcpi_stream_read(s, &c, 1) ? c : -1;
+    return gcpi_disk_read(s, &c, 1) ? c : -1;
 }
 /* The next number of the header, and the space after it. 0: there is none from 1 to most. */
-static int gcpi_pnm_number(gcpi_stream *s, const char *what, int most)
+static int gcpi_pnm_number(gcpi_disk_file *s, const char *what, int most)
 {
     int c, value = 0, digits = 0;
     do {
@@ -2009,9 +2016,9 @@ static int gcpi_pnm_number(gcpi_stream *s, const char *what, int most)
 /* Opens an image and reads its header. */
 static int gcpi_pnm_open(gcpi_image_reader *m, const char *path, int *height, int *width, int *channels)
 {
-    gcpi_stream *s = &m->s;
+    gcpi_disk_file *s = &m->s;
     gcpi_reader_file(m, path, "gcp_dataset_folder");
-    if (!gcpi_stream_open(s)) return 0;
+    if (!gcpi_disk_open(s)) return 0;
     const int p = gcpi_pnm_byte(s), kind = gcpi_pnm_byte(s);
     if (p != 'P' || (kind != '5' && kind != '6'))
         return gcpi_wrong_at(s, 0, "expected P5 or P6: a binary PGM or PPM file");
@@ -2033,11 +2040,13 @@ static int gcpi_is_image(const char *name)
     return dot && (!strcmp(dot, ".ppm") || !strcmp(dot, ".pgm") || !strcmp(dot, ".pnm"));
 }
 /* 0: an error: the path is too long. */
-static int gcpi_path_join(gcpi_stream *s, char *path, const char *folder, const char *name)
+static int gcpi_path_join(gcpi_disk_file *s, char *path, const char *folder, const char *name)
 {
-    const size_t length = strlen(folder) + strlen(name) + 2;
-    if (length > GCPI_PATH) return gcpi_wrong(s, GCP_E_ARGUMENT, "%.100s: the path is too long", name);
-    snprintf(path, GCPI_PATH, "%s/%s", folder, name);
+    const size_t first = strlen(folder), rest = strlen(name);
+    if (first + rest + 2 > GCPI_PATH) return gcpi_wrong(s, GCP_E_ARGUMENT, "%.100s: the path is too long", name);
+    memcpy(path, folder, first);
+    path[first] = '/';
+    memcpy(path + first + 1, name, rest + 1);
     return 1;
 }
 
@@ -2060,7 +2069,7 @@ static void gcpi_tally_name(void *arg, const char *name)
     if (gcpi_is_image(name)) {
         if (t->images++ || !t->look || d->height) return;
         gcpi_pnm_open(t->m, path, &d->height, &d->width, &d->channels);
-        gcpi_stream_close(&t->m->s);
+        gcpi_disk_close(&t->m->s);
     } else if (!t->inside && gcpi_tally_of(&in, t->m, path, 1, t->look > 1)) {
         t->folders++;
         t->deeper += GCPI_MIN(in.images, INT32_MAX - t->deeper);
@@ -2113,8 +2122,8 @@ static int gcpi_folder_image(gcpi_image_reader *m, const char *path, int at, int
     if (height != d->height || width != d->width || channels != d->channels || d->brightest != brightest)
         return gcpi_wrong_at(&m->s, 0, "found %dx%dx%d up to %d, expected %dx%dx%d up to %d as in the first",
                                 height, width, channels, d->brightest, d->height, d->width, d->channels, brightest);
-    if (!gcpi_stream_read(&m->s, d->images + (size_t)at * bytes, bytes)) return 0;
-    gcpi_stream_close(&m->s);
+    if (!gcpi_disk_read(&m->s, d->images + (size_t)at * bytes, bytes)) return 0;
+    gcpi_disk_close(&m->s);
     d->labels[at] = label;
     return 1;
 }

@@ -50,7 +50,7 @@ static inline int loop_free(loop *l)
 }
 
 /* l->net, .ends, .train, .infer, .batch are set: takes the memory that both plans share, no more. 0: an error. */
-static inline int loop_start(loop *l, const dataset *d)
+static inline int loop_start(loop *l, const gcp_dataset *d)
 {
     size_t image = (size_t)(d->height * d->width * d->channels), batch = (size_t)l->batch;
     if (gcp_error(l->net)) return 0;
@@ -68,7 +68,7 @@ static inline int loop_start(loop *l, const dataset *d)
 }
 
 /* Trains on whole batches in a new random order; at most limit of them (0: all). Returns the mean loss; *ms a step. */
-static inline double loop_epoch(loop *l, const dataset *d, int epoch, int limit, double *ms)
+static inline double loop_epoch(loop *l, const gcp_dataset *d, int epoch, int limit, double *ms)
 {
     double loss = 0, spent = 0;
     int steps = d->count / l->batch;
@@ -87,8 +87,8 @@ static inline double loop_epoch(loop *l, const dataset *d, int epoch, int limit,
     return steps ? loss / steps : 0;
 }
 
-/* The share of a dataset that is classified rightly, in percent. */
-static inline double loop_accuracy(loop *l, const dataset *d)
+/* The share of a set that is classified rightly, in percent. */
+static inline double loop_accuracy(loop *l, const gcp_dataset *d)
 {
     const augment none = { 0, 0, 0 };
     int right = 0;

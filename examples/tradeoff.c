@@ -430,8 +430,8 @@ static int policies(const options *o, double until)
 /* ---- Part two: training ----------------------------------------------------------------------------------------*/
 
 /* Trains from the same start; *hash of the final weights. 0 where something is wrong. */
-static int digits_train(const char *name, gcp_policy policy, const dataset *train, const dataset *test, int epochs,
-                        uint64_t *hash)
+static int digits_train(const char *name, gcp_policy policy, const gcp_dataset *train, const gcp_dataset *test,
+                        int epochs, uint64_t *hash)
 {
     static unsigned char tape_memory[GCP_MB(4)];
     gcp_arena arena = gcp_arena_from(tape_memory, sizeof tape_memory);
@@ -461,20 +461,13 @@ static int digits_train(const char *name, gcp_policy policy, const dataset *trai
 
 static int digits(const options *o)
 {
-    char images[1024], labels[1024], error[DATA_ERROR];
+    static unsigned char memory[GCP_KB(256)];
+    gcp_arena arena = gcp_arena_from(memory, sizeof memory);
     uint64_t all = 0, root = 1, blocks = 2;
-    dataset d;
-    snprintf(images, sizeof images, "%s/digits-images.idx3-ubyte", o->data);
-    snprintf(labels, sizeof labels, "%s/digits-labels.idx1-ubyte", o->data);
-    if (!data_idx(&d, images, labels, 10, 16, error)) { fprintf(stderr, "tradeoff: %s\n", error); return 0; }
-    if (d.count < 1501 || d.height != 8 || d.width != 8) {
-        fprintf(stderr, "tradeoff: %s: found %d images of %dx%d, expected the 1797 digits of 8x8\n", images, d.count,
-                d.height, d.width);
-        data_free(&d);
-        return 0;
-    }
+    gcp_dataset d = data_digits(&arena, o->data);
+    if (!d.count) { fprintf(stderr, "tradeoff: %s\n", d.error); return 0; }
     data_mix(&d, 1);
-    dataset train = data_slice(&d, 0, 1500), test = data_slice(&d, 1500, d.count - 1500);
+    gcp_dataset train = data_slice(&d, 0, 1500), test = data_slice(&d, 1500, d.count - 1500);
     printf("Part two: a CNN learns handwritten digits, %d to train on and %d to test on, drawn at random; batches of "
            "50, Adam\n\n",
            train.count, test.count);
@@ -484,7 +477,6 @@ static int digits(const options *o)
     good &= all == root && all == blocks;
     printf("%s\n", good ? "the three trainings end with the same weights, bit for bit"
                         : "THE TRAININGS DIFFER, or one of them went wrong");
-    data_free(&d);
     return good;
 }
 

@@ -153,49 +153,42 @@ static int parse(options *o, int argc, char **argv)
 
 /* ---- Data ------------------------------------------------------------------------------------------------------*/
 
-/* whole is what data_free takes back; train and test may be parts of it. */
-typedef struct samples { dataset whole, other, train, test; } samples;
+/* train and test may be parts of one set, which lies in memory. */
+typedef struct samples { void *memory, *more; gcp_dataset train, test; } samples;
 
-static int load_digits(const options *o, samples *s, char *error)
+/* The files of a task, or its test files. */
+static gcp_dataset read_files(const options *o, gcp_arena *arena, int test)
 {
-    char images[1024], labels[1024];
-    snprintf(images, sizeof images, "%s/digits-images.idx3-ubyte", o->data);
-    snprintf(labels, sizeof labels, "%s/digits-labels.idx1-ubyte", o->data);
-    if (!data_idx(&s->whole, images, labels, 10, 16, error)) return 0;
-    if (s->whole.height != 8 || s->whole.width != 8)
-        return data_fail(error, "%s: offset 8: found images of %dx%d, expected 8x8", images, s->whole.height,
-                         s->whole.width);
-    if (s->whole.count <= 297)
-        return data_fail(error, "%s: offset 4: found %d images, expected more than the 297 to test on", images,
-                         s->whole.count);
-    int train = s->whole.count - 297;
-    data_mix(&s->whole, 1);
-    s->train = data_slice(&s->whole, 0, train);
-    s->test = data_slice(&s->whole, train, s->whole.count - train);
-    return 1;
+    char *const *file = o->task == MNIST ? o->file + 2 * test : test ? o->test : o->file;
+    if (o->task == DIGITS) return data_digits(arena, o->data);
+    if (o->task == MNIST) return gcp_dataset_idx(arena, file[0], file[1]);
+    return gcp_dataset_cifar10(arena, (const char *const *)file, test ? o->tests : o->files);
 }
-
-static int load_files(const options *o, samples *s, char *error)
+/* The same with memory as large as it takes. */
+static gcp_dataset read_set(const options *o, void **memory, int test)
 {
-    int tests = o->task == MNIST ? o->files == 4 : o->tests > 0;
-    int good = o->task == MNIST ? data_idx(&s->whole, o->file[0], o->file[1], 10, 255, error)
-                                : data_cifar(&s->whole, o->file, o->files, error);
-    if (good && tests)
-        good = o->task == MNIST ? data_idx(&s->other, o->file[2], o->file[3], 10, 255, error)
-                                : data_cifar(&s->other, o->test, o->tests, error);
-    if (!good) return 0;
-    s->train = s->whole;
-    s->test = tests ? s->other : s->whole;
-    if (s->test.height == s->train.height && s->test.width == s->train.width) return 1;
-    return data_fail(error, "%s: offset 8: found images of %dx%d, expected %dx%d as in %s", o->file[2],
-                     s->test.height, s->test.width, s->train.height, s->train.width, o->file[0]);
+    gcp_dataset d = read_files(o, NULL, test);
+    if (d.error[0]) return d;
+    gcp_arena arena = gcp_arena_from(*memory = malloc(d.bytes), d.bytes);
+    return read_files(o, &arena, test);
 }
 
 static int load(const options *o, samples *s)
 {
-    char error[DATA_ERROR];
-    if (!(o->task == DIGITS ? load_digits(o, s, error) : load_files(o, s, error)))
-        fprintf(stderr, "train: %s\n", error);
+    const int tests = o->task == MNIST ? o->files == 4 : o->tests > 0;
+    s->train = read_set(o, &s->memory, 0);
+    s->test = tests ? read_set(o, &s->more, 1) : s->train;
+    const gcp_dataset *wrong = s->train.error[0] ? &s->train : s->test.error[0] ? &s->test : NULL;
+    if (o->task == DIGITS && !wrong) {
+        gcp_dataset all = s->train;
+        data_mix(&all, 1);
+        s->train = data_slice(&all, 0, all.count - 297);
+        s->test = data_slice(&all, all.count - 297, 297);
+    }
+    if (wrong) fprintf(stderr, "train: %s\n", wrong->error);
+    else if (s->test.height != s->train.height || s->test.width != s->train.width)
+        fprintf(stderr, "train: %s: found images of %dx%d, expected %dx%d as in %s\n", o->file[2], s->test.height,
+                s->test.width, s->train.height, s->train.width, o->file[0]);
     else if (s->train.count < o->batch)
         fprintf(stderr, "train: %d images are fewer than a batch of %d\n", s->train.count, o->batch);
     else return 1;
@@ -204,14 +197,14 @@ static int load(const options *o, samples *s)
 
 /* ---- Training --------------------------------------------------------------------------------------------------*/
 
-static network record(const options *o, gcp_tape *net, const dataset *d)
+static network record(const options *o, gcp_tape *net, const gcp_dataset *d)
 {
     if (o->task == DIGITS) return digits_cnn(net, o->batch);
     if (o->task == CIFAR) return cifar_resnet(net, o->batch, o->blocks);
     return mnist_cnn(net, o->batch, d->height, d->width, d->classes);
 }
 
-static int plan(const options *o, loop *l, const dataset *d)
+static int plan(const options *o, loop *l, const gcp_dataset *d)
 {
     int sgd = o->optimizer == GCP_OPTIMIZER_SGD;
     l->ends = record(o, l->net, d);
@@ -245,7 +238,7 @@ static int train(const options *o, loop *l, const samples *s)
         if (epoch == 1) loop_measure(l);
         printf(
             "epoch %3d  loss %.4f  right on the %s %6.2f %%  %8.2f ms a step  peak planned %zu, measured %zu bytes\n",
-            epoch, loss, s->test.pixels == s->train.pixels ? "training set" : "test set", right, ms, l->train.bytes,
+            epoch, loss, s->test.images == s->train.images ? "training set" : "test set", right, ms, l->train.bytes,
             l->measured);
         fflush(stdout);
     }
@@ -277,7 +270,7 @@ int main(int argc, char **argv)
                 : l.measured     ? "the measured peak is not the planned one"
                                  : "out of memory");
     loop_free(&l);
-    data_free(&s.whole);
-    data_free(&s.other);
+    free(s.memory);
+    free(s.more);
     return !good;
 }

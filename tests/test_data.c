@@ -1,5 +1,5 @@
-/* The examples' loaders: the digits as they are, and files with every kind of damage, whose message is compared whole.
-   Leaves small files of both formats behind, on which examples/train is run. */
+/* Images from files: the digits as they are, and files with every kind of damage, whose message is compared whole; the
+   examples' batches. Leaves small files behind, on which examples/train is run. */
 #include "support/check.h"
 #include "data.h"
 #include "scatter.h"
@@ -8,7 +8,20 @@
 
 #define DIGITS TEST_DATA "/examples/data/digits-"
 
-static char message[DATA_ERROR];
+enum { RECORD = 3073 };
+static unsigned char memory[1 << 20];
+static gcp_arena arena;
+static char message[GCP_MAX_ERROR];
+
+/* The message without the place of the call. */
+static const char *error_of(const gcp_dataset *d)
+{
+    const char *call = strstr(d->error, ": gcp_dataset_");
+    CHECK(!d->count && !d->images && !d->labels && !arena.used && !arena.scratch);
+    CHECK(!strncmp(d->error, "test_data.c:", 12) && call);
+    snprintf(message, sizeof message, "%s", call ? strstr(call + 2, ": ") + 2 : d->error);
+    return message;
+}
 
 static void put(const char *path, const void *bytes, size_t size)
 {
@@ -44,28 +57,30 @@ static void put_labels(const char *path, uint32_t magic, uint32_t count, size_t 
 
 static const char *load(const char *images, const char *labels)
 {
-    dataset d;
-    message[0] = 0;
-    if (data_idx(&d, images, labels, 10, 255, message)) { data_free(&d); return "loaded"; }
-    CHECK(d.pixels == NULL && d.labels == NULL);
-    return message;
+    arena = gcp_arena_from(memory, sizeof memory);
+    gcp_dataset d = gcp_dataset_idx(&arena, images, labels);
+    return d.count ? "loaded" : error_of(&d);
 }
 
 static void digits(void)
 {
-    dataset d;
     int seen[10] = { 0 }, brightest = 0;
     static const int expected[10] = { 178, 182, 177, 183, 181, 182, 181, 179, 174, 180 };
-    int good = data_idx(&d, DIGITS "images.idx3-ubyte", DIGITS "labels.idx1-ubyte", 10, 16, message);
-    CHECK(good);
-    if (!good) return;
+    gcp_dataset look = gcp_dataset_idx(NULL, DIGITS "images.idx3-ubyte", DIGITS "labels.idx1-ubyte", .brightest = 16);
+    CHECK(look.count == 1797 && !look.images && !look.error[0] && look.bytes <= sizeof memory);
+    arena = gcp_arena_from(memory + 1, look.bytes);
+    gcp_dataset d = gcp_dataset_idx(&arena, DIGITS "images.idx3-ubyte", DIGITS "labels.idx1-ubyte", .brightest = 16);
+    CHECK(d.images && d.labels);
+    if (!d.images) return;
     CHECK_INT(d.count, ==, 1797);
     CHECK_INT(d.height * 100 + d.width * 10 + d.channels, ==, 881);
     for (int i = 0; i < d.count; i++) seen[d.labels[i]]++;
-    for (int i = 0; i < d.count * 64; i++) if (d.pixels[i] > brightest) brightest = d.pixels[i];
+    for (int i = 0; i < d.count * 64; i++) if (d.images[i] > brightest) brightest = d.images[i];
     for (int i = 0; i < 10; i++) CHECK_INT(seen[i], ==, expected[i]);
     CHECK_INT(brightest, ==, 16);
-    data_free(&d);
+    arena = gcp_arena_from(memory, look.bytes - 200);
+    d = gcp_dataset_idx(&arena, DIGITS "images.idx3-ubyte", DIGITS "labels.idx1-ubyte");
+    CHECK(strstr(error_of(&d), "digits-images.idx3-ubyte: the arena has no room for"));
 }
 
 static void images_damaged(void)
@@ -130,9 +145,9 @@ static void labels_damaged(void)
 /* CIFAR-10: record i has label i % 10 and, in plane c, pixel p, the value i + 80 c + p. */
 static void put_cifar(const char *path, int count, long size, int wrong_at)
 {
-    static unsigned char file[64 * CIFAR_RECORD];
+    static unsigned char file[64 * RECORD];
     for (int i = 0; i < count; i++) {
-        unsigned char *r = file + i * CIFAR_RECORD;
+        unsigned char *r = file + i * RECORD;
         r[0] = (unsigned char)(i == wrong_at ? 200 : i % 10);
         for (int c = 0; c < 3; c++)
             for (int p = 0; p < 1024; p++) r[1 + c * 1024 + p] = (unsigned char)(i + 80 * c + p);
@@ -142,54 +157,108 @@ static void put_cifar(const char *path, int count, long size, int wrong_at)
 
 static const char *load_cifar(const char *first, const char *second, int *count)
 {
-    dataset d;
-    char a[64], b[64], *paths[] = { a, b };
-    snprintf(a, sizeof a, "%s", first);
-    snprintf(b, sizeof b, "%s", second ? second : "");
-    message[0] = 0;
-    if (!data_cifar(&d, paths, second ? 2 : 1, message)) return message;
+    const char *paths[] = { first, second };
+    arena = gcp_arena_from(memory, sizeof memory);
+    gcp_dataset d = gcp_dataset_cifar10(&arena, paths, second ? 2 : 1);
+    if (!d.count) return error_of(&d);
     *count = d.count;
     for (int i = 0; i < 12; i++) CHECK_INT(d.labels[i], ==, i % 10);
-    CHECK_INT(d.pixels[3072 * 5 + 3 * 7 + 2], ==, 5 + 80 * 2 + 7);   /* image 5, pixel 7, blue */
-    data_free(&d);
+    CHECK_INT(d.images[3072 * 5 + 3 * 7 + 2], ==, 5 + 80 * 2 + 7);   /* image 5, pixel 7, blue */
     return "loaded";
 }
 
 static void cifar(void)
 {
     int count = 0;
-    put_cifar("data-cifar", 24, 24L * CIFAR_RECORD, -1);
+    put_cifar("data-cifar", 24, 24L * RECORD, -1);
     CHECK_TEXT(load_cifar("data-cifar", "data-cifar", &count), "loaded");
     CHECK_INT(count, ==, 48);
     CHECK_TEXT(load_cifar("data-cifar", "data-none", &count), "data-none: cannot be opened");
-    put_cifar("data-bad", 3, 3L * CIFAR_RECORD - 1, -1);
+    put_cifar("data-bad", 3, 3L * RECORD - 1, -1);
     CHECK_TEXT(
         load_cifar("data-bad", NULL, &count),
         "data-bad: offset 6146: found 3072 bytes, expected a whole record of 3073: truncated, or not a CIFAR-10 file");
-    CHECK_TEXT(load_cifar("data-cifar", "data-bad", &count), message);
-    put_cifar("data-bad", 3, 3L * CIFAR_RECORD, 2);
+    CHECK(strstr(load_cifar("data-cifar", "data-bad", &count), "data-bad: offset 6146"));
+    put_cifar("data-bad", 3, 3L * RECORD, 2);
     CHECK_TEXT(load_cifar("data-bad", NULL, &count), "data-bad: offset 6146: found label 200, expected 0 to 9");
     put("data-bad", "", 0);
     CHECK_TEXT(load_cifar("data-bad", NULL, &count),
                "data-bad: offset 0: found no data, expected records of 3073 bytes");
 }
 
+/* A PGM or PPM image whose bytes count up from `from`. */
+static void put_pnm(const char *path, const char *header, size_t size, int from)
+{
+    unsigned char file[256];
+    size_t length = strlen(header);
+    memcpy(file, header, length);
+    for (size_t i = 0; i < size; i++) file[length + i] = (unsigned char)(from + (int)i);
+    put(path, file, length + size);
+}
+static const char *load_folder(const char *path)
+{
+    gcp_dataset d = gcp_dataset_folder(NULL, path);
+    if (d.error[0]) { arena = gcp_arena_from(memory, sizeof memory); return error_of(&d); }
+    arena = gcp_arena_from(memory, d.bytes);
+    d = gcp_dataset_folder(&arena, path);
+    return d.count ? "loaded" : error_of(&d);
+}
+static void folders(void)
+{
+    fclose(table_open("test_data", "made/images/b", "notes.txt"));      /* folders and all */
+    fclose(table_open("test_data", "made/images/a", ".hidden.ppm"));
+    put_pnm("made/images/b/2.ppm", "P6\n2 1\n255\n", 6, 20);
+    put_pnm("made/images/b/10.ppm", "P6 # a comment\n#another\n2\t1 255\n", 6, 10);
+    put_pnm("made/images/a/x.ppm", "P6 2 1 255 ", 6, 30);
+    put_pnm("made/images/top.ppm", "P6 9 9 255 ", 1, 0);                /* passed over: there are folders */
+    arena = gcp_arena_from(memory, sizeof memory);
+    gcp_dataset d = gcp_dataset_folder(&arena, "made/images");
+    CHECK_TEXT(d.error, "");
+    CHECK(d.count == 3 && d.classes == 2 && d.height == 1 && d.width == 2 && d.channels == 3 && d.brightest == 255);
+    if (d.count == 3) {
+        CHECK(d.labels[0] == 0 && d.labels[1] == 1 && d.labels[2] == 1);
+        CHECK(d.images[0] == 30 && d.images[6] == 10 && d.images[17] == 25);
+    }
+    CHECK_TEXT(load_folder("made/images"), "loaded");
+    CHECK_TEXT(load_folder("made/images/b"), "loaded");
+    CHECK_TEXT(load_folder("made/none"), "made/none: is no folder that opens");
+    fclose(table_open("test_data", "made/empty", "x.csv"));
+    CHECK_TEXT(load_folder("made/empty"), "made/empty: found no file .ppm, .pgm or .pnm");
+    fclose(table_open("test_data", "made/bad", "x.csv"));
+    static const char *const bad[][2] = {
+        { "P3 1 1 255 ", "offset 0: expected P5 or P6: a binary PGM or PPM file" },
+        { "P5 0 1 255 ", "offset 3: expected a width from 1 to 4096 and a space" },
+        { "P5 1 99999999999 255 ", "offset 5: expected a height from 1 to 4096 and a space" },
+        { "P5 1 1 256 ", "offset 7: expected the brightest value from 1 to 255 and a space" },
+        { "P5 1 1 65535 ", "offset 7: expected the brightest value from 1 to 255 and a space" },
+        { "P5 1 1 255", "offset 7: expected the brightest value from 1 to 255 and a space" },
+        { "P5 1 1 255 ", "offset 11: found 0 bytes, expected 1 for one image" },
+        { "P5 1 1 255 ab", "offset 11: found 2 bytes, expected 1 for one image" },
+        { "P5 #", "offset 3: expected a width from 1 to 4096 and a space" } };
+    for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
+        put_pnm("made/bad/i.pgm", bad[i][0], 0, 0);
+        snprintf(message, sizeof message, "made/bad/i.pgm: %s", bad[i][1]);
+        char expected[200];
+        snprintf(expected, sizeof expected, "%.190s", message);
+        CHECK_TEXT(load_folder("made/bad"), expected);
+    }
+    put_pnm("made/bad/i.pgm", "P5 2 2 255 ", 4, 0);
+    put_pnm("made/bad/j.pgm", "P5 2 1 255 ", 2, 0);
+    CHECK(strstr(load_folder("made/bad"), "i.pgm: offset 0: found 2x2x1 up to 255, expected 1x2x1") ||
+          strstr(message, "j.pgm: offset 0: found 1x2x1 up to 255, expected 2x2x1 up to 255 as in the first"));
+}
+
 /* Batches: a permutation each epoch, empty images with label -1 past the end, crops and mirrors. */
 static void batches(void)
 {
-    unsigned char pixels[5 * 4], labels[5] = { 0, 1, 2, 3, 4 };
+    unsigned char pixels[5 * 4];
+    int32_t labels[5] = { 0, 1, 2, 3, 4 };
     int order[5], again[5], sum = 0;
     float images[3 * 4];
     int32_t label[3];
     for (int i = 0; i < 20; i++) pixels[i] = (unsigned char)(10 * i);
-    dataset d = { .pixels = pixels,
-                  .labels = labels,
-                  .count = 5,
-                  .height = 2,
-                  .width = 2,
-                  .channels = 1,
-                  .classes = 5,
-                  .scale = 0.5f };
+    gcp_dataset d = { .images = pixels, .labels = labels, .count = 5, .height = 2, .width = 2, .channels = 1,
+                      .classes = 5, .brightest = 2 };
     data_shuffle(order, 5, 7);
     data_shuffle(again, 5, 7);
     CHECK(!memcmp(order, again, sizeof order));
@@ -242,6 +311,7 @@ int main(void)
     sizes_absurd();
     labels_damaged();
     cifar();
+    folders();
     batches();
     pictures();
     return check_done();

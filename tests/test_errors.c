@@ -1,7 +1,7 @@
 /* Bad input to every public function: the whole message, its code, nil or zero as the result, and a tape that works on
    after gcp_error_clear. BAD: one refused call on a line; GOOD: the allowed neighbour. */
 #include "support/check.h"
-#include "gcp.h"
+#include "gcp_io.h"
 #include "support/fitting.h"
 #include <limits.h>
 #include <stdlib.h>
@@ -1522,6 +1522,28 @@ static void graphs(void)
     said(GCP_E_BIND, __LINE__, 0, "gcp_bind: a graph's plan has nothing to run");
 }
 
+static void files(void)
+{
+    gcp_plan plan = training();
+    code_said(gcp_save(net, "errors.w"), GCP_E_STATE, __LINE__, __LINE__,
+              "gcp_save: the state has no memory yet: call gcp_bind (or gcp_state_bind) first");
+    gcp_bind(&plan, step_memory, sizeof step_memory);
+    code_said(gcp_save(net, "no/folder"), GCP_E_FILE, __LINE__, __LINE__,
+              "gcp_save: no/folder: no/folder.part cannot be written");
+    code_said(gcp_save(net, NULL), GCP_E_ARGUMENT, __LINE__, __LINE__, "gcp_save: (NULL): the path is NULL");
+    code_said(gcp_load(net, "no/file") ? GCP_OK : GCP_E_FILE, GCP_E_FILE, __LINE__, __LINE__,
+              "gcp_load: no/file: cannot be opened");
+    FILE *f = fopen("errors.w", "wb");
+    CHECK(f && fputs("short", f) >= 0 && fclose(f) == 0);
+    code_said(gcp_load(net, "errors.w") ? GCP_OK : GCP_E_CONTENTS, GCP_E_CONTENTS, __LINE__, __LINE__,
+              "gcp_load: errors.w: offset 0: found 5 bytes, expected a safetensors file");
+    code_said(gcp_resume_run(net, "errors.w") ? GCP_OK : GCP_E_CONTENTS, GCP_E_CONTENTS, __LINE__, __LINE__,
+              "gcp_resume_run: errors.w: offset 0: found 5 bytes, expected a safetensors file");
+    remove("errors.w");
+    CHECK(gcp_save(NULL, "w") == GCP_E_NOMEM && gcp_load(NULL, "w") == 0 && gcp_save_run(NULL, "r") == GCP_E_NOMEM &&
+          gcp_resume_run(NULL, "r") == 0);
+}
+
 int main(void)
 {
     static void (*const groups[])(void) = {
@@ -1530,7 +1552,8 @@ int main(void)
         segments, full_tape, full_tape_of_norms, capacities, no_room, plan_options, update_options, cut_options,
         plan_targets, plan_budget, plan_arenas, short_arena, freed_too_late, unusable_plans, no_tape, binds,
         wide_align, failed_rebind, states, optimisers, accesses, runs, rates, label_ranges, id_ranges, customs,
-        drifts, nans, parameter_sets, devices, lists, graphs
+        drifts, nans, parameter_sets, devices, lists, graphs,
+        files
     };
     for (size_t i = 0; i < sizeof groups / sizeof *groups; i++) groups[i]();
     for (int code = GCP_OK + 1; code < GCP_ERROR_COUNT; code++)

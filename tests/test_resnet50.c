@@ -10,8 +10,9 @@ static const char *names(void)
 {
     static char map[8192];
     static const int blocks[] = { 3, 4, 6, 3 };
-    int n = snprintf(map, sizeof map, "stem[0]/conv2d[0]/* conv1.*\nstem[0]/batch_norm[0]/* bn1.*\nhead[0]/linear[0]/* fc.*\n- image\n"
-                                      "- logits\n");
+    int n = snprintf(map, sizeof map,
+                     "stem[0]/conv2d[0]/* conv1.*\nstem[0]/batch_norm[0]/* bn1.*\nhead[0]/linear[0]/* fc.*\n- image\n"
+                     "- logits\n");
     for (int layer = 0, block = 0; layer < 4; layer++)
         for (int i = 0; i < blocks[layer]; i++, block++)
             n += snprintf(map + n, sizeof map - (size_t)n,
@@ -40,7 +41,8 @@ int main(int argc, char **argv)
     gcp_tape *net = gcp_tape_make(&arena, .ops = 512), *values = gcp_tape_make(&other, .ops = 8);
     network ends = resnet50(net, 2, 224, 1000);
     gcp_plan plan = bound(ends.logits);
-    gcp_tensor x = gcp_param(values, "image", GCP_SHAPE(2, 224, 224, 3)), y = gcp_param(values, "logits", GCP_SHAPE(2, 1000));
+    gcp_tensor x = gcp_param(values, "image", GCP_SHAPE(2, 224, 224, 3)),
+               y = gcp_param(values, "logits", GCP_SHAPE(2, 1000));
     gcp_plan read = bound(gcp_add(gcp_mean(x), gcp_mean(y)));
     CHECK_INT(gcp_load(net, argv[1], .style = GCP_STYLE_TORCH, .map = names()), ==, 267);
     CHECK_INT(gcp_load(values, argv[1], .style = GCP_STYLE_TORCH, .partial = 1), ==, 2);

@@ -1,4 +1,4 @@
-/* Files behind a table of functions; the table over stdio. A stream is a file being read or written: it counts and
+/* Files behind a table of functions; the table over stdio. A gcpi_disk_file is being read or written: it counts and
    hashes its bytes, and sends its first error to a tape, or to a text, with the file's name and the offset. What is
    written goes beside the file and takes its place at the end. */
 
@@ -130,7 +130,7 @@ GCPI_DEF const gcp_files *gcp_stdio(void)
     return &files;
 }
 
-/* ---- streams ---- */
+/* ---- a file that is read or written ---- */
 
 /* Eight bytes at a time, as xxHash's rounds (Collet): each step can be undone, so that two texts which differ in one
    word never agree. */
@@ -163,7 +163,7 @@ static uint64_t gcpi_checksum_end(gcpi_checksum c)
 }
 
 /* One of tape and text is where errors go; text has GCP_MAX_ERROR bytes. */
-typedef struct gcpi_stream {
+typedef struct gcpi_disk_file {
     const gcp_files *files;
     const char *path, *call;
     gcp_at at;
@@ -171,10 +171,10 @@ typedef struct gcpi_stream {
     void *file;
     uint64_t size, offset;               /* of the file that is read; of the next byte */
     gcpi_checksum sum;                   /* of the bytes so far */
-    int failed;
-} gcpi_stream;
+    int given, failed;                   /* given: there is a path */
+} gcpi_disk_file;
 
-static void gcpi_stream_say(gcpi_stream *s, gcp_code code, int64_t offset, const char *format, va_list args)
+static void gcpi_disk_say(gcpi_disk_file *s, gcp_code code, int64_t offset, const char *format, va_list args)
 {
     enum { MOST = 160 };                 /* of the path: its end says more */
     char what[GCP_MAX_ERROR], place[40] = "";
@@ -190,43 +190,51 @@ static void gcpi_stream_say(gcpi_stream *s, gcp_code code, int64_t offset, const
 }
 /* The first error stands. These return 0. */
 GCPI_PRINTF(3, 4)
-static int gcpi_wrong(gcpi_stream *s, gcp_code code, const char *format, ...)
+static int gcpi_wrong(gcpi_disk_file *s, gcp_code code, const char *format, ...)
 {
     va_list args;
     va_start(args, format);
-    gcpi_stream_say(s, code, -1, format, args);
+    gcpi_disk_say(s, code, -1, format, args);
     va_end(args);
     return 0;
 }
 GCPI_PRINTF(3, 4)
-static int gcpi_wrong_at(gcpi_stream *s, int64_t offset, const char *format, ...)          /* the contents, there */
+static int gcpi_wrong_at(gcpi_disk_file *s, int64_t offset, const char *format, ...)          /* the contents, there */
 {
     va_list args;
     va_start(args, format);
-    gcpi_stream_say(s, GCP_E_CONTENTS, offset, format, args);
+    gcpi_disk_say(s, GCP_E_CONTENTS, offset, format, args);
     va_end(args);
     return 0;
 }
-static int gcpi_stream_broke(gcpi_stream *s, const char *what, size_t done, size_t size)
+static int gcpi_disk_broke(gcpi_disk_file *s, const char *what, size_t done, size_t size)
 {
     return gcpi_wrong(s, GCP_E_FILE, "offset %llu: %s failed after %llu of %llu bytes", (unsigned long long)s->offset,
                       what, (unsigned long long)done, (unsigned long long)size);
 }
 
-static gcpi_stream gcpi_stream_of(const gcp_files *files, const char *path, gcp_at at, const char *call)
+static gcpi_disk_file gcpi_disk_of(const gcp_files *files, const char *path, gcp_at at, const char *call)
 {
-    gcpi_stream s;
+    gcpi_disk_file s;
     memset(&s, 0, sizeof s);
     s.files = files ? files : gcp_stdio();
-    s.path = path ? path : "(NULL)"; s.call = call; s.at = at;
+    s.path = path ? path : "(NULL)"; s.given = path != NULL;
+    s.call = call; s.at = at;
     return s;
 }
 
+/* 0: the path is none. */
+static int gcpi_disk_path(gcpi_disk_file *s)
+{
+    if (!s->given) return gcpi_wrong(s, GCP_E_ARGUMENT, "the path is NULL");
+    return strlen(s->path) + sizeof ".part" <= GCPI_PATH || gcpi_wrong(s, GCP_E_ARGUMENT, "the path is too long");
+}
+
 /* Opens for reading. 0: failed. */
-static int gcpi_stream_open(gcpi_stream *s)
+static int gcpi_disk_open(gcpi_disk_file *s)
 {
     const gcp_files *f = s->files;
-    if (strlen(s->path) >= GCPI_PATH) return gcpi_wrong(s, GCP_E_ARGUMENT, "the path is too long");
+    if (!gcpi_disk_path(s)) return 0;
     s->file = f->open(f->context, s->path, 0);
     if (!s->file) return gcpi_wrong(s, GCP_E_FILE, "cannot be opened");
     int64_t size = f->size(f->context, s->file);
@@ -234,14 +242,14 @@ static int gcpi_stream_open(gcpi_stream *s)
     s->size = (uint64_t)size;
     return 1;
 }
-static void gcpi_stream_close(gcpi_stream *s)
+static void gcpi_disk_close(gcpi_disk_file *s)
 {
     if (s->file) s->files->close(s->files->context, s->file);
     s->file = NULL;
 }
 
 /* All of size bytes, or an error. */
-static int gcpi_stream_read(gcpi_stream *s, void *to, size_t size)
+static int gcpi_disk_read(gcpi_disk_file *s, void *to, size_t size)
 {
     const gcp_files *f = s->files;
     unsigned char *at = (unsigned char *)to;
@@ -251,22 +259,22 @@ static int gcpi_stream_read(gcpi_stream *s, void *to, size_t size)
         if (more > size - got) more = 0;
         got += more;
     }
-    if (got < size) return gcpi_stream_broke(s, "reading", got, size);
+    if (got < size) return gcpi_disk_broke(s, "reading", got, size);
     gcpi_checksum_add(&s->sum, at, size);
     s->offset += size;
     return 1;
 }
-static int gcpi_stream_skip(gcpi_stream *s, uint64_t size)
+static int gcpi_disk_skip(gcpi_disk_file *s, uint64_t size)
 {
     unsigned char some[4096];
     for (uint64_t n; size > 0; size -= n) {
         n = GCPI_MIN(size, sizeof some);
-        if (!gcpi_stream_read(s, some, (size_t)n)) return 0;
+        if (!gcpi_disk_read(s, some, (size_t)n)) return 0;
     }
     return 1;
 }
 /* Back to the beginning, for a second reading. */
-static int gcpi_stream_again(gcpi_stream *s)
+static int gcpi_disk_again(gcpi_disk_file *s)
 {
     memset(&s->sum, 0, sizeof s->sum);
     s->offset = 0;
@@ -274,7 +282,7 @@ static int gcpi_stream_again(gcpi_stream *s)
     return gcpi_wrong(s, GCP_E_FILE, "cannot be read a second time");
 }
 
-static int gcpi_stream_write(gcpi_stream *s, const void *from, size_t size)
+static int gcpi_disk_write(gcpi_disk_file *s, const void *from, size_t size)
 {
     const gcp_files *f = s->files;
     const unsigned char *at = (const unsigned char *)from;
@@ -285,23 +293,22 @@ static int gcpi_stream_write(gcpi_stream *s, const void *from, size_t size)
         if (more > size - put) more = 0;
         put += more;
     }
-    if (put < size) return gcpi_stream_broke(s, "writing", put, size);
+    if (put < size) return gcpi_disk_broke(s, "writing", put, size);
     gcpi_checksum_add(&s->sum, at, size);
     s->offset += size;
     return 1;
 }
 
 /* Opens a new file beside the path, whose name goes to part. */
-static int gcpi_stream_create(gcpi_stream *s, char *part)
+static int gcpi_disk_create(gcpi_disk_file *s, char *part)
 {
-    if (strlen(s->path) + sizeof ".part" > GCPI_PATH)
-        return gcpi_wrong(s, GCP_E_ARGUMENT, "the path is too long");
+    if (!gcpi_disk_path(s)) return 0;
     snprintf(part, GCPI_PATH, "%s.part", s->path);
     s->file = s->files->open(s->files->context, part, 1);
     return s->file ? 1 : gcpi_wrong(s, GCP_E_FILE, "%s cannot be written", part);
 }
 /* Puts the new file in the path's place; removes it where anything failed. 1: done. */
-static int gcpi_stream_settle(gcpi_stream *s, const char *part)
+static int gcpi_disk_settle(gcpi_disk_file *s, const char *part)
 {
     const gcp_files *f = s->files;
     if (!s->file) return 0;

@@ -49,7 +49,7 @@ typedef struct gcpi_header {
 
 /* ---- JSON ---- */
 
-typedef struct gcpi_json { gcpi_stream *s; char *text; size_t at, length; } gcpi_json;
+typedef struct gcpi_json { gcpi_disk_file *s; char *text; size_t at, length; } gcpi_json;
 
 static int gcpi_json_fail(gcpi_json *j, const char *expected)
 {
@@ -285,7 +285,7 @@ static int gcpi_stored_named(const void *name, const void *entry)
 }
 
 /* Puts the entries in order. 0: an error: they leave a gap, overlap, or have a name twice. */
-static int gcpi_header_order(gcpi_stream *s, gcpi_header *h)
+static int gcpi_header_order(gcpi_disk_file *s, gcpi_header *h)
 {
     uint64_t end = 0;
     qsort(h->entries, (size_t)h->count, sizeof *h->entries, gcpi_stored_order);
@@ -316,12 +316,12 @@ static gcpi_stored *gcpi_header_find(const gcpi_header *h, const char *name)
 }
 
 /* The header's length, from the file's first bytes. 0: an error. */
-static size_t gcpi_header_length(gcpi_stream *s)
+static size_t gcpi_header_length(gcpi_disk_file *s)
 {
     unsigned char first[8];
     if (s->size < 8) return (size_t)gcpi_wrong_at(s, 0, "found %llu bytes, expected a safetensors file",
                                                      (unsigned long long)s->size);
-    if (!gcpi_stream_read(s, first, 8)) return 0;
+    if (!gcpi_disk_read(s, first, 8)) return 0;
     uint64_t length = gcpi_u64_from(first);
     if (length >= 2 && length <= s->size - 8 && length <= GCPI_HEADER_MOST) return (size_t)length;
     gcpi_wrong_at(s, 0, "found a header of %llu bytes, expected 2 to %llu: no safetensors file",
@@ -330,7 +330,7 @@ static size_t gcpi_header_length(gcpi_stream *s)
 }
 
 /* Reads a header into the arena's scratch. */
-static int gcpi_header_read(gcpi_stream *s, gcp_arena *a, gcpi_header *h)
+static int gcpi_header_read(gcpi_disk_file *s, gcp_arena *a, gcpi_header *h)
 {
     const size_t length = gcpi_header_length(s), least = 51;       /* bytes of the shortest entry, and a comma */
     const int most = (int)GCPI_MIN(length / least + 1, (size_t)GCPI_ENTRIES_MOST);
@@ -343,7 +343,7 @@ static int gcpi_header_read(gcpi_stream *s, gcp_arena *a, gcpi_header *h)
         return gcpi_wrong(s, GCP_E_NOMEM, "the tape's arena has no %llu bytes for a header of %llu",
                           (unsigned long long)(length + (size_t)most * (sizeof(gcpi_stored) + sizeof(void *)) + 256),
                           (unsigned long long)length);
-    if (!gcpi_stream_read(s, text, length)) return 0;
+    if (!gcpi_disk_read(s, text, length)) return 0;
     gcpi_json j = { s, text, 0, length };
     if (!gcpi_entries_read(&j, h, most)) return 0;
     if (gcpi_json_peek(&j), j.at < length) return gcpi_json_fail(&j, "nothing but spaces after the header's '}'");

@@ -7,7 +7,7 @@ enum { GCPI_SIDE_MOST = 4096, GCPI_CIFAR_SIDE = 32, GCPI_CIFAR_RECORD = 1 + 3 * 
 typedef struct gcpi_image_reader {
     gcp_dataset d;
     gcp_arena *arena;
-    gcpi_stream s;                       /* its errors go to d.error */
+    gcpi_disk_file s;                       /* its errors go to d.error */
     gcp_dataset_opts o;
     ptrdiff_t used, scratch;             /* of the arena at first */
 } gcpi_image_reader;
@@ -20,15 +20,15 @@ static void gcpi_reader_begin(gcpi_image_reader *m, gcp_arena *arena, const gcp_
     m->d.classes = o->classes ? o->classes : 10;
     m->d.brightest = o->brightest ? o->brightest : 255;
 }
-/* The stream of the next file. */
+/* The next file. */
 static void gcpi_reader_file(gcpi_image_reader *m, const char *path, const char *call)
 {
-    m->s = gcpi_stream_of(m->o.files, path, m->o.at, call);
+    m->s = gcpi_disk_of(m->o.files, path, m->o.at, call);
     m->s.text = m->d.error;
 }
 static gcp_dataset gcpi_reader_end(gcpi_image_reader *m)
 {
-    gcpi_stream_close(&m->s);
+    gcpi_disk_close(&m->s);
     if (m->arena) m->arena->scratch = m->scratch;
     if (!m->d.error[0]) return m->d;
     if (m->arena) m->arena->used = m->used;
@@ -69,15 +69,15 @@ static const char *gcpi_idx_kind(uint32_t magic)
 /* Opens an IDX file and reads its sizes, which must fill the file. */
 static int gcpi_idx_open(gcpi_image_reader *m, const char *path, int dimensions, uint32_t *size)
 {
-    gcpi_stream *s = &m->s;
+    gcpi_disk_file *s = &m->s;
     static const char *const what[] = { "a count of", "a height of", "a width of" };
     unsigned char head[16];
     const uint32_t expected = 0x800u + (uint32_t)dimensions;
     uint64_t all = 4 + 4 * (uint64_t)dimensions, body = 1;
     gcpi_reader_file(m, path, "gcp_dataset_idx");
-    if (!gcpi_stream_open(s)) return 0;
+    if (!gcpi_disk_open(s)) return 0;
     size_t have = (size_t)GCPI_MIN(s->size, all);
-    if (!gcpi_stream_read(s, head, have)) return 0;
+    if (!gcpi_disk_read(s, head, have)) return 0;
     const uint32_t magic = have < 4 ? expected : gcpi_idx_word(head);
     if (magic != expected)
         return gcpi_wrong_at(s, 0, "found 0x%08x (%s), expected 0x%08x (%s)", (unsigned)magic,
@@ -107,7 +107,7 @@ static int gcpi_labels_read(gcpi_image_reader *m)
     const int64_t at = (int64_t)m->s.offset;
     for (int first = 0, n; first < m->d.count; first += n) {
         n = GCPI_MIN(m->d.count - first, (int)sizeof some);
-        if (!gcpi_stream_read(&m->s, some, (size_t)n)) return 0;
+        if (!gcpi_disk_read(&m->s, some, (size_t)n)) return 0;
         for (int i = 0; i < n; i++) {
             if (some[i] >= m->d.classes)
                 return gcpi_wrong_at(&m->s, at + first + i, "found label %d, expected 0 to %d", some[i],
@@ -124,8 +124,8 @@ static int gcpi_idx_read(gcpi_image_reader *m, const char *images, const char *l
     if (!gcpi_idx_open(m, images, 3, size)) return 0;
     d->count = (int)size[0]; d->height = (int)size[1]; d->width = (int)size[2]; d->channels = 1;
     if (!gcpi_reader_take(m)) return 0;
-    if (d->images && !gcpi_stream_read(&m->s, d->images, (size_t)d->count * size[1] * size[2])) return 0;
-    gcpi_stream_close(&m->s);
+    if (d->images && !gcpi_disk_read(&m->s, d->images, (size_t)d->count * size[1] * size[2])) return 0;
+    gcpi_disk_close(&m->s);
     if (!gcpi_idx_open(m, labels, 1, &count)) return 0;
     if (count != size[0])
         return gcpi_wrong_at(&m->s, 4, "found %lu labels, expected %lu as %s has images", (unsigned long)count,
@@ -147,7 +147,7 @@ static int gcpi_cifar_record(gcpi_image_reader *m, int at)
     enum { PLANE = GCPI_CIFAR_SIDE * GCPI_CIFAR_SIDE };
     unsigned char record[GCPI_CIFAR_RECORD], *to = m->d.images + (size_t)at * 3 * PLANE;
     const int64_t offset = (int64_t)m->s.offset;
-    if (!gcpi_stream_read(&m->s, record, sizeof record)) return 0;
+    if (!gcpi_disk_read(&m->s, record, sizeof record)) return 0;
     if (record[0] >= m->d.classes)
         return gcpi_wrong_at(&m->s, offset, "found label %d, expected 0 to %d", record[0], m->d.classes - 1);
     m->d.labels[at] = record[0];
@@ -158,9 +158,9 @@ static int gcpi_cifar_record(gcpi_image_reader *m, int at)
 /* Opens a file and says how many records it has; 0: an error. */
 static int gcpi_cifar_open(gcpi_image_reader *m, const char *path, int *records)
 {
-    gcpi_stream *s = &m->s;
+    gcpi_disk_file *s = &m->s;
     gcpi_reader_file(m, path, "gcp_dataset_cifar10");
-    if (!gcpi_stream_open(s)) return 0;
+    if (!gcpi_disk_open(s)) return 0;
     const uint64_t odd = s->size % GCPI_CIFAR_RECORD, count = s->size / GCPI_CIFAR_RECORD;
     if (!s->size)
         return gcpi_wrong_at(s, 0, "found no data, expected records of %d bytes", GCPI_CIFAR_RECORD);
@@ -179,7 +179,7 @@ static int gcpi_cifar_read(gcpi_image_reader *m, const char *const *paths, int f
     d->height = d->width = GCPI_CIFAR_SIDE; d->channels = 3;
     for (int i = 0; i < files; i++) {
         if (!gcpi_cifar_open(m, paths[i], &d->count)) return 0;
-        gcpi_stream_close(&m->s);
+        gcpi_disk_close(&m->s);
     }
     if (!files) {
         gcpi_reader_file(m, "no file", "gcp_dataset_cifar10");
@@ -190,7 +190,7 @@ static int gcpi_cifar_read(gcpi_image_reader *m, const char *const *paths, int f
         if (!gcpi_cifar_open(m, paths[i], &end)) return 0;
         if (end > d->count) return gcpi_wrong(&m->s, GCP_E_CONTENTS, "grew while it was read");
         while (at < end) if (!gcpi_cifar_record(m, at++)) return 0;
-        gcpi_stream_close(&m->s);
+        gcpi_disk_close(&m->s);
     }
     return 1;
 }
@@ -204,14 +204,14 @@ GCPI_DEF gcp_dataset gcp_dataset_cifar10_at(gcp_arena *arena, const char *const 
 
 /* ---- PGM and PPM: "P5" or "P6", width, height, brightest, one space, bytes; # begins a comment ---- */
 
-static int gcpi_pnm_byte(gcpi_stream *s)          /* -1: the end */
+static int gcpi_pnm_byte(gcpi_disk_file *s)          /* -1: the end */
 {
     unsigned char c;
     if (s->offset >= s->size) return -1;
-    return gcpi_stream_read(s, &c, 1) ? c : -1;
+    return gcpi_disk_read(s, &c, 1) ? c : -1;
 }
 /* The next number of the header, and the space after it. 0: there is none from 1 to most. */
-static int gcpi_pnm_number(gcpi_stream *s, const char *what, int most)
+static int gcpi_pnm_number(gcpi_disk_file *s, const char *what, int most)
 {
     int c, value = 0, digits = 0;
     do {
@@ -227,9 +227,9 @@ static int gcpi_pnm_number(gcpi_stream *s, const char *what, int most)
 /* Opens an image and reads its header. */
 static int gcpi_pnm_open(gcpi_image_reader *m, const char *path, int *height, int *width, int *channels)
 {
-    gcpi_stream *s = &m->s;
+    gcpi_disk_file *s = &m->s;
     gcpi_reader_file(m, path, "gcp_dataset_folder");
-    if (!gcpi_stream_open(s)) return 0;
+    if (!gcpi_disk_open(s)) return 0;
     const int p = gcpi_pnm_byte(s), kind = gcpi_pnm_byte(s);
     if (p != 'P' || (kind != '5' && kind != '6'))
         return gcpi_wrong_at(s, 0, "expected P5 or P6: a binary PGM or PPM file");
@@ -251,7 +251,7 @@ static int gcpi_is_image(const char *name)
     return dot && (!strcmp(dot, ".ppm") || !strcmp(dot, ".pgm") || !strcmp(dot, ".pnm"));
 }
 /* 0: an error: the path is too long. */
-static int gcpi_path_join(gcpi_stream *s, char *path, const char *folder, const char *name)
+static int gcpi_path_join(gcpi_disk_file *s, char *path, const char *folder, const char *name)
 {
     const size_t first = strlen(folder), rest = strlen(name);
     if (first + rest + 2 > GCPI_PATH) return gcpi_wrong(s, GCP_E_ARGUMENT, "%.100s: the path is too long", name);
@@ -280,7 +280,7 @@ static void gcpi_tally_name(void *arg, const char *name)
     if (gcpi_is_image(name)) {
         if (t->images++ || !t->look || d->height) return;
         gcpi_pnm_open(t->m, path, &d->height, &d->width, &d->channels);
-        gcpi_stream_close(&t->m->s);
+        gcpi_disk_close(&t->m->s);
     } else if (!t->inside && gcpi_tally_of(&in, t->m, path, 1, t->look > 1)) {
         t->folders++;
         t->deeper += GCPI_MIN(in.images, INT32_MAX - t->deeper);
@@ -333,8 +333,8 @@ static int gcpi_folder_image(gcpi_image_reader *m, const char *path, int at, int
     if (height != d->height || width != d->width || channels != d->channels || d->brightest != brightest)
         return gcpi_wrong_at(&m->s, 0, "found %dx%dx%d up to %d, expected %dx%dx%d up to %d as in the first",
                                 height, width, channels, d->brightest, d->height, d->width, d->channels, brightest);
-    if (!gcpi_stream_read(&m->s, d->images + (size_t)at * bytes, bytes)) return 0;
-    gcpi_stream_close(&m->s);
+    if (!gcpi_disk_read(&m->s, d->images + (size_t)at * bytes, bytes)) return 0;
+    gcpi_disk_close(&m->s);
     d->labels[at] = label;
     return 1;
 }

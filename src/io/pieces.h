@@ -100,7 +100,7 @@ static gcp_real *gcpi_place_open(const gcpi_place *p, gcp_arena *a, size_t count
     if (!p->home || !p->home->device) return (gcp_real *)(void *)p->at;
     return GCPI_SCRATCH(a, gcp_real, count);
 }
-static int gcpi_place_none(gcpi_stream *s, size_t count)
+static int gcpi_place_none(gcpi_disk_file *s, size_t count)
 {
     return gcpi_wrong(s, GCP_E_NOMEM, "the tape's arena has no %llu bytes for the largest weight on its way",
                             (unsigned long long)(count * sizeof(gcp_real)));
@@ -109,7 +109,7 @@ static int gcpi_place_none(gcpi_stream *s, size_t count)
 enum { GCPI_SOME = 1024 };               /* elements on the stack */
 
 /* Reads count elements of this type, in the order of the state or of the walk. */
-static int gcpi_tensor_read(gcpi_stream *s, gcp_arena *a, int dtype, gcpi_axes_walk w, const gcpi_place *p)
+static int gcpi_tensor_read(gcpi_disk_file *s, gcp_arena *a, int dtype, gcpi_axes_walk w, const gcpi_place *p)
 {
     unsigned char bytes[GCPI_SOME * 8];
     gcp_real some[GCPI_SOME];
@@ -119,7 +119,7 @@ static int gcpi_tensor_read(gcpi_stream *s, gcp_arena *a, int dtype, gcpi_axes_w
     if (!w.plain && !all) return gcpi_place_none(s, w.count);
     for (size_t first = 0, n; first < w.count; first += n) {
         n = GCPI_MIN(w.count - first, (size_t)GCPI_SOME);
-        if (!gcpi_stream_read(s, bytes, n * size)) break;
+        if (!gcpi_disk_read(s, bytes, n * size)) break;
         for (size_t i = 0; i < n; i++) some[i] = gcpi_real_from(dtype, bytes + i * size);
         if (w.plain) gcpi_place_copy(p, p->at + first * sizeof *some, some, n * sizeof *some);
         else for (size_t i = 0; i < n; i++, gcpi_axes_walk_on(&w)) memcpy(&all[w.index], &some[i], sizeof *some);
@@ -130,7 +130,7 @@ static int gcpi_tensor_read(gcpi_stream *s, gcp_arena *a, int dtype, gcpi_axes_w
 }
 
 /* Writes the elements of a place, as gcp_reals. */
-static int gcpi_tensor_write(gcpi_stream *s, gcp_arena *a, gcpi_axes_walk w, const gcpi_place *p)
+static int gcpi_tensor_write(gcpi_disk_file *s, gcp_arena *a, gcpi_axes_walk w, const gcpi_place *p)
 {
     unsigned char bytes[GCPI_SOME * sizeof(gcp_real)];
     gcp_real some[GCPI_SOME];
@@ -143,7 +143,7 @@ static int gcpi_tensor_write(gcpi_stream *s, gcp_arena *a, gcpi_axes_walk w, con
         if (w.plain) gcpi_place_copy(p, some, p->at + first * sizeof *some, n * sizeof *some);
         else for (size_t i = 0; i < n; i++, gcpi_axes_walk_on(&w)) memcpy(&some[i], &all[w.index], sizeof *some);
         for (size_t i = 0; i < n; i++) gcpi_real_to(some[i], bytes + i * sizeof *some);
-        if (!gcpi_stream_write(s, bytes, n * sizeof *some)) break;
+        if (!gcpi_disk_write(s, bytes, n * sizeof *some)) break;
     }
     a->scratch = scratch;
     return !s->failed;
@@ -171,7 +171,7 @@ typedef struct gcpi_piece {
 
 /* run: a run file, else weights alone. */
 typedef struct gcpi_saving {
-    gcp_tape *t; gcpi_stream *s;
+    gcp_tape *t; gcpi_disk_file *s;
     gcpi_naming naming;
     int run;
     const unsigned char *extra; size_t extra_bytes;
@@ -280,9 +280,9 @@ static void gcpi_header_say(const gcpi_saving *v, gcp_writer w)
 }
 
 static void gcpi_write_count(void *context, const char *text, size_t size) { (void)text; *(uint64_t *)context += size; }
-static void gcpi_write_stream(void *context, const char *text, size_t size)
+static void gcpi_write_disk(void *context, const char *text, size_t size)
 {
-    gcpi_stream_write((gcpi_stream *)context, text, size);
+    gcpi_disk_write((gcpi_disk_file *)context, text, size);
 }
 /* Its length, itself, and spaces up to a multiple of eight. */
 static int gcpi_header_write(const gcpi_saving *v)
@@ -292,16 +292,16 @@ static int gcpi_header_write(const gcpi_saving *v)
     uint64_t length = 0;
     unsigned char first[8];
     count.write = gcpi_write_count; count.context = &length;
-    out.write = gcpi_write_stream; out.context = v->s;
+    out.write = gcpi_write_disk; out.context = v->s;
     gcpi_header_say(v, count);
     if (length > GCPI_HEADER_MOST - 8)
         return gcpi_wrong(v->s, GCP_E_CAPACITY, "its header would have %llu bytes, and %d are allowed",
                                 (unsigned long long)length, GCPI_HEADER_MOST);
     const size_t pad = (size_t)(-length & 7);
     gcpi_u64_to(length + pad, first, 8);
-    gcpi_stream_write(v->s, first, 8);
+    gcpi_disk_write(v->s, first, 8);
     gcpi_header_say(v, out);
-    return gcpi_stream_write(v->s, spaces, pad);
+    return gcpi_disk_write(v->s, spaces, pad);
 }
 
 static int gcpi_hash_order(const void *a, const void *b)
@@ -332,7 +332,7 @@ static int gcpi_piece_write(const gcpi_saving *v, const gcpi_piece *p)
     gcp_tape *t = v->t;
     gcpi_place place = { &t->home, NULL };
     unsigned char words[8 * GCPI_RUN_HEAD_WORDS];
-    if (p->kind == GCPI_PIECE_EXTRA) return gcpi_stream_write(v->s, v->extra, v->extra_bytes);
+    if (p->kind == GCPI_PIECE_EXTRA) return gcpi_disk_write(v->s, v->extra, v->extra_bytes);
     if (p->kind == GCPI_PIECE_VALUE || p->kind == GCPI_PIECE_SLOT_0 || p->kind == GCPI_PIECE_SLOT_1) {
         const int slot = p->kind != GCPI_PIECE_VALUE;
         place.at = slot ? gcpi_slot_at(t, p->parameter, p->kind - GCPI_PIECE_SLOT_0) : gcpi_value_at(t, p->parameter);
@@ -346,17 +346,17 @@ static int gcpi_piece_write(const gcpi_saving *v, const gcpi_piece *p)
     if (p->kind == GCPI_PIECE_UPDATES) gcpi_bytes_copy(&t->home, head, gcpi_count_at(t, p->parameter), 8);
     if (p->kind == GCPI_PIECE_SUM) head[0] = gcpi_checksum_end(v->s->sum);
     for (size_t i = 0; i < count; i++) gcpi_u64_to(head[i], words + 8 * i, 8);
-    return gcpi_stream_write(v->s, words, 8 * count);
+    return gcpi_disk_write(v->s, words, 8 * count);
 }
 
-/* Saves all pieces under the stream's path. */
+/* Saves all pieces under the path of v->s. */
 static gcp_code gcpi_save(const gcpi_saving *v)
 {
     char part[GCPI_PATH];
-    if (!gcpi_names_differ(v) || !gcpi_stream_create(v->s, part)) return gcp_error_code(v->t);
+    if (!gcpi_names_differ(v) || !gcpi_disk_create(v->s, part)) return gcp_error_code(v->t);
     gcpi_piece p = gcpi_piece_first();
     int good = gcpi_header_write(v);
     while (good && gcpi_piece_next(v, &p)) good = gcpi_piece_write(v, &p);
-    gcpi_stream_settle(v->s, part);
+    gcpi_disk_settle(v->s, part);
     return gcp_error_code(v->t);
 }

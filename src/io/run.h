@@ -3,7 +3,7 @@
 
 GCPI_DEF gcp_code gcp_save_run_at(gcp_tape *t, const char *path, gcp_run_opts o)
 {
-    gcpi_stream s = gcpi_stream_of(o.files, path, o.at, "gcp_save_run");
+    gcpi_disk_file s = gcpi_disk_of(o.files, path, o.at, "gcp_save_run");
     gcpi_saving v = { t, &s, { GCP_STYLE_GCP, NULL }, 1, (const unsigned char *)o.extra, o.extra ? o.extra_bytes : 0 };
     s.tape = t;
     if (!gcpi_file_begins(t, o.at, s.call)) return gcp_error_code(t);
@@ -18,7 +18,7 @@ GCPI_DEF gcp_code gcp_save_run_at(gcp_tape *t, const char *path, gcp_run_opts o)
 
 /* What a run file has besides tensors. */
 typedef struct gcpi_resuming {
-    gcp_tape *t; gcpi_stream *s;
+    gcp_tape *t; gcpi_disk_file *s;
     gcpi_header h;
     const gcpi_stored *head, *extra, *sum;
     uint64_t words[GCPI_RUN_HEAD_WORDS];
@@ -34,18 +34,18 @@ static const gcpi_stored *gcpi_resume_entry(gcpi_resuming *r, const char *name, 
 /* Reads to the end for the checksum; takes the head on the way. 0: an error. */
 static int gcpi_resume_check(gcpi_resuming *r)
 {
-    gcpi_stream *s = r->s;
+    gcpi_disk_file *s = r->s;
     unsigned char bytes[8 * GCPI_RUN_HEAD_WORDS];
     r->head = gcpi_resume_entry(r, GCPI_RUN_HEAD, GCPI_FILE_U64, sizeof bytes);
     r->sum = gcpi_resume_entry(r, GCPI_RUN_SUM, GCPI_FILE_U64, 8);
     r->extra = gcpi_header_find(&r->h, GCPI_RUN_EXTRA);
     if (!r->head || !r->sum || r->head->begin || r->sum->end != r->h.bytes)
         return gcpi_wrong(s, GCP_E_CONTENTS, "is not a run file of gcp_save_run (gcp_load reads weights alone)");
-    if (!gcpi_stream_read(s, bytes, sizeof bytes)) return 0;
+    if (!gcpi_disk_read(s, bytes, sizeof bytes)) return 0;
     for (int i = 0; i < GCPI_RUN_HEAD_WORDS; i++) r->words[i] = gcpi_u64_from(bytes + 8 * i);
-    if (!gcpi_stream_skip(s, r->h.bytes - sizeof bytes - 8)) return 0;
+    if (!gcpi_disk_skip(s, r->h.bytes - sizeof bytes - 8)) return 0;
     uint64_t sum = gcpi_checksum_end(s->sum);
-    if (!gcpi_stream_read(s, bytes, 8)) return 0;
+    if (!gcpi_disk_read(s, bytes, 8)) return 0;
     if (gcpi_u64_from(bytes) != sum)
         return gcpi_wrong_at(s, (int64_t)s->size - 8, "found the checksum %016llx, expected %016llx: the file is "
                                 "damaged", (unsigned long long)gcpi_u64_from(bytes), (unsigned long long)sum);
@@ -143,20 +143,20 @@ static void gcpi_resume_clear(gcpi_resuming *r)
 static int gcpi_resume_apply(gcpi_resuming *r, const gcp_run_opts *o)
 {
     gcp_tape *t = r->t;
-    gcpi_stream *s = r->s;
+    gcpi_disk_file *s = r->s;
     unsigned char word[8];
     uint64_t count;
-    if (!gcpi_stream_again(s) || !gcpi_stream_skip(s, r->h.data)) return 0;
+    if (!gcpi_disk_again(s) || !gcpi_disk_skip(s, r->h.data)) return 0;
     gcpi_resume_clear(r);
     for (int i = 0; i < r->h.count; i++) {
         const gcpi_stored *e = &r->h.entries[i];
         const int counted = gcpi_resume_counted(t, e);
         if (counted >= 0) {
-            if (!gcpi_stream_read(s, word, 8)) return 0;
+            if (!gcpi_disk_read(s, word, 8)) return 0;
             count = gcpi_u64_from(word);
             gcpi_bytes_copy(&t->home, gcpi_count_at(t, counted), &count, sizeof count);
         } else if (e == r->extra && o->extra) {
-            if (!gcpi_stream_read(s, o->extra, o->extra_bytes)) return 0;
+            if (!gcpi_disk_read(s, o->extra, o->extra_bytes)) return 0;
         } else if (!gcpi_load_entry(s, t, e)) return 0;
     }
     gcpi_counters c = { r->words[2], r->words[3] };
@@ -167,16 +167,16 @@ static int gcpi_resume_apply(gcpi_resuming *r, const gcp_run_opts *o)
 
 GCPI_DEF int gcp_resume_run_at(gcp_tape *t, const char *path, gcp_run_opts o)
 {
-    gcpi_stream s = gcpi_stream_of(o.files, path, o.at, "gcp_resume_run");
+    gcpi_disk_file s = gcpi_disk_of(o.files, path, o.at, "gcp_resume_run");
     gcpi_resuming r;
     memset(&r, 0, sizeof r);
     r.t = s.tape = t; r.s = &s;
     if (!gcpi_file_begins(t, o.at, s.call)) return 0;
     if (s.files->absent(s.files->context, s.path)) return 0;
     const ptrdiff_t scratch = t->arena->scratch;
-    int good = gcpi_stream_open(&s) && gcpi_header_read(&s, t->arena, &r.h) && gcpi_resume_check(&r) &&
+    int good = gcpi_disk_open(&s) && gcpi_header_read(&s, t->arena, &r.h) && gcpi_resume_check(&r) &&
                gcpi_resume_match(&r, &o) && gcpi_resume_apply(&r, &o);
-    gcpi_stream_close(&s);
+    gcpi_disk_close(&s);
     t->arena->scratch = scratch;
     return good;
 }

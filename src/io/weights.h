@@ -11,7 +11,7 @@ static int gcpi_file_begins(gcp_tape *t, gcp_at at, const char *call)
 
 GCPI_DEF gcp_code gcp_save_at(gcp_tape *t, const char *path, gcp_weights_opts o)
 {
-    gcpi_stream s = gcpi_stream_of(o.files, path, o.at, "gcp_save");
+    gcpi_disk_file s = gcpi_disk_of(o.files, path, o.at, "gcp_save");
     gcpi_saving v = { t, &s, { o.style, o.map }, 0, NULL, 0 };
     s.tape = t;
     if (!gcpi_file_begins(t, o.at, s.call) || !gcpi_naming_check(t, &v.naming, o.at, s.call)) return gcp_error_code(t);
@@ -41,7 +41,7 @@ static int gcpi_sizes_agree(const uint64_t *a, int a_rank, const uint64_t *b, in
 
 /* Gives an entry to parameter i, whose axes in the file are these. 0: an error: its type or shape is wrong, or it is
    taken. */
-static int gcpi_stored_take(gcpi_stream *s, gcp_tape *t, gcpi_stored *e, int i, const gcpi_axes *axes)
+static int gcpi_stored_take(gcpi_disk_file *s, gcp_tape *t, gcpi_stored *e, int i, const gcpi_axes *axes)
 {
     const gcpi_parameter *x = &t->parameters[i];
     uint64_t sizes[GCPI_RANK_MOST];
@@ -66,7 +66,7 @@ static int gcpi_stored_take(gcpi_stream *s, gcp_tape *t, gcpi_stored *e, int i, 
 }
 
 /* Finds each tensor's entry. Returns how many have one; -1: an error. */
-static int gcpi_load_match(gcpi_stream *s, gcp_tape *t, const gcpi_header *h, const gcpi_naming *n, int partial)
+static int gcpi_load_match(gcpi_disk_file *s, gcp_tape *t, const gcpi_header *h, const gcpi_naming *n, int partial)
 {
     char name[GCPI_NAME_MOST + 1];
     gcpi_axes axes;
@@ -82,7 +82,7 @@ static int gcpi_load_match(gcpi_stream *s, gcp_tape *t, const gcpi_header *h, co
     return count;
 }
 /* 0: an entry that nothing asked for. */
-static int gcpi_load_left(gcpi_stream *s, const gcpi_header *h, const gcpi_naming *n)
+static int gcpi_load_left(gcpi_disk_file *s, const gcpi_header *h, const gcpi_naming *n)
 {
     const int run = gcpi_header_find(h, GCPI_RUN_HEAD) != NULL;
     for (int i = 0; i < h->count; i++) {
@@ -95,9 +95,9 @@ static int gcpi_load_left(gcpi_stream *s, const gcpi_header *h, const gcpi_namin
 }
 
 /* Reads an entry to where it was given, or passes over it. */
-static int gcpi_load_entry(gcpi_stream *s, gcp_tape *t, const gcpi_stored *e)
+static int gcpi_load_entry(gcpi_disk_file *s, gcp_tape *t, const gcpi_stored *e)
 {
-    if (e->parameter < 0) return gcpi_stream_skip(s, e->end - e->begin);
+    if (e->parameter < 0) return gcpi_disk_skip(s, e->end - e->begin);
     unsigned char *slot = e->slot ? gcpi_slot_at(t, e->parameter, e->slot - 1) : NULL;
     gcpi_place place = { slot && t->far_slots ? NULL : &t->home, slot ? slot : gcpi_value_at(t, e->parameter) };
     return gcpi_tensor_read(s, t->arena, e->dtype, gcpi_axes_walk_of(&e->axes, t->parameters[e->parameter].shape),
@@ -106,19 +106,19 @@ static int gcpi_load_entry(gcpi_stream *s, gcp_tape *t, const gcpi_stored *e)
 
 GCPI_DEF int gcp_load_at(gcp_tape *t, const char *path, gcp_weights_opts o)
 {
-    gcpi_stream s = gcpi_stream_of(o.files, path, o.at, "gcp_load");
+    gcpi_disk_file s = gcpi_disk_of(o.files, path, o.at, "gcp_load");
     const gcpi_naming naming = { o.style, o.map };
     gcpi_header h;
     s.tape = t;
     if (!gcpi_file_begins(t, o.at, s.call) || !gcpi_naming_check(t, &naming, o.at, s.call)) return 0;
     const ptrdiff_t scratch = t->arena->scratch;
-    int count = gcpi_stream_open(&s) && gcpi_header_read(&s, t->arena, &h)
+    int count = gcpi_disk_open(&s) && gcpi_header_read(&s, t->arena, &h)
                     ? gcpi_load_match(&s, t, &h, &naming, o.partial)
                     : -1;
     if (!count) gcpi_wrong(&s, GCP_E_NAME, "found no tensor that the network has");
     if (count > 0 && !o.partial && !gcpi_load_left(&s, &h, &naming)) count = 0;
     for (int i = 0; i < h.count && count > 0; i++) if (!gcpi_load_entry(&s, t, &h.entries[i])) count = 0;
-    gcpi_stream_close(&s);
+    gcpi_disk_close(&s);
     t->arena->scratch = scratch;
     return GCPI_MAX(count, 0);
 }
