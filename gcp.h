@@ -243,6 +243,7 @@ typedef struct gcp_step_numbers {
     uint64_t step, updates, seed;       /* steps and updates before this one */
     uint64_t first_sample;              /* number of this batch's first sample among all workers' */
     int      micro, micros;             /* which micro-batch of how many */
+    double   gradient_norm;             /* with .clip_norm: of all gradients, before they are clipped */
 } gcp_step_numbers;
 
 /* A call of an op's forward or backward. din[i].data is NULL where no gradient is wanted; with .accumulate the kernel
@@ -497,11 +498,20 @@ typedef struct gcp_plan_opts {
                                                nothing runs again */
     const char *costs GCPI_Z;               /* text of gcp_costs_print, from any machine: seconds to plan with */
     int inference GCPI_Z;                   /* forward only: running statistics, no dropout, no gradients */
+    /* which parameters train: those that fit a pattern of .train (all, where it is left out), none of .freeze, and are
+       not frozen by gcp_freeze. Patterns are whole paths in which * stands for any text and [a-b] for an index from a
+       to b, separated by spaces: "stem* stage[0-2]*" */
+    const char *train GCPI_Z, *freeze GCPI_Z;
+    int frozen_norms GCPI_Z;                /* 1: a batch-norm whose gamma and beta are frozen takes its running
+                                               statistics, and leaves them as they are */
     gcp_optimizer optimizer GCPI_Z;
     double momentum GCPI_Z; int nesterov GCPI_Z; /* SGD */
     double beta1 GCPI_Z, beta2 GCPI_Z, epsilon GCPI_Z; /* Adam: defaults 0.9, 0.999, 1e-8 */
     double weight_decay GCPI_Z;             /* of all parameters, gamma too. SGD, Adam: added to the gradient; AdamW:
                                                decoupled */
+    /* lines "PATTERN NUMBER", of which the first that fits counts: what .lr is multiplied by ("head* 10"); what stands
+       in the place of .weight_decay */
+    const char *rates GCPI_Z, *decays GCPI_Z;
     double clip_value GCPI_Z;               /* clips each gradient value to [-clip_value, clip_value]; 0: none */
     double clip_norm GCPI_Z;                /* scales all gradients together down to this Euclidean norm; 0: none */
     int fuse_update GCPI_Z;                 /* 1: update each weight as soon as its gradient is finished, which frees
@@ -790,19 +800,39 @@ GCP_API void     gcp_slots_reset(gcp_tape *tape);
 GCP_API gcp_code gcp_far_bind_at(gcp_plan *plan, void *memory, size_t size, gcp_at at);
 
 /* Run. gcp_write / gcp_read: whole tensors, dense, in the element type of the tensor (gcp_real, int32). gcp_write takes
-   inputs and parameters. Write every input that the plan reads before its first step; labels must be in the range of
-   the ops that read them. gcp_read takes inputs, parameters, and after a step the loss and kept tensors. gcp_grad: the
-   gradient of a parameter (plan without optimiser) or of an input with gcp_want_grad. gcp_ignored: how many labels in
-   the batch are the .ignore of the cross-entropy that made this loss (-1: an error). gcp_step: forward, backward,
-   update; returns the loss. gcp_forward runs an inference plan and returns its value if that is a scalar, else 0. Both
-   return NaN after an error. A loss that is itself NaN is not an error: the step was taken, and gcp_error is NULL. */
+   inputs and parameters. gcp_write_some: an input's first samples, for a last batch that is not full: the others repeat
+   them, and labels of a cross-entropy become its .ignore (-1 where it has none), so that they count neither in its mean
+   nor in gradients (a batch-norm sees all). Write every input that the plan reads before its first step; labels must be
+   in the range of the ops that read them. gcp_read takes inputs, parameters, and after a step the loss and kept
+   tensors. gcp_grad: the gradient of a parameter (plan without optimiser) or of an input with gcp_want_grad.
+   gcp_ignored: how many labels in the batch are the .ignore of the cross-entropy that made this loss (-1: an error).
+   gcp_step: forward, backward, update; returns the loss. gcp_forward runs an inference plan and returns its value if
+   that is a scalar, else 0. Both return NaN after an error. A loss that is itself NaN is not an error: the step was
+   taken, and gcp_error is NULL. gcp_gradient_norm: the Euclidean norm of all gradients in the last update, before they
+   were clipped; of plans with .clip_norm (1e30 clips nothing); NaN on error. */
 GCP_API gcp_code gcp_write_at(gcp_plan *plan, gcp_tensor x, const void *data, gcp_at at);
+GCP_API gcp_code gcp_write_some_at(gcp_plan *plan, gcp_tensor x, const void *data, int samples, gcp_at at);
 GCP_API gcp_code gcp_read_at(gcp_plan *plan, gcp_tensor x, void *data, gcp_at at);
 GCP_API gcp_code gcp_grad_at(gcp_plan *plan, gcp_tensor x, gcp_real *data, gcp_at at);
 GCP_API ptrdiff_t gcp_ignored_at(gcp_plan *plan, gcp_tensor loss, gcp_at at);
 GCP_API double   gcp_step_at(gcp_plan *plan, gcp_step_opts opts);
 GCP_API double   gcp_forward_at(gcp_plan *plan, gcp_step_opts opts);
 GCP_API uint64_t gcp_steps_done(const gcp_tape *tape);
+GCP_API double   gcp_gradient_norm_at(gcp_plan *plan, gcp_at at);
+
+/* Learning rates that change, for .lr: of the step (from 0), or of any count. They rise linearly for `warmup` steps;
+   then they fall as half a cosine, to 0 at `steps` (Loshchilov and Hutter 2017), or are multiplied by `factor` every
+   `every` steps. Where the rate is 0 they return GCP_ZERO, which is what .lr takes. */
+GCP_API double gcp_rate_cosine(double lr, uint64_t step, uint64_t warmup, uint64_t steps);
+GCP_API double gcp_rate_steps(double lr, uint64_t step, uint64_t warmup, uint64_t every, double factor);
+
+/* Averages of weights and running statistics (Polyak and Juditsky 1992; exponential). memory: gcp_average_bytes, yours,
+   aligned to a gcp_real. gcp_average: average = decay average + (1 - decay) value; a decay of 0 sets it, so that is the
+   first call. gcp_average_swap exchanges values and averages: evaluate or save between two calls of it. The state must
+   be bound. To go on later, they belong into a run file (gcp_io.h: .extra). */
+GCP_API size_t   gcp_average_bytes(const gcp_tape *tape);
+GCP_API gcp_code gcp_average_at(gcp_tape *tape, void *memory, double decay, gcp_at at);
+GCP_API gcp_code gcp_average_swap_at(gcp_tape *tape, void *memory, gcp_at at);
 
 /* Measures the memory that a step really takes. Fills memory (more than plan->room bytes) with a pattern, runs a step
    there on copies of state and inputs (written or not), then the same with the pattern's complement; returns the bytes
@@ -968,6 +998,10 @@ inline gcp_tensor gcpi_nil(void) { gcp_tensor nil = { nullptr, 0, 0 }; return ni
 #define gcp_write(...)               gcp_write_at(__VA_ARGS__, GCP_AT)   /* plan, tensor, data */
 #define gcp_read(...)                gcp_read_at(__VA_ARGS__, GCP_AT)   /* plan, tensor, data */
 #define gcp_grad(...)                gcp_grad_at(__VA_ARGS__, GCP_AT)   /* plan, tensor, data */
+#define gcp_write_some(...)          gcp_write_some_at(__VA_ARGS__, GCP_AT)     /* plan, tensor, data, samples */
+#define gcp_gradient_norm(plan)      gcp_gradient_norm_at((plan), GCP_AT)
+#define gcp_average(...)             gcp_average_at(__VA_ARGS__, GCP_AT)        /* tape, memory, decay */
+#define gcp_average_swap(...)        gcp_average_swap_at(__VA_ARGS__, GCP_AT)   /* tape, memory */
 #define gcp_ignored(plan, loss)      gcp_ignored_at((plan), (loss), GCP_AT)
 #define gcp_step(...)                GCPI_F1(gcp_step_at, gcp_step_opts, __VA_ARGS__, )
 #define gcp_forward(...)             GCPI_F1(gcp_forward_at, gcp_step_opts, __VA_ARGS__, )
@@ -1009,6 +1043,7 @@ typedef struct gcpi_scope { gcp_tape *tape; int segment, state; } gcpi_scope;
 #include "src/cold.h"               /* at -Og: code that runs once per plan or step */
 #include "src/tape/model.h"         /* the recorded network; errors */
 #include "src/tape/tape.h"          /* recording: inputs, parameters, segments, ops */
+#include "src/tape/patterns.h"      /* patterns of paths */
 #include "src/warm.h"               /* again at the user's level of optimisation */
 #include "src/kernels/simd.h"       /* tiles for each instruction set */
 #include "src/kernels/views.h"      /* columns, panels, windows of pixels */
@@ -1061,6 +1096,7 @@ typedef struct gcpi_scope { gcp_tape *tape; int segment, state; } gcpi_scope;
 #include "src/run/execute.h"        /* instructions, groups, pairs */
 #include "src/cold.h"               /* at -Og: code that runs once per plan or step */
 #include "src/run/step.h"           /* steps; values in and out */
+#include "src/run/training.h"       /* rates that change, averages of weights */
 #include "src/run/measure.h"        /* profile, measured bytes, gradient check */
 #include "src/run/report.h"         /* lists, layers, why, pictures */
 #include "src/warm.h"               /* again at the user's level of optimisation */

@@ -1365,7 +1365,11 @@ void gcpi_cuda_batch_norm_back(const gcp_call *c, cudaStream_t stream)
     m.mean = (const float *)c->in[1].data; m.scale = (const float *)c->in[2].data;
     m.gamma = (const float *)c->in[3].data;
     gcpi_sum_of_norm f = { m.x, m.dy, m.mean, m.scale };
-    m.sums = gcpi_sums(f, m.x.shape, c->workspace, stream);
+    if (c->training) m.sums = gcpi_sums(f, m.x.shape, c->workspace, stream);
+    else {                                                           /* the statistics are constants */
+        cudaMemsetAsync(c->workspace, 0, 2 * sizeof(double) * (size_t)m.x.shape.d[3], stream);
+        m.sums = (const double *)c->workspace;
+    }
     gcpi_sum_store(c->din[3], m.sums, stream);
     gcpi_sum_store(c->din[4], m.sums + m.x.shape.d[3], stream);
     if (m.to.data) gcpi_norm_launch(m, stream);
@@ -1671,7 +1675,8 @@ void gcpi_cuda_norm_add(gcp_view g, void *workspace, cudaStream_t stream)
 }
 __global__ void gcpi_norm_finish_kernel(gcp_step_numbers *n, double limit, const double *sum)
 {
-    double scale = 1.0 / n->micros, clip = limit / (sqrt(*sum) * scale + 1e-6);
+    double scale = 1.0 / n->micros, norm = sqrt(*sum) * scale, clip = limit / (norm + 1e-6);
+    n->gradient_norm = norm;
     n->gradient_scale = scale * (clip < 1 ? clip : 1.0);
 }
 void gcpi_cuda_norm_finish(gcp_step_numbers *numbers, double limit, const void *workspace, cudaStream_t stream)
@@ -1692,7 +1697,7 @@ __global__ void gcpi_sgd_kernel(gcpi_cuda_update u)
         float v = u.s1[i] = m * u.s1[i] + g;
         g = u.nesterov ? g + m * v : v;
     }
-    u.w[i] -= (float)u.numbers->lr * g;
+    u.w[i] -= (float)(u.numbers->lr * u.rate) * g;
 }
 __global__ void gcpi_adam_kernel(gcpi_cuda_update u)
 {
@@ -1701,9 +1706,9 @@ __global__ void gcpi_adam_kernel(gcpi_cuda_update u)
     if (threadIdx.x < 2) corrections[threadIdx.x] = 1 - pow(threadIdx.x ? u.beta2 : u.beta1, (double)(*u.updates + 1));
     __syncthreads();
     if (i >= u.count) return;
-    double step = u.numbers->lr / corrections[0], root = sqrt(corrections[1]);
+    double lr = u.numbers->lr * u.rate, step = lr / corrections[0], root = sqrt(corrections[1]);
     double g = (double)gcpi_clip(u, i), w = (double)u.w[i];
-    if (u.optimizer == GCP_OPTIMIZER_ADAMW) w *= 1 - u.numbers->lr * u.weight_decay;
+    if (u.optimizer == GCP_OPTIMIZER_ADAMW) w *= 1 - lr * u.weight_decay;
     else g += u.weight_decay * w;
     float a = u.s1[i] = (float)(u.beta1 * (double)u.s1[i] + (1 - u.beta1) * g);
     float b = u.s2[i] = (float)(u.beta2 * (double)u.s2[i] + (1 - u.beta2) * g * g);

@@ -246,6 +246,7 @@ typedef struct gcp_step_numbers {
     uint64_t step, updates, seed;       /* steps and updates before this one */
     uint64_t first_sample;              /* number of this batch's first sample among all workers' */
     int      micro, micros;             /* which micro-batch of how many */
+    double   gradient_norm;             /* with .clip_norm: of all gradients, before they are clipped */
 } gcp_step_numbers;
 
 /* A call of an op's forward or backward. din[i].data is NULL where no gradient is wanted; with .accumulate the kernel
@@ -500,11 +501,20 @@ typedef struct gcp_plan_opts {
                                                nothing runs again */
     const char *costs GCPI_Z;               /* text of gcp_costs_print, from any machine: seconds to plan with */
     int inference GCPI_Z;                   /* forward only: running statistics, no dropout, no gradients */
+    /* which parameters train: those that fit a pattern of .train (all, where it is left out), none of .freeze, and are
+       not frozen by gcp_freeze. Patterns are whole paths in which * stands for any text and [a-b] for an index from a
+       to b, separated by spaces: "stem* stage[0-2]*" */
+    const char *train GCPI_Z, *freeze GCPI_Z;
+    int frozen_norms GCPI_Z;                /* 1: a batch-norm whose gamma and beta are frozen takes its running
+                                               statistics, and leaves them as they are */
     gcp_optimizer optimizer GCPI_Z;
     double momentum GCPI_Z; int nesterov GCPI_Z; /* SGD */
     double beta1 GCPI_Z, beta2 GCPI_Z, epsilon GCPI_Z; /* Adam: defaults 0.9, 0.999, 1e-8 */
     double weight_decay GCPI_Z;             /* of all parameters, gamma too. SGD, Adam: added to the gradient; AdamW:
                                                decoupled */
+    /* lines "PATTERN NUMBER", of which the first that fits counts: what .lr is multiplied by ("head* 10"); what stands
+       in the place of .weight_decay */
+    const char *rates GCPI_Z, *decays GCPI_Z;
     double clip_value GCPI_Z;               /* clips each gradient value to [-clip_value, clip_value]; 0: none */
     double clip_norm GCPI_Z;                /* scales all gradients together down to this Euclidean norm; 0: none */
     int fuse_update GCPI_Z;                 /* 1: update each weight as soon as its gradient is finished, which frees
@@ -793,19 +803,39 @@ GCP_API void     gcp_slots_reset(gcp_tape *tape);
 GCP_API gcp_code gcp_far_bind_at(gcp_plan *plan, void *memory, size_t size, gcp_at at);
 
 /* Run. gcp_write / gcp_read: whole tensors, dense, in the element type of the tensor (gcp_real, int32). gcp_write takes
-   inputs and parameters. Write every input that the plan reads before its first step; labels must be in the range of
-   the ops that read them. gcp_read takes inputs, parameters, and after a step the loss and kept tensors. gcp_grad: the
-   gradient of a parameter (plan without optimiser) or of an input with gcp_want_grad. gcp_ignored: how many labels in
-   the batch are the .ignore of the cross-entropy that made this loss (-1: an error). gcp_step: forward, backward,
-   update; returns the loss. gcp_forward runs an inference plan and returns its value if that is a scalar, else 0. Both
-   return NaN after an error. A loss that is itself NaN is not an error: the step was taken, and gcp_error is NULL. */
+   inputs and parameters. gcp_write_some: an input's first samples, for a last batch that is not full: the others repeat
+   them, and labels of a cross-entropy become its .ignore (-1 where it has none), so that they count neither in its mean
+   nor in gradients (a batch-norm sees all). Write every input that the plan reads before its first step; labels must be
+   in the range of the ops that read them. gcp_read takes inputs, parameters, and after a step the loss and kept
+   tensors. gcp_grad: the gradient of a parameter (plan without optimiser) or of an input with gcp_want_grad.
+   gcp_ignored: how many labels in the batch are the .ignore of the cross-entropy that made this loss (-1: an error).
+   gcp_step: forward, backward, update; returns the loss. gcp_forward runs an inference plan and returns its value if
+   that is a scalar, else 0. Both return NaN after an error. A loss that is itself NaN is not an error: the step was
+   taken, and gcp_error is NULL. gcp_gradient_norm: the Euclidean norm of all gradients in the last update, before they
+   were clipped; of plans with .clip_norm (1e30 clips nothing); NaN on error. */
 GCP_API gcp_code gcp_write_at(gcp_plan *plan, gcp_tensor x, const void *data, gcp_at at);
+GCP_API gcp_code gcp_write_some_at(gcp_plan *plan, gcp_tensor x, const void *data, int samples, gcp_at at);
 GCP_API gcp_code gcp_read_at(gcp_plan *plan, gcp_tensor x, void *data, gcp_at at);
 GCP_API gcp_code gcp_grad_at(gcp_plan *plan, gcp_tensor x, gcp_real *data, gcp_at at);
 GCP_API ptrdiff_t gcp_ignored_at(gcp_plan *plan, gcp_tensor loss, gcp_at at);
 GCP_API double   gcp_step_at(gcp_plan *plan, gcp_step_opts opts);
 GCP_API double   gcp_forward_at(gcp_plan *plan, gcp_step_opts opts);
 GCP_API uint64_t gcp_steps_done(const gcp_tape *tape);
+GCP_API double   gcp_gradient_norm_at(gcp_plan *plan, gcp_at at);
+
+/* Learning rates that change, for .lr: of the step (from 0), or of any count. They rise linearly for `warmup` steps;
+   then they fall as half a cosine, to 0 at `steps` (Loshchilov and Hutter 2017), or are multiplied by `factor` every
+   `every` steps. Where the rate is 0 they return GCP_ZERO, which is what .lr takes. */
+GCP_API double gcp_rate_cosine(double lr, uint64_t step, uint64_t warmup, uint64_t steps);
+GCP_API double gcp_rate_steps(double lr, uint64_t step, uint64_t warmup, uint64_t every, double factor);
+
+/* Averages of weights and running statistics (Polyak and Juditsky 1992; exponential). memory: gcp_average_bytes, yours,
+   aligned to a gcp_real. gcp_average: average = decay average + (1 - decay) value; a decay of 0 sets it, so that is the
+   first call. gcp_average_swap exchanges values and averages: evaluate or save between two calls of it. The state must
+   be bound. To go on later, they belong into a run file (gcp_io.h: .extra). */
+GCP_API size_t   gcp_average_bytes(const gcp_tape *tape);
+GCP_API gcp_code gcp_average_at(gcp_tape *tape, void *memory, double decay, gcp_at at);
+GCP_API gcp_code gcp_average_swap_at(gcp_tape *tape, void *memory, gcp_at at);
 
 /* Measures the memory that a step really takes. Fills memory (more than plan->room bytes) with a pattern, runs a step
    there on copies of state and inputs (written or not), then the same with the pattern's complement; returns the bytes
@@ -971,6 +1001,10 @@ inline gcp_tensor gcpi_nil(void) { gcp_tensor nil = { nullptr, 0, 0 }; return ni
 #define gcp_write(...)               gcp_write_at(__VA_ARGS__, GCP_AT)   /* plan, tensor, data */
 #define gcp_read(...)                gcp_read_at(__VA_ARGS__, GCP_AT)   /* plan, tensor, data */
 #define gcp_grad(...)                gcp_grad_at(__VA_ARGS__, GCP_AT)   /* plan, tensor, data */
+#define gcp_write_some(...)          gcp_write_some_at(__VA_ARGS__, GCP_AT)     /* plan, tensor, data, samples */
+#define gcp_gradient_norm(plan)      gcp_gradient_norm_at((plan), GCP_AT)
+#define gcp_average(...)             gcp_average_at(__VA_ARGS__, GCP_AT)        /* tape, memory, decay */
+#define gcp_average_swap(...)        gcp_average_swap_at(__VA_ARGS__, GCP_AT)   /* tape, memory */
 #define gcp_ignored(plan, loss)      gcp_ignored_at((plan), (loss), GCP_AT)
 #define gcp_step(...)                GCPI_F1(gcp_step_at, gcp_step_opts, __VA_ARGS__, )
 #define gcp_forward(...)             GCPI_F1(gcp_forward_at, gcp_step_opts, __VA_ARGS__, )
@@ -1981,6 +2015,108 @@ static int gcpi_op_new(gcp_tape *t, const gcp_op *row, int kind, int name, const
     t->op_count++;
     gcpi_recorded(t);
     return t->op_count - 1;
+}
+
+/* ==== src/tape/patterns.h ==== */
+
+/* Patterns of paths: a star stands for any text, [a-b] for an index from a to b. Options that choose parameters are
+   texts of such patterns: words, or lines of a pattern and a number. */
+
+typedef struct gcpi_word { const char *at; size_t length; } gcpi_word;      /* a word of a text */
+
+/* The next word of the line at *line. Empty at the line's end. */
+static gcpi_word gcpi_word_next(const char **line)
+{
+    gcpi_word word;
+    while (**line == ' ' || **line == '\t' || **line == '\r') ++*line;
+    word.at = *line;
+    while (**line && !strchr(" \t\r\n", **line)) ++*line;
+    word.length = (size_t)(*line - word.at);
+    return word;
+}
+/* Goes to the next line; 0: that was the last. */
+static int gcpi_line_next(const char **line)
+{
+    while (**line && **line != '\n') ++*line;
+    if (!**line) return 0;
+    ++*line;
+    return 1;
+}
+
+/* A whole number at *s, below 2^31. 0: there is none. */
+static int gcpi_index_at(const char **s, const char *end, int64_t *value)
+{
+    const char *first = *s;
+    for (*value = 0; *s < end && **s >= '0' && **s <= '9' && *value < INT32_MAX; ++*s)
+        *value = *value * 10 + (**s - '0');
+    return *s > first;
+}
+/* [a-b] at *p fits [n] at *s: goes behind both. 0: it is no such range, or n is outside. */
+static int gcpi_range_fits(const char **p, const char *p_end, const char **s)
+{
+    const char *at = *p, *text = *s;
+    int64_t from, to, index;
+    if (at == p_end || *at++ != '[' || !gcpi_index_at(&at, p_end, &from) || at == p_end || *at++ != '-') return 0;
+    if (!gcpi_index_at(&at, p_end, &to) || at == p_end || *at++ != ']') return 0;
+    if (*text++ != '[' || !gcpi_index_at(&text, text + strlen(text), &index) || *text++ != ']') return 0;
+    if (index < from || index > to) return 0;
+    *p = at; *s = text;
+    return 1;
+}
+/* Whether all of the path fits. A star that took too little is tried again with more; one star back is enough. */
+static int gcpi_pattern_fits(gcpi_word pattern, const char *s)
+{
+    const char *p = pattern.at, *end = p + pattern.length, *star = NULL, *from = NULL;
+    while (*s || p < end) {
+        if (p < end && *p == '*') { star = ++p; from = s; }
+        else if (gcpi_range_fits(&p, end, &s)) continue;
+        else if (p < end && *s && *p == *s) { p++; s++; }
+        else if (!star || !*from) return 0;
+        else { p = star; s = ++from; }
+    }
+    return 1;
+}
+
+/* Whether any word of the text fits the path. */
+static int gcpi_patterns_fit(const char *text, const char *path)
+{
+    do
+        for (gcpi_word w; (w = gcpi_word_next(&text)).length > 0;) if (gcpi_pattern_fits(w, path)) return 1;
+    while (gcpi_line_next(&text));
+    return 0;
+}
+
+/* What is wrong with patterns, or NULL; *where: the word. Each must fit a parameter. lines: each is followed by a
+   number of at least 0. */
+static const char *gcpi_patterns_wrong(const gcp_tape *t, const char *text, int lines, gcpi_word *where)
+{
+    do
+        while ((*where = gcpi_word_next(&text)).length > 0) {
+            int used = 0;
+            for (int i = 0; i < t->parameter_count && !used; i++)
+                used = t->parameters[i].kind == GCPI_PARAMETER && gcpi_pattern_fits(*where, t->parameters[i].path);
+            if (!used) return "fits no parameter";
+            if (!lines) continue;
+            gcpi_word number = gcpi_word_next(&text);
+            char *end = NULL;
+            double value = number.length ? strtod(number.at, &end) : -1;
+            if (!(value >= 0) || !gcpi_finite(value) || end != number.at + number.length ||
+                gcpi_word_next(&text).length)
+                return "needs a number of at least 0 behind it, and nothing more on its line";
+        }
+    while (gcpi_line_next(&text));
+    return NULL;
+}
+
+/* The number of the first line whose pattern fits the path; otherwise, where none does. */
+static double gcpi_numbers_fit(const char *text, const char *path, double otherwise)
+{
+    if (!text) return otherwise;
+    do {
+        gcpi_word pattern = gcpi_word_next(&text), number = gcpi_word_next(&text);
+        if (number.length && gcpi_pattern_fits(pattern, path)) return strtod(number.at, NULL);
+    } while (gcpi_line_next(&text));
+    return otherwise;
 }
 
 /* ==== src/warm.h ==== */
@@ -5063,7 +5199,7 @@ static void gcpi_upsample_backward(const gcp_call *c)
 /* Batch-norm is two ops. Statistics: in: x, running mean, running variance; out: mean, scale = 1 / sqrt(variance +
    epsilon). It runs once a step and commits the running values (PyTorch's rule: unbiased variance). Application: in: x,
    mean, scale, gamma, beta. Its backward is that of both ops, so that x is read once:
-   dx = gamma scale (dy - mean(dy) - xhat mean(dy xhat)). */
+   dx = gamma scale (dy - mean(dy) - xhat mean(dy xhat)); with running statistics (.frozen_norms) gamma scale dy. */
 static int gcpi_batch_stats_shape(gcp_shape_call *s) { s->out[0] = s->out[1] = s->in[1]; return gcpi_all_real(s); }
 GCPI_BODY void gcpi_sum_x_pixels(const gcp_call *c, size_t pixel, const int n, ptrdiff_t far, double *sums)
 {
@@ -5225,7 +5361,10 @@ GCPI_BODY void gcpi_batch_norm_task_back_body(void *arg, int index, int worker)
 GCPI_WIDE_TASK(gcpi_batch_norm_task_back, gcpi_norm_job)
 static void gcpi_batch_norm_backward(const gcp_call *c)
 {
-    double *sums = gcpi_sums(c, c->in[0].shape, 2, gcpi_sum_norm), n = (double)gcpi_pixels(c->in[0].shape);
+    const double n = (double)gcpi_pixels(c->in[0].shape);
+    /* not in training: the statistics are constants, and gamma and beta are frozen */
+    double *sums = c->training ? gcpi_sums(c, c->in[0].shape, 2, gcpi_sum_norm)
+                               : (double *)memset(c->workspace, 0, 2 * (size_t)c->in[0].shape.d[3] * sizeof(double));
     if (c->din[3].data) gcpi_store_sums(&c->din[3], sums);
     if (c->din[4].data) gcpi_store_sums(&c->din[4], sums + c->in[0].shape.d[3]);
     /* the means overwrite the sums: a gcp_real is no wider than a double */
@@ -5532,7 +5671,8 @@ static int gcpi_cross_entropy_shape(gcp_shape_call *s)
                            GCPI_TEXT(s->in[0]));
     return 1;
 }
-/* The labels or ids that an op's input may hold: 0 to count - 1, or the ignored one. count 0: not checked. */
+/* The labels or ids that an op's input may hold: 0 to count - 1, or the ignored one. count 0: not checked. Where the
+   user ignores none, -1 is left out of losses all the same, but only gcp_write_some writes it. */
 typedef struct gcpi_label_range { int count, ignores, ignore; } gcpi_label_range;
 static int gcpi_label_ok(const gcpi_label_range *r, int32_t label)
 {
@@ -5545,8 +5685,8 @@ static gcpi_label_range gcpi_label_range_of(const gcp_tape *t, const gcpi_op *op
     if (op->kind == GCP_OP_EMBEDDING) r.count = (int)GCPI_MIN(gcpi_pixels(other), (size_t)INT32_MAX);
     if (op->kind == GCP_OP_CROSS_ENTROPY) {
         r.count = other.d[3];
-        r.ignore = op->attributes.number.i;
         r.ignores = op->attributes.number.j;
+        r.ignore = r.ignores ? op->attributes.number.i : -1;
     }
     return r;
 }
@@ -5667,7 +5807,8 @@ static void gcpi_gradient_norm_finish(const gcp_call *c)
 {
     gcp_step_numbers *n = (gcp_step_numbers *)(uintptr_t)c->numbers;
     double limit = ((const gcp_plan_opts *)c->attributes)->clip_norm, scale = 1.0 / n->micros;
-    n->gradient_scale = scale * GCPI_MIN(1.0, limit / (sqrt(*(double *)c->workspace) * scale + 1e-6));
+    n->gradient_norm = sqrt(*(double *)c->workspace) * scale;
+    n->gradient_scale = scale * GCPI_MIN(1.0, limit / (n->gradient_norm + 1e-6));
 }
 static void gcpi_gradient_norm_workspace(const gcp_cost_call *c, gcp_cost *cost)
 {
@@ -5675,9 +5816,19 @@ static void gcpi_gradient_norm_workspace(const gcp_cost_call *c, gcp_cost *cost)
     cost->workspace = sizeof(double);
 }
 
-/* update: in: the gradient, and how often the slots were updated so far (uint64_t); out: the value, up to two slots. */
+/* update: in: the gradient; how often the slots were updated so far (uint64_t); what multiplies .lr, and the weight decay
+   (two doubles that the CPU reads; NULL: 1 and the option's); out: the value, up to two slots. */
+typedef struct gcpi_update_rates { double rate, decay; } gcpi_update_rates;
+static gcpi_update_rates gcpi_update_rates_of(const gcp_call *c)
+{
+    const double *own = (const double *)c->in[2].data;
+    gcpi_update_rates r = { 1, ((const gcp_plan_opts *)c->attributes)->weight_decay };
+    if (own) { r.rate = own[0]; r.decay = own[1]; }
+    return r;
+}
 typedef struct gcpi_update_job {
     const gcp_target *target; const gcp_plan_opts *o; const gcp_step_numbers *n;
+    double lr, decay;
     gcp_real *w, *s1, *s2; const gcp_real *g;
     size_t count;
     double first, second;             /* Adam: 1 - beta1^t, 1 - beta2^t; t counts this parameter's updates */
@@ -5693,7 +5844,7 @@ GCPI_BODY gcp_real gcpi_clip(const gcpi_update_job *u, gcp_real g)
 /* SGD as Sutskever et al. 2013 in PyTorch's form: v = m v + g; w -= lr (v, or g + m v). */
 GCPI_BODY void gcpi_sgd_body(const gcpi_update_job *u, size_t first, size_t last)
 {
-    gcp_real lr = (gcp_real)u->n->lr, m = (gcp_real)u->o->momentum, decay = (gcp_real)u->o->weight_decay;
+    gcp_real lr = (gcp_real)u->lr, m = (gcp_real)u->o->momentum, decay = (gcp_real)u->decay;
     for (size_t i = first; i < last; i++) {
         gcp_real g = gcpi_clip(u, u->g[i]) + decay * u->w[i];
         if (u->s1) {
@@ -5708,12 +5859,12 @@ GCPI_WIDE(gcpi_sgd, (const gcpi_update_job *u, size_t first, size_t last), (u, f
 /* Adam: Kingma and Ba 2015. AdamW: Loshchilov and Hutter 2019 (weight decay is not part of the gradient). */
 GCPI_BODY void gcpi_adam_body(const gcpi_update_job *u, size_t first, size_t last)
 {
-    double b1 = u->o->beta1, b2 = u->o->beta2, eps = u->o->epsilon, step = u->n->lr / u->first, root = sqrt(u->second);
+    double b1 = u->o->beta1, b2 = u->o->beta2, eps = u->o->epsilon, step = u->lr / u->first, root = sqrt(u->second);
     int decoupled = u->o->optimizer == GCP_OPTIMIZER_ADAMW;
     for (size_t i = first; i < last; i++) {
         double g = (double)gcpi_clip(u, u->g[i]), w = (double)u->w[i];
-        if (decoupled) w *= 1 - u->n->lr * u->o->weight_decay;
-        else g += u->o->weight_decay * w;
+        if (decoupled) w *= 1 - u->lr * u->decay;
+        else g += u->decay * w;
         u->s1[i] = (gcp_real)(b1 * (double)u->s1[i] + (1 - b1) * g);
         u->s2[i] = (gcp_real)(b2 * (double)u->s2[i] + (1 - b2) * g * g);
         u->w[i] = (gcp_real)(w - step * (double)u->s1[i] / (sqrt((double)u->s2[i]) / root + eps));
@@ -5732,6 +5883,8 @@ static void gcpi_update_forward(const gcp_call *c)
 {
     gcpi_update_job u;
     u.target = c->target; u.o = (const gcp_plan_opts *)c->attributes; u.n = c->numbers;
+    const gcpi_update_rates r = gcpi_update_rates_of(c);
+    u.lr = u.n->lr * r.rate; u.decay = r.decay;
     u.w = (gcp_real *)c->out[0].data; u.s1 = (gcp_real *)c->out[1].data; u.s2 = (gcp_real *)c->out[2].data;
     u.g = (const gcp_real *)c->in[0].data;
     u.count = gcpi_count(c->in[0].shape);
@@ -6470,6 +6623,9 @@ typedef struct gcpi_problem {
     size_t numbers, state;                            /* bytes of the step's numbers, first in the slab; of state */
     int optimizer, costed;                            /* costed: how many tasks have their seconds from .costs */
     int far_slots;                                    /* slots per parameter that wait in far memory */
+    int frozen_norms;                                 /* the option */
+    double (*rates)[2];                          /* of each parameter: what multiplies .lr, and its weight decay;
+                                                         NULL: 1 and the option, for all */
 } gcpi_problem;
 enum { GCPI_NUMBERS_BYTES = 64 };                     /* what a tape's steps need for gcp_step_numbers */
 
@@ -6521,15 +6677,23 @@ static void gcpi_mark_needed(const gcp_tape *t, int root, unsigned char *needed)
     }
 }
 
+/* Whether the options, and the tape, let a parameter train. */
+static int gcpi_trains(const gcp_tape *t, int tensor, const gcp_plan_opts *o)
+{
+    const char *path = t->parameters[t->tensors[tensor].parameter].path;
+    if (t->tensors[tensor].flags & GCPI_FROZEN || (o->train && !gcpi_patterns_fit(o->train, path))) return 0;
+    return !o->freeze || !gcpi_patterns_fit(o->freeze, path);
+}
+
 /* A gradient is active where it is wanted (its tensor depends on some parameter or wanted input) and flows (the loss
    depends on its tensor). */
-static void gcpi_mark_gradients(gcpi_problem *p, const unsigned char *needed)
+static void gcpi_mark_gradients(gcpi_problem *p, const unsigned char *needed, const gcp_plan_opts *opts)
 {
     const gcp_tape *t = p->tape;
     gcpi_item *gradient = p->items + t->tensor_count;
     for (int i = 1; i < t->tensor_count; i++) {
         const gcpi_tensor *e = &t->tensors[i];
-        gradient[i].active = (e->kind == GCPI_PARAMETER && !(e->flags & GCPI_FROZEN)) ||
+        gradient[i].active = (e->kind == GCPI_PARAMETER && gcpi_trains(t, i, opts)) ||
                              (e->kind == GCPI_INPUT && e->flags & GCPI_WANTED);
     }
     for (int o = 0; o < t->op_count; o++) {
@@ -6944,13 +7108,24 @@ static void gcpi_backward_views(gcpi_problem *p, const gcpi_task *task)
 
 /* What tasks cost: FLOPs and bytes moved, or seconds from a table that a measured plan has written. */
 
+/* Whether an op is one of the two of a batch-norm that takes its running statistics although the plan trains: gamma and
+   beta are frozen. */
+static int gcpi_norm_is_fixed(const gcpi_problem *p, const gcpi_op *op)
+{
+    enum { GAMMA = 3, BETA };
+    const gcpi_op *norm = gcpi_facts_of(op).stats ? op + 1 : op;
+    if (!p->frozen_norms || norm->kind != GCP_OP_BATCH_NORM) return 0;
+    return !p->items[p->tensors + gcpi_edge(p->tape, norm, GAMMA)].active &&
+           !p->items[p->tensors + gcpi_edge(p->tape, norm, BETA)].active;
+}
+
 /* Whether statistics follow a convolution. On a CPU the convolution then has workspace for their sums, so that both may
    run as one pass. */
 static int gcpi_stats_follow(const gcpi_problem *p, const gcpi_op *op)
 {
     const gcp_tape *t = p->tape;
     return p->training && !p->target.kernels && op && gcpi_facts_of(op).with_stats && op + 1 < t->ops + t->op_count &&
-           gcpi_facts_of(op + 1).stats && gcpi_edge(t, op + 1, 0) == op->out;
+           gcpi_facts_of(op + 1).stats && gcpi_edge(t, op + 1, 0) == op->out && !gcpi_norm_is_fixed(p, op + 1);
 }
 
 /* Bytes that a concat or slice moves: only what does not lie in place. */
@@ -7469,6 +7644,18 @@ static int gcpi_views_open(const gcpi_problem *p)
     return open;
 }
 
+static int gcpi_rates_make(gcpi_problem *p, const gcp_plan_opts *o, gcp_arena *a)
+{
+    const gcp_tape *t = p->tape;
+    if (!o->rates && !o->decays) return 1;
+    p->rates = (double (*)[2])gcp_arena_push(a, 2 * sizeof(double), 16, t->parameter_count + 1);
+    for (int i = 0; p->rates && i < t->parameter_count; i++) {
+        p->rates[i][0] = gcpi_numbers_fit(o->rates, t->parameters[i].path, 1);
+        p->rates[i][1] = gcpi_numbers_fit(o->decays, t->parameters[i].path, o->weight_decay);
+    }
+    return p->rates != NULL;
+}
+
 /* Makes the problem of a tape. 0: the arena is too small. */
 static int gcpi_problem_make(gcpi_problem *p, int root, const gcp_plan_opts *opts, const gcp_target *target,
                              gcp_arena *a)
@@ -7477,6 +7664,8 @@ static int gcpi_problem_make(gcpi_problem *p, int root, const gcp_plan_opts *opt
     ptrdiff_t scratch = a->scratch;
     p->target = *target; p->root = root; p->training = !opts->inference;
     p->numbers = GCPI_NUMBERS_BYTES;
+    p->frozen_norms = opts->frozen_norms;
+    if (!gcpi_rates_make(p, opts, a)) return 0;
     p->far_slots = t->far_slots ? gcpi_slots_of(opts) : 0;
     unsigned char *needed = GCPI_SCRATCH(a, unsigned char, t->op_count + 1),
                   *read = GCPI_SCRATCH(a, unsigned char, t->tensor_count);
@@ -7486,7 +7675,7 @@ static int gcpi_problem_make(gcpi_problem *p, int root, const gcp_plan_opts *opt
     if (!gcpi_uses_make(p, needed, a)) return 0;
     gcpi_items_make(p);
     gcpi_items_dense(p);
-    if (p->training) gcpi_mark_gradients(p, needed);
+    if (p->training) gcpi_mark_gradients(p, needed, opts);
     gcpi_mark_reads(p, needed, read);
     for (int i = 1; i < t->tensor_count; i++)
         if (p->items[i].kind == GCPI_INPUT_ITEM) p->items[i].pinned = 2;
@@ -13002,6 +13191,9 @@ static int gcpi_plan_applies(gcp_tape *t, const gcp_plan_opts *o)
                     { gcpi_integer(o->accumulate) > 1, !o->inference, "an inference plan has no .accumulate" },
                     { o->on_gradient != NULL, !o->inference, "an inference plan has no .on_gradient" },
                     { o->fuse_update > 0, !o->inference, "an inference plan has no .fuse_update" },
+                    { o->train || o->freeze || gcpi_integer(o->frozen_norms), !o->inference,
+                      "an inference plan trains nothing: no .train, .freeze or .frozen_norms" },
+                    { o->rates || o->decays, o->optimizer != GCP_OPTIMIZER_NONE, ".rates and .decays need .optimizer" },
                     { o->budget == (size_t)GCP_ZERO, 0, ".budget is at least 1 byte; left out there is no limit" } };
     if (o->list && policy != GCP_POLICY_SEGMENTS && policy != GCP_POLICY_BUDGET)
         return gcpi_plan_bad(t, o, ".list stands in place of a .policy; GCP_POLICY_BUDGET alone goes with it");
@@ -13087,17 +13279,33 @@ static int gcpi_fused(const gcp_plan_opts *o)
     return GCPI_FUSED_ITSELF;
 }
 
+static int gcpi_plan_patterns_ok(gcp_tape *t, const gcp_plan_opts *o)
+{
+    const struct { const char *name, *text; int lines; } texts[] = {
+        { ".train", o->train, 0 }, { ".freeze", o->freeze, 0 }, { ".rates", o->rates, 1 }, { ".decays", o->decays, 1 }
+    };
+    gcpi_word word;
+    for (size_t i = 0; i < sizeof texts / sizeof *texts; i++) {
+        const char *wrong = texts[i].text ? gcpi_patterns_wrong(t, texts[i].text, texts[i].lines, &word) : NULL;
+        if (!wrong) continue;
+        gcpi_fail(t, GCP_E_PLAN, o->at, t->planning, "%s: '%.*s' %s", texts[i].name, (int)GCPI_MIN(word.length, 200u),
+                  word.at, wrong);
+        return 0;
+    }
+    return 1;
+}
+
 /* Checks the options and fills in their defaults. */
 static int gcpi_plan_options_ok(gcp_tape *t, gcp_plan_opts *o)
 {
     int *const flags[] = { &o->balance, &o->replay, &o->far_only, &o->inference, &o->nesterov, &o->fuse_update,
-                           &o->no_groups, &o->check };
+                           &o->frozen_norms, &o->no_groups, &o->check };
     if (o->fuse_update == GCP_ZERO) o->fuse_update = GCP_NEVER;
     for (size_t i = 0; i < sizeof flags / sizeof *flags; i++) *flags[i] = gcpi_integer(*flags[i]);
     if ((int)o->policy < 0 || o->policy > GCP_POLICY_BUDGET) return gcpi_plan_bad(t, o, "unknown .policy");
     if ((int)o->effort < 0 || o->effort > GCP_EFFORT_THOROUGH) return gcpi_plan_bad(t, o, "unknown .effort");
     if ((int)o->optimizer < 0 || o->optimizer > GCP_OPTIMIZER_ADAMW) return gcpi_plan_bad(t, o, "unknown .optimizer");
-    if (!gcpi_plan_applies(t, o)) return 0;
+    if (!gcpi_plan_applies(t, o) || !gcpi_plan_patterns_ok(t, o)) return 0;
     gcpi_plan_defaults(o);
     if (!gcpi_plan_numbers_ok(t, o)) return 0;
     if (o->far && (o->policy != GCP_POLICY_BUDGET || o->list || o->inference))
@@ -14368,7 +14576,8 @@ static size_t gcpi_arena_of(const gcp_tape *t, const gcp_plan_opts *o, const gcp
 {
     size_t problem = n->items * (sizeof(gcpi_item) + 1) + n->tasks * sizeof(gcpi_task) +
                      n->operands * (sizeof(gcpi_operand) + sizeof(int)) + n->items * sizeof(int) +
-                     n->forward * (4 * sizeof(gcpi_copied) + sizeof(int));
+                     n->forward * (4 * sizeof(gcpi_copied) + sizeof(int)) +
+                     2 * (size_t)(t->parameter_count + 1) * sizeof(double);
     size_t lives =
         (n->listed + n->items) * (sizeof(gcpi_value) + sizeof(gcpi_buffer) + 2 * sizeof(gcpi_spot) + 5 * sizeof(int) +
                                   2 * sizeof(size_t) + sizeof(gcpi_placed) + sizeof(gcpi_plan_buffer) +
@@ -15259,7 +15468,7 @@ static void gcpi_slots_piece_of(const gcpi_plan *in, const gcp_call *c, size_t c
 static void gcpi_slots_update(const gcpi_plan *in, const gcp_call *whole, const gcpi_slots_piece *x)
 {
     gcp_call call = *whole;
-    gcp_view from[2] = { whole->in[0], whole->in[1] }, to[3] = { whole->out[0], whole->out[1], whole->out[2] };
+    gcp_view from[3] = { whole->in[0], whole->in[1], whole->in[2] }, to[3] = { whole->out[0], whole->out[1], whole->out[2] };
     const gcp_shape shape = { 1, { 1, 1, 1, (int)x->count } };
     from[0].data = (gcp_real *)from[0].data + x->first;
     to[0].data = (gcp_real *)to[0].data + x->first;
@@ -15392,6 +15601,7 @@ static void gcpi_op_call(const gcpi_plan *in, const gcpi_instruction *i, int n, 
 {
     const gcpi_task *t = &in->p.tasks[i->task];
     gcpi_call_begin(in, t, c, s);
+    c->training &= !gcpi_norm_is_fixed(&in->p, &in->p.tape->ops[t->op]);
     c->commit = i->kind == 'F' && in->run.measuring != 2;
     gcpi_call_fill(in, t, n, c, s);
 }
@@ -15564,7 +15774,8 @@ static void gcpi_run_update(gcpi_plan *in, const gcpi_task *t, int n)
     space.out[0] = gcpi_view_like(in, item, gcpi_value_at(in->p.tape, t->op));
     for (int k = 0; k < 2; k++)
         space.out[1 + k] = gcpi_view_like(in, item, in->slots > k ? gcpi_slot_at(in->p.tape, t->op, k) : NULL);
-    call.inputs = 2; call.outputs = 3;
+    space.in[2] = gcpi_view_like(in, item, in->p.rates ? in->p.rates[t->op] : NULL);
+    call.inputs = 3; call.outputs = 3;
     if (in->p.far_slots) gcpi_run_far_update(in, &call);
     else gcpi_row_for(&in->p.target, NULL, GCP_ROW_UPDATE)->forward(&call);
 }
@@ -15881,20 +16092,37 @@ GCPI_DEF double gcp_forward_at(gcp_plan *plan, gcp_step_opts o)
     return gcpi_rate_ok(plan, &o.lr, 1, o.at, "gcp_forward") ? gcpi_run(plan->in, &o, "gcp_forward") : (double)NAN;
 }
 
-/* Copies a whole tensor between the user's dense array and its place in the slab or the state. */
-static gcp_code gcpi_copy_dense(const gcpi_plan *in, int item, unsigned char *user, int to_user, gcp_at at)
+/* A shape with the samples first: (n) is stored as {1, 1, 1, n}. */
+static gcp_shape gcpi_by_samples(gcp_shape s)
+{
+    if (s.rank == 1) { s.d[0] = s.d[3]; s.d[3] = 1; }
+    return s;
+}
+/* Copies samples [first, first + count) of a tensor between the user's dense array, which begins with the first of
+   them, and their place in the slab or the state. Bits are copied as a whole alone. */
+static void gcpi_copy_samples(const gcpi_plan *in, int item, unsigned char *user, int first, int count, int to_user)
 {
     const gcpi_item *x = &in->p.items[item];
     const gcpi_tensor *e = &in->p.tape->tensors[x->tensor];
-    unsigned char *data = (unsigned char *)gcpi_item_data(in, item, in->where[item]);
-    int real = x->kind == GCPI_GRADIENT_ITEM || e->dtype == GCP_DTYPE_REAL, dense = !real || x->pitch == e->shape.d[3];
-    size_t rows = dense ? 1 : gcpi_pixels(e->shape),
-           width = dense ? gcpi_row_bytes(real ? GCP_DTYPE_REAL : e->dtype, gcpi_count(e->shape))
-                         : (size_t)e->shape.d[3] * sizeof(gcp_real);
+    const int real = x->kind == GCPI_GRADIENT_ITEM || e->dtype == GCP_DTYPE_REAL,
+              dense = !real || x->pitch == e->shape.d[3] || e->shape.rank == 1;
+    gcp_shape some = gcpi_by_samples(e->shape), before = some;
+    some.d[0] = count; before.d[0] = first;
+    const gcp_dtype type = real ? GCP_DTYPE_REAL : e->dtype;
+    const size_t rows = dense ? 1 : gcpi_pixels(some), row = (size_t)x->pitch * sizeof(gcp_real),
+                 width = gcpi_row_bytes(type, dense ? gcpi_count(some) : (size_t)e->shape.d[3]);
+    unsigned char *data = (unsigned char *)gcpi_item_data(in, item, in->where[item]) +
+                          (dense ? gcpi_row_bytes(type, gcpi_count(before)) : gcpi_pixels(before) * row);
     for (size_t r = 0; r < rows; r++) {
-        unsigned char *place = data + r * (size_t)x->pitch * sizeof(gcp_real);
+        unsigned char *place = data + r * row;
         gcpi_bytes_copy(&in->p.target, to_user ? user + r * width : place, to_user ? place : user + r * width, width);
     }
+}
+/* The whole tensor. */
+static gcp_code gcpi_copy_dense(const gcpi_plan *in, int item, unsigned char *user, int to_user, gcp_at at)
+{
+    const gcp_shape shape = gcpi_by_samples(in->p.tape->tensors[in->p.items[item].tensor].shape);
+    gcpi_copy_samples(in, item, user, 0, shape.d[0], to_user);
     return gcpi_trouble(in->p.tape, &in->p.target, at, to_user ? "gcp_read" : "gcp_write") ? in->p.tape->code : GCP_OK;
 }
 
@@ -15937,10 +16165,9 @@ static const gcpi_op *gcpi_reading_op(const gcpi_problem *p, int item, int k, in
 }
 
 /* Each label must be in the range of each op that reads it, or be the label that the op ignores. */
-static gcp_code gcpi_labels_check(const gcpi_access *a, const int32_t *labels)
+static gcp_code gcpi_labels_check(const gcpi_access *a, const int32_t *labels, size_t n)       /* the first n */
 {
     gcp_tape *t = a->plan->tape;
-    size_t n = gcp_elements(a->x);
     int input = 0;
     const gcpi_op *op;
     for (int k = 0; (op = gcpi_reading_op(&a->plan->in->p, a->x.id, k, &input)) != NULL; k++) {
@@ -15959,25 +16186,93 @@ static gcp_code gcpi_labels_check(const gcpi_access *a, const int32_t *labels)
     return GCP_OK;
 }
 
+/* The label that losses reading x leave out of their mean. 0: none, an embedding reads x. -1: they differ. */
+static int gcpi_ignored_label(const gcpi_plan *in, int x, int32_t *label)
+{
+    const gcpi_op *op;
+    int input = 0, found = 0;
+    for (int k = 0; (op = gcpi_reading_op(&in->p, x, k, &input)) != NULL; k++) {
+        const int one = op->kind == GCP_OP_CROSS_ENTROPY;
+        const int32_t ignored = gcpi_label_range_of(in->p.tape, op, input).ignore;
+        if (k && (one != found || (one && ignored != *label))) return -1;
+        found = one;
+        *label = ignored;
+    }
+    return found;
+}
+/* Fills samples [given, all) of an input: with the ones given, again and again; labels with the ignored one. */
+static void gcpi_write_rest(const gcpi_plan *in, int x, const unsigned char *data, int given, int all)
+{
+    enum { SOME = 1024 };
+    const gcpi_tensor *e = &in->p.tape->tensors[x];
+    int32_t label, some[SOME];
+    const int labels = given < all && e->dtype == GCP_DTYPE_I32 && gcpi_ignored_label(in, x, &label) > 0;
+    for (int i = 0; labels && i < SOME; i++) some[i] = label;
+    if (labels) {
+        const size_t each = gcpi_count(e->shape) / (size_t)all, end = each * (size_t)all;
+        int32_t *at = (int32_t *)gcpi_item_data(in, x, in->where[x]);
+        for (size_t i = each * (size_t)given, n; i < end; i += n) {
+            n = GCPI_MIN(end - i, (size_t)SOME);
+            gcpi_bytes_copy(&in->p.target, at + i, some, n * sizeof *some);
+        }
+        return;
+    }
+    for (int i = given, n; i < all; i += n) {
+        n = GCPI_MIN(given, all - i);
+        gcpi_copy_samples(in, x, (unsigned char *)(uintptr_t)data, i, n, 0);
+    }
+}
+
+/* samples: how many of the input's are given. */
+static gcp_code gcpi_write(const gcpi_access *a, const void *data, int samples)
+{
+    gcpi_plan *in = a->plan->in;
+    const int x = a->x.id;
+    const gcpi_tensor *e = &in->p.tape->tensors[x];
+    unsigned char *from = (unsigned char *)(uintptr_t)data;
+    const int all = gcpi_by_samples(e->shape).d[0];
+    const size_t given = gcpi_count(e->shape) / (size_t)all * (size_t)samples;
+    gcp_code code;
+    if (in->where[x] < 0) return GCP_OK;           /* this plan does not read it */
+    if (e->dtype == GCP_DTYPE_I32 && (code = gcpi_labels_check(a, (const int32_t *)data, given)) != GCP_OK) return code;
+    gcpi_touch(in);
+    gcpi_copy_samples(in, x, from, 0, samples, 0);
+    gcpi_write_rest(in, x, from, samples, all);
+    if (gcpi_trouble(in->p.tape, &in->p.target, a->at, a->what)) return in->p.tape->code;
+    in->bound.unwritten -= !in->bound.written[x];
+    in->bound.written[x] = 1;
+    return GCP_OK;
+}
+
 GCPI_DEF gcp_code gcp_write_at(gcp_plan *plan, gcp_tensor x, const void *data, gcp_at at)
 {
     gcpi_access a = gcpi_access_of(plan, x, at, "gcp_write");
     gcp_code code = gcpi_access_check(&a);
     if (code) return code;
-    gcpi_plan *in = plan->in;
+    const gcpi_plan *in = plan->in;
     int kind = in->p.items[x.id].kind;
     if (!data || (kind != GCPI_INPUT_ITEM && kind != GCPI_STATE_ITEM))
         return gcpi_access_fail(&a, GCP_E_ARGUMENT, data ? "is neither an input nor a parameter" : "from NULL", "");
     if (kind == GCPI_STATE_ITEM) return gcpi_copy_dense(in, x.id, (unsigned char *)(uintptr_t)data, 0, at);
-    if (in->where[x.id] < 0) return GCP_OK;        /* this plan does not read it */
-    if (plan->tape->tensors[x.id].dtype == GCP_DTYPE_I32 &&
-        (code = gcpi_labels_check(&a, (const int32_t *)data)) != GCP_OK)
-        return code;
-    gcpi_touch(in);
-    if ((code = gcpi_copy_dense(in, x.id, (unsigned char *)(uintptr_t)data, 0, at)) != GCP_OK) return code;
-    in->bound.unwritten -= !in->bound.written[x.id];
-    in->bound.written[x.id] = 1;
-    return GCP_OK;
+    return gcpi_write(&a, data, gcpi_by_samples(in->p.tape->tensors[x.id].shape).d[0]);
+}
+
+GCPI_DEF gcp_code gcp_write_some_at(gcp_plan *plan, gcp_tensor x, const void *data, int samples, gcp_at at)
+{
+    gcpi_access a = gcpi_access_of(plan, x, at, "gcp_write_some");
+    gcp_code code = gcpi_access_check(&a);
+    if (code) return code;
+    const int all = gcpi_by_samples(plan->tape->tensors[x.id].shape).d[0];
+    if (!data || plan->in->p.items[x.id].kind != GCPI_INPUT_ITEM)
+        return gcpi_access_fail(&a, GCP_E_ARGUMENT, data ? "is no input" : "from NULL", "");
+    char text[64];
+    int32_t label;
+    if (samples < all && plan->tape->tensors[x.id].dtype == GCP_DTYPE_I32 &&
+        gcpi_ignored_label(plan->in, x.id, &label) < 0)
+        return gcpi_access_fail(&a, GCP_E_ARGUMENT, "is read by ops that cannot ignore the same label", "");
+    if (samples >= 1 && samples <= all) return gcpi_write(&a, data, samples);
+    snprintf(text, sizeof text, "%d samples of %d; at least 1 are needed", samples, all);
+    return gcpi_access_fail(&a, GCP_E_ARGUMENT, "was given ", text);
 }
 
 /* Whether an item has a value to read: state always, an input once written, others once a step ran. */
@@ -16015,8 +16310,8 @@ GCPI_DEF gcp_code gcp_grad_at(gcp_plan *plan, gcp_tensor x, gcp_real *data, gcp_
     if (code) return code;
     int item = plan->in->p.tensors + x.id;
     const char *none =
-        gcpi_get(x)->flags & GCPI_FROZEN
-            ? "is frozen (gcp_freeze)"
+        gcpi_get(x)->kind == GCPI_PARAMETER && !plan->in->p.items[item].active
+            ? "is frozen (gcp_freeze, .train or .freeze), or the loss does not depend on it"
             : "has no gradient that outlives the step: plan without an optimiser, or gcp_want_grad for an input";
     if (!data || !plan->in->p.items[item].pinned || plan->in->where[item] < 0)
         return gcpi_access_fail(&a, GCP_E_ARGUMENT, data ? none : "to NULL", "");
@@ -16042,7 +16337,7 @@ GCPI_DEF ptrdiff_t gcp_ignored_at(gcp_plan *plan, gcp_tensor loss, gcp_at at)
     a.x = gcpi_handle(t, labels);
     if (in->where[labels] < 0) { gcpi_access_fail(&a, GCP_E_ARGUMENT, "is not read by this plan", ""); return -1; }
     if (gcpi_there(&a, labels)) return -1;
-    for (ptrdiff_t first = 0; range.ignores && first < n; first += SOME) {
+    for (ptrdiff_t first = 0; first < n; first += SOME) {
         int32_t some[SOME];
         ptrdiff_t count = GCPI_MIN((ptrdiff_t)SOME, n - first);
         gcpi_bytes_copy(&in->p.target, some, in->bound.slab + in->where[labels] + (size_t)first * sizeof *some,
@@ -16050,6 +16345,92 @@ GCPI_DEF ptrdiff_t gcp_ignored_at(gcp_plan *plan, gcp_tensor loss, gcp_at at)
         for (ptrdiff_t i = 0; i < count; i++) ignored += some[i] == range.ignore;
     }
     return gcpi_trouble(t, &in->p.target, at, "gcp_ignored") ? -1 : ignored;
+}
+
+/* ==== src/run/training.h ==== */
+
+/* What training needs beside steps: rates that change, averages of weights, the norm of gradients. */
+
+static double gcpi_rate(double lr) { return lr > 0 ? lr : GCP_ZERO; }
+static double gcpi_warm(uint64_t step, uint64_t warmup) { return ((double)step + 1) / (double)warmup; }
+
+GCPI_DEF double gcp_rate_cosine(double lr, uint64_t step, uint64_t warmup, uint64_t steps)
+{
+    if (step < warmup) return gcpi_rate(lr * gcpi_warm(step, warmup));
+    if (step >= steps) return GCP_ZERO;
+    const double share = (double)(step - warmup) / (double)(steps - warmup);
+    return gcpi_rate(lr * 0.5 * (1 + cos(3.14159265358979323846 * share)));
+}
+GCPI_DEF double gcp_rate_steps(double lr, uint64_t step, uint64_t warmup, uint64_t every, double factor)
+{
+    if (step < warmup) return gcpi_rate(lr * gcpi_warm(step, warmup));
+    return gcpi_rate(every ? lr * pow(factor, (double)((step - warmup) / every)) : lr);
+}
+
+GCPI_DEF double gcp_gradient_norm_at(gcp_plan *plan, gcp_at at)
+{
+    gcp_step_numbers n;
+    if (gcpi_bound_check(plan, at, "gcp_gradient_norm")) return (double)NAN;
+    const gcpi_plan *in = plan->in;
+    if (in->opts.clip_norm <= 0 || !in->bound.ran) {
+        gcpi_fail(plan->tape, GCP_E_PLAN, at, "gcp_gradient_norm", in->bound.ran ? "the plan has no .clip_norm"
+                                                                                 : "no step has run yet");
+        return (double)NAN;
+    }
+    gcpi_bytes_copy(&in->p.target, &n, in->bound.slab, sizeof n);
+    return n.gradient_norm;
+}
+
+/* ---- averages: in order of recording, one behind the other ---- */
+
+GCPI_DEF size_t gcp_average_bytes(const gcp_tape *t)
+{
+    size_t count = 0;
+    for (int i = 0; t && i < t->parameter_count; i++) count += gcpi_count(t->parameters[i].shape);
+    return count * sizeof(gcp_real);
+}
+static int gcpi_average_ok(gcp_tape *t, const void *memory, gcp_at at, const char *call)
+{
+    if (!t || t->code) return 0;
+    if (t->state && memory) return 1;
+    gcpi_fail(t, GCP_E_STATE, at, call, memory ? "the state has no memory yet: call gcp_bind first" : "memory is NULL");
+    return 0;
+}
+/* decay below 0: exchanges them */
+static void gcpi_average_some(gcp_real *average, gcp_real *values, size_t count, double decay)
+{
+    for (size_t i = 0; i < count; i++) {
+        const gcp_real value = values[i], old = average[i];
+        if (decay < 0) { average[i] = value; values[i] = old; }
+        else average[i] = decay > 0 ? (gcp_real)(decay * (double)old + (1 - decay) * (double)value) : value;
+    }
+}
+static void gcpi_average(gcp_tape *t, gcp_real *average, double decay)
+{
+    enum { SOME = 1024 };
+    gcp_real some[SOME];
+    for (int i = 0; i < t->parameter_count; i++) {
+        const size_t count = gcpi_count(t->parameters[i].shape);
+        gcp_real *at = (gcp_real *)(void *)gcpi_value_at(t, i);
+        for (size_t first = 0, n; first < count; first += n, average += n) {
+            n = GCPI_MIN(count - first, (size_t)SOME);
+            gcpi_bytes_copy(&t->home, some, at + first, n * sizeof *some);
+            gcpi_average_some(average, some, n, decay);
+            if (decay < 0) gcpi_bytes_copy(&t->home, at + first, some, n * sizeof *some);
+        }
+    }
+}
+GCPI_DEF gcp_code gcp_average_at(gcp_tape *t, void *memory, double decay, gcp_at at)
+{
+    if (!gcpi_average_ok(t, memory, at, "gcp_average")) return gcp_error_code(t);
+    if (decay >= 0 && decay <= 1) gcpi_average(t, (gcp_real *)memory, decay);
+    else gcpi_fail(t, GCP_E_ARGUMENT, at, "gcp_average", "a decay of %g; 0 to 1 are allowed", decay);
+    return gcp_error_code(t);
+}
+GCPI_DEF gcp_code gcp_average_swap_at(gcp_tape *t, void *memory, gcp_at at)
+{
+    if (gcpi_average_ok(t, memory, at, "gcp_average_swap")) gcpi_average(t, (gcp_real *)memory, -1);
+    return gcp_error_code(t);
 }
 
 /* ==== src/run/measure.h ==== */

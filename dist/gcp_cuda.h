@@ -185,7 +185,7 @@ typedef struct gcpi_cuda_update {
     float *w, *s1, *s2; const float *g; size_t count;
     const gcp_step_numbers *numbers;
     const uint64_t *updates;                     /* of this parameter before this one, on the device */
-    double beta1, beta2, epsilon, weight_decay, clip_value, momentum;
+    double beta1, beta2, epsilon, weight_decay, clip_value, momentum, rate;
     int nesterov, optimizer;
 } gcpi_cuda_update;
 void gcpi_cuda_step(const gcpi_cuda_update *u, cudaStream_t stream);
@@ -892,10 +892,11 @@ static void gcpi_cuda_norm_cost(const gcp_cost_call *c, gcp_cost *cost)
 static void gcpi_cuda_update_forward(const gcp_call *c)
 {
     const gcp_plan_opts *o = (const gcp_plan_opts *)c->attributes;
+    const gcpi_update_rates r = gcpi_update_rates_of(c);
     gcpi_cuda_update u = { (float *)c->out[0].data, (float *)c->out[1].data, (float *)c->out[2].data,
                            (const float *)c->in[0].data, gcpi_count(c->in[0].shape), c->numbers,
-                           (const uint64_t *)c->in[1].data, o->beta1, o->beta2, o->epsilon, o->weight_decay,
-                           o->clip_value, o->momentum, o->nesterov, (int)o->optimizer };
+                           (const uint64_t *)c->in[1].data, o->beta1, o->beta2, o->epsilon, r.decay,
+                           o->clip_value, o->momentum, r.rate, o->nesterov, (int)o->optimizer };
     gcpi_cuda_step(&u, gcpi_stream(c));
 }
 

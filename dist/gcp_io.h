@@ -853,28 +853,6 @@ typedef struct gcpi_captures {
     int stars;
 } gcpi_captures;
 
-/* A word of a line: where it begins, how long it is. */
-typedef struct gcpi_word { const char *at; size_t length; } gcpi_word;
-
-/* The next word of the line at *line. Empty at the line's end. */
-static gcpi_word gcpi_word_next(const char **line)
-{
-    gcpi_word word;
-    while (**line == ' ' || **line == '\t' || **line == '\r') ++*line;
-    word.at = *line;
-    while (**line && !strchr(" \t\r\n", **line)) ++*line;
-    word.length = (size_t)(*line - word.at);
-    return word;
-}
-/* Goes to the next line; 0: that was the last. */
-static int gcpi_line_next(const char **line)
-{
-    while (**line && **line != '\n') ++*line;
-    if (!**line) return 0;
-    ++*line;
-    return 1;
-}
-
 /* {a}, {a+1}, {a-1} at p: the letter's number and what is added. Returns the length, 0: that is none of them. */
 static size_t gcpi_place_at(const char *p, size_t length, int *letter, int *add)
 {

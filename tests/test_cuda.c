@@ -1,6 +1,7 @@
 /* The GPU target as a whole: random networks under every policy, memory, errors, two contexts at once, the same bits
    again and again, lists with far memory. On a GPU, or on the host emulation (where its faults can be planted, too). */
 #include "support/device_dags.h"
+#include "gcp_io.h"
 #include "support/far_slots.h"
 #include "gcp_cuda.h"
 #include <stdlib.h>
@@ -385,6 +386,69 @@ static void own_counts(void)
 
 /* ---- Profile --------------------------------------------------------------------------------------------------*/
 
+/* Everything that a plan chooses of training, and files: on the device as on the CPU. */
+static gcp_plan chosen(gcp_arena *arena, const gcp_target *target, double *loss, double *norm, float *weights)
+{
+    static const float images[4 * 6 * 6 * 3] = { 1, 2, 3, -4, 5, 0.5f };
+    static const int labels[3] = { 0, 2, 1 };
+    gcp_tape *net = gcp_tape_make(arena, .ops = 32, .seed = 3);
+    gcp_tensor image = gcp_input(net, "image", GCP_SHAPE(4, 6, 6, 3)), label = gcp_labels(net, "label", GCP_SHAPE(4));
+    gcp_tensor x = image;
+    for (int i = 0; i < 3; i++) x = gcp_relu(gcp_batch_norm(gcp_conv2d(x, .out = 4, .k = 3, .pad = 1)));
+    gcp_tensor end = gcp_cross_entropy(gcp_linear(gcp_global_avg_pool(x), .out = 3, .name = "head"), label);
+    gcp_plan plan = gcp_plan_make(end, .optimizer = GCP_OPTIMIZER_ADAMW, .weight_decay = 0.1, .clip_norm = 0.5,
+                                  .freeze = "batch_norm[1]* conv2d[2]*", .frozen_norms = 1, .rates = "head* 3",
+                                  .decays = "*/bias 0", .target = target);
+    gcp_bind(&plan, NULL, 0);
+    for (int i = 0; i < 3; i++) {
+        gcp_write_some(&plan, image, images, 3);
+        gcp_write_some(&plan, label, labels, 3);
+        *loss = gcp_step(&plan, .lr = gcp_rate_cosine(0.01, (uint64_t)i, 2, 10));
+    }
+    *norm = gcp_gradient_norm(&plan);
+    gcp_read(&plan, gcp_find(net, "head/weight"), weights);
+    gcp_read(&plan, gcp_find(net, "conv2d[0]/weight"), weights + 12);
+    gcp_read(&plan, gcp_find(net, "batch_norm[1]/running_mean"), weights + 120);
+    if (gcp_error(net)) fprintf(stderr, "%s\n", gcp_error(net));
+    CHECK(!gcp_error(net));
+    return plan;
+}
+static void *host_take(void *context, size_t size)
+{
+    static _Alignas(64) unsigned char memory[1 << 20];
+    (void)context;
+    return size <= sizeof memory ? memory : NULL;
+}
+static void host_give(void *context, void *memory, size_t size) { (void)context; (void)memory; (void)size; }
+static void choices(void)
+{
+    gcp_arena arenas[2] = { gcp_arena_from(tape_memory[0], sizeof tape_memory[0]),
+                            gcp_arena_from(tape_memory[1], sizeof tape_memory[1]) };
+    const gcp_target host = { .allocate = host_take, .release = host_give };
+    double loss[2], norm[2];
+    float weights[2][124], average[600];
+    gcp_plan on_host = chosen(&arenas[0], &host, &loss[0], &norm[0], weights[0]),
+             on_gpu = chosen(&arenas[1], gcp_cuda(&gpu), &loss[1], &norm[1], weights[1]);
+    CHECK_NEAR(loss[0], loss[1], 1e-5);
+    CHECK_NEAR(norm[0], norm[1], 1e-5);
+    for (int i = 0; i < 124; i++) CHECK_NEAR(weights[0][i], weights[1][i], 2e-4);
+    for (int i = 120; i < 124; i++) CHECK(weights[0][i] == 0 && weights[1][i] == 0);
+    gcp_tape *gpu_net = on_gpu.tape, *host_net = on_host.tape;
+    CHECK(gcp_average_bytes(gpu_net) <= sizeof average && gcp_average(gpu_net, average, 0) == GCP_OK);
+    CHECK(gcp_average_swap(gpu_net, average) == GCP_OK);
+    CHECK(gcp_save_run(gpu_net, "cuda_run.gcp") == GCP_OK && gcp_resume_run(host_net, "cuda_run.gcp") == 1);
+    gcp_read(&on_host, gcp_find(host_net, "head/weight"), weights[0]);
+    CHECK(!memcmp(weights[0], weights[1], 12 * sizeof **weights));
+    CHECK(gcp_save(gpu_net, "cuda_run.gcp", .style = GCP_STYLE_TORCH) == GCP_OK);
+    CHECK(gcp_load(gpu_net, "cuda_run.gcp", .style = GCP_STYLE_TORCH) > 0);
+    gcp_read(&on_gpu, gcp_find(gpu_net, "conv2d[0]/weight"), weights[0]);
+    CHECK(!memcmp(weights[0], weights[1] + 12, 108 * sizeof **weights));
+    if (gcp_error(gpu_net)) fprintf(stderr, "%s\n", gcp_error(gpu_net));
+    CHECK(!gcp_error(gpu_net) && !gcp_error(host_net));
+    remove("cuda_run.gcp");
+    gcp_unbind(&on_gpu);
+}
+
 static void profile(void)
 {
     static small s;
@@ -411,6 +475,7 @@ int main(int argc, char **argv)
     far_copies();
     slots_away();
     own_counts();
+    choices();
     profile();
 #ifdef __unix__
     two_at_once();

@@ -651,7 +651,9 @@ static void frozen(void)
     CHECK(gcp_read(&plan, head, values) == GCP_OK && !same(values, before + 1024, gcp_elements(head)));
     fine(__LINE__);
     CHECK(gcp_grad(&plan, stem, values) == GCP_E_ARGUMENT &&
-          said(GCP_E_ARGUMENT, "gcp_grad: 'stem/weight' is frozen (gcp_freeze)"));
+          said(GCP_E_ARGUMENT,
+               "gcp_grad: 'stem/weight' is frozen (gcp_freeze, .train or .freeze), or the loss does not "
+               "depend on it"));
 }
 
 static double gradient_of(int uses, int index)       /* of a weight used once, twice, or as two weights */

@@ -81,7 +81,7 @@ typedef struct gcpi_cuda_update {
     float *w, *s1, *s2; const float *g; size_t count;
     const gcp_step_numbers *numbers;
     const uint64_t *updates;                     /* of this parameter before this one, on the device */
-    double beta1, beta2, epsilon, weight_decay, clip_value, momentum;
+    double beta1, beta2, epsilon, weight_decay, clip_value, momentum, rate;
     int nesterov, optimizer;
 } gcpi_cuda_update;
 void gcpi_cuda_step(const gcpi_cuda_update *u, cudaStream_t stream);

@@ -41,7 +41,8 @@ static int gcpi_cross_entropy_shape(gcp_shape_call *s)
                            GCPI_TEXT(s->in[0]));
     return 1;
 }
-/* The labels or ids that an op's input may hold: 0 to count - 1, or the ignored one. count 0: not checked. */
+/* The labels or ids that an op's input may hold: 0 to count - 1, or the ignored one. count 0: not checked. Where the
+   user ignores none, -1 is left out of losses all the same, but only gcp_write_some writes it. */
 typedef struct gcpi_label_range { int count, ignores, ignore; } gcpi_label_range;
 static int gcpi_label_ok(const gcpi_label_range *r, int32_t label)
 {
@@ -54,8 +55,8 @@ static gcpi_label_range gcpi_label_range_of(const gcp_tape *t, const gcpi_op *op
     if (op->kind == GCP_OP_EMBEDDING) r.count = (int)GCPI_MIN(gcpi_pixels(other), (size_t)INT32_MAX);
     if (op->kind == GCP_OP_CROSS_ENTROPY) {
         r.count = other.d[3];
-        r.ignore = op->attributes.number.i;
         r.ignores = op->attributes.number.j;
+        r.ignore = r.ignores ? op->attributes.number.i : -1;
     }
     return r;
 }
@@ -176,7 +177,8 @@ static void gcpi_gradient_norm_finish(const gcp_call *c)
 {
     gcp_step_numbers *n = (gcp_step_numbers *)(uintptr_t)c->numbers;
     double limit = ((const gcp_plan_opts *)c->attributes)->clip_norm, scale = 1.0 / n->micros;
-    n->gradient_scale = scale * GCPI_MIN(1.0, limit / (sqrt(*(double *)c->workspace) * scale + 1e-6));
+    n->gradient_norm = sqrt(*(double *)c->workspace) * scale;
+    n->gradient_scale = scale * GCPI_MIN(1.0, limit / (n->gradient_norm + 1e-6));
 }
 static void gcpi_gradient_norm_workspace(const gcp_cost_call *c, gcp_cost *cost)
 {
@@ -184,9 +186,19 @@ static void gcpi_gradient_norm_workspace(const gcp_cost_call *c, gcp_cost *cost)
     cost->workspace = sizeof(double);
 }
 
-/* update: in: the gradient, and how often the slots were updated so far (uint64_t); out: the value, up to two slots. */
+/* update: in: the gradient; how often the slots were updated so far (uint64_t); what multiplies .lr, and the weight
+   decay (two doubles that the CPU reads; NULL: 1 and the option's); out: the value, up to two slots. */
+typedef struct gcpi_update_rates { double rate, decay; } gcpi_update_rates;
+static gcpi_update_rates gcpi_update_rates_of(const gcp_call *c)
+{
+    const double *own = (const double *)c->in[2].data;
+    gcpi_update_rates r = { 1, ((const gcp_plan_opts *)c->attributes)->weight_decay };
+    if (own) { r.rate = own[0]; r.decay = own[1]; }
+    return r;
+}
 typedef struct gcpi_update_job {
     const gcp_target *target; const gcp_plan_opts *o; const gcp_step_numbers *n;
+    double lr, decay;
     gcp_real *w, *s1, *s2; const gcp_real *g;
     size_t count;
     double first, second;             /* Adam: 1 - beta1^t, 1 - beta2^t; t counts this parameter's updates */
@@ -202,7 +214,7 @@ GCPI_BODY gcp_real gcpi_clip(const gcpi_update_job *u, gcp_real g)
 /* SGD as Sutskever et al. 2013 in PyTorch's form: v = m v + g; w -= lr (v, or g + m v). */
 GCPI_BODY void gcpi_sgd_body(const gcpi_update_job *u, size_t first, size_t last)
 {
-    gcp_real lr = (gcp_real)u->n->lr, m = (gcp_real)u->o->momentum, decay = (gcp_real)u->o->weight_decay;
+    gcp_real lr = (gcp_real)u->lr, m = (gcp_real)u->o->momentum, decay = (gcp_real)u->decay;
     for (size_t i = first; i < last; i++) {
         gcp_real g = gcpi_clip(u, u->g[i]) + decay * u->w[i];
         if (u->s1) {
@@ -217,12 +229,12 @@ GCPI_WIDE(gcpi_sgd, (const gcpi_update_job *u, size_t first, size_t last), (u, f
 /* Adam: Kingma and Ba 2015. AdamW: Loshchilov and Hutter 2019 (weight decay is not part of the gradient). */
 GCPI_BODY void gcpi_adam_body(const gcpi_update_job *u, size_t first, size_t last)
 {
-    double b1 = u->o->beta1, b2 = u->o->beta2, eps = u->o->epsilon, step = u->n->lr / u->first, root = sqrt(u->second);
+    double b1 = u->o->beta1, b2 = u->o->beta2, eps = u->o->epsilon, step = u->lr / u->first, root = sqrt(u->second);
     int decoupled = u->o->optimizer == GCP_OPTIMIZER_ADAMW;
     for (size_t i = first; i < last; i++) {
         double g = (double)gcpi_clip(u, u->g[i]), w = (double)u->w[i];
-        if (decoupled) w *= 1 - u->n->lr * u->o->weight_decay;
-        else g += u->o->weight_decay * w;
+        if (decoupled) w *= 1 - u->lr * u->decay;
+        else g += u->decay * w;
         u->s1[i] = (gcp_real)(b1 * (double)u->s1[i] + (1 - b1) * g);
         u->s2[i] = (gcp_real)(b2 * (double)u->s2[i] + (1 - b2) * g * g);
         u->w[i] = (gcp_real)(w - step * (double)u->s1[i] / (sqrt((double)u->s2[i]) / root + eps));
@@ -241,6 +253,8 @@ static void gcpi_update_forward(const gcp_call *c)
 {
     gcpi_update_job u;
     u.target = c->target; u.o = (const gcp_plan_opts *)c->attributes; u.n = c->numbers;
+    const gcpi_update_rates r = gcpi_update_rates_of(c);
+    u.lr = u.n->lr * r.rate; u.decay = r.decay;
     u.w = (gcp_real *)c->out[0].data; u.s1 = (gcp_real *)c->out[1].data; u.s2 = (gcp_real *)c->out[2].data;
     u.g = (const gcp_real *)c->in[0].data;
     u.count = gcpi_count(c->in[0].shape);

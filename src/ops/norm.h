@@ -3,7 +3,7 @@
 /* Batch-norm is two ops. Statistics: in: x, running mean, running variance; out: mean, scale = 1 / sqrt(variance +
    epsilon). It runs once a step and commits the running values (PyTorch's rule: unbiased variance). Application: in: x,
    mean, scale, gamma, beta. Its backward is that of both ops, so that x is read once:
-   dx = gamma scale (dy - mean(dy) - xhat mean(dy xhat)). */
+   dx = gamma scale (dy - mean(dy) - xhat mean(dy xhat)); with running statistics (.frozen_norms) gamma scale dy. */
 static int gcpi_batch_stats_shape(gcp_shape_call *s) { s->out[0] = s->out[1] = s->in[1]; return gcpi_all_real(s); }
 GCPI_BODY void gcpi_sum_x_pixels(const gcp_call *c, size_t pixel, const int n, ptrdiff_t far, double *sums)
 {
@@ -165,7 +165,10 @@ GCPI_BODY void gcpi_batch_norm_task_back_body(void *arg, int index, int worker)
 GCPI_WIDE_TASK(gcpi_batch_norm_task_back, gcpi_norm_job)
 static void gcpi_batch_norm_backward(const gcp_call *c)
 {
-    double *sums = gcpi_sums(c, c->in[0].shape, 2, gcpi_sum_norm), n = (double)gcpi_pixels(c->in[0].shape);
+    const double n = (double)gcpi_pixels(c->in[0].shape);
+    /* not in training: the statistics are constants, and gamma and beta are frozen */
+    double *sums = c->training ? gcpi_sums(c, c->in[0].shape, 2, gcpi_sum_norm)
+                               : (double *)memset(c->workspace, 0, 2 * (size_t)c->in[0].shape.d[3] * sizeof(double));
     if (c->din[3].data) gcpi_store_sums(&c->din[3], sums);
     if (c->din[4].data) gcpi_store_sums(&c->din[4], sums + c->in[0].shape.d[3]);
     /* the means overwrite the sums: a gcp_real is no wider than a double */

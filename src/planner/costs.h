@@ -1,12 +1,23 @@
 /* What tasks cost: FLOPs and bytes moved, or seconds from a table that a measured plan has written. */
 
+/* Whether an op is one of the two of a batch-norm that takes its running statistics although the plan trains: gamma and
+   beta are frozen. */
+static int gcpi_norm_is_fixed(const gcpi_problem *p, const gcpi_op *op)
+{
+    enum { GAMMA = 3, BETA };
+    const gcpi_op *norm = gcpi_facts_of(op).stats ? op + 1 : op;
+    if (!p->frozen_norms || norm->kind != GCP_OP_BATCH_NORM) return 0;
+    return !p->items[p->tensors + gcpi_edge(p->tape, norm, GAMMA)].active &&
+           !p->items[p->tensors + gcpi_edge(p->tape, norm, BETA)].active;
+}
+
 /* Whether statistics follow a convolution. On a CPU the convolution then has workspace for their sums, so that both may
    run as one pass. */
 static int gcpi_stats_follow(const gcpi_problem *p, const gcpi_op *op)
 {
     const gcp_tape *t = p->tape;
     return p->training && !p->target.kernels && op && gcpi_facts_of(op).with_stats && op + 1 < t->ops + t->op_count &&
-           gcpi_facts_of(op + 1).stats && gcpi_edge(t, op + 1, 0) == op->out;
+           gcpi_facts_of(op + 1).stats && gcpi_edge(t, op + 1, 0) == op->out && !gcpi_norm_is_fixed(p, op + 1);
 }
 
 /* Bytes that a concat or slice moves: only what does not lie in place. */

@@ -70,6 +70,9 @@ typedef struct gcpi_problem {
     size_t numbers, state;                            /* bytes of the step's numbers, first in the slab; of state */
     int optimizer, costed;                            /* costed: how many tasks have their seconds from .costs */
     int far_slots;                                    /* slots per parameter that wait in far memory */
+    int frozen_norms;                                 /* the option */
+    double (*rates)[2];                          /* of each parameter: what multiplies .lr, and its weight decay;
+                                                         NULL: 1 and the option, for all */
 } gcpi_problem;
 enum { GCPI_NUMBERS_BYTES = 64 };                     /* what a tape's steps need for gcp_step_numbers */
 
@@ -121,15 +124,23 @@ static void gcpi_mark_needed(const gcp_tape *t, int root, unsigned char *needed)
     }
 }
 
+/* Whether the options, and the tape, let a parameter train. */
+static int gcpi_trains(const gcp_tape *t, int tensor, const gcp_plan_opts *o)
+{
+    const char *path = t->parameters[t->tensors[tensor].parameter].path;
+    if (t->tensors[tensor].flags & GCPI_FROZEN || (o->train && !gcpi_patterns_fit(o->train, path))) return 0;
+    return !o->freeze || !gcpi_patterns_fit(o->freeze, path);
+}
+
 /* A gradient is active where it is wanted (its tensor depends on some parameter or wanted input) and flows (the loss
    depends on its tensor). */
-static void gcpi_mark_gradients(gcpi_problem *p, const unsigned char *needed)
+static void gcpi_mark_gradients(gcpi_problem *p, const unsigned char *needed, const gcp_plan_opts *opts)
 {
     const gcp_tape *t = p->tape;
     gcpi_item *gradient = p->items + t->tensor_count;
     for (int i = 1; i < t->tensor_count; i++) {
         const gcpi_tensor *e = &t->tensors[i];
-        gradient[i].active = (e->kind == GCPI_PARAMETER && !(e->flags & GCPI_FROZEN)) ||
+        gradient[i].active = (e->kind == GCPI_PARAMETER && gcpi_trains(t, i, opts)) ||
                              (e->kind == GCPI_INPUT && e->flags & GCPI_WANTED);
     }
     for (int o = 0; o < t->op_count; o++) {

@@ -373,6 +373,18 @@ static int gcpi_views_open(const gcpi_problem *p)
     return open;
 }
 
+static int gcpi_rates_make(gcpi_problem *p, const gcp_plan_opts *o, gcp_arena *a)
+{
+    const gcp_tape *t = p->tape;
+    if (!o->rates && !o->decays) return 1;
+    p->rates = (double (*)[2])gcp_arena_push(a, 2 * sizeof(double), 16, t->parameter_count + 1);
+    for (int i = 0; p->rates && i < t->parameter_count; i++) {
+        p->rates[i][0] = gcpi_numbers_fit(o->rates, t->parameters[i].path, 1);
+        p->rates[i][1] = gcpi_numbers_fit(o->decays, t->parameters[i].path, o->weight_decay);
+    }
+    return p->rates != NULL;
+}
+
 /* Makes the problem of a tape. 0: the arena is too small. */
 static int gcpi_problem_make(gcpi_problem *p, int root, const gcp_plan_opts *opts, const gcp_target *target,
                              gcp_arena *a)
@@ -381,6 +393,8 @@ static int gcpi_problem_make(gcpi_problem *p, int root, const gcp_plan_opts *opt
     ptrdiff_t scratch = a->scratch;
     p->target = *target; p->root = root; p->training = !opts->inference;
     p->numbers = GCPI_NUMBERS_BYTES;
+    p->frozen_norms = opts->frozen_norms;
+    if (!gcpi_rates_make(p, opts, a)) return 0;
     p->far_slots = t->far_slots ? gcpi_slots_of(opts) : 0;
     unsigned char *needed = GCPI_SCRATCH(a, unsigned char, t->op_count + 1),
                   *read = GCPI_SCRATCH(a, unsigned char, t->tensor_count);
@@ -390,7 +404,7 @@ static int gcpi_problem_make(gcpi_problem *p, int root, const gcp_plan_opts *opt
     if (!gcpi_uses_make(p, needed, a)) return 0;
     gcpi_items_make(p);
     gcpi_items_dense(p);
-    if (p->training) gcpi_mark_gradients(p, needed);
+    if (p->training) gcpi_mark_gradients(p, needed, opts);
     gcpi_mark_reads(p, needed, read);
     for (int i = 1; i < t->tensor_count; i++)
         if (p->items[i].kind == GCPI_INPUT_ITEM) p->items[i].pinned = 2;

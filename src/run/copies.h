@@ -79,7 +79,8 @@ static void gcpi_slots_piece_of(const gcpi_plan *in, const gcp_call *c, size_t c
 static void gcpi_slots_update(const gcpi_plan *in, const gcp_call *whole, const gcpi_slots_piece *x)
 {
     gcp_call call = *whole;
-    gcp_view from[2] = { whole->in[0], whole->in[1] }, to[3] = { whole->out[0], whole->out[1], whole->out[2] };
+    gcp_view from[3] = { whole->in[0], whole->in[1], whole->in[2] },
+             to[3] = { whole->out[0], whole->out[1], whole->out[2] };
     const gcp_shape shape = { 1, { 1, 1, 1, (int)x->count } };
     from[0].data = (gcp_real *)from[0].data + x->first;
     to[0].data = (gcp_real *)to[0].data + x->first;

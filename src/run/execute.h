@@ -96,6 +96,7 @@ static void gcpi_op_call(const gcpi_plan *in, const gcpi_instruction *i, int n, 
 {
     const gcpi_task *t = &in->p.tasks[i->task];
     gcpi_call_begin(in, t, c, s);
+    c->training &= !gcpi_norm_is_fixed(&in->p, &in->p.tape->ops[t->op]);
     c->commit = i->kind == 'F' && in->run.measuring != 2;
     gcpi_call_fill(in, t, n, c, s);
 }
@@ -268,7 +269,8 @@ static void gcpi_run_update(gcpi_plan *in, const gcpi_task *t, int n)
     space.out[0] = gcpi_view_like(in, item, gcpi_value_at(in->p.tape, t->op));
     for (int k = 0; k < 2; k++)
         space.out[1 + k] = gcpi_view_like(in, item, in->slots > k ? gcpi_slot_at(in->p.tape, t->op, k) : NULL);
-    call.inputs = 2; call.outputs = 3;
+    space.in[2] = gcpi_view_like(in, item, in->p.rates ? in->p.rates[t->op] : NULL);
+    call.inputs = 3; call.outputs = 3;
     if (in->p.far_slots) gcpi_run_far_update(in, &call);
     else gcpi_row_for(&in->p.target, NULL, GCP_ROW_UPDATE)->forward(&call);
 }

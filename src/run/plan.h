@@ -90,6 +90,9 @@ static int gcpi_plan_applies(gcp_tape *t, const gcp_plan_opts *o)
                     { gcpi_integer(o->accumulate) > 1, !o->inference, "an inference plan has no .accumulate" },
                     { o->on_gradient != NULL, !o->inference, "an inference plan has no .on_gradient" },
                     { o->fuse_update > 0, !o->inference, "an inference plan has no .fuse_update" },
+                    { o->train || o->freeze || gcpi_integer(o->frozen_norms), !o->inference,
+                      "an inference plan trains nothing: no .train, .freeze or .frozen_norms" },
+                    { o->rates || o->decays, o->optimizer != GCP_OPTIMIZER_NONE, ".rates and .decays need .optimizer" },
                     { o->budget == (size_t)GCP_ZERO, 0, ".budget is at least 1 byte; left out there is no limit" } };
     if (o->list && policy != GCP_POLICY_SEGMENTS && policy != GCP_POLICY_BUDGET)
         return gcpi_plan_bad(t, o, ".list stands in place of a .policy; GCP_POLICY_BUDGET alone goes with it");
@@ -175,17 +178,33 @@ static int gcpi_fused(const gcp_plan_opts *o)
     return GCPI_FUSED_ITSELF;
 }
 
+static int gcpi_plan_patterns_ok(gcp_tape *t, const gcp_plan_opts *o)
+{
+    const struct { const char *name, *text; int lines; } texts[] = {
+        { ".train", o->train, 0 }, { ".freeze", o->freeze, 0 }, { ".rates", o->rates, 1 }, { ".decays", o->decays, 1 }
+    };
+    gcpi_word word;
+    for (size_t i = 0; i < sizeof texts / sizeof *texts; i++) {
+        const char *wrong = texts[i].text ? gcpi_patterns_wrong(t, texts[i].text, texts[i].lines, &word) : NULL;
+        if (!wrong) continue;
+        gcpi_fail(t, GCP_E_PLAN, o->at, t->planning, "%s: '%.*s' %s", texts[i].name, (int)GCPI_MIN(word.length, 200u),
+                  word.at, wrong);
+        return 0;
+    }
+    return 1;
+}
+
 /* Checks the options and fills in their defaults. */
 static int gcpi_plan_options_ok(gcp_tape *t, gcp_plan_opts *o)
 {
     int *const flags[] = { &o->balance, &o->replay, &o->far_only, &o->inference, &o->nesterov, &o->fuse_update,
-                           &o->no_groups, &o->check };
+                           &o->frozen_norms, &o->no_groups, &o->check };
     if (o->fuse_update == GCP_ZERO) o->fuse_update = GCP_NEVER;
     for (size_t i = 0; i < sizeof flags / sizeof *flags; i++) *flags[i] = gcpi_integer(*flags[i]);
     if ((int)o->policy < 0 || o->policy > GCP_POLICY_BUDGET) return gcpi_plan_bad(t, o, "unknown .policy");
     if ((int)o->effort < 0 || o->effort > GCP_EFFORT_THOROUGH) return gcpi_plan_bad(t, o, "unknown .effort");
     if ((int)o->optimizer < 0 || o->optimizer > GCP_OPTIMIZER_ADAMW) return gcpi_plan_bad(t, o, "unknown .optimizer");
-    if (!gcpi_plan_applies(t, o)) return 0;
+    if (!gcpi_plan_applies(t, o) || !gcpi_plan_patterns_ok(t, o)) return 0;
     gcpi_plan_defaults(o);
     if (!gcpi_plan_numbers_ok(t, o)) return 0;
     if (o->far && (o->policy != GCP_POLICY_BUDGET || o->list || o->inference))

@@ -150,20 +150,37 @@ GCPI_DEF double gcp_forward_at(gcp_plan *plan, gcp_step_opts o)
     return gcpi_rate_ok(plan, &o.lr, 1, o.at, "gcp_forward") ? gcpi_run(plan->in, &o, "gcp_forward") : (double)NAN;
 }
 
-/* Copies a whole tensor between the user's dense array and its place in the slab or the state. */
-static gcp_code gcpi_copy_dense(const gcpi_plan *in, int item, unsigned char *user, int to_user, gcp_at at)
+/* A shape with the samples first: (n) is stored as {1, 1, 1, n}. */
+static gcp_shape gcpi_by_samples(gcp_shape s)
+{
+    if (s.rank == 1) { s.d[0] = s.d[3]; s.d[3] = 1; }
+    return s;
+}
+/* Copies samples [first, first + count) of a tensor between the user's dense array, which begins with the first of
+   them, and their place in the slab or the state. Bits are copied as a whole alone. */
+static void gcpi_copy_samples(const gcpi_plan *in, int item, unsigned char *user, int first, int count, int to_user)
 {
     const gcpi_item *x = &in->p.items[item];
     const gcpi_tensor *e = &in->p.tape->tensors[x->tensor];
-    unsigned char *data = (unsigned char *)gcpi_item_data(in, item, in->where[item]);
-    int real = x->kind == GCPI_GRADIENT_ITEM || e->dtype == GCP_DTYPE_REAL, dense = !real || x->pitch == e->shape.d[3];
-    size_t rows = dense ? 1 : gcpi_pixels(e->shape),
-           width = dense ? gcpi_row_bytes(real ? GCP_DTYPE_REAL : e->dtype, gcpi_count(e->shape))
-                         : (size_t)e->shape.d[3] * sizeof(gcp_real);
+    const int real = x->kind == GCPI_GRADIENT_ITEM || e->dtype == GCP_DTYPE_REAL,
+              dense = !real || x->pitch == e->shape.d[3] || e->shape.rank == 1;
+    gcp_shape some = gcpi_by_samples(e->shape), before = some;
+    some.d[0] = count; before.d[0] = first;
+    const gcp_dtype type = real ? GCP_DTYPE_REAL : e->dtype;
+    const size_t rows = dense ? 1 : gcpi_pixels(some), row = (size_t)x->pitch * sizeof(gcp_real),
+                 width = gcpi_row_bytes(type, dense ? gcpi_count(some) : (size_t)e->shape.d[3]);
+    unsigned char *data = (unsigned char *)gcpi_item_data(in, item, in->where[item]) +
+                          (dense ? gcpi_row_bytes(type, gcpi_count(before)) : gcpi_pixels(before) * row);
     for (size_t r = 0; r < rows; r++) {
-        unsigned char *place = data + r * (size_t)x->pitch * sizeof(gcp_real);
+        unsigned char *place = data + r * row;
         gcpi_bytes_copy(&in->p.target, to_user ? user + r * width : place, to_user ? place : user + r * width, width);
     }
+}
+/* The whole tensor. */
+static gcp_code gcpi_copy_dense(const gcpi_plan *in, int item, unsigned char *user, int to_user, gcp_at at)
+{
+    const gcp_shape shape = gcpi_by_samples(in->p.tape->tensors[in->p.items[item].tensor].shape);
+    gcpi_copy_samples(in, item, user, 0, shape.d[0], to_user);
     return gcpi_trouble(in->p.tape, &in->p.target, at, to_user ? "gcp_read" : "gcp_write") ? in->p.tape->code : GCP_OK;
 }
 
@@ -206,10 +223,9 @@ static const gcpi_op *gcpi_reading_op(const gcpi_problem *p, int item, int k, in
 }
 
 /* Each label must be in the range of each op that reads it, or be the label that the op ignores. */
-static gcp_code gcpi_labels_check(const gcpi_access *a, const int32_t *labels)
+static gcp_code gcpi_labels_check(const gcpi_access *a, const int32_t *labels, size_t n)       /* the first n */
 {
     gcp_tape *t = a->plan->tape;
-    size_t n = gcp_elements(a->x);
     int input = 0;
     const gcpi_op *op;
     for (int k = 0; (op = gcpi_reading_op(&a->plan->in->p, a->x.id, k, &input)) != NULL; k++) {
@@ -228,25 +244,93 @@ static gcp_code gcpi_labels_check(const gcpi_access *a, const int32_t *labels)
     return GCP_OK;
 }
 
+/* The label that losses reading x leave out of their mean. 0: none, an embedding reads x. -1: they differ. */
+static int gcpi_ignored_label(const gcpi_plan *in, int x, int32_t *label)
+{
+    const gcpi_op *op;
+    int input = 0, found = 0;
+    for (int k = 0; (op = gcpi_reading_op(&in->p, x, k, &input)) != NULL; k++) {
+        const int one = op->kind == GCP_OP_CROSS_ENTROPY;
+        const int32_t ignored = gcpi_label_range_of(in->p.tape, op, input).ignore;
+        if (k && (one != found || (one && ignored != *label))) return -1;
+        found = one;
+        *label = ignored;
+    }
+    return found;
+}
+/* Fills samples [given, all) of an input: with the ones given, again and again; labels with the ignored one. */
+static void gcpi_write_rest(const gcpi_plan *in, int x, const unsigned char *data, int given, int all)
+{
+    enum { SOME = 1024 };
+    const gcpi_tensor *e = &in->p.tape->tensors[x];
+    int32_t label, some[SOME];
+    const int labels = given < all && e->dtype == GCP_DTYPE_I32 && gcpi_ignored_label(in, x, &label) > 0;
+    for (int i = 0; labels && i < SOME; i++) some[i] = label;
+    if (labels) {
+        const size_t each = gcpi_count(e->shape) / (size_t)all, end = each * (size_t)all;
+        int32_t *at = (int32_t *)gcpi_item_data(in, x, in->where[x]);
+        for (size_t i = each * (size_t)given, n; i < end; i += n) {
+            n = GCPI_MIN(end - i, (size_t)SOME);
+            gcpi_bytes_copy(&in->p.target, at + i, some, n * sizeof *some);
+        }
+        return;
+    }
+    for (int i = given, n; i < all; i += n) {
+        n = GCPI_MIN(given, all - i);
+        gcpi_copy_samples(in, x, (unsigned char *)(uintptr_t)data, i, n, 0);
+    }
+}
+
+/* samples: how many of the input's are given. */
+static gcp_code gcpi_write(const gcpi_access *a, const void *data, int samples)
+{
+    gcpi_plan *in = a->plan->in;
+    const int x = a->x.id;
+    const gcpi_tensor *e = &in->p.tape->tensors[x];
+    unsigned char *from = (unsigned char *)(uintptr_t)data;
+    const int all = gcpi_by_samples(e->shape).d[0];
+    const size_t given = gcpi_count(e->shape) / (size_t)all * (size_t)samples;
+    gcp_code code;
+    if (in->where[x] < 0) return GCP_OK;           /* this plan does not read it */
+    if (e->dtype == GCP_DTYPE_I32 && (code = gcpi_labels_check(a, (const int32_t *)data, given)) != GCP_OK) return code;
+    gcpi_touch(in);
+    gcpi_copy_samples(in, x, from, 0, samples, 0);
+    gcpi_write_rest(in, x, from, samples, all);
+    if (gcpi_trouble(in->p.tape, &in->p.target, a->at, a->what)) return in->p.tape->code;
+    in->bound.unwritten -= !in->bound.written[x];
+    in->bound.written[x] = 1;
+    return GCP_OK;
+}
+
 GCPI_DEF gcp_code gcp_write_at(gcp_plan *plan, gcp_tensor x, const void *data, gcp_at at)
 {
     gcpi_access a = gcpi_access_of(plan, x, at, "gcp_write");
     gcp_code code = gcpi_access_check(&a);
     if (code) return code;
-    gcpi_plan *in = plan->in;
+    const gcpi_plan *in = plan->in;
     int kind = in->p.items[x.id].kind;
     if (!data || (kind != GCPI_INPUT_ITEM && kind != GCPI_STATE_ITEM))
         return gcpi_access_fail(&a, GCP_E_ARGUMENT, data ? "is neither an input nor a parameter" : "from NULL", "");
     if (kind == GCPI_STATE_ITEM) return gcpi_copy_dense(in, x.id, (unsigned char *)(uintptr_t)data, 0, at);
-    if (in->where[x.id] < 0) return GCP_OK;        /* this plan does not read it */
-    if (plan->tape->tensors[x.id].dtype == GCP_DTYPE_I32 &&
-        (code = gcpi_labels_check(&a, (const int32_t *)data)) != GCP_OK)
-        return code;
-    gcpi_touch(in);
-    if ((code = gcpi_copy_dense(in, x.id, (unsigned char *)(uintptr_t)data, 0, at)) != GCP_OK) return code;
-    in->bound.unwritten -= !in->bound.written[x.id];
-    in->bound.written[x.id] = 1;
-    return GCP_OK;
+    return gcpi_write(&a, data, gcpi_by_samples(in->p.tape->tensors[x.id].shape).d[0]);
+}
+
+GCPI_DEF gcp_code gcp_write_some_at(gcp_plan *plan, gcp_tensor x, const void *data, int samples, gcp_at at)
+{
+    gcpi_access a = gcpi_access_of(plan, x, at, "gcp_write_some");
+    gcp_code code = gcpi_access_check(&a);
+    if (code) return code;
+    const int all = gcpi_by_samples(plan->tape->tensors[x.id].shape).d[0];
+    if (!data || plan->in->p.items[x.id].kind != GCPI_INPUT_ITEM)
+        return gcpi_access_fail(&a, GCP_E_ARGUMENT, data ? "is no input" : "from NULL", "");
+    char text[64];
+    int32_t label;
+    if (samples < all && plan->tape->tensors[x.id].dtype == GCP_DTYPE_I32 &&
+        gcpi_ignored_label(plan->in, x.id, &label) < 0)
+        return gcpi_access_fail(&a, GCP_E_ARGUMENT, "is read by ops that cannot ignore the same label", "");
+    if (samples >= 1 && samples <= all) return gcpi_write(&a, data, samples);
+    snprintf(text, sizeof text, "%d samples of %d; at least 1 are needed", samples, all);
+    return gcpi_access_fail(&a, GCP_E_ARGUMENT, "was given ", text);
 }
 
 /* Whether an item has a value to read: state always, an input once written, others once a step ran. */
@@ -284,8 +368,8 @@ GCPI_DEF gcp_code gcp_grad_at(gcp_plan *plan, gcp_tensor x, gcp_real *data, gcp_
     if (code) return code;
     int item = plan->in->p.tensors + x.id;
     const char *none =
-        gcpi_get(x)->flags & GCPI_FROZEN
-            ? "is frozen (gcp_freeze)"
+        gcpi_get(x)->kind == GCPI_PARAMETER && !plan->in->p.items[item].active
+            ? "is frozen (gcp_freeze, .train or .freeze), or the loss does not depend on it"
             : "has no gradient that outlives the step: plan without an optimiser, or gcp_want_grad for an input";
     if (!data || !plan->in->p.items[item].pinned || plan->in->where[item] < 0)
         return gcpi_access_fail(&a, GCP_E_ARGUMENT, data ? none : "to NULL", "");
@@ -311,7 +395,7 @@ GCPI_DEF ptrdiff_t gcp_ignored_at(gcp_plan *plan, gcp_tensor loss, gcp_at at)
     a.x = gcpi_handle(t, labels);
     if (in->where[labels] < 0) { gcpi_access_fail(&a, GCP_E_ARGUMENT, "is not read by this plan", ""); return -1; }
     if (gcpi_there(&a, labels)) return -1;
-    for (ptrdiff_t first = 0; range.ignores && first < n; first += SOME) {
+    for (ptrdiff_t first = 0; first < n; first += SOME) {
         int32_t some[SOME];
         ptrdiff_t count = GCPI_MIN((ptrdiff_t)SOME, n - first);
         gcpi_bytes_copy(&in->p.target, some, in->bound.slab + in->where[labels] + (size_t)first * sizeof *some,

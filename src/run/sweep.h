@@ -22,7 +22,8 @@ static size_t gcpi_arena_of(const gcp_tape *t, const gcp_plan_opts *o, const gcp
 {
     size_t problem = n->items * (sizeof(gcpi_item) + 1) + n->tasks * sizeof(gcpi_task) +
                      n->operands * (sizeof(gcpi_operand) + sizeof(int)) + n->items * sizeof(int) +
-                     n->forward * (4 * sizeof(gcpi_copied) + sizeof(int));
+                     n->forward * (4 * sizeof(gcpi_copied) + sizeof(int)) +
+                     2 * (size_t)(t->parameter_count + 1) * sizeof(double);
     size_t lives =
         (n->listed + n->items) * (sizeof(gcpi_value) + sizeof(gcpi_buffer) + 2 * sizeof(gcpi_spot) + 5 * sizeof(int) +
                                   2 * sizeof(size_t) + sizeof(gcpi_placed) + sizeof(gcpi_plan_buffer) +
