@@ -5816,8 +5816,8 @@ static void gcpi_gradient_norm_workspace(const gcp_cost_call *c, gcp_cost *cost)
     cost->workspace = sizeof(double);
 }
 
-/* update: in: the gradient; how often the slots were updated so far (uint64_t); what multiplies .lr, and the weight decay
-   (two doubles that the CPU reads; NULL: 1 and the option's); out: the value, up to two slots. */
+/* update: in: the gradient; how often the slots were updated so far (uint64_t); what multiplies .lr, and the weight
+   decay (two doubles that the CPU reads; NULL: 1 and the option's); out: the value, up to two slots. */
 typedef struct gcpi_update_rates { double rate, decay; } gcpi_update_rates;
 static gcpi_update_rates gcpi_update_rates_of(const gcp_call *c)
 {
@@ -13288,8 +13288,8 @@ static int gcpi_plan_patterns_ok(gcp_tape *t, const gcp_plan_opts *o)
     for (size_t i = 0; i < sizeof texts / sizeof *texts; i++) {
         const char *wrong = texts[i].text ? gcpi_patterns_wrong(t, texts[i].text, texts[i].lines, &word) : NULL;
         if (!wrong) continue;
-        gcpi_fail(t, GCP_E_PLAN, o->at, t->planning, "%s: '%.*s' %s", texts[i].name, (int)GCPI_MIN(word.length, 200u),
-                  word.at, wrong);
+        gcpi_fail(t, GCP_E_PLAN, o->at, t->planning, "%s: '%.*s' %s (the first parameter is %.120s)", texts[i].name,
+                  (int)GCPI_MIN(word.length, 120u), word.at, wrong, t->parameters[0].path);
         return 0;
     }
     return 1;
@@ -15468,7 +15468,8 @@ static void gcpi_slots_piece_of(const gcpi_plan *in, const gcp_call *c, size_t c
 static void gcpi_slots_update(const gcpi_plan *in, const gcp_call *whole, const gcpi_slots_piece *x)
 {
     gcp_call call = *whole;
-    gcp_view from[3] = { whole->in[0], whole->in[1], whole->in[2] }, to[3] = { whole->out[0], whole->out[1], whole->out[2] };
+    gcp_view from[3] = { whole->in[0], whole->in[1], whole->in[2] },
+             to[3] = { whole->out[0], whole->out[1], whole->out[2] };
     const gcp_shape shape = { 1, { 1, 1, 1, (int)x->count } };
     from[0].data = (gcp_real *)from[0].data + x->first;
     to[0].data = (gcp_real *)to[0].data + x->first;

@@ -67,24 +67,37 @@ static inline int loop_start(loop *l, const gcp_dataset *d)
     return loop_free(l);
 }
 
-/* Trains on whole batches in a new random order; at most limit of them (0: all). Returns the mean loss; *ms a step. */
-static inline double loop_epoch(loop *l, const gcp_dataset *d, int epoch, int limit, double *ms)
+/* Batches in an epoch; the last may not be full. */
+static inline int loop_batches(const loop *l, const gcp_dataset *d) { return (d->count + l->batch - 1) / l->batch; }
+
+/* The order of an epoch's images, and the key of their changes. */
+static inline void loop_shuffle(loop *l, const gcp_dataset *d, int epoch)
 {
-    double loss = 0, spent = 0;
-    int steps = d->count / l->batch;
-    if (limit > 0 && limit < steps) steps = limit;
     l->change.key = (uint64_t)epoch;
     data_shuffle(l->order, d->count, (uint64_t)epoch);
-    for (int i = 0; i < steps; i++) {
-        data_batch(d, l->order, i * l->batch, l->batch, l->change, l->images, l->labels);
-        double start = seconds_now();
-        gcp_write(&l->train, l->ends.image, l->images);
-        gcp_write(&l->train, l->ends.labels, l->labels);
-        loss += gcp_step(&l->train, .lr = l->lr);
-        spent += seconds_now() - start;
-    }
-    *ms = steps ? 1e3 * spent / steps : 0;
-    return steps ? loss / steps : 0;
+}
+/* Trains on batch i of the epoch. Returns the sum of the images' losses; adds to *seconds. */
+static inline double loop_step(loop *l, const gcp_dataset *d, int i, double *seconds)
+{
+    const int first = i * l->batch, images = d->count - first < l->batch ? d->count - first : l->batch;
+    data_batch(d, l->order, first, l->batch, l->change, l->images, l->labels);
+    double start = seconds_now();
+    gcp_write_some(&l->train, l->ends.image, l->images, images);
+    gcp_write_some(&l->train, l->ends.labels, l->labels, images);
+    double loss = gcp_step(&l->train, .lr = l->lr);
+    *seconds += seconds_now() - start;
+    return loss * images;
+}
+
+/* A whole epoch. Returns the mean loss; *ms a step. */
+static inline double loop_epoch(loop *l, const gcp_dataset *d, int epoch, double *ms)
+{
+    const int batches = loop_batches(l, d);
+    double loss = 0, seconds = 0;
+    loop_shuffle(l, d, epoch);
+    for (int i = 0; i < batches; i++) loss += loop_step(l, d, i, &seconds);
+    *ms = 1e3 * seconds / batches;
+    return loss / d->count;
 }
 
 /* The share of a set that is classified rightly, in percent. */

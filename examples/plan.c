@@ -17,6 +17,7 @@ static int on_terminal(void) { return _isatty(_fileno(stderr)); }
 static int on_terminal(void) { return isatty(STDERR_FILENO); }
 #endif
 #include "networks.h"
+#include "words.h"
 
 static double mib(size_t bytes) { return (double)bytes / 1048576; }
 
@@ -57,20 +58,6 @@ static int usage(FILE *f, int status)
           "file.\n",
           f);
     return status;
-}
-
-static size_t bytes_of(const char *s)
-{
-    static const struct {
-        const char *unit;
-        double bytes;
-    } units[] = { { "", 1 }, { "KB", 1024 }, { "MB", 1048576 }, { "GB", 1073741824 } };
-    char *end;
-    double n = strtod(s, &end);
-    if (!*end && n != floor(n)) return 0;                    /* 1.5 of what? */
-    for (size_t i = 0; n > 0 && i < sizeof units / sizeof *units; i++)
-        if (!strcmp(end, units[i].unit) && n * units[i].bytes < 1e18) return (size_t)(n * units[i].bytes);
-    return 0;
 }
 
 static int word_of(const char *s, const char *const *words, int count)       /* which, or -1 */

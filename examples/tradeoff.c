@@ -444,7 +444,7 @@ static int digits_train(const char *name, gcp_policy policy, const gcp_dataset *
     size_t measured = loop_measure(&l);
     for (int epoch = 1; epoch <= epochs; epoch++) {
         if (2 * epoch > epochs) l.lr *= 0.7;
-        double ms, loss = loop_epoch(&l, train, epoch, 0, &ms), seen = loop_accuracy(&l, train);
+        double ms, loss = loop_epoch(&l, train, epoch, &ms), seen = loop_accuracy(&l, train);
         accuracy = loop_accuracy(&l, test);
         printf("%-8s epoch %2d  loss %.4f  right: training %6.2f %%, test %6.2f %%  %6.2f ms a step  peak planned %zu, "
                "measured %zu bytes\n",

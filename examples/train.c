@@ -1,155 +1,19 @@
-/* train.c - trains a network on image files under a policy of your choice, and reports its memory.
+/* train.c - trains a network on image files under a budget or a policy of your choice, and reports its memory. A run
+   can be stopped and taken up again, weights loaded and saved, a part of them frozen.
 
        train --digits
        train --mnist IMAGES LABELS [TEST_IMAGES TEST_LABELS] --policy sqrt
-       train --cifar data_batch_1.bin ... --test test_batch.bin --policy uniform --segments 4 --epochs 30
+       train --cifar data_batch_1.bin ... --test test_batch.bin --budget 200MB --epochs 30 --resume run.gcp
 
    --help says the rest. */
-#include <errno.h>
+#if defined(__unix__) || defined(__APPLE__)
+#define _POSIX_C_SOURCE 200809L          /* isatty, fileno */
+#include <unistd.h>
+#endif
+#include <signal.h>
 
 #include "loop.h"
-
-enum { MAX_FILES = 64 };
-typedef enum task { NO_TASK, DIGITS, MNIST, CIFAR } task;
-
-typedef struct options {
-    task task;
-    char *file[MAX_FILES], *test[MAX_FILES];
-    int files, tests;
-    gcp_policy policy;
-    gcp_optimizer optimizer;
-    int segments, checkpoints, replay, epochs, batch, steps, blocks;
-    double lr;
-    char *data, *device;
-} options;
-
-/* ---- Options ---------------------------------------------------------------------------------------------------*/
-
-static int usage(FILE *f, int status)
-{
-    fputs("train - trains a network on image files and reports what memory it takes\n\n"
-          "what (one of):\n"
-          "  --digits                                        the 1,797 digits that come with gcp (297 of them to test "
-          "on)\n"
-          "  --mnist IMAGES LABELS [TEST_IMAGES TEST_LABELS] unpacked IDX files: MNIST, Fashion-MNIST\n"
-          "  --cifar FILE... [--test FILE...]                CIFAR-10's binary version; pad-4 crops and mirroring\n"
-          "without test files the training images are tested on\n\n"
-          "memory:\n"
-          "  --policy P       keep_all, segments, sqrt, recursive, cheap, uniform, checkpoints (default segments)\n"
-          "  --segments S     of uniform (default 4)\n"
-          "  --checkpoints K  of checkpoints (default 4); --replay 1: nothing is kept between them\n\n"
-          "training:\n"
-          "  --optimizer O    sgd (momentum 0.9), adam, adamw (default adam; sgd for CIFAR-10)\n"
-          "  --lr X           learning rate (default 0.002; 0.1 with sgd), falling smoothly to 0\n"
-          "  --epochs N (default 10)   --batch N (default 50)   --steps N at most in an epoch\n"
-          "  --blocks N       residual blocks a stage for CIFAR-10 (default 3: 20 layers)\n"
-          "  --data DIR       where the digits are\n"
-          "  --device D       cpu (default) or cuda\n",
-          f);
-    return status;
-}
-
-static int whole(const char *name, const char *text, int least, int *value)
-{
-    char *end;
-    errno = 0;
-    long v = strtol(text, &end, 10);
-    if (end != text && !*end && !errno && v >= least && v <= 1000000) { *value = (int)v; return 1; }
-    fprintf(stderr, "train: %s: found '%s', expected a whole number from %d to 1000000\n", name, text, least);
-    return 0;
-}
-
-static int rate(const char *text, double *value)
-{
-    char *end;
-    *value = strtod(text, &end);
-    if (end != text && !*end && *value > 0 && *value < 1e6) return 1;
-    fprintf(stderr, "train: --lr: found '%s', expected a positive number\n", text);
-    return 0;
-}
-
-/* The place of text in a list of words that ends with NULL. */
-static int word(const char *name, const char *text, const char *const *list, int *value)
-{
-    for (*value = 0; list[*value]; ++*value) if (!strcmp(text, list[*value])) return 1;
-    fprintf(stderr, "train: %s: found '%s', expected one of", name, text);
-    for (int i = 0; list[i]; i++) fprintf(stderr, " %s", list[i]);
-    fprintf(stderr, "\n");
-    return 0;
-}
-
-static int named_policy(const char *text, gcp_policy *policy)
-{
-    static const char *const names[] = { "segments", "keep_all",  "uniform", "checkpoints",
-                                         "sqrt",     "recursive", "cheap",   NULL };
-    static const gcp_policy values[] = { GCP_POLICY_SEGMENTS,    GCP_POLICY_KEEP_ALL, GCP_POLICY_UNIFORM,
-                                         GCP_POLICY_CHECKPOINTS, GCP_POLICY_SQRT,     GCP_POLICY_RECURSIVE,
-                                         GCP_POLICY_CHEAP };
-    int i;
-    if (!word("--policy", text, names, &i)) return 0;
-    *policy = values[i];
-    return 1;
-}
-
-static int named_optimizer(const char *text, gcp_optimizer *optimizer)
-{
-    static const char *const names[] = { "sgd", "adam", "adamw", NULL };
-    static const gcp_optimizer values[] = { GCP_OPTIMIZER_SGD, GCP_OPTIMIZER_ADAM, GCP_OPTIMIZER_ADAMW };
-    int i;
-    if (!word("--optimizer", text, names, &i)) return 0;
-    *optimizer = values[i];
-    return 1;
-}
-
-/* File names up to the next option; how many. */
-static int file_names(char **argv, int count, char **to)
-{
-    int n = 0;
-    while (n < count && n < MAX_FILES && strncmp(argv[n], "--", 2)) { to[n] = argv[n]; n++; }
-    return n;
-}
-
-static int option(options *o, const char *name, char *value)
-{
-    if (!value) { fprintf(stderr, "train: '%s' needs a value, or is no option (--help)\n", name); return 0; }
-    if (!strcmp(name, "--policy")) return named_policy(value, &o->policy);
-    if (!strcmp(name, "--optimizer")) return named_optimizer(value, &o->optimizer);
-    if (!strcmp(name, "--lr")) return rate(value, &o->lr);
-    if (!strcmp(name, "--segments")) return whole(name, value, 1, &o->segments);
-    if (!strcmp(name, "--checkpoints")) return whole(name, value, 0, &o->checkpoints);
-    if (!strcmp(name, "--replay")) return whole(name, value, 0, &o->replay);
-    if (!strcmp(name, "--epochs")) return whole(name, value, 1, &o->epochs);
-    if (!strcmp(name, "--batch")) return whole(name, value, 1, &o->batch);
-    if (!strcmp(name, "--steps")) return whole(name, value, 0, &o->steps);
-    if (!strcmp(name, "--blocks")) return whole(name, value, 1, &o->blocks);
-    if (!strcmp(name, "--data")) { o->data = value; return 1; }
-    if (!strcmp(name, "--device")) { o->device = value; return 1; }
-    fprintf(stderr, "train: '%s' is no option (--help)\n", name);
-    return 0;
-}
-
-static int parse(options *o, int argc, char **argv)
-{
-    for (int i = 1; i < argc; i++) {
-        if (!strcmp(argv[i], "--digits")) o->task = DIGITS;
-        else if (!strcmp(argv[i], "--mnist")) {
-            o->task = MNIST;
-            i += o->files = file_names(argv + i + 1, argc - i - 1, o->file);
-        } else if (!strcmp(argv[i], "--cifar")) {
-            o->task = CIFAR;
-            i += o->files = file_names(argv + i + 1, argc - i - 1, o->file);
-        } else if (!strcmp(argv[i], "--test")) i += o->tests = file_names(argv + i + 1, argc - i - 1, o->test);
-        else if (option(o, argv[i], i + 1 < argc ? argv[i + 1] : NULL)) i++;
-        else return 0;
-    }
-    if (!o->task) return usage(stderr, 0);
-    if (o->task == MNIST && o->files != 2 && o->files != 4)
-        fprintf(stderr, "train: --mnist: found %d files, expected 2 or 4\n", o->files);
-    else if (o->task == CIFAR && o->files < 1) fprintf(stderr, "train: --cifar: found no file\n");
-    else if (o->tests && o->task != CIFAR) fprintf(stderr, "train: --test belongs to --cifar\n");
-    else return 1;
-    return 0;
-}
+#include "train_options.h"
 
 /* ---- Data ------------------------------------------------------------------------------------------------------*/
 
@@ -195,7 +59,7 @@ static int load(const options *o, samples *s)
     return 0;
 }
 
-/* ---- Training --------------------------------------------------------------------------------------------------*/
+/* ---- The plan --------------------------------------------------------------------------------------------------*/
 
 static network record(const options *o, gcp_tape *net, const gcp_dataset *d)
 {
@@ -204,19 +68,24 @@ static network record(const options *o, gcp_tape *net, const gcp_dataset *d)
     return mnist_cnn(net, o->batch, d->height, d->width, d->classes);
 }
 
+static gcp_plan_opts training(const options *o, const gcp_target *target)
+{
+    const int sgd = o->optimizer == GCP_OPTIMIZER_SGD;
+    gcp_plan_opts p = { .at = GCP_AT, .policy = o->policy, .optimizer = o->optimizer, .target = target };
+    if (o->budget) { p.policy = GCP_POLICY_BUDGET; p.budget = o->budget; }
+    else if (o->policy == GCP_POLICY_UNIFORM) p.segments = o->segments;
+    else if (o->policy == GCP_POLICY_CHECKPOINTS) { p.checkpoints = o->checkpoints; p.replay = o->replay; }
+    if (sgd) { p.momentum = 0.9; p.weight_decay = 1e-4; }
+    if (o->optimizer == GCP_OPTIMIZER_ADAMW) { p.weight_decay = 0.01; p.decays = "*/bias 0\n*/gamma 0\n*/beta 0"; }
+    p.freeze = o->freeze;
+    p.frozen_norms = o->freeze != NULL;
+    return p;
+}
+
 static int plan(const options *o, loop *l, const gcp_dataset *d)
 {
-    int sgd = o->optimizer == GCP_OPTIMIZER_SGD;
     l->ends = record(o, l->net, d);
-    l->train = gcp_plan_make(l->ends.loss, .policy = o->policy,
-                             .segments = o->policy == GCP_POLICY_UNIFORM ? o->segments : 0,
-                             .checkpoints = o->policy == GCP_POLICY_CHECKPOINTS ? o->checkpoints : 0,
-                             .replay = o->policy == GCP_POLICY_CHECKPOINTS && o->replay, .optimizer = o->optimizer,
-                             .momentum = sgd ? 0.9 : 0,
-                             .weight_decay = sgd                                   ? 1e-4
-                                             : o->optimizer == GCP_OPTIMIZER_ADAMW ? 0.01
-                                                                                   : 0,
-                             .target = l->target);
+    l->train = gcp_plan_make_at(l->ends.loss, training(o, l->target));
     l->infer = gcp_plan_make(l->ends.logits, .inference = 1, .target = l->target);
     if (gcp_error(l->net)) return 0;
     gcp_layers_print(&l->train, gcp_file(stdout));
@@ -226,25 +95,149 @@ static int plan(const options *o, loop *l, const gcp_dataset *d)
     return loop_start(l, d);
 }
 
-/* From 1 to 0, flat at both ends. */
-static double fall(double share) { return 1 - share * share * (3 - 2 * share); }
+/* ---- A run: its place in the data, and what it has reached ---- */
 
-static int train(const options *o, loop *l, const samples *s)
+typedef struct place { int epoch, batch, without_better; double loss, best; } place;     /* loss: sum in this epoch */
+
+/* place and averages lie in one block, which goes into the run file. */
+typedef struct run { place *at; void *averages; size_t bytes; } run;
+
+static volatile sig_atomic_t interrupted;
+static void interrupt(int signal) { (void)signal; interrupted = 1; }
+
+static int run_begin(const options *o, loop *l, run *r)
 {
-    for (int epoch = 1; epoch <= o->epochs && !gcp_error(l->net); epoch++) {
-        double ms;
-        l->lr = o->lr * fall((epoch - 1.0) / o->epochs);
-        double loss = loop_epoch(l, &s->train, epoch, o->steps, &ms), right = loop_accuracy(l, &s->test);
-        if (epoch == 1) loop_measure(l);
-        printf(
-            "epoch %3d  loss %.4f  right on the %s %6.2f %%  %8.2f ms a step  peak planned %zu, measured %zu bytes\n",
-            epoch, loss, s->test.images == s->train.images ? "training set" : "test set", right, ms, l->train.bytes,
-            l->measured);
-        fflush(stdout);
+    const size_t front = (sizeof(place) + 63) / 64 * 64;
+    r->bytes = front + (o->average > 0 ? gcp_average_bytes(l->net) : 0);
+    r->at = calloc(1, r->bytes);
+    if (!r->at) return 0;
+    r->averages = o->average > 0 ? (unsigned char *)r->at + front : NULL;
+    if (o->load) printf("%s: %d tensors loaded\n", o->load, gcp_load(l->net, o->load, .partial = 1));
+    if (r->averages) gcp_average(l->net, r->averages, 0);
+    if (o->resume && gcp_resume_run(l->net, o->resume, .extra = r->at, .extra_bytes = r->bytes))
+        printf("%s: goes on after epoch %d, batch %d\n", o->resume, r->at->epoch, r->at->batch);
+    return !gcp_error(l->net);
+}
+static int run_save(const options *o, loop *l, const run *r)
+{
+    return !o->resume || gcp_save_run(l->net, o->resume, .extra = r->at, .extra_bytes = r->bytes) == GCP_OK;
+}
+
+/* ---- Progress: a bar on a terminal, lines in a log ---- */
+
+static int on_terminal(void)
+{
+#if defined(__unix__) || defined(__APPLE__)
+    return isatty(fileno(stdout));
+#else
+    return 0;
+#endif
+}
+/* done of all batches of the epoch, of which these took the seconds; at most ten times a second */
+static void bar(int epoch, int done, int all, int now, double seconds)
+{
+    static double last;
+    enum { WIDTH = 30 };
+    const double left = now ? seconds / now * (all - done) : 0;
+    if (!on_terminal() || (seconds_now() - last < 0.1 && done < all)) return;
+    last = seconds_now();
+    printf("\repoch %3d [", epoch);
+    for (int i = 0; i < WIDTH; i++) putchar(i < done * WIDTH / all ? '=' : ' ');
+    printf("] %d of %d, %d:%02d left ", done, all, (int)left / 60, (int)left % 60);
+    if (done == all) printf("\r%*s\r", 79, "");
+    fflush(stdout);
+}
+
+/* ---- Training --------------------------------------------------------------------------------------------------*/
+
+static double rate(const options *o, int epoch, int batch, int batches)
+{
+    const uint64_t each = (uint64_t)batches, step = (uint64_t)epoch * each + (uint64_t)batch,
+                   all = (uint64_t)o->epochs * each, warmup = (uint64_t)o->warmup * each;
+    if (o->schedule == COSINE) return gcp_rate_cosine(o->lr, step, warmup, all);
+    return gcp_rate_steps(o->lr, step, warmup, o->schedule == STEPS ? all / 3 + 1 : 0, 0.1);
+}
+
+/* The rest of the epoch at r->at; *ms a step. 0: it was interrupted, or an error. */
+static int epoch(const options *o, loop *l, const gcp_dataset *d, run *r, double *ms)
+{
+    place *at = r->at;
+    const int all = loop_batches(l, d), batches = o->steps && o->steps < all ? o->steps : all, first = at->batch;
+    double seconds = 0;
+    loop_shuffle(l, d, at->epoch + 1);
+    while (at->batch < batches && !interrupted && !gcp_error(l->net)) {
+        l->lr = rate(o, at->epoch, at->batch, batches);
+        at->loss += loop_step(l, d, at->batch++, &seconds);
+        if (r->averages) gcp_average(l->net, r->averages, o->average);
+        bar(at->epoch + 1, at->batch, batches, at->batch - first, seconds);
     }
-    if (gcp_error(l->net)) return 0;
+    *ms = at->batch > first ? 1e3 * seconds / (at->batch - first) : 0;
+    return at->batch == batches && !gcp_error(l->net);
+}
+
+/* The share of the test images that is classified rightly; by averaged weights, where there are. */
+static double tested(loop *l, const samples *s, const run *r)
+{
+    if (r->averages) gcp_average_swap(l->net, r->averages);
+    double right = loop_accuracy(l, &s->test);
+    if (r->averages) gcp_average_swap(l->net, r->averages);
+    return right;
+}
+
+static void report(const loop *l, const samples *s, const place *at, int images, double right, double ms)
+{
+    printf("epoch %3d  loss %.4f  right on the %s %6.2f %%  %8.2f ms a step  peak planned %zu, measured %zu bytes\n",
+           at->epoch, at->loss / images, s->test.images == s->train.images ? "training set" : "test set", right, ms,
+           l->train.bytes, l->measured);
+    fflush(stdout);
+}
+
+/* Whole epochs, from r->at on. 0: an error. */
+static int train(const options *o, loop *l, const samples *s, run *r)
+{
+    place *at = r->at;
+    const int all = loop_batches(l, &s->train), batches = o->steps && o->steps < all ? o->steps : all;
+    const int images = batches * l->batch < s->train.count ? batches * l->batch : s->train.count;
+    double ms;
+    while (at->epoch < o->epochs && epoch(o, l, &s->train, r, &ms)) {
+        double right = tested(l, s, r);
+        if (!l->measured) loop_measure(l);
+        at->epoch++;
+        report(l, s, at, images, right, ms);
+        at->without_better = right > at->best ? 0 : at->without_better + 1;
+        at->best = right > at->best ? right : at->best;
+        at->batch = 0;
+        at->loss = 0;
+        if (!run_save(o, l, r)) return 0;
+        if (o->patience && at->without_better >= o->patience) {
+            printf("no better result in %d epochs: the best was %.2f %%\n", o->patience, at->best);
+            break;
+        }
+    }
+    if (!interrupted || at->epoch == o->epochs) return !gcp_error(l->net);
+    printf("\nstopped in epoch %d, after batch %d%s%s\n", at->epoch + 1, at->batch,
+           o->resume ? "; go on with --resume " : "", o->resume ? o->resume : "");
+    return run_save(o, l, r);
+}
+
+/* The weights at the end, averaged where that was asked for. */
+static int finish(const options *o, loop *l, const run *r)
+{
     printf("weights %016llx\n", (unsigned long long)loop_hash(l));
-    return l->measured == l->train.bytes;
+    if (r->averages) gcp_average_swap(l->net, r->averages);
+    if (o->save && gcp_save(l->net, o->save) == GCP_OK) printf("saved as %s\n", o->save);
+    return !gcp_error(l->net);
+}
+
+static int defaults(options *o, int argc, char **argv)
+{
+    static char data[] = GCP_EXAMPLE_DATA, cpu[] = "cpu";
+    o->data = data;
+    o->device = cpu;
+    if (!parse(o, argc, argv)) return 0;
+    if (!o->optimizer) o->optimizer = o->task == CIFAR ? GCP_OPTIMIZER_SGD : GCP_OPTIMIZER_ADAM;
+    if (o->lr <= 0) o->lr = o->optimizer == GCP_OPTIMIZER_SGD ? 0.1 : 0.002;
+    return 1;
 }
 
 int main(int argc, char **argv)
@@ -252,24 +245,23 @@ int main(int argc, char **argv)
     static unsigned char tape_memory[GCP_MB(64)];
     options o = { .epochs = 10, .batch = 50, .segments = 4, .checkpoints = 4, .blocks = 3 };
     samples s = { 0 };
-    char data[] = GCP_EXAMPLE_DATA, cpu[] = "cpu";
-    o.data = data;
-    o.device = cpu;
+    run r = { 0 };
     for (int i = 1; i < argc; i++) if (!strcmp(argv[i], "--help")) return usage(stdout, 0);
-    if (!parse(&o, argc, argv)) return 2;
-    if (!o.optimizer) o.optimizer = o.task == CIFAR ? GCP_OPTIMIZER_SGD : GCP_OPTIMIZER_ADAM;
-    if (o.lr <= 0) o.lr = o.optimizer == GCP_OPTIMIZER_SGD ? 0.1 : 0.002;
+    if (!defaults(&o, argc, argv)) return 2;
     gcp_arena arena = gcp_arena_from(tape_memory, sizeof tape_memory);
     loop l = { .net = gcp_tape_make(&arena, .ops = 8192, .seed = 1), .batch = o.batch };
     if (!device_open("train", o.device, &l.target)) return 2;
     if (o.task == CIFAR) l.change = (augment) { .shift = 4, .mirror = 1 };
+    signal(SIGINT, interrupt);
     int good = load(&o, &s);
-    if (good && !(good = plan(&o, &l, &s.train) && train(&o, &l, &s)))
-        fprintf(stderr, "train: %s\n",
-                gcp_error(l.net) ? gcp_error(l.net)
-                : l.measured     ? "the measured peak is not the planned one"
-                                 : "out of memory");
+    if (good) {
+        good = plan(&o, &l, &s.train) && run_begin(&o, &l, &r) && train(&o, &l, &s, &r) && finish(&o, &l, &r);
+        if (!good) fprintf(stderr, "train: %s\n", gcp_error(l.net) ? gcp_error(l.net) : "out of memory");
+    }
+    if (good && l.measured && l.measured != l.train.bytes)
+        good = !fprintf(stderr, "train: the measured peak is not the planned one\n");
     loop_free(&l);
+    free(r.at);
     free(s.memory);
     free(s.more);
     return !good;

@@ -1,0 +1,21 @@
+/* words.h - numbers on a command line. */
+#ifndef WORDS_H
+#define WORDS_H
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* 200MB, 1.5GB, 123456 as bytes; 0: the text is no such number. */
+static inline size_t bytes_of(const char *s)
+{
+    static const struct { const char *unit; double bytes; } units[] = { { "", 1 }, { "KB", 1024 }, { "MB", 1048576 },
+                                                                        { "GB", 1073741824 } };
+    char *end;
+    double n = strtod(s, &end);
+    if (!*end && n != floor(n)) return 0;                    /* 1.5 of what? */
+    for (size_t i = 0; n > 0 && i < sizeof units / sizeof *units; i++)
+        if (!strcmp(end, units[i].unit) && n * units[i].bytes < 1e18) return (size_t)(n * units[i].bytes);
+    return 0;
+}
+#endif
