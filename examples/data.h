@@ -115,4 +115,12 @@ static inline void data_batch(const gcp_dataset *d, const int *order, int first,
         data_image_changed(d, index, a, (uint64_t)(first + i), to);
     }
 }
+
+/* The place of the largest score. */
+static inline int data_best(const float *scores, int count)
+{
+    int best = 0;
+    for (int i = 1; i < count; i++) if (scores[i] > scores[best]) best = i;
+    return best;
+}
 #endif

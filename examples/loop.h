@@ -110,12 +110,8 @@ static inline double loop_accuracy(loop *l, const gcp_dataset *d)
         gcp_write(&l->infer, l->ends.image, l->images);
         gcp_forward(&l->infer);
         if (gcp_read(&l->infer, l->ends.logits, l->logits)) return 0;
-        for (int i = 0; i < l->batch; i++) {
-            const float *y = l->logits + i * l->classes;
-            int best = 0;
-            for (int c = 1; c < l->classes; c++) if (y[c] > y[best]) best = c;
-            right += best == l->labels[i];
-        }
+        for (int i = 0; i < l->batch; i++)
+            right += data_best(l->logits + i * l->classes, l->classes) == l->labels[i];
     }
     return 100.0 * right / d->count;
 }

@@ -20,25 +20,35 @@ static uint64_t checksum(const uint8_t *data, size_t size)
     return h;
 }
 
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+static gcp_arena arena;
+static gcp_tape *net;
+static gcp_plan plan;
+static memory_disk disk;
+
+static void prepare(void)
 {
-    static memory_disk disk;
-    gcp_files files = memory_files(&disk);
-    memory_file *f = memory_put(&disk, "f", data, size);
-    if (size >= 8) {
-        uint64_t sum = checksum(data, size - 8);
-        for (int i = 0; i < 8; i++) f->bytes[size - 8 + (size_t)i] = (unsigned char)(sum >> 8 * i);
-    }
-    uint32_t extra[3] = { 1, 2, 3 };
-    gcp_arena arena = gcp_arena_from(tape_memory, sizeof tape_memory);
-    gcp_tape *net = gcp_tape_make(&arena, .ops = 16);
-    gcp_tensor x = gcp_input(net, "x", GCP_SHAPE(2, 3));
-    gcp_plan plan = gcp_plan_make(gcp_mean(gcp_linear(x, .out = 2)), .optimizer = GCP_OPTIMIZER_SGD, .momentum = 0.9);
+    if (net) return;
+    arena = gcp_arena_from(tape_memory, sizeof tape_memory);
+    net = gcp_tape_make(&arena, .ops = 16);
+    gcp_tensor loss = gcp_mean(gcp_linear(gcp_input(net, "x", GCP_SHAPE(2, 3)), .out = 2));
+    plan = gcp_plan_make(loss, .optimizer = GCP_OPTIMIZER_SGD, .momentum = 0.9);
     FUZZ_CHECK(gcp_bind(&plan, step_memory, sizeof step_memory) == GCP_OK && plan.state_bytes <= sizeof before);
     memcpy(before, step_memory, plan.state_bytes);
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+    prepare();
+    gcp_files files = memory_files(&disk);
+    memory_file *f = memory_put(&disk, "f", data, size);
+    uint32_t extra[3] = { 1, 2, 3 };
+    for (size_t i = 0; size >= 8 && i < 8; i++)
+        f->bytes[size - 8 + i] = (unsigned char)(checksum(data, size - 8) >> 8 * i);
     const ptrdiff_t used = arena.used, scratch = arena.scratch;
     int taken = gcp_resume_run(net, "f", .extra = extra, .extra_bytes = sizeof extra, .files = &files);
     FUZZ_CHECK(arena.used == used && arena.scratch == scratch && disk.open == 0 && taken == !gcp_error(net));
     if (!taken) FUZZ_CHECK(!memcmp(before, step_memory, plan.state_bytes) && extra[0] == 1 && extra[2] == 3);
+    memcpy(step_memory, before, plan.state_bytes);
+    gcp_error_clear(net);
     return 0;
 }
