@@ -2,6 +2,7 @@
 // functions.
 // Compiled twice: as declarations linked with the C library, and with GCP_IMPLEMENTATION.
 #include "gcp.h"
+#include "gcp_io.h"
 #include <cstdio>
 #include <string_view>
 #include <vector>
@@ -68,6 +69,11 @@ int main()
         last = gcp_step_at(&plan, step);
         if (i == 0) first = last;
     }
+    gcp_weights_opts files;
+    files.at = GCP_AT;
+    gcp_save_at(net, "cpp17.safetensors", files);
+    if (gcp_load_at(net, "cpp17.safetensors", files) != 6) return 1;
+    std::remove("cpp17.safetensors");
     if (failed(net)) return 1;
     gcp_why_print(&plan, gcp_file(stdout));
     gcp_relu(gcp_input(net, "image", GCP_SHAPE(1)));            // the name is taken: the message knows this line

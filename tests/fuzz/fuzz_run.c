@@ -5,8 +5,8 @@
 static unsigned char tape_memory[1 << 18];
 static _Alignas(64) unsigned char step_memory[1 << 16], before[1 << 14];
 
-/* The checksum of run files, written from its description: little-endian words, the last filled with zeros, how many bytes
-   that has; each is xored in and mixed. */
+/* The checksum of run files, written from its description: little-endian words, the last filled with zeros, how many
+   bytes that has; each is xored in and mixed. */
 static uint64_t checksum(const uint8_t *data, size_t size)
 {
     uint64_t h = 0;

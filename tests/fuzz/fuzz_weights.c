@@ -1,5 +1,5 @@
-/* Weights from files with a map: what is loaded was in the file and fits; what is refused has changed nothing. The arena
-   is small: a file takes no more scratch than gcp_io.h says. */
+/* Weights from files with a map: what is loaded was in the file and fits; what is refused has changed nothing. The
+   arena is small: a file takes no more scratch than gcp_io.h says. */
 #include "fuzz.h"
 #include "../support/memory_files.h"
 

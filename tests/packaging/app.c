@@ -1,6 +1,9 @@
 /* A user's program: the header is found, libm is linked, a step runs. */
+#ifndef GCP_ELSEWHERE
 #define GCP_IMPLEMENTATION
+#endif
 #include <gcp.h>
+#include <gcp_io.h>
 #include <stdio.h>
 
 static unsigned char tape_memory[GCP_KB(256)], step_memory[GCP_KB(256)];
@@ -14,6 +17,8 @@ int main(void)
     gcp_bind(&plan, step_memory, sizeof step_memory);
     gcp_write(&plan, x, (float[8]) { 1, 2, 3, 4, 5, 6, 7, 8 });
     printf("loss %g\n", gcp_step(&plan, .lr = 0.1));
+    gcp_save(net, "app.safetensors");
+    if (gcp_load(net, "app.safetensors") == 2) remove("app.safetensors");
     const char *error = gcp_error(net);
     if (error) fprintf(stderr, "%s\n", error);
     return gcp_error(net) != NULL;

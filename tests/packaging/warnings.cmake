@@ -7,7 +7,7 @@ if(COMPILER STREQUAL "GNU")
   list(APPEND flags -Wc++-compat)
 endif()
 foreach(real float double)
-  execute_process(COMMAND ${CC} -std=c11 -Wall -Wextra ${flags} -fsyntax-only -DGCP_REAL=${real} -I${ROOT}/dist ${ROOT}/tests/gcp.c
+  execute_process(COMMAND ${CC} -std=c11 -Wall -Wextra ${flags} -fsyntax-only -DGCP_REAL=${real} -I${ROOT}/dist ${ROOT}/dist/gcp.c
                   ERROR_VARIABLE text COMMAND_ERROR_IS_FATAL ANY)
   if(text MATCHES "warning")
     message(SEND_ERROR "${text}")
