@@ -12,9 +12,13 @@
 
 static inline double seconds_now(void)
 {
+#ifdef TIME_UTC
     struct timespec t;
     timespec_get(&t, TIME_UTC);
     return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
+#else
+    return (double)clock() / CLOCKS_PER_SEC;                    /* Windows before C11: there it counts seconds */
+#endif
 }
 
 static inline int by_size(const void *a, const void *b)         /* for qsort, of double */

@@ -303,7 +303,9 @@ static void fused(void)
         gcp_plan plan = gcp_plan_make(loss, .policy = GCP_POLICY_BUDGET, .budget = GCP_MB(16),
                                       .optimizer = GCP_OPTIMIZER_SGD),
                  keep = gcp_plan_make(loss, .policy = GCP_POLICY_KEEP_ALL, .optimizer = GCP_OPTIMIZER_SGD);
-        CHECK(plan.bytes <= never.bytes && plan.keep_all_bytes == keep.bytes && never.bytes == keep.bytes);
+        CHECK(plan.bytes <= never.bytes && plan.keep_all_bytes == keep.bytes);
+        /* where keep-all fits easily, its first layout is enough */
+        CHECK(never.bytes >= keep.bytes && never.bytes <= keep.bytes + keep.bytes / 50);
         smaller += plan.bytes < never.bytes;
         print(&plan, printed);
         CHECK(!strncmp(printed, "U as soon as gradients are finished\n", 36) && !strstr(again, "as soon as"));

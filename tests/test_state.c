@@ -813,6 +813,13 @@ static void running(void)
 
 /* ---- memory from the target ------------------------------------------------------------------------------------*/
 
+#ifdef _WIN32                            /* C11's is not there */
+#include <malloc.h>
+#define aligned_alloc(align, size) _aligned_malloc(size, align)
+#define aligned_free _aligned_free
+#else
+#define aligned_free free
+#endif
 typedef struct pool { int taken, given; size_t bytes; int refuse, crooked; } pool;
 static void *take(void *context, size_t size)
 {
@@ -826,7 +833,7 @@ static void give(void *context, void *memory, size_t size)
     pool *p = (pool *)context;
     p->given++;
     p->bytes -= size;
-    free(p->crooked ? (unsigned char *)memory - 8 : memory);
+    aligned_free(p->crooked ? (unsigned char *)memory - 8 : memory);
 }
 
 static void allocating(void)

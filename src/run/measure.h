@@ -9,11 +9,37 @@ static void gcpi_issue_one(void *timed)
     gcpi_far_wait_all(t->in);
 }
 
+/* Seconds since some moment, to the nanosecond: of a clock that counts from 1970 a double would hold a quarter of a
+   microsecond, so the high bits are left out. They may begin again at 0 between two calls. */
+#if defined(_WIN32)
+union _LARGE_INTEGER;                   /* as windows.h has them */
+#ifdef __cplusplus
+extern "C" {
+#endif
+__declspec(dllimport) int __stdcall QueryPerformanceCounter(union _LARGE_INTEGER *count);
+__declspec(dllimport) int __stdcall QueryPerformanceFrequency(union _LARGE_INTEGER *per_second);
+#ifdef __cplusplus
+}
+#endif
+static double gcpi_now(void)
+{
+    int64_t count = 0, per_second = 1;
+    QueryPerformanceCounter((union _LARGE_INTEGER *)(void *)&count);
+    QueryPerformanceFrequency((union _LARGE_INTEGER *)(void *)&per_second);
+    return (double)(count / per_second & 0xFFFF) + (double)(count % per_second) / (double)per_second;
+}
+#else
 static double gcpi_now(void)
 {
     struct timespec t;
     timespec_get(&t, TIME_UTC);
-    return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
+    return (double)((int64_t)t.tv_sec & 0xFFFF) + 1e-9 * (double)t.tv_nsec;
+}
+#endif
+static double gcpi_since(double start)
+{
+    const double seconds = gcpi_now() - start;
+    return seconds >= 0 ? seconds : seconds > -1 ? 0 : seconds + 0x10000; /* the clock was set back; or began again */
 }
 
 static int gcpi_profile_step(gcpi_plan *in, const gcp_step_opts *o, double *seconds)
@@ -26,7 +52,7 @@ static int gcpi_profile_step(gcpi_plan *in, const gcp_step_opts *o, double *seco
     for (t.instruction = t.operand = 0; t.instruction < (int)in->list.count; t.instruction++) {
         double begin = gcpi_now();
         if (target->device) seconds[t.instruction] = target->device->timed(target->context, gcpi_issue_one, &t);
-        else { gcpi_issue_one(&t); seconds[t.instruction] = gcpi_now() - begin; }
+        else { gcpi_issue_one(&t); seconds[t.instruction] = gcpi_since(begin); }
         t.operand += in->p.tasks[in->list.at[t.instruction].task].count;
     }
     if (gcpi_broken_off(in, o->at, "gcp_profile")) return 0;

@@ -6,7 +6,11 @@
 #define GCPI_LOOP static __attribute__((optimize("O3", "fp-contract=off")))
 #define GCPI_RESTRICT __restrict__
 #define GCPI_ALONE static __attribute__((noinline))
+#if defined(__MINGW32__)                          /* printf would be Microsoft's old one, without %zu */
+#define GCPI_PRINTF(f, a) __attribute__((format(gnu_printf, f, a)))
+#else
 #define GCPI_PRINTF(f, a) __attribute__((format(printf, f, a)))
+#endif
 #elif defined(__clang__)
 #define GCPI_LOOP static
 #define GCPI_RESTRICT __restrict__
