@@ -168,8 +168,8 @@ static void bad_maps(void)
     gcp_save(a.net, "m", .map = "* same", .files = &files);
     said(&a, GCP_E_NAME, "m: .map gives two tensors the same name", __LINE__);
     gcp_save(a.net, "m", .map = "head/weight fc oihw:5x5", .files = &files);
-    said(&a, GCP_E_ARGUMENT, "head/weight: its name in the file is too long, or the layout oihw is not for it",
-         __LINE__);
+    said(&a, GCP_E_ARGUMENT,
+         "head/weight: its name in the file is too long or not UTF-8, or the layout oihw is not for it", __LINE__);
     gcp_save(a.net, "m", .style = (gcp_style)3, .files = &files);
     said(&a, GCP_E_ARGUMENT, "gcp_save: unknown .style", __LINE__);
     CHECK(!memory_find(&disk, "m") && !memory_find(&disk, "m.part"));
@@ -487,14 +487,23 @@ static void headers(void)
     header_said(&r, "{\"\t\":{" B "}}", 20, "found byte 0x09, expected a character of a text", __LINE__);
     header_said(&r, "{\"__metadata__\":{\"a\":1},\"b\":{" B "}}", 20, "found '1', expected a text in double quotes",
                 __LINE__);
+    static const char *const names[] = { "\xc3\xa9",     "\xe2\x82\xac", "\xf0\x9f\x98\x80", "\xc0\x80",
+                                         "\xe0\x80\x80", "\xed\xa0\x80", "\xf4\x90\x80\x80", "\xff",
+                                         "\x80",         "\xc3" };
+    for (int i = 0; i < 10; i++) {
+        char json[160];
+        snprintf(json, sizeof json, "{\"b\":{" B "},\"%s\":{\"dtype\":\"U8\",\"shape\":[0],\"data_offsets\":[20,20]}}",
+                 names[i]);
+        header_said(&r, json, 20, i < 3 ? NULL : ", expected UTF-8", __LINE__);
+    }
     header_said(&r, "{}", 1, "found the end after 1 bytes of data", __LINE__);
-#undef B
     memory_put(&disk, "h", "1234567", 7);
     gcp_load(r.net, "h", .files = &files);
     said(&r, GCP_E_CONTENTS, "h: offset 0: found 7 bytes, expected a safetensors file", __LINE__);
     memory_put(&disk, "h", "\xff\xff\xff\xff\xff\xff\xff\xff{}", 10);
     gcp_load(r.net, "h", .files = &files);
     said(&r, GCP_E_CONTENTS, "found a header of 18446744073709551615 bytes, expected 2 to 2", __LINE__);
+#undef B
     gcp_load(r.net, "nowhere", .files = &files);
     said(&r, GCP_E_FILE, "test_files.c:", __LINE__);
 }

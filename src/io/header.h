@@ -47,6 +47,27 @@ typedef struct gcpi_header {
     uint64_t data, bytes;                /* where the data begins in the file; how many they are */
 } gcpi_header;
 
+/* Where the text stops being UTF-8 (RFC 3629): neither longer than it need be, nor a surrogate, nor above 10FFFF. Its
+   length, if it does not. */
+static size_t gcpi_utf8_end(const char *text, size_t length)
+{
+    const unsigned char *s = (const unsigned char *)text;
+    size_t i = 0, more;
+    for (; i < length; i += more + 1) {
+        const unsigned char c = s[i];
+        more = c < 0x80                ? 0
+               : c >= 0xC2 && c < 0xE0 ? 1
+               : c >= 0xE0 && c < 0xF0 ? 2
+               : c >= 0xF0 && c < 0xF5 ? 3
+                                       : length;
+        if (more >= length - i) return i;
+        for (size_t k = 1; k <= more; k++) if (s[i + k] >> 6 != 2) return i;
+        if ((c == 0xE0 && s[i + 1] < 0xA0) || (c == 0xED && s[i + 1] >= 0xA0)) return i;
+        if ((c == 0xF0 && s[i + 1] < 0x90) || (c == 0xF4 && s[i + 1] >= 0x90)) return i;
+    }
+    return length;
+}
+
 /* ---- JSON ---- */
 
 typedef struct gcpi_json { gcpi_disk_file *s; char *text; size_t at, length; } gcpi_json;
@@ -345,6 +366,8 @@ static int gcpi_header_read(gcpi_disk_file *s, gcp_arena *a, gcpi_header *h)
                           (unsigned long long)length);
     if (!gcpi_disk_read(s, text, length)) return 0;
     gcpi_json j = { s, text, 0, length };
+    if ((j.at = gcpi_utf8_end(text, length)) < length) return gcpi_json_fail(&j, "UTF-8");
+    j.at = 0;
     if (!gcpi_entries_read(&j, h, most)) return 0;
     if (gcpi_json_peek(&j), j.at < length) return gcpi_json_fail(&j, "nothing but spaces after the header's '}'");
     h->data = 8 + length; h->bytes = s->size - h->data;

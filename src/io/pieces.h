@@ -231,9 +231,11 @@ static int gcpi_piece_next(const gcpi_saving *v, gcpi_piece *p)
 {
     do gcpi_piece_step(v, p); while (p->kind < GCPI_PIECE_END && !gcpi_piece_here(v, p));
     if (p->kind == GCPI_PIECE_END) return 0;
-    if (gcpi_piece_fill(v, p)) return 1;
-    return gcpi_wrong(v->s, GCP_E_ARGUMENT, "%.100s: its name in the file is too long, or the layout %s is not "
-                            "for it", v->t->parameters[p->parameter].path, p->axes.letters);
+    if (gcpi_piece_fill(v, p) && gcpi_utf8_end(p->name, strlen(p->name)) == strlen(p->name)) return 1;
+    return gcpi_wrong(v->s, GCP_E_ARGUMENT,
+                      "%.100s: its name in the file is too long or not UTF-8, or the layout %s is not "
+                      "for it",
+                      v->t->parameters[p->parameter].path, p->axes.letters);
 }
 static gcpi_piece gcpi_piece_first(void)
 {
