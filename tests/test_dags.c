@@ -127,7 +127,7 @@ static size_t gradients(const random_net *r, gcp_plan_opts o, float *out, float 
 
 static size_t train(const random_net *r, gcp_plan_opts o, unsigned seed, int policy)
 {
-    gcp_plan plan = plan_of(r, net_training(o, seed), seed, policy);
+    gcp_plan plan = plan_of(r, net_choices(net_training(o, seed), seed, r->tape), seed, policy);
     gcp_bind(&plan, slab, sizeof slab);
     if (plan.far_bytes) gcp_far_bind(&plan, far_memory, sizeof far_memory);
     for (int step = 0; step < 2; step++) {

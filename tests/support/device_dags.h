@@ -57,7 +57,7 @@ static inline device_outcome device_one(unsigned seed, int policy, const gcp_tar
     o.target = target;
     if (policy && seed % 4 == 0) o.check = GCP_CHECK;
     void *slots = policy && seed % 3 == 1 ? device_slots_bind(r.tape, target) : NULL;
-    gcp_plan plan = net_plan(r.loss, net_training(o, seed), seed);
+    gcp_plan plan = net_plan(r.loss, net_choices(net_training(o, seed), seed, r.tape), seed);
     gcp_bind(&plan, NULL, 0);
     gcp_plan gradients = net_plan(r.loss, o, seed);          /* now its budget counts the slots, too */
     gcp_bind(&gradients, NULL, 0);

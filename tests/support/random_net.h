@@ -321,4 +321,23 @@ static inline gcp_plan_opts net_training(gcp_plan_opts o, unsigned seed)
     o.accumulate = seed % 4 == 3 ? 2 : 0;
     return fitting(o);
 }
+
+/* What trains, and how fast: in a third of the networks a parameter is frozen, in another all batch-norms are, with
+   their statistics; half of them have rates and decays by path. The texts are good until the next call. */
+static inline gcp_plan_opts net_choices(gcp_plan_opts o, unsigned seed, gcp_tape *tape)
+{
+    static char one[2][512];
+    int count = 0, norms = 0;
+    char path[256] = "";
+    for (; !gcp_is_nil(gcp_nth_parameter(tape, count)); count++)
+        norms |= strstr(gcp_name(gcp_nth_parameter(tape, count), path, sizeof path), "batch_norm") != NULL;
+    if (count < 3) return o;
+    gcp_name(gcp_nth_parameter(tape, (int)(seed / 3) % count), path, sizeof path);
+    snprintf(one[0], sizeof one[0], "%s", path);
+    snprintf(one[1], sizeof one[1], "%s 3\n* 0.5", path);
+    if (seed % 3 == 1) o.freeze = one[0];
+    if (seed % 3 == 2 && norms) { o.freeze = "*batch_norm*"; o.frozen_norms = 1; }
+    if (o.optimizer && seed % 2) { o.rates = one[1]; o.decays = one[1]; }
+    return o;
+}
 #endif
