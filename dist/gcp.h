@@ -13293,7 +13293,8 @@ static int gcpi_plan_patterns_ok(gcp_tape *t, const gcp_plan_opts *o)
         const char *wrong = texts[i].text ? gcpi_patterns_wrong(t, texts[i].text, texts[i].lines, &word) : NULL;
         if (!wrong) continue;
         gcpi_fail(t, GCP_E_PLAN, o->at, t->planning, "%s: '%.*s' %s (the first parameter is %.120s)", texts[i].name,
-                  (int)GCPI_MIN(word.length, 120u), word.at, wrong, t->parameters[0].path);
+                  (int)GCPI_MIN(word.length, 120u), word.at, wrong,
+                  t->parameter_count ? t->parameters[0].path : "none");
         return 0;
     }
     return 1;
@@ -14522,11 +14523,13 @@ static gcp_plan gcpi_plan_of_tape(gcp_tensor loss, gcp_plan_opts *o)
 static gcp_plan gcpi_plan_of_graph(gcp_tape *t, const char *text, gcp_plan_opts *o)
 {
     gcp_plan plan = gcpi_plan_none(t);
-    if (!t->ops || t->code || !gcpi_plan_options_ok(t, o)) return plan;
-    if (o->inference || o->optimizer || o->accumulate > 1 || o->on_gradient || o->costs) {
-        gcpi_plan_bad(
-            t, o,
-            "the graph's text says what a step does: leave out .inference, .optimizer, .accumulate, hooks and .costs");
+    const int chosen = o->train || o->freeze || o->frozen_norms || o->rates || o->decays;
+    if (!t->ops || t->code || (!chosen && !gcpi_plan_options_ok(t, o))) return plan;
+    if (o->inference || o->optimizer || o->accumulate > 1 || o->on_gradient || o->costs || chosen) {
+        gcpi_plan_bad(t, o,
+                      "the graph's text says what a step does: leave out .inference, .optimizer, .accumulate, what "
+                      "trains, hooks and "
+                      ".costs");
         return plan;
     }
     gcp_arena *a = o->arena ? o->arena : t->arena, was = *a;

@@ -188,7 +188,8 @@ static int gcpi_plan_patterns_ok(gcp_tape *t, const gcp_plan_opts *o)
         const char *wrong = texts[i].text ? gcpi_patterns_wrong(t, texts[i].text, texts[i].lines, &word) : NULL;
         if (!wrong) continue;
         gcpi_fail(t, GCP_E_PLAN, o->at, t->planning, "%s: '%.*s' %s (the first parameter is %.120s)", texts[i].name,
-                  (int)GCPI_MIN(word.length, 120u), word.at, wrong, t->parameters[0].path);
+                  (int)GCPI_MIN(word.length, 120u), word.at, wrong,
+                  t->parameter_count ? t->parameters[0].path : "none");
         return 0;
     }
     return 1;
