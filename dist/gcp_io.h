@@ -1264,8 +1264,7 @@ static int gcpi_tensor_write(gcpi_disk_file *s, gcp_arena *a, gcpi_axes_walk w, 
 
 /* ---- pieces ---- */
 
-/* What a run file has beside the values. A name of ours cannot begin so: a part of a path has no '.' before its index.
- */
+/* What a run file has beside the values. */
 #define GCPI_RUN_HEAD "gcp.run"
 #define GCPI_RUN_UPDATES "gcp.updates/"
 #define GCPI_RUN_SLOT "gcp.slot"                  /* and its number, and '/' */
@@ -1346,8 +1345,7 @@ static int gcpi_piece_next(const gcpi_saving *v, gcpi_piece *p)
     if (p->kind == GCPI_PIECE_END) return 0;
     if (gcpi_piece_fill(v, p) && gcpi_utf8_end(p->name, strlen(p->name)) == strlen(p->name)) return 1;
     return gcpi_wrong(v->s, GCP_E_ARGUMENT,
-                      "%.100s: its name in the file is too long or not UTF-8, or the layout %s is not "
-                      "for it",
+                      "%.100s: its name in the file is too long or not UTF-8, or the layout %s is not for it",
                       v->t->parameters[p->parameter].path, p->axes.letters);
 }
 static gcpi_piece gcpi_piece_first(void)
@@ -1424,20 +1422,20 @@ static int gcpi_hash_order(const void *a, const void *b)
     const uint64_t x = *(const uint64_t *)a, y = *(const uint64_t *)b;
     return x < y ? -1 : x > y;
 }
-/* 0: a map gives two tensors one name, or an error. */
+/* 0: two pieces would have one name, or an error. */
 static int gcpi_names_differ(const gcpi_saving *v)
 {
     gcp_arena *a = v->t->arena;
     const ptrdiff_t scratch = a->scratch;
-    uint64_t *hashes = GCPI_SCRATCH(a, uint64_t, v->t->parameter_count + 1);
+    uint64_t *hashes = GCPI_SCRATCH(a, uint64_t, 4 * (ptrdiff_t)v->t->parameter_count + 3);
     gcpi_piece p = gcpi_piece_first();
     int count = 0, twice = 0;
     if (!hashes) return gcpi_wrong(v->s, GCP_E_NOMEM, "the tape's arena is full");
-    while (gcpi_piece_next(v, &p)) if (p.kind == GCPI_PIECE_VALUE) hashes[count++] = gcpi_hash(p.name);
+    while (gcpi_piece_next(v, &p)) hashes[count++] = gcpi_hash(p.name);
     qsort(hashes, (size_t)count, sizeof *hashes, gcpi_hash_order);
     for (int i = 1; i < count; i++) twice |= hashes[i] == hashes[i - 1];
     a->scratch = scratch;
-    if (twice) gcpi_wrong(v->s, GCP_E_NAME, ".map gives two tensors the same name");
+    if (twice) gcpi_wrong(v->s, GCP_E_NAME, "two tensors would have the same name in it");
     return !v->s->failed;
 }
 
