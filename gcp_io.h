@@ -22,8 +22,9 @@
    safetensors file too, so gcp_load takes the weights out of it, and so does Python.
 
    What is saved is written beside the file (PATH.part), flushed to the disk and renamed. Whatever fails or is killed,
-   PATH is the old file or the new one. Nothing in a file is trusted: what is wrong is an error that names the file, the
-   offset, what was found and what was expected, before a byte of the tape's state is changed. */
+   PATH is the old file or the new one. (It is replaced whatever it is: a link becomes a file.) Nothing in a file is
+   trusted: what is wrong is an error that names the file, the offset, what was found and what was expected, before a
+   byte of the tape's state is changed. */
 
 #ifndef GCP_IO_H
 #define GCP_IO_H
@@ -56,28 +57,30 @@ typedef struct gcp_files {
     int     (*close)(void *context, void *file);
     int     (*rename)(void *context, const char *from, const char *to);     /* in the place of `to`, at once */
     void    (*remove)(void *context, const char *path);
-    /* calls found with each name in a folder, in any order */
+    /* calls found with each name in a folder, in any order. -1: the path is no folder */
     int     (*list)(void *context, const char *folder, void (*found)(void *arg, const char *name), void *arg);
 } gcp_files;
 GCP_API const gcp_files *gcp_stdio(void);
 
 /* Whose names and layouts a file has. Ours: gcp's paths and shapes ([out][kh][kw][in]; [out][in]).
    GCP_STYLE_TORCH: PyTorch's. Weights of four sizes are [out][in][kh][kw] (transposed convolutions [in][out][kh][kw]);
-   gamma and beta are called weight and bias; num_batches_tracked is passed over.
+   a dense layer behind gcp_flatten has its inputs channel by channel; gamma and beta are called weight and bias;
+   num_batches_tracked is passed over.
    GCP_STYLE_KERAS: weights are called kernel and are [kh][kw][in][out] or [in][out]; statistics are moving_mean and
    moving_variance. A depthwise convolution of one output per channel is [kh][kw][c][1]: layout hwoi in the map. */
 typedef enum gcp_style { GCP_STYLE_GCP, GCP_STYLE_TORCH, GCP_STYLE_KERAS } gcp_style;
 
-/* .map: lines "OURS THEIRS [LAYOUT]"; a name goes by the first line whose OURS fits all of it, one that fits none stays
-   (with .style, its last part is changed first). In OURS {a} to {z} stand for a number, * for any text; in THEIRS {a},
-   {a+1} or {a-1} give the number again, * the texts in order.
+/* .map: lines "OURS THEIRS [LAYOUT]" (# begins a comment). A path goes by the first line whose OURS fits all of it, as
+   gcp has it or with its last part as the style calls it; one that fits none stays, with that last part. In OURS {a} to
+   {z} stand for a number, * for the shortest text with which the rest fits up to the next *; in THEIRS {a}, {a+1} or
+   {a-1} give the number again, * the texts in order. A line that fits no path is an error.
        stage[{s}]/block[{b}]/conv2d[{i}]/weight  layer{s+1}.{b}.conv{i+1}.weight
        *                                         backbone.*
    "- THEIRS": tensors of the file that are passed over (* in THEIRS is any text). LAYOUT gives the order of a weight's
    axes in the file, letters of o, h, w, i (out, height, width, in), without those that the weight lacks: oihw, io.
    oihw:7x7, of a dense layer: its inputs are an image of 7 rows and 7 columns, flattened.
-   .partial: gcp_load takes what both have and leaves the rest (else each tensor must have its match); of no use in
-   gcp_save. */
+   .partial: gcp_load takes what both have and leaves the rest (else each tensor must have its match); a tensor of both
+   with another shape is an error all the same. Of no use in gcp_save. */
 typedef struct gcp_weights_opts {
     gcp_at at GCPI_Z;
     gcp_style style GCPI_Z;
@@ -95,9 +98,9 @@ typedef struct gcp_run_opts {
 
 /* Weights. The state must be bound. What is saved is float (F32), or double (F64) where gcp_real is double; gcp_load
    takes both, F16 and BF16. gcp_load returns how many tensors it loaded, 0 with the tape's error. It changes neither
-   slots nor counts. Both take scratch from the tape's arena: some 5 times the file's header; on a device, if a layout
-   differs, also the bytes of the largest weight. Only if the disk fails in the middle of the data can the state be left
-   with some tensors loaded. */
+   slots nor counts, and does not compare a run file's checksum. Both take scratch from the tape's arena: some 5 times
+   the file's header; on a device, if a layout differs, also the bytes of the largest weight. Only if the disk fails in
+   the middle of the data can the state be left with some tensors loaded. */
 GCP_API gcp_code gcp_save_at(gcp_tape *tape, const char *path, gcp_weights_opts opts);
 GCP_API int      gcp_load_at(gcp_tape *tape, const char *path, gcp_weights_opts opts);
 #define gcp_save(...) GCPI_F2(gcp_save_at, gcp_weights_opts, __VA_ARGS__, )          /* tape, path */
@@ -105,21 +108,23 @@ GCP_API int      gcp_load_at(gcp_tape *tape, const char *path, gcp_weights_opts 
 
 /* Runs. A run file has values, statistics, the optimiser's slots and counts of updates, by path; the counts of steps;
    the seed; .extra; a checksum. Save between updates, not between the micro-batches of .accumulate. gcp_resume_run is
-   called on the same recording with plans bound; another policy, budget, target or number of threads may go on. Returns
+   called on the same recording, with plans bound that train all that was trained (in a run of several phases, bind the
+   plans of all first); another policy, budget, target or number of threads may go on. Returns
    1; 0 where there is no such file, without an error: a new run; 0 with the tape's error, and the state as it was (but
-   if the disk fails in the second of two readings). What differs (a tensor's name or shape, the optimiser,
-   .extra_bytes) is an error that names the first difference. */
+   if the disk fails in the second of two readings). What differs (a tensor's name or shape, the optimiser
+   of slots, .extra_bytes) is an error that names the first difference. */
 GCP_API gcp_code gcp_save_run_at(gcp_tape *tape, const char *path, gcp_run_opts opts);
 GCP_API int      gcp_resume_run_at(gcp_tape *tape, const char *path, gcp_run_opts opts);
 #define gcp_save_run(...)   GCPI_F2(gcp_save_run_at, gcp_run_opts, __VA_ARGS__, )    /* tape, path */
 #define gcp_resume_run(...) GCPI_F2(gcp_resume_run_at, gcp_run_opts, __VA_ARGS__, )
 
 /* Labelled images. images and labels lie in the arena; images is count x height x width x channels bytes, in the order
-   of the files. On failure count is 0 and error says why. arena NULL: looks at sizes and headers alone; images and
-   labels are NULL, bytes is what an arena must have. */
+   of the files. On failure count is 0 and error says why. arena NULL: looks at sizes and headers alone (of a folder, at
+   one image's); images and labels are NULL, bytes is what an arena must have. */
 typedef struct gcp_dataset {
     unsigned char *images;
     int32_t *labels;                    /* 0 to classes - 1, as gcp_labels takes them */
+    const char *const *names;           /* of the classes, of folders; else NULL */
     int count, height, width, channels, classes;
     int brightest;                      /* the value that is white: 255 in most files */
     size_t bytes;
@@ -133,8 +138,9 @@ typedef struct gcp_dataset_opts {
 
 /* idx: grey images and their labels (MNIST and its relatives), unpacked. cifar10: the binary version's files, one after
    the other. folder: images of one size, PGM or PPM (binary, up to 255), in folders of their class in `folder`
-   (folder/cat/1.ppm); classes and images are in the order of their names' bytes. Without folders inside, all are of
-   class 0. Other files are passed over. */
+   (folder/cat/1.ppm); classes and images are in the order of their names' bytes, so compare .names of two sets. An
+   empty folder is a class. Without folders inside, all are of class 0. Only names that end with .ppm, .pgm or .pnm are
+   images; others, and names that begin with a dot, are passed over. */
 GCP_API gcp_dataset gcp_dataset_idx_at(gcp_arena *arena, const char *images, const char *labels, gcp_dataset_opts o);
 GCP_API gcp_dataset gcp_dataset_cifar10_at(gcp_arena *arena, const char *const *paths, int count, gcp_dataset_opts o);
 GCP_API gcp_dataset gcp_dataset_folder_at(gcp_arena *arena, const char *folder, gcp_dataset_opts o);

@@ -2,4 +2,8 @@
    file of their own. */
 #define GCP_IMPLEMENTATION
 #include "gcp.h"
+#if !defined(__has_include)
 #include "gcp_io.h"
+#elif __has_include("gcp_io.h")          /* without it there are no files */
+#include "gcp_io.h"
+#endif

@@ -2094,9 +2094,11 @@ static int gcpi_patterns_fit(const char *text, const char *path)
    number of at least 0. */
 static const char *gcpi_patterns_wrong(const gcp_tape *t, const char *text, int lines, gcpi_word *where)
 {
+    int words = 0;
     do
         while ((*where = gcpi_word_next(&text)).length > 0) {
             int used = 0;
+            words++;
             for (int i = 0; i < t->parameter_count && !used; i++)
                 used = t->parameters[i].kind == GCPI_PARAMETER && gcpi_pattern_fits(*where, t->parameters[i].path);
             if (!used) return "fits no parameter";
@@ -2109,7 +2111,7 @@ static const char *gcpi_patterns_wrong(const gcp_tape *t, const char *text, int 
                 return "needs a number of at least 0 behind it, and nothing more on its line";
         }
     while (gcpi_line_next(&text));
-    return NULL;
+    return words ? NULL : "has no pattern";
 }
 
 /* The number of the first line whose pattern fits the path; otherwise, where none does. */
@@ -16208,6 +16210,13 @@ static int gcpi_ignored_label(const gcpi_plan *in, int x, int32_t *label)
     }
     return found;
 }
+/* Whether a loss of the plan can leave samples out, or there is none. */
+static int gcpi_can_ignore(const gcpi_plan *in)
+{
+    for (int k = 0; k < in->p.forward; k++)
+        if (in->p.tape->ops[in->p.tasks[k].op].kind == GCP_OP_CROSS_ENTROPY) return 1;
+    return !in->p.training;
+}
 /* Fills samples [given, all) of an input: with the ones given, again and again; labels with the ignored one. */
 static void gcpi_write_rest(const gcpi_plan *in, int x, const unsigned char *data, int given, int all)
 {
@@ -16278,8 +16287,11 @@ GCPI_DEF gcp_code gcp_write_some_at(gcp_plan *plan, gcp_tensor x, const void *da
     if (samples < all && plan->tape->tensors[x.id].dtype == GCP_DTYPE_I32 &&
         gcpi_ignored_label(plan->in, x.id, &label) < 0)
         return gcpi_access_fail(&a, GCP_E_ARGUMENT, "is read by ops that cannot ignore the same label", "");
+    if (samples < all && samples >= 1 && !gcpi_can_ignore(plan->in))
+        return gcpi_access_fail(&a, GCP_E_ARGUMENT,
+                                "cannot be written in part: only gcp_cross_entropy leaves samples out", "");
     if (samples >= 1 && samples <= all) return gcpi_write(&a, data, samples);
-    snprintf(text, sizeof text, "%d samples of %d; at least 1 are needed", samples, all);
+    snprintf(text, sizeof text, "%d samples; 1 to %d are allowed", samples, all);
     return gcpi_access_fail(&a, GCP_E_ARGUMENT, "was given ", text);
 }
 

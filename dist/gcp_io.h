@@ -25,8 +25,9 @@
    safetensors file too, so gcp_load takes the weights out of it, and so does Python.
 
    What is saved is written beside the file (PATH.part), flushed to the disk and renamed. Whatever fails or is killed,
-   PATH is the old file or the new one. Nothing in a file is trusted: what is wrong is an error that names the file, the
-   offset, what was found and what was expected, before a byte of the tape's state is changed. */
+   PATH is the old file or the new one. (It is replaced whatever it is: a link becomes a file.) Nothing in a file is
+   trusted: what is wrong is an error that names the file, the offset, what was found and what was expected, before a
+   byte of the tape's state is changed. */
 
 #ifndef GCP_IO_H
 #define GCP_IO_H
@@ -59,28 +60,30 @@ typedef struct gcp_files {
     int     (*close)(void *context, void *file);
     int     (*rename)(void *context, const char *from, const char *to);     /* in the place of `to`, at once */
     void    (*remove)(void *context, const char *path);
-    /* calls found with each name in a folder, in any order */
+    /* calls found with each name in a folder, in any order. -1: the path is no folder */
     int     (*list)(void *context, const char *folder, void (*found)(void *arg, const char *name), void *arg);
 } gcp_files;
 GCP_API const gcp_files *gcp_stdio(void);
 
 /* Whose names and layouts a file has. Ours: gcp's paths and shapes ([out][kh][kw][in]; [out][in]).
    GCP_STYLE_TORCH: PyTorch's. Weights of four sizes are [out][in][kh][kw] (transposed convolutions [in][out][kh][kw]);
-   gamma and beta are called weight and bias; num_batches_tracked is passed over.
+   a dense layer behind gcp_flatten has its inputs channel by channel; gamma and beta are called weight and bias;
+   num_batches_tracked is passed over.
    GCP_STYLE_KERAS: weights are called kernel and are [kh][kw][in][out] or [in][out]; statistics are moving_mean and
    moving_variance. A depthwise convolution of one output per channel is [kh][kw][c][1]: layout hwoi in the map. */
 typedef enum gcp_style { GCP_STYLE_GCP, GCP_STYLE_TORCH, GCP_STYLE_KERAS } gcp_style;
 
-/* .map: lines "OURS THEIRS [LAYOUT]"; a name goes by the first line whose OURS fits all of it, one that fits none stays
-   (with .style, its last part is changed first). In OURS {a} to {z} stand for a number, * for any text; in THEIRS {a},
-   {a+1} or {a-1} give the number again, * the texts in order.
+/* .map: lines "OURS THEIRS [LAYOUT]" (# begins a comment). A path goes by the first line whose OURS fits all of it, as
+   gcp has it or with its last part as the style calls it; one that fits none stays, with that last part. In OURS {a} to
+   {z} stand for a number, * for the shortest text with which the rest fits up to the next *; in THEIRS {a}, {a+1} or
+   {a-1} give the number again, * the texts in order. A line that fits no path is an error.
        stage[{s}]/block[{b}]/conv2d[{i}]/weight  layer{s+1}.{b}.conv{i+1}.weight
        *                                         backbone.*
    "- THEIRS": tensors of the file that are passed over (* in THEIRS is any text). LAYOUT gives the order of a weight's
    axes in the file, letters of o, h, w, i (out, height, width, in), without those that the weight lacks: oihw, io.
    oihw:7x7, of a dense layer: its inputs are an image of 7 rows and 7 columns, flattened.
-   .partial: gcp_load takes what both have and leaves the rest (else each tensor must have its match); of no use in
-   gcp_save. */
+   .partial: gcp_load takes what both have and leaves the rest (else each tensor must have its match); a tensor of both
+   with another shape is an error all the same. Of no use in gcp_save. */
 typedef struct gcp_weights_opts {
     gcp_at at GCPI_Z;
     gcp_style style GCPI_Z;
@@ -98,9 +101,9 @@ typedef struct gcp_run_opts {
 
 /* Weights. The state must be bound. What is saved is float (F32), or double (F64) where gcp_real is double; gcp_load
    takes both, F16 and BF16. gcp_load returns how many tensors it loaded, 0 with the tape's error. It changes neither
-   slots nor counts. Both take scratch from the tape's arena: some 5 times the file's header; on a device, if a layout
-   differs, also the bytes of the largest weight. Only if the disk fails in the middle of the data can the state be left
-   with some tensors loaded. */
+   slots nor counts, and does not compare a run file's checksum. Both take scratch from the tape's arena: some 5 times
+   the file's header; on a device, if a layout differs, also the bytes of the largest weight. Only if the disk fails in
+   the middle of the data can the state be left with some tensors loaded. */
 GCP_API gcp_code gcp_save_at(gcp_tape *tape, const char *path, gcp_weights_opts opts);
 GCP_API int      gcp_load_at(gcp_tape *tape, const char *path, gcp_weights_opts opts);
 #define gcp_save(...) GCPI_F2(gcp_save_at, gcp_weights_opts, __VA_ARGS__, )          /* tape, path */
@@ -108,21 +111,23 @@ GCP_API int      gcp_load_at(gcp_tape *tape, const char *path, gcp_weights_opts 
 
 /* Runs. A run file has values, statistics, the optimiser's slots and counts of updates, by path; the counts of steps;
    the seed; .extra; a checksum. Save between updates, not between the micro-batches of .accumulate. gcp_resume_run is
-   called on the same recording with plans bound; another policy, budget, target or number of threads may go on. Returns
+   called on the same recording, with plans bound that train all that was trained (in a run of several phases, bind the
+   plans of all first); another policy, budget, target or number of threads may go on. Returns
    1; 0 where there is no such file, without an error: a new run; 0 with the tape's error, and the state as it was (but
-   if the disk fails in the second of two readings). What differs (a tensor's name or shape, the optimiser,
-   .extra_bytes) is an error that names the first difference. */
+   if the disk fails in the second of two readings). What differs (a tensor's name or shape, the optimiser
+   of slots, .extra_bytes) is an error that names the first difference. */
 GCP_API gcp_code gcp_save_run_at(gcp_tape *tape, const char *path, gcp_run_opts opts);
 GCP_API int      gcp_resume_run_at(gcp_tape *tape, const char *path, gcp_run_opts opts);
 #define gcp_save_run(...)   GCPI_F2(gcp_save_run_at, gcp_run_opts, __VA_ARGS__, )    /* tape, path */
 #define gcp_resume_run(...) GCPI_F2(gcp_resume_run_at, gcp_run_opts, __VA_ARGS__, )
 
 /* Labelled images. images and labels lie in the arena; images is count x height x width x channels bytes, in the order
-   of the files. On failure count is 0 and error says why. arena NULL: looks at sizes and headers alone; images and
-   labels are NULL, bytes is what an arena must have. */
+   of the files. On failure count is 0 and error says why. arena NULL: looks at sizes and headers alone (of a folder, at
+   one image's); images and labels are NULL, bytes is what an arena must have. */
 typedef struct gcp_dataset {
     unsigned char *images;
     int32_t *labels;                    /* 0 to classes - 1, as gcp_labels takes them */
+    const char *const *names;           /* of the classes, of folders; else NULL */
     int count, height, width, channels, classes;
     int brightest;                      /* the value that is white: 255 in most files */
     size_t bytes;
@@ -136,8 +141,9 @@ typedef struct gcp_dataset_opts {
 
 /* idx: grey images and their labels (MNIST and its relatives), unpacked. cifar10: the binary version's files, one after
    the other. folder: images of one size, PGM or PPM (binary, up to 255), in folders of their class in `folder`
-   (folder/cat/1.ppm); classes and images are in the order of their names' bytes. Without folders inside, all are of
-   class 0. Other files are passed over. */
+   (folder/cat/1.ppm); classes and images are in the order of their names' bytes, so compare .names of two sets. An
+   empty folder is a class. Without folders inside, all are of class 0. Only names that end with .ppm, .pgm or .pnm are
+   images; others, and names that begin with a dot, are passed over. */
 GCP_API gcp_dataset gcp_dataset_idx_at(gcp_arena *arena, const char *images, const char *labels, gcp_dataset_opts o);
 GCP_API gcp_dataset gcp_dataset_cifar10_at(gcp_arena *arena, const char *const *paths, int count, gcp_dataset_opts o);
 GCP_API gcp_dataset gcp_dataset_folder_at(gcp_arena *arena, const char *folder, gcp_dataset_opts o);
@@ -186,6 +192,7 @@ extern int fileno(FILE *file);
 static void *gcpi_stdio_open(void *context, const char *path, int write)
 {
     (void)context;
+    if (write) remove(path);             /* a link there would be followed */
     return fopen(path, write ? "wb" : "rb");
 }
 static int gcpi_stdio_absent(void *context, const char *path)
@@ -271,12 +278,13 @@ static int gcpi_stdio_list(void *context, const char *folder, void (*found)(void
     struct _finddata_t entry;
     snprintf(pattern, sizeof pattern, "%s/*", folder);
     intptr_t search = _findfirst(pattern, &entry);
-    if (search == -1) return 0;
+    if (search == -1) return -1;
     do found(arg, entry.name); while (!_findnext(search, &entry));
     _findclose(search);
 #else
+    errno = 0;
     DIR *d = opendir(folder);
-    if (!d) return 0;
+    if (!d) return errno == ENOTDIR ? -1 : 0;
     for (const struct dirent *entry; (entry = readdir(d)) != NULL;) found(arg, entry->d_name);
     closedir(d);
 #endif
@@ -388,6 +396,7 @@ static gcpi_disk_file gcpi_disk_of(const gcp_files *files, const char *path, gcp
 static int gcpi_disk_path(gcpi_disk_file *s)
 {
     if (!s->given) return gcpi_wrong(s, GCP_E_ARGUMENT, "the path is NULL");
+    if (!*s->path) return gcpi_wrong(s, GCP_E_ARGUMENT, "the path is empty");
     return strlen(s->path) + sizeof ".part" <= GCPI_PATH || gcpi_wrong(s, GCP_E_ARGUMENT, "the path is too long");
 }
 
@@ -938,6 +947,7 @@ static int gcpi_fill(gcpi_word pattern, const gcpi_captures *c, char *out, size_
         const char *p = pattern.at + i;
         int wrote = 1;
         place = gcpi_place_at(p, pattern.length - i, &letter, &add);
+        if (place && add < 0 && !c->number[letter]) { out[0] = 0; return 0; }
         if (place)
             wrote =
                 snprintf(out + n, most - n, "%llu", (unsigned long long)(c->number[letter] + (uint64_t)(int64_t)add));
@@ -948,7 +958,7 @@ static int gcpi_fill(gcpi_word pattern, const gcpi_captures *c, char *out, size_
         if (!place) place = 1;
         n += wrote > 0 ? (size_t)wrote : 0;
     }
-    if (n >= most) return 0;
+    if (n >= most) { out[0] = 0; return 0; }
     out[n] = 0;
     return 1;
 }
@@ -977,6 +987,40 @@ static void gcpi_axes_default(gcp_style style, int rank, gcpi_axes *axes)
                                               { "i", "i", "io", "owi", "hwio" } };
     memset(axes, 0, sizeof *axes);
     strcpy(axes->letters, letters[style][rank]);
+}
+
+/* The image that was flattened before a dense layer with this weight, looked for behind ops that leave its shape.
+   PyTorch flattens it channel by channel. 0: there is none, or channels or pixels are one. */
+static int gcpi_flattened(const gcp_tape *t, int parameter, gcpi_axes *axes)
+{
+    const int weight = t->parameters[parameter].tensor;
+    for (int o = 0; o < t->op_count; o++) {
+        const gcpi_op *op = &t->ops[o];
+        if (op->kind != GCP_OP_LINEAR || gcpi_edge(t, op, 1) != weight) continue;
+        int x = gcpi_edge(t, op, 0);
+        while (t->tensors[x].producer >= 0 && t->ops[t->tensors[x].producer].kind != GCP_OP_RESHAPE) {
+            op = &t->ops[t->tensors[x].producer];
+            if (op->inputs != 1 || op->kind == GCP_OP_CUSTOM) return 0;
+            const int before = gcpi_edge(t, op, 0);
+            if (memcmp(t->tensors[before].shape.d, t->tensors[x].shape.d, sizeof t->tensors[x].shape.d)) return 0;
+            x = before;
+        }
+        if (t->tensors[x].producer < 0) return 0;
+        const gcp_shape image = t->tensors[gcpi_edge(t, &t->ops[t->tensors[x].producer], 0)].shape;
+        const int flat = t->tensors[x].shape.d[3], pixels = image.d[1] * image.d[2];
+        if (flat != pixels * image.d[3] || image.d[0] != t->tensors[x].shape.d[0]) return 0;
+        axes->h = image.d[1]; axes->w = image.d[2];
+        return pixels > 1 && image.d[3] > 1;
+    }
+    return 0;
+}
+/* The layout of a parameter in a file where no map says it. */
+static void gcpi_axes_of(const gcp_tape *t, int parameter, gcp_style style, gcpi_axes *axes)
+{
+    gcpi_axes_default(style, t->parameters[parameter].shape.rank, axes);
+    if (style != GCP_STYLE_TORCH) return;
+    if (gcpi_flattened(t, parameter, axes)) memcpy(axes->letters, "oihw", 5);
+    else axes->h = axes->w = 0;
 }
 
 /* Sizes in the order o, h, w, i, of the image where one was flattened. 0: the layout is not for this weight. */
@@ -1029,17 +1073,25 @@ static void gcpi_style_name(gcp_style style, const char *ours, char *out, size_t
     snprintf(out, most, "%s", ours);
 }
 
-/* What a tensor of ours is called in the file, and its layout there. 0: the name is too long. */
-static int gcpi_theirs(const gcpi_naming *n, const char *ours, int rank, char *out, gcpi_axes *axes)
+/* Whether a line's OURS fits a path: as the style calls its last part, or as gcp does. */
+static int gcpi_line_fits(gcpi_word left, const char *styled, const char *path, gcpi_captures *c)
 {
+    if (left.length == 1 && *left.at == '-') return 0;
+    return left.length && *left.at != '#' && (gcpi_match(left, styled, c) || gcpi_match(left, path, c));
+}
+
+/* What a parameter is called in the file, and its layout there. 0: the name is too long. */
+static int gcpi_theirs(const gcpi_naming *n, const gcp_tape *t, int parameter, char *out, gcpi_axes *axes)
+{
+    const char *ours = t->parameters[parameter].path;
     char name[GCPI_NAME_MOST + 1];
     gcpi_captures c;
-    gcpi_axes_default(n->style, rank, axes);
+    gcpi_axes_of(t, parameter, n->style, axes);
     gcpi_style_name(n->style, ours, name, sizeof name);
     const char *line = n->map ? n->map : "";
     do {
         gcpi_word left = gcpi_word_next(&line), right = gcpi_word_next(&line), layout = gcpi_word_next(&line);
-        if (!right.length || (left.length == 1 && *left.at == '-') || !gcpi_match(left, name, &c)) continue;
+        if (!gcpi_line_fits(left, name, ours, &c)) continue;
         if (layout.length) gcpi_axes_parse(layout, axes);
         return gcpi_fill(right, &c, out, GCPI_NAME_MOST + 1);
     } while (gcpi_line_next(&line));
@@ -1083,7 +1135,7 @@ static const char *gcpi_line_wrong(const char *line)
 {
     gcpi_word left = gcpi_word_next(&line), right = gcpi_word_next(&line), layout = gcpi_word_next(&line);
     gcpi_axes axes;
-    if (!left.length) return NULL;
+    if (!left.length || *left.at == '#') return NULL;
     if (!right.length || gcpi_word_next(&line).length) return "expected \"OURS THEIRS [LAYOUT]\" or \"- THEIRS\"";
     int64_t known = gcpi_pattern_letters(left, 0), used = gcpi_pattern_letters(right, 1);
     if (known < 0 || used < 0) return "a place is {a} to {z}, on the right also {a+1} or {a-1}; at most 4 stars";
@@ -1092,20 +1144,36 @@ static const char *gcpi_line_wrong(const char *line)
         return "a layout has letters of o, h, w, i, each once: oihw, io; oihw:7x7 with o first or last";
     return NULL;
 }
+/* Whether a line's OURS fits any tensor; lines without one do. */
+static int gcpi_line_used(const gcp_tape *t, const gcpi_naming *n, const char *line)
+{
+    char name[GCPI_NAME_MOST + 1];
+    gcpi_captures c;
+    gcpi_word left = gcpi_word_next(&line);
+    if (!left.length || *left.at == '#' || (left.length == 1 && *left.at == '-')) return 1;
+    for (int i = 0; i < t->parameter_count; i++) {
+        gcpi_style_name(n->style, t->parameters[i].path, name, sizeof name);
+        if (gcpi_line_fits(left, name, t->parameters[i].path, &c)) return 1;
+    }
+    return 0;
+}
 /* 0: a line of the map is wrong, or the style, which the tape's error says. */
 static int gcpi_naming_check(gcp_tape *t, const gcpi_naming *n, gcp_at at, const char *call)
 {
-    const char *line = n->map ? n->map : "";
-    int number = 1;
     if ((int)n->style < 0 || n->style > GCP_STYLE_KERAS) {
         gcpi_fail(t, GCP_E_ARGUMENT, at, call, "unknown .style");
         return 0;
     }
-    do {
-        const char *wrong = gcpi_line_wrong(line);
-        if (wrong) { gcpi_fail(t, GCP_E_ARGUMENT, at, call, "line %d of .map: %s", number, wrong); return 0; }
-        number++;
-    } while (gcpi_line_next(&line));
+    for (int used = 0; used < 2; used++) {        /* first how lines are written, then whether they fit anything */
+        int number = 1;
+        const char *line = n->map ? n->map : "";
+        do {
+            const char *wrong = used ? NULL : gcpi_line_wrong(line);
+            if (used && !gcpi_line_used(t, n, line)) wrong = "its first name fits no tensor of the network";
+            if (wrong) { gcpi_fail(t, GCP_E_ARGUMENT, at, call, "line %d of .map: %s", number, wrong); return 0; }
+            number++;
+        } while (gcpi_line_next(&line));
+    }
     return 1;
 }
 
@@ -1332,8 +1400,7 @@ static int gcpi_piece_fill(const gcpi_saving *v, gcpi_piece *p)
         snprintf(p->name, sizeof p->name, GCPI_RUN_UPDATES "%.1024s", x->path);
         return strlen(x->path) <= GCPI_NAME_MOST - 16;
     }
-    if (!gcpi_theirs(p->kind == GCPI_PIECE_VALUE ? &v->naming : &ours, x->path, x->shape.rank, p->name, &p->axes))
-        return 0;
+    if (!gcpi_theirs(p->kind == GCPI_PIECE_VALUE ? &v->naming : &ours, v->t, p->parameter, p->name, &p->axes)) return 0;
     if (p->kind != GCPI_PIECE_VALUE) snprintf(p->name, sizeof p->name, GCPI_RUN_SLOT "%d/%.1024s", slot, x->path);
     p->dtype = gcpi_real_dtype();
     return (p->rank = gcpi_axes_shape(&p->axes, x->shape, p->shape)) >= 0;
@@ -1343,10 +1410,12 @@ static int gcpi_piece_next(const gcpi_saving *v, gcpi_piece *p)
 {
     do gcpi_piece_step(v, p); while (p->kind < GCPI_PIECE_END && !gcpi_piece_here(v, p));
     if (p->kind == GCPI_PIECE_END) return 0;
-    if (gcpi_piece_fill(v, p) && gcpi_utf8_end(p->name, strlen(p->name)) == strlen(p->name)) return 1;
+    if (gcpi_piece_fill(v, p) && gcpi_utf8_end(p->name, strlen(p->name)) == strlen(p->name) &&
+        strcmp(p->name, "__metadata__"))
+        return 1;
     return gcpi_wrong(v->s, GCP_E_ARGUMENT,
-                      "%.100s: its name in the file is too long or not UTF-8, or the layout %s is not for it",
-                      v->t->parameters[p->parameter].path, p->axes.letters);
+                      "%.100s: its name in the file cannot be '%.100s', or the layout %s is not for it",
+                      v->t->parameters[p->parameter].path, p->name, p->axes.letters);
 }
 static gcpi_piece gcpi_piece_first(void)
 {
@@ -1551,9 +1620,11 @@ static int gcpi_load_match(gcpi_disk_file *s, gcp_tape *t, const gcpi_header *h,
     int count = 0;
     for (int i = 0; i < t->parameter_count; i++) {
         const gcpi_parameter *x = &t->parameters[i];
-        gcpi_stored *e = gcpi_theirs(n, x->path, x->shape.rank, name, &axes) ? gcpi_header_find(h, name) : NULL;
+        gcpi_stored *e = gcpi_theirs(n, t, i, name, &axes) ? gcpi_header_find(h, name) : NULL;
         if (!e && partial) continue;
-        if (!e) gcpi_wrong(s, GCP_E_NAME, "found no %.100s, expected it for %.100s", name, x->path);
+        if (!e)
+            gcpi_wrong(s, GCP_E_NAME, "found no %.100s, expected it for %.100s (the first name in it is %.100s)", name,
+                       x->path, h->count ? h->by_name[0]->name : "none");
         if (!e || !gcpi_stored_take(s, t, e, i, &axes)) return -1;
         count++;
     }
@@ -1606,18 +1677,23 @@ GCPI_DEF int gcp_load_at(gcp_tape *t, const char *path, gcp_weights_opts o)
 /* gcp_save_run and gcp_resume_run. A run file is read twice: the first time its checksum is compared and its entries
    with the tape, the second time they go where they belong. */
 
+/* 1, and an error: gradients of earlier micro-batches wait for the last one, and are in no file. */
+static int gcpi_run_halfway(gcp_tape *t, gcp_at at, const char *call)
+{
+    if (t->summing)
+        gcpi_fail(t, GCP_E_STATE, at, call,
+                  "a plan is between two micro-batches of .accumulate, whose gradients no file "
+                  "has: call it after the last one");
+    return t->summing != 0;
+}
+
 GCPI_DEF gcp_code gcp_save_run_at(gcp_tape *t, const char *path, gcp_run_opts o)
 {
     gcpi_disk_file s = gcpi_disk_of(o.files, path, o.at, "gcp_save_run");
     gcpi_saving v = { t, &s, { GCP_STYLE_GCP, NULL }, 1, (const unsigned char *)o.extra, o.extra ? o.extra_bytes : 0 };
     s.tape = t;
     if (!gcpi_file_begins(t, o.at, s.call)) return gcp_error_code(t);
-    if (t->summing) {
-        gcpi_fail(t, GCP_E_STATE, o.at, s.call,
-                  "a plan is between two micro-batches of .accumulate, whose gradients no file "
-                  "has: save after its last one");
-        return gcp_error_code(t);
-    }
+    if (gcpi_run_halfway(t, o.at, s.call)) return gcp_error_code(t);
     return gcpi_save(&v);
 }
 
@@ -1683,13 +1759,15 @@ static int gcpi_resume_take(gcpi_resuming *r, int i, int slot)
 static int gcpi_resume_optimizer(gcpi_resuming *r)
 {
     const gcp_tape *t = r->t;
+    static const char *const names[] = { "none", "SGD", "Adam", "AdamW" };
     const uint64_t optimizer = r->words[4];
     if (!optimizer || optimizer == (uint64_t)t->optimizer) return 1;
     if (!t->optimizer)
-        return gcpi_wrong(r->s, GCP_E_STATE, "has slots of an optimiser: bind the plan that trains first "
-                                "(gcp_load reads weights alone)");
-    return gcpi_wrong(r->s, GCP_E_STATE, "was trained with optimiser %llu, and the slots bound are of optimiser "
-                            "%d (gcp_optimizer)", (unsigned long long)optimizer, (int)t->optimizer);
+        return gcpi_wrong(r->s, GCP_E_STATE,
+                          "has slots of %s: bind a plan with it first (gcp_load reads weights alone)",
+                          optimizer < 4 ? names[optimizer] : "another optimiser");
+    return gcpi_wrong(r->s, GCP_E_STATE, "was trained with %s, and the slots bound are %s's",
+                      optimizer < 4 ? names[optimizer] : "another optimiser", names[(int)t->optimizer & 3]);
 }
 /* Entries that nothing took: of another network, or slots of what no plan bound trains. */
 static int gcpi_resume_left(gcpi_resuming *r)
@@ -1777,6 +1855,7 @@ GCPI_DEF int gcp_resume_run_at(gcp_tape *t, const char *path, gcp_run_opts o)
     memset(&r, 0, sizeof r);
     r.t = s.tape = t; r.s = &s;
     if (!gcpi_file_begins(t, o.at, s.call)) return 0;
+    if (gcpi_run_halfway(t, o.at, s.call) || !gcpi_disk_path(&s)) return 0;
     if (s.files->absent(s.files->context, s.path)) return 0;
     const ptrdiff_t scratch = t->arena->scratch;
     int good = gcpi_disk_open(&s) && gcpi_header_read(&s, t->arena, &r.h) && gcpi_resume_check(&r) &&
@@ -1822,7 +1901,7 @@ static gcp_dataset gcpi_reader_end(gcpi_image_reader *m)
     if (m->arena) m->arena->scratch = m->scratch;
     if (!m->d.error[0]) return m->d;
     if (m->arena) m->arena->used = m->used;
-    m->d.images = NULL; m->d.labels = NULL; m->d.count = 0;
+    m->d.images = NULL; m->d.labels = NULL; m->d.names = NULL; m->d.count = 0;
     return m->d;
 }
 
@@ -1971,7 +2050,7 @@ static int gcpi_cifar_read(gcpi_image_reader *m, const char *const *paths, int f
         if (!gcpi_cifar_open(m, paths[i], &d->count)) return 0;
         gcpi_disk_close(&m->s);
     }
-    if (!files) {
+    if (files < 1) {
         gcpi_reader_file(m, "no file", "gcp_dataset_cifar10");
         return gcpi_wrong(&m->s, GCP_E_ARGUMENT, "expected one or more");
     }
@@ -2071,13 +2150,19 @@ static void gcpi_tally_name(void *arg, const char *name)
         if (t->images++ || !t->look || d->height) return;
         gcpi_pnm_open(t->m, path, &d->height, &d->width, &d->channels);
         gcpi_disk_close(&t->m->s);
-    } else if (!t->inside && gcpi_tally_of(&in, t->m, path, 1, t->look > 1)) {
+    } else if (!t->inside) {
+        const int is = gcpi_tally_of(&in, t->m, path, 1, t->look > 1);
+        if (!is) {
+            gcpi_reader_file(t->m, path, "gcp_dataset_folder");
+            gcpi_wrong(&t->m->s, GCP_E_FILE, "cannot be opened");
+        }
+        if (is <= 0) return;
         t->folders++;
         t->deeper += GCPI_MIN(in.images, INT32_MAX - t->deeper);
         t->names += in.names;
     }
 }
-/* look: 1: this folder's images; 2: those of the folders in it. 0: no folder. */
+/* look: 1: this folder's images; 2: those of the folders in it. 0: it does not open; -1: it is no folder. */
 static int gcpi_tally_of(gcpi_tally *t, gcpi_image_reader *m, const char *folder, int inside, int look)
 {
     const gcp_files *f = m->s.files;
@@ -2106,7 +2191,7 @@ static int gcpi_listing_of(gcpi_image_reader *m, const char *folder, int images,
     memset(l, 0, sizeof *l);
     l->arena = m->arena; l->images = images; l->capacity = capacity;
     l->names = GCPI_SCRATCH(m->arena, char *, capacity + 1);
-    if (!l->names || !f->list(f->context, folder, gcpi_listing_add, l) || l->full)
+    if (!l->names || f->list(f->context, folder, gcpi_listing_add, l) <= 0 || l->full)
         return gcpi_wrong(&m->s, GCP_E_NOMEM, "the arena has no room for the names in it");
     qsort(l->names, (size_t)l->count, sizeof *l->names, gcpi_name_order);
     return 1;
@@ -2121,7 +2206,7 @@ static int gcpi_folder_image(gcpi_image_reader *m, const char *path, int at, int
     const size_t bytes = (size_t)d->height * (size_t)d->width * (size_t)d->channels;
     if (!gcpi_pnm_open(m, path, &height, &width, &channels)) return 0;
     if (height != d->height || width != d->width || channels != d->channels || d->brightest != brightest)
-        return gcpi_wrong_at(&m->s, 0, "found %dx%dx%d up to %d, expected %dx%dx%d up to %d as in the first",
+        return gcpi_wrong_at(&m->s, 0, "found %dx%dx%d up to %d, expected %dx%dx%d up to %d as in others",
                                 height, width, channels, d->brightest, d->height, d->width, d->channels, brightest);
     if (!gcpi_disk_read(&m->s, d->images + (size_t)at * bytes, bytes)) return 0;
     gcpi_disk_close(&m->s);
@@ -2134,8 +2219,10 @@ static int gcpi_folder_class(gcpi_image_reader *m, const char *folder, int count
     char path[GCPI_PATH];
     gcpi_listing l;
     const ptrdiff_t scratch = m->arena->scratch;
+    gcpi_reader_file(m, folder, "gcp_dataset_folder");
     if (!gcpi_listing_of(m, folder, 1, count, &l)) return 0;
     for (int i = 0; i < l.count; i++) {
+        gcpi_reader_file(m, folder, "gcp_dataset_folder");
         if (*at == m->d.count) return gcpi_wrong(&m->s, GCP_E_CONTENTS, "grew while it was read");
         if (!gcpi_path_join(&m->s, path, folder, l.names[i]) || !gcpi_folder_image(m, path, (*at)++, label)) return 0;
     }
@@ -2150,13 +2237,20 @@ static int gcpi_folder_images(gcpi_image_reader *m, const char *folder, const gc
     int at = 0, label = 0;
     if (!all->folders) return gcpi_folder_class(m, folder, all->images, &at, 0);
     if (!gcpi_listing_of(m, folder, 0, (int)(all->names / 64), &l)) return 0;
-    for (int i = 0; i < l.count; i++) {
+    char **names = GCPI_NEW(m->arena, char *, m->d.classes);
+    for (int i = 0; i < l.count && names; i++) {
         if (!gcpi_path_join(&m->s, path, folder, l.names[i])) return 0;
-        if (!gcpi_tally_of(&in, m, path, 1, 0)) continue;
+        if (gcpi_tally_of(&in, m, path, 1, 0) <= 0 || label == m->d.classes) continue;
+        const size_t size = strlen(l.names[i]) + 1;
+        if ((names[label] = (char *)gcp_arena_push(m->arena, 1, 1, (ptrdiff_t)size)) == NULL) break;
+        memcpy(names[label], l.names[i], size);
         if (!gcpi_folder_class(m, path, in.images, &at, label++)) return 0;
     }
-    if (at == m->d.count) return 1;
+    m->d.names = (const char *const *)names;
+    if (at == m->d.count && label == m->d.classes) return 1;
     gcpi_reader_file(m, folder, "gcp_dataset_folder");
+    if (!names || (label < m->d.classes && !names[label]))
+        return gcpi_wrong(&m->s, GCP_E_NOMEM, "the arena has no room for the names of its classes");
     return gcpi_wrong(&m->s, GCP_E_CONTENTS, "shrank while it was read");
 }
 static int gcpi_folder_read(gcpi_image_reader *m, const char *folder)
@@ -2164,17 +2258,17 @@ static int gcpi_folder_read(gcpi_image_reader *m, const char *folder)
     gcp_dataset *d = &m->d;
     gcpi_tally all, first;
     gcpi_reader_file(m, folder, "gcp_dataset_folder");
-    if (!gcpi_tally_of(&all, m, m->s.path, 0, 0)) return gcpi_wrong(&m->s, GCP_E_FILE, "is no folder that opens");
+    if (gcpi_tally_of(&all, m, m->s.path, 0, 0) <= 0) return gcpi_wrong(&m->s, GCP_E_FILE, "is no folder that opens");
     d->count = all.folders ? all.deeper : all.images;
     d->classes = all.folders ? all.folders : 1;
     if (!d->count) return gcpi_wrong(&m->s, GCP_E_CONTENTS, "found no file .ppm, .pgm or .pnm");
     if (d->classes > (m->o.classes ? m->o.classes : 65536))
         return gcpi_wrong(&m->s, GCP_E_CONTENTS, "found %d folders, expected %d classes at most", d->classes,
                                 m->o.classes ? m->o.classes : 65536);
-    if (m->s.failed || !gcpi_tally_of(&first, m, folder, 0, all.folders ? 2 : 1) || m->s.failed) return 0;
+    if (m->s.failed || gcpi_tally_of(&first, m, folder, 0, all.folders ? 2 : 1) <= 0 || m->s.failed) return 0;
     gcpi_reader_file(m, folder, "gcp_dataset_folder");
     if (!gcpi_reader_take(m)) return 0;
-    d->bytes += all.names;
+    d->bytes += 2 * all.names + 64;
     return !m->arena || gcpi_folder_images(m, folder, &all);
 }
 GCPI_DEF gcp_dataset gcp_dataset_folder_at(gcp_arena *arena, const char *folder, gcp_dataset_opts o)

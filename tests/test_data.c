@@ -217,6 +217,7 @@ static void folders(void)
     CHECK(d.count == 3 && d.classes == 2 && d.height == 1 && d.width == 2 && d.channels == 3 && d.brightest == 255);
     if (d.count == 3) {
         CHECK(d.labels[0] == 0 && d.labels[1] == 1 && d.labels[2] == 1);
+        CHECK(d.names && !strcmp(d.names[0], "a") && !strcmp(d.names[1], "b"));
         CHECK(d.images[0] == 30 && d.images[6] == 10 && d.images[17] == 25);
     }
     CHECK_TEXT(load_folder("made/images"), "loaded");
@@ -245,7 +246,7 @@ static void folders(void)
     put_pnm("made/bad/i.pgm", "P5 2 2 255 ", 4, 0);
     put_pnm("made/bad/j.pgm", "P5 2 1 255 ", 2, 0);
     CHECK(strstr(load_folder("made/bad"), "i.pgm: offset 0: found 2x2x1 up to 255, expected 1x2x1") ||
-          strstr(message, "j.pgm: offset 0: found 1x2x1 up to 255, expected 2x2x1 up to 255 as in the first"));
+          strstr(message, "j.pgm: offset 0: found 1x2x1 up to 255, expected 2x2x1 up to 255 as in others"));
 }
 
 /* Batches: a permutation each epoch, empty images with label -1 past the end, crops and mirrors. */

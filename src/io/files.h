@@ -25,6 +25,7 @@ extern int fileno(FILE *file);
 static void *gcpi_stdio_open(void *context, const char *path, int write)
 {
     (void)context;
+    if (write) remove(path);             /* a link there would be followed */
     return fopen(path, write ? "wb" : "rb");
 }
 static int gcpi_stdio_absent(void *context, const char *path)
@@ -110,12 +111,13 @@ static int gcpi_stdio_list(void *context, const char *folder, void (*found)(void
     struct _finddata_t entry;
     snprintf(pattern, sizeof pattern, "%s/*", folder);
     intptr_t search = _findfirst(pattern, &entry);
-    if (search == -1) return 0;
+    if (search == -1) return -1;
     do found(arg, entry.name); while (!_findnext(search, &entry));
     _findclose(search);
 #else
+    errno = 0;
     DIR *d = opendir(folder);
-    if (!d) return 0;
+    if (!d) return errno == ENOTDIR ? -1 : 0;
     for (const struct dirent *entry; (entry = readdir(d)) != NULL;) found(arg, entry->d_name);
     closedir(d);
 #endif
@@ -227,6 +229,7 @@ static gcpi_disk_file gcpi_disk_of(const gcp_files *files, const char *path, gcp
 static int gcpi_disk_path(gcpi_disk_file *s)
 {
     if (!s->given) return gcpi_wrong(s, GCP_E_ARGUMENT, "the path is NULL");
+    if (!*s->path) return gcpi_wrong(s, GCP_E_ARGUMENT, "the path is empty");
     return strlen(s->path) + sizeof ".part" <= GCPI_PATH || gcpi_wrong(s, GCP_E_ARGUMENT, "the path is too long");
 }
 

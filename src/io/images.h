@@ -32,7 +32,7 @@ static gcp_dataset gcpi_reader_end(gcpi_image_reader *m)
     if (m->arena) m->arena->scratch = m->scratch;
     if (!m->d.error[0]) return m->d;
     if (m->arena) m->arena->used = m->used;
-    m->d.images = NULL; m->d.labels = NULL; m->d.count = 0;
+    m->d.images = NULL; m->d.labels = NULL; m->d.names = NULL; m->d.count = 0;
     return m->d;
 }
 
@@ -181,7 +181,7 @@ static int gcpi_cifar_read(gcpi_image_reader *m, const char *const *paths, int f
         if (!gcpi_cifar_open(m, paths[i], &d->count)) return 0;
         gcpi_disk_close(&m->s);
     }
-    if (!files) {
+    if (files < 1) {
         gcpi_reader_file(m, "no file", "gcp_dataset_cifar10");
         return gcpi_wrong(&m->s, GCP_E_ARGUMENT, "expected one or more");
     }
@@ -281,13 +281,19 @@ static void gcpi_tally_name(void *arg, const char *name)
         if (t->images++ || !t->look || d->height) return;
         gcpi_pnm_open(t->m, path, &d->height, &d->width, &d->channels);
         gcpi_disk_close(&t->m->s);
-    } else if (!t->inside && gcpi_tally_of(&in, t->m, path, 1, t->look > 1)) {
+    } else if (!t->inside) {
+        const int is = gcpi_tally_of(&in, t->m, path, 1, t->look > 1);
+        if (!is) {
+            gcpi_reader_file(t->m, path, "gcp_dataset_folder");
+            gcpi_wrong(&t->m->s, GCP_E_FILE, "cannot be opened");
+        }
+        if (is <= 0) return;
         t->folders++;
         t->deeper += GCPI_MIN(in.images, INT32_MAX - t->deeper);
         t->names += in.names;
     }
 }
-/* look: 1: this folder's images; 2: those of the folders in it. 0: no folder. */
+/* look: 1: this folder's images; 2: those of the folders in it. 0: it does not open; -1: it is no folder. */
 static int gcpi_tally_of(gcpi_tally *t, gcpi_image_reader *m, const char *folder, int inside, int look)
 {
     const gcp_files *f = m->s.files;
@@ -316,7 +322,7 @@ static int gcpi_listing_of(gcpi_image_reader *m, const char *folder, int images,
     memset(l, 0, sizeof *l);
     l->arena = m->arena; l->images = images; l->capacity = capacity;
     l->names = GCPI_SCRATCH(m->arena, char *, capacity + 1);
-    if (!l->names || !f->list(f->context, folder, gcpi_listing_add, l) || l->full)
+    if (!l->names || f->list(f->context, folder, gcpi_listing_add, l) <= 0 || l->full)
         return gcpi_wrong(&m->s, GCP_E_NOMEM, "the arena has no room for the names in it");
     qsort(l->names, (size_t)l->count, sizeof *l->names, gcpi_name_order);
     return 1;
@@ -331,7 +337,7 @@ static int gcpi_folder_image(gcpi_image_reader *m, const char *path, int at, int
     const size_t bytes = (size_t)d->height * (size_t)d->width * (size_t)d->channels;
     if (!gcpi_pnm_open(m, path, &height, &width, &channels)) return 0;
     if (height != d->height || width != d->width || channels != d->channels || d->brightest != brightest)
-        return gcpi_wrong_at(&m->s, 0, "found %dx%dx%d up to %d, expected %dx%dx%d up to %d as in the first",
+        return gcpi_wrong_at(&m->s, 0, "found %dx%dx%d up to %d, expected %dx%dx%d up to %d as in others",
                                 height, width, channels, d->brightest, d->height, d->width, d->channels, brightest);
     if (!gcpi_disk_read(&m->s, d->images + (size_t)at * bytes, bytes)) return 0;
     gcpi_disk_close(&m->s);
@@ -344,8 +350,10 @@ static int gcpi_folder_class(gcpi_image_reader *m, const char *folder, int count
     char path[GCPI_PATH];
     gcpi_listing l;
     const ptrdiff_t scratch = m->arena->scratch;
+    gcpi_reader_file(m, folder, "gcp_dataset_folder");
     if (!gcpi_listing_of(m, folder, 1, count, &l)) return 0;
     for (int i = 0; i < l.count; i++) {
+        gcpi_reader_file(m, folder, "gcp_dataset_folder");
         if (*at == m->d.count) return gcpi_wrong(&m->s, GCP_E_CONTENTS, "grew while it was read");
         if (!gcpi_path_join(&m->s, path, folder, l.names[i]) || !gcpi_folder_image(m, path, (*at)++, label)) return 0;
     }
@@ -360,13 +368,20 @@ static int gcpi_folder_images(gcpi_image_reader *m, const char *folder, const gc
     int at = 0, label = 0;
     if (!all->folders) return gcpi_folder_class(m, folder, all->images, &at, 0);
     if (!gcpi_listing_of(m, folder, 0, (int)(all->names / 64), &l)) return 0;
-    for (int i = 0; i < l.count; i++) {
+    char **names = GCPI_NEW(m->arena, char *, m->d.classes);
+    for (int i = 0; i < l.count && names; i++) {
         if (!gcpi_path_join(&m->s, path, folder, l.names[i])) return 0;
-        if (!gcpi_tally_of(&in, m, path, 1, 0)) continue;
+        if (gcpi_tally_of(&in, m, path, 1, 0) <= 0 || label == m->d.classes) continue;
+        const size_t size = strlen(l.names[i]) + 1;
+        if ((names[label] = (char *)gcp_arena_push(m->arena, 1, 1, (ptrdiff_t)size)) == NULL) break;
+        memcpy(names[label], l.names[i], size);
         if (!gcpi_folder_class(m, path, in.images, &at, label++)) return 0;
     }
-    if (at == m->d.count) return 1;
+    m->d.names = (const char *const *)names;
+    if (at == m->d.count && label == m->d.classes) return 1;
     gcpi_reader_file(m, folder, "gcp_dataset_folder");
+    if (!names || (label < m->d.classes && !names[label]))
+        return gcpi_wrong(&m->s, GCP_E_NOMEM, "the arena has no room for the names of its classes");
     return gcpi_wrong(&m->s, GCP_E_CONTENTS, "shrank while it was read");
 }
 static int gcpi_folder_read(gcpi_image_reader *m, const char *folder)
@@ -374,17 +389,17 @@ static int gcpi_folder_read(gcpi_image_reader *m, const char *folder)
     gcp_dataset *d = &m->d;
     gcpi_tally all, first;
     gcpi_reader_file(m, folder, "gcp_dataset_folder");
-    if (!gcpi_tally_of(&all, m, m->s.path, 0, 0)) return gcpi_wrong(&m->s, GCP_E_FILE, "is no folder that opens");
+    if (gcpi_tally_of(&all, m, m->s.path, 0, 0) <= 0) return gcpi_wrong(&m->s, GCP_E_FILE, "is no folder that opens");
     d->count = all.folders ? all.deeper : all.images;
     d->classes = all.folders ? all.folders : 1;
     if (!d->count) return gcpi_wrong(&m->s, GCP_E_CONTENTS, "found no file .ppm, .pgm or .pnm");
     if (d->classes > (m->o.classes ? m->o.classes : 65536))
         return gcpi_wrong(&m->s, GCP_E_CONTENTS, "found %d folders, expected %d classes at most", d->classes,
                                 m->o.classes ? m->o.classes : 65536);
-    if (m->s.failed || !gcpi_tally_of(&first, m, folder, 0, all.folders ? 2 : 1) || m->s.failed) return 0;
+    if (m->s.failed || gcpi_tally_of(&first, m, folder, 0, all.folders ? 2 : 1) <= 0 || m->s.failed) return 0;
     gcpi_reader_file(m, folder, "gcp_dataset_folder");
     if (!gcpi_reader_take(m)) return 0;
-    d->bytes += all.names;
+    d->bytes += 2 * all.names + 64;
     return !m->arena || gcpi_folder_images(m, folder, &all);
 }
 GCPI_DEF gcp_dataset gcp_dataset_folder_at(gcp_arena *arena, const char *folder, gcp_dataset_opts o)

@@ -73,6 +73,7 @@ static int gcpi_fill(gcpi_word pattern, const gcpi_captures *c, char *out, size_
         const char *p = pattern.at + i;
         int wrote = 1;
         place = gcpi_place_at(p, pattern.length - i, &letter, &add);
+        if (place && add < 0 && !c->number[letter]) { out[0] = 0; return 0; }
         if (place)
             wrote =
                 snprintf(out + n, most - n, "%llu", (unsigned long long)(c->number[letter] + (uint64_t)(int64_t)add));
@@ -83,7 +84,7 @@ static int gcpi_fill(gcpi_word pattern, const gcpi_captures *c, char *out, size_
         if (!place) place = 1;
         n += wrote > 0 ? (size_t)wrote : 0;
     }
-    if (n >= most) return 0;
+    if (n >= most) { out[0] = 0; return 0; }
     out[n] = 0;
     return 1;
 }
@@ -112,6 +113,40 @@ static void gcpi_axes_default(gcp_style style, int rank, gcpi_axes *axes)
                                               { "i", "i", "io", "owi", "hwio" } };
     memset(axes, 0, sizeof *axes);
     strcpy(axes->letters, letters[style][rank]);
+}
+
+/* The image that was flattened before a dense layer with this weight, looked for behind ops that leave its shape.
+   PyTorch flattens it channel by channel. 0: there is none, or channels or pixels are one. */
+static int gcpi_flattened(const gcp_tape *t, int parameter, gcpi_axes *axes)
+{
+    const int weight = t->parameters[parameter].tensor;
+    for (int o = 0; o < t->op_count; o++) {
+        const gcpi_op *op = &t->ops[o];
+        if (op->kind != GCP_OP_LINEAR || gcpi_edge(t, op, 1) != weight) continue;
+        int x = gcpi_edge(t, op, 0);
+        while (t->tensors[x].producer >= 0 && t->ops[t->tensors[x].producer].kind != GCP_OP_RESHAPE) {
+            op = &t->ops[t->tensors[x].producer];
+            if (op->inputs != 1 || op->kind == GCP_OP_CUSTOM) return 0;
+            const int before = gcpi_edge(t, op, 0);
+            if (memcmp(t->tensors[before].shape.d, t->tensors[x].shape.d, sizeof t->tensors[x].shape.d)) return 0;
+            x = before;
+        }
+        if (t->tensors[x].producer < 0) return 0;
+        const gcp_shape image = t->tensors[gcpi_edge(t, &t->ops[t->tensors[x].producer], 0)].shape;
+        const int flat = t->tensors[x].shape.d[3], pixels = image.d[1] * image.d[2];
+        if (flat != pixels * image.d[3] || image.d[0] != t->tensors[x].shape.d[0]) return 0;
+        axes->h = image.d[1]; axes->w = image.d[2];
+        return pixels > 1 && image.d[3] > 1;
+    }
+    return 0;
+}
+/* The layout of a parameter in a file where no map says it. */
+static void gcpi_axes_of(const gcp_tape *t, int parameter, gcp_style style, gcpi_axes *axes)
+{
+    gcpi_axes_default(style, t->parameters[parameter].shape.rank, axes);
+    if (style != GCP_STYLE_TORCH) return;
+    if (gcpi_flattened(t, parameter, axes)) memcpy(axes->letters, "oihw", 5);
+    else axes->h = axes->w = 0;
 }
 
 /* Sizes in the order o, h, w, i, of the image where one was flattened. 0: the layout is not for this weight. */
@@ -164,17 +199,25 @@ static void gcpi_style_name(gcp_style style, const char *ours, char *out, size_t
     snprintf(out, most, "%s", ours);
 }
 
-/* What a tensor of ours is called in the file, and its layout there. 0: the name is too long. */
-static int gcpi_theirs(const gcpi_naming *n, const char *ours, int rank, char *out, gcpi_axes *axes)
+/* Whether a line's OURS fits a path: as the style calls its last part, or as gcp does. */
+static int gcpi_line_fits(gcpi_word left, const char *styled, const char *path, gcpi_captures *c)
 {
+    if (left.length == 1 && *left.at == '-') return 0;
+    return left.length && *left.at != '#' && (gcpi_match(left, styled, c) || gcpi_match(left, path, c));
+}
+
+/* What a parameter is called in the file, and its layout there. 0: the name is too long. */
+static int gcpi_theirs(const gcpi_naming *n, const gcp_tape *t, int parameter, char *out, gcpi_axes *axes)
+{
+    const char *ours = t->parameters[parameter].path;
     char name[GCPI_NAME_MOST + 1];
     gcpi_captures c;
-    gcpi_axes_default(n->style, rank, axes);
+    gcpi_axes_of(t, parameter, n->style, axes);
     gcpi_style_name(n->style, ours, name, sizeof name);
     const char *line = n->map ? n->map : "";
     do {
         gcpi_word left = gcpi_word_next(&line), right = gcpi_word_next(&line), layout = gcpi_word_next(&line);
-        if (!right.length || (left.length == 1 && *left.at == '-') || !gcpi_match(left, name, &c)) continue;
+        if (!gcpi_line_fits(left, name, ours, &c)) continue;
         if (layout.length) gcpi_axes_parse(layout, axes);
         return gcpi_fill(right, &c, out, GCPI_NAME_MOST + 1);
     } while (gcpi_line_next(&line));
@@ -218,7 +261,7 @@ static const char *gcpi_line_wrong(const char *line)
 {
     gcpi_word left = gcpi_word_next(&line), right = gcpi_word_next(&line), layout = gcpi_word_next(&line);
     gcpi_axes axes;
-    if (!left.length) return NULL;
+    if (!left.length || *left.at == '#') return NULL;
     if (!right.length || gcpi_word_next(&line).length) return "expected \"OURS THEIRS [LAYOUT]\" or \"- THEIRS\"";
     int64_t known = gcpi_pattern_letters(left, 0), used = gcpi_pattern_letters(right, 1);
     if (known < 0 || used < 0) return "a place is {a} to {z}, on the right also {a+1} or {a-1}; at most 4 stars";
@@ -227,19 +270,35 @@ static const char *gcpi_line_wrong(const char *line)
         return "a layout has letters of o, h, w, i, each once: oihw, io; oihw:7x7 with o first or last";
     return NULL;
 }
+/* Whether a line's OURS fits any tensor; lines without one do. */
+static int gcpi_line_used(const gcp_tape *t, const gcpi_naming *n, const char *line)
+{
+    char name[GCPI_NAME_MOST + 1];
+    gcpi_captures c;
+    gcpi_word left = gcpi_word_next(&line);
+    if (!left.length || *left.at == '#' || (left.length == 1 && *left.at == '-')) return 1;
+    for (int i = 0; i < t->parameter_count; i++) {
+        gcpi_style_name(n->style, t->parameters[i].path, name, sizeof name);
+        if (gcpi_line_fits(left, name, t->parameters[i].path, &c)) return 1;
+    }
+    return 0;
+}
 /* 0: a line of the map is wrong, or the style, which the tape's error says. */
 static int gcpi_naming_check(gcp_tape *t, const gcpi_naming *n, gcp_at at, const char *call)
 {
-    const char *line = n->map ? n->map : "";
-    int number = 1;
     if ((int)n->style < 0 || n->style > GCP_STYLE_KERAS) {
         gcpi_fail(t, GCP_E_ARGUMENT, at, call, "unknown .style");
         return 0;
     }
-    do {
-        const char *wrong = gcpi_line_wrong(line);
-        if (wrong) { gcpi_fail(t, GCP_E_ARGUMENT, at, call, "line %d of .map: %s", number, wrong); return 0; }
-        number++;
-    } while (gcpi_line_next(&line));
+    for (int used = 0; used < 2; used++) {        /* first how lines are written, then whether they fit anything */
+        int number = 1;
+        const char *line = n->map ? n->map : "";
+        do {
+            const char *wrong = used ? NULL : gcpi_line_wrong(line);
+            if (used && !gcpi_line_used(t, n, line)) wrong = "its first name fits no tensor of the network";
+            if (wrong) { gcpi_fail(t, GCP_E_ARGUMENT, at, call, "line %d of .map: %s", number, wrong); return 0; }
+            number++;
+        } while (gcpi_line_next(&line));
+    }
     return 1;
 }

@@ -219,8 +219,7 @@ static int gcpi_piece_fill(const gcpi_saving *v, gcpi_piece *p)
         snprintf(p->name, sizeof p->name, GCPI_RUN_UPDATES "%.1024s", x->path);
         return strlen(x->path) <= GCPI_NAME_MOST - 16;
     }
-    if (!gcpi_theirs(p->kind == GCPI_PIECE_VALUE ? &v->naming : &ours, x->path, x->shape.rank, p->name, &p->axes))
-        return 0;
+    if (!gcpi_theirs(p->kind == GCPI_PIECE_VALUE ? &v->naming : &ours, v->t, p->parameter, p->name, &p->axes)) return 0;
     if (p->kind != GCPI_PIECE_VALUE) snprintf(p->name, sizeof p->name, GCPI_RUN_SLOT "%d/%.1024s", slot, x->path);
     p->dtype = gcpi_real_dtype();
     return (p->rank = gcpi_axes_shape(&p->axes, x->shape, p->shape)) >= 0;
@@ -230,10 +229,12 @@ static int gcpi_piece_next(const gcpi_saving *v, gcpi_piece *p)
 {
     do gcpi_piece_step(v, p); while (p->kind < GCPI_PIECE_END && !gcpi_piece_here(v, p));
     if (p->kind == GCPI_PIECE_END) return 0;
-    if (gcpi_piece_fill(v, p) && gcpi_utf8_end(p->name, strlen(p->name)) == strlen(p->name)) return 1;
+    if (gcpi_piece_fill(v, p) && gcpi_utf8_end(p->name, strlen(p->name)) == strlen(p->name) &&
+        strcmp(p->name, "__metadata__"))
+        return 1;
     return gcpi_wrong(v->s, GCP_E_ARGUMENT,
-                      "%.100s: its name in the file is too long or not UTF-8, or the layout %s is not for it",
-                      v->t->parameters[p->parameter].path, p->axes.letters);
+                      "%.100s: its name in the file cannot be '%.100s', or the layout %s is not for it",
+                      v->t->parameters[p->parameter].path, p->name, p->axes.letters);
 }
 static gcpi_piece gcpi_piece_first(void)
 {

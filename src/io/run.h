@@ -1,18 +1,23 @@
 /* gcp_save_run and gcp_resume_run. A run file is read twice: the first time its checksum is compared and its entries
    with the tape, the second time they go where they belong. */
 
+/* 1, and an error: gradients of earlier micro-batches wait for the last one, and are in no file. */
+static int gcpi_run_halfway(gcp_tape *t, gcp_at at, const char *call)
+{
+    if (t->summing)
+        gcpi_fail(t, GCP_E_STATE, at, call,
+                  "a plan is between two micro-batches of .accumulate, whose gradients no file "
+                  "has: call it after the last one");
+    return t->summing != 0;
+}
+
 GCPI_DEF gcp_code gcp_save_run_at(gcp_tape *t, const char *path, gcp_run_opts o)
 {
     gcpi_disk_file s = gcpi_disk_of(o.files, path, o.at, "gcp_save_run");
     gcpi_saving v = { t, &s, { GCP_STYLE_GCP, NULL }, 1, (const unsigned char *)o.extra, o.extra ? o.extra_bytes : 0 };
     s.tape = t;
     if (!gcpi_file_begins(t, o.at, s.call)) return gcp_error_code(t);
-    if (t->summing) {
-        gcpi_fail(t, GCP_E_STATE, o.at, s.call,
-                  "a plan is between two micro-batches of .accumulate, whose gradients no file "
-                  "has: save after its last one");
-        return gcp_error_code(t);
-    }
+    if (gcpi_run_halfway(t, o.at, s.call)) return gcp_error_code(t);
     return gcpi_save(&v);
 }
 
@@ -78,13 +83,15 @@ static int gcpi_resume_take(gcpi_resuming *r, int i, int slot)
 static int gcpi_resume_optimizer(gcpi_resuming *r)
 {
     const gcp_tape *t = r->t;
+    static const char *const names[] = { "none", "SGD", "Adam", "AdamW" };
     const uint64_t optimizer = r->words[4];
     if (!optimizer || optimizer == (uint64_t)t->optimizer) return 1;
     if (!t->optimizer)
-        return gcpi_wrong(r->s, GCP_E_STATE, "has slots of an optimiser: bind the plan that trains first "
-                                "(gcp_load reads weights alone)");
-    return gcpi_wrong(r->s, GCP_E_STATE, "was trained with optimiser %llu, and the slots bound are of optimiser "
-                            "%d (gcp_optimizer)", (unsigned long long)optimizer, (int)t->optimizer);
+        return gcpi_wrong(r->s, GCP_E_STATE,
+                          "has slots of %s: bind a plan with it first (gcp_load reads weights alone)",
+                          optimizer < 4 ? names[optimizer] : "another optimiser");
+    return gcpi_wrong(r->s, GCP_E_STATE, "was trained with %s, and the slots bound are %s's",
+                      optimizer < 4 ? names[optimizer] : "another optimiser", names[(int)t->optimizer & 3]);
 }
 /* Entries that nothing took: of another network, or slots of what no plan bound trains. */
 static int gcpi_resume_left(gcpi_resuming *r)
@@ -172,6 +179,7 @@ GCPI_DEF int gcp_resume_run_at(gcp_tape *t, const char *path, gcp_run_opts o)
     memset(&r, 0, sizeof r);
     r.t = s.tape = t; r.s = &s;
     if (!gcpi_file_begins(t, o.at, s.call)) return 0;
+    if (gcpi_run_halfway(t, o.at, s.call) || !gcpi_disk_path(&s)) return 0;
     if (s.files->absent(s.files->context, s.path)) return 0;
     const ptrdiff_t scratch = t->arena->scratch;
     int good = gcpi_disk_open(&s) && gcpi_header_read(&s, t->arena, &r.h) && gcpi_resume_check(&r) &&

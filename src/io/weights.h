@@ -73,9 +73,11 @@ static int gcpi_load_match(gcpi_disk_file *s, gcp_tape *t, const gcpi_header *h,
     int count = 0;
     for (int i = 0; i < t->parameter_count; i++) {
         const gcpi_parameter *x = &t->parameters[i];
-        gcpi_stored *e = gcpi_theirs(n, x->path, x->shape.rank, name, &axes) ? gcpi_header_find(h, name) : NULL;
+        gcpi_stored *e = gcpi_theirs(n, t, i, name, &axes) ? gcpi_header_find(h, name) : NULL;
         if (!e && partial) continue;
-        if (!e) gcpi_wrong(s, GCP_E_NAME, "found no %.100s, expected it for %.100s", name, x->path);
+        if (!e)
+            gcpi_wrong(s, GCP_E_NAME, "found no %.100s, expected it for %.100s (the first name in it is %.100s)", name,
+                       x->path, h->count ? h->by_name[0]->name : "none");
         if (!e || !gcpi_stored_take(s, t, e, i, &axes)) return -1;
         count++;
     }

@@ -258,6 +258,13 @@ static int gcpi_ignored_label(const gcpi_plan *in, int x, int32_t *label)
     }
     return found;
 }
+/* Whether a loss of the plan can leave samples out, or there is none. */
+static int gcpi_can_ignore(const gcpi_plan *in)
+{
+    for (int k = 0; k < in->p.forward; k++)
+        if (in->p.tape->ops[in->p.tasks[k].op].kind == GCP_OP_CROSS_ENTROPY) return 1;
+    return !in->p.training;
+}
 /* Fills samples [given, all) of an input: with the ones given, again and again; labels with the ignored one. */
 static void gcpi_write_rest(const gcpi_plan *in, int x, const unsigned char *data, int given, int all)
 {
@@ -328,8 +335,11 @@ GCPI_DEF gcp_code gcp_write_some_at(gcp_plan *plan, gcp_tensor x, const void *da
     if (samples < all && plan->tape->tensors[x.id].dtype == GCP_DTYPE_I32 &&
         gcpi_ignored_label(plan->in, x.id, &label) < 0)
         return gcpi_access_fail(&a, GCP_E_ARGUMENT, "is read by ops that cannot ignore the same label", "");
+    if (samples < all && samples >= 1 && !gcpi_can_ignore(plan->in))
+        return gcpi_access_fail(&a, GCP_E_ARGUMENT,
+                                "cannot be written in part: only gcp_cross_entropy leaves samples out", "");
     if (samples >= 1 && samples <= all) return gcpi_write(&a, data, samples);
-    snprintf(text, sizeof text, "%d samples of %d; at least 1 are needed", samples, all);
+    snprintf(text, sizeof text, "%d samples; 1 to %d are allowed", samples, all);
     return gcpi_access_fail(&a, GCP_E_ARGUMENT, "was given ", text);
 }
 

@@ -69,9 +69,11 @@ static int gcpi_patterns_fit(const char *text, const char *path)
    number of at least 0. */
 static const char *gcpi_patterns_wrong(const gcp_tape *t, const char *text, int lines, gcpi_word *where)
 {
+    int words = 0;
     do
         while ((*where = gcpi_word_next(&text)).length > 0) {
             int used = 0;
+            words++;
             for (int i = 0; i < t->parameter_count && !used; i++)
                 used = t->parameters[i].kind == GCPI_PARAMETER && gcpi_pattern_fits(*where, t->parameters[i].path);
             if (!used) return "fits no parameter";
@@ -84,7 +86,7 @@ static const char *gcpi_patterns_wrong(const gcp_tape *t, const char *text, int 
                 return "needs a number of at least 0 behind it, and nothing more on its line";
         }
     while (gcpi_line_next(&text));
-    return NULL;
+    return words ? NULL : "has no pattern";
 }
 
 /* The number of the first line whose pattern fits the path; otherwise, where none does. */

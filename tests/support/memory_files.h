@@ -118,7 +118,7 @@ static inline int memory_list(void *context, const char *folder, void (*found)(v
 {
     memory_disk *d = (memory_disk *)context;
     size_t length = strlen(folder);
-    int any = 0;
+    int any = -1;
     if (memory_fails(d)) return 0;
     for (int i = 0; i < MEMORY_FILES; i++) {
         char name[MEMORY_NAME];
