@@ -37,6 +37,7 @@ enum { COPIES = 9 };
 static char list_text[1 << 20];
 static size_t list_used;
 static int list_overfull;
+static int too_large;                                /* networks with more ops than their tape takes: some in 10,000 */
 static int copied, refused;                          /* lines that made something copy; lists that may not be so */
 
 static void append(void *context, const char *text, size_t size)
@@ -159,6 +160,7 @@ static void one(unsigned seed, int policy, size_t *kept_gradients, float *kept_l
     random_net r = net_make_with(&arena, seed, 1);
     const gcp_target scrambled = { .threads = 3, .parallel_for = backwards };
     gcp_plan trial = gcp_plan_make(r.loss, .policy = GCP_POLICY_KEEP_ALL);
+    if (gcp_error_code(r.tape) == GCP_E_CAPACITY) { too_large += policy == GCP_POLICY_KEEP_ALL; return; }
     gcp_plan_opts o = net_policy(policy == COPIES ? (int)(seed % 8) : policy, seed, trial.units);
     float loss;
     if (policy != GCP_POLICY_KEEP_ALL) o.check = diverged ? 0 : GCP_CHECK;
@@ -209,6 +211,7 @@ int main(int argc, char **argv)
             one((unsigned)(first + i), policies[p], &kept_gradients, &kept_loss, &kept_state);
     }
     printf("%d networks, %d concats and slices made to copy, %d lists refused with that\n", networks, copied, refused);
+    CHECK(too_large <= 1 + networks / 1000);
     CHECK(refused <= 2 + networks / 50);
     CHECK(copied > networks || networks < 10);
     return check_done();

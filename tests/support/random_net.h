@@ -261,7 +261,7 @@ static inline random_net net_make_with(gcp_arena *arena, unsigned seed, int cust
     random_net r = { .custom = custom, .extra = GCP_NIL };
     r.d.s = 0x9E3779B97F4A7C15u ^ ((uint64_t)seed + 1) * 0xD1B54A32D192ED03u;
     for (int i = 0; i < 8; i++) roll(&r.d, 2);
-    r.tape = gcp_tape_make(arena, .ops = 2048, .seed = seed);
+    r.tape = gcp_tape_make(arena, .ops = 1024, .seed = seed);
     r.image = gcp_input(r.tape, "image",
                         GCP_SHAPE(2, 3 + (int)roll(&r.d, 4), 3 + (int)roll(&r.d, 4), 1 + (int)roll(&r.d, 4)));
     r.label = gcp_labels(r.tape, "label", GCP_SHAPE(2));
