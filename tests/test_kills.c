@@ -62,6 +62,8 @@ int main(int argc, char **argv)
         if (child < 0) return 77;
         if (!child) save_on(ends[1], number + 1);
         close(ends[1]);
+        /* every second one has saved at least once */
+        if (i % 2 == 0 && read(ends[0], &next, sizeof next) == (ssize_t)sizeof next) said = next;
         usleep((useconds_t)(500 + i * 7919 % 9000));
         kill(child, SIGKILL);
         waitpid(child, NULL, 0);
@@ -75,7 +77,7 @@ int main(int argc, char **argv)
     printf("%d kills, %d saves, %d broken files, %d older than said\n", kills, number, broken, older);
     CHECK_INT(broken, ==, 0);
     CHECK_INT(older, ==, 0);
-    CHECK_INT(number, >, kills / 4);
+    CHECK_INT(number, >=, kills / 2);
     remove(RUN);
     remove(RUN ".part");
     return check_done();
