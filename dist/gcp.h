@@ -6630,10 +6630,11 @@ typedef struct gcpi_problem {
     int optimizer, costed;                            /* costed: how many tasks have their seconds from .costs */
     int far_slots;                                    /* slots per parameter that wait in far memory */
     int frozen_norms;                                 /* the option */
-    double (*rates)[2];                          /* of each parameter: what multiplies .lr, and its weight decay;
+    double (*rates)[2];                               /* of each parameter: what multiplies .lr, and its weight decay;
                                                          NULL: 1 and the option, for all */
 } gcpi_problem;
 enum { GCPI_NUMBERS_BYTES = 64 };                     /* what a tape's steps need for gcp_step_numbers */
+typedef char gcpi_numbers_room[sizeof(gcp_step_numbers) <= GCPI_NUMBERS_BYTES ? 1 : -1];
 
 /* A slot is one of these four plus an index below GCPI_SLOTS. */
 enum { GCPI_SLOTS = GCP_MAX_INPUTS, GCPI_SLOT_IN = 0, GCPI_SLOT_OUT = GCPI_SLOTS, GCPI_SLOT_DIN = 2 * GCPI_SLOTS,
@@ -14530,8 +14531,7 @@ static gcp_plan gcpi_plan_of_graph(gcp_tape *t, const char *text, gcp_plan_opts 
     if (o->inference || o->optimizer || o->accumulate > 1 || o->on_gradient || o->costs || chosen) {
         gcpi_plan_bad(t, o,
                       "the graph's text says what a step does: leave out .inference, .optimizer, .accumulate, what "
-                      "trains, hooks and "
-                      ".costs");
+                      "trains, hooks and .costs");
         return plan;
     }
     gcp_arena *a = o->arena ? o->arena : t->arena, was = *a;
@@ -16496,7 +16496,8 @@ static double gcpi_now(void)
 static double gcpi_since(double start)
 {
     const double seconds = gcpi_now() - start;
-    return seconds >= 0 ? seconds : seconds > -1 ? 0 : seconds + 0x10000; /* the clock was set back; or began again */
+    if (seconds >= 0) return seconds;
+    return seconds > -1 ? 0 : seconds + 0x10000;  /* it was set back; it began again */
 }
 
 static int gcpi_profile_step(gcpi_plan *in, const gcp_step_opts *o, double *seconds)

@@ -178,12 +178,11 @@ extern "C"
 __declspec(dllimport) int __stdcall MoveFileExA(const char *from, const char *to, unsigned long flags);
 #else
 #include <dirent.h>
-#if !defined(__cplusplus)               /* -std=c11 hides them */
+#ifdef __cplusplus
+#include <unistd.h>
+#else                                   /* -std=c11 hides them */
 extern int fsync(int file);
 extern int fileno(FILE *file);
-#endif
-#if defined(__cplusplus)
-#include <unistd.h>
 #endif
 #endif
 
@@ -340,7 +339,7 @@ typedef struct gcpi_disk_file {
     void *file;
     uint64_t size, offset;               /* of the file that is read; of the next byte */
     gcpi_checksum sum;                   /* of the bytes so far */
-    int given, failed;                   /* given: there is a path */
+    int failed;
 } gcpi_disk_file;
 
 static void gcpi_disk_say(gcpi_disk_file *s, gcp_code code, int64_t offset, const char *format, va_list args)
@@ -382,20 +381,20 @@ static int gcpi_disk_broke(gcpi_disk_file *s, const char *what, size_t done, siz
                       what, (unsigned long long)done, (unsigned long long)size);
 }
 
+static const char gcpi_no_path[] = "(NULL)";
 static gcpi_disk_file gcpi_disk_of(const gcp_files *files, const char *path, gcp_at at, const char *call)
 {
     gcpi_disk_file s;
     memset(&s, 0, sizeof s);
     s.files = files ? files : gcp_stdio();
-    s.path = path ? path : "(NULL)"; s.given = path != NULL;
-    s.call = call; s.at = at;
+    s.path = path ? path : gcpi_no_path; s.call = call; s.at = at;
     return s;
 }
 
 /* 0: the path is none. */
 static int gcpi_disk_path(gcpi_disk_file *s)
 {
-    if (!s->given) return gcpi_wrong(s, GCP_E_ARGUMENT, "the path is NULL");
+    if (s->path == gcpi_no_path) return gcpi_wrong(s, GCP_E_ARGUMENT, "the path is NULL");
     if (!*s->path) return gcpi_wrong(s, GCP_E_ARGUMENT, "the path is empty");
     return strlen(s->path) + sizeof ".part" <= GCPI_PATH || gcpi_wrong(s, GCP_E_ARGUMENT, "the path is too long");
 }
@@ -736,8 +735,7 @@ static int gcpi_stored_fits(gcpi_json *j, const gcpi_stored *e, size_t at)
         bytes *= e->shape[i];
     }
     if (fits && e->begin <= e->end && e->end - e->begin == bytes) return 1;
-    return gcpi_wrong_at(j->s, 8 + (int64_t)at,
-                         "%.100s: found data_offsets [%llu, %llu], expected as many "
+    return gcpi_wrong_at(j->s, 8 + (int64_t)at, "%.100s: found data_offsets [%llu, %llu], expected as many "
                          "bytes as dtype and shape say",
                          e->name, (unsigned long long)e->begin, (unsigned long long)e->end);
 }
@@ -808,13 +806,11 @@ static int gcpi_header_order(gcpi_disk_file *s, gcpi_header *h)
     qsort(h->entries, (size_t)h->count, sizeof *h->entries, gcpi_stored_order);
     for (int i = 0; i < h->count; end = h->entries[i++].end)
         if (h->entries[i].begin != end)
-            return gcpi_wrong_at(s, 8,
-                                 "%.100s: found data from byte %llu on, expected from %llu on, without a "
-                                 "gap",
+            return gcpi_wrong_at(s, 8, "%.100s: found data from byte %llu on, expected from %llu on, without a gap",
                                  h->entries[i].name, (unsigned long long)h->entries[i].begin, (unsigned long long)end);
     if (end != h->bytes)
         return gcpi_wrong_at(s, (int64_t)s->size, "found the end after %llu bytes of data, expected after %llu, "
-                                "as the header says", (unsigned long long)h->bytes, (unsigned long long)end);
+                             "as the header says", (unsigned long long)h->bytes, (unsigned long long)end);
     for (int i = 0; i < h->count; i++) h->by_name[i] = &h->entries[i];
     qsort(h->by_name, (size_t)h->count, sizeof *h->by_name, gcpi_stored_names);
     for (int i = 1; i < h->count; i++)
@@ -837,12 +833,12 @@ static size_t gcpi_header_length(gcpi_disk_file *s)
 {
     unsigned char first[8];
     if (s->size < 8) return (size_t)gcpi_wrong_at(s, 0, "found %llu bytes, expected a safetensors file",
-                                                     (unsigned long long)s->size);
+                                                  (unsigned long long)s->size);
     if (!gcpi_disk_read(s, first, 8)) return 0;
     uint64_t length = gcpi_u64_from(first);
     if (length >= 2 && length <= s->size - 8 && length <= GCPI_HEADER_MOST) return (size_t)length;
     gcpi_wrong_at(s, 0, "found a header of %llu bytes, expected 2 to %llu: no safetensors file",
-                     (unsigned long long)length, (unsigned long long)GCPI_MIN(s->size - 8, (uint64_t)GCPI_HEADER_MOST));
+                  (unsigned long long)length, (unsigned long long)GCPI_MIN(s->size - 8, (uint64_t)GCPI_HEADER_MOST));
     return 0;
 }
 
@@ -1284,7 +1280,7 @@ static gcp_real *gcpi_place_open(const gcpi_place *p, gcp_arena *a, size_t count
 static int gcpi_place_none(gcpi_disk_file *s, size_t count)
 {
     return gcpi_wrong(s, GCP_E_NOMEM, "the tape's arena has no %llu bytes for the largest weight on its way",
-                            (unsigned long long)(count * sizeof(gcp_real)));
+                      (unsigned long long)(count * sizeof(gcp_real)));
 }
 
 enum { GCPI_SOME = 1024 };               /* elements on the stack */
@@ -1478,7 +1474,7 @@ static int gcpi_header_write(const gcpi_saving *v)
     gcpi_header_say(v, count);
     if (length > GCPI_HEADER_MOST - 8)
         return gcpi_wrong(v->s, GCP_E_CAPACITY, "its header would have %llu bytes, and %d are allowed",
-                                (unsigned long long)length, GCPI_HEADER_MOST);
+                          (unsigned long long)length, GCPI_HEADER_MOST);
     const size_t pad = (size_t)(-length & 7);
     gcpi_u64_to(length + pad, first, 8);
     gcpi_disk_write(v->s, first, 8);
@@ -1596,17 +1592,17 @@ static int gcpi_stored_take(gcpi_disk_file *s, gcp_tape *t, gcpi_stored *e, int 
     const int rank = gcpi_axes_shape(axes, x->shape, sizes), dtype = e->dtype;
     if (e->parameter >= 0)
         return gcpi_wrong(s, GCP_E_NAME, "%.100s is asked for twice: for %.100s and %.100s", e->name,
-                                t->parameters[e->parameter].path, x->path);
+                          t->parameters[e->parameter].path, x->path);
     if (dtype != GCPI_FILE_F32 && dtype != GCPI_FILE_F64 && dtype != GCPI_FILE_F16 && dtype != GCPI_FILE_BF16)
         return gcpi_wrong(s, GCP_E_DTYPE, "%.100s: found %s, expected F32, F64, F16 or BF16", e->name,
-                                gcpi_dtype_name(dtype));
+                          gcpi_dtype_name(dtype));
     if (rank < 0)
         return gcpi_wrong(s, GCP_E_SHAPE, "%.100s (%s): the layout %s is not for it", x->path,
-                                gcpi_shape_text(x->shape, expected, sizeof expected), axes->letters);
+                          gcpi_shape_text(x->shape, expected, sizeof expected), axes->letters);
     if (!gcpi_sizes_agree(e->shape, e->rank, sizes, rank))
         return gcpi_wrong(s, GCP_E_SHAPE, "%.100s: found %s, expected %s for %.100s", e->name,
-                                gcpi_sizes_text(e->shape, e->rank, found, sizeof found),
-                                gcpi_sizes_text(sizes, rank, expected, sizeof expected), x->path);
+                          gcpi_sizes_text(e->shape, e->rank, found, sizeof found),
+                          gcpi_sizes_text(sizes, rank, expected, sizeof expected), x->path);
     e->parameter = i;
     e->axes = *axes;
     return 1;
@@ -1638,7 +1634,7 @@ static int gcpi_load_left(gcpi_disk_file *s, const gcpi_header *h, const gcpi_na
         const gcpi_stored *e = &h->entries[i];
         if (e->parameter >= 0 || (run && !strncmp(e->name, "gcp.", 4)) || gcpi_passed_over(n, e->name)) continue;
         return gcpi_wrong(s, GCP_E_NAME, "found %.100s, which the network does not have (.map with \"- %.100s\" "
-                                "passes over it)", e->name, e->name);
+                          "passes over it)", e->name, e->name);
     }
     return 1;
 }
@@ -1658,6 +1654,7 @@ GCPI_DEF int gcp_load_at(gcp_tape *t, const char *path, gcp_weights_opts o)
     gcpi_disk_file s = gcpi_disk_of(o.files, path, o.at, "gcp_load");
     const gcpi_naming naming = { o.style, o.map };
     gcpi_header h;
+    memset(&h, 0, sizeof h);
     s.tape = t;
     if (!gcpi_file_begins(t, o.at, s.call) || !gcpi_naming_check(t, &naming, o.at, s.call)) return 0;
     const ptrdiff_t scratch = t->arena->scratch;
@@ -1681,9 +1678,8 @@ GCPI_DEF int gcp_load_at(gcp_tape *t, const char *path, gcp_weights_opts o)
 static int gcpi_run_halfway(gcp_tape *t, gcp_at at, const char *call)
 {
     if (t->summing)
-        gcpi_fail(t, GCP_E_STATE, at, call,
-                  "a plan is between two micro-batches of .accumulate, whose gradients no file "
-                  "has: call it after the last one");
+        gcpi_fail(t, GCP_E_STATE, at, call, "a plan is between two micro-batches of .accumulate, whose gradients no "
+                                            "file has: call it after the last one");
     return t->summing != 0;
 }
 
@@ -1692,8 +1688,7 @@ GCPI_DEF gcp_code gcp_save_run_at(gcp_tape *t, const char *path, gcp_run_opts o)
     gcpi_disk_file s = gcpi_disk_of(o.files, path, o.at, "gcp_save_run");
     gcpi_saving v = { t, &s, { GCP_STYLE_GCP, NULL }, 1, (const unsigned char *)o.extra, o.extra ? o.extra_bytes : 0 };
     s.tape = t;
-    if (!gcpi_file_begins(t, o.at, s.call)) return gcp_error_code(t);
-    if (gcpi_run_halfway(t, o.at, s.call)) return gcp_error_code(t);
+    if (!gcpi_file_begins(t, o.at, s.call) || gcpi_run_halfway(t, o.at, s.call)) return gcp_error_code(t);
     return gcpi_save(&v);
 }
 
@@ -1729,10 +1724,10 @@ static int gcpi_resume_check(gcpi_resuming *r)
     if (!gcpi_disk_read(s, bytes, 8)) return 0;
     if (gcpi_u64_from(bytes) != sum)
         return gcpi_wrong_at(s, (int64_t)s->size - 8, "found the checksum %016llx, expected %016llx: the file is "
-                                "damaged", (unsigned long long)gcpi_u64_from(bytes), (unsigned long long)sum);
+                             "damaged", (unsigned long long)gcpi_u64_from(bytes), (unsigned long long)sum);
     if (r->words[0] != GCPI_RUN_FORMAT)
         return gcpi_wrong(s, GCP_E_CONTENTS, "found version %llu of the format, expected %d",
-                                (unsigned long long)r->words[0], GCPI_RUN_FORMAT);
+                          (unsigned long long)r->words[0], GCPI_RUN_FORMAT);
     return 1;
 }
 
@@ -1750,7 +1745,7 @@ static int gcpi_resume_take(gcpi_resuming *r, int i, int slot)
         return gcpi_wrong(r->s, GCP_E_PARAMETERS, "another network: it has no %.100s", name);
     if (e->dtype != gcpi_real_dtype())
         return gcpi_wrong(r->s, GCP_E_DTYPE, "%.100s: found %s, expected %s: gcp_real was another type", name,
-                                gcpi_dtype_name(e->dtype), gcpi_dtype_name(gcpi_real_dtype()));
+                          gcpi_dtype_name(e->dtype), gcpi_dtype_name(gcpi_real_dtype()));
     gcpi_axes_default(GCP_STYLE_GCP, x->shape.rank, &axes);
     e->slot = slot;
     return gcpi_stored_take(r->s, r->t, e, i, &axes);
@@ -1795,7 +1790,7 @@ static int gcpi_resume_match(gcpi_resuming *r, const gcp_run_opts *o)
     if (!gcpi_resume_left(r)) return 0;
     if (extra != (o->extra ? o->extra_bytes : 0))
         return gcpi_wrong(r->s, GCP_E_ARGUMENT, "found %llu bytes of .extra, expected %llu", (unsigned long long)extra,
-                                (unsigned long long)(o->extra ? o->extra_bytes : 0));
+                          (unsigned long long)(o->extra ? o->extra_bytes : 0));
     return 1;
 }
 
@@ -1854,8 +1849,7 @@ GCPI_DEF int gcp_resume_run_at(gcp_tape *t, const char *path, gcp_run_opts o)
     gcpi_resuming r;
     memset(&r, 0, sizeof r);
     r.t = s.tape = t; r.s = &s;
-    if (!gcpi_file_begins(t, o.at, s.call)) return 0;
-    if (gcpi_run_halfway(t, o.at, s.call) || !gcpi_disk_path(&s)) return 0;
+    if (!gcpi_file_begins(t, o.at, s.call) || gcpi_run_halfway(t, o.at, s.call) || !gcpi_disk_path(&s)) return 0;
     if (s.files->absent(s.files->context, s.path)) return 0;
     const ptrdiff_t scratch = t->arena->scratch;
     int good = gcpi_disk_open(&s) && gcpi_header_read(&s, t->arena, &r.h) && gcpi_resume_check(&r) &&
@@ -1918,7 +1912,7 @@ static int gcpi_reader_take(gcpi_image_reader *m)
     d->labels = (int32_t *)gcp_arena_push(m->arena, (ptrdiff_t)sizeof(int32_t), 64, d->count);
     d->images = d->labels ? (unsigned char *)gcp_arena_push(m->arena, bytes, 64, 1) : NULL;
     return d->images ? 1 : gcpi_wrong(&m->s, GCP_E_NOMEM, "the arena has no room for %llu bytes",
-                                            (unsigned long long)d->bytes);
+                                      (unsigned long long)d->bytes);
 }
 
 /* ---- IDX: big-endian words: 0x0800 + dimensions, then one size a dimension, then bytes ---- */
@@ -1950,23 +1944,23 @@ static int gcpi_idx_open(gcpi_image_reader *m, const char *path, int dimensions,
     const uint32_t magic = have < 4 ? expected : gcpi_idx_word(head);
     if (magic != expected)
         return gcpi_wrong_at(s, 0, "found 0x%08x (%s), expected 0x%08x (%s)", (unsigned)magic,
-                                gcpi_idx_kind(magic), (unsigned)expected, gcpi_idx_kind(expected));
+                             gcpi_idx_kind(magic), (unsigned)expected, gcpi_idx_kind(expected));
     if (have < all)
         return gcpi_wrong_at(s, 0, "found %llu bytes, expected a header of %llu (%s)", (unsigned long long)have,
-                                (unsigned long long)all, gcpi_idx_kind(expected));
+                             (unsigned long long)all, gcpi_idx_kind(expected));
     for (int i = 0; i < dimensions; i++) {
         const uint32_t most = i ? GCPI_SIDE_MOST : INT32_MAX;
         size[i] = gcpi_idx_word(head + 4 + 4 * i);
         if (size[i] < 1 || size[i] > most)
             return gcpi_wrong_at(s, 4 + 4 * i, "found %s %lu, expected 1 to %lu", what[i],
-                                    (unsigned long)size[i], (unsigned long)most);
+                                 (unsigned long)size[i], (unsigned long)most);
         body *= size[i];
     }
     all += body;
     if (s->size == all) return 1;
     return gcpi_wrong_at(s, (int64_t)GCPI_MIN(s->size, all), "found %s of %llu bytes, expected %llu as its header "
-                            "says", s->size < all ? "the end of a truncated file" : "more data in a file",
-                            (unsigned long long)s->size, (unsigned long long)all);
+                         "says", s->size < all ? "the end of a truncated file" : "more data in a file",
+                         (unsigned long long)s->size, (unsigned long long)all);
 }
 
 /* Reads a byte for each label. */
@@ -1980,7 +1974,7 @@ static int gcpi_labels_read(gcpi_image_reader *m)
         for (int i = 0; i < n; i++) {
             if (some[i] >= m->d.classes)
                 return gcpi_wrong_at(&m->s, at + first + i, "found label %d, expected 0 to %d", some[i],
-                                        m->d.classes - 1);
+                                     m->d.classes - 1);
             m->d.labels[first + i] = some[i];
         }
     }
@@ -1998,7 +1992,7 @@ static int gcpi_idx_read(gcpi_image_reader *m, const char *images, const char *l
     if (!gcpi_idx_open(m, labels, 1, &count)) return 0;
     if (count != size[0])
         return gcpi_wrong_at(&m->s, 4, "found %lu labels, expected %lu as %s has images", (unsigned long)count,
-                                (unsigned long)size[0], images);
+                             (unsigned long)size[0], images);
     return !d->labels || gcpi_labels_read(m);
 }
 GCPI_DEF gcp_dataset gcp_dataset_idx_at(gcp_arena *arena, const char *images, const char *labels, gcp_dataset_opts o)
@@ -2035,10 +2029,10 @@ static int gcpi_cifar_open(gcpi_image_reader *m, const char *path, int *records)
         return gcpi_wrong_at(s, 0, "found no data, expected records of %d bytes", GCPI_CIFAR_RECORD);
     if (odd)
         return gcpi_wrong_at(s, (int64_t)(s->size - odd), "found %llu bytes, expected a whole record of %d: "
-                                "truncated, or not a CIFAR-10 file", (unsigned long long)odd, GCPI_CIFAR_RECORD);
+                             "truncated, or not a CIFAR-10 file", (unsigned long long)odd, GCPI_CIFAR_RECORD);
     if (count > (uint64_t)(INT32_MAX - *records))
         return gcpi_wrong_at(s, 0, "found %llu records, expected %d at most in all files",
-                                (unsigned long long)count, INT32_MAX);
+                             (unsigned long long)count, INT32_MAX);
     *records += (int)count;
     return 1;
 }
@@ -2109,7 +2103,7 @@ static int gcpi_pnm_open(gcpi_image_reader *m, const char *path, int *height, in
     const uint64_t body = (uint64_t)*width * (uint64_t)*height * (uint64_t)*channels;
     if (s->size - s->offset == body) return 1;
     return gcpi_wrong_at(s, (int64_t)s->offset, "found %llu bytes, expected %llu for one image",
-                            (unsigned long long)(s->size - s->offset), (unsigned long long)body);
+                         (unsigned long long)(s->size - s->offset), (unsigned long long)body);
 }
 
 /* ---- a folder: its names are counted while they are listed, then kept in scratch, folder by folder ---- */
@@ -2207,7 +2201,7 @@ static int gcpi_folder_image(gcpi_image_reader *m, const char *path, int at, int
     if (!gcpi_pnm_open(m, path, &height, &width, &channels)) return 0;
     if (height != d->height || width != d->width || channels != d->channels || d->brightest != brightest)
         return gcpi_wrong_at(&m->s, 0, "found %dx%dx%d up to %d, expected %dx%dx%d up to %d as in others",
-                                height, width, channels, d->brightest, d->height, d->width, d->channels, brightest);
+                             height, width, channels, d->brightest, d->height, d->width, d->channels, brightest);
     if (!gcpi_disk_read(&m->s, d->images + (size_t)at * bytes, bytes)) return 0;
     gcpi_disk_close(&m->s);
     d->labels[at] = label;
@@ -2264,7 +2258,7 @@ static int gcpi_folder_read(gcpi_image_reader *m, const char *folder)
     if (!d->count) return gcpi_wrong(&m->s, GCP_E_CONTENTS, "found no file .ppm, .pgm or .pnm");
     if (d->classes > (m->o.classes ? m->o.classes : 65536))
         return gcpi_wrong(&m->s, GCP_E_CONTENTS, "found %d folders, expected %d classes at most", d->classes,
-                                m->o.classes ? m->o.classes : 65536);
+                          m->o.classes ? m->o.classes : 65536);
     if (m->s.failed || gcpi_tally_of(&first, m, folder, 0, all.folders ? 2 : 1) <= 0 || m->s.failed) return 0;
     gcpi_reader_file(m, folder, "gcp_dataset_folder");
     if (!gcpi_reader_take(m)) return 0;

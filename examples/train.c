@@ -158,11 +158,17 @@ static double rate(const options *o, int epoch, int batch, int batches)
     return gcp_rate_steps(o->lr, step, warmup, o->schedule == STEPS ? all / 3 + 1 : 0, 0.1);
 }
 
+static int batches_of(const options *o, const loop *l, const gcp_dataset *d)
+{
+    const int all = loop_batches(l, d);
+    return o->steps && o->steps < all ? o->steps : all;
+}
+
 /* The rest of the epoch at r->at; *ms a step. 0: it was interrupted, or an error. */
 static int epoch(const options *o, loop *l, const gcp_dataset *d, run *r, double *ms)
 {
     place *at = r->at;
-    const int all = loop_batches(l, d), batches = o->steps && o->steps < all ? o->steps : all, first = at->batch;
+    const int batches = batches_of(o, l, d), first = at->batch;
     double seconds = 0;
     loop_shuffle(l, d, at->epoch + 1);
     while (at->batch < batches && !interrupted && !gcp_error(l->net)) {
@@ -196,8 +202,7 @@ static void report(const loop *l, const samples *s, const place *at, int images,
 static int train(const options *o, loop *l, const samples *s, run *r)
 {
     place *at = r->at;
-    const int all = loop_batches(l, &s->train), batches = o->steps && o->steps < all ? o->steps : all;
-    const int images = batches * l->batch < s->train.count ? batches * l->batch : s->train.count;
+    const int most = batches_of(o, l, &s->train) * l->batch, images = most < s->train.count ? most : s->train.count;
     double ms;
     while (at->epoch < o->epochs && epoch(o, l, &s->train, r, &ms)) {
         double right = tested(l, s, r);

@@ -184,6 +184,9 @@ static void cifar(void)
     put("data-bad", "", 0);
     CHECK_TEXT(load_cifar("data-bad", NULL, &count),
                "data-bad: offset 0: found no data, expected records of 3073 bytes");
+    arena = gcp_arena_from(memory, sizeof memory);
+    gcp_dataset d = gcp_dataset_cifar10(&arena, NULL, -1);
+    CHECK_TEXT(error_of(&d), "no file: expected one or more");
 }
 
 /* A PGM or PPM image whose bytes count up from `from`. */
@@ -225,6 +228,9 @@ static void folders(void)
     CHECK_TEXT(load_folder("made/none"), "made/none: is no folder that opens");
     fclose(table_open("test_data", "made/empty", "x.csv"));
     CHECK_TEXT(load_folder("made/empty"), "made/empty: found no file .ppm, .pgm or .pnm");
+}
+static void images_bad(void)
+{
     fclose(table_open("test_data", "made/bad", "x.csv"));
     static const char *const bad[][2] = {
         { "P3 1 1 255 ", "offset 0: expected P5 or P6: a binary PGM or PPM file" },
@@ -313,6 +319,7 @@ int main(void)
     labels_damaged();
     cifar();
     folders();
+    images_bad();
     batches();
     pictures();
     return check_done();

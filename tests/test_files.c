@@ -175,6 +175,11 @@ static void bad_maps(void)
     gcp_save(a.net, "m", .style = (gcp_style)3, .files = &files);
     said(&a, GCP_E_ARGUMENT, "gcp_save: unknown .style", __LINE__);
     CHECK(!memory_find(&disk, "m") && !memory_find(&disk, "m.part"));
+}
+
+/* Names that a file cannot hold, no path, no memory yet. */
+static void bad_names(void)
+{
     run b;
     b.arena = gcp_arena_from(other_memory, sizeof other_memory);
     b.net = gcp_tape_make(&b.arena, .ops = 8);
@@ -348,6 +353,46 @@ static void thawed(void)
 
 /* ---- what fails ---- */
 
+/* Saves until call number fail_at is beyond the last: before that the file of this hash stays. Returns how many
+   failed. */
+static int failing_saves(run *a, uint64_t old)
+{
+    for (disk.fail_at = 1;; disk.fail_at++) {
+        disk.calls = 0;
+        gcp_code code = gcp_save_run(a->net, "run", .files = &files);
+        CHECK(disk.open == 0 && !disk.unflushed_renames && !memory_find(&disk, "run.part"));
+        const memory_file *f = memory_find(&disk, "run");
+        if (disk.calls < disk.fail_at) { CHECK(code == GCP_OK); return disk.fail_at - 1; }
+        CHECK(code == GCP_E_FILE && f && hash(f->bytes, f->size) == old);
+        gcp_error_clear(a->net);
+    }
+}
+static int failing_loads(run *b)
+{
+    for (disk.fail_at = 1;; disk.fail_at++) {
+        disk.calls = 0;
+        int taken = gcp_resume_run(b->net, "run", .files = &files);
+        CHECK(disk.open == 0);
+        if (disk.calls < disk.fail_at) { CHECK(taken == 1); return disk.fail_at - 1; }
+        CHECK(gcp_error_code(b->net) == (taken ? GCP_OK : GCP_E_FILE));
+        gcp_error_clear(b->net);
+    }
+}
+static void short_and_full(run *a, run *b)
+{
+    disk.short_by = 7;
+    CHECK(gcp_save_run(a->net, "short", .files = &files) == GCP_OK &&
+          gcp_resume_run(b->net, "short", .files = &files) == 1);
+    disk.short_by = 0;
+    for (disk.full_at = 1; disk.full_at < 4000; disk.full_at += 333) {
+        CHECK(gcp_save_run(a->net, "short", .files = &files) == GCP_E_FILE);
+        said(a, GCP_E_FILE, "writing failed after", __LINE__);
+        CHECK(!memory_find(&disk, "short.part"));
+    }
+    disk.full_at = 0;
+    CHECK_INT(gcp_resume_run(b->net, "short", .files = &files), ==, 1);
+}
+
 /* Each call to the disk fails once, or from then on; reads and writes may be short. */
 static void every_failure(void)
 {
@@ -360,43 +405,18 @@ static void every_failure(void)
     uint64_t old = hash(f->bytes, f->size), kept = state(&b, other_step);
     train(&a, 1);
     int saves = 0, loads = 0;
-    for (int persistent = 0; persistent < 2; persistent++) {
-        disk.persistent = persistent;
-        for (disk.fail_at = 1;; disk.fail_at++, saves++) {
-            disk.calls = 0;
-            gcp_code code = gcp_save_run(a.net, "run", .files = &files);
-            CHECK(disk.open == 0 && !disk.unflushed_renames && !memory_find(&disk, "run.part"));
-            f = memory_find(&disk, "run");
-            if (disk.calls < disk.fail_at) { CHECK(code == GCP_OK); break; }
-            CHECK(code == GCP_E_FILE && f && hash(f->bytes, f->size) == old);
-            gcp_error_clear(a.net);
-        }
+    for (disk.persistent = 0; disk.persistent < 2; disk.persistent++) {
+        saves += failing_saves(&a, old);
+        f = memory_find(&disk, "run");
         CHECK(hash(f->bytes, f->size) != old);
         old = hash(f->bytes, f->size);
         train(&a, 2);
-        for (disk.fail_at = 1;; disk.fail_at++, loads++) {
-            disk.calls = 0;
-            int taken = gcp_resume_run(b.net, "run", .files = &files);
-            CHECK(disk.open == 0);
-            if (disk.calls < disk.fail_at) { CHECK(taken == 1); break; }
-            CHECK(gcp_error_code(b.net) == (taken ? GCP_OK : GCP_E_FILE));
-            gcp_error_clear(b.net);
-        }
+        loads += failing_loads(&b);
         CHECK(state(&b, other_step) != kept);
     }
-    disk.fail_at = 0;
+    disk.persistent = disk.fail_at = 0;
     CHECK(saves > 100 && loads > 100);
-    disk.short_by = 7;
-    CHECK(gcp_save_run(a.net, "short", .files = &files) == GCP_OK &&
-          gcp_resume_run(b.net, "short", .files = &files) == 1);
-    disk.short_by = 0;
-    for (disk.full_at = 1; disk.full_at < 4000; disk.full_at += 333) {
-        CHECK(gcp_save_run(a.net, "short", .files = &files) == GCP_E_FILE);
-        said(&a, GCP_E_FILE, "writing failed after", __LINE__);
-        CHECK(!memory_find(&disk, "short.part"));
-    }
-    disk.full_at = 0;
-    CHECK_INT(gcp_resume_run(b.net, "short", .files = &files), ==, 1);
+    short_and_full(&a, &b);
     fine(&a, __LINE__); fine(&b, __LINE__);
 }
 
@@ -452,56 +472,67 @@ static void header_said(run *r, const char *json, size_t data, const char *text,
                                     : GCP_E_CONTENTS,
          text, line);
 }
-static void headers(void)
-{
-    run r;
-    make(&r, tape_memory, step_memory, 1, 8, adam(GCP_POLICY_SEGMENTS));
 #define B "\"dtype\":\"F32\",\"shape\":[5],\"data_offsets\":[0,20]"
-    header_said(&r, "{\"b\":{" B "}}", 20, NULL, __LINE__);
-    header_said(&r, " { \"\\u0062\" : { " B " } } \n ", 20, NULL, __LINE__);
-    header_said(&r, "{\"__metadata__\":{\"a\\n\":\"\\\"\"},\"b\":{" B "}}", 20, NULL, __LINE__);
+/* Headers that are read, and sizes of the data that they do not fit. */
+static void headers_read(run *r)
+{
+    header_said(r, "{\"b\":{" B "}}", 20, NULL, __LINE__);
+    header_said(r, " { \"\\u0062\" : { " B " } } \n ", 20, NULL, __LINE__);
+    header_said(r, "{\"__metadata__\":{\"a\\n\":\"\\\"\"},\"b\":{" B "}}", 20, NULL, __LINE__);
     header_said(
-        &r,
+        r,
         "{\"b\":{\"data_offsets\":[8,18],\"dtype\":\"F16\",\"shape\":[1,5]},\"\\ud83d\\ude00\":{\"dtype\":\"I64\","
         "\"shape\":[],\"data_offsets\":[0,8]}}",
         18, NULL, __LINE__);
-    header_said(&r, "{\"b\":{" B "}}", 21, "found the end after 21 bytes of data, expected after 20", __LINE__);
-    header_said(&r, "{\"b\":{" B "}}", 19, "found the end after 19 bytes of data, expected after 20", __LINE__);
-    header_said(&r, "{\"b\":{" B "},\"b\":{" B "}}", 20,
+    header_said(r, "{\"b\":{" B "}}", 21, "found the end after 21 bytes of data, expected after 20", __LINE__);
+    header_said(r, "{\"b\":{" B "}}", 19, "found the end after 19 bytes of data, expected after 20", __LINE__);
+}
+/* Entries twice, in part, and text around them. */
+static void headers_broken(run *r)
+{
+    header_said(r, "{\"b\":{" B "},\"b\":{" B "}}", 20,
                 "h: offset 8: b: found data from byte 0 on, expected from 20 on", __LINE__);
-    header_said(&r, "{\"b\":{" B "},\"b\":{\"dtype\":\"U8\",\"shape\":[0],\"data_offsets\":[20,20]}}", 20,
+    header_said(r, "{\"b\":{" B "},\"b\":{\"dtype\":\"U8\",\"shape\":[0],\"data_offsets\":[20,20]}}", 20,
                 "b: found twice", __LINE__);
-    header_said(&r, "{\"b\":{" B "}} x", 20, "found 'x', expected nothing but spaces", __LINE__);
-    header_said(&r, "{\"b\":{" B "}", 20, "found the header's end, expected ',' or '}'", __LINE__);
-    header_said(&r, "{\"b\":{" B ",}}", 20, "expected a text in double quotes", __LINE__);
-    header_said(&r, "{\"b\":{" B ",\"shape\":[5]}}", 20, "expected dtype, shape and data_offsets, once each", __LINE__);
-    header_said(&r, "{\"b\":{\"dtype\":\"F32\",\"shape\":[5]}}", 20,
+    header_said(r, "{\"b\":{" B "}} x", 20, "found 'x', expected nothing but spaces", __LINE__);
+    header_said(r, "{\"b\":{" B "}", 20, "found the header's end, expected ',' or '}'", __LINE__);
+    header_said(r, "{\"b\":{" B ",}}", 20, "expected a text in double quotes", __LINE__);
+    header_said(r, "{\"b\":{" B ",\"shape\":[5]}}", 20, "expected dtype, shape and data_offsets, once each", __LINE__);
+    header_said(r, "{\"b\":{\"dtype\":\"F32\",\"shape\":[5]}}", 20,
                 "expected dtype, shape and data_offsets, once each", __LINE__);
-    header_said(&r, "{\"b\":{\"dtype\":\"F31\"}}", 20, "'F31' is no dtype that gcp knows", __LINE__);
-    header_said(&r, "{\"b\":{\"dtype\":\"F32\",\"shape\":[-5]}}", 20, "found '-', expected a whole number", __LINE__);
-    header_said(&r, "{\"b\":{\"dtype\":\"F32\",\"shape\":[05]}}", 20, "expected a whole number", __LINE__);
-    header_said(&r, "{\"b\":{\"dtype\":\"F32\",\"shape\":[5.0]}}", 20, "found '.', expected ',' or ']'", __LINE__);
-    header_said(&r, "{\"b\":{\"dtype\":\"F32\",\"shape\":[99999999999999999999]}}", 20, "expected a whole number",
+    header_said(r, "{\"b\":{\"dtype\":\"F31\"}}", 20, "'F31' is no dtype that gcp knows", __LINE__);
+}
+/* Numbers, and what they say of a tensor. */
+static void headers_numbers(run *r)
+{
+    header_said(r, "{\"b\":{\"dtype\":\"F32\",\"shape\":[-5]}}", 20, "found '-', expected a whole number", __LINE__);
+    header_said(r, "{\"b\":{\"dtype\":\"F32\",\"shape\":[05]}}", 20, "expected a whole number", __LINE__);
+    header_said(r, "{\"b\":{\"dtype\":\"F32\",\"shape\":[5.0]}}", 20, "found '.', expected ',' or ']'", __LINE__);
+    header_said(r, "{\"b\":{\"dtype\":\"F32\",\"shape\":[99999999999999999999]}}", 20, "expected a whole number",
                 __LINE__);
-    header_said(&r, "{\"b\":{\"dtype\":\"F32\",\"shape\":[1,1,1,1,1,1,1,1,1]}}", 20, "expected at most eight sizes",
+    header_said(r, "{\"b\":{\"dtype\":\"F32\",\"shape\":[1,1,1,1,1,1,1,1,1]}}", 20, "expected at most eight sizes",
                 __LINE__);
-    header_said(&r, "{\"b\":{\"dtype\":\"F32\",\"shape\":[5],\"data_offsets\":[0]}}", 20, "expected two offsets",
+    header_said(r, "{\"b\":{\"dtype\":\"F32\",\"shape\":[5],\"data_offsets\":[0]}}", 20, "expected two offsets",
                 __LINE__);
-    header_said(&r, "{\"b\":{\"dtype\":\"F32\",\"shape\":[5],\"data_offsets\":[20,0]}}", 20,
+    header_said(r, "{\"b\":{\"dtype\":\"F32\",\"shape\":[5],\"data_offsets\":[20,0]}}", 20,
                 "b: found data_offsets [20, 0]", __LINE__);
-    header_said(&r, "{\"b\":{\"dtype\":\"F32\",\"shape\":[4294967296,4294967296],\"data_offsets\":[0,20]}}", 20,
+    header_said(r, "{\"b\":{\"dtype\":\"F32\",\"shape\":[4294967296,4294967296],\"data_offsets\":[0,20]}}", 20,
                 "b: found data_offsets", __LINE__);
-    header_said(&r, "{\"b\":{\"dtype\":\"F32\",\"shape\":[4294967296,4294967296,0],\"data_offsets\":[0,20]}}", 20,
+    header_said(r, "{\"b\":{\"dtype\":\"F32\",\"shape\":[4294967296,4294967296,0],\"data_offsets\":[0,20]}}", 20,
                 "b: found data_offsets", __LINE__);
-    header_said(&r, "{\"b\":{\"dtype\":\"I32\",\"shape\":[5],\"data_offsets\":[0,20]}}", 20,
+    header_said(r, "{\"b\":{\"dtype\":\"I32\",\"shape\":[5],\"data_offsets\":[0,20]}}", 20,
                 "b: found I32, expected F32, F64, F16 or BF16", __LINE__);
-    header_said(&r, "{\"b\":{\"dtype\":\"F32\",\"shape\":[5,1,2],\"data_offsets\":[0,40]}}", 40,
+    header_said(r, "{\"b\":{\"dtype\":\"F32\",\"shape\":[5,1,2],\"data_offsets\":[0,40]}}", 40,
                 "b: found 5x1x2, expected 5 for head/bias", __LINE__);
-    header_said(&r, "{\"\\u0000\":{" B "}}", 20, "expected a character", __LINE__);
-    header_said(&r, "{\"\\ud800\":{" B "}}", 20, "expected the second half of a pair", __LINE__);
-    header_said(&r, "{\"\\x\":{" B "}}", 20, "found 'x', expected a character that can follow", __LINE__);
-    header_said(&r, "{\"\t\":{" B "}}", 20, "found byte 0x09, expected a character of a text", __LINE__);
-    header_said(&r, "{\"__metadata__\":{\"a\":1},\"b\":{" B "}}", 20, "found '1', expected a text in double quotes",
+}
+/* Texts: what may stand in one, and what is UTF-8. */
+static void headers_texts(run *r)
+{
+    header_said(r, "{\"\\u0000\":{" B "}}", 20, "expected a character", __LINE__);
+    header_said(r, "{\"\\ud800\":{" B "}}", 20, "expected the second half of a pair", __LINE__);
+    header_said(r, "{\"\\x\":{" B "}}", 20, "found 'x', expected a character that can follow", __LINE__);
+    header_said(r, "{\"\t\":{" B "}}", 20, "found byte 0x09, expected a character of a text", __LINE__);
+    header_said(r, "{\"__metadata__\":{\"a\":1},\"b\":{" B "}}", 20, "found '1', expected a text in double quotes",
                 __LINE__);
     static const char *const names[] = { "\xc3\xa9",     "\xe2\x82\xac", "\xf0\x9f\x98\x80", "\xc0\x80",
                                          "\xe0\x80\x80", "\xed\xa0\x80", "\xf4\x90\x80\x80", "\xff",
@@ -510,18 +541,32 @@ static void headers(void)
         char json[160];
         snprintf(json, sizeof json, "{\"b\":{" B "},\"%s\":{\"dtype\":\"U8\",\"shape\":[0],\"data_offsets\":[20,20]}}",
                  names[i]);
-        header_said(&r, json, 20, i < 3 ? NULL : ", expected UTF-8", __LINE__);
+        header_said(r, json, 20, i < 3 ? NULL : ", expected UTF-8", __LINE__);
     }
-    header_said(&r, "{}", 1, "found the end after 1 bytes of data", __LINE__);
+}
+/* No header at all. */
+static void headers_none(run *r)
+{
+    header_said(r, "{}", 1, "found the end after 1 bytes of data", __LINE__);
     memory_put(&disk, "h", "1234567", 7);
-    gcp_load(r.net, "h", .files = &files);
-    said(&r, GCP_E_CONTENTS, "h: offset 0: found 7 bytes, expected a safetensors file", __LINE__);
+    gcp_load(r->net, "h", .files = &files);
+    said(r, GCP_E_CONTENTS, "h: offset 0: found 7 bytes, expected a safetensors file", __LINE__);
     memory_put(&disk, "h", "\xff\xff\xff\xff\xff\xff\xff\xff{}", 10);
-    gcp_load(r.net, "h", .files = &files);
-    said(&r, GCP_E_CONTENTS, "found a header of 18446744073709551615 bytes, expected 2 to 2", __LINE__);
+    gcp_load(r->net, "h", .files = &files);
+    said(r, GCP_E_CONTENTS, "found a header of 18446744073709551615 bytes, expected 2 to 2", __LINE__);
+    gcp_load(r->net, "nowhere", .files = &files);
+    said(r, GCP_E_FILE, "test_files.c:", __LINE__);
+}
 #undef B
-    gcp_load(r.net, "nowhere", .files = &files);
-    said(&r, GCP_E_FILE, "test_files.c:", __LINE__);
+static void headers(void)
+{
+    run r;
+    make(&r, tape_memory, step_memory, 1, 8, adam(GCP_POLICY_SEGMENTS));
+    headers_read(&r);
+    headers_broken(&r);
+    headers_numbers(&r);
+    headers_texts(&r);
+    headers_none(&r);
 }
 
 /* F16 and BF16, with the values below the normal ones, and the infinite. */
@@ -588,6 +633,7 @@ int main(void)
     weights();
     styles();
     bad_maps();
+    bad_names();
     from_pytorch(TEST_DATA "/tests/reference/small.safetensors", "oihw:6x6");
     from_pytorch(TEST_DATA "/tests/reference/small_bf16.safetensors", "");       /* it sees the flatten */
     runs();

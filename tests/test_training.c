@@ -188,6 +188,8 @@ static void bad_patterns(void)
     refused(o, "the loss depends on no parameter that trains", __LINE__);
     o.freeze = NULL; o.train = "block[0]";
     refused(o, ".train: 'block[0]' fits no parameter", __LINE__);
+    o.train = " \n ";
+    refused(o, ".train: '' has no pattern", __LINE__);
     o.train = NULL; o.rates = "head*";
     refused(o, ".rates: 'head*' needs a number of at least 0 behind it", __LINE__);
     o.rates = "head* 2 3";

@@ -11,12 +11,11 @@ extern "C"
 __declspec(dllimport) int __stdcall MoveFileExA(const char *from, const char *to, unsigned long flags);
 #else
 #include <dirent.h>
-#if !defined(__cplusplus)               /* -std=c11 hides them */
+#ifdef __cplusplus
+#include <unistd.h>
+#else                                   /* -std=c11 hides them */
 extern int fsync(int file);
 extern int fileno(FILE *file);
-#endif
-#if defined(__cplusplus)
-#include <unistd.h>
 #endif
 #endif
 
@@ -173,7 +172,7 @@ typedef struct gcpi_disk_file {
     void *file;
     uint64_t size, offset;               /* of the file that is read; of the next byte */
     gcpi_checksum sum;                   /* of the bytes so far */
-    int given, failed;                   /* given: there is a path */
+    int failed;
 } gcpi_disk_file;
 
 static void gcpi_disk_say(gcpi_disk_file *s, gcp_code code, int64_t offset, const char *format, va_list args)
@@ -215,20 +214,20 @@ static int gcpi_disk_broke(gcpi_disk_file *s, const char *what, size_t done, siz
                       what, (unsigned long long)done, (unsigned long long)size);
 }
 
+static const char gcpi_no_path[] = "(NULL)";
 static gcpi_disk_file gcpi_disk_of(const gcp_files *files, const char *path, gcp_at at, const char *call)
 {
     gcpi_disk_file s;
     memset(&s, 0, sizeof s);
     s.files = files ? files : gcp_stdio();
-    s.path = path ? path : "(NULL)"; s.given = path != NULL;
-    s.call = call; s.at = at;
+    s.path = path ? path : gcpi_no_path; s.call = call; s.at = at;
     return s;
 }
 
 /* 0: the path is none. */
 static int gcpi_disk_path(gcpi_disk_file *s)
 {
-    if (!s->given) return gcpi_wrong(s, GCP_E_ARGUMENT, "the path is NULL");
+    if (s->path == gcpi_no_path) return gcpi_wrong(s, GCP_E_ARGUMENT, "the path is NULL");
     if (!*s->path) return gcpi_wrong(s, GCP_E_ARGUMENT, "the path is empty");
     return strlen(s->path) + sizeof ".part" <= GCPI_PATH || gcpi_wrong(s, GCP_E_ARGUMENT, "the path is too long");
 }

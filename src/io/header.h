@@ -240,8 +240,7 @@ static int gcpi_stored_fits(gcpi_json *j, const gcpi_stored *e, size_t at)
         bytes *= e->shape[i];
     }
     if (fits && e->begin <= e->end && e->end - e->begin == bytes) return 1;
-    return gcpi_wrong_at(j->s, 8 + (int64_t)at,
-                         "%.100s: found data_offsets [%llu, %llu], expected as many "
+    return gcpi_wrong_at(j->s, 8 + (int64_t)at, "%.100s: found data_offsets [%llu, %llu], expected as many "
                          "bytes as dtype and shape say",
                          e->name, (unsigned long long)e->begin, (unsigned long long)e->end);
 }
@@ -312,13 +311,11 @@ static int gcpi_header_order(gcpi_disk_file *s, gcpi_header *h)
     qsort(h->entries, (size_t)h->count, sizeof *h->entries, gcpi_stored_order);
     for (int i = 0; i < h->count; end = h->entries[i++].end)
         if (h->entries[i].begin != end)
-            return gcpi_wrong_at(s, 8,
-                                 "%.100s: found data from byte %llu on, expected from %llu on, without a "
-                                 "gap",
+            return gcpi_wrong_at(s, 8, "%.100s: found data from byte %llu on, expected from %llu on, without a gap",
                                  h->entries[i].name, (unsigned long long)h->entries[i].begin, (unsigned long long)end);
     if (end != h->bytes)
         return gcpi_wrong_at(s, (int64_t)s->size, "found the end after %llu bytes of data, expected after %llu, "
-                                "as the header says", (unsigned long long)h->bytes, (unsigned long long)end);
+                             "as the header says", (unsigned long long)h->bytes, (unsigned long long)end);
     for (int i = 0; i < h->count; i++) h->by_name[i] = &h->entries[i];
     qsort(h->by_name, (size_t)h->count, sizeof *h->by_name, gcpi_stored_names);
     for (int i = 1; i < h->count; i++)
@@ -341,12 +338,12 @@ static size_t gcpi_header_length(gcpi_disk_file *s)
 {
     unsigned char first[8];
     if (s->size < 8) return (size_t)gcpi_wrong_at(s, 0, "found %llu bytes, expected a safetensors file",
-                                                     (unsigned long long)s->size);
+                                                  (unsigned long long)s->size);
     if (!gcpi_disk_read(s, first, 8)) return 0;
     uint64_t length = gcpi_u64_from(first);
     if (length >= 2 && length <= s->size - 8 && length <= GCPI_HEADER_MOST) return (size_t)length;
     gcpi_wrong_at(s, 0, "found a header of %llu bytes, expected 2 to %llu: no safetensors file",
-                     (unsigned long long)length, (unsigned long long)GCPI_MIN(s->size - 8, (uint64_t)GCPI_HEADER_MOST));
+                  (unsigned long long)length, (unsigned long long)GCPI_MIN(s->size - 8, (uint64_t)GCPI_HEADER_MOST));
     return 0;
 }
 

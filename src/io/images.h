@@ -49,7 +49,7 @@ static int gcpi_reader_take(gcpi_image_reader *m)
     d->labels = (int32_t *)gcp_arena_push(m->arena, (ptrdiff_t)sizeof(int32_t), 64, d->count);
     d->images = d->labels ? (unsigned char *)gcp_arena_push(m->arena, bytes, 64, 1) : NULL;
     return d->images ? 1 : gcpi_wrong(&m->s, GCP_E_NOMEM, "the arena has no room for %llu bytes",
-                                            (unsigned long long)d->bytes);
+                                      (unsigned long long)d->bytes);
 }
 
 /* ---- IDX: big-endian words: 0x0800 + dimensions, then one size a dimension, then bytes ---- */
@@ -81,23 +81,23 @@ static int gcpi_idx_open(gcpi_image_reader *m, const char *path, int dimensions,
     const uint32_t magic = have < 4 ? expected : gcpi_idx_word(head);
     if (magic != expected)
         return gcpi_wrong_at(s, 0, "found 0x%08x (%s), expected 0x%08x (%s)", (unsigned)magic,
-                                gcpi_idx_kind(magic), (unsigned)expected, gcpi_idx_kind(expected));
+                             gcpi_idx_kind(magic), (unsigned)expected, gcpi_idx_kind(expected));
     if (have < all)
         return gcpi_wrong_at(s, 0, "found %llu bytes, expected a header of %llu (%s)", (unsigned long long)have,
-                                (unsigned long long)all, gcpi_idx_kind(expected));
+                             (unsigned long long)all, gcpi_idx_kind(expected));
     for (int i = 0; i < dimensions; i++) {
         const uint32_t most = i ? GCPI_SIDE_MOST : INT32_MAX;
         size[i] = gcpi_idx_word(head + 4 + 4 * i);
         if (size[i] < 1 || size[i] > most)
             return gcpi_wrong_at(s, 4 + 4 * i, "found %s %lu, expected 1 to %lu", what[i],
-                                    (unsigned long)size[i], (unsigned long)most);
+                                 (unsigned long)size[i], (unsigned long)most);
         body *= size[i];
     }
     all += body;
     if (s->size == all) return 1;
     return gcpi_wrong_at(s, (int64_t)GCPI_MIN(s->size, all), "found %s of %llu bytes, expected %llu as its header "
-                            "says", s->size < all ? "the end of a truncated file" : "more data in a file",
-                            (unsigned long long)s->size, (unsigned long long)all);
+                         "says", s->size < all ? "the end of a truncated file" : "more data in a file",
+                         (unsigned long long)s->size, (unsigned long long)all);
 }
 
 /* Reads a byte for each label. */
@@ -111,7 +111,7 @@ static int gcpi_labels_read(gcpi_image_reader *m)
         for (int i = 0; i < n; i++) {
             if (some[i] >= m->d.classes)
                 return gcpi_wrong_at(&m->s, at + first + i, "found label %d, expected 0 to %d", some[i],
-                                        m->d.classes - 1);
+                                     m->d.classes - 1);
             m->d.labels[first + i] = some[i];
         }
     }
@@ -129,7 +129,7 @@ static int gcpi_idx_read(gcpi_image_reader *m, const char *images, const char *l
     if (!gcpi_idx_open(m, labels, 1, &count)) return 0;
     if (count != size[0])
         return gcpi_wrong_at(&m->s, 4, "found %lu labels, expected %lu as %s has images", (unsigned long)count,
-                                (unsigned long)size[0], images);
+                             (unsigned long)size[0], images);
     return !d->labels || gcpi_labels_read(m);
 }
 GCPI_DEF gcp_dataset gcp_dataset_idx_at(gcp_arena *arena, const char *images, const char *labels, gcp_dataset_opts o)
@@ -166,10 +166,10 @@ static int gcpi_cifar_open(gcpi_image_reader *m, const char *path, int *records)
         return gcpi_wrong_at(s, 0, "found no data, expected records of %d bytes", GCPI_CIFAR_RECORD);
     if (odd)
         return gcpi_wrong_at(s, (int64_t)(s->size - odd), "found %llu bytes, expected a whole record of %d: "
-                                "truncated, or not a CIFAR-10 file", (unsigned long long)odd, GCPI_CIFAR_RECORD);
+                             "truncated, or not a CIFAR-10 file", (unsigned long long)odd, GCPI_CIFAR_RECORD);
     if (count > (uint64_t)(INT32_MAX - *records))
         return gcpi_wrong_at(s, 0, "found %llu records, expected %d at most in all files",
-                                (unsigned long long)count, INT32_MAX);
+                             (unsigned long long)count, INT32_MAX);
     *records += (int)count;
     return 1;
 }
@@ -240,7 +240,7 @@ static int gcpi_pnm_open(gcpi_image_reader *m, const char *path, int *height, in
     const uint64_t body = (uint64_t)*width * (uint64_t)*height * (uint64_t)*channels;
     if (s->size - s->offset == body) return 1;
     return gcpi_wrong_at(s, (int64_t)s->offset, "found %llu bytes, expected %llu for one image",
-                            (unsigned long long)(s->size - s->offset), (unsigned long long)body);
+                         (unsigned long long)(s->size - s->offset), (unsigned long long)body);
 }
 
 /* ---- a folder: its names are counted while they are listed, then kept in scratch, folder by folder ---- */
@@ -338,7 +338,7 @@ static int gcpi_folder_image(gcpi_image_reader *m, const char *path, int at, int
     if (!gcpi_pnm_open(m, path, &height, &width, &channels)) return 0;
     if (height != d->height || width != d->width || channels != d->channels || d->brightest != brightest)
         return gcpi_wrong_at(&m->s, 0, "found %dx%dx%d up to %d, expected %dx%dx%d up to %d as in others",
-                                height, width, channels, d->brightest, d->height, d->width, d->channels, brightest);
+                             height, width, channels, d->brightest, d->height, d->width, d->channels, brightest);
     if (!gcpi_disk_read(&m->s, d->images + (size_t)at * bytes, bytes)) return 0;
     gcpi_disk_close(&m->s);
     d->labels[at] = label;
@@ -395,7 +395,7 @@ static int gcpi_folder_read(gcpi_image_reader *m, const char *folder)
     if (!d->count) return gcpi_wrong(&m->s, GCP_E_CONTENTS, "found no file .ppm, .pgm or .pnm");
     if (d->classes > (m->o.classes ? m->o.classes : 65536))
         return gcpi_wrong(&m->s, GCP_E_CONTENTS, "found %d folders, expected %d classes at most", d->classes,
-                                m->o.classes ? m->o.classes : 65536);
+                          m->o.classes ? m->o.classes : 65536);
     if (m->s.failed || gcpi_tally_of(&first, m, folder, 0, all.folders ? 2 : 1) <= 0 || m->s.failed) return 0;
     gcpi_reader_file(m, folder, "gcp_dataset_folder");
     if (!gcpi_reader_take(m)) return 0;

@@ -103,7 +103,7 @@ static gcp_real *gcpi_place_open(const gcpi_place *p, gcp_arena *a, size_t count
 static int gcpi_place_none(gcpi_disk_file *s, size_t count)
 {
     return gcpi_wrong(s, GCP_E_NOMEM, "the tape's arena has no %llu bytes for the largest weight on its way",
-                            (unsigned long long)(count * sizeof(gcp_real)));
+                      (unsigned long long)(count * sizeof(gcp_real)));
 }
 
 enum { GCPI_SOME = 1024 };               /* elements on the stack */
@@ -297,7 +297,7 @@ static int gcpi_header_write(const gcpi_saving *v)
     gcpi_header_say(v, count);
     if (length > GCPI_HEADER_MOST - 8)
         return gcpi_wrong(v->s, GCP_E_CAPACITY, "its header would have %llu bytes, and %d are allowed",
-                                (unsigned long long)length, GCPI_HEADER_MOST);
+                          (unsigned long long)length, GCPI_HEADER_MOST);
     const size_t pad = (size_t)(-length & 7);
     gcpi_u64_to(length + pad, first, 8);
     gcpi_disk_write(v->s, first, 8);

@@ -5,9 +5,8 @@
 static int gcpi_run_halfway(gcp_tape *t, gcp_at at, const char *call)
 {
     if (t->summing)
-        gcpi_fail(t, GCP_E_STATE, at, call,
-                  "a plan is between two micro-batches of .accumulate, whose gradients no file "
-                  "has: call it after the last one");
+        gcpi_fail(t, GCP_E_STATE, at, call, "a plan is between two micro-batches of .accumulate, whose gradients no "
+                                            "file has: call it after the last one");
     return t->summing != 0;
 }
 
@@ -16,8 +15,7 @@ GCPI_DEF gcp_code gcp_save_run_at(gcp_tape *t, const char *path, gcp_run_opts o)
     gcpi_disk_file s = gcpi_disk_of(o.files, path, o.at, "gcp_save_run");
     gcpi_saving v = { t, &s, { GCP_STYLE_GCP, NULL }, 1, (const unsigned char *)o.extra, o.extra ? o.extra_bytes : 0 };
     s.tape = t;
-    if (!gcpi_file_begins(t, o.at, s.call)) return gcp_error_code(t);
-    if (gcpi_run_halfway(t, o.at, s.call)) return gcp_error_code(t);
+    if (!gcpi_file_begins(t, o.at, s.call) || gcpi_run_halfway(t, o.at, s.call)) return gcp_error_code(t);
     return gcpi_save(&v);
 }
 
@@ -53,10 +51,10 @@ static int gcpi_resume_check(gcpi_resuming *r)
     if (!gcpi_disk_read(s, bytes, 8)) return 0;
     if (gcpi_u64_from(bytes) != sum)
         return gcpi_wrong_at(s, (int64_t)s->size - 8, "found the checksum %016llx, expected %016llx: the file is "
-                                "damaged", (unsigned long long)gcpi_u64_from(bytes), (unsigned long long)sum);
+                             "damaged", (unsigned long long)gcpi_u64_from(bytes), (unsigned long long)sum);
     if (r->words[0] != GCPI_RUN_FORMAT)
         return gcpi_wrong(s, GCP_E_CONTENTS, "found version %llu of the format, expected %d",
-                                (unsigned long long)r->words[0], GCPI_RUN_FORMAT);
+                          (unsigned long long)r->words[0], GCPI_RUN_FORMAT);
     return 1;
 }
 
@@ -74,7 +72,7 @@ static int gcpi_resume_take(gcpi_resuming *r, int i, int slot)
         return gcpi_wrong(r->s, GCP_E_PARAMETERS, "another network: it has no %.100s", name);
     if (e->dtype != gcpi_real_dtype())
         return gcpi_wrong(r->s, GCP_E_DTYPE, "%.100s: found %s, expected %s: gcp_real was another type", name,
-                                gcpi_dtype_name(e->dtype), gcpi_dtype_name(gcpi_real_dtype()));
+                          gcpi_dtype_name(e->dtype), gcpi_dtype_name(gcpi_real_dtype()));
     gcpi_axes_default(GCP_STYLE_GCP, x->shape.rank, &axes);
     e->slot = slot;
     return gcpi_stored_take(r->s, r->t, e, i, &axes);
@@ -119,7 +117,7 @@ static int gcpi_resume_match(gcpi_resuming *r, const gcp_run_opts *o)
     if (!gcpi_resume_left(r)) return 0;
     if (extra != (o->extra ? o->extra_bytes : 0))
         return gcpi_wrong(r->s, GCP_E_ARGUMENT, "found %llu bytes of .extra, expected %llu", (unsigned long long)extra,
-                                (unsigned long long)(o->extra ? o->extra_bytes : 0));
+                          (unsigned long long)(o->extra ? o->extra_bytes : 0));
     return 1;
 }
 
@@ -178,8 +176,7 @@ GCPI_DEF int gcp_resume_run_at(gcp_tape *t, const char *path, gcp_run_opts o)
     gcpi_resuming r;
     memset(&r, 0, sizeof r);
     r.t = s.tape = t; r.s = &s;
-    if (!gcpi_file_begins(t, o.at, s.call)) return 0;
-    if (gcpi_run_halfway(t, o.at, s.call) || !gcpi_disk_path(&s)) return 0;
+    if (!gcpi_file_begins(t, o.at, s.call) || gcpi_run_halfway(t, o.at, s.call) || !gcpi_disk_path(&s)) return 0;
     if (s.files->absent(s.files->context, s.path)) return 0;
     const ptrdiff_t scratch = t->arena->scratch;
     int good = gcpi_disk_open(&s) && gcpi_header_read(&s, t->arena, &r.h) && gcpi_resume_check(&r) &&

@@ -49,17 +49,17 @@ static int gcpi_stored_take(gcpi_disk_file *s, gcp_tape *t, gcpi_stored *e, int 
     const int rank = gcpi_axes_shape(axes, x->shape, sizes), dtype = e->dtype;
     if (e->parameter >= 0)
         return gcpi_wrong(s, GCP_E_NAME, "%.100s is asked for twice: for %.100s and %.100s", e->name,
-                                t->parameters[e->parameter].path, x->path);
+                          t->parameters[e->parameter].path, x->path);
     if (dtype != GCPI_FILE_F32 && dtype != GCPI_FILE_F64 && dtype != GCPI_FILE_F16 && dtype != GCPI_FILE_BF16)
         return gcpi_wrong(s, GCP_E_DTYPE, "%.100s: found %s, expected F32, F64, F16 or BF16", e->name,
-                                gcpi_dtype_name(dtype));
+                          gcpi_dtype_name(dtype));
     if (rank < 0)
         return gcpi_wrong(s, GCP_E_SHAPE, "%.100s (%s): the layout %s is not for it", x->path,
-                                gcpi_shape_text(x->shape, expected, sizeof expected), axes->letters);
+                          gcpi_shape_text(x->shape, expected, sizeof expected), axes->letters);
     if (!gcpi_sizes_agree(e->shape, e->rank, sizes, rank))
         return gcpi_wrong(s, GCP_E_SHAPE, "%.100s: found %s, expected %s for %.100s", e->name,
-                                gcpi_sizes_text(e->shape, e->rank, found, sizeof found),
-                                gcpi_sizes_text(sizes, rank, expected, sizeof expected), x->path);
+                          gcpi_sizes_text(e->shape, e->rank, found, sizeof found),
+                          gcpi_sizes_text(sizes, rank, expected, sizeof expected), x->path);
     e->parameter = i;
     e->axes = *axes;
     return 1;
@@ -91,7 +91,7 @@ static int gcpi_load_left(gcpi_disk_file *s, const gcpi_header *h, const gcpi_na
         const gcpi_stored *e = &h->entries[i];
         if (e->parameter >= 0 || (run && !strncmp(e->name, "gcp.", 4)) || gcpi_passed_over(n, e->name)) continue;
         return gcpi_wrong(s, GCP_E_NAME, "found %.100s, which the network does not have (.map with \"- %.100s\" "
-                                "passes over it)", e->name, e->name);
+                          "passes over it)", e->name, e->name);
     }
     return 1;
 }
@@ -111,6 +111,7 @@ GCPI_DEF int gcp_load_at(gcp_tape *t, const char *path, gcp_weights_opts o)
     gcpi_disk_file s = gcpi_disk_of(o.files, path, o.at, "gcp_load");
     const gcpi_naming naming = { o.style, o.map };
     gcpi_header h;
+    memset(&h, 0, sizeof h);
     s.tape = t;
     if (!gcpi_file_begins(t, o.at, s.call) || !gcpi_naming_check(t, &naming, o.at, s.call)) return 0;
     const ptrdiff_t scratch = t->arena->scratch;

@@ -71,10 +71,11 @@ typedef struct gcpi_problem {
     int optimizer, costed;                            /* costed: how many tasks have their seconds from .costs */
     int far_slots;                                    /* slots per parameter that wait in far memory */
     int frozen_norms;                                 /* the option */
-    double (*rates)[2];                          /* of each parameter: what multiplies .lr, and its weight decay;
+    double (*rates)[2];                               /* of each parameter: what multiplies .lr, and its weight decay;
                                                          NULL: 1 and the option, for all */
 } gcpi_problem;
 enum { GCPI_NUMBERS_BYTES = 64 };                     /* what a tape's steps need for gcp_step_numbers */
+typedef char gcpi_numbers_room[sizeof(gcp_step_numbers) <= GCPI_NUMBERS_BYTES ? 1 : -1];
 
 /* A slot is one of these four plus an index below GCPI_SLOTS. */
 enum { GCPI_SLOTS = GCP_MAX_INPUTS, GCPI_SLOT_IN = 0, GCPI_SLOT_OUT = GCPI_SLOTS, GCPI_SLOT_DIN = 2 * GCPI_SLOTS,

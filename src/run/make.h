@@ -340,8 +340,7 @@ static gcp_plan gcpi_plan_of_graph(gcp_tape *t, const char *text, gcp_plan_opts 
     if (o->inference || o->optimizer || o->accumulate > 1 || o->on_gradient || o->costs || chosen) {
         gcpi_plan_bad(t, o,
                       "the graph's text says what a step does: leave out .inference, .optimizer, .accumulate, what "
-                      "trains, hooks and "
-                      ".costs");
+                      "trains, hooks and .costs");
         return plan;
     }
     gcp_arena *a = o->arena ? o->arena : t->arena, was = *a;

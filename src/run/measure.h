@@ -39,7 +39,8 @@ static double gcpi_now(void)
 static double gcpi_since(double start)
 {
     const double seconds = gcpi_now() - start;
-    return seconds >= 0 ? seconds : seconds > -1 ? 0 : seconds + 0x10000; /* the clock was set back; or began again */
+    if (seconds >= 0) return seconds;
+    return seconds > -1 ? 0 : seconds + 0x10000;  /* it was set back; it began again */
 }
 
 static int gcpi_profile_step(gcpi_plan *in, const gcp_step_opts *o, double *seconds)
