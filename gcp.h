@@ -491,7 +491,8 @@ typedef struct gcp_plan_opts {
     int segments GCPI_Z, balance GCPI_Z;    /* GCP_POLICY_UNIFORM */
     int checkpoints GCPI_Z, replay GCPI_Z;  /* GCP_POLICY_CHECKPOINTS; 0 checkpoints: one segment */
     const char *list GCPI_Z;                /* instructions as text (gcp_list_print) instead of a policy */
-    size_t budget GCPI_Z;                   /* the most that plan.bytes may be; 0: no limit */
+    size_t budget GCPI_Z;                   /* the most that plan.bytes may be; 0: no limit (an error with
+                                               GCP_POLICY_BUDGET: SIZE_MAX is no limit there) */
     gcp_effort effort GCPI_Z;               /* GCP_POLICY_BUDGET */
     gcp_progress_fn progress GCPI_Z; void *progress_context GCPI_Z; /* GCP_POLICY_BUDGET */
     size_t far GCPI_Z; int far_only GCPI_Z; /* GCP_POLICY_BUDGET: bytes of far memory that values may wait in; far_only:

@@ -494,7 +494,8 @@ typedef struct gcp_plan_opts {
     int segments GCPI_Z, balance GCPI_Z;    /* GCP_POLICY_UNIFORM */
     int checkpoints GCPI_Z, replay GCPI_Z;  /* GCP_POLICY_CHECKPOINTS; 0 checkpoints: one segment */
     const char *list GCPI_Z;                /* instructions as text (gcp_list_print) instead of a policy */
-    size_t budget GCPI_Z;                   /* the most that plan.bytes may be; 0: no limit */
+    size_t budget GCPI_Z;                   /* the most that plan.bytes may be; 0: no limit (an error with
+                                               GCP_POLICY_BUDGET: SIZE_MAX is no limit there) */
     gcp_effort effort GCPI_Z;               /* GCP_POLICY_BUDGET */
     gcp_progress_fn progress GCPI_Z; void *progress_context GCPI_Z; /* GCP_POLICY_BUDGET */
     size_t far GCPI_Z; int far_only GCPI_Z; /* GCP_POLICY_BUDGET: bytes of far memory that values may wait in; far_only:
@@ -13494,6 +13495,14 @@ static gcp_at gcpi_task_at(const gcpi_problem *p, int task, gcp_at other)       
     return p->tasks[task].kind <= GCPI_TASK_BACKWARD && !p->names ? p->tape->ops[p->tasks[task].op].at : other;
 }
 
+/* Whether a smaller batch can be had: an input has more than one sample. */
+static int gcpi_can_halve(const gcp_tape *t)
+{
+    for (int i = 1; i < t->tensor_count; i++)
+        if (t->tensors[i].kind == GCPI_INPUT && t->tensors[i].shape.d[0] > 1) return 1;
+    return 0;
+}
+
 /* What else would lower a peak with so many bytes of weight gradients, and so many that grow with the batch: each with
    the bytes that it saves at most. Empty: nothing. */
 static void gcpi_help_text(const gcpi_plan *in, size_t gradients, size_t batch, char *text, size_t size)
@@ -13514,7 +13523,8 @@ static void gcpi_help_text(const gcpi_plan *in, size_t gradients, size_t batch, 
         n += (size_t)snprintf(text + n, size - n, "; .fuse_update%s%s: frees up to %zu of weight gradients",
                               o->clip_norm > 0 ? ", without .clip_norm" : "",
                               o->accumulate > 1 ? ", without .accumulate" : "", gradients);
-    if (batch && n < size) snprintf(text + n, size - n, "; half the batch: about %zu less", batch / 2);
+    if (batch && gcpi_can_halve(in->p.tape) && n < size)
+        snprintf(text + n, size - n, "; half the batch: about %zu less", batch / 2);
 }
 
 static void gcpi_stop_fail(const gcpi_plan *in)
@@ -14920,7 +14930,7 @@ static const char *gcpi_taken(const gcp_tape *t, const void *first, size_t bytes
     }
     if (gcpi_ranges_meet(first, bytes, t->far_slots, t->far_slots_capacity)) return "the optimiser's slots";
     return (t->own_state || memory != t->state_memory) && gcpi_ranges_meet(first, bytes, t->state, t->state_size)
-               ? "the state"
+               ? "the state, which stays where it was bound first"
                : NULL;
 }
 

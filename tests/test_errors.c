@@ -1065,7 +1065,7 @@ static void states(void)
     plan = training();
     CHECK(gcp_state_bind(net, more_memory, gcp_state_bytes(net, GCP_OPTIMIZER_SGD)) == GCP_OK);
     code_said(gcp_bind(&plan, more_memory + 64, sizeof more_memory - 64), GCP_E_BIND, __LINE__, __LINE__,
-              "gcp_bind: the memory overlaps the state");
+              "gcp_bind: the memory overlaps the state, which stays where it was bound first");
     fine(gcp_bind(&plan, more_memory + gcp_state_bytes(net, GCP_OPTIMIZER_SGD), plan.slab_bytes) == GCP_OK, __LINE__);
 }
 

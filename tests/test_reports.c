@@ -230,6 +230,12 @@ static void no_plan(void)
     const char *s = report(gcp_why_print, &plan);
     CHECK(strstr(s, "no plan: test_reports.c:") == s && strstr(s, "the least found to work is "));
     CHECK(strstr(s, "; half the batch: about ") && !strstr(s, "Adam") && !strstr(s, ".fuse_update"));
+    start(4, 4, 2);
+    gcp_tape_reset(net);                                            /* of one sample there is no half */
+    loss = gcp_mean(gcp_linear(gcp_input(net, "one", GCP_SHAPE(1, 4, 4, 2)), .out = 8));
+    plan = gcp_plan_make(loss, .policy = GCP_POLICY_BUDGET, .budget = 1);
+    s = report(gcp_why_print, &plan);
+    CHECK(strstr(s, "the least found to work is ") && !strstr(s, "half the batch"));
     gcp_error_clear(net);
     used = 0;
     gcp_why_print(&plan, (gcp_writer) { append, NULL });

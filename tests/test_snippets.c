@@ -16,10 +16,8 @@ static float pixels[BATCH * 64], scores[BATCH * 10];
 static int32_t classes[BATCH];
 static int steps = 10, batches;
 
-static gcp_tensor digits(gcp_tape *tape, gcp_arena *a, unsigned char *room, gcp_tensor *in, gcp_tensor *labels)
+static gcp_tensor digits(gcp_tape *tape, gcp_tensor *in, gcp_tensor *labels)
 {
-    *a = gcp_arena_from(room, sizeof tape_memory);
-    tape = gcp_tape_make(a, .ops = 64, .seed = 1);
     net = tape;
     *in = gcp_input(net, "image", GCP_SHAPE(BATCH, 8, 8, 1));
     *labels = gcp_labels(net, "label", GCP_SHAPE(BATCH));
@@ -31,9 +29,11 @@ static gcp_tensor digits(gcp_tape *tape, gcp_arena *a, unsigned char *room, gcp_
 }
 static void record(void)
 {
-    logits = digits(net, &arena, tape_memory, &image, &label);
+    arena = gcp_arena_from(tape_memory, sizeof tape_memory);
+    logits = digits(gcp_tape_make(&arena, .ops = 64, .seed = 1), &image, &label);
     loss = gcp_cross_entropy(logits, label);
 }
+static gcp_tensor network(gcp_tape *tape) { return gcp_cross_entropy(logits = digits(tape, &image, &label), label); }
 static void begin(void)
 {
     record();
@@ -59,6 +59,24 @@ static void fine(int line)
 }
 
 /* ---- the pieces ---- */
+
+static void sizes(void)
+{
+    size_t size = gcp_tape_bytes(.ops = 64), more;
+    gcp_arena tape_arena = gcp_arena_from(malloc(size), size);
+    gcp_tensor out = network(gcp_tape_make(&tape_arena, .ops = 64));
+
+    more = gcp_plan_arena(out, .optimizer = GCP_OPTIMIZER_ADAM);           /* the plan's options */
+    gcp_arena plan_arena = gcp_arena_from(malloc(more), more);
+    plan = gcp_plan_make(out, .optimizer = GCP_OPTIMIZER_ADAM, .arena = &plan_arena);
+
+    void *step_memory = malloc(plan.room);
+    gcp_bind(&plan, step_memory, plan.room);
+    CHECK(step(&plan, 0, 0.01) > 0 && !gcp_error(net) && !plan.coarse);
+    free(step_memory);
+    free(plan_arena.base);
+    free(tape_arena.base);
+}
 
 static void save(void)
 {
@@ -276,6 +294,7 @@ int main(void)
     train = data_slice(&all, 0, 1480); test = data_slice(&all, 1480, all.count - 1480);
     batches = (train.count + BATCH - 1) / BATCH;         /* the last one has 30 images */
     remove("digits.run");
+    sizes();
     files();
     training();
     double first = 0, mean = gan(&first);

@@ -54,7 +54,7 @@ static const char *gcpi_taken(const gcp_tape *t, const void *first, size_t bytes
     }
     if (gcpi_ranges_meet(first, bytes, t->far_slots, t->far_slots_capacity)) return "the optimiser's slots";
     return (t->own_state || memory != t->state_memory) && gcpi_ranges_meet(first, bytes, t->state, t->state_size)
-               ? "the state"
+               ? "the state, which stays where it was bound first"
                : NULL;
 }
 

@@ -386,6 +386,14 @@ static gcp_at gcpi_task_at(const gcpi_problem *p, int task, gcp_at other)       
     return p->tasks[task].kind <= GCPI_TASK_BACKWARD && !p->names ? p->tape->ops[p->tasks[task].op].at : other;
 }
 
+/* Whether a smaller batch can be had: an input has more than one sample. */
+static int gcpi_can_halve(const gcp_tape *t)
+{
+    for (int i = 1; i < t->tensor_count; i++)
+        if (t->tensors[i].kind == GCPI_INPUT && t->tensors[i].shape.d[0] > 1) return 1;
+    return 0;
+}
+
 /* What else would lower a peak with so many bytes of weight gradients, and so many that grow with the batch: each with
    the bytes that it saves at most. Empty: nothing. */
 static void gcpi_help_text(const gcpi_plan *in, size_t gradients, size_t batch, char *text, size_t size)
@@ -406,7 +414,8 @@ static void gcpi_help_text(const gcpi_plan *in, size_t gradients, size_t batch, 
         n += (size_t)snprintf(text + n, size - n, "; .fuse_update%s%s: frees up to %zu of weight gradients",
                               o->clip_norm > 0 ? ", without .clip_norm" : "",
                               o->accumulate > 1 ? ", without .accumulate" : "", gradients);
-    if (batch && n < size) snprintf(text + n, size - n, "; half the batch: about %zu less", batch / 2);
+    if (batch && gcpi_can_halve(in->p.tape) && n < size)
+        snprintf(text + n, size - n, "; half the batch: about %zu less", batch / 2);
 }
 
 static void gcpi_stop_fail(const gcpi_plan *in)

@@ -1,7 +1,7 @@
 # No line of C has over 120 columns. cmake -DROOT= -P width.cmake
 cmake_minimum_required(VERSION 3.21)
 set(patterns "")
-foreach(folder bench examples hostcuda src tests)
+foreach(folder bench docs examples hostcuda src tests)
   foreach(kind h c cpp)
     list(APPEND patterns ${ROOT}/${folder}/*.${kind})
   endforeach()

@@ -24,7 +24,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     gcp_tape *tape = gcp_tape_make(&arena, .ops = 8);
     gcp_plan keep = fuzz_planned(tape, text, GCP_POLICY_KEEP_ALL, 0);
     if (keep.in && keep.bytes && keep.instructions <= SEARCHED)
-        searched(tape, text, keep.state_bytes + keep.slab_bytes / 8 * (3 + size % 6));
+        searched(tape, text, 1 + keep.state_bytes + keep.slab_bytes / 8 * (3 + size % 6));     /* 0: not given */
     free(text);
     return 0;
 }
