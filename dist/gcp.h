@@ -16498,7 +16498,7 @@ static double gcpi_now(void)
 #else
 static double gcpi_now(void)
 {
-    struct timespec t;
+    struct timespec t = { 0, 0 };
     timespec_get(&t, TIME_UTC);
     return (double)((int64_t)t.tv_sec & 0xFFFF) + 1e-9 * (double)t.tv_nsec;
 }

@@ -17,7 +17,7 @@ typedef struct run {
     gcp_tensor image, label, loss;
     gcp_plan plan;
 } run;
-typedef struct place { int step; double best; } place;
+typedef struct place { int64_t step; double best; } place;     /* without padding: all its bytes are written */
 
 static void record(run *r, unsigned char *memory, size_t size, uint64_t seed, int channels)
 {
