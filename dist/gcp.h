@@ -1509,7 +1509,7 @@ static gcpi_capacities gcpi_capacities_of(const gcp_tape_opts *o)
     gcpi_capacities c;
     c.ops = o->ops > 0 ? o->ops : 256;
     c.parameters = o->parameters > 0 ? o->parameters : 2 * c.ops + 16;
-    c.tensors = o->tensors > 0 ? o->tensors : 5 * c.ops + 16;
+    c.tensors = (o->tensors > 0 ? o->tensors : 5 * c.ops + 16) + 1;
     c.segments = (o->segments > 0 ? o->segments : c.ops) + 1;
     c.edges = 4 * c.ops + GCP_MAX_INPUTS;
     c.names = c.ops + c.tensors + c.segments + 1;
@@ -1674,7 +1674,7 @@ static int gcpi_tensor_new(gcp_tape *t, int kind, gcp_dtype dtype, gcp_shape sha
                            const char *what)
 {
     if (t->tensor_count == t->tensor_capacity) {
-        gcpi_fail(t, GCP_E_CAPACITY, at, what, "the tape's %d tensors are full (.tensors)", t->tensor_capacity);
+        gcpi_fail(t, GCP_E_CAPACITY, at, what, "the tape's %d tensors are full (.tensors)", t->tensor_capacity - 1);
         return 0;
     }
     gcpi_tensor *e = &t->tensors[t->tensor_count];
@@ -2010,7 +2010,7 @@ static int gcpi_op_new(gcp_tape *t, const gcp_op *row, int kind, int name, const
     for (int i = 0; i < count; i++) t->edges[op->in + i] = inputs[i].id;
     if (!gcpi_op_shapes(t, op, shape, type)) return -1;
     if (op->outputs > t->tensor_capacity - t->tensor_count) {
-        gcpi_fail(t, GCP_E_CAPACITY, at, row->name, "the tape's %d tensors are full (.tensors)", t->tensor_capacity);
+        gcpi_fail(t, GCP_E_CAPACITY, at, row->name, "the tape's %d tensors are full (.tensors)", t->tensor_capacity - 1);
         return -1;
     }
     op->out = t->tensor_count;

@@ -229,6 +229,43 @@ static void folders(void)
     fclose(table_open("test_data", "made/empty", "x.csv"));
     CHECK_TEXT(load_folder("made/empty"), "made/empty: found no file .ppm, .pgm or .pnm");
 }
+/* Folders under which the ground moves: too many classes, an arena too small for names, listings that change, sizes
+ * that lie. */
+static int lists, lie_from;
+static int fickle(void *context, const char *folder, void (*found)(void *arg, const char *name), void *arg)
+{
+    if (++lists >= lie_from) return lists % 2 ? 0 : 1;         /* cannot be opened; or is empty now */
+    return gcp_stdio()->list(context, folder, found, arg);
+}
+static int64_t enormous(void *context, void *file) { (void)context; (void)file; return (int64_t)3073 << 31; }
+static void folders_bad(void)
+{
+    gcp_files files = *gcp_stdio();
+    gcp_dataset d = gcp_dataset_folder(NULL, "made/images", .classes = 1);
+    CHECK_TEXT(error_of(&d), "made/images: found 2 folders, expected 1 classes at most");
+    d = gcp_dataset_folder(NULL, "made/images");
+    int refused = 0, loaded = 0;
+    for (size_t size = 0; size <= d.bytes; size += 8) {
+        arena = gcp_arena_from(memory, size);
+        gcp_dataset part = gcp_dataset_folder(&arena, "made/images");
+        CHECK(part.count || strstr(part.error, "the arena has no room"));
+        refused += part.count == 0;
+        loaded += part.count != 0;
+    }
+    CHECK(refused > 4 && loaded > 0);
+    files.list = fickle;
+    for (lie_from = 1; lie_from < 24; lie_from++) {
+        lists = 0;
+        arena = gcp_arena_from(memory, sizeof memory);
+        gcp_dataset part = gcp_dataset_folder(&arena, "made/images", .files = &files);
+        CHECK(lists < lie_from ? part.count == 3 : part.count == 0 && part.error[0]);
+    }
+    files = *gcp_stdio();
+    files.size = enormous;
+    const char *const paths[] = { "made/images/b/2.ppm" };
+    d = gcp_dataset_cifar10(NULL, paths, 1, .files = &files);
+    CHECK(d.count == 0 && strstr(d.error, "found 2147483648 records, expected 2147483647 at most in all files"));
+}
 static void images_bad(void)
 {
     fclose(table_open("test_data", "made/bad", "x.csv"));
@@ -319,6 +356,7 @@ int main(void)
     labels_damaged();
     cifar();
     folders();
+    folders_bad();
     images_bad();
     batches();
     pictures();

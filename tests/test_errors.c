@@ -197,6 +197,16 @@ static void windows(void)
 
 static void windows_given(void)
 {
+    for (int transposed = 0; transposed < 2; transposed++) {
+        begin();
+        gcp_tensor w = gcp_param(net, "grouped", GCP_SHAPE(8, 3, 3, 2), .fan_in = 18);
+        gcp_tensor y = transposed ? gcp_conv_transpose2d_op(x, w, GCP_NIL, .groups = 4)
+                                  : gcp_conv2d_op(x, w, GCP_NIL, .groups = 4);
+        nil_and_said(y, GCP_E_SHAPE, __LINE__ - 1,
+                     transposed ? "conv_transpose2d: 6 channels in and .out = 8 do not divide into .groups = 4"
+                                : "conv2d: 6 channels in and .out = 8 do not divide into .groups = 4");
+    }
+    BAD(GCP_E_DTYPE, "batch_norm: gamma and beta are real numbers, not integers", gcp_batch_norm_op(x, ids, ids));
     BAD(GCP_E_ARGUMENT, "conv2d: .init, but the weights are given",
         gcp_conv2d_op(x, gcp_param(net, "k", GCP_SHAPE(2, 1, 1, 6), .fan_in = 6), GCP_NIL, .init = GCP_INIT_ONES));
     BAD(GCP_E_SHAPE, "conv2d: weights of 1x1x1x4, not 4x1x1x6", gcp_conv2d_op(x, weight, GCP_NIL, .out = 4, .k = 1));
@@ -551,7 +561,7 @@ static void capacities(void)
     int line = 0;
     small((gcp_tape_opts) { .ops = 8, .tensors = 3 });
     gcp_tensor y = gcp_input(net, "x", GCP_SHAPE(2, 4));
-    for (int i = 0; i < 2; i++) y = (line = __LINE__, gcp_relu(y));
+    for (int i = 0; i < 3; i++) y = (line = __LINE__, gcp_relu(y));
     said(GCP_E_CAPACITY, __LINE__, line, "relu: the tape's 3 tensors are full (.tensors)");
     small((gcp_tape_opts) { .ops = 8, .parameters = 1 });
     gcp_param(net, "a", GCP_SHAPE(1), .fan_in = 1);
@@ -569,6 +579,19 @@ static void capacities(void)
     fine(!gcp_is_nil(gcp_input(net, "seven77", GCP_SHAPE(2, 4))), __LINE__);
     CHECK(gcp_is_nil((line = __LINE__, gcp_input(net, "x", GCP_SHAPE(2, 4)))));
     said(GCP_E_CAPACITY, __LINE__, line, "input: the tape's 8 bytes for names are full (.names)");
+    small((gcp_tape_opts) { .ops = 8, .names = 8 });
+    CHECK(gcp_is_nil((line = __LINE__, gcp_param(net, "eleven11111", GCP_SHAPE(2, 4)))));
+    said(GCP_E_CAPACITY, __LINE__, line, "parameter: the tape's 8 bytes for names are full (.names)");
+    small((gcp_tape_opts) { .ops = 8, .tensors = 1 });
+    fine(!gcp_is_nil(gcp_input(net, "x", GCP_SHAPE(2, 4))), __LINE__);
+    CHECK(gcp_is_nil((line = __LINE__, gcp_input(net, "y", GCP_SHAPE(2, 4)))));
+    said(GCP_E_CAPACITY, __LINE__, line, "input: the tape's 1 tensors are full (.tensors)");
+    small((gcp_tape_opts) { .ops = 2 });
+    gcp_tensor many[60];
+    for (int i = 0; i < 60; i++) many[i] = i ? many[0] : gcp_input(net, "x", GCP_SHAPE(2, 4));
+    fine(!gcp_is_nil(gcp_concat(many, 60)), __LINE__);
+    CHECK(gcp_is_nil((line = __LINE__, gcp_concat(many, 60))));
+    said(GCP_E_CAPACITY, __LINE__, line, "concat: the tape's 72 inputs of ops are full (.ops)");
 }
 
 /* A tape that found no room holds its error; nothing can be recorded, and nothing crashes. */
@@ -776,6 +799,8 @@ static void plan_targets(void)
 
 static void plan_budget(void)
 {
+    PLAN(GCP_E_PLAN, ".far belongs to GCP_POLICY_BUDGET",
+         gcp_plan_make(loss, .policy = GCP_POLICY_BUDGET, .list = "F mean[0]", .far = 1024));
     char want[320];
     begin();
     int line = __LINE__ + 1;
@@ -1161,6 +1186,61 @@ static void runs(void)
 }
 
 /* A rate goes with an optimiser, and only with one. */
+/* A batch that is not full: whatever reads its labels must be able to leave samples out. */
+static void in_part_said(gcp_plan *plan, gcp_tensor t, const void *data, int samples, int line, const char *text)
+{
+    char want[160];
+    snprintf(want, sizeof want, "gcp_write_some: %s", text);
+    gcp_code code = gcp_write_some_at(plan, t, data, samples, (gcp_at) { "test_errors.c", line });
+    code_said(code, GCP_E_ARGUMENT, line, line, want);
+    gcp_error_clear(net);
+}
+
+static void in_part(void)
+{
+    const int32_t two[2] = { 1, 1 };
+    begin();
+    gcp_tensor other = gcp_cross_entropy(gcp_linear(flat, .out = 3), ids, .ignore = 2);
+    gcp_plan plan = gcp_plan_make(gcp_add(gcp_cross_entropy(flat, ids, .ignore = 3), other));
+    gcp_bind(&plan, step_memory, sizeof step_memory);
+    in_part_said(&plan, ids, two, 1, __LINE__, "'ids' is read by ops that cannot ignore the same label");
+    in_part_said(&plan, ids, two, 3, __LINE__, "'ids' was given 3 samples; 1 to 2 are allowed");
+    in_part_said(&plan, ids, NULL, 1, __LINE__, "'ids' from NULL");
+    in_part_said(&plan, gcp_nth_parameter(net, 1), zeros, 1, __LINE__, "'linear[0]/weight' is no input");
+    begin();
+    gcp_tensor out = gcp_linear(flat, .out = 4);
+    plan = gcp_plan_make(gcp_mse(flat, out));
+    gcp_bind(&plan, step_memory, sizeof step_memory);
+    in_part_said(&plan, flat, zeros, 1, __LINE__,
+                 "'flat' cannot be written in part: only gcp_cross_entropy leaves samples out");
+    fine(gcp_write_some(&plan, flat, zeros, 2) == GCP_OK, __LINE__);
+    plan = gcp_plan_make(out, .inference = 1);
+    CHECK(gcp_bind(&plan, step_memory, sizeof step_memory) == GCP_OK);
+    fine(gcp_write_some(&plan, flat, zeros, 1) == GCP_OK, __LINE__);          /* no loss: nothing to leave out */
+}
+
+static void gradchecks(void)
+{
+    static unsigned char small_arena[1 << 16];
+    begin();
+    gcp_arena own = gcp_arena_from(small_arena, sizeof small_arena);
+    gcp_plan plan = gcp_plan_make(gcp_mean(gcp_linear(flat, .out = 3)));
+    gcp_bind(&plan, step_memory, sizeof step_memory);
+    feed(&plan);
+    CHECK_INT((gcp_gradcheck(&plan, .step = -1).passed), ==, 0);
+    said(GCP_E_ARGUMENT, __LINE__, __LINE__,
+         "gcp_gradcheck: .step = -1, .tolerance = 0.005; above 0, at least 0");
+    gcp_error_clear(net);
+    begin();
+    plan = gcp_plan_make(gcp_mean(gcp_linear(gcp_flatten(x), .out = 32)), .arena = &own,
+                         .policy = GCP_POLICY_KEEP_ALL);
+    gcp_bind(&plan, step_memory, sizeof step_memory);
+    gcp_write(&plan, x, zeros);
+    own.size = own.used;
+    CHECK_INT((gcp_gradcheck(&plan).passed), ==, 0);
+    said(GCP_E_NOMEM, __LINE__, __LINE__, "gcp_gradcheck: the plan's arena has no room for one gradient");
+}
+
 static void rates(void)
 {
 #define RATE(text, ...) CHECK(isnan(__VA_ARGS__)); said(GCP_E_ARGUMENT, __LINE__, __LINE__, text); gcp_error_clear(net)
@@ -1520,6 +1600,11 @@ static void graphs(void)
     plan = gcp_graph_plan(net, "f a 1 64 0\nb a_b 1 64 0 a\n", .policy = GCP_POLICY_KEEP_ALL);
     CHECK(plan.in && plan.bytes == 128 && gcp_bind(&plan, step_memory, sizeof step_memory) == GCP_E_BIND);
     said(GCP_E_BIND, __LINE__, 0, "gcp_bind: a graph's plan has nothing to run");
+    gcp_error_clear(net);
+    code_said(gcp_far_bind(&plan, more_memory, sizeof more_memory), GCP_E_BIND, __LINE__, __LINE__,
+              "gcp_far_bind: a graph's plan has nothing to run");
+    gcp_plan none = { 0 };
+    CHECK(gcp_plans_room(&plan, &none) == 0 && gcp_plans_bytes(&none) == 0);
 }
 
 static void files(void)
@@ -1551,8 +1636,8 @@ int main(void)
         layer_names, taken_back,
         segments, full_tape, full_tape_of_norms, capacities, no_room, plan_options, update_options, cut_options,
         plan_targets, plan_budget, plan_arenas, short_arena, freed_too_late, unusable_plans, no_tape, binds,
-        wide_align, failed_rebind, states, optimisers, accesses, runs, rates, label_ranges, id_ranges, customs,
-        drifts, nans, parameter_sets, devices, lists, graphs,
+        wide_align, failed_rebind, states, optimisers, accesses, runs, in_part, gradchecks, rates,
+        label_ranges, id_ranges, customs, drifts, nans, parameter_sets, devices, lists, graphs,
         files
     };
     for (size_t i = 0; i < sizeof groups / sizeof *groups; i++) groups[i]();

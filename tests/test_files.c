@@ -177,6 +177,51 @@ static void bad_maps(void)
     CHECK(!memory_find(&disk, "m") && !memory_find(&disk, "m.part"));
 }
 
+/* Files that do not answer to the network, or to the map. */
+static void bad_matches(void)
+{
+    run a, b;
+    make(&a, tape_memory, step_memory, 1, 8, adam(GCP_POLICY_SEGMENTS));
+    gcp_save(a.net, "m", .files = &files);
+    b.arena = gcp_arena_from(other_memory, sizeof other_memory);
+    b.net = gcp_tape_make(&b.arena, .ops = 8);
+    b.loss = gcp_mean(gcp_param(b.net, "bias", GCP_SHAPE(5)));
+    bind(&b, other_step, (gcp_plan_opts) { .at = GCP_AT, .inference = 1 });
+    CHECK_INT(gcp_load(b.net, "m", .map = "bias head/bias", .files = &files), ==, 0);
+    said(&b, GCP_E_NAME, "which the network does not have (.map with \"- ", __LINE__);
+    CHECK_INT(gcp_load(b.net, "m", .map = "bias head/bias", .partial = 1, .files = &files), ==, 1);
+    CHECK_INT(gcp_load(b.net, "m", .map = "bias head/bias\n- block*\n- head/weight", .files = &files), ==, 1);
+    fine(&b, __LINE__);
+    CHECK_INT(gcp_load(a.net, "m", .map = "head/weight head/bias", .files = &files), ==, 0);
+    said(&a, GCP_E_SHAPE, "head/bias: found 5, expected 5x72 for head/weight", __LINE__);
+    CHECK_INT(gcp_load(a.net, "m", .map = "*/gamma block[0]/batch_norm[0]/gamma", .files = &files), ==, 0);
+    said(&a, GCP_E_NAME, "block[0]/batch_norm[0]/gamma is asked for twice: for block[0]", __LINE__);
+    CHECK_INT(gcp_load(a.net, "m", .map = "head/weight head/weight oihw:5x5", .files = &files), ==, 0);
+    said(&a, GCP_E_SHAPE, "head/weight (5x72): the layout oihw is not for it", __LINE__);
+}
+
+/* A tape's arena that is too small for what a file needs on its way: an error, until it is large enough. */
+static void small_arenas(void)
+{
+    run a, b;
+    int refused = 0, weights = 0, runs = 0;
+    make(&a, tape_memory, step_memory, 1, 8, adam(GCP_POLICY_SEGMENTS));
+    gcp_save(a.net, "m", .style = GCP_STYLE_TORCH, .files = &files);
+    gcp_save_run(a.net, "r", .files = &files);
+    for (size_t more = 0; more < 32768; more += 512) {
+        make(&b, other_memory, other_step, 2, 8, adam(GCP_POLICY_SEGMENTS));
+        b.arena.size = b.arena.used + (ptrdiff_t)more;
+        const int taken = gcp_load(b.net, "m", .style = GCP_STYLE_TORCH, .files = &files) > 0;
+        if (!taken) said(&b, GCP_E_NOMEM, "the tape's arena has no ", __LINE__);
+        const int resumed = gcp_resume_run(b.net, "r", .files = &files);
+        if (!resumed) said(&b, GCP_E_NOMEM, "the tape's arena has no ", __LINE__);
+        CHECK(taken >= weights && resumed >= runs);
+        weights = taken; runs = resumed;
+        refused += !taken + !resumed;
+    }
+    CHECK(weights && runs && refused > 4);
+}
+
 /* Names that a file cannot hold, no path, no memory yet. */
 static void bad_names(void)
 {
@@ -530,6 +575,16 @@ static void headers_texts(run *r)
 {
     header_said(r, "{\"\\u0000\":{" B "}}", 20, "expected a character", __LINE__);
     header_said(r, "{\"\\ud800\":{" B "}}", 20, "expected the second half of a pair", __LINE__);
+    header_said(r, "{\"\\ud800\\u0041\":{" B "}}", 20, "expected the second half of a pair of surrogates before",
+                __LINE__);
+    header_said(r, "{\"\\ud8g0\":{" B "}}", 20, "expected four hexadecimal digits after", __LINE__);
+    header_said(r, "{\"\\uD83D\\ude00\":{\"dtype\":\"U8\",\"shape\":[0],\"data_offsets\":[0,0]},\"b\":{" B "}}", 20,
+                NULL, __LINE__);
+    char longest[1200] = "{\"b\":{" B "},\"";
+    const size_t begin = strlen(longest);
+    memset(longest + begin, 'n', 1025);
+    snprintf(longest + begin + 1025, sizeof longest - begin - 1025, "\":{}}");
+    header_said(r, longest, 20, "expected a name of at most 1024 bytes", __LINE__);
     header_said(r, "{\"\\x\":{" B "}}", 20, "found 'x', expected a character that can follow", __LINE__);
     header_said(r, "{\"\t\":{" B "}}", 20, "found byte 0x09, expected a character of a text", __LINE__);
     header_said(r, "{\"__metadata__\":{\"a\":1},\"b\":{" B "}}", 20, "found '1', expected a text in double quotes",
@@ -603,6 +658,22 @@ static void halves(void)
 }
 
 /* The disk itself: what stands there afterwards is the new file, and no other. */
+/* A disk whose flush fails: what was written aside is removed. */
+static int no_flush(void *context, void *file) { (void)context; (void)file; return 0; }
+static void no_leftover(void)
+{
+    run a;
+    gcp_files broken = *gcp_stdio();
+    broken.flush = no_flush;
+    make(&a, tape_memory, step_memory, 7, 8, adam(GCP_POLICY_SEGMENTS));
+    CHECK(gcp_save(a.net, "files_left.w", .files = &broken) == GCP_E_FILE);
+    said(&a, GCP_E_FILE, "files_left.w", __LINE__);
+    FILE *part = fopen("files_left.w.part", "rb"), *whole = fopen("files_left.w", "rb");
+    CHECK(!part && !whole);
+    if (part) fclose(part);
+    if (whole) fclose(whole);
+}
+
 static void on_disk(void)
 {
     run a, b;
@@ -633,6 +704,8 @@ int main(void)
     weights();
     styles();
     bad_maps();
+    bad_matches();
+    small_arenas();
     bad_names();
     from_pytorch(TEST_DATA "/tests/reference/small.safetensors", "oihw:6x6");
     from_pytorch(TEST_DATA "/tests/reference/small_bf16.safetensors", "");       /* it sees the flatten */
@@ -643,6 +716,7 @@ int main(void)
     every_bit();
     headers();
     halves();
+    no_leftover();
     on_disk();
     memory_free(&disk);
     return check_done();
