@@ -606,13 +606,13 @@ GCP_API gcp_arena gcp_arena_from(void *memory, size_t size);
 GCP_API void     *gcp_arena_push(gcp_arena *arena, ptrdiff_t size, ptrdiff_t align, ptrdiff_t count);
 
 /* Tape. Its capacity is fixed; a full tape is an error that says how many ops were needed. An arena that is too small
-   for the tape is an error too (NULL if not even the error fits). gcp_tape_bytes: what gcp_tape_make takes. An arena
+   for the tape is an error too (NULL if not even the error fits). gcp_tape_arena: what gcp_tape_make takes. An arena
    serves one tape: for a second one the answer is NULL. gcp_tape_reset forgets ops, tensors, plans and all else that
    was taken from the arena after the tape. Parameters that were bound to memory stay: record all of them again, with
    the same names and shapes, and they have their values. (Another network needs another tape.) Unbind plans before the
    reset: afterwards the memory that a target gave them cannot be given back. State that must outlive a plan whose
    memory the target gives needs gcp_state_bind_on. */
-GCP_API size_t      gcp_tape_bytes_at(gcp_tape_opts opts);
+GCP_API size_t      gcp_tape_arena_at(gcp_tape_opts opts);
 GCP_API gcp_tape   *gcp_tape_make_at(gcp_arena *arena, gcp_tape_opts opts);
 GCP_API void        gcp_tape_reset(gcp_tape *tape);
 GCP_API const char *gcp_error(gcp_tape *tape);          /* NULL: none. The first error, until gcp_error_clear */
@@ -941,7 +941,7 @@ inline gcp_tensor gcpi_nil(void) { gcp_tensor nil = { nullptr, 0, 0 }; return ni
 #define GCPI_F3(fn, T, a, b, c, ...) fn((a), (b), (c), GCP_OPTS(T, __VA_ARGS__))
 #define GCPI_F4(fn, T, a, b, c, d, ...) fn((a), (b), (c), (d), GCP_OPTS(T, __VA_ARGS__))
 
-#define gcp_tape_bytes(...)          GCPI_F0(gcp_tape_bytes_at, gcp_tape_opts, __VA_ARGS__, )
+#define gcp_tape_arena(...)          GCPI_F0(gcp_tape_arena_at, gcp_tape_opts, __VA_ARGS__, )
 #define gcp_tape_make(...)           GCPI_F1(gcp_tape_make_at, gcp_tape_opts, __VA_ARGS__, )
 #define gcp_input(...)               GCPI_F3(gcp_input_at, gcp_input_opts, __VA_ARGS__, ) /* tape, name, GCP_SHAPE() */
 #define gcp_labels(...)              GCPI_F3(gcp_labels_at, gcp_input_opts, __VA_ARGS__, )
@@ -1384,7 +1384,7 @@ static void gcpi_fail(gcp_tape *t, gcp_code code, gcp_at at, const char *what, c
 }
 
 static const char gcpi_no_tape[] =
-    "gcp_tape_make: the arena is too small for a tape (gcp_tape_bytes says what one takes), or serves one already";
+    "gcp_tape_make: the arena is too small for a tape (gcp_tape_arena says what one takes), or serves one already";
 
 GCPI_DEF const char *gcp_error(gcp_tape *t)
 {
@@ -1524,7 +1524,7 @@ static int gcpi_tape_fits(const gcp_tape_opts *o)     /* gcpi_capacities_of coun
            o->parameters < most && o->segments >= 0 && o->segments < most && o->names >= 0;
 }
 
-GCPI_DEF size_t gcp_tape_bytes_at(gcp_tape_opts o)
+GCPI_DEF size_t gcp_tape_arena_at(gcp_tape_opts o)
 {
     if (!gcpi_tape_fits(&o)) return SIZE_MAX;
     gcpi_capacities c = gcpi_capacities_of(&o);
@@ -1577,7 +1577,7 @@ GCPI_DEF gcp_tape *gcp_tape_make_at(gcp_arena *arena, gcp_tape_opts o)
         memset(&t->ops, 0, (size_t)((char *)&t->state - (char *)&t->ops));
         gcpi_fail(t, GCP_E_NOMEM, o.at, "gcp_tape_make",
                   "an arena of %td bytes is too small for %d ops, which take %zu bytes", arena->size,
-                  o.ops > 0 ? o.ops : 256, gcp_tape_bytes_at(o));
+                  o.ops > 0 ? o.ops : 256, gcp_tape_arena_at(o));
         return t;
     }
     gcpi_tape_clear(t);
@@ -2010,7 +2010,8 @@ static int gcpi_op_new(gcp_tape *t, const gcp_op *row, int kind, int name, const
     for (int i = 0; i < count; i++) t->edges[op->in + i] = inputs[i].id;
     if (!gcpi_op_shapes(t, op, shape, type)) return -1;
     if (op->outputs > t->tensor_capacity - t->tensor_count) {
-        gcpi_fail(t, GCP_E_CAPACITY, at, row->name, "the tape's %d tensors are full (.tensors)", t->tensor_capacity - 1);
+        gcpi_fail(t, GCP_E_CAPACITY, at, row->name, "the tape's %d tensors are full (.tensors)",
+                  t->tensor_capacity - 1);
         return -1;
     }
     op->out = t->tensor_count;

@@ -55,7 +55,7 @@ static int made(ptrdiff_t offset, size_t bytes, gcp_tape_opts o, gcp_tape **net)
     return *net && !gcp_error(*net);
 }
 
-/* gcp_tape_bytes is enough wherever the arena begins; one byte below the least is an error with both numbers. */
+/* gcp_tape_arena is enough wherever the arena begins; one byte below the least is an error with both numbers. */
 static void tapes(void)
 {
     static const gcp_tape_opts options[] = {
@@ -69,7 +69,7 @@ static void tapes(void)
         for (ptrdiff_t offset = 0; offset < 20; offset += 3) {
             gcp_tape *net;
             char has[64], takes[64];
-            size_t most = gcp_tape_bytes_at(options[i]), least = most;
+            size_t most = gcp_tape_arena_at(options[i]), least = most;
             CHECK(made(offset, most, options[i], &net));
             while (least > 1 && made(offset, least - 1, options[i], &net)) least--;
             CHECK_INT(most - least, <, 640);         /* what alignment may take, and no more */

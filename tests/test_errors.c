@@ -603,7 +603,7 @@ static void no_room(void)
     net = gcp_tape_make(&arena, .ops = 64);
     CHECK(net != NULL);
     snprintf(want, sizeof want, "gcp_tape_make: an arena of 8192 bytes is too small for 64 ops, which take %zu bytes",
-             gcp_tape_bytes(.ops = 64));
+             gcp_tape_arena(.ops = 64));
     said(GCP_E_NOMEM, __LINE__, line, want);
     for (int clear = 0; clear < 2; clear++) {
         gcp_tensor y = gcp_input(net, "x", GCP_SHAPE(2, 4));
@@ -622,7 +622,7 @@ static void no_room(void)
     net = gcp_tape_make(&arena, .ops = 64);
     CHECK(net == NULL && gcp_error(net) && gcp_error_code(net) == GCP_E_NOMEM);
     CHECK(gcp_tape_make(NULL, .ops = 64) == NULL);
-    CHECK_INT(gcp_tape_bytes(.ops = INT_MAX), ==, SIZE_MAX);
+    CHECK_INT(gcp_tape_arena(.ops = INT_MAX), ==, SIZE_MAX);
     arena = gcp_arena_from(tape_memory, sizeof tape_memory);
     line = __LINE__ + 1;
     net = gcp_tape_make(&arena, .ops = 64, .names = -1);
@@ -1644,6 +1644,7 @@ int main(void)
     for (int code = GCP_OK + 1; code < GCP_ERROR_COUNT; code++)
         if (!check_report(seen[code], __FILE__, __LINE__))
             fprintf(stderr, "code '%s' was never seen\n", gcp_code_text((gcp_code)code));
-    CHECK_INT(cases, >=, 100);
+    printf("%d refused calls\n", cases);
+    CHECK_INT(cases, >=, 480);
     return check_done();
 }

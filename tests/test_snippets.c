@@ -62,7 +62,7 @@ static void fine(int line)
 
 static void sizes(void)
 {
-    size_t size = gcp_tape_bytes(.ops = 64), more;
+    size_t size = gcp_tape_arena(.ops = 64), more;
     gcp_arena tape_arena = gcp_arena_from(malloc(size), size);
     gcp_tensor out = network(gcp_tape_make(&tape_arena, .ops = 64));
 

@@ -132,7 +132,7 @@ static void gcpi_fail(gcp_tape *t, gcp_code code, gcp_at at, const char *what, c
 }
 
 static const char gcpi_no_tape[] =
-    "gcp_tape_make: the arena is too small for a tape (gcp_tape_bytes says what one takes), or serves one already";
+    "gcp_tape_make: the arena is too small for a tape (gcp_tape_arena says what one takes), or serves one already";
 
 GCPI_DEF const char *gcp_error(gcp_tape *t)
 {

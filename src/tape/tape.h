@@ -26,7 +26,7 @@ static int gcpi_tape_fits(const gcp_tape_opts *o)     /* gcpi_capacities_of coun
            o->parameters < most && o->segments >= 0 && o->segments < most && o->names >= 0;
 }
 
-GCPI_DEF size_t gcp_tape_bytes_at(gcp_tape_opts o)
+GCPI_DEF size_t gcp_tape_arena_at(gcp_tape_opts o)
 {
     if (!gcpi_tape_fits(&o)) return SIZE_MAX;
     gcpi_capacities c = gcpi_capacities_of(&o);
@@ -79,7 +79,7 @@ GCPI_DEF gcp_tape *gcp_tape_make_at(gcp_arena *arena, gcp_tape_opts o)
         memset(&t->ops, 0, (size_t)((char *)&t->state - (char *)&t->ops));
         gcpi_fail(t, GCP_E_NOMEM, o.at, "gcp_tape_make",
                   "an arena of %td bytes is too small for %d ops, which take %zu bytes", arena->size,
-                  o.ops > 0 ? o.ops : 256, gcp_tape_bytes_at(o));
+                  o.ops > 0 ? o.ops : 256, gcp_tape_arena_at(o));
         return t;
     }
     gcpi_tape_clear(t);
@@ -512,7 +512,8 @@ static int gcpi_op_new(gcp_tape *t, const gcp_op *row, int kind, int name, const
     for (int i = 0; i < count; i++) t->edges[op->in + i] = inputs[i].id;
     if (!gcpi_op_shapes(t, op, shape, type)) return -1;
     if (op->outputs > t->tensor_capacity - t->tensor_count) {
-        gcpi_fail(t, GCP_E_CAPACITY, at, row->name, "the tape's %d tensors are full (.tensors)", t->tensor_capacity - 1);
+        gcpi_fail(t, GCP_E_CAPACITY, at, row->name, "the tape's %d tensors are full (.tensors)",
+                  t->tensor_capacity - 1);
         return -1;
     }
     op->out = t->tensor_count;
