@@ -55,7 +55,8 @@ typedef struct gcp_files {
     size_t  (*write)(void *context, void *file, const void *from, size_t size);
     int     (*flush)(void *context, void *file);                    /* to the disk */
     int     (*close)(void *context, void *file);
-    int     (*rename)(void *context, const char *from, const char *to);     /* in the place of `to`, at once */
+    int     (*rename)(void *context, const char *from, const char *to);     /* in the place of `to`, at once;
+                                                                               not of a device */
     void    (*remove)(void *context, const char *path);
     /* calls found with each name in a folder, in any order. -1: the path is no folder */
     int     (*list)(void *context, const char *folder, void (*found)(void *arg, const char *name), void *arg);

@@ -16423,9 +16423,12 @@ GCPI_DEF size_t gcp_average_bytes(const gcp_tape *t)
 static int gcpi_average_ok(gcp_tape *t, const void *memory, gcp_at at, const char *call)
 {
     if (!t || t->code) return 0;
-    if (t->state && memory) return 1;
-    gcpi_fail(t, GCP_E_STATE, at, call, memory ? "the state has no memory yet: call gcp_bind first" : "memory is NULL");
-    return 0;
+    const char *wrong = !memory                                ? "memory is NULL"
+                        : (uintptr_t)memory % sizeof(gcp_real) ? "memory is not aligned to a gcp_real"
+                        : !t->state ? "the state has no memory yet: call gcp_bind first"
+                                    : NULL;
+    if (wrong) gcpi_fail(t, GCP_E_STATE, at, call, "%s", wrong);
+    return !wrong;
 }
 /* decay below 0: exchanges them */
 static void gcpi_average_some(gcp_real *average, gcp_real *values, size_t count, double decay)

@@ -58,7 +58,8 @@ typedef struct gcp_files {
     size_t  (*write)(void *context, void *file, const void *from, size_t size);
     int     (*flush)(void *context, void *file);                    /* to the disk */
     int     (*close)(void *context, void *file);
-    int     (*rename)(void *context, const char *from, const char *to);     /* in the place of `to`, at once */
+    int     (*rename)(void *context, const char *from, const char *to);     /* in the place of `to`, at once;
+                                                                               not of a device */
     void    (*remove)(void *context, const char *path);
     /* calls found with each name in a folder, in any order. -1: the path is no folder */
     int     (*list)(void *context, const char *folder, void (*found)(void *arg, const char *name), void *arg);
@@ -178,6 +179,7 @@ extern "C"
 __declspec(dllimport) int __stdcall MoveFileExA(const char *from, const char *to, unsigned long flags);
 #else
 #include <dirent.h>
+#include <sys/stat.h>
 #ifdef __cplusplus
 #include <unistd.h>
 #else                                   /* -std=c11 hides them */
@@ -250,7 +252,8 @@ static void gcpi_stdio_remove(void *context, const char *path)
 }
 
 enum { GCPI_PATH = 4096 };
-/* Windows' rename does not replace. Elsewhere the folder is flushed, too: it holds the name. */
+/* Windows' rename does not replace. Elsewhere the folder is flushed, too: it holds the name. A device or a pipe there
+   stays: a program of root's would lose /dev/null. */
 static int gcpi_stdio_rename(void *context, const char *from, const char *to)
 {
     (void)context;
@@ -259,7 +262,8 @@ static int gcpi_stdio_rename(void *context, const char *from, const char *to)
 #else
     char folder[GCPI_PATH];
     const char *slash = strrchr(to, '/');
-    if (rename(from, to)) return 0;
+    struct stat is;
+    if ((!stat(to, &is) && !S_ISREG(is.st_mode)) || rename(from, to)) return 0;
     snprintf(folder, sizeof folder, "%.*s", slash ? (int)(slash - to) + 1 : 1, slash ? to : ".");
     FILE *f = fopen(folder, "rb");
     if (!f) return 1;                             /* a system that does not open folders */
@@ -1689,7 +1693,9 @@ GCPI_DEF gcp_code gcp_save_run_at(gcp_tape *t, const char *path, gcp_run_opts o)
     gcpi_saving v = { t, &s, { GCP_STYLE_GCP, NULL }, 1, (const unsigned char *)o.extra, o.extra ? o.extra_bytes : 0 };
     s.tape = t;
     if (!gcpi_file_begins(t, o.at, s.call) || gcpi_run_halfway(t, o.at, s.call)) return gcp_error_code(t);
-    return gcpi_save(&v);
+    if (o.extra_bytes > PTRDIFF_MAX)
+        gcpi_fail(t, GCP_E_ARGUMENT, o.at, s.call, ".extra_bytes = %zu: no object is as large", o.extra_bytes);
+    return t->code ? t->code : gcpi_save(&v);
 }
 
 /* What a run file has besides tensors. */

@@ -672,6 +672,15 @@ static void no_leftover(void)
     CHECK(!part && !whole);
     if (part) fclose(part);
     if (whole) fclose(whole);
+    gcp_save_run(a.net, "files_left.run", .extra = &a, .extra_bytes = SIZE_MAX);
+    said(&a, GCP_E_ARGUMENT, ": no object is as large", __LINE__);
+#ifndef _WIN32
+    if (system("mkfifo files_pipe")) return;             /* what is no file stays */
+    CHECK(gcp_save(a.net, "files_pipe") == GCP_E_FILE);
+    said(&a, GCP_E_FILE, "files_pipe: cannot be replaced by files_pipe.part", __LINE__);
+    CHECK(system("test -p files_pipe && test ! -e files_pipe.part") == 0);
+    remove("files_pipe");
+#endif
 }
 
 static void on_disk(void)

@@ -316,6 +316,8 @@ static void averages(void)
     gcp_error_clear(net);
     CHECK(gcp_average(net, NULL, 0) == GCP_E_STATE);
     gcp_error_clear(net);
+    CHECK(gcp_average(net, (char *)average + 1, 0) == GCP_E_STATE && strstr(gcp_error(net), "memory is not aligned"));
+    gcp_error_clear(net);
     record();
     CHECK(gcp_average(net, average, 0) == GCP_E_STATE && gcp_average(NULL, average, 0) != GCP_OK);
 }

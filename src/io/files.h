@@ -11,6 +11,7 @@ extern "C"
 __declspec(dllimport) int __stdcall MoveFileExA(const char *from, const char *to, unsigned long flags);
 #else
 #include <dirent.h>
+#include <sys/stat.h>
 #ifdef __cplusplus
 #include <unistd.h>
 #else                                   /* -std=c11 hides them */
@@ -83,7 +84,8 @@ static void gcpi_stdio_remove(void *context, const char *path)
 }
 
 enum { GCPI_PATH = 4096 };
-/* Windows' rename does not replace. Elsewhere the folder is flushed, too: it holds the name. */
+/* Windows' rename does not replace. Elsewhere the folder is flushed, too: it holds the name. A device or a pipe there
+   stays: a program of root's would lose /dev/null. */
 static int gcpi_stdio_rename(void *context, const char *from, const char *to)
 {
     (void)context;
@@ -92,7 +94,8 @@ static int gcpi_stdio_rename(void *context, const char *from, const char *to)
 #else
     char folder[GCPI_PATH];
     const char *slash = strrchr(to, '/');
-    if (rename(from, to)) return 0;
+    struct stat is;
+    if ((!stat(to, &is) && !S_ISREG(is.st_mode)) || rename(from, to)) return 0;
     snprintf(folder, sizeof folder, "%.*s", slash ? (int)(slash - to) + 1 : 1, slash ? to : ".");
     FILE *f = fopen(folder, "rb");
     if (!f) return 1;                             /* a system that does not open folders */

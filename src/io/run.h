@@ -16,7 +16,9 @@ GCPI_DEF gcp_code gcp_save_run_at(gcp_tape *t, const char *path, gcp_run_opts o)
     gcpi_saving v = { t, &s, { GCP_STYLE_GCP, NULL }, 1, (const unsigned char *)o.extra, o.extra ? o.extra_bytes : 0 };
     s.tape = t;
     if (!gcpi_file_begins(t, o.at, s.call) || gcpi_run_halfway(t, o.at, s.call)) return gcp_error_code(t);
-    return gcpi_save(&v);
+    if (o.extra_bytes > PTRDIFF_MAX)
+        gcpi_fail(t, GCP_E_ARGUMENT, o.at, s.call, ".extra_bytes = %zu: no object is as large", o.extra_bytes);
+    return t->code ? t->code : gcpi_save(&v);
 }
 
 /* What a run file has besides tensors. */
