@@ -65,11 +65,9 @@ static void sizes(void)
     size_t size = gcp_tape_arena(.ops = 64), more;
     gcp_arena tape_arena = gcp_arena_from(malloc(size), size);
     gcp_tensor out = network(gcp_tape_make(&tape_arena, .ops = 64));
-
     more = gcp_plan_arena(out, .optimizer = GCP_OPTIMIZER_ADAM);           /* the plan's options */
     gcp_arena plan_arena = gcp_arena_from(malloc(more), more);
     plan = gcp_plan_make(out, .optimizer = GCP_OPTIMIZER_ADAM, .arena = &plan_arena);
-
     void *step_memory = malloc(plan.room);
     gcp_bind(&plan, step_memory, plan.room);
     CHECK(step(&plan, 0, 0.01) > 0 && !gcp_error(net) && !plan.coarse);
