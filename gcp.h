@@ -323,7 +323,9 @@ typedef struct gcp_device {
 /* The machine that a plan is made for. Zero-initialised: this CPU, with OpenMP's threads if compiled with OpenMP, else
    one thread. For a thread pool of your own, fill threads, parallel_for and context. parallel_for runs task(arg, index,
    worker) for every index in [0, tasks). worker is in [0, threads), and no two tasks that run at the same time have the
-   same. parallel_for stays NULL where the caller gave none. */
+   same. parallel_for stays NULL where the caller gave none. Each thread takes workspace of its own: a plan's bytes and
+   its least budget grow with .threads, so a budget that fits here may not on a machine with more. { .threads = 4 } holds
+   that down, and { .threads = 1 } takes the least. */
 struct gcp_target {
     const char *name;
     const gcp_op *kernels;              /* GCP_ROW_COUNT rows whose forward, backward and cost replace the CPU's */
@@ -519,8 +521,8 @@ typedef struct gcp_plan_opts {
                                                the gradient: same bits. GCP_POLICY_BUDGET does so by itself where
                                                nothing can tell: no clip_norm, no accumulation, no hooks; GCP_NEVER
                                                forbids it, GCP_ZERO too */
-    int accumulate GCPI_Z;                  /* micro-batches per update, a gcp_step each; gradients are averaged; .lr
-                                               counts in the last one */
+    int accumulate GCPI_Z;                  /* micro-batches per update, a gcp_step each; gradients are averaged. Each
+                                               step takes .lr; the last one's counts */
     int no_groups GCPI_Z;                   /* fuse no ops into groups: same bits, more passes over memory */
     int check GCPI_Z;                       /* GCP_CHECK: a recomputed tensor with other bits, and the first NaN, are
                                                errors that name the op; dead bytes are filled with NaNs. Slow */
@@ -595,7 +597,8 @@ typedef struct gcp_gradcheck_result {
 
 /* ---- 4 functions ----------------------------------------------------------------------------------------------
    Most have a macro of the same name without _at (section 5), which captures the call site and takes the options as
-   designated initialisers: gcp_conv2d(x, .out = 16, .k = 3). Shapes are checked where they are recorded. */
+   designated initialisers: gcp_conv2d(x, .out = 16, .k = 3). Shapes are checked where they are recorded. A struct of
+   options that you fill yourself begins as { .at = GCP_AT }. */
 
 /* Arena. memory and the struct itself must outlive everything made from it: a tape keeps the struct's address.
    gcp_arena_push: zeroed; align: a power of two; NULL if it does not fit. */
@@ -704,7 +707,8 @@ GCP_API int  gcp_segment_begin(gcp_tape *tape, const char *label, gcp_segment_op
 GCP_API void gcp_segment_end(gcp_tape *tape, int segment, int *state);
 
 /* Plan. loss: a scalar (any tensor for .inference). A plan takes memory from opts.arena or the tape's arena, and
-   scratch memory only while it is made; gcp_plan_arena says how much is enough for both. gcp_plan_ok: 1, or 0 where the
+   scratch memory only while it is made; gcp_plan_arena says how much is enough for both, up to some ten times what is
+   used in the end (0 where the loss is nil). gcp_plan_ok: 1, or 0 where the
    plan could not be made. Then the tape holds the message (no message where the loss is nil and has no tape). An option
    that the policy or optimiser does not use is an error. gcp_least_budget: the least .budget found that works with
    these options (plan.bytes counts the state too); leave out .policy and .budget; 0 on error. */
@@ -748,7 +752,8 @@ GCP_API void gcp_sweep_svg(const gcp_point *points, int count, gcp_writer out);
 
 /* The largest batch for .plan.budget bytes, found by planning alone. record makes a network of the given batch on the
    tape and returns its loss. The tape is reset before each try and after the last, and keeps no parameter that is new
-   in a try. 0 on error, which the tape holds; a batch of one that does not fit is an error too. */
+   in a try. 0 on error, which the tape holds; a batch of one that does not fit is an error too. What gcp_plan_arena says
+   of the network with a batch of one (and GCP_POLICY_BUDGET) is enough for all, if all have the same ops. */
 typedef gcp_tensor (*gcp_record_fn)(void *context, gcp_tape *tape, int batch);
 typedef struct gcp_batch_opts {
     gcp_at at GCPI_Z;

@@ -81,13 +81,15 @@ typedef enum gcp_style { GCP_STYLE_GCP, GCP_STYLE_TORCH, GCP_STYLE_KERAS } gcp_s
    axes in the file, letters of o, h, w, i (out, height, width, in), without those that the weight lacks: oihw, io.
    oihw:7x7, of a dense layer: its inputs are an image of 7 rows and 7 columns, flattened.
    .partial: gcp_load takes what both have and leaves the rest (else each tensor must have its match); a tensor of both
-   with another shape is an error all the same. Of no use in gcp_save. */
+   with another shape is an error all the same, if no line "- THEIRS" passes over it. Of no use in gcp_save.
+   .arena: what is needed on the way comes from its scratch; NULL: the tape's. */
 typedef struct gcp_weights_opts {
     gcp_at at GCPI_Z;
     gcp_style style GCPI_Z;
     const char *map GCPI_Z;
     int partial GCPI_Z;
     const gcp_files *files GCPI_Z;
+    gcp_arena *arena GCPI_Z;
 } GCPI_BY_NAME gcp_weights_opts;
 
 /* .extra: bytes of yours that go with the run: the place in the data, the best result so far. */
@@ -95,25 +97,32 @@ typedef struct gcp_run_opts {
     gcp_at at GCPI_Z;
     void *extra GCPI_Z; size_t extra_bytes GCPI_Z;
     const gcp_files *files GCPI_Z;
+    gcp_arena *arena GCPI_Z;
 } GCPI_BY_NAME gcp_run_opts;
+
+/* The scratch that is enough for every call below with files of this recording, without a .map: of .arena, or left in
+   the tape's arena. It is given back. Nothing need be bound. Reading another's file takes up to 5 times its header. On a
+   device a weight of another layout takes its own bytes besides. */
+GCP_API size_t gcp_files_arena(const gcp_tape *tape);
 
 /* Weights. The state must be bound. What is saved is float (F32), or double (F64) where gcp_real is double; gcp_load
    takes both, F16 and BF16. gcp_load returns how many tensors it loaded, 0 with the tape's error. It changes neither
-   slots nor counts, and does not compare a run file's checksum. Both take scratch from the tape's arena: some 5 times
-   the file's header; on a device, if a layout differs, also the bytes of the largest weight. Only if the disk fails in
-   the middle of the data can the state be left with some tensors loaded. */
+   slots nor counts, and does not compare a run file's checksum. Only if the disk fails in the middle of the data can
+   the state be left with some tensors loaded. */
 GCP_API gcp_code gcp_save_at(gcp_tape *tape, const char *path, gcp_weights_opts opts);
 GCP_API int      gcp_load_at(gcp_tape *tape, const char *path, gcp_weights_opts opts);
 #define gcp_save(...) GCPI_F2(gcp_save_at, gcp_weights_opts, __VA_ARGS__, )          /* tape, path */
 #define gcp_load(...) GCPI_F2(gcp_load_at, gcp_weights_opts, __VA_ARGS__, )
 
 /* Runs. A run file has values, statistics, the optimiser's slots and counts of updates, by path; the counts of steps;
-   the seed; .extra; a checksum. Save between updates, not between the micro-batches of .accumulate. gcp_resume_run is
-   called on the same recording, with plans bound that train all that was trained (in a run of several phases, bind the
-   plans of all first); another policy, budget, target or number of threads may go on. Returns
-   1; 0 where there is no such file, without an error: a new run; 0 with the tape's error, and the state as it was (but
-   if the disk fails in the second of two readings). What differs (a tensor's name or shape, the optimiser
-   of slots, .extra_bytes) is an error that names the first difference. */
+   the seed; .extra; a checksum. Save between updates, not between the micro-batches of .accumulate. gcp_save_run
+   refuses where the scratch would not be enough to resume. As any error, a save that failed stays on the tape, and no
+   step is taken before gcp_error_clear: so look at what it returns.
+   gcp_resume_run is called on the same recording, with plans bound that train all that was trained (in a run of several
+   phases, bind the plans of all first); another policy, budget, target or number of threads may go on. (More threads
+   take more bytes: see gcp_target.) Returns 1; 0 where there is no such file, without an error: a new run; 0 with the
+   tape's error, and the state as it was (but if the disk fails in the second of two readings). What differs (a tensor's
+   name or shape, the optimiser of slots, .extra_bytes) is an error that names the first difference. */
 GCP_API gcp_code gcp_save_run_at(gcp_tape *tape, const char *path, gcp_run_opts opts);
 GCP_API int      gcp_resume_run_at(gcp_tape *tape, const char *path, gcp_run_opts opts);
 #define gcp_save_run(...)   GCPI_F2(gcp_save_run_at, gcp_run_opts, __VA_ARGS__, )    /* tape, path */

@@ -326,7 +326,9 @@ typedef struct gcp_device {
 /* The machine that a plan is made for. Zero-initialised: this CPU, with OpenMP's threads if compiled with OpenMP, else
    one thread. For a thread pool of your own, fill threads, parallel_for and context. parallel_for runs task(arg, index,
    worker) for every index in [0, tasks). worker is in [0, threads), and no two tasks that run at the same time have the
-   same. parallel_for stays NULL where the caller gave none. */
+   same. parallel_for stays NULL where the caller gave none. Each thread takes workspace of its own: a plan's bytes and
+   its least budget grow with .threads, so a budget that fits here may not on a machine with more. { .threads = 4 } holds
+   that down, and { .threads = 1 } takes the least. */
 struct gcp_target {
     const char *name;
     const gcp_op *kernels;              /* GCP_ROW_COUNT rows whose forward, backward and cost replace the CPU's */
@@ -522,8 +524,8 @@ typedef struct gcp_plan_opts {
                                                the gradient: same bits. GCP_POLICY_BUDGET does so by itself where
                                                nothing can tell: no clip_norm, no accumulation, no hooks; GCP_NEVER
                                                forbids it, GCP_ZERO too */
-    int accumulate GCPI_Z;                  /* micro-batches per update, a gcp_step each; gradients are averaged; .lr
-                                               counts in the last one */
+    int accumulate GCPI_Z;                  /* micro-batches per update, a gcp_step each; gradients are averaged. Each
+                                               step takes .lr; the last one's counts */
     int no_groups GCPI_Z;                   /* fuse no ops into groups: same bits, more passes over memory */
     int check GCPI_Z;                       /* GCP_CHECK: a recomputed tensor with other bits, and the first NaN, are
                                                errors that name the op; dead bytes are filled with NaNs. Slow */
@@ -598,7 +600,8 @@ typedef struct gcp_gradcheck_result {
 
 /* ---- 4 functions ----------------------------------------------------------------------------------------------
    Most have a macro of the same name without _at (section 5), which captures the call site and takes the options as
-   designated initialisers: gcp_conv2d(x, .out = 16, .k = 3). Shapes are checked where they are recorded. */
+   designated initialisers: gcp_conv2d(x, .out = 16, .k = 3). Shapes are checked where they are recorded. A struct of
+   options that you fill yourself begins as { .at = GCP_AT }. */
 
 /* Arena. memory and the struct itself must outlive everything made from it: a tape keeps the struct's address.
    gcp_arena_push: zeroed; align: a power of two; NULL if it does not fit. */
@@ -707,7 +710,8 @@ GCP_API int  gcp_segment_begin(gcp_tape *tape, const char *label, gcp_segment_op
 GCP_API void gcp_segment_end(gcp_tape *tape, int segment, int *state);
 
 /* Plan. loss: a scalar (any tensor for .inference). A plan takes memory from opts.arena or the tape's arena, and
-   scratch memory only while it is made; gcp_plan_arena says how much is enough for both. gcp_plan_ok: 1, or 0 where the
+   scratch memory only while it is made; gcp_plan_arena says how much is enough for both, up to some ten times what is
+   used in the end (0 where the loss is nil). gcp_plan_ok: 1, or 0 where the
    plan could not be made. Then the tape holds the message (no message where the loss is nil and has no tape). An option
    that the policy or optimiser does not use is an error. gcp_least_budget: the least .budget found that works with
    these options (plan.bytes counts the state too); leave out .policy and .budget; 0 on error. */
@@ -751,7 +755,8 @@ GCP_API void gcp_sweep_svg(const gcp_point *points, int count, gcp_writer out);
 
 /* The largest batch for .plan.budget bytes, found by planning alone. record makes a network of the given batch on the
    tape and returns its loss. The tape is reset before each try and after the last, and keeps no parameter that is new
-   in a try. 0 on error, which the tape holds; a batch of one that does not fit is an error too. */
+   in a try. 0 on error, which the tape holds; a batch of one that does not fit is an error too. What gcp_plan_arena says
+   of the network with a batch of one (and GCP_POLICY_BUDGET) is enough for all, if all have the same ops. */
 typedef gcp_tensor (*gcp_record_fn)(void *context, gcp_tape *tape, int batch);
 typedef struct gcp_batch_opts {
     gcp_at at GCPI_Z;
@@ -13305,6 +13310,19 @@ static int gcpi_plan_patterns_ok(gcp_tape *t, const gcp_plan_opts *o)
     return 1;
 }
 
+/* An option that changes nothing was given by mistake. */
+static int gcpi_plan_effects_ok(gcp_tape *t, const gcp_plan_opts *o)
+{
+    int frozen = !o->frozen_norms, decays = !o->decays || o->weight_decay > 0;
+    for (int x = 1; x < t->tensor_count; x++) {
+        if (t->tensors[x].kind != GCPI_PARAMETER) continue;
+        frozen |= !gcpi_trains(t, x, o);
+        decays |= gcpi_numbers_fit(o->decays, t->parameters[t->tensors[x].parameter].path, 0) > 0;
+    }
+    if (!frozen) return gcpi_plan_bad(t, o, ".frozen_norms: nothing is frozen (.freeze, .train, gcp_freeze)");
+    return decays || gcpi_plan_bad(t, o, ".decays: its numbers are 0, and so is .weight_decay: nothing decays");
+}
+
 /* Checks the options and fills in their defaults. */
 static int gcpi_plan_options_ok(gcp_tape *t, gcp_plan_opts *o)
 {
@@ -13317,7 +13335,7 @@ static int gcpi_plan_options_ok(gcp_tape *t, gcp_plan_opts *o)
     if ((int)o->optimizer < 0 || o->optimizer > GCP_OPTIMIZER_ADAMW) return gcpi_plan_bad(t, o, "unknown .optimizer");
     if (!gcpi_plan_applies(t, o) || !gcpi_plan_patterns_ok(t, o)) return 0;
     gcpi_plan_defaults(o);
-    if (!gcpi_plan_numbers_ok(t, o)) return 0;
+    if (!gcpi_plan_numbers_ok(t, o) || !gcpi_plan_effects_ok(t, o)) return 0;
     if (o->far && (o->policy != GCP_POLICY_BUDGET || o->list || o->inference))
         return gcpi_plan_bad(t, o, ".far belongs to GCP_POLICY_BUDGET");
     if (o->far_only && !o->far) return gcpi_plan_bad(t, o, ".far_only without .far");
@@ -13504,15 +13522,27 @@ static int gcpi_can_halve(const gcp_tape *t)
     return 0;
 }
 
-/* What else would lower a peak with so many bytes of weight gradients, and so many that grow with the batch: each with
-   the bytes that it saves at most. Empty: nothing. */
-static void gcpi_help_text(const gcpi_plan *in, size_t gradients, size_t batch, char *text, size_t size)
+/* What one thread alone would take less for a task's workspace. */
+static size_t gcpi_threads_take(const gcpi_problem *p, int task)
+{
+    gcpi_problem one = *p;
+    gcpi_task alone = p->tasks[task];
+    if (alone.kind > GCPI_TASK_BACKWARD) return 0;
+    one.target.threads = 1;
+    gcpi_task_cost(&one, &alone, &p->tape->ops[alone.op], alone.kind == GCPI_TASK_BACKWARD);
+    return p->tasks[task].workspace - GCPI_MIN(alone.workspace, p->tasks[task].workspace);
+}
+
+/* What else would lower a peak at this task, with so many bytes of weight gradients, and so many that grow with the
+   batch: each with the bytes that it saves at most. Empty: nothing. */
+static void gcpi_help_text(const gcpi_plan *in, int task, size_t gradients, size_t batch, char *text, size_t size)
 {
     const gcp_plan_opts *o = &in->opts;
     int adam = o->optimizer == GCP_OPTIMIZER_ADAM || o->optimizer == GCP_OPTIMIZER_ADAMW;
     size_t n = 0;
     text[0] = 0;
     if (in->p.names) return;
+    const size_t threads = gcpi_threads_take(&in->p, task);
     if (adam && in->slot_bytes)
         n += (size_t)snprintf(text, size, "; SGD with momentum in place of Adam: %zu less", in->slot_bytes / 2);
     if (o->optimizer == GCP_OPTIMIZER_SGD && in->slot_bytes)
@@ -13524,6 +13554,9 @@ static void gcpi_help_text(const gcpi_plan *in, size_t gradients, size_t batch, 
         n += (size_t)snprintf(text + n, size - n, "; .fuse_update%s%s: frees up to %zu of weight gradients",
                               o->clip_norm > 0 ? ", without .clip_norm" : "",
                               o->accumulate > 1 ? ", without .accumulate" : "", gradients);
+    if (threads && n < size)
+        n += (size_t)snprintf(text + n, size - n, "; a target with .threads = 1, in place of %d: up to %zu less",
+                              in->p.target.threads, threads);
     if (batch && gcpi_can_halve(in->p.tape) && n < size)
         snprintf(text + n, size - n, "; half the batch: about %zu less", batch / 2);
 }
@@ -13536,11 +13569,11 @@ static void gcpi_stop_fail(const gcpi_plan *in)
 
 static int gcpi_budget_fail(const gcpi_plan *in, const gcpi_planner *q)
 {
-    char name[128], help[320];
+    char name[128], help[400];
     gcp_at at = gcpi_task_at(q->p, q->least_task, in->opts.at);
     if (!q->least_slab && q->watch->stopped) gcpi_stop_fail(in);
     if (!q->least_slab) return 0;
-    gcpi_help_text(in, q->least_gradients, q->least_batch, help, sizeof help);
+    gcpi_help_text(in, q->least_task, q->least_gradients, q->least_batch, help, sizeof help);
     gcpi_fail(q->p->tape, GCP_E_BUDGET, in->opts.at, in->p.tape->planning,
               ".budget allows %zu bytes; the least found to work is %zu%s; %s %.48s (%s:%d) sets it%s", in->opts.budget,
               in->state_bytes + q->least_slab,
@@ -14618,7 +14651,7 @@ GCPI_DEF size_t gcp_plan_arena_at(gcp_tensor loss, gcp_plan_opts o)
 {
     const gcp_tape *t = loss.tape;
     gcpi_sizes n;
-    if (!t || !t->ops) return 0;
+    if (!t || !t->ops || !loss.id) return 0;
     size_t tensors = (size_t)t->tensor_count, edges = (size_t)t->edge_count, parameters = (size_t)t->parameter_count,
            widest = 0, lines = 1;
     int depth = 0;
@@ -14819,7 +14852,7 @@ static void gcpi_batch_forget(gcp_tape *t)
 static int gcpi_batch_fits(gcp_tape *t, gcp_record_fn record, void *context, const gcp_batch_opts *o, int batch)
 {
     gcp_plan_opts plan = o->plan;
-    plan.at = o->at; plan.arena = NULL;
+    plan.at = o->at;
     gcp_tensor loss = record(context, t, batch);
     if (loss.tape != t || loss.id == 0)
         gcpi_fail(t, GCP_E_ARGUMENT, o->at, "gcp_max_batch",
@@ -14827,9 +14860,11 @@ static int gcpi_batch_fits(gcp_tape *t, gcp_record_fn record, void *context, con
     if (t->code) return -1;
     gcp_plan made = gcpi_plan_for(loss, NULL, plan, "gcp_max_batch");
     if (!made.in) return t->code == GCP_E_BUDGET ? 0 : -1;
-    if (!(o->slowdown > 0) || made.seconds <= o->slowdown * made.keep_all_seconds) return 1;
+    const double slowdown = made.seconds / made.keep_all_seconds;
+    gcpi_plan_return(&made);
+    if (!(o->slowdown > 0) || slowdown <= o->slowdown) return 1;
     gcpi_fail(t, GCP_E_BUDGET, o->at, "gcp_max_batch", "a step of batch %d takes %.3f of keep-all's time, .slowdown %g",
-              batch, made.seconds / made.keep_all_seconds, o->slowdown);
+              batch, slowdown, o->slowdown);
     return 0;
 }
 
@@ -16987,7 +17022,7 @@ static void gcpi_why_reason(const gcp_plan *plan, gcp_writer w)
     const gcpi_plan *in = plan->in;
     size_t fixed = plan->state_bytes + s->inputs + s->weight_gradients;
     double share = 100.0 * (double)fixed / (double)plan->bytes;
-    char help[320];
+    char help[400];
     if (!in->p.training) return;
     if (share > 50)
         gcpi_say(w,
@@ -16995,8 +17030,8 @@ static void gcpi_why_reason(const gcp_plan *plan, gcp_writer w)
                  "much under every plan: "
                  "at most %.1f %% can be saved by recomputing\n",
                  share, 100 - share);
-    gcpi_help_text(in, s->weight_gradients, s->inputs + s->kept + s->recomputed + s->activation_gradients, help,
-                   sizeof help);
+    gcpi_help_text(in, in->list.at[in->peak_at].task, s->weight_gradients,
+                   s->inputs + s->kept + s->recomputed + s->activation_gradients, help, sizeof help);
     if (share > 50 && *help) gcpi_say(w, "what would help, in bytes: %s\n", help + 2);
     if (plan->reruns == 0 && in->opts.policy != GCP_POLICY_KEEP_ALL && !plan->far_bytes)
         gcpi_say(w, "why nothing is recomputed: %s\n",

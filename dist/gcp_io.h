@@ -84,13 +84,15 @@ typedef enum gcp_style { GCP_STYLE_GCP, GCP_STYLE_TORCH, GCP_STYLE_KERAS } gcp_s
    axes in the file, letters of o, h, w, i (out, height, width, in), without those that the weight lacks: oihw, io.
    oihw:7x7, of a dense layer: its inputs are an image of 7 rows and 7 columns, flattened.
    .partial: gcp_load takes what both have and leaves the rest (else each tensor must have its match); a tensor of both
-   with another shape is an error all the same. Of no use in gcp_save. */
+   with another shape is an error all the same, if no line "- THEIRS" passes over it. Of no use in gcp_save.
+   .arena: what is needed on the way comes from its scratch; NULL: the tape's. */
 typedef struct gcp_weights_opts {
     gcp_at at GCPI_Z;
     gcp_style style GCPI_Z;
     const char *map GCPI_Z;
     int partial GCPI_Z;
     const gcp_files *files GCPI_Z;
+    gcp_arena *arena GCPI_Z;
 } GCPI_BY_NAME gcp_weights_opts;
 
 /* .extra: bytes of yours that go with the run: the place in the data, the best result so far. */
@@ -98,25 +100,32 @@ typedef struct gcp_run_opts {
     gcp_at at GCPI_Z;
     void *extra GCPI_Z; size_t extra_bytes GCPI_Z;
     const gcp_files *files GCPI_Z;
+    gcp_arena *arena GCPI_Z;
 } GCPI_BY_NAME gcp_run_opts;
+
+/* The scratch that is enough for every call below with files of this recording, without a .map: of .arena, or left in
+   the tape's arena. It is given back. Nothing need be bound. Reading another's file takes up to 5 times its header. On a
+   device a weight of another layout takes its own bytes besides. */
+GCP_API size_t gcp_files_arena(const gcp_tape *tape);
 
 /* Weights. The state must be bound. What is saved is float (F32), or double (F64) where gcp_real is double; gcp_load
    takes both, F16 and BF16. gcp_load returns how many tensors it loaded, 0 with the tape's error. It changes neither
-   slots nor counts, and does not compare a run file's checksum. Both take scratch from the tape's arena: some 5 times
-   the file's header; on a device, if a layout differs, also the bytes of the largest weight. Only if the disk fails in
-   the middle of the data can the state be left with some tensors loaded. */
+   slots nor counts, and does not compare a run file's checksum. Only if the disk fails in the middle of the data can
+   the state be left with some tensors loaded. */
 GCP_API gcp_code gcp_save_at(gcp_tape *tape, const char *path, gcp_weights_opts opts);
 GCP_API int      gcp_load_at(gcp_tape *tape, const char *path, gcp_weights_opts opts);
 #define gcp_save(...) GCPI_F2(gcp_save_at, gcp_weights_opts, __VA_ARGS__, )          /* tape, path */
 #define gcp_load(...) GCPI_F2(gcp_load_at, gcp_weights_opts, __VA_ARGS__, )
 
 /* Runs. A run file has values, statistics, the optimiser's slots and counts of updates, by path; the counts of steps;
-   the seed; .extra; a checksum. Save between updates, not between the micro-batches of .accumulate. gcp_resume_run is
-   called on the same recording, with plans bound that train all that was trained (in a run of several phases, bind the
-   plans of all first); another policy, budget, target or number of threads may go on. Returns
-   1; 0 where there is no such file, without an error: a new run; 0 with the tape's error, and the state as it was (but
-   if the disk fails in the second of two readings). What differs (a tensor's name or shape, the optimiser
-   of slots, .extra_bytes) is an error that names the first difference. */
+   the seed; .extra; a checksum. Save between updates, not between the micro-batches of .accumulate. gcp_save_run
+   refuses where the scratch would not be enough to resume. As any error, a save that failed stays on the tape, and no
+   step is taken before gcp_error_clear: so look at what it returns.
+   gcp_resume_run is called on the same recording, with plans bound that train all that was trained (in a run of several
+   phases, bind the plans of all first); another policy, budget, target or number of threads may go on. (More threads
+   take more bytes: see gcp_target.) Returns 1; 0 where there is no such file, without an error: a new run; 0 with the
+   tape's error, and the state as it was (but if the disk fails in the second of two readings). What differs (a tensor's
+   name or shape, the optimiser of slots, .extra_bytes) is an error that names the first difference. */
 GCP_API gcp_code gcp_save_run_at(gcp_tape *tape, const char *path, gcp_run_opts opts);
 GCP_API int      gcp_resume_run_at(gcp_tape *tape, const char *path, gcp_run_opts opts);
 #define gcp_save_run(...)   GCPI_F2(gcp_save_run_at, gcp_run_opts, __VA_ARGS__, )    /* tape, path */
@@ -334,12 +343,14 @@ static uint64_t gcpi_checksum_end(gcpi_checksum c)
     return c.hash;
 }
 
-/* One of tape and text is where errors go; text has GCP_MAX_ERROR bytes. */
+/* One of tape and text is where errors go; text has GCP_MAX_ERROR bytes. scratch: the arena for what is needed on the
+   way, of a tape's files. */
 typedef struct gcpi_disk_file {
     const gcp_files *files;
     const char *path, *call;
     gcp_at at;
     gcp_tape *tape; char *text;
+    gcp_arena *scratch; ptrdiff_t taken;  /* of its back before this */
     void *file;
     uint64_t size, offset;               /* of the file that is read; of the next byte */
     gcpi_checksum sum;                   /* of the bytes so far */
@@ -385,6 +396,16 @@ static int gcpi_disk_broke(gcpi_disk_file *s, const char *what, size_t done, siz
                       what, (unsigned long long)done, (unsigned long long)size);
 }
 
+static size_t gcpi_disk_room(const gcpi_disk_file *s) /* scratch that there was at first */
+{
+    return (size_t)(s->scratch->size - s->scratch->used - s->taken);
+}
+static int gcpi_disk_no_room(gcpi_disk_file *s, size_t bytes, const char *what)
+{
+    return gcpi_wrong(s, GCP_E_NOMEM, "%s takes %zu bytes of scratch, and the arena has %zu left (.arena gives others)",
+                      what, bytes, gcpi_disk_room(s));
+}
+
 static const char gcpi_no_path[] = "(NULL)";
 static gcpi_disk_file gcpi_disk_of(const gcp_files *files, const char *path, gcp_at at, const char *call)
 {
@@ -417,6 +438,7 @@ static int gcpi_disk_open(gcpi_disk_file *s)
 }
 static void gcpi_disk_close(gcpi_disk_file *s)
 {
+    if (s->scratch) s->scratch->scratch = s->taken;
     if (s->file) s->files->close(s->files->context, s->file);
     s->file = NULL;
 }
@@ -499,8 +521,7 @@ static int gcpi_disk_settle(gcpi_disk_file *s, const char *part)
 
 /* safetensors: eight bytes with the header's length, the header, the data. The header is JSON of a closed form: an
    object of names, each an object of dtype, shape and data_offsets; __metadata__ is an object of texts. Nothing in it
-   is trusted: entries must fill the data without gaps, each as large as its shape says, no name twice. A file of n
-   bytes makes this take some 5 n bytes of scratch, at most. */
+   is trusted: entries must fill the data without gaps, each as large as its shape says, no name twice. */
 
 enum { GCPI_HEADER_MOST = 1 << 24, GCPI_ENTRIES_MOST = 65536, GCPI_NAME_MOST = 1024, GCPI_RANK_MOST = 8 };
 
@@ -846,21 +867,39 @@ static size_t gcpi_header_length(gcpi_disk_file *s)
     return 0;
 }
 
-/* Reads a header into the arena's scratch. */
-static int gcpi_header_read(gcpi_disk_file *s, gcp_arena *a, gcpi_header *h)
+/* The scratch that reading a header takes. braces: how many {; each entry has one, and so has the whole. */
+static size_t gcpi_header_scratch(size_t length, size_t braces)
 {
-    const size_t length = gcpi_header_length(s), least = 51;       /* bytes of the shortest entry, and a comma */
-    const int most = (int)GCPI_MIN(length / least + 1, (size_t)GCPI_ENTRIES_MOST);
+    const size_t most = GCPI_MIN(braces, (size_t)GCPI_ENTRIES_MOST);
+    return length + (most + 1) * (sizeof(gcpi_stored) + sizeof(gcpi_stored *)) + 64;
+}
+/* The header's text, and room for its entries: how many, *most; NULL: an error. */
+static char *gcpi_header_text(gcpi_disk_file *s, size_t length, gcpi_header *h, int *most)
+{
+    const size_t shortest = 51;                   /* bytes of an entry, and a comma */
+    size_t braces = length / shortest + 2;
+    const size_t bound = gcpi_header_scratch(length, braces);
+    char *text = GCPI_SCRATCH(s->scratch, char, length + 1);
+    if (!text) { gcpi_disk_no_room(s, bound, "reading its header"); return NULL; }
+    if (!gcpi_disk_read(s, text, length)) return NULL;
+    braces = 0;
+    for (size_t i = 0; i < length; i++) braces += text[i] == '{';
+    *most = (int)GCPI_MIN(GCPI_MIN(braces, length / shortest + 1), (size_t)GCPI_ENTRIES_MOST);
+    h->entries = GCPI_SCRATCH(s->scratch, gcpi_stored, *most + 1);
+    h->by_name = GCPI_SCRATCH(s->scratch, gcpi_stored *, *most);
+    if (h->entries && h->by_name) return text;
+    gcpi_disk_no_room(s, gcpi_header_scratch(length, (size_t)*most), "reading its header");
+    return NULL;
+}
+
+/* Reads a header into scratch. */
+static int gcpi_header_read(gcpi_disk_file *s, gcpi_header *h)
+{
+    const size_t length = gcpi_header_length(s);
+    int most;
     memset(h, 0, sizeof *h);
-    if (!length) return 0;
-    char *text = GCPI_SCRATCH(a, char, length + 1);
-    h->entries = GCPI_SCRATCH(a, gcpi_stored, most + 1);
-    h->by_name = GCPI_SCRATCH(a, gcpi_stored *, most);
-    if (!text || !h->entries || !h->by_name)
-        return gcpi_wrong(s, GCP_E_NOMEM, "the tape's arena has no %llu bytes for a header of %llu",
-                          (unsigned long long)(length + (size_t)most * (sizeof(gcpi_stored) + sizeof(void *)) + 256),
-                          (unsigned long long)length);
-    if (!gcpi_disk_read(s, text, length)) return 0;
+    char *text = length ? gcpi_header_text(s, length, h, &most) : NULL;
+    if (!text) return 0;
     gcpi_json j = { s, text, 0, length };
     if ((j.at = gcpi_utf8_end(text, length)) < length) return gcpi_json_fail(&j, "UTF-8");
     j.at = 0;
@@ -1099,21 +1138,25 @@ static int gcpi_theirs(const gcpi_naming *n, const gcp_tape *t, int parameter, c
     return strlen(ours) < sizeof name - 8;
 }
 
-/* Whether a tensor of the file is to be passed over. */
-static int gcpi_passed_over(const gcpi_naming *n, const char *theirs)
+/* Whether a line of .map passes over a tensor of the file. */
+static int gcpi_line_passes(const gcpi_naming *n, const char *theirs)
 {
-    static const char counts[] = "num_batches_tracked";
-    const size_t length = strlen(theirs);
     gcpi_captures c;
-    if (n->style == GCP_STYLE_TORCH && length >= sizeof counts - 1 &&
-        !strcmp(theirs + length - (sizeof counts - 1), counts))
-        return 1;
     const char *line = n->map ? n->map : "";
     do {
         gcpi_word left = gcpi_word_next(&line), right = gcpi_word_next(&line);
         if (left.length == 1 && *left.at == '-' && right.length && gcpi_match(right, theirs, &c)) return 1;
     } while (gcpi_line_next(&line));
     return 0;
+}
+
+/* Whether a tensor of the file that nothing took may be left there. */
+static int gcpi_passed_over(const gcpi_naming *n, const char *theirs)
+{
+    static const char counts[] = "num_batches_tracked";
+    const size_t length = strlen(theirs), end = sizeof counts - 1;
+    const int counter = n->style == GCP_STYLE_TORCH && length >= end && !strcmp(theirs + length - end, counts);
+    return counter || gcpi_line_passes(n, theirs);
 }
 
 /* The letters that a pattern has. -1: a brace or a star too many. */
@@ -1283,15 +1326,16 @@ static gcp_real *gcpi_place_open(const gcpi_place *p, gcp_arena *a, size_t count
 }
 static int gcpi_place_none(gcpi_disk_file *s, size_t count)
 {
-    return gcpi_wrong(s, GCP_E_NOMEM, "the tape's arena has no %llu bytes for the largest weight on its way",
-                      (unsigned long long)(count * sizeof(gcp_real)));
+    const size_t before = (size_t)(s->scratch->scratch - s->taken);
+    return gcpi_disk_no_room(s, before + count * sizeof(gcp_real) + 32, "a weight of another layout");
 }
 
 enum { GCPI_SOME = 1024 };               /* elements on the stack */
 
 /* Reads count elements of this type, in the order of the state or of the walk. */
-static int gcpi_tensor_read(gcpi_disk_file *s, gcp_arena *a, int dtype, gcpi_axes_walk w, const gcpi_place *p)
+static int gcpi_tensor_read(gcpi_disk_file *s, int dtype, gcpi_axes_walk w, const gcpi_place *p)
 {
+    gcp_arena *a = s->scratch;
     unsigned char bytes[GCPI_SOME * 8];
     gcp_real some[GCPI_SOME];
     const ptrdiff_t scratch = a->scratch;
@@ -1311,8 +1355,9 @@ static int gcpi_tensor_read(gcpi_disk_file *s, gcp_arena *a, int dtype, gcpi_axe
 }
 
 /* Writes the elements of a place, as gcp_reals. */
-static int gcpi_tensor_write(gcpi_disk_file *s, gcp_arena *a, gcpi_axes_walk w, const gcpi_place *p)
+static int gcpi_tensor_write(gcpi_disk_file *s, gcpi_axes_walk w, const gcpi_place *p)
 {
+    gcp_arena *a = s->scratch;
     unsigned char bytes[GCPI_SOME * sizeof(gcp_real)];
     gcp_real some[GCPI_SOME];
     const ptrdiff_t scratch = a->scratch;
@@ -1349,11 +1394,11 @@ typedef struct gcpi_piece {
     gcpi_axes axes;
 } gcpi_piece;
 
-/* run: a run file, else weights alone. */
+/* run: a run file, else weights alone; most: as if every parameter had all slots, for an upper bound. */
 typedef struct gcpi_saving {
-    gcp_tape *t; gcpi_disk_file *s;
+    const gcp_tape *t; gcpi_disk_file *s;
     gcpi_naming naming;
-    int run;
+    int run, most;
     const unsigned char *extra; size_t extra_bytes;
 } gcpi_saving;
 
@@ -1372,8 +1417,8 @@ static int gcpi_piece_here(const gcpi_saving *v, const gcpi_piece *p)
     if (!v->run) return 0;
     if (p->kind == GCPI_PIECE_EXTRA) return v->extra_bytes > 0;
     if (p->parameter < 0) return 1;
-    if (p->parameter >= t->parameter_count || !t->parameters[p->parameter].slot) return 0;
-    return p->kind == GCPI_PIECE_UPDATES || p->kind - GCPI_PIECE_SLOT_0 < t->slots;
+    if (p->parameter >= t->parameter_count || !(v->most || t->parameters[p->parameter].slot)) return 0;
+    return v->most || p->kind == GCPI_PIECE_UPDATES || p->kind - GCPI_PIECE_SLOT_0 < t->slots;
 }
 static void gcpi_piece_shape(gcpi_piece *p, int dtype, int rank, uint64_t size)
 {
@@ -1461,29 +1506,38 @@ static void gcpi_header_say(const gcpi_saving *v, gcp_writer w)
     gcpi_say(w, "}");
 }
 
-static void gcpi_write_count(void *context, const char *text, size_t size) { (void)text; *(uint64_t *)context += size; }
+/* A header's length, and how many { are in it. */
+typedef struct gcpi_header_size { size_t length, braces; } gcpi_header_size;
+static void gcpi_write_count(void *context, const char *text, size_t size)
+{
+    gcpi_header_size *n = (gcpi_header_size *)context;
+    n->length += size;
+    for (size_t i = 0; i < size; i++) n->braces += text[i] == '{';
+}
+static gcpi_header_size gcpi_header_measure(const gcpi_saving *v)
+{
+    gcpi_header_size size = { 0, 0 };
+    gcp_writer count;
+    count.write = gcpi_write_count; count.context = &size;
+    gcpi_header_say(v, count);
+    size.length += (size_t)(-size.length & 7);    /* with spaces */
+    return size;
+}
 static void gcpi_write_disk(void *context, const char *text, size_t size)
 {
     gcpi_disk_write((gcpi_disk_file *)context, text, size);
 }
-/* Its length, itself, and spaces up to a multiple of eight. */
-static int gcpi_header_write(const gcpi_saving *v)
+/* Its length, itself, and spaces. */
+static int gcpi_header_write(const gcpi_saving *v, size_t length)
 {
     static const char spaces[] = "       ";
-    gcp_writer count, out;
-    uint64_t length = 0;
+    gcp_writer out;
     unsigned char first[8];
-    count.write = gcpi_write_count; count.context = &length;
     out.write = gcpi_write_disk; out.context = v->s;
-    gcpi_header_say(v, count);
-    if (length > GCPI_HEADER_MOST - 8)
-        return gcpi_wrong(v->s, GCP_E_CAPACITY, "its header would have %llu bytes, and %d are allowed",
-                          (unsigned long long)length, GCPI_HEADER_MOST);
-    const size_t pad = (size_t)(-length & 7);
-    gcpi_u64_to(length + pad, first, 8);
+    gcpi_u64_to(length, first, 8);
     gcpi_disk_write(v->s, first, 8);
     gcpi_header_say(v, out);
-    return gcpi_disk_write(v->s, spaces, pad);
+    return gcpi_disk_write(v->s, spaces, (size_t)(8 + length - v->s->offset));
 }
 
 static int gcpi_hash_order(const void *a, const void *b)
@@ -1494,24 +1548,35 @@ static int gcpi_hash_order(const void *a, const void *b)
 /* 0: two pieces would have one name, or an error. */
 static int gcpi_names_differ(const gcpi_saving *v)
 {
-    gcp_arena *a = v->t->arena;
-    const ptrdiff_t scratch = a->scratch;
-    uint64_t *hashes = GCPI_SCRATCH(a, uint64_t, 4 * (ptrdiff_t)v->t->parameter_count + 3);
+    gcp_arena *a = v->s->scratch;
+    const ptrdiff_t most = 4 * (ptrdiff_t)v->t->parameter_count + 3;
+    uint64_t *hashes = GCPI_SCRATCH(a, uint64_t, most);
     gcpi_piece p = gcpi_piece_first();
     int count = 0, twice = 0;
-    if (!hashes) return gcpi_wrong(v->s, GCP_E_NOMEM, "the tape's arena is full");
+    if (!hashes) return gcpi_disk_no_room(v->s, (size_t)most * sizeof *hashes + 16, "comparing its names");
     while (gcpi_piece_next(v, &p)) hashes[count++] = gcpi_hash(p.name);
     qsort(hashes, (size_t)count, sizeof *hashes, gcpi_hash_order);
     for (int i = 1; i < count; i++) twice |= hashes[i] == hashes[i - 1];
-    a->scratch = scratch;
+    a->scratch = v->s->taken;
     if (twice) gcpi_wrong(v->s, GCP_E_NAME, "two tensors would have the same name in it");
     return !v->s->failed;
+}
+
+/* 0: a header that nothing reads, or a run that this arena could not take up again, and an error. */
+static int gcpi_header_fits(const gcpi_saving *v, gcpi_header_size size)
+{
+    const size_t scratch = gcpi_header_scratch(size.length, size.braces);
+    if (v->s->failed) return 0;
+    if (size.length > GCPI_HEADER_MOST)
+        return gcpi_wrong(v->s, GCP_E_CAPACITY, "its header would have %zu bytes, and %d are allowed", size.length,
+                          GCPI_HEADER_MOST);
+    return !v->run || scratch <= gcpi_disk_room(v->s) || gcpi_disk_no_room(v->s, scratch, "resuming from it");
 }
 
 /* The data of a piece. */
 static int gcpi_piece_write(const gcpi_saving *v, const gcpi_piece *p)
 {
-    gcp_tape *t = v->t;
+    const gcp_tape *t = v->t;
     gcpi_place place = { &t->home, NULL };
     unsigned char words[8 * GCPI_RUN_HEAD_WORDS];
     if (p->kind == GCPI_PIECE_EXTRA) return gcpi_disk_write(v->s, v->extra, v->extra_bytes);
@@ -1519,8 +1584,7 @@ static int gcpi_piece_write(const gcpi_saving *v, const gcpi_piece *p)
         const int slot = p->kind != GCPI_PIECE_VALUE;
         place.at = slot ? gcpi_slot_at(t, p->parameter, p->kind - GCPI_PIECE_SLOT_0) : gcpi_value_at(t, p->parameter);
         if (slot && t->far_slots) place.home = NULL;
-        return gcpi_tensor_write(v->s, t->arena, gcpi_axes_walk_of(&p->axes, t->parameters[p->parameter].shape),
-                                 &place);
+        return gcpi_tensor_write(v->s, gcpi_axes_walk_of(&p->axes, t->parameters[p->parameter].shape), &place);
     }
     gcpi_counters c = gcpi_counters_read(t);
     uint64_t head[GCPI_RUN_HEAD_WORDS] = { GCPI_RUN_FORMAT, t->seed, c.steps, c.updates, (uint64_t)t->optimizer };
@@ -1535,9 +1599,11 @@ static int gcpi_piece_write(const gcpi_saving *v, const gcpi_piece *p)
 static gcp_code gcpi_save(const gcpi_saving *v)
 {
     char part[GCPI_PATH];
-    if (!gcpi_names_differ(v) || !gcpi_disk_create(v->s, part)) return gcp_error_code(v->t);
+    const gcpi_header_size size = gcpi_header_measure(v);
+    if (!gcpi_header_fits(v, size) || !gcpi_names_differ(v) || !gcpi_disk_create(v->s, part))
+        return gcp_error_code(v->t);
     gcpi_piece p = gcpi_piece_first();
-    int good = gcpi_header_write(v);
+    int good = gcpi_header_write(v, size.length);
     while (good && gcpi_piece_next(v, &p)) good = gcpi_piece_write(v, &p);
     gcpi_disk_settle(v->s, part);
     return gcp_error_code(v->t);
@@ -1547,21 +1613,35 @@ static gcp_code gcpi_save(const gcpi_saving *v)
 
 /* gcp_save and gcp_load: parameters and running statistics. */
 
-/* What both begin with. 0: an error. */
-static int gcpi_file_begins(gcp_tape *t, gcp_at at, const char *call)
+/* What all begin with: the tape's errors and scratch. arena: its user's, or NULL. 0: an error. */
+static int gcpi_file_begins(gcpi_disk_file *s, gcp_tape *t, gcp_arena *arena)
 {
     if (!t || t->code) return 0;
+    s->tape = t;
+    s->scratch = arena ? arena : t->arena;
+    s->taken = s->scratch->scratch;
     if (t->state) return 1;
-    gcpi_fail(t, GCP_E_STATE, at, call, "the state has no memory yet: call gcp_bind (or gcp_state_bind) first");
+    gcpi_fail(t, GCP_E_STATE, s->at, s->call, "the state has no memory yet: call gcp_bind (or gcp_state_bind) first");
     return 0;
+}
+
+GCPI_DEF size_t gcp_files_arena(const gcp_tape *t)
+{
+    char text[GCP_MAX_ERROR];
+    const gcp_at nowhere = { "", 0 };
+    gcpi_disk_file s = gcpi_disk_of(NULL, NULL, nowhere, "gcp_files_arena");
+    const gcpi_saving v = { t, &s, { GCP_STYLE_GCP, NULL }, 1, 1, NULL, PTRDIFF_MAX };
+    s.text = text;
+    if (!t || !t->ops) return 0;
+    const gcpi_header_size size = gcpi_header_measure(&v);
+    return gcpi_header_scratch(size.length, size.braces);
 }
 
 GCPI_DEF gcp_code gcp_save_at(gcp_tape *t, const char *path, gcp_weights_opts o)
 {
     gcpi_disk_file s = gcpi_disk_of(o.files, path, o.at, "gcp_save");
-    gcpi_saving v = { t, &s, { o.style, o.map }, 0, NULL, 0 };
-    s.tape = t;
-    if (!gcpi_file_begins(t, o.at, s.call) || !gcpi_naming_check(t, &v.naming, o.at, s.call)) return gcp_error_code(t);
+    gcpi_saving v = { t, &s, { o.style, o.map }, 0, 0, NULL, 0 };
+    if (!gcpi_file_begins(&s, t, o.arena) || !gcpi_naming_check(t, &v.naming, o.at, s.call)) return gcp_error_code(t);
     return gcpi_save(&v);
 }
 
@@ -1621,11 +1701,15 @@ static int gcpi_load_match(gcpi_disk_file *s, gcp_tape *t, const gcpi_header *h,
     for (int i = 0; i < t->parameter_count; i++) {
         const gcpi_parameter *x = &t->parameters[i];
         gcpi_stored *e = gcpi_theirs(n, t, i, name, &axes) ? gcpi_header_find(h, name) : NULL;
-        if (!e && partial) continue;
-        if (!e)
+        const int passed = e && gcpi_line_passes(n, name);
+        if (partial && (!e || passed)) continue;
+        if (passed)
+            gcpi_wrong(s, GCP_E_NAME, "a line of .map passes over %.100s, expected it for %.100s (.partial leaves that "
+                       "as it is)", name, x->path);
+        else if (!e)
             gcpi_wrong(s, GCP_E_NAME, "found no %.100s, expected it for %.100s (the first name in it is %.100s)", name,
                        x->path, h->count ? h->by_name[0]->name : "none");
-        if (!e || !gcpi_stored_take(s, t, e, i, &axes)) return -1;
+        if (!e || passed || !gcpi_stored_take(s, t, e, i, &axes)) return -1;
         count++;
     }
     return count;
@@ -1649,8 +1733,7 @@ static int gcpi_load_entry(gcpi_disk_file *s, gcp_tape *t, const gcpi_stored *e)
     if (e->parameter < 0) return gcpi_disk_skip(s, e->end - e->begin);
     unsigned char *slot = e->slot ? gcpi_slot_at(t, e->parameter, e->slot - 1) : NULL;
     gcpi_place place = { slot && t->far_slots ? NULL : &t->home, slot ? slot : gcpi_value_at(t, e->parameter) };
-    return gcpi_tensor_read(s, t->arena, e->dtype, gcpi_axes_walk_of(&e->axes, t->parameters[e->parameter].shape),
-                            &place);
+    return gcpi_tensor_read(s, e->dtype, gcpi_axes_walk_of(&e->axes, t->parameters[e->parameter].shape), &place);
 }
 
 GCPI_DEF int gcp_load_at(gcp_tape *t, const char *path, gcp_weights_opts o)
@@ -1659,17 +1742,12 @@ GCPI_DEF int gcp_load_at(gcp_tape *t, const char *path, gcp_weights_opts o)
     const gcpi_naming naming = { o.style, o.map };
     gcpi_header h;
     memset(&h, 0, sizeof h);
-    s.tape = t;
-    if (!gcpi_file_begins(t, o.at, s.call) || !gcpi_naming_check(t, &naming, o.at, s.call)) return 0;
-    const ptrdiff_t scratch = t->arena->scratch;
-    int count = gcpi_disk_open(&s) && gcpi_header_read(&s, t->arena, &h)
-                    ? gcpi_load_match(&s, t, &h, &naming, o.partial)
-                    : -1;
+    if (!gcpi_file_begins(&s, t, o.arena) || !gcpi_naming_check(t, &naming, o.at, s.call)) return 0;
+    int count = gcpi_disk_open(&s) && gcpi_header_read(&s, &h) ? gcpi_load_match(&s, t, &h, &naming, o.partial) : -1;
     if (!count) gcpi_wrong(&s, GCP_E_NAME, "found no tensor that the network has");
     if (count > 0 && !o.partial && !gcpi_load_left(&s, &h, &naming)) count = 0;
     for (int i = 0; i < h.count && count > 0; i++) if (!gcpi_load_entry(&s, t, &h.entries[i])) count = 0;
     gcpi_disk_close(&s);
-    t->arena->scratch = scratch;
     return GCPI_MAX(count, 0);
 }
 
@@ -1690,9 +1768,8 @@ static int gcpi_run_halfway(gcp_tape *t, gcp_at at, const char *call)
 GCPI_DEF gcp_code gcp_save_run_at(gcp_tape *t, const char *path, gcp_run_opts o)
 {
     gcpi_disk_file s = gcpi_disk_of(o.files, path, o.at, "gcp_save_run");
-    gcpi_saving v = { t, &s, { GCP_STYLE_GCP, NULL }, 1, (const unsigned char *)o.extra, o.extra ? o.extra_bytes : 0 };
-    s.tape = t;
-    if (!gcpi_file_begins(t, o.at, s.call) || gcpi_run_halfway(t, o.at, s.call)) return gcp_error_code(t);
+    gcpi_saving v = { t, &s, { GCP_STYLE_GCP, NULL }, 1, 0, (const unsigned char *)o.extra, o.extra ? o.extra_bytes : 0 };
+    if (!gcpi_file_begins(&s, t, o.arena) || gcpi_run_halfway(t, o.at, s.call)) return gcp_error_code(t);
     if (o.extra_bytes > PTRDIFF_MAX)
         gcpi_fail(t, GCP_E_ARGUMENT, o.at, s.call, ".extra_bytes = %zu: no object is as large", o.extra_bytes);
     return t->code ? t->code : gcpi_save(&v);
@@ -1854,14 +1931,12 @@ GCPI_DEF int gcp_resume_run_at(gcp_tape *t, const char *path, gcp_run_opts o)
     gcpi_disk_file s = gcpi_disk_of(o.files, path, o.at, "gcp_resume_run");
     gcpi_resuming r;
     memset(&r, 0, sizeof r);
-    r.t = s.tape = t; r.s = &s;
-    if (!gcpi_file_begins(t, o.at, s.call) || gcpi_run_halfway(t, o.at, s.call) || !gcpi_disk_path(&s)) return 0;
+    r.t = t; r.s = &s;
+    if (!gcpi_file_begins(&s, t, o.arena) || gcpi_run_halfway(t, o.at, s.call) || !gcpi_disk_path(&s)) return 0;
     if (s.files->absent(s.files->context, s.path)) return 0;
-    const ptrdiff_t scratch = t->arena->scratch;
-    int good = gcpi_disk_open(&s) && gcpi_header_read(&s, t->arena, &r.h) && gcpi_resume_check(&r) &&
+    int good = gcpi_disk_open(&s) && gcpi_header_read(&s, &r.h) && gcpi_resume_check(&r) &&
                gcpi_resume_match(&r, &o) && gcpi_resume_apply(&r, &o);
     gcpi_disk_close(&s);
-    t->arena->scratch = scratch;
     return good;
 }
 

@@ -8,7 +8,8 @@
 static memory_disk disk;
 static gcp_files files;
 static unsigned char tape_memory[1 << 21], other_memory[1 << 21];
-static _Alignas(64) unsigned char step_memory[1 << 20], other_step[1 << 20], far_memory[1 << 16];
+static _Alignas(64) unsigned char step_memory[1 << 20], other_step[1 << 20], far_memory[1 << 16],
+                                   scratch_memory[1 << 15];
 
 /* A network with all kinds of state: weights of 1, 2 and 4 sizes, statistics, slots, dropout. */
 typedef struct run {
@@ -200,26 +201,64 @@ static void bad_matches(void)
     said(&a, GCP_E_SHAPE, "head/weight (5x72): the layout oihw is not for it", __LINE__);
 }
 
-/* A tape's arena that is too small for what a file needs on its way: an error, until it is large enough. */
+/* An arena whose scratch is too small for what a file needs on its way: an error with a number, until it is enough;
+   gcp_files_arena is. What can be saved can be resumed. */
 static void small_arenas(void)
 {
     run a, b;
     int refused = 0, weights = 0, runs = 0;
+    size_t enough;
     make(&a, tape_memory, step_memory, 1, 8, adam(GCP_POLICY_SEGMENTS));
     gcp_save(a.net, "m", .style = GCP_STYLE_TORCH, .files = &files);
     gcp_save_run(a.net, "r", .files = &files);
-    for (size_t more = 0; more < 32768; more += 512) {
+    enough = gcp_files_arena(a.net);
+    for (size_t more = 0; more < enough + 512; more += 512) {
         make(&b, other_memory, other_step, 2, 8, adam(GCP_POLICY_SEGMENTS));
-        b.arena.size = b.arena.used + (ptrdiff_t)more;
-        const int taken = gcp_load(b.net, "m", .style = GCP_STYLE_TORCH, .files = &files) > 0;
-        if (!taken) said(&b, GCP_E_NOMEM, "the tape's arena has no ", __LINE__);
-        const int resumed = gcp_resume_run(b.net, "r", .files = &files);
-        if (!resumed) said(&b, GCP_E_NOMEM, "the tape's arena has no ", __LINE__);
+        gcp_arena own = gcp_arena_from(scratch_memory, more < enough ? more : enough);
+        b.arena.size = b.arena.used;
+        const int taken = gcp_load(b.net, "m", .style = GCP_STYLE_TORCH, .files = &files, .arena = &own) > 0;
+        if (!taken) said(&b, GCP_E_NOMEM, " bytes of scratch, and the arena has ", __LINE__);
+        const int resumed = gcp_resume_run(b.net, "r", .files = &files, .arena = &own);
+        if (!resumed) said(&b, GCP_E_NOMEM, " bytes of scratch, and the arena has ", __LINE__);
+        const int saved = gcp_save_run(b.net, "s", .files = &files, .arena = &own) == GCP_OK;
+        if (!saved) said(&b, GCP_E_NOMEM, "s: resuming from it takes ", __LINE__);
+        CHECK(saved == resumed && own.scratch == 0 && own.used == 0);
         CHECK(taken >= weights && resumed >= runs);
         weights = taken; runs = resumed;
         refused += !taken + !resumed;
     }
-    CHECK(weights && runs && refused > 4);
+    CHECK(weights && runs && refused > 4 && enough < 32768);
+    CHECK_INT(gcp_files_arena(NULL), ==, 0);
+}
+
+/* A new head of other sizes, under the old one's name: "- NAME" leaves it as it is. */
+static void two_layers(run *r, unsigned char *memory, unsigned char *step, int classes)
+{
+    r->arena = gcp_arena_from(memory, sizeof tape_memory);
+    r->net = gcp_tape_make(&r->arena, .ops = 8, .seed = (uint64_t)classes);
+    r->image = gcp_input(r->net, "image", GCP_SHAPE(2, 6));
+    r->loss = gcp_linear(gcp_linear(r->image, .out = 4, .name = "stem"), .out = classes, .name = "head");
+    r->loss = gcp_mean(r->loss);
+    bind(r, step, adam(GCP_POLICY_SEGMENTS));
+}
+static void new_head(void)
+{
+    run a, b;
+    gcp_real before[3 * 4], head[3 * 4], stems[2][4 * 6];
+    two_layers(&a, tape_memory, step_memory, 5);
+    gcp_save(a.net, "m", .files = &files);
+    two_layers(&b, other_memory, other_step, 3);
+    CHECK_INT(gcp_load(b.net, "m", .partial = 1, .files = &files), ==, 0);
+    said(&b, GCP_E_SHAPE, "head/weight: found 5x4, expected 3x4 for head/weight", __LINE__);
+    gcp_read(&b.plan, gcp_find(b.net, "head/weight"), before);
+    CHECK_INT(gcp_load(b.net, "m", .partial = 1, .map = "- head/*", .files = &files), ==, 2);
+    fine(&b, __LINE__);
+    gcp_read(&b.plan, gcp_find(b.net, "head/weight"), head);
+    gcp_read(&a.plan, gcp_find(a.net, "stem/weight"), stems[0]);
+    gcp_read(&b.plan, gcp_find(b.net, "stem/weight"), stems[1]);
+    CHECK(!memcmp(head, before, sizeof head) && !memcmp(stems[0], stems[1], sizeof stems[0]));
+    CHECK_INT(gcp_load(a.net, "m", .map = "- head/weight", .files = &files), ==, 0);
+    said(&a, GCP_E_NAME, "m: a line of .map passes over head/weight, expected it for head/weight (.partial", __LINE__);
 }
 
 /* Names that a file cannot hold, no path, no memory yet. */
@@ -715,6 +754,7 @@ int main(void)
     bad_maps();
     bad_matches();
     small_arenas();
+    new_head();
     bad_names();
     from_pytorch(TEST_DATA "/tests/reference/small.safetensors", "oihw:6x6");
     from_pytorch(TEST_DATA "/tests/reference/small_bf16.safetensors", "");       /* it sees the flatten */

@@ -1,5 +1,6 @@
 #define GCP_IMPLEMENTATION
 #include "gcp.h"
+#include <stdlib.h>
 #include "support/check.h"
 #include "support/oracle.h"
 #include "../examples/networks.h"
@@ -833,6 +834,29 @@ static void batches_refused(gcp_tape *tape, gcp_plan_opts plan, int batch)
     gcp_error_clear(tape);
 }
 
+/* Plans in an arena of their own: what gcp_plan_arena says of one sample is enough, and the tape's arena need not be
+   larger than the tape. */
+static void batches_in_arena(gcp_plan_opts plan, int batch)
+{
+    const size_t size = gcp_tape_arena(.ops = 64);
+    gcp_arena tight = gcp_arena_from(malloc(size), size);
+    gcp_tape *tape = gcp_tape_make(&tight, .ops = 64);
+    gcp_tensor loss = small_net(NULL, tape, 1);
+    plan.policy = GCP_POLICY_BUDGET;
+    const size_t more = gcp_plan_arena_at(loss, plan);
+    gcp_arena own = gcp_arena_from(malloc(more), more);
+    plan.arena = &own;
+    CHECK_INT(gcp_max_batch(tape, small_net, NULL, .plan = plan), ==, batch);
+    CHECK_TEXT(gcp_error(tape) ? gcp_error(tape) : "none", "none");
+    CHECK(own.used == 0 && own.scratch == 0 && own.high > 0);
+    own.size = 1000;
+    CHECK_INT(gcp_max_batch(tape, small_net, NULL, .plan = plan), ==, 0);
+    CHECK(strstr(gcp_error(tape), "the plan's arena of 1000 bytes is too small; "));
+    CHECK(own.used == 0 && own.scratch == 0);
+    free(own.base);
+    free(tight.base);
+}
+
 /* Other networks in turn on one tape: their parameters go. */
 static void batches_in_turn(gcp_tape *tape, gcp_plan_opts plan, int batch)
 {
@@ -898,6 +922,7 @@ static void batches(void)
     }
     batches_refused(tape, plan, batch);
     batches_in_turn(tape, plan, batch);
+    batches_in_arena(plan, batch);
     least_budgets_asked(tape);
 }
 

@@ -62,7 +62,7 @@ static void fine(int line)
 
 static void sizes(void)
 {
-    size_t size = gcp_tape_arena(.ops = 64), more;
+    size_t size = gcp_tape_arena(.ops = 64), more, files;
     gcp_arena tape_arena = gcp_arena_from(malloc(size), size);
     gcp_tensor out = network(gcp_tape_make(&tape_arena, .ops = 64));
     more = gcp_plan_arena(out, .optimizer = GCP_OPTIMIZER_ADAM);           /* the plan's options */
@@ -70,7 +70,13 @@ static void sizes(void)
     plan = gcp_plan_make(out, .optimizer = GCP_OPTIMIZER_ADAM, .arena = &plan_arena);
     void *step_memory = malloc(plan.room);
     gcp_bind(&plan, step_memory, plan.room);
+    files = gcp_files_arena(out.tape);
+    gcp_arena file_arena = gcp_arena_from(malloc(files), files);
+    gcp_save_run(out.tape, "exact.run", .arena = &file_arena);
     CHECK(step(&plan, 0, 0.01) > 0 && !gcp_error(net) && !plan.coarse);
+    CHECK_INT(gcp_resume_run(out.tape, "exact.run", .arena = &file_arena), ==, 1);
+    CHECK(!gcp_error(net) && remove("exact.run") == 0);
+    free(file_arena.base);
     free(step_memory);
     free(plan_arena.base);
     free(tape_arena.base);
@@ -92,7 +98,10 @@ static void resume(void)
     gcp_resume_run(net, "digits.run", .extra = &at, .extra_bytes = sizeof at);
     while (at.batch < steps) {
         step(&plan, at.batch++, 0.01);
-        if (at.batch % 5 == 0) gcp_save_run(net, "digits.run", .extra = &at, .extra_bytes = sizeof at);
+        if (at.batch % 5 == 0 && gcp_save_run(net, "digits.run", .extra = &at, .extra_bytes = sizeof at) != GCP_OK) {
+            puts(gcp_error(net));                               /* a full disk: the last file is still there */
+            gcp_error_clear(net);                               /* or no further step is taken */
+        }
     }
 }
 

@@ -103,8 +103,37 @@ static void two_contexts(void)
     }
 }
 
+/* Threads take workspace: a refusal, and the report of a plan, say how much fewer of them would give back at most. */
+static size_t least(gcp_tensor loss, int threads, size_t *advised)
+{
+    gcp_target target = { .threads = threads, .parallel_for = pool_for };
+    const char *advice = NULL;
+    gcp_plan plan = gcp_plan_make(loss, .policy = GCP_POLICY_BUDGET, .budget = 1, .target = &target,
+                                  .optimizer = GCP_OPTIMIZER_SGD);
+    CHECK(!gcp_plan_ok(&plan));
+    if (gcp_error(loss.tape)) advice = strstr(gcp_error(loss.tape), "a target with .threads = 1, in place of ");
+    *advised = 0;
+    if (advice) CHECK(sscanf(advice, "a target with .threads = 1, in place of %*d: up to %zu less", advised) == 1);
+    gcp_error_clear(loss.tape);
+    return plan.least_bytes;
+}
+static void threads_take_memory(void)
+{
+    gcp_arena arena = gcp_arena_from(one.tape, sizeof one.tape);
+    gcp_tape *net = gcp_tape_make(&arena, .ops = 16);
+    gcp_tensor x = gcp_input(net, "x", GCP_SHAPE(64, 8, 8, 16));
+    for (int i = 0; i < 2; i++) x = gcp_conv2d(x, .out = 16, .k = 3, .pad = 1);
+    gcp_tensor loss = gcp_mean(gcp_relu(x));
+    size_t advised;
+    const size_t single = least(loss, 1, &advised);
+    CHECK(single && !advised);
+    const size_t many = least(loss, 64, &advised);
+    CHECK(many > single && advised >= many - single && advised < 2 * (many - single));
+}
+
 int main(void)
 {
+    threads_take_memory();
     same_bits();
     far_copies();
     two_contexts();

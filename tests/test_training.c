@@ -200,6 +200,10 @@ static void bad_patterns(void)
     refused(o, ".decays: 'head*' needs a number", __LINE__);
     refused(infer, "an inference plan trains nothing: no .train, .freeze or .frozen_norms", __LINE__);
     refused(plain, ".rates and .decays need .optimizer", __LINE__);
+    o = GCP_OPTS(gcp_plan_opts, .optimizer = GCP_OPTIMIZER_ADAMW, .frozen_norms = 1);
+    refused(o, ".frozen_norms: nothing is frozen (.freeze, .train, gcp_freeze)", __LINE__);
+    o = GCP_OPTS(gcp_plan_opts, .optimizer = GCP_OPTIMIZER_ADAMW, .decays = "*/bias 0");
+    refused(o, ".decays: its numbers are 0, and so is .weight_decay: nothing decays", __LINE__);
 }
 
 /* ---- rates ---- */

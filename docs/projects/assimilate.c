@@ -104,7 +104,8 @@ static double truth(int i)
 
 int main(int argc, char *argv[])
 {
-    size_t budget = argc > 1 ? (size_t)(atof(argv[1]) * 1000000) : SIZE_MAX;
+    double megabytes = argc > 1 ? atof(argv[1]) : 0;
+    size_t budget = argc > 1 ? (size_t)(megabytes * 1000000) : SIZE_MAX;
     static unsigned char tape_memory[GCP_MB(64)];
     gcp_arena arena = gcp_arena_from(tape_memory, sizeof(tape_memory));
     gcp_tape *tape = gcp_tape_make(&arena, .ops = STEPS + 8);
@@ -116,6 +117,11 @@ int main(int argc, char *argv[])
     size_t room;
     void *memory;
     int i, ret;
+
+    if (argc > 1 && !(megabytes > 0 && megabytes < 1e6)) {
+        printf("usage: %s [megabytes]\n", argv[0]);
+        return 1;
+    }
 
     /* Record the simulation and the misfit of its end. */
     u = model.start = gcp_want_grad(gcp_input(tape, "start", GCP_SHAPE(1, N)));

@@ -166,12 +166,14 @@ static uint64_t gcpi_checksum_end(gcpi_checksum c)
     return c.hash;
 }
 
-/* One of tape and text is where errors go; text has GCP_MAX_ERROR bytes. */
+/* One of tape and text is where errors go; text has GCP_MAX_ERROR bytes. scratch: the arena for what is needed on the
+   way, of a tape's files. */
 typedef struct gcpi_disk_file {
     const gcp_files *files;
     const char *path, *call;
     gcp_at at;
     gcp_tape *tape; char *text;
+    gcp_arena *scratch; ptrdiff_t taken;  /* of its back before this */
     void *file;
     uint64_t size, offset;               /* of the file that is read; of the next byte */
     gcpi_checksum sum;                   /* of the bytes so far */
@@ -217,6 +219,16 @@ static int gcpi_disk_broke(gcpi_disk_file *s, const char *what, size_t done, siz
                       what, (unsigned long long)done, (unsigned long long)size);
 }
 
+static size_t gcpi_disk_room(const gcpi_disk_file *s) /* scratch that there was at first */
+{
+    return (size_t)(s->scratch->size - s->scratch->used - s->taken);
+}
+static int gcpi_disk_no_room(gcpi_disk_file *s, size_t bytes, const char *what)
+{
+    return gcpi_wrong(s, GCP_E_NOMEM, "%s takes %zu bytes of scratch, and the arena has %zu left (.arena gives others)",
+                      what, bytes, gcpi_disk_room(s));
+}
+
 static const char gcpi_no_path[] = "(NULL)";
 static gcpi_disk_file gcpi_disk_of(const gcp_files *files, const char *path, gcp_at at, const char *call)
 {
@@ -249,6 +261,7 @@ static int gcpi_disk_open(gcpi_disk_file *s)
 }
 static void gcpi_disk_close(gcpi_disk_file *s)
 {
+    if (s->scratch) s->scratch->scratch = s->taken;
     if (s->file) s->files->close(s->files->context, s->file);
     s->file = NULL;
 }

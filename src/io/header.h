@@ -1,7 +1,6 @@
 /* safetensors: eight bytes with the header's length, the header, the data. The header is JSON of a closed form: an
    object of names, each an object of dtype, shape and data_offsets; __metadata__ is an object of texts. Nothing in it
-   is trusted: entries must fill the data without gaps, each as large as its shape says, no name twice. A file of n
-   bytes makes this take some 5 n bytes of scratch, at most. */
+   is trusted: entries must fill the data without gaps, each as large as its shape says, no name twice. */
 
 enum { GCPI_HEADER_MOST = 1 << 24, GCPI_ENTRIES_MOST = 65536, GCPI_NAME_MOST = 1024, GCPI_RANK_MOST = 8 };
 
@@ -347,21 +346,39 @@ static size_t gcpi_header_length(gcpi_disk_file *s)
     return 0;
 }
 
-/* Reads a header into the arena's scratch. */
-static int gcpi_header_read(gcpi_disk_file *s, gcp_arena *a, gcpi_header *h)
+/* The scratch that reading a header takes. braces: how many {; each entry has one, and so has the whole. */
+static size_t gcpi_header_scratch(size_t length, size_t braces)
 {
-    const size_t length = gcpi_header_length(s), least = 51;       /* bytes of the shortest entry, and a comma */
-    const int most = (int)GCPI_MIN(length / least + 1, (size_t)GCPI_ENTRIES_MOST);
+    const size_t most = GCPI_MIN(braces, (size_t)GCPI_ENTRIES_MOST);
+    return length + (most + 1) * (sizeof(gcpi_stored) + sizeof(gcpi_stored *)) + 64;
+}
+/* The header's text, and room for its entries: how many, *most; NULL: an error. */
+static char *gcpi_header_text(gcpi_disk_file *s, size_t length, gcpi_header *h, int *most)
+{
+    const size_t shortest = 51;                   /* bytes of an entry, and a comma */
+    size_t braces = length / shortest + 2;
+    const size_t bound = gcpi_header_scratch(length, braces);
+    char *text = GCPI_SCRATCH(s->scratch, char, length + 1);
+    if (!text) { gcpi_disk_no_room(s, bound, "reading its header"); return NULL; }
+    if (!gcpi_disk_read(s, text, length)) return NULL;
+    braces = 0;
+    for (size_t i = 0; i < length; i++) braces += text[i] == '{';
+    *most = (int)GCPI_MIN(GCPI_MIN(braces, length / shortest + 1), (size_t)GCPI_ENTRIES_MOST);
+    h->entries = GCPI_SCRATCH(s->scratch, gcpi_stored, *most + 1);
+    h->by_name = GCPI_SCRATCH(s->scratch, gcpi_stored *, *most);
+    if (h->entries && h->by_name) return text;
+    gcpi_disk_no_room(s, gcpi_header_scratch(length, (size_t)*most), "reading its header");
+    return NULL;
+}
+
+/* Reads a header into scratch. */
+static int gcpi_header_read(gcpi_disk_file *s, gcpi_header *h)
+{
+    const size_t length = gcpi_header_length(s);
+    int most;
     memset(h, 0, sizeof *h);
-    if (!length) return 0;
-    char *text = GCPI_SCRATCH(a, char, length + 1);
-    h->entries = GCPI_SCRATCH(a, gcpi_stored, most + 1);
-    h->by_name = GCPI_SCRATCH(a, gcpi_stored *, most);
-    if (!text || !h->entries || !h->by_name)
-        return gcpi_wrong(s, GCP_E_NOMEM, "the tape's arena has no %llu bytes for a header of %llu",
-                          (unsigned long long)(length + (size_t)most * (sizeof(gcpi_stored) + sizeof(void *)) + 256),
-                          (unsigned long long)length);
-    if (!gcpi_disk_read(s, text, length)) return 0;
+    char *text = length ? gcpi_header_text(s, length, h, &most) : NULL;
+    if (!text) return 0;
     gcpi_json j = { s, text, 0, length };
     if ((j.at = gcpi_utf8_end(text, length)) < length) return gcpi_json_fail(&j, "UTF-8");
     j.at = 0;

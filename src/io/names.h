@@ -225,21 +225,25 @@ static int gcpi_theirs(const gcpi_naming *n, const gcp_tape *t, int parameter, c
     return strlen(ours) < sizeof name - 8;
 }
 
-/* Whether a tensor of the file is to be passed over. */
-static int gcpi_passed_over(const gcpi_naming *n, const char *theirs)
+/* Whether a line of .map passes over a tensor of the file. */
+static int gcpi_line_passes(const gcpi_naming *n, const char *theirs)
 {
-    static const char counts[] = "num_batches_tracked";
-    const size_t length = strlen(theirs);
     gcpi_captures c;
-    if (n->style == GCP_STYLE_TORCH && length >= sizeof counts - 1 &&
-        !strcmp(theirs + length - (sizeof counts - 1), counts))
-        return 1;
     const char *line = n->map ? n->map : "";
     do {
         gcpi_word left = gcpi_word_next(&line), right = gcpi_word_next(&line);
         if (left.length == 1 && *left.at == '-' && right.length && gcpi_match(right, theirs, &c)) return 1;
     } while (gcpi_line_next(&line));
     return 0;
+}
+
+/* Whether a tensor of the file that nothing took may be left there. */
+static int gcpi_passed_over(const gcpi_naming *n, const char *theirs)
+{
+    static const char counts[] = "num_batches_tracked";
+    const size_t length = strlen(theirs), end = sizeof counts - 1;
+    const int counter = n->style == GCP_STYLE_TORCH && length >= end && !strcmp(theirs + length - end, counts);
+    return counter || gcpi_line_passes(n, theirs);
 }
 
 /* The letters that a pattern has. -1: a brace or a star too many. */

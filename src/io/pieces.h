@@ -102,15 +102,16 @@ static gcp_real *gcpi_place_open(const gcpi_place *p, gcp_arena *a, size_t count
 }
 static int gcpi_place_none(gcpi_disk_file *s, size_t count)
 {
-    return gcpi_wrong(s, GCP_E_NOMEM, "the tape's arena has no %llu bytes for the largest weight on its way",
-                      (unsigned long long)(count * sizeof(gcp_real)));
+    const size_t before = (size_t)(s->scratch->scratch - s->taken);
+    return gcpi_disk_no_room(s, before + count * sizeof(gcp_real) + 32, "a weight of another layout");
 }
 
 enum { GCPI_SOME = 1024 };               /* elements on the stack */
 
 /* Reads count elements of this type, in the order of the state or of the walk. */
-static int gcpi_tensor_read(gcpi_disk_file *s, gcp_arena *a, int dtype, gcpi_axes_walk w, const gcpi_place *p)
+static int gcpi_tensor_read(gcpi_disk_file *s, int dtype, gcpi_axes_walk w, const gcpi_place *p)
 {
+    gcp_arena *a = s->scratch;
     unsigned char bytes[GCPI_SOME * 8];
     gcp_real some[GCPI_SOME];
     const ptrdiff_t scratch = a->scratch;
@@ -130,8 +131,9 @@ static int gcpi_tensor_read(gcpi_disk_file *s, gcp_arena *a, int dtype, gcpi_axe
 }
 
 /* Writes the elements of a place, as gcp_reals. */
-static int gcpi_tensor_write(gcpi_disk_file *s, gcp_arena *a, gcpi_axes_walk w, const gcpi_place *p)
+static int gcpi_tensor_write(gcpi_disk_file *s, gcpi_axes_walk w, const gcpi_place *p)
 {
+    gcp_arena *a = s->scratch;
     unsigned char bytes[GCPI_SOME * sizeof(gcp_real)];
     gcp_real some[GCPI_SOME];
     const ptrdiff_t scratch = a->scratch;
@@ -168,11 +170,11 @@ typedef struct gcpi_piece {
     gcpi_axes axes;
 } gcpi_piece;
 
-/* run: a run file, else weights alone. */
+/* run: a run file, else weights alone; most: as if every parameter had all slots, for an upper bound. */
 typedef struct gcpi_saving {
-    gcp_tape *t; gcpi_disk_file *s;
+    const gcp_tape *t; gcpi_disk_file *s;
     gcpi_naming naming;
-    int run;
+    int run, most;
     const unsigned char *extra; size_t extra_bytes;
 } gcpi_saving;
 
@@ -191,8 +193,8 @@ static int gcpi_piece_here(const gcpi_saving *v, const gcpi_piece *p)
     if (!v->run) return 0;
     if (p->kind == GCPI_PIECE_EXTRA) return v->extra_bytes > 0;
     if (p->parameter < 0) return 1;
-    if (p->parameter >= t->parameter_count || !t->parameters[p->parameter].slot) return 0;
-    return p->kind == GCPI_PIECE_UPDATES || p->kind - GCPI_PIECE_SLOT_0 < t->slots;
+    if (p->parameter >= t->parameter_count || !(v->most || t->parameters[p->parameter].slot)) return 0;
+    return v->most || p->kind == GCPI_PIECE_UPDATES || p->kind - GCPI_PIECE_SLOT_0 < t->slots;
 }
 static void gcpi_piece_shape(gcpi_piece *p, int dtype, int rank, uint64_t size)
 {
@@ -280,29 +282,38 @@ static void gcpi_header_say(const gcpi_saving *v, gcp_writer w)
     gcpi_say(w, "}");
 }
 
-static void gcpi_write_count(void *context, const char *text, size_t size) { (void)text; *(uint64_t *)context += size; }
+/* A header's length, and how many { are in it. */
+typedef struct gcpi_header_size { size_t length, braces; } gcpi_header_size;
+static void gcpi_write_count(void *context, const char *text, size_t size)
+{
+    gcpi_header_size *n = (gcpi_header_size *)context;
+    n->length += size;
+    for (size_t i = 0; i < size; i++) n->braces += text[i] == '{';
+}
+static gcpi_header_size gcpi_header_measure(const gcpi_saving *v)
+{
+    gcpi_header_size size = { 0, 0 };
+    gcp_writer count;
+    count.write = gcpi_write_count; count.context = &size;
+    gcpi_header_say(v, count);
+    size.length += (size_t)(-size.length & 7);    /* with spaces */
+    return size;
+}
 static void gcpi_write_disk(void *context, const char *text, size_t size)
 {
     gcpi_disk_write((gcpi_disk_file *)context, text, size);
 }
-/* Its length, itself, and spaces up to a multiple of eight. */
-static int gcpi_header_write(const gcpi_saving *v)
+/* Its length, itself, and spaces. */
+static int gcpi_header_write(const gcpi_saving *v, size_t length)
 {
     static const char spaces[] = "       ";
-    gcp_writer count, out;
-    uint64_t length = 0;
+    gcp_writer out;
     unsigned char first[8];
-    count.write = gcpi_write_count; count.context = &length;
     out.write = gcpi_write_disk; out.context = v->s;
-    gcpi_header_say(v, count);
-    if (length > GCPI_HEADER_MOST - 8)
-        return gcpi_wrong(v->s, GCP_E_CAPACITY, "its header would have %llu bytes, and %d are allowed",
-                          (unsigned long long)length, GCPI_HEADER_MOST);
-    const size_t pad = (size_t)(-length & 7);
-    gcpi_u64_to(length + pad, first, 8);
+    gcpi_u64_to(length, first, 8);
     gcpi_disk_write(v->s, first, 8);
     gcpi_header_say(v, out);
-    return gcpi_disk_write(v->s, spaces, pad);
+    return gcpi_disk_write(v->s, spaces, (size_t)(8 + length - v->s->offset));
 }
 
 static int gcpi_hash_order(const void *a, const void *b)
@@ -313,24 +324,35 @@ static int gcpi_hash_order(const void *a, const void *b)
 /* 0: two pieces would have one name, or an error. */
 static int gcpi_names_differ(const gcpi_saving *v)
 {
-    gcp_arena *a = v->t->arena;
-    const ptrdiff_t scratch = a->scratch;
-    uint64_t *hashes = GCPI_SCRATCH(a, uint64_t, 4 * (ptrdiff_t)v->t->parameter_count + 3);
+    gcp_arena *a = v->s->scratch;
+    const ptrdiff_t most = 4 * (ptrdiff_t)v->t->parameter_count + 3;
+    uint64_t *hashes = GCPI_SCRATCH(a, uint64_t, most);
     gcpi_piece p = gcpi_piece_first();
     int count = 0, twice = 0;
-    if (!hashes) return gcpi_wrong(v->s, GCP_E_NOMEM, "the tape's arena is full");
+    if (!hashes) return gcpi_disk_no_room(v->s, (size_t)most * sizeof *hashes + 16, "comparing its names");
     while (gcpi_piece_next(v, &p)) hashes[count++] = gcpi_hash(p.name);
     qsort(hashes, (size_t)count, sizeof *hashes, gcpi_hash_order);
     for (int i = 1; i < count; i++) twice |= hashes[i] == hashes[i - 1];
-    a->scratch = scratch;
+    a->scratch = v->s->taken;
     if (twice) gcpi_wrong(v->s, GCP_E_NAME, "two tensors would have the same name in it");
     return !v->s->failed;
+}
+
+/* 0: a header that nothing reads, or a run that this arena could not take up again, and an error. */
+static int gcpi_header_fits(const gcpi_saving *v, gcpi_header_size size)
+{
+    const size_t scratch = gcpi_header_scratch(size.length, size.braces);
+    if (v->s->failed) return 0;
+    if (size.length > GCPI_HEADER_MOST)
+        return gcpi_wrong(v->s, GCP_E_CAPACITY, "its header would have %zu bytes, and %d are allowed", size.length,
+                          GCPI_HEADER_MOST);
+    return !v->run || scratch <= gcpi_disk_room(v->s) || gcpi_disk_no_room(v->s, scratch, "resuming from it");
 }
 
 /* The data of a piece. */
 static int gcpi_piece_write(const gcpi_saving *v, const gcpi_piece *p)
 {
-    gcp_tape *t = v->t;
+    const gcp_tape *t = v->t;
     gcpi_place place = { &t->home, NULL };
     unsigned char words[8 * GCPI_RUN_HEAD_WORDS];
     if (p->kind == GCPI_PIECE_EXTRA) return gcpi_disk_write(v->s, v->extra, v->extra_bytes);
@@ -338,8 +360,7 @@ static int gcpi_piece_write(const gcpi_saving *v, const gcpi_piece *p)
         const int slot = p->kind != GCPI_PIECE_VALUE;
         place.at = slot ? gcpi_slot_at(t, p->parameter, p->kind - GCPI_PIECE_SLOT_0) : gcpi_value_at(t, p->parameter);
         if (slot && t->far_slots) place.home = NULL;
-        return gcpi_tensor_write(v->s, t->arena, gcpi_axes_walk_of(&p->axes, t->parameters[p->parameter].shape),
-                                 &place);
+        return gcpi_tensor_write(v->s, gcpi_axes_walk_of(&p->axes, t->parameters[p->parameter].shape), &place);
     }
     gcpi_counters c = gcpi_counters_read(t);
     uint64_t head[GCPI_RUN_HEAD_WORDS] = { GCPI_RUN_FORMAT, t->seed, c.steps, c.updates, (uint64_t)t->optimizer };
@@ -354,9 +375,11 @@ static int gcpi_piece_write(const gcpi_saving *v, const gcpi_piece *p)
 static gcp_code gcpi_save(const gcpi_saving *v)
 {
     char part[GCPI_PATH];
-    if (!gcpi_names_differ(v) || !gcpi_disk_create(v->s, part)) return gcp_error_code(v->t);
+    const gcpi_header_size size = gcpi_header_measure(v);
+    if (!gcpi_header_fits(v, size) || !gcpi_names_differ(v) || !gcpi_disk_create(v->s, part))
+        return gcp_error_code(v->t);
     gcpi_piece p = gcpi_piece_first();
-    int good = gcpi_header_write(v);
+    int good = gcpi_header_write(v, size.length);
     while (good && gcpi_piece_next(v, &p)) good = gcpi_piece_write(v, &p);
     gcpi_disk_settle(v->s, part);
     return gcp_error_code(v->t);

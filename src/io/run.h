@@ -13,9 +13,8 @@ static int gcpi_run_halfway(gcp_tape *t, gcp_at at, const char *call)
 GCPI_DEF gcp_code gcp_save_run_at(gcp_tape *t, const char *path, gcp_run_opts o)
 {
     gcpi_disk_file s = gcpi_disk_of(o.files, path, o.at, "gcp_save_run");
-    gcpi_saving v = { t, &s, { GCP_STYLE_GCP, NULL }, 1, (const unsigned char *)o.extra, o.extra ? o.extra_bytes : 0 };
-    s.tape = t;
-    if (!gcpi_file_begins(t, o.at, s.call) || gcpi_run_halfway(t, o.at, s.call)) return gcp_error_code(t);
+    gcpi_saving v = { t, &s, { GCP_STYLE_GCP, NULL }, 1, 0, (const unsigned char *)o.extra, o.extra ? o.extra_bytes : 0 };
+    if (!gcpi_file_begins(&s, t, o.arena) || gcpi_run_halfway(t, o.at, s.call)) return gcp_error_code(t);
     if (o.extra_bytes > PTRDIFF_MAX)
         gcpi_fail(t, GCP_E_ARGUMENT, o.at, s.call, ".extra_bytes = %zu: no object is as large", o.extra_bytes);
     return t->code ? t->code : gcpi_save(&v);
@@ -177,13 +176,11 @@ GCPI_DEF int gcp_resume_run_at(gcp_tape *t, const char *path, gcp_run_opts o)
     gcpi_disk_file s = gcpi_disk_of(o.files, path, o.at, "gcp_resume_run");
     gcpi_resuming r;
     memset(&r, 0, sizeof r);
-    r.t = s.tape = t; r.s = &s;
-    if (!gcpi_file_begins(t, o.at, s.call) || gcpi_run_halfway(t, o.at, s.call) || !gcpi_disk_path(&s)) return 0;
+    r.t = t; r.s = &s;
+    if (!gcpi_file_begins(&s, t, o.arena) || gcpi_run_halfway(t, o.at, s.call) || !gcpi_disk_path(&s)) return 0;
     if (s.files->absent(s.files->context, s.path)) return 0;
-    const ptrdiff_t scratch = t->arena->scratch;
-    int good = gcpi_disk_open(&s) && gcpi_header_read(&s, t->arena, &r.h) && gcpi_resume_check(&r) &&
+    int good = gcpi_disk_open(&s) && gcpi_header_read(&s, &r.h) && gcpi_resume_check(&r) &&
                gcpi_resume_match(&r, &o) && gcpi_resume_apply(&r, &o);
     gcpi_disk_close(&s);
-    t->arena->scratch = scratch;
     return good;
 }

@@ -1,20 +1,34 @@
 /* gcp_save and gcp_load: parameters and running statistics. */
 
-/* What both begin with. 0: an error. */
-static int gcpi_file_begins(gcp_tape *t, gcp_at at, const char *call)
+/* What all begin with: the tape's errors and scratch. arena: its user's, or NULL. 0: an error. */
+static int gcpi_file_begins(gcpi_disk_file *s, gcp_tape *t, gcp_arena *arena)
 {
     if (!t || t->code) return 0;
+    s->tape = t;
+    s->scratch = arena ? arena : t->arena;
+    s->taken = s->scratch->scratch;
     if (t->state) return 1;
-    gcpi_fail(t, GCP_E_STATE, at, call, "the state has no memory yet: call gcp_bind (or gcp_state_bind) first");
+    gcpi_fail(t, GCP_E_STATE, s->at, s->call, "the state has no memory yet: call gcp_bind (or gcp_state_bind) first");
     return 0;
+}
+
+GCPI_DEF size_t gcp_files_arena(const gcp_tape *t)
+{
+    char text[GCP_MAX_ERROR];
+    const gcp_at nowhere = { "", 0 };
+    gcpi_disk_file s = gcpi_disk_of(NULL, NULL, nowhere, "gcp_files_arena");
+    const gcpi_saving v = { t, &s, { GCP_STYLE_GCP, NULL }, 1, 1, NULL, PTRDIFF_MAX };
+    s.text = text;
+    if (!t || !t->ops) return 0;
+    const gcpi_header_size size = gcpi_header_measure(&v);
+    return gcpi_header_scratch(size.length, size.braces);
 }
 
 GCPI_DEF gcp_code gcp_save_at(gcp_tape *t, const char *path, gcp_weights_opts o)
 {
     gcpi_disk_file s = gcpi_disk_of(o.files, path, o.at, "gcp_save");
-    gcpi_saving v = { t, &s, { o.style, o.map }, 0, NULL, 0 };
-    s.tape = t;
-    if (!gcpi_file_begins(t, o.at, s.call) || !gcpi_naming_check(t, &v.naming, o.at, s.call)) return gcp_error_code(t);
+    gcpi_saving v = { t, &s, { o.style, o.map }, 0, 0, NULL, 0 };
+    if (!gcpi_file_begins(&s, t, o.arena) || !gcpi_naming_check(t, &v.naming, o.at, s.call)) return gcp_error_code(t);
     return gcpi_save(&v);
 }
 
@@ -74,11 +88,15 @@ static int gcpi_load_match(gcpi_disk_file *s, gcp_tape *t, const gcpi_header *h,
     for (int i = 0; i < t->parameter_count; i++) {
         const gcpi_parameter *x = &t->parameters[i];
         gcpi_stored *e = gcpi_theirs(n, t, i, name, &axes) ? gcpi_header_find(h, name) : NULL;
-        if (!e && partial) continue;
-        if (!e)
+        const int passed = e && gcpi_line_passes(n, name);
+        if (partial && (!e || passed)) continue;
+        if (passed)
+            gcpi_wrong(s, GCP_E_NAME, "a line of .map passes over %.100s, expected it for %.100s (.partial leaves that "
+                       "as it is)", name, x->path);
+        else if (!e)
             gcpi_wrong(s, GCP_E_NAME, "found no %.100s, expected it for %.100s (the first name in it is %.100s)", name,
                        x->path, h->count ? h->by_name[0]->name : "none");
-        if (!e || !gcpi_stored_take(s, t, e, i, &axes)) return -1;
+        if (!e || passed || !gcpi_stored_take(s, t, e, i, &axes)) return -1;
         count++;
     }
     return count;
@@ -102,8 +120,7 @@ static int gcpi_load_entry(gcpi_disk_file *s, gcp_tape *t, const gcpi_stored *e)
     if (e->parameter < 0) return gcpi_disk_skip(s, e->end - e->begin);
     unsigned char *slot = e->slot ? gcpi_slot_at(t, e->parameter, e->slot - 1) : NULL;
     gcpi_place place = { slot && t->far_slots ? NULL : &t->home, slot ? slot : gcpi_value_at(t, e->parameter) };
-    return gcpi_tensor_read(s, t->arena, e->dtype, gcpi_axes_walk_of(&e->axes, t->parameters[e->parameter].shape),
-                            &place);
+    return gcpi_tensor_read(s, e->dtype, gcpi_axes_walk_of(&e->axes, t->parameters[e->parameter].shape), &place);
 }
 
 GCPI_DEF int gcp_load_at(gcp_tape *t, const char *path, gcp_weights_opts o)
@@ -112,16 +129,11 @@ GCPI_DEF int gcp_load_at(gcp_tape *t, const char *path, gcp_weights_opts o)
     const gcpi_naming naming = { o.style, o.map };
     gcpi_header h;
     memset(&h, 0, sizeof h);
-    s.tape = t;
-    if (!gcpi_file_begins(t, o.at, s.call) || !gcpi_naming_check(t, &naming, o.at, s.call)) return 0;
-    const ptrdiff_t scratch = t->arena->scratch;
-    int count = gcpi_disk_open(&s) && gcpi_header_read(&s, t->arena, &h)
-                    ? gcpi_load_match(&s, t, &h, &naming, o.partial)
-                    : -1;
+    if (!gcpi_file_begins(&s, t, o.arena) || !gcpi_naming_check(t, &naming, o.at, s.call)) return 0;
+    int count = gcpi_disk_open(&s) && gcpi_header_read(&s, &h) ? gcpi_load_match(&s, t, &h, &naming, o.partial) : -1;
     if (!count) gcpi_wrong(&s, GCP_E_NAME, "found no tensor that the network has");
     if (count > 0 && !o.partial && !gcpi_load_left(&s, &h, &naming)) count = 0;
     for (int i = 0; i < h.count && count > 0; i++) if (!gcpi_load_entry(&s, t, &h.entries[i])) count = 0;
     gcpi_disk_close(&s);
-    t->arena->scratch = scratch;
     return GCPI_MAX(count, 0);
 }

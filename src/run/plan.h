@@ -195,6 +195,19 @@ static int gcpi_plan_patterns_ok(gcp_tape *t, const gcp_plan_opts *o)
     return 1;
 }
 
+/* An option that changes nothing was given by mistake. */
+static int gcpi_plan_effects_ok(gcp_tape *t, const gcp_plan_opts *o)
+{
+    int frozen = !o->frozen_norms, decays = !o->decays || o->weight_decay > 0;
+    for (int x = 1; x < t->tensor_count; x++) {
+        if (t->tensors[x].kind != GCPI_PARAMETER) continue;
+        frozen |= !gcpi_trains(t, x, o);
+        decays |= gcpi_numbers_fit(o->decays, t->parameters[t->tensors[x].parameter].path, 0) > 0;
+    }
+    if (!frozen) return gcpi_plan_bad(t, o, ".frozen_norms: nothing is frozen (.freeze, .train, gcp_freeze)");
+    return decays || gcpi_plan_bad(t, o, ".decays: its numbers are 0, and so is .weight_decay: nothing decays");
+}
+
 /* Checks the options and fills in their defaults. */
 static int gcpi_plan_options_ok(gcp_tape *t, gcp_plan_opts *o)
 {
@@ -207,7 +220,7 @@ static int gcpi_plan_options_ok(gcp_tape *t, gcp_plan_opts *o)
     if ((int)o->optimizer < 0 || o->optimizer > GCP_OPTIMIZER_ADAMW) return gcpi_plan_bad(t, o, "unknown .optimizer");
     if (!gcpi_plan_applies(t, o) || !gcpi_plan_patterns_ok(t, o)) return 0;
     gcpi_plan_defaults(o);
-    if (!gcpi_plan_numbers_ok(t, o)) return 0;
+    if (!gcpi_plan_numbers_ok(t, o) || !gcpi_plan_effects_ok(t, o)) return 0;
     if (o->far && (o->policy != GCP_POLICY_BUDGET || o->list || o->inference))
         return gcpi_plan_bad(t, o, ".far belongs to GCP_POLICY_BUDGET");
     if (o->far_only && !o->far) return gcpi_plan_bad(t, o, ".far_only without .far");
@@ -394,15 +407,27 @@ static int gcpi_can_halve(const gcp_tape *t)
     return 0;
 }
 
-/* What else would lower a peak with so many bytes of weight gradients, and so many that grow with the batch: each with
-   the bytes that it saves at most. Empty: nothing. */
-static void gcpi_help_text(const gcpi_plan *in, size_t gradients, size_t batch, char *text, size_t size)
+/* What one thread alone would take less for a task's workspace. */
+static size_t gcpi_threads_take(const gcpi_problem *p, int task)
+{
+    gcpi_problem one = *p;
+    gcpi_task alone = p->tasks[task];
+    if (alone.kind > GCPI_TASK_BACKWARD) return 0;
+    one.target.threads = 1;
+    gcpi_task_cost(&one, &alone, &p->tape->ops[alone.op], alone.kind == GCPI_TASK_BACKWARD);
+    return p->tasks[task].workspace - GCPI_MIN(alone.workspace, p->tasks[task].workspace);
+}
+
+/* What else would lower a peak at this task, with so many bytes of weight gradients, and so many that grow with the
+   batch: each with the bytes that it saves at most. Empty: nothing. */
+static void gcpi_help_text(const gcpi_plan *in, int task, size_t gradients, size_t batch, char *text, size_t size)
 {
     const gcp_plan_opts *o = &in->opts;
     int adam = o->optimizer == GCP_OPTIMIZER_ADAM || o->optimizer == GCP_OPTIMIZER_ADAMW;
     size_t n = 0;
     text[0] = 0;
     if (in->p.names) return;
+    const size_t threads = gcpi_threads_take(&in->p, task);
     if (adam && in->slot_bytes)
         n += (size_t)snprintf(text, size, "; SGD with momentum in place of Adam: %zu less", in->slot_bytes / 2);
     if (o->optimizer == GCP_OPTIMIZER_SGD && in->slot_bytes)
@@ -414,6 +439,9 @@ static void gcpi_help_text(const gcpi_plan *in, size_t gradients, size_t batch, 
         n += (size_t)snprintf(text + n, size - n, "; .fuse_update%s%s: frees up to %zu of weight gradients",
                               o->clip_norm > 0 ? ", without .clip_norm" : "",
                               o->accumulate > 1 ? ", without .accumulate" : "", gradients);
+    if (threads && n < size)
+        n += (size_t)snprintf(text + n, size - n, "; a target with .threads = 1, in place of %d: up to %zu less",
+                              in->p.target.threads, threads);
     if (batch && gcpi_can_halve(in->p.tape) && n < size)
         snprintf(text + n, size - n, "; half the batch: about %zu less", batch / 2);
 }
@@ -426,11 +454,11 @@ static void gcpi_stop_fail(const gcpi_plan *in)
 
 static int gcpi_budget_fail(const gcpi_plan *in, const gcpi_planner *q)
 {
-    char name[128], help[320];
+    char name[128], help[400];
     gcp_at at = gcpi_task_at(q->p, q->least_task, in->opts.at);
     if (!q->least_slab && q->watch->stopped) gcpi_stop_fail(in);
     if (!q->least_slab) return 0;
-    gcpi_help_text(in, q->least_gradients, q->least_batch, help, sizeof help);
+    gcpi_help_text(in, q->least_task, q->least_gradients, q->least_batch, help, sizeof help);
     gcpi_fail(q->p->tape, GCP_E_BUDGET, in->opts.at, in->p.tape->planning,
               ".budget allows %zu bytes; the least found to work is %zu%s; %s %.48s (%s:%d) sets it%s", in->opts.budget,
               in->state_bytes + q->least_slab,

@@ -220,7 +220,7 @@ static void gcpi_why_reason(const gcp_plan *plan, gcp_writer w)
     const gcpi_plan *in = plan->in;
     size_t fixed = plan->state_bytes + s->inputs + s->weight_gradients;
     double share = 100.0 * (double)fixed / (double)plan->bytes;
-    char help[320];
+    char help[400];
     if (!in->p.training) return;
     if (share > 50)
         gcpi_say(w,
@@ -228,8 +228,8 @@ static void gcpi_why_reason(const gcp_plan *plan, gcp_writer w)
                  "much under every plan: "
                  "at most %.1f %% can be saved by recomputing\n",
                  share, 100 - share);
-    gcpi_help_text(in, s->weight_gradients, s->inputs + s->kept + s->recomputed + s->activation_gradients, help,
-                   sizeof help);
+    gcpi_help_text(in, in->list.at[in->peak_at].task, s->weight_gradients,
+                   s->inputs + s->kept + s->recomputed + s->activation_gradients, help, sizeof help);
     if (share > 50 && *help) gcpi_say(w, "what would help, in bytes: %s\n", help + 2);
     if (plan->reruns == 0 && in->opts.policy != GCP_POLICY_KEEP_ALL && !plan->far_bytes)
         gcpi_say(w, "why nothing is recomputed: %s\n",

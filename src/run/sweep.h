@@ -44,7 +44,7 @@ GCPI_DEF size_t gcp_plan_arena_at(gcp_tensor loss, gcp_plan_opts o)
 {
     const gcp_tape *t = loss.tape;
     gcpi_sizes n;
-    if (!t || !t->ops) return 0;
+    if (!t || !t->ops || !loss.id) return 0;
     size_t tensors = (size_t)t->tensor_count, edges = (size_t)t->edge_count, parameters = (size_t)t->parameter_count,
            widest = 0, lines = 1;
     int depth = 0;
@@ -245,7 +245,7 @@ static void gcpi_batch_forget(gcp_tape *t)
 static int gcpi_batch_fits(gcp_tape *t, gcp_record_fn record, void *context, const gcp_batch_opts *o, int batch)
 {
     gcp_plan_opts plan = o->plan;
-    plan.at = o->at; plan.arena = NULL;
+    plan.at = o->at;
     gcp_tensor loss = record(context, t, batch);
     if (loss.tape != t || loss.id == 0)
         gcpi_fail(t, GCP_E_ARGUMENT, o->at, "gcp_max_batch",
@@ -253,9 +253,11 @@ static int gcpi_batch_fits(gcp_tape *t, gcp_record_fn record, void *context, con
     if (t->code) return -1;
     gcp_plan made = gcpi_plan_for(loss, NULL, plan, "gcp_max_batch");
     if (!made.in) return t->code == GCP_E_BUDGET ? 0 : -1;
-    if (!(o->slowdown > 0) || made.seconds <= o->slowdown * made.keep_all_seconds) return 1;
+    const double slowdown = made.seconds / made.keep_all_seconds;
+    gcpi_plan_return(&made);
+    if (!(o->slowdown > 0) || slowdown <= o->slowdown) return 1;
     gcpi_fail(t, GCP_E_BUDGET, o->at, "gcp_max_batch", "a step of batch %d takes %.3f of keep-all's time, .slowdown %g",
-              batch, made.seconds / made.keep_all_seconds, o->slowdown);
+              batch, slowdown, o->slowdown);
     return 0;
 }
 
