@@ -101,8 +101,8 @@ typedef struct gcp_run_opts {
 } GCPI_BY_NAME gcp_run_opts;
 
 /* The scratch that is enough for every call below with files of this recording, without a .map: of .arena, or left in
-   the tape's arena. It is given back. Nothing need be bound. Reading another's file takes up to 5 times its header. On a
-   device a weight of another layout takes its own bytes besides. */
+   the tape's arena. It is given back. Nothing need be bound. Reading somebody else's file takes up to 5 times its
+   header. On a device a weight of another layout takes its own bytes besides. */
 GCP_API size_t gcp_files_arena(const gcp_tape *tape);
 
 /* Weights. The state must be bound. What is saved is float (F32), or double (F64) where gcp_real is double; gcp_load

@@ -7,6 +7,8 @@
 #define GCP_IMPLEMENTATION
 #include "gcp.h"
 #include "support/check.h"
+#include "../examples/networks/lstm.h"
+#include "../examples/networks/pde.h"
 
 /* ---- the network of one case --------------------------------------------------------------------------------- */
 
@@ -541,7 +543,7 @@ static gcp_tensor rectified(void)
     return gcp_cross_entropy(gcp_linear(x, .out = 5), gcp_labels(net, "label", GCP_SHAPE(4)));
 }
 
-static gcp_gradcheck_result network(double size, const gcp_target *target)
+static gcp_gradcheck_result checked_network(double size, const gcp_target *target)
 {
     arena = gcp_arena_from(tape_memory, sizeof tape_memory);
     net = gcp_tape_make(&arena, .ops = 48);
@@ -568,7 +570,7 @@ static void networks(void)
     const gcp_target best = { .isa = GCP_ISA_BEST }, broken = { .kernels = wrong_rows };
     for (int i = 0; i < 3; i++) {
         wrong_kind = GCP_OP_COUNT;
-        gcp_gradcheck_result r = network(sizes[i], &best);
+        gcp_gradcheck_result r = checked_network(sizes[i], &best);
         char text[160], name[64];
         snprintf(text, sizeof text, "weights of %g: %s[%d]: backward %.10g, stencil %.10g", sizes[i],
                  gcp_name(r.tensor, name, sizeof name), r.element, r.analytic, r.numeric);
@@ -577,7 +579,24 @@ static void networks(void)
     for (int k = 0; k < 2; k++) {
         wrong_kind = kinds[k];
         wrong_input = 1;
-        check_ok("network", !network(1, &broken).passed, "wrong gradients of weights passed");
+        check_ok("network", !checked_network(1, &broken).passed, "wrong gradients of weights passed");
+    }
+}
+
+/* Unrolled networks of the examples: weights shared by all steps, and an op of their own. */
+static void unrolled(void)
+{
+    for (int i = 0; i < 2; i++) {
+        arena = gcp_arena_from(tape_memory, sizeof tape_memory);
+        net = gcp_tape_make(&arena, .ops = 120);
+        network n = i ? pde(net, 2, 8, 12) : lstm(net, 2, 5, 3, 4);
+        gcp_plan plan = gcp_plan_make(n.loss, .policy = i ? GCP_POLICY_SQRT : GCP_POLICY_SEGMENTS);
+        gcp_bind(&plan, step_memory, sizeof step_memory);
+        if (i) write_reals(&plan, n.image, SMOOTH, 3);
+        else { write_ids(&plan, n.image, IDS); write_ids(&plan, n.labels, IDS); }
+        gcp_gradcheck_result r = gcp_gradcheck(&plan);
+        check_ok(i ? "pde" : "lstm", r.passed && r.elements > 0 && plan.reruns > 0, "unrolled");
+        check_ok("unrolled", gcp_error(net) == NULL, gcp_error(net) ? gcp_error(net) : "");
     }
 }
 
@@ -596,5 +615,6 @@ int main(void)
     covered[GCP_OP_BATCH_STATS] = covered[GCP_OP_BATCH_NORM];         /* has no gradient of its own */
     for (int k = 0; k < GCP_OP_COUNT; k++) check_ok(gcpi_rows[k].name, covered[k] > 0, "no case");
     networks();
+    unrolled();
     return check_done();
 }
