@@ -327,8 +327,8 @@ typedef struct gcp_device {
    one thread. For a thread pool of your own, fill threads, parallel_for and context. parallel_for runs task(arg, index,
    worker) for every index in [0, tasks). worker is in [0, threads), and no two tasks that run at the same time have the
    same. parallel_for stays NULL where the caller gave none. Each thread takes workspace of its own: a plan's bytes and
-   its least budget grow with .threads, so a budget that fits here may not on a machine with more. { .threads = 4 } holds
-   that down, and { .threads = 1 } takes the least. */
+   its least budget grow with .threads, so a budget that fits here may not on a machine with more. { .threads = 4 }
+   holds that down, and { .threads = 1 } takes the least. */
 struct gcp_target {
     const char *name;
     const gcp_op *kernels;              /* GCP_ROW_COUNT rows whose forward, backward and cost replace the CPU's */
@@ -755,8 +755,8 @@ GCP_API void gcp_sweep_svg(const gcp_point *points, int count, gcp_writer out);
 
 /* The largest batch for .plan.budget bytes, found by planning alone. record makes a network of the given batch on the
    tape and returns its loss. The tape is reset before each try and after the last, and keeps no parameter that is new
-   in a try. 0 on error, which the tape holds; a batch of one that does not fit is an error too. What gcp_plan_arena says
-   of the network with a batch of one (and GCP_POLICY_BUDGET) is enough for all, if all have the same ops. */
+   in a try. 0 on error, which the tape holds; a batch of one that does not fit is an error too. What gcp_plan_arena
+   says of the network with a batch of one (and GCP_POLICY_BUDGET) is enough for all, if all have the same ops. */
 typedef gcp_tensor (*gcp_record_fn)(void *context, gcp_tape *tape, int batch);
 typedef struct gcp_batch_opts {
     gcp_at at GCPI_Z;
