@@ -13,7 +13,8 @@ static int gcpi_run_halfway(gcp_tape *t, gcp_at at, const char *call)
 GCPI_DEF gcp_code gcp_save_run_at(gcp_tape *t, const char *path, gcp_run_opts o)
 {
     gcpi_disk_file s = gcpi_disk_of(o.files, path, o.at, "gcp_save_run");
-    gcpi_saving v = { t, &s, { GCP_STYLE_GCP, NULL }, 1, 0, (const unsigned char *)o.extra, o.extra ? o.extra_bytes : 0 };
+    const size_t extra = o.extra ? o.extra_bytes : 0;
+    const gcpi_saving v = { t, &s, { GCP_STYLE_GCP, NULL }, 1, 0, (const unsigned char *)o.extra, extra };
     if (!gcpi_file_begins(&s, t, o.arena) || gcpi_run_halfway(t, o.at, s.call)) return gcp_error_code(t);
     if (o.extra_bytes > PTRDIFF_MAX)
         gcpi_fail(t, GCP_E_ARGUMENT, o.at, s.call, ".extra_bytes = %zu: no object is as large", o.extra_bytes);
