@@ -1,5 +1,5 @@
-/* strategies.h - what the published systems choose between, as options of a plan: keep all; run again alone (sqrt, cheap,
-   budget); copy to far memory alone (far); either. */
+/* strategies.h - what the published systems choose between, as options of a plan: keep all; run again alone (sqrt,
+   cheap, budget); copy to far memory alone (far); either. */
 #ifndef STRATEGIES_H
 #define STRATEGIES_H
 #include "gcp.h"

@@ -7,7 +7,7 @@
 
 #include "networks/network.h"        /* the four tensors */
 #include "networks/stored.h"         /* what a framework stores */
-#include "networks/plain.h"          /* one layer after another: tf2_checkpointing, recompute_grad, VGG, small ones */
+#include "networks/plain.h"          /* one layer after another: tf2_checkpointing, recompute_grad, VGG, ... */
 #include "networks/residual.h"       /* ResNet, ResNet v2, those for CIFAR-10 */
 #include "networks/dense.h"          /* MobileNet, DenseNet */
 #include "networks/inception.h"      /* Inception */
@@ -16,8 +16,8 @@
 #include "networks/pde.h"            /* time steps of a simulation */
 
 /* ---- By name ----------------------------------------------------------------------------------------------------
-   With 1000 classes and the image size of the paper (U-Net: 2 and 256; those for CIFAR, 10 and 32). The image of lstm and
-   pde is a number of steps: 256 channels and 96 letters; 4096 points. */
+   With 1000 classes and the image size of the paper (U-Net: 2 and 256; those for CIFAR, 10 and 32). The image of lstm
+   and pde is a number of steps: 256 channels and 96 letters; 4096 points. */
 
 static inline network named_vgg16(gcp_tape *net, int batch, int image) { return vgg16(net, batch, image, 1000); }
 static inline network named_vgg19(gcp_tape *net, int batch, int image) { return vgg19(net, batch, image, 1000); }

@@ -22,9 +22,9 @@ static inline void lstm_step(const lstm_weights *w, gcp_tensor x, gcp_tensor *st
     *state = gcp_mul(gate[2], gcp_tanh(next));
 }
 
-/* Guesses the next letter from all before it: an embedding, an LSTM, a dense layer. image: ids of (batch, steps); labels:
-   as many, a text's letters one after the other. The tape
-   needs 18 steps + 8 ops. Gruslys et al. 2016 checkpoint such a chain of steps. */
+/* Guesses the next letter from all before it: an embedding, an LSTM, a dense layer. image: ids of (batch, steps);
+   labels: as many, a text's letters one after the other. The tape needs 18 steps + 8 ops. Gruslys et al. 2016
+   checkpoint such a chain of steps. */
 static inline network lstm(gcp_tape *net, int batch, int steps, int width, int letters)
 {
     enum { MOST = 4096, JOIN = GCP_MAX_INPUTS };

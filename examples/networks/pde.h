@@ -1,13 +1,13 @@
-/* A simulation: time steps of a differential equation, each an op of its own. Its gradient is what Revolve (Griewank and
-   Walther 2000) was made for. */
+/* A simulation: time steps of a differential equation, each an op of its own. Its gradient is what Revolve (Griewank
+   and Walther 2000) was made for. */
 #ifndef NETWORKS_PDE_H
 #define NETWORKS_PDE_H
 
 #include <string.h>
 #include "network.h"
 
-/* One time step of Burgers' equation on a circle, u' = u - C u (right - left) + d (left - 2 u + right), where C is a half
-   of dt / dx and d, a number for each point, the viscosity. in: u (rows of points), d. */
+/* One time step of Burgers' equation on a circle, u' = u - C u (right - left) + d (left - 2 u + right), where C is a
+   half of dt / dx and d, a number for each point, the viscosity. in: u (rows of points), d. */
 #define BURGERS_C ((gcp_real)0.1)
 
 static inline int burgers_shape(gcp_shape_call *call)

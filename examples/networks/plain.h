@@ -1,4 +1,4 @@
-/* Networks whose layers follow one another: the two CNNs of the published measurements, VGG, and small ones to train. */
+/* Networks whose layers follow one another: two CNNs of the published measurements, VGG, and small ones to train. */
 #ifndef NETWORKS_PLAIN_H
 #define NETWORKS_PLAIN_H
 
