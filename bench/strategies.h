@@ -4,20 +4,25 @@
 #define STRATEGIES_H
 #include "gcp.h"
 
+/* segments: of GCP_POLICY_UNIFORM; checkpoints, replay: of GCP_POLICY_CHECKPOINTS */
 typedef enum strategy_far { FAR_NEVER, FAR_ALONE, FAR_TOO } strategy_far;
-typedef struct strategy { const char *name; gcp_policy policy; strategy_far far; } strategy;
+typedef struct strategy {
+    const char *name; gcp_policy policy; strategy_far far;
+    int segments, checkpoints, replay;
+} strategy;
 
 enum { KEEP_ALL, SQRT, CHEAP, BUDGET, FAR, EITHER, STRATEGIES };
 static const strategy strategies[STRATEGIES] = {
-    { "keep_all", GCP_POLICY_KEEP_ALL, FAR_NEVER }, { "sqrt", GCP_POLICY_SQRT, FAR_NEVER },
-    { "cheap", GCP_POLICY_CHEAP, FAR_NEVER },       { "budget", GCP_POLICY_BUDGET, FAR_NEVER },
-    { "far", GCP_POLICY_BUDGET, FAR_ALONE },        { "either", GCP_POLICY_BUDGET, FAR_TOO },
+    { "keep_all", GCP_POLICY_KEEP_ALL, FAR_NEVER, 0, 0, 0 }, { "sqrt", GCP_POLICY_SQRT, FAR_NEVER, 0, 0, 0 },
+    { "cheap", GCP_POLICY_CHEAP, FAR_NEVER, 0, 0, 0 },       { "budget", GCP_POLICY_BUDGET, FAR_NEVER, 0, 0, 0 },
+    { "far", GCP_POLICY_BUDGET, FAR_ALONE, 0, 0, 0 },        { "either", GCP_POLICY_BUDGET, FAR_TOO, 0, 0, 0 },
 };
 
-/* base: optimiser, target, arena, costs. budget counts for the last three. */
+/* base: optimiser, target, arena, costs. budget counts for GCP_POLICY_BUDGET. */
 static inline gcp_plan_opts strategy_opts(const strategy *s, gcp_plan_opts base, size_t budget)
 {
     base.policy = s->policy;
+    base.segments = s->segments; base.checkpoints = s->checkpoints; base.replay = s->replay;
     if (s->policy != GCP_POLICY_BUDGET) return base;
     base.budget = budget;
     base.far = s->far == FAR_NEVER ? 0 : SIZE_MAX / 4;

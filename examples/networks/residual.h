@@ -162,6 +162,27 @@ static inline network cifar_stages(gcp_tape *net, cifar_kind kind, int blocks, i
     return network_of(image, labels, mean_head(net, s, x, preactivated, classes));
 }
 
+/* The wide one of the memory tutorial for PyTorch (memonger): bottlenecks of 64, 128 and 256, four times as wide at
+   their ends; 1001 layers for blocks = 111. The tape needs 39 blocks + 10 ops. */
+static inline network resnet_wide_stored(gcp_tape *net, int blocks, int batch, int image_size, int classes, stored *s)
+{
+    gcp_tensor image = gcp_input(net, "image", GCP_SHAPE(batch, image_size, image_size, 3)),
+               labels = gcp_labels(net, "labels", GCP_SHAPE(batch)), x = image;
+    stored_input(s, x);
+    GCP_SEGMENT(net, "stem") x = conv(s, x, 64, 3, 1);
+    stored_next_layer(s);
+    for (int i = 0; i < 3 * blocks; i++) {
+        const int stage = i / blocks, first = i % blocks == 0;
+        x = preactivated_block(net, s, x, 64 << stage, stage && first ? 2 : 1, 1, first);
+    }
+    return network_of(image, labels, mean_head(net, s, x, 1, classes));
+}
+
+static inline network resnet_wide(gcp_tape *net, int blocks, int batch, int image_size, int classes)
+{
+    return resnet_wide_stored(net, blocks, batch, image_size, classes, NULL);
+}
+
 /* A residual network for CIFAR-10 (He et al. 2016): 6 blocks + 2 layers for blocks = 2. */
 static inline network cifar_resnet(gcp_tape *net, int batch, int blocks)
 {

@@ -1,0 +1,267 @@
+/* strategies.c - the tables of the five published systems (published.h), with gcp's rows below theirs; and in the folder
+   of --out, strategies.csv and strategies.svg. Networks are planned, which takes no memory; with --steps those that fit
+   in --memory are trained as well, and what a step takes is measured.
+
+       strategies [--table 000|001|002|003|004|big] [--only NETWORK] [--batch N] [--steps N] [--memory MB]
+                  [--rates FLOPS,BYTES,LINK] [--out FOLDER]
+
+   Without --table it is 002's: every residual network and Inception-v4 at both batches. A budget is what the published
+   systems needed, or else the weights' bytes and a quarter of what a framework stores (see published.h).
+   --rates: of the machine that times are planned for: FLOPs, memory bytes and bytes over the link a second; by default a
+   card as the measurements of 002 had (GTX 1070: 6.5e12, 2.56e11, 1.2e10). Of what is trained, the ratio measured on
+   this CPU stands beside.
+
+   strategies.csv: stored_bytes: of keep_all, what a framework stores; of the others, what lies between forward and
+   backward. planned_peak: all bytes of a step; persistent_bytes of them are weights, statistics and slots. moved_bytes:
+   copied in a step. ratio: seconds over keep_all's, as planned. gap: seconds over the proven bound, less 1. */
+#define _POSIX_C_SOURCE 199309L
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include "clock.h"
+#include "published.h"
+#include "scatter.h"
+#include "table.h"
+
+enum { ROOM = 700, MOST_STEPS = 100, POINTS = SCATTER_MAX };
+
+typedef struct options {
+    const char *table, *only, *folder;
+    int batch, steps;
+    double memory;                       /* MB that training may take */
+    double rates[3];
+} options;
+
+/* A strategy's plan: its figures, what was measured (0: nothing), and seconds of a step on this machine. */
+typedef struct row {
+    const char *name;
+    gcp_plan plan;
+    size_t stored, measured;
+    double seconds;
+} row;
+
+static unsigned char *memory;
+static gcp_arena arena;
+static FILE *csv;
+static scatter_point points[POINTS];
+static int point_count;
+
+static void *allocate(size_t size)
+{
+    void *m = malloc(size ? size : 1);
+    if (m) return m;
+    fprintf(stderr, "strategies: no %zu bytes\n", size);
+    exit(1);
+}
+
+/* ---- training ----------------------------------------------------------------------------------------------------*/
+
+static void feed(gcp_plan *plan, const network *n)
+{
+    const size_t count = gcp_elements(n->image), labels = gcp_elements(n->labels);
+    gcp_real *x = allocate(count * sizeof *x);
+    int32_t *y = allocate(labels * sizeof *y);
+    for (size_t i = 0; i < count; i++) x[i] = (gcp_real)(i * 37 % 101) / 50 - 1;
+    for (size_t i = 0; i < labels; i++) y[i] = (int32_t)(i * 7 % 2);
+    gcp_write(plan, n->image, x);
+    gcp_write(plan, n->labels, y);
+    free(x);
+    free(y);
+}
+
+/* The bytes that a step changes, and the median of the seconds of o->steps of them. */
+static void train(const options *o, const network *n, row *r)
+{
+    const size_t size = r->plan.room + 4096;
+    double seconds[MOST_STEPS];
+    unsigned char *slab = allocate(size), *far = allocate(r->plan.far_bytes + 64);
+    gcp_bind(&r->plan, slab, r->plan.room);
+    if (r->plan.far_bytes) gcp_far_bind(&r->plan, far, r->plan.far_bytes);
+    feed(&r->plan, n);
+    for (int i = 0; i < o->steps; i++) {
+        const double begin = seconds_now();
+        gcp_step(&r->plan, .lr = 0.001);
+        seconds[i] = seconds_now() - begin;
+        fprintf(stderr, "\r%s: step %d of %d, %.1f s ", r->name, i + 1, o->steps, seconds[i]);
+    }
+    gcp_unbind(&r->plan);
+    free(slab);
+    unsigned char *probe = allocate(size);
+    r->measured = gcp_measure(&r->plan, probe, size);
+    free(probe);
+    free(far);
+    fprintf(stderr, "\r%60s\r", "");
+    qsort(seconds, (size_t)o->steps, sizeof *seconds, by_size);
+    r->seconds = seconds[o->steps / 2];
+}
+
+/* ---- a workload --------------------------------------------------------------------------------------------------*/
+
+static gcp_tape *tape_of(const workload *w)
+{
+    arena = gcp_arena_from(memory, GCP_MB(ROOM));
+    return gcp_tape_make(&arena, .ops = w->ops);
+}
+
+/* Plans a strategy on a tape of its own, whose arena the next one takes over; trains it where that fits. */
+static row row_of(const options *o, const workload *w, const strategy *s, size_t budget)
+{
+    static stored noted;
+    const gcp_target target = { .threads = 2, .flops_per_second = o->rates[0], .bytes_per_second = o->rates[1],
+                                .far_bytes_per_second = o->rates[2] };
+    gcp_plan_opts opts = published_training(w->table);
+    row r = { .name = s->name };
+    gcp_tape *net = tape_of(w);
+    noted.count = noted.layers = 0;
+    network n = w->record(net, w->batch, &noted);
+    opts.target = &target;
+    r.plan = strategy_plan(s, n.loss, opts, budget);
+    if (!gcp_plan_ok(&r.plan)) {
+        fprintf(stderr, "strategies: %s, %s: %s\n", w->name, s->name, gcp_error(net) ? gcp_error(net) : "no plan");
+        return r;
+    }
+    r.stored = s == &strategies[KEEP_ALL] ? framework_bytes(&noted) : r.plan.after_forward;
+    if (o->steps && 1e-6 * (double)(r.plan.room + r.plan.far_bytes) < o->memory) train(o, &n, &r);
+    if (gcp_error(net)) fprintf(stderr, "strategies: %s, %s: %s\n", w->name, s->name, gcp_error(net));
+    return r;
+}
+
+static size_t budget_of(const options *o, const workload *w)
+{
+    if (w->budget > 0) return (size_t)(1e6 * w->budget);
+    options planned = *o;
+    planned.steps = 0;
+    const row all = row_of(&planned, w, &strategies[KEEP_ALL], 0);
+    return all.plan.state_bytes + all.plan.split.weight_gradients + all.stored / 4;
+}
+
+/* ---- the tables --------------------------------------------------------------------------------------------------*/
+
+static void ratio_print(double ratio)
+{
+    if (ratio > 0) printf(" %8.3f", ratio);
+    else printf(" %8s", "-");
+}
+static void published_print(const workload *w)
+{
+    const double plain = w->published[0].seconds;
+    for (int i = 0; i < PUBLISHED && w->published[i].system; i++) {
+        const published *p = &w->published[i];
+        printf("  %-26s", p->system);
+        if (p->megabytes > 0) printf(" %9.1f", p->megabytes);
+        else printf(" %9s", "-");
+        printf(" %9s", "");
+        ratio_print(plain > 0 && p->seconds > 0 ? p->seconds / plain : 0);
+        printf("\n");
+    }
+}
+
+/* The measured bytes are "=" where they are the planned ones. */
+static void row_print(const row *r, const row *all)
+{
+    const gcp_plan *p = &r->plan;
+    const double gap = p->bound_seconds > 0 ? p->seconds / p->bound_seconds - 1 : -1;
+    printf("  gcp %-22s %9.1f %9.1f", r->name, 1e-6 * (double)p->bytes, 1e-6 * (double)p->slab_bytes);
+    ratio_print(p->seconds / all->plan.seconds);
+    ratio_print(all->seconds > 0 ? r->seconds / all->seconds : 0);
+    if (gap >= 0) printf(" %6.1f%%", 100 * gap);
+    else printf(" %7s", "-");
+    printf(" %6d %9.1f %9.1f %s\n", p->reruns, 1e-6 * (double)p->far_traffic, 1e-6 * (double)r->stored,
+           !r->measured               ? ""
+           : r->measured == p->bytes ? "="
+                                      : "DIFFERS");
+}
+
+static void row_csv(const workload *w, const row *r, const row *all)
+{
+    const gcp_plan *p = &r->plan;
+    fprintf(csv, "%s,%d,%s,%zu,%zu,%zu,%zu,%zu,%d,%.4f,", w->name, w->batch, r->name, r->stored, p->bytes, r->measured,
+            p->state_bytes, p->far_traffic, p->reruns, p->seconds / all->plan.seconds);
+    if (p->bound_seconds > 0) fprintf(csv, "%.4f\n", p->seconds / p->bound_seconds - 1);
+    else fprintf(csv, "\n");
+    fflush(csv);
+}
+
+static void row_point(const workload *w, const row *r, const row *all, int k)
+{
+    static const char *const colours[] = { "#777777", "#e8710a", "#1e8e3e", "#1a73e8", "#a0a0a0", "#9334e6" };
+    if (w->batch > 32 || k == KEEP_ALL || k == FAR || point_count == POINTS) return;
+    points[point_count++] = (scatter_point) { r->plan.seconds / all->plan.seconds,
+                                              (double)r->plan.bytes / (double)all->plan.bytes, w->name, colours[k] };
+}
+
+static int table(const options *o, const workload *w)
+{
+    const size_t budget = budget_of(o, w);
+    row all = { .name = NULL };
+    printf("\n%s, batch %d (%s): %.1f MB may be taken\n", w->name, w->batch, w->table, 1e-6 * (double)budget);
+    printf("  %-26s %9s %9s %8s %8s %7s %6s %9s %9s\n", "", "MB", "but state", "x time", "measured", "gap", "reruns",
+           "moved MB", "stored MB");
+    published_print(w);
+    for (int k = 0; k < STRATEGIES + w->owned; k++) {
+        row r = row_of(o, w, k < STRATEGIES ? &strategies[k] : &w->own[k - STRATEGIES], budget);
+        if (!gcp_plan_ok(&r.plan)) return 0;
+        if (k == KEEP_ALL) all = r;
+        row_print(&r, &all);
+        row_csv(w, &r, &all);
+        if (k < STRATEGIES) row_point(w, &r, &all, k);
+    }
+    fflush(stdout);
+    return 1;
+}
+
+static void picture(const options *o)
+{
+    FILE *f = table_open("strategies", o->folder, "strategies.svg");
+    scatter_svg(f, points, point_count, NULL, 0, "orange: sqrt, green: cheap, blue: budget, violet: either",
+                "time of a step over keep-all's", "bytes over keep-all's");
+    fclose(f);
+}
+
+static int usage(void)
+{
+    fprintf(stderr, "usage: strategies [--table 000|001|002|003|004|big] [--only NETWORK] [--batch N] [--steps N]\n"
+                    "                  [--memory MB] [--rates FLOPS,BYTES,LINK] [--out FOLDER]\n");
+    return 2;
+}
+static int parse(options *o, int argc, char **argv)
+{
+    for (int i = 1; i < argc; i += 2) {
+        const char *value = i + 1 < argc ? argv[i + 1] : NULL;
+        if (!value) return 0;
+        if (!strcmp(argv[i], "--table")) o->table = value;
+        else if (!strcmp(argv[i], "--only")) o->only = value;
+        else if (!strcmp(argv[i], "--out")) o->folder = value;
+        else if (!strcmp(argv[i], "--batch") && atoi(value) > 0) o->batch = atoi(value);
+        else if (!strcmp(argv[i], "--steps") && atoi(value) > 0 && atoi(value) <= MOST_STEPS) o->steps = atoi(value);
+        else if (!strcmp(argv[i], "--memory") && atof(value) > 0) o->memory = atof(value);
+        else if (strcmp(argv[i], "--rates") ||
+                 sscanf(value, "%lf,%lf,%lf", &o->rates[0], &o->rates[1], &o->rates[2]) != 3)
+            return 0;
+    }
+    return o->rates[0] > 0 && o->rates[1] > 0 && o->rates[2] > 0;
+}
+
+int main(int argc, char **argv)
+{
+    options o = { .table = "002", .folder = ".", .memory = 8000, .rates = { 6.5e12, 2.56e11, 1.2e10 } };
+    int done = 0, good = 1;
+    if (!parse(&o, argc, argv)) return usage();
+    memory = allocate(GCP_MB(ROOM));
+    csv = table_open("strategies", o.folder, "strategies.csv");
+    fprintf(csv, "network,batch,strategy,stored_bytes,planned_peak,measured_peak,persistent_bytes,moved_bytes,reruns,"
+                 "ratio,gap\n");
+    for (int i = 0; i < WORKLOADS && good; i++) {
+        workload w = workloads[i];
+        if (strcmp(w.table, o.table) || (o.only && strcmp(w.name, o.only))) continue;
+        if (o.batch && i && !strcmp(w.name, workloads[i - 1].name)) continue;
+        if (o.batch) { w.batch = o.batch; w.budget = 0; }
+        good = table(&o, &w);
+        done++;
+    }
+    fclose(csv);
+    if (point_count) picture(&o);
+    free(memory);
+    if (!done) fprintf(stderr, "strategies: there is no such table, or no such network in it\n");
+    return !done || !good;
+}
