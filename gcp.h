@@ -808,14 +808,15 @@ GCP_API gcp_code gcp_far_bind_at(gcp_plan *plan, void *memory, size_t size, gcp_
 /* Run. gcp_write / gcp_read: whole tensors, dense, in the element type of the tensor (gcp_real, int32). gcp_write takes
    inputs and parameters. gcp_write_some: an input's first samples, for a last batch that is not full: the others repeat
    them, and labels of a cross-entropy become its .ignore (-1 where it has none), so that they count neither in its mean
-   nor in gradients (a batch-norm sees all). Write every input that the plan reads before its first step; labels must be
-   in the range of the ops that read them. gcp_read takes inputs, parameters, and after a step the loss and kept
-   tensors. gcp_grad: the gradient of a parameter (plan without optimiser) or of an input with gcp_want_grad.
-   gcp_ignored: how many labels in the batch are the .ignore of the cross-entropy that made this loss (-1: an error).
-   gcp_step: forward, backward, update; returns the loss. gcp_forward runs an inference plan and returns its value if
-   that is a scalar, else 0. Both return NaN after an error. A loss that is itself NaN is not an error: the step was
-   taken, and gcp_error is NULL. gcp_gradient_norm: the Euclidean norm of all gradients in the last update, before they
-   were clipped; of plans with .clip_norm (1e30 clips nothing); NaN on error. */
+   nor in gradients (a batch-norm sees all). Give all inputs as many; a plan with another loss of the samples refuses.
+   Write every input that the plan reads before its first step; labels must be in the range of the ops that read them.
+   gcp_read takes inputs, parameters, and after a step the loss and kept tensors. gcp_grad: the gradient of a parameter
+   (plan without optimiser) or of an input with gcp_want_grad. gcp_ignored: how many labels in the batch are the .ignore
+   of the cross-entropy that made this loss (-1: an error). gcp_step: forward, backward, update; returns the loss.
+   gcp_forward runs an inference plan and returns its value if that is a scalar, else 0. Both return NaN after an error.
+   A loss that is itself NaN is not an error: the step was taken, and gcp_error is NULL. gcp_gradient_norm: the
+   Euclidean norm of all gradients in the last update, before they were clipped; of plans with .clip_norm (1e30 clips
+   nothing); NaN on error. */
 GCP_API gcp_code gcp_write_at(gcp_plan *plan, gcp_tensor x, const void *data, gcp_at at);
 GCP_API gcp_code gcp_write_some_at(gcp_plan *plan, gcp_tensor x, const void *data, int samples, gcp_at at);
 GCP_API gcp_code gcp_read_at(gcp_plan *plan, gcp_tensor x, void *data, gcp_at at);
@@ -828,14 +829,14 @@ GCP_API double   gcp_gradient_norm_at(gcp_plan *plan, gcp_at at);
 
 /* Learning rates that change, for .lr: of the step (from 0), or of any count. They rise linearly for `warmup` steps;
    then they fall as half a cosine, to 0 at `steps` (Loshchilov and Hutter 2017), or are multiplied by `factor` every
-   `every` steps. Where the rate is 0 they return GCP_ZERO, which is what .lr takes. */
+   `every` steps. Where the rate is 0 they return GCP_ZERO, which is what .lr takes; what makes no rate gives NaN. */
 GCP_API double gcp_rate_cosine(double lr, uint64_t step, uint64_t warmup, uint64_t steps);
 GCP_API double gcp_rate_steps(double lr, uint64_t step, uint64_t warmup, uint64_t every, double factor);
 
 /* Averages of weights and running statistics (Polyak and Juditsky 1992; exponential). memory: gcp_average_bytes, yours,
    aligned to a gcp_real. gcp_average: average = decay average + (1 - decay) value; a decay of 0 sets it, so that is the
    first call. gcp_average_swap exchanges values and averages: evaluate or save between two calls of it. The state must
-   be bound. To go on later, they belong into a run file (gcp_io.h: .extra). */
+   be bound. To go on later, they belong into a run file (gcp_io.h: .extra). They lie in the order of recording. */
 GCP_API size_t   gcp_average_bytes(const gcp_tape *tape);
 GCP_API gcp_code gcp_average_at(gcp_tape *tape, void *memory, double decay, gcp_at at);
 GCP_API gcp_code gcp_average_swap_at(gcp_tape *tape, void *memory, gcp_at at);

@@ -42,8 +42,8 @@ extern "C" {
 #endif
 
 /* The functions that files are reached by: .files of the options below, NULL: gcp_stdio(). Replace them for files of
-   another kind (in memory, in an archive), or to see what happens when they fail. Where not said otherwise, 0 means
-   failure. */
+   another kind (in memory, in an archive), or to see what happens when they fail. None is NULL. Where not said
+   otherwise, 0 means failure. */
 typedef struct gcp_files {
     void *context;
     void   *(*open)(void *context, const char *path, int write);    /* write: a new, empty file. NULL: failure */
@@ -64,9 +64,11 @@ typedef struct gcp_files {
 GCP_API const gcp_files *gcp_stdio(void);
 
 /* Whose names and layouts a file has. Ours: gcp's paths and shapes ([out][kh][kw][in]; [out][in]).
-   GCP_STYLE_TORCH: PyTorch's. Weights of four sizes are [out][in][kh][kw] (transposed convolutions [in][out][kh][kw]);
-   a dense layer behind gcp_flatten has its inputs channel by channel; gamma and beta are called weight and bias;
-   num_batches_tracked is passed over.
+   GCP_STYLE_TORCH: PyTorch's. Weights of four sizes are [out][in][kh][kw] (transposed convolutions [in][out][kh][kw]).
+   An image that gcp_flatten makes a row of, or gcp_reshape makes of a row, lies there channel by channel: so do the
+   inputs of a dense layer behind it, the outputs of one before it, and norms and biases between. Where that cannot be
+   told (behind a concat with something else) it is an error, and .map must give the layout. gamma and beta are called
+   weight and bias; num_batches_tracked is passed over.
    GCP_STYLE_KERAS: weights are called kernel and are [kh][kw][in][out] or [in][out]; statistics are moving_mean and
    moving_variance. A depthwise convolution of one output per channel is [kh][kw][c][1]: layout hwoi in the map. */
 typedef enum gcp_style { GCP_STYLE_GCP, GCP_STYLE_TORCH, GCP_STYLE_KERAS } gcp_style;
@@ -74,12 +76,12 @@ typedef enum gcp_style { GCP_STYLE_GCP, GCP_STYLE_TORCH, GCP_STYLE_KERAS } gcp_s
 /* .map: lines "OURS THEIRS [LAYOUT]" (# begins a comment). A path goes by the first line whose OURS fits all of it, as
    gcp has it or with its last part as the style calls it; one that fits none stays, with that last part. In OURS {a} to
    {z} stand for a number, * for the shortest text with which the rest fits up to the next *; in THEIRS {a}, {a+1} or
-   {a-1} give the number again, * the texts in order. A line that fits no path is an error.
+   {a-1} give the number again, * the texts in order. A line that no path goes by is an error.
        stage[{s}]/block[{b}]/conv2d[{i}]/weight  layer{s+1}.{b}.conv{i+1}.weight
        *                                         backbone.*
-   "- THEIRS": tensors of the file that are passed over (* in THEIRS is any text). LAYOUT gives the order of a weight's
-   axes in the file, letters of o, h, w, i (out, height, width, in), without those that the weight lacks: oihw, io.
-   oihw:7x7, of a dense layer: its inputs are an image of 7 rows and 7 columns, flattened.
+   "- THEIRS": tensors of the file that are passed over, if they are there (* in THEIRS is any text). LAYOUT gives the
+   order of a weight's axes in the file, letters of o, h, w, i (out, height, width, in), without those that the weight
+   lacks: oihw, io. oihw:7x7, of a dense layer: its inputs are an image of 7 rows and 7 columns, flattened.
    .partial: gcp_load takes what both have and leaves the rest (else each tensor must have its match); a tensor of both
    with another shape is an error all the same, if no line "- THEIRS" passes over it. Of no use in gcp_save.
    .arena: what is needed on the way comes from its scratch; NULL: the tape's. */
@@ -92,7 +94,7 @@ typedef struct gcp_weights_opts {
     gcp_arena *arena GCPI_Z;
 } GCPI_BY_NAME gcp_weights_opts;
 
-/* .extra: bytes of yours that go with the run: the place in the data, the best result so far. */
+/* .extra: bytes of yours that go with the run, .extra_bytes of them: the place in the data, the best result so far. */
 typedef struct gcp_run_opts {
     gcp_at at GCPI_Z;
     void *extra GCPI_Z; size_t extra_bytes GCPI_Z;
@@ -115,7 +117,8 @@ GCP_API int      gcp_load_at(gcp_tape *tape, const char *path, gcp_weights_opts 
 #define gcp_load(...) GCPI_F2(gcp_load_at, gcp_weights_opts, __VA_ARGS__, )
 
 /* Runs. A run file has values, statistics, the optimiser's slots and counts of updates, by path; the counts of steps;
-   the seed; .extra; a checksum. Save between updates, not between the micro-batches of .accumulate. gcp_save_run
+   the seed; .extra; a checksum. Save and resume between updates, not between the micro-batches of .accumulate (or
+   gcp_unbind first, which gives up what they summed). Names that begin with "gcp." are a run file's own. gcp_save_run
    refuses where the scratch would not be enough to resume. As any error, a save that failed stays on the tape, and no
    step is taken before gcp_error_clear: so look at what it returns.
    gcp_resume_run is called on the same recording, with plans bound that train all that was trained (in a run of several
@@ -171,7 +174,8 @@ GCP_API gcp_dataset gcp_dataset_folder_at(gcp_arena *arena, const char *folder, 
 
 #include "src/io/files.h"            /* the table of functions; reading, writing aside; errors */
 #include "src/io/header.h"           /* safetensors: a file's header, read and checked */
-#include "src/io/names.h"            /* our names and theirs, our layouts and theirs */
+#include "src/io/layouts.h"          /* our layouts and theirs */
+#include "src/io/names.h"            /* our names and theirs */
 #include "src/io/pieces.h"           /* what is saved, piece by piece; elements on their way in and out */
 #include "src/io/weights.h"          /* gcp_save, gcp_load */
 #include "src/io/run.h"              /* gcp_save_run, gcp_resume_run */

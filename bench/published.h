@@ -1,6 +1,6 @@
 /* published.h - the measurements of the five published systems, as they are printed (MB of 10^6 bytes; seconds of a
-   step; 0: not given), and the networks they measured. A system's own way of counting bytes is its own: what is known to
-   be wrong with one is said in its note. */
+   step; 0: not given), and the networks they measured. Each counts bytes in its own way: what is known to be wrong with
+   one is said in its note. */
 #ifndef PUBLISHED_H
 #define PUBLISHED_H
 #include "networks.h"
@@ -9,8 +9,8 @@
 enum { PUBLISHED = 6 };
 typedef struct published { const char *system; double megabytes, seconds; } published;
 
-/* record notes what a framework stores. budget: MB that `budget`, `far` and `either` may take; 0: state and gradients of
-   weights, and a quarter of what a framework stores. own: strategies of this table alone. */
+/* record notes what a framework stores. budget: MB that `budget`, `far` and `either` may take; 0: state and gradients
+   of weights, and a quarter of what a framework stores. own: strategies of this table alone. */
 typedef struct workload {
     const char *table, *name;
     network (*record)(gcp_tape *net, int batch, stored *s);
@@ -29,7 +29,10 @@ static inline network cnn_000(gcp_tape *net, int batch, stored *s)
     n.loss = tf2_checkpointing_stored(net, 256, batch, &n.image, &n.labels, s);
     return n;
 }
-static inline network vgg16_000(gcp_tape *net, int batch, stored *s) { return vgg_stored(net, 16, batch, 224, 1000, s); }
+static inline network vgg16_000(gcp_tape *net, int batch, stored *s)
+{
+    return vgg_stored(net, 16, batch, 224, 1000, s);
+}
 
 #define REPLAY(k) { "replay " #k, GCP_POLICY_CHECKPOINTS, FAR_NEVER, 0, k, 1 }
 #define RETAIN(k) { "retain " #k, GCP_POLICY_CHECKPOINTS, FAR_NEVER, 0, k, 0 }

@@ -1,14 +1,14 @@
-/* strategies.c - the tables of the five published systems (published.h), with gcp's rows below theirs; and in the folder
-   of --out, strategies.csv and strategies.svg. Networks are planned, which takes no memory; with --steps those that fit
-   in --memory are trained as well, and what a step takes is measured.
+/* strategies.c - the tables of the five published systems (published.h), with gcp's rows below theirs; and in the
+   folder of --out, strategies.csv and strategies.svg. Networks are planned, which takes no memory; with --steps those
+   that fit in --memory are trained as well, and what a step takes is measured.
 
        strategies [--table 000|001|002|003|004|big] [--only NETWORK] [--batch N] [--steps N] [--memory MB]
                   [--rates FLOPS,BYTES,LINK] [--out FOLDER]
 
    Without --table it is 002's: every residual network and Inception-v4 at both batches. A budget is what the published
    systems needed, or else the weights' bytes and a quarter of what a framework stores (see published.h).
-   --rates: of the machine that times are planned for: FLOPs, memory bytes and bytes over the link a second; by default a
-   card as the measurements of 002 had (GTX 1070: 6.5e12, 2.56e11, 1.2e10). Of what is trained, the ratio measured on
+   --rates: of the machine that times are planned for: FLOPs, memory bytes and bytes over the link a second; by default
+   a card as the measurements of 002 had (GTX 1070: 6.5e12, 2.56e11, 1.2e10). Of what is trained, the ratio measured on
    this CPU stands beside.
 
    strategies.csv: stored_bytes: of keep_all, what a framework stores; of the others, what lies between forward and

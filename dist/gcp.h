@@ -811,14 +811,15 @@ GCP_API gcp_code gcp_far_bind_at(gcp_plan *plan, void *memory, size_t size, gcp_
 /* Run. gcp_write / gcp_read: whole tensors, dense, in the element type of the tensor (gcp_real, int32). gcp_write takes
    inputs and parameters. gcp_write_some: an input's first samples, for a last batch that is not full: the others repeat
    them, and labels of a cross-entropy become its .ignore (-1 where it has none), so that they count neither in its mean
-   nor in gradients (a batch-norm sees all). Write every input that the plan reads before its first step; labels must be
-   in the range of the ops that read them. gcp_read takes inputs, parameters, and after a step the loss and kept
-   tensors. gcp_grad: the gradient of a parameter (plan without optimiser) or of an input with gcp_want_grad.
-   gcp_ignored: how many labels in the batch are the .ignore of the cross-entropy that made this loss (-1: an error).
-   gcp_step: forward, backward, update; returns the loss. gcp_forward runs an inference plan and returns its value if
-   that is a scalar, else 0. Both return NaN after an error. A loss that is itself NaN is not an error: the step was
-   taken, and gcp_error is NULL. gcp_gradient_norm: the Euclidean norm of all gradients in the last update, before they
-   were clipped; of plans with .clip_norm (1e30 clips nothing); NaN on error. */
+   nor in gradients (a batch-norm sees all). Give all inputs as many; a plan with another loss of the samples refuses.
+   Write every input that the plan reads before its first step; labels must be in the range of the ops that read them.
+   gcp_read takes inputs, parameters, and after a step the loss and kept tensors. gcp_grad: the gradient of a parameter
+   (plan without optimiser) or of an input with gcp_want_grad. gcp_ignored: how many labels in the batch are the .ignore
+   of the cross-entropy that made this loss (-1: an error). gcp_step: forward, backward, update; returns the loss.
+   gcp_forward runs an inference plan and returns its value if that is a scalar, else 0. Both return NaN after an error.
+   A loss that is itself NaN is not an error: the step was taken, and gcp_error is NULL. gcp_gradient_norm: the
+   Euclidean norm of all gradients in the last update, before they were clipped; of plans with .clip_norm (1e30 clips
+   nothing); NaN on error. */
 GCP_API gcp_code gcp_write_at(gcp_plan *plan, gcp_tensor x, const void *data, gcp_at at);
 GCP_API gcp_code gcp_write_some_at(gcp_plan *plan, gcp_tensor x, const void *data, int samples, gcp_at at);
 GCP_API gcp_code gcp_read_at(gcp_plan *plan, gcp_tensor x, void *data, gcp_at at);
@@ -831,14 +832,14 @@ GCP_API double   gcp_gradient_norm_at(gcp_plan *plan, gcp_at at);
 
 /* Learning rates that change, for .lr: of the step (from 0), or of any count. They rise linearly for `warmup` steps;
    then they fall as half a cosine, to 0 at `steps` (Loshchilov and Hutter 2017), or are multiplied by `factor` every
-   `every` steps. Where the rate is 0 they return GCP_ZERO, which is what .lr takes. */
+   `every` steps. Where the rate is 0 they return GCP_ZERO, which is what .lr takes; what makes no rate gives NaN. */
 GCP_API double gcp_rate_cosine(double lr, uint64_t step, uint64_t warmup, uint64_t steps);
 GCP_API double gcp_rate_steps(double lr, uint64_t step, uint64_t warmup, uint64_t every, double factor);
 
 /* Averages of weights and running statistics (Polyak and Juditsky 1992; exponential). memory: gcp_average_bytes, yours,
    aligned to a gcp_real. gcp_average: average = decay average + (1 - decay) value; a decay of 0 sets it, so that is the
    first call. gcp_average_swap exchanges values and averages: evaluate or save between two calls of it. The state must
-   be bound. To go on later, they belong into a run file (gcp_io.h: .extra). */
+   be bound. To go on later, they belong into a run file (gcp_io.h: .extra). They lie in the order of recording. */
 GCP_API size_t   gcp_average_bytes(const gcp_tape *tape);
 GCP_API gcp_code gcp_average_at(gcp_tape *tape, void *memory, double decay, gcp_at at);
 GCP_API gcp_code gcp_average_swap_at(gcp_tape *tape, void *memory, gcp_at at);
@@ -2097,18 +2098,31 @@ static int gcpi_patterns_fit(const char *text, const char *path)
     return 0;
 }
 
+/* Whether the first word of a line between first and end fits the path. */
+static int gcpi_lines_fit(const char *first, const char *end, const char *path)
+{
+    int fits = 0;
+    for (const char *line = first; line < end && !fits; gcpi_line_next(&line))
+        fits = gcpi_pattern_fits(gcpi_word_next(&line), path);
+    return fits;
+}
 /* What is wrong with patterns, or NULL; *where: the word. Each must fit a parameter. lines: each is followed by a
-   number of at least 0. */
+   number of at least 0, and must fit one that no line before it fits. */
 static const char *gcpi_patterns_wrong(const gcp_tape *t, const char *text, int lines, gcpi_word *where)
 {
+    const char *first = text;
     int words = 0;
     do
         while ((*where = gcpi_word_next(&text)).length > 0) {
-            int used = 0;
+            int fits = 0, used = 0;
             words++;
-            for (int i = 0; i < t->parameter_count && !used; i++)
-                used = t->parameters[i].kind == GCPI_PARAMETER && gcpi_pattern_fits(*where, t->parameters[i].path);
-            if (!used) return "fits no parameter";
+            for (int i = 0; i < t->parameter_count && !used; i++) {
+                const char *path = t->parameters[i].path;
+                if (t->parameters[i].kind != GCPI_PARAMETER || !gcpi_pattern_fits(*where, path)) continue;
+                fits = 1;
+                used = !lines || !gcpi_lines_fit(first, where->at, path);
+            }
+            if (!used) return fits ? "fits no parameter that the lines before leave" : "fits no parameter";
             if (!lines) continue;
             gcpi_word number = gcpi_word_next(&text);
             char *end = NULL;
@@ -13123,7 +13137,8 @@ typedef struct gcpi_bound_state {
     void *memory; size_t memory_size;
     unsigned char *slab; void *owned; size_t owned_size;              /* owned: the target allocated it */
     unsigned layout;                  /* tape->layout when the slab was placed */
-    unsigned char *written;           /* per tensor: 1 for an input that was written since then */
+    int *given;                       /* per tensor: samples of an input that were written since then; 0: none */
+    int some;                         /* an input was written in part since then */
     int unwritten, ran;               /* inputs that are not written; whether a step ran since the slab was placed */
     const char *since;                /* for messages: what lost the written inputs */
     unsigned char *far; void *far_owned;
@@ -13163,7 +13178,7 @@ typedef struct gcpi_plan {
     gcpi_watch *watch;                /* while it is planned */
     size_t unfused;                   /* slab bytes of the keep-all plan without fused updates; SIZE_MAX: as it is */
     int peak_at, forward_end, slots, segments;          /* forward_end: the instruction after the last F */
-    int inputs;                       /* that the list reads */
+    int inputs, leaves_out;           /* inputs that the list reads; whether the loss can leave samples out */
     ptrdiff_t *far_at; size_t far_bytes;      /* per tensor: its offset in far memory, -1: never there */
     double timeline;                  /* seconds of a step, far copies beside it; 0: the list has no copies */
     gcpi_bound_state bound;
@@ -14391,13 +14406,47 @@ static int gcpi_customs_run_on(const gcpi_problem *p)
     return 1;
 }
 
+/* Whether an op makes one value of all samples. some: of each tensor, whether it has samples. */
+static int gcpi_joins_samples(const gcp_tape *t, const gcpi_op *op, const unsigned char *some)
+{
+    const int x = gcpi_edge(t, op, 0);
+    if (op->kind == GCP_OP_MATMUL) return some[gcpi_edge(t, op, 1)];
+    if (op->kind == GCP_OP_MSE && some[gcpi_edge(t, op, 1)]) return 1;
+    return (op->kind == GCP_OP_MSE || op->kind == GCP_OP_MEAN) && some[x] && gcpi_count(t->tensors[x].shape) > 1;
+}
+/* Whether samples can be left out of the loss: cross-entropies alone make one value of them. Inference has none. */
+static int gcpi_samples_look(gcpi_plan *in, gcp_arena *a)
+{
+    const gcp_tape *t = in->p.tape;
+    const ptrdiff_t scratch = a->scratch;
+    int left_out = 0, joined = 0;
+    if (in->p.names) return 1;
+    unsigned char *some = GCPI_SCRATCH(a, unsigned char, t->tensor_count);
+    for (int x = 0; some && x < t->tensor_count; x++) some[x] = t->tensors[x].kind == GCPI_INPUT;
+    for (int k = 0; some && k < in->p.forward; k++) {
+        const gcpi_task *task = &in->p.tasks[k];
+        for (int o = task->op - GCPI_MAX(task->ops, 1) + 1; o <= task->op; o++) {
+            const gcpi_op *op = &t->ops[o];
+            int has = 0;
+            joined |= gcpi_joins_samples(t, op, some);
+            left_out |= op->kind == GCP_OP_CROSS_ENTROPY;
+            for (int i = 0; i < op->inputs; i++) has |= some[gcpi_edge(t, op, i)];
+            for (int i = 0; i < op->outputs; i++)
+                some[op->out + i] = (unsigned char)(has && op->kind != GCP_OP_CROSS_ENTROPY);
+        }
+    }
+    in->leaves_out = !in->p.training || (left_out && !joined);
+    a->scratch = scratch;
+    return some != NULL;
+}
+
 /* Counts the inputs that the list reads: a step is refused until all of them are written. */
 static int gcpi_plan_inputs(gcpi_plan *in, gcp_arena *a)
 {
-    in->bound.written = GCPI_NEW(a, unsigned char, in->p.tensors + 1);
+    in->bound.given = GCPI_NEW(a, int, in->p.tensors + 1);
     for (int i = 0; i < in->p.tensors; i++) in->inputs += in->p.items[i].kind == GCPI_INPUT_ITEM && in->where[i] >= 0;
     in->bound.unwritten = in->inputs;
-    return in->bound.written != NULL;
+    return in->bound.given != NULL && gcpi_samples_look(in, a);
 }
 
 static int gcpi_plan_finish(gcp_plan *plan, gcp_arena *a)
@@ -14993,7 +15042,8 @@ static void gcpi_binding_note(gcp_tape *t, const gcpi_plan *in, gcpi_binding *b)
 /* The inputs and results in the slab are lost. since: what lost them, for messages. */
 static void gcpi_written_forget(gcpi_plan *in, const char *since)
 {
-    memset(in->bound.written, 0, (size_t)in->p.tensors);
+    memset(in->bound.given, 0, (size_t)in->p.tensors * sizeof *in->bound.given);
+    in->bound.some = 0;
     in->bound.unwritten = in->inputs;
     in->bound.ran = 0;
     in->bound.since = since;
@@ -15126,6 +15176,17 @@ static void gcpi_sums_forget(gcpi_plan *in)
 {
     in->run.micro = 0;
     in->p.tape->summing = 0;
+}
+/* 1, and an error: a bound plan's gradients of earlier micro-batches wait for the last one; they are of these weights,
+   and in no file. */
+static int gcpi_halfway(gcp_tape *t, gcp_at at, const char *call)
+{
+    int bound = 0;
+    for (int i = 0; i < GCP_MAX_BOUND; i++) bound |= t->summing && t->bindings[i].plan == t->summing;
+    if (bound)
+        gcpi_fail(t, GCP_E_STATE, at, call, "a plan is between two micro-batches of .accumulate: call it after the "
+                                            "last one (gcp_unbind gives up what was summed)");
+    return bound;
 }
 
 /* Refuses a plan that was made for slots in the state where they wait in far memory, or the reverse. */
@@ -15383,13 +15444,18 @@ GCPI_DEF gcp_code gcp_far_bind_at(gcp_plan *plan, void *memory, size_t size, gcp
     return gcpi_far_take(plan, memory, at, "gcp_far_bind");
 }
 
+static void gcpi_unbind(gcp_plan *plan)
+{
+    gcpi_unlay(plan->in);
+    gcpi_release(plan);
+    gcpi_far_release(plan->in);
+}
 GCPI_DEF gcp_code gcp_unbind_at(gcp_plan *plan, gcp_at at)
 {
     if (!plan || !plan->tape || !plan->in || plan->generation != plan->tape->generation)
         return gcpi_plan_check(plan, at, "gcp_unbind");
-    gcpi_unlay(plan->in);
-    gcpi_release(plan);
-    gcpi_far_release(plan->in);
+    if (plan->tape->summing == plan->in->number) gcpi_sums_forget(plan->in);
+    gcpi_unbind(plan);
     return GCP_OK;
 }
 
@@ -15397,9 +15463,7 @@ GCPI_DEF void gcp_plan_free(gcp_plan *plan)
 {
     if (!plan) return;
     if (plan->in && plan->generation == plan->tape->generation) {
-        gcp_at at;
-        at.file = NULL; at.line = 0;
-        gcp_unbind_at(plan, at);
+        gcpi_unbind(plan);
         gcpi_plan_return(plan);
     }
     *plan = gcpi_plan_none(plan->tape);
@@ -16054,9 +16118,37 @@ static void gcpi_unwritten_fail(const gcpi_plan *in, gcp_at at, const char *what
 {
     char name[128];
     int i = 0;
-    while (in->p.items[i].kind != GCPI_INPUT_ITEM || in->where[i] < 0 || in->bound.written[i]) i++;
+    while (in->p.items[i].kind != GCPI_INPUT_ITEM || in->where[i] < 0 || in->bound.given[i]) i++;
     gcpi_fail(in->p.tape, GCP_E_INPUT, at, what, "'%s' was not written since %s",
               gcp_name(gcpi_handle(in->p.tape, i), name, sizeof name), in->bound.since);
+}
+
+/* A shape with the samples first: (n) is stored as {1, 1, 1, n}. */
+static gcp_shape gcpi_by_samples(gcp_shape s)
+{
+    if (s.rank == 1) { s.d[0] = s.d[3]; s.d[3] = 1; }
+    return s;
+}
+/* Inputs of as many samples must have been given as many: the first that was written in part says how many. */
+static int gcpi_samples_agree(gcpi_plan *in, gcp_at at, const char *what)
+{
+    const gcp_tape *t = in->p.tape;
+    char name[96], other[96];
+    int first = -1;
+    for (int pass = 0; pass < 2; pass++)
+        for (int x = 0; x < in->p.tensors; x++) {
+            const int given = in->p.items[x].kind == GCPI_INPUT_ITEM ? in->bound.given[x] : 0;
+            const int all = given ? gcpi_by_samples(t->tensors[x].shape).d[0] : 0;
+            if (!pass && first < 0 && given < all) first = x;
+            if (!pass || !given || first < 0 || all != gcpi_by_samples(t->tensors[first].shape).d[0]) continue;
+            if (given == in->bound.given[first]) continue;
+            gcpi_fail(in->p.tape, GCP_E_INPUT, at, what, "%d samples of '%s' were written, and %d of '%s'",
+                      in->bound.given[first], gcp_name(gcpi_handle(in->p.tape, first), name, sizeof name), given,
+                      gcp_name(gcpi_handle(in->p.tape, x), other, sizeof other));
+            return 0;
+        }
+    in->bound.some = first >= 0;
+    return 1;
 }
 
 /* Whether this plan may run its next micro-batch. If so, it is the tape's running plan from now on. */
@@ -16065,6 +16157,7 @@ static int gcpi_may_run(gcpi_plan *in, gcp_at at, const char *what)
     gcp_tape *t = in->p.tape;
     if (in->run.measuring == 1) return 1;
     if (in->bound.unwritten) { gcpi_unwritten_fail(in, at, what); return 0; }
+    if (in->bound.some && !gcpi_samples_agree(in, at, what)) return 0;
     if (in->run.micro && t->runner != in->number) {
         gcpi_sums_forget(in);
         gcpi_fail(t, GCP_E_BIND, at, what, "another plan ran between the micro-batches of this one");
@@ -16148,12 +16241,6 @@ GCPI_DEF double gcp_forward_at(gcp_plan *plan, gcp_step_opts o)
     return gcpi_rate_ok(plan, &o.lr, 1, o.at, "gcp_forward") ? gcpi_run(plan->in, &o, "gcp_forward") : (double)NAN;
 }
 
-/* A shape with the samples first: (n) is stored as {1, 1, 1, n}. */
-static gcp_shape gcpi_by_samples(gcp_shape s)
-{
-    if (s.rank == 1) { s.d[0] = s.d[3]; s.d[3] = 1; }
-    return s;
-}
 /* Copies samples [first, first + count) of a tensor between the user's dense array, which begins with the first of
    them, and their place in the slab or the state. Bits are copied as a whole alone. */
 static void gcpi_copy_samples(const gcpi_plan *in, int item, unsigned char *user, int first, int count, int to_user)
@@ -16256,13 +16343,6 @@ static int gcpi_ignored_label(const gcpi_plan *in, int x, int32_t *label)
     }
     return found;
 }
-/* Whether a loss of the plan can leave samples out, or there is none. */
-static int gcpi_can_ignore(const gcpi_plan *in)
-{
-    for (int k = 0; k < in->p.forward; k++)
-        if (in->p.tape->ops[in->p.tasks[k].op].kind == GCP_OP_CROSS_ENTROPY) return 1;
-    return !in->p.training;
-}
 /* Fills samples [given, all) of an input: with the ones given, again and again; labels with the ignored one. */
 static void gcpi_write_rest(const gcpi_plan *in, int x, const unsigned char *data, int given, int all)
 {
@@ -16302,8 +16382,9 @@ static gcp_code gcpi_write(const gcpi_access *a, const void *data, int samples)
     gcpi_copy_samples(in, x, from, 0, samples, 0);
     gcpi_write_rest(in, x, from, samples, all);
     if (gcpi_trouble(in->p.tape, &in->p.target, a->at, a->what)) return in->p.tape->code;
-    in->bound.unwritten -= !in->bound.written[x];
-    in->bound.written[x] = 1;
+    in->bound.unwritten -= !in->bound.given[x];
+    in->bound.given[x] = samples;
+    in->bound.some |= samples < all;
     return GCP_OK;
 }
 
@@ -16316,6 +16397,7 @@ GCPI_DEF gcp_code gcp_write_at(gcp_plan *plan, gcp_tensor x, const void *data, g
     int kind = in->p.items[x.id].kind;
     if (!data || (kind != GCPI_INPUT_ITEM && kind != GCPI_STATE_ITEM))
         return gcpi_access_fail(&a, GCP_E_ARGUMENT, data ? "is neither an input nor a parameter" : "from NULL", "");
+    if (kind == GCPI_STATE_ITEM && gcpi_halfway(plan->tape, at, a.what)) return plan->tape->code;
     if (kind == GCPI_STATE_ITEM) return gcpi_copy_dense(in, x.id, (unsigned char *)(uintptr_t)data, 0, at);
     return gcpi_write(&a, data, gcpi_by_samples(in->p.tape->tensors[x.id].shape).d[0]);
 }
@@ -16333,9 +16415,9 @@ GCPI_DEF gcp_code gcp_write_some_at(gcp_plan *plan, gcp_tensor x, const void *da
     if (samples < all && plan->tape->tensors[x.id].dtype == GCP_DTYPE_I32 &&
         gcpi_ignored_label(plan->in, x.id, &label) < 0)
         return gcpi_access_fail(&a, GCP_E_ARGUMENT, "is read by ops that cannot ignore the same label", "");
-    if (samples < all && samples >= 1 && !gcpi_can_ignore(plan->in))
-        return gcpi_access_fail(&a, GCP_E_ARGUMENT,
-                                "cannot be written in part: only gcp_cross_entropy leaves samples out", "");
+    if (samples < all && samples >= 1 && !plan->in->leaves_out)
+        return gcpi_access_fail(&a, GCP_E_ARGUMENT, "cannot be written in part: of the plan's losses only "
+                                                    "gcp_cross_entropy leaves samples out", "");
     if (samples >= 1 && samples <= all) return gcpi_write(&a, data, samples);
     snprintf(text, sizeof text, "%d samples; 1 to %d are allowed", samples, all);
     return gcpi_access_fail(&a, GCP_E_ARGUMENT, "was given ", text);
@@ -16346,7 +16428,7 @@ static gcp_code gcpi_there(const gcpi_access *a, int item)
 {
     const gcpi_plan *in = a->plan->in;
     int kind = in->p.items[in->p.items[item].root].kind;
-    const int there = kind == GCPI_INPUT_ITEM ? in->bound.written[in->p.items[item].root] : in->bound.ran;
+    const int there = kind == GCPI_INPUT_ITEM ? in->bound.given[in->p.items[item].root] > 0 : in->bound.ran;
     if (kind == GCPI_STATE_ITEM || there) return GCP_OK;
     return gcpi_access_fail(
         a, GCP_E_INPUT, kind == GCPI_INPUT_ITEM ? "was not written since " : "has no value yet: no step has run since ",
@@ -16417,12 +16499,14 @@ GCPI_DEF ptrdiff_t gcp_ignored_at(gcp_plan *plan, gcp_tensor loss, gcp_at at)
 
 /* What training needs beside steps: rates that change, averages of weights, the norm of gradients. */
 
-static double gcpi_rate(double lr) { return lr > 0 ? lr : GCP_ZERO; }
+/* What is no rate stays none, for gcp_step to refuse. */
+static double gcpi_rate(double lr) { return lr == 0 ? GCP_ZERO : lr > 0 ? lr : (double)NAN; }
 static double gcpi_warm(uint64_t step, uint64_t warmup) { return ((double)step + 1) / (double)warmup; }
 
 GCPI_DEF double gcp_rate_cosine(double lr, uint64_t step, uint64_t warmup, uint64_t steps)
 {
     if (step < warmup) return gcpi_rate(lr * gcpi_warm(step, warmup));
+    if (!steps || !(lr >= 0)) return (double)NAN;
     if (step >= steps) return GCP_ZERO;
     const double share = (double)(step - warmup) / (double)(steps - warmup);
     return gcpi_rate(lr * 0.5 * (1 + cos(3.14159265358979323846 * share)));
@@ -16498,7 +16582,8 @@ GCPI_DEF gcp_code gcp_average_at(gcp_tape *t, void *memory, double decay, gcp_at
 }
 GCPI_DEF gcp_code gcp_average_swap_at(gcp_tape *t, void *memory, gcp_at at)
 {
-    if (gcpi_average_ok(t, memory, at, "gcp_average_swap")) gcpi_average(t, (gcp_real *)memory, -1);
+    if (gcpi_average_ok(t, memory, at, "gcp_average_swap") && !gcpi_halfway(t, at, "gcp_average_swap"))
+        gcpi_average(t, (gcp_real *)memory, -1);
     return gcp_error_code(t);
 }
 

@@ -45,8 +45,8 @@ extern "C" {
 #endif
 
 /* The functions that files are reached by: .files of the options below, NULL: gcp_stdio(). Replace them for files of
-   another kind (in memory, in an archive), or to see what happens when they fail. Where not said otherwise, 0 means
-   failure. */
+   another kind (in memory, in an archive), or to see what happens when they fail. None is NULL. Where not said
+   otherwise, 0 means failure. */
 typedef struct gcp_files {
     void *context;
     void   *(*open)(void *context, const char *path, int write);    /* write: a new, empty file. NULL: failure */
@@ -67,9 +67,11 @@ typedef struct gcp_files {
 GCP_API const gcp_files *gcp_stdio(void);
 
 /* Whose names and layouts a file has. Ours: gcp's paths and shapes ([out][kh][kw][in]; [out][in]).
-   GCP_STYLE_TORCH: PyTorch's. Weights of four sizes are [out][in][kh][kw] (transposed convolutions [in][out][kh][kw]);
-   a dense layer behind gcp_flatten has its inputs channel by channel; gamma and beta are called weight and bias;
-   num_batches_tracked is passed over.
+   GCP_STYLE_TORCH: PyTorch's. Weights of four sizes are [out][in][kh][kw] (transposed convolutions [in][out][kh][kw]).
+   An image that gcp_flatten makes a row of, or gcp_reshape makes of a row, lies there channel by channel: so do the
+   inputs of a dense layer behind it, the outputs of one before it, and norms and biases between. Where that cannot be
+   told (behind a concat with something else) it is an error, and .map must give the layout. gamma and beta are called
+   weight and bias; num_batches_tracked is passed over.
    GCP_STYLE_KERAS: weights are called kernel and are [kh][kw][in][out] or [in][out]; statistics are moving_mean and
    moving_variance. A depthwise convolution of one output per channel is [kh][kw][c][1]: layout hwoi in the map. */
 typedef enum gcp_style { GCP_STYLE_GCP, GCP_STYLE_TORCH, GCP_STYLE_KERAS } gcp_style;
@@ -77,12 +79,12 @@ typedef enum gcp_style { GCP_STYLE_GCP, GCP_STYLE_TORCH, GCP_STYLE_KERAS } gcp_s
 /* .map: lines "OURS THEIRS [LAYOUT]" (# begins a comment). A path goes by the first line whose OURS fits all of it, as
    gcp has it or with its last part as the style calls it; one that fits none stays, with that last part. In OURS {a} to
    {z} stand for a number, * for the shortest text with which the rest fits up to the next *; in THEIRS {a}, {a+1} or
-   {a-1} give the number again, * the texts in order. A line that fits no path is an error.
+   {a-1} give the number again, * the texts in order. A line that no path goes by is an error.
        stage[{s}]/block[{b}]/conv2d[{i}]/weight  layer{s+1}.{b}.conv{i+1}.weight
        *                                         backbone.*
-   "- THEIRS": tensors of the file that are passed over (* in THEIRS is any text). LAYOUT gives the order of a weight's
-   axes in the file, letters of o, h, w, i (out, height, width, in), without those that the weight lacks: oihw, io.
-   oihw:7x7, of a dense layer: its inputs are an image of 7 rows and 7 columns, flattened.
+   "- THEIRS": tensors of the file that are passed over, if they are there (* in THEIRS is any text). LAYOUT gives the
+   order of a weight's axes in the file, letters of o, h, w, i (out, height, width, in), without those that the weight
+   lacks: oihw, io. oihw:7x7, of a dense layer: its inputs are an image of 7 rows and 7 columns, flattened.
    .partial: gcp_load takes what both have and leaves the rest (else each tensor must have its match); a tensor of both
    with another shape is an error all the same, if no line "- THEIRS" passes over it. Of no use in gcp_save.
    .arena: what is needed on the way comes from its scratch; NULL: the tape's. */
@@ -95,7 +97,7 @@ typedef struct gcp_weights_opts {
     gcp_arena *arena GCPI_Z;
 } GCPI_BY_NAME gcp_weights_opts;
 
-/* .extra: bytes of yours that go with the run: the place in the data, the best result so far. */
+/* .extra: bytes of yours that go with the run, .extra_bytes of them: the place in the data, the best result so far. */
 typedef struct gcp_run_opts {
     gcp_at at GCPI_Z;
     void *extra GCPI_Z; size_t extra_bytes GCPI_Z;
@@ -118,7 +120,8 @@ GCP_API int      gcp_load_at(gcp_tape *tape, const char *path, gcp_weights_opts 
 #define gcp_load(...) GCPI_F2(gcp_load_at, gcp_weights_opts, __VA_ARGS__, )
 
 /* Runs. A run file has values, statistics, the optimiser's slots and counts of updates, by path; the counts of steps;
-   the seed; .extra; a checksum. Save between updates, not between the micro-batches of .accumulate. gcp_save_run
+   the seed; .extra; a checksum. Save and resume between updates, not between the micro-batches of .accumulate (or
+   gcp_unbind first, which gives up what they summed). Names that begin with "gcp." are a run file's own. gcp_save_run
    refuses where the scratch would not be enough to resume. As any error, a save that failed stays on the tape, and no
    step is taken before gcp_error_clear: so look at what it returns.
    gcp_resume_run is called on the same recording, with plans bound that train all that was trained (in a run of several
@@ -416,9 +419,13 @@ static gcpi_disk_file gcpi_disk_of(const gcp_files *files, const char *path, gcp
     return s;
 }
 
-/* 0: the path is none. */
+/* 0: the path is none, or a function. */
 static int gcpi_disk_path(gcpi_disk_file *s)
 {
+    const gcp_files *f = s->files;
+    if (!f->open || !f->absent || !f->size || !f->rewind || !f->read || !f->write || !f->flush || !f->close ||
+        !f->rename || !f->remove || !f->list)
+        return gcpi_wrong(s, GCP_E_ARGUMENT, "a function of .files is NULL");
     if (s->path == gcpi_no_path) return gcpi_wrong(s, GCP_E_ARGUMENT, "the path is NULL");
     if (!*s->path) return gcpi_wrong(s, GCP_E_ARGUMENT, "the path is empty");
     return strlen(s->path) + sizeof ".part" <= GCPI_PATH || gcpi_wrong(s, GCP_E_ARGUMENT, "the path is too long");
@@ -547,8 +554,9 @@ static size_t gcpi_dtype_size(int type)
     return sizes[type];
 }
 
-/* The order of a weight's axes: letters of o, h, w, i; h, w: of an image that was flattened, else 0 (see names.h). */
-typedef struct gcpi_axes { char letters[5]; int h, w; } gcpi_axes;
+/* The order of a weight's axes: letters of o, h, w, i; h, w: of an image that was flattened, else 0; p, q: of one that
+   its rows make (see layouts.h). */
+typedef struct gcpi_axes { char letters[7]; int h, w, p, q; } gcpi_axes;
 
 /* A tensor of the file. begin and end count from the data's first byte. The readers of headers add what they found it
    to be: parameter (-1: nothing yet), slot of it (0: its value), the order of its axes. */
@@ -909,12 +917,215 @@ static int gcpi_header_read(gcpi_disk_file *s, gcpi_header *h)
     return gcpi_header_order(s, h);
 }
 
+/* ==== src/io/layouts.h ==== */
+
+/* Our layouts and theirs. A weight in the state is [o][h][w][i]; letters give the order of its axes in a file.
+
+   PyTorch flattens an image channel by channel, gcp pixel by pixel: what is flattened, and all channels that go with it
+   from op to op (those of a norm's gamma, the rows of a dense layer that is added to it, the columns of the next), has
+   another order in PyTorch's files. Such channels are [h][w][i] here and "ihw" there; rows of a dense layer, [p][q][o]
+   and "opq". */
+
+/* ---- the order of channels ---- */
+
+/* A set of tensors whose channels go together: same: another tensor of it, or itself. h, w: the image that they were
+   flattened from, or will be; 0: none; -1: it cannot be told. */
+typedef struct gcpi_flat { int same, h, w; } gcpi_flat;
+
+static gcpi_flat *gcpi_flat_of(gcpi_flat *all, int x)
+{
+    while (all[x].same != x) x = all[x].same = all[all[x].same].same;
+    return &all[x];
+}
+static int gcpi_flat_set(gcpi_flat *all, int x, int h, int w)
+{
+    gcpi_flat *o = gcpi_flat_of(all, x);
+    if (o->h == h && o->w == w) return 0;
+    if (o->h) h = w = -1;
+    const int changed = o->h != h;
+    o->h = h; o->w = w;
+    return changed;
+}
+static void gcpi_flat_join(gcpi_flat *all, int x, int y)
+{
+    const gcpi_flat *from = gcpi_flat_of(all, y);
+    const int h = from->h, w = from->w;
+    all[from->same].same = gcpi_flat_of(all, x)->same;
+    if (h) gcpi_flat_set(all, x, h, w);
+}
+
+static int gcpi_flat_channels(const gcp_tape *t, int x) { return t->tensors[x].shape.d[3]; }
+static int gcpi_flat_pixels(const gcp_tape *t, int x) { return t->tensors[x].shape.d[1] * t->tensors[x].shape.d[2]; }
+/* Whether `flat` holds each sample of `image` as one row. */
+static int gcpi_row_of(const gcp_tape *t, int image, int flat)
+{
+    const int values = gcpi_flat_pixels(t, image) * gcpi_flat_channels(t, image);
+    return gcpi_flat_pixels(t, flat) == 1 && gcpi_flat_channels(t, flat) == values;
+}
+static void gcpi_flat_reshape(const gcp_tape *t, gcpi_flat *all, int x, int y)
+{
+    const int flat = gcpi_row_of(t, x, y) ? y : x, image = flat == y ? x : y;
+    if (gcpi_flat_channels(t, x) == gcpi_flat_channels(t, y)) gcpi_flat_join(all, x, y);
+    else if (gcpi_row_of(t, image, flat) && gcpi_flat_channels(t, image) > 1)
+        gcpi_flat_set(all, flat, t->tensors[image].shape.d[1], t->tensors[image].shape.d[2]);
+}
+
+/* Ops that join channels in another way: what is known on one side says that the other cannot be told. */
+static int gcpi_flat_mixes(const gcp_tape *t, const gcpi_op *op)
+{
+    const int x = gcpi_edge(t, op, 0);
+    switch (op->kind) {
+    case GCP_OP_CONCAT: case GCP_OP_CUSTOM: case GCP_OP_MATMUL: return 1;
+    case GCP_OP_SLICE: return gcpi_flat_channels(t, x) != gcpi_flat_channels(t, op->out);
+    case GCP_OP_RESHAPE:
+        return gcpi_flat_channels(t, x) != gcpi_flat_channels(t, op->out) && !gcpi_row_of(t, x, op->out) &&
+               !gcpi_row_of(t, op->out, x);
+    default: return 0;
+    }
+}
+static void gcpi_flat_through(const gcp_tape *t, gcpi_flat *all, const gcpi_op *op)
+{
+    const int x = gcpi_edge(t, op, 0);
+    switch (op->kind) {
+    case GCP_OP_RESHAPE: gcpi_flat_reshape(t, all, x, op->out); return;
+    case GCP_OP_LINEAR: case GCP_OP_CONV2D: case GCP_OP_CONV_TRANSPOSE2D:
+        if (op->inputs > 2) gcpi_flat_join(all, op->out, gcpi_edge(t, op, 2));
+        return;
+    case GCP_OP_EMBEDDING: gcpi_flat_join(all, op->out, gcpi_edge(t, op, 1)); return;
+    case GCP_OP_CONCAT: case GCP_OP_CUSTOM: case GCP_OP_MATMUL: return;
+    }
+    for (int i = 1; i < op->inputs; i++)
+        if (gcpi_flat_channels(t, gcpi_edge(t, op, i)) == gcpi_flat_channels(t, x))
+            gcpi_flat_join(all, x, gcpi_edge(t, op, i));
+    for (int k = 0; k < op->outputs; k++)
+        if (gcpi_flat_channels(t, op->out + k) == gcpi_flat_channels(t, x)) gcpi_flat_join(all, x, op->out + k);
+}
+/* 1: something became known not to be known. */
+static int gcpi_flat_doubt(const gcp_tape *t, gcpi_flat *all, const gcpi_op *op)
+{
+    int known = 0, made = 0, changed = 0;
+    for (int i = 0; i < op->inputs; i++) known |= gcpi_flat_of(all, gcpi_edge(t, op, i))->h;
+    for (int k = 0; k < op->outputs; k++) made |= gcpi_flat_of(all, op->out + k)->h;
+    for (int k = 0; known && k < op->outputs; k++) changed |= gcpi_flat_set(all, op->out + k, -1, -1);
+    for (int i = 0; made && i < op->inputs; i++) changed |= gcpi_flat_set(all, gcpi_edge(t, op, i), -1, -1);
+    return changed;
+}
+
+static size_t gcpi_flats_bytes(const gcp_tape *t) { return (size_t)t->tensor_count * sizeof(gcpi_flat) + 16; }
+/* The order of all tensors' channels, in scratch. NULL: no room. */
+static gcpi_flat *gcpi_flats(const gcp_tape *t, gcp_arena *a)
+{
+    gcpi_flat *all = GCPI_SCRATCH(a, gcpi_flat, t->tensor_count);
+    int changed = all != NULL;
+    for (int x = 0; all && x < t->tensor_count; x++) all[x].same = x;
+    for (int i = 0; all && i < t->op_count; i++) gcpi_flat_through(t, all, &t->ops[i]);
+    while (changed) {
+        changed = 0;
+        for (int i = 0; i < t->op_count; i++)
+            if (gcpi_flat_mixes(t, &t->ops[i])) changed |= gcpi_flat_doubt(t, all, &t->ops[i]);
+    }
+    return all;
+}
+
+/* ---- the axes of a weight ---- */
+
+static int gcpi_axes_parse(gcpi_word word, gcpi_axes *axes)
+{
+    size_t n = 0;
+    memset(axes, 0, sizeof *axes);
+    for (; n < word.length && n < 4 && word.at[n] != ':'; n++) {
+        if (!strchr("ohwi", word.at[n]) || strchr(axes->letters, word.at[n])) return 0;
+        axes->letters[n] = word.at[n];
+    }
+    if (n == word.length) return n > 0;
+    char text[24], end;
+    if (word.length - n < 2 || word.at[n + 1] == '+' || strstr(word.at + n, "x+") == word.at + word.length) return 0;
+    snprintf(text, sizeof text, "%.*s", (int)GCPI_MIN(word.length - n, sizeof text - 1), word.at + n);
+    if (sscanf(text, ":%6dx%6d%c", &axes->h, &axes->w, &end) != 2 || axes->h < 1 || axes->w < 1) return 0;
+    return n == 4 && (axes->letters[0] == 'o' || axes->letters[3] == 'o');
+}
+/* The layout that a style has for a weight of this many sizes. */
+static void gcpi_axes_default(gcp_style style, int rank, gcpi_axes *axes)
+{
+    static const char *const letters[][5] = { { "i", "i", "oi", "owi", "ohwi" },
+                                              { "i", "i", "oi", "owi", "oihw" },
+                                              { "i", "i", "io", "owi", "hwio" } };
+    memset(axes, 0, sizeof *axes);
+    strcpy(axes->letters, letters[style][rank]);
+}
+
+/* What is known of the channels that a weight reads (out 0) or makes (1): of all ops whose weight it is. */
+static gcpi_flat gcpi_weight_flat(const gcp_tape *t, gcpi_flat *all, int weight, int out)
+{
+    gcpi_flat found = { 0, 0, 0 };
+    for (int o = 0, any = 0; o < t->op_count; o++) {
+        const gcpi_op *op = &t->ops[o];
+        const int conv = op->kind == GCP_OP_CONV2D || op->kind == GCP_OP_CONV_TRANSPOSE2D;
+        if ((op->kind != GCP_OP_LINEAR && !conv) || gcpi_edge(t, op, 1) != weight) continue;
+        const gcpi_flat *x = gcpi_flat_of(all, out ? op->out : gcpi_edge(t, op, 0));
+        if ((any++ && (x->h != found.h || x->w != found.w)) || (conv && x->h)) { found.h = -1; return found; }
+        found = *x;
+    }
+    return found;
+}
+/* The layout of a parameter in a file where no map says it. h -1: it cannot be told. */
+static void gcpi_axes_of(const gcp_tape *t, int parameter, gcp_style style, gcpi_flat *order, gcpi_axes *axes)
+{
+    const int x = t->parameters[parameter].tensor, rank = t->parameters[parameter].shape.rank;
+    gcpi_axes_default(style, rank, axes);
+    if (!order || !x) return;
+    gcpi_flat in = rank < 2 ? *gcpi_flat_of(order, x) : gcpi_weight_flat(t, order, x, 0),
+               out = gcpi_weight_flat(t, order, x, 1);
+    if (rank >= 2 && gcpi_flat_of(order, x)->h) in = *gcpi_flat_of(order, x);
+    if (!in.h && !out.h) return;
+    axes->h = in.h < 0 || out.h < 0 ? -1 : in.h;
+    axes->w = in.w; axes->p = out.h; axes->q = out.w;
+    if (axes->h >= 0)
+        snprintf(axes->letters, sizeof axes->letters, "%s%s", rank < 2 ? "" : out.h ? "opq" : "o", in.h ? "ihw" : "i");
+}
+
+/* Sizes in our order, p, q, o, h, w, i, of images where some were flattened. 0: the layout is not for this weight. */
+#define GCPI_AXES "pqohwi"
+static int gcpi_axes_sizes(const gcpi_axes *axes, gcp_shape shape, size_t *sizes)
+{
+    sizes[0] = sizes[1] = 1;
+    for (int i = 0; i < 4; i++) sizes[i + 2] = (size_t)shape.d[i];
+    if (axes->h < 0) return 0;
+    if (axes->h) {
+        const size_t pixels = (size_t)axes->h * (size_t)axes->w;
+        if (sizes[3] != 1 || sizes[4] != 1 || sizes[5] % pixels) return 0;
+        sizes[3] = (size_t)axes->h; sizes[4] = (size_t)axes->w; sizes[5] /= pixels;
+    }
+    if (axes->p) {
+        const size_t pixels = (size_t)axes->p * (size_t)axes->q;
+        if (sizes[2] % pixels) return 0;
+        sizes[0] = (size_t)axes->p; sizes[1] = (size_t)axes->q; sizes[2] /= pixels;
+    }
+    for (int i = 0; i < 6; i++) if (sizes[i] != 1 && !strchr(axes->letters, GCPI_AXES[i])) return 0;
+    return 1;
+}
+/* The shape in the file, where a flattened image is one axis. Returns its rank; -1: not for this weight. */
+static int gcpi_axes_shape(const gcpi_axes *axes, gcp_shape shape, uint64_t *out)
+{
+    size_t sizes[6];
+    int rank = 0, last = -1;
+    if (!gcpi_axes_sizes(axes, shape, sizes)) return -1;
+    for (const char *letter = axes->letters; *letter; letter++) {
+        const ptrdiff_t axis = strchr(GCPI_AXES, *letter) - GCPI_AXES;
+        const int input = axis > 2;
+        if ((input ? axes->h : axes->p) && input == last) out[rank - 1] *= sizes[axis];
+        else out[rank++] = sizes[axis];
+        last = input;
+    }
+    return rank;
+}
+
 /* ==== src/io/names.h ==== */
 
-/* Our names and theirs: a style's words, then the lines of .map. Our layouts and theirs: a weight in the state is
-   [o][h][w][i]; letters give the order of its axes in a file. */
+/* Our names and theirs: a style's words, then the lines of .map. */
 
-typedef struct gcpi_naming { gcp_style style; const char *map; } gcpi_naming;
+/* order: of each tensor's channels in PyTorch's files; NULL under another style */
+typedef struct gcpi_naming { gcp_style style; const char *map; gcpi_flat *order; } gcpi_naming;
 
 /* What a pattern's places stood for. texts are in the order of their stars. */
 enum { GCPI_STARS = 4, GCPI_LETTERS = 26 };
@@ -1002,97 +1213,6 @@ static int gcpi_fill(gcpi_word pattern, const gcpi_captures *c, char *out, size_
     return 1;
 }
 
-/* ---- layouts ---- */
-
-static int gcpi_axes_parse(gcpi_word word, gcpi_axes *axes)
-{
-    size_t n = 0;
-    memset(axes, 0, sizeof *axes);
-    for (; n < word.length && n < 4 && word.at[n] != ':'; n++) {
-        if (!strchr("ohwi", word.at[n]) || strchr(axes->letters, word.at[n])) return 0;
-        axes->letters[n] = word.at[n];
-    }
-    if (n == word.length) return n > 0;
-    char text[24], end;
-    snprintf(text, sizeof text, "%.*s", (int)GCPI_MIN(word.length - n, sizeof text - 1), word.at + n);
-    if (sscanf(text, ":%6dx%6d%c", &axes->h, &axes->w, &end) != 2 || axes->h < 1 || axes->w < 1) return 0;
-    return n == 4 && (axes->letters[0] == 'o' || axes->letters[3] == 'o');
-}
-/* The layout that a style has for a weight of this many sizes. */
-static void gcpi_axes_default(gcp_style style, int rank, gcpi_axes *axes)
-{
-    static const char *const letters[][5] = { { "i", "i", "oi", "owi", "ohwi" },
-                                              { "i", "i", "oi", "owi", "oihw" },
-                                              { "i", "i", "io", "owi", "hwio" } };
-    memset(axes, 0, sizeof *axes);
-    strcpy(axes->letters, letters[style][rank]);
-}
-
-/* The image that was flattened before a dense layer with this weight, looked for behind ops that leave its shape.
-   PyTorch flattens it channel by channel. 0: there is none, or channels or pixels are one. */
-static int gcpi_flattened(const gcp_tape *t, int parameter, gcpi_axes *axes)
-{
-    const int weight = t->parameters[parameter].tensor;
-    for (int o = 0; o < t->op_count; o++) {
-        const gcpi_op *op = &t->ops[o];
-        if (op->kind != GCP_OP_LINEAR || gcpi_edge(t, op, 1) != weight) continue;
-        int x = gcpi_edge(t, op, 0);
-        while (t->tensors[x].producer >= 0 && t->ops[t->tensors[x].producer].kind != GCP_OP_RESHAPE) {
-            op = &t->ops[t->tensors[x].producer];
-            if (op->inputs != 1 || op->kind == GCP_OP_CUSTOM) return 0;
-            const int before = gcpi_edge(t, op, 0);
-            if (memcmp(t->tensors[before].shape.d, t->tensors[x].shape.d, sizeof t->tensors[x].shape.d)) return 0;
-            x = before;
-        }
-        if (t->tensors[x].producer < 0) return 0;
-        const gcp_shape image = t->tensors[gcpi_edge(t, &t->ops[t->tensors[x].producer], 0)].shape;
-        const int flat = t->tensors[x].shape.d[3], pixels = image.d[1] * image.d[2];
-        if (flat != pixels * image.d[3] || image.d[0] != t->tensors[x].shape.d[0]) return 0;
-        axes->h = image.d[1]; axes->w = image.d[2];
-        return pixels > 1 && image.d[3] > 1;
-    }
-    return 0;
-}
-/* The layout of a parameter in a file where no map says it. */
-static void gcpi_axes_of(const gcp_tape *t, int parameter, gcp_style style, gcpi_axes *axes)
-{
-    gcpi_axes_default(style, t->parameters[parameter].shape.rank, axes);
-    if (style != GCP_STYLE_TORCH) return;
-    if (gcpi_flattened(t, parameter, axes)) memcpy(axes->letters, "oihw", 5);
-    else axes->h = axes->w = 0;
-}
-
-/* Sizes in the order o, h, w, i, of the image where one was flattened. 0: the layout is not for this weight. */
-static int gcpi_axes_sizes(const gcpi_axes *axes, gcp_shape shape, size_t *sizes)
-{
-    for (int i = 0; i < 4; i++) sizes[i] = (size_t)shape.d[i];
-    if (axes->h) {
-        const size_t pixels = (size_t)axes->h * (size_t)axes->w;
-        if (sizes[1] != 1 || sizes[2] != 1 || sizes[3] % pixels) return 0;
-        sizes[1] = (size_t)axes->h; sizes[2] = (size_t)axes->w; sizes[3] /= pixels;
-    }
-    for (int i = 0; i < 4; i++) if (sizes[i] != 1 && !strchr(axes->letters, "ohwi"[i])) return 0;
-    return 1;
-}
-/* The shape in the file; returns its rank, -1: the layout is not for this weight. */
-static int gcpi_axes_shape(const gcpi_axes *axes, gcp_shape shape, uint64_t *out)
-{
-    size_t sizes[4], rest = 1;
-    int rank = 0;
-    if (!gcpi_axes_sizes(axes, shape, sizes)) return -1;
-    for (const char *letter = axes->letters; *letter; letter++) {
-        size_t size = sizes[strchr("ohwi", *letter) - "ohwi"];
-        if (axes->h && *letter != 'o') rest *= size;
-        else out[rank++] = size;
-    }
-    if (axes->h) {                                /* the flattened image before or after o */
-        out[rank] = rest;
-        if (axes->letters[0] != 'o') { out[1] = out[0]; out[0] = rest; }
-        rank++;
-    }
-    return rank;
-}
-
 /* ---- a name ---- */
 
 static void gcpi_style_name(gcp_style style, const char *ours, char *out, size_t most)
@@ -1112,11 +1232,20 @@ static void gcpi_style_name(gcp_style style, const char *ours, char *out, size_t
     snprintf(out, most, "%s", ours);
 }
 
+/* The words of a line of .map, up to a comment. Returns how many. */
+static int gcpi_map_words(const char **line, gcpi_word *words, int most)
+{
+    int count = 0;
+    for (gcpi_word w; (w = gcpi_word_next(line)).length && *w.at != '#'; count++) if (count < most) words[count] = w;
+    for (int i = count; i < most; i++) words[i].length = 0;
+    return count;
+}
+
 /* Whether a line's OURS fits a path: as the style calls its last part, or as gcp does. */
 static int gcpi_line_fits(gcpi_word left, const char *styled, const char *path, gcpi_captures *c)
 {
     if (left.length == 1 && *left.at == '-') return 0;
-    return left.length && *left.at != '#' && (gcpi_match(left, styled, c) || gcpi_match(left, path, c));
+    return left.length && (gcpi_match(left, styled, c) || gcpi_match(left, path, c));
 }
 
 /* What a parameter is called in the file, and its layout there. 0: the name is too long. */
@@ -1125,14 +1254,15 @@ static int gcpi_theirs(const gcpi_naming *n, const gcp_tape *t, int parameter, c
     const char *ours = t->parameters[parameter].path;
     char name[GCPI_NAME_MOST + 1];
     gcpi_captures c;
-    gcpi_axes_of(t, parameter, n->style, axes);
+    gcpi_axes_of(t, parameter, n->style, n->order, axes);
     gcpi_style_name(n->style, ours, name, sizeof name);
     const char *line = n->map ? n->map : "";
     do {
-        gcpi_word left = gcpi_word_next(&line), right = gcpi_word_next(&line), layout = gcpi_word_next(&line);
-        if (!gcpi_line_fits(left, name, ours, &c)) continue;
-        if (layout.length) gcpi_axes_parse(layout, axes);
-        return gcpi_fill(right, &c, out, GCPI_NAME_MOST + 1);
+        gcpi_word words[3];
+        gcpi_map_words(&line, words, 3);
+        if (!gcpi_line_fits(words[0], name, ours, &c)) continue;
+        if (words[2].length) gcpi_axes_parse(words[2], axes);
+        return gcpi_fill(words[1], &c, out, GCPI_NAME_MOST + 1);
     } while (gcpi_line_next(&line));
     strcpy(out, name);
     return strlen(ours) < sizeof name - 8;
@@ -1144,8 +1274,9 @@ static int gcpi_line_passes(const gcpi_naming *n, const char *theirs)
     gcpi_captures c;
     const char *line = n->map ? n->map : "";
     do {
-        gcpi_word left = gcpi_word_next(&line), right = gcpi_word_next(&line);
-        if (left.length == 1 && *left.at == '-' && right.length && gcpi_match(right, theirs, &c)) return 1;
+        gcpi_word words[2];
+        gcpi_map_words(&line, words, 2);
+        if (words[0].length == 1 && *words[0].at == '-' && gcpi_match(words[1], theirs, &c)) return 1;
     } while (gcpi_line_next(&line));
     return 0;
 }
@@ -1159,47 +1290,66 @@ static int gcpi_passed_over(const gcpi_naming *n, const char *theirs)
     return counter || gcpi_line_passes(n, theirs);
 }
 
-/* The letters that a pattern has. -1: a brace or a star too many. */
-static int64_t gcpi_pattern_letters(gcpi_word pattern, int changed)
+/* The letters that a pattern has, and *stars. -1: a brace or a star too many. */
+static int64_t gcpi_pattern_letters(gcpi_word pattern, int changed, int *stars)
 {
     int64_t letters = 0;
-    int letter, add, stars = 0;
+    int letter, add;
+    *stars = 0;
     for (size_t i = 0, place; i < pattern.length; i += place ? place : 1) {
         place = gcpi_place_at(pattern.at + i, pattern.length - i, &letter, &add);
         if (place && add && !changed) return -1;
         if (place) letters |= (int64_t)1 << letter;
         else if (strchr("{}", pattern.at[i])) return -1;
-        stars += pattern.at[i] == '*';
+        *stars += pattern.at[i] == '*';
     }
-    return stars > GCPI_STARS ? -1 : letters;
+    return *stars > GCPI_STARS ? -1 : letters;
 }
 /* What is wrong with a line of .map, or NULL. */
 static const char *gcpi_line_wrong(const char *line)
 {
-    gcpi_word left = gcpi_word_next(&line), right = gcpi_word_next(&line), layout = gcpi_word_next(&line);
+    gcpi_word words[3];
     gcpi_axes axes;
-    if (!left.length || *left.at == '#') return NULL;
-    if (!right.length || gcpi_word_next(&line).length) return "expected \"OURS THEIRS [LAYOUT]\" or \"- THEIRS\"";
-    int64_t known = gcpi_pattern_letters(left, 0), used = gcpi_pattern_letters(right, 1);
+    int left_stars, right_stars;
+    const int count = gcpi_map_words(&line, words, 3);
+    if (!count) return NULL;
+    if (count < 2 || count > 3) return "expected \"OURS THEIRS [LAYOUT]\" or \"- THEIRS\"";
+    const int passes = words[0].length == 1 && *words[0].at == '-';
+    int64_t known = gcpi_pattern_letters(words[0], 0, &left_stars),
+            used = gcpi_pattern_letters(words[1], 1, &right_stars);
     if (known < 0 || used < 0) return "a place is {a} to {z}, on the right also {a+1} or {a-1}; at most 4 stars";
     if (used & ~known) return "a number on the right is not on the left";
-    if (layout.length && !gcpi_axes_parse(layout, &axes))
+    if (!passes && right_stars > left_stars) return "more stars on the right than on the left";
+    if (words[2].length && !gcpi_axes_parse(words[2], &axes))
         return "a layout has letters of o, h, w, i, each once: oihw, io; oihw:7x7 with o first or last";
     return NULL;
 }
-/* Whether a line's OURS fits any tensor; lines without one do. */
+/* Whether a path goes by the line, and by none before it; lines without one do. */
 static int gcpi_line_used(const gcp_tape *t, const gcpi_naming *n, const char *line)
 {
     char name[GCPI_NAME_MOST + 1];
     gcpi_captures c;
-    gcpi_word left = gcpi_word_next(&line);
-    if (!left.length || *left.at == '#' || (left.length == 1 && *left.at == '-')) return 1;
+    gcpi_word word, earlier;
+    const char *rest = line;
+    if (!gcpi_map_words(&rest, &word, 1) || (word.length == 1 && *word.at == '-')) return 1;
     for (int i = 0; i < t->parameter_count; i++) {
+        int before = 0;
         gcpi_style_name(n->style, t->parameters[i].path, name, sizeof name);
-        if (gcpi_line_fits(left, name, t->parameters[i].path, &c)) return 1;
+        if (!gcpi_line_fits(word, name, t->parameters[i].path, &c)) continue;
+        for (const char *l = n->map; l < line && !before; gcpi_line_next(&l)) {
+            gcpi_map_words(&l, &earlier, 1);
+            before = gcpi_line_fits(earlier, name, t->parameters[i].path, &c);
+        }
+        if (!before) return 1;
     }
     return 0;
 }
+static int gcpi_flat_fail(gcpi_disk_file *s, const gcp_tape *t, int parameter)
+{
+    return gcpi_wrong(s, GCP_E_SHAPE, "%.100s: its order in PyTorch's file cannot be told, as a flattened image meets "
+                      "other channels before it: give its layout in .map", t->parameters[parameter].path);
+}
+
 /* 0: a line of the map is wrong, or the style, which the tape's error says. */
 static int gcpi_naming_check(gcp_tape *t, const gcpi_naming *n, gcp_at at, const char *call)
 {
@@ -1212,12 +1362,21 @@ static int gcpi_naming_check(gcp_tape *t, const gcpi_naming *n, gcp_at at, const
         const char *line = n->map ? n->map : "";
         do {
             const char *wrong = used ? NULL : gcpi_line_wrong(line);
-            if (used && !gcpi_line_used(t, n, line)) wrong = "its first name fits no tensor of the network";
+            if (used && !gcpi_line_used(t, n, line))
+                wrong = "its first name fits no tensor that the lines before leave";
             if (wrong) { gcpi_fail(t, GCP_E_ARGUMENT, at, call, "line %d of .map: %s", number, wrong); return 0; }
             number++;
         } while (gcpi_line_next(&line));
     }
     return 1;
+}
+/* The same, and the order of channels, in scratch, where the style has one of its own. */
+static int gcpi_naming_begin(gcpi_disk_file *s, gcpi_naming *n)
+{
+    if (!gcpi_naming_check(s->tape, n, s->at, s->call)) return 0;
+    if (n->style != GCP_STYLE_TORCH) return 1;
+    n->order = gcpi_flats(s->tape, s->scratch);
+    return n->order || gcpi_disk_no_room(s, gcpi_flats_bytes(s->tape), "the order of channels");
 }
 
 /* ==== src/io/pieces.h ==== */
@@ -1278,20 +1437,20 @@ static void gcpi_real_to(gcp_real x, unsigned char *b)
 }
 
 /* Where in the state a weight's elements lie, in the order of the file. */
-typedef struct gcpi_axes_walk { size_t size[4], step[4], at[4], index, count; int rank, plain; } gcpi_axes_walk;
+typedef struct gcpi_axes_walk { size_t size[6], step[6], at[6], index, count; int rank, plain; } gcpi_axes_walk;
 
 static gcpi_axes_walk gcpi_axes_walk_of(const gcpi_axes *axes, gcp_shape shape)
 {
     gcpi_axes_walk w;
-    size_t sizes[4], steps[4], last = SIZE_MAX;
+    size_t sizes[6], steps[6], last = SIZE_MAX;
     memset(&w, 0, sizeof w);
     gcpi_axes_sizes(axes, shape, sizes);
-    steps[3] = 1;
-    for (int i = 3; i > 0; i--) steps[i - 1] = steps[i] * sizes[i];
+    steps[5] = 1;
+    for (int i = 5; i > 0; i--) steps[i - 1] = steps[i] * sizes[i];
     w.count = gcpi_count(shape);
     w.plain = 1;
     for (const char *letter = axes->letters; *letter; letter++) {
-        ptrdiff_t axis = strchr("ohwi", *letter) - "ohwi";
+        ptrdiff_t axis = strchr(GCPI_AXES, *letter) - GCPI_AXES;
         w.size[w.rank] = sizes[axis];
         w.step[w.rank++] = steps[axis];
         if (sizes[axis] == 1) continue;
@@ -1429,7 +1588,7 @@ static int gcpi_piece_fill(const gcpi_saving *v, gcpi_piece *p)
 {
     const gcpi_parameter *x = p->parameter >= 0 ? &v->t->parameters[p->parameter] : NULL;
     const int slot = p->kind - GCPI_PIECE_SLOT_0;
-    static const gcpi_naming ours = { GCP_STYLE_GCP, NULL };
+    static const gcpi_naming ours = { GCP_STYLE_GCP, NULL, NULL };
     switch (p->kind) {
     case GCPI_PIECE_HEAD:
         gcpi_piece_shape(p, GCPI_FILE_U64, 1, GCPI_RUN_HEAD_WORDS);
@@ -1458,6 +1617,7 @@ static int gcpi_piece_next(const gcpi_saving *v, gcpi_piece *p)
     if (gcpi_piece_fill(v, p) && gcpi_utf8_end(p->name, strlen(p->name)) == strlen(p->name) &&
         strcmp(p->name, "__metadata__"))
         return 1;
+    if (p->parameter >= 0 && p->axes.h < 0) return gcpi_flat_fail(v->s, v->t, p->parameter);
     return gcpi_wrong(v->s, GCP_E_ARGUMENT,
                       "%.100s: its name in the file cannot be '%.100s', or the layout %s is not for it",
                       v->t->parameters[p->parameter].path, p->name, p->axes.letters);
@@ -1550,6 +1710,7 @@ static int gcpi_names_differ(const gcpi_saving *v)
 {
     gcp_arena *a = v->s->scratch;
     const ptrdiff_t most = 4 * (ptrdiff_t)v->t->parameter_count + 3;
+    const ptrdiff_t scratch = a->scratch;
     uint64_t *hashes = GCPI_SCRATCH(a, uint64_t, most);
     gcpi_piece p = gcpi_piece_first();
     int count = 0, twice = 0;
@@ -1557,7 +1718,7 @@ static int gcpi_names_differ(const gcpi_saving *v)
     while (gcpi_piece_next(v, &p)) hashes[count++] = gcpi_hash(p.name);
     qsort(hashes, (size_t)count, sizeof *hashes, gcpi_hash_order);
     for (int i = 1; i < count; i++) twice |= hashes[i] == hashes[i - 1];
-    a->scratch = v->s->taken;
+    a->scratch = scratch;
     if (twice) gcpi_wrong(v->s, GCP_E_NAME, "two tensors would have the same name in it");
     return !v->s->failed;
 }
@@ -1630,19 +1791,21 @@ GCPI_DEF size_t gcp_files_arena(const gcp_tape *t)
     char text[GCP_MAX_ERROR];
     const gcp_at nowhere = { "", 0 };
     gcpi_disk_file s = gcpi_disk_of(NULL, NULL, nowhere, "gcp_files_arena");
-    const gcpi_saving v = { t, &s, { GCP_STYLE_GCP, NULL }, 1, 1, NULL, PTRDIFF_MAX };
+    const gcpi_saving v = { t, &s, { GCP_STYLE_GCP, NULL, NULL }, 1, 1, NULL, PTRDIFF_MAX };
     s.text = text;
     if (!t || !t->ops) return 0;
     const gcpi_header_size size = gcpi_header_measure(&v);
-    return gcpi_header_scratch(size.length, size.braces);
+    return gcpi_header_scratch(size.length, size.braces) + gcpi_flats_bytes(t);
 }
 
 GCPI_DEF gcp_code gcp_save_at(gcp_tape *t, const char *path, gcp_weights_opts o)
 {
     gcpi_disk_file s = gcpi_disk_of(o.files, path, o.at, "gcp_save");
-    gcpi_saving v = { t, &s, { o.style, o.map }, 0, 0, NULL, 0 };
-    if (!gcpi_file_begins(&s, t, o.arena) || !gcpi_naming_check(t, &v.naming, o.at, s.call)) return gcp_error_code(t);
-    return gcpi_save(&v);
+    gcpi_saving v = { t, &s, { o.style, o.map, NULL }, 0, 0, NULL, 0 };
+    if (!gcpi_file_begins(&s, t, o.arena)) return gcp_error_code(t);
+    if (gcpi_naming_begin(&s, &v.naming)) gcpi_save(&v);
+    s.scratch->scratch = s.taken;
+    return gcp_error_code(t);
 }
 
 /* A shape as text: 16x3x3x3. */
@@ -1680,6 +1843,7 @@ static int gcpi_stored_take(gcpi_disk_file *s, gcp_tape *t, gcpi_stored *e, int 
     if (dtype != GCPI_FILE_F32 && dtype != GCPI_FILE_F64 && dtype != GCPI_FILE_F16 && dtype != GCPI_FILE_BF16)
         return gcpi_wrong(s, GCP_E_DTYPE, "%.100s: found %s, expected F32, F64, F16 or BF16", e->name,
                           gcpi_dtype_name(dtype));
+    if (axes->h < 0) return gcpi_flat_fail(s, t, i);
     if (rank < 0)
         return gcpi_wrong(s, GCP_E_SHAPE, "%.100s (%s): the layout %s is not for it", x->path,
                           gcpi_shape_text(x->shape, expected, sizeof expected), axes->letters);
@@ -1739,11 +1903,12 @@ static int gcpi_load_entry(gcpi_disk_file *s, gcp_tape *t, const gcpi_stored *e)
 GCPI_DEF int gcp_load_at(gcp_tape *t, const char *path, gcp_weights_opts o)
 {
     gcpi_disk_file s = gcpi_disk_of(o.files, path, o.at, "gcp_load");
-    const gcpi_naming naming = { o.style, o.map };
+    gcpi_naming naming = { o.style, o.map, NULL };
     gcpi_header h;
     memset(&h, 0, sizeof h);
-    if (!gcpi_file_begins(&s, t, o.arena) || !gcpi_naming_check(t, &naming, o.at, s.call)) return 0;
-    int count = gcpi_disk_open(&s) && gcpi_header_read(&s, &h) ? gcpi_load_match(&s, t, &h, &naming, o.partial) : -1;
+    if (!gcpi_file_begins(&s, t, o.arena) || gcpi_halfway(t, o.at, s.call)) return 0;
+    const int begun = gcpi_naming_begin(&s, &naming) && gcpi_disk_open(&s) && gcpi_header_read(&s, &h);
+    int count = begun ? gcpi_load_match(&s, t, &h, &naming, o.partial) : -1;
     if (!count) gcpi_wrong(&s, GCP_E_NAME, "found no tensor that the network has");
     if (count > 0 && !o.partial && !gcpi_load_left(&s, &h, &naming)) count = 0;
     for (int i = 0; i < h.count && count > 0; i++) if (!gcpi_load_entry(&s, t, &h.entries[i])) count = 0;
@@ -1756,24 +1921,34 @@ GCPI_DEF int gcp_load_at(gcp_tape *t, const char *path, gcp_weights_opts o)
 /* gcp_save_run and gcp_resume_run. A run file is read twice: the first time its checksum is compared and its entries
    with the tape, the second time they go where they belong. */
 
-/* 1, and an error: gradients of earlier micro-batches wait for the last one, and are in no file. */
-static int gcpi_run_halfway(gcp_tape *t, gcp_at at, const char *call)
+/* .extra and .extra_bytes go together. */
+static int gcpi_run_extra_ok(gcpi_disk_file *s, const gcp_run_opts *o)
 {
-    if (t->summing)
-        gcpi_fail(t, GCP_E_STATE, at, call, "a plan is between two micro-batches of .accumulate, whose gradients no "
-                                            "file has: call it after the last one");
-    return t->summing != 0;
+    if (!o->extra != !o->extra_bytes)
+        gcpi_fail(s->tape, GCP_E_ARGUMENT, s->at, s->call, "%s", o->extra ? ".extra without .extra_bytes"
+                                                                          : ".extra_bytes without .extra");
+    else if (o->extra_bytes > PTRDIFF_MAX)
+        gcpi_fail(s->tape, GCP_E_ARGUMENT, s->at, s->call, ".extra_bytes = %zu: no object is as large",
+                  o->extra_bytes);
+    return !s->tape->code;
+}
+/* What a run file calls its own parts must not be a parameter's name. */
+static int gcpi_run_names_ok(gcpi_disk_file *s)
+{
+    for (int i = 0; i < s->tape->parameter_count; i++)
+        if (!strncmp(s->tape->parameters[i].path, "gcp.", 4))
+            return gcpi_wrong(s, GCP_E_NAME, "%.100s: names that begin with 'gcp.' are a run file's own",
+                              s->tape->parameters[i].path);
+    return 1;
 }
 
 GCPI_DEF gcp_code gcp_save_run_at(gcp_tape *t, const char *path, gcp_run_opts o)
 {
     gcpi_disk_file s = gcpi_disk_of(o.files, path, o.at, "gcp_save_run");
-    const size_t extra = o.extra ? o.extra_bytes : 0;
-    const gcpi_saving v = { t, &s, { GCP_STYLE_GCP, NULL }, 1, 0, (const unsigned char *)o.extra, extra };
-    if (!gcpi_file_begins(&s, t, o.arena) || gcpi_run_halfway(t, o.at, s.call)) return gcp_error_code(t);
-    if (o.extra_bytes > PTRDIFF_MAX)
-        gcpi_fail(t, GCP_E_ARGUMENT, o.at, s.call, ".extra_bytes = %zu: no object is as large", o.extra_bytes);
-    return t->code ? t->code : gcpi_save(&v);
+    const unsigned char *extra = (const unsigned char *)o.extra;
+    const gcpi_saving v = { t, &s, { GCP_STYLE_GCP, NULL, NULL }, 1, 0, extra, o.extra_bytes };
+    if (!gcpi_file_begins(&s, t, o.arena) || gcpi_halfway(t, o.at, s.call)) return gcp_error_code(t);
+    return gcpi_run_extra_ok(&s, &o) && gcpi_run_names_ok(&s) ? gcpi_save(&v) : t->code;
 }
 
 /* What a run file has besides tensors. */
@@ -1872,10 +2047,9 @@ static int gcpi_resume_match(gcpi_resuming *r, const gcp_run_opts *o)
     for (int i = 0; i < t->parameter_count; i++)
         for (int k = 1; k <= t->slots && t->parameters[i].slot; k++) if (!gcpi_resume_take(r, i, k)) return 0;
     if (!gcpi_resume_left(r)) return 0;
-    if (extra != (o->extra ? o->extra_bytes : 0))
-        return gcpi_wrong(r->s, GCP_E_ARGUMENT, "found %llu bytes of .extra, expected %llu", (unsigned long long)extra,
-                          (unsigned long long)(o->extra ? o->extra_bytes : 0));
-    return 1;
+    if (extra == o->extra_bytes) return 1;
+    return gcpi_wrong(r->s, GCP_E_ARGUMENT, "found %llu bytes of .extra, expected %llu", (unsigned long long)extra,
+                      (unsigned long long)o->extra_bytes);
 }
 
 /* The parameter whose updates an entry counts; -1: none, or it has no slots. */
@@ -1924,6 +2098,7 @@ static int gcpi_resume_apply(gcpi_resuming *r, const gcp_run_opts *o)
     gcpi_counters c = { r->words[2], r->words[3] };
     gcpi_bytes_copy(&t->home, t->state, &c, sizeof c);
     t->seed = r->words[1];
+    t->summing = 0;
     return 1;
 }
 
@@ -1933,7 +2108,9 @@ GCPI_DEF int gcp_resume_run_at(gcp_tape *t, const char *path, gcp_run_opts o)
     gcpi_resuming r;
     memset(&r, 0, sizeof r);
     r.t = t; r.s = &s;
-    if (!gcpi_file_begins(&s, t, o.arena) || gcpi_run_halfway(t, o.at, s.call) || !gcpi_disk_path(&s)) return 0;
+    if (!gcpi_file_begins(&s, t, o.arena) || gcpi_halfway(t, o.at, s.call) || !gcpi_run_extra_ok(&s, &o) ||
+        !gcpi_disk_path(&s))
+        return 0;
     if (s.files->absent(s.files->context, s.path)) return 0;
     int good = gcpi_disk_open(&s) && gcpi_header_read(&s, &r.h) && gcpi_resume_check(&r) &&
                gcpi_resume_match(&r, &o) && gcpi_resume_apply(&r, &o);

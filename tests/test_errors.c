@@ -1212,7 +1212,7 @@ static void in_part(void)
     plan = gcp_plan_make(gcp_mse(flat, out));
     gcp_bind(&plan, step_memory, sizeof step_memory);
     in_part_said(&plan, flat, zeros, 1, __LINE__,
-                 "'flat' cannot be written in part: only gcp_cross_entropy leaves samples out");
+                 "'flat' cannot be written in part: of the plan's losses only gcp_cross_entropy leaves samples out");
     fine(gcp_write_some(&plan, flat, zeros, 2) == GCP_OK, __LINE__);
     plan = gcp_plan_make(out, .inference = 1);
     CHECK(gcp_bind(&plan, step_memory, sizeof step_memory) == GCP_OK);

@@ -197,6 +197,8 @@ static void bad_patterns(void)
     o.rates = "head* -1";
     refused(o, ".rates: 'head*' needs a number", __LINE__);
     o.rates = NULL; o.decays = "* 1\nhead* x";
+    refused(o, ".decays: 'head*' fits no parameter that the lines before leave", __LINE__);
+    o.decays = "head* x\n* 1";
     refused(o, ".decays: 'head*' needs a number", __LINE__);
     refused(infer, "an inference plan trains nothing: no .train, .freeze or .frozen_norms", __LINE__);
     refused(plain, ".rates and .decays need .optimizer", __LINE__);
@@ -249,7 +251,9 @@ static void schedules(void)
     CHECK_NEAR(gcp_rate_cosine(0.1, 4, 4, 104), 0.1, 1e-15);
     CHECK_NEAR(gcp_rate_cosine(0.1, 54, 4, 104), 0.05, 1e-15);
     CHECK(gcp_rate_cosine(0.1, 103, 4, 104) > 0 && gcp_rate_cosine(0.1, 103, 4, 104) < 1e-4);
-    CHECK(gcp_rate_cosine(0.1, 104, 4, 104) == GCP_ZERO && gcp_rate_cosine(0.1, 0, 0, 0) == GCP_ZERO);
+    CHECK(gcp_rate_cosine(0.1, 104, 4, 104) == GCP_ZERO && gcp_rate_cosine(0, 7, 4, 104) == GCP_ZERO);
+    CHECK(isnan(gcp_rate_cosine(0.1, 0, 0, 0)) && isnan(gcp_rate_cosine(-0.1, 0, 0, 9)));
+    CHECK(isnan(gcp_rate_cosine((double)NAN, 9, 0, 9)) && isnan(gcp_rate_steps(0.1, 9, 0, 1, (double)NAN)));
     CHECK_NEAR(gcp_rate_steps(0.1, 0, 0, 30, 0.1), 0.1, 1e-15);
     CHECK_NEAR(gcp_rate_steps(0.1, 29, 0, 30, 0.1), 0.1, 1e-15);
     CHECK_NEAR(gcp_rate_steps(0.1, 61, 0, 30, 0.1), 0.001, 1e-15);
@@ -285,6 +289,12 @@ static void last_batch(void)
         CHECK_INT(gcp_ignored(&plan, loss), ==, n - 3);
         gcp_grad(&plan, gcp_find(net, "conv2d[0]/bias"), n == 3 ? all : some);
         fine(__LINE__);
+        gcp_write_some(&plan, label, classes, 2);
+        CHECK(isnan(gcp_step(&plan)) && strstr(gcp_error(net), " of 'label'"));
+        gcp_error_clear(net);
+        gcp_write_some(&plan, image, values, 2);
+        CHECK(gcp_step(&plan) > 0);
+        fine(__LINE__);
         CHECK(gcp_write_some(&plan, image, values, 0) == GCP_E_ARGUMENT);
         CHECK(strstr(gcp_error(net), "gcp_write_some: 'image' was given 0 samples; 1 to "));
         gcp_error_clear(net);
@@ -297,6 +307,24 @@ static void last_batch(void)
     }
     CHECK_NEAR(losses[0], losses[1], 1e-12);
     for (int i = 0; i < 4; i++) CHECK_NEAR(all[i], some[i], 1e-12);
+}
+
+/* A second loss, which cannot leave samples out, refuses; one of weights alone does not. */
+static void last_batch_of_two_losses(void)
+{
+    static gcp_real values[4 * 8];
+    for (int i = 0; i < 2; i++) {
+        arena = gcp_arena_from(tape_memory, sizeof tape_memory);
+        net = gcp_tape_make(&arena, .ops = 16, .seed = 5);
+        image = gcp_input(net, "image", GCP_SHAPE(4, 8));
+        label = gcp_labels(net, "label", GCP_SHAPE(4));
+        gcp_tensor y = gcp_linear(image, .out = 8), w = gcp_find(net, "linear[0]/weight");
+        loss = gcp_add(gcp_cross_entropy(y, label), i ? gcp_mse(y, image) : gcp_mean(gcp_mul(w, w)));
+        gcp_plan plan = bound((gcp_plan_opts) { .at = GCP_AT });
+        CHECK(gcp_write_some(&plan, image, values, 3) == (i ? GCP_E_ARGUMENT : GCP_OK));
+        if (i) CHECK(strstr(gcp_error(net), "of the plan's losses only gcp_cross_entropy leaves samples out"));
+        gcp_error_clear(net);
+    }
 }
 
 /* ---- averages, norms ---- */
@@ -364,6 +392,7 @@ int main(void)
     groups();
     schedules();
     last_batch();
+    last_batch_of_two_losses();
     averages();
     gradient_norm();
     return check_done();

@@ -239,9 +239,13 @@ static gcpi_disk_file gcpi_disk_of(const gcp_files *files, const char *path, gcp
     return s;
 }
 
-/* 0: the path is none. */
+/* 0: the path is none, or a function. */
 static int gcpi_disk_path(gcpi_disk_file *s)
 {
+    const gcp_files *f = s->files;
+    if (!f->open || !f->absent || !f->size || !f->rewind || !f->read || !f->write || !f->flush || !f->close ||
+        !f->rename || !f->remove || !f->list)
+        return gcpi_wrong(s, GCP_E_ARGUMENT, "a function of .files is NULL");
     if (s->path == gcpi_no_path) return gcpi_wrong(s, GCP_E_ARGUMENT, "the path is NULL");
     if (!*s->path) return gcpi_wrong(s, GCP_E_ARGUMENT, "the path is empty");
     return strlen(s->path) + sizeof ".part" <= GCPI_PATH || gcpi_wrong(s, GCP_E_ARGUMENT, "the path is too long");

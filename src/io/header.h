@@ -26,8 +26,9 @@ static size_t gcpi_dtype_size(int type)
     return sizes[type];
 }
 
-/* The order of a weight's axes: letters of o, h, w, i; h, w: of an image that was flattened, else 0 (see names.h). */
-typedef struct gcpi_axes { char letters[5]; int h, w; } gcpi_axes;
+/* The order of a weight's axes: letters of o, h, w, i; h, w: of an image that was flattened, else 0; p, q: of one that
+   its rows make (see layouts.h). */
+typedef struct gcpi_axes { char letters[7]; int h, w, p, q; } gcpi_axes;
 
 /* A tensor of the file. begin and end count from the data's first byte. The readers of headers add what they found it
    to be: parameter (-1: nothing yet), slot of it (0: its value), the order of its axes. */

@@ -1,7 +1,7 @@
-/* Our names and theirs: a style's words, then the lines of .map. Our layouts and theirs: a weight in the state is
-   [o][h][w][i]; letters give the order of its axes in a file. */
+/* Our names and theirs: a style's words, then the lines of .map. */
 
-typedef struct gcpi_naming { gcp_style style; const char *map; } gcpi_naming;
+/* order: of each tensor's channels in PyTorch's files; NULL under another style */
+typedef struct gcpi_naming { gcp_style style; const char *map; gcpi_flat *order; } gcpi_naming;
 
 /* What a pattern's places stood for. texts are in the order of their stars. */
 enum { GCPI_STARS = 4, GCPI_LETTERS = 26 };
@@ -89,97 +89,6 @@ static int gcpi_fill(gcpi_word pattern, const gcpi_captures *c, char *out, size_
     return 1;
 }
 
-/* ---- layouts ---- */
-
-static int gcpi_axes_parse(gcpi_word word, gcpi_axes *axes)
-{
-    size_t n = 0;
-    memset(axes, 0, sizeof *axes);
-    for (; n < word.length && n < 4 && word.at[n] != ':'; n++) {
-        if (!strchr("ohwi", word.at[n]) || strchr(axes->letters, word.at[n])) return 0;
-        axes->letters[n] = word.at[n];
-    }
-    if (n == word.length) return n > 0;
-    char text[24], end;
-    snprintf(text, sizeof text, "%.*s", (int)GCPI_MIN(word.length - n, sizeof text - 1), word.at + n);
-    if (sscanf(text, ":%6dx%6d%c", &axes->h, &axes->w, &end) != 2 || axes->h < 1 || axes->w < 1) return 0;
-    return n == 4 && (axes->letters[0] == 'o' || axes->letters[3] == 'o');
-}
-/* The layout that a style has for a weight of this many sizes. */
-static void gcpi_axes_default(gcp_style style, int rank, gcpi_axes *axes)
-{
-    static const char *const letters[][5] = { { "i", "i", "oi", "owi", "ohwi" },
-                                              { "i", "i", "oi", "owi", "oihw" },
-                                              { "i", "i", "io", "owi", "hwio" } };
-    memset(axes, 0, sizeof *axes);
-    strcpy(axes->letters, letters[style][rank]);
-}
-
-/* The image that was flattened before a dense layer with this weight, looked for behind ops that leave its shape.
-   PyTorch flattens it channel by channel. 0: there is none, or channels or pixels are one. */
-static int gcpi_flattened(const gcp_tape *t, int parameter, gcpi_axes *axes)
-{
-    const int weight = t->parameters[parameter].tensor;
-    for (int o = 0; o < t->op_count; o++) {
-        const gcpi_op *op = &t->ops[o];
-        if (op->kind != GCP_OP_LINEAR || gcpi_edge(t, op, 1) != weight) continue;
-        int x = gcpi_edge(t, op, 0);
-        while (t->tensors[x].producer >= 0 && t->ops[t->tensors[x].producer].kind != GCP_OP_RESHAPE) {
-            op = &t->ops[t->tensors[x].producer];
-            if (op->inputs != 1 || op->kind == GCP_OP_CUSTOM) return 0;
-            const int before = gcpi_edge(t, op, 0);
-            if (memcmp(t->tensors[before].shape.d, t->tensors[x].shape.d, sizeof t->tensors[x].shape.d)) return 0;
-            x = before;
-        }
-        if (t->tensors[x].producer < 0) return 0;
-        const gcp_shape image = t->tensors[gcpi_edge(t, &t->ops[t->tensors[x].producer], 0)].shape;
-        const int flat = t->tensors[x].shape.d[3], pixels = image.d[1] * image.d[2];
-        if (flat != pixels * image.d[3] || image.d[0] != t->tensors[x].shape.d[0]) return 0;
-        axes->h = image.d[1]; axes->w = image.d[2];
-        return pixels > 1 && image.d[3] > 1;
-    }
-    return 0;
-}
-/* The layout of a parameter in a file where no map says it. */
-static void gcpi_axes_of(const gcp_tape *t, int parameter, gcp_style style, gcpi_axes *axes)
-{
-    gcpi_axes_default(style, t->parameters[parameter].shape.rank, axes);
-    if (style != GCP_STYLE_TORCH) return;
-    if (gcpi_flattened(t, parameter, axes)) memcpy(axes->letters, "oihw", 5);
-    else axes->h = axes->w = 0;
-}
-
-/* Sizes in the order o, h, w, i, of the image where one was flattened. 0: the layout is not for this weight. */
-static int gcpi_axes_sizes(const gcpi_axes *axes, gcp_shape shape, size_t *sizes)
-{
-    for (int i = 0; i < 4; i++) sizes[i] = (size_t)shape.d[i];
-    if (axes->h) {
-        const size_t pixels = (size_t)axes->h * (size_t)axes->w;
-        if (sizes[1] != 1 || sizes[2] != 1 || sizes[3] % pixels) return 0;
-        sizes[1] = (size_t)axes->h; sizes[2] = (size_t)axes->w; sizes[3] /= pixels;
-    }
-    for (int i = 0; i < 4; i++) if (sizes[i] != 1 && !strchr(axes->letters, "ohwi"[i])) return 0;
-    return 1;
-}
-/* The shape in the file; returns its rank, -1: the layout is not for this weight. */
-static int gcpi_axes_shape(const gcpi_axes *axes, gcp_shape shape, uint64_t *out)
-{
-    size_t sizes[4], rest = 1;
-    int rank = 0;
-    if (!gcpi_axes_sizes(axes, shape, sizes)) return -1;
-    for (const char *letter = axes->letters; *letter; letter++) {
-        size_t size = sizes[strchr("ohwi", *letter) - "ohwi"];
-        if (axes->h && *letter != 'o') rest *= size;
-        else out[rank++] = size;
-    }
-    if (axes->h) {                                /* the flattened image before or after o */
-        out[rank] = rest;
-        if (axes->letters[0] != 'o') { out[1] = out[0]; out[0] = rest; }
-        rank++;
-    }
-    return rank;
-}
-
 /* ---- a name ---- */
 
 static void gcpi_style_name(gcp_style style, const char *ours, char *out, size_t most)
@@ -199,11 +108,20 @@ static void gcpi_style_name(gcp_style style, const char *ours, char *out, size_t
     snprintf(out, most, "%s", ours);
 }
 
+/* The words of a line of .map, up to a comment. Returns how many. */
+static int gcpi_map_words(const char **line, gcpi_word *words, int most)
+{
+    int count = 0;
+    for (gcpi_word w; (w = gcpi_word_next(line)).length && *w.at != '#'; count++) if (count < most) words[count] = w;
+    for (int i = count; i < most; i++) words[i].length = 0;
+    return count;
+}
+
 /* Whether a line's OURS fits a path: as the style calls its last part, or as gcp does. */
 static int gcpi_line_fits(gcpi_word left, const char *styled, const char *path, gcpi_captures *c)
 {
     if (left.length == 1 && *left.at == '-') return 0;
-    return left.length && *left.at != '#' && (gcpi_match(left, styled, c) || gcpi_match(left, path, c));
+    return left.length && (gcpi_match(left, styled, c) || gcpi_match(left, path, c));
 }
 
 /* What a parameter is called in the file, and its layout there. 0: the name is too long. */
@@ -212,14 +130,15 @@ static int gcpi_theirs(const gcpi_naming *n, const gcp_tape *t, int parameter, c
     const char *ours = t->parameters[parameter].path;
     char name[GCPI_NAME_MOST + 1];
     gcpi_captures c;
-    gcpi_axes_of(t, parameter, n->style, axes);
+    gcpi_axes_of(t, parameter, n->style, n->order, axes);
     gcpi_style_name(n->style, ours, name, sizeof name);
     const char *line = n->map ? n->map : "";
     do {
-        gcpi_word left = gcpi_word_next(&line), right = gcpi_word_next(&line), layout = gcpi_word_next(&line);
-        if (!gcpi_line_fits(left, name, ours, &c)) continue;
-        if (layout.length) gcpi_axes_parse(layout, axes);
-        return gcpi_fill(right, &c, out, GCPI_NAME_MOST + 1);
+        gcpi_word words[3];
+        gcpi_map_words(&line, words, 3);
+        if (!gcpi_line_fits(words[0], name, ours, &c)) continue;
+        if (words[2].length) gcpi_axes_parse(words[2], axes);
+        return gcpi_fill(words[1], &c, out, GCPI_NAME_MOST + 1);
     } while (gcpi_line_next(&line));
     strcpy(out, name);
     return strlen(ours) < sizeof name - 8;
@@ -231,8 +150,9 @@ static int gcpi_line_passes(const gcpi_naming *n, const char *theirs)
     gcpi_captures c;
     const char *line = n->map ? n->map : "";
     do {
-        gcpi_word left = gcpi_word_next(&line), right = gcpi_word_next(&line);
-        if (left.length == 1 && *left.at == '-' && right.length && gcpi_match(right, theirs, &c)) return 1;
+        gcpi_word words[2];
+        gcpi_map_words(&line, words, 2);
+        if (words[0].length == 1 && *words[0].at == '-' && gcpi_match(words[1], theirs, &c)) return 1;
     } while (gcpi_line_next(&line));
     return 0;
 }
@@ -246,47 +166,66 @@ static int gcpi_passed_over(const gcpi_naming *n, const char *theirs)
     return counter || gcpi_line_passes(n, theirs);
 }
 
-/* The letters that a pattern has. -1: a brace or a star too many. */
-static int64_t gcpi_pattern_letters(gcpi_word pattern, int changed)
+/* The letters that a pattern has, and *stars. -1: a brace or a star too many. */
+static int64_t gcpi_pattern_letters(gcpi_word pattern, int changed, int *stars)
 {
     int64_t letters = 0;
-    int letter, add, stars = 0;
+    int letter, add;
+    *stars = 0;
     for (size_t i = 0, place; i < pattern.length; i += place ? place : 1) {
         place = gcpi_place_at(pattern.at + i, pattern.length - i, &letter, &add);
         if (place && add && !changed) return -1;
         if (place) letters |= (int64_t)1 << letter;
         else if (strchr("{}", pattern.at[i])) return -1;
-        stars += pattern.at[i] == '*';
+        *stars += pattern.at[i] == '*';
     }
-    return stars > GCPI_STARS ? -1 : letters;
+    return *stars > GCPI_STARS ? -1 : letters;
 }
 /* What is wrong with a line of .map, or NULL. */
 static const char *gcpi_line_wrong(const char *line)
 {
-    gcpi_word left = gcpi_word_next(&line), right = gcpi_word_next(&line), layout = gcpi_word_next(&line);
+    gcpi_word words[3];
     gcpi_axes axes;
-    if (!left.length || *left.at == '#') return NULL;
-    if (!right.length || gcpi_word_next(&line).length) return "expected \"OURS THEIRS [LAYOUT]\" or \"- THEIRS\"";
-    int64_t known = gcpi_pattern_letters(left, 0), used = gcpi_pattern_letters(right, 1);
+    int left_stars, right_stars;
+    const int count = gcpi_map_words(&line, words, 3);
+    if (!count) return NULL;
+    if (count < 2 || count > 3) return "expected \"OURS THEIRS [LAYOUT]\" or \"- THEIRS\"";
+    const int passes = words[0].length == 1 && *words[0].at == '-';
+    int64_t known = gcpi_pattern_letters(words[0], 0, &left_stars),
+            used = gcpi_pattern_letters(words[1], 1, &right_stars);
     if (known < 0 || used < 0) return "a place is {a} to {z}, on the right also {a+1} or {a-1}; at most 4 stars";
     if (used & ~known) return "a number on the right is not on the left";
-    if (layout.length && !gcpi_axes_parse(layout, &axes))
+    if (!passes && right_stars > left_stars) return "more stars on the right than on the left";
+    if (words[2].length && !gcpi_axes_parse(words[2], &axes))
         return "a layout has letters of o, h, w, i, each once: oihw, io; oihw:7x7 with o first or last";
     return NULL;
 }
-/* Whether a line's OURS fits any tensor; lines without one do. */
+/* Whether a path goes by the line, and by none before it; lines without one do. */
 static int gcpi_line_used(const gcp_tape *t, const gcpi_naming *n, const char *line)
 {
     char name[GCPI_NAME_MOST + 1];
     gcpi_captures c;
-    gcpi_word left = gcpi_word_next(&line);
-    if (!left.length || *left.at == '#' || (left.length == 1 && *left.at == '-')) return 1;
+    gcpi_word word, earlier;
+    const char *rest = line;
+    if (!gcpi_map_words(&rest, &word, 1) || (word.length == 1 && *word.at == '-')) return 1;
     for (int i = 0; i < t->parameter_count; i++) {
+        int before = 0;
         gcpi_style_name(n->style, t->parameters[i].path, name, sizeof name);
-        if (gcpi_line_fits(left, name, t->parameters[i].path, &c)) return 1;
+        if (!gcpi_line_fits(word, name, t->parameters[i].path, &c)) continue;
+        for (const char *l = n->map; l < line && !before; gcpi_line_next(&l)) {
+            gcpi_map_words(&l, &earlier, 1);
+            before = gcpi_line_fits(earlier, name, t->parameters[i].path, &c);
+        }
+        if (!before) return 1;
     }
     return 0;
 }
+static int gcpi_flat_fail(gcpi_disk_file *s, const gcp_tape *t, int parameter)
+{
+    return gcpi_wrong(s, GCP_E_SHAPE, "%.100s: its order in PyTorch's file cannot be told, as a flattened image meets "
+                      "other channels before it: give its layout in .map", t->parameters[parameter].path);
+}
+
 /* 0: a line of the map is wrong, or the style, which the tape's error says. */
 static int gcpi_naming_check(gcp_tape *t, const gcpi_naming *n, gcp_at at, const char *call)
 {
@@ -299,10 +238,19 @@ static int gcpi_naming_check(gcp_tape *t, const gcpi_naming *n, gcp_at at, const
         const char *line = n->map ? n->map : "";
         do {
             const char *wrong = used ? NULL : gcpi_line_wrong(line);
-            if (used && !gcpi_line_used(t, n, line)) wrong = "its first name fits no tensor of the network";
+            if (used && !gcpi_line_used(t, n, line))
+                wrong = "its first name fits no tensor that the lines before leave";
             if (wrong) { gcpi_fail(t, GCP_E_ARGUMENT, at, call, "line %d of .map: %s", number, wrong); return 0; }
             number++;
         } while (gcpi_line_next(&line));
     }
     return 1;
+}
+/* The same, and the order of channels, in scratch, where the style has one of its own. */
+static int gcpi_naming_begin(gcpi_disk_file *s, gcpi_naming *n)
+{
+    if (!gcpi_naming_check(s->tape, n, s->at, s->call)) return 0;
+    if (n->style != GCP_STYLE_TORCH) return 1;
+    n->order = gcpi_flats(s->tape, s->scratch);
+    return n->order || gcpi_disk_no_room(s, gcpi_flats_bytes(s->tape), "the order of channels");
 }

@@ -54,20 +54,20 @@ static void gcpi_real_to(gcp_real x, unsigned char *b)
 }
 
 /* Where in the state a weight's elements lie, in the order of the file. */
-typedef struct gcpi_axes_walk { size_t size[4], step[4], at[4], index, count; int rank, plain; } gcpi_axes_walk;
+typedef struct gcpi_axes_walk { size_t size[6], step[6], at[6], index, count; int rank, plain; } gcpi_axes_walk;
 
 static gcpi_axes_walk gcpi_axes_walk_of(const gcpi_axes *axes, gcp_shape shape)
 {
     gcpi_axes_walk w;
-    size_t sizes[4], steps[4], last = SIZE_MAX;
+    size_t sizes[6], steps[6], last = SIZE_MAX;
     memset(&w, 0, sizeof w);
     gcpi_axes_sizes(axes, shape, sizes);
-    steps[3] = 1;
-    for (int i = 3; i > 0; i--) steps[i - 1] = steps[i] * sizes[i];
+    steps[5] = 1;
+    for (int i = 5; i > 0; i--) steps[i - 1] = steps[i] * sizes[i];
     w.count = gcpi_count(shape);
     w.plain = 1;
     for (const char *letter = axes->letters; *letter; letter++) {
-        ptrdiff_t axis = strchr("ohwi", *letter) - "ohwi";
+        ptrdiff_t axis = strchr(GCPI_AXES, *letter) - GCPI_AXES;
         w.size[w.rank] = sizes[axis];
         w.step[w.rank++] = steps[axis];
         if (sizes[axis] == 1) continue;
@@ -205,7 +205,7 @@ static int gcpi_piece_fill(const gcpi_saving *v, gcpi_piece *p)
 {
     const gcpi_parameter *x = p->parameter >= 0 ? &v->t->parameters[p->parameter] : NULL;
     const int slot = p->kind - GCPI_PIECE_SLOT_0;
-    static const gcpi_naming ours = { GCP_STYLE_GCP, NULL };
+    static const gcpi_naming ours = { GCP_STYLE_GCP, NULL, NULL };
     switch (p->kind) {
     case GCPI_PIECE_HEAD:
         gcpi_piece_shape(p, GCPI_FILE_U64, 1, GCPI_RUN_HEAD_WORDS);
@@ -234,6 +234,7 @@ static int gcpi_piece_next(const gcpi_saving *v, gcpi_piece *p)
     if (gcpi_piece_fill(v, p) && gcpi_utf8_end(p->name, strlen(p->name)) == strlen(p->name) &&
         strcmp(p->name, "__metadata__"))
         return 1;
+    if (p->parameter >= 0 && p->axes.h < 0) return gcpi_flat_fail(v->s, v->t, p->parameter);
     return gcpi_wrong(v->s, GCP_E_ARGUMENT,
                       "%.100s: its name in the file cannot be '%.100s', or the layout %s is not for it",
                       v->t->parameters[p->parameter].path, p->name, p->axes.letters);
@@ -326,6 +327,7 @@ static int gcpi_names_differ(const gcpi_saving *v)
 {
     gcp_arena *a = v->s->scratch;
     const ptrdiff_t most = 4 * (ptrdiff_t)v->t->parameter_count + 3;
+    const ptrdiff_t scratch = a->scratch;
     uint64_t *hashes = GCPI_SCRATCH(a, uint64_t, most);
     gcpi_piece p = gcpi_piece_first();
     int count = 0, twice = 0;
@@ -333,7 +335,7 @@ static int gcpi_names_differ(const gcpi_saving *v)
     while (gcpi_piece_next(v, &p)) hashes[count++] = gcpi_hash(p.name);
     qsort(hashes, (size_t)count, sizeof *hashes, gcpi_hash_order);
     for (int i = 1; i < count; i++) twice |= hashes[i] == hashes[i - 1];
-    a->scratch = v->s->taken;
+    a->scratch = scratch;
     if (twice) gcpi_wrong(v->s, GCP_E_NAME, "two tensors would have the same name in it");
     return !v->s->failed;
 }

@@ -1,24 +1,34 @@
 /* gcp_save_run and gcp_resume_run. A run file is read twice: the first time its checksum is compared and its entries
    with the tape, the second time they go where they belong. */
 
-/* 1, and an error: gradients of earlier micro-batches wait for the last one, and are in no file. */
-static int gcpi_run_halfway(gcp_tape *t, gcp_at at, const char *call)
+/* .extra and .extra_bytes go together. */
+static int gcpi_run_extra_ok(gcpi_disk_file *s, const gcp_run_opts *o)
 {
-    if (t->summing)
-        gcpi_fail(t, GCP_E_STATE, at, call, "a plan is between two micro-batches of .accumulate, whose gradients no "
-                                            "file has: call it after the last one");
-    return t->summing != 0;
+    if (!o->extra != !o->extra_bytes)
+        gcpi_fail(s->tape, GCP_E_ARGUMENT, s->at, s->call, "%s", o->extra ? ".extra without .extra_bytes"
+                                                                          : ".extra_bytes without .extra");
+    else if (o->extra_bytes > PTRDIFF_MAX)
+        gcpi_fail(s->tape, GCP_E_ARGUMENT, s->at, s->call, ".extra_bytes = %zu: no object is as large",
+                  o->extra_bytes);
+    return !s->tape->code;
+}
+/* What a run file calls its own parts must not be a parameter's name. */
+static int gcpi_run_names_ok(gcpi_disk_file *s)
+{
+    for (int i = 0; i < s->tape->parameter_count; i++)
+        if (!strncmp(s->tape->parameters[i].path, "gcp.", 4))
+            return gcpi_wrong(s, GCP_E_NAME, "%.100s: names that begin with 'gcp.' are a run file's own",
+                              s->tape->parameters[i].path);
+    return 1;
 }
 
 GCPI_DEF gcp_code gcp_save_run_at(gcp_tape *t, const char *path, gcp_run_opts o)
 {
     gcpi_disk_file s = gcpi_disk_of(o.files, path, o.at, "gcp_save_run");
-    const size_t extra = o.extra ? o.extra_bytes : 0;
-    const gcpi_saving v = { t, &s, { GCP_STYLE_GCP, NULL }, 1, 0, (const unsigned char *)o.extra, extra };
-    if (!gcpi_file_begins(&s, t, o.arena) || gcpi_run_halfway(t, o.at, s.call)) return gcp_error_code(t);
-    if (o.extra_bytes > PTRDIFF_MAX)
-        gcpi_fail(t, GCP_E_ARGUMENT, o.at, s.call, ".extra_bytes = %zu: no object is as large", o.extra_bytes);
-    return t->code ? t->code : gcpi_save(&v);
+    const unsigned char *extra = (const unsigned char *)o.extra;
+    const gcpi_saving v = { t, &s, { GCP_STYLE_GCP, NULL, NULL }, 1, 0, extra, o.extra_bytes };
+    if (!gcpi_file_begins(&s, t, o.arena) || gcpi_halfway(t, o.at, s.call)) return gcp_error_code(t);
+    return gcpi_run_extra_ok(&s, &o) && gcpi_run_names_ok(&s) ? gcpi_save(&v) : t->code;
 }
 
 /* What a run file has besides tensors. */
@@ -117,10 +127,9 @@ static int gcpi_resume_match(gcpi_resuming *r, const gcp_run_opts *o)
     for (int i = 0; i < t->parameter_count; i++)
         for (int k = 1; k <= t->slots && t->parameters[i].slot; k++) if (!gcpi_resume_take(r, i, k)) return 0;
     if (!gcpi_resume_left(r)) return 0;
-    if (extra != (o->extra ? o->extra_bytes : 0))
-        return gcpi_wrong(r->s, GCP_E_ARGUMENT, "found %llu bytes of .extra, expected %llu", (unsigned long long)extra,
-                          (unsigned long long)(o->extra ? o->extra_bytes : 0));
-    return 1;
+    if (extra == o->extra_bytes) return 1;
+    return gcpi_wrong(r->s, GCP_E_ARGUMENT, "found %llu bytes of .extra, expected %llu", (unsigned long long)extra,
+                      (unsigned long long)o->extra_bytes);
 }
 
 /* The parameter whose updates an entry counts; -1: none, or it has no slots. */
@@ -169,6 +178,7 @@ static int gcpi_resume_apply(gcpi_resuming *r, const gcp_run_opts *o)
     gcpi_counters c = { r->words[2], r->words[3] };
     gcpi_bytes_copy(&t->home, t->state, &c, sizeof c);
     t->seed = r->words[1];
+    t->summing = 0;
     return 1;
 }
 
@@ -178,7 +188,9 @@ GCPI_DEF int gcp_resume_run_at(gcp_tape *t, const char *path, gcp_run_opts o)
     gcpi_resuming r;
     memset(&r, 0, sizeof r);
     r.t = t; r.s = &s;
-    if (!gcpi_file_begins(&s, t, o.arena) || gcpi_run_halfway(t, o.at, s.call) || !gcpi_disk_path(&s)) return 0;
+    if (!gcpi_file_begins(&s, t, o.arena) || gcpi_halfway(t, o.at, s.call) || !gcpi_run_extra_ok(&s, &o) ||
+        !gcpi_disk_path(&s))
+        return 0;
     if (s.files->absent(s.files->context, s.path)) return 0;
     int good = gcpi_disk_open(&s) && gcpi_header_read(&s, &r.h) && gcpi_resume_check(&r) &&
                gcpi_resume_match(&r, &o) && gcpi_resume_apply(&r, &o);

@@ -17,19 +17,21 @@ GCPI_DEF size_t gcp_files_arena(const gcp_tape *t)
     char text[GCP_MAX_ERROR];
     const gcp_at nowhere = { "", 0 };
     gcpi_disk_file s = gcpi_disk_of(NULL, NULL, nowhere, "gcp_files_arena");
-    const gcpi_saving v = { t, &s, { GCP_STYLE_GCP, NULL }, 1, 1, NULL, PTRDIFF_MAX };
+    const gcpi_saving v = { t, &s, { GCP_STYLE_GCP, NULL, NULL }, 1, 1, NULL, PTRDIFF_MAX };
     s.text = text;
     if (!t || !t->ops) return 0;
     const gcpi_header_size size = gcpi_header_measure(&v);
-    return gcpi_header_scratch(size.length, size.braces);
+    return gcpi_header_scratch(size.length, size.braces) + gcpi_flats_bytes(t);
 }
 
 GCPI_DEF gcp_code gcp_save_at(gcp_tape *t, const char *path, gcp_weights_opts o)
 {
     gcpi_disk_file s = gcpi_disk_of(o.files, path, o.at, "gcp_save");
-    gcpi_saving v = { t, &s, { o.style, o.map }, 0, 0, NULL, 0 };
-    if (!gcpi_file_begins(&s, t, o.arena) || !gcpi_naming_check(t, &v.naming, o.at, s.call)) return gcp_error_code(t);
-    return gcpi_save(&v);
+    gcpi_saving v = { t, &s, { o.style, o.map, NULL }, 0, 0, NULL, 0 };
+    if (!gcpi_file_begins(&s, t, o.arena)) return gcp_error_code(t);
+    if (gcpi_naming_begin(&s, &v.naming)) gcpi_save(&v);
+    s.scratch->scratch = s.taken;
+    return gcp_error_code(t);
 }
 
 /* A shape as text: 16x3x3x3. */
@@ -67,6 +69,7 @@ static int gcpi_stored_take(gcpi_disk_file *s, gcp_tape *t, gcpi_stored *e, int 
     if (dtype != GCPI_FILE_F32 && dtype != GCPI_FILE_F64 && dtype != GCPI_FILE_F16 && dtype != GCPI_FILE_BF16)
         return gcpi_wrong(s, GCP_E_DTYPE, "%.100s: found %s, expected F32, F64, F16 or BF16", e->name,
                           gcpi_dtype_name(dtype));
+    if (axes->h < 0) return gcpi_flat_fail(s, t, i);
     if (rank < 0)
         return gcpi_wrong(s, GCP_E_SHAPE, "%.100s (%s): the layout %s is not for it", x->path,
                           gcpi_shape_text(x->shape, expected, sizeof expected), axes->letters);
@@ -126,11 +129,12 @@ static int gcpi_load_entry(gcpi_disk_file *s, gcp_tape *t, const gcpi_stored *e)
 GCPI_DEF int gcp_load_at(gcp_tape *t, const char *path, gcp_weights_opts o)
 {
     gcpi_disk_file s = gcpi_disk_of(o.files, path, o.at, "gcp_load");
-    const gcpi_naming naming = { o.style, o.map };
+    gcpi_naming naming = { o.style, o.map, NULL };
     gcpi_header h;
     memset(&h, 0, sizeof h);
-    if (!gcpi_file_begins(&s, t, o.arena) || !gcpi_naming_check(t, &naming, o.at, s.call)) return 0;
-    int count = gcpi_disk_open(&s) && gcpi_header_read(&s, &h) ? gcpi_load_match(&s, t, &h, &naming, o.partial) : -1;
+    if (!gcpi_file_begins(&s, t, o.arena) || gcpi_halfway(t, o.at, s.call)) return 0;
+    const int begun = gcpi_naming_begin(&s, &naming) && gcpi_disk_open(&s) && gcpi_header_read(&s, &h);
+    int count = begun ? gcpi_load_match(&s, t, &h, &naming, o.partial) : -1;
     if (!count) gcpi_wrong(&s, GCP_E_NAME, "found no tensor that the network has");
     if (count > 0 && !o.partial && !gcpi_load_left(&s, &h, &naming)) count = 0;
     for (int i = 0; i < h.count && count > 0; i++) if (!gcpi_load_entry(&s, t, &h.entries[i])) count = 0;

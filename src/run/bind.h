@@ -81,7 +81,8 @@ static void gcpi_binding_note(gcp_tape *t, const gcpi_plan *in, gcpi_binding *b)
 /* The inputs and results in the slab are lost. since: what lost them, for messages. */
 static void gcpi_written_forget(gcpi_plan *in, const char *since)
 {
-    memset(in->bound.written, 0, (size_t)in->p.tensors);
+    memset(in->bound.given, 0, (size_t)in->p.tensors * sizeof *in->bound.given);
+    in->bound.some = 0;
     in->bound.unwritten = in->inputs;
     in->bound.ran = 0;
     in->bound.since = since;
@@ -214,6 +215,17 @@ static void gcpi_sums_forget(gcpi_plan *in)
 {
     in->run.micro = 0;
     in->p.tape->summing = 0;
+}
+/* 1, and an error: a bound plan's gradients of earlier micro-batches wait for the last one; they are of these weights,
+   and in no file. */
+static int gcpi_halfway(gcp_tape *t, gcp_at at, const char *call)
+{
+    int bound = 0;
+    for (int i = 0; i < GCP_MAX_BOUND; i++) bound |= t->summing && t->bindings[i].plan == t->summing;
+    if (bound)
+        gcpi_fail(t, GCP_E_STATE, at, call, "a plan is between two micro-batches of .accumulate: call it after the "
+                                            "last one (gcp_unbind gives up what was summed)");
+    return bound;
 }
 
 /* Refuses a plan that was made for slots in the state where they wait in far memory, or the reverse. */
@@ -471,13 +483,18 @@ GCPI_DEF gcp_code gcp_far_bind_at(gcp_plan *plan, void *memory, size_t size, gcp
     return gcpi_far_take(plan, memory, at, "gcp_far_bind");
 }
 
+static void gcpi_unbind(gcp_plan *plan)
+{
+    gcpi_unlay(plan->in);
+    gcpi_release(plan);
+    gcpi_far_release(plan->in);
+}
 GCPI_DEF gcp_code gcp_unbind_at(gcp_plan *plan, gcp_at at)
 {
     if (!plan || !plan->tape || !plan->in || plan->generation != plan->tape->generation)
         return gcpi_plan_check(plan, at, "gcp_unbind");
-    gcpi_unlay(plan->in);
-    gcpi_release(plan);
-    gcpi_far_release(plan->in);
+    if (plan->tape->summing == plan->in->number) gcpi_sums_forget(plan->in);
+    gcpi_unbind(plan);
     return GCP_OK;
 }
 
@@ -485,9 +502,7 @@ GCPI_DEF void gcp_plan_free(gcp_plan *plan)
 {
     if (!plan) return;
     if (plan->in && plan->generation == plan->tape->generation) {
-        gcp_at at;
-        at.file = NULL; at.line = 0;
-        gcp_unbind_at(plan, at);
+        gcpi_unbind(plan);
         gcpi_plan_return(plan);
     }
     *plan = gcpi_plan_none(plan->tape);

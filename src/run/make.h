@@ -156,13 +156,47 @@ static int gcpi_customs_run_on(const gcpi_problem *p)
     return 1;
 }
 
+/* Whether an op makes one value of all samples. some: of each tensor, whether it has samples. */
+static int gcpi_joins_samples(const gcp_tape *t, const gcpi_op *op, const unsigned char *some)
+{
+    const int x = gcpi_edge(t, op, 0);
+    if (op->kind == GCP_OP_MATMUL) return some[gcpi_edge(t, op, 1)];
+    if (op->kind == GCP_OP_MSE && some[gcpi_edge(t, op, 1)]) return 1;
+    return (op->kind == GCP_OP_MSE || op->kind == GCP_OP_MEAN) && some[x] && gcpi_count(t->tensors[x].shape) > 1;
+}
+/* Whether samples can be left out of the loss: cross-entropies alone make one value of them. Inference has none. */
+static int gcpi_samples_look(gcpi_plan *in, gcp_arena *a)
+{
+    const gcp_tape *t = in->p.tape;
+    const ptrdiff_t scratch = a->scratch;
+    int left_out = 0, joined = 0;
+    if (in->p.names) return 1;
+    unsigned char *some = GCPI_SCRATCH(a, unsigned char, t->tensor_count);
+    for (int x = 0; some && x < t->tensor_count; x++) some[x] = t->tensors[x].kind == GCPI_INPUT;
+    for (int k = 0; some && k < in->p.forward; k++) {
+        const gcpi_task *task = &in->p.tasks[k];
+        for (int o = task->op - GCPI_MAX(task->ops, 1) + 1; o <= task->op; o++) {
+            const gcpi_op *op = &t->ops[o];
+            int has = 0;
+            joined |= gcpi_joins_samples(t, op, some);
+            left_out |= op->kind == GCP_OP_CROSS_ENTROPY;
+            for (int i = 0; i < op->inputs; i++) has |= some[gcpi_edge(t, op, i)];
+            for (int i = 0; i < op->outputs; i++)
+                some[op->out + i] = (unsigned char)(has && op->kind != GCP_OP_CROSS_ENTROPY);
+        }
+    }
+    in->leaves_out = !in->p.training || (left_out && !joined);
+    a->scratch = scratch;
+    return some != NULL;
+}
+
 /* Counts the inputs that the list reads: a step is refused until all of them are written. */
 static int gcpi_plan_inputs(gcpi_plan *in, gcp_arena *a)
 {
-    in->bound.written = GCPI_NEW(a, unsigned char, in->p.tensors + 1);
+    in->bound.given = GCPI_NEW(a, int, in->p.tensors + 1);
     for (int i = 0; i < in->p.tensors; i++) in->inputs += in->p.items[i].kind == GCPI_INPUT_ITEM && in->where[i] >= 0;
     in->bound.unwritten = in->inputs;
-    return in->bound.written != NULL;
+    return in->bound.given != NULL && gcpi_samples_look(in, a);
 }
 
 static int gcpi_plan_finish(gcp_plan *plan, gcp_arena *a)

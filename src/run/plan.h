@@ -8,7 +8,8 @@ typedef struct gcpi_bound_state {
     void *memory; size_t memory_size;
     unsigned char *slab; void *owned; size_t owned_size;              /* owned: the target allocated it */
     unsigned layout;                  /* tape->layout when the slab was placed */
-    unsigned char *written;           /* per tensor: 1 for an input that was written since then */
+    int *given;                       /* per tensor: samples of an input that were written since then; 0: none */
+    int some;                         /* an input was written in part since then */
     int unwritten, ran;               /* inputs that are not written; whether a step ran since the slab was placed */
     const char *since;                /* for messages: what lost the written inputs */
     unsigned char *far; void *far_owned;
@@ -48,7 +49,7 @@ typedef struct gcpi_plan {
     gcpi_watch *watch;                /* while it is planned */
     size_t unfused;                   /* slab bytes of the keep-all plan without fused updates; SIZE_MAX: as it is */
     int peak_at, forward_end, slots, segments;          /* forward_end: the instruction after the last F */
-    int inputs;                       /* that the list reads */
+    int inputs, leaves_out;           /* inputs that the list reads; whether the loss can leave samples out */
     ptrdiff_t *far_at; size_t far_bytes;      /* per tensor: its offset in far memory, -1: never there */
     double timeline;                  /* seconds of a step, far copies beside it; 0: the list has no copies */
     gcpi_bound_state bound;

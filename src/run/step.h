@@ -56,9 +56,37 @@ static void gcpi_unwritten_fail(const gcpi_plan *in, gcp_at at, const char *what
 {
     char name[128];
     int i = 0;
-    while (in->p.items[i].kind != GCPI_INPUT_ITEM || in->where[i] < 0 || in->bound.written[i]) i++;
+    while (in->p.items[i].kind != GCPI_INPUT_ITEM || in->where[i] < 0 || in->bound.given[i]) i++;
     gcpi_fail(in->p.tape, GCP_E_INPUT, at, what, "'%s' was not written since %s",
               gcp_name(gcpi_handle(in->p.tape, i), name, sizeof name), in->bound.since);
+}
+
+/* A shape with the samples first: (n) is stored as {1, 1, 1, n}. */
+static gcp_shape gcpi_by_samples(gcp_shape s)
+{
+    if (s.rank == 1) { s.d[0] = s.d[3]; s.d[3] = 1; }
+    return s;
+}
+/* Inputs of as many samples must have been given as many: the first that was written in part says how many. */
+static int gcpi_samples_agree(gcpi_plan *in, gcp_at at, const char *what)
+{
+    const gcp_tape *t = in->p.tape;
+    char name[96], other[96];
+    int first = -1;
+    for (int pass = 0; pass < 2; pass++)
+        for (int x = 0; x < in->p.tensors; x++) {
+            const int given = in->p.items[x].kind == GCPI_INPUT_ITEM ? in->bound.given[x] : 0;
+            const int all = given ? gcpi_by_samples(t->tensors[x].shape).d[0] : 0;
+            if (!pass && first < 0 && given < all) first = x;
+            if (!pass || !given || first < 0 || all != gcpi_by_samples(t->tensors[first].shape).d[0]) continue;
+            if (given == in->bound.given[first]) continue;
+            gcpi_fail(in->p.tape, GCP_E_INPUT, at, what, "%d samples of '%s' were written, and %d of '%s'",
+                      in->bound.given[first], gcp_name(gcpi_handle(in->p.tape, first), name, sizeof name), given,
+                      gcp_name(gcpi_handle(in->p.tape, x), other, sizeof other));
+            return 0;
+        }
+    in->bound.some = first >= 0;
+    return 1;
 }
 
 /* Whether this plan may run its next micro-batch. If so, it is the tape's running plan from now on. */
@@ -67,6 +95,7 @@ static int gcpi_may_run(gcpi_plan *in, gcp_at at, const char *what)
     gcp_tape *t = in->p.tape;
     if (in->run.measuring == 1) return 1;
     if (in->bound.unwritten) { gcpi_unwritten_fail(in, at, what); return 0; }
+    if (in->bound.some && !gcpi_samples_agree(in, at, what)) return 0;
     if (in->run.micro && t->runner != in->number) {
         gcpi_sums_forget(in);
         gcpi_fail(t, GCP_E_BIND, at, what, "another plan ran between the micro-batches of this one");
@@ -150,12 +179,6 @@ GCPI_DEF double gcp_forward_at(gcp_plan *plan, gcp_step_opts o)
     return gcpi_rate_ok(plan, &o.lr, 1, o.at, "gcp_forward") ? gcpi_run(plan->in, &o, "gcp_forward") : (double)NAN;
 }
 
-/* A shape with the samples first: (n) is stored as {1, 1, 1, n}. */
-static gcp_shape gcpi_by_samples(gcp_shape s)
-{
-    if (s.rank == 1) { s.d[0] = s.d[3]; s.d[3] = 1; }
-    return s;
-}
 /* Copies samples [first, first + count) of a tensor between the user's dense array, which begins with the first of
    them, and their place in the slab or the state. Bits are copied as a whole alone. */
 static void gcpi_copy_samples(const gcpi_plan *in, int item, unsigned char *user, int first, int count, int to_user)
@@ -258,13 +281,6 @@ static int gcpi_ignored_label(const gcpi_plan *in, int x, int32_t *label)
     }
     return found;
 }
-/* Whether a loss of the plan can leave samples out, or there is none. */
-static int gcpi_can_ignore(const gcpi_plan *in)
-{
-    for (int k = 0; k < in->p.forward; k++)
-        if (in->p.tape->ops[in->p.tasks[k].op].kind == GCP_OP_CROSS_ENTROPY) return 1;
-    return !in->p.training;
-}
 /* Fills samples [given, all) of an input: with the ones given, again and again; labels with the ignored one. */
 static void gcpi_write_rest(const gcpi_plan *in, int x, const unsigned char *data, int given, int all)
 {
@@ -304,8 +320,9 @@ static gcp_code gcpi_write(const gcpi_access *a, const void *data, int samples)
     gcpi_copy_samples(in, x, from, 0, samples, 0);
     gcpi_write_rest(in, x, from, samples, all);
     if (gcpi_trouble(in->p.tape, &in->p.target, a->at, a->what)) return in->p.tape->code;
-    in->bound.unwritten -= !in->bound.written[x];
-    in->bound.written[x] = 1;
+    in->bound.unwritten -= !in->bound.given[x];
+    in->bound.given[x] = samples;
+    in->bound.some |= samples < all;
     return GCP_OK;
 }
 
@@ -318,6 +335,7 @@ GCPI_DEF gcp_code gcp_write_at(gcp_plan *plan, gcp_tensor x, const void *data, g
     int kind = in->p.items[x.id].kind;
     if (!data || (kind != GCPI_INPUT_ITEM && kind != GCPI_STATE_ITEM))
         return gcpi_access_fail(&a, GCP_E_ARGUMENT, data ? "is neither an input nor a parameter" : "from NULL", "");
+    if (kind == GCPI_STATE_ITEM && gcpi_halfway(plan->tape, at, a.what)) return plan->tape->code;
     if (kind == GCPI_STATE_ITEM) return gcpi_copy_dense(in, x.id, (unsigned char *)(uintptr_t)data, 0, at);
     return gcpi_write(&a, data, gcpi_by_samples(in->p.tape->tensors[x.id].shape).d[0]);
 }
@@ -335,9 +353,9 @@ GCPI_DEF gcp_code gcp_write_some_at(gcp_plan *plan, gcp_tensor x, const void *da
     if (samples < all && plan->tape->tensors[x.id].dtype == GCP_DTYPE_I32 &&
         gcpi_ignored_label(plan->in, x.id, &label) < 0)
         return gcpi_access_fail(&a, GCP_E_ARGUMENT, "is read by ops that cannot ignore the same label", "");
-    if (samples < all && samples >= 1 && !gcpi_can_ignore(plan->in))
-        return gcpi_access_fail(&a, GCP_E_ARGUMENT,
-                                "cannot be written in part: only gcp_cross_entropy leaves samples out", "");
+    if (samples < all && samples >= 1 && !plan->in->leaves_out)
+        return gcpi_access_fail(&a, GCP_E_ARGUMENT, "cannot be written in part: of the plan's losses only "
+                                                    "gcp_cross_entropy leaves samples out", "");
     if (samples >= 1 && samples <= all) return gcpi_write(&a, data, samples);
     snprintf(text, sizeof text, "%d samples; 1 to %d are allowed", samples, all);
     return gcpi_access_fail(&a, GCP_E_ARGUMENT, "was given ", text);
@@ -348,7 +366,7 @@ static gcp_code gcpi_there(const gcpi_access *a, int item)
 {
     const gcpi_plan *in = a->plan->in;
     int kind = in->p.items[in->p.items[item].root].kind;
-    const int there = kind == GCPI_INPUT_ITEM ? in->bound.written[in->p.items[item].root] : in->bound.ran;
+    const int there = kind == GCPI_INPUT_ITEM ? in->bound.given[in->p.items[item].root] > 0 : in->bound.ran;
     if (kind == GCPI_STATE_ITEM || there) return GCP_OK;
     return gcpi_access_fail(
         a, GCP_E_INPUT, kind == GCPI_INPUT_ITEM ? "was not written since " : "has no value yet: no step has run since ",

@@ -1,11 +1,13 @@
 /* What training needs beside steps: rates that change, averages of weights, the norm of gradients. */
 
-static double gcpi_rate(double lr) { return lr > 0 ? lr : GCP_ZERO; }
+/* What is no rate stays none, for gcp_step to refuse. */
+static double gcpi_rate(double lr) { return lr == 0 ? GCP_ZERO : lr > 0 ? lr : (double)NAN; }
 static double gcpi_warm(uint64_t step, uint64_t warmup) { return ((double)step + 1) / (double)warmup; }
 
 GCPI_DEF double gcp_rate_cosine(double lr, uint64_t step, uint64_t warmup, uint64_t steps)
 {
     if (step < warmup) return gcpi_rate(lr * gcpi_warm(step, warmup));
+    if (!steps || !(lr >= 0)) return (double)NAN;
     if (step >= steps) return GCP_ZERO;
     const double share = (double)(step - warmup) / (double)(steps - warmup);
     return gcpi_rate(lr * 0.5 * (1 + cos(3.14159265358979323846 * share)));
@@ -81,6 +83,7 @@ GCPI_DEF gcp_code gcp_average_at(gcp_tape *t, void *memory, double decay, gcp_at
 }
 GCPI_DEF gcp_code gcp_average_swap_at(gcp_tape *t, void *memory, gcp_at at)
 {
-    if (gcpi_average_ok(t, memory, at, "gcp_average_swap")) gcpi_average(t, (gcp_real *)memory, -1);
+    if (gcpi_average_ok(t, memory, at, "gcp_average_swap") && !gcpi_halfway(t, at, "gcp_average_swap"))
+        gcpi_average(t, (gcp_real *)memory, -1);
     return gcp_error_code(t);
 }

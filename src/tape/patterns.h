@@ -65,18 +65,31 @@ static int gcpi_patterns_fit(const char *text, const char *path)
     return 0;
 }
 
+/* Whether the first word of a line between first and end fits the path. */
+static int gcpi_lines_fit(const char *first, const char *end, const char *path)
+{
+    int fits = 0;
+    for (const char *line = first; line < end && !fits; gcpi_line_next(&line))
+        fits = gcpi_pattern_fits(gcpi_word_next(&line), path);
+    return fits;
+}
 /* What is wrong with patterns, or NULL; *where: the word. Each must fit a parameter. lines: each is followed by a
-   number of at least 0. */
+   number of at least 0, and must fit one that no line before it fits. */
 static const char *gcpi_patterns_wrong(const gcp_tape *t, const char *text, int lines, gcpi_word *where)
 {
+    const char *first = text;
     int words = 0;
     do
         while ((*where = gcpi_word_next(&text)).length > 0) {
-            int used = 0;
+            int fits = 0, used = 0;
             words++;
-            for (int i = 0; i < t->parameter_count && !used; i++)
-                used = t->parameters[i].kind == GCPI_PARAMETER && gcpi_pattern_fits(*where, t->parameters[i].path);
-            if (!used) return "fits no parameter";
+            for (int i = 0; i < t->parameter_count && !used; i++) {
+                const char *path = t->parameters[i].path;
+                if (t->parameters[i].kind != GCPI_PARAMETER || !gcpi_pattern_fits(*where, path)) continue;
+                fits = 1;
+                used = !lines || !gcpi_lines_fit(first, where->at, path);
+            }
+            if (!used) return fits ? "fits no parameter that the lines before leave" : "fits no parameter";
             if (!lines) continue;
             gcpi_word number = gcpi_word_next(&text);
             char *end = NULL;

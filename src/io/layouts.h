@@ -1,0 +1,200 @@
+/* Our layouts and theirs. A weight in the state is [o][h][w][i]; letters give the order of its axes in a file.
+
+   PyTorch flattens an image channel by channel, gcp pixel by pixel: what is flattened, and all channels that go with it
+   from op to op (those of a norm's gamma, the rows of a dense layer that is added to it, the columns of the next), has
+   another order in PyTorch's files. Such channels are [h][w][i] here and "ihw" there; rows of a dense layer, [p][q][o]
+   and "opq". */
+
+/* ---- the order of channels ---- */
+
+/* A set of tensors whose channels go together: same: another tensor of it, or itself. h, w: the image that they were
+   flattened from, or will be; 0: none; -1: it cannot be told. */
+typedef struct gcpi_flat { int same, h, w; } gcpi_flat;
+
+static gcpi_flat *gcpi_flat_of(gcpi_flat *all, int x)
+{
+    while (all[x].same != x) x = all[x].same = all[all[x].same].same;
+    return &all[x];
+}
+static int gcpi_flat_set(gcpi_flat *all, int x, int h, int w)
+{
+    gcpi_flat *o = gcpi_flat_of(all, x);
+    if (o->h == h && o->w == w) return 0;
+    if (o->h) h = w = -1;
+    const int changed = o->h != h;
+    o->h = h; o->w = w;
+    return changed;
+}
+static void gcpi_flat_join(gcpi_flat *all, int x, int y)
+{
+    const gcpi_flat *from = gcpi_flat_of(all, y);
+    const int h = from->h, w = from->w;
+    all[from->same].same = gcpi_flat_of(all, x)->same;
+    if (h) gcpi_flat_set(all, x, h, w);
+}
+
+static int gcpi_flat_channels(const gcp_tape *t, int x) { return t->tensors[x].shape.d[3]; }
+static int gcpi_flat_pixels(const gcp_tape *t, int x) { return t->tensors[x].shape.d[1] * t->tensors[x].shape.d[2]; }
+/* Whether `flat` holds each sample of `image` as one row. */
+static int gcpi_row_of(const gcp_tape *t, int image, int flat)
+{
+    const int values = gcpi_flat_pixels(t, image) * gcpi_flat_channels(t, image);
+    return gcpi_flat_pixels(t, flat) == 1 && gcpi_flat_channels(t, flat) == values;
+}
+static void gcpi_flat_reshape(const gcp_tape *t, gcpi_flat *all, int x, int y)
+{
+    const int flat = gcpi_row_of(t, x, y) ? y : x, image = flat == y ? x : y;
+    if (gcpi_flat_channels(t, x) == gcpi_flat_channels(t, y)) gcpi_flat_join(all, x, y);
+    else if (gcpi_row_of(t, image, flat) && gcpi_flat_channels(t, image) > 1)
+        gcpi_flat_set(all, flat, t->tensors[image].shape.d[1], t->tensors[image].shape.d[2]);
+}
+
+/* Ops that join channels in another way: what is known on one side says that the other cannot be told. */
+static int gcpi_flat_mixes(const gcp_tape *t, const gcpi_op *op)
+{
+    const int x = gcpi_edge(t, op, 0);
+    switch (op->kind) {
+    case GCP_OP_CONCAT: case GCP_OP_CUSTOM: case GCP_OP_MATMUL: return 1;
+    case GCP_OP_SLICE: return gcpi_flat_channels(t, x) != gcpi_flat_channels(t, op->out);
+    case GCP_OP_RESHAPE:
+        return gcpi_flat_channels(t, x) != gcpi_flat_channels(t, op->out) && !gcpi_row_of(t, x, op->out) &&
+               !gcpi_row_of(t, op->out, x);
+    default: return 0;
+    }
+}
+static void gcpi_flat_through(const gcp_tape *t, gcpi_flat *all, const gcpi_op *op)
+{
+    const int x = gcpi_edge(t, op, 0);
+    switch (op->kind) {
+    case GCP_OP_RESHAPE: gcpi_flat_reshape(t, all, x, op->out); return;
+    case GCP_OP_LINEAR: case GCP_OP_CONV2D: case GCP_OP_CONV_TRANSPOSE2D:
+        if (op->inputs > 2) gcpi_flat_join(all, op->out, gcpi_edge(t, op, 2));
+        return;
+    case GCP_OP_EMBEDDING: gcpi_flat_join(all, op->out, gcpi_edge(t, op, 1)); return;
+    case GCP_OP_CONCAT: case GCP_OP_CUSTOM: case GCP_OP_MATMUL: return;
+    }
+    for (int i = 1; i < op->inputs; i++)
+        if (gcpi_flat_channels(t, gcpi_edge(t, op, i)) == gcpi_flat_channels(t, x))
+            gcpi_flat_join(all, x, gcpi_edge(t, op, i));
+    for (int k = 0; k < op->outputs; k++)
+        if (gcpi_flat_channels(t, op->out + k) == gcpi_flat_channels(t, x)) gcpi_flat_join(all, x, op->out + k);
+}
+/* 1: something became known not to be known. */
+static int gcpi_flat_doubt(const gcp_tape *t, gcpi_flat *all, const gcpi_op *op)
+{
+    int known = 0, made = 0, changed = 0;
+    for (int i = 0; i < op->inputs; i++) known |= gcpi_flat_of(all, gcpi_edge(t, op, i))->h;
+    for (int k = 0; k < op->outputs; k++) made |= gcpi_flat_of(all, op->out + k)->h;
+    for (int k = 0; known && k < op->outputs; k++) changed |= gcpi_flat_set(all, op->out + k, -1, -1);
+    for (int i = 0; made && i < op->inputs; i++) changed |= gcpi_flat_set(all, gcpi_edge(t, op, i), -1, -1);
+    return changed;
+}
+
+static size_t gcpi_flats_bytes(const gcp_tape *t) { return (size_t)t->tensor_count * sizeof(gcpi_flat) + 16; }
+/* The order of all tensors' channels, in scratch. NULL: no room. */
+static gcpi_flat *gcpi_flats(const gcp_tape *t, gcp_arena *a)
+{
+    gcpi_flat *all = GCPI_SCRATCH(a, gcpi_flat, t->tensor_count);
+    int changed = all != NULL;
+    for (int x = 0; all && x < t->tensor_count; x++) all[x].same = x;
+    for (int i = 0; all && i < t->op_count; i++) gcpi_flat_through(t, all, &t->ops[i]);
+    while (changed) {
+        changed = 0;
+        for (int i = 0; i < t->op_count; i++)
+            if (gcpi_flat_mixes(t, &t->ops[i])) changed |= gcpi_flat_doubt(t, all, &t->ops[i]);
+    }
+    return all;
+}
+
+/* ---- the axes of a weight ---- */
+
+static int gcpi_axes_parse(gcpi_word word, gcpi_axes *axes)
+{
+    size_t n = 0;
+    memset(axes, 0, sizeof *axes);
+    for (; n < word.length && n < 4 && word.at[n] != ':'; n++) {
+        if (!strchr("ohwi", word.at[n]) || strchr(axes->letters, word.at[n])) return 0;
+        axes->letters[n] = word.at[n];
+    }
+    if (n == word.length) return n > 0;
+    char text[24], end;
+    if (word.length - n < 2 || word.at[n + 1] == '+' || strstr(word.at + n, "x+") == word.at + word.length) return 0;
+    snprintf(text, sizeof text, "%.*s", (int)GCPI_MIN(word.length - n, sizeof text - 1), word.at + n);
+    if (sscanf(text, ":%6dx%6d%c", &axes->h, &axes->w, &end) != 2 || axes->h < 1 || axes->w < 1) return 0;
+    return n == 4 && (axes->letters[0] == 'o' || axes->letters[3] == 'o');
+}
+/* The layout that a style has for a weight of this many sizes. */
+static void gcpi_axes_default(gcp_style style, int rank, gcpi_axes *axes)
+{
+    static const char *const letters[][5] = { { "i", "i", "oi", "owi", "ohwi" },
+                                              { "i", "i", "oi", "owi", "oihw" },
+                                              { "i", "i", "io", "owi", "hwio" } };
+    memset(axes, 0, sizeof *axes);
+    strcpy(axes->letters, letters[style][rank]);
+}
+
+/* What is known of the channels that a weight reads (out 0) or makes (1): of all ops whose weight it is. */
+static gcpi_flat gcpi_weight_flat(const gcp_tape *t, gcpi_flat *all, int weight, int out)
+{
+    gcpi_flat found = { 0, 0, 0 };
+    for (int o = 0, any = 0; o < t->op_count; o++) {
+        const gcpi_op *op = &t->ops[o];
+        const int conv = op->kind == GCP_OP_CONV2D || op->kind == GCP_OP_CONV_TRANSPOSE2D;
+        if ((op->kind != GCP_OP_LINEAR && !conv) || gcpi_edge(t, op, 1) != weight) continue;
+        const gcpi_flat *x = gcpi_flat_of(all, out ? op->out : gcpi_edge(t, op, 0));
+        if ((any++ && (x->h != found.h || x->w != found.w)) || (conv && x->h)) { found.h = -1; return found; }
+        found = *x;
+    }
+    return found;
+}
+/* The layout of a parameter in a file where no map says it. h -1: it cannot be told. */
+static void gcpi_axes_of(const gcp_tape *t, int parameter, gcp_style style, gcpi_flat *order, gcpi_axes *axes)
+{
+    const int x = t->parameters[parameter].tensor, rank = t->parameters[parameter].shape.rank;
+    gcpi_axes_default(style, rank, axes);
+    if (!order || !x) return;
+    gcpi_flat in = rank < 2 ? *gcpi_flat_of(order, x) : gcpi_weight_flat(t, order, x, 0),
+               out = gcpi_weight_flat(t, order, x, 1);
+    if (rank >= 2 && gcpi_flat_of(order, x)->h) in = *gcpi_flat_of(order, x);
+    if (!in.h && !out.h) return;
+    axes->h = in.h < 0 || out.h < 0 ? -1 : in.h;
+    axes->w = in.w; axes->p = out.h; axes->q = out.w;
+    if (axes->h >= 0)
+        snprintf(axes->letters, sizeof axes->letters, "%s%s", rank < 2 ? "" : out.h ? "opq" : "o", in.h ? "ihw" : "i");
+}
+
+/* Sizes in our order, p, q, o, h, w, i, of images where some were flattened. 0: the layout is not for this weight. */
+#define GCPI_AXES "pqohwi"
+static int gcpi_axes_sizes(const gcpi_axes *axes, gcp_shape shape, size_t *sizes)
+{
+    sizes[0] = sizes[1] = 1;
+    for (int i = 0; i < 4; i++) sizes[i + 2] = (size_t)shape.d[i];
+    if (axes->h < 0) return 0;
+    if (axes->h) {
+        const size_t pixels = (size_t)axes->h * (size_t)axes->w;
+        if (sizes[3] != 1 || sizes[4] != 1 || sizes[5] % pixels) return 0;
+        sizes[3] = (size_t)axes->h; sizes[4] = (size_t)axes->w; sizes[5] /= pixels;
+    }
+    if (axes->p) {
+        const size_t pixels = (size_t)axes->p * (size_t)axes->q;
+        if (sizes[2] % pixels) return 0;
+        sizes[0] = (size_t)axes->p; sizes[1] = (size_t)axes->q; sizes[2] /= pixels;
+    }
+    for (int i = 0; i < 6; i++) if (sizes[i] != 1 && !strchr(axes->letters, GCPI_AXES[i])) return 0;
+    return 1;
+}
+/* The shape in the file, where a flattened image is one axis. Returns its rank; -1: not for this weight. */
+static int gcpi_axes_shape(const gcpi_axes *axes, gcp_shape shape, uint64_t *out)
+{
+    size_t sizes[6];
+    int rank = 0, last = -1;
+    if (!gcpi_axes_sizes(axes, shape, sizes)) return -1;
+    for (const char *letter = axes->letters; *letter; letter++) {
+        const ptrdiff_t axis = strchr(GCPI_AXES, *letter) - GCPI_AXES;
+        const int input = axis > 2;
+        if ((input ? axes->h : axes->p) && input == last) out[rank - 1] *= sizes[axis];
+        else out[rank++] = sizes[axis];
+        last = input;
+    }
+    return rank;
+}
