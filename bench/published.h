@@ -3,7 +3,7 @@
    one is said in its note. */
 #ifndef PUBLISHED_H
 #define PUBLISHED_H
-#include "networks.h"
+#include "../examples/networks.h"
 #include "strategies.h"
 
 enum { PUBLISHED = 6 };

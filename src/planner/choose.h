@@ -57,9 +57,8 @@ static int gcpi_budget_enough(const gcpi_planner *q)
     return q->rough || (q->known > 0 && gcpi_has(&q->kept) && q->kept.order.seconds > q->known + 0.03 * q->m.seconds);
 }
 
-static void gcpi_policy_budget(gcpi_planner *q)
+static void gcpi_budget_run(gcpi_planner *q)
 {
-    if (!q->p->training) { gcpi_budget_inference(q); return; }
     gcpi_portion whole = gcpi_watch_part(q, 0, 0.4);
     gcpi_budget_find(q);
     q->watch->portion = whole;
@@ -75,6 +74,30 @@ static void gcpi_policy_budget(gcpi_planner *q)
         q->watch->portion = whole;
     }
     if (gcpi_has(&q->kept)) gcpi_order_copy(&q->best, &q->kept.order);
+}
+
+/* The same without copies: what it finds is no worse than a plan that has no far memory. Its bound is none where values
+   may be copied. */
+static void gcpi_budget_near(gcpi_planner *q)
+{
+    const gcp_plan_opts *given = q->opts;
+    const int no_least = q->no_least;
+    gcp_plan_opts near_by = *given;
+    near_by.far = 0;
+    q->opts = &near_by; q->no_least = 1;
+    gcpi_budget_run(q);
+    q->opts = given; q->no_least = no_least; q->bound = 0;
+}
+static void gcpi_policy_budget(gcpi_planner *q)
+{
+    if (!q->p->training) { gcpi_budget_inference(q); return; }
+    const int both = q->opts->far && !q->opts->far_only;
+    gcpi_portion whole = gcpi_watch_part(q, 0, both ? 0.4 : 0);
+    if (both) gcpi_budget_near(q);
+    q->watch->portion = whole;
+    if (both) gcpi_watch_part(q, 0.4, 1);
+    gcpi_budget_run(q);
+    q->watch->portion = whole;
 }
 
 static const struct gcpi_policy { const char *name; void (*run)(gcpi_planner *);
