@@ -1,9 +1,9 @@
 /* strategies.c - the tables of the five published systems (published.h), with gcp's rows below theirs; and in the
    folder of --out, strategies.csv and strategies.svg. Networks are planned, which takes no memory; with --steps those
-   that fit in --memory are trained as well, and what a step takes is measured.
+   that fit in --memory, and whose step takes no more than --work, are trained as well: what a step takes is measured.
 
        strategies [--table 000|001|002|003|004|big] [--only NETWORK] [--batch N] [--steps N] [--memory MB]
-                  [--rates FLOPS,BYTES,LINK] [--out FOLDER]
+                  [--work TFLOP] [--rates FLOPS,BYTES,LINK] [--out FOLDER]
 
    Without --table it is 002's: every residual network and Inception-v4 at both batches. A budget is what the published
    systems needed, or else the weights' bytes and a quarter of what a framework stores (see published.h).
@@ -28,7 +28,7 @@ enum { ROOM = 700, MOST_STEPS = 100, POINTS = SCATTER_MAX };
 typedef struct options {
     const char *table, *only, *folder;
     int batch, steps;
-    double memory;                       /* MB that training may take */
+    double memory, work;                 /* MB and 10^12 FLOPs that a step may take to be trained */
     double rates[3];
 } options;
 
@@ -84,11 +84,10 @@ static void train(const options *o, const network *n, row *r)
         seconds[i] = seconds_now() - begin;
         fprintf(stderr, "\r%s: step %d of %d, %.1f s ", r->name, i + 1, o->steps, seconds[i]);
     }
-    gcp_unbind(&r->plan);
-    free(slab);
     unsigned char *probe = allocate(size);
     r->measured = gcp_measure(&r->plan, probe, size);
     free(probe);
+    free(slab);
     free(far);
     fprintf(stderr, "\r%60s\r", "");
     qsort(seconds, (size_t)o->steps, sizeof *seconds, by_size);
@@ -121,7 +120,9 @@ static row row_of(const options *o, const workload *w, const strategy *s, size_t
         return r;
     }
     r.stored = s == &strategies[KEEP_ALL] ? framework_bytes(&noted) : r.plan.after_forward;
-    if (o->steps && 1e-6 * (double)(r.plan.room + r.plan.far_bytes) < o->memory) train(o, &n, &r);
+    const double bytes = (double)(r.plan.room + r.plan.far_bytes),
+                 flops = 3 * r.plan.forward_flops + r.plan.rerun_flops;
+    if (o->steps && 1e-6 * bytes < o->memory && 1e-12 * flops < o->work) train(o, &n, &r);
     if (gcp_error(net)) fprintf(stderr, "strategies: %s, %s: %s\n", w->name, s->name, gcp_error(net));
     return r;
 }
@@ -221,7 +222,7 @@ static void picture(const options *o)
 static int usage(void)
 {
     fprintf(stderr, "usage: strategies [--table 000|001|002|003|004|big] [--only NETWORK] [--batch N] [--steps N]\n"
-                    "                  [--memory MB] [--rates FLOPS,BYTES,LINK] [--out FOLDER]\n");
+                    "                  [--memory MB] [--work TFLOP] [--rates FLOPS,BYTES,LINK] [--out FOLDER]\n");
     return 2;
 }
 static int parse(options *o, int argc, char **argv)
@@ -235,6 +236,7 @@ static int parse(options *o, int argc, char **argv)
         else if (!strcmp(argv[i], "--batch") && atoi(value) > 0) o->batch = atoi(value);
         else if (!strcmp(argv[i], "--steps") && atoi(value) > 0 && atoi(value) <= MOST_STEPS) o->steps = atoi(value);
         else if (!strcmp(argv[i], "--memory") && atof(value) > 0) o->memory = atof(value);
+        else if (!strcmp(argv[i], "--work") && atof(value) > 0) o->work = atof(value);
         else if (strcmp(argv[i], "--rates") ||
                  sscanf(value, "%lf,%lf,%lf", &o->rates[0], &o->rates[1], &o->rates[2]) != 3)
             return 0;
@@ -244,7 +246,7 @@ static int parse(options *o, int argc, char **argv)
 
 int main(int argc, char **argv)
 {
-    options o = { .table = "002", .folder = ".", .memory = 8000, .rates = { 6.5e12, 2.56e11, 1.2e10 } };
+    options o = { .table = "002", .folder = ".", .memory = 8000, .work = 1, .rates = { 6.5e12, 2.56e11, 1.2e10 } };
     int done = 0, good = 1;
     if (!parse(&o, argc, argv)) return usage();
     memory = allocate(GCP_MB(ROOM));
@@ -255,7 +257,7 @@ int main(int argc, char **argv)
         workload w = workloads[i];
         if (strcmp(w.table, o.table) || (o.only && strcmp(w.name, o.only))) continue;
         if (o.batch && i && !strcmp(w.name, workloads[i - 1].name)) continue;
-        if (o.batch) { w.batch = o.batch; w.budget = 0; }
+        if (o.batch && o.batch != w.batch) { w.batch = o.batch; w.budget = 0; }
         good = table(&o, &w);
         done++;
     }

@@ -103,6 +103,59 @@ static void two_contexts(void)
     }
 }
 
+/* Two workers, each in a thread with a tape and half of the batch, under a policy that runs again: the mean of their
+   gradients is that of one with the whole batch, up to the order of sums, and so are their losses. */
+typedef struct worker {
+    unsigned char tape[GCP_MB(2)], slab[GCP_MB(2)];
+    int batch, first;
+    double loss;
+    float gradient[8 * 3 * 3 * 3];
+    const char *error;
+} worker;
+static worker whole, halves[2];
+
+static void *work(void *argument)
+{
+    worker *w = (worker *)argument;
+    static const int labels[8] = { 0, 3, 1, 2, 3, 3, 0, 1 };
+    float pixels[8 * 10 * 10 * 3];
+    gcp_arena arena = gcp_arena_from(w->tape, sizeof w->tape);
+    gcp_tape *net = gcp_tape_make(&arena, .ops = 32, .seed = 9);
+    gcp_tensor image = gcp_input(net, "image", GCP_SHAPE(w->batch, 10, 10, 3)), x = image,
+               label = gcp_labels(net, "label", GCP_SHAPE(w->batch));
+    for (int i = 0; i < 3; i++)
+        GCP_SEGMENT(net, "block") {
+            x = gcp_tanh(gcp_conv2d(x, .out = 8, .k = 3, .pad = 1));
+            x = gcp_tanh(gcp_conv2d(x, .out = 8, .k = 3, .pad = 1));
+        }
+    gcp_tensor loss = gcp_cross_entropy(gcp_linear(gcp_global_avg_pool(x), .out = 4), label);
+    gcp_plan plan = gcp_plan_make(loss, .policy = GCP_POLICY_SEGMENTS);
+    gcp_bind(&plan, w->slab, sizeof w->slab);
+    for (int i = 0; i < 8 * 300; i++) pixels[i] = (float)(i * 37 % 101) / 50 - 1;
+    gcp_write(&plan, image, pixels + w->first * 300);
+    gcp_write(&plan, label, labels + w->first);
+    w->loss = gcp_step(&plan);
+    gcp_grad(&plan, gcp_find(net, "block[0]/conv2d[0]/weight"), w->gradient);
+    w->error = gcp_error(net) ? "failed" : plan.reruns > 0 ? "none" : "nothing ran again";
+    return NULL;
+}
+static void workers(void)
+{
+    pthread_t threads[2];
+    whole.batch = 8;
+    work(&whole);
+    for (int i = 0; i < 2; i++) {
+        halves[i].batch = 4; halves[i].first = 4 * i;
+        pthread_create(&threads[i], NULL, work, &halves[i]);
+    }
+    for (int i = 0; i < 2; i++) pthread_join(threads[i], NULL);
+    CHECK_TEXT(whole.error, "none");
+    for (int i = 0; i < 2; i++) CHECK_TEXT(halves[i].error, "none");
+    CHECK_NEAR((halves[0].loss + halves[1].loss) / 2, whole.loss, 1e-6);
+    for (int i = 0; i < 8 * 27; i++)
+        CHECK_NEAR((halves[0].gradient[i] + halves[1].gradient[i]) / 2, whole.gradient[i], 1e-6);
+}
+
 /* Threads take workspace: a refusal, and the report of a plan, say how much fewer of them would give back at most. */
 static size_t least(gcp_tensor loss, int threads, size_t *advised)
 {
@@ -137,5 +190,6 @@ int main(void)
     same_bits();
     far_copies();
     two_contexts();
+    workers();
     return check_done();
 }
