@@ -114,8 +114,8 @@ static void row(const options *o, const card *c, const char *name, int batch, gc
 static void table(const options *o, const card *c)
 {
     static const struct { const char *name; double slowdown; int far; } searches[] = {
-        { "budget, as fast", 1.001, 0 }, { "budget, little slower", 1.05, 0 }, { "budget, slowdown", 0, 0 },
-        { "either, slowdown", 0, 1 }, { "budget, any time", -1, 0 }
+        { "budget as fast", 1.001, 0 }, { "budget little slower", 1.05, 0 }, { "budget slowdown", 0, 0 },
+        { "either slowdown", 0, 1 }, { "budget any time", -1, 0 }
     };
     const gcp_target target = { .threads = 2, .flops_per_second = o->rates[0], .bytes_per_second = o->rates[1],
                                 .far_bytes_per_second = o->rates[2] };
