@@ -1039,7 +1039,7 @@ static int gcpi_axes_parse(gcpi_word word, gcpi_axes *axes)
     }
     if (n == word.length) return n > 0;
     char text[24], end;
-    if (word.length - n < 2 || word.at[n + 1] == '+' || strstr(word.at + n, "x+") == word.at + word.length) return 0;
+    if (memchr(word.at + n, '+', word.length - n)) return 0;
     snprintf(text, sizeof text, "%.*s", (int)GCPI_MIN(word.length - n, sizeof text - 1), word.at + n);
     if (sscanf(text, ":%6dx%6d%c", &axes->h, &axes->w, &end) != 2 || axes->h < 1 || axes->w < 1) return 0;
     return n == 4 && (axes->letters[0] == 'o' || axes->letters[3] == 'o');
