@@ -117,8 +117,7 @@ static void table(const options *o, const card *c)
         { "budget as fast", 1.001, 0 }, { "budget little slower", 1.05, 0 }, { "budget slowdown", 0, 0 },
         { "either slowdown", 0, 1 }, { "budget any time", -1, 0 }
     };
-    const gcp_target target = { .threads = 2, .flops_per_second = o->rates[0], .bytes_per_second = o->rates[1],
-                                .far_bytes_per_second = o->rates[2] };
+    const gcp_target target = card_of(o->rates);
     gcp_plan_opts opts = published_training(c->table);
     opts.target = &target;
     opts.budget = (size_t)(1e6 * c->cap);
@@ -148,7 +147,7 @@ static int usage(void)
 
 int main(int argc, char **argv)
 {
-    options o = { .folder = ".", .slowdown = 1.33, .rates = { 6.5e12, 2.56e11, 1.2e10 } };
+    options o = { .folder = ".", .slowdown = 1.33, .rates = CARD_RATES };
     for (int i = 1; i < argc; i += 2) {
         const char *value = i + 1 < argc ? argv[i + 1] : NULL;
         if (!value) return usage();

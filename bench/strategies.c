@@ -8,8 +8,8 @@
    Without --table it is 002's: every residual network and Inception-v4 at both batches. A budget is what the published
    systems needed, or else the weights' bytes and a quarter of what a framework stores (see published.h).
    --rates: of the machine that times are planned for: FLOPs, memory bytes and bytes over the link a second; by default
-   a card as the measurements of 002 had (GTX 1070: 6.5e12, 2.56e11, 1.2e10). Of what is trained, the ratio measured on
-   this CPU stands beside.
+   a card as the measurements of 002 had (GTX 1070: 6.5e12, 2.56e11, 1.2e10), whose copies run beside what computes. Of
+   what is trained, the ratio measured on this CPU stands beside; there copies wait.
 
    strategies.csv: stored_bytes: of keep_all, what a framework stores; of the others, what lies between forward and
    backward. planned_peak: all bytes of a step; persistent_bytes of them are weights, statistics and slots. moved_bytes:
@@ -106,8 +106,7 @@ static gcp_tape *tape_of(const workload *w)
 static row row_of(const options *o, const workload *w, const strategy *s, size_t budget)
 {
     static stored noted;
-    const gcp_target target = { .threads = 2, .flops_per_second = o->rates[0], .bytes_per_second = o->rates[1],
-                                .far_bytes_per_second = o->rates[2] };
+    const gcp_target target = card_of(o->rates);
     gcp_plan_opts opts = published_training(w->table);
     row r = { .name = s->name };
     gcp_tape *net = tape_of(w);
@@ -246,7 +245,7 @@ static int parse(options *o, int argc, char **argv)
 
 int main(int argc, char **argv)
 {
-    options o = { .table = "002", .folder = ".", .memory = 8000, .work = 1, .rates = { 6.5e12, 2.56e11, 1.2e10 } };
+    options o = { .table = "002", .folder = ".", .memory = 8000, .work = 1, .rates = CARD_RATES };
     int done = 0, good = 1;
     if (!parse(&o, argc, argv)) return usage();
     memory = allocate(GCP_MB(ROOM));

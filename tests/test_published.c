@@ -201,8 +201,8 @@ static void tables_of_002(void)
         { "resnet18", 1.02 },   { "resnet34", 1.02 },   { "resnet50", 1.115 },    { "resnet101", 1.197 },
         { "resnet152", 1.218 }, { "resnet200", 1.218 }, { "inception_v4", 1.05 },
     };
-    const gcp_target card = { .threads = 2, .flops_per_second = 6.5e12, .bytes_per_second = 2.56e11,
-                              .far_bytes_per_second = 1.2e10 };
+    const double rates[3] = CARD_RATES;
+    const gcp_target card = card_of(rates);
     for (int i = 0; i < WORKLOADS; i++) {
         const workload *w = &workloads[i];
         double most = 0;
@@ -236,7 +236,8 @@ static gcp_tensor resnet50_of(void *context, gcp_tape *net, int batch)
 static void largest_batch(void)
 {
     static unsigned char planning[GCP_MB(64)];
-    const gcp_target card = { .threads = 2, .flops_per_second = 6.5e12, .bytes_per_second = 2.56e11 };
+    const double rates[3] = CARD_RATES;
+    const gcp_target card = card_of(rates);
     arena = gcp_arena_from(planning, sizeof planning);
     gcp_tape *net = gcp_tape_make(&arena, .ops = 256);
     gcp_plan_opts o = { .optimizer = GCP_OPTIMIZER_ADAM, .budget = 7600000000u, .target = &card,
