@@ -84,7 +84,7 @@ static size_t proved(const options *o, gcp_plan *plan, const network *n)
     if (probe) {
         measured = gcp_measure(plan, probe, size);
         printf("    a step took %zu bytes, %zu were planned\n", measured, plan->bytes);
-    } else printf("    verified and bound\n");
+    } else printf("    verified and bound%s\n", o->run ? "; no memory to measure a step in" : "");
     if (gcp_error(n->loss.tape)) printf("    %s\n", gcp_error(n->loss.tape));
     free(probe);
     free(slab);

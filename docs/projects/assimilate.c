@@ -102,6 +102,45 @@ static double truth(int i)
     return 0.5 + 0.4 * sin(2 * 3.14159265358979 * i / N) + (i > N / 3 && i < N / 2 ? 0.3 : 0);
 }
 
+/* Record the simulation and the misfit of its end. */
+static gcp_tensor record(gcp_tape *tape, model_t *model)
+{
+    gcp_tensor u = model->start = gcp_want_grad(gcp_input(tape, "start", GCP_SHAPE(1, N)));
+    int i;
+
+    model->seen = gcp_input(tape, "seen", GCP_SHAPE(1, N));
+    for (i = 0;i < STEPS;++i) u = gcp_custom(&u, 1, &step_op);
+    model->end = u;
+    return gcp_scale(gcp_mse(u, model->seen), .by = N);
+}
+
+/* Plan the gradient in as many bytes as were given, and the simulation by itself in the same memory. */
+static void *plan(gcp_tape *tape, model_t *model, gcp_plan *look, size_t budget)
+{
+    size_t room;
+    void *memory;
+
+    model->plan = gcp_plan_make(record(tape, model), .policy = GCP_POLICY_BUDGET, .budget = budget);
+    *look = gcp_plan_make(model->end, .inference = 1);
+    room = gcp_plans_room(&model->plan, look);
+    memory = malloc(room);
+    gcp_bind(&model->plan, memory, room);
+    gcp_bind(look, memory, room);
+    return memory;
+}
+
+/* Observe: run the truth to its end. */
+static void observe(model_t *model, gcp_plan *look, lbfgsfloatval_t *x)
+{
+    int i;
+
+    for (i = 0;i < N;++i) x[i] = truth(i);
+    gcp_write(look, model->start, x);
+    gcp_forward(look);
+    gcp_read(look, model->end, x);
+    gcp_write(&model->plan, model->seen, x);
+}
+
 int main(int argc, char *argv[])
 {
     double megabytes = argc > 1 ? atof(argv[1]) : 0;
@@ -110,11 +149,9 @@ int main(int argc, char *argv[])
     gcp_arena arena = gcp_arena_from(tape_memory, sizeof(tape_memory));
     gcp_tape *tape = gcp_tape_make(&arena, .ops = STEPS + 8);
     model_t model;
-    gcp_tensor u;
     lbfgsfloatval_t fx, error = 0, *x = lbfgs_malloc(N);
     lbfgs_parameter_t param;
     gcp_plan look;
-    size_t room;
     void *memory;
     int i, ret;
 
@@ -123,26 +160,8 @@ int main(int argc, char *argv[])
         return 1;
     }
 
-    /* Record the simulation and the misfit of its end. */
-    u = model.start = gcp_want_grad(gcp_input(tape, "start", GCP_SHAPE(1, N)));
-    model.seen = gcp_input(tape, "seen", GCP_SHAPE(1, N));
-    for (i = 0;i < STEPS;++i) u = gcp_custom(&u, 1, &step_op);
-
-    /* Plan the gradient in as many bytes as were given, and the simulation by itself in the same memory. */
-    u = gcp_scale(gcp_mse(model.end = u, model.seen), .by = N);
-    model.plan = gcp_plan_make(u, .policy = GCP_POLICY_BUDGET, .budget = budget);
-    look = gcp_plan_make(model.end, .inference = 1);
-    room = gcp_plans_room(&model.plan, &look);
-    memory = malloc(room);
-    gcp_bind(&model.plan, memory, room);
-    gcp_bind(&look, memory, room);
-
-    /* Observe: run the truth to its end. */
-    for (i = 0;i < N;++i) x[i] = truth(i);
-    gcp_write(&look, model.start, x);
-    gcp_forward(&look);
-    gcp_read(&look, model.end, x);
-    gcp_write(&model.plan, model.seen, x);
+    memory = plan(tape, &model, &look, budget);
+    observe(&model, &look, x);
     if (gcp_error(tape)) {
         printf("%s\n", gcp_error(tape));
         return 1;

@@ -76,6 +76,14 @@ record(gcp_tape *net, uint32_t width, uint32_t height, gcp_tensor in[3], gcp_ten
 }
 
 static void
+read_sizes(uint32_t *width, uint32_t *height)
+{
+	ff_read_header(width, height);
+	if (*width % 2 || *height % 2 || *width > 1 << 15 || *height > 1 << 15)
+		die("width and height must be even, and at most 32768");
+}
+
+static void
 load(uint32_t width, uint32_t height)
 {
 	size_t i, j, k, l, row = (size_t)width * 3, len = row * height;
@@ -119,22 +127,63 @@ usage(void)
 	die("usage: %s [-m megabytes] [-n steps] [-v]", argv0);
 }
 
-int
-main(int argc, char *argv[])
+/* plans training within the budget, and a pass for the result, both in the memory of one */
+static void
+prepare(gcp_tensor loss, gcp_tensor out, size_t budget, int verbose, gcp_plan *train, gcp_plan *eval)
 {
 	static const float pick[2][12] = {
 		{ .5, 0, 0, .5, .5, 0, 0, .5, .5, 0, 0, .5 },
 		{ 0, .5, .5, 0, 0, .5, .5, 0, 0, .5, .5, 0 },
 	};
+	size_t room;
+	void *memory;
+
+	*train = gcp_plan_make(loss, .policy = GCP_POLICY_BUDGET, .budget = budget,
+	                       .optimizer = GCP_OPTIMIZER_ADAM);
+	*eval = gcp_plan_make(out, .inference = 1);
+	if (gcp_error(loss.tape))
+		die("%s", gcp_error(loss.tape));
+	if (verbose)
+		gcp_why_print(train, gcp_file(stderr));
+	room = gcp_plans_room(train, eval);
+	memory = ereallocarray(NULL, room, 1);
+	gcp_bind(train, memory, room);
+	gcp_bind(eval, memory, room);
+	gcp_write(train, gcp_find(loss.tape, "pick0"), pick[0]);
+	gcp_write(train, gcp_find(loss.tape, "pick1"), pick[1]);
+}
+
+/* train on the noisy image, then run it through */
+static void
+denoise(gcp_plan *train, gcp_plan *eval, gcp_tensor *in, gcp_tensor out, int steps, int verbose)
+{
+	double l;
+	int i;
+
+	gcp_write(train, in[0], half[0]);
+	gcp_write(train, in[1], half[1]);
+	gcp_write(train, in[2], pixels);
+	for (i = 0; i < steps; i++) {
+		l = gcp_step(train, .lr = gcp_rate_steps(0.001, i, 0, steps / 2, 0.5));
+		if (verbose && i % 50 == 0)
+			fprintf(stderr, "step %d: loss %g\n", i, l);
+	}
+	gcp_write(eval, in[2], pixels);
+	gcp_forward(eval);
+	gcp_read(eval, out, pixels);
+}
+
+int
+main(int argc, char *argv[])
+{
 	static unsigned char tape_memory[GCP_MB(8)];
 	gcp_arena arena = gcp_arena_from(tape_memory, sizeof(tape_memory));
 	gcp_tape *net = gcp_tape_make(&arena, .ops = 128);
 	gcp_tensor in[3], out, loss;
 	gcp_plan train, eval;
 	uint32_t width, height;
-	size_t budget = SIZE_MAX, room;
-	int i, steps = 400, verbose = 0;
-	void *memory;
+	size_t budget = SIZE_MAX;
+	int steps = 400, verbose = 0;
 
 	/* arguments */
 	ARGBEGIN {
@@ -154,42 +203,14 @@ main(int argc, char *argv[])
 	if (argc)
 		usage();
 
-	/* prepare */
-	ff_read_header(&width, &height);
-	if (width % 2 || height % 2 || width > 1 << 15 || height > 1 << 15)
-		die("width and height must be even, and at most 32768");
+	read_sizes(&width, &height);
 	load(width, height);
 	loss = record(net, width, height, in, &out);
-	train = gcp_plan_make(loss, .policy = GCP_POLICY_BUDGET, .budget = budget,
-	                      .optimizer = GCP_OPTIMIZER_ADAM);
-	eval = gcp_plan_make(out, .inference = 1);
-	if (gcp_error(net))
-		die("%s", gcp_error(net));
-	if (verbose)
-		gcp_why_print(&train, gcp_file(stderr));
-	room = gcp_plans_room(&train, &eval);
-	memory = ereallocarray(NULL, room, 1);
-	gcp_bind(&train, memory, room);
-	gcp_bind(&eval, memory, room);
-	gcp_write(&train, gcp_find(net, "pick0"), pick[0]);
-	gcp_write(&train, gcp_find(net, "pick1"), pick[1]);
-
-	/* train, then denoise */
-	gcp_write(&train, in[0], half[0]);
-	gcp_write(&train, in[1], half[1]);
-	gcp_write(&train, in[2], pixels);
-	for (i = 0; i < steps; i++) {
-		double l = gcp_step(&train, .lr = gcp_rate_steps(0.001, i, 0, steps / 2, 0.5));
-		if (verbose && i % 50 == 0)
-			fprintf(stderr, "step %d: loss %g\n", i, l);
-	}
-	gcp_write(&eval, in[2], pixels);
-	gcp_forward(&eval);
-	gcp_read(&eval, out, pixels);
+	prepare(loss, out, budget, verbose, &train, &eval);
+	denoise(&train, &eval, in, out, steps, verbose);
 	if (gcp_error(net))
 		die("%s", gcp_error(net));
 
-	/* write data */
 	save(width, height);
 	return fshut(stdout, "<stdout>");
 }
