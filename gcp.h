@@ -629,11 +629,13 @@ GCP_API gcp_tensor gcp_want_grad_at(gcp_tensor input, gcp_at at);
 
 /* Parameters: values in the tape's state, found again by path after a reset. Layers make their own; gcp_param makes one
    to share, gcp_nth_parameter and gcp_find find one. The running statistics of a batch-norm are no parameters:
-   gcp_find(net, "batch_norm[0]/running_mean") and ".../running_var" find them. gcp_freeze: until the tape is reset,
-   plans made from now on compute no gradient for it; plans made before still train it. */
+   gcp_find(net, "batch_norm[0]/running_mean") and ".../running_var" find them, gcp_nth_statistic all, a mean and a
+   variance in turn; gcp_read and gcp_write take them. gcp_freeze: until the tape is reset, plans made from now on
+   compute no gradient for it; plans made before still train it. */
 GCP_API gcp_tensor gcp_param_at(gcp_tape *tape, const char *name, gcp_shape shape, gcp_param_opts opts);
 GCP_API gcp_tensor gcp_freeze_at(gcp_tensor parameter, gcp_at at);
 GCP_API gcp_tensor gcp_nth_parameter(gcp_tape *tape, int index);        /* in order of recording; nil past the last */
+GCP_API gcp_tensor gcp_nth_statistic(gcp_tape *tape, int index);
 GCP_API gcp_tensor gcp_find(gcp_tape *tape, const char *path);          /* parameter or input by path; nil if none */
 
 /* gcp_keep: never recomputed, never overwritten, readable after the step with gcp_read. */

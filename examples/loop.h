@@ -138,15 +138,15 @@ static inline uint64_t hash_bytes(uint64_t hash, const void *data, size_t size)
 }
 
 /* FNV-1a over every weight. */
-static inline uint64_t loop_hash(loop *l)
+static inline uint64_t weights_hash(gcp_plan *plan)
 {
     uint64_t hash = 0xCBF29CE484222325u;
     for (int i = 0;; i++) {
-        gcp_tensor w = gcp_nth_parameter(l->net, i);
+        gcp_tensor w = gcp_nth_parameter(plan->tape, i);
         if (gcp_is_nil(w)) return hash;
         size_t bytes = gcp_elements(w) * sizeof(gcp_real);
         gcp_real *values = malloc(bytes);
-        if (values && gcp_read(&l->train, w, values) == GCP_OK) hash = hash_bytes(hash, values, bytes);
+        if (values && gcp_read(plan, w, values) == GCP_OK) hash = hash_bytes(hash, values, bytes);
         free(values);
     }
 }

@@ -451,7 +451,7 @@ static int digits_train(const char *name, gcp_policy policy, const gcp_dataset *
                name, epoch, loss, seen, accuracy, ms, l.train.bytes, measured);
         fflush(stdout);
     }
-    *hash = loop_hash(&l);
+    *hash = weights_hash(&l.train);
     int good = gcp_error(l.net) ? failed(l.net) : accuracy >= 95 && measured == l.train.bytes;
     printf("%-8s weights %016llx, %d reruns of units in each step\n\n", name, (unsigned long long)*hash,
            l.train.reruns);

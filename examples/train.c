@@ -228,7 +228,7 @@ static int train(const options *o, loop *l, const samples *s, run *r)
 /* The weights at the end, averaged where that was asked for. */
 static int finish(const options *o, loop *l, const run *r)
 {
-    printf("weights %016llx\n", (unsigned long long)loop_hash(l));
+    printf("weights %016llx\n", (unsigned long long)weights_hash(&l->train));
     if (r->averages) gcp_average_swap(l->net, r->averages);
     if (o->save && gcp_save(l->net, o->save) == GCP_OK) printf("saved as %s\n", o->save);
     return !gcp_error(l->net);

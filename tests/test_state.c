@@ -692,6 +692,8 @@ static void paths(void)
     CHECK_TEXT(gcp_name(gcp_nth_parameter(net, 4), name, sizeof name), "block[0]/batch_norm[0]/gamma");
     CHECK_TEXT(gcp_name(gcp_nth_parameter(net, 19), name, sizeof name), "head/bias");
     CHECK(gcp_is_nil(gcp_nth_parameter(net, 20)) && gcp_is_nil(gcp_nth_parameter(net, -1)));
+    CHECK_TEXT(gcp_name(gcp_nth_statistic(net, 1), name, sizeof name), "block[0]/batch_norm[0]/running_var");
+    CHECK(gcp_nth_statistic(net, 0).id == gcp_find(net, "block[0]/batch_norm[0]/running_mean").id);
     CHECK_TEXT(gcp_name(gcp_find(net, "head/bias"), tiny, sizeof tiny), "head/bi");
     CHECK_TEXT(gcp_name(gcp_find(net, "image"), name, sizeof name), "image");
     CHECK(gcp_is_nil(gcp_find(net, "head")) && gcp_is_nil(gcp_find(net, "block[0]/relu[0]")) &&

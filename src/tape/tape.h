@@ -363,12 +363,14 @@ GCPI_DEF gcp_tensor gcp_param_at(gcp_tape *t, const char *name, gcp_shape shape,
     return x;
 }
 
-GCPI_DEF gcp_tensor gcp_nth_parameter(gcp_tape *t, int index)
+static gcp_tensor gcpi_nth(gcp_tape *t, int kind, int index)
 {
     for (int i = 0, seen = 0; t && i < t->parameter_count; i++)
-        if (t->parameters[i].kind == GCPI_PARAMETER && seen++ == index) return gcpi_handle(t, t->parameters[i].tensor);
+        if (t->parameters[i].kind == kind && seen++ == index) return gcpi_handle(t, t->parameters[i].tensor);
     return gcpi_nil(t);
 }
+GCPI_DEF gcp_tensor gcp_nth_parameter(gcp_tape *t, int index) { return gcpi_nth(t, GCPI_PARAMETER, index); }
+GCPI_DEF gcp_tensor gcp_nth_statistic(gcp_tape *t, int index) { return gcpi_nth(t, GCPI_STATISTIC, index); }
 
 GCPI_DEF gcp_tensor gcp_find(gcp_tape *t, const char *path)
 {
