@@ -575,7 +575,10 @@ typedef struct gcp_step_opts {
     gcp_at at GCPI_Z;
     double lr GCPI_Z;                   /* must be given with an optimiser, and must not be given without one; a rate
                                            that reaches zero: .lr = rate > 0 ? rate : GCP_ZERO */
-    uint64_t first_sample GCPI_Z;       /* data parallel: number of this worker's first sample in the whole batch */
+    /* data parallel: number of this worker's first sample in the whole batch, for dropout; this worker's share of the
+       batch, by which its gradients are multiplied, so that all workers' add up to those of the whole (default 1;
+       GCP_ZERO: a worker without samples) */
+    uint64_t first_sample GCPI_Z; double share GCPI_Z;
 } GCPI_BY_NAME gcp_step_opts;
 
 /* step: the stencil's, relative to the element (to its tensor's root mean square where the element is smaller); default

@@ -578,7 +578,10 @@ typedef struct gcp_step_opts {
     gcp_at at GCPI_Z;
     double lr GCPI_Z;                   /* must be given with an optimiser, and must not be given without one; a rate
                                            that reaches zero: .lr = rate > 0 ? rate : GCP_ZERO */
-    uint64_t first_sample GCPI_Z;       /* data parallel: number of this worker's first sample in the whole batch */
+    /* data parallel: number of this worker's first sample in the whole batch, for dropout; this worker's share of the
+       batch, by which its gradients are multiplied, so that all workers' add up to those of the whole (default 1;
+       GCP_ZERO: a worker without samples) */
+    uint64_t first_sample GCPI_Z; double share GCPI_Z;
 } GCPI_BY_NAME gcp_step_opts;
 
 /* step: the stencil's, relative to the element (to its tensor's root mean square where the element is smaller); default
@@ -5822,7 +5825,10 @@ static void gcpi_mean_backward(const gcp_call *c)
 
 /* What a step does besides its ops. The attributes of these calls are the plan's options. seed: the gradient of the
    loss with respect to itself. */
-static void gcpi_seed_forward(const gcp_call *c) { *(gcp_real *)c->out[0].data = 1; }
+static void gcpi_seed_forward(const gcp_call *c)
+{
+    *(gcp_real *)c->out[0].data = (gcp_real)*(const double *)c->attributes;
+}
 
 /* norm: forward adds the squares of one gradient to the sum in the workspace (the first gradient sets it). backward
    turns the sum into the step's gradient scale. */
@@ -13174,6 +13180,7 @@ typedef struct gcpi_bound_state {
 /* The step that runs, or ran last. */
 typedef struct gcpi_run_state {
     int micro, measuring;
+    double share;                     /* what the loss's own gradient is */
     gcpi_transfer flying[GCP_COPIES]; int next_copy;
     gcp_step_numbers numbers;         /* of the step that is being issued; the slab holds a copy for the kernels */
     void *recordings[4];              /* the device's: of a first, middle, only and last micro-batch */
@@ -15891,6 +15898,7 @@ static void gcpi_run_seed(const gcpi_plan *in, const gcpi_task *t, int n)
     gcpi_call_begin(in, t, &call, &space);
     space.out[0] = gcpi_view_like(in, in->p.operands[t->operands].item, in->bound.slab + in->placed[n].offset);
     call.outputs = 1;
+    call.attributes = &in->run.share;
     gcpi_row_for(&in->p.target, NULL, GCP_ROW_SEED)->forward(&call);
 }
 
@@ -16111,6 +16119,9 @@ static void gcpi_numbers_fill(gcpi_plan *in, const gcp_step_opts *o)
     in->run.numbers.micro = in->run.micro;
     in->run.numbers.micros = GCPI_MAX(1, in->opts.accumulate);
     in->run.numbers.gradient_scale = 1.0 / in->run.numbers.micros;
+    const double share = gcpi_option(o->share, 1);
+    if (share != in->run.share) gcpi_recordings_forget(in);         /* they have it as a constant */
+    in->run.share = share;
     memcpy(bytes, &in->run.numbers, sizeof in->run.numbers);
     gcpi_bytes_copy(&in->p.target, in->bound.slab, bytes, sizeof bytes);
 }
@@ -16247,6 +16258,17 @@ static int gcpi_rate_ok(const gcp_plan *plan, double *lr, int free, gcp_at at, c
     return plan->tape->code == GCP_OK;
 }
 
+static int gcpi_share_ok(const gcp_plan *plan, const gcp_step_opts *o, const char *what)
+{
+    const double share = gcpi_option(o->share, 1);
+    if (!(share >= 0 && share <= 1))
+        gcpi_refuse_plan(plan, GCP_E_ARGUMENT, o->at, what, ".share = %g, in [0, 1]", share);
+    else if (o->share != 0 && !plan->in->p.training)
+        gcpi_refuse_plan(plan, GCP_E_ARGUMENT, o->at, what, ".share = %g, but an inference plan has no gradients",
+                         share);
+    return plan->tape->code == GCP_OK;
+}
+
 GCPI_DEF double gcp_step_at(gcp_plan *plan, gcp_step_opts o)
 {
     if (gcpi_bound_check(plan, o.at, "gcp_step")) return (double)NAN;
@@ -16254,7 +16276,8 @@ GCPI_DEF double gcp_step_at(gcp_plan *plan, gcp_step_opts o)
         gcpi_fail(plan->tape, GCP_E_PLAN, o.at, "gcp_step", "an inference plan: use gcp_forward");
         return (double)NAN;
     }
-    return gcpi_rate_ok(plan, &o.lr, 0, o.at, "gcp_step") ? gcpi_run(plan->in, &o, "gcp_step") : (double)NAN;
+    if (!gcpi_rate_ok(plan, &o.lr, 0, o.at, "gcp_step") || !gcpi_share_ok(plan, &o, "gcp_step")) return (double)NAN;
+    return gcpi_run(plan->in, &o, "gcp_step");
 }
 
 GCPI_DEF double gcp_forward_at(gcp_plan *plan, gcp_step_opts o)
@@ -16265,7 +16288,9 @@ GCPI_DEF double gcp_forward_at(gcp_plan *plan, gcp_step_opts o)
                   "a training plan: use gcp_step, or plan with .inference = 1");
         return (double)NAN;
     }
-    return gcpi_rate_ok(plan, &o.lr, 1, o.at, "gcp_forward") ? gcpi_run(plan->in, &o, "gcp_forward") : (double)NAN;
+    if (!gcpi_rate_ok(plan, &o.lr, 1, o.at, "gcp_forward") || !gcpi_share_ok(plan, &o, "gcp_forward"))
+        return (double)NAN;
+    return gcpi_run(plan->in, &o, "gcp_forward");
 }
 
 /* Copies samples [first, first + count) of a tensor between the user's dense array, which begins with the first of
@@ -16700,7 +16725,7 @@ GCPI_DEF double gcp_profile_at(gcp_plan *plan, gcp_profile_opts o)
     ptrdiff_t scratch = a->scratch, count = in->list.count;
     int repeats = o.repeats > 0 ? o.repeats : 5;
     double *all = GCPI_SCRATCH(a, double, gcpi_product(count, repeats));
-    step.at = o.at; step.lr = o.lr; step.first_sample = 0;
+    step.at = o.at; step.lr = o.lr; step.first_sample = 0; step.share = 0;
     if (!all)
         gcpi_fail(plan->tape, GCP_E_NOMEM, o.at, "gcp_profile", "the plan's arena has no room for %d x %td times",
                   repeats, count);
@@ -16782,7 +16807,9 @@ static size_t gcpi_measure(gcp_plan *plan, unsigned char *memory, size_t size, c
 
 GCPI_DEF size_t gcp_measure_at(gcp_plan *plan, void *memory, size_t size, gcp_step_opts o)
 {
-    if (gcpi_bound_check(plan, o.at, "gcp_measure") || !gcpi_rate_ok(plan, &o.lr, 1, o.at, "gcp_measure")) return 0;
+    if (gcpi_bound_check(plan, o.at, "gcp_measure") || !gcpi_rate_ok(plan, &o.lr, 1, o.at, "gcp_measure") ||
+        !gcpi_share_ok(plan, &o, "gcp_measure"))
+        return 0;
     const gcp_target *target = &plan->in->p.target;
     if (memory || size || !target->allocate) return gcpi_measure(plan, (unsigned char *)memory, size, &o);
     size = plan->room + 4096;
@@ -16877,7 +16904,7 @@ GCPI_DEF gcp_gradcheck_result gcp_gradcheck_at(gcp_plan *plan, gcp_gradcheck_opt
 {
     gcpi_check_job j;
     memset(&j.r, 0, sizeof j.r);
-    j.o.at = o.at; j.o.lr = 0; j.o.first_sample = 0;
+    j.o.at = o.at; j.o.lr = 0; j.o.first_sample = 0; j.o.share = 0;
     if (gcpi_bound_check(plan, o.at, "gcp_gradcheck")) return j.r;
     gcpi_plan *in = plan->in;
     gcp_tape *t = plan->tape;

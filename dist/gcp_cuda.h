@@ -876,7 +876,7 @@ static void gcpi_cuda_mean_backward(const gcp_call *c)
 
 static void gcpi_cuda_seed_forward(const gcp_call *c)
 {
-    gcpi_cuda_fn2(c, GCPI_FN_FILL, c->out[0], gcpi_no_view(), gcpi_no_view(), 1);
+    gcpi_cuda_fn2(c, GCPI_FN_FILL, c->out[0], gcpi_no_view(), gcpi_no_view(), *(const double *)c->attributes);
 }
 static void gcpi_cuda_norm_forward(const gcp_call *c) { gcpi_cuda_norm_add(c->in[0], c->workspace, gcpi_stream(c)); }
 static void gcpi_cuda_norm_backward(const gcp_call *c)

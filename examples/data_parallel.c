@@ -27,7 +27,7 @@ static int usage(FILE *f, int status)
           "  --dropout R    on the last features: the values that one worker would drop\n"
           "  --clip X       the most that the norm of all gradients together may be\n"
           "  --seed N       of weights and dropout (default 1)\n"
-          "  --resume FILE  goes on with the run in FILE, if there is one, and saves it there after each epoch: rank 0's\n"
+          "  --resume FILE  goes on with rank 0's run in FILE, if there is one, and saves it there after each epoch\n"
           "  --save FILE    the weights at the end\n"
           "  --limit S      all ranks end where one has said nothing for S seconds (default 60)\n"
           "  --late 1       nothing is sent before all of backward is done, to compare with\n"
@@ -68,7 +68,7 @@ static int parse(options *o, int argc, char **argv)
 /* ---- A rank ------------------------------------------------------------------------------------------------------*/
 
 /* What all ranks are about to do; goes into the run file, too. */
-typedef struct place { int epoch, seed, batch, ranks; } place;
+typedef struct place { int epoch, seed, batch; } place;
 
 typedef struct rank {
     const options *o;
@@ -195,9 +195,10 @@ static int agree(rank *r, int ready)
     const options *o = r->o;
     workers_text text = { 0 };
     char name[256], message[2 * GCP_MAX_ERROR + 200];
-    say(&text, "%s\nseed %d\nbatch %d\nepochs %d, steps %d\nlearning rate %g, clip %g\n", ready ? "ready" : error_of(r),
-        o->seed, o->batch, o->epochs, o->steps, o->lr, o->clip);
-    say(&text, "norm %d, dropout %g\n%d training images\n", o->norm, o->dropout, r->train.count);
+    say(&text, "%s\nseed %d\nbatch %d\nepochs %d, steps %d\n", ready ? "ready" : error_of(r), o->seed, o->batch,
+        o->epochs, o->steps);
+    say(&text, "learning rate %g, clip %g\nnorm %d, dropout %g\n%d training images\n", o->lr, o->clip, o->norm,
+        o->dropout, r->train.count);
     for (int i = 0; ready && !gcp_is_nil(gcp_nth_parameter(r->net, i)); i++) {
         gcp_tensor x = gcp_nth_parameter(r->net, i);
         say(&text, "%s, %zu values\n", gcp_name(x, name, sizeof name), gcp_elements(x));
@@ -215,13 +216,13 @@ static int agree(rank *r, int ready)
 static void take_up(rank *r)
 {
     const char *file = r->o->resume;
-    place *at = &r->at, begun = { 0, r->o->seed, r->o->batch, r->w.ranks };
+    place *at = &r->at, begun = { 0, r->o->seed, r->o->batch };
     char why[GCP_MAX_ERROR];
     *at = begun;
     if (file && !r->w.rank && gcp_resume_run(r->net, file, .extra = at, .extra_bytes = sizeof *at)) {
         printf("%s: goes on after epoch %d\n", file, at->epoch);
-        snprintf(why, sizeof why, "%.200s: begun with seed %d, batch %d on %d ranks; this is %d, %d, %d", file, at->seed,
-                 at->batch, at->ranks, begun.seed, begun.batch, begun.ranks);
+        snprintf(why, sizeof why, "%.200s: begun with seed %d and batch %d; these are %d and %d", file, at->seed,
+                 at->batch, begun.seed, begun.batch);
         if (at->seed != begun.seed || at->batch != begun.batch) workers_stop(&r->w, why);
     }
     if (gcp_error(r->net)) workers_stop(&r->w, gcp_error(r->net));
@@ -239,7 +240,7 @@ static int fill(rank *r, const gcp_dataset *d, const int *order, int first)
 }
 
 /* A step on the batch whose first image is `first`. Returns the sum of the losses of this rank's images. A rank that
-   has none takes part with a weight of 0. */
+   has none takes part with a share of 0. */
 static double step(rank *r, int first, double lr)
 {
     const int images = fill(r, &r->train, r->order, first), some = images ? images : 1,
@@ -247,8 +248,8 @@ static double step(rank *r, int first, double lr)
     if (!images) r->labels[0] = 0;
     gcp_write_some(&r->plan, r->ends.image, r->images, some);
     gcp_write_some(&r->plan, r->ends.labels, r->labels, some);
-    r->w.weight = (gcp_real)images / (gcp_real)all;
-    double loss = gcp_step(&r->plan, .lr = lr, .first_sample = (uint64_t)(r->w.rank * r->share));
+    double loss = gcp_step(&r->plan, .lr = lr, .first_sample = (uint64_t)(r->w.rank * r->share),
+                           .share = images ? (double)images / all : GCP_ZERO);
     if (gcp_error(r->net)) workers_stop(&r->w, gcp_error(r->net));
     return loss * images;
 }

@@ -38,7 +38,8 @@ static void train(workers *w, nccl_sums *s, gcp_gpu *gpu, int steps)
     gcp_bind(&plan, NULL, 0);
     for (int i = 0; i < steps; i++) {
         feed(&plan, image, label, (i * w->ranks + w->rank) * BATCH);
-        double loss = gcp_step(&plan, .lr = 0.05, .first_sample = (uint64_t)(w->rank * BATCH));
+        double loss = gcp_step(&plan, .lr = 0.05, .first_sample = (uint64_t)(w->rank * BATCH),
+                               .share = 1.0 / w->ranks);
         if (gcp_error(net) || s->trouble) workers_stop(w, s->trouble ? s->trouble : gcp_error(net));
         workers_add(w, &loss, 1, MPI_DOUBLE, "the loss");
         if (w->rank == 0) printf("step %d: loss %.4f\n", i, loss / w->ranks);

@@ -8,7 +8,7 @@
        ...
        nccl_end(&s);
 
-   The mean is that of ranks whose batches are of one size. NCCL gathers small messages itself: there are no buckets. */
+   With .share as for workers.h. NCCL gathers small messages itself: there are no buckets. */
 #ifndef NCCL_H
 #define NCCL_H
 
@@ -62,7 +62,7 @@ static inline void nccl_on_gradient(void *context, gcp_tensor parameter, gcp_rea
     (void)parameter;
     nccl_look_cuda(s, cudaEventRecord(s->ready, s->compute));
     nccl_look_cuda(s, cudaStreamWaitEvent(s->stream, s->ready, 0));
-    nccl_look(s, ncclAllReduce(gradient, gradient, count, ncclFloat, ncclAvg, s->world, s->stream));
+    nccl_look(s, ncclAllReduce(gradient, gradient, count, ncclFloat, ncclSum, s->world, s->stream));
 }
 
 /* What the plan queues next runs behind all sums that were queued. */

@@ -6,15 +6,15 @@
                                      .hook_context = &w, ...);
        workers_sums(&w, net);
        for (...) {
-           w.weight = (gcp_real)samples_of_mine / samples_of_all;       // 1.0f / w.ranks where all have as many
-           gcp_step(&plan, .lr = 0.1, .first_sample = first_of_mine);
+           gcp_step(&plan, .lr = 0.1, .first_sample = first_of_mine, .share = mine / (double)all);
        }
        workers_end(&w);
 
-   A gradient leaves as soon as it is finished, while backward goes on, and is waited for before its update. The mean
-   that comes back is the whole batch's. Small gradients go together, in buckets. Which sums are made depends on the
-   plan alone, never on who comes first, so a run can be repeated to the bit, and weights are the same bits everywhere.
-   Nothing waits for ever: where a rank has said nothing for .limit seconds, all of them end. */
+   A gradient leaves as soon as it is finished, while backward goes on, and is waited for before its update. The sum
+   that comes back is the whole batch's gradient, as each rank's was multiplied by its share. Small gradients go
+   together, in buckets. Which sums are made depends on the plan alone, never on who comes first, so a run can be
+   repeated to the bit, and weights are the same bits everywhere. Nothing waits for ever: where a rank has said
+   nothing for .limit seconds, all of them end. */
 #ifndef WORKERS_H
 #define WORKERS_H
 
@@ -38,7 +38,6 @@ typedef struct workers {
     MPI_Comm world;
     int rank, ranks;
     double limit;                           /* seconds that a rank may say nothing */
-    gcp_real weight;                        /* this rank's share of the batch: its gradients are multiplied by it */
     int late;                               /* 1: nothing leaves before backward is done, to compare with */
     gcp_real *bucket;                       /* all buckets, one after the other; the open one is [open, used) */
     size_t open, used;
@@ -139,7 +138,6 @@ static inline void workers_on_gradient(void *context, gcp_tensor parameter, gcp_
     if (w->waited == w->gradient_count) w->gradient_count = w->sum_count = w->waited = 0, w->open = w->used = 0;
     workers_gradient *g = &w->gradients[w->gradient_count++];
     *g = (workers_gradient) { parameter.id, gradient, count, -1, -1 };
-    for (size_t i = 0; i < count; i++) gradient[i] *= w->weight;
     if (w->late) return;
     workers_send(w, g);
     MPI_Testall(w->sum_count, w->sums, &all, MPI_STATUSES_IGNORE);     /* MPI works while it is called */
@@ -166,7 +164,6 @@ static inline void workers_begin(workers *w, MPI_Comm world, double limit)
     memset(w, 0, sizeof *w);
     w->world = world;
     w->limit = limit;
-    w->weight = 1;
     MPI_Comm_rank(world, &w->rank);
     MPI_Comm_size(world, &w->ranks);
 }

@@ -460,6 +460,28 @@ static void profile(void)
     gcp_unbind(&plan);
 }
 
+/* Another share than in the steps that were recorded. */
+static void shares(void)
+{
+    static const double share[] = { 0, 1, 1, 0.5, 0.5, 0.5, GCP_ZERO, 1 }, factor[] = { 1, 1, 1, 0.5, 0.5, 0.5, 0, 1 };
+    float first[24], now[24], pixels[24];
+    gcp_arena arena = gcp_arena_from(tape_memory[0], sizeof tape_memory[0]);
+    gcp_tape *net = gcp_tape_make(&arena, .ops = 16, .seed = 3);
+    gcp_tensor x = gcp_input(net, "x", GCP_SHAPE(2, 12)), w;
+    gcp_plan plan = gcp_plan_make(gcp_mean(gcp_tanh(gcp_linear(x, .out = 2))), .target = gcp_cuda(&gpu));
+    for (int i = 0; i < 24; i++) pixels[i] = (float)(i % 7) - 3;
+    gcp_bind(&plan, NULL, 0);
+    gcp_write(&plan, x, pixels);
+    w = gcp_find(net, "linear[0]/weight");
+    for (int i = 0; i < 8; i++) {
+        gcp_step(&plan, .share = share[i]);
+        gcp_grad(&plan, w, i ? now : first);
+        for (int k = 0; i && k < 24; k++) CHECK(now[k] == (float)factor[i] * first[k]);
+    }
+    CHECK(first[0] != 0 && !gcp_error(net));
+    gcp_unbind(&plan);
+}
+
 int main(int argc, char **argv)
 {
     gpu = gcp_gpu_open(.workspace = WORKSPACE);
@@ -477,6 +499,7 @@ int main(int argc, char **argv)
     own_counts();
     choices();
     profile();
+    shares();
 #ifdef __unix__
     two_at_once();
 #endif

@@ -1253,6 +1253,9 @@ static void rates(void)
     CHECK(gcp_profile(&plan, .lr = -1) == 0);
     said(GCP_E_ARGUMENT, __LINE__, __LINE__, "gcp_profile: .lr = -1; at least 0, and finite");
     gcp_error_clear(net);
+    RATE("gcp_step: .share = 1.5, in [0, 1]", gcp_step(&plan, .lr = 1, .share = 1.5));
+    RATE("gcp_step: .share = -1, in [0, 1]", gcp_step(&plan, .lr = 1, .share = -1));
+    RATE("gcp_step: .share = nan, in [0, 1]", gcp_step(&plan, .lr = 1, .share = fabs(NAN)));
     gcp_step(&plan, .lr = GCP_ZERO);
     fine(gcp_steps_done(net) == 1 && gcp_profile(&plan) > 0 && gcp_profile(&plan, .lr = 1) > 0, __LINE__);
     CHECK(gcp_bind(&plain, step_memory, sizeof step_memory) == GCP_OK && feed(&plain) == GCP_OK);
@@ -1261,6 +1264,7 @@ static void rates(void)
     gcp_step(&plain);
     CHECK(gcp_bind(&inference, step_memory, sizeof step_memory) == GCP_OK && feed(&inference) == GCP_OK);
     RATE("gcp_forward: .lr = 0.1, but the plan was made without .optimizer", gcp_forward(&inference, .lr = 0.1));
+    RATE("gcp_forward: .share = 0.5, but an inference plan has no gradients", gcp_forward(&inference, .share = 0.5));
     gcp_forward(&inference);
     fine(1, __LINE__);
 }

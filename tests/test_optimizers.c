@@ -54,6 +54,24 @@ static void step_with(gcp_plan *plan, uint32_t seed, double lr)
     gcp_step(plan, .lr = lr);
 }
 
+/* A share is the gradient's factor; 0 leaves nothing. */
+static void shares(void)
+{
+    const double share[] = { 1, 0.5, GCP_ZERO }, factor[] = { 1, 0.5, 0 };
+    gcp_real v[FIVE], got[FIVE];
+    gcp_plan plan = gcp_plan_make(gradient_is_input());
+    gcp_bind(&plan, step_memory[0], sizeof step_memory[0]);
+    fill(v, FIVE, 3);
+    gcp_write(&plan, g, v);
+    for (int i = 0; i < 3; i++) {
+        const double loss = gcp_step(&plan, .share = share[i]);
+        gcp_grad(&plan, p, got);
+        for (int k = 0; k < FIVE; k++) CHECK_NEAR(got[k], factor[i] * v[k], 1e-12);
+        CHECK(loss == gcp_step(&plan));
+    }
+    no_error();
+}
+
 static void start(gcp_plan *plan)
 {
     gcp_real v[FIVE];
@@ -422,6 +440,7 @@ int main(void)
 {
     read_reference();
     trajectories();
+    shares();
     zeros();
     accumulations();
     fused_updates();

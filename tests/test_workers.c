@@ -84,15 +84,15 @@ static size_t train(how *h, gcp_real *out)
     gcp_tape *net = gcp_tape_make(&arenas[h->alone], .ops = 32, .seed = 5);
     gcp_plan plan = plan_of(net, h, batch);
     gcp_bind(&plan, slabs[h->alone], sizeof slabs[0]);
+    const double share = h->alone || w.ranks == 1 ? 1 : have ? (double)have / all : GCP_ZERO;
     workers_end(&w);
     CHECK(workers_sums(&w, net));
-    w.weight = (gcp_real)have / (gcp_real)all;
     w.late = h->late;
     for (int i = 0; i < STEPS * (h->micros ? h->micros : 1); i++) {
         feed(i);
         gcp_write_some(&plan, gcp_find(net, "image"), images + (have ? first : 0) * PIXELS, have ? have : 1);
         gcp_write_some(&plan, gcp_find(net, "label"), labels + (have ? first : 0), have ? have : 1);
-        gcp_step(&plan, .lr = 0.02, .first_sample = (uint64_t)first);
+        gcp_step(&plan, .lr = 0.02, .first_sample = (uint64_t)first, .share = share);
     }
     CHECK_TEXT(gcp_error(net) ? gcp_error(net) : "none", "none");
     return values(&plan, out);

@@ -161,7 +161,10 @@ static void gcpi_mean_backward(const gcp_call *c)
 
 /* What a step does besides its ops. The attributes of these calls are the plan's options. seed: the gradient of the
    loss with respect to itself. */
-static void gcpi_seed_forward(const gcp_call *c) { *(gcp_real *)c->out[0].data = 1; }
+static void gcpi_seed_forward(const gcp_call *c)
+{
+    *(gcp_real *)c->out[0].data = (gcp_real)*(const double *)c->attributes;
+}
 
 /* norm: forward adds the squares of one gradient to the sum in the workspace (the first gradient sets it). backward
    turns the sum into the step's gradient scale. */

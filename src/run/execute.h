@@ -239,6 +239,7 @@ static void gcpi_run_seed(const gcpi_plan *in, const gcpi_task *t, int n)
     gcpi_call_begin(in, t, &call, &space);
     space.out[0] = gcpi_view_like(in, in->p.operands[t->operands].item, in->bound.slab + in->placed[n].offset);
     call.outputs = 1;
+    call.attributes = &in->run.share;
     gcpi_row_for(&in->p.target, NULL, GCP_ROW_SEED)->forward(&call);
 }
 

@@ -82,7 +82,7 @@ GCPI_DEF double gcp_profile_at(gcp_plan *plan, gcp_profile_opts o)
     ptrdiff_t scratch = a->scratch, count = in->list.count;
     int repeats = o.repeats > 0 ? o.repeats : 5;
     double *all = GCPI_SCRATCH(a, double, gcpi_product(count, repeats));
-    step.at = o.at; step.lr = o.lr; step.first_sample = 0;
+    step.at = o.at; step.lr = o.lr; step.first_sample = 0; step.share = 0;
     if (!all)
         gcpi_fail(plan->tape, GCP_E_NOMEM, o.at, "gcp_profile", "the plan's arena has no room for %d x %td times",
                   repeats, count);
@@ -164,7 +164,9 @@ static size_t gcpi_measure(gcp_plan *plan, unsigned char *memory, size_t size, c
 
 GCPI_DEF size_t gcp_measure_at(gcp_plan *plan, void *memory, size_t size, gcp_step_opts o)
 {
-    if (gcpi_bound_check(plan, o.at, "gcp_measure") || !gcpi_rate_ok(plan, &o.lr, 1, o.at, "gcp_measure")) return 0;
+    if (gcpi_bound_check(plan, o.at, "gcp_measure") || !gcpi_rate_ok(plan, &o.lr, 1, o.at, "gcp_measure") ||
+        !gcpi_share_ok(plan, &o, "gcp_measure"))
+        return 0;
     const gcp_target *target = &plan->in->p.target;
     if (memory || size || !target->allocate) return gcpi_measure(plan, (unsigned char *)memory, size, &o);
     size = plan->room + 4096;
@@ -259,7 +261,7 @@ GCPI_DEF gcp_gradcheck_result gcp_gradcheck_at(gcp_plan *plan, gcp_gradcheck_opt
 {
     gcpi_check_job j;
     memset(&j.r, 0, sizeof j.r);
-    j.o.at = o.at; j.o.lr = 0; j.o.first_sample = 0;
+    j.o.at = o.at; j.o.lr = 0; j.o.first_sample = 0; j.o.share = 0;
     if (gcpi_bound_check(plan, o.at, "gcp_gradcheck")) return j.r;
     gcpi_plan *in = plan->in;
     gcp_tape *t = plan->tape;

@@ -18,6 +18,7 @@ typedef struct gcpi_bound_state {
 /* The step that runs, or ran last. */
 typedef struct gcpi_run_state {
     int micro, measuring;
+    double share;                     /* what the loss's own gradient is */
     gcpi_transfer flying[GCP_COPIES]; int next_copy;
     gcp_step_numbers numbers;         /* of the step that is being issued; the slab holds a copy for the kernels */
     void *recordings[4];              /* the device's: of a first, middle, only and last micro-batch */

@@ -22,6 +22,9 @@ static void gcpi_numbers_fill(gcpi_plan *in, const gcp_step_opts *o)
     in->run.numbers.micro = in->run.micro;
     in->run.numbers.micros = GCPI_MAX(1, in->opts.accumulate);
     in->run.numbers.gradient_scale = 1.0 / in->run.numbers.micros;
+    const double share = gcpi_option(o->share, 1);
+    if (share != in->run.share) gcpi_recordings_forget(in);         /* they have it as a constant */
+    in->run.share = share;
     memcpy(bytes, &in->run.numbers, sizeof in->run.numbers);
     gcpi_bytes_copy(&in->p.target, in->bound.slab, bytes, sizeof bytes);
 }
@@ -158,6 +161,17 @@ static int gcpi_rate_ok(const gcp_plan *plan, double *lr, int free, gcp_at at, c
     return plan->tape->code == GCP_OK;
 }
 
+static int gcpi_share_ok(const gcp_plan *plan, const gcp_step_opts *o, const char *what)
+{
+    const double share = gcpi_option(o->share, 1);
+    if (!(share >= 0 && share <= 1))
+        gcpi_refuse_plan(plan, GCP_E_ARGUMENT, o->at, what, ".share = %g, in [0, 1]", share);
+    else if (o->share != 0 && !plan->in->p.training)
+        gcpi_refuse_plan(plan, GCP_E_ARGUMENT, o->at, what, ".share = %g, but an inference plan has no gradients",
+                         share);
+    return plan->tape->code == GCP_OK;
+}
+
 GCPI_DEF double gcp_step_at(gcp_plan *plan, gcp_step_opts o)
 {
     if (gcpi_bound_check(plan, o.at, "gcp_step")) return (double)NAN;
@@ -165,7 +179,8 @@ GCPI_DEF double gcp_step_at(gcp_plan *plan, gcp_step_opts o)
         gcpi_fail(plan->tape, GCP_E_PLAN, o.at, "gcp_step", "an inference plan: use gcp_forward");
         return (double)NAN;
     }
-    return gcpi_rate_ok(plan, &o.lr, 0, o.at, "gcp_step") ? gcpi_run(plan->in, &o, "gcp_step") : (double)NAN;
+    if (!gcpi_rate_ok(plan, &o.lr, 0, o.at, "gcp_step") || !gcpi_share_ok(plan, &o, "gcp_step")) return (double)NAN;
+    return gcpi_run(plan->in, &o, "gcp_step");
 }
 
 GCPI_DEF double gcp_forward_at(gcp_plan *plan, gcp_step_opts o)
@@ -176,7 +191,9 @@ GCPI_DEF double gcp_forward_at(gcp_plan *plan, gcp_step_opts o)
                   "a training plan: use gcp_step, or plan with .inference = 1");
         return (double)NAN;
     }
-    return gcpi_rate_ok(plan, &o.lr, 1, o.at, "gcp_forward") ? gcpi_run(plan->in, &o, "gcp_forward") : (double)NAN;
+    if (!gcpi_rate_ok(plan, &o.lr, 1, o.at, "gcp_forward") || !gcpi_share_ok(plan, &o, "gcp_forward"))
+        return (double)NAN;
+    return gcpi_run(plan->in, &o, "gcp_forward");
 }
 
 /* Copies samples [first, first + count) of a tensor between the user's dense array, which begins with the first of

@@ -1,11 +1,11 @@
-/* What examples/nccl.h uses of NCCL 2.10 and later, declared: so that it is compiled where there is no NCCL. */
+/* What examples/nccl.h uses of NCCL, declared: so that it is compiled where there is no NCCL. */
 #ifndef NCCL_H_
 #define NCCL_H_
 #include <cuda_runtime.h>
 typedef struct ncclComm *ncclComm_t;
 typedef struct { char internal[128]; } ncclUniqueId;
 typedef enum { ncclSuccess = 0 } ncclResult_t;
-typedef enum { ncclSum = 0, ncclAvg = 4 } ncclRedOp_t;
+typedef enum { ncclSum = 0 } ncclRedOp_t;
 typedef enum { ncclFloat = 7 } ncclDataType_t;
 #ifdef __cplusplus
 extern "C" {
