@@ -175,7 +175,7 @@ static const workload workloads[] = {
     { "004", "densenet_bc", densenet_bc_004, 512, 512, 0, NULL, 0,
       { { "plain", 0, 0 }, { "torch.utils.checkpoint", 10100, 1.00 }, { "pytorch-checkpoint", 10100, .97 } } },
     { "big", "unet512", unet_big, 64, 4, 0, NULL, 0, { { NULL, 0, 0 } } },
-    { "big", "chain1000", chain_big, 2064, 16, 0, NULL, 0, { { NULL, 0, 0 } } },
+    { "big", "chain1000", chain_big, 2064, 16, 152, NULL, 0, { { NULL, 0, 0 } } },
     { "big", "resnet1000", resnet1000_big, 4608, 16, 0, NULL, 0, { { NULL, 0, 0 } } },
     { "big", "cnn3x20", cnn20_003, 640, 16, 4000, NULL, 0, { { NULL, 0, 0 } } },
 };

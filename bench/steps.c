@@ -2,15 +2,17 @@
    checkpointed.
 
        steps [--threads N] [--torch PYTHON] [--tensorflow PYTHON] [--jax PYTHON] [--only TEXT] [--rounds 5]
-             [--out FOLDER]
+             [--policies 0|1] [--out FOLDER]
 
    Each PYTHON is one that has the tool. A peer runs twice: alone, with what it frees given back at once, for its peak
    of resident memory above what it held before its first step; then, as it is, a step in turn with the others, a fifth
    of a second after the one before, for its time.
-   gcp's bytes are counted alike: all of the plan's but the weights and the input, which a peer holds before its first
-   step. Checkpointed, gcp has the least bytes that a peer needed as its budget, or half of what keep-all takes where
-   there is no peer; where no schedule fits, the least bytes that one does. Prints a table and writes steps.csv:
-   network,mode,tool,version,ms_median,ms_min,peak_bytes. The median is of the rounds. */
+   gcp's bytes are counted alike: all of the plan's but the weights and the input, which a peer holds before its
+   first step. Checkpointed, gcp has the least bytes that a peer needed as its budget, or half of what keep-all takes
+   where there is no peer; where no schedule fits, the least bytes that one does. --policies 1: every policy of
+   PyTorch's in turn (checkpoint_sequential in each number of segments, selective, save_on_cpu), and gcp in its
+   bytes (policies.csv). Prints a table and writes steps.csv: network,mode,tool,version,ms_median,ms_min,peak_bytes. The median is
+   of the rounds. */
 #define _POSIX_C_SOURCE 200809L
 #define GCP_STATIC
 #define GCP_IMPLEMENTATION
@@ -67,6 +69,7 @@ static const struct { const char *name; network (*record)(gcp_tape *net); double
                  { "resnet18_cifar", resnet18_cifar, 0.9 },
                  { "densenet_bc", densenet_bc_cifar, 0.9 } };
 static const char *const modes[] = { "plain", "checkpointed" };
+enum { MOST_SEGMENTS = 32 };
 
 static unsigned char *tape_memory;
 static const size_t tape_room = GCP_MB(256);
@@ -171,20 +174,23 @@ static double row(const char *name, const char *mode, const char *who, const cha
     return median;
 }
 
-static void run(int at, int mode)
+/* 0: no peer runs it. */
+static int run(int at, const char *mode)
 {
     const char *name = networks[at].name;
+    const int plain = !strcmp(mode, "plain");
     size_t least = 0, peak;
     double ms[MOST_ROUNDS];
     for (int i = 0; i < TOOLS; i++)
-        if (tool_measure(&tools[i], name, modes[mode]) && (!least || tools[i].peak < least)) least = tools[i].peak;
+        if (tool_measure(&tools[i], name, mode) && (!least || tools[i].peak < least)) least = tools[i].peak;
+    if (!least && strcmp(mode, modes[1]) && !plain) return 0;
     gcp_arena arena = gcp_arena_from(tape_memory, tape_room);
     network n = networks[at].record(gcp_tape_make(&arena, .ops = 1024));
-    gcp_plan keep, plan = plan_of(&n, networks[at].momentum, mode ? GCPI_MAX(least, 1) : 0, &keep);
+    gcp_plan keep, plan = plan_of(&n, networks[at].momentum, plain ? 0 : GCPI_MAX(least, 1), &keep);
     void *memory = aligned_alloc(4096, gcpi_round(plan.bytes, 4096));
     if (!memory || gcp_bind(&plan, memory, plan.bytes) != GCP_OK) fail("the plan cannot be bound");
     fill(&plan, &n);
-    for (int i = 0; i < TOOLS; i++) tools[i].runs = tools[i].runs && tool_start(&tools[i], name, modes[mode]);
+    for (int i = 0; i < TOOLS; i++) tools[i].runs = tools[i].runs && tool_start(&tools[i], name, mode);
     for (int r = -1; r < rounds; r++) {
         rest();
         double start = seconds_now();
@@ -197,19 +203,33 @@ static void run(int at, int mode)
         }
     }
     if (gcp_error(n.loss.tape)) fail(gcp_error(n.loss.tape));
-    double own = row(name, modes[mode], "gcp", "0.2.0", ms, plan.bytes - resident(&keep), 0);
+    double own = row(name, mode, "gcp", "0.2.0", ms, plan.bytes - resident(&keep), 0);
     for (int i = 0; i < TOOLS; i++) {
         if (!tools[i].runs) continue;
-        row(name, modes[mode], tools[i].name, tools[i].peer.version, tools[i].ms, tools[i].peak, own);
+        row(name, mode, tools[i].name, tools[i].peer.version, tools[i].ms, tools[i].peak, own);
         peer_stop(&tools[i].peer);
     }
     free(memory);
+    return 1;
+}
+
+static void run_policies(int at)
+{
+    char mode[32];
+    run(at, "plain");
+    for (int i = 2, more = 1; more && i <= MOST_SEGMENTS; i++) {
+        snprintf(mode, sizeof mode, "segments_%d", i);
+        more = run(at, mode);
+    }
+    run(at, "selective");
+    run(at, "save_on_cpu");
 }
 
 int main(int argc, char **argv)
 {
     gcp_target wish = { 0 };
     const char *only = "", *out = ".";
+    int policies = 0;
     for (int i = 1; i < argc; i += 2) {
         const char *value = i + 1 < argc ? argv[i + 1] : "";
         int known = 0;
@@ -222,22 +242,24 @@ int main(int argc, char **argv)
         if (!strcmp(argv[i], "--threads")) wish.threads = atoi(value);
         else if (!strcmp(argv[i], "--only")) only = value;
         else if (!strcmp(argv[i], "--rounds")) rounds = GCPI_MIN(GCPI_MAX(atoi(value), 1), MOST_ROUNDS);
+        else if (!strcmp(argv[i], "--policies")) policies = atoi(value);
         else if (!strcmp(argv[i], "--out")) out = value;
         else {
             fprintf(stderr, "steps [--threads N] [--torch PYTHON] [--tensorflow PYTHON] [--jax PYTHON] [--only TEXT] "
-                            "[--rounds 5] [--out FOLDER]\n");
+                            "[--rounds 5] [--policies 0|1] [--out FOLDER]\n");
             return 1;
         }
     }
     target = gcpi_target_of(&wish);
     tape_memory = malloc(tape_room);
     if (!tape_memory) fail("out of memory");
-    csv = table_open("steps", out, "steps.csv");
+    csv = table_open("steps", out, policies ? "policies.csv" : "steps.csv");
     signal(SIGPIPE, SIG_IGN);
     fprintf(csv, "network,mode,tool,version,ms_median,ms_min,peak_bytes\n");
     for (size_t i = 0; i < sizeof networks / sizeof *networks; i++)
-        for (int mode = 0; mode < 2; mode++)
-            if (strstr(networks[i].name, only)) run((int)i, mode);
+        for (int mode = 0; mode < 2 && strstr(networks[i].name, only); mode++)
+            if (!policies) run((int)i, modes[mode]);
+            else if (!mode) run_policies((int)i);
     free(tape_memory);
     return fclose(csv) != 0;
 }

@@ -1,9 +1,10 @@
 /* strategies.c - the tables of the five published systems (published.h), with gcp's rows below theirs; and in the
    folder of --out, strategies.csv and strategies.svg. Networks are planned, which takes no memory; with --steps those
-   that fit in --memory, and whose step takes no more than --work, are trained as well: what a step takes is measured.
+   that fit in --memory, and whose step takes no more than --work, are trained as well (--train: this strategy alone):
+   what a step takes is measured.
 
-       strategies [--table 000|001|002|003|004|big] [--only NETWORK] [--batch N] [--steps N] [--memory MB]
-                  [--work TFLOP] [--rates FLOPS,BYTES,LINK] [--out FOLDER]
+       strategies [--table 000|001|002|003|004|big] [--only NETWORK] [--batch N] [--steps N] [--train STRATEGY]
+                  [--memory MB] [--work TFLOP] [--rates FLOPS,BYTES,LINK] [--out FOLDER]
 
    Without --table it is 002's: every residual network and Inception-v4 at both batches. A budget is what the published
    systems needed, or else the weights' bytes and a quarter of what a framework stores (see published.h).
@@ -26,7 +27,7 @@
 enum { ROOM = 700, MOST_STEPS = 100, POINTS = SCATTER_MAX };
 
 typedef struct options {
-    const char *table, *only, *folder;
+    const char *table, *only, *folder, *train;
     int batch, steps;
     double memory, work;                 /* MB and 10^12 FLOPs that a step may take to be trained */
     double rates[3];
@@ -121,7 +122,8 @@ static row row_of(const options *o, const workload *w, const strategy *s, size_t
     r.stored = s == &strategies[KEEP_ALL] ? framework_bytes(&noted) : r.plan.after_forward;
     const double bytes = (double)(r.plan.room + r.plan.far_bytes),
                  flops = 3 * r.plan.forward_flops + r.plan.rerun_flops;
-    if (o->steps && 1e-6 * bytes < o->memory && 1e-12 * flops < o->work) train(o, &n, &r);
+    const int wanted = o->steps && (!o->train || !strcmp(o->train, s->name));
+    if (wanted && 1e-6 * bytes < o->memory && 1e-12 * flops < o->work) train(o, &n, &r);
     if (gcp_error(net)) fprintf(stderr, "strategies: %s, %s: %s\n", w->name, s->name, gcp_error(net));
     return r;
 }
@@ -221,7 +223,8 @@ static void picture(const options *o)
 static int usage(void)
 {
     fprintf(stderr, "usage: strategies [--table 000|001|002|003|004|big] [--only NETWORK] [--batch N] [--steps N]\n"
-                    "                  [--memory MB] [--work TFLOP] [--rates FLOPS,BYTES,LINK] [--out FOLDER]\n");
+                    "                  [--train STRATEGY] [--memory MB] [--work TFLOP] [--rates FLOPS,BYTES,LINK]\n"
+                    "                  [--out FOLDER]\n");
     return 2;
 }
 static int parse(options *o, int argc, char **argv)
@@ -232,6 +235,7 @@ static int parse(options *o, int argc, char **argv)
         if (!strcmp(argv[i], "--table")) o->table = value;
         else if (!strcmp(argv[i], "--only")) o->only = value;
         else if (!strcmp(argv[i], "--out")) o->folder = value;
+        else if (!strcmp(argv[i], "--train")) o->train = value;
         else if (!strcmp(argv[i], "--batch") && atoi(value) > 0) o->batch = atoi(value);
         else if (!strcmp(argv[i], "--steps") && atoi(value) > 0 && atoi(value) <= MOST_STEPS) o->steps = atoi(value);
         else if (!strcmp(argv[i], "--memory") && atof(value) > 0) o->memory = atof(value);

@@ -1,10 +1,13 @@
 """PyTorch's end of bench/steps, eager, channels-last. Checkpointed: checkpoint_sequential in four chunks; of DenseNet-BC, what each layer
-joins, its norm, ReLU and 1x1 convolution, as efficient_densenet_pytorch does."""
+joins, its norm, ReLU and 1x1 convolution, as efficient_densenet_pytorch does. segments_K: checkpoint_sequential in K; selective: all of it
+one checkpoint that keeps what convolutions and matrix products make; save_on_cpu: what is saved waits in host memory, which it does
+already here."""
+import functools
 import sys
 
 import torch
 from torch import nn
-from torch.utils.checkpoint import checkpoint, checkpoint_sequential
+from torch.utils.checkpoint import checkpoint, checkpoint_sequential, create_selective_checkpoint_contexts
 
 from torch_resnet50 import conv_norm, resnet50
 from worker import BATCH, CHANNELS, HALVED, image_size, serve
@@ -93,11 +96,22 @@ def main():
     labels = torch.randint(classes, (batch,))
     sgd = torch.optim.SGD(model.parameters(), lr=0.001, momentum=0.9 if "net" in network else 0)
 
+    kept = [torch.ops.aten.convolution.default, torch.ops.aten.addmm.default, torch.ops.aten.mm.default]
+    segments = int(mode[9:]) if mode.startswith("segments_") else 4
+    if segments > len(model):
+        return                                        # no more segments than modules
+
+    def logits():
+        if mode == "selective":
+            return checkpoint(model, images, use_reentrant=False, context_fn=functools.partial(create_selective_checkpoint_contexts, kept))
+        if mode in ("plain", "save_on_cpu") or network == "densenet_bc":
+            return model(images)
+        return checkpoint_sequential(model, segments, images, use_reentrant=False)
+
     def step():
         sgd.zero_grad(set_to_none=True)
-        whole = mode == "plain" or network == "densenet_bc"
-        logits = model(images) if whole else checkpoint_sequential(model, 4, images, use_reentrant=False)
-        nn.functional.cross_entropy(logits, labels).backward()
+        with torch.autograd.graph.save_on_cpu() if mode == "save_on_cpu" else torch.enable_grad():
+            nn.functional.cross_entropy(logits(), labels).backward()
         sgd.step()
 
     serve(torch.__version__, step)
