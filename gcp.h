@@ -575,9 +575,9 @@ typedef struct gcp_step_opts {
     gcp_at at GCPI_Z;
     double lr GCPI_Z;                   /* must be given with an optimiser, and must not be given without one; a rate
                                            that reaches zero: .lr = rate > 0 ? rate : GCP_ZERO */
-    /* data parallel: number of this worker's first sample in the whole batch, for dropout; this worker's share of the
-       batch, by which its gradients are multiplied, so that all workers' add up to those of the whole (default 1;
-       GCP_ZERO: a worker without samples) */
+    /* data parallel: number of this worker's first sample in the whole batch, for dropout; this worker's share of what
+       the loss is the mean of (samples, or labels that count), by which its gradients are multiplied, so that all
+       workers' add up to those of the whole (default 1; GCP_ZERO: a worker without any). The loss is not multiplied */
     uint64_t first_sample GCPI_Z; double share GCPI_Z;
 } GCPI_BY_NAME gcp_step_opts;
 

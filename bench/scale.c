@@ -292,13 +292,14 @@ static int parse(options *o, int argc, char **argv)
         const char *value = i + 1 < argc ? argv[i + 1] : "";
         if (!strcmp(argv[i], "--network")) o->network = value;
         else if (!strcmp(argv[i], "--out")) o->folder = value;
-        else if (!strcmp(argv[i], "--batch")) o->batch = atoi(value);
-        else if (!strcmp(argv[i], "--image")) o->image = atoi(value);
+        else if (!strcmp(argv[i], "--batch") && atoi(value) > 0) o->batch = atoi(value);
+        else if (!strcmp(argv[i], "--image") && atoi(value) > 0) o->image = atoi(value);
         else if (!strcmp(argv[i], "--steps")) o->steps = atoi(value);
         else if (!strcmp(argv[i], "--budget")) o->budget = atof(value);
         else if (!strcmp(argv[i], "--faster")) o->faster = atof(value);
         else return 0;
     }
+    if (argc % 2 == 0) return 0;
     return o->steps >= 1 && o->steps <= MOST_STEPS && o->faster > 0 && o->batch >= 0 && o->image >= 0;
 }
 

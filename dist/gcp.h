@@ -578,9 +578,9 @@ typedef struct gcp_step_opts {
     gcp_at at GCPI_Z;
     double lr GCPI_Z;                   /* must be given with an optimiser, and must not be given without one; a rate
                                            that reaches zero: .lr = rate > 0 ? rate : GCP_ZERO */
-    /* data parallel: number of this worker's first sample in the whole batch, for dropout; this worker's share of the
-       batch, by which its gradients are multiplied, so that all workers' add up to those of the whole (default 1;
-       GCP_ZERO: a worker without samples) */
+    /* data parallel: number of this worker's first sample in the whole batch, for dropout; this worker's share of what
+       the loss is the mean of (samples, or labels that count), by which its gradients are multiplied, so that all
+       workers' add up to those of the whole (default 1; GCP_ZERO: a worker without any). The loss is not multiplied */
     uint64_t first_sample GCPI_Z; double share GCPI_Z;
 } GCPI_BY_NAME gcp_step_opts;
 
@@ -16262,7 +16262,7 @@ static int gcpi_share_ok(const gcp_plan *plan, const gcp_step_opts *o, const cha
 {
     const double share = gcpi_option(o->share, 1);
     if (!(share >= 0 && share <= 1))
-        gcpi_refuse_plan(plan, GCP_E_ARGUMENT, o->at, what, ".share = %g, in [0, 1]", share);
+        gcpi_refuse_plan(plan, GCP_E_ARGUMENT, o->at, what, ".share = %.9g, in [0, 1]", share);
     else if (o->share != 0 && !plan->in->p.training)
         gcpi_refuse_plan(plan, GCP_E_ARGUMENT, o->at, what, ".share = %g, but an inference plan has no gradients",
                          share);

@@ -4,7 +4,11 @@
        mpirun -n 4 data_parallel --epochs 10 --budget 1MB --resume run.gcp
 
    --help says the rest. With one rank it takes the same steps, to the bit, as without MPI (--alone 1). */
+#include <limits.h>
 #include <stdarg.h>
+#ifdef _OPENMP
+#include <omp.h>
+#endif
 
 #include "loop.h"
 #include "words.h"
@@ -53,22 +57,28 @@ static int parse(options *o, int argc, char **argv)
         if (!strcmp(argv[i], "--budget")) { if (!(o->budget = bytes_of(value))) end = argv[i]; else end += strlen(end);
         } else if (k == sizeof table / sizeof *table) end = argv[i];
         else if (table[k].text) { *table[k].text = end; end += strlen(end);
-        } else if (table[k].whole) *table[k].whole = (int)strtol(value, &end, 10);
-        else *table[k].number = strtod(value, &end);
+        } else if (table[k].whole) {
+            const long n = strtol(value, &end, 10);
+            *table[k].whole = n < INT_MIN || n > INT_MAX ? INT_MIN : (int)n;
+        } else *table[k].number = strtod(value, &end);
         if (*end || !*value) {
             fprintf(stderr, "data_parallel: %s %s: no such option or value (--help)\n", argv[i], value);
             return 0;
         }
     }
-    if (o->epochs >= 1 && o->batch >= 1 && o->steps >= 0 && o->lr > 0 && o->limit > 0 && o->clip >= 0) return 1;
-    fprintf(stderr, "data_parallel: --epochs, --batch, --lr and --limit are above 0, --steps and --clip not below\n");
+    const int whole = o->epochs >= 1 && o->batch >= 1 && o->steps >= 0 && o->epochs <= 1000000 && o->batch <= 1000000,
+              real = o->lr > 0 && o->lr < 1e6 && o->limit > 0 && o->clip >= 0 && o->dropout >= 0 && o->dropout < 1;
+    if (whole && real && o->seed >= 0 && (o->norm | o->alone | o->late | 1) == 1) return 1;
+    fprintf(stderr,
+            "data_parallel: --epochs and --batch are 1 to 1000000, --seed, --steps and --clip at least 0, --lr above\n"
+            "0 and below 1e6, --limit above 0, --dropout in [0, 1), --norm, --alone and --late 0 or 1\n");
     return 0;
 }
 
 /* ---- A rank ------------------------------------------------------------------------------------------------------*/
 
 /* What all ranks are about to do; goes into the run file, too. */
-typedef struct place { int epoch, seed, batch; } place;
+typedef struct place { int epoch, seed, batch, norm; double dropout, lr, clip; } place;
 
 typedef struct rank {
     const options *o;
@@ -150,10 +160,10 @@ static int begin(rank *r)
     enum { TAPE = 8 << 20 };
     static gcp_arena arena;
     r->share = r->o->batch / r->w.ranks;
-    if (r->share * r->w.ranks != r->o->batch) {
+    if (r->share * r->w.ranks != r->o->batch)
         snprintf(r->error, sizeof r->error, "a batch of %d is no multiple of %d ranks", r->o->batch, r->w.ranks);
-        return 0;
-    }
+    if (r->o->alone && r->w.ranks > 1) snprintf(r->error, sizeof r->error, "--alone is for one rank");
+    if (r->error[0]) return 0;
     arena = gcp_arena_from(r->tape_memory = malloc(TAPE), TAPE);
     r->net = gcp_tape_make(&arena, .ops = 64, .seed = (uint64_t)r->o->seed);
     r->ends = record(r->o, r->net, r->share);
@@ -189,6 +199,15 @@ static void say(workers_text *text, const char *format, ...)
     workers_write(text, line, (size_t)n < sizeof line ? (size_t)n : sizeof line - 1);
 }
 
+static int threads(void)
+{
+#ifdef _OPENMP
+    return omp_get_max_threads();
+#else
+    return 1;
+#endif
+}
+
 /* Whether all ranks are ready and about to do the same; what one lacks, or has otherwise, is said by all. */
 static int agree(rank *r, int ready)
 {
@@ -197,8 +216,10 @@ static int agree(rank *r, int ready)
     char name[256], message[2 * GCP_MAX_ERROR + 200];
     say(&text, "%s\nseed %d\nbatch %d\nepochs %d, steps %d\n", ready ? "ready" : error_of(r), o->seed, o->batch,
         o->epochs, o->steps);
-    say(&text, "learning rate %g, clip %g\nnorm %d, dropout %g\n%d training images\n", o->lr, o->clip, o->norm,
+    say(&text, "learning rate %.17g, clip %.17g\nnorm %d, dropout %.17g\n%d training images\n", o->lr, o->clip, o->norm,
         o->dropout, r->train.count);
+    say(&text, "budget %zu\nlate %d\nrun file '%s'\nsaved as '%s'\n%d threads\n", o->budget, o->late,
+        o->resume ? o->resume : "", o->save ? o->save : "", threads());
     for (int i = 0; ready && !gcp_is_nil(gcp_nth_parameter(r->net, i)); i++) {
         gcp_tensor x = gcp_nth_parameter(r->net, i);
         say(&text, "%s, %zu values\n", gcp_name(x, name, sizeof name), gcp_elements(x));
@@ -216,14 +237,16 @@ static int agree(rank *r, int ready)
 static void take_up(rank *r)
 {
     const char *file = r->o->resume;
-    place *at = &r->at, begun = { 0, r->o->seed, r->o->batch };
+    const options *o = r->o;
+    place *at = &r->at, begun = { 0, o->seed, o->batch, o->norm, o->dropout, o->lr, o->clip };
     char why[GCP_MAX_ERROR];
     *at = begun;
     if (file && !r->w.rank && gcp_resume_run(r->net, file, .extra = at, .extra_bytes = sizeof *at)) {
+        snprintf(why, sizeof why, "%.200s: begun with --seed %d --batch %d --norm %d --dropout %g --lr %g --clip %g",
+                 file, at->seed, at->batch, at->norm, at->dropout, at->lr, at->clip);
+        begun.epoch = at->epoch;
+        if (memcmp(at, &begun, sizeof begun)) workers_stop(&r->w, why);
         printf("%s: goes on after epoch %d\n", file, at->epoch);
-        snprintf(why, sizeof why, "%.200s: begun with seed %d and batch %d; these are %d and %d", file, at->seed,
-                 at->batch, begun.seed, begun.batch);
-        if (at->seed != begun.seed || at->batch != begun.batch) workers_stop(&r->w, why);
     }
     if (gcp_error(r->net)) workers_stop(&r->w, gcp_error(r->net));
     workers_give(&r->w, r->state, r->state_bytes, 0, "the state");
@@ -333,9 +356,9 @@ int main(int argc, char **argv)
     static char data[] = GCP_EXAMPLE_DATA;
     static options o = { .epochs = 10, .batch = 48, .seed = 1, .lr = 0.002, .limit = 60, .data = data };
     static rank r = { .o = &o };
-    for (int i = 1; i < argc; i++) if (!strcmp(argv[i], "--help")) return usage(stdout, 0);
-    if (!parse(&o, argc, argv)) return 2;
     MPI_Init(&argc, &argv);
+    for (int i = 1; i < argc; i++) if (!strcmp(argv[i], "--help")) return usage(stdout, MPI_Finalize());
+    if (!parse(&o, argc, argv)) MPI_Abort(MPI_COMM_WORLD, 2);
     workers_begin(&r.w, MPI_COMM_WORLD, o.limit);
     r.w.late = o.late;
     int good = agree(&r, load(&r) && begin(&r));

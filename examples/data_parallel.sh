@@ -29,13 +29,20 @@ wait $! && fail "a rank was killed, and the run ended well"
 ranks 2 $run --budget 900KB --resume $file || fail taken up
 [ "$(weights)" = "$expected" ] && grep -q 'goes on after epoch 1\?[0-9]$' $log || fail "taken up: expected $expected"
 
+# A run is not taken up with other options.
+ranks 2 $run --lr 0.1 --resume $file && fail "other options"
+grep -q 'begun with --seed 1 --batch 48 --norm 1 --dropout 0.5 --lr 0.002 --clip 1' $log || fail "other options"
+
 # Ranks that differ are told in what; both of them.
 timeout 60 "$mpiexec" -n 1 "$program" --seed 3 : -n 1 "$program" >$log 2>&1 && fail "other seeds"
 [ "$(grep -c "ranks differ: rank 1 has 'seed 1' where rank 0 has 'seed 3'" $log)" = 2 ] || fail "other seeds"
 timeout 60 "$mpiexec" -n 1 "$program" : -n 1 "$program" --budget 1KB >$log 2>&1 && fail "one without a plan"
 [ "$(grep -c "ranks differ: rank 1 has .*budget allows 1024 bytes" $log)" = 2 ] || fail "one without a plan"
+timeout 60 "$mpiexec" -n 1 "$program" --lr 0.01 : -n 1 "$program" --lr 0.0100000001 >$log 2>&1 && fail "other rates"
+grep -q "ranks differ: rank 1 has 'learning rate 0.0100000001, clip 0' where" $log || fail "other rates"
 timeout 60 "$mpiexec" -n 1 "$program" : -n 1 "$program" --budget 900KB >$log 2>&1 && fail "other plans"
-grep -q "ranks differ: rank 1 has '[A-Z] .*' where rank 0 has '[A-Z] " $log || fail "other plans"
+grep -q "ranks differ: rank 1 has 'budget 921600' where rank 0 has 'budget 0'" $log || fail "other plans"
+timeout 60 "$mpiexec" -n 1 "$program" --limit 2 : -n 1 "$program" --help >$log 2>&1 && fail "one that asks for help"
 
 # A rank that falls silent ends the run in the time limit.
 timeout 60 "$mpiexec" -n 2 "$program" --epochs 10000 --limit 1 >$log 2>&1 &

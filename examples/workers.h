@@ -6,15 +6,20 @@
                                      .hook_context = &w, ...);
        workers_sums(&w, net);
        for (...) {
-           gcp_step(&plan, .lr = 0.1, .first_sample = first_of_mine, .share = mine / (double)all);
+           gcp_step(&plan, .lr = 0.1, .first_sample = first_of_mine, .share = mine ? mine / (double)all : GCP_ZERO);
        }
-       workers_end(&w);
+       workers_end(&w);                                // before MPI_Finalize
+
+   mine, all: what the loss is the mean of: samples, or labels that count where some are the .ignore. A rank without any
+   takes the step with some sample and a share of 0. All ranks take as many steps, and train the same parameters of the
+   tape that workers_sums was given. The loss that gcp_step returns is the rank's own mean.
 
    A gradient leaves as soon as it is finished, while backward goes on, and is waited for before its update. The sum
    that comes back is the whole batch's gradient, as each rank's was multiplied by its share. Small gradients go
    together, in buckets. Which sums are made depends on the plan alone, never on who comes first, so a run can be
-   repeated to the bit, and weights are the same bits everywhere. Nothing waits for ever: where a rank has said
-   nothing for .limit seconds, all of them end. */
+   repeated to the bit, and weights are the same bits everywhere. From MPI_Init to workers_end nothing waits for
+   ever: where a rank has said nothing for .limit seconds, all of them end. (gcp_profile calls the hooks, so all
+   ranks call it or none; gcp_measure does not.) */
 #ifndef WORKERS_H
 #define WORKERS_H
 
@@ -36,7 +41,8 @@ typedef struct workers_gradient { int id; gcp_real *data; size_t count; ptrdiff_
 
 typedef struct workers {
     MPI_Comm world;
-    int rank, ranks;
+    const gcp_tape *net;                    /* whose gradients */
+    int rank, ranks, parameters;
     double limit;                           /* seconds that a rank may say nothing */
     int late;                               /* 1: nothing leaves before backward is done, to compare with */
     gcp_real *bucket;                       /* all buckets, one after the other; the open one is [open, used) */
@@ -134,8 +140,9 @@ static inline void workers_on_gradient(void *context, gcp_tensor parameter, gcp_
     workers *w = (workers *)context;
     int all;
     if (w->ranks == 1) return;
-    if (!w->gradients) workers_stop(w, "workers_sums was not called");
+    if (parameter.tape != w->net) workers_stop(w, "a gradient of a tape that workers_sums was not called with");
     if (w->waited == w->gradient_count) w->gradient_count = w->sum_count = w->waited = 0, w->open = w->used = 0;
+    if (w->gradient_count == w->parameters) workers_stop(w, "a parameter was recorded after workers_sums");
     workers_gradient *g = &w->gradients[w->gradient_count++];
     *g = (workers_gradient) { parameter.id, gradient, count, -1, -1 };
     if (w->late) return;
@@ -168,17 +175,28 @@ static inline void workers_begin(workers *w, MPI_Comm world, double limit)
     MPI_Comm_size(world, &w->ranks);
 }
 
-static inline void workers_end(workers *w)
+static inline void workers_free(workers *w)
 {
     free(w->bucket); free(w->gradients); free(w->sums);
-    w->bucket = NULL; w->gradients = NULL; w->sums = NULL;
+    w->bucket = NULL; w->gradients = NULL; w->sums = NULL; w->net = NULL;
 }
 
-/* Memory for the gradients of a network. 0: there is none, or a parameter is larger than MPI can count. */
+/* All ranks come here before one goes on to MPI_Finalize, which has no limit. */
+static inline void workers_end(workers *w)
+{
+    MPI_Request request;
+    MPI_Ibarrier(w->world, &request);
+    workers_wait(w, &request, "the end");
+    workers_free(w);
+}
+
+/* Memory for the gradients of a network as it is recorded; again for another. 0: there is none, or a parameter is
+   larger than MPI can count. */
 static inline int workers_sums(workers *w, gcp_tape *net)
 {
     size_t small = 0, count = 0;
     gcp_tensor x;
+    workers_free(w);
     while (x = gcp_nth_parameter(net, (int)count), !gcp_is_nil(x)) {
         if (gcp_elements(x) > INT_MAX) return 0;
         if (gcp_elements(x) < WORKERS_BUCKET) small += gcp_elements(x);
@@ -187,12 +205,15 @@ static inline int workers_sums(workers *w, gcp_tape *net)
     w->bucket = (gcp_real *)malloc((small + 1) * sizeof *w->bucket);
     w->gradients = (workers_gradient *)malloc((count + 1) * sizeof *w->gradients);
     w->sums = (MPI_Request *)malloc((count + 1) * sizeof *w->sums);
+    w->net = net;
+    w->parameters = (int)count;
     return w->bucket && w->gradients && w->sums;
 }
 
 /* ---- What ranks share ------------------------------------------------------------------------------------------*/
 
-/* Running statistics of batch-norms are each rank's own; this makes them the mean of all. Before saving and testing. */
+/* Running statistics of batch-norms are each rank's own; this makes them the mean of all. All ranks call it, before
+   they save or test. */
 static inline int workers_average(workers *w, gcp_plan *plan)
 {
     gcp_tensor x;

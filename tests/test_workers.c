@@ -85,7 +85,6 @@ static size_t train(how *h, gcp_real *out)
     gcp_plan plan = plan_of(net, h, batch);
     gcp_bind(&plan, slabs[h->alone], sizeof slabs[0]);
     const double share = h->alone || w.ranks == 1 ? 1 : have ? (double)have / all : GCP_ZERO;
-    workers_end(&w);
     CHECK(workers_sums(&w, net));
     w.late = h->late;
     for (int i = 0; i < STEPS * (h->micros ? h->micros : 1); i++) {
@@ -179,6 +178,7 @@ int main(int argc, char **argv)
 {
     MPI_Init(&argc, &argv);
     workers_begin(&w, MPI_COMM_WORLD, 60);
+    if (BATCH % w.ranks) workers_stop(&w, "a batch of 16 is no multiple of the ranks");
     as_alone((how) { .policy = GCP_POLICY_SEGMENTS, .dropout = 0.3, .clip = 0.5, .pauses = 1 });
     as_alone((how) { .policy = GCP_POLICY_KEEP_ALL, .late = 1 });
     as_alone((how) { .policy = GCP_POLICY_SQRT, .fused = 1 });

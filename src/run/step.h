@@ -165,7 +165,7 @@ static int gcpi_share_ok(const gcp_plan *plan, const gcp_step_opts *o, const cha
 {
     const double share = gcpi_option(o->share, 1);
     if (!(share >= 0 && share <= 1))
-        gcpi_refuse_plan(plan, GCP_E_ARGUMENT, o->at, what, ".share = %g, in [0, 1]", share);
+        gcpi_refuse_plan(plan, GCP_E_ARGUMENT, o->at, what, ".share = %.9g, in [0, 1]", share);
     else if (o->share != 0 && !plan->in->p.training)
         gcpi_refuse_plan(plan, GCP_E_ARGUMENT, o->at, what, ".share = %g, but an inference plan has no gradients",
                          share);
