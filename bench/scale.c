@@ -267,8 +267,8 @@ static void measured(bench *b)
 
 static void modelled(bench *b)
 {
-    static const wire wires[] = { { "1 Gb/s, 50 us", 1.25e8, 50e-6, 0 }, { "10 Gb/s, 20 us", 1.25e9, 20e-6, 0 },
-                                  { "100 Gb/s, 5 us", 1.25e10, 5e-6, 0 }, { "300 GB/s, 3 us", 3e11, 3e-6, 0 } };
+    static const wire wires[] = { { "1 Gb/s 50 us", 1.25e8, 50e-6, 0 }, { "10 Gb/s 20 us", 1.25e9, 20e-6, 0 },
+                                  { "100 Gb/s 5 us", 1.25e10, 5e-6, 0 }, { "300 GB/s 3 us", 3e11, 3e-6, 0 } };
     static const int ranks[] = { 2, 8, 64, 256, 1024 };
     double wait;
     for (size_t l = 0; l < sizeof wires / sizeof *wires; l++)

@@ -92,6 +92,9 @@ def main():
                                               "densenet_bc": (64, 32, 3, 10, lambda: densenet_bc(mode != "plain"))}.get(
         network, (BATCH, None, 1, 10, lambda: seed(network)))
     model = make().to(memory_format=torch.channels_last).train()
+    for module in model.modules() if mode == "selective" else ():         # what is kept must not be written over
+        if isinstance(module, nn.ReLU):
+            module.inplace = False
     images = torch.randn(batch, channels, size or image_size(network), size or image_size(network)).to(memory_format=torch.channels_last)
     labels = torch.randint(classes, (batch,))
     sgd = torch.optim.SGD(model.parameters(), lr=0.001, momentum=0.9 if "net" in network else 0)
