@@ -83,9 +83,9 @@ typedef struct place { int epoch, seed, batch, norm; double dropout, lr, clip; }
 typedef struct rank {
     const options *o;
     workers w;
-    gcp_dataset digits, train, test;
+    gcp_dataset train, test;            /* parts of one set, which lies in digits_memory */
     void *tape_memory, *state, *slab, *digits_memory;
-    size_t state_bytes, slab_bytes, measured;
+    size_t state_bytes, slab_bytes;
     gcp_tape *net;
     network ends;
     gcp_plan plan, infer;
@@ -148,10 +148,9 @@ static int load(rank *r)
     }
     memcpy(r->error, d.error, sizeof r->error);
     if (d.error[0]) return 0;
-    r->digits = d;
-    data_mix(&r->digits, 1);
-    r->train = data_slice(&r->digits, 0, d.count - 297);
-    r->test = data_slice(&r->digits, d.count - 297, 297);
+    data_mix(&d, 1);
+    r->train = data_slice(&d, 0, d.count - 297);
+    r->test = data_slice(&d, d.count - 297, 297);
     return 1;
 }
 
@@ -236,8 +235,8 @@ static int agree(rank *r, int ready)
 /* Rank 0 reads the run file, and gives all others its state and place. */
 static void take_up(rank *r)
 {
-    const char *file = r->o->resume;
     const options *o = r->o;
+    const char *file = o->resume;
     place *at = &r->at, begun = { 0, o->seed, o->batch, o->norm, o->dropout, o->lr, o->clip };
     char why[GCP_MAX_ERROR];
     *at = begun;
