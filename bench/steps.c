@@ -10,8 +10,8 @@
    gcp's bytes are counted alike: all of the plan's but the weights and the input, which a peer holds before its
    first step. Checkpointed, gcp has the least bytes that a peer needed as its budget, or half of what keep-all takes
    where there is no peer; where no schedule fits, the least bytes that one does. --policies 1: every policy of
-   PyTorch's in turn (checkpoint_sequential in each number of segments, selective, save_on_cpu), and gcp in its
-   bytes (policies.csv). Prints a table and writes steps.csv:
+   PyTorch's in turn (checkpoint_sequential in each number of segments, selective, save_on_cpu) and TensorFlow's
+   (recompute_grad), and gcp in its bytes (policies.csv). Prints a table and writes steps.csv:
    network,mode,tool,version,ms_median,ms_min,peak_bytes. The median is of the rounds. */
 #define _POSIX_C_SOURCE 200809L
 #define GCP_STATIC
@@ -223,6 +223,7 @@ static void run_policies(int at)
     }
     run(at, "selective");
     run(at, "save_on_cpu");
+    run(at, "recompute_grad");
 }
 
 int main(int argc, char **argv)

@@ -3,18 +3,22 @@
    that fit in --memory, and whose step takes no more than --work, are trained as well (--train: this strategy alone):
    what a step takes is measured.
 
-       strategies [--table 000|001|002|003|004|big] [--only NETWORK] [--batch N] [--steps N] [--train STRATEGY]
-                  [--memory MB] [--work TFLOP] [--rates FLOPS,BYTES,LINK] [--out FOLDER]
+       strategies [--table 000|001|002|003|004|big] [--only NETWORK] [--batch N] [--budget MB] [--steps N]
+                  [--train STRATEGY] [--memory MB] [--work TFLOP] [--rates FLOPS,BYTES,LINK] [--profile 0|1]
+                  [--out FOLDER]
 
-   Without --table it is 002's: every residual network and Inception-v4 at both batches. A budget is what the published
-   systems needed, or else the weights' bytes and a quarter of what a framework stores (see published.h).
+   Without --table it is 002's: every residual network and Inception-v4 at both batches. Without --budget it is what the
+   published systems needed, or else the weights' bytes and a quarter of what a framework stores (see published.h).
    --rates: of the machine that times are planned for: FLOPs, memory bytes and bytes over the link a second; by default
    a card as the measurements of 002 had (GTX 1070: 6.5e12, 2.56e11, 1.2e10), whose copies run beside what computes. Of
-   what is trained, the ratio measured on this CPU stands beside; there copies wait.
+   what is trained, the ratio measured on this CPU stands beside; there copies wait. --profile 1: planned for this CPU
+   instead, with each op's seconds and the link's as gcp_profile measures them; and a row either_less, of `either` in
+   the least bytes in which it is planned to be no slower than `budget`.
 
    strategies.csv: stored_bytes: of keep_all, what a framework stores; of the others, what lies between forward and
    backward. planned_peak: all bytes of a step; persistent_bytes of them are weights, statistics and slots. moved_bytes:
-   copied in a step. ratio: seconds over keep_all's, as planned. gap: seconds over the proven bound, less 1. */
+   copied in a step. ratio: seconds over keep_all's, as planned. gap: seconds over the proven bound, less 1.
+   measured_ratio: of the medians of the steps that were run. */
 #define _POSIX_C_SOURCE 199309L
 #include <stdio.h>
 #include <stdlib.h>
@@ -28,7 +32,8 @@ enum { ROOM = 700, MOST_STEPS = 100, POINTS = SCATTER_MAX };
 
 typedef struct options {
     const char *table, *only, *folder, *train;
-    int batch, steps;
+    int batch, steps, profile;
+    double budget;                       /* MB; 0: the table's */
     double memory, work;                 /* MB and 10^12 FLOPs that a step may take to be trained */
     double rates[3];
 } options;
@@ -44,6 +49,8 @@ typedef struct row {
 static unsigned char *memory;
 static gcp_arena arena;
 static FILE *csv;
+static char *costs;                      /* of this machine, as gcp_costs_print writes them (--profile 1) */
+static size_t costs_length;
 static scatter_point points[POINTS];
 static int point_count;
 
@@ -70,15 +77,28 @@ static void feed(gcp_plan *plan, const network *n)
     free(y);
 }
 
+/* What a plan is bound to: of the device, and far memory. */
+typedef struct bound { unsigned char *slab, *far; } bound;
+static bound bind_plan(gcp_plan *plan, const network *n)
+{
+    const bound b = { allocate(plan->room), allocate(plan->far_bytes + 64) };
+    gcp_bind(plan, b.slab, plan->room);
+    if (plan->far_bytes) gcp_far_bind(plan, b.far, plan->far_bytes);
+    feed(plan, n);
+    return b;
+}
+static void release(bound b)
+{
+    free(b.slab);
+    free(b.far);
+}
+
 /* The bytes that a step changes, and the median of the seconds of o->steps of them. */
 static void train(const options *o, const network *n, row *r)
 {
     const size_t size = r->plan.room + 4096;
     double seconds[MOST_STEPS];
-    unsigned char *slab = allocate(size), *far = allocate(r->plan.far_bytes + 64);
-    gcp_bind(&r->plan, slab, r->plan.room);
-    if (r->plan.far_bytes) gcp_far_bind(&r->plan, far, r->plan.far_bytes);
-    feed(&r->plan, n);
+    const bound b = bind_plan(&r->plan, n);
     for (int i = 0; i < o->steps; i++) {
         const double begin = seconds_now();
         gcp_step(&r->plan, .lr = 0.001);
@@ -88,8 +108,7 @@ static void train(const options *o, const network *n, row *r)
     unsigned char *probe = allocate(size);
     r->measured = gcp_measure(&r->plan, probe, size);
     free(probe);
-    free(slab);
-    free(far);
+    release(b);
     fprintf(stderr, "\r%60s\r", "");
     qsort(seconds, (size_t)o->steps, sizeof *seconds, by_size);
     r->seconds = seconds[o->steps / 2];
@@ -103,8 +122,8 @@ static gcp_tape *tape_of(const workload *w)
     return gcp_tape_make(&arena, .ops = w->ops);
 }
 
-/* Plans a strategy on a tape of its own, whose arena the next one takes over; trains it where that fits. */
-static row row_of(const options *o, const workload *w, const strategy *s, size_t budget)
+/* Plans a strategy on a tape of its own, whose arena the next one takes over. */
+static row planned(const options *o, const workload *w, const strategy *s, size_t budget, network *n)
 {
     static stored noted;
     const gcp_target target = card_of(o->rates);
@@ -112,29 +131,73 @@ static row row_of(const options *o, const workload *w, const strategy *s, size_t
     row r = { .name = s->name };
     gcp_tape *net = tape_of(w);
     noted.count = noted.layers = 0;
-    network n = w->record(net, w->batch, &noted);
-    opts.target = &target;
-    r.plan = strategy_plan(s, n.loss, opts, budget);
-    if (!gcp_plan_ok(&r.plan)) {
+    *n = w->record(net, w->batch, &noted);
+    opts.target = o->profile ? NULL : &target;
+    opts.costs = costs;
+    r.plan = strategy_plan(s, n->loss, opts, budget);
+    if (!gcp_plan_ok(&r.plan))
         fprintf(stderr, "strategies: %s, %s: %s\n", w->name, s->name, gcp_error(net) ? gcp_error(net) : "no plan");
-        return r;
-    }
     r.stored = s == &strategies[KEEP_ALL] ? framework_bytes(&noted) : r.plan.after_forward;
+    return r;
+}
+
+/* A plan that is trained as well where it fits. */
+static row row_of(const options *o, const workload *w, const strategy *s, size_t budget)
+{
+    network n;
+    row r = planned(o, w, s, budget, &n);
+    if (!gcp_plan_ok(&r.plan)) return r;
     const double bytes = (double)(r.plan.room + r.plan.far_bytes),
                  flops = 3 * r.plan.forward_flops + r.plan.rerun_flops;
     const int wanted = o->steps && (!o->train || !strcmp(o->train, s->name));
     if (wanted && 1e-6 * bytes < o->memory && 1e-12 * flops < o->work) train(o, &n, &r);
-    if (gcp_error(net)) fprintf(stderr, "strategies: %s, %s: %s\n", w->name, s->name, gcp_error(net));
+    const char *error = gcp_error(n.loss.tape);
+    if (error) fprintf(stderr, "strategies: %s, %s: %s\n", w->name, s->name, error);
     return r;
 }
 
 static size_t budget_of(const options *o, const workload *w)
 {
     if (w->budget > 0) return (size_t)(1e6 * w->budget);
-    options planned = *o;
-    planned.steps = 0;
-    const row all = row_of(&planned, w, &strategies[KEEP_ALL], 0);
+    network n;
+    const row all = planned(o, w, &strategies[KEEP_ALL], 0, &n);
     return all.plan.state_bytes + all.plan.split.weight_gradients + all.stored / 4;
+}
+
+/* ---- this machine (--profile 1) ----------------------------------------------------------------------------------*/
+
+static void costs_write(void *context, const char *text, size_t size)
+{
+    (void)context;
+    costs = realloc(costs, costs_length + size + 1);
+    if (!costs) exit(1);
+    memcpy(costs + costs_length, text, size);
+    costs[costs_length += size] = 0;
+}
+
+/* Adds what a strategy's steps cost to the costs. */
+static void profile(const options *o, const workload *w, const strategy *s, size_t budget)
+{
+    network n;
+    row r = planned(o, w, s, budget, &n);
+    if (!gcp_plan_ok(&r.plan)) return;
+    const bound b = bind_plan(&r.plan, &n);
+    gcp_profile(&r.plan);
+    gcp_costs_print(&r.plan, (gcp_writer) { costs_write, NULL });
+    release(b);
+}
+
+/* Between the least bytes of a strategy and these: the fewest, to a 64th, in which it takes no more seconds. */
+static size_t least_in(const options *o, const workload *w, const strategy *s, size_t bytes, double seconds)
+{
+    network n;
+    size_t low = planned(o, w, s, 1, &n).plan.bytes;
+    for (size_t step = (bytes - low) / 64; step && bytes - low > step;) {
+        const size_t middle = low + (bytes - low) / 2;
+        if (planned(o, w, s, middle, &n).plan.seconds <= seconds) bytes = middle;
+        else low = middle;
+    }
+    return bytes;
 }
 
 /* ---- the tables --------------------------------------------------------------------------------------------------*/
@@ -179,8 +242,10 @@ static void row_csv(const workload *w, const row *r, const row *all)
     const gcp_plan *p = &r->plan;
     fprintf(csv, "%s,%d,%s,%zu,%zu,%zu,%zu,%zu,%d,%.4f,", w->name, w->batch, r->name, r->stored, p->bytes, r->measured,
             p->state_bytes, p->far_traffic, p->reruns, p->seconds / all->plan.seconds);
-    if (p->bound_seconds > 0) fprintf(csv, "%.4f\n", p->seconds / p->bound_seconds - 1);
-    else fprintf(csv, "\n");
+    if (p->bound_seconds > 0) fprintf(csv, "%.4f", p->seconds / p->bound_seconds - 1);
+    fprintf(csv, ",");
+    if (r->seconds > 0 && all->seconds > 0) fprintf(csv, "%.4f", r->seconds / all->seconds);
+    fprintf(csv, "\n");
     fflush(csv);
 }
 
@@ -192,10 +257,23 @@ static void row_point(const workload *w, const row *r, const row *all, int k)
                                               (double)r->plan.bytes / (double)all->plan.bytes, w->name, colours[k] };
 }
 
+static void either_less(const options *o, const workload *w, const row *all, const row *budget)
+{
+    const strategy less = { "either_less", GCP_POLICY_BUDGET, FAR_TOO, 0, 0, 0 };
+    row r = row_of(o, w, &less, least_in(o, w, &less, budget->plan.bytes, budget->plan.seconds));
+    if (!gcp_plan_ok(&r.plan)) return;
+    row_print(&r, all);
+    row_csv(w, &r, all);
+}
+
 static int table(const options *o, const workload *w)
 {
     const size_t budget = budget_of(o, w);
-    row all = { .name = NULL };
+    row all = { .name = NULL }, again = { .name = NULL };
+    if (o->profile) {
+        profile(o, w, &strategies[KEEP_ALL], budget);
+        profile(o, w, &strategies[FAR], budget);
+    }
     printf("\n%s, batch %d (%s): %.1f MB may be taken\n", w->name, w->batch, w->table, 1e-6 * (double)budget);
     printf("  %-26s %9s %9s %8s %8s %7s %6s %9s %9s\n", "", "MB", "but state", "x time", "measured", "gap", "reruns",
            "moved MB", "stored MB");
@@ -204,10 +282,15 @@ static int table(const options *o, const workload *w)
         row r = row_of(o, w, k < STRATEGIES ? &strategies[k] : &w->own[k - STRATEGIES], budget);
         if (!gcp_plan_ok(&r.plan)) return 0;
         if (k == KEEP_ALL) all = r;
+        if (k == BUDGET) again = r;
         row_print(&r, &all);
         row_csv(w, &r, &all);
         if (k < STRATEGIES) row_point(w, &r, &all, k);
     }
+    if (o->profile) either_less(o, w, &all, &again);
+    free(costs);
+    costs = NULL;
+    costs_length = 0;
     fflush(stdout);
     return 1;
 }
@@ -222,9 +305,9 @@ static void picture(const options *o)
 
 static int usage(void)
 {
-    fprintf(stderr, "usage: strategies [--table 000|001|002|003|004|big] [--only NETWORK] [--batch N] [--steps N]\n"
-                    "                  [--train STRATEGY] [--memory MB] [--work TFLOP] [--rates FLOPS,BYTES,LINK]\n"
-                    "                  [--out FOLDER]\n");
+    fprintf(stderr, "usage: strategies [--table 000|001|002|003|004|big] [--only NETWORK] [--batch N] [--budget MB]\n"
+                    "                  [--steps N] [--train STRATEGY] [--memory MB] [--work TFLOP]\n"
+                    "                  [--rates FLOPS,BYTES,LINK] [--profile 0|1] [--out FOLDER]\n");
     return 2;
 }
 static int parse(options *o, int argc, char **argv)
@@ -236,8 +319,10 @@ static int parse(options *o, int argc, char **argv)
         else if (!strcmp(argv[i], "--only")) o->only = value;
         else if (!strcmp(argv[i], "--out")) o->folder = value;
         else if (!strcmp(argv[i], "--train")) o->train = value;
+        else if (!strcmp(argv[i], "--profile") && atoi(value) <= 1 && atoi(value) >= 0) o->profile = atoi(value);
         else if (!strcmp(argv[i], "--batch") && atoi(value) > 0) o->batch = atoi(value);
         else if (!strcmp(argv[i], "--steps") && atoi(value) > 0 && atoi(value) <= MOST_STEPS) o->steps = atoi(value);
+        else if (!strcmp(argv[i], "--budget") && atof(value) > 0) o->budget = atof(value);
         else if (!strcmp(argv[i], "--memory") && atof(value) > 0) o->memory = atof(value);
         else if (!strcmp(argv[i], "--work") && atof(value) > 0) o->work = atof(value);
         else if (strcmp(argv[i], "--rates") ||
@@ -245,6 +330,15 @@ static int parse(options *o, int argc, char **argv)
             return 0;
     }
     return o->rates[0] > 0 && o->rates[1] > 0 && o->rates[2] > 0;
+}
+
+/* Whether a workload differs from one before it by its batch alone. */
+static int seen(int at)
+{
+    int before = 0;
+    for (int i = 0; i < at; i++)
+        before += !strcmp(workloads[i].table, workloads[at].table) && !strcmp(workloads[i].name, workloads[at].name);
+    return before;
 }
 
 int main(int argc, char **argv)
@@ -255,12 +349,13 @@ int main(int argc, char **argv)
     memory = allocate(GCP_MB(ROOM));
     csv = table_open("strategies", o.folder, "strategies.csv");
     fprintf(csv, "network,batch,strategy,stored_bytes,planned_peak,measured_peak,persistent_bytes,moved_bytes,reruns,"
-                 "ratio,gap\n");
+                 "ratio,gap,measured_ratio\n");
     for (int i = 0; i < WORKLOADS && good; i++) {
         workload w = workloads[i];
         if (strcmp(w.table, o.table) || (o.only && strcmp(w.name, o.only))) continue;
-        if (o.batch && i && !strcmp(w.name, workloads[i - 1].name)) continue;
+        if (o.batch && seen(i)) continue;
         if (o.batch && o.batch != w.batch) { w.batch = o.batch; w.budget = 0; }
+        if (o.budget > 0) w.budget = o.budget;
         good = table(&o, &w);
         done++;
     }

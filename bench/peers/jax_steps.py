@@ -47,6 +47,8 @@ def network_of(network):
 
 def main():
     network, mode, _ = sys.argv[1:4]                  # threads: as many as there are cores
+    if mode not in ("plain", "checkpointed"):
+        return
     if network not in CHANNELS or image_size(network) > 64:
         sys.exit(1)
     layers, weights = network_of(network)

@@ -1,4 +1,4 @@
-"""TensorFlow's end of bench/steps: the step is one tf.function. Checkpointed: tf.recompute_grad around groups of four layers."""
+"""TensorFlow's end of bench/steps: the step is one tf.function. Checkpointed, recompute_grad: tf.recompute_grad around groups of four layers."""
 import os
 import sys
 
@@ -66,7 +66,7 @@ def resnet50_layers():
 
 def main():
     network, mode, threads = sys.argv[1:4]
-    if network not in CHANNELS and (network, mode) != ("resnet50", "plain"):
+    if network not in (*CHANNELS, "resnet50") or mode not in ("plain", "checkpointed", "recompute_grad"):
         sys.exit(1)
     tf.config.threading.set_intra_op_parallelism_threads(int(threads))
     tf.config.threading.set_inter_op_parallelism_threads(1)

@@ -86,6 +86,8 @@ def seed(network):
 
 def main():
     network, mode, threads = sys.argv[1:4]
+    if mode == "recompute_grad":                      # TensorFlow's
+        return
     torch.set_num_threads(int(threads))
     torch.manual_seed(1)
     batch, size, channels, classes, make = {"resnet50": (8, 224, 3, 1000, resnet50), "resnet18_cifar": (128, 32, 3, 10, resnet18_cifar),
