@@ -875,14 +875,24 @@ GCP_API void gcp_costs_print(const gcp_plan *plan, gcp_writer out);
    plan.bytes beside .list it takes no more bytes than the plan (rarely a few less: layouts are searched). plan: one
    line per instruction, with the live bytes. layers: shape, parameters, activation bytes, kept or recomputed. why: what
    the peak is made of and, where there is something, what would lower it; of a plan that was not made, the tape's
-   error. svg: memory over time and address. */
+   error. */
 GCP_API gcp_writer gcp_file(void *stdio_file);
 GCP_API void gcp_list_print(const gcp_plan *plan, gcp_writer out);
 GCP_API void gcp_graph_print(const gcp_plan *plan, gcp_writer out);     /* gcp-graph 3: what gcp_graph_plan reads */
 GCP_API void gcp_plan_print(const gcp_plan *plan, gcp_writer out);
 GCP_API void gcp_layers_print(const gcp_plan *plan, gcp_writer out);
 GCP_API void gcp_why_print(const gcp_plan *plan, gcp_writer out);
+
+/* Pictures, each a whole file that needs no other. svg: memory over time and address. html: the same as a page one can
+   step through, instruction by instruction: what is live, what was just born, what is free and why; beside: another
+   plan under it on the same scales, or NULL. trace: the step over time for chrome://tracing or ui.perfetto.dev, a track
+   of computing and one of copies, and live bytes; seconds are those of gcp_profile, or where it has not run the cost
+   model's ("measured": false). dot: the network for Graphviz (dot -Tsvg), segments as clusters, what is kept for
+   backward in blue. */
 GCP_API void gcp_memory_svg(const gcp_plan *plan, gcp_writer out);
+GCP_API void gcp_memory_html(const gcp_plan *plan, const gcp_plan *beside, gcp_writer out);
+GCP_API void gcp_trace_json(const gcp_plan *plan, gcp_writer out);
+GCP_API void gcp_dot(const gcp_plan *plan, gcp_writer out);
 
 /* ---- 5 macros -------------------------------------------------------------------------------------------------
    C99 and C++20 (there, options in the order of their fields). Strict C++17 has no designated initialisers: fill a
@@ -1110,7 +1120,9 @@ typedef struct gcpi_scope { gcp_tape *tape; int segment, state; } gcpi_scope;
 #include "src/run/step.h"           /* steps; values in and out */
 #include "src/run/training.h"       /* rates that change, averages of weights */
 #include "src/run/measure.h"        /* profile, measured bytes, gradient check */
-#include "src/run/report.h"         /* lists, layers, why, pictures */
+#include "src/run/report.h"         /* lists, layers, why */
+#include "src/run/page.h"           /* style and script of the page one can step through */
+#include "src/run/pictures.h"       /* memory over time, curves, traces, graphs */
 #include "src/warm.h"               /* again at the user's level of optimisation */
 #include "src/end.h"
 #endif /* GCP_IMPLEMENTATION */

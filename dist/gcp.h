@@ -878,14 +878,24 @@ GCP_API void gcp_costs_print(const gcp_plan *plan, gcp_writer out);
    plan.bytes beside .list it takes no more bytes than the plan (rarely a few less: layouts are searched). plan: one
    line per instruction, with the live bytes. layers: shape, parameters, activation bytes, kept or recomputed. why: what
    the peak is made of and, where there is something, what would lower it; of a plan that was not made, the tape's
-   error. svg: memory over time and address. */
+   error. */
 GCP_API gcp_writer gcp_file(void *stdio_file);
 GCP_API void gcp_list_print(const gcp_plan *plan, gcp_writer out);
 GCP_API void gcp_graph_print(const gcp_plan *plan, gcp_writer out);     /* gcp-graph 3: what gcp_graph_plan reads */
 GCP_API void gcp_plan_print(const gcp_plan *plan, gcp_writer out);
 GCP_API void gcp_layers_print(const gcp_plan *plan, gcp_writer out);
 GCP_API void gcp_why_print(const gcp_plan *plan, gcp_writer out);
+
+/* Pictures, each a whole file that needs no other. svg: memory over time and address. html: the same as a page one can
+   step through, instruction by instruction: what is live, what was just born, what is free and why; beside: another
+   plan under it on the same scales, or NULL. trace: the step over time for chrome://tracing or ui.perfetto.dev, a track
+   of computing and one of copies, and live bytes; seconds are those of gcp_profile, or where it has not run the cost
+   model's ("measured": false). dot: the network for Graphviz (dot -Tsvg), segments as clusters, what is kept for
+   backward in blue. */
 GCP_API void gcp_memory_svg(const gcp_plan *plan, gcp_writer out);
+GCP_API void gcp_memory_html(const gcp_plan *plan, const gcp_plan *beside, gcp_writer out);
+GCP_API void gcp_trace_json(const gcp_plan *plan, gcp_writer out);
+GCP_API void gcp_dot(const gcp_plan *plan, gcp_writer out);
 
 /* ---- 5 macros -------------------------------------------------------------------------------------------------
    C99 and C++20 (there, options in the order of their fields). Strict C++17 has no designated initialisers: fill a
@@ -9945,9 +9955,14 @@ static int gcpi_meets(const gcpi_problem *p, const gcpi_task *t, const gcpi_plac
     return meets;
 }
 
+/* When an instruction runs, in seconds from the beginning of the step. */
+typedef struct gcpi_time { double begin, end; } gcpi_time;
+
 /* Seconds of a list on two streams, computing and the link. A copy begins when it is issued and the link is free; a
-   task that meets a copy (gcpi_meets) waits for it. Without copy_start, computing waits for every copy. */
-static double gcpi_timeline(const gcpi_problem *p, const gcpi_list *list, const gcpi_placed *placed)
+   task that meets a copy (gcpi_meets) waits for it. Without copy_start, computing waits for every copy. measured: each
+   instruction's seconds, or 0 for the cost model's (NULL: of all); spans: NULL, or where each one's goes. */
+static double gcpi_timeline(const gcpi_problem *p, const gcpi_list *list, const gcpi_placed *placed,
+                            const double *measured, gcpi_time *spans)
 {
     gcpi_transfer flying[GCP_COPIES];
     double now = 0, link = 0;
@@ -9965,13 +9980,19 @@ static double gcpi_timeline(const gcpi_problem *p, const gcpi_list *list, const 
                 now = flying[f % GCP_COPIES].done;
                 first = f + 1;
             }
+        double begin = copies ? GCPI_MAX(now, link) : now,
+               seconds = t->kind == GCPI_TASK_ARRIVE       ? 0
+                         : measured && measured[i] > 0     ? measured[i]
+                         : copies ? (double)p->items[t->op].bytes / p->target.far_bytes_per_second
+                                  : t->seconds;
+        if (spans) { spans[i].begin = begin; spans[i].end = begin + seconds; }
         if (copies) {
             gcpi_transfer *f = &flying[next++ % GCP_COPIES];
-            link = f->done = GCPI_MAX(now, link) + (double)p->items[t->op].bytes / p->target.far_bytes_per_second;
+            link = f->done = begin + seconds;
             f->at = placed ? (size_t)placed[n].offset : 0; f->end = f->at + p->items[t->op].bytes;
             f->item = t->op; f->back = t->kind == GCPI_TASK_PREFETCH;
             if (at_once) now = link;
-        } else now += t->kind == GCPI_TASK_ARRIVE ? 0 : t->seconds;
+        } else now += seconds;
         n += t->count;
     }
     return now;
@@ -10271,7 +10292,7 @@ static const gcpi_order *gcpi_far_place(gcpi_planner *q, gcpi_order *o, size_t l
     if (!gcpi_far_emit(q, o)) return NULL;
     gcpi_simulate(&q->m, &f->full, NULL);
     gcpi_list_of(q->p, &f->full, &q->list);
-    f->full.seconds = gcpi_timeline(q->p, &q->list, NULL);
+    f->full.seconds = gcpi_timeline(q->p, &q->list, NULL, NULL, NULL);
     return &f->full;
 }
 
@@ -14419,7 +14440,7 @@ static int gcpi_plan_far(gcpi_plan *in, gcp_arena *a)
         in->far_at[t->op] = (ptrdiff_t)in->far_bytes;
         in->far_bytes += gcpi_round(in->p.items[t->op].bytes, in->p.target.align);
     }
-    if (in->far_bytes) in->timeline = gcpi_timeline(&in->p, &in->list, in->placed);
+    if (in->far_bytes) in->timeline = gcpi_timeline(&in->p, &in->list, in->placed, NULL, NULL);
     return in->far_at != NULL;
 }
 
@@ -16939,7 +16960,7 @@ GCPI_DEF gcp_gradcheck_result gcp_gradcheck_at(gcp_plan *plan, gcp_gradcheck_opt
 
 /* ==== src/run/report.h ==== */
 
-/* Reports: plain text and SVG through a writer. */
+/* Reports: plain text through a writer. */
 
 static int gcpi_reportable(const gcp_plan *plan)
 {
@@ -17069,49 +17090,6 @@ GCPI_DEF void gcp_sweep_csv(const gcp_point *p, int count, gcp_writer w)
             gcpi_say(w, "%zu,%zu,%zu,%.6f,%.6f\n", p[i].budget, p[i].bytes, p[i].planned_with,
                      p[i].seconds / p[i].keep_all_seconds, p[i].bound_seconds / p[i].keep_all_seconds);
         else gcpi_say(w, "%zu,,%zu,,\n", p[i].budget, p[i].planned_with);
-}
-
-/* One of the curve's two lines (bound or seconds), over the points that fit. */
-static void gcpi_sweep_line(const gcp_point *p, int count, gcp_writer w, int bound, double most, const char *style)
-{
-    double width = (double)p[count - 1].budget;
-    gcpi_say(w, "<polyline fill=\"none\" %s points=\"", style);
-    for (int i = 0; i < count; i++)
-        if (p[i].bytes)
-            gcpi_say(w, "%.1f,%.1f ", 70 + 780 * (double)p[i].budget / width,
-                     400 -
-                         340 * ((bound ? p[i].bound_seconds : p[i].seconds) / p[i].keep_all_seconds - 1) / (most - 1));
-    gcpi_say(w, "\"/>\n");
-}
-
-GCPI_DEF void gcp_sweep_svg(const gcp_point *p, int count, gcp_writer w)
-{
-    double most = 1.05;
-    if (count <= 0) return;
-    for (int i = 0; i < count; i++) if (p[i].bytes) most = GCPI_MAX(most, p[i].seconds / p[i].keep_all_seconds);
-    gcpi_say(w, "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 900 460\" font-family=\"sans-serif\" "
-                "font-size=\"12\"><rect width=\"900\" height=\"460\" fill=\"white\"/>\n"
-                "<text x=\"70\" y=\"28\" font-size=\"15\">Time of a step (keep-all = 1) against the budget in MiB; "
-                "dashed: no plan is faster</text>\n");
-    for (int i = 0; i <= 4; i++) {
-        double share = i / 4.0;
-        gcpi_say(w,
-                 "<line x1=\"70\" x2=\"850\" y1=\"%.1f\" y2=\"%.1f\" stroke=\"#e0e0e0\"/><text x=\"62\" y=\"%.1f\" "
-                 "text-anchor=\"end\">%.3f</text>\n",
-                 400 - 340 * share, 400 - 340 * share, 404 - 340 * share, 1 + share * (most - 1));
-        gcpi_say(w, "<text x=\"%.1f\" y=\"420\" text-anchor=\"middle\">%.1f</text>\n", 70 + 780 * share,
-                 share * (double)p[count - 1].budget / 1048576);
-    }
-    gcpi_sweep_line(p, count, w, 1, most, "stroke=\"#5f6368\" stroke-dasharray=\"5 4\"");
-    gcpi_sweep_line(p, count, w, 0, most, "stroke=\"#1a73e8\" stroke-width=\"2\"");
-    for (int i = 0; i < count; i++)
-        if (p[i].bytes)
-            gcpi_say(
-                w, "<circle cx=\"%.1f\" cy=\"%.1f\" r=\"3\" fill=\"#1a73e8\"><title>%zu bytes: %.4f</title></circle>\n",
-                70 + 780 * (double)p[i].budget / (double)p[count - 1].budget,
-                400 - 340 * (p[i].seconds / p[i].keep_all_seconds - 1) / (most - 1), p[i].budget,
-                p[i].seconds / p[i].keep_all_seconds);
-    gcpi_say(w, "</svg>\n");
 }
 
 GCPI_DEF void gcp_layers_print(const gcp_plan *plan, gcp_writer w)
@@ -17321,15 +17299,354 @@ GCPI_DEF void gcp_why_print(const gcp_plan *made, gcp_writer w)
     gcpi_why_reason(plan, w);
 }
 
-/* Memory over time (to the right) and address (up): one rectangle per buffer, its name shown on hover. */
-static const char *gcpi_buffer_colour(const gcpi_plan *in, const gcpi_plan_buffer *b)
+/* ==== src/run/page.h ==== */
+
+/* The style and script of gcp_memory_html: made of the files in src/run/page/ by src/assemble.cmake, never edited. */
+
+static const char *const gcpi_page_style[] = {
+":root { color-scheme: light dark;\n",
+"  --ink: #202124; --dim: #5f6368; --paper: #ffffff; --line: #dadce0; --mark: #d93025;\n",
+"  --k0: #80868b; --k1: #1a73e8; --k2: #c6dafc; --k3: #7baaf7; --k4: #e8710a; --k5: #b5651d; --k6: #188038; }\n",
+"@media (prefers-color-scheme: dark) { :root { --ink: #e8eaed; --dim: #9aa0a6; --paper: #17181a; --line: #3c4043;\n",
+"  --mark: #f28b82; --k2: #3d5475; } }\n",
+"body { font: 15px/1.45 system-ui, sans-serif; color: var(--ink); background: var(--paper);\n",
+"  margin: 1rem auto; max-width: 1080px; padding: 0 1rem; }\n",
+"h1 { font-size: 1.3rem; margin: 0; }\n",
+"h2 { font-size: 1.05rem; margin: 1.2rem 0 .2rem; }\n",
+"p { margin: .3rem 0; }\n",
+"button { font: inherit; }\n",
+"#bar { position: sticky; top: 0; background: var(--paper); padding: .5rem 0; display: flex; gap: .6rem;\n",
+"  align-items: center; border-bottom: 1px solid var(--line); z-index: 1; }\n",
+"#bar input { flex: 1; }\n",
+"#legend span { margin-right: 1.1em; white-space: nowrap; }\n",
+"svg { width: 100%; height: auto; display: block; font-size: 12px; touch-action: none; cursor: crosshair; }\n",
+"svg text { fill: var(--dim); user-select: none; }\n",
+".grid { stroke: var(--line); }\n",
+".cursor { stroke: var(--mark); stroke-width: 1.5; pointer-events: none; }\n",
+".turn { stroke: var(--dim); stroke-dasharray: 4 3; }\n",
+".curve { fill: none; stroke: var(--ink); }\n",
+".peak { fill: var(--mark); }\n",
+".plot { fill: transparent; }\n",
+".hot { stroke: var(--ink); stroke-width: 1.5; }\n",
+".k0 { fill: var(--k0); background: var(--k0); }\n",
+".k1 { fill: var(--k1); background: var(--k1); }\n",
+".k2 { fill: var(--k2); background: var(--k2); }\n",
+".k3 { fill: var(--k3); background: var(--k3); }\n",
+".k4 { fill: var(--k4); background: var(--k4); }\n",
+".k5 { fill: var(--k5); background: var(--k5); }\n",
+".k6 { fill: var(--k6); background: var(--k6); }\n",
+"i { display: inline-block; width: .8em; height: .8em; margin-right: .4em; }\n",
+".now { min-height: 5em; }\n",
+".live { max-height: 14rem; overflow: auto; }\n",
+"table { border-collapse: collapse; font-size: .85em; width: 100%; }\n",
+"td:nth-child(2) { white-space: nowrap; }\n",
+" td, th { padding: .1rem .8rem .1rem 0; text-align: left;\n",
+"  border-bottom: 1px solid var(--line); } td.n, th.n { text-align: right;\n",
+"  font-variant-numeric: tabular-nums; }\n",
+"pre { white-space: pre-wrap; font-size: .85em; color: var(--dim); }\n",
+"#tip { position: fixed; display: none; background: var(--paper); border: 1px solid var(--dim);\n",
+"  padding: .3rem .6rem;\n",
+"  font-size: .85em; max-width: 30rem; white-space: pre-line; pointer-events: none; z-index: 2; }\n", NULL
+};
+
+static const char *const gcpi_page_script[] = {
+"'use strict';\n",
+"const plans = JSON.parse(document.getElementById('data').textContent);\n",
+"const kinds = ['input', 'kept for backward', 'gone after forward', 'run again', 'gradient of an activation',\n",
+"  'gradient of a weight', 'workspace'];\n",
+"const words = { F: 'forward', R: 'forward again', B: 'backward', U: 'update', H: 'its gradient is ready',\n",
+"  W: 'wait for its hook', O: 'copy to far memory', P: 'copy back', A: 'wait until its copy has arrived',\n",
+"  M: 'move' };\n",
+"const WIDE = 960, HIGH = 300, LEFT = 90, CURVE = 80, TOP = CURVE + 30;\n",
+"const steps = Math.max(...plans.map(p => p.lines.length));\n",
+"const most = Math.max(...plans.map(p => p.slab), 1);\n",
+"const x = i => LEFT + WIDE * i / steps, y = bytes => TOP + HIGH * (1 - bytes / most);\n",
+"const bytes = n => n.toLocaleString('en') + (n === 1 ? ' byte' : ' bytes');\n",
+"const mib = n => (n / 1048576).toPrecision(4) + ' MiB';\n",
+"\n",
+"function element(parent, tag, attributes, text) {\n",
+"  const svg = tag === 'svg' || parent.namespaceURI === 'http://www.w3.org/2000/svg';\n",
+"  const e = document.createElementNS(svg ? 'http://www.w3.org/2000/svg' : 'http://www.w3.org/1999/xhtml', tag);\n",
+"  for (const name in attributes) e.setAttribute(name, attributes[name]);\n",
+"  if (text !== undefined) e.textContent = text;\n",
+"  parent.append(e);\n",
+"  return e;\n",
+"}\n",
+"\n",
+"/* Finds the buffers that each instruction reads and writes: those that are live and hold its addresses. */\n",
+"function prepare(p) {\n",
+"  p.buffers = p.buffers.map(([item, kind, first, last, at, size]) =>\n",
+"    ({ item, kind, first, last, at, size, holds: [], reads: [] }));\n",
+"  p.born = p.lines.map(() => []);\n",
+"  p.dies = p.lines.map(() => []);\n",
+"  p.written = {};\n",
+"  for (const b of p.buffers) { p.born[b.first].push(b); p.dies[b.last].push(b); }\n",
+"  let live = [];\n",
+"  p.lines = p.lines.map(([kind, name, place, size, seconds, workspace, uses], i) => {\n",
+"    live = live.filter(b => b.last >= i).concat(p.born[i]);\n",
+"    for (let k = 0; k < uses.length; k += 3) {\n",
+"      const [item, mode, at] = uses.slice(k, k + 3), b = live.find(b => at >= b.at && at < b.at + b.size);\n",
+"      if (b && mode !== 1 && mode !== 3 && !b.reads.includes(i)) b.reads.push(i);\n",
+"      if (b && mode !== 0 && !b.holds.some(h => h.item === item)) b.holds.push({ item, since: i });\n",
+"      if (b && mode === 1) (p.written[item] = p.written[item] || []).push(i);\n",
+"    }\n",
+"    return { kind, name, place, size, seconds, workspace };\n",
+"  });\n",
+"}\n",
+"\n",
+"/* A buffer is named after the tensor that it holds at an instruction: ops may work in place. */\n",
+"const item = (b, i) => [{ item: b.item }, ...b.holds.filter(h => h.since <= i)].pop().item;\n",
+"const name = (p, b, i) => p.items[item(b, i)];\n",
+"const line = (p, i) => `${i + 1} (${p.lines[i].kind} ${p.lines[i].name})`;\n",
+"\n",
+"/* Why a buffer's bytes may be used for something else after its last instruction. */\n",
+"function ending(p, b) {\n",
+"  const next = (p.written[item(b, b.last)] || []).find(i => i > b.last);\n",
+"  if (next !== undefined && p.lines[next].kind === 'R') return `will be run again: ${line(p, next)}`;\n",
+"  if (next !== undefined && p.lines[next].kind === 'P') return `is in far memory, comes back: ${line(p, next)}`;\n",
+"  if (next !== undefined && p.lines[next].kind === 'M') return `moves: ${line(p, next)}`;\n",
+"  return b.last === p.lines.length - 1 ? 'needed until the end of the step' : 'no later instruction reads it';\n",
+"}\n",
+"\n",
+"function read_next(p, b, i) {\n",
+"  const next = b.reads.find(j => j > i);\n",
+"  return next === undefined ? 'nothing' : line(p, next);\n",
+"}\n",
+"\n",
+"function tip_text(p, b, i) {\n",
+"  const born = p.lines[b.first];\n",
+"  const others = b.holds.filter(h => h.item !== item(b, i)).map(h => p.items[h.item]);\n",
+"  return `${name(p, b, i)}\\n${others.length ? `the same bytes hold in turn: ${others.join(', ')}\\n` : ''}` +\n",
+"    `${kinds[b.kind]}, ${bytes(b.size)} at ${b.at.toLocaleString('en')}\\n` +\n",
+"    `from ${b.kind ? line(p, b.first) + (born.place ? ', ' + born.place : '') : 'the start'} ` +\n",
+"    `to ${line(p, b.last)}\\n` +\n",
+"    `read by ${b.reads.length ? b.reads.map(j => line(p, j)).slice(0, 6).join(', ') : 'nothing in the step'}` +\n",
+"    `${b.reads.length > 6 ? ` and ${b.reads.length - 6} more` : ''}\\n` +\n",
+"    `read next: ${read_next(p, b, i)}\\nafter that: ${ending(p, b)}`;\n",
+"}\n",
+"\n",
+"/* ---- drawing ---- */\n",
+"\n",
+"function axes(svg, p) {\n",
+"  for (let i = 0; i <= 4; i++) {\n",
+"    const at = y(most * i / 4);\n",
+"    element(svg, 'line', { class: 'grid', x1: LEFT, x2: LEFT + WIDE, y1: at, y2: at });\n",
+"    element(svg, 'text', { x: LEFT - 6, y: at + 4, 'text-anchor': 'end' }, mib(most * i / 4));\n",
+"  }\n",
+"  if (p.turn < 0) return;\n",
+"  element(svg, 'line', { class: 'turn', x1: x(p.turn), x2: x(p.turn), y1: 14, y2: TOP + HIGH });\n",
+"  element(svg, 'text', { x: x(p.turn) + 4, y: 12 }, 'backward begins');\n",
+"}\n",
+"\n",
+"function curve(svg, p) {\n",
+"  const high = size => CURVE + 14 - CURVE * size / most;\n",
+"  element(svg, 'text', { x: LEFT - 6, y: high(most) + 8, 'text-anchor': 'end' }, 'live bytes');\n",
+"  element(svg, 'path', { class: 'curve', d: 'M' + p.lines.map((l, i) =>\n",
+"    `${x(i).toFixed(1)} ${high(l.size).toFixed(1)}H${x(i + 1).toFixed(1)}`).join('L') });\n",
+"  element(svg, 'circle', { class: 'peak', r: 4, cx: x(p.peak + .5), cy: high(p.lines[p.peak].size) });\n",
+"  element(svg, 'line', { class: 'grid', x1: LEFT, x2: LEFT + WIDE, y1: high(0), y2: high(0) });\n",
+"}\n",
+"\n",
+"function rectangles(svg, p) {\n",
+"  const wide = b => Math.max(WIDE * (b.last - b.first + 1) / steps, .3).toFixed(2);\n",
+"  p.buffers.forEach((b, k) => element(svg, 'rect', { class: 'k' + b.kind, 'data-b': k,\n",
+"    x: x(b.first).toFixed(2), y: y(b.at + b.size).toFixed(2), width: wide(b),\n",
+"    height: Math.max(HIGH * b.size / most, .3).toFixed(2) }));\n",
+"  p.lines.forEach((l, i) => l.workspace && element(svg, 'rect', { class: 'k6', x: x(i), width: WIDE / steps,\n",
+"    y: y(p.numbers + l.workspace), height: HIGH * l.workspace / most }));\n",
+"}\n",
+"\n",
+"function draw(p) {\n",
+"  const main = document.getElementById('plans');\n",
+"  element(main, 'h2', {}, `${p.policy}: ${bytes(p.bytes)}, ${bytes(p.slab)} of them the slab; ` +\n",
+"    `${p.lines.length} instructions, ${p.reruns} rerun${p.reruns === 1 ? '' : 's'} of units`);\n",
+"  const label = `Memory over time and address: ${bytes(p.slab)} over ${p.lines.length} instructions. ` +\n",
+"    'What is live at the cursor stands in the table below.';\n",
+"  const svg = element(main, 'svg', { viewBox: `0 0 ${LEFT + WIDE + 10} ${TOP + HIGH + 24}`, role: 'img',\n",
+"    'aria-label': label });\n",
+"  axes(svg, p);\n",
+"  curve(svg, p);\n",
+"  element(svg, 'rect', { class: 'plot', x: LEFT, y: 0, width: WIDE, height: TOP + HIGH });\n",
+"  rectangles(svg, p);\n",
+"  p.cursor = element(svg, 'line', { class: 'cursor', y1: 4, y2: TOP + HIGH });\n",
+"  element(svg, 'text', { x: LEFT, y: TOP + HIGH + 18 }, 'instructions, in order; up: address in the slab');\n",
+"  p.now = element(main, 'div', { class: 'now', 'aria-live': 'polite' });\n",
+"  const more = element(main, 'details', { open: '' });\n",
+"  p.summary = element(more, 'summary', {});\n",
+"  p.table = element(element(more, 'div', { class: 'live', tabindex: 0 }), 'table', {});\n",
+"  const why = element(main, 'details', {});\n",
+"  element(why, 'summary', {}, 'Why the plan takes its bytes');\n",
+"  element(why, 'pre', {}, p.why);\n",
+"  listen(svg, p);\n",
+"}\n",
+"\n",
+"/* ---- the cursor ---- */\n",
+"\n",
+"let at = 0, timer = 0;\n",
+"const [slider, play, tip] = ['at', 'play', 'tip'].map(id => document.getElementById(id));\n",
+"\n",
+"function changes(p, i) {\n",
+"  const list = (buffers, why) =>\n",
+"    buffers.map(b => `${name(p, b, i)} (${bytes(b.size)}${why ? '; ' + ending(p, b) : ''})`).join('; ') ||\n",
+"    'nothing';\n",
+"  element(p.now, 'p', {}, `Born: ${list(p.born[i], 0)}`);\n",
+"  element(p.now, 'p', {}, `Free after it: ${list(p.dies[i], 1)}`);\n",
+"}\n",
+"\n",
+"function show_live(p, i) {\n",
+"  const live = p.buffers.filter(b => b.first <= i && i <= b.last).sort((a, b) => b.at - a.at);\n",
+"  p.summary.textContent = `Live now: ${live.length} buffers, top address first`;\n",
+"  p.table.textContent = '';\n",
+"  const head = element(p.table, 'tr', {});\n",
+"  for (const text of ['tensor', 'what it is', 'bytes', 'address', 'since', 'read next'])\n",
+"    element(head, 'th', { scope: 'col', class: ['bytes', 'address', 'since'].includes(text) ? 'n' : '' }, text);\n",
+"  for (const b of live) {\n",
+"    const row = element(p.table, 'tr', {}), first = element(row, 'td', {});\n",
+"    element(first, 'i', { class: 'k' + b.kind });\n",
+"    first.append(name(p, b, i));\n",
+"    element(row, 'td', {}, kinds[b.kind]);\n",
+"    for (const n of [b.size, b.at, b.first + 1]) element(row, 'td', { class: 'n' }, n.toLocaleString('en'));\n",
+"    element(row, 'td', {}, read_next(p, b, i));\n",
+"  }\n",
+"}\n",
+"\n",
+"function show(p) {\n",
+"  const i = Math.min(at, p.lines.length - 1), l = p.lines[i];\n",
+"  p.cursor.setAttribute('x1', x(i + .5));\n",
+"  p.cursor.setAttribute('x2', x(i + .5));\n",
+"  p.now.textContent = '';\n",
+"  const text = element(p.now, 'p', {}, `Instruction ${i + 1} of ${p.lines.length}: `);\n",
+"  element(text, 'b', {}, `${l.kind} ${l.name}`);\n",
+"  text.append(`, ${words[l.kind] || l.kind}${l.place ? ', ' + l.place : ''}. Live: ${bytes(l.size)}` +\n",
+"    `${i === p.peak ? ', the peak' : ''}${l.workspace ? `, workspace ${bytes(l.workspace)}` : ''}` +\n",
+"    `${l.seconds ? `. Measured: ${(1e3 * l.seconds).toPrecision(3)} ms` : ''}.`);\n",
+"  changes(p, i);\n",
+"  show_live(p, i);\n",
+"}\n",
+"\n",
+"function go(to) {\n",
+"  at = Math.max(0, Math.min(steps - 1, to));\n",
+"  slider.value = at;\n",
+"  slider.setAttribute('aria-valuetext', `instruction ${at + 1} of ${steps}`);\n",
+"  plans.forEach(show);\n",
+"}\n",
+"\n",
+"function listen(svg, p) {\n",
+"  const instruction = e => Math.floor(((e.clientX - svg.getBoundingClientRect().left) *\n",
+"    (LEFT + WIDE + 10) / svg.getBoundingClientRect().width - LEFT) * steps / WIDE);\n",
+"  svg.addEventListener('pointerdown', e => go(instruction(e)));\n",
+"  svg.addEventListener('pointermove', e => {\n",
+"    if (e.buttons & 1) go(instruction(e));\n",
+"    const b = p.buffers[e.target.dataset.b];\n",
+"    tip.style.display = b ? 'block' : 'none';\n",
+"    for (const r of svg.querySelectorAll('.hot')) r.classList.remove('hot');\n",
+"    if (!b) return;\n",
+"    e.target.classList.add('hot');\n",
+"    tip.textContent = tip_text(p, b, Math.min(Math.max(instruction(e), 0), p.lines.length - 1));\n",
+"    tip.style.left = Math.min(e.clientX + 14, innerWidth - tip.offsetWidth - 8) + 'px';\n",
+"    tip.style.top = Math.min(e.clientY + 14, innerHeight - tip.offsetHeight - 8) + 'px';\n",
+"  });\n",
+"  svg.addEventListener('pointerleave', () => { tip.style.display = 'none'; });\n",
+"}\n",
+"\n",
+"function toggle() {\n",
+"  clearInterval(timer);\n",
+"  const pause = Math.max(30, Math.min(400, 20000 / steps));\n",
+"  timer = timer ? 0 : setInterval(() => at < steps - 1 ? go(at + 1) : toggle(), pause);\n",
+"  if (timer && at === steps - 1) go(0);\n",
+"  play.textContent = timer ? 'Pause' : 'Play';\n",
+"}\n",
+"\n",
+"const keys = { ArrowRight: () => go(at + 1), ArrowLeft: () => go(at - 1), PageDown: () => go(at + 10),\n",
+"  PageUp: () => go(at - 10), Home: () => go(0), End: () => go(steps - 1), p: () => go(plans[0].peak),\n",
+"  ' ': toggle };\n",
+"document.addEventListener('keydown', e => {\n",
+"  const pressed = e.target.tagName === 'BUTTON' || e.target.tagName === 'SUMMARY';\n",
+"  if (!keys[e.key] || (pressed && e.key === ' ') || e.ctrlKey || e.altKey || e.metaKey) return;\n",
+"  keys[e.key]();\n",
+"  e.preventDefault();\n",
+"});\n",
+"slider.max = steps - 1;\n",
+"slider.addEventListener('input', () => go(+slider.value));\n",
+"play.addEventListener('click', toggle);\n",
+"document.getElementById('peak').addEventListener('click', () => go(plans[0].peak));\n",
+"kinds.forEach((kind, k) => {\n",
+"  const span = element(document.getElementById('legend'), 'span', {});\n",
+"  element(span, 'i', { class: 'k' + k });\n",
+"  span.append(kind);\n",
+"});\n",
+"plans.forEach(prepare);\n",
+"plans.forEach(draw);\n",
+"go(plans[0].peak);\n", NULL
+};
+
+/* ==== src/run/pictures.h ==== */
+
+/* Pictures: a plan's memory as SVG and as a page one can step through, its times as a trace, its network as a graph. */
+
+/* ---- the trade-off ---- */
+
+/* One of the curve's two lines (bound or seconds), over the points that fit. */
+static void gcpi_sweep_line(const gcp_point *p, int count, gcp_writer w, int bound, double most, const char *style)
+{
+    double width = (double)p[count - 1].budget;
+    gcpi_say(w, "<polyline fill=\"none\" %s points=\"", style);
+    for (int i = 0; i < count; i++)
+        if (p[i].bytes)
+            gcpi_say(w, "%.1f,%.1f ", 70 + 780 * (double)p[i].budget / width,
+                     400 -
+                         340 * ((bound ? p[i].bound_seconds : p[i].seconds) / p[i].keep_all_seconds - 1) / (most - 1));
+    gcpi_say(w, "\"/>\n");
+}
+
+GCPI_DEF void gcp_sweep_svg(const gcp_point *p, int count, gcp_writer w)
+{
+    double most = 1.05;
+    if (count <= 0) return;
+    for (int i = 0; i < count; i++) if (p[i].bytes) most = GCPI_MAX(most, p[i].seconds / p[i].keep_all_seconds);
+    gcpi_say(w, "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 900 460\" font-family=\"sans-serif\" "
+                "font-size=\"12\"><rect width=\"900\" height=\"460\" fill=\"white\"/>\n"
+                "<text x=\"70\" y=\"28\" font-size=\"15\">Time of a step (keep-all = 1) against the budget in MiB; "
+                "dashed: no plan is faster</text>\n");
+    for (int i = 0; i <= 4; i++) {
+        double share = i / 4.0;
+        gcpi_say(w,
+                 "<line x1=\"70\" x2=\"850\" y1=\"%.1f\" y2=\"%.1f\" stroke=\"#e0e0e0\"/><text x=\"62\" y=\"%.1f\" "
+                 "text-anchor=\"end\">%.3f</text>\n",
+                 400 - 340 * share, 400 - 340 * share, 404 - 340 * share, 1 + share * (most - 1));
+        gcpi_say(w, "<text x=\"%.1f\" y=\"420\" text-anchor=\"middle\">%.1f</text>\n", 70 + 780 * share,
+                 share * (double)p[count - 1].budget / 1048576);
+    }
+    gcpi_sweep_line(p, count, w, 1, most, "stroke=\"#5f6368\" stroke-dasharray=\"5 4\"");
+    gcpi_sweep_line(p, count, w, 0, most, "stroke=\"#1a73e8\" stroke-width=\"2\"");
+    for (int i = 0; i < count; i++)
+        if (p[i].bytes)
+            gcpi_say(
+                w, "<circle cx=\"%.1f\" cy=\"%.1f\" r=\"3\" fill=\"#1a73e8\"><title>%zu bytes: %.4f</title></circle>\n",
+                70 + 780 * (double)p[i].budget / (double)p[count - 1].budget,
+                400 - 340 * (p[i].seconds / p[i].keep_all_seconds - 1) / (most - 1), p[i].budget,
+                p[i].seconds / p[i].keep_all_seconds);
+    gcpi_say(w, "</svg>\n");
+}
+
+/* ---- memory over time and address ---- */
+
+/* What a buffer is; page.js has the same numbers. */
+enum { GCPI_IS_INPUT, GCPI_IS_KEPT, GCPI_IS_GONE, GCPI_IS_AGAIN, GCPI_IS_GRADIENT, GCPI_IS_WEIGHT, GCPI_IS_WORKSPACE };
+static const char *const gcpi_colours[] = { "#9aa0a6", "#1a73e8", "#d2e3fc", "#7baaf7",
+                                            "#e8710a", "#b5651d", "#188038" };
+
+static int gcpi_buffer_is(const gcpi_plan *in, const gcpi_plan_buffer *b)
 {
     const gcpi_item *x = &in->p.items[b->item];
-    if (x->kind == GCPI_INPUT_ITEM) return "#9aa0a6";
+    if (x->kind == GCPI_INPUT_ITEM) return GCPI_IS_INPUT;
     if (x->kind == GCPI_GRADIENT_ITEM)
-        return !in->p.names && in->p.tape->tensors[x->tensor].kind == GCPI_PARAMETER ? "#b5651d" : "#e8710a";
-    return b->again ? "#7baaf7" : b->last >= in->forward_end ? "#1a73e8" : "#d2e3fc";
+        return !in->p.names && in->p.tape->tensors[x->tensor].kind == GCPI_PARAMETER ? GCPI_IS_WEIGHT
+                                                                                     : GCPI_IS_GRADIENT;
+    return b->again ? GCPI_IS_AGAIN : b->last >= in->forward_end ? GCPI_IS_KEPT : GCPI_IS_GONE;
 }
+
+/* Memory over time (to the right) and address (up): one rectangle per buffer, its name shown on hover. */
 
 static void gcpi_svg_rect(gcp_writer w, double x, double y, double width, double height, const char *colour)
 {
@@ -17343,7 +17660,7 @@ static void gcpi_svg_buffers(const gcpi_plan *in, gcp_writer w, double left, dou
     for (int b = 0; b < in->buffer_count; b++) {
         const gcpi_plan_buffer *x = &in->buffers[b];
         gcpi_svg_rect(w, left + dx * x->first, bottom - dy * (double)(x->offset + x->bytes),
-                      dx * (x->last - x->first + 1), dy * (double)x->bytes, gcpi_buffer_colour(in, x));
+                      dx * (x->last - x->first + 1), dy * (double)x->bytes, gcpi_colours[gcpi_buffer_is(in, x)]);
         gcpi_item_name(&in->p, x->item, name, sizeof name);
         gcpi_say(w, "<title>%s",
                  in->p.items[x->item].kind == GCPI_GRADIENT_ITEM ? "gradient of "
@@ -17357,18 +17674,16 @@ static void gcpi_svg_buffers(const gcpi_plan *in, gcp_writer w, double left, dou
         size_t bytes = in->p.tasks[in->list.at[i].task].workspace,
                first = gcpi_round(in->p.numbers, in->p.target.align);
         if (!bytes) continue;
-        gcpi_svg_rect(w, left + dx * i, bottom - dy * (double)(first + bytes), dx, dy * (double)bytes, "#188038");
+        gcpi_svg_rect(w, left + dx * i, bottom - dy * (double)(first + bytes), dx, dy * (double)bytes,
+                      gcpi_colours[GCPI_IS_WORKSPACE]);
         gcpi_say(w, "<title>workspace of instruction %d: %zu bytes</title></rect>\n", i + 1, bytes);
     }
 }
 
 GCPI_DEF void gcp_memory_svg(const gcp_plan *plan, gcp_writer w)
 {
-    static const char *const legend[][2] = {
-        { "input", "#9aa0a6" },      { "kept for backward", "#1a73e8" },   { "gone after forward", "#d2e3fc" },
-        { "recomputed", "#7baaf7" }, { "activation gradient", "#e8710a" }, { "weight gradient", "#b5651d" },
-        { "workspace", "#188038" }
-    };
+    static const char *const legend[] = { "input", "kept for backward", "gone after forward", "recomputed",
+                                          "activation gradient", "weight gradient", "workspace" };
     const double width = 960, height = 420, left = 76, top = 34;
     if (!gcpi_reportable(plan)) return;
     const gcpi_plan *in = plan->in;
@@ -17394,14 +17709,303 @@ GCPI_DEF void gcp_memory_svg(const gcp_plan *plan, gcp_writer w)
                  "<line x1=\"%.1f\" y1=\"%.0f\" x2=\"%.1f\" y2=\"%.0f\" stroke=\"black\" stroke-dasharray=\"4 "
                  "3\"/><text x=\"%.1f\" y=\"%.0f\">backward begins</text>\n",
                  turn, top, turn, top + height, turn + 4, top + 12);
-    for (int i = 0; i < 7; i++)
+    for (int i = 0; i <= GCPI_IS_WORKSPACE; i++)
         gcpi_say(w,
                  "<rect x=\"%.0f\" y=\"%.0f\" width=\"12\" height=\"12\" fill=\"%s\"/><text x=\"%.0f\" "
                  "y=\"%.0f\">%s</text>\n",
-                 left + 139.0 * i, top + height + 18, legend[i][1], left + 139.0 * i + 17, top + height + 28,
-                 legend[i][0]);
+                 left + 139.0 * i, top + height + 18, gcpi_colours[i], left + 139.0 * i + 17, top + height + 28,
+                 legend[i]);
     gcpi_say(w, "<text x=\"%.0f\" y=\"%.0f\">instructions, in order &#8594;   up: address in the slab</text>\n</svg>\n",
              left, top + height + 50);
+}
+
+/* ---- names in text of other kinds ---- */
+
+/* Bytes of the UTF-8 sequence that s begins with, 0: none. */
+static int gcpi_utf8(const unsigned char *s)
+{
+    int n = s[0] < 0x80 ? 1 : s[0] < 0xC2 ? 0 : s[0] < 0xE0 ? 2 : s[0] < 0xF0 ? 3 : s[0] < 0xF5 ? 4 : 0;
+    for (int i = 1; i < n; i++) if ((s[i] & 0xC0) != 0x80) return 0;
+    if ((s[0] == 0xE0 && s[1] < 0xA0) || (s[0] == 0xED && s[1] > 0x9F)) return 0;
+    return (s[0] == 0xF0 && s[1] < 0x90) || (s[0] == 0xF4 && s[1] > 0x8F) ? 0 : n;
+}
+
+/* The inside of a string, which may stand in a script: no '<'. What is not UTF-8 becomes U+FFFD. */
+static void gcpi_json_write(void *out, const char *text, size_t size)
+{
+    gcp_writer w = *(gcp_writer *)out;
+    for (size_t i = 0; i < size;) {
+        unsigned char s[4] = { 0 };
+        memcpy(s, text + i, GCPI_MIN(size - i, sizeof s));
+        int n = gcpi_utf8(s);
+        if (!n) gcpi_say(w, "\\ufffd");
+        else if (s[0] < 0x20 || s[0] == '<' || s[0] == '&' || s[0] == 0x7F) gcpi_say(w, "\\u%04x", s[0]);
+        else if (s[0] == '"' || s[0] == '\\') gcpi_say(w, "\\%c", s[0]);
+        else gcpi_say(w, "%.*s", n, (const char *)s);
+        i += (size_t)GCPI_MAX(n, 1);
+    }
+}
+
+static void gcpi_json_string(gcp_writer w, const char *text)
+{
+    gcpi_say(w, "\"");
+    gcpi_json_write(&w, text, strlen(text));
+    gcpi_say(w, "\"");
+}
+
+/* A task's name and the place of its op: "conv2d[0]","networks.h:122". */
+static void gcpi_json_task(const gcpi_plan *in, int task, gcp_writer w)
+{
+    char name[256], place[256] = "";
+    gcpi_json_string(w, gcpi_task_name(&in->p, &in->p.tasks[task], name, sizeof name));
+    if (!in->p.names) {
+        gcp_at at = gcpi_task_at(&in->p, task, in->opts.at);
+        snprintf(place, sizeof place, "%s:%d", gcpi_basename(at.file), at.line);
+    }
+    gcpi_say(w, ",");
+    gcpi_json_string(w, place);
+}
+
+/* ---- a page one can step through: page.js draws what stands in it as JSON ---- */
+
+static void gcpi_page_text(gcp_writer w, const char *const *lines)
+{
+    for (; *lines; lines++) if (w.write) w.write(w.context, *lines, strlen(*lines));
+}
+
+/* [kind, name, place, live bytes, measured seconds, workspace, [item, mode, address, ...]] */
+static void gcpi_page_line(const gcpi_plan *in, ptrdiff_t i, const gcpi_placed *placed, gcp_writer w)
+{
+    const gcpi_task *t = &in->p.tasks[in->list.at[i].task];
+    const char *comma = "";
+    gcpi_say(w, "%s[\"%c\",", i ? ",\n" : "", in->list.at[i].kind);
+    gcpi_json_task(in, in->list.at[i].task, w);
+    gcpi_say(w, ",%zu,%.9g,%zu,[", in->live[i], in->seconds[i], t->workspace);
+    for (int k = 0; k < t->count; k++) {
+        const gcpi_operand *o = &in->p.operands[t->operands + k];
+        if (placed[k].offset < 0 || in->p.items[in->p.items[o->item].root].kind == GCPI_STATE_ITEM) continue;
+        gcpi_say(w, "%s%d,%d,%td", comma, o->item, o->mode, placed[k].offset);
+        comma = ",";
+    }
+    gcpi_say(w, "]]");
+}
+
+static void gcpi_page_items(const gcpi_problem *p, gcp_writer w)
+{
+    char name[256];
+    for (int i = 0; i < p->item_count; i++) {
+        if (i) gcpi_say(w, ",");
+        if (!p->items[i].active) { gcpi_say(w, "0"); continue; }
+        gcpi_item_name(p, i, name, sizeof name);
+        gcpi_say(w, "\"%s", p->items[i].kind == GCPI_GRADIENT_ITEM && !p->names ? "gradient of " : "");
+        gcpi_json_write(&w, name, strlen(name));
+        gcpi_say(w, "\"");
+    }
+}
+
+static const char *gcpi_policy_word(const gcpi_plan *in)
+{
+    static const char *const words[] = { "GCP_POLICY_SEGMENTS", "GCP_POLICY_KEEP_ALL",  "GCP_POLICY_UNIFORM",
+                                         "GCP_POLICY_CHECKPOINTS", "GCP_POLICY_SQRT",   "GCP_POLICY_RECURSIVE",
+                                         "GCP_POLICY_CHEAP",    "GCP_POLICY_BUDGET" };
+    return in->opts.list ? "A list" : !in->p.training ? "Inference" : words[in->opts.policy];
+}
+
+static void gcpi_page_plan(const gcp_plan *plan, gcp_writer w)
+{
+    const gcpi_plan *in = plan->in;
+    const gcpi_problem *p = &in->p;
+    gcp_writer escaped = { gcpi_json_write, &w };
+    gcpi_say(w, "{\"policy\":\"%s\",\"bytes\":%zu,\"slab\":%zu,\"reruns\":%d,", gcpi_policy_word(in), plan->bytes,
+             plan->slab_bytes, plan->reruns);
+    gcpi_say(w, "\"peak\":%d,\"turn\":%d,\"numbers\":%zu,\"why\":\"", in->peak_at,
+             p->training ? in->forward_end : -1, gcpi_round(p->numbers, p->target.align));
+    gcp_why_print(plan, escaped);
+    gcpi_say(w, "\",\n\"items\":[");
+    gcpi_page_items(p, w);
+    gcpi_say(w, "],\n\"lines\":[");
+    for (ptrdiff_t i = 0, n = 0; i < in->list.count; n += p->tasks[in->list.at[i++].task].count)
+        gcpi_page_line(in, i, in->placed + n, w);
+    gcpi_say(w, "],\n\"buffers\":[");
+    for (int b = 0; b < in->buffer_count; b++) {
+        const gcpi_plan_buffer *x = &in->buffers[b];
+        gcpi_say(w, "%s[%d,%d,%d,%d,%zu,%zu]", b ? ",\n" : "", x->item, gcpi_buffer_is(in, x), x->first, x->last,
+                 x->offset, x->bytes);
+    }
+    gcpi_say(w, "]}");
+}
+
+GCPI_DEF void gcp_memory_html(const gcp_plan *plan, const gcp_plan *beside, gcp_writer w)
+{
+    if (!gcpi_reportable(plan)) return;
+    gcpi_say(w, "<!DOCTYPE html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n"
+                "<meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n"
+                "<title>Memory of a training step</title>\n<style>\n");
+    gcpi_page_text(w, gcpi_page_style);
+    gcpi_say(w, "</style>\n</head>\n<body>\n<h1>Memory of a training step</h1>\n<p>Keys: left and right step, page up "
+                "and down by ten, home, end, p to the peak, space plays.</p>\n");
+    gcpi_say(w, "<div id=\"bar\">\n<button type=\"button\" id=\"play\">Play</button>\n"
+                "<button type=\"button\" id=\"peak\">Peak</button>\n"
+                "<input type=\"range\" id=\"at\" min=\"0\" value=\"0\" aria-label=\"Instruction\">\n</div>\n"
+                "<p id=\"legend\"></p>\n<main id=\"plans\"></main>\n<div id=\"tip\"></div>\n"
+                "<noscript><p>This page needs a script, which is in it.</p></noscript>\n");
+    gcpi_say(w, "<script type=\"application/json\" id=\"data\">\n[");
+    gcpi_page_plan(plan, w);
+    if (beside && beside != plan && gcpi_reportable(beside)) {
+        gcpi_say(w, ",\n");
+        gcpi_page_plan(beside, w);
+    }
+    gcpi_say(w, "]\n</script>\n<script>\n");
+    gcpi_page_text(w, gcpi_page_script);
+    gcpi_say(w, "</script>\n</body>\n</html>\n");
+}
+
+/* ---- a trace: Chrome's format, which Perfetto reads ---- */
+
+static void gcpi_trace_event(const gcpi_plan *in, ptrdiff_t i, const gcpi_time *span, gcp_writer w)
+{
+    static const char *const kinds[] = { GCPI_TASK_KINDS(GCPI_TASK_WORD) };
+    const gcpi_task *t = &in->p.tasks[in->list.at[i].task];
+    char name[256];
+    gcpi_say(w, ",\n{\"ph\":\"X\",\"pid\":1,\"tid\":%d,\"ts\":%.3f,\"dur\":%.3f,\"cat\":\"%s\",\"name\":\"%c ",
+             gcpi_copies(t) ? 2 : 1, 1e6 * span->begin, 1e6 * (span->end - span->begin),
+             in->list.at[i].kind == 'R' ? "recompute" : kinds[t->kind], in->list.at[i].kind);
+    gcpi_task_name(&in->p, t, name, sizeof name);
+    gcpi_json_write(&w, name, strlen(name));
+    gcpi_say(w, "\",\"args\":{\"instruction\":%td,\"measured\":%s,\"name and place\":[", i + 1,
+             in->seconds[i] > 0 ? "true" : "false");
+    gcpi_json_task(in, in->list.at[i].task, w);
+    gcpi_say(w, "]}},\n{\"ph\":\"C\",\"pid\":1,\"ts\":%.3f,\"name\":\"live bytes\",\"args\":{\"bytes\":%zu}}",
+             1e6 * span->begin, in->live[i]);
+}
+
+GCPI_DEF void gcp_trace_json(const gcp_plan *plan, gcp_writer w)
+{
+    if (!gcpi_reportable(plan)) return;
+    const gcpi_plan *in = plan->in;
+    gcp_arena *a = in->opts.arena ? in->opts.arena : plan->tape->arena;
+    ptrdiff_t scratch = a->scratch;
+    gcpi_time *spans = GCPI_SCRATCH(a, gcpi_time, in->list.count);
+    if (!spans) { a->scratch = scratch; return; }
+    gcpi_timeline(&in->p, &in->list, in->placed, in->seconds, spans);
+    gcpi_say(w, "{\"displayTimeUnit\":\"ms\",\"traceEvents\":[\n"
+                "{\"ph\":\"M\",\"pid\":1,\"name\":\"process_name\",\"args\":{\"name\":\"a step of gcp\"}},\n"
+                "{\"ph\":\"M\",\"pid\":1,\"tid\":1,\"name\":\"thread_name\",\"args\":{\"name\":\"computing\"}},\n"
+                "{\"ph\":\"M\",\"pid\":1,\"tid\":2,\"name\":\"thread_name\",\"args\":{\"name\":\"copies\"}}");
+    for (ptrdiff_t i = 0; i < in->list.count; i++) gcpi_trace_event(in, i, &spans[i], w);
+    gcpi_say(w, "\n]}\n");
+    a->scratch = scratch;
+}
+
+/* ---- the network as a graph: Graphviz ---- */
+
+/* The inside of a string: quotes and backslashes escaped, no control characters, UTF-8. */
+static void gcpi_dot_text(gcp_writer w, const char *s)
+{
+    for (int n; *s; s += GCPI_MAX(n, 1)) {
+        n = gcpi_utf8((const unsigned char *)s);
+        if (!n) gcpi_say(w, "\xEF\xBF\xBD");
+        else if (*s == '"' || *s == '\\') gcpi_say(w, "\\%c", *s);
+        else if ((unsigned char)*s < 0x20 || *s == 0x7F) gcpi_say(w, " ");
+        else gcpi_say(w, "%.*s", n, s);
+    }
+}
+
+static const char *gcpi_base(const char *name)
+{
+    const char *slash = strrchr(name, '/');
+    return slash ? slash + 1 : name;
+}
+
+/* Closes the clusters of segments that do not hold segment to, and opens those that do. Returns to. */
+static int gcpi_dot_enter(const gcp_tape *t, int from, int to, gcp_writer w)
+{
+    char name[256];
+    int inside = to;
+    for (; from > 0; from = t->segments[from].parent) {
+        for (inside = to; inside > 0 && inside != from;) inside = t->segments[inside].parent;
+        if (inside == from) break;
+        gcpi_say(w, "}\n");
+    }
+    while (from != to) {
+        for (inside = to; t->segments[inside].parent != from;) inside = t->segments[inside].parent;
+        gcpi_name_text(t, t->segments[inside].name, name, sizeof name);
+        gcpi_say(w, "subgraph cluster_%d { label=\"", inside);
+        gcpi_dot_text(w, gcpi_base(name));
+        gcpi_say(w, "\"; color=\"#80868b\"; style=rounded\n");
+        from = inside;
+    }
+    return to;
+}
+
+/* Whether backward reads an op's output as forward left it. */
+static int gcpi_dot_kept(const gcpi_plan *in, const gcpi_task *t)
+{
+    for (int k = 0; k < t->count; k++) {
+        const gcpi_operand *o = &in->p.operands[t->operands + k];
+        if (o->mode != GCPI_READ && gcpi_read_from(in, in->forward_end, o->item)) return 1;
+    }
+    return 0;
+}
+
+static void gcpi_dot_op(const gcpi_plan *in, int task, gcp_writer w)
+{
+    const gcpi_problem *p = &in->p;
+    const gcpi_task *t = &p->tasks[task];
+    const int again = gcpi_rerun(in, task), kept = !again && gcpi_dot_kept(in, t);
+    char name[256], shape[64] = "";
+    size_t bytes = 0;
+    for (int k = 0; k < t->count; k++) {
+        const gcpi_operand *o = &p->operands[t->operands + k];
+        if (o->mode == GCPI_WRITE) bytes += p->items[o->item].bytes;
+    }
+    if (!p->names) gcpi_shape_text(p->tape->tensors[p->tape->ops[t->op].out].shape, shape, sizeof shape);
+    gcpi_say(w, "n%d [label=\"", task);
+    gcpi_dot_text(w, gcpi_base(gcpi_task_name(p, t, name, sizeof name)));
+    gcpi_say(w, "\\n%s%s%zu bytes", shape, *shape ? ", " : "", bytes);
+    if (again) gcpi_say(w, "\\nrun %d more time%s", again, again > 1 ? "s" : "");
+    gcpi_say(w, "\", fillcolor=\"%s\"%s, tooltip=\"",
+             gcpi_colours[again ? GCPI_IS_AGAIN : kept ? GCPI_IS_KEPT : GCPI_IS_GONE],
+             kept ? ", fontcolor=white, penwidth=2" : "");
+    gcpi_dot_text(w, name);
+    gcpi_say(w, "\"]\n");
+}
+
+static void gcpi_dot_edges(const gcpi_problem *p, int task, gcp_writer w)
+{
+    const gcpi_task *t = &p->tasks[task];
+    for (int k = 0; k < t->count; k++) {
+        const gcpi_operand *o = &p->operands[t->operands + k];
+        const gcpi_item *x = &p->items[o->item];
+        if (o->mode == GCPI_READ && x->kind == GCPI_INPUT_ITEM) gcpi_say(w, "i%d -> n%d\n", o->item, task);
+        else if (o->mode == GCPI_READ && x->producer >= 0) gcpi_say(w, "n%d -> n%d\n", x->producer, task);
+    }
+}
+
+GCPI_DEF void gcp_dot(const gcp_plan *plan, gcp_writer w)
+{
+    char name[256];
+    int segment = 0;
+    if (!gcpi_reportable(plan)) return;
+    const gcpi_problem *p = &plan->in->p;
+    gcpi_say(w, "digraph gcp {\nnode [shape=box, style=\"filled,rounded\", fontname=\"sans-serif\"]\n"
+                "fontname=\"sans-serif\"; labelloc=t; label=\"%zu bytes at the peak, %d rerun%s of units\\n"
+                "blue: kept for backward; light blue: run again; pale: gone when no forward op needs it\"\n",
+             plan->bytes, plan->reruns, plan->reruns == 1 ? "" : "s");
+    for (int i = 0; i < p->item_count; i++) {
+        if (p->items[i].kind != GCPI_INPUT_ITEM || !p->items[i].active) continue;
+        gcpi_item_name(p, i, name, sizeof name);
+        gcpi_say(w, "i%d [shape=ellipse, fillcolor=\"%s\", label=\"", i, gcpi_colours[GCPI_IS_INPUT]);
+        gcpi_dot_text(w, name);
+        gcpi_say(w, "\"]\n");
+    }
+    for (int f = 0; f < p->forward; f++) {
+        if (!p->names) segment = gcpi_dot_enter(p->tape, segment, p->tasks[f].segment, w);
+        gcpi_dot_op(plan->in, f, w);
+    }
+    if (!p->names) gcpi_dot_enter(p->tape, segment, 0, w);
+    for (int f = 0; f < p->forward; f++) gcpi_dot_edges(p, f, w);
+    gcpi_say(w, "}\n");
 }
 
 /* ==== src/warm.h ==== */

@@ -25,7 +25,7 @@ enum { CURVE_MAX = 200 };
 
 typedef struct options {
     const network_name *net;
-    const char *graph, *csv, *svg, *list;
+    const char *graph, *csv, *svg, *list, *html, *trace, *dot;
     int batch, image, curve, max_batch, far_slots, watched;
     size_t budget;
     gcp_effort effort;
@@ -54,6 +54,8 @@ static int usage(FILE *f, int status)
           "FILE write it\n"
           "  --max-batch     also: the largest batch for --budget\n"
           "  --list FILE     write the schedule as text, for .list of gcp_plan_make\n"
+          "  --html FILE     a page to step through it, keep-all below; --trace FILE: for ui.perfetto.dev; --dot FILE: "
+          "for Graphviz\n"
           "Times are by the cost model: the larger of FLOPs at 100 GFLOP/s and bytes at 10 GB/s, or the costs in the "
           "file.\n",
           f);
@@ -73,9 +75,9 @@ static int option(options *o, const char *name, const char *value)
                                                                                                      "adam" };
     int *numbers[] = { &o->batch, &o->image, &o->curve };
     static const char *const number_names[] = { "--batch", "--image", "--curve" };
-    const char **texts[] = { &o->graph, &o->csv, &o->svg, &o->list };
-    static const char *const text_names[] = { "--graph", "--csv", "--svg", "--list" };
-    int k = word_of(name, number_names, 3), t = word_of(name, text_names, 4), e;
+    const char **texts[] = { &o->graph, &o->csv, &o->svg, &o->list, &o->html, &o->trace, &o->dot };
+    static const char *const text_names[] = { "--graph", "--csv", "--svg", "--list", "--html", "--trace", "--dot" };
+    int k = word_of(name, number_names, 3), t = word_of(name, text_names, 7), e;
     if (k >= 0) {
         *numbers[k] = atoi(value);
         return *numbers[k] >= (k < 2) && *numbers[k] <= (k < 2 ? 1 << 20 : CURVE_MAX);
@@ -111,6 +113,10 @@ static int options_read(options *o, int argc, char **argv)
     if (!o->net == !o->graph) { fprintf(stderr, "plan: one network, or --graph\n"); return 0; }
     if (o->far_slots && (o->graph || !o->optimizer)) {
         fprintf(stderr, "plan: --far-slots wants a network and an optimiser\n");
+        return 0;
+    }
+    if ((o->list || o->html || o->trace || o->dot) && !o->budget) {
+        fprintf(stderr, "plan: --list, --html, --trace and --dot show the plan of a --budget\n");
         return 0;
     }
     if (o->max_batch && (!o->budget || o->graph)) {
@@ -183,7 +189,29 @@ static gcp_plan plan_any(gcp_plan_opts p)
     return text ? gcp_graph_plan_at(loss.tape, text, p) : gcp_plan_make_at(loss, p);
 }
 
-static int print_budget(const options *o)
+/* NULL: the path is wrong. */
+static FILE *open_out(const char *path)
+{
+    FILE *f = fopen(path, "w");
+    if (!f) fprintf(stderr, "plan: %s cannot be written\n", path);
+    return f;
+}
+
+static int write_report(const char *path, void (*print)(const gcp_plan *, gcp_writer), const gcp_plan *plan)
+{
+    FILE *f = path ? open_out(path) : NULL;
+    if (f) print(plan, gcp_file(f));
+    return f ? !fclose(f) : !path;
+}
+
+static int write_page(const char *path, const gcp_plan *plan, const gcp_plan *keep)
+{
+    FILE *f = path ? open_out(path) : NULL;
+    if (f) gcp_memory_html(plan, keep, gcp_file(f));
+    return f ? !fclose(f) : !path;
+}
+
+static int print_budget(const options *o, const gcp_plan *keep)
 {
     gcp_plan_opts p = plan_options(o);
     p.budget = o->budget;
@@ -192,20 +220,16 @@ static int print_budget(const options *o)
     printf("budget %.1f MiB: %.1f MiB planned, %.2f %% more time than keeping all, %d instructions\n", mib(o->budget),
            mib(plan.bytes), 100 * (plan.seconds / plan.keep_all_seconds - 1), plan.instructions);
     gcp_why_print(&plan, gcp_file(stdout));
-    FILE *f = o->list ? fopen(o->list, "w") : NULL;
-    if (o->list && !f) { fprintf(stderr, "plan: %s cannot be written\n", o->list); return 0; }
-    if (f) gcp_list_print(&plan, gcp_file(f));
-    return !f || !fclose(f);
+    return write_report(o->list, gcp_list_print, &plan) && write_report(o->trace, gcp_trace_json, &plan) &&
+           write_report(o->dot, gcp_dot, &plan) && write_page(o->html, &plan, keep);
 }
 
 static int write_curve(const char *path, void (*print)(const gcp_point *, int, gcp_writer), const gcp_point *points,
                        int count)
 {
-    FILE *f = path ? fopen(path, "w") : NULL;
-    if (!path) return 1;
-    if (!f) { fprintf(stderr, "plan: %s cannot be written\n", path); return 0; }
-    print(points, count, gcp_file(f));
-    return !fclose(f);
+    FILE *f = path ? open_out(path) : NULL;
+    if (f) print(points, count, gcp_file(f));
+    return f ? !fclose(f) : !path;
 }
 
 static int print_curve(const options *o, const gcp_plan *keep, size_t least)
@@ -241,7 +265,7 @@ static int run(const options *o)
     gcp_error_clear(loss.tape);
     if (o->net) printf("%s, batch %d, %dx%d: ", o->net->name, o->batch, o->image, o->image);
     printf("keeping all takes %.1f MiB, the least that works is %.1f MiB\n\n", mib(keep.bytes), mib(least));
-    if (o->budget && !print_budget(o)) return 0;
+    if (o->budget && !print_budget(o, &keep)) return 0;
     if (o->curve && !print_curve(o, &keep, least)) return 0;
     if (o->max_batch) {
         gcp_plan_opts q = plan_options(o);

@@ -129,7 +129,7 @@ static const gcpi_order *gcpi_far_place(gcpi_planner *q, gcpi_order *o, size_t l
     if (!gcpi_far_emit(q, o)) return NULL;
     gcpi_simulate(&q->m, &f->full, NULL);
     gcpi_list_of(q->p, &f->full, &q->list);
-    f->full.seconds = gcpi_timeline(q->p, &q->list, NULL);
+    f->full.seconds = gcpi_timeline(q->p, &q->list, NULL, NULL, NULL);
     return &f->full;
 }
 

@@ -327,9 +327,14 @@ static int gcpi_meets(const gcpi_problem *p, const gcpi_task *t, const gcpi_plac
     return meets;
 }
 
+/* When an instruction runs, in seconds from the beginning of the step. */
+typedef struct gcpi_time { double begin, end; } gcpi_time;
+
 /* Seconds of a list on two streams, computing and the link. A copy begins when it is issued and the link is free; a
-   task that meets a copy (gcpi_meets) waits for it. Without copy_start, computing waits for every copy. */
-static double gcpi_timeline(const gcpi_problem *p, const gcpi_list *list, const gcpi_placed *placed)
+   task that meets a copy (gcpi_meets) waits for it. Without copy_start, computing waits for every copy. measured: each
+   instruction's seconds, or 0 for the cost model's (NULL: of all); spans: NULL, or where each one's goes. */
+static double gcpi_timeline(const gcpi_problem *p, const gcpi_list *list, const gcpi_placed *placed,
+                            const double *measured, gcpi_time *spans)
 {
     gcpi_transfer flying[GCP_COPIES];
     double now = 0, link = 0;
@@ -347,13 +352,19 @@ static double gcpi_timeline(const gcpi_problem *p, const gcpi_list *list, const 
                 now = flying[f % GCP_COPIES].done;
                 first = f + 1;
             }
+        double begin = copies ? GCPI_MAX(now, link) : now,
+               seconds = t->kind == GCPI_TASK_ARRIVE       ? 0
+                         : measured && measured[i] > 0     ? measured[i]
+                         : copies ? (double)p->items[t->op].bytes / p->target.far_bytes_per_second
+                                  : t->seconds;
+        if (spans) { spans[i].begin = begin; spans[i].end = begin + seconds; }
         if (copies) {
             gcpi_transfer *f = &flying[next++ % GCP_COPIES];
-            link = f->done = GCPI_MAX(now, link) + (double)p->items[t->op].bytes / p->target.far_bytes_per_second;
+            link = f->done = begin + seconds;
             f->at = placed ? (size_t)placed[n].offset : 0; f->end = f->at + p->items[t->op].bytes;
             f->item = t->op; f->back = t->kind == GCPI_TASK_PREFETCH;
             if (at_once) now = link;
-        } else now += t->kind == GCPI_TASK_ARRIVE ? 0 : t->seconds;
+        } else now += seconds;
         n += t->count;
     }
     return now;

@@ -135,7 +135,7 @@ static int gcpi_plan_far(gcpi_plan *in, gcp_arena *a)
         in->far_at[t->op] = (ptrdiff_t)in->far_bytes;
         in->far_bytes += gcpi_round(in->p.items[t->op].bytes, in->p.target.align);
     }
-    if (in->far_bytes) in->timeline = gcpi_timeline(&in->p, &in->list, in->placed);
+    if (in->far_bytes) in->timeline = gcpi_timeline(&in->p, &in->list, in->placed, NULL, NULL);
     return in->far_at != NULL;
 }
 

@@ -1,4 +1,4 @@
-/* Reports: plain text and SVG through a writer. */
+/* Reports: plain text through a writer. */
 
 static int gcpi_reportable(const gcp_plan *plan)
 {
@@ -128,49 +128,6 @@ GCPI_DEF void gcp_sweep_csv(const gcp_point *p, int count, gcp_writer w)
             gcpi_say(w, "%zu,%zu,%zu,%.6f,%.6f\n", p[i].budget, p[i].bytes, p[i].planned_with,
                      p[i].seconds / p[i].keep_all_seconds, p[i].bound_seconds / p[i].keep_all_seconds);
         else gcpi_say(w, "%zu,,%zu,,\n", p[i].budget, p[i].planned_with);
-}
-
-/* One of the curve's two lines (bound or seconds), over the points that fit. */
-static void gcpi_sweep_line(const gcp_point *p, int count, gcp_writer w, int bound, double most, const char *style)
-{
-    double width = (double)p[count - 1].budget;
-    gcpi_say(w, "<polyline fill=\"none\" %s points=\"", style);
-    for (int i = 0; i < count; i++)
-        if (p[i].bytes)
-            gcpi_say(w, "%.1f,%.1f ", 70 + 780 * (double)p[i].budget / width,
-                     400 -
-                         340 * ((bound ? p[i].bound_seconds : p[i].seconds) / p[i].keep_all_seconds - 1) / (most - 1));
-    gcpi_say(w, "\"/>\n");
-}
-
-GCPI_DEF void gcp_sweep_svg(const gcp_point *p, int count, gcp_writer w)
-{
-    double most = 1.05;
-    if (count <= 0) return;
-    for (int i = 0; i < count; i++) if (p[i].bytes) most = GCPI_MAX(most, p[i].seconds / p[i].keep_all_seconds);
-    gcpi_say(w, "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 900 460\" font-family=\"sans-serif\" "
-                "font-size=\"12\"><rect width=\"900\" height=\"460\" fill=\"white\"/>\n"
-                "<text x=\"70\" y=\"28\" font-size=\"15\">Time of a step (keep-all = 1) against the budget in MiB; "
-                "dashed: no plan is faster</text>\n");
-    for (int i = 0; i <= 4; i++) {
-        double share = i / 4.0;
-        gcpi_say(w,
-                 "<line x1=\"70\" x2=\"850\" y1=\"%.1f\" y2=\"%.1f\" stroke=\"#e0e0e0\"/><text x=\"62\" y=\"%.1f\" "
-                 "text-anchor=\"end\">%.3f</text>\n",
-                 400 - 340 * share, 400 - 340 * share, 404 - 340 * share, 1 + share * (most - 1));
-        gcpi_say(w, "<text x=\"%.1f\" y=\"420\" text-anchor=\"middle\">%.1f</text>\n", 70 + 780 * share,
-                 share * (double)p[count - 1].budget / 1048576);
-    }
-    gcpi_sweep_line(p, count, w, 1, most, "stroke=\"#5f6368\" stroke-dasharray=\"5 4\"");
-    gcpi_sweep_line(p, count, w, 0, most, "stroke=\"#1a73e8\" stroke-width=\"2\"");
-    for (int i = 0; i < count; i++)
-        if (p[i].bytes)
-            gcpi_say(
-                w, "<circle cx=\"%.1f\" cy=\"%.1f\" r=\"3\" fill=\"#1a73e8\"><title>%zu bytes: %.4f</title></circle>\n",
-                70 + 780 * (double)p[i].budget / (double)p[count - 1].budget,
-                400 - 340 * (p[i].seconds / p[i].keep_all_seconds - 1) / (most - 1), p[i].budget,
-                p[i].seconds / p[i].keep_all_seconds);
-    gcpi_say(w, "</svg>\n");
 }
 
 GCPI_DEF void gcp_layers_print(const gcp_plan *plan, gcp_writer w)
@@ -378,87 +335,4 @@ GCPI_DEF void gcp_why_print(const gcp_plan *made, gcp_writer w)
         gcpi_say(w, "the plan's arena had no room for all of the search: gcp_plan_arena says how much it takes\n");
     gcpi_why_views(plan, w);
     gcpi_why_reason(plan, w);
-}
-
-/* Memory over time (to the right) and address (up): one rectangle per buffer, its name shown on hover. */
-static const char *gcpi_buffer_colour(const gcpi_plan *in, const gcpi_plan_buffer *b)
-{
-    const gcpi_item *x = &in->p.items[b->item];
-    if (x->kind == GCPI_INPUT_ITEM) return "#9aa0a6";
-    if (x->kind == GCPI_GRADIENT_ITEM)
-        return !in->p.names && in->p.tape->tensors[x->tensor].kind == GCPI_PARAMETER ? "#b5651d" : "#e8710a";
-    return b->again ? "#7baaf7" : b->last >= in->forward_end ? "#1a73e8" : "#d2e3fc";
-}
-
-static void gcpi_svg_rect(gcp_writer w, double x, double y, double width, double height, const char *colour)
-{
-    gcpi_say(w, "<rect x=\"%.2f\" y=\"%.2f\" width=\"%.2f\" height=\"%.2f\" fill=\"%s\">", x, y, GCPI_MAX(width, 0.3),
-             GCPI_MAX(height, 0.3), colour);
-}
-
-static void gcpi_svg_buffers(const gcpi_plan *in, gcp_writer w, double left, double bottom, double dx, double dy)
-{
-    char name[256];
-    for (int b = 0; b < in->buffer_count; b++) {
-        const gcpi_plan_buffer *x = &in->buffers[b];
-        gcpi_svg_rect(w, left + dx * x->first, bottom - dy * (double)(x->offset + x->bytes),
-                      dx * (x->last - x->first + 1), dy * (double)x->bytes, gcpi_buffer_colour(in, x));
-        gcpi_item_name(&in->p, x->item, name, sizeof name);
-        gcpi_say(w, "<title>%s",
-                 in->p.items[x->item].kind == GCPI_GRADIENT_ITEM ? "gradient of "
-                 : x->again                                      ? "recomputed "
-                                                                 : "");
-        gcpi_say_escaped(w, name);
-        gcpi_say(w, ": %zu bytes at %zu, instructions %d to %d</title></rect>\n", x->bytes, x->offset, x->first + 1,
-                 x->last + 1);
-    }
-    for (int i = 0; i < (int)in->list.count; i++) {
-        size_t bytes = in->p.tasks[in->list.at[i].task].workspace,
-               first = gcpi_round(in->p.numbers, in->p.target.align);
-        if (!bytes) continue;
-        gcpi_svg_rect(w, left + dx * i, bottom - dy * (double)(first + bytes), dx, dy * (double)bytes, "#188038");
-        gcpi_say(w, "<title>workspace of instruction %d: %zu bytes</title></rect>\n", i + 1, bytes);
-    }
-}
-
-GCPI_DEF void gcp_memory_svg(const gcp_plan *plan, gcp_writer w)
-{
-    static const char *const legend[][2] = {
-        { "input", "#9aa0a6" },      { "kept for backward", "#1a73e8" },   { "gone after forward", "#d2e3fc" },
-        { "recomputed", "#7baaf7" }, { "activation gradient", "#e8710a" }, { "weight gradient", "#b5651d" },
-        { "workspace", "#188038" }
-    };
-    const double width = 960, height = 420, left = 76, top = 34;
-    if (!gcpi_reportable(plan)) return;
-    const gcpi_plan *in = plan->in;
-    double dx = width / (double)plan->instructions, dy = height / (double)plan->slab_bytes,
-           turn = left + dx * in->p.forward;
-    gcpi_say(w, "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 1060 520\" font-family=\"sans-serif\" "
-                "font-size=\"12\">\n<rect width=\"1060\" height=\"520\" fill=\"white\"/>\n");
-    gcpi_say(w,
-             "<text x=\"%.0f\" y=\"20\" font-size=\"14\">slab %.3f MiB of %.3f MiB in all, over %d instructions; %d "
-             "rerun%s of units</text>\n",
-             left, gcpi_mib(plan->slab_bytes), gcpi_mib(plan->bytes), plan->instructions, plan->reruns,
-             plan->reruns == 1 ? "" : "s");
-    for (int i = 0; i <= 4; i++) {
-        double y = top + height - height * i / 4;
-        gcpi_say(w,
-                 "<line x1=\"%.0f\" y1=\"%.1f\" x2=\"%.0f\" y2=\"%.1f\" stroke=\"#e0e0e0\"/><text x=\"%.0f\" "
-                 "y=\"%.1f\" text-anchor=\"end\">%.2f MiB</text>\n",
-                 left, y, left + width, y, left - 6, y + 4, gcpi_mib(plan->slab_bytes) * i / 4);
-    }
-    gcpi_svg_buffers(in, w, left, top + height, dx, dy);
-    if (in->p.training)
-        gcpi_say(w,
-                 "<line x1=\"%.1f\" y1=\"%.0f\" x2=\"%.1f\" y2=\"%.0f\" stroke=\"black\" stroke-dasharray=\"4 "
-                 "3\"/><text x=\"%.1f\" y=\"%.0f\">backward begins</text>\n",
-                 turn, top, turn, top + height, turn + 4, top + 12);
-    for (int i = 0; i < 7; i++)
-        gcpi_say(w,
-                 "<rect x=\"%.0f\" y=\"%.0f\" width=\"12\" height=\"12\" fill=\"%s\"/><text x=\"%.0f\" "
-                 "y=\"%.0f\">%s</text>\n",
-                 left + 139.0 * i, top + height + 18, legend[i][1], left + 139.0 * i + 17, top + height + 28,
-                 legend[i][0]);
-    gcpi_say(w, "<text x=\"%.0f\" y=\"%.0f\">instructions, in order &#8594;   up: address in the slab</text>\n</svg>\n",
-             left, top + height + 50);
 }

@@ -1,0 +1,228 @@
+'use strict';
+const plans = JSON.parse(document.getElementById('data').textContent);
+const kinds = ['input', 'kept for backward', 'gone after forward', 'run again', 'gradient of an activation',
+  'gradient of a weight', 'workspace'];
+const words = { F: 'forward', R: 'forward again', B: 'backward', U: 'update', H: 'its gradient is ready',
+  W: 'wait for its hook', O: 'copy to far memory', P: 'copy back', A: 'wait until its copy has arrived',
+  M: 'move' };
+const WIDE = 960, HIGH = 300, LEFT = 90, CURVE = 80, TOP = CURVE + 30;
+const steps = Math.max(...plans.map(p => p.lines.length));
+const most = Math.max(...plans.map(p => p.slab), 1);
+const x = i => LEFT + WIDE * i / steps, y = bytes => TOP + HIGH * (1 - bytes / most);
+const bytes = n => n.toLocaleString('en') + (n === 1 ? ' byte' : ' bytes');
+const mib = n => (n / 1048576).toPrecision(4) + ' MiB';
+
+function element(parent, tag, attributes, text) {
+  const svg = tag === 'svg' || parent.namespaceURI === 'http://www.w3.org/2000/svg';
+  const e = document.createElementNS(svg ? 'http://www.w3.org/2000/svg' : 'http://www.w3.org/1999/xhtml', tag);
+  for (const name in attributes) e.setAttribute(name, attributes[name]);
+  if (text !== undefined) e.textContent = text;
+  parent.append(e);
+  return e;
+}
+
+/* Finds the buffers that each instruction reads and writes: those that are live and hold its addresses. */
+function prepare(p) {
+  p.buffers = p.buffers.map(([item, kind, first, last, at, size]) =>
+    ({ item, kind, first, last, at, size, holds: [], reads: [] }));
+  p.born = p.lines.map(() => []);
+  p.dies = p.lines.map(() => []);
+  p.written = {};
+  for (const b of p.buffers) { p.born[b.first].push(b); p.dies[b.last].push(b); }
+  let live = [];
+  p.lines = p.lines.map(([kind, name, place, size, seconds, workspace, uses], i) => {
+    live = live.filter(b => b.last >= i).concat(p.born[i]);
+    for (let k = 0; k < uses.length; k += 3) {
+      const [item, mode, at] = uses.slice(k, k + 3), b = live.find(b => at >= b.at && at < b.at + b.size);
+      if (b && mode !== 1 && mode !== 3 && !b.reads.includes(i)) b.reads.push(i);
+      if (b && mode !== 0 && !b.holds.some(h => h.item === item)) b.holds.push({ item, since: i });
+      if (b && mode === 1) (p.written[item] = p.written[item] || []).push(i);
+    }
+    return { kind, name, place, size, seconds, workspace };
+  });
+}
+
+/* A buffer is named after the tensor that it holds at an instruction: ops may work in place. */
+const item = (b, i) => [{ item: b.item }, ...b.holds.filter(h => h.since <= i)].pop().item;
+const name = (p, b, i) => p.items[item(b, i)];
+const line = (p, i) => `${i + 1} (${p.lines[i].kind} ${p.lines[i].name})`;
+
+/* Why a buffer's bytes may be used for something else after its last instruction. */
+function ending(p, b) {
+  const next = (p.written[item(b, b.last)] || []).find(i => i > b.last);
+  if (next !== undefined && p.lines[next].kind === 'R') return `will be run again: ${line(p, next)}`;
+  if (next !== undefined && p.lines[next].kind === 'P') return `is in far memory, comes back: ${line(p, next)}`;
+  if (next !== undefined && p.lines[next].kind === 'M') return `moves: ${line(p, next)}`;
+  return b.last === p.lines.length - 1 ? 'needed until the end of the step' : 'no later instruction reads it';
+}
+
+function read_next(p, b, i) {
+  const next = b.reads.find(j => j > i);
+  return next === undefined ? 'nothing' : line(p, next);
+}
+
+function tip_text(p, b, i) {
+  const born = p.lines[b.first];
+  const others = b.holds.filter(h => h.item !== item(b, i)).map(h => p.items[h.item]);
+  return `${name(p, b, i)}\n${others.length ? `the same bytes hold in turn: ${others.join(', ')}\n` : ''}` +
+    `${kinds[b.kind]}, ${bytes(b.size)} at ${b.at.toLocaleString('en')}\n` +
+    `from ${b.kind ? line(p, b.first) + (born.place ? ', ' + born.place : '') : 'the start'} ` +
+    `to ${line(p, b.last)}\n` +
+    `read by ${b.reads.length ? b.reads.map(j => line(p, j)).slice(0, 6).join(', ') : 'nothing in the step'}` +
+    `${b.reads.length > 6 ? ` and ${b.reads.length - 6} more` : ''}\n` +
+    `read next: ${read_next(p, b, i)}\nafter that: ${ending(p, b)}`;
+}
+
+/* ---- drawing ---- */
+
+function axes(svg, p) {
+  for (let i = 0; i <= 4; i++) {
+    const at = y(most * i / 4);
+    element(svg, 'line', { class: 'grid', x1: LEFT, x2: LEFT + WIDE, y1: at, y2: at });
+    element(svg, 'text', { x: LEFT - 6, y: at + 4, 'text-anchor': 'end' }, mib(most * i / 4));
+  }
+  if (p.turn < 0) return;
+  element(svg, 'line', { class: 'turn', x1: x(p.turn), x2: x(p.turn), y1: 14, y2: TOP + HIGH });
+  element(svg, 'text', { x: x(p.turn) + 4, y: 12 }, 'backward begins');
+}
+
+function curve(svg, p) {
+  const high = size => CURVE + 14 - CURVE * size / most;
+  element(svg, 'text', { x: LEFT - 6, y: high(most) + 8, 'text-anchor': 'end' }, 'live bytes');
+  element(svg, 'path', { class: 'curve', d: 'M' + p.lines.map((l, i) =>
+    `${x(i).toFixed(1)} ${high(l.size).toFixed(1)}H${x(i + 1).toFixed(1)}`).join('L') });
+  element(svg, 'circle', { class: 'peak', r: 4, cx: x(p.peak + .5), cy: high(p.lines[p.peak].size) });
+  element(svg, 'line', { class: 'grid', x1: LEFT, x2: LEFT + WIDE, y1: high(0), y2: high(0) });
+}
+
+function rectangles(svg, p) {
+  const wide = b => Math.max(WIDE * (b.last - b.first + 1) / steps, .3).toFixed(2);
+  p.buffers.forEach((b, k) => element(svg, 'rect', { class: 'k' + b.kind, 'data-b': k,
+    x: x(b.first).toFixed(2), y: y(b.at + b.size).toFixed(2), width: wide(b),
+    height: Math.max(HIGH * b.size / most, .3).toFixed(2) }));
+  p.lines.forEach((l, i) => l.workspace && element(svg, 'rect', { class: 'k6', x: x(i), width: WIDE / steps,
+    y: y(p.numbers + l.workspace), height: HIGH * l.workspace / most }));
+}
+
+function draw(p) {
+  const main = document.getElementById('plans');
+  element(main, 'h2', {}, `${p.policy}: ${bytes(p.bytes)}, ${bytes(p.slab)} of them the slab; ` +
+    `${p.lines.length} instructions, ${p.reruns} rerun${p.reruns === 1 ? '' : 's'} of units`);
+  const label = `Memory over time and address: ${bytes(p.slab)} over ${p.lines.length} instructions. ` +
+    'What is live at the cursor stands in the table below.';
+  const svg = element(main, 'svg', { viewBox: `0 0 ${LEFT + WIDE + 10} ${TOP + HIGH + 24}`, role: 'img',
+    'aria-label': label });
+  axes(svg, p);
+  curve(svg, p);
+  element(svg, 'rect', { class: 'plot', x: LEFT, y: 0, width: WIDE, height: TOP + HIGH });
+  rectangles(svg, p);
+  p.cursor = element(svg, 'line', { class: 'cursor', y1: 4, y2: TOP + HIGH });
+  element(svg, 'text', { x: LEFT, y: TOP + HIGH + 18 }, 'instructions, in order; up: address in the slab');
+  p.now = element(main, 'div', { class: 'now', 'aria-live': 'polite' });
+  const more = element(main, 'details', { open: '' });
+  p.summary = element(more, 'summary', {});
+  p.table = element(element(more, 'div', { class: 'live', tabindex: 0 }), 'table', {});
+  const why = element(main, 'details', {});
+  element(why, 'summary', {}, 'Why the plan takes its bytes');
+  element(why, 'pre', {}, p.why);
+  listen(svg, p);
+}
+
+/* ---- the cursor ---- */
+
+let at = 0, timer = 0;
+const [slider, play, tip] = ['at', 'play', 'tip'].map(id => document.getElementById(id));
+
+function changes(p, i) {
+  const list = (buffers, why) =>
+    buffers.map(b => `${name(p, b, i)} (${bytes(b.size)}${why ? '; ' + ending(p, b) : ''})`).join('; ') ||
+    'nothing';
+  element(p.now, 'p', {}, `Born: ${list(p.born[i], 0)}`);
+  element(p.now, 'p', {}, `Free after it: ${list(p.dies[i], 1)}`);
+}
+
+function show_live(p, i) {
+  const live = p.buffers.filter(b => b.first <= i && i <= b.last).sort((a, b) => b.at - a.at);
+  p.summary.textContent = `Live now: ${live.length} buffers, top address first`;
+  p.table.textContent = '';
+  const head = element(p.table, 'tr', {});
+  for (const text of ['tensor', 'what it is', 'bytes', 'address', 'since', 'read next'])
+    element(head, 'th', { scope: 'col', class: ['bytes', 'address', 'since'].includes(text) ? 'n' : '' }, text);
+  for (const b of live) {
+    const row = element(p.table, 'tr', {}), first = element(row, 'td', {});
+    element(first, 'i', { class: 'k' + b.kind });
+    first.append(name(p, b, i));
+    element(row, 'td', {}, kinds[b.kind]);
+    for (const n of [b.size, b.at, b.first + 1]) element(row, 'td', { class: 'n' }, n.toLocaleString('en'));
+    element(row, 'td', {}, read_next(p, b, i));
+  }
+}
+
+function show(p) {
+  const i = Math.min(at, p.lines.length - 1), l = p.lines[i];
+  p.cursor.setAttribute('x1', x(i + .5));
+  p.cursor.setAttribute('x2', x(i + .5));
+  p.now.textContent = '';
+  const text = element(p.now, 'p', {}, `Instruction ${i + 1} of ${p.lines.length}: `);
+  element(text, 'b', {}, `${l.kind} ${l.name}`);
+  text.append(`, ${words[l.kind] || l.kind}${l.place ? ', ' + l.place : ''}. Live: ${bytes(l.size)}` +
+    `${i === p.peak ? ', the peak' : ''}${l.workspace ? `, workspace ${bytes(l.workspace)}` : ''}` +
+    `${l.seconds ? `. Measured: ${(1e3 * l.seconds).toPrecision(3)} ms` : ''}.`);
+  changes(p, i);
+  show_live(p, i);
+}
+
+function go(to) {
+  at = Math.max(0, Math.min(steps - 1, to));
+  slider.value = at;
+  slider.setAttribute('aria-valuetext', `instruction ${at + 1} of ${steps}`);
+  plans.forEach(show);
+}
+
+function listen(svg, p) {
+  const instruction = e => Math.floor(((e.clientX - svg.getBoundingClientRect().left) *
+    (LEFT + WIDE + 10) / svg.getBoundingClientRect().width - LEFT) * steps / WIDE);
+  svg.addEventListener('pointerdown', e => go(instruction(e)));
+  svg.addEventListener('pointermove', e => {
+    if (e.buttons & 1) go(instruction(e));
+    const b = p.buffers[e.target.dataset.b];
+    tip.style.display = b ? 'block' : 'none';
+    for (const r of svg.querySelectorAll('.hot')) r.classList.remove('hot');
+    if (!b) return;
+    e.target.classList.add('hot');
+    tip.textContent = tip_text(p, b, Math.min(Math.max(instruction(e), 0), p.lines.length - 1));
+    tip.style.left = Math.min(e.clientX + 14, innerWidth - tip.offsetWidth - 8) + 'px';
+    tip.style.top = Math.min(e.clientY + 14, innerHeight - tip.offsetHeight - 8) + 'px';
+  });
+  svg.addEventListener('pointerleave', () => { tip.style.display = 'none'; });
+}
+
+function toggle() {
+  clearInterval(timer);
+  const pause = Math.max(30, Math.min(400, 20000 / steps));
+  timer = timer ? 0 : setInterval(() => at < steps - 1 ? go(at + 1) : toggle(), pause);
+  if (timer && at === steps - 1) go(0);
+  play.textContent = timer ? 'Pause' : 'Play';
+}
+
+const keys = { ArrowRight: () => go(at + 1), ArrowLeft: () => go(at - 1), PageDown: () => go(at + 10),
+  PageUp: () => go(at - 10), Home: () => go(0), End: () => go(steps - 1), p: () => go(plans[0].peak),
+  ' ': toggle };
+document.addEventListener('keydown', e => {
+  const pressed = e.target.tagName === 'BUTTON' || e.target.tagName === 'SUMMARY';
+  if (!keys[e.key] || (pressed && e.key === ' ') || e.ctrlKey || e.altKey || e.metaKey) return;
+  keys[e.key]();
+  e.preventDefault();
+});
+slider.max = steps - 1;
+slider.addEventListener('input', () => go(+slider.value));
+play.addEventListener('click', toggle);
+document.getElementById('peak').addEventListener('click', () => go(plans[0].peak));
+kinds.forEach((kind, k) => {
+  const span = element(document.getElementById('legend'), 'span', {});
+  element(span, 'i', { class: 'k' + k });
+  span.append(kind);
+});
+plans.forEach(prepare);
+plans.forEach(draw);
+go(plans[0].peak);

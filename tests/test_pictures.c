@@ -1,0 +1,249 @@
+/* Pictures: what gcp_memory_html, gcp_trace_json, gcp_dot write of random networks, of hostile names and of copies is
+   whole, and says what the plan says. test_pictures [FOLDER]: writes them there as well, for a browser and for dot. */
+#include <stdlib.h>
+#include "support/check.h"
+#include "support/json.h"
+#include "support/random_net.h"
+
+enum { NETWORKS = 50, OPS_MAX = 4096 };
+static unsigned char tape_memory[GCP_MB(48)], slab[GCP_MB(16)], far_memory[GCP_MB(8)];
+static gcp_arena arena;
+static char out[1 << 22];
+static size_t used;
+static const char *folder;
+
+static void append(void *context, const char *s, size_t size)
+{
+    (void)context;
+    CHECK(size > 0 && memchr(s, 0, size) == NULL && used + size < sizeof out);
+    if (used + size < sizeof out) memcpy(out + used, s, size);
+    out[used += size] = 0;
+}
+static const gcp_writer writer = { append, NULL };
+
+static void keep(const char *name, const char *kind)
+{
+    char path[512];
+    if (!folder) return;
+    snprintf(path, sizeof path, "%s/%s.%s", folder, name, kind);
+    FILE *f = fopen(path, "w");
+    CHECK(f && fwrite(out, 1, used, f) == used && fclose(f) == 0);
+}
+
+static int count(const char *text, const char *what)
+{
+    int n = 0;
+    for (const char *s = strstr(text, what); s; s = strstr(s + strlen(what), what)) n++;
+    return n;
+}
+
+/* ---- the page ---- */
+
+/* Buffers that live at once share no byte, and every address that an instruction uses lies in one that lives. */
+static void addresses(const char *plan)
+{
+    static double b[OPS_MAX][6];
+    const char *buffers = json_get(plan, "buffers"), *lines = json_get(plan, "lines");
+    const int count = json_count(buffers), instructions = json_count(lines);
+    int apart = 1, inside = 1;
+    CHECK(count > 0 && count < OPS_MAX);
+    const char *at = json_at(buffers, 0);
+    for (int i = 0; i < count && i < OPS_MAX; i++, at = json_space(json_space(json_value(at, 0)) + 1))
+        for (int k = 0; k < 6; k++) b[i][k] = strtod(json_at(at, k), NULL);
+    for (int i = 0; i < count; i++)
+        for (int j = 0; j < i; j++)
+            apart &= b[i][3] < b[j][2] || b[j][3] < b[i][2] || b[i][4] + b[i][5] <= b[j][4] ||
+                     b[j][4] + b[j][5] <= b[i][4];
+    at = json_at(lines, 0);
+    for (int i = 0; i < instructions; i++, at = json_space(json_space(json_value(at, 0)) + 1)) {
+        const char *uses = json_at(at, 6);
+        for (int k = 2; json_at(uses, k); k += 3) {
+            const double address = strtod(json_at(uses, k), NULL);
+            int found = 0;
+            for (int j = 0; j < count && !found; j++)
+                found = b[j][2] <= i && i <= b[j][3] && b[j][4] <= address && address < b[j][4] + b[j][5];
+            inside &= found;
+        }
+    }
+    CHECK(apart && inside);
+}
+
+static void page_plan(const char *page, const gcp_plan *plan)
+{
+    const char *lines = json_get(page, "lines");
+    CHECK_INT(json_figure(page, "bytes"), ==, plan->bytes);
+    CHECK_INT(json_figure(page, "slab"), ==, plan->slab_bytes);
+    CHECK_INT(json_figure(page, "reruns"), ==, plan->reruns);
+    CHECK_INT(json_count(lines), ==, plan->instructions);
+    const char *peak = json_at(lines, (int)json_figure(page, "peak"));
+    double most = 0;
+    for (int i = 0; i < plan->instructions; i++) most = fmax(most, strtod(json_at(json_at(lines, i), 3), NULL));
+    CHECK_NEAR(strtod(json_at(peak, 3), NULL), most, 0);
+    addresses(page);
+}
+
+static void page(const char *name, const gcp_plan *plan, const gcp_plan *beside)
+{
+    static const char opening[] = "<script type=\"application/json\" id=\"data\">";
+    used = 0;
+    gcp_memory_html(plan, beside, writer);
+    keep(name, "html");
+    CHECK(!strncmp(out, "<!DOCTYPE html>\n<html lang=\"en\">", 32) && !strcmp(out + used - 16, "</body>\n</html>\n"));
+    CHECK_INT(count(out, "<script"), ==, 2);
+    CHECK_INT(count(out, "</script>"), ==, 2);
+    CHECK_INT(count(out, "http"), ==, count(out, "http://www.w3.org/"));     /* nothing from elsewhere */
+    const char *data = strstr(out, opening) + sizeof opening - 1, *end = json_value(data, 0);
+    CHECK(end && !strncmp(json_space(end), "</script>", 9));
+    if (!end) return;
+    CHECK(!memchr(data, '<', (size_t)(end - data)));
+    CHECK_INT(json_count(data), ==, beside ? 2 : 1);
+    page_plan(json_at(data, 0), plan);
+    if (beside) page_plan(json_at(data, 1), beside);
+}
+
+/* ---- the trace ---- */
+
+/* On each track one event at a time, an instruction each; 0 seconds where one only waits. */
+static void trace(const char *name, const gcp_plan *plan, int measured)
+{
+    double free_at[3] = { 0 }, sum = 0;
+    int events = 0, counters = 0, times = 0;
+    used = 0;
+    gcp_trace_json(plan, writer);
+    keep(name, "json");
+    const char *end = json_value(out, 0), *all = end ? json_get(out, "traceEvents") : NULL;
+    CHECK(all && !*json_space(end));
+    for (const char *e = all ? json_at(all, 0) : NULL; e;) {
+        const char kind = json_get(e, "ph")[1];
+        const int track = (int)json_figure(e, "tid");
+        const double begin = json_figure(e, "ts"), wide = json_figure(e, "dur");
+        counters += kind == 'C';
+        if (kind == 'X') {
+            CHECK(json_figure(json_get(e, "args"), "instruction") == ++events && (track == 1 || track == 2));
+            CHECK(begin >= free_at[track] - 0.002 && wide >= 0);
+            free_at[track] = begin + wide;
+            sum += wide;
+            times += !strncmp(json_get(json_get(e, "args"), "measured"), "true", 4);
+        }
+        e = json_space(json_value(e, 0));
+        e = *e == ',' ? json_space(e + 1) : NULL;
+    }
+    CHECK_INT(events, ==, plan->instructions);
+    CHECK_INT(counters, ==, plan->instructions);
+    CHECK(measured ? times > 0 : times == 0);
+    double seconds = 0;
+    for (int i = 0; measured && i < plan->instructions; i++) seconds += gcp_instruction_seconds(plan, i);
+    if (times == plan->instructions) CHECK_NEAR(1e-6 * sum, seconds, 1e-8 * plan->instructions);
+}
+
+/* ---- the graph ---- */
+
+/* Quotes and braces close, and each arrow is between nodes that were declared. */
+static void graph(const char *name, const gcp_plan *plan)
+{
+    static char known[2][OPS_MAX];
+    int quoted = 0, braces = 0, deepest = 0, nodes = 0, arrows = 0, a, b;
+    char from, to;
+    used = 0;
+    gcp_dot(plan, writer);
+    keep(name, "dot");
+    memset(known, 0, sizeof known);
+    for (const char *s = out; *s; s++) {
+        if (quoted && *s == '\\' && s[1]) s++;
+        else if (*s == '"') quoted = !quoted;
+        else if (!quoted && *s == '{') deepest = ++braces > deepest ? braces : deepest;
+        else if (!quoted && *s == '}') CHECK(--braces >= 0);
+        else CHECK(!quoted || (unsigned char)*s >= 0x20);
+    }
+    CHECK(!quoted && !braces && deepest > 0);
+    for (const char *line = out; line && *line; line = strchr(line, '\n'), line = line ? line + 1 : NULL)
+        if (sscanf(line, "%c%d -> %c%d", &from, &a, &to, &b) == 4) {
+            arrows++;
+            CHECK(known[from == 'i'][a % OPS_MAX] && to == 'n' && known[0][b % OPS_MAX]);
+        } else if ((*line == 'n' || *line == 'i') && sscanf(line, "%c%d [", &from, &a) == 2) {
+            nodes++;
+            known[from == 'i'][a % OPS_MAX] = 1;
+        }
+    CHECK(nodes > 0 && arrows >= nodes / 2);
+    CHECK((count(out, " more time") > 0) == (plan->reruns > 0));
+}
+
+static void random_networks(void)
+{
+    for (unsigned seed = 1; seed <= NETWORKS; seed++) {
+        char name[32];
+        arena = gcp_arena_from(tape_memory, sizeof tape_memory);
+        random_net r = net_make(&arena, seed);
+        gcp_plan_opts o = net_policy((int)(seed % 8), seed, 4);
+        gcp_plan all = gcp_plan_make(r.loss, .policy = GCP_POLICY_KEEP_ALL);
+        gcp_plan plan = net_plan(r.loss, o, seed);
+        CHECK(gcp_plan_ok(&all));
+        if (!gcp_plan_ok(&all) || !gcp_plan_ok(&plan)) { gcp_error_clear(r.tape); continue; }
+        snprintf(name, sizeof name, "net%u", seed);
+        page(name, &plan, seed % 2 ? &all : NULL);
+        trace(name, &plan, 0);
+        graph(name, &plan);
+    }
+}
+
+/* A small network whose names are NAME; with .far its values wait in far memory. */
+static void hostile(const char *file, const char *bad, size_t far)
+{
+    arena = gcp_arena_from(tape_memory, sizeof tape_memory);
+    gcp_tape *net = gcp_tape_make(&arena, .ops = 64);
+    gcp_tensor image = gcp_input(net, "image", GCP_SHAPE(2, 8, 8, 3)), x = image;
+    for (int i = 0; i < 6; i++)
+        GCP_SEGMENT(net, "layer") {
+            x = gcp_conv2d(x, .out = 8, .k = 3, .pad = 1);
+            x = i == 3 ? gcp_tanh(x, .name = bad) : gcp_tanh(x);
+        }
+    gcp_tensor loss = gcp_mean(x);
+    if (gcp_error(net)) { CHECK(strstr(gcp_error(net), "name")); return; }
+    gcp_plan all = gcp_plan_make(loss, .policy = GCP_POLICY_KEEP_ALL, .optimizer = GCP_OPTIMIZER_SGD);
+    gcp_plan plan = gcp_plan_make(loss, .policy = GCP_POLICY_BUDGET, .budget = all.bytes * 9 / 10,
+                                  .optimizer = GCP_OPTIMIZER_SGD, .far = far, .far_only = far > 0);
+    CHECK(gcp_plan_ok(&plan));
+    if (!gcp_plan_ok(&plan)) return;
+    CHECK(gcp_bind(&plan, slab, sizeof slab) == GCP_OK);
+    if (far) CHECK(plan.far_bytes > 0 && gcp_far_bind(&plan, far_memory, sizeof far_memory) == GCP_OK);
+    static float pixels[2 * 8 * 8 * 3];
+    gcp_write(&plan, image, pixels);
+    gcp_profile(&plan, .lr = 0.1, .repeats = 1);
+    CHECK(!gcp_error(net));
+    page(file, &plan, &all);
+    trace(file, &plan, 1);
+    graph(file, &plan);
+}
+
+static void names(void)
+{
+    static const char *const bad[] = { "</script><b>bold</b>", "\"quotes\\\" and \\N \\", "<!--", "a&b;'c'",
+                                       "\xC3\xA9\xE2\x82\xAC", "\xFF\xC3(\xED\xA0\x80", "]]>", "{}%s%n" };
+    char file[32];
+    for (int i = 0; i < (int)(sizeof bad / sizeof *bad); i++) {
+        snprintf(file, sizeof file, "name%d", i);
+        hostile(file, bad[i], 0);
+    }
+    hostile("far", "far", sizeof far_memory);
+}
+
+/* Nothing is written of nothing. */
+static void nothing(void)
+{
+    gcp_plan none = { 0 };
+    used = 0;
+    gcp_memory_html(NULL, NULL, writer);
+    gcp_memory_html(&none, &none, writer);
+    gcp_trace_json(&none, writer);
+    gcp_dot(&none, writer);
+    CHECK_INT(used, ==, 0);
+}
+
+int main(int argc, char **argv)
+{
+    folder = argc > 1 ? argv[1] : NULL;
+    random_networks();
+    names();
+    nothing();
+    return check_done();
+}
