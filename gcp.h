@@ -499,7 +499,9 @@ typedef struct gcp_plan_opts {
     gcp_progress_fn progress GCPI_Z; void *progress_context GCPI_Z; /* GCP_POLICY_BUDGET */
     size_t far GCPI_Z; int far_only GCPI_Z; /* GCP_POLICY_BUDGET: bytes of far memory that values may wait in; far_only:
                                                nothing runs again */
-    const char *costs GCPI_Z;               /* text of gcp_costs_print, from any machine: seconds to plan with */
+    const char *costs GCPI_Z;               /* text of gcp_costs_print, from any machine: seconds to plan with. A line
+                                               is for ops of its shapes: another batch needs a profile of its own
+                                               (gcp_why_print says how much was found). The first of two counts */
     int inference GCPI_Z;                   /* forward only: running statistics, no dropout, no gradients */
     /* which parameters train: those that fit a pattern of .train (all, where it is left out), none of .freeze, and are
        not frozen by gcp_freeze. Patterns are whole paths in which * stands for any text and [a-b] for an index from a
@@ -755,7 +757,8 @@ GCP_API int  gcp_graph_sweep_at(gcp_tape *tape, const char *text, gcp_point *poi
 GCP_API void gcp_sweep_csv(const gcp_point *points, int count, gcp_writer out);
 GCP_API void gcp_sweep_svg(const gcp_point *points, int count, gcp_writer out);
 
-/* The largest batch for .plan.budget bytes, found by planning alone. record makes a network of the given batch on the
+/* The largest batch for .plan.budget bytes, found by planning alone and by halving: with .slowdown a larger one may pass
+   again, as the time of an image does not rise evenly with the batch. record makes a network of the given batch on the
    tape and returns its loss. The tape is reset before each try and after the last, and keeps no parameter that is new
    in a try. 0 on error, which the tape holds; a batch of one that does not fit is an error too. What gcp_plan_arena
    says of the network with a batch of one (and GCP_POLICY_BUDGET) is enough for all, if all have the same ops. */
@@ -764,7 +767,7 @@ typedef struct gcp_batch_opts {
     gcp_at at GCPI_Z;
     int most GCPI_Z;                    /* the largest batch to try, default 65536 */
     double slowdown GCPI_Z;             /* the most time of a step, as a multiple of keep-all's; 0: any */
-    gcp_plan_opts plan GCPI_Z;          /* .budget and other options; the policy is always GCP_POLICY_BUDGET */
+    gcp_plan_opts plan GCPI_Z;          /* .budget and other options, not .costs; the policy is GCP_POLICY_BUDGET */
 } GCPI_BY_NAME gcp_batch_opts;
 GCP_API int gcp_max_batch_at(gcp_tape *tape, gcp_record_fn record, void *context, gcp_batch_opts opts);
 

@@ -3,14 +3,18 @@
    planned as well: refused, or too slow. --run 1 takes a step of the largest batch that is no slower than --slowdown,
    and measures its bytes; without it that plan is bound, which verifies it.
 
-       max_batch [--only resnet50|resnet1001] [--slowdown 1.33] [--run 0|1] [--rates FLOPS,BYTES,LINK] [--out FOLDER]
+       max_batch [--only resnet50|resnet1001] [--memory MB] [--slowdown 1.33] [--run 0|1] [--rates FLOPS,BYTES,LINK]
+                 [--out FOLDER]
 
+   --memory: what your card has, in place of theirs. A step's time does not rise evenly with the batch, so with a limit
+   of the time the batch is the largest that gcp_max_batch finds, and a larger one may pass again.
    max_batch.csv: network,cap_bytes,strategy,batch,planned_bytes,measured_bytes,ratio: of the seconds of an image, to
    those of keeping all at the same batch. Rates are those of strategies.c. */
 #define _POSIX_C_SOURCE 199309L
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include "option.h"
 #include "published.h"
 #include "table.h"
 
@@ -37,7 +41,7 @@ static const card cards[] = {
 
 typedef struct options {
     const char *only, *folder;
-    double slowdown, rates[3];
+    double memory, slowdown, rates[3];
     int run;
 } options;
 
@@ -107,7 +111,7 @@ static void row(const options *o, const card *c, const char *name, int batch, gc
         printf("    one more: DOES FIT, %zu bytes\n", plan.bytes);
     else if (gcp_plan_ok(&plan))
         printf("    one more: fits, but takes %.3f of the time\n", plan.seconds / plan.keep_all_seconds);
-    else printf("    one more: %.150s\n", gcp_error(net));
+    else printf("    one more: %s\n", gcp_error(net));
     fflush(stdout);
 }
 
@@ -115,7 +119,7 @@ static void table(const options *o, const card *c)
 {
     static const struct { const char *name; double slowdown; int far; } searches[] = {
         { "budget as fast", 1.001, 0 }, { "budget little slower", 1.05, 0 }, { "budget slowdown", 0, 0 },
-        { "either slowdown", 0, 1 }, { "budget any time", -1, 0 }
+        { "either slowdown", 0, 1 }, { "budget any time", -1, 0 }, { "either any time", -1, 1 }
     };
     const gcp_target target = card_of(o->rates);
     gcp_plan_opts opts = published_training(c->table);
@@ -138,33 +142,50 @@ static void table(const options *o, const card *c)
     }
 }
 
-static int usage(void)
+static int usage(const char *option)
 {
-    fprintf(stderr, "usage: max_batch [--only resnet50|resnet1001] [--slowdown 1.33] [--run 0|1]\n"
+    fprintf(stderr, "max_batch: %s: unknown, or its value is missing or out of range\n", option);
+    fprintf(stderr, "usage: max_batch [--only resnet50|resnet1001] [--memory MB] [--slowdown 1.33] [--run 0|1]\n"
                     "                 [--rates FLOPS,BYTES,LINK] [--out FOLDER]\n");
     return 2;
+}
+
+/* NULL, or the option that is wrong. */
+static const char *parse(options *o, int argc, char **argv)
+{
+    for (int i = 1; i < argc; i += 2) {
+        const char *name = argv[i], *value = i + 1 < argc ? argv[i + 1] : NULL;
+        int known = value != NULL;
+        if (!known) return name;
+        if (!strcmp(name, "--only")) known = !strcmp(o->only = value, "resnet50") || !strcmp(value, "resnet1001");
+        else if (!strcmp(name, "--out")) o->folder = value;
+        else if (!strcmp(name, "--run")) known = option_count(value, 0, 1, &o->run);
+        else if (!strcmp(name, "--memory")) known = option_number(value, 1, 1e12, &o->memory);
+        else if (!strcmp(name, "--slowdown")) known = option_number(value, 1, 1e6, &o->slowdown);
+        else if (!strcmp(name, "--rates")) known = option_rates(value, o->rates);
+        else return name;
+        if (!known) return name;
+    }
+    return NULL;
 }
 
 int main(int argc, char **argv)
 {
     options o = { .folder = ".", .slowdown = 1.33, .rates = CARD_RATES };
-    for (int i = 1; i < argc; i += 2) {
-        const char *value = i + 1 < argc ? argv[i + 1] : NULL;
-        if (!value) return usage();
-        if (!strcmp(argv[i], "--only")) o.only = value;
-        else if (!strcmp(argv[i], "--out")) o.folder = value;
-        else if (!strcmp(argv[i], "--run")) o.run = atoi(value);
-        else if (!strcmp(argv[i], "--slowdown") && atof(value) >= 1) o.slowdown = atof(value);
-        else if (strcmp(argv[i], "--rates") ||
-                 sscanf(value, "%lf,%lf,%lf", &o.rates[0], &o.rates[1], &o.rates[2]) != 3)
-            return usage();
-    }
+    const char *wrong = parse(&o, argc, argv);
+    if (wrong) return usage(wrong);
     memory = malloc(GCP_MB(ROOM));
     if (!memory) { fprintf(stderr, "max_batch: out of memory\n"); return 1; }
     csv = table_open("max_batch", o.folder, "max_batch.csv");
     fprintf(csv, "network,cap_bytes,strategy,batch,planned_bytes,measured_bytes,ratio\n");
     for (size_t i = 0; i < sizeof cards / sizeof *cards; i++)
-        if (!o.only || !strcmp(o.only, cards[i].network)) table(&o, &cards[i]);
+        if (!o.only || !strcmp(o.only, cards[i].network)) {
+            card c = cards[i];
+            if (o.memory > 0) c.cap = o.memory;
+            table(&o, &c);
+        }
+    printf("\nMB: all bytes of a step; x time: of an image, over keep_all's at the same batch. budget: running again "
+           "alone;\neither: copies too; as fast: at most 1.001 of the time, little slower: 1.05, slowdown: --slowdown\n");
     fclose(csv);
     free(memory);
     return 0;

@@ -183,6 +183,8 @@ static int run(int at, const char *mode)
     double ms[MOST_ROUNDS];
     for (int i = 0; i < TOOLS; i++)
         if (tool_measure(&tools[i], name, mode) && (!least || tools[i].peak < least)) least = tools[i].peak;
+    for (int i = 0; plain && i < TOOLS; i++)
+        if (tools[i].python && !tools[i].runs) fprintf(stderr, "steps: %s does not run %s\n", tools[i].name, name);
     if (!least && strcmp(mode, modes[1]) && !plain) return 0;
     gcp_arena arena = gcp_arena_from(tape_memory, tape_room);
     network n = networks[at].record(gcp_tape_make(&arena, .ops = 1024));
@@ -230,7 +232,7 @@ int main(int argc, char **argv)
 {
     gcp_target wish = { 0 };
     const char *only = "", *out = ".";
-    int policies = 0;
+    int policies = 0, found = 0;
     for (int i = 1; i < argc; i += 2) {
         const char *value = i + 1 < argc ? argv[i + 1] : "";
         int known = 0;
@@ -251,6 +253,8 @@ int main(int argc, char **argv)
             return 1;
         }
     }
+    for (size_t i = 0; i < sizeof networks / sizeof *networks; i++) found |= strstr(networks[i].name, only) != NULL;
+    if (!found) fail("--only: no network has that in its name");
     target = gcpi_target_of(&wish);
     tape_memory = malloc(tape_room);
     if (!tape_memory) fail("out of memory");

@@ -13,17 +13,20 @@
    a card as the measurements of 002 had (GTX 1070: 6.5e12, 2.56e11, 1.2e10), whose copies run beside what computes. Of
    what is trained, the ratio measured on this CPU stands beside; there copies wait. --profile 1: planned for this CPU
    instead, with each op's seconds and the link's as gcp_profile measures them; and a row either_less, of `either` in
-   the least bytes in which it is planned to be no slower than `budget`.
+   the least bytes in which it is planned to be no slower than `budget`. Strategies are trained one after another, so on
+   a machine that others use a measured ratio is a hint; --train alone has none, as keep_all is not trained.
 
    strategies.csv: stored_bytes: of keep_all, what a framework stores; of the others, what lies between forward and
    backward. planned_peak: all bytes of a step; persistent_bytes of them are weights, statistics and slots. moved_bytes:
    copied in a step. ratio: seconds over keep_all's, as planned. gap: seconds over the proven bound, less 1.
-   measured_ratio: of the medians of the steps that were run. */
+   measured_ratio: of the medians of the steps that were run. budget_bytes: what was asked for; where budget, far and
+   either have more as planned_peak, that is the least found to work. */
 #define _POSIX_C_SOURCE 199309L
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include "clock.h"
+#include "option.h"
 #include "published.h"
 #include "scatter.h"
 #include "table.h"
@@ -32,7 +35,7 @@ enum { ROOM = 700, MOST_STEPS = 100, POINTS = SCATTER_MAX };
 
 typedef struct options {
     const char *table, *only, *folder, *train;
-    int batch, steps, profile;
+    int batch, steps, profile, rated;
     double budget;                       /* MB; 0: the table's */
     double memory, work;                 /* MB and 10^12 FLOPs that a step may take to be trained */
     double rates[3];
@@ -52,7 +55,7 @@ static FILE *csv;
 static char *costs;                      /* of this machine, as gcp_costs_print writes them (--profile 1) */
 static size_t costs_length;
 static scatter_point points[POINTS];
-static int point_count;
+static int point_count, trained;
 
 static void *allocate(size_t size)
 {
@@ -112,6 +115,7 @@ static void train(const options *o, const network *n, row *r)
     fprintf(stderr, "\r%60s\r", "");
     qsort(seconds, (size_t)o->steps, sizeof *seconds, by_size);
     r->seconds = seconds[o->steps / 2];
+    trained++;
 }
 
 /* ---- a workload --------------------------------------------------------------------------------------------------*/
@@ -202,6 +206,12 @@ static size_t least_in(const options *o, const workload *w, const strategy *s, s
 
 /* ---- the tables --------------------------------------------------------------------------------------------------*/
 
+static void legend_print(void)
+{
+    printf("\nMB: all bytes of a step; but state: less weights, statistics and slots; x time: over keep_all's, planned, "
+           "and\nmeasured here (--steps); gap: over the proven bound; stored: of keep_all what a framework stores, else "
+           "what lies\nbetween forward and backward; =: a step was run, and changed as many bytes as were planned.\n");
+}
 static void ratio_print(double ratio)
 {
     if (ratio > 0) printf(" %8.3f", ratio);
@@ -221,8 +231,10 @@ static void published_print(const workload *w)
     }
 }
 
+static int budgeted(const gcp_plan *p) { return p->method != NULL; }
+
 /* The measured bytes are "=" where they are the planned ones. */
-static void row_print(const row *r, const row *all)
+static void row_print(const row *r, const row *all, size_t budget)
 {
     const gcp_plan *p = &r->plan;
     const double gap = p->bound_seconds > 0 ? p->seconds / p->bound_seconds - 1 : -1;
@@ -231,13 +243,14 @@ static void row_print(const row *r, const row *all)
     ratio_print(all->seconds > 0 ? r->seconds / all->seconds : 0);
     if (gap >= 0) printf(" %6.1f%%", 100 * gap);
     else printf(" %7s", "-");
-    printf(" %6d %9.1f %9.1f %s\n", p->reruns, 1e-6 * (double)p->far_traffic, 1e-6 * (double)r->stored,
+    printf(" %6d %9.1f %9.1f %s%s\n", p->reruns, 1e-6 * (double)p->far_traffic, 1e-6 * (double)r->stored,
            !r->measured               ? ""
            : r->measured == p->bytes ? "="
-                                      : "DIFFERS");
+                                      : "DIFFERS",
+           budgeted(p) && p->bytes > budget ? " over budget: its least" : "");
 }
 
-static void row_csv(const workload *w, const row *r, const row *all)
+static void row_csv(const workload *w, const row *r, const row *all, size_t budget)
 {
     const gcp_plan *p = &r->plan;
     fprintf(csv, "%s,%d,%s,%zu,%zu,%zu,%zu,%zu,%d,%.4f,", w->name, w->batch, r->name, r->stored, p->bytes, r->measured,
@@ -245,7 +258,7 @@ static void row_csv(const workload *w, const row *r, const row *all)
     if (p->bound_seconds > 0) fprintf(csv, "%.4f", p->seconds / p->bound_seconds - 1);
     fprintf(csv, ",");
     if (r->seconds > 0 && all->seconds > 0) fprintf(csv, "%.4f", r->seconds / all->seconds);
-    fprintf(csv, "\n");
+    fprintf(csv, ",%zu\n", budget);
     fflush(csv);
 }
 
@@ -257,13 +270,13 @@ static void row_point(const workload *w, const row *r, const row *all, int k)
                                               (double)r->plan.bytes / (double)all->plan.bytes, w->name, colours[k] };
 }
 
-static void either_less(const options *o, const workload *w, const row *all, const row *budget)
+static void either_less(const options *o, const workload *w, const row *all, const row *budget, size_t bytes)
 {
     const strategy less = { "either_less", GCP_POLICY_BUDGET, FAR_TOO, 0, 0, 0 };
     row r = row_of(o, w, &less, least_in(o, w, &less, budget->plan.bytes, budget->plan.seconds));
     if (!gcp_plan_ok(&r.plan)) return;
-    row_print(&r, all);
-    row_csv(w, &r, all);
+    row_print(&r, all, bytes);
+    row_csv(w, &r, all, bytes);
 }
 
 static int table(const options *o, const workload *w)
@@ -283,11 +296,11 @@ static int table(const options *o, const workload *w)
         if (!gcp_plan_ok(&r.plan)) return 0;
         if (k == KEEP_ALL) all = r;
         if (k == BUDGET) again = r;
-        row_print(&r, &all);
-        row_csv(w, &r, &all);
+        row_print(&r, &all, budget);
+        row_csv(w, &r, &all, budget);
         if (k < STRATEGIES) row_point(w, &r, &all, k);
     }
-    if (o->profile) either_less(o, w, &all, &again);
+    if (o->profile) either_less(o, w, &all, &again, budget);
     free(costs);
     costs = NULL;
     costs_length = 0;
@@ -303,35 +316,6 @@ static void picture(const options *o)
     fclose(f);
 }
 
-static int usage(void)
-{
-    fprintf(stderr, "usage: strategies [--table 000|001|002|003|004|big] [--only NETWORK] [--batch N] [--budget MB]\n"
-                    "                  [--steps N] [--train STRATEGY] [--memory MB] [--work TFLOP]\n"
-                    "                  [--rates FLOPS,BYTES,LINK] [--profile 0|1] [--out FOLDER]\n");
-    return 2;
-}
-static int parse(options *o, int argc, char **argv)
-{
-    for (int i = 1; i < argc; i += 2) {
-        const char *value = i + 1 < argc ? argv[i + 1] : NULL;
-        if (!value) return 0;
-        if (!strcmp(argv[i], "--table")) o->table = value;
-        else if (!strcmp(argv[i], "--only")) o->only = value;
-        else if (!strcmp(argv[i], "--out")) o->folder = value;
-        else if (!strcmp(argv[i], "--train")) o->train = value;
-        else if (!strcmp(argv[i], "--profile") && atoi(value) <= 1 && atoi(value) >= 0) o->profile = atoi(value);
-        else if (!strcmp(argv[i], "--batch") && atoi(value) > 0) o->batch = atoi(value);
-        else if (!strcmp(argv[i], "--steps") && atoi(value) > 0 && atoi(value) <= MOST_STEPS) o->steps = atoi(value);
-        else if (!strcmp(argv[i], "--budget") && atof(value) > 0) o->budget = atof(value);
-        else if (!strcmp(argv[i], "--memory") && atof(value) > 0) o->memory = atof(value);
-        else if (!strcmp(argv[i], "--work") && atof(value) > 0) o->work = atof(value);
-        else if (strcmp(argv[i], "--rates") ||
-                 sscanf(value, "%lf,%lf,%lf", &o->rates[0], &o->rates[1], &o->rates[2]) != 3)
-            return 0;
-    }
-    return o->rates[0] > 0 && o->rates[1] > 0 && o->rates[2] > 0;
-}
-
 /* Whether a workload differs from one before it by its batch alone. */
 static int seen(int at)
 {
@@ -341,27 +325,92 @@ static int seen(int at)
     return before;
 }
 
+static int usage(const char *option)
+{
+    fprintf(stderr, "strategies: %s: unknown, or its value is missing or out of range\n", option);
+    fprintf(stderr, "usage: strategies [--table 000|001|002|003|004|big] [--only NETWORK] [--batch N] [--budget MB]\n"
+                    "                  [--steps N] [--train STRATEGY] [--memory MB] [--work TFLOP]\n"
+                    "                  [--rates FLOPS,BYTES,LINK] [--profile 0|1] [--out FOLDER]\n"
+                    "defaults: --table 002 --steps 0 --memory 8000 --work 1 --profile 0 --out .; networks:");
+    for (int i = 0; i < WORKLOADS; i++)
+        if (!seen(i))
+            fprintf(stderr, "%s%s %s", !i || strcmp(workloads[i].table, workloads[i - 1].table) ? "\n  " : "",
+                    !i || strcmp(workloads[i].table, workloads[i - 1].table) ? workloads[i].table : "",
+                    workloads[i].name);
+    fprintf(stderr, "\n");
+    return 2;
+}
+/* NULL, or the option that is wrong. */
+static const char *parse(options *o, int argc, char **argv)
+{
+    for (int i = 1; i < argc; i += 2) {
+        const char *name = argv[i], *value = i + 1 < argc ? argv[i + 1] : NULL;
+        int known = value != NULL;
+        if (!known) return name;
+        if (!strcmp(name, "--table")) o->table = value;
+        else if (!strcmp(name, "--only")) o->only = value;
+        else if (!strcmp(name, "--out")) o->folder = value;
+        else if (!strcmp(name, "--train")) o->train = value;
+        else if (!strcmp(name, "--profile")) known = option_count(value, 0, 1, &o->profile);
+        else if (!strcmp(name, "--batch")) known = option_count(value, 1, 1 << 20, &o->batch);
+        else if (!strcmp(name, "--steps")) known = option_count(value, 0, MOST_STEPS, &o->steps);
+        else if (!strcmp(name, "--budget")) known = option_number(value, 1e-6, 1e12, &o->budget);
+        else if (!strcmp(name, "--memory")) known = option_number(value, 0, 1e12, &o->memory);
+        else if (!strcmp(name, "--work")) known = option_number(value, 0, 1e12, &o->work);
+        else if (!strcmp(name, "--rates")) known = o->rated = option_rates(value, o->rates);
+        else return name;
+        if (!known) return name;
+    }
+    return o->profile && o->rated ? "--rates with --profile 1" : NULL;
+}
+
+/* Whether a workload is asked for. */
+static int chosen(const options *o, int i)
+{
+    const workload *w = &workloads[i];
+    return !strcmp(w->table, o->table) && (!o->only || !strcmp(w->name, o->only)) && (!o->batch || !seen(i));
+}
+
+/* Whether --train names a strategy of a workload that is asked for; there is at least one such workload. */
+static const char *asked_for(const options *o)
+{
+    int found = !o->train, any = 0;
+    for (int i = 0; i < WORKLOADS; i++) {
+        if (!chosen(o, i)) continue;
+        any = 1;
+        for (int k = 0; k < STRATEGIES; k++) found |= o->train && !strcmp(strategies[k].name, o->train);
+        for (int k = 0; k < workloads[i].owned; k++) found |= o->train && !strcmp(workloads[i].own[k].name, o->train);
+    }
+    return !any ? "--only, --table" : !found ? "--train" : NULL;
+}
+
 int main(int argc, char **argv)
 {
     options o = { .table = "002", .folder = ".", .memory = 8000, .work = 1, .rates = CARD_RATES };
-    int done = 0, good = 1;
-    if (!parse(&o, argc, argv)) return usage();
+    int good = 1;
+    const char *wrong = parse(&o, argc, argv);
+    if (!wrong) wrong = asked_for(&o);
+    if (wrong) return usage(wrong);
     memory = allocate(GCP_MB(ROOM));
     csv = table_open("strategies", o.folder, "strategies.csv");
     fprintf(csv, "network,batch,strategy,stored_bytes,planned_peak,measured_peak,persistent_bytes,moved_bytes,reruns,"
-                 "ratio,gap,measured_ratio\n");
+                 "ratio,gap,measured_ratio,budget_bytes\n");
     for (int i = 0; i < WORKLOADS && good; i++) {
         workload w = workloads[i];
-        if (strcmp(w.table, o.table) || (o.only && strcmp(w.name, o.only))) continue;
-        if (o.batch && seen(i)) continue;
-        if (o.batch && o.batch != w.batch) { w.batch = o.batch; w.budget = 0; }
+        if (!chosen(&o, i)) continue;
+        if (o.batch && o.batch != w.batch) {
+            w.batch = o.batch;
+            w.budget = 0;
+            memset(w.published, 0, sizeof w.published);       /* they had another batch */
+        }
         if (o.budget > 0) w.budget = o.budget;
         good = table(&o, &w);
-        done++;
     }
+    if (good) legend_print();
+    if (o.steps && !trained)
+        printf("Nothing was trained: each is above --memory %g (MB) or --work %g (TFLOP a step).\n", o.memory, o.work);
     fclose(csv);
     if (point_count) picture(&o);
     free(memory);
-    if (!done) fprintf(stderr, "strategies: there is no such table, or no such network in it\n");
-    return !done || !good;
+    return !good;
 }

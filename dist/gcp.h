@@ -502,7 +502,9 @@ typedef struct gcp_plan_opts {
     gcp_progress_fn progress GCPI_Z; void *progress_context GCPI_Z; /* GCP_POLICY_BUDGET */
     size_t far GCPI_Z; int far_only GCPI_Z; /* GCP_POLICY_BUDGET: bytes of far memory that values may wait in; far_only:
                                                nothing runs again */
-    const char *costs GCPI_Z;               /* text of gcp_costs_print, from any machine: seconds to plan with */
+    const char *costs GCPI_Z;               /* text of gcp_costs_print, from any machine: seconds to plan with. A line
+                                               is for ops of its shapes: another batch needs a profile of its own
+                                               (gcp_why_print says how much was found). The first of two counts */
     int inference GCPI_Z;                   /* forward only: running statistics, no dropout, no gradients */
     /* which parameters train: those that fit a pattern of .train (all, where it is left out), none of .freeze, and are
        not frozen by gcp_freeze. Patterns are whole paths in which * stands for any text and [a-b] for an index from a
@@ -758,7 +760,8 @@ GCP_API int  gcp_graph_sweep_at(gcp_tape *tape, const char *text, gcp_point *poi
 GCP_API void gcp_sweep_csv(const gcp_point *points, int count, gcp_writer out);
 GCP_API void gcp_sweep_svg(const gcp_point *points, int count, gcp_writer out);
 
-/* The largest batch for .plan.budget bytes, found by planning alone. record makes a network of the given batch on the
+/* The largest batch for .plan.budget bytes, found by planning alone and by halving: with .slowdown a larger one may pass
+   again, as the time of an image does not rise evenly with the batch. record makes a network of the given batch on the
    tape and returns its loss. The tape is reset before each try and after the last, and keeps no parameter that is new
    in a try. 0 on error, which the tape holds; a batch of one that does not fit is an error too. What gcp_plan_arena
    says of the network with a batch of one (and GCP_POLICY_BUDGET) is enough for all, if all have the same ops. */
@@ -767,7 +770,7 @@ typedef struct gcp_batch_opts {
     gcp_at at GCPI_Z;
     int most GCPI_Z;                    /* the largest batch to try, default 65536 */
     double slowdown GCPI_Z;             /* the most time of a step, as a multiple of keep-all's; 0: any */
-    gcp_plan_opts plan GCPI_Z;          /* .budget and other options; the policy is always GCP_POLICY_BUDGET */
+    gcp_plan_opts plan GCPI_Z;          /* .budget and other options, not .costs; the policy is GCP_POLICY_BUDGET */
 } GCPI_BY_NAME gcp_batch_opts;
 GCP_API int gcp_max_batch_at(gcp_tape *tape, gcp_record_fn record, void *context, gcp_batch_opts opts);
 
@@ -6668,7 +6671,8 @@ typedef struct gcpi_problem {
     gcpi_copied *copied;                              /* per op; see views.h. NULL for a graph */
     char **names, **item_names;                       /* of a graph; NULL for a tape */
     size_t numbers, state;                            /* bytes of the step's numbers, first in the slab; of state */
-    int optimizer, costed;                            /* costed: how many tasks have their seconds from .costs */
+    int optimizer, costed;                            /* costed: how many tasks have their seconds from .costs, */
+    double costed_share;                              /* and which share of all tasks' seconds that is */
     int far_slots;                                    /* slots per parameter that wait in far memory */
     int frozen_norms;                                 /* the option */
     double (*rates)[2];                               /* of each parameter: what multiplies .lr, and its weight decay;
@@ -7291,7 +7295,8 @@ static int gcpi_costs_apply(gcpi_problem *p, const gcp_plan_opts *opts, gcp_aren
             double value = strtod(c + last, &end);
             if (!last || end != c + n || !(value >= 0) || value > 1e9) {
                 gcpi_fail(p->tape, GCP_E_ARGUMENT, opts->at, p->tape->planning,
-                          ".costs, line %d: not 'OP SHAPES SECONDS'", line);
+                          ".costs, line %d: not 'OP SHAPES SECONDS' (of 0 to 1e9 seconds), as gcp_costs_print writes it",
+                          line);
                 return 0;
             }
             hash[count] = gcpi_key_hash(c, last);
@@ -7305,12 +7310,17 @@ static int gcpi_costs_apply(gcpi_problem *p, const gcp_plan_opts *opts, gcp_aren
             p->target.far_bytes_per_second = 1e9 / seconds[k];
             break;
         }
+    double taken = 0, all = 0;
     for (int i = 0; i < p->task_count; i++) {
         char key[GCPI_KEY_BYTES];
         gcpi_task_key(p, &p->tasks[i], key, sizeof key);
         uint64_t mine = gcpi_key_hash(key, strlen(key));
-        for (int k = 0; k < count; k++) if (hash[k] == mine) { p->tasks[i].seconds = seconds[k]; p->costed++; break; }
+        int k = 0;
+        while (k < count && hash[k] != mine) k++;
+        if (k < count) { taken += p->tasks[i].seconds = seconds[k]; p->costed++; }
+        all += p->tasks[i].seconds;
     }
+    p->costed_share = all > 0 ? taken / all : 0;
     a->scratch = scratch;
     return 1;
 }
@@ -14992,6 +15002,11 @@ GCPI_DEF int gcp_max_batch_at(gcp_tape *t, gcp_record_fn record, void *context, 
                                : ".slowdown is above 0; 0 is any");
         return 0;
     }
+    if (o.plan.costs) {
+        gcpi_fail(t, GCP_E_ARGUMENT, o.at, "gcp_max_batch",
+                  "%s", ".plan.costs are the seconds of ops of one batch: leave them out, or give a .plan.target with rates");
+        return 0;
+    }
     if (!gcpi_budgets_only(t, &o.plan, o.at, "gcp_max_batch", NULL)) return 0;
     gcpi_series s;
     s.o = o.plan; s.plan = 0; s.plans = 1;
@@ -17282,6 +17297,9 @@ GCPI_DEF void gcp_why_print(const gcp_plan *made, gcp_writer w)
                  "most %.2f %% faster\n",
                  plan->method, gcpi_mib(in->opts.budget), plan->bound_seconds / plan->keep_all_seconds,
                  100 * (1 - plan->bound_seconds / plan->seconds));
+    if (in->opts.costs)
+        gcpi_say(w, ".costs gave the seconds of %d ops, %.1f %% of all ops' seconds; the others are the cost model's\n",
+                 in->p.costed, 100 * in->p.costed_share);
     if (plan->far_bytes)
         gcpi_say(w,
                  "%.3f MiB wait in far memory, %.3f MiB are copied in a step; computing waits for copies for %.2f %% "

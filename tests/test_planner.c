@@ -821,6 +821,10 @@ static void batches_refused(gcp_tape *tape, gcp_plan_opts plan, int batch)
     gcp_error_clear(tape);
     CHECK(gcp_max_batch(tape, NULL, NULL, .plan = plan) == 0 && strstr(gcp_error(tape), "record is NULL"));
     gcp_error_clear(tape);
+    plan.costs = "";
+    CHECK(gcp_max_batch(tape, small_net, NULL, .plan = plan) == 0 && strstr(gcp_error(tape), "ops of one batch"));
+    plan.costs = NULL;
+    gcp_error_clear(tape);
     CHECK(gcp_max_batch(tape, small_net, NULL, .plan = plan, .most = -1) == 0 && strstr(gcp_error(tape), ".most"));
     gcp_error_clear(tape);
     CHECK(gcp_max_batch(tape, small_net, &arena, .plan = little) == 0 && strstr(gcp_error(tape), "not a scalar"));
@@ -953,7 +957,11 @@ static void cost_tables(void)
                                          .optimizer = GCP_OPTIMIZER_SGD, .costs = table);
             CHECK(fit.in && fit.bytes <= plan.bytes * 8 / 10);
             CHECK_NEAR(fit.keep_all_seconds, keep, 1e-12 * keep);              /* updates in another order */
-        } else CHECK(plan.costed < plan.in->p.task_count / 2);
+            CHECK(plan.in->p.costed_share > 0.9 && plan.in->p.costed_share <= 1);
+        } else CHECK(plan.costed < plan.in->p.task_count / 2 && plan.in->p.costed_share < 0.9);
+        static char words[ROOM];
+        gcp_why_print(&plan, into(words));
+        CHECK(!strstr(words, ".costs gave the seconds of ") == !pass);
         CHECK(gcp_plan_make(loss, .costs = "# comment\nforward conv2d slow\n").in == NULL &&
               gcp_error_code(tape) == GCP_E_ARGUMENT &&
               strstr(gcp_error(tape), ".costs, line 2: not 'OP SHAPES SECONDS'"));

@@ -135,7 +135,8 @@ static int gcpi_costs_apply(gcpi_problem *p, const gcp_plan_opts *opts, gcp_aren
             double value = strtod(c + last, &end);
             if (!last || end != c + n || !(value >= 0) || value > 1e9) {
                 gcpi_fail(p->tape, GCP_E_ARGUMENT, opts->at, p->tape->planning,
-                          ".costs, line %d: not 'OP SHAPES SECONDS'", line);
+                          ".costs, line %d: not 'OP SHAPES SECONDS' (of 0 to 1e9 seconds), as gcp_costs_print writes it",
+                          line);
                 return 0;
             }
             hash[count] = gcpi_key_hash(c, last);
@@ -149,12 +150,17 @@ static int gcpi_costs_apply(gcpi_problem *p, const gcp_plan_opts *opts, gcp_aren
             p->target.far_bytes_per_second = 1e9 / seconds[k];
             break;
         }
+    double taken = 0, all = 0;
     for (int i = 0; i < p->task_count; i++) {
         char key[GCPI_KEY_BYTES];
         gcpi_task_key(p, &p->tasks[i], key, sizeof key);
         uint64_t mine = gcpi_key_hash(key, strlen(key));
-        for (int k = 0; k < count; k++) if (hash[k] == mine) { p->tasks[i].seconds = seconds[k]; p->costed++; break; }
+        int k = 0;
+        while (k < count && hash[k] != mine) k++;
+        if (k < count) { taken += p->tasks[i].seconds = seconds[k]; p->costed++; }
+        all += p->tasks[i].seconds;
     }
+    p->costed_share = all > 0 ? taken / all : 0;
     a->scratch = scratch;
     return 1;
 }

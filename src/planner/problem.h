@@ -68,7 +68,8 @@ typedef struct gcpi_problem {
     gcpi_copied *copied;                              /* per op; see views.h. NULL for a graph */
     char **names, **item_names;                       /* of a graph; NULL for a tape */
     size_t numbers, state;                            /* bytes of the step's numbers, first in the slab; of state */
-    int optimizer, costed;                            /* costed: how many tasks have their seconds from .costs */
+    int optimizer, costed;                            /* costed: how many tasks have their seconds from .costs, */
+    double costed_share;                              /* and which share of all tasks' seconds that is */
     int far_slots;                                    /* slots per parameter that wait in far memory */
     int frozen_norms;                                 /* the option */
     double (*rates)[2];                               /* of each parameter: what multiplies .lr, and its weight decay;

@@ -320,6 +320,9 @@ GCPI_DEF void gcp_why_print(const gcp_plan *made, gcp_writer w)
                  "most %.2f %% faster\n",
                  plan->method, gcpi_mib(in->opts.budget), plan->bound_seconds / plan->keep_all_seconds,
                  100 * (1 - plan->bound_seconds / plan->seconds));
+    if (in->opts.costs)
+        gcpi_say(w, ".costs gave the seconds of %d ops, %.1f %% of all ops' seconds; the others are the cost model's\n",
+                 in->p.costed, 100 * in->p.costed_share);
     if (plan->far_bytes)
         gcpi_say(w,
                  "%.3f MiB wait in far memory, %.3f MiB are copied in a step; computing waits for copies for %.2f %% "

@@ -281,6 +281,11 @@ GCPI_DEF int gcp_max_batch_at(gcp_tape *t, gcp_record_fn record, void *context, 
                                : ".slowdown is above 0; 0 is any");
         return 0;
     }
+    if (o.plan.costs) {
+        gcpi_fail(t, GCP_E_ARGUMENT, o.at, "gcp_max_batch",
+                  "%s", ".plan.costs are the seconds of ops of one batch: leave them out, or give a .plan.target with rates");
+        return 0;
+    }
     if (!gcpi_budgets_only(t, &o.plan, o.at, "gcp_max_batch", NULL)) return 0;
     gcpi_series s;
     s.o = o.plan; s.plan = 0; s.plans = 1;
