@@ -98,7 +98,7 @@ static void growth(void)
                 over(plan.bound_seconds, &plan), (double)plan.slab_bytes / (double)plan.live_peak, ms);
         fflush(out);
     }
-    fclose(out);
+    table_close("budgets", out);
 }
 
 /* ---- random layered graphs: share 0: the least budget ---- */
@@ -145,7 +145,7 @@ static void layered_rows(void)
                       "kind,ops,share,fit,refused,time,arena_over_peak,worst,least_of_refused,ms,slowest_ms");
     for (int train = 0; train < 2; train++)
         for (int n = 0; n < 4; n++) for (int k = 0; k < 3; k++) layered_row(out, train, ops[n], shares[k]);
-    fclose(out);
+    table_close("budgets", out);
 }
 
 /* ---- dense blocks: each layer reads all features so far, 4 channels of 32x32 each ---- */
@@ -180,7 +180,7 @@ static void dense_rows(void)
             fprintf(out, ",%.4f,%.4f,%.1f\n", over(half.seconds, &half), over(half.bound_seconds, &half), ms[1]);
             fflush(out);
         }
-    fclose(out);
+    table_close("budgets", out);
 }
 
 /* ---- sweeps ---- */
@@ -239,7 +239,7 @@ static void sweep_rows(void)
         subject s = { .name = n->name, .loss = n->record(tape_of(n->ops), n->batch, n->image).loss };
         sweep_row(out, &s);
     }
-    fclose(out);
+    table_close("budgets", out);
 }
 
 /* ---- times ---- */
@@ -328,7 +328,7 @@ static void time_rows(void)
     far_row(out, "chain", chain(20000));
     nest_row(out, 1000);
     nest_row(out, 10000);
-    fclose(out);
+    table_close("budgets", out);
 }
 
 static int usage(void)

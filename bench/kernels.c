@@ -354,5 +354,6 @@ int main(int argc, char **argv)
     print_gates();
     if (torch_runs) peer_stop(&torch);
     free(registers);
-    return fclose(csv) != 0;
+    table_close("kernels", csv);
+    return 0;
 }

@@ -184,9 +184,9 @@ int main(int argc, char **argv)
             if (o.memory > 0) c.cap = o.memory;
             table(&o, &c);
         }
-    printf("\nMB: all bytes of a step; x time: of an image, over keep_all's at the same batch. budget: running again "
-           "alone;\neither: copies too; as fast: at most 1.001 of the time, little slower: 1.05, slowdown: --slowdown\n");
-    fclose(csv);
+    printf("\nMB: all bytes of a step; x time: of an image, over keep_all's at the same batch. budget: runs again\n"
+           "alone; either: copies too; as fast: at most 1.001, little slower: 1.05, slowdown: --slowdown\n");
+    table_close("max_batch", csv);
     free(memory);
     return 0;
 }

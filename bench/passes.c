@@ -379,5 +379,6 @@ int main(int argc, char **argv)
     one_size(8, 28, 512);
     one_size(32, 64, 40);
     instructions();
-    return fclose(csv) != 0;
+    table_close("passes", csv);
+    return 0;
 }

@@ -358,5 +358,6 @@ int main(int argc, char **argv)
     for (int i = 0; i < NETWORK_NAMES; i++) network_rows(&network_names[i]);
     verdict();
     free(memory);
-    return fclose(csv) != 0 || loss_count > 0 || faults > 0;
+    table_close("planner", csv);
+    return loss_count > 0 || faults > 0;
 }

@@ -321,7 +321,7 @@ int main(int argc, char **argv)
                "workers", "link", "source", "overlap", "step", "waits", "speed");
     measured(&b);
     modelled(&b);
-    if (b.csv) fclose(b.csv);
+    if (b.csv) table_close("scale", b.csv);
     workers_end(&b.w);
     MPI_Finalize();
     return 0;

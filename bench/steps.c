@@ -266,5 +266,6 @@ int main(int argc, char **argv)
             if (!policies) run((int)i, modes[mode]);
             else if (!mode) run_policies((int)i);
     free(tape_memory);
-    return fclose(csv) != 0;
+    table_close("steps", csv);
+    return 0;
 }

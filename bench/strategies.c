@@ -145,16 +145,20 @@ static row planned(const options *o, const workload *w, const strategy *s, size_
     return r;
 }
 
+static int small_enough(const options *o, const gcp_plan *p)
+{
+    const double bytes = (double)(p->room + p->far_bytes), flops = 3 * p->forward_flops + p->rerun_flops;
+    return 1e-6 * bytes < o->memory && 1e-12 * flops < o->work;
+}
+
 /* A plan that is trained as well where it fits. */
 static row row_of(const options *o, const workload *w, const strategy *s, size_t budget)
 {
     network n;
     row r = planned(o, w, s, budget, &n);
     if (!gcp_plan_ok(&r.plan)) return r;
-    const double bytes = (double)(r.plan.room + r.plan.far_bytes),
-                 flops = 3 * r.plan.forward_flops + r.plan.rerun_flops;
     const int wanted = o->steps && (!o->train || !strcmp(o->train, s->name));
-    if (wanted && 1e-6 * bytes < o->memory && 1e-12 * flops < o->work) train(o, &n, &r);
+    if (wanted && small_enough(o, &r.plan)) train(o, &n, &r);
     const char *error = gcp_error(n.loss.tape);
     if (error) fprintf(stderr, "strategies: %s, %s: %s\n", w->name, s->name, error);
     return r;
@@ -184,7 +188,7 @@ static void profile(const options *o, const workload *w, const strategy *s, size
 {
     network n;
     row r = planned(o, w, s, budget, &n);
-    if (!gcp_plan_ok(&r.plan)) return;
+    if (!gcp_plan_ok(&r.plan) || !small_enough(o, &r.plan)) return;
     const bound b = bind_plan(&r.plan, &n);
     gcp_profile(&r.plan);
     gcp_costs_print(&r.plan, (gcp_writer) { costs_write, NULL });
@@ -208,9 +212,9 @@ static size_t least_in(const options *o, const workload *w, const strategy *s, s
 
 static void legend_print(void)
 {
-    printf("\nMB: all bytes of a step; but state: less weights, statistics and slots; x time: over keep_all's, planned, "
-           "and\nmeasured here (--steps); gap: over the proven bound; stored: of keep_all what a framework stores, else "
-           "what lies\nbetween forward and backward; =: a step was run, and changed as many bytes as were planned.\n");
+    printf("\nMB: all bytes of a step; but state: less weights, statistics and slots; x time: over keep_all, planned\n"
+           "and measured here (--steps); gap: over the proven bound; stored: of keep_all what a framework stores, or\n"
+           "what lies between forward and backward; =: a step was run, and changed as many bytes as were planned.\n");
 }
 static void ratio_print(double ratio)
 {
@@ -300,6 +304,8 @@ static int table(const options *o, const workload *w)
         row_csv(w, &r, &all, budget);
         if (k < STRATEGIES) row_point(w, &r, &all, k);
     }
+    if (o->profile && !costs)
+        printf("  no op was measured: above --memory %g (MB) or --work %g (TFLOP)\n", o->memory, o->work);
     if (o->profile) either_less(o, w, &all, &again, budget);
     free(costs);
     costs = NULL;
@@ -313,7 +319,7 @@ static void picture(const options *o)
     FILE *f = table_open("strategies", o->folder, "strategies.svg");
     scatter_svg(f, points, point_count, NULL, 0, "orange: sqrt, green: cheap, blue: budget, violet: either",
                 "time of a step over keep-all's", "bytes over keep-all's");
-    fclose(f);
+    table_close("strategies", f);
 }
 
 /* Whether a workload differs from one before it by its batch alone. */
@@ -409,7 +415,7 @@ int main(int argc, char **argv)
     if (good) legend_print();
     if (o.steps && !trained)
         printf("Nothing was trained: each is above --memory %g (MB) or --work %g (TFLOP a step).\n", o.memory, o.work);
-    fclose(csv);
+    table_close("strategies", csv);
     if (point_count) picture(&o);
     free(memory);
     return !good;

@@ -12955,11 +12955,13 @@ static void gcpi_least_holds(gcpi_planner *q, const gcpi_order *o)
     q->a->scratch = scratch;
 }
 
-static void gcpi_budget_least(gcpi_planner *q)
+/* Looks for the least slab; that of an earlier search stays where it is smaller. */
+static void gcpi_budget_way_down(gcpi_planner *q)
 {
     ptrdiff_t scratch = q->a->scratch;
     gcpi_least least;
     gcpi_cut cut;
+    q->by_peak = 0;
     memset(&least, 0, sizeof least);
     least.slab = SIZE_MAX / 2;
     if (gcpi_order_make(&least.order, q->trial.capacity, q->a) &&
@@ -12967,32 +12969,12 @@ static void gcpi_budget_least(gcpi_planner *q)
         least.floor = gcpi_least_bytes(&cut);
         gcpi_least_find(q, &least);
     }
-    if (least.order.count) {                     /* else the arena is too small to lay anything out */
+    /* no order: the arena is too small to lay anything out */
+    if (least.order.count && (!q->least_slab || least.slab < q->least_slab)) {
         q->least_slab = least.slab;
         gcpi_least_holds(q, &least.order);
     }
     q->a->scratch = scratch;
-}
-
-/* With far memory no more bytes are needed than without: what is found without comes first. */
-static void gcpi_budget_way_down(gcpi_planner *q)
-{
-    const gcp_plan_opts *opts = q->opts;
-    gcp_plan_opts near = *opts;
-    near.far = 0;
-    q->by_peak = 0;
-    if (opts->far && !opts->far_only) {
-        q->opts = &near;
-        gcpi_budget_least(q);
-        q->opts = opts;
-        if (gcpi_has(&q->kept)) return;
-    }
-    size_t slab = q->least_slab, gradients = q->least_gradients, batch = q->least_batch;
-    int task = q->least_task;
-    gcpi_budget_least(q);
-    if (!slab || slab > q->least_slab) return;
-    q->least_slab = slab; q->least_task = task;
-    q->least_gradients = gradients; q->least_batch = batch;
 }
 
 /* ==== src/planner/choose.h ==== */
@@ -13064,7 +13046,8 @@ static void gcpi_budget_run(gcpi_planner *q)
     if (!gcpi_budget_enough(q)) {
         double found = q->kept.order.seconds;
         gcpi_watch_part(q, 0.4, 0.7);
-        if (gcpi_has(&q->kept) ? gcpi_least_wanted(q) : !q->no_least) gcpi_budget_way_down(q);
+        const int beaten = q->known > 0 && q->bound >= q->known;
+        if (gcpi_has(&q->kept) ? gcpi_least_wanted(q) : !q->no_least && !beaten) gcpi_budget_way_down(q);
         q->watch->portion = whole;
         gcpi_watch_part(q, 0.7, 1);
         if (GCPI_MIN(q->kept.order.seconds, q->loose.order.seconds) < found)
@@ -13075,26 +13058,55 @@ static void gcpi_budget_run(gcpi_planner *q)
     if (gcpi_has(&q->kept)) gcpi_order_copy(&q->best, &q->kept.order);
 }
 
-/* The same without copies: what it finds is no worse than a plan that has no far memory. Its bound is none where values
-   may be copied. */
-static void gcpi_budget_near(gcpi_planner *q)
+/* The same with copies alone (far), or without them: what is found is no worse than either. The bounds of these are
+   none where values may be copied and ops run again. */
+static void gcpi_budget_part(gcpi_planner *q, size_t far)
 {
     const gcp_plan_opts *given = q->opts;
-    const int no_least = q->no_least;
-    gcp_plan_opts near_by = *given;
-    near_by.far = 0;
-    q->opts = &near_by; q->no_least = 1;
+    const size_t size = (size_t)q->p->task_count;
+    ptrdiff_t scratch = q->a->scratch;
+    unsigned char *again = GCPI_SCRATCH(q->a, unsigned char, q->p->task_count);
+    gcp_plan_opts part = *given;
+    if (!again) { q->coarse = 1; q->a->scratch = scratch; return; }
+    memcpy(again, q->m.again, size);
+    if (far) memset(q->m.again, 0, size);
+    part.far = far;
+    part.far_only = far > 0;
+    q->opts = &part;
     gcpi_budget_run(q);
-    q->opts = given; q->no_least = no_least; q->bound = 0;
+    q->opts = given; q->bound = 0;
+    memcpy(q->m.again, again, size);
+    q->a->scratch = scratch;
 }
+/* Copies alone, then none; the faster plan of both is kept. */
+static void gcpi_budget_parts(gcpi_planner *q)
+{
+    ptrdiff_t scratch = q->a->scratch;
+    const gcpi_portion whole = gcpi_watch_part(q, 0, 0.4);
+    const double known = q->known;
+    gcpi_candidate copies = { .method = NULL };
+    if (!gcpi_order_make(&copies.order, q->trial.capacity, q->a)) { q->coarse = 1; return; }
+    gcpi_budget_part(q, q->opts->far);
+    gcpi_keep(&copies, &q->kept.order, q->kept.method, q->kept.fit);
+    if (gcpi_has(&copies) && !(known > 0 && known < copies.order.seconds)) q->known = copies.order.seconds;
+    gcpi_none(&q->kept);
+    q->watch->portion = whole;
+    gcpi_watch_part(q, 0.4, 1);
+    gcpi_budget_part(q, 0);
+    q->known = known;
+    if (copies.order.seconds < q->kept.order.seconds) gcpi_keep(&q->kept, &copies.order, copies.method, copies.fit);
+    q->watch->portion = whole;
+    q->a->scratch = scratch;
+}
+
 static void gcpi_policy_budget(gcpi_planner *q)
 {
     if (!q->p->training) { gcpi_budget_inference(q); return; }
     const int both = q->opts->far && !q->opts->far_only;
-    gcpi_portion whole = gcpi_watch_part(q, 0, both ? 0.4 : 0);
-    if (both) gcpi_budget_near(q);
+    gcpi_portion whole = gcpi_watch_part(q, 0, both ? 0.5 : 0);
+    if (both) gcpi_budget_parts(q);
     q->watch->portion = whole;
-    if (both) gcpi_watch_part(q, 0.4, 1);
+    if (both) gcpi_watch_part(q, 0.5, 1);
     gcpi_budget_run(q);
     q->watch->portion = whole;
 }

@@ -2,6 +2,7 @@
 #ifndef NETWORKS_LSTM_H
 #define NETWORKS_LSTM_H
 
+#include <limits.h>
 #include "network.h"
 
 /* The weights of a layer, which all steps share. */
@@ -29,7 +30,7 @@ static inline network lstm(gcp_tape *net, int batch, int steps, int width, int l
 {
     enum { MOST = 4096, JOIN = GCP_MAX_INPUTS };
     gcp_tensor states[MOST], ids = gcp_ids(net, "ids", GCP_SHAPE(batch, steps)), state = GCP_NIL, cell = GCP_NIL,
-               labels = gcp_labels(net, "labels", GCP_SHAPE(batch * steps));
+               labels = gcp_labels(net, "labels", GCP_SHAPE(steps > 0 && batch > INT_MAX / steps ? -1 : batch * steps));
     const gcp_shape square = GCP_SHAPE(4 * width, width);
     const lstm_weights w = { gcp_param(net, "lstm_input", square, .init = GCP_INIT_GLOROT),
                              gcp_param(net, "lstm_state", square, .init = GCP_INIT_GLOROT),

@@ -207,11 +207,13 @@ static void gcpi_least_holds(gcpi_planner *q, const gcpi_order *o)
     q->a->scratch = scratch;
 }
 
-static void gcpi_budget_least(gcpi_planner *q)
+/* Looks for the least slab; that of an earlier search stays where it is smaller. */
+static void gcpi_budget_way_down(gcpi_planner *q)
 {
     ptrdiff_t scratch = q->a->scratch;
     gcpi_least least;
     gcpi_cut cut;
+    q->by_peak = 0;
     memset(&least, 0, sizeof least);
     least.slab = SIZE_MAX / 2;
     if (gcpi_order_make(&least.order, q->trial.capacity, q->a) &&
@@ -219,30 +221,10 @@ static void gcpi_budget_least(gcpi_planner *q)
         least.floor = gcpi_least_bytes(&cut);
         gcpi_least_find(q, &least);
     }
-    if (least.order.count) {                     /* else the arena is too small to lay anything out */
+    /* no order: the arena is too small to lay anything out */
+    if (least.order.count && (!q->least_slab || least.slab < q->least_slab)) {
         q->least_slab = least.slab;
         gcpi_least_holds(q, &least.order);
     }
     q->a->scratch = scratch;
-}
-
-/* With far memory no more bytes are needed than without: what is found without comes first. */
-static void gcpi_budget_way_down(gcpi_planner *q)
-{
-    const gcp_plan_opts *opts = q->opts;
-    gcp_plan_opts near = *opts;
-    near.far = 0;
-    q->by_peak = 0;
-    if (opts->far && !opts->far_only) {
-        q->opts = &near;
-        gcpi_budget_least(q);
-        q->opts = opts;
-        if (gcpi_has(&q->kept)) return;
-    }
-    size_t slab = q->least_slab, gradients = q->least_gradients, batch = q->least_batch;
-    int task = q->least_task;
-    gcpi_budget_least(q);
-    if (!slab || slab > q->least_slab) return;
-    q->least_slab = slab; q->least_task = task;
-    q->least_gradients = gradients; q->least_batch = batch;
 }
