@@ -7,14 +7,14 @@
 #include <string.h>
 #include <sys/stat.h>
 
-static void table_failed(const char *tool, const char *path)
+static inline void table_failed(const char *tool, const char *path)
 {
     fprintf(stderr, "%s: --out: %s: %s\n", tool, path, strerror(errno));
     exit(1);
 }
 
 /* FOLDER/FILE to write to; the folder is made, with those above it. What fails ends the program, with its cause. */
-static FILE *table_open(const char *tool, const char *folder, const char *file)
+static inline FILE *table_open(const char *tool, const char *folder, const char *file)
 {
     char path[1024];
     errno = ENAMETOOLONG;
@@ -31,7 +31,7 @@ static FILE *table_open(const char *tool, const char *folder, const char *file)
 }
 
 /* Whole and on the disk, or the program ends. */
-static void table_close(const char *tool, FILE *f)
+static inline void table_close(const char *tool, FILE *f)
 {
     const int bad = ferror(f);
     if (fclose(f) || bad) table_failed(tool, "a table");

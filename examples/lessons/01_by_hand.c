@@ -91,7 +91,7 @@ static const char why[] =
 
 static const char explain[] =
     "forward goes up, backward comes down, and what the first layer made waits the longest. n layers keep n + 1\n"
-    "arrays. This is the memory that checkpointing is about: Chen et al. 2016, section 3, call it O(n).";
+    "arrays. This is the memory that checkpointing is about: Chen et al. 2016 start from this O(n).";
 
 /* ---- change it ---- */
 

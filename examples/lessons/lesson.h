@@ -62,8 +62,9 @@ static inline int lesson_main(const lesson *l, int argc, char **argv)
     if (argc == 3 && !strcmp(argv[1], "--predict")) return lesson_predict(l, argv[2]);
     if (argc == 3 && !strcmp(argv[1], "--exercise")) return lesson_exercise(l, argv[2]);
     if (argc != 1) {
-        fprintf(stderr, "usage: %s [--predict NUMBER | --exercise 1|2]\n", argv[0]);
-        return 2;
+        const int help = argc == 2 && !strcmp(argv[1], "--help");
+        fprintf(help ? stdout : stderr, "usage: %s [--predict NUMBER | --exercise 1|2]\n", argv[0]);
+        return help ? 0 : 2;
     }
     printf("---- Lesson %s ----\n\n%s\n\nPredict: %s\n(%s --predict NUMBER)\n\n", l->title, l->learn, l->question,
            argv[0]);

@@ -1,0 +1,130 @@
+#include "gcp.h"
+#include "lesson.h"
+
+static const char learn[] =
+    "You will learn\n"
+    "- what n layers need when they are cut into segments of k: n/k + k tensors;\n"
+    "- why the best k is the square root of n, and what it costs;\n"
+    "- that segments of equally many layers are not segments of equally many bytes.";
+
+static const char question[] =
+    "36 layers that leave a tensor each are cut into segments of 6. How many tensors does a step need at its peak?";
+
+/* ---- the program: even layers ---- */
+
+enum { LAYERS = 36, VALUES = 4096 };
+static unsigned char tape_memory[GCP_MB(2)], step_memory[GCP_MB(4)], probe_memory[GCP_MB(4)];
+static float input[VALUES];
+
+static gcp_tape *start(gcp_arena *arena)
+{
+    *arena = gcp_arena_from(tape_memory, sizeof tape_memory);
+    return gcp_tape_make(arena, .ops = 128);
+}
+
+static gcp_tensor chain(gcp_tape *net, int n, int k)
+{
+    gcp_tensor x = gcp_input(net, "x", GCP_SHAPE(1, VALUES), .want_grad = 1);
+    for (int first = 0; first < n; first += k)
+        GCP_SEGMENT(net, "segment")
+            for (int layer = first; layer < first + k && layer < n; layer++) x = gcp_tanh(x);
+    return gcp_mean(x);
+}
+
+/* Runs a step, and measures what it touched, in whole tensors. reruns: layers that ran twice. */
+static int tensors(int n, int k, int *reruns)
+{
+    gcp_arena arena;
+    gcp_tape *net = start(&arena);
+    gcp_plan plan = gcp_plan_make(chain(net, n, k), .policy = GCP_POLICY_SEGMENTS);
+    gcp_bind(&plan, step_memory, sizeof step_memory);
+    gcp_write(&plan, gcp_find(net, "x"), input);
+    gcp_step(&plan);
+    const size_t measured = gcp_measure(&plan, probe_memory, sizeof probe_memory);
+    if (gcp_error(net)) { printf("%s\n", gcp_error(net)); exit(1); }
+    *reruns = plan.instructions - (2 * n + 3);             /* n + 1 forward, as many backward, and backward's seed */
+    return (int)(measured / sizeof input);
+}
+
+/* ---- uneven layers: the first leave the most, as in a network that classifies images ---- */
+
+static gcp_tensor narrowing(gcp_tape *net)
+{
+    gcp_tensor x = gcp_input(net, "x", GCP_SHAPE(1, 64, 64, 1), .want_grad = 1);
+    for (int i = 0; i < 4; i++) {
+        for (int layer = 0; layer < 6; layer++) x = gcp_tanh(x);
+        x = gcp_avg_pool(x, .k = 2);                       /* a quarter of the bytes from here */
+    }
+    return gcp_mean(x);
+}
+
+static size_t uneven_bytes(int segments, int balance)
+{
+    gcp_arena arena;
+    gcp_tape *net = start(&arena);
+    const gcp_tensor loss = narrowing(net);
+    const gcp_plan plan = segments > 1 ? gcp_plan_make(loss, .policy = GCP_POLICY_UNIFORM, .segments = segments,
+                                                       .balance = balance)
+                                       : gcp_plan_make(loss, .policy = GCP_POLICY_KEEP_ALL);
+    if (gcp_error(net)) { printf("%s\n", gcp_error(net)); exit(1); }
+    return plan.slab_bytes;
+}
+
+static void table(void)
+{
+    static const int ks[] = { 2, 3, 4, 6, 9, 12, 18, 36 };
+    int reruns;
+    printf("%d layers in segments of k:\n    k   n/k   n/k + k   measured   layers run again\n", LAYERS);
+    for (int i = 0; i < 8; i++) {
+        const int k = ks[i], measured = tensors(LAYERS, k, &reruns);
+        printf("%5d %5d %9d %10d %s %16d\n", k, LAYERS / k, LAYERS / k + k, measured,
+               lesson_same(measured, LAYERS / k + k), reruns);
+    }
+    printf("\nLayers whose bytes shrink; kept all, %zu bytes:\nsegments   of as many layers   of as many bytes\n",
+           uneven_bytes(1, 0));
+    for (int s = 2; s <= 10; s += 2) printf("%8d   %17zu   %16zu\n", s, uneven_bytes(s, 0), uneven_bytes(s, 1));
+}
+
+static double answer(void)
+{
+    int reruns;
+    return tensors(36, 6, &reruns);
+}
+
+static const char why[] =
+    "What crosses the cuts is kept: 36/6 = 6 tensors. Backward holds the inside of one segment at a time: 6 more.";
+
+static const char explain[] =
+    "memory(k) = n/k + k. Its slope 1 - n/k^2 is 0 at k = sqrt(n), where it is 2 sqrt(n): Chen et al. 2016, eq. 1.\n"
+    "Each layer inside a segment but the last one's runs twice, so it costs at most one more forward. The formula\n"
+    "counts tensors. Where they differ, cut by bytes (.balance), or leave it to GCP_POLICY_SQRT and GCP_POLICY_BUDGET.";
+
+/* ---- change it ---- */
+
+#ifdef SOLUTIONS
+#include "solutions/05.h"
+#else
+static int exercise_1(int n) { return 0 * n; }
+static int exercise_2(const int *bytes, const int *cut, int n) { return 0 * bytes[0] * cut[0] * n; }
+#endif
+
+static int solved_1(void)
+{
+    return exercise_1(36) == 6 && exercise_1(64) == 8 && exercise_1(12) >= 3 && exercise_1(12) <= 4 &&
+           exercise_1(7) >= 1 && 7 % exercise_1(7) == 0;
+}
+static int solved_2(void)
+{
+    static const int bytes[] = { 8, 4, 2, 1, 1, 2, 4, 8 }, middle[] = { 0, 0, 0, 1, 0, 0, 0, 0 },
+                     two[] = { 0, 1, 0, 0, 0, 1, 0, 0 };
+    return exercise_2(bytes, middle, 8) == 16 && exercise_2(bytes, two, 8) == 18;
+}
+
+static const lesson self = {
+    "05: the square root", learn, question, table, answer, "tensors", why, explain,
+    { "Make exercise_1 the k, among those that divide n, of the least n/k + k.",
+      "Layers leave bytes[0] to bytes[n - 1]; cut[i] is 1 where a segment ends after layer i. Make exercise_2 the\n"
+      "   bytes of Chen's rule: those at the cuts, and the most that one segment leaves (its own end is part of it)." },
+    { solved_1, solved_2 }
+};
+int main(int argc, char **argv) { return lesson_main(&self, argc, argv); }
