@@ -69,8 +69,8 @@ static inline int lesson_main(const lesson *l, int argc, char **argv)
     printf("---- Lesson %s ----\n\n%s\n\nPredict: %s\n(%s --predict NUMBER)\n\n", l->title, l->learn, l->question,
            argv[0]);
     l->table();
-    printf("\nExplain: %s\n\nChange it (then %s --exercise 1, or 2):\n1. %s\n2. %s\n\n", l->explain, argv[0], l->tasks[0],
-           l->tasks[1]);
+    printf("\nExplain: %s\n\nChange it (then %s --exercise 1, or 2):\n1. %s\n2. %s\n\n", l->explain, argv[0],
+           l->tasks[0], l->tasks[1]);
     if (lesson_differs) printf("%d figures differ from the formula: please report it.\n", lesson_differs);
     return lesson_differs != 0;
 }
