@@ -757,10 +757,10 @@ GCP_API int  gcp_graph_sweep_at(gcp_tape *tape, const char *text, gcp_point *poi
 GCP_API void gcp_sweep_csv(const gcp_point *points, int count, gcp_writer out);
 GCP_API void gcp_sweep_svg(const gcp_point *points, int count, gcp_writer out);
 
-/* The largest batch for .plan.budget bytes, found by planning alone and by halving: with .slowdown a larger one may pass
-   again, as the time of an image does not rise evenly with the batch. record makes a network of the given batch on the
-   tape and returns its loss. The tape is reset before each try and after the last, and keeps no parameter that is new
-   in a try. 0 on error, which the tape holds; a batch of one that does not fit is an error too. What gcp_plan_arena
+/* The largest batch for .plan.budget bytes, found by planning alone and by halving: with .slowdown a larger one may
+   pass again, as the time of an image does not rise evenly with the batch. record makes a network of the given batch on
+   the tape and returns its loss. The tape is reset before each try and after the last, and keeps no parameter that is
+   new in a try. 0 on error, which the tape holds; a batch of one that does not fit is an error too. What gcp_plan_arena
    says of the network with a batch of one (and GCP_POLICY_BUDGET) is enough for all, if all have the same ops. */
 typedef gcp_tensor (*gcp_record_fn)(void *context, gcp_tape *tape, int batch);
 typedef struct gcp_batch_opts {

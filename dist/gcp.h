@@ -760,10 +760,10 @@ GCP_API int  gcp_graph_sweep_at(gcp_tape *tape, const char *text, gcp_point *poi
 GCP_API void gcp_sweep_csv(const gcp_point *points, int count, gcp_writer out);
 GCP_API void gcp_sweep_svg(const gcp_point *points, int count, gcp_writer out);
 
-/* The largest batch for .plan.budget bytes, found by planning alone and by halving: with .slowdown a larger one may pass
-   again, as the time of an image does not rise evenly with the batch. record makes a network of the given batch on the
-   tape and returns its loss. The tape is reset before each try and after the last, and keeps no parameter that is new
-   in a try. 0 on error, which the tape holds; a batch of one that does not fit is an error too. What gcp_plan_arena
+/* The largest batch for .plan.budget bytes, found by planning alone and by halving: with .slowdown a larger one may
+   pass again, as the time of an image does not rise evenly with the batch. record makes a network of the given batch on
+   the tape and returns its loss. The tape is reset before each try and after the last, and keeps no parameter that is
+   new in a try. 0 on error, which the tape holds; a batch of one that does not fit is an error too. What gcp_plan_arena
    says of the network with a batch of one (and GCP_POLICY_BUDGET) is enough for all, if all have the same ops. */
 typedef gcp_tensor (*gcp_record_fn)(void *context, gcp_tape *tape, int batch);
 typedef struct gcp_batch_opts {
@@ -7295,8 +7295,7 @@ static int gcpi_costs_apply(gcpi_problem *p, const gcp_plan_opts *opts, gcp_aren
             double value = strtod(c + last, &end);
             if (!last || end != c + n || !(value >= 0) || value > 1e9) {
                 gcpi_fail(p->tape, GCP_E_ARGUMENT, opts->at, p->tape->planning,
-                          ".costs, line %d: not 'OP SHAPES SECONDS' (of 0 to 1e9 seconds), as gcp_costs_print writes it",
-                          line);
+                          ".costs, line %d: not 'OP SHAPES SECONDS' (0 to 1e9), as gcp_costs_print writes it", line);
                 return 0;
             }
             hash[count] = gcpi_key_hash(c, last);
@@ -15015,8 +15014,8 @@ GCPI_DEF int gcp_max_batch_at(gcp_tape *t, gcp_record_fn record, void *context, 
         return 0;
     }
     if (o.plan.costs) {
-        gcpi_fail(t, GCP_E_ARGUMENT, o.at, "gcp_max_batch",
-                  "%s", ".plan.costs are the seconds of ops of one batch: leave them out, or give a .plan.target with rates");
+        gcpi_fail(t, GCP_E_ARGUMENT, o.at, "gcp_max_batch", "%s",
+                  ".plan.costs are the seconds of ops of one batch: leave them out, or give a .plan.target with rates");
         return 0;
     }
     if (!gcpi_budgets_only(t, &o.plan, o.at, "gcp_max_batch", NULL)) return 0;

@@ -135,8 +135,7 @@ static int gcpi_costs_apply(gcpi_problem *p, const gcp_plan_opts *opts, gcp_aren
             double value = strtod(c + last, &end);
             if (!last || end != c + n || !(value >= 0) || value > 1e9) {
                 gcpi_fail(p->tape, GCP_E_ARGUMENT, opts->at, p->tape->planning,
-                          ".costs, line %d: not 'OP SHAPES SECONDS' (of 0 to 1e9 seconds), as gcp_costs_print writes it",
-                          line);
+                          ".costs, line %d: not 'OP SHAPES SECONDS' (0 to 1e9), as gcp_costs_print writes it", line);
                 return 0;
             }
             hash[count] = gcpi_key_hash(c, last);

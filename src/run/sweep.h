@@ -282,8 +282,8 @@ GCPI_DEF int gcp_max_batch_at(gcp_tape *t, gcp_record_fn record, void *context, 
         return 0;
     }
     if (o.plan.costs) {
-        gcpi_fail(t, GCP_E_ARGUMENT, o.at, "gcp_max_batch",
-                  "%s", ".plan.costs are the seconds of ops of one batch: leave them out, or give a .plan.target with rates");
+        gcpi_fail(t, GCP_E_ARGUMENT, o.at, "gcp_max_batch", "%s",
+                  ".plan.costs are the seconds of ops of one batch: leave them out, or give a .plan.target with rates");
         return 0;
     }
     if (!gcpi_budgets_only(t, &o.plan, o.at, "gcp_max_batch", NULL)) return 0;
