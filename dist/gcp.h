@@ -13083,7 +13083,8 @@ static void gcpi_budget_parts(gcpi_planner *q)
     ptrdiff_t scratch = q->a->scratch;
     const gcpi_portion whole = gcpi_watch_part(q, 0, 0.4);
     const double known = q->known;
-    gcpi_candidate copies = { .method = NULL };
+    gcpi_candidate copies;
+    memset(&copies, 0, sizeof copies);
     if (!gcpi_order_make(&copies.order, q->trial.capacity, q->a)) { q->coarse = 1; return; }
     gcpi_budget_part(q, q->opts->far);
     gcpi_keep(&copies, &q->kept.order, q->kept.method, q->kept.fit);

@@ -1,0 +1,127 @@
+#include "gcp.h"
+#include "lesson.h"
+
+static const char learn[] =
+    "You will learn\n"
+    "- why checkpointing may save nothing: look at the share of activations first;\n"
+    "- why a measurement may say that it saved nothing when it did: look at what was measured;\n"
+    "- to let gcp_why_print answer in a sentence.";
+
+static const char question[] =
+    "a network of 4 dense layers, 1,024 wide, batch 8, SGD with momentum: 50.4 MB of weights, weight gradients and\n"
+    "momentum. It keeps 4 activations for backward. How many bytes are these?";
+
+/* ---- the program: a network that is nearly all activations, and one that is nearly all weights ---- */
+
+static unsigned char tape_memory[GCP_MB(2)];
+static gcp_arena arena;
+
+static gcp_tape *start(void)
+{
+    arena = gcp_arena_from(tape_memory, sizeof tape_memory);
+    return gcp_tape_make(&arena, .ops = 128);
+}
+static gcp_tensor convolutions(void)
+{
+    gcp_tensor x = gcp_input(start(), "x", GCP_SHAPE(32, 32, 32, 16));
+    for (int i = 0; i < 20; i++) x = gcp_tanh(gcp_conv2d(x, .out = 16, .k = 3, .pad = 1));
+    return gcp_mean(x);
+}
+static gcp_tensor dense(void)
+{
+    gcp_tensor x = gcp_input(start(), "x", GCP_SHAPE(8, 1024));
+    for (int i = 0; i < 4; i++) x = gcp_tanh(gcp_linear(x, .out = 1024));
+    return gcp_mean(x);
+}
+
+static gcp_plan plan_of(gcp_tensor loss, int segments)
+{
+    gcp_plan plan = gcp_plan_make(loss, .policy = GCP_POLICY_UNIFORM, .segments = segments,
+                                  .optimizer = GCP_OPTIMIZER_SGD, .momentum = 0.9);
+    if (gcp_error(loss.tape)) { printf("%s\n", gcp_error(loss.tape)); exit(1); }
+    return plan;
+}
+
+/* Bytes that no plan can save: weights, statistics, the optimiser's slots; weight gradients; inputs. */
+static size_t fixed(const gcp_plan *p) { return p->state_bytes + p->split.weight_gradients + p->split.inputs; }
+
+/* A forum thread asks why checkpoint_sequential saves nothing: 154,106,538 bytes "at the peak", for any number of
+   segments. What measured them traces Python's heap, where no tensor is. The data set is there: CIFAR-10's training
+   images, 50,000 of 3 x 32 x 32 bytes. */
+enum { REPORTED = 154106538, DATA_SET = 50000 * 3 * 32 * 32 };
+
+static void table(void)
+{
+    static const int segments[] = { 1, 2, 4 };
+    gcp_tensor (*const nets[])(void) = { convolutions, dense };
+    static const char *const names[] = { "20 convolutions", "4 dense layers" };
+    printf("network           segments       bytes   of 1 segment   fixed for all plans   the thread's tool\n");
+    for (int k = 0; k < 2; k++) {
+        const gcp_plan one = plan_of(nets[k](), 1);
+        for (int i = 0; i < 3; i++) {
+            const gcp_plan p = plan_of(nets[k](), segments[i]);
+            printf("%-15s   %8d   %9zu   %10.1f %%   %17.1f %%   %17d\n", names[k], segments[i], p.bytes,
+                   100.0 * (double)p.bytes / (double)one.bytes, 100.0 * (double)fixed(&p) / (double)p.bytes, REPORTED);
+            lesson_differs += fixed(&p) > p.bytes;
+        }
+    }
+    printf("\nThe data set alone is %d bytes, %.2f %% of what the tool reported: it never saw an activation.\n",
+           DATA_SET, 100.0 * DATA_SET / REPORTED);
+    printf("gcp_why_print of the dense network in 4 segments:\n");
+    const gcp_plan plan = plan_of(dense(), 4);
+    gcp_why_print(&plan, gcp_file(stdout));
+}
+
+static double answer(void)
+{
+    const gcp_plan plan = plan_of(dense(), 1);
+    return (double)(plan.after_forward / 4096 * 4096);       /* less the loss's 4 bytes */
+}
+
+static const char why[] =
+    "4 x 8 x 1,024 x 4 bytes: 0.13 MB of some 51. To run again what makes them is work for nothing. With a batch of\n"
+    "8,000 it would be another matter: only activations grow with the batch.";
+
+static const char explain[] =
+    "three questions, in this order. Which share of the peak are activations and their gradients? Where is the peak,\n"
+    "and does what is run again lie there? Does the tool count the memory that tensors are in, at the moment of the\n"
+    "peak, and not at the ends of lines? gcp answers the first two in words; its bytes are exact.";
+
+/* ---- change it ---- */
+
+#ifdef SOLUTIONS
+#include "solutions/10.h"
+#else
+static double exercise_1(const gcp_plan *plan) { return 0 * (double)plan->bytes; }
+static int exercise_2(void) { return 0; }
+#endif
+
+static int solved_1(void)
+{
+    const gcp_plan a = plan_of(dense(), 1);
+    const double said = exercise_1(&a), is = 1 - (double)fixed(&a) / (double)a.bytes;
+    const gcp_plan b = plan_of(convolutions(), 1);
+    return fabs(said - is) < 1e-9 && fabs(exercise_1(&b) - (1 - (double)fixed(&b) / (double)b.bytes)) < 1e-9;
+}
+
+/* In a batch of so many the dense network's activations are more than half of its peak; in one fewer they are not. */
+static int solved_2(void)
+{
+    int more[2];
+    for (int k = 0; k < 2; k++) {
+        gcp_tensor x = gcp_input(start(), "x", GCP_SHAPE(exercise_2() - k > 0 ? exercise_2() - k : 1, 1024));
+        for (int i = 0; i < 4; i++) x = gcp_tanh(gcp_linear(x, .out = 1024));
+        const gcp_plan p = plan_of(gcp_mean(x), 1);
+        more[k] = p.split.kept + p.split.activation_gradients > p.bytes / 2;
+    }
+    return more[0] && !more[1];
+}
+
+static const lesson self = {
+    "10: \"no memory was saved, why?\"", learn, question, table, answer, "bytes", why, explain,
+    { "Make exercise_1 the share of a plan's bytes, 0 to 1, that recomputing could save at most.",
+      "Make exercise_2 the smallest batch in which kept activations and their gradients are more than half of the\n"
+      "   dense network's bytes." },
+    { solved_1, solved_2 }
+};
+int main(int argc, char **argv) { return lesson_main(&self, argc, argv); }

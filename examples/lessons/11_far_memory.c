@@ -1,0 +1,122 @@
+#include "gcp.h"
+#include "lesson.h"
+
+static const char learn[] =
+    "You will learn\n"
+    "- the other way to be rid of an activation: copy it away, and back before backward reads it;\n"
+    "- at which rate of the link copying wins over running again;\n"
+    "- that copies beside the computing may cost nothing at all.";
+
+static const char question[] =
+    "a layer's forward takes 4 milliseconds and leaves 1,000,000 bytes. Computing waits for copies. At which rate of\n"
+    "the link, in bytes a second, is copying them away and back as dear as running the layer again?";
+
+/* ---- the program: a chain of layers that only cost, planned for machines that differ in their link ---- */
+
+enum { LAYERS = 6, BYTES = 1000000 };
+static unsigned char tape_memory[GCP_MB(8)];
+static gcp_arena arena;
+
+static int same_shape(gcp_shape_call *call) { call->out[0] = call->in[0]; return 1; }
+static void nothing(const gcp_call *call) { (void)call; }
+static void cost(const gcp_cost_call *call, gcp_cost *c) { (void)call; c->flops = 4e6; c->bytes = 0; }
+static const gcp_op layer = { .name = "layer", .shape = same_shape, .forward = nothing, .backward = nothing,
+                              .cost = cost, .reads_out = 1, .outputs = 1 };
+
+static void start_copy(void *context, int id, void *to, const void *from, size_t size)
+{
+    (void)context; (void)id; (void)to; (void)from; (void)size;
+}
+static void wait_copy(void *context, int id) { (void)context; (void)id; }
+
+/* 10^9 FLOPs a second: 4 ms a layer. beside: the link has a thread of its own, computing does not wait. */
+static gcp_target machine(double rate, int beside)
+{
+    gcp_target t = { .threads = 1, .isa = GCP_ISA_SCALAR, .flops_per_second = 1e9, .bytes_per_second = 1e12 };
+    t.far_bytes_per_second = rate;
+    if (beside) { t.copy_start = start_copy; t.copy_wait = wait_copy; }
+    return t;
+}
+
+static gcp_tensor record(void)
+{
+    arena = gcp_arena_from(tape_memory, sizeof tape_memory);
+    gcp_tensor x = gcp_input(gcp_tape_make(&arena, .ops = 32), "x", GCP_SHAPE(1, BYTES / 4), .want_grad = 1);
+    for (int i = 0; i < LAYERS; i++) x = gcp_custom(&x, 1, &layer);
+    return gcp_mean(x);
+}
+
+/* The step in `fewer` layers' bytes less than keep-all takes. copies: 0: run again alone, 1: copy alone, 2: either. */
+static gcp_plan plan_of(double rate, int beside, int fewer, int copies)
+{
+    const gcp_tensor loss = record();
+    const gcp_target t = machine(rate, beside);
+    const gcp_plan all = gcp_plan_make(loss, .policy = GCP_POLICY_KEEP_ALL, .target = &t);
+    gcp_plan plan = gcp_plan_make(loss, .policy = GCP_POLICY_BUDGET, .budget = all.bytes - (size_t)fewer * BYTES,
+                                  .far = copies ? GCP_MB(64) : 0, .far_only = copies == 1, .target = &t);
+    if (gcp_error(loss.tape)) { printf("%s\n", gcp_error(loss.tape)); exit(1); }
+    return plan;
+}
+
+static void row(double rate)
+{
+    const gcp_plan again = plan_of(rate, 0, 1, 0), copy = plan_of(rate, 0, 1, 1), either = plan_of(rate, 0, 1, 2),
+                   beside = plan_of(rate, 1, 1, 1);
+    const double all = again.keep_all_seconds, formula = all + 2.0 * BYTES / rate;
+    printf("%8.0f   %8.2f   %8.2f   %8.2f %s   %8.2f  %-9s   %8.2f\n", 1e-6 * rate, 1e3 * again.seconds,
+           1e3 * copy.seconds, 1e3 * formula, lesson_same(copy.seconds, formula), 1e3 * either.seconds,
+           either.reruns ? "run again" : "copy", 1e3 * beside.seconds);
+    lesson_same(again.seconds, all + 0.004);
+    lesson_same(either.seconds, fmin(again.seconds, copy.seconds));
+}
+
+static void table(void)
+{
+    static const double rates[] = { 1e8, 2e8, 4e8, 6e8, 1e9, 1e10 };
+    printf("One activation of %d layers less in memory; milliseconds of a step (keep all: %.2f)\n", LAYERS,
+           1e3 * plan_of(1e9, 0, 1, 0).keep_all_seconds);
+    printf("    MB/s  run again       copy   keep all + 2 S/r     either              copy beside\n");
+    for (int i = 0; i < 6; i++) row(rates[i]);
+}
+
+/* By halving: where the planner changes from running again to copying. */
+static double answer(void)
+{
+    double low = 1e8, high = 1e10;
+    while (high - low > 1) {
+        const double rate = (low + high) / 2;
+        if (plan_of(rate, 0, 1, 2).reruns) low = rate;
+        else high = rate;
+    }
+    return floor(high / 1000 + 0.5) * 1000;
+}
+
+static const char why[] =
+    "Away and back are 2 x 1,000,000 bytes; in 4 ms they pass at 2,000,000 / 0.004 = 500,000,000 bytes a second. A\n"
+    "convolution is dear for its bytes, so it is copied; a ReLU is cheap for its bytes, so it runs again.";
+
+static const char explain[] =
+    "copying S bytes costs 2 S / r, running again costs t: copy where r > 2 S / t. Where the link works beside the\n"
+    "computing, a copy costs nothing as long as there is time for it between the last read in forward and the first\n"
+    "in backward: early layers have the most. GCP_POLICY_BUDGET with .far takes for each value what is better.";
+
+/* ---- change it ---- */
+
+#ifdef SOLUTIONS
+#include "solutions/11.h"
+#else
+static double exercise_1(double seconds, double bytes) { return 0 * seconds * bytes; }
+static int exercise_2(double rate) { return 0 * (int)rate; }
+#endif
+
+static int solved_1(void) { return fabs(exercise_1(0.004, 1e6) - 5e8) < 1 && fabs(exercise_1(0.5, 1e6) - 4e6) < 1; }
+static int solved_2(void) { return exercise_2(2.5e8) == 1 && exercise_2(1e9) == 4 && exercise_2(1e8) == 0; }
+
+static const lesson self = {
+    "11: far memory", learn, question, table, answer, "bytes a second", why, explain,
+    { "Make exercise_1 the rate of the link at which both are equally dear, for any layer.",
+      "The link works beside the computing, and 8 ms pass in which it has nothing else to do. Make exercise_2 the\n"
+      "   whole activations of 1,000,000 bytes that go away and come back in them." },
+    { solved_1, solved_2 }
+};
+int main(int argc, char **argv) { return lesson_main(&self, argc, argv); }
