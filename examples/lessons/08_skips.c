@@ -1,0 +1,147 @@
+#include "gcp.h"
+#include "lesson.h"
+
+static const char learn[] =
+    "You will learn\n"
+    "- that a cut keeps every tensor which is made before it and read after it;\n"
+    "- why a ResNet can be cut for one tensor between its blocks only, and a U-Net nowhere inside;\n"
+    "- that a plan need not be a row of cuts: each tensor is kept or made again by itself.";
+
+static const char question[] =
+    "a U-Net of 5 levels: each of its first 5 layers is read by the next one, and once more by a layer on the way up.\n"
+    "How many tensors cross a cut in the middle, behind its sixth layer?";
+
+/* ---- the program: networks as tables. Layer i reads layers first[i] and second[i] (-1: none) ---- */
+
+enum { MOST = 32, VALUES = 4096 };
+typedef struct table_net { const char *name; int n, first[MOST], second[MOST]; } table_net;
+
+static table_net chain(int n)
+{
+    table_net t = { "chain", n, { 0 }, { 0 } };
+    for (int i = 0; i < n; i++) { t.first[i] = i - 1; t.second[i] = -1; }
+    return t;
+}
+/* Blocks of three layers; the last of a block also reads what went into the block. */
+static table_net residual(int blocks)
+{
+    table_net t = chain(1 + 3 * blocks);
+    t.name = "ResNet";
+    for (int i = 3; i < t.n; i += 3) t.second[i] = i - 3;
+    return t;
+}
+/* Down, a layer at the bottom, and up again: layer depth + i reads layer depth - i, too. */
+static table_net u_net(int depth)
+{
+    table_net t = chain(2 * depth + 1);
+    t.name = "U-Net";
+    for (int i = 1; i <= depth; i++) t.second[depth + i] = depth - i;
+    return t;
+}
+
+/* Tensors that are made up to layer p, and read behind it. */
+static int crossing(const table_net *t, int p)
+{
+    int count = 0;
+    for (int made = 0; made <= p; made++) {
+        int read = 0;
+        for (int i = p + 1; i < t->n; i++) read |= t->first[i] == made || t->second[i] == made;
+        count += read;
+    }
+    return count;
+}
+
+static unsigned char tape_memory[GCP_MB(8)];
+static gcp_arena arena;
+
+static gcp_tensor record(const table_net *t)
+{
+    gcp_tensor made[MOST];
+    arena = gcp_arena_from(tape_memory, sizeof tape_memory);
+    gcp_tape *net = gcp_tape_make(&arena, .ops = 3 * MOST);
+    const gcp_tensor x = gcp_input(net, "x", GCP_SHAPE(1, VALUES), .want_grad = 1);
+    for (int i = 0; i < t->n; i++) {
+        gcp_tensor in = t->first[i] < 0 ? x : made[t->first[i]];
+        if (t->second[i] >= 0) in = gcp_add(in, made[t->second[i]]);
+        made[i] = gcp_tanh(in);
+    }
+    return gcp_mean(made[t->n - 1]);
+}
+
+/* Whole tensors of a step. */
+static int tensors(size_t bytes) { return (int)(bytes / (VALUES * sizeof(float))); }
+static int under(const table_net *t, gcp_policy policy)
+{
+    return tensors(gcp_plan_make(record(t), .policy = policy).bytes);
+}
+static int least(const table_net *t) { return tensors(gcp_least_budget(record(t))); }
+
+/* A network's row; fewest and most: what should cross its cuts. */
+static void row(const table_net *t, int fewest, int most)
+{
+    int low = MOST, high = 0, single = 0;
+    for (int p = 0; p < t->n - 1; p++) {
+        const int c = crossing(t, p);
+        low = c < low ? c : low;
+        high = c > high ? c : high;
+        single += c == 1;
+    }
+    printf("%-7s  %6d   %14d of %2d   %6d %s %4d %s   %8d   %9d   %5d\n", t->name, t->n, single, t->n - 1, low,
+           lesson_same(low, fewest), high, lesson_same(high, most),
+           under(t, GCP_POLICY_KEEP_ALL), under(t, GCP_POLICY_SQRT), least(t));
+}
+
+static void table(void)
+{
+    const table_net a = chain(16), b = residual(5), c = u_net(5), d = u_net(10);
+    printf("network  layers   one tensor crosses   fewest   most     keep all   square root   least (tensors)\n");
+    row(&a, 1, 1);
+    row(&b, 1, 2);
+    row(&c, 1, 6);
+    row(&d, 1, 11);
+}
+
+static double answer(void)
+{
+    const table_net t = u_net(5);
+    return crossing(&t, 5);
+}
+
+static const char why[] =
+    "The 5 layers on the way down all wait for their partners on the way up, and the sixth for the seventh: 5 + 1.\n"
+    "Cut there, and 6 tensors are kept for a segment of 6 layers: nothing is won.";
+
+static const char explain[] =
+    "cutting a chain keeps one tensor for each segment. In general a cut keeps what crosses it, so segments fail\n"
+    "where much crosses everywhere: the square root saves nothing of a U-Net. Chen et al. 2016, algorithm 2, say for\n"
+    "each tensor how often it may be made again; gcp finds that by minimum cuts and search (GCP_POLICY_BUDGET): `least`.";
+
+/* ---- change it ---- */
+
+#ifdef SOLUTIONS
+#include "solutions/08.h"
+#else
+static int exercise_1(const table_net *t, const int *bytes, int p) { return 0 * t->n * bytes[0] * p; }
+static table_net exercise_2(int n) { return chain(n); }
+#endif
+
+static int solved_1(void)
+{
+    static const int bytes[] = { 8, 4, 2, 1, 2, 4, 8 };
+    const table_net u = u_net(3), c = chain(7);
+    return exercise_1(&u, bytes, 3) == 15 && exercise_1(&u, bytes, 5) == 12 && exercise_1(&c, bytes, 2) == 2;
+}
+static int solved_2(void)
+{
+    const table_net t = exercise_2(12);
+    for (int p = 1; p < 11; p++) if (t.n != 12 || crossing(&t, p) != 2) return 0;
+    return crossing(&t, 0) == 1;
+}
+
+static const lesson self = {
+    "08: skips", learn, question, table, answer, "tensors", why, explain,
+    { "Make exercise_1 the bytes that cross the cut behind layer p, where layer i leaves bytes[i].",
+      "Make exercise_2 a table of n layers in which two tensors cross every cut but the first: then no cut is good." },
+    { solved_1, solved_2 }
+};
+int main(int argc, char **argv) { return lesson_main(&self, argc, argv); }

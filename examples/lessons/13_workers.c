@@ -1,0 +1,118 @@
+#include "gcp.h"
+#include "lesson.h"
+
+static const char learn[] =
+    "You will learn\n"
+    "- that workers with a share of the batch each sum up to one worker with all of it;\n"
+    "- what they send each other: a ring moves less than twice the gradients, for any number of workers;\n"
+    "- that a share of the batch is a share of the activations, but not of the weights.";
+
+static const char question[] =
+    "4 workers sum gradients of 1,000,000 bytes each in a ring: every one ends with the sum. How many bytes does each\n"
+    "worker send?";
+
+/* ---- the program: workers in turn, in one process; on machines MPI stands between them (examples/workers.h) ---- */
+
+enum { BATCH = 16, MOST = 4, C = 8, PIXELS = BATCH * 16 * 16 * C, VALUES = 2 * (C * 9 * C + C) };
+static unsigned char tape_memory[GCP_MB(1)], step_memory[GCP_MB(4)];
+static float images[PIXELS], gradients[MOST][VALUES];
+
+/* A step on images first to first + count; the gradients of all parameters, one after another, go to out. */
+static size_t step(int first, int count, gcp_policy policy, float *out)
+{
+    gcp_arena arena = gcp_arena_from(tape_memory, sizeof tape_memory);
+    gcp_tape *net = gcp_tape_make(&arena, .ops = 32, .seed = 3);
+    gcp_tensor x = gcp_input(net, "x", GCP_SHAPE(count, 16, 16, C)), image = x;
+    for (int i = 0; i < 2; i++)
+        GCP_SEGMENT(net, "layers") x = gcp_tanh(gcp_tanh(gcp_tanh(gcp_conv2d(x, .out = C, .k = 3, .pad = 1))));
+    gcp_plan plan = gcp_plan_make(gcp_mean(gcp_mul(x, x)), .policy = policy);
+    gcp_bind(&plan, step_memory, sizeof step_memory);
+    gcp_write(&plan, image, images + (size_t)first * (PIXELS / BATCH));
+    gcp_step(&plan, .share = (double)count / BATCH);        /* the mean over all workers' images, not over its own */
+    for (int i = 0; i < 4; i++) {
+        const gcp_tensor p = gcp_nth_parameter(net, i);
+        gcp_grad(&plan, p, out);
+        out += gcp_elements(p);
+    }
+    if (gcp_error(net)) { printf("%s\n", gcp_error(net)); exit(1); }
+    return plan.bytes;
+}
+
+/* Ring all-reduce of n floats (a multiple of w). In w - 1 rounds each worker sends its right neighbour one part, which
+   adds it: then each has the sum of one part. In w - 1 more the finished parts go round. Returns bytes sent by each. */
+static size_t ring(float *const *data, int w, int n)
+{
+    size_t sent = 0;
+    const int part = n / w;
+    for (int round = 0; round < 2 * (w - 1); round++) {
+        for (int from = 0; from < w; from++) {
+            const int to = (from + 1) % w, which = ((from - round) % w + 2 * w) % w;
+            for (int i = which * part; i < (which + 1) * part; i++)
+                data[to][i] = round < w - 1 ? data[to][i] + data[from][i] : data[from][i];
+        }
+        sent += (size_t)part * sizeof(float);
+    }
+    return sent;
+}
+
+static void table(void)
+{
+    static float whole[VALUES];
+    for (int i = 0; i < PIXELS; i++) images[i] = (float)(i * 7 % 31 - 15) / 15;
+    step(0, BATCH, GCP_POLICY_KEEP_ALL, whole);
+    printf("workers   images   bytes each   in segments   off from one worker   sent by each   2 (w - 1) / w x %d\n",
+           VALUES * 4);
+    for (int w = 1; w <= MOST; w *= 2) {
+        float *all[MOST] = { gradients[0], gradients[1], gradients[2], gradients[3] };
+        size_t bytes = 0, segments = 0;
+        double off = 0;
+        for (int k = 0; k < w; k++) segments = step(k * (BATCH / w), BATCH / w, GCP_POLICY_SEGMENTS, all[k]);
+        for (int k = 0; k < w; k++) bytes = step(k * (BATCH / w), BATCH / w, GCP_POLICY_KEEP_ALL, all[k]);
+        const size_t sent = ring(all, w, VALUES);
+        for (int i = 0; i < VALUES; i++) off = fmax(off, fabs((double)(all[w - 1][i] - whole[i])));
+        const double formula = 2.0 * (w - 1) / w * VALUES * 4;
+        printf("%7d   %6d   %10zu   %11zu   %19.1e   %12zu   %20.0f %s\n", w, BATCH / w, bytes, segments, off, sent,
+               formula, w > 1 ? lesson_same((double)sent, formula) : "=");
+        lesson_differs += off > 1e-6;
+    }
+}
+
+static double answer(void)
+{
+    static float data[MOST][250000];
+    float *all[MOST] = { data[0], data[1], data[2], data[3] };
+    return (double)ring(all, 4, 250000);
+}
+
+static const char why[] =
+    "The gradients are cut into 4 parts. In 3 rounds each worker sends a part that is added up, in 3 more a part that\n"
+    "is finished: 6 x 250,000 bytes. With 1,000 workers it would be 1,998,000: hardly more.";
+
+static const char explain[] =
+    "the gradient of a mean is a sum over images, so it may be summed in parts; only the order of additions differs,\n"
+    "and with it the last bits. Activations shrink with the share, weights and their gradients do not: checkpointing and\n"
+    "workers go together. Gradients are sent as soon as they are finished, while backward goes on (on_gradient).";
+
+/* ---- change it ---- */
+
+#ifdef SOLUTIONS
+#include "solutions/13.h"
+#else
+static double exercise_1(int workers, double bytes) { return 0 * workers * bytes; }
+static double exercise_2(int own, int batch) { return 0 * own * batch; }
+#endif
+
+static int solved_1(void) { return fabs(exercise_1(4, 1e6) - 1.5e6) < 1 && fabs(exercise_1(1000, 1e6) - 1998000) < 1; }
+static int solved_2(void)
+{
+    return fabs(exercise_2(5, 16) - 0.3125) < 1e-9 && fabs(exercise_2(1, 1) - 1) < 1e-9;
+}
+
+static const lesson self = {
+    "13: several workers", learn, question, table, answer, "bytes", why, explain,
+    { "Make exercise_1 the bytes that each of so many workers sends, if the gradients are so many bytes.",
+      "Make exercise_2 the .share of a worker that has so many of the batch's images: the workers' losses are means\n"
+      "   over their own images, and their weighted sum must be the mean over all." },
+    { solved_1, solved_2 }
+};
+int main(int argc, char **argv) { return lesson_main(&self, argc, argv); }
