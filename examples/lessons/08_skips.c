@@ -114,7 +114,7 @@ static const char why[] =
 static const char explain[] =
     "cutting a chain keeps one tensor for each segment. In general a cut keeps what crosses it, so segments fail\n"
     "where much crosses everywhere: the square root saves nothing of a U-Net. Chen et al. 2016, algorithm 2, say for\n"
-    "each tensor how often it may be made again; gcp finds that by minimum cuts and search (GCP_POLICY_BUDGET): `least`.";
+    "each tensor how often it may be made again; gcp finds that by minimum cuts and search (`least`).";
 
 /* ---- change it ---- */
 
