@@ -90,8 +90,8 @@ static const char why[] =
 
 static const char explain[] =
     "the gradient of a mean is a sum over images, so it may be summed in parts; only the order of additions differs,\n"
-    "and with it the last bits. Activations shrink with the share, weights and their gradients do not: checkpointing and\n"
-    "workers go together. Gradients are sent as soon as they are finished, while backward goes on (on_gradient).";
+    "and with it the last bits. Activations shrink with the share, weights and their gradients do not: checkpointing\n"
+    "and workers go together. Gradients are sent as soon as they are finished, while backward goes on (on_gradient).";
 
 /* ---- change it ---- */
 
