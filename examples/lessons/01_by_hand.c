@@ -4,7 +4,7 @@ static const char learn[] =
     "You will learn\n"
     "- that backward needs values which forward made, and which ones;\n"
     "- that plain backpropagation keeps all of them, so memory grows with depth;\n"
-    "- how to tell that a gradient is right.";
+    "- how to tell that a gradient is right: the loss must change with the weight as the gradient says.";
 
 static const char question[] =
     "a chain of 8 layers, x -> tanh(w x), each on 1,000 floats of 4 bytes. How many bytes must forward keep\n"
@@ -108,9 +108,8 @@ static int solved_2(void) { return exercise_2(4) == 2500 && exercise_2(8) == 300
 static const lesson self = {
     "01: backpropagation by hand", learn, question, table, answer, "bytes", why, explain,
     { "Make exercise_1 the backward of y = x x: it has x and the gradient of y, and returns the gradient of x.",
-      "A ReLU's backward reads only whether its output is above 0: one bit. Make exercise_2 the bytes that a chain of\n"
-      "   so many layers keeps, if each is a ReLU on 1,000 numbers, 8 bits go into a byte, and 2,000 bytes are kept\n"
-      "   for something else." },
+      "A ReLU's backward reads only whether its output is above 0: one bit, and no input. Make exercise_2 the bytes\n"
+      "   that so many ReLUs on 1,000 numbers keep, 8 bits to a byte, and 2,000 bytes besides for other things." },
     { solved_1, solved_2 }
 };
 int main(int argc, char **argv) { return lesson_main(&self, argc, argv); }

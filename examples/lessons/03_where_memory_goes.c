@@ -4,16 +4,17 @@
 static const char learn[] =
     "You will learn\n"
     "- which parts a step's memory has: state, inputs, activations, gradients, workspace;\n"
-    "- which of them grow with the batch, and that recomputation can save these alone;\n"
+    "- which of them grow with the batch, and which of these recomputation can save;\n"
     "- to read a layer table, a why line and a picture of memory over time.";
 
 static const char question[] =
-    "the first convolution of this network makes 16 channels from a batch of 32 images of 28 x 28. How many bytes\n"
-    "is its output, in floats of 4?";
+    "the first convolution of this network makes 16 channels from a batch of 32 images of 28 x 28, padded so that\n"
+    "they stay 28 x 28. How many bytes is its output, in floats of 4?";
 
 /* ---- the program ---- */
 
-static unsigned char tape_memory[GCP_MB(2)];
+static unsigned char tape_memory[GCP_MB(8)];
+static const gcp_target one = { .threads = 1, .isa = GCP_ISA_SCALAR };       /* the same bytes on every machine */
 
 static gcp_tensor record(gcp_arena *arena, int batch)
 {
@@ -30,9 +31,17 @@ static gcp_tensor record(gcp_arena *arena, int batch)
 static gcp_plan plan_of(gcp_arena *arena, int batch)
 {
     const gcp_tensor loss = record(arena, batch);
-    gcp_plan plan = gcp_plan_make(loss, .policy = GCP_POLICY_KEEP_ALL, .optimizer = GCP_OPTIMIZER_ADAM);
+    gcp_plan plan = gcp_plan_make(loss, .policy = GCP_POLICY_KEEP_ALL, .optimizer = GCP_OPTIMIZER_ADAM,
+                                  .target = &one);
     if (gcp_error(loss.tape)) { printf("%s\n", gcp_error(loss.tape)); exit(1); }
     return plan;
+}
+
+/* The fewest bytes that any plan of the network needs, and so what recomputation can save. */
+static size_t least(gcp_arena *arena, int batch)
+{
+    return gcp_least_budget(record(arena, batch), .optimizer = GCP_OPTIMIZER_ADAM, .fuse_update = GCP_NEVER,
+                            .target = &one);
 }
 
 static size_t activations(const gcp_plan *p) { return p->split.kept + p->split.activation_gradients; }
@@ -40,16 +49,17 @@ static size_t activations(const gcp_plan *p) { return p->split.kept + p->split.a
 /* All parts of the peak, and their sum: nothing is left out. */
 static void parts(gcp_arena *arena)
 {
-    printf("batch    state   inputs   activations and   weight      workspace   gaps       sum   planned\n"
-           "                          their gradients   gradients\n");
+    printf("batch    state   inputs   activations and      weight   workspace   gaps       sum   planned        least\n"
+           "                          their gradients   gradients   (scratch)\n");
     for (int batch = 8; batch <= 128; batch *= 2) {
         const gcp_plan plan = plan_of(arena, batch);
         const gcp_split *s = &plan.split;
         const size_t sum = plan.state_bytes + s->inputs + s->kept + s->recomputed + s->activation_gradients +
                            s->weight_gradients + s->workspace + s->gaps;
-        printf("%5d %8zu %8zu   %15zu   %9zu   %9zu   %4zu  %8zu  %8zu %s\n", batch, plan.state_bytes, s->inputs,
+        printf("%5d %8zu %8zu   %15zu   %9zu   %9zu   %4zu  %8zu  %8zu %s", batch, plan.state_bytes, s->inputs,
                activations(&plan), s->weight_gradients, s->workspace, s->gaps, sum, plan.bytes,
                lesson_same((double)sum, (double)plan.bytes));
+        printf("   %8zu\n", least(arena, batch));
     }
 }
 
@@ -76,13 +86,14 @@ static double answer(void)
 }
 
 static const char why[] =
-    "Batch x height x width x channels x 4 bytes = 32 x 28 x 28 x 16 x 4. The kernel's size has no part in it: it\n"
-    "makes the layer dearer, not its output larger.";
+    "Batch x height x width x channels x 4 bytes = 32 x 28 x 28 x 16 x 4. With such padding the kernel's size has no\n"
+    "part in it: it makes the layer dearer, not its output larger.";
 
 static const char explain[] =
     "weights, their gradients and Adam's two slots do not know the batch. Activations and their gradients grow with\n"
     "it, and are most of a convolutional network's memory. Checkpointing drops activations and runs layers again; it\n"
-    "cannot make the rest smaller. So look at the share first: gcp_why_print says it.";
+    "cannot make the rest smaller. Nor what one op needs at once: the peak is in the backward of one convolution,\n"
+    "with its input and two gradients, so of this shallow network hardly anything can go (least). Depth is what saves.";
 
 /* ---- change it ---- */
 

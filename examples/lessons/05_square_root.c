@@ -8,7 +8,8 @@ static const char learn[] =
     "- that segments of equally many layers are not segments of equally many bytes.";
 
 static const char question[] =
-    "36 layers that leave a tensor each are cut into segments of 6. How many tensors does a step need at its peak?";
+    "36 layers that leave a tensor each are cut into segments of 6. How many tensors does a step need at its peak?\n"
+    "The gradient that goes from layer to layer counts, the input does not.";
 
 /* ---- the program: even layers ---- */
 
@@ -92,11 +93,12 @@ static double answer(void)
 }
 
 static const char why[] =
-    "What crosses the cuts is kept: 36/6 = 6 tensors. Backward holds the inside of one segment at a time: 6 more.";
+    "The ends of the segments are kept: 36/6 = 6 tensors. Backward holds the inside of one segment at a time, 5, and\n"
+    "one gradient, which works in place: 6 + 5 + 1.";
 
 static const char explain[] =
-    "memory(k) = n/k + k. Its slope 1 - n/k^2 is 0 at k = sqrt(n), where it is 2 sqrt(n): Chen et al. 2016, eq. 1.\n"
-    "Each layer inside a segment but the last one's runs twice, so it costs at most one more forward. The formula\n"
+    "memory(k) = n/k + k. Its slope 1 - n/k^2 is 0 at k = sqrt(n), where it is 2 sqrt(n) (Chen et al. 2016, eq. 1,\n"
+    "with k for the number of segments). All but the segments' ends run twice: at most one more forward. The formula\n"
     "counts tensors. Where they differ, cut by bytes (.balance), or leave it to GCP_POLICY_SQRT and GCP_POLICY_BUDGET.";
 
 /* ---- change it ---- */
@@ -117,7 +119,8 @@ static int solved_2(void)
 {
     static const int bytes[] = { 8, 4, 2, 1, 1, 2, 4, 8 }, middle[] = { 0, 0, 0, 1, 0, 0, 0, 0 },
                      two[] = { 0, 1, 0, 0, 0, 1, 0, 0 };
-    return exercise_2(bytes, middle, 8) == 16 && exercise_2(bytes, two, 8) == 18;
+    static const int rising[] = { 1, 2, 3, 4 }, early[] = { 1, 0, 0, 0 };
+    return exercise_2(bytes, middle, 8) == 16 && exercise_2(bytes, two, 8) == 18 && exercise_2(rising, early, 4) == 10;
 }
 
 static const lesson self = {

@@ -9,7 +9,8 @@ static const char learn[] =
 
 static const char question[] =
     "a simulation of 64 steps is gone through backwards, and there is room for 4 states, the first among them. How\n"
-    "often must a step be run forward to get at the states that backward needs?";
+    "many steps are run forward in all, to get at the states that backward needs? (A guess will do; with room for 1\n"
+    "state it is 63 + 62 + ... + 1 = 2016.)";
 
 /* ---- the program: segments inside segments ---- */
 
@@ -76,7 +77,7 @@ static double binomial(int n, int k)
     return floor(b + 0.5);
 }
 
-/* Griewank and Walther 2000: with r the least that l <= beta(s, r) = (s + r over s), r l - beta(s + 1, r - 1). */
+/* Griewank and Walther 2000: with r the least that l <= beta(s, r) = C(s + r, s), it is r l - beta(s + 1, r - 1). */
 static double formula(int l, int s)
 {
     int r = 0;
@@ -94,7 +95,7 @@ static void table(void)
                n * (log + 1) / 2, lesson_same(runs, n * (log + 1) / 2));
     }
     solve();
-    printf("\nSteps run forward to go back through n steps with s states (each as run, and by the formula):\n   n");
+    printf("\nSteps run forward to go back through n steps with s states (each as counted, and by the formula):\n   n");
     for (int s = 1; s <= 6; s++) printf("        s = %d", s);
     for (int n = 4; n <= STEPS; n *= 2) {
         printf("\n%4d", n);
@@ -111,14 +112,14 @@ static double answer(void)
 }
 
 static const char why[] =
-    "With 4 states no step need be run more than r = 4 times, as 64 <= (4 + 4 over 4) = 70; and 56 of the 4 x 64 runs\n"
-    "can be left out: 4 x 64 - (8 over 5) = 200. With one state it would be 64 x 63 / 2 = 2016.";
+    "With C(n, k) for n! / k! (n - k)!: 4 states reverse C(4 + 4, 4) = 70 steps if none is run more than r = 4 times,\n"
+    "so 4 x 64 runs are enough, and C(8, 5) = 56 of them can be left out: 200.";
 
 static const char explain[] =
     "a segment is one layer of a chain of segments: g(n) = k + g(n/(k + 1)) = k log(n) to the base k + 1 (Chen et al.\n"
-    "2016, equations 2 and 3). With halves, k = 1: log2 n tensors and two. Each level runs its first halves, n/2\n"
-    "layers, once more.\n"
-    "Revolve's binomial form is the optimum where only states are kept. GCP_POLICY_RECURSIVE cuts so by itself.";
+    "2016, equations 2 and 3). With halves, k = 1: log2 n tensors and two. Each level of halves but the\n"
+    "lowest runs n/2 layers once more.\n"
+    "Revolve's binomial form is the optimum where only states are kept. GCP_POLICY_RECURSIVE makes halves.";
 
 /* ---- change it ---- */
 
@@ -130,7 +131,10 @@ static int exercise_2(int steps, int times) { return 0 * steps * times; }
 #endif
 
 static int solved_1(void) { return exercise_1(4, 4) == 70 && exercise_1(3, 2) == 10 && exercise_1(10, 3) == 286; }
-static int solved_2(void) { return exercise_2(64, 4) == 4 && exercise_2(64, 2) == 10 && exercise_2(1000, 3) == 17; }
+static int solved_2(void)
+{
+    return exercise_2(64, 4) == 4 && exercise_2(10, 2) == 3 && exercise_2(70, 4) == 4 && exercise_2(1000, 3) == 17;
+}
 
 static const lesson self = {
     "06: recursion", learn, question, table, answer, "steps", why, explain,

@@ -8,8 +8,9 @@ static const char learn[] =
     "- what a list of instructions is, by writing one yourself against the planner.";
 
 static const char question[] =
-    "six layers, conv2d and tanh, of different widths; the table shows what keeping all takes. In nine tenths of\n"
-    "these bytes, how many instructions of the fastest step run something again?";
+    "six layers, conv2d and tanh, on 32 x 32 pixels. The backward of the third convolution, 16 channels in and out,\n"
+    "reads its input and the gradient of its output, and writes the gradient of its input. How many bytes are these\n"
+    "three, in floats of 4? No budget below can work.";
 
 /* ---- the program ---- */
 
@@ -30,14 +31,16 @@ static gcp_tensor record(void)
     return gcp_mean(x);
 }
 
-static gcp_plan keep_all(gcp_tensor loss)
+/* Each plan is made of a new recording, so that an error (a budget that is too small) ends with it. */
+static gcp_plan keep_all(void)
 {
-    return gcp_plan_make(loss, .policy = GCP_POLICY_KEEP_ALL, .target = &machine);
+    return gcp_plan_make(record(), .policy = GCP_POLICY_KEEP_ALL, .target = &machine);
 }
-static gcp_plan in_bytes(gcp_tensor loss, size_t budget)
+static gcp_plan in_bytes(size_t budget)
 {
-    return gcp_plan_make(loss, .policy = GCP_POLICY_BUDGET, .budget = budget, .target = &machine);
+    return gcp_plan_make(record(), .policy = GCP_POLICY_BUDGET, .budget = budget, .target = &machine);
 }
+static size_t least(void) { return gcp_least_budget(record(), .target = &machine); }
 
 #define LIST "07_list.txt"
 static const char *file_text(void)                          /* the list that you edit, or NULL */
@@ -54,78 +57,83 @@ static void table(void)
 {
     enum { POINTS = 9 };
     gcp_point points[POINTS];
+    const size_t all = keep_all().bytes, low = least();
+    for (int i = 0; i < POINTS; i++) points[i].budget = low + (all - low) * (size_t)i / (POINTS - 1);
     const gcp_tensor loss = record();
-    const gcp_plan all = keep_all(loss);
-    const size_t least = gcp_least_budget(loss, .target = &machine);
-    for (int i = 0; i < POINTS; i++) points[i].budget = least + (all.bytes - least) * (size_t)i / (POINTS - 1);
     gcp_sweep(loss, points, POINTS, .target = &machine);
     if (gcp_error(loss.tape)) { printf("%s\n", gcp_error(loss.tape)); exit(1); }
     printf("Keeping all takes %zu bytes, the least is %zu.\n"
-           "   budget      bytes   time (keep all = 1)   no list is below\n", all.bytes, least);
+           "   budget      bytes   time (keep all = 1)   no list is below\n", all, low);
     for (int i = 0; i < POINTS; i++) {
         const gcp_point *p = &points[i];
         printf("%9zu  %9zu   %19.4f   %16.4f %s\n", p->budget, p->bytes, p->seconds / p->keep_all_seconds,
                p->bound_seconds / p->keep_all_seconds, lesson_same(p->seconds, p->bound_seconds));
         lesson_differs += p->bytes > p->budget;
     }
+    const gcp_plan plan = keep_all();
     FILE *f = file_text() ? NULL : fopen(LIST, "w");
-    if (f) gcp_list_print(&all, gcp_file(f));
+    if (f) gcp_list_print(&plan, gcp_file(f));
     if (f) fclose(f);
-    printf("\n" LIST " holds a step as a list, which you may edit: F forward, R forward again, B backward.\n");
+    printf("\n" LIST ", in this folder, holds a step as a list that you may edit: F forward, R forward again, B "
+           "backward.\n");
 }
 
 static double answer(void)
 {
     const gcp_tensor loss = record();
-    const gcp_plan plan = in_bytes(loss, keep_all(loss).bytes * 9 / 10);
-    return plan.reruns;
+    const gcp_shape s = gcp_shape_of(gcp_find(loss.tape, "x"));
+    return 3.0 * s.d[0] * s.d[1] * s.d[2] * widths[2] * sizeof(float);
 }
 
 static const char why[] =
-    "Not every layer need run again, only as many as the bytes ask for, and the planner takes those that are cheap\n"
-    "for their bytes. A policy that knows no bytes runs too many again or too few.";
+    "3 x 32 x 32 x 16 x 4. The least budget has besides the weights and their gradients, the input, scratch, and what\n"
+    "must be there to make that layer's input again.";
 
 static const char explain[] =
-    "for so small a network all lists are searched, so the plan equals its bound. For a large one the bound, a\n"
-    "minimum cut for each moment of the step, says how far off the plan can be. Below the least no list works: the op\n"
-    "at the peak needs its inputs, its output and their gradients at once.";
+    "a value lives from the F or R that makes it to its last read. For so small a network the planner tries all\n"
+    "lists, so the plan equals its bound. For a large one the bound, a minimum cut for each moment of the step, says\n"
+    "how far off the plan can be. The least is the smallest budget that it found a list for.";
 
 /* ---- change it ---- */
 
 #ifdef SOLUTIONS
 #include "solutions/07.h"
 #else
-static const char *exercise_1(gcp_tensor loss, size_t budget) { return loss.tape && budget ? file_text() : NULL; }
-static size_t exercise_2(gcp_tensor loss) { return keep_all(loss).bytes; }
+static const char *exercise_1(void) { return file_text(); }
+static size_t exercise_2(void) { return keep_all().bytes; }
 #endif
 
 /* The verifier judges the list; the planner's time is the score. */
 static int solved_1(void)
 {
+    const size_t budget = keep_all().bytes * 9 / 10;
+    const gcp_plan best = in_bytes(budget);
+    const char *list = exercise_1();
+    if (!list) { printf("There is no " LIST " in this folder: run the lesson here once without options.\n"); return 0; }
     const gcp_tensor loss = record();
-    const size_t budget = keep_all(loss).bytes * 9 / 10;
-    const char *list = exercise_1(loss, budget);
-    const gcp_plan best = in_bytes(loss, budget),
-                   yours = gcp_plan_make(loss, .list = list ? list : "", .target = &machine);
+    const gcp_plan yours = gcp_plan_make(loss, .list = list, .target = &machine);
     if (gcp_error(loss.tape)) { printf("%s\n", gcp_error(loss.tape)); return 0; }
-    printf("Yours: %zu of %zu bytes, %.4f of keep-all's time; the planner's: %zu, %.4f.\n", yours.bytes, budget,
-           yours.seconds / best.keep_all_seconds, best.bytes, best.seconds / best.keep_all_seconds);
+    printf("Yours: %zu bytes of %zu, %.4f of keep-all's time; the planner's: %zu, %.4f. Of yours:\n", yours.bytes,
+           budget, yours.seconds / best.keep_all_seconds, best.bytes, best.seconds / best.keep_all_seconds);
+    gcp_why_print(&yours, gcp_file(stdout));
     return yours.bytes <= budget && yours.seconds <= 1.05 * best.seconds;
 }
+
+static int within(const gcp_plan *p) { return gcp_plan_ok(p) && p->seconds <= 1.1 * p->keep_all_seconds; }
 static int solved_2(void)
 {
-    const gcp_tensor loss = record();
-    const size_t bytes = exercise_2(loss);
-    const gcp_plan fits = in_bytes(loss, bytes), less = in_bytes(loss, bytes - 64);
-    return fits.seconds <= 1.1 * fits.keep_all_seconds &&
-           !(gcp_plan_ok(&less) && less.seconds <= 1.1 * less.keep_all_seconds);
+    const size_t bytes = exercise_2();
+    const gcp_plan fits = in_bytes(bytes), less = in_bytes(bytes > 64 ? bytes - 64 : 0);
+    return bytes > 64 && within(&fits) && !within(&less);
 }
 
 static const lesson self = {
-    "07: a byte budget", learn, question, table, answer, "instructions", why, explain,
-    { "Edit " LIST " until its step takes nine tenths of the bytes, in at most 1.05 of the planner's time: an R\n"
-      "   line makes an op's output anew, just before the B that reads it (delete the file to begin again).",
-      "Make exercise_2 the smallest budget, to 64 bytes, in which the step takes at most 1.1 of keep-all's time." },
+    "07: a byte budget", learn, question, table, answer, "bytes", why, explain,
+    { "Edit " LIST " until its step takes nine tenths of the bytes, in at most 1.05 of the planner's time. R lines,\n"
+      "   just before the B that needs it, make a value anew; conv2d and tanh work in the same bytes: it takes both.\n"
+      "   What was made anew is not kept from forward on. (Delete the file to begin again.)",
+      "Make exercise_2 the smallest budget, to 64 bytes, in which the step takes at most 1.1 of keep-all's time:\n"
+      "   gcp_plan_ok(&plan) says whether there is one; least() is the smallest with any plan." },
     { solved_1, solved_2 }
 };
 int main(int argc, char **argv) { return lesson_main(&self, argc, argv); }

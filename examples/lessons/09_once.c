@@ -82,7 +82,7 @@ static double answer(void) { return updated(2); }
 
 static const char why[] =
     "0.1 x 10 = 1 after the first run, 0.9 x 1 + 0.1 x 10 after the second. PyTorch's checkpoint did just that\n"
-    "(issues 96136, 62471); a tutorial advised to take the momentum's square root, so that two updates make one.";
+    "(issues 96136, 62471); a tutorial advised to take the square root of the 0.9, so that two updates make one.";
 
 static const char explain[] =
     "a recomputed op must be a function of its inputs alone. Batch-norm here is two ops: statistics (once a step, its\n"
@@ -104,22 +104,27 @@ static int solved_1(void)
     return fabs(pow(exercise_1(0.9), 2) - 0.9) < 1e-9 && fabs(pow(exercise_1(0.5), 2) - 0.5) < 1e-9;
 }
 
-/* The same mask for the same numbers, about half ones, another one in each step. */
+/* The same mask for the same numbers, about half ones, another in each step, for each seed, and one element further. */
 static int solved_2(void)
 {
-    int ones = 0, other = 0, same = 1;
+    int ones = 0, other = 0, seeds = 0, next = 0, same = 1;
     for (unsigned i = 0; i < 10000; i++) {
-        const int a = exercise_2(1, 1, i), b = exercise_2(1, 2, i);
+        const int a = exercise_2(1, 1, i), b = exercise_2(1, 2, i), c = exercise_2(2, 1, i),
+                  d = exercise_2(1, 1, i + 1);
         ones += a == 1;
         other += a != b;
+        seeds += a != c;
+        next += a != d;
         same &= a == exercise_2(1, 1, i) && (a == 0 || a == 1);
     }
-    return same && ones > 4500 && ones < 5500 && other > 4500 && other < 5500;
+    return same && abs(ones - 5000) < 500 && abs(other - 5000) < 500 && abs(seeds - 5000) < 500 &&
+           abs(next - 5000) < 500;
 }
 
 static const lesson self = {
-    "09: what must not happen twice", learn, question, table, answer, "is m", why, explain,
-    { "Make exercise_1 the momentum m with which two updates do what one with `momentum` does: m x m = momentum.",
+    "09: what must not happen twice", learn, question, table, answer, "(the running mean)", why, explain,
+    { "m becomes q m + (1 - q) b. Make exercise_1 the q with which two updates by the same b do what one does with\n"
+      "   q = momentum.",
       "Make exercise_2 a dropout mask, 0 or 1 with equal chances, that depends on seed, step and element alone: mix\n"
       "   the three numbers well (multiply by odd constants, shift, xor), and keep nothing between calls." },
     { solved_1, solved_2 }

@@ -1,4 +1,4 @@
-/* beta(s, r) = (s + r over s): Griewank and Walther 2000. */
+/* beta(s, r) = C(s + r, s): Griewank and Walther 2000. */
 static int exercise_1(int states, int times) { return (int)binomial(states + times, states); }
 static int exercise_2(int steps, int times)
 {
