@@ -188,7 +188,7 @@ static void gcpi_why_reason(const gcp_plan *plan, gcp_writer w)
     gcpi_help_text(in, in->list.at[in->peak_at].task, s->weight_gradients,
                    s->inputs + s->kept + s->recomputed + s->activation_gradients, help, sizeof help);
     if (share > 50 && *help) gcpi_say(w, "what would help, in bytes: %s\n", help + 2);
-    if (plan->reruns == 0 && in->opts.policy != GCP_POLICY_KEEP_ALL && !plan->far_bytes)
+    if (plan->reruns == 0 && in->opts.policy != GCP_POLICY_KEEP_ALL && !in->opts.list && !plan->far_bytes)
         gcpi_say(w, "why nothing is recomputed: %s\n",
                  in->opts.policy == GCP_POLICY_BUDGET ? "keeping all fits the budget"
                  : in->opts.policy == GCP_POLICY_SEGMENTS && in->p.tape->segment_count < 2
