@@ -377,7 +377,7 @@ typedef enum gcp_policy {
 } gcp_policy;
 
 /* How long GCP_POLICY_BUDGET searches, in simulated instructions and not in seconds, so the same options give the same
-   plan. */
+   plan. GCP_EFFORT_QUICK leaves candidates out: another policy in the same bytes may be faster. */
 typedef enum gcp_effort { GCP_EFFORT_DEFAULT, GCP_EFFORT_QUICK, GCP_EFFORT_THOROUGH } gcp_effort;
 
 typedef enum gcp_optimizer {
