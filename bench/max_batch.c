@@ -14,9 +14,9 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include "option.h"
 #include "published.h"
 #include "table.h"
+#include "words.h"
 
 enum { ROOM = 700, REACHED = 4 };
 
@@ -159,10 +159,10 @@ static const char *parse(options *o, int argc, char **argv)
         if (!known) return name;
         if (!strcmp(name, "--only")) known = !strcmp(o->only = value, "resnet50") || !strcmp(value, "resnet1001");
         else if (!strcmp(name, "--out")) o->folder = value;
-        else if (!strcmp(name, "--run")) known = option_count(value, 0, 1, &o->run);
-        else if (!strcmp(name, "--memory")) known = option_number(value, 1, 1e12, &o->memory);
-        else if (!strcmp(name, "--slowdown")) known = option_number(value, 1, 1e6, &o->slowdown);
-        else if (!strcmp(name, "--rates")) known = option_rates(value, o->rates);
+        else if (!strcmp(name, "--run")) known = whole_of(value, 0, 1, &o->run);
+        else if (!strcmp(name, "--memory")) known = number_of(value, 1, 1e12, &o->memory);
+        else if (!strcmp(name, "--slowdown")) known = number_of(value, 1, 1e6, &o->slowdown);
+        else if (!strcmp(name, "--rates")) known = rates_of(value, o->rates);
         else return name;
         if (!known) return name;
     }

@@ -3,6 +3,7 @@
    one is said in its note. */
 #ifndef PUBLISHED_H
 #define PUBLISHED_H
+#include <stdlib.h>
 #include <string.h>
 #include "../examples/networks.h"
 #include "strategies.h"
@@ -189,6 +190,17 @@ static inline void card_copy(void *context, int id, void *to, const void *from, 
     memcpy(to, from, size);
 }
 static inline void card_wait(void *context, int id) { (void)context; (void)id; }
+/* FLOPS,BYTES,LINK: each a second, at least 1; 0: the text is not that. */
+static inline int rates_of(const char *text, double rates[3])
+{
+    char *end = NULL;
+    for (int i = 0; i < 3; i++, text = end + (*end == ',')) {
+        rates[i] = strtod(text, &end);
+        if (end == text || *end != (i < 2 ? ',' : 0) || !(rates[i] >= 1 && rates[i] <= 1e30)) return 0;
+    }
+    return 1;
+}
+
 static inline gcp_target card_of(const double rates[3])
 {
     const gcp_target card = { .threads = 2, .flops_per_second = rates[0], .bytes_per_second = rates[1],

@@ -26,10 +26,10 @@
 #include <stdlib.h>
 #include <string.h>
 #include "clock.h"
-#include "option.h"
 #include "published.h"
 #include "scatter.h"
 #include "table.h"
+#include "words.h"
 
 enum { ROOM = 700, MOST_STEPS = 100, POINTS = SCATTER_MAX };
 
@@ -177,8 +177,10 @@ static size_t budget_of(const options *o, const workload *w)
 static void costs_write(void *context, const char *text, size_t size)
 {
     (void)context;
-    costs = realloc(costs, costs_length + size + 1);
-    if (!costs) exit(1);
+    char *longer = allocate(costs_length + size + 1);
+    if (costs) memcpy(longer, costs, costs_length);
+    free(costs);
+    costs = longer;
     memcpy(costs + costs_length, text, size);
     costs[costs_length += size] = 0;
 }
@@ -200,6 +202,7 @@ static size_t least_in(const options *o, const workload *w, const strategy *s, s
 {
     network n;
     size_t low = planned(o, w, s, 1, &n).plan.bytes;
+    if (low >= bytes) return bytes;
     for (size_t step = (bytes - low) / 64; step && bytes - low > step;) {
         const size_t middle = low + (bytes - low) / 2;
         if (planned(o, w, s, middle, &n).plan.seconds <= seconds) bytes = middle;
@@ -235,8 +238,6 @@ static void published_print(const workload *w)
     }
 }
 
-static int budgeted(const gcp_plan *p) { return p->method != NULL; }
-
 /* The measured bytes are "=" where they are the planned ones. */
 static void row_print(const row *r, const row *all, size_t budget)
 {
@@ -251,7 +252,7 @@ static void row_print(const row *r, const row *all, size_t budget)
            !r->measured               ? ""
            : r->measured == p->bytes ? "="
                                       : "DIFFERS",
-           budgeted(p) && p->bytes > budget ? " over budget: its least" : "");
+           p->method && p->bytes > budget ? " over budget: its least" : "");
 }
 
 static void row_csv(const workload *w, const row *r, const row *all, size_t budget)
@@ -357,13 +358,13 @@ static const char *parse(options *o, int argc, char **argv)
         else if (!strcmp(name, "--only")) o->only = value;
         else if (!strcmp(name, "--out")) o->folder = value;
         else if (!strcmp(name, "--train")) o->train = value;
-        else if (!strcmp(name, "--profile")) known = option_count(value, 0, 1, &o->profile);
-        else if (!strcmp(name, "--batch")) known = option_count(value, 1, 1 << 20, &o->batch);
-        else if (!strcmp(name, "--steps")) known = option_count(value, 0, MOST_STEPS, &o->steps);
-        else if (!strcmp(name, "--budget")) known = option_number(value, 1e-6, 1e12, &o->budget);
-        else if (!strcmp(name, "--memory")) known = option_number(value, 0, 1e12, &o->memory);
-        else if (!strcmp(name, "--work")) known = option_number(value, 0, 1e12, &o->work);
-        else if (!strcmp(name, "--rates")) known = o->rated = option_rates(value, o->rates);
+        else if (!strcmp(name, "--profile")) known = whole_of(value, 0, 1, &o->profile);
+        else if (!strcmp(name, "--batch")) known = whole_of(value, 1, 1 << 20, &o->batch);
+        else if (!strcmp(name, "--steps")) known = whole_of(value, 0, MOST_STEPS, &o->steps);
+        else if (!strcmp(name, "--budget")) known = number_of(value, 1e-6, 1e12, &o->budget);
+        else if (!strcmp(name, "--memory")) known = number_of(value, 0, 1e12, &o->memory);
+        else if (!strcmp(name, "--work")) known = number_of(value, 0, 1e12, &o->work);
+        else if (!strcmp(name, "--rates")) known = o->rated = rates_of(value, o->rates);
         else return name;
         if (!known) return name;
     }

@@ -2,7 +2,6 @@
 #ifndef TRAIN_OPTIONS_H
 #define TRAIN_OPTIONS_H
 
-#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -67,10 +66,7 @@ static int usage(FILE *f, int status)
 
 static int whole(const char *name, const char *text, int least, int *value)
 {
-    char *end;
-    errno = 0;
-    long v = strtol(text, &end, 10);
-    if (end != text && !*end && !errno && v >= least && v <= 1000000) { *value = (int)v; return 1; }
+    if (whole_of(text, least, 1000000, value)) return 1;
     fprintf(stderr, "train: %s: found '%s', expected a whole number from %d to 1000000\n", name, text, least);
     return 0;
 }

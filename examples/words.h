@@ -2,6 +2,7 @@
 #ifndef WORDS_H
 #define WORDS_H
 
+#include <errno.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -17,5 +18,24 @@ static inline size_t bytes_of(const char *s)
     for (size_t i = 0; n > 0 && i < sizeof units / sizeof *units; i++)
         if (!strcmp(end, units[i].unit) && n * units[i].bytes < 1e18) return (size_t)(n * units[i].bytes);
     return 0;
+}
+
+/* A number in [low, high], and nothing after it; 0: the text is no such number. */
+static inline int number_of(const char *s, double low, double high, double *value)
+{
+    char *end;
+    *value = strtod(s, &end);
+    return end != s && !*end && *value >= low && *value <= high;
+}
+
+/* The same of a whole number. */
+static inline int whole_of(const char *s, int low, int high, int *value)
+{
+    char *end;
+    errno = 0;
+    const long n = strtol(s, &end, 10);
+    if (end == s || *end || errno || n < low || n > high) return 0;
+    *value = (int)n;
+    return 1;
 }
 #endif

@@ -77,8 +77,8 @@ static void gcpi_budget_run(gcpi_planner *q)
     if (gcpi_has(&q->kept)) gcpi_order_copy(&q->best, &q->kept.order);
 }
 
-/* The same with copies alone (far), or without them: what is found is no worse than either. The bounds of these are
-   none where values may be copied and ops run again. */
+/* The same with copies alone (far), or without them: for these views what is found is no worse than either. The bounds
+   of these are none where values may be copied and ops run again. */
 static void gcpi_budget_part(gcpi_planner *q, size_t far)
 {
     const gcp_plan_opts *given = q->opts;

@@ -116,16 +116,18 @@ static uint64_t gcpi_key_hash(const char *key, size_t n)
     return h;
 }
 
-/* Takes tasks' seconds from a table's text. 0: an error is on the tape, or the arena is too small. */
-static int gcpi_costs_apply(gcpi_problem *p, const gcp_plan_opts *opts, gcp_arena *a)
+/* A table's lines: keys as hashes, and their seconds. */
+typedef struct gcpi_costs { uint64_t *hash; double *seconds; int count; } gcpi_costs;
+
+/* 0: an error is on the tape, or the arena is too small. */
+static int gcpi_costs_read(const gcpi_problem *p, const gcp_plan_opts *opts, gcp_arena *a, gcpi_costs *costs)
 {
-    ptrdiff_t scratch = a->scratch;
-    int lines = 1, count = 0, line = 0;
-    p->costed = 0;
+    int lines = 1, line = 0;
     for (const char *c = opts->costs; *c; c++) lines += *c == '\n';
-    uint64_t *hash = GCPI_SCRATCH(a, uint64_t, lines);
-    double *seconds = GCPI_SCRATCH(a, double, lines);
-    if (!hash || !seconds) return 0;
+    costs->count = 0;
+    costs->hash = GCPI_SCRATCH(a, uint64_t, lines);
+    costs->seconds = GCPI_SCRATCH(a, double, lines);
+    if (!costs->hash || !costs->seconds) return 0;
     for (const char *c = opts->costs; *c;) {
         size_t n = strcspn(c, "\n"), last = n;
         char *end;
@@ -138,25 +140,37 @@ static int gcpi_costs_apply(gcpi_problem *p, const gcp_plan_opts *opts, gcp_aren
                           ".costs, line %d: not 'OP SHAPES SECONDS' (0 to 1e9), as gcp_costs_print writes it", line);
                 return 0;
             }
-            hash[count] = gcpi_key_hash(c, last);
-            seconds[count++] = value;
+            costs->hash[costs->count] = gcpi_key_hash(c, last);
+            costs->seconds[costs->count++] = value;
         }
         c += n + (c[n] != 0);
     }
-    uint64_t link = gcpi_key_hash(GCPI_LINK_KEY, strlen(GCPI_LINK_KEY));
-    for (int k = 0; k < count; k++)
-        if (hash[k] == link && seconds[k] > 0) {
-            p->target.far_bytes_per_second = 1e9 / seconds[k];
-            break;
-        }
+    return 1;
+}
+
+/* The first line of a key, or NULL. */
+static const double *gcpi_costs_find(const gcpi_costs *costs, const char *key)
+{
+    const uint64_t hash = gcpi_key_hash(key, strlen(key));
+    for (int k = 0; k < costs->count; k++) if (costs->hash[k] == hash) return &costs->seconds[k];
+    return NULL;
+}
+
+/* Takes tasks' seconds, and the link's, from a table's text. 0: as gcpi_costs_read. */
+static int gcpi_costs_apply(gcpi_problem *p, const gcp_plan_opts *opts, gcp_arena *a)
+{
+    ptrdiff_t scratch = a->scratch;
+    gcpi_costs costs;
     double taken = 0, all = 0;
+    p->costed = 0;
+    if (!gcpi_costs_read(p, opts, a, &costs)) return 0;
+    const double *link = gcpi_costs_find(&costs, GCPI_LINK_KEY);
+    if (link && *link > 0) p->target.far_bytes_per_second = 1e9 / *link;
     for (int i = 0; i < p->task_count; i++) {
         char key[GCPI_KEY_BYTES];
         gcpi_task_key(p, &p->tasks[i], key, sizeof key);
-        uint64_t mine = gcpi_key_hash(key, strlen(key));
-        int k = 0;
-        while (k < count && hash[k] != mine) k++;
-        if (k < count) { taken += p->tasks[i].seconds = seconds[k]; p->costed++; }
+        const double *seconds = gcpi_costs_find(&costs, key);
+        if (seconds) { taken += p->tasks[i].seconds = *seconds; p->costed++; }
         all += p->tasks[i].seconds;
     }
     p->costed_share = all > 0 ? taken / all : 0;

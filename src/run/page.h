@@ -49,8 +49,8 @@ static const char *const gcpi_page_style[] = {
 static const char *const gcpi_page_script[] = {
 "'use strict';\n",
 "const plans = JSON.parse(document.getElementById('data').textContent);\n",
-"const kinds = ['input', 'kept for backward', 'gone after forward', 'run again', 'gradient of an activation',\n",
-"  'gradient of a weight', 'workspace'];\n",
+"const kinds = ['input', 'kept for backward', 'gone after forward', 'recomputed', 'activation gradient',\n",
+"  'weight gradient', 'workspace'];\n",
 "const words = { F: 'forward', R: 'forward again', B: 'backward', U: 'update', H: 'its gradient is ready',\n",
 "  W: 'wait for its hook', O: 'copy to far memory', P: 'copy back', A: 'wait until its copy has arrived',\n",
 "  M: 'move' };\n",

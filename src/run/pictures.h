@@ -45,7 +45,7 @@ GCPI_DEF void gcp_sweep_svg(const gcp_point *p, int count, gcp_writer w)
     gcpi_say(w, "</svg>\n");
 }
 
-/* ---- memory over time and address ---- */
+/* ---- memory over time (to the right) and address (up): a rectangle per buffer, its name shown on hover ---- */
 
 /* What a buffer is; page.js has the same numbers. */
 enum { GCPI_IS_INPUT, GCPI_IS_KEPT, GCPI_IS_GONE, GCPI_IS_AGAIN, GCPI_IS_GRADIENT, GCPI_IS_WEIGHT, GCPI_IS_WORKSPACE };
@@ -61,8 +61,6 @@ static int gcpi_buffer_is(const gcpi_plan *in, const gcpi_plan_buffer *b)
                                                                                      : GCPI_IS_GRADIENT;
     return b->again ? GCPI_IS_AGAIN : b->last >= in->forward_end ? GCPI_IS_KEPT : GCPI_IS_GONE;
 }
-
-/* Memory over time (to the right) and address (up): one rectangle per buffer, its name shown on hover. */
 
 static void gcpi_svg_rect(gcp_writer w, double x, double y, double width, double height, const char *colour)
 {
@@ -221,9 +219,9 @@ static void gcpi_page_items(const gcpi_problem *p, gcp_writer w)
 
 static const char *gcpi_policy_word(const gcpi_plan *in)
 {
-    static const char *const words[] = { "GCP_POLICY_SEGMENTS", "GCP_POLICY_KEEP_ALL",  "GCP_POLICY_UNIFORM",
-                                         "GCP_POLICY_CHECKPOINTS", "GCP_POLICY_SQRT",   "GCP_POLICY_RECURSIVE",
-                                         "GCP_POLICY_CHEAP",    "GCP_POLICY_BUDGET" };
+    static const char *const words[] = { "GCP_POLICY_SEGMENTS",    "GCP_POLICY_KEEP_ALL", "GCP_POLICY_UNIFORM",
+                                         "GCP_POLICY_CHECKPOINTS", "GCP_POLICY_SQRT",     "GCP_POLICY_RECURSIVE",
+                                         "GCP_POLICY_CHEAP",       "GCP_POLICY_BUDGET" };
     return in->opts.list ? "A list" : !in->p.training ? "Inference" : words[in->opts.policy];
 }
 

@@ -1,7 +1,7 @@
 'use strict';
 const plans = JSON.parse(document.getElementById('data').textContent);
-const kinds = ['input', 'kept for backward', 'gone after forward', 'run again', 'gradient of an activation',
-  'gradient of a weight', 'workspace'];
+const kinds = ['input', 'kept for backward', 'gone after forward', 'recomputed', 'activation gradient',
+  'weight gradient', 'workspace'];
 const words = { F: 'forward', R: 'forward again', B: 'backward', U: 'update', H: 'its gradient is ready',
   W: 'wait for its hook', O: 'copy to far memory', P: 'copy back', A: 'wait until its copy has arrived',
   M: 'move' };
