@@ -17406,7 +17406,8 @@ static const char *const gcpi_page_script[] = {
 "const most = Math.max(...plans.map(p => p.slab), 1);\n",
 "const x = i => LEFT + WIDE * i / steps, y = bytes => TOP + HIGH * (1 - bytes / most);\n",
 "const bytes = n => n.toLocaleString('en') + (n === 1 ? ' byte' : ' bytes');\n",
-"const mib = n => (n / 1048576).toPrecision(4) + ' MiB';\n",
+"const unit = [1, 1024, 1048576, 1073741824].filter((u, k) => !k || most >= u).pop();\n",
+"const scale = n => +(n / unit).toPrecision(4) + ' ' + ['bytes', 'KiB', 'MiB', 'GiB'][Math.log2(unit) / 10];\n",
 "\n",
 "function element(parent, tag, attributes, text) {\n",
 "  const svg = tag === 'svg' || parent.namespaceURI === 'http://www.w3.org/2000/svg';\n",
@@ -17475,16 +17476,18 @@ static const char *const gcpi_page_script[] = {
 "  for (let i = 0; i <= 4; i++) {\n",
 "    const at = y(most * i / 4);\n",
 "    element(svg, 'line', { class: 'grid', x1: LEFT, x2: LEFT + WIDE, y1: at, y2: at });\n",
-"    element(svg, 'text', { x: LEFT - 6, y: at + 4, 'text-anchor': 'end' }, mib(most * i / 4));\n",
+"    element(svg, 'text', { x: LEFT - 6, y: at + 4, 'text-anchor': 'end' }, scale(most * i / 4));\n",
 "  }\n",
 "  if (p.turn < 0) return;\n",
 "  element(svg, 'line', { class: 'turn', x1: x(p.turn), x2: x(p.turn), y1: 14, y2: TOP + HIGH });\n",
-"  element(svg, 'text', { x: x(p.turn) + 4, y: 12 }, 'backward begins');\n",
+"  element(svg, 'text', { x: x(p.turn) + 4, y: TOP - 4 }, 'backward begins');\n",
 "}\n",
 "\n",
 "function curve(svg, p) {\n",
 "  const high = size => CURVE + 14 - CURVE * size / most;\n",
-"  element(svg, 'text', { x: LEFT - 6, y: high(most) + 8, 'text-anchor': 'end' }, 'live bytes');\n",
+"  element(svg, 'text', { x: LEFT + 4, y: 12 }, 'live');\n",
+"  for (const size of [0, most])\n",
+"    element(svg, 'text', { x: LEFT - 6, y: high(size) + 4, 'text-anchor': 'end' }, scale(size));\n",
 "  element(svg, 'path', { class: 'curve', d: 'M' + p.lines.map((l, i) =>\n",
 "    `${x(i).toFixed(1)} ${high(l.size).toFixed(1)}H${x(i + 1).toFixed(1)}`).join('L') });\n",
 "  element(svg, 'circle', { class: 'peak', r: 4, cx: x(p.peak + .5), cy: high(p.lines[p.peak].size) });\n",
@@ -17675,6 +17678,17 @@ GCPI_DEF void gcp_sweep_svg(const gcp_point *p, int count, gcp_writer w)
 
 /* ---- memory over time (to the right) and address (up): a rectangle per buffer, its name shown on hover ---- */
 
+/* The unit in which so many bytes are between 1 and 1024. */
+static double gcpi_unit(size_t bytes, const char **name)
+{
+    static const char *const names[] = { "bytes", "KiB", "MiB", "GiB" };
+    double unit = 1;
+    int k = 0;
+    while (k < 3 && (double)bytes >= 1024 * unit) { unit *= 1024; k++; }
+    *name = names[k];
+    return unit;
+}
+
 /* What a buffer is; page.js has the same numbers. */
 enum { GCPI_IS_INPUT, GCPI_IS_KEPT, GCPI_IS_GONE, GCPI_IS_AGAIN, GCPI_IS_GRADIENT, GCPI_IS_WEIGHT, GCPI_IS_WORKSPACE };
 static const char *const gcpi_colours[] = { "#9aa0a6", "#1a73e8", "#d2e3fc", "#7baaf7",
@@ -17729,21 +17743,22 @@ GCPI_DEF void gcp_memory_svg(const gcp_plan *plan, gcp_writer w)
     const double width = 960, height = 420, left = 76, top = 34;
     if (!gcpi_reportable(plan)) return;
     const gcpi_plan *in = plan->in;
+    const char *unit;
     double dx = width / (double)plan->instructions, dy = height / (double)plan->slab_bytes,
-           turn = left + dx * in->p.forward;
+           turn = left + dx * in->p.forward, one = gcpi_unit(plan->slab_bytes, &unit);
     gcpi_say(w, "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 1060 520\" font-family=\"sans-serif\" "
                 "font-size=\"12\">\n<rect width=\"1060\" height=\"520\" fill=\"white\"/>\n");
     gcpi_say(w,
-             "<text x=\"%.0f\" y=\"20\" font-size=\"14\">slab %.3f MiB of %.3f MiB in all, over %d instructions; %d "
+             "<text x=\"%.0f\" y=\"20\" font-size=\"14\">slab %.3f %s of %.3f %s in all, over %d instructions; %d "
              "rerun%s of units</text>\n",
-             left, gcpi_mib(plan->slab_bytes), gcpi_mib(plan->bytes), plan->instructions, plan->reruns,
-             plan->reruns == 1 ? "" : "s");
+             left, (double)plan->slab_bytes / one, unit, (double)plan->bytes / one, unit, plan->instructions,
+             plan->reruns, plan->reruns == 1 ? "" : "s");
     for (int i = 0; i <= 4; i++) {
         double y = top + height - height * i / 4;
         gcpi_say(w,
                  "<line x1=\"%.0f\" y1=\"%.1f\" x2=\"%.0f\" y2=\"%.1f\" stroke=\"#e0e0e0\"/><text x=\"%.0f\" "
-                 "y=\"%.1f\" text-anchor=\"end\">%.2f MiB</text>\n",
-                 left, y, left + width, y, left - 6, y + 4, gcpi_mib(plan->slab_bytes) * i / 4);
+                 "y=\"%.1f\" text-anchor=\"end\">%.4g %s</text>\n",
+                 left, y, left + width, y, left - 6, y + 4, (double)plan->slab_bytes / one * i / 4, unit);
     }
     gcpi_svg_buffers(in, w, left, top + height, dx, dy);
     if (in->p.training)

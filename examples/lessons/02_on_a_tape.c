@@ -117,13 +117,14 @@ static int solved_1(void)
     gcp_tensor x;
     gcp_tape *net = tape_with(&arena, &x);
     gcp_plan plan = gcp_plan_make(gcp_mean(exercise_1(gcp_linear(x, .out = 4))), .policy = GCP_POLICY_KEEP_ALL);
-    return !gcp_error(net) && plan.after_forward == NUMBERS * 7 * 4 + 4;
+    if (gcp_error(net)) { printf("%s\n", gcp_error(net)); return 0; }
+    return lesson_case("Forward's end with exercise_1", (double)plan.after_forward, NUMBERS * 7 * 4 + 4);
 }
 static int solved_2(void)
 {
     double loss, first;
     const gcp_plan plan = on_a_tape(8, &loss, &first);
-    return exercise_2(&plan) == plan.bytes - plan.state_bytes;
+    return GIVES((double)exercise_2(&plan), (double)(plan.bytes - plan.state_bytes));
 }
 
 static const lesson self = {

@@ -117,7 +117,8 @@ static float exercise_2(float x, int index) { return x + 0 * (float)index + 0.00
 
 static int solved_1(void)
 {
-    return exercise_1(8, 4, 2) == 4 && exercise_1(20, 5, 5) == 12 && exercise_1(3, 1, 1) == 3;
+    return GIVES(exercise_1(8, 4, 2), 4) && GIVES(exercise_1(20, 5, 5), 12) &&
+           GIVES(exercise_1(3, 1, 1), 3);
 }
 static int solved_2(void)
 {

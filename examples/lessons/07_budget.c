@@ -124,6 +124,8 @@ static int solved_2(void)
 {
     const size_t bytes = exercise_2();
     const gcp_plan fits = in_bytes(bytes), less = in_bytes(bytes > 64 ? bytes - 64 : 0);
+    if (bytes > 64) printf("In %zu bytes it does%s, in 64 fewer it does%s.\n", bytes, within(&fits) ? "" : " not",
+                           within(&less) ? "" : " not");
     return bytes > 64 && within(&fits) && !within(&less);
 }
 

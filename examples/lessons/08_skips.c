@@ -129,13 +129,16 @@ static int solved_1(void)
 {
     static const int bytes[] = { 8, 4, 2, 1, 2, 4, 8 };
     const table_net u = u_net(3), c = chain(7);
-    return exercise_1(&u, bytes, 3) == 15 && exercise_1(&u, bytes, 5) == 12 && exercise_1(&c, bytes, 2) == 2;
+    return lesson_case("In the U-Net with bytes 8 4 2 1 2 4 8 and p = 3 exercise_1", exercise_1(&u, bytes, 3), 15) &&
+           lesson_case("In the U-Net with bytes 8 4 2 1 2 4 8 and p = 5 exercise_1", exercise_1(&u, bytes, 5), 12) &&
+           lesson_case("In the chain with bytes 8 4 2 1 2 4 8 and p = 2 exercise_1", exercise_1(&c, bytes, 2), 2);
 }
 static int solved_2(void)
 {
     const table_net t = exercise_2(12);
-    for (int p = 1; p < 11; p++) if (t.n != 12 || crossing(&t, p) != 2) return 0;
-    return crossing(&t, 0) == 1;
+    int good = lesson_case("Layers of exercise_2(12)", t.n, 12);
+    for (int p = 1; p < 11 && good; p++) good = lesson_case("Tensors across a cut", crossing(&t, p), 2);
+    return good && lesson_case("Tensors across the first cut", crossing(&t, 0), 1);
 }
 
 static const lesson self = {

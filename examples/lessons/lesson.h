@@ -32,6 +32,15 @@ static inline const char *lesson_same(double a, double b)
     return same ? "=" : "DIFFERS";
 }
 
+/* 1 where an exercise gives what it should; else prints the case that fails. */
+static inline int lesson_case(const char *call, double gives, double should)
+{
+    const int good = fabs(gives - should) <= 1e-6 * fabs(should);
+    if (!good) printf("%s gives %.10g; it should be %.10g.\n", call, gives, should);
+    return good;
+}
+#define GIVES(call, should) lesson_case(#call, call, should)
+
 static inline int lesson_predict(const lesson *l, const char *text)
 {
     char *end;

@@ -47,6 +47,17 @@ GCPI_DEF void gcp_sweep_svg(const gcp_point *p, int count, gcp_writer w)
 
 /* ---- memory over time (to the right) and address (up): a rectangle per buffer, its name shown on hover ---- */
 
+/* The unit in which so many bytes are between 1 and 1024. */
+static double gcpi_unit(size_t bytes, const char **name)
+{
+    static const char *const names[] = { "bytes", "KiB", "MiB", "GiB" };
+    double unit = 1;
+    int k = 0;
+    while (k < 3 && (double)bytes >= 1024 * unit) { unit *= 1024; k++; }
+    *name = names[k];
+    return unit;
+}
+
 /* What a buffer is; page.js has the same numbers. */
 enum { GCPI_IS_INPUT, GCPI_IS_KEPT, GCPI_IS_GONE, GCPI_IS_AGAIN, GCPI_IS_GRADIENT, GCPI_IS_WEIGHT, GCPI_IS_WORKSPACE };
 static const char *const gcpi_colours[] = { "#9aa0a6", "#1a73e8", "#d2e3fc", "#7baaf7",
@@ -101,21 +112,22 @@ GCPI_DEF void gcp_memory_svg(const gcp_plan *plan, gcp_writer w)
     const double width = 960, height = 420, left = 76, top = 34;
     if (!gcpi_reportable(plan)) return;
     const gcpi_plan *in = plan->in;
+    const char *unit;
     double dx = width / (double)plan->instructions, dy = height / (double)plan->slab_bytes,
-           turn = left + dx * in->p.forward;
+           turn = left + dx * in->p.forward, one = gcpi_unit(plan->slab_bytes, &unit);
     gcpi_say(w, "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 1060 520\" font-family=\"sans-serif\" "
                 "font-size=\"12\">\n<rect width=\"1060\" height=\"520\" fill=\"white\"/>\n");
     gcpi_say(w,
-             "<text x=\"%.0f\" y=\"20\" font-size=\"14\">slab %.3f MiB of %.3f MiB in all, over %d instructions; %d "
+             "<text x=\"%.0f\" y=\"20\" font-size=\"14\">slab %.3f %s of %.3f %s in all, over %d instructions; %d "
              "rerun%s of units</text>\n",
-             left, gcpi_mib(plan->slab_bytes), gcpi_mib(plan->bytes), plan->instructions, plan->reruns,
-             plan->reruns == 1 ? "" : "s");
+             left, (double)plan->slab_bytes / one, unit, (double)plan->bytes / one, unit, plan->instructions,
+             plan->reruns, plan->reruns == 1 ? "" : "s");
     for (int i = 0; i <= 4; i++) {
         double y = top + height - height * i / 4;
         gcpi_say(w,
                  "<line x1=\"%.0f\" y1=\"%.1f\" x2=\"%.0f\" y2=\"%.1f\" stroke=\"#e0e0e0\"/><text x=\"%.0f\" "
-                 "y=\"%.1f\" text-anchor=\"end\">%.2f MiB</text>\n",
-                 left, y, left + width, y, left - 6, y + 4, gcpi_mib(plan->slab_bytes) * i / 4);
+                 "y=\"%.1f\" text-anchor=\"end\">%.4g %s</text>\n",
+                 left, y, left + width, y, left - 6, y + 4, (double)plan->slab_bytes / one * i / 4, unit);
     }
     gcpi_svg_buffers(in, w, left, top + height, dx, dy);
     if (in->p.training)

@@ -10,7 +10,8 @@ const steps = Math.max(...plans.map(p => p.lines.length));
 const most = Math.max(...plans.map(p => p.slab), 1);
 const x = i => LEFT + WIDE * i / steps, y = bytes => TOP + HIGH * (1 - bytes / most);
 const bytes = n => n.toLocaleString('en') + (n === 1 ? ' byte' : ' bytes');
-const mib = n => (n / 1048576).toPrecision(4) + ' MiB';
+const unit = [1, 1024, 1048576, 1073741824].filter((u, k) => !k || most >= u).pop();
+const scale = n => +(n / unit).toPrecision(4) + ' ' + ['bytes', 'KiB', 'MiB', 'GiB'][Math.log2(unit) / 10];
 
 function element(parent, tag, attributes, text) {
   const svg = tag === 'svg' || parent.namespaceURI === 'http://www.w3.org/2000/svg';
@@ -79,16 +80,18 @@ function axes(svg, p) {
   for (let i = 0; i <= 4; i++) {
     const at = y(most * i / 4);
     element(svg, 'line', { class: 'grid', x1: LEFT, x2: LEFT + WIDE, y1: at, y2: at });
-    element(svg, 'text', { x: LEFT - 6, y: at + 4, 'text-anchor': 'end' }, mib(most * i / 4));
+    element(svg, 'text', { x: LEFT - 6, y: at + 4, 'text-anchor': 'end' }, scale(most * i / 4));
   }
   if (p.turn < 0) return;
   element(svg, 'line', { class: 'turn', x1: x(p.turn), x2: x(p.turn), y1: 14, y2: TOP + HIGH });
-  element(svg, 'text', { x: x(p.turn) + 4, y: 12 }, 'backward begins');
+  element(svg, 'text', { x: x(p.turn) + 4, y: TOP - 4 }, 'backward begins');
 }
 
 function curve(svg, p) {
   const high = size => CURVE + 14 - CURVE * size / most;
-  element(svg, 'text', { x: LEFT - 6, y: high(most) + 8, 'text-anchor': 'end' }, 'live bytes');
+  element(svg, 'text', { x: LEFT + 4, y: 12 }, 'live');
+  for (const size of [0, most])
+    element(svg, 'text', { x: LEFT - 6, y: high(size) + 4, 'text-anchor': 'end' }, scale(size));
   element(svg, 'path', { class: 'curve', d: 'M' + p.lines.map((l, i) =>
     `${x(i).toFixed(1)} ${high(l.size).toFixed(1)}H${x(i + 1).toFixed(1)}`).join('L') });
   element(svg, 'circle', { class: 'peak', r: 4, cx: x(p.peak + .5), cy: high(p.lines[p.peak].size) });

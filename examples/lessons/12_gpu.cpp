@@ -1,0 +1,150 @@
+#define HOSTCUDA_IMPLEMENTATION
+#include "cuda_runtime.h"                /* hostcuda/: CUDA on the CPU, as plain C++ */
+#include "lesson.h"
+
+static const char learn[] = "You will learn\n"
+    "- how a GPU divides a layer: blocks of threads, one element to a thread;\n"
+    "- to stop a debugger in one thread of a kernel, without a GPU;\n"
+    "- why sums on a GPU may have other bits in each run, and how gcp's keep the same ones.";
+
+static const char question[] =
+    "tanh of 1,000 elements (0 to 999) runs in blocks of 256 threads, one element to a thread. Which thread of its\n"
+    "block (threadIdx.x, from 0) computes element 900?";
+
+/* ---- the program: a kernel of a layer, and three kernels that sum ---- */
+
+enum { N = 1000, THREADS = 256, BLOCKS = (N + THREADS - 1) / THREADS };
+
+__global__ void tanh_kernel(float *y, const float *x, int *who, int n)
+{
+    int i = (int)(blockIdx.x * blockDim.x + threadIdx.x);
+    if (i >= n) return;                  /* the last block has 24 threads too many */
+    y[i] = tanhf(x[i]);
+    who[i] = (int)threadIdx.x;
+}
+/* As the threads come, which nothing fixes. On a GPU this is atomicAdd. */
+__global__ void sum_as_they_come(float *sum, const float *x) { *sum += x[threadIdx.x]; }
+/* In pairs, one fixed order. __syncthreads() waits for all threads of the block. */
+__global__ void sum_in_pairs(float *sum, const float *x)
+{
+    __shared__ float part[THREADS];
+    unsigned t = threadIdx.x;
+    part[t] = x[t];
+    for (unsigned half = THREADS / 2; half; half /= 2) {
+        __syncthreads();
+        if (t < half) part[t] += part[t + half];
+    }
+    if (t == 0) *sum = part[0];
+}
+#ifdef SOLUTIONS
+#include "solutions/12.h"
+#else
+/* Exercise 1: y[i] = x[n - 1 - i]. Write nothing outside of y[0] to y[n - 1]. */
+__global__ void exercise_1(float *y, const float *x, int n) { (void)y; (void)x; (void)n; }
+/* Exercise 2: a sum in pairs, but a barrier is missing. */
+__global__ void exercise_2(float *sum, const float *x)
+{
+    __shared__ float part[THREADS];
+    unsigned t = threadIdx.x;
+    part[t] = x[t];
+    __syncthreads();
+    for (unsigned half = THREADS / 2; half; half /= 2)
+        if (t < half) part[t] += part[t + half];
+    if (t == 0) *sum = part[0];
+}
+#endif
+static float *in, *out;                  /* device memory */
+static int *threads;
+static void copy(void *to, const void *from, int n) { cudaMemcpy(to, from, (size_t)n * 4, cudaMemcpyDefault); }
+static void order(int i) { hostcuda_order(i < 2 ? i : 2, (unsigned)i); }
+/* y = tanh(x) of N elements. */
+static void layer(float *y)
+{
+    float x[N];
+    for (int i = 0; i < N; i++) x[i] = (float)(i - N / 2) / N;
+    copy(in, x, N);
+    GCP_LAUNCH(tanh_kernel, BLOCKS, THREADS, 0, nullptr, out, in, threads, (int)N);
+    copy(y, out, N);
+}
+
+static float sum(void (*kernel)(float *, const float *))
+{
+    float x[THREADS], s = 0;
+    for (int i = 0; i < THREADS; i++) x[i] = 1.0f / (float)(i + 1);
+    copy(in, x, THREADS);
+    copy(out, &s, 1);
+    GCP_LAUNCH(kernel, 1, THREADS, 0, nullptr, out, in);
+    copy(&s, out, 1);
+    return s;
+}
+
+static void table(void)
+{
+    static const char *const orders[] = { "forward", "reverse", "shuffled", "shuffled again" };
+    float first[N], y[N], come = 0, pairs[THREADS];
+    for (int i = 0; i < THREADS; i++) come += pairs[i] = 1.0f / (float)(i + 1);
+    for (int half = THREADS / 2; half; half /= 2) for (int i = 0; i < half; i++) pairs[i] += pairs[i + half];
+    printf("The sum of 1 / i, by three kernels, and the tanh of the question\n"
+           "order of threads    as they come       in pairs    a barrier missing   tanh\n");
+    for (int i = 0; i < 4; i++) {
+        order(i);
+        layer(i ? y : first);
+        printf("%-16s %15.7f   %10.7f %s   %15.7f   %s\n", orders[i], sum(sum_as_they_come), sum(sum_in_pairs),
+               lesson_same(sum(sum_in_pairs), pairs[0]), sum(exercise_2),
+               i == 0 ? "first" : memcmp(y, first, sizeof y) ? "DIFFERS" : "the same bits");
+        lesson_same(i == 0 ? sum(sum_as_they_come) : memcmp(y, first, sizeof y), i == 0 ? come : 0);
+    }
+}
+
+static double answer(void) { float y[N]; int who[N]; layer(y); copy(who, threads, N); return who[900]; }
+
+static const char why[] = "900 = 3 x 256 + 132: thread 132 of block 3. (24 threads of that block have no element.)";
+
+static const char explain[] =
+    "element = blockIdx.x x blockDim.x + threadIdx.x. Stop in its thread (compiled with -O0 -g):\n"
+    "    gdb 12_gpu\n"
+    "    (gdb) break tanh_kernel if blockIdx.x == 3 && threadIdx.x == 132\n"
+    "    (gdb) run                        it stops before the thread's first line\n"
+    "    (gdb) next                       three times: its element is computed\n"
+    "    (gdb) print i, x[i], y[i]        one at a time; x[i] is 0.4; then: delete, continue\n"
+    "Threads of a block may run in any order between two barriers, and a float sum depends on its order. So gcp's\n"
+    "kernels never add as threads come: each sum has one fixed order. A missing barrier may go unnoticed in one order\n"
+    "and not in another: run the kernels in several. Recomputing launches the same kernels on the same input.\n"
+    "gcp's own kernels can be stopped in the same way: after cmake --workflow --preset host, say\n"
+    "    gdb --args build/host/examples/train --digits --epochs 1 --device cuda, and break gcpi_batch_stats_kernel.";
+
+/* ---- change it ---- */
+
+static int solved_1(void)
+{
+    float x[N], y[N + THREADS], wrong = 0;
+    for (int i = 0; i < N; i++) x[i] = (float)i;
+    copy(in, x, N);
+    for (int k = 0; k < 4; k++) {
+        order(k);
+        for (float &v : y) v = -1;
+        copy(out, y, N + THREADS);
+        GCP_LAUNCH(exercise_1, BLOCKS, THREADS, 0, nullptr, out, in, (int)N);
+        copy(y, out, N + THREADS);
+        for (int i = 0; i < N + THREADS; i++) wrong += y[i] != (i < N ? x[N - 1 - i] : -1);
+    }
+    return lesson_case("Wrong elements in four orders: exercise_1", wrong, 0);
+}
+static int solved_2(void)
+{
+    int wrong = 0;
+    for (int k = 0; k < 4; k++) { order(k); wrong += sum(exercise_2) != sum(sum_in_pairs); }
+    return lesson_case("Wrong sums in four orders: exercise_2", wrong, 0);
+}
+
+static const lesson self = {
+    "12: a GPU without a GPU", learn, question, table, answer, "(threadIdx.x)", why, explain,
+    { "Write the kernel exercise_1: y[i] = x[n - 1 - i], and nothing outside of y.",
+      "exercise_2 is right in one order of threads. Find the barrier that is missing." },
+    { solved_1, solved_2 }
+};
+int main(int argc, char **argv)
+{
+    if (cudaMalloc(&in, 4 * N) || cudaMalloc(&out, 4 * (N + THREADS)) || cudaMalloc(&threads, 4 * N)) return 2;
+    return lesson_main(&self, argc, argv);
+}

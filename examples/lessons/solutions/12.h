@@ -1,0 +1,16 @@
+__global__ void exercise_1(float *y, const float *x, int n)
+{
+    int i = (int)(blockIdx.x * blockDim.x + threadIdx.x);
+    if (i < n) y[i] = x[n - 1 - i];
+}
+__global__ void exercise_2(float *sum, const float *x)
+{
+    __shared__ float part[THREADS];
+    unsigned t = threadIdx.x;
+    part[t] = x[t];
+    for (unsigned half = THREADS / 2; half; half /= 2) {
+        __syncthreads();
+        if (t < half) part[t] += part[t + half];
+    }
+    if (t == 0) *sum = part[0];
+}
