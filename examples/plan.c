@@ -38,27 +38,42 @@ static gcp_tensor loss;                 /* of a network; of a graph only its tap
 
 /* ---- Options ---------------------------------------------------------------------------------------------------*/
 
+static const char help[] =
+    "plan - how a training step fits in the memory that you have, without running it\n\n"
+    "A step needs memory for weights, for their gradients, and most of all for the layers' outputs, which wait\n"
+    "for the backward pass. Outputs can be forgotten and computed again, which takes time. Say how many bytes a\n"
+    "step may take; plan says what to forget, which order to work in, and how much longer the step takes.\n\n"
+    "  plan resnet50                                 time against memory, from the least that works\n"
+    "  plan resnet50 --batch 32 --budget 1.5GB       the fastest schedule found in 1.5 GB\n"
+    "  plan resnet50 --batch 32 --budget 1.5GB --html step.html\n"
+    "                                                and a page that shows it, instruction by instruction\n"
+    "  plan resnet50 --budget 7GB --max-batch        the largest batch in 7 GB\n"
+    "  plan --graph FILE ...                         a network of yours (gcp_graph_print writes the file; its\n"
+    "                                                format stands in src/planner/graph.h)\n\nnetworks:";
+static const char help_options[] =
+    "\n\noptions:\n"
+    "  --budget B      bytes of a step, weights and all: 800MB, 1.5GB (1 MB is 2^20 bytes), 123456\n"
+    "  --batch N       images in a step; --image N: their side (defaults: as in the benchmark)\n"
+    "  --optimizer O   none, sgd (default; it has momentum) or adam: it needs memory for each weight, too\n"
+    "  --far-slots     that memory lies elsewhere (a file, a GPU's host) and is copied in and out by each update\n"
+    "  --effort E      quick, default or thorough: how long to search\n"
+    "  --max-batch     also: the largest batch for --budget\n"
+    "  --curve N       N budgets from the least that works to keeping everything (default 8; 0: none)\n"
+    "  --csv FILE, --svg FILE      write that curve\n"
+    "  --list FILE     the schedule as text: it can be edited and given back to gcp_plan_make as .list\n"
+    "  --html FILE     a page to step through it, and below it the step that keeps everything\n"
+    "  --trace FILE    its time line, for ui.perfetto.dev\n"
+    "  --dot FILE      the network as a graph, for Graphviz (dot -Tsvg)\n\n"
+    "What it prints: a time of 1.08 is 1.08 times that of the step that keeps everything. A bound is a time that\n"
+    "no schedule in these bytes can beat: it says how much a better one could win at most. Times are by a model:\n"
+    "the larger of FLOPs at 100 GFLOP/s and bytes at 10 GB/s, or the costs in the graph's file.\n"
+    "docs/reading-a-plan.md explains each line.\n";
+
 static int usage(FILE *f, int status)
 {
-    fputs("plan - the fastest schedule of a training step that fits a number of bytes, by planning alone\n\n"
-          "  plan NETWORK | --graph FILE [options]\n\nnetworks:", f);
+    fputs(help, f);
     for (int i = 0; i < NETWORK_NAMES; i++) fprintf(f, " %s", network_names[i].name);
-    fputs("\n\noptions:\n"
-          "  --budget B      bytes of a step, weights and all: 800MB, 1.5GB (MB is 2^20 bytes, as GCP_MB), 123456; "
-          "without it the curve alone\n"
-          "  --batch N, --image N            default: as in the benchmark\n"
-          "  --optimizer none|sgd|adam       sgd has momentum (default)\n"
-          "  --far-slots     the optimiser's slots wait in far memory between updates (gcp_slots_bind)\n"
-          "  --effort quick|default|thorough how long to search\n"
-          "  --curve N       N budgets from the least that works to keep-all (default 8; 0: none); --csv FILE, --svg "
-          "FILE write it\n"
-          "  --max-batch     also: the largest batch for --budget\n"
-          "  --list FILE     write the schedule as text, for .list of gcp_plan_make\n"
-          "  --html FILE     a page to step through it, keep-all below; --trace FILE: for ui.perfetto.dev; --dot FILE: "
-          "for Graphviz\n"
-          "Times are by the cost model: the larger of FLOPs at 100 GFLOP/s and bytes at 10 GB/s, or the costs in the "
-          "file.\n",
-          f);
+    fputs(help_options, f);
     return status;
 }
 

@@ -482,21 +482,39 @@ static int digits(const options *o)
 
 /* ---- Options ---------------------------------------------------------------------------------------------------*/
 
+static const char help[] =
+    "tradeoff - what a training step's memory costs in time, measured on this machine\n\n"
+    "Training keeps the output of each layer (its activation) until the backward pass has used it. That is most of\n"
+    "the memory. Some outputs can be forgotten and computed again when they are needed: less memory, more time. A\n"
+    "policy says which. This program runs the same step under 17 policies, then trains on handwritten digits.\n\n"
+    "  tradeoff                        all of it, about a minute; tables here, pictures in this folder\n"
+    "  tradeoff --seconds 0            each policy once: a few seconds, times are rough\n"
+    "  tradeoff --image 128 --batch 8  another size of the step\n\n"
+    "The table's columns: bytes that wait between forward and backward, bytes of the whole step as planned before\n"
+    "it ran and as measured after, how many layers ran again, milliseconds, their ratio to keeping everything,\n"
+    "and whether the loss and every gradient have the same bits. Its rows:\n"
+    "  keep_all            nothing is forgotten\n"
+    "  kN_retain           N outputs are kept (checkpoints); what lies between two runs again once, and is held\n"
+    "                      while backward goes through it\n"
+    "  kN_replay           the same, but nothing is held: least memory, most time\n"
+    "  sqrt, recursive     about sqrt(n) checkpoints; checkpoints within checkpoints (Chen et al. 2016)\n"
+    "  cheap               only convolutions' outputs are kept\n"
+    "  budget_1/N          the fastest schedule found in an Nth of keep_all's bytes, or in the fewest that work\n\n"
+    "options:\n"
+    "  --image N     side of the square images (default 64; 256 is the published size: 16 times the work and\n"
+    "                memory)\n"
+    "  --batch N     images in a step (default 16)\n"
+    "  --seconds S   repeat the steps until S seconds have passed (default 32)\n"
+    "  --epochs N    of the training on digits (default 6; 0 leaves it out)\n"
+    "  --out DIR     folder for tradeoff.csv and .svg, curve.svg and memory_<policy>.svg (default: this one)\n"
+    "  --data DIR    folder with the digits (default: the source's examples/data)\n"
+    "  --device D    cpu (default) or cuda\n\n"
+    "The exit status is 0 only if every measured peak is the planned one and all bits are the same. To read on:\n"
+    "docs/checkpointing.md.\n";
+
 static int usage(FILE *f, int status)
 {
-    fputs("tradeoff - peak memory against time of a training step under every policy of gcp, then a training on "
-          "digits\n\n"
-          "  --image N     side of the square input (default 64; 256 is the published size: 16 times the work and "
-          "memory)\n"
-          "  --batch N     images in a step (default 16)\n"
-          "  --seconds S   repeat the steps until S seconds have passed (default 32); each policy runs at least once\n"
-          "  --epochs N    of part two (default 6; 0 leaves it out)\n"
-          "  --out DIR     folder for tradeoff.csv and .svg, curve.svg and memory_<policy>.svg (default .; it must be "
-          "there)\n"
-          "  --data DIR    folder with the digits (default: the source's examples/data)\n"
-          "  --device D    cpu (default) or cuda\n\n"
-          "The status is 0 only if every measured peak equals the planned one and all bits are the same.\n",
-          f);
+    fputs(help, f);
     return status;
 }
 
