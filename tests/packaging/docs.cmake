@@ -38,7 +38,10 @@ function(run_program page program expected)
   file(REMOVE_RECURSE ${out})
   file(MAKE_DIRECTORY ${out})
   file(WRITE ${out}/program.c "${program}")
-  execute_process(COMMAND ${CC} -std=c11 -O1 -Wall -Wextra -pedantic ${werror} -I${ROOT}/dist program.c -lm -o program
+  if(NOT program MATCHES "GCP_IMPLEMENTATION")
+    set(implementation -DGCP_IMPLEMENTATION)
+  endif()
+  execute_process(COMMAND ${CC} ${implementation} -std=c11 -O1 -Wall -Wextra -pedantic ${werror} -I${ROOT}/dist program.c -lm -o program
                   WORKING_DIRECTORY ${out} COMMAND_ERROR_IS_FATAL ANY)
   execute_process(COMMAND ${out}/program WORKING_DIRECTORY ${out} OUTPUT_VARIABLE output COMMAND_ERROR_IS_FATAL ANY)
   string(REGEX REPLACE "\n\n+" "\n" output "${output}")
