@@ -890,8 +890,9 @@ GCP_API void gcp_why_print(const gcp_plan *plan, gcp_writer out);
    step through, instruction by instruction: what is live, what was just born, what is free and why; beside: another
    plan under it on the same scales, or NULL. trace: the step over time for chrome://tracing or ui.perfetto.dev, a track
    of computing and one of copies, and live bytes; seconds are those of gcp_profile, or where it has not run the cost
-   model's ("measured": false). dot: the network for Graphviz (dot -Tsvg), segments as clusters, what is kept for
-   backward in blue. */
+   model's ("measured": false); it takes scratch from the plan's arena. dot: the network for Graphviz (dot -Tsvg),
+   segments as clusters, what is kept for backward in blue. Names may be any bytes, numbers have a point in every
+   locale. */
 GCP_API void gcp_memory_svg(const gcp_plan *plan, gcp_writer out);
 GCP_API void gcp_memory_html(const gcp_plan *plan, const gcp_plan *beside, gcp_writer out);
 GCP_API void gcp_trace_json(const gcp_plan *plan, gcp_writer out);
@@ -1038,7 +1039,8 @@ inline gcp_tensor gcpi_nil(void) { gcp_tensor nil = { nullptr, 0, 0 }; return ni
    for (scope s = begin(); s.state; end(s)) for (; s.state == 1; s.state = 2) { ... }
    break leaves the inner loop with state 1, so end() sees it at once; continue ends the segment early and is fine;
    return and goto leave the segment open, which the enclosing end() or gcp_plan_make reports with the segment's line.
-   The label must be a literal; labels that repeat under the same parent are numbered. Segments nest. */
+   The label must be a literal without space, '/', '[' and '#'; labels that repeat under the same parent are numbered.
+   Segments nest. */
 typedef struct gcpi_scope { gcp_tape *tape; int segment, state; } gcpi_scope;
 #define GCP_SEGMENT(...) GCPI_SEGMENT(GCPI_CAT(gcpi_scope_, __LINE__), __VA_ARGS__, )
 #define GCPI_SEGMENT(s, net, label, ...) \

@@ -893,8 +893,9 @@ GCP_API void gcp_why_print(const gcp_plan *plan, gcp_writer out);
    step through, instruction by instruction: what is live, what was just born, what is free and why; beside: another
    plan under it on the same scales, or NULL. trace: the step over time for chrome://tracing or ui.perfetto.dev, a track
    of computing and one of copies, and live bytes; seconds are those of gcp_profile, or where it has not run the cost
-   model's ("measured": false). dot: the network for Graphviz (dot -Tsvg), segments as clusters, what is kept for
-   backward in blue. */
+   model's ("measured": false); it takes scratch from the plan's arena. dot: the network for Graphviz (dot -Tsvg),
+   segments as clusters, what is kept for backward in blue. Names may be any bytes, numbers have a point in every
+   locale. */
 GCP_API void gcp_memory_svg(const gcp_plan *plan, gcp_writer out);
 GCP_API void gcp_memory_html(const gcp_plan *plan, const gcp_plan *beside, gcp_writer out);
 GCP_API void gcp_trace_json(const gcp_plan *plan, gcp_writer out);
@@ -1041,7 +1042,8 @@ inline gcp_tensor gcpi_nil(void) { gcp_tensor nil = { nullptr, 0, 0 }; return ni
    for (scope s = begin(); s.state; end(s)) for (; s.state == 1; s.state = 2) { ... }
    break leaves the inner loop with state 1, so end() sees it at once; continue ends the segment early and is fine;
    return and goto leave the segment open, which the enclosing end() or gcp_plan_make reports with the segment's line.
-   The label must be a literal; labels that repeat under the same parent are numbered. Segments nest. */
+   The label must be a literal without space, '/', '[' and '#'; labels that repeat under the same parent are numbered.
+   Segments nest. */
 typedef struct gcpi_scope { gcp_tape *tape; int segment, state; } gcpi_scope;
 #define GCP_SEGMENT(...) GCPI_SEGMENT(GCPI_CAT(gcpi_scope_, __LINE__), __VA_ARGS__, )
 #define GCPI_SEGMENT(s, net, label, ...) \
@@ -1236,30 +1238,83 @@ GCPI_DEF gcp_writer gcp_file(void *stdio_file)
     return w;
 }
 
+static void gcpi_put(gcp_writer w, const char *text, size_t size)
+{
+    if (size && w.write) w.write(w.context, text, size);
+}
+
+/* A number's text has a point, whatever the program's locale writes there. */
+static void gcpi_say_real(gcp_writer w, const char *conversion, double value)
+{
+    char text[340], *end = text;
+    snprintf(text, sizeof text, conversion, value);
+    for (char *c = text; *c; c++) {
+        if (strchr("+-0123456789einfa ", *c)) *end++ = *c;
+        else if (end == text || end[-1] != '.') *end++ = '.';       /* one of several bytes, perhaps */
+    }
+    gcpi_put(w, text, (size_t)(end - text));
+}
+
+/* One conversion of gcpi_say: d u x c s f g, with the sizes ll, z and t. */
+static void gcpi_say_one(gcp_writer w, const char *conversion, size_t length, va_list *args)
+{
+    char text[640] = "";
+    const char kind = conversion[length - 1], size = length > 2 ? conversion[length - 2] : '%';
+    if (kind == 'f' || kind == 'g') { gcpi_say_real(w, conversion, va_arg(*args, double)); return; }
+    if (kind == 's' && length == 2) {
+        const char *s = va_arg(*args, const char *);
+        gcpi_put(w, s, strlen(s));
+        return;
+    }
+    if (kind == 's' && size == '*') {
+        int n = va_arg(*args, int);
+        snprintf(text, sizeof text, conversion, n, va_arg(*args, const char *));
+    }
+    else if (kind == 's') snprintf(text, sizeof text, conversion, va_arg(*args, const char *));
+    else if (size == 'l') snprintf(text, sizeof text, conversion, va_arg(*args, unsigned long long));
+    else if (size == 'z') snprintf(text, sizeof text, conversion, va_arg(*args, size_t));
+    else if (size == 't') snprintf(text, sizeof text, conversion, va_arg(*args, ptrdiff_t));
+    else if (kind == '%') text[0] = '%';
+    else snprintf(text, sizeof text, conversion, va_arg(*args, int));           /* d u x c */
+    gcpi_put(w, text, kind == 'c' ? 1 : strlen(text));
+}
+
 GCPI_PRINTF(2, 3)
 static void gcpi_say(gcp_writer w, const char *format, ...)
 {
-    char line[640];
     va_list args;
+    char conversion[16];
     va_start(args, format);
-    int n = vsnprintf(line, sizeof line, format, args);
+    while (*format) {
+        size_t n = strcspn(format, "%");
+        gcpi_put(w, format, n);
+        format += n;
+        if (!*format) break;
+        n = 1 + strcspn(format + 1, "duxcsfg%") + 1;
+        snprintf(conversion, sizeof conversion, "%.*s", (int)n, format);
+        gcpi_say_one(w, conversion, n, &args);
+        format += n;
+    }
     va_end(args);
-    if (n > 0 && w.write) w.write(w.context, line, (size_t)GCPI_MIN(n, (int)sizeof line - 1));
+}
+
+/* strtod, which reads a point whatever the program's locale has there. */
+static double gcpi_real(const char *text, char **end)
+{
+    char mark[16], copy[80];
+    const size_t n = strspn(text, "+-0123456789.eE"), point = strcspn(text, ".");
+    const int marks = snprintf(mark, sizeof mark, "%.1f", 0.5) - 2;
+    if (point >= n || n > 60 || (marks == 1 && mark[1] == '.')) return strtod(text, end);
+    snprintf(copy, sizeof copy, "%.*s%.*s%.*s", (int)point, text, marks, mark + 1, (int)(n - point - 1),
+             text + point + 1);
+    char *read;
+    const double value = strtod(copy, &read);
+    const size_t used = (size_t)(read - copy);
+    if (end) *end = (char *)(uintptr_t)text + (used > point ? used - (size_t)marks + 1 : used);
+    return value;
 }
 
 static double gcpi_mib(size_t bytes) { return (double)bytes / 1048576.0; }
-
-/* Writes a name into markup. Labels are identifiers, but a name that the user gave may hold '<', '&' or quotes. */
-static void gcpi_say_escaped(gcp_writer w, const char *s)
-{
-    for (; *s; s++) {
-        if (*s == '<') gcpi_say(w, "&lt;");
-        else if (*s == '>') gcpi_say(w, "&gt;");
-        else if (*s == '&') gcpi_say(w, "&amp;");
-        else if (*s == '"') gcpi_say(w, "&quot;");
-        else gcpi_say(w, "%c", *s);
-    }
-}
 
 /* ==== src/cold.h ==== */
 
@@ -1650,10 +1705,11 @@ static int gcpi_name_new(gcp_tape *t, int parent, const char *label, const char 
     }
     uint64_t hash = gcpi_hash(text) ^ (uint64_t)parent * 0x9e3779b97f4a7c15u;
     int same = gcpi_name_find(t, parent, text, hash);
-    if (named && (same || !*named || strpbrk(named, " /#[\n\t\r"))) {
+    const int taken = named && same;
+    if (taken || !*text || strpbrk(text, " /#[\n\t\r")) {
         gcpi_fail(t, GCP_E_NAME, at, label,
-                  same ? "the name '%s' is used twice here" : "the name '%s' is empty or has a space, '/', '[' or '#'",
-                  named);
+                  taken ? "the name '%s' is used twice here" : "the name '%s' is empty or has a space, '/', '[' or '#'",
+                  text);
         return 0;
     }
     gcpi_name *n = &t->names[t->name_count];
@@ -2146,7 +2202,7 @@ static const char *gcpi_patterns_wrong(const gcp_tape *t, const char *text, int 
             if (!lines) continue;
             gcpi_word number = gcpi_word_next(&text);
             char *end = NULL;
-            double value = number.length ? strtod(number.at, &end) : -1;
+            double value = number.length ? gcpi_real(number.at, &end) : -1;
             if (!(value >= 0) || !gcpi_finite(value) || end != number.at + number.length ||
                 gcpi_word_next(&text).length)
                 return "needs a number of at least 0 behind it, and nothing more on its line";
@@ -2161,7 +2217,7 @@ static double gcpi_numbers_fit(const char *text, const char *path, double otherw
     if (!text) return otherwise;
     do {
         gcpi_word pattern = gcpi_word_next(&text), number = gcpi_word_next(&text);
-        if (number.length && gcpi_pattern_fits(pattern, path)) return strtod(number.at, NULL);
+        if (number.length && gcpi_pattern_fits(pattern, path)) return gcpi_real(number.at, NULL);
     } while (gcpi_line_next(&text));
     return otherwise;
 }
@@ -7294,7 +7350,7 @@ static int gcpi_costs_read(const gcpi_problem *p, const gcp_plan_opts *opts, gcp
         line++;
         while (last > 0 && c[last - 1] != ' ') last--;
         if (n && *c != '#') {
-            double value = strtod(c + last, &end);
+            double value = gcpi_real(c + last, &end);
             if (!last || end != c + n || !(value >= 0) || value > 1e9) {
                 gcpi_fail(p->tape, GCP_E_ARGUMENT, opts->at, p->tape->planning,
                           ".costs, line %d: not 'OP SHAPES SECONDS' (0 to 1e9), as gcp_costs_print writes it", line);
@@ -7813,7 +7869,7 @@ static int gcpi_size_token(const char *token, size_t *n)
 {
     char *end;
     if (!token || *token < '0' || *token > '9') return 0;
-    double value = strtod(token, &end);
+    double value = gcpi_real(token, &end);
     if (*end || !(value >= 0) || value > (double)(SIZE_MAX / 16)) return 0;
     *n = (size_t)strtoull(token, &end, 10);
     if (*end) *n = (size_t)value;
@@ -8018,7 +8074,7 @@ static int gcpi_graph_op(gcpi_reader *r, char kind)
     gcpi_problem *p = r->p;
     char *name = gcpi_token(r), *cost = gcpi_token(r), *end = NULL;
     size_t bytes = 0;
-    double seconds = cost ? strtod(cost, &end) : -1;
+    double seconds = cost ? gcpi_real(cost, &end) : -1;
     if (!name || !cost || *end || !(seconds >= 0) || seconds > 1e300)
         return gcpi_graph_bad(r, "not 'KIND ID COST ...'", NULL);
     if (r->version == 1 && !gcpi_bytes_token(r, gcpi_token(r), &bytes)) return gcpi_graph_bad(r, "no bytes of", name);
@@ -17104,13 +17160,12 @@ GCPI_DEF void gcp_plan_print(const gcp_plan *plan, gcp_writer w)
     if (!gcpi_reportable(plan)) return;
     const gcpi_plan *in = plan->in;
     for (int i = 0; i < plan->instructions; i++) {
-        char time[32] = "";
-        if (in->seconds[i] > 0) snprintf(time, sizeof time, " %10.3f ms", 1e3 * in->seconds[i]);
         if (in->list.at[i].task == in->p.forward && in->p.training)
             gcpi_say(w, "-- forward is done; backward begins, last to first --\n");
-        gcpi_say(w, "%5d  %c %-44s %10.3f MiB live%s%s\n", i + 1, in->list.at[i].kind,
-                 gcpi_task_name(&in->p, &in->p.tasks[in->list.at[i].task], name, sizeof name), gcpi_mib(in->live[i]),
-                 time, i == in->peak_at ? "  <- peak" : "");
+        gcpi_say(w, "%5d  %c %-44s %10.3f MiB live", i + 1, in->list.at[i].kind,
+                 gcpi_task_name(&in->p, &in->p.tasks[in->list.at[i].task], name, sizeof name), gcpi_mib(in->live[i]));
+        if (in->seconds[i] > 0) gcpi_say(w, " %10.3f ms", 1e3 * in->seconds[i]);
+        gcpi_say(w, i == in->peak_at ? "  <- peak\n" : "\n");
     }
     gcpi_say(w, "F forward, R forward again, B backward, U update, H gradient ready, W wait for its hook");
     gcpi_say(w, in->far_bytes ? ", O copy to far memory, P copy back, A wait until a copy has arrived\n" : "\n");
@@ -17240,7 +17295,7 @@ static void gcpi_why_time(const gcp_plan *plan, gcp_writer w)
              plan->keep_all_seconds > 0 ? plan->seconds / plan->keep_all_seconds : 1.0);
 }
 
-/* Whether an instruction from i on reads the value that item has before it. */
+/* Whether an instruction from i on reads the value that item has before it; 2: none, but it lives to the step's end. */
 static int gcpi_read_from(const gcpi_plan *in, ptrdiff_t i, int item)
 {
     for (; i < in->list.count; i++) {
@@ -17254,7 +17309,7 @@ static int gcpi_read_from(const gcpi_plan *in, ptrdiff_t i, int item)
         }
         if (writes) return 0;
     }
-    return in->p.items[item].pinned != 0;
+    return in->p.items[item].pinned ? 2 : 0;
 }
 
 /* Whether the columns of item a lie within those of b, which shares its bytes. */
@@ -17350,7 +17405,8 @@ GCPI_DEF void gcp_why_print(const gcp_plan *made, gcp_writer w)
 static const char *const gcpi_page_style[] = {
 ":root { color-scheme: light dark;\n",
 "  --ink: #202124; --dim: #5f6368; --paper: #ffffff; --line: #dadce0; --mark: #d93025;\n",
-"  --k0: #80868b; --k1: #1a73e8; --k2: #c6dafc; --k3: #7baaf7; --k4: #e8710a; --k5: #b5651d; --k6: #188038; }\n",
+"  --k0: #80868b; --k1: #1a73e8; --k2: #c6dafc; --k3: #7baaf7; --k4: #e8710a; --k5: #b5651d; --k6: #188038;\n",
+"  --k7: #9334e6; }\n",
 "@media (prefers-color-scheme: dark) { :root { --ink: #e8eaed; --dim: #9aa0a6; --paper: #17181a; --line: #3c4043;\n",
 "  --mark: #f28b82; --k2: #3d5475; } }\n",
 "body { font: 15px/1.45 system-ui, sans-serif; color: var(--ink); background: var(--paper);\n",
@@ -17379,8 +17435,10 @@ static const char *const gcpi_page_style[] = {
 ".k4 { fill: var(--k4); background: var(--k4); }\n",
 ".k5 { fill: var(--k5); background: var(--k5); }\n",
 ".k6 { fill: var(--k6); background: var(--k6); }\n",
+".k7 { fill: var(--k7); background: var(--k7); }\n",
 "i { display: inline-block; width: .8em; height: .8em; margin-right: .4em; }\n",
 ".now { min-height: 5em; }\n",
+".now, h2, td, #tip { overflow-wrap: anywhere; }\n",
 ".live { max-height: 14rem; overflow: auto; }\n",
 "table { border-collapse: collapse; font-size: .85em; width: 100%; }\n",
 "td:nth-child(2) { white-space: nowrap; }\n",
@@ -17397,15 +17455,16 @@ static const char *const gcpi_page_script[] = {
 "'use strict';\n",
 "const plans = JSON.parse(document.getElementById('data').textContent);\n",
 "const kinds = ['input', 'kept for backward', 'gone after forward', 'recomputed', 'activation gradient',\n",
-"  'weight gradient', 'workspace'];\n",
+"  'weight gradient', 'workspace', 'result'];\n",
 "const words = { F: 'forward', R: 'forward again', B: 'backward', U: 'update', H: 'its gradient is ready',\n",
 "  W: 'wait for its hook', O: 'copy to far memory', P: 'copy back', A: 'wait until its copy has arrived',\n",
 "  M: 'move' };\n",
-"const WIDE = 960, HIGH = 300, LEFT = 90, CURVE = 80, TOP = CURVE + 30;\n",
+"const WIDE = 960, HIGH = 300, LEFT = 90, CURVE = 80, TOP = CURVE + 30, ROWS = 200;\n",
 "const steps = Math.max(...plans.map(p => p.lines.length));\n",
 "const most = Math.max(...plans.map(p => p.slab), 1);\n",
 "const x = i => LEFT + WIDE * i / steps, y = bytes => TOP + HIGH * (1 - bytes / most);\n",
-"const bytes = n => n.toLocaleString('en') + (n === 1 ? ' byte' : ' bytes');\n",
+"const count = (n, word) => n.toLocaleString('en') + ' ' + word + (n === 1 ? '' : 's');\n",
+"const bytes = n => count(n, 'byte');\n",
 "const unit = [1, 1024, 1048576, 1073741824].filter((u, k) => !k || most >= u).pop();\n",
 "const scale = n => +(n / unit).toPrecision(4) + ' ' + ['bytes', 'KiB', 'MiB', 'GiB'][Math.log2(unit) / 10];\n",
 "\n",
@@ -17418,50 +17477,78 @@ static const char *const gcpi_page_script[] = {
 "  return e;\n",
 "}\n",
 "\n",
+"const READ = 0, WRITE = 1, VIEW = 3;\n",
+"\n",
+"/* The place in live, which is in order of addresses, of the last buffer that begins at most there. */\n",
+"function place(live, at) {\n",
+"  let low = 0, high = live.length;\n",
+"  while (low < high) {\n",
+"    const middle = (low + high) >> 1;\n",
+"    if (live[middle].at <= at) low = middle + 1; else high = middle;\n",
+"  }\n",
+"  return low - 1;\n",
+"}\n",
+"\n",
 "/* Finds the buffers that each instruction reads and writes: those that are live and hold its addresses. */\n",
 "function prepare(p) {\n",
 "  p.buffers = p.buffers.map(([item, kind, first, last, at, size]) =>\n",
 "    ({ item, kind, first, last, at, size, holds: [], reads: [] }));\n",
 "  p.born = p.lines.map(() => []);\n",
 "  p.dies = p.lines.map(() => []);\n",
+"  p.over = p.lines.map(() => []);\n",
 "  p.written = {};\n",
 "  for (const b of p.buffers) { p.born[b.first].push(b); p.dies[b.last].push(b); }\n",
-"  let live = [];\n",
-"  p.lines = p.lines.map(([kind, name, place, size, seconds, workspace, uses], i) => {\n",
-"    live = live.filter(b => b.last >= i).concat(p.born[i]);\n",
+"  const live = [];\n",
+"  p.lines = p.lines.map(([kind, name, where, size, seconds, workspace, uses], i) => {\n",
+"    for (const b of p.born[i]) live.splice(place(live, b.at) + 1, 0, b);\n",
 "    for (let k = 0; k < uses.length; k += 3) {\n",
-"      const [item, mode, at] = uses.slice(k, k + 3), b = live.find(b => at >= b.at && at < b.at + b.size);\n",
-"      if (b && mode !== 1 && mode !== 3 && !b.reads.includes(i)) b.reads.push(i);\n",
-"      if (b && mode !== 0 && !b.holds.some(h => h.item === item)) b.holds.push({ item, since: i });\n",
-"      if (b && mode === 1) (p.written[item] = p.written[item] || []).push(i);\n",
+"      const [item, mode, at] = uses.slice(k, k + 3), b = live[place(live, at)];\n",
+"      if (!b || at >= b.at + b.size) continue;\n",
+"      if ((mode !== WRITE && mode !== VIEW) && b.reads[b.reads.length - 1] !== i) b.reads.push(i);\n",
+"      if (mode !== READ && !b.holds.some(h => h.item === item)) {\n",
+"        const before = held(p, b, i - 1);\n",
+"        b.holds.push({ item, at, since: i });\n",
+"        const now = held(p, b, i);\n",
+"        if (i > b.first) p.over[i].push({ b, item, gone: before.filter(k => !now.includes(k)) });\n",
+"      }\n",
+"      if (mode === WRITE || mode === VIEW) (p.written[item] = p.written[item] || []).push(i);\n",
 "    }\n",
-"    return { kind, name, place, size, seconds, workspace };\n",
+"    for (const b of p.dies[i]) live.splice(place(live, b.at), 1);\n",
+"    return { kind, name, place: where, size, seconds, workspace };\n",
 "  });\n",
 "}\n",
 "\n",
-"/* A buffer is named after the tensor that it holds at an instruction: ops may work in place. */\n",
-"const item = (b, i) => [{ item: b.item }, ...b.holds.filter(h => h.since <= i)].pop().item;\n",
-"const name = (p, b, i) => p.items[item(b, i)];\n",
+"/* What a buffer holds at an instruction. Ops work in place; a concat's parts lie in its buffer before it runs. */\n",
+"function held(p, b, i) {\n",
+"  let parts = [];\n",
+"  for (const h of b.holds)\n",
+"    if (h.since <= i) parts = parts.filter(o => o.at !== h.at && p.items[h.item][1] < b.size).concat(h);\n",
+"  return parts.length ? parts.map(h => h.item) : [b.item];\n",
+"}\n",
+"const name_of = (p, items) => items.map(k => p.items[k][0]).join(' and ');\n",
+"const name = (p, b, i) => name_of(p, held(p, b, i));\n",
 "const line = (p, i) => `${i + 1} (${p.lines[i].kind} ${p.lines[i].name})`;\n",
 "\n",
 "/* Why a buffer's bytes may be used for something else after its last instruction. */\n",
 "function ending(p, b) {\n",
-"  const next = (p.written[item(b, b.last)] || []).find(i => i > b.last);\n",
-"  if (next !== undefined && p.lines[next].kind === 'R') return `will be run again: ${line(p, next)}`;\n",
-"  if (next !== undefined && p.lines[next].kind === 'P') return `is in far memory, comes back: ${line(p, next)}`;\n",
-"  if (next !== undefined && p.lines[next].kind === 'M') return `moves: ${line(p, next)}`;\n",
+"  const items = held(p, b, b.last), made = items.map(k => p.written[k] || []);\n",
+"  if (p.lines[b.last].kind === 'M' && made.some(m => m.includes(b.last))) return `moves: ${line(p, b.last)}`;\n",
+"  const next = Math.min(...made.map(m => m.find(i => i > b.last) ?? Infinity));\n",
+"  if (next < Infinity && p.lines[next].kind === 'R') return `will be run again: ${line(p, next)}`;\n",
+"  if (next < Infinity && p.lines[next].kind === 'P') return `is in far memory, comes back: ${line(p, next)}`;\n",
 "  return b.last === p.lines.length - 1 ? 'needed until the end of the step' : 'no later instruction reads it';\n",
 "}\n",
 "\n",
 "function read_next(p, b, i) {\n",
-"  const next = b.reads.find(j => j > i);\n",
-"  return next === undefined ? 'nothing' : line(p, next);\n",
+"  const next = b.reads.find(j => j > i), now = b.reads.includes(i) ? 'now' : '';\n",
+"  return next === undefined ? now || 'nothing' : (now && 'now, then ') + line(p, next);\n",
 "}\n",
 "\n",
 "function tip_text(p, b, i) {\n",
 "  const born = p.lines[b.first];\n",
-"  const others = b.holds.filter(h => h.item !== item(b, i)).map(h => p.items[h.item]);\n",
-"  return `${name(p, b, i)}\\n${others.length ? `the same bytes hold in turn: ${others.join(', ')}\\n` : ''}` +\n",
+"  const now = held(p, b, i), others = b.holds.filter(h => !now.includes(h.item)).map(h => p.items[h.item][0]);\n",
+"  return `${name(p, b, i)}\\n` +\n",
+"    `${others.length ? `the same bytes hold at other times: ${others.join(', ')}\\n` : ''}` +\n",
 "    `${kinds[b.kind]}, ${bytes(b.size)} at ${b.at.toLocaleString('en')}\\n` +\n",
 "    `from ${b.kind ? line(p, b.first) + (born.place ? ', ' + born.place : '') : 'the start'} ` +\n",
 "    `to ${line(p, b.last)}\\n` +\n",
@@ -17480,7 +17567,9 @@ static const char *const gcpi_page_script[] = {
 "  }\n",
 "  if (p.turn < 0) return;\n",
 "  element(svg, 'line', { class: 'turn', x1: x(p.turn), x2: x(p.turn), y1: 14, y2: TOP + HIGH });\n",
-"  element(svg, 'text', { x: x(p.turn) + 4, y: TOP - 4 }, 'backward begins');\n",
+"  const late = x(p.turn) > LEFT + WIDE - 110;\n",
+"  element(svg, 'text', { x: x(p.turn) + (late ? -4 : 4), y: TOP - 4, 'text-anchor': late ? 'end' : 'start' },\n",
+"    'backward begins');\n",
 "}\n",
 "\n",
 "function curve(svg, p) {\n",
@@ -17499,15 +17588,16 @@ static const char *const gcpi_page_script[] = {
 "  p.buffers.forEach((b, k) => element(svg, 'rect', { class: 'k' + b.kind, 'data-b': k,\n",
 "    x: x(b.first).toFixed(2), y: y(b.at + b.size).toFixed(2), width: wide(b),\n",
 "    height: Math.max(HIGH * b.size / most, .3).toFixed(2) }));\n",
-"  p.lines.forEach((l, i) => l.workspace && element(svg, 'rect', { class: 'k6', x: x(i), width: WIDE / steps,\n",
-"    y: y(p.numbers + l.workspace), height: HIGH * l.workspace / most }));\n",
+"  p.lines.forEach((l, i) => l.workspace && element(element(svg, 'rect', { class: 'k6', x: x(i),\n",
+"    width: WIDE / steps, y: y(p.numbers + l.workspace), height: HIGH * l.workspace / most }),\n",
+"  'title', {}, `workspace of ${line(p, i)}: ${bytes(l.workspace)}`));\n",
 "}\n",
 "\n",
 "function draw(p) {\n",
 "  const main = document.getElementById('plans');\n",
 "  element(main, 'h2', {}, `${p.policy}: ${bytes(p.bytes)}, ${bytes(p.slab)} of them the slab; ` +\n",
-"    `${p.lines.length} instructions, ${p.reruns} rerun${p.reruns === 1 ? '' : 's'} of units`);\n",
-"  const label = `Memory over time and address: ${bytes(p.slab)} over ${p.lines.length} instructions. ` +\n",
+"    `${count(p.lines.length, 'instruction')}, ${count(p.reruns, 'rerun')} of units`);\n",
+"  const label = `Memory over time and address: ${bytes(p.slab)} over ${count(p.lines.length, 'instruction')}. ` +\n",
 "    'What is live at the cursor stands in the table below.';\n",
 "  const svg = element(main, 'svg', { viewBox: `0 0 ${LEFT + WIDE + 10} ${TOP + HIGH + 24}`, role: 'img',\n",
 "    'aria-label': label });\n",
@@ -17520,7 +17610,10 @@ static const char *const gcpi_page_script[] = {
 "  p.now = element(main, 'div', { class: 'now', 'aria-live': 'polite' });\n",
 "  const more = element(main, 'details', { open: '' });\n",
 "  p.summary = element(more, 'summary', {});\n",
-"  p.table = element(element(more, 'div', { class: 'live', tabindex: 0 }), 'table', {});\n",
+"  const region = { class: 'live', tabindex: 0, role: 'region', 'aria-label': 'Live buffers' };\n",
+"  p.table = element(element(more, 'div', region), 'table', {});\n",
+"  p.details = more;\n",
+"  more.addEventListener('toggle', show_tables);\n",
 "  const why = element(main, 'details', {});\n",
 "  element(why, 'summary', {}, 'Why the plan takes its bytes');\n",
 "  element(why, 'pre', {}, p.why);\n",
@@ -17529,25 +17622,29 @@ static const char *const gcpi_page_script[] = {
 "\n",
 "/* ---- the cursor ---- */\n",
 "\n",
-"let at = 0, timer = 0;\n",
+"let at = 0, timer = 0, resting = 0;\n",
 "const [slider, play, tip] = ['at', 'play', 'tip'].map(id => document.getElementById(id));\n",
 "\n",
 "function changes(p, i) {\n",
-"  const list = (buffers, why) =>\n",
-"    buffers.map(b => `${name(p, b, i)} (${bytes(b.size)}${why ? '; ' + ending(p, b) : ''})`).join('; ') ||\n",
-"    'nothing';\n",
-"  element(p.now, 'p', {}, `Born: ${list(p.born[i], 0)}`);\n",
-"  element(p.now, 'p', {}, `Free after it: ${list(p.dies[i], 1)}`);\n",
+"  const over = p.over[i].map(o => `${name_of(p, [o.item])} (${bytes(p.items[o.item][1])}, ` +\n",
+"    `${o.gone.length ? `over ${name_of(p, o.gone)}` : `in the buffer of ${name(p, o.b, i - 1)}`})`);\n",
+"  const born = p.born[i].map(b => `${name(p, b, i)} (${bytes(b.size)})`);\n",
+"  const dies = p.dies[i].map(b => `${name(p, b, i)} (${bytes(b.size)}; ${ending(p, b)})`);\n",
+"  const last = i === p.lines.length - 1;\n",
+"  element(p.now, 'p', {}, `Born: ${born.concat(over).join('; ') || 'nothing'}`);\n",
+"  element(p.now, 'p', {}, `Free after it: ${last ? 'the step ends' : dies.join('; ') || 'nothing'}`);\n",
 "}\n",
 "\n",
 "function show_live(p, i) {\n",
 "  const live = p.buffers.filter(b => b.first <= i && i <= b.last).sort((a, b) => b.at - a.at);\n",
-"  p.summary.textContent = `Live now: ${live.length} buffers, top address first`;\n",
+"  p.summary.textContent = `Live now: ${count(live.length, 'buffer')}, top address first; ` +\n",
+"    `each takes whole blocks of ${p.align} bytes`;\n",
 "  p.table.textContent = '';\n",
+"  if (!p.details.open) return;\n",
 "  const head = element(p.table, 'tr', {});\n",
 "  for (const text of ['tensor', 'what it is', 'bytes', 'address', 'since', 'read next'])\n",
 "    element(head, 'th', { scope: 'col', class: ['bytes', 'address', 'since'].includes(text) ? 'n' : '' }, text);\n",
-"  for (const b of live) {\n",
+"  for (const b of live.slice(0, p.whole ? live.length : ROWS)) {\n",
 "    const row = element(p.table, 'tr', {}), first = element(row, 'td', {});\n",
 "    element(first, 'i', { class: 'k' + b.kind });\n",
 "    first.append(name(p, b, i));\n",
@@ -17555,10 +17652,18 @@ static const char *const gcpi_page_script[] = {
 "    for (const n of [b.size, b.at, b.first + 1]) element(row, 'td', { class: 'n' }, n.toLocaleString('en'));\n",
 "    element(row, 'td', {}, read_next(p, b, i));\n",
 "  }\n",
+"  if (p.whole || live.length <= ROWS) return;\n",
+"  const more = element(element(element(p.table, 'tr', {}), 'td', { colspan: 6 }), 'button', { type: 'button' },\n",
+"    `Show ${live.length - ROWS} more`);\n",
+"  more.addEventListener('click', () => { p.whole = true; show_live(p, i); });\n",
 "}\n",
 "\n",
+"/* The tables are the slow part: they follow when the cursor rests. */\n",
+"const shown = p => Math.min(at, p.lines.length - 1);\n",
+"function show_tables() { plans.forEach(p => show_live(p, shown(p))); }\n",
+"\n",
 "function show(p) {\n",
-"  const i = Math.min(at, p.lines.length - 1), l = p.lines[i];\n",
+"  const i = shown(p), l = p.lines[i];\n",
 "  p.cursor.setAttribute('x1', x(i + .5));\n",
 "  p.cursor.setAttribute('x2', x(i + .5));\n",
 "  p.now.textContent = '';\n",
@@ -17568,7 +17673,6 @@ static const char *const gcpi_page_script[] = {
 "    `${i === p.peak ? ', the peak' : ''}${l.workspace ? `, workspace ${bytes(l.workspace)}` : ''}` +\n",
 "    `${l.seconds ? `. Measured: ${(1e3 * l.seconds).toPrecision(3)} ms` : ''}.`);\n",
 "  changes(p, i);\n",
-"  show_live(p, i);\n",
 "}\n",
 "\n",
 "function go(to) {\n",
@@ -17576,6 +17680,8 @@ static const char *const gcpi_page_script[] = {
 "  slider.value = at;\n",
 "  slider.setAttribute('aria-valuetext', `instruction ${at + 1} of ${steps}`);\n",
 "  plans.forEach(show);\n",
+"  clearTimeout(resting);\n",
+"  resting = setTimeout(show_tables, 150);\n",
 "}\n",
 "\n",
 "function listen(svg, p) {\n",
@@ -17602,21 +17708,27 @@ static const char *const gcpi_page_script[] = {
 "  timer = timer ? 0 : setInterval(() => at < steps - 1 ? go(at + 1) : toggle(), pause);\n",
 "  if (timer && at === steps - 1) go(0);\n",
 "  play.textContent = timer ? 'Pause' : 'Play';\n",
+"  for (const p of plans) p.now.setAttribute('aria-live', timer ? 'off' : 'polite');\n",
 "}\n",
 "\n",
+"/* The first plan's peak; from there the next plan's. */\n",
+"function next_peak() { go(plans[(plans.findIndex(p => p.peak === at) + 1) % plans.length].peak); }\n",
+"\n",
 "const keys = { ArrowRight: () => go(at + 1), ArrowLeft: () => go(at - 1), PageDown: () => go(at + 10),\n",
-"  PageUp: () => go(at - 10), Home: () => go(0), End: () => go(steps - 1), p: () => go(plans[0].peak),\n",
+"  PageUp: () => go(at - 10), Home: () => go(0), End: () => go(steps - 1), p: next_peak,\n",
 "  ' ': toggle };\n",
 "document.addEventListener('keydown', e => {\n",
 "  const pressed = e.target.tagName === 'BUTTON' || e.target.tagName === 'SUMMARY';\n",
-"  if (!keys[e.key] || (pressed && e.key === ' ') || e.ctrlKey || e.altKey || e.metaKey) return;\n",
-"  keys[e.key]();\n",
+"  const scrolls = e.target.className === 'live' && /Page|Home|End/.test(e.key);\n",
+"  const does = keys[e.key === 'P' ? 'p' : e.key];\n",
+"  if (!does || scrolls || (pressed && e.key === ' ') || e.ctrlKey || e.altKey || e.metaKey) return;\n",
+"  does();\n",
 "  e.preventDefault();\n",
 "});\n",
 "slider.max = steps - 1;\n",
 "slider.addEventListener('input', () => go(+slider.value));\n",
 "play.addEventListener('click', toggle);\n",
-"document.getElementById('peak').addEventListener('click', () => go(plans[0].peak));\n",
+"document.getElementById('peak').addEventListener('click', next_peak);\n",
 "kinds.forEach((kind, k) => {\n",
 "  const span = element(document.getElementById('legend'), 'span', {});\n",
 "  element(span, 'i', { class: 'k' + k });\n",
@@ -17624,59 +17736,44 @@ static const char *const gcpi_page_script[] = {
 "});\n",
 "plans.forEach(prepare);\n",
 "plans.forEach(draw);\n",
-"go(plans[0].peak);\n", NULL
+"next_peak();\n",
+"show_tables();\n", NULL
 };
 
 /* ==== src/run/pictures.h ==== */
 
 /* Pictures: a plan's memory as SVG and as a page one can step through, its times as a trace, its network as a graph. */
 
-/* ---- the trade-off ---- */
+/* ---- names, which may be any bytes ---- */
 
-/* One of the curve's two lines (bound or seconds), over the points that fit. */
-static void gcpi_sweep_line(const gcp_point *p, int count, gcp_writer w, int bound, double most, const char *style)
+/* Bytes of the UTF-8 sequence that s begins with, 0: none. */
+static int gcpi_utf8(const unsigned char *s)
 {
-    double width = (double)p[count - 1].budget;
-    gcpi_say(w, "<polyline fill=\"none\" %s points=\"", style);
-    for (int i = 0; i < count; i++)
-        if (p[i].bytes)
-            gcpi_say(w, "%.1f,%.1f ", 70 + 780 * (double)p[i].budget / width,
-                     400 -
-                         340 * ((bound ? p[i].bound_seconds : p[i].seconds) / p[i].keep_all_seconds - 1) / (most - 1));
-    gcpi_say(w, "\"/>\n");
+    int n = s[0] < 0x80 ? 1 : s[0] < 0xC2 ? 0 : s[0] < 0xE0 ? 2 : s[0] < 0xF0 ? 3 : s[0] < 0xF5 ? 4 : 0;
+    for (int i = 1; i < n; i++) if ((s[i] & 0xC0) != 0x80) return 0;
+    if ((s[0] == 0xE0 && s[1] < 0xA0) || (s[0] == 0xED && s[1] > 0x9F)) return 0;
+    return (s[0] == 0xF0 && s[1] < 0x90) || (s[0] == 0xF4 && s[1] > 0x8F) ? 0 : n;
 }
 
-GCPI_DEF void gcp_sweep_svg(const gcp_point *p, int count, gcp_writer w)
+/* Text in markup: what is no UTF-8, or no character of XML, becomes U+FFFD. */
+static void gcpi_escaped_write(void *out, const char *text, size_t size)
 {
-    double most = 1.05;
-    if (count <= 0) return;
-    for (int i = 0; i < count; i++) if (p[i].bytes) most = GCPI_MAX(most, p[i].seconds / p[i].keep_all_seconds);
-    gcpi_say(w, "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 900 460\" font-family=\"sans-serif\" "
-                "font-size=\"12\"><rect width=\"900\" height=\"460\" fill=\"white\"/>\n"
-                "<text x=\"70\" y=\"28\" font-size=\"15\">Time of a step (keep-all = 1) against the budget in MiB; "
-                "dashed: no plan is faster</text>\n");
-    for (int i = 0; i <= 4; i++) {
-        double share = i / 4.0;
-        gcpi_say(w,
-                 "<line x1=\"70\" x2=\"850\" y1=\"%.1f\" y2=\"%.1f\" stroke=\"#e0e0e0\"/><text x=\"62\" y=\"%.1f\" "
-                 "text-anchor=\"end\">%.3f</text>\n",
-                 400 - 340 * share, 400 - 340 * share, 404 - 340 * share, 1 + share * (most - 1));
-        gcpi_say(w, "<text x=\"%.1f\" y=\"420\" text-anchor=\"middle\">%.1f</text>\n", 70 + 780 * share,
-                 share * (double)p[count - 1].budget / 1048576);
+    gcp_writer w = *(gcp_writer *)out;
+    for (size_t i = 0; i < size;) {
+        unsigned char s[4] = { 0 };
+        memcpy(s, text + i, GCPI_MIN(size - i, sizeof s));
+        const int n = gcpi_utf8(s), never = n == 3 && s[0] == 0xEF && s[1] == 0xBF && s[2] >= 0xBE;
+        if (!n || never || (*s < 0x20 && *s != '\n') || *s == 0x7F) gcpi_say(w, "&#xFFFD;");
+        else if (*s == '<') gcpi_say(w, "&lt;");
+        else if (*s == '>') gcpi_say(w, "&gt;");
+        else if (*s == '&') gcpi_say(w, "&amp;");
+        else if (*s == '"') gcpi_say(w, "&quot;");
+        else gcpi_say(w, "%.*s", n, text + i);
+        i += (size_t)GCPI_MAX(n, 1);
     }
-    gcpi_sweep_line(p, count, w, 1, most, "stroke=\"#5f6368\" stroke-dasharray=\"5 4\"");
-    gcpi_sweep_line(p, count, w, 0, most, "stroke=\"#1a73e8\" stroke-width=\"2\"");
-    for (int i = 0; i < count; i++)
-        if (p[i].bytes)
-            gcpi_say(
-                w, "<circle cx=\"%.1f\" cy=\"%.1f\" r=\"3\" fill=\"#1a73e8\"><title>%zu bytes: %.4f</title></circle>\n",
-                70 + 780 * (double)p[i].budget / (double)p[count - 1].budget,
-                400 - 340 * (p[i].seconds / p[i].keep_all_seconds - 1) / (most - 1), p[i].budget,
-                p[i].seconds / p[i].keep_all_seconds);
-    gcpi_say(w, "</svg>\n");
 }
 
-/* ---- memory over time (to the right) and address (up): a rectangle per buffer, its name shown on hover ---- */
+static void gcpi_say_escaped(gcp_writer w, const char *text) { gcpi_escaped_write(&w, text, strlen(text)); }
 
 /* The unit in which so many bytes are between 1 and 1024. */
 static double gcpi_unit(size_t bytes, const char **name)
@@ -17689,10 +17786,91 @@ static double gcpi_unit(size_t bytes, const char **name)
     return unit;
 }
 
+/* ---- the trade-off ---- */
+
+static int gcpi_point_fits(const gcp_point *p) { return p->bytes && p->keep_all_seconds > 0; }
+static double gcpi_sweep_x(const gcp_point *p, size_t budgets)
+{
+    return 70 + 780 * (double)p->budget / (double)budgets;
+}
+static double gcpi_sweep_y(const gcp_point *p, double seconds, double most)
+{
+    return 400 - 340 * (seconds / p->keep_all_seconds - 1) / (most - 1);
+}
+
+/* One of the curve's two lines (bound or seconds), over the points that fit. */
+static void gcpi_sweep_line(const gcp_point *p, int count, gcp_writer w, int bound, double most, const char *style)
+{
+    gcpi_say(w, "<polyline fill=\"none\" %s points=\"", style);
+    for (int i = 0; i < count; i++)
+        if (gcpi_point_fits(&p[i]))
+            gcpi_say(w, "%.1f,%.1f ", gcpi_sweep_x(&p[i], p[count - 1].budget),
+                     gcpi_sweep_y(&p[i], bound ? p[i].bound_seconds : p[i].seconds, most));
+    gcpi_say(w, "\"/>\n");
+}
+
+static void gcpi_sweep_axes(size_t budgets, double most, int fits, gcp_writer w)
+{
+    const char *unit;
+    const double one = gcpi_unit(budgets, &unit);
+    gcpi_say(w, "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 900 460\" font-family=\"sans-serif\" "
+                "font-size=\"12\"><rect width=\"900\" height=\"460\" fill=\"white\"/>\n"
+                "<text x=\"70\" y=\"28\" font-size=\"15\">Time of a step (keep-all = 1) against the budget in %s; "
+                "%s</text>\n", unit, fits ? "dashed: no plan is faster" : "nothing fits these budgets");
+    for (int i = 0; i <= 4; i++) {
+        const double share = i / 4.0, y = 400 - 340 * share;
+        gcpi_say(w,
+                 "<line x1=\"70\" x2=\"850\" y1=\"%.1f\" y2=\"%.1f\" stroke=\"#e0e0e0\"/><text x=\"62\" y=\"%.1f\" "
+                 "text-anchor=\"end\">%.3f</text>\n",
+                 y, y, y + 4, 1 + share * (most - 1));
+        gcpi_say(w, "<text x=\"%.1f\" y=\"420\" text-anchor=\"middle\">%.4g</text>\n", 70 + 780 * share,
+                 share * (double)budgets / one);
+    }
+}
+
+GCPI_DEF void gcp_sweep_svg(const gcp_point *p, int count, gcp_writer w)
+{
+    double most = 1.05;
+    int fits = 0;
+    if (count <= 0 || !p[count - 1].budget) return;
+    for (int i = 0; i < count; i++)
+        if (gcpi_point_fits(&p[i])) {
+            most = GCPI_MAX(most, p[i].seconds / p[i].keep_all_seconds);
+            fits++;
+        }
+    gcpi_sweep_axes(p[count - 1].budget, most, fits, w);
+    gcpi_sweep_line(p, count, w, 1, most, "stroke=\"#5f6368\" stroke-dasharray=\"5 4\"");
+    gcpi_sweep_line(p, count, w, 0, most, "stroke=\"#1a73e8\" stroke-width=\"2\"");
+    for (int i = 0; i < count; i++)
+        if (gcpi_point_fits(&p[i]))
+            gcpi_say(w,
+                     "<circle cx=\"%.1f\" cy=\"%.1f\" r=\"3\" fill=\"#1a73e8\"><title>%zu bytes: %.4f</title>"
+                     "</circle>\n",
+                     gcpi_sweep_x(&p[i], p[count - 1].budget), gcpi_sweep_y(&p[i], p[i].seconds, most), p[i].budget,
+                     p[i].seconds / p[i].keep_all_seconds);
+    gcpi_say(w, "</svg>\n");
+}
+
+/* ---- memory over time (to the right) and address (up): a rectangle per buffer, its name shown on hover ---- */
+
 /* What a buffer is; page.js has the same numbers. */
-enum { GCPI_IS_INPUT, GCPI_IS_KEPT, GCPI_IS_GONE, GCPI_IS_AGAIN, GCPI_IS_GRADIENT, GCPI_IS_WEIGHT, GCPI_IS_WORKSPACE };
+enum {
+    GCPI_IS_INPUT, GCPI_IS_KEPT, GCPI_IS_GONE, GCPI_IS_AGAIN, GCPI_IS_GRADIENT, GCPI_IS_WEIGHT, GCPI_IS_WORKSPACE,
+    GCPI_IS_RESULT, GCPI_IS_COUNT
+};
 static const char *const gcpi_colours[] = { "#9aa0a6", "#1a73e8", "#d2e3fc", "#7baaf7",
-                                            "#e8710a", "#b5651d", "#188038" };
+                                            "#e8710a", "#b5651d", "#188038", "#9334e6" };
+
+/* Whether a buffer waits for the step's end alone (the loss, what gcp_keep keeps), not for backward. */
+static int gcpi_buffer_result(const gcpi_plan *in, const gcpi_plan_buffer *b)
+{
+    int result = 0;
+    if (b->last < in->list.count - 1) return 0;
+    for (int i = in->p.items[b->item].root; i >= 0; i = in->p.items[i].next) result |= in->p.items[i].pinned == 1;
+    for (int i = in->p.items[b->item].root; result && i >= 0; i = in->p.items[i].next)
+        if (gcpi_read_from(in, in->forward_end, i) == 1) result = 0;
+    return result;
+}
 
 static int gcpi_buffer_is(const gcpi_plan *in, const gcpi_plan_buffer *b)
 {
@@ -17701,7 +17879,8 @@ static int gcpi_buffer_is(const gcpi_plan *in, const gcpi_plan_buffer *b)
     if (x->kind == GCPI_GRADIENT_ITEM)
         return !in->p.names && in->p.tape->tensors[x->tensor].kind == GCPI_PARAMETER ? GCPI_IS_WEIGHT
                                                                                      : GCPI_IS_GRADIENT;
-    return b->again ? GCPI_IS_AGAIN : b->last >= in->forward_end ? GCPI_IS_KEPT : GCPI_IS_GONE;
+    if (b->again || gcpi_buffer_result(in, b)) return b->again ? GCPI_IS_AGAIN : GCPI_IS_RESULT;
+    return b->last >= in->forward_end ? GCPI_IS_KEPT : GCPI_IS_GONE;
 }
 
 static void gcpi_svg_rect(gcp_writer w, double x, double y, double width, double height, const char *colour)
@@ -17738,14 +17917,17 @@ static void gcpi_svg_buffers(const gcpi_plan *in, gcp_writer w, double left, dou
 
 GCPI_DEF void gcp_memory_svg(const gcp_plan *plan, gcp_writer w)
 {
-    static const char *const legend[] = { "input", "kept for backward", "gone after forward", "recomputed",
-                                          "activation gradient", "weight gradient", "workspace" };
+    static const struct { const char *text; double at; } legend[] = {
+        { "input", 0 }, { "kept for backward", 70 }, { "gone after forward", 210 }, { "recomputed", 355 },
+        { "activation gradient", 460 }, { "weight gradient", 610 }, { "workspace", 740 }, { "result", 840 }
+    };
     const double width = 960, height = 420, left = 76, top = 34;
     if (!gcpi_reportable(plan)) return;
     const gcpi_plan *in = plan->in;
     const char *unit;
     double dx = width / (double)plan->instructions, dy = height / (double)plan->slab_bytes,
-           turn = left + dx * in->p.forward, one = gcpi_unit(plan->slab_bytes, &unit);
+           turn = left + dx * in->forward_end, one = gcpi_unit(plan->slab_bytes, &unit);
+    const int late = turn > left + width - 110;
     gcpi_say(w, "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 1060 520\" font-family=\"sans-serif\" "
                 "font-size=\"12\">\n<rect width=\"1060\" height=\"520\" fill=\"white\"/>\n");
     gcpi_say(w,
@@ -17764,28 +17946,19 @@ GCPI_DEF void gcp_memory_svg(const gcp_plan *plan, gcp_writer w)
     if (in->p.training)
         gcpi_say(w,
                  "<line x1=\"%.1f\" y1=\"%.0f\" x2=\"%.1f\" y2=\"%.0f\" stroke=\"black\" stroke-dasharray=\"4 "
-                 "3\"/><text x=\"%.1f\" y=\"%.0f\">backward begins</text>\n",
-                 turn, top, turn, top + height, turn + 4, top + 12);
-    for (int i = 0; i <= GCPI_IS_WORKSPACE; i++)
+                 "3\"/><text x=\"%.1f\" y=\"%.0f\" text-anchor=\"%s\">backward begins</text>\n",
+                 turn, top, turn, top + height, turn + (late ? -4 : 4), top + 12, late ? "end" : "start");
+    for (int i = 0; i < GCPI_IS_COUNT; i++)
         gcpi_say(w,
                  "<rect x=\"%.0f\" y=\"%.0f\" width=\"12\" height=\"12\" fill=\"%s\"/><text x=\"%.0f\" "
                  "y=\"%.0f\">%s</text>\n",
-                 left + 139.0 * i, top + height + 18, gcpi_colours[i], left + 139.0 * i + 17, top + height + 28,
-                 legend[i]);
+                 left + legend[i].at, top + height + 18, gcpi_colours[i], left + legend[i].at + 17, top + height + 28,
+                 legend[i].text);
     gcpi_say(w, "<text x=\"%.0f\" y=\"%.0f\">instructions, in order &#8594;   up: address in the slab</text>\n</svg>\n",
              left, top + height + 50);
 }
 
-/* ---- names in text of other kinds ---- */
-
-/* Bytes of the UTF-8 sequence that s begins with, 0: none. */
-static int gcpi_utf8(const unsigned char *s)
-{
-    int n = s[0] < 0x80 ? 1 : s[0] < 0xC2 ? 0 : s[0] < 0xE0 ? 2 : s[0] < 0xF0 ? 3 : s[0] < 0xF5 ? 4 : 0;
-    for (int i = 1; i < n; i++) if ((s[i] & 0xC0) != 0x80) return 0;
-    if ((s[0] == 0xE0 && s[1] < 0xA0) || (s[0] == 0xED && s[1] > 0x9F)) return 0;
-    return (s[0] == 0xF0 && s[1] < 0x90) || (s[0] == 0xF4 && s[1] > 0x8F) ? 0 : n;
-}
+/* ---- names as strings ---- */
 
 /* The inside of a string, which may stand in a script: no '<'. What is not UTF-8 becomes U+FFFD. */
 static void gcpi_json_write(void *out, const char *text, size_t size)
@@ -17827,7 +18000,7 @@ static void gcpi_json_task(const gcpi_plan *in, int task, gcp_writer w)
 
 static void gcpi_page_text(gcp_writer w, const char *const *lines)
 {
-    for (; *lines; lines++) if (w.write) w.write(w.context, *lines, strlen(*lines));
+    for (; *lines; lines++) gcpi_put(w, *lines, strlen(*lines));
 }
 
 /* [kind, name, place, live bytes, measured seconds, workspace, [item, mode, address, ...]] */
@@ -17847,6 +18020,14 @@ static void gcpi_page_line(const gcpi_plan *in, ptrdiff_t i, const gcpi_placed *
     gcpi_say(w, "]]");
 }
 
+/* Which of its op's outputs a tensor is, from 0. */
+static int gcpi_output_of(const gcp_tape *t, int tensor)
+{
+    const int op = t->tensors[tensor].producer;
+    return op >= 0 ? tensor - t->ops[op].out : 0;
+}
+
+/* [name, bytes], 0 for what is not there */
 static void gcpi_page_items(const gcpi_problem *p, gcp_writer w)
 {
     char name[256];
@@ -17854,9 +18035,11 @@ static void gcpi_page_items(const gcpi_problem *p, gcp_writer w)
         if (i) gcpi_say(w, ",");
         if (!p->items[i].active) { gcpi_say(w, "0"); continue; }
         gcpi_item_name(p, i, name, sizeof name);
-        gcpi_say(w, "\"%s", p->items[i].kind == GCPI_GRADIENT_ITEM && !p->names ? "gradient of " : "");
+        gcpi_say(w, "[\"%s", p->items[i].kind == GCPI_GRADIENT_ITEM && !p->names ? "gradient of " : "");
         gcpi_json_write(&w, name, strlen(name));
-        gcpi_say(w, "\"");
+        const int output = p->names ? 0 : gcpi_output_of(p->tape, p->items[i].tensor);
+        if (output > 0) gcpi_say(w, ", output %d", output + 1);
+        gcpi_say(w, "\",%zu]", p->items[i].bytes);
     }
 }
 
@@ -17875,8 +18058,8 @@ static void gcpi_page_plan(const gcp_plan *plan, gcp_writer w)
     gcp_writer escaped = { gcpi_json_write, &w };
     gcpi_say(w, "{\"policy\":\"%s\",\"bytes\":%zu,\"slab\":%zu,\"reruns\":%d,", gcpi_policy_word(in), plan->bytes,
              plan->slab_bytes, plan->reruns);
-    gcpi_say(w, "\"peak\":%d,\"turn\":%d,\"numbers\":%zu,\"why\":\"", in->peak_at,
-             p->training ? in->forward_end : -1, gcpi_round(p->numbers, p->target.align));
+    gcpi_say(w, "\"peak\":%d,\"turn\":%d,\"align\":%zu,\"numbers\":%zu,\"why\":\"", in->peak_at,
+             p->training ? in->forward_end : -1, p->target.align, gcpi_round(p->numbers, p->target.align));
     gcp_why_print(plan, escaped);
     gcpi_say(w, "\",\n\"items\":[");
     gcpi_page_items(p, w);
@@ -17895,18 +18078,22 @@ static void gcpi_page_plan(const gcp_plan *plan, gcp_writer w)
 GCPI_DEF void gcp_memory_html(const gcp_plan *plan, const gcp_plan *beside, gcp_writer w)
 {
     if (!gcpi_reportable(plan)) return;
+    const char *title = plan->in->p.training ? "Memory of a training step" : "Memory of an inference";
+    gcp_writer escaped = { gcpi_escaped_write, &w };
     gcpi_say(w, "<!DOCTYPE html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n"
                 "<meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n"
-                "<title>Memory of a training step</title>\n<style>\n");
+                "<title>%s</title>\n<style>\n", title);
     gcpi_page_text(w, gcpi_page_style);
-    gcpi_say(w, "</style>\n</head>\n<body>\n<h1>Memory of a training step</h1>\n<p>Keys: left and right step, page up "
-                "and down by ten, home, end, p to the peak, space plays.</p>\n");
+    gcpi_say(w, "</style>\n</head>\n<body>\n<h1>%s</h1>\n<p>Keys: left and right step, page up "
+                "and down by ten, home, end, p to the peak, space plays.</p>\n", title);
     gcpi_say(w, "<div id=\"bar\">\n<button type=\"button\" id=\"play\">Play</button>\n"
                 "<button type=\"button\" id=\"peak\">Peak</button>\n"
                 "<input type=\"range\" id=\"at\" min=\"0\" value=\"0\" aria-label=\"Instruction\">\n</div>\n"
                 "<p id=\"legend\"></p>\n<main id=\"plans\"></main>\n<div id=\"tip\"></div>\n"
-                "<noscript><p>This page needs a script, which is in it.</p></noscript>\n");
-    gcpi_say(w, "<script type=\"application/json\" id=\"data\">\n[");
+                "<noscript><p>This page needs a script, which is in it. Without it, why the plan takes its bytes:</p>\n"
+                "<pre>\n");
+    gcp_why_print(plan, escaped);
+    gcpi_say(w, "</pre></noscript>\n<script type=\"application/json\" id=\"data\">\n[");
     gcpi_page_plan(plan, w);
     if (beside && beside != plan && gcpi_reportable(beside)) {
         gcpi_say(w, ",\n");
@@ -17943,7 +18130,13 @@ GCPI_DEF void gcp_trace_json(const gcp_plan *plan, gcp_writer w)
     gcp_arena *a = in->opts.arena ? in->opts.arena : plan->tape->arena;
     ptrdiff_t scratch = a->scratch;
     gcpi_time *spans = GCPI_SCRATCH(a, gcpi_time, in->list.count);
-    if (!spans) { a->scratch = scratch; return; }
+    if (!spans) {
+        a->scratch = scratch;
+        gcpi_fail(plan->tape, GCP_E_CAPACITY, in->opts.at, "gcp_trace_json",
+                  "%td instructions take %td bytes of the arena", in->list.count,
+                  in->list.count * (ptrdiff_t)sizeof *spans);
+        return;
+    }
     gcpi_timeline(&in->p, &in->list, in->placed, in->seconds, spans);
     gcpi_say(w, "{\"displayTimeUnit\":\"ms\",\"traceEvents\":[\n"
                 "{\"ph\":\"M\",\"pid\":1,\"name\":\"process_name\",\"args\":{\"name\":\"a step of gcp\"}},\n"
@@ -17995,21 +18188,23 @@ static int gcpi_dot_enter(const gcp_tape *t, int from, int to, gcp_writer w)
     return to;
 }
 
-/* Whether backward reads an op's output as forward left it. */
-static int gcpi_dot_kept(const gcpi_plan *in, const gcpi_task *t)
+/* What an op's output is once forward is done: kept, if backward reads it as forward left it. */
+static int gcpi_dot_is(const gcpi_plan *in, const gcpi_task *t)
 {
+    int is = GCPI_IS_GONE;
     for (int k = 0; k < t->count; k++) {
         const gcpi_operand *o = &in->p.operands[t->operands + k];
-        if (o->mode != GCPI_READ && gcpi_read_from(in, in->forward_end, o->item)) return 1;
+        const int read = o->mode == GCPI_READ ? 0 : gcpi_read_from(in, in->forward_end, o->item);
+        if (read == 1 || (read && is == GCPI_IS_GONE)) is = read == 1 ? GCPI_IS_KEPT : GCPI_IS_RESULT;
     }
-    return 0;
+    return is;
 }
 
 static void gcpi_dot_op(const gcpi_plan *in, int task, gcp_writer w)
 {
     const gcpi_problem *p = &in->p;
     const gcpi_task *t = &p->tasks[task];
-    const int again = gcpi_rerun(in, task), kept = !again && gcpi_dot_kept(in, t);
+    const int again = gcpi_rerun(in, task), is = again ? GCPI_IS_AGAIN : gcpi_dot_is(in, t);
     char name[256], shape[64] = "";
     size_t bytes = 0;
     for (int k = 0; k < t->count; k++) {
@@ -18021,9 +18216,8 @@ static void gcpi_dot_op(const gcpi_plan *in, int task, gcp_writer w)
     gcpi_dot_text(w, gcpi_base(gcpi_task_name(p, t, name, sizeof name)));
     gcpi_say(w, "\\n%s%s%zu bytes", shape, *shape ? ", " : "", bytes);
     if (again) gcpi_say(w, "\\nrun %d more time%s", again, again > 1 ? "s" : "");
-    gcpi_say(w, "\", fillcolor=\"%s\"%s, tooltip=\"",
-             gcpi_colours[again ? GCPI_IS_AGAIN : kept ? GCPI_IS_KEPT : GCPI_IS_GONE],
-             kept ? ", fontcolor=white, penwidth=2" : "");
+    gcpi_say(w, "\", fillcolor=\"%s\"%s, tooltip=\"", gcpi_colours[is],
+             is == GCPI_IS_KEPT ? ", fontcolor=white, penwidth=2" : is == GCPI_IS_RESULT ? ", fontcolor=white" : "");
     gcpi_dot_text(w, name);
     gcpi_say(w, "\"]\n");
 }
@@ -18047,7 +18241,8 @@ GCPI_DEF void gcp_dot(const gcp_plan *plan, gcp_writer w)
     const gcpi_problem *p = &plan->in->p;
     gcpi_say(w, "digraph gcp {\nnode [shape=box, style=\"filled,rounded\", fontname=\"sans-serif\"]\n"
                 "fontname=\"sans-serif\"; labelloc=t; label=\"%zu bytes at the peak, %d rerun%s of units\\n"
-                "blue: kept for backward; light blue: run again; pale: gone when no forward op needs it\"\n",
+                "blue: kept for backward; light blue: run again; pale: gone when no forward op needs it; violet: result"
+                "\"\n",
              plan->bytes, plan->reruns, plan->reruns == 1 ? "" : "s");
     for (int i = 0; i < p->item_count; i++) {
         if (p->items[i].kind != GCPI_INPUT_ITEM || !p->items[i].active) continue;

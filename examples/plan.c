@@ -130,6 +130,7 @@ static int options_read(options *o, int argc, char **argv)
         fprintf(stderr, "plan: --far-slots wants a network and an optimiser\n");
         return 0;
     }
+    if ((o->csv || o->svg) && !o->curve) { fprintf(stderr, "plan: --csv and --svg write a --curve\n"); return 0; }
     if ((o->list || o->html || o->trace || o->dot) && !o->budget) {
         fprintf(stderr, "plan: --list, --html, --trace and --dot show the plan of a --budget\n");
         return 0;
@@ -212,18 +213,26 @@ static FILE *open_out(const char *path)
     return f;
 }
 
+static int close_out(FILE *f, const char *path)
+{
+    const int bad = ferror(f);
+    if (!fclose(f) && !bad) return 1;
+    fprintf(stderr, "plan: %s cannot be written\n", path);
+    return 0;
+}
+
 static int write_report(const char *path, void (*print)(const gcp_plan *, gcp_writer), const gcp_plan *plan)
 {
     FILE *f = path ? open_out(path) : NULL;
     if (f) print(plan, gcp_file(f));
-    return f ? !fclose(f) : !path;
+    return f ? close_out(f, path) : !path;
 }
 
 static int write_page(const char *path, const gcp_plan *plan, const gcp_plan *keep)
 {
     FILE *f = path ? open_out(path) : NULL;
     if (f) gcp_memory_html(plan, keep, gcp_file(f));
-    return f ? !fclose(f) : !path;
+    return f ? close_out(f, path) : !path;
 }
 
 static int print_budget(const options *o, const gcp_plan *keep)
@@ -244,7 +253,7 @@ static int write_curve(const char *path, void (*print)(const gcp_point *, int, g
 {
     FILE *f = path ? open_out(path) : NULL;
     if (f) print(points, count, gcp_file(f));
-    return f ? !fclose(f) : !path;
+    return f ? close_out(f, path) : !path;
 }
 
 static int print_curve(const options *o, const gcp_plan *keep, size_t least)

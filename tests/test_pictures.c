@@ -1,5 +1,6 @@
 /* Pictures: what gcp_memory_html, gcp_trace_json, gcp_dot write of random networks, of hostile names and of copies is
    whole, and says what the plan says. test_pictures [FOLDER]: writes them there as well, for a browser and for dot. */
+#include <locale.h>
 #include <stdlib.h>
 #include "support/check.h"
 #include "support/json.h"
@@ -168,6 +169,24 @@ static void graph(const char *name, const gcp_plan *plan)
     CHECK((count(out, " more time") > 0) == (plan->reruns > 0));
 }
 
+/* ---- the SVG ---- */
+
+/* Names of any bytes leave characters that XML has, in UTF-8; tags close. */
+static void svg(const char *name, const gcp_plan *plan)
+{
+    used = 0;
+    gcp_memory_svg(plan, writer);
+    keep(name, "svg");
+    CHECK(!strncmp(out, "<svg ", 5) && !strcmp(out + used - 7, "</svg>\n"));
+    CHECK_INT(count(out, "<title>"), ==, count(out, "</title>"));
+    for (const unsigned char *s = (const unsigned char *)out; *s;) {
+        const int more = *s < 0x80 ? 0 : *s < 0xC2 ? -1 : *s < 0xE0 ? 1 : *s < 0xF0 ? 2 : *s < 0xF5 ? 3 : -1;
+        CHECK(more >= 0 && (*s >= 0x20 || *s == '\n') && *s != 0x7F);
+        for (int i = 1; i <= more; i++) CHECK((s[i] & 0xC0) == 0x80);
+        s += more < 0 ? 1 : more + 1;
+    }
+}
+
 static void random_networks(void)
 {
     for (unsigned seed = 1; seed <= NETWORKS; seed++) {
@@ -213,18 +232,75 @@ static void hostile(const char *file, const char *bad, size_t far)
     page(file, &plan, &all);
     trace(file, &plan, 1);
     graph(file, &plan);
+    svg(file, &plan);
 }
 
 static void names(void)
 {
     static const char *const bad[] = { "</script><b>bold</b>", "\"quotes\\\" and \\N \\", "<!--", "a&b;'c'",
-                                       "\xC3\xA9\xE2\x82\xAC", "\xFF\xC3(\xED\xA0\x80", "]]>", "{}%s%n" };
+                                       "\xC3\xA9\xE2\x82\xAC", "\xFF\xC3(\xED\xA0\x80", "]]>", "{}%s%n",
+                                       "\x01\x1B\xEF\xBF\xBF" };
     char file[32];
     for (int i = 0; i < (int)(sizeof bad / sizeof *bad); i++) {
         snprintf(file, sizeof file, "name%d", i);
         hostile(file, bad[i], 0);
     }
     hostile("far", "far", sizeof far_memory);
+}
+
+/* ---- a locale that writes 0,5 ---- */
+
+static void all_texts(const gcp_plan *plan, const gcp_point *points, int count)
+{
+    used = 0;
+    gcp_memory_html(plan, NULL, writer);
+    gcp_trace_json(plan, writer);
+    gcp_dot(plan, writer);
+    gcp_memory_svg(plan, writer);
+    gcp_sweep_svg(points, count, writer);
+    gcp_sweep_csv(points, count, writer);
+    gcp_why_print(plan, writer);
+    gcp_layers_print(plan, writer);
+    gcp_plan_print(plan, writer);
+    gcp_graph_print(plan, writer);
+    gcp_costs_print(plan, writer);
+}
+
+/* The same bytes are written, and costs and rates are read, as where the program set no locale. */
+static void locales(void)
+{
+    static const char *const commas[] = { "de_DE.UTF-8", "de_DE", "fr_FR.UTF-8", "fr_FR", "de-DE", "ps_AF" };
+    static char plain[sizeof out];
+    gcp_point points[3] = { { 0 } };
+    arena = gcp_arena_from(tape_memory, sizeof tape_memory);
+    gcp_tape *net = gcp_tape_make(&arena, .ops = 64);
+    gcp_tensor x = gcp_input(net, "x", GCP_SHAPE(4, 64)), y = x;
+    for (int i = 0; i < 6; i++) GCP_SEGMENT(net, "layer") y = gcp_tanh(gcp_linear(y, .out = 64));
+    const gcp_tensor loss = gcp_mean(y);
+    gcp_plan plan = gcp_plan_make(loss, .optimizer = GCP_OPTIMIZER_SGD);
+    static float numbers[4 * 64];
+    gcp_bind(&plan, slab, sizeof slab);
+    gcp_write(&plan, x, numbers);
+    gcp_profile(&plan, .lr = 0.1, .repeats = 1);
+    for (int i = 0; i < 3; i++) points[i].budget = plan.bytes * (size_t)(8 + i) / 8;
+    const int fit = gcp_sweep(loss, points, 3);
+    all_texts(&plan, points, fit);
+    memcpy(plain, out, used + 1);
+    used = 0;
+    gcp_costs_print(&plan, writer);
+    char *costs = strcpy(plain + strlen(plain) + 1, out);
+    const gcp_plan priced = gcp_plan_make(loss, .optimizer = GCP_OPTIMIZER_SGD, .costs = costs, .rates = "* 0.5");
+    CHECK(fit == 3 && gcp_plan_ok(&priced) && !gcp_error(net));
+    for (int i = 0; i < (int)(sizeof commas / sizeof *commas); i++) {
+        if (!setlocale(LC_ALL, commas[i])) continue;
+        all_texts(&plan, points, fit);
+        CHECK(!strcmp(out, plain));
+        const gcp_plan again = gcp_plan_make(loss, .optimizer = GCP_OPTIMIZER_SGD, .costs = costs, .rates = "* 0.5");
+        CHECK(gcp_plan_ok(&again));
+        CHECK_NEAR(again.seconds, priced.seconds, 0);
+        setlocale(LC_ALL, "C");
+        if (gcp_error(net)) break;
+    }
 }
 
 /* Nothing is written of nothing. */
@@ -244,6 +320,7 @@ int main(int argc, char **argv)
     folder = argc > 1 ? argv[1] : NULL;
     random_networks();
     names();
+    locales();
     nothing();
     return check_done();
 }

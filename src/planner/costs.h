@@ -134,7 +134,7 @@ static int gcpi_costs_read(const gcpi_problem *p, const gcp_plan_opts *opts, gcp
         line++;
         while (last > 0 && c[last - 1] != ' ') last--;
         if (n && *c != '#') {
-            double value = strtod(c + last, &end);
+            double value = gcpi_real(c + last, &end);
             if (!last || end != c + n || !(value >= 0) || value > 1e9) {
                 gcpi_fail(p->tape, GCP_E_ARGUMENT, opts->at, p->tape->planning,
                           ".costs, line %d: not 'OP SHAPES SECONDS' (0 to 1e9), as gcp_costs_print writes it", line);

@@ -40,7 +40,7 @@ static int gcpi_size_token(const char *token, size_t *n)
 {
     char *end;
     if (!token || *token < '0' || *token > '9') return 0;
-    double value = strtod(token, &end);
+    double value = gcpi_real(token, &end);
     if (*end || !(value >= 0) || value > (double)(SIZE_MAX / 16)) return 0;
     *n = (size_t)strtoull(token, &end, 10);
     if (*end) *n = (size_t)value;
@@ -245,7 +245,7 @@ static int gcpi_graph_op(gcpi_reader *r, char kind)
     gcpi_problem *p = r->p;
     char *name = gcpi_token(r), *cost = gcpi_token(r), *end = NULL;
     size_t bytes = 0;
-    double seconds = cost ? strtod(cost, &end) : -1;
+    double seconds = cost ? gcpi_real(cost, &end) : -1;
     if (!name || !cost || *end || !(seconds >= 0) || seconds > 1e300)
         return gcpi_graph_bad(r, "not 'KIND ID COST ...'", NULL);
     if (r->version == 1 && !gcpi_bytes_token(r, gcpi_token(r), &bytes)) return gcpi_graph_bad(r, "no bytes of", name);

@@ -1,51 +1,35 @@
 /* Pictures: a plan's memory as SVG and as a page one can step through, its times as a trace, its network as a graph. */
 
-/* ---- the trade-off ---- */
+/* ---- names, which may be any bytes ---- */
 
-/* One of the curve's two lines (bound or seconds), over the points that fit. */
-static void gcpi_sweep_line(const gcp_point *p, int count, gcp_writer w, int bound, double most, const char *style)
+/* Bytes of the UTF-8 sequence that s begins with, 0: none. */
+static int gcpi_utf8(const unsigned char *s)
 {
-    double width = (double)p[count - 1].budget;
-    gcpi_say(w, "<polyline fill=\"none\" %s points=\"", style);
-    for (int i = 0; i < count; i++)
-        if (p[i].bytes)
-            gcpi_say(w, "%.1f,%.1f ", 70 + 780 * (double)p[i].budget / width,
-                     400 -
-                         340 * ((bound ? p[i].bound_seconds : p[i].seconds) / p[i].keep_all_seconds - 1) / (most - 1));
-    gcpi_say(w, "\"/>\n");
+    int n = s[0] < 0x80 ? 1 : s[0] < 0xC2 ? 0 : s[0] < 0xE0 ? 2 : s[0] < 0xF0 ? 3 : s[0] < 0xF5 ? 4 : 0;
+    for (int i = 1; i < n; i++) if ((s[i] & 0xC0) != 0x80) return 0;
+    if ((s[0] == 0xE0 && s[1] < 0xA0) || (s[0] == 0xED && s[1] > 0x9F)) return 0;
+    return (s[0] == 0xF0 && s[1] < 0x90) || (s[0] == 0xF4 && s[1] > 0x8F) ? 0 : n;
 }
 
-GCPI_DEF void gcp_sweep_svg(const gcp_point *p, int count, gcp_writer w)
+/* Text in markup: what is no UTF-8, or no character of XML, becomes U+FFFD. */
+static void gcpi_escaped_write(void *out, const char *text, size_t size)
 {
-    double most = 1.05;
-    if (count <= 0) return;
-    for (int i = 0; i < count; i++) if (p[i].bytes) most = GCPI_MAX(most, p[i].seconds / p[i].keep_all_seconds);
-    gcpi_say(w, "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 900 460\" font-family=\"sans-serif\" "
-                "font-size=\"12\"><rect width=\"900\" height=\"460\" fill=\"white\"/>\n"
-                "<text x=\"70\" y=\"28\" font-size=\"15\">Time of a step (keep-all = 1) against the budget in MiB; "
-                "dashed: no plan is faster</text>\n");
-    for (int i = 0; i <= 4; i++) {
-        double share = i / 4.0;
-        gcpi_say(w,
-                 "<line x1=\"70\" x2=\"850\" y1=\"%.1f\" y2=\"%.1f\" stroke=\"#e0e0e0\"/><text x=\"62\" y=\"%.1f\" "
-                 "text-anchor=\"end\">%.3f</text>\n",
-                 400 - 340 * share, 400 - 340 * share, 404 - 340 * share, 1 + share * (most - 1));
-        gcpi_say(w, "<text x=\"%.1f\" y=\"420\" text-anchor=\"middle\">%.1f</text>\n", 70 + 780 * share,
-                 share * (double)p[count - 1].budget / 1048576);
+    gcp_writer w = *(gcp_writer *)out;
+    for (size_t i = 0; i < size;) {
+        unsigned char s[4] = { 0 };
+        memcpy(s, text + i, GCPI_MIN(size - i, sizeof s));
+        const int n = gcpi_utf8(s), never = n == 3 && s[0] == 0xEF && s[1] == 0xBF && s[2] >= 0xBE;
+        if (!n || never || (*s < 0x20 && *s != '\n') || *s == 0x7F) gcpi_say(w, "&#xFFFD;");
+        else if (*s == '<') gcpi_say(w, "&lt;");
+        else if (*s == '>') gcpi_say(w, "&gt;");
+        else if (*s == '&') gcpi_say(w, "&amp;");
+        else if (*s == '"') gcpi_say(w, "&quot;");
+        else gcpi_say(w, "%.*s", n, text + i);
+        i += (size_t)GCPI_MAX(n, 1);
     }
-    gcpi_sweep_line(p, count, w, 1, most, "stroke=\"#5f6368\" stroke-dasharray=\"5 4\"");
-    gcpi_sweep_line(p, count, w, 0, most, "stroke=\"#1a73e8\" stroke-width=\"2\"");
-    for (int i = 0; i < count; i++)
-        if (p[i].bytes)
-            gcpi_say(
-                w, "<circle cx=\"%.1f\" cy=\"%.1f\" r=\"3\" fill=\"#1a73e8\"><title>%zu bytes: %.4f</title></circle>\n",
-                70 + 780 * (double)p[i].budget / (double)p[count - 1].budget,
-                400 - 340 * (p[i].seconds / p[i].keep_all_seconds - 1) / (most - 1), p[i].budget,
-                p[i].seconds / p[i].keep_all_seconds);
-    gcpi_say(w, "</svg>\n");
 }
 
-/* ---- memory over time (to the right) and address (up): a rectangle per buffer, its name shown on hover ---- */
+static void gcpi_say_escaped(gcp_writer w, const char *text) { gcpi_escaped_write(&w, text, strlen(text)); }
 
 /* The unit in which so many bytes are between 1 and 1024. */
 static double gcpi_unit(size_t bytes, const char **name)
@@ -58,10 +42,91 @@ static double gcpi_unit(size_t bytes, const char **name)
     return unit;
 }
 
+/* ---- the trade-off ---- */
+
+static int gcpi_point_fits(const gcp_point *p) { return p->bytes && p->keep_all_seconds > 0; }
+static double gcpi_sweep_x(const gcp_point *p, size_t budgets)
+{
+    return 70 + 780 * (double)p->budget / (double)budgets;
+}
+static double gcpi_sweep_y(const gcp_point *p, double seconds, double most)
+{
+    return 400 - 340 * (seconds / p->keep_all_seconds - 1) / (most - 1);
+}
+
+/* One of the curve's two lines (bound or seconds), over the points that fit. */
+static void gcpi_sweep_line(const gcp_point *p, int count, gcp_writer w, int bound, double most, const char *style)
+{
+    gcpi_say(w, "<polyline fill=\"none\" %s points=\"", style);
+    for (int i = 0; i < count; i++)
+        if (gcpi_point_fits(&p[i]))
+            gcpi_say(w, "%.1f,%.1f ", gcpi_sweep_x(&p[i], p[count - 1].budget),
+                     gcpi_sweep_y(&p[i], bound ? p[i].bound_seconds : p[i].seconds, most));
+    gcpi_say(w, "\"/>\n");
+}
+
+static void gcpi_sweep_axes(size_t budgets, double most, int fits, gcp_writer w)
+{
+    const char *unit;
+    const double one = gcpi_unit(budgets, &unit);
+    gcpi_say(w, "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 900 460\" font-family=\"sans-serif\" "
+                "font-size=\"12\"><rect width=\"900\" height=\"460\" fill=\"white\"/>\n"
+                "<text x=\"70\" y=\"28\" font-size=\"15\">Time of a step (keep-all = 1) against the budget in %s; "
+                "%s</text>\n", unit, fits ? "dashed: no plan is faster" : "nothing fits these budgets");
+    for (int i = 0; i <= 4; i++) {
+        const double share = i / 4.0, y = 400 - 340 * share;
+        gcpi_say(w,
+                 "<line x1=\"70\" x2=\"850\" y1=\"%.1f\" y2=\"%.1f\" stroke=\"#e0e0e0\"/><text x=\"62\" y=\"%.1f\" "
+                 "text-anchor=\"end\">%.3f</text>\n",
+                 y, y, y + 4, 1 + share * (most - 1));
+        gcpi_say(w, "<text x=\"%.1f\" y=\"420\" text-anchor=\"middle\">%.4g</text>\n", 70 + 780 * share,
+                 share * (double)budgets / one);
+    }
+}
+
+GCPI_DEF void gcp_sweep_svg(const gcp_point *p, int count, gcp_writer w)
+{
+    double most = 1.05;
+    int fits = 0;
+    if (count <= 0 || !p[count - 1].budget) return;
+    for (int i = 0; i < count; i++)
+        if (gcpi_point_fits(&p[i])) {
+            most = GCPI_MAX(most, p[i].seconds / p[i].keep_all_seconds);
+            fits++;
+        }
+    gcpi_sweep_axes(p[count - 1].budget, most, fits, w);
+    gcpi_sweep_line(p, count, w, 1, most, "stroke=\"#5f6368\" stroke-dasharray=\"5 4\"");
+    gcpi_sweep_line(p, count, w, 0, most, "stroke=\"#1a73e8\" stroke-width=\"2\"");
+    for (int i = 0; i < count; i++)
+        if (gcpi_point_fits(&p[i]))
+            gcpi_say(w,
+                     "<circle cx=\"%.1f\" cy=\"%.1f\" r=\"3\" fill=\"#1a73e8\"><title>%zu bytes: %.4f</title>"
+                     "</circle>\n",
+                     gcpi_sweep_x(&p[i], p[count - 1].budget), gcpi_sweep_y(&p[i], p[i].seconds, most), p[i].budget,
+                     p[i].seconds / p[i].keep_all_seconds);
+    gcpi_say(w, "</svg>\n");
+}
+
+/* ---- memory over time (to the right) and address (up): a rectangle per buffer, its name shown on hover ---- */
+
 /* What a buffer is; page.js has the same numbers. */
-enum { GCPI_IS_INPUT, GCPI_IS_KEPT, GCPI_IS_GONE, GCPI_IS_AGAIN, GCPI_IS_GRADIENT, GCPI_IS_WEIGHT, GCPI_IS_WORKSPACE };
+enum {
+    GCPI_IS_INPUT, GCPI_IS_KEPT, GCPI_IS_GONE, GCPI_IS_AGAIN, GCPI_IS_GRADIENT, GCPI_IS_WEIGHT, GCPI_IS_WORKSPACE,
+    GCPI_IS_RESULT, GCPI_IS_COUNT
+};
 static const char *const gcpi_colours[] = { "#9aa0a6", "#1a73e8", "#d2e3fc", "#7baaf7",
-                                            "#e8710a", "#b5651d", "#188038" };
+                                            "#e8710a", "#b5651d", "#188038", "#9334e6" };
+
+/* Whether a buffer waits for the step's end alone (the loss, what gcp_keep keeps), not for backward. */
+static int gcpi_buffer_result(const gcpi_plan *in, const gcpi_plan_buffer *b)
+{
+    int result = 0;
+    if (b->last < in->list.count - 1) return 0;
+    for (int i = in->p.items[b->item].root; i >= 0; i = in->p.items[i].next) result |= in->p.items[i].pinned == 1;
+    for (int i = in->p.items[b->item].root; result && i >= 0; i = in->p.items[i].next)
+        if (gcpi_read_from(in, in->forward_end, i) == 1) result = 0;
+    return result;
+}
 
 static int gcpi_buffer_is(const gcpi_plan *in, const gcpi_plan_buffer *b)
 {
@@ -70,7 +135,8 @@ static int gcpi_buffer_is(const gcpi_plan *in, const gcpi_plan_buffer *b)
     if (x->kind == GCPI_GRADIENT_ITEM)
         return !in->p.names && in->p.tape->tensors[x->tensor].kind == GCPI_PARAMETER ? GCPI_IS_WEIGHT
                                                                                      : GCPI_IS_GRADIENT;
-    return b->again ? GCPI_IS_AGAIN : b->last >= in->forward_end ? GCPI_IS_KEPT : GCPI_IS_GONE;
+    if (b->again || gcpi_buffer_result(in, b)) return b->again ? GCPI_IS_AGAIN : GCPI_IS_RESULT;
+    return b->last >= in->forward_end ? GCPI_IS_KEPT : GCPI_IS_GONE;
 }
 
 static void gcpi_svg_rect(gcp_writer w, double x, double y, double width, double height, const char *colour)
@@ -107,14 +173,17 @@ static void gcpi_svg_buffers(const gcpi_plan *in, gcp_writer w, double left, dou
 
 GCPI_DEF void gcp_memory_svg(const gcp_plan *plan, gcp_writer w)
 {
-    static const char *const legend[] = { "input", "kept for backward", "gone after forward", "recomputed",
-                                          "activation gradient", "weight gradient", "workspace" };
+    static const struct { const char *text; double at; } legend[] = {
+        { "input", 0 }, { "kept for backward", 70 }, { "gone after forward", 210 }, { "recomputed", 355 },
+        { "activation gradient", 460 }, { "weight gradient", 610 }, { "workspace", 740 }, { "result", 840 }
+    };
     const double width = 960, height = 420, left = 76, top = 34;
     if (!gcpi_reportable(plan)) return;
     const gcpi_plan *in = plan->in;
     const char *unit;
     double dx = width / (double)plan->instructions, dy = height / (double)plan->slab_bytes,
-           turn = left + dx * in->p.forward, one = gcpi_unit(plan->slab_bytes, &unit);
+           turn = left + dx * in->forward_end, one = gcpi_unit(plan->slab_bytes, &unit);
+    const int late = turn > left + width - 110;
     gcpi_say(w, "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 1060 520\" font-family=\"sans-serif\" "
                 "font-size=\"12\">\n<rect width=\"1060\" height=\"520\" fill=\"white\"/>\n");
     gcpi_say(w,
@@ -133,28 +202,19 @@ GCPI_DEF void gcp_memory_svg(const gcp_plan *plan, gcp_writer w)
     if (in->p.training)
         gcpi_say(w,
                  "<line x1=\"%.1f\" y1=\"%.0f\" x2=\"%.1f\" y2=\"%.0f\" stroke=\"black\" stroke-dasharray=\"4 "
-                 "3\"/><text x=\"%.1f\" y=\"%.0f\">backward begins</text>\n",
-                 turn, top, turn, top + height, turn + 4, top + 12);
-    for (int i = 0; i <= GCPI_IS_WORKSPACE; i++)
+                 "3\"/><text x=\"%.1f\" y=\"%.0f\" text-anchor=\"%s\">backward begins</text>\n",
+                 turn, top, turn, top + height, turn + (late ? -4 : 4), top + 12, late ? "end" : "start");
+    for (int i = 0; i < GCPI_IS_COUNT; i++)
         gcpi_say(w,
                  "<rect x=\"%.0f\" y=\"%.0f\" width=\"12\" height=\"12\" fill=\"%s\"/><text x=\"%.0f\" "
                  "y=\"%.0f\">%s</text>\n",
-                 left + 139.0 * i, top + height + 18, gcpi_colours[i], left + 139.0 * i + 17, top + height + 28,
-                 legend[i]);
+                 left + legend[i].at, top + height + 18, gcpi_colours[i], left + legend[i].at + 17, top + height + 28,
+                 legend[i].text);
     gcpi_say(w, "<text x=\"%.0f\" y=\"%.0f\">instructions, in order &#8594;   up: address in the slab</text>\n</svg>\n",
              left, top + height + 50);
 }
 
-/* ---- names in text of other kinds ---- */
-
-/* Bytes of the UTF-8 sequence that s begins with, 0: none. */
-static int gcpi_utf8(const unsigned char *s)
-{
-    int n = s[0] < 0x80 ? 1 : s[0] < 0xC2 ? 0 : s[0] < 0xE0 ? 2 : s[0] < 0xF0 ? 3 : s[0] < 0xF5 ? 4 : 0;
-    for (int i = 1; i < n; i++) if ((s[i] & 0xC0) != 0x80) return 0;
-    if ((s[0] == 0xE0 && s[1] < 0xA0) || (s[0] == 0xED && s[1] > 0x9F)) return 0;
-    return (s[0] == 0xF0 && s[1] < 0x90) || (s[0] == 0xF4 && s[1] > 0x8F) ? 0 : n;
-}
+/* ---- names as strings ---- */
 
 /* The inside of a string, which may stand in a script: no '<'. What is not UTF-8 becomes U+FFFD. */
 static void gcpi_json_write(void *out, const char *text, size_t size)
@@ -196,7 +256,7 @@ static void gcpi_json_task(const gcpi_plan *in, int task, gcp_writer w)
 
 static void gcpi_page_text(gcp_writer w, const char *const *lines)
 {
-    for (; *lines; lines++) if (w.write) w.write(w.context, *lines, strlen(*lines));
+    for (; *lines; lines++) gcpi_put(w, *lines, strlen(*lines));
 }
 
 /* [kind, name, place, live bytes, measured seconds, workspace, [item, mode, address, ...]] */
@@ -216,6 +276,14 @@ static void gcpi_page_line(const gcpi_plan *in, ptrdiff_t i, const gcpi_placed *
     gcpi_say(w, "]]");
 }
 
+/* Which of its op's outputs a tensor is, from 0. */
+static int gcpi_output_of(const gcp_tape *t, int tensor)
+{
+    const int op = t->tensors[tensor].producer;
+    return op >= 0 ? tensor - t->ops[op].out : 0;
+}
+
+/* [name, bytes], 0 for what is not there */
 static void gcpi_page_items(const gcpi_problem *p, gcp_writer w)
 {
     char name[256];
@@ -223,9 +291,11 @@ static void gcpi_page_items(const gcpi_problem *p, gcp_writer w)
         if (i) gcpi_say(w, ",");
         if (!p->items[i].active) { gcpi_say(w, "0"); continue; }
         gcpi_item_name(p, i, name, sizeof name);
-        gcpi_say(w, "\"%s", p->items[i].kind == GCPI_GRADIENT_ITEM && !p->names ? "gradient of " : "");
+        gcpi_say(w, "[\"%s", p->items[i].kind == GCPI_GRADIENT_ITEM && !p->names ? "gradient of " : "");
         gcpi_json_write(&w, name, strlen(name));
-        gcpi_say(w, "\"");
+        const int output = p->names ? 0 : gcpi_output_of(p->tape, p->items[i].tensor);
+        if (output > 0) gcpi_say(w, ", output %d", output + 1);
+        gcpi_say(w, "\",%zu]", p->items[i].bytes);
     }
 }
 
@@ -244,8 +314,8 @@ static void gcpi_page_plan(const gcp_plan *plan, gcp_writer w)
     gcp_writer escaped = { gcpi_json_write, &w };
     gcpi_say(w, "{\"policy\":\"%s\",\"bytes\":%zu,\"slab\":%zu,\"reruns\":%d,", gcpi_policy_word(in), plan->bytes,
              plan->slab_bytes, plan->reruns);
-    gcpi_say(w, "\"peak\":%d,\"turn\":%d,\"numbers\":%zu,\"why\":\"", in->peak_at,
-             p->training ? in->forward_end : -1, gcpi_round(p->numbers, p->target.align));
+    gcpi_say(w, "\"peak\":%d,\"turn\":%d,\"align\":%zu,\"numbers\":%zu,\"why\":\"", in->peak_at,
+             p->training ? in->forward_end : -1, p->target.align, gcpi_round(p->numbers, p->target.align));
     gcp_why_print(plan, escaped);
     gcpi_say(w, "\",\n\"items\":[");
     gcpi_page_items(p, w);
@@ -264,18 +334,22 @@ static void gcpi_page_plan(const gcp_plan *plan, gcp_writer w)
 GCPI_DEF void gcp_memory_html(const gcp_plan *plan, const gcp_plan *beside, gcp_writer w)
 {
     if (!gcpi_reportable(plan)) return;
+    const char *title = plan->in->p.training ? "Memory of a training step" : "Memory of an inference";
+    gcp_writer escaped = { gcpi_escaped_write, &w };
     gcpi_say(w, "<!DOCTYPE html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n"
                 "<meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n"
-                "<title>Memory of a training step</title>\n<style>\n");
+                "<title>%s</title>\n<style>\n", title);
     gcpi_page_text(w, gcpi_page_style);
-    gcpi_say(w, "</style>\n</head>\n<body>\n<h1>Memory of a training step</h1>\n<p>Keys: left and right step, page up "
-                "and down by ten, home, end, p to the peak, space plays.</p>\n");
+    gcpi_say(w, "</style>\n</head>\n<body>\n<h1>%s</h1>\n<p>Keys: left and right step, page up "
+                "and down by ten, home, end, p to the peak, space plays.</p>\n", title);
     gcpi_say(w, "<div id=\"bar\">\n<button type=\"button\" id=\"play\">Play</button>\n"
                 "<button type=\"button\" id=\"peak\">Peak</button>\n"
                 "<input type=\"range\" id=\"at\" min=\"0\" value=\"0\" aria-label=\"Instruction\">\n</div>\n"
                 "<p id=\"legend\"></p>\n<main id=\"plans\"></main>\n<div id=\"tip\"></div>\n"
-                "<noscript><p>This page needs a script, which is in it.</p></noscript>\n");
-    gcpi_say(w, "<script type=\"application/json\" id=\"data\">\n[");
+                "<noscript><p>This page needs a script, which is in it. Without it, why the plan takes its bytes:</p>\n"
+                "<pre>\n");
+    gcp_why_print(plan, escaped);
+    gcpi_say(w, "</pre></noscript>\n<script type=\"application/json\" id=\"data\">\n[");
     gcpi_page_plan(plan, w);
     if (beside && beside != plan && gcpi_reportable(beside)) {
         gcpi_say(w, ",\n");
@@ -312,7 +386,13 @@ GCPI_DEF void gcp_trace_json(const gcp_plan *plan, gcp_writer w)
     gcp_arena *a = in->opts.arena ? in->opts.arena : plan->tape->arena;
     ptrdiff_t scratch = a->scratch;
     gcpi_time *spans = GCPI_SCRATCH(a, gcpi_time, in->list.count);
-    if (!spans) { a->scratch = scratch; return; }
+    if (!spans) {
+        a->scratch = scratch;
+        gcpi_fail(plan->tape, GCP_E_CAPACITY, in->opts.at, "gcp_trace_json",
+                  "%td instructions take %td bytes of the arena", in->list.count,
+                  in->list.count * (ptrdiff_t)sizeof *spans);
+        return;
+    }
     gcpi_timeline(&in->p, &in->list, in->placed, in->seconds, spans);
     gcpi_say(w, "{\"displayTimeUnit\":\"ms\",\"traceEvents\":[\n"
                 "{\"ph\":\"M\",\"pid\":1,\"name\":\"process_name\",\"args\":{\"name\":\"a step of gcp\"}},\n"
@@ -364,21 +444,23 @@ static int gcpi_dot_enter(const gcp_tape *t, int from, int to, gcp_writer w)
     return to;
 }
 
-/* Whether backward reads an op's output as forward left it. */
-static int gcpi_dot_kept(const gcpi_plan *in, const gcpi_task *t)
+/* What an op's output is once forward is done: kept, if backward reads it as forward left it. */
+static int gcpi_dot_is(const gcpi_plan *in, const gcpi_task *t)
 {
+    int is = GCPI_IS_GONE;
     for (int k = 0; k < t->count; k++) {
         const gcpi_operand *o = &in->p.operands[t->operands + k];
-        if (o->mode != GCPI_READ && gcpi_read_from(in, in->forward_end, o->item)) return 1;
+        const int read = o->mode == GCPI_READ ? 0 : gcpi_read_from(in, in->forward_end, o->item);
+        if (read == 1 || (read && is == GCPI_IS_GONE)) is = read == 1 ? GCPI_IS_KEPT : GCPI_IS_RESULT;
     }
-    return 0;
+    return is;
 }
 
 static void gcpi_dot_op(const gcpi_plan *in, int task, gcp_writer w)
 {
     const gcpi_problem *p = &in->p;
     const gcpi_task *t = &p->tasks[task];
-    const int again = gcpi_rerun(in, task), kept = !again && gcpi_dot_kept(in, t);
+    const int again = gcpi_rerun(in, task), is = again ? GCPI_IS_AGAIN : gcpi_dot_is(in, t);
     char name[256], shape[64] = "";
     size_t bytes = 0;
     for (int k = 0; k < t->count; k++) {
@@ -390,9 +472,8 @@ static void gcpi_dot_op(const gcpi_plan *in, int task, gcp_writer w)
     gcpi_dot_text(w, gcpi_base(gcpi_task_name(p, t, name, sizeof name)));
     gcpi_say(w, "\\n%s%s%zu bytes", shape, *shape ? ", " : "", bytes);
     if (again) gcpi_say(w, "\\nrun %d more time%s", again, again > 1 ? "s" : "");
-    gcpi_say(w, "\", fillcolor=\"%s\"%s, tooltip=\"",
-             gcpi_colours[again ? GCPI_IS_AGAIN : kept ? GCPI_IS_KEPT : GCPI_IS_GONE],
-             kept ? ", fontcolor=white, penwidth=2" : "");
+    gcpi_say(w, "\", fillcolor=\"%s\"%s, tooltip=\"", gcpi_colours[is],
+             is == GCPI_IS_KEPT ? ", fontcolor=white, penwidth=2" : is == GCPI_IS_RESULT ? ", fontcolor=white" : "");
     gcpi_dot_text(w, name);
     gcpi_say(w, "\"]\n");
 }
@@ -416,7 +497,8 @@ GCPI_DEF void gcp_dot(const gcp_plan *plan, gcp_writer w)
     const gcpi_problem *p = &plan->in->p;
     gcpi_say(w, "digraph gcp {\nnode [shape=box, style=\"filled,rounded\", fontname=\"sans-serif\"]\n"
                 "fontname=\"sans-serif\"; labelloc=t; label=\"%zu bytes at the peak, %d rerun%s of units\\n"
-                "blue: kept for backward; light blue: run again; pale: gone when no forward op needs it\"\n",
+                "blue: kept for backward; light blue: run again; pale: gone when no forward op needs it; violet: result"
+                "\"\n",
              plan->bytes, plan->reruns, plan->reruns == 1 ? "" : "s");
     for (int i = 0; i < p->item_count; i++) {
         if (p->items[i].kind != GCPI_INPUT_ITEM || !p->items[i].active) continue;

@@ -101,13 +101,12 @@ GCPI_DEF void gcp_plan_print(const gcp_plan *plan, gcp_writer w)
     if (!gcpi_reportable(plan)) return;
     const gcpi_plan *in = plan->in;
     for (int i = 0; i < plan->instructions; i++) {
-        char time[32] = "";
-        if (in->seconds[i] > 0) snprintf(time, sizeof time, " %10.3f ms", 1e3 * in->seconds[i]);
         if (in->list.at[i].task == in->p.forward && in->p.training)
             gcpi_say(w, "-- forward is done; backward begins, last to first --\n");
-        gcpi_say(w, "%5d  %c %-44s %10.3f MiB live%s%s\n", i + 1, in->list.at[i].kind,
-                 gcpi_task_name(&in->p, &in->p.tasks[in->list.at[i].task], name, sizeof name), gcpi_mib(in->live[i]),
-                 time, i == in->peak_at ? "  <- peak" : "");
+        gcpi_say(w, "%5d  %c %-44s %10.3f MiB live", i + 1, in->list.at[i].kind,
+                 gcpi_task_name(&in->p, &in->p.tasks[in->list.at[i].task], name, sizeof name), gcpi_mib(in->live[i]));
+        if (in->seconds[i] > 0) gcpi_say(w, " %10.3f ms", 1e3 * in->seconds[i]);
+        gcpi_say(w, i == in->peak_at ? "  <- peak\n" : "\n");
     }
     gcpi_say(w, "F forward, R forward again, B backward, U update, H gradient ready, W wait for its hook");
     gcpi_say(w, in->far_bytes ? ", O copy to far memory, P copy back, A wait until a copy has arrived\n" : "\n");
@@ -237,7 +236,7 @@ static void gcpi_why_time(const gcp_plan *plan, gcp_writer w)
              plan->keep_all_seconds > 0 ? plan->seconds / plan->keep_all_seconds : 1.0);
 }
 
-/* Whether an instruction from i on reads the value that item has before it. */
+/* Whether an instruction from i on reads the value that item has before it; 2: none, but it lives to the step's end. */
 static int gcpi_read_from(const gcpi_plan *in, ptrdiff_t i, int item)
 {
     for (; i < in->list.count; i++) {
@@ -251,7 +250,7 @@ static int gcpi_read_from(const gcpi_plan *in, ptrdiff_t i, int item)
         }
         if (writes) return 0;
     }
-    return in->p.items[item].pinned != 0;
+    return in->p.items[item].pinned ? 2 : 0;
 }
 
 /* Whether the columns of item a lie within those of b, which shares its bytes. */

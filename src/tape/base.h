@@ -122,27 +122,80 @@ GCPI_DEF gcp_writer gcp_file(void *stdio_file)
     return w;
 }
 
+static void gcpi_put(gcp_writer w, const char *text, size_t size)
+{
+    if (size && w.write) w.write(w.context, text, size);
+}
+
+/* A number's text has a point, whatever the program's locale writes there. */
+static void gcpi_say_real(gcp_writer w, const char *conversion, double value)
+{
+    char text[340], *end = text;
+    snprintf(text, sizeof text, conversion, value);
+    for (char *c = text; *c; c++) {
+        if (strchr("+-0123456789einfa ", *c)) *end++ = *c;
+        else if (end == text || end[-1] != '.') *end++ = '.';       /* one of several bytes, perhaps */
+    }
+    gcpi_put(w, text, (size_t)(end - text));
+}
+
+/* One conversion of gcpi_say: d u x c s f g, with the sizes ll, z and t. */
+static void gcpi_say_one(gcp_writer w, const char *conversion, size_t length, va_list *args)
+{
+    char text[640] = "";
+    const char kind = conversion[length - 1], size = length > 2 ? conversion[length - 2] : '%';
+    if (kind == 'f' || kind == 'g') { gcpi_say_real(w, conversion, va_arg(*args, double)); return; }
+    if (kind == 's' && length == 2) {
+        const char *s = va_arg(*args, const char *);
+        gcpi_put(w, s, strlen(s));
+        return;
+    }
+    if (kind == 's' && size == '*') {
+        int n = va_arg(*args, int);
+        snprintf(text, sizeof text, conversion, n, va_arg(*args, const char *));
+    }
+    else if (kind == 's') snprintf(text, sizeof text, conversion, va_arg(*args, const char *));
+    else if (size == 'l') snprintf(text, sizeof text, conversion, va_arg(*args, unsigned long long));
+    else if (size == 'z') snprintf(text, sizeof text, conversion, va_arg(*args, size_t));
+    else if (size == 't') snprintf(text, sizeof text, conversion, va_arg(*args, ptrdiff_t));
+    else if (kind == '%') text[0] = '%';
+    else snprintf(text, sizeof text, conversion, va_arg(*args, int));           /* d u x c */
+    gcpi_put(w, text, kind == 'c' ? 1 : strlen(text));
+}
+
 GCPI_PRINTF(2, 3)
 static void gcpi_say(gcp_writer w, const char *format, ...)
 {
-    char line[640];
     va_list args;
+    char conversion[16];
     va_start(args, format);
-    int n = vsnprintf(line, sizeof line, format, args);
+    while (*format) {
+        size_t n = strcspn(format, "%");
+        gcpi_put(w, format, n);
+        format += n;
+        if (!*format) break;
+        n = 1 + strcspn(format + 1, "duxcsfg%") + 1;
+        snprintf(conversion, sizeof conversion, "%.*s", (int)n, format);
+        gcpi_say_one(w, conversion, n, &args);
+        format += n;
+    }
     va_end(args);
-    if (n > 0 && w.write) w.write(w.context, line, (size_t)GCPI_MIN(n, (int)sizeof line - 1));
+}
+
+/* strtod, which reads a point whatever the program's locale has there. */
+static double gcpi_real(const char *text, char **end)
+{
+    char mark[16], copy[80];
+    const size_t n = strspn(text, "+-0123456789.eE"), point = strcspn(text, ".");
+    const int marks = snprintf(mark, sizeof mark, "%.1f", 0.5) - 2;
+    if (point >= n || n > 60 || (marks == 1 && mark[1] == '.')) return strtod(text, end);
+    snprintf(copy, sizeof copy, "%.*s%.*s%.*s", (int)point, text, marks, mark + 1, (int)(n - point - 1),
+             text + point + 1);
+    char *read;
+    const double value = strtod(copy, &read);
+    const size_t used = (size_t)(read - copy);
+    if (end) *end = (char *)(uintptr_t)text + (used > point ? used - (size_t)marks + 1 : used);
+    return value;
 }
 
 static double gcpi_mib(size_t bytes) { return (double)bytes / 1048576.0; }
-
-/* Writes a name into markup. Labels are identifiers, but a name that the user gave may hold '<', '&' or quotes. */
-static void gcpi_say_escaped(gcp_writer w, const char *s)
-{
-    for (; *s; s++) {
-        if (*s == '<') gcpi_say(w, "&lt;");
-        else if (*s == '>') gcpi_say(w, "&gt;");
-        else if (*s == '&') gcpi_say(w, "&amp;");
-        else if (*s == '"') gcpi_say(w, "&quot;");
-        else gcpi_say(w, "%c", *s);
-    }
-}

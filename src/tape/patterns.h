@@ -93,7 +93,7 @@ static const char *gcpi_patterns_wrong(const gcp_tape *t, const char *text, int 
             if (!lines) continue;
             gcpi_word number = gcpi_word_next(&text);
             char *end = NULL;
-            double value = number.length ? strtod(number.at, &end) : -1;
+            double value = number.length ? gcpi_real(number.at, &end) : -1;
             if (!(value >= 0) || !gcpi_finite(value) || end != number.at + number.length ||
                 gcpi_word_next(&text).length)
                 return "needs a number of at least 0 behind it, and nothing more on its line";
@@ -108,7 +108,7 @@ static double gcpi_numbers_fit(const char *text, const char *path, double otherw
     if (!text) return otherwise;
     do {
         gcpi_word pattern = gcpi_word_next(&text), number = gcpi_word_next(&text);
-        if (number.length && gcpi_pattern_fits(pattern, path)) return strtod(number.at, NULL);
+        if (number.length && gcpi_pattern_fits(pattern, path)) return gcpi_real(number.at, NULL);
     } while (gcpi_line_next(&text));
     return otherwise;
 }

@@ -128,10 +128,11 @@ static int gcpi_name_new(gcp_tape *t, int parent, const char *label, const char 
     }
     uint64_t hash = gcpi_hash(text) ^ (uint64_t)parent * 0x9e3779b97f4a7c15u;
     int same = gcpi_name_find(t, parent, text, hash);
-    if (named && (same || !*named || strpbrk(named, " /#[\n\t\r"))) {
+    const int taken = named && same;
+    if (taken || !*text || strpbrk(text, " /#[\n\t\r")) {
         gcpi_fail(t, GCP_E_NAME, at, label,
-                  same ? "the name '%s' is used twice here" : "the name '%s' is empty or has a space, '/', '[' or '#'",
-                  named);
+                  taken ? "the name '%s' is used twice here" : "the name '%s' is empty or has a space, '/', '[' or '#'",
+                  text);
         return 0;
     }
     gcpi_name *n = &t->names[t->name_count];
