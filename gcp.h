@@ -569,7 +569,7 @@ typedef struct gcp_plan {
     double forward_flops, rerun_flops;
     int    units, reruns;           /* units of the network; how often units are run again, in all */
     int    instructions, segments;  /* segments of the plan: 1 = keep-all */
-    int    peak_instruction;
+    int    peak_instruction;            /* from 0; reports count from 1 */
     struct gcpi_plan *in;
 } gcp_plan;
 

@@ -13,7 +13,7 @@ static const char question[] =
 /* ---- the program: plain C, no library ---- */
 
 enum { LAYERS = 16, NUMBERS = 1000 };
-static float kept[LAYERS + 1][NUMBERS];                 /* kept[0] is the input, kept[i] what layer i made */
+static float kept[LAYERS + 1][NUMBERS];                 /* kept[0] is the input, kept[i + 1] what layer i made */
 static float weight[LAYERS], weight_gradient[LAYERS];
 static size_t bytes_kept;
 

@@ -42,6 +42,7 @@ static double by_hand(int layers, double *first)
 /* ---- on a tape ---- */
 
 static unsigned char tape_memory[GCP_MB(1)], step_memory[GCP_MB(1)];
+static const gcp_target one = { .threads = 1, .isa = GCP_ISA_SCALAR };       /* the same bytes on every machine */
 
 /* gcp_linear with one input and one output multiplies each of the 1,000 rows by one weight. */
 static gcp_tensor record(gcp_tape *net, int layers)
@@ -55,7 +56,7 @@ static gcp_plan on_a_tape(int layers, double *loss, double *first)
 {
     gcp_arena arena = gcp_arena_from(tape_memory, sizeof tape_memory);
     gcp_tape *net = gcp_tape_make(&arena, .ops = 64);
-    gcp_plan plan = gcp_plan_make(record(net, layers), .policy = GCP_POLICY_KEEP_ALL);
+    gcp_plan plan = gcp_plan_make(record(net, layers), .policy = GCP_POLICY_KEEP_ALL, .target = &one);
     float gradient = 0;
     gcp_bind(&plan, step_memory, sizeof step_memory);
     for (int i = 0; i < layers; i++) gcp_write(&plan, gcp_nth_parameter(net, i), &(float) { weight(i) });
@@ -116,7 +117,8 @@ static int solved_1(void)
     gcp_arena arena;
     gcp_tensor x;
     gcp_tape *net = tape_with(&arena, &x);
-    gcp_plan plan = gcp_plan_make(gcp_mean(exercise_1(gcp_linear(x, .out = 4))), .policy = GCP_POLICY_KEEP_ALL);
+    gcp_plan plan = gcp_plan_make(gcp_mean(exercise_1(gcp_linear(x, .out = 4))), .policy = GCP_POLICY_KEEP_ALL,
+                                  .target = &one);
     if (gcp_error(net)) { printf("%s\n", gcp_error(net)); return 0; }
     return lesson_case("Forward's end with exercise_1", (double)plan.after_forward, NUMBERS * 7 * 4 + 4);
 }
@@ -124,7 +126,7 @@ static int solved_2(void)
 {
     double loss, first;
     const gcp_plan plan = on_a_tape(8, &loss, &first);
-    return GIVES((double)exercise_2(&plan), (double)(plan.bytes - plan.state_bytes));
+    return lesson_case("exercise_2", (double)exercise_2(&plan), (double)(plan.bytes - plan.state_bytes));
 }
 
 static const lesson self = {

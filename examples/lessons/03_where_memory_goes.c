@@ -68,9 +68,10 @@ static void table(void)
     gcp_arena arena;
     parts(&arena);
     const gcp_plan plan = plan_of(&arena, 32);
-    printf("\nThe layers, and what each leaves:\n");
+    printf("\nThe layers, and the bytes that each writes: not all at once, and a conv2d and its relu work in the same\n"
+           "ones. (Bits that a relu keeps and places that a pool keeps are among them.)\n");
     gcp_layers_print(&plan, gcp_file(stdout));
-    printf("\nWhy the step takes its bytes:\n");
+    printf("\nWhy the step takes its bytes (state outlives the step; the slab is all else):\n");
     gcp_why_print(&plan, gcp_file(stdout));
     FILE *f = fopen("03_memory.html", "w");
     if (f) gcp_memory_html(&plan, NULL, gcp_file(f));

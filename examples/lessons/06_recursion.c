@@ -112,12 +112,13 @@ static double answer(void)
 }
 
 static const char why[] =
-    "With C(n, k) for n! / k! (n - k)!: 4 states reverse C(4 + 4, 4) = 70 steps if none is run more than r = 4 times,\n"
-    "so 4 x 64 runs are enough, and C(8, 5) = 56 of them can be left out: 200.";
+    "With C(n, k) for n! / (k! (n - k)!): 4 states reverse C(4 + 4, 4) = 70 steps if none is run more than r = 4\n"
+    "times, so 4 x 64 runs are enough, and C(8, 5) = 56 of them can be left out: 200.";
 
 static const char explain[] =
-    "a segment is one layer of a chain of segments: g(n) = k + g(n/(k + 1)) = k log(n) to the base k + 1 (Chen et al.\n"
-    "2016, equations 2 and 3). With halves, k = 1: log2 n tensors and two. Each level of halves but the\n"
+    "a segment is one layer of a chain of segments. With k cuts in each: g(n) = k + g(n/(k + 1)) = k log(n) to the\n"
+    "base k + 1 (Chen et al. 2016, equations 2 and 3). Halves, k = 1: log2 n tensors, and two (input and gradient).\n"
+    "Each level of halves but the\n"
     "lowest runs n/2 layers once more.\n"
     "Revolve's binomial form is the optimum where only states are kept. GCP_POLICY_RECURSIVE makes halves.";
 

@@ -81,13 +81,14 @@ static double answer(void)
 }
 
 static const char why[] =
-    "4 x 8 x 1,024 x 4 bytes: 0.13 MB of some 51. To run again what makes them is work for nothing. With a batch of\n"
+    "4 x 8 x 1,024 x 4 bytes: 0.13 MB of 50.5. To run again what makes them is work for nothing. With a batch of\n"
     "8,000 it would be another matter: only activations grow with the batch.";
 
 static const char explain[] =
     "three questions, in this order. Which share of the peak are activations and their gradients? Where is the peak,\n"
     "and does what is run again lie there? Does the tool count the memory that tensors are in, and at the moment of\n"
-    "the peak? gcp answers the first two in words; its bytes are exact.";
+    "the peak? gcp answers the first two in words; its bytes are exact. (Its `kept` is 0 above: the peak is the last\n"
+    "backward, where the activations are used up.)";
 
 /* ---- change it ---- */
 
@@ -101,8 +102,8 @@ static int exercise_2(void) { return 0; }
 static int solved_1(void)
 {
     const gcp_plan a = plan_of(dense(), 1);
-    if (!lesson_case("Of the dense network exercise_1", exercise_1(&a), 1 - (double)fixed(&a) / (double)a.bytes))
-        return 0;
+    const double dense_share = 1 - (double)fixed(&a) / (double)a.bytes;
+    if (!lesson_case("Of the dense network exercise_1", exercise_1(&a), dense_share)) return 0;
     const gcp_plan b = plan_of(convolutions(), 1);
     return lesson_case("Of the convolutions exercise_1", exercise_1(&b), 1 - (double)fixed(&b) / (double)b.bytes);
 }
@@ -125,7 +126,8 @@ static int solved_2(void)
 
 static const lesson self = {
     "10: \"no memory was saved, why?\"", learn, question, table, answer, "bytes", why, explain,
-    { "Make exercise_1 the share of a plan's bytes, 0 to 1, that recomputing could save at most.",
+    { "Make exercise_1 the share of a plan's bytes, 0 to 1, that is not weights, their gradients, optimiser or\n"
+      "   inputs: recomputing can save no more. (It saves less, as one op's own needs stay: lesson 03.)",
       "Make exercise_2 the smallest batch in which kept activations and their gradients are more than half of the\n"
       "   dense network's bytes." },
     { solved_1, solved_2 }

@@ -39,9 +39,7 @@ __global__ void sum_in_pairs(float *sum, const float *x)
 #ifdef SOLUTIONS
 #include "solutions/12.h"
 #else
-/* Exercise 1: y[i] = x[n - 1 - i]. Write nothing outside of y[0] to y[n - 1]. */
 __global__ void exercise_1(float *y, const float *x, int n) { (void)y; (void)x; (void)n; }
-/* Exercise 2: a sum in pairs, but a barrier is missing. */
 __global__ void exercise_2(float *sum, const float *x)
 {
     __shared__ float part[THREADS];
@@ -50,6 +48,7 @@ __global__ void exercise_2(float *sum, const float *x)
     __syncthreads();
     for (unsigned half = THREADS / 2; half; half /= 2)
         if (t < half) part[t] += part[t + half];
+    __syncthreads();
     if (t == 0) *sum = part[0];
 }
 #endif
@@ -75,6 +74,7 @@ static float sum(void (*kernel)(float *, const float *))
     copy(out, &s, 1);
     GCP_LAUNCH(kernel, 1, THREADS, 0, nullptr, out, in);
     copy(&s, out, 1);
+    if (cudaGetLastError()) printf("%s\n", hostcuda_message());
     return s;
 }
 
@@ -102,16 +102,16 @@ static const char why[] = "900 = 3 x 256 + 132: thread 132 of block 3. (24 threa
 
 static const char explain[] =
     "element = blockIdx.x x blockDim.x + threadIdx.x. Stop in its thread (compiled with -O0 -g):\n"
-    "    gdb 12_gpu\n"
+    "    gdb build/lessons/examples/lessons/12_gpu\n"
     "    (gdb) break tanh_kernel if blockIdx.x == 3 && threadIdx.x == 132\n"
     "    (gdb) run                        it stops before the thread's first line\n"
     "    (gdb) next                       three times: its element is computed\n"
-    "    (gdb) print i, x[i], y[i]        one at a time; x[i] is 0.4; then: delete, continue\n"
+    "    (gdb) print i                    print x[i] is 0.4, print y[i] its tanh; then: delete, continue\n"
     "Threads of a block may run in any order between two barriers, and a float sum depends on its order. So gcp's\n"
     "kernels never add as threads come: each sum has one fixed order. A missing barrier may go unnoticed in one order\n"
     "and not in another: run the kernels in several. Recomputing launches the same kernels on the same input.\n"
-    "gcp's own kernels can be stopped in the same way: after cmake --workflow --preset host, say\n"
-    "    gdb --args build/host/examples/train --digits --epochs 1 --device cuda, and break gcpi_batch_stats_kernel.";
+    "gcp's own kernels too: cmake --preset host && cmake --build build/host --target train, then break\n"
+    "gcpi_adam_kernel in gdb --args build/host/examples/train --digits --epochs 1 --device cuda.";
 
 /* ---- change it ---- */
 
@@ -140,7 +140,7 @@ static int solved_2(void)
 static const lesson self = {
     "12: a GPU without a GPU", learn, question, table, answer, "(threadIdx.x)", why, explain,
     { "Write the kernel exercise_1: y[i] = x[n - 1 - i], and nothing outside of y.",
-      "exercise_2 is right in one order of threads. Find the barrier that is missing." },
+      "exercise_2 is right in one order of threads. Find the barrier that is missing: all threads must reach it." },
     { solved_1, solved_2 }
 };
 int main(int argc, char **argv)

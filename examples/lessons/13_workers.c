@@ -15,17 +15,18 @@ static const char question[] =
 
 enum { BATCH = 16, MOST = 4, C = 8, PIXELS = BATCH * 16 * 16 * C, VALUES = 2 * (C * 9 * C + C) };
 static unsigned char tape_memory[GCP_MB(1)], step_memory[GCP_MB(4)];
+static const gcp_target one = { .threads = 1, .isa = GCP_ISA_SCALAR };       /* the same bytes on every machine */
 static float images[PIXELS], gradients[MOST][VALUES];
 
 /* A step on images first to first + count; the gradients of all parameters, one after another, go to out. */
-static size_t step(int first, int count, gcp_policy policy, float *out)
+static gcp_plan step(int first, int count, gcp_policy policy, float *out)
 {
     gcp_arena arena = gcp_arena_from(tape_memory, sizeof tape_memory);
     gcp_tape *net = gcp_tape_make(&arena, .ops = 32, .seed = 3);
     gcp_tensor x = gcp_input(net, "x", GCP_SHAPE(count, 16, 16, C)), image = x;
     for (int i = 0; i < 2; i++)
         GCP_SEGMENT(net, "layers") x = gcp_tanh(gcp_tanh(gcp_tanh(gcp_conv2d(x, .out = C, .k = 3, .pad = 1))));
-    gcp_plan plan = gcp_plan_make(gcp_mean(gcp_mul(x, x)), .policy = policy);
+    gcp_plan plan = gcp_plan_make(gcp_mean(gcp_mul(x, x)), .policy = policy, .target = &one);
     gcp_bind(&plan, step_memory, sizeof step_memory);
     gcp_write(&plan, image, images + (size_t)first * (PIXELS / BATCH));
     gcp_step(&plan, .share = (double)count / BATCH);        /* the mean over all workers' images, not over its own */
@@ -35,7 +36,7 @@ static size_t step(int first, int count, gcp_policy policy, float *out)
         out += gcp_elements(p);
     }
     if (gcp_error(net)) { printf("%s\n", gcp_error(net)); exit(1); }
-    return plan.bytes;
+    return plan;
 }
 
 /* Ring all-reduce of n floats (a multiple of w). In w - 1 rounds each worker sends its right neighbour one part, which
@@ -60,19 +61,20 @@ static void table(void)
     static float whole[VALUES];
     for (int i = 0; i < PIXELS; i++) images[i] = (float)(i * 7 % 31 - 15) / 15;
     step(0, BATCH, GCP_POLICY_KEEP_ALL, whole);
-    printf("workers   images   bytes each   in segments   off from one worker   sent by each   2 (w - 1) / w x %d\n",
-           VALUES * 4);
+    printf("workers  images  bytes each  in segments  (saved)  weights  off from one  sent by each  2 (w - 1) / w x "
+           "%d\n", VALUES * 4);
     for (int w = 1; w <= MOST; w *= 2) {
         float *all[MOST] = { gradients[0], gradients[1], gradients[2], gradients[3] };
-        size_t bytes = 0, segments = 0;
+        gcp_plan keep = { 0 }, less = { 0 };
         double off = 0;
-        for (int k = 0; k < w; k++) segments = step(k * (BATCH / w), BATCH / w, GCP_POLICY_SEGMENTS, all[k]);
-        for (int k = 0; k < w; k++) bytes = step(k * (BATCH / w), BATCH / w, GCP_POLICY_KEEP_ALL, all[k]);
+        for (int k = 0; k < w; k++) less = step(k * (BATCH / w), BATCH / w, GCP_POLICY_SEGMENTS, all[k]);
+        for (int k = 0; k < w; k++) keep = step(k * (BATCH / w), BATCH / w, GCP_POLICY_KEEP_ALL, all[k]);
         const size_t sent = ring(all, w, VALUES);
         for (int i = 0; i < VALUES; i++) off = fmax(off, fabs((double)(all[w - 1][i] - whole[i])));
         const double formula = 2.0 * (w - 1) / w * VALUES * 4;
-        printf("%7d   %6d   %10zu   %11zu   %19.1e   %12zu   %20.0f %s\n", w, BATCH / w, bytes, segments, off, sent,
-               formula, w > 1 ? lesson_same((double)sent, formula) : "=");
+        printf("%7d  %6d  %10zu  %11zu   %4.0f %%  %7zu  %12.1e  %12zu  %20.0f %s\n", w, BATCH / w, keep.bytes,
+               less.bytes, 100 - 100.0 * (double)less.bytes / (double)keep.bytes, keep.state_bytes, off, sent, formula,
+               w > 1 ? lesson_same((double)sent, formula) : "=");
         lesson_differs += off > 1e-6;
     }
 }
@@ -90,8 +92,9 @@ static const char why[] =
 
 static const char explain[] =
     "the gradient of a mean is a sum over images, so it may be summed in parts; only the order of additions differs,\n"
-    "and with it the last bits. Activations shrink with the share, weights and their gradients do not: checkpointing\n"
-    "and workers go together. Gradients are sent as soon as they are finished, while backward goes on (on_gradient).";
+    "and with it the last bits. Activations shrink with the share, weights do not. Checkpointing still saves each\n"
+    "worker about as much of its share, here two fifths: the two go together. Gradients are sent as soon as they are\n"
+    "finished, while backward goes on (on_gradient).";
 
 /* ---- change it ---- */
 

@@ -1,5 +1,7 @@
 /* lesson.h - what the lessons share: their command line, and figures that must be equal.
 
+   Read a lesson down to its table(), which prints the answer's figures. Predict. Then run it, and read on.
+
        01_by_hand                  the question, the table, the explanation, the exercises
        01_by_hand --predict 42     is 42 the answer? If not: how far off, and why
        01_by_hand --exercise 1     is what you wrote in exercise_1 right?
@@ -78,8 +80,9 @@ static inline int lesson_main(const lesson *l, int argc, char **argv)
     printf("---- Lesson %s ----\n\n%s\n\nPredict: %s\n(%s --predict NUMBER)\n\n", l->title, l->learn, l->question,
            argv[0]);
     l->table();
-    printf("\nExplain: %s\n\nChange it (then %s --exercise 1, or 2):\n1. %s\n2. %s\n\n", l->explain, argv[0],
-           l->tasks[0], l->tasks[1]);
+    const char *slash = strrchr(argv[0], '/');
+    printf("\nExplain: %s\n\nChange it (then cmake --build build/lessons --target lesson_%s, and %s --exercise 1,\n"
+           "or 2):\n1. %s\n2. %s\n\n", l->explain, slash ? slash + 1 : argv[0], argv[0], l->tasks[0], l->tasks[1]);
     if (lesson_differs) printf("%d figures differ from the formula: please report it.\n", lesson_differs);
     return lesson_differs != 0;
 }

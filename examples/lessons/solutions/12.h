@@ -12,5 +12,6 @@ __global__ void exercise_2(float *sum, const float *x)
         __syncthreads();
         if (t < half) part[t] += part[t + half];
     }
+    __syncthreads();
     if (t == 0) *sum = part[0];
 }
