@@ -966,7 +966,7 @@ inline gcp_tensor gcpi_nil(void) { gcp_tensor nil = { nullptr, 0, 0 }; return ni
 #define GCPI_F3(fn, T, a, b, c, ...) fn((a), (b), (c), GCP_OPTS(T, __VA_ARGS__))
 #define GCPI_F4(fn, T, a, b, c, d, ...) fn((a), (b), (c), (d), GCP_OPTS(T, __VA_ARGS__))
 
-#define gcp_tape_arena(...)          GCPI_F0(gcp_tape_arena_at, gcp_tape_opts, __VA_ARGS__, )
+#define gcp_tape_arena(...)          GCPI_F0(gcp_tape_arena_at, gcp_tape_opts, __VA_ARGS__)
 #define gcp_tape_make(...)           GCPI_F1(gcp_tape_make_at, gcp_tape_opts, __VA_ARGS__, )
 #define gcp_input(...)               GCPI_F3(gcp_input_at, gcp_input_opts, __VA_ARGS__, ) /* tape, name, GCP_SHAPE() */
 #define gcp_labels(...)              GCPI_F3(gcp_labels_at, gcp_input_opts, __VA_ARGS__, )
@@ -17154,16 +17154,30 @@ GCPI_DEF void gcp_graph_print(const gcp_plan *plan, gcp_writer w)
     a->scratch = scratch;
 }
 
+/* The unit in which so many bytes are between 1 and 1024. */
+static double gcpi_unit(size_t bytes, const char **name)
+{
+    static const char *const names[] = { "bytes", "KiB", "MiB", "GiB" };
+    double unit = 1;
+    int k = 0;
+    while (k < 3 && (double)bytes >= 1024 * unit) { unit *= 1024; k++; }
+    *name = names[k];
+    return unit;
+}
+
 GCPI_DEF void gcp_plan_print(const gcp_plan *plan, gcp_writer w)
 {
     char name[256];
+    const char *unit;
     if (!gcpi_reportable(plan)) return;
     const gcpi_plan *in = plan->in;
+    const double one = gcpi_unit(plan->live_peak, &unit);
     for (int i = 0; i < plan->instructions; i++) {
         if (in->list.at[i].task == in->p.forward && in->p.training)
             gcpi_say(w, "-- forward is done; backward begins, last to first --\n");
-        gcpi_say(w, "%5d  %c %-44s %10.3f MiB live", i + 1, in->list.at[i].kind,
-                 gcpi_task_name(&in->p, &in->p.tasks[in->list.at[i].task], name, sizeof name), gcpi_mib(in->live[i]));
+        gcpi_say(w, "%5d  %c %-44s ", i + 1, in->list.at[i].kind,
+                 gcpi_task_name(&in->p, &in->p.tasks[in->list.at[i].task], name, sizeof name));
+        gcpi_say(w, one > 1 ? "%10.3f %s live" : "%10.0f %s live", (double)in->live[i] / one, unit);
         if (in->seconds[i] > 0) gcpi_say(w, " %10.3f ms", 1e3 * in->seconds[i]);
         gcpi_say(w, i == in->peak_at ? "  <- peak\n" : "\n");
     }
@@ -17774,17 +17788,6 @@ static void gcpi_escaped_write(void *out, const char *text, size_t size)
 }
 
 static void gcpi_say_escaped(gcp_writer w, const char *text) { gcpi_escaped_write(&w, text, strlen(text)); }
-
-/* The unit in which so many bytes are between 1 and 1024. */
-static double gcpi_unit(size_t bytes, const char **name)
-{
-    static const char *const names[] = { "bytes", "KiB", "MiB", "GiB" };
-    double unit = 1;
-    int k = 0;
-    while (k < 3 && (double)bytes >= 1024 * unit) { unit *= 1024; k++; }
-    *name = names[k];
-    return unit;
-}
 
 /* ---- the trade-off ---- */
 

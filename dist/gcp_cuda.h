@@ -92,7 +92,7 @@ typedef struct gcp_gpu {
    handle and recordings; plans must be unbound before. */
 GCP_API gcp_gpu gcp_gpu_open_at(gcp_gpu_opts opts);
 GCP_API void    gcp_gpu_close(gcp_gpu *gpu);
-#define gcp_gpu_open(...) GCPI_F0(gcp_gpu_open_at, gcp_gpu_opts, __VA_ARGS__, )
+#define gcp_gpu_open(...) GCPI_F0(gcp_gpu_open_at, gcp_gpu_opts, __VA_ARGS__)
 
 /* The target to plan for. In a custom op's device functions gcp_cuda_stream(call->target) is the stream to launch
    on. */

@@ -272,6 +272,77 @@ static void files(void)
     CHECK(!memcmp(before, after, 72 * sizeof *before));
     fine(__LINE__);
 }
+/* ---- docs/policies.md ---- */
+
+static void a_budget(void)
+{
+    gcp_plan p = gcp_plan_make(loss, .policy = GCP_POLICY_BUDGET, .budget = GCP_KB(500),
+                               .optimizer = GCP_OPTIMIZER_ADAM);
+    if (!gcp_plan_ok(&p)) printf("%s\n", gcp_error(net));       /* ... the least found to work is ... */
+    CHECK(gcp_plan_ok(&p) && p.bytes <= GCP_KB(500));
+    gcp_plan_free(&p);
+}
+static void a_curve(void)
+{
+    gcp_point points[8] = { { 0 } };
+    size_t least = gcp_least_budget(loss, .optimizer = GCP_OPTIMIZER_ADAM);
+    gcp_plan all = gcp_plan_make(loss, .policy = GCP_POLICY_KEEP_ALL, .optimizer = GCP_OPTIMIZER_ADAM);
+    for (int i = 0; i < 8; i++) points[i].budget = least + (all.bytes - least) / 7 * (size_t)i;
+    gcp_sweep(loss, points, 8, .optimizer = GCP_OPTIMIZER_ADAM);
+    for (int i = 0; i < 8; i++)
+        printf("%zu bytes: %.3f of keep-all's time, no schedule is below %.3f\n", points[i].bytes,
+               points[i].seconds / points[i].keep_all_seconds, points[i].bound_seconds / points[i].keep_all_seconds);
+    CHECK(points[0].bytes && points[7].bytes && points[0].seconds >= points[7].seconds);
+    gcp_plan_free(&all);
+}
+static gcp_tensor of_batch(void *context, gcp_tape *tape, int batch)
+{
+    (void)context;
+    gcp_tensor x = gcp_input(tape, "image", GCP_SHAPE(batch, 32, 32, 3));
+    gcp_tensor y = gcp_labels(tape, "label", GCP_SHAPE(batch));
+    for (int i = 0; i < 4; i++)
+        GCP_SEGMENT(tape, "block") x = gcp_relu(gcp_batch_norm(gcp_conv2d(x, .out = 16, .k = 3, .pad = 1)));
+    return gcp_cross_entropy(gcp_linear(gcp_global_avg_pool(x), .out = 10), y);
+}
+static void a_batch(void)
+{
+    other_arena = gcp_arena_from(other_memory, sizeof other_memory);
+    gcp_tape *other = gcp_tape_make(&other_arena, .ops = 64);
+    int most = gcp_max_batch(other, of_batch, NULL, .slowdown = 1.2,
+                             .plan = { .budget = GCP_MB(64), .optimizer = GCP_OPTIMIZER_ADAM });
+    printf("%d images in 64 MB, at no more than 1.2 of the time\n", most);
+    CHECK(most > 1 && !gcp_error(other));
+}
+/* What a machine takes for each op, measured, and planned with. */
+static void a_profile(void)
+{
+    static char costs[GCP_KB(64)];
+    FILE *file = tmpfile();
+    next_batch(0);
+    gcp_write(&plan, image, pixels);
+    gcp_write(&plan, label, classes);
+    gcp_profile(&plan, .lr = 0.01);                              /* of a bound plan, the inputs written */
+    gcp_costs_print(&plan, gcp_file(file));
+    rewind(file);
+    costs[fread(costs, 1, sizeof costs - 1, file)] = 0;
+    gcp_plan p = gcp_plan_make(loss, .policy = GCP_POLICY_BUDGET, .budget = plan.bytes, .costs = costs,
+                               .optimizer = GCP_OPTIMIZER_ADAM);
+    CHECK(gcp_plan_ok(&p) && strstr(costs, "conv2d"));
+    gcp_plan_free(&p);
+    fclose(file);
+}
+
+static void policies(void)
+{
+    begin();
+    a_budget();
+    a_curve();
+    fine(__LINE__);
+    a_batch();
+    a_profile();
+    fine(__LINE__);
+}
+
 static void training(void)
 {
     record();
@@ -304,6 +375,7 @@ int main(void)
     sizes();
     files();
     training();
+    policies();
     double first = 0, mean = gan(&first);
     printf("a maker of samples around 3 begins at %.2f and ends at %.2f\n", first, mean);
     CHECK(fabs(mean - 3) < 1 && fabs(first - 3) > 1);

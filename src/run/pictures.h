@@ -31,17 +31,6 @@ static void gcpi_escaped_write(void *out, const char *text, size_t size)
 
 static void gcpi_say_escaped(gcp_writer w, const char *text) { gcpi_escaped_write(&w, text, strlen(text)); }
 
-/* The unit in which so many bytes are between 1 and 1024. */
-static double gcpi_unit(size_t bytes, const char **name)
-{
-    static const char *const names[] = { "bytes", "KiB", "MiB", "GiB" };
-    double unit = 1;
-    int k = 0;
-    while (k < 3 && (double)bytes >= 1024 * unit) { unit *= 1024; k++; }
-    *name = names[k];
-    return unit;
-}
-
 /* ---- the trade-off ---- */
 
 static int gcpi_point_fits(const gcp_point *p) { return p->bytes && p->keep_all_seconds > 0; }

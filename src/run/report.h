@@ -95,16 +95,30 @@ GCPI_DEF void gcp_graph_print(const gcp_plan *plan, gcp_writer w)
     a->scratch = scratch;
 }
 
+/* The unit in which so many bytes are between 1 and 1024. */
+static double gcpi_unit(size_t bytes, const char **name)
+{
+    static const char *const names[] = { "bytes", "KiB", "MiB", "GiB" };
+    double unit = 1;
+    int k = 0;
+    while (k < 3 && (double)bytes >= 1024 * unit) { unit *= 1024; k++; }
+    *name = names[k];
+    return unit;
+}
+
 GCPI_DEF void gcp_plan_print(const gcp_plan *plan, gcp_writer w)
 {
     char name[256];
+    const char *unit;
     if (!gcpi_reportable(plan)) return;
     const gcpi_plan *in = plan->in;
+    const double one = gcpi_unit(plan->live_peak, &unit);
     for (int i = 0; i < plan->instructions; i++) {
         if (in->list.at[i].task == in->p.forward && in->p.training)
             gcpi_say(w, "-- forward is done; backward begins, last to first --\n");
-        gcpi_say(w, "%5d  %c %-44s %10.3f MiB live", i + 1, in->list.at[i].kind,
-                 gcpi_task_name(&in->p, &in->p.tasks[in->list.at[i].task], name, sizeof name), gcpi_mib(in->live[i]));
+        gcpi_say(w, "%5d  %c %-44s ", i + 1, in->list.at[i].kind,
+                 gcpi_task_name(&in->p, &in->p.tasks[in->list.at[i].task], name, sizeof name));
+        gcpi_say(w, one > 1 ? "%10.3f %s live" : "%10.0f %s live", (double)in->live[i] / one, unit);
         if (in->seconds[i] > 0) gcpi_say(w, " %10.3f ms", 1e3 * in->seconds[i]);
         gcpi_say(w, i == in->peak_at ? "  <- peak\n" : "\n");
     }
