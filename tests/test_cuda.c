@@ -482,6 +482,20 @@ static void shares(void)
     gcp_unbind(&plan);
 }
 
+/* docs/gpu.md */
+static void page(void)
+{
+    static small s;
+    record(&s, 0);
+    gcp_gpu card = gcp_gpu_open(.math = GCP_TF32);              /* or GCP_FP32, the default */
+    gcp_plan plan = gcp_plan_make(s.loss, .policy = GCP_POLICY_SEGMENTS, .optimizer = GCP_OPTIMIZER_SGD,
+                                  .target = gcp_cuda(&card));
+    gcp_bind(&plan, NULL, 0);                                   /* one allocation of exactly plan.bytes */
+    CHECK(train(&s, &plan, 3) > 0 && !gcp_error(s.net));
+    gcp_unbind(&plan);
+    gcp_gpu_close(&card);
+}
+
 int main(int argc, char **argv)
 {
     gpu = gcp_gpu_open(.workspace = WORKSPACE);
@@ -500,6 +514,7 @@ int main(int argc, char **argv)
     choices();
     profile();
     shares();
+    page();
 #ifdef __unix__
     two_at_once();
 #endif

@@ -272,6 +272,62 @@ static void files(void)
     CHECK(!memcmp(before, after, 72 * sizeof *before));
     fine(__LINE__);
 }
+/* ---- docs/memory.md ---- */
+
+static void own_memory(void)
+{
+    plan = gcp_plan_make(loss, .optimizer = GCP_OPTIMIZER_SGD, .momentum = 0.9);
+    size_t room = plan.room;                        /* plan.bytes, and padding where malloc's address is not aligned */
+    void *mine = malloc(room);
+    gcp_bind(&plan, mine, room);                    /* a step touches exactly plan.bytes of it */
+    step(&plan, 0, 0.01);
+    gcp_plan_free(&plan);                           /* first: then its part of the tape's arena serves the next plan */
+    plan = gcp_plan_make(loss, .policy = GCP_POLICY_BUDGET, .budget = room, .optimizer = GCP_OPTIMIZER_SGD,
+                         .momentum = 0.9);
+    gcp_bind(&plan, mine, room);                    /* write the inputs: training goes on, to the bit */
+    step(&plan, 1, 0.01);
+    CHECK(gcp_steps_done(net) == 2 && !gcp_error(net));
+    gcp_unbind(&plan);
+    free(mine);
+}
+static void shared_memory(void)
+{
+    record();
+    plan = gcp_plan_make(loss, .optimizer = GCP_OPTIMIZER_ADAM);
+    evaluation = gcp_plan_make(logits, .inference = 1);
+    size_t room = gcp_plans_room(&plan, &evaluation);           /* the state, and the larger slab */
+    void *mine = malloc(room);
+    gcp_bind(&plan, mine, room);
+    gcp_bind(&evaluation, mine, room);
+    CHECK(step(&plan, 0, 0.01) > 0 && !gcp_error(net));
+    free(mine);
+}
+static void far_values(void)
+{
+    record();
+    size_t least = gcp_least_budget(loss, .optimizer = GCP_OPTIMIZER_SGD, .far = GCP_MB(4));
+    plan = gcp_plan_make(loss, .policy = GCP_POLICY_BUDGET, .budget = least, .far = GCP_MB(4),
+                         .optimizer = GCP_OPTIMIZER_SGD);
+    void *far_memory = malloc(plan.far_bytes);
+    gcp_bind(&plan, memory, sizeof memory);
+    gcp_far_bind(&plan, far_memory, plan.far_bytes);        /* a GPU's target allocates it by itself */
+    CHECK(step(&plan, 0, 0.01) > 0);
+    fine(__LINE__);
+    gcp_unbind(&plan);
+    free(far_memory);
+}
+static void far_slots(void)
+{
+    record();
+    size_t bytes = gcp_slots_bytes(net, GCP_OPTIMIZER_ADAM);
+    gcp_slots_bind(net, more_memory, bytes);                /* aligned to 64; before plans are made */
+    plan = gcp_plan_make(loss, .optimizer = GCP_OPTIMIZER_ADAM);
+    gcp_bind(&plan, memory, sizeof memory);
+    CHECK(step(&plan, 0, 0.01) > 0);
+    fine(__LINE__);
+    gcp_unbind(&plan);
+}
+
 /* ---- docs/policies.md ---- */
 
 static void a_budget(void)
@@ -334,6 +390,11 @@ static void a_profile(void)
 
 static void policies(void)
 {
+    record();
+    own_memory();
+    shared_memory();
+    far_values();
+    far_slots();
     begin();
     a_budget();
     a_curve();

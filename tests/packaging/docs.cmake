@@ -1,7 +1,6 @@
 # The pages of docs/. A ```c block with a main is a whole program: it is built and run, its output is the page's ```text
-# blocks one after another, and the files of docs/pictures that it writes are those there. Any other ```c block stands, four
-# columns further in, in tests/test_snippets.c or in the page's own program, or, with a comment of its first line, in the file that the
-# comment names. cmake -DCC= -DROOT= -DOUT= -DWERROR= -P docs.cmake
+# blocks one after another, and the files of docs/pictures that it writes are those there. Any other ```c block stands, as it is or
+# four columns further in, in tests/test_snippets.c or in the page's own program, or in the file that its first line names. cmake -DCC= -DROOT= -DOUT= -DWERROR= -P docs.cmake
 cmake_minimum_required(VERSION 3.21)
 if(WERROR)
   set(werror -Werror)
@@ -98,11 +97,13 @@ foreach(path IN LISTS pages)
       string(SUBSTRING "${block_${i}}" ${end} -1 piece)
     else()
       set(where "tests/test_snippets.c or its program")
-      indented("${block_${i}}" piece)
+      set(piece "${block_${i}}")
       set(source "${snippets}${program}")
     endif()
+    indented("${piece}" in_function)
     string(FIND "${source}" "${piece}" found)
-    if(found EQUAL -1)
+    string(FIND "${source}" "${in_function}" inside)
+    if(found EQUAL -1 AND inside EQUAL -1)
       message(SEND_ERROR "docs/${page} has what ${where} does not:\n${piece}")
     endif()
   endforeach()
