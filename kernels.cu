@@ -251,18 +251,22 @@ template <int BN, bool KMAJOR> struct gcpi_tile_sums<BN, KMAJOR, true> {
     static const int ACROSS = BN / 32, TALL = GCPI_BM * ACROSS / 8, MI = TALL / 16;
     float sum[MI][4][4] = {};
 
-    /* as gcpi_load_rows, of either kind of tile, rounded to TF32 */
-    template <int ROWS>
+    /* As gcpi_load_rows, of either kind of tile, rounded to TF32. B: two 8x8 fragments of b, each a pair of
+     * registers, so that mma finds them side by side. */
+    template <int ROWS, bool B>
     static __device__ __forceinline__ void load(unsigned r[4], const float *tile, int row, int k)
     {
         const int lane = threadIdx.x % 32;
         float f[4];
         if (KMAJOR) {
-            gcpi_load_rows(f, tile + row * GCPI_BK + gcpi_swizzled(lane % 16, k + lane / 16 * 4));
+            const int down = B ? lane % 8 + lane / 16 * 8 : lane % 16, deep = B ? lane / 8 % 2 : lane / 16;
+            gcpi_load_rows(f, tile + row * GCPI_BK + gcpi_swizzled(down, k + deep * 4));
         } else {
 #pragma unroll
-            for (int i = 0; i < 4; i++)
-                f[i] = tile[(k + lane % 4 + i / 2 * 4) * (ROWS + 8) + row + lane / 4 + i % 2 * 8];
+            for (int i = 0; i < 4; i++) {
+                const int down = B ? i / 2 : i % 2, deep = B ? i % 2 : i / 2;
+                f[i] = tile[(k + lane % 4 + deep * 4) * (ROWS + 8) + row + lane / 4 + down * 8];
+            }
         }
 #pragma unroll
         for (int i = 0; i < 4; i++) r[i] = gcpi_to_tf32(f[i]);
@@ -273,19 +277,15 @@ template <int BN, bool KMAJOR> struct gcpi_tile_sums<BN, KMAJOR, true> {
         const int warp = threadIdx.x / 32;
 #pragma unroll (KMAJOR ? 2 : 1) /* for registers' sake */
         for (int k = 0; k < GCPI_BK; k += 8) {
-            unsigned fb[4][2];
+            unsigned fb[2][4];
 #pragma unroll
-            for (int j = 0; j < 4; j += 2) {
-                unsigned r[4];
-                load<BN>(r, b, warp % ACROSS * 32 + j * 8, k);
-                fb[j][0] = r[0], fb[j][1] = r[2], fb[j + 1][0] = r[1], fb[j + 1][1] = r[3];
-            }
+            for (int j = 0; j < 2; j++) load<BN, true>(fb[j], b, warp % ACROSS * 32 + j * 16, k);
 #pragma unroll
             for (int i = 0; i < MI; i++) {
                 unsigned fa[4];
-                load<GCPI_BM>(fa, a, warp / ACROSS * TALL + i * 16, k);
+                load<GCPI_BM, false>(fa, a, warp / ACROSS * TALL + i * 16, k);
 #pragma unroll
-                for (int j = 0; j < 4; j++) gcpi_mma(sum[i][j], fa, fb[j]);
+                for (int j = 0; j < 4; j++) gcpi_mma(sum[i][j], fa, fb[j / 2] + j % 2 * 2);
             }
         }
     }
@@ -303,22 +303,26 @@ template <int BN, bool KMAJOR> struct gcpi_tile_sums<BN, KMAJOR, true> {
 };
 #endif
 
-/* Adds up all terms: load(k, to) sends for the K-block from k on. Round b sums block b, in stage
- * use = b mod GCPI_STAGES, and sends for the last block that the stages hold room for, into the one
- * that every thread has left behind at this round's barrier. */
+/* Adds up all terms: load(k, to) sends for the K-block from k on. All stages but one are sent for first.
+ * Round b then sums block b, in stage `use`, and sends for the block that fills the stage `next`, which
+ * every thread has left behind at this round's barrier. */
 template <int A, int B, class P, class L>
 static __device__ __forceinline__ void gcpi_rounds(P &product, float *stages, int terms, L load)
 {
-    for (int b = 1 - GCPI_STAGES, use = 1; b * GCPI_BK < terms; b++) {
-        if (b >= 0) {
-            gcpi_copy_wait<GCPI_STAGES - 2>();
-            __syncthreads();
-        }
-        const int k = (b + GCPI_STAGES - 1) * GCPI_BK;
-        if (k < terms) load(k, stages + (use ? use - 1 : GCPI_STAGES - 1) * (A + B));
+#pragma unroll 1
+    for (int s = 0; s < GCPI_STAGES - 1; s++) {
+        if (s * GCPI_BK < terms) load(s * GCPI_BK, stages + s * (A + B));
         gcpi_copy_commit(); /* also of nothing: the waits count groups */
-        if (b >= 0) product.add(stages + use * (A + B), stages + use * (A + B) + A);
+    }
+#pragma unroll 1
+    for (int k = 0, use = 0, next = GCPI_STAGES - 1; k < terms; k += GCPI_BK) {
+        gcpi_copy_wait<GCPI_STAGES - 2>();
+        __syncthreads();
+        if (k + (GCPI_STAGES - 1) * GCPI_BK < terms) load(k + (GCPI_STAGES - 1) * GCPI_BK, stages + next * (A + B));
+        gcpi_copy_commit();
+        product.add(stages + use * (A + B), stages + use * (A + B) + A);
         use = use + 1 == GCPI_STAGES ? 0 : use + 1;
+        next = next + 1 == GCPI_STAGES ? 0 : next + 1;
     }
 }
 
@@ -354,14 +358,15 @@ static __device__ __forceinline__ void gcpi_gather_load(const gcpi_tiling &g, co
 #pragma unroll
     for (int r = 0; r < GCPI_BM; r += step) {
         const gcpi_place *px = pixels + first + r;
-        const bool valid = k < g.k && (unsigned)(px->y + dy) < (unsigned)g.h && (unsigned)(px->x + dx) < (unsigned)g.w;
+        const bool valid = /* & has no branches */
+            (k < g.k) & ((unsigned)(px->y + dy) < (unsigned)g.h) & ((unsigned)(px->x + dx) < (unsigned)g.w);
         gcpi_copy_async<VEC>(a + r * GCPI_BK, g.src + (valid ? px->origin + offset : 0), valid);
     }
     column += first;
     const float *b = g.b + (ptrdiff_t)column * g.k + k; /* not read where not valid */
 #pragma unroll
     for (int r = 0; r < BN && (step <= BN || first < BN); r += step) {
-        const bool valid = k < g.k && column + r < g.columns;
+        const bool valid = (k < g.k) & (column + r < g.columns);
         gcpi_copy_async<VEC>(a + (GCPI_BM + r) * GCPI_BK, valid ? b + (ptrdiff_t)r * g.k : g.b, valid);
     }
 }
