@@ -876,34 +876,56 @@ void gcpi_cuda_map(gcpi_cuda_fn fn, gcp_view to, gcp_view a, gcp_view b, float n
 #undef GCPI_CASE
 }
 
-/* apply: batch-norm, addition and rectifier in one pass, each where it is there. A thread makes 8 neighbouring
-   elements, which share a byte of the mask; V 4: they lie in one pixel, in two 16-byte accesses. */
+/* apply: batch-norm, addition and rectifier in one pass, each where it is there. V 4: a thread makes four elements of a
+   pixel, the next thread the next four, and two of them a byte of the mask; V 1: a thread makes eight. */
 struct gcpi_applied { gcpi_cuda_apply a; size_t count, width; };
-GCPI_DEVICE float gcpi_apply_one(const gcpi_cuda_apply &a, float x, float other, size_t c, unsigned i, unsigned *bits)
+template <int V>
+GCPI_DEVICE void gcpi_apply_some(const gcpi_cuda_apply &a, ptrdiff_t pixel, size_t c, float *y, unsigned *bits)
 {
-    float v = a.mean ? (x - a.mean[c]) * (a.scale[c] * a.gamma[c]) + a.beta[c] : x;
-    if (a.other.data) v = v + other;
-    *bits |= (unsigned)(v > 0) << i;
-    return !a.rectify || v > 0 ? v : a.slope * v;
+    float x[V], other[V] = {}, mean[V] = {}, scale[V] = {}, gamma[V] = {}, beta[V] = {};
+    gcpi_load<V>(x, (const float *)a.x.data + pixel * a.x.pitch + c);
+    if (a.other.data) gcpi_load<V>(other, (const float *)a.other.data + pixel * a.other.pitch + c);
+    if (a.mean) {
+        gcpi_load<V>(mean, a.mean + c);
+        gcpi_load<V>(scale, a.scale + c);
+        gcpi_load<V>(gamma, a.gamma + c);
+        gcpi_load<V>(beta, a.beta + c);
+    }
+    for (int k = 0; k < V; k++) {
+        float v = a.mean ? (x[k] - mean[k]) * (scale[k] * gamma[k]) + beta[k] : x[k];
+        if (a.other.data) v = v + other[k];
+        *bits |= (unsigned)(v > 0) << k;
+        y[k] = !a.rectify || v > 0 ? v : a.slope * v;
+    }
 }
-template <int V> __global__ void gcpi_apply_kernel(gcpi_applied m)
+__global__ void gcpi_apply_kernel(gcpi_applied m)
 {
-    const gcpi_cuda_apply &a = m.a;
-    const float *xs = (const float *)a.x.data, *others = (const float *)a.other.data;
     size_t first = ((size_t)blockIdx.x * blockDim.x + threadIdx.x) * 8;
     if (first >= m.count) return;
     ptrdiff_t pixel = (ptrdiff_t)(first / m.width);
     size_t c = first % m.width;
     unsigned bits = 0, n = m.count - first < 8 ? (unsigned)(m.count - first) : 8;
-    for (unsigned i = 0; i < n; i += V) {
-        float x[V], other[V] = {}, y[V];
-        gcpi_load<V>(x, xs + pixel * a.x.pitch + c);
-        if (others) gcpi_load<V>(other, others + pixel * a.other.pitch + c);
-        for (int k = 0; k < V; k++) y[k] = gcpi_apply_one(a, x[k], other[k], c + k, i + k, &bits);
-        gcpi_store<V>((float *)a.y.data + pixel * a.y.pitch + c, y);
-        if ((c += V) == m.width) { c = 0; pixel++; }
+    for (unsigned i = 0; i < n; i++) {
+        unsigned bit = 0;
+        gcpi_apply_some<1>(m.a, pixel, c, (float *)m.a.y.data + pixel * m.a.y.pitch + c, &bit);
+        bits |= bit << i;
+        if (++c == m.width) { c = 0; pixel++; }
     }
-    if (a.mask) a.mask[first / 8] = (unsigned char)bits;
+    if (m.a.mask) m.a.mask[first / 8] = (unsigned char)bits;
+}
+__global__ void gcpi_apply_fours_kernel(gcpi_applied m)
+{
+    unsigned four = blockIdx.x * blockDim.x + threadIdx.x, fours = (unsigned)(m.count / 4);
+    unsigned wide = (unsigned)(m.width / 4), at = four < fours ? four : 0;
+    ptrdiff_t pixel = at / wide;
+    size_t c = (size_t)(at % wide) * 4;
+    float y[4];
+    unsigned bits = 0;
+    gcpi_apply_some<4>(m.a, pixel, c, y, &bits);
+    unsigned next = __shfl_xor_sync(0xFFFFFFFFu, bits, 1);
+    if (four >= fours) return;
+    gcpi_store<4>((float *)m.a.y.data + pixel * m.a.y.pitch + c, y);
+    if (m.a.mask && four % 2 == 0) m.a.mask[four / 2] = (unsigned char)(bits | next << 4);
 }
 void gcpi_cuda_apply_run(const gcpi_cuda_apply *a, cudaStream_t stream)
 {
@@ -916,9 +938,10 @@ void gcpi_cuda_apply_run(const gcpi_cuda_apply *a, cudaStream_t stream)
                   gcpi_aligned(a->other.data, a->other.pitch);
     if (m.width == m.count)
         aligned = gcpi_aligned(a->x.data, 0) && gcpi_aligned(a->y.data, 0) && gcpi_aligned(a->other.data, 0);
-    int blocks = gcpi_blocks((ptrdiff_t)((m.count + 7) / 8), 256);
-    if (aligned && m.width % 8 == 0) GCP_LAUNCH((gcpi_apply_kernel<4>), blocks, 256, 0, stream, m);
-    else                             GCP_LAUNCH((gcpi_apply_kernel<1>), blocks, 256, 0, stream, m);
+    aligned = aligned && gcpi_aligned(a->mean, 0) && gcpi_aligned(a->scale, 0) && gcpi_aligned(a->gamma, 0) &&
+              gcpi_aligned(a->beta, 0);
+    if (aligned && m.width % 8 == 0 && m.count / 4 < UINT32_MAX) GCPI_EACH(gcpi_apply_fours_kernel, m.count / 4, m);
+    else GCPI_EACH(gcpi_apply_kernel, (m.count + 7) / 8, m);
 }
 
 /* The rectifier's gradient: by the mask, or by the sign of y. */
@@ -1331,29 +1354,42 @@ void gcpi_cuda_batch_stats(gcp_view x, const gcpi_cuda_stats *s, void *workspace
                (double)gcpi_pixels_of(x.shape));
 }
 
-/* dx = gamma s (dy - mean dy - xhat mean(dy xhat)): one pass over pixels, V channels a thread. */
+/* dx = gamma s (dy - mean dy - xhat mean(dy xhat)): one pass over pixels, V channels a thread. means: mean(dy xhat) of
+   all channels, then mean dy. */
 struct gcpi_norm {
     gcp_view to, x, dy;
-    const float *mean, *scale, *gamma;
-    const double *sums;
-    double n;
+    const float *mean, *scale, *gamma, *means;
     size_t units;
     unsigned width;
 };
+__global__ void gcpi_norm_means_kernel(gcp_view dgamma, gcp_view dbeta, const double *sums, int channels, double n,
+                                       float *means)
+{
+    const int c = (int)(blockIdx.x * blockDim.x + threadIdx.x);
+    if (c >= 2 * channels) return;
+    const gcp_view &to = c < channels ? dgamma : dbeta;
+    float *d = (float *)to.data + (c < channels ? c : c - channels);
+    if (to.data) *d = (float)((to.accumulate ? (double)*d : 0) + sums[c]);
+    means[c] = (float)(sums[c] / n);
+}
 template <int V> __global__ void gcpi_batch_norm_back_kernel(gcpi_norm m)
 {
     size_t unit = (size_t)blockIdx.x * blockDim.x + threadIdx.x;
     if (unit >= m.units) return;
-    ptrdiff_t pixel = (ptrdiff_t)(unit / m.width);
-    unsigned c = (unsigned)(unit % m.width) * V, channels = m.width * V;
+    ptrdiff_t pixel = V > 1 ? (unsigned)unit / m.width : (ptrdiff_t)(unit / m.width); /* 32 bits divide sooner */
+    unsigned c = (unsigned)((ptrdiff_t)unit - pixel * m.width) * V, channels = m.width * V;
     float x[V], dy[V], y[V] = {}, *to = (float *)m.to.data + pixel * m.to.pitch + c;
+    float mean[V], scale[V], gamma[V], mean_x[V], mean_dy[V];
     gcpi_load<V>(x, (const float *)m.x.data + pixel * m.x.pitch + c);
     gcpi_load<V>(dy, (const float *)m.dy.data + pixel * m.dy.pitch + c);
+    gcpi_load<V>(mean, m.mean + c);
+    gcpi_load<V>(scale, m.scale + c);
+    gcpi_load<V>(gamma, m.gamma + c);
+    gcpi_load<V>(mean_x, m.means + c);
+    gcpi_load<V>(mean_dy, m.means + channels + c);
     if (m.to.accumulate) gcpi_load<V>(y, to);
     for (unsigned i = 0; i < V; i++) {
-        float mean = m.mean[c + i], scale = m.scale[c + i], gamma = m.gamma[c + i], xhat = (x[i] - mean) * scale;
-        float g = gamma * scale *
-                  (dy[i] - (float)(m.sums[channels + c + i] / m.n) - xhat * (float)(m.sums[c + i] / m.n));
+        float xhat = (x[i] - mean[i]) * scale[i], g = gamma[i] * scale[i] * (dy[i] - mean_dy[i] - xhat * mean_x[i]);
         y[i] = m.to.accumulate ? y[i] + g : g;
     }
     gcpi_store<V>(to, y);
@@ -1361,10 +1397,11 @@ template <int V> __global__ void gcpi_batch_norm_back_kernel(gcpi_norm m)
 static void gcpi_norm_launch(gcpi_norm m, cudaStream_t stream)
 {
     int vector = m.x.shape.d[3] % 4 == 0 && gcpi_aligned(m.to.data, m.to.pitch) && gcpi_aligned(m.x.data, m.x.pitch) &&
-                 gcpi_aligned(m.dy.data, m.dy.pitch);
+                 gcpi_aligned(m.dy.data, m.dy.pitch) && gcpi_aligned(m.mean, 0) && gcpi_aligned(m.scale, 0) &&
+                 gcpi_aligned(m.gamma, 0) && gcpi_aligned(m.means, 0);
+    vector = vector && gcpi_count_of(m.x.shape) / 4 < UINT32_MAX;
     m.width = (unsigned)m.x.shape.d[3] / (vector ? 4 : 1);
     m.units = gcpi_pixels_of(m.x.shape) * m.width;
-    m.n = (double)gcpi_pixels_of(m.x.shape);
     if (vector) GCPI_EACH((gcpi_batch_norm_back_kernel<4>), (ptrdiff_t)m.units, m);
     else        GCPI_EACH((gcpi_batch_norm_back_kernel<1>), (ptrdiff_t)m.units, m);
 }
@@ -1374,14 +1411,15 @@ void gcpi_cuda_batch_norm_back(const gcp_call *c, cudaStream_t stream)
     m.to = c->din[0]; m.x = c->in[0]; m.dy = c->dout[0];
     m.mean = (const float *)c->in[1].data; m.scale = (const float *)c->in[2].data;
     m.gamma = (const float *)c->in[3].data;
+    m.means = (const float *)c->workspace;       /* over the partial sums, which are done with */
     gcpi_sum_of_norm f = { m.x, m.dy, m.mean, m.scale };
-    if (c->training) m.sums = gcpi_sums(f, m.x.shape, c->workspace, stream);
-    else {                                                           /* the statistics are constants */
-        cudaMemsetAsync(c->workspace, 0, 2 * sizeof(double) * (size_t)m.x.shape.d[3], stream);
-        m.sums = (const double *)c->workspace;
-    }
-    gcpi_sum_store(c->din[3], m.sums, stream);
-    gcpi_sum_store(c->din[4], m.sums + m.x.shape.d[3], stream);
+    const int channels = m.x.shape.d[3];
+    if (c->training) {
+        const double *sums = gcpi_sums(f, m.x.shape, c->workspace, stream);
+        GCP_LAUNCH(gcpi_norm_means_kernel, gcpi_blocks(2 * (ptrdiff_t)channels, 128), 128, 0, stream, c->din[3],
+                   c->din[4], sums, channels, (double)gcpi_pixels_of(m.x.shape), (float *)c->workspace);
+    } else                                       /* the statistics are constants */
+        cudaMemsetAsync(c->workspace, 0, 2 * sizeof(float) * (size_t)channels, stream);
     if (m.to.data) gcpi_norm_launch(m, stream);
 }
 
