@@ -259,8 +259,8 @@ typedef struct gcp_call {
     uint64_t ordinal;                   /* the op's number on the tape: keys random draws */
     int training, commit;               /* commit: write side effects (running statistics) */
     const gcp_target *target;
-    const struct gcp_call *fused;       /* on this CPU, else NULL: the backward of a rectifier that runs in the same
-                                           pass, before that of a batch-norm */
+    const struct gcp_call *fused;       /* NULL, or in a batch-norm's backward that of the rectifier behind it, which
+                                           runs in the same pass, first: dout[0] is its gradient, and in[4] has data */
 } gcp_call;
 
 /* The call of a shape rule: it reads the inputs and fills the outputs; on failure it writes a message and returns 0. */
@@ -290,7 +290,8 @@ typedef enum gcp_flag {
     GCP_FLAG_SIGN_OR_MASK  = 128, /* backward reads output 0 where another op's backward reads it anyway, else the
                                       mask, output 1 */
     GCP_FLAG_NO_GRADIENT   = 256, /* gradients stop here */
-    GCP_FLAG_CROSS         = 512  /* backward reads input 0 only for the gradient of input 1, and the reverse */
+    GCP_FLAG_CROSS         = 512, /* backward reads input 0 only for the gradient of input 1, and the reverse */
+    GCP_FLAG_FUSED         = 1024 /* of a target's row for batch_norm: its backward takes call->fused */
 } gcp_flag;
 typedef struct gcp_op {
     const char *name;

@@ -1247,14 +1247,27 @@ struct gcpi_sum_of_x      { enum { SUMS = 2 }; gcp_view x;
         s[1] += v * v;
     }
 };
-struct gcpi_sum_of_norm   { enum { SUMS = 2 }; gcp_view x, dy; const float *mean, *scale;
+/* The gradient of a batch-norm's output: g, or g through the rectifier behind it, whose sign is computed again from x,
+   as in forward. */
+struct gcpi_rectified { const float *gamma, *beta; float slope; };
+GCPI_DEVICE float gcpi_rectified_back(float g, float x, float mean, float scale, float gamma, float beta, float slope)
+{
+    return (x - mean) * (scale * gamma) + beta > 0 ? g : slope * g;
+}
+template <bool RECTIFIED> struct gcpi_sum_of_norm {
+    enum { SUMS = 2 };
+    gcp_view x, dy;
+    const float *mean, *scale;
+    gcpi_rectified r;
     __device__ __forceinline__ void add(double *s, size_t p, int c) const
     {
         float v = ((const float *)x.data)[(ptrdiff_t)p * x.pitch + c],
               g = ((const float *)dy.data)[(ptrdiff_t)p * dy.pitch + c];
+        if (RECTIFIED) g = gcpi_rectified_back(g, v, mean[c], scale[c], r.gamma[c], r.beta[c], r.slope);
         s[0] += (double)(g * ((v - mean[c]) * scale[c]));
         s[1] += (double)g;
-    } };
+    }
+};
 struct gcpi_sum_of_layer  { enum { SUMS = 2 }; gcp_view x, dy; const float2 *moments;     /* a pixel's mean and scale */
     __device__ __forceinline__ void add(double *s, size_t p, int c) const
     {
@@ -1358,7 +1371,8 @@ void gcpi_cuda_batch_stats(gcp_view x, const gcpi_cuda_stats *s, void *workspace
    all channels, then mean dy. */
 struct gcpi_norm {
     gcp_view to, x, dy;
-    const float *mean, *scale, *gamma, *means;
+    const float *mean, *scale, *means;
+    gcpi_rectified r;
     size_t units;
     unsigned width;
 };
@@ -1372,47 +1386,50 @@ __global__ void gcpi_norm_means_kernel(gcp_view dgamma, gcp_view dbeta, const do
     if (to.data) *d = (float)((to.accumulate ? (double)*d : 0) + sums[c]);
     means[c] = (float)(sums[c] / n);
 }
-template <int V> __global__ void gcpi_batch_norm_back_kernel(gcpi_norm m)
+template <int V, bool RECTIFIED> __global__ void gcpi_batch_norm_back_kernel(gcpi_norm m)
 {
     size_t unit = (size_t)blockIdx.x * blockDim.x + threadIdx.x;
     if (unit >= m.units) return;
     ptrdiff_t pixel = V > 1 ? (unsigned)unit / m.width : (ptrdiff_t)(unit / m.width); /* 32 bits divide sooner */
     unsigned c = (unsigned)((ptrdiff_t)unit - pixel * m.width) * V, channels = m.width * V;
     float x[V], dy[V], y[V] = {}, *to = (float *)m.to.data + pixel * m.to.pitch + c;
-    float mean[V], scale[V], gamma[V], mean_x[V], mean_dy[V];
+    float mean[V], scale[V], gamma[V], beta[V], mean_x[V], mean_dy[V];
     gcpi_load<V>(x, (const float *)m.x.data + pixel * m.x.pitch + c);
     gcpi_load<V>(dy, (const float *)m.dy.data + pixel * m.dy.pitch + c);
     gcpi_load<V>(mean, m.mean + c);
     gcpi_load<V>(scale, m.scale + c);
-    gcpi_load<V>(gamma, m.gamma + c);
+    gcpi_load<V>(gamma, m.r.gamma + c);
+    if (RECTIFIED) gcpi_load<V>(beta, m.r.beta + c);
     gcpi_load<V>(mean_x, m.means + c);
     gcpi_load<V>(mean_dy, m.means + channels + c);
     if (m.to.accumulate) gcpi_load<V>(y, to);
     for (unsigned i = 0; i < V; i++) {
-        float xhat = (x[i] - mean[i]) * scale[i], g = gamma[i] * scale[i] * (dy[i] - mean_dy[i] - xhat * mean_x[i]);
+        float d = RECTIFIED ? gcpi_rectified_back(dy[i], x[i], mean[i], scale[i], gamma[i], beta[i], m.r.slope) : dy[i];
+        float xhat = (x[i] - mean[i]) * scale[i], g = gamma[i] * scale[i] * (d - mean_dy[i] - xhat * mean_x[i]);
         y[i] = m.to.accumulate ? y[i] + g : g;
     }
     gcpi_store<V>(to, y);
 }
-static void gcpi_norm_launch(gcpi_norm m, cudaStream_t stream)
+template <bool RECTIFIED> static void gcpi_norm_launch(gcpi_norm m, cudaStream_t stream)
 {
     int vector = m.x.shape.d[3] % 4 == 0 && gcpi_aligned(m.to.data, m.to.pitch) && gcpi_aligned(m.x.data, m.x.pitch) &&
                  gcpi_aligned(m.dy.data, m.dy.pitch) && gcpi_aligned(m.mean, 0) && gcpi_aligned(m.scale, 0) &&
-                 gcpi_aligned(m.gamma, 0) && gcpi_aligned(m.means, 0);
+                 gcpi_aligned(m.r.gamma, 0) && gcpi_aligned(m.r.beta, 0) && gcpi_aligned(m.means, 0);
     vector = vector && gcpi_count_of(m.x.shape) / 4 < UINT32_MAX;
     m.width = (unsigned)m.x.shape.d[3] / (vector ? 4 : 1);
     m.units = gcpi_pixels_of(m.x.shape) * m.width;
-    if (vector) GCPI_EACH((gcpi_batch_norm_back_kernel<4>), (ptrdiff_t)m.units, m);
-    else        GCPI_EACH((gcpi_batch_norm_back_kernel<1>), (ptrdiff_t)m.units, m);
+    if (vector) GCPI_EACH((gcpi_batch_norm_back_kernel<4, RECTIFIED>), (ptrdiff_t)m.units, m);
+    else        GCPI_EACH((gcpi_batch_norm_back_kernel<1, RECTIFIED>), (ptrdiff_t)m.units, m);
 }
-void gcpi_cuda_batch_norm_back(const gcp_call *c, cudaStream_t stream)
+template <bool RECTIFIED> static void gcpi_norm_back(const gcp_call *c, float slope, cudaStream_t stream)
 {
     gcpi_norm m = {};
     m.to = c->din[0]; m.x = c->in[0]; m.dy = c->dout[0];
     m.mean = (const float *)c->in[1].data; m.scale = (const float *)c->in[2].data;
-    m.gamma = (const float *)c->in[3].data;
+    m.r.gamma = (const float *)c->in[3].data; m.r.beta = RECTIFIED ? (const float *)c->in[4].data : NULL;
+    m.r.slope = slope;
     m.means = (const float *)c->workspace;       /* over the partial sums, which are done with */
-    gcpi_sum_of_norm f = { m.x, m.dy, m.mean, m.scale };
+    gcpi_sum_of_norm<RECTIFIED> f = { m.x, m.dy, m.mean, m.scale, m.r };
     const int channels = m.x.shape.d[3];
     if (c->training) {
         const double *sums = gcpi_sums(f, m.x.shape, c->workspace, stream);
@@ -1420,7 +1437,12 @@ void gcpi_cuda_batch_norm_back(const gcp_call *c, cudaStream_t stream)
                    c->din[4], sums, channels, (double)gcpi_pixels_of(m.x.shape), (float *)c->workspace);
     } else                                       /* the statistics are constants */
         cudaMemsetAsync(c->workspace, 0, 2 * sizeof(float) * (size_t)channels, stream);
-    if (m.to.data) gcpi_norm_launch(m, stream);
+    if (m.to.data) gcpi_norm_launch<RECTIFIED>(m, stream);
+}
+void gcpi_cuda_batch_norm_back(const gcp_call *c, float slope, cudaStream_t stream)
+{
+    if (c->fused) gcpi_norm_back<true>(c, slope, stream);
+    else gcpi_norm_back<false>(c, slope, stream);
 }
 
 /* Layer-norm: a warp a pixel. Sums over lanes by a butterfly, whose order is fixed. */

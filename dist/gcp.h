@@ -262,8 +262,8 @@ typedef struct gcp_call {
     uint64_t ordinal;                   /* the op's number on the tape: keys random draws */
     int training, commit;               /* commit: write side effects (running statistics) */
     const gcp_target *target;
-    const struct gcp_call *fused;       /* on this CPU, else NULL: the backward of a rectifier that runs in the same
-                                           pass, before that of a batch-norm */
+    const struct gcp_call *fused;       /* NULL, or in a batch-norm's backward that of the rectifier behind it, which
+                                           runs in the same pass, first: dout[0] is its gradient, and in[4] has data */
 } gcp_call;
 
 /* The call of a shape rule: it reads the inputs and fills the outputs; on failure it writes a message and returns 0. */
@@ -293,7 +293,8 @@ typedef enum gcp_flag {
     GCP_FLAG_SIGN_OR_MASK  = 128, /* backward reads output 0 where another op's backward reads it anyway, else the
                                       mask, output 1 */
     GCP_FLAG_NO_GRADIENT   = 256, /* gradients stop here */
-    GCP_FLAG_CROSS         = 512  /* backward reads input 0 only for the gradient of input 1, and the reverse */
+    GCP_FLAG_CROSS         = 512, /* backward reads input 0 only for the gradient of input 1, and the reverse */
+    GCP_FLAG_FUSED         = 1024 /* of a target's row for batch_norm: its backward takes call->fused */
 } gcp_flag;
 typedef struct gcp_op {
     const char *name;
@@ -15978,24 +15979,32 @@ static void gcpi_run_norm_begins(const gcpi_plan *in, int i, int n)
     gcpi_op_call(in, &in->list.at[i + 1], n + in->p.tasks[in->list.at[i].task].count, &call, &space);
     space.in[4].data = gcpi_item_data(in, gcpi_edge(in->p.tape, norm, 4), -1);
     call.fused = &rectifier;
-    norm->row->backward(&call);
+    (in->p.target.kernels ? &in->p.target.kernels[GCP_OP_BATCH_NORM] : norm->row)->backward(&call);
 }
 
-/* i: an instruction; its operands are placed from placed[n] on. t, u: its task and the next instruction's. */
+/* i: an instruction; its operands are placed from placed[n] on. t, u: its task and the next instruction's. row: of a
+   target with kernels of its own the one that must say GCP_FLAG_FUSED; -1: such a target has not got it. */
 typedef struct gcpi_pair {
     int (*fits)(const gcpi_plan *in, const gcpi_task *t, int n, const gcpi_task *u);
     void (*run)(const gcpi_plan *in, int i, int n);
+    int row;
 } gcpi_pair;
-static const gcpi_pair gcpi_pairs[] = { { gcpi_conv_ends, gcpi_run_conv_ends },
-                                        { gcpi_conv_sums, gcpi_run_conv_sums },
-                                        { gcpi_norm_begins, gcpi_run_norm_begins } };
+static const gcpi_pair gcpi_pairs[] = { { gcpi_conv_ends, gcpi_run_conv_ends, -1 },
+                                        { gcpi_conv_sums, gcpi_run_conv_sums, -1 },
+                                        { gcpi_norm_begins, gcpi_run_norm_begins, GCP_OP_BATCH_NORM } };
+
+static int gcpi_pair_known(const gcp_op *kernels, const gcpi_pair *pair)
+{
+    return !kernels || (pair->row >= 0 && kernels[pair->row].flags & GCP_FLAG_FUSED);
+}
 
 static const gcpi_pair *gcpi_pair_at(const gcpi_plan *in, int i, int n)        /* NULL: instruction i runs alone */
 {
-    if (i + 1 >= (int)in->list.count || in->p.target.kernels || in->opts.check || in->opts.no_groups) return NULL;
+    if (i + 1 >= (int)in->list.count || in->opts.check || in->opts.no_groups) return NULL;
     const gcpi_task *t = &in->p.tasks[in->list.at[i].task], *u = &in->p.tasks[in->list.at[i + 1].task];
     for (size_t k = 0; k < sizeof gcpi_pairs / sizeof *gcpi_pairs; k++)
-        if (gcpi_pairs[k].fits(in, t, n, u)) return &gcpi_pairs[k];
+        if (gcpi_pair_known(in->p.target.kernels, &gcpi_pairs[k]) && gcpi_pairs[k].fits(in, t, n, u))
+            return &gcpi_pairs[k];
     return NULL;
 }
 
@@ -16186,10 +16195,10 @@ static void gcpi_issue(void *plan)
             gcpi_far_meet(in, t, n);
             gcpi_far_meet(in, &in->p.tasks[in->list.at[i + 1].task], n + t->count);
             pair->run(in, i++, n);
-            n += t->count + in->p.tasks[in->list.at[i].task].count;
-            continue;
+            n += t->count;
+            t = &in->p.tasks[in->list.at[i].task];
         }
-        gcpi_run_instruction(in, i, n);
+        else gcpi_run_instruction(in, i, n);
         n += t->count;
         if (!target->device || (text = target->device->trouble(target->context)) == NULL) continue;
         gcpi_fail(in->p.tape, GCP_E_DEVICE, gcpi_instruction_at(in, i), gcpi_task_name(&in->p, t, name, sizeof name),

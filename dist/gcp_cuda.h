@@ -159,7 +159,7 @@ typedef struct gcpi_cuda_stats {
     int training, commit;
 } gcpi_cuda_stats;
 void gcpi_cuda_batch_stats(gcp_view x, const gcpi_cuda_stats *s, void *workspace, cudaStream_t stream);
-void gcpi_cuda_batch_norm_back(const gcp_call *call, cudaStream_t stream);
+void gcpi_cuda_batch_norm_back(const gcp_call *call, float slope, cudaStream_t stream);     /* slope: of call->fused */
 void gcpi_cuda_layer_norm(gcp_view y, gcp_view x, const float *gamma, const float *beta, double epsilon,
                           cudaStream_t stream);
 void gcpi_cuda_layer_norm_back(const gcp_call *call, double epsilon, cudaStream_t stream);
@@ -801,7 +801,10 @@ static void gcpi_cuda_batch_norm_forward(const gcp_call *c)
     gcpi_cuda_apply a = gcpi_cuda_applied(c, c->in + 1);
     gcpi_cuda_apply_run(&a, gcpi_stream(c));
 }
-static void gcpi_cuda_batch_norm_backward(const gcp_call *c) { gcpi_cuda_batch_norm_back(c, gcpi_stream(c)); }
+static void gcpi_cuda_batch_norm_backward(const gcp_call *c) 
+{
+    gcpi_cuda_batch_norm_back(c, c->fused ? (float)gcpi_number(c->fused) : 0, gcpi_stream(c));
+}
 static void gcpi_cuda_batch_norm_cost(const gcp_cost_call *c, gcp_cost *cost)
 {
     if (c->backward) cost->workspace = gcpi_cuda_sums_workspace(c->in[0], 2);
@@ -901,7 +904,8 @@ static void gcpi_cuda_update_forward(const gcp_call *c)
 }
 
 /* The table, in the order of gcpi_rows. Shapes and reads are the CPU's: only what runs is another. */
-#define GCPI_ROW(name, forward, backward, cost) { name, NULL, forward, backward, cost, 0, 0, 0, 0, NULL }
+#define GCPI_ROW(name, forward, backward, cost) GCPI_FLAGGED(name, forward, backward, cost, 0)
+#define GCPI_FLAGGED(name, forward, backward, cost, flags) { name, NULL, forward, backward, cost, 0, 0, flags, 0, NULL }
 #define GCPI_ROW_OF(name, cost) GCPI_ROW(#name, gcpi_cuda_##name##_forward, gcpi_cuda_##name##_backward, cost)
 static const gcp_op gcpi_cuda_rows[GCP_ROW_COUNT] = {
     GCPI_ROW_OF(conv2d, gcpi_cuda_conv2d_cost),
@@ -922,7 +926,8 @@ static const gcp_op gcpi_cuda_rows[GCP_ROW_COUNT] = {
     GCPI_ROW_OF(avg_pool, NULL),
     GCPI_ROW("global_avg_pool", gcpi_cuda_avg_pool_forward, gcpi_cuda_avg_pool_backward, NULL),
     GCPI_ROW("batch_stats", gcpi_cuda_batch_stats_forward, NULL, gcpi_cuda_batch_stats_cost),
-    GCPI_ROW_OF(batch_norm, gcpi_cuda_batch_norm_cost),
+    GCPI_FLAGGED("batch_norm", gcpi_cuda_batch_norm_forward, gcpi_cuda_batch_norm_backward, gcpi_cuda_batch_norm_cost,
+                 GCP_FLAG_FUSED),
     GCPI_ROW_OF(layer_norm, gcpi_cuda_layer_norm_cost),
     GCPI_ROW_OF(dropout, NULL),
     GCPI_ROW_OF(concat, NULL),

@@ -482,6 +482,62 @@ static void shares(void)
     gcp_unbind(&plan);
 }
 
+/* The backward of a batch-norm takes that of the rectifier behind it into its passes: a kernel less for each, the same
+   bits. */
+static unsigned long long launches(void)
+{
+#ifdef HOSTCUDA
+    return hostcuda_launches();
+#else
+    return 0;
+#endif
+}
+static gcp_tensor normed(gcp_tape *net, int leaky)
+{
+    gcp_tensor x = gcp_input(net, "x", GCP_SHAPE(2, 6, 6, 4));
+    for (int i = 0; i < 3; i++) {
+        x = gcp_batch_norm(gcp_conv2d(x, .out = i == 1 ? 6 : 8, .k = 3, .pad = 1));
+        x = leaky ? gcp_leaky_relu(x, .slope = 0.1) : gcp_relu(x);
+    }
+    return gcp_mean(gcp_mul(x, x));
+}
+static void rectified_norms(int leaky)
+{
+    static gcp_op rows[GCP_ROW_COUNT];
+    static small s;
+    float pixels[2 * 6 * 6 * 4];
+    gcp_target apart = *gcp_cuda(&gpu);
+    uint64_t bits[2];
+    unsigned long long kernels[2];
+    memcpy(rows, apart.kernels, sizeof rows);
+    CHECK(rows[GCP_OP_BATCH_NORM].flags & GCP_FLAG_FUSED);
+    rows[GCP_OP_BATCH_NORM].flags = 0;
+    apart.kernels = rows;
+    for (int i = 0; i < 2 * 6 * 6 * 4; i++) pixels[i] = (float)(i * 7 % 13) - 6;
+    for (int together = 0; together < 2; together++) {
+        s.arena = gcp_arena_from(tape_memory[0], sizeof tape_memory[0]);
+        s.net = gcp_tape_make(&s.arena, .ops = 32, .seed = 5);
+        gcp_plan plan = gcp_plan_make(normed(s.net, leaky), .policy = GCP_POLICY_KEEP_ALL,
+                                      .optimizer = GCP_OPTIMIZER_SGD, .target = together ? gcp_cuda(&gpu) : &apart);
+        gcp_bind(&plan, NULL, 0);
+        for (int step = 0; step < 3; step++) {
+            gcp_write(&plan, gcp_find(s.net, "x"), pixels);
+            kernels[together] = launches();
+            gcp_step(&plan, .lr = 0.1);
+            kernels[together] = launches() - kernels[together];
+        }
+        bits[together] = hash(&s, &plan);
+        CHECK(!gcp_error(s.net));
+        gcp_unbind(&plan);
+    }
+    CHECK(bits[0] == bits[1]);
+#ifdef HOSTCUDA
+    CHECK_INT(kernels[0] - kernels[1], ==, 3);
+#else
+    (void)kernels;
+#endif
+}
+
 /* docs/gpu.md */
 static void page(void)
 {
@@ -515,6 +571,8 @@ int main(int argc, char **argv)
     profile();
     shares();
     page();
+    rectified_norms(0);
+    rectified_norms(1);
 #ifdef __unix__
     two_at_once();
 #endif

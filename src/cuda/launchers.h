@@ -55,7 +55,7 @@ typedef struct gcpi_cuda_stats {
     int training, commit;
 } gcpi_cuda_stats;
 void gcpi_cuda_batch_stats(gcp_view x, const gcpi_cuda_stats *s, void *workspace, cudaStream_t stream);
-void gcpi_cuda_batch_norm_back(const gcp_call *call, cudaStream_t stream);
+void gcpi_cuda_batch_norm_back(const gcp_call *call, float slope, cudaStream_t stream);     /* slope: of call->fused */
 void gcpi_cuda_layer_norm(gcp_view y, gcp_view x, const float *gamma, const float *beta, double epsilon,
                           cudaStream_t stream);
 void gcpi_cuda_layer_norm_back(const gcp_call *call, double epsilon, cudaStream_t stream);

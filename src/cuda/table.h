@@ -27,7 +27,8 @@ static void gcpi_cuda_update_forward(const gcp_call *c)
 }
 
 /* The table, in the order of gcpi_rows. Shapes and reads are the CPU's: only what runs is another. */
-#define GCPI_ROW(name, forward, backward, cost) { name, NULL, forward, backward, cost, 0, 0, 0, 0, NULL }
+#define GCPI_ROW(name, forward, backward, cost) GCPI_FLAGGED(name, forward, backward, cost, 0)
+#define GCPI_FLAGGED(name, forward, backward, cost, flags) { name, NULL, forward, backward, cost, 0, 0, flags, 0, NULL }
 #define GCPI_ROW_OF(name, cost) GCPI_ROW(#name, gcpi_cuda_##name##_forward, gcpi_cuda_##name##_backward, cost)
 static const gcp_op gcpi_cuda_rows[GCP_ROW_COUNT] = {
     GCPI_ROW_OF(conv2d, gcpi_cuda_conv2d_cost),
@@ -48,7 +49,8 @@ static const gcp_op gcpi_cuda_rows[GCP_ROW_COUNT] = {
     GCPI_ROW_OF(avg_pool, NULL),
     GCPI_ROW("global_avg_pool", gcpi_cuda_avg_pool_forward, gcpi_cuda_avg_pool_backward, NULL),
     GCPI_ROW("batch_stats", gcpi_cuda_batch_stats_forward, NULL, gcpi_cuda_batch_stats_cost),
-    GCPI_ROW_OF(batch_norm, gcpi_cuda_batch_norm_cost),
+    GCPI_FLAGGED("batch_norm", gcpi_cuda_batch_norm_forward, gcpi_cuda_batch_norm_backward, gcpi_cuda_batch_norm_cost,
+                 GCP_FLAG_FUSED),
     GCPI_ROW_OF(layer_norm, gcpi_cuda_layer_norm_cost),
     GCPI_ROW_OF(dropout, NULL),
     GCPI_ROW_OF(concat, NULL),
