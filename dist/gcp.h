@@ -327,9 +327,9 @@ typedef struct gcp_device {
 /* The machine that a plan is made for. Zero-initialised: this CPU, with OpenMP's threads if compiled with OpenMP, else
    one thread. For a thread pool of your own, fill threads, parallel_for and context. parallel_for runs task(arg, index,
    worker) for every index in [0, tasks). worker is in [0, threads), and no two tasks that run at the same time have the
-   same. parallel_for stays NULL where the caller gave none. Each thread takes workspace of its own: a plan's bytes and
-   its least budget grow with .threads, so a budget that fits here may not on a machine with more. { .threads = 4 }
-   holds that down, and { .threads = 1 } takes the least. */
+   same. parallel_for stays NULL where the caller gave none. Each thread takes workspace of its own: a plan's bytes grow
+   with .threads, and its least budget does as a rule, so a budget that fits here may not on a machine with more.
+   { .threads = 4 } holds that down. */
 struct gcp_target {
     const char *name;
     const gcp_op *kernels;              /* GCP_ROW_COUNT rows whose forward, backward and cost replace the CPU's */
@@ -17314,7 +17314,7 @@ static void gcpi_why_time(const gcp_plan *plan, gcp_writer w)
              plan->instructions, plan->reruns, plan->reruns == 1 ? "" : "s");
     if (plan->forward_flops > 0)
         gcpi_say(w, "extra forward FLOPs %.1f %%, ", 100.0 * plan->rerun_flops / plan->forward_flops);
-    gcpi_say(w, "time by the cost model %.3f of keeping all\n",
+    gcpi_say(w, "time by %s %.3f of keeping all\n", plan->costed ? ".costs" : "the cost model",
              plan->keep_all_seconds > 0 ? plan->seconds / plan->keep_all_seconds : 1.0);
 }
 

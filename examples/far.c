@@ -197,9 +197,14 @@ static int options_read(options *o, int argc, char **argv)
 int main(int argc, char **argv)
 {
     options o = { .image = 64, .batch = 16, .steps = 5, .share = 0.55 };
-    if (!options_read(&o, argc, argv)) {
-        fputs("far [--image 64] [--batch 16] [--share 0.55] [--steps 5] [--file PATH]\n", stderr);
-        return 1;
+    const int help = argc == 2 && !strcmp(argv[1], "--help");
+    if (help || !options_read(&o, argc, argv)) {
+        fputs("far - half the memory, and a file in which values wait\n\n"
+              "  --image N, --batch N   the step: N x N images, N of them (default 64, 16)\n"
+              "  --share S              its bytes, as a share of keep-all's (default 0.55)\n"
+              "  --steps N              repeats (default 5)\n"
+              "  --file PATH            the file (default: one in /tmp, which is gone at the end)\n", help ? stdout : stderr);
+        return !help;
     }
     const size_t size = GCP_MB(192);
     void *memory = malloc(size);

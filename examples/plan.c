@@ -304,7 +304,8 @@ static int run(const options *o)
 int main(int argc, char **argv)
 {
     options o = { .curve = 8, .optimizer = GCP_OPTIMIZER_SGD };
-    if (argc < 2 || !strcmp(argv[1], "--help")) return usage(argc < 2 ? stderr : stdout, argc < 2);
+    for (int i = 1; i < argc; i++) if (!strcmp(argv[i], "--help")) return usage(stdout, 0);
+    if (argc < 2) return usage(stderr, 1);
     if (!options_read(&o, argc, argv)) return 1;
     o.watched = on_terminal();
     const size_t size = GCP_MB(512);

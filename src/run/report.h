@@ -246,7 +246,7 @@ static void gcpi_why_time(const gcp_plan *plan, gcp_writer w)
              plan->instructions, plan->reruns, plan->reruns == 1 ? "" : "s");
     if (plan->forward_flops > 0)
         gcpi_say(w, "extra forward FLOPs %.1f %%, ", 100.0 * plan->rerun_flops / plan->forward_flops);
-    gcpi_say(w, "time by the cost model %.3f of keeping all\n",
+    gcpi_say(w, "time by %s %.3f of keeping all\n", plan->costed ? ".costs" : "the cost model",
              plan->keep_all_seconds > 0 ? plan->seconds / plan->keep_all_seconds : 1.0);
 }
 

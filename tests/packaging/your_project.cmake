@@ -87,9 +87,12 @@ next(cmake)
 cmake_way(subdirectory)
 next(cmake)
 cmake_way(fetched)
-set(prefix ${OUT}/prefix)
-run(${OUT} ${CMAKE_COMMAND} -S ${ROOT} -B ${OUT}/gcp -G ${GENERATOR} -DCMAKE_C_COMPILER=${CC} -DGCP_TESTS=OFF -DGCP_EXAMPLES=OFF -DGCP_CUDA=OFF)
-run(${OUT} ${CMAKE_COMMAND} --install ${OUT}/gcp --prefix ${prefix})
+next(sh)
+begin(installed)
+file(CREATE_LINK ${ROOT} ${OUT}/installed/gcp SYMBOLIC)
+file(WRITE ${OUT}/installed/commands "set -e\n${block}")
+run(${OUT}/installed sh commands)
+set(prefix ${OUT}/installed/prefix)
 next(cmake)
 cmake_way(found -DCMAKE_PREFIX_PATH=${prefix})
 
@@ -120,6 +123,32 @@ run(${OUT}/library ${NM} -D --defined-only libapp.so)
 if(output MATCHES " gcp")
   message(FATAL_ERROR "the library shows gcp's functions: ${output}")
 endif()
+
+# docs/gpu.md: the emulation in a project
+set(project_page "${page}")
+file(READ ${ROOT}/docs/gpu.md page)
+next(sh)
+begin(emulated)
+file(CREATE_LINK ${ROOT} ${OUT}/emulated/gcp SYMBOLIC)
+file(WRITE ${OUT}/emulated/main.c "#include <stdio.h>\n#include \"gcp.h\"\n#include \"gcp_cuda.h\"
+static unsigned char memory[GCP_MB(1)];
+int main(void)
+{
+    gcp_arena arena = gcp_arena_from(memory, sizeof memory);
+    gcp_tape *net = gcp_tape_make(&arena, .ops = 8);
+    gcp_gpu gpu = gcp_gpu_open();
+    gcp_tensor x = gcp_input(net, \"x\", GCP_SHAPE(4, 8));
+    gcp_plan plan = gcp_plan_make(gcp_mean(gcp_linear(x, .out = 2)), .target = gcp_cuda(&gpu));
+    gcp_bind(&plan, NULL, 0);
+    if (!gcp_error(net)) printf(\"a step takes %zu bytes\\n\", plan.bytes);
+    return gcp_error(net) ? puts(gcp_error(net)) : 0;
+}
+")
+string(REPLACE "c++ " "${CXX} " block "${block}")
+file(WRITE ${OUT}/emulated/commands "set -e\n${block}")
+run(${OUT}/emulated sh commands)
+check(${OUT}/emulated/app)
+set(page "${project_page}")
 
 next(cpp)
 begin(cpp)
