@@ -203,7 +203,8 @@ int main(int argc, char **argv)
               "  --image N, --batch N   the step: N x N images, N of them (default 64, 16)\n"
               "  --share S              its bytes, as a share of keep-all's (default 0.55)\n"
               "  --steps N              repeats (default 5)\n"
-              "  --file PATH            the file (default: one in /tmp, which is gone at the end)\n", help ? stdout : stderr);
+              "  --file PATH            the file (default: one in /tmp, which is gone at the end)\n",
+              help ? stdout : stderr);
         return !help;
     }
     const size_t size = GCP_MB(192);
