@@ -42,6 +42,7 @@ static const char *const gcpi_page_style[] = {
 "td:nth-child(2) { white-space: nowrap; }\n",
 " td, th { padding: .1rem .8rem .1rem 0; text-align: left;\n",
 "  border-bottom: 1px solid var(--line); } td.n, th.n { text-align: right;\n",
+"  white-space: nowrap;\n",
 "  font-variant-numeric: tabular-nums; }\n",
 "pre { white-space: pre-wrap; font-size: .85em; color: var(--dim); }\n",
 "#tip { position: fixed; display: none; background: var(--paper); border: 1px solid var(--dim);\n",
