@@ -17779,6 +17779,9 @@ static int gcpi_utf8(const unsigned char *s)
     return (s[0] == 0xF0 && s[1] < 0x90) || (s[0] == 0xF4 && s[1] > 0x8F) ? 0 : n;
 }
 
+/* U+FFFE and U+FFFF, which are UTF-8 and yet in no text. */
+static int gcpi_no_character(const unsigned char *s) { return s[0] == 0xEF && s[1] == 0xBF && s[2] >= 0xBE; }
+
 /* Text in markup: what is no UTF-8, or no character of XML, becomes U+FFFD. */
 static void gcpi_escaped_write(void *out, const char *text, size_t size)
 {
@@ -17786,8 +17789,8 @@ static void gcpi_escaped_write(void *out, const char *text, size_t size)
     for (size_t i = 0; i < size;) {
         unsigned char s[4] = { 0 };
         memcpy(s, text + i, GCPI_MIN(size - i, sizeof s));
-        const int n = gcpi_utf8(s), never = n == 3 && s[0] == 0xEF && s[1] == 0xBF && s[2] >= 0xBE;
-        if (!n || never || (*s < 0x20 && *s != '\n') || *s == 0x7F) gcpi_say(w, "&#xFFFD;");
+        const int n = gcpi_utf8(s);
+        if (!n || gcpi_no_character(s) || (*s < 0x20 && *s != '\n') || *s == 0x7F) gcpi_say(w, "&#xFFFD;");
         else if (*s == '<') gcpi_say(w, "&lt;");
         else if (*s == '>') gcpi_say(w, "&gt;");
         else if (*s == '&') gcpi_say(w, "&amp;");
@@ -17981,7 +17984,7 @@ static void gcpi_json_write(void *out, const char *text, size_t size)
         unsigned char s[4] = { 0 };
         memcpy(s, text + i, GCPI_MIN(size - i, sizeof s));
         int n = gcpi_utf8(s);
-        if (!n) gcpi_say(w, "\\ufffd");
+        if (!n || gcpi_no_character(s)) gcpi_say(w, "\\ufffd");
         else if (s[0] < 0x20 || s[0] == '<' || s[0] == '&' || s[0] == 0x7F) gcpi_say(w, "\\u%04x", s[0]);
         else if (s[0] == '"' || s[0] == '\\') gcpi_say(w, "\\%c", s[0]);
         else gcpi_say(w, "%.*s", n, (const char *)s);
