@@ -164,7 +164,7 @@ static void gcpi_axes_of(const gcp_tape *t, int parameter, gcp_style style, gcpi
 }
 
 /* Sizes in our order, p, q, o, h, w, i, of images where some were flattened. 0: the layout is not for this weight. */
-#define GCPI_AXES "pqohwi"
+static const char gcpi_axes_letters[] = "pqohwi";
 static int gcpi_axes_sizes(const gcpi_axes *axes, gcp_shape shape, size_t *sizes)
 {
     sizes[0] = sizes[1] = 1;
@@ -180,7 +180,7 @@ static int gcpi_axes_sizes(const gcpi_axes *axes, gcp_shape shape, size_t *sizes
         if (sizes[2] % pixels) return 0;
         sizes[0] = (size_t)axes->p; sizes[1] = (size_t)axes->q; sizes[2] /= pixels;
     }
-    for (int i = 0; i < 6; i++) if (sizes[i] != 1 && !strchr(axes->letters, GCPI_AXES[i])) return 0;
+    for (int i = 0; i < 6; i++) if (sizes[i] != 1 && !strchr(axes->letters, gcpi_axes_letters[i])) return 0;
     return 1;
 }
 /* The shape in the file, where a flattened image is one axis. Returns its rank; -1: not for this weight. */
@@ -190,7 +190,7 @@ static int gcpi_axes_shape(const gcpi_axes *axes, gcp_shape shape, uint64_t *out
     int rank = 0, last = -1;
     if (!gcpi_axes_sizes(axes, shape, sizes)) return -1;
     for (const char *letter = axes->letters; *letter; letter++) {
-        const ptrdiff_t axis = strchr(GCPI_AXES, *letter) - GCPI_AXES;
+        const ptrdiff_t axis = strchr(gcpi_axes_letters, *letter) - gcpi_axes_letters;
         const int input = axis > 2;
         if ((input ? axes->h : axes->p) && input == last) out[rank - 1] *= sizes[axis];
         else out[rank++] = sizes[axis];

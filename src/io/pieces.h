@@ -67,7 +67,7 @@ static gcpi_axes_walk gcpi_axes_walk_of(const gcpi_axes *axes, gcp_shape shape)
     w.count = gcpi_count(shape);
     w.plain = 1;
     for (const char *letter = axes->letters; *letter; letter++) {
-        ptrdiff_t axis = strchr(GCPI_AXES, *letter) - GCPI_AXES;
+        ptrdiff_t axis = strchr(gcpi_axes_letters, *letter) - gcpi_axes_letters;
         w.size[w.rank] = sizes[axis];
         w.step[w.rank++] = steps[axis];
         if (sizes[axis] == 1) continue;
