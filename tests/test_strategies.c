@@ -6,7 +6,7 @@
 #include "../examples/networks.h"
 #include "support/check.h"
 
-enum { MOST_STEPS = 20, LARGE = 2, LETTERS = 11 };
+enum { MOST_STEPS = 20, SMALL = 8, LARGE = 2, LETTERS = 11 };
 
 static unsigned char tape_memory[GCP_MB(64)];
 static gcp_arena arena;
@@ -52,13 +52,13 @@ DEPTH(densenet, 121)
 DEPTH(densenet, 161)
 
 static const small_network networks[] = {
-    { "tf2_checkpointing", tf2, 2, 16, MOST_STEPS, 0 },
-    { "recompute_grad", partitions, 2, 16, MOST_STEPS, 0 },
-    { "resnet_deep", deep, 4, 16, MOST_STEPS, 0 },
-    { "cifar_resnet_v2-20", cifar_resnet_v2_20, 2, 16, MOST_STEPS, 0 },
-    { "densenet_bc", densely, 4, 16, MOST_STEPS, 0 },
-    { "lstm", text, 4, 12, MOST_STEPS, LETTERS },
-    { "pde", waves, 2, 60, MOST_STEPS, 0 },
+    { "tf2_checkpointing", tf2, 2, 16, SMALL, 0 },
+    { "recompute_grad", partitions, 2, 16, SMALL, 0 },
+    { "resnet_deep", deep, 4, 16, SMALL, 0 },
+    { "cifar_resnet_v2-20", cifar_resnet_v2_20, 2, 16, SMALL, 0 },
+    { "densenet_bc", densely, 4, 16, SMALL, 0 },
+    { "lstm", text, 4, 12, SMALL, LETTERS },
+    { "pde", waves, 2, 60, SMALL, 0 },
     { "resnet_v2-18", resnet_v2_18, 2, 32, LARGE, 0 },
     { "resnet_v2-50", resnet_v2_50, 2, 32, 0, 0 },
     { "unet", two_classes, 1, 32, 0, 0 },

@@ -1,7 +1,5 @@
 /* A user's program: the header is found, libm is linked, a step runs. */
-#ifndef GCP_ELSEWHERE
 #define GCP_IMPLEMENTATION
-#endif
 #include <gcp.h>
 #include <gcp_io.h>
 #include <stdio.h>
