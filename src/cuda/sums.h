@@ -55,7 +55,7 @@ static void gcpi_cuda_batch_norm_forward(const gcp_call *c)
     gcpi_cuda_apply a = gcpi_cuda_applied(c, c->in + 1);
     gcpi_cuda_apply_run(&a, gcpi_stream(c));
 }
-static void gcpi_cuda_batch_norm_backward(const gcp_call *c) 
+static void gcpi_cuda_batch_norm_backward(const gcp_call *c)
 {
     gcpi_cuda_batch_norm_back(c, c->fused ? (float)gcpi_number(c->fused) : 0, gcpi_stream(c));
 }
