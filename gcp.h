@@ -329,7 +329,8 @@ typedef struct gcp_device {
    { .threads = 4 } holds that down. */
 struct gcp_target {
     const char *name;
-    const gcp_op *kernels;              /* GCP_ROW_COUNT rows whose forward, backward and cost replace the CPU's */
+    const gcp_op *kernels;              /* GCP_ROW_COUNT rows whose forward, backward and cost replace those of
+                                           gcp_cpu_kernels */
     const gcp_device *device;           /* NULL: the CPU reads and writes this target's memory */
     int    threads, isa;                /* isa: 0 the best; GCP_ISA_... forces one, for tests */
     size_t align;                       /* of every tensor; a power of two, default 64 */
@@ -855,6 +856,10 @@ GCP_API gcp_code gcp_average_swap_at(gcp_tape *tape, void *memory, gcp_at at);
    up to the last that changed: plan->bytes. (A few less, under one row of a concat, where the slab ends with a concat
    that is recomputed in part.) NULL, 0: the target's allocate gives the memory. .lr may be left out. */
 GCP_API size_t gcp_measure_at(gcp_plan *plan, void *memory, size_t size, gcp_step_opts opts);
+
+/* The CPU's table of ops, GCP_ROW_COUNT rows: copy it and wrap its functions for a gcp_target of your own (to trace
+   calls, to queue them, to replace one op's kernel). */
+GCP_API const gcp_op *gcp_cpu_kernels(void);
 
 /* Compares the gradients of gcp_grad with numeric ones (4-point stencil), for every parameter and every input with
    gcp_want_grad of a bound plan without .optimizer and .accumulate. Meant for GCP_REAL double. In float the loss itself

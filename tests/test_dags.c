@@ -4,11 +4,7 @@
 #include "support/check.h"
 #include "support/random_net.h"
 
-#ifdef __SANITIZE_ADDRESS__
-enum { NETWORKS = 120 };
-#else
-enum { NETWORKS = 150 };
-#endif
+enum { NETWORKS = 100 };
 
 static unsigned char tape_memory[GCP_MB(48)], slab[GCP_MB(8)], probe[GCP_MB(8)];
 static unsigned char far_memory[GCP_MB(8)];

@@ -2,7 +2,6 @@
    library touches itself is a crash; what is issued runs only when it is asked for; recordings replay stored calls. Its
    kernels are the CPU's, so that its bits must be the CPU's. */
 #include <stdlib.h>
-#define GCP_IMPLEMENTATION
 #include "support/device_dags.h"
 
 enum { QUEUE = 4096, AWAY = 62 };                /* AWAY: bit added to every address */
@@ -10,7 +9,7 @@ enum { QUEUE = 4096, AWAY = 62 };                /* AWAY: bit added to every add
 typedef struct issued {
     void (*fn)(const gcp_call *call);
     gcp_call call;
-    gcpi_call_space space;
+    struct { gcp_view in[GCP_MAX_INPUTS], din[GCP_MAX_INPUTS], out[GCP_MAX_OUTPUTS], dout[GCP_MAX_OUTPUTS]; } space;
     char options[sizeof(gcp_plan_opts)];
 } issued;
 typedef struct recording { issued *at; int count; } recording;
@@ -29,7 +28,6 @@ static int is_away(const void *p) { return (uintptr_t)p >> AWAY & 1; }
 static void run_one(issued *i)
 {
     issued now = *i;
-    gcp_target cpu = gcpi_target_of(NULL);
     gcp_view *sets[] = { now.space.in, now.space.din, now.space.out, now.space.dout };
     int counts[] = { GCP_MAX_INPUTS, GCP_MAX_INPUTS, GCP_MAX_OUTPUTS, GCP_MAX_OUTPUTS };
     for (int s = 0; s < 4; s++)
@@ -38,7 +36,6 @@ static void run_one(issued *i)
     now.call.dout = now.space.dout;
     now.call.workspace = near_by(now.call.workspace);
     now.call.numbers = (const gcp_step_numbers *)near_by(now.call.numbers);
-    now.call.target = &cpu;
     i->fn(&now.call);
 }
 static void finish(pretend *p)
@@ -62,19 +59,19 @@ static void queue_call(const gcp_call *c, void (*fn)(const gcp_call *call))
 
 /* Rows that queue the CPU's functions. */
 #define ROW_CALLS(NAME, name) \
-    static void name##_later(const gcp_call *c) { queue_call(c, gcpi_rows[GCP_OP_##NAME].forward); } \
-    static void name##_back_later(const gcp_call *c) { queue_call(c, gcpi_rows[GCP_OP_##NAME].backward); }
+    static void name##_later(const gcp_call *c) { queue_call(c, gcp_cpu_kernels()[GCP_OP_##NAME].forward); } \
+    static void name##_back_later(const gcp_call *c) { queue_call(c, gcp_cpu_kernels()[GCP_OP_##NAME].backward); }
 GCP_OPS(ROW_CALLS)
-static void apply_later(const gcp_call *c) { queue_call(c, gcpi_rows[GCP_ROW_APPLY].forward); }
-static void seed_later(const gcp_call *c) { queue_call(c, gcpi_rows[GCP_ROW_SEED].forward); }
-static void norm_later(const gcp_call *c) { queue_call(c, gcpi_rows[GCP_ROW_NORM].forward); }
-static void norm_back_later(const gcp_call *c) { queue_call(c, gcpi_rows[GCP_ROW_NORM].backward); }
-static void update_later(const gcp_call *c) { queue_call(c, gcpi_rows[GCP_ROW_UPDATE].forward); }
+static void apply_later(const gcp_call *c) { queue_call(c, gcp_cpu_kernels()[GCP_ROW_APPLY].forward); }
+static void seed_later(const gcp_call *c) { queue_call(c, gcp_cpu_kernels()[GCP_ROW_SEED].forward); }
+static void norm_later(const gcp_call *c) { queue_call(c, gcp_cpu_kernels()[GCP_ROW_NORM].forward); }
+static void norm_back_later(const gcp_call *c) { queue_call(c, gcp_cpu_kernels()[GCP_ROW_NORM].backward); }
+static void update_later(const gcp_call *c) { queue_call(c, gcp_cpu_kernels()[GCP_ROW_UPDATE].forward); }
 
 static gcp_op rows[GCP_ROW_COUNT];
 static void rows_make(void)
 {
-    memcpy(rows, gcpi_rows, sizeof rows);
+    memcpy(rows, gcp_cpu_kernels(), sizeof rows);
 #define ROW_SET(NAME, name)                     \
     rows[GCP_OP_##NAME].forward = name##_later; \
     rows[GCP_OP_##NAME].backward = name##_back_later;

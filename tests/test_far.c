@@ -500,6 +500,6 @@ int main(int argc, char **argv)
     measured_link();
     slots_away();
     budgets(argc > 2 ? atoi(argv[2]) : 6);
-    networks(argc > 1 ? atoi(argv[1]) : 30);
+    networks(argc > 1 ? atoi(argv[1]) : 20);
     return check_done();
 }

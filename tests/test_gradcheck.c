@@ -1,10 +1,6 @@
-/* Every op's gradient against a 4-point stencil; and the same check against wrong backwards, which it must notice.
-   The implementation is included here, in double and again in float: the wrong backwards wrap the rows of its table. */
-#ifndef GCP_REAL
-#define GCP_REAL double
-#endif
-#define GCP_STATIC
-#define GCP_IMPLEMENTATION
+/* Every op's gradient against a 4-point stencil, in double and in float; and the same check against wrong backwards,
+   which it must notice. They wrap the CPU's rows. */
+#include <stdlib.h>
 #include "gcp.h"
 #include "support/check.h"
 #include "../examples/networks/lstm.h"
@@ -459,7 +455,7 @@ static void write_all(gcp_plan *plan)
 
 static void wrong_backward(const gcp_call *c, gcp_op_kind kind)
 {
-    gcpi_rows[kind].backward(c);
+    gcp_cpu_kernels()[kind].backward(c);
     if (kind == wrong_kind) make_wrong(c);
 }
 #define WRONG(NAME, name) static void wrong_##name(const gcp_call *c) { wrong_backward(c, GCP_OP_##NAME); }
@@ -468,7 +464,7 @@ static gcp_op wrong_rows[GCP_ROW_COUNT];
 #define WRONG_ROW(NAME, name) wrong_rows[GCP_OP_##NAME].backward = wrong_##name;
 static void wrong_table(void)
 {
-    memcpy(wrong_rows, gcpi_rows, sizeof wrong_rows);
+    memcpy(wrong_rows, gcp_cpu_kernels(), sizeof wrong_rows);
     GCP_OPS(WRONG_ROW)
 }
 
@@ -613,7 +609,7 @@ int main(void)
         covered[cases[i].kind]++;
     }
     covered[GCP_OP_BATCH_STATS] = covered[GCP_OP_BATCH_NORM];         /* has no gradient of its own */
-    for (int k = 0; k < GCP_OP_COUNT; k++) check_ok(gcpi_rows[k].name, covered[k] > 0, "no case");
+    for (int k = 0; k < GCP_OP_COUNT; k++) check_ok(gcp_cpu_kernels()[k].name, covered[k] > 0, "no case");
     networks();
     unrolled();
     return check_done();

@@ -1,12 +1,12 @@
 /* Every network under every strategy: the losses of all steps have the bits of keeping all, and so have the weights at
-   the end; what a step takes is what was planned.
+   the end; what a step takes is what was planned. Plans are made quickly, but for 20 steps.
    Usage: test_strategies [STEPS]: then every network is trained for so many, the large ones too. */
 #include <stdlib.h>
 #include "../bench/strategies.h"
 #include "../examples/networks.h"
 #include "support/check.h"
 
-enum { MOST_STEPS = 20, SMALL = 8, LARGE = 2, LETTERS = 11 };
+enum { MOST_STEPS = 20, SMALL = 4, LARGE = 2, LETTERS = 11 };
 
 static unsigned char tape_memory[GCP_MB(64)];
 static gcp_arena arena;
@@ -111,8 +111,9 @@ static void feed(gcp_plan *plan, const small_network *of, const network *n, int 
 /* Half of keep-all's slab; for large networks, whose weights take most of it here, the least that works. */
 static size_t budget_of(const small_network *of, gcp_tensor loss, gcp_plan_opts o)
 {
-    if (of->steps < MOST_STEPS) return 1;
+    if (of->steps != SMALL) return 1;
     o.policy = GCP_POLICY_KEEP_ALL;
+    o.effort = GCP_EFFORT_DEFAULT;
     gcp_plan all = gcp_plan_make_at(loss, o);
     const size_t bytes = all.state_bytes + all.slab_bytes / 2;
     gcp_plan_free(&all);
@@ -126,6 +127,7 @@ static run train(const small_network *of, const strategy *s, int steps)
     gcp_tape *net = gcp_tape_make(&arena, .ops = 1200, .seed = 7);
     network n = of->record(net, of->batch, of->size);
     gcp_plan_opts o = { .at = GCP_AT, .optimizer = GCP_OPTIMIZER_SGD, .momentum = 0.9 };
+    if (s >= &strategies[BUDGET] && steps < MOST_STEPS) o.effort = GCP_EFFORT_QUICK;
     gcp_plan plan = strategy_plan(s, n.loss, o, budget_of(of, n.loss, o));
     unsigned char *slab = memory(plan.room), *far = memory(plan.far_bytes + 64), *probe = memory(plan.room + 4096);
     r.state_bytes = gcp_state_bytes(net, GCP_OPTIMIZER_SGD);

@@ -111,6 +111,8 @@ static gcpi_facts gcpi_facts_of(const gcpi_op *op)
     return f;
 }
 
+GCPI_DEF const gcp_op *gcp_cpu_kernels(void) { return gcpi_rows; }
+
 /* The row whose functions run an op on a target or, where op is NULL, one of the rows that no tape records. NULL: a
    custom op without a version for the target. */
 static const gcp_op *gcpi_row_for(const gcp_target *target, const gcpi_op *op, int row)
