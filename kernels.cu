@@ -131,10 +131,9 @@ enum {
     GCPI_BM = 128,                /* rows of a block's tile: pixels (gather) or k (weights) */
     GCPI_BK = 16,                 /* terms staged at a time */
     GCPI_STAGES = 3,              /* K-blocks in shared memory: one in use, two on their way */
-    GCPI_SPLIT_BLOCKS = 512,      /* blocks that keep a large GPU busy with dw */
-    GCPI_SPLIT_MAX = 64,          /* most partial sums of dw */
-    GCPI_SPLIT_PIXELS = 128,      /* fewest pixels worth one */
-    GCPI_SPLIT_BYTES = 32 << 20   /* all of them together */
+    GCPI_WAVE = 264,              /* blocks that an H100 runs at a time: 132 multiprocessors, two each */
+    GCPI_SHARE_LEAST = 8,         /* fewest K-blocks worth a partial sum of dw */
+    GCPI_SHARES_BYTES = 32 << 20  /* most bytes of all partial sums */
 };
 
 /* Where element (row, k) of a tile stored [row][k] lies: its rows' fours of k change places, so that
@@ -159,7 +158,8 @@ typedef struct gcpi_tiling {               /* one launch of either product */
     int k, columns;                        /* taps_h*taps_w*channels; output channels */
     const float *src, *b, *bias;           /* b [columns][k], or dy for the weights */
     float *out;
-    int accumulate, length;                /* length: pixels of a partial sum */
+    int accumulate, fours;                 /* fours: dy can be read 16 bytes at a time */
+    int steps, length;                     /* K-blocks of a tile of dw, of a block's share */
     gcpi_walk step;                        /* from what a thread copies to what it copies next */
 } gcpi_tiling;
 
@@ -193,6 +193,7 @@ template <int BN, bool KMAJOR, bool TF32> struct gcpi_tile_sums {
     static const int ACROSS = BN == 128 ? 16 : 8, DOWN = GCPI_THREADS / ACROSS;
     static const int MI = GCPI_BM / DOWN, NI = BN / ACROSS;
     static const int DEEP = KMAJOR ? 2 : 1; /* k at a time */
+    static const int THREADS = GCPI_THREADS;
     float sum[MI][NI] = {};
 
     /* this thread's place among the threads down and across */
@@ -246,10 +247,13 @@ template <int BN, bool KMAJOR, bool TF32> struct gcpi_tile_sums {
 };
 
 #if GCPI_SM80
-/* Eight warps share the tile: 2x4 of 64x32, 4x2 of 32x32 or 8x1 of 16x32. */
+/* KMAJOR: eight warps share the tile, 2x4 of 64x32, 4x2 of 32x32 or 8x1 of 16x32. Otherwise four: 2x2 of 64x64, 2x2 of
+ * 64x32 or 4x1 of 32x32. There each float is a load of its own, and a larger tile has fewer of them a product. */
 template <int BN, bool KMAJOR> struct gcpi_tile_sums<BN, KMAJOR, true> {
-    static const int ACROSS = BN / 32, TALL = GCPI_BM * ACROSS / 8, MI = TALL / 16;
-    float sum[MI][4][4] = {};
+    static const int WARPS = KMAJOR ? 8 : 4, THREADS = 32 * WARPS;
+    static const int WIDE = BN == 128 && !KMAJOR ? 64 : 32, NI = WIDE / 8; /* columns of a warp, in eights */
+    static const int ACROSS = BN / WIDE, TALL = GCPI_BM * ACROSS / WARPS, MI = TALL / 16;
+    float sum[MI][NI][4] = {};
 
     /* As gcpi_load_rows, of either kind of tile, rounded to TF32. B: two 8x8 fragments of b, each a pair of
      * registers, so that mma finds them side by side. */
@@ -277,15 +281,15 @@ template <int BN, bool KMAJOR> struct gcpi_tile_sums<BN, KMAJOR, true> {
         const int warp = threadIdx.x / 32;
 #pragma unroll (KMAJOR ? 2 : 1) /* for registers' sake */
         for (int k = 0; k < GCPI_BK; k += 8) {
-            unsigned fb[2][4];
+            unsigned fb[NI / 2][4];
 #pragma unroll
-            for (int j = 0; j < 2; j++) load<BN, true>(fb[j], b, warp % ACROSS * 32 + j * 16, k);
+            for (int j = 0; j < NI / 2; j++) load<BN, true>(fb[j], b, warp % ACROSS * WIDE + j * 16, k);
 #pragma unroll
             for (int i = 0; i < MI; i++) {
                 unsigned fa[4];
                 load<GCPI_BM, false>(fa, a, warp / ACROSS * TALL + i * 16, k);
 #pragma unroll
-                for (int j = 0; j < 4; j++) gcpi_mma(sum[i][j], fa, fb[j / 2] + j % 2 * 2);
+                for (int j = 0; j < NI; j++) gcpi_mma(sum[i][j], fa, fb[j / 2] + j % 2 * 2);
             }
         }
     }
@@ -293,10 +297,10 @@ template <int BN, bool KMAJOR> struct gcpi_tile_sums<BN, KMAJOR, true> {
     template <class F> __device__ __forceinline__ void each(F store) const
     {
         const int warp = threadIdx.x / 32, lane = threadIdx.x % 32;
-        const int row = warp / ACROSS * TALL + lane / 4, col = warp % ACROSS * 32 + lane % 4 * 2;
+        const int row = warp / ACROSS * TALL + lane / 4, col = warp % ACROSS * WIDE + lane % 4 * 2;
 #pragma unroll
-        for (int e = 0; e < MI * 16; e++) {
-            const int r = KMAJOR ? e / 8 : e % (2 * MI), c = KMAJOR ? e % 8 : e / (2 * MI);
+        for (int e = 0; e < 4 * MI * NI; e++) {
+            const int r = KMAJOR ? e / (2 * NI) : e % (2 * MI), c = KMAJOR ? e % (2 * NI) : e / (2 * MI);
             store(row + r * 8, col + c / 2 * 8 + c % 2, sum[r / 2][c / 2][r % 2 * 2 + c % 2]);
         }
     }
@@ -429,72 +433,123 @@ static __global__ void __launch_bounds__(GCPI_THREADS)
             out[(ptrdiff_t)(ci0 + y) * taps_h * taps_w * c.co + co0 + x] = tile[x][y];
 }
 
-/* ---- Backward weights ------------------------------------------------------------------------ */
+/* ---- Backward weights --------------------------------------------------------------------------
+ * VEC floats of x at a time go to a tile: 1, or 4 where all is aligned, or the 3 channels of a pixel and
+ * a zero, so that four are staged. What each block sums follows from the shape, so that three channels
+ * always go by 3. */
+#define GCPI_STAGED(VEC) ((VEC) == 3 ? 4 : (VEC))
+template <int VEC> static __host__ __device__ __forceinline__ int gcpi_staged(int k)
+{
+    return VEC == 3 ? k / 3 * 4 : k;
+}
+template <int VEC> static __device__ __forceinline__ int gcpi_unstaged(int k)
+{
+    return VEC == 3 ? k / 4 * 3 + k % 4 : k;
+}
+template <int VEC>
+__device__ __forceinline__ void gcpi_stage(float *shared, const float *global, bool valid)
+{
+    gcpi_copy_async<VEC>(shared, global, valid);
+}
+template <> __device__ __forceinline__ void gcpi_stage<3>(float *shared, const float *global, bool valid)
+{
+#pragma unroll
+    for (int i = 0; i < 4; i++) { /* eight lanes at a time have the same channel: no two meet in a bank */
+        const int c = (i + threadIdx.x / 8) % 4;
+        const bool there = valid & (c < 3);
+        gcpi_copy_async<1>(shared + c, global + (there ? c : 0), there);
+    }
+}
 
 /* Stages 16 pixels, p and on of `pixels`: a = what the tile's columns k read of x there, b = dy. A
- * thread copies one column, whose tap (0,0)-relative place is tap; pixel walks the rows it copies,
- * call after call. */
-template <int VEC, int BN>
+ * thread copies one column (or four), whose tap (0,0)-relative place is tap; pixel walks the rows it
+ * copies, call after call. */
+template <int VEC, int BN, int THREADS>
 static __device__ __forceinline__ void gcpi_weights_load(const gcpi_tiling &g, const float *dy, int column, int p,
                                           int pixels, gcpi_walk tap, gcpi_walk *pixel, float *a)
 {
-    const int lanes = GCPI_BM / VEC, wide = BN / VEC, c = threadIdx.x % wide * VEC;
+    const int staged = GCPI_STAGED(VEC), lanes = GCPI_BM / staged, wide = BN / staged, c = threadIdx.x % wide * staged;
 #pragma unroll
-    for (int i = 0; i < GCPI_BK; i += GCPI_THREADS / lanes) {
+    for (int i = 0; i < GCPI_BK; i += THREADS / lanes) {
         const int r = i + threadIdx.x / lanes;
         const int py = pixel->mid * g.ystep + tap.hi, px = pixel->lo * g.xstep + tap.mid;
-        const bool valid = p + r < pixels && (unsigned)py < (unsigned)g.h && (unsigned)px < (unsigned)g.w;
+        const bool valid = (p + r < pixels) & ((unsigned)py < (unsigned)g.h) & ((unsigned)px < (unsigned)g.w);
         ptrdiff_t at = (((ptrdiff_t)pixel->hi * g.h + py) * g.w + px) * g.pitch + tap.lo;
-        gcpi_copy_async<VEC>(a + r * (GCPI_BM + 8) + threadIdx.x % lanes * VEC, g.src + (valid ? at : 0), valid);
+        gcpi_stage<VEC>(a + r * (GCPI_BM + 8) + threadIdx.x % lanes * staged, g.src + (valid ? at : 0), valid);
         gcpi_walk_on(pixel, g.step, g.rows, g.cols);
     }
-    const int first = threadIdx.x / wide, down = GCPI_THREADS / wide;
+    const int first = threadIdx.x / wide, down = THREADS / wide;
     a += GCPI_BK * (GCPI_BM + 8) + first * (BN + 8) + c;
     p += first;
 #pragma unroll
     for (int r = 0; r < GCPI_BK && (down <= GCPI_BK || first < GCPI_BK); r += down) {
-        const bool valid = p + r < pixels && column + c < g.columns;
-        gcpi_copy_async<VEC>(a + r * (BN + 8), dy + (valid ? (p + r) * g.out_pitch + column + c : 0), valid);
+        const bool valid = (p + r < pixels) & (column + c < g.columns);
+        const float *from = dy + (valid ? (p + r) * g.out_pitch + column + c : 0);
+        if (VEC != 3 || g.fours) gcpi_copy_async<GCPI_STAGED(VEC)>(a + r * (BN + 8), from, valid);
+        else for (int i = 0; i < 4; i++)
+            gcpi_copy_async<1>(a + r * (BN + 8) + i, from + i * valid, valid && column + c + i < g.columns);
     }
 }
 
-/* Sums pixels [y*length, (y+1)*length) into the y-th [co][k] of out, y = blockIdx.y. */
+/* One piece of a share: sums K-blocks [first, first + steps) of a tile into out [co][filter]. */
 template <int VEC, int BN, bool TF32>
-static __global__ void __launch_bounds__(GCPI_THREADS, 2) gcpi_weights_kernel(gcpi_tiling g)
+static __device__ __forceinline__ void gcpi_weights_piece(const gcpi_tiling &g, int tile, int first, int steps,
+                                                          float *out, float *stages)
 {
-    GCP_DYN_SHARED(float, stages); /* GCPI_STAGES of a [16][128+8], b [16][BN+8] */
-    const int across = (g.columns + BN - 1) / BN;
-    const int column = (int)(blockIdx.x % across) * BN, k0 = (int)(blockIdx.x / across) * GCPI_BM;
-    const int lanes = GCPI_BM / VEC, k = k0 + threadIdx.x % lanes * VEC;
-    const ptrdiff_t first = (ptrdiff_t)blockIdx.y * g.length;
-    const ptrdiff_t rest = (ptrdiff_t)g.n * g.rows * g.cols - first;
-    const int pixels = (int)(rest < g.length ? rest : g.length);
-    gcpi_walk tap = gcpi_walk_at(k, g.taps_w, g.channels);
-    tap.hi = k < g.k ? tap.hi * g.ytap + g.ybase : -(1 << 30); /* or only zeros */
+    typedef gcpi_tile_sums<BN, false, TF32> sums;
+    const int across = (g.columns + BN - 1) / BN, column = tile % across * BN, k0 = tile / across * GCPI_BM;
+    const int staged = GCPI_STAGED(VEC), lanes = GCPI_BM / staged, k = k0 + threadIdx.x % lanes * staged;
+    const ptrdiff_t from = (ptrdiff_t)first * GCPI_BK, rest = (ptrdiff_t)g.n * g.rows * g.cols - from;
+    const int pixels = (int)(rest < (ptrdiff_t)steps * GCPI_BK ? rest : (ptrdiff_t)steps * GCPI_BK);
+    gcpi_walk tap = gcpi_walk_at(k, g.taps_w, VEC == 3 ? 4 : g.channels);
+    tap.hi = k < gcpi_staged<VEC>(g.k) ? tap.hi * g.ytap + g.ybase : -(1 << 30); /* or only zeros */
     tap.mid = tap.mid * g.xtap + g.xbase;
-    gcpi_walk pixel = gcpi_walk_at(first + threadIdx.x / lanes, g.rows, g.cols);
-    gcpi_tile_sums<BN, false, TF32> product;
-    const float *dy = g.b + first * g.out_pitch;
+    gcpi_walk pixel = gcpi_walk_at(from + threadIdx.x / lanes, g.rows, g.cols);
+    sums product;
+    const float *dy = g.b + from * g.out_pitch;
     gcpi_rounds<GCPI_BK * (GCPI_BM + 8), GCPI_BK * (BN + 8)>(product, stages, pixels, [&](int p, float *a) {
-            gcpi_weights_load<VEC, BN>(g, dy, column, p, pixels, tap, &pixel, a);
+            gcpi_weights_load<VEC, BN, sums::THREADS>(g, dy, column, p, pixels, tap, &pixel, a);
         });
-    float *out = g.out + ((ptrdiff_t)blockIdx.y * g.columns + column) * g.k + k0;
     product.each([&](int r, int c, float v) {
         asm volatile("" ::: "memory"); /* one address at a time, or registers spill */
-        if (r >= g.k - k0 || c >= g.columns - column) return;
-        float *to = out + (ptrdiff_t)c * g.k + r;
+        if (k0 + r >= gcpi_staged<VEC>(g.k) || c >= g.columns - column || (VEC == 3 && r % 4 == 3)) return;
+        float *to = out + (ptrdiff_t)(column + c) * g.k + gcpi_unstaged<VEC>(k0 + r);
         *to = g.accumulate ? *to + v : v;
     });
 }
 
-/* dw = the partial sums, added in order. */
-static __global__ void __launch_bounds__(GCPI_THREADS)
-    gcpi_weights_sum_kernel(const float *partial, int splits, ptrdiff_t count, float *dw, int accumulate)
+/* The K-blocks of all tiles lie in a row, and a block's share is `length` of them: the end of one tile, whole ones, the
+ * beginning of another. A tile's pieces go to partial sums 0, 1, ... in order of the blocks. */
+template <int VEC, int BN, bool TF32>
+static __global__ void __launch_bounds__(gcpi_tile_sums<BN, false, TF32>::THREADS, 2)
+    gcpi_weights_kernel(gcpi_tiling g, ptrdiff_t work)
 {
-    ptrdiff_t i = (ptrdiff_t)blockIdx.x * GCPI_THREADS + threadIdx.x;
+    GCP_DYN_SHARED(float, stages); /* GCPI_STAGES of a [16][128+8], b [16][BN+8] */
+    ptrdiff_t at = (ptrdiff_t)blockIdx.x * g.length, end = at + g.length < work ? at + g.length : work;
+#pragma unroll 1
+    while (at < end) {
+        const int tile = (int)(at / g.steps), first = (int)(at - (ptrdiff_t)tile * g.steps);
+        const int steps = g.steps - first < end - at ? g.steps - first : (int)(end - at);
+        const ptrdiff_t piece = blockIdx.x - (ptrdiff_t)tile * g.steps / g.length;
+        gcpi_weights_piece<VEC, BN, TF32>(g, tile, first, steps, g.out + piece * g.columns * g.k, stages);
+        at += steps;
+        if (at < end) __syncthreads(); /* the stages are free */
+    }
+}
+
+/* dw = a tile's partial sums, added in order. */
+static __global__ void __launch_bounds__(GCPI_THREADS)
+    gcpi_weights_sum_kernel(gcpi_tiling g, int tile_columns, const float *partial, float *dw, int accumulate)
+{
+    const ptrdiff_t i = (ptrdiff_t)blockIdx.x * GCPI_THREADS + threadIdx.x, count = (ptrdiff_t)g.columns * g.k;
     if (i >= count) return;
+    const int column = (int)(i / g.k), at_k = (int)(i - (ptrdiff_t)column * g.k);
+    const int k = g.channels == 3 ? gcpi_staged<3>(at_k) : at_k, across = (g.columns + tile_columns - 1) / tile_columns;
+    const ptrdiff_t first = (ptrdiff_t)(k / GCPI_BM * across + column / tile_columns) * g.steps;
+    const int more = (int)((first + g.steps - 1) / g.length - first / g.length); /* pieces behind the first */
     float sum = partial[i];
-    for (int s = 1; s < splits; s++) sum += partial[s * count + i];
+#pragma unroll 4
+    for (int s = 1; s <= more; s++) sum += partial[s * count + i];
     dw[i] = accumulate ? dw[i] + sum : sum;
 }
 
@@ -534,7 +589,7 @@ static __global__ void __launch_bounds__(GCPI_THREADS)
     *out = accumulate ? *out + sum : sum;
 }
 
-/* splits as in gcpi_weights_kernel */
+/* Pixels [y*length, (y+1)*length), y = blockIdx.y. Neighbouring threads have neighbouring channels of dy. */
 static __global__ void __launch_bounds__(GCPI_THREADS)
     gcpi_direct_weights_kernel(gcpi_cuda_conv c, const float *x, const float *dy, float *out, ptrdiff_t length,
                                int accumulate)
@@ -542,9 +597,10 @@ static __global__ void __launch_bounds__(GCPI_THREADS)
     const ptrdiff_t index = (ptrdiff_t)blockIdx.x * GCPI_THREADS + threadIdx.x;
     const ptrdiff_t total = (ptrdiff_t)c.n * c.ho * c.wo, first = blockIdx.y * length;
     const ptrdiff_t end = first + length < total ? first + length : total;
-    const int ci = c.ci / c.groups, k = c.kh * c.kw * ci, co = (int)(index / k);
-    if (co >= c.co) return;
-    const gcpi_walk tap = gcpi_walk_at(index - (ptrdiff_t)co * k, c.kw, ci), step = { 0, 0, 1 };
+    const int ci = c.ci / c.groups, k = c.kh * c.kw * ci;
+    const int at_k = (int)(index / c.co), co = (int)(index - (ptrdiff_t)at_k * c.co);
+    if (at_k >= k) return;
+    const gcpi_walk tap = gcpi_walk_at(at_k, c.kw, ci), step = { 0, 0, 1 };
     const int channel = co / (c.co / c.groups) * ci + tap.lo;
     gcpi_walk at = gcpi_walk_at(first, c.ho, c.wo);
     float sum = 0;
@@ -554,7 +610,7 @@ static __global__ void __launch_bounds__(GCPI_THREADS)
         if (iy < 0 || iy >= c.h || ix < 0 || ix >= c.w) continue;
         sum = fmaf(x[(((ptrdiff_t)at.hi * c.h + iy) * c.w + ix) * c.xpitch + channel], dy[p * c.ypitch + co], sum);
     }
-    out += blockIdx.y * ((ptrdiff_t)c.co * k) + index;
+    out += ((ptrdiff_t)blockIdx.y * c.co + co) * k + at_k;
     *out = accumulate ? *out + sum : sum;
 }
 
@@ -562,37 +618,13 @@ static __global__ void __launch_bounds__(GCPI_THREADS)
 
 static gcpi_tiling gcpi_gather_forward(const gcpi_cuda_conv *c)
 {
-    gcpi_tiling g = { c->n,
-                      c->ho,
-                      c->wo,
-                      c->h,
-                      c->w,
-                      c->ci,
-                      c->xpitch,
-                      c->sh,
-                      -c->pt,
-                      c->dh,
-                      c->kh,
-                      c->sw,
-                      -c->pl,
-                      c->dw,
-                      c->kw,
-                      1,
-                      0,
-                      1,
-                      0,
-                      c->ho,
-                      c->wo,
-                      c->ypitch,
-                      c->kh * c->kw * c->ci,
-                      c->co,
-                      NULL,
-                      NULL,
-                      NULL,
-                      NULL,
-                      0,
-                      0,
-                      { 0, 0, 0 } };
+    gcpi_tiling g = {};
+    g.n = c->n, g.rows = c->ho, g.cols = c->wo;
+    g.h = c->h, g.w = c->w, g.channels = c->ci, g.pitch = c->xpitch;
+    g.ystep = c->sh, g.ybase = -c->pt, g.ytap = c->dh, g.taps_h = c->kh;
+    g.xstep = c->sw, g.xbase = -c->pl, g.xtap = c->dw, g.taps_w = c->kw;
+    g.oys = 1, g.oxs = 1, g.out_h = c->ho, g.out_w = c->wo, g.out_pitch = c->ypitch;
+    g.columns = c->co, g.k = c->kh * c->kw * c->ci;
     return g;
 }
 
@@ -601,40 +633,16 @@ static gcpi_tiling gcpi_gather_forward(const gcpi_cuda_conv *c)
  * tap of the j-th of them reads dy row j + (py+pt-q)/sh - i*dh. Columns likewise. */
 static gcpi_tiling gcpi_gather_data(const gcpi_cuda_conv *c, int py, int px, const float *turned)
 {
-    const int rows = py < c->h ? (c->h - py + c->sh - 1) / c->sh : 0, qy = (py + c->pt) % c->sh;
-    const int cols = px < c->w ? (c->w - px + c->sw - 1) / c->sw : 0, qx = (px + c->pl) % c->sw;
-    const int taps_h = gcpi_tap_count(qy, c->kh, c->sh), taps_w = gcpi_tap_count(qx, c->kw, c->sw);
-    gcpi_tiling g = { c->n,
-                      rows,
-                      cols,
-                      c->ho,
-                      c->wo,
-                      c->co,
-                      c->ypitch,
-                      1,
-                      (py + c->pt) / c->sh,
-                      -c->dh,
-                      taps_h,
-                      1,
-                      (px + c->pl) / c->sw,
-                      -c->dw,
-                      taps_w,
-                      c->sh,
-                      py,
-                      c->sw,
-                      px,
-                      c->h,
-                      c->w,
-                      c->xpitch,
-                      taps_h * taps_w * c->co,
-                      c->ci,
-                      NULL,
-                      NULL,
-                      NULL,
-                      NULL,
-                      0,
-                      0,
-                      { 0, 0, 0 } };
+    const int qy = (py + c->pt) % c->sh, qx = (px + c->pl) % c->sw;
+    gcpi_tiling g = {};
+    g.n = c->n;
+    g.rows = py < c->h ? (c->h - py + c->sh - 1) / c->sh : 0;
+    g.cols = px < c->w ? (c->w - px + c->sw - 1) / c->sw : 0;
+    g.h = c->ho, g.w = c->wo, g.channels = c->co, g.pitch = c->ypitch;
+    g.ystep = 1, g.ybase = (py + c->pt) / c->sh, g.ytap = -c->dh, g.taps_h = gcpi_tap_count(qy, c->kh, c->sh);
+    g.xstep = 1, g.xbase = (px + c->pl) / c->sw, g.xtap = -c->dw, g.taps_w = gcpi_tap_count(qx, c->kw, c->sw);
+    g.oys = c->sh, g.oy0 = py, g.oxs = c->sw, g.ox0 = px, g.out_h = c->h, g.out_w = c->w, g.out_pitch = c->xpitch;
+    g.columns = c->ci, g.k = g.taps_h * g.taps_w * g.channels;
     g.b = turned + gcpi_phase_start(*c, qy, qx);
     return g;
 }
@@ -645,63 +653,92 @@ static bool gcpi_conv_direct(const gcpi_cuda_conv *c, int pass)
     return c->groups != 1 || (pass == GCPI_CUDA_DATA && both);
 }
 
-static int gcpi_tile_columns(int columns) { return columns > 64 ? 128 : columns > 32 ? 64 : 32; }
+/* Columns of a tile. vec: 3 where there are three channels. */
+static int gcpi_tile_columns(int columns, int vec) { return columns > 64 && vec != 3 ? 128 : columns > 32 ? 64 : 32; }
 
-/* How many partial sums of dw, by shape alone, so that the bits do not depend on the device. */
-static int gcpi_conv_splits(const gcpi_cuda_conv *c)
+/* How blocks share the pixels of dw, by shape alone, so that the bits do not depend on the device: two full waves of
+ * GCPI_WAVE, or one where the partial sums of two take too many bytes, or a block a tile. */
+struct gcpi_shares { int steps, length, pieces; ptrdiff_t work; }; /* pieces: most partial sums of a tile */
+static gcpi_shares gcpi_weights_shares(const gcpi_cuda_conv *c, bool direct)
 {
     const ptrdiff_t k = (ptrdiff_t)c->kh * c->kw * (c->ci / c->groups), count = c->co * k;
-    const ptrdiff_t pixels = (ptrdiff_t)c->n * c->ho * c->wo;
-    const ptrdiff_t across = gcpi_blocks(c->co, gcpi_tile_columns(c->co));
-    const ptrdiff_t tiles = c->groups > 1 ? gcpi_blocks(count, GCPI_THREADS) : gcpi_blocks(k, GCPI_BM) * across;
-    const ptrdiff_t least = 1 + (pixels >> 30); /* a split's pixels are counted by an int */
-    ptrdiff_t splits = pixels / GCPI_SPLIT_PIXELS;
-    if (count <= 0) return 1;
-    if (splits > GCPI_SPLIT_MAX) splits = GCPI_SPLIT_MAX;
-    if (splits > GCPI_SPLIT_BLOCKS / tiles) splits = GCPI_SPLIT_BLOCKS / tiles;
-    if (splits > GCPI_SPLIT_BYTES / 4 / count) splits = GCPI_SPLIT_BYTES / 4 / count;
-    return (int)(splits > least ? splits : least);
+    const ptrdiff_t columns = gcpi_tile_columns(c->co, c->ci), staged = c->ci == 3 ? gcpi_staged<3>((int)k) : k;
+    const ptrdiff_t tiles = direct ? gcpi_blocks(count, GCPI_THREADS)
+                                   : gcpi_blocks(staged, GCPI_BM) * gcpi_blocks(c->co, (int)columns);
+    const ptrdiff_t steps = ((ptrdiff_t)c->n * c->ho * c->wo + GCPI_BK - 1) / GCPI_BK, most = 1 << 26; /* of an int */
+    gcpi_shares s = { (int)steps, (int)gcpi_least(most, steps), 1, tiles * steps };
+    for (int waves = 2; waves > 0 && count > 0; waves--) {
+        ptrdiff_t length = (s.work + waves * GCPI_WAVE - 1) / (waves * GCPI_WAVE);
+        if (length < GCPI_SHARE_LEAST) length = GCPI_SHARE_LEAST;
+        const ptrdiff_t pieces = direct ? (steps + length - 1) / length : (steps + length - 2) / length + 1;
+        if (length >= steps || length > most || pieces * count * 4 > GCPI_SHARES_BYTES) continue;
+        s.length = (int)length, s.pieces = (int)pieces;
+        return s;
+    }
+    if (steps > most) s.pieces = (int)((steps + most - 2) / most + 1);
+    return s;
+}
+int gcpi_cuda_weights_blocks(const gcpi_cuda_conv *c)
+{
+    const gcpi_shares s = gcpi_weights_shares(c, false);
+    return gcpi_blocks(s.work, s.length);
 }
 
 /* The attribute lets a launch have more than 48 KB of shared memory on the current device. */
-template <int VEC, int BN, bool TF32>
-static void gcpi_tiling_launch(gcpi_tiling g, int splits, cudaStream_t stream)
+static void gcpi_tiling_shared(const void *kernel, int bytes)
 {
-    const int across = gcpi_blocks(g.columns, BN);
-    const int shared = 4 * GCPI_STAGES * (splits ? GCPI_BK * (GCPI_BM + BN + 16) : (GCPI_BM + BN) * GCPI_BK);
-    const void *kernel = splits ? (const void *)gcpi_weights_kernel<VEC, BN, TF32>
-                                : (const void *)gcpi_gather_kernel<VEC, BN, TF32>;
-    cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, shared);
-    if (splits) {
-        const dim3 blocks(gcpi_blocks(g.k, GCPI_BM) * across, splits);
-        g.step = gcpi_walk_at(GCPI_THREADS * VEC / GCPI_BM, g.rows, g.cols);
-        GCP_LAUNCH((gcpi_weights_kernel<VEC, BN, TF32>), blocks, GCPI_THREADS, shared, stream, g);
-    } else {
-        const dim3 blocks(gcpi_blocks((ptrdiff_t)g.n * g.rows * g.cols, GCPI_BM) * across);
-        g.step = gcpi_walk_at(GCPI_BK, g.taps_w, g.channels);
-        GCP_LAUNCH((gcpi_gather_kernel<VEC, BN, TF32>), blocks, GCPI_THREADS, shared, stream, g);
-    }
+    cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, bytes);
+}
+template <int VEC, int BN, bool TF32> static void gcpi_gather_launch(gcpi_tiling g, cudaStream_t stream)
+{
+    const int blocks = gcpi_blocks((ptrdiff_t)g.n * g.rows * g.cols, GCPI_BM) * gcpi_blocks(g.columns, BN);
+    const int shared = 4 * GCPI_STAGES * GCPI_BK * (GCPI_BM + BN);
+    gcpi_tiling_shared((const void *)gcpi_gather_kernel<VEC, BN, TF32>, shared);
+    g.step = gcpi_walk_at(GCPI_BK, g.taps_w, g.channels);
+    GCP_LAUNCH((gcpi_gather_kernel<VEC, BN, TF32>), blocks, GCPI_THREADS, shared, stream, g);
+}
+template <int VEC, int BN, bool TF32> static void gcpi_weights_launch(gcpi_tiling g, cudaStream_t stream)
+{
+    const int threads = gcpi_tile_sums<BN, false, TF32>::THREADS;
+    const int shared = 4 * GCPI_STAGES * GCPI_BK * (GCPI_BM + 8 + BN + 8);
+    const int tiles = gcpi_blocks(gcpi_staged<VEC>(g.k), GCPI_BM) * gcpi_blocks(g.columns, BN);
+    const ptrdiff_t work = (ptrdiff_t)tiles * g.steps;
+    gcpi_tiling_shared((const void *)gcpi_weights_kernel<VEC, BN, TF32>, shared);
+    g.step = gcpi_walk_at(threads * GCPI_STAGED(VEC) / GCPI_BM, g.rows, g.cols);
+    GCP_LAUNCH((gcpi_weights_kernel<VEC, BN, TF32>), gcpi_blocks(work, g.length), threads, shared, stream, g, work);
 }
 
-/* The weights product if there are splits, else the gather. */
-static void gcpi_tiling_run(const gcpi_tiling &g, int splits, int tf32, cudaStream_t stream)
+#define GCPI_CONV_MATH(launch, v, bn) { launch<v, bn, false>, launch<v, bn, true> }
+#define GCPI_CONV_TILES(launch, v) \
+    { GCPI_CONV_MATH(launch, v, 32), GCPI_CONV_MATH(launch, v, 64), GCPI_CONV_MATH(launch, v, (v) == 3 ? 64 : 128) }
+typedef void gcpi_tiling_launcher(gcpi_tiling, cudaStream_t);
+static void gcpi_gather_run(const gcpi_tiling &g, int tf32, cudaStream_t stream)
 {
-#define GCPI_CONV_MATH(v, bn) { gcpi_tiling_launch<v, bn, false>, gcpi_tiling_launch<v, bn, true> }
-#define GCPI_CONV_TILES(v) { GCPI_CONV_MATH(v, 32), GCPI_CONV_MATH(v, 64), GCPI_CONV_MATH(v, 128) }
-    typedef void launcher(gcpi_tiling, int, cudaStream_t);
-    static launcher *const launch[2][3][2] = { GCPI_CONV_TILES(1), GCPI_CONV_TILES(4) };
-    const ptrdiff_t counts = g.channels | g.pitch | (splits ? g.columns | g.out_pitch : 0);
+    static gcpi_tiling_launcher *const launch[2][3][2] = { GCPI_CONV_TILES(gcpi_gather_launch, 1),
+                                                           GCPI_CONV_TILES(gcpi_gather_launch, 4) };
+    const ptrdiff_t counts = g.channels | g.pitch;
     const bool four = counts % 4 == 0 && ((size_t)g.src | (size_t)g.b) % 16 == 0;
-    if (splits || (g.n > 0 && g.rows > 0 && g.cols > 0 && g.columns > 0))
-        launch[four][gcpi_tile_columns(g.columns) / 64][tf32 != 0](g, splits, stream);
+    if (g.n > 0 && g.rows > 0 && g.cols > 0 && g.columns > 0)
+        launch[four][gcpi_tile_columns(g.columns, 1) / 64][tf32 != 0](g, stream);
+}
+static void gcpi_weights_run(gcpi_tiling g, int tf32, cudaStream_t stream)
+{
+    static gcpi_tiling_launcher *const launch[3][3][2] = { GCPI_CONV_TILES(gcpi_weights_launch, 1),
+                                                           GCPI_CONV_TILES(gcpi_weights_launch, 3),
+                                                           GCPI_CONV_TILES(gcpi_weights_launch, 4) };
+    const ptrdiff_t counts = g.channels | g.pitch;
+    g.fours = (g.columns | g.out_pitch) % 4 == 0 && (size_t)g.b % 16 == 0;
+    const int vec = g.channels == 3 ? 3 : counts % 4 == 0 && (size_t)g.src % 16 == 0 && g.fours ? 4 : 1;
+    launch[vec / 2][gcpi_tile_columns(g.columns, vec) / 64][tf32 != 0](g, stream);
 }
 
 size_t gcpi_cuda_conv_workspace(const gcpi_cuda_conv *c, int pass)
 {
     const size_t weights = (size_t)c->co * c->kh * c->kw * (c->ci / c->groups) * sizeof(float);
     if (pass == GCPI_CUDA_DATA) return gcpi_conv_direct(c, pass) ? 0 : weights;
-    if (pass == GCPI_CUDA_WEIGHTS && gcpi_conv_splits(c) > 1) return gcpi_conv_splits(c) * weights;
-    return 0;
+    if (pass != GCPI_CUDA_WEIGHTS) return 0;
+    const size_t pieces = (size_t)gcpi_weights_shares(c, gcpi_conv_direct(c, pass)).pieces;
+    return pieces > 1 ? pieces * weights : 0;
 }
 
 void gcpi_cuda_conv_forward(const gcpi_cuda_conv *c, const float *x, const float *w, const float *bias, float *y,
@@ -712,7 +749,7 @@ void gcpi_cuda_conv_forward(const gcpi_cuda_conv *c, const float *x, const float
     g.src = x, g.b = w, g.bias = bias, g.out = y, g.accumulate = accumulate;
     (void)workspace;
     if (!gcpi_conv_direct(c, GCPI_CUDA_FORWARD))
-        gcpi_tiling_run(g, 0, c->tf32, stream);
+        gcpi_gather_run(g, c->tf32, stream);
     else if (outputs > 0)
         GCP_LAUNCH(gcpi_direct_kernel<false>, gcpi_blocks(outputs, GCPI_THREADS), GCPI_THREADS, 0, stream, *c, x, w,
                    bias, y, accumulate);
@@ -736,49 +773,91 @@ void gcpi_cuda_conv_backward_data(const gcpi_cuda_conv *c, const float *dy, cons
             gcpi_tiling g = gcpi_gather_data(c, py, px, turned);
             g.src = dy, g.out = dx, g.accumulate = accumulate;
             if (g.k > 0 || !accumulate) /* pixels that no output reads get zeros */
-                gcpi_tiling_run(g, 0, c->tf32, stream);
+                gcpi_gather_run(g, c->tf32, stream);
         }
 }
 
 void gcpi_cuda_conv_backward_weights(const gcpi_cuda_conv *c, const float *x, const float *dy, float *dw,
                                      int accumulate, void *workspace, cudaStream_t stream)
 {
-    const ptrdiff_t pixels = (ptrdiff_t)c->n * c->ho * c->wo;
-    const ptrdiff_t count = (ptrdiff_t)c->co * c->kh * c->kw * (c->ci / c->groups);
-    const int splits = gcpi_conv_splits(c), add = accumulate && splits == 1;
-    const ptrdiff_t length = ((pixels + splits - 1) / splits + GCPI_BK - 1) / GCPI_BK * GCPI_BK;
-    float *out = splits > 1 ? (float *)workspace : dw;
+    const bool direct = gcpi_conv_direct(c, GCPI_CUDA_WEIGHTS);
+    const gcpi_shares shares = gcpi_weights_shares(c, direct);
+    gcpi_tiling g = gcpi_gather_forward(c);
+    g.k = c->kh * c->kw * (c->ci / c->groups);
+    const ptrdiff_t count = (ptrdiff_t)c->co * g.k;
     if (count <= 0) return;
-    if (gcpi_conv_direct(c, GCPI_CUDA_WEIGHTS)) {
-        const dim3 blocks(gcpi_blocks(count, GCPI_THREADS), splits);
-        GCP_LAUNCH(gcpi_direct_weights_kernel, blocks, GCPI_THREADS, 0, stream, *c, x, dy, out, length, add);
-    } else {
-        gcpi_tiling g = gcpi_gather_forward(c);
-        g.src = x, g.b = dy, g.out = out, g.accumulate = add, g.length = (int)length;
-        gcpi_tiling_run(g, splits, c->tf32, stream);
-    }
-    if (splits > 1)
-        GCP_LAUNCH(gcpi_weights_sum_kernel, gcpi_blocks(count, GCPI_THREADS), GCPI_THREADS, 0, stream, out, splits,
-                   count, dw, accumulate);
+    g.src = x, g.b = dy, g.out = shares.pieces > 1 ? (float *)workspace : dw;
+    g.accumulate = accumulate && shares.pieces == 1, g.steps = shares.steps, g.length = shares.length;
+    if (direct) {
+        const dim3 blocks(gcpi_blocks(count, GCPI_THREADS), shares.pieces);
+        GCP_LAUNCH(gcpi_direct_weights_kernel, blocks, GCPI_THREADS, 0, stream, *c, x, dy, g.out,
+                   (ptrdiff_t)g.length * GCPI_BK, g.accumulate);
+        g.steps = shares.pieces, g.length = 1;   /* each tile's pieces: all */
+    } else gcpi_weights_run(g, c->tf32, stream);
+    if (shares.pieces > 1)
+        GCP_LAUNCH(gcpi_weights_sum_kernel, gcpi_blocks(count, GCPI_THREADS), GCPI_THREADS, 0, stream, g,
+                   gcpi_tile_columns(c->co, c->ci), (const float *)workspace, dw, accumulate);
 }
 
 /* ---- Elementwise ---------------------------------------------------------------------------------------------
-   A thread makes V neighbouring channels of one pixel. Where all operands are dense the tensor is one long pixel, so
-   that no division is left and 16-byte accesses need nothing but alignment. */
+   A thread makes a unit: V neighbouring channels of one pixel; the next thread makes the next. V is 4 where every
+   operand can be read 16 bytes at a time. Where all operands are dense the tensor is one long pixel, and no division is
+   left. */
 
-struct gcpi_map {
-    float *to;
-    const float *a, *b;
-    ptrdiff_t to_pitch, a_pitch, b_pitch;
-    unsigned units, width;
-    float number;
-    int accumulate;
-};
-template <int FN> GCPI_DEVICE float gcpi_apply(float old, float a, float b, float number)
+struct gcpi_unit { ptrdiff_t pixel; size_t c; };
+
+/* Unit i, where a pixel has `width` units; width 0: all is one pixel. */
+template <int V> GCPI_DEVICE gcpi_unit gcpi_unit_of(size_t i, unsigned width)
+{
+    gcpi_unit u = { 0, i * V };
+    if (!width) return u;
+    u.pixel = i <= UINT32_MAX ? (ptrdiff_t)((unsigned)i / width) : (ptrdiff_t)(i / width); /* 32 bits divide sooner */
+    u.c = (i - (size_t)u.pixel * width) * V;
+    return u;
+}
+GCPI_DEVICE size_t gcpi_thread(void) { return (size_t)blockIdx.x * blockDim.x + threadIdx.x; }
+GCPI_DEVICE float *gcpi_at(const gcp_view &v, gcpi_unit u) { return (float *)v.data + u.pixel * v.pitch + u.c; }
+
+template <int V> GCPI_DEVICE void gcpi_load(float *v, const float *p)
+{
+    if (V == 4) { float4 x = *(const float4 *)p; v[0] = x.x; v[1 % V] = x.y; v[2 % V] = x.z; v[3 % V] = x.w; }
+    else v[0] = *p;
+}
+template <int V> GCPI_DEVICE void gcpi_store(float *p, const float *v)
+{
+    if (V == 4) *(float4 *)p = make_float4(v[0], v[1 % V], v[2 % V], v[3 % V]);
+    else *p = v[0];
+}
+/* to = v, or to + v where the view says so. */
+template <int V> GCPI_DEVICE void gcpi_store(const gcp_view &to, gcpi_unit u, const float *v)
+{
+    float y[V] = {};
+    if (to.accumulate) gcpi_load<V>(y, gcpi_at(to, u));
+    for (int k = 0; k < V; k++) y[k] = to.accumulate ? y[k] + v[k] : v[k];
+    gcpi_store<V>(gcpi_at(to, u), y);
+}
+
+/* How a launch cuts a tensor. whole: no channel has values of its own. An operand without data does not count. */
+struct gcpi_cut { int v; unsigned width; size_t units; };
+static bool gcpi_aligned(const void *p, ptrdiff_t pitch) { return !p || ((uintptr_t)p % 16 == 0 && pitch % 4 == 0); }
+static gcpi_cut gcpi_cut_of(gcp_view x, gcp_view y, gcp_view z, bool whole)
+{
+    const gcp_view operands[] = { x, y, z };
+    const size_t width = (size_t)x.shape.d[3], count = gcpi_count_of(x.shape);
+    bool four = true;
+    for (int i = 0; i < 3; i++) whole = whole && (!operands[i].data || operands[i].pitch == x.shape.d[3]);
+    for (int i = 0; i < 3; i++) four = four && gcpi_aligned(operands[i].data, whole ? 0 : operands[i].pitch);
+    gcpi_cut cut = { four && (whole ? count : width) % 4 == 0 ? 4 : 1, 0, 0 };
+    cut.units = count / (size_t)cut.v;
+    if (!whole) cut.width = (unsigned)(width / (size_t)cut.v);
+    return cut;
+}
+
+struct gcpi_map { gcp_view to, a, b; float number; gcpi_cut cut; };
+template <int FN> GCPI_DEVICE float gcpi_apply(float a, float b, float number)
 {
     const float pi = 0.39894228040143268f, half = 0.70710678118654752f;
     switch (FN) {
-    case GCPI_FN_COPY: return a;
     case GCPI_FN_ADD: case GCPI_FN_ADD_CHANNEL: return a + b;
     case GCPI_FN_MUL: return a * b;
     case GCPI_FN_SCALE: return a * number;
@@ -790,229 +869,129 @@ template <int FN> GCPI_DEVICE float gcpi_apply(float old, float a, float b, floa
     case GCPI_FN_GELU_BACK: return a * (0.5f * erfcf(-b * half) + b * (pi * expf(-0.5f * b * b)));
     case GCPI_FN_FILL: return number;
     case GCPI_FN_FILL_FROM: return b * number;
-    default: return old;
+    default: return a; /* GCPI_FN_COPY */
     }
-}
-template <int V> GCPI_DEVICE void gcpi_load(float *v, const float *p)
-{
-    if (V == 4) { float4 x = *(const float4 *)p; v[0] = x.x; v[1 % V] = x.y; v[2 % V] = x.z; v[3 % V] = x.w; }
-    else v[0] = *p;
-}
-template <int V> GCPI_DEVICE void gcpi_store(float *p, const float *v)
-{
-    if (V == 4) *(float4 *)p = make_float4(v[0], v[1 % V], v[2 % V], v[3 % V]);
-    else *p = v[0];
 }
 template <int FN, int V> __global__ void gcpi_map_kernel(gcpi_map m)
 {
-    unsigned unit = blockIdx.x * blockDim.x + threadIdx.x;
-    if (unit >= m.units) return;
-    unsigned pixel = m.width ? unit / m.width : 0;
-    size_t c = (size_t)(m.width ? unit % m.width : unit) * V;
-    float a[V] = {}, b[V] = {}, y[V] = {};
-    float *to = m.to + (ptrdiff_t)pixel * m.to_pitch + c;
-    if (m.a) gcpi_load<V>(a, m.a + (ptrdiff_t)pixel * m.a_pitch + c);
-    if (FN == GCPI_FN_FILL_FROM) for (int i = 0; i < V; i++) b[i] = *m.b;
-    else if (m.b) gcpi_load<V>(b, m.b + (ptrdiff_t)pixel * m.b_pitch + c);
-    if (m.accumulate) gcpi_load<V>(y, to);
-    for (int i = 0; i < V; i++) {
-        float f = gcpi_apply<FN>(0, a[i], b[i], m.number);
-        y[i] = m.accumulate ? y[i] + f : f;
-    }
-    gcpi_store<V>(to, y);
+    const size_t i = gcpi_thread();
+    if (i >= m.cut.units) return;
+    const gcpi_unit u = gcpi_unit_of<V>(i, m.cut.width);
+    float a[V] = {}, b[V] = {};
+    if (m.a.data) gcpi_load<V>(a, gcpi_at(m.a, u));
+    if (FN == GCPI_FN_ADD_CHANNEL) gcpi_load<V>(b, (const float *)m.b.data + u.c);
+    else if (FN == GCPI_FN_FILL_FROM) for (int k = 0; k < V; k++) b[k] = *(const float *)m.b.data;
+    else if (m.b.data) gcpi_load<V>(b, gcpi_at(m.b, u));
+    for (int k = 0; k < V; k++) a[k] = gcpi_apply<FN>(a[k], b[k], m.number);
+    gcpi_store<V>(m.to, u, a);
 }
-
-static int gcpi_aligned(const void *p, ptrdiff_t pitch) { return !p || ((uintptr_t)p % 16 == 0 && pitch % 4 == 0); }
-
-
-template <int FN> static void gcpi_map_launch(gcpi_map m, size_t pixels, size_t width, cudaStream_t stream)
+template <int FN> static void gcpi_map_launch(gcpi_map m, cudaStream_t stream)
 {
-    size_t vector = width % 4 == 0 && gcpi_aligned(m.to, m.to_pitch) && gcpi_aligned(m.a, m.a_pitch) &&
-                            (FN == GCPI_FN_FILL_FROM || gcpi_aligned(m.b, m.b_pitch))
-                        ? 4
-                        : 1;
-    size_t most = ((size_t)1 << 31) / (width / vector);                  /* pixels of one launch: 32-bit units */
-    if (most == 0) most = 1;
-    for (size_t first = 0; first < pixels; first += most) {
-        size_t n = gcpi_least(most, pixels - first);
-        gcpi_map part = m;
-        part.to += (ptrdiff_t)first * m.to_pitch;
-        if (m.a) part.a += (ptrdiff_t)first * m.a_pitch;
-        if (m.b) part.b += (ptrdiff_t)first * m.b_pitch;
-        part.units = (unsigned)(n * (width / vector));
-        part.width = pixels == 1 ? 0 : (unsigned)(width / vector);
-        if (vector == 4) GCPI_EACH((gcpi_map_kernel<FN, 4>), part.units, part);
-        else             GCPI_EACH((gcpi_map_kernel<FN, 1>), part.units, part);
-    }
+    gcp_view b = m.b;
+    if (FN == GCPI_FN_ADD_CHANNEL) b.pitch = 0;  /* one value a channel */
+    if (FN == GCPI_FN_FILL_FROM) b.data = NULL;  /* one value */
+    m.cut = gcpi_cut_of(m.to, m.a, b, FN != GCPI_FN_ADD_CHANNEL);
+    if (m.cut.v == 4) GCPI_EACH((gcpi_map_kernel<FN, 4>), m.cut.units, m);
+    else              GCPI_EACH((gcpi_map_kernel<FN, 1>), m.cut.units, m);
 }
-
-/* All operands dense: one pixel as wide as the tensor, cut into rows that 32-bit numbers hold. */
-static void gcpi_flatten(gcpi_map *m, size_t *pixels, size_t *width, int channel)
-{
-    ptrdiff_t w = (ptrdiff_t)*width;
-    int dense = m->to_pitch == w && (!m->a || m->a_pitch == w) &&
-                (!m->b || m->b_pitch == w || (m->b_pitch == 0 && !channel));
-    if (!dense || channel || *pixels * *width > (size_t)1 << 30) return;
-    *width *= *pixels;
-    *pixels = 1;
-}
-
 void gcpi_cuda_map(gcpi_cuda_fn fn, gcp_view to, gcp_view a, gcp_view b, float number, cudaStream_t stream)
 {
-    size_t pixels = gcpi_pixels_of(to.shape), width = (size_t)to.shape.d[3];
-    gcpi_map m = {};
-    m.to = (float *)to.data; m.a = (const float *)a.data; m.b = (const float *)b.data;
-    m.to_pitch = to.pitch; m.a_pitch = a.pitch; m.number = number; m.accumulate = to.accumulate;
-    m.b_pitch = fn == GCPI_FN_ADD_CHANNEL || fn == GCPI_FN_FILL_FROM ? 0 : b.pitch;
-    gcpi_flatten(&m, &pixels, &width, fn == GCPI_FN_ADD_CHANNEL);
-#define GCPI_CASE(name) case name: gcpi_map_launch<name>(m, pixels, width, stream); break;
-    switch (fn) {
-        GCPI_CASE(GCPI_FN_COPY)
-        GCPI_CASE(GCPI_FN_ADD) GCPI_CASE(GCPI_FN_MUL) GCPI_CASE(GCPI_FN_ADD_CHANNEL) GCPI_CASE(GCPI_FN_SCALE)
-            GCPI_CASE(GCPI_FN_TANH) GCPI_CASE(GCPI_FN_SIGMOID) GCPI_CASE(GCPI_FN_GELU) GCPI_CASE(GCPI_FN_TANH_BACK)
-                GCPI_CASE(GCPI_FN_SIGMOID_BACK) GCPI_CASE(GCPI_FN_GELU_BACK) GCPI_CASE(GCPI_FN_FILL)
-                    GCPI_CASE(GCPI_FN_FILL_FROM)
-    }
-#undef GCPI_CASE
+    typedef void launcher(gcpi_map, cudaStream_t);
+    static launcher *const launch[] = {          /* in the order of gcpi_cuda_fn */
+        gcpi_map_launch<GCPI_FN_COPY>, gcpi_map_launch<GCPI_FN_ADD>, gcpi_map_launch<GCPI_FN_MUL>,
+        gcpi_map_launch<GCPI_FN_ADD_CHANNEL>, gcpi_map_launch<GCPI_FN_SCALE>, gcpi_map_launch<GCPI_FN_TANH>,
+        gcpi_map_launch<GCPI_FN_SIGMOID>, gcpi_map_launch<GCPI_FN_GELU>, gcpi_map_launch<GCPI_FN_TANH_BACK>,
+        gcpi_map_launch<GCPI_FN_SIGMOID_BACK>, gcpi_map_launch<GCPI_FN_GELU_BACK>, gcpi_map_launch<GCPI_FN_FILL>,
+        gcpi_map_launch<GCPI_FN_FILL_FROM>
+    };
+    gcpi_map m = { to, a, b, number, { 0, 0, 0 } };
+    launch[fn](m, stream);
 }
 
-/* apply: batch-norm, addition and rectifier in one pass, each where it is there. V 4: a thread makes four elements of a
-   pixel, the next thread the next four, and two of them a byte of the mask; V 1: a thread makes eight. */
-struct gcpi_applied { gcpi_cuda_apply a; size_t count, width; };
-template <int V>
-GCPI_DEVICE void gcpi_apply_some(const gcpi_cuda_apply &a, ptrdiff_t pixel, size_t c, float *y, unsigned *bits)
+/* apply: batch-norm, addition and rectifier in one pass, each where it is there. A byte of the mask is two threads' of
+   four channels each, or that of a thread with eight. */
+struct gcpi_applied { gcpi_cuda_apply a; gcpi_cut cut; };
+template <int V> GCPI_DEVICE unsigned gcpi_apply_unit(const gcpi_cuda_apply &a, gcpi_unit u)
 {
     float x[V], other[V] = {}, mean[V] = {}, scale[V] = {}, gamma[V] = {}, beta[V] = {};
-    gcpi_load<V>(x, (const float *)a.x.data + pixel * a.x.pitch + c);
-    if (a.other.data) gcpi_load<V>(other, (const float *)a.other.data + pixel * a.other.pitch + c);
+    unsigned bits = 0;
+    gcpi_load<V>(x, gcpi_at(a.x, u));
+    if (a.other.data) gcpi_load<V>(other, gcpi_at(a.other, u));
     if (a.mean) {
-        gcpi_load<V>(mean, a.mean + c);
-        gcpi_load<V>(scale, a.scale + c);
-        gcpi_load<V>(gamma, a.gamma + c);
-        gcpi_load<V>(beta, a.beta + c);
+        gcpi_load<V>(mean, a.mean + u.c);
+        gcpi_load<V>(scale, a.scale + u.c);
+        gcpi_load<V>(gamma, a.gamma + u.c);
+        gcpi_load<V>(beta, a.beta + u.c);
     }
     for (int k = 0; k < V; k++) {
         float v = a.mean ? (x[k] - mean[k]) * (scale[k] * gamma[k]) + beta[k] : x[k];
         if (a.other.data) v = v + other[k];
-        *bits |= (unsigned)(v > 0) << k;
-        y[k] = !a.rectify || v > 0 ? v : a.slope * v;
+        bits |= (unsigned)(v > 0) << k;
+        x[k] = !a.rectify || v > 0 ? v : a.slope * v;
     }
+    gcpi_store<V>(gcpi_at(a.y, u), x);
+    return bits;
 }
 __global__ void gcpi_apply_kernel(gcpi_applied m)
 {
-    size_t first = ((size_t)blockIdx.x * blockDim.x + threadIdx.x) * 8;
-    if (first >= m.count) return;
-    ptrdiff_t pixel = (ptrdiff_t)(first / m.width);
-    size_t c = first % m.width;
-    unsigned bits = 0, n = m.count - first < 8 ? (unsigned)(m.count - first) : 8;
-    for (unsigned i = 0; i < n; i++) {
-        unsigned bit = 0;
-        gcpi_apply_some<1>(m.a, pixel, c, (float *)m.a.y.data + pixel * m.a.y.pitch + c, &bit);
-        bits |= bit << i;
-        if (++c == m.width) { c = 0; pixel++; }
-    }
-    if (m.a.mask) m.a.mask[first / 8] = (unsigned char)bits;
+    const size_t first = gcpi_thread() * 8;
+    unsigned bits = 0;
+    for (unsigned k = 0; k < 8 && first + k < m.cut.units; k++)
+        bits |= gcpi_apply_unit<1>(m.a, gcpi_unit_of<1>(first + k, m.cut.width)) << k;
+    if (m.a.mask && first < m.cut.units) m.a.mask[first / 8] = (unsigned char)bits;
 }
 __global__ void gcpi_apply_fours_kernel(gcpi_applied m)
 {
-    unsigned four = blockIdx.x * blockDim.x + threadIdx.x, fours = (unsigned)(m.count / 4);
-    unsigned wide = (unsigned)(m.width / 4), at = four < fours ? four : 0;
-    ptrdiff_t pixel = at / wide;
-    size_t c = (size_t)(at % wide) * 4;
-    float y[4];
-    unsigned bits = 0;
-    gcpi_apply_some<4>(m.a, pixel, c, y, &bits);
-    unsigned next = __shfl_xor_sync(0xFFFFFFFFu, bits, 1);
-    if (four >= fours) return;
-    gcpi_store<4>((float *)m.a.y.data + pixel * m.a.y.pitch + c, y);
-    if (m.a.mask && four % 2 == 0) m.a.mask[four / 2] = (unsigned char)(bits | next << 4);
+    const size_t four = gcpi_thread();
+    unsigned bits = four < m.cut.units ? gcpi_apply_unit<4>(m.a, gcpi_unit_of<4>(four, m.cut.width)) : 0;
+    bits |= __shfl_xor_sync(0xFFFFFFFFu, bits, 1) << 4;
+    if (m.a.mask && four < m.cut.units && four % 2 == 0) m.a.mask[four / 2] = (unsigned char)bits;
 }
 void gcpi_cuda_apply_run(const gcpi_cuda_apply *a, cudaStream_t stream)
 {
-    gcpi_applied m = { *a, gcpi_count_of(a->y.shape), (size_t)a->y.shape.d[3] };
-    ptrdiff_t width = a->y.shape.d[3];
-    /* one long pixel */
-    if (!a->mean && a->x.pitch == width && a->y.pitch == width && (!a->other.data || a->other.pitch == width))
-        m.width = m.count;
-    int aligned = gcpi_aligned(a->x.data, a->x.pitch) && gcpi_aligned(a->y.data, a->y.pitch) &&
-                  gcpi_aligned(a->other.data, a->other.pitch);
-    if (m.width == m.count)
-        aligned = gcpi_aligned(a->x.data, 0) && gcpi_aligned(a->y.data, 0) && gcpi_aligned(a->other.data, 0);
-    aligned = aligned && gcpi_aligned(a->mean, 0) && gcpi_aligned(a->scale, 0) && gcpi_aligned(a->gamma, 0) &&
-              gcpi_aligned(a->beta, 0);
-    if (aligned && m.width % 8 == 0 && m.count / 4 < UINT32_MAX) GCPI_EACH(gcpi_apply_fours_kernel, m.count / 4, m);
-    else GCPI_EACH(gcpi_apply_kernel, (m.count + 7) / 8, m);
+    gcpi_applied m = { *a, gcpi_cut_of(a->y, a->x, a->other, !a->mean) };
+    const bool aligned = gcpi_aligned(a->mean, 0) && gcpi_aligned(a->scale, 0) && gcpi_aligned(a->gamma, 0) &&
+                         gcpi_aligned(a->beta, 0);
+    if (m.cut.v == 4 && aligned) { GCPI_EACH(gcpi_apply_fours_kernel, m.cut.units, m); return; }
+    m.cut.units *= (size_t)m.cut.v;
+    m.cut.width *= (unsigned)m.cut.v;
+    GCPI_EACH(gcpi_apply_kernel, (m.cut.units + 7) / 8, m);
 }
 
 /* The rectifier's gradient: by the mask, or by the sign of y. */
-struct gcpi_rectify {
-    float *to;
-    const float *from, *sign;
-    const unsigned char *mask;
-    ptrdiff_t to_pitch, from_pitch, sign_pitch;
-    size_t count, width;
-    float slope;
-    int accumulate;
-};
+struct gcpi_rectify { gcp_view dx, dy, y; const unsigned char *mask; float slope; gcpi_cut cut; };
 template <int V> __global__ void gcpi_rectify_back_kernel(gcpi_rectify r)
 {
-    size_t first = ((size_t)blockIdx.x * blockDim.x + threadIdx.x) * 8;
-    if (first >= r.count) return;
-    ptrdiff_t pixel = (ptrdiff_t)(first / r.width);
-    size_t c = first % r.width;
-    unsigned bits = r.mask ? r.mask[first / 8] : 0, n = r.count - first < 8 ? (unsigned)(r.count - first) : 8;
-    for (unsigned i = 0; i < n; i += V) {
-        float g[V], s[V] = {}, y[V] = {}, *to = r.to + pixel * r.to_pitch + c;
-        gcpi_load<V>(g, r.from + pixel * r.from_pitch + c);
-        if (!r.mask) gcpi_load<V>(s, r.sign + pixel * r.sign_pitch + c);
-        if (r.accumulate) gcpi_load<V>(y, to);
-        for (int k = 0; k < V; k++) {
-            float v = (r.mask ? (int)(bits >> (i + k) & 1) : s[k] > 0) ? g[k] : r.slope * g[k];
-            y[k] = r.accumulate ? y[k] + v : v;
-        }
-        gcpi_store<V>(to, y);
-        if ((c += V) == r.width) { c = 0; pixel++; }
-    }
+    const size_t i = gcpi_thread();
+    if (i >= r.cut.units) return;
+    const gcpi_unit u = gcpi_unit_of<V>(i, r.cut.width);
+    const unsigned bits = r.mask ? r.mask[i * V / 8] >> (i * V % 8) : 0;
+    float g[V], sign[V] = {};
+    gcpi_load<V>(g, gcpi_at(r.dy, u));
+    if (!r.mask) gcpi_load<V>(sign, gcpi_at(r.y, u));
+    for (int k = 0; k < V; k++) g[k] = (r.mask ? (bits >> k & 1) != 0 : sign[k] > 0) ? g[k] : r.slope * g[k];
+    gcpi_store<V>(r.dx, u, g);
 }
 void gcpi_cuda_rectify_back(gcp_view dx, gcp_view dy, gcp_view y, const unsigned char *mask, float slope,
                             cudaStream_t stream)
 {
-    ptrdiff_t width = dx.shape.d[3];
-    gcpi_rectify r = { (float *)dx.data,
-                       (const float *)dy.data,
-                       mask ? NULL : (const float *)y.data,
-                       mask,
-                       dx.pitch,
-                       dy.pitch,
-                       y.pitch,
-                       gcpi_count_of(dx.shape),
-                       (size_t)width,
-                       slope,
-                       dx.accumulate };
-    if (dx.pitch == width && dy.pitch == width && (mask || y.pitch == width)) {
-        r.width = r.count;
-        r.to_pitch = r.from_pitch = r.sign_pitch = 0;
-    }
-    int aligned = gcpi_aligned(r.to, r.to_pitch) && gcpi_aligned(r.from, r.from_pitch) &&
-                  gcpi_aligned(r.sign, r.sign_pitch);
-    int blocks = gcpi_blocks((ptrdiff_t)((r.count + 7) / 8), 256);
-    if (aligned && r.width % 8 == 0) GCP_LAUNCH((gcpi_rectify_back_kernel<4>), blocks, 256, 0, stream, r);
-    else                             GCP_LAUNCH((gcpi_rectify_back_kernel<1>), blocks, 256, 0, stream, r);
+    if (mask) y.data = NULL;
+    gcpi_rectify r = { dx, dy, y, mask, slope, gcpi_cut_of(dx, dy, y, true) };
+    if (r.cut.v == 4) GCPI_EACH(gcpi_rectify_back_kernel<4>, r.cut.units, r);
+    else              GCPI_EACH(gcpi_rectify_back_kernel<1>, r.cut.units, r);
 }
 
 /* Same elements in the same order, rows of another length. */
 __global__ void gcpi_reshape_kernel(gcp_view to, gcp_view from, size_t count)
 {
-    size_t i = (size_t)blockIdx.x * blockDim.x + threadIdx.x;
+    const size_t i = gcpi_thread();
     if (i >= count) return;
-    unsigned tw = (unsigned)to.shape.d[3], fw = (unsigned)from.shape.d[3];
-    float *t = (float *)to.data + (ptrdiff_t)(i / tw) * to.pitch + i % tw;
-    float f = ((const float *)from.data)[(ptrdiff_t)(i / fw) * from.pitch + i % fw];
-    *t = to.accumulate ? *t + f : f;
+    gcpi_store<1>(to, gcpi_unit_of<1>(i, (unsigned)to.shape.d[3]),
+                  gcpi_at(from, gcpi_unit_of<1>(i, (unsigned)from.shape.d[3])));
 }
 void gcpi_cuda_reshape(gcp_view to, gcp_view from, cudaStream_t stream)
 {
-    size_t count = gcpi_count_of(to.shape);
+    const size_t count = gcpi_count_of(to.shape);
     GCPI_EACH(gcpi_reshape_kernel, count, to, from, count);
 }
 
@@ -1031,20 +1010,18 @@ GCPI_DEVICE void gcpi_philox(unsigned c[4], uint64_t key)
 __global__ void gcpi_dropout_kernel(gcp_view to, gcp_view from, double rate, uint64_t ordinal,
                                     const gcp_step_numbers *numbers, size_t per, size_t groups)
 {
-    size_t unit = (size_t)blockIdx.x * blockDim.x + threadIdx.x;
-    size_t image = unit / groups, group = unit % groups, width = (size_t)to.shape.d[3], area = per / width;
+    const size_t i = gcpi_thread(), image = i / groups, group = i % groups;
     if (image >= (size_t)to.shape.d[0]) return;
-    uint64_t sample = numbers->first_sample + image;
+    const uint64_t sample = numbers->first_sample + image;
     unsigned draw[4] = { (unsigned)group, (unsigned)sample, (unsigned)numbers->step,
                          (unsigned)((group >> 32) ^ (sample >> 32)) };
-    unsigned limit = (unsigned)(rate * 4294967296.0);
-    float gain = (float)(1.0 / (1.0 - rate));
+    const unsigned limit = (unsigned)(rate * 4294967296.0);
+    const float gain = (float)(1.0 / (1.0 - rate));
     gcpi_philox(draw, numbers->seed + 0x9E3779B97F4A7C15u * ordinal);
     for (size_t k = 0; k < 4 && 4 * group + k < per; k++) {
-        size_t element = 4 * group + k, pixel = image * area + element / width, c = element % width;
-        float v = draw[k] >= limit ? ((const float *)from.data)[(ptrdiff_t)pixel * from.pitch + c] * gain : 0;
-        float *y = (float *)to.data + (ptrdiff_t)pixel * to.pitch + c;
-        *y = to.accumulate ? *y + v : v;
+        const gcpi_unit u = gcpi_unit_of<1>(image * per + 4 * group + k, (unsigned)to.shape.d[3]);
+        const float v = draw[k] >= limit ? *gcpi_at(from, u) * gain : 0;
+        gcpi_store<1>(to, u, &v);
     }
 }
 void gcpi_cuda_dropout(gcp_view to, gcp_view from, double rate, uint64_t ordinal, const gcp_step_numbers *numbers,
@@ -1055,59 +1032,78 @@ void gcpi_cuda_dropout(gcp_view to, gcp_view from, double rate, uint64_t ordinal
 }
 
 /* ---- Windows -------------------------------------------------------------------------------------------------
-   Forward: a thread an output element. Backward: a thread an input element, which gathers from the windows over it in
-   the order of the outputs: no atomics, and the order of the CPU's sums. */
+   Forward: a thread a unit of the output. Backward: a thread a unit of the input, which gathers from the windows over
+   it in the order of the outputs: no atomics, and the order of the CPU's sums. */
 
-struct gcpi_spot_at { int image, y, x, c; };
-GCPI_DEVICE gcpi_spot_at gcpi_spot_of(size_t i, gcp_shape s)
+struct gcpi_spot { int image, y, x; size_t c; };
+template <int V> GCPI_DEVICE gcpi_spot gcpi_spot_of(size_t i, gcp_shape s)
 {
-    gcpi_spot_at p;
-    unsigned pixel = (unsigned)(i / (unsigned)s.d[3]), row = pixel / (unsigned)s.d[2];
-    p.c = (int)(i % (unsigned)s.d[3]); p.x = (int)(pixel % (unsigned)s.d[2]);
-    p.y = (int)(row % (unsigned)s.d[1]); p.image = (int)(row / (unsigned)s.d[1]);
+    const gcpi_unit u = gcpi_unit_of<V>(i, (unsigned)s.d[3] / V);
+    const unsigned h = (unsigned)s.d[1], w = (unsigned)s.d[2], pixel = (unsigned)u.pixel, row = pixel / w;
+    gcpi_spot p = { (int)(row / h), (int)(row % h), (int)(pixel % w), u.c };
     return p;
 }
-GCPI_DEVICE ptrdiff_t gcpi_at(const gcp_view &v, int image, int y, int x, int c)
+GCPI_DEVICE float *gcpi_at(const gcp_view &v, int image, int y, int x, size_t c)
 {
-    return (((ptrdiff_t)image * v.shape.d[1] + y) * v.shape.d[2] + x) * v.pitch + c;
+    return (float *)v.data + (((ptrdiff_t)image * v.shape.d[1] + y) * v.shape.d[2] + x) * v.pitch + c;
+}
+template <int V> GCPI_DEVICE void gcpi_load_bytes(unsigned *v, const unsigned char *p)
+{
+    const unsigned all = V == 4 ? *(const unsigned *)p : *p;
+    for (int k = 0; k < V; k++) v[k] = all >> 8 * k & 255;
 }
 GCPI_DEVICE int gcpi_low(int size, int start) { return start < 0 ? 0 : start < size ? start : size; }
-__global__ void gcpi_max_pool_kernel(gcpi_cuda_conv a, gcp_view x, gcp_view y, unsigned char *which)
+
+struct gcpi_pool { gcpi_cuda_conv a; gcp_view x, y; unsigned char *which; size_t units; };   /* or their gradients */
+template <int V> __global__ void gcpi_max_pool_kernel(gcpi_pool m)
 {
-    size_t i = (size_t)blockIdx.x * blockDim.x + threadIdx.x;
-    if (i >= (size_t)a.n * a.ho * a.wo * a.co) return;
-    gcpi_spot_at p = gcpi_spot_of(i, y.shape);
-    int top = p.y * a.sh - a.pt, left = p.x * a.sw - a.pl, cell = 0, first = 1;
-    float best = 0;
+    const gcpi_cuda_conv &a = m.a;
+    const size_t i = gcpi_thread();
+    if (i >= m.units) return;
+    const gcpi_spot p = gcpi_spot_of<V>(i, m.y.shape);
+    const int top = p.y * a.sh - a.pt, left = p.x * a.sw - a.pl;
+    float v[V], best[V] = {};
+    unsigned cell[V] = {}, cells = 0;
+    bool first = true;
     for (int iy = gcpi_low(a.h, top); iy < gcpi_low(a.h, top + a.kh); iy++)
-        for (int ix = gcpi_low(a.w, left); ix < gcpi_low(a.w, left + a.kw); ix++) {
-            float v = ((const float *)x.data)[gcpi_at(x, p.image, iy, ix, p.c)];
-            if (!first && !(v > best)) continue;
-            best = v; cell = (iy - top) * a.kw + ix - left; first = 0;
+        for (int ix = gcpi_low(a.w, left); ix < gcpi_low(a.w, left + a.kw); ix++, first = false) {
+            gcpi_load<V>(v, gcpi_at(m.x, p.image, iy, ix, p.c));
+            for (int k = 0; k < V; k++) {
+                if (!first && !(v[k] > best[k])) continue;
+                best[k] = v[k];
+                cell[k] = (unsigned)((iy - top) * a.kw + ix - left);
+            }
         }
-    ((float *)y.data)[gcpi_at(y, p.image, p.y, p.x, p.c)] = best;
-    if (which) which[i] = (unsigned char)cell;
+    gcpi_store<V>(gcpi_at(m.y, p.image, p.y, p.x, p.c), best);
+    for (int k = 0; k < V; k++) cells |= cell[k] << 8 * k;
+    if (m.which && V == 4) ((unsigned *)m.which)[i] = cells;
+    else if (m.which) m.which[i] = (unsigned char)cells;
 }
 
 /* Outputs whose windows lie over row (column) i: from gcpi_first to the last at or before (i + pad) / stride. */
 GCPI_DEVICE int gcpi_first(int i, int pad, int k, int stride)
 {
-    int t = i + pad - k + 1;
+    const int t = i + pad - k + 1;
     return t <= 0 ? 0 : (t + stride - 1) / stride;
 }
-__global__ void gcpi_max_pool_back_kernel(gcpi_cuda_conv a, gcp_view dx, gcp_view dy, const unsigned char *which)
+template <int V> __global__ void gcpi_max_pool_back_kernel(gcpi_pool m)
 {
-    size_t i = (size_t)blockIdx.x * blockDim.x + threadIdx.x;
-    if (i >= (size_t)a.n * a.h * a.w * a.ci) return;
-    gcpi_spot_at p = gcpi_spot_of(i, dx.shape);
-    float *to = (float *)dx.data + gcpi_at(dx, p.image, p.y, p.x, p.c), sum = dx.accumulate ? *to : 0;
+    const gcpi_cuda_conv &a = m.a;
+    const size_t i = gcpi_thread();
+    if (i >= m.units) return;
+    const gcpi_spot p = gcpi_spot_of<V>(i, m.x.shape);
+    float *to = gcpi_at(m.x, p.image, p.y, p.x, p.c), sum[V] = {}, g[V];
+    unsigned which[V] = {};
+    if (m.x.accumulate) gcpi_load<V>(sum, to);
     for (int oy = gcpi_first(p.y, a.pt, a.kh, a.sh); oy < a.ho && oy * a.sh - a.pt <= p.y; oy++)
         for (int ox = gcpi_first(p.x, a.pl, a.kw, a.sw); ox < a.wo && ox * a.sw - a.pl <= p.x; ox++) {
-            size_t o = (((size_t)p.image * a.ho + oy) * a.wo + ox) * a.co + p.c;
-            int cell = (p.y - oy * a.sh + a.pt) * a.kw + p.x - ox * a.sw + a.pl;
-            if ((which ? which[o] : 0) == cell) sum += ((const float *)dy.data)[gcpi_at(dy, p.image, oy, ox, p.c)];
+            const unsigned cell = (unsigned)((p.y - oy * a.sh + a.pt) * a.kw + p.x - ox * a.sw + a.pl);
+            if (m.which)
+                gcpi_load_bytes<V>(which, m.which + (((size_t)p.image * a.ho + oy) * a.wo + ox) * a.co + p.c);
+            gcpi_load<V>(g, gcpi_at(m.y, p.image, oy, ox, p.c));
+            for (int k = 0; k < V; k++) sum[k] = which[k] == cell ? sum[k] + g[k] : sum[k];
         }
-    *to = sum;
+    gcpi_store<V>(to, sum);
 }
 GCPI_DEVICE float gcpi_share(const gcpi_cuda_conv &a, int oy, int ox)
 {
@@ -1115,46 +1111,64 @@ GCPI_DEVICE float gcpi_share(const gcpi_cuda_conv &a, int oy, int ox)
     int cells = (gcpi_low(a.h, top + a.kh) - gcpi_low(a.h, top)) * (gcpi_low(a.w, left + a.kw) - gcpi_low(a.w, left));
     return 1.0f / (float)(cells > 1 ? cells : 1);
 }
-__global__ void gcpi_avg_pool_kernel(gcpi_cuda_conv a, gcp_view x, gcp_view y)
+template <int V> __global__ void gcpi_avg_pool_kernel(gcpi_pool m)
 {
-    size_t i = (size_t)blockIdx.x * blockDim.x + threadIdx.x;
-    if (i >= (size_t)a.n * a.ho * a.wo * a.co) return;
-    gcpi_spot_at p = gcpi_spot_of(i, y.shape);
-    int top = p.y * a.sh - a.pt, left = p.x * a.sw - a.pl;
-    float sum = 0;
+    const gcpi_cuda_conv &a = m.a;
+    const size_t i = gcpi_thread();
+    if (i >= m.units) return;
+    const gcpi_spot p = gcpi_spot_of<V>(i, m.y.shape);
+    const int top = p.y * a.sh - a.pt, left = p.x * a.sw - a.pl;
+    const float share = gcpi_share(a, p.y, p.x);
+    float v[V], sum[V] = {};
     for (int iy = gcpi_low(a.h, top); iy < gcpi_low(a.h, top + a.kh); iy++)
-        for (int ix = gcpi_low(a.w, left); ix < gcpi_low(a.w, left + a.kw); ix++)
-            sum += ((const float *)x.data)[gcpi_at(x, p.image, iy, ix, p.c)];
-    ((float *)y.data)[gcpi_at(y, p.image, p.y, p.x, p.c)] = sum * gcpi_share(a, p.y, p.x);
+        for (int ix = gcpi_low(a.w, left); ix < gcpi_low(a.w, left + a.kw); ix++) {
+            gcpi_load<V>(v, gcpi_at(m.x, p.image, iy, ix, p.c));
+            for (int k = 0; k < V; k++) sum[k] += v[k];
+        }
+    for (int k = 0; k < V; k++) sum[k] *= share;
+    gcpi_store<V>(gcpi_at(m.y, p.image, p.y, p.x, p.c), sum);
 }
-__global__ void gcpi_avg_pool_back_kernel(gcpi_cuda_conv a, gcp_view dx, gcp_view dy)
+template <int V> __global__ void gcpi_avg_pool_back_kernel(gcpi_pool m)
 {
-    size_t i = (size_t)blockIdx.x * blockDim.x + threadIdx.x;
-    if (i >= (size_t)a.n * a.h * a.w * a.ci) return;
-    gcpi_spot_at p = gcpi_spot_of(i, dx.shape);
-    float *to = (float *)dx.data + gcpi_at(dx, p.image, p.y, p.x, p.c), sum = dx.accumulate ? *to : 0;
+    const gcpi_cuda_conv &a = m.a;
+    const size_t i = gcpi_thread();
+    if (i >= m.units) return;
+    const gcpi_spot p = gcpi_spot_of<V>(i, m.x.shape);
+    float *to = gcpi_at(m.x, p.image, p.y, p.x, p.c), sum[V] = {}, g[V];
+    if (m.x.accumulate) gcpi_load<V>(sum, to);
     for (int oy = gcpi_first(p.y, a.pt, a.kh, a.sh); oy < a.ho && oy * a.sh - a.pt <= p.y; oy++)
-        for (int ox = gcpi_first(p.x, a.pl, a.kw, a.sw); ox < a.wo && ox * a.sw - a.pl <= p.x; ox++)
-            sum += ((const float *)dy.data)[gcpi_at(dy, p.image, oy, ox, p.c)] * gcpi_share(a, oy, ox);
-    *to = sum;
+        for (int ox = gcpi_first(p.x, a.pl, a.kw, a.sw); ox < a.wo && ox * a.sw - a.pl <= p.x; ox++) {
+            const float share = gcpi_share(a, oy, ox);
+            gcpi_load<V>(g, gcpi_at(m.y, p.image, oy, ox, p.c));
+            for (int k = 0; k < V; k++) sum[k] += g[k] * share;
+        }
+    gcpi_store<V>(to, sum);
 }
 
+/* A thread for every V elements of `over`. */
+#define GCPI_POOL(kernel, over)                                                                               \
+    gcpi_pool m = { *c, x, y, which, 0 };                                                                     \
+    const int v = (uintptr_t)which % 4 == 0 ? gcpi_cut_of(x, y, y, false).v : 1;                              \
+    m.units = gcpi_count_of(over.shape) / (size_t)v;                                                          \
+    if (v == 4) GCPI_EACH(kernel<4>, m.units, m);                                                             \
+    else        GCPI_EACH(kernel<1>, m.units, m)
 void gcpi_cuda_max_pool(const gcpi_cuda_conv *c, gcp_view x, gcp_view y, unsigned char *which, cudaStream_t stream)
 {
-    GCPI_EACH(gcpi_max_pool_kernel, gcpi_count_of(y.shape), *c, x, y, which);
+    GCPI_POOL(gcpi_max_pool_kernel, y);
 }
-void gcpi_cuda_max_pool_back(const gcpi_cuda_conv *c, gcp_view dx, gcp_view dy, const unsigned char *which,
-                             cudaStream_t stream)
+void gcpi_cuda_max_pool_back(const gcpi_cuda_conv *c, gcp_view x, gcp_view y, unsigned char *which, cudaStream_t stream)
 {
-    GCPI_EACH(gcpi_max_pool_back_kernel, gcpi_count_of(dx.shape), *c, dx, dy, which);
+    GCPI_POOL(gcpi_max_pool_back_kernel, x);
 }
 void gcpi_cuda_avg_pool(const gcpi_cuda_conv *c, gcp_view x, gcp_view y, cudaStream_t stream)
 {
-    GCPI_EACH(gcpi_avg_pool_kernel, gcpi_count_of(y.shape), *c, x, y);
+    unsigned char *which = NULL;
+    GCPI_POOL(gcpi_avg_pool_kernel, y);
 }
-void gcpi_cuda_avg_pool_back(const gcpi_cuda_conv *c, gcp_view dx, gcp_view dy, cudaStream_t stream)
+void gcpi_cuda_avg_pool_back(const gcpi_cuda_conv *c, gcp_view x, gcp_view y, cudaStream_t stream)
 {
-    GCPI_EACH(gcpi_avg_pool_back_kernel, gcpi_count_of(dx.shape), *c, dx, dy);
+    unsigned char *which = NULL;
+    GCPI_POOL(gcpi_avg_pool_back_kernel, x);
 }
 
 /* Upsampling: the taps of large pixel o, as on the CPU (half-pixel centres, edges clamped). */
@@ -1171,25 +1185,25 @@ GCPI_DEVICE gcpi_lerp gcpi_lerp_of(int o, int factor, int size, int bilinear)
 }
 __global__ void gcpi_upsample_kernel(gcp_view x, gcp_view y, int factor, int bilinear, size_t count)
 {
-    size_t i = (size_t)blockIdx.x * blockDim.x + threadIdx.x;
+    const size_t i = gcpi_thread();
     if (i >= count) return;
-    gcpi_spot_at p = gcpi_spot_of(i, y.shape);
+    const gcpi_spot p = gcpi_spot_of<1>(i, y.shape);
     gcpi_lerp ty = gcpi_lerp_of(p.y, factor, x.shape.d[1], bilinear),
               tx = gcpi_lerp_of(p.x, factor, x.shape.d[2], bilinear);
     float sum = 0;
     for (int t = 0; t < 4; t++) {
         float w = ty.w[t >> 1] * tx.w[t & 1];
-        if (w != 0) sum += w * ((const float *)x.data)[gcpi_at(x, p.image, ty.i[t >> 1], tx.i[t & 1], p.c)];
+        if (w != 0) sum += w * *gcpi_at(x, p.image, ty.i[t >> 1], tx.i[t & 1], p.c);
     }
-    ((float *)y.data)[gcpi_at(y, p.image, p.y, p.x, p.c)] = sum;
+    *gcpi_at(y, p.image, p.y, p.x, p.c) = sum;
 }
 __global__ void gcpi_upsample_back_kernel(gcp_view dx, gcp_view dy, int factor, int bilinear, size_t count)
 {
-    size_t i = (size_t)blockIdx.x * blockDim.x + threadIdx.x;
+    const size_t i = gcpi_thread();
     if (i >= count) return;
-    gcpi_spot_at p = gcpi_spot_of(i, dx.shape);
+    const gcpi_spot p = gcpi_spot_of<1>(i, dx.shape);
     int h = dx.shape.d[1], w = dx.shape.d[2], reach = bilinear ? factor : 0;
-    float *to = (float *)dx.data + gcpi_at(dx, p.image, p.y, p.x, p.c), sum = dx.accumulate ? *to : 0;
+    float *to = gcpi_at(dx, p.image, p.y, p.x, p.c), sum = dx.accumulate ? *to : 0;
     for (int oy = gcpi_low(h * factor, p.y * factor - reach); oy < gcpi_low(h * factor, (p.y + 1) * factor + reach);
          oy++) {
         gcpi_lerp ty = gcpi_lerp_of(oy, factor, h, bilinear);
@@ -1199,7 +1213,7 @@ __global__ void gcpi_upsample_back_kernel(gcp_view dx, gcp_view dy, int factor, 
             for (int t = 0; t < 4; t++) {
                 float weight = ty.w[t >> 1] * tx.w[t & 1];
                 if (weight != 0 && ty.i[t >> 1] == p.y && tx.i[t & 1] == p.x)
-                    sum += weight * ((const float *)dy.data)[gcpi_at(dy, p.image, oy, ox, p.c)];
+                    sum += weight * *gcpi_at(dy, p.image, oy, ox, p.c);
             }
         }
     }
@@ -1217,9 +1231,9 @@ void gcpi_cuda_upsample_back(gcp_view dx, gcp_view dy, int factor, int bilinear,
 }
 
 /* ---- Sums over pixels ----------------------------------------------------------------------------------------
-   Two passes. Each block sums its rows for a strip of channels: threads lie as rows x columns, add their rows in order
-   in double, then rows add up in order. The second pass adds the blocks in order. Strips and blocks follow from the
-   shape. */
+   Two launches. Each block sums its rows for a strip of channels: threads lie as rows x columns, add their rows in
+   order in double, then rows add up in order. The second launch adds the blocks in order and does with the sums what
+   they are for. Strips and blocks follow from the shape. */
 
 enum { GCPI_SUM_THREADS = 256, GCPI_SUM_BLOCKS = 256 };
 static unsigned gcpi_sum_columns(int channels) { return channels > 16 ? 32 : channels > 8 ? 16 : channels > 4 ? 8 : 4; }
@@ -1300,71 +1314,90 @@ __global__ void gcpi_sum_blocks_kernel(F f, size_t pixels, int channels, unsigne
     }
 }
 
-/* Adds the blocks: 8 threads a sum, each every eighth block, then those in order. sums: [sums][channels]. */
-__global__ void gcpi_sum_finish_kernel(const double *partial, unsigned blocks, unsigned width, double *sums)
+/* Adds the blocks: 8 threads a channel, each every eighth block, then those in order; done(channel, its sums). */
+template <int SUMS, class D>
+__global__ void gcpi_sum_finish_kernel(const double *partial, unsigned blocks, int channels, D done)
 {
-    __shared__ double part[8][32];
-    unsigned column = threadIdx.x % 32, lane = threadIdx.x / 32, i = blockIdx.x * 32 + column;
-    double sum = 0;
-    if (i < width) for (unsigned b = lane; b < blocks; b += 8) sum += partial[(size_t)b * width + i];
-    part[lane][column] = sum;
+    __shared__ double part[SUMS][8][32];
+    const unsigned column = threadIdx.x % 32, lane = threadIdx.x / 32;
+    const int c = (int)(blockIdx.x * 32 + column);
+    double sum[SUMS] = {};
+    for (unsigned b = lane; b < blocks && c < channels; b += 8)
+        for (int k = 0; k < SUMS; k++) sum[k] += partial[((size_t)b * SUMS + k) * channels + c];
+    for (int k = 0; k < SUMS; k++) part[k][lane][column] = sum[k];
     __syncthreads();
-    if (lane || i >= width) return;
-    for (int l = 1; l < 8; l++) sum += part[l][column];
-    sums[i] = sum;
+    if (lane || c >= channels) return;
+    for (int k = 0; k < SUMS; k++) for (int l = 1; l < 8; l++) sum[k] += part[k][l][column];
+    done(c, sum);
 }
-
-/* Returns where the sums lie: behind the partial ones. */
-template <class F> static double *gcpi_sums(const F &f, gcp_shape shape, void *workspace, cudaStream_t stream)
+template <class F, class D>
+static void gcpi_sums(const F &f, gcp_shape shape, void *workspace, const D &done, cudaStream_t stream)
 {
-    unsigned columns = gcpi_sum_columns(shape.d[3]), blocks = gcpi_sum_rows(shape),
-             width = (unsigned)(F::SUMS * shape.d[3]);
-    double *partial = (double *)workspace, *sums = partial + (size_t)blocks * width;
-    dim3 grid(gcpi_blocks((size_t)shape.d[3], columns), blocks);
+    const unsigned columns = gcpi_sum_columns(shape.d[3]), blocks = gcpi_sum_rows(shape);
+    const dim3 grid(gcpi_blocks(shape.d[3], (int)columns), blocks);
+    double *partial = (double *)workspace;
     GCP_LAUNCH((gcpi_sum_blocks_kernel<F>), grid, GCPI_SUM_THREADS, 0, stream, f, gcpi_pixels_of(shape), shape.d[3],
                columns, partial);
-    GCP_LAUNCH(gcpi_sum_finish_kernel, gcpi_blocks(width, 32), 256, 0, stream, (const double *)partial, blocks, width,
-               sums);
-    return sums;
+    GCP_LAUNCH((gcpi_sum_finish_kernel<F::SUMS, D>), gcpi_blocks(shape.d[3], 32), 256, 0, stream,
+               (const double *)partial, blocks, shape.d[3], done);
 }
-__global__ void gcpi_sum_store_kernel(gcp_view to, const double *sums)
+/* Behind the partial sums of a workspace: room for as many doubles as there are sums. */
+static void *gcpi_behind_sums(gcp_shape shape, int sums, void *workspace)
 {
-    unsigned i = blockIdx.x * blockDim.x + threadIdx.x;
-    float *d = (float *)to.data;
-    if (i < (unsigned)to.shape.d[3]) d[i] = (float)((to.accumulate ? (double)d[i] : 0) + sums[i]);
+    return (double *)workspace + (size_t)gcpi_sum_rows(shape) * (size_t)shape.d[3] * (size_t)sums;
 }
-static void gcpi_sum_store(gcp_view to, const double *sums, cudaStream_t stream)
-{
-    if (to.data) GCPI_EACH(gcpi_sum_store_kernel, (size_t)to.shape.d[3], to, sums);
-}
+
+/* The sums are gradients; means, where it is there: [sums][channels] of float, over n pixels. */
+template <int SUMS> struct gcpi_sums_done {
+    gcp_view to[SUMS];
+    float *means;
+    double n;
+    int channels;
+    __device__ __forceinline__ void operator()(int c, const double *sum) const
+    {
+        for (int k = 0; k < SUMS; k++) {
+            float *d = (float *)to[k].data + c;
+            if (to[k].data) *d = (float)((to[k].accumulate ? (double)*d : 0) + sum[k]);
+            if (means) means[k * channels + c] = (float)(sum[k] / n);
+        }
+    }
+};
 
 void gcpi_cuda_bias_back(gcp_view db, gcp_view dy, void *workspace, cudaStream_t stream)
 {
     gcpi_sum_of_dy f = { dy };
-    gcpi_sum_store(db, gcpi_sums(f, dy.shape, workspace, stream), stream);
+    gcpi_sums_done<1> done = { { db }, NULL, 0, 0 };
+    gcpi_sums(f, dy.shape, workspace, done, stream);
 }
 
 /* ---- Norms ---------------------------------------------------------------------------------------------------*/
 
-__global__ void gcpi_batch_stats_kernel(gcpi_cuda_stats s, const double *sums, int channels, double n)
+struct gcpi_stats_done {
+    gcpi_cuda_stats s;
+    double n;
+    __device__ __forceinline__ void operator()(int c, const double *sum) const
+    {
+        const double mean = s.training ? sum[0] / n : (double)s.running_mean[c];
+        const double var = s.training ? fmax(0.0, sum[1] / n - mean * mean) : (double)s.running_var[c];
+        s.mean[c] = (float)mean;
+        s.scale[c] = (float)(1.0 / sqrt(var + s.epsilon));
+        if (!s.training || !s.commit) return;
+        s.running_mean[c] = (float)((1 - s.momentum) * (double)s.running_mean[c] + s.momentum * mean);
+        s.running_var[c] = (float)((1 - s.momentum) * (double)s.running_var[c] +
+                                   s.momentum * var * (n > 1 ? n / (n - 1) : 1));
+    }
+};
+__global__ void gcpi_running_stats_kernel(gcpi_stats_done done, int channels)
 {
-    int c = (int)(blockIdx.x * blockDim.x + threadIdx.x);
-    if (c >= channels) return;
-    double mean = s.training ? sums[c] / n : (double)s.running_mean[c];
-    double var = s.training ? fmax(0.0, sums[channels + c] / n - mean * mean) : (double)s.running_var[c];
-    s.mean[c] = (float)mean;
-    s.scale[c] = (float)(1.0 / sqrt(var + s.epsilon));
-    if (!s.training || !s.commit) return;
-    s.running_mean[c] = (float)((1 - s.momentum) * (double)s.running_mean[c] + s.momentum * mean);
-    s.running_var[c] = (float)((1 - s.momentum) * (double)s.running_var[c] +
-                               s.momentum * var * (n > 1 ? n / (n - 1) : 1));
+    const int c = (int)gcpi_thread();
+    if (c < channels) done(c, NULL);
 }
 void gcpi_cuda_batch_stats(gcp_view x, const gcpi_cuda_stats *s, void *workspace, cudaStream_t stream)
 {
     gcpi_sum_of_x f = { x };
-    const double *sums = s->training ? gcpi_sums(f, x.shape, workspace, stream) : NULL;
-    GCP_LAUNCH(gcpi_batch_stats_kernel, gcpi_blocks((size_t)x.shape.d[3], 128), 128, 0, stream, *s, sums, x.shape.d[3],
-               (double)gcpi_pixels_of(x.shape));
+    gcpi_stats_done done = { *s, (double)gcpi_pixels_of(x.shape) };
+    if (s->training) gcpi_sums(f, x.shape, workspace, done, stream);
+    else GCPI_EACH(gcpi_running_stats_kernel, x.shape.d[3], done, x.shape.d[3]);
 }
 
 /* dx = gamma s (dy - mean dy - xhat mean(dy xhat)): one pass over pixels, V channels a thread. means: mean(dy xhat) of
@@ -1373,53 +1406,38 @@ struct gcpi_norm {
     gcp_view to, x, dy;
     const float *mean, *scale, *means;
     gcpi_rectified r;
-    size_t units;
-    unsigned width;
+    gcpi_cut cut;
 };
-__global__ void gcpi_norm_means_kernel(gcp_view dgamma, gcp_view dbeta, const double *sums, int channels, double n,
-                                       float *means)
-{
-    const int c = (int)(blockIdx.x * blockDim.x + threadIdx.x);
-    if (c >= 2 * channels) return;
-    const gcp_view &to = c < channels ? dgamma : dbeta;
-    float *d = (float *)to.data + (c < channels ? c : c - channels);
-    if (to.data) *d = (float)((to.accumulate ? (double)*d : 0) + sums[c]);
-    means[c] = (float)(sums[c] / n);
-}
 template <int V, bool RECTIFIED> __global__ void gcpi_batch_norm_back_kernel(gcpi_norm m)
 {
-    size_t unit = (size_t)blockIdx.x * blockDim.x + threadIdx.x;
-    if (unit >= m.units) return;
-    ptrdiff_t pixel = V > 1 ? (unsigned)unit / m.width : (ptrdiff_t)(unit / m.width); /* 32 bits divide sooner */
-    unsigned c = (unsigned)((ptrdiff_t)unit - pixel * m.width) * V, channels = m.width * V;
-    float x[V], dy[V], y[V] = {}, *to = (float *)m.to.data + pixel * m.to.pitch + c;
-    float mean[V], scale[V], gamma[V], beta[V], mean_x[V], mean_dy[V];
-    gcpi_load<V>(x, (const float *)m.x.data + pixel * m.x.pitch + c);
-    gcpi_load<V>(dy, (const float *)m.dy.data + pixel * m.dy.pitch + c);
-    gcpi_load<V>(mean, m.mean + c);
-    gcpi_load<V>(scale, m.scale + c);
-    gcpi_load<V>(gamma, m.r.gamma + c);
-    if (RECTIFIED) gcpi_load<V>(beta, m.r.beta + c);
-    gcpi_load<V>(mean_x, m.means + c);
-    gcpi_load<V>(mean_dy, m.means + channels + c);
-    if (m.to.accumulate) gcpi_load<V>(y, to);
+    const size_t at = gcpi_thread();
+    if (at >= m.cut.units) return;
+    const gcpi_unit u = gcpi_unit_of<V>(at, m.cut.width);
+    float x[V], dy[V], mean[V], scale[V], gamma[V], beta[V], mean_x[V], mean_dy[V];
+    gcpi_load<V>(x, gcpi_at(m.x, u));
+    gcpi_load<V>(dy, gcpi_at(m.dy, u));
+    gcpi_load<V>(mean, m.mean + u.c);
+    gcpi_load<V>(scale, m.scale + u.c);
+    gcpi_load<V>(gamma, m.r.gamma + u.c);
+    if (RECTIFIED) gcpi_load<V>(beta, m.r.beta + u.c);
+    gcpi_load<V>(mean_x, m.means + u.c);
+    gcpi_load<V>(mean_dy, m.means + m.cut.width * V + u.c);
     for (unsigned i = 0; i < V; i++) {
         float d = RECTIFIED ? gcpi_rectified_back(dy[i], x[i], mean[i], scale[i], gamma[i], beta[i], m.r.slope) : dy[i];
-        float xhat = (x[i] - mean[i]) * scale[i], g = gamma[i] * scale[i] * (d - mean_dy[i] - xhat * mean_x[i]);
-        y[i] = m.to.accumulate ? y[i] + g : g;
+        float xhat = (x[i] - mean[i]) * scale[i];
+        x[i] = gamma[i] * scale[i] * (d - mean_dy[i] - xhat * mean_x[i]);
     }
-    gcpi_store<V>(to, y);
+    gcpi_store<V>(m.to, u, x);
 }
 template <bool RECTIFIED> static void gcpi_norm_launch(gcpi_norm m, cudaStream_t stream)
 {
-    int vector = m.x.shape.d[3] % 4 == 0 && gcpi_aligned(m.to.data, m.to.pitch) && gcpi_aligned(m.x.data, m.x.pitch) &&
-                 gcpi_aligned(m.dy.data, m.dy.pitch) && gcpi_aligned(m.mean, 0) && gcpi_aligned(m.scale, 0) &&
-                 gcpi_aligned(m.r.gamma, 0) && gcpi_aligned(m.r.beta, 0) && gcpi_aligned(m.means, 0);
-    vector = vector && gcpi_count_of(m.x.shape) / 4 < UINT32_MAX;
-    m.width = (unsigned)m.x.shape.d[3] / (vector ? 4 : 1);
-    m.units = gcpi_pixels_of(m.x.shape) * m.width;
-    if (vector) GCPI_EACH((gcpi_batch_norm_back_kernel<4, RECTIFIED>), (ptrdiff_t)m.units, m);
-    else        GCPI_EACH((gcpi_batch_norm_back_kernel<1, RECTIFIED>), (ptrdiff_t)m.units, m);
+    const bool aligned = gcpi_aligned(m.mean, 0) && gcpi_aligned(m.scale, 0) && gcpi_aligned(m.r.gamma, 0) &&
+                         gcpi_aligned(m.r.beta, 0) && gcpi_aligned(m.means, 0);
+    m.cut = gcpi_cut_of(m.to, m.x, m.dy, false);
+    if (m.cut.v == 4 && aligned) { GCPI_EACH((gcpi_batch_norm_back_kernel<4, RECTIFIED>), m.cut.units, m); return; }
+    m.cut.units *= (size_t)m.cut.v;
+    m.cut.width *= (unsigned)m.cut.v;
+    GCPI_EACH((gcpi_batch_norm_back_kernel<1, RECTIFIED>), m.cut.units, m);
 }
 template <bool RECTIFIED> static void gcpi_norm_back(const gcp_call *c, float slope, cudaStream_t stream)
 {
@@ -1428,15 +1446,13 @@ template <bool RECTIFIED> static void gcpi_norm_back(const gcp_call *c, float sl
     m.mean = (const float *)c->in[1].data; m.scale = (const float *)c->in[2].data;
     m.r.gamma = (const float *)c->in[3].data; m.r.beta = RECTIFIED ? (const float *)c->in[4].data : NULL;
     m.r.slope = slope;
-    m.means = (const float *)c->workspace;       /* over the partial sums, which are done with */
-    gcpi_sum_of_norm<RECTIFIED> f = { m.x, m.dy, m.mean, m.scale, m.r };
     const int channels = m.x.shape.d[3];
-    if (c->training) {
-        const double *sums = gcpi_sums(f, m.x.shape, c->workspace, stream);
-        GCP_LAUNCH(gcpi_norm_means_kernel, gcpi_blocks(2 * (ptrdiff_t)channels, 128), 128, 0, stream, c->din[3],
-                   c->din[4], sums, channels, (double)gcpi_pixels_of(m.x.shape), (float *)c->workspace);
-    } else                                       /* the statistics are constants */
-        cudaMemsetAsync(c->workspace, 0, 2 * sizeof(float) * (size_t)channels, stream);
+    float *means = (float *)gcpi_behind_sums(m.x.shape, 2, c->workspace);
+    m.means = means;
+    gcpi_sum_of_norm<RECTIFIED> f = { m.x, m.dy, m.mean, m.scale, m.r };
+    gcpi_sums_done<2> done = { { c->din[3], c->din[4] }, means, (double)gcpi_pixels_of(m.x.shape), channels };
+    if (c->training) gcpi_sums(f, m.x.shape, c->workspace, done, stream);
+    else cudaMemsetAsync(means, 0, 2 * sizeof(float) * (size_t)channels, stream); /* statistics are constants */
     if (m.to.data) gcpi_norm_launch<RECTIFIED>(m, stream);
 }
 void gcpi_cuda_batch_norm_back(const gcp_call *c, float slope, cudaStream_t stream)
@@ -1519,9 +1535,8 @@ void gcpi_cuda_layer_norm_back(const gcp_call *c, double epsilon, cudaStream_t s
         GCP_LAUNCH(gcpi_layer_norm_back_kernel, gcpi_blocks(pixels, 8), 256, 0, stream, none, x, dy, gamma, epsilon,
                    moments, pixels);
         gcpi_sum_of_layer f = { x, dy, moments };
-        const double *sums = gcpi_sums(f, x.shape, partial, stream);
-        gcpi_sum_store(c->din[1], sums, stream);
-        gcpi_sum_store(c->din[2], sums + x.shape.d[3], stream);
+        gcpi_sums_done<2> done = { { c->din[1], c->din[2] }, NULL, 0, 0 };
+        gcpi_sums(f, x.shape, partial, done, stream);
     }
     if (c->din[0].data)
         GCP_LAUNCH(gcpi_layer_norm_back_kernel, gcpi_blocks(pixels, 8), 256, 0, stream, c->din[0], x, dy, gamma,
@@ -1529,7 +1544,8 @@ void gcpi_cuda_layer_norm_back(const gcp_call *c, double epsilon, cudaStream_t s
 }
 
 /* ---- Embedding -----------------------------------------------------------------------------------------------
-   Backward: the block of an id's first appearance adds the gradients of all of them, in order. */
+   Backward: positions are sorted by their entry, those of one entry in order (keys: entry << 32 | position). Then a
+   block an entry adds the gradients of its positions. */
 
 GCPI_DEVICE size_t gcpi_entry(const int *ids, size_t i, size_t entries)
 {
@@ -1541,19 +1557,41 @@ __global__ void gcpi_embedding_kernel(gcp_view y, const int *ids, gcp_view table
     for (int c = (int)threadIdx.x; c < table.shape.d[3]; c += (int)blockDim.x)
         ((float *)y.data)[(ptrdiff_t)blockIdx.x * y.pitch + c] = from[c];
 }
-__global__ void gcpi_embedding_back_kernel(gcp_view d, const int *ids, gcp_view dy, size_t count, size_t entries)
+/* Sorts each 256 keys: a key's place is how many are less. */
+__global__ void gcpi_sort_kernel(const int *ids, size_t count, size_t entries, uint64_t *keys)
 {
-    __shared__ int seen;
-    size_t me = blockIdx.x, entry = gcpi_entry(ids, me, entries);
-    if (threadIdx.x == 0) seen = 0;
+    __shared__ uint64_t block[256];
+    const size_t i = gcpi_thread();
+    const uint64_t key = i < count ? (uint64_t)gcpi_entry(ids, i, entries) << 32 | i : UINT64_MAX;
+    unsigned place = 0;
+    block[threadIdx.x] = key;
     __syncthreads();
-    for (size_t i = threadIdx.x; i < me; i += blockDim.x) if (gcpi_entry(ids, i, entries) == entry) seen = 1;
-    __syncthreads();
-    if (seen) return;
+    for (int k = 0; k < 256; k++) place += block[k] < key;
+    if (i < count) keys[(size_t)blockIdx.x * 256 + place] = key;
+}
+/* Merges pairs of sorted runs: a key moves on by how many of the other run are less. */
+__global__ void gcpi_merge_kernel(const uint64_t *from, uint64_t *to, size_t count, size_t run)
+{
+    const size_t i = gcpi_thread();
+    if (i >= count) return;
+    const size_t own = i / run, pair = own / 2 * 2 * run, first = (own ^ 1) * run;
+    size_t low = first < count ? first : count, high = first + run < count ? first + run : count;
+    const size_t begin = low;
+    while (low < high) {
+        const size_t middle = (low + high) / 2;
+        if (from[middle] < from[i]) low = middle + 1;
+        else high = middle;
+    }
+    to[pair + (i - own * run) + (low - begin)] = from[i];
+}
+__global__ void gcpi_embedding_back_kernel(gcp_view d, const uint64_t *keys, gcp_view dy, size_t count)
+{
+    const size_t me = blockIdx.x, entry = (size_t)(keys[me] >> 32);
+    if (me && keys[me - 1] >> 32 == entry) return;
     for (int c = (int)threadIdx.x; c < d.shape.d[3]; c += (int)blockDim.x) {
         float *to = (float *)d.data + (ptrdiff_t)entry * d.pitch + c, sum = *to;
-        for (size_t i = me; i < count; i++)
-            if (gcpi_entry(ids, i, entries) == entry) sum += ((const float *)dy.data)[(ptrdiff_t)i * dy.pitch + c];
+        for (size_t i = me; i < count && keys[i] >> 32 == entry; i++)
+            sum += ((const float *)dy.data)[(ptrdiff_t)(unsigned)keys[i] * dy.pitch + c];
         *to = sum;
     }
 }
@@ -1562,13 +1600,21 @@ void gcpi_cuda_embedding(gcp_view y, gcp_view ids, gcp_view table, cudaStream_t 
     GCP_LAUNCH(gcpi_embedding_kernel, (unsigned)gcpi_count_of(ids.shape), 128, 0, stream, y, (const int *)ids.data,
                table, gcpi_pixels_of(table.shape));
 }
-void gcpi_cuda_embedding_back(gcp_view d, gcp_view ids, gcp_view dy, cudaStream_t stream)
+size_t gcpi_cuda_embedding_workspace(gcp_shape ids) { return 2 * gcpi_count_of(ids) * sizeof(uint64_t); }
+void gcpi_cuda_embedding_back(gcp_view d, gcp_view ids, gcp_view dy, void *workspace, cudaStream_t stream)
 {
-    gcp_view none = {};
-    size_t count = gcpi_count_of(ids.shape);
+    const gcp_view none = {};
+    const size_t count = gcpi_count_of(ids.shape);
+    uint64_t *keys = (uint64_t *)workspace, *other = keys + count;
     if (!d.accumulate) gcpi_cuda_map(GCPI_FN_FILL, d, none, none, 0, stream);
-    GCP_LAUNCH(gcpi_embedding_back_kernel, (unsigned)count, 128, 0, stream, d, (const int *)ids.data, dy, count,
-               gcpi_pixels_of(d.shape));
+    GCPI_EACH(gcpi_sort_kernel, count, (const int *)ids.data, count, gcpi_pixels_of(d.shape), keys);
+    for (size_t run = 256; run < count; run *= 2) {
+        GCPI_EACH(gcpi_merge_kernel, count, (const uint64_t *)keys, other, count, run);
+        uint64_t *merged = other;
+        other = keys;
+        keys = merged;
+    }
+    GCP_LAUNCH(gcpi_embedding_back_kernel, (unsigned)count, 128, 0, stream, d, (const uint64_t *)keys, dy, count);
 }
 
 /* ---- Losses --------------------------------------------------------------------------------------------------
@@ -1595,12 +1641,11 @@ GCPI_DEVICE double gcpi_block_sum(double v)
 /* kind 0: mean of a; 1: mean of (a - b)^2; 2: sum of squares of a. */
 __global__ void gcpi_reduce_kernel(gcp_view a, gcp_view b, int kind, size_t count, double *partial)
 {
-    unsigned width = (unsigned)a.shape.d[3];
     double sum = 0;
-    for (size_t i = (size_t)blockIdx.x * 256 + threadIdx.x; i < count; i += (size_t)gridDim.x * 256) {
-        size_t pixel = i / width, c = i % width;
-        double v = (double)((const float *)a.data)[(ptrdiff_t)pixel * a.pitch + c];
-        if (kind == 1) v -= (double)((const float *)b.data)[(ptrdiff_t)pixel * b.pitch + c];
+    for (size_t i = gcpi_thread(); i < count; i += (size_t)gridDim.x * 256) {
+        const gcpi_unit u = gcpi_unit_of<1>(i, (unsigned)a.shape.d[3]);
+        double v = (double)*gcpi_at(a, u);
+        if (kind == 1) v -= (double)*gcpi_at(b, u);
         sum += kind ? v * v : v;
     }
     sum = gcpi_block_sum(sum);
@@ -1635,13 +1680,11 @@ void gcpi_cuda_mse(gcp_view a, gcp_view b, float *out, void *workspace, cudaStre
 }
 __global__ void gcpi_mse_back_kernel(gcp_view d, gcp_view a, gcp_view b, const float *dout, size_t count)
 {
-    size_t i = (size_t)blockIdx.x * blockDim.x + threadIdx.x;
+    const size_t i = gcpi_thread();
     if (i >= count) return;
-    unsigned width = (unsigned)a.shape.d[3];
-    ptrdiff_t pixel = (ptrdiff_t)(i / width), c = (ptrdiff_t)(i % width);
-    float share = (float)(2.0 * (double)*dout / (double)count), *to = (float *)d.data + pixel * d.pitch + c;
-    float g = (((const float *)a.data)[pixel * a.pitch + c] - ((const float *)b.data)[pixel * b.pitch + c]) * share;
-    *to = d.accumulate ? *to + g : g;
+    const gcpi_unit u = gcpi_unit_of<1>(i, (unsigned)a.shape.d[3]);
+    const float g = (*gcpi_at(a, u) - *gcpi_at(b, u)) * (float)(2.0 * (double)*dout / (double)count);
+    gcpi_store<1>(d, u, &g);
 }
 void gcpi_cuda_mse_back(gcp_view d, gcp_view a, gcp_view b, const float *dout, cudaStream_t stream)
 {
@@ -1753,39 +1796,71 @@ void gcpi_cuda_norm_finish(gcp_step_numbers *numbers, double limit, const void *
 {
     GCP_LAUNCH(gcpi_norm_finish_kernel, 1, 1, 0, stream, numbers, limit, (const double *)workspace);
 }
-GCPI_DEVICE float gcpi_clip(const gcpi_cuda_update &u, size_t i)
+/* Gradients as the optimiser takes them. */
+template <int V> GCPI_DEVICE void gcpi_clipped(float *g, const gcpi_cuda_update &u, size_t i)
 {
-    float g = u.g[i] * (float)u.numbers->gradient_scale, limit = (float)u.clip_value;
-    return limit <= 0 ? g : fminf(fmaxf(g, -limit), limit);
-}
-__global__ void gcpi_sgd_kernel(gcpi_cuda_update u)
-{
-    size_t i = (size_t)blockIdx.x * blockDim.x + threadIdx.x;
-    if (i >= u.count) return;
-    float m = (float)u.momentum, g = gcpi_clip(u, i) + (float)u.weight_decay * u.w[i];
-    if (u.s1) {
-        float v = u.s1[i] = m * u.s1[i] + g;
-        g = u.nesterov ? g + m * v : v;
+    const float scale = (float)u.numbers->gradient_scale, limit = (float)u.clip_value;
+    gcpi_load<V>(g, u.g + i);
+    for (int k = 0; k < V; k++) {
+        g[k] *= scale;
+        g[k] = limit <= 0 ? g[k] : fminf(fmaxf(g[k], -limit), limit);
     }
-    u.w[i] -= (float)(u.numbers->lr * u.rate) * g;
 }
-__global__ void gcpi_adam_kernel(gcpi_cuda_update u)
+template <int V> __global__ void gcpi_sgd_kernel(gcpi_cuda_update u)
 {
-    __shared__ double corrections[2];             /* 1 - beta^t, once a block */
-    size_t i = (size_t)blockIdx.x * blockDim.x + threadIdx.x;
-    if (threadIdx.x < 2) corrections[threadIdx.x] = 1 - pow(threadIdx.x ? u.beta2 : u.beta1, (double)(*u.updates + 1));
+    const size_t i = gcpi_thread() * V;
+    if (i >= u.count) return;
+    const float m = (float)u.momentum, rate = (float)(u.numbers->lr * u.rate);
+    float g[V], w[V], v[V];
+    gcpi_clipped<V>(g, u, i);
+    gcpi_load<V>(w, u.w + i);
+    for (int k = 0; k < V; k++) g[k] += (float)u.weight_decay * w[k];
+    if (u.s1) {
+        gcpi_load<V>(v, u.s1 + i);
+        for (int k = 0; k < V; k++) {
+            v[k] = m * v[k] + g[k];
+            g[k] = u.nesterov ? g[k] + m * v[k] : v[k];
+        }
+        gcpi_store<V>(u.s1 + i, v);
+    }
+    for (int k = 0; k < V; k++) w[k] -= rate * g[k];
+    gcpi_store<V>(u.w + i, w);
+}
+/* What all elements share is made once a block in double: lr / (1 - beta1^t), 1 / sqrt(1 - beta2^t), 1 - lr * decay. */
+template <int V> __global__ void gcpi_adam_kernel(gcpi_cuda_update u)
+{
+    __shared__ float step, unroot, shrink;
+    const size_t i = gcpi_thread() * V;
+    const double t = (double)(*u.updates + 1), lr = u.numbers->lr * u.rate;
+    if (threadIdx.x == 0) step = (float)(lr / (1 - pow(u.beta1, t)));
+    if (threadIdx.x == 32) unroot = (float)(1 / sqrt(1 - pow(u.beta2, t)));
+    if (threadIdx.x == 64) shrink = u.optimizer == GCP_OPTIMIZER_ADAMW ? (float)(1 - lr * u.weight_decay) : 1;
     __syncthreads();
     if (i >= u.count) return;
-    double lr = u.numbers->lr * u.rate, step = lr / corrections[0], root = sqrt(corrections[1]);
-    double g = (double)gcpi_clip(u, i), w = (double)u.w[i];
-    if (u.optimizer == GCP_OPTIMIZER_ADAMW) w *= 1 - lr * u.weight_decay;
-    else g += u.weight_decay * w;
-    float a = u.s1[i] = (float)(u.beta1 * (double)u.s1[i] + (1 - u.beta1) * g);
-    float b = u.s2[i] = (float)(u.beta2 * (double)u.s2[i] + (1 - u.beta2) * g * g);
-    u.w[i] = (float)(w - step * (double)a / (sqrt((double)b) / root + u.epsilon));
+    const float beta1 = (float)u.beta1, rest1 = (float)(1 - u.beta1), beta2 = (float)u.beta2,
+                rest2 = (float)(1 - u.beta2), epsilon = (float)u.epsilon,
+                decay = u.optimizer == GCP_OPTIMIZER_ADAMW ? 0 : (float)u.weight_decay;
+    float g[V], w[V], a[V], b[V];
+    gcpi_clipped<V>(g, u, i);
+    gcpi_load<V>(w, u.w + i);
+    gcpi_load<V>(a, u.s1 + i);
+    gcpi_load<V>(b, u.s2 + i);
+    for (int k = 0; k < V; k++) {
+        g[k] += decay * w[k];
+        a[k] = beta1 * a[k] + rest1 * g[k];
+        b[k] = beta2 * b[k] + rest2 * g[k] * g[k];
+        w[k] = w[k] * shrink - step * __fdividef(a[k], sqrtf(b[k]) * unroot + epsilon);
+    }
+    gcpi_store<V>(u.s1 + i, a);
+    gcpi_store<V>(u.s2 + i, b);
+    gcpi_store<V>(u.w + i, w);
 }
 void gcpi_cuda_step(const gcpi_cuda_update *u, cudaStream_t stream)
 {
-    if (u->optimizer == GCP_OPTIMIZER_SGD) GCPI_EACH(gcpi_sgd_kernel, u->count, *u);
-    else                         GCPI_EACH(gcpi_adam_kernel, u->count, *u);
+    const bool sgd = u->optimizer == GCP_OPTIMIZER_SGD, four = u->count % 4 == 0 && gcpi_aligned(u->w, 0) &&
+                     gcpi_aligned(u->s1, 0) && gcpi_aligned(u->s2, 0) && gcpi_aligned(u->g, 0);
+    if (sgd && four) GCPI_EACH(gcpi_sgd_kernel<4>, u->count / 4, *u);
+    else if (sgd)    GCPI_EACH(gcpi_sgd_kernel<1>, u->count, *u);
+    else if (four)   GCPI_EACH(gcpi_adam_kernel<4>, u->count / 4, *u);
+    else             GCPI_EACH(gcpi_adam_kernel<1>, u->count, *u);
 }

@@ -112,6 +112,7 @@ typedef struct gcpi_cuda_conv {                  /* y [n, ho, wo, co] = x [n, h,
 } gcpi_cuda_conv;
 enum { GCPI_CUDA_FORWARD, GCPI_CUDA_DATA, GCPI_CUDA_WEIGHTS };
 size_t gcpi_cuda_conv_workspace(const gcpi_cuda_conv *c, int pass);
+int gcpi_cuda_weights_blocks(const gcpi_cuda_conv *c);     /* of the weights' gradient, where groups is 1 */
 void gcpi_cuda_conv_forward(const gcpi_cuda_conv *c, const float *x, const float *w, const float *bias, float *y,
                             int accumulate, void *workspace, cudaStream_t stream);
 void gcpi_cuda_conv_backward_data(const gcpi_cuda_conv *c, const float *dy, const float *w, float *dx, int accumulate,
@@ -143,7 +144,7 @@ void gcpi_cuda_dropout(gcp_view to, gcp_view from, double rate, uint64_t ordinal
 
 /* Windows as in gcpi_cuda_conv, ci = co channels. */
 void gcpi_cuda_max_pool(const gcpi_cuda_conv *c, gcp_view x, gcp_view y, unsigned char *which, cudaStream_t stream);
-void gcpi_cuda_max_pool_back(const gcpi_cuda_conv *c, gcp_view dx, gcp_view dy, const unsigned char *which,
+void gcpi_cuda_max_pool_back(const gcpi_cuda_conv *c, gcp_view dx, gcp_view dy, unsigned char *which,
                              cudaStream_t stream);
 void gcpi_cuda_avg_pool(const gcpi_cuda_conv *c, gcp_view x, gcp_view y, cudaStream_t stream);
 void gcpi_cuda_avg_pool_back(const gcpi_cuda_conv *c, gcp_view dx, gcp_view dy, cudaStream_t stream);
@@ -166,7 +167,8 @@ void gcpi_cuda_layer_norm_back(const gcp_call *call, double epsilon, cudaStream_
 size_t gcpi_cuda_layer_norm_workspace(gcp_shape shape);
 
 void gcpi_cuda_embedding(gcp_view y, gcp_view ids, gcp_view table, cudaStream_t stream);
-void gcpi_cuda_embedding_back(gcp_view dtable, gcp_view ids, gcp_view dy, cudaStream_t stream);
+size_t gcpi_cuda_embedding_workspace(gcp_shape ids);
+void gcpi_cuda_embedding_back(gcp_view dtable, gcp_view ids, gcp_view dy, void *workspace, cudaStream_t stream);
 
 /* Losses: out is one value. Their workspace: GCPI_CUDA_LOSS_BYTES. */
 enum { GCPI_CUDA_LOSS_BLOCKS = 256, GCPI_CUDA_LOSS_BYTES = 2 * GCPI_CUDA_LOSS_BLOCKS * 8 };
@@ -829,7 +831,11 @@ static void gcpi_cuda_embedding_forward(const gcp_call *c)
 }
 static void gcpi_cuda_embedding_backward(const gcp_call *c)
 {
-    if (c->din[1].data) gcpi_cuda_embedding_back(c->din[1], c->in[0], c->dout[0], gcpi_stream(c));
+    if (c->din[1].data) gcpi_cuda_embedding_back(c->din[1], c->in[0], c->dout[0], c->workspace, gcpi_stream(c));
+}
+static void gcpi_cuda_embedding_cost(const gcp_cost_call *c, gcp_cost *cost)
+{
+    if (c->backward) cost->workspace = gcpi_cuda_embedding_workspace(c->in[0]);
 }
 
 static void gcpi_cuda_loss_cost(const gcp_cost_call *c, gcp_cost *cost)
@@ -903,48 +909,53 @@ static void gcpi_cuda_update_forward(const gcp_call *c)
     gcpi_cuda_step(&u, gcpi_stream(c));
 }
 
-/* The table, in the order of gcpi_rows. Shapes and reads are the CPU's: only what runs is another. */
-#define GCPI_ROW(name, forward, backward, cost) GCPI_FLAGGED(name, forward, backward, cost, 0)
-#define GCPI_FLAGGED(name, forward, backward, cost, flags) { name, NULL, forward, backward, cost, 0, 0, flags, 0, NULL }
-#define GCPI_ROW_OF(name, cost) GCPI_ROW(#name, gcpi_cuda_##name##_forward, gcpi_cuda_##name##_backward, cost)
+/* The rows, by name: GCP_OPS puts them in order, and a missing one does not compile. Shapes and reads are the CPU's:
+   only what runs is another. */
+#define GCPI_ROW(name, forward, backward, cost, flags) { name, NULL, forward, backward, cost, 0, 0, flags, 0, NULL }
+#define GCPI_ROW_AS(name, as, cost) GCPI_ROW(#name, gcpi_cuda_##as##_forward, gcpi_cuda_##as##_backward, cost, 0)
+#define GCPI_ROW_OF(name, cost) GCPI_ROW_AS(name, name, cost)
+#define GCPI_CUDA_CONV2D           GCPI_ROW_OF(conv2d, gcpi_cuda_conv2d_cost)
+#define GCPI_CUDA_CONV_TRANSPOSE2D GCPI_ROW_OF(conv_transpose2d, gcpi_cuda_conv_transpose2d_cost)
+#define GCPI_CUDA_UPSAMPLE         GCPI_ROW_OF(upsample, NULL)
+#define GCPI_CUDA_LINEAR           GCPI_ROW_OF(linear, gcpi_cuda_product_cost)
+#define GCPI_CUDA_MATMUL           GCPI_ROW_OF(matmul, gcpi_cuda_product_cost)
+#define GCPI_CUDA_ADD              GCPI_ROW_OF(add, NULL)
+#define GCPI_CUDA_MUL              GCPI_ROW_OF(mul, NULL)
+#define GCPI_CUDA_BIAS             GCPI_ROW_OF(bias, gcpi_cuda_bias_cost)
+#define GCPI_CUDA_SCALE            GCPI_ROW_OF(scale, NULL)
+#define GCPI_CUDA_RELU             GCPI_ROW_AS(relu, rectify, NULL)
+#define GCPI_CUDA_LEAKY_RELU       GCPI_ROW_AS(leaky_relu, rectify, NULL)
+#define GCPI_CUDA_TANH             GCPI_ROW_OF(tanh, NULL)
+#define GCPI_CUDA_SIGMOID          GCPI_ROW_OF(sigmoid, NULL)
+#define GCPI_CUDA_GELU             GCPI_ROW_OF(gelu, NULL)
+#define GCPI_CUDA_MAX_POOL         GCPI_ROW_OF(max_pool, NULL)
+#define GCPI_CUDA_AVG_POOL         GCPI_ROW_OF(avg_pool, NULL)
+#define GCPI_CUDA_GLOBAL_AVG_POOL  GCPI_ROW_AS(global_avg_pool, avg_pool, NULL)
+#define GCPI_CUDA_BATCH_STATS      GCPI_ROW("batch_stats", gcpi_cuda_batch_stats_forward, NULL, \
+                                            gcpi_cuda_batch_stats_cost, 0)
+#define GCPI_CUDA_BATCH_NORM       GCPI_ROW("batch_norm", gcpi_cuda_batch_norm_forward, gcpi_cuda_batch_norm_backward, \
+                                            gcpi_cuda_batch_norm_cost, GCP_FLAG_FUSED)
+#define GCPI_CUDA_LAYER_NORM       GCPI_ROW_OF(layer_norm, gcpi_cuda_layer_norm_cost)
+#define GCPI_CUDA_DROPOUT          GCPI_ROW_OF(dropout, NULL)
+#define GCPI_CUDA_CONCAT           GCPI_ROW_OF(concat, NULL)
+#define GCPI_CUDA_SLICE            GCPI_ROW_OF(slice, NULL)
+#define GCPI_CUDA_RESHAPE          GCPI_ROW_OF(reshape, NULL)
+#define GCPI_CUDA_EMBEDDING        GCPI_ROW_OF(embedding, gcpi_cuda_embedding_cost)
+#define GCPI_CUDA_CROSS_ENTROPY    GCPI_ROW_OF(cross_entropy, gcpi_cuda_loss_cost)
+#define GCPI_CUDA_MSE              GCPI_ROW_OF(mse, gcpi_cuda_loss_cost)
+#define GCPI_CUDA_MEAN             GCPI_ROW_OF(mean, gcpi_cuda_loss_cost)
+#define GCPI_CUDA_CUSTOM           GCPI_ROW("custom", NULL, NULL, NULL, 0)
+#define GCPI_CUDA_APPLY            GCPI_ROW("apply", gcpi_cuda_apply_forward, NULL, NULL, 0)
+#define GCPI_CUDA_SEED             GCPI_ROW("seed", gcpi_cuda_seed_forward, NULL, NULL, 0)
+#define GCPI_CUDA_NORM             GCPI_ROW_OF(norm, gcpi_cuda_norm_cost)
+#define GCPI_CUDA_UPDATE           GCPI_ROW("update", gcpi_cuda_update_forward, NULL, NULL, 0)
+#define GCPI_CUDA_NEXT(NAME, name) GCPI_CUDA_##NAME,
 static const gcp_op gcpi_cuda_rows[GCP_ROW_COUNT] = {
-    GCPI_ROW_OF(conv2d, gcpi_cuda_conv2d_cost),
-    GCPI_ROW_OF(conv_transpose2d, gcpi_cuda_conv_transpose2d_cost),
-    GCPI_ROW_OF(upsample, NULL),
-    GCPI_ROW_OF(linear, gcpi_cuda_product_cost),
-    GCPI_ROW_OF(matmul, gcpi_cuda_product_cost),
-    GCPI_ROW_OF(add, NULL),
-    GCPI_ROW_OF(mul, NULL),
-    GCPI_ROW_OF(bias, gcpi_cuda_bias_cost),
-    GCPI_ROW_OF(scale, NULL),
-    GCPI_ROW("relu", gcpi_cuda_rectify_forward, gcpi_cuda_rectify_backward, NULL),
-    GCPI_ROW("leaky_relu", gcpi_cuda_rectify_forward, gcpi_cuda_rectify_backward, NULL),
-    GCPI_ROW_OF(tanh, NULL),
-    GCPI_ROW_OF(sigmoid, NULL),
-    GCPI_ROW_OF(gelu, NULL),
-    GCPI_ROW_OF(max_pool, NULL),
-    GCPI_ROW_OF(avg_pool, NULL),
-    GCPI_ROW("global_avg_pool", gcpi_cuda_avg_pool_forward, gcpi_cuda_avg_pool_backward, NULL),
-    GCPI_ROW("batch_stats", gcpi_cuda_batch_stats_forward, NULL, gcpi_cuda_batch_stats_cost),
-    GCPI_FLAGGED("batch_norm", gcpi_cuda_batch_norm_forward, gcpi_cuda_batch_norm_backward, gcpi_cuda_batch_norm_cost,
-                 GCP_FLAG_FUSED),
-    GCPI_ROW_OF(layer_norm, gcpi_cuda_layer_norm_cost),
-    GCPI_ROW_OF(dropout, NULL),
-    GCPI_ROW_OF(concat, NULL),
-    GCPI_ROW_OF(slice, NULL),
-    GCPI_ROW_OF(reshape, NULL),
-    GCPI_ROW_OF(embedding, NULL),
-    GCPI_ROW_OF(cross_entropy, gcpi_cuda_loss_cost),
-    GCPI_ROW_OF(mse, gcpi_cuda_loss_cost),
-    GCPI_ROW_OF(mean, gcpi_cuda_loss_cost),
-    GCPI_ROW("custom", NULL, NULL, NULL),
-    GCPI_ROW("apply", gcpi_cuda_apply_forward, NULL, NULL),
-    GCPI_ROW("seed", gcpi_cuda_seed_forward, NULL, NULL),
-    GCPI_ROW_OF(norm, gcpi_cuda_norm_cost),
-    GCPI_ROW("update", gcpi_cuda_update_forward, NULL, NULL)
+    GCP_OPS(GCPI_CUDA_NEXT) GCPI_CUDA_APPLY, GCPI_CUDA_SEED, GCPI_CUDA_NORM, GCPI_CUDA_UPDATE
 };
 #undef GCPI_ROW
 #undef GCPI_ROW_OF
+#undef GCPI_ROW_AS
 
 GCPI_DEF const gcp_target *gcp_cuda(gcp_gpu *gpu)
 {

@@ -315,6 +315,7 @@ static inline unsigned __umulhi(unsigned a, unsigned b)
 static inline float __fmaf_rn(float a, float b, float c) { return fmaf(a, b, c); }
 static inline float __fadd_rn(float a, float b) { return a + b; } /* with -ffp-contract=off: never part of an fma */
 static inline float __fmul_rn(float a, float b) { return a * b; }
+static inline float __fdividef(float a, float b) { return a / b; }     /* a card's is within 2 ulp */
 static inline float hostcuda_rsqrtf(float v) { return 1.0f / sqrtf(v); }
 #define rsqrtf hostcuda_rsqrtf                   /* a C library may have one of its own */
 static inline int __popc(unsigned v) { return __builtin_popcount(v); }

@@ -2,7 +2,7 @@
    every path of the kernels. Runs on a GPU, or on the host emulation.
 
        test_cuda_ops [CASE [FIRST [COUNT]]]: all, or that case alone (convolution, norms, ...), from FIRST on, COUNT of
-       it */
+       it; test_cuda_ops waves: the table of bench/results/gpu_waves.csv */
 #include "support/check.h"
 #include "gcp_cuda.h"
 #include <stdlib.h>
@@ -40,7 +40,8 @@ static const conv_shape shapes[] = {
     { 1, 20, 20, 32, 136, 3, 3, 1, 1, 1, 1, 1 }, { 3, 6, 6, 20, 64, 2, 2, 2, 2, 0, 1, 1 },
     { 1, 6, 6, 5, 3, 1, 1, 1, 1, 0, 1, 1 },      { 2, 5, 5, 4, 4, 4, 4, 1, 1, 2, 1, 1 },
     { 1, 30, 30, 10, 10, 1, 7, 1, 1, 0, 1, 1 },  { 1, 7, 6, 50, 70, 3, 3, 1, 1, 1, 1, 1 },
-    { 1, 6, 7, 70, 50, 3, 3, 1, 1, 1, 1, 1 },    { 1, 8, 8, 136, 48, 3, 3, 1, 1, 1, 1, 1 }
+    { 1, 6, 7, 70, 50, 3, 3, 1, 1, 1, 1, 1 },    { 1, 8, 8, 136, 48, 3, 3, 1, 1, 1, 1, 1 },
+    { 1, 12, 12, 3, 70, 7, 7, 2, 2, 3, 1, 1 }
 };
 
 static gcp_tensor conv_of(const conv_shape *s, int transposed)
@@ -61,6 +62,20 @@ static gcp_tensor conv_of(const conv_shape *s, int transposed)
 }
 static gcp_tensor convolution(int k) { return conv_of(&shapes[k], 0); }
 static gcp_tensor transposed(int k) { return conv_of(&shapes[k], 1); }
+
+/* Two convolutions read the same input and the same weights: gradients are added to what is there. */
+static gcp_tensor twice(int k)
+{
+    static const int which[] = { 0, 1, 5, 6, 11, 12 };
+    const conv_shape *s = &shapes[which[k]];
+    gcp_conv2d_opts o = { .at = GCP_AT, .kh = s->kh, .kw = s->kw, .stride_h = s->stride, .stride_w = s->stride_w,
+                          .pad = s->pad, .dilation = s->dilation, .groups = s->groups };
+    gcp_tensor x = image(s->n, s->h, s->w, s->ci),
+               w = gcp_param(net, "w", GCP_SHAPE(s->co, s->kh, s->kw, s->ci / s->groups), .init = GCP_INIT_HE,
+                             .fan_in = s->kh * s->kw * s->ci / s->groups);
+    gcp_tensor y = gcp_conv2d_op_at(x, w, GCP_NIL, o), z = gcp_conv2d_op_at(x, w, GCP_NIL, o);
+    return square(seen(gcp_add(gcp_tanh(y), z)));
+}
 
 static gcp_tensor pitched(int k)                     /* between slices and concats: pitches beyond the channels */
 {
@@ -125,7 +140,7 @@ static gcp_tensor products(int k)
 
 static gcp_tensor losses(int k)
 {
-    gcp_tensor ids = gcp_labels(net, "ids", GCP_SHAPE(6, 4));
+    gcp_tensor ids = gcp_labels(net, "ids", GCP_SHAPE(6, k ? 100 : 4));     /* 600: runs of the sort are merged twice */
     if (k < 2) return square(seen(gcp_embedding(ids, .entries = 5, .out = 3 + 30 * k)));
     gcp_tensor labels = gcp_labels(net, k < 4 ? "some" : "labels", GCP_SHAPE(40)), x = image(40, 1, 1, k % 2 ? 70 : 5);
     return gcp_cross_entropy(seen(gcp_tanh(x)), labels, .ignore = k < 4 ? -1 : k == 4 ? GCP_ZERO : 3);
@@ -239,6 +254,28 @@ static void banks(void)
 #endif
 }
 
+/* Blocks of the weights' gradients of ResNet-50's convolutions that are the kernels' own: the last wave on an H100, which
+   runs 264 at a time, is at least four fifths full. */
+static void waves(int print)
+{
+    static const int layers[][5] = { { 112, 3, 64, 7, 2 },    { 56, 64, 64, 3, 1 },    { 28, 128, 128, 3, 2 },
+                                     { 28, 128, 128, 3, 1 },  { 28, 256, 512, 1, 2 },  { 14, 256, 256, 3, 2 },
+                                     { 14, 256, 256, 3, 1 },  { 14, 512, 1024, 1, 2 }, { 7, 512, 512, 3, 2 },
+                                     { 7, 512, 512, 3, 1 },   { 7, 1024, 2048, 1, 2 } };
+    if (print) printf("batch,output,in,out,kernel,stride,blocks,last_wave,partial_mib\n");
+    for (int batch = 64; batch <= 256; batch *= 2)
+        for (size_t i = 0; i < sizeof layers / sizeof *layers; i++) {
+            const int *l = layers[i], size = l[0] * l[4];
+            gcpi_cuda_conv c = { batch, size, size, l[1], l[0], l[0], l[2], l[3], l[3], l[4], l[4], l[3] / 2, l[3] / 2,
+                                 1,     1,    1,    l[1], l[2], 1 };
+            const int blocks = gcpi_cuda_weights_blocks(&c), last = blocks % 264 ? blocks % 264 : 264;
+            if (print)
+                printf("%d,%d,%d,%d,%d,%d,%d,%.3f,%.1f\n", batch, l[0], l[1], l[2], l[3], l[4], blocks, last / 264.0,
+                       (double)gcpi_cuda_conv_workspace(&c, GCPI_CUDA_WEIGHTS) / (1 << 20));
+            CHECK(last * 5 >= 264 * 4 && gcpi_cuda_conv_workspace(&c, GCPI_CUDA_WEIGHTS) <= 32 << 20);
+        }
+}
+
 typedef struct test_case { const char *name; gcp_tensor (*record)(int k); int count, has_tf32; } test_case;
 
 /* All math and optimizers of the k-th of a case; the first three cases and the products have TF32 kernels. */
@@ -254,12 +291,14 @@ int main(int argc, char **argv)
     enum { SHAPES = sizeof shapes / sizeof *shapes };
     static const test_case cases[] = { { "convolution", convolution, SHAPES, 1 },
                                        { "transposed", transposed, SHAPES, 1 },
+                                       { "twice", twice, 6, 1 },
                                        { "pitched", pitched, 6, 1 },
                                        { "elementwise", elementwise, 26, 0 },
                                        { "windows", windows, 30, 0 },
                                        { "norms", norms, 20, 0 },
                                        { "products", products, 8, 1 },
                                        { "losses", losses, 6, 0 } };
+    if (argc > 1 && !strcmp(argv[1], "waves")) { waves(1); return check_done(); }
     int first = argc > 2 ? atoi(argv[2]) : 0, count = argc > 3 ? atoi(argv[3]) : 1 << 20, run = 0;
     for (int math = 0; math < 2; math++) gpus[math] = gcp_gpu_open(.math = (gcp_math)math);
     if (!gpus[0].blas) { printf("no GPU: %s\n", gpus[0].message); return 77; }
@@ -269,7 +308,7 @@ int main(int argc, char **argv)
             if (argc < 2 || !strcmp(argv[1], cases[c].name)) { every_way(&cases[c], k); run++; }
     printf("%d cases\n", run);
     CHECK(run > 0);
-    if (argc < 2) banks();
+    if (argc < 2) { banks(); waves(0); }
     for (int math = 0; math < 2; math++) gcp_gpu_close(&gpus[math]);
     return check_done();
 }

@@ -8,6 +8,7 @@ typedef struct gcpi_cuda_conv {                  /* y [n, ho, wo, co] = x [n, h,
 } gcpi_cuda_conv;
 enum { GCPI_CUDA_FORWARD, GCPI_CUDA_DATA, GCPI_CUDA_WEIGHTS };
 size_t gcpi_cuda_conv_workspace(const gcpi_cuda_conv *c, int pass);
+int gcpi_cuda_weights_blocks(const gcpi_cuda_conv *c);     /* of the weights' gradient, where groups is 1 */
 void gcpi_cuda_conv_forward(const gcpi_cuda_conv *c, const float *x, const float *w, const float *bias, float *y,
                             int accumulate, void *workspace, cudaStream_t stream);
 void gcpi_cuda_conv_backward_data(const gcpi_cuda_conv *c, const float *dy, const float *w, float *dx, int accumulate,
@@ -39,7 +40,7 @@ void gcpi_cuda_dropout(gcp_view to, gcp_view from, double rate, uint64_t ordinal
 
 /* Windows as in gcpi_cuda_conv, ci = co channels. */
 void gcpi_cuda_max_pool(const gcpi_cuda_conv *c, gcp_view x, gcp_view y, unsigned char *which, cudaStream_t stream);
-void gcpi_cuda_max_pool_back(const gcpi_cuda_conv *c, gcp_view dx, gcp_view dy, const unsigned char *which,
+void gcpi_cuda_max_pool_back(const gcpi_cuda_conv *c, gcp_view dx, gcp_view dy, unsigned char *which,
                              cudaStream_t stream);
 void gcpi_cuda_avg_pool(const gcpi_cuda_conv *c, gcp_view x, gcp_view y, cudaStream_t stream);
 void gcpi_cuda_avg_pool_back(const gcpi_cuda_conv *c, gcp_view dx, gcp_view dy, cudaStream_t stream);
@@ -62,7 +63,8 @@ void gcpi_cuda_layer_norm_back(const gcp_call *call, double epsilon, cudaStream_
 size_t gcpi_cuda_layer_norm_workspace(gcp_shape shape);
 
 void gcpi_cuda_embedding(gcp_view y, gcp_view ids, gcp_view table, cudaStream_t stream);
-void gcpi_cuda_embedding_back(gcp_view dtable, gcp_view ids, gcp_view dy, cudaStream_t stream);
+size_t gcpi_cuda_embedding_workspace(gcp_shape ids);
+void gcpi_cuda_embedding_back(gcp_view dtable, gcp_view ids, gcp_view dy, void *workspace, cudaStream_t stream);
 
 /* Losses: out is one value. Their workspace: GCPI_CUDA_LOSS_BYTES. */
 enum { GCPI_CUDA_LOSS_BLOCKS = 256, GCPI_CUDA_LOSS_BYTES = 2 * GCPI_CUDA_LOSS_BLOCKS * 8 };

@@ -83,7 +83,11 @@ static void gcpi_cuda_embedding_forward(const gcp_call *c)
 }
 static void gcpi_cuda_embedding_backward(const gcp_call *c)
 {
-    if (c->din[1].data) gcpi_cuda_embedding_back(c->din[1], c->in[0], c->dout[0], gcpi_stream(c));
+    if (c->din[1].data) gcpi_cuda_embedding_back(c->din[1], c->in[0], c->dout[0], c->workspace, gcpi_stream(c));
+}
+static void gcpi_cuda_embedding_cost(const gcp_cost_call *c, gcp_cost *cost)
+{
+    if (c->backward) cost->workspace = gcpi_cuda_embedding_workspace(c->in[0]);
 }
 
 static void gcpi_cuda_loss_cost(const gcp_cost_call *c, gcp_cost *cost)
