@@ -319,6 +319,9 @@ typedef struct gcp_device {
     /* seconds that the calls of issue(arg) take on the device */
     double (*timed)(void *context, void (*issue)(void *arg), void *arg);
     const char *(*trouble)(void *context);      /* NULL, or what went wrong since the last call */
+    /* as copy, `rows` times `width` bytes, to_pitch and from_pitch bytes apart; NULL: each row is a copy */
+    void (*copy_rows)(void *context, void *to, size_t to_pitch, const void *from, size_t from_pitch, size_t width,
+                      size_t rows);
 } gcp_device;
 
 /* The machine that a plan is made for. Zero-initialised: this CPU, with OpenMP's threads if compiled with OpenMP, else

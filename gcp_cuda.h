@@ -75,7 +75,7 @@ typedef struct gcp_gpu_recording {
 typedef struct gcp_gpu {
     gcp_gpu_opts opts;
     cudaStream_t stream;
-    cudaStream_t far;                            /* of copies to far memory and back */
+    cudaStream_t far[2];                         /* of copies to far memory, and back */
     cudaEvent_t start, stop, copied[GCP_COPIES]; /* copied: both ends of each copy, one after the other */
     cublasHandle_t blas;
     char name[256], message[320], told[320];     /* of the card; what went wrong; and what the tape was told of it */

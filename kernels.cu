@@ -4,7 +4,25 @@
    kernel is tested. What that asks of it: launches only by GCP_LAUNCH, dynamic shared memory only by GCP_DYN_SHARED,
    PTX only in wrappers that have a host twin, warp collectives with explicit masks, at most 256 threads a block. No
    atomics: every sum has one order, given by shapes. Products that are meant to be fused say fmaf (compile with
-   -fmad=false). */
+   -fmad=false).
+
+   Which kernels serve an op (gcpi_NAME_kernel, in the order of their launches):
+     op                          forward                  backward
+     conv2d, conv_transpose2d    gather, or direct        conv_transpose, gather, or direct
+       its weights, its bias                              weights or direct_weights, weights_sum; sum_blocks, sum_finish
+     1x1, linear, matmul         cuBLAS                   cuBLAS
+     batch_stats                 sum_blocks, sum_finish; in inference running_stats
+     batch_norm                  apply, apply_fours       sum_blocks, sum_finish, batch_norm_back
+     add, relu, leaky_relu       apply, apply_fours, map  map, rectify_back
+     mul, scale, bias, tanh, sigmoid, gelu, concat, slice: map both ways
+     reshape, dropout            reshape, dropout         the same
+     max_pool, avg_pool          max_pool, avg_pool       max_pool_back, avg_pool_back
+     upsample                    upsample                 upsample_back
+     layer_norm                  layer_norm               layer_norm_back, sum_blocks, sum_finish
+     embedding                   embedding                sort, merge, embedding_back
+     cross_entropy               cross_entropy, finish    count_labels, cross_entropy_back
+     mse, mean                   reduce, finish           mse_back, map
+     .clip_norm, updates         reduce, finish, norm_finish; sgd or adam */
 
 #include "gcp_cuda.h"
 

@@ -322,6 +322,9 @@ typedef struct gcp_device {
     /* seconds that the calls of issue(arg) take on the device */
     double (*timed)(void *context, void (*issue)(void *arg), void *arg);
     const char *(*trouble)(void *context);      /* NULL, or what went wrong since the last call */
+    /* as copy, `rows` times `width` bytes, to_pitch and from_pitch bytes apart; NULL: each row is a copy */
+    void (*copy_rows)(void *context, void *to, size_t to_pitch, const void *from, size_t from_pitch, size_t width,
+                      size_t rows);
 } gcp_device;
 
 /* The machine that a plan is made for. Zero-initialised: this CPU, with OpenMP's threads if compiled with OpenMP, else
@@ -4133,6 +4136,17 @@ static void gcpi_bytes_copy(const gcp_target *target, void *to, const void *from
 {
     if (target->device) target->device->copy(target->context, to, from, size);
     else memcpy(to, from, size);
+}
+static void gcpi_rows_copy(const gcp_target *target, void *to, size_t to_pitch, const void *from, size_t from_pitch,
+                           size_t width, size_t rows)
+{
+    if (rows > 1 && target->device && target->device->copy_rows) {
+        target->device->copy_rows(target->context, to, to_pitch, from, from_pitch, width, rows);
+        return;
+    }
+    unsigned char *there = (unsigned char *)to;
+    const unsigned char *here = (const unsigned char *)from;
+    for (size_t r = 0; r < rows; r++) gcpi_bytes_copy(target, there + r * to_pitch, here + r * from_pitch, width);
 }
 static void gcpi_bytes_fill(const gcp_target *target, void *to, int byte, size_t size)
 {
@@ -16442,10 +16456,8 @@ static void gcpi_copy_samples(const gcpi_plan *in, int item, unsigned char *user
                  width = gcpi_row_bytes(type, dense ? gcpi_count(some) : (size_t)e->shape.d[3]);
     unsigned char *data = (unsigned char *)gcpi_item_data(in, item, in->where[item]) +
                           (dense ? gcpi_row_bytes(type, gcpi_count(before)) : gcpi_pixels(before) * row);
-    for (size_t r = 0; r < rows; r++) {
-        unsigned char *place = data + r * row;
-        gcpi_bytes_copy(&in->p.target, to_user ? user + r * width : place, to_user ? place : user + r * width, width);
-    }
+    if (to_user) gcpi_rows_copy(&in->p.target, user, width, data, row, width, rows);
+    else gcpi_rows_copy(&in->p.target, data, row, user, width, width, rows);
 }
 /* The whole tensor. */
 static gcp_code gcpi_copy_dense(const gcpi_plan *in, int item, unsigned char *user, int to_user, gcp_at at)

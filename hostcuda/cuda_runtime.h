@@ -125,6 +125,15 @@ struct cudaDeviceProp {
         integrated;
 };
 
+enum cudaMemoryType {
+    cudaMemoryTypeUnregistered = 0, cudaMemoryTypeHost = 1, cudaMemoryTypeDevice = 2, cudaMemoryTypeManaged = 3
+};
+struct cudaPointerAttributes {
+    enum cudaMemoryType type;
+    int device;
+    void *devicePointer, *hostPointer;
+};
+
 const char *cudaGetErrorName(cudaError_t error);
 const char *cudaGetErrorString(cudaError_t error);
 cudaError_t cudaGetLastError(void);
@@ -146,6 +155,9 @@ cudaError_t cudaMemGetInfo(size_t *available, size_t *total);
 cudaError_t cudaMemcpy(void *to, const void *from, size_t count, enum cudaMemcpyKind kind);
 cudaError_t cudaMemcpyAsync(void *to, const void *from, size_t count, enum cudaMemcpyKind kind,
                             cudaStream_t stream HOSTCUDA_OR(0));
+cudaError_t cudaMemcpy2DAsync(void *to, size_t to_pitch, const void *from, size_t from_pitch, size_t width,
+                              size_t height, enum cudaMemcpyKind kind, cudaStream_t stream HOSTCUDA_OR(0));
+cudaError_t cudaPointerGetAttributes(struct cudaPointerAttributes *attributes, const void *p);
 cudaError_t cudaMemset(void *to, int value, size_t count);
 cudaError_t cudaMemsetAsync(void *to, int value, size_t count, cudaStream_t stream HOSTCUDA_OR(0));
 cudaError_t cudaStreamCreate(cudaStream_t *stream);
@@ -1252,6 +1264,33 @@ cudaError_t cudaMemcpyAsync(void *to, const void *from, size_t count, enum cudaM
 {
     HOSTCUDA_ENTER;
     return copy_memory(to, from, count, kind, stream);
+}
+
+cudaError_t cudaMemcpy2DAsync(void *to, size_t to_pitch, const void *from, size_t from_pitch, size_t width,
+                              size_t height, enum cudaMemcpyKind kind, cudaStream_t stream)
+{
+    HOSTCUDA_ENTER;
+    if (width > to_pitch || width > from_pitch) return note(cudaErrorInvalidValue);
+    cudaError_t e = cudaSuccess;
+    for (size_t r = 0; r < height && e == cudaSuccess; r++)
+        e = copy_memory(static_cast<char *>(to) + r * to_pitch, static_cast<const char *>(from) + r * from_pitch, width,
+                        kind, stream);
+    return e;
+}
+
+cudaError_t cudaPointerGetAttributes(struct cudaPointerAttributes *attributes, const void *p)
+{
+    HOSTCUDA_ENTER;
+    if (!attributes) return note(cudaErrorInvalidValue);
+    const place there = place_of(p, 1);
+    const bool reached = there == DEVICE || there == PINNED;
+    attributes->type = there == DEVICE   ? cudaMemoryTypeDevice
+                       : there == PINNED ? cudaMemoryTypeHost
+                                         : cudaMemoryTypeUnregistered;
+    attributes->device = reached ? 0 : -2;
+    attributes->devicePointer = reached ? const_cast<void *>(p) : nullptr;
+    attributes->hostPointer = there == DEVICE ? nullptr : const_cast<void *>(p);
+    return cudaSuccess;
 }
 
 cudaError_t cudaMemcpy(void *to, const void *from, size_t count, enum cudaMemcpyKind kind)

@@ -111,7 +111,7 @@ static const char explain[] =
     "kernels never add as threads come: each sum has one fixed order. A missing barrier may go unnoticed in one order\n"
     "and not in another: run the kernels in several. Recomputing launches the same kernels on the same input.\n"
     "gcp's own kernels too: cmake --preset host && cmake --build build/host --target train, then break\n"
-    "gcpi_adam_kernel in gdb --args build/host/examples/train --digits --epochs 1 --device cuda.";
+    "gcpi_cross_entropy_kernel in gdb --args build/host/examples/train --digits --epochs 1 --device cuda.";
 
 /* ---- change it ---- */
 

@@ -47,6 +47,15 @@ static void gcpi_gpu_copy(void *context, void *to, const void *from, size_t size
     if (GCPI_GPU(gpu, cudaMemcpyAsync, (to, from, size, cudaMemcpyDefault, gpu->stream)))
         GCPI_GPU(gpu, cudaStreamSynchronize, (gpu->stream));
 }
+static void gcpi_gpu_copy_rows(void *context, void *to, size_t to_pitch, const void *from, size_t from_pitch,
+                               size_t width, size_t rows)
+{
+    gcp_gpu *gpu = gcpi_gpu_of(context);
+    GCPI_GPU(gpu, cudaSetDevice, (gpu->opts.device));
+    if (GCPI_GPU(gpu, cudaMemcpy2DAsync,
+                 (to, to_pitch, from, from_pitch, width, rows, cudaMemcpyDefault, gpu->stream)))
+        GCPI_GPU(gpu, cudaStreamSynchronize, (gpu->stream));
+}
 static void gcpi_gpu_fill(void *context, void *to, int byte, size_t size)
 {
     gcp_gpu *gpu = gcpi_gpu_of(context);
@@ -149,8 +158,8 @@ static double gcpi_gpu_timed(void *context, void (*issue)(void *arg), void *arg)
     return (double)ms / 1e3;
 }
 
-/* Far memory: pinned, on a stream of its own. A copy begins behind what was issued; what waits for it begins behind
-   it. */
+/* Far memory: pinned, on two streams of its own, one for each direction of the link. A copy begins behind what was
+   issued; what waits for it begins behind it. */
 static void *gcpi_gpu_far_allocate(void *context, size_t size)
 {
     gcp_gpu *gpu = gcpi_gpu_of(context);
@@ -162,17 +171,20 @@ static void gcpi_gpu_far_release(void *context, void *memory, size_t size)
 {
     gcp_gpu *gpu = gcpi_gpu_of(context);
     (void)size;
-    GCPI_GPU(gpu, cudaStreamSynchronize, (gpu->far));
+    for (int i = 0; i < 2; i++) GCPI_GPU(gpu, cudaStreamSynchronize, (gpu->far[i]));
     GCPI_GPU(gpu, cudaFreeHost, (memory));
 }
 static void gcpi_gpu_copy_start(void *context, int id, void *to, const void *from, size_t size)
 {
     gcp_gpu *gpu = gcpi_gpu_of(context);
+    struct cudaPointerAttributes there;
+    if (!GCPI_GPU(gpu, cudaPointerGetAttributes, (&there, to))) return;
+    cudaStream_t far = gpu->far[there.type == cudaMemoryTypeDevice];
     if (!GCPI_GPU(gpu, cudaEventRecord, (gpu->copied[id], gpu->stream)) ||
-        !GCPI_GPU(gpu, cudaStreamWaitEvent, (gpu->far, gpu->copied[id], 0)))
+        !GCPI_GPU(gpu, cudaStreamWaitEvent, (far, gpu->copied[id], 0)))
         return;
-    if (GCPI_GPU(gpu, cudaMemcpyAsync, (to, from, size, cudaMemcpyDefault, gpu->far)))
-        GCPI_GPU(gpu, cudaEventRecord, (gpu->copied[id], gpu->far));
+    if (GCPI_GPU(gpu, cudaMemcpyAsync, (to, from, size, cudaMemcpyDefault, far)))
+        GCPI_GPU(gpu, cudaEventRecord, (gpu->copied[id], far));
 }
 static void gcpi_gpu_copy_wait(void *context, int id)
 {
@@ -198,7 +210,8 @@ GCPI_DEF gcp_gpu gcp_gpu_open_at(gcp_gpu_opts o)
     snprintf(gpu.name, sizeof gpu.name, "%s", card.name);
     gpu.stream = o.stream;
     if (!o.stream && !GCPI_GPU(&gpu, cudaStreamCreateWithFlags, (&gpu.stream, cudaStreamNonBlocking))) return gpu;
-    if (!GCPI_GPU(&gpu, cudaStreamCreateWithFlags, (&gpu.far, cudaStreamNonBlocking))) return gpu;
+    for (int i = 0; i < 2; i++)
+        if (!GCPI_GPU(&gpu, cudaStreamCreateWithFlags, (&gpu.far[i], cudaStreamNonBlocking))) return gpu;
     for (int i = 0; i < GCP_COPIES; i++)
         if (!GCPI_GPU(&gpu, cudaEventCreateWithFlags, (&gpu.copied[i], cudaEventDisableTiming))) return gpu;
     if (!GCPI_GPU(&gpu, cudaEventCreate, (&gpu.start)) || !GCPI_GPU(&gpu, cudaEventCreate, (&gpu.stop))) return gpu;
@@ -215,7 +228,7 @@ GCPI_DEF void gcp_gpu_close(gcp_gpu *gpu)
         if (gpu->recordings[i].taken) gcpi_gpu_forget(gpu, &gpu->recordings[i]);
     if (gpu->blas) cublasDestroy(gpu->blas);
     for (int i = 0; i < GCP_COPIES; i++) if (gpu->copied[i]) cudaEventDestroy(gpu->copied[i]);
-    if (gpu->far) cudaStreamDestroy(gpu->far);
+    for (int i = 0; i < 2; i++) if (gpu->far[i]) cudaStreamDestroy(gpu->far[i]);
     if (gpu->start) cudaEventDestroy(gpu->start);
     if (gpu->stop) cudaEventDestroy(gpu->stop);
     if (gpu->stream && !gpu->opts.stream) cudaStreamDestroy(gpu->stream);

@@ -125,6 +125,17 @@ static void gcpi_bytes_copy(const gcp_target *target, void *to, const void *from
     if (target->device) target->device->copy(target->context, to, from, size);
     else memcpy(to, from, size);
 }
+static void gcpi_rows_copy(const gcp_target *target, void *to, size_t to_pitch, const void *from, size_t from_pitch,
+                           size_t width, size_t rows)
+{
+    if (rows > 1 && target->device && target->device->copy_rows) {
+        target->device->copy_rows(target->context, to, to_pitch, from, from_pitch, width, rows);
+        return;
+    }
+    unsigned char *there = (unsigned char *)to;
+    const unsigned char *here = (const unsigned char *)from;
+    for (size_t r = 0; r < rows; r++) gcpi_bytes_copy(target, there + r * to_pitch, here + r * from_pitch, width);
+}
 static void gcpi_bytes_fill(const gcp_target *target, void *to, int byte, size_t size)
 {
     if (target->device) target->device->fill(target->context, to, byte, size);

@@ -211,10 +211,8 @@ static void gcpi_copy_samples(const gcpi_plan *in, int item, unsigned char *user
                  width = gcpi_row_bytes(type, dense ? gcpi_count(some) : (size_t)e->shape.d[3]);
     unsigned char *data = (unsigned char *)gcpi_item_data(in, item, in->where[item]) +
                           (dense ? gcpi_row_bytes(type, gcpi_count(before)) : gcpi_pixels(before) * row);
-    for (size_t r = 0; r < rows; r++) {
-        unsigned char *place = data + r * row;
-        gcpi_bytes_copy(&in->p.target, to_user ? user + r * width : place, to_user ? place : user + r * width, width);
-    }
+    if (to_user) gcpi_rows_copy(&in->p.target, user, width, data, row, width, rows);
+    else gcpi_rows_copy(&in->p.target, data, row, user, width, width, rows);
 }
 /* The whole tensor. */
 static gcp_code gcpi_copy_dense(const gcpi_plan *in, int item, unsigned char *user, int to_user, gcp_at at)
