@@ -254,8 +254,8 @@ static void banks(void)
 #endif
 }
 
-/* Blocks of the weights' gradients of ResNet-50's convolutions that are the kernels' own: the last wave on an H100, which
-   runs 264 at a time, is at least four fifths full. */
+/* Blocks of the weights' gradients of ResNet-50's convolutions that are the kernels' own: the last wave on an H100,
+   which runs 264 at a time, is at least four fifths full. */
 static void waves(int print)
 {
     static const int layers[][5] = { { 112, 3, 64, 7, 2 },    { 56, 64, 64, 3, 1 },    { 28, 128, 128, 3, 2 },
