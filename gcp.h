@@ -253,14 +253,13 @@ typedef struct gcp_step_numbers {
 typedef struct gcp_call {
     const void *attributes;             /* a custom op's context */
     const gcp_view *in, *out, *din, *dout;
-    int inputs, outputs;
+    int row, inputs, outputs;           /* row: the GCP_OP_ or GCP_ROW_ that is called */
     void *workspace;                    /* as many bytes as the row's cost asked for */
     const gcp_step_numbers *numbers;
     uint64_t ordinal;                   /* the op's number on the tape: keys random draws */
     int training, commit;               /* commit: write side effects (running statistics) */
     const gcp_target *target;
-    const struct gcp_call *fused;       /* NULL, or in a batch-norm's backward that of the rectifier behind it, which
-                                           runs in the same pass, first: dout[0] is its gradient, and in[4] has data */
+    const struct gcp_call *fused;       /* NULL, or the call that runs in the same pass (GCP_FLAG_FUSED says which) */
 } gcp_call;
 
 /* The call of a shape rule: it reads the inputs and fills the outputs; on failure it writes a message and returns 0. */
@@ -291,7 +290,11 @@ typedef enum gcp_flag {
                                       mask, output 1 */
     GCP_FLAG_NO_GRADIENT   = 256, /* gradients stop here */
     GCP_FLAG_CROSS         = 512, /* backward reads input 0 only for the gradient of input 1, and the reverse */
-    GCP_FLAG_FUSED         = 1024 /* of a target's row for batch_norm: its backward takes call->fused */
+    /* Of a target's row that takes call->fused. batch_norm: backward, and first that of the rectifier behind it:
+       dout[0] is the rectifier's gradient, and in[4] has data. conv2d: forward, then a call of another row: either
+       GCP_OP_BATCH_STATS of its output (with the larger workspace of both), or GCP_ROW_APPLY without a norm, whose
+       output lies where conv2d's does; nothing reads that before. Bits must be those of one call after the other. */
+    GCP_FLAG_FUSED         = 1024
 } gcp_flag;
 typedef struct gcp_op {
     const char *name;

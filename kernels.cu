@@ -9,6 +9,7 @@
    Which kernels serve an op (gcpi_NAME_kernel, in the order of their launches):
      op                          forward                  backward
      conv2d, conv_transpose2d    gather, or direct        conv_transpose, gather, or direct
+       what follows it (end)       in the gather
        its weights, its bias                              weights or direct_weights, weights_sum; sum_blocks, sum_finish
      1x1, linear, matmul         cuBLAS                   cuBLAS
      batch_stats                 sum_blocks, sum_finish; in inference running_stats
@@ -38,7 +39,9 @@
 #define GCPI_EACH(kernel, count, ...) \
     GCP_LAUNCH(kernel, gcpi_blocks((ptrdiff_t)(count), 256), 256, 0, stream, __VA_ARGS__)
 
+enum { GCPI_THREADS = 256 };
 static size_t gcpi_least(size_t a, size_t b) { return a < b ? a : b; }
+static size_t gcpi_most(size_t a, size_t b) { return a > b ? a : b; }
 static size_t gcpi_pixels_of(gcp_shape s) { return (size_t)s.d[0] * (size_t)s.d[1] * (size_t)s.d[2]; }
 static int gcpi_blocks(ptrdiff_t items, int each) { return (int)((items + each - 1) / each); }
 static size_t gcpi_count_of(gcp_shape s) { return gcpi_pixels_of(s) * (size_t)s.d[3]; }
@@ -131,7 +134,32 @@ static __device__ __forceinline__ void gcpi_load_rows(float f[4], const float *r
 }
 #endif
 
+GCPI_DEVICE float gcpi_rectifier(float v, float slope) { return v > 0 ? v : slope * v; }
 
+/* ---- What sums over pixels share (see below) ----------------------------------------------------------------- */
+
+static int gcpi_sum_columns(int channels) { return channels > 16 ? 32 : channels > 8 ? 16 : channels > 4 ? 8 : 4; }
+/* For statistics: a value and its square. */
+GCPI_DEVICE void gcpi_add_value(double *s, float x)
+{
+    s[0] += (double)x;
+    s[1] += (double)x * (double)x;
+}
+/* A block's rows of threads, `columns` each, add up in order: partial [block][sum][channel]. */
+template <int SUMS>
+GCPI_DEVICE void gcpi_add_rows(const double *s, int columns, int c, int channels, size_t block, double *partial)
+{
+    __shared__ double part[SUMS][GCPI_THREADS];
+    __syncthreads();
+    for (int k = 0; k < SUMS; k++) part[k][threadIdx.x] = s[k];
+    __syncthreads();
+    if ((int)threadIdx.x >= columns || c >= channels) return;
+    for (int k = 0; k < SUMS; k++) {
+        double sum = 0;
+        for (int r = 0; r < GCPI_THREADS; r += columns) sum += part[k][r + threadIdx.x];
+        partial[(block * SUMS + k) * channels + c] = sum;
+    }
+}
 
 /* ---- Convolution ------------------------------------------------------------------------------
  *
@@ -145,7 +173,6 @@ static __device__ __forceinline__ void gcpi_load_rows(float f[4], const float *r
  * A block of 256 threads owns 128 x BN results and sums 16 terms (a K-block) at a time. Each result
  * is one thread's work, summed in an order that the shape alone decides: no atomics, same bits. */
 enum {
-    GCPI_THREADS = 256,
     GCPI_BM = 128,                /* rows of a block's tile: pixels (gather) or k (weights) */
     GCPI_BK = 16,                 /* terms staged at a time */
     GCPI_STAGES = 3,              /* K-blocks in shared memory: one in use, two on their way */
@@ -177,6 +204,8 @@ typedef struct gcpi_tiling {               /* one launch of either product */
     const float *src, *b, *bias;           /* b [columns][k], or dy for the weights */
     float *out;
     int accumulate, fours;                 /* fours: dy can be read 16 bytes at a time */
+    gcpi_cuda_end end;                     /* what the gather does with its results */
+    int sum_columns;                       /* of its statistics (gcpi_sum_columns) */
     int steps, length;                     /* K-blocks of a tile of dw, of a block's share */
     gcpi_walk step;                        /* from what a thread copies to what it copies next */
 } gcpi_tiling;
@@ -393,6 +422,33 @@ static __device__ __forceinline__ void gcpi_gather_load(const gcpi_tiling &g, co
     }
 }
 
+/* Sums of a tile's results and of their squares, a column each, as gcpi_sum_blocks_kernel adds them up once they are
+   stored: the same pixels to a thread, in the same order. Results go through shared memory, ROWS pixels at a time. */
+template <int BN, class P>
+GCPI_DEVICE void gcpi_gather_stats(const P &product, const gcpi_tiling &g, const gcpi_place *pixels, int column,
+                                   float *tile)
+{
+    enum { ROWS = BN == 128 ? 64 : 128, STRIPS = BN / 32 };
+    const int across = (g.columns + BN - 1) / BN, wide = g.sum_columns, c = threadIdx.x % wide;
+    double sums[STRIPS][2] = {};
+    for (int half = 0; half < GCPI_BM; half += ROWS) {
+        __syncthreads();
+        product.each([&](int r, int to, float v) {
+            if (r / ROWS * ROWS != half) return;
+            if (g.bias && to < g.columns - column) v += g.bias[column + to];
+            tile[(r - half) * BN + to] = pixels[r].out < 0 ? 0 : v;
+        });
+        __syncthreads();
+#pragma unroll
+        for (int s = 0; s < STRIPS; s++)
+            for (int r = threadIdx.x / wide; r < ROWS; r += GCPI_THREADS / wide)
+                gcpi_add_value(sums[s], tile[r * BN + s * 32 + c]);
+    }
+#pragma unroll
+    for (int s = 0; s < STRIPS; s++)
+        gcpi_add_rows<2>(sums[s], wide, column + s * 32 + c, g.columns, blockIdx.x / across, g.end.partial);
+}
+
 template <int VEC, int BN, bool TF32>
 static __global__ void __launch_bounds__(GCPI_THREADS, 2) gcpi_gather_kernel(gcpi_tiling g)
 {
@@ -416,8 +472,11 @@ static __global__ void __launch_bounds__(GCPI_THREADS, 2) gcpi_gather_kernel(gcp
         if (pixels[r].out < 0 || c >= g.columns) return;
         float *to = g.out + pixels[r].out + c;
         if (g.bias) v += g.bias[c];
+        if (g.end.other.data) v += ((const float *)g.end.other.data)[(first + r) * g.end.other.pitch + c];
+        if (g.end.rectify) v = gcpi_rectifier(v, g.end.slope);
         *to = g.accumulate ? *to + v : v;
     });
+    if (g.end.partial) gcpi_gather_stats<BN>(product, g, pixels, column, stages);
 }
 
 /* Backward data wants its weights as [phase][ci][tap of the phase][co]; the phase of tap (ky, kx)
@@ -760,12 +819,12 @@ size_t gcpi_cuda_conv_workspace(const gcpi_cuda_conv *c, int pass)
 }
 
 void gcpi_cuda_conv_forward(const gcpi_cuda_conv *c, const float *x, const float *w, const float *bias, float *y,
-                            int accumulate, void *workspace, cudaStream_t stream)
+                            int accumulate, const gcpi_cuda_end *end, cudaStream_t stream)
 {
     const ptrdiff_t outputs = (ptrdiff_t)c->n * c->ho * c->wo * c->co;
     gcpi_tiling g = gcpi_gather_forward(c);
-    g.src = x, g.b = w, g.bias = bias, g.out = y, g.accumulate = accumulate;
-    (void)workspace;
+    g.src = x, g.b = w, g.bias = bias, g.out = y, g.accumulate = accumulate, g.sum_columns = gcpi_sum_columns(c->co);
+    if (end) g.end = *end;
     if (!gcpi_conv_direct(c, GCPI_CUDA_FORWARD))
         gcpi_gather_run(g, c->tf32, stream);
     else if (outputs > 0)
@@ -945,7 +1004,7 @@ template <int V> GCPI_DEVICE unsigned gcpi_apply_unit(const gcpi_cuda_apply &a, 
         float v = a.mean ? (x[k] - mean[k]) * (scale[k] * gamma[k]) + beta[k] : x[k];
         if (a.other.data) v = v + other[k];
         bits |= (unsigned)(v > 0) << k;
-        x[k] = !a.rectify || v > 0 ? v : a.slope * v;
+        x[k] = a.rectify ? gcpi_rectifier(v, a.slope) : v;
     }
     gcpi_store<V>(gcpi_at(a.y, u), x);
     return bits;
@@ -1249,20 +1308,20 @@ void gcpi_cuda_upsample_back(gcp_view dx, gcp_view dy, int factor, int bilinear,
 }
 
 /* ---- Sums over pixels ----------------------------------------------------------------------------------------
-   Two launches. Each block sums its rows for a strip of channels: threads lie as rows x columns, add their rows in
-   order in double, then rows add up in order. The second launch adds the blocks in order and does with the sums what
-   they are for. Strips and blocks follow from the shape. */
+   Each block sums its pixels for a strip of channels: threads lie as rows x columns, add their pixels in order in
+   double, then rows add up in order. Another launch adds the blocks in order and does with the sums what they are for.
+   Strips and blocks follow from the shape. */
 
-enum { GCPI_SUM_THREADS = 256, GCPI_SUM_BLOCKS = 256 };
-static unsigned gcpi_sum_columns(int channels) { return channels > 16 ? 32 : channels > 8 ? 16 : channels > 4 ? 8 : 4; }
-static unsigned gcpi_sum_rows(gcp_shape s)
+enum { GCPI_SUM_BLOCKS = 256 };
+static size_t gcpi_sum_length(size_t pixels, int channels)      /* pixels of a block */
 {
-    size_t rows = GCPI_SUM_THREADS / gcpi_sum_columns(s.d[3]);
-    return (unsigned)gcpi_least(GCPI_SUM_BLOCKS, (gcpi_pixels_of(s) + 4 * rows - 1) / (4 * rows));
+    return gcpi_most(4 * GCPI_THREADS / gcpi_sum_columns(channels), (pixels + GCPI_SUM_BLOCKS - 1) / GCPI_SUM_BLOCKS);
 }
+static size_t gcpi_sum_blocks_of(size_t pixels, size_t length) { return (pixels + length - 1) / length; }
 size_t gcpi_cuda_sums_workspace(gcp_shape shape, int sums)
 {
-    return ((size_t)gcpi_sum_rows(shape) + 1) * (size_t)shape.d[3] * (size_t)sums * sizeof(double);
+    const size_t pixels = gcpi_pixels_of(shape), length = gcpi_sum_length(pixels, shape.d[3]);
+    return (gcpi_sum_blocks_of(pixels, length) + 1) * (size_t)shape.d[3] * (size_t)sums * sizeof(double);
 }
 
 struct gcpi_sum_of_dy     { enum { SUMS = 1 }; gcp_view dy;
@@ -1274,9 +1333,7 @@ struct gcpi_sum_of_dy     { enum { SUMS = 1 }; gcp_view dy;
 struct gcpi_sum_of_x      { enum { SUMS = 2 }; gcp_view x;
     __device__ __forceinline__ void add(double *s, size_t p, int c) const
     {
-        double v = (double)((const float *)x.data)[(ptrdiff_t)p * x.pitch + c];
-        s[0] += v;
-        s[1] += v * v;
+        gcpi_add_value(s, ((const float *)x.data)[(ptrdiff_t)p * x.pitch + c]);
     }
 };
 /* The gradient of a batch-norm's output: g, or g through the rectifier behind it, whose sign is computed again from x,
@@ -1308,28 +1365,26 @@ struct gcpi_sum_of_layer  { enum { SUMS = 2 }; gcp_view x, dy; const float2 *mom
         s[0] += (double)g * (((double)v - (double)moments[p].x) * (double)moments[p].y);
         s[1] += (double)g;
     } };
+template <int N> struct gcpi_sum_of_sums { enum { SUMS = N }; const double *partial; int channels;
+    __device__ __forceinline__ void add(double *s, size_t p, int c) const
+    {
+        for (int k = 0; k < N; k++) s[k] += partial[(p * N + k) * channels + c];
+    }
+};
 template <class F>
-__global__ void gcpi_sum_blocks_kernel(F f, size_t pixels, int channels, unsigned columns, double *partial)
+__global__ void gcpi_sum_blocks_kernel(F f, size_t pixels, size_t length, int channels, int columns, double *partial)
 {
-    __shared__ double part[F::SUMS][GCPI_SUM_THREADS];
-    unsigned column = threadIdx.x % columns, row = threadIdx.x / columns, rows = GCPI_SUM_THREADS / columns;
-    int c = (int)(blockIdx.x * columns + column);
-    size_t first = pixels * blockIdx.y / gridDim.y, last = pixels * (blockIdx.y + 1) / gridDim.y;
+    const unsigned strips = (unsigned)((channels + columns - 1) / columns), rows = GCPI_THREADS / columns;
+    const size_t block = blockIdx.x / strips, end = (block + 1) * length, last = end < pixels ? end : pixels;
+    const int c = (int)(blockIdx.x % strips) * columns + threadIdx.x % columns;
     double s[F::SUMS] = {};
-    size_t p = c < channels ? first + row : last;
+    size_t p = c < channels ? block * length + threadIdx.x / columns : last;
     for (; p + 3 * rows < last; p += 4 * rows) {     /* the loads of four pixels under way, the same order of sums */
 #pragma unroll
         for (unsigned k = 0; k < 4; k++) f.add(s, p + k * rows, c);
     }
     for (; p < last; p += rows) f.add(s, p, c);
-    for (int k = 0; k < F::SUMS; k++) part[k][threadIdx.x] = s[k];
-    __syncthreads();
-    if (row || c >= channels) return;
-    for (int k = 0; k < F::SUMS; k++) {
-        double sum = 0;
-        for (unsigned r = 0; r < rows; r++) sum += part[k][r * columns + column];
-        partial[((size_t)blockIdx.y * F::SUMS + k) * channels + c] = sum;
-    }
+    gcpi_add_rows<F::SUMS>(s, columns, c, channels, block, partial);
 }
 
 /* Adds the blocks: 8 threads a channel, each every eighth block, then those in order; done(channel, its sums). */
@@ -1348,21 +1403,34 @@ __global__ void gcpi_sum_finish_kernel(const double *partial, unsigned blocks, i
     for (int k = 0; k < SUMS; k++) for (int l = 1; l < 8; l++) sum[k] += part[k][l][column];
     done(c, sum);
 }
+template <class F>
+static size_t gcpi_sum_blocks(const F &f, size_t pixels, int channels, size_t length, double *partial, cudaStream_t s)
+{
+    const int columns = gcpi_sum_columns(channels);
+    const size_t blocks = gcpi_sum_blocks_of(pixels, length);
+    GCP_LAUNCH((gcpi_sum_blocks_kernel<F>), (unsigned)(blocks * (size_t)gcpi_blocks(channels, columns)), GCPI_THREADS,
+               0, s, f, pixels, length, channels, columns, partial);
+    return blocks;
+}
+/* Where there are many blocks, blocks add them first. */
+template <int SUMS, class D>
+static void gcpi_sum_finish(double *partial, size_t blocks, int channels, const D &done, cudaStream_t stream)
+{
+    if (blocks > GCPI_SUM_BLOCKS) {
+        gcpi_sum_of_sums<SUMS> f = { partial, channels };
+        partial += blocks * SUMS * (size_t)channels;
+        blocks = gcpi_sum_blocks(f, blocks, channels, gcpi_sum_length(blocks, channels), partial, stream);
+    }
+    GCP_LAUNCH((gcpi_sum_finish_kernel<SUMS, D>), gcpi_blocks(channels, 32), 256, 0, stream, (const double *)partial,
+               (unsigned)blocks, channels, done);
+}
 template <class F, class D>
 static void gcpi_sums(const F &f, gcp_shape shape, void *workspace, const D &done, cudaStream_t stream)
 {
-    const unsigned columns = gcpi_sum_columns(shape.d[3]), blocks = gcpi_sum_rows(shape);
-    const dim3 grid(gcpi_blocks(shape.d[3], (int)columns), blocks);
+    const size_t pixels = gcpi_pixels_of(shape), length = gcpi_sum_length(pixels, shape.d[3]);
     double *partial = (double *)workspace;
-    GCP_LAUNCH((gcpi_sum_blocks_kernel<F>), grid, GCPI_SUM_THREADS, 0, stream, f, gcpi_pixels_of(shape), shape.d[3],
-               columns, partial);
-    GCP_LAUNCH((gcpi_sum_finish_kernel<F::SUMS, D>), gcpi_blocks(shape.d[3], 32), 256, 0, stream,
-               (const double *)partial, blocks, shape.d[3], done);
-}
-/* Behind the partial sums of a workspace: room for as many doubles as there are sums. */
-static void *gcpi_behind_sums(gcp_shape shape, int sums, void *workspace)
-{
-    return (double *)workspace + (size_t)gcpi_sum_rows(shape) * (size_t)shape.d[3] * (size_t)sums;
+    const size_t blocks = gcpi_sum_blocks(f, pixels, shape.d[3], length, partial, stream);
+    gcpi_sum_finish<F::SUMS>(partial, blocks, shape.d[3], done, stream);
 }
 
 /* The sums are gradients; means, where it is there: [sums][channels] of float, over n pixels. */
@@ -1410,12 +1478,22 @@ __global__ void gcpi_running_stats_kernel(gcpi_stats_done done, int channels)
     const int c = (int)gcpi_thread();
     if (c < channels) done(c, NULL);
 }
-void gcpi_cuda_batch_stats(gcp_view x, const gcpi_cuda_stats *s, void *workspace, cudaStream_t stream)
+/* A block sums GCPI_BM pixels, so that the convolution that makes them can. */
+static size_t gcpi_stats_blocks(gcp_shape s) { return gcpi_sum_blocks_of(gcpi_pixels_of(s), GCPI_BM); }
+size_t gcpi_cuda_stats_workspace(gcp_shape s)
+{
+    const size_t blocks = gcpi_stats_blocks(s);
+    return (blocks + (blocks > GCPI_SUM_BLOCKS ? GCPI_SUM_BLOCKS : 0)) * (size_t)s.d[3] * 2 * sizeof(double);
+}
+void gcpi_cuda_batch_stats(gcp_view x, const gcpi_cuda_stats *s, int summed, void *workspace, cudaStream_t stream)
 {
     gcpi_sum_of_x f = { x };
     gcpi_stats_done done = { *s, (double)gcpi_pixels_of(x.shape) };
-    if (s->training) gcpi_sums(f, x.shape, workspace, done, stream);
-    else GCPI_EACH(gcpi_running_stats_kernel, x.shape.d[3], done, x.shape.d[3]);
+    const int channels = x.shape.d[3];
+    double *partial = (double *)workspace;
+    if (!s->training) { GCPI_EACH(gcpi_running_stats_kernel, channels, done, channels); return; }
+    if (!summed) gcpi_sum_blocks(f, gcpi_pixels_of(x.shape), channels, GCPI_BM, partial, stream);
+    gcpi_sum_finish<2>(partial, gcpi_stats_blocks(x.shape), channels, done, stream);
 }
 
 /* dx = gamma s (dy - mean dy - xhat mean(dy xhat)): one pass over pixels, V channels a thread. means: mean(dy xhat) of
@@ -1465,8 +1543,8 @@ template <bool RECTIFIED> static void gcpi_norm_back(const gcp_call *c, float sl
     m.r.gamma = (const float *)c->in[3].data; m.r.beta = RECTIFIED ? (const float *)c->in[4].data : NULL;
     m.r.slope = slope;
     const int channels = m.x.shape.d[3];
-    float *means = (float *)gcpi_behind_sums(m.x.shape, 2, c->workspace);
-    m.means = means;
+    float *means = (float *)((char *)c->workspace + gcpi_cuda_sums_workspace(m.x.shape, 2)) - 4 * channels;
+    m.means = means;         /* behind the sums */
     gcpi_sum_of_norm<RECTIFIED> f = { m.x, m.dy, m.mean, m.scale, m.r };
     gcpi_sums_done<2> done = { { c->din[3], c->din[4] }, means, (double)gcpi_pixels_of(m.x.shape), channels };
     if (c->training) gcpi_sums(f, m.x.shape, c->workspace, done, stream);

@@ -151,7 +151,7 @@ static void issue_conv(void *arg)
 {
     conv_job *j = (conv_job *)arg;
     if (j->pass == GCPI_CUDA_FORWARD)
-        gcpi_cuda_conv_forward(&j->conv, j->x, j->w, NULL, j->y, 0, j->workspace, j->stream);
+        gcpi_cuda_conv_forward(&j->conv, j->x, j->w, NULL, j->y, 0, NULL, j->stream);
     if (j->pass == GCPI_CUDA_DATA) gcpi_cuda_conv_backward_data(&j->conv, j->y, j->w, j->x, 0, j->workspace, j->stream);
     if (j->pass == GCPI_CUDA_WEIGHTS)
         gcpi_cuda_conv_backward_weights(&j->conv, j->x, j->y, j->w, 0, j->workspace, j->stream);

@@ -256,14 +256,13 @@ typedef struct gcp_step_numbers {
 typedef struct gcp_call {
     const void *attributes;             /* a custom op's context */
     const gcp_view *in, *out, *din, *dout;
-    int inputs, outputs;
+    int row, inputs, outputs;           /* row: the GCP_OP_ or GCP_ROW_ that is called */
     void *workspace;                    /* as many bytes as the row's cost asked for */
     const gcp_step_numbers *numbers;
     uint64_t ordinal;                   /* the op's number on the tape: keys random draws */
     int training, commit;               /* commit: write side effects (running statistics) */
     const gcp_target *target;
-    const struct gcp_call *fused;       /* NULL, or in a batch-norm's backward that of the rectifier behind it, which
-                                           runs in the same pass, first: dout[0] is its gradient, and in[4] has data */
+    const struct gcp_call *fused;       /* NULL, or the call that runs in the same pass (GCP_FLAG_FUSED says which) */
 } gcp_call;
 
 /* The call of a shape rule: it reads the inputs and fills the outputs; on failure it writes a message and returns 0. */
@@ -294,7 +293,11 @@ typedef enum gcp_flag {
                                       mask, output 1 */
     GCP_FLAG_NO_GRADIENT   = 256, /* gradients stop here */
     GCP_FLAG_CROSS         = 512, /* backward reads input 0 only for the gradient of input 1, and the reverse */
-    GCP_FLAG_FUSED         = 1024 /* of a target's row for batch_norm: its backward takes call->fused */
+    /* Of a target's row that takes call->fused. batch_norm: backward, and first that of the rectifier behind it:
+       dout[0] is the rectifier's gradient, and in[4] has data. conv2d: forward, then a call of another row: either
+       GCP_OP_BATCH_STATS of its output (with the larger workspace of both), or GCP_ROW_APPLY without a norm, whose
+       output lies where conv2d's does; nothing reads that before. Bits must be those of one call after the other. */
+    GCP_FLAG_FUSED         = 1024
 } gcp_flag;
 typedef struct gcp_op {
     const char *name;
@@ -7249,13 +7252,29 @@ static int gcpi_norm_is_fixed(const gcpi_problem *p, const gcpi_op *op)
            !p->items[p->tensors + gcpi_edge(p->tape, norm, BETA)].active;
 }
 
-/* Whether statistics follow a convolution. On a CPU the convolution then has workspace for their sums, so that both may
+/* Whether statistics follow a convolution that can make them. It then has workspace for their sums, so that both may
    run as one pass. */
 static int gcpi_stats_follow(const gcpi_problem *p, const gcpi_op *op)
 {
     const gcp_tape *t = p->tape;
-    return p->training && !p->target.kernels && op && gcpi_facts_of(op).with_stats && op + 1 < t->ops + t->op_count &&
-           gcpi_facts_of(op + 1).stats && gcpi_edge(t, op + 1, 0) == op->out && !gcpi_norm_is_fixed(p, op + 1);
+    const gcp_op *kernels = p->target.kernels;
+    if (!p->training || !op || op->kind != GCP_OP_CONV2D || op + 1 == t->ops + t->op_count) return 0;
+    if (kernels ? !(kernels[GCP_OP_CONV2D].flags & GCP_FLAG_FUSED) : !gcpi_facts_of(op).with_stats) return 0;
+    return gcpi_facts_of(op + 1).stats && gcpi_edge(t, op + 1, 0) == op->out && !gcpi_norm_is_fixed(p, op + 1);
+}
+
+/* Workspace of a convolution that makes the statistics of its output, too. A target's rows use theirs in turn. */
+static size_t gcpi_stats_room(const gcpi_problem *p, const gcpi_op *op, size_t own, gcp_cost_call *call)
+{
+    const gcpi_facts facts = gcpi_facts_of(op);
+    const gcp_op *kernels = p->target.kernels;
+    gcp_cost cost;
+    memset(&cost, 0, sizeof cost);
+    if (!kernels) return facts.stats_workspace(facts.window, call->out[0], &p->target);
+    call->in = call->out;
+    call->attributes = &(op + 1)->attributes;
+    if (kernels[GCP_OP_BATCH_STATS].cost) kernels[GCP_OP_BATCH_STATS].cost(call, &cost);
+    return GCPI_MAX(own, cost.workspace);
 }
 
 /* Bytes that a concat or slice moves: only what does not lie in place. */
@@ -7309,10 +7328,7 @@ static void gcpi_task_cost(const gcpi_problem *p, gcpi_task *task, const gcpi_op
     for (int i = 0; backward && op && i < GCPI_MIN(op->inputs, 32); i++)
         call.wanted |= (unsigned)p->items[t->tensor_count + gcpi_edge(t, op, i)].active << i;
     if (op && row && row->cost) row->cost(&call, &cost);       /* row NULL: a custom op that will be refused */
-    if (!backward && gcpi_stats_follow(p, op)) {
-        const gcpi_facts facts = gcpi_facts_of(op);
-        cost.workspace = facts.stats_workspace(facts.window, out[0], &p->target);
-    }
+    if (!backward && gcpi_stats_follow(p, op)) cost.workspace = gcpi_stats_room(p, op, cost.workspace, &call);
     if (task->free) cost.bytes = 0;
     task->flops = cost.flops;
     task->workspace = cost.workspace;
@@ -15859,10 +15875,11 @@ static void gcpi_call_fill(const gcpi_plan *in, const gcpi_task *t, int n, gcp_c
     c->inputs = op->inputs; c->outputs = op->outputs;
 }
 
-static void gcpi_call_begin(const gcpi_plan *in, const gcpi_task *t, gcp_call *c, gcpi_call_space *s)
+static void gcpi_call_begin(const gcpi_plan *in, const gcpi_task *t, int row, gcp_call *c, gcpi_call_space *s)
 {
     memset(c, 0, sizeof *c);
     c->in = s->in; c->out = s->out; c->din = s->din; c->dout = s->dout;
+    c->row = row;
     c->attributes = &in->opts;
     c->workspace = in->bound.slab + gcpi_round(GCPI_NUMBERS_BYTES, in->p.target.align);
     c->numbers = (const gcp_step_numbers *)(void *)in->bound.slab;
@@ -15875,7 +15892,7 @@ static void gcpi_call_begin(const gcpi_plan *in, const gcpi_task *t, gcp_call *c
 static void gcpi_apply_call(const gcpi_plan *in, const gcpi_task *t, int n, gcp_call *c, gcpi_call_space *s)
 {
     const gcpi_op *last = &in->p.tape->ops[t->op];
-    gcpi_call_begin(in, t, c, s);
+    gcpi_call_begin(in, t, GCP_ROW_APPLY, c, s);
     memset(s->in, 0, 6 * sizeof *s->in);
     memset(s->out, 0, 2 * sizeof *s->out);
     gcpi_call_operands(in, t, n, s);
@@ -15894,7 +15911,7 @@ static void gcpi_run_group(const gcpi_plan *in, const gcpi_task *t, int n)
 static void gcpi_op_call(const gcpi_plan *in, const gcpi_instruction *i, int n, gcp_call *c, gcpi_call_space *s)
 {
     const gcpi_task *t = &in->p.tasks[i->task];
-    gcpi_call_begin(in, t, c, s);
+    gcpi_call_begin(in, t, (int)in->p.tape->ops[t->op].kind, c, s);
     c->training &= !gcpi_norm_is_fixed(&in->p, &in->p.tape->ops[t->op]);
     c->commit = i->kind == 'F' && in->run.measuring != 2;
     gcpi_call_fill(in, t, n, c, s);
@@ -15910,7 +15927,7 @@ static void gcpi_run_op(const gcpi_plan *in, const gcpi_instruction *i, int n)
     (t->kind == GCPI_TASK_FORWARD ? row->forward : row->backward)(&call);
 }
 
-/* Pairs: two instructions that run as one pass on this CPU and give the same bits as one after the other. The second
+/* Pairs: two instructions that run as one pass and give the same bits as one after the other. The second
    writes where the first would have written, so that no instruction could read what is left out; or it reads what the
    first made while that is in cache. */
 
@@ -15940,7 +15957,7 @@ static int gcpi_conv_ends(const gcpi_plan *in, const gcpi_task *t, int n, const 
     int reads = 0;
     if (t->kind != GCPI_TASK_FORWARD || u->kind != GCPI_TASK_FORWARD) return 0;
     const gcpi_op *op = &in->p.tape->ops[t->op], *first = &in->p.tape->ops[u->op] - (u->ops - 1);
-    if (!gcpi_facts_of(op).with_group) return 0;
+    if (op->kind != GCP_OP_CONV2D) return 0;
     if (!gcpi_is_part(first, GCPI_PART_ADD) && !gcpi_is_part(first, GCPI_PART_RECTIFIER)) return 0;
     for (int k = 0; k < u->count; k++)
         reads += in->p.operands[u->operands + k].item == op->out && in->p.operands[u->operands + k].mode == GCPI_READ;
@@ -15979,16 +15996,21 @@ static void gcpi_run_conv_ends(const gcpi_plan *in, int i, int n)
     gcpi_call_space space, others;
     gcpi_op_call(in, &in->list.at[i], n, &call, &space);
     gcpi_apply_call(in, &in->p.tasks[in->list.at[i + 1].task], n + t->count, &apply, &others);
-    gcpi_facts_of(&in->p.tape->ops[t->op]).with_group(&call, &apply);
+    call.fused = &apply;
+    if (in->p.target.kernels) in->p.target.kernels[GCP_OP_CONV2D].forward(&call);
+    else gcpi_facts_of(&in->p.tape->ops[t->op]).with_group(&call, &apply);
 }
 
 static void gcpi_run_conv_sums(const gcpi_plan *in, int i, int n)
 {
+    const gcpi_task *t = &in->p.tasks[in->list.at[i].task];
     gcp_call call, stats;
     gcpi_call_space space, others;
     gcpi_op_call(in, &in->list.at[i], n, &call, &space);
-    gcpi_op_call(in, &in->list.at[i + 1], n + in->p.tasks[in->list.at[i].task].count, &stats, &others);
-    gcpi_facts_of(&in->p.tape->ops[in->p.tasks[in->list.at[i].task].op]).with_stats(&call, &stats);
+    gcpi_op_call(in, &in->list.at[i + 1], n + t->count, &stats, &others);
+    call.fused = &stats;
+    if (in->p.target.kernels) in->p.target.kernels[GCP_OP_CONV2D].forward(&call);
+    else gcpi_facts_of(&in->p.tape->ops[t->op]).with_stats(&call, &stats);
 }
 
 static void gcpi_run_norm_begins(const gcpi_plan *in, int i, int n)
@@ -16004,19 +16026,19 @@ static void gcpi_run_norm_begins(const gcpi_plan *in, int i, int n)
 }
 
 /* i: an instruction; its operands are placed from placed[n] on. t, u: its task and the next instruction's. row: of a
-   target with kernels of its own the one that must say GCP_FLAG_FUSED; -1: such a target has not got it. */
+   target with kernels of its own the one that must say GCP_FLAG_FUSED. */
 typedef struct gcpi_pair {
     int (*fits)(const gcpi_plan *in, const gcpi_task *t, int n, const gcpi_task *u);
     void (*run)(const gcpi_plan *in, int i, int n);
     int row;
 } gcpi_pair;
-static const gcpi_pair gcpi_pairs[] = { { gcpi_conv_ends, gcpi_run_conv_ends, -1 },
-                                        { gcpi_conv_sums, gcpi_run_conv_sums, -1 },
+static const gcpi_pair gcpi_pairs[] = { { gcpi_conv_ends, gcpi_run_conv_ends, GCP_OP_CONV2D },
+                                        { gcpi_conv_sums, gcpi_run_conv_sums, GCP_OP_CONV2D },
                                         { gcpi_norm_begins, gcpi_run_norm_begins, GCP_OP_BATCH_NORM } };
 
 static int gcpi_pair_known(const gcp_op *kernels, const gcpi_pair *pair)
 {
-    return !kernels || (pair->row >= 0 && kernels[pair->row].flags & GCP_FLAG_FUSED);
+    return !kernels || kernels[pair->row].flags & GCP_FLAG_FUSED;
 }
 
 static const gcpi_pair *gcpi_pair_at(const gcpi_plan *in, int i, int n)        /* NULL: instruction i runs alone */
@@ -16043,7 +16065,7 @@ static void gcpi_run_seed(const gcpi_plan *in, const gcpi_task *t, int n)
 {
     gcp_call call;
     gcpi_call_space space;
-    gcpi_call_begin(in, t, &call, &space);
+    gcpi_call_begin(in, t, GCP_ROW_SEED, &call, &space);
     space.out[0] = gcpi_view_like(in, in->p.operands[t->operands].item, in->bound.slab + in->placed[n].offset);
     call.outputs = 1;
     call.attributes = &in->run.share;
@@ -16055,7 +16077,7 @@ static void gcpi_run_norm(const gcpi_plan *in, const gcpi_task *t, int n)
     const gcp_op *row = gcpi_row_for(&in->p.target, NULL, GCP_ROW_NORM);
     gcp_call call;
     gcpi_call_space space;
-    gcpi_call_begin(in, t, &call, &space);
+    gcpi_call_begin(in, t, GCP_ROW_NORM, &call, &space);
     call.inputs = 1;
     for (int k = 0; k < t->count; k++) {
         int item = in->p.operands[t->operands + k].item;
@@ -16071,7 +16093,7 @@ static void gcpi_run_update(gcpi_plan *in, const gcpi_task *t, int n)
     int item = in->p.operands[t->operands].item;
     gcp_call call;
     gcpi_call_space space;
-    gcpi_call_begin(in, t, &call, &space);
+    gcpi_call_begin(in, t, GCP_ROW_UPDATE, &call, &space);
     space.in[0] = gcpi_view_like(in, item, gcpi_item_data(in, item, in->placed[n].offset));
     space.in[1] = gcpi_view_like(in, item, gcpi_count_at(in->p.tape, t->op));
     space.out[0] = gcpi_view_like(in, item, gcpi_value_at(in->p.tape, t->op));
@@ -16087,7 +16109,7 @@ static void gcpi_run_move(const gcpi_plan *in, const gcpi_task *t, int n)
 {
     gcp_call call;
     gcpi_call_space space;
-    gcpi_call_begin(in, t, &call, &space);
+    gcpi_call_begin(in, t, GCP_OP_CONCAT, &call, &space);
     space.in[0] = gcpi_view_like(in, t->op, in->bound.slab + in->placed[n].offset);
     space.out[0] = gcpi_view_like(in, t->op, in->bound.slab + in->placed[n + 1].offset);
     call.inputs = call.outputs = 1;

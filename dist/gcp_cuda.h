@@ -113,8 +113,11 @@ typedef struct gcpi_cuda_conv {                  /* y [n, ho, wo, co] = x [n, h,
 enum { GCPI_CUDA_FORWARD, GCPI_CUDA_DATA, GCPI_CUDA_WEIGHTS };
 size_t gcpi_cuda_conv_workspace(const gcpi_cuda_conv *c, int pass);
 int gcpi_cuda_weights_blocks(const gcpi_cuda_conv *c);     /* of the weights' gradient, where groups is 1 */
+/* What a forward pass with groups = 1 does with y before it is stored: adds other and rectifies, or makes the sums of
+   gcpi_cuda_batch_stats in its workspace, partial. Each is left out where it is 0. */
+typedef struct gcpi_cuda_end { gcp_view other; int rectify; float slope; double *partial; } gcpi_cuda_end;
 void gcpi_cuda_conv_forward(const gcpi_cuda_conv *c, const float *x, const float *w, const float *bias, float *y,
-                            int accumulate, void *workspace, cudaStream_t stream);
+                            int accumulate, const gcpi_cuda_end *end, cudaStream_t stream);      /* end: may be NULL */
 void gcpi_cuda_conv_backward_data(const gcpi_cuda_conv *c, const float *dy, const float *w, float *dx, int accumulate,
                                   void *workspace, cudaStream_t stream);
 void gcpi_cuda_conv_backward_weights(const gcpi_cuda_conv *c, const float *x, const float *dy, float *dw,
@@ -159,7 +162,8 @@ typedef struct gcpi_cuda_stats {
     double epsilon, momentum;
     int training, commit;
 } gcpi_cuda_stats;
-void gcpi_cuda_batch_stats(gcp_view x, const gcpi_cuda_stats *s, void *workspace, cudaStream_t stream);
+size_t gcpi_cuda_stats_workspace(gcp_shape x);
+void gcpi_cuda_batch_stats(gcp_view x, const gcpi_cuda_stats *s, int summed, void *workspace, cudaStream_t stream);
 void gcpi_cuda_batch_norm_back(const gcp_call *call, float slope, cudaStream_t stream);     /* slope: of call->fused */
 void gcpi_cuda_layer_norm(gcp_view y, gcp_view x, const float *gamma, const float *beta, double epsilon,
                           cudaStream_t stream);
@@ -655,6 +659,8 @@ static void gcpi_cuda_product_cost(const gcp_cost_call *c, gcp_cost *cost)
     cost->workspace = gcpi_cuda_product_bytes(c);
 }
 
+static void gcpi_cuda_batch_stats_summed(const gcp_call *c, int summed);     /* in sums.h */
+
 /* ---- Rows: convolutions --------------------------------------------------------------------------------------
    1x1 with stride 1 is a matrix product over pixels; everything else goes to the kernels. A transposed convolution is
    the backward-data of the convolution from its output to its input. */
@@ -701,14 +707,32 @@ static void gcpi_cuda_conv_transpose2d_cost(const gcp_cost_call *c, gcp_cost *co
     gcpi_cuda_conv_cost(c, cost, GCPI_CUDA_DATA, GCPI_CUDA_FORWARD);
 }
 
+/* What c->fused is to a convolution's results; 0: it runs after them. A mask's bytes may be what others still read. */
+static int gcpi_cuda_conv2d_end(const gcp_call *c, gcpi_cuda_end *end)
+{
+    const gcpi_conv_attr *a = &gcpi_attr(c->attributes)->conv;
+    const gcp_call *next = c->fused;
+    memset(end, 0, sizeof *end);
+    if (!next || a->groups != 1 || gcpi_cuda_is_product(a)) return 0;
+    if (next->row == GCP_OP_BATCH_STATS) end->partial = (double *)next->workspace;
+    if (next->row == GCP_OP_BATCH_STATS) return next->training;
+    end->other = next->in[1];
+    end->rectify = next->attributes != NULL;
+    if (end->rectify) end->slope = (float)gcpi_number(next);
+    return !next->out[1].data;
+}
 static void gcpi_cuda_conv2d_forward(const gcp_call *c)
 {
     const gcpi_conv_attr *a = &gcpi_attr(c->attributes)->conv;
     gcpi_cuda_conv conv = gcpi_cuda_conv_of(a, c->target, c->in[0].pitch, c->out[0].pitch);
-    if (gcpi_cuda_is_product(a)) { gcpi_cuda_product_forward(c, 1, gcpi_cuda_matrix(c->in[1])); return; }
-    gcpi_cuda_conv_forward(&conv, (const float *)c->in[0].data, (const float *)c->in[1].data,
-                           c->inputs > 2 ? (const float *)c->in[2].data : NULL, (float *)c->out[0].data, 0,
-                           c->workspace, gcpi_stream(c));
+    gcpi_cuda_end end;
+    const int ends = gcpi_cuda_conv2d_end(c, &end);
+    if (gcpi_cuda_is_product(a)) gcpi_cuda_product_forward(c, 1, gcpi_cuda_matrix(c->in[1]));
+    else gcpi_cuda_conv_forward(&conv, (const float *)c->in[0].data, (const float *)c->in[1].data,
+                                c->inputs > 2 ? (const float *)c->in[2].data : NULL, (float *)c->out[0].data, 0,
+                                ends ? &end : NULL, gcpi_stream(c));
+    if (c->fused && c->fused->row == GCP_OP_BATCH_STATS) gcpi_cuda_batch_stats_summed(c->fused, ends);
+    else if (c->fused && !ends) gcpi_cuda_apply_forward(c->fused);
 }
 static void gcpi_cuda_conv2d_backward(const gcp_call *c)
 {
@@ -751,7 +775,7 @@ static void gcpi_cuda_conv_transpose2d_backward(const gcp_call *c)
     weights.ypitch = c->in[0].pitch;
     if (c->din[0].data)
         gcpi_cuda_conv_forward(&data, dy, (const float *)c->in[1].data, NULL, (float *)c->din[0].data,
-                               c->din[0].accumulate, c->workspace, gcpi_stream(c));
+                               c->din[0].accumulate, NULL, gcpi_stream(c));
     if (c->din[1].data)
         gcpi_cuda_conv_backward_weights(&weights, dy, (const float *)c->in[0].data, (float *)c->din[1].data,
                                         c->din[1].accumulate, c->workspace, gcpi_stream(c));
@@ -800,16 +824,17 @@ static void gcpi_cuda_upsample_backward(const gcp_call *c)
 
 /* ---- Rows: norms, embedding, losses --------------------------------------------------------------------------*/
 
-static void gcpi_cuda_batch_stats_forward(const gcp_call *c)
+static void gcpi_cuda_batch_stats_summed(const gcp_call *c, int summed)
 {
     const gcpi_attributes *a = gcpi_attr(c->attributes);
     gcpi_cuda_stats s = { (float *)c->out[0].data, (float *)c->out[1].data, (float *)c->in[1].data,
                           (float *)c->in[2].data, a->number.a, a->number.b, c->training, c->commit };
-    gcpi_cuda_batch_stats(c->in[0], &s, c->workspace, gcpi_stream(c));
+    gcpi_cuda_batch_stats(c->in[0], &s, summed, c->workspace, gcpi_stream(c));
 }
+static void gcpi_cuda_batch_stats_forward(const gcp_call *c) { gcpi_cuda_batch_stats_summed(c, 0); }
 static void gcpi_cuda_batch_stats_cost(const gcp_cost_call *c, gcp_cost *cost)
 {
-    cost->workspace = gcpi_cuda_sums_workspace(c->in[0], 2);
+    cost->workspace = gcpi_cuda_stats_workspace(c->in[0]);
 }
 static void gcpi_cuda_batch_norm_forward(const gcp_call *c)
 {
@@ -927,7 +952,8 @@ static void gcpi_cuda_update_forward(const gcp_call *c)
 #define GCPI_ROW(name, forward, backward, cost, flags) { name, NULL, forward, backward, cost, 0, 0, flags, 0, NULL }
 #define GCPI_ROW_AS(name, as, cost) GCPI_ROW(#name, gcpi_cuda_##as##_forward, gcpi_cuda_##as##_backward, cost, 0)
 #define GCPI_ROW_OF(name, cost) GCPI_ROW_AS(name, name, cost)
-#define GCPI_CUDA_CONV2D           GCPI_ROW_OF(conv2d, gcpi_cuda_conv2d_cost)
+#define GCPI_CUDA_CONV2D           GCPI_ROW("conv2d", gcpi_cuda_conv2d_forward, gcpi_cuda_conv2d_backward, \
+                                            gcpi_cuda_conv2d_cost, GCP_FLAG_FUSED)
 #define GCPI_CUDA_CONV_TRANSPOSE2D GCPI_ROW_OF(conv_transpose2d, gcpi_cuda_conv_transpose2d_cost)
 #define GCPI_CUDA_UPSAMPLE         GCPI_ROW_OF(upsample, NULL)
 #define GCPI_CUDA_LINEAR           GCPI_ROW_OF(linear, gcpi_cuda_product_cost)

@@ -55,6 +55,8 @@ static void gcpi_cuda_product_cost(const gcp_cost_call *c, gcp_cost *cost)
     cost->workspace = gcpi_cuda_product_bytes(c);
 }
 
+static void gcpi_cuda_batch_stats_summed(const gcp_call *c, int summed);     /* in sums.h */
+
 /* ---- Rows: convolutions --------------------------------------------------------------------------------------
    1x1 with stride 1 is a matrix product over pixels; everything else goes to the kernels. A transposed convolution is
    the backward-data of the convolution from its output to its input. */
@@ -101,14 +103,32 @@ static void gcpi_cuda_conv_transpose2d_cost(const gcp_cost_call *c, gcp_cost *co
     gcpi_cuda_conv_cost(c, cost, GCPI_CUDA_DATA, GCPI_CUDA_FORWARD);
 }
 
+/* What c->fused is to a convolution's results; 0: it runs after them. A mask's bytes may be what others still read. */
+static int gcpi_cuda_conv2d_end(const gcp_call *c, gcpi_cuda_end *end)
+{
+    const gcpi_conv_attr *a = &gcpi_attr(c->attributes)->conv;
+    const gcp_call *next = c->fused;
+    memset(end, 0, sizeof *end);
+    if (!next || a->groups != 1 || gcpi_cuda_is_product(a)) return 0;
+    if (next->row == GCP_OP_BATCH_STATS) end->partial = (double *)next->workspace;
+    if (next->row == GCP_OP_BATCH_STATS) return next->training;
+    end->other = next->in[1];
+    end->rectify = next->attributes != NULL;
+    if (end->rectify) end->slope = (float)gcpi_number(next);
+    return !next->out[1].data;
+}
 static void gcpi_cuda_conv2d_forward(const gcp_call *c)
 {
     const gcpi_conv_attr *a = &gcpi_attr(c->attributes)->conv;
     gcpi_cuda_conv conv = gcpi_cuda_conv_of(a, c->target, c->in[0].pitch, c->out[0].pitch);
-    if (gcpi_cuda_is_product(a)) { gcpi_cuda_product_forward(c, 1, gcpi_cuda_matrix(c->in[1])); return; }
-    gcpi_cuda_conv_forward(&conv, (const float *)c->in[0].data, (const float *)c->in[1].data,
-                           c->inputs > 2 ? (const float *)c->in[2].data : NULL, (float *)c->out[0].data, 0,
-                           c->workspace, gcpi_stream(c));
+    gcpi_cuda_end end;
+    const int ends = gcpi_cuda_conv2d_end(c, &end);
+    if (gcpi_cuda_is_product(a)) gcpi_cuda_product_forward(c, 1, gcpi_cuda_matrix(c->in[1]));
+    else gcpi_cuda_conv_forward(&conv, (const float *)c->in[0].data, (const float *)c->in[1].data,
+                                c->inputs > 2 ? (const float *)c->in[2].data : NULL, (float *)c->out[0].data, 0,
+                                ends ? &end : NULL, gcpi_stream(c));
+    if (c->fused && c->fused->row == GCP_OP_BATCH_STATS) gcpi_cuda_batch_stats_summed(c->fused, ends);
+    else if (c->fused && !ends) gcpi_cuda_apply_forward(c->fused);
 }
 static void gcpi_cuda_conv2d_backward(const gcp_call *c)
 {
@@ -151,7 +171,7 @@ static void gcpi_cuda_conv_transpose2d_backward(const gcp_call *c)
     weights.ypitch = c->in[0].pitch;
     if (c->din[0].data)
         gcpi_cuda_conv_forward(&data, dy, (const float *)c->in[1].data, NULL, (float *)c->din[0].data,
-                               c->din[0].accumulate, c->workspace, gcpi_stream(c));
+                               c->din[0].accumulate, NULL, gcpi_stream(c));
     if (c->din[1].data)
         gcpi_cuda_conv_backward_weights(&weights, dy, (const float *)c->in[0].data, (float *)c->din[1].data,
                                         c->din[1].accumulate, c->workspace, gcpi_stream(c));

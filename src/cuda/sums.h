@@ -39,16 +39,17 @@ static void gcpi_cuda_upsample_backward(const gcp_call *c)
 
 /* ---- Rows: norms, embedding, losses --------------------------------------------------------------------------*/
 
-static void gcpi_cuda_batch_stats_forward(const gcp_call *c)
+static void gcpi_cuda_batch_stats_summed(const gcp_call *c, int summed)
 {
     const gcpi_attributes *a = gcpi_attr(c->attributes);
     gcpi_cuda_stats s = { (float *)c->out[0].data, (float *)c->out[1].data, (float *)c->in[1].data,
                           (float *)c->in[2].data, a->number.a, a->number.b, c->training, c->commit };
-    gcpi_cuda_batch_stats(c->in[0], &s, c->workspace, gcpi_stream(c));
+    gcpi_cuda_batch_stats(c->in[0], &s, summed, c->workspace, gcpi_stream(c));
 }
+static void gcpi_cuda_batch_stats_forward(const gcp_call *c) { gcpi_cuda_batch_stats_summed(c, 0); }
 static void gcpi_cuda_batch_stats_cost(const gcp_cost_call *c, gcp_cost *cost)
 {
-    cost->workspace = gcpi_cuda_sums_workspace(c->in[0], 2);
+    cost->workspace = gcpi_cuda_stats_workspace(c->in[0]);
 }
 static void gcpi_cuda_batch_norm_forward(const gcp_call *c)
 {

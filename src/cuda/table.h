@@ -31,7 +31,8 @@ static void gcpi_cuda_update_forward(const gcp_call *c)
 #define GCPI_ROW(name, forward, backward, cost, flags) { name, NULL, forward, backward, cost, 0, 0, flags, 0, NULL }
 #define GCPI_ROW_AS(name, as, cost) GCPI_ROW(#name, gcpi_cuda_##as##_forward, gcpi_cuda_##as##_backward, cost, 0)
 #define GCPI_ROW_OF(name, cost) GCPI_ROW_AS(name, name, cost)
-#define GCPI_CUDA_CONV2D           GCPI_ROW_OF(conv2d, gcpi_cuda_conv2d_cost)
+#define GCPI_CUDA_CONV2D           GCPI_ROW("conv2d", gcpi_cuda_conv2d_forward, gcpi_cuda_conv2d_backward, \
+                                            gcpi_cuda_conv2d_cost, GCP_FLAG_FUSED)
 #define GCPI_CUDA_CONV_TRANSPOSE2D GCPI_ROW_OF(conv_transpose2d, gcpi_cuda_conv_transpose2d_cost)
 #define GCPI_CUDA_UPSAMPLE         GCPI_ROW_OF(upsample, NULL)
 #define GCPI_CUDA_LINEAR           GCPI_ROW_OF(linear, gcpi_cuda_product_cost)

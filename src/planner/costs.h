@@ -11,13 +11,29 @@ static int gcpi_norm_is_fixed(const gcpi_problem *p, const gcpi_op *op)
            !p->items[p->tensors + gcpi_edge(p->tape, norm, BETA)].active;
 }
 
-/* Whether statistics follow a convolution. On a CPU the convolution then has workspace for their sums, so that both may
+/* Whether statistics follow a convolution that can make them. It then has workspace for their sums, so that both may
    run as one pass. */
 static int gcpi_stats_follow(const gcpi_problem *p, const gcpi_op *op)
 {
     const gcp_tape *t = p->tape;
-    return p->training && !p->target.kernels && op && gcpi_facts_of(op).with_stats && op + 1 < t->ops + t->op_count &&
-           gcpi_facts_of(op + 1).stats && gcpi_edge(t, op + 1, 0) == op->out && !gcpi_norm_is_fixed(p, op + 1);
+    const gcp_op *kernels = p->target.kernels;
+    if (!p->training || !op || op->kind != GCP_OP_CONV2D || op + 1 == t->ops + t->op_count) return 0;
+    if (kernels ? !(kernels[GCP_OP_CONV2D].flags & GCP_FLAG_FUSED) : !gcpi_facts_of(op).with_stats) return 0;
+    return gcpi_facts_of(op + 1).stats && gcpi_edge(t, op + 1, 0) == op->out && !gcpi_norm_is_fixed(p, op + 1);
+}
+
+/* Workspace of a convolution that makes the statistics of its output, too. A target's rows use theirs in turn. */
+static size_t gcpi_stats_room(const gcpi_problem *p, const gcpi_op *op, size_t own, gcp_cost_call *call)
+{
+    const gcpi_facts facts = gcpi_facts_of(op);
+    const gcp_op *kernels = p->target.kernels;
+    gcp_cost cost;
+    memset(&cost, 0, sizeof cost);
+    if (!kernels) return facts.stats_workspace(facts.window, call->out[0], &p->target);
+    call->in = call->out;
+    call->attributes = &(op + 1)->attributes;
+    if (kernels[GCP_OP_BATCH_STATS].cost) kernels[GCP_OP_BATCH_STATS].cost(call, &cost);
+    return GCPI_MAX(own, cost.workspace);
 }
 
 /* Bytes that a concat or slice moves: only what does not lie in place. */
@@ -71,10 +87,7 @@ static void gcpi_task_cost(const gcpi_problem *p, gcpi_task *task, const gcpi_op
     for (int i = 0; backward && op && i < GCPI_MIN(op->inputs, 32); i++)
         call.wanted |= (unsigned)p->items[t->tensor_count + gcpi_edge(t, op, i)].active << i;
     if (op && row && row->cost) row->cost(&call, &cost);       /* row NULL: a custom op that will be refused */
-    if (!backward && gcpi_stats_follow(p, op)) {
-        const gcpi_facts facts = gcpi_facts_of(op);
-        cost.workspace = facts.stats_workspace(facts.window, out[0], &p->target);
-    }
+    if (!backward && gcpi_stats_follow(p, op)) cost.workspace = gcpi_stats_room(p, op, cost.workspace, &call);
     if (task->free) cost.bytes = 0;
     task->flops = cost.flops;
     task->workspace = cost.workspace;

@@ -60,10 +60,11 @@ static void gcpi_call_fill(const gcpi_plan *in, const gcpi_task *t, int n, gcp_c
     c->inputs = op->inputs; c->outputs = op->outputs;
 }
 
-static void gcpi_call_begin(const gcpi_plan *in, const gcpi_task *t, gcp_call *c, gcpi_call_space *s)
+static void gcpi_call_begin(const gcpi_plan *in, const gcpi_task *t, int row, gcp_call *c, gcpi_call_space *s)
 {
     memset(c, 0, sizeof *c);
     c->in = s->in; c->out = s->out; c->din = s->din; c->dout = s->dout;
+    c->row = row;
     c->attributes = &in->opts;
     c->workspace = in->bound.slab + gcpi_round(GCPI_NUMBERS_BYTES, in->p.target.align);
     c->numbers = (const gcp_step_numbers *)(void *)in->bound.slab;
@@ -76,7 +77,7 @@ static void gcpi_call_begin(const gcpi_plan *in, const gcpi_task *t, gcp_call *c
 static void gcpi_apply_call(const gcpi_plan *in, const gcpi_task *t, int n, gcp_call *c, gcpi_call_space *s)
 {
     const gcpi_op *last = &in->p.tape->ops[t->op];
-    gcpi_call_begin(in, t, c, s);
+    gcpi_call_begin(in, t, GCP_ROW_APPLY, c, s);
     memset(s->in, 0, 6 * sizeof *s->in);
     memset(s->out, 0, 2 * sizeof *s->out);
     gcpi_call_operands(in, t, n, s);
@@ -95,7 +96,7 @@ static void gcpi_run_group(const gcpi_plan *in, const gcpi_task *t, int n)
 static void gcpi_op_call(const gcpi_plan *in, const gcpi_instruction *i, int n, gcp_call *c, gcpi_call_space *s)
 {
     const gcpi_task *t = &in->p.tasks[i->task];
-    gcpi_call_begin(in, t, c, s);
+    gcpi_call_begin(in, t, (int)in->p.tape->ops[t->op].kind, c, s);
     c->training &= !gcpi_norm_is_fixed(&in->p, &in->p.tape->ops[t->op]);
     c->commit = i->kind == 'F' && in->run.measuring != 2;
     gcpi_call_fill(in, t, n, c, s);
@@ -111,7 +112,7 @@ static void gcpi_run_op(const gcpi_plan *in, const gcpi_instruction *i, int n)
     (t->kind == GCPI_TASK_FORWARD ? row->forward : row->backward)(&call);
 }
 
-/* Pairs: two instructions that run as one pass on this CPU and give the same bits as one after the other. The second
+/* Pairs: two instructions that run as one pass and give the same bits as one after the other. The second
    writes where the first would have written, so that no instruction could read what is left out; or it reads what the
    first made while that is in cache. */
 
@@ -141,7 +142,7 @@ static int gcpi_conv_ends(const gcpi_plan *in, const gcpi_task *t, int n, const 
     int reads = 0;
     if (t->kind != GCPI_TASK_FORWARD || u->kind != GCPI_TASK_FORWARD) return 0;
     const gcpi_op *op = &in->p.tape->ops[t->op], *first = &in->p.tape->ops[u->op] - (u->ops - 1);
-    if (!gcpi_facts_of(op).with_group) return 0;
+    if (op->kind != GCP_OP_CONV2D) return 0;
     if (!gcpi_is_part(first, GCPI_PART_ADD) && !gcpi_is_part(first, GCPI_PART_RECTIFIER)) return 0;
     for (int k = 0; k < u->count; k++)
         reads += in->p.operands[u->operands + k].item == op->out && in->p.operands[u->operands + k].mode == GCPI_READ;
@@ -180,16 +181,21 @@ static void gcpi_run_conv_ends(const gcpi_plan *in, int i, int n)
     gcpi_call_space space, others;
     gcpi_op_call(in, &in->list.at[i], n, &call, &space);
     gcpi_apply_call(in, &in->p.tasks[in->list.at[i + 1].task], n + t->count, &apply, &others);
-    gcpi_facts_of(&in->p.tape->ops[t->op]).with_group(&call, &apply);
+    call.fused = &apply;
+    if (in->p.target.kernels) in->p.target.kernels[GCP_OP_CONV2D].forward(&call);
+    else gcpi_facts_of(&in->p.tape->ops[t->op]).with_group(&call, &apply);
 }
 
 static void gcpi_run_conv_sums(const gcpi_plan *in, int i, int n)
 {
+    const gcpi_task *t = &in->p.tasks[in->list.at[i].task];
     gcp_call call, stats;
     gcpi_call_space space, others;
     gcpi_op_call(in, &in->list.at[i], n, &call, &space);
-    gcpi_op_call(in, &in->list.at[i + 1], n + in->p.tasks[in->list.at[i].task].count, &stats, &others);
-    gcpi_facts_of(&in->p.tape->ops[in->p.tasks[in->list.at[i].task].op]).with_stats(&call, &stats);
+    gcpi_op_call(in, &in->list.at[i + 1], n + t->count, &stats, &others);
+    call.fused = &stats;
+    if (in->p.target.kernels) in->p.target.kernels[GCP_OP_CONV2D].forward(&call);
+    else gcpi_facts_of(&in->p.tape->ops[t->op]).with_stats(&call, &stats);
 }
 
 static void gcpi_run_norm_begins(const gcpi_plan *in, int i, int n)
@@ -205,19 +211,19 @@ static void gcpi_run_norm_begins(const gcpi_plan *in, int i, int n)
 }
 
 /* i: an instruction; its operands are placed from placed[n] on. t, u: its task and the next instruction's. row: of a
-   target with kernels of its own the one that must say GCP_FLAG_FUSED; -1: such a target has not got it. */
+   target with kernels of its own the one that must say GCP_FLAG_FUSED. */
 typedef struct gcpi_pair {
     int (*fits)(const gcpi_plan *in, const gcpi_task *t, int n, const gcpi_task *u);
     void (*run)(const gcpi_plan *in, int i, int n);
     int row;
 } gcpi_pair;
-static const gcpi_pair gcpi_pairs[] = { { gcpi_conv_ends, gcpi_run_conv_ends, -1 },
-                                        { gcpi_conv_sums, gcpi_run_conv_sums, -1 },
+static const gcpi_pair gcpi_pairs[] = { { gcpi_conv_ends, gcpi_run_conv_ends, GCP_OP_CONV2D },
+                                        { gcpi_conv_sums, gcpi_run_conv_sums, GCP_OP_CONV2D },
                                         { gcpi_norm_begins, gcpi_run_norm_begins, GCP_OP_BATCH_NORM } };
 
 static int gcpi_pair_known(const gcp_op *kernels, const gcpi_pair *pair)
 {
-    return !kernels || (pair->row >= 0 && kernels[pair->row].flags & GCP_FLAG_FUSED);
+    return !kernels || kernels[pair->row].flags & GCP_FLAG_FUSED;
 }
 
 static const gcpi_pair *gcpi_pair_at(const gcpi_plan *in, int i, int n)        /* NULL: instruction i runs alone */
@@ -244,7 +250,7 @@ static void gcpi_run_seed(const gcpi_plan *in, const gcpi_task *t, int n)
 {
     gcp_call call;
     gcpi_call_space space;
-    gcpi_call_begin(in, t, &call, &space);
+    gcpi_call_begin(in, t, GCP_ROW_SEED, &call, &space);
     space.out[0] = gcpi_view_like(in, in->p.operands[t->operands].item, in->bound.slab + in->placed[n].offset);
     call.outputs = 1;
     call.attributes = &in->run.share;
@@ -256,7 +262,7 @@ static void gcpi_run_norm(const gcpi_plan *in, const gcpi_task *t, int n)
     const gcp_op *row = gcpi_row_for(&in->p.target, NULL, GCP_ROW_NORM);
     gcp_call call;
     gcpi_call_space space;
-    gcpi_call_begin(in, t, &call, &space);
+    gcpi_call_begin(in, t, GCP_ROW_NORM, &call, &space);
     call.inputs = 1;
     for (int k = 0; k < t->count; k++) {
         int item = in->p.operands[t->operands + k].item;
@@ -272,7 +278,7 @@ static void gcpi_run_update(gcpi_plan *in, const gcpi_task *t, int n)
     int item = in->p.operands[t->operands].item;
     gcp_call call;
     gcpi_call_space space;
-    gcpi_call_begin(in, t, &call, &space);
+    gcpi_call_begin(in, t, GCP_ROW_UPDATE, &call, &space);
     space.in[0] = gcpi_view_like(in, item, gcpi_item_data(in, item, in->placed[n].offset));
     space.in[1] = gcpi_view_like(in, item, gcpi_count_at(in->p.tape, t->op));
     space.out[0] = gcpi_view_like(in, item, gcpi_value_at(in->p.tape, t->op));
@@ -288,7 +294,7 @@ static void gcpi_run_move(const gcpi_plan *in, const gcpi_task *t, int n)
 {
     gcp_call call;
     gcpi_call_space space;
-    gcpi_call_begin(in, t, &call, &space);
+    gcpi_call_begin(in, t, GCP_OP_CONCAT, &call, &space);
     space.in[0] = gcpi_view_like(in, t->op, in->bound.slab + in->placed[n].offset);
     space.out[0] = gcpi_view_like(in, t->op, in->bound.slab + in->placed[n + 1].offset);
     call.inputs = call.outputs = 1;
