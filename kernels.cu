@@ -423,30 +423,31 @@ static __device__ __forceinline__ void gcpi_gather_load(const gcpi_tiling &g, co
 }
 
 /* Sums of a tile's results and of their squares, a column each, as gcpi_sum_blocks_kernel adds them up once they are
-   stored: the same pixels to a thread, in the same order. Results go through shared memory, ROWS pixels at a time. */
+   stored: the same pixels to a thread, in the same order. Results go through shared memory, WIDE columns at a time. */
 template <int BN, class P>
 GCPI_DEVICE void gcpi_gather_stats(const P &product, const gcpi_tiling &g, const gcpi_place *pixels, int column,
                                    float *tile)
 {
-    enum { ROWS = BN == 128 ? 64 : 128, STRIPS = BN / 32 };
-    const int across = (g.columns + BN - 1) / BN, wide = g.sum_columns, c = threadIdx.x % wide;
-    double sums[STRIPS][2] = {};
-    for (int half = 0; half < GCPI_BM; half += ROWS) {
+    enum { WIDE = BN < 64 ? BN : 64, PITCH = WIDE + 8 };
+    const int across = (g.columns + BN - 1) / BN, wide = g.sum_columns, row = threadIdx.x / wide;
+#pragma unroll 1
+    for (int at = 0; at < BN; at += WIDE) {
         __syncthreads();
-        product.each([&](int r, int to, float v) {
-            if (r / ROWS * ROWS != half) return;
-            if (g.bias && to < g.columns - column) v += g.bias[column + to];
-            tile[(r - half) * BN + to] = pixels[r].out < 0 ? 0 : v;
+        product.each([&](int r, int c, float v) {
+            if (c < at || c >= at + WIDE) return;
+            if (g.bias && c < g.columns - column) v += g.bias[column + c];
+            tile[r * PITCH + c - at] = pixels[r].out < 0 ? 0 : v;
         });
         __syncthreads();
-#pragma unroll
-        for (int s = 0; s < STRIPS; s++)
-            for (int r = threadIdx.x / wide; r < ROWS; r += GCPI_THREADS / wide)
-                gcpi_add_value(sums[s], tile[r * BN + s * 32 + c]);
+#pragma unroll 1
+        for (int strip = 0; strip < WIDE; strip += 32) {
+            const int c = strip + threadIdx.x % wide;
+            double sums[2] = {};
+#pragma unroll 4
+            for (int r = row; r < GCPI_BM; r += GCPI_THREADS / wide) gcpi_add_value(sums, tile[r * PITCH + c]);
+            gcpi_add_rows<2>(sums, wide, column + at + c, g.columns, blockIdx.x / across, g.end.partial);
+        }
     }
-#pragma unroll
-    for (int s = 0; s < STRIPS; s++)
-        gcpi_add_rows<2>(sums[s], wide, column + s * 32 + c, g.columns, blockIdx.x / across, g.end.partial);
 }
 
 template <int VEC, int BN, bool TF32>
