@@ -17,7 +17,7 @@
      add, relu, leaky_relu       apply, apply_fours, map  map, rectify_back
      mul, scale, bias, tanh, sigmoid, gelu, concat, slice: map both ways
      reshape, dropout            reshape, dropout         the same
-     max_pool, avg_pool          max_pool, avg_pool       max_pool_back, avg_pool_back
+     max_pool, avg_pool          pool                     pool_back
      upsample                    upsample                 upsample_back
      layer_norm                  layer_norm               layer_norm_back, sum_blocks, sum_finish
      embedding                   embedding                sort, merge, embedding_back
@@ -35,6 +35,7 @@
     T *name = (T *)gcpi_dynamic
 #endif
 #define GCPI_DEVICE static __device__ __forceinline__
+#define GCPI_BOTH static __host__ __device__ __forceinline__
 /* a thread an element */
 #define GCPI_EACH(kernel, count, ...) \
     GCP_LAUNCH(kernel, gcpi_blocks((ptrdiff_t)(count), 256), 256, 0, stream, __VA_ARGS__)
@@ -52,11 +53,10 @@ static size_t gcpi_count_of(gcp_shape s) { return gcpi_pixels_of(s) * (size_t)s.
 #define GCPI_SM80 1
 #endif
 
-/* Copies VEC floats (1, or 4 when both ends are 16-byte aligned) to shared memory, or zeros if not
- * valid. They are there after commit, wait and __syncthreads. Through L1, since the taps of a
- * convolution read the same pixels again. */
-template <int VEC>
-static __device__ __forceinline__ void gcpi_copy_async(float *shared, const float *global, bool valid)
+/* Copies VEC floats (1, or 4 when both ends are 16-byte aligned) to shared memory, or zeros if not valid. They are
+   there after commit, wait and __syncthreads. Through L1, since the taps of a convolution read the same pixels
+   again. */
+template <int VEC> GCPI_DEVICE void gcpi_copy_async(float *shared, const float *global, bool valid)
 {
 #ifndef __CUDACC__
     hostcuda_cp_async(shared, global, 4 * VEC, valid);
@@ -73,7 +73,7 @@ static __device__ __forceinline__ void gcpi_copy_async(float *shared, const floa
 #endif
 }
 
-static __device__ __forceinline__ void gcpi_copy_commit(void)
+GCPI_DEVICE void gcpi_copy_commit(void)
 {
 #ifndef __CUDACC__
     hostcuda_cp_async_commit();
@@ -83,7 +83,7 @@ static __device__ __forceinline__ void gcpi_copy_commit(void)
 }
 
 /* Waits until at most n of this thread's committed groups are still under way. */
-template <int n> static __device__ __forceinline__ void gcpi_copy_wait(void)
+template <int n> GCPI_DEVICE void gcpi_copy_wait(void)
 {
 #ifndef __CUDACC__
     hostcuda_cp_async_wait(n);
@@ -93,7 +93,7 @@ template <int n> static __device__ __forceinline__ void gcpi_copy_wait(void)
 }
 
 #if GCPI_SM80
-static __device__ __forceinline__ unsigned gcpi_to_tf32(float v) /* rounds to nearest */
+GCPI_DEVICE unsigned gcpi_to_tf32(float v) /* rounds to nearest */
 {
 #ifndef __CUDACC__
     return hostcuda_to_tf32(v);
@@ -104,9 +104,9 @@ static __device__ __forceinline__ unsigned gcpi_to_tf32(float v) /* rounds to ne
 #endif
 }
 
-/* d += a * b of 16x8 and 8x8; lane l has g = l/4, t = l%4 and holds
- * a: (g,t) (g+8,t) (g,t+4) (g+8,t+4)   b: (t,g) (t+4,g)   d: (g,2t) (g,2t+1) (g+8,2t) (g+8,2t+1) */
-static __device__ __forceinline__ void gcpi_mma(float d[4], const unsigned a[4], const unsigned b[2])
+/* d += a * b of 16x8 and 8x8; lane l has g = l/4, t = l%4 and holds a: (g,t) (g+8,t) (g,t+4) (g+8,t+4)   b: (t,g)
+   (t+4,g)   d: (g,2t) (g,2t+1) (g+8,2t) (g+8,2t+1) */
+GCPI_DEVICE void gcpi_mma(float d[4], const unsigned a[4], const unsigned b[2])
 {
 #ifndef __CUDACC__
     hostcuda_mma_m16n8k8_tf32(d, a, b);
@@ -118,9 +118,9 @@ static __device__ __forceinline__ void gcpi_mma(float d[4], const unsigned a[4],
 #endif
 }
 
-/* f = elements (g,t) (g+8,t) (g,t+4) (g+8,t+4) of a 16x8 tile, of which each lane names four floats of
- * a row: lane l columns l/16*4 and on of row l%16. One ldmatrix. */
-static __device__ __forceinline__ void gcpi_load_rows(float f[4], const float *row)
+/* f = elements (g,t) (g+8,t) (g,t+4) (g+8,t+4) of a 16x8 tile, of which each lane names four floats of a row: lane l
+   columns l/16*4 and on of row l%16. One ldmatrix. */
+GCPI_DEVICE void gcpi_load_rows(float f[4], const float *row)
 {
 #ifdef __CUDACC__
     unsigned from = (unsigned)__cvta_generic_to_shared(row);
@@ -162,16 +162,16 @@ GCPI_DEVICE void gcpi_add_rows(const double *s, int columns, int c, int channels
 }
 
 /* ---- Convolution ------------------------------------------------------------------------------
- *
- * Two products over the same staged tiles, with nothing lowered to a matrix in memory:
- *   gather    out[p][c]  = sum over k of src[where k of pixel p lies] * b[c][k]
- *             forward; backward data too, on dy with transposed weights, a gather per stride phase
- *   weights   dw[co][k]  = sum over pixels p of dy[p][co] * x[where k of pixel p lies]
- * k = (tap row, tap column, channel) flattened, channels fastest, as OHWI weights lie. Groups, and
- * the gradient of a stride with a dilation, take the direct kernels: a thread per result.
- *
- * A block of 256 threads owns 128 x BN results and sums 16 terms (a K-block) at a time. Each result
- * is one thread's work, summed in an order that the shape alone decides: no atomics, same bits. */
+
+   Two products over the same staged tiles, with nothing lowered to a matrix in memory:
+     gather    out[p][c]  = sum over k of src[where k of pixel p lies] * b[c][k]
+               forward; backward data too, on dy with transposed weights, a gather per stride phase
+     weights   dw[co][k]  = sum over pixels p of dy[p][co] * x[where k of pixel p lies]
+   k = (tap row, tap column, channel) flattened, channels fastest, as OHWI weights lie. Groups, and
+   the gradient of a stride with a dilation, take the direct kernels: a thread per result.
+
+   A block of 256 threads owns 128 x BN results and sums 16 terms (a K-block) at a time. Each result
+   is one thread's work, summed in an order that the shape alone decides: no atomics, same bits. */
 enum {
     GCPI_BM = 128,                /* rows of a block's tile: pixels (gather) or k (weights) */
     GCPI_BK = 16,                 /* terms staged at a time */
@@ -181,16 +181,15 @@ enum {
     GCPI_SHARES_BYTES = 32 << 20  /* most bytes of all partial sums */
 };
 
-/* Where element (row, k) of a tile stored [row][k] lies: its rows' fours of k change places, so that
- * neither copies of 16 bytes nor reads of a column of fours by 8 rows meet in a bank. Rows 8 apart have
- * the same order. */
-static __device__ __forceinline__ int gcpi_swizzled(int row, int k)
+/* Where element (row, k) of a tile stored [row][k] lies: its rows' fours of k change places, so that neither copies
+   of 16 bytes nor reads of a column of fours by 8 rows meet in a bank. Rows 8 apart have the same order. */
+GCPI_DEVICE int gcpi_swizzled(int row, int k)
 {
     return row * GCPI_BK + ((k / 4 ^ (row / 2 & 3)) * 4 + k % 4);
 }
 
-/* A counter in mixed radix, so that walking on by a fixed step costs no division:
- * (image, row, column) of a pixel, or (tap row, tap column, channel) of k. */
+/* A counter in mixed radix, so that walking on by a fixed step costs no division: (image, row, column) of a pixel,
+   or (tap row, tap column, channel) of k. */
 typedef struct gcpi_walk { int hi, mid, lo; } gcpi_walk;
 
 typedef struct gcpi_tiling {               /* one launch of either product */
@@ -210,7 +209,7 @@ typedef struct gcpi_tiling {               /* one launch of either product */
     gcpi_walk step;                        /* from what a thread copies to what it copies next */
 } gcpi_tiling;
 
-static __host__ __device__ __forceinline__ gcpi_walk gcpi_walk_at(ptrdiff_t index, int mids, int los)
+GCPI_BOTH gcpi_walk gcpi_walk_at(ptrdiff_t index, int mids, int los)
 {
     gcpi_walk w;
     ptrdiff_t rest = los > 0 ? index / los : 0; /* no channels or no taps: nothing will be read */
@@ -220,7 +219,7 @@ static __host__ __device__ __forceinline__ gcpi_walk gcpi_walk_at(ptrdiff_t inde
     return w;
 }
 
-static __device__ __forceinline__ void gcpi_walk_on(gcpi_walk *w, gcpi_walk step, int mids, int los)
+GCPI_DEVICE void gcpi_walk_on(gcpi_walk *w, gcpi_walk step, int mids, int los)
 {
     w->lo += step.lo;
     int carry = w->lo >= los;
@@ -232,10 +231,10 @@ static __device__ __forceinline__ void gcpi_walk_on(gcpi_walk *w, gcpi_walk step
 }
 
 /* ---- Products of staged tiles -----------------------------------------------------------------
- * a is 128 x 16, b is BN x 16 (rows x k). KMAJOR: stored [row][k], swizzled. Otherwise stored
- * [k][row], pitch rows + 8. Both keep copies and the reads below free of bank conflicts.
- *
- * FP32: a thread sums MI x NI results in order of k; a warp is 4 threads down and 8 across. */
+   a is 128 x 16, b is BN x 16 (rows x k). KMAJOR: stored [row][k], swizzled. Otherwise stored
+   [k][row], pitch rows + 8. Both keep copies and the reads below free of bank conflicts.
+
+   FP32: a thread sums MI x NI results in order of k; a warp is 4 threads down and 8 across. */
 template <int BN, bool KMAJOR, bool TF32> struct gcpi_tile_sums {
     static const int ACROSS = BN == 128 ? 16 : 8, DOWN = GCPI_THREADS / ACROSS;
     static const int MI = GCPI_BM / DOWN, NI = BN / ACROSS;
@@ -247,14 +246,13 @@ template <int BN, bool KMAJOR, bool TF32> struct gcpi_tile_sums {
     const int down = threadIdx.x / 32 / (ACROSS / 8) * 4 + threadIdx.x % 32 / 8;
     const int across = threadIdx.x / 32 % (ACROSS / 8) * 8 + threadIdx.x % 8;
 
-    static __device__ __forceinline__ int row(int t, int threads, int i) /* the i-th of the t-th of so many */
+    GCPI_DEVICE int row(int t, int threads, int i) /* the i-th of the t-th of so many */
     {
         return KMAJOR ? t + threads * i : 4 * (t + threads * (i / 4)) + i % 4;
     }
 
     /* f[e][i] = this thread's rows at k + e */
-    template <int ROWS, int COUNT>
-    static __device__ __forceinline__ void load(float f[DEEP][COUNT], const float *tile, int t, int k)
+    template <int ROWS, int COUNT> GCPI_DEVICE void load(float f[DEEP][COUNT], const float *tile, int t, int k)
     {
 #pragma unroll
         for (int i = 0; i < COUNT; i += KMAJOR ? 1 : 4)
@@ -294,8 +292,8 @@ template <int BN, bool KMAJOR, bool TF32> struct gcpi_tile_sums {
 };
 
 #if GCPI_SM80
-/* KMAJOR: eight warps share the tile, 2x4 of 64x32, 4x2 of 32x32 or 8x1 of 16x32. Otherwise four: 2x2 of 64x64, 2x2 of
- * 64x32 or 4x1 of 32x32. There each float is a load of its own, and a larger tile has fewer of them a product. */
+/* KMAJOR: eight warps share the tile, 2x4 of 64x32, 4x2 of 32x32 or 8x1 of 16x32. Otherwise four: 2x2 of 64x64, 2x2
+   of 64x32 or 4x1 of 32x32. There each float is a load of its own, and a larger tile has fewer of them a product. */
 template <int BN, bool KMAJOR> struct gcpi_tile_sums<BN, KMAJOR, true> {
     static const int WARPS = KMAJOR ? 8 : 4, THREADS = 32 * WARPS;
     static const int WIDE = BN == 128 && !KMAJOR ? 64 : 32, NI = WIDE / 8; /* columns of a warp, in eights */
@@ -303,9 +301,8 @@ template <int BN, bool KMAJOR> struct gcpi_tile_sums<BN, KMAJOR, true> {
     float sum[MI][NI][4] = {};
 
     /* As gcpi_load_rows, of either kind of tile, rounded to TF32. B: two 8x8 fragments of b, each a pair of
-     * registers, so that mma finds them side by side. */
-    template <int ROWS, bool B>
-    static __device__ __forceinline__ void load(unsigned r[4], const float *tile, int row, int k)
+       registers, so that mma finds them side by side. */
+    template <int ROWS, bool B> GCPI_DEVICE void load(unsigned r[4], const float *tile, int row, int k)
     {
         const int lane = threadIdx.x % 32;
         float f[4];
@@ -354,11 +351,10 @@ template <int BN, bool KMAJOR> struct gcpi_tile_sums<BN, KMAJOR, true> {
 };
 #endif
 
-/* Adds up all terms: load(k, to) sends for the K-block from k on. All stages but one are sent for first.
- * Round b then sums block b, in stage `use`, and sends for the block that fills the stage `next`, which
- * every thread has left behind at this round's barrier. */
-template <int A, int B, class P, class L>
-static __device__ __forceinline__ void gcpi_rounds(P &product, float *stages, int terms, L load)
+/* Adds up all terms: load(k, to) sends for the K-block from k on. All stages but one are sent for first. Round b
+   then sums block b, in stage `use`, and sends for the block that fills the stage `next`, which every thread has
+   left behind at this round's barrier. */
+template <int A, int B, class P, class L> GCPI_DEVICE void gcpi_rounds(P &product, float *stages, int terms, L load)
 {
 #pragma unroll 1
     for (int s = 0; s < GCPI_STAGES - 1; s++) {
@@ -398,8 +394,7 @@ static __device__ gcpi_place gcpi_gather_pixel(const gcpi_tiling &g, ptrdiff_t p
 }
 
 /* Stages one K-block. A thread copies one column k of it (VEC columns), so all its taps are one. */
-template <int VEC, int BN>
-static __device__ __forceinline__ void gcpi_gather_load(const gcpi_tiling &g, const gcpi_place *pixels, int column,
+template <int VEC, int BN> GCPI_DEVICE void gcpi_gather_load(const gcpi_tiling &g, const gcpi_place *pixels, int column,
                                                         gcpi_walk tap, int k, float *a)
 {
     const int lanes = GCPI_BK / VEC, first = threadIdx.x / lanes, step = GCPI_THREADS / lanes;
@@ -451,8 +446,7 @@ GCPI_DEVICE void gcpi_gather_stats(const P &product, const gcpi_tiling &g, const
 }
 
 template <int VEC, int BN, bool TF32>
-static __global__ void __launch_bounds__(GCPI_THREADS, 2) gcpi_gather_kernel(gcpi_tiling g)
-{
+static __global__ void __launch_bounds__(GCPI_THREADS, 2) gcpi_gather_kernel(gcpi_tiling g) {
     GCP_DYN_SHARED(float, stages); /* GCPI_STAGES of a [128][16], b [BN][16] */
     __shared__ gcpi_place pixels[GCPI_BM];
     const int across = (g.columns + BN - 1) / BN; /* blocks that share pixels run together */
@@ -480,14 +474,14 @@ static __global__ void __launch_bounds__(GCPI_THREADS, 2) gcpi_gather_kernel(gcp
     if (g.end.partial) gcpi_gather_stats<BN>(product, g, pixels, column, stages);
 }
 
-/* Backward data wants its weights as [phase][ci][tap of the phase][co]; the phase of tap (ky, kx)
- * is (qy, qx) = (ky % sh, kx % sw). Per axis, q has the taps q, q + stride, ... */
-static __host__ __device__ __forceinline__ int gcpi_tap_count(int q, int kernel, int stride)
+/* Backward data wants its weights as [phase][ci][tap of the phase][co]; the phase of tap (ky, kx) is (qy, qx) = (ky
+   % sh, kx % sw). Per axis, q has the taps q, q + stride, ... */
+GCPI_BOTH int gcpi_tap_count(int q, int kernel, int stride)
 {
     return q < kernel ? (kernel - q + stride - 1) / stride : 0;
 }
 
-static __host__ __device__ __forceinline__ ptrdiff_t gcpi_phase_start(const gcpi_cuda_conv &c, int qy, int qx)
+GCPI_BOTH ptrdiff_t gcpi_phase_start(const gcpi_cuda_conv &c, int qy, int qx)
 {
     const int rows = c.kh / c.sh * qy + (c.kh % c.sh < qy ? c.kh % c.sh : qy); /* taps before */
     const int cols = c.kw / c.sw * qx + (c.kw % c.sw < qx ? c.kw % c.sw : qx);
@@ -512,20 +506,19 @@ static __global__ void __launch_bounds__(GCPI_THREADS)
 }
 
 /* ---- Backward weights --------------------------------------------------------------------------
- * VEC floats of x at a time go to a tile: 1, or 4 where all is aligned, or the 3 channels of a pixel and
- * a zero, so that four are staged. What each block sums follows from the shape, so that three channels
- * always go by 3. */
+   VEC floats of x at a time go to a tile: 1, or 4 where all is aligned, or the 3 channels of a pixel and
+   a zero, so that four are staged. What each block sums follows from the shape, so that three channels
+   always go by 3. */
 #define GCPI_STAGED(VEC) ((VEC) == 3 ? 4 : (VEC))
-template <int VEC> static __host__ __device__ __forceinline__ int gcpi_staged(int k)
+template <int VEC> GCPI_BOTH int gcpi_staged(int k)
 {
     return VEC == 3 ? k / 3 * 4 : k;
 }
-template <int VEC> static __device__ __forceinline__ int gcpi_unstaged(int k)
+template <int VEC> GCPI_DEVICE int gcpi_unstaged(int k)
 {
     return VEC == 3 ? k / 4 * 3 + k % 4 : k;
 }
-template <int VEC>
-__device__ __forceinline__ void gcpi_stage(float *shared, const float *global, bool valid)
+template <int VEC> __device__ __forceinline__ void gcpi_stage(float *shared, const float *global, bool valid)
 {
     gcpi_copy_async<VEC>(shared, global, valid);
 }
@@ -539,11 +532,10 @@ template <> __device__ __forceinline__ void gcpi_stage<3>(float *shared, const f
     }
 }
 
-/* Stages 16 pixels, p and on of `pixels`: a = what the tile's columns k read of x there, b = dy. A
- * thread copies one column (or four), whose tap (0,0)-relative place is tap; pixel walks the rows it
- * copies, call after call. */
+/* Stages 16 pixels, p and on of `pixels`: a = what the tile's columns k read of x there, b = dy. A thread copies one
+   column (or four), whose tap (0,0)-relative place is tap; pixel walks the rows it copies, call after call. */
 template <int VEC, int BN, int THREADS>
-static __device__ __forceinline__ void gcpi_weights_load(const gcpi_tiling &g, const float *dy, int column, int p,
+GCPI_DEVICE void gcpi_weights_load(const gcpi_tiling &g, const float *dy, int column, int p,
                                           int pixels, gcpi_walk tap, gcpi_walk *pixel, float *a)
 {
     const int staged = GCPI_STAGED(VEC), lanes = GCPI_BM / staged, wide = BN / staged, c = threadIdx.x % wide * staged;
@@ -571,8 +563,7 @@ static __device__ __forceinline__ void gcpi_weights_load(const gcpi_tiling &g, c
 
 /* One piece of a share: sums K-blocks [first, first + steps) of a tile into out [co][filter]. */
 template <int VEC, int BN, bool TF32>
-static __device__ __forceinline__ void gcpi_weights_piece(const gcpi_tiling &g, int tile, int first, int steps,
-                                                          float *out, float *stages)
+GCPI_DEVICE void gcpi_weights_piece(const gcpi_tiling &g, int tile, int first, int steps, float *out, float *stages)
 {
     typedef gcpi_tile_sums<BN, false, TF32> sums;
     const int across = (g.columns + BN - 1) / BN, column = tile % across * BN, k0 = tile / across * GCPI_BM;
@@ -596,8 +587,8 @@ static __device__ __forceinline__ void gcpi_weights_piece(const gcpi_tiling &g, 
     });
 }
 
-/* The K-blocks of all tiles lie in a row, and a block's share is `length` of them: the end of one tile, whole ones, the
- * beginning of another. A tile's pieces go to partial sums 0, 1, ... in order of the blocks. */
+/* The K-blocks of all tiles lie in a row, and a block's share is `length` of them: the end of one tile, whole ones,
+   the beginning of another. A tile's pieces go to partial sums 0, 1, ... in order of the blocks. */
 template <int VEC, int BN, bool TF32>
 static __global__ void __launch_bounds__(gcpi_tile_sums<BN, false, TF32>::THREADS, 2)
     gcpi_weights_kernel(gcpi_tiling g, ptrdiff_t work)
@@ -634,8 +625,7 @@ static __global__ void __launch_bounds__(GCPI_THREADS)
 /* ---- Direct kernels: any shape, one thread per result --------------------------------------- */
 
 /* DATA: out = dx, in = dy; otherwise out = y, in = x. */
-template <bool DATA>
-static __global__ void __launch_bounds__(GCPI_THREADS)
+template <bool DATA> static __global__ void __launch_bounds__(GCPI_THREADS)
     gcpi_direct_kernel(gcpi_cuda_conv c, const float *in, const float *w, const float *bias, float *out, int accumulate)
 {
     const int outs = DATA ? c.ci : c.co, rows = DATA ? c.h : c.ho, cols = DATA ? c.w : c.wo;
@@ -706,9 +696,9 @@ static gcpi_tiling gcpi_gather_forward(const gcpi_cuda_conv *c)
     return g;
 }
 
-/* Row iy of x is read by outputs oy with oy*sh = iy + pt - ky*dh. For the rows py, py+sh, ... that
- * means, if dh == 1, ky = q, q+sh, ..., q = (py+pt) % sh; if sh == 1, every ky. Either way the i-th
- * tap of the j-th of them reads dy row j + (py+pt-q)/sh - i*dh. Columns likewise. */
+/* Row iy of x is read by outputs oy with oy*sh = iy + pt - ky*dh. For the rows py, py+sh, ... that means, if dh ==
+   1, ky = q, q+sh, ..., q = (py+pt) % sh; if sh == 1, every ky. Either way the i-th tap of the j-th of them reads dy
+   row j + (py+pt-q)/sh - i*dh. Columns likewise. */
 static gcpi_tiling gcpi_gather_data(const gcpi_cuda_conv *c, int py, int px, const float *turned)
 {
     const int qy = (py + c->pt) % c->sh, qx = (px + c->pl) % c->sw;
@@ -735,7 +725,7 @@ static bool gcpi_conv_direct(const gcpi_cuda_conv *c, int pass)
 static int gcpi_tile_columns(int columns, int vec) { return columns > 64 && vec != 3 ? 128 : columns > 32 ? 64 : 32; }
 
 /* How blocks share the pixels of dw, by shape alone, so that the bits do not depend on the device: two full waves of
- * GCPI_WAVE, or one where the partial sums of two take too many bytes, or a block a tile. */
+   GCPI_WAVE, or one where the partial sums of two take too many bytes, or a block a tile. */
 struct gcpi_shares { int steps, length, pieces; ptrdiff_t work; }; /* pieces: most partial sums of a tile */
 static gcpi_shares gcpi_weights_shares(const gcpi_cuda_conv *c, bool direct)
 {
@@ -895,6 +885,7 @@ template <int V> GCPI_DEVICE gcpi_unit gcpi_unit_of(size_t i, unsigned width)
 }
 GCPI_DEVICE size_t gcpi_thread(void) { return (size_t)blockIdx.x * blockDim.x + threadIdx.x; }
 GCPI_DEVICE float *gcpi_at(const gcp_view &v, gcpi_unit u) { return (float *)v.data + u.pixel * v.pitch + u.c; }
+GCPI_DEVICE float gcpi_value(const gcp_view &v, size_t p, int c) { return ((float *)v.data)[(ptrdiff_t)p * v.pitch + c]; }
 
 template <int V> GCPI_DEVICE void gcpi_load(float *v, const float *p)
 {
@@ -1132,30 +1123,39 @@ template <int V> GCPI_DEVICE void gcpi_load_bytes(unsigned *v, const unsigned ch
 }
 GCPI_DEVICE int gcpi_low(int size, int start) { return start < 0 ? 0 : start < size ? start : size; }
 
-struct gcpi_pool { gcpi_cuda_conv a; gcp_view x, y; unsigned char *which; size_t units; };   /* or their gradients */
-template <int V> __global__ void gcpi_max_pool_kernel(gcpi_pool m)
+/* Max and average pooling: their tensors, or the gradients of these. which: the cell of each maximum, or NULL. */
+struct gcpi_pool { gcpi_cuda_conv a; gcp_view x, y; unsigned char *which; size_t units; };
+GCPI_DEVICE float gcpi_share(const gcpi_cuda_conv &a, int oy, int ox)
+{
+    int top = oy * a.sh - a.pt, left = ox * a.sw - a.pl;
+    int cells = (gcpi_low(a.h, top + a.kh) - gcpi_low(a.h, top)) * (gcpi_low(a.w, left + a.kw) - gcpi_low(a.w, left));
+    return 1.0f / (float)(cells > 1 ? cells : 1);
+}
+template <int V, bool MAX> __global__ void gcpi_pool_kernel(gcpi_pool m)
 {
     const gcpi_cuda_conv &a = m.a;
     const size_t i = gcpi_thread();
     if (i >= m.units) return;
     const gcpi_spot p = gcpi_spot_of<V>(i, m.y.shape);
     const int top = p.y * a.sh - a.pt, left = p.x * a.sw - a.pl;
-    float v[V], best[V] = {};
+    const float share = MAX ? 1 : gcpi_share(a, p.y, p.x);
+    float v[V], y[V] = {};
     unsigned cell[V] = {}, cells = 0;
     bool first = true;
     for (int iy = gcpi_low(a.h, top); iy < gcpi_low(a.h, top + a.kh); iy++)
         for (int ix = gcpi_low(a.w, left); ix < gcpi_low(a.w, left + a.kw); ix++, first = false) {
             gcpi_load<V>(v, gcpi_at(m.x, p.image, iy, ix, p.c));
             for (int k = 0; k < V; k++) {
-                if (!first && !(v[k] > best[k])) continue;
-                best[k] = v[k];
+                if (MAX && !first && !(v[k] > y[k])) continue;
+                y[k] = MAX ? v[k] : y[k] + v[k];
                 cell[k] = (unsigned)((iy - top) * a.kw + ix - left);
             }
         }
-    gcpi_store<V>(gcpi_at(m.y, p.image, p.y, p.x, p.c), best);
+    for (int k = 0; k < V && !MAX; k++) y[k] *= share;
+    gcpi_store<V>(gcpi_at(m.y, p.image, p.y, p.x, p.c), y);
     for (int k = 0; k < V; k++) cells |= cell[k] << 8 * k;
-    if (m.which && V == 4) ((unsigned *)m.which)[i] = cells;
-    else if (m.which) m.which[i] = (unsigned char)cells;
+    if (MAX && m.which && V == 4) ((unsigned *)m.which)[i] = cells;
+    else if (MAX && m.which) m.which[i] = (unsigned char)cells;
 }
 
 /* Outputs whose windows lie over row (column) i: from gcpi_first to the last at or before (i + pad) / stride. */
@@ -1164,7 +1164,7 @@ GCPI_DEVICE int gcpi_first(int i, int pad, int k, int stride)
     const int t = i + pad - k + 1;
     return t <= 0 ? 0 : (t + stride - 1) / stride;
 }
-template <int V> __global__ void gcpi_max_pool_back_kernel(gcpi_pool m)
+template <int V, bool MAX> __global__ void gcpi_pool_back_kernel(gcpi_pool m)
 {
     const gcpi_cuda_conv &a = m.a;
     const size_t i = gcpi_thread();
@@ -1176,77 +1176,34 @@ template <int V> __global__ void gcpi_max_pool_back_kernel(gcpi_pool m)
     for (int oy = gcpi_first(p.y, a.pt, a.kh, a.sh); oy < a.ho && oy * a.sh - a.pt <= p.y; oy++)
         for (int ox = gcpi_first(p.x, a.pl, a.kw, a.sw); ox < a.wo && ox * a.sw - a.pl <= p.x; ox++) {
             const unsigned cell = (unsigned)((p.y - oy * a.sh + a.pt) * a.kw + p.x - ox * a.sw + a.pl);
-            if (m.which)
+            const float share = MAX ? 1 : gcpi_share(a, oy, ox);
+            if (MAX && m.which)
                 gcpi_load_bytes<V>(which, m.which + (((size_t)p.image * a.ho + oy) * a.wo + ox) * a.co + p.c);
             gcpi_load<V>(g, gcpi_at(m.y, p.image, oy, ox, p.c));
-            for (int k = 0; k < V; k++) sum[k] = which[k] == cell ? sum[k] + g[k] : sum[k];
+            for (int k = 0; k < V; k++) {
+                if (MAX) sum[k] = which[k] == cell ? sum[k] + g[k] : sum[k];
+                else sum[k] += g[k] * share;
+            }
         }
     gcpi_store<V>(to, sum);
 }
-GCPI_DEVICE float gcpi_share(const gcpi_cuda_conv &a, int oy, int ox)
+template <bool MAX> static void gcpi_pool_launch(gcpi_pool m, bool back, cudaStream_t stream)
 {
-    int top = oy * a.sh - a.pt, left = ox * a.sw - a.pl;
-    int cells = (gcpi_low(a.h, top + a.kh) - gcpi_low(a.h, top)) * (gcpi_low(a.w, left + a.kw) - gcpi_low(a.w, left));
-    return 1.0f / (float)(cells > 1 ? cells : 1);
+    const bool four = (uintptr_t)m.which % 4 == 0 && gcpi_cut_of(m.x, m.y, m.y, false).v == 4;
+    m.units = gcpi_count_of(back ? m.x.shape : m.y.shape) / (four ? 4 : 1);
+    if (back && four) GCPI_EACH((gcpi_pool_back_kernel<4, MAX>), m.units, m);
+    else if (back)    GCPI_EACH((gcpi_pool_back_kernel<1, MAX>), m.units, m);
+    else if (four)    GCPI_EACH((gcpi_pool_kernel<4, MAX>), m.units, m);
+    else              GCPI_EACH((gcpi_pool_kernel<1, MAX>), m.units, m);
 }
-template <int V> __global__ void gcpi_avg_pool_kernel(gcpi_pool m)
+void gcpi_cuda_max_pool(const gcpi_cuda_conv *c, gcp_view x, gcp_view y, unsigned char *which, int back,
+                        cudaStream_t stream)
 {
-    const gcpi_cuda_conv &a = m.a;
-    const size_t i = gcpi_thread();
-    if (i >= m.units) return;
-    const gcpi_spot p = gcpi_spot_of<V>(i, m.y.shape);
-    const int top = p.y * a.sh - a.pt, left = p.x * a.sw - a.pl;
-    const float share = gcpi_share(a, p.y, p.x);
-    float v[V], sum[V] = {};
-    for (int iy = gcpi_low(a.h, top); iy < gcpi_low(a.h, top + a.kh); iy++)
-        for (int ix = gcpi_low(a.w, left); ix < gcpi_low(a.w, left + a.kw); ix++) {
-            gcpi_load<V>(v, gcpi_at(m.x, p.image, iy, ix, p.c));
-            for (int k = 0; k < V; k++) sum[k] += v[k];
-        }
-    for (int k = 0; k < V; k++) sum[k] *= share;
-    gcpi_store<V>(gcpi_at(m.y, p.image, p.y, p.x, p.c), sum);
+    gcpi_pool_launch<true>({ *c, x, y, which, 0 }, back, stream);
 }
-template <int V> __global__ void gcpi_avg_pool_back_kernel(gcpi_pool m)
+void gcpi_cuda_avg_pool(const gcpi_cuda_conv *c, gcp_view x, gcp_view y, int back, cudaStream_t stream)
 {
-    const gcpi_cuda_conv &a = m.a;
-    const size_t i = gcpi_thread();
-    if (i >= m.units) return;
-    const gcpi_spot p = gcpi_spot_of<V>(i, m.x.shape);
-    float *to = gcpi_at(m.x, p.image, p.y, p.x, p.c), sum[V] = {}, g[V];
-    if (m.x.accumulate) gcpi_load<V>(sum, to);
-    for (int oy = gcpi_first(p.y, a.pt, a.kh, a.sh); oy < a.ho && oy * a.sh - a.pt <= p.y; oy++)
-        for (int ox = gcpi_first(p.x, a.pl, a.kw, a.sw); ox < a.wo && ox * a.sw - a.pl <= p.x; ox++) {
-            const float share = gcpi_share(a, oy, ox);
-            gcpi_load<V>(g, gcpi_at(m.y, p.image, oy, ox, p.c));
-            for (int k = 0; k < V; k++) sum[k] += g[k] * share;
-        }
-    gcpi_store<V>(to, sum);
-}
-
-/* A thread for every V elements of `over`. */
-#define GCPI_POOL(kernel, over)                                                                               \
-    gcpi_pool m = { *c, x, y, which, 0 };                                                                     \
-    const int v = (uintptr_t)which % 4 == 0 ? gcpi_cut_of(x, y, y, false).v : 1;                              \
-    m.units = gcpi_count_of(over.shape) / (size_t)v;                                                          \
-    if (v == 4) GCPI_EACH(kernel<4>, m.units, m);                                                             \
-    else        GCPI_EACH(kernel<1>, m.units, m)
-void gcpi_cuda_max_pool(const gcpi_cuda_conv *c, gcp_view x, gcp_view y, unsigned char *which, cudaStream_t stream)
-{
-    GCPI_POOL(gcpi_max_pool_kernel, y);
-}
-void gcpi_cuda_max_pool_back(const gcpi_cuda_conv *c, gcp_view x, gcp_view y, unsigned char *which, cudaStream_t stream)
-{
-    GCPI_POOL(gcpi_max_pool_back_kernel, x);
-}
-void gcpi_cuda_avg_pool(const gcpi_cuda_conv *c, gcp_view x, gcp_view y, cudaStream_t stream)
-{
-    unsigned char *which = NULL;
-    GCPI_POOL(gcpi_avg_pool_kernel, y);
-}
-void gcpi_cuda_avg_pool_back(const gcpi_cuda_conv *c, gcp_view x, gcp_view y, cudaStream_t stream)
-{
-    unsigned char *which = NULL;
-    GCPI_POOL(gcpi_avg_pool_back_kernel, x);
+    gcpi_pool_launch<false>({ *c, x, y, NULL, 0 }, back, stream);
 }
 
 /* Upsampling: the taps of large pixel o, as on the CPU (half-pixel centres, edges clamped). */
@@ -1297,15 +1254,11 @@ __global__ void gcpi_upsample_back_kernel(gcp_view dx, gcp_view dy, int factor, 
     }
     *to = sum;
 }
-void gcpi_cuda_upsample(gcp_view x, gcp_view y, int factor, int bilinear, cudaStream_t stream)
+void gcpi_cuda_upsample(gcp_view x, gcp_view y, int factor, int bilinear, int back, cudaStream_t stream)
 {
-    size_t count = gcpi_count_of(y.shape);
-    GCPI_EACH(gcpi_upsample_kernel, count, x, y, factor, bilinear, count);
-}
-void gcpi_cuda_upsample_back(gcp_view dx, gcp_view dy, int factor, int bilinear, cudaStream_t stream)
-{
-    size_t count = gcpi_count_of(dx.shape);
-    GCPI_EACH(gcpi_upsample_back_kernel, count, dx, dy, factor, bilinear, count);
+    const size_t count = gcpi_count_of(back ? x.shape : y.shape);
+    if (back) GCPI_EACH(gcpi_upsample_back_kernel, count, x, y, factor, bilinear, count);
+    else      GCPI_EACH(gcpi_upsample_kernel, count, x, y, factor, bilinear, count);
 }
 
 /* ---- Sums over pixels ----------------------------------------------------------------------------------------
@@ -1328,13 +1281,13 @@ size_t gcpi_cuda_sums_workspace(gcp_shape shape, int sums)
 struct gcpi_sum_of_dy     { enum { SUMS = 1 }; gcp_view dy;
     __device__ __forceinline__ void add(double *s, size_t p, int c) const
     {
-        s[0] += (double)((const float *)dy.data)[(ptrdiff_t)p * dy.pitch + c];
+        s[0] += (double)gcpi_value(dy, p, c);
     }
 };
 struct gcpi_sum_of_x      { enum { SUMS = 2 }; gcp_view x;
     __device__ __forceinline__ void add(double *s, size_t p, int c) const
     {
-        gcpi_add_value(s, ((const float *)x.data)[(ptrdiff_t)p * x.pitch + c]);
+        gcpi_add_value(s, gcpi_value(x, p, c));
     }
 };
 /* The gradient of a batch-norm's output: g, or g through the rectifier behind it, whose sign is computed again from x,
@@ -1351,8 +1304,7 @@ template <bool RECTIFIED> struct gcpi_sum_of_norm {
     gcpi_rectified r;
     __device__ __forceinline__ void add(double *s, size_t p, int c) const
     {
-        float v = ((const float *)x.data)[(ptrdiff_t)p * x.pitch + c],
-              g = ((const float *)dy.data)[(ptrdiff_t)p * dy.pitch + c];
+        float v = gcpi_value(x, p, c), g = gcpi_value(dy, p, c);
         if (RECTIFIED) g = gcpi_rectified_back(g, v, mean[c], scale[c], r.gamma[c], r.beta[c], r.slope);
         s[0] += (double)(g * ((v - mean[c]) * scale[c]));
         s[1] += (double)g;
@@ -1361,11 +1313,11 @@ template <bool RECTIFIED> struct gcpi_sum_of_norm {
 struct gcpi_sum_of_layer  { enum { SUMS = 2 }; gcp_view x, dy; const float2 *moments;     /* a pixel's mean and scale */
     __device__ __forceinline__ void add(double *s, size_t p, int c) const
     {
-        float v = ((const float *)x.data)[(ptrdiff_t)p * x.pitch + c],
-              g = ((const float *)dy.data)[(ptrdiff_t)p * dy.pitch + c];
+        float v = gcpi_value(x, p, c), g = gcpi_value(dy, p, c);
         s[0] += (double)g * (((double)v - (double)moments[p].x) * (double)moments[p].y);
         s[1] += (double)g;
-    } };
+    }
+};
 template <int N> struct gcpi_sum_of_sums { enum { SUMS = N }; const double *partial; int channels;
     __device__ __forceinline__ void add(double *s, size_t p, int c) const
     {
@@ -1759,21 +1711,19 @@ __global__ void gcpi_finish_kernel(const double *partial, const double *counts, 
     if (out) *out = (float)(sum / count);
     if (into) *into = first ? sum : *into + sum;
 }
-static void gcpi_reduce(gcp_view a, gcp_view b, int kind, float *out, void *workspace, cudaStream_t stream)
+/* The blocks' sums of a (and b), added up as gcpi_finish_kernel says. */
+static void gcpi_reduce(gcp_view a, gcp_view b, int kind, double count, float *out, double *into, double *partial,
+                        cudaStream_t stream)
 {
-    size_t count = gcpi_count_of(a.shape);
-    unsigned blocks = gcpi_loss_blocks(count);
-    GCP_LAUNCH(gcpi_reduce_kernel, blocks, 256, 0, stream, a, b, kind, count, (double *)workspace);
-    GCP_LAUNCH(gcpi_finish_kernel, 1, 1, 0, stream, (const double *)workspace, (const double *)NULL, blocks,
-               (double)count, out, (double *)NULL, 0);
+    const size_t all = gcpi_count_of(a.shape);
+    const unsigned blocks = gcpi_loss_blocks(all);
+    GCP_LAUNCH(gcpi_reduce_kernel, blocks, 256, 0, stream, a, b, kind, all, partial);
+    GCP_LAUNCH(gcpi_finish_kernel, 1, 1, 0, stream, (const double *)partial, (const double *)NULL, blocks, count, out,
+               into, !a.accumulate);
 }
-void gcpi_cuda_mean(gcp_view x, float *out, void *workspace, cudaStream_t stream)
+void gcpi_cuda_mean(gcp_view a, gcp_view b, float *out, void *workspace, cudaStream_t stream)
 {
-    gcpi_reduce(x, x, 0, out, workspace, stream);
-}
-void gcpi_cuda_mse(gcp_view a, gcp_view b, float *out, void *workspace, cudaStream_t stream)
-{
-    gcpi_reduce(a, b, 1, out, workspace, stream);
+    gcpi_reduce(a, b, b.data != NULL, (double)gcpi_count_of(a.shape), out, NULL, (double *)workspace, stream);
 }
 __global__ void gcpi_mse_back_kernel(gcp_view d, gcp_view a, gcp_view b, const float *dout, size_t count)
 {
@@ -1876,12 +1826,8 @@ void gcpi_cuda_cross_entropy_back(gcp_view d, gcp_view x, gcp_view labels, int i
 
 void gcpi_cuda_norm_add(gcp_view g, void *workspace, cudaStream_t stream)
 {
-    size_t count = gcpi_count_of(g.shape);
-    unsigned blocks = gcpi_loss_blocks(count);
-    double *sum = (double *)workspace, *partial = sum + 1;
-    GCP_LAUNCH(gcpi_reduce_kernel, blocks, 256, 0, stream, g, g, 2, count, partial);
-    GCP_LAUNCH(gcpi_finish_kernel, 1, 1, 0, stream, (const double *)partial, (const double *)NULL, blocks, 1.0,
-               (float *)NULL, sum, !g.accumulate);
+    double *sum = (double *)workspace;
+    gcpi_reduce(g, g, 2, 1, NULL, sum, sum + 1, stream);
 }
 __global__ void gcpi_norm_finish_kernel(gcp_step_numbers *n, double limit, const double *sum)
 {

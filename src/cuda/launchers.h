@@ -41,14 +41,11 @@ void gcpi_cuda_reshape(gcp_view to, gcp_view from, cudaStream_t stream);
 void gcpi_cuda_dropout(gcp_view to, gcp_view from, double rate, uint64_t ordinal, const gcp_step_numbers *numbers,
                        cudaStream_t stream);
 
-/* Windows as in gcpi_cuda_conv, ci = co channels. */
-void gcpi_cuda_max_pool(const gcpi_cuda_conv *c, gcp_view x, gcp_view y, unsigned char *which, cudaStream_t stream);
-void gcpi_cuda_max_pool_back(const gcpi_cuda_conv *c, gcp_view dx, gcp_view dy, unsigned char *which,
-                             cudaStream_t stream);
-void gcpi_cuda_avg_pool(const gcpi_cuda_conv *c, gcp_view x, gcp_view y, cudaStream_t stream);
-void gcpi_cuda_avg_pool_back(const gcpi_cuda_conv *c, gcp_view dx, gcp_view dy, cudaStream_t stream);
-void gcpi_cuda_upsample(gcp_view x, gcp_view y, int factor, int bilinear, cudaStream_t stream);
-void gcpi_cuda_upsample_back(gcp_view dx, gcp_view dy, int factor, int bilinear, cudaStream_t stream);
+/* Windows as in gcpi_cuda_conv, ci = co channels. back: x and y are their gradients, and x's is made. */
+void gcpi_cuda_max_pool(const gcpi_cuda_conv *c, gcp_view x, gcp_view y, unsigned char *which, int back,
+                        cudaStream_t stream);
+void gcpi_cuda_avg_pool(const gcpi_cuda_conv *c, gcp_view x, gcp_view y, int back, cudaStream_t stream);
+void gcpi_cuda_upsample(gcp_view x, gcp_view y, int factor, int bilinear, int back, cudaStream_t stream);
 
 /* Sums over pixels, a channel each. The workspace holds gcpi_cuda_sums_workspace(shape, sums of a channel) bytes. */
 size_t gcpi_cuda_sums_workspace(gcp_shape shape, int sums);
@@ -76,9 +73,9 @@ enum { GCPI_CUDA_LOSS_BLOCKS = 256, GCPI_CUDA_LOSS_BYTES = 2 * GCPI_CUDA_LOSS_BL
 void gcpi_cuda_cross_entropy(gcp_view x, gcp_view labels, int ignore, float *out, void *workspace, cudaStream_t stream);
 void gcpi_cuda_cross_entropy_back(gcp_view dx, gcp_view x, gcp_view labels, int ignore, const float *dout,
                                   void *workspace, cudaStream_t stream);
-void gcpi_cuda_mse(gcp_view a, gcp_view b, float *out, void *workspace, cudaStream_t stream);
 void gcpi_cuda_mse_back(gcp_view d, gcp_view a, gcp_view b, const float *dout, cudaStream_t stream);
-void gcpi_cuda_mean(gcp_view x, float *out, void *workspace, cudaStream_t stream);
+/* the mean of a, or of (a - b) squared where b has data */
+void gcpi_cuda_mean(gcp_view a, gcp_view b, float *out, void *workspace, cudaStream_t stream);
 
 /* The sum of squares goes to, or is added to, the first double of the workspace (GCPI_CUDA_LOSS_BYTES + 8). */
 void gcpi_cuda_norm_add(gcp_view g, void *workspace, cudaStream_t stream);

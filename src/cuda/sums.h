@@ -7,34 +7,34 @@ static gcpi_cuda_conv gcpi_cuda_window(const gcp_call *c)
 static void gcpi_cuda_max_pool_forward(const gcp_call *c)
 {
     gcpi_cuda_conv w = gcpi_cuda_window(c);
-    gcpi_cuda_max_pool(&w, c->in[0], c->out[0], gcpi_mask_of(c), gcpi_stream(c));
+    gcpi_cuda_max_pool(&w, c->in[0], c->out[0], gcpi_mask_of(c), 0, gcpi_stream(c));
 }
 static void gcpi_cuda_max_pool_backward(const gcp_call *c)
 {
     gcpi_cuda_conv w = gcpi_cuda_window(c);
-    if (c->din[0].data) gcpi_cuda_max_pool_back(&w, c->din[0], c->dout[0], gcpi_mask_of(c), gcpi_stream(c));
+    if (c->din[0].data) gcpi_cuda_max_pool(&w, c->din[0], c->dout[0], gcpi_mask_of(c), 1, gcpi_stream(c));
 }
 static void gcpi_cuda_avg_pool_forward(const gcp_call *c)
 {
     gcpi_cuda_conv w = gcpi_cuda_window(c);
-    gcpi_cuda_avg_pool(&w, c->in[0], c->out[0], gcpi_stream(c));
+    gcpi_cuda_avg_pool(&w, c->in[0], c->out[0], 0, gcpi_stream(c));
 }
 static void gcpi_cuda_avg_pool_backward(const gcp_call *c)
 {
     gcpi_cuda_conv w = gcpi_cuda_window(c);
-    if (c->din[0].data) gcpi_cuda_avg_pool_back(&w, c->din[0], c->dout[0], gcpi_stream(c));
+    if (c->din[0].data) gcpi_cuda_avg_pool(&w, c->din[0], c->dout[0], 1, gcpi_stream(c));
 }
 static void gcpi_cuda_upsample_forward(const gcp_call *c)
 {
     const gcpi_attributes *a = gcpi_attr(c->attributes);
-    gcpi_cuda_upsample(c->in[0], c->out[0], a->number.i, a->number.j == GCP_UPSAMPLING_BILINEAR, gcpi_stream(c));
+    gcpi_cuda_upsample(c->in[0], c->out[0], a->number.i, a->number.j == GCP_UPSAMPLING_BILINEAR, 0, gcpi_stream(c));
 }
 static void gcpi_cuda_upsample_backward(const gcp_call *c)
 {
     const gcpi_attributes *a = gcpi_attr(c->attributes);
     if (c->din[0].data)
-        gcpi_cuda_upsample_back(c->din[0], c->dout[0], a->number.i, a->number.j == GCP_UPSAMPLING_BILINEAR,
-                                gcpi_stream(c));
+        gcpi_cuda_upsample(c->din[0], c->dout[0], a->number.i, a->number.j == GCP_UPSAMPLING_BILINEAR, 1,
+                           gcpi_stream(c));
 }
 
 /* ---- Rows: norms, embedding, losses --------------------------------------------------------------------------*/
@@ -113,7 +113,7 @@ static void gcpi_cuda_cross_entropy_backward(const gcp_call *c)
 }
 static void gcpi_cuda_mse_forward(const gcp_call *c)
 {
-    gcpi_cuda_mse(c->in[0], c->in[1], (float *)c->out[0].data, c->workspace, gcpi_stream(c));
+    gcpi_cuda_mean(c->in[0], c->in[1], (float *)c->out[0].data, c->workspace, gcpi_stream(c));
 }
 static void gcpi_cuda_mse_backward(const gcp_call *c)
 {
@@ -123,7 +123,7 @@ static void gcpi_cuda_mse_backward(const gcp_call *c)
 }
 static void gcpi_cuda_mean_forward(const gcp_call *c)
 {
-    gcpi_cuda_mean(c->in[0], (float *)c->out[0].data, c->workspace, gcpi_stream(c));
+    gcpi_cuda_mean(c->in[0], gcpi_no_view(), (float *)c->out[0].data, c->workspace, gcpi_stream(c));
 }
 static void gcpi_cuda_mean_backward(const gcp_call *c)
 {
