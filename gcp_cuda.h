@@ -4,8 +4,8 @@
        #define GCP_IMPLEMENTATION
        #include "gcp.h"
        #include "gcp_cuda.h"
-   Compile kernels.cu once with CUDA 11.4 or newer (-arch=native needs 11.6: name the card's before, as -arch=sm_80;
-   tensor cores need sm_80 or newer) and link:
+   Compile kernels.cu (to copy: dist/kernels.cu) once with CUDA 11.4 or newer (-arch=native needs 11.6: name the card's
+   before, as -arch=sm_80; tensor cores need sm_80 or newer) and link:
        nvcc -O2 -arch=native -fmad=false -Xcompiler=-fno-threadsafe-statics,-fno-exceptions,-fno-rtti -c kernels.cu
        cc main.c kernels.o -lcudart -lcublas -lm
    In CMake: target_link_libraries(app gcp::cuda).
@@ -35,7 +35,7 @@
 
 #if !defined(GCPI_ONE_FILE) && defined(__has_include)
 #if !__has_include("src/cuda/launchers.h")
-#error "gcp_cuda.h needs its rooms, the folder src/ beside it; the single files to copy are dist/gcp.h, dist/gcp_cuda.h"
+#error "gcp_cuda.h needs its rooms, the folder src/ beside it; to copy are dist/gcp.h, dist/gcp_cuda.h, dist/kernels.cu"
 #endif
 #endif
 

@@ -1,4 +1,4 @@
-# Each header and its rooms in one file: cmake -P src/assemble.cmake writes dist/, with -DOUT=FOLDER that folder. Before
+# Each header, and kernels.cu, with its rooms in one file: cmake -P src/assemble.cmake writes dist/, with -DOUT=FOLDER that folder. Before
 # that src/run/page.h, with -DOUT=FOLDER there: the style and script of gcp_memory_html as strings of C, a line each.
 cmake_minimum_required(VERSION 3.21)
 get_filename_component(root ${CMAKE_CURRENT_LIST_DIR} DIRECTORY)
@@ -21,7 +21,7 @@ page_strings(gcpi_page_style page.css)
 page_strings(gcpi_page_script page.js)
 file(STRINGS ${root}/gcp.h first REGEX "^/\\* gcp\\.h - [0-9.]+" LIMIT_COUNT 1)
 string(REGEX MATCH "[0-9.]+[0-9]" version "${first}")
-foreach(header gcp.h gcp_cuda.h gcp_io.h)
+foreach(header gcp.h gcp_cuda.h gcp_io.h kernels.cu)
   file(READ ${root}/${header} text)
   while(text MATCHES "#include \"(src/[^\"]+)\"[^\n]*\n")
     set(line "${CMAKE_MATCH_0}")

@@ -23,7 +23,7 @@ run(${CMAKE_COMMAND} --build ${OUT}/app --config Release)
 run_app(${OUT}/app/app_cuda)
 
 # As docs/gpu.md says, with the files that one copies, but for an architecture that needs no card.
-file(COPY ${ROOT}/dist/gcp.h ${ROOT}/dist/gcp_cuda.h ${ROOT}/kernels.cu DESTINATION ${OUT}/copied)
+file(COPY ${ROOT}/dist/gcp.h ${ROOT}/dist/gcp_cuda.h ${ROOT}/dist/kernels.cu DESTINATION ${OUT}/copied)
 file(STRINGS ${ROOT}/docs/gpu.md line REGEX "^    nvcc .*kernels.cu")
 string(REGEX REPLACE "^    nvcc " "" line "${line}")
 string(REPLACE "-arch=native" "-arch=compute_80" line "${line}")

@@ -1,0 +1,1944 @@
+/* kernels.cu 0.2.0 in one file: assembled from kernels.cu and the rooms in src/ by src/assemble.cmake, never edited. */
+#define GCPI_ONE_FILE
+
+/* kernels.cu - the kernels of gcp_cuda.h. MIT licence, see gcp.h.
+
+   gcp_cuda.h says how to compile it; the single file to copy is dist/kernels.cu. The same text compiles as C++ against
+   the host emulation in hostcuda, where every line is run. What that asks of it: launches only by GCP_LAUNCH, dynamic
+   shared memory only by GCP_DYN_SHARED, PTX only in wrappers that have a host twin, warp collectives with explicit
+   masks, at most 256 threads a block. No atomics: every sum has one order, given by shapes. Products that are meant to
+   be fused say fmaf (compile with -fmad=false).
+
+   Which kernels serve an op (gcpi_NAME_kernel, in the order of their launches), and in which room they are:
+     op                          forward                  backward                                         room
+     conv2d, conv_transpose2d    gather                   conv_transpose, gather                           gather
+       and what follows it       in the gather                                                             gather
+       with groups               direct                   direct, direct_weights                           conv
+       its weights, its bias                              weights, weights_sum; sum_blocks, sum_finish     weights, sums
+     1x1, linear, matmul         cuBLAS                   cuBLAS
+     batch_stats                 sum_blocks, sum_finish; in inference running_stats                        sums, norms
+     batch_norm                  apply, apply_fours       sum_blocks, sum_finish, batch_norm_back          norms
+     layer_norm                  layer_norm               layer_norm_back, sum_blocks, sum_finish          norms
+     add, relu, leaky_relu       apply, apply_fours, map  map, rectify_back                                elementwise
+     mul, scale, bias, tanh, sigmoid, gelu, concat, slice: map both ways                                   elementwise
+     reshape, dropout            reshape, dropout         the same                                         elementwise
+     max_pool, avg_pool          pool                     pool_back                                        windows
+     upsample                    upsample                 upsample_back                                    windows
+     embedding                   embedding                sort, merge, embedding_back                      embedding
+     cross_entropy               cross_entropy, finish    count_labels, cross_entropy_back                 losses
+     mse, mean                   reduce, finish           mse_back, map                                    losses
+     .clip_norm, updates         reduce, finish, norm_finish; sgd or adam                                  updates */
+
+#if !defined(GCPI_ONE_FILE) && defined(__has_include)
+#if !__has_include("src/cuda/kernels/units.h")
+#error "kernels.cu needs its rooms, the folder src/ beside it; the single file to copy is dist/kernels.cu"
+#endif
+#endif
+#include "gcp_cuda.h"
+
+
+/* ==== src/cuda/kernels/units.h ==== */
+
+/* Launching kernels, on CUDA or on the host emulation; elements of tensors. */
+
+#ifdef __CUDACC__
+#define GCP_LAUNCH(kernel, grid, block, shared, stream, ...) \
+    kernel<<<(grid), (block), (shared), (stream)>>>(__VA_ARGS__)
+#define GCP_DYN_SHARED(T, name)                                   \
+    extern __shared__ __align__(16) unsigned char gcpi_dynamic[]; \
+    T *name = (T *)gcpi_dynamic
+#endif
+#define GCPI_DEVICE static __device__ __forceinline__
+#define GCPI_BOTH static __host__ __device__ __forceinline__
+/* a thread an element */
+#define GCPI_EACH(kernel, count, ...) \
+    GCP_LAUNCH(kernel, gcpi_blocks((ptrdiff_t)(count), 256), 256, 0, stream, __VA_ARGS__)
+
+enum { GCPI_THREADS = 256 };
+static size_t gcpi_least(size_t a, size_t b) { return a < b ? a : b; }
+static size_t gcpi_most(size_t a, size_t b) { return a > b ? a : b; }
+static size_t gcpi_pixels_of(gcp_shape s) { return (size_t)s.d[0] * (size_t)s.d[1] * (size_t)s.d[2]; }
+static int gcpi_blocks(ptrdiff_t items, int each) { return (int)((items + each - 1) / each); }
+static size_t gcpi_count_of(gcp_shape s) { return gcpi_pixels_of(s) * (size_t)s.d[3]; }
+
+/* A thread makes a unit: V neighbouring channels of one pixel; the next thread makes the next. V is 4 where every
+   operand can be read 16 bytes at a time. Where all operands are dense the tensor is one long pixel, and no division
+   is left. */
+struct gcpi_unit { ptrdiff_t pixel; size_t c; };
+
+/* Unit i, where a pixel has `width` units; width 0: all is one pixel. */
+
+template <int V> GCPI_DEVICE gcpi_unit gcpi_unit_of(size_t i, unsigned width)
+{
+    gcpi_unit u = { 0, i * V };
+    if (!width) return u;
+    u.pixel = i <= UINT32_MAX ? (ptrdiff_t)((unsigned)i / width) : (ptrdiff_t)(i / width); /* 32 bits divide sooner */
+    u.c = (i - (size_t)u.pixel * width) * V;
+    return u;
+}
+GCPI_DEVICE size_t gcpi_thread(void) { return (size_t)blockIdx.x * blockDim.x + threadIdx.x; }
+GCPI_DEVICE float *gcpi_at(const gcp_view &v, gcpi_unit u) { return (float *)v.data + u.pixel * v.pitch + u.c; }
+GCPI_DEVICE float gcpi_value(const gcp_view &v, size_t pixel, int c)
+{
+    return ((const float *)v.data)[(ptrdiff_t)pixel * v.pitch + c];
+}
+
+template <int V> GCPI_DEVICE void gcpi_load(float *v, const float *p)
+{
+    if (V == 4) { float4 x = *(const float4 *)p; v[0] = x.x; v[1 % V] = x.y; v[2 % V] = x.z; v[3 % V] = x.w; }
+    else v[0] = *p;
+}
+template <int V> GCPI_DEVICE void gcpi_store(float *p, const float *v)
+{
+    if (V == 4) *(float4 *)p = make_float4(v[0], v[1 % V], v[2 % V], v[3 % V]);
+    else *p = v[0];
+}
+/* to = v, or to + v where the view says so. */
+template <int V> GCPI_DEVICE void gcpi_store(const gcp_view &to, gcpi_unit u, const float *v)
+{
+    float y[V] = {};
+    if (to.accumulate) gcpi_load<V>(y, gcpi_at(to, u));
+    for (int k = 0; k < V; k++) y[k] = to.accumulate ? y[k] + v[k] : v[k];
+    gcpi_store<V>(gcpi_at(to, u), y);
+}
+
+/* How a launch cuts a tensor. whole: no channel has values of its own. An operand without data does not count. */
+struct gcpi_cut { int v; unsigned width; size_t units; };
+static bool gcpi_aligned(const void *p, ptrdiff_t pitch) { return !p || ((uintptr_t)p % 16 == 0 && pitch % 4 == 0); }
+static gcpi_cut gcpi_cut_of(gcp_view x, gcp_view y, gcp_view z, bool whole)
+{
+    const gcp_view operands[] = { x, y, z };
+    const size_t width = (size_t)x.shape.d[3], count = gcpi_count_of(x.shape);
+    bool four = true;
+    for (int i = 0; i < 3; i++) whole = whole && (!operands[i].data || operands[i].pitch == x.shape.d[3]);
+    for (int i = 0; i < 3; i++) four = four && gcpi_aligned(operands[i].data, whole ? 0 : operands[i].pitch);
+    gcpi_cut cut = { four && (whole ? count : width) % 4 == 0 ? 4 : 1, 0, 0 };
+    cut.units = count / (size_t)cut.v;
+    if (!whole) cut.width = (unsigned)(width / (size_t)cut.v);
+    return cut;
+}
+
+GCPI_DEVICE float gcpi_rectifier(float v, float slope) { return v > 0 ? v : slope * v; }
+
+/* Sum and maximum of a warp's lanes, by a butterfly whose order is fixed; known to all of them. */
+GCPI_DEVICE double gcpi_warp_sum(double v)
+{
+    for (int offset = 16; offset > 0; offset /= 2) v += __shfl_xor_sync(0xFFFFFFFFu, v, offset);
+    return v;
+}
+GCPI_DEVICE float gcpi_warp_max(float v)
+{
+    for (int offset = 16; offset > 0; offset /= 2) v = fmaxf(v, __shfl_xor_sync(0xFFFFFFFFu, v, offset));
+    return v;
+}
+
+/* ==== src/cuda/kernels/sums.h ==== */
+
+/* Sums over pixels. Each block sums its pixels for a strip of channels: threads lie as rows x columns, add their
+   pixels in order in double, then rows add up in order. Another launch adds the blocks in order and does with the
+   sums what they are for. Strips and blocks follow from the shape. */
+
+enum { GCPI_SUM_BLOCKS = 256 };
+static int gcpi_sum_columns(int channels) { return channels > 16 ? 32 : channels > 8 ? 16 : channels > 4 ? 8 : 4; }
+static size_t gcpi_sum_length(size_t pixels, int channels)      /* pixels of a block */
+
+{
+    return gcpi_most(4 * GCPI_THREADS / gcpi_sum_columns(channels), (pixels + GCPI_SUM_BLOCKS - 1) / GCPI_SUM_BLOCKS);
+}
+static size_t gcpi_sum_blocks_of(size_t pixels, size_t length) { return (pixels + length - 1) / length; }
+size_t gcpi_cuda_sums_workspace(gcp_shape shape, int sums)
+{
+    const size_t pixels = gcpi_pixels_of(shape), length = gcpi_sum_length(pixels, shape.d[3]);
+    return (gcpi_sum_blocks_of(pixels, length) + 1) * (size_t)shape.d[3] * (size_t)sums * sizeof(double);
+}
+
+/* For statistics: a value and its square. */
+GCPI_DEVICE void gcpi_add_value(double *s, float x)
+{
+    s[0] += (double)x;
+    s[1] += (double)x * (double)x;
+}
+/* A block's rows of threads, `columns` each, add up in order: partial [block][sum][channel]. */
+template <int SUMS>
+GCPI_DEVICE void gcpi_add_rows(const double *s, int columns, int c, int channels, size_t block, double *partial)
+{
+    __shared__ double part[SUMS][GCPI_THREADS];
+    __syncthreads();
+    for (int k = 0; k < SUMS; k++) part[k][threadIdx.x] = s[k];
+    __syncthreads();
+    if ((int)threadIdx.x >= columns || c >= channels) return;
+    for (int k = 0; k < SUMS; k++) {
+        double sum = 0;
+        for (int r = 0; r < GCPI_THREADS; r += columns) sum += part[k][r + threadIdx.x];
+        partial[(block * SUMS + k) * channels + c] = sum;
+    }
+}
+
+struct gcpi_sum_of_dy     { enum { SUMS = 1 }; gcp_view dy;
+    __device__ __forceinline__ void add(double *s, size_t p, int c) const
+    {
+        s[0] += (double)gcpi_value(dy, p, c);
+    }
+};
+struct gcpi_sum_of_x      { enum { SUMS = 2 }; gcp_view x;
+    __device__ __forceinline__ void add(double *s, size_t p, int c) const
+    {
+        gcpi_add_value(s, gcpi_value(x, p, c));
+    }
+};
+template <int N> struct gcpi_sum_of_sums { enum { SUMS = N }; const double *partial; int channels;
+    __device__ __forceinline__ void add(double *s, size_t p, int c) const
+    {
+        for (int k = 0; k < N; k++) s[k] += partial[(p * N + k) * channels + c];
+    }
+};
+template <class F>
+__global__ void gcpi_sum_blocks_kernel(F f, size_t pixels, size_t length, int channels, int columns, double *partial)
+{
+    const unsigned strips = (unsigned)((channels + columns - 1) / columns), rows = GCPI_THREADS / columns;
+    const size_t block = blockIdx.x / strips, end = (block + 1) * length, last = end < pixels ? end : pixels;
+    const int c = (int)(blockIdx.x % strips) * columns + threadIdx.x % columns;
+    double s[F::SUMS] = {};
+    size_t p = c < channels ? block * length + threadIdx.x / columns : last;
+    for (; p + 3 * rows < last; p += 4 * rows) {     /* the loads of four pixels under way, the same order of sums */
+#pragma unroll
+        for (unsigned k = 0; k < 4; k++) f.add(s, p + k * rows, c);
+    }
+    for (; p < last; p += rows) f.add(s, p, c);
+    gcpi_add_rows<F::SUMS>(s, columns, c, channels, block, partial);
+}
+
+/* Adds the blocks: 8 threads a channel, each every eighth block, then those in order; done(channel, its sums). */
+template <int SUMS, class D>
+__global__ void gcpi_sum_finish_kernel(const double *partial, unsigned blocks, int channels, D done)
+{
+    __shared__ double part[SUMS][8][32];
+    const unsigned column = threadIdx.x % 32, lane = threadIdx.x / 32;
+    const int c = (int)(blockIdx.x * 32 + column);
+    double sum[SUMS] = {};
+    for (unsigned b = lane; b < blocks && c < channels; b += 8)
+        for (int k = 0; k < SUMS; k++) sum[k] += partial[((size_t)b * SUMS + k) * channels + c];
+    for (int k = 0; k < SUMS; k++) part[k][lane][column] = sum[k];
+    __syncthreads();
+    if (lane || c >= channels) return;
+    for (int k = 0; k < SUMS; k++) for (int l = 1; l < 8; l++) sum[k] += part[k][l][column];
+    done(c, sum);
+}
+template <class F>
+static size_t gcpi_sum_blocks(const F &f, size_t pixels, int channels, size_t length, double *partial, cudaStream_t s)
+{
+    const int columns = gcpi_sum_columns(channels);
+    const size_t blocks = gcpi_sum_blocks_of(pixels, length);
+    GCP_LAUNCH((gcpi_sum_blocks_kernel<F>), (unsigned)(blocks * (size_t)gcpi_blocks(channels, columns)), GCPI_THREADS,
+               0, s, f, pixels, length, channels, columns, partial);
+    return blocks;
+}
+/* Where there are many blocks, blocks add them first. */
+template <int SUMS, class D>
+static void gcpi_sum_finish(double *partial, size_t blocks, int channels, const D &done, cudaStream_t stream)
+{
+    if (blocks > GCPI_SUM_BLOCKS) {
+        gcpi_sum_of_sums<SUMS> f = { partial, channels };
+        partial += blocks * SUMS * (size_t)channels;
+        blocks = gcpi_sum_blocks(f, blocks, channels, gcpi_sum_length(blocks, channels), partial, stream);
+    }
+    GCP_LAUNCH((gcpi_sum_finish_kernel<SUMS, D>), gcpi_blocks(channels, 32), 256, 0, stream, (const double *)partial,
+               (unsigned)blocks, channels, done);
+}
+template <class F, class D>
+static void gcpi_sums(const F &f, gcp_shape shape, void *workspace, const D &done, cudaStream_t stream)
+{
+    const size_t pixels = gcpi_pixels_of(shape), length = gcpi_sum_length(pixels, shape.d[3]);
+    double *partial = (double *)workspace;
+    const size_t blocks = gcpi_sum_blocks(f, pixels, shape.d[3], length, partial, stream);
+    gcpi_sum_finish<F::SUMS>(partial, blocks, shape.d[3], done, stream);
+}
+
+/* The sums are gradients; means, where it is there: [sums][channels] of float, over n pixels. */
+template <int SUMS> struct gcpi_sums_done {
+    gcp_view to[SUMS];
+    float *means;
+    double n;
+    int channels;
+    __device__ __forceinline__ void operator()(int c, const double *sum) const
+    {
+        for (int k = 0; k < SUMS; k++) {
+            float *d = (float *)to[k].data + c;
+            if (to[k].data) *d = (float)((to[k].accumulate ? (double)*d : 0) + sum[k]);
+            if (means) means[k * channels + c] = (float)(sum[k] / n);
+        }
+    }
+};
+
+void gcpi_cuda_bias_back(gcp_view db, gcp_view dy, void *workspace, cudaStream_t stream)
+{
+    gcpi_sum_of_dy f = { dy };
+    gcpi_sums_done<1> done = { { db }, NULL, 0, 0 };
+    gcpi_sums(f, dy.shape, workspace, done, stream);
+}
+
+/* ==== src/cuda/kernels/tiles.h ==== */
+
+/* Convolution. Two products over the same staged tiles, with nothing lowered to a matrix in memory:
+     gather    out[p][c]  = sum over k of src[where k of pixel p lies] * b[c][k]
+               forward; backward data too, on dy with transposed weights, a gather per stride phase
+     weights   dw[co][k]  = sum over pixels p of dy[p][co] * x[where k of pixel p lies]
+   k = (tap row, tap column, channel) flattened, channels fastest, as OHWI weights lie. Groups, and the gradient of a
+   stride with a dilation, take the direct kernels: a thread per result.
+
+   A block of 256 threads owns 128 x BN results and sums 16 terms (a K-block) at a time. Each result is one thread's
+   work, summed in an order that the shape alone decides: no atomics, same bits. */
+
+enum {
+    GCPI_BM = 128,                /* rows of a block's tile: pixels (gather) or k (weights) */
+    GCPI_BK = 16,                 /* terms staged at a time */
+    GCPI_STAGES = 3,              /* K-blocks in shared memory: one in use, two on their way */
+    GCPI_WAVE = 264,              /* blocks that an H100 runs at a time: 132 multiprocessors, two each */
+    GCPI_SHARE_LEAST = 8,         /* fewest K-blocks worth a partial sum of dw */
+    GCPI_SHARES_BYTES = 32 << 20  /* most bytes of all partial sums */
+};
+
+#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ < 800
+#define GCPI_SM80 0 /* no asynchronous copies, no TF32: plain copies and fmaf */
+#else
+#define GCPI_SM80 1
+#endif
+
+/* Copies VEC floats (1, or 4 when both ends are 16-byte aligned) to shared memory, or zeros if not valid. They are
+   there after commit, wait and __syncthreads. Through L1, since the taps of a convolution read the same pixels
+   again. */
+template <int VEC> GCPI_DEVICE void gcpi_copy_async(float *shared, const float *global, bool valid)
+{
+#ifndef __CUDACC__
+    hostcuda_cp_async(shared, global, 4 * VEC, valid);
+#elif GCPI_SM80
+    unsigned to = (unsigned)__cvta_generic_to_shared(shared);
+    asm volatile("cp.async.ca.shared.global [%0], [%1], %2, %3;\n" ::"r"(to), "l"(global), "n"(4 * VEC),
+                 "r"(valid ? 4 * VEC : 0)
+                 : "memory");
+#else
+    if (VEC == 4)
+        *(float4 *)shared = valid ? *(const float4 *)global : make_float4(0, 0, 0, 0);
+    else
+        *shared = valid ? *global : 0.0f;
+#endif
+}
+
+GCPI_DEVICE void gcpi_copy_commit(void)
+{
+#ifndef __CUDACC__
+    hostcuda_cp_async_commit();
+#elif GCPI_SM80
+    asm volatile("cp.async.commit_group;\n" ::: "memory");
+#endif
+}
+
+/* Waits until at most n of this thread's committed groups are still under way. */
+template <int n> GCPI_DEVICE void gcpi_copy_wait(void)
+{
+#ifndef __CUDACC__
+    hostcuda_cp_async_wait(n);
+#elif GCPI_SM80
+    asm volatile("cp.async.wait_group %0;\n" ::"n"(n) : "memory");
+#endif
+}
+
+#if GCPI_SM80
+GCPI_DEVICE unsigned gcpi_to_tf32(float v) /* rounds to nearest */
+{
+#ifndef __CUDACC__
+    return hostcuda_to_tf32(v);
+#else
+    unsigned r;
+    asm("cvt.rna.tf32.f32 %0, %1;\n" : "=r"(r) : "f"(v));
+    return r;
+#endif
+}
+
+/* d += a * b of 16x8 and 8x8; lane l has g = l/4, t = l%4 and holds a: (g,t) (g+8,t) (g,t+4) (g+8,t+4)   b: (t,g)
+   (t+4,g)   d: (g,2t) (g,2t+1) (g+8,2t) (g+8,2t+1) */
+GCPI_DEVICE void gcpi_mma(float d[4], const unsigned a[4], const unsigned b[2])
+{
+#ifndef __CUDACC__
+    hostcuda_mma_m16n8k8_tf32(d, a, b);
+#else
+    asm volatile("mma.sync.aligned.m16n8k8.row.col.f32.tf32.tf32.f32 "
+                 "{%0,%1,%2,%3}, {%4,%5,%6,%7}, {%8,%9}, {%0,%1,%2,%3};\n"
+                 : "+f"(d[0]), "+f"(d[1]), "+f"(d[2]), "+f"(d[3])
+                 : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b[0]), "r"(b[1]));
+#endif
+}
+
+/* f = elements (g,t) (g+8,t) (g,t+4) (g+8,t+4) of a 16x8 tile, of which each lane names four floats of a row: lane l
+   columns l/16*4 and on of row l%16. One ldmatrix. */
+GCPI_DEVICE void gcpi_load_rows(float f[4], const float *row)
+{
+#ifdef __CUDACC__
+    unsigned from = (unsigned)__cvta_generic_to_shared(row);
+    asm volatile("ldmatrix.sync.aligned.m8n8.x4.shared.b16 {%0,%1,%2,%3}, [%4];\n"
+                 : "=f"(f[0]), "=f"(f[1]), "=f"(f[2]), "=f"(f[3])
+                 : "r"(from)
+                 : "memory");
+#else
+    hostcuda_ldmatrix_x4(f, row);
+#endif
+}
+#endif
+
+/* Where element (row, k) of a tile stored [row][k] lies: its rows' fours of k change places, so that neither copies
+   of 16 bytes nor reads of a column of fours by 8 rows meet in a bank. Rows 8 apart have the same order. */
+GCPI_DEVICE int gcpi_swizzled(int row, int k)
+{
+    return row * GCPI_BK + ((k / 4 ^ (row / 2 & 3)) * 4 + k % 4);
+}
+
+/* A counter in mixed radix, so that walking on by a fixed step costs no division: (image, row, column) of a pixel,
+   or (tap row, tap column, channel) of k. */
+typedef struct gcpi_walk { int hi, mid, lo; } gcpi_walk;
+
+typedef struct gcpi_tiling {               /* one launch of either product */
+    int n, rows, cols;                     /* output pixels: image, row j, column i */
+    int h, w, channels; ptrdiff_t pitch;   /* source images */
+    int ystep, ybase, ytap, taps_h;        /* tap t of row j: source row j*ystep+ybase+t*ytap */
+    int xstep, xbase, xtap, taps_w;        /* columns likewise */
+    int oys, oy0, oxs, ox0, out_h, out_w;  /* (j, i) is written at (j*oys+oy0, i*oxs+ox0) */
+    ptrdiff_t out_pitch;
+    int k, columns;                        /* taps_h*taps_w*channels; output channels */
+    const float *src, *b, *bias;           /* b [columns][k], or dy for the weights */
+    float *out;
+    int accumulate, fours;                 /* fours: dy can be read 16 bytes at a time */
+    gcpi_cuda_end end;                     /* what the gather does with its results */
+    int sum_columns;                       /* of its statistics (gcpi_sum_columns) */
+    int steps, length;                     /* K-blocks of a tile of dw, of a block's share */
+    gcpi_walk step;                        /* from what a thread copies to what it copies next */
+} gcpi_tiling;
+
+GCPI_BOTH gcpi_walk gcpi_walk_at(ptrdiff_t index, int mids, int los)
+{
+    gcpi_walk w;
+    ptrdiff_t rest = los > 0 ? index / los : 0; /* no channels or no taps: nothing will be read */
+    w.lo = (int)(index - rest * los);
+    w.hi = mids > 0 ? (int)(rest / mids) : 0;
+    w.mid = (int)(rest - (ptrdiff_t)w.hi * mids);
+    return w;
+}
+
+GCPI_DEVICE void gcpi_walk_on(gcpi_walk *w, gcpi_walk step, int mids, int los)
+{
+    w->lo += step.lo;
+    int carry = w->lo >= los;
+    w->lo -= carry ? los : 0;
+    w->mid += step.mid + carry;
+    carry = w->mid >= mids;
+    w->mid -= carry ? mids : 0;
+    w->hi += step.hi + carry;
+}
+
+/* Sums of products of a, 128 x 16, and b, BN x 16 (rows x k). KMAJOR: stored [row][k], swizzled. Otherwise stored
+   [k][row], pitch rows + 8. Both keep copies and the reads below free of bank conflicts.
+
+   FP32: a thread sums MI x NI results in order of k; a warp is 4 threads down and 8 across. */
+template <int BN, bool KMAJOR, bool TF32> struct gcpi_tile_sums {
+    static const int ACROSS = BN == 128 ? 16 : 8, DOWN = GCPI_THREADS / ACROSS;
+    static const int MI = GCPI_BM / DOWN, NI = BN / ACROSS;
+    static const int DEEP = KMAJOR ? 2 : 1; /* k at a time */
+    static const int THREADS = GCPI_THREADS;
+    float sum[MI][NI] = {};
+
+    /* this thread's place among the threads down and across */
+    const int down = threadIdx.x / 32 / (ACROSS / 8) * 4 + threadIdx.x % 32 / 8;
+    const int across = threadIdx.x / 32 % (ACROSS / 8) * 8 + threadIdx.x % 8;
+
+    GCPI_DEVICE int row(int t, int threads, int i) /* the i-th of the t-th of so many */
+    {
+        return KMAJOR ? t + threads * i : 4 * (t + threads * (i / 4)) + i % 4;
+    }
+
+    /* f[e][i] = this thread's rows at k + e */
+    template <int ROWS, int COUNT> GCPI_DEVICE void load(float f[DEEP][COUNT], const float *tile, int t, int k)
+    {
+#pragma unroll
+        for (int i = 0; i < COUNT; i += KMAJOR ? 1 : 4)
+            if (KMAJOR) {
+                /* rows are 8 or more apart */
+                float2 v = *(const float2 *)(tile + ROWS / COUNT * i * GCPI_BK + gcpi_swizzled(t, k));
+                f[0][i] = v.x, f[DEEP - 1][i] = v.y;
+            } else {
+                float4 v = *(const float4 *)(tile + k * (ROWS + 8) + row(t, ROWS / COUNT, i));
+                f[0][i] = v.x, f[0][i + 1] = v.y, f[0][i + 2] = v.z, f[0][i + 3] = v.w;
+            }
+    }
+
+    __device__ __forceinline__ void add(const float *a, const float *b)
+    {
+#pragma unroll (KMAJOR ? 1 : 2) /* more, and so many loads move up that registers spill */
+        for (int k = 0; k < GCPI_BK; k += DEEP) {
+            float fa[DEEP][MI], fb[DEEP][NI];
+            load<GCPI_BM>(fa, a, down, k);
+            load<BN>(fb, b, across, k);
+#pragma unroll
+            for (int e = 0; e < DEEP * MI * NI; e++) {
+                const int kk = e / (MI * NI), i = e / NI % MI, j = e % NI;
+                sum[i][j] = fmaf(fa[kk][i], fb[kk][j], sum[i][j]);
+            }
+        }
+    }
+
+    template <class F> __device__ __forceinline__ void each(F store) const
+    {
+#pragma unroll
+        for (int e = 0; e < MI * NI; e++) {
+            const int i = KMAJOR ? e / NI : e % MI, j = KMAJOR ? e % NI : e / MI;
+            store(row(down, DOWN, i), row(across, ACROSS, j), sum[i][j]);
+        }
+    }
+};
+
+#if GCPI_SM80
+/* KMAJOR: eight warps share the tile, 2x4 of 64x32, 4x2 of 32x32 or 8x1 of 16x32. Otherwise four: 2x2 of 64x64, 2x2
+   of 64x32 or 4x1 of 32x32. There each float is a load of its own, and a larger tile has fewer of them a product. */
+template <int BN, bool KMAJOR> struct gcpi_tile_sums<BN, KMAJOR, true> {
+    static const int WARPS = KMAJOR ? 8 : 4, THREADS = 32 * WARPS;
+    static const int WIDE = BN == 128 && !KMAJOR ? 64 : 32, NI = WIDE / 8; /* columns of a warp, in eights */
+    static const int ACROSS = BN / WIDE, TALL = GCPI_BM * ACROSS / WARPS, MI = TALL / 16;
+    float sum[MI][NI][4] = {};
+
+    /* As gcpi_load_rows, of either kind of tile, rounded to TF32. B: two 8x8 fragments of b, each a pair of
+       registers, so that mma finds them side by side. */
+    template <int ROWS, bool B> GCPI_DEVICE void load(unsigned r[4], const float *tile, int row, int k)
+    {
+        const int lane = threadIdx.x % 32;
+        float f[4];
+        if (KMAJOR) {
+            const int down = B ? lane % 8 + lane / 16 * 8 : lane % 16, deep = B ? lane / 8 % 2 : lane / 16;
+            gcpi_load_rows(f, tile + row * GCPI_BK + gcpi_swizzled(down, k + deep * 4));
+        } else {
+#pragma unroll
+            for (int i = 0; i < 4; i++) {
+                const int down = B ? i / 2 : i % 2, deep = B ? i % 2 : i / 2;
+                f[i] = tile[(k + lane % 4 + deep * 4) * (ROWS + 8) + row + lane / 4 + down * 8];
+            }
+        }
+#pragma unroll
+        for (int i = 0; i < 4; i++) r[i] = gcpi_to_tf32(f[i]);
+    }
+
+    __device__ __forceinline__ void add(const float *a, const float *b)
+    {
+        const int warp = threadIdx.x / 32;
+#pragma unroll (KMAJOR ? 2 : 1) /* for registers' sake */
+        for (int k = 0; k < GCPI_BK; k += 8) {
+            unsigned fb[NI / 2][4];
+#pragma unroll
+            for (int j = 0; j < NI / 2; j++) load<BN, true>(fb[j], b, warp % ACROSS * WIDE + j * 16, k);
+#pragma unroll
+            for (int i = 0; i < MI; i++) {
+                unsigned fa[4];
+                load<GCPI_BM, false>(fa, a, warp / ACROSS * TALL + i * 16, k);
+#pragma unroll
+                for (int j = 0; j < NI; j++) gcpi_mma(sum[i][j], fa, fb[j / 2] + j % 2 * 2);
+            }
+        }
+    }
+
+    template <class F> __device__ __forceinline__ void each(F store) const
+    {
+        const int warp = threadIdx.x / 32, lane = threadIdx.x % 32;
+        const int row = warp / ACROSS * TALL + lane / 4, col = warp % ACROSS * WIDE + lane % 4 * 2;
+#pragma unroll
+        for (int e = 0; e < 4 * MI * NI; e++) {
+            const int r = KMAJOR ? e / (2 * NI) : e % (2 * MI), c = KMAJOR ? e % (2 * NI) : e / (2 * MI);
+            store(row + r * 8, col + c / 2 * 8 + c % 2, sum[r / 2][c / 2][r % 2 * 2 + c % 2]);
+        }
+    }
+};
+#endif
+
+/* Adds up all terms: load(k, to) sends for the K-block from k on. All stages but one are sent for first. Round b
+   then sums block b, in stage `use`, and sends for the block that fills the stage `next`, which every thread has
+   left behind at this round's barrier. */
+template <int A, int B, class P, class L> GCPI_DEVICE void gcpi_rounds(P &product, float *stages, int terms, L load)
+{
+#pragma unroll 1
+    for (int s = 0; s < GCPI_STAGES - 1; s++) {
+        if (s * GCPI_BK < terms) load(s * GCPI_BK, stages + s * (A + B));
+        gcpi_copy_commit(); /* also of nothing: the waits count groups */
+    }
+#pragma unroll 1
+    for (int k = 0, use = 0, next = GCPI_STAGES - 1; k < terms; k += GCPI_BK) {
+        gcpi_copy_wait<GCPI_STAGES - 2>();
+        __syncthreads();
+        if (k + (GCPI_STAGES - 1) * GCPI_BK < terms) load(k + (GCPI_STAGES - 1) * GCPI_BK, stages + next * (A + B));
+        gcpi_copy_commit();
+        product.add(stages + use * (A + B), stages + use * (A + B) + A);
+        use = use + 1 == GCPI_STAGES ? 0 : use + 1;
+        next = next + 1 == GCPI_STAGES ? 0 : next + 1;
+    }
+}
+
+/* ==== src/cuda/kernels/gather.h ==== */
+
+/* Gather: forward, and backward data. */
+
+typedef struct gcpi_place {
+    ptrdiff_t origin, out; /* where its tap (0,0) lies in the source, if anywhere; -1: no pixel */
+    int y, x;
+} gcpi_place;
+
+static __device__ gcpi_place gcpi_gather_pixel(const gcpi_tiling &g, ptrdiff_t p)
+{
+    const gcpi_walk at = gcpi_walk_at(p, g.rows, g.cols);
+    gcpi_place px = { 0, -1, -(1 << 30), 0 }; /* y so far off that every tap reads a zero */
+    if (at.hi >= g.n) return px;
+    const int y = at.mid * g.oys + g.oy0, x = at.lo * g.oxs + g.ox0;
+    px.out = (((ptrdiff_t)at.hi * g.out_h + y) * g.out_w + x) * g.out_pitch;
+    px.y = at.mid * g.ystep + g.ybase;
+    px.x = at.lo * g.xstep + g.xbase;
+    px.origin = (((ptrdiff_t)at.hi * g.h + px.y) * g.w + px.x) * g.pitch;
+    return px;
+}
+
+/* Stages one K-block. A thread copies one column k of it (VEC columns), so all its taps are one. */
+template <int VEC, int BN> GCPI_DEVICE void gcpi_gather_load(const gcpi_tiling &g, const gcpi_place *pixels, int column,
+                                                         gcpi_walk tap, int k, float *a)
+{
+    const int lanes = GCPI_BK / VEC, first = threadIdx.x / lanes, step = GCPI_THREADS / lanes;
+    const int dy = tap.hi * g.ytap, dx = tap.mid * g.xtap;
+    const ptrdiff_t offset = ((ptrdiff_t)dy * g.w + dx) * g.pitch + tap.lo;
+    a += gcpi_swizzled(first, threadIdx.x % lanes * VEC); /* r and step are multiples of 8 */
+#pragma unroll
+    for (int r = 0; r < GCPI_BM; r += step) {
+        const gcpi_place *px = pixels + first + r;
+        const bool valid = /* & has no branches */
+            (k < g.k) & ((unsigned)(px->y + dy) < (unsigned)g.h) & ((unsigned)(px->x + dx) < (unsigned)g.w);
+        gcpi_copy_async<VEC>(a + r * GCPI_BK, g.src + (valid ? px->origin + offset : 0), valid);
+    }
+    column += first;
+    const float *b = g.b + (ptrdiff_t)column * g.k + k; /* not read where not valid */
+#pragma unroll
+    for (int r = 0; r < BN && (step <= BN || first < BN); r += step) {
+        const bool valid = (k < g.k) & (column + r < g.columns);
+        gcpi_copy_async<VEC>(a + (GCPI_BM + r) * GCPI_BK, valid ? b + (ptrdiff_t)r * g.k : g.b, valid);
+    }
+}
+
+/* Sums of a tile's results and of their squares, a column each, as gcpi_sum_blocks_kernel adds them up once they are
+   stored: the same pixels to a thread, in the same order. Results go through shared memory, WIDE columns at a time. */
+template <int BN, class P>
+GCPI_DEVICE void gcpi_gather_stats(const P &product, const gcpi_tiling &g, const gcpi_place *pixels, int column,
+                                   float *tile)
+{
+    enum { WIDE = BN < 64 ? BN : 64, PITCH = WIDE + 8 };
+    const int across = (g.columns + BN - 1) / BN, wide = g.sum_columns, row = threadIdx.x / wide;
+#pragma unroll 1
+    for (int at = 0; at < BN; at += WIDE) {
+        __syncthreads();
+        product.each([&](int r, int c, float v) {
+            if (c < at || c >= at + WIDE) return;
+            if (g.bias && c < g.columns - column) v += g.bias[column + c];
+            tile[r * PITCH + c - at] = pixels[r].out < 0 ? 0 : v;
+        });
+        __syncthreads();
+#pragma unroll 1
+        for (int strip = 0; strip < WIDE; strip += 32) {
+            const int c = strip + threadIdx.x % wide;
+            double sums[2] = {};
+#pragma unroll 4
+            for (int r = row; r < GCPI_BM; r += GCPI_THREADS / wide) gcpi_add_value(sums, tile[r * PITCH + c]);
+            gcpi_add_rows<2>(sums, wide, column + at + c, g.columns, blockIdx.x / across, g.end.partial);
+        }
+    }
+}
+
+template <int VEC, int BN, bool TF32>
+static __global__ void __launch_bounds__(GCPI_THREADS, 2) gcpi_gather_kernel(gcpi_tiling g)
+{
+    GCP_DYN_SHARED(float, stages); /* GCPI_STAGES of a [128][16], b [BN][16] */
+    __shared__ gcpi_place pixels[GCPI_BM];
+    const int across = (g.columns + BN - 1) / BN; /* blocks that share pixels run together */
+    const int column = (int)(blockIdx.x % across) * BN;
+    const ptrdiff_t first = (ptrdiff_t)(blockIdx.x / across) * GCPI_BM;
+    if (threadIdx.x < GCPI_BM) pixels[threadIdx.x] = gcpi_gather_pixel(g, first + threadIdx.x);
+    __syncthreads();
+
+    const int k0 = threadIdx.x % (GCPI_BK / VEC) * VEC;
+    gcpi_walk tap = gcpi_walk_at(k0, g.taps_w, g.channels);
+    gcpi_tile_sums<BN, true, TF32> product;
+    gcpi_rounds<GCPI_BM * GCPI_BK, BN * GCPI_BK>(product, stages, g.k, [&](int k, float *a) {
+        gcpi_gather_load<VEC, BN>(g, pixels, column, tap, k + k0, a);
+        gcpi_walk_on(&tap, g.step, g.taps_w, g.channels);
+    });
+    product.each([&](int r, int c, float v) {
+        c += column;
+        if (pixels[r].out < 0 || c >= g.columns) return;
+        float *to = g.out + pixels[r].out + c;
+        if (g.bias) v += g.bias[c];
+        if (g.end.other.data) v += ((const float *)g.end.other.data)[(first + r) * g.end.other.pitch + c];
+        if (g.end.rectify) v = gcpi_rectifier(v, g.end.slope);
+        *to = g.accumulate ? *to + v : v;
+    });
+    if (g.end.partial) gcpi_gather_stats<BN>(product, g, pixels, column, stages);
+}
+
+/* Backward data wants its weights as [phase][ci][tap of the phase][co]; the phase of tap (ky, kx) is (qy, qx) = (ky
+   % sh, kx % sw). Per axis, q has the taps q, q + stride, ... */
+GCPI_BOTH int gcpi_tap_count(int q, int kernel, int stride)
+{
+    return q < kernel ? (kernel - q + stride - 1) / stride : 0;
+}
+
+GCPI_BOTH ptrdiff_t gcpi_phase_start(const gcpi_cuda_conv &c, int qy, int qx)
+{
+    const int rows = c.kh / c.sh * qy + (c.kh % c.sh < qy ? c.kh % c.sh : qy); /* taps before */
+    const int cols = c.kw / c.sw * qx + (c.kw % c.sw < qx ? c.kw % c.sw : qx);
+    return (ptrdiff_t)(rows * c.kw + cols * gcpi_tap_count(qy, c.kh, c.sh)) * c.ci * c.co;
+}
+
+static __global__ void __launch_bounds__(GCPI_THREADS)
+    gcpi_conv_transpose_kernel(gcpi_cuda_conv c, const float *w, float *out)
+{
+    __shared__ float tile[32][33];
+    const int tap = blockIdx.z, ky = tap / c.kw, kx = tap % c.kw, qy = ky % c.sh, qx = kx % c.sw;
+    const int taps_h = gcpi_tap_count(qy, c.kh, c.sh), taps_w = gcpi_tap_count(qx, c.kw, c.sw);
+    const int x = threadIdx.x % 32, co0 = blockIdx.y * 32, ci0 = blockIdx.x * 32;
+    for (int y = threadIdx.x / 32; y < 32; y += GCPI_THREADS / 32)
+        if (co0 + y < c.co && ci0 + x < c.ci)
+            tile[y][x] = w[((ptrdiff_t)(co0 + y) * c.kh * c.kw + tap) * c.ci + ci0 + x];
+    __syncthreads();
+    out += gcpi_phase_start(c, qy, qx) + (ptrdiff_t)(ky / c.sh * taps_w + kx / c.sw) * c.co;
+    for (int y = threadIdx.x / 32; y < 32; y += GCPI_THREADS / 32)
+        if (ci0 + y < c.ci && co0 + x < c.co)
+            out[(ptrdiff_t)(ci0 + y) * taps_h * taps_w * c.co + co0 + x] = tile[x][y];
+}
+
+/* ==== src/cuda/kernels/weights.h ==== */
+
+/* Backward weights. VEC floats of x at a time go to a tile: 1, or 4 where all is aligned, or the 3 channels of a
+   pixel and a zero, so that four are staged. What each block sums follows from the shape, so that three channels
+   always go by 3. */
+
+#define GCPI_STAGED(VEC) ((VEC) == 3 ? 4 : (VEC))
+template <int VEC> GCPI_BOTH int gcpi_staged(int k) { return VEC == 3 ? k / 3 * 4 : k; }
+template <int VEC> GCPI_DEVICE int gcpi_unstaged(int k) { return VEC == 3 ? k / 4 * 3 + k % 4 : k; }
+template <int VEC> __device__ __forceinline__ void gcpi_stage(float *shared, const float *global, bool valid)
+{
+    gcpi_copy_async<VEC>(shared, global, valid);
+}
+template <> __device__ __forceinline__ void gcpi_stage<3>(float *shared, const float *global, bool valid)
+{
+#pragma unroll
+    for (int i = 0; i < 4; i++) { /* eight lanes at a time have the same channel: no two meet in a bank */
+        const int c = (i + threadIdx.x / 8) % 4;
+        const bool there = valid & (c < 3);
+        gcpi_copy_async<1>(shared + c, global + (there ? c : 0), there);
+    }
+}
+
+/* Stages 16 pixels, p and on of `pixels`: a = what the tile's columns k read of x there, b = dy. A thread copies one
+   column (or four), whose tap (0,0)-relative place is tap; pixel walks the rows it copies, call after call. */
+template <int VEC, int BN, int THREADS>
+GCPI_DEVICE void gcpi_weights_load(const gcpi_tiling &g, const float *dy, int column, int p, int pixels, gcpi_walk tap,
+                                   gcpi_walk *pixel, float *a)
+{
+    const int staged = GCPI_STAGED(VEC), lanes = GCPI_BM / staged, wide = BN / staged, c = threadIdx.x % wide * staged;
+#pragma unroll
+    for (int i = 0; i < GCPI_BK; i += THREADS / lanes) {
+        const int r = i + threadIdx.x / lanes;
+        const int py = pixel->mid * g.ystep + tap.hi, px = pixel->lo * g.xstep + tap.mid;
+        const bool valid = (p + r < pixels) & ((unsigned)py < (unsigned)g.h) & ((unsigned)px < (unsigned)g.w);
+        ptrdiff_t at = (((ptrdiff_t)pixel->hi * g.h + py) * g.w + px) * g.pitch + tap.lo;
+        gcpi_stage<VEC>(a + r * (GCPI_BM + 8) + threadIdx.x % lanes * staged, g.src + (valid ? at : 0), valid);
+        gcpi_walk_on(pixel, g.step, g.rows, g.cols);
+    }
+    const int first = threadIdx.x / wide, down = THREADS / wide;
+    a += GCPI_BK * (GCPI_BM + 8) + first * (BN + 8) + c;
+    p += first;
+#pragma unroll
+    for (int r = 0; r < GCPI_BK && (down <= GCPI_BK || first < GCPI_BK); r += down) {
+        const bool valid = (p + r < pixels) & (column + c < g.columns);
+        const float *from = dy + (valid ? (p + r) * g.out_pitch + column + c : 0);
+        if (VEC != 3 || g.fours) gcpi_copy_async<GCPI_STAGED(VEC)>(a + r * (BN + 8), from, valid);
+        else for (int i = 0; i < 4; i++)
+            gcpi_copy_async<1>(a + r * (BN + 8) + i, from + i * valid, valid && column + c + i < g.columns);
+    }
+}
+
+/* One piece of a share: sums K-blocks [first, first + steps) of a tile into out [co][filter]. */
+template <int VEC, int BN, bool TF32>
+GCPI_DEVICE void gcpi_weights_piece(const gcpi_tiling &g, int tile, int first, int steps, float *out, float *stages)
+{
+    typedef gcpi_tile_sums<BN, false, TF32> sums;
+    const int across = (g.columns + BN - 1) / BN, column = tile % across * BN, k0 = tile / across * GCPI_BM;
+    const int staged = GCPI_STAGED(VEC), lanes = GCPI_BM / staged, k = k0 + threadIdx.x % lanes * staged;
+    const ptrdiff_t from = (ptrdiff_t)first * GCPI_BK, rest = (ptrdiff_t)g.n * g.rows * g.cols - from;
+    const int pixels = (int)(rest < (ptrdiff_t)steps * GCPI_BK ? rest : (ptrdiff_t)steps * GCPI_BK);
+    gcpi_walk tap = gcpi_walk_at(k, g.taps_w, VEC == 3 ? 4 : g.channels);
+    tap.hi = k < gcpi_staged<VEC>(g.k) ? tap.hi * g.ytap + g.ybase : -(1 << 30); /* or only zeros */
+    tap.mid = tap.mid * g.xtap + g.xbase;
+    gcpi_walk pixel = gcpi_walk_at(from + threadIdx.x / lanes, g.rows, g.cols);
+    sums product;
+    const float *dy = g.b + from * g.out_pitch;
+    gcpi_rounds<GCPI_BK * (GCPI_BM + 8), GCPI_BK * (BN + 8)>(product, stages, pixels, [&](int p, float *a) {
+        gcpi_weights_load<VEC, BN, sums::THREADS>(g, dy, column, p, pixels, tap, &pixel, a);
+    });
+    product.each([&](int r, int c, float v) {
+        asm volatile("" ::: "memory"); /* one address at a time, or registers spill */
+        if (k0 + r >= gcpi_staged<VEC>(g.k) || c >= g.columns - column || (VEC == 3 && r % 4 == 3)) return;
+        float *to = out + (ptrdiff_t)(column + c) * g.k + gcpi_unstaged<VEC>(k0 + r);
+        *to = g.accumulate ? *to + v : v;
+    });
+}
+
+/* The K-blocks of all tiles lie in a row, and a block's share is `length` of them: the end of one tile, whole ones,
+   the beginning of another. A tile's pieces go to partial sums 0, 1, ... in order of the blocks. */
+template <int VEC, int BN, bool TF32>
+static __global__ void __launch_bounds__(gcpi_tile_sums<BN, false, TF32>::THREADS, 2)
+    gcpi_weights_kernel(gcpi_tiling g, ptrdiff_t work)
+{
+    GCP_DYN_SHARED(float, stages); /* GCPI_STAGES of a [16][128+8], b [16][BN+8] */
+    ptrdiff_t at = (ptrdiff_t)blockIdx.x * g.length, end = at + g.length < work ? at + g.length : work;
+#pragma unroll 1
+    while (at < end) {
+        const int tile = (int)(at / g.steps), first = (int)(at - (ptrdiff_t)tile * g.steps);
+        const int steps = g.steps - first < end - at ? g.steps - first : (int)(end - at);
+        const ptrdiff_t piece = blockIdx.x - (ptrdiff_t)tile * g.steps / g.length;
+        gcpi_weights_piece<VEC, BN, TF32>(g, tile, first, steps, g.out + piece * g.columns * g.k, stages);
+        at += steps;
+        if (at < end) __syncthreads(); /* the stages are free */
+    }
+}
+
+/* dw = a tile's partial sums, added in order. */
+static __global__ void __launch_bounds__(GCPI_THREADS)
+    gcpi_weights_sum_kernel(gcpi_tiling g, int tile_columns, const float *partial, float *dw, int accumulate)
+{
+    const ptrdiff_t i = (ptrdiff_t)blockIdx.x * GCPI_THREADS + threadIdx.x, count = (ptrdiff_t)g.columns * g.k;
+    if (i >= count) return;
+    const int column = (int)(i / g.k), at_k = (int)(i - (ptrdiff_t)column * g.k);
+    const int k = g.channels == 3 ? gcpi_staged<3>(at_k) : at_k, across = (g.columns + tile_columns - 1) / tile_columns;
+    const ptrdiff_t first = (ptrdiff_t)(k / GCPI_BM * across + column / tile_columns) * g.steps;
+    const int more = (int)((first + g.steps - 1) / g.length - first / g.length); /* pieces behind the first */
+    float sum = partial[i];
+#pragma unroll 4
+    for (int s = 1; s <= more; s++) sum += partial[s * count + i];
+    dw[i] = accumulate ? dw[i] + sum : sum;
+}
+
+/* ==== src/cuda/kernels/conv.h ==== */
+
+/* Convolution: the direct kernels, for any shape, a thread a result; and the host side: which kernel, how many blocks,
+   what workspace. */
+
+/* DATA: out = dx, in = dy; otherwise out = y, in = x. */
+template <bool DATA> static __global__ void __launch_bounds__(GCPI_THREADS)
+    gcpi_direct_kernel(gcpi_cuda_conv c, const float *in, const float *w, const float *bias, float *out, int accumulate)
+{
+    const int outs = DATA ? c.ci : c.co, rows = DATA ? c.h : c.ho, cols = DATA ? c.w : c.wo;
+    const int in_h = DATA ? c.ho : c.h, in_w = DATA ? c.wo : c.w;
+    const ptrdiff_t index = (ptrdiff_t)blockIdx.x * GCPI_THREADS + threadIdx.x;
+    const ptrdiff_t pixel = index / outs;
+    const int channel = (int)(index - pixel * outs), group = channel / (outs / c.groups);
+    const int ci = c.ci / c.groups, co = c.co / c.groups, ins = DATA ? co : ci;
+    const ptrdiff_t filter = (ptrdiff_t)c.kh * c.kw * ci, step = DATA ? filter : 1;
+    const gcpi_walk at = gcpi_walk_at(pixel, rows, cols);
+    if (at.hi >= c.n) return;
+    in += group * ins;
+    w += DATA ? group * co * filter + channel % ci : channel * filter;
+    float sum = 0;
+    for (int ky = 0; ky < c.kh; ky++)
+        for (int kx = 0; kx < c.kw; kx++, w += ci) {
+            int y = DATA ? at.mid + c.pt - ky * c.dh : at.mid * c.sh - c.pt + ky * c.dh;
+            int x = DATA ? at.lo + c.pl - kx * c.dw : at.lo * c.sw - c.pl + kx * c.dw;
+            if (DATA && (y % c.sh || x % c.sw)) continue;
+            if (DATA) y /= c.sh, x /= c.sw;
+            if (y < 0 || y >= in_h || x < 0 || x >= in_w) continue;
+            const ptrdiff_t pixel_in = ((ptrdiff_t)at.hi * in_h + y) * in_w + x;
+            const float *from = in + pixel_in * (DATA ? c.ypitch : c.xpitch);
+#pragma unroll 2 /* more, and registers spill */
+            for (int i = 0; i < ins; i++) sum = fmaf(from[i], w[i * step], sum);
+        }
+    if (bias) sum += bias[channel];
+    out += pixel * (DATA ? c.xpitch : c.ypitch) + channel;
+    *out = accumulate ? *out + sum : sum;
+}
+
+/* Pixels [y*length, (y+1)*length), y = blockIdx.y. Neighbouring threads have neighbouring channels of dy. */
+static __global__ void __launch_bounds__(GCPI_THREADS)
+    gcpi_direct_weights_kernel(gcpi_cuda_conv c, const float *x, const float *dy, float *out, ptrdiff_t length,
+                               int accumulate)
+{
+    const ptrdiff_t index = (ptrdiff_t)blockIdx.x * GCPI_THREADS + threadIdx.x;
+    const ptrdiff_t total = (ptrdiff_t)c.n * c.ho * c.wo, first = blockIdx.y * length;
+    const ptrdiff_t end = first + length < total ? first + length : total;
+    const int ci = c.ci / c.groups, k = c.kh * c.kw * ci;
+    const int at_k = (int)(index / c.co), co = (int)(index - (ptrdiff_t)at_k * c.co);
+    if (at_k >= k) return;
+    const gcpi_walk tap = gcpi_walk_at(at_k, c.kw, ci), step = { 0, 0, 1 };
+    const int channel = co / (c.co / c.groups) * ci + tap.lo;
+    gcpi_walk at = gcpi_walk_at(first, c.ho, c.wo);
+    float sum = 0;
+    for (ptrdiff_t p = first; p < end; p++, gcpi_walk_on(&at, step, c.ho, c.wo)) {
+        const int iy = at.mid * c.sh - c.pt + tap.hi * c.dh;
+        const int ix = at.lo * c.sw - c.pl + tap.mid * c.dw;
+        if (iy < 0 || iy >= c.h || ix < 0 || ix >= c.w) continue;
+        sum = fmaf(x[(((ptrdiff_t)at.hi * c.h + iy) * c.w + ix) * c.xpitch + channel], dy[p * c.ypitch + co], sum);
+    }
+    out += ((ptrdiff_t)blockIdx.y * c.co + co) * k + at_k;
+    *out = accumulate ? *out + sum : sum;
+}
+
+/* ---- Host side ---- */
+
+static gcpi_tiling gcpi_gather_forward(const gcpi_cuda_conv *c)
+{
+    gcpi_tiling g = {};
+    g.n = c->n, g.rows = c->ho, g.cols = c->wo;
+    g.h = c->h, g.w = c->w, g.channels = c->ci, g.pitch = c->xpitch;
+    g.ystep = c->sh, g.ybase = -c->pt, g.ytap = c->dh, g.taps_h = c->kh;
+    g.xstep = c->sw, g.xbase = -c->pl, g.xtap = c->dw, g.taps_w = c->kw;
+    g.oys = 1, g.oxs = 1, g.out_h = c->ho, g.out_w = c->wo, g.out_pitch = c->ypitch;
+    g.columns = c->co, g.k = c->kh * c->kw * c->ci;
+    return g;
+}
+
+/* Row iy of x is read by outputs oy with oy*sh = iy + pt - ky*dh. For the rows py, py+sh, ... that means, if dh ==
+   1, ky = q, q+sh, ..., q = (py+pt) % sh; if sh == 1, every ky. Either way the i-th tap of the j-th of them reads dy
+   row j + (py+pt-q)/sh - i*dh. Columns likewise. */
+static gcpi_tiling gcpi_gather_data(const gcpi_cuda_conv *c, int py, int px, const float *turned)
+{
+    const int qy = (py + c->pt) % c->sh, qx = (px + c->pl) % c->sw;
+    gcpi_tiling g = {};
+    g.n = c->n;
+    g.rows = py < c->h ? (c->h - py + c->sh - 1) / c->sh : 0;
+    g.cols = px < c->w ? (c->w - px + c->sw - 1) / c->sw : 0;
+    g.h = c->ho, g.w = c->wo, g.channels = c->co, g.pitch = c->ypitch;
+    g.ystep = 1, g.ybase = (py + c->pt) / c->sh, g.ytap = -c->dh, g.taps_h = gcpi_tap_count(qy, c->kh, c->sh);
+    g.xstep = 1, g.xbase = (px + c->pl) / c->sw, g.xtap = -c->dw, g.taps_w = gcpi_tap_count(qx, c->kw, c->sw);
+    g.oys = c->sh, g.oy0 = py, g.oxs = c->sw, g.ox0 = px, g.out_h = c->h, g.out_w = c->w, g.out_pitch = c->xpitch;
+    g.columns = c->ci, g.k = g.taps_h * g.taps_w * g.channels;
+    g.b = turned + gcpi_phase_start(*c, qy, qx);
+    return g;
+}
+
+static bool gcpi_conv_direct(const gcpi_cuda_conv *c, int pass)
+{
+    const bool both = (c->sh > 1 && c->dh > 1) || (c->sw > 1 && c->dw > 1);
+    return c->groups != 1 || (pass == GCPI_CUDA_DATA && both);
+}
+
+/* Columns of a tile. vec: 3 where there are three channels. */
+static int gcpi_tile_columns(int columns, int vec) { return columns > 64 && vec != 3 ? 128 : columns > 32 ? 64 : 32; }
+
+/* How blocks share the pixels of dw, by shape alone, so that the bits do not depend on the device: two full waves of
+   GCPI_WAVE, or one where the partial sums of two take too many bytes, or a block a tile. */
+struct gcpi_shares { int steps, length, pieces; ptrdiff_t work; }; /* pieces: most partial sums of a tile */
+static gcpi_shares gcpi_weights_shares(const gcpi_cuda_conv *c, bool direct)
+{
+    const ptrdiff_t k = (ptrdiff_t)c->kh * c->kw * (c->ci / c->groups), count = c->co * k;
+    const ptrdiff_t columns = gcpi_tile_columns(c->co, c->ci), staged = c->ci == 3 ? gcpi_staged<3>((int)k) : k;
+    const ptrdiff_t tiles = direct ? gcpi_blocks(count, GCPI_THREADS)
+                                   : gcpi_blocks(staged, GCPI_BM) * gcpi_blocks(c->co, (int)columns);
+    const ptrdiff_t steps = ((ptrdiff_t)c->n * c->ho * c->wo + GCPI_BK - 1) / GCPI_BK, most = 1 << 26; /* of an int */
+    gcpi_shares s = { (int)steps, (int)gcpi_least(most, steps), 1, tiles * steps };
+    for (int waves = 2; waves > 0 && count > 0; waves--) {
+        ptrdiff_t length = (s.work + waves * GCPI_WAVE - 1) / (waves * GCPI_WAVE);
+        if (length < GCPI_SHARE_LEAST) length = GCPI_SHARE_LEAST;
+        const ptrdiff_t pieces = direct ? (steps + length - 1) / length : (steps + length - 2) / length + 1;
+        if (length >= steps || length > most || pieces * count * 4 > GCPI_SHARES_BYTES) continue;
+        s.length = (int)length, s.pieces = (int)pieces;
+        return s;
+    }
+    if (steps > most) s.pieces = (int)((steps + most - 2) / most + 1);
+    return s;
+}
+int gcpi_cuda_weights_blocks(const gcpi_cuda_conv *c)
+{
+    const gcpi_shares s = gcpi_weights_shares(c, false);
+    return gcpi_blocks(s.work, s.length);
+}
+
+/* The attribute lets a launch have more than 48 KB of shared memory on the current device. */
+static void gcpi_tiling_shared(const void *kernel, int bytes)
+{
+    cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, bytes);
+}
+template <int VEC, int BN, bool TF32> static void gcpi_gather_launch(gcpi_tiling g, cudaStream_t stream)
+{
+    const int blocks = gcpi_blocks((ptrdiff_t)g.n * g.rows * g.cols, GCPI_BM) * gcpi_blocks(g.columns, BN);
+    const int shared = 4 * GCPI_STAGES * GCPI_BK * (GCPI_BM + BN);
+    gcpi_tiling_shared((const void *)gcpi_gather_kernel<VEC, BN, TF32>, shared);
+    g.step = gcpi_walk_at(GCPI_BK, g.taps_w, g.channels);
+    GCP_LAUNCH((gcpi_gather_kernel<VEC, BN, TF32>), blocks, GCPI_THREADS, shared, stream, g);
+}
+template <int VEC, int BN, bool TF32> static void gcpi_weights_launch(gcpi_tiling g, cudaStream_t stream)
+{
+    const int threads = gcpi_tile_sums<BN, false, TF32>::THREADS;
+    const int shared = 4 * GCPI_STAGES * GCPI_BK * (GCPI_BM + 8 + BN + 8);
+    const int tiles = gcpi_blocks(gcpi_staged<VEC>(g.k), GCPI_BM) * gcpi_blocks(g.columns, BN);
+    const ptrdiff_t work = (ptrdiff_t)tiles * g.steps;
+    gcpi_tiling_shared((const void *)gcpi_weights_kernel<VEC, BN, TF32>, shared);
+    g.step = gcpi_walk_at(threads * GCPI_STAGED(VEC) / GCPI_BM, g.rows, g.cols);
+    GCP_LAUNCH((gcpi_weights_kernel<VEC, BN, TF32>), gcpi_blocks(work, g.length), threads, shared, stream, g, work);
+}
+
+#define GCPI_CONV_MATH(launch, v, bn) { launch<v, bn, false>, launch<v, bn, true> }
+#define GCPI_CONV_TILES(launch, v) \
+    { GCPI_CONV_MATH(launch, v, 32), GCPI_CONV_MATH(launch, v, 64), GCPI_CONV_MATH(launch, v, (v) == 3 ? 64 : 128) }
+typedef void gcpi_tiling_launcher(gcpi_tiling, cudaStream_t);
+static void gcpi_gather_run(const gcpi_tiling &g, int tf32, cudaStream_t stream)
+{
+    static gcpi_tiling_launcher *const launch[2][3][2] = { GCPI_CONV_TILES(gcpi_gather_launch, 1),
+                                                           GCPI_CONV_TILES(gcpi_gather_launch, 4) };
+    const ptrdiff_t counts = g.channels | g.pitch;
+    const bool four = counts % 4 == 0 && ((size_t)g.src | (size_t)g.b) % 16 == 0;
+    if (g.n > 0 && g.rows > 0 && g.cols > 0 && g.columns > 0)
+        launch[four][gcpi_tile_columns(g.columns, 1) / 64][tf32 != 0](g, stream);
+}
+static void gcpi_weights_run(gcpi_tiling g, int tf32, cudaStream_t stream)
+{
+    static gcpi_tiling_launcher *const launch[3][3][2] = { GCPI_CONV_TILES(gcpi_weights_launch, 1),
+                                                           GCPI_CONV_TILES(gcpi_weights_launch, 3),
+                                                           GCPI_CONV_TILES(gcpi_weights_launch, 4) };
+    const ptrdiff_t counts = g.channels | g.pitch;
+    g.fours = (g.columns | g.out_pitch) % 4 == 0 && (size_t)g.b % 16 == 0;
+    const int vec = g.channels == 3 ? 3 : counts % 4 == 0 && (size_t)g.src % 16 == 0 && g.fours ? 4 : 1;
+    launch[vec / 2][gcpi_tile_columns(g.columns, vec) / 64][tf32 != 0](g, stream);
+}
+
+size_t gcpi_cuda_conv_workspace(const gcpi_cuda_conv *c, int pass)
+{
+    const size_t weights = (size_t)c->co * c->kh * c->kw * (c->ci / c->groups) * sizeof(float);
+    if (pass == GCPI_CUDA_DATA) return gcpi_conv_direct(c, pass) ? 0 : weights;
+    if (pass != GCPI_CUDA_WEIGHTS) return 0;
+    const size_t pieces = (size_t)gcpi_weights_shares(c, gcpi_conv_direct(c, pass)).pieces;
+    return pieces > 1 ? pieces * weights : 0;
+}
+
+void gcpi_cuda_conv_forward(const gcpi_cuda_conv *c, const float *x, const float *w, const float *bias, float *y,
+                            int accumulate, const gcpi_cuda_end *end, cudaStream_t stream)
+{
+    const ptrdiff_t outputs = (ptrdiff_t)c->n * c->ho * c->wo * c->co;
+    gcpi_tiling g = gcpi_gather_forward(c);
+    g.src = x, g.b = w, g.bias = bias, g.out = y, g.accumulate = accumulate, g.sum_columns = gcpi_sum_columns(c->co);
+    if (end) g.end = *end;
+    if (!gcpi_conv_direct(c, GCPI_CUDA_FORWARD))
+        gcpi_gather_run(g, c->tf32, stream);
+    else if (outputs > 0)
+        GCP_LAUNCH(gcpi_direct_kernel<false>, gcpi_blocks(outputs, GCPI_THREADS), GCPI_THREADS, 0, stream, *c, x, w,
+                   bias, y, accumulate);
+}
+
+void gcpi_cuda_conv_backward_data(const gcpi_cuda_conv *c, const float *dy, const float *w, float *dx, int accumulate,
+                                             void *workspace, cudaStream_t stream)
+{
+    const ptrdiff_t inputs = (ptrdiff_t)c->n * c->h * c->w * c->ci;
+    if (inputs <= 0) return;
+    if (gcpi_conv_direct(c, GCPI_CUDA_DATA)) {
+        GCP_LAUNCH(gcpi_direct_kernel<true>, gcpi_blocks(inputs, GCPI_THREADS), GCPI_THREADS, 0,
+                   stream, *c, dy, w, (const float *)NULL, dx, accumulate);
+        return;
+    }
+    float *turned = (float *)workspace;
+    const dim3 blocks(gcpi_blocks(c->ci, 32), gcpi_blocks(c->co, 32), c->kh * c->kw);
+    GCP_LAUNCH(gcpi_conv_transpose_kernel, blocks, GCPI_THREADS, 0, stream, *c, w, turned);
+    for (int py = 0; py < c->sh; py++)
+        for (int px = 0; px < c->sw; px++) {
+            gcpi_tiling g = gcpi_gather_data(c, py, px, turned);
+            g.src = dy, g.out = dx, g.accumulate = accumulate;
+            if (g.k > 0 || !accumulate) /* pixels that no output reads get zeros */
+                gcpi_gather_run(g, c->tf32, stream);
+        }
+}
+
+void gcpi_cuda_conv_backward_weights(const gcpi_cuda_conv *c, const float *x, const float *dy, float *dw,
+                                     int accumulate, void *workspace, cudaStream_t stream)
+{
+    const bool direct = gcpi_conv_direct(c, GCPI_CUDA_WEIGHTS);
+    const gcpi_shares shares = gcpi_weights_shares(c, direct);
+    gcpi_tiling g = gcpi_gather_forward(c);
+    g.k = c->kh * c->kw * (c->ci / c->groups);
+    const ptrdiff_t count = (ptrdiff_t)c->co * g.k;
+    if (count <= 0) return;
+    g.src = x, g.b = dy, g.out = shares.pieces > 1 ? (float *)workspace : dw;
+    g.accumulate = accumulate && shares.pieces == 1, g.steps = shares.steps, g.length = shares.length;
+    if (direct) {
+        const dim3 blocks(gcpi_blocks(count, GCPI_THREADS), shares.pieces);
+        GCP_LAUNCH(gcpi_direct_weights_kernel, blocks, GCPI_THREADS, 0, stream, *c, x, dy, g.out,
+                   (ptrdiff_t)g.length * GCPI_BK, g.accumulate);
+        g.steps = shares.pieces, g.length = 1;   /* each tile's pieces: all */
+    } else gcpi_weights_run(g, c->tf32, stream);
+    if (shares.pieces > 1)
+        GCP_LAUNCH(gcpi_weights_sum_kernel, gcpi_blocks(count, GCPI_THREADS), GCPI_THREADS, 0, stream, g,
+                   gcpi_tile_columns(c->co, c->ci), (const float *)workspace, dw, accumulate);
+}
+
+/* ==== src/cuda/kernels/elementwise.h ==== */
+
+/* Elementwise ops, reshape, dropout. */
+
+struct gcpi_map { gcp_view to, a, b; float number; gcpi_cut cut; };
+template <int FN> GCPI_DEVICE float gcpi_apply(float a, float b, float number)
+{
+    const float pi = 0.39894228040143268f, half = 0.70710678118654752f;
+    switch (FN) {
+    case GCPI_FN_ADD: case GCPI_FN_ADD_CHANNEL: return a + b;
+    case GCPI_FN_MUL: return a * b;
+    case GCPI_FN_SCALE: return a * number;
+    case GCPI_FN_TANH: return tanhf(a);
+    case GCPI_FN_SIGMOID: return 1 / (1 + expf(-a));
+    case GCPI_FN_GELU: return a * (0.5f * erfcf(-a * half));
+    case GCPI_FN_TANH_BACK: return a * (1 - b * b);
+    case GCPI_FN_SIGMOID_BACK: return a * (b * (1 - b));
+    case GCPI_FN_GELU_BACK: return a * (0.5f * erfcf(-b * half) + b * (pi * expf(-0.5f * b * b)));
+    case GCPI_FN_FILL: return number;
+    case GCPI_FN_FILL_FROM: return b * number;
+    default: return a; /* GCPI_FN_COPY */
+    }
+}
+template <int FN, int V> __global__ void gcpi_map_kernel(gcpi_map m)
+{
+    const size_t i = gcpi_thread();
+    if (i >= m.cut.units) return;
+    const gcpi_unit u = gcpi_unit_of<V>(i, m.cut.width);
+    float a[V] = {}, b[V] = {};
+    if (m.a.data) gcpi_load<V>(a, gcpi_at(m.a, u));
+    if (FN == GCPI_FN_ADD_CHANNEL) gcpi_load<V>(b, (const float *)m.b.data + u.c);
+    else if (FN == GCPI_FN_FILL_FROM) for (int k = 0; k < V; k++) b[k] = *(const float *)m.b.data;
+    else if (m.b.data) gcpi_load<V>(b, gcpi_at(m.b, u));
+    for (int k = 0; k < V; k++) a[k] = gcpi_apply<FN>(a[k], b[k], m.number);
+    gcpi_store<V>(m.to, u, a);
+}
+template <int FN> static void gcpi_map_launch(gcpi_map m, cudaStream_t stream)
+{
+    gcp_view b = m.b;
+    if (FN == GCPI_FN_ADD_CHANNEL) b.pitch = 0;  /* one value a channel */
+    if (FN == GCPI_FN_FILL_FROM) b.data = NULL;  /* one value */
+    m.cut = gcpi_cut_of(m.to, m.a, b, FN != GCPI_FN_ADD_CHANNEL);
+    if (m.cut.v == 4) GCPI_EACH((gcpi_map_kernel<FN, 4>), m.cut.units, m);
+    else              GCPI_EACH((gcpi_map_kernel<FN, 1>), m.cut.units, m);
+}
+void gcpi_cuda_map(gcpi_cuda_fn fn, gcp_view to, gcp_view a, gcp_view b, float number, cudaStream_t stream)
+{
+    typedef void launcher(gcpi_map, cudaStream_t);
+    static launcher *const launch[] = {          /* in the order of gcpi_cuda_fn */
+        gcpi_map_launch<GCPI_FN_COPY>, gcpi_map_launch<GCPI_FN_ADD>, gcpi_map_launch<GCPI_FN_MUL>,
+        gcpi_map_launch<GCPI_FN_ADD_CHANNEL>, gcpi_map_launch<GCPI_FN_SCALE>, gcpi_map_launch<GCPI_FN_TANH>,
+        gcpi_map_launch<GCPI_FN_SIGMOID>, gcpi_map_launch<GCPI_FN_GELU>, gcpi_map_launch<GCPI_FN_TANH_BACK>,
+        gcpi_map_launch<GCPI_FN_SIGMOID_BACK>, gcpi_map_launch<GCPI_FN_GELU_BACK>, gcpi_map_launch<GCPI_FN_FILL>,
+        gcpi_map_launch<GCPI_FN_FILL_FROM>
+    };
+    gcpi_map m = { to, a, b, number, { 0, 0, 0 } };
+    launch[fn](m, stream);
+}
+
+/* apply: batch-norm, addition and rectifier in one pass, each where it is there. A byte of the mask is two threads' of
+   four channels each, or that of a thread with eight. */
+struct gcpi_applied { gcpi_cuda_apply a; gcpi_cut cut; };
+template <int V> GCPI_DEVICE unsigned gcpi_apply_unit(const gcpi_cuda_apply &a, gcpi_unit u)
+{
+    float x[V], other[V] = {}, mean[V] = {}, scale[V] = {}, gamma[V] = {}, beta[V] = {};
+    unsigned bits = 0;
+    gcpi_load<V>(x, gcpi_at(a.x, u));
+    if (a.other.data) gcpi_load<V>(other, gcpi_at(a.other, u));
+    if (a.mean) {
+        gcpi_load<V>(mean, a.mean + u.c);
+        gcpi_load<V>(scale, a.scale + u.c);
+        gcpi_load<V>(gamma, a.gamma + u.c);
+        gcpi_load<V>(beta, a.beta + u.c);
+    }
+    for (int k = 0; k < V; k++) {
+        float v = a.mean ? (x[k] - mean[k]) * (scale[k] * gamma[k]) + beta[k] : x[k];
+        if (a.other.data) v = v + other[k];
+        bits |= (unsigned)(v > 0) << k;
+        x[k] = a.rectify ? gcpi_rectifier(v, a.slope) : v;
+    }
+    gcpi_store<V>(gcpi_at(a.y, u), x);
+    return bits;
+}
+__global__ void gcpi_apply_kernel(gcpi_applied m)
+{
+    const size_t first = gcpi_thread() * 8;
+    unsigned bits = 0;
+    for (unsigned k = 0; k < 8 && first + k < m.cut.units; k++)
+        bits |= gcpi_apply_unit<1>(m.a, gcpi_unit_of<1>(first + k, m.cut.width)) << k;
+    if (m.a.mask && first < m.cut.units) m.a.mask[first / 8] = (unsigned char)bits;
+}
+__global__ void gcpi_apply_fours_kernel(gcpi_applied m)
+{
+    const size_t four = gcpi_thread();
+    unsigned bits = four < m.cut.units ? gcpi_apply_unit<4>(m.a, gcpi_unit_of<4>(four, m.cut.width)) : 0;
+    bits |= __shfl_xor_sync(0xFFFFFFFFu, bits, 1) << 4;
+    if (m.a.mask && four < m.cut.units && four % 2 == 0) m.a.mask[four / 2] = (unsigned char)bits;
+}
+void gcpi_cuda_apply_run(const gcpi_cuda_apply *a, cudaStream_t stream)
+{
+    gcpi_applied m = { *a, gcpi_cut_of(a->y, a->x, a->other, !a->mean) };
+    const bool aligned = gcpi_aligned(a->mean, 0) && gcpi_aligned(a->scale, 0) && gcpi_aligned(a->gamma, 0) &&
+                         gcpi_aligned(a->beta, 0);
+    if (m.cut.v == 4 && aligned) { GCPI_EACH(gcpi_apply_fours_kernel, m.cut.units, m); return; }
+    m.cut.units *= (size_t)m.cut.v;
+    m.cut.width *= (unsigned)m.cut.v;
+    GCPI_EACH(gcpi_apply_kernel, (m.cut.units + 7) / 8, m);
+}
+
+/* The rectifier's gradient: by the mask, or by the sign of y. */
+struct gcpi_rectify { gcp_view dx, dy, y; const unsigned char *mask; float slope; gcpi_cut cut; };
+template <int V> __global__ void gcpi_rectify_back_kernel(gcpi_rectify r)
+{
+    const size_t i = gcpi_thread();
+    if (i >= r.cut.units) return;
+    const gcpi_unit u = gcpi_unit_of<V>(i, r.cut.width);
+    const unsigned bits = r.mask ? r.mask[i * V / 8] >> (i * V % 8) : 0;
+    float g[V], sign[V] = {};
+    gcpi_load<V>(g, gcpi_at(r.dy, u));
+    if (!r.mask) gcpi_load<V>(sign, gcpi_at(r.y, u));
+    for (int k = 0; k < V; k++) g[k] = (r.mask ? (bits >> k & 1) != 0 : sign[k] > 0) ? g[k] : r.slope * g[k];
+    gcpi_store<V>(r.dx, u, g);
+}
+void gcpi_cuda_rectify_back(gcp_view dx, gcp_view dy, gcp_view y, const unsigned char *mask, float slope,
+                            cudaStream_t stream)
+{
+    if (mask) y.data = NULL;
+    gcpi_rectify r = { dx, dy, y, mask, slope, gcpi_cut_of(dx, dy, y, true) };
+    if (r.cut.v == 4) GCPI_EACH(gcpi_rectify_back_kernel<4>, r.cut.units, r);
+    else              GCPI_EACH(gcpi_rectify_back_kernel<1>, r.cut.units, r);
+}
+
+/* Same elements in the same order, rows of another length. */
+__global__ void gcpi_reshape_kernel(gcp_view to, gcp_view from, size_t count)
+{
+    const size_t i = gcpi_thread();
+    if (i >= count) return;
+    gcpi_store<1>(to, gcpi_unit_of<1>(i, (unsigned)to.shape.d[3]),
+                  gcpi_at(from, gcpi_unit_of<1>(i, (unsigned)from.shape.d[3])));
+}
+void gcpi_cuda_reshape(gcp_view to, gcp_view from, cudaStream_t stream)
+{
+    const size_t count = gcpi_count_of(to.shape);
+    GCPI_EACH(gcpi_reshape_kernel, count, to, from, count);
+}
+
+/* Dropout: Philox 4x32-10 as on the CPU, four elements of one sample a draw. */
+GCPI_DEVICE void gcpi_philox(unsigned c[4], uint64_t key)
+{
+    unsigned k0 = (unsigned)key, k1 = (unsigned)(key >> 32);
+    for (int round = 0; round < 10; round++) {
+        unsigned a_high = __umulhi(0xD2511F53u, c[0]), a_low = 0xD2511F53u * c[0], b_high = __umulhi(0xCD9E8D57u, c[2]),
+                 b_low = 0xCD9E8D57u * c[2];
+        c[0] = b_high ^ c[1] ^ k0; c[1] = b_low;
+        c[2] = a_high ^ c[3] ^ k1; c[3] = a_low;
+        k0 += 0x9E3779B9u; k1 += 0xBB67AE85u;
+    }
+}
+__global__ void gcpi_dropout_kernel(gcp_view to, gcp_view from, double rate, uint64_t ordinal,
+                                    const gcp_step_numbers *numbers, size_t per, size_t groups)
+{
+    const size_t i = gcpi_thread(), image = i / groups, group = i % groups;
+    if (image >= (size_t)to.shape.d[0]) return;
+    const uint64_t sample = numbers->first_sample + image;
+    unsigned draw[4] = { (unsigned)group, (unsigned)sample, (unsigned)numbers->step,
+                         (unsigned)((group >> 32) ^ (sample >> 32)) };
+    const unsigned limit = (unsigned)(rate * 4294967296.0);
+    const float gain = (float)(1.0 / (1.0 - rate));
+    gcpi_philox(draw, numbers->seed + 0x9E3779B97F4A7C15u * ordinal);
+    for (size_t k = 0; k < 4 && 4 * group + k < per; k++) {
+        const gcpi_unit u = gcpi_unit_of<1>(image * per + 4 * group + k, (unsigned)to.shape.d[3]);
+        const float v = draw[k] >= limit ? *gcpi_at(from, u) * gain : 0;
+        gcpi_store<1>(to, u, &v);
+    }
+}
+void gcpi_cuda_dropout(gcp_view to, gcp_view from, double rate, uint64_t ordinal, const gcp_step_numbers *numbers,
+                       cudaStream_t stream)
+{
+    size_t per = gcpi_count_of(to.shape) / (size_t)to.shape.d[0], groups = (per + 3) / 4;
+    GCPI_EACH(gcpi_dropout_kernel, groups * (size_t)to.shape.d[0], to, from, rate, ordinal, numbers, per, groups);
+}
+
+/* ==== src/cuda/kernels/windows.h ==== */
+
+/* Windows: pooling and upsampling. Forward: a thread a unit of the output. Backward: a thread a unit of the input,
+   which gathers from the windows over it in the order of the outputs: no atomics, and the order of the CPU's sums. */
+
+struct gcpi_spot { int image, y, x; size_t c; };
+template <int V> GCPI_DEVICE gcpi_spot gcpi_spot_of(size_t i, gcp_shape s)
+{
+    const gcpi_unit u = gcpi_unit_of<V>(i, (unsigned)s.d[3] / V);
+    const unsigned h = (unsigned)s.d[1], w = (unsigned)s.d[2], pixel = (unsigned)u.pixel, row = pixel / w;
+    gcpi_spot p = { (int)(row / h), (int)(row % h), (int)(pixel % w), u.c };
+    return p;
+}
+GCPI_DEVICE float *gcpi_at(const gcp_view &v, int image, int y, int x, size_t c)
+{
+    return (float *)v.data + (((ptrdiff_t)image * v.shape.d[1] + y) * v.shape.d[2] + x) * v.pitch + c;
+}
+template <int V> GCPI_DEVICE void gcpi_load_bytes(unsigned *v, const unsigned char *p)
+{
+    const unsigned all = V == 4 ? *(const unsigned *)p : *p;
+    for (int k = 0; k < V; k++) v[k] = all >> 8 * k & 255;
+}
+GCPI_DEVICE int gcpi_low(int size, int start) { return start < 0 ? 0 : start < size ? start : size; }
+
+/* Max and average pooling: their tensors, or the gradients of these. which: the cell of each maximum, or NULL. */
+
+struct gcpi_pool { gcpi_cuda_conv a; gcp_view x, y; unsigned char *which; size_t units; };
+GCPI_DEVICE float gcpi_share(const gcpi_cuda_conv &a, int oy, int ox)
+{
+    int top = oy * a.sh - a.pt, left = ox * a.sw - a.pl;
+    int cells = (gcpi_low(a.h, top + a.kh) - gcpi_low(a.h, top)) * (gcpi_low(a.w, left + a.kw) - gcpi_low(a.w, left));
+    return 1.0f / (float)(cells > 1 ? cells : 1);
+}
+template <int V, bool MAX> __global__ void gcpi_pool_kernel(gcpi_pool m)
+{
+    const gcpi_cuda_conv &a = m.a;
+    const size_t i = gcpi_thread();
+    if (i >= m.units) return;
+    const gcpi_spot p = gcpi_spot_of<V>(i, m.y.shape);
+    const int top = p.y * a.sh - a.pt, left = p.x * a.sw - a.pl;
+    const float share = MAX ? 1 : gcpi_share(a, p.y, p.x);
+    float v[V], y[V] = {};
+    unsigned cell[V] = {}, cells = 0;
+    bool first = true;
+    for (int iy = gcpi_low(a.h, top); iy < gcpi_low(a.h, top + a.kh); iy++)
+        for (int ix = gcpi_low(a.w, left); ix < gcpi_low(a.w, left + a.kw); ix++, first = false) {
+            gcpi_load<V>(v, gcpi_at(m.x, p.image, iy, ix, p.c));
+            for (int k = 0; k < V; k++) {
+                if (MAX && !first && !(v[k] > y[k])) continue;
+                y[k] = MAX ? v[k] : y[k] + v[k];
+                cell[k] = (unsigned)((iy - top) * a.kw + ix - left);
+            }
+        }
+    for (int k = 0; k < V && !MAX; k++) y[k] *= share;
+    gcpi_store<V>(gcpi_at(m.y, p.image, p.y, p.x, p.c), y);
+    for (int k = 0; k < V; k++) cells |= cell[k] << 8 * k;
+    if (MAX && m.which && V == 4) ((unsigned *)m.which)[i] = cells;
+    else if (MAX && m.which) m.which[i] = (unsigned char)cells;
+}
+
+/* Outputs whose windows lie over row (column) i: from gcpi_first to the last at or before (i + pad) / stride. */
+GCPI_DEVICE int gcpi_first(int i, int pad, int k, int stride)
+{
+    const int t = i + pad - k + 1;
+    return t <= 0 ? 0 : (t + stride - 1) / stride;
+}
+template <int V, bool MAX> __global__ void gcpi_pool_back_kernel(gcpi_pool m)
+{
+    const gcpi_cuda_conv &a = m.a;
+    const size_t i = gcpi_thread();
+    if (i >= m.units) return;
+    const gcpi_spot p = gcpi_spot_of<V>(i, m.x.shape);
+    float *to = gcpi_at(m.x, p.image, p.y, p.x, p.c), sum[V] = {}, g[V];
+    unsigned which[V] = {};
+    if (m.x.accumulate) gcpi_load<V>(sum, to);
+    for (int oy = gcpi_first(p.y, a.pt, a.kh, a.sh); oy < a.ho && oy * a.sh - a.pt <= p.y; oy++)
+        for (int ox = gcpi_first(p.x, a.pl, a.kw, a.sw); ox < a.wo && ox * a.sw - a.pl <= p.x; ox++) {
+            const unsigned cell = (unsigned)((p.y - oy * a.sh + a.pt) * a.kw + p.x - ox * a.sw + a.pl);
+            const float share = MAX ? 1 : gcpi_share(a, oy, ox);
+            if (MAX && m.which)
+                gcpi_load_bytes<V>(which, m.which + (((size_t)p.image * a.ho + oy) * a.wo + ox) * a.co + p.c);
+            gcpi_load<V>(g, gcpi_at(m.y, p.image, oy, ox, p.c));
+            for (int k = 0; k < V; k++) {
+                if (MAX) sum[k] = which[k] == cell ? sum[k] + g[k] : sum[k];
+                else sum[k] += g[k] * share;
+            }
+        }
+    gcpi_store<V>(to, sum);
+}
+template <bool MAX> static void gcpi_pool_launch(gcpi_pool m, bool back, cudaStream_t stream)
+{
+    const bool four = (uintptr_t)m.which % 4 == 0 && gcpi_cut_of(m.x, m.y, m.y, false).v == 4;
+    m.units = gcpi_count_of(back ? m.x.shape : m.y.shape) / (four ? 4 : 1);
+    if (back && four) GCPI_EACH((gcpi_pool_back_kernel<4, MAX>), m.units, m);
+    else if (back)    GCPI_EACH((gcpi_pool_back_kernel<1, MAX>), m.units, m);
+    else if (four)    GCPI_EACH((gcpi_pool_kernel<4, MAX>), m.units, m);
+    else              GCPI_EACH((gcpi_pool_kernel<1, MAX>), m.units, m);
+}
+void gcpi_cuda_max_pool(const gcpi_cuda_conv *c, gcp_view x, gcp_view y, unsigned char *which, int back,
+                        cudaStream_t stream)
+{
+    gcpi_pool_launch<true>({ *c, x, y, which, 0 }, back, stream);
+}
+void gcpi_cuda_avg_pool(const gcpi_cuda_conv *c, gcp_view x, gcp_view y, int back, cudaStream_t stream)
+{
+    gcpi_pool_launch<false>({ *c, x, y, NULL, 0 }, back, stream);
+}
+
+/* Upsampling: the taps of large pixel o, as on the CPU (half-pixel centres, edges clamped). */
+struct gcpi_lerp { int i[2]; float w[2]; };
+GCPI_DEVICE gcpi_lerp gcpi_lerp_of(int o, int factor, int size, int bilinear)
+{
+    gcpi_lerp t;
+    double x = bilinear ? fmax(0.0, ((double)o + 0.5) / factor - 0.5) : (double)(o / factor);
+    t.i[0] = (int)x;
+    t.i[1] = t.i[0] + 1 < size ? t.i[0] + 1 : size - 1;
+    t.w[1] = (float)(x - (double)t.i[0]);
+    t.w[0] = 1 - t.w[1];
+    return t;
+}
+__global__ void gcpi_upsample_kernel(gcp_view x, gcp_view y, int factor, int bilinear, size_t count)
+{
+    const size_t i = gcpi_thread();
+    if (i >= count) return;
+    const gcpi_spot p = gcpi_spot_of<1>(i, y.shape);
+    gcpi_lerp ty = gcpi_lerp_of(p.y, factor, x.shape.d[1], bilinear),
+              tx = gcpi_lerp_of(p.x, factor, x.shape.d[2], bilinear);
+    float sum = 0;
+    for (int t = 0; t < 4; t++) {
+        float w = ty.w[t >> 1] * tx.w[t & 1];
+        if (w != 0) sum += w * *gcpi_at(x, p.image, ty.i[t >> 1], tx.i[t & 1], p.c);
+    }
+    *gcpi_at(y, p.image, p.y, p.x, p.c) = sum;
+}
+__global__ void gcpi_upsample_back_kernel(gcp_view dx, gcp_view dy, int factor, int bilinear, size_t count)
+{
+    const size_t i = gcpi_thread();
+    if (i >= count) return;
+    const gcpi_spot p = gcpi_spot_of<1>(i, dx.shape);
+    int h = dx.shape.d[1], w = dx.shape.d[2], reach = bilinear ? factor : 0;
+    float *to = gcpi_at(dx, p.image, p.y, p.x, p.c), sum = dx.accumulate ? *to : 0;
+    for (int oy = gcpi_low(h * factor, p.y * factor - reach); oy < gcpi_low(h * factor, (p.y + 1) * factor + reach);
+         oy++) {
+        gcpi_lerp ty = gcpi_lerp_of(oy, factor, h, bilinear);
+        for (int ox = gcpi_low(w * factor, p.x * factor - reach); ox < gcpi_low(w * factor, (p.x + 1) * factor + reach);
+             ox++) {
+            gcpi_lerp tx = gcpi_lerp_of(ox, factor, w, bilinear);
+            for (int t = 0; t < 4; t++) {
+                float weight = ty.w[t >> 1] * tx.w[t & 1];
+                if (weight != 0 && ty.i[t >> 1] == p.y && tx.i[t & 1] == p.x)
+                    sum += weight * *gcpi_at(dy, p.image, oy, ox, p.c);
+            }
+        }
+    }
+    *to = sum;
+}
+void gcpi_cuda_upsample(gcp_view x, gcp_view y, int factor, int bilinear, int back, cudaStream_t stream)
+{
+    const size_t count = gcpi_count_of(back ? x.shape : y.shape);
+    if (back) GCPI_EACH(gcpi_upsample_back_kernel, count, x, y, factor, bilinear, count);
+    else      GCPI_EACH(gcpi_upsample_kernel, count, x, y, factor, bilinear, count);
+}
+
+/* ==== src/cuda/kernels/norms.h ==== */
+
+/* Batch-norm and layer-norm. */
+
+struct gcpi_stats_done {
+    gcpi_cuda_stats s;
+    double n;
+    __device__ __forceinline__ void operator()(int c, const double *sum) const
+    {
+        const double mean = s.training ? sum[0] / n : (double)s.running_mean[c];
+        const double var = s.training ? fmax(0.0, sum[1] / n - mean * mean) : (double)s.running_var[c];
+        s.mean[c] = (float)mean;
+        s.scale[c] = (float)(1.0 / sqrt(var + s.epsilon));
+        if (!s.training || !s.commit) return;
+        s.running_mean[c] = (float)((1 - s.momentum) * (double)s.running_mean[c] + s.momentum * mean);
+        s.running_var[c] = (float)((1 - s.momentum) * (double)s.running_var[c] +
+                                   s.momentum * var * (n > 1 ? n / (n - 1) : 1));
+    }
+};
+__global__ void gcpi_running_stats_kernel(gcpi_stats_done done, int channels)
+{
+    const int c = (int)gcpi_thread();
+    if (c < channels) done(c, NULL);
+}
+/* A block sums GCPI_BM pixels, so that the convolution that makes them can. */
+static size_t gcpi_stats_blocks(gcp_shape s) { return gcpi_sum_blocks_of(gcpi_pixels_of(s), GCPI_BM); }
+size_t gcpi_cuda_stats_workspace(gcp_shape s)
+{
+    const size_t blocks = gcpi_stats_blocks(s);
+    return (blocks + (blocks > GCPI_SUM_BLOCKS ? GCPI_SUM_BLOCKS : 0)) * (size_t)s.d[3] * 2 * sizeof(double);
+}
+void gcpi_cuda_batch_stats(gcp_view x, const gcpi_cuda_stats *s, int summed, void *workspace, cudaStream_t stream)
+{
+    gcpi_sum_of_x f = { x };
+    gcpi_stats_done done = { *s, (double)gcpi_pixels_of(x.shape) };
+    const int channels = x.shape.d[3];
+    double *partial = (double *)workspace;
+    if (!s->training) { GCPI_EACH(gcpi_running_stats_kernel, channels, done, channels); return; }
+    if (!summed) gcpi_sum_blocks(f, gcpi_pixels_of(x.shape), channels, GCPI_BM, partial, stream);
+    gcpi_sum_finish<2>(partial, gcpi_stats_blocks(x.shape), channels, done, stream);
+}
+
+/* The gradient of a batch-norm's output: g, or g through the rectifier behind it, whose sign is computed again from x,
+   as in forward. */
+struct gcpi_rectified { const float *gamma, *beta; float slope; };
+GCPI_DEVICE float gcpi_rectified_back(float g, float x, float mean, float scale, float gamma, float beta, float slope)
+{
+    return (x - mean) * (scale * gamma) + beta > 0 ? g : slope * g;
+}
+template <bool RECTIFIED> struct gcpi_sum_of_norm {
+    enum { SUMS = 2 };
+    gcp_view x, dy;
+    const float *mean, *scale;
+    gcpi_rectified r;
+    __device__ __forceinline__ void add(double *s, size_t p, int c) const
+    {
+        float v = gcpi_value(x, p, c), g = gcpi_value(dy, p, c);
+        if (RECTIFIED) g = gcpi_rectified_back(g, v, mean[c], scale[c], r.gamma[c], r.beta[c], r.slope);
+        s[0] += (double)(g * ((v - mean[c]) * scale[c]));
+        s[1] += (double)g;
+    }
+};
+
+/* dx = gamma s (dy - mean dy - xhat mean(dy xhat)): one pass over pixels, V channels a thread. means: mean(dy xhat) of
+   all channels, then mean dy. */
+struct gcpi_norm {
+    gcp_view to, x, dy;
+    const float *mean, *scale, *means;
+    gcpi_rectified r;
+    gcpi_cut cut;
+};
+template <int V, bool RECTIFIED> __global__ void gcpi_batch_norm_back_kernel(gcpi_norm m)
+{
+    const size_t at = gcpi_thread();
+    if (at >= m.cut.units) return;
+    const gcpi_unit u = gcpi_unit_of<V>(at, m.cut.width);
+    float x[V], dy[V], mean[V], scale[V], gamma[V], beta[V], mean_x[V], mean_dy[V];
+    gcpi_load<V>(x, gcpi_at(m.x, u));
+    gcpi_load<V>(dy, gcpi_at(m.dy, u));
+    gcpi_load<V>(mean, m.mean + u.c);
+    gcpi_load<V>(scale, m.scale + u.c);
+    gcpi_load<V>(gamma, m.r.gamma + u.c);
+    if (RECTIFIED) gcpi_load<V>(beta, m.r.beta + u.c);
+    gcpi_load<V>(mean_x, m.means + u.c);
+    gcpi_load<V>(mean_dy, m.means + m.cut.width * V + u.c);
+    for (unsigned i = 0; i < V; i++) {
+        float d = RECTIFIED ? gcpi_rectified_back(dy[i], x[i], mean[i], scale[i], gamma[i], beta[i], m.r.slope) : dy[i];
+        float xhat = (x[i] - mean[i]) * scale[i];
+        x[i] = gamma[i] * scale[i] * (d - mean_dy[i] - xhat * mean_x[i]);
+    }
+    gcpi_store<V>(m.to, u, x);
+}
+template <bool RECTIFIED> static void gcpi_norm_launch(gcpi_norm m, cudaStream_t stream)
+{
+    const bool aligned = gcpi_aligned(m.mean, 0) && gcpi_aligned(m.scale, 0) && gcpi_aligned(m.r.gamma, 0) &&
+                         gcpi_aligned(m.r.beta, 0) && gcpi_aligned(m.means, 0);
+    m.cut = gcpi_cut_of(m.to, m.x, m.dy, false);
+    if (m.cut.v == 4 && aligned) { GCPI_EACH((gcpi_batch_norm_back_kernel<4, RECTIFIED>), m.cut.units, m); return; }
+    m.cut.units *= (size_t)m.cut.v;
+    m.cut.width *= (unsigned)m.cut.v;
+    GCPI_EACH((gcpi_batch_norm_back_kernel<1, RECTIFIED>), m.cut.units, m);
+}
+template <bool RECTIFIED> static void gcpi_norm_back(const gcp_call *c, float slope, cudaStream_t stream)
+{
+    gcpi_norm m = {};
+    m.to = c->din[0]; m.x = c->in[0]; m.dy = c->dout[0];
+    m.mean = (const float *)c->in[1].data; m.scale = (const float *)c->in[2].data;
+    m.r.gamma = (const float *)c->in[3].data; m.r.beta = RECTIFIED ? (const float *)c->in[4].data : NULL;
+    m.r.slope = slope;
+    const int channels = m.x.shape.d[3];
+    float *means = (float *)((char *)c->workspace + gcpi_cuda_sums_workspace(m.x.shape, 2)) - 4 * channels;
+    m.means = means;         /* behind the sums */
+    gcpi_sum_of_norm<RECTIFIED> f = { m.x, m.dy, m.mean, m.scale, m.r };
+    gcpi_sums_done<2> done = { { c->din[3], c->din[4] }, means, (double)gcpi_pixels_of(m.x.shape), channels };
+    if (c->training) gcpi_sums(f, m.x.shape, c->workspace, done, stream);
+    else cudaMemsetAsync(means, 0, 2 * sizeof(float) * (size_t)channels, stream); /* statistics are constants */
+    if (m.to.data) gcpi_norm_launch<RECTIFIED>(m, stream);
+}
+void gcpi_cuda_batch_norm_back(const gcp_call *c, float slope, cudaStream_t stream)
+{
+    if (c->fused) gcpi_norm_back<true>(c, slope, stream);
+    else gcpi_norm_back<false>(c, slope, stream);
+}
+
+/* Layer-norm: a warp a pixel. */
+struct gcpi_sum_of_layer  { enum { SUMS = 2 }; gcp_view x, dy; const float2 *moments;     /* a pixel's mean and scale */
+    __device__ __forceinline__ void add(double *s, size_t p, int c) const
+    {
+        float v = gcpi_value(x, p, c), g = gcpi_value(dy, p, c);
+        s[0] += (double)g * (((double)v - (double)moments[p].x) * (double)moments[p].y);
+        s[1] += (double)g;
+    }
+};
+GCPI_DEVICE void gcpi_moments(const float *x, int width, double epsilon, double *mean, double *scale)
+{
+    int lane = (int)(threadIdx.x % 32);
+    double sum = 0, square = 0;
+    for (int i = lane; i < width; i += 32) sum += (double)x[i];
+    *mean = gcpi_warp_sum(sum) / width;
+    for (int i = lane; i < width; i += 32) square += ((double)x[i] - *mean) * ((double)x[i] - *mean);
+    *scale = 1.0 / sqrt(gcpi_warp_sum(square) / width + epsilon);
+}
+__global__ void gcpi_layer_norm_kernel(gcp_view y, gcp_view x, const float *gamma, const float *beta, double epsilon,
+                                       size_t pixels)
+{
+    size_t p = (size_t)blockIdx.x * (blockDim.x / 32) + threadIdx.x / 32;
+    if (p >= pixels) return;
+    const float *from = (const float *)x.data + (ptrdiff_t)p * x.pitch;
+    float *to = (float *)y.data + (ptrdiff_t)p * y.pitch;
+    double mean, scale;
+    gcpi_moments(from, x.shape.d[3], epsilon, &mean, &scale);
+    for (int i = (int)(threadIdx.x % 32); i < x.shape.d[3]; i += 32)
+        to[i] = (float)(((double)from[i] - mean) * scale) * gamma[i] + beta[i];
+}
+__global__ void gcpi_layer_norm_back_kernel(gcp_view dx, gcp_view x, gcp_view dy, const float *gamma, double epsilon,
+                                            float2 *moments, size_t pixels)
+{
+    size_t p = (size_t)blockIdx.x * (blockDim.x / 32) + threadIdx.x / 32;
+    int lane = (int)(threadIdx.x % 32), width = x.shape.d[3];
+    if (p >= pixels) return;
+    const float *v = (const float *)x.data + (ptrdiff_t)p * x.pitch,
+                *g = (const float *)dy.data + (ptrdiff_t)p * dy.pitch;
+    double mean, scale, a = 0, b = 0;
+    gcpi_moments(v, width, epsilon, &mean, &scale);
+    if (lane == 0) moments[p] = make_float2((float)mean, (float)scale);
+    for (int i = lane; i < width; i += 32) {
+        double t = (double)g[i] * (double)gamma[i];
+        a += t;
+        b += t * ((double)v[i] - mean) * scale;
+    }
+    a = gcpi_warp_sum(a); b = gcpi_warp_sum(b);
+    float *to = (float *)dx.data + (ptrdiff_t)p * dx.pitch;
+    for (int i = lane; dx.data && i < width; i += 32) {
+        double xhat = ((double)v[i] - mean) * scale;
+        float d = (float)(scale * ((double)g[i] * (double)gamma[i] - a / width - xhat * b / width));
+        to[i] = dx.accumulate ? to[i] + d : d;
+    }
+}
+size_t gcpi_cuda_layer_norm_workspace(gcp_shape shape)
+{
+    return gcpi_cuda_sums_workspace(shape, 2) + gcpi_pixels_of(shape) * sizeof(float2);
+}
+void gcpi_cuda_layer_norm(gcp_view y, gcp_view x, const float *gamma, const float *beta, double epsilon,
+                          cudaStream_t stream)
+{
+    size_t pixels = gcpi_pixels_of(x.shape);
+    GCP_LAUNCH(gcpi_layer_norm_kernel, gcpi_blocks(pixels, 8), 256, 0, stream, y, x, gamma, beta, epsilon, pixels);
+}
+/* The sums of gamma's and beta's gradients read dy, which dx may overwrite: moments first, then sums, then dx. */
+void gcpi_cuda_layer_norm_back(const gcp_call *c, double epsilon, cudaStream_t stream)
+{
+    gcp_view x = c->in[0], dy = c->dout[0], none = c->din[0];
+    size_t pixels = gcpi_pixels_of(x.shape);
+    float2 *moments = (float2 *)c->workspace;
+    void *partial = (char *)c->workspace + pixels * sizeof(float2);
+    const float *gamma = (const float *)c->in[1].data;
+    none.data = NULL;
+    if (c->din[1].data || c->din[2].data) {
+        GCP_LAUNCH(gcpi_layer_norm_back_kernel, gcpi_blocks(pixels, 8), 256, 0, stream, none, x, dy, gamma, epsilon,
+                   moments, pixels);
+        gcpi_sum_of_layer f = { x, dy, moments };
+        gcpi_sums_done<2> done = { { c->din[1], c->din[2] }, NULL, 0, 0 };
+        gcpi_sums(f, x.shape, partial, done, stream);
+    }
+    if (c->din[0].data)
+        GCP_LAUNCH(gcpi_layer_norm_back_kernel, gcpi_blocks(pixels, 8), 256, 0, stream, c->din[0], x, dy, gamma,
+                   epsilon, moments, pixels);
+}
+
+/* ==== src/cuda/kernels/embedding.h ==== */
+
+/* Embedding. Backward: positions are sorted by their entry, those of one entry in order (keys: entry << 32 |
+   position). Then a block an entry adds the gradients of its positions. */
+
+GCPI_DEVICE size_t gcpi_entry(const int *ids, size_t i, size_t entries)
+{
+    return ids[i] < 0 || (size_t)ids[i] >= entries ? 0 : (size_t)ids[i];
+}
+__global__ void gcpi_embedding_kernel(gcp_view y, const int *ids, gcp_view table, size_t entries)
+{
+    const float *from = (const float *)table.data + (ptrdiff_t)gcpi_entry(ids, blockIdx.x, entries) * table.pitch;
+    for (int c = (int)threadIdx.x; c < table.shape.d[3]; c += (int)blockDim.x)
+        ((float *)y.data)[(ptrdiff_t)blockIdx.x * y.pitch + c] = from[c];
+}
+/* Sorts each 256 keys: a key's place is how many are less. */
+
+__global__ void gcpi_sort_kernel(const int *ids, size_t count, size_t entries, uint64_t *keys)
+{
+    __shared__ uint64_t block[256];
+    const size_t i = gcpi_thread();
+    const uint64_t key = i < count ? (uint64_t)gcpi_entry(ids, i, entries) << 32 | i : UINT64_MAX;
+    unsigned place = 0;
+    block[threadIdx.x] = key;
+    __syncthreads();
+    for (int k = 0; k < 256; k++) place += block[k] < key;
+    if (i < count) keys[(size_t)blockIdx.x * 256 + place] = key;
+}
+/* Merges pairs of sorted runs: a key moves on by how many of the other run are less. */
+__global__ void gcpi_merge_kernel(const uint64_t *from, uint64_t *to, size_t count, size_t run)
+{
+    const size_t i = gcpi_thread();
+    if (i >= count) return;
+    const size_t own = i / run, pair = own / 2 * 2 * run, first = (own ^ 1) * run;
+    size_t low = first < count ? first : count, high = first + run < count ? first + run : count;
+    const size_t begin = low;
+    while (low < high) {
+        const size_t middle = (low + high) / 2;
+        if (from[middle] < from[i]) low = middle + 1;
+        else high = middle;
+    }
+    to[pair + (i - own * run) + (low - begin)] = from[i];
+}
+__global__ void gcpi_embedding_back_kernel(gcp_view d, const uint64_t *keys, gcp_view dy, size_t count)
+{
+    const size_t me = blockIdx.x, entry = (size_t)(keys[me] >> 32);
+    if (me && keys[me - 1] >> 32 == entry) return;
+    for (int c = (int)threadIdx.x; c < d.shape.d[3]; c += (int)blockDim.x) {
+        float *to = (float *)d.data + (ptrdiff_t)entry * d.pitch + c, sum = *to;
+        for (size_t i = me; i < count && keys[i] >> 32 == entry; i++)
+            sum += ((const float *)dy.data)[(ptrdiff_t)(unsigned)keys[i] * dy.pitch + c];
+        *to = sum;
+    }
+}
+void gcpi_cuda_embedding(gcp_view y, gcp_view ids, gcp_view table, cudaStream_t stream)
+{
+    GCP_LAUNCH(gcpi_embedding_kernel, (unsigned)gcpi_count_of(ids.shape), 128, 0, stream, y, (const int *)ids.data,
+               table, gcpi_pixels_of(table.shape));
+}
+size_t gcpi_cuda_embedding_workspace(gcp_shape ids) { return 2 * gcpi_count_of(ids) * sizeof(uint64_t); }
+void gcpi_cuda_embedding_back(gcp_view d, gcp_view ids, gcp_view dy, void *workspace, cudaStream_t stream)
+{
+    const gcp_view none = {};
+    const size_t count = gcpi_count_of(ids.shape);
+    uint64_t *keys = (uint64_t *)workspace, *other = keys + count;
+    if (!d.accumulate) gcpi_cuda_map(GCPI_FN_FILL, d, none, none, 0, stream);
+    GCPI_EACH(gcpi_sort_kernel, count, (const int *)ids.data, count, gcpi_pixels_of(d.shape), keys);
+    for (size_t run = 256; run < count; run *= 2) {
+        GCPI_EACH(gcpi_merge_kernel, count, (const uint64_t *)keys, other, count, run);
+        uint64_t *merged = other;
+        other = keys;
+        keys = merged;
+    }
+    GCP_LAUNCH(gcpi_embedding_back_kernel, (unsigned)count, 128, 0, stream, d, (const uint64_t *)keys, dy, count);
+}
+
+/* ==== src/cuda/kernels/losses.h ==== */
+
+/* Losses. Blocks, as many as the shape says, sum their share in double; one block adds them in order. */
+
+static unsigned gcpi_loss_blocks(size_t units)
+{
+    return (unsigned)gcpi_least(GCPI_CUDA_LOSS_BLOCKS, (units + 255) / 256);
+}
+
+/* Sums of a block's 256 threads, in order of the threads; known to all of them. */
+
+GCPI_DEVICE double gcpi_block_sum(double v)
+{
+    __shared__ double warps[8];
+    v = gcpi_warp_sum(v);
+    __syncthreads();
+    if (threadIdx.x % 32 == 0) warps[threadIdx.x / 32] = v;
+    __syncthreads();
+    v = 0;
+    for (int w = 0; w < 8; w++) v += warps[w];
+    return v;
+}
+
+/* kind 0: mean of a; 1: mean of (a - b)^2; 2: sum of squares of a. */
+__global__ void gcpi_reduce_kernel(gcp_view a, gcp_view b, int kind, size_t count, double *partial)
+{
+    double sum = 0;
+    for (size_t i = gcpi_thread(); i < count; i += (size_t)gridDim.x * 256) {
+        const gcpi_unit u = gcpi_unit_of<1>(i, (unsigned)a.shape.d[3]);
+        double v = (double)*gcpi_at(a, u);
+        if (kind == 1) v -= (double)*gcpi_at(b, u);
+        sum += kind ? v * v : v;
+    }
+    sum = gcpi_block_sum(sum);
+    if (threadIdx.x == 0) partial[blockIdx.x] = sum;
+}
+/* out = sum / count; into: added to *into instead (set where first). counts: how many, one a block, in place of
+   count. */
+__global__ void gcpi_finish_kernel(const double *partial, const double *counts, unsigned blocks, double count,
+                                   float *out, double *into, int first)
+{
+    double sum = 0, n = 0;
+    for (unsigned b = 0; b < blocks; b++) { sum += partial[b]; if (counts) n += counts[b]; }
+    if (counts) count = n > 0 ? n : 1;
+    if (out) *out = (float)(sum / count);
+    if (into) *into = first ? sum : *into + sum;
+}
+/* The blocks' sums of a (and b), added up as gcpi_finish_kernel says. */
+static void gcpi_reduce(gcp_view a, gcp_view b, int kind, double count, float *out, double *into, double *partial,
+                        cudaStream_t stream)
+{
+    const size_t all = gcpi_count_of(a.shape);
+    const unsigned blocks = gcpi_loss_blocks(all);
+    GCP_LAUNCH(gcpi_reduce_kernel, blocks, 256, 0, stream, a, b, kind, all, partial);
+    GCP_LAUNCH(gcpi_finish_kernel, 1, 1, 0, stream, (const double *)partial, (const double *)NULL, blocks, count, out,
+               into, !a.accumulate);
+}
+void gcpi_cuda_mean(gcp_view a, gcp_view b, float *out, void *workspace, cudaStream_t stream)
+{
+    gcpi_reduce(a, b, b.data != NULL, (double)gcpi_count_of(a.shape), out, NULL, (double *)workspace, stream);
+}
+__global__ void gcpi_mse_back_kernel(gcp_view d, gcp_view a, gcp_view b, const float *dout, size_t count)
+{
+    const size_t i = gcpi_thread();
+    if (i >= count) return;
+    const gcpi_unit u = gcpi_unit_of<1>(i, (unsigned)a.shape.d[3]);
+    const float g = (*gcpi_at(a, u) - *gcpi_at(b, u)) * (float)(2.0 * (double)*dout / (double)count);
+    gcpi_store<1>(d, u, &g);
+}
+void gcpi_cuda_mse_back(gcp_view d, gcp_view a, gcp_view b, const float *dout, cudaStream_t stream)
+{
+    size_t count = gcpi_count_of(a.shape);
+    GCPI_EACH(gcpi_mse_back_kernel, count, d, a, b, dout, count);
+}
+/* A warp's row: its largest value and the sum of exponentials above it. */
+GCPI_DEVICE void gcpi_softmax(const float *x, int width, double *top, double *sum)
+{
+    int lane = (int)(threadIdx.x % 32);
+    float most = x[0];
+    for (int i = lane; i < width; i += 32) most = fmaxf(most, x[i]);
+    *top = (double)gcpi_warp_max(most);
+    *sum = 0;
+    for (int i = lane; i < width; i += 32) *sum += exp((double)x[i] - *top);
+    *sum = gcpi_warp_sum(*sum);
+}
+/* A pixel's label, or -1 where it does not count. */
+GCPI_DEVICE int gcpi_label(const int *labels, size_t p, int width, int ignore)
+{
+    return labels[p] >= 0 && labels[p] < width && labels[p] != ignore ? labels[p] : -1;
+}
+__global__ void gcpi_cross_entropy_kernel(gcp_view x, const int *labels, int ignore, size_t pixels, double *partial,
+                                          double *counts)
+{
+    int width = x.shape.d[3], lane = (int)(threadIdx.x % 32);
+    double loss = 0, counted = 0;
+    for (size_t p = (size_t)blockIdx.x * 8 + threadIdx.x / 32; p < pixels; p += (size_t)gridDim.x * 8) {
+        const float *row = (const float *)x.data + (ptrdiff_t)p * x.pitch;
+        double top, sum;
+        int label = gcpi_label(labels, p, width, ignore);
+        if (label < 0) continue;
+        gcpi_softmax(row, width, &top, &sum);
+        if (lane) continue;
+        loss += log(sum) + top - (double)row[label];
+        counted += 1;
+    }
+    loss = gcpi_block_sum(loss);
+    counted = gcpi_block_sum(counted);
+    if (threadIdx.x == 0) { partial[blockIdx.x] = loss; counts[blockIdx.x] = counted; }
+}
+void gcpi_cuda_cross_entropy(gcp_view x, gcp_view labels, int ignore, float *out, void *workspace, cudaStream_t stream)
+{
+    size_t pixels = gcpi_pixels_of(x.shape);
+    unsigned blocks = gcpi_loss_blocks(pixels * 32);
+    double *partial = (double *)workspace, *counts = partial + GCPI_CUDA_LOSS_BLOCKS;
+    GCP_LAUNCH(gcpi_cross_entropy_kernel, blocks, 256, 0, stream, x, (const int *)labels.data, ignore, pixels, partial,
+               counts);
+    GCP_LAUNCH(gcpi_finish_kernel, 1, 1, 0, stream, (const double *)partial, (const double *)counts, blocks, 1.0, out,
+               (double *)NULL, 0);
+}
+__global__ void gcpi_count_labels_kernel(const int *labels, int ignore, size_t pixels, int width, double *counted)
+{
+    double n = 0;
+    for (size_t p = threadIdx.x; p < pixels; p += 256) n += gcpi_label(labels, p, width, ignore) >= 0;
+    n = gcpi_block_sum(n);
+    if (threadIdx.x == 0) *counted = n > 0 ? n : 1;
+}
+__global__ void gcpi_cross_entropy_back_kernel(gcp_view d, gcp_view x, const int *labels, int ignore, const float *dout,
+                                               const double *counted, size_t pixels)
+{
+    size_t p = (size_t)blockIdx.x * 8 + threadIdx.x / 32;
+    int width = x.shape.d[3];
+    if (p >= pixels) return;
+    const float *row = (const float *)x.data + (ptrdiff_t)p * x.pitch;
+    float *to = (float *)d.data + (ptrdiff_t)p * d.pitch;
+    int label = gcpi_label(labels, p, width, ignore);
+    double share = (double)*dout / *counted, top, sum;
+    gcpi_softmax(row, width, &top, &sum);
+    for (int i = (int)(threadIdx.x % 32); i < width; i += 32) {
+        float g = label < 0 ? 0 : (float)((exp((double)row[i] - top) / sum - (i == label)) * share);
+        to[i] = d.accumulate ? to[i] + g : g;
+    }
+}
+void gcpi_cuda_cross_entropy_back(gcp_view d, gcp_view x, gcp_view labels, int ignore, const float *dout,
+                                  void *workspace, cudaStream_t stream)
+{
+    size_t pixels = gcpi_pixels_of(x.shape);
+    GCP_LAUNCH(gcpi_count_labels_kernel, 1, 256, 0, stream, (const int *)labels.data, ignore, pixels, x.shape.d[3],
+               (double *)workspace);
+    GCP_LAUNCH(gcpi_cross_entropy_back_kernel, gcpi_blocks(pixels, 8), 256, 0, stream, d, x, (const int *)labels.data,
+               ignore, dout, (const double *)workspace, pixels);
+}
+
+/* ==== src/cuda/kernels/updates.h ==== */
+
+/* Updates. The numbers of the step are read on the device, so that a recorded step sees each step's own. */
+
+void gcpi_cuda_norm_add(gcp_view g, void *workspace, cudaStream_t stream)
+{
+    double *sum = (double *)workspace;
+    gcpi_reduce(g, g, 2, 1, NULL, sum, sum + 1, stream);
+}
+__global__ void gcpi_norm_finish_kernel(gcp_step_numbers *n, double limit, const double *sum)
+{
+    double scale = 1.0 / n->micros, norm = sqrt(*sum) * scale, clip = limit / (norm + 1e-6);
+    n->gradient_norm = norm;
+    n->gradient_scale = scale * (clip < 1 ? clip : 1.0);
+}
+void gcpi_cuda_norm_finish(gcp_step_numbers *numbers, double limit, const void *workspace, cudaStream_t stream)
+{
+    GCP_LAUNCH(gcpi_norm_finish_kernel, 1, 1, 0, stream, numbers, limit, (const double *)workspace);
+}
+/* Gradients as the optimiser takes them. */
+
+template <int V> GCPI_DEVICE void gcpi_clipped(float *g, const gcpi_cuda_update &u, size_t i)
+{
+    const float scale = (float)u.numbers->gradient_scale, limit = (float)u.clip_value;
+    gcpi_load<V>(g, u.g + i);
+    for (int k = 0; k < V; k++) {
+        g[k] *= scale;
+        g[k] = limit <= 0 ? g[k] : fminf(fmaxf(g[k], -limit), limit);
+    }
+}
+template <int V> __global__ void gcpi_sgd_kernel(gcpi_cuda_update u)
+{
+    const size_t i = gcpi_thread() * V;
+    if (i >= u.count) return;
+    const float m = (float)u.momentum, rate = (float)(u.numbers->lr * u.rate);
+    float g[V], w[V], v[V];
+    gcpi_clipped<V>(g, u, i);
+    gcpi_load<V>(w, u.w + i);
+    for (int k = 0; k < V; k++) g[k] += (float)u.weight_decay * w[k];
+    if (u.s1) {
+        gcpi_load<V>(v, u.s1 + i);
+        for (int k = 0; k < V; k++) {
+            v[k] = m * v[k] + g[k];
+            g[k] = u.nesterov ? g[k] + m * v[k] : v[k];
+        }
+        gcpi_store<V>(u.s1 + i, v);
+    }
+    for (int k = 0; k < V; k++) w[k] -= rate * g[k];
+    gcpi_store<V>(u.w + i, w);
+}
+/* What all elements share is made once a block in double: lr / (1 - beta1^t), 1 / sqrt(1 - beta2^t), 1 - lr * decay. */
+template <int V> __global__ void gcpi_adam_kernel(gcpi_cuda_update u)
+{
+    __shared__ float step, unroot, shrink;
+    const size_t i = gcpi_thread() * V;
+    const double t = (double)(*u.updates + 1), lr = u.numbers->lr * u.rate;
+    if (threadIdx.x == 0) step = (float)(lr / (1 - pow(u.beta1, t)));
+    if (threadIdx.x == 32) unroot = (float)(1 / sqrt(1 - pow(u.beta2, t)));
+    if (threadIdx.x == 64) shrink = u.optimizer == GCP_OPTIMIZER_ADAMW ? (float)(1 - lr * u.weight_decay) : 1;
+    __syncthreads();
+    if (i >= u.count) return;
+    const float beta1 = (float)u.beta1, rest1 = (float)(1 - u.beta1), beta2 = (float)u.beta2,
+                rest2 = (float)(1 - u.beta2), epsilon = (float)u.epsilon,
+                decay = u.optimizer == GCP_OPTIMIZER_ADAMW ? 0 : (float)u.weight_decay;
+    float g[V], w[V], a[V], b[V];
+    gcpi_clipped<V>(g, u, i);
+    gcpi_load<V>(w, u.w + i);
+    gcpi_load<V>(a, u.s1 + i);
+    gcpi_load<V>(b, u.s2 + i);
+    for (int k = 0; k < V; k++) {
+        g[k] += decay * w[k];
+        a[k] = beta1 * a[k] + rest1 * g[k];
+        b[k] = beta2 * b[k] + rest2 * g[k] * g[k];
+        w[k] = w[k] * shrink - step * __fdividef(a[k], sqrtf(b[k]) * unroot + epsilon);
+    }
+    gcpi_store<V>(u.s1 + i, a);
+    gcpi_store<V>(u.s2 + i, b);
+    gcpi_store<V>(u.w + i, w);
+}
+void gcpi_cuda_step(const gcpi_cuda_update *u, cudaStream_t stream)
+{
+    const bool sgd = u->optimizer == GCP_OPTIMIZER_SGD, four = u->count % 4 == 0 && gcpi_aligned(u->w, 0) &&
+                     gcpi_aligned(u->s1, 0) && gcpi_aligned(u->s2, 0) && gcpi_aligned(u->g, 0);
+    if (sgd && four) GCPI_EACH(gcpi_sgd_kernel<4>, u->count / 4, *u);
+    else if (sgd)    GCPI_EACH(gcpi_sgd_kernel<1>, u->count, *u);
+    else if (four)   GCPI_EACH(gcpi_adam_kernel<4>, u->count / 4, *u);
+    else             GCPI_EACH(gcpi_adam_kernel<1>, u->count, *u);
+}

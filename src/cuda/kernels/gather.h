@@ -1,0 +1,132 @@
+/* Gather: forward, and backward data. */
+
+typedef struct gcpi_place {
+    ptrdiff_t origin, out; /* where its tap (0,0) lies in the source, if anywhere; -1: no pixel */
+    int y, x;
+} gcpi_place;
+
+static __device__ gcpi_place gcpi_gather_pixel(const gcpi_tiling &g, ptrdiff_t p)
+{
+    const gcpi_walk at = gcpi_walk_at(p, g.rows, g.cols);
+    gcpi_place px = { 0, -1, -(1 << 30), 0 }; /* y so far off that every tap reads a zero */
+    if (at.hi >= g.n) return px;
+    const int y = at.mid * g.oys + g.oy0, x = at.lo * g.oxs + g.ox0;
+    px.out = (((ptrdiff_t)at.hi * g.out_h + y) * g.out_w + x) * g.out_pitch;
+    px.y = at.mid * g.ystep + g.ybase;
+    px.x = at.lo * g.xstep + g.xbase;
+    px.origin = (((ptrdiff_t)at.hi * g.h + px.y) * g.w + px.x) * g.pitch;
+    return px;
+}
+
+/* Stages one K-block. A thread copies one column k of it (VEC columns), so all its taps are one. */
+template <int VEC, int BN> GCPI_DEVICE void gcpi_gather_load(const gcpi_tiling &g, const gcpi_place *pixels, int column,
+                                                         gcpi_walk tap, int k, float *a)
+{
+    const int lanes = GCPI_BK / VEC, first = threadIdx.x / lanes, step = GCPI_THREADS / lanes;
+    const int dy = tap.hi * g.ytap, dx = tap.mid * g.xtap;
+    const ptrdiff_t offset = ((ptrdiff_t)dy * g.w + dx) * g.pitch + tap.lo;
+    a += gcpi_swizzled(first, threadIdx.x % lanes * VEC); /* r and step are multiples of 8 */
+#pragma unroll
+    for (int r = 0; r < GCPI_BM; r += step) {
+        const gcpi_place *px = pixels + first + r;
+        const bool valid = /* & has no branches */
+            (k < g.k) & ((unsigned)(px->y + dy) < (unsigned)g.h) & ((unsigned)(px->x + dx) < (unsigned)g.w);
+        gcpi_copy_async<VEC>(a + r * GCPI_BK, g.src + (valid ? px->origin + offset : 0), valid);
+    }
+    column += first;
+    const float *b = g.b + (ptrdiff_t)column * g.k + k; /* not read where not valid */
+#pragma unroll
+    for (int r = 0; r < BN && (step <= BN || first < BN); r += step) {
+        const bool valid = (k < g.k) & (column + r < g.columns);
+        gcpi_copy_async<VEC>(a + (GCPI_BM + r) * GCPI_BK, valid ? b + (ptrdiff_t)r * g.k : g.b, valid);
+    }
+}
+
+/* Sums of a tile's results and of their squares, a column each, as gcpi_sum_blocks_kernel adds them up once they are
+   stored: the same pixels to a thread, in the same order. Results go through shared memory, WIDE columns at a time. */
+template <int BN, class P>
+GCPI_DEVICE void gcpi_gather_stats(const P &product, const gcpi_tiling &g, const gcpi_place *pixels, int column,
+                                   float *tile)
+{
+    enum { WIDE = BN < 64 ? BN : 64, PITCH = WIDE + 8 };
+    const int across = (g.columns + BN - 1) / BN, wide = g.sum_columns, row = threadIdx.x / wide;
+#pragma unroll 1
+    for (int at = 0; at < BN; at += WIDE) {
+        __syncthreads();
+        product.each([&](int r, int c, float v) {
+            if (c < at || c >= at + WIDE) return;
+            if (g.bias && c < g.columns - column) v += g.bias[column + c];
+            tile[r * PITCH + c - at] = pixels[r].out < 0 ? 0 : v;
+        });
+        __syncthreads();
+#pragma unroll 1
+        for (int strip = 0; strip < WIDE; strip += 32) {
+            const int c = strip + threadIdx.x % wide;
+            double sums[2] = {};
+#pragma unroll 4
+            for (int r = row; r < GCPI_BM; r += GCPI_THREADS / wide) gcpi_add_value(sums, tile[r * PITCH + c]);
+            gcpi_add_rows<2>(sums, wide, column + at + c, g.columns, blockIdx.x / across, g.end.partial);
+        }
+    }
+}
+
+template <int VEC, int BN, bool TF32>
+static __global__ void __launch_bounds__(GCPI_THREADS, 2) gcpi_gather_kernel(gcpi_tiling g)
+{
+    GCP_DYN_SHARED(float, stages); /* GCPI_STAGES of a [128][16], b [BN][16] */
+    __shared__ gcpi_place pixels[GCPI_BM];
+    const int across = (g.columns + BN - 1) / BN; /* blocks that share pixels run together */
+    const int column = (int)(blockIdx.x % across) * BN;
+    const ptrdiff_t first = (ptrdiff_t)(blockIdx.x / across) * GCPI_BM;
+    if (threadIdx.x < GCPI_BM) pixels[threadIdx.x] = gcpi_gather_pixel(g, first + threadIdx.x);
+    __syncthreads();
+
+    const int k0 = threadIdx.x % (GCPI_BK / VEC) * VEC;
+    gcpi_walk tap = gcpi_walk_at(k0, g.taps_w, g.channels);
+    gcpi_tile_sums<BN, true, TF32> product;
+    gcpi_rounds<GCPI_BM * GCPI_BK, BN * GCPI_BK>(product, stages, g.k, [&](int k, float *a) {
+        gcpi_gather_load<VEC, BN>(g, pixels, column, tap, k + k0, a);
+        gcpi_walk_on(&tap, g.step, g.taps_w, g.channels);
+    });
+    product.each([&](int r, int c, float v) {
+        c += column;
+        if (pixels[r].out < 0 || c >= g.columns) return;
+        float *to = g.out + pixels[r].out + c;
+        if (g.bias) v += g.bias[c];
+        if (g.end.other.data) v += ((const float *)g.end.other.data)[(first + r) * g.end.other.pitch + c];
+        if (g.end.rectify) v = gcpi_rectifier(v, g.end.slope);
+        *to = g.accumulate ? *to + v : v;
+    });
+    if (g.end.partial) gcpi_gather_stats<BN>(product, g, pixels, column, stages);
+}
+
+/* Backward data wants its weights as [phase][ci][tap of the phase][co]; the phase of tap (ky, kx) is (qy, qx) = (ky
+   % sh, kx % sw). Per axis, q has the taps q, q + stride, ... */
+GCPI_BOTH int gcpi_tap_count(int q, int kernel, int stride)
+{
+    return q < kernel ? (kernel - q + stride - 1) / stride : 0;
+}
+
+GCPI_BOTH ptrdiff_t gcpi_phase_start(const gcpi_cuda_conv &c, int qy, int qx)
+{
+    const int rows = c.kh / c.sh * qy + (c.kh % c.sh < qy ? c.kh % c.sh : qy); /* taps before */
+    const int cols = c.kw / c.sw * qx + (c.kw % c.sw < qx ? c.kw % c.sw : qx);
+    return (ptrdiff_t)(rows * c.kw + cols * gcpi_tap_count(qy, c.kh, c.sh)) * c.ci * c.co;
+}
+
+static __global__ void __launch_bounds__(GCPI_THREADS)
+    gcpi_conv_transpose_kernel(gcpi_cuda_conv c, const float *w, float *out)
+{
+    __shared__ float tile[32][33];
+    const int tap = blockIdx.z, ky = tap / c.kw, kx = tap % c.kw, qy = ky % c.sh, qx = kx % c.sw;
+    const int taps_h = gcpi_tap_count(qy, c.kh, c.sh), taps_w = gcpi_tap_count(qx, c.kw, c.sw);
+    const int x = threadIdx.x % 32, co0 = blockIdx.y * 32, ci0 = blockIdx.x * 32;
+    for (int y = threadIdx.x / 32; y < 32; y += GCPI_THREADS / 32)
+        if (co0 + y < c.co && ci0 + x < c.ci)
+            tile[y][x] = w[((ptrdiff_t)(co0 + y) * c.kh * c.kw + tap) * c.ci + ci0 + x];
+    __syncthreads();
+    out += gcpi_phase_start(c, qy, qx) + (ptrdiff_t)(ky / c.sh * taps_w + kx / c.sw) * c.co;
+    for (int y = threadIdx.x / 32; y < 32; y += GCPI_THREADS / 32)
+        if (ci0 + y < c.ci && co0 + x < c.co)
+            out[(ptrdiff_t)(ci0 + y) * taps_h * taps_w * c.co + co0 + x] = tile[x][y];
+}

@@ -1,0 +1,149 @@
+/* Losses. Blocks, as many as the shape says, sum their share in double; one block adds them in order. */
+
+static unsigned gcpi_loss_blocks(size_t units)
+{
+    return (unsigned)gcpi_least(GCPI_CUDA_LOSS_BLOCKS, (units + 255) / 256);
+}
+
+/* Sums of a block's 256 threads, in order of the threads; known to all of them. */
+
+GCPI_DEVICE double gcpi_block_sum(double v)
+{
+    __shared__ double warps[8];
+    v = gcpi_warp_sum(v);
+    __syncthreads();
+    if (threadIdx.x % 32 == 0) warps[threadIdx.x / 32] = v;
+    __syncthreads();
+    v = 0;
+    for (int w = 0; w < 8; w++) v += warps[w];
+    return v;
+}
+
+/* kind 0: mean of a; 1: mean of (a - b)^2; 2: sum of squares of a. */
+__global__ void gcpi_reduce_kernel(gcp_view a, gcp_view b, int kind, size_t count, double *partial)
+{
+    double sum = 0;
+    for (size_t i = gcpi_thread(); i < count; i += (size_t)gridDim.x * 256) {
+        const gcpi_unit u = gcpi_unit_of<1>(i, (unsigned)a.shape.d[3]);
+        double v = (double)*gcpi_at(a, u);
+        if (kind == 1) v -= (double)*gcpi_at(b, u);
+        sum += kind ? v * v : v;
+    }
+    sum = gcpi_block_sum(sum);
+    if (threadIdx.x == 0) partial[blockIdx.x] = sum;
+}
+/* out = sum / count; into: added to *into instead (set where first). counts: how many, one a block, in place of
+   count. */
+__global__ void gcpi_finish_kernel(const double *partial, const double *counts, unsigned blocks, double count,
+                                   float *out, double *into, int first)
+{
+    double sum = 0, n = 0;
+    for (unsigned b = 0; b < blocks; b++) { sum += partial[b]; if (counts) n += counts[b]; }
+    if (counts) count = n > 0 ? n : 1;
+    if (out) *out = (float)(sum / count);
+    if (into) *into = first ? sum : *into + sum;
+}
+/* The blocks' sums of a (and b), added up as gcpi_finish_kernel says. */
+static void gcpi_reduce(gcp_view a, gcp_view b, int kind, double count, float *out, double *into, double *partial,
+                        cudaStream_t stream)
+{
+    const size_t all = gcpi_count_of(a.shape);
+    const unsigned blocks = gcpi_loss_blocks(all);
+    GCP_LAUNCH(gcpi_reduce_kernel, blocks, 256, 0, stream, a, b, kind, all, partial);
+    GCP_LAUNCH(gcpi_finish_kernel, 1, 1, 0, stream, (const double *)partial, (const double *)NULL, blocks, count, out,
+               into, !a.accumulate);
+}
+void gcpi_cuda_mean(gcp_view a, gcp_view b, float *out, void *workspace, cudaStream_t stream)
+{
+    gcpi_reduce(a, b, b.data != NULL, (double)gcpi_count_of(a.shape), out, NULL, (double *)workspace, stream);
+}
+__global__ void gcpi_mse_back_kernel(gcp_view d, gcp_view a, gcp_view b, const float *dout, size_t count)
+{
+    const size_t i = gcpi_thread();
+    if (i >= count) return;
+    const gcpi_unit u = gcpi_unit_of<1>(i, (unsigned)a.shape.d[3]);
+    const float g = (*gcpi_at(a, u) - *gcpi_at(b, u)) * (float)(2.0 * (double)*dout / (double)count);
+    gcpi_store<1>(d, u, &g);
+}
+void gcpi_cuda_mse_back(gcp_view d, gcp_view a, gcp_view b, const float *dout, cudaStream_t stream)
+{
+    size_t count = gcpi_count_of(a.shape);
+    GCPI_EACH(gcpi_mse_back_kernel, count, d, a, b, dout, count);
+}
+/* A warp's row: its largest value and the sum of exponentials above it. */
+GCPI_DEVICE void gcpi_softmax(const float *x, int width, double *top, double *sum)
+{
+    int lane = (int)(threadIdx.x % 32);
+    float most = x[0];
+    for (int i = lane; i < width; i += 32) most = fmaxf(most, x[i]);
+    *top = (double)gcpi_warp_max(most);
+    *sum = 0;
+    for (int i = lane; i < width; i += 32) *sum += exp((double)x[i] - *top);
+    *sum = gcpi_warp_sum(*sum);
+}
+/* A pixel's label, or -1 where it does not count. */
+GCPI_DEVICE int gcpi_label(const int *labels, size_t p, int width, int ignore)
+{
+    return labels[p] >= 0 && labels[p] < width && labels[p] != ignore ? labels[p] : -1;
+}
+__global__ void gcpi_cross_entropy_kernel(gcp_view x, const int *labels, int ignore, size_t pixels, double *partial,
+                                          double *counts)
+{
+    int width = x.shape.d[3], lane = (int)(threadIdx.x % 32);
+    double loss = 0, counted = 0;
+    for (size_t p = (size_t)blockIdx.x * 8 + threadIdx.x / 32; p < pixels; p += (size_t)gridDim.x * 8) {
+        const float *row = (const float *)x.data + (ptrdiff_t)p * x.pitch;
+        double top, sum;
+        int label = gcpi_label(labels, p, width, ignore);
+        if (label < 0) continue;
+        gcpi_softmax(row, width, &top, &sum);
+        if (lane) continue;
+        loss += log(sum) + top - (double)row[label];
+        counted += 1;
+    }
+    loss = gcpi_block_sum(loss);
+    counted = gcpi_block_sum(counted);
+    if (threadIdx.x == 0) { partial[blockIdx.x] = loss; counts[blockIdx.x] = counted; }
+}
+void gcpi_cuda_cross_entropy(gcp_view x, gcp_view labels, int ignore, float *out, void *workspace, cudaStream_t stream)
+{
+    size_t pixels = gcpi_pixels_of(x.shape);
+    unsigned blocks = gcpi_loss_blocks(pixels * 32);
+    double *partial = (double *)workspace, *counts = partial + GCPI_CUDA_LOSS_BLOCKS;
+    GCP_LAUNCH(gcpi_cross_entropy_kernel, blocks, 256, 0, stream, x, (const int *)labels.data, ignore, pixels, partial,
+               counts);
+    GCP_LAUNCH(gcpi_finish_kernel, 1, 1, 0, stream, (const double *)partial, (const double *)counts, blocks, 1.0, out,
+               (double *)NULL, 0);
+}
+__global__ void gcpi_count_labels_kernel(const int *labels, int ignore, size_t pixels, int width, double *counted)
+{
+    double n = 0;
+    for (size_t p = threadIdx.x; p < pixels; p += 256) n += gcpi_label(labels, p, width, ignore) >= 0;
+    n = gcpi_block_sum(n);
+    if (threadIdx.x == 0) *counted = n > 0 ? n : 1;
+}
+__global__ void gcpi_cross_entropy_back_kernel(gcp_view d, gcp_view x, const int *labels, int ignore, const float *dout,
+                                               const double *counted, size_t pixels)
+{
+    size_t p = (size_t)blockIdx.x * 8 + threadIdx.x / 32;
+    int width = x.shape.d[3];
+    if (p >= pixels) return;
+    const float *row = (const float *)x.data + (ptrdiff_t)p * x.pitch;
+    float *to = (float *)d.data + (ptrdiff_t)p * d.pitch;
+    int label = gcpi_label(labels, p, width, ignore);
+    double share = (double)*dout / *counted, top, sum;
+    gcpi_softmax(row, width, &top, &sum);
+    for (int i = (int)(threadIdx.x % 32); i < width; i += 32) {
+        float g = label < 0 ? 0 : (float)((exp((double)row[i] - top) / sum - (i == label)) * share);
+        to[i] = d.accumulate ? to[i] + g : g;
+    }
+}
+void gcpi_cuda_cross_entropy_back(gcp_view d, gcp_view x, gcp_view labels, int ignore, const float *dout,
+                                  void *workspace, cudaStream_t stream)
+{
+    size_t pixels = gcpi_pixels_of(x.shape);
+    GCP_LAUNCH(gcpi_count_labels_kernel, 1, 256, 0, stream, (const int *)labels.data, ignore, pixels, x.shape.d[3],
+               (double *)workspace);
+    GCP_LAUNCH(gcpi_cross_entropy_back_kernel, gcpi_blocks(pixels, 8), 256, 0, stream, d, x, (const int *)labels.data,
+               ignore, dout, (const double *)workspace, pixels);
+}

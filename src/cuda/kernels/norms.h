@@ -1,0 +1,206 @@
+/* Batch-norm and layer-norm. */
+
+struct gcpi_stats_done {
+    gcpi_cuda_stats s;
+    double n;
+    __device__ __forceinline__ void operator()(int c, const double *sum) const
+    {
+        const double mean = s.training ? sum[0] / n : (double)s.running_mean[c];
+        const double var = s.training ? fmax(0.0, sum[1] / n - mean * mean) : (double)s.running_var[c];
+        s.mean[c] = (float)mean;
+        s.scale[c] = (float)(1.0 / sqrt(var + s.epsilon));
+        if (!s.training || !s.commit) return;
+        s.running_mean[c] = (float)((1 - s.momentum) * (double)s.running_mean[c] + s.momentum * mean);
+        s.running_var[c] = (float)((1 - s.momentum) * (double)s.running_var[c] +
+                                   s.momentum * var * (n > 1 ? n / (n - 1) : 1));
+    }
+};
+__global__ void gcpi_running_stats_kernel(gcpi_stats_done done, int channels)
+{
+    const int c = (int)gcpi_thread();
+    if (c < channels) done(c, NULL);
+}
+/* A block sums GCPI_BM pixels, so that the convolution that makes them can. */
+static size_t gcpi_stats_blocks(gcp_shape s) { return gcpi_sum_blocks_of(gcpi_pixels_of(s), GCPI_BM); }
+size_t gcpi_cuda_stats_workspace(gcp_shape s)
+{
+    const size_t blocks = gcpi_stats_blocks(s);
+    return (blocks + (blocks > GCPI_SUM_BLOCKS ? GCPI_SUM_BLOCKS : 0)) * (size_t)s.d[3] * 2 * sizeof(double);
+}
+void gcpi_cuda_batch_stats(gcp_view x, const gcpi_cuda_stats *s, int summed, void *workspace, cudaStream_t stream)
+{
+    gcpi_sum_of_x f = { x };
+    gcpi_stats_done done = { *s, (double)gcpi_pixels_of(x.shape) };
+    const int channels = x.shape.d[3];
+    double *partial = (double *)workspace;
+    if (!s->training) { GCPI_EACH(gcpi_running_stats_kernel, channels, done, channels); return; }
+    if (!summed) gcpi_sum_blocks(f, gcpi_pixels_of(x.shape), channels, GCPI_BM, partial, stream);
+    gcpi_sum_finish<2>(partial, gcpi_stats_blocks(x.shape), channels, done, stream);
+}
+
+/* The gradient of a batch-norm's output: g, or g through the rectifier behind it, whose sign is computed again from x,
+   as in forward. */
+struct gcpi_rectified { const float *gamma, *beta; float slope; };
+GCPI_DEVICE float gcpi_rectified_back(float g, float x, float mean, float scale, float gamma, float beta, float slope)
+{
+    return (x - mean) * (scale * gamma) + beta > 0 ? g : slope * g;
+}
+template <bool RECTIFIED> struct gcpi_sum_of_norm {
+    enum { SUMS = 2 };
+    gcp_view x, dy;
+    const float *mean, *scale;
+    gcpi_rectified r;
+    __device__ __forceinline__ void add(double *s, size_t p, int c) const
+    {
+        float v = gcpi_value(x, p, c), g = gcpi_value(dy, p, c);
+        if (RECTIFIED) g = gcpi_rectified_back(g, v, mean[c], scale[c], r.gamma[c], r.beta[c], r.slope);
+        s[0] += (double)(g * ((v - mean[c]) * scale[c]));
+        s[1] += (double)g;
+    }
+};
+
+/* dx = gamma s (dy - mean dy - xhat mean(dy xhat)): one pass over pixels, V channels a thread. means: mean(dy xhat) of
+   all channels, then mean dy. */
+struct gcpi_norm {
+    gcp_view to, x, dy;
+    const float *mean, *scale, *means;
+    gcpi_rectified r;
+    gcpi_cut cut;
+};
+template <int V, bool RECTIFIED> __global__ void gcpi_batch_norm_back_kernel(gcpi_norm m)
+{
+    const size_t at = gcpi_thread();
+    if (at >= m.cut.units) return;
+    const gcpi_unit u = gcpi_unit_of<V>(at, m.cut.width);
+    float x[V], dy[V], mean[V], scale[V], gamma[V], beta[V], mean_x[V], mean_dy[V];
+    gcpi_load<V>(x, gcpi_at(m.x, u));
+    gcpi_load<V>(dy, gcpi_at(m.dy, u));
+    gcpi_load<V>(mean, m.mean + u.c);
+    gcpi_load<V>(scale, m.scale + u.c);
+    gcpi_load<V>(gamma, m.r.gamma + u.c);
+    if (RECTIFIED) gcpi_load<V>(beta, m.r.beta + u.c);
+    gcpi_load<V>(mean_x, m.means + u.c);
+    gcpi_load<V>(mean_dy, m.means + m.cut.width * V + u.c);
+    for (unsigned i = 0; i < V; i++) {
+        float d = RECTIFIED ? gcpi_rectified_back(dy[i], x[i], mean[i], scale[i], gamma[i], beta[i], m.r.slope) : dy[i];
+        float xhat = (x[i] - mean[i]) * scale[i];
+        x[i] = gamma[i] * scale[i] * (d - mean_dy[i] - xhat * mean_x[i]);
+    }
+    gcpi_store<V>(m.to, u, x);
+}
+template <bool RECTIFIED> static void gcpi_norm_launch(gcpi_norm m, cudaStream_t stream)
+{
+    const bool aligned = gcpi_aligned(m.mean, 0) && gcpi_aligned(m.scale, 0) && gcpi_aligned(m.r.gamma, 0) &&
+                         gcpi_aligned(m.r.beta, 0) && gcpi_aligned(m.means, 0);
+    m.cut = gcpi_cut_of(m.to, m.x, m.dy, false);
+    if (m.cut.v == 4 && aligned) { GCPI_EACH((gcpi_batch_norm_back_kernel<4, RECTIFIED>), m.cut.units, m); return; }
+    m.cut.units *= (size_t)m.cut.v;
+    m.cut.width *= (unsigned)m.cut.v;
+    GCPI_EACH((gcpi_batch_norm_back_kernel<1, RECTIFIED>), m.cut.units, m);
+}
+template <bool RECTIFIED> static void gcpi_norm_back(const gcp_call *c, float slope, cudaStream_t stream)
+{
+    gcpi_norm m = {};
+    m.to = c->din[0]; m.x = c->in[0]; m.dy = c->dout[0];
+    m.mean = (const float *)c->in[1].data; m.scale = (const float *)c->in[2].data;
+    m.r.gamma = (const float *)c->in[3].data; m.r.beta = RECTIFIED ? (const float *)c->in[4].data : NULL;
+    m.r.slope = slope;
+    const int channels = m.x.shape.d[3];
+    float *means = (float *)((char *)c->workspace + gcpi_cuda_sums_workspace(m.x.shape, 2)) - 4 * channels;
+    m.means = means;         /* behind the sums */
+    gcpi_sum_of_norm<RECTIFIED> f = { m.x, m.dy, m.mean, m.scale, m.r };
+    gcpi_sums_done<2> done = { { c->din[3], c->din[4] }, means, (double)gcpi_pixels_of(m.x.shape), channels };
+    if (c->training) gcpi_sums(f, m.x.shape, c->workspace, done, stream);
+    else cudaMemsetAsync(means, 0, 2 * sizeof(float) * (size_t)channels, stream); /* statistics are constants */
+    if (m.to.data) gcpi_norm_launch<RECTIFIED>(m, stream);
+}
+void gcpi_cuda_batch_norm_back(const gcp_call *c, float slope, cudaStream_t stream)
+{
+    if (c->fused) gcpi_norm_back<true>(c, slope, stream);
+    else gcpi_norm_back<false>(c, slope, stream);
+}
+
+/* Layer-norm: a warp a pixel. */
+struct gcpi_sum_of_layer  { enum { SUMS = 2 }; gcp_view x, dy; const float2 *moments;     /* a pixel's mean and scale */
+    __device__ __forceinline__ void add(double *s, size_t p, int c) const
+    {
+        float v = gcpi_value(x, p, c), g = gcpi_value(dy, p, c);
+        s[0] += (double)g * (((double)v - (double)moments[p].x) * (double)moments[p].y);
+        s[1] += (double)g;
+    }
+};
+GCPI_DEVICE void gcpi_moments(const float *x, int width, double epsilon, double *mean, double *scale)
+{
+    int lane = (int)(threadIdx.x % 32);
+    double sum = 0, square = 0;
+    for (int i = lane; i < width; i += 32) sum += (double)x[i];
+    *mean = gcpi_warp_sum(sum) / width;
+    for (int i = lane; i < width; i += 32) square += ((double)x[i] - *mean) * ((double)x[i] - *mean);
+    *scale = 1.0 / sqrt(gcpi_warp_sum(square) / width + epsilon);
+}
+__global__ void gcpi_layer_norm_kernel(gcp_view y, gcp_view x, const float *gamma, const float *beta, double epsilon,
+                                       size_t pixels)
+{
+    size_t p = (size_t)blockIdx.x * (blockDim.x / 32) + threadIdx.x / 32;
+    if (p >= pixels) return;
+    const float *from = (const float *)x.data + (ptrdiff_t)p * x.pitch;
+    float *to = (float *)y.data + (ptrdiff_t)p * y.pitch;
+    double mean, scale;
+    gcpi_moments(from, x.shape.d[3], epsilon, &mean, &scale);
+    for (int i = (int)(threadIdx.x % 32); i < x.shape.d[3]; i += 32)
+        to[i] = (float)(((double)from[i] - mean) * scale) * gamma[i] + beta[i];
+}
+__global__ void gcpi_layer_norm_back_kernel(gcp_view dx, gcp_view x, gcp_view dy, const float *gamma, double epsilon,
+                                            float2 *moments, size_t pixels)
+{
+    size_t p = (size_t)blockIdx.x * (blockDim.x / 32) + threadIdx.x / 32;
+    int lane = (int)(threadIdx.x % 32), width = x.shape.d[3];
+    if (p >= pixels) return;
+    const float *v = (const float *)x.data + (ptrdiff_t)p * x.pitch,
+                *g = (const float *)dy.data + (ptrdiff_t)p * dy.pitch;
+    double mean, scale, a = 0, b = 0;
+    gcpi_moments(v, width, epsilon, &mean, &scale);
+    if (lane == 0) moments[p] = make_float2((float)mean, (float)scale);
+    for (int i = lane; i < width; i += 32) {
+        double t = (double)g[i] * (double)gamma[i];
+        a += t;
+        b += t * ((double)v[i] - mean) * scale;
+    }
+    a = gcpi_warp_sum(a); b = gcpi_warp_sum(b);
+    float *to = (float *)dx.data + (ptrdiff_t)p * dx.pitch;
+    for (int i = lane; dx.data && i < width; i += 32) {
+        double xhat = ((double)v[i] - mean) * scale;
+        float d = (float)(scale * ((double)g[i] * (double)gamma[i] - a / width - xhat * b / width));
+        to[i] = dx.accumulate ? to[i] + d : d;
+    }
+}
+size_t gcpi_cuda_layer_norm_workspace(gcp_shape shape)
+{
+    return gcpi_cuda_sums_workspace(shape, 2) + gcpi_pixels_of(shape) * sizeof(float2);
+}
+void gcpi_cuda_layer_norm(gcp_view y, gcp_view x, const float *gamma, const float *beta, double epsilon,
+                          cudaStream_t stream)
+{
+    size_t pixels = gcpi_pixels_of(x.shape);
+    GCP_LAUNCH(gcpi_layer_norm_kernel, gcpi_blocks(pixels, 8), 256, 0, stream, y, x, gamma, beta, epsilon, pixels);
+}
+/* The sums of gamma's and beta's gradients read dy, which dx may overwrite: moments first, then sums, then dx. */
+void gcpi_cuda_layer_norm_back(const gcp_call *c, double epsilon, cudaStream_t stream)
+{
+    gcp_view x = c->in[0], dy = c->dout[0], none = c->din[0];
+    size_t pixels = gcpi_pixels_of(x.shape);
+    float2 *moments = (float2 *)c->workspace;
+    void *partial = (char *)c->workspace + pixels * sizeof(float2);
+    const float *gamma = (const float *)c->in[1].data;
+    none.data = NULL;
+    if (c->din[1].data || c->din[2].data) {
+        GCP_LAUNCH(gcpi_layer_norm_back_kernel, gcpi_blocks(pixels, 8), 256, 0, stream, none, x, dy, gamma, epsilon,
+                   moments, pixels);
+        gcpi_sum_of_layer f = { x, dy, moments };
+        gcpi_sums_done<2> done = { { c->din[1], c->din[2] }, NULL, 0, 0 };
+        gcpi_sums(f, x.shape, partial, done, stream);
+    }
+    if (c->din[0].data)
+        GCP_LAUNCH(gcpi_layer_norm_back_kernel, gcpi_blocks(pixels, 8), 256, 0, stream, c->din[0], x, dy, gamma,
+                   epsilon, moments, pixels);
+}

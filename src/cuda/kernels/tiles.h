@@ -1,0 +1,296 @@
+/* Convolution. Two products over the same staged tiles, with nothing lowered to a matrix in memory:
+     gather    out[p][c]  = sum over k of src[where k of pixel p lies] * b[c][k]
+               forward; backward data too, on dy with transposed weights, a gather per stride phase
+     weights   dw[co][k]  = sum over pixels p of dy[p][co] * x[where k of pixel p lies]
+   k = (tap row, tap column, channel) flattened, channels fastest, as OHWI weights lie. Groups, and the gradient of a
+   stride with a dilation, take the direct kernels: a thread per result.
+
+   A block of 256 threads owns 128 x BN results and sums 16 terms (a K-block) at a time. Each result is one thread's
+   work, summed in an order that the shape alone decides: no atomics, same bits. */
+
+enum {
+    GCPI_BM = 128,                /* rows of a block's tile: pixels (gather) or k (weights) */
+    GCPI_BK = 16,                 /* terms staged at a time */
+    GCPI_STAGES = 3,              /* K-blocks in shared memory: one in use, two on their way */
+    GCPI_WAVE = 264,              /* blocks that an H100 runs at a time: 132 multiprocessors, two each */
+    GCPI_SHARE_LEAST = 8,         /* fewest K-blocks worth a partial sum of dw */
+    GCPI_SHARES_BYTES = 32 << 20  /* most bytes of all partial sums */
+};
+
+#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ < 800
+#define GCPI_SM80 0 /* no asynchronous copies, no TF32: plain copies and fmaf */
+#else
+#define GCPI_SM80 1
+#endif
+
+/* Copies VEC floats (1, or 4 when both ends are 16-byte aligned) to shared memory, or zeros if not valid. They are
+   there after commit, wait and __syncthreads. Through L1, since the taps of a convolution read the same pixels
+   again. */
+template <int VEC> GCPI_DEVICE void gcpi_copy_async(float *shared, const float *global, bool valid)
+{
+#ifndef __CUDACC__
+    hostcuda_cp_async(shared, global, 4 * VEC, valid);
+#elif GCPI_SM80
+    unsigned to = (unsigned)__cvta_generic_to_shared(shared);
+    asm volatile("cp.async.ca.shared.global [%0], [%1], %2, %3;\n" ::"r"(to), "l"(global), "n"(4 * VEC),
+                 "r"(valid ? 4 * VEC : 0)
+                 : "memory");
+#else
+    if (VEC == 4)
+        *(float4 *)shared = valid ? *(const float4 *)global : make_float4(0, 0, 0, 0);
+    else
+        *shared = valid ? *global : 0.0f;
+#endif
+}
+
+GCPI_DEVICE void gcpi_copy_commit(void)
+{
+#ifndef __CUDACC__
+    hostcuda_cp_async_commit();
+#elif GCPI_SM80
+    asm volatile("cp.async.commit_group;\n" ::: "memory");
+#endif
+}
+
+/* Waits until at most n of this thread's committed groups are still under way. */
+template <int n> GCPI_DEVICE void gcpi_copy_wait(void)
+{
+#ifndef __CUDACC__
+    hostcuda_cp_async_wait(n);
+#elif GCPI_SM80
+    asm volatile("cp.async.wait_group %0;\n" ::"n"(n) : "memory");
+#endif
+}
+
+#if GCPI_SM80
+GCPI_DEVICE unsigned gcpi_to_tf32(float v) /* rounds to nearest */
+{
+#ifndef __CUDACC__
+    return hostcuda_to_tf32(v);
+#else
+    unsigned r;
+    asm("cvt.rna.tf32.f32 %0, %1;\n" : "=r"(r) : "f"(v));
+    return r;
+#endif
+}
+
+/* d += a * b of 16x8 and 8x8; lane l has g = l/4, t = l%4 and holds a: (g,t) (g+8,t) (g,t+4) (g+8,t+4)   b: (t,g)
+   (t+4,g)   d: (g,2t) (g,2t+1) (g+8,2t) (g+8,2t+1) */
+GCPI_DEVICE void gcpi_mma(float d[4], const unsigned a[4], const unsigned b[2])
+{
+#ifndef __CUDACC__
+    hostcuda_mma_m16n8k8_tf32(d, a, b);
+#else
+    asm volatile("mma.sync.aligned.m16n8k8.row.col.f32.tf32.tf32.f32 "
+                 "{%0,%1,%2,%3}, {%4,%5,%6,%7}, {%8,%9}, {%0,%1,%2,%3};\n"
+                 : "+f"(d[0]), "+f"(d[1]), "+f"(d[2]), "+f"(d[3])
+                 : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b[0]), "r"(b[1]));
+#endif
+}
+
+/* f = elements (g,t) (g+8,t) (g,t+4) (g+8,t+4) of a 16x8 tile, of which each lane names four floats of a row: lane l
+   columns l/16*4 and on of row l%16. One ldmatrix. */
+GCPI_DEVICE void gcpi_load_rows(float f[4], const float *row)
+{
+#ifdef __CUDACC__
+    unsigned from = (unsigned)__cvta_generic_to_shared(row);
+    asm volatile("ldmatrix.sync.aligned.m8n8.x4.shared.b16 {%0,%1,%2,%3}, [%4];\n"
+                 : "=f"(f[0]), "=f"(f[1]), "=f"(f[2]), "=f"(f[3])
+                 : "r"(from)
+                 : "memory");
+#else
+    hostcuda_ldmatrix_x4(f, row);
+#endif
+}
+#endif
+
+/* Where element (row, k) of a tile stored [row][k] lies: its rows' fours of k change places, so that neither copies
+   of 16 bytes nor reads of a column of fours by 8 rows meet in a bank. Rows 8 apart have the same order. */
+GCPI_DEVICE int gcpi_swizzled(int row, int k)
+{
+    return row * GCPI_BK + ((k / 4 ^ (row / 2 & 3)) * 4 + k % 4);
+}
+
+/* A counter in mixed radix, so that walking on by a fixed step costs no division: (image, row, column) of a pixel,
+   or (tap row, tap column, channel) of k. */
+typedef struct gcpi_walk { int hi, mid, lo; } gcpi_walk;
+
+typedef struct gcpi_tiling {               /* one launch of either product */
+    int n, rows, cols;                     /* output pixels: image, row j, column i */
+    int h, w, channels; ptrdiff_t pitch;   /* source images */
+    int ystep, ybase, ytap, taps_h;        /* tap t of row j: source row j*ystep+ybase+t*ytap */
+    int xstep, xbase, xtap, taps_w;        /* columns likewise */
+    int oys, oy0, oxs, ox0, out_h, out_w;  /* (j, i) is written at (j*oys+oy0, i*oxs+ox0) */
+    ptrdiff_t out_pitch;
+    int k, columns;                        /* taps_h*taps_w*channels; output channels */
+    const float *src, *b, *bias;           /* b [columns][k], or dy for the weights */
+    float *out;
+    int accumulate, fours;                 /* fours: dy can be read 16 bytes at a time */
+    gcpi_cuda_end end;                     /* what the gather does with its results */
+    int sum_columns;                       /* of its statistics (gcpi_sum_columns) */
+    int steps, length;                     /* K-blocks of a tile of dw, of a block's share */
+    gcpi_walk step;                        /* from what a thread copies to what it copies next */
+} gcpi_tiling;
+
+GCPI_BOTH gcpi_walk gcpi_walk_at(ptrdiff_t index, int mids, int los)
+{
+    gcpi_walk w;
+    ptrdiff_t rest = los > 0 ? index / los : 0; /* no channels or no taps: nothing will be read */
+    w.lo = (int)(index - rest * los);
+    w.hi = mids > 0 ? (int)(rest / mids) : 0;
+    w.mid = (int)(rest - (ptrdiff_t)w.hi * mids);
+    return w;
+}
+
+GCPI_DEVICE void gcpi_walk_on(gcpi_walk *w, gcpi_walk step, int mids, int los)
+{
+    w->lo += step.lo;
+    int carry = w->lo >= los;
+    w->lo -= carry ? los : 0;
+    w->mid += step.mid + carry;
+    carry = w->mid >= mids;
+    w->mid -= carry ? mids : 0;
+    w->hi += step.hi + carry;
+}
+
+/* Sums of products of a, 128 x 16, and b, BN x 16 (rows x k). KMAJOR: stored [row][k], swizzled. Otherwise stored
+   [k][row], pitch rows + 8. Both keep copies and the reads below free of bank conflicts.
+
+   FP32: a thread sums MI x NI results in order of k; a warp is 4 threads down and 8 across. */
+template <int BN, bool KMAJOR, bool TF32> struct gcpi_tile_sums {
+    static const int ACROSS = BN == 128 ? 16 : 8, DOWN = GCPI_THREADS / ACROSS;
+    static const int MI = GCPI_BM / DOWN, NI = BN / ACROSS;
+    static const int DEEP = KMAJOR ? 2 : 1; /* k at a time */
+    static const int THREADS = GCPI_THREADS;
+    float sum[MI][NI] = {};
+
+    /* this thread's place among the threads down and across */
+    const int down = threadIdx.x / 32 / (ACROSS / 8) * 4 + threadIdx.x % 32 / 8;
+    const int across = threadIdx.x / 32 % (ACROSS / 8) * 8 + threadIdx.x % 8;
+
+    GCPI_DEVICE int row(int t, int threads, int i) /* the i-th of the t-th of so many */
+    {
+        return KMAJOR ? t + threads * i : 4 * (t + threads * (i / 4)) + i % 4;
+    }
+
+    /* f[e][i] = this thread's rows at k + e */
+    template <int ROWS, int COUNT> GCPI_DEVICE void load(float f[DEEP][COUNT], const float *tile, int t, int k)
+    {
+#pragma unroll
+        for (int i = 0; i < COUNT; i += KMAJOR ? 1 : 4)
+            if (KMAJOR) {
+                /* rows are 8 or more apart */
+                float2 v = *(const float2 *)(tile + ROWS / COUNT * i * GCPI_BK + gcpi_swizzled(t, k));
+                f[0][i] = v.x, f[DEEP - 1][i] = v.y;
+            } else {
+                float4 v = *(const float4 *)(tile + k * (ROWS + 8) + row(t, ROWS / COUNT, i));
+                f[0][i] = v.x, f[0][i + 1] = v.y, f[0][i + 2] = v.z, f[0][i + 3] = v.w;
+            }
+    }
+
+    __device__ __forceinline__ void add(const float *a, const float *b)
+    {
+#pragma unroll (KMAJOR ? 1 : 2) /* more, and so many loads move up that registers spill */
+        for (int k = 0; k < GCPI_BK; k += DEEP) {
+            float fa[DEEP][MI], fb[DEEP][NI];
+            load<GCPI_BM>(fa, a, down, k);
+            load<BN>(fb, b, across, k);
+#pragma unroll
+            for (int e = 0; e < DEEP * MI * NI; e++) {
+                const int kk = e / (MI * NI), i = e / NI % MI, j = e % NI;
+                sum[i][j] = fmaf(fa[kk][i], fb[kk][j], sum[i][j]);
+            }
+        }
+    }
+
+    template <class F> __device__ __forceinline__ void each(F store) const
+    {
+#pragma unroll
+        for (int e = 0; e < MI * NI; e++) {
+            const int i = KMAJOR ? e / NI : e % MI, j = KMAJOR ? e % NI : e / MI;
+            store(row(down, DOWN, i), row(across, ACROSS, j), sum[i][j]);
+        }
+    }
+};
+
+#if GCPI_SM80
+/* KMAJOR: eight warps share the tile, 2x4 of 64x32, 4x2 of 32x32 or 8x1 of 16x32. Otherwise four: 2x2 of 64x64, 2x2
+   of 64x32 or 4x1 of 32x32. There each float is a load of its own, and a larger tile has fewer of them a product. */
+template <int BN, bool KMAJOR> struct gcpi_tile_sums<BN, KMAJOR, true> {
+    static const int WARPS = KMAJOR ? 8 : 4, THREADS = 32 * WARPS;
+    static const int WIDE = BN == 128 && !KMAJOR ? 64 : 32, NI = WIDE / 8; /* columns of a warp, in eights */
+    static const int ACROSS = BN / WIDE, TALL = GCPI_BM * ACROSS / WARPS, MI = TALL / 16;
+    float sum[MI][NI][4] = {};
+
+    /* As gcpi_load_rows, of either kind of tile, rounded to TF32. B: two 8x8 fragments of b, each a pair of
+       registers, so that mma finds them side by side. */
+    template <int ROWS, bool B> GCPI_DEVICE void load(unsigned r[4], const float *tile, int row, int k)
+    {
+        const int lane = threadIdx.x % 32;
+        float f[4];
+        if (KMAJOR) {
+            const int down = B ? lane % 8 + lane / 16 * 8 : lane % 16, deep = B ? lane / 8 % 2 : lane / 16;
+            gcpi_load_rows(f, tile + row * GCPI_BK + gcpi_swizzled(down, k + deep * 4));
+        } else {
+#pragma unroll
+            for (int i = 0; i < 4; i++) {
+                const int down = B ? i / 2 : i % 2, deep = B ? i % 2 : i / 2;
+                f[i] = tile[(k + lane % 4 + deep * 4) * (ROWS + 8) + row + lane / 4 + down * 8];
+            }
+        }
+#pragma unroll
+        for (int i = 0; i < 4; i++) r[i] = gcpi_to_tf32(f[i]);
+    }
+
+    __device__ __forceinline__ void add(const float *a, const float *b)
+    {
+        const int warp = threadIdx.x / 32;
+#pragma unroll (KMAJOR ? 2 : 1) /* for registers' sake */
+        for (int k = 0; k < GCPI_BK; k += 8) {
+            unsigned fb[NI / 2][4];
+#pragma unroll
+            for (int j = 0; j < NI / 2; j++) load<BN, true>(fb[j], b, warp % ACROSS * WIDE + j * 16, k);
+#pragma unroll
+            for (int i = 0; i < MI; i++) {
+                unsigned fa[4];
+                load<GCPI_BM, false>(fa, a, warp / ACROSS * TALL + i * 16, k);
+#pragma unroll
+                for (int j = 0; j < NI; j++) gcpi_mma(sum[i][j], fa, fb[j / 2] + j % 2 * 2);
+            }
+        }
+    }
+
+    template <class F> __device__ __forceinline__ void each(F store) const
+    {
+        const int warp = threadIdx.x / 32, lane = threadIdx.x % 32;
+        const int row = warp / ACROSS * TALL + lane / 4, col = warp % ACROSS * WIDE + lane % 4 * 2;
+#pragma unroll
+        for (int e = 0; e < 4 * MI * NI; e++) {
+            const int r = KMAJOR ? e / (2 * NI) : e % (2 * MI), c = KMAJOR ? e % (2 * NI) : e / (2 * MI);
+            store(row + r * 8, col + c / 2 * 8 + c % 2, sum[r / 2][c / 2][r % 2 * 2 + c % 2]);
+        }
+    }
+};
+#endif
+
+/* Adds up all terms: load(k, to) sends for the K-block from k on. All stages but one are sent for first. Round b
+   then sums block b, in stage `use`, and sends for the block that fills the stage `next`, which every thread has
+   left behind at this round's barrier. */
+template <int A, int B, class P, class L> GCPI_DEVICE void gcpi_rounds(P &product, float *stages, int terms, L load)
+{
+#pragma unroll 1
+    for (int s = 0; s < GCPI_STAGES - 1; s++) {
+        if (s * GCPI_BK < terms) load(s * GCPI_BK, stages + s * (A + B));
+        gcpi_copy_commit(); /* also of nothing: the waits count groups */
+    }
+#pragma unroll 1
+    for (int k = 0, use = 0, next = GCPI_STAGES - 1; k < terms; k += GCPI_BK) {
+        gcpi_copy_wait<GCPI_STAGES - 2>();
+        __syncthreads();
+        if (k + (GCPI_STAGES - 1) * GCPI_BK < terms) load(k + (GCPI_STAGES - 1) * GCPI_BK, stages + next * (A + B));
+        gcpi_copy_commit();
+        product.add(stages + use * (A + B), stages + use * (A + B) + A);
+        use = use + 1 == GCPI_STAGES ? 0 : use + 1;
+        next = next + 1 == GCPI_STAGES ? 0 : next + 1;
+    }
+}

@@ -1,0 +1,110 @@
+/* Backward weights. VEC floats of x at a time go to a tile: 1, or 4 where all is aligned, or the 3 channels of a
+   pixel and a zero, so that four are staged. What each block sums follows from the shape, so that three channels
+   always go by 3. */
+
+#define GCPI_STAGED(VEC) ((VEC) == 3 ? 4 : (VEC))
+template <int VEC> GCPI_BOTH int gcpi_staged(int k) { return VEC == 3 ? k / 3 * 4 : k; }
+template <int VEC> GCPI_DEVICE int gcpi_unstaged(int k) { return VEC == 3 ? k / 4 * 3 + k % 4 : k; }
+template <int VEC> __device__ __forceinline__ void gcpi_stage(float *shared, const float *global, bool valid)
+{
+    gcpi_copy_async<VEC>(shared, global, valid);
+}
+template <> __device__ __forceinline__ void gcpi_stage<3>(float *shared, const float *global, bool valid)
+{
+#pragma unroll
+    for (int i = 0; i < 4; i++) { /* eight lanes at a time have the same channel: no two meet in a bank */
+        const int c = (i + threadIdx.x / 8) % 4;
+        const bool there = valid & (c < 3);
+        gcpi_copy_async<1>(shared + c, global + (there ? c : 0), there);
+    }
+}
+
+/* Stages 16 pixels, p and on of `pixels`: a = what the tile's columns k read of x there, b = dy. A thread copies one
+   column (or four), whose tap (0,0)-relative place is tap; pixel walks the rows it copies, call after call. */
+template <int VEC, int BN, int THREADS>
+GCPI_DEVICE void gcpi_weights_load(const gcpi_tiling &g, const float *dy, int column, int p, int pixels, gcpi_walk tap,
+                                   gcpi_walk *pixel, float *a)
+{
+    const int staged = GCPI_STAGED(VEC), lanes = GCPI_BM / staged, wide = BN / staged, c = threadIdx.x % wide * staged;
+#pragma unroll
+    for (int i = 0; i < GCPI_BK; i += THREADS / lanes) {
+        const int r = i + threadIdx.x / lanes;
+        const int py = pixel->mid * g.ystep + tap.hi, px = pixel->lo * g.xstep + tap.mid;
+        const bool valid = (p + r < pixels) & ((unsigned)py < (unsigned)g.h) & ((unsigned)px < (unsigned)g.w);
+        ptrdiff_t at = (((ptrdiff_t)pixel->hi * g.h + py) * g.w + px) * g.pitch + tap.lo;
+        gcpi_stage<VEC>(a + r * (GCPI_BM + 8) + threadIdx.x % lanes * staged, g.src + (valid ? at : 0), valid);
+        gcpi_walk_on(pixel, g.step, g.rows, g.cols);
+    }
+    const int first = threadIdx.x / wide, down = THREADS / wide;
+    a += GCPI_BK * (GCPI_BM + 8) + first * (BN + 8) + c;
+    p += first;
+#pragma unroll
+    for (int r = 0; r < GCPI_BK && (down <= GCPI_BK || first < GCPI_BK); r += down) {
+        const bool valid = (p + r < pixels) & (column + c < g.columns);
+        const float *from = dy + (valid ? (p + r) * g.out_pitch + column + c : 0);
+        if (VEC != 3 || g.fours) gcpi_copy_async<GCPI_STAGED(VEC)>(a + r * (BN + 8), from, valid);
+        else for (int i = 0; i < 4; i++)
+            gcpi_copy_async<1>(a + r * (BN + 8) + i, from + i * valid, valid && column + c + i < g.columns);
+    }
+}
+
+/* One piece of a share: sums K-blocks [first, first + steps) of a tile into out [co][filter]. */
+template <int VEC, int BN, bool TF32>
+GCPI_DEVICE void gcpi_weights_piece(const gcpi_tiling &g, int tile, int first, int steps, float *out, float *stages)
+{
+    typedef gcpi_tile_sums<BN, false, TF32> sums;
+    const int across = (g.columns + BN - 1) / BN, column = tile % across * BN, k0 = tile / across * GCPI_BM;
+    const int staged = GCPI_STAGED(VEC), lanes = GCPI_BM / staged, k = k0 + threadIdx.x % lanes * staged;
+    const ptrdiff_t from = (ptrdiff_t)first * GCPI_BK, rest = (ptrdiff_t)g.n * g.rows * g.cols - from;
+    const int pixels = (int)(rest < (ptrdiff_t)steps * GCPI_BK ? rest : (ptrdiff_t)steps * GCPI_BK);
+    gcpi_walk tap = gcpi_walk_at(k, g.taps_w, VEC == 3 ? 4 : g.channels);
+    tap.hi = k < gcpi_staged<VEC>(g.k) ? tap.hi * g.ytap + g.ybase : -(1 << 30); /* or only zeros */
+    tap.mid = tap.mid * g.xtap + g.xbase;
+    gcpi_walk pixel = gcpi_walk_at(from + threadIdx.x / lanes, g.rows, g.cols);
+    sums product;
+    const float *dy = g.b + from * g.out_pitch;
+    gcpi_rounds<GCPI_BK * (GCPI_BM + 8), GCPI_BK * (BN + 8)>(product, stages, pixels, [&](int p, float *a) {
+        gcpi_weights_load<VEC, BN, sums::THREADS>(g, dy, column, p, pixels, tap, &pixel, a);
+    });
+    product.each([&](int r, int c, float v) {
+        asm volatile("" ::: "memory"); /* one address at a time, or registers spill */
+        if (k0 + r >= gcpi_staged<VEC>(g.k) || c >= g.columns - column || (VEC == 3 && r % 4 == 3)) return;
+        float *to = out + (ptrdiff_t)(column + c) * g.k + gcpi_unstaged<VEC>(k0 + r);
+        *to = g.accumulate ? *to + v : v;
+    });
+}
+
+/* The K-blocks of all tiles lie in a row, and a block's share is `length` of them: the end of one tile, whole ones,
+   the beginning of another. A tile's pieces go to partial sums 0, 1, ... in order of the blocks. */
+template <int VEC, int BN, bool TF32>
+static __global__ void __launch_bounds__(gcpi_tile_sums<BN, false, TF32>::THREADS, 2)
+    gcpi_weights_kernel(gcpi_tiling g, ptrdiff_t work)
+{
+    GCP_DYN_SHARED(float, stages); /* GCPI_STAGES of a [16][128+8], b [16][BN+8] */
+    ptrdiff_t at = (ptrdiff_t)blockIdx.x * g.length, end = at + g.length < work ? at + g.length : work;
+#pragma unroll 1
+    while (at < end) {
+        const int tile = (int)(at / g.steps), first = (int)(at - (ptrdiff_t)tile * g.steps);
+        const int steps = g.steps - first < end - at ? g.steps - first : (int)(end - at);
+        const ptrdiff_t piece = blockIdx.x - (ptrdiff_t)tile * g.steps / g.length;
+        gcpi_weights_piece<VEC, BN, TF32>(g, tile, first, steps, g.out + piece * g.columns * g.k, stages);
+        at += steps;
+        if (at < end) __syncthreads(); /* the stages are free */
+    }
+}
+
+/* dw = a tile's partial sums, added in order. */
+static __global__ void __launch_bounds__(GCPI_THREADS)
+    gcpi_weights_sum_kernel(gcpi_tiling g, int tile_columns, const float *partial, float *dw, int accumulate)
+{
+    const ptrdiff_t i = (ptrdiff_t)blockIdx.x * GCPI_THREADS + threadIdx.x, count = (ptrdiff_t)g.columns * g.k;
+    if (i >= count) return;
+    const int column = (int)(i / g.k), at_k = (int)(i - (ptrdiff_t)column * g.k);
+    const int k = g.channels == 3 ? gcpi_staged<3>(at_k) : at_k, across = (g.columns + tile_columns - 1) / tile_columns;
+    const ptrdiff_t first = (ptrdiff_t)(k / GCPI_BM * across + column / tile_columns) * g.steps;
+    const int more = (int)((first + g.steps - 1) / g.length - first / g.length); /* pieces behind the first */
+    float sum = partial[i];
+#pragma unroll 4
+    for (int s = 1; s <= more; s++) sum += partial[s * count + i];
+    dw[i] = accumulate ? dw[i] + sum : sum;
+}
