@@ -161,6 +161,7 @@ __global__ void gcpi_layer_norm_back_kernel(gcp_view dx, gcp_view x, gcp_view dy
     double mean, scale, a = 0, b = 0;
     gcpi_moments(v, width, epsilon, &mean, &scale);
     if (lane == 0) moments[p] = make_float2((float)mean, (float)scale);
+    if (!dx.data) return;
     for (int i = lane; i < width; i += 32) {
         double t = (double)g[i] * (double)gamma[i];
         a += t;
@@ -168,7 +169,7 @@ __global__ void gcpi_layer_norm_back_kernel(gcp_view dx, gcp_view x, gcp_view dy
     }
     a = gcpi_warp_sum(a); b = gcpi_warp_sum(b);
     float *to = (float *)dx.data + (ptrdiff_t)p * dx.pitch;
-    for (int i = lane; dx.data && i < width; i += 32) {
+    for (int i = lane; i < width; i += 32) {
         double xhat = ((double)v[i] - mean) * scale;
         float d = (float)(scale * ((double)g[i] * (double)gamma[i] - a / width - xhat * b / width));
         to[i] = dx.accumulate ? to[i] + d : d;

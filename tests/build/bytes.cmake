@@ -1,0 +1,17 @@
+# Bytes moved over bytes that must move, kernel by kernel, counted on the emulation (gcc). cmake -DCXX= -DROOT= -DOUT= -P bytes.cmake
+cmake_minimum_required(VERSION 3.21)
+file(REMOVE_RECURSE ${OUT})
+file(MAKE_DIRECTORY ${OUT})
+function(compile object)
+  execute_process(COMMAND ${CXX} -std=c++17 -w -I${ROOT}/hostcuda -I${ROOT} -include cublas_v2.h ${ARGN} -o ${object} WORKING_DIRECTORY ${OUT}
+                  COMMAND_ERROR_IS_FATAL ANY)
+endfunction()
+file(WRITE ${OUT}/emulation.cpp "")
+compile(kernels.o -O2 -fsanitize=thread -ffp-contract=off -c -x c++ ${ROOT}/kernels.cu)
+compile(emulation.o -O1 -DHOSTCUDA_IMPLEMENTATION -c emulation.cpp)
+compile(bytes -O1 -Wall -Wextra ${CMAKE_CURRENT_LIST_DIR}/bytes.cpp kernels.o emulation.o -lpthread)
+execute_process(COMMAND ${OUT}/bytes OUTPUT_VARIABLE table RESULT_VARIABLE result)
+message(STATUS "\n${table}")
+if(result)
+  message(FATAL_ERROR "more bytes than must be")
+endif()
