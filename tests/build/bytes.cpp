@@ -20,7 +20,8 @@ static void touch(const void *at, size_t size, int written)
     if (!memory || p < memory || p >= memory + used) return;
     for (size_t s = (size_t)(p - memory) / SECTOR; s <= (size_t)(p - memory + size - 1) / SECTOR; s++) {
         const size_t last = seen[written][s], other = seen[!written][s];
-        const bool here = last && moved + 1 - last < CACHE, just_written = !written && other && moved + 1 - other < CACHE;
+        const bool here = last && moved + 1 - last < CACHE,
+                   just_written = !written && other && moved + 1 - other < CACHE;
         if (!here && !just_written) moved += SECTOR;
         seen[written][s] = moved + 1;
     }
@@ -171,7 +172,7 @@ static void norms(void)
         gcpi_cuda_batch_stats(view(S), &s, 0, take(gcpi_cuda_stats_workspace(S)), stream);
     });
     for (int fused = 0; fused < 2; fused++)
-        row(fused ? "batch-norm backward and rectifier's (two passes)" : "batch-norm backward (two passes)", 5 * E, [&] {
+        row(fused ? "norm's and rectifier's backward (two passes)" : "batch-norm backward (two passes)", 5 * E, [&] {
             norm(64);
             call.workspace = take(gcpi_cuda_sums_workspace(S, 2));
             call.fused = fused ? &rectifier : NULL;
