@@ -325,6 +325,9 @@ typedef struct gcp_device {
     /* as copy, `rows` times `width` bytes, to_pitch and from_pitch bytes apart; NULL: each row is a copy */
     void (*copy_rows)(void *context, void *to, size_t to_pitch, const void *from, size_t from_pitch, size_t width,
                       size_t rows);
+    /* from behind(context, 1) to behind(context, 0): copies into the device's memory may return at once, when they have
+       taken what is in `from`, and run behind all that was issued; NULL: they wait as ever */
+    void (*behind)(void *context, int on);
 } gcp_device;
 
 /* The machine that a plan is made for. Zero-initialised: this CPU, with OpenMP's threads if compiled with OpenMP, else
@@ -589,6 +592,11 @@ typedef struct gcp_step_opts {
        the loss is the mean of (samples, or labels that count), by which its gradients are multiplied, so that all
        workers' add up to those of the whole (default 1; GCP_ZERO: a worker without any). The loss is not multiplied */
     uint64_t first_sample GCPI_Z; double share GCPI_Z;
+    /* called once the step was issued, while a device still computes it (on the CPU: when it is done); not where it has
+       failed by then. It may gcp_write and gcp_write_some the inputs of this plan, for the next step: what they are
+       given has been taken when they return. Other calls with this tape are refused. An error there is on the tape, and
+       this step counts nevertheless */
+    void (*feed)(void *context) GCPI_Z; void *feed_context GCPI_Z;
 } GCPI_BY_NAME gcp_step_opts;
 
 /* step: the stencil's, relative to the element (to its tensor's root mean square where the element is smaller); default

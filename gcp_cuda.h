@@ -82,6 +82,8 @@ typedef struct gcp_gpu {
     gcp_target target;
     size_t used; int blocks;                     /* of opts.memory; how many are out */
     int capturing, launched; /* a step is being recorded; kernels were launched since the last look for trouble */
+    int behind;                                  /* writes are copied behind the step, through pinned memory: */
+    unsigned char *staging; size_t staging_size, staged;
     gcp_gpu_recording recordings[GCP_GPU_RECORDINGS];
 } gcp_gpu;
 

@@ -328,6 +328,9 @@ typedef struct gcp_device {
     /* as copy, `rows` times `width` bytes, to_pitch and from_pitch bytes apart; NULL: each row is a copy */
     void (*copy_rows)(void *context, void *to, size_t to_pitch, const void *from, size_t from_pitch, size_t width,
                       size_t rows);
+    /* from behind(context, 1) to behind(context, 0): copies into the device's memory may return at once, when they have
+       taken what is in `from`, and run behind all that was issued; NULL: they wait as ever */
+    void (*behind)(void *context, int on);
 } gcp_device;
 
 /* The machine that a plan is made for. Zero-initialised: this CPU, with OpenMP's threads if compiled with OpenMP, else
@@ -592,6 +595,11 @@ typedef struct gcp_step_opts {
        the loss is the mean of (samples, or labels that count), by which its gradients are multiplied, so that all
        workers' add up to those of the whole (default 1; GCP_ZERO: a worker without any). The loss is not multiplied */
     uint64_t first_sample GCPI_Z; double share GCPI_Z;
+    /* called once the step was issued, while a device still computes it (on the CPU: when it is done); not where it has
+       failed by then. It may gcp_write and gcp_write_some the inputs of this plan, for the next step: what they are
+       given has been taken when they return. Other calls with this tape are refused. An error there is on the tape, and
+       this step counts nevertheless */
+    void (*feed)(void *context) GCPI_Z; void *feed_context GCPI_Z;
 } GCPI_BY_NAME gcp_step_opts;
 
 /* step: the stencil's, relative to the element (to its tensor's root mean square where the element is smaller); default
@@ -1440,8 +1448,8 @@ struct gcp_tape {
     unsigned char *far_slots;   size_t far_slots_size, far_slots_capacity;
     unsigned layout;
     /* plans are known by number. plans: how many were made; runner: ran last; toucher: wrote or ran in its slab last;
-       summing: is not through its micro-batches */
-    uint64_t plans, runner, toucher, summing;
+       summing: is not through its micro-batches; feeding: its .feed is being called */
+    uint64_t plans, runner, toucher, summing, feeding;
     const char *planning;                         /* the call that plans, or planned last: for errors */
     gcpi_binding bindings[GCP_MAX_BOUND];
     gcpi_lease *leases;                           /* the newest in this arena */
@@ -1679,6 +1687,7 @@ GCPI_DEF gcp_tape *gcp_tape_make_at(gcp_arena *arena, gcp_tape_opts o)
 GCPI_DEF void gcp_tape_reset(gcp_tape *t)
 {
     if (!t || !t->ops) return;
+    if (t->feeding) { gcpi_fail(t, GCP_E_ARGUMENT, t->full_at, "gcp_tape_reset", "called in .feed"); return; }
     gcp_error_clear(t);
     if (!t->state) t->parameter_count = 0, t->text_mark = 0;           /* they have no values that could be kept */
     gcpi_tape_clear(t);
@@ -15176,8 +15185,11 @@ static gcp_code gcpi_plan_check(const gcp_plan *plan, gcp_at at, const char *wha
     if (plan->tape->code) return plan->tape->code;
     if (!plan->in)
         return gcpi_refuse_plan(plan, GCP_E_PLAN, at, what, "the plan was not made (see gcp_plan_ok), or was freed");
-    if (plan->generation == plan->tape->generation) return GCP_OK;
-    return gcpi_refuse_plan(plan, GCP_E_STALE, at, what, "a plan from before the tape's reset");
+    if (plan->generation != plan->tape->generation)
+        return gcpi_refuse_plan(plan, GCP_E_STALE, at, what, "a plan from before the tape's reset");
+    const int writes = plan->tape->feeding == plan->in->number && !strncmp(what, "gcp_write", 9);
+    if (!plan->tape->feeding || writes) return GCP_OK;
+    return gcpi_refuse_plan(plan, GCP_E_ARGUMENT, at, what, "called in .feed, which only writes inputs of its plan");
 }
 
 static int gcpi_ranges_meet(const void *a, size_t an, const void *b, size_t bn)
@@ -16391,26 +16403,55 @@ static int gcpi_broken_off(gcpi_plan *in, gcp_at at, const char *what)
     return 1;
 }
 
+/* What a .feed left on the tape. */
+typedef struct gcpi_fed { gcp_code code; char message[GCP_MAX_ERROR]; } gcpi_fed;
+
+/* The next step's inputs, while a device computes this one. An error is put by until the step is done. */
+static void gcpi_feed(gcpi_plan *in, const gcp_step_opts *o, gcpi_fed *fed)
+{
+    gcp_tape *t = in->p.tape;
+    const gcp_device *device = in->p.target.device;
+    fed->code = GCP_OK;
+    if (!o->feed || t->code) return;
+    t->feeding = in->number;
+    if (device && device->behind) device->behind(in->p.target.context, 1);
+    o->feed(o->feed_context);
+    if (device && device->behind) device->behind(in->p.target.context, 0);
+    t->feeding = 0;
+    fed->code = t->code;
+    memcpy(fed->message, t->message, sizeof fed->message);
+    t->code = GCP_OK;
+}
+
 /* A device may record a step only if every step makes the same calls: no host code in between, always the same memory.
    way: which recording, as calls differ between the first, the last and other micro-batches. */
-static double gcpi_run(gcpi_plan *in, const gcp_step_opts *o, const char *what)
+static void gcpi_start(gcpi_plan *in)
 {
     const gcp_target *target = &in->p.target;
-    if (!gcpi_may_run(in, o->at, what)) return (double)NAN;
-    gcpi_numbers_fill(in, o);
-    if (in->opts.check && !in->run.measuring) gcpi_check_given(in, o->at);
-    if (in->p.tape->code) return (double)NAN;
     int way = (in->run.numbers.micro > 0) + 2 * (in->run.numbers.micro + 1 == in->run.numbers.micros),
         by_host = (in->far_bytes || in->p.far_slots) && !target->copy_start;
     if (target->device && target->device->play && !in->run.measuring && !in->opts.check && !in->opts.on_gradient &&
         !by_host)
         target->device->play(target->context, &in->run.recordings[way], gcpi_issue, in);
     else gcpi_issue(in);
+}
+
+static double gcpi_run(gcpi_plan *in, const gcp_step_opts *o, const char *what)
+{
+    gcp_tape *t = in->p.tape;
+    gcpi_fed fed;
+    if (!gcpi_may_run(in, o->at, what)) return (double)NAN;
+    gcpi_numbers_fill(in, o);
+    if (in->opts.check && !in->run.measuring) gcpi_check_given(in, o->at);
+    if (t->code) return (double)NAN;
+    gcpi_start(in);
+    gcpi_feed(in, o, &fed);
     if (gcpi_broken_off(in, o->at, what)) return (double)NAN;
     if (in->p.training && in->run.measuring != 2) gcpi_counters_advance(in);
     double value = gcpi_root_value(in);
     if (gcpi_broken_off(in, o->at, what)) return (double)NAN;
     if (in->run.measuring != 1) in->bound.ran = 1;
+    if (fed.code) { t->code = fed.code; memcpy(t->message, fed.message, sizeof fed.message); }
     return value;
 }
 
@@ -16617,6 +16658,8 @@ GCPI_DEF gcp_code gcp_write_at(gcp_plan *plan, gcp_tensor x, const void *data, g
     int kind = in->p.items[x.id].kind;
     if (!data || (kind != GCPI_INPUT_ITEM && kind != GCPI_STATE_ITEM))
         return gcpi_access_fail(&a, GCP_E_ARGUMENT, data ? "is neither an input nor a parameter" : "from NULL", "");
+    if (kind == GCPI_STATE_ITEM && plan->tape->feeding)
+        return gcpi_access_fail(&a, GCP_E_ARGUMENT, "is a parameter; .feed writes inputs", "");
     if (kind == GCPI_STATE_ITEM && gcpi_halfway(plan->tape, at, a.what)) return plan->tape->code;
     if (kind == GCPI_STATE_ITEM) return gcpi_copy_dense(in, x.id, (unsigned char *)(uintptr_t)data, 0, at);
     return gcpi_write(&a, data, gcpi_by_samples(in->p.tape->tensors[x.id].shape).d[0]);

@@ -85,6 +85,8 @@ typedef struct gcp_gpu {
     gcp_target target;
     size_t used; int blocks;                     /* of opts.memory; how many are out */
     int capturing, launched; /* a step is being recorded; kernels were launched since the last look for trouble */
+    int behind;                                  /* writes are copied behind the step, through pinned memory: */
+    unsigned char *staging; size_t staging_size, staged;
     gcp_gpu_recording recordings[GCP_GPU_RECORDINGS];
 } gcp_gpu;
 
@@ -248,21 +250,52 @@ static const char *gcpi_gpu_trouble(void *context)
     return gpu->told;
 }
 
+/* Staging: what .feed writes is taken into pinned memory, from which the card copies it behind the step. */
+static void gcpi_gpu_behind(void *context, int on) { gcpi_gpu_of(context)->behind = on; }
+static void gcpi_gpu_wait(gcp_gpu *gpu)
+{
+    GCPI_GPU(gpu, cudaStreamSynchronize, (gpu->stream));
+    gpu->staged = 0;
+}
+/* NULL: this copy waits. Where there is too little, more takes its place once its copies are done. */
+static unsigned char *gcpi_gpu_room(gcp_gpu *gpu, const void *to, size_t size)
+{
+    struct cudaPointerAttributes there;
+    if (!gpu->behind || !GCPI_GPU(gpu, cudaPointerGetAttributes, (&there, to))) return NULL;
+    if (there.type != cudaMemoryTypeDevice) return NULL;
+    if (size > gpu->staging_size - gpu->staged) {
+        const size_t wanted = gcpi_round(gpu->staged + size, 64);
+        gcpi_gpu_wait(gpu);
+        if (gpu->staging) cudaFreeHost(gpu->staging);
+        gpu->staging = NULL;
+        gpu->staging_size = cudaMallocHost((void **)&gpu->staging, wanted) == cudaSuccess ? wanted : 0;
+        if (!gpu->staging_size) { (void)cudaGetLastError(); gpu->staging = NULL; return NULL; }
+    }
+    unsigned char *room = gpu->staging + gpu->staged;
+    gpu->staged = GCPI_MIN(gcpi_round(gpu->staged + size, 64), gpu->staging_size);
+    return room;
+}
+
 static void gcpi_gpu_copy(void *context, void *to, const void *from, size_t size)
 {
     gcp_gpu *gpu = gcpi_gpu_of(context);
     GCPI_GPU(gpu, cudaSetDevice, (gpu->opts.device));
-    if (GCPI_GPU(gpu, cudaMemcpyAsync, (to, from, size, cudaMemcpyDefault, gpu->stream)))
-        GCPI_GPU(gpu, cudaStreamSynchronize, (gpu->stream));
+    unsigned char *room = gcpi_gpu_room(gpu, to, size);
+    if (room) from = memcpy(room, from, size);
+    if (GCPI_GPU(gpu, cudaMemcpyAsync, (to, from, size, cudaMemcpyDefault, gpu->stream)) && !room) gcpi_gpu_wait(gpu);
 }
 static void gcpi_gpu_copy_rows(void *context, void *to, size_t to_pitch, const void *from, size_t from_pitch,
                                size_t width, size_t rows)
 {
     gcp_gpu *gpu = gcpi_gpu_of(context);
     GCPI_GPU(gpu, cudaSetDevice, (gpu->opts.device));
+    unsigned char *room = gcpi_gpu_room(gpu, to, width * rows);
+    for (size_t r = 0; room && r < rows; r++)
+        memcpy(room + r * width, (const unsigned char *)from + r * from_pitch, width);
+    if (room) { from = room; from_pitch = width; }
     if (GCPI_GPU(gpu, cudaMemcpy2DAsync,
-                 (to, to_pitch, from, from_pitch, width, rows, cudaMemcpyDefault, gpu->stream)))
-        GCPI_GPU(gpu, cudaStreamSynchronize, (gpu->stream));
+                 (to, to_pitch, from, from_pitch, width, rows, cudaMemcpyDefault, gpu->stream)) && !room)
+        gcpi_gpu_wait(gpu);
 }
 static void gcpi_gpu_fill(void *context, void *to, int byte, size_t size)
 {
@@ -437,6 +470,7 @@ GCPI_DEF void gcp_gpu_close(gcp_gpu *gpu)
     if (gpu->blas) cublasDestroy(gpu->blas);
     for (int i = 0; i < GCP_COPIES; i++) if (gpu->copied[i]) cudaEventDestroy(gpu->copied[i]);
     for (int i = 0; i < 2; i++) if (gpu->far[i]) cudaStreamDestroy(gpu->far[i]);
+    if (gpu->staging) cudaFreeHost(gpu->staging);
     if (gpu->start) cudaEventDestroy(gpu->start);
     if (gpu->stop) cudaEventDestroy(gpu->stop);
     if (gpu->stream && !gpu->opts.stream) cudaStreamDestroy(gpu->stream);
@@ -996,7 +1030,7 @@ static const gcp_op gcpi_cuda_rows[GCP_ROW_COUNT] = {
 GCPI_DEF const gcp_target *gcp_cuda(gcp_gpu *gpu)
 {
     static const gcp_device device = { gcpi_gpu_copy,  gcpi_gpu_fill,    gcpi_gpu_play,    gcpi_gpu_forget,
-                                       gcpi_gpu_timed, gcpi_gpu_trouble, gcpi_gpu_copy_rows };
+                                       gcpi_gpu_timed, gcpi_gpu_trouble, gcpi_gpu_copy_rows, gcpi_gpu_behind };
     gcp_target *t = &gpu->target;
     memset(t, 0, sizeof *t);
     t->name = "cuda";

@@ -195,6 +195,7 @@ int hostcuda_live_count(void);                   /* allocations, on the device a
 int hostcuda_live_handles(void);                 /* streams, events, graphs, cuBLAS handles */
 const char *hostcuda_message(void);              /* of the last failed kernel: where, and which threads */
 unsigned long long hostcuda_launches(void);      /* kernels run */
+unsigned long long hostcuda_pageable(void);      /* copies to the device before which a driver may wait: not pinned */
 /* Bank conflicts of what a warp's lanes do at once: wavefronts that cp.async's stores and ldmatrix's reads take, and
    the fewest that could move as many bytes. Counted from this call on, which starts them anew. */
 typedef struct hostcuda_banks { unsigned long long stores, stores_least, reads, reads_least; } hostcuda_banks;
@@ -971,7 +972,7 @@ static struct device {
     std::set<void *> handles;
     std::vector<CUstream_st *> streams;
     std::vector<CUgraph_st *> capturing;
-    std::vector<op_ptr> ready; unsigned long long draw = 0, launches = 0; bool lazy = false;
+    std::vector<op_ptr> ready; unsigned long long draw = 0, launches = 0, pageable = 0; bool lazy = false;
     std::map<const void *, size_t> dynamic;      /* the most dynamic shared memory of a kernel, where set */
     cudaError_t error = cudaSuccess;             /* of a kernel, until a waiting call has told it */
     device()
@@ -1101,6 +1102,7 @@ static cudaError_t copy_memory(void *to, const void *from, size_t count, cudaMem
     if (kind != cudaMemcpyDefault && real != static_cast<int>(kind)) return note(cudaErrorInvalidMemcpyDirection);
     CUstream_st *s = stream_of(stream);
     if (src == PAGEABLE && s && !s->capture) {
+        device.pageable += dst == DEVICE;
         auto staged = std::make_shared<std::vector<char>>(static_cast<const char *>(from),
                                                           static_cast<const char *>(from) + count);
         cudaError_t e = enqueue(stream, [=] { memcpy(to, staged->data(), count); });
@@ -1589,6 +1591,7 @@ int hostcuda_live_count(void) { HOSTCUDA_ENTER; return static_cast<int>(device.m
 int hostcuda_live_handles(void) { HOSTCUDA_ENTER; return static_cast<int>(device.handles.size()); }
 const char *hostcuda_message(void) { HOSTCUDA_ENTER; return run.message; }
 unsigned long long hostcuda_launches(void) { HOSTCUDA_ENTER; return device.launches; }
+unsigned long long hostcuda_pageable(void) { HOSTCUDA_ENTER; return device.pageable; }
 void hostcuda_count_banks(void) { HOSTCUDA_ENTER; finish_all(); run.banking = true; run.banks = hostcuda_banks(); }
 hostcuda_banks hostcuda_banks_counted(void) { HOSTCUDA_ENTER; finish_all(); run.banking = false; return run.banks; }
 } /* extern "C" */

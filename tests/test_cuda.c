@@ -9,7 +9,7 @@
 #include <pthread.h>
 #endif
 
-static unsigned char tape_memory[2][GCP_MB(8)];
+static unsigned char tape_memory[2][GCP_MB(8)], cpu_memory[GCP_MB(8)];
 static gcp_gpu gpu;
 enum { WORKSPACE = 1 << 16 };              /* the same wherever bits are compared: products depend on it */
 
@@ -493,6 +493,15 @@ static unsigned long long launches(void)
 #endif
 }
 
+static unsigned long long pageable(void)
+{
+#ifdef HOSTCUDA
+    return hostcuda_pageable();
+#else
+    return 0;
+#endif
+}
+
 static gcp_tensor norms(gcp_tensor x, int out, int k, int leaky)
 {
     x = gcp_batch_norm(gcp_conv2d(x, .out = out, .k = k, .pad = k / 2));
@@ -577,6 +586,75 @@ static void together(gcp_math math)
     gcp_gpu_close(&own);
 }
 
+/* ---- .feed: the next batch while the device computes this one -----------------------------------------------*/
+
+typedef struct feeder {
+    small *s;
+    gcp_plan *plan;
+    int calls, wrong, waited;               /* waited: in how many calls kernels ran, or copies may wait for them */
+} feeder;
+static void change(small *s, int step)
+{
+    for (int i = 0; i < (int)(sizeof s->pixels / sizeof *s->pixels); i++)
+        s->pixels[i] = (float)((i + step) * 37 % 101) / 50 - 1;
+    s->label[0] = step % 5; s->label[1] = (step + 2) % 5;
+}
+static void feed(void *context)
+{
+    feeder *f = (feeder *)context;
+    const unsigned long long before = launches() + pageable();
+    change(f->s, ++f->calls);
+    gcp_write(f->plan, f->s->image, f->s->pixels);
+    gcp_write(f->plan, f->s->labels, f->s->label);
+    f->waited += launches() + pageable() != before;
+    memset(f->s->pixels, 0xFF, sizeof f->s->pixels);       /* taken when gcp_write returns */
+    memset(f->s->label, 0xFF, sizeof f->s->label);
+}
+static void feed_wrongly(void *context)
+{
+    feeder *f = (feeder *)context;
+    float w[4096] = { 0 };
+    gcp_tensor parameter = gcp_nth_parameter(f->s->net, 0);
+    f->calls++;
+    if (f->wrong == 0) gcp_read(f->plan, f->s->image, f->s->pixels);
+    if (f->wrong == 1) gcp_step(f->plan, .lr = 0.01);
+    if (f->wrong == 2) gcp_write(f->plan, parameter, w);
+    if (f->wrong == 3) gcp_tape_reset(f->s->net);
+}
+static void feeding(const gcp_target *target, int ahead)
+{
+    static const char *const texts[] = { "called in .feed", "called in .feed", "is a parameter", "called in .feed" };
+    static small s;
+    uint64_t bits[2];
+    double losses[2][6];
+    for (int fed = 0; fed < 2; fed++) {
+        record(&s, 0);
+        gcp_plan plan = gcp_plan_make(s.loss, .policy = GCP_POLICY_SEGMENTS, .optimizer = GCP_OPTIMIZER_ADAM,
+                                      .target = target);
+        feeder f = { &s, &plan, 0, 0, 0 };
+        gcp_bind(&plan, target->device ? NULL : cpu_memory, target->device ? 0 : sizeof cpu_memory);
+        for (int step = 0; step < 6; step++) {
+            if (!fed || !step) {
+                change(&s, step);
+                gcp_write(&plan, s.image, s.pixels);
+                gcp_write(&plan, s.labels, s.label);
+            }
+            losses[fed][step] = fed ? gcp_step(&plan, .lr = 0.01, .feed = feed, .feed_context = &f)
+                                    : gcp_step(&plan, .lr = 0.01);
+        }
+        CHECK_INT(f.calls, ==, fed ? 6 : 0);
+        if (ahead) CHECK(f.waited <= 1);                   /* where pinned memory grows */
+        bits[fed] = hash(&s, &plan);
+        for (f.wrong = 0; f.wrong < 4; f.wrong++) {
+            const uint64_t steps = gcp_steps_done(s.net);
+            CHECK(gcp_step(&plan, .lr = 0.01, .feed = feed_wrongly, .feed_context = &f) > 0);
+            CHECK(said(s.net, GCP_E_ARGUMENT, texts[f.wrong]) && gcp_steps_done(s.net) == steps + 1);
+        }
+        gcp_unbind(&plan);
+    }
+    CHECK(bits[0] == bits[1] && !memcmp(losses[0], losses[1], sizeof losses[0]));
+}
+
 /* docs/gpu.md */
 static void page(void)
 {
@@ -610,6 +688,12 @@ int main(int argc, char **argv)
     profile();
     shares();
     page();
+    feeding(gcp_cuda(&gpu), 1);
+    feeding(&(gcp_target){ .threads = 1 }, 0);
+#ifdef HOSTCUDA
+    for (unsigned order = 1; order < 8; order++) { hostcuda_streams(order); feeding(gcp_cuda(&gpu), 1); }
+    hostcuda_streams(0);
+#endif
     together(GCP_FP32);
     together(GCP_TF32);
 #ifdef __unix__

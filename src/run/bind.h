@@ -25,8 +25,11 @@ static gcp_code gcpi_plan_check(const gcp_plan *plan, gcp_at at, const char *wha
     if (plan->tape->code) return plan->tape->code;
     if (!plan->in)
         return gcpi_refuse_plan(plan, GCP_E_PLAN, at, what, "the plan was not made (see gcp_plan_ok), or was freed");
-    if (plan->generation == plan->tape->generation) return GCP_OK;
-    return gcpi_refuse_plan(plan, GCP_E_STALE, at, what, "a plan from before the tape's reset");
+    if (plan->generation != plan->tape->generation)
+        return gcpi_refuse_plan(plan, GCP_E_STALE, at, what, "a plan from before the tape's reset");
+    const int writes = plan->tape->feeding == plan->in->number && !strncmp(what, "gcp_write", 9);
+    if (!plan->tape->feeding || writes) return GCP_OK;
+    return gcpi_refuse_plan(plan, GCP_E_ARGUMENT, at, what, "called in .feed, which only writes inputs of its plan");
 }
 
 static int gcpi_ranges_meet(const void *a, size_t an, const void *b, size_t bn)

@@ -124,26 +124,55 @@ static int gcpi_broken_off(gcpi_plan *in, gcp_at at, const char *what)
     return 1;
 }
 
+/* What a .feed left on the tape. */
+typedef struct gcpi_fed { gcp_code code; char message[GCP_MAX_ERROR]; } gcpi_fed;
+
+/* The next step's inputs, while a device computes this one. An error is put by until the step is done. */
+static void gcpi_feed(gcpi_plan *in, const gcp_step_opts *o, gcpi_fed *fed)
+{
+    gcp_tape *t = in->p.tape;
+    const gcp_device *device = in->p.target.device;
+    fed->code = GCP_OK;
+    if (!o->feed || t->code) return;
+    t->feeding = in->number;
+    if (device && device->behind) device->behind(in->p.target.context, 1);
+    o->feed(o->feed_context);
+    if (device && device->behind) device->behind(in->p.target.context, 0);
+    t->feeding = 0;
+    fed->code = t->code;
+    memcpy(fed->message, t->message, sizeof fed->message);
+    t->code = GCP_OK;
+}
+
 /* A device may record a step only if every step makes the same calls: no host code in between, always the same memory.
    way: which recording, as calls differ between the first, the last and other micro-batches. */
-static double gcpi_run(gcpi_plan *in, const gcp_step_opts *o, const char *what)
+static void gcpi_start(gcpi_plan *in)
 {
     const gcp_target *target = &in->p.target;
-    if (!gcpi_may_run(in, o->at, what)) return (double)NAN;
-    gcpi_numbers_fill(in, o);
-    if (in->opts.check && !in->run.measuring) gcpi_check_given(in, o->at);
-    if (in->p.tape->code) return (double)NAN;
     int way = (in->run.numbers.micro > 0) + 2 * (in->run.numbers.micro + 1 == in->run.numbers.micros),
         by_host = (in->far_bytes || in->p.far_slots) && !target->copy_start;
     if (target->device && target->device->play && !in->run.measuring && !in->opts.check && !in->opts.on_gradient &&
         !by_host)
         target->device->play(target->context, &in->run.recordings[way], gcpi_issue, in);
     else gcpi_issue(in);
+}
+
+static double gcpi_run(gcpi_plan *in, const gcp_step_opts *o, const char *what)
+{
+    gcp_tape *t = in->p.tape;
+    gcpi_fed fed;
+    if (!gcpi_may_run(in, o->at, what)) return (double)NAN;
+    gcpi_numbers_fill(in, o);
+    if (in->opts.check && !in->run.measuring) gcpi_check_given(in, o->at);
+    if (t->code) return (double)NAN;
+    gcpi_start(in);
+    gcpi_feed(in, o, &fed);
     if (gcpi_broken_off(in, o->at, what)) return (double)NAN;
     if (in->p.training && in->run.measuring != 2) gcpi_counters_advance(in);
     double value = gcpi_root_value(in);
     if (gcpi_broken_off(in, o->at, what)) return (double)NAN;
     if (in->run.measuring != 1) in->bound.ran = 1;
+    if (fed.code) { t->code = fed.code; memcpy(t->message, fed.message, sizeof fed.message); }
     return value;
 }
 
@@ -350,6 +379,8 @@ GCPI_DEF gcp_code gcp_write_at(gcp_plan *plan, gcp_tensor x, const void *data, g
     int kind = in->p.items[x.id].kind;
     if (!data || (kind != GCPI_INPUT_ITEM && kind != GCPI_STATE_ITEM))
         return gcpi_access_fail(&a, GCP_E_ARGUMENT, data ? "is neither an input nor a parameter" : "from NULL", "");
+    if (kind == GCPI_STATE_ITEM && plan->tape->feeding)
+        return gcpi_access_fail(&a, GCP_E_ARGUMENT, "is a parameter; .feed writes inputs", "");
     if (kind == GCPI_STATE_ITEM && gcpi_halfway(plan->tape, at, a.what)) return plan->tape->code;
     if (kind == GCPI_STATE_ITEM) return gcpi_copy_dense(in, x.id, (unsigned char *)(uintptr_t)data, 0, at);
     return gcpi_write(&a, data, gcpi_by_samples(in->p.tape->tensors[x.id].shape).d[0]);

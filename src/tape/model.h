@@ -97,8 +97,8 @@ struct gcp_tape {
     unsigned char *far_slots;   size_t far_slots_size, far_slots_capacity;
     unsigned layout;
     /* plans are known by number. plans: how many were made; runner: ran last; toucher: wrote or ran in its slab last;
-       summing: is not through its micro-batches */
-    uint64_t plans, runner, toucher, summing;
+       summing: is not through its micro-batches; feeding: its .feed is being called */
+    uint64_t plans, runner, toucher, summing, feeding;
     const char *planning;                         /* the call that plans, or planned last: for errors */
     gcpi_binding bindings[GCP_MAX_BOUND];
     gcpi_lease *leases;                           /* the newest in this arena */
