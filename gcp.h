@@ -225,7 +225,9 @@ typedef enum gcp_code { GCP_OK, GCP_ERRORS(GCPI_CODE) GCP_ERROR_COUNT } gcp_code
     X(MSE, mse) X(MEAN, mean) X(CUSTOM, custom)
 #define GCPI_KIND(NAME, name) GCP_OP_##NAME,
 typedef enum gcp_op_kind { GCP_OPS(GCPI_KIND) GCP_OP_COUNT } gcp_op_kind;
-/* rows of the op table that are not recorded: the library adds their calls itself */
+/* Rows of the op table that are not recorded: the library adds their calls itself. APPLY stands for batch_norm's, add's
+   and the rectifiers' forward, several or one: in: x, what is added, mean, scale, gamma, beta (data NULL: left out);
+   out: y, mask (or NULL); attributes NULL: no rectifier, else as relu. SEED: the loss's gradient. NORM: .clip_norm. */
 enum { GCP_ROW_APPLY = GCP_OP_COUNT, GCP_ROW_SEED, GCP_ROW_NORM, GCP_ROW_UPDATE, GCP_ROW_COUNT };
 #undef GCPI_KIND
 #define GCPI_KEEP(NAME, name) GCP_KEEP_##NAME = (1 << GCP_OP_##NAME),
@@ -251,7 +253,7 @@ typedef struct gcp_step_numbers {
    and dout[j].data is NULL where output j of several has no gradient. Write the gradients in the order of the inputs:
    of a tensor that is several inputs, the first is written, and the others are added to it. */
 typedef struct gcp_call {
-    const void *attributes;             /* a custom op's context */
+    const void *attributes;             /* a custom op's context; a built-in row's are the implementation's own */
     const gcp_view *in, *out, *din, *dout;
     int row, inputs, outputs;           /* row: the GCP_OP_ or GCP_ROW_ that is called */
     void *workspace;                    /* as many bytes as the row's cost asked for */
@@ -290,10 +292,12 @@ typedef enum gcp_flag {
                                       mask, output 1 */
     GCP_FLAG_NO_GRADIENT   = 256, /* gradients stop here */
     GCP_FLAG_CROSS         = 512, /* backward reads input 0 only for the gradient of input 1, and the reverse */
-    /* Of a target's row that takes call->fused. batch_norm: backward, and first that of the rectifier behind it:
-       dout[0] is the rectifier's gradient, and in[4] has data. conv2d: forward, then a call of another row: either
-       GCP_OP_BATCH_STATS of its output (with the larger workspace of both), or GCP_ROW_APPLY without a norm, whose
-       output lies where conv2d's does; nothing reads that before. Bits must be those of one call after the other. */
+    /* Of a target's row that takes call->fused. conv2d: forward, then a call of another row: either GCP_OP_BATCH_STATS
+       of its output (with the larger workspace of both), or GCP_ROW_APPLY without a norm, whose input 0 or 1 is
+       conv2d's output, and whose output 0 lies there; nothing reads that before. Other outputs (mask, mean, scale) may
+       lie on what conv2d reads: they are written when it has read. batch_norm: backward, and first that of the
+       rectifier behind it: dout[0] is the rectifier's gradient, whose sign is made again from in[0] (in[1] to in[4]:
+       mean, scale, gamma, beta). Bits must be those of one call after the other. */
     GCP_FLAG_FUSED         = 1024
 } gcp_flag;
 typedef struct gcp_op {
@@ -311,7 +315,8 @@ typedef struct gcp_op {
 } gcp_op;
 
 /* A target whose memory the CPU cannot touch (a GPU). What is issued to it runs later, in order; copy, fill and timed
-   run after all that was issued before them, and have finished when they return. */
+   run after all that was issued before them, and have finished when they return. All are needed but play and forget
+   (both or neither), copy_rows and behind. */
 typedef struct gcp_device {
     void (*copy)(void *context, void *to, const void *from, size_t size);       /* in any direction */
     void (*fill)(void *context, void *to, int byte, size_t size);
@@ -338,8 +343,8 @@ typedef struct gcp_device {
    { .threads = 4 } holds that down. */
 struct gcp_target {
     const char *name;
-    const gcp_op *kernels;              /* GCP_ROW_COUNT rows whose forward, backward and cost replace those of
-                                           gcp_cpu_kernels */
+    const gcp_op *kernels;              /* GCP_ROW_COUNT rows whose forward, backward, cost and GCP_FLAG_FUSED replace
+                                           those of gcp_cpu_kernels; src/cuda/ is an example */
     const gcp_device *device;           /* NULL: the CPU reads and writes this target's memory */
     int    threads, isa;                /* isa: 0 the best; GCP_ISA_... forces one, for tests */
     size_t align;                       /* of every tensor; a power of two, default 64 */
@@ -595,7 +600,7 @@ typedef struct gcp_step_opts {
     /* called once the step was issued, while a device still computes it (on the CPU: when it is done); not where it has
        failed by then. It may gcp_write and gcp_write_some the inputs of this plan, for the next step: what they are
        given has been taken when they return. Other calls with this tape are refused. An error there is on the tape, and
-       this step counts nevertheless */
+       this step counts nevertheless. gcp_measure does not call it */
     void (*feed)(void *context) GCPI_Z; void *feed_context GCPI_Z;
 } GCPI_BY_NAME gcp_step_opts;
 

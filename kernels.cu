@@ -7,24 +7,30 @@
    be fused say fmaf (compile with -fmad=false).
 
    Which kernels serve an op (gcpi_NAME_kernel, in the order of their launches), and in which room they are:
-     op                          forward                  backward                                         room
-     conv2d, conv_transpose2d    gather                   conv_transpose, gather                           gather
-       and what follows it       in the gather                                                             gather
-       with groups               direct                   direct, direct_weights                           conv
-       its weights, its bias                              weights, weights_sum; sum_blocks, sum_finish     weights, sums
-     1x1, linear, matmul         cuBLAS                   cuBLAS
-     batch_stats                 sum_blocks, sum_finish; in inference running_stats                        sums, norms
-     batch_norm                  apply, apply_fours       sum_blocks, sum_finish, batch_norm_back          norms
-     layer_norm                  layer_norm               layer_norm_back, sum_blocks, sum_finish          norms
-     add, relu, leaky_relu       apply, apply_fours, map  map, rectify_back                                elementwise
-     mul, scale, bias, tanh, sigmoid, gelu, concat, slice: map both ways                                   elementwise
-     reshape, dropout            reshape, dropout         the same                                         elementwise
-     max_pool, avg_pool          pool                     pool_back                                        windows
-     upsample                    upsample                 upsample_back                                    windows
-     embedding                   embedding                sort, merge, embedding_back                      embedding
-     cross_entropy               cross_entropy, finish    count_labels, cross_entropy_back                 losses
-     mse, mean                   reduce, finish           mse_back, map                                    losses
-     .clip_norm, updates         reduce, finish, norm_finish; sgd or adam                                  updates */
+     op                            forward                   backward                                     room
+     conv2d (implicit GEMM)        gather                    transpose_weights, gather                    gather
+     conv_transpose2d              transpose_weights, gather gather                                       gather
+       either's weights, bias                                weights, weights_sum; sum_blocks, sum_finish weights, sums
+       with groups (depthwise)     direct                    direct; direct_weights, weights_sum          conv
+       with stride and dilation    gather                    direct; weights, weights_sum                 conv
+       what follows conv2d         in gather's epilogue: an addition, ReLU, or statistics, then sum_finish  gather
+     conv2d 1x1 (stride 1, no padding), linear, matmul: cuBLAS; bias: map; sum_blocks, sum_finish
+     batch_stats                   sum_blocks, sum_finish; in inference running_stats                     sums, norms
+     batch_norm                    apply or apply_fours      sum_blocks, sum_finish, batch_norm_back      norms
+     layer_norm                    layer_norm                layer_norm_back (moments), sum_blocks,
+                                                             sum_finish, layer_norm_back                  norms
+     add, relu, leaky_relu         apply or apply_fours      map; rectify_back                            elementwise
+       (batch_norm, add and relu behind each other: one apply)
+     mul, scale, tanh, sigmoid, gelu, concat, slice: map both ways                                        elementwise
+     bias                          map                       map; sum_blocks, sum_finish                  sums
+     reshape, dropout              reshape, dropout          the same                                     elementwise
+     max_pool, avg_pool, global_avg_pool: pool               pool_back                                    windows
+     upsample                      upsample                  upsample_back                                windows
+     embedding                     embedding                 map (zeros), sort, merge, embedding_back     embedding
+     cross_entropy                 cross_entropy, finish     count_labels, cross_entropy_back             losses
+     mse, mean                     reduce, finish            mse_back, map                                losses
+     .clip_norm                    reduce, finish for each gradient; norm_finish                          updates
+     updates, the loss's gradient  sgd or adam for each parameter; map                                    updates */
 
 #if !defined(GCPI_ONE_FILE) && defined(__has_include)
 #if !__has_include("src/cuda/kernels/units.h")

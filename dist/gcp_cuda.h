@@ -440,8 +440,11 @@ GCPI_DEF gcp_gpu gcp_gpu_open_at(gcp_gpu_opts o)
     struct cudaDeviceProp card;
     memset(&gpu, 0, sizeof gpu);
     gpu.opts = o;
-    if (!GCPI_GPU(&gpu, cudaSetDevice, (o.device)) || !GCPI_GPU(&gpu, cudaGetDeviceProperties, (&card, o.device)))
+    if (!GCPI_GPU(&gpu, cudaSetDevice, (o.device)) || !GCPI_GPU(&gpu, cudaGetDeviceProperties, (&card, o.device))) {
+        const size_t n = strlen(gpu.message);
+        snprintf(gpu.message + n, sizeof gpu.message - n, " (is there a GPU, and its driver?)");
         return gpu;
+    }
     if (!o.workspace) gpu.opts.workspace = (size_t)(card.major >= 9 ? 32 : 4) << 20;
     if (gpu.opts.workspace < GCP_GPU_WORKSPACE_MIN) {
         snprintf(gpu.message, sizeof gpu.message, ".workspace = %zu; cuBLAS takes at least %d bytes", o.workspace,
@@ -747,7 +750,7 @@ static int gcpi_cuda_conv2d_end(const gcp_call *c, gcpi_cuda_end *end)
     if (!next || a->groups != 1 || gcpi_cuda_is_product(a)) return 0;
     if (next->row == GCP_OP_BATCH_STATS) end->partial = (double *)next->workspace;
     if (next->row == GCP_OP_BATCH_STATS) return next->training;
-    end->other = next->in[1];
+    end->other = next->in[next->in[1].data != c->out[0].data];       /* y + other, or other + y */
     end->rectify = next->attributes != NULL;
     if (end->rectify) end->slope = (float)gcpi_number(next);
     return !next->out[1].data;

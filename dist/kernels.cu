@@ -10,24 +10,30 @@
    be fused say fmaf (compile with -fmad=false).
 
    Which kernels serve an op (gcpi_NAME_kernel, in the order of their launches), and in which room they are:
-     op                          forward                  backward                                         room
-     conv2d, conv_transpose2d    gather                   conv_transpose, gather                           gather
-       and what follows it       in the gather                                                             gather
-       with groups               direct                   direct, direct_weights                           conv
-       its weights, its bias                              weights, weights_sum; sum_blocks, sum_finish     weights, sums
-     1x1, linear, matmul         cuBLAS                   cuBLAS
-     batch_stats                 sum_blocks, sum_finish; in inference running_stats                        sums, norms
-     batch_norm                  apply, apply_fours       sum_blocks, sum_finish, batch_norm_back          norms
-     layer_norm                  layer_norm               layer_norm_back, sum_blocks, sum_finish          norms
-     add, relu, leaky_relu       apply, apply_fours, map  map, rectify_back                                elementwise
-     mul, scale, bias, tanh, sigmoid, gelu, concat, slice: map both ways                                   elementwise
-     reshape, dropout            reshape, dropout         the same                                         elementwise
-     max_pool, avg_pool          pool                     pool_back                                        windows
-     upsample                    upsample                 upsample_back                                    windows
-     embedding                   embedding                sort, merge, embedding_back                      embedding
-     cross_entropy               cross_entropy, finish    count_labels, cross_entropy_back                 losses
-     mse, mean                   reduce, finish           mse_back, map                                    losses
-     .clip_norm, updates         reduce, finish, norm_finish; sgd or adam                                  updates */
+     op                            forward                   backward                                     room
+     conv2d (implicit GEMM)        gather                    transpose_weights, gather                    gather
+     conv_transpose2d              transpose_weights, gather gather                                       gather
+       either's weights, bias                                weights, weights_sum; sum_blocks, sum_finish weights, sums
+       with groups (depthwise)     direct                    direct; direct_weights, weights_sum          conv
+       with stride and dilation    gather                    direct; weights, weights_sum                 conv
+       what follows conv2d         in gather's epilogue: an addition, ReLU, or statistics, then sum_finish  gather
+     conv2d 1x1 (stride 1, no padding), linear, matmul: cuBLAS; bias: map; sum_blocks, sum_finish
+     batch_stats                   sum_blocks, sum_finish; in inference running_stats                     sums, norms
+     batch_norm                    apply or apply_fours      sum_blocks, sum_finish, batch_norm_back      norms
+     layer_norm                    layer_norm                layer_norm_back (moments), sum_blocks,
+                                                             sum_finish, layer_norm_back                  norms
+     add, relu, leaky_relu         apply or apply_fours      map; rectify_back                            elementwise
+       (batch_norm, add and relu behind each other: one apply)
+     mul, scale, tanh, sigmoid, gelu, concat, slice: map both ways                                        elementwise
+     bias                          map                       map; sum_blocks, sum_finish                  sums
+     reshape, dropout              reshape, dropout          the same                                     elementwise
+     max_pool, avg_pool, global_avg_pool: pool               pool_back                                    windows
+     upsample                      upsample                  upsample_back                                windows
+     embedding                     embedding                 map (zeros), sort, merge, embedding_back     embedding
+     cross_entropy                 cross_entropy, finish     count_labels, cross_entropy_back             losses
+     mse, mean                     reduce, finish            mse_back, map                                losses
+     .clip_norm                    reduce, finish for each gradient; norm_finish                          updates
+     updates, the loss's gradient  sgd or adam for each parameter; map                                    updates */
 
 #if !defined(GCPI_ONE_FILE) && defined(__has_include)
 #if !__has_include("src/cuda/kernels/units.h")
@@ -286,19 +292,22 @@ void gcpi_cuda_bias_back(gcp_view db, gcp_view dy, void *workspace, cudaStream_t
    k = (tap row, tap column, channel) flattened, channels fastest, as OHWI weights lie. Groups, and the gradient of a
    stride with a dilation, take the direct kernels: a thread per result.
 
-   A block of 256 threads owns 128 x BN results and sums 16 terms (a K-block) at a time. Each result is one thread's
-   work, summed in an order that the shape alone decides: no atomics, same bits. */
+   These are the implicit GEMMs of the field: gather its fprop and dgrad, weights its wgrad with split-K. A block owns
+   128 x BN results and sums 16 terms (a K-block) at a time. Each result is summed by one thread (in wgrad: one of each
+   share of the terms) in an order that the shape alone decides: no atomics, same bits. */
 
 enum {
     GCPI_BM = 128,                /* rows of a block's tile: pixels (gather) or k (weights) */
     GCPI_BK = 16,                 /* terms staged at a time */
     GCPI_STAGES = 3,              /* K-blocks in shared memory: one in use, two on their way */
-    GCPI_WAVE = 264,              /* blocks that an H100 runs at a time: 132 multiprocessors, two each */
+    GCPI_WAVE = 264,              /* blocks of 128 columns that an H100 runs at a time: 132 multiprocessors, two each */
     GCPI_SHARE_LEAST = 8,         /* fewest K-blocks worth a partial sum of dw */
     GCPI_SHARES_BYTES = 32 << 20  /* most bytes of all partial sums */
 };
 
-#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ < 800
+#ifdef GCPI_SM80
+/* set for a test */
+#elif defined(__CUDA_ARCH__) && __CUDA_ARCH__ < 800
 #define GCPI_SM80 0 /* no asynchronous copies, no TF32: plain copies and fmaf */
 #else
 #define GCPI_SM80 1
@@ -434,15 +443,19 @@ GCPI_DEVICE void gcpi_walk_on(gcpi_walk *w, gcpi_walk step, int mids, int los)
     w->hi += step.hi + carry;
 }
 
+/* The host launches as many threads as the device's code wants, whatever that was compiled for: below sm_80 TF32's
+   kernels are FP32's with TF32's threads. */
+constexpr int gcpi_tile_threads(bool kmajor, bool tf32) { return tf32 && !kmajor ? 128 : GCPI_THREADS; }
+
 /* Sums of products of a, 128 x 16, and b, BN x 16 (rows x k). KMAJOR: stored [row][k], swizzled. Otherwise stored
    [k][row], pitch rows + 8. Both keep copies and the reads below free of bank conflicts.
 
    FP32: a thread sums MI x NI results in order of k; a warp is 4 threads down and 8 across. */
 template <int BN, bool KMAJOR, bool TF32> struct gcpi_tile_sums {
-    static const int ACROSS = BN == 128 ? 16 : 8, DOWN = GCPI_THREADS / ACROSS;
+    static const int THREADS = gcpi_tile_threads(KMAJOR, TF32);
+    static const int ACROSS = BN == 128 ? 16 : 8, DOWN = THREADS / ACROSS;
     static const int MI = GCPI_BM / DOWN, NI = BN / ACROSS;
     static const int DEEP = KMAJOR ? 2 : 1; /* k at a time */
-    static const int THREADS = GCPI_THREADS;
     float sum[MI][NI] = {};
 
     /* this thread's place among the threads down and across */
@@ -498,7 +511,7 @@ template <int BN, bool KMAJOR, bool TF32> struct gcpi_tile_sums {
 /* KMAJOR: eight warps share the tile, 2x4 of 64x32, 4x2 of 32x32 or 8x1 of 16x32. Otherwise four: 2x2 of 64x64, 2x2
    of 64x32 or 4x1 of 32x32. There each float is a load of its own, and a larger tile has fewer of them a product. */
 template <int BN, bool KMAJOR> struct gcpi_tile_sums<BN, KMAJOR, true> {
-    static const int WARPS = KMAJOR ? 8 : 4, THREADS = 32 * WARPS;
+    static const int THREADS = gcpi_tile_threads(KMAJOR, true), WARPS = THREADS / 32;
     static const int WIDE = BN == 128 && !KMAJOR ? 64 : 32, NI = WIDE / 8; /* columns of a warp, in eights */
     static const int ACROSS = BN / WIDE, TALL = GCPI_BM * ACROSS / WARPS, MI = TALL / 16;
     float sum[MI][NI][4] = {};
@@ -581,7 +594,7 @@ template <int A, int B, class P, class L> GCPI_DEVICE void gcpi_rounds(P &produc
 /* Gather: forward, and backward data. */
 
 typedef struct gcpi_place {
-    ptrdiff_t origin, out; /* where its tap (0,0) lies in the source, if anywhere; -1: no pixel */
+    ptrdiff_t origin, out; /* where its tap (0,0) lies in the source, if anywhere; where it is written, -1: no pixel */
     int y, x;
 } gcpi_place;
 
@@ -598,7 +611,7 @@ static __device__ gcpi_place gcpi_gather_pixel(const gcpi_tiling &g, ptrdiff_t p
     return px;
 }
 
-/* Stages one K-block. A thread copies one column k of it (VEC columns), so all its taps are one. */
+/* Stages one K-block. A thread copies VEC neighbouring values of k of some pixels, so that it has one tap of them. */
 template <int VEC, int BN> GCPI_DEVICE void gcpi_gather_load(const gcpi_tiling &g, const gcpi_place *pixels, int column,
                                                          gcpi_walk tap, int k, float *a)
 {
@@ -695,12 +708,13 @@ GCPI_BOTH ptrdiff_t gcpi_phase_start(const gcpi_cuda_conv &c, int qy, int qx)
 }
 
 static __global__ void __launch_bounds__(GCPI_THREADS)
-    gcpi_conv_transpose_kernel(gcpi_cuda_conv c, const float *w, float *out)
+    gcpi_transpose_weights_kernel(gcpi_cuda_conv c, const float *w, float *out)
 {
     __shared__ float tile[32][33];
-    const int tap = blockIdx.z, ky = tap / c.kw, kx = tap % c.kw, qy = ky % c.sh, qx = kx % c.sw;
+    const int across = (c.ci + 31) / 32, tap = blockIdx.x / across;
+    const int ky = tap / c.kw, kx = tap % c.kw, qy = ky % c.sh, qx = kx % c.sw;
     const int taps_h = gcpi_tap_count(qy, c.kh, c.sh), taps_w = gcpi_tap_count(qx, c.kw, c.sw);
-    const int x = threadIdx.x % 32, co0 = blockIdx.y * 32, ci0 = blockIdx.x * 32;
+    const int x = threadIdx.x % 32, co0 = blockIdx.y * 32, ci0 = blockIdx.x % across * 32;
     for (int y = threadIdx.x / 32; y < 32; y += GCPI_THREADS / 32)
         if (co0 + y < c.co && ci0 + x < c.ci)
             tile[y][x] = w[((ptrdiff_t)(co0 + y) * c.kh * c.kw + tap) * c.ci + ci0 + x];
@@ -1039,8 +1053,8 @@ void gcpi_cuda_conv_backward_data(const gcpi_cuda_conv *c, const float *dy, cons
         return;
     }
     float *turned = (float *)workspace;
-    const dim3 blocks(gcpi_blocks(c->ci, 32), gcpi_blocks(c->co, 32), c->kh * c->kw);
-    GCP_LAUNCH(gcpi_conv_transpose_kernel, blocks, GCPI_THREADS, 0, stream, *c, w, turned);
+    const dim3 blocks((unsigned)gcpi_blocks(c->ci, 32) * c->kh * c->kw, gcpi_blocks(c->co, 32));
+    GCP_LAUNCH(gcpi_transpose_weights_kernel, blocks, GCPI_THREADS, 0, stream, *c, w, turned);
     for (int py = 0; py < c->sh; py++)
         for (int px = 0; px < c->sw; px++) {
             gcpi_tiling g = gcpi_gather_data(c, py, px, turned);
@@ -1427,7 +1441,8 @@ struct gcpi_stats_done {
     __device__ __forceinline__ void operator()(int c, const double *sum) const
     {
         const double mean = s.training ? sum[0] / n : (double)s.running_mean[c];
-        const double var = s.training ? fmax(0.0, sum[1] / n - mean * mean) : (double)s.running_var[c];
+        const double spread = s.training ? sum[1] / n - mean * mean : (double)s.running_var[c];
+        const double var = spread < 0 ? 0 : spread;                                     /* a NaN stays */
         s.mean[c] = (float)mean;
         s.scale[c] = (float)(1.0 / sqrt(var + s.epsilon));
         if (!s.training || !s.commit) return;
@@ -1868,7 +1883,7 @@ __global__ void gcpi_norm_finish_kernel(gcp_step_numbers *n, double limit, const
 {
     double scale = 1.0 / n->micros, norm = sqrt(*sum) * scale, clip = limit / (norm + 1e-6);
     n->gradient_norm = norm;
-    n->gradient_scale = scale * (clip < 1 ? clip : 1.0);
+    n->gradient_scale = scale * (clip >= 1 ? 1.0 : clip);                               /* a NaN stays */
 }
 void gcpi_cuda_norm_finish(gcp_step_numbers *numbers, double limit, const void *workspace, cudaStream_t stream)
 {
@@ -1882,7 +1897,7 @@ template <int V> GCPI_DEVICE void gcpi_clipped(float *g, const gcpi_cuda_update 
     gcpi_load<V>(g, u.g + i);
     for (int k = 0; k < V; k++) {
         g[k] *= scale;
-        g[k] = limit <= 0 ? g[k] : fminf(fmaxf(g[k], -limit), limit);
+        if (limit > 0) g[k] = g[k] > limit ? limit : g[k] < -limit ? -limit : g[k];    /* a NaN stays */
     }
 }
 template <int V> __global__ void gcpi_sgd_kernel(gcpi_cuda_update u)

@@ -535,11 +535,23 @@ static gcp_tensor residual(gcp_tensor x)
     return gcp_conv2d(gcp_relu(gcp_add(gcp_conv2d(y, .out = 6, .k = 3, .pad = 1), y)), .out = 8, .k = 1);
 }
 
+static gcp_tensor residual_first(gcp_tensor x)
+{
+    gcp_tensor y = gcp_relu(gcp_conv2d(x, .out = 6, .k = 3, .pad = 1));
+    return gcp_conv2d(gcp_relu(gcp_add(y, gcp_conv2d(y, .out = 6, .k = 3, .pad = 1))), .out = 8, .k = 1);
+}
+static gcp_tensor sum_alone(gcp_tensor x)
+{
+    gcp_tensor y = gcp_scale(x, .by = 1.5);
+    return gcp_add(y, gcp_conv2d(y, .out = 4, .k = 3, .pad = 1));
+}
+
 /* fewer: kernels that a step saves. With 34,322 pixels, sums of sums are added. */
 static const struct { gcp_tensor (*body)(gcp_tensor x); int size, fewer; } passes[] = {
     { three_norms, 6, 6 }, { three_leaky, 6, 6 }, { product_norm, 12, 1 }, { wide_norms, 9, 4 },
     { strided_norm, 19, 1 }, { many_pixels, 261, 1 }, { grouped_norm, 12, 0 }, { plain_conv, 12, 1 },
-    { product_conv, 12, 0 }, { masked_conv, 12, 0 }, { residual, 12, 2 }
+    { product_conv, 12, 0 }, { masked_conv, 12, 0 }, { residual, 12, 2 },
+    { residual_first, 12, 2 }, { sum_alone, 12, 1 }
 };
 
 static uint64_t passed(int net, const gcp_target *target, unsigned long long *kernels)
@@ -586,7 +598,48 @@ static void together(gcp_math math)
     gcp_gpu_close(&own);
 }
 
-/* ---- .feed: the next batch while the device computes this one -----------------------------------------------*/
+/* ---- What is no number stays none, as on the CPU ---------------------------------------------------------------*/
+
+static int nans(const gcp_target *target, int kind, float bad)
+{
+    static small s;
+    float pixels[2 * 2 * 2 * 4], w[64];
+    int found = 0;
+    s.arena = gcp_arena_from(tape_memory[0], sizeof tape_memory[0]);
+    s.net = gcp_tape_make(&s.arena, .ops = 32, .seed = 5);
+    gcp_tensor x = gcp_input(s.net, "x", GCP_SHAPE(2, 2, 2, 4)), y = kind ? gcp_linear(x, .out = 3) : gcp_batch_norm(x);
+    gcp_plan plan = gcp_plan_make(gcp_mean(gcp_mul(y, y)), .optimizer = GCP_OPTIMIZER_ADAM, .target = target,
+                                  .clip_norm = kind == 1 ? 0.5 : 0, .clip_value = kind == 2 ? 0.5 : 0);
+    for (int i = 0; i < 32; i++) pixels[i] = (float)(i * 7 % 13) - 6;
+    pixels[5] = bad;
+    gcp_bind(&plan, target->device ? NULL : cpu_memory, target->device ? 0 : sizeof cpu_memory);
+    gcp_write(&plan, x, pixels);
+    gcp_step(&plan, .lr = 0.1);
+    for (int i = 0; !gcp_is_nil(gcp_nth_parameter(s.net, i)); i++) {
+        gcp_read(&plan, gcp_nth_parameter(s.net, i), w);
+        for (size_t k = 0; k < gcp_elements(gcp_nth_parameter(s.net, i)); k++) found += w[k] != w[k];
+    }
+    for (int i = 0; !gcp_is_nil(gcp_nth_statistic(s.net, i)); i++) {
+        gcp_read(&plan, gcp_nth_statistic(s.net, i), w);
+        for (size_t k = 0; k < gcp_elements(gcp_nth_statistic(s.net, i)); k++) found += w[k] != w[k];
+    }
+    CHECK(!gcp_error(s.net));
+    gcp_unbind(&plan);
+    return found;
+}
+static void no_numbers(void)
+{
+    static const int expected[] = { 3, 15, 3 };           /* at least; clip_norm's scale is every weight's */
+    for (int kind = 0; kind < 3; kind++)
+        for (int infinite = 0; infinite < 2; infinite++) {
+            const float bad = infinite ? HUGE_VALF : nanf("");
+            const int here = nans(&(gcp_target){ .threads = 1 }, kind, bad);
+            CHECK_INT(nans(gcp_cuda(&gpu), kind, bad), ==, here);
+            CHECK_INT(here, >=, infinite && kind == 2 ? 0 : expected[kind]);
+        }
+}
+
+/* ---- .feed: the next batch while the device computes this one (docs/gpu.md) ----------------------------------*/
 
 typedef struct feeder {
     small *s;
@@ -602,10 +655,15 @@ static void change(small *s, int step)
 static void feed(void *context)
 {
     feeder *f = (feeder *)context;
-    const unsigned long long before = launches() + pageable();
-    change(f->s, ++f->calls);
-    gcp_write(f->plan, f->s->image, f->s->pixels);
+    change(f->s, ++f->calls);                               /* load the next batch ... */
+    gcp_write(f->plan, f->s->image, f->s->pixels);          /* ... and write it: taken when this returns */
     gcp_write(f->plan, f->s->labels, f->s->label);
+}
+static void feed_and_look(void *context)
+{
+    feeder *f = (feeder *)context;
+    const unsigned long long before = launches() + pageable();
+    feed(f);
     f->waited += launches() + pageable() != before;
     memset(f->s->pixels, 0xFF, sizeof f->s->pixels);       /* taken when gcp_write returns */
     memset(f->s->label, 0xFF, sizeof f->s->label);
@@ -639,7 +697,7 @@ static void feeding(const gcp_target *target, int ahead)
                 gcp_write(&plan, s.image, s.pixels);
                 gcp_write(&plan, s.labels, s.label);
             }
-            losses[fed][step] = fed ? gcp_step(&plan, .lr = 0.01, .feed = feed, .feed_context = &f)
+            losses[fed][step] = fed ? gcp_step(&plan, .lr = 0.01, .feed = feed_and_look, .feed_context = &f)
                                     : gcp_step(&plan, .lr = 0.01);
         }
         CHECK_INT(f.calls, ==, fed ? 6 : 0);
@@ -694,6 +752,7 @@ int main(int argc, char **argv)
     for (unsigned order = 1; order < 8; order++) { hostcuda_streams(order); feeding(gcp_cuda(&gpu), 1); }
     hostcuda_streams(0);
 #endif
+    no_numbers();
     together(GCP_FP32);
     together(GCP_TF32);
 #ifdef __unix__

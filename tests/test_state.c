@@ -292,6 +292,22 @@ static void slots_appear(void)
     fine(__LINE__);
 }
 
+/* A plan that trains nothing needs no slots: none can be forgotten. */
+static void nothing_trained(void)
+{
+    const gcp_real some[6] = { 1, 2, 3, 4, 5, 6 };
+    fresh(7);
+    gcp_tensor x = gcp_want_grad(gcp_input(net, "x", GCP_SHAPE(2, 3)));
+    gcp_linear(x, .out = 2);
+    gcp_plan plan = gcp_plan_make(gcp_mean(gcp_mul(x, x)), .optimizer = GCP_OPTIMIZER_ADAM);
+    CHECK(gcp_bind(&plan, step_memory, sizeof step_memory) == GCP_OK);
+    gcp_write(&plan, x, some);
+    CHECK(gcp_step(&plan, .lr = 0.1) > 0);
+    gcp_slots_reset(net);
+    CHECK(gcp_step(&plan, .lr = 0.1) > 0);
+    fine(__LINE__);
+}
+
 /* ---- planned is measured, however many plans -------------------------------------------------------------------*/
 
 /* Two plans, with and without an optimiser, in every order of binding: the state of both and the largest slab is
@@ -908,10 +924,10 @@ static void counters(void)
 int main(void)
 {
     static void (*const groups[])(void) = {
-        seeds, statistics, by_hand, resets, own_home, shared_memory, slots_appear, pairs, outgrown, budget_again,
-        three_plans, taken_inputs, overlaps, mixed_aligns, many_bound, rooms, given_back, given_back_apart,
-        own_counts, frozen, shared_weights, paths, kept, kept_views, input_gradients, running, allocating,
-        allocating_in_vain, counters
+        seeds, statistics, by_hand, resets, own_home, shared_memory, slots_appear, nothing_trained, pairs,
+        outgrown, budget_again, three_plans, taken_inputs, overlaps, mixed_aligns, many_bound, rooms,
+        given_back, given_back_apart, own_counts, frozen, shared_weights, paths, kept, kept_views,
+        input_gradients, running, allocating, allocating_in_vain, counters
     };
     for (size_t i = 0; i < sizeof groups / sizeof *groups; i++) groups[i]();
     return check_done();

@@ -230,8 +230,11 @@ GCPI_DEF gcp_gpu gcp_gpu_open_at(gcp_gpu_opts o)
     struct cudaDeviceProp card;
     memset(&gpu, 0, sizeof gpu);
     gpu.opts = o;
-    if (!GCPI_GPU(&gpu, cudaSetDevice, (o.device)) || !GCPI_GPU(&gpu, cudaGetDeviceProperties, (&card, o.device)))
+    if (!GCPI_GPU(&gpu, cudaSetDevice, (o.device)) || !GCPI_GPU(&gpu, cudaGetDeviceProperties, (&card, o.device))) {
+        const size_t n = strlen(gpu.message);
+        snprintf(gpu.message + n, sizeof gpu.message - n, " (is there a GPU, and its driver?)");
         return gpu;
+    }
     if (!o.workspace) gpu.opts.workspace = (size_t)(card.major >= 9 ? 32 : 4) << 20;
     if (gpu.opts.workspace < GCP_GPU_WORKSPACE_MIN) {
         snprintf(gpu.message, sizeof gpu.message, ".workspace = %zu; cuBLAS takes at least %d bytes", o.workspace,

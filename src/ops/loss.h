@@ -211,7 +211,7 @@ GCPI_BODY gcp_real gcpi_clip(const gcpi_update_job *u, gcp_real g)
 {
     g *= (gcp_real)u->n->gradient_scale;
     if (u->o->clip_value <= 0) return g;
-    return GCPI_MIN(GCPI_MAX(g, (gcp_real)-u->o->clip_value), (gcp_real)u->o->clip_value);
+    return GCPI_MIN((gcp_real)u->o->clip_value, GCPI_MAX((gcp_real)-u->o->clip_value, g)); /* thus a NaN stays */
 }
 
 /* SGD as Sutskever et al. 2013 in PyTorch's form: v = m v + g; w -= lr (v, or g + m v). */

@@ -247,7 +247,8 @@ static gcp_code gcpi_lay_again(gcp_plan *plan, gcp_at at, const char *what)
     gcpi_plan *in = plan->in;
     gcp_tape *t = plan->tape;
     if (!t->state) return gcpi_refuse_plan(plan, GCP_E_BIND, at, what, "the state's memory was given back: bind again");
-    if (in->slots && (t->optimizer != in->opts.optimizer || gcpi_slots_lacking(t, in)))
+    const int others = t->optimizer && t->optimizer != in->opts.optimizer;
+    if (in->slots && (others || gcpi_slots_lacking(t, in)))
         return gcpi_refuse_plan(plan, GCP_E_STATE, at, what,
                                 "gcp_slots_reset has forgotten the optimiser's slots: bind again");
     if (gcpi_slots_elsewhere(plan, at, what)) return t->code;

@@ -82,7 +82,7 @@ GCPI_DEF double gcp_profile_at(gcp_plan *plan, gcp_profile_opts o)
     ptrdiff_t scratch = a->scratch, count = in->list.count;
     int repeats = o.repeats > 0 ? o.repeats : 5;
     double *all = GCPI_SCRATCH(a, double, gcpi_product(count, repeats));
-    step.at = o.at; step.lr = o.lr; step.first_sample = 0; step.share = 0;
+    step.at = o.at; step.lr = o.lr; step.first_sample = 0; step.share = 0; step.feed = NULL; step.feed_context = NULL;
     if (!all)
         gcpi_fail(plan->tape, GCP_E_NOMEM, o.at, "gcp_profile", "the plan's arena has no room for %d x %td times",
                   repeats, count);
@@ -261,7 +261,7 @@ GCPI_DEF gcp_gradcheck_result gcp_gradcheck_at(gcp_plan *plan, gcp_gradcheck_opt
 {
     gcpi_check_job j;
     memset(&j.r, 0, sizeof j.r);
-    j.o.at = o.at; j.o.lr = 0; j.o.first_sample = 0; j.o.share = 0;
+    j.o.at = o.at; j.o.lr = 0; j.o.first_sample = 0; j.o.share = 0; j.o.feed = NULL; j.o.feed_context = NULL;
     if (gcpi_bound_check(plan, o.at, "gcp_gradcheck")) return j.r;
     gcpi_plan *in = plan->in;
     gcp_tape *t = plan->tape;

@@ -133,7 +133,7 @@ static void gcpi_feed(gcpi_plan *in, const gcp_step_opts *o, gcpi_fed *fed)
     gcp_tape *t = in->p.tape;
     const gcp_device *device = in->p.target.device;
     fed->code = GCP_OK;
-    if (!o->feed || t->code) return;
+    if (!o->feed || t->code || in->run.measuring) return;
     t->feeding = in->number;
     if (device && device->behind) device->behind(in->p.target.context, 1);
     o->feed(o->feed_context);

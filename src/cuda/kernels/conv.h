@@ -211,8 +211,8 @@ void gcpi_cuda_conv_backward_data(const gcpi_cuda_conv *c, const float *dy, cons
         return;
     }
     float *turned = (float *)workspace;
-    const dim3 blocks(gcpi_blocks(c->ci, 32), gcpi_blocks(c->co, 32), c->kh * c->kw);
-    GCP_LAUNCH(gcpi_conv_transpose_kernel, blocks, GCPI_THREADS, 0, stream, *c, w, turned);
+    const dim3 blocks((unsigned)gcpi_blocks(c->ci, 32) * c->kh * c->kw, gcpi_blocks(c->co, 32));
+    GCP_LAUNCH(gcpi_transpose_weights_kernel, blocks, GCPI_THREADS, 0, stream, *c, w, turned);
     for (int py = 0; py < c->sh; py++)
         for (int px = 0; px < c->sw; px++) {
             gcpi_tiling g = gcpi_gather_data(c, py, px, turned);

@@ -1,7 +1,7 @@
 /* Gather: forward, and backward data. */
 
 typedef struct gcpi_place {
-    ptrdiff_t origin, out; /* where its tap (0,0) lies in the source, if anywhere; -1: no pixel */
+    ptrdiff_t origin, out; /* where its tap (0,0) lies in the source, if anywhere; where it is written, -1: no pixel */
     int y, x;
 } gcpi_place;
 
@@ -18,7 +18,7 @@ static __device__ gcpi_place gcpi_gather_pixel(const gcpi_tiling &g, ptrdiff_t p
     return px;
 }
 
-/* Stages one K-block. A thread copies one column k of it (VEC columns), so all its taps are one. */
+/* Stages one K-block. A thread copies VEC neighbouring values of k of some pixels, so that it has one tap of them. */
 template <int VEC, int BN> GCPI_DEVICE void gcpi_gather_load(const gcpi_tiling &g, const gcpi_place *pixels, int column,
                                                          gcpi_walk tap, int k, float *a)
 {
@@ -115,12 +115,13 @@ GCPI_BOTH ptrdiff_t gcpi_phase_start(const gcpi_cuda_conv &c, int qy, int qx)
 }
 
 static __global__ void __launch_bounds__(GCPI_THREADS)
-    gcpi_conv_transpose_kernel(gcpi_cuda_conv c, const float *w, float *out)
+    gcpi_transpose_weights_kernel(gcpi_cuda_conv c, const float *w, float *out)
 {
     __shared__ float tile[32][33];
-    const int tap = blockIdx.z, ky = tap / c.kw, kx = tap % c.kw, qy = ky % c.sh, qx = kx % c.sw;
+    const int across = (c.ci + 31) / 32, tap = blockIdx.x / across;
+    const int ky = tap / c.kw, kx = tap % c.kw, qy = ky % c.sh, qx = kx % c.sw;
     const int taps_h = gcpi_tap_count(qy, c.kh, c.sh), taps_w = gcpi_tap_count(qx, c.kw, c.sw);
-    const int x = threadIdx.x % 32, co0 = blockIdx.y * 32, ci0 = blockIdx.x * 32;
+    const int x = threadIdx.x % 32, co0 = blockIdx.y * 32, ci0 = blockIdx.x % across * 32;
     for (int y = threadIdx.x / 32; y < 32; y += GCPI_THREADS / 32)
         if (co0 + y < c.co && ci0 + x < c.ci)
             tile[y][x] = w[((ptrdiff_t)(co0 + y) * c.kh * c.kw + tap) * c.ci + ci0 + x];

@@ -6,7 +6,8 @@ struct gcpi_stats_done {
     __device__ __forceinline__ void operator()(int c, const double *sum) const
     {
         const double mean = s.training ? sum[0] / n : (double)s.running_mean[c];
-        const double var = s.training ? fmax(0.0, sum[1] / n - mean * mean) : (double)s.running_var[c];
+        const double spread = s.training ? sum[1] / n - mean * mean : (double)s.running_var[c];
+        const double var = spread < 0 ? 0 : spread;                                     /* a NaN stays */
         s.mean[c] = (float)mean;
         s.scale[c] = (float)(1.0 / sqrt(var + s.epsilon));
         if (!s.training || !s.commit) return;

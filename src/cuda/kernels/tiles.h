@@ -5,19 +5,22 @@
    k = (tap row, tap column, channel) flattened, channels fastest, as OHWI weights lie. Groups, and the gradient of a
    stride with a dilation, take the direct kernels: a thread per result.
 
-   A block of 256 threads owns 128 x BN results and sums 16 terms (a K-block) at a time. Each result is one thread's
-   work, summed in an order that the shape alone decides: no atomics, same bits. */
+   These are the implicit GEMMs of the field: gather its fprop and dgrad, weights its wgrad with split-K. A block owns
+   128 x BN results and sums 16 terms (a K-block) at a time. Each result is summed by one thread (in wgrad: one of each
+   share of the terms) in an order that the shape alone decides: no atomics, same bits. */
 
 enum {
     GCPI_BM = 128,                /* rows of a block's tile: pixels (gather) or k (weights) */
     GCPI_BK = 16,                 /* terms staged at a time */
     GCPI_STAGES = 3,              /* K-blocks in shared memory: one in use, two on their way */
-    GCPI_WAVE = 264,              /* blocks that an H100 runs at a time: 132 multiprocessors, two each */
+    GCPI_WAVE = 264,              /* blocks of 128 columns that an H100 runs at a time: 132 multiprocessors, two each */
     GCPI_SHARE_LEAST = 8,         /* fewest K-blocks worth a partial sum of dw */
     GCPI_SHARES_BYTES = 32 << 20  /* most bytes of all partial sums */
 };
 
-#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ < 800
+#ifdef GCPI_SM80
+/* set for a test */
+#elif defined(__CUDA_ARCH__) && __CUDA_ARCH__ < 800
 #define GCPI_SM80 0 /* no asynchronous copies, no TF32: plain copies and fmaf */
 #else
 #define GCPI_SM80 1
@@ -153,15 +156,19 @@ GCPI_DEVICE void gcpi_walk_on(gcpi_walk *w, gcpi_walk step, int mids, int los)
     w->hi += step.hi + carry;
 }
 
+/* The host launches as many threads as the device's code wants, whatever that was compiled for: below sm_80 TF32's
+   kernels are FP32's with TF32's threads. */
+constexpr int gcpi_tile_threads(bool kmajor, bool tf32) { return tf32 && !kmajor ? 128 : GCPI_THREADS; }
+
 /* Sums of products of a, 128 x 16, and b, BN x 16 (rows x k). KMAJOR: stored [row][k], swizzled. Otherwise stored
    [k][row], pitch rows + 8. Both keep copies and the reads below free of bank conflicts.
 
    FP32: a thread sums MI x NI results in order of k; a warp is 4 threads down and 8 across. */
 template <int BN, bool KMAJOR, bool TF32> struct gcpi_tile_sums {
-    static const int ACROSS = BN == 128 ? 16 : 8, DOWN = GCPI_THREADS / ACROSS;
+    static const int THREADS = gcpi_tile_threads(KMAJOR, TF32);
+    static const int ACROSS = BN == 128 ? 16 : 8, DOWN = THREADS / ACROSS;
     static const int MI = GCPI_BM / DOWN, NI = BN / ACROSS;
     static const int DEEP = KMAJOR ? 2 : 1; /* k at a time */
-    static const int THREADS = GCPI_THREADS;
     float sum[MI][NI] = {};
 
     /* this thread's place among the threads down and across */
@@ -217,7 +224,7 @@ template <int BN, bool KMAJOR, bool TF32> struct gcpi_tile_sums {
 /* KMAJOR: eight warps share the tile, 2x4 of 64x32, 4x2 of 32x32 or 8x1 of 16x32. Otherwise four: 2x2 of 64x64, 2x2
    of 64x32 or 4x1 of 32x32. There each float is a load of its own, and a larger tile has fewer of them a product. */
 template <int BN, bool KMAJOR> struct gcpi_tile_sums<BN, KMAJOR, true> {
-    static const int WARPS = KMAJOR ? 8 : 4, THREADS = 32 * WARPS;
+    static const int THREADS = gcpi_tile_threads(KMAJOR, true), WARPS = THREADS / 32;
     static const int WIDE = BN == 128 && !KMAJOR ? 64 : 32, NI = WIDE / 8; /* columns of a warp, in eights */
     static const int ACROSS = BN / WIDE, TALL = GCPI_BM * ACROSS / WARPS, MI = TALL / 16;
     float sum[MI][NI][4] = {};

@@ -9,7 +9,7 @@ __global__ void gcpi_norm_finish_kernel(gcp_step_numbers *n, double limit, const
 {
     double scale = 1.0 / n->micros, norm = sqrt(*sum) * scale, clip = limit / (norm + 1e-6);
     n->gradient_norm = norm;
-    n->gradient_scale = scale * (clip < 1 ? clip : 1.0);
+    n->gradient_scale = scale * (clip >= 1 ? 1.0 : clip);                               /* a NaN stays */
 }
 void gcpi_cuda_norm_finish(gcp_step_numbers *numbers, double limit, const void *workspace, cudaStream_t stream)
 {
@@ -23,7 +23,7 @@ template <int V> GCPI_DEVICE void gcpi_clipped(float *g, const gcpi_cuda_update 
     gcpi_load<V>(g, u.g + i);
     for (int k = 0; k < V; k++) {
         g[k] *= scale;
-        g[k] = limit <= 0 ? g[k] : fminf(fmaxf(g[k], -limit), limit);
+        if (limit > 0) g[k] = g[k] > limit ? limit : g[k] < -limit ? -limit : g[k];    /* a NaN stays */
     }
 }
 template <int V> __global__ void gcpi_sgd_kernel(gcpi_cuda_update u)
