@@ -1455,6 +1455,7 @@ struct gcp_tape {
     /* plans are known by number. plans: how many were made; runner: ran last; toucher: wrote or ran in its slab last;
        summing: is not through its micro-batches; feeding: its .feed is being called */
     uint64_t plans, runner, toucher, summing, feeding;
+    gcp_at fed_at;                                /* the step whose .feed it is */
     const char *planning;                         /* the call that plans, or planned last: for errors */
     gcpi_binding bindings[GCP_MAX_BOUND];
     gcpi_lease *leases;                           /* the newest in this arena */
@@ -1524,6 +1525,15 @@ static void gcpi_take_back(gcp_tape *t)
     t->text_used = t->good.text_used; t->text_mark = t->good.text_mark;
     for (int i = 0; i < t->parameter_count; i++)
         if (t->parameters[i].tensor >= t->tensor_count) t->parameters[i].tensor = 0;
+}
+
+/* 1, and an error, where a .feed is being called: it only writes inputs of its plan. at NULL: of the step. */
+static int gcpi_in_feed(gcp_tape *t, const gcp_at *at, const char *what)
+{
+    if (t->feeding)
+        gcpi_fail(t, GCP_E_ARGUMENT, at ? *at : t->fed_at, what,
+                  "called in .feed, which only writes inputs of its plan");
+    return t->feeding != 0;
 }
 
 GCPI_DEF void gcp_error_clear(gcp_tape *t)
@@ -1691,8 +1701,7 @@ GCPI_DEF gcp_tape *gcp_tape_make_at(gcp_arena *arena, gcp_tape_opts o)
 
 GCPI_DEF void gcp_tape_reset(gcp_tape *t)
 {
-    if (!t || !t->ops) return;
-    if (t->feeding) { gcpi_fail(t, GCP_E_ARGUMENT, t->full_at, "gcp_tape_reset", "called in .feed"); return; }
+    if (!t || !t->ops || gcpi_in_feed(t, NULL, "gcp_tape_reset")) return;
     gcp_error_clear(t);
     if (!t->state) t->parameter_count = 0, t->text_mark = 0;           /* they have no values that could be kept */
     gcpi_tape_clear(t);
@@ -14430,7 +14439,7 @@ static void gcpi_slots_settle(gcp_tape *t, const gcpi_plan *in)
 
 GCPI_DEF void gcp_slots_reset(gcp_tape *t)
 {
-    if (!t) return;
+    if (!t || gcpi_in_feed(t, NULL, "gcp_slots_reset")) return;
     for (int i = 0; i < t->parameter_count; i++) {
         if (!t->parameters[i].slot) continue;
         t->parameters[i].slot = 0;
@@ -15193,8 +15202,7 @@ static gcp_code gcpi_plan_check(const gcp_plan *plan, gcp_at at, const char *wha
     if (plan->generation != plan->tape->generation)
         return gcpi_refuse_plan(plan, GCP_E_STALE, at, what, "a plan from before the tape's reset");
     const int writes = plan->tape->feeding == plan->in->number && !strncmp(what, "gcp_write", 9);
-    if (!plan->tape->feeding || writes) return GCP_OK;
-    return gcpi_refuse_plan(plan, GCP_E_ARGUMENT, at, what, "called in .feed, which only writes inputs of its plan");
+    return !writes && gcpi_in_feed(plan->tape, &at, what) ? GCP_E_ARGUMENT : GCP_OK;
 }
 
 static int gcpi_ranges_meet(const void *a, size_t an, const void *b, size_t bn)
@@ -15318,6 +15326,7 @@ GCPI_DEF gcp_code gcp_state_bind_on_at(gcp_tape *t, const gcp_target *target, vo
 GCPI_DEF gcp_code gcp_slots_bind_at(gcp_tape *t, void *memory, size_t size, gcp_at at)
 {
     if (!t || t->code) return t ? t->code : GCP_E_NOMEM;
+    if (gcpi_in_feed(t, &at, "gcp_slots_bind")) return t->code;
     unsigned char *base = gcpi_align_up(memory, GCPI_STATE_ALIGN);
     size_t lost = (size_t)(base - (unsigned char *)memory), room = size > lost ? size - lost : 0;
     unsigned char *was = t->far_slots;
@@ -15388,7 +15397,7 @@ static void gcpi_sums_forget(gcpi_plan *in)
    and in no file. */
 static int gcpi_halfway(gcp_tape *t, gcp_at at, const char *call)
 {
-    int bound = 0;
+    int bound = gcpi_in_feed(t, &at, call);
     for (int i = 0; i < GCP_MAX_BOUND; i++) bound |= t->summing && t->bindings[i].plan == t->summing;
     if (bound)
         gcpi_fail(t, GCP_E_STATE, at, call, "a plan is between two micro-batches of .accumulate: call it after the "
@@ -15662,6 +15671,7 @@ GCPI_DEF gcp_code gcp_unbind_at(gcp_plan *plan, gcp_at at)
 {
     if (!plan || !plan->tape || !plan->in || plan->generation != plan->tape->generation)
         return gcpi_plan_check(plan, at, "gcp_unbind");
+    if (gcpi_in_feed(plan->tape, &at, "gcp_unbind")) return plan->tape->code;
     if (plan->tape->summing == plan->in->number) gcpi_sums_forget(plan->in);
     gcpi_unbind(plan);
     return GCP_OK;
@@ -15669,7 +15679,7 @@ GCPI_DEF gcp_code gcp_unbind_at(gcp_plan *plan, gcp_at at)
 
 GCPI_DEF void gcp_plan_free(gcp_plan *plan)
 {
-    if (!plan) return;
+    if (!plan || (plan->tape && gcpi_in_feed(plan->tape, NULL, "gcp_plan_free"))) return;
     if (plan->in && plan->generation == plan->tape->generation) {
         gcpi_unbind(plan);
         gcpi_plan_return(plan);
@@ -16420,6 +16430,7 @@ static void gcpi_feed(gcpi_plan *in, const gcp_step_opts *o, gcpi_fed *fed)
     fed->code = GCP_OK;
     if (!o->feed || t->code || in->run.measuring) return;
     t->feeding = in->number;
+    t->fed_at = o->at;
     if (device && device->behind) device->behind(in->p.target.context, 1);
     o->feed(o->feed_context);
     if (device && device->behind) device->behind(in->p.target.context, 0);
@@ -16664,8 +16675,6 @@ GCPI_DEF gcp_code gcp_write_at(gcp_plan *plan, gcp_tensor x, const void *data, g
     int kind = in->p.items[x.id].kind;
     if (!data || (kind != GCPI_INPUT_ITEM && kind != GCPI_STATE_ITEM))
         return gcpi_access_fail(&a, GCP_E_ARGUMENT, data ? "is neither an input nor a parameter" : "from NULL", "");
-    if (kind == GCPI_STATE_ITEM && plan->tape->feeding)
-        return gcpi_access_fail(&a, GCP_E_ARGUMENT, "is a parameter; .feed writes inputs", "");
     if (kind == GCPI_STATE_ITEM && gcpi_halfway(plan->tape, at, a.what)) return plan->tape->code;
     if (kind == GCPI_STATE_ITEM) return gcpi_copy_dense(in, x.id, (unsigned char *)(uintptr_t)data, 0, at);
     return gcpi_write(&a, data, gcpi_by_samples(in->p.tape->tensors[x.id].shape).d[0]);

@@ -115,9 +115,9 @@ typedef struct gcpi_cuda_conv {                  /* y [n, ho, wo, co] = x [n, h,
 enum { GCPI_CUDA_FORWARD, GCPI_CUDA_DATA, GCPI_CUDA_WEIGHTS };
 size_t gcpi_cuda_conv_workspace(const gcpi_cuda_conv *c, int pass);
 int gcpi_cuda_weights_blocks(const gcpi_cuda_conv *c);     /* of the weights' gradient, where groups is 1 */
-/* What a forward pass with groups = 1 does with y before it is stored: adds other and rectifies, or makes the sums of
-   gcpi_cuda_batch_stats in its workspace, partial. Each is left out where it is 0. */
-typedef struct gcpi_cuda_end { gcp_view other; int rectify; float slope; double *partial; } gcpi_cuda_end;
+/* What a forward pass with groups = 1 does with y before it is stored: adds other and rectifies (slope 1: does not), or
+   makes the sums of gcpi_cuda_batch_stats in its workspace, partial. */
+typedef struct gcpi_cuda_end { gcp_view other; float slope; double *partial; } gcpi_cuda_end;
 void gcpi_cuda_conv_forward(const gcpi_cuda_conv *c, const float *x, const float *w, const float *bias, float *y,
                             int accumulate, const gcpi_cuda_end *end, cudaStream_t stream);      /* end: may be NULL */
 void gcpi_cuda_conv_backward_data(const gcpi_cuda_conv *c, const float *dy, const float *w, float *dx, int accumulate,
@@ -747,12 +747,12 @@ static int gcpi_cuda_conv2d_end(const gcp_call *c, gcpi_cuda_end *end)
     const gcpi_conv_attr *a = &gcpi_attr(c->attributes)->conv;
     const gcp_call *next = c->fused;
     memset(end, 0, sizeof *end);
+    end->slope = 1;
     if (!next || a->groups != 1 || gcpi_cuda_is_product(a)) return 0;
     if (next->row == GCP_OP_BATCH_STATS) end->partial = (double *)next->workspace;
     if (next->row == GCP_OP_BATCH_STATS) return next->training;
     end->other = next->in[next->in[1].data != c->out[0].data];       /* y + other, or other + y */
-    end->rectify = next->attributes != NULL;
-    if (end->rectify) end->slope = (float)gcpi_number(next);
+    if (next->attributes) end->slope = (float)gcpi_number(next);
     return !next->out[1].data;
 }
 static void gcpi_cuda_conv2d_forward(const gcp_call *c)

@@ -9,9 +9,9 @@ typedef struct gcpi_cuda_conv {                  /* y [n, ho, wo, co] = x [n, h,
 enum { GCPI_CUDA_FORWARD, GCPI_CUDA_DATA, GCPI_CUDA_WEIGHTS };
 size_t gcpi_cuda_conv_workspace(const gcpi_cuda_conv *c, int pass);
 int gcpi_cuda_weights_blocks(const gcpi_cuda_conv *c);     /* of the weights' gradient, where groups is 1 */
-/* What a forward pass with groups = 1 does with y before it is stored: adds other and rectifies, or makes the sums of
-   gcpi_cuda_batch_stats in its workspace, partial. Each is left out where it is 0. */
-typedef struct gcpi_cuda_end { gcp_view other; int rectify; float slope; double *partial; } gcpi_cuda_end;
+/* What a forward pass with groups = 1 does with y before it is stored: adds other and rectifies (slope 1: does not), or
+   makes the sums of gcpi_cuda_batch_stats in its workspace, partial. */
+typedef struct gcpi_cuda_end { gcp_view other; float slope; double *partial; } gcpi_cuda_end;
 void gcpi_cuda_conv_forward(const gcpi_cuda_conv *c, const float *x, const float *w, const float *bias, float *y,
                             int accumulate, const gcpi_cuda_end *end, cudaStream_t stream);      /* end: may be NULL */
 void gcpi_cuda_conv_backward_data(const gcpi_cuda_conv *c, const float *dy, const float *w, float *dx, int accumulate,

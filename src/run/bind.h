@@ -28,8 +28,7 @@ static gcp_code gcpi_plan_check(const gcp_plan *plan, gcp_at at, const char *wha
     if (plan->generation != plan->tape->generation)
         return gcpi_refuse_plan(plan, GCP_E_STALE, at, what, "a plan from before the tape's reset");
     const int writes = plan->tape->feeding == plan->in->number && !strncmp(what, "gcp_write", 9);
-    if (!plan->tape->feeding || writes) return GCP_OK;
-    return gcpi_refuse_plan(plan, GCP_E_ARGUMENT, at, what, "called in .feed, which only writes inputs of its plan");
+    return !writes && gcpi_in_feed(plan->tape, &at, what) ? GCP_E_ARGUMENT : GCP_OK;
 }
 
 static int gcpi_ranges_meet(const void *a, size_t an, const void *b, size_t bn)
@@ -153,6 +152,7 @@ GCPI_DEF gcp_code gcp_state_bind_on_at(gcp_tape *t, const gcp_target *target, vo
 GCPI_DEF gcp_code gcp_slots_bind_at(gcp_tape *t, void *memory, size_t size, gcp_at at)
 {
     if (!t || t->code) return t ? t->code : GCP_E_NOMEM;
+    if (gcpi_in_feed(t, &at, "gcp_slots_bind")) return t->code;
     unsigned char *base = gcpi_align_up(memory, GCPI_STATE_ALIGN);
     size_t lost = (size_t)(base - (unsigned char *)memory), room = size > lost ? size - lost : 0;
     unsigned char *was = t->far_slots;
@@ -223,7 +223,7 @@ static void gcpi_sums_forget(gcpi_plan *in)
    and in no file. */
 static int gcpi_halfway(gcp_tape *t, gcp_at at, const char *call)
 {
-    int bound = 0;
+    int bound = gcpi_in_feed(t, &at, call);
     for (int i = 0; i < GCP_MAX_BOUND; i++) bound |= t->summing && t->bindings[i].plan == t->summing;
     if (bound)
         gcpi_fail(t, GCP_E_STATE, at, call, "a plan is between two micro-batches of .accumulate: call it after the "
@@ -497,6 +497,7 @@ GCPI_DEF gcp_code gcp_unbind_at(gcp_plan *plan, gcp_at at)
 {
     if (!plan || !plan->tape || !plan->in || plan->generation != plan->tape->generation)
         return gcpi_plan_check(plan, at, "gcp_unbind");
+    if (gcpi_in_feed(plan->tape, &at, "gcp_unbind")) return plan->tape->code;
     if (plan->tape->summing == plan->in->number) gcpi_sums_forget(plan->in);
     gcpi_unbind(plan);
     return GCP_OK;
@@ -504,7 +505,7 @@ GCPI_DEF gcp_code gcp_unbind_at(gcp_plan *plan, gcp_at at)
 
 GCPI_DEF void gcp_plan_free(gcp_plan *plan)
 {
-    if (!plan) return;
+    if (!plan || (plan->tape && gcpi_in_feed(plan->tape, NULL, "gcp_plan_free"))) return;
     if (plan->in && plan->generation == plan->tape->generation) {
         gcpi_unbind(plan);
         gcpi_plan_return(plan);

@@ -146,7 +146,7 @@ static void gcpi_slots_settle(gcp_tape *t, const gcpi_plan *in)
 
 GCPI_DEF void gcp_slots_reset(gcp_tape *t)
 {
-    if (!t) return;
+    if (!t || gcpi_in_feed(t, NULL, "gcp_slots_reset")) return;
     for (int i = 0; i < t->parameter_count; i++) {
         if (!t->parameters[i].slot) continue;
         t->parameters[i].slot = 0;

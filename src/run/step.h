@@ -135,6 +135,7 @@ static void gcpi_feed(gcpi_plan *in, const gcp_step_opts *o, gcpi_fed *fed)
     fed->code = GCP_OK;
     if (!o->feed || t->code || in->run.measuring) return;
     t->feeding = in->number;
+    t->fed_at = o->at;
     if (device && device->behind) device->behind(in->p.target.context, 1);
     o->feed(o->feed_context);
     if (device && device->behind) device->behind(in->p.target.context, 0);
@@ -379,8 +380,6 @@ GCPI_DEF gcp_code gcp_write_at(gcp_plan *plan, gcp_tensor x, const void *data, g
     int kind = in->p.items[x.id].kind;
     if (!data || (kind != GCPI_INPUT_ITEM && kind != GCPI_STATE_ITEM))
         return gcpi_access_fail(&a, GCP_E_ARGUMENT, data ? "is neither an input nor a parameter" : "from NULL", "");
-    if (kind == GCPI_STATE_ITEM && plan->tape->feeding)
-        return gcpi_access_fail(&a, GCP_E_ARGUMENT, "is a parameter; .feed writes inputs", "");
     if (kind == GCPI_STATE_ITEM && gcpi_halfway(plan->tape, at, a.what)) return plan->tape->code;
     if (kind == GCPI_STATE_ITEM) return gcpi_copy_dense(in, x.id, (unsigned char *)(uintptr_t)data, 0, at);
     return gcpi_write(&a, data, gcpi_by_samples(in->p.tape->tensors[x.id].shape).d[0]);

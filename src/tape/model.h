@@ -99,6 +99,7 @@ struct gcp_tape {
     /* plans are known by number. plans: how many were made; runner: ran last; toucher: wrote or ran in its slab last;
        summing: is not through its micro-batches; feeding: its .feed is being called */
     uint64_t plans, runner, toucher, summing, feeding;
+    gcp_at fed_at;                                /* the step whose .feed it is */
     const char *planning;                         /* the call that plans, or planned last: for errors */
     gcpi_binding bindings[GCP_MAX_BOUND];
     gcpi_lease *leases;                           /* the newest in this arena */
@@ -168,6 +169,15 @@ static void gcpi_take_back(gcp_tape *t)
     t->text_used = t->good.text_used; t->text_mark = t->good.text_mark;
     for (int i = 0; i < t->parameter_count; i++)
         if (t->parameters[i].tensor >= t->tensor_count) t->parameters[i].tensor = 0;
+}
+
+/* 1, and an error, where a .feed is being called: it only writes inputs of its plan. at NULL: of the step. */
+static int gcpi_in_feed(gcp_tape *t, const gcp_at *at, const char *what)
+{
+    if (t->feeding)
+        gcpi_fail(t, GCP_E_ARGUMENT, at ? *at : t->fed_at, what,
+                  "called in .feed, which only writes inputs of its plan");
+    return t->feeding != 0;
 }
 
 GCPI_DEF void gcp_error_clear(gcp_tape *t)

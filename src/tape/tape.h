@@ -89,8 +89,7 @@ GCPI_DEF gcp_tape *gcp_tape_make_at(gcp_arena *arena, gcp_tape_opts o)
 
 GCPI_DEF void gcp_tape_reset(gcp_tape *t)
 {
-    if (!t || !t->ops) return;
-    if (t->feeding) { gcpi_fail(t, GCP_E_ARGUMENT, t->full_at, "gcp_tape_reset", "called in .feed"); return; }
+    if (!t || !t->ops || gcpi_in_feed(t, NULL, "gcp_tape_reset")) return;
     gcp_error_clear(t);
     if (!t->state) t->parameter_count = 0, t->text_mark = 0;           /* they have no values that could be kept */
     gcpi_tape_clear(t);

@@ -94,7 +94,7 @@ static __global__ void __launch_bounds__(GCPI_THREADS, 2) gcpi_gather_kernel(gcp
         float *to = g.out + pixels[r].out + c;
         if (g.bias) v += g.bias[c];
         if (g.end.other.data) v += ((const float *)g.end.other.data)[(first + r) * g.end.other.pitch + c];
-        if (g.end.rectify) v = gcpi_rectifier(v, g.end.slope);
+        v = gcpi_rectifier(v, g.end.slope);
         *to = g.accumulate ? *to + v : v;
     });
     if (g.end.partial) gcpi_gather_stats<BN>(product, g, pixels, column, stages);
