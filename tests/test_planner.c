@@ -16,7 +16,7 @@
 /* several times slower: too few to judge shares by */
 enum { PROBLEMS = 6, BUDGETS = 10, TRIPS = 8, CHAINS = 3, NETWORKS = 3, FARS = 1 };
 #else
-enum { PROBLEMS = 12, BUDGETS = 25, TRIPS = 12, CHAINS = 4, NETWORKS = 9, FARS = 4 };
+enum { PROBLEMS = 10, BUDGETS = 25, TRIPS = 12, CHAINS = 4, NETWORKS = 9, FARS = 4 };
 #endif
 enum { ROOM = 1 << 17 };
 static unsigned char memory[300 << 20];
