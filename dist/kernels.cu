@@ -73,7 +73,6 @@ static size_t gcpi_count_of(gcp_shape s) { return gcpi_pixels_of(s) * (size_t)s.
 struct gcpi_unit { ptrdiff_t pixel; size_t c; };
 
 /* Unit i, where a pixel has `width` units; width 0: all is one pixel. */
-
 template <int V> GCPI_DEVICE gcpi_unit gcpi_unit_of(size_t i, unsigned width)
 {
     gcpi_unit u = { 0, i * V };
@@ -147,7 +146,6 @@ GCPI_DEVICE float gcpi_warp_max(float v)
 enum { GCPI_SUM_BLOCKS = 256 };
 static int gcpi_sum_columns(int channels) { return channels > 16 ? 32 : channels > 8 ? 16 : channels > 4 ? 8 : 4; }
 static size_t gcpi_sum_length(size_t pixels, int channels)      /* pixels of a block */
-
 {
     return gcpi_most(4 * GCPI_THREADS / gcpi_sum_columns(channels), (pixels + GCPI_SUM_BLOCKS - 1) / GCPI_SUM_BLOCKS);
 }
@@ -1293,7 +1291,6 @@ template <int V> GCPI_DEVICE void gcpi_load_bytes(unsigned *v, const unsigned ch
 GCPI_DEVICE int gcpi_low(int size, int start) { return start < 0 ? 0 : start < size ? start : size; }
 
 /* Max and average pooling: their tensors, or the gradients of these. which: the cell of each maximum, or NULL. */
-
 struct gcpi_pool { gcpi_cuda_conv a; gcp_view x, y; unsigned char *which; size_t units; };
 GCPI_DEVICE float gcpi_share(const gcpi_cuda_conv &a, int oy, int ox)
 {
@@ -1658,7 +1655,6 @@ __global__ void gcpi_embedding_kernel(gcp_view y, const int *ids, gcp_view table
         ((float *)y.data)[(ptrdiff_t)blockIdx.x * y.pitch + c] = from[c];
 }
 /* Sorts each 256 keys: a key's place is how many are less. */
-
 __global__ void gcpi_sort_kernel(const int *ids, size_t count, size_t entries, uint64_t *keys)
 {
     __shared__ uint64_t block[256];
@@ -1728,7 +1724,6 @@ static unsigned gcpi_loss_blocks(size_t units)
 }
 
 /* Sums of a block's 256 threads, in order of the threads; known to all of them. */
-
 GCPI_DEVICE double gcpi_block_sum(double v)
 {
     __shared__ double warps[8];
@@ -1890,7 +1885,6 @@ void gcpi_cuda_norm_finish(gcp_step_numbers *numbers, double limit, const void *
     GCP_LAUNCH(gcpi_norm_finish_kernel, 1, 1, 0, stream, numbers, limit, (const double *)workspace);
 }
 /* Gradients as the optimiser takes them. */
-
 template <int V> GCPI_DEVICE void gcpi_clipped(float *g, const gcpi_cuda_update &u, size_t i)
 {
     const float scale = (float)u.numbers->gradient_scale, limit = (float)u.clip_value;

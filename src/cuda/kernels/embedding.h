@@ -12,7 +12,6 @@ __global__ void gcpi_embedding_kernel(gcp_view y, const int *ids, gcp_view table
         ((float *)y.data)[(ptrdiff_t)blockIdx.x * y.pitch + c] = from[c];
 }
 /* Sorts each 256 keys: a key's place is how many are less. */
-
 __global__ void gcpi_sort_kernel(const int *ids, size_t count, size_t entries, uint64_t *keys)
 {
     __shared__ uint64_t block[256];

@@ -6,7 +6,6 @@ static unsigned gcpi_loss_blocks(size_t units)
 }
 
 /* Sums of a block's 256 threads, in order of the threads; known to all of them. */
-
 GCPI_DEVICE double gcpi_block_sum(double v)
 {
     __shared__ double warps[8];

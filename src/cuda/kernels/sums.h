@@ -5,7 +5,6 @@
 enum { GCPI_SUM_BLOCKS = 256 };
 static int gcpi_sum_columns(int channels) { return channels > 16 ? 32 : channels > 8 ? 16 : channels > 4 ? 8 : 4; }
 static size_t gcpi_sum_length(size_t pixels, int channels)      /* pixels of a block */
-
 {
     return gcpi_most(4 * GCPI_THREADS / gcpi_sum_columns(channels), (pixels + GCPI_SUM_BLOCKS - 1) / GCPI_SUM_BLOCKS);
 }

@@ -26,7 +26,6 @@ static size_t gcpi_count_of(gcp_shape s) { return gcpi_pixels_of(s) * (size_t)s.
 struct gcpi_unit { ptrdiff_t pixel; size_t c; };
 
 /* Unit i, where a pixel has `width` units; width 0: all is one pixel. */
-
 template <int V> GCPI_DEVICE gcpi_unit gcpi_unit_of(size_t i, unsigned width)
 {
     gcpi_unit u = { 0, i * V };

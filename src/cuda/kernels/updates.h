@@ -16,7 +16,6 @@ void gcpi_cuda_norm_finish(gcp_step_numbers *numbers, double limit, const void *
     GCP_LAUNCH(gcpi_norm_finish_kernel, 1, 1, 0, stream, numbers, limit, (const double *)workspace);
 }
 /* Gradients as the optimiser takes them. */
-
 template <int V> GCPI_DEVICE void gcpi_clipped(float *g, const gcpi_cuda_update &u, size_t i)
 {
     const float scale = (float)u.numbers->gradient_scale, limit = (float)u.clip_value;

@@ -21,7 +21,6 @@ template <int V> GCPI_DEVICE void gcpi_load_bytes(unsigned *v, const unsigned ch
 GCPI_DEVICE int gcpi_low(int size, int start) { return start < 0 ? 0 : start < size ? start : size; }
 
 /* Max and average pooling: their tensors, or the gradients of these. which: the cell of each maximum, or NULL. */
-
 struct gcpi_pool { gcpi_cuda_conv a; gcp_view x, y; unsigned char *which; size_t units; };
 GCPI_DEVICE float gcpi_share(const gcpi_cuda_conv &a, int oy, int ox)
 {
