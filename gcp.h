@@ -599,8 +599,10 @@ typedef struct gcp_step_opts {
     uint64_t first_sample GCPI_Z; double share GCPI_Z;
     /* called once the step was issued, while a device still computes it (on the CPU: when it is done); not where it has
        failed by then. It may gcp_write and gcp_write_some the inputs of this plan, for the next step: what they are
-       given has been taken when they return. Other calls with this tape are refused. An error there is on the tape, and
-       this step counts nevertheless. gcp_measure does not call it */
+       given has been taken when they return. Calls that run, bind, read or free a plan of this tape, or change its
+       state, are refused. An error there is on the tape, and this step counts nevertheless; a failure of the device is
+       this step's. After it, gcp_read of an input or of a view of one, and gcp_ignored, see the next batch. It is
+       called for each micro-batch, and in the last step, too. gcp_measure does not call it */
     void (*feed)(void *context) GCPI_Z; void *feed_context GCPI_Z;
 } GCPI_BY_NAME gcp_step_opts;
 

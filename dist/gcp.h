@@ -602,8 +602,10 @@ typedef struct gcp_step_opts {
     uint64_t first_sample GCPI_Z; double share GCPI_Z;
     /* called once the step was issued, while a device still computes it (on the CPU: when it is done); not where it has
        failed by then. It may gcp_write and gcp_write_some the inputs of this plan, for the next step: what they are
-       given has been taken when they return. Other calls with this tape are refused. An error there is on the tape, and
-       this step counts nevertheless. gcp_measure does not call it */
+       given has been taken when they return. Calls that run, bind, read or free a plan of this tape, or change its
+       state, are refused. An error there is on the tape, and this step counts nevertheless; a failure of the device is
+       this step's. After it, gcp_read of an input or of a view of one, and gcp_ignored, see the next batch. It is
+       called for each micro-batch, and in the last step, too. gcp_measure does not call it */
     void (*feed)(void *context) GCPI_Z; void *feed_context GCPI_Z;
 } GCPI_BY_NAME gcp_step_opts;
 
@@ -4183,7 +4185,8 @@ static void gcpi_bytes_fill(const gcp_target *target, void *to, int byte, size_t
 /* 1, and an error on the tape, if the device has failed. */
 static int gcpi_trouble(gcp_tape *t, const gcp_target *target, gcp_at at, const char *what)
 {
-    const char *text = target->device ? target->device->trouble(target->context) : NULL;
+    /* what .feed would see is the step's */
+    const char *text = target->device && !t->feeding ? target->device->trouble(target->context) : NULL;
     if (text) gcpi_fail(t, GCP_E_DEVICE, at, what, "%s: %s", target->name, text);
     return text != NULL;
 }
@@ -16462,10 +16465,13 @@ static double gcpi_run(gcpi_plan *in, const gcp_step_opts *o, const char *what)
     if (in->opts.check && !in->run.measuring) gcpi_check_given(in, o->at);
     if (t->code) return (double)NAN;
     gcpi_start(in);
+    /* a value that is a view of an input is read before .feed writes that; others do not wait for the device yet */
+    const int viewed = o->feed && in->p.items[in->p.items[in->p.root].root].kind == GCPI_INPUT_ITEM;
+    double value = viewed ? gcpi_root_value(in) : 0;
     gcpi_feed(in, o, &fed);
     if (gcpi_broken_off(in, o->at, what)) return (double)NAN;
     if (in->p.training && in->run.measuring != 2) gcpi_counters_advance(in);
-    double value = gcpi_root_value(in);
+    if (!viewed) value = gcpi_root_value(in);
     if (gcpi_broken_off(in, o->at, what)) return (double)NAN;
     if (in->run.measuring != 1) in->bound.ran = 1;
     if (fed.code) { t->code = fed.code; memcpy(t->message, fed.message, sizeof fed.message); }

@@ -251,18 +251,21 @@ static const char *gcpi_gpu_trouble(void *context)
 }
 
 /* Staging: what .feed writes is taken into pinned memory, from which the card copies it behind the step. */
-static void gcpi_gpu_behind(void *context, int on) { gcpi_gpu_of(context)->behind = on; }
+static void gcpi_gpu_behind(void *context, int on) { gcpi_gpu_of(context)->behind += on ? 1 : -1; }    /* they nest */
+static int gcpi_gpu_holds(gcp_gpu *gpu, const void *p)
+{
+    struct cudaPointerAttributes there;
+    return GCPI_GPU(gpu, cudaPointerGetAttributes, (&there, p)) && there.type == cudaMemoryTypeDevice;
+}
 static void gcpi_gpu_wait(gcp_gpu *gpu)
 {
     GCPI_GPU(gpu, cudaStreamSynchronize, (gpu->stream));
     gpu->staged = 0;
 }
 /* NULL: this copy waits. Where there is too little, more takes its place once its copies are done. */
-static unsigned char *gcpi_gpu_room(gcp_gpu *gpu, const void *to, size_t size)
+static unsigned char *gcpi_gpu_room(gcp_gpu *gpu, const void *to, const void *from, size_t size)
 {
-    struct cudaPointerAttributes there;
-    if (!gpu->behind || !GCPI_GPU(gpu, cudaPointerGetAttributes, (&there, to))) return NULL;
-    if (there.type != cudaMemoryTypeDevice) return NULL;
+    if (!gpu->behind || !gcpi_gpu_holds(gpu, to) || gcpi_gpu_holds(gpu, from)) return NULL;
     if (size > gpu->staging_size - gpu->staged) {
         const size_t wanted = gcpi_round(gpu->staged + size, 64);
         gcpi_gpu_wait(gpu);
@@ -280,7 +283,7 @@ static void gcpi_gpu_copy(void *context, void *to, const void *from, size_t size
 {
     gcp_gpu *gpu = gcpi_gpu_of(context);
     GCPI_GPU(gpu, cudaSetDevice, (gpu->opts.device));
-    unsigned char *room = gcpi_gpu_room(gpu, to, size);
+    unsigned char *room = gcpi_gpu_room(gpu, to, from, size);
     if (room) from = memcpy(room, from, size);
     if (GCPI_GPU(gpu, cudaMemcpyAsync, (to, from, size, cudaMemcpyDefault, gpu->stream)) && !room) gcpi_gpu_wait(gpu);
 }
@@ -289,7 +292,7 @@ static void gcpi_gpu_copy_rows(void *context, void *to, size_t to_pitch, const v
 {
     gcp_gpu *gpu = gcpi_gpu_of(context);
     GCPI_GPU(gpu, cudaSetDevice, (gpu->opts.device));
-    unsigned char *room = gcpi_gpu_room(gpu, to, width * rows);
+    unsigned char *room = gcpi_gpu_room(gpu, to, from, width * rows);
     for (size_t r = 0; room && r < rows; r++)
         memcpy(room + r * width, (const unsigned char *)from + r * from_pitch, width);
     if (room) { from = room; from_pitch = width; }

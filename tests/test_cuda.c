@@ -716,6 +716,58 @@ static void feeding(const gcp_target *target, int ahead)
     CHECK(bits[0] == bits[1] && !memcmp(losses[0], losses[1], sizeof losses[0]));
 }
 
+/* What fails on the device while .feed writes is the step's; what lies on the device is not staged. */
+static void feed_and_fail(void *context)
+{
+    feeder *f = (feeder *)context;
+    snprintf(gpu.message, sizeof gpu.message, "planted");
+    CHECK(gcp_write(f->plan, f->s->image, f->s->pixels) == GCP_OK);
+}
+static void feed_from_device(void *context)
+{
+    feeder *f = (feeder *)context;
+    void *there = NULL;
+    CHECK(cudaMalloc(&there, sizeof f->s->pixels) == cudaSuccess &&
+          cudaMemcpy(there, f->s->pixels, sizeof f->s->pixels, cudaMemcpyDefault) == cudaSuccess);
+    CHECK(gcp_write(f->plan, f->s->image, there) == GCP_OK && !gpu.staged);
+    CHECK(cudaFree(there) == cudaSuccess);
+}
+static void feeding_from_device(void)
+{
+    static small s;
+    record(&s, 0);
+    gcp_plan plan = gcp_plan_make(s.loss, .optimizer = GCP_OPTIMIZER_SGD, .target = gcp_cuda(&gpu));
+    feeder f = { &s, &plan, 0, 0, 0 };
+    gcp_bind(&plan, NULL, 0);
+    CHECK(train(&s, &plan, 2) > 0 && gcp_steps_done(s.net) == 2);
+    CHECK(gcp_step(&plan, .lr = 0.01, .feed = feed_from_device, .feed_context = &f) > 0 && !gcp_error(s.net));
+    CHECK(isnan(gcp_step(&plan, .lr = 0.01, .feed = feed_and_fail, .feed_context = &f)));
+    CHECK(said(s.net, GCP_E_DEVICE, "gcp_step: cuda: planted") && gcp_steps_done(s.net) == 3);
+    CHECK(train(&s, &plan, 1) > 0 && gcp_steps_done(s.net) == 4);
+    gcp_unbind(&plan);
+}
+
+/* A plan's value that is a view of an input is this batch's. */
+typedef struct viewed { gcp_plan *plan; gcp_tensor x; } viewed;
+static void feed_other(void *context)
+{
+    const viewed *v = (const viewed *)context;
+    gcp_write(v->plan, v->x, (const float[]) { 5 });
+}
+static void feeding_views(const gcp_target *target)
+{
+    gcp_arena arena = gcp_arena_from(tape_memory[0], sizeof tape_memory[0]);
+    gcp_tape *net = gcp_tape_make(&arena, .ops = 8);
+    gcp_tensor x = gcp_input(net, "x", GCP_SHAPE(1, 1));
+    gcp_plan plan = gcp_plan_make(gcp_flatten(x), .inference = 1, .target = target);
+    viewed v = { &plan, x };
+    gcp_bind(&plan, target->device ? NULL : cpu_memory, target->device ? 0 : sizeof cpu_memory);
+    gcp_write(&plan, x, (const float[]) { 3 });
+    CHECK(gcp_forward(&plan, .feed = feed_other, .feed_context = &v) == 3);
+    CHECK(gcp_forward(&plan) == 5 && !gcp_error(net));
+    gcp_unbind(&plan);
+}
+
 /* docs/gpu.md */
 static void page(void)
 {
@@ -755,6 +807,9 @@ int main(int argc, char **argv)
     for (unsigned order = 1; order < 4; order++) { hostcuda_streams(order); feeding(gcp_cuda(&gpu), 1); }
     hostcuda_streams(0);
 #endif
+    feeding_from_device();
+    feeding_views(gcp_cuda(&gpu));
+    feeding_views(&(gcp_target){ .threads = 1 });
     no_numbers();
     together(GCP_FP32);
     together(GCP_TF32);

@@ -145,7 +145,8 @@ static void gcpi_bytes_fill(const gcp_target *target, void *to, int byte, size_t
 /* 1, and an error on the tape, if the device has failed. */
 static int gcpi_trouble(gcp_tape *t, const gcp_target *target, gcp_at at, const char *what)
 {
-    const char *text = target->device ? target->device->trouble(target->context) : NULL;
+    /* what .feed would see is the step's */
+    const char *text = target->device && !t->feeding ? target->device->trouble(target->context) : NULL;
     if (text) gcpi_fail(t, GCP_E_DEVICE, at, what, "%s: %s", target->name, text);
     return text != NULL;
 }

@@ -167,10 +167,13 @@ static double gcpi_run(gcpi_plan *in, const gcp_step_opts *o, const char *what)
     if (in->opts.check && !in->run.measuring) gcpi_check_given(in, o->at);
     if (t->code) return (double)NAN;
     gcpi_start(in);
+    /* a value that is a view of an input is read before .feed writes that; others do not wait for the device yet */
+    const int viewed = o->feed && in->p.items[in->p.items[in->p.root].root].kind == GCPI_INPUT_ITEM;
+    double value = viewed ? gcpi_root_value(in) : 0;
     gcpi_feed(in, o, &fed);
     if (gcpi_broken_off(in, o->at, what)) return (double)NAN;
     if (in->p.training && in->run.measuring != 2) gcpi_counters_advance(in);
-    double value = gcpi_root_value(in);
+    if (!viewed) value = gcpi_root_value(in);
     if (gcpi_broken_off(in, o->at, what)) return (double)NAN;
     if (in->run.measuring != 1) in->bound.ran = 1;
     if (fed.code) { t->code = fed.code; memcpy(t->message, fed.message, sizeof fed.message); }
