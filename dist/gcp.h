@@ -15958,9 +15958,9 @@ static void gcpi_run_op(const gcpi_plan *in, const gcpi_instruction *i, int n)
     (t->kind == GCPI_TASK_FORWARD ? row->forward : row->backward)(&call);
 }
 
-/* Pairs: two instructions that run as one pass and give the same bits as one after the other. The second
-   writes where the first would have written, so that no instruction could read what is left out; or it reads what the
-   first made while that is in cache. */
+/* Pairs: two instructions that run as one pass and give the same bits as one after the other. The second writes where
+   the first would have written, so that no instruction could read what is left out; or it reads what the first made
+   while that is in cache, or still at hand. */
 
 /* Index of a task's operand, or -1. */
 static int gcpi_operand_at(const gcpi_plan *in, const gcpi_task *t, int slot)
@@ -16020,28 +16020,34 @@ static int gcpi_conv_sums(const gcpi_plan *in, const gcpi_task *t, int n, const 
     return gcpi_stats_follow(&in->p, &in->p.tape->ops[t->op]);
 }
 
+/* A convolution, with the call of the next instruction in the same pass. */
+static void gcpi_run_conv(const gcpi_plan *in, int i, int n, gcp_call *next)
+{
+    const gcpi_facts facts = gcpi_facts_of(&in->p.tape->ops[in->p.tasks[in->list.at[i].task].op]);
+    gcp_call call;
+    gcpi_call_space space;
+    gcpi_op_call(in, &in->list.at[i], n, &call, &space);
+    call.fused = next;
+    if (in->p.target.kernels) in->p.target.kernels[GCP_OP_CONV2D].forward(&call);
+    else if (next->row == GCP_ROW_APPLY) facts.with_group(&call, next);
+    else facts.with_stats(&call, next);
+}
+
 static void gcpi_run_conv_ends(const gcpi_plan *in, int i, int n)
 {
-    const gcpi_task *t = &in->p.tasks[in->list.at[i].task];
-    gcp_call call, apply;
-    gcpi_call_space space, others;
-    gcpi_op_call(in, &in->list.at[i], n, &call, &space);
-    gcpi_apply_call(in, &in->p.tasks[in->list.at[i + 1].task], n + t->count, &apply, &others);
-    call.fused = &apply;
-    if (in->p.target.kernels) in->p.target.kernels[GCP_OP_CONV2D].forward(&call);
-    else gcpi_facts_of(&in->p.tape->ops[t->op]).with_group(&call, &apply);
+    gcp_call apply;
+    gcpi_call_space space;
+    const int count = in->p.tasks[in->list.at[i].task].count;
+    gcpi_apply_call(in, &in->p.tasks[in->list.at[i + 1].task], n + count, &apply, &space);
+    gcpi_run_conv(in, i, n, &apply);
 }
 
 static void gcpi_run_conv_sums(const gcpi_plan *in, int i, int n)
 {
-    const gcpi_task *t = &in->p.tasks[in->list.at[i].task];
-    gcp_call call, stats;
-    gcpi_call_space space, others;
-    gcpi_op_call(in, &in->list.at[i], n, &call, &space);
-    gcpi_op_call(in, &in->list.at[i + 1], n + t->count, &stats, &others);
-    call.fused = &stats;
-    if (in->p.target.kernels) in->p.target.kernels[GCP_OP_CONV2D].forward(&call);
-    else gcpi_facts_of(&in->p.tape->ops[t->op]).with_stats(&call, &stats);
+    gcp_call stats;
+    gcpi_call_space space;
+    gcpi_op_call(in, &in->list.at[i + 1], n + in->p.tasks[in->list.at[i].task].count, &stats, &space);
+    gcpi_run_conv(in, i, n, &stats);
 }
 
 static void gcpi_run_norm_begins(const gcpi_plan *in, int i, int n)
