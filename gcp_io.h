@@ -21,10 +21,11 @@
    checkpoint; here that word means a kept activation) has all that training goes on from, to the bit. It is a
    safetensors file too, so gcp_load takes the weights out of it, and so does Python.
 
-   What is saved is written beside the file (PATH.part), flushed to the disk and renamed. Whatever fails or is killed,
-   PATH is the old file or the new one. (It is replaced whatever it is: a link becomes a file.) Nothing in a file is
-   trusted: what is wrong is an error that names the file, the offset, what was found and what was expected, before a
-   byte of the tape's state is changed. */
+   What is saved is written beside the file (PATH.gcp-PROCESS-NUMBER.part, a name that no other writer has), flushed to
+   the disk and renamed. Whatever fails or is killed, and however many programs save there, PATH is the old file or a
+   new one. (A link becomes a file; what is neither is refused.) What a writer left that died is removed by the next
+   save of that path, a minute later at the earliest. Nothing in a file is trusted: what is wrong is an error that
+   names the file, the offset, what was found and what was expected, before a byte of the tape's state is changed. */
 
 #ifndef GCP_IO_H
 #define GCP_IO_H
@@ -46,8 +47,10 @@ extern "C" {
    otherwise, 0 means failure. */
 typedef struct gcp_files {
     void *context;
-    void   *(*open)(void *context, const char *path, int write);    /* write: a new, empty file. NULL: failure */
-    int     (*absent)(void *context, const char *path);             /* 1: open failed because there is no such file */
+    /* write: a new file; fails where something has that name, and follows no link. Else a regular file, at once: a pipe
+       is not waited for. NULL: failure */
+    void   *(*open)(void *context, const char *path, int write);
+    int     (*absent)(void *context, const char *path);             /* 1: nothing has that name */
     int64_t (*size)(void *context, void *file);                     /* of a file open for reading; -1: failure */
     int     (*rewind)(void *context, void *file);
     /* how many bytes were read or written; fewer than asked are asked for again, 0 is the end or a failure */
@@ -60,6 +63,7 @@ typedef struct gcp_files {
     void    (*remove)(void *context, const char *path);
     /* calls found with each name in a folder, in any order. -1: the path is no folder */
     int     (*list)(void *context, const char *folder, void (*found)(void *arg, const char *name), void *arg);
+    double  (*age)(void *context, const char *path);                /* seconds since it was last written; -1: unknown */
 } gcp_files;
 GCP_API const gcp_files *gcp_stdio(void);
 
@@ -108,9 +112,11 @@ typedef struct gcp_run_opts {
 GCP_API size_t gcp_files_arena(const gcp_tape *tape);
 
 /* Weights. The state must be bound. What is saved is float (F32), or double (F64) where gcp_real is double; gcp_load
-   takes both, F16 and BF16. gcp_load returns how many tensors it loaded, 0 with the tape's error. It changes neither
-   slots nor counts, and does not compare a run file's checksum. Only if the disk fails in the middle of the data can
-   the state be left with some tensors loaded. */
+   takes both, F16 and BF16. A shape that differs by sizes of one is taken (a 1x1 convolution's weight for a dense
+   layer), and what gcp_save writes next in that style has the same ones; a layout in .map says it for good. gcp_load
+   returns how many tensors it loaded, 0 with the tape's error. It changes neither slots nor counts, and does not
+   compare a run file's checksum. Only if the disk fails in the middle of the data can the state be left with some
+   tensors loaded. */
 GCP_API gcp_code gcp_save_at(gcp_tape *tape, const char *path, gcp_weights_opts opts);
 GCP_API int      gcp_load_at(gcp_tape *tape, const char *path, gcp_weights_opts opts);
 #define gcp_save(...) GCPI_F2(gcp_save_at, gcp_weights_opts, __VA_ARGS__, )          /* tape, path */

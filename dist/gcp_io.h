@@ -24,10 +24,11 @@
    checkpoint; here that word means a kept activation) has all that training goes on from, to the bit. It is a
    safetensors file too, so gcp_load takes the weights out of it, and so does Python.
 
-   What is saved is written beside the file (PATH.part), flushed to the disk and renamed. Whatever fails or is killed,
-   PATH is the old file or the new one. (It is replaced whatever it is: a link becomes a file.) Nothing in a file is
-   trusted: what is wrong is an error that names the file, the offset, what was found and what was expected, before a
-   byte of the tape's state is changed. */
+   What is saved is written beside the file (PATH.gcp-PROCESS-NUMBER.part, a name that no other writer has), flushed to
+   the disk and renamed. Whatever fails or is killed, and however many programs save there, PATH is the old file or a
+   new one. (A link becomes a file; what is neither is refused.) What a writer left that died is removed by the next
+   save of that path, a minute later at the earliest. Nothing in a file is trusted: what is wrong is an error that
+   names the file, the offset, what was found and what was expected, before a byte of the tape's state is changed. */
 
 #ifndef GCP_IO_H
 #define GCP_IO_H
@@ -49,8 +50,10 @@ extern "C" {
    otherwise, 0 means failure. */
 typedef struct gcp_files {
     void *context;
-    void   *(*open)(void *context, const char *path, int write);    /* write: a new, empty file. NULL: failure */
-    int     (*absent)(void *context, const char *path);             /* 1: open failed because there is no such file */
+    /* write: a new file; fails where something has that name, and follows no link. Else a regular file, at once: a pipe
+       is not waited for. NULL: failure */
+    void   *(*open)(void *context, const char *path, int write);
+    int     (*absent)(void *context, const char *path);             /* 1: nothing has that name */
     int64_t (*size)(void *context, void *file);                     /* of a file open for reading; -1: failure */
     int     (*rewind)(void *context, void *file);
     /* how many bytes were read or written; fewer than asked are asked for again, 0 is the end or a failure */
@@ -63,6 +66,7 @@ typedef struct gcp_files {
     void    (*remove)(void *context, const char *path);
     /* calls found with each name in a folder, in any order. -1: the path is no folder */
     int     (*list)(void *context, const char *folder, void (*found)(void *arg, const char *name), void *arg);
+    double  (*age)(void *context, const char *path);                /* seconds since it was last written; -1: unknown */
 } gcp_files;
 GCP_API const gcp_files *gcp_stdio(void);
 
@@ -111,9 +115,11 @@ typedef struct gcp_run_opts {
 GCP_API size_t gcp_files_arena(const gcp_tape *tape);
 
 /* Weights. The state must be bound. What is saved is float (F32), or double (F64) where gcp_real is double; gcp_load
-   takes both, F16 and BF16. gcp_load returns how many tensors it loaded, 0 with the tape's error. It changes neither
-   slots nor counts, and does not compare a run file's checksum. Only if the disk fails in the middle of the data can
-   the state be left with some tensors loaded. */
+   takes both, F16 and BF16. A shape that differs by sizes of one is taken (a 1x1 convolution's weight for a dense
+   layer), and what gcp_save writes next in that style has the same ones; a layout in .map says it for good. gcp_load
+   returns how many tensors it loaded, 0 with the tape's error. It changes neither slots nor counts, and does not
+   compare a run file's checksum. Only if the disk fails in the middle of the data can the state be left with some
+   tensors loaded. */
 GCP_API gcp_code gcp_save_at(gcp_tape *tape, const char *path, gcp_weights_opts opts);
 GCP_API int      gcp_load_at(gcp_tape *tape, const char *path, gcp_weights_opts opts);
 #define gcp_save(...) GCPI_F2(gcp_save_at, gcp_weights_opts, __VA_ARGS__, )          /* tape, path */
@@ -180,11 +186,15 @@ GCP_API gcp_dataset gcp_dataset_folder_at(gcp_arena *arena, const char *folder, 
 
 /* Files behind a table of functions; the table over stdio. A gcpi_disk_file is being read or written: it counts and
    hashes its bytes, and sends its first error to a tape, or to a text, with the file's name and the offset. What is
-   written goes beside the file and takes its place at the end. */
+   written goes beside the file, under a name that no other writer has, and takes its place at the end. */
 
 #include <errno.h>
+#include <time.h>
 #if defined(_WIN32)
+#include <fcntl.h>
 #include <io.h>
+#include <process.h>
+#include <sys/stat.h>
 #ifdef __cplusplus
 extern "C"
 #endif
@@ -197,24 +207,50 @@ __declspec(dllimport) int __stdcall MoveFileExA(const char *from, const char *to
 #else                                   /* -std=c11 hides them */
 extern int fsync(int file);
 extern int fileno(FILE *file);
+extern int getpid(void);
 #endif
 #endif
 
 /* ---- over stdio ---- */
 
+/* What stands there. Nothing is opened to see it: that of a pipe waits until somebody writes. */
+typedef enum gcpi_found { GCPI_FOUND_UNKNOWN, GCPI_FOUND_NOTHING, GCPI_FOUND_FILE, GCPI_FOUND_OTHER } gcpi_found;
+static gcpi_found gcpi_stdio_find(const char *path, int64_t *written)
+{
+#if defined(_WIN32)
+    struct _stat64 is;
+    const int failed = _stat64(path, &is) != 0, plain = !failed && (is.st_mode & _S_IFMT) == _S_IFREG;
+#else
+    struct stat is;
+    const int failed = stat(path, &is) != 0, plain = !failed && S_ISREG(is.st_mode);
+#endif
+    if (failed) return errno == ENOENT ? GCPI_FOUND_NOTHING : GCPI_FOUND_UNKNOWN;
+    *written = (int64_t)is.st_mtime;
+    return plain ? GCPI_FOUND_FILE : GCPI_FOUND_OTHER;
+}
 static void *gcpi_stdio_open(void *context, const char *path, int write)
 {
+    int64_t written;
     (void)context;
-    if (write) remove(path);             /* a link there would be followed */
-    return fopen(path, write ? "wb" : "rb");
+    if (!write) return gcpi_stdio_find(path, &written) == GCPI_FOUND_FILE ? fopen(path, "rb") : NULL;
+#if defined(_WIN32)
+    const int file = _open(path, _O_CREAT | _O_EXCL | _O_WRONLY | _O_BINARY, _S_IREAD | _S_IWRITE);
+    return file < 0 ? NULL : _fdopen(file, "wb");
+#else
+    return fopen(path, "wbx");           /* fails where there is one, and follows no link */
+#endif
 }
 static int gcpi_stdio_absent(void *context, const char *path)
 {
+    int64_t written;
     (void)context;
-    errno = 0;
-    FILE *f = fopen(path, "rb");
-    if (f) fclose(f);
-    return !f && errno == ENOENT;
+    return gcpi_stdio_find(path, &written) == GCPI_FOUND_NOTHING;
+}
+static double gcpi_stdio_age(void *context, const char *path)
+{
+    int64_t written;
+    (void)context;
+    return gcpi_stdio_find(path, &written) == GCPI_FOUND_FILE ? difftime(time(NULL), (time_t)written) : -1;
 }
 static int64_t gcpi_stdio_size(void *context, void *file)
 {
@@ -274,8 +310,8 @@ static int gcpi_stdio_rename(void *context, const char *from, const char *to)
 #else
     char folder[GCPI_PATH];
     const char *slash = strrchr(to, '/');
-    struct stat is;
-    if ((!stat(to, &is) && !S_ISREG(is.st_mode)) || rename(from, to)) return 0;
+    int64_t written;
+    if (gcpi_stdio_find(to, &written) == GCPI_FOUND_OTHER || rename(from, to)) return 0;
     snprintf(folder, sizeof folder, "%.*s", slash ? (int)(slash - to) + 1 : 1, slash ? to : ".");
     FILE *f = fopen(folder, "rb");
     if (!f) return 1;                             /* a system that does not open folders */
@@ -310,7 +346,7 @@ GCPI_DEF const gcp_files *gcp_stdio(void)
 {
     static const gcp_files files = { NULL, gcpi_stdio_open, gcpi_stdio_absent, gcpi_stdio_size, gcpi_stdio_rewind,
                                      gcpi_stdio_read, gcpi_stdio_write, gcpi_stdio_flush, gcpi_stdio_close,
-                                     gcpi_stdio_rename, gcpi_stdio_remove, gcpi_stdio_list };
+                                     gcpi_stdio_rename, gcpi_stdio_remove, gcpi_stdio_list, gcpi_stdio_age };
     return &files;
 }
 
@@ -419,25 +455,35 @@ static gcpi_disk_file gcpi_disk_of(const gcp_files *files, const char *path, gcp
     return s;
 }
 
+#define GCPI_PART_LONGEST ".gcp-2147483647-99.part"      /* that gcpi_disk_create puts behind a path */
+
 /* 0: the path is none, or a function. */
 static int gcpi_disk_path(gcpi_disk_file *s)
 {
     const gcp_files *f = s->files;
     if (!f->open || !f->absent || !f->size || !f->rewind || !f->read || !f->write || !f->flush || !f->close ||
-        !f->rename || !f->remove || !f->list)
+        !f->rename || !f->remove || !f->list || !f->age)
         return gcpi_wrong(s, GCP_E_ARGUMENT, "a function of .files is NULL");
     if (s->path == gcpi_no_path) return gcpi_wrong(s, GCP_E_ARGUMENT, "the path is NULL");
     if (!*s->path) return gcpi_wrong(s, GCP_E_ARGUMENT, "the path is empty");
-    return strlen(s->path) + sizeof ".part" <= GCPI_PATH || gcpi_wrong(s, GCP_E_ARGUMENT, "the path is too long");
+    return strlen(s->path) + sizeof GCPI_PART_LONGEST <= GCPI_PATH ||
+           gcpi_wrong(s, GCP_E_ARGUMENT, "the path is too long");
 }
 
+static int gcpi_disk_shut(gcpi_disk_file *s)      /* what open refused */
+{
+    return gcpi_wrong(s, GCP_E_FILE, "%s",
+                      s->files->absent(s->files->context, s->path)
+                          ? "there is no such file"
+                          : "cannot be opened (a regular file that may be read is expected)");
+}
 /* Opens for reading. 0: failed. */
 static int gcpi_disk_open(gcpi_disk_file *s)
 {
     const gcp_files *f = s->files;
     if (!gcpi_disk_path(s)) return 0;
     s->file = f->open(f->context, s->path, 0);
-    if (!s->file) return gcpi_wrong(s, GCP_E_FILE, "cannot be opened");
+    if (!s->file) return gcpi_disk_shut(s);
     int64_t size = f->size(f->context, s->file);
     if (size < 0) return gcpi_wrong(s, GCP_E_FILE, "its size cannot be found: not a plain file");
     s->size = (uint64_t)size;
@@ -501,13 +547,58 @@ static int gcpi_disk_write(gcpi_disk_file *s, const void *from, size_t size)
     return 1;
 }
 
+#if defined(_WIN32)
+#define GCPI_SLASHES "/\\"
+static int gcpi_process(void) { return _getpid(); }
+#else
+#define GCPI_SLASHES "/"
+static int gcpi_process(void) { return (int)getpid(); }
+#endif
+
+/* New files beside a path: PATH.gcp-PROCESS-NUMBER.part. */
+typedef struct gcpi_parts { gcpi_disk_file *s; const char *base; int folder; } gcpi_parts;     /* folder: its length */
+/* Whether this is the name of one beside base. */
+static int gcpi_is_left(const char *name, const char *base)
+{
+    const size_t length = strlen(base);
+    int end = 0;
+    if (strncmp(name, base, length)) return 0;
+    sscanf(name + length, ".gcp-%*d-%*d.part%n", &end);
+    return end > 0 && !name[length + (size_t)end];
+}
+/* Removes it where nobody has written there for a minute: its writer is dead. */
+static void gcpi_part_found(void *parts, const char *name)
+{
+    const gcpi_parts *p = (const gcpi_parts *)parts;
+    const gcp_files *f = p->s->files;
+    char path[GCPI_PATH];
+    if (!gcpi_is_left(name, p->base)) return;
+    snprintf(path, sizeof path, "%.*s%s", p->folder, p->s->path, name);
+    if (f->age(f->context, path) > 60) f->remove(f->context, path);
+}
+static void gcpi_parts_sweep(gcpi_disk_file *s)
+{
+    char folder[GCPI_PATH];
+    gcpi_parts p;
+    p.s = s; p.base = s->path;
+    for (const char *c = s->path; *c; c++) if (strchr(GCPI_SLASHES, *c)) p.base = c + 1;
+    p.folder = (int)(p.base - s->path);
+    snprintf(folder, sizeof folder, "%.*s", p.folder ? p.folder : 1, p.folder ? s->path : ".");
+    s->files->list(s->files->context, folder, gcpi_part_found, &p);
+}
+
 /* Opens a new file beside the path, whose name goes to part. */
 static int gcpi_disk_create(gcpi_disk_file *s, char *part)
 {
+    const gcp_files *f = s->files;
     if (!gcpi_disk_path(s)) return 0;
-    snprintf(part, GCPI_PATH, "%s.part", s->path);
-    s->file = s->files->open(s->files->context, part, 1);
-    return s->file ? 1 : gcpi_wrong(s, GCP_E_FILE, "%s cannot be written", part);
+    gcpi_parts_sweep(s);
+    for (int i = 0; !s->file && i < 100; i++) {
+        snprintf(part, GCPI_PATH, "%s.gcp-%d-%d.part", s->path, gcpi_process(), i);
+        s->file = f->open(f->context, part, 1);
+        if (!s->file && f->absent(f->context, part)) break;       /* it is not the name */
+    }
+    return s->file ? 1 : gcpi_wrong(s, GCP_E_FILE, "cannot be written: no new file can be made beside it");
 }
 /* Puts the new file in the path's place; removes it where anything failed. 1: done. */
 static int gcpi_disk_settle(gcpi_disk_file *s, const char *part)
@@ -515,22 +606,24 @@ static int gcpi_disk_settle(gcpi_disk_file *s, const char *part)
     const gcp_files *f = s->files;
     if (!s->file) return 0;
     if (!s->failed && !f->flush(f->context, s->file))
-        gcpi_wrong(s, GCP_E_FILE, "%s cannot be flushed to the disk", part);
-    if (!f->close(f->context, s->file)) gcpi_wrong(s, GCP_E_FILE, "%s cannot be closed", part);
+        gcpi_wrong(s, GCP_E_FILE, "what was written cannot be flushed to the disk");
+    if (!f->close(f->context, s->file)) gcpi_wrong(s, GCP_E_FILE, "what was written cannot be closed");
     s->file = NULL;
     if (!s->failed && !f->rename(f->context, part, s->path))
-        gcpi_wrong(s, GCP_E_FILE, "cannot be replaced by %s", part);
+        gcpi_wrong(s, GCP_E_FILE, "cannot be replaced by the new file");
     if (s->failed) f->remove(f->context, part);
     return !s->failed;
 }
 
 /* ==== src/io/header.h ==== */
 
-/* safetensors: eight bytes with the header's length, the header, the data. The header is JSON of a closed form: an
-   object of names, each an object of dtype, shape and data_offsets; __metadata__ is an object of texts. Nothing in it
-   is trusted: entries must fill the data without gaps, each as large as its shape says, no name twice. */
+/* safetensors: eight bytes with the header's length, the header, the data. The header is JSON: an object of names, each
+   an object of dtype, shape and data_offsets (and what else a writer adds, which is passed over); __metadata__ is an
+   object of texts, or null. Nothing in it is trusted: entries must fill the data without gaps, each as large as its
+   shape says, no name twice. */
 
-enum { GCPI_HEADER_MOST = 1 << 24, GCPI_ENTRIES_MOST = 65536, GCPI_NAME_MOST = 1024, GCPI_RANK_MOST = 8 };
+enum { GCPI_HEADER_MOST = 1 << 24, GCPI_ENTRIES_MOST = 65536, GCPI_NAME_MOST = 1024, GCPI_RANK_MOST = 8,
+       GCPI_DEPTH_MOST = 125 };           /* lists and objects inside each other, of what is passed over */
 
 #define GCPI_DTYPES(X) \
     X(BOOL, 1) X(U8, 1) X(I8, 1) X(F8_E5M2, 1) X(F8_E4M3, 1) X(I16, 2) X(U16, 2) X(F16, 2) X(BF16, 2) X(I32, 4) \
@@ -555,8 +648,8 @@ static size_t gcpi_dtype_size(int type)
 }
 
 /* The order of a weight's axes: letters of o, h, w, i; h, w: of an image that was flattened, else 0; p, q: of one that
-   its rows make (see layouts.h). */
-typedef struct gcpi_axes { char letters[7]; int h, w, p, q; } gcpi_axes;
+   its rows make (see layouts.h). given: by a line of .map. */
+typedef struct gcpi_axes { char letters[7]; int h, w, p, q, given; } gcpi_axes;
 
 /* A tensor of the file. begin and end count from the data's first byte. The readers of headers add what they found it
    to be: parameter (-1: nothing yet), slot of it (0: its value), the order of its axes. */
@@ -692,19 +785,22 @@ static char *gcpi_json_text(gcpi_json *j)
     return text;
 }
 
-/* A whole number without a sign, below 2^62. */
+static int gcpi_json_digit(const gcpi_json *j)    /* -1: none follows */
+{
+    const char c = j->at < j->length ? j->text[j->at] : (char)0;
+    return c >= '0' && c <= '9' ? c - '0' : -1;
+}
+/* A whole number without a sign, below 2^64. */
 static int gcpi_json_number(gcpi_json *j, uint64_t *value)
 {
     *value = 0;
     gcpi_json_peek(j);
-    size_t first = j->at;
-    for (; j->at < j->length && j->text[j->at] >= '0' && j->text[j->at] <= '9'; j->at++) {
-        *value = *value * 10 + (uint64_t)(j->text[j->at] - '0');
-        if (*value >> 62 || (j->at > first && j->text[first] == '0')) break;
+    const size_t first = j->at;
+    for (int digit; (digit = gcpi_json_digit(j)) >= 0; j->at++) {
+        if ((j->at > first && !*value) || *value > (UINT64_MAX - (uint64_t)digit) / 10) break;
+        *value = *value * 10 + (uint64_t)digit;
     }
-    char next = j->at < j->length ? j->text[j->at] : (char)0;
-    int digit = next >= '0' && next <= '9';
-    return (j->at > first && !digit) || gcpi_json_fail(j, "a whole number from 0 to 2^62, without a sign");
+    return (j->at > first && gcpi_json_digit(j) < 0) || gcpi_json_fail(j, "a whole number below 2^64, without a sign");
 }
 
 /* [a, b, ...], at most `most` of them. Returns how many; -1: an error. */
@@ -720,6 +816,70 @@ static int gcpi_json_numbers(gcpi_json *j, uint64_t *values, int most)
     return j->s->failed ? -1 : count;
 }
 
+/* ---- what is passed over ---- */
+
+static int gcpi_json_digits(gcpi_json *j)
+{
+    if (gcpi_json_digit(j) < 0) return gcpi_json_fail(j, "a digit");
+    while (gcpi_json_digit(j) >= 0) j->at++;
+    return 1;
+}
+static int gcpi_json_has(gcpi_json *j, const char *any) /* the next byte is one of these, and is taken */
+{
+    if (j->at == j->length || !j->text[j->at] || !strchr(any, j->text[j->at])) return 0;
+    j->at++;
+    return 1;
+}
+/* Any number: RFC 8259, section 6. */
+static int gcpi_json_pass_number(gcpi_json *j)
+{
+    gcpi_json_has(j, "-");
+    if (!gcpi_json_has(j, "0") && !gcpi_json_digits(j)) return 0;
+    if (gcpi_json_has(j, ".") && !gcpi_json_digits(j)) return 0;
+    if (!gcpi_json_has(j, "eE")) return 1;
+    gcpi_json_has(j, "+-");
+    return gcpi_json_digits(j);
+}
+static int gcpi_json_word(gcpi_json *j, const char *word)
+{
+    const size_t length = strlen(word);
+    gcpi_json_peek(j);
+    if (j->length - j->at < length || memcmp(j->text + j->at, word, length)) return 0;
+    j->at += length;
+    return 1;
+}
+static int gcpi_json_pass_scalar(gcpi_json *j)
+{
+    const char c = gcpi_json_peek(j);
+    if (c == '"') return gcpi_json_text(j) != NULL;
+    if (c == '-' || (c >= '0' && c <= '9')) return gcpi_json_pass_number(j);
+    return gcpi_json_word(j, "null") || gcpi_json_word(j, "true") || gcpi_json_word(j, "false") ||
+           gcpi_json_fail(j, "a value");
+}
+static int gcpi_json_key(gcpi_json *j) { return gcpi_json_text(j) && gcpi_json_take(j, ':', "':'"); }
+/* Any value. close: what ends each list or object that is open. */
+static int gcpi_json_pass(gcpi_json *j)
+{
+    char close[GCPI_DEPTH_MOST];
+    int depth = 0;
+    do {
+        const char c = gcpi_json_peek(j);
+        if (c == '{' || c == '[') {
+            if (depth == GCPI_DEPTH_MOST) return gcpi_json_fail(j, "fewer values inside each other");
+            j->at++;
+            close[depth++] = c == '{' ? '}' : ']';
+            if (gcpi_json_peek(j) != close[depth - 1]) {
+                if (c == '{' && !gcpi_json_key(j)) return 0;
+                continue;
+            }
+            j->at++; depth--;
+        } else if (!gcpi_json_pass_scalar(j)) return 0;
+        while (depth && !gcpi_json_more(j, close[depth - 1])) { if (j->s->failed) return 0; depth--; }
+        if (depth && close[depth - 1] == '}' && !gcpi_json_key(j)) return 0;
+    } while (depth);
+    return 1;
+}
+
 /* ---- entries ---- */
 
 static int gcpi_stored_dtype(gcpi_json *j, gcpi_stored *e)
@@ -732,7 +892,7 @@ static int gcpi_stored_dtype(gcpi_json *j, gcpi_stored *e)
         if (!strcmp(text, gcpi_dtype_name(e->dtype))) return 1;
     return gcpi_wrong_at(j->s, 8 + (int64_t)at, "'%.20s' is no dtype that gcp knows", text);
 }
-/* One of the three members of an entry. */
+/* A member of an entry: one of three, or what another writer added. */
 static int gcpi_stored_member(gcpi_json *j, gcpi_stored *e)
 {
     static const char *const names[] = { "dtype", "shape", "data_offsets" };
@@ -743,7 +903,8 @@ static int gcpi_stored_member(gcpi_json *j, gcpi_stored *e)
     int which = 0;
     if (!key) return 0;
     while (which < 3 && strcmp(key, names[which])) which++;
-    if (which == 3 || e->given >> which & 1) {
+    if (which == 3) return gcpi_json_take(j, ':', "':'") && gcpi_json_pass(j);
+    if (e->given >> which & 1) {
         j->at = at;
         return gcpi_json_fail(j, "dtype, shape and data_offsets, once each");
     }
@@ -760,12 +921,12 @@ static int gcpi_stored_member(gcpi_json *j, gcpi_stored *e)
 /* The bytes that an entry's shape takes; 0 and an error where they are not those between its offsets. */
 static int gcpi_stored_fits(gcpi_json *j, const gcpi_stored *e, size_t at)
 {
-    uint64_t bytes = gcpi_dtype_size(e->dtype);
+    uint64_t bytes = 1;
     int fits = 1;
-    for (int i = 0; i < e->rank; i++) if (!e->shape[i]) bytes = 0;
-    for (int i = 0; i < e->rank && bytes && fits; i++) {
-        fits = e->shape[i] <= ((uint64_t)1 << 62) / bytes;
-        bytes *= e->shape[i];
+    for (int i = 0; i <= e->rank; i++) {
+        const uint64_t size = i < e->rank ? e->shape[i] : gcpi_dtype_size(e->dtype);
+        fits &= !size || bytes <= UINT64_MAX / size;
+        bytes *= size;
     }
     if (fits && e->begin <= e->end && e->end - e->begin == bytes) return 1;
     return gcpi_wrong_at(j->s, 8 + (int64_t)at, "%.100s: found data_offsets [%llu, %llu], expected as many "
@@ -787,6 +948,7 @@ static int gcpi_stored_read(gcpi_json *j, gcpi_stored *e)
 
 static int gcpi_metadata_read(gcpi_json *j)
 {
+    if (gcpi_json_word(j, "null")) return 1;
     if (!gcpi_json_take(j, '{', "'{'")) return 0;
     if (gcpi_json_peek(j) == '}') { j->at++; return 1; }
     do if (!gcpi_json_text(j) || !gcpi_json_take(j, ':', "':'") || !gcpi_json_text(j)) return 0;
@@ -1033,6 +1195,7 @@ static int gcpi_axes_parse(gcpi_word word, gcpi_axes *axes)
 {
     size_t n = 0;
     memset(axes, 0, sizeof *axes);
+    axes->given = 1;
     for (; n < word.length && n < 4 && word.at[n] != ':'; n++) {
         if (!strchr("ohwi", word.at[n]) || strchr(axes->letters, word.at[n])) return 0;
         axes->letters[n] = word.at[n];
@@ -1118,6 +1281,28 @@ static int gcpi_axes_shape(const gcpi_axes *axes, gcp_shape shape, uint64_t *out
         last = input;
     }
     return rank;
+}
+
+/* ---- axes of one ----
+   A file may have axes of size one that the layout lacks, or lack some of its own: a dense layer's weight may be that
+   of a 1x1 convolution there. What was read from such a file is written with the same axes. */
+
+static void gcpi_ones_keep(gcpi_parameter *x, gcp_style style, const uint64_t *sizes, int rank)
+{
+    x->file.style = (unsigned char)style; x->file.rank = (unsigned char)rank; x->file.ones = 0;
+    for (int i = 0; i < rank; i++) x->file.ones |= (unsigned char)((sizes[i] == 1) << i);
+}
+/* Changes the shape in the file to one with the same axes of one as the file that was read. Returns its rank. */
+static int gcpi_ones_restore(const gcpi_parameter *x, gcp_style style, uint64_t *sizes, int rank)
+{
+    uint64_t others[GCPI_RANK_MOST];
+    int count = 0, wanted = 0, next = 0;
+    if (!x->file.rank || x->file.style != (unsigned char)style) return rank;
+    for (int i = 0; i < rank; i++) if (sizes[i] != 1) others[count++] = sizes[i];
+    for (int i = 0; i < x->file.rank; i++) wanted += !(x->file.ones >> i & 1);
+    if (count != wanted) return rank;
+    for (int i = 0; i < x->file.rank; i++) sizes[i] = x->file.ones >> i & 1 ? 1 : others[next++];
+    return x->file.rank;
 }
 
 /* ==== src/io/names.h ==== */
@@ -1607,7 +1792,9 @@ static int gcpi_piece_fill(const gcpi_saving *v, gcpi_piece *p)
     if (!gcpi_theirs(p->kind == GCPI_PIECE_VALUE ? &v->naming : &ours, v->t, p->parameter, p->name, &p->axes)) return 0;
     if (p->kind != GCPI_PIECE_VALUE) snprintf(p->name, sizeof p->name, GCPI_RUN_SLOT "%d/%.1024s", slot, x->path);
     p->dtype = gcpi_real_dtype();
-    return (p->rank = gcpi_axes_shape(&p->axes, x->shape, p->shape)) >= 0;
+    if ((p->rank = gcpi_axes_shape(&p->axes, x->shape, p->shape)) < 0) return 0;
+    if (!v->run && !p->axes.given) p->rank = gcpi_ones_restore(x, v->naming.style, p->shape, p->rank);
+    return 1;
 }
 /* The next piece of what is saved. 0: there is none, or an error. */
 static int gcpi_piece_next(const gcpi_saving *v, gcpi_piece *p)
@@ -1911,7 +2098,11 @@ GCPI_DEF int gcp_load_at(gcp_tape *t, const char *path, gcp_weights_opts o)
     int count = begun ? gcpi_load_match(&s, t, &h, &naming, o.partial) : -1;
     if (!count) gcpi_wrong(&s, GCP_E_NAME, "found no tensor that the network has");
     if (count > 0 && !o.partial && !gcpi_load_left(&s, &h, &naming)) count = 0;
-    for (int i = 0; i < h.count && count > 0; i++) if (!gcpi_load_entry(&s, t, &h.entries[i])) count = 0;
+    for (int i = 0; i < h.count && count > 0; i++) {
+        const gcpi_stored *e = &h.entries[i];
+        if (!gcpi_load_entry(&s, t, e)) count = 0;
+        else if (e->parameter >= 0) gcpi_ones_keep(&t->parameters[e->parameter], o.style, e->shape, e->rank);
+    }
     gcpi_disk_close(&s);
     return GCPI_MAX(count, 0);
 }

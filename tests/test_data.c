@@ -88,7 +88,7 @@ static void images_damaged(void)
     put_labels("data-labels", 0x801, 20, 20, -1);
     put_images("data-images", 0x803, 20, 28, 28, 20 * 784);
     CHECK_TEXT(load("data-images", "data-labels"), "loaded");
-    CHECK_TEXT(load("data-none", "data-labels"), "data-none: cannot be opened");
+    CHECK_TEXT(load("data-none", "data-labels"), "data-none: there is no such file");
     CHECK_TEXT(load("data-labels", "data-images"),
                "data-labels: offset 0: found 0x00000801 (IDX labels), expected 0x00000803 (IDX images)");
     CHECK_TEXT(load("data-images", "data-images"),
@@ -173,7 +173,7 @@ static void cifar(void)
     put_cifar("data-cifar", 24, 24L * RECORD, -1);
     CHECK_TEXT(load_cifar("data-cifar", "data-cifar", &count), "loaded");
     CHECK_INT(count, ==, 48);
-    CHECK_TEXT(load_cifar("data-cifar", "data-none", &count), "data-none: cannot be opened");
+    CHECK_TEXT(load_cifar("data-cifar", "data-none", &count), "data-none: there is no such file");
     put_cifar("data-bad", 3, 3L * RECORD - 1, -1);
     CHECK_TEXT(
         load_cifar("data-bad", NULL, &count),

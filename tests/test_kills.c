@@ -1,5 +1,6 @@
-/* A program that saves its run for ever is killed at any moment, again and again: each time the file is whole, and not
-   older than what it had said to be saved. test_kills [kills] */
+/* A program that saves its run for ever, or two that save to the same path, are killed at any moment, again and again:
+   the file is always whole, also between their saves, and not older than what its writer had said to be saved.
+   test_kills [rounds] */
 #if defined(__unix__) || defined(__APPLE__)
 #define _DEFAULT_SOURCE                  /* usleep, kill */
 #include <signal.h>
@@ -26,11 +27,11 @@ static gcp_tape *make(uint64_t seed)
 }
 
 /* Saves run after run, each with its number in every weight, and says each number once it is saved. */
-static void save_on(int pipe, int number)
+static void save_on(int pipe, int number, int step)
 {
     static gcp_real weights[256 * 128];
     gcp_tape *net = make(1);
-    for (;; number++) {
+    for (;; number += step) {
         for (size_t i = 0; i < sizeof weights / sizeof *weights; i++) weights[i] = (gcp_real)number;
         gcp_write(&plan, gcp_find(net, "linear[0]/weight"), weights);
         if (gcp_save_run(net, RUN, .extra = &number, .extra_bytes = sizeof number) != GCP_OK) _exit(1);
@@ -50,37 +51,69 @@ static int found(void)
     return number;
 }
 
+/* Writer k of several saves the numbers that leave k when divided by their count, so that a number tells its writer. */
+typedef struct writer { pid_t child; int pipe, said; } writer;
+static writer writer_of(int first, int step)
+{
+    writer w = { -1, -1, 0 };
+    int ends[2];
+    if (pipe(ends)) exit(77);
+    w.child = fork();
+    if (w.child < 0) exit(77);
+    if (!w.child) save_on(ends[1], first, step);
+    close(ends[1]);
+    w.pipe = ends[0];
+    return w;
+}
+static void listen_once(writer *w)
+{
+    int next;
+    if (read(w->pipe, &next, sizeof next) == (ssize_t)sizeof next) w->said = next;
+}
+/* Kills it and hears what it had still said. 1: it had ended by itself, as a save failed. */
+static int kill_writer(writer *w)
+{
+    int next, status = 0;
+    kill(w->child, SIGKILL);
+    waitpid(w->child, &status, 0);
+    while (read(w->pipe, &next, sizeof next) == (ssize_t)sizeof next) w->said = next;
+    close(w->pipe);
+    return !WIFSIGNALED(status);
+}
+
+typedef struct tally { int kills, number, broken, older, failed, loads; } tally;
+
+/* One round: so many writers at once, loads between their saves, and all are killed. */
+static void round_of(tally *t, int writers, int i)
+{
+    writer w[2];
+    for (int k = 0; k < writers; k++) w[k] = writer_of((t->number / writers + 1) * writers + k, writers);
+    /* in every second round each has saved at least once */
+    for (int k = 0; k < writers && i % 2 == 0; k++) listen_once(&w[k]);
+    for (int load = 0; load < 2 && writers > 1; load++, t->loads++) t->broken += found() < 0;
+    usleep((useconds_t)(500 + i * 7919 % 9000));
+    for (int k = 0; k < writers; k++) t->failed += kill_writer(&w[k]);
+    const int number = found();
+    t->kills += writers;
+    t->broken += number < 0;
+    if (number < 0) return;
+    t->older += number < w[number % writers].said;
+    t->number = number;
+}
+
 int main(int argc, char **argv)
 {
-    const int kills = argc > 1 ? atoi(argv[1]) : 100;
-    int number = 0, broken = 0, older = 0;
-    remove(RUN);
-    for (int i = 0; i < kills; i++) {
-        int ends[2], said = number, next;
-        if (pipe(ends)) return 77;
-        pid_t child = fork();
-        if (child < 0) return 77;
-        if (!child) save_on(ends[1], number + 1);
-        close(ends[1]);
-        /* every second one has saved at least once */
-        if (i % 2 == 0 && read(ends[0], &next, sizeof next) == (ssize_t)sizeof next) said = next;
-        usleep((useconds_t)(500 + i * 7919 % 9000));
-        kill(child, SIGKILL);
-        waitpid(child, NULL, 0);
-        while (read(ends[0], &next, sizeof next) == (ssize_t)sizeof next) said = next;
-        close(ends[0]);
-        number = found();
-        broken += number < 0;
-        older += number >= 0 && number < said;
-        if (number < 0) number = said;
-    }
-    printf("%d kills, %d saves, %d broken files, %d older than said\n", kills, number, broken, older);
-    CHECK_INT(broken, ==, 0);
-    CHECK_INT(older, ==, 0);
-    CHECK_INT(number, >=, kills / 2);
-    remove(RUN);
-    remove(RUN ".part");
-    return check_done();
+    const int rounds = argc > 1 ? atoi(argv[1]) : 100;
+    tally t = { 0 };
+    if (system("rm -f " RUN "*")) return 77;
+    for (int i = 0; i < rounds; i++) round_of(&t, 1 + i % 2, i / 2);
+    printf("%d kills, number %d, %d loads between saves; %d broken files, %d older than said, %d saves failed\n",
+           t.kills, t.number, t.loads, t.broken, t.older, t.failed);
+    CHECK_INT(t.broken, ==, 0);
+    CHECK_INT(t.older, ==, 0);
+    CHECK_INT(t.failed, ==, 0);
+    CHECK_INT(t.number, >=, rounds / 2);
+    return system("rm -f " RUN "*") ? 1 : check_done();
 }
 #else
 int main(void) { return 77; }

@@ -78,6 +78,8 @@ static int noted_list(void *context, const char *folder, void (*found)(void *arg
     return memory_list(((journal *)context)->disk, folder, found, arg);
 }
 
+static double noted_age(void *context, const char *path) { return memory_age(((journal *)context)->disk, path); }
+
 /* ---- what the disk holds when the power is back ---- */
 
 static uint64_t mixed(uint64_t x)
@@ -191,8 +193,9 @@ static void replays(const unsigned char *old, size_t old_bytes, int flushes, int
 int main(void)
 {
     memory_disk disk = { .short_by = 700 };
-    const gcp_files files = { &log_of,     noted_open,  noted_absent, noted_size,   noted_rewind, noted_read,
-                              noted_write, noted_flush, noted_close,  noted_rename, noted_remove, noted_list };
+    const gcp_files files = { &log_of,      noted_open,   noted_absent, noted_size,  noted_rewind,
+                              noted_read,   noted_write,  noted_flush,  noted_close, noted_rename,
+                              noted_remove, noted_list,   noted_age };
     int kept[3] = { 0 }, ignored[3] = { 0 };
     log_of.disk = &disk;
     record();

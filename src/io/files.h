@@ -1,10 +1,14 @@
 /* Files behind a table of functions; the table over stdio. A gcpi_disk_file is being read or written: it counts and
    hashes its bytes, and sends its first error to a tape, or to a text, with the file's name and the offset. What is
-   written goes beside the file and takes its place at the end. */
+   written goes beside the file, under a name that no other writer has, and takes its place at the end. */
 
 #include <errno.h>
+#include <time.h>
 #if defined(_WIN32)
+#include <fcntl.h>
 #include <io.h>
+#include <process.h>
+#include <sys/stat.h>
 #ifdef __cplusplus
 extern "C"
 #endif
@@ -17,24 +21,50 @@ __declspec(dllimport) int __stdcall MoveFileExA(const char *from, const char *to
 #else                                   /* -std=c11 hides them */
 extern int fsync(int file);
 extern int fileno(FILE *file);
+extern int getpid(void);
 #endif
 #endif
 
 /* ---- over stdio ---- */
 
+/* What stands there. Nothing is opened to see it: that of a pipe waits until somebody writes. */
+typedef enum gcpi_found { GCPI_FOUND_UNKNOWN, GCPI_FOUND_NOTHING, GCPI_FOUND_FILE, GCPI_FOUND_OTHER } gcpi_found;
+static gcpi_found gcpi_stdio_find(const char *path, int64_t *written)
+{
+#if defined(_WIN32)
+    struct _stat64 is;
+    const int failed = _stat64(path, &is) != 0, plain = !failed && (is.st_mode & _S_IFMT) == _S_IFREG;
+#else
+    struct stat is;
+    const int failed = stat(path, &is) != 0, plain = !failed && S_ISREG(is.st_mode);
+#endif
+    if (failed) return errno == ENOENT ? GCPI_FOUND_NOTHING : GCPI_FOUND_UNKNOWN;
+    *written = (int64_t)is.st_mtime;
+    return plain ? GCPI_FOUND_FILE : GCPI_FOUND_OTHER;
+}
 static void *gcpi_stdio_open(void *context, const char *path, int write)
 {
+    int64_t written;
     (void)context;
-    if (write) remove(path);             /* a link there would be followed */
-    return fopen(path, write ? "wb" : "rb");
+    if (!write) return gcpi_stdio_find(path, &written) == GCPI_FOUND_FILE ? fopen(path, "rb") : NULL;
+#if defined(_WIN32)
+    const int file = _open(path, _O_CREAT | _O_EXCL | _O_WRONLY | _O_BINARY, _S_IREAD | _S_IWRITE);
+    return file < 0 ? NULL : _fdopen(file, "wb");
+#else
+    return fopen(path, "wbx");           /* fails where there is one, and follows no link */
+#endif
 }
 static int gcpi_stdio_absent(void *context, const char *path)
 {
+    int64_t written;
     (void)context;
-    errno = 0;
-    FILE *f = fopen(path, "rb");
-    if (f) fclose(f);
-    return !f && errno == ENOENT;
+    return gcpi_stdio_find(path, &written) == GCPI_FOUND_NOTHING;
+}
+static double gcpi_stdio_age(void *context, const char *path)
+{
+    int64_t written;
+    (void)context;
+    return gcpi_stdio_find(path, &written) == GCPI_FOUND_FILE ? difftime(time(NULL), (time_t)written) : -1;
 }
 static int64_t gcpi_stdio_size(void *context, void *file)
 {
@@ -94,8 +124,8 @@ static int gcpi_stdio_rename(void *context, const char *from, const char *to)
 #else
     char folder[GCPI_PATH];
     const char *slash = strrchr(to, '/');
-    struct stat is;
-    if ((!stat(to, &is) && !S_ISREG(is.st_mode)) || rename(from, to)) return 0;
+    int64_t written;
+    if (gcpi_stdio_find(to, &written) == GCPI_FOUND_OTHER || rename(from, to)) return 0;
     snprintf(folder, sizeof folder, "%.*s", slash ? (int)(slash - to) + 1 : 1, slash ? to : ".");
     FILE *f = fopen(folder, "rb");
     if (!f) return 1;                             /* a system that does not open folders */
@@ -130,7 +160,7 @@ GCPI_DEF const gcp_files *gcp_stdio(void)
 {
     static const gcp_files files = { NULL, gcpi_stdio_open, gcpi_stdio_absent, gcpi_stdio_size, gcpi_stdio_rewind,
                                      gcpi_stdio_read, gcpi_stdio_write, gcpi_stdio_flush, gcpi_stdio_close,
-                                     gcpi_stdio_rename, gcpi_stdio_remove, gcpi_stdio_list };
+                                     gcpi_stdio_rename, gcpi_stdio_remove, gcpi_stdio_list, gcpi_stdio_age };
     return &files;
 }
 
@@ -239,25 +269,35 @@ static gcpi_disk_file gcpi_disk_of(const gcp_files *files, const char *path, gcp
     return s;
 }
 
+#define GCPI_PART_LONGEST ".gcp-2147483647-99.part"      /* that gcpi_disk_create puts behind a path */
+
 /* 0: the path is none, or a function. */
 static int gcpi_disk_path(gcpi_disk_file *s)
 {
     const gcp_files *f = s->files;
     if (!f->open || !f->absent || !f->size || !f->rewind || !f->read || !f->write || !f->flush || !f->close ||
-        !f->rename || !f->remove || !f->list)
+        !f->rename || !f->remove || !f->list || !f->age)
         return gcpi_wrong(s, GCP_E_ARGUMENT, "a function of .files is NULL");
     if (s->path == gcpi_no_path) return gcpi_wrong(s, GCP_E_ARGUMENT, "the path is NULL");
     if (!*s->path) return gcpi_wrong(s, GCP_E_ARGUMENT, "the path is empty");
-    return strlen(s->path) + sizeof ".part" <= GCPI_PATH || gcpi_wrong(s, GCP_E_ARGUMENT, "the path is too long");
+    return strlen(s->path) + sizeof GCPI_PART_LONGEST <= GCPI_PATH ||
+           gcpi_wrong(s, GCP_E_ARGUMENT, "the path is too long");
 }
 
+static int gcpi_disk_shut(gcpi_disk_file *s)      /* what open refused */
+{
+    return gcpi_wrong(s, GCP_E_FILE, "%s",
+                      s->files->absent(s->files->context, s->path)
+                          ? "there is no such file"
+                          : "cannot be opened (a regular file that may be read is expected)");
+}
 /* Opens for reading. 0: failed. */
 static int gcpi_disk_open(gcpi_disk_file *s)
 {
     const gcp_files *f = s->files;
     if (!gcpi_disk_path(s)) return 0;
     s->file = f->open(f->context, s->path, 0);
-    if (!s->file) return gcpi_wrong(s, GCP_E_FILE, "cannot be opened");
+    if (!s->file) return gcpi_disk_shut(s);
     int64_t size = f->size(f->context, s->file);
     if (size < 0) return gcpi_wrong(s, GCP_E_FILE, "its size cannot be found: not a plain file");
     s->size = (uint64_t)size;
@@ -321,13 +361,58 @@ static int gcpi_disk_write(gcpi_disk_file *s, const void *from, size_t size)
     return 1;
 }
 
+#if defined(_WIN32)
+#define GCPI_SLASHES "/\\"
+static int gcpi_process(void) { return _getpid(); }
+#else
+#define GCPI_SLASHES "/"
+static int gcpi_process(void) { return (int)getpid(); }
+#endif
+
+/* New files beside a path: PATH.gcp-PROCESS-NUMBER.part. */
+typedef struct gcpi_parts { gcpi_disk_file *s; const char *base; int folder; } gcpi_parts;     /* folder: its length */
+/* Whether this is the name of one beside base. */
+static int gcpi_is_left(const char *name, const char *base)
+{
+    const size_t length = strlen(base);
+    int end = 0;
+    if (strncmp(name, base, length)) return 0;
+    sscanf(name + length, ".gcp-%*d-%*d.part%n", &end);
+    return end > 0 && !name[length + (size_t)end];
+}
+/* Removes it where nobody has written there for a minute: its writer is dead. */
+static void gcpi_part_found(void *parts, const char *name)
+{
+    const gcpi_parts *p = (const gcpi_parts *)parts;
+    const gcp_files *f = p->s->files;
+    char path[GCPI_PATH];
+    if (!gcpi_is_left(name, p->base)) return;
+    snprintf(path, sizeof path, "%.*s%s", p->folder, p->s->path, name);
+    if (f->age(f->context, path) > 60) f->remove(f->context, path);
+}
+static void gcpi_parts_sweep(gcpi_disk_file *s)
+{
+    char folder[GCPI_PATH];
+    gcpi_parts p;
+    p.s = s; p.base = s->path;
+    for (const char *c = s->path; *c; c++) if (strchr(GCPI_SLASHES, *c)) p.base = c + 1;
+    p.folder = (int)(p.base - s->path);
+    snprintf(folder, sizeof folder, "%.*s", p.folder ? p.folder : 1, p.folder ? s->path : ".");
+    s->files->list(s->files->context, folder, gcpi_part_found, &p);
+}
+
 /* Opens a new file beside the path, whose name goes to part. */
 static int gcpi_disk_create(gcpi_disk_file *s, char *part)
 {
+    const gcp_files *f = s->files;
     if (!gcpi_disk_path(s)) return 0;
-    snprintf(part, GCPI_PATH, "%s.part", s->path);
-    s->file = s->files->open(s->files->context, part, 1);
-    return s->file ? 1 : gcpi_wrong(s, GCP_E_FILE, "%s cannot be written", part);
+    gcpi_parts_sweep(s);
+    for (int i = 0; !s->file && i < 100; i++) {
+        snprintf(part, GCPI_PATH, "%s.gcp-%d-%d.part", s->path, gcpi_process(), i);
+        s->file = f->open(f->context, part, 1);
+        if (!s->file && f->absent(f->context, part)) break;       /* it is not the name */
+    }
+    return s->file ? 1 : gcpi_wrong(s, GCP_E_FILE, "cannot be written: no new file can be made beside it");
 }
 /* Puts the new file in the path's place; removes it where anything failed. 1: done. */
 static int gcpi_disk_settle(gcpi_disk_file *s, const char *part)
@@ -335,11 +420,11 @@ static int gcpi_disk_settle(gcpi_disk_file *s, const char *part)
     const gcp_files *f = s->files;
     if (!s->file) return 0;
     if (!s->failed && !f->flush(f->context, s->file))
-        gcpi_wrong(s, GCP_E_FILE, "%s cannot be flushed to the disk", part);
-    if (!f->close(f->context, s->file)) gcpi_wrong(s, GCP_E_FILE, "%s cannot be closed", part);
+        gcpi_wrong(s, GCP_E_FILE, "what was written cannot be flushed to the disk");
+    if (!f->close(f->context, s->file)) gcpi_wrong(s, GCP_E_FILE, "what was written cannot be closed");
     s->file = NULL;
     if (!s->failed && !f->rename(f->context, part, s->path))
-        gcpi_wrong(s, GCP_E_FILE, "cannot be replaced by %s", part);
+        gcpi_wrong(s, GCP_E_FILE, "cannot be replaced by the new file");
     if (s->failed) f->remove(f->context, part);
     return !s->failed;
 }

@@ -1,8 +1,10 @@
-/* safetensors: eight bytes with the header's length, the header, the data. The header is JSON of a closed form: an
-   object of names, each an object of dtype, shape and data_offsets; __metadata__ is an object of texts. Nothing in it
-   is trusted: entries must fill the data without gaps, each as large as its shape says, no name twice. */
+/* safetensors: eight bytes with the header's length, the header, the data. The header is JSON: an object of names, each
+   an object of dtype, shape and data_offsets (and what else a writer adds, which is passed over); __metadata__ is an
+   object of texts, or null. Nothing in it is trusted: entries must fill the data without gaps, each as large as its
+   shape says, no name twice. */
 
-enum { GCPI_HEADER_MOST = 1 << 24, GCPI_ENTRIES_MOST = 65536, GCPI_NAME_MOST = 1024, GCPI_RANK_MOST = 8 };
+enum { GCPI_HEADER_MOST = 1 << 24, GCPI_ENTRIES_MOST = 65536, GCPI_NAME_MOST = 1024, GCPI_RANK_MOST = 8,
+       GCPI_DEPTH_MOST = 125 };           /* lists and objects inside each other, of what is passed over */
 
 #define GCPI_DTYPES(X) \
     X(BOOL, 1) X(U8, 1) X(I8, 1) X(F8_E5M2, 1) X(F8_E4M3, 1) X(I16, 2) X(U16, 2) X(F16, 2) X(BF16, 2) X(I32, 4) \
@@ -27,8 +29,8 @@ static size_t gcpi_dtype_size(int type)
 }
 
 /* The order of a weight's axes: letters of o, h, w, i; h, w: of an image that was flattened, else 0; p, q: of one that
-   its rows make (see layouts.h). */
-typedef struct gcpi_axes { char letters[7]; int h, w, p, q; } gcpi_axes;
+   its rows make (see layouts.h). given: by a line of .map. */
+typedef struct gcpi_axes { char letters[7]; int h, w, p, q, given; } gcpi_axes;
 
 /* A tensor of the file. begin and end count from the data's first byte. The readers of headers add what they found it
    to be: parameter (-1: nothing yet), slot of it (0: its value), the order of its axes. */
@@ -164,19 +166,22 @@ static char *gcpi_json_text(gcpi_json *j)
     return text;
 }
 
-/* A whole number without a sign, below 2^62. */
+static int gcpi_json_digit(const gcpi_json *j)    /* -1: none follows */
+{
+    const char c = j->at < j->length ? j->text[j->at] : (char)0;
+    return c >= '0' && c <= '9' ? c - '0' : -1;
+}
+/* A whole number without a sign, below 2^64. */
 static int gcpi_json_number(gcpi_json *j, uint64_t *value)
 {
     *value = 0;
     gcpi_json_peek(j);
-    size_t first = j->at;
-    for (; j->at < j->length && j->text[j->at] >= '0' && j->text[j->at] <= '9'; j->at++) {
-        *value = *value * 10 + (uint64_t)(j->text[j->at] - '0');
-        if (*value >> 62 || (j->at > first && j->text[first] == '0')) break;
+    const size_t first = j->at;
+    for (int digit; (digit = gcpi_json_digit(j)) >= 0; j->at++) {
+        if ((j->at > first && !*value) || *value > (UINT64_MAX - (uint64_t)digit) / 10) break;
+        *value = *value * 10 + (uint64_t)digit;
     }
-    char next = j->at < j->length ? j->text[j->at] : (char)0;
-    int digit = next >= '0' && next <= '9';
-    return (j->at > first && !digit) || gcpi_json_fail(j, "a whole number from 0 to 2^62, without a sign");
+    return (j->at > first && gcpi_json_digit(j) < 0) || gcpi_json_fail(j, "a whole number below 2^64, without a sign");
 }
 
 /* [a, b, ...], at most `most` of them. Returns how many; -1: an error. */
@@ -192,6 +197,70 @@ static int gcpi_json_numbers(gcpi_json *j, uint64_t *values, int most)
     return j->s->failed ? -1 : count;
 }
 
+/* ---- what is passed over ---- */
+
+static int gcpi_json_digits(gcpi_json *j)
+{
+    if (gcpi_json_digit(j) < 0) return gcpi_json_fail(j, "a digit");
+    while (gcpi_json_digit(j) >= 0) j->at++;
+    return 1;
+}
+static int gcpi_json_has(gcpi_json *j, const char *any) /* the next byte is one of these, and is taken */
+{
+    if (j->at == j->length || !j->text[j->at] || !strchr(any, j->text[j->at])) return 0;
+    j->at++;
+    return 1;
+}
+/* Any number: RFC 8259, section 6. */
+static int gcpi_json_pass_number(gcpi_json *j)
+{
+    gcpi_json_has(j, "-");
+    if (!gcpi_json_has(j, "0") && !gcpi_json_digits(j)) return 0;
+    if (gcpi_json_has(j, ".") && !gcpi_json_digits(j)) return 0;
+    if (!gcpi_json_has(j, "eE")) return 1;
+    gcpi_json_has(j, "+-");
+    return gcpi_json_digits(j);
+}
+static int gcpi_json_word(gcpi_json *j, const char *word)
+{
+    const size_t length = strlen(word);
+    gcpi_json_peek(j);
+    if (j->length - j->at < length || memcmp(j->text + j->at, word, length)) return 0;
+    j->at += length;
+    return 1;
+}
+static int gcpi_json_pass_scalar(gcpi_json *j)
+{
+    const char c = gcpi_json_peek(j);
+    if (c == '"') return gcpi_json_text(j) != NULL;
+    if (c == '-' || (c >= '0' && c <= '9')) return gcpi_json_pass_number(j);
+    return gcpi_json_word(j, "null") || gcpi_json_word(j, "true") || gcpi_json_word(j, "false") ||
+           gcpi_json_fail(j, "a value");
+}
+static int gcpi_json_key(gcpi_json *j) { return gcpi_json_text(j) && gcpi_json_take(j, ':', "':'"); }
+/* Any value. close: what ends each list or object that is open. */
+static int gcpi_json_pass(gcpi_json *j)
+{
+    char close[GCPI_DEPTH_MOST];
+    int depth = 0;
+    do {
+        const char c = gcpi_json_peek(j);
+        if (c == '{' || c == '[') {
+            if (depth == GCPI_DEPTH_MOST) return gcpi_json_fail(j, "fewer values inside each other");
+            j->at++;
+            close[depth++] = c == '{' ? '}' : ']';
+            if (gcpi_json_peek(j) != close[depth - 1]) {
+                if (c == '{' && !gcpi_json_key(j)) return 0;
+                continue;
+            }
+            j->at++; depth--;
+        } else if (!gcpi_json_pass_scalar(j)) return 0;
+        while (depth && !gcpi_json_more(j, close[depth - 1])) { if (j->s->failed) return 0; depth--; }
+        if (depth && close[depth - 1] == '}' && !gcpi_json_key(j)) return 0;
+    } while (depth);
+    return 1;
+}
+
 /* ---- entries ---- */
 
 static int gcpi_stored_dtype(gcpi_json *j, gcpi_stored *e)
@@ -204,7 +273,7 @@ static int gcpi_stored_dtype(gcpi_json *j, gcpi_stored *e)
         if (!strcmp(text, gcpi_dtype_name(e->dtype))) return 1;
     return gcpi_wrong_at(j->s, 8 + (int64_t)at, "'%.20s' is no dtype that gcp knows", text);
 }
-/* One of the three members of an entry. */
+/* A member of an entry: one of three, or what another writer added. */
 static int gcpi_stored_member(gcpi_json *j, gcpi_stored *e)
 {
     static const char *const names[] = { "dtype", "shape", "data_offsets" };
@@ -215,7 +284,8 @@ static int gcpi_stored_member(gcpi_json *j, gcpi_stored *e)
     int which = 0;
     if (!key) return 0;
     while (which < 3 && strcmp(key, names[which])) which++;
-    if (which == 3 || e->given >> which & 1) {
+    if (which == 3) return gcpi_json_take(j, ':', "':'") && gcpi_json_pass(j);
+    if (e->given >> which & 1) {
         j->at = at;
         return gcpi_json_fail(j, "dtype, shape and data_offsets, once each");
     }
@@ -232,12 +302,12 @@ static int gcpi_stored_member(gcpi_json *j, gcpi_stored *e)
 /* The bytes that an entry's shape takes; 0 and an error where they are not those between its offsets. */
 static int gcpi_stored_fits(gcpi_json *j, const gcpi_stored *e, size_t at)
 {
-    uint64_t bytes = gcpi_dtype_size(e->dtype);
+    uint64_t bytes = 1;
     int fits = 1;
-    for (int i = 0; i < e->rank; i++) if (!e->shape[i]) bytes = 0;
-    for (int i = 0; i < e->rank && bytes && fits; i++) {
-        fits = e->shape[i] <= ((uint64_t)1 << 62) / bytes;
-        bytes *= e->shape[i];
+    for (int i = 0; i <= e->rank; i++) {
+        const uint64_t size = i < e->rank ? e->shape[i] : gcpi_dtype_size(e->dtype);
+        fits &= !size || bytes <= UINT64_MAX / size;
+        bytes *= size;
     }
     if (fits && e->begin <= e->end && e->end - e->begin == bytes) return 1;
     return gcpi_wrong_at(j->s, 8 + (int64_t)at, "%.100s: found data_offsets [%llu, %llu], expected as many "
@@ -259,6 +329,7 @@ static int gcpi_stored_read(gcpi_json *j, gcpi_stored *e)
 
 static int gcpi_metadata_read(gcpi_json *j)
 {
+    if (gcpi_json_word(j, "null")) return 1;
     if (!gcpi_json_take(j, '{', "'{'")) return 0;
     if (gcpi_json_peek(j) == '}') { j->at++; return 1; }
     do if (!gcpi_json_text(j) || !gcpi_json_take(j, ':', "':'") || !gcpi_json_text(j)) return 0;

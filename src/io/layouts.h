@@ -112,6 +112,7 @@ static int gcpi_axes_parse(gcpi_word word, gcpi_axes *axes)
 {
     size_t n = 0;
     memset(axes, 0, sizeof *axes);
+    axes->given = 1;
     for (; n < word.length && n < 4 && word.at[n] != ':'; n++) {
         if (!strchr("ohwi", word.at[n]) || strchr(axes->letters, word.at[n])) return 0;
         axes->letters[n] = word.at[n];
@@ -197,4 +198,26 @@ static int gcpi_axes_shape(const gcpi_axes *axes, gcp_shape shape, uint64_t *out
         last = input;
     }
     return rank;
+}
+
+/* ---- axes of one ----
+   A file may have axes of size one that the layout lacks, or lack some of its own: a dense layer's weight may be that
+   of a 1x1 convolution there. What was read from such a file is written with the same axes. */
+
+static void gcpi_ones_keep(gcpi_parameter *x, gcp_style style, const uint64_t *sizes, int rank)
+{
+    x->file.style = (unsigned char)style; x->file.rank = (unsigned char)rank; x->file.ones = 0;
+    for (int i = 0; i < rank; i++) x->file.ones |= (unsigned char)((sizes[i] == 1) << i);
+}
+/* Changes the shape in the file to one with the same axes of one as the file that was read. Returns its rank. */
+static int gcpi_ones_restore(const gcpi_parameter *x, gcp_style style, uint64_t *sizes, int rank)
+{
+    uint64_t others[GCPI_RANK_MOST];
+    int count = 0, wanted = 0, next = 0;
+    if (!x->file.rank || x->file.style != (unsigned char)style) return rank;
+    for (int i = 0; i < rank; i++) if (sizes[i] != 1) others[count++] = sizes[i];
+    for (int i = 0; i < x->file.rank; i++) wanted += !(x->file.ones >> i & 1);
+    if (count != wanted) return rank;
+    for (int i = 0; i < x->file.rank; i++) sizes[i] = x->file.ones >> i & 1 ? 1 : others[next++];
+    return x->file.rank;
 }

@@ -224,7 +224,9 @@ static int gcpi_piece_fill(const gcpi_saving *v, gcpi_piece *p)
     if (!gcpi_theirs(p->kind == GCPI_PIECE_VALUE ? &v->naming : &ours, v->t, p->parameter, p->name, &p->axes)) return 0;
     if (p->kind != GCPI_PIECE_VALUE) snprintf(p->name, sizeof p->name, GCPI_RUN_SLOT "%d/%.1024s", slot, x->path);
     p->dtype = gcpi_real_dtype();
-    return (p->rank = gcpi_axes_shape(&p->axes, x->shape, p->shape)) >= 0;
+    if ((p->rank = gcpi_axes_shape(&p->axes, x->shape, p->shape)) < 0) return 0;
+    if (!v->run && !p->axes.given) p->rank = gcpi_ones_restore(x, v->naming.style, p->shape, p->rank);
+    return 1;
 }
 /* The next piece of what is saved. 0: there is none, or an error. */
 static int gcpi_piece_next(const gcpi_saving *v, gcpi_piece *p)

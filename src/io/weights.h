@@ -137,7 +137,11 @@ GCPI_DEF int gcp_load_at(gcp_tape *t, const char *path, gcp_weights_opts o)
     int count = begun ? gcpi_load_match(&s, t, &h, &naming, o.partial) : -1;
     if (!count) gcpi_wrong(&s, GCP_E_NAME, "found no tensor that the network has");
     if (count > 0 && !o.partial && !gcpi_load_left(&s, &h, &naming)) count = 0;
-    for (int i = 0; i < h.count && count > 0; i++) if (!gcpi_load_entry(&s, t, &h.entries[i])) count = 0;
+    for (int i = 0; i < h.count && count > 0; i++) {
+        const gcpi_stored *e = &h.entries[i];
+        if (!gcpi_load_entry(&s, t, e)) count = 0;
+        else if (e->parameter >= 0) gcpi_ones_keep(&t->parameters[e->parameter], o.style, e->shape, e->rank);
+    }
     gcpi_disk_close(&s);
     return GCPI_MAX(count, 0);
 }

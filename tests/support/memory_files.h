@@ -6,7 +6,7 @@
 #include <string.h>
 #include "gcp_io.h"
 
-enum { MEMORY_FILES = 16, MEMORY_NAME = 128 };
+enum { MEMORY_FILES = 32, MEMORY_NAME = 128 };
 typedef struct memory_file { char name[MEMORY_NAME]; unsigned char *bytes; size_t size, capacity, at; } memory_file;
 typedef struct memory_disk {
     memory_file files[MEMORY_FILES];
@@ -24,6 +24,13 @@ static inline memory_file *memory_find(memory_disk *d, const char *name)
     for (int i = 0; i < MEMORY_FILES; i++)
         if (d->files[i].name[0] && !strcmp(d->files[i].name, name)) return &d->files[i];
     return NULL;
+}
+/* How many new files were left beside others. */
+static inline int memory_parts(const memory_disk *d)
+{
+    int count = 0;
+    for (int i = 0; i < MEMORY_FILES; i++) count += strstr(d->files[i].name, ".part") != NULL;
+    return count;
 }
 /* A file of these bytes. */
 static inline memory_file *memory_put(memory_disk *d, const char *name, const void *bytes, size_t size)
@@ -44,7 +51,7 @@ static inline memory_file *memory_put(memory_disk *d, const char *name, const vo
 static inline void *memory_open(void *context, const char *path, int write)
 {
     memory_disk *d = (memory_disk *)context;
-    if (memory_fails(d)) return NULL;
+    if (memory_fails(d) || (write && memory_find(d, path))) return NULL;
     memory_file *f = write ? memory_put(d, path, NULL, 0) : memory_find(d, path);
     if (f) { f->at = 0; d->open++; d->dirty |= write; }
     return f;
@@ -134,10 +141,14 @@ static inline int memory_list(void *context, const char *folder, void (*found)(v
     }
     return any;
 }
+static inline double memory_age(void *context, const char *path)
+{
+    return memory_find((memory_disk *)context, path) ? 3600 : -1;
+}
 static inline gcp_files memory_files(memory_disk *d)
 {
     gcp_files f = { d, memory_open, memory_absent, memory_size, memory_rewind, memory_read, memory_write, memory_flush,
-                    memory_close, memory_rename, memory_remove, memory_list };
+                    memory_close, memory_rename, memory_remove, memory_list, memory_age };
     return f;
 }
 static inline void memory_free(memory_disk *d)
