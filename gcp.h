@@ -256,10 +256,12 @@ typedef struct gcp_call {
     const void *attributes;             /* a custom op's context; a built-in row's are the implementation's own */
     const gcp_view *in, *out, *din, *dout;
     int row, inputs, outputs;           /* row: the GCP_OP_ or GCP_ROW_ that is called */
-    void *workspace;                    /* as many bytes as the row's cost asked for */
+    void *workspace;                    /* as many bytes as the row's cost asked for; NULL where it asked for none */
     const gcp_step_numbers *numbers;
     uint64_t ordinal;                   /* the op's number on the tape: keys random draws */
-    int training, commit;               /* commit: write side effects (running statistics) */
+    /* commit: write side effects (running statistics, counts). 1 in the one evaluation of a training step that counts;
+       0 when forward runs again, in inference, gcp_measure and gcp_gradcheck */
+    int training, commit;
     const gcp_target *target;
     const struct gcp_call *fused;       /* NULL, or the call that runs in the same pass (GCP_FLAG_FUSED says which) */
 } gcp_call;
@@ -542,8 +544,9 @@ typedef struct gcp_plan_opts {
     int accumulate GCPI_Z;                  /* micro-batches per update, a gcp_step each; gradients are averaged. Each
                                                step takes .lr; the last one's counts */
     int no_groups GCPI_Z;                   /* fuse no ops into groups: same bits, more passes over memory */
-    int check GCPI_Z;                       /* GCP_CHECK: a recomputed tensor with other bits, and the first NaN, are
-                                               errors that name the op; dead bytes are filled with NaNs. Slow */
+    int check GCPI_Z;                       /* GCP_CHECK: a recomputed tensor with other bits, the first NaN, and an op
+                                               that writes beside its workspace (2 * align bytes more lie around it)
+                                               are errors that name the op; dead bytes are filled with NaNs. Slow */
     gcp_gradient_hook on_gradient GCPI_Z, on_wait GCPI_Z; void *hook_context GCPI_Z;
     const gcp_target *target GCPI_Z;        /* NULL: this CPU; copied */
     gcp_arena *arena GCPI_Z;                /* NULL: the tape's */
@@ -685,7 +688,7 @@ GCP_API gcp_tensor gcp_conv2d_at(gcp_tensor x, gcp_conv2d_opts opts);
 GCP_API gcp_tensor gcp_conv_transpose2d_at(gcp_tensor x, gcp_conv2d_opts opts);
 GCP_API gcp_tensor gcp_linear_at(gcp_tensor x, gcp_linear_opts opts);
 GCP_API gcp_tensor gcp_embedding_at(gcp_tensor ids, gcp_embedding_opts opts);     /* (n) or (n, l) in [0, entries) */
-/* two ops: statistics (once) and apply */
+/* two ops: statistics (once) and apply. A plan that trains it refuses one value a channel: those have no variance */
 GCP_API gcp_tensor gcp_batch_norm_at(gcp_tensor x, gcp_norm_opts opts);
 GCP_API gcp_tensor gcp_layer_norm_at(gcp_tensor x, gcp_norm_opts opts);           /* over channels */
 
@@ -875,7 +878,8 @@ GCP_API gcp_code gcp_average_swap_at(gcp_tape *tape, void *memory, gcp_at at);
 /* Measures the memory that a step really takes. Fills memory (more than plan->room bytes) with a pattern, runs a step
    there on copies of state and inputs (written or not), then the same with the pattern's complement; returns the bytes
    up to the last that changed: plan->bytes. (A few less, under one row of a concat, where the slab ends with a concat
-   that is recomputed in part.) NULL, 0: the target's allocate gives the memory. .lr may be left out. */
+   that is recomputed in part.) NULL, 0: the target's allocate gives the memory. .lr may be left out. A custom op sees
+   these steps with .commit 0, and its side effects in memory of its own happen in both all the same. */
 GCP_API size_t gcp_measure_at(gcp_plan *plan, void *memory, size_t size, gcp_step_opts opts);
 
 /* The CPU's table of ops, GCP_ROW_COUNT rows: copy it and wrap its functions for a gcp_target of your own (to trace

@@ -259,10 +259,12 @@ typedef struct gcp_call {
     const void *attributes;             /* a custom op's context; a built-in row's are the implementation's own */
     const gcp_view *in, *out, *din, *dout;
     int row, inputs, outputs;           /* row: the GCP_OP_ or GCP_ROW_ that is called */
-    void *workspace;                    /* as many bytes as the row's cost asked for */
+    void *workspace;                    /* as many bytes as the row's cost asked for; NULL where it asked for none */
     const gcp_step_numbers *numbers;
     uint64_t ordinal;                   /* the op's number on the tape: keys random draws */
-    int training, commit;               /* commit: write side effects (running statistics) */
+    /* commit: write side effects (running statistics, counts). 1 in the one evaluation of a training step that counts;
+       0 when forward runs again, in inference, gcp_measure and gcp_gradcheck */
+    int training, commit;
     const gcp_target *target;
     const struct gcp_call *fused;       /* NULL, or the call that runs in the same pass (GCP_FLAG_FUSED says which) */
 } gcp_call;
@@ -545,8 +547,9 @@ typedef struct gcp_plan_opts {
     int accumulate GCPI_Z;                  /* micro-batches per update, a gcp_step each; gradients are averaged. Each
                                                step takes .lr; the last one's counts */
     int no_groups GCPI_Z;                   /* fuse no ops into groups: same bits, more passes over memory */
-    int check GCPI_Z;                       /* GCP_CHECK: a recomputed tensor with other bits, and the first NaN, are
-                                               errors that name the op; dead bytes are filled with NaNs. Slow */
+    int check GCPI_Z;                       /* GCP_CHECK: a recomputed tensor with other bits, the first NaN, and an op
+                                               that writes beside its workspace (2 * align bytes more lie around it)
+                                               are errors that name the op; dead bytes are filled with NaNs. Slow */
     gcp_gradient_hook on_gradient GCPI_Z, on_wait GCPI_Z; void *hook_context GCPI_Z;
     const gcp_target *target GCPI_Z;        /* NULL: this CPU; copied */
     gcp_arena *arena GCPI_Z;                /* NULL: the tape's */
@@ -688,7 +691,7 @@ GCP_API gcp_tensor gcp_conv2d_at(gcp_tensor x, gcp_conv2d_opts opts);
 GCP_API gcp_tensor gcp_conv_transpose2d_at(gcp_tensor x, gcp_conv2d_opts opts);
 GCP_API gcp_tensor gcp_linear_at(gcp_tensor x, gcp_linear_opts opts);
 GCP_API gcp_tensor gcp_embedding_at(gcp_tensor ids, gcp_embedding_opts opts);     /* (n) or (n, l) in [0, entries) */
-/* two ops: statistics (once) and apply */
+/* two ops: statistics (once) and apply. A plan that trains it refuses one value a channel: those have no variance */
 GCP_API gcp_tensor gcp_batch_norm_at(gcp_tensor x, gcp_norm_opts opts);
 GCP_API gcp_tensor gcp_layer_norm_at(gcp_tensor x, gcp_norm_opts opts);           /* over channels */
 
@@ -878,7 +881,8 @@ GCP_API gcp_code gcp_average_swap_at(gcp_tape *tape, void *memory, gcp_at at);
 /* Measures the memory that a step really takes. Fills memory (more than plan->room bytes) with a pattern, runs a step
    there on copies of state and inputs (written or not), then the same with the pattern's complement; returns the bytes
    up to the last that changed: plan->bytes. (A few less, under one row of a concat, where the slab ends with a concat
-   that is recomputed in part.) NULL, 0: the target's allocate gives the memory. .lr may be left out. */
+   that is recomputed in part.) NULL, 0: the target's allocate gives the memory. .lr may be left out. A custom op sees
+   these steps with .commit 0, and its side effects in memory of its own happen in both all the same. */
 GCP_API size_t gcp_measure_at(gcp_plan *plan, void *memory, size_t size, gcp_step_opts opts);
 
 /* The CPU's table of ops, GCP_ROW_COUNT rows: copy it and wrap its functions for a gcp_target of your own (to trace
@@ -1388,6 +1392,7 @@ typedef struct gcpi_parameter {
     uint64_t hash;
     /* offsets: of its value in the state; of its optimiser slots, in the state or in far_slots, 0 where it has none */
     size_t offset, slot;
+    struct { unsigned char style, rank, ones; } file;       /* io: the shape that a file had for it; rank 0: none had */
 } gcpi_parameter;
 
 typedef struct gcpi_conv_attr {
@@ -1594,7 +1599,7 @@ static const char *gcpi_shape_text(gcp_shape s, char *buffer, size_t size)
     return buffer;
 }
 
-/* {rank, raw sizes} -> four sizes. 0 if a size is not positive or the bytes overflow. */
+/* {rank, raw sizes} -> four sizes. 0 if a size is not positive or the bytes overflow: gcpi_shape_wrong says which. */
 static int gcpi_shape_normal(gcp_shape raw, gcp_shape *s)
 {
     static const int place[5][4] = { { 0 }, { 3 }, { 0, 3 }, { 0, 2, 3 }, { 0, 1, 2, 3 } };
@@ -1608,6 +1613,17 @@ static int gcpi_shape_normal(gcp_shape raw, gcp_shape *s)
         s->d[place[raw.rank][i]] = raw.d[i];
     }
     return 1;
+}
+static const char *gcpi_shape_wrong(gcp_shape raw, char *buffer, size_t size)
+{
+    int n = snprintf(buffer, size, "has %s", raw.rank > 0 ? "sizes " : "no size"), wrong = raw.rank < 1 || raw.rank > 4;
+    for (int i = 0; i < 4 && i < raw.rank; i++) {
+        n += snprintf(buffer + n, size - (size_t)n, "%s%d", i ? "x" : "", raw.d[i]);
+        wrong |= raw.d[i] < 1;
+    }
+    if (wrong) snprintf(buffer + n, size - (size_t)n, "; 1 to 4 are allowed, each at least 1");
+    else snprintf(buffer + n, size - (size_t)n, ", too many values: at most %td", PTRDIFF_MAX / 64);
+    return buffer;
 }
 
 /* ==== src/tape/tape.h ==== */
@@ -1804,10 +1820,10 @@ static int gcpi_tensor_new(gcp_tape *t, int kind, gcp_dtype dtype, gcp_shape sha
 static gcp_tensor gcpi_input_of(gcp_tape *t, gcp_dtype dtype, const char *name, gcp_shape raw, gcp_at at)
 {
     gcp_shape shape;
+    char wrong[160];
     if (!t || t->code) return gcpi_nil(t);
     if (!gcpi_shape_normal(raw, &shape)) {
-        gcpi_fail(t, GCP_E_SHAPE, at, "input", "'%s' needs 1 to 4 sizes, each at least 1, and fewer than 2^57 bytes",
-                  name ? name : "");
+        gcpi_fail(t, GCP_E_SHAPE, at, "input", "'%s' %s", name ? name : "", gcpi_shape_wrong(raw, wrong, sizeof wrong));
         return gcpi_nil(t);
     }
     int node = gcpi_name_new(t, 0, "input", name ? name : "", at);
@@ -1927,11 +1943,11 @@ static gcp_tensor gcpi_parameter_of(gcp_tape *t, int kind, int parent, const cha
                                     gcp_param_opts o)
 {
     gcp_shape shape;
-    char path[256], was[64], is[64];
+    char path[256], was[64], is[64], wrong[160];
     if (!t || t->code) return gcpi_nil(t);
     if (!gcpi_shape_normal(raw, &shape)) {
-        gcpi_fail(t, GCP_E_SHAPE, o.at, "parameter",
-                  "'%s' needs 1 to 4 sizes, each at least 1, and fewer than 2^57 bytes", name ? name : "");
+        gcpi_fail(t, GCP_E_SHAPE, o.at, "parameter", "'%s' %s", name ? name : "",
+                  gcpi_shape_wrong(raw, wrong, sizeof wrong));
         return gcpi_nil(t);
     }
     if ((int)o.init < 0 || o.init > GCP_INIT_ONES) {
@@ -6333,10 +6349,12 @@ GCPI_DEF gcp_tensor gcp_concat_at(const gcp_tensor *inputs, int count, gcp_op_op
 static gcp_tensor gcpi_reshape(gcp_tensor x, gcp_shape raw, const char *named, gcp_at at)
 {
     gcpi_attributes a;
+    char wrong[160];
     memset(&a, 0, sizeof a);
-    if (!gcpi_shape_normal(raw, &a.shape))
-        return gcpi_bad_option(x, at, "reshape", "a size", raw.rank ? raw.d[0] : 0, "1 to 4 sizes, each at least 1");
-    return gcpi_simple(GCP_OP_RESHAPE, &x, 1, &a, named, at);
+    if (gcpi_shape_normal(raw, &a.shape)) return gcpi_simple(GCP_OP_RESHAPE, &x, 1, &a, named, at);
+    if (gcpi_enter(x, at, "reshape"))
+        gcpi_fail(x.tape, GCP_E_ARGUMENT, at, "reshape", "its output %s", gcpi_shape_wrong(raw, wrong, sizeof wrong));
+    return gcpi_nil(x.tape);
 }
 GCPI_DEF gcp_tensor gcp_reshape_at(gcp_tensor x, gcp_shape shape, gcp_op_opts o)
 {
@@ -6782,6 +6800,7 @@ typedef struct gcpi_problem {
     double costed_share;                              /* and which share of all tasks' seconds that is */
     int far_slots;                                    /* slots per parameter that wait in far memory */
     int frozen_norms;                                 /* the option */
+    size_t guard;                                     /* .check: bytes on each side of an op's workspace; else 0 */
     double (*rates)[2];                               /* of each parameter: what multiplies .lr, and its weight decay;
                                                          NULL: 1 and the option, for all */
 } gcpi_problem;
@@ -7357,7 +7376,7 @@ static void gcpi_task_cost(const gcpi_problem *p, gcpi_task *task, const gcpi_op
     if (!backward && gcpi_stats_follow(p, op)) cost.workspace = gcpi_stats_room(p, op, cost.workspace, &call);
     if (task->free) cost.bytes = 0;
     task->flops = cost.flops;
-    task->workspace = cost.workspace;
+    task->workspace = cost.workspace ? cost.workspace + 2 * p->guard : 0;
     task->seconds = GCPI_MAX(cost.flops / p->target.flops_per_second, cost.bytes / p->target.bytes_per_second);
 }
 
@@ -7856,6 +7875,7 @@ static int gcpi_problem_make(gcpi_problem *p, int root, const gcp_plan_opts *opt
     p->target = *target; p->root = root; p->training = !opts->inference;
     p->numbers = GCPI_NUMBERS_BYTES;
     p->frozen_norms = opts->frozen_norms;
+    p->guard = opts->check ? target->align : 0;
     if (!gcpi_rates_make(p, opts, a)) return 0;
     p->far_slots = t->far_slots ? gcpi_slots_of(opts) : 0;
     unsigned char *needed = GCPI_SCRATCH(a, unsigned char, t->op_count + 1),
@@ -14669,6 +14689,21 @@ static int gcpi_plan_finish(gcp_plan *plan, gcp_arena *a)
     return gcpi_plan_within(plan);
 }
 
+/* Statistics of one value a channel are that value: what they normalise is a constant, and no gradient comes back. */
+static int gcpi_norms_have_values(const gcpi_problem *p)
+{
+    for (int i = 0; p->training && i < p->forward; i++) {
+        const gcpi_op *op = &p->tape->ops[p->tasks[i].op];
+        const gcp_shape *x = &p->tape->tensors[gcpi_edge(p->tape, op, 0)].shape;
+        if (!gcpi_facts_of(op).stats || gcpi_norm_is_fixed(p, op) || gcpi_pixels(*x) > 1) continue;
+        gcpi_fail(p->tape, GCP_E_SHAPE, op->at, op[1].row->name,
+                  "found one value a channel, expected at least 2 in training (a larger batch; .frozen_norms and "
+                  ".inference take the running statistics)");
+        return 0;
+    }
+    return 1;
+}
+
 /* Refuses a network whose sums of bytes could overflow under some plan, or whose sum of seconds is not finite. */
 static int gcpi_plan_addressable(const gcpi_plan *in)
 {
@@ -14700,7 +14735,7 @@ static int gcpi_plan_steps(gcp_plan *plan, int root, gcp_arena *a)
     in->slots = gcpi_slots_of(&in->opts);
     if (gcpi_trouble(t, &target, in->opts.at, t->planning)) return 0;
     if (!gcpi_problem_make(&in->p, root, &in->opts, &target, a) || !gcpi_customs_run_on(&in->p) ||
-        !gcpi_plan_addressable(in))
+        !gcpi_norms_have_values(&in->p) || !gcpi_plan_addressable(in))
         return 0;
     if (in->p.training && !in->p.items[t->tensor_count + root].active)
         return gcpi_plan_bad(t, &in->opts,
@@ -15108,7 +15143,8 @@ static void gcpi_batch_forget(gcp_tape *t)
     memcpy(t->message, message, sizeof message);
 }
 
-/* 1: the batch fits; 0: it does not, and the tape's error says why; -1: another error. */
+/* 1: the batch fits; 0: it does not, and the tape's error says why; 2: one sample is too few for a batch-norm; -1:
+   another error. */
 static int gcpi_batch_fits(gcp_tape *t, gcp_record_fn record, void *context, const gcp_batch_opts *o, int batch)
 {
     gcp_plan_opts plan = o->plan;
@@ -15119,6 +15155,7 @@ static int gcpi_batch_fits(gcp_tape *t, gcp_record_fn record, void *context, con
                   "record returned no tensor of the tape that it was given, at batch %d", batch);
     if (t->code) return -1;
     gcp_plan made = gcpi_plan_for(loss, NULL, plan, "gcp_max_batch");
+    if (!made.in && t->code == GCP_E_SHAPE && batch == 1 && o->most != 1) return 2;
     if (!made.in) return t->code == GCP_E_BUDGET ? 0 : -1;
     const double slowdown = made.seconds / made.keep_all_seconds;
     gcpi_plan_return(&made);
@@ -15159,8 +15196,8 @@ GCPI_DEF int gcp_max_batch_at(gcp_tape *t, gcp_record_fn record, void *context, 
     gcpi_series_watched(&s);
     o.plan = s.o;
     gcp_tape_reset(t);
-    while (high <= most && !s.stopped && (fits = gcpi_batch_try(t, record, context, &o, (int)high, (int)low)) == 1) {
-        low = high;
+    while (high <= most && !s.stopped && (fits = gcpi_batch_try(t, record, context, &o, (int)high, (int)low)) > 0) {
+        if (fits == 1) low = high;
         high *= 2;
     }
     high = GCPI_MIN(high, most + 1);
@@ -15906,13 +15943,24 @@ static void gcpi_call_fill(const gcpi_plan *in, const gcpi_task *t, int n, gcp_c
     c->inputs = op->inputs; c->outputs = op->outputs;
 }
 
+/* What an op, or the library's own task, may write besides its operands. Around an op's the guards of .check lie. */
+typedef struct gcpi_space { unsigned char *at; size_t size, guard; } gcpi_space;
+static gcpi_space gcpi_workspace_of(const gcpi_plan *in, const gcpi_task *t)
+{
+    gcpi_space w;
+    w.guard = t->kind <= GCPI_TASK_BACKWARD && t->workspace ? in->p.guard : 0;
+    w.size = t->workspace - 2 * w.guard;
+    w.at = in->bound.slab + gcpi_round(GCPI_NUMBERS_BYTES, in->p.target.align) + w.guard;
+    return w;
+}
+
 static void gcpi_call_begin(const gcpi_plan *in, const gcpi_task *t, int row, gcp_call *c, gcpi_call_space *s)
 {
     memset(c, 0, sizeof *c);
     c->in = s->in; c->out = s->out; c->din = s->din; c->dout = s->dout;
     c->row = row;
     c->attributes = &in->opts;
-    c->workspace = in->bound.slab + gcpi_round(GCPI_NUMBERS_BYTES, in->p.target.align);
+    c->workspace = t->workspace ? gcpi_workspace_of(in, t).at : NULL;
     c->numbers = (const gcp_step_numbers *)(void *)in->bound.slab;
     c->ordinal = (uint64_t)t->op;
     c->training = in->p.training;
@@ -15944,7 +15992,7 @@ static void gcpi_op_call(const gcpi_plan *in, const gcpi_instruction *i, int n, 
     const gcpi_task *t = &in->p.tasks[i->task];
     gcpi_call_begin(in, t, (int)in->p.tape->ops[t->op].kind, c, s);
     c->training &= !gcpi_norm_is_fixed(&in->p, &in->p.tape->ops[t->op]);
-    c->commit = i->kind == 'F' && in->run.measuring != 2;
+    c->commit = i->kind == 'F' && in->p.training && !in->run.measuring;
     gcpi_call_fill(in, t, n, c, s);
 }
 
@@ -16172,7 +16220,7 @@ static gcp_at gcpi_instruction_at(const gcpi_plan *in, int i)
 }
 
 /* .check: a recomputed output must have the hash of its first value; the first NaN is an error of the op that made it;
-   buffers are overwritten with NaNs when they die. */
+   what lies around a workspace must stay; buffers are overwritten with NaNs when they die. */
 typedef struct gcpi_looked { uint64_t hash; int nan; } gcpi_looked;
 
 static void gcpi_look_bytes(const gcp_target *target, const unsigned char *data, size_t size, int real, gcpi_looked *l)
@@ -16213,6 +16261,36 @@ static void gcpi_check_given(const gcpi_plan *in, gcp_at at)
     }
 }
 
+/* Guards: a pattern on both sides of a workspace, which an op that stays inside leaves alone. */
+enum { GCPI_GUARD = 0x5C };
+static void gcpi_guards_set(const gcpi_plan *in, const gcpi_task *t)
+{
+    const gcpi_space w = gcpi_workspace_of(in, t);
+    if (!w.guard) return;
+    gcpi_bytes_fill(&in->p.target, w.at - w.guard, GCPI_GUARD, w.guard);
+    gcpi_bytes_fill(&in->p.target, w.at + w.size, GCPI_GUARD, w.guard);
+}
+static int gcpi_guard_whole(const gcpi_plan *in, const unsigned char *guard, size_t size)
+{
+    unsigned char some[256];
+    for (size_t n; size > 0; guard += n, size -= n) {
+        n = GCPI_MIN(size, sizeof some);
+        gcpi_bytes_copy(&in->p.target, some, guard, n);
+        for (size_t i = 0; i < n; i++) if (some[i] != GCPI_GUARD) return 0;
+    }
+    return 1;
+}
+static void gcpi_guards_check(const gcpi_plan *in, const gcpi_task *t, gcp_at at)
+{
+    const gcpi_space w = gcpi_workspace_of(in, t);
+    char name[128];
+    const int before = gcpi_guard_whole(in, w.at - w.guard, w.guard);
+    if (before && gcpi_guard_whole(in, w.at + w.size, w.guard)) return;
+    gcpi_fail(in->p.tape, GCP_E_CHECK, at, gcpi_task_name(&in->p, t, name, sizeof name),
+              "its %s writes %s its workspace of %zu bytes", t->kind == GCPI_TASK_BACKWARD ? "backward" : "forward",
+              before ? "behind" : "before", w.size);
+}
+
 static void gcpi_check_instruction(const gcpi_plan *in, int i, int n)
 {
     const gcpi_task *t = &in->p.tasks[in->list.at[i].task];
@@ -16220,6 +16298,7 @@ static void gcpi_check_instruction(const gcpi_plan *in, int i, int n)
     int letter = in->list.at[i].kind;
     char name[128], other[256];
     gcp_at at = gcpi_instruction_at(in, i);
+    gcpi_guards_check(in, t, at);
     for (int k = 0; makes && k < t->count; k++) {
         const gcpi_operand *o = &in->p.operands[t->operands + k];
         if (o->mode == GCPI_READ || in->placed[n + k].offset < 0) continue;
@@ -16247,6 +16326,7 @@ static void gcpi_run_instruction(gcpi_plan *in, int i, int n)
     const gcpi_task *t = &in->p.tasks[in->list.at[i].task];
     int last = in->run.numbers.micro + 1 == in->run.numbers.micros;
     gcpi_far_meet(in, t, n);
+    gcpi_guards_set(in, t);
     switch (t->kind) {
     case GCPI_TASK_FORWARD: if (t->ops > 1) { gcpi_run_group(in, t, n); break; }  /* fall through */
     case GCPI_TASK_BACKWARD: gcpi_run_op(in, &in->list.at[i], n); break;

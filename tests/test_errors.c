@@ -92,19 +92,22 @@ static gcp_shape raw_shape(int rank) { return (gcp_shape) { rank, { 1, 1, 1, 1 }
 
 static void inputs(void)
 {
-#define SIZES(name) "input: '" name "' needs 1 to 4 sizes, each at least 1, and fewer than 2^57 bytes"
+#define SIZES(name, found) "'" name "' has " found "; 1 to 4 are allowed, each at least 1"
+#define MANY(name, found) "'" name "' has sizes " found ", too many values: at most 144115188075855871"
 #define NAMED(name) "the name '" name "' is empty or has a space, '/', '[' or '#'"
-    BAD(GCP_E_SHAPE, SIZES("a"), gcp_input(net, "a", GCP_SHAPE(0)));
-    BAD(GCP_E_SHAPE, SIZES("a"), gcp_input(net, "a", GCP_SHAPE(-1, 3)));
-    BAD(GCP_E_SHAPE, SIZES("a"), gcp_input(net, "a", GCP_SHAPE(2, 3, 4, INT_MIN)));
-    BAD(GCP_E_SHAPE, SIZES("a"), gcp_input(net, "a", GCP_SHAPE(INT_MAX, INT_MAX, INT_MAX, INT_MAX)));
-    BAD(GCP_E_SHAPE, SIZES("a"), gcp_input(net, "a", GCP_SHAPE(1 << 30, 1 << 27)));
+    BAD(GCP_E_SHAPE, "input: " SIZES("a", "sizes 0"), gcp_input(net, "a", GCP_SHAPE(0)));
+    BAD(GCP_E_SHAPE, "input: " SIZES("a", "sizes -1x3"), gcp_input(net, "a", GCP_SHAPE(-1, 3)));
+    BAD(GCP_E_SHAPE, "input: " SIZES("a", "sizes 2x3x4x-2147483648"),
+        gcp_input(net, "a", GCP_SHAPE(2, 3, 4, INT_MIN)));
+    BAD(GCP_E_SHAPE, "input: " MANY("a", "2147483647x2147483647x2147483647x2147483647"),
+        gcp_input(net, "a", GCP_SHAPE(INT_MAX, INT_MAX, INT_MAX, INT_MAX)));
+    BAD(GCP_E_SHAPE, "input: " MANY("a", "1073741824x134217728"), gcp_input(net, "a", GCP_SHAPE(1 << 30, 1 << 27)));
     GOOD(gcp_input(net, "a", GCP_SHAPE(1 << 30, (1 << 27) - 1)));
     GOOD(gcp_input(net, "a", GCP_SHAPE(1)));
-    BAD(GCP_E_SHAPE, SIZES("a"), gcp_input(net, "a", raw_shape(5)));
-    BAD(GCP_E_SHAPE, SIZES("a"), gcp_input(net, "a", raw_shape(-1)));
-    BAD(GCP_E_SHAPE, SIZES("a"), gcp_input(net, "a", raw_shape(0)));
-    BAD(GCP_E_SHAPE, SIZES("a"), gcp_labels(net, "a", GCP_SHAPE(3, 0)));
+    BAD(GCP_E_SHAPE, "input: " SIZES("a", "sizes 1x1x1x1"), gcp_input(net, "a", raw_shape(5)));
+    BAD(GCP_E_SHAPE, "input: " SIZES("a", "no size"), gcp_input(net, "a", raw_shape(-1)));
+    BAD(GCP_E_SHAPE, "input: " SIZES("a", "no size"), gcp_input(net, "a", raw_shape(0)));
+    BAD(GCP_E_SHAPE, "input: " SIZES("a", "sizes 3x0"), gcp_labels(net, "a", GCP_SHAPE(3, 0)));
     BAD(GCP_E_NAME, "input: " NAMED(""), gcp_input(net, NULL, GCP_SHAPE(3)));
     BAD(GCP_E_NAME, "input: " NAMED(""), gcp_input(net, "", GCP_SHAPE(3)));
     BAD(GCP_E_NAME, "input: " NAMED("a b"), gcp_input(net, "a b", GCP_SHAPE(3)));
@@ -126,9 +129,8 @@ static gcp_tensor path_of(int letters)
 
 static void parameters(void)
 {
-    BAD(GCP_E_SHAPE, "parameter: 'p' needs 1 to 4 sizes, each at least 1, and fewer than 2^57 bytes",
-        gcp_param(net, "p", GCP_SHAPE(0), .fan_in = 1));
-    BAD(GCP_E_SHAPE, "parameter: 'p' needs 1 to 4 sizes, each at least 1, and fewer than 2^57 bytes",
+    BAD(GCP_E_SHAPE, "parameter: " SIZES("p", "sizes 0"), gcp_param(net, "p", GCP_SHAPE(0), .fan_in = 1));
+    BAD(GCP_E_SHAPE, "parameter: " MANY("p", "2147483647x2147483647x2147483647"),
         gcp_param(net, "p", GCP_SHAPE(INT_MAX, INT_MAX, INT_MAX), .fan_in = 1));
     BAD(GCP_E_NAME, "parameter: the name 'w' is used twice here", gcp_param(net, "w", GCP_SHAPE(4), .fan_in = 1));
     BAD(GCP_E_NAME, "parameter: " NAMED("p q"), gcp_param(net, "p q", GCP_SHAPE(4), .fan_in = 1));
@@ -330,7 +332,11 @@ static void shapes(void)
         gcp_matmul(flat, flat));
     GOOD(gcp_matmul(flat, gcp_input(net, "b", GCP_SHAPE(4, 3))));
     BAD(GCP_E_SHAPE, "reshape: 2x4 into 3x3: 8 and 9 values", gcp_reshape(flat, GCP_SHAPE(3, 3)));
-    BAD(GCP_E_ARGUMENT, "reshape: a size = -8; 1 to 4 sizes, each at least 1", gcp_reshape(flat, GCP_SHAPE(-8)));
+    BAD(GCP_E_ARGUMENT, "reshape: its output has sizes -8; 1 to 4 are allowed, each at least 1",
+        gcp_reshape(flat, GCP_SHAPE(-8)));
+    BAD(GCP_E_ARGUMENT,
+        "reshape: its output has sizes 65536x65536x65536x65536, too many values: at most 144115188075855871",
+        gcp_reshape(flat, GCP_SHAPE(65536, 65536, 65536, 65536)));
     GOOD(gcp_reshape(flat, GCP_SHAPE(8)));
 }
 
@@ -1492,6 +1498,37 @@ static void nans(void)
     }
 }
 
+/* Batch-norm of one value a channel normalises it to nothing: training refuses it, what takes the running values does
+   not, and the largest batch is looked for from two samples on. */
+static gcp_tensor norm_of(gcp_tape *tape, int batch, int size)
+{
+    gcp_tensor image = gcp_input(tape, "image", GCP_SHAPE(batch, size, size, 4));
+    return gcp_mean(gcp_tanh(gcp_batch_norm_at(image, SITE(gcp_norm_opts, 5, .name = NULL))));
+}
+static gcp_tensor norm_net(void *context, gcp_tape *tape, int batch) { return norm_of(tape, batch, *(int *)context); }
+static void single_values(void)
+{
+    int size = 1;
+    begin();
+    fine(gcp_plan_make(norm_of(net, 2, 1)).in != NULL, __LINE__);
+    begin();
+    fine(gcp_plan_make(norm_of(net, 1, 2)).in != NULL, __LINE__);
+    begin();
+    fine(gcp_plan_make(norm_of(net, 1, 1), .inference = 1).in != NULL, __LINE__);
+    begin();
+    gcp_tensor one = norm_of(net, 1, 1);
+    CHECK(gcp_plan_make(gcp_add(one, loss), .train = "w", .frozen_norms = 1).in != NULL);
+    CHECK(gcp_plan_make(one).in == NULL);
+    said(GCP_E_SHAPE, __LINE__, 5, "batch_norm: found one value a channel, expected at least 2 in training (a larger "
+                                   "batch; .frozen_norms and .inference take the running statistics)");
+    for (int most = 1; most <= 3; most++) {
+        begin();
+        gcp_batch_opts o = { .plan = { .budget = sizeof more_memory }, .most = most };
+        CHECK_INT(gcp_max_batch_at(net, norm_net, &size, o), ==, most == 1 ? 0 : most);
+        CHECK(gcp_error_code(net) == (most == 1 ? GCP_E_SHAPE : GCP_OK));
+    }
+}
+
 /* ---- recording again -------------------------------------------------------------------------------------------*/
 
 static void again(int bound, int wide, int more)     /* the net of begin() with other parameters */
@@ -1618,10 +1655,10 @@ static void files(void)
               "gcp_save: the state has no memory yet: call gcp_bind (or gcp_state_bind) first");
     gcp_bind(&plan, step_memory, sizeof step_memory);
     code_said(gcp_save(net, "no/folder"), GCP_E_FILE, __LINE__, __LINE__,
-              "gcp_save: no/folder: no/folder.part cannot be written");
+              "gcp_save: no/folder: cannot be written: no new file can be made beside it");
     code_said(gcp_save(net, NULL), GCP_E_ARGUMENT, __LINE__, __LINE__, "gcp_save: (NULL): the path is NULL");
     code_said(gcp_load(net, "no/file") ? GCP_OK : GCP_E_FILE, GCP_E_FILE, __LINE__, __LINE__,
-              "gcp_load: no/file: cannot be opened");
+              "gcp_load: no/file: there is no such file");
     FILE *f = fopen("errors.w", "wb");
     CHECK(f && fputs("short", f) >= 0 && fclose(f) == 0);
     code_said(gcp_load(net, "errors.w") ? GCP_OK : GCP_E_CONTENTS, GCP_E_CONTENTS, __LINE__, __LINE__,
@@ -1641,7 +1678,7 @@ int main(void)
         segments, full_tape, full_tape_of_norms, capacities, no_room, plan_options, update_options, cut_options,
         plan_targets, plan_budget, plan_arenas, short_arena, freed_too_late, unusable_plans, no_tape, binds,
         wide_align, failed_rebind, states, optimisers, accesses, runs, in_part, gradchecks, rates,
-        label_ranges, id_ranges, customs, drifts, nans, parameter_sets, devices, lists, graphs,
+        label_ranges, id_ranges, customs, drifts, nans, single_values, parameter_sets, devices, lists, graphs,
         files
     };
     for (size_t i = 0; i < sizeof groups / sizeof *groups; i++) groups[i]();

@@ -145,10 +145,12 @@ GCPI_DEF gcp_tensor gcp_concat_at(const gcp_tensor *inputs, int count, gcp_op_op
 static gcp_tensor gcpi_reshape(gcp_tensor x, gcp_shape raw, const char *named, gcp_at at)
 {
     gcpi_attributes a;
+    char wrong[160];
     memset(&a, 0, sizeof a);
-    if (!gcpi_shape_normal(raw, &a.shape))
-        return gcpi_bad_option(x, at, "reshape", "a size", raw.rank ? raw.d[0] : 0, "1 to 4 sizes, each at least 1");
-    return gcpi_simple(GCP_OP_RESHAPE, &x, 1, &a, named, at);
+    if (gcpi_shape_normal(raw, &a.shape)) return gcpi_simple(GCP_OP_RESHAPE, &x, 1, &a, named, at);
+    if (gcpi_enter(x, at, "reshape"))
+        gcpi_fail(x.tape, GCP_E_ARGUMENT, at, "reshape", "its output %s", gcpi_shape_wrong(raw, wrong, sizeof wrong));
+    return gcpi_nil(x.tape);
 }
 GCPI_DEF gcp_tensor gcp_reshape_at(gcp_tensor x, gcp_shape shape, gcp_op_opts o)
 {

@@ -90,7 +90,7 @@ static void gcpi_task_cost(const gcpi_problem *p, gcpi_task *task, const gcpi_op
     if (!backward && gcpi_stats_follow(p, op)) cost.workspace = gcpi_stats_room(p, op, cost.workspace, &call);
     if (task->free) cost.bytes = 0;
     task->flops = cost.flops;
-    task->workspace = cost.workspace;
+    task->workspace = cost.workspace ? cost.workspace + 2 * p->guard : 0;
     task->seconds = GCPI_MAX(cost.flops / p->target.flops_per_second, cost.bytes / p->target.bytes_per_second);
 }
 

@@ -72,6 +72,7 @@ typedef struct gcpi_problem {
     double costed_share;                              /* and which share of all tasks' seconds that is */
     int far_slots;                                    /* slots per parameter that wait in far memory */
     int frozen_norms;                                 /* the option */
+    size_t guard;                                     /* .check: bytes on each side of an op's workspace; else 0 */
     double (*rates)[2];                               /* of each parameter: what multiplies .lr, and its weight decay;
                                                          NULL: 1 and the option, for all */
 } gcpi_problem;

@@ -394,6 +394,7 @@ static int gcpi_problem_make(gcpi_problem *p, int root, const gcp_plan_opts *opt
     p->target = *target; p->root = root; p->training = !opts->inference;
     p->numbers = GCPI_NUMBERS_BYTES;
     p->frozen_norms = opts->frozen_norms;
+    p->guard = opts->check ? target->align : 0;
     if (!gcpi_rates_make(p, opts, a)) return 0;
     p->far_slots = t->far_slots ? gcpi_slots_of(opts) : 0;
     unsigned char *needed = GCPI_SCRATCH(a, unsigned char, t->op_count + 1),

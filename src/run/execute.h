@@ -60,13 +60,24 @@ static void gcpi_call_fill(const gcpi_plan *in, const gcpi_task *t, int n, gcp_c
     c->inputs = op->inputs; c->outputs = op->outputs;
 }
 
+/* What an op, or the library's own task, may write besides its operands. Around an op's the guards of .check lie. */
+typedef struct gcpi_space { unsigned char *at; size_t size, guard; } gcpi_space;
+static gcpi_space gcpi_workspace_of(const gcpi_plan *in, const gcpi_task *t)
+{
+    gcpi_space w;
+    w.guard = t->kind <= GCPI_TASK_BACKWARD && t->workspace ? in->p.guard : 0;
+    w.size = t->workspace - 2 * w.guard;
+    w.at = in->bound.slab + gcpi_round(GCPI_NUMBERS_BYTES, in->p.target.align) + w.guard;
+    return w;
+}
+
 static void gcpi_call_begin(const gcpi_plan *in, const gcpi_task *t, int row, gcp_call *c, gcpi_call_space *s)
 {
     memset(c, 0, sizeof *c);
     c->in = s->in; c->out = s->out; c->din = s->din; c->dout = s->dout;
     c->row = row;
     c->attributes = &in->opts;
-    c->workspace = in->bound.slab + gcpi_round(GCPI_NUMBERS_BYTES, in->p.target.align);
+    c->workspace = t->workspace ? gcpi_workspace_of(in, t).at : NULL;
     c->numbers = (const gcp_step_numbers *)(void *)in->bound.slab;
     c->ordinal = (uint64_t)t->op;
     c->training = in->p.training;
@@ -98,7 +109,7 @@ static void gcpi_op_call(const gcpi_plan *in, const gcpi_instruction *i, int n, 
     const gcpi_task *t = &in->p.tasks[i->task];
     gcpi_call_begin(in, t, (int)in->p.tape->ops[t->op].kind, c, s);
     c->training &= !gcpi_norm_is_fixed(&in->p, &in->p.tape->ops[t->op]);
-    c->commit = i->kind == 'F' && in->run.measuring != 2;
+    c->commit = i->kind == 'F' && in->p.training && !in->run.measuring;
     gcpi_call_fill(in, t, n, c, s);
 }
 
@@ -326,7 +337,7 @@ static gcp_at gcpi_instruction_at(const gcpi_plan *in, int i)
 }
 
 /* .check: a recomputed output must have the hash of its first value; the first NaN is an error of the op that made it;
-   buffers are overwritten with NaNs when they die. */
+   what lies around a workspace must stay; buffers are overwritten with NaNs when they die. */
 typedef struct gcpi_looked { uint64_t hash; int nan; } gcpi_looked;
 
 static void gcpi_look_bytes(const gcp_target *target, const unsigned char *data, size_t size, int real, gcpi_looked *l)
@@ -367,6 +378,36 @@ static void gcpi_check_given(const gcpi_plan *in, gcp_at at)
     }
 }
 
+/* Guards: a pattern on both sides of a workspace, which an op that stays inside leaves alone. */
+enum { GCPI_GUARD = 0x5C };
+static void gcpi_guards_set(const gcpi_plan *in, const gcpi_task *t)
+{
+    const gcpi_space w = gcpi_workspace_of(in, t);
+    if (!w.guard) return;
+    gcpi_bytes_fill(&in->p.target, w.at - w.guard, GCPI_GUARD, w.guard);
+    gcpi_bytes_fill(&in->p.target, w.at + w.size, GCPI_GUARD, w.guard);
+}
+static int gcpi_guard_whole(const gcpi_plan *in, const unsigned char *guard, size_t size)
+{
+    unsigned char some[256];
+    for (size_t n; size > 0; guard += n, size -= n) {
+        n = GCPI_MIN(size, sizeof some);
+        gcpi_bytes_copy(&in->p.target, some, guard, n);
+        for (size_t i = 0; i < n; i++) if (some[i] != GCPI_GUARD) return 0;
+    }
+    return 1;
+}
+static void gcpi_guards_check(const gcpi_plan *in, const gcpi_task *t, gcp_at at)
+{
+    const gcpi_space w = gcpi_workspace_of(in, t);
+    char name[128];
+    const int before = gcpi_guard_whole(in, w.at - w.guard, w.guard);
+    if (before && gcpi_guard_whole(in, w.at + w.size, w.guard)) return;
+    gcpi_fail(in->p.tape, GCP_E_CHECK, at, gcpi_task_name(&in->p, t, name, sizeof name),
+              "its %s writes %s its workspace of %zu bytes", t->kind == GCPI_TASK_BACKWARD ? "backward" : "forward",
+              before ? "behind" : "before", w.size);
+}
+
 static void gcpi_check_instruction(const gcpi_plan *in, int i, int n)
 {
     const gcpi_task *t = &in->p.tasks[in->list.at[i].task];
@@ -374,6 +415,7 @@ static void gcpi_check_instruction(const gcpi_plan *in, int i, int n)
     int letter = in->list.at[i].kind;
     char name[128], other[256];
     gcp_at at = gcpi_instruction_at(in, i);
+    gcpi_guards_check(in, t, at);
     for (int k = 0; makes && k < t->count; k++) {
         const gcpi_operand *o = &in->p.operands[t->operands + k];
         if (o->mode == GCPI_READ || in->placed[n + k].offset < 0) continue;
@@ -401,6 +443,7 @@ static void gcpi_run_instruction(gcpi_plan *in, int i, int n)
     const gcpi_task *t = &in->p.tasks[in->list.at[i].task];
     int last = in->run.numbers.micro + 1 == in->run.numbers.micros;
     gcpi_far_meet(in, t, n);
+    gcpi_guards_set(in, t);
     switch (t->kind) {
     case GCPI_TASK_FORWARD: if (t->ops > 1) { gcpi_run_group(in, t, n); break; }  /* fall through */
     case GCPI_TASK_BACKWARD: gcpi_run_op(in, &in->list.at[i], n); break;

@@ -208,6 +208,21 @@ static int gcpi_plan_finish(gcp_plan *plan, gcp_arena *a)
     return gcpi_plan_within(plan);
 }
 
+/* Statistics of one value a channel are that value: what they normalise is a constant, and no gradient comes back. */
+static int gcpi_norms_have_values(const gcpi_problem *p)
+{
+    for (int i = 0; p->training && i < p->forward; i++) {
+        const gcpi_op *op = &p->tape->ops[p->tasks[i].op];
+        const gcp_shape *x = &p->tape->tensors[gcpi_edge(p->tape, op, 0)].shape;
+        if (!gcpi_facts_of(op).stats || gcpi_norm_is_fixed(p, op) || gcpi_pixels(*x) > 1) continue;
+        gcpi_fail(p->tape, GCP_E_SHAPE, op->at, op[1].row->name,
+                  "found one value a channel, expected at least 2 in training (a larger batch; .frozen_norms and "
+                  ".inference take the running statistics)");
+        return 0;
+    }
+    return 1;
+}
+
 /* Refuses a network whose sums of bytes could overflow under some plan, or whose sum of seconds is not finite. */
 static int gcpi_plan_addressable(const gcpi_plan *in)
 {
@@ -239,7 +254,7 @@ static int gcpi_plan_steps(gcp_plan *plan, int root, gcp_arena *a)
     in->slots = gcpi_slots_of(&in->opts);
     if (gcpi_trouble(t, &target, in->opts.at, t->planning)) return 0;
     if (!gcpi_problem_make(&in->p, root, &in->opts, &target, a) || !gcpi_customs_run_on(&in->p) ||
-        !gcpi_plan_addressable(in))
+        !gcpi_norms_have_values(&in->p) || !gcpi_plan_addressable(in))
         return 0;
     if (in->p.training && !in->p.items[t->tensor_count + root].active)
         return gcpi_plan_bad(t, &in->opts,

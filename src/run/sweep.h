@@ -241,7 +241,8 @@ static void gcpi_batch_forget(gcp_tape *t)
     memcpy(t->message, message, sizeof message);
 }
 
-/* 1: the batch fits; 0: it does not, and the tape's error says why; -1: another error. */
+/* 1: the batch fits; 0: it does not, and the tape's error says why; 2: one sample is too few for a batch-norm; -1:
+   another error. */
 static int gcpi_batch_fits(gcp_tape *t, gcp_record_fn record, void *context, const gcp_batch_opts *o, int batch)
 {
     gcp_plan_opts plan = o->plan;
@@ -252,6 +253,7 @@ static int gcpi_batch_fits(gcp_tape *t, gcp_record_fn record, void *context, con
                   "record returned no tensor of the tape that it was given, at batch %d", batch);
     if (t->code) return -1;
     gcp_plan made = gcpi_plan_for(loss, NULL, plan, "gcp_max_batch");
+    if (!made.in && t->code == GCP_E_SHAPE && batch == 1 && o->most != 1) return 2;
     if (!made.in) return t->code == GCP_E_BUDGET ? 0 : -1;
     const double slowdown = made.seconds / made.keep_all_seconds;
     gcpi_plan_return(&made);
@@ -292,8 +294,8 @@ GCPI_DEF int gcp_max_batch_at(gcp_tape *t, gcp_record_fn record, void *context, 
     gcpi_series_watched(&s);
     o.plan = s.o;
     gcp_tape_reset(t);
-    while (high <= most && !s.stopped && (fits = gcpi_batch_try(t, record, context, &o, (int)high, (int)low)) == 1) {
-        low = high;
+    while (high <= most && !s.stopped && (fits = gcpi_batch_try(t, record, context, &o, (int)high, (int)low)) > 0) {
+        if (fits == 1) low = high;
         high *= 2;
     }
     high = GCPI_MIN(high, most + 1);

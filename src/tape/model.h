@@ -30,6 +30,7 @@ typedef struct gcpi_parameter {
     uint64_t hash;
     /* offsets: of its value in the state; of its optimiser slots, in the state or in far_slots, 0 where it has none */
     size_t offset, slot;
+    struct { unsigned char style, rank, ones; } file;       /* io: the shape that a file had for it; rank 0: none had */
 } gcpi_parameter;
 
 typedef struct gcpi_conv_attr {
@@ -236,7 +237,7 @@ static const char *gcpi_shape_text(gcp_shape s, char *buffer, size_t size)
     return buffer;
 }
 
-/* {rank, raw sizes} -> four sizes. 0 if a size is not positive or the bytes overflow. */
+/* {rank, raw sizes} -> four sizes. 0 if a size is not positive or the bytes overflow: gcpi_shape_wrong says which. */
 static int gcpi_shape_normal(gcp_shape raw, gcp_shape *s)
 {
     static const int place[5][4] = { { 0 }, { 3 }, { 0, 3 }, { 0, 2, 3 }, { 0, 1, 2, 3 } };
@@ -250,4 +251,15 @@ static int gcpi_shape_normal(gcp_shape raw, gcp_shape *s)
         s->d[place[raw.rank][i]] = raw.d[i];
     }
     return 1;
+}
+static const char *gcpi_shape_wrong(gcp_shape raw, char *buffer, size_t size)
+{
+    int n = snprintf(buffer, size, "has %s", raw.rank > 0 ? "sizes " : "no size"), wrong = raw.rank < 1 || raw.rank > 4;
+    for (int i = 0; i < 4 && i < raw.rank; i++) {
+        n += snprintf(buffer + n, size - (size_t)n, "%s%d", i ? "x" : "", raw.d[i]);
+        wrong |= raw.d[i] < 1;
+    }
+    if (wrong) snprintf(buffer + n, size - (size_t)n, "; 1 to 4 are allowed, each at least 1");
+    else snprintf(buffer + n, size - (size_t)n, ", too many values: at most %td", PTRDIFF_MAX / 64);
+    return buffer;
 }

@@ -190,10 +190,10 @@ static int gcpi_tensor_new(gcp_tape *t, int kind, gcp_dtype dtype, gcp_shape sha
 static gcp_tensor gcpi_input_of(gcp_tape *t, gcp_dtype dtype, const char *name, gcp_shape raw, gcp_at at)
 {
     gcp_shape shape;
+    char wrong[160];
     if (!t || t->code) return gcpi_nil(t);
     if (!gcpi_shape_normal(raw, &shape)) {
-        gcpi_fail(t, GCP_E_SHAPE, at, "input", "'%s' needs 1 to 4 sizes, each at least 1, and fewer than 2^57 bytes",
-                  name ? name : "");
+        gcpi_fail(t, GCP_E_SHAPE, at, "input", "'%s' %s", name ? name : "", gcpi_shape_wrong(raw, wrong, sizeof wrong));
         return gcpi_nil(t);
     }
     int node = gcpi_name_new(t, 0, "input", name ? name : "", at);
@@ -313,11 +313,11 @@ static gcp_tensor gcpi_parameter_of(gcp_tape *t, int kind, int parent, const cha
                                     gcp_param_opts o)
 {
     gcp_shape shape;
-    char path[256], was[64], is[64];
+    char path[256], was[64], is[64], wrong[160];
     if (!t || t->code) return gcpi_nil(t);
     if (!gcpi_shape_normal(raw, &shape)) {
-        gcpi_fail(t, GCP_E_SHAPE, o.at, "parameter",
-                  "'%s' needs 1 to 4 sizes, each at least 1, and fewer than 2^57 bytes", name ? name : "");
+        gcpi_fail(t, GCP_E_SHAPE, o.at, "parameter", "'%s' %s", name ? name : "",
+                  gcpi_shape_wrong(raw, wrong, sizeof wrong));
         return gcpi_nil(t);
     }
     if ((int)o.init < 0 || o.init > GCP_INIT_ONES) {
