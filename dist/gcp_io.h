@@ -818,10 +818,19 @@ static int gcpi_json_numbers(gcpi_json *j, uint64_t *values, int most)
 
 /* ---- what is passed over ---- */
 
-static int gcpi_json_digits(gcpi_json *j)
+/* A number as the format's own reader (serde_json) sums it up: 64 bits of digits, times ten to some power. */
+typedef struct gcpi_json_decimal { uint64_t digits; int power; } gcpi_json_decimal;
+/* step: what a digit that fits adds to the power, 0 before the point, -1 behind; from the first on that does not, each
+   adds 1 more. */
+static int gcpi_json_digits(gcpi_json *j, gcpi_json_decimal *d, int step)
 {
+    int full = 0;
     if (gcpi_json_digit(j) < 0) return gcpi_json_fail(j, "a digit");
-    while (gcpi_json_digit(j) >= 0) j->at++;
+    for (int digit; (digit = gcpi_json_digit(j)) >= 0; j->at++) {
+        full |= d->digits > (UINT64_MAX - (uint64_t)digit) / 10;
+        d->power += step + full;
+        if (!full) d->digits = d->digits * 10 + (uint64_t)digit;
+    }
     return 1;
 }
 static int gcpi_json_has(gcpi_json *j, const char *any) /* the next byte is one of these, and is taken */
@@ -830,15 +839,24 @@ static int gcpi_json_has(gcpi_json *j, const char *any) /* the next byte is one 
     j->at++;
     return 1;
 }
-/* Any number: RFC 8259, section 6. */
+/* Any number (RFC 8259, section 6) that a double can hold. */
 static int gcpi_json_pass_number(gcpi_json *j)
 {
+    enum { MOST = 1 << 24 };
+    gcpi_json_decimal d = { 0, 0 }, e = { 0, 0 };
+    int minus = 0;
     gcpi_json_has(j, "-");
-    if (!gcpi_json_has(j, "0") && !gcpi_json_digits(j)) return 0;
-    if (gcpi_json_has(j, ".") && !gcpi_json_digits(j)) return 0;
-    if (!gcpi_json_has(j, "eE")) return 1;
-    gcpi_json_has(j, "+-");
-    return gcpi_json_digits(j);
+    if (!gcpi_json_has(j, "0") && !gcpi_json_digits(j, &d, 0)) return 0;
+    if (gcpi_json_has(j, ".") && !gcpi_json_digits(j, &d, -1)) return 0;
+    if (gcpi_json_has(j, "eE")) {
+        minus = gcpi_json_has(j, "-");
+        if (!minus) gcpi_json_has(j, "+");
+        if (!gcpi_json_digits(j, &e, 0)) return 0;
+    }
+    const int power = e.power || e.digits > MOST ? MOST : (int)e.digits;
+    d.power += minus ? -power : power;
+    if (!d.digits || d.power < 0 || (double)d.digits * pow(10, d.power) <= DBL_MAX) return 1;
+    return gcpi_json_fail(j, "a number below 2^1024 before this");
 }
 static int gcpi_json_word(gcpi_json *j, const char *word)
 {
@@ -966,13 +984,16 @@ static int gcpi_entries_read(gcpi_json *j, gcpi_header *h, int most)
         size_t at = j->at;
         const char *name = gcpi_json_text(j);
         if (!name || !gcpi_json_take(j, ':', "':'")) return 0;
+        if (!strcmp(name, "__metadata__")) {
+            if (metadata++ || !gcpi_metadata_read(j)) return gcpi_json_fail(j, "__metadata__ once");
+            continue;
+        }
         if (strlen(name) > GCPI_NAME_MOST || h->count == most) {
             j->at = at;
             return gcpi_json_fail(j, h->count == most ? "fewer tensors" : "a name of at most 1024 bytes");
         }
         h->entries[h->count].name = name;
-        if (strcmp(name, "__metadata__")) { if (!gcpi_stored_read(j, &h->entries[h->count++])) return 0; }
-        else if (metadata++ || !gcpi_metadata_read(j)) return gcpi_json_fail(j, "__metadata__ once");
+        if (!gcpi_stored_read(j, &h->entries[h->count++])) return 0;
     } while (gcpi_json_more(j, '}'));
     return !j->s->failed;
 }

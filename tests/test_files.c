@@ -662,9 +662,11 @@ static void headers_broken(run *r)
 static void headers_more(run *r)
 {
     static const char *const values[] = { "null", "true", "-0.5e+3", "\"\\u00e9\"", "[]", "{}", "[1,[2,{}],3]",
+                                          "0e999", "1e-400", "1.5e308", "18446744073709551616e288",
                                           "{\"a\":{\"b\":[null]},\"c\":1E9}" };
     static const char *const wrong[] = { "nul", "-", "01", "1.", "1e", "[1,]", "[1", "{\"a\"}", "{1:2}",
-                                         "{\"a\":1,}", "'a'", "\"\\x\"", "]", "+1" };
+                                         "{\"a\":1,}", "'a'", "\"\\x\"", "]", "+1", "1e309", "1e99999999999999999999",
+                                         "18446744073709551616e289" };
     char json[1024], deep[512];
     for (size_t i = 0; i < sizeof values / sizeof *values; i++) {
         snprintf(json, sizeof json, "{\"b\":{\"note\":%s," B "}}", values[i]);
@@ -682,6 +684,31 @@ static void headers_more(run *r)
         snprintf(json, sizeof json, "{\"b\":{\"note\":%.*s," B "}}", 2 * depth, deep);
         header_said(r, json, 20, depth == 125 ? NULL : "expected fewer values inside each other", __LINE__);
     }
+}
+/* As many tensors as are allowed, and what is no tensor behind them. */
+static void headers_full(run *r)
+{
+    enum { MOST = 65536, ROOM = 1 << 25 };
+    unsigned char *bytes = (unsigned char *)malloc(ROOM), *scratch = (unsigned char *)malloc(ROOM);
+    char *text = (char *)bytes + 8;
+    if (!bytes || !scratch) abort();
+    for (int more = 0; more < 2; more++) {
+        gcp_arena arena = gcp_arena_from(scratch, ROOM);
+        size_t n = (size_t)sprintf(text, "{\"b\":{" B "}");
+        for (int i = 1; i < MOST + more; i++)
+            n += (size_t)sprintf(text + n, ",\"%d\":{\"dtype\":\"U8\",\"shape\":[0],\"data_offsets\":[20,20]}", i);
+        n += (size_t)sprintf(text + n, ",\"__metadata__\":null}");
+        for (int i = 0; i < 8; i++) bytes[i] = (unsigned char)((uint64_t)n >> 8 * i);
+        memset(text + n, 0, 20);
+        memory_put(&disk, "full", bytes, 8 + n + 20);
+        int count = gcp_load(r->net, "full", .partial = 1, .map = "head/bias b", .files = &files, .arena = &arena);
+        CHECK_INT(count, ==, !more);
+        if (more) said(r, GCP_E_CONTENTS, "expected fewer tensors", __LINE__);
+        fine(r, __LINE__);
+    }
+    memory_remove(&disk, "full");
+    free(bytes);
+    free(scratch);
 }
 /* Numbers, and what they say of a tensor. */
 static void headers_numbers(run *r)
@@ -766,6 +793,7 @@ static void headers(void)
     headers_read(&r);
     headers_broken(&r);
     headers_more(&r);
+    headers_full(&r);
     headers_numbers(&r);
     headers_texts(&r);
     headers_none(&r);
