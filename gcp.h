@@ -350,6 +350,8 @@ struct gcp_target {
     const gcp_device *device;           /* NULL: the CPU reads and writes this target's memory */
     int    threads, isa;                /* isa: 0 the best; GCP_ISA_... forces one, for tests */
     size_t align;                       /* of every tensor; a power of two, default 64 */
+    size_t row_align;                   /* rows of a multiple of so many bytes begin at one, also where a tensor lies in
+                                           the rows of a concat: else it is a copy. 0: any */
     double flops_per_second, bytes_per_second;      /* cost model; defaults 1e11 and 1e10 */
     double far_bytes_per_second;                    /* of the copies below; default 1e10 */
     void  *context;

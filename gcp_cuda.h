@@ -7,7 +7,7 @@
    Compile kernels.cu (to copy: dist/kernels.cu) once with CUDA 11.4 or newer (-arch=native needs 11.6: name the card's
    before, as -arch=sm_80; tensor cores need sm_80 or newer) and link:
        nvcc -O2 -arch=native -fmad=false -Xcompiler=-fno-threadsafe-statics,-fno-exceptions,-fno-rtti -c kernels.cu
-       cc main.c kernels.o -lcudart -lcublas -lm
+       cc main.c kernels.o -lcudart -lcublas -lcublasLt -lm
    In CMake: target_link_libraries(app gcp::cuda).
 
        gcp_gpu  gpu  = gcp_gpu_open(.math = GCP_TF32);
@@ -22,14 +22,16 @@
    with .check, .on_gradient or .no_graphs; where a recording fails, because a custom op waits for its stream, say,
    nothing of it runs and steps go on unrecorded). What fails on the device is an error on the tape with CUDA's own
    words; what the application's own calls left as CUDA's last error is not gcp's, and is cleared where gcp launches
-   kernels. Same bits in every run on the same card and version of CUDA, kept or recomputed: no atomics, every sum in an
-   order that depends on shapes alone; matrix products are cuBLAS's, whose order also depends on .workspace.
+   kernels. Same bits in every run on the same card and version of CUDA, under every plan: no atomics, every sum in an
+   order that depends on shapes alone. Matrix products are cuBLAS's: each takes the algorithm that its heuristic gives
+   for the dense shape, wherever the plan lets its operands lie; .workspace has a say in that.
    gcp_gpu_open and every step make .device the calling thread's current one. */
 
 #ifndef GCP_CUDA_H
 #define GCP_CUDA_H
 
 #include "gcp.h"
+#include <cublasLt.h>
 #include <cublas_v2.h>
 #include <cuda_runtime.h>
 

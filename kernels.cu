@@ -14,7 +14,7 @@
        with groups (depthwise)     direct                    direct; direct_weights, weights_sum          conv
        with stride and dilation    gather                    direct; weights, weights_sum                 conv
        what follows conv2d         in gather's epilogue: an addition, ReLU, or statistics, then sum_finish  gather
-     conv2d 1x1 (stride 1, no padding), linear, matmul: cuBLAS; bias: map; sum_blocks, sum_finish
+     conv2d 1x1 (stride 1, no padding), linear, matmul, where channels are by fours: cuBLAS, else as above
      batch_stats                   sum_blocks, sum_finish; in inference running_stats                     sums, norms
      batch_norm                    apply or apply_fours      sum_blocks, sum_finish, batch_norm_back      norms
      layer_norm                    layer_norm                layer_norm_back (moments), sum_blocks,

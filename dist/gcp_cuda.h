@@ -10,7 +10,7 @@
    Compile kernels.cu (to copy: dist/kernels.cu) once with CUDA 11.4 or newer (-arch=native needs 11.6: name the card's
    before, as -arch=sm_80; tensor cores need sm_80 or newer) and link:
        nvcc -O2 -arch=native -fmad=false -Xcompiler=-fno-threadsafe-statics,-fno-exceptions,-fno-rtti -c kernels.cu
-       cc main.c kernels.o -lcudart -lcublas -lm
+       cc main.c kernels.o -lcudart -lcublas -lcublasLt -lm
    In CMake: target_link_libraries(app gcp::cuda).
 
        gcp_gpu  gpu  = gcp_gpu_open(.math = GCP_TF32);
@@ -25,14 +25,16 @@
    with .check, .on_gradient or .no_graphs; where a recording fails, because a custom op waits for its stream, say,
    nothing of it runs and steps go on unrecorded). What fails on the device is an error on the tape with CUDA's own
    words; what the application's own calls left as CUDA's last error is not gcp's, and is cleared where gcp launches
-   kernels. Same bits in every run on the same card and version of CUDA, kept or recomputed: no atomics, every sum in an
-   order that depends on shapes alone; matrix products are cuBLAS's, whose order also depends on .workspace.
+   kernels. Same bits in every run on the same card and version of CUDA, under every plan: no atomics, every sum in an
+   order that depends on shapes alone. Matrix products are cuBLAS's: each takes the algorithm that its heuristic gives
+   for the dense shape, wherever the plan lets its operands lie; .workspace has a say in that.
    gcp_gpu_open and every step make .device the calling thread's current one. */
 
 #ifndef GCP_CUDA_H
 #define GCP_CUDA_H
 
 #include "gcp.h"
+#include <cublasLt.h>
 #include <cublas_v2.h>
 #include <cuda_runtime.h>
 
@@ -642,65 +644,113 @@ static void gcpi_cuda_reshape_backward(const gcp_call *c) { gcpi_cuda_reshaped(c
 /* Rows: matrix products and convolutions. cuBLAS reads columns first, so a row-major C = A B is asked for as
    C' = B' A'. */
 
-static void gcpi_cuda_gemm(const gcp_call *c, int ta, int tb, size_t m, int n, size_t k, gcp_view a, gcp_view b,
+/* A product's order of sums must not depend on the plan, which chooses addresses and pitches. So its algorithm is the
+   one that cuBLAS's heuristic gives for dense matrices of this shape, and for the alignment that rows have in every plan
+   (the target's row_align). It then runs with the pitches that there are. Rows that have no such alignment, as their
+   channels are not by fours, go another way. */
+enum { GCPI_CUDA_ROW_ALIGN = 16 };
+/* A matrix by its rows: how many, how long, how far apart. */
+typedef struct gcpi_matrix { size_t rows, row; ptrdiff_t pitch; } gcpi_matrix;
+
+static int gcpi_gemm_layouts(gcp_gpu *gpu, const gcpi_matrix *x, int dense, cublasLtMatrixLayoutOpaque_t *l)
+{
+    int ok = 1;
+    for (int i = 0; i < 3 && ok; i++)
+        ok = gcpi_blas_ok(gpu, cublasLtMatrixLayoutInit(&l[i], CUDA_R_32F, x[i].row, x[i].rows,
+                                                        dense ? (int64_t)x[i].row : (int64_t)x[i].pitch),
+                          "cublasLtMatrixLayoutInit");
+    return ok;
+}
+/* What the heuristic is told besides. */
+static int gcpi_gemm_wish(gcp_gpu *gpu, cublasLtMatmulPreference_t wish)
+{
+    static const cublasLtMatmulPreferenceAttributes_t of[] = {
+        CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_A_BYTES, CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_B_BYTES,
+        CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_C_BYTES, CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_D_BYTES
+    };
+    const uint64_t room = gpu->opts.workspace;
+    const uint32_t align = GCPI_CUDA_ROW_ALIGN;
+    cublasStatus_t status = cublasLtMatmulPreferenceInit(wish);
+    if (!status)
+        status =
+            cublasLtMatmulPreferenceSetAttribute(wish, CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES, &room, sizeof room);
+    for (int i = 0; i < 4 && !status; i++)
+        status = cublasLtMatmulPreferenceSetAttribute(wish, of[i], &align, sizeof align);
+    return gcpi_blas_ok(gpu, status, "cublasLtMatmulPreferenceSetAttribute");
+}
+static int gcpi_gemm_choose(gcp_gpu *gpu, const gcpi_matrix *x, cublasLtMatmulDesc_t product,
+                            cublasLtMatmulHeuristicResult_t *best)
+{
+    cublasLtMatmulPreferenceOpaque_t wish;
+    cublasLtMatrixLayoutOpaque_t l[3];
+    int found = 0;
+    if (!gcpi_gemm_layouts(gpu, x, 1, l) || !gcpi_gemm_wish(gpu, &wish)) return 0;
+    cublasStatus_t status = cublasLtMatmulAlgoGetHeuristic((cublasLtHandle_t)gpu->blas, product, &l[0], &l[1], &l[2],
+                                                           &l[2], &wish, 1, best, &found);
+    if (!status && !found) status = CUBLAS_STATUS_NOT_SUPPORTED;
+    return gcpi_blas_ok(gpu, status, "cublasLtMatmulAlgoGetHeuristic");
+}
+static int gcpi_gemm_describe(gcp_gpu *gpu, int transpose_a, int transpose_b, cublasLtMatmulDesc_t product)
+{
+    const int32_t ta = transpose_a ? CUBLAS_OP_T : CUBLAS_OP_N, tb = transpose_b ? CUBLAS_OP_T : CUBLAS_OP_N;
+    cublasComputeType_t type = gpu->opts.math == GCP_TF32 ? CUBLAS_COMPUTE_32F_FAST_TF32 : CUBLAS_COMPUTE_32F;
+    cublasStatus_t status = cublasLtMatmulDescInit(product, type, CUDA_R_32F);
+    if (!status) status = cublasLtMatmulDescSetAttribute(product, CUBLASLT_MATMUL_DESC_TRANSA, &tb, sizeof tb);
+    if (!status) status = cublasLtMatmulDescSetAttribute(product, CUBLASLT_MATMUL_DESC_TRANSB, &ta, sizeof ta);
+    return gcpi_blas_ok(gpu, status, "cublasLtMatmulDescInit");
+}
+
+static void gcpi_cuda_gemm(const gcp_call *c, int ta, int tb, size_t m, size_t n, size_t k, gcp_view a, gcp_view b,
                            gcp_view y)
 {
     gcp_gpu *gpu = gcpi_gpu_in(c);
+    const gcpi_matrix x[3] = { { tb ? n : k, tb ? k : n, b.pitch }, { ta ? k : m, ta ? m : k, a.pitch },
+                               { m, n, y.pitch } };
     const float one = 1, add = y.accumulate ? 1 : 0;
+    cublasLtMatmulDescOpaque_t product;
+    cublasLtMatrixLayoutOpaque_t l[3];
+    cublasLtMatmulHeuristicResult_t best;
     if (m > INT32_MAX || k > INT32_MAX || a.pitch > INT32_MAX || b.pitch > INT32_MAX || y.pitch > INT32_MAX) {
         if (!gpu->message[0])
-            snprintf(gpu->message, sizeof gpu->message, "a matrix product of %zu x %d x %zu is more than cuBLAS counts",
-                     m, n, k);
+            snprintf(gpu->message, sizeof gpu->message,
+                     "a matrix product of %zu x %zu x %zu is more than cuBLAS counts", m, n, k);
         return;
     }
-    cublasComputeType_t type = gpu->opts.math == GCP_TF32 ? CUBLAS_COMPUTE_32F_FAST_TF32 : CUBLAS_COMPUTE_32F;
-    if (!gcpi_blas_ok(gpu, cublasSetWorkspace(gpu->blas, c->workspace, gpu->opts.workspace), "cublasSetWorkspace"))
+    if (!gcpi_gemm_describe(gpu, ta, tb, &product) || !gcpi_gemm_choose(gpu, x, &product, &best) ||
+        !gcpi_gemm_layouts(gpu, x, 0, l))
         return;
     gcpi_blas_ok(gpu,
-                 cublasGemmEx(gpu->blas, tb ? CUBLAS_OP_T : CUBLAS_OP_N, ta ? CUBLAS_OP_T : CUBLAS_OP_N, n, (int)m,
-                              (int)k, &one, b.data, CUDA_R_32F, (int)b.pitch, a.data, CUDA_R_32F, (int)a.pitch, &add,
-                              y.data, CUDA_R_32F, (int)y.pitch, type, CUBLAS_GEMM_DEFAULT),
-                 "cublasGemmEx");
+                 cublasLtMatmul((cublasLtHandle_t)gpu->blas, &product, &one, b.data, &l[0], a.data, &l[1], &add, y.data,
+                                &l[2], y.data, &l[2], &best.algo, c->workspace, gpu->opts.workspace, gcpi_stream(c)),
+                 "cublasLtMatmul");
 }
 
 /* y = x W' (tb) or x W over pixels, and its gradients; weights seen as a matrix of rows of `pitch`. */
 static void gcpi_cuda_product_forward(const gcp_call *c, int tb, gcp_view w)
 {
-    gcpi_cuda_gemm(c, 0, tb, gcpi_pixels(c->in[0].shape), c->out[0].shape.d[3], (size_t)c->in[0].shape.d[3], c->in[0],
-                   w, c->out[0]);
+    gcpi_cuda_gemm(c, 0, tb, gcpi_pixels(c->in[0].shape), (size_t)c->out[0].shape.d[3], (size_t)c->in[0].shape.d[3],
+                   c->in[0], w, c->out[0]);
     if (c->inputs > 2) gcpi_cuda_add_bias(c, c->out[0], c->out[0], &c->in[2]);
 }
 static void gcpi_cuda_product_backward(const gcp_call *c, int tb, gcp_view w, gcp_view dw)
 {
-    size_t m = gcpi_pixels(c->in[0].shape);
-    int k = c->in[0].shape.d[3], n = c->dout[0].shape.d[3];
+    size_t m = gcpi_pixels(c->in[0].shape), k = (size_t)c->in[0].shape.d[3], n = (size_t)c->dout[0].shape.d[3];
     gcpi_cuda_bias_gradient(c, 2);
-    if (c->din[0].data) gcpi_cuda_gemm(c, 0, !tb, m, k, (size_t)n, c->dout[0], w, c->din[0]);
-    if (dw.data && tb) gcpi_cuda_gemm(c, 1, 0, (size_t)n, k, m, c->dout[0], c->in[0], dw);
-    else if (dw.data)  gcpi_cuda_gemm(c, 1, 0, (size_t)k, n, m, c->in[0], c->dout[0], dw);
+    if (c->din[0].data) gcpi_cuda_gemm(c, 0, !tb, m, k, n, c->dout[0], w, c->din[0]);
+    if (dw.data && tb) gcpi_cuda_gemm(c, 1, 0, n, k, m, c->dout[0], c->in[0], dw);
+    else if (dw.data)  gcpi_cuda_gemm(c, 1, 0, k, n, m, c->in[0], c->dout[0], dw);
 }
-static void gcpi_cuda_linear_forward(const gcp_call *c) { gcpi_cuda_product_forward(c, 1, c->in[1]); }
-static void gcpi_cuda_linear_backward(const gcp_call *c) { gcpi_cuda_product_backward(c, 1, c->in[1], c->din[1]); }
-static void gcpi_cuda_matmul_forward(const gcp_call *c) { gcpi_cuda_product_forward(c, 0, c->in[1]); }
-static void gcpi_cuda_matmul_backward(const gcp_call *c) { gcpi_cuda_product_backward(c, 0, c->in[1], c->din[1]); }
-
 static size_t gcpi_cuda_product_bytes(const gcp_cost_call *c)
 {
     size_t bytes = gcpi_gpu_of(c->target->context)->opts.workspace;
     return c->backward && c->wanted & 4 ? GCPI_MAX(bytes, gcpi_cuda_sums_workspace(c->out[0], 1)) : bytes;
 }
-static void gcpi_cuda_product_cost(const gcp_cost_call *c, gcp_cost *cost)
-{
-    double one = 2.0 * (double)gcpi_pixels(c->in[0]) * c->in[0].d[3] * c->out[0].d[3];
-    cost->flops = one * (c->backward ? (c->wanted & 1) + (c->wanted >> 1 & 1) : 1);
-    cost->workspace = gcpi_cuda_product_bytes(c);
-}
-
 static void gcpi_cuda_batch_stats_summed(const gcp_call *c, int summed);     /* in sums.h */
 
 /* ---- Rows: convolutions --------------------------------------------------------------------------------------
-   1x1 with stride 1 is a matrix product over pixels; everything else goes to the kernels. A transposed convolution is
-   the backward-data of the convolution from its output to its input. */
+   1x1 with stride 1 is a matrix product over pixels, where channels are by fours; everything else goes to the kernels:
+   their order of sums is the shape's, however rows are aligned. A transposed convolution is the backward-data of the
+   convolution from its output to its input; a dense layer is a 1x1 convolution. */
 
 static gcpi_cuda_conv gcpi_cuda_conv_of(const gcpi_conv_attr *a, const gcp_target *target, ptrdiff_t xpitch,
                                         ptrdiff_t ypitch)
@@ -715,7 +765,8 @@ static gcpi_cuda_conv gcpi_cuda_conv_of(const gcpi_conv_attr *a, const gcp_targe
 }
 static int gcpi_cuda_is_product(const gcpi_conv_attr *a)
 {
-    return a->kh == 1 && a->kw == 1 && a->sh == 1 && a->sw == 1 && a->groups == 1 && a->h == a->ho && a->w == a->wo;
+    const int one = a->kh == 1 && a->kw == 1 && a->sh == 1 && a->sw == 1 && a->groups == 1;
+    return one && a->h == a->ho && a->w == a->wo && a->ci % 4 == 0 && a->co % 4 == 0;
 }
 /* OHWI weights of a 1x1 kernel: a matrix of [out][in]. */
 static gcp_view gcpi_cuda_matrix(gcp_view w) { w.pitch = w.shape.d[3]; return w; }
@@ -816,6 +867,50 @@ static void gcpi_cuda_conv_transpose2d_backward(const gcp_call *c)
     if (c->din[1].data)
         gcpi_cuda_conv_backward_weights(&weights, dy, (const float *)c->in[0].data, (float *)c->din[1].data,
                                         c->din[1].accumulate, c->workspace, gcpi_stream(c));
+}
+
+/* ---- Rows: dense layers, matrix products ---- */
+
+/* A 1x1 convolution of x; of a matrix product, whose right side has a row to a channel of x, the transposed one. */
+static gcpi_attributes gcpi_cuda_pointwise(const gcp_shape *x, int out, int transposed)
+{
+    gcpi_attributes a;
+    memset(&a, 0, sizeof a);
+    a.conv.n = x->d[0];
+    a.conv.h = a.conv.ho = x->d[1];
+    a.conv.w = a.conv.wo = x->d[2];
+    a.conv.ci = transposed ? out : x->d[3];
+    a.conv.co = transposed ? x->d[3] : out;
+    a.conv.kh = a.conv.kw = a.conv.sh = a.conv.sw = a.conv.dh = a.conv.dw = a.conv.groups = 1;
+    return a;
+}
+static void gcpi_cuda_as_conv(const gcp_call *c, int transposed, void (*run)(const gcp_call *))
+{
+    const gcpi_attributes a = gcpi_cuda_pointwise(&c->in[0].shape, c->out[0].shape.d[3], transposed);
+    gcp_call conv = *c;
+    conv.attributes = &a;
+    run(&conv);
+}
+static void gcpi_cuda_linear_forward(const gcp_call *c) { gcpi_cuda_as_conv(c, 0, gcpi_cuda_conv2d_forward); }
+static void gcpi_cuda_linear_backward(const gcp_call *c) { gcpi_cuda_as_conv(c, 0, gcpi_cuda_conv2d_backward); }
+static void gcpi_cuda_matmul_forward(const gcp_call *c) { gcpi_cuda_as_conv(c, 1, gcpi_cuda_conv_transpose2d_forward); }
+static void gcpi_cuda_matmul_backward(const gcp_call *c)
+{
+    gcpi_cuda_as_conv(c, 1, gcpi_cuda_conv_transpose2d_backward);
+}
+static void gcpi_cuda_linear_cost(const gcp_cost_call *c, gcp_cost *cost)
+{
+    const gcpi_attributes a = gcpi_cuda_pointwise(&c->in[0], c->out[0].d[3], 0);
+    gcp_cost_call conv = *c;
+    conv.attributes = &a;
+    gcpi_cuda_conv2d_cost(&conv, cost);
+}
+static void gcpi_cuda_matmul_cost(const gcp_cost_call *c, gcp_cost *cost)
+{
+    const gcpi_attributes a = gcpi_cuda_pointwise(&c->in[0], c->out[0].d[3], 1);
+    gcp_cost_call conv = *c;
+    conv.attributes = &a;
+    gcpi_cuda_conv_transpose2d_cost(&conv, cost);
 }
 
 /* ==== src/cuda/sums.h ==== */
@@ -993,8 +1088,8 @@ static void gcpi_cuda_update_forward(const gcp_call *c)
                                             gcpi_cuda_conv2d_cost, GCP_FLAG_FUSED)
 #define GCPI_CUDA_CONV_TRANSPOSE2D GCPI_ROW_OF(conv_transpose2d, gcpi_cuda_conv_transpose2d_cost)
 #define GCPI_CUDA_UPSAMPLE         GCPI_ROW_OF(upsample, NULL)
-#define GCPI_CUDA_LINEAR           GCPI_ROW_OF(linear, gcpi_cuda_product_cost)
-#define GCPI_CUDA_MATMUL           GCPI_ROW_OF(matmul, gcpi_cuda_product_cost)
+#define GCPI_CUDA_LINEAR           GCPI_ROW_OF(linear, gcpi_cuda_linear_cost)
+#define GCPI_CUDA_MATMUL           GCPI_ROW_OF(matmul, gcpi_cuda_matmul_cost)
 #define GCPI_CUDA_ADD              GCPI_ROW_OF(add, NULL)
 #define GCPI_CUDA_MUL              GCPI_ROW_OF(mul, NULL)
 #define GCPI_CUDA_BIAS             GCPI_ROW_OF(bias, gcpi_cuda_bias_cost)
@@ -1043,6 +1138,7 @@ GCPI_DEF const gcp_target *gcp_cuda(gcp_gpu *gpu)
     t->kernels = gcpi_cuda_rows;
     t->device = &device;
     t->align = 256;
+    t->row_align = GCPI_CUDA_ROW_ALIGN;
     t->flops_per_second = gpu->opts.math == GCP_TF32 ? 2e14 : 4e13;     /* of an H100's order; profiles replace them */
     t->bytes_per_second = 3e12;
     t->far_bytes_per_second = 2.5e10;                                   /* PCIe 4.0, 16 lanes */

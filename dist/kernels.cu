@@ -17,7 +17,7 @@
        with groups (depthwise)     direct                    direct; direct_weights, weights_sum          conv
        with stride and dilation    gather                    direct; weights, weights_sum                 conv
        what follows conv2d         in gather's epilogue: an addition, ReLU, or statistics, then sum_finish  gather
-     conv2d 1x1 (stride 1, no padding), linear, matmul: cuBLAS; bias: map; sum_blocks, sum_finish
+     conv2d 1x1 (stride 1, no padding), linear, matmul, where channels are by fours: cuBLAS, else as above
      batch_stats                   sum_blocks, sum_finish; in inference running_stats                     sums, norms
      batch_norm                    apply or apply_fours      sum_blocks, sum_finish, batch_norm_back      norms
      layer_norm                    layer_norm                layer_norm_back (moments), sum_blocks,
@@ -72,12 +72,16 @@ static size_t gcpi_count_of(gcp_shape s) { return gcpi_pixels_of(s) * (size_t)s.
    is left. */
 struct gcpi_unit { ptrdiff_t pixel; size_t c; };
 
+GCPI_DEVICE size_t gcpi_over(size_t i, unsigned by) /* 32 bits divide sooner */
+{
+    return i <= UINT32_MAX ? (unsigned)i / by : i / by;
+}
 /* Unit i, where a pixel has `width` units; width 0: all is one pixel. */
 template <int V> GCPI_DEVICE gcpi_unit gcpi_unit_of(size_t i, unsigned width)
 {
     gcpi_unit u = { 0, i * V };
     if (!width) return u;
-    u.pixel = i <= UINT32_MAX ? (ptrdiff_t)((unsigned)i / width) : (ptrdiff_t)(i / width); /* 32 bits divide sooner */
+    u.pixel = (ptrdiff_t)gcpi_over(i, width);
     u.c = (i - (size_t)u.pixel * width) * V;
     return u;
 }
@@ -1275,8 +1279,9 @@ struct gcpi_spot { int image, y, x; size_t c; };
 template <int V> GCPI_DEVICE gcpi_spot gcpi_spot_of(size_t i, gcp_shape s)
 {
     const gcpi_unit u = gcpi_unit_of<V>(i, (unsigned)s.d[3] / V);
-    const unsigned h = (unsigned)s.d[1], w = (unsigned)s.d[2], pixel = (unsigned)u.pixel, row = pixel / w;
-    gcpi_spot p = { (int)(row / h), (int)(row % h), (int)(pixel % w), u.c };
+    const unsigned h = (unsigned)s.d[1], w = (unsigned)s.d[2];
+    const size_t pixel = (size_t)u.pixel, row = gcpi_over(pixel, w), image = gcpi_over(row, h);
+    gcpi_spot p = { (int)image, (int)(row - image * h), (int)(pixel - row * w), u.c };
     return p;
 }
 GCPI_DEVICE float *gcpi_at(const gcp_view &v, int image, int y, int x, size_t c)

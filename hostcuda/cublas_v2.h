@@ -79,6 +79,7 @@ struct gemm {                                    /* column-major: C[m, n] = alph
     bool ta, tb, tf32;
     int m, n, k; float alpha; const float *a; int lda; const float *b; int ldb; float beta; float *c; int ldc;
     int parts = 1;                               /* of each sum */
+    bool dense() const { return lda == (ta ? k : m) && ldb == (tb ? n : k) && ldc == m; }
 };
 typedef float gemm_v8 __attribute__((vector_size(32)));
 enum { GEMM_M = 8, GEMM_N = 4 };
@@ -95,9 +96,14 @@ static void gemm_pack(float *to, const float *from, int rows, int k, int width, 
             }
 }
 
-/* Each sum over k in as many parts as the library has room for: their order depends on the workspace, as cuBLAS's may.
-   In a part one
- * product and one addition at a time; then alpha and beta. */
+/* How many parts a sum over k has. Their order depends on the room that there is and on whether the matrices are dense,
+   as that of cuBLAS may: a caller that wants the same bits must not let it. */
+static int gemm_parts(size_t workspace, bool dense)
+{
+    return (workspace >= 16u << 20 ? 8 : workspace >= 1u << 20 ? 4 : workspace >= 32u << 10 ? 2 : 1) + !dense;
+}
+
+/* In a part one product and one addition at a time; then alpha and beta. */
 static void gemm_tile(const gemm &g, const float *a, const float *b, int i0, int j0)
 {
     gemm_v8 sum[GEMM_N] = {};
@@ -145,7 +151,7 @@ static cublasStatus_t gemm_queue(cublasHandle_t handle, const gemm &g, long long
     cudaError_t e = enqueue(handle->stream, [=] {
         if (workspace) memset(workspace, 0xFF, size); /* whatever lies there is lost, as it may be */
         gemm one = g;
-        one.parts = size >= 16u << 20 ? 8 : size >= 1u << 20 ? 4 : size >= 32u << 10 ? 2 : 1;
+        one.parts = gemm_parts(size, g.dense());
         for (int i = 0; i < count; i++, one.a += stride_a, one.b += stride_b, one.c += stride_c) gemm_run(one);
     });
     return e == cudaSuccess ? CUBLAS_STATUS_SUCCESS : CUBLAS_STATUS_EXECUTION_FAILED;

@@ -868,9 +868,10 @@ unsigned long long hostcuda_collective(int kind, unsigned mask, unsigned long lo
 
 int hostcuda_lane(void) { return static_cast<int>(hostcuda::run.lane); }
 
-unsigned hostcuda_to_tf32(float value)           /* to nearest, ties away from zero; infinities and NaNs stay */
+unsigned hostcuda_to_tf32(float value)           /* to nearest, ties away from zero; a NaN is one in 19 bits, too */
 {
     unsigned u = __float_as_uint(value);
+    if (isnan(value)) return 0x7FFFFFFFu;
     return (u & 0x7F800000u) == 0x7F800000u ? u : (u + 0x1000u) & 0xFFFFE000u;
 }
 

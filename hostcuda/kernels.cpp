@@ -4,5 +4,5 @@
 /* gcp_gpu has default initialisers in C++; a C program never sees that */
 #pragma clang diagnostic ignored "-Wreturn-type-c-linkage"
 #endif
-#include "cublas_v2.h"
+#include "cublasLt.h"
 #include "../kernels.cu"

@@ -32,7 +32,7 @@ static void record(small *s, int index)
             x = gcp_relu(gcp_batch_norm(gcp_conv2d(x, .out = 8, .k = 3, .pad = 1)));
             x = gcp_dropout(gcp_conv2d(x, .out = 8, .k = 1), .rate = 0.2);
         }
-    s->loss = gcp_cross_entropy(gcp_linear(gcp_flatten(x), .out = 5), s->labels);
+    s->loss = gcp_cross_entropy(gcp_linear(gcp_flatten(x), .out = 8), s->labels);
     for (size_t i = 0; i < sizeof s->pixels / sizeof *s->pixels; i++) s->pixels[i] = (float)(i * 37 % 101) / 50 - 1;
     s->label[0] = 1; s->label[1] = 4;
 }
@@ -221,6 +221,153 @@ static void stale_error(void)
     if (error) fprintf(stderr, "%s\n", error);
     CHECK(!error);
     gcp_unbind(&plan);
+}
+
+/* The same where a matrix product is what comes first. */
+static void stale_error_before_product(void)
+{
+    static const float ones[2 * 8] = { 1, -1, 1, -1, 1, -1, 1, -1 };
+    gcp_arena arena = gcp_arena_from(tape_memory[0], sizeof tape_memory[0]);
+    gcp_tape *net = gcp_tape_make(&arena, .ops = 16, .seed = 3);
+    gcp_tensor x = gcp_input(net, "x", GCP_SHAPE(2, 8));
+    gcp_plan plan = gcp_plan_make(gcp_linear(x, .out = 4, .no_bias = 1), .inference = 1, .target = gcp_cuda(&gpu));
+    gcp_bind(&plan, NULL, 0);
+    for (int step = 0; step < 4; step++) {
+        gcp_write(&plan, x, ones);
+        (void)cudaSetDevice(77);
+        gcp_forward(&plan);
+    }
+    const char *error = gcp_error(net);
+    if (error) fprintf(stderr, "%s\n", error);
+    CHECK(!error);
+    gcp_unbind(&plan);
+}
+
+/* ---- Recorded steps -------------------------------------------------------------------------------------------*/
+
+static int graphs_of(const gcp_gpu *g)
+{
+    int count = 0;
+    for (int i = 0; i < GCP_GPU_RECORDINGS; i++) count += g->recordings[i].graph != NULL;
+    return count;
+}
+/* A plan's second step is recorded; without it nothing but time would tell. */
+static void recorded(void)
+{
+    static small s;
+    for (int no_graphs = 0; no_graphs < 2; no_graphs++) {
+        gcp_gpu own = gcp_gpu_open(.workspace = WORKSPACE, .no_graphs = no_graphs);
+        record(&s, 0);
+        gcp_plan plan = gcp_plan_make(s.loss, .target = gcp_cuda(&own), .optimizer = GCP_OPTIMIZER_SGD);
+        gcp_bind(&plan, NULL, 0);
+        for (int step = 1; step <= 3; step++) {
+            train(&s, &plan, 1);
+            CHECK_INT(graphs_of(&own), ==, step > 1 && !no_graphs);
+        }
+        gcp_unbind(&plan);
+        CHECK_INT(graphs_of(&own), ==, 0);
+        gcp_gpu_close(&own);
+    }
+}
+
+/* ---- Products wherever their operands lie ---------------------------------------------------------------------*/
+
+/* a and b are multiplied, by a weight in either orientation and by a tensor. `apart`: the loss has no more; else it also
+   has a concat of them, in whose rows they then lie, and slices of that. */
+typedef struct products {
+    gcp_arena arena;
+    gcp_tape *net;
+    gcp_tensor image, results[5], apart, together;
+} products;
+
+static void products_record(products *s, int first, int second)
+{
+    s->arena = gcp_arena_from(tape_memory[0], sizeof tape_memory[0]);
+    s->net = gcp_tape_make(&s->arena, .ops = 64, .seed = 9);
+    gcp_tensor x = s->image = gcp_input(s->net, "image", GCP_SHAPE(2, 3, 3, 8)), *r = s->results;
+    gcp_tensor a = gcp_tanh(gcp_conv2d(x, .out = first, .k = 3, .pad = 1)),
+               b = gcp_tanh(gcp_conv2d(x, .out = second, .k = 3, .pad = 1)),
+               right = gcp_tanh(gcp_conv2d(x, .out = second, .k = 1)), all = gcp_concat(GCP_TENSORS(a, b, right));
+    r[0] = gcp_conv2d(b, .out = 8, .k = 1, .name = "c");
+    r[1] = gcp_linear(b, .out = 6, .name = "d");
+    r[2] = gcp_linear(a, .out = 4, .name = "e");
+    r[3] = gcp_conv_transpose2d(b, .out = 4, .k = 1, .name = "f");
+    r[4] = gcp_matmul(gcp_reshape(gcp_tanh(gcp_conv2d(x, .out = 2, .k = 1)), GCP_SHAPE(2, 18)), right);
+    s->apart = gcp_mean(gcp_tanh(r[0]));
+    for (int i = 0; i < 5; i++) gcp_keep(r[i]);
+    for (int i = 1; i < 5; i++) s->apart = gcp_add(s->apart, gcp_mean(gcp_tanh(r[i])));
+    gcp_tensor part = gcp_conv2d(gcp_slice(all, .first = 1, .count = 4), .out = 4, .k = 1, .name = "g");
+    s->together = gcp_add(s->apart, gcp_add(gcp_mean(gcp_tanh(all)), gcp_mean(gcp_tanh(part))));
+}
+/* The bits of all results, and of the gradients of their weights. */
+static uint64_t products_bits(products *s, gcp_tensor loss, gcp_gpu *g, const float *pixels)
+{
+    static const char *const weights[] = { "c/weight", "d/weight", "e/weight", "f/weight" };
+    float values[1024];
+    uint64_t h = 14695981039346656037u;
+    gcp_plan plan = gcp_plan_make(loss, .policy = GCP_POLICY_KEEP_ALL, .target = gcp_cuda(g));
+    gcp_bind(&plan, NULL, 0);
+    gcp_write(&plan, s->image, pixels);
+    gcp_step(&plan);
+    for (int i = 0; i < 9; i++) {
+        gcp_tensor x = i < 5 ? s->results[i] : gcp_find(s->net, weights[i - 5]);
+        CHECK((i < 5 ? gcp_read(&plan, x, values) : gcp_grad(&plan, x, values)) == GCP_OK);
+        for (size_t k = 0; k < gcp_elements(x) * sizeof *values; k++)
+            h = (h ^ ((unsigned char *)values)[k]) * 1099511628211u;
+    }
+    gcp_unbind(&plan);
+    return h;
+}
+static void products_anywhere(gcp_math math)
+{
+    static const int channels[][2] = { { 8, 8 }, { 3, 8 }, { 5, 16 }, { 6, 7 }, { 4, 6 } };
+    static products s;
+    float pixels[2 * 3 * 3 * 8];
+    gcp_gpu own = gcp_gpu_open(.workspace = WORKSPACE, .math = math);
+    for (int i = 0; i < 144; i++) pixels[i] = (float)(i * 37 % 101) / 50 - 1;
+    for (size_t i = 0; i < sizeof channels / sizeof *channels; i++) {
+        products_record(&s, channels[i][0], channels[i][1]);
+        CHECK(products_bits(&s, s.apart, &own, pixels) == products_bits(&s, s.together, &own, pixels));
+        if (gcp_error(s.net)) fprintf(stderr, "%d and %d: %s\n", channels[i][0], channels[i][1], gcp_error(s.net));
+        CHECK(!gcp_error(s.net));
+    }
+    gcp_gpu_close(&own);
+}
+
+/* TF32 that silently computed in float would pass all else. Products are cuBLAS's, the others the kernels' own. */
+static void tf32_rounds(void)
+{
+    static const struct { int channels, out, k; } layers[] = { { 32, 8, 1 }, { 8, 8, 3 }, { 5, 8, 3 } };
+    struct cudaDeviceProp card;
+    float y[2][2 * 16 * 8], x[2 * 16 * 32];
+    if (cudaGetDeviceProperties(&card, 0) != cudaSuccess || card.major < 8) {
+        printf("no tensor cores: TF32 is float here\n");
+        return;
+    }
+    for (size_t i = 0; i < sizeof x / sizeof *x; i++) x[i] = (float)(i * 37 % 1009) / 1009 + 0.0001f;
+    for (size_t i = 0; i < sizeof layers / sizeof *layers; i++) {
+        double most = 0, size = 0;
+        for (int math = 0; math < 2; math++) {
+            gcp_gpu own = gcp_gpu_open(.workspace = WORKSPACE, .math = (gcp_math)math);
+            gcp_arena arena = gcp_arena_from(tape_memory[0], sizeof tape_memory[0]);
+            gcp_tape *net = gcp_tape_make(&arena, .ops = 16, .seed = 3);
+            gcp_tensor in = gcp_input(net, "x", GCP_SHAPE(2, 4, 4, layers[i].channels));
+            gcp_tensor out = gcp_conv2d(in, .out = layers[i].out, .k = layers[i].k, .padding = GCP_PADDING_SAME);
+            gcp_plan plan = gcp_plan_make(out, .inference = 1, .target = gcp_cuda(&own));
+            gcp_bind(&plan, NULL, 0);
+            gcp_write(&plan, in, x);
+            gcp_forward(&plan);
+            CHECK(gcp_read(&plan, out, y[math]) == GCP_OK);
+            gcp_unbind(&plan);
+            gcp_gpu_close(&own);
+        }
+        for (int k = 0; k < 2 * 16 * 8; k++) {
+            most = fmax(most, fabs((double)y[0][k] - (double)y[1][k]));
+            size = fmax(size, fabs((double)y[0][k]));
+        }
+        if (most < 1e-5 * size || most > 1e-2 * size) fprintf(stderr, "layer %zu: TF32 %g beside %g\n", i, most, size);
+        CHECK(most >= 1e-5 * size && most <= 1e-2 * size);
+    }
 }
 
 static void workspaces(void)
@@ -787,11 +934,17 @@ int main(int argc, char **argv)
     gpu = gcp_gpu_open(.workspace = WORKSPACE);
     if (!gpu.blas) { printf("no GPU: %s\n", gpu.message); return 77; }
     printf("on %s\n", gpu.name);
+#ifndef HOSTCUDA
+    printf("not seen on a card: how many kernels are launched, whether copies are from pageable memory\n");
+#endif
     memory();
     errors();
     waiting(0);
     waiting(1);
     stale_error();
+    stale_error_before_product();
+    recorded();
+    tf32_rounds();
     workspaces();
     again(argc > 2 ? atoi(argv[2]) : 5);
     far_copies();
@@ -813,6 +966,8 @@ int main(int argc, char **argv)
     no_numbers();
     together(GCP_FP32);
     together(GCP_TF32);
+    products_anywhere(GCP_FP32);
+    products_anywhere(GCP_TF32);
 #ifdef __unix__
     two_at_once();
 #endif

@@ -1,9 +1,13 @@
 /* The emulation itself: each bug planted in planted.cu.h must be caught and its correct twin must pass, in every order;
    streams, graphs, memory, the matrix products. test_hostcuda bench measures instead. */
 #define HOSTCUDA_IMPLEMENTATION
-#include "cublas_v2.h"
+#include "cublasLt.h"
+#include "../gcp_cuda.h"
+#include "../src/cuda/kernels/units.h"
+#include "../src/cuda/kernels/windows.h"
 #include "support/planted.cu.h"
 #include "support/check.h"
+#include <algorithm>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -269,7 +273,27 @@ static void products(void)
                 CHECK_NEAR(got[r * 8 + c], want, 1e-6);
             }
     }
+    fill(a, 128, 5); fill(b, 64, 6); fill(d, 128, 7);
+    const float odd = __uint_as_float(0x7F800001u);       /* a NaN whose payload lies in the bits that are not read */
+    cudaMemcpy(a, &odd, sizeof odd, cudaMemcpyHostToDevice);
+    GCP_LAUNCH(one_mma, 1, 32, 0, nullptr, a, b, d);
+    std::vector<float> got = read(d, 128);
+    for (size_t c = 0; c < 8; c++) CHECK(isnan(got[c]) && !isnan(got[8 + c]));
     for (float *p : {a, b, d}) cudaFree(p);
+}
+
+/* A thread's pixel and channel, also where pixels are more than 32 bits count. */
+static void spots(void)
+{
+    const gcp_shape huge = { 4, { 3, 65536, 65537, 4 } };
+    for (int image = 0; image < 3; image++)
+        for (int y = 0; y < 65536; y += 21845) {
+            const size_t pixel = (static_cast<size_t>(image) * 65536 + static_cast<size_t>(y)) * 65537 + 65535;
+            const gcpi_spot p = gcpi_spot_of<1>(pixel * 4 + 2, huge), q = gcpi_spot_of<4>(pixel, huge);
+            CHECK(p.image == image && p.y == y && p.x == 65535 && p.c == 2);
+            CHECK(q.image == image && q.y == y && q.x == 65535 && q.c == 0);
+        }
+    (void)gcpi_least; (void)gcpi_most;
 }
 
 /* ---- Memory ------------------------------------------------------------------------------------------------------ */
@@ -663,6 +687,82 @@ static void batched_gemms(cublasHandle_t blas, float *a, float *b, float *c)
         CHECK(!memcmp(&again[static_cast<size_t>(j * ld)], &second[static_cast<size_t>(j * ld)], m * sizeof(float)));
 }
 
+/* cuBLASLt: c = a b of so many rows, columns, and terms a sum, with an algorithm chosen for leading dimensions of
+   `chosen`, run with those of `ld`. */
+struct lt_product {
+    cublasLtHandle_t handle;
+    float *a, *b, *c;
+    int m, n, k, chosen, ld, offset;
+    uint32_t alignment;
+};
+static void lt_layouts(const lt_product &p, int ld, cublasLtMatrixLayoutOpaque_t *l)
+{
+    const int rows[] = { p.m, p.k, p.m }, columns[] = { p.k, p.n, p.n };
+    for (int i = 0; i < 3; i++)
+        cublasLtMatrixLayoutInit(&l[i], CUDA_R_32F, static_cast<uint64_t>(rows[i]), static_cast<uint64_t>(columns[i]),
+                                 ld ? ld : rows[i]);
+}
+static cublasStatus_t lt_run(const lt_product &p)
+{
+    cublasLtMatmulDescOpaque_t desc;
+    cublasLtMatmulPreferenceOpaque_t wish;
+    cublasLtMatrixLayoutOpaque_t l[3];
+    cublasLtMatmulHeuristicResult_t best;
+    int found = 0;
+    cublasLtMatmulDescInit(&desc, CUBLAS_COMPUTE_32F, CUDA_R_32F);
+    cublasLtMatmulPreferenceInit(&wish);
+    for (int i = CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_A_BYTES; i <= CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_D_BYTES; i++)
+        cublasLtMatmulPreferenceSetAttribute(&wish, static_cast<cublasLtMatmulPreferenceAttributes_t>(i), &p.alignment,
+                                             sizeof p.alignment);
+    lt_layouts(p, p.chosen, l);
+    cublasStatus_t status = cublasLtMatmulAlgoGetHeuristic(p.handle, &desc, &l[0], &l[1], &l[2], &l[2], &wish, 1, &best,
+                                                           &found);
+    if (status != CUBLAS_STATUS_SUCCESS) return status;
+    lt_layouts(p, p.ld, l);
+    const float one = 1, none = 0;
+    return cublasLtMatmul(p.handle, &desc, &one, p.a + p.offset, &l[0], p.b, &l[1], &none, p.c, &l[2], p.c, &l[2],
+                          &best.algo, nullptr, 0, nullptr);
+}
+/* The order of sums is the algorithm's: chosen for dense matrices, the bits are the same however they lie; chosen for
+   others, or for another alignment, they are not. What it needs of the alignment is checked. */
+static void lt_gemms(cublasHandle_t blas, float *a, float *b, float *c)
+{
+    enum { M = 8, N = 4, K = 32, LD = 36 };
+    std::vector<float> first, spread(LD * K), other(LD * N);
+    lt_product p = { reinterpret_cast<cublasLtHandle_t>(blas), a, b, c, M, N, K, 0, 0, 0, 16 };
+    fill(a, M * K, 1); fill(b, K * N, 2);
+    std::vector<float> ha = read(a, M * K), hb = read(b, K * N);
+    CHECK_INT(lt_run(p), ==, CUBLAS_STATUS_SUCCESS);
+    first = read(c, M * N);
+    for (size_t j = 0; j < K; j++) std::copy_n(&ha[j * M], M, &spread[j * LD]);
+    for (size_t j = 0; j < N; j++) std::copy_n(&hb[j * K], K, &other[j * LD]);
+    cudaMemcpy(a, spread.data(), spread.size() * sizeof(float), cudaMemcpyHostToDevice);
+    cudaMemcpy(b, other.data(), other.size() * sizeof(float), cudaMemcpyHostToDevice);
+    p.ld = LD;
+    auto differs = [&] {
+        int count = 0;
+        CHECK_INT(lt_run(p), ==, CUBLAS_STATUS_SUCCESS);
+        const std::vector<float> got = read(c, LD * N);
+        for (size_t j = 0; j < N; j++) for (size_t i = 0; i < M; i++) count += got[j * LD + i] != first[j * M + i];
+        return count;
+    };
+    CHECK_INT(differs(), ==, 0);
+    p.chosen = LD;
+    CHECK_INT(differs(), >, 0);
+    p.chosen = 0; p.alignment = 4;
+    CHECK_INT(differs(), >, 0);
+    p.offset = 1;
+    CHECK_INT(lt_run(p), ==, CUBLAS_STATUS_SUCCESS);      /* needs no more than a float */
+    p.alignment = 16;
+    CHECK_INT(lt_run(p), ==, CUBLAS_STATUS_INVALID_VALUE);
+    p.offset = 0; p.ld = LD + 1;
+    CHECK_INT(lt_run(p), ==, CUBLAS_STATUS_INVALID_VALUE);
+    p.ld = LD;
+    (void)cudaSetDevice(77);                              /* an error of the application's */
+    CHECK_INT(lt_run(p), ==, CUBLAS_STATUS_EXECUTION_FAILED);
+    (void)cudaGetLastError();
+}
+
 /* Destroys blas. */
 static void refused_gemms(cublasHandle_t blas, float *a, float *b, float *c, float *work)
 {
@@ -688,6 +788,7 @@ static void blas(void)
     cublasHandle_t handle;
     cublasCreate(&handle);
     gemms(handle, a, b, c, work);
+    lt_gemms(handle, a, b, c);
     batched_gemms(handle, a, b, c);
     refused_gemms(handle, a, b, c, work);
     for (float *p : {a, b, c, work}) cudaFree(p);
@@ -777,6 +878,7 @@ int main(int argc, char **argv)
     places();
     warps();
     products();
+    spots();
     banks();
     memory();
     directions();

@@ -35,8 +35,8 @@ static void gcpi_cuda_update_forward(const gcp_call *c)
                                             gcpi_cuda_conv2d_cost, GCP_FLAG_FUSED)
 #define GCPI_CUDA_CONV_TRANSPOSE2D GCPI_ROW_OF(conv_transpose2d, gcpi_cuda_conv_transpose2d_cost)
 #define GCPI_CUDA_UPSAMPLE         GCPI_ROW_OF(upsample, NULL)
-#define GCPI_CUDA_LINEAR           GCPI_ROW_OF(linear, gcpi_cuda_product_cost)
-#define GCPI_CUDA_MATMUL           GCPI_ROW_OF(matmul, gcpi_cuda_product_cost)
+#define GCPI_CUDA_LINEAR           GCPI_ROW_OF(linear, gcpi_cuda_linear_cost)
+#define GCPI_CUDA_MATMUL           GCPI_ROW_OF(matmul, gcpi_cuda_matmul_cost)
 #define GCPI_CUDA_ADD              GCPI_ROW_OF(add, NULL)
 #define GCPI_CUDA_MUL              GCPI_ROW_OF(mul, NULL)
 #define GCPI_CUDA_BIAS             GCPI_ROW_OF(bias, gcpi_cuda_bias_cost)
@@ -85,6 +85,7 @@ GCPI_DEF const gcp_target *gcp_cuda(gcp_gpu *gpu)
     t->kernels = gcpi_cuda_rows;
     t->device = &device;
     t->align = 256;
+    t->row_align = GCPI_CUDA_ROW_ALIGN;
     t->flops_per_second = gpu->opts.math == GCP_TF32 ? 2e14 : 4e13;     /* of an H100's order; profiles replace them */
     t->bytes_per_second = 3e12;
     t->far_bytes_per_second = 2.5e10;                                   /* PCIe 4.0, 16 lanes */

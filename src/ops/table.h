@@ -61,7 +61,8 @@ typedef struct gcpi_facts {
     int custom;                                 /* the user's op: outputs are made even if no op reads them */
     int stats;                                  /* statistics: the op that makes the tensor can make them, too */
     int first;                                  /* GCPI_VIEW_PART: the first channel */
-    unsigned dense;                             /* bits of inputs that are read as one run of bytes, as is a gradient */
+    /* bits of inputs that are read as one run of bytes, as is a gradient; and besides where the target has a device */
+    unsigned dense, dense_on_device;
     unsigned early;                             /* bits of inputs whose gradients backward writes before the others */
     int in_place, indexed;                      /* may overwrite input 0; backward reads the index, output 1 */
     const gcpi_conv_attr *window;               /* kernel, strides, paddings: part of the key of a cost */
@@ -94,7 +95,8 @@ static gcpi_facts gcpi_facts_of(const gcpi_op *op)
         break;
     case GCP_OP_CONV_TRANSPOSE2D: f.window = window; f.dense = 6; f.early = 4; break;
     case GCP_OP_BIAS: f.dense = f.early = 2; break;
-    case GCP_OP_LINEAR: f.dense = f.early = 4; break;
+    case GCP_OP_LINEAR: f.dense = f.early = 4; f.dense_on_device = 2; break;
+    case GCP_OP_MATMUL: f.dense_on_device = 2; break;
     case GCP_OP_LAYER_NORM: f.dense = f.early = 6; break;
     case GCP_OP_AVG_POOL: f.window = window; break;
     case GCP_OP_BATCH_STATS: f.stats = 1; break;

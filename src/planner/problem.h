@@ -233,7 +233,8 @@ static void gcpi_items_dense(gcpi_problem *p)
     const gcp_tape *t = p->tape;
     for (int o = 0; o < t->op_count; o++) {
         const gcpi_op *op = &t->ops[o];
-        unsigned dense = gcpi_facts_of(op).dense;
+        const gcpi_facts facts = gcpi_facts_of(op);
+        unsigned dense = facts.dense | (p->target.device ? facts.dense_on_device : 0);
         for (int i = 0; i < op->inputs && dense; i++, dense >>= 1) {
             int x = gcpi_edge(t, op, i);
             if (dense & 1 && gcpi_pixels(t->tensors[x].shape) > 1)

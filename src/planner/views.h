@@ -47,13 +47,28 @@ static void gcpi_dense_group(gcpi_problem *p, int item)
     for (int i = p->items[item].root; i >= 0; i = p->items[i].next) p->items[i].dense |= 2;
 }
 
+/* Whether the target's kernels take an item's rows there (gcp_target.row_align). */
+static int gcpi_rows_aligned(const gcpi_problem *p, int item, size_t offset, ptrdiff_t pitch)
+{
+    const size_t align = p->target.row_align, row = (size_t)p->items[item].row * sizeof(gcp_real);
+    return !align || row % align || (offset % align == 0 && (size_t)pitch * sizeof(gcp_real) % align == 0);
+}
+/* Whether all of an item's group may move into another's rows, `at` bytes behind their beginning. */
+static int gcpi_group_fits(const gcpi_problem *p, int root, int to, size_t at)
+{
+    for (int i = root; i >= 0; i = p->items[i].next) {
+        const gcpi_item *x = &p->items[i];
+        if (x->dense || !gcpi_rows_aligned(p, i, x->offset + p->items[to].offset + at, p->items[to].pitch)) return 0;
+    }
+    return 1;
+}
+
 /* Whether an input of a concat can be made where the concat needs it: it owns its bytes, and its pitch is free. */
-static int gcpi_can_join(const gcpi_problem *p, int item, int to)
+static int gcpi_can_join(const gcpi_problem *p, int item, int to, size_t at)
 {
     const gcpi_item *x = &p->items[item];
-    if (x->kind != GCPI_FORWARD_ITEM || x->root != item || item == p->items[to].root) return 0;
-    for (int i = item; i >= 0; i = p->items[i].next) if (p->items[i].dense) return 0;
-    return 1;
+    return x->kind == GCPI_FORWARD_ITEM && x->root == item && item != p->items[to].root &&
+           gcpi_group_fits(p, item, to, at);
 }
 
 /* Where input i begins in the rows of a concat, in bytes. */
@@ -84,7 +99,7 @@ static int gcpi_can_join_with(const gcpi_problem *p, const gcpi_op *op, int i, s
     if (x->kind != GCPI_FORWARD_ITEM || r->kind != GCPI_FORWARD_ITEM || x->root == op->out || x->root == x - p->items ||
         gcpi_joined_at(t, op, i) < x->offset || end > (size_t)p->items[op->out].row * sizeof(gcp_real))
         return 0;
-    for (int m = x->root; m >= 0; m = p->items[m].next) if (p->items[m].dense) return 0;
+    if (!gcpi_group_fits(p, x->root, op->out, begin)) return 0;
     size_t column = 0;
     for (int k = 0; k < op->inputs; k++) {
         const gcpi_item *z = &p->items[gcpi_edge(t, op, k)];
@@ -117,7 +132,8 @@ static int gcpi_forward_views(gcpi_problem *p, const gcpi_op *op)       /* 1: no
         gcpi_dense_group(p, x);
         return 1;
     }
-    if (facts.view == GCPI_VIEW_PART && !(copied & 1) && gcpi_takes_pitch(p, y, p->items[x].pitch)) {
+    if (facts.view == GCPI_VIEW_PART && !(copied & 1) && gcpi_takes_pitch(p, y, p->items[x].pitch) &&
+        gcpi_rows_aligned(p, y, p->items[x].offset + (size_t)facts.first * sizeof(gcp_real), p->items[x].pitch)) {
         gcpi_view_of(p, y, x, (size_t)facts.first * sizeof(gcp_real), p->items[x].pitch);
         return 1;
     }
@@ -126,7 +142,8 @@ static int gcpi_forward_views(gcpi_problem *p, const gcpi_op *op)       /* 1: no
         size_t at;
         x = gcpi_edge(t, op, i);
         if (copied >> i & 1) { whole = 0; continue; }
-        if (gcpi_can_join(p, x, y)) gcpi_join(p, x, y, gcpi_joined_at(t, op, i), p->items[y].pitch);
+        if (gcpi_can_join(p, x, y, gcpi_joined_at(t, op, i)))
+            gcpi_join(p, x, y, gcpi_joined_at(t, op, i), p->items[y].pitch);
         else if (gcpi_can_join_with(p, op, i, &at)) gcpi_join(p, p->items[x].root, y, at, p->items[y].pitch);
         whole &= gcpi_in_place_in(p, op, i);
     }
@@ -163,6 +180,7 @@ static int gcpi_gradient_alias(gcpi_problem *p, int o, int i)
     int whole = gcpi_facts_of(op).view == GCPI_VIEW_WHOLE, joined = gcpi_facts_of(op).view == GCPI_VIEW_JOINED;
     if (joined && p->copied[o].gradients >> i & 1) return 0;
     if (whole ? !gcpi_is_dense(p, y) : !gcpi_takes_pitch(p, x, p->items[y].pitch)) return 0;
+    if (!whole && !gcpi_rows_aligned(p, x, p->items[y].offset + gcpi_joined_at(t, op, i), p->items[y].pitch)) return 0;
     for (int k = 0; k < op->inputs; k++) if (k != i && gcpi_edge(t, op, k) == gcpi_edge(t, op, i)) return 0;
     gcpi_item trial = p->items[x];
     gcpi_view_of(p, x, y, gcpi_joined_at(t, op, i), whole ? trial.pitch : p->items[y].pitch);

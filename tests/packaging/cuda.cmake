@@ -22,6 +22,21 @@ run(${CMAKE_COMMAND} -S ${ROOT}/tests/packaging -B ${OUT}/app -G ${GENERATOR} -D
 run(${CMAKE_COMMAND} --build ${OUT}/app --config Release)
 run_app(${OUT}/app/app_cuda)
 
+# Without a list of its own a project gets code for each kind of card that this nvcc knows.
+run(${CMAKE_COMMAND} -S ${ROOT} -B ${OUT}/default -G ${GENERATOR} -DCMAKE_C_COMPILER=${CC} -DGCP_TESTS=OFF -DGCP_EXAMPLES=OFF -DGCP_CUDA=ON)
+execute_process(COMMAND ${NVCC} --list-gpu-arch OUTPUT_VARIABLE known COMMAND_ERROR_IS_FATAL ANY)
+file(GLOB_RECURSE made ${OUT}/default/build.ninja ${OUT}/default/flags.make)
+foreach(arch compute_90 compute_100 compute_120)
+  set(found "")
+  foreach(file IN LISTS made)
+    file(STRINGS ${file} lines REGEX "${arch}[,\\]")
+    list(APPEND found ${lines})
+  endforeach()
+  if(known MATCHES ${arch} AND NOT found)
+    message(FATAL_ERROR "nvcc knows ${arch}, but kernels.cu is not compiled for it")
+  endif()
+endforeach()
+
 # As docs/gpu.md says, with the files that one copies, but for an architecture that needs no card.
 file(COPY ${ROOT}/dist/gcp.h ${ROOT}/dist/gcp_cuda.h ${ROOT}/dist/kernels.cu DESTINATION ${OUT}/copied)
 file(STRINGS ${ROOT}/docs/gpu.md line REGEX "^    nvcc .*kernels.cu")
@@ -31,7 +46,7 @@ string(REPLACE "kernels.cu" "${OUT}/copied/kernels.cu" line "${line}")
 separate_arguments(line UNIX_COMMAND "${line}")
 set(object ${OUT}/kernels.o)
 run(${NVCC} ${line} -o ${object})
-run(${CC} -O1 -I${OUT}/copied -I${CUDA_INCLUDE} ${ROOT}/tests/packaging/app_cuda.c ${object} -L${CUDA_LIB} -Wl,-rpath,${CUDA_LIB} -lcudart -lcublas -lm -o ${OUT}/plain)
+run(${CC} -O1 -I${OUT}/copied -I${CUDA_INCLUDE} ${ROOT}/tests/packaging/app_cuda.c ${object} -L${CUDA_LIB} -Wl,-rpath,${CUDA_LIB} -lcudart -lcublas -lcublasLt -lm -o ${OUT}/plain)
 run_app(${OUT}/plain)
 
 # An install without a GPU says what it lacks.

@@ -25,12 +25,16 @@ static size_t gcpi_count_of(gcp_shape s) { return gcpi_pixels_of(s) * (size_t)s.
    is left. */
 struct gcpi_unit { ptrdiff_t pixel; size_t c; };
 
+GCPI_DEVICE size_t gcpi_over(size_t i, unsigned by) /* 32 bits divide sooner */
+{
+    return i <= UINT32_MAX ? (unsigned)i / by : i / by;
+}
 /* Unit i, where a pixel has `width` units; width 0: all is one pixel. */
 template <int V> GCPI_DEVICE gcpi_unit gcpi_unit_of(size_t i, unsigned width)
 {
     gcpi_unit u = { 0, i * V };
     if (!width) return u;
-    u.pixel = i <= UINT32_MAX ? (ptrdiff_t)((unsigned)i / width) : (ptrdiff_t)(i / width); /* 32 bits divide sooner */
+    u.pixel = (ptrdiff_t)gcpi_over(i, width);
     u.c = (i - (size_t)u.pixel * width) * V;
     return u;
 }

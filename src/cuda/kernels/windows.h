@@ -5,8 +5,9 @@ struct gcpi_spot { int image, y, x; size_t c; };
 template <int V> GCPI_DEVICE gcpi_spot gcpi_spot_of(size_t i, gcp_shape s)
 {
     const gcpi_unit u = gcpi_unit_of<V>(i, (unsigned)s.d[3] / V);
-    const unsigned h = (unsigned)s.d[1], w = (unsigned)s.d[2], pixel = (unsigned)u.pixel, row = pixel / w;
-    gcpi_spot p = { (int)(row / h), (int)(row % h), (int)(pixel % w), u.c };
+    const unsigned h = (unsigned)s.d[1], w = (unsigned)s.d[2];
+    const size_t pixel = (size_t)u.pixel, row = gcpi_over(pixel, w), image = gcpi_over(row, h);
+    gcpi_spot p = { (int)image, (int)(row - image * h), (int)(pixel - row * w), u.c };
     return p;
 }
 GCPI_DEVICE float *gcpi_at(const gcp_view &v, int image, int y, int x, size_t c)
