@@ -1,13 +1,18 @@
 /* gpu.c - what the card reaches and what gcp makes of it: copy and cuBLAS rates; convolutions a layer and pass; whole
-   training steps of ResNet-50 (N images, and twice as many) and of the 26-layer CNN under several policies. Prints
-   tables and writes one JSON.
+   training steps of ResNet-50 (N images, and twice as many) and of the 26-layer CNN under several policies; and where
+   the time of one step goes, instruction by instruction. Prints tables and writes one JSON, which is whole after every
+   row: a run that is cut off leaves what it has measured, the steps of ResNet-50 first.
 
        gpu [--out FILE.json] [--batch N] [--small 1] [--steps-only 1]
+
+   FILE.json: "device", "cuda", "cublas", "gcp"; of the card "copy_gb_per_second" and "cublas_tflops"; "steps";
+   "profile_of" and "profile"; "convolutions". A step is "recorded" if it was replayed from a CUDA graph.
 
    Operands are random: a card multiplies zeros faster. Between two events there are as many launches as take 20 ms, so
    that the host's time is not counted. --small 1: sizes that the host emulation gets through. --steps-only 1: for a
    profiler. */
 #define _POSIX_C_SOURCE 200809L
+#include <stdarg.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -18,9 +23,57 @@
 #include "gcp_cuda.h"
 
 enum { REPEATS = 7 };                                /* once with --small */
-static FILE *json;
 static gcp_gpu gpus[2];                              /* GCP_FP32, GCP_TF32 */
 static int small, batch, repeats = REPEATS;
+
+static void fail(const char *what)
+{
+    fprintf(stderr, "gpu: %s\n", what);
+    exit(1);
+}
+
+/* ---- The JSON --------------------------------------------------------------------------------------------------*/
+
+/* The file is written beside and renamed after every row: whole at every moment. rows: of the list that is open, and
+   one; 0: none is. */
+static struct json { char at[1 << 20]; size_t used; int rows; const char *path; } json;
+
+static void json_save(void)
+{
+    char beside[4096];
+    snprintf(beside, sizeof beside, "%s.new", json.path);
+    FILE *file = fopen(beside, "w");
+    if (!file) fail("--out cannot be written");
+    fputs(json.at, file);
+    fputs(json.rows == 0 ? "\n}\n" : json.rows == 1 ? "]\n}\n" : "\n  ]\n}\n", file);
+    if (fclose(file) || rename(beside, json.path)) fail("--out cannot be written");
+}
+static void json_add(const char *format, ...)
+{
+    va_list args;
+    va_start(args, format);
+    const int size = vsnprintf(json.at + json.used, sizeof json.at - json.used, format, args);
+    va_end(args);
+    if (size < 0 || (size_t)size >= sizeof json.at - json.used) fail("the JSON is too long");
+    json.used += (size_t)size;
+}
+static void json_list_ends(void)
+{
+    if (json.rows) json_add("\n  ]");
+    json.rows = 0;
+}
+static void json_list(const char *name)
+{
+    json_list_ends();
+    json_add(",\n  \"%s\": [", name);
+    json.rows = 1;
+    json_save();
+}
+#define json_fields(...) (json_list_ends(), json_add(__VA_ARGS__), json_save())
+#define json_row(...) \
+    (json_add(json.rows++ == 1 ? "\n    { " : ",\n    { "), json_add(__VA_ARGS__), json_add(" }"), json_save())
+
+/* ---- Timing ----------------------------------------------------------------------------------------------------*/
 
 /* Seconds of one call: median, least and most of REPEATS. */
 typedef struct figure { double median, least, most; int launches; } figure;
@@ -51,11 +104,6 @@ static figure timed(gcp_gpu *gpu, void (*issue)(void *arg), void *arg)
     return figure_of(s, m.launches);
 }
 
-static void fail(const char *what)
-{
-    fprintf(stderr, "gpu: %s\n", what);
-    exit(1);
-}
 static void check(void)
 {
     for (int i = 0; i < 2; i++) {
@@ -131,8 +179,8 @@ static void card(void)
     check();
     printf("copy %.0f GB/s; cuBLAS %zu^3: fp32 %.1f, tf32 %.1f TFLOP/s\n\n", copy / 1e9, side, peak[0] / 1e12,
            peak[1] / 1e12);
-    fprintf(json, "  \"copy_gb_per_second\": %.1f,\n  \"cublas_tflops\": { \"fp32\": %.2f, \"tf32\": %.2f },\n",
-            copy / 1e9, peak[0] / 1e12, peak[1] / 1e12);
+    json_fields(",\n  \"copy_gb_per_second\": %.1f,\n  \"cublas_tflops\": { \"fp32\": %.2f, \"tf32\": %.2f }",
+                copy / 1e9, peak[0] / 1e12, peak[1] / 1e12);
 }
 
 /* ---- Convolutions ---------------------------------------------------------------------------------------------*/
@@ -169,7 +217,7 @@ static gcpi_cuda_conv conv_of(const layer *l, int math)
     return c;
 }
 
-static void convolution_pass(const layer *l, int math, conv_job *j, const float *made, size_t count, const char *comma)
+static void convolution_pass(const layer *l, int math, conv_job *j, const float *made, size_t count)
 {
     static const char *const passes[] = { "forward", "data", "weights" };
     const gcpi_cuda_conv *c = &j->conv;
@@ -177,15 +225,14 @@ static void convolution_pass(const layer *l, int math, conv_job *j, const float 
     double rate = 2.0 * c->n * c->ho * c->wo * c->co * c->ci * c->kh * c->kw / f.median;
     printf("  %8s %8.3f ms +-%3.0f %% %6.1f TFLOP/s %3.0f %%", passes[j->pass], 1e3 * f.median, spread(f) / 2,
            rate / 1e12, 100 * rate / peak[math]);
-    fprintf(json,
-            "    { \"layer\": \"%s\", \"math\": \"%s\", \"pass\": \"%s\", \"ms_median\": %.4f, \"ms_min\": %.4f, "
-            "\"ms_max\": %.4f, \"launches\": %d, "
-            "\"mean_size\": %.4g, \"tflops\": %.2f, \"share_of_cublas\": %.3f }%s\n",
-            l->name, math ? "tf32" : "fp32", passes[j->pass], 1e3 * f.median, 1e3 * f.least, 1e3 * f.most, f.launches,
-            mean_size(made, count), rate / 1e12, rate / peak[math], j->pass < 2 ? "," : comma);
+    json_row("\"layer\": \"%s\", \"math\": \"%s\", \"pass\": \"%s\", \"ms_median\": %.4f, \"ms_min\": %.4f, "
+             "\"ms_max\": %.4f, \"launches\": %d, "
+             "\"mean_size\": %.4g, \"tflops\": %.2f, \"share_of_cublas\": %.3f",
+             l->name, math ? "tf32" : "fp32", passes[j->pass], 1e3 * f.median, 1e3 * f.least, 1e3 * f.most, f.launches,
+             mean_size(made, count), rate / 1e12, rate / peak[math]);
 }
 
-static void convolution(const layer *l, int math, const char *comma)
+static void convolution(const layer *l, int math)
 {
     const gcpi_cuda_conv c = conv_of(l, math);
     const size_t x = (size_t)c.n * (size_t)(c.h * c.w) * (size_t)c.ci;
@@ -198,7 +245,7 @@ static void convolution(const layer *l, int math, const char *comma)
                    gpus[math].stream };
     const float *made[] = { j.y, j.x, j.w };
     printf("%-20s %s ", l->name, math ? "tf32" : "fp32");
-    for (j.pass = 0; j.pass < 3; j.pass++) convolution_pass(l, math, &j, made[j.pass], counts[j.pass], comma);
+    for (j.pass = 0; j.pass < 3; j.pass++) convolution_pass(l, math, &j, made[j.pass], counts[j.pass]);
     printf("\n");
     cudaFree(j.x); cudaFree(j.w); cudaFree(j.y); cudaFree(j.workspace);
     check();
@@ -207,54 +254,91 @@ static void convolution(const layer *l, int math, const char *comma)
 static void convolutions(void)
 {
     const size_t count = sizeof layers / sizeof *layers;
+    json_list("convolutions");
     for (size_t i = small ? count - 3 : 0; i < count; i++)
-        for (int math = 0; math < 2; math++) convolution(&layers[i], math, i + 1 < count || !math ? "," : "");
+        for (int math = 0; math < 2; math++) convolution(&layers[i], math);
 }
 
 /* ---- Training steps -------------------------------------------------------------------------------------------*/
 
 typedef struct run { const char *name; gcp_policy policy; int checkpoints, replay; } run;
 
-static void steps(const char *title, gcp_tensor loss, gcp_tensor image, gcp_tensor labels, int classes, const run *r,
-                  int math, const char *comma)
+/* A network on the tape, its plan, and one batch of random data on the device. */
+typedef struct job { const char *title; gcp_tensor loss, image, labels; int classes, math; gcp_plan plan; } job;
+
+static void job_begin(job *j, const run *r)
 {
-    gcp_tape *net = loss.tape;
-    gcp_plan plan = gcp_plan_make(loss, .policy = r->policy, .checkpoints = r->checkpoints, .replay = r->replay,
-                                  .optimizer = GCP_OPTIMIZER_SGD, .momentum = 0.9, .target = gcp_cuda(&gpus[math]));
-    float *pixels = (float *)calloc(gcp_elements(image), sizeof *pixels);
-    int *label = (int *)calloc(gcp_elements(labels), sizeof *label);
-    double s[REPEATS];
-    if (!pixels || !label) fail("out of memory");
+    const size_t values = gcp_elements(j->image), samples = gcp_elements(j->labels);
+    float *pixels = (float *)calloc(values, sizeof *pixels);
+    int *label = (int *)calloc(samples, sizeof *label);
     uint64_t state = 1;
-    for (size_t i = 0; i < gcp_elements(image); i++) pixels[i] = draw(&state);
-    for (size_t i = 0; i < gcp_elements(labels); i++) label[i] = (int)(i * 7 % (size_t)classes);
-    gcp_bind(&plan, NULL, 0);
-    gcp_write(&plan, image, pixels);
-    gcp_write(&plan, labels, label);
+    if (!pixels || !label) fail("out of memory");
+    for (size_t i = 0; i < values; i++) pixels[i] = draw(&state);
+    for (size_t i = 0; i < samples; i++) label[i] = (int)(i * 7 % (size_t)j->classes);
+    j->plan = gcp_plan_make(j->loss, .policy = r->policy, .checkpoints = r->checkpoints, .replay = r->replay,
+                            .optimizer = GCP_OPTIMIZER_SGD, .momentum = 0.9, .target = gcp_cuda(&gpus[j->math]));
+    gcp_bind(&j->plan, NULL, 0);
+    gcp_write(&j->plan, j->image, pixels);
+    gcp_write(&j->plan, j->labels, label);
+    free(pixels); free(label);
+}
+static int images_of(const job *j) { return gcp_shape_of(j->image).d[0]; }
+
+/* Its plan is the only one that is bound: whatever was recorded is its step. */
+static int recorded(const gcp_gpu *gpu)
+{
+    for (int i = 0; i < GCP_GPU_RECORDINGS; i++)
+        if (gpu->recordings[i].taken && gpu->recordings[i].graph) return 1;
+    return 0;
+}
+
+static void steps_failed(const job *j, const run *r)        /* the card has not the memory, most likely */
+{
+    const char *text = gcp_error(j->loss.tape);
+    printf("%-12s %3d %-10s %s\n", j->title, images_of(j), r->name, text);
+    json_row("\"network\": \"%s\", \"batch\": %d, \"policy\": \"%s\", \"math\": \"%s\", \"bytes\": %zu, "
+             "\"recorded\": false, \"failed\": true",
+             j->title, images_of(j), r->name, j->math ? "tf32" : "fp32", j->plan.bytes);
+}
+
+static void steps(job *j, const run *r)
+{
+    double s[REPEATS];
+    const gcp_plan *plan = &j->plan;
+    job_begin(j, r);
     for (int i = -3; i < repeats; i++) {             /* as it stands, recorded, replayed */
         double start = seconds_now();
-        gcp_step(&plan, .lr = 0.001);
+        gcp_step(&j->plan, .lr = 0.001);
         if (i >= 0) s[i] = seconds_now() - start;
     }
-    const int images = gcp_shape_of(image).d[0];
-    fprintf(json, "    { \"network\": \"%s\", \"batch\": %d, \"policy\": \"%s\", \"math\": \"%s\", ", title, images,
-            r->name, math ? "tf32" : "fp32");
-    if (gcp_error(net)) {                            /* the card has not the memory, most likely */
-        printf("%-12s %3d %-10s %s\n", title, images, r->name, gcp_error(net));
-        fprintf(json, "\"bytes\": %zu, \"failed\": true }%s\n", plan.bytes, comma);
-    } else {
-        figure f = figure_of(s, 1);
-        printf("%-12s %3d %-10s %s %9.2f ms +-%3.0f %%  %8.1f images/s  %9.1f MiB, %d reruns of units\n", title, images,
-               r->name, math ? "tf32" : "fp32", 1e3 * f.median, spread(f) / 2, images / f.median,
-               (double)plan.bytes / 1048576, plan.reruns);
-        fprintf(json,
-                "\"ms_median\": %.3f, \"ms_min\": %.3f, \"ms_max\": %.3f, \"images_per_second\": %.1f, \"bytes\": %zu, "
-                "\"after_forward\": %zu, \"reruns\": %d }%s\n",
-                1e3 * f.median, 1e3 * f.least, 1e3 * f.most, images / f.median, plan.bytes, plan.after_forward,
-                plan.reruns, comma);
+    if (gcp_error(j->loss.tape)) steps_failed(j, r);
+    else {
+        const figure f = figure_of(s, 1);
+        const int images = images_of(j), replayed = recorded(&gpus[j->math]);
+        printf("%-12s %3d %-10s %s %9.2f ms +-%3.0f %%  %8.1f images/s  %9.1f MiB, %d reruns of units%s\n", j->title,
+               images, r->name, j->math ? "tf32" : "fp32", 1e3 * f.median, spread(f) / 2, images / f.median,
+               (double)plan->bytes / 1048576, plan->reruns, replayed ? "" : ", NOT RECORDED");
+        json_row("\"network\": \"%s\", \"batch\": %d, \"policy\": \"%s\", \"math\": \"%s\", \"ms_median\": %.3f, "
+                 "\"ms_min\": %.3f, \"ms_max\": %.3f, \"images_per_second\": %.1f, \"bytes\": %zu, "
+                 "\"after_forward\": %zu, \"reruns\": %d, \"recorded\": %s",
+                 j->title, images, r->name, j->math ? "tf32" : "fp32", 1e3 * f.median, 1e3 * f.least, 1e3 * f.most,
+                 images / f.median, plan->bytes, plan->after_forward, plan->reruns, replayed ? "true" : "false");
     }
-    gcp_unbind(&plan);
-    free(pixels); free(label);
+    gcp_unbind(&j->plan);
+}
+
+static unsigned char tape_memory[GCP_MB(96)];
+static gcp_tape *new_tape(gcp_arena *arena, int ops)
+{
+    *arena = gcp_arena_from(tape_memory, sizeof tape_memory);
+    return gcp_tape_make(arena, .ops = ops);
+}
+static job residual_job(gcp_arena *arena, int images)
+{
+    gcp_tape *net = new_tape(arena, 512);
+    const network n = small ? cifar_resnet(net, images, 1) : resnet50(net, images, 224, 1000);
+    return (job) { .title = small ? "resnet8" : "resnet50", .loss = n.loss, .image = n.image, .labels = n.labels,
+                   .classes = small ? 10 : 1000, .math = GCP_TF32 };
 }
 
 static void networks(void)
@@ -272,23 +356,111 @@ static void networks(void)
         RESNETS = sizeof resnet_runs / sizeof *resnet_runs,
         RUNS = sizeof checkpoint_runs / sizeof *checkpoint_runs
     };
-    static unsigned char tape_memory[GCP_MB(96)];
     gcp_arena arena;
+    json_list("steps");
     for (int i = 0; i < 2 * RESNETS; i += small ? RESNETS : 1) {
-        const int images = (small ? 1 : batch) << (i / RESNETS);
-        arena = gcp_arena_from(tape_memory, sizeof tape_memory);
-        gcp_tape *net = gcp_tape_make(&arena, .ops = 512);
-        network n = small ? cifar_resnet(net, images, 1) : resnet50(net, images, 224, 1000);
-        steps(small ? "resnet8" : "resnet50", n.loss, n.image, n.labels, small ? 10 : 1000, &resnet_runs[i % RESNETS],
-              GCP_TF32, ",");
+        job j = residual_job(&arena, (small ? 1 : batch) << (i / RESNETS));
+        steps(&j, &resnet_runs[i % RESNETS]);
     }
     for (int i = small ? RUNS - 1 : 0; i < RUNS; i++) {
-        gcp_tensor image, labels;
-        arena = gcp_arena_from(tape_memory, sizeof tape_memory);
-        gcp_tensor loss = tf2_checkpointing(gcp_tape_make(&arena, .ops = 128), small ? 8 : 256, small ? 1 : 16, &image,
-                                            &labels);
-        steps("tf2_checkpointing", loss, image, labels, 2, &checkpoint_runs[i], GCP_FP32, i + 1 < RUNS ? "," : "");
+        job j = { .title = "tf2_checkpointing", .classes = 2, .math = GCP_FP32 };
+        j.loss = tf2_checkpointing(new_tape(&arena, 128), small ? 8 : 256, small ? 1 : 16, &j.image, &j.labels);
+        steps(&j, &checkpoint_runs[i]);
     }
+}
+
+/* ---- Where a step's time goes ---------------------------------------------------------------------------------*/
+
+typedef struct text { char at[1 << 17]; size_t used; } text;
+static void text_write(void *context, const char *s, size_t size)
+{
+    text *t = (text *)context;
+    if (size > sizeof t->at - 1 - t->used) fail("a report is too long");
+    memcpy(t->at + t->used, s, size);
+    t->used += size;
+}
+
+/* Whether a group's name (a/b[0]+relu[0]) has the op (a/relu[0]) among its members, or is it. */
+static int has_member(const char *group, const char *op)
+{
+    const char *slash = strrchr(op, '/'), *member = slash ? slash + 1 : op;
+    const size_t folder = (size_t)(member - op), size = strlen(member);
+    if (!strcmp(group, op)) return 1;
+    if (strncmp(group, op, folder)) return 0;
+    for (const char *m = group + folder; m; m = strchr(m, '+') ? strchr(m, '+') + 1 : NULL)
+        if (!strncmp(m, member, size) && (m[size] == '+' || !m[size])) return 1;
+    return 0;
+}
+
+/* The op's output: the second column of its line in the table of layers. "": it has none. */
+static void output_of(const char *table, const char *op, char *output)
+{
+    char group[256];
+    output[0] = 0;
+    for (const char *line = table; line; line = strchr(line, '\n') ? strchr(line, '\n') + 1 : NULL)
+        if (sscanf(line, "%255s %63s", group, output) == 2 && has_member(group, op)) return;
+    output[0] = 0;
+}
+
+/* Of an update's parameter, or of the weight of an op. "": there is none. */
+static void parameter_of(gcp_tape *net, char kind, const char *op, char *shape)
+{
+    char path[300];
+    snprintf(path, sizeof path, kind == 'U' ? "%s" : "%s/weight", op);
+    const gcp_tensor x = gcp_find(net, path);
+    const gcp_shape s = gcp_shape_of(x);
+    shape[0] = 0;
+    if (!gcp_is_nil(x)) snprintf(shape, 64, "%dx%dx%dx%d", s.d[0], s.d[1], s.d[2], s.d[3]);
+}
+
+/* a/b[0]+relu[1]: b+relu. */
+static void op_of(const char *name, char *op)
+{
+    const char *slash = strrchr(name, '/');
+    int inside = 0;
+    for (const char *c = slash ? slash + 1 : name; *c; c++) {
+        inside += *c == '[';
+        if (!inside) *op++ = *c;
+        inside -= *c == ']';
+    }
+    *op = 0;
+}
+
+static void profile_rows(const gcp_plan *plan)
+{
+    static text list, table;                         /* zeros behind what was written */
+    char kind, name[256], op[256], output[64], parameter[64];
+    int lines = 0;
+    gcp_list_print(plan, (gcp_writer) { text_write, &list });
+    gcp_layers_print(plan, (gcp_writer) { text_write, &table });
+    for (const char *c = list.at; *c; c++) lines += *c == '\n';
+    const char *line = list.at;
+    for (int i = plan->instructions - lines; i < plan->instructions; i++, line = strchr(line, '\n') + 1) {
+        if (i < 0 || sscanf(line, "%c %255[^\n]", &kind, name) != 2) continue;         /* how the list opens */
+        op_of(name, op);
+        output_of(table.at, name, output);
+        parameter_of(plan->tape, kind, name, parameter);
+        json_row("\"kind\": \"%c\", \"op\": \"%s\", \"name\": \"%s\", \"output\": \"%s\", \"parameter\": \"%s\", "
+                 "\"ms\": %.4f", kind, op, name, output, parameter, 1e3 * gcp_instruction_seconds(plan, i));
+    }
+}
+
+static void profile(void)
+{
+    const run keep_all = { "keep_all", GCP_POLICY_KEEP_ALL, 0, 0 };
+    gcp_arena arena;
+    job j = residual_job(&arena, small ? 1 : batch);
+    job_begin(&j, &keep_all);
+    const double ms = 1e3 * gcp_profile(&j.plan, .lr = 0.001, .repeats = small ? 1 : 5);
+    const char *trouble = gcp_error(j.loss.tape);
+    printf("\n%s %d keep_all, instruction by instruction: %.2f ms in %d%s%s\n", j.title, images_of(&j), ms,
+           j.plan.instructions, trouble ? ": " : "", trouble ? trouble : "");
+    json_fields(",\n  \"profile_of\": { \"network\": \"%s\", \"batch\": %d, \"policy\": \"keep_all\", "
+                "\"math\": \"tf32\", \"instructions\": %d, \"ms\": %.3f, \"failed\": %s }",
+                j.title, images_of(&j), j.plan.instructions, ms, trouble ? "true" : "false");
+    json_list("profile");
+    if (!trouble) profile_rows(&j.plan);
+    gcp_unbind(&j.plan);
 }
 
 int main(int argc, char **argv)
@@ -309,22 +481,19 @@ int main(int argc, char **argv)
         gcp_cuda(&gpus[math]);
     }
     if (!gpus[0].blas) { printf("no GPU: %s\n", gpus[0].message); return 77; }
-    json = fopen(out, "w");
-    if (!json) fail("--out cannot be written");
+    json.path = out;
+    setvbuf(stdout, NULL, _IOLBF, BUFSIZ);           /* so that nothing is lost where the run is cut off */
     cudaRuntimeGetVersion(&runtime);
     cublasGetVersion(gpus[0].blas, &blas);
     printf("%s, CUDA %d, cuBLAS %d\n", gpus[0].name, runtime, blas);
-    fprintf(json, "{\n  \"device\": \"%s\", \"cuda\": %d, \"cublas\": %d, \"gcp\": \"%d.%d.%d\",\n", gpus[0].name,
-            runtime, blas, GCP_VERSION_MAJOR, GCP_VERSION_MINOR, GCP_VERSION_PATCH);
-    if (!steps_only) {
-        card();
-        fprintf(json, "  \"convolutions\": [\n");
-        convolutions();
-        fprintf(json, "  ],\n");
-    }
-    fprintf(json, "  \"steps\": [\n");
+    json_fields("{\n  \"device\": \"%s\", \"cuda\": %d, \"cublas\": %d, \"gcp\": \"%d.%d.%d\"", gpus[0].name, runtime,
+                blas, GCP_VERSION_MAJOR, GCP_VERSION_MINOR, GCP_VERSION_PATCH);
+    if (!steps_only) card();
     networks();
-    fprintf(json, "  ]\n}\n");
+    if (!steps_only) {
+        profile();
+        convolutions();
+    }
     for (int math = 0; math < 2; math++) gcp_gpu_close(&gpus[math]);
-    return fclose(json) != 0;
+    return 0;
 }

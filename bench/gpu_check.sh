@@ -1,60 +1,134 @@
 #!/usr/bin/env bash
-# One short run on a card: the tests, the benchmark, PyTorch beside it, then the sanitizers on small cases that reach the TF32 kernels.
+# One short run on a card: the tests, the benchmark, PyTorch beside it, then the sanitizers on small cases that reach
+# the TF32 kernels.
 #
-#     bench/gpu_check.sh OUT           all of it, about five minutes
-#     bench/gpu_check.sh OUT --ncu     instead: Nsight Compute on the convolutions, the apply, batch-norm's backward and the sums
-#     bench/gpu_check.sh OUT --host    the same steps on the host emulation, at its sizes: tries this script without a card
+#     bench/gpu_check.sh OUT           all of it. Estimated, on 16 cores: build 50 s, test_cuda_ops 10, test_cuda 60,
+#                                      bench 70, PyTorch 2 x 50, sanitizers 4 x 25: six to seven minutes
+#     bench/gpu_check.sh OUT --ncu     instead: Nsight Compute on the convolutions, the apply, batch-norm's backward
+#                                      and the sums; a few minutes. After a run without it nothing is compiled again
+#     bench/gpu_check.sh OUT --host    the same steps on the host emulation, at its sizes: tries this script
 #
-# Needs nvcc, a C compiler, and a folder with CUDA's headers; PyTorch, compute-sanitizer and ncu where they are to be had. Prints a line
-# a step: exit status, its seconds, the seconds so far. Leaves in OUT: check.json (the same lines), gpu.json, torch.json, build.log (with
-# ptxas -v), run.log, ncu.csv. Exit status: 0 if nothing failed, 77 without a card. Environment: CC, NVCC, CUDA_INCLUDE, CUDA_LIB, ARCH.
+# Needs nvcc, a C compiler, and a folder with CUDA's headers; PyTorch, compute-sanitizer and ncu where they are to be
+# had. Prints a line a step: how it ended, its seconds, the seconds so far. The last line is gcp's milliseconds a step
+# over PyTorch's. Leaves in OUT, however the run ends:
+#
+#     check.json   the same; the card; what "failed", what was "skipped" for time, which step is "running". Written
+#                  anew when a step begins and ends; "finished" at the end alone, with the "exit_status"
+#     gpu.json, torch.json   written anew with every row
+#     run.log      what the steps printed; first the card's driver and clocks
+#     build.log, with ptxas -v; ncu.csv
+#
+# Exit status: 1 something failed; else 77 no card; else 3 something was skipped or cut short for time; else 0.
+# 2: not called like this.
+#
+# Environment:
+#     DEADLINE   seconds for everything, the build too: 570. No step gets more than what is left of them ("cut: time"
+#                where it ends by that), and one that would get less than LEAST is not begun ("skipped: time")
+#     LEAST      15; with --host 2
+#     WORK       keeps the objects: build/gpu_check. One is used again where the same compiler would make it, by the
+#                same command, of files with the same contents. For one run at a time
+#     ONLY       names of steps: these alone, and the build
+#     CC, CXX (--host), NVCC, ARCH (native), CUDA_INCLUDE, CUDA_LIB, PYTHON (python3)
 set -uo pipefail
+export LC_ALL=C
 usage() { echo "gpu_check.sh OUT [--host | --ncu]" >&2; exit 2; }
 [ $# -ge 1 ] && [ $# -le 2 ] || usage
 case ${2:-} in ''|--host|--ncu) mode=${2:-} ;; *) usage ;; esac
-mkdir -p "$1" && out=$(cd "$1" && pwd) || exit 1
+for word in ${ONLY:-}; do
+    case $word in test_cuda_ops|test_cuda|bench|torch_*|memcheck|racecheck|initcheck|synccheck|ncu) ;; *) usage ;; esac
+done
 root=$(cd "$(dirname "$0")/.." && pwd)
-work=$(mktemp -d) || exit 1
-trap 'rm -rf "$work"' EXIT
+kind=card least=${LEAST:-15}
+[ "$mode" != --host ] || kind=host least=${LEAST:-2}
+mkdir -p "$1" && out=$(cd "$1" && pwd) || exit 1
+work=${WORK:-$root/build/gpu_check}/$kind
+mkdir -p "$work" && work=$(cd "$work" && pwd) || exit 1
 : >"$out/build.log"; : >"$out/run.log"
-rm -f "$out"/check.json "$out"/gpu.json "$out"/torch.json "$out"/ncu.csv
-CC=${CC:-gcc}
-failed=0 no_card=0 lines=() begun=$SECONDS
+rm -f "$out"/{check,gpu,torch}.json{,.new} "$out"/ncu.csv
+CC=${CC:-gcc} CXX=${CXX:-g++} PYTHON=${PYTHON:-python3} deadline=${DEADLINE:-570}
+end=$deadline device='' running='' no_card=0 steps='' failed='' skipped='' ratio='' ratios=''
+readonly GRACE=3                     # seconds: from a step's end by time to its death, and what this clock rounds off
+SECONDS=0
 
 # ---- Steps ---------------------------------------------------------------------------------------------------------
 
-note() {                             # NAME STATUS SECONDS
-    local so_far=$((SECONDS - begun))
-    printf '%-14s %-10s %4d s, %4d s so far\n' "$1" "$2" "$3" "$so_far"
-    lines+=("{ \"step\": \"$1\", \"status\": \"$2\", \"seconds\": $3, \"so_far\": $so_far }")
+write_check() {                      # FINISHED EXIT_STATUS. Beside, then renamed: whole at every moment
+    {
+        printf '{\n  "mode": "%s", "device": "%s",\n' "${mode:-card}" "${device//[\"\\]/}"
+        printf '  "finished": %s, "exit_status": %s, "seconds": %d, "deadline": %d,\n' \
+            "${1:-false}" "${2:-null}" $SECONDS "$deadline"
+        printf '  "running": "%s", "failed": [%s], "skipped": [%s],\n' "$running" "$failed" "$skipped"
+        printf '  "ratio": "%s",\n  "ratios": [%s],\n  "steps": [%s\n  ]\n}\n' "$ratio" "$ratios" "$steps"
+    } >"$out/check.json.new" && mv -f "$out/check.json.new" "$out/check.json"
 }
 
-step() {                             # NAME LIMIT COMMAND...: its output goes to run.log, its end to the screen where it failed
-    local name=$1 limit=$2 start=$SECONDS status
-    shift 2
-    printf '\n==== %s: %s\n' "$name" "$*" >>"$out/run.log"
-    timeout --kill-after=5 "$limit" "$@" >"$work/step.log" 2>&1
-    status=$?
-    cat "$work/step.log" >>"$out/run.log"
-    case $status in
-        0) note "$name" ok $((SECONDS - start)) ;;
-        77) note "$name" "no card" $((SECONDS - start)); no_card=1 ;;
-        124|137) note "$name" "over ${limit} s" $((SECONDS - start)); failed=1 ;;
-        *) note "$name" "exit $status" $((SECONDS - start)); failed=1 ;;
+begin() { running=$1 began=$SECONDS; write_check; }
+
+note() {                             # NAME STATUS SECONDS
+    printf '%-14s %-13s %4d s, %4d s so far\n' "$1" "$2" "$3" $SECONDS
+    case $2 in
+        'skipped: time'|'cut: time') skipped+="${skipped:+, }\"$1\"" ;;
+        failed|over*|exit*) failed+="${failed:+, }\"$1\"" ;;
     esac
-    [ $status = 0 ] || tail -n 12 "$work/step.log" | sed 's/^/    /'
+    steps+="${steps:+,}"$'\n'"    { \"step\": \"$1\", \"status\": \"$2\", \"seconds\": $3, \"so_far\": $SECONDS }"
+    running=''
+    write_check
+}
+
+name_device() {                      # as the programs call it; nvidia-smi's name until then
+    local name
+    name=$(sed -n 's/^on //p; s/, CUDA [0-9]*, cuBLAS [0-9]*$//p' "$out/run.log" | head -n 1)
+    device=${name:-$device}
+}
+
+output_begins() { output=$(($(wc -c <"$out/run.log") + 1)); }
+output_of_step() { tail -c +$output "$out/run.log"; }
+
+step() {                             # NAME LIMIT COMMAND...: its output is in run.log, its end shown if it failed
+    local name=$1 own=$2 limit=$2 most=$((end - SECONDS - GRACE)) status took
+    shift 2
+    output_begins
+    [[ " ${ONLY:-$name} " == *" $name "* ]] || return 0
+    if [ $most -lt "$least" ]; then note "$name" "skipped: time" 0; return 3; fi
+    [ $limit -le $most ] || limit=$most
+    begin "$name"
+    printf '\n==== %s: %s\n' "$name" "$*" >>"$out/run.log"
+    output_begins
+    timeout --kill-after=2 $limit "$@" >>"$out/run.log" 2>&1 &
+    wait $!                                                                     # so that a signal is heard at once
+    status=$? took=$((SECONDS - began))
+    name_device
+    case $status in
+        0) note "$name" ok $took; return ;;
+        77) no_card=1; note "$name" "no card" $took ;;
+        *)  if [[ $status != 124 && $status != 137 || $took -lt $limit ]]; then note "$name" "exit $status" $took
+            elif [ $limit -lt $own ]; then note "$name" "cut: time" $took
+            else note "$name" "over $limit s" $took
+            fi ;;
+    esac
+    output_of_step | tail -n 12 | sed 's/^/    /'
     return $status
 }
 skip() { note "$1" "no $2" 0; }      # NAME WHAT: not there, and no failure
 
 finish() {
-    { printf '{\n  "mode": "%s",\n  "steps": [\n' "${mode:-card}"
-      local i; for ((i = 0; i < ${#lines[@]}; i++)); do printf '    %s%s\n' "${lines[i]}" "$([ $((i + 1)) -lt ${#lines[@]} ] && echo ,)"; done
-      printf '  ]\n}\n'; } >"$out/check.json"
-    [ $failed = 0 ] || exit 1
-    [ $no_card = 0 ] || exit 77
-    exit 0
+    local status=0
+    [ -z "$skipped" ] || status=3
+    [ $no_card = 0 ] || status=77
+    [ -z "$failed" ] || status=1
+    write_check true $status
+    [ -z "$ratio" ] || echo "$ratio"
+    exit $status
 }
+
+stop() {                             # SIGNAL: what runs is a `timeout`, which hands it on
+    trap '' HUP INT TERM
+    kill $(jobs -p) 2>/dev/null
+    wait
+    [ -z "$running" ] || note "$running" stopped $((SECONDS - began))
+    exit $((128 + $1))
+}
+trap 'stop 1' HUP; trap 'stop 2' INT; trap 'stop 15' TERM
 
 # ---- Build: the kernels, the library and the programs at once -------------------------------------------------------
 
@@ -63,99 +137,184 @@ find_first() {                       # FILE FOLDER...: the first folder that hol
     shift
     for folder; do compgen -G "$folder/$file" >/dev/null && { echo "$folder"; return; }; done
 }
-site_packages() { python3 -c 'import site; print("\n".join(site.getsitepackages()))' 2>/dev/null; }
+site_packages() { "$PYTHON" -c 'import site; print("\n".join(site.getsitepackages()))' 2>/dev/null; }
 
 toolkit() {                          # where CUDA is: the toolkit's own folders, then Python's packages of it
-    local nvcc home folders=()
+    local nvcc home folder folders=()
     nvcc=$(command -v "${NVCC:-nvcc}" || compgen -G '/usr/local/cuda*/bin/nvcc' | tail -n 1)
     [ -n "$nvcc" ] || { echo "no nvcc" >>"$out/build.log"; return 1; }
     NVCC=$nvcc
     home=$(dirname "$(dirname "$(readlink -f "$nvcc")")")
     while read -r folder; do folders+=("$folder"/nvidia/*); done < <(site_packages)
-    CUDA_INCLUDE=${CUDA_INCLUDE:-$(find_first cublas_v2.h "$home/include" "$home"/targets/*/include "${folders[@]/%//include}")}
-    CUDA_LIB=${CUDA_LIB:-$(find_first 'libcublas.so*' "$home"/lib64 "$home"/lib "$home"/targets/*/lib "${folders[@]/%//lib}")}
-    CUDART_LIB=$(find_first 'libcudart.so*' "$CUDA_LIB" "$home"/lib64 "$home"/lib "$home"/targets/*/lib "${folders[@]/%//lib}")
-    [ -n "$CUDA_INCLUDE" ] && [ -n "$CUDA_LIB" ] && [ -n "$CUDART_LIB" ] || { echo "no cublas_v2.h, libcublas or libcudart beside $nvcc" >>"$out/build.log"; return 1; }
-    libraries=("$(compgen -G "$CUDART_LIB/libcudart.so*" | head -n 1)" "$(compgen -G "$CUDA_LIB/libcublas.so*" | head -n 1)" "-Wl,-rpath,$CUDART_LIB:$CUDA_LIB")
+    local include=("$home/include" "$home"/targets/*/include "${folders[@]/%//include}")
+    local lib=("$home"/lib64 "$home"/lib "$home"/targets/*/lib "${folders[@]/%//lib}") cudart
+    CUDA_INCLUDE=${CUDA_INCLUDE:-$(find_first cublas_v2.h "${include[@]}")}
+    CUDA_LIB=${CUDA_LIB:-$(find_first 'libcublas.so*' "${lib[@]}")}
+    cudart=$(find_first 'libcudart.so*' "$CUDA_LIB" "${lib[@]}")
+    if [ -z "$CUDA_INCLUDE" ] || [ -z "$CUDA_LIB" ] || [ -z "$cudart" ]; then
+        echo "no cublas_v2.h, libcublas or libcudart beside $nvcc" >>"$out/build.log"
+        return 1
+    fi
+    libraries=("$(compgen -G "$cudart/libcudart.so*" | head -n 1)" "-Wl,-rpath,$cudart:$CUDA_LIB")
+    for lib in libcublas libcublasLt; do libraries+=("$(compgen -G "$CUDA_LIB/$lib.so*" | head -n 1)"); done
 }
 
-compile() { echo "==== $*" >"$work/$1.log"; "${@:2}" >>"$work/$1.log" 2>&1; }       # PART COMMAND...
-build() {
-    local flags=(-std=c11 -O2 -I"$root" -DTEST_DATA="\"$root\"") jobs=() job status=0 part
-    if [ "$mode" = --host ]; then
-        flags+=(-I"$root/hostcuda")
-        libraries=(-pthread)
-        compile kernels "${CXX:-g++}" -std=c++17 -O2 -ffp-contract=off -I"$root" -I"$root/hostcuda" -c "$root/hostcuda/kernels.cpp" -o "$work/kernels.o" & jobs+=($!)
-    else
-        toolkit || return 1
-        flags+=(-I"$CUDA_INCLUDE")
-        compile kernels "$NVCC" -std=c++17 -O3 -arch="${ARCH:-native}" -fmad=false -lineinfo -Xptxas -v -I"$root" \
-            -Xcompiler=-fno-threadsafe-statics,-fno-exceptions,-fno-rtti -c "$root/kernels.cu" -o "$work/kernels.o" & jobs+=($!)
+# What an object is made of: its compiler, the command, and the contents of the files that it reads. (Not their dates: a
+# copy of the folder has new ones.) A compiler that looks for the card depends on it, too.
+stamp() {                            # COMMAND...
+    "$1" --version
+    echo "$*"
+    [[ $* != *-arch=native* ]] || echo "$device"
+    "$@" -MM | sed -e 's/^[^:]*://' -e 's/\\$//' | xargs cksum
+}
+
+making=() compilers=()
+object() {                           # NAME COMMAND...: begins to make NAME.o, where it is not there already
+    local made=$work/$1.o
+    shift
+    stamp "$@" >"$made.wanted" 2>&1
+    if [ -e "$made" ] && cmp -s "$made.wanted" "$made.stamp"; then
+        echo "==== kept ${made##*/}: $*" | cat - "$made.log" >>"$out/build.log"
+        return
     fi
-    compile library "$CC" "${flags[@]}" -c "$root/tests/gcp_cuda.c" -o "$work/library.o" & jobs+=($!)
-    for part in tests/test_cuda tests/test_cuda_ops bench/gpu; do
-        compile "$(basename $part)" "$CC" "${flags[@]}" -c "$root/$part.c" -o "$work/$(basename $part).o" & jobs+=($!)
+    rm -f "$made" "$made.stamp"
+    timeout --kill-after=2 $limit "$@" -c -o "$made" >"$made.log" 2>&1 &
+    compilers+=($!) making+=("$made")
+    echo "==== making ${made##*/}: $*" >>"$out/build.log"
+}
+await_objects() {
+    local i made status=0
+    for i in "${!making[@]}"; do
+        made=${making[i]}
+        if wait "${compilers[i]}"; then mv -f "$made.wanted" "$made.stamp"
+        else case $? in 124|137) [ $status = 1 ] || status=124 ;; *) status=1 ;; esac
+        fi
+        echo "==== ${made##*/}" | cat - "$made.log" >>"$out/build.log"
     done
-    for job in "${jobs[@]}"; do wait "$job" || status=1; done
-    local link=$CC
-    [ "$mode" = --host ] && link=${CXX:-g++}                                    # the emulation is C++
-    for part in test_cuda test_cuda_ops gpu; do
-        [ $status = 0 ] && { compile "link_$part" "$link" "$work/$part.o" "$work/library.o" "$work/kernels.o" "${libraries[@]}" -lm -o "$work/$part" || status=1; }
-    done
-    cat "$work"/*.log >>"$out/build.log"
     return $status
 }
 
-start=$SECONDS
-if ! build; then
-    failed=1
-    note build failed $((SECONDS - start))
+build() {                            # exit status: 124 out of time
+    local flags=(-std=c11 -O2 -I"$root" -DTEST_DATA="\"$root\"") part link=$CC parts=(test_cuda test_cuda_ops gpu)
+    if [ "$mode" = --host ]; then
+        flags+=(-I"$root/hostcuda")
+        libraries=(-pthread) link=$CXX                                          # the emulation is C++
+        object kernels "$CXX" -std=c++17 -O2 -ffp-contract=off -I"$root" -I"$root/hostcuda" \
+            "$root/hostcuda/kernels.cpp"
+    else
+        toolkit || return 1
+        flags+=(-I"$CUDA_INCLUDE")
+        object kernels "$NVCC" -std=c++17 -O3 -arch="${ARCH:-native}" -fmad=false -lineinfo -Xptxas -v -I"$root" \
+            -I"$CUDA_INCLUDE" -Xcompiler=-fno-threadsafe-statics,-fno-exceptions,-fno-rtti "$root/kernels.cu"
+    fi
+    object library "$CC" "${flags[@]}" "$root/tests/gcp_cuda.c"
+    for part in "${parts[@]}"; do object $part "$CC" "${flags[@]}" "$(compgen -G "$root/*/$part.c")"; done
+    await_objects || return
+    for part in "${parts[@]}"; do
+        timeout --kill-after=2 $limit "$link" "$work/$part.o" "$work"/{library,kernels}.o "${libraries[@]}" -lm \
+            -o "$work/$part" >>"$out/build.log" 2>&1 &
+        wait $! || return
+    done
+}
+
+build_step() {
+    local limit=$((end - SECONDS - GRACE)) own=300 status
+    if [ $limit -lt "$least" ]; then note build "skipped: time" 0; return; fi
+    [ $limit -le $own ] || limit=$own
+    begin build
+    build
+    status=$?
+    if [ $status = 0 ]; then note build ok $SECONDS; return; fi
+    if [ $status = 124 ] && [ $limit -lt $own ]; then
+        note build "cut: time" $SECONDS
+        end=0                                                                   # nothing can run
+        return
+    fi
+    note build failed $SECONDS
     tail -n 12 "$out/build.log" | sed 's/^/    /'
     finish
-fi
-note build ok $((SECONDS - start))
+}
 
-# ---- Nsight Compute ------------------------------------------------------------------------------------------------
+if [ "$mode" = --host ]; then device='host emulation'
+elif command -v nvidia-smi >/dev/null; then
+    fields=name,driver_version,clocks.sm,clocks.max.sm,clocks.mem,clocks.max.mem,power.draw,power.limit,temperature.gpu
+    timeout 10 nvidia-smi --query-gpu=$fields --format=csv >>"$out/run.log" 2>&1
+    device=$(timeout 10 nvidia-smi --query-gpu=name --format=csv,noheader 2>/dev/null | head -n 1)
+fi
+[ "$mode" = --ncu ] || ratio='gcp / PyTorch: not measured'
+build_step
+
+# ---- Nsight Compute, at the clocks that the card has: they are not this script's to set ------------------------------
 
 if [ "$mode" = --ncu ]; then
     command -v ncu >/dev/null || { skip ncu ncu; finish; }
-    step ncu 500 ncu --csv --set basic --section MemoryWorkloadAnalysis --section WarpStateStats --section SchedulerStats --log-file "$out/ncu.csv" \
-        --kernel-name 'regex:gather|weights_kernel|apply|batch_norm_back|sum_blocks|max_pool_back' --launch-count 250 \
+    step ncu 500 ncu --clock-control none --csv --set basic --section MemoryWorkloadAnalysis --section WarpStateStats \
+        --section SchedulerStats --log-file "$out/ncu.csv" --launch-count 250 \
+        --kernel-name 'regex:gather|weights_kernel|apply|batch_norm_back|sum_blocks|max_pool_back' \
         "$work/gpu" --steps-only 1 --batch 32 --out "$out/gpu.json"
     finish
 fi
 
 # ---- Tests, benchmark, PyTorch -------------------------------------------------------------------------------------
 
-ops=() nets=(25 5) small=() torch=(--steps 20)
+ops=() nets=(25 5) small=() batches=(128 256) torch=(--device cuda --precision tf32 autocast --steps 20)
 if [ "$mode" = --host ]; then
-    ops=(convolution 10 3) nets=(2 1) small=(--small 1) torch=(--device cpu --image 64 --steps 2 --warmup 1)
+    ops=(convolution 10 3) nets=(2 1) small=(--small 1) batches=(1 2)
+    torch=(--device cpu --precision fp32 autocast --image 64 --steps 2 --warmup 1)
 fi
 step test_cuda_ops 120 "$work/test_cuda_ops" "${ops[@]}"
 step test_cuda 120 "$work/test_cuda" "${nets[@]}"
 step bench 180 "$work/gpu" --out "$out/gpu.json" "${small[@]}"
 
-if [ $no_card = 1 ]; then :
-elif python3 -c 'import torch' 2>/dev/null; then
-    separator='['
-    for batch in 128 256; do
-        [ "$mode" = --host ] && batch=$((batch / 128))
-        step "torch_$batch" 120 python3 "$root/bench/peers/torch_resnet50.py" --batch $batch "${torch[@]}" &&
-            { printf '%s\n  ' "$separator"; grep "^{" "$work/step.log"; } >>"$out/torch.json" && separator=','
+value() { sed -n "s/.*\"$1\": \"\{0,1\}\([^\",}]*\).*/\1/p" <<<"$2"; }          # KEY ROW
+
+torch_rows=()
+compare() {                          # keep_all's milliseconds a step over those of each of PyTorch's rows
+    local row batch precision torch gcp over text=''
+    ratios=''
+    for row in "${torch_rows[@]}"; do
+        batch=$(value batch "$row") precision=$(value precision "$row") torch=$(value ms_median "$row")
+        gcp=$(grep "\"batch\": $batch, \"policy\": \"keep_all\", \"math\": \"tf32\"" "$out/gpu.json" 2>/dev/null)
+        gcp=$(value ms_median "$gcp")
+        [ -n "$gcp" ] && [ -n "$torch" ] || continue
+        over=$(awk "BEGIN { printf \"%.3f\", $gcp / $torch }")
+        text+="${text:+; }batch $batch, $precision: $gcp / $torch ms = $over"
+        ratios+="${ratios:+,}"$'\n'"    { \"batch\": $batch, \"precision\": \"$precision\", \"gcp_ms\": $gcp, "
+        ratios+="\"torch_ms\": $torch, \"ratio\": $over }"
     done
-    [ "$separator" = '[' ] || echo ']' >>"$out/torch.json"
+    ratio="gcp / PyTorch: ${text:-not measured}"
+    [ "$mode" != --host ] || ratio+=" (of two different networks)"
+}
+
+torch_step() {                       # BATCH
+    local row
+    step "torch_$1" 120 "$PYTHON" "$root/bench/peers/torch_resnet50.py" --batch "$1" "${torch[@]}"
+    while read -r row; do torch_rows+=("$row"); done < <(output_of_step | grep '^{')
+    [ ${#torch_rows[@]} -gt 0 ] || return
+    printf '%s\n' "${torch_rows[@]}" | sed -e '1s/^/[ /; 1!s/^/  /; $!s/$/,/; $s/$/ ]/' >"$out/torch.json.new"
+    mv -f "$out/torch.json.new" "$out/torch.json"
+    compare
+    write_check
+}
+
+has_torch() { "$PYTHON" -c 'import importlib.util, sys; sys.exit(not importlib.util.find_spec("torch"))' 2>/dev/null; }
+if [ $no_card = 1 ]; then :
+elif has_torch; then for batch in "${batches[@]}"; do torch_step $batch; done
 else
+    ratio='gcp / PyTorch: no PyTorch'
     skip torch PyTorch
 fi
 
-# ---- Sanitizers: the direct path, the wide tile, groups and strides, all three passes in both precisions -----------------
+# ---- Sanitizers: the direct path, the wide tile, groups and strides, all three passes in both precisions -------------
 
 sanitizer=$(command -v compute-sanitizer || compgen -G '/usr/local/cuda*/bin/compute-sanitizer' | tail -n 1)
 for tool in memcheck racecheck initcheck synccheck; do
+    options=(--tool $tool --error-exitcode 9)
+    [ $tool != memcheck ] || options+=(--report-api-errors no)                  # cuBLAS tries what may fail
     if [ "$mode" = --host ]; then step $tool 60 "$work/test_cuda_ops" convolution 12 1
     elif [ $no_card = 1 ]; then :
     elif [ -z "$sanitizer" ]; then skip $tool compute-sanitizer
-    else step $tool 150 "$sanitizer" --tool $tool --error-exitcode 9 "$work/test_cuda_ops" convolution 9 6
+    else step $tool 100 "$sanitizer" "${options[@]}" "$work/test_cuda_ops" convolution 9 6
     fi
 done
 finish

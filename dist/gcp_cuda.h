@@ -645,9 +645,9 @@ static void gcpi_cuda_reshape_backward(const gcp_call *c) { gcpi_cuda_reshaped(c
    C' = B' A'. */
 
 /* A product's order of sums must not depend on the plan, which chooses addresses and pitches. So its algorithm is the
-   one that cuBLAS's heuristic gives for dense matrices of this shape, and for the alignment that rows have in every plan
-   (the target's row_align). It then runs with the pitches that there are. Rows that have no such alignment, as their
-   channels are not by fours, go another way. */
+   one that cuBLAS's heuristic gives for dense matrices of this shape, and for the alignment that rows have in every
+   plan (the target's row_align). It then runs with the pitches that there are. Rows that have no such alignment, as
+   their channels are not by fours, go another way. */
 enum { GCPI_CUDA_ROW_ALIGN = 16 };
 /* A matrix by its rows: how many, how long, how far apart. */
 typedef struct gcpi_matrix { size_t rows, row; ptrdiff_t pitch; } gcpi_matrix;

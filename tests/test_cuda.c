@@ -272,8 +272,8 @@ static void recorded(void)
 
 /* ---- Products wherever their operands lie ---------------------------------------------------------------------*/
 
-/* a and b are multiplied, by a weight in either orientation and by a tensor. `apart`: the loss has no more; else it also
-   has a concat of them, in whose rows they then lie, and slices of that. */
+/* a and b are multiplied, by a weight in either orientation and by a tensor. `apart`: the loss has no more; `together`:
+   it also has a concat of them, in whose rows they then lie, and a slice of that. */
 typedef struct products {
     gcp_arena arena;
     gcp_tape *net;

@@ -1,11 +1,11 @@
 """ResNet-50 (v1.5) training steps in PyTorch, eager: the figures to hold gcp's against.
 
     python torch_resnet50.py [--batch 128] [--image 224] [--steps 20] [--warmup 5] [--device cuda|cpu]
-                             [--precision tf32|fp32] [--checkpoint N]
+                             [--precision tf32|fp32|autocast ...] [--checkpoint N]
 
 One step is forward, backward and SGD with momentum on synthetic data in channels-last. --checkpoint N runs it through
-torch.utils.checkpoint.checkpoint_sequential in N chunks (0: plain; the last chunk is never recomputed). Prints one line
-of JSON. On a GPU steps are timed by events in its queue, which the host runs ahead of, and peak_bytes is PyTorch's own
+torch.utils.checkpoint.checkpoint_sequential in N chunks (0: plain; the last chunk is never recomputed). autocast is
+bfloat16 beside tf32. Prints a line of JSON for each precision, as soon as it is measured. On a GPU steps are timed by events in its queue, which the host runs ahead of, and peak_bytes is PyTorch's own
 count of allocated memory; on a CPU there is none and it is null.
 """
 import argparse
@@ -61,11 +61,12 @@ def options():
     p.add_argument("--steps", type=int, default=20)
     p.add_argument("--warmup", type=int, default=5)
     p.add_argument("--device", choices=("cuda", "cpu"), default="cuda" if torch.cuda.is_available() else "cpu")
-    p.add_argument("--precision", choices=("tf32", "fp32"), help="default: tf32 on a GPU, fp32 on a CPU")
+    p.add_argument("--precision", choices=("tf32", "fp32", "autocast"), nargs="+",
+                   help="default: tf32 on a GPU, fp32 on a CPU")
     p.add_argument("--checkpoint", type=int, default=0, metavar="N")
     o = p.parse_args()
-    o.precision = o.precision or ("tf32" if o.device == "cuda" else "fp32")
-    if o.device == "cpu" and o.precision == "tf32":
+    o.precision = o.precision or ["tf32" if o.device == "cuda" else "fp32"]
+    if o.device == "cpu" and "tf32" in o.precision:
         p.error("a CPU has no tf32")
     if o.device == "cuda" and not torch.cuda.is_available():
         p.error("no GPU")
@@ -94,12 +95,12 @@ def timed(step, o):
     return [a.elapsed_time(b) for a, b in zip(marks, marks[1:])]
 
 
-def main():
-    o = options()
+def run(o, precision):
     torch.manual_seed(1)
+    tf32 = o.device == "cuda" and precision != "fp32"
     torch.backends.cudnn.benchmark = True
-    torch.backends.cudnn.allow_tf32 = o.precision == "tf32"
-    torch.backends.cuda.matmul.allow_tf32 = o.precision == "tf32"
+    torch.backends.cudnn.allow_tf32 = tf32
+    torch.backends.cuda.matmul.allow_tf32 = tf32
     model = resnet50().to(o.device, memory_format=torch.channels_last).train()
     images = torch.randn(o.batch, 3, o.image, o.image, device=o.device).to(memory_format=torch.channels_last)
     labels = torch.randint(1000, (o.batch,), device=o.device)
@@ -107,20 +108,29 @@ def main():
 
     def step():
         sgd.zero_grad(set_to_none=True)
-        logits = checkpoint_sequential(model, o.checkpoint, images, use_reentrant=False) if o.checkpoint else model(images)
-        nn.functional.cross_entropy(logits, labels).backward()
+        with torch.autocast(o.device, dtype=torch.bfloat16, enabled=precision == "autocast"):
+            logits = checkpoint_sequential(model, o.checkpoint, images, use_reentrant=False) if o.checkpoint else model(images)
+            loss = nn.functional.cross_entropy(logits, labels)
+        loss.backward()
         sgd.step()
 
     if o.device == "cuda":
+        torch.cuda.empty_cache()
         torch.cuda.reset_peak_memory_stats()
     ms = timed(step, o)
     median = statistics.median(ms)
     print(json.dumps({
         "tool": "pytorch", "version": torch.__version__,
         "device": torch.cuda.get_device_name() if o.device == "cuda" else platform.processor() or platform.machine(),
-        "network": "resnet50", "batch": o.batch, "image": o.image, "precision": o.precision, "checkpoint": o.checkpoint,
+        "network": "resnet50", "batch": o.batch, "image": o.image, "precision": precision, "checkpoint": o.checkpoint,
         "ms_median": round(median, 3), "ms_min": round(min(ms), 3), "images_per_second": round(1e3 * o.batch / median, 1),
-        "peak_bytes": torch.cuda.max_memory_allocated() if o.device == "cuda" else None}))
+        "peak_bytes": torch.cuda.max_memory_allocated() if o.device == "cuda" else None}), flush=True)
+
+
+def main():
+    o = options()
+    for precision in o.precision:
+        run(o, precision)
 
 
 if __name__ == "__main__":
